@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiler attributes used across the tree. */
+#ifndef LYCH_COMMON_ATTR_H
+#define LYCH_COMMON_ATTR_H
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define PRINTF_FMT(fmt, args) __attribute__((format(printf, fmt, args)))
+#define NORETURN __attribute__((noreturn))
+#define UNUSED __attribute__((unused))
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#endif

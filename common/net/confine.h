@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Self-confinement of the daemons (vessel, tomb; later scribe and egress
+ * workers): no_new_privs, dumpable 0, no capabilities, Landlock to exactly their
+ * own directories, seccomp to the calls that they need, then a self-test that
+ * attempts what was just forbidden. Any failure: the daemon exits 78.
+ */
+#ifndef LYCH_COMMON_NET_CONFINE_H
+#define LYCH_COMMON_NET_CONFINE_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct confine_path {
+	const char *path;
+	uint64_t rights; /* LL_FS_* of common/landlock.h */
+};
+
+struct confine_policy {
+	const char *name; /* "vessel" */
+	const struct confine_path *paths;
+	size_t n_paths;
+	bool may_make_unix_sockets; /* socket(AF_UNIX) for libpq and curl; no other family, ever */
+	bool may_signal;	    /* only to itself; false denies kill() of any other pid by Landlock scope */
+	const int *extra_syscalls;  /* beyond the common daemon set (libseccomp numbers, ended by -1); NULL */
+};
+
+/* One line a wall, for status and doctor. */
+struct confine_report {
+	unsigned n;
+	struct {
+		char wall[32];	  /* "exec", "read:~/.ssh", "socket:inet" */
+		char answer[64];  /* "EPERM" */
+		bool held;
+	} line[24];
+};
+
+/* Enforce. After it returns 0 nothing can be taken back. execve is always forbidden. */
+MUST_CHECK int confine_self(const struct confine_policy *policy, struct err *err);
+/*
+ * Attempt what is forbidden (exec, an inet socket, ~/.ssh, the home directory, the
+ * user bus, the paths in `foreign` (NULL-terminated), ptrace and a signal to
+ * the parent (signal 0 is not used: a real but harmless SIGCONT)), fill the report;
+ * -1 with ERRID_START_CONFINE naming the wall if anything succeeded.
+ */
+MUST_CHECK int confine_selftest(const struct confine_policy *policy, const char *const *foreign,
+				struct confine_report *ret, struct err *err);
+/* Every program calls it first: ERRID_CORE_ROOT when uid, euid or any capability says root. */
+MUST_CHECK int confine_refuse_root(struct err *err);
+
+#endif

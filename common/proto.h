@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names, limits and states that more than one program must agree on. */
+#ifndef LYCH_COMMON_PROTO_H
+#define LYCH_COMMON_PROTO_H
+
+#include "common/attr.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LYCH_VERSION "0.1.0"
+#define LYCH_API_VERSION 1
+
+/* Sizes in bytes. */
+#define SPEC_MAX_BYTES ((size_t)1 << 20)
+#define RESULT_MAX_BYTES ((size_t)1 << 20)
+#define OUTPUT_CHUNK_MAX_BYTES ((size_t)256 << 10)
+#define UPLOAD_PART_MAX_BYTES ((size_t)4 << 20)
+#define BLOB_MAX_BYTES ((uint64_t)4 << 30)
+#define ARGV_MAX 256
+#define ARG_MAX_BYTES 32768
+#define ENV_MAX 128
+#define FILES_MAX 1024
+#define ARTIFACTS_MAX 256
+
+/* Defaults and ceilings of a job's limits. */
+#define LIMIT_MEMORY_DEFAULT ((uint64_t)512 << 20)
+#define LIMIT_MEMORY_MAX ((uint64_t)64 << 30)
+#define LIMIT_CPUS_DEFAULT 1
+#define LIMIT_CPUS_MAX 64
+#define LIMIT_PROCESSES_DEFAULT 256
+#define LIMIT_PROCESSES_MAX 4096
+#define LIMIT_TIMEOUT_USEC_DEFAULT ((uint64_t)600 * 1000000)
+#define LIMIT_TIMEOUT_USEC_MAX ((uint64_t)14400 * 1000000)
+#define LIMIT_OUTPUT_DEFAULT ((uint64_t)64 << 20)
+#define LIMIT_OUTPUT_MAX ((uint64_t)1 << 30)
+#define LIMIT_DISK_DEFAULT ((uint64_t)1 << 30)
+#define LIMIT_DISK_MAX ((uint64_t)64 << 30)
+
+/* Lease: seconds. */
+#define LEASE_TTL_SEC 30
+
+/* Exit code of lych-sandbox: nothing ran. */
+#define EXIT_SETUP 78
+
+/* What a user sees. */
+enum job_state {
+	JOB_HELD,
+	JOB_QUEUED,
+	JOB_PREPARING,
+	JOB_RUNNING,
+	JOB_CANCELLING,
+	JOB_SUCCEEDED,
+	JOB_FAILED,
+	JOB_CANCELLED,
+	JOB_TIMED_OUT,
+	JOB_LOST,
+	JOB_QUARANTINED,
+	JOB_STATE_MAX_
+};
+
+enum fail_class {
+	FAIL_NONE, /* "" */
+	FAIL_SETUP_REFUSED,
+	FAIL_POLICY_DENY,
+	FAIL_TIMEOUT_KILL,
+	FAIL_OOM_KILL,
+	FAIL_OUTPUT_LIMIT,
+	FAIL_DISK_LIMIT,
+	FAIL_RESOURCE_KILL,
+	FAIL_CRASH, /* the job's own non-zero exit or signal */
+	FAIL_LEASE_EXPIRED,
+	FAIL_GATE_FAILED,
+	FAIL_TRANSPORT_LOSS,
+	FAIL_BUDGET_EXHAUSTED,
+	FAIL_CLASS_MAX_
+};
+
+enum sbx_grade { GRADE_FULL, GRADE_FLOOR, GRADE_MAX_ };
+
+/* Lower-case names ("timed_out", "oom_kill", "full"); NULL / false when unknown. */
+const char *job_state_name(enum job_state s);
+bool job_state_from_name(const char *name, enum job_state *ret);
+bool job_state_is_final(enum job_state s);
+const char *fail_class_name(enum fail_class c);
+bool fail_class_from_name(const char *name, enum fail_class *ret);
+const char *sbx_grade_name(enum sbx_grade g);
+bool sbx_grade_from_name(const char *name, enum sbx_grade *ret);
+
+/*
+ * May a job set this environment variable? [A-Z_][A-Z0-9_]{0,63} and none of
+ * the names that a loader, shell or interpreter obeys (LD_*, BASH_ENV, ENV,
+ * GCONV_PATH, PYTHON*PATH/HOME/STARTUP, NODE_OPTIONS, PERL5*, RUBYOPT, GIT_*,
+ * ...), nor the ones that the sandbox itself sets (HOME, PATH, TMPDIR, USER,
+ * LOGNAME, SHELL, PWD).
+ */
+bool env_name_is_allowed(const char *name, size_t len);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The channel between the tomb and the spawner (lych-sandbox --serve FD): one
+ * SOCK_SEQPACKET socketpair, one message a packet, fixed-size structs in host
+ * byte order (both ends are the same build: `version` is compared in HELLO).
+ * The tomb speaks first. A message with a wrong size, type, version or number of
+ * descriptors ends the side that received it: both are our own code, so it is
+ * a bug, and the end of either side ends every job.
+ *
+ * Liveness both ways is EOF on this socket.
+ *
+ *	tomb -> spawner
+ *	  SPAWN_RUN   + SCM_RIGHTS { spec memfd (sealed), stdin, stdout, stderr }
+ *	  SPAWN_KILL
+ *	spawner -> tomb
+ *	  SPAWN_HELLO     once, when the spawner has built its own walls
+ *	  SPAWN_STARTED   the job's argv was executed (exec worked)
+ *	  SPAWN_REFUSED   not established, nothing ran; the handle is free again
+ *	  SPAWN_EXITED    the job is over and its whole process tree is gone
+ *
+ * Every RUN gets exactly one of REFUSED or (STARTED then EXITED); EXITED may
+ * come without STARTED only when the exec itself failed (how = SPAWN_END_EXEC).
+ */
+#ifndef LYCH_COMMON_SPAWN_PROTO_H
+#define LYCH_COMMON_SPAWN_PROTO_H
+
+#include <stdint.h>
+
+#define SPAWN_PROTO_VERSION 1u
+#define SPAWN_SPEC_MAX_BYTES ((uint32_t)12 << 20) /* the NUL-separated block */
+#define SPAWN_JOBS_MAX 256
+#define SPAWN_TEXT_MAX 200
+#define SPAWN_LIMITS_MAX 8
+#define SPAWN_LAYERS_MAX 20
+
+enum spawn_type {
+	SPAWN_RUN = 2,
+	SPAWN_KILL = 4,
+	SPAWN_HELLO = 1,
+	SPAWN_STARTED = 3,
+	SPAWN_REFUSED = 5,
+	SPAWN_EXITED = 7,
+};
+
+struct spawn_run {
+	uint32_t type; /* SPAWN_RUN */
+	uint32_t version;
+	uint64_t handle; /* chosen by the tomb, unique among live jobs */
+	uint32_t spec_bytes;
+	uint32_t reserved; /* 0 */
+};
+
+/* Why the tomb wants it dead; echoed as spawn_exited.how. */
+enum spawn_end {
+	SPAWN_END_EXITED = 0,	/* by itself: code is the exit status */
+	SPAWN_END_SIGNALLED = 1, /* by a signal it raised or met: code is the signal */
+	SPAWN_END_TIMEOUT = 2,
+	SPAWN_END_OOM = 3,
+	SPAWN_END_DISK = 4,
+	SPAWN_END_PROCESSES = 5,
+	SPAWN_END_CPU = 6,
+	SPAWN_END_OUTPUT = 7,	/* by SPAWN_KILL */
+	SPAWN_END_CANCEL = 8,	/* by SPAWN_KILL */
+	SPAWN_END_LEASE = 9,	/* by SPAWN_KILL */
+	SPAWN_END_SHUTDOWN = 10, /* by SPAWN_KILL */
+	SPAWN_END_EXEC = 11,	/* execve failed: code is errno */
+	SPAWN_END_MAX_
+};
+
+struct spawn_kill {
+	uint32_t type; /* SPAWN_KILL */
+	uint32_t why;  /* SPAWN_END_OUTPUT .. SPAWN_END_SHUTDOWN */
+	uint64_t handle;
+	uint32_t grace_ms; /* SIGTERM, this long, then SIGKILL of the tree; 0: at once */
+	uint32_t reserved;
+};
+
+struct spawn_hello {
+	uint32_t type;
+	uint32_t version;
+	uint32_t landlock_abi;
+	int32_t pid; /* as the spawner's parent sees it is not knowable here: own getpid() */
+	char mechanism[SPAWN_TEXT_MAX]; /* "cgroup2:<leaf>" or "rlimit+supervision" */
+};
+
+struct spawn_started {
+	uint32_t type;
+	uint32_t reserved;
+	uint64_t handle;
+	uint32_t grade; /* enum sbx_grade */
+	uint32_t landlock_abi;
+	uint32_t n_layers, n_limits;
+	char layers[SPAWN_LAYERS_MAX][24];	/* "userns", "mount", ... in order */
+	struct {
+		char name[16];			/* "memory" */
+		char mechanism[32];		/* "cgroup2", "rlimit", "supervised", "affinity", "mount" */
+		uint64_t value;			/* bytes, count or microseconds */
+	} limits[SPAWN_LIMITS_MAX];
+};
+
+struct spawn_refused {
+	uint32_t type;
+	int32_t sys;   /* errno */
+	uint64_t handle;
+	char error_code[24]; /* "LYCH-SANDBOX-002" */
+	char stage[24];	     /* "landlock" */
+	char text[SPAWN_TEXT_MAX];
+};
+
+struct spawn_exited {
+	uint32_t type;
+	uint32_t how;  /* enum spawn_end */
+	uint64_t handle;
+	int32_t code;  /* exit status, signal number or errno, by how; for a kill the signal that ended it */
+	uint32_t tree_gone; /* always 1: the message is sent only then */
+	uint64_t wall_usec, cpu_usec, memory_peak_bytes, disk_peak_bytes;
+	uint32_t processes_peak;
+	uint32_t killed_strays; /* processes that had to be killed after the main one ended */
+	char detail[SPAWN_TEXT_MAX];
+};
+
+#endif

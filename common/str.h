@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strings and numbers from outside. */
+#ifndef LYCH_COMMON_STR_H
+#define LYCH_COMMON_STR_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
+bool str_starts(const char *s, const char *prefix);
+bool str_ends(const char *s, const char *suffix);
+
+/* Copy with the NUL; fails (and stores "") when it does not fit. */
+MUST_CHECK int str_copy(char *dst, size_t size, const char *src);
+/* snprintf that fails on truncation. */
+MUST_CHECK int str_fmt(char *dst, size_t size, const char *fmt, ...) PRINTF_FMT(3, 4);
+
+/* Decimal digits only, no sign, no blanks, no leading zero but "0" itself. */
+MUST_CHECK int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *err);
+/* "64", "64KiB", "512MiB", "1GiB" (also K, M, G = binary) -> bytes. */
+MUST_CHECK int parse_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *err);
+/* "30", "30s", "5m", "2h", "250ms" -> microseconds; a bare number is seconds. */
+MUST_CHECK int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec, uint64_t *ret,
+				   struct err *err);
+
+/* UTF-8 per RFC 3629: no overlong forms, no surrogates, <= U+10FFFF. NUL is allowed. */
+bool utf8_is_valid(const void *data, size_t len);
+/* No byte below 0x20 and no 0x7f. */
+bool str_has_control(const char *s, size_t len);
+
+/* Lower-case hex. out must hold 2*len+1. */
+void hex_encode(const void *data, size_t len, char *out);
+/* Exactly 2*len lower-case digits. */
+MUST_CHECK int hex_decode(const char *hex, void *out, size_t len);
+
+/*
+ * A relative path that a job or a client named: 1..4095 bytes of UTF-8, no
+ * leading '/', no empty, "." or ".." component, no component over 255 bytes,
+ * no control byte, no NUL, depth at most 64.
+ */
+MUST_CHECK int path_check_relative(const char *path, size_t len, struct err *err);
+
+/* Constant-time comparison of equal-length secrets. */
+bool mem_eq_ct(const void *a, const void *b, size_t len);
+
+#endif
