@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+# One non-recursive Makefile. `make help` names the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+VARIANT ?= release
+PREFIX ?= /usr/local
+DESTDIR ?=
+ifneq (,$(filter fuzz,$(VARIANT)))
+CC := clang
+else ifeq ($(origin CC),default)
+CC := gcc
+endif
+B := build/$(VARIANT)
+
+# ---- flags -----------------------------------------------------------------
+# try: the flag itself when this compiler accepts it, else nothing.
+try = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo '$(1)')
+
+WARN := -Wall -Wextra -Wformat=2 -Wformat-signedness -Wshadow -Wvla -Walloca -Wstrict-prototypes \
+	-Wmissing-prototypes -Wwrite-strings -Wpointer-arith -Wcast-qual -Wundef -Wconversion \
+	-Wsign-conversion -Wnull-dereference -Wswitch-enum -Wimplicit-fallthrough
+WARN += $(call try,-Wlogical-op) $(call try,-Wduplicated-cond) $(call try,-Wduplicated-branches) $(call try,-Wjump-misses-init)
+ifneq ($(CI),)
+WARN += -Werror
+endif
+HARDEN := -fstack-protector-strong -fno-strict-aliasing -fno-strict-overflow -fno-delete-null-pointer-checks \
+	$(call try,-fstack-clash-protection) $(call try,-fcf-protection=full) $(call try,-ftrivial-auto-var-init=zero) \
+	$(call try,-fzero-call-used-regs=used-gpr) $(call try,-fstrict-flex-arrays=3)
+LDHARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,nodlopen,-z,separate-code
+
+CFLAGS_release := -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
+CFLAGS_debug := -O1 -g -DLYCH_TEST_BUILD=1 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+CFLAGS_asan := -O1 -g -DLYCH_TEST_BUILD=1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS_fuzz := -O1 -g -DLYCH_TEST_BUILD=1 -DLYCH_FUZZ=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+CFLAGS_cover := -O0 -g -DLYCH_TEST_BUILD=1 --coverage
+LDFLAGS_asan := -fsanitize=address,undefined
+LDFLAGS_fuzz := -fsanitize=address,undefined
+LDFLAGS_cover := --coverage
+
+CPPFLAGS := -I. -I$(B)/gen -include common/banned.h
+CFLAGS := -std=gnu17 $(WARN) $(HARDEN) -fPIE $(CFLAGS_$(VARIANT))
+LDFLAGS := $(LDHARDEN) $(LDFLAGS_$(VARIANT))
+
+pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
+LIBS_sandbox := -lseccomp -lcap
+LIBS_vessel := -lpq -levent -lcurl -ljson-c -lcyaml -lseccomp -lcap -lcrypto
+LIBS_tomb := -lpq -levent -lcurl -ljson-c -lseccomp -lcap -lcrypto
+LIBS_cli := -lcurl -ljson-c -lcyaml -lcap -lcrypto
+CPPFLAGS += $(call pkg,--cflags,libpq)
+
+# ---- sources ---------------------------------------------------------------
+# A program is its directory plus what it takes from common/. Tests link the
+# objects without main.o.
+SRC_common := $(wildcard common/*.c)
+SRC_net := $(wildcard common/net/*.c)
+SRC_sandbox := $(wildcard sandbox/*.c)
+SRC_vessel := $(wildcard vessel/*.c)
+SRC_tomb := $(wildcard tomb/*.c)
+SRC_cli := $(wildcard cli/*.c)
+# what of common/net each program links
+NET_vessel := $(SRC_net)
+NET_tomb := $(filter-out common/net/conf.c,$(SRC_net))
+NET_cli := common/net/json.c common/net/conf.c
+
+obj = $(patsubst %.c,$(B)/%.o,$(1))
+OBJ_common := $(call obj,$(SRC_common))
+
+PROGRAMS := lych-sandbox lych-vessel lych-tomb lych
+BIN := $(addprefix $(B)/,$(PROGRAMS))
+
+.PHONY: all
+all: $(BIN) ## build every program (VARIANT=release|debug|asan|fuzz|cover)
+
+$(B)/lych-sandbox: $(call obj,$(SRC_sandbox)) $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_sandbox)
+$(B)/lych-vessel: $(call obj,$(SRC_vessel) $(NET_vessel)) $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_vessel)
+$(B)/lych-tomb: $(call obj,$(SRC_tomb) $(NET_tomb)) $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tomb)
+$(B)/lych: $(call obj,$(SRC_cli) $(NET_cli)) $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_cli)
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+
+# The migrations travel inside the vessel: vessel/schema/NNNN_name.sql in order.
+$(B)/vessel/migrate.o: $(B)/gen/schema.inc
+$(B)/gen/schema.inc: $(sort $(wildcard vessel/schema/*.sql)) tests/support/embed-sql
+	@mkdir -p $(@D)
+	tests/support/embed-sql $(sort $(wildcard vessel/schema/*.sql)) > $@
+
+# ---- more targets live beside what they serve ------------------------------
+include $(wildcard mk/*.mk)
+
+.PHONY: clean
+clean: ## remove build/
+	rm -rf build
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z0-9_-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9_-]+):.*## /\1\t/' | sort | awk -F'\t' '{printf "  %-16s %s\n", $$1, $$2}'
+.DEFAULT_GOAL := all

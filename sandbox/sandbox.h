@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inner contract of lych-sandbox. One job is three processes:
+ *
+ *	parent   the command line (main.c) or the spawner (serve.c). Parses the
+ *		 spec, opens the workspace, starts the keeper, reads its report.
+ *	keeper	 grade full: pid 1 of the job's own pid namespace, in the job's
+ *		 user, mount, net, ipc and uts namespaces. Grade floor: a child
+ *		 subreaper. Builds the root, forks the job, supervises time, memory,
+ *		 disk and processes, kills and reaps the whole tree, reports. Its
+ *		 death ends the job (pid namespace; in floor the parent, a
+ *		 subreaper itself, kills what is handed up to it).
+ *	job	 forked by the keeper: session, limits, caps, Landlock,
+ *		 seccomp, self-test, exec.
+ *
+ * Files: main.c (command line, stages), spec.c (argv or NUL block -> struct
+ * sbx_spec), root.c (private root), fds.c, limits.c (rlimits, affinity, cgroup
+ * leaf), landlock rules in walls.c, seccomp.c (filter as data), selftest.c,
+ * job.c (the order of the stages in the child), keeper.c + tree.c (supervision),
+ * report.c (status and walls), serve.c (the spawner).
+ */
+#ifndef LYCH_SANDBOX_SANDBOX_H
+#define LYCH_SANDBOX_SANDBOX_H
+
+#include "common/attr.h"
+#include "common/clock.h"
+#include "common/err.h"
+#include "common/proto.h"
+#include "common/spawn_proto.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum sbx_net { NET_LOOPBACK, NET_NONE }; /* none: lo stays down; no inet socket at all */
+
+enum sbx_mount_kind { MOUNT_RO, MOUNT_RW, MOUNT_ROX };
+struct sbx_mount {
+	enum sbx_mount_kind kind; /* --ro, --rw, --rox: same absolute path inside */
+	char *path;
+};
+
+/* The spec: owned strings; see spec_parse(). */
+struct sbx_spec {
+	enum sbx_grade grade;
+	enum sbx_net net;
+	struct sbx_mount *mounts;
+	size_t n_mounts;
+	char *workspace;	/* --workspace DIR: bound read-write at /work; cwd and HOME. NULL: none */
+	int workspace_fd;	/* opened by the parent, O_PATH|O_DIRECTORY|O_NOFOLLOW; -1 */
+	char *cwd;		/* --cwd; default: /work, else the caller's cwd if it is visible inside */
+	char **env;		/* NULL-terminated "K=V", complete: nothing is inherited */
+	char **argv;		/* NULL-terminated */
+	usec_t timeout_usec;	/* wall; 0 = none (command line only, --serve requires one) */
+	unsigned grace_ms;	/* between SIGTERM and SIGKILL, default 250 */
+	uint64_t memory_bytes, disk_bytes, tmp_bytes, output_bytes /* RLIMIT_FSIZE */;
+	unsigned processes, cpus, nofile;
+	uint64_t cpu_sec;	/* RLIMIT_CPU, 0 = none */
+	char *cgroup;		/* --cgroup DIR: a delegated cgroup v2 directory, our leaf is made in it; NULL = none */
+	char *hostname;		/* default "tomb" */
+	bool json;		/* command line: one JSON line about the end on stderr */
+};
+
+/* argv[0] is not looked at; "--" ends the options. Errors: ERRID_CORE_USAGE / SPEC_*. */
+MUST_CHECK int spec_parse(int argc, char *const argv[], struct sbx_spec *ret, struct err *err);
+/* A block of NUL-terminated strings, the same grammar; <= SPAWN_SPEC_MAX_BYTES. Fuzzed. */
+MUST_CHECK int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct err *err);
+void spec_init(struct sbx_spec *s); /* defaults of common/proto.h */
+void spec_done(struct sbx_spec *s);
+
+/* What the keeper tells its parent over a SOCK_SEQPACKET pair: the very structs of
+ * common/spawn_proto.h (spawn_started, spawn_refused, spawn_exited), handle 0. */
+
+/*
+ * Start a keeper for spec. stdio: three descriptors that become 0, 1, 2 of the
+ * job. Returns the keeper's pid and pidfd and the report/control socket
+ * (the parent sends struct spawn_kill on it; EOF there means the parent is gone
+ * and the keeper ends the job).
+ */
+struct keeper {
+	pid_t pid;
+	int pidfd;
+	int sock;
+};
+MUST_CHECK int keeper_start(const struct sbx_spec *spec, const int stdio[3], struct keeper *ret, struct err *err);
+
+/* Body of the keeper process; never returns. keeper.c */
+NORETURN void keeper_main(const struct sbx_spec *spec, const int stdio[3], int sock, int parent_pidfd);
+
+/* root.c: in the new namespaces, as pid 1 with all capabilities in them. Builds and pivots
+ * into the private root; proc_fd: a descriptor of the /proc of this pid namespace for supervision. */
+struct sbx_root {
+	int proc_fd;	/* -1 in floor: use /proc */
+	int tmp_fd, shm_fd; /* for fstatvfs of the tmpfs mounts; -1 in floor */
+	int work_fd;	/* the workspace as seen inside; -1 */
+};
+MUST_CHECK int root_build(const struct sbx_spec *spec, struct sbx_root *ret, struct err *err);
+
+/* job.c: the child. Stages in order; any failure writes {stage, errno, id, text} to status_fd
+ * (O_CLOEXEC) and exits 78. On success it does not return: execve. EOF on status_fd = exec worked.
+ * The layer names go to the keeper through the report. */
+struct job_status {	/* what comes through status_fd */
+	uint32_t error_id; /* enum err_id; SANDBOX_EXEC: the exec itself failed */
+	int32_t sys;
+	char stage[24];
+	char text[SPAWN_TEXT_MAX];
+};
+struct sbx_layers {	/* filled by the parent side as a description of what stands */
+	unsigned n;
+	char name[SPAWN_LAYERS_MAX][24];
+};
+NORETURN void job_main(const struct sbx_spec *spec, const struct sbx_root *root, const int stdio[3],
+		       int status_fd);
+
+/* limits.c */
+struct sbx_limits {	/* how each limit is enforced, for spawn_started */
+	unsigned n;
+	struct {
+		char name[16];
+		char mechanism[32];
+		uint64_t value;
+	} l[SPAWN_LIMITS_MAX];
+	int cgroup_fd;	/* the job's leaf, -1 without */
+};
+/* In the keeper before the fork: makes the leaf, writes the limits (each write checked and read
+ * back); ERRID_SANDBOX_LIMIT when something cannot be enforced, ERRID_SANDBOX_CGROUP. */
+MUST_CHECK int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret, struct err *err);
+/* In the job: join the leaf (checked), rlimits, affinity. NOFILE last. */
+MUST_CHECK int limits_apply(const struct sbx_spec *spec, const struct sbx_limits *l, struct err *err);
+void limits_done(struct sbx_limits *l); /* cgroup.kill, rmdir of the leaf */
+
+/* walls.c, seccomp.c, selftest.c: in the job, in this order. */
+MUST_CHECK int walls_drop_caps(struct err *err);	/* bounding, ambient, sets, securebits; no_new_privs; dumpable stays for ptrace by nobody */
+MUST_CHECK int walls_landlock(const struct sbx_spec *spec, int *ret_abi, struct err *err);
+MUST_CHECK int seccomp_install(const struct sbx_spec *spec, struct err *err);
+MUST_CHECK int selftest_run(const struct sbx_spec *spec, struct err *err);
+/* fds.c: only keep[] (and nothing else) survives, moved to the given numbers. */
+MUST_CHECK int fds_arrange(const int stdio[3], const int *keep, size_t n_keep, struct err *err);
+
+/* serve.c: the spawner. fd is the SEQPACKET socket; jobs_dir the only writable tree it keeps. */
+int serve_main(int fd, const char *jobs_dir, const char *cgroup);
+
+#endif
