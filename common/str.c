@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/str.h"
+#include "common/clock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PATH_BYTES_MAX 4095
+#define PATH_COMPONENT_MAX 255
+#define PATH_DEPTH_MAX 64
+
+bool str_eq(const char *a, const char *b)
+{
+	if (!a || !b)
+		return a == b;
+	return strcmp(a, b) == 0;
+}
+
+bool str_starts(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool str_ends(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), m = strlen(suffix);
+
+	return n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+
+int str_copy(char *dst, size_t size, const char *src)
+{
+	size_t n = strlen(src);
+
+	if (n >= size) {
+		if (size)
+			dst[0] = '\0';
+		return -1;
+	}
+	memcpy(dst, src, n + 1);
+	return 0;
+}
+
+int str_fmt(char *dst, size_t size, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(dst, size, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= size) {
+		if (size)
+			dst[0] = '\0';
+		return -1;
+	}
+	return 0;
+}
+
+/* Digits from *s on; *s is moved behind them. */
+static int digits(const char **s, uint64_t *ret)
+{
+	const char *p = *s;
+	uint64_t v = 0;
+
+	if (*p < '0' || *p > '9')
+		return -1;
+	if (*p == '0' && p[1] >= '0' && p[1] <= '9')
+		return -1;
+	for (; *p >= '0' && *p <= '9'; p++)
+		if (__builtin_mul_overflow(v, (uint64_t)10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+			return -1;
+	*s = p;
+	*ret = v;
+	return 0;
+}
+
+static int in_range(const char *s, uint64_t v, uint64_t min, uint64_t max, uint64_t *ret,
+		    struct err *err)
+{
+	if (v < min || v > max)
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "'%.40s' is not within %llu..%llu", s,
+				  (unsigned long long)min, (unsigned long long)max);
+	*ret = v;
+	return 0;
+}
+
+int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *err)
+{
+	const char *p = s;
+	uint64_t v;
+
+	if (digits(&p, &v) < 0 || *p)
+		return err_set_id(err, ERRID_SPEC_TYPE, "'%.40s' is not a whole number", s);
+	return in_range(s, v, min, max, ret, err);
+}
+
+struct unit {
+	const char *suffix;
+	uint64_t factor;
+};
+
+static int parse_unit(const char *s, const struct unit *units, size_t n, uint64_t min,
+		      uint64_t max, const char *what, uint64_t *ret, struct err *err)
+{
+	const char *p = s;
+	uint64_t v;
+
+	if (digits(&p, &v) == 0)
+		for (size_t i = 0; i < n; i++)
+			if (str_eq(p, units[i].suffix)) {
+				if (__builtin_mul_overflow(v, units[i].factor, &v))
+					v = UINT64_MAX;
+				return in_range(s, v, min, max, ret, err);
+			}
+	return err_set_id(err, ERRID_SPEC_TYPE, "'%.40s' is not a %s", s, what);
+}
+
+int parse_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *err)
+{
+	static const struct unit units[] = {
+		{ "", 1 },	       { "B", 1 },
+		{ "K", 1ULL << 10 },   { "M", 1ULL << 20 },   { "G", 1ULL << 30 },
+		{ "KiB", 1ULL << 10 }, { "MiB", 1ULL << 20 }, { "GiB", 1ULL << 30 },
+	};
+
+	return parse_unit(s, units, ARRAY_SIZE(units), min, max,
+			  "size (like 64MiB, 1GiB or a number of bytes)", ret, err);
+}
+
+int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec, uint64_t *ret,
+			struct err *err)
+{
+	static const struct unit units[] = {
+		{ "", USEC_PER_SEC },	     { "s", USEC_PER_SEC },
+		{ "ms", USEC_PER_MSEC },     { "m", 60 * USEC_PER_SEC },
+		{ "h", 3600 * USEC_PER_SEC },
+	};
+
+	return parse_unit(s, units, ARRAY_SIZE(units), min_usec, max_usec,
+			  "duration (like 30, 30s, 250ms, 5m)", ret, err);
+}
+
+bool utf8_is_valid(const void *data, size_t len)
+{
+	const unsigned char *p = data, *end = p + len;
+
+	while (p < end) {
+		unsigned char c = *p++;
+		unsigned more;
+		uint32_t cp, least;
+
+		if (c < 0x80)
+			continue;
+		if (c >= 0xc2 && c <= 0xdf) {
+			more = 1;
+			cp = c & 0x1fu;
+			least = 0x80;
+		} else if (c >= 0xe0 && c <= 0xef) {
+			more = 2;
+			cp = c & 0x0fu;
+			least = 0x800;
+		} else if (c >= 0xf0 && c <= 0xf4) {
+			more = 3;
+			cp = c & 0x07u;
+			least = 0x10000;
+		} else {
+			return false;
+		}
+		if ((size_t)(end - p) < more)
+			return false;
+		for (; more; more--) {
+			if ((*p & 0xc0) != 0x80)
+				return false;
+			cp = (cp << 6) | (*p++ & 0x3fu);
+		}
+		if (cp < least || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
+			return false;
+	}
+	return true;
+}
+
+bool str_has_control(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+			return true;
+	return false;
+}
+
+void hex_encode(const void *data, size_t len, char *out)
+{
+	static const char d[] = "0123456789abcdef";
+	const unsigned char *p = data;
+
+	for (size_t i = 0; i < len; i++) {
+		out[2 * i] = d[p[i] >> 4];
+		out[2 * i + 1] = d[p[i] & 15];
+	}
+	out[2 * len] = '\0';
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+int hex_decode(const char *hex, void *out, size_t len)
+{
+	unsigned char *p = out;
+
+	if (strlen(hex) != 2 * len)
+		return -1;
+	for (size_t i = 0; i < len; i++) {
+		int hi = hex_digit(hex[2 * i]), lo = hex_digit(hex[2 * i + 1]);
+
+		if (hi < 0 || lo < 0)
+			return -1;
+		p[i] = (unsigned char)(hi << 4 | lo);
+	}
+	return 0;
+}
+
+int path_check_relative(const char *path, size_t len, struct err *err)
+{
+	size_t start = 0;
+	unsigned depth = 0;
+
+	if (len == 0 || len > PATH_BYTES_MAX)
+		return err_set_id(err, ERRID_SPEC_PATH, "a path has %zu bytes; 1..%d are allowed", len,
+				  PATH_BYTES_MAX);
+	if (memchr(path, '\0', len) || str_has_control(path, len))
+		return err_set_id(err, ERRID_SPEC_PATH, "a path has a control character");
+	if (!utf8_is_valid(path, len))
+		return err_set_id(err, ERRID_SPEC_PATH, "a path is not UTF-8");
+	if (path[0] == '/')
+		return err_set_id(err, ERRID_SPEC_PATH, "'%.80s' is absolute", path);
+	for (size_t i = 0; i <= len; i++) {
+		size_t n = i - start;
+
+		if (i < len && path[i] != '/')
+			continue;
+		if (n == 0)
+			return err_set_id(err, ERRID_SPEC_PATH, "a path has an empty component");
+		if (n > PATH_COMPONENT_MAX)
+			return err_set_id(err, ERRID_SPEC_PATH, "a path component is too long");
+		if ((n == 1 && path[start] == '.') ||
+		    (n == 2 && path[start] == '.' && path[start + 1] == '.'))
+			return err_set_id(err, ERRID_SPEC_PATH, "a path has a '.' or '..' component");
+		if (++depth > PATH_DEPTH_MAX)
+			return err_set_id(err, ERRID_SPEC_PATH, "a path is over %d levels deep",
+					  PATH_DEPTH_MAX);
+		start = i + 1;
+	}
+	return 0;
+}
+
+bool mem_eq_ct(const void *a, const void *b, size_t len)
+{
+	const volatile unsigned char *x = a, *y = b;
+	unsigned char diff = 0;
+
+	for (size_t i = 0; i < len; i++)
+		diff |= (unsigned char)(x[i] ^ y[i]);
+	return diff == 0;
+}
