@@ -10,13 +10,13 @@
 
 void buf_init(struct buf *b, size_t max_bytes)
 {
-	*b = (struct buf){ .max = max_bytes };
+	*b = (struct buf){.max = max_bytes};
 }
 
 void buf_done(struct buf *b)
 {
 	free(b->data);
-	*b = (struct buf){ .max = b->max };
+	*b = (struct buf){.max = b->max};
 }
 
 void buf_reset(struct buf *b)
@@ -113,6 +113,6 @@ char *buf_take(struct buf *b, size_t *ret_len)
 	data[b->len] = '\0';
 	if (ret_len)
 		*ret_len = b->len;
-	*b = (struct buf){ .max = b->max };
+	*b = (struct buf){.max = b->max};
 	return data;
 }

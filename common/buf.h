@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 struct buf {
-	char *data;  /* NULL until the first append */
+	char *data; /* NULL until the first append */
 	size_t len;
 	size_t cap;
 	size_t max;
@@ -20,7 +20,7 @@ struct buf {
 };
 
 void buf_init(struct buf *b, size_t max_bytes);
-void buf_done(struct buf *b); /* frees; b is usable again with the same ceiling */
+void buf_done(struct buf *b);  /* frees; b is usable again with the same ceiling */
 void buf_reset(struct buf *b); /* len = 0, failure cleared, memory kept */
 void buf_add(struct buf *b, const void *data, size_t len);
 void buf_adds(struct buf *b, const char *s);

@@ -32,7 +32,7 @@ void clock_rfc3339(usec_t wall_usec, char out[RFC3339_SIZE])
 	size_t n;
 
 	if (!gmtime_r(&sec, &tm) || tm.tm_year > 8099) {
-		tm = (struct tm){ .tm_year = 70, .tm_mday = 1 };
+		tm = (struct tm){.tm_year = 70, .tm_mday = 1};
 		ms = 0;
 	}
 	n = strftime(out, RFC3339_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
@@ -51,4 +51,4 @@ static usec_t real_wall(void *ctx)
 	return clock_wall_usec();
 }
 
-const struct clock_ops clock_real = { .boot_usec = real_boot, .wall_usec = real_wall };
+const struct clock_ops clock_real = {.boot_usec = real_boot, .wall_usec = real_wall};

@@ -8,29 +8,29 @@
 #include <string.h>
 
 static const struct err_code_info codes[ERR_CODE_MAX_] = {
-	[ERR_NONE] = { "none", 200, 0, true },
-	[ERR_INVALID] = { "invalid", 400, 2, true },
-	[ERR_DENIED] = { "denied", 403, 1, true },
-	[ERR_UNAUTH] = { "unauthorized", 401, 1, true },
-	[ERR_NOT_FOUND] = { "not_found", 404, 3, true },
-	[ERR_CONFLICT] = { "conflict", 409, 1, true },
-	[ERR_GONE] = { "gone", 410, 1, true },
-	[ERR_TOO_LARGE] = { "too_large", 413, 1, true },
-	[ERR_LIMIT] = { "limit", 429, 1, true },
-	[ERR_TIMEOUT] = { "timeout", 504, 1, true },
-	[ERR_UNAVAILABLE] = { "unavailable", 503, 4, true },
-	[ERR_UPSTREAM] = { "upstream", 502, 1, true },
-	[ERR_UNSUPPORTED] = { "unsupported", 501, 1, true },
-	[ERR_SETUP] = { "setup", 503, 78, true },
-	[ERR_SYS] = { "system", 500, 1, false },
-	[ERR_INTERNAL] = { "internal", 500, 1, false },
+	[ERR_NONE] = {"none", 200, 0, true},
+	[ERR_INVALID] = {"invalid", 400, 2, true},
+	[ERR_DENIED] = {"denied", 403, 1, true},
+	[ERR_UNAUTH] = {"unauthorized", 401, 1, true},
+	[ERR_NOT_FOUND] = {"not_found", 404, 3, true},
+	[ERR_CONFLICT] = {"conflict", 409, 1, true},
+	[ERR_GONE] = {"gone", 410, 1, true},
+	[ERR_TOO_LARGE] = {"too_large", 413, 1, true},
+	[ERR_LIMIT] = {"limit", 429, 1, true},
+	[ERR_TIMEOUT] = {"timeout", 504, 1, true},
+	[ERR_UNAVAILABLE] = {"unavailable", 503, 4, true},
+	[ERR_UPSTREAM] = {"upstream", 502, 1, true},
+	[ERR_UNSUPPORTED] = {"unsupported", 501, 1, true},
+	[ERR_SETUP] = {"setup", 503, 78, true},
+	[ERR_SYS] = {"system", 500, 1, false},
+	[ERR_INTERNAL] = {"internal", 500, 1, false},
 };
 
 static const struct err_info infos[ERRID_MAX_] = {
-	[ERRID_NONE] = { "NONE", "LYCH-CORE-000", ERR_INTERNAL, "Unclassified error",
-			 "See the detail; if it does not help, run 'lych doctor'.", "-" },
-#define X(id_, text_, code_, title_, hint_, prior_)                                                \
-	[ERRID_##id_] = { #id_, text_, code_, title_, hint_, prior_ },
+	[ERRID_NONE] = {"NONE", "LYCH-CORE-000", ERR_INTERNAL, "Unclassified error",
+			"See the detail; if it does not help, run 'lych doctor'.", "-"},
+#define X(id_, text_, code_, title_, hint_, prior_)                                      \
+	[ERRID_##id_] = {#id_, text_, code_, title_, hint_, prior_},
 #include "common/errors.def"
 #undef X
 };
@@ -68,7 +68,7 @@ static void flatten(char *s)
 static void set_va(struct err *err, enum err_code code, enum err_id id, int sys,
 		   const char *fmt, va_list ap)
 {
-	struct err e = { .code = code, .id = id, .sys = sys };
+	struct err e = {.code = code, .id = id, .sys = sys};
 	int n = vsnprintf(e.msg, sizeof(e.msg), fmt, ap);
 
 	if (sys != 0 && n >= 0 && (size_t)n < sizeof(e.msg)) {
@@ -114,7 +114,8 @@ int err_sys(struct err *err, const char *fmt, ...)
 		return -1;
 	va_start(ap, fmt);
 	if (sys == ENOSPC || sys == EDQUOT)
-		set_va(err, err_info(ERRID_CORE_DISK_FULL)->code, ERRID_CORE_DISK_FULL, sys, fmt, ap);
+		set_va(err, err_info(ERRID_CORE_DISK_FULL)->code, ERRID_CORE_DISK_FULL,
+		       sys, fmt, ap);
 	else
 		set_va(err, ERR_SYS, ERRID_CORE_SYS, sys, fmt, ap);
 	va_end(ap);

@@ -21,14 +21,14 @@
 
 enum err_code {
 	ERR_NONE = 0,
-	ERR_INVALID,	 /* the caller's bytes or arguments are wrong */
-	ERR_DENIED,	 /* known, and not allowed */
-	ERR_UNAUTH,	 /* who are you? */
+	ERR_INVALID, /* the caller's bytes or arguments are wrong */
+	ERR_DENIED,  /* known, and not allowed */
+	ERR_UNAUTH,  /* who are you? */
 	ERR_NOT_FOUND,
-	ERR_CONFLICT,	 /* state or content differs from what was assumed */
-	ERR_GONE,	 /* lease lost, revoked, stale */
+	ERR_CONFLICT, /* state or content differs from what was assumed */
+	ERR_GONE,     /* lease lost, revoked, stale */
 	ERR_TOO_LARGE,
-	ERR_LIMIT,	 /* a rate, budget or count limit */
+	ERR_LIMIT, /* a rate, budget or count limit */
 	ERR_TIMEOUT,
 	ERR_UNAVAILABLE, /* a peer or resource is away; try again */
 	ERR_UPSTREAM,	 /* a peer answered nonsense */
@@ -49,22 +49,20 @@ enum err_id {
 
 struct err {
 	enum err_code code;
-	enum err_id id;	 /* ERRID_NONE: the generic error of its code */
-	int sys;	 /* errno, or 0 */
-	char msg[512];	 /* "what failed: why", plain text, no newline */
+	enum err_id id; /* ERRID_NONE: the generic error of its code */
+	int sys;	/* errno, or 0 */
+	char msg[512];	/* "what failed: why", plain text, no newline */
 };
 
-#define ERR_INIT                                                                         \
-	{                                                                                \
-		.code = ERR_NONE                                                         \
-	}
+#define ERR_INIT {.code = ERR_NONE}
 
 /* What each code means at the borders. */
 struct err_code_info {
-	const char *name;   /* "invalid" */
+	const char *name; /* "invalid" */
 	int http_status;
-	int exit_code;	    /* 0 ok, 1 refused/failed, 2 usage, 3 not found, 4 unavailable, 78 set-up */
-	bool public_text;   /* may msg be shown outside this process? */
+	int exit_code; /* 0 ok, 1 refused/failed, 2 usage, 3 not found, 4 unavailable, 78
+			  set-up */
+	bool public_text; /* may msg be shown outside this process? */
 };
 
 /* One public error of errors.def. */
@@ -73,16 +71,18 @@ struct err_info {
 	const char *text;   /* "LYCH-SPEC-001" */
 	enum err_code code;
 	const char *title;
-	const char *hint;   /* what to do about it */
-	const char *prior;  /* the families of the prior systems it maps to, or "-" */
+	const char *hint;  /* what to do about it */
+	const char *prior; /* the families of the prior systems it maps to, or "-" */
 };
 
 const struct err_code_info *err_code_info(enum err_code code);
-const struct err_info *err_info(enum err_id id); /* never NULL; ERRID_NONE gives LYCH-CORE-000 */
+const struct err_info *
+err_info(enum err_id id); /* never NULL; ERRID_NONE gives LYCH-CORE-000 */
 /* "LYCH-SPEC-001" -> id; ERRID_NONE when unknown. */
 enum err_id err_id_from_text(const char *text);
 
-/* All of these return -1, so that "return err_set(...)" is one statement. err may be NULL. */
+/* All of these return -1, so that "return err_set(...)" is one statement. err may be
+ * NULL. */
 int err_set(struct err *err, enum err_code code, const char *fmt, ...) PRINTF_FMT(3, 4);
 int err_set_id(struct err *err, enum err_id id, const char *fmt, ...) PRINTF_FMT(3, 4);
 /* errno is read first; the text of errno is appended: "open /x: Permission denied". */

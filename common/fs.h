@@ -17,26 +17,29 @@
 #include <sys/types.h>
 
 /* flags: O_* (O_CLOEXEC is added). Returns a descriptor or -1. */
-MUST_CHECK int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode, struct err *err);
+MUST_CHECK int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode,
+			       struct err *err);
 /* Open a directory O_PATH|O_DIRECTORY|O_NOFOLLOW: a symlink is refused. */
 MUST_CHECK int fs_open_dir(const char *path, struct err *err);
 /* mkdir -p below dirfd, each component 0700, never through a symlink. */
-MUST_CHECK int fs_mkdir_beneath(int dirfd, const char *path, mode_t mode, struct err *err);
+MUST_CHECK int fs_mkdir_beneath(int dirfd, const char *path, mode_t mode,
+				struct err *err);
 /* mkdir -p of an absolute path of our own (config, data, runtime directories), 0700. */
 MUST_CHECK int fs_mkdir_all(const char *path, mode_t mode, struct err *err);
 /* Remove a tree below dirfd without following anything; missing is success.
  * Directories without permissions are made writable first (only those of our uid). */
 MUST_CHECK int fs_remove_beneath(int dirfd, const char *name, struct err *err);
 /* Read a whole regular file of at most max bytes; ret is NUL-terminated, caller frees. */
-MUST_CHECK int fs_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len,
-			    struct err *err);
+MUST_CHECK int fs_read_file(int dirfd, const char *path, size_t max, char **ret,
+			    size_t *ret_len, struct err *err);
 /* Write to a temporary name, fsync, rename, fsync the directory. */
-MUST_CHECK int fs_write_atomic(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
-			       struct err *err);
+MUST_CHECK int fs_write_atomic(int dirfd, const char *name, const void *data, size_t len,
+			       mode_t mode, struct err *err);
 MUST_CHECK int fs_write_all(int fd, const void *data, size_t len, struct err *err);
 /* A secret file: regular, ours, mode without group/other bits, at most max bytes,
  * one trailing newline stripped. Anything else is ERRID_SECRET_FILE. */
-MUST_CHECK int fs_read_secret(int dirfd, const char *name, char *out, size_t size, struct err *err);
+MUST_CHECK int fs_read_secret(int dirfd, const char *name, char *out, size_t size,
+			      struct err *err);
 /* Exclusive POSIX lock on an open file for the life of the process (see fcntl(2)
  * F_SETLK). ERRID_START_LOCKED with the holder's pid in *ret_holder (may be NULL)
  * when it is taken. */

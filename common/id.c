@@ -31,11 +31,11 @@ static void real_bytes(void *ctx, void *out, size_t len)
 	random_bytes(out, len);
 }
 
-const struct random_ops random_real = { .bytes = real_bytes };
+const struct random_ops random_real = {.bytes = real_bytes};
 
 void uuid_new(const struct random_ops *rng, struct uuid *ret)
 {
-	static const size_t group[] = { 4, 2, 2, 2, 6 };
+	static const size_t group[] = {4, 2, 2, 2, 6};
 	unsigned char b[16];
 	size_t at = 0, in = 0;
 
@@ -92,6 +92,7 @@ int job_id_parse(const char *s, job_id_t *ret, struct err *err)
 int sha256_hex_parse(const char *s, uint8_t out[SHA256_SIZE], struct err *err)
 {
 	if (hex_decode(s, out, SHA256_SIZE) < 0)
-		return err_set(err, ERR_INVALID, "not a sha256 (64 lower-case hex digits)");
+		return err_set(err, ERR_INVALID,
+			       "not a sha256 (64 lower-case hex digits)");
 	return 0;
 }

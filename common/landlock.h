@@ -42,7 +42,9 @@
 	 LL_FS_REMOVE_FILE | LL_FS_MAKE_DIR | LL_FS_MAKE_REG | LL_FS_MAKE_SOCK |         \
 	 LL_FS_MAKE_FIFO | LL_FS_MAKE_SYM | LL_FS_REFER)
 /* What may be granted on something that is not a directory. */
-#define LL_FS_FILE (LL_FS_EXECUTE | LL_FS_WRITE_FILE | LL_FS_READ_FILE | LL_FS_TRUNCATE | LL_FS_IOCTL_DEV)
+#define LL_FS_FILE                                                                       \
+	(LL_FS_EXECUTE | LL_FS_WRITE_FILE | LL_FS_READ_FILE | LL_FS_TRUNCATE |           \
+	 LL_FS_IOCTL_DEV)
 
 struct landlock_set {
 	int fd;	 /* the ruleset, O_CLOEXEC */
@@ -58,13 +60,14 @@ MUST_CHECK int landlock_require(int *ret_abi, struct err *err);
  * scope_signals, scope_abstract: ABI 6 scopes. A process that must be able to
  * kill others leaves scope_signals off and says why where it does so.
  */
-MUST_CHECK int landlock_begin(struct landlock_set *set, bool handle_tcp, bool scope_signals,
-			      bool scope_abstract, struct err *err);
+MUST_CHECK int landlock_begin(struct landlock_set *set, bool handle_tcp,
+			      bool scope_signals, bool scope_abstract, struct err *err);
 /* rights outside LL_FS_FILE are dropped from a non-directory. */
-MUST_CHECK int landlock_allow_fd(struct landlock_set *set, int path_fd, uint64_t rights, struct err *err);
+MUST_CHECK int landlock_allow_fd(struct landlock_set *set, int path_fd, uint64_t rights,
+				 struct err *err);
 /* Opens O_PATH|O_CLOEXEC (following symlinks: these are our own constants). */
-MUST_CHECK int landlock_allow_path(struct landlock_set *set, const char *path, uint64_t rights,
-				   struct err *err);
+MUST_CHECK int landlock_allow_path(struct landlock_set *set, const char *path,
+				   uint64_t rights, struct err *err);
 /* no_new_privs must be set. Closes the ruleset. */
 MUST_CHECK int landlock_enforce(struct landlock_set *set, struct err *err);
 void landlock_done(struct landlock_set *set);

@@ -80,7 +80,8 @@ void log_kv(enum log_level level, const char *msg, ...)
 
 void log_err(enum log_level level, const char *msg, const struct err *err)
 {
-	log_kv(level, msg, "code", err_text(err), "error", err->msg, "hint", err_hint(err), NULL);
+	log_kv(level, msg, "code", err_text(err), "error", err->msg, "hint",
+	       err_hint(err), NULL);
 }
 
 static void log_va(enum log_level level, const char *fmt, va_list ap)

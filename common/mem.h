@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 void *xmalloc(size_t size) MUST_CHECK;
-void *xcalloc(size_t n, size_t size) MUST_CHECK;	     /* aborts on n*size overflow */
+void *xcalloc(size_t n, size_t size) MUST_CHECK; /* aborts on n*size overflow */
 void *xreallocarray(void *p, size_t n, size_t size) MUST_CHECK; /* same */
 char *xstrdup(const char *s) MUST_CHECK;
 char *xstrndup(const char *s, size_t n) MUST_CHECK;

@@ -52,18 +52,18 @@ struct spawn_run {
 
 /* Why the tomb wants it dead; echoed as spawn_exited.how. */
 enum spawn_end {
-	SPAWN_END_EXITED = 0,	/* by itself: code is the exit status */
+	SPAWN_END_EXITED = 0,	 /* by itself: code is the exit status */
 	SPAWN_END_SIGNALLED = 1, /* by a signal it raised or met: code is the signal */
 	SPAWN_END_TIMEOUT = 2,
 	SPAWN_END_OOM = 3,
 	SPAWN_END_DISK = 4,
 	SPAWN_END_PROCESSES = 5,
 	SPAWN_END_CPU = 6,
-	SPAWN_END_OUTPUT = 7,	/* by SPAWN_KILL */
-	SPAWN_END_CANCEL = 8,	/* by SPAWN_KILL */
-	SPAWN_END_LEASE = 9,	/* by SPAWN_KILL */
+	SPAWN_END_OUTPUT = 7,	 /* by SPAWN_KILL */
+	SPAWN_END_CANCEL = 8,	 /* by SPAWN_KILL */
+	SPAWN_END_LEASE = 9,	 /* by SPAWN_KILL */
 	SPAWN_END_SHUTDOWN = 10, /* by SPAWN_KILL */
-	SPAWN_END_EXEC = 11,	/* execve failed: code is errno */
+	SPAWN_END_EXEC = 11,	 /* execve failed: code is errno */
 	SPAWN_END_MAX_
 };
 
@@ -79,7 +79,8 @@ struct spawn_hello {
 	uint32_t type;
 	uint32_t version;
 	uint32_t landlock_abi;
-	int32_t pid; /* as the spawner's parent sees it is not knowable here: own getpid() */
+	int32_t pid; /* as the spawner's parent sees it is not knowable here: own getpid()
+		      */
 	char mechanism[SPAWN_TEXT_MAX]; /* "cgroup2:<leaf>" or "rlimit+supervision" */
 };
 
@@ -90,17 +91,18 @@ struct spawn_started {
 	uint32_t grade; /* enum sbx_grade */
 	uint32_t landlock_abi;
 	uint32_t n_layers, n_limits;
-	char layers[SPAWN_LAYERS_MAX][24];	/* "userns", "mount", ... in order */
+	char layers[SPAWN_LAYERS_MAX][24]; /* "userns", "mount", ... in order */
 	struct {
-		char name[16];			/* "memory" */
-		char mechanism[32];		/* "cgroup2", "rlimit", "supervised", "affinity", "mount" */
-		uint64_t value;			/* bytes, count or microseconds */
+		char name[16];	    /* "memory" */
+		char mechanism[32]; /* "cgroup2", "rlimit", "supervised", "affinity",
+				       "mount" */
+		uint64_t value;	    /* bytes, count or microseconds */
 	} limits[SPAWN_LIMITS_MAX];
 };
 
 struct spawn_refused {
 	uint32_t type;
-	int32_t sys;   /* errno */
+	int32_t sys; /* errno */
 	uint64_t handle;
 	char error_code[24]; /* "LYCH-SANDBOX-002" */
 	char stage[24];	     /* "landlock" */
@@ -109,13 +111,15 @@ struct spawn_refused {
 
 struct spawn_exited {
 	uint32_t type;
-	uint32_t how;  /* enum spawn_end */
+	uint32_t how; /* enum spawn_end */
 	uint64_t handle;
-	int32_t code;  /* exit status, signal number or errno, by how; for a kill the signal that ended it */
+	int32_t code;	    /* exit status, signal number or errno, by how; for a kill the
+			       signal that ended it */
 	uint32_t tree_gone; /* always 1: the message is sent only then */
 	uint64_t wall_usec, cpu_usec, memory_peak_bytes, disk_peak_bytes;
 	uint32_t processes_peak;
-	uint32_t killed_strays; /* processes that had to be killed after the main one ended */
+	uint32_t killed_strays; /* processes that had to be killed after the main one
+				   ended */
 	char detail[SPAWN_TEXT_MAX];
 };
 

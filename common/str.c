@@ -94,7 +94,8 @@ int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct e
 	uint64_t v;
 
 	if (digits(&p, &v) < 0 || *p)
-		return err_set_id(err, ERRID_SPEC_TYPE, "'%.40s' is not a whole number", s);
+		return err_set_id(err, ERRID_SPEC_TYPE, "'%.40s' is not a whole number",
+				  s);
 	return in_range(s, v, min, max, ret, err);
 }
 
@@ -122,22 +123,27 @@ static int parse_unit(const char *s, const struct unit *units, size_t n, uint64_
 int parse_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *err)
 {
 	static const struct unit units[] = {
-		{ "", 1 },	       { "B", 1 },
-		{ "K", 1ULL << 10 },   { "M", 1ULL << 20 },   { "G", 1ULL << 30 },
-		{ "KiB", 1ULL << 10 }, { "MiB", 1ULL << 20 }, { "GiB", 1ULL << 30 },
+		{"", 1},
+		{"B", 1},
+		{"K", 1ULL << 10},
+		{"M", 1ULL << 20},
+		{"G", 1ULL << 30},
+		{"KiB", 1ULL << 10},
+		{"MiB", 1ULL << 20},
+		{"GiB", 1ULL << 30},
 	};
 
 	return parse_unit(s, units, ARRAY_SIZE(units), min, max,
 			  "size (like 64MiB, 1GiB or a number of bytes)", ret, err);
 }
 
-int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec, uint64_t *ret,
-			struct err *err)
+int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec,
+			uint64_t *ret, struct err *err)
 {
 	static const struct unit units[] = {
-		{ "", USEC_PER_SEC },	     { "s", USEC_PER_SEC },
-		{ "ms", USEC_PER_MSEC },     { "m", 60 * USEC_PER_SEC },
-		{ "h", 3600 * USEC_PER_SEC },
+		{"", USEC_PER_SEC},	    {"s", USEC_PER_SEC},
+		{"ms", USEC_PER_MSEC},	    {"m", 60 * USEC_PER_SEC},
+		{"h", 3600 * USEC_PER_SEC},
 	};
 
 	return parse_unit(s, units, ARRAY_SIZE(units), min_usec, max_usec,
@@ -234,7 +240,8 @@ int path_check_relative(const char *path, size_t len, struct err *err)
 	unsigned depth = 0;
 
 	if (len == 0 || len > PATH_BYTES_MAX)
-		return err_set_id(err, ERRID_SPEC_PATH, "a path has %zu bytes; 1..%d are allowed", len,
+		return err_set_id(err, ERRID_SPEC_PATH,
+				  "a path has %zu bytes; 1..%d are allowed", len,
 				  PATH_BYTES_MAX);
 	if (memchr(path, '\0', len) || str_has_control(path, len))
 		return err_set_id(err, ERRID_SPEC_PATH, "a path has a control character");
@@ -248,14 +255,18 @@ int path_check_relative(const char *path, size_t len, struct err *err)
 		if (i < len && path[i] != '/')
 			continue;
 		if (n == 0)
-			return err_set_id(err, ERRID_SPEC_PATH, "a path has an empty component");
+			return err_set_id(err, ERRID_SPEC_PATH,
+					  "a path has an empty component");
 		if (n > PATH_COMPONENT_MAX)
-			return err_set_id(err, ERRID_SPEC_PATH, "a path component is too long");
+			return err_set_id(err, ERRID_SPEC_PATH,
+					  "a path component is too long");
 		if ((n == 1 && path[start] == '.') ||
 		    (n == 2 && path[start] == '.' && path[start + 1] == '.'))
-			return err_set_id(err, ERRID_SPEC_PATH, "a path has a '.' or '..' component");
+			return err_set_id(err, ERRID_SPEC_PATH,
+					  "a path has a '.' or '..' component");
 		if (++depth > PATH_DEPTH_MAX)
-			return err_set_id(err, ERRID_SPEC_PATH, "a path is over %d levels deep",
+			return err_set_id(err, ERRID_SPEC_PATH,
+					  "a path is over %d levels deep",
 					  PATH_DEPTH_MAX);
 		start = i + 1;
 	}

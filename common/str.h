@@ -19,12 +19,14 @@ MUST_CHECK int str_copy(char *dst, size_t size, const char *src);
 MUST_CHECK int str_fmt(char *dst, size_t size, const char *fmt, ...) PRINTF_FMT(3, 4);
 
 /* Decimal digits only, no sign, no blanks, no leading zero but "0" itself. */
-MUST_CHECK int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *err);
+MUST_CHECK int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret,
+			 struct err *err);
 /* "64", "64KiB", "512MiB", "1GiB" (also K, M, G = binary) -> bytes. */
-MUST_CHECK int parse_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *err);
+MUST_CHECK int parse_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret,
+			  struct err *err);
 /* "30", "30s", "5m", "2h", "250ms" -> microseconds; a bare number is seconds. */
-MUST_CHECK int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec, uint64_t *ret,
-				   struct err *err);
+MUST_CHECK int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec,
+				   uint64_t *ret, struct err *err);
 
 /* UTF-8 per RFC 3629: no overlong forms, no surrogates, <= U+10FFFF. NUL is allowed. */
 bool utf8_is_valid(const void *data, size_t len);

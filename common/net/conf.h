@@ -17,9 +17,9 @@
 
 /* Everything has a default: no file is needed. */
 struct conf {
-	enum sbx_grade grade;	  /* tomb.grade: full */
-	unsigned slots;		  /* tomb.slots: jobs at once, 1..64, default 8 */
-	uint64_t memory_default, memory_max;	   /* limits.memory.{default,max}, bytes */
+	enum sbx_grade grade; /* tomb.grade: full */
+	unsigned slots;	      /* tomb.slots: jobs at once, 1..64, default 8 */
+	uint64_t memory_default, memory_max; /* limits.memory.{default,max}, bytes */
 	uint64_t disk_default, disk_max;
 	uint64_t output_default, output_max;
 	usec_t timeout_default_usec, timeout_max_usec;
@@ -27,16 +27,18 @@ struct conf {
 	unsigned cpus_default, cpus_max;
 	unsigned queue_max;	  /* queue.max_waiting: 1..1000000, default 10000 */
 	uint64_t store_max_bytes; /* store.max: default 20 GiB for blobs + output */
-	char *postgres_bin;	  /* postgres.bin: directory with initdb and postgres, NULL = find */
+	char *postgres_bin; /* postgres.bin: directory with initdb and postgres, NULL =
+			       find */
 };
 
 void conf_defaults(struct conf *c);
 void conf_done(struct conf *c);
-/* The file must be ours, regular, 0600 (ERRID_START_CONFIG_MODE); missing is ERR_NOT_FOUND.
- * Syntax and schema errors are ERRID_START_CONFIG with line and hint. */
+/* The file must be ours, regular, 0600 (ERRID_START_CONFIG_MODE); missing is
+ * ERR_NOT_FOUND. Syntax and schema errors are ERRID_START_CONFIG with line and hint. */
 MUST_CHECK int conf_load(const char *path, struct conf *ret, struct err *err);
 /* The parser alone, for tests and the fuzzer. */
-MUST_CHECK int conf_parse(const char *text, size_t len, struct conf *ret, struct err *err);
+MUST_CHECK int conf_parse(const char *text, size_t len, struct conf *ret,
+			  struct err *err);
 /* A commented file with every key at its default, for 'lych config init'. */
 const char *conf_template(void);
 

@@ -23,17 +23,20 @@ struct confine_policy {
 	const char *name; /* "vessel" */
 	const struct confine_path *paths;
 	size_t n_paths;
-	bool may_make_unix_sockets; /* socket(AF_UNIX) for libpq and curl; no other family, ever */
-	bool may_signal;	    /* only to itself; false denies kill() of any other pid by Landlock scope */
-	const int *extra_syscalls;  /* beyond the common daemon set (libseccomp numbers, ended by -1); NULL */
+	bool may_make_unix_sockets; /* socket(AF_UNIX) for libpq and curl; no other
+				       family, ever */
+	bool may_signal; /* only to itself; false denies kill() of any other pid by
+			    Landlock scope */
+	const int *extra_syscalls; /* beyond the common daemon set (libseccomp numbers,
+				      ended by -1); NULL */
 };
 
 /* One line a wall, for status and doctor. */
 struct confine_report {
 	unsigned n;
 	struct {
-		char wall[32];	  /* "exec", "read:~/.ssh", "socket:inet" */
-		char answer[64];  /* "EPERM" */
+		char wall[32];	 /* "exec", "read:~/.ssh", "socket:inet" */
+		char answer[64]; /* "EPERM" */
 		bool held;
 	} line[24];
 };
@@ -46,9 +49,11 @@ MUST_CHECK int confine_self(const struct confine_policy *policy, struct err *err
  * the parent (signal 0 is not used: a real but harmless SIGCONT)), fill the report;
  * -1 with ERRID_START_CONFINE naming the wall if anything succeeded.
  */
-MUST_CHECK int confine_selftest(const struct confine_policy *policy, const char *const *foreign,
-				struct confine_report *ret, struct err *err);
-/* Every program calls it first: ERRID_CORE_ROOT when uid, euid or any capability says root. */
+MUST_CHECK int confine_selftest(const struct confine_policy *policy,
+				const char *const *foreign, struct confine_report *ret,
+				struct err *err);
+/* Every program calls it first: ERRID_CORE_ROOT when uid, euid or any capability says
+ * root. */
 MUST_CHECK int confine_refuse_root(struct err *err);
 
 #endif

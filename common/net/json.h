@@ -18,11 +18,13 @@ struct json; /* a reference-counted value (json-c's object underneath) */
 
 #define JSON_DEPTH_DEFAULT 16
 
-/* The pre-scan alone: ERRID_SPEC_JSON with byte offset and reason. Top level must be an object. */
-MUST_CHECK int json_scan(const void *data, size_t len, unsigned depth_max, struct err *err);
+/* The pre-scan alone: ERRID_SPEC_JSON with byte offset and reason. Top level must be an
+ * object. */
+MUST_CHECK int json_scan(const void *data, size_t len, unsigned depth_max,
+			 struct err *err);
 /* Scan, then parse. *ret is owned by the caller. */
-MUST_CHECK int json_parse(const void *data, size_t len, unsigned depth_max, struct json **ret,
-			  struct err *err);
+MUST_CHECK int json_parse(const void *data, size_t len, unsigned depth_max,
+			  struct json **ret, struct err *err);
 void json_free(struct json *j);
 static inline void json_free_p(struct json **j)
 {
@@ -31,7 +33,8 @@ static inline void json_free_p(struct json **j)
 #define cleanup_json __attribute__((cleanup(json_free_p)))
 
 /* Refuse keys that are not in allowed[0..n): ERRID_SPEC_KEY naming the key. */
-MUST_CHECK int json_check_keys(const struct json *obj, const char *const *allowed, size_t n, struct err *err);
+MUST_CHECK int json_check_keys(const struct json *obj, const char *const *allowed,
+			       size_t n, struct err *err);
 
 /*
  * Typed getters. `where` of an error is the key. A missing key is success with
@@ -40,30 +43,32 @@ MUST_CHECK int json_check_keys(const struct json *obj, const char *const *allowe
  * ERRID_SPEC_RANGE; null counts as a wrong type. Strings are borrowed from obj, are
  * NUL-terminated and contain no NUL.
  */
-MUST_CHECK int json_get_str(const struct json *obj, const char *key, bool required, size_t max_bytes,
-			    const char **ret, struct err *err);
-MUST_CHECK int json_get_u64(const struct json *obj, const char *key, bool required, uint64_t min,
-			    uint64_t max, uint64_t *ret, struct err *err);
-MUST_CHECK int json_get_i64(const struct json *obj, const char *key, bool required, int64_t min,
-			    int64_t max, int64_t *ret, struct err *err);
-MUST_CHECK int json_get_bool(const struct json *obj, const char *key, bool required, bool *ret,
-			     struct err *err);
+MUST_CHECK int json_get_str(const struct json *obj, const char *key, bool required,
+			    size_t max_bytes, const char **ret, struct err *err);
+MUST_CHECK int json_get_u64(const struct json *obj, const char *key, bool required,
+			    uint64_t min, uint64_t max, uint64_t *ret, struct err *err);
+MUST_CHECK int json_get_i64(const struct json *obj, const char *key, bool required,
+			    int64_t min, int64_t max, int64_t *ret, struct err *err);
+MUST_CHECK int json_get_bool(const struct json *obj, const char *key, bool required,
+			     bool *ret, struct err *err);
 /* Borrowed child values. */
-MUST_CHECK int json_get_obj(const struct json *obj, const char *key, bool required, const struct json **ret,
-			    struct err *err);
-MUST_CHECK int json_get_arr(const struct json *obj, const char *key, bool required, size_t max_items,
+MUST_CHECK int json_get_obj(const struct json *obj, const char *key, bool required,
 			    const struct json **ret, struct err *err);
+MUST_CHECK int json_get_arr(const struct json *obj, const char *key, bool required,
+			    size_t max_items, const struct json **ret, struct err *err);
 bool json_has(const struct json *obj, const char *key);
 bool json_is_null(const struct json *obj, const char *key);
 
 size_t json_arr_len(const struct json *arr);
 const struct json *json_arr_at(const struct json *arr, size_t i);
 /* An element (or any value) as a string / object; NULL-safe typed checks as above. */
-MUST_CHECK int json_as_str(const struct json *v, size_t max_bytes, const char **ret, struct err *err);
+MUST_CHECK int json_as_str(const struct json *v, size_t max_bytes, const char **ret,
+			   struct err *err);
 MUST_CHECK int json_as_obj(const struct json *v, struct err *err);
 
 /* Iterate an object: i from 0; false at the end. */
-bool json_obj_at(const struct json *obj, size_t i, const char **ret_key, const struct json **ret_val);
+bool json_obj_at(const struct json *obj, size_t i, const char **ret_key,
+		 const struct json **ret_val);
 
 /* Re-encode a value with jsonw's escaping (json-c's own printer is not strict enough). */
 struct jsonw;

@@ -11,8 +11,10 @@
 struct notify;
 /* ready_fd: -1, or a pipe to which "READY=1\n" (or "STATUS=...\n") is written.
  * Opens and connects what it needs at once, so that it works after confinement. */
-MUST_CHECK int notify_new(struct loop *l, int ready_fd, struct notify **ret, struct err *err);
-void notify_ready(struct notify *n); /* also starts the watchdog timer where asked for; closes ready_fd */
+MUST_CHECK int notify_new(struct loop *l, int ready_fd, struct notify **ret,
+			  struct err *err);
+void notify_ready(struct notify *n); /* also starts the watchdog timer where asked for;
+					closes ready_fd */
 void notify_status(struct notify *n, const char *text);
 void notify_stopping(struct notify *n);
 void notify_free(struct notify *n);

@@ -26,11 +26,12 @@ struct pg_result;
 struct pg_config {
 	const char *socket_dir;
 	const char *dbname, *user;
-	const char *password;	       /* copied and wiped at pg_free */
+	const char *password; /* copied and wiped at pg_free */
 	const char *application_name;
-	unsigned connections;	       /* 1..8 */
-	const char *listen_channel;    /* NULL: none; LISTEN is renewed after a reconnect */
-	void (*on_notify)(void *arg);  /* also after each reconnect: something may have been missed */
+	unsigned connections;	    /* 1..8 */
+	const char *listen_channel; /* NULL: none; LISTEN is renewed after a reconnect */
+	void (*on_notify)(void *arg); /* also after each reconnect: something may have
+					 been missed */
 	void (*on_state)(bool up, const struct err *why, void *arg);
 	void *arg;
 };
@@ -50,21 +51,25 @@ struct pg_param {
 /* err is NULL on success; on a server error err->msg holds "SQLSTATE: message". */
 typedef void pg_done(const struct pg_result *res, const struct err *err, void *arg);
 
-MUST_CHECK int pg_new(struct loop *l, const struct pg_config *cfg, struct pg **ret, struct err *err);
+MUST_CHECK int pg_new(struct loop *l, const struct pg_config *cfg, struct pg **ret,
+		      struct err *err);
 void pg_free(struct pg *pg); /* open calls are dropped without a callback */
 bool pg_is_up(const struct pg *pg);
 /* Parameters are copied. done is called exactly once, from the loop. Connection loss
- * or deadline: ERRID_RUN_DB. At most 4096 calls wait; more is ERRID_RUN_QUEUE_FULL at once. */
-void pg_call(struct pg *pg, const struct pg_stmt *stmt, const struct pg_param *params, usec_t timeout_usec,
-	     bool resend, pg_done *done, void *arg);
+ * or deadline: ERRID_RUN_DB. At most 4096 calls wait; more is ERRID_RUN_QUEUE_FULL at
+ * once. */
+void pg_call(struct pg *pg, const struct pg_stmt *stmt, const struct pg_param *params,
+	     usec_t timeout_usec, bool resend, pg_done *done, void *arg);
 
 size_t pg_rows(const struct pg_result *res);
 bool pg_is_null(const struct pg_result *res, size_t row, size_t col);
-const char *pg_text(const struct pg_result *res, size_t row, size_t col);    /* "" for NULL */
+const char *pg_text(const struct pg_result *res, size_t row,
+		    size_t col); /* "" for NULL */
 int64_t pg_i64(const struct pg_result *res, size_t row, size_t col);
 bool pg_bool(const struct pg_result *res, size_t row, size_t col);
 /* A bytea column (results are in text format; decoded once, owned by res). */
-const void *pg_bytes(const struct pg_result *res, size_t row, size_t col, size_t *ret_len);
+const void *pg_bytes(const struct pg_result *res, size_t row, size_t col,
+		     size_t *ret_len);
 /* The five characters of SQLSTATE of a server error, "" otherwise. */
 const char *pg_sqlstate(const struct pg_result *res);
 

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/fs.h"
+#include "common/cleanup.h"
+#include "common/id.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A deeper tree than a job could have made by open paths is still removed, level by
+ * level, but never by unbounded recursion. */
+#define REMOVE_DEPTH_MAX 4096
+
+int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode, struct err *err)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
+		.mode = (flags & O_CREAT) ? mode : 0,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+			   RESOLVE_NO_XDEV,
+	};
+	long fd;
+
+	do
+		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+	if (fd < 0)
+		return err_sys(err, "open '%.200s'", path);
+	return (int)fd;
+}
+
+int fs_open_dir(const char *path, struct err *err)
+{
+	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(err, "open directory '%.200s'", path);
+	return fd;
+}
+
+int fs_mkdir_beneath(int dirfd, const char *path, mode_t mode, struct err *err)
+{
+	cleanup_free char *copy = xstrdup(path);
+	cleanup_close int at = -1;
+	char *p = copy;
+
+	if (path_check_relative(path, strlen(path), err) < 0)
+		return -1;
+	for (;;) {
+		char *slash = strchr(p, '/');
+		int next, parent = at >= 0 ? at : dirfd;
+
+		if (slash)
+			*slash = '\0';
+		if (mkdirat(parent, p, mode) < 0 && errno != EEXIST)
+			return err_sys(err, "make directory '%.200s'", path);
+		if (!slash)
+			break;
+		next = fs_open_beneath(parent, p, O_PATH | O_DIRECTORY, 0, err);
+		if (next < 0)
+			return -1;
+		fd_close(&at);
+		at = next;
+		p = slash + 1;
+	}
+	/* What stands there must be a directory, and not by way of a link. */
+	at = TAKE_FD(at);
+	{
+		cleanup_close int made = fs_open_beneath(at >= 0 ? at : dirfd, p,
+							 O_PATH | O_DIRECTORY, 0, err);
+
+		return made < 0 ? -1 : 0;
+	}
+}
+
+int fs_mkdir_all(const char *path, mode_t mode, struct err *err)
+{
+	cleanup_free char *copy = xstrdup(path);
+
+	for (char *p = copy + 1; *copy; p++) {
+		bool end = *p == '\0';
+
+		if (!end && *p != '/')
+			continue;
+		*p = '\0';
+		if (mkdir(copy, mode) < 0 && errno != EEXIST)
+			return err_sys(err, "make directory '%.200s'", copy);
+		if (end)
+			break;
+		*p = '/';
+	}
+	{
+		struct stat st;
+
+		if (stat(path, &st) < 0)
+			return err_sys(err, "stat '%.200s'", path);
+		if (!S_ISDIR(st.st_mode))
+			return err_set(err, ERR_CONFLICT, "'%.200s' is not a directory",
+				       path);
+	}
+	return 0;
+}
+
+/* Empty one directory; *deeper is a subdirectory that must be emptied first. */
+static int empty_level(int dirfd, char **deeper, struct err *err)
+{
+	cleanup_close int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_dir DIR *dir = NULL;
+	struct dirent *de;
+
+	*deeper = NULL;
+	if (fd < 0)
+		return err_sys(err, "list a directory");
+	dir = fdopendir(fd);
+	if (!dir)
+		return err_sys(err, "list a directory");
+	fd = -1;
+	while ((errno = 0, de = readdir(dir)) != NULL) {
+		if (str_eq(de->d_name, ".") || str_eq(de->d_name, ".."))
+			continue;
+		if (unlinkat(dirfd, de->d_name, 0) == 0 || errno == ENOENT)
+			continue;
+		if (errno != EISDIR && errno != EPERM)
+			return err_sys(err, "remove '%.100s'", de->d_name);
+		if (unlinkat(dirfd, de->d_name, AT_REMOVEDIR) == 0)
+			continue;
+		if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES)
+			return err_sys(err, "remove '%.100s'", de->d_name);
+		*deeper = xstrdup(de->d_name);
+		return 0;
+	}
+	if (errno)
+		return err_sys(err, "list a directory");
+	return 0;
+}
+
+/* Open a subdirectory of ours for emptying; modes that a job set do not stop us. */
+static int open_for_removal(int parent, const char *name, struct err *err)
+{
+	struct err first = ERR_INIT;
+	int fd = fs_open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0, &first);
+
+	if (fd < 0 && first.sys == EACCES) {
+		/* O_PATH needs no permission on the directory itself; fchmodat on the
+		 * magic link of that descriptor cannot be diverted by a rename. */
+		cleanup_close int path_fd =
+			fs_open_beneath(parent, name, O_PATH | O_DIRECTORY, 0, err);
+		char link[64];
+
+		if (path_fd < 0)
+			return -1;
+		if (str_fmt(link, sizeof(link), "/proc/self/fd/%d", path_fd) < 0 ||
+		    chmod(link, 0700) < 0)
+			return err_sys(err, "chmod '%.100s'", name);
+		return fs_open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0, err);
+	}
+	if (fd < 0) {
+		if (err)
+			*err = first;
+		return -1;
+	}
+	if (fchmod(fd, 0700) < 0) {
+		(void)close(fd);
+		return err_sys(err, "chmod '%.100s'", name);
+	}
+	return fd;
+}
+
+/*
+ * Depth-first without recursion: a deep subdirectory is renamed up to the top
+ * first, so that the walk is never more than two levels down and no path
+ * grows with the tree that a job built.
+ */
+static int empty_tree(int top, struct err *err)
+{
+	for (unsigned round = 0;; round++) {
+		cleanup_free char *name = NULL;
+		cleanup_free char *below = NULL;
+		cleanup_close int sub = -1;
+
+		if (empty_level(top, &name, err) < 0)
+			return -1;
+		if (!name)
+			return 0;
+		sub = open_for_removal(top, name, err);
+		if (sub < 0)
+			return -1;
+		for (;;) {
+			char up[32];
+
+			free(TAKE_PTR(below));
+			if (empty_level(sub, &below, err) < 0)
+				return -1;
+			if (!below)
+				break;
+			{
+				/* A directory can be moved only when it may be written.
+				 */
+				cleanup_close int it = open_for_removal(sub, below, err);
+
+				if (it < 0)
+					return -1;
+			}
+			do {
+				struct request_id rid;
+
+				request_id_new(&random_real, &rid);
+				if (str_fmt(up, sizeof(up), ".rm-%s", rid.s) < 0)
+					return err_set(err, ERR_INTERNAL,
+						       "name too long");
+			} while (renameat2(sub, below, top, up,
+					   1 /* RENAME_NOREPLACE */) < 0 &&
+				 errno == EEXIST);
+			if (faccessat(top, up, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+				return err_sys(err, "move '%.100s'", below);
+		}
+	}
+}
+
+int fs_remove_beneath(int dirfd, const char *name, struct err *err)
+{
+	struct err e = ERR_INIT;
+	cleanup_close int fd = -1;
+
+	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return err_sys(err, "remove '%.200s'", name);
+	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0)
+		return 0;
+	fd = open_for_removal(dirfd, name, &e);
+	if (fd < 0 || empty_tree(fd, &e) < 0) {
+		if (err)
+			*err = e;
+		return err_wrap(err, "remove '%.200s'", name);
+	}
+	if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0)
+		return err_sys(err, "remove '%.200s'", name);
+	return 0;
+}
+
+int fs_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len,
+		 struct err *err)
+{
+	cleanup_close int fd =
+		openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	cleanup_free char *data = NULL;
+	struct stat st;
+	size_t len = 0;
+
+	if (fd < 0) {
+		(void)err_sys(err, "open '%.200s'", path);
+		if (err && err->sys == ENOENT)
+			err->code = ERR_NOT_FOUND;
+		return -1;
+	}
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "stat '%.200s'", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ERR_INVALID, "'%.200s' is not a regular file", path);
+	data = xmalloc(max + 2);
+	while (len <= max) {
+		ssize_t n = read(fd, data + len, max + 1 - len);
+
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			return err_sys(err, "read '%.200s'", path);
+		}
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	if (len > max)
+		return err_set(err, ERR_TOO_LARGE, "'%.200s' has more than %zu bytes",
+			       path, max);
+	data[len] = '\0';
+	*ret = TAKE_PTR(data);
+	if (ret_len)
+		*ret_len = len;
+	return 0;
+}
+
+int fs_write_all(int fd, const void *data, size_t len, struct err *err)
+{
+	const char *p = data;
+
+	while (len) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			return err_sys(err, "write");
+		}
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_temporary(int dirfd, const char *tmp, const void *data, size_t len,
+			   mode_t mode, struct err *err)
+{
+	cleanup_close int fd = openat(
+		dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+
+	if (fd < 0)
+		return err_sys(err, "create '%.200s'", tmp);
+	if (fchmod(fd, mode) < 0)
+		return err_sys(err, "chmod '%.200s'", tmp);
+	if (fs_write_all(fd, data, len, err) < 0)
+		return err_wrap(err, "'%.200s'", tmp);
+	if (fsync(fd) < 0)
+		return err_sys(err, "fsync '%.200s'", tmp);
+	return 0;
+}
+
+int fs_write_atomic(int dirfd, const char *name, const void *data, size_t len,
+		    mode_t mode, struct err *err)
+{
+	cleanup_close int dir = -1;
+	struct request_id rid;
+	char tmp[300];
+	const char *slash = strrchr(name, '/');
+
+	request_id_new(&random_real, &rid);
+	if (str_fmt(tmp, sizeof(tmp), "%s.%s.tmp", name, rid.s) < 0)
+		return err_set(err, ERR_INVALID, "name too long: '%.100s'", name);
+	if (write_temporary(dirfd, tmp, data, len, mode, err) < 0) {
+		(void)unlinkat(dirfd, tmp, 0);
+		return -1;
+	}
+	if (renameat(dirfd, tmp, dirfd, name) < 0) {
+		(void)err_sys(err, "rename to '%.200s'", name);
+		(void)unlinkat(dirfd, tmp, 0);
+		return -1;
+	}
+	if (slash) {
+		cleanup_free char *parent = xstrndup(name, (size_t)(slash - name) + 1);
+
+		dir = openat(dirfd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	} else {
+		dir = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (dir < 0 || fsync(dir) < 0)
+		return err_sys(err, "fsync the directory of '%.200s'", name);
+	return 0;
+}
+
+int fs_read_secret(int dirfd, const char *name, char *out, size_t size, struct err *err)
+{
+	cleanup_close int fd =
+		openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 && errno == ENOENT)
+		return err_set_id(err, ERRID_SECRET_MISSING, "secret '%.80s' is missing",
+				  name);
+	if (fd < 0)
+		return err_sys_id(err, ERRID_SECRET_FILE, "open secret '%.80s'", name);
+	if (fstat(fd, &st) < 0)
+		return err_sys_id(err, ERRID_SECRET_FILE, "stat secret '%.80s'", name);
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
+		return err_set_id(
+			err, ERRID_SECRET_FILE,
+			"secret '%.80s' must be a regular file of uid %u with mode 0600",
+			name, (unsigned)geteuid());
+	n = read(fd, out, size);
+	if (n < 0)
+		return err_sys_id(err, ERRID_SECRET_FILE, "read secret '%.80s'", name);
+	if (n > 0 && out[n - 1] == '\n')
+		n--;
+	if (n == 0 || (size_t)n >= size || memchr(out, '\0', (size_t)n)) {
+		explicit_bzero(out, size);
+		return err_set_id(err, ERRID_SECRET_FILE,
+				  "secret '%.80s' is empty or too long", name);
+	}
+	out[n] = '\0';
+	return 0;
+}
+
+int fs_lock(int fd, pid_t *ret_holder, struct err *err)
+{
+	struct flock fl = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	pid_t holder = 0;
+
+	if (fcntl(fd, F_SETLK, &fl) == 0)
+		return 0;
+	if (errno != EACCES && errno != EAGAIN)
+		return err_sys(err, "lock");
+	if (fs_lock_holder(fd, &holder, err) < 0)
+		return -1;
+	if (ret_holder)
+		*ret_holder = holder;
+	return err_set_id(err, ERRID_START_LOCKED, "locked by process %d", (int)holder);
+}
+
+int fs_lock_holder(int fd, pid_t *ret, struct err *err)
+{
+	struct flock fl = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	if (fcntl(fd, F_GETLK, &fl) < 0)
+		return err_sys(err, "query the lock");
+	*ret = fl.l_type == F_UNLCK ? 0 : fl.l_pid;
+	return 0;
+}
