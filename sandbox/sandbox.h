@@ -71,6 +71,20 @@ void spec_done(struct sbx_spec *s);
 /* What the keeper tells its parent over a SOCK_SEQPACKET pair: the very structs of
  * common/spawn_proto.h (spawn_started, spawn_refused, spawn_exited), handle 0. */
 
+struct sbx_limits {	/* how each limit is enforced, for spawn_started */
+	unsigned n;
+	struct {
+		char name[16];
+		char mechanism[32];
+		uint64_t value;
+	} l[SPAWN_LIMITS_MAX];
+	int cgroup_fd;	     /* the job's leaf, -1 without */
+	int cgroup_procs_fd; /* cgroup.procs of it, opened by the parent: the opener's namespaces count */
+	int cgroup_parent_fd;
+	char leaf[40];
+	unsigned nproc; /* RLIMIT_NPROC to set */
+};
+
 /*
  * Start a keeper for spec. stdio: three descriptors that become 0, 1, 2 of the
  * job. Returns the keeper's pid and pidfd and the report/control socket
@@ -81,11 +95,17 @@ struct keeper {
 	pid_t pid;
 	int pidfd;
 	int sock;
+	enum sbx_grade grade;
+	struct sbx_limits limits;
 };
+/* The caller has reaped or is about to lose the keeper: ends what it left behind (floor: strays
+ * handed up to us; the cgroup leaf), reaps it and closes everything. */
+void keeper_done(struct keeper *k);
 MUST_CHECK int keeper_start(const struct sbx_spec *spec, const int stdio[3], struct keeper *ret, struct err *err);
 
 /* Body of the keeper process; never returns. keeper.c */
-NORETURN void keeper_main(const struct sbx_spec *spec, const int stdio[3], int sock, int parent_pidfd);
+NORETURN void keeper_main(const struct sbx_spec *spec, const struct sbx_limits *limits,
+			  const int stdio[3], int sock, int parent_pidfd);
 
 /* root.c: in the new namespaces, as pid 1 with all capabilities in them. Builds and pivots
  * into the private root; proc_fd: a descriptor of the /proc of this pid namespace for supervision. */
@@ -109,23 +129,14 @@ struct sbx_layers {	/* filled by the parent side as a description of what stands
 	unsigned n;
 	char name[SPAWN_LAYERS_MAX][24];
 };
-NORETURN void job_main(const struct sbx_spec *spec, const struct sbx_root *root, const int stdio[3],
-		       int status_fd);
+NORETURN void job_main(const struct sbx_spec *spec, const struct sbx_root *root,
+		       const struct sbx_limits *limits, const int stdio[3], int status_fd);
 
 /* limits.c */
-struct sbx_limits {	/* how each limit is enforced, for spawn_started */
-	unsigned n;
-	struct {
-		char name[16];
-		char mechanism[32];
-		uint64_t value;
-	} l[SPAWN_LIMITS_MAX];
-	int cgroup_fd;	/* the job's leaf, -1 without */
-};
-/* In the keeper before the fork: makes the leaf, writes the limits (each write checked and read
+/* In the parent, by keeper_start: makes the leaf, writes the limits (each write checked and read
  * back); ERRID_SANDBOX_LIMIT when something cannot be enforced, ERRID_SANDBOX_CGROUP. */
 MUST_CHECK int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret, struct err *err);
-/* In the job: join the leaf (checked), rlimits, affinity. NOFILE last. */
+/* In the job: join the leaf (checked), cgroup namespace (full), rlimits, affinity. NOFILE last. */
 MUST_CHECK int limits_apply(const struct sbx_spec *spec, const struct sbx_limits *l, struct err *err);
 void limits_done(struct sbx_limits *l); /* cgroup.kill, rmdir of the leaf */
 
@@ -138,6 +149,6 @@ MUST_CHECK int selftest_run(const struct sbx_spec *spec, struct err *err);
 MUST_CHECK int fds_arrange(const int stdio[3], const int *keep, size_t n_keep, struct err *err);
 
 /* serve.c: the spawner. fd is the SEQPACKET socket; jobs_dir the only writable tree it keeps. */
-int serve_main(int fd, const char *jobs_dir, const char *cgroup);
+int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade grade);
 
 #endif
