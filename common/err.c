@@ -65,17 +65,32 @@ static void flatten(char *s)
 			*s = ' ';
 }
 
+/* ": text" behind the first at bytes, cut where the object ends. */
+static void append(struct err *err, int at, const char *text)
+{
+	size_t n, len = strlen(text);
+
+	if (at < 0 || (size_t)at + 3 >= sizeof(err->msg))
+		return;
+	n = (size_t)at;
+	err->msg[n++] = ':';
+	err->msg[n++] = ' ';
+	if (len > sizeof(err->msg) - n - 1)
+		len = sizeof(err->msg) - n - 1;
+	memcpy(err->msg + n, text, len);
+	err->msg[n + len] = '\0';
+}
+
 static void set_va(struct err *err, enum err_code code, enum err_id id, int sys,
 		   const char *fmt, va_list ap)
 {
 	struct err e = {.code = code, .id = id, .sys = sys};
 	int n = vsnprintf(e.msg, sizeof(e.msg), fmt, ap);
 
-	if (sys != 0 && n >= 0 && (size_t)n < sizeof(e.msg)) {
+	if (sys != 0) {
 		const char *text = strerrordesc_np(sys);
 
-		(void)snprintf(e.msg + n, sizeof(e.msg) - (size_t)n, ": %s",
-			       text ? text : "unknown error");
+		append(&e, n, text ? text : "unknown error");
 	}
 	flatten(e.msg);
 	*err = e;
@@ -147,8 +162,7 @@ int err_wrap(struct err *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
-	if (n >= 0 && (size_t)n < sizeof(err->msg))
-		(void)snprintf(err->msg + n, sizeof(err->msg) - (size_t)n, ": %s", old);
+	append(err, n, old);
 	flatten(err->msg);
 	return -1;
 }

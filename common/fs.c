@@ -13,10 +13,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A deeper tree than a job could have made by open paths is still removed, level by
- * level, but never by unbounded recursion. */
-#define REMOVE_DEPTH_MAX 4096
-
 int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode, struct err *err)
 {
 	struct open_how how = {
@@ -47,7 +43,7 @@ int fs_open_dir(const char *path, struct err *err)
 int fs_mkdir_beneath(int dirfd, const char *path, mode_t mode, struct err *err)
 {
 	cleanup_free char *copy = xstrdup(path);
-	cleanup_close int at = -1;
+	cleanup_close int at = -1, made = -1;
 	char *p = copy;
 
 	if (path_check_relative(path, strlen(path), err) < 0)
@@ -70,13 +66,8 @@ int fs_mkdir_beneath(int dirfd, const char *path, mode_t mode, struct err *err)
 		p = slash + 1;
 	}
 	/* What stands there must be a directory, and not by way of a link. */
-	at = TAKE_FD(at);
-	{
-		cleanup_close int made = fs_open_beneath(at >= 0 ? at : dirfd, p,
-							 O_PATH | O_DIRECTORY, 0, err);
-
-		return made < 0 ? -1 : 0;
-	}
+	made = fs_open_beneath(at >= 0 ? at : dirfd, p, O_PATH | O_DIRECTORY, 0, err);
+	return made < 0 ? -1 : 0;
 }
 
 int fs_mkdir_all(const char *path, mode_t mode, struct err *err)
@@ -179,7 +170,7 @@ static int open_for_removal(int parent, const char *name, struct err *err)
  */
 static int empty_tree(int top, struct err *err)
 {
-	for (unsigned round = 0;; round++) {
+	for (;;) {
 		cleanup_free char *name = NULL;
 		cleanup_free char *below = NULL;
 		cleanup_close int sub = -1;

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/clock.h"
+#include "common/id.h"
+#include "common/str.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+Test(str, parse_u64_refuses_what_is_not_a_plain_number)
+{
+	static const char *const bad[] = {"",
+					  "-1",
+					  "+1",
+					  " 1",
+					  "1 ",
+					  "0x10",
+					  "010",
+					  "1e3",
+					  "12abc",
+					  "18446744073709551616",
+					  "99999999999999999999"};
+	struct err err = ERR_INIT;
+	uint64_t v = 7;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		cr_assert_lt(parse_u64(bad[i], 0, UINT64_MAX, &v, &err), 0, "took '%s'",
+			     bad[i]);
+		cr_assert_eq(v, 7u);
+	}
+	cr_assert_eq(parse_u64("18446744073709551615", 0, UINT64_MAX, &v, &err), 0);
+	cr_assert_eq(v, UINT64_MAX);
+	cr_assert_lt(parse_u64("11", 0, 10, &v, &err), 0);
+	cr_assert_eq(err.id, ERRID_SPEC_RANGE);
+}
+
+Test(str, parse_size_and_duration_know_their_units)
+{
+	struct err err = ERR_INIT;
+	uint64_t v;
+
+	cr_assert_lt(parse_size("1.5GiB", 0, UINT64_MAX, &v, &err), 0);
+	cr_assert_lt(parse_size("1 GiB", 0, UINT64_MAX, &v, &err), 0);
+	cr_assert_lt(parse_size("MiB", 0, UINT64_MAX, &v, &err), 0);
+	cr_assert_lt(parse_size("17179869184GiB", 0, UINT64_MAX - 1, &v, &err), 0);
+	cr_assert_eq(parse_size("512MiB", 0, UINT64_MAX, &v, &err), 0);
+	cr_assert_eq(v, 512u << 20);
+	cr_assert_lt(parse_duration_usec("5d", 0, UINT64_MAX, &v, &err), 0);
+	cr_assert_eq(parse_duration_usec("250ms", 0, UINT64_MAX, &v, &err), 0);
+	cr_assert_eq(v, 250000u);
+	cr_assert_eq(parse_duration_usec("5m", 0, UINT64_MAX, &v, &err), 0);
+	cr_assert_eq(v, 300u * USEC_PER_SEC);
+}
+
+Test(str, relative_paths_stay_inside)
+{
+	static const struct {
+		const char *path;
+		size_t len;
+	} bad[] = {
+		{"", 0},
+		{"/etc/passwd", 11},
+		{"..", 2},
+		{"a/../b", 6},
+		{"./a", 3},
+		{"a//b", 4},
+		{"a/", 2},
+		{"a/.", 3},
+		{"a\nb", 3},
+		{"a\0b", 3},
+		{"a\x7f", 2},
+		{"\xff", 1},
+		{"\xc0\xae\xc0\xae", 4},
+	};
+	struct err err = ERR_INIT;
+	char deep[300], longname[300];
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		cr_assert_lt(path_check_relative(bad[i].path, bad[i].len, &err), 0,
+			     "row %zu", i);
+		cr_assert_eq(err.id, ERRID_SPEC_PATH);
+	}
+	memset(longname, 'x', 256);
+	cr_assert_lt(path_check_relative(longname, 256, &err), 0);
+	cr_assert_eq(path_check_relative(longname, 255, &err), 0);
+	for (size_t i = 0; i < 65; i++)
+		memcpy(deep + 2 * i, "a/", 2);
+	cr_assert_lt(path_check_relative(deep, 129, &err), 0);
+	cr_assert_eq(path_check_relative(deep, 127, &err), 0);
+	cr_assert_eq(path_check_relative("..a/b..", 7, &err), 0);
+}
+
+Test(str, utf8_refuses_overlong_and_surrogates)
+{
+	cr_assert_not(utf8_is_valid("\xc0\x80", 2));
+	cr_assert_not(utf8_is_valid("\xe0\x80\x80", 3));
+	cr_assert_not(utf8_is_valid("\xed\xa0\x80", 3));
+	cr_assert_not(utf8_is_valid("\xf4\x90\x80\x80", 4));
+	cr_assert_not(utf8_is_valid("\xe2\x82", 2));
+	cr_assert(utf8_is_valid("\xe2\x82\xac\xf0\x9f\x98\x80", 7));
+}
+
+Test(str, copies_fail_instead_of_truncating)
+{
+	char b[4] = "zzz";
+
+	cr_assert_lt(str_copy(b, sizeof(b), "four"), 0);
+	cr_assert_str_eq(b, "");
+	cr_assert_eq(str_copy(b, sizeof(b), "abc"), 0);
+	cr_assert_lt(str_fmt(b, sizeof(b), "%d", 1234), 0);
+	cr_assert_str_eq(b, "");
+}
+
+Test(str, ids_are_strict)
+{
+	struct err err = ERR_INIT;
+	struct uuid u;
+	job_id_t id;
+	uint8_t sha[SHA256_SIZE];
+
+	uuid_new(&random_real, &u);
+	cr_assert_eq(u.s[14], '4');
+	cr_assert_eq(uuid_parse(u.s, &u, &err), 0);
+	cr_assert_lt(uuid_parse("00000000-0000-0000-0000-00000000000G", &u, &err), 0);
+	cr_assert_lt(job_id_parse("0", &id, &err), 0);
+	cr_assert_lt(job_id_parse("9223372036854775808", &id, &err), 0);
+	cr_assert_eq(job_id_parse("42", &id, &err), 0);
+	cr_assert_lt(sha256_hex_parse("ABCD", sha, &err), 0);
+}
+
+Test(str, times_are_rfc3339)
+{
+	char t[RFC3339_SIZE];
+
+	clock_rfc3339(1763763300123456ULL, t);
+	cr_assert_str_eq(t, "2025-11-21T22:15:00.123Z");
+}
