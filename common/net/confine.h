@@ -23,6 +23,14 @@ struct confine_policy {
 	const char *name; /* "vessel" */
 	const struct confine_path *paths;
 	size_t n_paths;
+	/*
+	 * Landlock (ABI 7) does not stop connect() to a pathname socket, the user bus
+	 * say. With private_root the process first moves to user and mount namespaces
+	 * of its own whose root holds `paths` and nothing else; descriptors opened
+	 * before stay as they are, the working directory becomes "/". Each path is a
+	 * mount of its own: rename() between two of them is EXDEV.
+	 */
+	bool private_root;
 	bool may_make_unix_sockets; /* socket(AF_UNIX) for libpq and curl; no other
 				       family, ever */
 	bool may_signal; /* only to itself; false denies kill() of any other pid by
@@ -38,7 +46,7 @@ struct confine_report {
 		char wall[32];	 /* "exec", "read:~/.ssh", "socket:inet" */
 		char answer[64]; /* "EPERM" */
 		bool held;
-	} line[24];
+	} line[32];
 };
 
 /* Enforce. After it returns 0 nothing can be taken back. execve is always forbidden. */

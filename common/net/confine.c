@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. A daemon calls confine_self() once, after it has opened
+ * what only a free process may open (configuration, secrets, listeners; the tomb
+ * has exec'd its spawner) and before it reads a byte from anybody. The order is
+ * forced by the kernel: a uid_map cannot be written with dumpable 0, so the
+ * private root comes first; below Landlock nothing can be mounted; the filter
+ * refuses landlock and prctl, so it is last. Nothing here is optional: a step
+ * that fails ends the start.
+ *
+ * What remains is what the policy names. The process has no capability in any
+ * namespace that owns anything, cannot gain one (no_new_privs), and cannot be
+ * looked into by its own uid (dumpable 0).
+ */
+#include "common/net/confine.h"
+#include "common/cleanup.h"
+#include "common/landlock.h"
+#include "common/net/confine_priv.h"
+#include <errno.h>
+#include <linux/securebits.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAVE_LSAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAVE_LSAN 1
+#endif
+#endif
+
+static bool confined;
+
+#ifdef HAVE_LSAN
+/* The leak check clones and ptraces, which is exactly what is forbidden from now on. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+	return confined;
+}
+#endif
+
+static int refuse_any_capability(const char *who, enum err_id id, struct err *err)
+{
+	cap_t caps = cap_get_proc();
+	cap_t none = cap_init();
+	int differ = caps && none ? cap_compare(caps, none) : -1;
+
+	if (caps)
+		(void)cap_free(caps);
+	if (none)
+		(void)cap_free(none);
+	if (differ < 0)
+		return err_sys_id(err, id, "read the capabilities");
+	/* An inheritable set alone gives nothing under no_new_privs and rootless
+	 * containers have one. */
+	if (CAP_DIFFERS(differ, CAP_EFFECTIVE) || CAP_DIFFERS(differ, CAP_PERMITTED))
+		return err_set_id(err, id, "%s holds capabilities", who);
+	return 0;
+}
+
+int confine_refuse_root(struct err *err)
+{
+	uid_t ruid, euid, suid;
+
+	if (getresuid(&ruid, &euid, &suid) < 0)
+		return err_sys_id(err, ERRID_CORE_ROOT, "read the user id");
+	if (ruid == 0 || euid == 0 || suid == 0)
+		return err_set_id(err, ERRID_CORE_ROOT, "the user id is 0");
+	return refuse_any_capability("this process", ERRID_CORE_ROOT, err);
+}
+
+/* Only a process that holds CAP_SETPCAP (after the private root, in its own
+ * namespace) can and must empty its bounding set and lock the securebits. */
+static int shed_bounding_set(struct err *err)
+{
+	int held = cap_get_bound(CAP_SETPCAP);
+	cap_t caps = cap_get_proc();
+	cap_flag_value_t may = CAP_CLEAR;
+
+	if (!caps || held < 0 ||
+	    cap_get_flag(caps, CAP_SETPCAP, CAP_EFFECTIVE, &may) < 0) {
+		(void)cap_free(caps);
+		return err_sys_id(err, ERRID_START_CONFINE, "read the capabilities");
+	}
+	(void)cap_free(caps);
+	if (may != CAP_SET)
+		return 0;
+	for (int cap = 0; cap_get_bound((cap_value_t)cap) >= 0; cap++)
+		if (cap_drop_bound((cap_value_t)cap) < 0)
+			return err_sys_id(err, ERRID_START_CONFINE, "drop capability %d",
+					  cap);
+	if (prctl(PR_SET_SECUREBITS,
+		  SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+			  SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+			  SECBIT_NO_CAP_AMBIENT_RAISE |
+			  SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+		  0, 0, 0) < 0)
+		return err_sys_id(err, ERRID_START_CONFINE, "lock the securebits");
+	return 0;
+}
+
+static int drop_privileges(const struct confine_policy *policy, struct err *err)
+{
+	struct rlimit no_core = {0, 0};
+	cap_t none;
+	int r;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_sys_id(err, ERRID_START_CONFINE, "set no_new_privs");
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return err_sys_id(err, ERRID_START_CONFINE,
+				  "clear the ambient capabilities");
+	if (shed_bounding_set(err) < 0)
+		return -1;
+	none = cap_init();
+	r = none ? cap_set_proc(none) : -1;
+	if (none)
+		(void)cap_free(none);
+	if (r < 0)
+		return err_sys_id(err, ERRID_START_CONFINE, "drop all capabilities");
+	if (refuse_any_capability(policy->name, ERRID_START_CONFINE, err) < 0)
+		return -1;
+	/* A core file would hold the secrets. */
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
+		return err_sys_id(err, ERRID_START_CONFINE, "forbid core files");
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_sys_id(err, ERRID_START_CONFINE, "clear dumpable");
+	return 0;
+}
+
+static int fence_files(const struct confine_policy *policy, struct err *err)
+{
+	struct landlock_set set = {.fd = -1};
+	int r;
+
+	/* Signals and abstract sockets end at this process: it owns no child that it
+	 * kills. */
+	r = landlock_begin(&set, true, true, true, err);
+	for (size_t i = 0; i < policy->n_paths && r == 0; i++) {
+		const struct confine_path *p = &policy->paths[i];
+
+		if (p->rights & LL_FS_EXECUTE)
+			r = err_set_id(err, ERRID_START_CONFINE,
+				       "%s: no daemon executes anything", p->path);
+		else
+			r = landlock_allow_path(&set, p->path, p->rights, err);
+	}
+	if (r == 0)
+		r = landlock_enforce(&set, err);
+	landlock_done(&set);
+	return r;
+}
+
+int confine_self(const struct confine_policy *policy, struct err *err)
+{
+	if (confine_refuse_root(err) < 0)
+		return -1;
+	if (policy->private_root && confine_private_root(policy, err) < 0)
+		return err_wrap(err, "confine %s", policy->name);
+	if (drop_privileges(policy, err) < 0 || fence_files(policy, err) < 0)
+		return err_wrap(err, "confine %s", policy->name);
+	if (confine_filter(policy, err) < 0)
+		return -1;
+	confined = true;
+	return 0;
+}
