@@ -15,15 +15,18 @@ else ifeq ($(origin CC),default)
 CC := gcc
 endif
 B := build/$(VARIANT)
+# V=1 shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo '  $(1)')
 
 # ---- flags -----------------------------------------------------------------
 # try: the flag itself when this compiler accepts it, else nothing.
 try = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo '$(1)')
 
-WARN := -Wall -Wextra -Wformat=2 -Wformat-signedness -Wshadow -Wvla -Walloca -Wstrict-prototypes \
+WARN := -Wall -Wextra -Wformat=2 -Wshadow -Wvla -Walloca -Wstrict-prototypes \
 	-Wmissing-prototypes -Wwrite-strings -Wpointer-arith -Wcast-qual -Wundef -Wconversion \
 	-Wsign-conversion -Wnull-dereference -Wswitch-enum -Wimplicit-fallthrough
-WARN += $(call try,-Wlogical-op) $(call try,-Wduplicated-cond) $(call try,-Wduplicated-branches) $(call try,-Wjump-misses-init)
+WARN += $(call try,-Wformat-signedness) $(call try,-Wlogical-op) $(call try,-Wduplicated-cond) $(call try,-Wduplicated-branches) $(call try,-Wjump-misses-init)
 ifneq ($(CI),)
 WARN += -Werror
 endif
@@ -76,17 +79,22 @@ BIN := $(addprefix $(B)/,$(PROGRAMS))
 all: $(BIN) ## build every program (VARIANT=release|debug|asan|fuzz|cover)
 
 $(B)/lych-sandbox: $(call obj,$(SRC_sandbox)) $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_sandbox)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_sandbox)
 $(B)/lych-vessel: $(call obj,$(SRC_vessel) $(NET_vessel)) $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_vessel)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_vessel)
 $(B)/lych-tomb: $(call obj,$(SRC_tomb) $(NET_tomb)) $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tomb)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tomb)
 $(B)/lych: $(call obj,$(SRC_cli) $(NET_cli)) $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_cli)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_cli)
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC $<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
 # The migrations travel inside the vessel: vessel/schema/NNNN_name.sql in order.
