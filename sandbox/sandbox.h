@@ -48,7 +48,8 @@ struct sbx_spec {
 	size_t n_mounts;
 	char *workspace;	/* --workspace DIR: bound read-write at /work; cwd and HOME. NULL: none */
 	int workspace_fd;	/* opened by the parent, O_PATH|O_DIRECTORY|O_NOFOLLOW; -1 */
-	char *cwd;		/* --cwd; default: /work, else the caller's cwd if it is visible inside */
+	char *cwd;		/* --cwd; default: the workspace, else caller_cwd if a mount shows it, else / */
+	char *caller_cwd;	/* command line only: where the caller stood; NULL */
 	char **env;		/* NULL-terminated "K=V", complete: nothing is inherited */
 	char **argv;		/* NULL-terminated */
 	usec_t timeout_usec;	/* wall; 0 = none (command line only, --serve requires one) */
@@ -61,7 +62,23 @@ struct sbx_spec {
 	bool json;		/* command line: one JSON line about the end on stderr */
 };
 
-/* argv[0] is not looked at; "--" ends the options. Errors: ERRID_CORE_USAGE / SPEC_*. */
+/*
+ * The grammar, the same for argv and for the block. "--opt value" or "--opt=value":
+ *
+ *	--grade full|floor	--network loopback|none		--workspace DIR
+ *	--ro PATH --rw PATH --rox PATH (repeatable)		--cwd DIR
+ *	--env NAME=VALUE (repeatable)	--hostname NAME		--cgroup DIR
+ *	--timeout DURATION	--grace DURATION	--cpu-time DURATION
+ *	--memory SIZE --disk SIZE --tmp SIZE --file-size SIZE	--processes N
+ *	--cpus N		--nofile N		--json
+ *	--			then argv of the job
+ *
+ * SIZE and DURATION as common/str.h reads them ("512MiB", "30s"). On the command line a
+ * relative path is taken from the working directory; in the block every path is absolute.
+ * argv[0] (command line only; the block starts with the first option) is not looked at.
+ * HOME, PATH, TMPDIR, LANG, USER and TERM are added to env when they are not given.
+ * Errors: ERRID_CORE_USAGE / SPEC_*.
+ */
 MUST_CHECK int spec_parse(int argc, char *const argv[], struct sbx_spec *ret, struct err *err);
 /* A block of NUL-terminated strings, the same grammar; <= SPAWN_SPEC_MAX_BYTES. Fuzzed. */
 MUST_CHECK int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct err *err);
@@ -114,6 +131,10 @@ struct sbx_root {
 	int tmp_fd, shm_fd; /* for fstatvfs of the tmpfs mounts; -1 in floor */
 	int work_fd;	/* the workspace as seen inside; -1 */
 };
+/* Opens spec->workspace into spec->workspace_fd and judges it (a real directory of ours, not "/",
+ * not a mount of its own): ERRID_SANDBOX_WORKSPACE. The parent calls it; root_build opens the path
+ * again in its own mount namespace and refuses when it is not the same directory any more. */
+MUST_CHECK int root_open_workspace(struct sbx_spec *spec, struct err *err);
 MUST_CHECK int root_build(const struct sbx_spec *spec, struct sbx_root *ret, struct err *err);
 
 /* job.c: the child. Stages in order; any failure writes {stage, errno, id, text} to status_fd
@@ -143,10 +164,16 @@ void limits_done(struct sbx_limits *l); /* cgroup.kill, rmdir of the leaf */
 /* walls.c, seccomp.c, selftest.c: in the job, in this order. */
 MUST_CHECK int walls_drop_caps(struct err *err);	/* bounding, ambient, sets, securebits; no_new_privs; dumpable stays for ptrace by nobody */
 MUST_CHECK int walls_landlock(const struct sbx_spec *spec, int *ret_abi, struct err *err);
+/* Compiles the filter for this grade and network into static memory; a fork inherits it.
+ * Optional: seccomp_install does it when nobody has. */
+MUST_CHECK int seccomp_prepare(const struct sbx_spec *spec, struct err *err);
 MUST_CHECK int seccomp_install(const struct sbx_spec *spec, struct err *err);
 MUST_CHECK int selftest_run(const struct sbx_spec *spec, struct err *err);
-/* fds.c: only keep[] (and nothing else) survives, moved to the given numbers. */
-MUST_CHECK int fds_arrange(const int stdio[3], const int *keep, size_t n_keep, struct err *err);
+/* fds.c: stdio becomes 0, 1, 2; keep[i] becomes 3 + i (O_CLOEXEC) and is updated; -1 in keep
+ * stays -1 and its number stays closed. Nothing else survives. A stdio that is a directory, or a
+ * socket other than a connected AF_UNIX stream or seqpacket, is refused. */
+#define FDS_KEEP_MAX 8
+MUST_CHECK int fds_arrange(const int stdio[3], int *keep, size_t n_keep, struct err *err);
 
 /* serve.c: the spawner. fd is the SEQPACKET socket; jobs_dir the only writable tree it keeps. */
 int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade grade);
