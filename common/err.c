@@ -81,6 +81,7 @@ static void append(struct err *err, int at, const char *text)
 	err->msg[n + len] = '\0';
 }
 
+PRINTF_FMT(5, 0)
 static void set_va(struct err *err, enum err_code code, enum err_id id, int sys,
 		   const char *fmt, va_list ap)
 {

@@ -84,6 +84,7 @@ void log_err(enum log_level level, const char *msg, const struct err *err)
 	       err_hint(err), NULL);
 }
 
+PRINTF_FMT(2, 0)
 static void log_va(enum log_level level, const char *fmt, va_list ap)
 {
 	char text[1024];
