@@ -67,7 +67,7 @@ SRC_cli := $(wildcard cli/*.c)
 # what of common/net each program links
 NET_vessel := $(SRC_net)
 NET_tomb := $(filter-out common/net/conf.c,$(SRC_net))
-NET_cli := common/net/json.c common/net/conf.c
+NET_cli := common/net/json.c common/net/json_scan.c common/net/conf.c
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 OBJ_common := $(call obj,$(SRC_common))

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP/1.1 server on unix sockets over evhttp, the only user of evhttp.
+ * HTTP/1.1 server on unix sockets over libevent's bufferevents.
  *
- * The framing gate runs before any handler: exactly one Host, at most one
- * Content-Length of digits only, no Transfer-Encoding, no space in a header
- * name, no control bytes, %00 refused in the path; a refusal answers 400 and
- * closes the connection. Header cap 8 KiB, body cap per route (checked on the
- * declared length), idle timeout, a cap on connections (evhttp has none), a
- * backlog cap per event stream.
+ * One strict parser of ours reads the raw bytes (httpd_gate.c), so that nothing
+ * is normalised before it is judged: exactly one Host, and it is "lychgate";
+ * every header at most once; Content-Length of digits only; no
+ * Transfer-Encoding; no space in a header name; no control byte, NUL, bare CR or
+ * LF, folded line; %00 and %2f refused in the path. A refusal answers 400 and
+ * closes the connection. Header cap 8 KiB, body cap per route and authentication
+ * before the first byte of a body is read, idle timeout, a cap on connections,
+ * a backlog cap per event stream. One request at a time: bytes that arrive
+ * before the answer is out are dropped and the connection closes after it, so a
+ * smuggled or pipelined second request never gets an answer. A half-closed
+ * connection counts as closed. Why not evhttp: docs/adr/0003-http-server.md.
  */
 #ifndef LYCH_COMMON_NET_HTTPD_H
 #define LYCH_COMMON_NET_HTTPD_H
@@ -29,7 +34,8 @@ enum http_method { HTTP_M_GET, HTTP_M_POST, HTTP_M_PUT, HTTP_M_DELETE, HTTP_M_MA
 
 /* The handler owns the request until it calls one httpd_reply_* (at once or later). */
 typedef void httpd_handler(struct httpd_req *req, void *arg);
-/* Before every handler; -1 with err refuses (httpd_reply_err). Must not block. */
+/* Before every handler and before the body is read (there is none yet); -1 with err
+ * refuses (the answer is err's, the connection closes). Must not block. */
 typedef int httpd_auth(struct httpd_req *req, void *arg, struct err *err);
 
 struct httpd_route {
@@ -57,7 +63,8 @@ struct httpd_config {
 /* Binds and listens (ERRID_START_SOCKET); serving begins with the loop. */
 MUST_CHECK int httpd_new(struct loop *l, const struct httpd_config *cfg,
 			 struct httpd **ret, struct err *err);
-/* Stop accepting and unlink the socket; open requests are answered 503 and closed. */
+/* Stop accepting and unlink the socket; open requests are answered 503 and closed, which
+ * is an on_gone/on_close for their owners. Not from within a handler. */
 void httpd_free(struct httpd *h);
 
 /* The request. Strings live until the reply. */
@@ -83,6 +90,11 @@ void *httpd_req_ctx(const struct httpd_req *req);
  * that frees req. */
 void httpd_req_on_gone(struct httpd_req *req, void (*fn)(void *arg), void *arg);
 
+/* One more header for the reply to come (at most 8; our own constant name and clean value). */
+void httpd_reply_header(struct httpd_req *req, const char *name, const char *value);
+/* One more header of the reply, before it; copied. At most 8. */
+void httpd_req_add_header(struct httpd_req *req, const char *name, const char *value);
+
 /* Replies: each ends the request. */
 void httpd_reply(struct httpd_req *req, int status, const char *content_type,
 		 const void *body, size_t len);
@@ -101,6 +113,7 @@ void httpd_reply_file(struct httpd_req *req, int status, const char *content_typ
 /* Server-sent events. After start the stream belongs to the caller until on_close or end.
  */
 struct httpd_sse;
+/* NULL when the client is gone already; req is freed either way. */
 struct httpd_sse *httpd_sse_start(struct httpd_req *req, void (*on_close)(void *arg),
 				  void *arg);
 /* One event; id may be NULL; data is one line of JSON. False when the reader was too

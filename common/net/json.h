@@ -17,6 +17,8 @@
 struct json; /* a reference-counted value (json-c's object underneath) */
 
 #define JSON_DEPTH_DEFAULT 16
+/* More members in one object are refused: lookups and iteration stay cheap. */
+#define JSON_MEMBERS_MAX 4096
 
 /* The pre-scan alone: ERRID_SPEC_JSON with byte offset and reason. Top level must be an
  * object. */
