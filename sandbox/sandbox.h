@@ -47,6 +47,7 @@ struct sbx_spec {
 	struct sbx_mount *mounts;
 	size_t n_mounts;
 	char *workspace;	/* --workspace DIR: bound read-write at /work; cwd and HOME. NULL: none */
+	bool workspace_ro;	/* --workspace-ro DIR: the same, read-only */
 	int workspace_fd;	/* opened by the parent, O_PATH|O_DIRECTORY|O_NOFOLLOW; -1 */
 	char *cwd;		/* --cwd; default: the workspace, else caller_cwd if a mount shows it, else / */
 	char *caller_cwd;	/* command line only: where the caller stood; NULL */
@@ -65,7 +66,8 @@ struct sbx_spec {
 /*
  * The grammar, the same for argv and for the block. "--opt value" or "--opt=value":
  *
- *	--grade full|floor	--network loopback|none		--workspace DIR
+ *	--grade full|floor	--network loopback|none
+ *	--workspace DIR | --workspace-ro DIR
  *	--ro PATH --rw PATH --rox PATH (repeatable)		--cwd DIR
  *	--env NAME=VALUE (repeatable)	--hostname NAME		--cgroup DIR
  *	--timeout DURATION	--grace DURATION	--cpu-time DURATION
@@ -74,7 +76,8 @@ struct sbx_spec {
  *	--			then argv of the job
  *
  * SIZE and DURATION as common/str.h reads them ("512MiB", "30s"). On the command line a
- * relative path is taken from the working directory; in the block every path is absolute.
+ * relative path is taken from the working directory; in the block every path is absolute
+ * but the workspace, which may be relative to the spawner's jobs directory ("42.1/work").
  * argv[0] (command line only; the block starts with the first option) is not looked at.
  * HOME, PATH, TMPDIR, LANG, USER and TERM are added to env when they are not given.
  * Errors: ERRID_CORE_USAGE / SPEC_*.
@@ -82,6 +85,8 @@ struct sbx_spec {
 MUST_CHECK int spec_parse(int argc, char *const argv[], struct sbx_spec *ret, struct err *err);
 /* A block of NUL-terminated strings, the same grammar; <= SPAWN_SPEC_MAX_BYTES. Fuzzed. */
 MUST_CHECK int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct err *err);
+/* Makes a relative workspace of a block absolute; nothing to do for others. */
+MUST_CHECK int spec_base_workspace(struct sbx_spec *s, const char *jobs_dir, struct err *err);
 void spec_init(struct sbx_spec *s); /* defaults of common/proto.h */
 void spec_done(struct sbx_spec *s);
 
