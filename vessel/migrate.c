@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation
+ *
+ * Connects over the unix socket as lych_migrate, the bootstrap superuser, and
+ *   1. makes the database `lychgate`, closes the other ones to everybody else;
+ *   2. compares lych.schema_version with the migrations compiled in: each one that
+ *      was applied must be here with the same sha256. A version we do not have, or
+ *      another text under a number that we have, is refused before anything changes;
+ *   3. applies the missing ones in order, each in one transaction with its row;
+ *   4. gives every login its password and every tomb its grant.
+ *
+ * An advisory lock makes two concurrent runs take turns. No password is ever part
+ * of a statement: libpq computes the SCRAM verifier here, and the verifier goes as
+ * a parameter to lych.set_login.
+ */
+#include "vessel/migrate.h"
+#include "common/cleanup.h"
+#include "common/err.h"
+#include "common/fs.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <getopt.h>
+#include <libpq-fe.h>
+#include <stdbool.h>
+
+struct migration {
+	int version;
+	const char *name, *sha256, *sql;
+};
+#include "schema.inc"
+
+#define ROLE_MIGRATE "lych_migrate"
+#define SECRET_SIZE 256
+#define TOMBS_MAX 64
+/* Any constant will do; every run of every version must use the same. */
+#define LOCK_SQL "SELECT pg_advisory_lock(7241980532)"
+
+static void result_clear(PGresult **r)
+{
+	PQclear(*r);
+}
+
+static void conn_finish(PGconn **c)
+{
+	PQfinish(*c);
+}
+
+static void secret_wipe(char (*s)[SECRET_SIZE])
+{
+	explicit_bzero(*s, sizeof(*s));
+}
+
+#define cleanup_result __attribute__((cleanup(result_clear)))
+#define cleanup_conn __attribute__((cleanup(conn_finish)))
+#define cleanup_secret __attribute__((cleanup(secret_wipe)))
+
+/* libpq's messages end in newlines and may span lines. */
+static int pg_err(enum err_id id, const char *what, const char *msg, struct err *err)
+{
+	char line[400];
+	size_t n = 0;
+
+	for (const char *p = msg; *p && n + 1 < sizeof(line); p++)
+		line[n++] = (unsigned char)*p < 0x20 ? ' ' : *p;
+	while (n > 0 && line[n - 1] == ' ')
+		n--;
+	line[n] = 0;
+	return err_set_id(err, id, "%s: %s", what, line);
+}
+
+static void drop_notice(void *arg UNUSED, const PGresult *res UNUSED)
+{
+}
+
+static int connect_db(const struct migrate_config *cfg, const char *dbname,
+		      const char *password, PGconn **ret, struct err *err)
+{
+	const char *const keys[] = {"host",
+				    "user",
+				    "password",
+				    "dbname",
+				    "connect_timeout",
+				    "application_name",
+				    "gssencmode",
+				    "client_encoding",
+				    "options",
+				    NULL};
+	const char *const values[] = {
+		cfg->socket_dir,
+		ROLE_MIGRATE,
+		password,
+		dbname,
+		"10",
+		"lych-migrate",
+		"disable",
+		"UTF8",
+		"-c synchronous_commit=on -c statement_timeout=120s",
+		NULL};
+	cleanup_conn PGconn *c = PQconnectdbParams(keys, values, 0);
+
+	if (!c || PQstatus(c) != CONNECTION_OK)
+		return pg_err(ERRID_START_DB, "connect as " ROLE_MIGRATE,
+			      c ? PQerrorMessage(c) : "out of memory", err);
+	(void)PQsetNoticeReceiver(c, drop_notice, NULL);
+	*ret = TAKE_PTR(c);
+	return 0;
+}
+
+/* A whole script or a statement without parameters. */
+static int run_sql(PGconn *c, const char *what, const char *sql, struct err *err)
+{
+	cleanup_result PGresult *r = PQexec(c, sql);
+	ExecStatusType s = PQresultStatus(r);
+
+	if (s != PGRES_COMMAND_OK && s != PGRES_TUPLES_OK)
+		return pg_err(ERRID_START_MIGRATION, what, PQerrorMessage(c), err);
+	return 0;
+}
+
+static int run_params(PGconn *c, const char *what, const char *sql, int n,
+		      const char *const *params, PGresult **ret, struct err *err)
+{
+	cleanup_result PGresult *r = PQexecParams(c, sql, n, NULL, params, NULL, NULL, 0);
+	ExecStatusType s = PQresultStatus(r);
+
+	if (s != PGRES_COMMAND_OK && s != PGRES_TUPLES_OK)
+		return pg_err(ERRID_START_MIGRATION, what, PQerrorMessage(c), err);
+	if (ret)
+		*ret = TAKE_PTR(r);
+	return 0;
+}
+
+static int make_database(const struct migrate_config *cfg, const char *password,
+			 struct err *err)
+{
+	cleanup_conn PGconn *c = NULL;
+	cleanup_result PGresult *r = NULL;
+
+	if (connect_db(cfg, "postgres", password, &c, err) < 0)
+		return -1;
+	if (run_sql(c, "lock", LOCK_SQL, err) < 0)
+		return -1;
+	if (run_params(c, "look for the database",
+		       "SELECT 1 FROM pg_database WHERE datname = 'lychgate'", 0, NULL,
+		       &r, err) < 0)
+		return -1;
+	if (PQntuples(r) == 0 &&
+	    run_sql(c, "create the database",
+		    "CREATE DATABASE lychgate TEMPLATE template0 ENCODING 'UTF8'",
+		    err) < 0)
+		return -1;
+	return run_sql(c, "close the databases to everybody",
+		       "REVOKE ALL ON DATABASE postgres FROM PUBLIC;"
+		       "REVOKE ALL ON DATABASE template1 FROM PUBLIC;"
+		       "REVOKE ALL ON DATABASE lychgate FROM PUBLIC;",
+		       err);
+}
+
+/* How many of ours are in; refuses what is not ours. */
+static int check_versions(PGconn *c, size_t *ret_have, struct err *err)
+{
+	cleanup_result PGresult *r = NULL;
+
+	if (run_sql(c, "prepare lych.schema_version",
+		    "CREATE SCHEMA IF NOT EXISTS lych;"
+		    "CREATE TABLE IF NOT EXISTS lych.schema_version ("
+		    "version int PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,"
+		    "applied_at timestamptz NOT NULL DEFAULT clock_timestamp())",
+		    err) < 0)
+		return -1;
+	if (run_params(c, "read lych.schema_version",
+		       "SELECT version, sha256 FROM lych.schema_version ORDER BY version",
+		       0, NULL, &r, err) < 0)
+		return -1;
+	size_t n = (size_t)PQntuples(r);
+	for (size_t i = 0; i < n; i++) {
+		const char *version = PQgetvalue(r, (int)i, 0);
+		uint64_t v = 0;
+
+		if (parse_u64(version, 1, INT32_MAX, &v, err) < 0)
+			return err_wrap(err, "lych.schema_version");
+		if (v != i + 1)
+			return err_set_id(err, ERRID_START_SCHEMA,
+					  "migration %zu is missing below %s", i + 1,
+					  version);
+		if (i >= ARRAY_SIZE(schema_migrations))
+			return err_set_id(
+				err, ERRID_START_SCHEMA,
+				"the database is at version %s, this program at %zu",
+				PQgetvalue(r, (int)n - 1, 0),
+				ARRAY_SIZE(schema_migrations));
+		if (!str_eq(schema_migrations[i].sha256, PQgetvalue(r, (int)i, 1)))
+			return err_set_id(err, ERRID_START_SCHEMA,
+					  "migration %s was applied with another text",
+					  schema_migrations[i].name);
+	}
+	*ret_have = n;
+	return 0;
+}
+
+static int apply(PGconn *c, const struct migration *m, struct err *err)
+{
+	char version[16];
+	const char *const params[] = {version, m->name, m->sha256};
+
+	if (str_fmt(version, sizeof(version), "%d", m->version) < 0)
+		return err_set(err, ERR_INTERNAL, "version %d", m->version);
+	if (run_sql(c, m->name, "BEGIN", err) < 0 ||
+	    run_sql(c, m->name, m->sql, err) < 0 ||
+	    run_sql(c, m->name, "RESET ROLE", err) < 0 ||
+	    run_params(c, m->name,
+		       "INSERT INTO lych.schema_version (version, name, sha256)"
+		       " VALUES ($1::int, $2, $3)",
+		       3, params, NULL, err) < 0 ||
+	    run_sql(c, m->name, "COMMIT", err) < 0) {
+		struct err ignored = ERR_INIT;
+
+		(void)run_sql(c, m->name, "ROLLBACK", &ignored);
+		return -1;
+	}
+	return 0;
+}
+
+static int set_login(PGconn *c, int secrets_fd, const char *role, const char *secret,
+		     struct err *err)
+{
+	cleanup_secret char password[SECRET_SIZE] = {0};
+
+	if (fs_read_secret(secrets_fd, secret, password, sizeof(password), err) < 0)
+		return err_wrap(err, "password of %s", role);
+	char *verifier = PQencryptPasswordConn(c, password, role, "scram-sha-256");
+	if (!verifier)
+		return pg_err(ERRID_START_MIGRATION, role, PQerrorMessage(c), err);
+	const char *const params[] = {role, verifier};
+	int rc = run_params(c, role, "SELECT lych.set_login($1, $2)", 2, params, NULL,
+			    err);
+	explicit_bzero(verifier, strlen(verifier));
+	PQfreemem(verifier);
+	return rc;
+}
+
+static int set_logins(PGconn *c, int secrets_fd, const struct migrate_config *cfg,
+		      struct err *err)
+{
+	if (run_sql(c, "logins", "BEGIN", err) < 0 ||
+	    set_login(c, secrets_fd, "lych_vessel", "lychgate_db_vessel", err) < 0 ||
+	    set_login(c, secrets_fd, "lych_watchdog", "lychgate_db_watchdog", err) < 0 ||
+	    run_sql(c, "grant the database",
+		    "GRANT CONNECT ON DATABASE lychgate"
+		    " TO lych_vessel, lych_watchdog, lych_tomb",
+		    err) < 0)
+		return -1;
+	for (size_t i = 0; i < cfg->n_tombs; i++) {
+		const char *const params[] = {cfg->tombs[i]};
+
+		if (set_login(c, secrets_fd, cfg->tombs[i], "lychgate_db_tomb", err) <
+			    0 ||
+		    run_params(c, cfg->tombs[i],
+			       "INSERT INTO lych.worker_queue (role, queue)"
+			       " VALUES ($1, 'main') ON CONFLICT DO NOTHING",
+			       1, params, NULL, err) < 0)
+			return -1;
+	}
+	return run_sql(c, "logins", "COMMIT", err);
+}
+
+int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *err)
+{
+	cleanup_secret char password[SECRET_SIZE] = {0};
+	cleanup_conn PGconn *c = NULL;
+	size_t have = 0;
+	cleanup_close int secrets_fd = fs_open_dir(cfg->secrets_dir, err);
+
+	if (secrets_fd < 0)
+		return -1;
+	if (fs_read_secret(secrets_fd, "lychgate_db_migrate", password, sizeof(password),
+			   err) < 0)
+		return -1;
+	if (make_database(cfg, password, err) < 0 ||
+	    connect_db(cfg, "lychgate", password, &c, err) < 0)
+		return -1;
+	if (run_sql(c, "lock", LOCK_SQL, err) < 0 || check_versions(c, &have, err) < 0)
+		return -1;
+	for (size_t i = have; i < ARRAY_SIZE(schema_migrations); i++)
+		if (apply(c, &schema_migrations[i], err) < 0)
+			return -1;
+	*ret_applied = (int)(ARRAY_SIZE(schema_migrations) - have);
+	return set_logins(c, secrets_fd, cfg, err);
+}
+
+static int usage(void)
+{
+	fputs("usage: lych-vessel migrate --pg-dir DIR --secrets DIR [--tomb NAME]...\n",
+	      stderr);
+	return 2;
+}
+
+int migrate_main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"pg-dir", required_argument, NULL, 'p'},
+		{"secrets", required_argument, NULL, 's'},
+		{"tomb", required_argument, NULL, 't'},
+		{NULL, 0, NULL, 0},
+	};
+	const char *tombs[TOMBS_MAX] = {"tomb_1"};
+	struct migrate_config cfg = {.tombs = tombs};
+	struct err err = ERR_INIT;
+	int applied = 0, opt;
+
+	log_init("migrate", LOG_INFO_);
+	optind = 0;
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		if (opt == 'p')
+			cfg.socket_dir = optarg;
+		else if (opt == 's')
+			cfg.secrets_dir = optarg;
+		else if (opt == 't' && cfg.n_tombs < TOMBS_MAX)
+			tombs[cfg.n_tombs++] = optarg;
+		else
+			return usage();
+	}
+	if (optind != argc || !cfg.socket_dir || !cfg.secrets_dir)
+		return usage();
+	if (cfg.n_tombs == 0)
+		cfg.n_tombs = 1;
+	if (migrate_run(&cfg, &applied, &err) < 0) {
+		log_err(LOG_ERROR_, "migration refused", &err);
+		return err_exit_code(&err);
+	}
+	log_info("schema at version %zu, %d migrations applied now",
+		 ARRAY_SIZE(schema_migrations), applied);
+	return 0;
+}

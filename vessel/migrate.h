@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `lych-vessel migrate`: a oneshot that brings the private cluster to this
+ * program's schema and sets the logins' passwords. Run before `serve`, at every
+ * start: it changes nothing that is right already.
+ */
+#ifndef LYCH_VESSEL_MIGRATE_H
+#define LYCH_VESSEL_MIGRATE_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include <stddef.h>
+
+/* argv[0] is "migrate". Returns an exit code (common/err.h); reports on stderr. */
+int migrate_main(int argc, char **argv);
+
+struct migrate_config {
+	const char *socket_dir;
+	const char *secrets_dir;
+	const char *const *tombs; /* role names tomb_... */
+	size_t n_tombs;
+};
+/* ERRID_START_DB, _START_MIGRATION, _START_SCHEMA or _SECRET_*. *ret_applied: how many
+ * ran now. */
+MUST_CHECK int migrate_run(const struct migrate_config *cfg, int *ret_applied,
+			   struct err *err);
+
+#endif
