@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests. A test program is linked with all of common/ and common/net/, with the
+# helpers tests/support/*.c that have no main(), and with the objects (but main.o)
+# of the directories whose headers it includes.
+
+TEST_LIBS := -lcriterion $(sort $(LIBS_vessel) $(LIBS_cli))
+# .c files that are programs by themselves / that are helpers to link
+paren := (
+main_in = $(shell grep -l '^int main[$(paren)]' /dev/null $(1))
+SUPPORT_C := $(wildcard tests/support/*.c)
+SUPPORT_PROGRAMS := $(call main_in,$(SUPPORT_C))
+SUPPORT_OBJ := $(call obj,$(filter-out $(SUPPORT_PROGRAMS) tests/support/seeded_leak.c,$(SUPPORT_C)))
+
+UNIT_C := $(wildcard tests/unit/test_*.c)
+INTEGRATION_C := $(wildcard tests/integration/test_*.c)
+ESCAPE_TEST_C := $(wildcard tests/escape/test_*.c)
+ESCAPE_TRY_C := $(wildcard tests/escape/try_*.c)
+FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
+CRITERION_C := $(UNIT_C) $(INTEGRATION_C) $(ESCAPE_TEST_C)
+
+# The directories that each of these (and the helpers) includes from.
+ROOMS := sandbox vessel tomb cli
+room_users = $(shell grep -l '^\#include "$(1)/' /dev/null $(CRITERION_C) $(FUZZ_C) $(SUPPORT_C))
+$(foreach r,$(ROOMS),$(eval USERS_$(r) := $(call room_users,$(r))))
+room_obj = $(call obj,$(filter-out $(1)/main.c,$(SRC_$(1))))
+objs_for = $(foreach r,$(ROOMS),$(if $(filter $(1),$(USERS_$(r))),$(call room_obj,$(r))))
+OBJ_net := $(call obj,$(SRC_net))
+
+UNIT_BIN := $(UNIT_C:%.c=$(B)/%)
+INTEGRATION_BIN := $(INTEGRATION_C:%.c=$(B)/%)
+ESCAPE_BIN := $(ESCAPE_TEST_C:%.c=$(B)/%) $(ESCAPE_TRY_C:%.c=$(B)/%)
+SUPPORT_BIN := $(SUPPORT_PROGRAMS:%.c=$(B)/%)
+FUZZ_BIN := $(FUZZ_C:%.c=$(B)/%)
+
+define criterion_rule
+$(B)/$(1:%.c=%): $(B)/$(1:%.c=%.o) $(call objs_for,$(1)) $(SUPPORT_OBJ) $(OBJ_net) $(OBJ_common)
+	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(TEST_LIBS)
+endef
+$(foreach t,$(CRITERION_C),$(eval $(call criterion_rule,$(t))))
+# Criterion's macros shadow and cast as they like.
+$(CRITERION_C:%.c=$(B)/%.o) $(B)/tests/support/seeded_leak.o: CFLAGS += -Wno-conversion -Wno-sign-conversion -Wno-shadow -Wno-cast-qual
+
+# What runs inside a sandbox needs nothing of the host.
+$(ESCAPE_TRY_C:%.c=$(B)/%): $(B)/%: $(B)/%.o $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^
+$(SUPPORT_BIN): $(B)/%: $(B)/%.o $(OBJ_net) $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^ $(sort $(LIBS_vessel))
+
+# Fuzz targets: libFuzzer's main in the fuzz variant, elsewhere one that replays files.
+ifeq ($(VARIANT),fuzz)
+FUZZ_MAIN := -fsanitize=fuzzer
+else
+FUZZ_MAIN := $(B)/tests/fuzz/replay.o
+endif
+define fuzz_rule
+$(B)/$(1:%.c=%): $(B)/$(1:%.c=%.o) $(filter %.o,$(FUZZ_MAIN)) $(call objs_for,$(1)) $(OBJ_net) $(OBJ_common)
+	$$(CC) $$(LDFLAGS) $(filter -f%,$(FUZZ_MAIN)) -o $$@ $$^ $$(sort $$(LIBS_vessel) $$(LIBS_cli))
+endef
+$(foreach t,$(FUZZ_C),$(eval $(call fuzz_rule,$(t))))
+
+.PHONY: unit-programs test-programs
+unit-programs: $(UNIT_BIN) $(FUZZ_BIN)
+test-programs: $(UNIT_BIN) $(INTEGRATION_BIN) $(ESCAPE_BIN) $(SUPPORT_BIN) $(FUZZ_BIN)
+
+CHECK := VARIANT=$(VARIANT) tests/support/check
+AS_USER := tests/support/as-user make --no-print-directory VARIANT=$(VARIANT)
+
+.PHONY: check check-inner
+check: deps-check ## everything that must pass before a commit (ONLY=name, MUST_RUN=1)
+	@$(AS_USER) check-inner
+check-inner:
+	@$(MAKE) -s -j2 all test-programs
+	@$(CHECK) lint unit replay escape integration
+
+.PHONY: check-unit check-escape check-integration check-replay
+check-unit: deps-check ## unit tests only
+	@$(AS_USER) check-inner-unit
+check-replay: deps-check ## the fuzz corpora through the gcc build
+	@$(AS_USER) check-inner-replay
+check-escape: deps-check ## the attempts to get out of the sandbox
+	@$(AS_USER) check-inner-escape
+check-integration: deps-check ## real daemons, a throwaway PostgreSQL
+	@$(AS_USER) check-inner-integration
+check-inner-unit check-inner-replay: check-inner-%:
+	@$(MAKE) -s -j2 unit-programs
+	@$(CHECK) $*
+check-inner-escape check-inner-integration: check-inner-%:
+	@$(MAKE) -s -j2 all test-programs
+	@$(CHECK) $*
+
+# Sanitizers: unit tests, the corpora, and the daemons' own flows. Escape tests
+# judge the release build: a sanitizer's runtime is not what is shipped.
+.PHONY: check-asan check-inner-asan
+check-asan: deps-check ## unit, replay and integration with ASan and UBSan
+	@tests/support/as-user make --no-print-directory VARIANT=asan check-inner-asan
+check-inner-asan:
+	@$(MAKE) -s -j2 VARIANT=asan all test-programs build/asan/tests/support/seeded_leak
+	@tests/support/leak-is-seen build/asan/tests/support/seeded_leak
+	@VARIANT=asan tests/support/check unit replay integration
+$(B)/tests/support/seeded_leak: $(B)/tests/support/seeded_leak.o
+	$(CC) $(LDFLAGS) -o $@ $^ -lcriterion
+
+FUZZ_SECONDS ?= 60
+.PHONY: fuzz fuzz-inner
+fuzz: deps-ci ## libFuzzer on each target, FUZZ_SECONDS each (60), ONLY=name
+	@tests/support/as-user make --no-print-directory VARIANT=fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz-inner
+fuzz-inner:
+	@$(MAKE) -s -j2 VARIANT=fuzz $(FUZZ_BIN)
+	@tests/support/fuzz $(FUZZ_SECONDS) $(FUZZ_BIN)
