@@ -1,0 +1,67 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# For whole-system tests: a private Lychgate in a temporary directory, driven through the real
+# command line. Source it, then lych_begin NAME. Everything is stopped and removed at exit.
+
+LYCH_BIN=${LYCH_BIN:-$PWD/build/${VARIANT:-release}}
+export LYCH_BIN
+
+fail() {
+	echo "FAIL: $*" >&2
+	if [ -n "${LYCH_TMP:-}" ]; then
+		for log in "$LYCH_TMP"/data/log/*.log; do
+			[ -e "$log" ] || continue
+			echo "--- $log" >&2
+			tail -n 15 "$log" >&2
+		done
+	fi
+	exit 1
+}
+
+skip() { # a skip in CI is a failure
+	[ "${MUST_RUN:-0}" != 1 ] || fail "must not be skipped: $*"
+	echo "SKIP: $*"
+	exit 77
+}
+
+lych() { "$LYCH_BIN/lych" "$@"; }
+
+lych_end() {
+	local rc=$?
+	[ -z "${LYCH_TMP:-}" ] || {
+		lych down >/dev/null 2>&1
+		chmod -R u+rwx "$LYCH_TMP" 2>/dev/null
+		rm -rf "$LYCH_TMP"
+	}
+	exit "$rc"
+}
+
+# A short path: the name of a unix socket has 108 bytes.
+lych_begin() {
+	LYCH_TMP=$(mktemp -d "/tmp/ly-$1-XXXXXX")
+	trap lych_end EXIT
+	mkdir -m 0700 "$LYCH_TMP/home" "$LYCH_TMP/run" "$LYCH_TMP/home/.config" "$LYCH_TMP/home/.config/lychgate"
+	export HOME=$LYCH_TMP/home XDG_RUNTIME_DIR=$LYCH_TMP/run LYCHGATE_DATA=$LYCH_TMP/data
+	unset XDG_DATA_HOME XDG_CONFIG_HOME
+	LYCH_CONFIG=$HOME/.config/lychgate/codex.yaml
+}
+
+# Pid of one of our own processes: tomb, vessel, postgres, supervisor; spawner: the inner one.
+lych_pid() {
+	lych status --json | python3 -c '
+import json, sys
+print(json.load(sys.stdin)["processes"][sys.argv[1]])' "$1"
+}
+
+lych_wait_up() {
+	for _ in $(seq 300); do
+		if lych status --json 2>/dev/null | python3 -c '
+import json, sys
+s = json.load(sys.stdin)
+sys.exit(not (s["ready"] and all(s["processes"].get(n) for n in ("tomb", "vessel", "postgres", "spawner"))))' 2>/dev/null; then
+			return
+		fi
+		sleep 0.1
+	done
+	fail "Lychgate did not come back"
+}
