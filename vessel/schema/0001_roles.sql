@@ -43,6 +43,7 @@ BEGIN
 END $$;
 
 ALTER SCHEMA lych OWNER TO lych_owner;
+GRANT SELECT ON lych.schema_version TO lych_owner;
 CREATE SCHEMA tomb_api AUTHORIZATION lych_owner;
 CREATE SCHEMA vessel_api AUTHORIZATION lych_owner;
 CREATE SCHEMA watch_api AUTHORIZATION lych_owner;

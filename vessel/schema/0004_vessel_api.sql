@@ -364,8 +364,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	UNION ALL
 	SELECT 'attempts_never_overlap', count(*) FROM (
 		SELECT coalesce(a.ended_at, 'infinity') > lead(a.started_at)
-			OVER (PARTITION BY a.job_id ORDER BY a.epoch) AS overlaps
-		FROM lych.attempt a) AS x WHERE overlaps
+			OVER (PARTITION BY a.job_id ORDER BY a.epoch) AS is_over
+		FROM lych.attempt a) AS x WHERE is_over
 	UNION ALL
 	SELECT 'running_is_leased_with_current_epoch', count(*) FROM lych.job j
 		FULL JOIN lych.lease l ON l.job_id = j.id
