@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The subcommands of lych. Each run() gets its own argv (argv[0] is the
+ * subcommand's name), parses it with argp and returns an exit code: 0 ok,
+ * 1 refused or failed, 2 usage, 3 not found, 4 unavailable, 78 set-up;
+ * `lych run` passes the job's own code through.
+ */
+#ifndef LYCH_CLI_CMD_H
+#define LYCH_CLI_CMD_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include <stdbool.h>
+
+struct cmd {
+	const char *name, *summary; /* summary NULL: internal, not listed */
+	int (*run)(int argc, char **argv);
+};
+
+#define EXIT_FAILED 1
+#define EXIT_USAGE 2
+#define EXIT_NOT_FOUND 3
+#define EXIT_UNAVAILABLE 4
+#define EXIT_TIMED_OUT 124
+
+int cmd_run(int argc, char **argv);
+int cmd_jobs(int argc, char **argv);
+int cmd_show(int argc, char **argv);
+int cmd_logs(int argc, char **argv);
+int cmd_cancel(int argc, char **argv);
+int cmd_artifacts(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_up(int argc, char **argv);
+int cmd_down(int argc, char **argv);
+int cmd_config(int argc, char **argv);
+int cmd_version(int argc, char **argv);
+/* Internal: the tomb's wall, started by the supervisor (up_wall.c). */
+int cmd_tomb_wall(int argc, char **argv);
+
+/* Print an error on stderr (as one JSON line when json) and return its exit code. */
+int cmd_fail(const struct err *err, bool json);
+/* ERRID_CORE_ROOT when any uid is 0 or any capability is held. */
+MUST_CHECK int cmd_refuse_root(struct err *err);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Children of the starter: explicit environment, closed descriptors, death signal. */
+#ifndef LYCH_CLI_PROC_H
+#define LYCH_CLI_PROC_H
+
+#include "common/attr.h"
+#include "common/clock.h"
+#include "common/err.h"
+#include <sys/types.h>
+
+#define PROC_READY_FD 3 /* where a child finds its readiness pipe */
+
+struct proc_spec {
+	const char *const *argv; /* argv[0] is an absolute path */
+	const char *const *env;	 /* complete */
+	int in, out, err;	 /* -1: /dev/null */
+	int ready_fd;		 /* becomes PROC_READY_FD; -1: none */
+	int death_signal;	 /* sent to the child when this process dies; 0: none */
+	const char *cwd;	 /* NULL: "/" */
+};
+
+/* Succeeds only when the exec did; umask 077, default signals, nothing blocked. */
+MUST_CHECK int proc_start(const struct proc_spec *spec, pid_t *ret, struct err *err);
+/* Wait for one child; ERR_TIMEOUT when it takes longer (it is not killed). */
+MUST_CHECK int proc_wait(pid_t pid, usec_t timeout_usec, int *ret_status, struct err *err);
+/* Run to the end with input on stdin; its stdout+stderr (bounded) in *ret_output (may be NULL).
+ * Any end but exit 0 is an error of the given id, with the last line of what it said. */
+MUST_CHECK int proc_run(const char *const *argv, const char *const *env, const char *input,
+			usec_t timeout_usec, enum err_id id, char **ret_output, struct err *err);
+/* The environment of every child: PATH, LANG, HOME, XDG_RUNTIME_DIR and in test builds
+ * LYCH_TEST_* and the sanitizers' options. NULL-terminated, caller frees with proc_env_free. */
+char **proc_env(void) MUST_CHECK;
+void proc_env_free(char **env);
+static inline void proc_env_free_p(char ***env)
+{
+	proc_env_free(*env);
+}
+#define cleanup_env __attribute__((cleanup(proc_env_free_p)))
+
+#endif

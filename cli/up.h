@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The embedded starter. up_pg.c owns the private PostgreSQL cluster, up_wall.c
+ * the tomb's wall, supervise.c the processes, cmd_up.c the commands.
+ */
+#ifndef LYCH_CLI_UP_H
+#define LYCH_CLI_UP_H
+
+#include "cli/paths.h"
+#include "common/attr.h"
+#include "common/clock.h"
+#include "common/err.h"
+#include "common/net/conf.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define TOMB_NAME "tomb_1"
+#define STARTER_STATE "starter.json" /* in the data directory: who runs, for status and down */
+
+/* ---- up_pg.c ------------------------------------------------------------- */
+struct pg_cluster {
+	char *bin;  /* directory with initdb and postgres */
+	char *data; /* <data>/phylactery/data */
+	char *log;  /* <data>/phylactery/log/postgres.log */
+	unsigned major;
+};
+void pg_cluster_done(struct pg_cluster *c);
+/* Make the secrets that are missing. A cluster without its superuser's password is refused. */
+MUST_CHECK int secrets_make(const struct paths *p, struct err *err);
+/* Find the programs, check the version of what is there, build the cluster on first
+ * use (in data.tmp, renamed when complete). Nothing is touched on a refusal. */
+MUST_CHECK int pg_prepare(const struct paths *p, const char *conf_bin, struct pg_cluster *ret,
+			  struct err *err);
+/* postgresql.conf and pg_hba.conf of this release; a server left over by a killed starter is
+ * stopped first. */
+MUST_CHECK int pg_configure(const struct paths *p, const struct pg_cluster *c, struct err *err);
+/* argv of the server (NULL-terminated, caller frees with proc_env_free). */
+char **pg_server_argv(const struct paths *p, const struct pg_cluster *c) MUST_CHECK;
+/* Does postmaster.pid say that this server takes connections? */
+bool pg_is_ready(const struct pg_cluster *c, pid_t pid);
+
+/* ---- supervise.c --------------------------------------------------------- */
+struct supervise {
+	const struct paths *paths;
+	const struct conf *conf;
+	struct pg_cluster pg;
+	char *self, *vessel, *tomb, *sandbox;
+	int lock_fd;	/* <data>/lock, held */
+	int report_fd;	/* `lych up --detach` listens: one line "ok" or the error; -1 in the foreground */
+};
+/* Start everything, watch it, stop it on SIGTERM or SIGINT. 0 after a clean stop. */
+MUST_CHECK int supervise_run(struct supervise *s, struct err *err);
+
+/* NULL: a user manager can give the tomb a scope with memory and pids delegated. Else why not. */
+const char *up_no_cgroup_reason(void);
+
+#endif
