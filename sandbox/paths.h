@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job sees of the host: lists, ended by NULL, that the private root (full) and the
+ * Landlock rules (floor) share. */
+#ifndef LYCH_SANDBOX_PATHS_H
+#define LYCH_SANDBOX_PATHS_H
+
+#define PATH_WORK "/work"
+/* In grade full: exists in the private root and nothing grants it. See selftest.c. */
+#define PATH_CANARY "/.lychgate-canary"
+
+extern const char *const paths_system[]; /* read and execute */
+extern const char
+	*const paths_etc_public[]; /* files and directories that hold no secret */
+extern const char *const paths_etc_floor[];  /* floor only: full has its own of these */
+extern const char *const paths_proc_floor[]; /* floor only: single nodes */
+extern const char *const paths_dev_plain[];
+extern const char *const paths_dev_random[];
+
+#endif

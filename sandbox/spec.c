@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The description of one job: argv of the command line, or the NUL-separated block that
+ * the tomb sends. One table of options serves both. Nothing is opened here; the command
+ * line only asks for the names of existing paths (realpath), the block asks nothing.
+ */
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOUNTS_MAX 64
+#define SPEC_ARGS_MAX 4096
+#define ARG_BYTES_MAX ((size_t)128 << 10) /* MAX_ARG_STRLEN of the kernel */
+#define ENV_NAME_MAX 128
+#define TMP_DEFAULT ((uint64_t)256 << 20)
+#define GRACE_MAX_USEC (60 * USEC_PER_SEC)
+#define NOFILE_DEFAULT 1024
+#define NOFILE_MIN 16 /* the walls themselves open a few */
+#define NOFILE_MAX 65536
+#define HOSTNAME_MAX 63
+
+struct parse {
+	struct sbx_spec *spec;
+	bool from_block;
+	size_t n_env, n_argv;
+};
+
+void spec_init(struct sbx_spec *s)
+{
+	*s = (struct sbx_spec){
+		.grade = GRADE_FULL,
+		.net = NET_LOOPBACK,
+		.workspace_fd = -1,
+		.grace_ms = 250,
+		.memory_bytes = LIMIT_MEMORY_DEFAULT,
+		.disk_bytes = LIMIT_DISK_DEFAULT,
+		.tmp_bytes = TMP_DEFAULT,
+		.output_bytes = LIMIT_DISK_DEFAULT,
+		.processes = LIMIT_PROCESSES_DEFAULT,
+		.cpus = LIMIT_CPUS_DEFAULT,
+		.nofile = NOFILE_DEFAULT,
+	};
+}
+
+static void strings_free(char **list)
+{
+	for (char **p = list; p && *p; p++)
+		free(*p);
+	free(list);
+}
+
+void spec_done(struct sbx_spec *s)
+{
+	for (size_t i = 0; i < s->n_mounts; i++)
+		free(s->mounts[i].path);
+	free(s->mounts);
+	free(s->workspace);
+	fd_close(&s->workspace_fd);
+	free(s->cwd);
+	free(s->caller_cwd);
+	strings_free(s->env);
+	strings_free(s->argv);
+	free(s->cgroup);
+	free(s->hostname);
+	spec_init(s);
+}
+
+static void strings_add(char ***list, size_t *n, const char *s)
+{
+	*list = xreallocarray(*list, *n + 2, sizeof(**list));
+	(*list)[(*n)++] = xstrdup(s);
+	(*list)[*n] = NULL;
+}
+
+/* An absolute path without "", "." or ".." components, without control bytes. */
+static int check_absolute(const char *opt, const char *path, struct err *err)
+{
+	if (path[0] != '/')
+		return err_set_id(err, ERRID_SPEC_PATH, "--%s: the path is not absolute",
+				  opt);
+	if (str_eq(path, "/"))
+		return err_set_id(err, ERRID_SPEC_PATH, "--%s: '/' is refused", opt);
+	if (path_check_relative(path + 1, strlen(path + 1), err) < 0)
+		return err_wrap(err, "--%s", opt);
+	return 0;
+}
+
+static bool path_is_below(const char *path, const char *top)
+{
+	size_t n = strlen(top);
+
+	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* What a mount may not replace or expose: the kernel's own trees, sockets of the host's
+ * services, and the places that the sandbox makes itself. */
+static int check_mount_place(const char *opt, const char *path, struct err *err)
+{
+	static const char *const trees[] = {"/proc", "/sys",	 "/dev",
+					    "/run",  "/var/run", "/work"};
+	static const char *const exact[] = {"/tmp", "/etc", "/var"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
+		if (path_is_below(path, trees[i]))
+			return err_set_id(err, ERRID_SPEC_PATH,
+					  "--%s: nothing of %s may be shown", opt,
+					  trees[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(exact); i++)
+		if (str_eq(path, exact[i]))
+			return err_set_id(err, ERRID_SPEC_PATH,
+					  "--%s: %s as a whole is refused", opt,
+					  exact[i]);
+	return 0;
+}
+
+/* The real, absolute name of something that exists (command line), or the absolute path
+ * as given (block). */
+static int take_path(struct parse *p, const char *opt, const char *value, char **ret,
+		     struct err *err)
+{
+	cleanup_free char *path = NULL;
+
+	if (p->from_block) {
+		path = xstrdup(value);
+	} else {
+		path = realpath(value, NULL);
+		if (!path)
+			return err_sys_id(err, ERRID_SPEC_PATH, "--%s %s", opt, value);
+	}
+	if (check_absolute(opt, path, err) < 0)
+		return -1;
+	free(*ret);
+	*ret = TAKE_PTR(path);
+	return 0;
+}
+
+static int take_mount(struct parse *p, const char *opt, enum sbx_mount_kind kind,
+		      const char *value, struct err *err)
+{
+	struct sbx_spec *s = p->spec;
+	cleanup_free char *path = NULL;
+
+	if (s->n_mounts >= MOUNTS_MAX)
+		return err_set_id(err, ERRID_SPEC_RANGE, "more than %d paths",
+				  MOUNTS_MAX);
+	if (take_path(p, opt, value, &path, err) < 0 ||
+	    check_mount_place(opt, path, err) < 0)
+		return -1;
+	for (size_t i = 0; i < s->n_mounts; i++)
+		if (str_eq(s->mounts[i].path, path))
+			return err_set_id(err, ERRID_SPEC_PATH, "%s is named twice",
+					  path);
+	s->mounts = xreallocarray(s->mounts, s->n_mounts + 1, sizeof(*s->mounts));
+	s->mounts[s->n_mounts++] = (struct sbx_mount){kind, TAKE_PTR(path)};
+	return 0;
+}
+
+/* The last component is not resolved: a symlink there is refused when it is opened. */
+static int take_workspace(struct parse *p, const char *opt, const char *value,
+			  struct err *err)
+{
+	cleanup_free char *path = NULL, *cwd = NULL;
+
+	if (p->spec->workspace)
+		return err_set_id(err, ERRID_CORE_USAGE, "one workspace only");
+	if (value[0] == '/' || p->from_block) {
+		path = xstrdup(value);
+	} else {
+		cwd = getcwd(NULL, 0);
+		if (!cwd)
+			return err_sys(err, "getcwd");
+		if (str_eq(value, "."))
+			path = xstrdup(cwd);
+		else
+			path = xasprintf("%s/%s", str_eq(cwd, "/") ? "" : cwd, value);
+	}
+	for (size_t n = strlen(path); !p->from_block && n > 1 && path[n - 1] == '/'; n--)
+		path[n - 1] = '\0';
+	if (path[0] == '/') {
+		if (check_absolute(opt, path, err) < 0)
+			return -1;
+	} else if (path_check_relative(path, strlen(path), err) < 0) {
+		return err_wrap(err, "--%s", opt);
+	}
+	p->spec->workspace = TAKE_PTR(path);
+	p->spec->workspace_ro = str_eq(opt, "workspace-ro");
+	return 0;
+}
+
+static int take_env(struct parse *p, const char *value, struct err *err)
+{
+	const char *eq = strchr(value, '=');
+	size_t n = eq ? (size_t)(eq - value) : 0;
+
+	if (n == 0 || n > ENV_NAME_MAX)
+		return err_set_id(err, ERRID_SPEC_ENV, "--env wants NAME=VALUE");
+	for (size_t i = 0; i < n; i++) {
+		char c = value[i];
+		bool letter =
+			(c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+
+		if (!letter && (i == 0 || c < '0' || c > '9'))
+			return err_set_id(err, ERRID_SPEC_ENV,
+					  "a name is letters, digits and '_'");
+	}
+	if (p->n_env >= ENV_MAX)
+		return err_set_id(err, ERRID_SPEC_ENV, "more than %d variables", ENV_MAX);
+	for (size_t i = 0; i < p->n_env; i++)
+		if (strncmp(p->spec->env[i], value, n + 1) == 0)
+			return err_set_id(err, ERRID_SPEC_ENV, "%.*s is given twice",
+					  (int)n, value);
+	strings_add(&p->spec->env, &p->n_env, value);
+	return 0;
+}
+
+static int take_hostname(struct parse *p, const char *value, struct err *err)
+{
+	size_t n = strlen(value);
+
+	if (n == 0 || n > HOSTNAME_MAX || value[0] == '-' || value[0] == '.')
+		return err_set_id(err, ERRID_SPEC_RANGE, "--hostname: 1 to %d characters",
+				  HOSTNAME_MAX);
+	if (strspn(value,
+		   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.") !=
+	    n)
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "--hostname: letters, digits, '-' and '.'");
+	free(p->spec->hostname);
+	p->spec->hostname = xstrdup(value);
+	return 0;
+}
+
+static int take_unsigned(const char *opt, const char *value, unsigned min, unsigned max,
+			 unsigned *ret, struct err *err)
+{
+	uint64_t v;
+
+	if (parse_u64(value, min, max, &v, err) < 0)
+		return err_wrap(err, "--%s", opt);
+	*ret = (unsigned)v;
+	return 0;
+}
+
+static int take_size(const char *opt, const char *value, uint64_t min, uint64_t max,
+		     uint64_t *ret, struct err *err)
+{
+	return parse_size(value, min, max, ret, err) < 0 ? err_wrap(err, "--%s", opt) : 0;
+}
+
+static int take_time(const char *opt, const char *value, usec_t min, usec_t max,
+		     usec_t *ret, struct err *err)
+{
+	return parse_duration_usec(value, min, max, ret, err) < 0
+		       ? err_wrap(err, "--%s", opt)
+		       : 0;
+}
+
+enum opt {
+	OPT_GRADE,
+	OPT_NETWORK,
+	OPT_WORKSPACE,
+	OPT_RO,
+	OPT_RW,
+	OPT_ROX,
+	OPT_CWD,
+	OPT_ENV,
+	OPT_HOSTNAME,
+	OPT_CGROUP,
+	OPT_TIMEOUT,
+	OPT_GRACE,
+	OPT_CPU_TIME,
+	OPT_MEMORY,
+	OPT_DISK,
+	OPT_TMP,
+	OPT_FILE_SIZE,
+	OPT_PROCESSES,
+	OPT_CPUS,
+	OPT_NOFILE,
+	OPT_JSON,
+	OPT_MAX_
+};
+
+static const struct {
+	const char *name;
+	enum opt opt;
+	bool repeats;
+} options[] = {
+	{"grade", OPT_GRADE, false},
+	{"network", OPT_NETWORK, false},
+	{"workspace", OPT_WORKSPACE, false},
+	{"workspace-ro", OPT_WORKSPACE, false},
+	{"ro", OPT_RO, true},
+	{"rw", OPT_RW, true},
+	{"rox", OPT_ROX, true},
+	{"cwd", OPT_CWD, false},
+	{"env", OPT_ENV, true},
+	{"hostname", OPT_HOSTNAME, false},
+	{"cgroup", OPT_CGROUP, false},
+	{"timeout", OPT_TIMEOUT, false},
+	{"grace", OPT_GRACE, false},
+	{"cpu-time", OPT_CPU_TIME, false},
+	{"memory", OPT_MEMORY, false},
+	{"disk", OPT_DISK, false},
+	{"tmp", OPT_TMP, false},
+	{"file-size", OPT_FILE_SIZE, false},
+	{"processes", OPT_PROCESSES, false},
+	{"cpus", OPT_CPUS, false},
+	{"nofile", OPT_NOFILE, false},
+	{"json", OPT_JSON, false},
+};
+
+static int take_walls(struct parse *p, enum opt o, const char *name, const char *value,
+		      struct err *err)
+{
+	struct sbx_spec *s = p->spec;
+
+	if (o == OPT_GRADE) {
+		if (!sbx_grade_from_name(value, &s->grade))
+			return err_set_id(err, ERRID_SPEC_RANGE,
+					  "--grade: full or floor");
+		return 0;
+	}
+	if (o == OPT_NETWORK) {
+		if (!str_eq(value, "loopback") && !str_eq(value, "none"))
+			return err_set_id(err, ERRID_SPEC_RANGE,
+					  "--network: loopback or none");
+		s->net = str_eq(value, "none") ? NET_NONE : NET_LOOPBACK;
+		return 0;
+	}
+	if (o == OPT_WORKSPACE)
+		return take_workspace(p, name, value, err);
+	if (o == OPT_RO)
+		return take_mount(p, name, MOUNT_RO, value, err);
+	if (o == OPT_RW)
+		return take_mount(p, name, MOUNT_RW, value, err);
+	if (o == OPT_ROX)
+		return take_mount(p, name, MOUNT_ROX, value, err);
+	if (o == OPT_CGROUP)
+		return take_path(p, name, value, &s->cgroup, err);
+	if (o == OPT_HOSTNAME)
+		return take_hostname(p, value, err);
+	if (o == OPT_ENV)
+		return take_env(p, value, err);
+	/* --cwd names a place inside, which need not exist here. */
+	if (!str_eq(value, "/") && check_absolute(name, value, err) < 0)
+		return -1;
+	s->cwd = xstrdup(value);
+	return 0;
+}
+
+static int take_limits(struct parse *p, enum opt o, const char *name, const char *value,
+		       struct err *err)
+{
+	struct sbx_spec *s = p->spec;
+	usec_t t;
+
+	switch (o) { /* NOLINT: the others are take_walls' */
+	case OPT_TIMEOUT:
+		return take_time(name, value, USEC_PER_MSEC, LIMIT_TIMEOUT_USEC_MAX,
+				 &s->timeout_usec, err);
+	case OPT_GRACE:
+		if (take_time(name, value, 0, GRACE_MAX_USEC, &t, err) < 0)
+			return -1;
+		s->grace_ms = (unsigned)(t / USEC_PER_MSEC);
+		return 0;
+	case OPT_CPU_TIME:
+		if (take_time(name, value, USEC_PER_SEC,
+			      LIMIT_TIMEOUT_USEC_MAX * LIMIT_CPUS_MAX, &t, err) < 0)
+			return -1;
+		s->cpu_sec = (t + USEC_PER_SEC - 1) / USEC_PER_SEC;
+		return 0;
+	case OPT_MEMORY:
+		return take_size(name, value, (uint64_t)1 << 20, LIMIT_MEMORY_MAX,
+				 &s->memory_bytes, err);
+	case OPT_DISK:
+		return take_size(name, value, 4096, LIMIT_DISK_MAX, &s->disk_bytes, err);
+	case OPT_TMP:
+		return take_size(name, value, 4096, LIMIT_MEMORY_MAX, &s->tmp_bytes, err);
+	case OPT_FILE_SIZE:
+		return take_size(name, value, 4096, LIMIT_DISK_MAX, &s->output_bytes,
+				 err);
+	case OPT_PROCESSES:
+		return take_unsigned(name, value, 1, LIMIT_PROCESSES_MAX, &s->processes,
+				     err);
+	case OPT_CPUS:
+		return take_unsigned(name, value, 1, LIMIT_CPUS_MAX, &s->cpus, err);
+	case OPT_NOFILE:
+		return take_unsigned(name, value, NOFILE_MIN, NOFILE_MAX, &s->nofile,
+				     err);
+	case OPT_GRADE:
+	case OPT_NETWORK:
+	case OPT_WORKSPACE:
+	case OPT_RO:
+	case OPT_RW:
+	case OPT_ROX:
+	case OPT_CWD:
+	case OPT_ENV:
+	case OPT_HOSTNAME:
+	case OPT_CGROUP:
+	case OPT_JSON:
+	case OPT_MAX_:
+		break;
+	}
+	return err_set_id(err, ERRID_CORE_INTERNAL, "option --%s has no reader", name);
+}
+
+static int take_option(struct parse *p, enum opt o, const char *name, const char *value,
+		       struct err *err)
+{
+	return o <= OPT_CGROUP ? take_walls(p, o, name, value, err)
+			       : take_limits(p, o, name, value, err);
+}
+
+/* A variable that the caller did not give. */
+static void env_default(struct parse *p, const char *name, const char *value)
+{
+	cleanup_free char *pair = xasprintf("%s=%s", name, value);
+	size_t n = strlen(name) + 1;
+
+	for (size_t i = 0; i < p->n_env; i++)
+		if (strncmp(p->spec->env[i], pair, n) == 0)
+			return;
+	strings_add(&p->spec->env, &p->n_env, pair);
+}
+
+/* In full there is a private /tmp; in floor only the workspace is writable. */
+static void env_home(struct parse *p)
+{
+	const struct sbx_spec *s = p->spec;
+	const char *home = s->grade == GRADE_FULL ? "/tmp"
+			   : s->workspace	  ? s->workspace
+						  : "/";
+
+	env_default(p, "HOME", home);
+	env_default(p, "TMPDIR", home);
+}
+
+static int finish(struct parse *p, struct err *err)
+{
+	struct sbx_spec *s = p->spec;
+
+	if (p->n_argv == 0 || s->argv[0][0] == '\0')
+		return err_set_id(err, ERRID_SPEC_ARGV, "no command after '--'");
+	if (!s->hostname)
+		s->hostname = xstrdup("tomb");
+	env_default(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
+	env_default(p, "LANG", "C.UTF-8");
+	env_default(p, "USER", "job");
+	env_default(p, "TERM", "dumb");
+	if (!s->workspace || s->workspace[0] == '/' || s->grade == GRADE_FULL)
+		env_home(p);
+	if (!p->from_block)
+		s->caller_cwd =
+			getcwd(NULL, 0); /* NULL: it is gone; then the job starts in / */
+	return 0;
+}
+
+/* args: the strings after the program's name. */
+static int parse_args(struct parse *p, size_t n, const char *const *args, struct err *err)
+{
+	bool seen[OPT_MAX_] = {false};
+	size_t i = 0;
+
+	for (; i < n && !str_eq(args[i], "--"); i++) {
+		const char *name = args[i] + 2, *value = NULL;
+		size_t len, k;
+
+		if (!str_starts(args[i], "--"))
+			return err_set_id(
+				err, ERRID_CORE_USAGE,
+				"'%.40s' is not an option; the command comes after '--'",
+				args[i]);
+		len = strcspn(name, "=");
+		for (k = 0; k < ARRAY_SIZE(options); k++)
+			if (strlen(options[k].name) == len &&
+			    strncmp(options[k].name, name, len) == 0)
+				break;
+		if (k == ARRAY_SIZE(options))
+			return err_set_id(err, ERRID_CORE_USAGE, "unknown option '%.40s'",
+					  args[i]);
+		if (seen[options[k].opt] && !options[k].repeats)
+			return err_set_id(err, ERRID_CORE_USAGE, "--%s is given twice",
+					  options[k].name);
+		seen[options[k].opt] = true;
+		if (options[k].opt == OPT_JSON) {
+			if (name[len] == '=')
+				return err_set_id(err, ERRID_CORE_USAGE,
+						  "--json has no value");
+			p->spec->json = true;
+			continue;
+		}
+		if (name[len] == '=')
+			value = name + len + 1;
+		else if (i + 1 < n)
+			value = args[++i];
+		if (!value)
+			return err_set_id(err, ERRID_CORE_USAGE, "--%s wants a value",
+					  options[k].name);
+		if (take_option(p, options[k].opt, options[k].name, value, err) < 0)
+			return -1;
+	}
+	for (i++; i < n; i++) {
+		if (p->n_argv >= SPEC_ARGS_MAX || strlen(args[i]) >= ARG_BYTES_MAX)
+			return err_set_id(err, ERRID_SPEC_ARGV,
+					  "the command is too long");
+		strings_add(&p->spec->argv, &p->n_argv, args[i]);
+	}
+	return finish(p, err);
+}
+
+int spec_parse(int argc, char *const argv[], struct sbx_spec *ret, struct err *err)
+{
+	struct parse p = {.spec = ret};
+	cleanup_free const char **args = NULL;
+	size_t n = argc > 1 ? (size_t)argc - 1 : 0;
+
+	spec_init(ret);
+	args = xcalloc(n + 1, sizeof(*args));
+	for (size_t i = 0; i < n; i++)
+		args[i] = argv[i + 1];
+	if (parse_args(&p, n, args, err) < 0) {
+		spec_done(ret);
+		return -1;
+	}
+	return 0;
+}
+
+int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct err *err)
+{
+	struct parse p = {.spec = ret, .from_block = true};
+	cleanup_free const char **args = NULL;
+	size_t n = 0, max = 2 * (ENV_MAX + MOUNTS_MAX + OPT_MAX_) + SPEC_ARGS_MAX + 2;
+
+	spec_init(ret);
+	if (len == 0 || len > SPAWN_SPEC_MAX_BYTES || block[len - 1] != '\0')
+		return err_set_id(err, ERRID_SPEC_SIZE,
+				  "a block is 1 to %u bytes and ends with a NUL",
+				  SPAWN_SPEC_MAX_BYTES);
+	args = xcalloc(max, sizeof(*args));
+	for (size_t at = 0; at < len; at += strlen(block + at) + 1) {
+		if (n >= max)
+			return err_set_id(err, ERRID_SPEC_ARGV, "too many strings");
+		args[n++] = block + at;
+	}
+	if (parse_args(&p, n, args, err) < 0) {
+		spec_done(ret);
+		return -1;
+	}
+	return 0;
+}
+
+int spec_base_workspace(struct sbx_spec *s, const char *jobs_dir, struct err *err)
+{
+	struct parse p = {.spec = s, .from_block = true};
+	char *path;
+
+	if (!s->workspace || s->workspace[0] == '/')
+		return 0;
+	if (check_absolute("jobs", jobs_dir, err) < 0)
+		return -1;
+	path = xasprintf("%s/%s", jobs_dir, s->workspace);
+	free(s->workspace);
+	s->workspace = path;
+	for (char **e = s->env; *e; e++)
+		p.n_env++;
+	env_home(&p);
+	return 0;
+}

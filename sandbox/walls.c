@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Privileges and Landlock.
+ *
+ * Capabilities: in grade full the job's user namespace gave its first process all of
+ * them; they go from every set, and the securebits make sure that no exec and no setuid
+ * brings one back. In floor there are none to begin with, and without CAP_SETPCAP the
+ * bounding set cannot be changed: no_new_privs is what keeps set-user-ID programs and
+ * file capabilities from mattering. Both end with the same question to the kernel: is
+ * anything left?
+ *
+ * Landlock stands in both grades. In full it is drawn over the private root, a second
+ * wall behind the mounts. In floor it is the only wall around files: system paths, single
+ * nodes of /proc and /dev (never the trees: /proc shows others' command lines, /dev is
+ * full of ioctls), a list of public files in /etc, and what the spec grants. No TCP port
+ * is ever granted; in full with the loopback network TCP is left to the network
+ * namespace, which has nothing but its own lo.
+ */
+#include "common/cleanup.h"
+#include "common/landlock.h"
+#include "sandbox/paths.h"
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/securebits.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECUREBITS_ALL                                                                   \
+	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                 \
+	 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |                       \
+	 SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
+static bool has_setpcap(void)
+{
+	cap_t caps = cap_get_proc();
+	cap_flag_value_t v = CAP_CLEAR;
+
+	if (caps) {
+		(void)cap_get_flag(caps, CAP_SETPCAP, CAP_EFFECTIVE, &v);
+		(void)cap_free(caps);
+	}
+	return v == CAP_SET;
+}
+
+static int drop_bounding(struct err *err)
+{
+	for (int c = 0; c <= CAP_LAST_CAP || prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0;
+	     c++) {
+		if (prctl(PR_CAPBSET_READ, c, 0, 0, 0) < 0)
+			break; /* this kernel has fewer */
+		if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
+			return err_sys_id(err, ERRID_SANDBOX_CAPS, "drop capability %d",
+					  c);
+		if (prctl(PR_CAPBSET_READ, c, 0, 0, 0) != 0)
+			return err_set_id(err, ERRID_SANDBOX_CAPS, "capability %d stayed",
+					  c);
+	}
+	return 0;
+}
+
+static int clear_sets(struct err *err)
+{
+	cap_t empty = cap_init(), now = NULL;
+	int r = -1;
+
+	if (!empty || cap_set_proc(empty) < 0) {
+		err_sys_id(err, ERRID_SANDBOX_CAPS, "clear the capability sets");
+		goto out;
+	}
+	now = cap_get_proc();
+	if (!now || cap_compare(now, empty) != 0) {
+		err_set_id(err, ERRID_SANDBOX_CAPS, "capabilities are left");
+		goto out;
+	}
+	r = 0;
+out:
+	if (now)
+		(void)cap_free(now);
+	if (empty)
+		(void)cap_free(empty);
+	return r;
+}
+
+int walls_drop_caps(struct err *err)
+{
+	if (geteuid() == 0 || getuid() == 0)
+		return err_set_id(err, ERRID_CORE_ROOT, "a job would run as root");
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CAPS, "clear ambient capabilities");
+	if (has_setpcap()) {
+		if (drop_bounding(err) < 0)
+			return -1;
+		if (prctl(PR_SET_SECUREBITS, SECUREBITS_ALL, 0, 0, 0) < 0)
+			return err_sys_id(err, ERRID_SANDBOX_CAPS, "securebits");
+	}
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CAPS, "no_new_privs");
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return err_set_id(err, ERRID_SANDBOX_CAPS, "no_new_privs did not stay");
+	return clear_sets(err);
+}
+
+/* A path that this host may not have. Present but not grantable is an error. */
+static int allow_if_there(struct landlock_set *set, const char *path, uint64_t rights,
+			  struct err *err)
+{
+	cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_sys(err, "open %s", path);
+	return landlock_allow_fd(set, fd, rights, err) < 0 ? err_wrap(err, "%s", path)
+							   : 0;
+}
+
+static int allow_list(struct landlock_set *set, const char *const *paths, uint64_t rights,
+		      struct err *err)
+{
+	for (; *paths; paths++)
+		if (allow_if_there(set, *paths, rights, err) < 0)
+			return -1;
+	return 0;
+}
+
+static int allow_mounts(struct landlock_set *set, const struct sbx_spec *spec,
+			struct err *err)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const struct sbx_mount *m = &spec->mounts[i];
+		uint64_t rights = m->kind == MOUNT_RW	 ? LL_FS_RW | LL_FS_EXECUTE
+				  : m->kind == MOUNT_ROX ? LL_FS_ROX
+							 : LL_FS_RO;
+
+		if (landlock_allow_path(set, m->path, rights, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int allow_workspace(struct landlock_set *set, const struct sbx_spec *spec,
+			   struct err *err)
+{
+	uint64_t rights = spec->workspace_ro ? LL_FS_ROX : LL_FS_RW | LL_FS_EXECUTE;
+
+	if (!spec->workspace)
+		return 0;
+	if (spec->grade == GRADE_FULL)
+		return landlock_allow_path(set, PATH_WORK, rights, err);
+	/* The directory that the parent opened and judged, not its name. */
+	return landlock_allow_fd(set, spec->workspace_fd, rights, err);
+}
+
+static int rules_full(struct landlock_set *set, struct err *err)
+{
+	/* Listing the private root shows nothing; the canary in it stays unreadable. */
+	if (landlock_allow_path(set, "/", LL_FS_READ_DIR, err) < 0 ||
+	    landlock_allow_path(set, "/etc", LL_FS_RO, err) < 0 ||
+	    landlock_allow_path(set, "/proc", LL_FS_RO, err) < 0 ||
+	    landlock_allow_path(set, "/tmp", LL_FS_RW | LL_FS_EXECUTE, err) < 0 ||
+	    landlock_allow_path(set, "/dev/shm", LL_FS_RW | LL_FS_EXECUTE, err) < 0)
+		return -1;
+	return 0;
+}
+
+static int rules_floor(struct landlock_set *set, struct err *err)
+{
+	if (allow_list(set, paths_etc_public, LL_FS_RO, err) < 0 ||
+	    allow_list(set, paths_etc_floor, LL_FS_RO, err) < 0 ||
+	    allow_list(set, paths_proc_floor, LL_FS_READ_FILE, err) < 0)
+		return -1;
+	return 0;
+}
+
+int walls_landlock(const struct sbx_spec *spec, int *ret_abi, struct err *err)
+{
+	bool full = spec->grade == GRADE_FULL;
+	bool no_tcp = !full || spec->net == NET_NONE;
+	struct landlock_set set;
+
+	if (landlock_begin(&set, no_tcp, true, true, err) < 0)
+		return -1;
+	if (allow_list(&set, paths_system, LL_FS_ROX, err) < 0 ||
+	    (full ? rules_full(&set, err) : rules_floor(&set, err)) < 0 ||
+	    allow_list(&set, paths_dev_plain,
+		       LL_FS_READ_FILE | LL_FS_WRITE_FILE | LL_FS_IOCTL_DEV, err) < 0 ||
+	    allow_list(&set, paths_dev_random, LL_FS_READ_FILE | LL_FS_WRITE_FILE, err) <
+		    0 ||
+	    allow_mounts(&set, spec, err) < 0 || allow_workspace(&set, spec, err) < 0) {
+		landlock_done(&set);
+		return -1;
+	}
+	*ret_abi = set.abi;
+	return landlock_enforce(&set, err);
+}
