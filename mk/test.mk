@@ -43,7 +43,9 @@ $(CRITERION_C:%.c=$(B)/%.o) $(B)/tests/support/seeded_leak.o: CFLAGS += -Wno-con
 # What runs inside a sandbox needs nothing of the host.
 $(ESCAPE_TRY_C:%.c=$(B)/%): $(B)/%: $(B)/%.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
-$(SUPPORT_BIN): $(B)/%: $(B)/%.o $(OBJ_net) $(OBJ_common)
+$(B)/tests/support/errors_md: $(B)/tests/support/errors_md.o $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^
+$(filter-out %/errors_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(OBJ_net) $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^ $(sort $(LIBS_vessel))
 
 # Fuzz targets: libFuzzer's main in the fuzz variant, elsewhere one that replays files.

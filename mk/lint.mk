@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Borders, form, static analysis, generated documents.
+
+ALL_C = $(SRC_common) $(SRC_net) $(SRC_sandbox) $(SRC_vessel) $(SRC_tomb) $(SRC_cli)
+ALL_CH = $(shell find common sandbox vessel tomb cli tests -name '*.[ch]')
+
+.PHONY: check-layers check-links check-format check-docs check-sql check-size check-shell check-spelling lint
+check-layers: ## includes stay inside the rooms' borders
+	@tests/lint/layers
+check-links: $(BIN) ## what the programs link, and their hardening
+	@tests/lint/links
+check-format:
+	@tests/lint/format
+check-docs: $(B)/tests/support/errors_md
+	@tests/lint/errors-doc
+check-sql:
+	@tests/lint/sql
+check-size:
+	@tests/lint/size
+check-shell:
+	@tests/lint/shell
+check-spelling:
+	@tests/lint/spelling
+lint: $(BIN) $(B)/tests/support/errors_md ## all of the border and form checks
+	@$(CHECK) lint
+
+.PHONY: format
+format: ## clang-format every file in place
+	clang-format-19 -i $(ALL_CH)
+
+.PHONY: docs
+docs: $(B)/tests/support/errors_md ## write the generated documents (docs/ERRORS.md)
+	$(B)/tests/support/errors_md > docs/ERRORS.md
+
+# ---- static analysis ----------------------------------------------------------
+# -fanalyzer where a mistake costs most and where gcc 12's C analysis is sound;
+# its leak checks know no cleanup attribute's TAKE_PTR, hence the two exceptions.
+ANALYZE_C = $(SRC_sandbox) $(SRC_common) $(wildcard common/net/confine*.c common/net/json*.c common/net/httpd_gate.c)
+ANALYZE_FLAGS := -fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-fd-leak -Wno-analyzer-too-complex
+
+.PHONY: check-static check-static-inner
+check-static: deps-ci ## gcc -fanalyzer, cppcheck, clang-tidy, shellcheck, codespell
+	@$(AS_USER) check-static-inner
+check-static-inner: compile_commands.json $(B)/gen/schema.inc
+	@VARIANT=$(VARIANT) tests/support/static $(B) "$(CC) $(CPPFLAGS) -std=gnu17 -O2 $(ANALYZE_FLAGS) -Werror" \
+		"$(ANALYZE_C)" "$(ALL_C)"
+
+# ---- editors --------------------------------------------------------------------
+.PHONY: compile_commands.json
+compile_commands.json: ## for clangd and clang-tidy
+	@{ echo '['; sep=; for f in $(ALL_C) $(wildcard tests/*/*.c); do \
+		printf '%s{"directory":"%s","file":"%s","arguments":[' "$$sep" "$(CURDIR)" "$$f"; \
+		printf '"%s",' $(CC) $(CPPFLAGS) $(filter-out -W% -f%,$(CFLAGS)); \
+		printf '"-c","%s"]}' "$$f"; sep=,$$'\n'; \
+	done; echo ']'; } > $@

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes docs/ERRORS.md from common/errors.def (`make docs`). */
+#include "common/err.h"
+#include "common/str.h"
+
+static const char *const families[][2] = {
+	{"CORE", "Anything, anywhere"},
+	{"SPEC", "A job's description"},
+	{"RUN", "The queue, leases, jobs"},
+	{"EXEC", "How a job ended"},
+	{"SANDBOX", "The walls"},
+	{"HTTP", "The sockets"},
+	{"STARTUP", "Starting and configuration"},
+	{"SECRET", "Secrets"},
+	{"STORE", "Blobs, output, artifacts"},
+};
+
+static bool is_of(const struct err_info *info, const char *family)
+{
+	char prefix[32];
+
+	return str_fmt(prefix, sizeof(prefix), "LYCH-%s-", family) == 0 &&
+	       str_starts(info->text, prefix);
+}
+
+static unsigned print_family(const char *family, const char *about)
+{
+	unsigned n = 0;
+
+	printf("\n## %s: %s\n\n", family, about);
+	printf("| code | what | HTTP | exit | what to do | prior systems |\n");
+	printf("| --- | --- | --- | --- | --- | --- |\n");
+	for (int id = 0; id < ERRID_MAX_; id++) {
+		const struct err_info *info = err_info((enum err_id)id);
+		const struct err_code_info *code = err_code_info(info->code);
+
+		/* ERRID_NONE answers with the generic error, which has a line of its own.
+		 */
+		if (id == ERRID_NONE || !is_of(info, family))
+			continue;
+		printf("| %s | %s | %d | %d | %s | %s |\n", info->text, info->title,
+		       code->http_status, code->exit_code, info->hint, info->prior);
+		n++;
+	}
+	return n;
+}
+
+int main(void)
+{
+	unsigned n = 0;
+
+	printf("# Errors\n\n"
+	       "Generated from `common/errors.def` by `make docs`; do not edit.\n\n"
+	       "Every error has a code `LYCH-<FAMILY>-<NNN>`. Over HTTP it comes as\n"
+	       "`{\"error_code\",\"title\",\"detail\",\"hint\",\"request_id\"}` with the "
+	       "status below; a\n"
+	       "command ends with the exit code below (0 ok, 1 refused or failed, 2 "
+	       "usage, 3 not found,\n"
+	       "4 unavailable, 78 a wall could not be raised and nothing ran). The last "
+	       "column names the\n"
+	       "families that the systems before this one used for the same thing.\n");
+	for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+		n += print_family(families[i][0], families[i][1]);
+	/* A family that is missing above would drop out of the document silently. */
+	return n == ERRID_MAX_ - 1 ? 0 : 1;
+}
