@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a job leaves behind, taken out of its workspace after the last of its processes
+ * is dead: by directory descriptor, never through a link or a mount, regular files with
+ * one name only, within caps on count, size, depth and on how much is looked at at all.
+ * Files are copied out (their size is what was copied) and hashed in the same pass. It
+ * works in small steps, so that a big tree does not stop the heartbeat.
+ */
+#ifndef LYCH_TOMB_HARVEST_H
+#define LYCH_TOMB_HARVEST_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include "common/id.h"
+#include "common/proto.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HARVEST_DEPTH_MAX 32
+#define HARVEST_PATH_MAX 512
+#define HARVEST_LISTED_MAX 64 /* refused and quarantined ones that are named */
+
+struct harvest_caps {
+	unsigned files;	      /* delivered and quarantined together */
+	uint64_t file_bytes;  /* of one file */
+	uint64_t total_bytes; /* of all */
+	unsigned walked;      /* directory entries looked at */
+};
+extern const struct harvest_caps harvest_caps_default;
+
+struct harvest_item {
+	char *path;	/* as the job named it; may be cut and is not UTF-8 when refused */
+	const char *why; /* refused or quarantined: a constant */
+	uint64_t size;
+	char sha256[SHA256_HEX_SIZE];
+	unsigned n; /* the name of its copy: "<n>" */
+};
+
+struct harvest_list {
+	struct harvest_item *item;
+	size_t n, cap;
+};
+
+struct harvest {
+	struct harvest_list kept, refused, held;
+	size_t refused_total, held_total; /* also those that are not listed */
+	struct harvest_walk *walk;
+};
+
+/* All borrowed until harvest_done(): work_fd (the workspace), kept_fd and held_fd (empty
+ * directories for the copies). */
+MUST_CHECK int harvest_begin(struct harvest *h, int work_fd, int kept_fd, int held_fd,
+			     char *const *globs, size_t n_globs, const struct harvest_caps *caps,
+			     struct err *err);
+/* 1: call again; 0: finished, lists sorted by path; -1: the tomb's own failure. */
+MUST_CHECK int harvest_step(struct harvest *h, struct err *err);
+void harvest_done(struct harvest *h);
+
+#endif
