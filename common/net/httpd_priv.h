@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by httpd*.c, its tests and the gate's fuzz target; nobody else. */
+#ifndef LYCH_COMMON_NET_HTTPD_PRIV_H
+#define LYCH_COMMON_NET_HTTPD_PRIV_H
+
+#include "common/net/httpd.h"
+#include <stdint.h>
+
+#define GATE_HEAD_MAX_BYTES 8192
+#define GATE_HEADERS_MAX 64
+#define GATE_QUERY_MAX 16
+#define GATE_SEGMENTS_MAX 16
+
+struct gate_pair {
+	const char *name, *value;
+};
+
+/* A request head that passed the gate. Strings point into the head's own bytes. */
+struct gate_head {
+	const char *method;
+	const char *path;  /* raw, without the query */
+	const char *query; /* raw, NULL when there is no '?' */
+	struct gate_pair headers[GATE_HEADERS_MAX];
+	size_t n_headers;
+	uint64_t content_length;
+	bool close, expect_continue;
+};
+
+/*
+ * Look at the head's raw bytes from *scanned on. 1: it ends at *ret_len
+ * (including the empty line); 0: more bytes are needed; -1: refused.
+ */
+MUST_CHECK int gate_head_end(const char *data, size_t len, size_t *scanned,
+			     size_t *ret_len, struct err *err);
+/* head: exactly the bytes that gate_head_end measured, plus a NUL; modified. */
+MUST_CHECK int gate_parse(char *head, size_t len, struct gate_head *ret, struct err *err);
+/* Split and decode in place. */
+MUST_CHECK int gate_query(char *query, struct gate_pair out[GATE_QUERY_MAX],
+			  size_t *ret_n, struct err *err);
+const char *gate_header(const struct gate_head *g, const char *name);
+
+/* ---- the server's own structures ---- */
+
+enum conn_state {
+	CONN_HEAD,   /* waiting for a request or in its head */
+	CONN_BODY,   /* reading the declared body */
+	CONN_BUSY,   /* a handler owns the request */
+	CONN_FLUSH,  /* the answer is being written */
+	CONN_SSE,    /* an event stream is open */
+	CONN_LINGER, /* answered and half-closed: what still comes in is dropped */
+};
+
+struct conn {
+	struct httpd *httpd;
+	struct conn *prev, *next;
+	struct bufferevent *bev;
+	struct loop_timer
+		*timer; /* idle, head and body deadlines; linger; deferred close */
+	enum conn_state state;
+	struct httpd_req *req; /* CONN_BODY, CONN_BUSY */
+	struct httpd_sse *sse; /* CONN_SSE */
+	uid_t uid;
+	pid_t pid;
+	size_t scanned; /* of the head */
+	size_t lingered_bytes;
+	bool close_after; /* no further request on this connection */
+	bool doomed;	  /* the timer closes it */
+};
+
+struct httpd_req {
+	struct conn *conn; /* NULL once the client is gone */
+	const struct httpd_route *route;
+	struct request_id id;
+	char *head; /* raw bytes that g points into */
+	struct gate_head g;
+	char path[GATE_HEAD_MAX_BYTES]; /* decoded; '/' became NUL */
+	const char *segments[GATE_SEGMENTS_MAX];
+	size_t n_segments;
+	struct gate_pair query[GATE_QUERY_MAX];
+	size_t n_query;
+	struct buf body;
+	uid_t uid;
+	pid_t pid;
+	void *ctx;
+	void (*ctx_free)(void *);
+	void (*gone)(void *arg);
+	void *gone_arg;
+	struct buf more_headers;
+	unsigned n_more_headers;
+};
+
+struct httpd_sse {
+	struct conn *conn;
+	size_t backlog_max;
+	void (*on_close)(void *arg);
+	void *close_arg;
+	void (*on_drain)(void *arg);
+	void *drain_arg;
+	bool cut; /* too slow: the connection closes in the next turn of the loop */
+};
+
+const struct httpd_config *httpd_config_of(const struct conn *c);
+void httpd_req_free(struct httpd_req *req);
+void conn_free(struct conn *c);
+/* Close in the next turn of the loop, so that a caller's stack stays valid. */
+void conn_doom(struct conn *c);
+/* Head of an answer into the connection's output. len UINT64_MAX: chunked. */
+void reply_head(struct conn *c, const struct httpd_req *req, int status,
+		const char *content_type, uint64_t len);
+/* The whole answer is in the output: write it, then next request or close. */
+void conn_flush(struct conn *c);
+/* Answer without a handler (the gate, auth, routing): err's answer, then close. */
+void reply_refusal(struct conn *c, struct httpd_req *req, const struct err *err);
+/* From the loop, when output has drained. */
+void sse_drained(struct httpd_sse *s);
+/* The connection is going away under the stream. */
+void sse_closed(struct httpd_sse *s);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a handler reads of a request, and the answers. */
+#include "common/net/httpd.h"
+#include "common/net/httpd_priv.h"
+
+#include "common/cleanup.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#include <assert.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <sys/stat.h>
+
+#define ERROR_BODY_MAX 8192
+#define MORE_HEADERS_MAX 8
+
+const struct httpd_route *httpd_req_route(const struct httpd_req *req)
+{
+	return req->route;
+}
+
+const char *httpd_req_param(const struct httpd_req *req, const char *name)
+{
+	const char *at = req->route->path;
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < req->n_segments && at; i++) {
+		at++;
+		if (at[0] == '{' && strncmp(at + 1, name, n) == 0 && at[n + 1] == '}')
+			return req->segments[i];
+		at = strchr(at, '/');
+	}
+	return NULL;
+}
+
+const char *httpd_req_query(const struct httpd_req *req, const char *name)
+{
+	for (size_t i = 0; i < req->n_query; i++)
+		if (str_eq(req->query[i].name, name))
+			return req->query[i].value;
+	return NULL;
+}
+
+int httpd_req_check_query(const struct httpd_req *req, const char *const *allowed,
+			  struct err *err)
+{
+	for (size_t i = 0; i < req->n_query; i++) {
+		const char *const *a = allowed;
+
+		while (*a && !str_eq(*a, req->query[i].name))
+			a++;
+		if (!*a)
+			return err_set_id(err, ERRID_HTTP_QUERY,
+					  "unknown parameter %.64s", req->query[i].name);
+	}
+	return 0;
+}
+
+const char *httpd_req_header(const struct httpd_req *req, const char *name)
+{
+	return gate_header(&req->g, name);
+}
+
+const void *httpd_req_body(const struct httpd_req *req, size_t *ret_len)
+{
+	*ret_len = req->body.len;
+	return buf_str(&req->body);
+}
+
+void httpd_req_peer(const struct httpd_req *req, uid_t *ret_uid, pid_t *ret_pid)
+{
+	*ret_uid = req->uid;
+	*ret_pid = req->pid;
+}
+
+const char *httpd_req_id(const struct httpd_req *req)
+{
+	return req->id.s;
+}
+
+void httpd_req_set_ctx(struct httpd_req *req, void *ctx, void (*free_fn)(void *))
+{
+	if (req->ctx_free && req->ctx)
+		req->ctx_free(req->ctx);
+	req->ctx = ctx;
+	req->ctx_free = free_fn;
+}
+
+void *httpd_req_ctx(const struct httpd_req *req)
+{
+	return req->ctx;
+}
+
+void httpd_req_on_gone(struct httpd_req *req, void (*fn)(void *arg), void *arg)
+{
+	req->gone = fn;
+	req->gone_arg = arg;
+}
+
+void httpd_req_add_header(struct httpd_req *req, const char *name, const char *value)
+{
+	/* Ours, never a client's bytes: a line break here is a bug, not an input. */
+	assert(!str_has_control(name, strlen(name)) &&
+	       !str_has_control(value, strlen(value)));
+	assert(req->n_more_headers < MORE_HEADERS_MAX);
+	req->n_more_headers++;
+	buf_addf(&req->more_headers, "%s: %s\r\n", name, value);
+	assert(buf_ok(&req->more_headers));
+}
+
+/* ---- answers ---- */
+
+static const char *reason(int status)
+{
+	switch (status) {
+	case 200:
+		return "OK";
+	case 201:
+		return "Created";
+	case 204:
+		return "No Content";
+	case 400:
+		return "Bad Request";
+	case 401:
+		return "Unauthorized";
+	case 403:
+		return "Forbidden";
+	case 404:
+		return "Not Found";
+	case 405:
+		return "Method Not Allowed";
+	case 409:
+		return "Conflict";
+	case 410:
+		return "Gone";
+	case 413:
+		return "Content Too Large";
+	case 429:
+		return "Too Many Requests";
+	case 500:
+		return "Internal Server Error";
+	case 503:
+		return "Service Unavailable";
+	default:
+		return "Answer";
+	}
+}
+
+void reply_head(struct conn *c, const struct httpd_req *req, int status,
+		const char *content_type, uint64_t len)
+{
+	struct evbuffer *out = bufferevent_get_output(c->bev);
+	struct request_id fresh;
+
+	if (!req)
+		request_id_new(&random_real, &fresh);
+	(void)evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nX-Request-Id: %s\r\n", status,
+				  reason(status), req ? req->id.s : fresh.s);
+	if (content_type)
+		(void)evbuffer_add_printf(out, "Content-Type: %s\r\n", content_type);
+	if (req && req->more_headers.len > 0)
+		(void)evbuffer_add(out, req->more_headers.data, req->more_headers.len);
+	if (len == UINT64_MAX)
+		(void)evbuffer_add_printf(out, "Transfer-Encoding: chunked\r\n");
+	else
+		(void)evbuffer_add_printf(out, "Content-Length: %llu\r\n",
+					  (unsigned long long)len);
+	(void)evbuffer_add_printf(out,
+				  "Cache-Control: no-store\r\n"
+				  "X-Content-Type-Options: nosniff\r\n%s\r\n",
+				  c->close_after ? "Connection: close\r\n" : "");
+}
+
+void httpd_reply(struct httpd_req *req, int status, const char *content_type,
+		 const void *body, size_t len)
+{
+	struct conn *c = req->conn;
+
+	if (c) {
+		assert(c->req == req);
+		reply_head(c, req, status, content_type, len);
+		if (len > 0)
+			(void)bufferevent_write(c->bev, body, len);
+		conn_flush(c);
+	}
+	httpd_req_free(req);
+}
+
+void httpd_reply_json(struct httpd_req *req, int status, const struct buf *json)
+{
+	struct err err = ERR_INIT;
+
+	if (!buf_ok(json)) {
+		(void)err_set_id(&err, ERRID_CORE_INTERNAL, "answer too long");
+		httpd_reply_err(req, &err);
+		return;
+	}
+	httpd_reply(req, status, "application/json", buf_str(json), json->len);
+}
+
+static int status_of(const struct err *err)
+{
+	return err->id == ERRID_HTTP_METHOD ? 405 : err_http_status(err);
+}
+
+static void error_body(struct buf *b, const struct err *err, const char *request_id,
+		       const uint64_t *expected)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, b);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "error_code", err_text(err));
+	jsonw_kstr(&w, "title", err_title(err));
+	jsonw_kstr(&w, "detail", err_code_info(err->code)->public_text ? err->msg : "");
+	jsonw_kstr(&w, "hint", err_hint(err));
+	jsonw_kstr(&w, "request_id", request_id);
+	if (expected)
+		jsonw_ku64(&w, "expected", *expected);
+	jsonw_obj_end(&w);
+}
+
+static void reply_error(struct httpd_req *req, const struct err *err,
+			const uint64_t *expected)
+{
+	cleanup_buf struct buf b = {0};
+
+	buf_init(&b, ERROR_BODY_MAX);
+	error_body(&b, err, req->id.s, expected);
+	httpd_reply(req, status_of(err), "application/json", buf_str(&b), b.len);
+}
+
+void httpd_reply_err(struct httpd_req *req, const struct err *err)
+{
+	reply_error(req, err, NULL);
+}
+
+void httpd_reply_err_expected(struct httpd_req *req, const struct err *err,
+			      uint64_t expected)
+{
+	reply_error(req, err, &expected);
+}
+
+void reply_refusal(struct conn *c, struct httpd_req *req, const struct err *err)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+	struct httpd_req *r = req;
+
+	if (!r) {
+		r = xnew(struct httpd_req);
+		request_id_new(&random_real, &r->id);
+		r->conn = c;
+		c->req = r;
+	}
+	(void)evbuffer_drain(in, evbuffer_get_length(in));
+	c->close_after = true;
+	httpd_reply_err(r, err);
+}
+
+void httpd_reply_file(struct httpd_req *req, int status, const char *content_type, int fd,
+		      uint64_t offset, uint64_t len)
+{
+	cleanup_close int file = fd;
+	struct conn *c = req->conn;
+	struct err err = ERR_INIT;
+	struct stat st;
+
+	if (!c) {
+		httpd_req_free(req);
+		return;
+	}
+	/* libevent sends no more than was announced, but could not make up for less. */
+	if (fstat(file, &st) < 0 || !S_ISREG(st.st_mode) || offset > INT64_MAX ||
+	    len > INT64_MAX || offset + len > (uint64_t)st.st_size) {
+		(void)err_set_id(&err, ERRID_CORE_INTERNAL,
+				 "file is not what was announced");
+		httpd_reply_err(req, &err);
+		return;
+	}
+	reply_head(c, req, status, content_type, len);
+	if (len > 0 && evbuffer_add_file(bufferevent_get_output(c->bev), TAKE_FD(file),
+					 (ev_off_t)offset, (ev_off_t)len) < 0) {
+		/* The head is out: only a closed connection tells the client. */
+		conn_doom(c);
+		httpd_req_free(req);
+		return;
+	}
+	conn_flush(c);
+	httpd_req_free(req);
+}
