@@ -7,7 +7,7 @@
  * Any error after a call was sent is an unknown outcome, so every call here is
  * idempotent by construction (claim_id, lease token, request_id): with
  * `resend` the same call is sent again after a reconnect until its deadline.
- * Users: vessel/db.c and tomb/queue_pg.c only (check-layers).
+ * Users: vessel/queue.c, vessel/watchdog.c and tomb/queue_pg.c only (check-layers).
  */
 #ifndef LYCH_COMMON_NET_PGCONN_H
 #define LYCH_COMMON_NET_PGCONN_H
@@ -51,9 +51,12 @@ struct pg_param {
 /* err is NULL on success; on a server error err->msg holds "SQLSTATE: message". */
 typedef void pg_done(const struct pg_result *res, const struct err *err, void *arg);
 
+/* libpq obeys PGHOSTADDR and PGSERVICE, which would lead a password elsewhere: refused. */
+MUST_CHECK int pg_env_check(struct err *err);
 MUST_CHECK int pg_new(struct loop *l, const struct pg_config *cfg, struct pg **ret,
 		      struct err *err);
-void pg_free(struct pg *pg); /* open calls are dropped without a callback */
+/* Open calls are dropped without a callback; allowed inside a callback. */
+void pg_free(struct pg *pg);
 bool pg_is_up(const struct pg *pg);
 /* Parameters are copied. done is called exactly once, from the loop. Connection loss
  * or deadline: ERRID_RUN_DB. At most 4096 calls wait; more is ERRID_RUN_QUEUE_FULL at

@@ -425,7 +425,8 @@ $$;
 -- and touches sessions of the worker roles only.
 CREATE FUNCTION watch_api.sweep() RETURNS TABLE (pid int, role text, why text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-	SELECT x.pid, x.role, x.why FROM (
+	-- MATERIALIZED is the wall here: without it the planner may terminate before it filters.
+	WITH seen AS MATERIALIZED (
 		SELECT a.pid, a.usename::text AS role,
 			CASE WHEN a.state LIKE 'idle in transaction%'
 				  AND a.state_change < clock_timestamp() - interval '2 s'
@@ -435,8 +436,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 		FROM pg_stat_activity a
 		JOIN pg_auth_members m ON m.member = a.usesysid
 		WHERE m.roleid = (SELECT r.oid FROM pg_roles r WHERE r.rolname = 'lych_tomb')
-			AND a.backend_type = 'client backend' AND a.state <> 'idle') AS x
-	WHERE x.why IS NOT NULL AND pg_terminate_backend(x.pid)
+			AND a.backend_type = 'client backend' AND a.state <> 'idle'),
+	due AS MATERIALIZED (
+		SELECT s.pid, s.role, s.why FROM seen s WHERE s.why IS NOT NULL)
+	SELECT d.pid, d.role, d.why FROM due d WHERE pg_terminate_backend(d.pid)
 $$;
 
 SET LOCAL ROLE NONE;
