@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/net/notify.h"
+
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define NOTIFY_TEXT_MAX 512
+
+struct notify {
+	struct loop *loop;
+	int ready_fd;
+	int sock; /* connected datagram socket of the service manager, -1: none */
+	usec_t watchdog_usec; /* 0: not asked for */
+	struct loop_timer *timer;
+};
+
+/* NOTIFY_SOCKET is a path, or an abstract name written with '@'. */
+static int notify_dial(const char *name, int *ret_fd, struct err *err)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	size_t n = strlen(name);
+	cleanup_close int fd = -1;
+
+	if ((name[0] != '/' && name[0] != '@') || n < 2 ||
+	    str_copy(addr.sun_path, sizeof(addr.sun_path), name) < 0)
+		return err_set(err, ERR_INVALID, "NOTIFY_SOCKET is not acceptable");
+	if (addr.sun_path[0] == '@')
+		addr.sun_path[0] = '\0';
+	else
+		n++; /* a path goes with its NUL */
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return err_sys(err, "socket for NOTIFY_SOCKET");
+	if (connect(fd, (struct sockaddr *)&addr,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
+		return err_sys(err, "connect to NOTIFY_SOCKET");
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* The manager expects a sign of life within WATCHDOG_USEC, if it means this process. */
+static int read_watchdog(usec_t *ret, struct err *err)
+{
+	const char *usec = getenv("WATCHDOG_USEC");
+	const char *pid = getenv("WATCHDOG_PID");
+	uint64_t v;
+
+	if (!usec)
+		return 0;
+	if (pid) {
+		if (parse_u64(pid, 1, INT32_MAX, &v, err) < 0)
+			return err_wrap(err, "WATCHDOG_PID");
+		if (v != (uint64_t)getpid())
+			return 0;
+	}
+	if (parse_u64(usec, 1000, INT64_MAX, &v, err) < 0)
+		return err_wrap(err, "WATCHDOG_USEC");
+	*ret = v;
+	return 0;
+}
+
+static void notify_send(struct notify *n, const char *text)
+{
+	if (n->sock >= 0)
+		(void)send(n->sock, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void notify_alive(void *arg)
+{
+	struct notify *n = arg;
+
+	notify_send(n, "WATCHDOG=1");
+	loop_timer_arm(n->timer, n->watchdog_usec / 3);
+}
+
+int notify_new(struct loop *l, int ready_fd, struct notify **ret, struct err *err)
+{
+	const char *name = getenv("NOTIFY_SOCKET");
+	cleanup_close int sock = -1;
+	usec_t watchdog = 0;
+	struct notify *n;
+
+	if (name && notify_dial(name, &sock, err) < 0)
+		return -1;
+	if (sock >= 0 && read_watchdog(&watchdog, err) < 0)
+		return -1;
+	n = xnew(struct notify);
+	n->loop = l;
+	n->ready_fd = ready_fd;
+	n->sock = TAKE_FD(sock);
+	n->watchdog_usec = watchdog;
+	n->timer = loop_timer_new(l, notify_alive, n);
+	*ret = n;
+	return 0;
+}
+
+static void write_line(int fd, const char *text)
+{
+	char line[NOTIFY_TEXT_MAX];
+	ssize_t w;
+
+	if (fd < 0 || str_fmt(line, sizeof(line), "%s\n", text) < 0)
+		return;
+	/* One small write to a pipe; the starter learns the rest from EOF. */
+	do {
+		w = write(fd, line, strlen(line));
+	} while (w < 0 && errno == EINTR);
+}
+
+void notify_ready(struct notify *n)
+{
+	notify_send(n, "READY=1");
+	write_line(n->ready_fd, "READY=1");
+	fd_close(&n->ready_fd);
+	if (n->watchdog_usec > 0)
+		notify_alive(n);
+}
+
+void notify_status(struct notify *n, const char *text)
+{
+	char line[NOTIFY_TEXT_MAX - 2];
+
+	/* A line break would be a second assignment. */
+	if (str_has_control(text, strlen(text)) ||
+	    str_fmt(line, sizeof(line), "STATUS=%s", text) < 0)
+		return;
+	notify_send(n, line);
+	write_line(n->ready_fd, line);
+}
+
+void notify_stopping(struct notify *n)
+{
+	notify_send(n, "STOPPING=1");
+	loop_timer_disarm(n->timer);
+}
+
+void notify_free(struct notify *n)
+{
+	if (!n)
+		return;
+	loop_timer_free(n->timer);
+	fd_close(&n->ready_fd);
+	fd_close(&n->sock);
+	free(n);
+}
