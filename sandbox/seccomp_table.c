@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/seccomp_table.h"
+#include "common/attr.h"
+
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+#define ALL_BITS 0xffffffffu
+#define NEW_NAMESPACES                                                                   \
+	((uint32_t)(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |        \
+		    CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET))
+#define IPPROTO_TCP_NR 6
+#define IPPROTO_UDP_NR 17
+
+#define IS(a, v) {.mask = ALL_BITS, .value = (uint32_t)(v), .arg = (a)}
+#define BITS(a, m, v) {.mask = (uint32_t)(m), .value = (uint32_t)(v), .arg = (a)}
+#define SC_NULL(a) {.mask = ALL_BITS, .arg = (a), .null = SC_NULL_POINTER}
+#define IF(n, w, v, ...)                                                                 \
+	{                                                                                \
+		.name = (n), .where = (w), .verdict = (v), .cond = { __VA_ARGS__ }       \
+	}
+
+/* Terminal ioctls that type for, redirect or reprogram somebody else's terminal. */
+#define TIOC_STI 0x5412
+#define TIOC_LINUX 0x541C
+#define TIOC_CONS 0x541D
+#define TIOC_SCTTY 0x540E
+#define TIOC_SETD 0x5423
+#define KD_SETMODE 0x4B3A
+#define KD_SKBMODE 0x4B45
+#define NO_IOCTL(n) IF("ioctl", SC_BOTH, SC_EPERM, IS(1, n))
+
+/* 1 stream, 2 datagram, 5 seqpacket; the flag bits above are the kernel's to check. */
+#define TYPE(a, t) BITS(a, 0xf, t)
+#define INET(family, type, proto)                                                        \
+	IF("socket", SC_FULL_LO, SC_ALLOW, IS(0, family), TYPE(1, type), IS(2, proto))
+
+#define PRCTL(option) IF("prctl", SC_BOTH, SC_ALLOW, IS(0, option))
+
+/* In floor the workspace is not the only place where our uid owns something: no bit that
+ * opens a file to others, no set-id. What is left of metadata there is a known gap
+ * (docs/SANDBOX.md). */
+#define MODE_CLAUSES(n, a)                                                               \
+	IF(n, SC_FULL, SC_ALLOW, {0}), IF(n, SC_FLOOR, SC_ALLOW, BITS(a, 07022, 0))
+
+const struct sc_clause sc_clauses[] = {
+	/* threads and fork; every other flag is ordinary */
+	IF("clone", SC_BOTH, SC_ALLOW, BITS(0, NEW_NAMESPACES | CLONE_NEWTIME, 0)),
+	/* the low byte of clone's flags is the exit signal: CLONE_NEWTIME (0x80) cannot
+	 * be asked for there, and a signal number with that bit does not exist */
+
+	INET(AF_INET, SOCK_STREAM, 0), INET(AF_INET, SOCK_STREAM, IPPROTO_TCP_NR),
+	INET(AF_INET, SOCK_DGRAM, 0), INET(AF_INET, SOCK_DGRAM, IPPROTO_UDP_NR),
+	INET(AF_INET6, SOCK_STREAM, 0), INET(AF_INET6, SOCK_STREAM, IPPROTO_TCP_NR),
+	INET(AF_INET6, SOCK_DGRAM, 0), INET(AF_INET6, SOCK_DGRAM, IPPROTO_UDP_NR),
+	/* getaddrinfo and if_nametoindex ask rtnetlink; protocol 0 is NETLINK_ROUTE */
+	IF("socket", SC_FULL_LO, SC_ALLOW, IS(0, AF_NETLINK), IS(2, 0)),
+	IF("socket", SC_FULL, SC_ALLOW, IS(0, AF_UNIX)),
+	IF("socketpair", SC_FULL, SC_ALLOW, IS(0, AF_UNIX)),
+	/* not datagrams: sendto with an address would reach any pathname socket of the
+	   host */
+	IF("socketpair", SC_FLOOR, SC_ALLOW, IS(0, AF_UNIX), TYPE(1, SOCK_STREAM)),
+	IF("socketpair", SC_FLOOR, SC_ALLOW, IS(0, AF_UNIX), TYPE(1, SOCK_SEQPACKET)),
+	IF("sendto", SC_FULL, SC_ALLOW, {0}),
+	IF("sendto", SC_FLOOR, SC_ALLOW, SC_NULL(4)),
+
+	NO_IOCTL(TIOC_STI), NO_IOCTL(TIOC_LINUX), NO_IOCTL(TIOC_CONS),
+	NO_IOCTL(TIOC_SCTTY), NO_IOCTL(TIOC_SETD), NO_IOCTL(KD_SETMODE),
+	NO_IOCTL(KD_SKBMODE),
+
+	/* Only about oneself: in full process 1 is the keeper, in floor there are
+	   neighbours. */
+	IF("prlimit64", SC_BOTH, SC_ALLOW, IS(0, 0)),
+	IF("setpriority", SC_BOTH, SC_ALLOW, IS(0, 0), IS(1, 0)),
+	IF("ioprio_set", SC_BOTH, SC_ALLOW, IS(0, 1), IS(1, 0)),
+	IF("sched_setparam", SC_BOTH, SC_ALLOW, IS(0, 0)),
+	IF("sched_setscheduler", SC_BOTH, SC_ALLOW, IS(0, 0)),
+	IF("sched_setattr", SC_BOTH, SC_ALLOW, IS(0, 0)),
+	IF("get_robust_list", SC_BOTH, SC_ALLOW, IS(0, 0)),
+
+	/* FIFOs, sockets and plain files; no device */
+	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, S_IFMT, S_IFIFO)),
+	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, S_IFMT, S_IFREG)),
+	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, S_IFMT, S_IFSOCK)),
+	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, S_IFMT, 0)),
+	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, S_IFIFO)),
+	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, S_IFREG)),
+	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, S_IFSOCK)),
+	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, 0)),
+
+	MODE_CLAUSES("chmod", 1), MODE_CLAUSES("fchmod", 1), MODE_CLAUSES("fchmodat", 2),
+	MODE_CLAUSES("#452", 2), /* fchmodat2 */
+
+	IF("personality", SC_BOTH, SC_ALLOW, IS(0, 0)),
+	IF("personality", SC_BOTH, SC_ALLOW, IS(0, ALL_BITS)),
+	/* a filter of the job's own only takes away; a listener would let it act as a
+	   kernel */
+	IF("seccomp", SC_BOTH, SC_ALLOW, IS(0, SECCOMP_SET_MODE_STRICT)),
+	IF("seccomp", SC_BOTH, SC_ALLOW, IS(0, SECCOMP_SET_MODE_FILTER),
+	   BITS(1, SECCOMP_FILTER_FLAG_NEW_LISTENER, 0)),
+	IF("seccomp", SC_BOTH, SC_ALLOW, IS(0, SECCOMP_GET_ACTION_AVAIL)),
+
+	/* not dumpable would hide a process from the supervision's look at its
+	   descriptors */
+	IF("prctl", SC_BOTH, SC_EPERM, IS(0, PR_SET_DUMPABLE), IS(1, 0)),
+	PRCTL(PR_SET_DUMPABLE), PRCTL(PR_GET_DUMPABLE), PRCTL(PR_SET_NAME),
+	PRCTL(PR_GET_NAME), PRCTL(PR_SET_PDEATHSIG), PRCTL(PR_GET_PDEATHSIG),
+	PRCTL(PR_GET_KEEPCAPS), PRCTL(PR_GET_TIMING), PRCTL(PR_SET_TIMERSLACK),
+	PRCTL(PR_GET_TIMERSLACK), PRCTL(PR_SET_NO_NEW_PRIVS), PRCTL(PR_GET_NO_NEW_PRIVS),
+	PRCTL(PR_CAPBSET_READ), PRCTL(PR_CAP_AMBIENT), PRCTL(PR_GET_SECUREBITS),
+	PRCTL(PR_GET_SECCOMP), PRCTL(PR_SET_CHILD_SUBREAPER),
+	PRCTL(PR_GET_CHILD_SUBREAPER), PRCTL(PR_GET_TID_ADDRESS),
+	PRCTL(PR_SET_THP_DISABLE), PRCTL(PR_GET_THP_DISABLE), PRCTL(PR_GET_TSC),
+	PRCTL(PR_GET_SPECULATION_CTRL), PRCTL(PR_SET_TAGGED_ADDR_CTRL),
+	PRCTL(PR_GET_TAGGED_ADDR_CTRL), PRCTL(65), /* PR_SET_MDWE */
+	PRCTL(66),				   /* PR_GET_MDWE */
+	PRCTL(0x53564d41),			   /* PR_SET_VMA */
+	PRCTL(0x41555856),			   /* PR_GET_AUXV */
+};
+const size_t sc_n_clauses = ARRAY_SIZE(sc_clauses);
+
+/* Files by path or descriptor (Landlock judges the path), memory, time, own processes. */
+static const char *const allow[] = {
+	/* descriptors and data */
+	"read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev",
+	"preadv2", "pwritev2", "close", "close_range", "lseek", "dup", "dup2", "dup3",
+	"pipe", "pipe2", "fcntl", "flock", "fsync", "fdatasync", "sync_file_range",
+	"fallocate", "fadvise64", "readahead", "sendfile", "splice", "tee", "vmsplice",
+	"copy_file_range", "ioctl", "poll", "ppoll", "select", "pselect6", "epoll_create",
+	"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2",
+	"eventfd", "eventfd2", "signalfd", "signalfd4", "timerfd_create",
+	"timerfd_settime", "timerfd_gettime", "inotify_init", "inotify_init1",
+	"inotify_add_watch", "inotify_rm_watch", "memfd_create",
+	/* paths */
+	"open", "openat", "openat2", "creat", "stat", "fstat", "lstat", "newfstatat",
+	"statx", "access", "faccessat", "faccessat2", "statfs", "fstatfs", "truncate",
+	"ftruncate", "getdents", "getdents64", "getcwd", "chdir", "fchdir", "rename",
+	"renameat", "renameat2", "mkdir", "mkdirat", "rmdir", "link", "linkat", "unlink",
+	"unlinkat", "symlink", "symlinkat", "readlink", "readlinkat", "umask", "utime",
+	"utimes", "futimesat", "utimensat", "getxattr", "lgetxattr", "fgetxattr",
+	"listxattr", "llistxattr", "flistxattr", "#464" /* getxattrat */,
+	"#465" /* listxattrat */, "#468" /* file_getattr */,
+	/* memory */
+	"mmap", "mprotect", "munmap", "brk", "mremap", "msync", "mincore", "madvise",
+	"mlock", "mlock2", "munlock", "mlockall", "munlockall", "membarrier",
+	"pkey_alloc", "pkey_free", "pkey_mprotect", "mbind", "set_mempolicy",
+	"get_mempolicy", "#453" /* map_shadow_stack */, "#462" /* mseal */,
+	/* processes and threads of the job; Landlock scopes the signals */
+	"fork", "vfork", "execve", "execveat", "exit", "exit_group", "wait4", "waitid",
+	"kill", "tkill", "tgkill", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn",
+	"rt_sigpending", "rt_sigtimedwait", "rt_sigqueueinfo", "rt_tgsigqueueinfo",
+	"rt_sigsuspend", "sigaltstack", "pause", "restart_syscall", "pidfd_open",
+	"pidfd_send_signal", "getpid", "getppid", "gettid", "getpgrp", "getpgid",
+	"setpgid", "getsid", "setsid", "getuid", "geteuid", "getgid", "getegid",
+	"getresuid", "getresgid", "getgroups", "setuid", "setgid", "setreuid", "setregid",
+	"setresuid", "setresgid", "setfsuid", "setfsgid", "capget", "capset",
+	"set_tid_address", "set_robust_list", "rseq", "futex", "futex_waitv",
+	"#454" /* futex_wake */, "#455" /* futex_wait */, "#456" /* futex_requeue */,
+	"arch_prctl", "set_thread_area", "get_thread_area", "getrlimit", "setrlimit",
+	"getrusage", "times", "getpriority", "ioprio_get", "sched_yield",
+	"sched_getparam", "sched_getscheduler", "sched_get_priority_max",
+	"sched_get_priority_min", "sched_rr_get_interval", "sched_getattr",
+	"sched_getaffinity", "getcpu", "landlock_create_ruleset", "landlock_add_rule",
+	"landlock_restrict_self",
+	/* time, names, randomness */
+	"nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday",
+	"time", "getitimer", "setitimer", "alarm", "timer_create", "timer_settime",
+	"timer_gettime", "timer_getoverrun", "timer_delete", "uname", "sysinfo",
+	"getrandom",
+	/* an open socket: which one may be opened is the clauses' matter */
+	"recvfrom", "recvmsg", "recvmmsg", "sendmsg", "sendmmsg", "shutdown",
+	"getsockname", "getpeername", "setsockopt", "getsockopt", NULL};
+
+/* In full these stay inside the namespaces; in floor they would reach the host. */
+static const char *const allow_in_full[] = {"connect",
+					    "bind",
+					    "listen",
+					    "accept",
+					    "accept4",
+					    "chown",
+					    "fchown",
+					    "lchown",
+					    "fchownat",
+					    "setxattr",
+					    "lsetxattr",
+					    "fsetxattr",
+					    "removexattr",
+					    "lremovexattr",
+					    "fremovexattr",
+					    "#463" /* setxattrat */,
+					    "#466" /* removexattrat */,
+					    "mq_open",
+					    "mq_unlink",
+					    "mq_timedsend",
+					    "mq_timedreceive",
+					    "mq_notify",
+					    "mq_getsetattr",
+					    NULL};
+
+/* What is left of a call when no clause allowed it. */
+static const char *const deny_else[] = {"clone",
+					"socket",
+					"socketpair",
+					"sendto",
+					"prlimit64",
+					"setpriority",
+					"ioprio_set",
+					"sched_setparam",
+					"sched_setscheduler",
+					"sched_setattr",
+					"get_robust_list",
+					"mknod",
+					"mknodat",
+					"chmod",
+					"fchmod",
+					"fchmodat",
+					"#452" /* fchmodat2 */,
+					"personality",
+					"seccomp",
+					"prctl",
+					NULL};
+
+static const char *const deny[] = {
+	/* namespaces, roots and mounts, old and new */
+	"unshare", "setns", "chroot", "pivot_root", "mount", "umount2", "move_mount",
+	"open_tree", "#467" /* open_tree_attr */, "fsopen", "fsconfig", "fsmount",
+	"fspick", "mount_setattr", "#457" /* statmount */, "#458" /* listmount */,
+	"name_to_handle_at", "open_by_handle_at", "fanotify_init", "fanotify_mark",
+	"#469" /* file_setattr */, "quotactl", "quotactl_fd", "swapon", "swapoff", "sync",
+	"syncfs", "acct",
+	/* other processes */
+	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise",
+	"process_mrelease", "kcmp", "pidfd_getfd", "migrate_pages", "move_pages",
+	"setgroups",
+	/* cpus beyond --cpus: the affinity is how that limit stands without a cgroup */
+	"sched_setaffinity",
+	/* large parts of the kernel that a job has no business with */
+	"io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "io_destroy",
+	"io_submit", "io_cancel", "io_getevents", "io_pgetevents", "bpf",
+	"perf_event_open", "userfaultfd", "add_key", "request_key", "keyctl",
+	"remap_file_pages", "memfd_secret", "modify_ldt", "set_mempolicy_home_node",
+	"#451" /* cachestat */, "#460" /* lsm_set_self_attr */,
+	"#459" /* lsm_get_self_attr */, "#461" /* lsm_list_modules */, "lookup_dcookie",
+	"vhangup",
+	/* shared by everything of an ipc namespace; POSIX shm and mqueues do */
+	"shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semctl", "semtimedop",
+	"msgget", "msgsnd", "msgrcv", "msgctl",
+	/* the machine */
+	"reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module",
+	"delete_module", "settimeofday", "clock_settime", "adjtimex", "clock_adjtime",
+	"sethostname", "setdomainname", "syslog", "iopl", "ioperm", "nfsservctl", NULL};
+
+/* glibc falls back to clone, whose flags can be read; the rest was never built or is
+ * gone. */
+static const char *const absent[] = {"clone3",
+				     "uselib",
+				     "ustat",
+				     "sysfs",
+				     "_sysctl",
+				     "create_module",
+				     "get_kernel_syms",
+				     "query_module",
+				     "getpmsg",
+				     "putpmsg",
+				     "afs_syscall",
+				     "tuxcall",
+				     "security",
+				     "vserver",
+				     "epoll_ctl_old",
+				     "epoll_wait_old",
+				     "#335" /* uretprobe */,
+				     "#336" /* uprobe */,
+				     NULL};
+
+const struct sc_list sc_lists[] = {
+	{SC_BOTH, SC_ALLOW, allow},	     {SC_FULL, SC_ALLOW, allow_in_full},
+	{SC_FLOOR, SC_EPERM, allow_in_full}, {SC_BOTH, SC_EPERM, deny_else},
+	{SC_BOTH, SC_EPERM, deny},	     {SC_BOTH, SC_ENOSYS, absent},
+};
+const size_t sc_n_lists = ARRAY_SIZE(sc_lists);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The answer to every system call, as data. Reviewed up to Linux 6.18 (number 469); a
+ *number that no list names is ENOSYS.
+ *
+ *	clauses	first match wins; all conditions of a clause must hold. A condition
+ *compares the low 32 bits of an argument under a mask (the kernel reads an int from a
+ *64-bit register, so the high half is the job's to play with); SC_NULL compares all 64.
+ *	lists	the answer when no clause matched.
+ */
+#ifndef LYCH_SANDBOX_SECCOMP_TABLE_H
+#define LYCH_SANDBOX_SECCOMP_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum sc_verdict { SC_ENOSYS, SC_ALLOW, SC_EPERM, SC_VERDICT_MAX_ };
+
+/* Where a clause or a list counts. */
+enum sc_where { SC_FULL_LO = 1, SC_FULL_NONE = 2, SC_FLOOR = 4 };
+#define SC_FULL (SC_FULL_LO | SC_FULL_NONE)
+#define SC_BOTH (SC_FULL | SC_FLOOR)
+
+#define SC_CONDS_MAX 3
+#define SC_NULL_POINTER 1u
+
+struct sc_cond {
+	uint32_t mask; /* 0: no condition */
+	uint32_t value;
+	uint8_t arg;
+	uint8_t null; /* SC_NULL_POINTER: all 64 bits are 0 */
+};
+struct sc_clause {
+	const char *name;
+	enum sc_where where;
+	enum sc_verdict verdict;
+	struct sc_cond cond[SC_CONDS_MAX];
+};
+struct sc_list {
+	enum sc_where where;
+	enum sc_verdict verdict;
+	const char *const *names; /* NULL-terminated; "#453" is a number */
+};
+
+extern const struct sc_clause sc_clauses[];
+extern const size_t sc_n_clauses;
+extern const struct sc_list sc_lists[];
+extern const size_t sc_n_lists;
+
+/* Classic BPF of the whole filter for one kind of sandbox. */
+struct sock_filter;
+#define SC_PROGRAM_MAX 4096 /* BPF_MAXINSNS */
+/* Returns the number of instructions, or -1 (errno: ENOSPC, EINVAL for a name unknown).
+ */
+int sc_compile(enum sc_where where, struct sock_filter *out, size_t max);
+/* The number of a name of the lists on this machine; -1: this architecture has none. */
+int sc_number(const char *name);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last stage before exec, in the job itself: walk into each wall once. A wall that
+ * was raised and does not hold (an outer filter that answers for the kernel, an LSM that
+ * is a stub, a namespace shared by mistake) is found here, and the job does not run.
+ *
+ * Each probe names the one answer that proves the wall. Another refusal is no proof: "no
+ * such file" says nothing about Landlock. No probe has an effect when it gets through,
+ * and no packet is sent: connect() on a datagram socket only looks for a route.
+ */
+#include "common/cleanup.h"
+#include "sandbox/paths.h"
+#include "sandbox/sandbox.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef AF_VSOCK
+#define AF_VSOCK 40
+#endif
+#define TEST_NET "192.0.2.1" /* RFC 5737: nobody is there */
+#define DISCARD_PORT 9
+
+/* r: what the forbidden act returned, with errno behind it. */
+static int expect(const char *act, long r, int wanted, struct err *err)
+{
+	int got = errno;
+
+	if (r >= 0)
+		return err_set_id(err, ERRID_SANDBOX_SELFTEST, "%s was allowed", act);
+	if (got != wanted) {
+		errno = got;
+		return err_sys_id(err, ERRID_SANDBOX_SELFTEST,
+				  "%s: expected errno %d, got", act, wanted);
+	}
+	return 0;
+}
+
+/* Full: a file of the private root that everybody may read and no rule grants. Floor: the
+ * host's root directory, which everybody may list and no rule grants. */
+static int forbidden_open(const struct sbx_spec *spec, struct err *err)
+{
+	bool full = spec->grade == GRADE_FULL;
+	const char *path = full ? PATH_CANARY : "/";
+	cleanup_close int fd =
+		open(path, O_RDONLY | O_CLOEXEC | (full ? 0 : O_DIRECTORY));
+
+	return expect("landlock: open of a path that nothing grants", fd, EACCES, err);
+}
+
+static int forbidden_socket(struct err *err)
+{
+	cleanup_close int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	return expect("seccomp: a vsock socket", fd, EPERM, err);
+}
+
+static int forbidden_route(const struct sbx_spec *spec, struct err *err)
+{
+	cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(DISCARD_PORT)};
+
+	if (spec->grade == GRADE_FLOOR || spec->net == NET_NONE)
+		return expect("seccomp: an inet socket", fd, EPERM, err);
+	if (fd < 0)
+		return err_sys_id(err, ERRID_SANDBOX_SELFTEST,
+				  "socket for the route test");
+	if (inet_pton(AF_INET, TEST_NET, &to.sin_addr) != 1)
+		return err_set_id(err, ERRID_SANDBOX_SELFTEST, "the test address");
+	return expect("network namespace: a route to the outside",
+		      connect(fd, (const struct sockaddr *)&to, sizeof(to)), ENETUNREACH,
+		      err);
+}
+
+/* SIGCONT does nothing to a running process. */
+static int foreign_signal(struct err *err)
+{
+	return expect("landlock: a signal to the keeper", kill(getppid(), SIGCONT), EPERM,
+		      err);
+}
+
+static int forbidden_namespace(struct err *err)
+{
+	if (expect("seccomp: a new user namespace", unshare(CLONE_NEWUSER), EPERM, err) <
+	    0)
+		return -1;
+	return expect("seccomp: a mount",
+		      mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), EPERM, err);
+}
+
+int selftest_run(const struct sbx_spec *spec, struct err *err)
+{
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return err_set_id(err, ERRID_SANDBOX_SELFTEST, "no_new_privs is off");
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
+		return err_set_id(err, ERRID_SANDBOX_SELFTEST, "no seccomp filter");
+	if (forbidden_open(spec, err) < 0 || forbidden_socket(err) < 0 ||
+	    forbidden_route(spec, err) < 0 || foreign_signal(err) < 0)
+		return -1;
+	return forbidden_namespace(err);
+}
