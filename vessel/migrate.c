@@ -19,7 +19,7 @@
 #include "common/err.h"
 #include "common/fs.h"
 #include "common/log.h"
-#include "common/mem.h"
+#include "common/net/pgconn.h"
 #include "common/str.h"
 #include <getopt.h>
 #include <libpq-fe.h>
@@ -273,7 +273,7 @@ int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *
 	size_t have = 0;
 	cleanup_close int secrets_fd = fs_open_dir(cfg->secrets_dir, err);
 
-	if (secrets_fd < 0)
+	if (secrets_fd < 0 || pg_env_check(err) < 0)
 		return -1;
 	if (fs_read_secret(secrets_fd, "lychgate_db_migrate", password, sizeof(password),
 			   err) < 0)

@@ -2,7 +2,7 @@
 /*
  * The vessel's side of the queue: typed calls over the vessel_api SQL functions.
  * The rules (lease, fencing, idempotency, retry) live once, in
- * vessel/schema/*.sql; nothing here decides. All calls are asynchronous; `done`
+ * the SQL files of vessel/schema; nothing here decides. All calls are asynchronous; `done`
  * is called exactly once from the loop. Borrowed pointers in callbacks live
  * until the callback returns.
  */
@@ -76,7 +76,9 @@ struct queue_list {
 	unsigned limit;	 /* 1..500 */
 };
 void queue_list(struct queue *q, const struct queue_list *f, queue_jobs_done *done, void *arg);
-/* Jobs whose change_seq is above since, oldest change first, at most 500. */
+/* Jobs whose change_seq is above since, oldest change first; about 500 (changes of one
+ * transaction stay together). A change may come a little later than its NOTIFY: it is shown
+ * once no older transaction is open. So ask again within a second or two without a hint too. */
 void queue_changes(struct queue *q, int64_t since, queue_jobs_done *done, void *arg);
 
 /* held/queued -> cancelled at once; running -> cancelling until the tomb has proved the tree
