@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cleanup.h"
+#include "common/jsonw.h"
+#include "common/net/json.h"
+#include "vessel/api.h"
+#include <unistd.h>
+
+#define STATUS_MAX_BYTES ((size_t)2 << 20)
+#define HEALTH_DEPTH_MAX 8
+
+static void write_walls(struct jsonw *w, const struct confine_report *r)
+{
+	jsonw_key(w, "walls");
+	jsonw_arr(w);
+	for (unsigned i = 0; i < r->n; i++) {
+		jsonw_obj(w);
+		jsonw_kstr(w, "wall", r->line[i].wall);
+		jsonw_kstr(w, "answer", r->line[i].answer);
+		jsonw_kbool(w, "held", r->line[i].held);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
+}
+
+static void write_store(struct jsonw *w, const struct vessel *v)
+{
+	jsonw_key(w, "store");
+	jsonw_obj(w);
+	jsonw_ku64(w, "used_bytes", v->budget.used);
+	jsonw_ku64(w, "max_bytes", v->budget.max);
+	jsonw_obj_end(w);
+}
+
+static void write_database(struct jsonw *w, const struct vessel *v, const struct err *err)
+{
+	jsonw_key(w, "database");
+	jsonw_obj(w);
+	jsonw_kbool(w, "up", !err && queue_is_up(v->queue));
+	jsonw_kstr(w, "detail", err ? err->msg : NULL);
+	jsonw_obj_end(w);
+}
+
+/* Status answers also when the database does not: that is what it is for. */
+static void status_done(const char *json, size_t len, const struct err *err, void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	cleanup_json struct json *health = NULL;
+	cleanup_buf struct buf out;
+	struct vessel *v = c->v;
+	struct err why = ERR_INIT;
+	struct jsonw w;
+
+	buf_init(&out, STATUS_MAX_BYTES);
+	if (!err && json_parse(json, len, HEALTH_DEPTH_MAX, &health, &why) < 0)
+		err = &why;
+	jsonw_init(&w, &out);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "version", LYCH_VERSION);
+	jsonw_ku64(&w, "api", LYCH_API_VERSION);
+	jsonw_ki64(&w, "pid", getpid());
+	jsonw_ku64(&w, "uptime_sec",
+		   (v->clock->boot_usec(v->clock->ctx) - v->started_usec) / USEC_PER_SEC);
+	write_database(&w, v, err);
+	write_store(&w, v);
+	jsonw_ku64(&w, "streams", events_subscribers(v->events));
+	write_walls(&w, &v->walls);
+	jsonw_key(&w, "queue");
+	if (health)
+		json_write(health, &w);
+	else
+		jsonw_null(&w);
+	jsonw_obj_end(&w);
+	httpd_reply_json(c->req, 200, &out);
+}
+
+void api_status(struct httpd_req *req, void *arg)
+{
+	struct vessel *v = arg;
+	struct err err = ERR_INIT;
+
+	if (api_no_query(req, &err) < 0) {
+		httpd_reply_err(req, &err);
+		return;
+	}
+	queue_health(v->queue, status_done, api_call_new(v, req));
+}
+
+static void metrics_done(const char *json, size_t len, const struct err *err, void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	cleanup_buf struct buf out;
+	struct vessel *v = c->v;
+	struct err failed = ERR_INIT;
+
+	buf_init(&out, STATUS_MAX_BYTES);
+	metrics_gauge(&out, "database_up", "1 when the database answers",
+		      !err && queue_is_up(v->queue));
+	metrics_gauge(&out, "store_used_bytes", "Bytes of blobs, uploads and output",
+		      v->budget.used);
+	metrics_gauge(&out, "store_max_bytes", "Their limit", v->budget.max);
+	metrics_gauge(&out, "streams", "Event streams open now",
+		      events_subscribers(v->events));
+	metrics_write(&v->metrics, err ? NULL : json, len, &out);
+	if (!buf_ok(&out)) {
+		(void)err_set(&failed, ERR_INTERNAL, "metrics do not fit");
+		httpd_reply_err(c->req, &failed);
+		return;
+	}
+	httpd_reply(c->req, 200, "text/plain; version=0.0.4; charset=utf-8", out.data,
+		    out.len);
+}
+
+void api_metrics(struct httpd_req *req, void *arg)
+{
+	struct vessel *v = arg;
+	struct err err = ERR_INIT;
+
+	if (api_no_query(req, &err) < 0) {
+		httpd_reply_err(req, &err);
+		return;
+	}
+	queue_health(v->queue, metrics_done, api_call_new(v, req));
+}

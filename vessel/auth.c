@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vessel/auth.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "vessel/vessel.h"
+#include <assert.h>
+
+#define HOST_VALUE "lychgate"
+#define BEARER_PREFIX "Bearer "
+#define BEARER_MAX_BYTES 512
+
+static int check_common(struct vessel *v, struct httpd_req *req, struct err *err)
+{
+	if (!str_eq(httpd_req_header(req, "Host"), HOST_VALUE))
+		return err_set_id(err, ERRID_HTTP_FRAMING, "Host is not '%s'",
+				  HOST_VALUE);
+	if (!v->owned)
+		return err_set_id(err, ERRID_RUN_DB,
+				  "the vessel does not own the database");
+	return 0;
+}
+
+static struct principal *attach(struct httpd_req *req, enum auth_who who)
+{
+	struct principal *p = xnew(struct principal);
+
+	p->who = who;
+	httpd_req_set_ctx(req, p, free);
+	return p;
+}
+
+static int refused(struct vessel *v)
+{
+	v->metrics.refused_peers++;
+	return -1;
+}
+
+int auth_api(struct httpd_req *req, void *arg, struct err *err)
+{
+	struct vessel *v = arg;
+	uid_t uid;
+	pid_t pid;
+
+	httpd_req_peer(req, &uid, &pid);
+	if (uid != v->uid || httpd_req_route(req)->who != WHO_OWNER) {
+		(void)err_set_id(err, ERRID_HTTP_PEER, "uid %u is not the owner",
+				 (unsigned)uid);
+		return refused(v);
+	}
+	if (check_common(v, req, err) < 0)
+		return -1;
+	(void)attach(req, WHO_OWNER);
+	v->metrics.requests++;
+	return 0;
+}
+
+static int check_bearer(struct vessel *v, const struct httpd_req *req, struct err *err)
+{
+	const char *h = httpd_req_header(req, "Authorization");
+	uint8_t got[SHA256_SIZE];
+
+	if (!h || !str_starts(h, BEARER_PREFIX) || strlen(h) > BEARER_MAX_BYTES)
+		return err_set_id(err, ERRID_HTTP_PEER, "no bearer");
+	h += strlen(BEARER_PREFIX);
+	/* hashes of equal length: the comparison tells nothing about the secret */
+	blobs_sha256(h, strlen(h), got);
+	if (!mem_eq_ct(got, v->work_sha256, sizeof(got)))
+		return err_set_id(err, ERRID_HTTP_PEER, "wrong bearer");
+	return 0;
+}
+
+static int check_version(const struct httpd_req *req, struct err *err)
+{
+	const char *h = httpd_req_header(req, "Lychgate-Version");
+	uint64_t version;
+
+	if (!h || parse_u64(h, 1, UINT32_MAX, &version, NULL) < 0)
+		return err_set_id(err, ERRID_HTTP_QUERY, "Lychgate-Version");
+	if (version != LYCH_API_VERSION)
+		return err_set_id(err, ERRID_RUN_VERSION, "this vessel speaks version %d",
+				  LYCH_API_VERSION);
+	return 0;
+}
+
+static int read_lease(const struct httpd_req *req, struct queue_lease *ret,
+		      struct err *err)
+{
+	const char *job = httpd_req_header(req, "Lychgate-Job");
+	const char *epoch = httpd_req_header(req, "Lychgate-Epoch");
+	const char *token = httpd_req_header(req, "Lychgate-Token");
+	uint64_t n;
+
+	if (!job || job_id_parse(job, &ret->job, NULL) < 0)
+		return err_set_id(err, ERRID_HTTP_QUERY, "Lychgate-Job");
+	if (!epoch || parse_u64(epoch, 0, INT64_MAX, &n, NULL) < 0)
+		return err_set_id(err, ERRID_HTTP_QUERY, "Lychgate-Epoch");
+	ret->epoch = (int64_t)n;
+	if (!token || uuid_parse(token, &ret->token, NULL) < 0)
+		return err_set_id(err, ERRID_HTTP_QUERY, "Lychgate-Token");
+	return 0;
+}
+
+int auth_work(struct httpd_req *req, void *arg, struct err *err)
+{
+	struct vessel *v = arg;
+	unsigned who = httpd_req_route(req)->who;
+	struct queue_lease lease = {0};
+
+	if (check_bearer(v, req, err) < 0)
+		return refused(v);
+	if (who != WHO_TOMB && who != WHO_LEASE) {
+		(void)err_set_id(err, ERRID_HTTP_PEER, "not a tomb's route");
+		return refused(v);
+	}
+	if (check_version(req, err) < 0 || check_common(v, req, err) < 0)
+		return -1;
+	if (who == WHO_LEASE && read_lease(req, &lease, err) < 0)
+		return -1;
+	attach(req, (enum auth_who)who)->lease = lease;
+	v->metrics.requests++;
+	return 0;
+}
+
+const struct principal *auth_principal(const struct httpd_req *req)
+{
+	const struct principal *p = httpd_req_ctx(req);
+
+	assert(p);
+	return p;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who speaks. On the api socket: the peer's uid is the vessel's own. On the work
+ * socket: whoever knows lychgate_work, at our protocol version; for what
+ * concerns a job also a lease, whose truth the database decides (api_work.c).
+ */
+#ifndef LYCH_VESSEL_AUTH_H
+#define LYCH_VESSEL_AUTH_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include "common/net/httpd.h"
+#include "vessel/queue.h"
+
+/* httpd_route.who: which principal a route serves. Exactly one bit. */
+enum auth_who {
+	WHO_OWNER = 1, /* api socket */
+	WHO_TOMB = 2,  /* work socket, bearer only */
+	WHO_LEASE = 4, /* work socket, bearer and the three lease headers */
+};
+
+struct principal {
+	enum auth_who who;
+	struct queue_lease lease; /* WHO_LEASE; claimed, not yet checked */
+};
+
+/* httpd_auth functions; arg is struct vessel. */
+MUST_CHECK int auth_api(struct httpd_req *req, void *arg, struct err *err);
+MUST_CHECK int auth_work(struct httpd_req *req, void *arg, struct err *err);
+/* The principal that auth_* attached. */
+const struct principal *auth_principal(const struct httpd_req *req);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vessel/job.h"
+#include "common/net/json.h"
+#include "common/str.h"
+
+static void kstr_or_null(struct jsonw *w, const char *key, const char *s)
+{
+	jsonw_kstr(w, key, s && *s ? s : NULL);
+}
+
+static void write_result(struct jsonw *w, const struct queue_job *j)
+{
+	cleanup_json struct json *result = NULL;
+
+	jsonw_key(w, "result");
+	if (!j->result) {
+		jsonw_null(w);
+	} else if (job_result_parse(j, &result, NULL) < 0) {
+		jsonw_obj(w);
+		jsonw_ku64(w, "v", 0);
+		jsonw_kstr(w, "detail", "the tomb's result was not acceptable JSON");
+		jsonw_obj_end(w);
+	} else {
+		json_write(result, w);
+	}
+}
+
+void job_write(struct jsonw *w, const struct queue_job *j, unsigned parts)
+{
+	jsonw_obj(w);
+	jsonw_ki64(w, "id", j->id);
+	kstr_or_null(w, "request_id", j->request_id);
+	jsonw_kstr(w, "state", job_state_name(j->state));
+	kstr_or_null(w, "class",
+		     j->fail_class == FAIL_NONE ? NULL : fail_class_name(j->fail_class));
+	kstr_or_null(w, "phase", j->phase);
+	jsonw_ki64(w, "attempts", j->attempts);
+	jsonw_ki64(w, "lost", j->lost);
+	kstr_or_null(w, "created_at", j->created_at);
+	kstr_or_null(w, "started_at", j->started_at);
+	kstr_or_null(w, "finished_at", j->finished_at);
+	kstr_or_null(w, "tomb", j->owner);
+	if (parts & JOB_SPEC) {
+		jsonw_key(w, "spec");
+		if (j->spec)
+			jsonw_raw(w, j->spec, j->spec_len);
+		else
+			jsonw_null(w);
+	}
+	if (parts & JOB_RESULT)
+		write_result(w, j);
+	jsonw_obj_end(w);
+}
+
+int job_result_parse(const struct queue_job *j, struct json **ret, struct err *err)
+{
+	struct err why = ERR_INIT;
+
+	if (!j->result)
+		return err_set(err, ERR_NOT_FOUND, "the job has no result");
+	if (json_parse(j->result, j->result_len, JSON_DEPTH_DEFAULT, ret, &why) < 0)
+		return err_set(err, ERR_UPSTREAM, "result of job %lld: %.200s",
+			       (long long)j->id, why.msg);
+	return 0;
+}
+
+static const struct json *artifact_list(const struct json *result)
+{
+	const struct json *arr = NULL;
+
+	if (json_get_arr(result, "artifacts", true, ARTIFACTS_MAX, &arr, NULL) < 0)
+		return NULL;
+	return arr;
+}
+
+size_t job_artifacts(const struct json *result)
+{
+	const struct json *arr = artifact_list(result);
+
+	return arr ? json_arr_len(arr) : 0;
+}
+
+int job_artifact_at(const struct json *result, size_t i, struct job_artifact *ret,
+		    struct err *err)
+{
+	const struct json *arr = artifact_list(result), *a;
+	struct job_artifact art = {.klass = "file"};
+	uint8_t raw[SHA256_SIZE];
+
+	if (!arr || i >= json_arr_len(arr))
+		return err_set_id(err, ERRID_STORE_ARTIFACT, "artifact %zu", i);
+	a = json_arr_at(arr, i);
+	if (json_as_obj(a, NULL) < 0 ||
+	    json_get_str(a, "path", true, 4095, &art.path, NULL) < 0 ||
+	    json_get_str(a, "sha256", true, SHA256_HEX_SIZE - 1, &art.sha256, NULL) < 0 ||
+	    json_get_str(a, "class", false, 64, &art.klass, NULL) < 0 ||
+	    json_get_u64(a, "size", true, 0, BLOB_MAX_BYTES, &art.size, NULL) < 0 ||
+	    path_check_relative(art.path, strlen(art.path), NULL) < 0 ||
+	    sha256_hex_parse(art.sha256, raw, NULL) < 0)
+		return err_set(err, ERR_UPSTREAM, "artifact %zu of the result", i);
+	*ret = art;
+	return 0;
+}

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lych-vessel: the control plane. Order of `serve`, each step final before the
+ * next: refuse root, options, configuration, secrets, data directory and its
+ * lock, listeners, database client, confinement and its self-test, the fencing
+ * row, ready, loop. Until the fencing row is ours the sockets answer 503.
+ *
+ * From the confinement on the vessel can open its data directory and nothing
+ * else, make unix sockets and no other, and execute nothing.
+ */
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/landlock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/net/confine_probe.h"
+#include "common/net/notify.h"
+#include "common/str.h"
+#include "vessel/auth.h"
+#include "vessel/migrate.h"
+#include "vessel/reconcile.h"
+#include "vessel/routes.h"
+#include "vessel/sse_caps.h"
+#include "vessel/vessel.h"
+#include "vessel/watchdog.h"
+#include <argp.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#define SECRET_MAX_BYTES 512
+#define MAX_CONNECTIONS 256
+#define IDLE_USEC (60 * USEC_PER_SEC)
+#define BOOT_FILE "boot"
+
+struct options {
+	const char *data, *api_dir, *work_dir, *pg_dir, *secrets, *config;
+	const char *probe_walls; /* test builds */
+	uint64_t ready_fd;
+	bool has_ready_fd;
+};
+
+struct secrets {
+	char vessel[SECRET_MAX_BYTES], watchdog[SECRET_MAX_BYTES];
+};
+
+/* One process, one of these; `v` is what the handlers see. */
+struct serve {
+	struct vessel v;
+	struct options opt;
+	struct secrets secrets;
+	struct reconcile *reconcile;
+	struct watchdog *watchdog;
+	struct notify *notify;
+	struct uuid previous;
+	int lock_fd;
+	int secrets_fd;
+	char api_socket[PATH_MAX], work_socket[PATH_MAX];
+#ifdef LYCH_TEST_BUILD
+	struct confine_probe probe;
+#endif
+	int exit_code;
+};
+
+/* ---- options ---- */
+
+enum {
+	OPT_DATA = 256,
+	OPT_API_DIR,
+	OPT_WORK_DIR,
+	OPT_PG_DIR,
+	OPT_SECRETS,
+	OPT_CONFIG,
+	OPT_READY_FD,
+	OPT_PROBE_WALLS,
+};
+
+static const struct argp_option option_table[] = {
+	{"data", OPT_DATA, "DIR", 0, "The vessel's data directory (required)", 0},
+	{"api-dir", OPT_API_DIR, "DIR", 0, "Where the owner's socket is made (required)",
+	 0},
+	{"work-dir", OPT_WORK_DIR, "DIR", 0, "Where the tombs' socket is made (required)",
+	 0},
+	{"pg-dir", OPT_PG_DIR, "DIR", 0, "PostgreSQL's socket directory (required)", 0},
+	{"secrets", OPT_SECRETS, "DIR", 0, "Directory of the secret files (required)", 0},
+	{"config", OPT_CONFIG, "FILE", 0, "codex.yaml (default: built-in values)", 0},
+	{"ready-fd", OPT_READY_FD, "N", 0, "Write READY=1 to this descriptor", 0},
+#ifdef LYCH_TEST_BUILD
+	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
+	 0},
+#endif
+	{0},
+};
+
+/* The working directory changes with the private root. */
+static bool is_absolute(const struct options *o)
+{
+	return o->data[0] == '/' && o->api_dir[0] == '/' && o->work_dir[0] == '/' &&
+	       o->pg_dir[0] == '/' && o->secrets[0] == '/';
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case OPT_DATA:
+		o->data = arg;
+		return 0;
+	case OPT_API_DIR:
+		o->api_dir = arg;
+		return 0;
+	case OPT_WORK_DIR:
+		o->work_dir = arg;
+		return 0;
+	case OPT_PG_DIR:
+		o->pg_dir = arg;
+		return 0;
+	case OPT_SECRETS:
+		o->secrets = arg;
+		return 0;
+	case OPT_CONFIG:
+		o->config = arg;
+		return 0;
+	case OPT_PROBE_WALLS:
+		o->probe_walls = arg;
+		return 0;
+	case OPT_READY_FD:
+		if (parse_u64(arg, 3, INT_MAX, &o->ready_fd, NULL) < 0)
+			argp_error(state, "--ready-fd: a descriptor above 2");
+		o->has_ready_fd = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s': no arguments are expected", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (!o->data || !o->api_dir || !o->work_dir || !o->pg_dir || !o->secrets)
+			argp_error(state, "--data, --api-dir, --work-dir, --pg-dir and "
+					  "--secrets are required");
+		if (!is_absolute(o))
+			argp_error(state, "directories are named by absolute paths");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int parse_options(int argc, char **argv, struct options *ret, struct err *err)
+{
+	static const struct argp argp = {
+		option_table, parse_option, NULL, "Serve the api and work sockets.",
+		NULL,	      NULL,	    NULL};
+
+	argp_err_exit_status = 2;
+	if (argp_parse(&argp, argc, argv, 0, NULL, ret) != 0)
+		return err_set_id(err, ERRID_CORE_USAGE, "options of serve");
+	return 0;
+}
+
+/* ---- before confinement ---- */
+
+static int read_secret(struct serve *s, const char *name, char *out, struct err *err)
+{
+	struct stat st;
+
+	if (fstatat(s->secrets_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys_id(err, ERRID_SECRET_MISSING, "%s", name);
+	return fs_read_secret(s->secrets_fd, name, out, SECRET_MAX_BYTES, err);
+}
+
+static int read_secrets(struct serve *s, struct err *err)
+{
+	char work[SECRET_MAX_BYTES];
+	int r;
+
+	s->secrets_fd =
+		open(s->opt.secrets, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (s->secrets_fd < 0)
+		return err_sys_id(err, ERRID_SECRET_MISSING,
+				  "open the secrets directory");
+	if (read_secret(s, "lychgate_db_vessel", s->secrets.vessel, err) < 0 ||
+	    read_secret(s, "lychgate_db_watchdog", s->secrets.watchdog, err) < 0)
+		return -1;
+	r = read_secret(s, "lychgate_work", work, err);
+	/* only its hash stays: what is presented is hashed and compared */
+	if (r == 0)
+		blobs_sha256(work, strlen(work), s->v.work_sha256);
+	explicit_bzero(work, sizeof(work));
+	fd_close(&s->secrets_fd);
+	return r;
+}
+
+static int read_previous(struct serve *s, struct err *err)
+{
+	cleanup_free char *text = NULL;
+	struct stat st;
+	size_t len;
+
+	if (fstatat(s->v.data_fd, BOOT_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (fs_read_file(s->v.data_fd, BOOT_FILE, 64, &text, &len, err) < 0)
+		return -1;
+	/* a damaged file only means waiting until the old row has aged */
+	if (uuid_parse(text, &s->previous, NULL) < 0)
+		s->previous.s[0] = '\0';
+	return 0;
+}
+
+static int open_data(struct serve *s, struct err *err)
+{
+	struct vessel *v = &s->v;
+	pid_t holder = 0;
+
+	if (fs_mkdir_all(s->opt.data, 0700, err) < 0)
+		return -1;
+	v->data_fd = open(s->opt.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (v->data_fd < 0)
+		return err_sys(err, "open %s", s->opt.data);
+	s->lock_fd = fs_open_beneath(v->data_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW,
+				     0600, err);
+	if (s->lock_fd < 0)
+		return store_err(err);
+	if (fs_lock(s->lock_fd, &holder, err) < 0)
+		return err_wrap(err, "%s (held by process %d)", s->opt.data, (int)holder);
+	if (read_previous(s, err) < 0)
+		return -1;
+	v->budget.max = v->conf.store_max_bytes;
+	if (blobs_new(v->data_fd, &v->budget, &v->blobs, err) < 0 ||
+	    output_new(v->data_fd, &v->budget, v->conf.output_max, &v->output, err) < 0)
+		return store_err(err);
+	return 0;
+}
+
+static int listen_on(struct serve *s, const char *path, const struct httpd_route *routes,
+		     size_t n, httpd_auth *auth, struct httpd **ret, struct err *err)
+{
+	struct httpd_config cfg = {
+		.socket_path = path,
+		.socket_mode = 0600,
+		.routes = routes,
+		.n_routes = n,
+		.auth = auth,
+		.arg = &s->v,
+		.max_connections = MAX_CONNECTIONS,
+		.idle_usec = IDLE_USEC,
+		.sse_backlog_max_bytes = SSE_BACKLOG_MAX_BYTES,
+	};
+
+	return httpd_new(s->v.loop, &cfg, ret, err);
+}
+
+static int open_sockets(struct serve *s, struct err *err)
+{
+	const struct options *o = &s->opt;
+
+	if (str_fmt(s->api_socket, sizeof(s->api_socket), "%s/vessel.sock", o->api_dir) <
+		    0 ||
+	    str_fmt(s->work_socket, sizeof(s->work_socket), "%s/vessel.sock",
+		    o->work_dir) < 0)
+		return err_set_id(err, ERRID_START_SOCKET, "a socket's path is too long");
+	if (fs_mkdir_all(o->api_dir, 0700, err) < 0 ||
+	    fs_mkdir_all(o->work_dir, 0700, err) < 0)
+		return -1;
+	if (listen_on(s, s->api_socket, routes_api, routes_api_n, auth_api, &s->v.api,
+		      err) < 0)
+		return -1;
+	return listen_on(s, s->work_socket, routes_work, routes_work_n, auth_work,
+			 &s->v.work, err);
+}
+
+/* ---- callbacks ---- */
+
+static void on_change(void *arg)
+{
+	struct serve *s = arg;
+
+	events_hint(s->v.events);
+}
+
+static void on_state(bool up, const struct err *why, void *arg)
+{
+	struct serve *s = arg;
+
+	if (up) {
+		log_info("database is up");
+		reconcile_db_up(s->reconcile);
+	} else {
+		s->v.metrics.db_losses++;
+		if (why)
+			log_err(LOG_WARN_, "database is away", why);
+	}
+}
+
+static int remember_boot(void *arg, struct err *err)
+{
+	struct serve *s = arg;
+
+	if (fs_write_atomic(s->v.data_fd, BOOT_FILE, s->v.boot.s, strlen(s->v.boot.s),
+			    0600, err) < 0)
+		return store_err(err);
+	return 0;
+}
+
+static void on_owned(void *arg)
+{
+	struct serve *s = arg;
+
+	notify_ready(s->notify);
+	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "boot", s->v.boot.s, NULL);
+}
+
+static void on_ended(const struct err *why, void *arg)
+{
+	struct serve *s = arg;
+
+	log_err(LOG_ERROR_, "stopping", why);
+	loop_stop(s->v.loop, err_exit_code(why));
+}
+
+static void on_signal(int signo UNUSED, void *arg)
+{
+	struct serve *s = arg;
+
+	log_info("stopping");
+	notify_stopping(s->notify);
+	loop_stop(s->v.loop, 0);
+}
+
+/* ---- the walls ---- */
+
+/* What lies beside our data directory and is not ours: must be out of reach. */
+static size_t neighbours(const struct serve *s, char (*paths)[PATH_MAX], size_t max)
+{
+	static const char *const names[] = {"phylactery", "tomb", "audit"};
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && n < max; i++) {
+		struct stat st;
+
+		if (str_fmt(paths[n], PATH_MAX, "%s/../%s", s->opt.data, names[i]) == 0 &&
+		    stat(paths[n], &st) == 0)
+			n++;
+	}
+	return n;
+}
+
+static int confine(struct serve *s, struct err *err)
+{
+	static const uint64_t own_sockets = LL_FS_READ_DIR | LL_FS_REMOVE_FILE;
+	const struct confine_path paths[] = {
+		{s->opt.data, LL_FS_RO | LL_FS_WRITE_FILE | LL_FS_TRUNCATE |
+				      LL_FS_MAKE_DIR | LL_FS_MAKE_REG | LL_FS_REMOVE_DIR |
+				      LL_FS_REMOVE_FILE | LL_FS_REFER},
+		{s->opt.api_dir, own_sockets},
+		{s->opt.work_dir, own_sockets},
+		{s->opt.pg_dir, LL_FS_READ_DIR},
+	};
+	const struct confine_policy policy = {
+		.name = "vessel",
+		.paths = paths,
+		.n_paths = ARRAY_SIZE(paths),
+		/* with grade floor there are no namespaces to have a root in */
+		.private_root = s->v.conf.grade == GRADE_FULL,
+		.may_make_unix_sockets = true,
+	};
+	char beside[3][PATH_MAX];
+	const char *foreign[ARRAY_SIZE(beside) + 2] = {s->opt.secrets};
+	size_t n = neighbours(s, beside, ARRAY_SIZE(beside));
+
+	for (size_t i = 0; i < n; i++)
+		foreign[i + 1] = beside[i];
+	if (confine_self(&policy, err) < 0)
+		return -1;
+	return confine_selftest(&policy, foreign, &s->v.walls, err);
+}
+
+static int open_database(struct serve *s, struct err *err)
+{
+	struct queue_config cfg = {
+		.socket_dir = s->opt.pg_dir,
+		.password = s->secrets.vessel,
+		.on_change = on_change,
+		.on_state = on_state,
+		.arg = s,
+	};
+	struct watchdog_config dog = {
+		.socket_dir = s->opt.pg_dir,
+		.password = s->secrets.watchdog,
+	};
+
+	if (queue_new(s->v.loop, &cfg, &s->v.queue, err) < 0)
+		return -1;
+	events_set_queue(s->v.events, s->v.queue);
+	return watchdog_new(s->v.loop, &dog, &s->watchdog, err);
+}
+
+static int start(struct serve *s, struct err *err)
+{
+	struct vessel *v = &s->v;
+	struct reconcile_config rc = {.remember = remember_boot,
+				      .owned = on_owned,
+				      .ended = on_ended,
+				      .arg = s};
+
+	conf_defaults(&v->conf);
+	if (s->opt.config && conf_load(s->opt.config, &v->conf, err) < 0)
+		return -1;
+#ifdef LYCH_TEST_BUILD
+	if (s->opt.probe_walls &&
+	    confine_probe_load(s->opt.probe_walls, &s->probe, err) < 0)
+		return -1;
+#endif
+	if (read_secrets(s, err) < 0 || open_data(s, err) < 0 ||
+	    loop_new(&v->loop, err) < 0 ||
+	    loop_signal(v->loop, SIGTERM, on_signal, s, err) < 0 ||
+	    loop_signal(v->loop, SIGINT, on_signal, s, err) < 0 ||
+	    notify_new(v->loop, s->opt.has_ready_fd ? (int)s->opt.ready_fd : -1,
+		       &s->notify, err) < 0)
+		return -1;
+	v->events = events_new(v->loop);
+	if (open_sockets(s, err) < 0 || open_database(s, err) < 0)
+		return -1;
+	explicit_bzero(&s->secrets, sizeof(s->secrets));
+	if (confine(s, err) < 0)
+		return -1;
+#ifdef LYCH_TEST_BUILD
+	if (s->opt.probe_walls)
+		confine_probe_run(&s->probe);
+#endif
+	rc.previous = s->previous;
+	s->reconcile = reconcile_new(v, &rc);
+	return 0;
+}
+
+static void stop(struct serve *s)
+{
+	struct vessel *v = &s->v;
+
+	explicit_bzero(&s->secrets, sizeof(s->secrets));
+	httpd_free(v->api);
+	httpd_free(v->work);
+	reconcile_free(s->reconcile);
+	watchdog_free(s->watchdog);
+	events_free(v->events);
+	queue_free(v->queue);
+	blobs_free(v->blobs);
+	output_free(v->output);
+	notify_free(s->notify);
+	loop_free(v->loop);
+	conf_done(&v->conf);
+	fd_close(&v->data_fd);
+	fd_close(&s->secrets_fd);
+	fd_close(&s->lock_fd);
+}
+
+static int serve_main(int argc, char **argv)
+{
+	static struct serve s = {.lock_fd = -1, .secrets_fd = -1, .v = {.data_fd = -1}};
+	struct err err = ERR_INIT;
+	int code;
+
+	if (parse_options(argc, argv, &s.opt, &err) < 0) {
+		log_err(LOG_ERROR_, "cannot start", &err);
+		return err_exit_code(&err);
+	}
+	s.v.clock = &clock_real;
+	s.v.rng = &random_real;
+	s.v.uid = getuid();
+	s.v.started_usec = clock_boot_usec();
+	uuid_new(s.v.rng, &s.v.boot);
+	if (start(&s, &err) < 0) {
+		log_err(LOG_ERROR_, "cannot start", &err);
+		code = err_exit_code(&err);
+	} else {
+		code = loop_run(s.v.loop, &err);
+		if (code < 0) {
+			log_err(LOG_ERROR_, "loop", &err);
+			code = err_exit_code(&err);
+		}
+	}
+	stop(&s);
+	return code;
+}
+
+static const char usage[] = "Usage: lych-vessel serve|migrate [options]\n"
+			    "       lych-vessel serve --help\n"
+			    "       lych-vessel --version\n";
+
+int main(int argc, char **argv)
+{
+	struct err err = ERR_INIT;
+
+	log_init("vessel", LOG_INFO_);
+	(void)umask(077);
+	if (confine_refuse_root(&err) < 0) {
+		log_err(LOG_ERROR_, "refused", &err);
+		return err_exit_code(&err);
+	}
+	/* a write to a gone peer or past a size limit is an error, not an end */
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+		return EXIT_FAILURE;
+	if (argc >= 2 && str_eq(argv[1], "serve"))
+		return serve_main(argc - 1, argv + 1);
+	if (argc >= 2 && str_eq(argv[1], "migrate"))
+		return migrate_main(argc - 1, argv + 1);
+	if (argc == 2 && str_eq(argv[1], "--version")) {
+		(void)printf("lych-vessel %s\n", LYCH_VERSION);
+		return 0;
+	}
+	(void)fputs(usage, argc == 2 && str_eq(argv[1], "--help") ? stdout : stderr);
+	return argc == 2 && str_eq(argv[1], "--help") ? 0 : 2;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters of this process and their Prometheus text. */
+#ifndef LYCH_VESSEL_METRICS_H
+#define LYCH_VESSEL_METRICS_H
+
+#include "common/buf.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#define METRICS_COUNTERS(X)                                                              \
+	X(requests, "HTTP requests that passed authentication")                          \
+	X(refused_peers, "HTTP requests refused by authentication")                      \
+	X(submits, "Jobs accepted")                                                      \
+	X(cancels, "Cancel requests")                                                    \
+	X(output_bytes, "Bytes of job output stored")                                    \
+	X(upload_bytes, "Bytes of uploads stored")                                       \
+	X(blobs_committed, "Blobs committed")                                            \
+	X(streams_opened, "Event streams opened")                                        \
+	X(leases_reaped, "Expired leases taken back")                                    \
+	X(jobs_retired, "Old jobs deleted")                                              \
+	X(blobs_collected, "Unnamed blobs deleted")                                      \
+	X(db_losses, "Times the database went away")
+
+struct metrics {
+#define X(name, help) uint64_t name;
+	METRICS_COUNTERS(X)
+#undef X
+};
+
+/* The counters, then every number of the queue's health JSON (may be NULL) as a gauge. */
+void metrics_write(const struct metrics *m, const char *health, size_t health_len,
+		   struct buf *out);
+void metrics_gauge(struct buf *out, const char *name, const char *help, uint64_t value);
+
+#endif

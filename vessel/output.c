@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vessel/output.h"
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+/* An epoch grows by claim and reap: a final state is a few steps past its last attempt.
+ */
+#define EPOCH_LOOKBACK 16
+#define NAME_SIZE 48
+
+struct output {
+	int dir;
+	struct store_budget *budget;
+	uint64_t stream_max;
+};
+
+static const char *const stream_names[OUTPUT_STREAM_MAX_] = {"stdout", "stderr"};
+
+const char *output_stream_name(enum output_stream s)
+{
+	assert(s < OUTPUT_STREAM_MAX_);
+	return stream_names[s];
+}
+
+bool output_stream_from_name(const char *name, enum output_stream *ret)
+{
+	for (unsigned i = 0; i < OUTPUT_STREAM_MAX_; i++) {
+		if (str_eq(name, stream_names[i])) {
+			*ret = (enum output_stream)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+int output_new(int data_fd, struct store_budget *budget, uint64_t stream_max_bytes,
+	       struct output **ret, struct err *err)
+{
+	cleanup_close int fd = -1;
+	uint64_t used;
+
+	if (fs_mkdir_beneath(data_fd, "output", 0700, err) < 0)
+		return -1;
+	if (store_measure(data_fd, "output", &used, err) < 0)
+		return -1;
+	fd = fs_open_beneath(data_fd, "output", O_RDONLY | O_DIRECTORY, 0, err);
+	if (fd < 0)
+		return -1;
+	struct output *o = xnew(struct output);
+	o->dir = TAKE_FD(fd);
+	o->budget = budget;
+	o->stream_max = stream_max_bytes;
+	budget->used += used;
+	*ret = o;
+	return 0;
+}
+
+void output_free(struct output *o)
+{
+	if (!o)
+		return;
+	fd_close(&o->dir);
+	free(o);
+}
+
+static void attempt_name(char out[NAME_SIZE], job_id_t job, int64_t epoch,
+			 const char *file)
+{
+	int r = str_fmt(out, NAME_SIZE, "%lld.%lld%s%s", (long long)job, (long long)epoch,
+			file ? "/" : "", file ? file : "");
+	assert(r == 0);
+}
+
+/* "<job>.<epoch>", both as output_append writes them. */
+static bool attempt_parse(const char *name, job_id_t *ret_job, int64_t *ret_epoch)
+{
+	char head[NAME_SIZE];
+	const char *dot = strchr(name, '.');
+	uint64_t job, epoch;
+
+	if (!dot || (size_t)(dot - name) >= sizeof(head))
+		return false;
+	memcpy(head, name, (size_t)(dot - name));
+	head[dot - name] = '\0';
+	if (parse_u64(head, 1, INT64_MAX, &job, NULL) < 0 ||
+	    parse_u64(dot + 1, 0, INT64_MAX, &epoch, NULL) < 0)
+		return false;
+	*ret_job = (job_id_t)job;
+	*ret_epoch = (int64_t)epoch;
+	return true;
+}
+
+static bool exists(const struct output *o, const char *path)
+{
+	struct stat st;
+
+	return fstatat(o->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool is_final(const struct output *o, job_id_t job, int64_t epoch)
+{
+	char name[NAME_SIZE];
+
+	attempt_name(name, job, epoch, "meta");
+	return exists(o, name);
+}
+
+static int remove_attempt(struct output *o, const char *name, struct err *err)
+{
+	uint64_t used;
+
+	if (store_measure(o->dir, name, &used, err) < 0 ||
+	    fs_remove_beneath(o->dir, name, err) < 0)
+		return -1;
+	store_return(o->budget, used);
+	return 0;
+}
+
+static int begin_attempt(struct output *o, job_id_t job, int64_t epoch, struct err *err)
+{
+	char name[NAME_SIZE];
+
+	attempt_name(name, job, epoch, NULL);
+	if (exists(o, name))
+		return 0;
+	if (fs_mkdir_beneath(o->dir, name, 0700, err) < 0)
+		return store_err(err);
+	for (int64_t e = epoch - 1; e > 0 && e > epoch - EPOCH_LOOKBACK; e--) {
+		attempt_name(name, job, e, NULL);
+		if (exists(o, name) && remove_attempt(o, name, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int output_append(struct output *o, job_id_t job, int64_t epoch, enum output_stream s,
+		  uint64_t offset, const void *data, size_t len, uint64_t *ret_size,
+		  struct err *err)
+{
+	cleanup_close int fd = -1;
+	char name[NAME_SIZE];
+	uint64_t size;
+
+	if (begin_attempt(o, job, epoch, err) < 0)
+		return -1;
+	attempt_name(name, job, epoch, stream_names[s]);
+	fd = fs_open_beneath(o->dir, name, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600, err);
+	if (fd < 0)
+		return store_err(err);
+	if (store_size(fd, &size, err) < 0)
+		return -1;
+	*ret_size = size;
+	if (offset > size)
+		return err_set_id(err, ERRID_RUN_GAP, "offset %llu, %llu bytes stored",
+				  (unsigned long long)offset, (unsigned long long)size);
+	if (len <= size - offset)
+		return 0;
+	size_t skip = (size_t)(size - offset);
+	size_t fresh = len - skip;
+
+	if (is_final(o, job, epoch))
+		return err_set_id(err, ERRID_RUN_STATE, "the output is already complete");
+	if (size > o->stream_max || fresh > o->stream_max - size)
+		return err_set_id(err, ERRID_STORE_LIMIT,
+				  "a stream is at most %llu bytes",
+				  (unsigned long long)o->stream_max);
+	if (store_reserve(o->budget, fresh, err) < 0)
+		return -1;
+	if (store_append(fd, size, (const char *)data + skip, fresh, err) < 0) {
+		store_return(o->budget, fresh);
+		return -1;
+	}
+	*ret_size = size + fresh;
+	return 0;
+}
+
+static int finish_stream(struct output *o, job_id_t job, int64_t epoch,
+			 enum output_stream s, const struct output_end *end,
+			 uint64_t *ret_expected, struct err *err)
+{
+	cleanup_close int fd = -1;
+	char name[NAME_SIZE];
+	uint64_t size;
+
+	attempt_name(name, job, epoch, stream_names[s]);
+	fd = fs_open_beneath(o->dir, name, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600, err);
+	if (fd < 0)
+		return store_err(err);
+	if (store_size(fd, &size, err) < 0)
+		return -1;
+	if (!end->truncated[s] && size != end->bytes[s]) {
+		*ret_expected = size;
+		return err_set_id(err, ERRID_RUN_GAP, "%s has %llu bytes, not %llu",
+				  stream_names[s], (unsigned long long)size,
+				  (unsigned long long)end->bytes[s]);
+	}
+	if (size > 0 && fdatasync(fd) < 0) {
+		(void)err_sys(err, "fdatasync %s", stream_names[s]);
+		return store_err(err);
+	}
+	return 0;
+}
+
+int output_finish(struct output *o, job_id_t job, int64_t epoch,
+		  const struct output_end *end, uint64_t *ret_expected, struct err *err)
+{
+	cleanup_close int dir = -1;
+	cleanup_buf struct buf meta;
+	char name[NAME_SIZE];
+	struct jsonw w;
+
+	buf_init(&meta, 1024);
+	if (begin_attempt(o, job, epoch, err) < 0)
+		return -1;
+	if (is_final(o, job, epoch))
+		return 0;
+	for (unsigned s = 0; s < OUTPUT_STREAM_MAX_; s++) {
+		if (finish_stream(o, job, epoch, (enum output_stream)s, end, ret_expected,
+				  err) < 0)
+			return -1;
+	}
+	jsonw_init(&w, &meta);
+	jsonw_obj(&w);
+	jsonw_ku64(&w, "stdout_bytes", end->bytes[OUTPUT_STDOUT]);
+	jsonw_ku64(&w, "stderr_bytes", end->bytes[OUTPUT_STDERR]);
+	jsonw_kbool(&w, "stdout_truncated", end->truncated[OUTPUT_STDOUT]);
+	jsonw_kbool(&w, "stderr_truncated", end->truncated[OUTPUT_STDERR]);
+	jsonw_obj_end(&w);
+	assert(buf_ok(&meta));
+
+	attempt_name(name, job, epoch, NULL);
+	dir = fs_open_beneath(o->dir, name, O_RDONLY | O_DIRECTORY, 0, err);
+	if (dir < 0)
+		return -1;
+	if (fs_write_atomic(dir, "meta", buf_str(&meta), meta.len, 0600, err) < 0)
+		return store_err(err);
+	o->budget->used += meta.len;
+	return 0;
+}
+
+int output_open(const struct output *o, job_id_t job, int64_t epoch, enum output_stream s,
+		struct err *err)
+{
+	char name[NAME_SIZE];
+
+	attempt_name(name, job, epoch, stream_names[s]);
+	if (!exists(o, name))
+		return err_set(err, ERR_NOT_FOUND, "no %s is stored", stream_names[s]);
+	return fs_open_beneath(o->dir, name, O_RDONLY | O_NOFOLLOW, 0, err);
+}
+
+int output_size(const struct output *o, job_id_t job, int64_t epoch, enum output_stream s,
+		uint64_t *ret_size, bool *ret_final, struct err *err)
+{
+	char name[NAME_SIZE];
+	struct stat st;
+
+	attempt_name(name, job, epoch, stream_names[s]);
+	if (fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno != ENOENT)
+			return err_sys(err, "stat output of job %lld", (long long)job);
+		st.st_size = 0;
+	}
+	*ret_size = (uint64_t)st.st_size;
+	*ret_final = is_final(o, job, epoch);
+	return 0;
+}
+
+int64_t output_latest(const struct output *o, job_id_t job, int64_t epoch)
+{
+	char name[NAME_SIZE];
+
+	for (int64_t e = epoch; e > 0 && e > epoch - EPOCH_LOOKBACK; e--) {
+		attempt_name(name, job, e, NULL);
+		if (exists(o, name))
+			return e;
+	}
+	return 0;
+}
+
+static DIR *open_listing(const struct output *o, struct err *err)
+{
+	cleanup_close int fd =
+		fs_open_beneath(o->dir, ".", O_RDONLY | O_DIRECTORY, 0, err);
+	if (fd < 0)
+		return NULL;
+	DIR *dir = fdopendir(fd);
+	if (!dir) {
+		(void)err_sys(err, "list output");
+		return NULL;
+	}
+	(void)TAKE_FD(fd);
+	return dir;
+}
+
+int output_remove(struct output *o, job_id_t job, struct err *err)
+{
+	cleanup_dir DIR *dir = open_listing(o, err);
+	const struct dirent *e;
+	job_id_t id;
+	int64_t epoch;
+
+	if (!dir)
+		return -1;
+	while ((e = readdir(dir))) {
+		if (attempt_parse(e->d_name, &id, &epoch) && id == job &&
+		    remove_attempt(o, e->d_name, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int output_jobs(const struct output *o, job_id_t after, job_id_t *ret_ids, size_t max,
+		size_t *ret_n, struct err *err)
+{
+	cleanup_dir DIR *dir = open_listing(o, err);
+	const struct dirent *e;
+	size_t n = 0;
+
+	if (!dir)
+		return -1;
+	/* the max smallest ids above `after`, by insertion: max is small */
+	while ((e = readdir(dir))) {
+		job_id_t id;
+		int64_t epoch;
+		size_t at;
+
+		if (!attempt_parse(e->d_name, &id, &epoch) || id <= after)
+			continue;
+		for (at = 0; at < n && ret_ids[at] < id; at++)
+			;
+		if (at == max || (at < n && ret_ids[at] == id))
+			continue;
+		if (n < max)
+			n++;
+		for (size_t i = n - 1; i > at; i--)
+			ret_ids[i] = ret_ids[i - 1];
+		ret_ids[at] = id;
+	}
+	*ret_n = n;
+	return 0;
+}

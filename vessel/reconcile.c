@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. Two clocks tick: `beat` (fencing row; until it is owned
+ * nothing else happens and nothing is served) and, from then on, `reap`. Once an
+ * hour the sweep walks its steps one after the other, each step the callback of
+ * the one before: retire old jobs and remove their output, drop forgotten
+ * uploads, collect blobs that no job names, remove output that no job owns. A
+ * step that fails is logged and ends this sweep; the next one begins anew, for
+ * every step may be repeated.
+ */
+#include "vessel/reconcile.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#define BEAT_USEC (5 * USEC_PER_SEC)
+#define BEAT_RETRY_USEC (250 * USEC_PER_MSEC)
+#define FIRST_BEAT_LIMIT_USEC (60 * USEC_PER_SEC)
+#define REAP_USEC USEC_PER_SEC
+#define REAP_MAX 100
+#define SWEEP_FIRST_USEC (60 * USEC_PER_SEC)
+#define SWEEP_USEC (3600 * USEC_PER_SEC)
+#define KEEP_SEC (30u * 86400)
+#define RETIRE_MAX 500
+#define UNNAMED_AGE_USEC (3600 * USEC_PER_SEC)
+#define ORPHANS_MAX 64
+
+struct reconcile {
+	struct vessel *v;
+	struct reconcile_config cfg;
+	struct loop_timer *beat, *reap, *sweep;
+	usec_t give_up; /* boot clock: when the first beat must have come */
+	bool beating, reaping, sweeping, said_bye;
+	bool reap_failed; /* logged once, until it works again */
+	job_id_t orphans[ORPHANS_MAX];
+	size_t n_orphans, at_orphan;
+	job_id_t orphan_cursor;
+};
+
+static usec_t now_boot(const struct reconcile *r)
+{
+	return r->v->clock->boot_usec(r->v->clock->ctx);
+}
+
+static usec_t hour_ago_wall(const struct reconcile *r)
+{
+	usec_t now = r->v->clock->wall_usec(r->v->clock->ctx);
+
+	return now > UNNAMED_AGE_USEC ? now - UNNAMED_AGE_USEC : 0;
+}
+
+/* ---- the fencing row ---- */
+
+static void beat_failed(struct reconcile *r, const struct err *err)
+{
+	if (err->id == ERRID_START_TWO) {
+		r->v->owned = false;
+		r->cfg.ended(err, r->cfg.arg);
+		return;
+	}
+	if (!r->v->owned && now_boot(r) >= r->give_up) {
+		r->cfg.ended(err, r->cfg.arg);
+		return;
+	}
+	/* away for a while: the row is renewed when it is back */
+	loop_timer_arm(r->beat, r->v->owned ? USEC_PER_SEC : BEAT_RETRY_USEC);
+}
+
+static void beat_done(const struct err *err, void *arg)
+{
+	struct reconcile *r = arg;
+
+	r->beating = false;
+	if (err) {
+		beat_failed(r, err);
+		return;
+	}
+	loop_timer_arm(r->beat, BEAT_USEC);
+	if (r->v->owned)
+		return;
+	r->v->owned = true;
+	loop_timer_arm(r->reap, REAP_USEC);
+	loop_timer_arm(r->sweep, SWEEP_FIRST_USEC);
+	r->cfg.owned(r->cfg.arg);
+}
+
+static void remember_and_beat(struct reconcile *r)
+{
+	struct err err = ERR_INIT;
+
+	if (r->cfg.remember(r->cfg.arg, &err) < 0) {
+		r->beating = false;
+		r->cfg.ended(&err, r->cfg.arg);
+		return;
+	}
+	r->said_bye = true;
+	queue_vessel_beat(r->v->queue, &r->v->boot, beat_done, r);
+}
+
+static void bye_done(const struct err *err, void *arg)
+{
+	struct reconcile *r = arg;
+
+	if (err) {
+		r->beating = false;
+		beat_failed(r, err);
+		return;
+	}
+	remember_and_beat(r);
+}
+
+static void on_beat(void *arg)
+{
+	struct reconcile *r = arg;
+
+	if (r->beating)
+		return;
+	r->beating = true;
+	if (r->said_bye)
+		queue_vessel_beat(r->v->queue, &r->v->boot, beat_done, r);
+	else if (*r->cfg.previous.s)
+		queue_vessel_bye(r->v->queue, &r->cfg.previous, bye_done, r);
+	else
+		remember_and_beat(r);
+}
+
+void reconcile_db_up(struct reconcile *r)
+{
+	if (r && !r->beating)
+		loop_timer_arm(r->beat, 0);
+}
+
+/* ---- leases ---- */
+
+static void reap_done(unsigned n, const struct err *err, void *arg)
+{
+	struct reconcile *r = arg;
+
+	r->reaping = false;
+	if (err && !r->reap_failed)
+		log_err(LOG_WARN_, "reap", err);
+	r->reap_failed = err != NULL;
+	if (!err && n > 0) {
+		log_info("took back %u expired leases", n);
+		r->v->metrics.leases_reaped += n;
+		events_hint(r->v->events);
+	}
+	loop_timer_arm(r->reap, !err && n >= REAP_MAX ? 0 : REAP_USEC);
+}
+
+static void on_reap(void *arg)
+{
+	struct reconcile *r = arg;
+
+	if (r->reaping)
+		return;
+	if (!r->v->owned) {
+		loop_timer_arm(r->reap, REAP_USEC);
+		return;
+	}
+	r->reaping = true;
+	queue_reap(r->v->queue, REAP_MAX, reap_done, r);
+}
+
+/* ---- the hourly sweep ---- */
+
+static void sweep_end(struct reconcile *r, const char *step, const struct err *err)
+{
+	if (err)
+		log_err(LOG_WARN_, step, err);
+	r->sweeping = false;
+	loop_timer_arm(r->sweep, SWEEP_USEC);
+}
+
+static void next_orphan(struct reconcile *r);
+
+static void orphan_checked(const struct queue_job *jobs, size_t n, const struct err *err,
+			   void *arg)
+{
+	struct reconcile *r = arg;
+	struct err why = ERR_INIT;
+	job_id_t id = r->orphans[r->at_orphan];
+
+	if (err) {
+		sweep_end(r, "look for the owner of output", err);
+		return;
+	}
+	/* the newest job up to this id: the job itself, unless it is gone */
+	if (n == 0 || jobs[0].id != id) {
+		if (output_remove(r->v->output, id, &why) < 0) {
+			sweep_end(r, "remove output that no job owns", &why);
+			return;
+		}
+	}
+	r->orphan_cursor = id;
+	r->at_orphan++;
+	next_orphan(r);
+}
+
+static void next_orphan(struct reconcile *r)
+{
+	struct queue_list f = {.limit = 1};
+
+	if (r->at_orphan >= r->n_orphans) {
+		/* fewer than a full page: begin at the smallest id next time */
+		if (r->n_orphans < ORPHANS_MAX)
+			r->orphan_cursor = 0;
+		sweep_end(r, NULL, NULL);
+		return;
+	}
+	f.before = r->orphans[r->at_orphan] + 1;
+	queue_list(r->v->queue, &f, orphan_checked, r);
+}
+
+static void sweep_output(struct reconcile *r)
+{
+	struct err err = ERR_INIT;
+
+	r->at_orphan = 0;
+	if (output_jobs(r->v->output, r->orphan_cursor, r->orphans, ORPHANS_MAX,
+			&r->n_orphans, &err) < 0) {
+		sweep_end(r, "list output", &err);
+		return;
+	}
+	next_orphan(r);
+}
+
+static void live_blobs_known(const char *const *hex, size_t n, const struct err *err,
+			     void *arg)
+{
+	struct reconcile *r = arg;
+	struct err why = ERR_INIT;
+	unsigned removed = 0;
+
+	if (err) {
+		sweep_end(r, "ask for the blobs in use", err);
+		return;
+	}
+	if (blobs_collect(r->v->blobs, hex, n, hour_ago_wall(r), &removed, &why) < 0) {
+		sweep_end(r, "collect blobs", &why);
+		return;
+	}
+	r->v->metrics.blobs_collected += removed;
+	sweep_output(r);
+}
+
+static void sweep_uploads(struct reconcile *r)
+{
+	struct err err = ERR_INIT;
+	unsigned n;
+
+	if (blobs_reap_uploads(r->v->blobs, hour_ago_wall(r), &n, &err) < 0) {
+		sweep_end(r, "drop old uploads", &err);
+		return;
+	}
+	queue_live_blobs(r->v->queue, live_blobs_known, r);
+}
+
+static void retired(const job_id_t *ids, size_t n, const struct err *err, void *arg)
+{
+	struct reconcile *r = arg;
+	struct err why = ERR_INIT;
+
+	if (err) {
+		sweep_end(r, "retire old jobs", err);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (output_remove(r->v->output, ids[i], &why) < 0) {
+			sweep_end(r, "remove output of a retired job", &why);
+			return;
+		}
+	}
+	r->v->metrics.jobs_retired += n;
+	if (n >= RETIRE_MAX)
+		queue_retain(r->v->queue, KEEP_SEC, RETIRE_MAX, retired, r);
+	else
+		sweep_uploads(r);
+}
+
+static void on_sweep(void *arg)
+{
+	struct reconcile *r = arg;
+
+	if (r->sweeping)
+		return;
+	if (!r->v->owned) {
+		loop_timer_arm(r->sweep, SWEEP_FIRST_USEC);
+		return;
+	}
+	r->sweeping = true;
+	queue_retain(r->v->queue, KEEP_SEC, RETIRE_MAX, retired, r);
+}
+
+struct reconcile *reconcile_new(struct vessel *v, const struct reconcile_config *cfg)
+{
+	struct reconcile *r = xnew(struct reconcile);
+
+	r->v = v;
+	r->cfg = *cfg;
+	r->give_up = now_boot(r) + FIRST_BEAT_LIMIT_USEC;
+	r->beat = loop_timer_new(v->loop, on_beat, r);
+	r->reap = loop_timer_new(v->loop, on_reap, r);
+	r->sweep = loop_timer_new(v->loop, on_sweep, r);
+	loop_timer_arm(r->beat, 0);
+	return r;
+}
+
+void reconcile_free(struct reconcile *r)
+{
+	if (!r)
+		return;
+	loop_timer_free(r->beat);
+	loop_timer_free(r->reap);
+	loop_timer_free(r->sweep);
+	free(r);
+}

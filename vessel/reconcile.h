@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What nobody asks for and must happen: the fencing row, expired leases, old
+ * jobs with their files, forgotten uploads, blobs and output that no job names.
+ * Sees the database through queue.h, time through clock_ops and the loop.
+ */
+#ifndef LYCH_VESSEL_RECONCILE_H
+#define LYCH_VESSEL_RECONCILE_H
+
+#include "common/err.h"
+#include "vessel/vessel.h"
+
+struct reconcile;
+
+struct reconcile_config {
+	/* The last process on this data directory (its lock is ours now, so it is dead);
+	 * "" when there was none. Its row is taken over first. */
+	struct uuid previous;
+	/* Between the two: the name of this process is made durable. */
+	int (*remember)(void *arg, struct err *err);
+	void (*owned)(void *arg); /* once: the row is ours */
+	void (*ended)(const struct err *why,
+		      void *arg); /* stop: not ours, or never was */
+	void *arg;
+};
+
+/* v->queue, blobs, output must be there. Runs from the loop. */
+struct reconcile *reconcile_new(struct vessel *v, const struct reconcile_config *cfg);
+void reconcile_free(struct reconcile *r);
+/* The database came up: beat at once. */
+void reconcile_db_up(struct reconcile *r);
+
+#endif

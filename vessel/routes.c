@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The attack surface of the vessel, whole: what is not in these two tables
+ * does not exist. One table a socket; {method, path, who, body cap, handler}.
+ * docs/PROTOCOL.md describes each line.
+ */
+#include "vessel/routes.h"
+#include "common/attr.h"
+#include "common/proto.h"
+#include "vessel/api.h"
+#include "vessel/auth.h"
+
+#define SMALL_JSON_BYTES 4096
+
+/* The api socket: the owner, by peer uid. */
+const struct httpd_route routes_api[] = {
+	{HTTP_M_POST, "/v1/jobs", WHO_OWNER, SPEC_MAX_BYTES, api_jobs_submit},
+	{HTTP_M_GET, "/v1/jobs", WHO_OWNER, 0, api_jobs_list},
+	{HTTP_M_GET, "/v1/jobs/{id}", WHO_OWNER, 0, api_jobs_show},
+	{HTTP_M_POST, "/v1/jobs/{id}/cancel", WHO_OWNER, 0, api_jobs_cancel},
+	{HTTP_M_GET, "/v1/jobs/{id}/output", WHO_OWNER, 0, api_jobs_output},
+	{HTTP_M_GET, "/v1/jobs/{id}/events", WHO_OWNER, 0, api_events},
+	{HTTP_M_GET, "/v1/jobs/{id}/artifacts", WHO_OWNER, 0, api_jobs_artifacts},
+	{HTTP_M_GET, "/v1/jobs/{id}/artifacts/{n}", WHO_OWNER, 0, api_jobs_artifact},
+	{HTTP_M_POST, "/v1/uploads", WHO_OWNER, SMALL_JSON_BYTES, api_upload_begin},
+	{HTTP_M_PUT, "/v1/uploads/{upload}", WHO_OWNER, UPLOAD_PART_MAX_BYTES,
+	 api_upload_part},
+	{HTTP_M_POST, "/v1/uploads/{upload}/commit", WHO_OWNER, SMALL_JSON_BYTES,
+	 api_upload_commit},
+	{HTTP_M_GET, "/v1/status", WHO_OWNER, 0, api_status},
+	{HTTP_M_GET, "/metrics", WHO_OWNER, 0, api_metrics},
+};
+const size_t routes_api_n = ARRAY_SIZE(routes_api);
+
+/* The work socket: tombs, by bearer; everything about a job by its lease too. */
+const struct httpd_route routes_work[] = {
+	{HTTP_M_GET, "/work/v1/ping", WHO_TOMB, 0, work_ping},
+	{HTTP_M_POST, "/work/v1/output", WHO_LEASE, OUTPUT_CHUNK_MAX_BYTES, work_output},
+	{HTTP_M_POST, "/work/v1/output/end", WHO_LEASE, SMALL_JSON_BYTES,
+	 work_output_end},
+	{HTTP_M_POST, "/work/v1/phase", WHO_LEASE, SMALL_JSON_BYTES, work_phase},
+	{HTTP_M_GET, "/work/v1/blobs/{sha256}", WHO_LEASE, 0, work_blob},
+	{HTTP_M_POST, "/work/v1/uploads", WHO_LEASE, SMALL_JSON_BYTES, work_upload_begin},
+	{HTTP_M_PUT, "/work/v1/uploads/{upload}", WHO_LEASE, UPLOAD_PART_MAX_BYTES,
+	 work_upload_part},
+	{HTTP_M_POST, "/work/v1/uploads/{upload}/commit", WHO_LEASE, SMALL_JSON_BYTES,
+	 work_upload_commit},
+};
+const size_t routes_work_n = ARRAY_SIZE(routes_work);

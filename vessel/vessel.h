@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the control plane share: one struct, made by main.c. */
+#ifndef LYCH_VESSEL_VESSEL_H
+#define LYCH_VESSEL_VESSEL_H
+
+#include "common/clock.h"
+#include "common/err.h"
+#include "common/id.h"
+#include "common/net/conf.h"
+#include "common/net/confine.h"
+#include "common/net/httpd.h"
+#include "common/net/loop.h"
+#include "vessel/blobs.h"
+#include "vessel/events.h"
+#include "vessel/metrics.h"
+#include "vessel/output.h"
+#include "vessel/queue.h"
+#include "vessel/store.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define QUEUE_NAME "main"
+
+struct vessel {
+	struct loop *loop;
+	const struct clock_ops *clock;
+	const struct random_ops *rng;
+	struct conf conf;
+	struct store_budget budget;
+	struct blobs *blobs;
+	struct output *output;
+	struct queue *queue;
+	struct events *events;
+	struct httpd *api, *work;
+	struct metrics metrics;
+	struct confine_report walls;
+	struct uuid boot;		  /* of this process, in the fencing row */
+	uid_t uid;			  /* the owner's */
+	uint8_t work_sha256[SHA256_SIZE]; /* of the bearer secret; the secret itself is
+					     wiped */
+	usec_t started_usec;		  /* boot clock */
+	bool owned; /* the fencing row is ours: nothing is served before */
+	int data_fd;
+};
+
+#endif
