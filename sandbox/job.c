@@ -27,7 +27,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-enum { KEEP_STATUS, KEEP_CGROUP, KEEP_PROCS, KEEP_WORK, KEEP_MAX_ };
+enum { KEEP_STATUS, KEEP_PROCS, KEEP_WORK, KEEP_MAX_ };
 
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 #define EXIT_EXEC_MISSING 127
@@ -146,7 +146,6 @@ void job_main(const struct sbx_spec *spec, const struct sbx_root *root,
 	struct err err = ERR_INIT;
 	int keep[KEEP_MAX_] = {
 		[KEEP_STATUS] = status_fd,
-		[KEEP_CGROUP] = limits->cgroup_fd,
 		[KEEP_PROCS] = limits->cgroup_procs_fd,
 		[KEEP_WORK] =
 			spec->grade == GRADE_FULL ? root->work_fd : spec->workspace_fd,
@@ -156,7 +155,8 @@ void job_main(const struct sbx_spec *spec, const struct sbx_root *root,
 	if (fds_arrange(stdio, keep, KEEP_MAX_, &err) < 0)
 		leave(fd, "fds", &err, EXIT_SETUP);
 	fd = keep[KEEP_STATUS];
-	own_limits.cgroup_fd = keep[KEEP_CGROUP];
+	own_limits.cgroup_fd = own_limits.cgroup_parent_fd =
+		-1; /* closed; the leaf is entered by its cgroup.procs */
 	own_limits.cgroup_procs_fd = keep[KEEP_PROCS];
 	own_spec.workspace_fd = keep[KEEP_WORK];
 	if (stage_session(&err) < 0)

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lych-sandbox: runs one command behind walls, or serves the tomb as its spawner.
+ *
+ * Theory of operation. Whoever starts this program is trusted, what it runs is not. Three
+ * processes share a job (sandbox.h): this one, which reads the description and afterwards
+ *only waits and passes signals on; the keeper, which holds the namespaces and supervises;
+ *the job, which takes every right from itself before it becomes the command. They go
+ *through these stages, and any stage that fails ends all of it with exit code 78, before
+ *anything ran:
+ *
+ *	parent	spec, workspace opened and judged, limits prepared, keeper started
+ *	keeper	namespaces and identity map, private root (grade full)
+ *	job	fds, session, cwd, limits, caps, landlock, seccomp, self-test, exec
+ *
+ * There is no option that leaves a wall out and no state in between: the grade that was
+ *asked for stands as a whole. The environment of this process is never handed on, no file
+ *is read as a configuration, and the program refuses to be root.
+ */
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/jsonw.h"
+#include "common/str.h"
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+#define EXIT_USAGE 2
+#define EXIT_TIMEOUT 124
+#define EXIT_OWN_ERROR 125
+#define EXIT_CANNOT_EXEC 126
+#define EXIT_NOT_FOUND 127
+#define EXIT_SIGNAL 128
+#define JSON_MAX ((size_t)64 << 10)
+
+static const char usage[] =
+	"Usage: lych-sandbox [options] -- command [argument...]\n"
+	"       lych-sandbox --serve FD --jobs DIR [--cgroup DIR] [--grade full|floor]\n"
+	"\n"
+	"Run one command behind walls. Every wall stands, or nothing runs (exit 78).\n"
+	"\n"
+	"Walls\n"
+	"  --grade full|floor     full (default): own namespaces and a private root, and "
+	"all of\n"
+	"                         floor. floor: Landlock, seccomp and limits, no "
+	"namespace\n"
+	"  --network loopback|none\n"
+	"                         full: an empty network with its own loopback "
+	"(default), or no\n"
+	"                         socket but AF_UNIX. floor has no sockets at all\n"
+	"What it sees\n"
+	"  --workspace DIR        a directory of yours, writable, at /work (floor: where "
+	"it is);\n"
+	"                         the working directory\n"
+	"  --workspace-ro DIR     the same, read-only\n"
+	"  --ro PATH              readable at its own path; --rox: and executable;\n"
+	"  --rw PATH              readable, writable, executable\n"
+	"  --cwd DIR              where it starts\n"
+	"  --env NAME=VALUE       nothing of your own environment is passed on\n"
+	"  --hostname NAME\n"
+	"Limits\n"
+	"  --timeout TIME  --grace TIME  --cpu-time TIME         30, 30s, 5m, 250ms\n"
+	"  --memory SIZE  --disk SIZE  --tmp SIZE  --file-size SIZE   64MiB, 1G\n"
+	"  --processes N  --cpus N  --nofile N\n"
+	"  --cgroup DIR           a delegated cgroup v2 directory for the limits\n"
+	"Output\n"
+	"  --json                 one line of JSON about the end on stderr\n"
+	"  --help  --version\n"
+	"\n"
+	"Exit: the command's own code; 128+N after signal N; 124 out of time; 126 or 127 "
+	"it could\n"
+	"not be executed; 78 a wall could not be raised; 125 another failure; 2 wrong "
+	"usage.\n";
+
+/* What came of a job, from the messages of its keeper. */
+struct outcome {
+	struct spawn_started started;
+	struct spawn_refused refused;
+	struct spawn_exited exited;
+	bool has_started, has_refused, has_exited;
+	int signal; /* that ended us, passed on */
+};
+
+static void complain(const struct err *err)
+{
+	(void)fprintf(stderr, "lych-sandbox: %s: %s: %s\n", err_text(err), err_title(err),
+		      err->msg);
+	(void)fprintf(stderr, "lych-sandbox: hint: %s\n", err_hint(err));
+}
+
+static int exit_code(const struct outcome *o)
+{
+	if (o->has_refused)
+		return EXIT_SETUP;
+	if (!o->has_exited)
+		return EXIT_OWN_ERROR;
+	switch ((enum spawn_end)o->exited.how) {
+	case SPAWN_END_EXITED:
+		return o->exited.code;
+	case SPAWN_END_EXEC:
+		return o->exited.code == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXEC;
+	case SPAWN_END_TIMEOUT:
+		return EXIT_TIMEOUT;
+	case SPAWN_END_CANCEL:
+		return EXIT_SIGNAL + (o->signal ? o->signal : SIGTERM);
+	case SPAWN_END_SIGNALLED:
+		return EXIT_SIGNAL + o->exited.code;
+	case SPAWN_END_OOM:
+	case SPAWN_END_DISK:
+	case SPAWN_END_PROCESSES:
+	case SPAWN_END_CPU:
+	case SPAWN_END_OUTPUT:
+	case SPAWN_END_LEASE:
+	case SPAWN_END_SHUTDOWN:
+		return EXIT_SIGNAL + SIGKILL;
+	case SPAWN_END_MAX_:
+		break;
+	}
+	return EXIT_OWN_ERROR;
+}
+
+static const char *how_name(const struct outcome *o)
+{
+	static const char *const names[SPAWN_END_MAX_] = {
+		"exited", "signalled", "timeout", "oom",   "disk",     "processes",
+		"cpu",	  "output",    "cancel",  "lease", "shutdown", "exec",
+	};
+
+	if (o->has_refused)
+		return "refused";
+	if (!o->has_exited || o->exited.how >= SPAWN_END_MAX_)
+		return "lost";
+	return names[o->exited.how];
+}
+
+static void json_walls(struct jsonw *w, const struct spawn_started *s)
+{
+	jsonw_key(w, "walls");
+	jsonw_obj(w);
+	jsonw_kstr(w, "grade",
+		   s->grade < GRADE_MAX_ ? sbx_grade_name((enum sbx_grade)s->grade)
+					 : NULL);
+	jsonw_ku64(w, "landlock_abi", s->landlock_abi);
+	jsonw_key(w, "layers");
+	jsonw_arr(w);
+	for (uint32_t i = 0; i < s->n_layers && i < SPAWN_LAYERS_MAX; i++)
+		jsonw_strn(w, s->layers[i], strnlen(s->layers[i], sizeof(s->layers[i])));
+	jsonw_arr_end(w);
+	jsonw_key(w, "limits");
+	jsonw_arr(w);
+	for (uint32_t i = 0; i < s->n_limits && i < SPAWN_LIMITS_MAX; i++) {
+		jsonw_obj(w);
+		jsonw_kstr(w, "name", s->limits[i].name);
+		jsonw_ku64(w, "value", s->limits[i].value);
+		jsonw_kstr(w, "mechanism", s->limits[i].mechanism);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
+	jsonw_obj_end(w);
+}
+
+static void print_json(const struct outcome *o)
+{
+	cleanup_buf struct buf b;
+	struct jsonw w;
+
+	buf_init(&b, JSON_MAX);
+	jsonw_init(&w, &b);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "how", how_name(o));
+	jsonw_ki64(&w, "code", exit_code(o));
+	if (o->has_refused) {
+		jsonw_kstr(&w, "error_code", o->refused.error_code);
+		jsonw_kstr(&w, "stage", o->refused.stage);
+		jsonw_kstr(&w, "detail", o->refused.text);
+	}
+	if (o->has_exited) {
+		jsonw_kstr(&w, "detail", o->exited.detail);
+		jsonw_kbool(&w, "tree_gone", o->exited.tree_gone);
+		jsonw_ku64(&w, "killed_strays", o->exited.killed_strays);
+		jsonw_ku64(&w, "wall_ms", o->exited.wall_usec / USEC_PER_MSEC);
+		jsonw_ku64(&w, "cpu_ms", o->exited.cpu_usec / USEC_PER_MSEC);
+		jsonw_ku64(&w, "memory_peak_bytes", o->exited.memory_peak_bytes);
+		jsonw_ku64(&w, "disk_peak_bytes", o->exited.disk_peak_bytes);
+		jsonw_ku64(&w, "processes_peak", o->exited.processes_peak);
+	}
+	if (o->has_started)
+		json_walls(&w, &o->started);
+	jsonw_obj_end(&w);
+	if (buf_ok(&b))
+		(void)fprintf(stderr, "%s\n", buf_str(&b));
+}
+
+static void print_text(const struct outcome *o)
+{
+	if (o->has_refused) {
+		enum err_id id = err_id_from_text(o->refused.error_code);
+
+		(void)fprintf(stderr, "lych-sandbox: %s: nothing ran: %s: %s\n",
+			      o->refused.error_code, o->refused.stage, o->refused.text);
+		(void)fprintf(stderr, "lych-sandbox: hint: %s\n", err_info(id)->hint);
+	} else if (!o->has_exited) {
+		(void)fprintf(stderr,
+			      "lych-sandbox: the keeper is lost; the job was ended\n");
+	} else if (o->exited.how != SPAWN_END_EXITED &&
+		   o->exited.how != SPAWN_END_SIGNALLED) {
+		(void)fprintf(stderr, "lych-sandbox: %s%s%s\n", how_name(o),
+			      o->exited.detail[0] ? ": " : "", o->exited.detail);
+	}
+}
+
+/* One message of the keeper. Returns 1 when it was the last, 0 for more, -1 at end of
+ * file. */
+static int take_message(int sock, struct outcome *o, struct err *err)
+{
+	union {
+		uint32_t type;
+		struct spawn_started started;
+		struct spawn_refused refused;
+		struct spawn_exited exited;
+	} m = {0};
+	ssize_t n = recv(sock, &m, sizeof(m), 0);
+
+	if (n < 0 && errno == EINTR)
+		return 0;
+	if (n <= 0)
+		return -1;
+	if (m.type == SPAWN_STARTED && n == sizeof(m.started)) {
+		o->started = m.started;
+		o->has_started = true;
+		return 0;
+	}
+	if (m.type == SPAWN_REFUSED && n == sizeof(m.refused)) {
+		o->refused = m.refused;
+		o->has_refused = true;
+		return 1;
+	}
+	if (m.type == SPAWN_EXITED && n == sizeof(m.exited)) {
+		o->exited = m.exited;
+		o->has_exited = true;
+		return 1;
+	}
+	err_set_id(err, ERRID_SANDBOX_SPAWNER, "a message of %zd bytes, type %u", n,
+		   m.type);
+	return -1;
+}
+
+/* The first signal asks with the grace period, a second one ends it at once. */
+static void pass_signal(int signal_fd, int sock, unsigned grace_ms, struct outcome *o)
+{
+	struct signalfd_siginfo si;
+	struct spawn_kill kill_msg = {.type = SPAWN_KILL, .why = SPAWN_END_CANCEL};
+
+	if (read(signal_fd, &si, sizeof(si)) != sizeof(si))
+		return;
+	kill_msg.grace_ms = o->signal ? 0 : grace_ms;
+	o->signal = (int)si.ssi_signo;
+	(void)send(sock, &kill_msg, sizeof(kill_msg), MSG_NOSIGNAL);
+}
+
+static int follow(const struct sbx_spec *spec, struct keeper *k, int signal_fd,
+		  struct outcome *o, struct err *err)
+{
+	struct pollfd p[2] = {{.fd = k->sock, .events = POLLIN},
+			      {.fd = signal_fd, .events = POLLIN}};
+
+	for (;;) {
+		int r;
+
+		if (poll(p, ARRAY_SIZE(p), -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			return err_sys(err, "poll");
+		}
+		if (p[1].revents)
+			pass_signal(signal_fd, k->sock, spec->grace_ms, o);
+		if (!p[0].revents)
+			continue;
+		r = take_message(k->sock, o, err);
+		if (r != 0)
+			return err_is_set(err) ? -1 : 0;
+	}
+}
+
+static int catch_signals(struct err *err)
+{
+	static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	sigset_t set;
+	int fd;
+
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
+		(void)sigaddset(&set, caught[i]);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return err_sys(err, "block signals");
+	fd = signalfd(-1, &set, SFD_CLOEXEC);
+	return fd < 0 ? err_sys(err, "signalfd") : fd;
+}
+
+static int run(struct sbx_spec *spec)
+{
+	static const int stdio[3] = {0, 1, 2};
+	struct outcome o = {0};
+	struct err err = ERR_INIT;
+	struct keeper k;
+	cleanup_close int signal_fd = -1;
+	int r;
+
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
+		err_sys(&err, "subreaper");
+		complain(&err);
+		return EXIT_SETUP;
+	}
+	signal_fd = catch_signals(&err);
+	if (signal_fd < 0 || root_open_workspace(spec, &err) < 0 ||
+	    keeper_start(spec, stdio, &k, &err) < 0) {
+		(void)snprintf(o.refused.error_code, sizeof(o.refused.error_code), "%s",
+			       err_text(&err));
+		(void)snprintf(o.refused.stage, sizeof(o.refused.stage), "start");
+		(void)snprintf(o.refused.text, sizeof(o.refused.text), "%.*s",
+			       SPAWN_TEXT_MAX - 1, err.msg);
+		o.has_refused = true;
+	} else {
+		r = follow(spec, &k, signal_fd, &o, &err);
+		keeper_done(&k);
+		if (r < 0)
+			complain(&err);
+	}
+	if (spec->json)
+		print_json(&o);
+	else
+		print_text(&o);
+	return exit_code(&o);
+}
+
+static const char *option_value(int argc, char **argv, const char *name)
+{
+	for (int i = 1; i + 1 < argc; i++)
+		if (str_eq(argv[i], name))
+			return argv[i + 1];
+	return NULL;
+}
+
+/* --serve FD --jobs DIR [--cgroup DIR] [--grade full|floor], in any order, nothing else.
+ */
+static int serve(int argc, char **argv)
+{
+	static const char *const known[] = {"--serve", "--jobs", "--cgroup", "--grade"};
+	const char *fd_text = option_value(argc, argv, "--serve");
+	const char *jobs = option_value(argc, argv, "--jobs");
+	const char *grade_text = option_value(argc, argv, "--grade");
+	enum sbx_grade grade = GRADE_FULL;
+	struct err err = ERR_INIT;
+	uint64_t fd = 0;
+
+	for (int i = 1; i < argc; i += 2) {
+		size_t k = 0;
+
+		while (k < ARRAY_SIZE(known) && !str_eq(argv[i], known[k]))
+			k++;
+		if (k == ARRAY_SIZE(known) || i + 1 >= argc)
+			err_set_id(&err, ERRID_CORE_USAGE,
+				   "--serve does not take '%.40s'", argv[i]);
+	}
+	if (!err_is_set(&err) && (!fd_text || !jobs || jobs[0] != '/'))
+		err_set_id(&err, ERRID_CORE_USAGE, "--serve FD --jobs /DIR");
+	if (!err_is_set(&err) && grade_text && !sbx_grade_from_name(grade_text, &grade))
+		err_set_id(&err, ERRID_CORE_USAGE, "--grade: full or floor");
+	if (err_is_set(&err) || parse_u64(fd_text, 3, 1 << 20, &fd, &err) < 0) {
+		complain(&err);
+		return EXIT_USAGE;
+	}
+	return serve_main((int)fd, jobs, option_value(argc, argv, "--cgroup"), grade);
+}
+
+/* A program that starts with 0, 1 or 2 closed would hand its next file out as stdio. */
+static int fill_stdio(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			return -1;
+		if (fd <= 2 && fcntl(fd, F_SETFD, 0) < 0)
+			return -1;
+	} while (fd <= 2);
+	(void)close(fd);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct err err = ERR_INIT;
+	struct sbx_spec spec;
+	int code;
+
+	if (fill_stdio() < 0)
+		return EXIT_OWN_ERROR;
+	if (argc == 2 && str_eq(argv[1], "--help"))
+		return fputs(usage, stdout) < 0 ? EXIT_OWN_ERROR : 0;
+	if (argc == 2 && str_eq(argv[1], "--version"))
+		return puts("lych-sandbox " LYCH_VERSION) < 0 ? EXIT_OWN_ERROR : 0;
+	if (getuid() == 0 || geteuid() == 0 || getegid() != getgid() ||
+	    geteuid() != getuid()) {
+		err_set_id(&err, ERRID_CORE_ROOT, "uid %u, euid %u", getuid(), geteuid());
+		complain(&err);
+		return EXIT_SETUP;
+	}
+	if (argc > 1 && str_eq(argv[1], "--serve"))
+		return serve(argc, argv);
+	if (spec_parse(argc, argv, &spec, &err) < 0) {
+		complain(&err);
+		return EXIT_USAGE;
+	}
+	code = run(&spec);
+	spec_done(&spec);
+	return code;
+}
