@@ -14,14 +14,15 @@ typedef void blob_done(const struct err *err, void *arg);
  * to be used before done(NULL).
  */
 struct blob_get;
-struct blob_get *blob_get_start(struct work *w, const struct lease_key *key, const char *sha256,
-				int fd, blob_done *done, void *arg);
+struct blob_get *blob_get_start(struct work *w, const struct lease_key *key,
+				const char *sha256, int fd, blob_done *done, void *arg);
 void blob_get_cancel(struct blob_get *g); /* NULL is fine; not after done */
 
 /* Upload fd (size bytes, the caller's) as blob `sha256`. */
 struct blob_put;
-struct blob_put *blob_put_start(struct work *w, const struct lease_key *key, const char *sha256,
-				int fd, uint64_t size, blob_done *done, void *arg);
+struct blob_put *blob_put_start(struct work *w, const struct lease_key *key,
+				const char *sha256, int fd, uint64_t size,
+				blob_done *done, void *arg);
 void blob_put_cancel(struct blob_put *p);
 
 #endif

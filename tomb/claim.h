@@ -2,7 +2,8 @@
 /*
  * When to ask for work: at once on a hint, else every 250 ms to 2 s with jitter (a
  * notification may be lost; polling is what is correct). After an unknown outcome the
- * same claim_id is sent again, so that leases whose reply was lost are not left to expire.
+ * same claim_id is sent again, so that leases whose reply was lost are not left to
+ * expire.
  */
 #ifndef LYCH_TOMB_CLAIM_H
 #define LYCH_TOMB_CLAIM_H
@@ -31,7 +32,8 @@ struct claims_world {
 struct claims *claims_new(const struct claims_world *world);
 void claims_free(struct claims *c);
 void claims_hint(struct claims *c); /* new work or a free slot: ask now */
-void claims_stop(struct claims *c); /* what a claim under way brings is still handed over */
+void claims_stop(
+	struct claims *c); /* what a claim under way brings is still handed over */
 /* Boot time of the next thing to do. */
 usec_t claims_tick(struct claims *c);
 /* A claim is out whose leases may already be ours. */

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 /*
- * "**" followed by "/" also matches nothing, so that "**" "/x" finds x at the top. All other
- * bytes are themselves. Time is bounded by (pattern * path) steps.
+ * "**" followed by "/" also matches nothing, so that "**" "/x" finds x at the top. All
+ * other bytes are themselves. Time is bounded by (pattern * path) steps.
  */
 bool glob_match(const char *pattern, const char *path);
 

@@ -357,6 +357,20 @@ int harvest_step(struct harvest *h, struct err *err)
 	return 0;
 }
 
+void harvest_reject(struct harvest *h, size_t i, const char *why)
+{
+	struct harvest_item item = h->kept.item[i];
+
+	item.why = why;
+	h->refused_total++;
+	if (h->refused.n < HARVEST_LISTED_MAX)
+		list_add(&h->refused, &item);
+	free(item.path);
+	memmove(&h->kept.item[i], &h->kept.item[i + 1],
+		(h->kept.n - i - 1) * sizeof(*h->kept.item));
+	h->kept.n--;
+}
+
 static void list_free(struct harvest_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)

@@ -30,7 +30,7 @@ struct harvest_caps {
 extern const struct harvest_caps harvest_caps_default;
 
 struct harvest_item {
-	char *path;	/* as the job named it; may be cut and is not UTF-8 when refused */
+	char *path; /* as the job named it; may be cut and is not UTF-8 when refused */
 	const char *why; /* refused or quarantined: a constant */
 	uint64_t size;
 	char sha256[SHA256_HEX_SIZE];
@@ -51,10 +51,12 @@ struct harvest {
 /* All borrowed until harvest_done(): work_fd (the workspace), kept_fd and held_fd (empty
  * directories for the copies). */
 MUST_CHECK int harvest_begin(struct harvest *h, int work_fd, int kept_fd, int held_fd,
-			     char *const *globs, size_t n_globs, const struct harvest_caps *caps,
-			     struct err *err);
+			     char *const *globs, size_t n_globs,
+			     const struct harvest_caps *caps, struct err *err);
 /* 1: call again; 0: finished, lists sorted by path; -1: the tomb's own failure. */
 MUST_CHECK int harvest_step(struct harvest *h, struct err *err);
+/* kept[i] is not delivered after all. */
+void harvest_reject(struct harvest *h, size_t i, const char *why);
 void harvest_done(struct harvest *h);
 
 #endif

@@ -107,7 +107,11 @@ static void settle(struct job *j, struct job_actions *a)
 {
 	bool kept = j->verdict == VERDICT_ACK || j->verdict == VERDICT_FAIL;
 
-	if (kept && j->ran) {
+	if (j->retry) {
+		/* The tomb failed it: another attempt does all of it again. */
+		act(a, ACT_ABORT);
+		report(j, a);
+	} else if (kept && j->ran) {
 		j->step = STEP_HARVEST;
 		act(a, ACT_HARVEST);
 	} else if ((kept || j->verdict == VERDICT_CANCELLED) && j->step != STEP_PREPARE) {

@@ -45,15 +45,15 @@ enum job_verdict {
 enum job_event_type {
 	EVENT_BEGIN,
 	EVENT_PREPARED,
-	EVENT_TROUBLE,	/* the tomb could not do its part: fail_class, retry, text */
-	EVENT_STARTED,	/* the four of the spawner */
+	EVENT_TROUBLE, /* the tomb could not do its part: fail_class, retry, text */
+	EVENT_STARTED, /* the four of the spawner */
 	EVENT_REFUSED,
 	EVENT_EXITED,
 	EVENT_HARVESTED,
 	EVENT_DELIVERED,
 	EVENT_ANSWER,
 	EVENT_CLEANED,
-	EVENT_OVERFLOW,	 /* more output than allowed */
+	EVENT_OVERFLOW, /* more output than allowed */
 	EVENT_CANCEL,
 	EVENT_LEASE_LOST,     /* the queue said so */
 	EVENT_LEASE_DEADLINE, /* no answer of the queue in time */
@@ -107,7 +107,7 @@ struct job {
 	bool retry;	/* of a failure that was the tomb's own */
 	bool has_input; /* set before EVENT_BEGIN */
 	bool killing;
-	bool ran;	/* the job's argv was executed */
+	bool ran; /* the job's argv was executed */
 	bool overflow;
 	bool has_exited;
 	struct spawn_started started;

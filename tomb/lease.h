@@ -27,8 +27,8 @@ struct leases *leases_new(const struct queue *q, const struct clock_ops *clock);
 void leases_free(struct leases *l);
 /* sent: the boot time before the claim was sent. fn is never called from here, and may
  * call lease_drop(). */
-struct lease *lease_add(struct leases *l, const struct lease_key *key, usec_t sent, lease_fn *fn,
-			void *owner);
+struct lease *lease_add(struct leases *l, const struct lease_key *key, usec_t sent,
+			lease_fn *fn, void *owner);
 void lease_drop(struct leases *l, struct lease *lease);
 /* Something may have changed: renew soon. */
 void leases_hint(struct leases *l);

@@ -42,24 +42,26 @@ enum queue_answer {
 	ANSWER_MAX_
 };
 
-typedef void queue_claim_done(const struct queue_claimed *jobs, size_t n, const struct err *err,
-			      void *arg);
+typedef void queue_claim_done(const struct queue_claimed *jobs, size_t n,
+			      const struct err *err, void *arg);
 /* status[i] answers keys[i] of the call. */
-typedef void queue_extend_done(const enum lease_status *status, size_t n, const struct err *err,
-			       void *arg);
+typedef void queue_extend_done(const enum lease_status *status, size_t n,
+			       const struct err *err, void *arg);
 typedef void queue_end_done(enum queue_answer answer, const struct err *err, void *arg);
 
 struct queue_ops {
 	/* The same claim_id after an unknown outcome returns the same leases. */
-	void (*claim)(void *ctx, unsigned n, const struct uuid *claim_id, queue_claim_done *done,
-		      void *arg);
-	void (*extend)(void *ctx, const struct lease_key *keys, size_t n, queue_extend_done *done,
-		       void *arg);
-	void (*ack)(void *ctx, const struct lease_key *key, const void *result, size_t len,
-		    queue_end_done *done, void *arg);
-	void (*fail)(void *ctx, const struct lease_key *key, bool retry, enum fail_class why,
-		     const void *result, size_t len, queue_end_done *done, void *arg);
-	void (*release)(void *ctx, const struct lease_key *key, queue_end_done *done, void *arg);
+	void (*claim)(void *ctx, unsigned n, const struct uuid *claim_id,
+		      queue_claim_done *done, void *arg);
+	void (*extend)(void *ctx, const struct lease_key *keys, size_t n,
+		       queue_extend_done *done, void *arg);
+	void (*ack)(void *ctx, const struct lease_key *key, const void *result,
+		    size_t len, queue_end_done *done, void *arg);
+	void (*fail)(void *ctx, const struct lease_key *key, bool retry,
+		     enum fail_class why, const void *result, size_t len,
+		     queue_end_done *done, void *arg);
+	void (*release)(void *ctx, const struct lease_key *key, queue_end_done *done,
+			void *arg);
 };
 
 struct queue {

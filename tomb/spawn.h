@@ -22,7 +22,8 @@ struct spawn_events {
 	void (*started)(const struct spawn_started *m, void *arg);
 	void (*refused)(const struct spawn_refused *m, void *arg);
 	void (*exited)(const struct spawn_exited *m, void *arg);
-	/* The spawner ended or broke its protocol (ERRID_SANDBOX_SPAWNER). Nothing follows. */
+	/* The spawner ended or broke its protocol (ERRID_SANDBOX_SPAWNER). Nothing
+	 * follows. */
 	void (*gone)(const struct err *why, void *arg);
 	void *arg;
 };
@@ -31,22 +32,23 @@ struct spawn_events {
  * fork and exec `sandbox_path --serve 3 --jobs jobs_dir [--cgroup cgroup]`: empty
  * environment, /dev/null, our stderr, nothing else inherited. Before confinement.
  */
-MUST_CHECK int spawn_start(const char *sandbox_path, const char *jobs_dir, const char *cgroup,
-			   struct spawn **ret, struct err *err);
+MUST_CHECK int spawn_start(const char *sandbox_path, const char *jobs_dir,
+			   const char *cgroup, struct spawn **ret, struct err *err);
 /* Begin to listen. Callbacks come from the loop only. */
-MUST_CHECK int spawn_attach(struct spawn *s, struct loop *l, const struct spawn_events *ev,
-			    struct err *err);
+MUST_CHECK int spawn_attach(struct spawn *s, struct loop *l,
+			    const struct spawn_events *ev, struct err *err);
 /* Closes the socket: the spawner ends every job and itself. Reaps it. */
 void spawn_free(struct spawn *s);
 /*
- * Run one job: block is the NUL-separated spec, stdio become 0, 1, 2 of the job (borrowed:
- * the caller closes its own). handle is unique among live jobs. Exactly one of refused, or
- * started and then exited, follows (exited alone when exec failed). -1: nothing was sent.
+ * Run one job: block is the NUL-separated spec, stdio become 0, 1, 2 of the job
+ * (borrowed: the caller closes its own). handle is unique among live jobs. Exactly one of
+ * refused, or started and then exited, follows (exited alone when exec failed). -1:
+ * nothing was sent.
  */
-MUST_CHECK int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_len,
-			 const int stdio[3], struct err *err);
-/* why: SPAWN_END_OUTPUT .. SPAWN_END_SHUTDOWN. Unknown handles are ignored by the spawner:
- * the job may have just ended. */
+MUST_CHECK int spawn_run(struct spawn *s, uint64_t handle, const char *block,
+			 size_t block_len, const int stdio[3], struct err *err);
+/* why: SPAWN_END_OUTPUT .. SPAWN_END_SHUTDOWN. Unknown handles are ignored by the
+ * spawner: the job may have just ended. */
 void spawn_kill(struct spawn *s, uint64_t handle, enum spawn_end why, unsigned grace_ms);
 
 #endif

@@ -51,14 +51,15 @@ struct tomb_spec {
 	unsigned processes, cpus;
 };
 
-MUST_CHECK int tomb_spec_parse(const void *json, size_t len, struct tomb_spec *ret, struct err *err);
+MUST_CHECK int tomb_spec_parse(const void *json, size_t len, struct tomb_spec *ret,
+			       struct err *err);
 void tomb_spec_done(struct tomb_spec *s);
 
 /* What the sandbox is told: NUL-terminated strings, one after the other. */
 enum tomb_spec_use { SPEC_USE_UNPACK, SPEC_USE_JOB };
 /* workspace: relative to the tomb's jobs directory ("42.1/work"). */
 MUST_CHECK int tomb_spec_block(const struct tomb_spec *s, enum tomb_spec_use use,
-			       enum sbx_grade grade, const char *workspace, struct buf *out,
-			       struct err *err);
+			       enum sbx_grade grade, const char *workspace,
+			       struct buf *out, struct err *err);
 
 #endif

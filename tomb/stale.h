@@ -6,10 +6,10 @@
 #include "common/err.h"
 
 /*
- * Prove that no process of an earlier tomb still stands in a job's folder below jobs_path:
- * its mounts (a job's own mount table names the folder it was given) or its working
- * directory. The end of a tomb ends its jobs; what is still on its way is killed here and
- * waited for. ERR_CONFLICT when something stays.
+ * Prove that no process of an earlier tomb still stands in a job's folder below
+ * jobs_path: its mounts (a job's own mount table names the folder it was given) or its
+ * working directory. The end of a tomb ends its jobs; what is still on its way is killed
+ * here and waited for. ERR_CONFLICT when something stays.
  */
 MUST_CHECK int stale_kill_users(const char *jobs_path, struct err *err);
 

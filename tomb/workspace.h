@@ -19,10 +19,11 @@ struct workspace {
 };
 
 void workspace_init(struct workspace *w);
-MUST_CHECK int workspace_make(struct workspace *w, int jobs_fd, const struct lease_key *key,
-			      struct err *err);
+MUST_CHECK int workspace_make(struct workspace *w, int jobs_fd,
+			      const struct lease_key *key, struct err *err);
 /* A new file in spool/, read-write. */
-MUST_CHECK int workspace_spool(const struct workspace *w, const char *name, struct err *err);
+MUST_CHECK int workspace_spool(const struct workspace *w, const char *name,
+			       struct err *err);
 /* The script and the files into work/. Blobs lie in spool/ as "file-<i>". */
 MUST_CHECK int workspace_place(const struct workspace *w, const struct tomb_spec *s,
 			       struct err *err);
@@ -32,7 +33,7 @@ void workspace_done(struct workspace *w); /* close only */
 
 /* At start: folders of earlier boots. Processes that still use one are killed first and
  * waited for; ERR_CONFLICT when they do not die. Before confinement: it reads /proc. */
-MUST_CHECK int workspace_remove_stale(int jobs_fd, const char *jobs_path, unsigned *ret_removed,
-				      struct err *err);
+MUST_CHECK int workspace_remove_stale(int jobs_fd, const char *jobs_path,
+				      unsigned *ret_removed, struct err *err);
 
 #endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One job under way: what runner.c (events, reports) and deliver.c (transfers) share. */
+#ifndef LYCH_TOMB_RUN_H
+#define LYCH_TOMB_RUN_H
+
+#include "common/buf.h"
+#include "tomb/blob.h"
+#include "tomb/harvest.h"
+#include "tomb/job.h"
+#include "tomb/relay.h"
+#include "tomb/runner.h"
+#include "tomb/spec.h"
+#include "tomb/workspace.h"
+
+struct run {
+	struct run *next;
+	struct runner *runner;
+	const struct runner_world *world;
+	struct job job;
+	struct lease_key key;
+	struct lease *lease;
+	struct err spec_err; /* the spec could not be read */
+	struct tomb_spec spec;
+	struct workspace ws;
+	struct relay *relay;
+	uint64_t handle; /* of the spawner; 0: none */
+	struct work_call *phase_call;
+	/* downloads */
+	size_t fetch_next;
+	struct blob_get *get;
+	int get_fd;
+	/* harvest and uploads */
+	struct harvest harvest;
+	bool harvested;
+	struct loop_timer *harvest_timer;
+	int kept_fd, held_fd;
+	size_t put_next;
+	struct blob_put *put;
+	int put_fd;
+	bool uploaded, flushed;
+	/* the end */
+	struct buf report;
+	bool report_written;
+	bool end_pending; /* the queue's answer is on its way to us */
+	struct loop_timer *end_again, *reap;
+};
+
+/* The machine takes ev, and what it wants is done. */
+void run_event(struct run *run, const struct job_event *ev);
+void run_simple(struct run *run, enum job_event_type type);
+/* The tomb could not do its part. */
+void run_trouble(struct run *run, enum fail_class class, bool retry, bool nothing_runs,
+		 const struct err *err);
+
+/* deliver.c */
+void run_prepare(struct run *run);
+void run_unpack(struct run *run);
+void run_start(struct run *run);
+void run_harvest(struct run *run);
+void run_deliver(struct run *run);
+void run_phase(struct run *run, const char *phase);
+void run_abort(struct run *run);
+/* The folder, the copies and every descriptor. */
+void run_clean(struct run *run);
+
+#endif

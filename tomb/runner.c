@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tomb/runner.h"
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "tomb/report.h"
+#include "tomb/run.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define END_AGAIN_USEC (500 * USEC_PER_MSEC)
+
+struct runner {
+	struct runner_world world;
+	struct run *runs;
+	uint64_t next_handle;
+};
+
+struct runner *runner_new(const struct runner_world *world)
+{
+	struct runner *r = xnew(struct runner);
+
+	r->world = *world;
+	r->next_handle = 1;
+	return r;
+}
+
+static void run_free(struct run *run)
+{
+	run_abort(run);
+	lease_drop(run->world->leases, run->lease);
+	loop_timer_free(run->harvest_timer);
+	loop_timer_free(run->end_again);
+	loop_timer_free(run->reap);
+	harvest_done(&run->harvest);
+	workspace_done(&run->ws);
+	fd_close(&run->kept_fd);
+	fd_close(&run->held_fd);
+	tomb_spec_done(&run->spec);
+	buf_done(&run->report);
+	free(run);
+}
+
+void runner_free(struct runner *r)
+{
+	if (!r)
+		return;
+	while (r->runs) {
+		struct run *run = r->runs;
+
+		r->runs = run->next;
+		run_free(run);
+	}
+	free(r);
+}
+
+unsigned runner_count(const struct runner *r)
+{
+	unsigned n = 0;
+
+	for (const struct run *i = r->runs; i; i = i->next)
+		n++;
+	return n;
+}
+
+bool runner_has(const struct runner *r, job_id_t job)
+{
+	for (const struct run *i = r->runs; i; i = i->next)
+		if (i->key.job == job)
+			return true;
+	return false;
+}
+
+static void run_log(enum log_level level, const char *msg, const struct run *run)
+{
+	char job[24], epoch[24];
+
+	(void)snprintf(job, sizeof(job), "%" PRId64, run->key.job);
+	(void)snprintf(epoch, sizeof(epoch), "%" PRId64, run->key.epoch);
+	log_kv(level, msg, "job", job, "epoch", epoch, "step",
+	       job_step_name(run->job.step), "class",
+	       fail_class_name(run->job.fail_class), "detail", run->job.detail, NULL);
+}
+
+static void end_send(void *arg);
+
+static void end_done(enum queue_answer answer, const struct err *err, void *arg)
+{
+	struct run *run = arg;
+	struct job_event ev = {.type = EVENT_ANSWER, .answer = answer};
+
+	run->end_pending = false;
+	if (run->job.step != STEP_REPORT) {
+		loop_timer_arm(run->reap, 0);
+		return;
+	}
+	if (err) {
+		/* Unknown outcome: the same words again until there is a definite answer.
+		 */
+		loop_timer_arm(run->end_again, END_AGAIN_USEC);
+		return;
+	}
+	if (answer != ANSWER_OK && answer != ANSWER_ALREADY)
+		log_kv(LOG_WARN_, "the queue did not take the end of a job", "answer",
+		       queue_answer_name(answer), NULL);
+	run_event(run, &ev);
+}
+
+static void end_send(void *arg)
+{
+	struct run *run = arg;
+	const struct queue *q = run->world->queue;
+	const struct job *j = &run->job;
+
+	if (j->step != STEP_REPORT || run->end_pending)
+		return;
+	run->end_pending = true;
+	if (j->verdict == VERDICT_RELEASE) {
+		q->ops->release(q->ctx, &run->key, end_done, run);
+		return;
+	}
+	if (!run->report_written) {
+		struct report rep = {.job = j,
+				     .harvest = run->harvested ? &run->harvest : NULL};
+
+		if (run->relay) {
+			rep.stdout_bytes = relay_bytes(run->relay, RELAY_STDOUT);
+			rep.stderr_bytes = relay_bytes(run->relay, RELAY_STDERR);
+			rep.stdout_truncated = relay_truncated(run->relay, RELAY_STDOUT);
+			rep.stderr_truncated = relay_truncated(run->relay, RELAY_STDERR);
+		}
+		report_write(&rep, &run->report);
+		assert(buf_ok(&run->report));
+		run->report_written = true;
+	}
+	if (j->verdict == VERDICT_ACK)
+		q->ops->ack(q->ctx, &run->key, run->report.data, run->report.len,
+			    end_done, run);
+	else
+		q->ops->fail(q->ctx, &run->key, j->retry, j->fail_class, run->report.data,
+			     run->report.len, end_done, run);
+}
+
+/* Frees the run from the loop, when nobody up the stack holds it. */
+static void on_reap(void *arg)
+{
+	struct run *run = arg;
+	struct runner *r = run->runner;
+	const struct runner_world *w = run->world;
+
+	if (run->end_pending)
+		return; /* its answer still points at us */
+	for (struct run **p = &r->runs; *p; p = &(*p)->next) {
+		if (*p != run)
+			continue;
+		*p = run->next;
+		break;
+	}
+	run_free(run);
+	w->on_slot(w->arg);
+}
+
+static void carry_out(struct run *run, enum job_action what,
+		      const struct job_actions *all)
+{
+	const struct runner_world *w = run->world;
+
+	switch (what) {
+	case ACT_PREPARE:
+		run_prepare(run);
+		return;
+	case ACT_UNPACK:
+		run->handle = run->runner->next_handle++;
+		run_unpack(run);
+		return;
+	case ACT_START:
+		if (run->relay)
+			relay_drain(run->relay);
+		run->handle = run->runner->next_handle++;
+		run_start(run);
+		return;
+	case ACT_RUNNING:
+		run_phase(run, "running");
+		return;
+	case ACT_KILL:
+		spawn_kill(w->spawn, run->handle, all->kill_why, all->kill_grace_ms);
+		return;
+	case ACT_HARVEST:
+		run_harvest(run);
+		return;
+	case ACT_DELIVER:
+		run_deliver(run);
+		return;
+	case ACT_ABORT:
+		run_abort(run);
+		return;
+	case ACT_ACK:
+	case ACT_FAIL:
+	case ACT_RELEASE:
+		work_cancel(run->phase_call);
+		run->phase_call = NULL;
+		end_send(run);
+		return;
+	case ACT_SECURITY:
+		run_log(LOG_ERROR_, "security: two speakers for one job", run);
+		w->on_security(&run->key, ANSWER_CONFLICT, w->arg);
+		return;
+	case ACT_CLEAN:
+		if (run->job.verdict != VERDICT_ACK)
+			run_log(LOG_INFO_, "job ended", run);
+		lease_drop(w->leases, run->lease);
+		run->lease = NULL;
+		run_clean(run);
+		run_simple(run, EVENT_CLEANED);
+		loop_timer_arm(run->reap, 0);
+		return;
+	case ACT_MAX_:
+		break;
+	}
+	assert(!"unknown action");
+}
+
+void run_event(struct run *run, const struct job_event *ev)
+{
+	struct job_actions todo;
+
+	job_step(&run->job, ev, &todo);
+	for (unsigned i = 0; i < todo.n; i++)
+		carry_out(run, todo.list[i], &todo);
+}
+
+void run_simple(struct run *run, enum job_event_type type)
+{
+	struct job_event ev = {.type = type};
+
+	run_event(run, &ev);
+}
+
+void run_trouble(struct run *run, enum fail_class class, bool retry, bool nothing_runs,
+		 const struct err *err)
+{
+	char text[SPAWN_TEXT_MAX];
+	struct job_event ev = {
+		.type = EVENT_TROUBLE,
+		.fail_class = class,
+		.retry = retry,
+		.nothing_runs = nothing_runs,
+		.text = text,
+	};
+
+	(void)snprintf(text, sizeof(text), "%s: %.160s", err_text(err), err->msg);
+	run_event(run, &ev);
+}
+
+static void on_lease_word(enum lease_word word, void *owner)
+{
+	switch (word) {
+	case LEASE_WORD_CANCEL:
+		run_simple(owner, EVENT_CANCEL);
+		return;
+	case LEASE_WORD_LOST:
+		run_simple(owner, EVENT_LEASE_LOST);
+		return;
+	case LEASE_WORD_DEADLINE:
+		run_simple(owner, EVENT_LEASE_DEADLINE);
+		return;
+	}
+}
+
+void runner_take(struct runner *r, const struct queue_claimed *claimed, usec_t sent)
+{
+	struct run *run;
+
+	for (run = r->runs; run; run = run->next)
+		if (run->key.job == claimed->key.job &&
+		    run->key.epoch == claimed->key.epoch)
+			return;
+	run = xnew(struct run);
+	run->runner = r;
+	run->world = &r->world;
+	run->key = claimed->key;
+	run->get_fd = run->put_fd = run->kept_fd = run->held_fd = -1;
+	workspace_init(&run->ws);
+	buf_init(&run->report, RESULT_MAX_BYTES);
+	run->end_again = loop_timer_new(r->world.loop, end_send, run);
+	run->reap = loop_timer_new(r->world.loop, on_reap, run);
+	run->next = r->runs;
+	r->runs = run;
+	run->lease = lease_add(r->world.leases, &run->key, sent, on_lease_word, run);
+	r->world.on_lease(r->world.arg);
+	if (tomb_spec_parse(claimed->spec, claimed->spec_len, &run->spec,
+			    &run->spec_err) < 0)
+		run->spec = (struct tomb_spec){.n_argv = 0};
+	job_init(&run->job, run->spec.input_blob[0] != '\0');
+	run_simple(run, EVENT_BEGIN);
+}
+
+void runner_shutdown(struct runner *r, bool now)
+{
+	for (struct run *i = r->runs; i; i = i->next)
+		run_simple(i, now ? EVENT_SHUTDOWN_NOW : EVENT_SHUTDOWN);
+}
+
+/* A handle is known while its sandbox may be alive. */
+static struct run *run_of(const struct runner *r, uint64_t handle)
+{
+	for (struct run *i = r->runs; i; i = i->next)
+		if (i->handle == handle && job_is_live(&i->job))
+			return i;
+	return NULL;
+}
+
+int runner_started(struct runner *r, const struct spawn_started *m)
+{
+	struct run *run = run_of(r, m->handle);
+	struct job_event ev = {.type = EVENT_STARTED, .started = m};
+
+	if (!run || run->job.step == STEP_RUN)
+		return -1;
+	run_event(run, &ev);
+	return 0;
+}
+
+int runner_refused(struct runner *r, const struct spawn_refused *m)
+{
+	struct run *run = run_of(r, m->handle);
+	struct job_event ev = {.type = EVENT_REFUSED, .refused = m};
+
+	if (!run || run->job.step == STEP_RUN)
+		return -1;
+	run_event(run, &ev);
+	return 0;
+}
+
+int runner_exited(struct runner *r, const struct spawn_exited *m)
+{
+	struct run *run = run_of(r, m->handle);
+	struct job_event ev = {.type = EVENT_EXITED, .exited = m};
+
+	if (!run || !m->tree_gone)
+		return -1;
+	run_event(run, &ev);
+	return 0;
+}

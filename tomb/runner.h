@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The I/O around the job machine: carries out its actions and feeds it what happens. */
+#ifndef LYCH_TOMB_RUNNER_H
+#define LYCH_TOMB_RUNNER_H
+
+#include "common/net/loop.h"
+#include "common/proto.h"
+#include "tomb/lease.h"
+#include "tomb/queue.h"
+#include "tomb/spawn.h"
+#include "tomb/work.h"
+#include <stdbool.h>
+
+struct runner;
+
+struct runner_world {
+	struct loop *loop;
+	const struct queue *queue;
+	struct work *work;
+	struct spawn *spawn;
+	struct leases *leases;
+	int jobs_fd, artifacts_fd, quarantine_fd; /* directories */
+	int null_fd;				  /* /dev/null for reading */
+	enum sbx_grade grade;
+	void (*on_slot)(void *arg);  /* a job is done and gone */
+	void (*on_lease)(void *arg); /* the leases' next tick may have changed */
+	/* An answer that only a second speaker for the job explains. */
+	void (*on_security)(const struct lease_key *key, enum queue_answer answer,
+			    void *arg);
+	void *arg;
+};
+
+struct runner *runner_new(const struct runner_world *world);
+void runner_free(struct runner *r); /* no farewell: for the end of the process */
+/* Take a job; sent as in lease_add(). One that is known already is ignored. */
+void runner_take(struct runner *r, const struct queue_claimed *job, usec_t sent);
+unsigned runner_count(const struct runner *r);
+bool runner_has(const struct runner *r, job_id_t job);
+/* Live ones are killed and given back, finished ones still reported; now: not even that.
+ */
+void runner_shutdown(struct runner *r, bool now);
+
+/* What the spawner says. -1: a handle that we do not know, so the promise is broken. */
+MUST_CHECK int runner_started(struct runner *r, const struct spawn_started *m);
+MUST_CHECK int runner_refused(struct runner *r, const struct spawn_refused *m);
+MUST_CHECK int runner_exited(struct runner *r, const struct spawn_exited *m);
+
+#endif
