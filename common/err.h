@@ -93,6 +93,15 @@ int err_sys_id(struct err *err, enum err_id id, const char *fmt, ...) PRINTF_FMT
 int err_wrap(struct err *err, const char *fmt, ...) PRINTF_FMT(2, 3);
 void err_clear(struct err *err);
 
+#if (defined(__clang_analyzer__) || defined(LYCH_ANALYZER)) && !defined(LYCH_ERR_IMPL)
+/* The analyzers see one file at a time: tell them what these return. */
+#define err_set(...) (err_set(__VA_ARGS__), -1)
+#define err_set_id(...) (err_set_id(__VA_ARGS__), -1)
+#define err_sys(...) (err_sys(__VA_ARGS__), -1)
+#define err_sys_id(...) (err_sys_id(__VA_ARGS__), -1)
+#define err_wrap(...) (err_wrap(__VA_ARGS__), -1)
+#endif
+
 static inline bool err_is_set(const struct err *err)
 {
 	return err->code != ERR_NONE;

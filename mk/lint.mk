@@ -36,7 +36,7 @@ docs: $(B)/tests/support/errors_md ## write the generated documents (docs/ERRORS
 # -fanalyzer where a mistake costs most and where gcc 12's C analysis is sound;
 # its leak checks know no cleanup attribute's TAKE_PTR, hence the two exceptions.
 ANALYZE_C = $(SRC_sandbox) $(SRC_common) $(wildcard common/net/confine*.c common/net/json*.c common/net/httpd_gate.c)
-ANALYZE_FLAGS := -fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-fd-leak -Wno-analyzer-too-complex
+ANALYZE_FLAGS := -fanalyzer -DLYCH_ANALYZER=1 -Wno-analyzer-malloc-leak -Wno-analyzer-fd-leak -Wno-analyzer-too-complex
 
 .PHONY: check-static check-static-inner
 check-static: deps-ci ## gcc -fanalyzer, cppcheck, clang-tidy, shellcheck, codespell
