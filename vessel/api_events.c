@@ -10,11 +10,11 @@
  * are over, by stream_put() only; after httpd_sse_send() said false nothing of
  * it may be touched.
  */
+#include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "vessel/api.h"
-#include "vessel/base64.h"
 #include "vessel/job.h"
 #include "vessel/sse_caps.h"
 #include <assert.h>

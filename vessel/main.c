@@ -292,6 +292,21 @@ static void on_state(bool up, const struct err *why, void *arg)
 	}
 }
 
+static void on_tomb_session_ended(const char *role, const char *why, void *arg UNUSED)
+{
+	log_kv(LOG_WARN_, "a tomb's database session was ended", "role", role, "why", why,
+	       NULL);
+}
+
+static void on_watchdog_error(const struct err *err, void *arg)
+{
+	struct serve *s = arg;
+
+	/* with the database away the other connection has said so already */
+	if (queue_is_up(s->v.queue))
+		log_err(LOG_WARN_, "watchdog", err);
+}
+
 static int remember_boot(void *arg, struct err *err)
 {
 	struct serve *s = arg;
@@ -387,6 +402,9 @@ static int open_database(struct serve *s, struct err *err)
 	struct watchdog_config dog = {
 		.socket_dir = s->opt.pg_dir,
 		.password = s->secrets.watchdog,
+		.on_kill = on_tomb_session_ended,
+		.on_error = on_watchdog_error,
+		.arg = s,
 	};
 
 	if (queue_new(s->v.loop, &cfg, &s->v.queue, err) < 0)

@@ -7,13 +7,13 @@
  * that is stored is written from the struct, never copied from the client.
  */
 #include "vessel/spec.h"
+#include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/id.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
-#include "vessel/base64.h"
 #include <assert.h>
 
 #define MEMORY_MIN_BYTES ((uint64_t)1 << 20)
