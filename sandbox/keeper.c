@@ -1,0 +1,627 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The keeper: one per job, its only supervisor. Builds the root, forks the job,
+ * then one poll loop over four things: the status pipe (until exec), the
+ * control socket to the parent, SIGCHLD, and the clock.
+ *
+ * It trusts nothing of the job. It cannot be killed or traced by it: in full it
+ * is pid 1 of the job's pid namespace (the kernel drops signals from inside, and
+ * all are blocked), in floor the job's Landlock domain scopes signals; it is not
+ * dumpable and holds capabilities that the job lacks. It keeps no descriptor
+ * that the job writes to, so a grandchild that holds stdout delays nothing.
+ *
+ * The end of a job is proved, not assumed: waitpid() saying ECHILD. In full
+ * every process of the namespace is a descendant of pid 1; in floor we are the
+ * subreaper, so an orphan becomes our child before anything else can happen to
+ * it. SIGKILL is repeated until then.
+ *
+ * What is left when the keeper itself is killed: full, nothing (the namespace
+ * dies with pid 1); floor, the tree goes up to the parent (start.c). When the
+ * parent dies: EOF on the control socket, and in full PDEATHSIG too.
+ */
+#include "sandbox/keeper.h"
+
+#include "common/cleanup.h"
+#include "common/landlock.h"
+#include "sandbox/disk.h"
+#include "sandbox/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define SETUP_MAX_USEC (15 * USEC_PER_SEC)
+#define KILL_EVERY_USEC (5 * USEC_PER_MSEC)
+#define REAP_BATCH 4096
+#define DISK_ENTRIES_A_STEP 4000
+/* How often to measure: often enough for what could have been filled meanwhile. */
+#define SAMPLE_MIN_USEC (5 * USEC_PER_MSEC)
+#define SAMPLE_MAX_USEC (100 * USEC_PER_MSEC)
+#define SAMPLE_SLOW_USEC (250 * USEC_PER_MSEC)
+#define FILL_BYTES_PER_MSEC ((uint64_t)4 << 20)
+#define SAMPLE_COST_FACTOR 10
+/* Standing at the process limit this long is a bomb, not a peak. */
+#define AT_LIMIT_USEC (200 * USEC_PER_MSEC)
+/* So many samples in a row with a process that hides what it holds. */
+#define HIDING_SAMPLES 5
+
+enum phase {
+	PHASE_SETUP,   /* until exec */
+	PHASE_RUNNING,
+	PHASE_TERM,    /* SIGTERM sent, the grace runs */
+	PHASE_KILL,    /* SIGKILL until nothing is left */
+	PHASE_GONE,
+};
+
+struct keep {
+	const struct sbx_spec *spec;
+	const struct sbx_limits *limits;
+	int sock, status_fd, signal_fd;
+	pid_t main_pid;
+	bool main_over, parent_gone, empty;
+	bool refused, exec_failed; /* what came through status_fd */
+	struct job_status status;
+	int main_status;
+	enum phase phase;
+	bool ended; /* how is decided */
+	uint32_t how;
+	char detail[SPAWN_TEXT_MAX];
+	uint32_t strays;
+	usec_t began, over, deadline, kill_at, next_kill, next_sample;
+	usec_t at_limit_since;
+	unsigned hiding;
+	struct tree tree;
+	struct disk_walk disk;
+	uint64_t unlinked; /* when the round of the walk began */
+	uint64_t memory_peak, disk_peak;
+	uint32_t processes_peak;
+	int landlock_abi;
+};
+
+static void send_parent(const struct keep *k, const void *msg, size_t size)
+{
+	if (!k->parent_gone)
+		(void)!send(k->sock, msg, size, MSG_NOSIGNAL);
+}
+
+NORETURN static void refuse(int sock, const char *stage, const struct err *err)
+{
+	struct spawn_refused m;
+
+	report_refused(stage, err, &m);
+	(void)!send(sock, &m, sizeof(m), MSG_NOSIGNAL);
+	_exit(EXIT_SETUP);
+}
+
+/* ---- ending ---------------------------------------------------------------- */
+
+static void enter_kill(struct keep *k)
+{
+	k->phase = PHASE_KILL;
+	k->next_kill = 0;
+}
+
+/* grace_ms 0: at once. The first reason stays; a later, harder one only shortens the grace. */
+static void end_job(struct keep *k, enum spawn_end how, unsigned grace_ms, const char *detail)
+{
+	if (k->phase == PHASE_KILL || k->phase == PHASE_GONE)
+		return;
+	if (!k->ended) {
+		k->ended = true;
+		k->how = how;
+		(void)snprintf(k->detail, sizeof(k->detail), "%s", detail);
+	}
+	if (!grace_ms || k->phase == PHASE_SETUP) {
+		enter_kill(k);
+		return;
+	}
+	if (k->phase == PHASE_TERM)
+		return;
+	k->phase = PHASE_TERM;
+	k->kill_at = clock_boot_usec() + grace_ms * USEC_PER_MSEC;
+	(void)tree_signal(&k->tree, SIGTERM);
+	(void)tree_signal(&k->tree, SIGCONT);
+}
+
+static void main_ended(struct keep *k, int status)
+{
+	k->main_over = true;
+	k->main_status = status;
+	k->over = clock_boot_usec();
+	if (k->phase != PHASE_RUNNING)
+		return;
+	k->ended = true;
+	k->how = WIFEXITED(status) ? SPAWN_END_EXITED : SPAWN_END_SIGNALLED;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) {
+		k->how = SPAWN_END_CPU;
+		(void)snprintf(k->detail, sizeof(k->detail), "CPU time of one process");
+	}
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) {
+		k->how = SPAWN_END_DISK;
+		(void)snprintf(k->detail, sizeof(k->detail), "a file above the size limit");
+	}
+}
+
+/* The main process is over and others live: they get the same grace. */
+static void end_strays(struct keep *k)
+{
+	unsigned grace = k->spec->grace_ms;
+
+	k->strays = tree_signal(&k->tree, SIGTERM);
+	(void)tree_signal(&k->tree, SIGCONT);
+	k->phase = PHASE_TERM;
+	k->kill_at = clock_boot_usec() + grace * USEC_PER_MSEC;
+}
+
+static void reap(struct keep *k)
+{
+	for (int i = 0; i < REAP_BATCH; i++) {
+		int status;
+		pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
+
+		if (pid < 0 && errno == ECHILD)
+			k->empty = true;
+		if (pid <= 0)
+			break;
+		if (pid == k->main_pid)
+			main_ended(k, status);
+	}
+	/* Until exec is known to have worked or not, the status pipe speaks first. */
+	if (k->empty && k->status_fd < 0)
+		k->phase = PHASE_GONE;
+	else if (k->main_over && k->phase == PHASE_RUNNING)
+		end_strays(k);
+}
+
+/* ---- messages --------------------------------------------------------------- */
+
+static void on_status(struct keep *k)
+{
+	ssize_t n = read(k->status_fd, &k->status, sizeof(k->status));
+
+	if (n < 0 && errno == EINTR)
+		return;
+	fd_close(&k->status_fd);
+	if (n == 0) {
+		struct spawn_started m;
+
+		report_started(k->spec, k->limits, k->landlock_abi, &m);
+		send_parent(k, &m, sizeof(m));
+		k->began = clock_boot_usec();
+		k->next_sample = k->began + SAMPLE_MIN_USEC;
+		if (k->phase != PHASE_SETUP)
+			return;
+		k->phase = PHASE_RUNNING;
+		if (k->spec->timeout_usec)
+			k->deadline = k->began + k->spec->timeout_usec;
+		if (k->main_over)
+			main_ended(k, k->main_status);
+		return;
+	}
+	k->refused = true;
+	if (n != (ssize_t)sizeof(k->status)) {
+		k->status = (struct job_status){ .error_id = ERRID_EXEC_SETUP };
+		(void)snprintf(k->status.text, sizeof(k->status.text), "broken status message");
+	}
+	k->exec_failed = k->status.error_id == ERRID_SANDBOX_EXEC;
+	enter_kill(k);
+}
+
+static void on_control(struct keep *k)
+{
+	struct spawn_kill m;
+	ssize_t n = recv(k->sock, &m, sizeof(m), MSG_TRUNC | MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n != (ssize_t)sizeof(m) || m.type != SPAWN_KILL || m.why < SPAWN_END_OUTPUT ||
+	    m.why > SPAWN_END_SHUTDOWN) {
+		k->parent_gone = true; /* or speaks nonsense, which is the same */
+		end_job(k, SPAWN_END_SHUTDOWN, 0, "the parent is gone");
+		return;
+	}
+	end_job(k, (enum spawn_end)m.why, m.grace_ms, "");
+}
+
+/* ---- limits ------------------------------------------------------------------ */
+
+static void over(struct keep *k, enum spawn_end how, const char *what, uint64_t is, uint64_t limit)
+{
+	char text[SPAWN_TEXT_MAX];
+
+	(void)snprintf(text, sizeof(text), "%s: %llu of %llu", what, (unsigned long long)is,
+		       (unsigned long long)limit);
+	end_job(k, how, 0, text);
+}
+
+static void check_processes(struct keep *k, unsigned n, usec_t now)
+{
+	if (n > k->processes_peak)
+		k->processes_peak = n;
+	if (n < k->spec->processes) {
+		k->at_limit_since = 0;
+		return;
+	}
+	if (!k->at_limit_since)
+		k->at_limit_since = now;
+	/* One process with a limit of one is no bomb. */
+	if (n > 1 && now - k->at_limit_since >= AT_LIMIT_USEC)
+		over(k, SPAWN_END_PROCESSES, "processes", n, k->spec->processes);
+}
+
+static uint64_t check_disk(struct keep *k, const struct tree_use *use)
+{
+	uint64_t bytes;
+
+	if (disk_at_start(&k->disk))
+		k->unlinked = use->unlinked_bytes;
+	bytes = disk_step(&k->disk, DISK_ENTRIES_A_STEP) ? k->disk.total : disk_bytes(&k->disk);
+	bytes += k->unlinked;
+	if (bytes > k->disk_peak)
+		k->disk_peak = bytes;
+	if (bytes > k->spec->disk_bytes)
+		over(k, SPAWN_END_DISK, "disk bytes", bytes, k->spec->disk_bytes);
+	else if (k->disk.too_deep)
+		end_job(k, SPAWN_END_DISK, 0, "directories too deep to be supervised");
+	return bytes;
+}
+
+static uint64_t cpu_of_reaped(void)
+{
+	struct rusage r;
+
+	if (getrusage(RUSAGE_CHILDREN, &r) < 0)
+		return 0;
+	return (uint64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * USEC_PER_SEC +
+	       (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+}
+
+static usec_t room_usec(uint64_t is, uint64_t limit)
+{
+	return is >= limit ? 0 : (limit - is) * USEC_PER_MSEC / FILL_BYTES_PER_MSEC;
+}
+
+static void sample(struct keep *k)
+{
+	usec_t start = clock_boot_usec(), pause = SAMPLE_MAX_USEC, cost;
+	struct err err = ERR_INIT;
+	struct tree_use use;
+	uint64_t disk, cpu;
+
+	if (tree_measure(&k->tree, k->spec->memory_bytes, &use, &err) < 0) {
+		end_job(k, SPAWN_END_OOM, 0, "the job's processes can no longer be measured");
+		return;
+	}
+	if (use.memory_bytes > k->memory_peak)
+		k->memory_peak = use.memory_bytes;
+	if (use.memory_bytes > k->spec->memory_bytes)
+		over(k, SPAWN_END_OOM, "memory bytes", use.memory_bytes, k->spec->memory_bytes);
+	k->hiding = use.unreadable ? k->hiding + 1 : 0;
+	if (k->hiding >= HIDING_SAMPLES)
+		end_job(k, SPAWN_END_OOM, 0, "a process hides the files and memory that it holds");
+	check_processes(k, use.processes, start);
+	disk = check_disk(k, &use);
+	cpu = use.cpu_usec + cpu_of_reaped();
+	if (k->spec->cpu_sec && cpu > k->spec->cpu_sec * USEC_PER_SEC)
+		over(k, SPAWN_END_CPU, "CPU seconds", cpu / USEC_PER_SEC, k->spec->cpu_sec);
+	if (limits_cgroup_value(k->limits, "memory.events", "oom_kill"))
+		end_job(k, SPAWN_END_OOM, 0, "memory.max of the cgroup");
+
+	if (room_usec(use.memory_bytes, k->spec->memory_bytes) < pause)
+		pause = room_usec(use.memory_bytes, k->spec->memory_bytes);
+	if (room_usec(disk, k->spec->disk_bytes) < pause)
+		pause = room_usec(disk, k->spec->disk_bytes);
+	if (pause < SAMPLE_MIN_USEC)
+		pause = SAMPLE_MIN_USEC;
+	cost = (clock_boot_usec() - start) * SAMPLE_COST_FACTOR;
+	if (cost > pause)
+		pause = cost < SAMPLE_SLOW_USEC ? cost : SAMPLE_SLOW_USEC;
+	k->next_sample = clock_boot_usec() + pause;
+}
+
+/* ---- the loop ---------------------------------------------------------------- */
+
+static void on_clock(struct keep *k)
+{
+	usec_t now = clock_boot_usec();
+
+	if (k->phase == PHASE_SETUP && now >= k->deadline) {
+		k->refused = true;
+		k->status = (struct job_status){ .error_id = ERRID_EXEC_SETUP, .stage = "setup" };
+		(void)snprintf(k->status.text, sizeof(k->status.text), "the set-up took too long");
+		fd_close(&k->status_fd);
+		enter_kill(k);
+	}
+	if (k->phase == PHASE_RUNNING && k->deadline && now >= k->deadline)
+		end_job(k, SPAWN_END_TIMEOUT, k->spec->grace_ms, "");
+	if ((k->phase == PHASE_RUNNING || k->phase == PHASE_TERM) && now >= k->next_sample)
+		sample(k);
+	if (k->phase == PHASE_TERM && now >= k->kill_at)
+		enter_kill(k);
+	if (k->phase == PHASE_KILL && now >= k->next_kill) {
+		limits_cgroup_kill(k->limits);
+		(void)tree_signal(&k->tree, SIGKILL);
+		k->next_kill = clock_boot_usec() + KILL_EVERY_USEC;
+	}
+}
+
+static usec_t next_event(const struct keep *k)
+{
+	usec_t at = USEC_INFINITY;
+
+	if (k->phase == PHASE_SETUP || (k->phase == PHASE_RUNNING && k->deadline))
+		at = k->deadline;
+	if ((k->phase == PHASE_RUNNING || k->phase == PHASE_TERM) && k->next_sample < at)
+		at = k->next_sample;
+	if (k->phase == PHASE_TERM && k->kill_at < at)
+		at = k->kill_at;
+	if (k->phase == PHASE_KILL)
+		at = k->next_kill;
+	return at;
+}
+
+static void wait_event(struct keep *k)
+{
+	usec_t now = clock_boot_usec(), at = next_event(k);
+	usec_t left = at > now ? at - now : 0;
+	struct timespec ts = { .tv_sec = (time_t)(left / USEC_PER_SEC),
+			       .tv_nsec = (long)(left % USEC_PER_SEC * 1000) };
+	struct pollfd p[3] = {
+		{ .fd = k->status_fd, .events = POLLIN },
+		{ .fd = k->parent_gone ? -1 : k->sock, .events = POLLIN },
+		{ .fd = k->signal_fd, .events = POLLIN },
+	};
+
+	if (ppoll(p, 3, at == USEC_INFINITY ? NULL : &ts, NULL) < 0)
+		return;
+	if (p[0].revents)
+		on_status(k);
+	if (p[1].revents)
+		on_control(k);
+	if (p[2].revents) {
+		struct signalfd_siginfo si;
+
+		(void)!read(k->signal_fd, &si, sizeof(si));
+	}
+}
+
+static void report_end(struct keep *k)
+{
+	struct spawn_exited m = { .type = SPAWN_EXITED, .tree_gone = 1, .how = k->how };
+	struct rusage r;
+	uint64_t peak;
+
+	if (k->refused && !k->exec_failed) {
+		struct spawn_refused ref;
+
+		report_refused_status(&k->status, &ref);
+		send_parent(k, &ref, sizeof(ref));
+		return;
+	}
+	if (k->exec_failed) {
+		m.how = SPAWN_END_EXEC;
+		m.code = k->status.sys;
+		(void)snprintf(m.detail, sizeof(m.detail), "%.*s", SPAWN_TEXT_MAX - 1,
+			       k->status.text);
+		send_parent(k, &m, sizeof(m));
+		return;
+	}
+	if (limits_cgroup_value(k->limits, "memory.events", "oom_kill")) {
+		m.how = SPAWN_END_OOM;
+		(void)snprintf(k->detail, sizeof(k->detail), "memory.max of the cgroup");
+	}
+	if (WIFSIGNALED(k->main_status))
+		m.code = WTERMSIG(k->main_status);
+	else
+		m.code = m.how == SPAWN_END_EXITED ? WEXITSTATUS(k->main_status) : SIGTERM;
+	m.wall_usec = k->over > k->began ? k->over - k->began : 0;
+	m.cpu_usec = cpu_of_reaped();
+	m.memory_peak_bytes = k->memory_peak;
+	peak = limits_cgroup_value(k->limits, "memory.peak", NULL);
+	if (peak > m.memory_peak_bytes)
+		m.memory_peak_bytes = peak;
+	/* Too short to be sampled: the largest resident set of one process is what is known. */
+	if (!m.memory_peak_bytes && getrusage(RUSAGE_CHILDREN, &r) == 0)
+		m.memory_peak_bytes = (uint64_t)r.ru_maxrss * 1024;
+	m.disk_peak_bytes = k->disk_peak;
+	m.processes_peak = k->processes_peak ? k->processes_peak : 1;
+	m.killed_strays = k->strays;
+	(void)snprintf(m.detail, sizeof(m.detail), "%s", k->detail);
+	send_parent(k, &m, sizeof(m));
+}
+
+/* ---- birth ------------------------------------------------------------------- */
+
+static int keeper_confine(const struct sbx_spec *spec, struct err *err)
+{
+	static const int full[] = { CAP_SYS_PTRACE, CAP_KILL, CAP_DAC_READ_SEARCH, -1 };
+	static const int floor_caps[] = { -1 };
+
+	return ns_keep_caps(spec->grade == GRADE_FULL ? full : floor_caps, err);
+}
+
+static int block_signals(int *ret_fd, struct err *err)
+{
+	sigset_t all, child;
+
+	(void)sigfillset(&all);
+	(void)sigemptyset(&child);
+	(void)sigaddset(&child, SIGCHLD);
+	for (int s = 1; s < NSIG; s++)
+		(void)signal(s, SIG_DFL);
+	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+		return err_sys(err, "block signals");
+	*ret_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	return *ret_fd < 0 ? err_sys(err, "signalfd") : 0;
+}
+
+NORETURN static void child_main(const struct sbx_spec *spec, const struct sbx_root *root,
+				const struct sbx_limits *limits, const int stdio[3], int status_fd,
+				pid_t keeper)
+{
+	sigset_t none;
+
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	/* Nothing of the job exists yet that could look at us: exec would do the same. */
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper)
+		_exit(EXIT_SETUP);
+	job_main(spec, root, limits, stdio, status_fd);
+}
+
+/* The trees whose size counts: the workspace, and what is added to the user's own trees. */
+static int disk_roots(struct keep *k, int work_fd, const int *rw, size_t n_rw, struct err *err)
+{
+	int fd;
+
+	if (k->spec->workspace && !k->spec->workspace_ro) {
+		fd = fcntl(work_fd, F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			return err_sys(err, "workspace");
+		if (disk_add(&k->disk, fd, false, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < n_rw; i++)
+		if (disk_add(&k->disk, rw[i], true, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* Before the root goes away: descriptors of the writable trees of the spec. */
+static int open_rw(const struct sbx_spec *spec, int *rw, size_t *n, struct err *err)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		struct stat st;
+		int fd;
+
+		if (spec->mounts[i].kind != MOUNT_RW)
+			continue;
+		fd = open(spec->mounts[i].path, O_PATH | O_CLOEXEC);
+		if (fd < 0 || fstat(fd, &st) < 0)
+			return err_sys_id(err, ERRID_SANDBOX_ROOT, "open %s",
+					  spec->mounts[i].path);
+		if (!S_ISDIR(st.st_mode)) {
+			fd_close(&fd); /* one file: RLIMIT_FSIZE is its limit */
+			continue;
+		}
+		if (*n == DISK_ROOTS_MAX - 1)
+			return err_set_id(err, ERRID_SANDBOX_LIMIT,
+					  "disk: more than %d writable trees cannot be supervised",
+					  DISK_ROOTS_MAX - 1);
+		rw[(*n)++] = fd;
+	}
+	return 0;
+}
+
+static int fork_job(struct keep *k, const struct sbx_root *root, const int stdio[3], struct err *err)
+{
+	int pipe_fd[2];
+	pid_t self = getpid();
+
+	if (pipe2(pipe_fd, O_CLOEXEC) < 0)
+		return err_sys(err, "pipe");
+	k->main_pid = fork();
+	if (k->main_pid == 0)
+		child_main(k->spec, root, k->limits, stdio, pipe_fd[1], self);
+	fd_close(&pipe_fd[1]);
+	k->status_fd = pipe_fd[0];
+	return k->main_pid < 0 ? err_sys(err, "fork the job") : 0;
+}
+
+/* Returns in the keeper only, with everything in place; stage names what failed. */
+static int give_birth(struct keep *k, const int stdio[3], const char **stage, struct err *err)
+{
+	int keep_fds[] = { stdio[0],		       stdio[1],
+			   stdio[2],		       k->sock,
+			   k->spec->workspace_fd,      k->limits->cgroup_fd,
+			   k->limits->cgroup_procs_fd };
+	struct sbx_root root = { -1, -1, -1, k->spec->workspace_fd };
+	int rw[DISK_ROOTS_MAX];
+	size_t n_rw = 0;
+	cleanup_close int null_fd = -1;
+
+	*stage = "fds";
+	if (ns_close_all_but(keep_fds, ARRAY_SIZE(keep_fds), err) < 0 ||
+	    block_signals(&k->signal_fd, err) < 0)
+		return -1;
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null_fd < 0)
+		return err_sys(err, "open /dev/null");
+	*stage = "session";
+	if (setsid() < 0)
+		return err_sys(err, "setsid");
+	if (k->spec->grade == GRADE_FLOOR && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return err_sys(err, "become a subreaper");
+	*stage = "landlock";
+	if (landlock_require(&k->landlock_abi, err) < 0)
+		return -1;
+	*stage = "root";
+	if (open_rw(k->spec, rw, &n_rw, err) < 0 ||
+	    (k->spec->grade == GRADE_FULL && root_build(k->spec, &root, err) < 0))
+		return -1;
+	*stage = "limits";
+	if (disk_roots(k, root.work_fd, rw, n_rw, err) < 0 ||
+	    tree_init(&k->tree, k->spec->grade, root.proc_fd, root.tmp_fd, root.shm_fd, root.work_fd,
+		      err) < 0)
+		return -1;
+	*stage = "caps";
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_sys(err, "PR_SET_DUMPABLE");
+	*stage = "fork";
+	if (fork_job(k, &root, stdio, err) < 0)
+		return -1;
+	/* From here on the job may be running: whatever fails now, the exit of the keeper
+	 * (full) or the kill in keeper_main (floor) ends it. */
+	*stage = "caps";
+	for (int i = 0; i < 3; i++)
+		if (stdio[i] > 2)
+			(void)close(stdio[i]);
+	if (ns_stdio_null(null_fd, true, err) < 0 || keeper_confine(k->spec, err) < 0 ||
+	    chdir("/") < 0)
+		return -1;
+	return 0;
+}
+
+void keeper_main(const struct sbx_spec *spec, const struct sbx_limits *limits, const int stdio[3],
+		 int sock, int parent_pidfd)
+{
+	struct keep k = { .spec = spec,
+			  .limits = limits,
+			  .sock = sock,
+			  .status_fd = -1,
+			  .signal_fd = -1 };
+	const char *stage = "";
+	struct err err = ERR_INIT;
+
+	(void)parent_pidfd;
+	disk_init(&k.disk);
+	k.deadline = clock_boot_usec() + SETUP_MAX_USEC;
+	if (give_birth(&k, stdio, &stage, &err) < 0) {
+		if (k.main_pid <= 0)
+			refuse(sock, stage, &err);
+		k.refused = true;
+		k.status = (struct job_status){ .error_id = err.id, .sys = err.sys };
+		(void)snprintf(k.status.stage, sizeof(k.status.stage), "%s", stage);
+		(void)snprintf(k.status.text, sizeof(k.status.text), "%.*s", SPAWN_TEXT_MAX - 1,
+			       err.msg);
+		fd_close(&k.status_fd);
+		enter_kill(&k);
+	}
+	while (k.phase != PHASE_GONE) {
+		wait_event(&k);
+		reap(&k);
+		on_clock(&k);
+	}
+	report_end(&k);
+	_exit(0);
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Limits. With a delegated cgroup v2 directory every job gets a leaf of its own,
+ * and each value is written, read back and compared: a limit that the kernel
+ * rounded away or ignored is not a limit. rlimits stand always, under the leaf
+ * too. What neither can hold (memory without a cgroup, disk) the keeper
+ * supervises: keeper.c. RLIMIT_AS is never used; it kills node at start.
+ *
+ * The leaf is made by the parent, not by the keeper: the parent outlives it, so
+ * the leaf of a killed keeper is still emptied and removed, and cgroup.procs is
+ * opened where the whole hierarchy is visible (the opener's namespaces and
+ * credentials are what the kernel checks).
+ */
+#include "common/cleanup.h"
+#include "common/id.h"
+#include "common/str.h"
+#include "sandbox/keeper.h"
+#include "sandbox/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#define STACK_BYTES ((rlim_t)8 << 20)
+#define STACK_HARD_BYTES ((rlim_t)64 << 20)
+#define MEMLOCK_BYTES ((rlim_t)8 << 20)
+#define SIGPENDING_MAX 1024
+#define CPU_PERIOD_USEC 100000
+/* The keeper lives in the job's user namespace and counts there. */
+#define NPROC_OF_KEEPER 1
+
+static void add_limit(struct sbx_limits *l, const char *name, const char *mechanism, uint64_t value)
+{
+	if (l->n == SPAWN_LIMITS_MAX)
+		return;
+	(void)snprintf(l->l[l->n].name, sizeof(l->l[0].name), "%s", name);
+	(void)snprintf(l->l[l->n].mechanism, sizeof(l->l[0].mechanism), "%s", mechanism);
+	l->l[l->n++].value = value;
+}
+
+/* Write a control file of a cgroup; ret (may be NULL) is what it says afterwards. */
+static int cg_write(int dir, const char *file, const char *value, char *ret, size_t size,
+		    struct err *err)
+{
+	cleanup_close int fd = openat(dir, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "open %s", file);
+	n = write(fd, value, strlen(value));
+	if (n < 0 || (size_t)n != strlen(value))
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "write '%s' to %s", value, file);
+	if (!ret)
+		return 0;
+	n = pread(fd, ret, size - 1, 0);
+	if (n < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "read %s back", file);
+	while (n > 0 && ret[n - 1] == '\n')
+		n--;
+	ret[n] = '\0';
+	return 0;
+}
+
+static int cg_set(int dir, const char *file, const char *value, struct err *err)
+{
+	char back[64];
+
+	if (cg_write(dir, file, value, back, sizeof(back), err) < 0)
+		return -1;
+	if (!str_eq(back, value))
+		return err_set_id(err, ERRID_SANDBOX_LIMIT, "%s is '%s' after writing '%s'", file,
+				  back, value);
+	return 0;
+}
+
+static int cg_set_u64(int dir, const char *file, uint64_t value, struct err *err)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	return cg_set(dir, file, text, err);
+}
+
+static bool cg_has(int dir, const char *file)
+{
+	return faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int leaf_make(const struct sbx_spec *spec, struct sbx_limits *l, struct err *err)
+{
+	cleanup_close int parent =
+		open(spec->cgroup, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct statfs fs;
+	uint8_t id[8];
+	char hex[17];
+
+	if (parent < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "open %s", spec->cgroup);
+	if (fstatfs(parent, &fs) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "statfs %s", spec->cgroup);
+	if (fs.f_type != CGROUP2_SUPER_MAGIC)
+		return err_set_id(err, ERRID_SANDBOX_CGROUP, "%s is not a cgroup v2 directory",
+				  spec->cgroup);
+	random_bytes(id, sizeof(id));
+	hex_encode(id, sizeof(id), hex);
+	(void)snprintf(l->leaf, sizeof(l->leaf), "lych-job-%s", hex);
+	/* Controllers may already be on for our leaves, or we may switch them on. */
+	(void)cg_write(parent, "cgroup.subtree_control", "+memory +pids +cpu", NULL, 0, NULL);
+	if (mkdirat(parent, l->leaf, 0700) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "make a leaf in %s", spec->cgroup);
+	l->cgroup_parent_fd = TAKE_FD(parent);
+	l->cgroup_fd = openat(l->cgroup_parent_fd, l->leaf,
+			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (l->cgroup_fd < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "open the leaf");
+	l->cgroup_procs_fd = openat(l->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (l->cgroup_procs_fd < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "open cgroup.procs of the leaf");
+	return 0;
+}
+
+static int leaf_limit(const struct sbx_spec *spec, struct sbx_limits *l, struct err *err)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	int dir = l->cgroup_fd;
+	char cpu[64];
+
+	if (!cg_has(dir, "memory.max") || !cg_has(dir, "pids.max") || !cg_has(dir, "cpu.max"))
+		return err_set_id(err, ERRID_SANDBOX_CGROUP,
+				  "the controllers memory, pids and cpu are not delegated to %s",
+				  spec->cgroup);
+	(void)snprintf(cpu, sizeof(cpu), "%llu %d",
+		       (unsigned long long)spec->cpus * CPU_PERIOD_USEC, CPU_PERIOD_USEC);
+	if (cg_set_u64(dir, "memory.max", spec->memory_bytes / page * page, err) < 0 ||
+	    cg_set(dir, "memory.oom.group", "1", err) < 0 ||
+	    cg_set_u64(dir, "pids.max", spec->processes, err) < 0 ||
+	    cg_set(dir, "cpu.max", cpu, err) < 0)
+		return -1;
+	/* Without swap in this kernel there is nothing to switch off. */
+	if (cg_has(dir, "memory.swap.max") && cg_set_u64(dir, "memory.swap.max", 0, err) < 0)
+		return -1;
+	if (!cg_has(dir, "cgroup.kill"))
+		return err_set_id(err, ERRID_SANDBOX_CGROUP, "the kernel has no cgroup.kill");
+	return 0;
+}
+
+int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret, struct err *err)
+{
+	struct sbx_limits l = { .cgroup_fd = -1, .cgroup_procs_fd = -1, .cgroup_parent_fd = -1 };
+	cpu_set_t cpus;
+	unsigned others = 0;
+
+	*ret = l;
+	if (!spec->memory_bytes || !spec->processes || !spec->cpus || !spec->disk_bytes)
+		return err_set_id(err, ERRID_SANDBOX_LIMIT,
+				  "memory, disk, processes and cpus each need a limit");
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_getaffinity");
+	if (spec->grade == GRADE_FLOOR) {
+		/* No user namespace of its own: the kernel counts all tasks of this user. */
+		if (tree_count_uid_tasks(getuid(), &others, err) < 0)
+			return err_wrap(err, "processes");
+		l.nproc = others + NPROC_OF_KEEPER + spec->processes;
+	} else {
+		l.nproc = NPROC_OF_KEEPER + spec->processes;
+	}
+	if (spec->cgroup &&
+	    (leaf_make(spec, &l, err) < 0 || leaf_limit(spec, &l, err) < 0)) {
+		limits_done(&l);
+		return -1;
+	}
+	add_limit(&l, "memory", spec->cgroup ? "cgroup2+supervised" : "supervised",
+		  spec->memory_bytes);
+	add_limit(&l, "disk", "supervised", spec->disk_bytes);
+	add_limit(&l, "processes", spec->cgroup ? "cgroup2+rlimit" : "rlimit+supervised",
+		  spec->processes);
+	add_limit(&l, "cpus", spec->cgroup ? "cgroup2+affinity" : "affinity", spec->cpus);
+	if (spec->timeout_usec)
+		add_limit(&l, "timeout", "supervised", spec->timeout_usec);
+	if (spec->grade == GRADE_FULL)
+		add_limit(&l, "tmp", "mount", spec->tmp_bytes);
+	add_limit(&l, "file_size", "rlimit", spec->output_bytes);
+	if (spec->cpu_sec)
+		add_limit(&l, "cpu_time", "rlimit+supervised", spec->cpu_sec * USEC_PER_SEC);
+	else
+		add_limit(&l, "descriptors", "rlimit", spec->nofile);
+	*ret = l;
+	return 0;
+}
+
+/* A hard limit that is already lower stays: it is stricter. Read back, so that a limit
+ * which did not take is a refusal. */
+static int set_rlimit(__rlimit_resource_t what, const char *name, rlim_t soft, rlim_t hard,
+		      struct err *err)
+{
+	struct rlimit now, back;
+
+	if (getrlimit(what, &now) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "%s: getrlimit", name);
+	if (hard > now.rlim_max)
+		hard = now.rlim_max;
+	if (soft > hard)
+		soft = hard;
+	now = (struct rlimit){ soft, hard };
+	if (setrlimit(what, &now) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "%s: setrlimit", name);
+	if (getrlimit(what, &back) < 0 || back.rlim_cur != soft || back.rlim_max != hard)
+		return err_set_id(err, ERRID_SANDBOX_LIMIT, "%s: the limit did not take", name);
+	return 0;
+}
+
+static int set_affinity(unsigned want, struct err *err)
+{
+	cpu_set_t have, mine;
+	unsigned n, skip, taken = 0;
+	uint16_t r;
+
+	if (sched_getaffinity(0, sizeof(have), &have) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_getaffinity");
+	n = (unsigned)CPU_COUNT(&have);
+	if (want >= n)
+		return 0; /* all that there are */
+	/* Start anywhere, so that several jobs do not share the first CPU. */
+	random_bytes(&r, sizeof(r));
+	skip = r % n;
+	CPU_ZERO(&mine);
+	for (unsigned i = 0, seen = 0; taken < want && i < 2 * CPU_SETSIZE; i++) {
+		unsigned cpu = i % CPU_SETSIZE;
+
+		if (CPU_ISSET(cpu, &have) && seen++ >= skip && !CPU_ISSET(cpu, &mine)) {
+			CPU_SET(cpu, &mine);
+			taken++;
+		}
+	}
+	if (sched_setaffinity(0, sizeof(mine), &mine) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_setaffinity");
+	if (sched_getaffinity(0, sizeof(have), &have) < 0 || !CPU_EQUAL(&have, &mine))
+		return err_set_id(err, ERRID_SANDBOX_LIMIT, "cpus: the affinity did not take");
+	return 0;
+}
+
+int limits_apply(const struct sbx_spec *spec, const struct sbx_limits *l, struct err *err)
+{
+	rlim_t cpu = spec->cpu_sec ? spec->cpu_sec : RLIM_INFINITY;
+
+	if (l->cgroup_procs_fd >= 0 && write(l->cgroup_procs_fd, "0", 1) != 1)
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "enter the leaf (cgroup.procs)");
+	/* After entering: the leaf is then the root of what the job could ever see. */
+	if (spec->grade == GRADE_FULL && unshare(CLONE_NEWCGROUP) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_NS, "cgroup namespace");
+	if (set_affinity(spec->cpus, err) < 0 ||
+	    set_rlimit(RLIMIT_CORE, "core", 0, 0, err) < 0 ||
+	    set_rlimit(RLIMIT_FSIZE, "file size", spec->output_bytes, spec->output_bytes, err) < 0 ||
+	    set_rlimit(RLIMIT_STACK, "stack", STACK_BYTES, STACK_HARD_BYTES, err) < 0 ||
+	    set_rlimit(RLIMIT_MEMLOCK, "memlock", MEMLOCK_BYTES, MEMLOCK_BYTES, err) < 0 ||
+	    set_rlimit(RLIMIT_SIGPENDING, "pending signals", SIGPENDING_MAX, SIGPENDING_MAX, err) <
+		    0 ||
+	    set_rlimit(RLIMIT_MSGQUEUE, "message queues", 0, 0, err) < 0 ||
+	    set_rlimit(RLIMIT_NICE, "nice", 0, 0, err) < 0 ||
+	    set_rlimit(RLIMIT_RTPRIO, "rtprio", 0, 0, err) < 0 ||
+	    set_rlimit(RLIMIT_CPU, "cpu time", cpu, cpu == RLIM_INFINITY ? cpu : cpu + 1, err) < 0 ||
+	    set_rlimit(RLIMIT_NPROC, "processes", l->nproc, l->nproc, err) < 0 ||
+	    set_rlimit(RLIMIT_NOFILE, "descriptors", spec->nofile, spec->nofile, err) < 0)
+		return -1;
+	return 0;
+}
+
+uint64_t limits_cgroup_value(const struct sbx_limits *l, const char *file, const char *key)
+{
+	cleanup_close int fd = -1;
+	char text[4096];
+	const char *p = text;
+	ssize_t n;
+	uint64_t v = 0;
+
+	if (l->cgroup_fd < 0)
+		return 0;
+	fd = openat(l->cgroup_fd, file, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	while (key && p) {
+		if (strncmp(p, key, strlen(key)) == 0 && p[strlen(key)] == ' ') {
+			p += strlen(key) + 1;
+			break;
+		}
+		p = strchr(p, '\n');
+		if (p)
+			p++;
+	}
+	for (; p && *p >= '0' && *p <= '9'; p++)
+		v = v * 10 + (uint64_t)(*p - '0');
+	return v;
+}
+
+void limits_cgroup_kill(const struct sbx_limits *l)
+{
+	if (l->cgroup_fd >= 0)
+		(void)cg_write(l->cgroup_fd, "cgroup.kill", "1", NULL, 0, NULL);
+}
+
+void limits_done(struct sbx_limits *l)
+{
+	if (l->cgroup_fd >= 0) {
+		limits_cgroup_kill(l);
+		/* Busy until the killed are reaped: by init or by us, soon. */
+		for (int i = 0; i < 200; i++) {
+			if (unlinkat(l->cgroup_parent_fd, l->leaf, AT_REMOVEDIR) == 0 ||
+			    errno != EBUSY)
+				break;
+			(void)usleep(5000);
+		}
+	}
+	fd_close(&l->cgroup_procs_fd);
+	fd_close(&l->cgroup_fd);
+	fd_close(&l->cgroup_parent_fd);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes of one job as its keeper sees them, and what they use.
+ * Grade full: everything in the job's pid namespace but the keeper (pid 1).
+ * Grade floor: every descendant of the keeper, which is their subreaper.
+ */
+#ifndef LYCH_SANDBOX_TREE_H
+#define LYCH_SANDBOX_TREE_H
+
+#include "common/attr.h"
+#include "common/clock.h"
+#include "common/err.h"
+#include "common/proto.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A set of (device, inode), bounded: past the bound everything counts as new,
+ * so that an overflow over-counts and never hides. */
+struct inode_set {
+	struct inode_key {
+		uint64_t dev, ino;
+	} *slot;
+	size_t n, cap;
+};
+#define INODE_SET_MAX ((size_t)1 << 16)
+void inode_set_reset(struct inode_set *s);
+void inode_set_done(struct inode_set *s);
+bool inode_set_has(const struct inode_set *s, uint64_t dev, uint64_t ino);
+bool inode_set_add(struct inode_set *s, uint64_t dev, uint64_t ino); /* true: was new */
+
+struct tree_proc {
+	pid_t pid, ppid;
+	char state;
+	bool member;
+	unsigned threads;
+	uint64_t start;	    /* clock ticks after boot */
+	uint64_t cpu_ticks; /* own and waited-for children */
+};
+
+struct tree {
+	enum sbx_grade grade;
+	int proc_fd;
+	pid_t self;
+	int tmp_fd, shm_fd; /* borrowed */
+	uint64_t shm_dev;   /* the kernel's internal tmpfs: memfd, shared anonymous */
+	uint64_t work_dev;
+	bool has_work;
+	struct tree_proc *proc; /* of the last scan, members and others */
+	size_t n, cap;
+	struct inode_set seen; /* objects counted through descriptors in this sample */
+};
+
+struct tree_use {
+	unsigned processes;	 /* tasks: threads and zombies too, as RLIMIT_NPROC counts */
+	unsigned unreadable;	 /* live processes that hide what they use */
+	uint64_t memory_bytes;
+	uint64_t unlinked_bytes; /* on the workspace's file system, open, without a name */
+	uint64_t cpu_usec;	 /* of the living */
+};
+
+MUST_CHECK int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int shm_fd,
+			 int work_fd, struct err *err);
+void tree_done(struct tree *t);
+/* List the processes; the number of members. */
+MUST_CHECK int tree_scan(struct tree *t, struct err *err);
+/* Scan and measure. A cheap upper bound first; only where it passes memory_limit are shared
+ * pages told apart (0: the bound will do). */
+MUST_CHECK int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret, struct err *err);
+/* Send a signal to every member (of a fresh scan; in full by one kill(-1)). How many it met. */
+unsigned tree_signal(struct tree *t, int signo);
+/* Only the process that was scanned, never another that got its number meanwhile. */
+bool tree_signal_one(struct tree *t, const struct tree_proc *p, int signo);
+
+/* Pure parts. */
+MUST_CHECK int tree_parse_stat(const char *line, struct tree_proc *ret);
+/* "Name:   123 kB" of /proc/PID/status or smaps_rollup, in bytes; 0 when absent. */
+uint64_t tree_status_bytes(const char *text, const char *name);
+/* Number of tasks of this uid on the whole system (floor: RLIMIT_NPROC counts all of them). */
+MUST_CHECK int tree_count_uid_tasks(uid_t uid, unsigned *ret, struct err *err);
+
+#endif
