@@ -12,7 +12,8 @@
 #include <sys/un.h>
 
 #ifndef LIBEXECDIR
-#define LIBEXECDIR "/usr/local/libexec/lychgate"
+/* Installed: PREFIX/bin/lych and PREFIX/libexec/lychgate/, wherever PREFIX is. */
+#define LIBEXECDIR "../libexec/lychgate"
 #endif
 
 /* Relative values are ignored, as the XDG specification says. */
@@ -193,19 +194,21 @@ int paths_program(const char *name, char **ret, struct err *err)
 {
 	cleanup_free char *self = NULL;
 	cleanup_free char *beside = NULL;
-	cleanup_free char *libexec = xasprintf("%s/%s", LIBEXECDIR, name);
+	cleanup_free char *libexec = NULL;
 
 	if (paths_self(&self, err) < 0)
 		return -1;
 	char *slash = strrchr(self, '/');
 	beside = xasprintf("%.*s/%s", (int)(slash - self), self, name);
+	libexec = xasprintf("%.*s/%s/%s", (int)(slash - self), self, LIBEXECDIR, name);
 	if (access(beside, X_OK) == 0) {
 		*ret = TAKE_PTR(beside);
 		return 0;
 	}
 	if (access(libexec, X_OK) == 0) {
-		*ret = TAKE_PTR(libexec);
-		return 0;
+		/* Without the "..": what is put into argv and mounts is a plain path. */
+		*ret = realpath(libexec, NULL);
+		return *ret ? 0 : err_sys(err, "resolve %s", libexec);
 	}
 	return err_set_id(err, ERRID_START_TOOL, "%s is neither at %s nor at %s", name, beside,
 			  libexec);

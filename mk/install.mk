@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# PREFIX (/usr/local) and DESTDIR. lych finds its daemons in ../libexec/lychgate beside its own bin/.
+
+BINDIR = $(DESTDIR)$(PREFIX)/bin
+LIBEXECDIR = $(DESTDIR)$(PREFIX)/libexec/lychgate
+MANDIR = $(DESTDIR)$(PREFIX)/share/man
+MAN_PAGES := $(wildcard docs/man/*.1 docs/man/*.5 docs/man/*.8)
+LIBEXEC_PROGRAMS := $(filter-out lych lych-sandbox,$(PROGRAMS))
+
+.PHONY: install uninstall
+install: all ## PREFIX=/usr/local DESTDIR=
+	install -d $(BINDIR) $(LIBEXECDIR)
+	install -m 0755 $(B)/lych $(B)/lych-sandbox $(BINDIR)
+	install -m 0755 $(addprefix $(B)/,$(LIBEXEC_PROGRAMS)) $(LIBEXECDIR)
+	ln -sf ../../bin/lych-sandbox $(LIBEXECDIR)/lych-sandbox
+	set -e; for page in $(MAN_PAGES); do install -D -m 0644 $$page $(MANDIR)/man$${page##*.}/$${page##*/}; done
+
+uninstall: ## remove what install put there
+	rm -f $(addprefix $(BINDIR)/,lych lych-sandbox) $(foreach p,$(MAN_PAGES),$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+	rm -rf $(LIBEXECDIR)
