@@ -66,8 +66,8 @@ SRC_tomb := $(wildcard tomb/*.c)
 SRC_cli := $(wildcard cli/*.c)
 # what of common/net each program links
 NET_vessel := $(SRC_net)
-NET_tomb := $(filter-out common/net/conf.c,$(SRC_net))
-NET_cli := common/net/json.c common/net/json_scan.c common/net/conf.c
+NET_tomb := $(filter-out common/net/conf.c common/net/conf_lint.c,$(SRC_net))
+NET_cli := common/net/json.c common/net/json_scan.c common/net/conf.c common/net/conf_lint.c
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 OBJ_common := $(call obj,$(SRC_common))

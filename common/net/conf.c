@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Three stages. conf_lint.c admits a small, unsurprising subset of YAML (see
+ * there). libcyaml then checks the shape: every value is a string to it, so that
+ * none of its number and bool readings is used. Last, each value is parsed and
+ * range-checked here, with the line that it stands on in the message.
+ */
+#include "common/net/conf.h"
+#include "common/net/conf_priv.h"
+
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#include <cyaml/cyaml.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define VALUE_MAX 4095
+
+struct raw_pair {
+	char *dflt, *max;
+};
+
+struct raw_limits {
+	struct raw_pair *memory, *disk, *output, *timeout, *processes, *cpus;
+};
+
+struct raw_tomb {
+	char *grade, *slots;
+};
+
+struct raw_queue {
+	char *max_waiting;
+};
+
+struct raw_store {
+	char *max;
+};
+
+struct raw_postgres {
+	char *bin;
+};
+
+struct raw_conf {
+	char *version;
+	struct raw_tomb *tomb;
+	struct raw_limits *limits;
+	struct raw_queue *queue;
+	struct raw_store *store;
+	struct raw_postgres *postgres;
+};
+
+#define STR(key, type, member)                                                           \
+	CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,            \
+			       struct type, member, 1, VALUE_MAX)
+#define MAP(key, type, member, fields)                                                   \
+	CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,           \
+				struct type, member, fields)
+
+static const cyaml_schema_field_t pair_fields[] = {
+	STR("default", raw_pair, dflt),
+	STR("max", raw_pair, max),
+	CYAML_FIELD_END,
+};
+static const cyaml_schema_field_t limits_fields[] = {
+	MAP("memory", raw_limits, memory, pair_fields),
+	MAP("disk", raw_limits, disk, pair_fields),
+	MAP("output", raw_limits, output, pair_fields),
+	MAP("timeout", raw_limits, timeout, pair_fields),
+	MAP("processes", raw_limits, processes, pair_fields),
+	MAP("cpus", raw_limits, cpus, pair_fields),
+	CYAML_FIELD_END,
+};
+static const cyaml_schema_field_t tomb_fields[] = {
+	STR("grade", raw_tomb, grade),
+	STR("slots", raw_tomb, slots),
+	CYAML_FIELD_END,
+};
+static const cyaml_schema_field_t queue_fields[] = {
+	STR("max_waiting", raw_queue, max_waiting),
+	CYAML_FIELD_END,
+};
+static const cyaml_schema_field_t store_fields[] = {
+	STR("max", raw_store, max),
+	CYAML_FIELD_END,
+};
+static const cyaml_schema_field_t postgres_fields[] = {
+	STR("bin", raw_postgres, bin),
+	CYAML_FIELD_END,
+};
+static const cyaml_schema_field_t conf_fields[] = {
+	CYAML_FIELD_STRING_PTR("version", CYAML_FLAG_POINTER, struct raw_conf, version, 1,
+			       VALUE_MAX),
+	MAP("tomb", raw_conf, tomb, tomb_fields),
+	MAP("limits", raw_conf, limits, limits_fields),
+	MAP("queue", raw_conf, queue, queue_fields),
+	MAP("store", raw_conf, store, store_fields),
+	MAP("postgres", raw_conf, postgres, postgres_fields),
+	CYAML_FIELD_END,
+};
+static const cyaml_schema_value_t conf_schema = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_conf, conf_fields),
+};
+
+/* The first complaint of libcyaml and the innermost line that it names. */
+struct complaint {
+	char text[200];
+	unsigned line;
+};
+
+static void on_cyaml_log(cyaml_log_t level, void *ctx, const char *fmt, va_list args)
+{
+	struct complaint *c = ctx;
+	char text[256];
+	const char *at, *line;
+	int n;
+
+	if (level < CYAML_LOG_ERROR)
+		return;
+	n = vsnprintf(text, sizeof(text), fmt, args);
+	if (n < 0)
+		return;
+	text[strcspn(text, "\r\n")] = '\0';
+	line = strstr(text, "line: ");
+	if (line && c->line == 0)
+		c->line = (unsigned)strtoul(line + strlen("line: "), NULL, 10);
+	at = str_starts(text, "Load: ") ? text + strlen("Load: ") : text;
+	if (!c->text[0] && !str_starts(at, "Backtrace"))
+		(void)snprintf(c->text, sizeof(c->text), "%.199s", at);
+}
+
+static void *cyaml_alloc(void *ctx UNUSED, void *p, size_t size)
+{
+	if (size == 0) {
+		free(p);
+		return NULL;
+	}
+	return xreallocarray(p, size, 1);
+}
+
+static cyaml_config_t cyaml_setup(struct complaint *c)
+{
+	return (cyaml_config_t){
+		.log_fn = on_cyaml_log,
+		.log_ctx = c,
+		.log_level = CYAML_LOG_ERROR,
+		.mem_fn = cyaml_alloc,
+		.flags = CYAML_CFG_NO_ALIAS,
+	};
+}
+
+/* libcyaml counts from the last event that it digested; a key that it names is found. */
+static unsigned complaint_line(const struct complaint *c, const char *text)
+{
+	static const char unexpected[] = "Unexpected key: ", twice[] = "already seen: ";
+	const char *at = strstr(c->text, unexpected);
+	unsigned from = c->line ? c->line : 1;
+
+	if (at)
+		return conf_line_of_name(text, at + strlen(unexpected), from, 1);
+	at = strstr(c->text, twice);
+	if (at)
+		return conf_line_of_name(text, at + strlen(twice), from, 2);
+	return from;
+}
+
+struct reader {
+	const char *text;
+	struct err *err;
+};
+
+/* "line 4: limits.memory.max: <why>" */
+static int fail_at(const struct reader *r, const char *key, const char *why)
+{
+	return err_set_id(r->err, ERRID_START_CONFIG, "line %u: %s: %s",
+			  conf_line_of(r->text, key), key, why);
+}
+
+typedef int parse_fn(const char *s, uint64_t min, uint64_t max, uint64_t *ret,
+		     struct err *err);
+
+static int read_number(const struct reader *r, const char *key, const char *value,
+		       parse_fn *parse, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	struct err why = ERR_INIT;
+
+	if (!value)
+		return 0;
+	if (parse(value, min, max, ret, &why) < 0)
+		return fail_at(r, key, why.msg);
+	return 0;
+}
+
+/* A default and a ceiling; a lower ceiling takes an unwritten default with it. */
+static int read_pair(const struct reader *r, const char *name, const struct raw_pair *p,
+		     parse_fn *parse, uint64_t min, uint64_t *dflt, uint64_t *max)
+{
+	char key[64];
+
+	if (!p)
+		return 0;
+	(void)snprintf(key, sizeof(key), "limits.%s.max", name);
+	if (read_number(r, key, p->max, parse, min, *max, max) < 0)
+		return -1;
+	if (*dflt > *max)
+		*dflt = *max;
+	(void)snprintf(key, sizeof(key), "limits.%s.default", name);
+	if (read_number(r, key, p->dflt, parse, min, UINT64_MAX, dflt) < 0)
+		return -1;
+	if (*dflt > *max)
+		return fail_at(r, key, "above the ceiling (max)");
+	return 0;
+}
+
+static int read_count_pair(const struct reader *r, const char *name,
+			   const struct raw_pair *p, unsigned *dflt, unsigned *max)
+{
+	uint64_t d = *dflt, m = *max;
+
+	if (read_pair(r, name, p, parse_u64, 1, &d, &m) < 0)
+		return -1;
+	*dflt = (unsigned)d;
+	*max = (unsigned)m;
+	return 0;
+}
+
+static int read_limits(const struct reader *r, const struct raw_limits *l, struct conf *c)
+{
+	if (!l)
+		return 0;
+	if (read_pair(r, "memory", l->memory, parse_size, 1 << 20, &c->memory_default,
+		      &c->memory_max) < 0 ||
+	    read_pair(r, "disk", l->disk, parse_size, 1 << 20, &c->disk_default,
+		      &c->disk_max) < 0 ||
+	    read_pair(r, "output", l->output, parse_size, 1, &c->output_default,
+		      &c->output_max) < 0 ||
+	    read_pair(r, "timeout", l->timeout, parse_duration_usec, USEC_PER_MSEC,
+		      &c->timeout_default_usec, &c->timeout_max_usec) < 0 ||
+	    read_count_pair(r, "processes", l->processes, &c->processes_default,
+			    &c->processes_max) < 0 ||
+	    read_count_pair(r, "cpus", l->cpus, &c->cpus_default, &c->cpus_max) < 0)
+		return -1;
+	return 0;
+}
+
+static int read_values(const struct reader *r, const struct raw_conf *raw, struct conf *c)
+{
+	uint64_t slots = c->slots, waiting = c->queue_max;
+
+	if (!str_eq(raw->version, "1"))
+		return fail_at(r, "version", "only \"1\" is known");
+	if (raw->tomb && raw->tomb->grade &&
+	    !sbx_grade_from_name(raw->tomb->grade, &c->grade))
+		return fail_at(r, "tomb.grade", "full or floor");
+	if (raw->tomb &&
+	    read_number(r, "tomb.slots", raw->tomb->slots, parse_u64, 1, 64, &slots) < 0)
+		return -1;
+	if (raw->queue && read_number(r, "queue.max_waiting", raw->queue->max_waiting,
+				      parse_u64, 1, 1000000, &waiting) < 0)
+		return -1;
+	if (raw->store &&
+	    read_number(r, "store.max", raw->store->max, parse_size, 1 << 20,
+			(uint64_t)1 << 50, &c->store_max_bytes) < 0)
+		return -1;
+	if (read_limits(r, raw->limits, c) < 0)
+		return -1;
+	if (raw->postgres && raw->postgres->bin) {
+		if (raw->postgres->bin[0] != '/')
+			return fail_at(r, "postgres.bin", "an absolute path is required");
+		c->postgres_bin = xstrdup(raw->postgres->bin);
+	}
+	c->slots = (unsigned)slots;
+	c->queue_max = (unsigned)waiting;
+	return 0;
+}
+
+void conf_defaults(struct conf *c)
+{
+	*c = (struct conf){
+		.grade = GRADE_FULL,
+		.slots = 8,
+		.memory_default = LIMIT_MEMORY_DEFAULT,
+		.memory_max = LIMIT_MEMORY_MAX,
+		.disk_default = LIMIT_DISK_DEFAULT,
+		.disk_max = LIMIT_DISK_MAX,
+		.output_default = LIMIT_OUTPUT_DEFAULT,
+		.output_max = LIMIT_OUTPUT_MAX,
+		.timeout_default_usec = LIMIT_TIMEOUT_USEC_DEFAULT,
+		.timeout_max_usec = LIMIT_TIMEOUT_USEC_MAX,
+		.processes_default = LIMIT_PROCESSES_DEFAULT,
+		.processes_max = LIMIT_PROCESSES_MAX,
+		.cpus_default = LIMIT_CPUS_DEFAULT,
+		.cpus_max = LIMIT_CPUS_MAX,
+		.queue_max = 10000,
+		.store_max_bytes = (uint64_t)20 << 30,
+	};
+}
+
+void conf_done(struct conf *c)
+{
+	free(c->postgres_bin);
+	c->postgres_bin = NULL;
+}
+
+int conf_parse(const char *text, size_t len, struct conf *ret, struct err *err)
+{
+	struct complaint why = {0};
+	cyaml_config_t setup = cyaml_setup(&why);
+	struct raw_conf *raw = NULL;
+	cleanup_free char *copy = NULL;
+	struct reader r = {.err = err};
+	struct conf c;
+	cyaml_err_t e;
+	int result;
+
+	if (conf_lint(text, len, err) < 0)
+		return -1;
+	copy = xstrndup(text, len);
+	r.text = copy;
+	e = cyaml_load_data((const uint8_t *)text, len, &setup, &conf_schema,
+			    (cyaml_data_t **)&raw, NULL);
+	if (e != CYAML_OK)
+		return err_set_id(err, ERRID_START_CONFIG, "line %u: %s",
+				  complaint_line(&why, copy),
+				  why.text[0] ? why.text : cyaml_strerror(e));
+	if (!raw)
+		return err_set_id(
+			err, ERRID_START_CONFIG,
+			"line 1: the file is empty: version: \"1\" is required");
+	conf_defaults(&c);
+	result = read_values(&r, raw, &c);
+	(void)cyaml_free(&setup, &conf_schema, raw, 0);
+	if (result < 0) {
+		conf_done(&c);
+		return -1;
+	}
+	*ret = c;
+	return 0;
+}
+
+static int read_private_file(const char *path, struct buf *out, struct err *err)
+{
+	cleanup_close int fd =
+		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	char chunk[4096];
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 && errno == ENOENT)
+		return err_set(err, ERR_NOT_FOUND, "%s does not exist", path);
+	if (fd < 0 && errno == ELOOP)
+		return err_set_id(err, ERRID_START_CONFIG_MODE, "%s is a symbolic link",
+				  path);
+	if (fd < 0)
+		return err_sys_id(err, ERRID_START_CONFIG, "open %s", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys_id(err, ERRID_START_CONFIG, "stat %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set_id(err, ERRID_START_CONFIG_MODE, "%s is no regular file",
+				  path);
+	if (st.st_uid != geteuid())
+		return err_set_id(err, ERRID_START_CONFIG_MODE, "%s belongs to uid %u",
+				  path, st.st_uid);
+	if ((st.st_mode & 07777) != 0600 && (st.st_mode & 07777) != 0400)
+		return err_set_id(err, ERRID_START_CONFIG_MODE,
+				  "%s has mode %04o, not 0600", path, st.st_mode & 07777);
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0 && buf_ok(out))
+		buf_add(out, chunk, (size_t)n);
+	if (n < 0)
+		return err_sys_id(err, ERRID_START_CONFIG, "read %s", path);
+	if (!buf_ok(out))
+		return err_set_id(err, ERRID_START_CONFIG, "%s is longer than %d bytes",
+				  path, CONF_FILE_MAX_BYTES);
+	return 0;
+}
+
+int conf_load(const char *path, struct conf *ret, struct err *err)
+{
+	cleanup_buf struct buf b = {0};
+
+	buf_init(&b, CONF_FILE_MAX_BYTES);
+	if (read_private_file(path, &b, err) < 0)
+		return -1;
+	if (conf_parse(buf_str(&b), b.len, ret, err) < 0)
+		return err_wrap(err, "%s", path);
+	return 0;
+}
+
+const char *conf_template(void)
+{
+	return "# codex.yaml - the configuration of Lychgate. Every key may be left "
+	       "out;\n"
+	       "# the values below are the defaults. Unknown keys are refused.\n"
+	       "# Sizes: 512KiB, 512MiB, 4GiB. Times: 250ms, 30s, 10m, 4h.\n"
+	       "version: \"1\"\n"
+	       "\n"
+	       "tomb:\n"
+	       "  # full: namespaces and everything below. floor: Landlock and seccomp "
+	       "only,\n"
+	       "  # for hosts that refuse user namespaces. Never chosen for you.\n"
+	       "  grade: full\n"
+	       "  # jobs at once, 1 to 64\n"
+	       "  slots: 8\n"
+	       "\n"
+	       "# What a job gets when it does not ask, and the most that it may ask "
+	       "for.\n"
+	       "limits:\n"
+	       "  memory: {default: 512MiB, max: 64GiB}\n"
+	       "  disk: {default: 1GiB, max: 64GiB}\n"
+	       "  output: {default: 64MiB, max: 1GiB}\n"
+	       "  timeout: {default: 10m, max: 4h}\n"
+	       "  processes: {default: 256, max: 4096}\n"
+	       "  cpus: {default: 1, max: 64}\n"
+	       "\n"
+	       "queue:\n"
+	       "  # more waiting jobs than this are refused\n"
+	       "  max_waiting: 10000\n"
+	       "\n"
+	       "store:\n"
+	       "  # blobs and output together\n"
+	       "  max: 20GiB\n"
+	       "\n"
+	       "# The directory with initdb and postgres; found by itself when left "
+	       "out.\n"
+	       "# postgres:\n"
+	       "#   bin: \"/usr/lib/postgresql/17/bin\"\n";
+}
