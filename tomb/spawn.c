@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tomb/spawn.h"
+
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define SERVE_FD 3
+#define RUN_FDS 4
+#define END_MSEC 5000
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+struct spawn {
+	int fd;
+	pid_t pid;
+	int pidfd;
+	struct loop_io *io;
+	struct spawn_events ev;
+	bool greeted;
+};
+
+/* Between fork and exec: only what is safe there. */
+NORETURN static void exec_spawner(int exe, int sock, int null_fd, char *const argv[])
+{
+	static char *const no_env[] = { NULL };
+	sigset_t none;
+
+	for (int s = 1; s < NSIG; s++)
+		(void)signal(s, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	/* Both out of the way of the numbers that they get. */
+	sock = fcntl(sock, F_DUPFD, SERVE_FD + 2);
+	exe = fcntl(exe, F_DUPFD_CLOEXEC, SERVE_FD + 2);
+	if (sock < 0 || exe < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 ||
+	    dup2(sock, SERVE_FD) < 0)
+		_exit(EXIT_SETUP);
+	(void)close(sock);
+	if (syscall(SYS_close_range, SERVE_FD + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC) < 0)
+		_exit(EXIT_SETUP);
+	(void)syscall(SYS_execveat, exe, "", argv, no_env, AT_EMPTY_PATH);
+	_exit(EXIT_SETUP);
+}
+
+int spawn_start(const char *sandbox_path, const char *jobs_dir, const char *cgroup,
+		enum sbx_grade grade, struct spawn **ret, struct err *err)
+{
+	cleanup_close int exe = open(sandbox_path, O_PATH | O_CLOEXEC);
+	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	/* execveat() wants writable strings and does not write to them. */
+	cleanup_free char *text = xasprintf("lych-sandbox%c--serve%c%d%c--grade%c%s%c--jobs%c%s%c"
+					    "--cgroup%c%s",
+					    0, 0, SERVE_FD, 0, 0, sbx_grade_name(grade), 0, 0,
+					    jobs_dir, 0, 0, cgroup ? cgroup : "");
+	char *argv[10], *p = text;
+	size_t n = cgroup ? 9 : 7;
+	int sv[2];
+	struct spawn *s;
+	pid_t pid;
+
+	for (size_t i = 0; i < n; i++) {
+		argv[i] = p;
+		p += strlen(p) + 1;
+	}
+	argv[n] = NULL;
+	if (exe < 0)
+		return err_sys_id(err, ERRID_SANDBOX_SPAWNER, "open %s", sandbox_path);
+	if (null_fd < 0)
+		return err_sys(err, "open /dev/null");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return err_sys(err, "socketpair");
+	pid = fork();
+	if (pid == 0)
+		exec_spawner(exe, sv[1], null_fd, argv);
+	fd_close(&sv[1]);
+	if (pid < 0) {
+		fd_close(&sv[0]);
+		return err_sys(err, "fork the spawner");
+	}
+	s = xnew(struct spawn);
+	s->fd = sv[0];
+	s->pid = pid;
+	s->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	*ret = s;
+	return 0;
+}
+
+static void lose(struct spawn *s, const char *why)
+{
+	struct err err = ERR_INIT;
+
+	loop_io_free(s->io);
+	s->io = NULL;
+	fd_close(&s->fd);
+	(void)err_set_id(&err, ERRID_SANDBOX_SPAWNER, "%s", why);
+	s->ev.gone(&err, s->ev.arg);
+}
+
+/* Text fields come from our own program, but over a border: cut them where they end. */
+#define CUT(field) ((field)[sizeof(field) - 1] = '\0')
+
+static void cut_started(struct spawn_started *m)
+{
+	for (uint32_t i = 0; i < SPAWN_LAYERS_MAX; i++)
+		CUT(m->layers[i]);
+	for (uint32_t i = 0; i < SPAWN_LIMITS_MAX; i++) {
+		CUT(m->limits[i].name);
+		CUT(m->limits[i].mechanism);
+	}
+}
+
+static void on_packet(int fd, unsigned what, void *arg)
+{
+	struct spawn *s = arg;
+	union {
+		uint32_t type;
+		struct spawn_hello hello;
+		struct spawn_started started;
+		struct spawn_refused refused;
+		struct spawn_exited exited;
+	} m = { 0 };
+	ssize_t n = recv(fd, &m, sizeof(m), MSG_DONTWAIT);
+
+	(void)what;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		lose(s, "the spawner ended");
+	} else if (!s->greeted) {
+		if (n != (ssize_t)sizeof(m.hello) || m.type != SPAWN_HELLO ||
+		    m.hello.version != SPAWN_PROTO_VERSION) {
+			lose(s, "the spawner is of another build");
+			return;
+		}
+		s->greeted = true;
+		CUT(m.hello.mechanism);
+		s->ev.hello(&m.hello, s->ev.arg);
+	} else if (n == (ssize_t)sizeof(m.started) && m.type == SPAWN_STARTED &&
+		   m.started.n_layers <= SPAWN_LAYERS_MAX &&
+		   m.started.n_limits <= SPAWN_LIMITS_MAX) {
+		cut_started(&m.started);
+		s->ev.started(&m.started, s->ev.arg);
+	} else if (n == (ssize_t)sizeof(m.refused) && m.type == SPAWN_REFUSED) {
+		CUT(m.refused.error_code);
+		CUT(m.refused.stage);
+		CUT(m.refused.text);
+		s->ev.refused(&m.refused, s->ev.arg);
+	} else if (n == (ssize_t)sizeof(m.exited) && m.type == SPAWN_EXITED &&
+		   m.exited.how < SPAWN_END_MAX_ && m.exited.tree_gone == 1) {
+		CUT(m.exited.detail);
+		s->ev.exited(&m.exited, s->ev.arg);
+	} else {
+		lose(s, "the spawner sent a message that is none");
+	}
+}
+
+int spawn_attach(struct spawn *s, struct loop *l, const struct spawn_events *ev, struct err *err)
+{
+	s->ev = *ev;
+	s->io = loop_io_new(l, s->fd, LOOP_READ, on_packet, s);
+	return s->io ? 0 : err_set(err, ERR_INTERNAL, "watch the spawner's socket");
+}
+
+void spawn_free(struct spawn *s)
+{
+	struct pollfd p;
+
+	if (!s)
+		return;
+	loop_io_free(s->io);
+	fd_close(&s->fd);
+	/* EOF ends it and every job; it needs a moment for that. A stuck one is left to init:
+	 * we cannot signal out of our own confinement. */
+	p = (struct pollfd){ .fd = s->pidfd, .events = POLLIN };
+	if (s->pidfd < 0 || poll(&p, 1, END_MSEC) > 0)
+		(void)waitpid(s->pid, NULL, s->pidfd < 0 ? WNOHANG : 0);
+	fd_close(&s->pidfd);
+	free(s);
+}
+
+static int seal_block(const char *block, size_t len, struct err *err)
+{
+	cleanup_close int fd = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return err_sys(err, "memfd_create");
+	if (fs_write_all(fd, block, len, err) < 0)
+		return -1;
+	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		return err_sys(err, "seal the spec");
+	return TAKE_FD(fd);
+}
+
+int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_len,
+	      const int stdio[3], struct err *err)
+{
+	struct spawn_run m = { .type = SPAWN_RUN,
+			       .version = SPAWN_PROTO_VERSION,
+			       .handle = handle,
+			       .spec_bytes = (uint32_t)block_len };
+	union {
+		char space[CMSG_SPACE(RUN_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { &m, sizeof(m) };
+	struct msghdr h = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
+	cleanup_close int spec = -1;
+	int fds[RUN_FDS];
+
+	if (s->fd < 0)
+		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "the spawner is gone");
+	if (!block_len || block_len > SPAWN_SPEC_MAX_BYTES)
+		return err_set_id(err, ERRID_SPEC_SIZE, "a spec of %zu bytes", block_len);
+	spec = seal_block(block, block_len, err);
+	if (spec < 0)
+		return -1;
+	fds[0] = spec;
+	memcpy(&fds[1], stdio, 3 * sizeof(int));
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	if (sendmsg(s->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(m))
+		return err_sys_id(err, ERRID_SANDBOX_SPAWNER, "send to the spawner");
+	return 0;
+}
+
+void spawn_kill(struct spawn *s, uint64_t handle, enum spawn_end why, unsigned grace_ms)
+{
+	struct spawn_kill m = { .type = SPAWN_KILL,
+				.why = (uint32_t)why,
+				.handle = handle,
+				.grace_ms = grace_ms };
+
+	/* A kill must not get lost: this waits for room. Failure means EOF, which kills too. */
+	if (s->fd >= 0)
+		(void)!send(s->fd, &m, sizeof(m), MSG_NOSIGNAL);
+}
