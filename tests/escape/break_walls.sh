@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Each wall broken on purpose, by a kernel that lies (tests/support/lie.c): the
+# sandbox must end with 78, must name the wall, and nothing may have run: the
+# file that the job would have made is absent.
+# LYCH_BIN: where the programs are (build/release). MUST_RUN=1: no skips.
+set -uo pipefail
+bin=${LYCH_BIN:-build/release}
+sandbox=$(realpath "$bin/lych-sandbox") || exit 1
+lie=$(realpath "$bin/tests/support/lie") || exit 1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+work=$scratch/work
+mkdir "$work"
+failed=0
+count=0
+
+report() { # ok|FAIL what detail
+	count=$((count + 1))
+	[ "$1" = ok ] || failed=$((failed + 1))
+	printf '%-5s %s%s\n' "$1" "$2" "${3:+ ($3)}"
+}
+
+# refuse NAME GRADE WANTED-CODE WANTED-WORD LIE... [-- sandbox option...]
+refuse() {
+	local name=$1 grade=$2 code=$3 word=$4 lies=() out rc
+	shift 4
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		lies+=("$1")
+		shift
+	done
+	[ $# -gt 0 ] && shift
+	rm -f "$work/ran"
+	out=$(timeout 30 "$lie" "${lies[@]}" -- "$sandbox" --grade "$grade" \
+		--workspace "$work" "$@" -- touch ran 2>&1 </dev/null)
+	rc=$?
+	if [ $rc -ne 78 ]; then
+		report FAIL "$grade: $name" "exit $rc: $out"
+	elif [ -e "$work/ran" ]; then
+		report FAIL "$grade: $name" "the job ran"
+	elif ! grep -q "LYCH-$code" <<<"$out" || ! grep -qi -- "$word" <<<"$out"; then
+		report FAIL "$grade: $name" "the reason does not name it: $out"
+	else
+		report ok "$grade: $name" "$(head -n 1 <<<"${out#*nothing ran: }")"
+	fi
+}
+
+# The same command on an honest kernel runs: otherwise the above proves nothing.
+works() { # NAME GRADE LIE...
+	local name=$1 grade=$2 out rc
+	shift 2
+	rm -f "$work/ran"
+	out=$(timeout 30 "$lie" "$@" -- "$sandbox" --grade "$grade" --workspace "$work" \
+		-- touch ran 2>&1 </dev/null)
+	rc=$?
+	if [ $rc -eq 0 ] && [ -e "$work/ran" ]; then
+		report ok "$grade: $name"
+	else
+		report FAIL "$grade: $name" "exit $rc: $out"
+	fi
+}
+
+if [ "$(id -u)" -eq 0 ]; then
+	echo "run as an ordinary user: the sandbox refuses root" >&2
+	exit 1
+fi
+
+for grade in full floor; do
+	works "an honest kernel runs the job" $grade
+	refuse "Landlock not built in" $grade SANDBOX-002 landlock --landlock-errno 38
+	refuse "Landlock switched off" $grade SANDBOX-002 landlock --landlock-errno 95
+	refuse "Landlock ABI 2" $grade SANDBOX-001 "ABI 2" --landlock-abi 2
+	refuse "Landlock ABI 5" $grade SANDBOX-001 "ABI 5" --landlock-abi 5
+	refuse "seccomp refused" $grade SANDBOX-003 seccomp --no-seccomp
+	refuse "Landlock that only pretends" $grade SANDBOX-009 landlock --landlock-pretends
+	refuse "seccomp that only pretends" $grade SANDBOX-009 seccomp --seccomp-pretends
+	refuse "a signal that gets out" $grade SANDBOX-009 signal --kill-works
+	refuse "cgroup.procs cannot be written" $grade SANDBOX-008 cgroup.procs \
+		--broken-cgroup -- --cgroup "$work"
+done
+refuse "the canary can be opened" full SANDBOX-009 open --open /.lychgate-canary
+refuse "the host's root can be listed" floor SANDBOX-009 open --open /
+refuse "user namespaces refused" full SANDBOX-004 "user namespace" --no-userns
+refuse "network namespaces refused" full SANDBOX-005 "net namespace" --no-netns
+refuse "pivot_root refused" full SANDBOX-006 pivot_root --no-pivot
+refuse "a network with a route" full SANDBOX-009 route --route-works
+refuse "capabilities that stay" full SANDBOX-011 capabilities --caps-stay
+works "runs without any namespace" floor --no-userns --no-netns --no-pivot
+
+# A description that is no description, and places that are no workspace.
+ln -s "$work" "$scratch/link"
+mkdir -m 0700 "$scratch/file.d"
+: >"$scratch/file"
+for grade in full floor; do
+	for place in "$scratch/link" "$scratch/file" "$scratch/missing" /usr /proc/self/cwd; do
+		out=$("$sandbox" --grade $grade --workspace "$place" -- touch "$scratch/ran" 2>&1 </dev/null)
+		rc=$?
+		if [ $rc -eq 78 ] && [ ! -e "$scratch/ran" ] && grep -q SANDBOX-012 <<<"$out"; then
+			report ok "$grade: workspace ${place##*/} refused"
+		else
+			report FAIL "$grade: workspace $place" "exit $rc: $out"
+		fi
+	done
+done
+
+echo "$count checks, $failed failed"
+[ $failed -eq 0 ]
