@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A client of the spawner for tests, without the tomb: starts lych-sandbox --serve and
+ * obeys lines on stdin, one answer line on stdout for each message of the spawner.
+ *
+ *	spawn_client SANDBOX JOBS_DIR GRADE [CGROUP]
+ *	run HANDLE OPTION... -- ARGV...	(words by blanks; stdio of the job: /dev/null, null, stderr)
+ *	kill HANDLE WHY GRACE_MS
+ *	raw N				N bytes of nonsense instead of a message
+ *	unsealed HANDLE			a RUN whose spec is not sealed
+ *
+ * "pid N" (the spawner's outer process) is the first line. EOF of stdin: closes the socket
+ * and waits for the spawner. EOF of the spawner: prints "gone" and exits 3.
+ */
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "common/spawn_proto.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define LINE_MAX_BYTES 65536
+#define WORDS_MAX 256
+
+static int sock = -1, null_fd = -1;
+
+static pid_t start(char **argv, int argc)
+{
+	static char *const no_env[] = { NULL };
+	int sv[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		char arg[][16] = { "lych-sandbox", "--serve", "3", "--jobs", "--grade", "--cgroup" };
+		char *av[] = { arg[0], arg[1], arg[2],			arg[3],
+			       argv[2], arg[4], argv[3], argc > 4 ? arg[5] : NULL,
+			       argc > 4 ? argv[4] : NULL, NULL };
+
+		if (sv[1] == 3)
+			(void)fcntl(3, F_SETFD, 0);
+		else if (dup2(sv[1], 3) < 0)
+			_exit(90);
+		(void)execve(argv[1], av, no_env);
+		_exit(91);
+	}
+	(void)close(sv[1]);
+	sock = sv[0];
+	return pid;
+}
+
+static void send_run(uint64_t handle, const char *block, size_t len, bool seal)
+{
+	struct spawn_run m = { .type = SPAWN_RUN,
+			       .version = SPAWN_PROTO_VERSION,
+			       .handle = handle,
+			       .spec_bytes = (uint32_t)len };
+	cleanup_close int spec = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fds[4] = { spec, null_fd, null_fd, 2 };
+	union {
+		char space[CMSG_SPACE(sizeof(fds))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { &m, sizeof(m) };
+	struct msghdr h = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
+
+	if (spec < 0 || write(spec, block, len) != (ssize_t)len)
+		abort();
+	if (seal && fcntl(spec, F_ADD_SEALS,
+			  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		abort();
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	if (sendmsg(sock, &h, MSG_NOSIGNAL) < 0)
+		printf("send failed: %s\n", strerror(errno));
+}
+
+static uint64_t number(const char *s)
+{
+	uint64_t v = 0;
+
+	if (!s || parse_u64(s, 0, UINT64_MAX, &v, NULL) < 0) {
+		printf("not a number\n");
+		exit(2);
+	}
+	return v;
+}
+
+static void obey(char *line)
+{
+	char *word[WORDS_MAX], *save = NULL;
+	size_t n = 0;
+
+	for (char *w = strtok_r(line, " \n", &save); w && n < WORDS_MAX - 1;
+	     w = strtok_r(NULL, " \n", &save))
+		word[n++] = w;
+	word[n] = NULL;
+	if (n == 0)
+		return;
+	if (str_eq(word[0], "run")) {
+		cleanup_free char *block = xmalloc(LINE_MAX_BYTES);
+		size_t len = 0;
+
+		for (size_t i = 2; i < n; i++) {
+			memcpy(block + len, word[i], strlen(word[i]) + 1);
+			len += strlen(word[i]) + 1;
+		}
+		send_run(number(word[1]), block, len, true);
+	} else if (str_eq(word[0], "unsealed")) {
+		send_run(number(word[1]), "--timeout\0" "1\0--\0true", 18, false);
+	} else if (str_eq(word[0], "kill") && n == 4) {
+		struct spawn_kill m = { .type = SPAWN_KILL,
+					.handle = number(word[1]),
+					.why = (uint32_t)number(word[2]),
+					.grace_ms = (uint32_t)number(word[3]) };
+
+		(void)!send(sock, &m, sizeof(m), MSG_NOSIGNAL);
+	} else if (str_eq(word[0], "raw") && n == 2) {
+		cleanup_free char *junk = xcalloc(1, number(word[1]) + 1);
+
+		(void)!send(sock, junk, number(word[1]), MSG_NOSIGNAL);
+	} else {
+		printf("unknown: %s\n", word[0]);
+	}
+}
+
+static bool tell(void)
+{
+	union {
+		uint32_t type;
+		struct spawn_hello hello;
+		struct spawn_started started;
+		struct spawn_refused refused;
+		struct spawn_exited exited;
+	} m = { 0 };
+	ssize_t n = recv(sock, &m, sizeof(m), 0);
+
+	if (n <= 0)
+		return false;
+	if (m.type == SPAWN_HELLO)
+		printf("hello %u abi=%u %s\n", m.hello.version, m.hello.landlock_abi,
+		       m.hello.mechanism);
+	else if (m.type == SPAWN_STARTED)
+		printf("started %llu grade=%u layers=%u limits=%u\n",
+		       (unsigned long long)m.started.handle, m.started.grade, m.started.n_layers,
+		       m.started.n_limits);
+	else if (m.type == SPAWN_REFUSED)
+		printf("refused %llu %s %s %d %s\n", (unsigned long long)m.refused.handle,
+		       m.refused.error_code, m.refused.stage, m.refused.sys, m.refused.text);
+	else if (m.type == SPAWN_EXITED)
+		printf("exited %llu how=%u code=%d gone=%u strays=%u wall_ms=%llu memory=%llu "
+		       "disk=%llu processes=%u %s\n",
+		       (unsigned long long)m.exited.handle, m.exited.how, m.exited.code,
+		       m.exited.tree_gone, m.exited.killed_strays,
+		       (unsigned long long)m.exited.wall_usec / 1000,
+		       (unsigned long long)m.exited.memory_peak_bytes,
+		       (unsigned long long)m.exited.disk_peak_bytes, m.exited.processes_peak,
+		       m.exited.detail);
+	else
+		printf("unknown message %u of %zd bytes\n", m.type, n);
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	static char line[LINE_MAX_BYTES];
+	size_t len = 0;
+	pid_t pid;
+	int status = 0;
+
+	if (argc < 4)
+		return 2;
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	pid = start(argv, argc);
+	printf("pid %d\n", pid);
+	for (;;) {
+		struct pollfd p[2] = { { .fd = sock, .events = POLLIN },
+				       { .fd = 0, .events = POLLIN } };
+		ssize_t n;
+		char *nl;
+
+		if (poll(p, 2, -1) < 0)
+			return 1;
+		if (p[0].revents && !tell()) {
+			(void)waitpid(pid, &status, 0);
+			printf("gone %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+			return 3;
+		}
+		if (!p[1].revents)
+			continue;
+		n = read(0, line + len, sizeof(line) - len - 1);
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+		line[len] = '\0';
+		while ((nl = strchr(line, '\n'))) {
+			*nl = '\0';
+			obey(line);
+			len -= (size_t)(nl + 1 - line);
+			memmove(line, nl + 1, len + 1);
+		}
+	}
+	(void)close(sock);
+	(void)waitpid(pid, &status, 0);
+	printf("end %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+	return 0;
+}
