@@ -531,9 +531,9 @@ static int advance(struct super *u, struct err *err)
 		u->first = false;
 		state_write(u);
 		log_info("lychgate is up");
-		if (u->s->report_fd >= 0)
-			(void)!write(u->s->report_fd, "ok\n", 3);
-		fd_close(&u->s->report_fd);
+		if (*u->s->report_fd >= 0)
+			(void)!write(*u->s->report_fd, "ok\n", 3);
+		fd_close(u->s->report_fd);
 	}
 	return 0;
 }

@@ -46,7 +46,7 @@ struct supervise {
 	struct pg_cluster pg;
 	char *self, *vessel, *tomb, *sandbox;
 	int lock_fd;	/* <data>/lock, held */
-	int report_fd;	/* `lych up --detach` listens: one line "ok" or the error; -1 in the foreground */
+	int *report_fd; /* `lych up --detach` listens: "ok" is written and it becomes -1; else it is -1 */
 };
 /* Start everything, watch it, stop it on SIGTERM or SIGINT. 0 after a clean stop. */
 MUST_CHECK int supervise_run(struct supervise *s, struct err *err);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lych artifacts: list, or fetch into a directory. Names come from an untrusted job. */
+#include "cli/artifacts.h"
+
+#include "cli/cmd.h"
+#include "cli/paths.h"
+#include "cli/render.h"
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/mem.h"
+#include "common/proto.h"
+#include "common/str.h"
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <sys/stat.h>
+
+struct artifact {
+	uint64_t n, size;
+	const char *path, *sha256, *class_name;
+};
+
+static int artifact_read(const struct json *v, struct artifact *a, struct err *err)
+{
+	*a = (struct artifact){.class_name = ""};
+	if (!v || json_as_obj(v, err) < 0 ||
+	    json_get_u64(v, "n", true, 0, ARTIFACTS_MAX, &a->n, err) < 0 ||
+	    json_get_u64(v, "size", true, 0, INT64_MAX, &a->size, err) < 0 ||
+	    json_get_str(v, "path", true, 8192, &a->path, err) < 0 ||
+	    json_get_str(v, "sha256", true, 64, &a->sha256, err) < 0 ||
+	    json_get_str(v, "class", false, 64, &a->class_name, err) < 0)
+		return -1;
+	return path_check_relative(a->path, strlen(a->path), err);
+}
+
+static int artifacts_get(struct client *c, job_id_t id, struct json **ret, const struct json **arr,
+			 struct err *err)
+{
+	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/artifacts", id);
+	const struct client_request rq = {.method = "GET", .target = target, .timeout_ms = 30000};
+
+	if (client_json(c, &rq, ret, NULL, err) < 0)
+		return -1;
+	return json_get_arr(*ret, "artifacts", true, ARTIFACTS_MAX, arr, err);
+}
+
+struct download {
+	int fd;
+	EVP_MD_CTX *md;
+	uint64_t left;
+};
+
+static int on_bytes(const void *data, size_t len, void *arg, struct err *err)
+{
+	struct download *d = arg;
+
+	if (len > d->left)
+		return err_set(err, ERR_UPSTREAM, "more bytes than its size");
+	d->left -= len;
+	if (EVP_DigestUpdate(d->md, data, len) != 1)
+		return err_set(err, ERR_INTERNAL, "sha256");
+	return fs_write_all(d->fd, data, len, err);
+}
+
+/* Into an unnamed file first: only complete and correct bytes get the name. */
+static int download(struct client *c, job_id_t id, const struct artifact *a, int fd,
+		    struct err *err)
+{
+	cleanup_free char *target =
+		xasprintf("/v1/jobs/%" PRId64 "/artifacts/%" PRIu64, id, a->n);
+	const struct client_request rq = {.method = "GET", .target = target};
+	struct download d = {.fd = fd, .md = EVP_MD_CTX_new(), .left = a->size};
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	char hex[65];
+	int r = -1;
+
+	if (!d.md || EVP_DigestInit_ex(d.md, EVP_sha256(), NULL) != 1)
+		(void)err_set(err, ERR_INTERNAL, "sha256");
+	else
+		r = client_raw(c, &rq, on_bytes, &d, err);
+	if (r == 0 && EVP_DigestFinal_ex(d.md, digest, NULL) == 1) {
+		hex_encode(digest, 32, hex);
+		if (d.left || !str_eq(hex, a->sha256))
+			r = err_set_id(err, ERRID_STORE_HASH, "%s", a->path);
+	}
+	EVP_MD_CTX_free(d.md);
+	return r;
+}
+
+static int give_name(int parent, int fd, const char *name, bool force, struct err *err)
+{
+	cleanup_free char *self = xasprintf("/proc/self/fd/%d", fd);
+
+	if (linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) == 0)
+		return 0;
+	if (errno != EEXIST || !force)
+		return err_sys_id(err, errno == EEXIST ? ERRID_CORE_USAGE : ERRID_CORE_SYS,
+				  "%s%s", name, errno == EEXIST ? " (--force overwrites)" : "");
+	if (unlinkat(parent, name, 0) < 0 ||
+	    linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) < 0)
+		return err_sys(err, "%s", name);
+	return 0;
+}
+
+static int fetch_one(struct client *c, job_id_t id, int top, const struct artifact *a, bool force,
+		     struct err *err)
+{
+	const char *slash = strrchr(a->path, '/');
+	cleanup_free char *dir = slash ? xstrndup(a->path, (size_t)(slash - a->path)) : NULL;
+	cleanup_close int parent = -1;
+	cleanup_close int fd = -1;
+
+	if (dir && fs_mkdir_beneath(top, dir, 0755, err) < 0)
+		return -1;
+	parent = dir ? fs_open_beneath(top, dir, O_RDONLY | O_DIRECTORY, 0, err)
+		     : openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (parent < 0)
+		return dir ? -1 : err_sys(err, "open");
+	fd = openat(parent, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_sys(err, "a file without a name");
+	if (download(c, id, a, fd, err) < 0)
+		return -1;
+	if (fchmod(fd, 0644) < 0)
+		return err_sys(err, "chmod");
+	return give_name(parent, fd, slash ? slash + 1 : a->path, force, err);
+}
+
+int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force, bool quiet,
+		    struct err *err)
+{
+	cleanup_json struct json *j = NULL;
+	const struct json *arr = NULL;
+	cleanup_close int top = -1;
+
+	if (artifacts_get(c, id, &j, &arr, err) < 0)
+		return -1;
+	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+		return err_sys(err, "%s", dir);
+	top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0)
+		return err_sys(err, "%s", dir);
+	for (size_t i = 0; i < json_arr_len(arr); i++) {
+		struct artifact a;
+		struct buf b;
+
+		if (artifact_read(json_arr_at(arr, i), &a, err) < 0 ||
+		    fetch_one(c, id, top, &a, force, err) < 0)
+			return err_wrap(err, "artifact %zu", i);
+		if (quiet)
+			continue;
+		buf_init(&b, 65536);
+		render_escape(&b, a.path, strlen(a.path), 0);
+		(void)fprintf(stderr, "lych: %s/%s\n", dir, buf_str(&b));
+		buf_done(&b);
+	}
+	return 0;
+}
+
+/* ---- the command ------------------------------------------------------------ */
+
+struct art_args {
+	bool json, force;
+	const char *out, *id;
+};
+
+static error_t art_parse(int key, char *arg, struct argp_state *state)
+{
+	struct art_args *a = state->input;
+
+	switch (key) {
+	case 'j':
+		a->json = true;
+		return 0;
+	case 'f':
+		a->force = true;
+		return 0;
+	case 'o':
+		a->out = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->id)
+			argp_usage(state);
+		a->id = arg;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option art_options[] = {
+	{"out", 'o', "DIR", 0, "fetch all of them into this directory", 0},
+	{"force", 'f', NULL, 0, "overwrite files", 0},
+	{"json", 'j', NULL, 0, "answer in JSON", 0},
+	{0},
+};
+static const struct argp art_argp = {.options = art_options,
+				     .parser = art_parse,
+				     .args_doc = "JOB",
+				     .doc = "List a job's artifacts, or fetch them."};
+
+static int list(const struct json *arr, struct err *err)
+{
+	struct table t;
+	int r = 0;
+
+	table_init(&t, 4);
+	table_cell(&t, "N");
+	table_cell(&t, "SIZE");
+	table_cell(&t, "CLASS");
+	table_cell(&t, "PATH");
+	for (size_t i = 0; i < json_arr_len(arr) && r == 0; i++) {
+		struct artifact a;
+		char text[32];
+
+		r = artifact_read(json_arr_at(arr, i), &a, err);
+		if (r < 0)
+			break;
+		(void)snprintf(text, sizeof(text), "%" PRIu64, a.n);
+		table_cell(&t, text);
+		render_size(text, a.size);
+		table_cell(&t, text);
+		table_cell(&t, a.class_name);
+		table_cell(&t, a.path);
+	}
+	if (r == 0)
+		table_print(&t, true);
+	table_done(&t);
+	return r;
+}
+
+static int artifacts(const struct art_args *a, struct err *err)
+{
+	cleanup_paths struct paths p = {0};
+	cleanup_client struct client *c = NULL;
+	cleanup_json struct json *j = NULL;
+	const struct json *arr = NULL;
+	job_id_t id;
+
+	if (job_id_parse(a->id, &id, err) < 0 || paths_resolve(&p, err) < 0 ||
+	    client_new(p.api_sock, &c, err) < 0)
+		return -1;
+	if (a->out)
+		return artifacts_fetch(c, id, a->out, a->force, a->json, err);
+	if (artifacts_get(c, id, &j, &arr, err) < 0)
+		return -1;
+	if (a->json)
+		render_json(j);
+	else if (list(arr, err) < 0)
+		return -1;
+	return render_flush(err);
+}
+
+int cmd_artifacts(int argc, char **argv)
+{
+	struct art_args a = {0};
+	struct err err = ERR_INIT;
+
+	(void)argp_parse(&art_argp, argc, argv, 0, NULL, &a);
+	return artifacts(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
+}

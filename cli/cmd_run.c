@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lych run: from options to a job spec, submit, follow, exit as the job did. What
+ * does not fit the spec (1 MiB) goes as blobs; all paths read here are the user's own.
+ */
+#include "cli/artifacts.h"
+#include "cli/b64.h"
+#include "cli/client.h"
+#include "cli/cmd.h"
+#include "cli/follow.h"
+#include "cli/paths.h"
+#include "cli/render.h"
+#include "cli/tar.h"
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/id.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/proto.h"
+#include "common/str.h"
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#define INLINE_ONE_MAX ((size_t)128 << 10)  /* one file or stdin, raw bytes */
+#define INLINE_ALL_MAX ((size_t)512 << 10)  /* together, raw bytes: base64 and escapes fit */
+#define LIST_MAX 1024
+
+struct run_args {
+	const char *files[LIST_MAX], *env[ENV_MAX], *artifacts[64];
+	size_t n_files, n_env, n_artifacts;
+	const char *dir, *out, *request_id, *network, *retry;
+	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
+	bool has_priority, json, detach, no_stdin, force;
+	char **argv;
+	int argc;
+};
+
+enum {
+	KEY_DISK = 256, KEY_CPUS, KEY_PROCESSES, KEY_OUTPUT, KEY_ARTIFACT, KEY_OUT, KEY_REQUEST_ID,
+	KEY_NETWORK, KEY_PRIORITY, KEY_RETRY, KEY_FORCE,
+};
+
+static const struct argp_option run_options[] = {
+	{"file", 'f', "PATH[=DEST]", 0, "copy a file in (more than once)", 0},
+	{"dir", 'C', "DIR", 0, "copy the contents of a directory in", 0},
+	{"env", 'e', "K=V", 0, "set an environment variable of the job", 0},
+	{"timeout", 't', "TIME", 0, "wall time: 30, 30s, 5m, 2h", 0},
+	{"memory", 'm', "SIZE", 0, "memory of all its processes: 512MiB", 0},
+	{"disk", KEY_DISK, "SIZE", 0, "bytes it may write", 0},
+	{"output", KEY_OUTPUT, "SIZE", 0, "bytes of stdout and stderr", 0},
+	{"cpus", KEY_CPUS, "N", 0, "processors", 0},
+	{"processes", KEY_PROCESSES, "N", 0, "processes and threads", 0},
+	{"artifact", 'a', "GLOB", 0, "collect these files afterwards", 0},
+	{"out", 'o', "DIR", 0, "fetch the artifacts into this directory", 0},
+	{"force", KEY_FORCE, NULL, 0, "let --out overwrite files", 0},
+	{"request-id", KEY_REQUEST_ID, "ID", 0, "the same id and content is the same job", 0},
+	{"network", KEY_NETWORK, "loopback|none", 0, "a loopback of its own, or none at all", 0},
+	{"priority", KEY_PRIORITY, "0..100", 0, "larger is earlier (50)", 0},
+	{"retry", KEY_RETRY, "on_lost|never", 0, "when its worker is lost", 0},
+	{"no-stdin", 'n', NULL, 0, "leave stdin alone", 0},
+	{"detach", 'd', NULL, 0, "print the job's id and return", 0},
+	{"json", 'j', NULL, 0, "one JSON object a line: state, output, end", 0},
+	{0},
+};
+
+static const char run_doc[] =
+	"Run ARGV in a sandbox and wait for it.\v"
+	"stdin goes in when it is not a terminal. Ctrl-C cancels the job. The exit code is the "
+	"job's own; 128+N after a signal, 124 after a time-out, 78 when no sandbox could be "
+	"established, 4 when the worker was lost.";
+
+static void add(struct argp_state *state, const char **list, size_t *n, size_t max, const char *arg)
+{
+	if (*n >= max)
+		argp_error(state, "too many: %s", arg);
+	else
+		list[(*n)++] = arg;
+}
+
+static void number(struct argp_state *state, int r, const struct err *err, const char *option)
+{
+	if (r < 0)
+		argp_error(state, "%s: %s", option, err->msg);
+}
+
+static error_t run_parse(int key, char *arg, struct argp_state *state)
+{
+	struct run_args *a = state->input;
+	struct err err = ERR_INIT;
+
+	switch (key) {
+	case 'f': add(state, a->files, &a->n_files, LIST_MAX, arg); return 0;
+	case 'C': a->dir = arg; return 0;
+	case 'e': add(state, a->env, &a->n_env, ENV_MAX, arg); return 0;
+	case 'a': add(state, a->artifacts, &a->n_artifacts, ARRAY_SIZE(a->artifacts), arg); return 0;
+	case 'o': a->out = arg; return 0;
+	case 'n': a->no_stdin = true; return 0;
+	case 'd': a->detach = true; return 0;
+	case 'j': a->json = true; return 0;
+	case 't':
+		number(state, parse_duration_usec(arg, 1000, LIMIT_TIMEOUT_USEC_MAX,
+						  &a->timeout_usec, &err), &err, "--timeout");
+		return 0;
+	case 'm':
+		number(state, parse_size(arg, 1, LIMIT_MEMORY_MAX, &a->memory, &err), &err, "--memory");
+		return 0;
+	case KEY_DISK:
+		number(state, parse_size(arg, 1, LIMIT_DISK_MAX, &a->disk, &err), &err, "--disk");
+		return 0;
+	case KEY_OUTPUT:
+		number(state, parse_size(arg, 1, LIMIT_OUTPUT_MAX, &a->output, &err), &err, "--output");
+		return 0;
+	case KEY_CPUS:
+		number(state, parse_u64(arg, 1, LIMIT_CPUS_MAX, &a->cpus, &err), &err, "--cpus");
+		return 0;
+	case KEY_PROCESSES:
+		number(state, parse_u64(arg, 1, LIMIT_PROCESSES_MAX, &a->processes, &err), &err,
+		       "--processes");
+		return 0;
+	case KEY_PRIORITY:
+		number(state, parse_u64(arg, 0, 100, &a->priority, &err), &err, "--priority");
+		a->has_priority = true;
+		return 0;
+	case KEY_OUT: a->out = arg; return 0;
+	case KEY_FORCE: a->force = true; return 0;
+	case KEY_REQUEST_ID: a->request_id = arg; return 0;
+	case KEY_NETWORK: a->network = arg; return 0;
+	case KEY_RETRY: a->retry = arg; return 0;
+	case ARGP_KEY_ARGS:
+		a->argv = state->argv + state->next;
+		a->argc = state->argc - state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "no command; lych run [OPTION...] -- ARGV...");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp run_argp = {
+	.options = run_options, .parser = run_parse, .args_doc = "-- ARGV...", .doc = run_doc};
+
+/* ---- bytes that go in ------------------------------------------------------- */
+
+struct input {
+	int fd;
+	const char *head; /* bytes read already */
+	size_t head_len;
+};
+
+static int input_read(void *out, size_t size, size_t *ret_len, void *arg, struct err *err)
+{
+	struct input *in = arg;
+	char *p = out;
+	size_t len = 0;
+
+	if (in->head_len) {
+		len = in->head_len < size ? in->head_len : size;
+		memcpy(p, in->head, len);
+		in->head += len;
+		in->head_len -= len;
+	}
+	while (len < size) {
+		ssize_t n = read(in->fd, p + len, size - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "read");
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	*ret_len = len;
+	return 0;
+}
+
+/* Text that JSON can carry as it is? */
+static bool is_text(const char *data, size_t len)
+{
+	return utf8_is_valid(data, len) && !memchr(data, '\0', len);
+}
+
+/*
+ * The bytes of fd as one of three keys: text, base64 or the sha256 of a blob.
+ * *budget is what may still be put into the spec itself.
+ */
+static int write_bytes(struct client *c, struct jsonw *w, int fd, const char *const keys[3],
+		       size_t *budget, struct err *err)
+{
+	size_t max = *budget < INLINE_ONE_MAX ? *budget : INLINE_ONE_MAX, len = 0;
+	cleanup_free char *head = xmalloc(max + 1);
+	struct input in = {.fd = fd};
+	char sha[65];
+	uint64_t size;
+
+	if (input_read(head, max + 1, &len, &in, err) < 0)
+		return -1;
+	if (len > max) {
+		in.head = head;
+		in.head_len = len;
+		if (client_upload(c, input_read, &in, sha, &size, err) < 0)
+			return -1;
+		jsonw_kstr(w, keys[2], sha);
+		return 0;
+	}
+	*budget -= len;
+	if (is_text(head, len)) {
+		jsonw_key(w, keys[0]);
+		jsonw_strn(w, head, len);
+		return 0;
+	}
+	struct buf b;
+
+	buf_init(&b, INLINE_ONE_MAX * 2);
+	b64_encode(&b, head, len);
+	jsonw_kstr(w, keys[1], buf_str(&b));
+	buf_done(&b);
+	return 0;
+}
+
+static int write_file(struct client *c, struct jsonw *w, const char *arg, size_t *budget,
+		      struct err *err)
+{
+	static const char *const keys[3] = {"content", "base64", "blob"};
+	const char *eq = strrchr(arg, '=');
+	cleanup_free char *path = eq ? xstrndup(arg, (size_t)(eq - arg)) : xstrdup(arg);
+	cleanup_free char *copy = xstrdup(path);
+	const char *dest = eq ? eq + 1 : basename(copy);
+	cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return err_sys_id(err, ERRID_CORE_USAGE, "--file %s", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "--file %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set_id(err, ERRID_CORE_USAGE, "--file %s: not a regular file", path);
+	if (path_check_relative(dest, strlen(dest), err) < 0)
+		return err_wrap(err, "--file %s", arg);
+	jsonw_obj(w);
+	jsonw_kstr(w, "path", dest);
+	if (write_bytes(c, w, fd, keys, budget, err) < 0)
+		return err_wrap(err, "--file %s", path);
+	jsonw_kstr(w, "mode", st.st_mode & 0100 ? "0755" : "0644");
+	jsonw_obj_end(w);
+	return 0;
+}
+
+static void tell_skipped(const char *path, const char *why, void *arg)
+{
+	struct buf b;
+
+	(void)arg;
+	buf_init(&b, 65536);
+	render_escape(&b, path, strlen(path), 0);
+	(void)fprintf(stderr, "lych: left out: %s: %s\n", buf_str(&b), why);
+	buf_done(&b);
+}
+
+static int write_dir(struct client *c, struct jsonw *w, const char *dir, struct err *err)
+{
+	struct tar *t = NULL;
+	uint64_t size;
+	char sha[65];
+	int r;
+
+	if (tar_open(dir, tell_skipped, NULL, &t, err) < 0)
+		return err_wrap(err, "--dir");
+	r = client_upload(c, tar_read, t, sha, &size, err);
+	if (r == 0 && render_is_terminal(STDERR_FILENO)) {
+		char text[32];
+
+		render_size(text, size);
+		(void)fprintf(stderr, "lych: %" PRIu64 " files copied in (%s)\n",
+			      tar_stats(t)->files, text);
+	}
+	tar_close(t);
+	if (r < 0)
+		return err_wrap(err, "--dir %s", dir);
+	jsonw_kstr(w, "input", sha);
+	return 0;
+}
+
+/* ---- the spec --------------------------------------------------------------- */
+
+static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
+{
+	jsonw_key(w, "env");
+	jsonw_obj(w);
+	for (size_t i = 0; i < a->n_env; i++) {
+		const char *eq = strchr(a->env[i], '=');
+
+		if (!eq || !env_name_is_allowed(a->env[i], (size_t)(eq - a->env[i])))
+			return err_set_id(err, ERRID_SPEC_ENV, "--env %s", a->env[i]);
+		if (!utf8_is_valid(eq + 1, strlen(eq + 1)))
+			return err_set_id(err, ERRID_SPEC_ENV, "--env %s: not UTF-8", a->env[i]);
+		cleanup_free char *name = xstrndup(a->env[i], (size_t)(eq - a->env[i]));
+
+		jsonw_kstr(w, name, eq + 1);
+	}
+	jsonw_obj_end(w);
+	return 0;
+}
+
+static void write_limits(const struct run_args *a, struct jsonw *w)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} l[] = {
+		{"memory_bytes", a->memory}, {"disk_bytes", a->disk},
+		{"output_bytes", a->output}, {"timeout_ms", a->timeout_usec / 1000},
+		{"processes", a->processes}, {"cpus", a->cpus},
+	};
+
+	jsonw_key(w, "limits");
+	jsonw_obj(w);
+	for (size_t i = 0; i < ARRAY_SIZE(l); i++)
+		if (l[i].value)
+			jsonw_ku64(w, l[i].name, l[i].value);
+	jsonw_obj_end(w);
+}
+
+static int write_stdin(struct client *c, struct jsonw *w, size_t *budget, struct err *err)
+{
+	static const char *const keys[3] = {"stdin", "stdin_base64", "stdin_blob"};
+
+	if (fcntl(STDIN_FILENO, F_GETFD) < 0 || render_is_terminal(STDIN_FILENO))
+		return 0;
+	return write_bytes(c, w, STDIN_FILENO, keys, budget, err) < 0 ? err_wrap(err, "stdin") : 0;
+}
+
+static int build_spec(struct client *c, const struct run_args *a, struct buf *out, struct err *err)
+{
+	size_t budget = INLINE_ALL_MAX;
+	struct jsonw w;
+
+	if (a->argc > ARGV_MAX)
+		return err_set_id(err, ERRID_SPEC_ARGV, "%d strings", a->argc);
+	jsonw_init(&w, out);
+	jsonw_obj(&w);
+	if (a->request_id)
+		jsonw_kstr(&w, "request_id", a->request_id);
+	jsonw_key(&w, "argv");
+	jsonw_arr(&w);
+	for (int i = 0; i < a->argc; i++) {
+		size_t len = strlen(a->argv[i]);
+
+		if (len > ARG_MAX_BYTES || !utf8_is_valid(a->argv[i], len))
+			return err_set_id(err, ERRID_SPEC_ARGV, "argument %d: %s", i,
+					  len > ARG_MAX_BYTES ? "too long" : "not UTF-8");
+		jsonw_str(&w, a->argv[i]);
+	}
+	jsonw_arr_end(&w);
+	if (a->n_files) {
+		jsonw_key(&w, "files");
+		jsonw_arr(&w);
+		for (size_t i = 0; i < a->n_files; i++)
+			if (write_file(c, &w, a->files[i], &budget, err) < 0)
+				return -1;
+		jsonw_arr_end(&w);
+	}
+	if (a->dir && write_dir(c, &w, a->dir, err) < 0)
+		return -1;
+	if (!a->no_stdin && write_stdin(c, &w, &budget, err) < 0)
+		return -1;
+	if (a->n_env && write_env(a, &w, err) < 0)
+		return -1;
+	write_limits(a, &w);
+	if (a->network)
+		jsonw_kstr(&w, "network", a->network);
+	if (a->retry)
+		jsonw_kstr(&w, "retry", a->retry);
+	if (a->has_priority)
+		jsonw_ku64(&w, "priority", a->priority);
+	if (a->n_artifacts) {
+		jsonw_key(&w, "artifacts");
+		jsonw_arr(&w);
+		for (size_t i = 0; i < a->n_artifacts; i++)
+			jsonw_str(&w, a->artifacts[i]);
+		jsonw_arr_end(&w);
+	}
+	jsonw_obj_end(&w);
+	if (!buf_ok(out))
+		return err_set_id(err, ERRID_SPEC_SIZE, "above %zu bytes", SPEC_MAX_BYTES);
+	return 0;
+}
+
+/* ---- the run ---------------------------------------------------------------- */
+
+static int submit(struct client *c, const struct buf *spec, struct json **ret, job_id_t *ret_id,
+		  struct err *err)
+{
+	const struct client_request rq = {.method = "POST",
+					  .target = "/v1/jobs",
+					  .body = buf_str(spec),
+					  .body_len = spec->len,
+					  .timeout_ms = 60000};
+
+	if (client_json(c, &rq, ret, NULL, err) < 0 ||
+	    json_get_i64(*ret, "id", true, 1, INT64_MAX, ret_id, err) < 0)
+		return -1;
+	return 0;
+}
+
+static int run(const struct run_args *a, struct err *err)
+{
+	cleanup_paths struct paths p = {0};
+	cleanup_client struct client *c = NULL;
+	cleanup_json struct json *job = NULL;
+	cleanup_buf struct buf spec = {0};
+	struct follow f;
+	struct job_end end;
+	job_id_t id;
+	int r;
+
+	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0)
+		return -1;
+	buf_init(&spec, SPEC_MAX_BYTES);
+	if (build_spec(c, a, &spec, err) < 0)
+		return -1;
+	if (!a->detach && follow_init(&f, c, p.api_sock, err) < 0)
+		return -1;
+	if (submit(c, &spec, &job, &id, err) < 0)
+		return -1;
+	if (a->detach) {
+		if (a->json)
+			render_json(job);
+		else
+			(void)printf("%" PRId64 "\n", id);
+		return render_flush(err);
+	}
+	f.id = id;
+	f.json = a->json;
+	f.cancels = true;
+	r = follow_job(&f, err);
+	if (r < 0)
+		(void)err_wrap(err, "job %" PRId64 " goes on; 'lych logs -f %" PRId64 "'", id, id);
+	else if (!f.job)
+		r = 128 + f.stopped_by;
+	else
+		r = job_end_read(f.job, &end, err);
+	if (r == 0) {
+		r = job_end_exit_code(&end);
+		if (!a->json)
+			job_end_explain(&end, id);
+		if (a->out && artifacts_fetch(c, id, a->out, a->force, a->json, err) < 0)
+			r = -1;
+	}
+	follow_done(&f);
+	return r;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct run_args a = {0};
+	struct err err = ERR_INIT;
+	int r;
+
+	(void)argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+	r = run(&a, &err);
+	return r < 0 ? cmd_fail(&err, a.json) : r;
+}

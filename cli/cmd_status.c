@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lych status, version, config. */
+#include "cli/client.h"
+#include "cli/cmd.h"
+#include "cli/paths.h"
+#include "cli/render.h"
+#include "cli/up.h"
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/net/conf.h"
+#include "common/proto.h"
+#include "common/str.h"
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+
+struct json_arg {
+	bool json;
+	const char *word;
+};
+
+static error_t json_parse_arg(int key, char *arg, struct argp_state *state)
+{
+	struct json_arg *a = state->input;
+
+	switch (key) {
+	case 'j':
+		a->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->word || !state->root_argp->args_doc)
+			argp_usage(state);
+		a->word = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option json_options[] = {
+	{"json", 'j', NULL, 0, "answer in JSON", 0},
+	{0},
+};
+
+/* ---- status ---------------------------------------------------------------- */
+
+/* First child of a process; 0 without. */
+static pid_t first_child(pid_t pid)
+{
+	cleanup_free char *path = xasprintf("/proc/%d/task/%d/children", pid, pid);
+	cleanup_free char *text = NULL;
+	struct err ignored = ERR_INIT;
+	size_t len;
+
+	if (pid <= 0 || fs_read_file(AT_FDCWD, path, 65536, &text, &len, &ignored) < 0)
+		return 0;
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+/* In how many pid namespaces does it live? */
+static unsigned pid_depth(pid_t pid)
+{
+	cleanup_free char *path = xasprintf("/proc/%d/status", pid);
+	cleanup_free char *text = NULL;
+	struct err ignored = ERR_INIT;
+	unsigned n = 0;
+	size_t len;
+	char *s;
+
+	if (fs_read_file(AT_FDCWD, path, 65536, &text, &len, &ignored) < 0)
+		return 0;
+	s = strstr(text, "\nNSpid:");
+	if (!s)
+		return 0;
+	for (s += 7; *s && *s != '\n'; s++)
+		n += *s != '\t' && (s[1] == '\t' || s[1] == '\n');
+	return n;
+}
+
+static int64_t part_pid(const struct json *starter, const char *name)
+{
+	const struct json *parts = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (json_get_arr(starter, "parts", true, 16, &parts, &ignored) < 0)
+		return 0;
+	for (size_t i = 0; i < json_arr_len(parts); i++) {
+		const struct json *p = json_arr_at(parts, i);
+		const char *have = "";
+		int64_t pid = 0;
+
+		if (json_get_str(p, "name", true, 32, &have, &ignored) == 0 &&
+		    str_eq(have, name) &&
+		    json_get_i64(p, "pid", true, 0, INT_MAX, &pid, &ignored) == 0)
+			return pid;
+	}
+	return 0;
+}
+
+/* Pids of what runs. The tomb is pid 1 behind its wall's guard; the spawner is the first process
+ * below the tomb that is in a pid namespace of its own. */
+static void write_processes(struct jsonw *w, const struct json *starter)
+{
+	int64_t self = 0;
+	struct err ignored = ERR_INIT;
+	pid_t guard = (pid_t)part_pid(starter, "tomb"), tomb, spawner;
+
+	/* a scope's systemd-run has become the guard by exec */
+	tomb = first_child(guard);
+	spawner = first_child(tomb);
+	while (spawner && pid_depth(spawner) <= pid_depth(tomb))
+		spawner = first_child(spawner);
+	if (json_get_i64(starter, "pid", true, 0, INT_MAX, &self, &ignored) < 0)
+		self = 0;
+	jsonw_key(w, "processes");
+	jsonw_obj(w);
+	jsonw_ki64(w, "supervisor", self);
+	jsonw_ki64(w, "postgres", part_pid(starter, "postgres"));
+	jsonw_ki64(w, "vessel", part_pid(starter, "vessel"));
+	jsonw_ki64(w, "guard", guard);
+	jsonw_ki64(w, "tomb", tomb);
+	jsonw_ki64(w, "spawner", spawner);
+	jsonw_obj_end(w);
+}
+
+static int starter_read(const struct paths *p, struct json **ret, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/" STARTER_STATE, p->data);
+	cleanup_free char *lock_path = xasprintf("%s/lock", p->data);
+	cleanup_free char *text = NULL;
+	cleanup_close int lock = open(lock_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	pid_t holder = 0;
+	size_t len;
+
+	if (lock < 0 || fs_lock_holder(lock, &holder, err) < 0 || !holder)
+		return err_set_id(err, ERRID_HTTP_AWAY, "nothing runs on %s", p->data);
+	if (fs_read_file(AT_FDCWD, path, 65536, &text, &len, err) < 0)
+		return -1;
+	return json_parse(text, len, JSON_DEPTH_DEFAULT, ret, err);
+}
+
+static void print_value(const struct json *v, struct buf *b)
+{
+	struct jsonw w;
+	const char *s;
+	struct err ignored = ERR_INIT;
+
+	buf_reset(b);
+	if (json_as_str(v, 1 << 20, &s, &ignored) == 0) {
+		buf_adds(b, s);
+		return;
+	}
+	jsonw_init(&w, b);
+	json_write(v, &w);
+}
+
+/* The vessel's words as "a.b  value" lines, whatever they are. */
+static void print_tree(struct table *t, const char *prefix, const struct json *obj, int depth)
+{
+	const struct json *v;
+	const char *key;
+
+	for (size_t i = 0; json_obj_at(obj, i, &key, &v); i++) {
+		cleanup_free char *name = xasprintf("%s%s%s", prefix, prefix[0] ? "." : "", key);
+		struct err not_object = ERR_INIT;
+		cleanup_buf struct buf b = {0};
+
+		if (depth < 4 && v && json_as_obj(v, &not_object) == 0) {
+			print_tree(t, name, v, depth + 1);
+			continue;
+		}
+		buf_init(&b, 1 << 20);
+		if (v)
+			print_value(v, &b);
+		table_cell(t, name);
+		table_cell(t, v ? buf_str(&b) : "-");
+	}
+}
+
+static void print_people(const struct json *starter, const struct json *vessel,
+			 const struct err *vessel_err)
+{
+	const char *cgroup = "?", *reason = "", *state = "?";
+	struct err ignored = ERR_INIT;
+	const struct json *parts = NULL;
+	struct table t;
+
+	if (json_get_str(starter, "cgroup", true, 64, &cgroup, &ignored) < 0 ||
+	    json_get_str(starter, "cgroup_reason", true, 256, &reason, &ignored) < 0 ||
+	    json_get_str(starter, "state", true, 32, &state, &ignored) < 0 ||
+	    json_get_arr(starter, "parts", true, 16, &parts, &ignored) < 0)
+		return;
+	(void)printf("Lychgate %s: %s\n\n", LYCH_VERSION, state);
+	table_init(&t, 4);
+	table_cell(&t, "PART");
+	table_cell(&t, "STATE");
+	table_cell(&t, "PID");
+	table_cell(&t, "RESTARTS");
+	for (size_t i = 0; i < json_arr_len(parts); i++) {
+		const struct json *p = json_arr_at(parts, i);
+		const char *name = "?", *st = "?";
+		int64_t pid = 0;
+		uint64_t restarts = 0;
+		char num[32];
+
+		(void)!json_get_str(p, "name", true, 32, &name, &ignored);
+		(void)!json_get_str(p, "state", true, 32, &st, &ignored);
+		(void)!json_get_i64(p, "pid", true, 0, INT_MAX, &pid, &ignored);
+		(void)!json_get_u64(p, "restarts", true, 0, UINT32_MAX, &restarts, &ignored);
+		table_cell(&t, name);
+		table_cell(&t, st);
+		(void)snprintf(num, sizeof(num), "%" PRId64, pid);
+		table_cell(&t, num);
+		(void)snprintf(num, sizeof(num), "%" PRIu64, restarts);
+		table_cell(&t, num);
+	}
+	table_print(&t, true);
+	table_done(&t);
+	(void)printf("\ncgroup: %s%s%s%s\n\n", cgroup, reason[0] ? " (" : "", reason,
+		     reason[0] ? "): limits by rlimits and supervision" : "");
+	if (!vessel) {
+		(void)printf("vessel: does not answer: %s\n", vessel_err->msg);
+		return;
+	}
+	table_init(&t, 2);
+	print_tree(&t, "", vessel, 0);
+	table_print(&t, false);
+	table_done(&t);
+}
+
+static int status(const struct json_arg *a, struct err *err)
+{
+	const struct client_request rq = {.method = "GET", .target = "/v1/status", .timeout_ms = 5000};
+	cleanup_paths struct paths p = {0};
+	cleanup_json struct json *starter = NULL;
+	cleanup_json struct json *vessel = NULL;
+	cleanup_client struct client *c = NULL;
+	struct err away = ERR_INIT;
+	const char *state = "";
+
+	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0)
+		return -1;
+	if (starter_read(&p, &starter, err) < 0 ||
+	    json_get_str(starter, "state", true, 32, &state, err) < 0)
+		return -1;
+	bool answers = client_json(c, &rq, &vessel, NULL, &away) == 0;
+
+	if (!a->json) {
+		print_people(starter, answers ? vessel : NULL, &away);
+	} else {
+		cleanup_buf struct buf b = {0};
+		struct jsonw w;
+
+		buf_init(&b, (size_t)16 << 20);
+		jsonw_init(&w, &b);
+		jsonw_obj(&w);
+		jsonw_kbool(&w, "ready", answers && str_eq(state, "up"));
+		write_processes(&w, starter);
+		jsonw_key(&w, "starter");
+		json_write(starter, &w);
+		jsonw_key(&w, "vessel");
+		if (answers)
+			json_write(vessel, &w);
+		else
+			jsonw_null(&w);
+		jsonw_obj_end(&w);
+		(void)puts(buf_str(&b));
+	}
+	if (render_flush(err) < 0)
+		return -1;
+	return answers ? 0 : EXIT_UNAVAILABLE;
+}
+
+int cmd_status(int argc, char **argv)
+{
+	static const struct argp argp = {.options = json_options,
+					 .parser = json_parse_arg,
+					 .doc = "What runs, and which walls stand."};
+	struct json_arg a = {0};
+	struct err err = ERR_INIT;
+	int r;
+
+	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	r = status(&a, &err);
+	return r < 0 ? cmd_fail(&err, a.json) : r;
+}
+
+/* ---- version --------------------------------------------------------------- */
+
+int cmd_version(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = json_options, .parser = json_parse_arg, .doc = "The version."};
+	struct json_arg a = {0};
+
+	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (a.json)
+		(void)printf("{\"version\":\"%s\",\"api\":%d}\n", LYCH_VERSION, LYCH_API_VERSION);
+	else
+		(void)printf("lych %s (API %d)\n", LYCH_VERSION, LYCH_API_VERSION);
+	return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
+}
+
+/* ---- config ---------------------------------------------------------------- */
+
+static int config_init(const struct paths *p, struct err *err)
+{
+	cleanup_free char *dir = xstrdup(p->config);
+	const char *text = conf_template();
+	cleanup_close int fd = -1;
+
+	*strrchr(dir, '/') = '\0';
+	if (fs_mkdir_all(dir, 0700, err) < 0)
+		return -1;
+	fd = open(p->config, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 && errno == EEXIST)
+		return err_set(err, ERR_CONFLICT, "%s exists already; it was not touched",
+			       p->config);
+	if (fd < 0)
+		return err_sys(err, "%s", p->config);
+	if (fs_write_all(fd, text, strlen(text), err) < 0)
+		return -1;
+	if (fsync(fd) < 0)
+		return err_sys(err, "%s", p->config);
+	(void)printf("%s written; every key is at its default\n", p->config);
+	return 0;
+}
+
+static int config(const struct json_arg *a, struct err *err)
+{
+	cleanup_paths struct paths p = {0};
+	struct conf conf;
+
+	if (paths_resolve(&p, err) < 0)
+		return -1;
+	if (str_eq(a->word, "init"))
+		return config_init(&p, err);
+	if (!str_eq(a->word, "check"))
+		return err_set_id(err, ERRID_CORE_USAGE, "'lych config init' or 'lych config check'");
+	if (access(p.config, F_OK) < 0 && errno == ENOENT) {
+		if (a->json)
+			(void)puts("{\"ok\":true,\"file\":null}");
+		else
+			(void)printf("no %s: every key is at its default\n", p.config);
+		return 0;
+	}
+	if (conf_load(p.config, &conf, err) < 0)
+		return -1;
+	conf_done(&conf);
+	if (a->json)
+		(void)puts("{\"ok\":true}");
+	else
+		(void)printf("%s: ok\n", p.config);
+	return 0;
+}
+
+int cmd_config(int argc, char **argv)
+{
+	static const struct argp argp = {.options = json_options,
+					 .parser = json_parse_arg,
+					 .args_doc = "init|check",
+					 .doc = "Write or check codex.yaml."};
+	struct json_arg a = {0};
+	struct err err = ERR_INIT;
+
+	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	return config(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
+}

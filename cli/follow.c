@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/follow.h"
+
+#include "cli/b64.h"
+#include "cli/cmd.h"
+#include "common/clock.h"
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#define RESUME_TIMEOUT (60 * USEC_PER_SEC)
+#define PIECE_MAX ((size_t)256 << 10)
+
+int follow_init(struct follow *f, struct client *c, const char *socket, struct err *err)
+{
+	sigset_t mask;
+
+	*f = (struct follow){.client = c, .socket = socket, .sigfd = -1};
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+		return err_sys(err, "sigprocmask");
+	f->sigfd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (f->sigfd < 0)
+		return err_sys(err, "signalfd");
+	f->terminal[0] = render_is_terminal(STDOUT_FILENO);
+	f->terminal[1] = render_is_terminal(STDERR_FILENO);
+	return 0;
+}
+
+void follow_done(struct follow *f)
+{
+	json_free(f->job);
+	f->job = NULL;
+	fd_close(&f->sigfd);
+}
+
+/* ---- output ---------------------------------------------------------------- */
+
+static int put(struct follow *f, int which, const void *data, size_t len, struct err *err)
+{
+	int fd = which ? STDERR_FILENO : STDOUT_FILENO;
+	struct buf shown;
+	int r;
+
+	if (f->quiet)
+		return 0;
+	if (!f->terminal[which])
+		return fs_write_all(fd, data, len, err);
+	buf_init(&shown, PIECE_MAX * 8);
+	term_filter(&f->filter[which], data, len, &shown);
+	r = fs_write_all(fd, buf_str(&shown), shown.len, err);
+	buf_done(&shown);
+	return r;
+}
+
+static int put_end(struct follow *f, struct err *err)
+{
+	for (int i = 0; i < 2; i++) {
+		struct buf shown;
+		int r;
+
+		if (!f->terminal[i] || f->quiet || f->json || !f->offset[i])
+			continue;
+		buf_init(&shown, 256);
+		term_filter_end(&f->filter[i], &shown);
+		r = fs_write_all(i ? STDERR_FILENO : STDOUT_FILENO, buf_str(&shown), shown.len, err);
+		buf_done(&shown);
+		if (r < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int put_event(const char *event, const struct json *data, struct err *err)
+{
+	struct buf b;
+	struct jsonw w;
+	int r;
+
+	buf_init(&b, (size_t)8 << 20);
+	jsonw_init(&w, &b);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "event", event);
+	jsonw_key(&w, str_eq(event, "output") ? "output" : "job");
+	json_write(data, &w);
+	jsonw_obj_end(&w);
+	buf_addc(&b, '\n');
+	r = fs_write_all(STDOUT_FILENO, buf_str(&b), b.len, err);
+	buf_done(&b);
+	return r;
+}
+
+static int on_output(struct follow *f, const struct json *data, struct err *err)
+{
+	const char *stream, *text;
+	uint64_t offset;
+	struct buf b;
+	int which, r = 0;
+
+	if (json_get_str(data, "stream", true, 16, &stream, err) < 0 ||
+	    json_get_u64(data, "offset", true, 0, INT64_MAX, &offset, err) < 0 ||
+	    json_get_str(data, "data", true, PIECE_MAX * 2, &text, err) < 0)
+		return -1;
+	which = str_eq(stream, "stderr");
+	buf_init(&b, PIECE_MAX);
+	if (b64_decode(&b, text, strlen(text)) < 0) {
+		r = err_set(err, ERR_UPSTREAM, "output that is not base64");
+		goto out;
+	}
+	if (offset == 0 && f->offset[which] > 0) {
+		(void)fprintf(stderr, "\nlych: another attempt of the job begins; its %s starts over\n",
+			      stream);
+		f->offset[which] = 0;
+	}
+	if (offset > f->offset[which]) {
+		f->gap = true;
+		r = err_set(err, ERR_UPSTREAM, "a gap in the job's %s", stream);
+		goto out;
+	}
+	if (offset + b.len <= f->offset[which])
+		goto out;
+	buf_consume(&b, (size_t)(f->offset[which] - offset));
+	f->offset[which] += b.len;
+	r = f->json ? put_event("output", data, err) : put(f, which, b.data, b.len, err);
+out:
+	buf_done(&b);
+	return r;
+}
+
+static int keep_end(struct follow *f, const struct json *data, struct err *err)
+{
+	struct buf b;
+	struct jsonw w;
+	int r;
+
+	buf_init(&b, (size_t)8 << 20);
+	jsonw_init(&w, &b);
+	json_write(data, &w);
+	r = json_parse(buf_str(&b), b.len, JSON_DEPTH_DEFAULT, &f->job, err);
+	buf_done(&b);
+	return r < 0 ? -1 : 1;
+}
+
+static int on_event(const char *event, const struct json *data, void *arg, struct err *err)
+{
+	struct follow *f = arg;
+
+	if (str_eq(event, "output"))
+		return on_output(f, data, err);
+	if (f->json && put_event(event, data, err) < 0)
+		return -1;
+	return str_eq(event, "end") ? keep_end(f, data, err) : 0;
+}
+
+/* ---- signals --------------------------------------------------------------- */
+
+static int send_cancel(const struct follow *f, struct err *err)
+{
+	cleanup_client struct client *c = NULL;
+	cleanup_json struct json *j = NULL;
+	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/cancel", f->id);
+	const struct client_request rq = {.method = "POST", .target = target, .timeout_ms = 10000};
+
+	return client_new(f->socket, &c, err) < 0 || client_json(c, &rq, &j, NULL, err) < 0 ? -1
+											    : 0;
+}
+
+static int on_wake(void *arg, struct err *err)
+{
+	struct follow *f = arg;
+	struct signalfd_siginfo si;
+	struct err why = ERR_INIT;
+
+	while (read(f->sigfd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		f->stopped_by = (int)si.ssi_signo;
+		if (!f->cancels || f->interrupts++ > 0)
+			return err_set(err, ERR_TIMEOUT, "stopped by a signal");
+		(void)fprintf(stderr, "\nlych: cancelling job %" PRId64
+				      "; once more to stop waiting for its end\n",
+			      f->id);
+		if (send_cancel(f, &why) < 0)
+			return err_wrap(&why, "cancel"), *err = why, -1;
+	}
+	return 0;
+}
+
+/* ---- the stream, resumed --------------------------------------------------- */
+
+/* Once an answer was had, a vessel that goes away (a restart) is waited for. */
+static bool may_resume(const struct err *err)
+{
+	return err->id == ERRID_HTTP_AWAY || err->code == ERR_UNAVAILABLE ||
+	       err->code == ERR_TIMEOUT;
+}
+
+int follow_job(struct follow *f, struct err *err)
+{
+	const struct client_events ev = {
+		.on_event = on_event, .on_wake = on_wake, .arg = f, .wake_fd = f->sigfd};
+	usec_t deadline = clock_boot_usec() + RESUME_TIMEOUT;
+
+	while (!f->job) {
+		cleanup_free char *target = xasprintf(
+			"/v1/jobs/%" PRId64 "/events?stdout=%" PRIu64 "&stderr=%" PRIu64, f->id,
+			f->offset[0], f->offset[1]);
+		uint64_t before = f->offset[0] + f->offset[1];
+		struct timespec nap = {.tv_nsec = 100 * 1000 * 1000};
+		struct err why = ERR_INIT;
+		unsigned interrupts = f->interrupts;
+		int r = client_stream(f->client, target, &ev, &why);
+
+		if (f->job)
+			break;
+		if (f->stopped_by && (!f->cancels || f->interrupts > 1)) {
+			(void)put_end(f, &why);
+			return 0;
+		}
+		if (r < 0 && !may_resume(&why)) {
+			*err = why;
+			return -1;
+		}
+		if (f->offset[0] + f->offset[1] > before || f->interrupts > interrupts)
+			deadline = clock_boot_usec() + RESUME_TIMEOUT;
+		if (clock_boot_usec() >= deadline) {
+			*err = why;
+			if (!err_is_set(err))
+				return err_set_id(err, ERRID_HTTP_AWAY,
+						  "the event stream ends again and again");
+			return -1;
+		}
+		(void)nanosleep(&nap, NULL);
+	}
+	return put_end(f, err);
+}
+
+/* ---- ends ------------------------------------------------------------------- */
+
+static int signal_number(const char *name)
+{
+	for (int i = 1; i < NSIG; i++) {
+		const char *abbrev = sigabbrev_np(i);
+
+		if (abbrev && str_starts(name, "SIG") && str_eq(name + 3, abbrev))
+			return i;
+	}
+	return 0;
+}
+
+int job_end_read(const struct json *job, struct job_end *ret, struct err *err)
+{
+	const char *state = "", *class_name = "", *sig = "";
+	const struct json *result = NULL;
+	int64_t code = 0;
+
+	*ret = (struct job_end){.detail = ""};
+	if (json_get_str(job, "state", true, 32, &state, err) < 0)
+		return -1;
+	if (!job_state_from_name(state, &ret->state))
+		return err_set(err, ERR_UPSTREAM, "unknown state '%s'", state);
+	if (json_has(job, "class") && !json_is_null(job, "class") &&
+	    json_get_str(job, "class", true, 32, &class_name, err) < 0)
+		return -1;
+	if (!fail_class_from_name(class_name, &ret->fail_class))
+		return err_set(err, ERR_UPSTREAM, "unknown class '%s'", class_name);
+	if (!json_has(job, "result") || json_is_null(job, "result"))
+		return 0;
+	if (json_get_obj(job, "result", true, &result, err) < 0 ||
+	    json_get_str(result, "detail", false, 4096, &ret->detail, err) < 0)
+		return -1;
+	if (json_has(result, "exit_code") && !json_is_null(result, "exit_code")) {
+		if (json_get_i64(result, "exit_code", true, 0, 255, &code, err) < 0)
+			return -1;
+		ret->has_exit_code = true;
+		ret->exit_code = (int)code;
+	}
+	if (json_has(result, "signal") && !json_is_null(result, "signal")) {
+		if (json_get_str(result, "signal", true, 32, &sig, err) < 0)
+			return -1;
+		ret->signal = signal_number(sig);
+	}
+	return 0;
+}
+
+int job_end_exit_code(const struct job_end *e)
+{
+	if (e->state == JOB_TIMED_OUT)
+		return EXIT_TIMED_OUT;
+	if (e->state == JOB_CANCELLED)
+		return 128 + SIGINT;
+	if (e->state == JOB_LOST || e->state == JOB_QUARANTINED)
+		return EXIT_UNAVAILABLE;
+	if (e->fail_class == FAIL_SETUP_REFUSED)
+		return EXIT_SETUP;
+	if (e->has_exit_code && (e->state == JOB_SUCCEEDED || e->fail_class == FAIL_CRASH))
+		return e->exit_code;
+	if (e->signal)
+		return 128 + e->signal;
+	return e->has_exit_code && e->exit_code ? e->exit_code : EXIT_FAILED;
+}
+
+void job_end_explain(const struct job_end *e, job_id_t id)
+{
+	struct buf b;
+
+	if (e->state == JOB_SUCCEEDED ||
+	    (e->fail_class == FAIL_CRASH && e->has_exit_code && !e->detail[0]))
+		return;
+	buf_init(&b, 16384);
+	render_escape(&b, e->detail, strlen(e->detail), 0);
+	(void)fprintf(stderr, "lych: job %" PRId64 ": %s%s%s%s%s\n", id, job_state_name(e->state),
+		      e->fail_class ? ", class " : "",
+		      e->fail_class ? fail_class_name(e->fail_class) : "", b.len ? ": " : "",
+		      buf_str(&b));
+	buf_done(&b);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follow one job to its end: output live, Ctrl-C cancels, a lost stream is resumed. */
+#ifndef LYCH_CLI_FOLLOW_H
+#define LYCH_CLI_FOLLOW_H
+
+#include "cli/client.h"
+#include "cli/render.h"
+#include "common/attr.h"
+#include "common/err.h"
+#include "common/id.h"
+#include "common/net/json.h"
+#include "common/proto.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct follow {
+	struct client *client;
+	const char *socket; /* for the second connection that a cancel needs */
+	job_id_t id;
+	bool json;	    /* NDJSON events instead of output */
+	bool quiet;	    /* no output at all: only wait */
+	bool cancels;	    /* SIGINT and SIGTERM cancel the job (run); else they end the following */
+	/* result */
+	struct json *job;   /* of the end event; owned */
+	int stopped_by;	    /* signal that ended the following, 0 */
+	/* internal */
+	uint64_t offset[2];
+	struct term_filter filter[2];
+	bool terminal[2], gap;
+	int sigfd;
+	unsigned interrupts;
+};
+
+/* Block the signals early, so that none is lost between submit and follow. */
+MUST_CHECK int follow_init(struct follow *f, struct client *c, const char *socket, struct err *err);
+/* Until the job's end (f->job set) or until told to stop (f->stopped_by). */
+MUST_CHECK int follow_job(struct follow *f, struct err *err);
+void follow_done(struct follow *f);
+
+/* How a job ended, from its object. */
+struct job_end {
+	enum job_state state;
+	enum fail_class fail_class;
+	bool has_exit_code;
+	int exit_code;
+	int signal; /* 0: none */
+	const char *detail;
+};
+MUST_CHECK int job_end_read(const struct json *job, struct job_end *ret, struct err *err);
+/* What `lych run` exits with: the job's own code, 128+signal, 124, 78, 4. */
+int job_end_exit_code(const struct job_end *e);
+/* One line on stderr about an end that isn't the job's own. */
+void job_end_explain(const struct job_end *e, job_id_t id);
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/render.h"
+
+#include "common/cleanup.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <stdint.h>
+
+#define CELL_MAX 4096
+#define TABLE_CELL_WIDTH 100
+
+/* Length of the UTF-8 sequence that starts with this byte, 0 when none does. */
+static unsigned utf8_len(unsigned char c)
+{
+	if (c < 0x80)
+		return 1;
+	if (c >= 0xc2 && c <= 0xdf)
+		return 2;
+	if (c >= 0xe0 && c <= 0xef)
+		return 3;
+	if (c >= 0xf0 && c <= 0xf4)
+		return 4;
+	return 0;
+}
+
+static uint32_t utf8_decode(const unsigned char *s, unsigned n)
+{
+	uint32_t cp = n == 1 ? s[0] : n == 2 ? s[0] & 0x1fu : n == 3 ? s[0] & 0x0fu : s[0] & 0x07u;
+
+	for (unsigned i = 1; i < n; i++)
+		cp = cp << 6 | (s[i] & 0x3fu);
+	return cp;
+}
+
+/* Controls, and what reorders or hides text. */
+static bool is_dangerous(uint32_t cp)
+{
+	return cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || cp == 0x61c || cp == 0xfeff ||
+	       (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202e) ||
+	       (cp >= 0x2060 && cp <= 0x206f) || (cp >= 0xfff9 && cp <= 0xfffb) ||
+	       (cp >= 0xe0000 && cp <= 0xe007f);
+}
+
+static void add_escaped(struct buf *out, const unsigned char *s, unsigned n, uint32_t cp)
+{
+	if (n == 1 && cp == '\n')
+		buf_adds(out, "\\n");
+	else if (n == 1 && cp == '\t')
+		buf_adds(out, "\\t");
+	else if (n == 1 && cp == '\r')
+		buf_adds(out, "\\r");
+	else if (n == 1)
+		buf_addf(out, "\\x%02x", s[0]);
+	else
+		buf_addf(out, "\\u{%x}", cp);
+}
+
+void render_escape(struct buf *out, const char *text, size_t len, size_t width)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t shown = 0;
+
+	while (len) {
+		unsigned n = utf8_len(s[0]);
+		uint32_t cp;
+
+		if (width && shown + 1 >= width && len > 1) {
+			buf_adds(out, "…");
+			return;
+		}
+		if (n == 0 || n > len || !utf8_is_valid(s, n)) {
+			buf_addf(out, "\\x%02x", s[0]);
+			n = 1;
+			shown += 4;
+		} else {
+			size_t before = out->len;
+
+			cp = utf8_decode(s, n);
+			if (is_dangerous(cp)) {
+				add_escaped(out, s, n, cp);
+				shown += out->len - before;
+			} else {
+				buf_add(out, s, n);
+				shown++;
+			}
+		}
+		s += n;
+		len -= n;
+	}
+}
+
+bool render_is_terminal(int fd)
+{
+	return isatty(fd) == 1;
+}
+
+bool render_has_colour(int fd)
+{
+	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+
+	return render_is_terminal(fd) && !(no && no[0]) && term && term[0] && !str_eq(term, "dumb");
+}
+
+/* ---- the terminal filter --------------------------------------------------- */
+
+enum { F_TEXT, F_ESC, F_CSI, F_STRING, F_STRING_ESC, F_ESC_INTER };
+
+static void show_byte(struct buf *out, unsigned char c)
+{
+	buf_addf(out, "\\x%02x", c);
+}
+
+static void flush_utf8(struct term_filter *f, struct buf *out)
+{
+	for (unsigned i = 0; i < f->n_utf8; i++)
+		show_byte(out, f->utf8[i]);
+	f->n_utf8 = f->want_utf8 = 0;
+}
+
+static void text_byte(struct term_filter *f, unsigned char c, struct buf *out)
+{
+	if (f->n_utf8) {
+		if ((c & 0xc0) == 0x80) {
+			f->utf8[f->n_utf8++] = c;
+			if (f->n_utf8 < f->want_utf8)
+				return;
+			if (!utf8_is_valid(f->utf8, f->n_utf8)) {
+				flush_utf8(f, out);
+				return;
+			}
+			uint32_t cp = utf8_decode(f->utf8, f->n_utf8);
+
+			if (is_dangerous(cp))
+				buf_addf(out, "\\u{%x}", cp);
+			else
+				buf_add(out, f->utf8, f->n_utf8);
+			f->n_utf8 = f->want_utf8 = 0;
+			return;
+		}
+		flush_utf8(f, out);
+	}
+	if (c == 0x1b) {
+		f->state = F_ESC;
+		return;
+	}
+	if (c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\a') {
+		/* the bell and backspace do no harm; \r redraws progress lines */
+		buf_addc(out, (char)c);
+		return;
+	}
+	if (c < 0x20 || c == 0x7f) {
+		show_byte(out, c);
+		return;
+	}
+	if (c < 0x80) {
+		buf_addc(out, (char)c);
+		return;
+	}
+	f->want_utf8 = utf8_len(c);
+	if (f->want_utf8 < 2) {
+		show_byte(out, c);
+		return;
+	}
+	f->utf8[0] = c;
+	f->n_utf8 = 1;
+}
+
+/* Only "select graphic rendition" with plain numbers goes through. */
+static void csi_byte(struct term_filter *f, unsigned char c, struct buf *out)
+{
+	if (c >= 0x20 && c <= 0x3f) {
+		if (f->n_param < sizeof(f->param))
+			f->param[f->n_param] = (char)c;
+		f->n_param++;
+		return;
+	}
+	f->state = F_TEXT;
+	if (c == 0x1b) {
+		f->state = F_ESC;
+		return;
+	}
+	if (c != 'm' || f->n_param > sizeof(f->param))
+		return;
+	for (unsigned i = 0; i < f->n_param; i++)
+		if (!((f->param[i] >= '0' && f->param[i] <= '9') || f->param[i] == ';' ||
+		      f->param[i] == ':'))
+			return;
+	buf_adds(out, "\x1b[");
+	buf_add(out, f->param, f->n_param);
+	buf_addc(out, 'm');
+}
+
+static void esc_byte(struct term_filter *f, unsigned char c)
+{
+	f->state = F_TEXT;
+	if (c == '[') {
+		f->state = F_CSI;
+		f->n_param = 0;
+	} else if (c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_') {
+		f->state = F_STRING; /* OSC, DCS, SOS, PM, APC: dropped to their end */
+	} else if (c >= 0x20 && c <= 0x2f) {
+		f->state = F_ESC_INTER;
+	} else if (c == 0x1b) {
+		f->state = F_ESC;
+	}
+}
+
+void term_filter(struct term_filter *f, const void *data, size_t len, struct buf *out)
+{
+	const unsigned char *s = data;
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = s[i];
+
+		switch (f->state) {
+		case F_ESC:
+			esc_byte(f, c);
+			break;
+		case F_ESC_INTER:
+			if (c < 0x20 || c > 0x2f)
+				f->state = F_TEXT;
+			break;
+		case F_CSI:
+			csi_byte(f, c, out);
+			break;
+		case F_STRING:
+			/* a line's end closes it too, so that a lost terminator hides one line only */
+			if (c == 0x1b)
+				f->state = F_STRING_ESC;
+			else if (c == '\a')
+				f->state = F_TEXT;
+			else if (c == '\n') {
+				f->state = F_TEXT;
+				text_byte(f, c, out);
+			}
+			break;
+		case F_STRING_ESC:
+			if (c == '\\')
+				f->state = F_TEXT;
+			else
+				esc_byte(f, c);
+			break;
+		case F_TEXT:
+		default:
+			text_byte(f, c, out);
+			break;
+		}
+	}
+}
+
+void term_filter_end(struct term_filter *f, struct buf *out)
+{
+	flush_utf8(f, out);
+	buf_adds(out, "\x1b[0m");
+	*f = (struct term_filter){0};
+}
+
+/* ---- tables --------------------------------------------------------------- */
+
+void table_init(struct table *t, size_t n_cols)
+{
+	*t = (struct table){.n_cols = n_cols};
+}
+
+void table_cell(struct table *t, const char *text)
+{
+	struct buf b;
+
+	buf_init(&b, CELL_MAX);
+	render_escape(&b, text ? text : "", text ? strlen(text) : 0, TABLE_CELL_WIDTH);
+	t->cells = xreallocarray(t->cells, t->n_cells + 1, sizeof(*t->cells));
+	t->cells[t->n_cells++] = xstrdup(buf_str(&b));
+	buf_done(&b);
+}
+
+static size_t columns_of(const char *s)
+{
+	size_t n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+void table_print(const struct table *t, bool header)
+{
+	bool colour = render_has_colour(STDOUT_FILENO);
+
+	for (size_t i = 0; i < t->n_cells; i++) {
+		size_t col = i % t->n_cols, width = 0;
+
+		for (size_t k = col; k < t->n_cells; k += t->n_cols)
+			if (columns_of(t->cells[k]) > width)
+				width = columns_of(t->cells[k]);
+		bool head = header && i < t->n_cols;
+
+		if (head && colour)
+			(void)fputs("\x1b[1m", stdout);
+		(void)fputs(t->cells[i], stdout);
+		if (head && colour)
+			(void)fputs("\x1b[0m", stdout);
+		if (col + 1 == t->n_cols) {
+			(void)putchar('\n');
+			continue;
+		}
+		for (size_t k = columns_of(t->cells[i]); k < width + 2; k++)
+			(void)putchar(' ');
+	}
+}
+
+void table_done(struct table *t)
+{
+	for (size_t i = 0; i < t->n_cells; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	*t = (struct table){0};
+}
+
+void render_json(const struct json *j)
+{
+	cleanup_buf struct buf b = {0};
+	struct jsonw w;
+
+	buf_init(&b, (size_t)64 << 20);
+	jsonw_init(&w, &b);
+	json_write(j, &w);
+	(void)puts(buf_str(&b));
+}
+
+void render_size(char out[32], unsigned long long bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double v = (double)bytes;
+	size_t u = 0;
+
+	while (v >= 1024.0 && u + 1 < ARRAY_SIZE(units)) {
+		v /= 1024.0;
+		u++;
+	}
+	(void)snprintf(out, 32, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+}
+
+int render_flush(struct err *err)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return err_sys(err, "write to stdout");
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What people see. Text that a job controls is never trusted: in tables every control
+ * byte, bidi control and invalid byte is shown escaped; a job's output on a terminal
+ * passes a filter that keeps only printable text, blanks and colours. Pipes get raw bytes.
+ */
+#ifndef LYCH_CLI_RENDER_H
+#define LYCH_CLI_RENDER_H
+
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include "common/net/json.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Append text with everything dangerous shown as \xNN or \u{NNNN}; at most width columns
+ * (bytes of ASCII, characters otherwise), 0 = all; a cut ends in "…". */
+void render_escape(struct buf *out, const char *text, size_t len, size_t width);
+
+/* Is this stream a terminal that wants colours? NO_COLOR and TERM=dumb say no. */
+bool render_has_colour(int fd);
+bool render_is_terminal(int fd);
+
+/* The filter for a job's bytes on a terminal; keeps its state between pieces. */
+struct term_filter {
+	int state;
+	unsigned n_param;
+	char param[64];
+	unsigned char utf8[4];
+	unsigned n_utf8, want_utf8;
+};
+void term_filter(struct term_filter *f, const void *data, size_t len, struct buf *out);
+/* After the last piece: an unfinished character is shown escaped, colours are reset. */
+void term_filter_end(struct term_filter *f, struct buf *out);
+
+/* A table: columns as wide as their widest cell. Cells are escaped. */
+struct table {
+	size_t n_cols, n_cells;
+	char **cells;
+};
+void table_init(struct table *t, size_t n_cols);
+void table_cell(struct table *t, const char *text);
+void table_print(const struct table *t, bool header); /* stdout */
+void table_done(struct table *t);
+
+/* One value as one line of JSON on stdout. */
+void render_json(const struct json *j);
+/* "512.0 MiB" */
+void render_size(char out[32], unsigned long long bytes);
+/* Flush stdout; EPIPE and a full disk are errors. */
+MUST_CHECK int render_flush(struct err *err);
+
+#endif

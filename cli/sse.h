@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Server-sent events, the subset that the vessel sends: event and data lines, one data line an
+ * event, comments. Bytes come in any pieces. */
+#ifndef LYCH_CLI_SSE_H
+#define LYCH_CLI_SSE_H
+
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/err.h"
+
+#define SSE_LINE_MAX_BYTES ((size_t)4 << 20)
+
+struct sse {
+	struct buf line, data;
+	char event[32];
+	bool has_data;
+};
+
+void sse_init(struct sse *s);
+void sse_done(struct sse *s);
+/* The callback's non-zero answer ends the feeding and is returned. */
+typedef int sse_fn(const char *event, const char *data, size_t len, void *arg, struct err *err);
+MUST_CHECK int sse_feed(struct sse *s, const void *data, size_t len, sse_fn *fn, void *arg,
+			struct err *err);
+
+#endif
