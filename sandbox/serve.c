@@ -164,7 +164,6 @@ static int read_block(int fd, uint32_t bytes, char **ret, struct err *err)
 static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 {
 	struct stat st;
-	char *name;
 
 	if (!spec->timeout_usec)
 		return err_set_id(err, ERRID_SANDBOX_LIMIT, "a job needs --timeout");
@@ -192,10 +191,7 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
 		return err_set_id(err, ERRID_SANDBOX_WORKSPACE, "%s is not a directory of ours",
 				  spec->workspace);
-	name = xasprintf("%s/%s", s->jobs_dir, spec->workspace);
-	free(spec->workspace);
-	spec->workspace = name;
-	return 0;
+	return spec_base_workspace(spec, s->jobs_dir, err);
 }
 
 static void start_job(struct server *s, uint64_t handle, const char *block, size_t len,

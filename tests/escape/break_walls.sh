@@ -5,7 +5,7 @@
 # file that the job would have made is absent.
 # LYCH_BIN: where the programs are (build/release). MUST_RUN=1: no skips.
 set -uo pipefail
-bin=${LYCH_BIN:-build/release}
+bin=${LYCH_BIN:-${LYCH_BUILD:-build/release}}
 sandbox=$(realpath "$bin/lych-sandbox") || exit 1
 lie=$(realpath "$bin/tests/support/lie") || exit 1
 scratch=$(mktemp -d)
