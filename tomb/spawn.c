@@ -7,8 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <limits.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ struct spawn {
 /* Between fork and exec: only what is safe there. */
 NORETURN static void exec_spawner(int exe, int sock, int null_fd, char *const argv[])
 {
-	static char *const no_env[] = { NULL };
+	static char *const no_env[] = {NULL};
 	sigset_t none;
 
 	for (int s = 1; s < NSIG; s++)
@@ -59,10 +59,11 @@ int spawn_start(const char *sandbox_path, const char *jobs_dir, const char *cgro
 	cleanup_close int exe = open(sandbox_path, O_PATH | O_CLOEXEC);
 	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	/* execveat() wants writable strings and does not write to them. */
-	cleanup_free char *text = xasprintf("lych-sandbox%c--serve%c%d%c--grade%c%s%c--jobs%c%s%c"
-					    "--cgroup%c%s",
-					    0, 0, SERVE_FD, 0, 0, sbx_grade_name(grade), 0, 0,
-					    jobs_dir, 0, 0, cgroup ? cgroup : "");
+	cleanup_free char *text =
+		xasprintf("lych-sandbox%c--serve%c%d%c--grade%c%s%c--jobs%c%s%c"
+			  "--cgroup%c%s",
+			  0, 0, SERVE_FD, 0, 0, sbx_grade_name(grade), 0, 0, jobs_dir, 0,
+			  0, cgroup ? cgroup : "");
 	char *argv[10], *p = text;
 	size_t n = cgroup ? 9 : 7;
 	int sv[2];
@@ -129,7 +130,7 @@ static void on_packet(int fd, unsigned what, void *arg)
 		struct spawn_started started;
 		struct spawn_refused refused;
 		struct spawn_exited exited;
-	} m = { 0 };
+	} m = {0};
 	ssize_t n = recv(fd, &m, sizeof(m), MSG_DONTWAIT);
 
 	(void)what;
@@ -165,7 +166,8 @@ static void on_packet(int fd, unsigned what, void *arg)
 	}
 }
 
-int spawn_attach(struct spawn *s, struct loop *l, const struct spawn_events *ev, struct err *err)
+int spawn_attach(struct spawn *s, struct loop *l, const struct spawn_events *ev,
+		 struct err *err)
 {
 	s->ev = *ev;
 	s->io = loop_io_new(l, s->fd, LOOP_READ, on_packet, s);
@@ -180,9 +182,9 @@ void spawn_free(struct spawn *s)
 		return;
 	loop_io_free(s->io);
 	fd_close(&s->fd);
-	/* EOF ends it and every job; it needs a moment for that. A stuck one is left to init:
-	 * we cannot signal out of our own confinement. */
-	p = (struct pollfd){ .fd = s->pidfd, .events = POLLIN };
+	/* EOF ends it and every job; it needs a moment for that. A stuck one is left to
+	 * init: we cannot signal out of our own confinement. */
+	p = (struct pollfd){.fd = s->pidfd, .events = POLLIN};
 	if (s->pidfd < 0 || poll(&p, 1, END_MSEC) > 0)
 		(void)waitpid(s->pid, NULL, s->pidfd < 0 ? WNOHANG : 0);
 	fd_close(&s->pidfd);
@@ -205,19 +207,19 @@ static int seal_block(const char *block, size_t len, struct err *err)
 int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_len,
 	      const int stdio[3], struct err *err)
 {
-	struct spawn_run m = { .type = SPAWN_RUN,
-			       .version = SPAWN_PROTO_VERSION,
-			       .handle = handle,
-			       .spec_bytes = (uint32_t)block_len };
+	struct spawn_run m = {.type = SPAWN_RUN,
+			      .version = SPAWN_PROTO_VERSION,
+			      .handle = handle,
+			      .spec_bytes = (uint32_t)block_len};
 	union {
 		char space[CMSG_SPACE(RUN_FDS * sizeof(int))];
 		struct cmsghdr align;
-	} control = { 0 };
-	struct iovec iov = { &m, sizeof(m) };
-	struct msghdr h = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
+	} control = {0};
+	struct iovec iov = {&m, sizeof(m)};
+	struct msghdr h = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
 	cleanup_close int spec = -1;
 	int fds[RUN_FDS];
@@ -242,12 +244,13 @@ int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_
 
 void spawn_kill(struct spawn *s, uint64_t handle, enum spawn_end why, unsigned grace_ms)
 {
-	struct spawn_kill m = { .type = SPAWN_KILL,
-				.why = (uint32_t)why,
-				.handle = handle,
-				.grace_ms = grace_ms };
+	struct spawn_kill m = {.type = SPAWN_KILL,
+			       .why = (uint32_t)why,
+			       .handle = handle,
+			       .grace_ms = grace_ms};
 
-	/* A kill must not get lost: this waits for room. Failure means EOF, which kills too. */
+	/* A kill must not get lost: this waits for room. Failure means EOF, which kills
+	 * too. */
 	if (s->fd >= 0)
 		(void)!send(s->fd, &m, sizeof(m), MSG_NOSIGNAL);
 }

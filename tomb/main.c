@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lych-tomb: the worker. The order of its start, each step final before the next:
+ *
+ *	refuse root, options, data directory and its lock, leftovers of an earlier run
+ *	proved dead and removed, the spawner executed (it must not inherit what follows),
+ *	secrets, queue, vessel and control sockets, confinement and its self-test, the
+ *	spawner's HELLO, the database, ready, loop.
+ *
+ * From the confinement on the tomb opens its own directory and unix sockets and executes
+ * nothing: all that runs a job is the spawner, which it can only ask. When the spawner
+ * ends, so does the tomb, and the starter begins both anew.
+ */
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/jsonw.h"
+#include "common/landlock.h"
+#include "common/log.h"
+#include "common/net/confine.h"
+#include "common/net/confine_probe.h"
+#include "common/net/loop.h"
+#include "common/net/notify.h"
+#include "common/proto.h"
+#include "common/str.h"
+#include "tomb/claim.h"
+#include "tomb/control.h"
+#include "tomb/lease.h"
+#include "tomb/options.h"
+#include "tomb/queue_pg.h"
+#include "tomb/runner.h"
+#include "tomb/sha256.h"
+#include "tomb/spawn.h"
+#include "tomb/work.h"
+#include "tomb/workspace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SECRET_MAX_BYTES 512
+#define QUEUE_NAME "main"
+/* What has ended is still delivered and reported, for this long. */
+#define STOP_PATIENCE_USEC (8 * USEC_PER_SEC)
+#define STOP_LAST_USEC (3 * USEC_PER_SEC)
+#define ERROR_LOG_GAP_USEC (10 * USEC_PER_SEC)
+
+struct tomb {
+	struct tomb_options opt;
+	char jobs_path[PATH_MAX];
+	int data_fd, lock_fd, jobs_fd, artifacts_fd, quarantine_fd, null_fd;
+	struct loop *loop;
+	struct notify *notify;
+	struct loop_timer *tick, *patience;
+	struct spawn *spawn;
+	struct queue_pg *pg;
+	struct queue queue;
+	struct work *work;
+	struct control *control;
+	struct leases *leases;
+	struct claims *claims;
+	struct runner *runner;
+	struct confine_report walls;
+	struct uuid boot;
+	bool hello, db_up, ready, stopping, last;
+	int exit_code;
+	usec_t last_error;
+#ifdef LYCH_TEST_BUILD
+	struct confine_probe probe;
+#endif
+};
+
+/* ---- time ---- */
+
+static void on_tick(void *arg)
+{
+	struct tomb *t = arg;
+	usec_t next = leases_tick(t->leases), other = claims_tick(t->claims), now;
+
+	if (other < next)
+		next = other;
+	if (next == USEC_INFINITY)
+		return;
+	now = clock_boot_usec();
+	loop_timer_arm(t->tick, next > now ? next - now : 0);
+}
+
+static void tick_soon(void *arg)
+{
+	struct tomb *t = arg;
+
+	loop_timer_arm(t->tick, 0);
+}
+
+/* ---- the end ---- */
+
+static void check_stopped(struct tomb *t)
+{
+	if (t->stopping && runner_count(t->runner) == 0 && !claims_busy(t->claims))
+		loop_stop(t->loop, t->exit_code);
+}
+
+static void on_patience(void *arg)
+{
+	struct tomb *t = arg;
+
+	if (t->last) {
+		/* Their leases expire; nothing of them runs any more. */
+		log_warn("leaving %u jobs unreported", runner_count(t->runner));
+		loop_stop(t->loop, t->exit_code);
+		return;
+	}
+	t->last = true;
+	runner_shutdown(t->runner, true);
+	loop_timer_arm(t->patience, STOP_LAST_USEC);
+	check_stopped(t);
+}
+
+static void stop(struct tomb *t, int exit_code)
+{
+	if (t->stopping)
+		return;
+	log_info("stopping, %u jobs", runner_count(t->runner));
+	t->stopping = true;
+	t->exit_code = exit_code;
+	notify_stopping(t->notify);
+	claims_stop(t->claims);
+	runner_shutdown(t->runner, false);
+	loop_timer_arm(t->patience, STOP_PATIENCE_USEC);
+	check_stopped(t);
+}
+
+static void on_signal(int signo, void *arg)
+{
+	(void)signo;
+	stop(arg, 0);
+}
+
+/* ---- what the world says ---- */
+
+static void check_ready(struct tomb *t)
+{
+	if (t->ready || !t->hello || !t->db_up)
+		return;
+	t->ready = true;
+	notify_ready(t->notify);
+	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "name", t->opt.name, "boot",
+	       t->boot.s, NULL);
+	tick_soon(t);
+}
+
+static void on_hint(void *arg)
+{
+	struct tomb *t = arg;
+
+	leases_hint(t->leases);
+	claims_hint(t->claims);
+	tick_soon(t);
+}
+
+static void on_db_state(bool up, const struct err *why, void *arg)
+{
+	struct tomb *t = arg;
+
+	t->db_up = up;
+	if (up)
+		log_info("database is up");
+	else if (why)
+		log_err(LOG_WARN_, "database is away", why);
+	if (up) {
+		on_hint(t);
+		check_ready(t);
+	}
+}
+
+static unsigned free_slots(void *arg)
+{
+	struct tomb *t = arg;
+	unsigned used = runner_count(t->runner);
+
+	/* Nothing is claimed that could not run at once. */
+	if (!t->ready || t->stopping || used >= t->opt.slots)
+		return 0;
+	return t->opt.slots - used;
+}
+
+static void on_claimed(const struct queue_claimed *job, usec_t sent, void *arg)
+{
+	struct tomb *t = arg;
+
+	runner_take(t->runner, job, sent);
+	if (t->stopping)
+		runner_shutdown(t->runner, t->last);
+}
+
+static void on_claim_error(const struct err *err, void *arg)
+{
+	struct tomb *t = arg;
+	usec_t now = clock_boot_usec();
+
+	if (t->last_error && now - t->last_error < ERROR_LOG_GAP_USEC)
+		return;
+	t->last_error = now;
+	log_err(LOG_WARN_, "claim", err);
+}
+
+static void on_claims_rearm(void *arg)
+{
+	struct tomb *t = arg;
+
+	check_stopped(t);
+	tick_soon(t);
+}
+
+static void on_slot(void *arg)
+{
+	struct tomb *t = arg;
+
+	claims_hint(t->claims);
+	tick_soon(t);
+	check_stopped(t);
+}
+
+static void on_security(const struct lease_key *key, enum queue_answer answer, void *arg)
+{
+	char job[24];
+
+	(void)snprintf(job, sizeof(job), "%" PRId64, key->job);
+	log_kv(LOG_ERROR_,
+	       "security: stopping, the queue knows another end of a job of ours", "job",
+	       job, "answer", queue_answer_name(answer), NULL);
+	stop(arg, 1);
+}
+
+/* ---- the spawner ---- */
+
+static void spawner_broken(struct tomb *t, const char *what)
+{
+	struct err err = ERR_INIT;
+
+	(void)err_set_id(&err, ERRID_SANDBOX_SPAWNER, "%s", what);
+	log_err(LOG_ERROR_, "spawner", &err);
+	loop_stop(t->loop, err_exit_code(&err));
+}
+
+static void on_hello(const struct spawn_hello *m, void *arg)
+{
+	struct tomb *t = arg;
+
+	log_kv(LOG_INFO_, "spawner is up", "limits", m->mechanism, NULL);
+	t->hello = true;
+	check_ready(t);
+}
+
+static void on_started(const struct spawn_started *m, void *arg)
+{
+	struct tomb *t = arg;
+
+	if (runner_started(t->runner, m) < 0)
+		spawner_broken(t, "STARTED of a job that is not starting");
+}
+
+static void on_refused(const struct spawn_refused *m, void *arg)
+{
+	struct tomb *t = arg;
+
+	if (runner_refused(t->runner, m) < 0)
+		spawner_broken(t, "REFUSED of a job that is not starting");
+}
+
+static void on_exited(const struct spawn_exited *m, void *arg)
+{
+	struct tomb *t = arg;
+
+	if (runner_exited(t->runner, m) < 0)
+		spawner_broken(t, "EXITED of a job that does not run");
+}
+
+static void on_gone(const struct err *why, void *arg)
+{
+	struct tomb *t = arg;
+
+	/* Every job died with it; the leases expire and the jobs run again. */
+	log_err(LOG_ERROR_, "the spawner is gone", why);
+	loop_stop(t->loop, err_exit_code(why) ? err_exit_code(why) : 1);
+}
+
+/* ---- the control socket ---- */
+
+static void on_health(struct buf *json, void *arg)
+{
+	struct tomb *t = arg;
+	struct jsonw w;
+
+	jsonw_init(&w, json);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "version", LYCH_VERSION);
+	jsonw_kstr(&w, "name", t->opt.name);
+	jsonw_ku64(&w, "jobs", runner_count(t->runner));
+	jsonw_ku64(&w, "slots", t->opt.slots);
+	jsonw_kstr(&w, "spawner", t->hello ? "up" : "starting");
+	jsonw_kstr(&w, "database", t->db_up ? "up" : "away");
+	jsonw_key(&w, "walls");
+	jsonw_arr(&w);
+	for (unsigned i = 0; i < t->walls.n; i++) {
+		jsonw_obj(&w);
+		jsonw_kstr(&w, "wall", t->walls.line[i].wall);
+		jsonw_kstr(&w, "answer", t->walls.line[i].answer);
+		jsonw_kbool(&w, "held", t->walls.line[i].held);
+		jsonw_obj_end(&w);
+	}
+	jsonw_arr_end(&w);
+	jsonw_obj_end(&w);
+}
+
+static bool on_check_now(job_id_t job, void *arg)
+{
+	struct tomb *t = arg;
+
+	if (!runner_has(t->runner, job))
+		return false;
+	leases_hint(t->leases);
+	tick_soon(t);
+	return true;
+}
+
+/* ---- start ---- */
+
+static int open_sub(struct tomb *t, const char *name, int *ret, struct err *err)
+{
+	if (fs_mkdir_beneath(t->data_fd, name, 0700, err) < 0)
+		return -1;
+	*ret = fs_open_beneath(t->data_fd, name, O_RDONLY | O_DIRECTORY, 0, err);
+	return *ret < 0 ? -1 : 0;
+}
+
+static int open_data(struct tomb *t, struct err *err)
+{
+	char real[PATH_MAX];
+	pid_t holder = 0;
+	unsigned stale = 0;
+
+	if (fs_mkdir_all(t->opt.data, 0700, err) < 0)
+		return -1;
+	if (!realpath(t->opt.data, real) ||
+	    str_fmt(t->jobs_path, sizeof(t->jobs_path), "%s/jobs", real) < 0)
+		return err_sys(err, "%s", t->opt.data);
+	t->data_fd = open(real, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (t->data_fd < 0)
+		return err_sys(err, "open %s", real);
+	t->lock_fd = fs_open_beneath(t->data_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW,
+				     0600, err);
+	if (t->lock_fd < 0)
+		return -1;
+	if (fs_lock(t->lock_fd, &holder, err) < 0)
+		return err_wrap(err, "%s (held by process %d)", real, (int)holder);
+	if (open_sub(t, "jobs", &t->jobs_fd, err) < 0 ||
+	    open_sub(t, "artifacts", &t->artifacts_fd, err) < 0 ||
+	    open_sub(t, "quarantine", &t->quarantine_fd, err) < 0 ||
+	    workspace_remove_stale(t->jobs_fd, t->jobs_path, &stale, err) < 0)
+		return -1;
+	if (stale)
+		log_info("removed %u job folders of an earlier run", stale);
+	/* Copies on their way to the vessel: their jobs are run or reported again. */
+	if (fs_remove_beneath(t->data_fd, "artifacts", err) < 0)
+		return -1;
+	fd_close(&t->artifacts_fd);
+	return open_sub(t, "artifacts", &t->artifacts_fd, err);
+}
+
+static int read_secret(int dir, const char *name, char out[SECRET_MAX_BYTES],
+		       struct err *err)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys_id(err, ERRID_SECRET_MISSING, "%s", name);
+	return fs_read_secret(dir, name, out, SECRET_MAX_BYTES, err);
+}
+
+/* Secrets are read here, given to those who use them, and wiped here. */
+static int open_peers(struct tomb *t, struct err *err)
+{
+	char db[SECRET_MAX_BYTES] = "", bearer[SECRET_MAX_BYTES] = "", path[PATH_MAX];
+	cleanup_close int dir = open(t->opt.secrets, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct queue_pg_config pc = {
+		.socket_dir = t->opt.pg_dir,
+		.role = t->opt.name,
+		.password = db,
+		.queue = QUEUE_NAME,
+		.boot = t->boot,
+		.on_hint = on_hint,
+		.on_state = on_db_state,
+		.arg = t,
+	};
+	int r = -1;
+
+	if (dir < 0)
+		return err_sys_id(err, ERRID_SECRET_MISSING, "open %s", t->opt.secrets);
+	if (str_fmt(path, sizeof(path), "%s/vessel.sock", t->opt.work_dir) < 0)
+		return err_set_id(err, ERRID_START_SOCKET, "%s is too long",
+				  t->opt.work_dir);
+	if (read_secret(dir, "lychgate_db_tomb", db, err) == 0 &&
+	    read_secret(dir, "lychgate_work", bearer, err) == 0 &&
+	    work_new(t->loop, path, bearer, t->opt.slots * 2 + 2, &t->work, err) == 0 &&
+	    queue_pg_new(t->loop, &pc, &t->pg, &t->queue, err) == 0)
+		r = 0;
+	explicit_bzero(db, sizeof(db));
+	explicit_bzero(bearer, sizeof(bearer));
+	return r;
+}
+
+static int open_control(struct tomb *t, struct err *err)
+{
+	struct control_ops ops = {
+		.health = on_health,
+		.claim_now = on_slot,
+		.check_now = on_check_now,
+		.arg = t,
+	};
+	char path[PATH_MAX];
+
+	if (str_fmt(path, sizeof(path), "%s/tomb-%s.sock", t->opt.work_dir, t->opt.name) <
+	    0)
+		return err_set_id(err, ERRID_START_SOCKET, "%s is too long",
+				  t->opt.work_dir);
+	return control_new(t->loop, path, &ops, &t->control, err);
+}
+
+static void make_cores(struct tomb *t)
+{
+	struct claims_world cw = {
+		.queue = &t->queue,
+		.clock = &clock_real,
+		.rng = &random_real,
+		.free_slots = free_slots,
+		.on_claimed = on_claimed,
+		.on_error = on_claim_error,
+		.rearm = on_claims_rearm,
+		.arg = t,
+	};
+	struct runner_world rw = {
+		.loop = t->loop,
+		.queue = &t->queue,
+		.work = t->work,
+		.spawn = t->spawn,
+		.jobs_fd = t->jobs_fd,
+		.artifacts_fd = t->artifacts_fd,
+		.quarantine_fd = t->quarantine_fd,
+		.null_fd = t->null_fd,
+		.grade = t->opt.grade,
+		.on_slot = on_slot,
+		.on_lease = tick_soon,
+		.on_security = on_security,
+		.arg = t,
+	};
+
+	t->leases = leases_new(&t->queue, &clock_real);
+	rw.leases = t->leases;
+	t->claims = claims_new(&cw);
+	t->runner = runner_new(&rw);
+	t->tick = loop_timer_new(t->loop, on_tick, t);
+	t->patience = loop_timer_new(t->loop, on_patience, t);
+}
+
+static int confine(struct tomb *t, struct err *err)
+{
+	const struct confine_path paths[] = {
+		{t->opt.data, LL_FS_RO | LL_FS_WRITE_FILE | LL_FS_TRUNCATE |
+				      LL_FS_MAKE_DIR | LL_FS_MAKE_REG | LL_FS_REMOVE_DIR |
+				      LL_FS_REMOVE_FILE | LL_FS_REFER},
+		{t->opt.work_dir, LL_FS_READ_DIR | LL_FS_REMOVE_FILE},
+		{t->opt.pg_dir, LL_FS_READ_DIR},
+	};
+	const struct confine_policy policy = {
+		.name = "tomb",
+		.paths = paths,
+		.n_paths = ARRAY_SIZE(paths),
+		/* With grade floor there are no namespaces to have a root in. */
+		.private_root = t->opt.grade == GRADE_FULL,
+		.may_make_unix_sockets = true,
+	};
+	char beside[4][PATH_MAX];
+	const char *foreign[6] = {t->opt.secrets};
+	static const char *const names[] = {"vessel", "phylactery", "audit"};
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (str_fmt(beside[n], PATH_MAX, "%s/../%s", t->opt.data, names[i]) < 0)
+			continue;
+		foreign[n + 1] = beside[n];
+		n++;
+	}
+	if (str_fmt(beside[n], PATH_MAX, "%s/../api/vessel.sock", t->opt.work_dir) == 0)
+		foreign[n + 1] = beside[n];
+	if (confine_self(&policy, err) < 0)
+		return -1;
+	return confine_selftest(&policy, foreign, &t->walls, err);
+}
+
+static int start(struct tomb *t, struct err *err)
+{
+	struct spawn_events ev = {
+		.hello = on_hello,
+		.started = on_started,
+		.refused = on_refused,
+		.exited = on_exited,
+		.gone = on_gone,
+		.arg = t,
+	};
+
+	if (open_data(t, err) < 0 ||
+	    spawn_start(t->opt.sandbox, t->jobs_path, t->opt.cgroup, t->opt.grade,
+			&t->spawn, err) < 0)
+		return -1;
+#ifdef LYCH_TEST_BUILD
+	if (t->opt.probe_walls &&
+	    confine_probe_load(t->opt.probe_walls, &t->probe, err) < 0)
+		return -1;
+#endif
+	t->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (t->null_fd < 0)
+		return err_sys(err, "open /dev/null");
+	/* OpenSSL reads its configuration at the first digest: not later, when it cannot.
+	 */
+	sha256_free(sha256_new());
+	if (loop_new(&t->loop, err) < 0 ||
+	    loop_signal(t->loop, SIGTERM, on_signal, t, err) < 0 ||
+	    loop_signal(t->loop, SIGINT, on_signal, t, err) < 0 ||
+	    notify_new(t->loop, t->opt.ready_fd, &t->notify, err) < 0)
+		return -1;
+	if (open_peers(t, err) < 0 || open_control(t, err) < 0)
+		return -1;
+	make_cores(t);
+	if (spawn_attach(t->spawn, t->loop, &ev, err) < 0 || confine(t, err) < 0)
+		return -1;
+#ifdef LYCH_TEST_BUILD
+	if (t->opt.probe_walls)
+		confine_probe_run(&t->probe);
+#endif
+	return 0;
+}
+
+/* The order matters: what calls back goes before what it calls. */
+static void finish(struct tomb *t)
+{
+	control_free(t->control);
+	queue_pg_free(t->pg);
+	runner_free(t->runner);
+	claims_free(t->claims);
+	leases_free(t->leases);
+	work_free(t->work);
+	spawn_free(t->spawn);
+	loop_timer_free(t->tick);
+	loop_timer_free(t->patience);
+	notify_free(t->notify);
+	loop_free(t->loop);
+	fd_close(&t->jobs_fd);
+	fd_close(&t->artifacts_fd);
+	fd_close(&t->quarantine_fd);
+	fd_close(&t->null_fd);
+	fd_close(&t->data_fd);
+	fd_close(&t->lock_fd);
+}
+
+int main(int argc, char **argv)
+{
+	static struct tomb t = {.data_fd = -1,
+				.lock_fd = -1,
+				.jobs_fd = -1,
+				.artifacts_fd = -1,
+				.quarantine_fd = -1,
+				.null_fd = -1};
+	struct err err = ERR_INIT;
+	int code;
+
+	log_init("tomb", LOG_INFO_);
+	(void)umask(077);
+	if (confine_refuse_root(&err) < 0) {
+		log_err(LOG_ERROR_, "refused", &err);
+		return err_exit_code(&err);
+	}
+	/* A write to a gone peer or past a size limit is an error, not an end. */
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+		return EXIT_FAILURE;
+	if (tomb_options_parse(argc, argv, &t.opt, &err) < 0) {
+		log_err(LOG_ERROR_, "cannot start", &err);
+		return err_exit_code(&err);
+	}
+	uuid_new(&random_real, &t.boot);
+	if (start(&t, &err) < 0) {
+		log_err(LOG_ERROR_, "cannot start", &err);
+		code = err_exit_code(&err);
+	} else {
+		code = loop_run(t.loop, &err);
+		if (code < 0) {
+			log_err(LOG_ERROR_, "loop", &err);
+			code = err_exit_code(&err);
+		}
+	}
+	finish(&t);
+	return code;
+}

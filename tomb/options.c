@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tomb/options.h"
+
+#include "common/str.h"
+
+#include <argp.h>
+#include <limits.h>
+#include <string.h>
+
+#define SLOTS_MAX 64
+
+enum {
+	OPT_NAME = 256,
+	OPT_DATA,
+	OPT_WORK_DIR,
+	OPT_PG_DIR,
+	OPT_SECRETS,
+	OPT_SANDBOX,
+	OPT_SLOTS,
+	OPT_GRADE,
+	OPT_CGROUP,
+	OPT_READY_FD,
+	OPT_PROBE_WALLS,
+	OPT_VERSION,
+};
+
+static const struct argp_option option_table[] = {
+	{"name", OPT_NAME, "NAME", 0, "This tomb's name and database role (required)", 0},
+	{"data", OPT_DATA, "DIR", 0, "The tomb's data directory (required)", 0},
+	{"work-dir", OPT_WORK_DIR, "DIR", 0,
+	 "Where the vessel's work socket is (required)", 0},
+	{"pg-dir", OPT_PG_DIR, "DIR", 0, "PostgreSQL's socket directory (required)", 0},
+	{"secrets", OPT_SECRETS, "DIR", 0, "Directory of the secret files (required)", 0},
+	{"sandbox", OPT_SANDBOX, "PATH", 0, "The program lych-sandbox (required)", 0},
+	{"slots", OPT_SLOTS, "N", 0, "Jobs at once, 1 to 64 (required)", 0},
+	{"grade", OPT_GRADE, "full|floor", 0, "The walls that every job gets (required)",
+	 0},
+	{"cgroup", OPT_CGROUP, "DIR", 0, "A delegated cgroup v2 directory", 0},
+	{"ready-fd", OPT_READY_FD, "N", 0, "Write READY=1 to this descriptor", 0},
+	{"version", OPT_VERSION, NULL, 0, "Print the version", 0},
+#ifdef LYCH_TEST_BUILD
+	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
+	 0},
+#endif
+	{0},
+};
+
+/* It is a role of the database and a part of a socket's name. */
+static bool name_is_usable(const char *s)
+{
+	size_t n = strlen(s);
+
+	return n >= 1 && n <= 32 && s[0] >= 'a' && s[0] <= 'z' &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
+}
+
+static void check_required(const struct tomb_options *o, struct argp_state *state)
+{
+	if (!o->name || !o->data || !o->work_dir || !o->pg_dir || !o->secrets ||
+	    !o->sandbox || !o->slots || o->grade == GRADE_MAX_)
+		argp_error(state,
+			   "--name, --data, --work-dir, --pg-dir, --secrets, --sandbox, "
+			   "--slots and --grade are required");
+	/* The working directory changes with the private root. */
+	if (o->data[0] != '/' || o->work_dir[0] != '/' || o->pg_dir[0] != '/' ||
+	    o->secrets[0] != '/' || o->sandbox[0] != '/' ||
+	    (o->cgroup && o->cgroup[0] != '/'))
+		argp_error(state, "files and directories are named by absolute paths");
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct tomb_options *o = state->input;
+	uint64_t n = 0;
+
+	switch (key) {
+	case OPT_NAME:
+		if (!name_is_usable(arg))
+			argp_error(state, "--name: [a-z][a-z0-9_]{0,31}");
+		o->name = arg;
+		return 0;
+	case OPT_DATA:
+		o->data = arg;
+		return 0;
+	case OPT_WORK_DIR:
+		o->work_dir = arg;
+		return 0;
+	case OPT_PG_DIR:
+		o->pg_dir = arg;
+		return 0;
+	case OPT_SECRETS:
+		o->secrets = arg;
+		return 0;
+	case OPT_SANDBOX:
+		o->sandbox = arg;
+		return 0;
+	case OPT_SLOTS:
+		if (parse_u64(arg, 1, SLOTS_MAX, &n, NULL) < 0)
+			argp_error(state, "--slots: 1 to %d", SLOTS_MAX);
+		o->slots = (unsigned)n;
+		return 0;
+	case OPT_GRADE:
+		if (!sbx_grade_from_name(arg, &o->grade))
+			argp_error(state, "--grade: full or floor");
+		return 0;
+	case OPT_CGROUP:
+		o->cgroup = arg;
+		return 0;
+	case OPT_READY_FD:
+		if (parse_u64(arg, 3, INT_MAX, &n, NULL) < 0)
+			argp_error(state, "--ready-fd: a descriptor above 2");
+		o->ready_fd = (int)n;
+		return 0;
+	case OPT_PROBE_WALLS:
+		o->probe_walls = arg;
+		return 0;
+	case OPT_VERSION:
+		(void)printf("lych-tomb %s\n", LYCH_VERSION);
+		exit(0);
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s': no arguments are expected", arg);
+		return 0;
+	case ARGP_KEY_END:
+		check_required(o, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int tomb_options_parse(int argc, char **argv, struct tomb_options *ret, struct err *err)
+{
+	static const struct argp argp = {
+		option_table, parse_option,
+		NULL,	      "Claim jobs from the queue and run them in sandboxes.",
+		NULL,	      NULL,
+		NULL,
+	};
+
+	argp_err_exit_status = 2;
+	*ret = (struct tomb_options){.grade = GRADE_MAX_, .ready_fd = -1};
+	if (argp_parse(&argp, argc, argv, 0, NULL, ret) != 0)
+		return err_set_id(err, ERRID_CORE_USAGE, "options");
+	return 0;
+}

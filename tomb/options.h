@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LYCH_TOMB_OPTIONS_H
+#define LYCH_TOMB_OPTIONS_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include "common/proto.h"
+
+struct tomb_options {
+	const char *name, *data, *work_dir, *pg_dir, *secrets, *sandbox;
+	const char *cgroup;	 /* NULL: none */
+	const char *probe_walls; /* test builds */
+	unsigned slots;
+	enum sbx_grade grade;
+	int ready_fd; /* -1: none */
+};
+
+/* --help, --version and usage errors end the process as argp does (exit 2). */
+MUST_CHECK int tomb_options_parse(int argc, char **argv, struct tomb_options *ret,
+				  struct err *err);
+
+#endif
