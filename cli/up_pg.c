@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The private PostgreSQL cluster: unix socket only, scram for everybody, data
- * checksums, one database, named roles. It is built in data.tmp and renamed when
- * it is complete, so an interrupted build is seen and done again; the database
- * is made in single-user mode, since this program speaks no PostgreSQL protocol.
+ * checksums, named roles. It is built in data.tmp and renamed when it is complete, so
+ * an interrupted build is seen and done again. Roles, database and schema are made by
+ * `lych-vessel migrate`: this program speaks no PostgreSQL protocol.
  */
 #include "cli/up.h"
 
@@ -227,18 +227,6 @@ static int run_initdb(const struct paths *p, const struct pg_cluster *c, const c
 			NULL, err);
 }
 
-static int make_database(const struct pg_cluster *c, const char *tmp, struct err *err)
-{
-	cleanup_free char *postgres = xasprintf("%s/postgres", c->bin);
-	const char *const argv[] = {
-		postgres, "--single", "-D", tmp, "-c", "exit_on_error=on", "postgres", NULL,
-	};
-	cleanup_env char **env = proc_env();
-
-	return proc_run(argv, (const char *const *)env, "CREATE DATABASE lychgate\n",
-			INITDB_TIMEOUT, ERRID_START_DB, NULL, err);
-}
-
 static int build_cluster(const struct paths *p, const struct pg_cluster *c, struct err *err)
 {
 	cleanup_free char *parent = xasprintf("%s/phylactery", p->data);
@@ -249,7 +237,7 @@ static int build_cluster(const struct paths *p, const struct pg_cluster *c, stru
 		return err_sys(err, "%s", parent);
 	if (fs_remove_beneath(dirfd, "data.tmp", err) < 0)
 		return err_wrap(err, "remains of an interrupted first start in %s", parent);
-	if (run_initdb(p, c, tmp, err) < 0 || make_database(c, tmp, err) < 0)
+	if (run_initdb(p, c, tmp, err) < 0)
 		return -1;
 	if (renameat(dirfd, "data.tmp", dirfd, "data") < 0)
 		return err_sys(err, "rename %s", tmp);
@@ -325,6 +313,7 @@ static const char pg_hba_conf[] =
 	"# Written by 'lych up' at every start. Changes are lost.\n"
 	"# TYPE  DATABASE  USER                                             METHOD\n"
 	"local   lychgate  lych_migrate,lych_vessel,lych_watchdog," TOMB_NAME "  scram-sha-256\n"
+	"local   postgres  lych_migrate                                     scram-sha-256\n"
 	"local   all       all                                              reject\n";
 
 static const char pg_ident_conf[] = "# Written by 'lych up' at every start. Nothing is mapped.\n";
