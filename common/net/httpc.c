@@ -62,6 +62,7 @@ static void judge(const struct httpc_call *k, CURLcode code, struct httpc_reply 
 		  struct err *err)
 {
 	long status = 0;
+	curl_off_t length = -1;
 
 	if (!buf_ok(&k->reply)) {
 		(void)err_set(err, ERR_TOO_LARGE, "reply longer than %zu bytes",
@@ -74,6 +75,11 @@ static void judge(const struct httpc_call *k, CURLcode code, struct httpc_reply 
 			   CURLE_OK ||
 		   status < 200 || status > 599) {
 		(void)err_set(err, ERR_UPSTREAM, "no acceptable status");
+	} else if (curl_easy_getinfo(k->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T,
+				     &length) != CURLE_OK ||
+		   length != (curl_off_t)k->reply.len) {
+		/* A body that merely ends cannot be told from one that was cut. */
+		(void)err_set(err, ERR_UPSTREAM, "reply without a plain length");
 	} else {
 		reply->status = (int)status;
 		reply->body = buf_str(&k->reply);
