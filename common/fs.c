@@ -13,6 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Linux 6.6; the headers of Debian 12 are older. One number on every architecture. */
+#define SYS_fchmodat2_ 452
+
 int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode, struct err *err)
 {
 	struct open_how how = {
@@ -138,16 +141,15 @@ static int open_for_removal(int parent, const char *name, struct err *err)
 	int fd = fs_open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0, &first);
 
 	if (fd < 0 && first.sys == EACCES) {
-		/* O_PATH needs no permission on the directory itself; fchmodat on the
-		 * magic link of that descriptor cannot be diverted by a rename. */
+		/* O_PATH needs no permission on the directory itself, and a descriptor
+		 * cannot be diverted by a rename. fchmodat2 and not the magic link: the
+		 * confined tomb has no /proc. */
 		cleanup_close int path_fd =
 			fs_open_beneath(parent, name, O_PATH | O_DIRECTORY, 0, err);
-		char link[64];
 
 		if (path_fd < 0)
 			return -1;
-		if (str_fmt(link, sizeof(link), "/proc/self/fd/%d", path_fd) < 0 ||
-		    chmod(link, 0700) < 0)
+		if (syscall(SYS_fchmodat2_, path_fd, "", 0700, AT_EMPTY_PATH) < 0)
 			return err_sys(err, "chmod '%.100s'", name);
 		return fs_open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0, err);
 	}

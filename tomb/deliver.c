@@ -4,6 +4,7 @@
 
 #include "common/cleanup.h"
 #include "common/fs.h"
+#include "common/jsonw.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -273,6 +274,31 @@ static int make_copies_dir(int at, const char *name, struct err *err)
 	return fs_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0, err);
 }
 
+/* Which copy in quarantine is what: for the person who looks at it later. */
+static int write_manifest(const struct run *run, struct err *err)
+{
+	cleanup_buf struct buf out = {.max = RESULT_MAX_BYTES};
+
+	for (size_t i = 0; i < run->harvest.held.n; i++) {
+		const struct harvest_item *item = &run->harvest.held.item[i];
+		struct jsonw w;
+
+		jsonw_init(&w, &out);
+		jsonw_obj(&w);
+		jsonw_ku64(&w, "copy", item->n);
+		jsonw_kstr(&w, "path", item->path);
+		jsonw_kstr(&w, "why", item->why);
+		jsonw_ku64(&w, "size", item->size);
+		jsonw_kstr(&w, "sha256", item->sha256);
+		jsonw_obj_end(&w);
+		buf_addc(&out, '\n');
+	}
+	if (!out.len)
+		return 0;
+	return fs_write_atomic(run->held_fd, "manifest.jsonl", out.data, out.len, 0600,
+			       err);
+}
+
 static void harvest_more(void *arg)
 {
 	struct run *run = arg;
@@ -283,7 +309,7 @@ static void harvest_more(void *arg)
 		loop_timer_arm(run->harvest_timer, 0);
 		return;
 	}
-	if (r < 0)
+	if (r < 0 || write_manifest(run, &err) < 0)
 		trouble_of(run, false, &err);
 	else
 		run_simple(run, EVENT_HARVESTED);
