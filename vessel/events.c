@@ -3,7 +3,10 @@
 #include "common/mem.h"
 
 #define POLL_USEC (500 * USEC_PER_MSEC)
-/* Sequence numbers are drawn before their transactions commit. */
+/* A change is told only when no older transaction is open: after a hint, ask twice. */
+#define SECOND_LOOK_USEC (30 * USEC_PER_MSEC)
+/* Sequence numbers are drawn before their transactions commit; one job's may even go
+ * down. The poll goes back this far and tells what differs. */
 #define LOOK_BACK 256
 
 struct events_sub {
@@ -17,23 +20,33 @@ struct events_sub {
 
 struct events {
 	struct queue *queue;
-	struct loop_timer *timer;
+	struct loop_timer *poll, *second_look;
 	struct events_sub *subs;
 	size_t n_subs;
 	int64_t since; /* the highest change_seq told; -1: nobody listens */
 	bool asking, again;
+	bool looking_back; /* the question under way */
+	bool second_look_armed;
 };
 
 static void ask(struct events *e, bool look_back);
 
-static void on_timer(void *arg)
+static void on_poll(void *arg)
 {
 	struct events *e = arg;
 
 	if (e->n_subs == 0)
 		return;
 	ask(e, true);
-	loop_timer_arm(e->timer, POLL_USEC);
+	loop_timer_arm(e->poll, POLL_USEC);
+}
+
+static void on_second_look(void *arg)
+{
+	struct events *e = arg;
+
+	e->second_look_armed = false;
+	ask(e, false);
 }
 
 struct events *events_new(struct loop *l)
@@ -41,7 +54,8 @@ struct events *events_new(struct loop *l)
 	struct events *e = xnew(struct events);
 
 	e->since = -1;
-	e->timer = loop_timer_new(l, on_timer, e);
+	e->poll = loop_timer_new(l, on_poll, e);
+	e->second_look = loop_timer_new(l, on_second_look, e);
 	return e;
 }
 
@@ -51,7 +65,8 @@ void events_free(struct events *e)
 		return;
 	while (e->subs)
 		events_unsubscribe(e->subs);
-	loop_timer_free(e->timer);
+	loop_timer_free(e->poll);
+	loop_timer_free(e->second_look);
 	free(e);
 }
 
@@ -74,7 +89,7 @@ struct events_sub *events_subscribe(struct events *e, job_id_t job,
 		s->next->prev = s;
 	e->subs = s;
 	if (e->n_subs++ == 0)
-		loop_timer_arm(e->timer, POLL_USEC);
+		loop_timer_arm(e->poll, POLL_USEC);
 	return s;
 }
 
@@ -93,7 +108,7 @@ void events_unsubscribe(struct events_sub *s)
 	free(s);
 	if (--e->n_subs == 0) {
 		e->since = -1;
-		loop_timer_disarm(e->timer);
+		loop_timer_disarm(e->poll);
 	}
 }
 
@@ -111,7 +126,8 @@ static void tell(struct events *e, const struct queue_job *j)
 
 	for (struct events_sub *s = e->subs; s; s = next) {
 		next = s->next;
-		if (s->job != j->id || s->seen == 0 || j->change_seq <= s->seen)
+		if (s->job != j->id || s->seen == 0 || j->change_seq == s->seen ||
+		    (j->change_seq < s->seen && !e->looking_back))
 			continue;
 		s->seen = j->change_seq;
 		s->cb->changed(j, s->arg);
@@ -145,6 +161,7 @@ static void ask(struct events *e, bool look_back)
 	}
 	e->asking = true;
 	e->again = false;
+	e->looking_back = look_back;
 	int64_t since = e->since;
 	if (look_back)
 		since = since > LOOK_BACK ? since - LOOK_BACK : 0;
@@ -153,7 +170,13 @@ static void ask(struct events *e, bool look_back)
 
 void events_hint(struct events *e)
 {
+	if (e->n_subs == 0)
+		return;
 	ask(e, false);
+	if (!e->second_look_armed) {
+		e->second_look_armed = true;
+		loop_timer_arm(e->second_look, SECOND_LOOK_USEC);
+	}
 }
 
 void events_output(struct events *e, job_id_t job)
