@@ -40,6 +40,20 @@ static void write_database(struct jsonw *w, const struct vessel *v, const struct
 	jsonw_obj_end(w);
 }
 
+/* Without waiting when the database is known to be away. */
+static void ask_health(struct vessel *v, struct httpd_req *req, queue_text_done *done)
+{
+	struct api_call *c = api_call_new(v, req);
+	struct err err = ERR_INIT;
+
+	if (queue_is_up(v->queue)) {
+		queue_health(v->queue, done, c);
+		return;
+	}
+	(void)err_set_id(&err, ERRID_RUN_DB, "no connection");
+	done(NULL, 0, &err, c);
+}
+
 /* Status answers also when the database does not: that is what it is for. */
 static void status_done(const char *json, size_t len, const struct err *err, void *arg)
 {
@@ -82,7 +96,7 @@ void api_status(struct httpd_req *req, void *arg)
 		httpd_reply_err(req, &err);
 		return;
 	}
-	queue_health(v->queue, status_done, api_call_new(v, req));
+	ask_health(v, req, status_done);
 }
 
 static void metrics_done(const char *json, size_t len, const struct err *err, void *arg)
@@ -119,5 +133,5 @@ void api_metrics(struct httpd_req *req, void *arg)
 		httpd_reply_err(req, &err);
 		return;
 	}
-	queue_health(v->queue, metrics_done, api_call_new(v, req));
+	ask_health(v, req, metrics_done);
 }

@@ -10,7 +10,8 @@ build=${LYCH_BUILD:-$PWD/build/${VARIANT:-release}}
 # Sockets have short names: a path of at most 107 bytes.
 dir=$(mktemp -d /tmp/vessel-api-XXXXXX)
 cleanup() {
-	tests/support/pg stop "$dir/pg" 2>/dev/null || true
+	tests/support/pg stop "$dir/pg" >/dev/null 2>&1 || true
+	[ -z "${KEEP:-}" ] || cp "$dir/vessel.log" "$KEEP"
 	rm -rf "$dir"
 }
 trap cleanup EXIT
