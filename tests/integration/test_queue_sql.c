@@ -9,7 +9,6 @@
 #include "vessel/migrate.h"
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
-#include <criterion/new/assert.h>
 
 #define BOOT "00000000-0000-4000-8000-00000000b001"
 #define VESSEL "00000000-0000-4000-8000-00000000feed"
