@@ -24,20 +24,12 @@ lych up --detach
 
 marker="lych-recovery-$SEED"
 for i in $(seq "$JOBS"); do
-	ms=$((1000 + RANDOM % 3000))
+	ms=$((2000 + RANDOM % 4000))
 	lych run --detach --request-id "$marker-$i" --timeout 60 -- \
 		sh -c 'sleep "$2"; echo "$1"' "$marker" "$i" "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))" >/dev/null
 done
 
-# pid:starttime of every process that carries the marker in its arguments
-job_processes() {
-	local p start
-	for p in /proc/[0-9]*; do
-		tr '\0' '\n' <"$p/cmdline" 2>/dev/null | grep -qx -- "$marker" || continue
-		start=$(sed 's/.*) //' "$p/stat" 2>/dev/null | cut -d' ' -f20) || continue
-		[ -z "$start" ] || echo "${p#/proc/}:$start"
-	done
-}
+job_processes() { tests/support/marked "$marker" | sort; }
 
 wait_running() {
 	for _ in $(seq 200); do
@@ -50,10 +42,10 @@ wait_running() {
 kill_and_look() { # name pid
 	local before after
 	wait_running 4
-	before=$(job_processes | sort)
+	before=$(job_processes)
 	kill -KILL "$2"
 	sleep 1
-	after=$(comm -12 <(echo "$before") <(job_processes | sort))
+	after=$(comm -12 <(echo "$before") <(job_processes))
 	echo "recovery: killed $1 (pid $2): $(wc -w <<<"$before") job processes before, $(wc -w <<<"$after") of them left after 1 s"
 	[ -z "$after" ] || fail "processes of jobs outlived the $1: $after"
 }
@@ -102,7 +94,7 @@ done | sort -n >"$LYCH_TMP/ledger"
 diff <(seq "$JOBS") "$LYCH_TMP/ledger" >/dev/null || fail "an output is missing, doubled or mixed: $(diff <(seq "$JOBS") "$LYCH_TMP/ledger" | head -5 | tr '\n' ' ')"
 lych status --json | python3 -c '
 import json, sys
-bad = {k: v for k, v in json.load(sys.stdin)["invariants"].items() if v}
+bad = {k: v for k, v in json.load(sys.stdin)["vessel"]["queue"]["invariants"].items() if v}
 assert not bad, f"invariants broken: {bad}"' || fail "invariants"
 lych down
 [ -z "$(job_processes)" ] || fail "a process of a job is left after lych down"
