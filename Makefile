@@ -72,7 +72,7 @@ NET_cli := common/net/json.c common/net/json_scan.c common/net/conf.c common/net
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 OBJ_common := $(call obj,$(SRC_common))
 
-PROGRAMS := lych-sandbox lych-vessel lych-tomb lych
+PROGRAMS := lych-sandbox lych-vessel lych-tomb lych-probe lych
 BIN := $(addprefix $(B)/,$(PROGRAMS))
 
 .PHONY: all
@@ -87,6 +87,8 @@ $(B)/lych-vessel: $(call obj,$(SRC_vessel) $(NET_vessel)) $(OBJ_common)
 $(B)/lych-tomb: $(call obj,$(SRC_tomb) $(NET_tomb)) $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tomb)
+$(B)/lych-probe: $(B)/cli/probe/probe.o
+	$(CC) $(LDFLAGS) -o $@ $^
 $(B)/lych: $(call obj,$(SRC_cli) $(NET_cli)) $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_cli)

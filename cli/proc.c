@@ -21,7 +21,8 @@ extern char **environ;
 
 static bool env_is_kept(const char *entry)
 {
-	static const char *const kept[] = {"HOME=", "XDG_RUNTIME_DIR=",
+	static const char *const kept[] = {"HOME=", "XDG_RUNTIME_DIR=", "XDG_DATA_HOME=",
+					   "XDG_CONFIG_HOME=", "LYCHGATE_DATA=",
 					   "DBUS_SESSION_BUS_ADDRESS="};
 
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
@@ -219,12 +220,12 @@ static int collect(int in, int out, const char *input, usec_t deadline, struct b
 	}
 }
 
-int proc_run(const char *const *argv, const char *const *env, const char *input,
-	     usec_t timeout_usec, enum err_id id, char **ret_output, struct err *err)
+int proc_output(const char *const *argv, const char *const *env, const char *input,
+		usec_t timeout_usec, char **ret_output, int *ret_status, struct err *err)
 {
 	usec_t deadline = clock_boot_usec() + timeout_usec;
 	cleanup_buf struct buf b = {0};
-	int in[2], out[2], status = 0;
+	int in[2], out[2];
 	pid_t pid = -1;
 
 	buf_init(&b, PROC_OUTPUT_MAX);
@@ -256,11 +257,22 @@ int proc_run(const char *const *argv, const char *const *env, const char *input,
 	r = collect(in[1], out[0], input, deadline, &b, err);
 	if (r < 0)
 		(void)kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
 		;
 	if (r < 0)
 		return err_wrap(err, "%s", argv[0]);
-	cleanup_free char *text = xstrdup(buf_str(&b));
+	*ret_output = xstrdup(buf_str(&b));
+	return 0;
+}
+
+int proc_run(const char *const *argv, const char *const *env, const char *input,
+	     usec_t timeout_usec, enum err_id id, char **ret_output, struct err *err)
+{
+	cleanup_free char *text = NULL;
+	int status = 0;
+
+	if (proc_output(argv, env, input, timeout_usec, &text, &status, err) < 0)
+		return -1;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return err_set_id(err, id, "%s ended with %s %d: %s", argv[0],
 				  WIFEXITED(status) ? "exit code" : "signal",

@@ -23,6 +23,9 @@ struct proc_spec {
 MUST_CHECK int proc_start(const struct proc_spec *spec, pid_t *ret, struct err *err);
 /* Wait for one child; ERR_TIMEOUT when it takes longer (it is not killed). */
 MUST_CHECK int proc_wait(pid_t pid, usec_t timeout_usec, int *ret_status, struct err *err);
+/* Run to the end, whatever that is; stdout+stderr, bounded (what is above the bound is lost). */
+MUST_CHECK int proc_output(const char *const *argv, const char *const *env, const char *input,
+			   usec_t timeout_usec, char **ret_output, int *ret_status, struct err *err);
 /* Run to the end with input on stdin; its stdout+stderr (bounded) in *ret_output (may be NULL).
  * Any end but exit 0 is an error of the given id, with the last line of what it said. */
 MUST_CHECK int proc_run(const char *const *argv, const char *const *env, const char *input,

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lych doctor puts in harm's way, and how it looks afterwards. All of it is its own. */
+#ifndef LYCH_CLI_VICTIMS_H
+#define LYCH_CLI_VICTIMS_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct victims {
+	char *dir;	/* ~/.lych-doctor-XXXXXX, holds all of this */
+	char *secret;	/* <dir>/key, 0600 */
+	char *work;	/* <dir>/work: a workspace for a sandbox */
+	char *path;	/* <dir>/s: a listening unix socket */
+	char abstract[40];
+	int fd_path, fd_abstract, fd_tcp, fd_udp;
+	unsigned tcp, udp;
+	pid_t pid; /* a process that only waits */
+	struct stat before;
+};
+
+MUST_CHECK int victims_make(const char *home, struct victims *ret, struct err *err);
+/* NULL when nothing happened to any of them, else what did. known_touch: the time stamps may
+ * have changed (the documented gap of grade floor). */
+const char *victims_judge(const struct victims *v, bool known_touch);
+void victims_done(struct victims *v);
+
+#endif
