@@ -42,9 +42,16 @@ state() { stat -c '%a %Y %s %h' "$victim"; cat "$victim"; ls -A "$scratch"; }
 no_process() { # text in the command line
 	local f
 	for f in /proc/[0-9]*/cmdline; do
-		tr '\0' ' ' 2>/dev/null <"$f" | grep -qF -- "$1" && return 1
+		{ tr '\0' ' ' <"$f"; } 2>/dev/null | grep -qF -- "$1" && return 1
 	done
 	return 0
+}
+is_running() { # exactly this command line
+	local f
+	for f in /proc/[0-9]*/cmdline; do
+		[ "$({ tr '\0' ' ' <"$f"; } 2>/dev/null)" = "$1 " ] && return 0
+	done
+	return 1
 }
 
 # Inherited descriptors that must not arrive: a directory and a file of the host.
@@ -87,10 +94,10 @@ for grade in full floor; do
 	"$sandbox" --grade $grade -- sh -c "setsid sleep $mark & sleep $mark" </dev/null 2>/dev/null &
 	launcher=$!
 	for _ in $(seq 100); do
-		no_process "sleep $mark " || break
+		is_running "sleep $mark" && break
 		sleep 0.05
 	done
-	check "$grade: the job to be orphaned runs" [ "$(no_process "sleep $mark " || echo yes)" = yes ]
+	check "$grade: the job to be orphaned runs" is_running "sleep $mark"
 	kill -KILL $launcher
 	wait $launcher 2>/dev/null
 	sleep 1
