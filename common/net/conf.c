@@ -111,7 +111,8 @@ struct complaint {
 	unsigned line;
 };
 
-static void on_cyaml_log(cyaml_log_t level, void *ctx, const char *fmt, va_list args)
+static void PRINTF_FMT(3, 0)
+	on_cyaml_log(cyaml_log_t level, void *ctx, const char *fmt, va_list args)
 {
 	struct complaint *c = ctx;
 	char text[256];

@@ -12,7 +12,7 @@
  * a backlog cap per event stream. One request at a time: bytes that arrive
  * before the answer is out are dropped and the connection closes after it, so a
  * smuggled or pipelined second request never gets an answer. A half-closed
- * connection counts as closed. Why not evhttp: docs/adr/0003-http-server.md.
+ * connection counts as closed. Why not evhttp: docs/adr/0011-http-parser-of-our-own.md.
  */
 #ifndef LYCH_COMMON_NET_HTTPD_H
 #define LYCH_COMMON_NET_HTTPD_H
@@ -90,8 +90,6 @@ void *httpd_req_ctx(const struct httpd_req *req);
  * that frees req. */
 void httpd_req_on_gone(struct httpd_req *req, void (*fn)(void *arg), void *arg);
 
-/* One more header for the reply to come (at most 8; our own constant name and clean value). */
-void httpd_reply_header(struct httpd_req *req, const char *name, const char *value);
 /* One more header of the reply, before it; copied. At most 8. */
 void httpd_req_add_header(struct httpd_req *req, const char *name, const char *value);
 

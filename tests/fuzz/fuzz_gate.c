@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The framing gate on raw bytes. Whatever passes must have exactly the framing
+ * that the gate reports, judged here by a second, naive look at the same bytes.
+ */
+#include "common/attr.h"
+#include "common/mem.h"
+#include "common/net/httpd_priv.h"
+#include "common/str.h"
+
+#include <assert.h>
+#include <strings.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Header lines of the raw head that begin with the text, in any case. */
+static unsigned count_lines(const char *head, const char *text)
+{
+	unsigned n = 0;
+
+	while ((head = strchr(head, '\n')) != NULL) {
+		head++;
+		n += strncasecmp(head, text, strlen(text)) == 0;
+	}
+	return n;
+}
+
+static void check_passed(const char *raw, size_t len, struct gate_head *g)
+{
+	char path[GATE_HEAD_MAX_BYTES];
+	struct gate_pair query[GATE_QUERY_MAX];
+	struct err err = ERR_INIT;
+	size_t n_query = 0;
+
+	assert(strlen(raw) == len);
+	assert(count_lines(raw, "host:") == 1);
+	assert(count_lines(raw, "content-length:") <= 1);
+	assert(count_lines(raw, "transfer-encoding:") == 0);
+	assert(count_lines(raw, "host ") == 0 &&
+	       count_lines(raw, "content-length ") == 0);
+	assert(g->content_length == 0 || count_lines(raw, "content-length:") == 1);
+	assert(!strstr(raw, "\n ") && !strstr(raw, "\n\t"));
+	if (httpd_gate_path(g->path, path, sizeof(path), &err) == 0) {
+		assert(path[0] == '/' && !str_has_control(path, strlen(path)));
+		assert(!strstr(path, "/../") && !str_ends(path, "/.."));
+	}
+	if (g->query) {
+		char *copy = xstrdup(g->query);
+
+		if (gate_query(copy, query, &n_query, &err) == 0)
+			for (size_t i = 0; i < n_query; i++)
+				assert(!str_has_control(query[i].value,
+							strlen(query[i].value)));
+		free(copy);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	size_t scanned = 0, whole = 0, bytewise = 0;
+	struct gate_head g;
+	struct err err = ERR_INIT;
+	int at_once = gate_head_end((const char *)data, size, &scanned, &whole, &err);
+	int slowly = 0;
+
+	/* How the bytes arrive must not matter. */
+	scanned = 0;
+	for (size_t n = 1; n <= size && slowly == 0; n++)
+		slowly = gate_head_end((const char *)data, n, &scanned, &bytewise, &err);
+	assert(at_once == slowly && whole == bytewise);
+	if (at_once == 1) {
+		char *raw = xstrndup((const char *)data, whole);
+		char *head = xmalloc(whole + 1);
+
+		memcpy(head, data, whole);
+		head[whole] = '\0';
+		if (gate_parse(head, whole, &g, &err) == 0)
+			check_passed(raw, whole, &g);
+		free(head);
+		free(raw);
+	}
+	return 0;
+}
