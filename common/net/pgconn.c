@@ -428,21 +428,28 @@ static bool command_done(struct pg_conn *cn)
 	return true;
 }
 
-/* Everything that has arrived. false: the connection is no good. */
-static bool conn_read(struct pg_conn *cn)
+static void tell_notifies(struct pg_conn *cn)
 {
 	struct pg *pg = cn->pg;
 	bool notified = false;
 	PGnotify *n;
 
-	if (!PQconsumeInput(cn->c))
-		return false;
 	while ((n = PQnotifies(cn->c)) != NULL) {
 		notified = true;
 		PQfreemem(n);
 	}
 	if (notified && pg->on_notify)
 		pg->on_notify(pg->arg);
+}
+
+/* Everything that has arrived. false: the connection is no good. */
+static bool conn_read(struct pg_conn *cn)
+{
+	struct pg *pg = cn->pg;
+
+	if (!PQconsumeInput(cn->c))
+		return false;
+	tell_notifies(cn);
 	while (!pg->freed && (cn->state == CONN_BUSY || cn->state == CONN_LISTENING) &&
 	       !PQisBusy(cn->c)) {
 		PGresult *r = PQgetResult(cn->c);
@@ -457,6 +464,10 @@ static bool conn_read(struct pg_conn *cn)
 			cn->res = r;
 		}
 	}
+	/* those that lay behind a result were parsed with it: no byte will announce them
+	 */
+	if (!pg->freed && cn->c)
+		tell_notifies(cn);
 	return true;
 }
 

@@ -361,16 +361,16 @@ def t_a_job_from_submit_to_result():
     want(put(11, b"more"), 409, "LYCH-RUN-006")
     art = b"artifact\n" * 1000
     sha = upload(art, lambda m, p, b=None: work(lease, m, p, b), part=4000)
-    t = time.monotonic()
     settle(lease, "ack", {"v": 1, "exit_code": 0, "class": "", "artifacts": [
         {"path": "dir/out.txt", "size": len(art), "sha256": sha, "class": "file"}]})
+    t = time.monotonic()
     ev.join(10)
     assert not ev.is_alive(), ev.events
     assert ev.out == {"stdout": b"hello world", "stderr": b"oops"}, ev.out
     assert ev.states()[0] == "queued" and ev.states()[-1] == "succeeded", ev.states()
     name, last = ev.events[-1]
     assert name == "end" and last["result"]["exit_code"] == 0 and "spec" not in last
-    print(f"   (end {1000 * (ev.times['end:succeeded'] - t):.0f} ms after the psql ack began)")
+    print(f"   (end {1000 * (ev.times['end:succeeded'] - t):.0f} ms after psql with the ack had ended)")
     shown = want(api("GET", f"/v1/jobs/{job}"), 200).json
     assert shown["state"] == "succeeded" and shown["spec"]["argv"] == ["cat"], shown
     assert shown["class"] is None and shown["attempts"] == 1 and shown["tomb"] is None, shown
