@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * chaos_queue DIR SECONDS SEED
+ *
+ * Six tombs, two submitters and a reaper work on the cluster of tests/support/pg in DIR,
+ * while this process kills and stops them and kills the server. Every tenth call is sent
+ * twice on purpose. What each of them was told goes to append-only ledgers in DIR; when
+ * everything has drained, the ledgers are compared with what the database says.
+ * Exit 0: nothing lost, nothing double, nothing wrong.
+ */
+#include "common/attr.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libpq-fe.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define TOMBS 6
+#define SUBMITTERS 2
+#define CHILDREN (TOMBS + SUBMITTERS + 1)
+#define REAPER (CHILDREN - 1)
+#define VESSEL_BOOT "00000000-0000-4000-8000-00000000feed"
+
+static const char *dir;
+static int ledger = -1;
+static uint64_t rng;
+static PGconn *conn;
+static const char *role;
+
+static uint64_t rnd(uint64_t n)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return rng % n;
+}
+
+static void nap_ms(uint64_t ms)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ms / 1000),
+			      .tv_nsec = (long)(ms % 1000) * 1000000};
+
+	(void)nanosleep(&ts, NULL);
+}
+
+static void make_path(char *out, size_t size, const char *name)
+{
+	if (str_fmt(out, size, "%s/%s", dir, name) < 0)
+		abort();
+}
+
+static PRINTF_FMT(1, 2) void note(const char *fmt, ...)
+{
+	char line[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	int n = vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	assert(n > 0 && n < (int)sizeof(line));
+	if (write(ledger, line, (size_t)n) != n)
+		abort();
+}
+
+static void random_uuid(char out[37])
+{
+	uint64_t a = rng, b;
+
+	(void)rnd(2);
+	b = rng;
+	if (str_fmt(out, 37, "%08x-%04x-4%03x-8%03x-%012llx", (unsigned)(a >> 32),
+		    (unsigned)(a >> 16) & 0xffff, (unsigned)a & 0xfff,
+		    (unsigned)(b >> 48) & 0xfff,
+		    (unsigned long long)b & 0xffffffffffffULL) < 0)
+		abort();
+	(void)rnd(2);
+}
+
+/* Reconnect until the server is back. */
+static void connect_again(void)
+{
+	char sock[128], secret_path[160], secret[128];
+	const char *name = str_eq(role, "lych_migrate")	 ? "secrets/lychgate_db_migrate"
+			   : str_eq(role, "lych_vessel") ? "secrets/lychgate_db_vessel"
+							 : "secrets/lychgate_db_tomb";
+
+	make_path(sock, sizeof(sock), "sock");
+	make_path(secret_path, sizeof(secret_path), name);
+	FILE *f = fopen(secret_path, "re");
+	if (!f || !fgets(secret, sizeof(secret), f))
+		abort();
+	(void)fclose(f);
+	const char *const keys[] = {
+		"host", "user", "password", "dbname", "connect_timeout", NULL};
+	const char *const values[] = {sock, role, secret, "lychgate", "5", NULL};
+	for (;;) {
+		PQfinish(conn);
+		conn = PQconnectdbParams(keys, values, 0);
+		if (PQstatus(conn) == CONNECTION_OK)
+			return;
+		nap_ms(50 + rnd(100));
+	}
+}
+
+static bool is_loss(const PGresult *r)
+{
+	const char *s = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+
+	return PQstatus(conn) != CONNECTION_OK || !s || str_starts(s, "57P0");
+}
+
+/* The unknown outcome's rule: the same call again, until there is an answer. */
+static PGresult *ask(const char *sql, int n, const char *const *params)
+{
+	for (;;) {
+		PGresult *r = PQexecParams(conn, sql, n, NULL, params, NULL, NULL, 0);
+
+		if (PQresultStatus(r) == PGRES_TUPLES_OK) {
+			if (rnd(10) != 0)
+				return r;
+			/* resent on purpose: the answer to the last one counts */
+			PQclear(r);
+			r = PQexecParams(conn, sql, n, NULL, params, NULL, NULL, 0);
+			if (PQresultStatus(r) == PGRES_TUPLES_OK)
+				return r;
+		}
+		if (!is_loss(r)) {
+			fprintf(stderr, "chaos: %s: %s", role, PQerrorMessage(conn));
+			note("V %s\n", "error");
+			_exit(1);
+		}
+		PQclear(r);
+		connect_again();
+	}
+}
+
+/* ---- the workers ---------------------------------------------------------------- */
+
+static void submitter(unsigned n, unsigned life)
+{
+	for (unsigned i = 0;; i++) {
+		char key[64], spec[96];
+
+		if (str_fmt(key, sizeof(key), "k%u-%u-%u", n, life, i) < 0 ||
+		    str_fmt(spec, sizeof(spec), "{\"argv\":[\"%s\"]}", key) < 0)
+			abort();
+		const char *const params[] = {key, spec};
+		PGresult *r =
+			ask("SELECT job_id, status FROM vessel_api.enqueue('main', $1,"
+			    " convert_to($2, 'UTF8'), 50, true, 3600, 100000)",
+			    2, params);
+		if (!str_eq(PQgetvalue(r, 0, 1), "ok"))
+			note("V enqueue-%s\n", PQgetvalue(r, 0, 1));
+		note("A %s %s\n", key, PQgetvalue(r, 0, 0));
+		PQclear(r);
+		nap_ms(2 + rnd(6));
+	}
+}
+
+static void end_job(const char *boot, const char *job, const char *epoch,
+		    const char *token, const char *spec)
+{
+	uint64_t dice = rnd(100);
+	char result[256];
+	const char *const params[] = {job, epoch, token, result};
+	const char *const lease[] = {boot, job, epoch, token};
+	PGresult *r;
+
+	if (str_fmt(result, sizeof(result), "{\"job\":%s,\"epoch\":%s,\"spec\":\"%s\"}",
+		    job, epoch, spec) < 0)
+		abort();
+	if (rnd(10) == 0)
+		PQclear(ask(
+			"SELECT status FROM tomb_api.extend($1::uuid, ARRAY[$2::bigint],"
+			" ARRAY[$3::bigint], ARRAY[$4::uuid], 5)",
+			4, lease));
+	if (dice < 85)
+		r = ask("SELECT tomb_api.ack($1::bigint, $2::bigint, $3::uuid,"
+			" convert_to($4, 'UTF8'))",
+			4, params);
+	else if (dice < 93)
+		r = ask("SELECT tomb_api.fail($1::bigint, $2::bigint, $3::uuid, true,"
+			" 'transport_loss', NULL)",
+			3, params);
+	else
+		r = ask("SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)", 3,
+			params);
+	note("%c %s %s %s\n", dice < 85 ? 'K' : 'F', job, epoch, PQgetvalue(r, 0, 0));
+	PQclear(r);
+}
+
+static void tomb(void)
+{
+	char boot[37], claim_id[37];
+	const char *const params[] = {boot, claim_id};
+
+	random_uuid(boot);
+	for (;;) {
+		random_uuid(claim_id);
+		PGresult *r =
+			ask("SELECT job_id, epoch, token, encode(sha256(spec), 'hex')"
+			    " FROM tomb_api.claim('main', 4, 5, $1::uuid, $2::uuid)",
+			    2, params);
+		for (int i = 0; i < PQntuples(r); i++)
+			note("S %s %s\n", PQgetvalue(r, i, 0), PQgetvalue(r, i, 1));
+		for (int i = 0; i < PQntuples(r); i++) {
+			nap_ms(rnd(10));
+			end_job(boot, PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
+				PQgetvalue(r, i, 2), PQgetvalue(r, i, 3));
+		}
+		if (PQntuples(r) == 0)
+			nap_ms(20 + rnd(50));
+		PQclear(r);
+	}
+}
+
+static void reaper(void)
+{
+	for (;;) {
+		PQclear(ask("SELECT vessel_api.vessel_beat('" VESSEL_BOOT "')", 0, NULL));
+		PQclear(ask("SELECT count(*) FROM vessel_api.reap('" VESSEL_BOOT
+			    "', 100, 1)",
+			    0, NULL));
+		nap_ms(100 + rnd(100));
+	}
+}
+
+static pid_t start_child(unsigned n, unsigned life)
+{
+	static char tomb_role[16];
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rng ^= (n + 1) * 0x9e3779b97f4a7c15ULL + life * 0xbf58476d1ce4e5b9ULL;
+	conn = NULL;
+	if (n < TOMBS) {
+		if (str_fmt(tomb_role, sizeof(tomb_role), "tomb_%u", n % 2 + 1) < 0)
+			abort();
+		role = tomb_role;
+	} else {
+		role = "lych_vessel";
+	}
+	connect_again();
+	if (n < TOMBS)
+		tomb();
+	else if (n == REAPER)
+		reaper();
+	else
+		submitter(n, life);
+	_exit(0);
+}
+
+/* ---- the nemesis ------------------------------------------------------------------ */
+
+static pid_t children[CHILDREN];
+static time_t stopped_until[CHILDREN];
+static unsigned lives[CHILDREN];
+static unsigned kills, stops, server_kills;
+
+static void pg_tool(const char *verb)
+{
+	extern char **environ;
+	const char *const argv[] = {"tests/support/pg", verb, dir, NULL};
+	pid_t pid;
+	int status;
+
+	if (posix_spawn(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv,
+			environ) != 0 ||
+	    waitpid(pid, &status, 0) != pid || status != 0)
+		abort();
+}
+
+static time_t now_sec(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &ts);
+	return ts.tv_sec;
+}
+
+static void kill_child(unsigned n)
+{
+	(void)kill(children[n], SIGKILL);
+	(void)waitpid(children[n], NULL, 0);
+	children[n] = 0;
+	stopped_until[n] = 0;
+}
+
+static void wake(bool all)
+{
+	for (unsigned n = 0; n < CHILDREN; n++) {
+		if (stopped_until[n] && (all || stopped_until[n] <= now_sec())) {
+			(void)kill(children[n], SIGCONT);
+			stopped_until[n] = 0;
+		}
+	}
+}
+
+static void torment(time_t until)
+{
+	time_t next_server = now_sec() + 3 + (time_t)rnd(4);
+
+	while (now_sec() < until) {
+		unsigned n = (unsigned)rnd(CHILDREN);
+
+		nap_ms(50 + rnd(100));
+		wake(false);
+		if (rnd(6) == 0 && !stopped_until[n]) {
+			(void)kill(children[n], SIGSTOP);
+			stopped_until[n] = now_sec() + 1 + (time_t)rnd(9);
+			stops++;
+		} else if (rnd(2) == 0) {
+			kill_child(n);
+			children[n] = start_child(n, ++lives[n]);
+			kills++;
+		}
+		if (now_sec() >= next_server) {
+			pg_tool("kill");
+			nap_ms(rnd(500));
+			pg_tool("start");
+			server_kills++;
+			next_server = now_sec() + 4 + (time_t)rnd(4);
+		}
+	}
+	wake(true);
+}
+
+/* ---- the verdict --------------------------------------------------------------------
+ */
+
+static long count(const char *sql)
+{
+	PGresult *r = PQexec(conn, sql);
+	uint64_t v = 0;
+
+	if (PQresultStatus(r) != PGRES_TUPLES_OK ||
+	    parse_u64(PQgetvalue(r, 0, 0), 0, INT64_MAX, &v, NULL) < 0) {
+		fprintf(stderr, "chaos: %s: %s", sql, PQerrorMessage(conn));
+		exit(1);
+	}
+	PQclear(r);
+	return (long)v;
+}
+
+static void command(const char *sql)
+{
+	PGresult *r = PQexec(conn, sql);
+	ExecStatusType s = PQresultStatus(r);
+
+	if (s != PGRES_COMMAND_OK && s != PGRES_TUPLES_OK && s != PGRES_COPY_IN) {
+		fprintf(stderr, "chaos: %s: %s", sql, PQerrorMessage(conn));
+		exit(1);
+	}
+	PQclear(r);
+}
+
+/* One line of the ledger is one row of four words. */
+static void load_ledger(void)
+{
+	char path[160], line[256];
+
+	make_path(path, sizeof(path), "ledger");
+	FILE *f = fopen(path, "re");
+	if (!f)
+		abort();
+	command("CREATE TEMP TABLE led (kind text, a text, b text, c text)");
+	command("COPY led FROM STDIN");
+	while (fgets(line, sizeof(line), f)) {
+		char row[300];
+		size_t n = 0;
+		int words = 1;
+
+		for (const char *p = line; *p && *p != '\n'; p++) {
+			row[n++] = *p == ' ' ? '\t' : *p;
+			words += *p == ' ';
+		}
+		for (; words < 4; words++)
+			row[n++] = '\t';
+		row[n++] = '\n';
+		if (PQputCopyData(conn, row, (int)n) != 1)
+			abort();
+	}
+	(void)fclose(f);
+	if (PQputCopyEnd(conn, NULL) != 1)
+		abort();
+	for (PGresult *r; (r = PQgetResult(conn));)
+		PQclear(r);
+	command("ANALYZE led");
+}
+
+static int verdict(void)
+{
+	static const struct {
+		const char *what, *sql;
+	} zero[] = {
+		{"acknowledged submissions lost",
+		 "SELECT count(*) FROM led LEFT JOIN lych.job j ON j.id = led.b::bigint "
+		 "AND"
+		 " j.request_id = led.a LEFT JOIN lych.payload p ON p.job_id = j.id AND "
+		 "p.body ="
+		 " convert_to('{\"argv\":[\"' || led.a || '\"]}', 'UTF8')"
+		 " WHERE kind = 'A' AND p.job_id IS NULL"},
+		{"acks answered ok or already but not recorded",
+		 "SELECT count(*) FROM led LEFT JOIN lych.attempt t ON t.job_id = "
+		 "led.a::bigint"
+		 " AND t.epoch = led.b::bigint AND t.outcome = 'succeeded'"
+		 " WHERE kind = 'K' AND c IN ('ok', 'already') AND t.job_id IS NULL"},
+		{"jobs acknowledged twice",
+		 "SELECT count(*) FROM (SELECT a FROM led WHERE kind = 'K' AND c IN"
+		 " ('ok', 'already') GROUP BY a HAVING count(DISTINCT b) > 1) AS x"},
+		{"an epoch granted twice", "SELECT count(*) FROM (SELECT a, b FROM led "
+					   "WHERE kind = 'S' GROUP BY a, b"
+					   " HAVING count(*) > 1) AS x"},
+		{"results that are not of the recorded success",
+		 "SELECT count(*) FROM lych.job j JOIN lych.payload p ON p.job_id = j.id"
+		 " JOIN lych.attempt t ON t.job_id = j.id AND t.outcome = 'succeeded'"
+		 " LEFT JOIN lych.result r ON r.job_id = j.id AND r.epoch = t.epoch"
+		 " WHERE r.body IS DISTINCT FROM convert_to('{\"job\":' || j.id || "
+		 "',\"epoch\":'"
+		 " || t.epoch || ',\"spec\":\"' || encode(sha256(p.body), 'hex') || "
+		 "'\"}',"
+		 " 'UTF8')"},
+		{"answers that cannot be",
+		 "SELECT count(*) FROM led WHERE kind IN ('K', 'F') AND"
+		 " c NOT IN ('ok', 'already', 'stale')"},
+		{"jobs in any other state than succeeded",
+		 "SELECT count(*) FROM lych.job WHERE state <> 'succeeded'"},
+		{"errors seen by workers", "SELECT count(*) FROM led WHERE kind = 'V'"},
+		{"invariants broken", "SELECT sum(bad) FROM lych.invariants()"},
+	};
+	int bad = 0;
+
+	load_ledger();
+	for (size_t i = 0; i < ARRAY_SIZE(zero); i++) {
+		long n = count(zero[i].sql);
+
+		printf("%8ld %s\n", n, zero[i].what);
+		bad += n != 0;
+	}
+	printf("%8ld jobs, %ld attempts, %ld lost leases, %ld stale answers\n",
+	       count("SELECT count(*) FROM lych.job"),
+	       count("SELECT count(*) FROM lych.attempt"),
+	       count("SELECT count(*) FROM lych.attempt WHERE outcome = 'lost'"),
+	       count("SELECT count(*) FROM led WHERE kind IN ('K', 'F') AND c = "
+		     "'stale'"));
+	if (count("SELECT count(*) FROM lych.job") < 100) {
+		printf("chaos: too few jobs to mean anything\n");
+		bad++;
+	}
+	return bad;
+}
+
+int main(int argc, char **argv)
+{
+	char path[160];
+	uint64_t seconds, seed;
+
+	if (argc != 4 || parse_u64(argv[2], 1, 86400, &seconds, NULL) < 0 ||
+	    parse_u64(argv[3], 1, UINT32_MAX, &seed, NULL) < 0) {
+		fprintf(stderr, "usage: chaos_queue DIR SECONDS SEED\n");
+		return 2;
+	}
+	dir = argv[1];
+	rng = seed * 0x2545f4914f6cdd1dULL;
+	printf("chaos: seed %llu, %llu s\n", (unsigned long long)seed,
+	       (unsigned long long)seconds);
+	(void)fflush(stdout);
+	make_path(path, sizeof(path), "ledger");
+	ledger = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	if (ledger < 0)
+		abort();
+	role = "lych_migrate";
+	connect_again();
+	/* Here everything shall end in success: retries without end, no rate limit. */
+	command("CREATE FUNCTION lych.chaos() RETURNS trigger LANGUAGE plpgsql AS $$ "
+		"BEGIN"
+		" NEW.max_lost := 100000; NEW.max_attempts := 100; RETURN NEW; END $$;"
+		"CREATE TRIGGER chaos BEFORE INSERT ON lych.job FOR EACH ROW"
+		" EXECUTE FUNCTION lych.chaos();"
+		"UPDATE lych.worker_queue SET claim_rate = 1e6, claim_burst = 1e6, "
+		"tokens = 1e6");
+	PQfinish(conn);
+	conn = NULL;
+	for (unsigned n = 0; n < CHILDREN; n++)
+		children[n] = start_child(n, 0);
+	torment(now_sec() + (time_t)seconds);
+
+	for (unsigned n = TOMBS; n < REAPER; n++)
+		kill_child(n);
+	connect_again();
+	time_t limit = now_sec() + 60;
+	while (count("SELECT count(*) FROM lych.job WHERE state <> 'succeeded'") > 0 &&
+	       now_sec() < limit) {
+		command("UPDATE lych.job SET run_at = now() WHERE state = 'queued' AND"
+			" run_at > now()");
+		nap_ms(200);
+	}
+	for (unsigned n = 0; n < CHILDREN; n++)
+		if (children[n])
+			kill_child(n);
+	printf("chaos: %u kills, %u stops, %u server kills\n", kills, stops,
+	       server_kills);
+	int bad = verdict();
+	printf("chaos: %s\n", bad ? "FAILED" : "held");
+	return bad != 0;
+}
