@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The seccomp filter, run by an interpreter of its own (not the assembler's idea of it):
+ * every number has the reviewed answer, and what the conditions say holds for hostile
+ * arguments.
+ */
+#include "sandbox/seccomp_table.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+TestSuite(sandbox_seccomp, .timeout = 20);
+
+#define REVIEWED_LAST 469 /* Linux 6.18 */
+#define ALLOW SECCOMP_RET_ALLOW
+#define E_PERM (SECCOMP_RET_ERRNO | EPERM)
+#define E_NOSYS (SECCOMP_RET_ERRNO | ENOSYS)
+#define HIGH 0xdeadbeef00000000ULL
+#ifdef __x86_64__
+#define ARCH AUDIT_ARCH_X86_64
+#else
+#define ARCH AUDIT_ARCH_AARCH64
+#endif
+
+struct program {
+	struct sock_filter insn[SC_PROGRAM_MAX];
+	int n;
+};
+
+static struct program full, none, floor_;
+
+static void compile(void)
+{
+	full.n = sc_compile(SC_FULL_LO, full.insn, SC_PROGRAM_MAX);
+	none.n = sc_compile(SC_FULL_NONE, none.insn, SC_PROGRAM_MAX);
+	floor_.n = sc_compile(SC_FLOOR, floor_.insn, SC_PROGRAM_MAX);
+	cr_assert_gt(full.n, 0);
+	cr_assert_gt(none.n, 0);
+	cr_assert_gt(floor_.n, 0);
+}
+
+static uint32_t run_data(const struct program *p, const struct seccomp_data *d)
+{
+	uint32_t a = 0;
+
+	for (int pc = 0; pc < p->n; pc++) {
+		const struct sock_filter *f = &p->insn[pc];
+		int taken;
+
+		switch (f->code) {
+		case BPF_LD | BPF_W | BPF_ABS:
+			cr_assert_leq(f->k + 4, sizeof(*d));
+			memcpy(&a, (const char *)d + f->k, 4);
+			continue;
+		case BPF_ALU | BPF_AND | BPF_K:
+			a &= f->k;
+			continue;
+		case BPF_JMP | BPF_JA:
+			pc += (int)f->k;
+			continue;
+		case BPF_JMP | BPF_JEQ | BPF_K:
+			taken = a == f->k;
+			break;
+		case BPF_JMP | BPF_JGE | BPF_K:
+			taken = a >= f->k;
+			break;
+		case BPF_JMP | BPF_JSET | BPF_K:
+			taken = (a & f->k) != 0;
+			break;
+		case BPF_RET | BPF_K:
+			return f->k;
+		default:
+			cr_assert_fail("instruction %d: code %#x", pc, f->code);
+			return 0;
+		}
+		pc += taken ? f->jt : f->jf;
+	}
+	cr_assert_fail("the program ran over its end");
+	return 0;
+}
+
+static uint32_t run6(const struct program *p, int nr, const uint64_t args[6])
+{
+	struct seccomp_data d = {.nr = nr, .arch = ARCH};
+
+	memcpy(d.args, args, sizeof(d.args));
+	return run_data(p, &d);
+}
+
+#define RUN(p, nr, ...) run6(&(p), nr, (const uint64_t[6]){__VA_ARGS__})
+
+Test(sandbox_seccomp, another_architecture_is_killed)
+{
+	static const uint32_t archs[] = {AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_MIPS,
+					 0, UINT32_MAX};
+
+	compile();
+	for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
+		for (int nr = 0; nr < 600; nr++) {
+			struct seccomp_data d = {.nr = nr, .arch = archs[i]};
+
+			cr_assert_eq(run_data(&full, &d), SECCOMP_RET_KILL_PROCESS);
+			cr_assert_eq(run_data(&floor_, &d), SECCOMP_RET_KILL_PROCESS);
+		}
+}
+
+#ifdef __x86_64__
+Test(sandbox_seccomp, x32_is_killed)
+{
+	compile();
+	for (int nr = 0; nr < 600; nr++) {
+		cr_assert_eq(RUN(full, nr | 0x40000000, 0), SECCOMP_RET_KILL_PROCESS);
+		cr_assert_eq(RUN(floor_, nr | 0x40000000, 0), SECCOMP_RET_KILL_PROCESS);
+	}
+}
+#endif
+
+static int count_lists(const char *name, enum sc_where where)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < sc_n_lists; i++)
+		for (const char *const *p = sc_lists[i].names; *p; p++)
+			n += (sc_lists[i].where & where) && strcmp(*p, name) == 0;
+	return n;
+}
+
+Test(sandbox_seccomp, each_call_that_has_a_number_has_one_answer)
+{
+	compile();
+	for (int nr = 0; nr <= REVIEWED_LAST; nr++) {
+		char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
+		char number[16];
+		int n[2];
+
+		(void)snprintf(number, sizeof(number), "#%d", nr);
+		for (int k = 0; k < 2; k++) {
+			enum sc_where where = k ? SC_FLOOR : SC_FULL_LO;
+
+			n[k] = count_lists(number, where) +
+			       (name ? count_lists(name, where) : 0);
+		}
+		if (name || nr > 450)
+			cr_assert(n[0] == 1 && n[1] == 1,
+				  "%d %s: %d answers in full, %d in floor", nr,
+				  name ? name : "?", n[0], n[1]);
+		free(name);
+	}
+}
+
+Test(sandbox_seccomp, every_name_of_the_lists_is_a_call)
+{
+	for (size_t i = 0; i < sc_n_lists; i++)
+		for (const char *const *p = sc_lists[i].names; *p; p++)
+			cr_assert((*p)[0] == '#' || seccomp_syscall_resolve_name(*p) !=
+							    __NR_SCMP_ERROR,
+				  "%s", *p);
+	for (size_t i = 0; i < sc_n_clauses; i++)
+		cr_assert(sc_clauses[i].name[0] == '#' ||
+				  seccomp_syscall_resolve_name(sc_clauses[i].name) !=
+					  __NR_SCMP_ERROR,
+			  "%s", sc_clauses[i].name);
+}
+
+Test(sandbox_seccomp, the_program_says_what_the_lists_say)
+{
+	compile();
+	for (size_t i = 0; i < sc_n_lists; i++)
+		for (const char *const *p = sc_lists[i].names; *p; p++) {
+			static const uint32_t want[] = {E_NOSYS, ALLOW, E_PERM};
+			int nr = sc_number(*p);
+			bool conditional = false;
+
+			for (size_t k = 0; k < sc_n_clauses; k++)
+				conditional |= sc_number(sc_clauses[k].name) == nr;
+			if (nr < 0 || conditional)
+				continue;
+			if (sc_lists[i].where & SC_FULL_LO)
+				cr_assert_eq(RUN(full, nr, 0), want[sc_lists[i].verdict],
+					     "%s", *p);
+			if (sc_lists[i].where & SC_FULL_NONE)
+				cr_assert_eq(RUN(none, nr, 0), want[sc_lists[i].verdict],
+					     "%s", *p);
+			if (sc_lists[i].where & SC_FLOOR)
+				cr_assert_eq(RUN(floor_, nr, 0),
+					     want[sc_lists[i].verdict], "%s", *p);
+		}
+}
+
+Test(sandbox_seccomp, what_nobody_reviewed_is_absent)
+{
+	compile();
+	for (int nr = REVIEWED_LAST + 1; nr < 5000; nr++) {
+		cr_assert_eq(RUN(full, nr, 0), E_NOSYS);
+		cr_assert_eq(RUN(floor_, nr, 0), E_NOSYS);
+	}
+	cr_assert_eq(RUN(full, 0x3fffffff, 0), E_NOSYS);
+	cr_assert_eq(RUN(full, SYS_clone3, 0), E_NOSYS);
+}
+
+Test(sandbox_seccomp, sockets_by_family_whatever_the_high_bits)
+{
+	static const int denied[] = {0,	 3,  4,	 8,  9,	 15, 17, 29, 30,
+				     31, 33, 38, 39, 40, 43, 44, 45};
+
+	compile();
+	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++)
+		for (uint64_t type = 1; type < 11; type++) {
+			uint64_t f = (uint64_t)denied[i];
+
+			cr_assert_eq(RUN(full, SYS_socket, f, type, 0), E_PERM);
+			cr_assert_eq(RUN(full, SYS_socket, f | HIGH, type, 0), E_PERM);
+			cr_assert_eq(RUN(none, SYS_socket, f, type, 0), E_PERM);
+			cr_assert_eq(RUN(floor_, SYS_socket, f, type, 0), E_PERM);
+		}
+	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+		     ALLOW);
+	cr_assert_eq(RUN(full, SYS_socket, AF_INET6 | HIGH, SOCK_DGRAM | HIGH, 17),
+		     ALLOW);
+	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_STREAM, 262), E_PERM, "MPTCP");
+	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_STREAM, 132), E_PERM, "SCTP");
+	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_DGRAM, 1), E_PERM, "ping");
+	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_RAW, 0), E_PERM);
+	cr_assert_eq(RUN(full, SYS_socket, AF_NETLINK, SOCK_RAW, 0), ALLOW);
+	cr_assert_eq(RUN(full, SYS_socket, AF_NETLINK, SOCK_RAW, 9), E_PERM);
+	cr_assert_eq(RUN(none, SYS_socket, AF_UNIX, SOCK_STREAM, 0), ALLOW);
+	cr_assert_eq(RUN(none, SYS_socket, AF_INET, SOCK_STREAM, 0), E_PERM);
+	cr_assert_eq(RUN(none, SYS_socket, AF_NETLINK, SOCK_RAW, 0), E_PERM);
+	for (uint64_t f = 0; f < 64; f++)
+		for (uint64_t type = 0; type < 16; type++)
+			cr_assert_eq(RUN(floor_, SYS_socket, f, type, 0), E_PERM);
+	cr_assert_eq(RUN(floor_, SYS_socketpair, AF_UNIX, SOCK_STREAM, 0), ALLOW);
+	cr_assert_eq(RUN(floor_, SYS_socketpair, AF_UNIX, SOCK_DGRAM, 0), E_PERM);
+	cr_assert_eq(RUN(floor_, SYS_sendto, 3, 0, 0, 0, 0, 0), ALLOW);
+	cr_assert_eq(RUN(floor_, SYS_sendto, 3, 0, 0, 0, 0x1000, 0), E_PERM);
+	cr_assert_eq(RUN(floor_, SYS_sendto, 3, 0, 0, 0, HIGH, 0), E_PERM,
+		     "a pointer has 64 bits");
+}
+
+Test(sandbox_seccomp, clone_makes_no_namespace)
+{
+	static const uint64_t flags[] = {CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS,
+					 CLONE_NEWIPC, CLONE_NEWUSER,	CLONE_NEWPID,
+					 CLONE_NEWNET};
+
+	compile();
+	cr_assert_eq(RUN(full, SYS_clone, SIGCHLD), ALLOW);
+	cr_assert_eq(RUN(floor_, SYS_clone, 0x3d0f00), ALLOW, "pthread_create");
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		cr_assert_eq(RUN(full, SYS_clone, flags[i] | SIGCHLD), E_PERM);
+		cr_assert_eq(RUN(floor_, SYS_clone, flags[i] | SIGCHLD | HIGH), E_PERM);
+		cr_assert_eq(RUN(full, SYS_clone, flags[i] | 0x3d0f00), E_PERM);
+	}
+}
+
+Test(sandbox_seccomp, terminals_are_not_typed_at)
+{
+	static const uint64_t bad[] = {0x5412, 0x541C, 0x541D, 0x540E, 0x5423};
+
+	compile();
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_assert_eq(RUN(full, SYS_ioctl, 0, bad[i]), E_PERM);
+		cr_assert_eq(RUN(floor_, SYS_ioctl, 0, bad[i] | HIGH), E_PERM);
+	}
+	cr_assert_eq(RUN(full, SYS_ioctl, 0, 0x5401), ALLOW, "TCGETS");
+	cr_assert_eq(RUN(full, SYS_ioctl, 0x5412, 0x5413), ALLOW,
+		     "the argument, not the descriptor");
+}
+
+Test(sandbox_seccomp, only_oneself_is_scheduled_and_limited)
+{
+	compile();
+	cr_assert_eq(RUN(full, SYS_prlimit64, 0, 7), ALLOW);
+	cr_assert_eq(RUN(full, SYS_prlimit64, 1, 7), E_PERM);
+	cr_assert_eq(RUN(full, SYS_prlimit64, HIGH, 7), ALLOW,
+		     "the kernel reads 32 bits: 0");
+	cr_assert_eq(RUN(floor_, SYS_setpriority, 0, 0, 5), ALLOW);
+	cr_assert_eq(RUN(floor_, SYS_setpriority, 2, 0, 5), E_PERM, "PRIO_USER");
+	cr_assert_eq(RUN(floor_, SYS_setpriority, 0, 77, 5), E_PERM);
+	cr_assert_eq(RUN(full, SYS_sched_setaffinity, 0), E_PERM);
+	cr_assert_eq(RUN(full, SYS_sched_getaffinity, 77), ALLOW,
+		     "pthread_getattr_np needs it");
+}
+
+Test(sandbox_seccomp, modes_in_floor_let_no_other_write)
+{
+	compile();
+	cr_assert_eq(RUN(floor_, SYS_fchmodat, 0, 0, 0755), ALLOW);
+	cr_assert_eq(RUN(floor_, SYS_fchmodat, 0, 0, 0666), E_PERM);
+	cr_assert_eq(RUN(floor_, SYS_fchmodat, 0, 0, 04755), E_PERM);
+	cr_assert_eq(RUN(full, SYS_fchmodat, 0, 0, 0666), ALLOW);
+	cr_assert_eq(RUN(full, SYS_mknodat, 0, 0, S_IFIFO | 0600), ALLOW);
+	cr_assert_eq(RUN(full, SYS_mknodat, 0, 0, S_IFCHR | 0600), E_PERM);
+	cr_assert_eq(RUN(full, SYS_mknodat, 0, 0, S_IFBLK | 0600), E_PERM);
+}
+
+Test(sandbox_seccomp, a_program_that_does_not_fit_is_an_error)
+{
+	struct sock_filter few[64];
+
+	cr_assert_eq(sc_compile(SC_FULL_LO, few, 64), -1);
+	cr_assert_eq(errno, ENOSPC);
+}
