@@ -2,9 +2,9 @@
 /*
  * The vessel's side of the queue: typed calls over the vessel_api SQL functions.
  * The rules (lease, fencing, idempotency, retry) live once, in
- * the SQL files of vessel/schema; nothing here decides. All calls are asynchronous; `done`
- * is called exactly once from the loop. Borrowed pointers in callbacks live
- * until the callback returns.
+ * the SQL files of vessel/schema; nothing here decides. All calls are asynchronous;
+ * `done` is called exactly once from the loop. Borrowed pointers in callbacks live until
+ * the callback returns.
  */
 #ifndef LYCH_VESSEL_QUEUE_H
 #define LYCH_VESSEL_QUEUE_H
@@ -22,12 +22,14 @@ struct queue;
 struct queue_config {
 	const char *socket_dir; /* PostgreSQL's */
 	const char *password;	/* of lych_vessel */
-	void (*on_change)(void *arg); /* a job changed somewhere (NOTIFY hint, or reconnect) */
+	void (*on_change)(
+		void *arg); /* a job changed somewhere (NOTIFY hint, or reconnect) */
 	void (*on_state)(bool up, const struct err *why, void *arg);
 	void *arg;
 };
 
-MUST_CHECK int queue_new(struct loop *l, const struct queue_config *cfg, struct queue **ret, struct err *err);
+MUST_CHECK int queue_new(struct loop *l, const struct queue_config *cfg,
+			 struct queue **ret, struct err *err);
 void queue_free(struct queue *q);
 bool queue_is_up(const struct queue *q);
 
@@ -37,16 +39,17 @@ struct queue_job {
 	const char *queue, *request_id;
 	enum job_state state; /* already mapped to what a user sees */
 	enum fail_class fail_class;
-	const char *phase;    /* "preparing", "running", "harvesting" or "" */
+	const char *phase; /* "preparing", "running", "harvesting" or "" */
 	int64_t epoch;
 	int attempts, lost;
-	const char *created_at, *started_at, *finished_at, *updated_at; /* RFC 3339, UTC */
-	const char *owner;    /* the tomb's role while leased */
+	const char *created_at, *started_at, *finished_at,
+		*updated_at; /* RFC 3339, UTC */
+	const char *owner;   /* the tomb's role while leased */
 	const char *taint;
-	int64_t change_seq;   /* grows with every change of any job: for queue_changes() */
-	const void *spec;     /* the stored JSON; NULL unless asked for */
+	int64_t change_seq; /* grows with every change of any job: for queue_changes() */
+	const void *spec;   /* the stored JSON; NULL unless asked for */
 	size_t spec_len;
-	const void *result;   /* the tomb's JSON; NULL unless asked for and present */
+	const void *result; /* the tomb's JSON; NULL unless asked for and present */
 	size_t result_len;
 };
 
@@ -57,16 +60,19 @@ struct queue_submit {
 	const char *request_id; /* <= 200 bytes, never NULL: the API makes one up */
 	const void *spec;	/* canonical JSON, <= SPEC_MAX_BYTES */
 	size_t spec_len;
-	int priority;		/* 0..100, 50 default, larger first */
-	bool retry_on_lost;	/* else one attempt only */
+	int priority;		  /* 0..100, 50 default, larger first */
+	bool retry_on_lost;	  /* else one attempt only */
 	unsigned max_runtime_sec; /* per attempt: after it, extend answers lost */
 	unsigned max_waiting;
 };
-typedef void queue_submit_done(job_id_t id, bool existing, const struct err *err, void *arg);
-void queue_submit(struct queue *q, const struct queue_submit *s, queue_submit_done *done, void *arg);
+typedef void queue_submit_done(job_id_t id, bool existing, const struct err *err,
+			       void *arg);
+void queue_submit(struct queue *q, const struct queue_submit *s, queue_submit_done *done,
+		  void *arg);
 
 /* n jobs, newest first; err NULL on success. */
-typedef void queue_jobs_done(const struct queue_job *jobs, size_t n, const struct err *err, void *arg);
+typedef void queue_jobs_done(const struct queue_job *jobs, size_t n,
+			     const struct err *err, void *arg);
 /* ERRID_RUN_NOT_FOUND when there is none; with spec and result. */
 void queue_show(struct queue *q, job_id_t id, queue_jobs_done *done, void *arg);
 struct queue_list {
@@ -75,14 +81,16 @@ struct queue_list {
 	job_id_t before; /* ids below this, 0 = from the newest */
 	unsigned limit;	 /* 1..500 */
 };
-void queue_list(struct queue *q, const struct queue_list *f, queue_jobs_done *done, void *arg);
+void queue_list(struct queue *q, const struct queue_list *f, queue_jobs_done *done,
+		void *arg);
 /* Jobs whose change_seq is above since, oldest change first; about 500 (changes of one
- * transaction stay together). A change may come a little later than its NOTIFY: it is shown
- * once no older transaction is open. So ask again within a second or two without a hint too. */
+ * transaction stay together). A change may come a little later than its NOTIFY: it is
+ * shown once no older transaction is open. So ask again within a second or two without a
+ * hint too. */
 void queue_changes(struct queue *q, int64_t since, queue_jobs_done *done, void *arg);
 
-/* held/queued -> cancelled at once; running -> cancelling until the tomb has proved the tree
- * gone; final states are returned as they are. */
+/* held/queued -> cancelled at once; running -> cancelling until the tomb has proved the
+ * tree gone; final states are returned as they are. */
 typedef void queue_state_done(enum job_state now, const struct err *err, void *arg);
 void queue_cancel(struct queue *q, job_id_t id, queue_state_done *done, void *arg);
 
@@ -96,28 +104,38 @@ typedef void queue_done(const struct err *err, void *arg);
 /* strict: expires_at > now, current epoch, no taint, no cancel (egress).
  * Not strict: the token matches the current unended attempt (output, phases, artifacts).
  * Failure is ERRID_RUN_STALE, _REVOKED or _DENIED. */
-void queue_lease_check(struct queue *q, const struct queue_lease *l, bool strict, queue_done *done, void *arg);
-void queue_set_phase(struct queue *q, const struct queue_lease *l, const char *phase, queue_done *done, void *arg);
+void queue_lease_check(struct queue *q, const struct queue_lease *l, bool strict,
+		       queue_done *done, void *arg);
+void queue_set_phase(struct queue *q, const struct queue_lease *l, const char *phase,
+		     queue_done *done, void *arg);
 /* Does this job's spec name this blob? (input, files) */
-void queue_job_has_blob(struct queue *q, job_id_t job, const char *sha256_hex, queue_done *done, void *arg);
+void queue_job_has_blob(struct queue *q, job_id_t job, const char *sha256_hex,
+			queue_done *done, void *arg);
 
 /* The reconciler's calls. */
 typedef void queue_count_done(unsigned n, const struct err *err, void *arg);
 void queue_reap(struct queue *q, unsigned limit, queue_count_done *done, void *arg);
 /* Delete finished jobs, attempts, results older than keep_sec; ids come back so that
  * blobs and output can go too. */
-typedef void queue_ids_done(const job_id_t *ids, size_t n, const struct err *err, void *arg);
-void queue_retain(struct queue *q, unsigned keep_sec, unsigned limit, queue_ids_done *done, void *arg);
+typedef void queue_ids_done(const job_id_t *ids, size_t n, const struct err *err,
+			    void *arg);
+void queue_retain(struct queue *q, unsigned keep_sec, unsigned limit,
+		  queue_ids_done *done, void *arg);
 /* Every blob sha256 that some job still names. */
-typedef void queue_shas_done(const char *const *hex, size_t n, const struct err *err, void *arg);
+typedef void queue_shas_done(const char *const *hex, size_t n, const struct err *err,
+			     void *arg);
 void queue_live_blobs(struct queue *q, queue_shas_done *done, void *arg);
 /* The fencing row: only one vessel may own the database. boot is this process's.
  * ERRID_START_TWO when another one is alive (renewed < 15 s ago). Call every 5 s. */
-void queue_vessel_beat(struct queue *q, const struct uuid *boot, queue_done *done, void *arg);
-void queue_vessel_bye(struct queue *q, const struct uuid *boot, queue_done *done, void *arg);
+void queue_vessel_beat(struct queue *q, const struct uuid *boot, queue_done *done,
+		       void *arg);
+void queue_vessel_bye(struct queue *q, const struct uuid *boot, queue_done *done,
+		      void *arg);
 
-/* Invariants of queue-and-recovery.md section 6 and counters, as JSON text for status/doctor/metrics. */
-typedef void queue_text_done(const char *json, size_t len, const struct err *err, void *arg);
+/* Invariants of queue-and-recovery.md section 6 and counters, as JSON text for
+ * status/doctor/metrics. */
+typedef void queue_text_done(const char *json, size_t len, const struct err *err,
+			     void *arg);
 void queue_health(struct queue *q, queue_text_done *done, void *arg);
 
 #endif

@@ -51,7 +51,8 @@ struct pg_param {
 /* err is NULL on success; on a server error err->msg holds "SQLSTATE: message". */
 typedef void pg_done(const struct pg_result *res, const struct err *err, void *arg);
 
-/* libpq obeys PGHOSTADDR and PGSERVICE, which would lead a password elsewhere: refused. */
+/* libpq obeys PGHOSTADDR and PGSERVICE, which would lead a password elsewhere: refused.
+ */
 MUST_CHECK int pg_env_check(struct err *err);
 MUST_CHECK int pg_new(struct loop *l, const struct pg_config *cfg, struct pg **ret,
 		      struct err *err);
