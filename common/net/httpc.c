@@ -17,6 +17,7 @@
 
 #include <assert.h>
 #include <curl/curl.h>
+#include <sys/socket.h>
 
 struct httpc {
 	struct loop *loop;
@@ -188,6 +189,15 @@ static int curl_wants_timer(CURLM *multi UNUSED, long ms, void *arg)
 	return 0;
 }
 
+/* curl's own socket() would not be close-on-exec, and could be of another family. */
+static curl_socket_t open_socket(void *arg UNUSED, curlsocktype purpose UNUSED,
+				 struct curl_sockaddr *addr)
+{
+	if (addr->family != AF_UNIX)
+		return CURL_SOCKET_BAD;
+	return socket(AF_UNIX, addr->socktype | SOCK_CLOEXEC, addr->protocol);
+}
+
 static size_t on_bytes(char *data, size_t size, size_t n, void *arg)
 {
 	struct httpc_call *k = arg;
@@ -281,8 +291,9 @@ static bool set_transport(struct httpc_call *k, const struct httpc_request *rq)
 	       SET(k, NOSIGNAL, 1L) && SET(k, PATH_AS_IS, 1L) &&
 	       SET(k, HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) &&
 	       SET(k, HTTP09_ALLOWED, 0L) && SET(k, TIMEOUT_MS, ms) &&
-	       SET(k, URL, k->url) && SET(k, PRIVATE, k) &&
-	       SET(k, WRITEFUNCTION, on_bytes) && SET(k, WRITEDATA, k);
+	       SET(k, OPENSOCKETFUNCTION, open_socket) && SET(k, URL, k->url) &&
+	       SET(k, PRIVATE, k) && SET(k, WRITEFUNCTION, on_bytes) &&
+	       SET(k, WRITEDATA, k);
 }
 
 static bool set_method(struct httpc_call *k, const struct httpc_request *rq)
