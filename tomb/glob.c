@@ -20,8 +20,9 @@ static void glob_reach(const char *pattern, size_t p, bool *set)
 		if (pattern[p] != '*')
 			return;
 		if (pattern[p + 1] == '*') {
-			/* "**" may match nothing, and then its slash is not needed. */
-			if (pattern[p + 2] == '/')
+			/* A whole component "**" may match nothing: its slash goes too.
+			 */
+			if (pattern[p + 2] == '/' && (p == 0 || pattern[p - 1] == '/'))
 				glob_reach(pattern, p + 3, set);
 			p += 2;
 		} else {
@@ -45,9 +46,14 @@ bool glob_match(const char *pattern, const char *path)
 			if (!now[p])
 				continue;
 			if (pattern[p] == '*') {
-				/* Of "**" only the first star is ever in the set. */
-				if (pattern[p + 1] == '*' || *s != '/')
+				/* Of "**" only the first star is ever in the set. Having
+				 * matched something, it needs its slash. */
+				if (pattern[p + 1] == '*') {
+					next[p] = true;
+					glob_reach(pattern, p + 2, next);
+				} else if (*s != '/') {
 					glob_reach(pattern, p, next);
+				}
 			} else if (pattern[p] == '?' ? *s != '/' : pattern[p] == *s) {
 				glob_reach(pattern, p + 1, next);
 			}
