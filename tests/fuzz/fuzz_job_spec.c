@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job's description from outside: what is accepted must survive its own canonical form. */
+/* A job's description from outside: what is accepted must survive its own canonical form.
+ */
 #include "common/buf.h"
 #include "common/proto.h"
 #include "vessel/spec.h"

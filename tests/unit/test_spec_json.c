@@ -20,7 +20,7 @@ static int parse(const void *data, size_t len, struct spec *ret, struct err *err
 
 struct refusal {
 	char json[512];
-	size_t len; /* 0: strlen */
+	size_t len;  /* 0: strlen */
 	int id, id2; /* id2: also acceptable */
 };
 
@@ -45,7 +45,9 @@ static struct refusal refusals[] = {
 	R("{\"argv\":[\"a\tb\"]}", SPEC_JSON),
 	R("{" ARGV ",\"deps\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]}", SPEC_JSON),
 	{.json = "{\"argv\":[\"a\0b\"]}", .len = 16, .id = ERRID_SPEC_JSON},
-	{.json = "{\"argv\":[\"a\\u0000b\"]}", .id = ERRID_SPEC_JSON, .id2 = ERRID_SPEC_ARGV},
+	{.json = "{\"argv\":[\"a\\u0000b\"]}",
+	 .id = ERRID_SPEC_JSON,
+	 .id2 = ERRID_SPEC_ARGV},
 	{.json = "{" ARGV ",\"env\":{\"A\":\"x\\u0000\"}}",
 	 .id = ERRID_SPEC_JSON,
 	 .id2 = ERRID_SPEC_TYPE},
@@ -61,7 +63,8 @@ static struct refusal refusals[] = {
 	 .id = ERRID_SPEC_RANGE,
 	 .id2 = ERRID_SPEC_JSON},
 	R("{" ARGV ",\"limits\":{\"memory\":1}}", SPEC_KEY),
-	R("{" ARGV ",\"files\":[{\"path\":\"x\",\"content\":\"\",\"owner\":0}]}", SPEC_KEY),
+	R("{" ARGV ",\"files\":[{\"path\":\"x\",\"content\":\"\",\"owner\":0}]}",
+	  SPEC_KEY),
 	R("{" ARGV ",\"files\":[{\"content\":\"\"}]}", SPEC_MISSING),
 	R("{" ARGV ",\"files\":[\"x\"]}", SPEC_TYPE),
 	R("{" ARGV ",\"network\":\"host\"}", SPEC_RANGE),
@@ -101,15 +104,18 @@ static struct refusal refusals[] = {
 	R(FILE_PATH(".lychgate-script"), SPEC_PATH),
 	R("{" ARGV ",\"artifacts\":[\"../*\"]}", SPEC_PATH),
 	R("{" ARGV ",\"artifacts\":[\"/etc/*\"]}", SPEC_PATH),
-	R("{" ARGV ",\"files\":[{\"path\":\"x\",\"content\":\"\"},{\"path\":\"x\",\"content\":\"\"}]}",
+	R("{" ARGV ",\"files\":[{\"path\":\"x\",\"content\":\"\"},{\"path\":\"x\","
+		   "\"content\":\"\"}]}",
 	  SPEC_PATH),
-	R("{" ARGV
-	  ",\"files\":[{\"path\":\"x/y\",\"content\":\"\"},{\"path\":\"x-\",\"content\":\"\"},"
+	R("{" ARGV ",\"files\":[{\"path\":\"x/"
+		   "y\",\"content\":\"\"},{\"path\":\"x-\",\"content\":\"\"},"
 	  "{\"path\":\"x\",\"content\":\"\"}]}",
 	  SPEC_PATH),
-	R("{" ARGV ",\"files\":[{\"path\":\"x\",\"content\":\"\",\"base64\":\"\"}]}", SPEC_MISSING),
+	R("{" ARGV ",\"files\":[{\"path\":\"x\",\"content\":\"\",\"base64\":\"\"}]}",
+	  SPEC_MISSING),
 	R("{" ARGV ",\"files\":[{\"path\":\"x\"}]}", SPEC_MISSING),
-	R("{" ARGV ",\"files\":[{\"path\":\"x\",\"content\":\"\",\"mode\":\"4755\"}]}", SPEC_RANGE),
+	R("{" ARGV ",\"files\":[{\"path\":\"x\",\"content\":\"\",\"mode\":\"4755\"}]}",
+	  SPEC_RANGE),
 	/* the environment */
 	R("{" ARGV ",\"env\":{\"LD_PRELOAD\":\"x\"}}", SPEC_ENV),
 	R("{" ARGV ",\"env\":{\"BASH_ENV\":\"x\"}}", SPEC_ENV),
@@ -185,13 +191,18 @@ Test(spec_json, counts_are_capped)
 	cr_assert_eq(parse_text(repeat("{\"argv\":[", "\"a\"", 256, "]}"), &id), 0);
 	cr_assert_lt(parse_text(repeat("{\"argv\":[", "\"a\"", 257, "]}"), &id), 0);
 	cr_assert_eq(id, ERRID_SPEC_ARGV);
-	cr_assert_eq(parse_text(repeat("{" ARGV ",\"artifacts\":[", "\"*\"", 64, "]}"), &id), 0);
-	cr_assert_lt(parse_text(repeat("{" ARGV ",\"artifacts\":[", "\"*\"", 65, "]}"), &id), 0);
+	cr_assert_eq(
+		parse_text(repeat("{" ARGV ",\"artifacts\":[", "\"*\"", 64, "]}"), &id),
+		0);
+	cr_assert_lt(
+		parse_text(repeat("{" ARGV ",\"artifacts\":[", "\"*\"", 65, "]}"), &id),
+		0);
 	cr_assert_lt(parse_text(repeat("{" ARGV ",\"files\":[",
 				       "{\"path\":\"x\",\"content\":\"\"}", 1025, "]}"),
 				&id),
 		     0);
-	cr_assert_lt(parse_text(repeat("{\"argv\":[\"", "xxxxxxxx", 4096, "\"]}"), &id), 0);
+	cr_assert_lt(parse_text(repeat("{\"argv\":[\"", "xxxxxxxx", 4096, "\"]}"), &id),
+		     0);
 	cr_assert_eq(id, ERRID_SPEC_ARGV);
 }
 
@@ -200,13 +211,15 @@ Test(spec_json, size_is_capped)
 	enum err_id id;
 	struct spec s;
 	struct err err = ERR_INIT;
-	char *huge = repeat("{\"script\":\"", "xxxxxxxxxxxxxxx", (1 << 20) / 16 + 1, "\"}");
+	char *huge =
+		repeat("{\"script\":\"", "xxxxxxxxxxxxxxx", (1 << 20) / 16 + 1, "\"}");
 
 	cr_assert_lt(parse(huge, strlen(huge), &s, &err), 0);
 	cr_assert_eq(err.id, ERRID_SPEC_SIZE);
 	free(huge);
 	/* fits as sent, but not as stored: each DEL becomes six bytes */
-	char *grows = repeat("{\"script\":\"", "\x7f\x7f\x7f\x7f\x7f\x7f\x7f", 100000, "\"}");
+	char *grows =
+		repeat("{\"script\":\"", "\x7f\x7f\x7f\x7f\x7f\x7f\x7f", 100000, "\"}");
 	err = (struct err)ERR_INIT;
 	cr_assert_eq(parse(grows, strlen(grows), &s, &err), 0, "%s", err.msg);
 	struct buf b;
@@ -239,22 +252,30 @@ Test(spec_json, defaults_are_written_out)
 	char *c = canonical("{\"argv\":[\"true\"]}");
 
 	cr_assert_str_eq(
-		c, "{\"request_id\":\"made-up\",\"argv\":[\"true\"],\"stdin\":\"\",\"files\":[],"
-		   "\"env\":{},\"limits\":{\"memory_bytes\":536870912,\"disk_bytes\":1073741824,"
-		   "\"output_bytes\":67108864,\"timeout_ms\":600000,\"processes\":256,\"cpus\":1},"
-		   "\"network\":\"loopback\",\"egress\":\"none\",\"profile\":\"candidate\","
-		   "\"artifacts\":[],\"privacy\":\"restricted\",\"priority\":50,"
-		   "\"retry\":\"on_lost\"}");
+		c,
+		"{\"request_id\":\"made-up\",\"argv\":[\"true\"],\"stdin\":\"\","
+		"\"files\":[],"
+		"\"env\":{},\"limits\":{\"memory_bytes\":536870912,\"disk_bytes\":"
+		"1073741824,"
+		"\"output_bytes\":67108864,\"timeout_ms\":600000,\"processes\":256,"
+		"\"cpus\":1},"
+		"\"network\":\"loopback\",\"egress\":\"none\",\"profile\":\"candidate\","
+		"\"artifacts\":[],\"privacy\":\"restricted\",\"priority\":50,"
+		"\"retry\":\"on_lost\"}");
 	free(c);
 }
 
 Test(spec_json, canonical_form_is_stable)
 {
 	static const char *const same[] = {
-		"{\"request_id\":\"r\",\"env\":{\"B\":\"2\",\"A\":\"1\"},\"argv\":[\"a\",\"\"],"
-		"\"priority\":50,\"files\":[{\"mode\":\"0644\",\"content\":\"x\",\"path\":\"p\"}]}",
-		" {\"argv\" : [\"\\u0061\",\"\"] , \"files\":[{\"path\":\"p\",\"content\":\"x\"}],"
-		"\"env\":{\"A\":\"1\",\"B\":\"2\"},\"request_id\":\"r\",\"deps\":[],\"gates\":{}}\n",
+		"{\"request_id\":\"r\",\"env\":{\"B\":\"2\",\"A\":\"1\"},\"argv\":[\"a\","
+		"\"\"],"
+		"\"priority\":50,\"files\":[{\"mode\":\"0644\",\"content\":\"x\","
+		"\"path\":\"p\"}]}",
+		" {\"argv\" : [\"\\u0061\",\"\"] , "
+		"\"files\":[{\"path\":\"p\",\"content\":\"x\"}],"
+		"\"env\":{\"A\":\"1\",\"B\":\"2\"},\"request_id\":\"r\",\"deps\":[],"
+		"\"gates\":{}}\n",
 	};
 	char *a = canonical(same[0]), *b = canonical(same[1]);
 	char *again = canonical(a);
