@@ -50,8 +50,8 @@ LDFLAGS := $(LDHARDEN) $(LDFLAGS_$(VARIANT))
 
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 LIBS_sandbox := -lseccomp -lcap
-LIBS_vessel := -lpq -levent -lcurl -ljson-c -lcyaml -lseccomp -lcap -lcrypto
-LIBS_tomb := -lpq -levent -lcurl -ljson-c -lseccomp -lcap -lcrypto
+LIBS_vessel := -lpq -levent_core -lcurl -ljson-c -lcyaml -lseccomp -lcap -lcrypto
+LIBS_tomb := -lpq -levent_core -lcurl -ljson-c -lseccomp -lcap -lcrypto
 LIBS_cli := -lcurl -ljson-c -lcyaml -lcap -lcrypto
 CPPFLAGS += $(call pkg,--cflags,libpq)
 
