@@ -71,7 +71,8 @@ static bool is_refusal(struct exchange *x)
 	return status < 200 || status > 299;
 }
 
-static int on_sse(const char *event, const char *data, size_t len, void *arg, struct err *err)
+static int on_sse(const char *event, const char *data, size_t len, void *arg,
+		  struct err *err)
 {
 	struct exchange *x = arg;
 	cleanup_json struct json *j = NULL;
@@ -114,8 +115,9 @@ static size_t on_read(char *out, size_t size, size_t n, void *arg)
 	return len;
 }
 
-static CURLcode set_options(struct client *c, const struct client_request *rq, struct exchange *x,
-			    const char *url, struct curl_slist *headers)
+static CURLcode set_options(struct client *c, const struct client_request *rq,
+			    struct exchange *x, const char *url,
+			    struct curl_slist *headers)
 {
 	CURL *e = c->easy;
 	CURLcode r = CURLE_OK;
@@ -159,12 +161,13 @@ static int refusal(struct exchange *x, long status, struct err *err)
 	struct err bad = ERR_INIT;
 	enum err_id id;
 
-	if (json_parse(buf_str(&x->body), x->body.len, JSON_DEPTH_DEFAULT, &j, &bad) < 0 ||
+	if (json_parse(buf_str(&x->body), x->body.len, JSON_DEPTH_DEFAULT, &j, &bad) <
+		    0 ||
 	    json_get_str(j, "error_code", true, 64, &code, &bad) < 0 ||
 	    json_get_str(j, "title", false, 512, &title, &bad) < 0 ||
 	    json_get_str(j, "detail", false, 2048, &detail, &bad) < 0)
-		return err_set(err, ERR_UPSTREAM, "the vessel answered %ld without an error",
-			       status);
+		return err_set(err, ERR_UPSTREAM,
+			       "the vessel answered %ld without an error", status);
 	id = err_id_from_text(code);
 	if (id == ERRID_NONE)
 		return err_set(err, ERR_UPSTREAM, "%s: %s: %s", code, title, detail);
@@ -175,7 +178,8 @@ static int transport_error(CURLcode r, const struct client *c, struct err *err)
 {
 	if (r == CURLE_OPERATION_TIMEDOUT)
 		return err_set(err, ERR_TIMEOUT, "the vessel did not answer in time");
-	return err_set_id(err, ERRID_HTTP_AWAY, "%s: %s", c->socket, curl_easy_strerror(r));
+	return err_set_id(err, ERRID_HTTP_AWAY, "%s: %s", c->socket,
+			  curl_easy_strerror(r));
 }
 
 /* Drive one transfer; the wake descriptor is watched beside the socket. */
@@ -194,8 +198,8 @@ static int drive(struct exchange *x, CURLcode *ret, struct err *err)
 			return err_set(err, ERR_INTERNAL, "libcurl: perform");
 		if (!running)
 			break;
-		if (curl_multi_poll(c->multi, n_wake ? &wake : NULL, n_wake, 1000, NULL) !=
-		    CURLM_OK)
+		if (curl_multi_poll(c->multi, n_wake ? &wake : NULL, n_wake, 1000,
+				    NULL) != CURLM_OK)
 			return err_set(err, ERR_INTERNAL, "libcurl: poll");
 		if (n_wake && wake.revents && x->ev->on_wake(x->ev->arg, err) < 0)
 			return -1;
@@ -207,8 +211,8 @@ static int drive(struct exchange *x, CURLcode *ret, struct err *err)
 	return 0;
 }
 
-static int exchange_run(struct exchange *x, const struct client_request *rq, int *ret_status,
-			struct err *err)
+static int exchange_run(struct exchange *x, const struct client_request *rq,
+			int *ret_status, struct err *err)
 {
 	struct client *c = x->c;
 	cleanup_free char *url = xasprintf("http://lychgate%s", rq->target);
@@ -219,8 +223,9 @@ static int exchange_run(struct exchange *x, const struct client_request *rq, int
 
 	x->err = err;
 	headers = curl_slist_append(NULL, "Expect:");
-	more = curl_slist_append(headers, rq->raw ? "Content-Type: application/octet-stream"
-						  : "Content-Type: application/json");
+	more = curl_slist_append(headers,
+				 rq->raw ? "Content-Type: application/octet-stream"
+					 : "Content-Type: application/json");
 	if (!headers || !more || set_options(c, rq, x, url, more) != CURLE_OK) {
 		(void)err_set(err, ERR_INTERNAL, "libcurl: options");
 		goto out;
@@ -240,8 +245,9 @@ static int exchange_run(struct exchange *x, const struct client_request *rq, int
 	if (x->enough)
 		r = 0;
 	else if (code != CURLE_OK)
-		r = buf_ok(&x->body) ? transport_error(code, c, err)
-				     : err_set(err, ERR_UPSTREAM, "the answer is too large");
+		r = buf_ok(&x->body)
+			    ? transport_error(code, c, err)
+			    : err_set(err, ERR_UPSTREAM, "the answer is too large");
 	else if (status < 200 || status > 299)
 		r = refusal(x, status, err);
 	else
@@ -261,14 +267,15 @@ int client_json(struct client *c, const struct client_request *rq, struct json *
 
 	buf_init(&x.body, CLIENT_REPLY_MAX);
 	r = exchange_run(&x, rq, ret_status, err);
-	if (r == 0 && json_parse(buf_str(&x.body), x.body.len, JSON_DEPTH_DEFAULT, ret, err) < 0)
+	if (r == 0 &&
+	    json_parse(buf_str(&x.body), x.body.len, JSON_DEPTH_DEFAULT, ret, err) < 0)
 		r = err_wrap(err, "answer to %s %s", rq->method, rq->target);
 	buf_done(&x.body);
 	return r;
 }
 
-int client_raw(struct client *c, const struct client_request *rq, client_sink *sink, void *arg,
-	       struct err *err)
+int client_raw(struct client *c, const struct client_request *rq, client_sink *sink,
+	       void *arg, struct err *err)
 {
 	struct exchange x = {.c = c, .sink = sink, .sink_arg = arg};
 	int r;
@@ -307,7 +314,8 @@ static int upload_begin(struct client *c, char id[33], struct err *err)
 	if (client_json(c, &rq, &j, NULL, err) < 0 ||
 	    json_get_str(j, "upload", true, 32, &s, err) < 0)
 		return err_wrap(err, "upload");
-	if (strlen(s) != 32 || strspn(s, "0123456789abcdef") != 32 || str_copy(id, 33, s) < 0)
+	if (strlen(s) != 32 || strspn(s, "0123456789abcdef") != 32 ||
+	    str_copy(id, 33, s) < 0)
 		return err_set(err, ERR_UPSTREAM, "an upload's id has another form");
 	return 0;
 }
@@ -317,19 +325,23 @@ static int upload_part(struct client *c, const char *id, const void *data, size_
 {
 	cleanup_free char *target =
 		xasprintf("/v1/uploads/%s?offset=%llu", id, (unsigned long long)offset);
-	const struct client_request rq = {
-		.method = "PUT", .target = target, .body = data, .body_len = len, .raw = true};
+	const struct client_request rq = {.method = "PUT",
+					  .target = target,
+					  .body = data,
+					  .body_len = len,
+					  .raw = true};
 	cleanup_json struct json *j = NULL;
 	uint64_t received;
 
 	if (client_json(c, &rq, &j, NULL, err) < 0 ||
-	    json_get_u64(j, "received", true, offset + len, offset + len, &received, err) < 0)
+	    json_get_u64(j, "received", true, offset + len, offset + len, &received,
+			 err) < 0)
 		return err_wrap(err, "upload");
 	return 0;
 }
 
-static int upload_commit(struct client *c, const char *id, const char *sha256, uint64_t size,
-			 struct err *err)
+static int upload_commit(struct client *c, const char *id, const char *sha256,
+			 uint64_t size, struct err *err)
 {
 	cleanup_free char *target = xasprintf("/v1/uploads/%s/commit", id);
 	cleanup_buf struct buf body = {0};
@@ -372,7 +384,8 @@ int client_upload(struct client *c, client_source *source, void *arg, char ret_s
 		if (n == 0)
 			break;
 		if (offset + n > BLOB_MAX_BYTES) {
-			(void)err_set_id(err, ERRID_STORE_LIMIT, "a blob has at most %llu bytes",
+			(void)err_set_id(err, ERRID_STORE_LIMIT,
+					 "a blob has at most %llu bytes",
 					 (unsigned long long)BLOB_MAX_BYTES);
 			goto out;
 		}

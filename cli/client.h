@@ -31,33 +31,35 @@ struct client_request {
 	const char *target; /* "/v1/jobs" */
 	const void *body;   /* NULL: none */
 	size_t body_len;
-	bool raw;	    /* octet-stream, not JSON */
+	bool raw;	     /* octet-stream, not JSON */
 	unsigned timeout_ms; /* 0: none */
 };
 
 /* A JSON answer; *ret_status may be NULL. */
-MUST_CHECK int client_json(struct client *c, const struct client_request *rq, struct json **ret,
-			   int *ret_status, struct err *err);
+MUST_CHECK int client_json(struct client *c, const struct client_request *rq,
+			   struct json **ret, int *ret_status, struct err *err);
 
 /* Raw bytes as they come. The sink returns -1 with err to stop. */
 typedef int client_sink(const void *data, size_t len, void *arg, struct err *err);
-MUST_CHECK int client_raw(struct client *c, const struct client_request *rq, client_sink *sink,
-			  void *arg, struct err *err);
+MUST_CHECK int client_raw(struct client *c, const struct client_request *rq,
+			  client_sink *sink, void *arg, struct err *err);
 
-/* Server-sent events until the stream ends (0), the callback wants an end (returns 1; 0) or fails.
- * wake_fd (-1: none) becoming readable calls on_wake. */
+/* Server-sent events until the stream ends (0), the callback wants an end (returns 1; 0)
+ * or fails. wake_fd (-1: none) becoming readable calls on_wake. */
 struct client_events {
 	/* data is one strict JSON object; 1: enough, -1: stop with err */
-	int (*on_event)(const char *event, const struct json *data, void *arg, struct err *err);
+	int (*on_event)(const char *event, const struct json *data, void *arg,
+			struct err *err);
 	int (*on_wake)(void *arg, struct err *err);
 	void *arg;
 	int wake_fd;
 };
-MUST_CHECK int client_stream(struct client *c, const char *target, const struct client_events *ev,
-			     struct err *err);
+MUST_CHECK int client_stream(struct client *c, const char *target,
+			     const struct client_events *ev, struct err *err);
 
 /* Send size bytes of a source as a blob, in parts; its sha256 as hex. */
-typedef int client_source(void *buf, size_t size, size_t *ret_len, void *arg, struct err *err);
+typedef int client_source(void *buf, size_t size, size_t *ret_len, void *arg,
+			  struct err *err);
 MUST_CHECK int client_upload(struct client *c, client_source *source, void *arg,
 			     char ret_sha256[65], uint64_t *ret_size, struct err *err);
 

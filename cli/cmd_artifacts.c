@@ -35,11 +35,12 @@ static int artifact_read(const struct json *v, struct artifact *a, struct err *e
 	return path_check_relative(a->path, strlen(a->path), err);
 }
 
-static int artifacts_get(struct client *c, job_id_t id, struct json **ret, const struct json **arr,
-			 struct err *err)
+static int artifacts_get(struct client *c, job_id_t id, struct json **ret,
+			 const struct json **arr, struct err *err)
 {
 	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/artifacts", id);
-	const struct client_request rq = {.method = "GET", .target = target, .timeout_ms = 30000};
+	const struct client_request rq = {
+		.method = "GET", .target = target, .timeout_ms = 30000};
 
 	if (client_json(c, &rq, ret, NULL, err) < 0)
 		return -1;
@@ -96,19 +97,21 @@ static int give_name(int parent, int fd, const char *name, bool force, struct er
 	if (linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) == 0)
 		return 0;
 	if (errno != EEXIST || !force)
-		return err_sys_id(err, errno == EEXIST ? ERRID_CORE_USAGE : ERRID_CORE_SYS,
-				  "%s%s", name, errno == EEXIST ? " (--force overwrites)" : "");
+		return err_sys_id(
+			err, errno == EEXIST ? ERRID_CORE_USAGE : ERRID_CORE_SYS, "%s%s",
+			name, errno == EEXIST ? " (--force overwrites)" : "");
 	if (unlinkat(parent, name, 0) < 0 ||
 	    linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) < 0)
 		return err_sys(err, "%s", name);
 	return 0;
 }
 
-static int fetch_one(struct client *c, job_id_t id, int top, const struct artifact *a, bool force,
-		     struct err *err)
+static int fetch_one(struct client *c, job_id_t id, int top, const struct artifact *a,
+		     bool force, struct err *err)
 {
 	const char *slash = strrchr(a->path, '/');
-	cleanup_free char *dir = slash ? xstrndup(a->path, (size_t)(slash - a->path)) : NULL;
+	cleanup_free char *dir =
+		slash ? xstrndup(a->path, (size_t)(slash - a->path)) : NULL;
 	cleanup_close int parent = -1;
 	cleanup_close int fd = -1;
 
@@ -128,8 +131,8 @@ static int fetch_one(struct client *c, job_id_t id, int top, const struct artifa
 	return give_name(parent, fd, slash ? slash + 1 : a->path, force, err);
 }
 
-int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force, bool quiet,
-		    struct err *err)
+int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
+		    bool quiet, struct err *err)
 {
 	cleanup_json struct json *j = NULL;
 	const struct json *arr = NULL;

@@ -48,8 +48,8 @@ struct doctor {
 	unsigned count[4];
 };
 
-static void line(struct doctor *d, const char *where, const char *tried, const char *answer,
-		 enum verdict v)
+static void line(struct doctor *d, const char *where, const char *tried,
+		 const char *answer, enum verdict v)
 {
 	struct buf b;
 
@@ -63,7 +63,10 @@ static void line(struct doctor *d, const char *where, const char *tried, const c
 	if (d->json)
 		return;
 	bool colour = render_has_colour(STDOUT_FILENO);
-	const char *on = !colour ? "" : v == PASS ? "\x1b[32m" : v == FAIL ? "\x1b[1;31m" : "\x1b[33m";
+	const char *on = !colour     ? ""
+			 : v == PASS ? "\x1b[32m"
+			 : v == FAIL ? "\x1b[1;31m"
+				     : "\x1b[33m";
 
 	buf_init(&b, 65536);
 	render_escape(&b, tried, strlen(tried), 60);
@@ -71,8 +74,8 @@ static void line(struct doctor *d, const char *where, const char *tried, const c
 	size_t second = b.len;
 
 	render_escape(&b, answer, strlen(answer), 120);
-	(void)printf("%s%-5s%s  %-8s  %-34s  %s\n", on, verdict_names[v], colour ? "\x1b[0m" : "",
-		     where, buf_str(&b), buf_str(&b) + second);
+	(void)printf("%s%-5s%s  %-8s  %-34s  %s\n", on, verdict_names[v],
+		     colour ? "\x1b[0m" : "", where, buf_str(&b), buf_str(&b) + second);
 	buf_done(&b);
 }
 
@@ -106,7 +109,8 @@ static void examine_kernel(struct doctor *d)
 	if (landlock_require(&abi, &err) < 0) {
 		line(d, "kernel", "Landlock", err.msg, FAIL);
 	} else {
-		(void)snprintf(text, sizeof(text), "ABI %d (needs %d)", abi, LL_ABI_REQUIRED);
+		(void)snprintf(text, sizeof(text), "ABI %d (needs %d)", abi,
+			       LL_ABI_REQUIRED);
 		line(d, "kernel", "Landlock", text, PASS);
 	}
 	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) < 0)
@@ -115,24 +119,28 @@ static void examine_kernel(struct doctor *d)
 		line(d, "kernel", "seccomp filters", "available", PASS);
 	e = try_userns();
 	if (e)
-		line(d, "kernel", "user, mount, pid, net namespaces", strerrorname_np(e), FAIL);
+		line(d, "kernel", "user, mount, pid, net namespaces", strerrorname_np(e),
+		     FAIL);
 	else
 		line(d, "kernel", "user, mount, pid, net namespaces", "allowed", PASS);
 	const char *reason = up_no_cgroup_reason();
 
-	line(d, "kernel", "delegated cgroup", reason ? reason : "available", reason ? KNOWN : PASS);
+	line(d, "kernel", "delegated cgroup", reason ? reason : "available",
+	     reason ? KNOWN : PASS);
 }
 
 /* ---- the probe's answers ----------------------------------------------------- */
 
-/* In grade floor the time stamps of one's own files can't be protected (docs/SANDBOX.md). */
+/* In grade floor the time stamps of one's own files can't be protected (docs/SANDBOX.md).
+ */
 static bool is_known(const char *where, const char *act)
 {
 	return str_eq(where, "floor") && str_eq(act, "touch a key");
 }
 
 /* How many acts the probe reported. */
-static unsigned read_answers(struct doctor *d, const char *where, char *text, bool *ret_touched)
+static unsigned read_answers(struct doctor *d, const char *where, char *text,
+			     bool *ret_touched)
 {
 	unsigned n = 0;
 	char *next;
@@ -158,7 +166,8 @@ static unsigned read_answers(struct doctor *d, const char *where, char *text, bo
 			line(d, where, s, answer, PASS);
 		} else if (is_known(where, s)) {
 			*ret_touched = true;
-			line(d, where, s, "possible: a documented gap of grade floor", KNOWN);
+			line(d, where, s, "possible: a documented gap of grade floor",
+			     KNOWN);
 		} else {
 			line(d, where, s, "IT SUCCEEDED", FAIL);
 		}
@@ -183,7 +192,8 @@ static bool someone_survived(const struct doctor *d)
 		cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 		n = fd < 0 ? -1 : read(fd, cmd, sizeof(cmd));
-		if (n > 0 && memmem(cmd, (size_t)n, d->victims.secret, strlen(d->victims.secret)))
+		if (n > 0 &&
+		    memmem(cmd, (size_t)n, d->victims.secret, strlen(d->victims.secret)))
 			return true;
 	}
 	return false;
@@ -198,16 +208,19 @@ static void judge(struct doctor *d, const char *where, bool touched)
 
 	(void)nanosleep(&nap, NULL);
 	if (alive || access(sign, F_OK) == 0)
-		line(d, where, "seen from outside: survivors", "a process outlived the job", FAIL);
+		line(d, where, "seen from outside: survivors",
+		     "a process outlived the job", FAIL);
 	else
 		line(d, where, "seen from outside: survivors", "none", PASS);
 	why = victims_judge(&d->victims, touched);
-	line(d, where, "seen from outside: victims", why ? why : "untouched", why ? FAIL : PASS);
+	line(d, where, "seen from outside: victims", why ? why : "untouched",
+	     why ? FAIL : PASS);
 	(void)unlink(sign);
 }
 
 #define PROBE_ARGS 9
-static void probe_args(const struct doctor *d, char *out[PROBE_ARGS + 1], const char *survivor)
+static void probe_args(const struct doctor *d, char *out[PROBE_ARGS + 1],
+		       const char *survivor)
 {
 	size_t n = 0;
 
@@ -224,7 +237,8 @@ static void probe_args(const struct doctor *d, char *out[PROBE_ARGS + 1], const 
 }
 
 /* Run argv + the probe's arguments, read what it says, look at the victims. */
-static void examine(struct doctor *d, const char *where, const char *const *argv, size_t n_argv)
+static void examine(struct doctor *d, const char *where, const char *const *argv,
+		    size_t n_argv)
 {
 	char *args[PROBE_ARGS + 1];
 	cleanup_free const char **all = xcalloc(n_argv + PROBE_ARGS + 1, sizeof(*all));
@@ -236,11 +250,12 @@ static void examine(struct doctor *d, const char *where, const char *const *argv
 	probe_args(d, args, "survivor");
 	memcpy(all, argv, n_argv * sizeof(*all));
 	memcpy(all + n_argv, args, sizeof(args));
-	if (proc_output(all, (const char *const *)d->env, NULL, SANDBOX_TIMEOUT, &out, &status,
-			&err) < 0)
+	if (proc_output(all, (const char *const *)d->env, NULL, SANDBOX_TIMEOUT, &out,
+			&status, &err) < 0)
 		line(d, where, "run the probe", err.msg, FAIL);
 	else if (read_answers(d, where, out, &touched) < 40)
-		line(d, where, "run the probe", out[0] ? out : "it said too little", FAIL);
+		line(d, where, "run the probe", out[0] ? out : "it said too little",
+		     FAIL);
 	judge(d, where, touched);
 	for (size_t i = 0; i < PROBE_ARGS; i++)
 		free(args[i]);
@@ -249,8 +264,10 @@ static void examine(struct doctor *d, const char *where, const char *const *argv
 static void examine_grade(struct doctor *d, const char *grade)
 {
 	const char *const argv[] = {
-		d->sandbox, "--grade",	d->victims.work ? grade : "full", "--workspace",
-		d->victims.work, "--rox", d->probe, "--timeout", "30", "--", d->probe,
+		d->sandbox,    "--grade",	d->victims.work ? grade : "full",
+		"--workspace", d->victims.work, "--rox",
+		d->probe,      "--timeout",	"30",
+		"--",	       d->probe,
 	};
 
 	examine(d, grade, argv, ARRAY_SIZE(argv));
@@ -259,8 +276,8 @@ static void examine_grade(struct doctor *d, const char *grade)
 static void examine_job(struct doctor *d)
 {
 	cleanup_free char *file = xasprintf("%s=lych-probe", d->probe);
-	const char *const argv[] = {d->self, "run", "--no-stdin", "--timeout", "30",
-				    "--file", file, "--", "./lych-probe"};
+	const char *const argv[] = {d->self,  "run", "--no-stdin", "--timeout",	  "30",
+				    "--file", file,  "--",	   "./lych-probe"};
 
 	examine(d, "job", argv, ARRAY_SIZE(argv));
 }
@@ -272,7 +289,8 @@ static void examine_walls(struct doctor *d, const char *where, const struct json
 	const struct json *arr = NULL;
 	struct err err = ERR_INIT;
 
-	if (json_get_arr(obj, "walls", true, 64, &arr, &err) < 0 || json_arr_len(arr) == 0) {
+	if (json_get_arr(obj, "walls", true, 64, &arr, &err) < 0 ||
+	    json_arr_len(arr) == 0) {
 		line(d, where, "self-test", "it reports no walls", FAIL);
 		return;
 	}
@@ -314,7 +332,8 @@ static void examine_database(struct doctor *d, const struct json *status)
 /* One JSON-RPC call on the tomb's control socket. */
 static int tomb_health(const struct doctor *d, struct json **ret, struct err *err)
 {
-	static const char call[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"healthCheck\"}\n";
+	static const char call[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"healthCheck\"}\n";
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	struct timeval patience = {.tv_sec = 5};
 	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -322,7 +341,8 @@ static int tomb_health(const struct doctor *d, struct json **ret, struct err *er
 	size_t len = 0;
 	ssize_t n;
 
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
+	if (fd < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
 		return err_sys(err, "socket");
 	if (str_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/tomb-" TOMB_NAME ".sock",
 		    d->paths.work_dir) < 0)
@@ -344,7 +364,8 @@ static int tomb_health(const struct doctor *d, struct json **ret, struct err *er
 
 static void examine_services(struct doctor *d)
 {
-	const struct client_request rq = {.method = "GET", .target = "/v1/status", .timeout_ms = 5000};
+	const struct client_request rq = {
+		.method = "GET", .target = "/v1/status", .timeout_ms = 5000};
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *status = NULL;
 	cleanup_json struct json *reply = NULL;
@@ -352,8 +373,8 @@ static void examine_services(struct doctor *d)
 	struct err err = ERR_INIT;
 
 	if (access(d->paths.api_sock, F_OK) < 0) {
-		line(d, "services", "vessel, tomb, database, a real job", "not running: 'lych up' first",
-		     SKIP);
+		line(d, "services", "vessel, tomb, database, a real job",
+		     "not running: 'lych up' first", SKIP);
 		return;
 	}
 	if (client_new(d->paths.api_sock, &c, &err) < 0 ||
@@ -394,7 +415,8 @@ static const struct argp_option doctor_options[] = {
 static const struct argp doctor_argp = {
 	.options = doctor_options,
 	.parser = doctor_parse,
-	.doc = "Attempt every forbidden act and print one line a wall. Exit 1 when one doesn't hold."};
+	.doc = "Attempt every forbidden act and print one line a wall. Exit 1 when one "
+	       "doesn't hold."};
 
 static int doctor(struct doctor *d, struct err *err)
 {
@@ -413,7 +435,9 @@ static int doctor(struct doctor *d, struct err *err)
 
 int cmd_doctor(int argc, char **argv)
 {
-	struct doctor d = {.victims = {.fd_path = -1, .fd_abstract = -1, .fd_tcp = -1, .fd_udp = -1}};
+	struct doctor d = {
+		.victims = {
+			.fd_path = -1, .fd_abstract = -1, .fd_tcp = -1, .fd_udp = -1}};
 	struct err err = ERR_INIT;
 	int r;
 
@@ -426,16 +450,22 @@ int cmd_doctor(int argc, char **argv)
 	r = doctor(&d, &err);
 	jsonw_arr_end(&d.w);
 	for (int i = 0; i < 4; i++)
-		jsonw_ku64(&d.w, i == PASS ? "passed" : i == FAIL ? "failed" : i == KNOWN ? "known" : "skipped",
+		jsonw_ku64(&d.w,
+			   i == PASS	? "passed"
+			   : i == FAIL	? "failed"
+			   : i == KNOWN ? "known"
+					: "skipped",
 			   d.count[i]);
 	jsonw_obj_end(&d.w);
 	if (r >= 0 && d.json)
 		(void)puts(buf_str(&d.lines));
 	else if (r >= 0)
-		(void)printf("\n%u walls hold, %u DO NOT, %u known gaps, %u not examined\n",
-			     d.count[PASS], d.count[FAIL], d.count[KNOWN], d.count[SKIP]);
+		(void)printf(
+			"\n%u walls hold, %u DO NOT, %u known gaps, %u not examined\n",
+			d.count[PASS], d.count[FAIL], d.count[KNOWN], d.count[SKIP]);
 	if (d.count[FAIL] && !d.json)
-		(void)printf("Do not run untrusted code here until the failed lines are explained.\n");
+		(void)printf("Do not run untrusted code here until the failed lines are "
+			     "explained.\n");
 	victims_done(&d.victims);
 	paths_done(&d.paths);
 	free(d.sandbox);

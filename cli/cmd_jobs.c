@@ -15,7 +15,7 @@
 #include <inttypes.h>
 
 struct jobs_args {
-	bool json, follow, no_wait, raw_stderr;
+	bool json, follow, no_wait, wants_id;
 	const char *state, *stream;
 	uint64_t limit, before;
 	job_id_t id;
@@ -56,13 +56,13 @@ static error_t jobs_parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--before: %s", err.msg);
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->id || !state->root_argp->args_doc)
+		if (a->id || !a->wants_id)
 			argp_usage(state);
 		if (job_id_parse(arg, &a->id, &err) < 0)
 			argp_error(state, "%s", err.msg);
 		return 0;
 	case ARGP_KEY_END:
-		if (!a->id && state->root_argp->args_doc)
+		if (!a->id && a->wants_id)
 			argp_usage(state);
 		return 0;
 	default:
@@ -120,7 +120,8 @@ static int jobs(const struct jobs_args *a, struct client *c, struct err *err)
 		render_json(j);
 		return render_flush(err);
 	}
-	static const char *const head[] = {"ID", "STATE", "CLASS", "TRIES", "CREATED", "REQUEST"};
+	static const char *const head[] = {"ID",    "STATE",   "CLASS",
+					   "TRIES", "CREATED", "REQUEST"};
 
 	table_init(&t, ARRAY_SIZE(head));
 	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
@@ -142,13 +143,15 @@ static int jobs(const struct jobs_args *a, struct client *c, struct err *err)
 
 /* ---- show ------------------------------------------------------------------- */
 
-static void show_tree(struct table *t, const char *prefix, const struct json *obj, unsigned depth)
+static void show_tree(struct table *t, const char *prefix, const struct json *obj,
+		      unsigned depth)
 {
 	const struct json *v;
 	const char *key;
 
 	for (size_t i = 0; json_obj_at(obj, i, &key, &v); i++) {
-		cleanup_free char *name = xasprintf("%s%s%s", prefix, prefix[0] ? "." : "", key);
+		cleanup_free char *name =
+			xasprintf("%s%s%s", prefix, prefix[0] ? "." : "", key);
 		struct err not = ERR_INIT;
 		const char *s;
 
@@ -177,7 +180,8 @@ static void show_tree(struct table *t, const char *prefix, const struct json *ob
 static int get_job(struct client *c, job_id_t id, struct json **ret, struct err *err)
 {
 	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, id);
-	const struct client_request rq = {.method = "GET", .target = target, .timeout_ms = 30000};
+	const struct client_request rq = {
+		.method = "GET", .target = target, .timeout_ms = 30000};
 
 	return client_json(c, &rq, ret, NULL, err);
 }
@@ -225,7 +229,8 @@ static int on_piece(const void *data, size_t len, void *arg, struct err *err)
 	return r;
 }
 
-static int log_stream(struct client *c, job_id_t id, const char *stream, int fd, struct err *err)
+static int log_stream(struct client *c, job_id_t id, const char *stream, int fd,
+		      struct err *err)
 {
 	struct piece p = {.fd = fd, .terminal = render_is_terminal(fd)};
 
@@ -255,7 +260,8 @@ static int log_stream(struct client *c, job_id_t id, const char *stream, int fd,
 	return 0;
 }
 
-static int logs(const struct jobs_args *a, struct client *c, const char *socket, struct err *err)
+static int logs(const struct jobs_args *a, struct client *c, const char *socket,
+		struct err *err)
 {
 	struct follow f;
 	int r;
@@ -283,10 +289,12 @@ static int logs(const struct jobs_args *a, struct client *c, const char *socket,
 
 /* ---- cancel ----------------------------------------------------------------- */
 
-static int cancel(const struct jobs_args *a, struct client *c, const char *socket, struct err *err)
+static int cancel(const struct jobs_args *a, struct client *c, const char *socket,
+		  struct err *err)
 {
 	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/cancel", a->id);
-	const struct client_request rq = {.method = "POST", .target = target, .timeout_ms = 30000};
+	const struct client_request rq = {
+		.method = "POST", .target = target, .timeout_ms = 30000};
 	cleanup_json struct json *j = NULL;
 	const char *state = "?";
 	struct follow f;
@@ -299,7 +307,8 @@ static int cancel(const struct jobs_args *a, struct client *c, const char *socke
 		cleanup_json struct json *now = NULL;
 
 		if (render_is_terminal(STDERR_FILENO))
-			(void)fprintf(stderr, "lych: waiting until its processes are gone\n");
+			(void)fprintf(stderr,
+				      "lych: waiting until its processes are gone\n");
 		if (follow_init(&f, c, socket, err) < 0)
 			return -1;
 		f.id = a->id;
@@ -322,8 +331,9 @@ static int cancel(const struct jobs_args *a, struct client *c, const char *socke
 	if (render_flush(err) < 0)
 		return -1;
 	/* a job that had ended in another way before was not cancelled */
-	return str_eq(state, "cancelled") || (a->no_wait && str_eq(state, "cancelling")) ? 0
-										      : EXIT_FAILED;
+	return str_eq(state, "cancelled") || (a->no_wait && str_eq(state, "cancelling"))
+		       ? 0
+		       : EXIT_FAILED;
 }
 
 /* ---- entries ---------------------------------------------------------------- */
@@ -347,15 +357,17 @@ int cmd_jobs(int argc, char **argv)
 		OPTION_JSON,
 		{0},
 	};
-	static const struct argp argp = {
-		.options = options, .parser = jobs_parse, .doc = "List jobs, newest first."};
+	static const struct argp argp = {.options = options,
+					 .parser = jobs_parse,
+					 .doc = "List jobs, newest first."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	struct jobs_args a = {0};
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
-	return finish(connect_to(&p, &c, &err) < 0 ? -1 : jobs(&a, c, &err), &err, a.json);
+	return finish(connect_to(&p, &c, &err) < 0 ? -1 : jobs(&a, c, &err), &err,
+		      a.json);
 }
 
 int cmd_show(int argc, char **argv)
@@ -367,11 +379,12 @@ int cmd_show(int argc, char **argv)
 					 .doc = "Everything about one job."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
-	struct jobs_args a = {0};
+	struct jobs_args a = {.wants_id = true};
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
-	return finish(connect_to(&p, &c, &err) < 0 ? -1 : show(&a, c, &err), &err, a.json);
+	return finish(connect_to(&p, &c, &err) < 0 ? -1 : show(&a, c, &err), &err,
+		      a.json);
 }
 
 int cmd_logs(int argc, char **argv)
@@ -382,19 +395,20 @@ int cmd_logs(int argc, char **argv)
 		{"json", 'j', NULL, 0, "with -f: one JSON object a line", 0},
 		{0},
 	};
-	static const struct argp argp = {.options = options,
-					 .parser = jobs_parse,
-					 .args_doc = "JOB",
-					 .doc = "A job's output: raw to a pipe, without dangerous "
-						"escapes on a terminal."};
+	static const struct argp argp = {
+		.options = options,
+		.parser = jobs_parse,
+		.args_doc = "JOB",
+		.doc = "A job's output: raw to a pipe, without dangerous "
+		       "escapes on a terminal."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
-	struct jobs_args a = {0};
+	struct jobs_args a = {.wants_id = true};
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
-	return finish(connect_to(&p, &c, &err) < 0 ? -1 : logs(&a, c, p.api_sock, &err), &err,
-		      a.json);
+	return finish(connect_to(&p, &c, &err) < 0 ? -1 : logs(&a, c, p.api_sock, &err),
+		      &err, a.json);
 }
 
 int cmd_cancel(int argc, char **argv)
@@ -404,17 +418,18 @@ int cmd_cancel(int argc, char **argv)
 		OPTION_JSON,
 		{0},
 	};
-	static const struct argp argp = {.options = options,
-					 .parser = jobs_parse,
-					 .args_doc = "JOB",
-					 .doc = "End a job and wait until its whole process tree is "
-						"proved gone."};
+	static const struct argp argp = {
+		.options = options,
+		.parser = jobs_parse,
+		.args_doc = "JOB",
+		.doc = "End a job and wait until its whole process tree is "
+		       "proved gone."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
-	struct jobs_args a = {0};
+	struct jobs_args a = {.wants_id = true};
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
-	return finish(connect_to(&p, &c, &err) < 0 ? -1 : cancel(&a, c, p.api_sock, &err), &err,
-		      a.json);
+	return finish(connect_to(&p, &c, &err) < 0 ? -1 : cancel(&a, c, p.api_sock, &err),
+		      &err, a.json);
 }

@@ -24,10 +24,12 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/stat.h>
 
-#define INLINE_ONE_MAX ((size_t)128 << 10)  /* one file or stdin, raw bytes */
-#define INLINE_ALL_MAX ((size_t)512 << 10)  /* together, raw bytes: base64 and escapes fit */
+#define INLINE_ONE_MAX ((size_t)128 << 10) /* one file or stdin, raw bytes */
+#define INLINE_ALL_MAX                                                                   \
+	((size_t)512 << 10) /* together, raw bytes: base64 and escapes fit */
 #define LIST_MAX 1024
 
 struct run_args {
@@ -41,8 +43,17 @@ struct run_args {
 };
 
 enum {
-	KEY_DISK = 256, KEY_CPUS, KEY_PROCESSES, KEY_OUTPUT, KEY_ARTIFACT, KEY_OUT, KEY_REQUEST_ID,
-	KEY_NETWORK, KEY_PRIORITY, KEY_RETRY, KEY_FORCE,
+	KEY_DISK = 256,
+	KEY_CPUS,
+	KEY_PROCESSES,
+	KEY_OUTPUT,
+	KEY_ARTIFACT,
+	KEY_OUT,
+	KEY_REQUEST_ID,
+	KEY_NETWORK,
+	KEY_PRIORITY,
+	KEY_RETRY,
+	KEY_FORCE,
 };
 
 static const struct argp_option run_options[] = {
@@ -58,8 +69,10 @@ static const struct argp_option run_options[] = {
 	{"artifact", 'a', "GLOB", 0, "collect these files afterwards", 0},
 	{"out", 'o', "DIR", 0, "fetch the artifacts into this directory", 0},
 	{"force", KEY_FORCE, NULL, 0, "let --out overwrite files", 0},
-	{"request-id", KEY_REQUEST_ID, "ID", 0, "the same id and content is the same job", 0},
-	{"network", KEY_NETWORK, "loopback|none", 0, "a loopback of its own, or none at all", 0},
+	{"request-id", KEY_REQUEST_ID, "ID", 0, "the same id and content is the same job",
+	 0},
+	{"network", KEY_NETWORK, "loopback|none", 0,
+	 "a loopback of its own, or none at all", 0},
 	{"priority", KEY_PRIORITY, "0..100", 0, "larger is earlier (50)", 0},
 	{"retry", KEY_RETRY, "on_lost|never", 0, "when its worker is lost", 0},
 	{"no-stdin", 'n', NULL, 0, "leave stdin alone", 0},
@@ -68,13 +81,15 @@ static const struct argp_option run_options[] = {
 	{0},
 };
 
-static const char run_doc[] =
-	"Run ARGV in a sandbox and wait for it.\v"
-	"stdin goes in when it is not a terminal. Ctrl-C cancels the job. The exit code is the "
-	"job's own; 128+N after a signal, 124 after a time-out, 78 when no sandbox could be "
-	"established, 4 when the worker was lost.";
+static const char run_doc[] = "Run ARGV in a sandbox and wait for it.\v"
+			      "stdin goes in when it is not a terminal. Ctrl-C cancels "
+			      "the job. The exit code is the "
+			      "job's own; 128+N after a signal, 124 after a time-out, 78 "
+			      "when no sandbox could be "
+			      "established, 4 when the worker was lost.";
 
-static void add(struct argp_state *state, const char **list, size_t *n, size_t max, const char *arg)
+static void add(struct argp_state *state, const char **list, size_t *n, size_t max,
+		const char *arg)
 {
 	if (*n >= max)
 		argp_error(state, "too many: %s", arg);
@@ -82,7 +97,8 @@ static void add(struct argp_state *state, const char **list, size_t *n, size_t m
 		list[(*n)++] = arg;
 }
 
-static void number(struct argp_state *state, int r, const struct err *err, const char *option)
+static void number(struct argp_state *state, int r, const struct err *err,
+		   const char *option)
 {
 	if (r < 0)
 		argp_error(state, "%s: %s", option, err->msg);
@@ -94,43 +110,76 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 	struct err err = ERR_INIT;
 
 	switch (key) {
-	case 'f': add(state, a->files, &a->n_files, LIST_MAX, arg); return 0;
-	case 'C': a->dir = arg; return 0;
-	case 'e': add(state, a->env, &a->n_env, ENV_MAX, arg); return 0;
-	case 'a': add(state, a->artifacts, &a->n_artifacts, ARRAY_SIZE(a->artifacts), arg); return 0;
-	case 'o': a->out = arg; return 0;
-	case 'n': a->no_stdin = true; return 0;
-	case 'd': a->detach = true; return 0;
-	case 'j': a->json = true; return 0;
+	case 'f':
+		add(state, a->files, &a->n_files, LIST_MAX, arg);
+		return 0;
+	case 'C':
+		a->dir = arg;
+		return 0;
+	case 'e':
+		add(state, a->env, &a->n_env, ENV_MAX, arg);
+		return 0;
+	case 'a':
+		add(state, a->artifacts, &a->n_artifacts, ARRAY_SIZE(a->artifacts), arg);
+		return 0;
+	case 'o':
+		a->out = arg;
+		return 0;
+	case 'n':
+		a->no_stdin = true;
+		return 0;
+	case 'd':
+		a->detach = true;
+		return 0;
+	case 'j':
+		a->json = true;
+		return 0;
 	case 't':
-		number(state, parse_duration_usec(arg, 1000, LIMIT_TIMEOUT_USEC_MAX,
-						  &a->timeout_usec, &err), &err, "--timeout");
+		number(state,
+		       parse_duration_usec(arg, 1000, LIMIT_TIMEOUT_USEC_MAX,
+					   &a->timeout_usec, &err),
+		       &err, "--timeout");
 		return 0;
 	case 'm':
-		number(state, parse_size(arg, 1, LIMIT_MEMORY_MAX, &a->memory, &err), &err, "--memory");
+		number(state, parse_size(arg, 1, LIMIT_MEMORY_MAX, &a->memory, &err),
+		       &err, "--memory");
 		return 0;
 	case KEY_DISK:
-		number(state, parse_size(arg, 1, LIMIT_DISK_MAX, &a->disk, &err), &err, "--disk");
+		number(state, parse_size(arg, 1, LIMIT_DISK_MAX, &a->disk, &err), &err,
+		       "--disk");
 		return 0;
 	case KEY_OUTPUT:
-		number(state, parse_size(arg, 1, LIMIT_OUTPUT_MAX, &a->output, &err), &err, "--output");
+		number(state, parse_size(arg, 1, LIMIT_OUTPUT_MAX, &a->output, &err),
+		       &err, "--output");
 		return 0;
 	case KEY_CPUS:
-		number(state, parse_u64(arg, 1, LIMIT_CPUS_MAX, &a->cpus, &err), &err, "--cpus");
+		number(state, parse_u64(arg, 1, LIMIT_CPUS_MAX, &a->cpus, &err), &err,
+		       "--cpus");
 		return 0;
 	case KEY_PROCESSES:
-		number(state, parse_u64(arg, 1, LIMIT_PROCESSES_MAX, &a->processes, &err), &err,
-		       "--processes");
+		number(state, parse_u64(arg, 1, LIMIT_PROCESSES_MAX, &a->processes, &err),
+		       &err, "--processes");
 		return 0;
 	case KEY_PRIORITY:
-		number(state, parse_u64(arg, 0, 100, &a->priority, &err), &err, "--priority");
+		number(state, parse_u64(arg, 0, 100, &a->priority, &err), &err,
+		       "--priority");
 		a->has_priority = true;
 		return 0;
-	case KEY_OUT: a->out = arg; return 0;
-	case KEY_FORCE: a->force = true; return 0;
-	case KEY_REQUEST_ID: a->request_id = arg; return 0;
-	case KEY_NETWORK: a->network = arg; return 0;
-	case KEY_RETRY: a->retry = arg; return 0;
+	case KEY_OUT:
+		a->out = arg;
+		return 0;
+	case KEY_FORCE:
+		a->force = true;
+		return 0;
+	case KEY_REQUEST_ID:
+		a->request_id = arg;
+		return 0;
+	case KEY_NETWORK:
+		a->network = arg;
+		return 0;
+	case KEY_RETRY:
+		a->retry = arg;
+		return 0;
 	case ARGP_KEY_ARGS:
 		a->argv = state->argv + state->next;
 		a->argc = state->argc - state->next;
@@ -143,8 +192,10 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const struct argp run_argp = {
-	.options = run_options, .parser = run_parse, .args_doc = "-- ARGV...", .doc = run_doc};
+static const struct argp run_argp = {.options = run_options,
+				     .parser = run_parse,
+				     .args_doc = "-- ARGV...",
+				     .doc = run_doc};
 
 /* ---- bytes that go in ------------------------------------------------------- */
 
@@ -191,8 +242,8 @@ static bool is_text(const char *data, size_t len)
  * The bytes of fd as one of three keys: text, base64 or the sha256 of a blob.
  * *budget is what may still be put into the spec itself.
  */
-static int write_bytes(struct client *c, struct jsonw *w, int fd, const char *const keys[3],
-		       size_t *budget, struct err *err)
+static int write_bytes(struct client *c, struct jsonw *w, int fd,
+		       const char *const keys[3], size_t *budget, struct err *err)
 {
 	size_t max = *budget < INLINE_ONE_MAX ? *budget : INLINE_ONE_MAX, len = 0;
 	cleanup_free char *head = xmalloc(max + 1);
@@ -241,7 +292,8 @@ static int write_file(struct client *c, struct jsonw *w, const char *arg, size_t
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, "--file %s", path);
 	if (!S_ISREG(st.st_mode))
-		return err_set_id(err, ERRID_CORE_USAGE, "--file %s: not a regular file", path);
+		return err_set_id(err, ERRID_CORE_USAGE, "--file %s: not a regular file",
+				  path);
 	if (path_check_relative(dest, strlen(dest), err) < 0)
 		return err_wrap(err, "--file %s", arg);
 	jsonw_obj(w);
@@ -300,7 +352,8 @@ static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
 		if (!eq || !env_name_is_allowed(a->env[i], (size_t)(eq - a->env[i])))
 			return err_set_id(err, ERRID_SPEC_ENV, "--env %s", a->env[i]);
 		if (!utf8_is_valid(eq + 1, strlen(eq + 1)))
-			return err_set_id(err, ERRID_SPEC_ENV, "--env %s: not UTF-8", a->env[i]);
+			return err_set_id(err, ERRID_SPEC_ENV, "--env %s: not UTF-8",
+					  a->env[i]);
 		cleanup_free char *name = xstrndup(a->env[i], (size_t)(eq - a->env[i]));
 
 		jsonw_kstr(w, name, eq + 1);
@@ -334,10 +387,13 @@ static int write_stdin(struct client *c, struct jsonw *w, size_t *budget, struct
 
 	if (fcntl(STDIN_FILENO, F_GETFD) < 0 || render_is_terminal(STDIN_FILENO))
 		return 0;
-	return write_bytes(c, w, STDIN_FILENO, keys, budget, err) < 0 ? err_wrap(err, "stdin") : 0;
+	return write_bytes(c, w, STDIN_FILENO, keys, budget, err) < 0
+		       ? err_wrap(err, "stdin")
+		       : 0;
 }
 
-static int build_spec(struct client *c, const struct run_args *a, struct buf *out, struct err *err)
+static int build_spec(struct client *c, const struct run_args *a, struct buf *out,
+		      struct err *err)
 {
 	size_t budget = INLINE_ALL_MAX;
 	struct jsonw w;
@@ -389,14 +445,15 @@ static int build_spec(struct client *c, const struct run_args *a, struct buf *ou
 	}
 	jsonw_obj_end(&w);
 	if (!buf_ok(out))
-		return err_set_id(err, ERRID_SPEC_SIZE, "above %zu bytes", SPEC_MAX_BYTES);
+		return err_set_id(err, ERRID_SPEC_SIZE, "above %zu bytes",
+				  SPEC_MAX_BYTES);
 	return 0;
 }
 
 /* ---- the run ---------------------------------------------------------------- */
 
-static int submit(struct client *c, const struct buf *spec, struct json **ret, job_id_t *ret_id,
-		  struct err *err)
+static int submit(struct client *c, const struct buf *spec, struct json **ret,
+		  job_id_t *ret_id, struct err *err)
 {
 	const struct client_request rq = {.method = "POST",
 					  .target = "/v1/jobs",
@@ -441,8 +498,13 @@ static int run(const struct run_args *a, struct err *err)
 	f.json = a->json;
 	f.cancels = true;
 	r = follow_job(&f, err);
-	if (r < 0)
-		(void)err_wrap(err, "job %" PRId64 " goes on; 'lych logs -f %" PRId64 "'", id, id);
+	if (r < 0 && err->sys == EPIPE)
+		/* nobody reads its output any more: as in a pipeline of the shell, that
+		 * ends it */
+		r = follow_cancel(&f, err) < 0 ? -1 : 128 + SIGPIPE;
+	else if (r < 0)
+		(void)err_wrap(err, "job %" PRId64 " goes on; 'lych logs -f %" PRId64 "'",
+			       id, id);
 	else if (!f.job)
 		r = 128 + f.stopped_by;
 	else

@@ -20,7 +20,7 @@
 #include <limits.h>
 
 struct json_arg {
-	bool json;
+	bool json, wants_word;
 	const char *word;
 };
 
@@ -33,7 +33,7 @@ static error_t json_parse_arg(int key, char *arg, struct argp_state *state)
 		a->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->word || !state->root_argp->args_doc)
+		if (a->word || !a->wants_word)
 			argp_usage(state);
 		a->word = arg;
 		return 0;
@@ -102,8 +102,8 @@ static int64_t part_pid(const struct json *starter, const char *name)
 	return 0;
 }
 
-/* Pids of what runs. The tomb is pid 1 behind its wall's guard; the spawner is the first process
- * below the tomb that is in a pid namespace of its own. */
+/* Pids of what runs. The tomb is pid 1 behind its wall's guard; the spawner is the first
+ * process below the tomb that is in a pid namespace of its own. */
 static void write_processes(struct jsonw *w, const struct json *starter)
 {
 	int64_t self = 0;
@@ -160,13 +160,15 @@ static void print_value(const struct json *v, struct buf *b)
 }
 
 /* The vessel's words as "a.b  value" lines, whatever they are. */
-static void print_tree(struct table *t, const char *prefix, const struct json *obj, int depth)
+static void print_tree(struct table *t, const char *prefix, const struct json *obj,
+		       int depth)
 {
 	const struct json *v;
 	const char *key;
 
 	for (size_t i = 0; json_obj_at(obj, i, &key, &v); i++) {
-		cleanup_free char *name = xasprintf("%s%s%s", prefix, prefix[0] ? "." : "", key);
+		cleanup_free char *name =
+			xasprintf("%s%s%s", prefix, prefix[0] ? "." : "", key);
 		struct err not_object = ERR_INIT;
 		cleanup_buf struct buf b = {0};
 
@@ -211,7 +213,8 @@ static void print_people(const struct json *starter, const struct json *vessel,
 		(void)!json_get_str(p, "name", true, 32, &name, &ignored);
 		(void)!json_get_str(p, "state", true, 32, &st, &ignored);
 		(void)!json_get_i64(p, "pid", true, 0, INT_MAX, &pid, &ignored);
-		(void)!json_get_u64(p, "restarts", true, 0, UINT32_MAX, &restarts, &ignored);
+		(void)!json_get_u64(p, "restarts", true, 0, UINT32_MAX, &restarts,
+				    &ignored);
 		table_cell(&t, name);
 		table_cell(&t, st);
 		(void)snprintf(num, sizeof(num), "%" PRId64, pid);
@@ -235,7 +238,8 @@ static void print_people(const struct json *starter, const struct json *vessel,
 
 static int status(const struct json_arg *a, struct err *err)
 {
-	const struct client_request rq = {.method = "GET", .target = "/v1/status", .timeout_ms = 5000};
+	const struct client_request rq = {
+		.method = "GET", .target = "/v1/status", .timeout_ms = 5000};
 	cleanup_paths struct paths p = {0};
 	cleanup_json struct json *starter = NULL;
 	cleanup_json struct json *vessel = NULL;
@@ -300,7 +304,8 @@ int cmd_version(int argc, char **argv)
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
 	if (a.json)
-		(void)printf("{\"version\":\"%s\",\"api\":%d}\n", LYCH_VERSION, LYCH_API_VERSION);
+		(void)printf("{\"version\":\"%s\",\"api\":%d}\n", LYCH_VERSION,
+			     LYCH_API_VERSION);
 	else
 		(void)printf("lych %s (API %d)\n", LYCH_VERSION, LYCH_API_VERSION);
 	return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
@@ -341,7 +346,8 @@ static int config(const struct json_arg *a, struct err *err)
 	if (str_eq(a->word, "init"))
 		return config_init(&p, err);
 	if (!str_eq(a->word, "check"))
-		return err_set_id(err, ERRID_CORE_USAGE, "'lych config init' or 'lych config check'");
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "'lych config init' or 'lych config check'");
 	if (access(p.config, F_OK) < 0 && errno == ENOENT) {
 		if (a->json)
 			(void)puts("{\"ok\":true,\"file\":null}");
@@ -365,7 +371,7 @@ int cmd_config(int argc, char **argv)
 					 .parser = json_parse_arg,
 					 .args_doc = "init|check",
 					 .doc = "Write or check codex.yaml."};
-	struct json_arg a = {0};
+	struct json_arg a = {.wants_word = true};
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);

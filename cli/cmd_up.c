@@ -55,19 +55,22 @@ static const struct argp_option up_options[] = {
 	{"json", 'j', NULL, 0, "answer in JSON", 0},
 	{0},
 };
-static const struct argp up_argp = {.options = up_options,
-				    .parser = up_parse,
-				    .doc = "Start Lychgate: PostgreSQL, vessel and tomb."};
+static const struct argp up_argp = {
+	.options = up_options,
+	.parser = up_parse,
+	.doc = "Start Lychgate: PostgreSQL, vessel and tomb."};
 
 static const struct argp_option down_options[] = {
 	{"json", 'j', NULL, 0, "answer in JSON", 0},
 	{0},
 };
-static const struct argp down_argp = {.options = down_options,
-				      .parser = up_parse,
-				      .doc = "Stop Lychgate and wait until every process is gone."};
+static const struct argp down_argp = {
+	.options = down_options,
+	.parser = up_parse,
+	.doc = "Stop Lychgate and wait until every process is gone."};
 
-static void say(const struct up_args *a, const struct paths *p, const char *state, pid_t pid)
+static void say(const struct up_args *a, const struct paths *p, const char *state,
+		pid_t pid)
 {
 	if (a->json) {
 		cleanup_buf struct buf b = {0};
@@ -105,7 +108,8 @@ static int lock_open(const char *dir, struct err *err)
 
 static int ask_version(const struct paths *p, char *out, size_t size)
 {
-	const struct client_request rq = {.method = "GET", .target = "/v1/status", .timeout_ms = 2000};
+	const struct client_request rq = {
+		.method = "GET", .target = "/v1/status", .timeout_ms = 2000};
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *j = NULL;
 	struct err ignored = ERR_INIT;
@@ -129,12 +133,13 @@ static bool starter_is_up(const struct paths *p)
 
 	return fs_read_file(AT_FDCWD, path, 65536, &text, &len, &ignored) == 0 &&
 	       json_parse(text, len, JSON_DEPTH_DEFAULT, &j, &ignored) == 0 &&
-	       json_get_str(j, "state", true, 32, &state, &ignored) == 0 && str_eq(state, "up");
+	       json_get_str(j, "state", true, 32, &state, &ignored) == 0 &&
+	       str_eq(state, "up");
 }
 
 /* The holder is up and of our version: success. Another start under way is waited for. */
-static int already_running(const struct up_args *a, const struct paths *p, int lock, pid_t holder,
-			   struct err *err)
+static int already_running(const struct up_args *a, const struct paths *p, int lock,
+			   pid_t holder, struct err *err)
 {
 	usec_t deadline = clock_boot_usec() + HOLDER_TIMEOUT;
 	char version[64];
@@ -145,24 +150,27 @@ static int already_running(const struct up_args *a, const struct paths *p, int l
 
 		if (starter_is_up(p) && ask_version(p, version, sizeof(version)) == 0) {
 			if (!str_eq(version, LYCH_VERSION))
-				return err_set_id(err, ERRID_START_LOCKED,
-						  "%s: version %s runs here (pid %d), this is %s; "
-						  "'lych down' first",
-						  p->data, version, holder, LYCH_VERSION);
+				return err_set_id(
+					err, ERRID_START_LOCKED,
+					"%s: version %s runs here (pid %d), this is %s; "
+					"'lych down' first",
+					p->data, version, holder, LYCH_VERSION);
 			say(a, p, "already running", holder);
 			return 0;
 		}
 		if (fs_lock_holder(lock, &now, err) < 0)
 			return -1;
 		if (now != holder)
-			return err_set_id(err, ERRID_START_LOCKED,
-					  "%s: the starter that held it (pid %d) has just ended; "
-					  "try again",
-					  p->data, holder);
+			return err_set_id(
+				err, ERRID_START_LOCKED,
+				"%s: the starter that held it (pid %d) has just ended; "
+				"try again",
+				p->data, holder);
 		if (clock_boot_usec() >= deadline)
-			return err_set_id(err, ERRID_START_LOCKED,
-					  "%s: pid %d holds it, and its vessel does not answer",
-					  p->data, holder);
+			return err_set_id(
+				err, ERRID_START_LOCKED,
+				"%s: pid %d holds it, and its vessel does not answer",
+				p->data, holder);
 		(void)nanosleep(&nap, NULL);
 	}
 }
@@ -190,14 +198,17 @@ static int take_locks(const struct paths *p, int *ret_data, struct err *err)
 	return 0;
 }
 
-static int starter(const struct paths *p, const struct conf *conf, int *report_fd, struct err *err)
+static int starter(const struct paths *p, const struct conf *conf, int *report_fd,
+		   struct err *err)
 {
-	struct supervise s = {.paths = p, .conf = conf, .lock_fd = -1, .report_fd = report_fd};
+	struct supervise s = {
+		.paths = p, .conf = conf, .lock_fd = -1, .report_fd = report_fd};
 	int r = -1;
 
 	if (take_locks(p, &s.lock_fd, err) < 0)
 		return -1;
-	if (paths_self(&s.self, err) == 0 && paths_program("lych-vessel", &s.vessel, err) == 0 &&
+	if (paths_self(&s.self, err) == 0 &&
+	    paths_program("lych-vessel", &s.vessel, err) == 0 &&
 	    paths_program("lych-tomb", &s.tomb, err) == 0 &&
 	    paths_program("lych-sandbox", &s.sandbox, err) == 0 &&
 	    pg_prepare(p, conf->postgres_bin, &s.pg, err) == 0)
@@ -210,17 +221,20 @@ static int starter(const struct paths *p, const struct conf *conf, int *report_f
 	return r;
 }
 
-NORETURN static void detached_child(const struct paths *p, const struct conf *conf, int report)
+NORETURN static void detached_child(const struct paths *p, const struct conf *conf,
+				    int report)
 {
 	cleanup_free char *path = xasprintf("%s/log/starter.log", p->data);
 	struct err err = ERR_INIT;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int log =
+		open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	if (null < 0 || log < 0 || setsid() < 0 || chdir("/") < 0 || dup3(null, 0, 0) < 0 ||
-	    dup3(log, 1, 0) < 0 || dup3(log, 2, 0) < 0)
+	if (null < 0 || log < 0 || setsid() < 0 || chdir("/") < 0 ||
+	    dup3(null, 0, 0) < 0 || dup3(log, 1, 0) < 0 || dup3(log, 2, 0) < 0)
 		(void)err_sys(&err, "%s", path);
-	/* the caller's other descriptors (a pipe that somebody reads to its end) stay out */
+	/* the caller's other descriptors (a pipe that somebody reads to its end) stay out
+	 */
 	else if (syscall(SYS_close_range, 3, (unsigned)report - 1, 0) < 0 ||
 		 syscall(SYS_close_range, (unsigned)report + 1, ~0U, 0) < 0)
 		(void)err_sys(&err, "close_range");
@@ -238,7 +252,8 @@ static int wait_report(int fd, pid_t pid, struct err *err)
 	size_t n = 0;
 	ssize_t got;
 
-	while (n < sizeof(line) - 1 && (got = read(fd, line + n, sizeof(line) - 1 - n)) != 0) {
+	while (n < sizeof(line) - 1 &&
+	       (got = read(fd, line + n, sizeof(line) - 1 - n)) != 0) {
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -255,7 +270,8 @@ static int wait_report(int fd, pid_t pid, struct err *err)
 	char *space = strchr(line, ' ');
 
 	if (!space)
-		return err_set_id(err, ERRID_CORE_INTERNAL, "the starter ended without a word");
+		return err_set_id(err, ERRID_CORE_INTERNAL,
+				  "the starter ended without a word");
 	*space = '\0';
 	enum err_id id = err_id_from_text(line);
 
@@ -264,8 +280,8 @@ static int wait_report(int fd, pid_t pid, struct err *err)
 	return err_set_id(err, id, "%s", space + 1);
 }
 
-static int up_detached(const struct up_args *a, const struct paths *p, const struct conf *conf,
-		       struct err *err)
+static int up_detached(const struct up_args *a, const struct paths *p,
+		       const struct conf *conf, struct err *err)
 {
 	int report[2];
 	pid_t pid;
@@ -306,7 +322,8 @@ static int up(const struct up_args *a, struct err *err)
 	pid_t holder = 0;
 	int lock, r, nobody = -1;
 
-	if (paths_resolve(&p, err) < 0 || conf_read(&p, &conf, err) < 0 || paths_make(&p, err) < 0)
+	if (paths_resolve(&p, err) < 0 || conf_read(&p, &conf, err) < 0 ||
+	    paths_make(&p, err) < 0)
 		return -1;
 	lock = lock_open(p.data, err);
 	if (lock < 0)
@@ -319,8 +336,10 @@ static int up(const struct up_args *a, struct err *err)
 		goto out;
 	cluster = xasprintf("%s/phylactery/data", p.data);
 	if (!a->json && access(cluster, F_OK) < 0)
-		(void)fprintf(stderr, "lych: first use: making a private PostgreSQL cluster in %s\n",
-			      p.data);
+		(void)fprintf(
+			stderr,
+			"lych: first use: making a private PostgreSQL cluster in %s\n",
+			p.data);
 	if (a->detach) {
 		r = up_detached(a, &p, &conf, err);
 	} else {
@@ -373,10 +392,12 @@ static int down(const struct up_args *a, struct err *err)
 	if (pidfd >= 0 && again == holder) {
 		struct pollfd wait = {.fd = pidfd, .events = POLLIN};
 
-		if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0 && errno != ESRCH)
+		if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0 &&
+		    errno != ESRCH)
 			return err_sys(err, "signal to pid %d", holder);
 		if (poll(&wait, 1, (int)(DOWN_TIMEOUT / USEC_PER_MSEC)) == 0)
-			return err_set(err, ERR_TIMEOUT, "pid %d is still stopping", holder);
+			return err_set(err, ERR_TIMEOUT, "pid %d is still stopping",
+				       holder);
 	}
 	say(a, &p, "stopped", 0);
 	return 0;

@@ -3,8 +3,8 @@
 
 #include "cli/b64.h"
 #include "cli/cmd.h"
-#include "common/clock.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
@@ -72,7 +72,8 @@ static int put_end(struct follow *f, struct err *err)
 			continue;
 		buf_init(&shown, 256);
 		term_filter_end(&f->filter[i], &shown);
-		r = fs_write_all(i ? STDERR_FILENO : STDOUT_FILENO, buf_str(&shown), shown.len, err);
+		r = fs_write_all(i ? STDERR_FILENO : STDOUT_FILENO, buf_str(&shown),
+				 shown.len, err);
 		buf_done(&shown);
 		if (r < 0)
 			return -1;
@@ -117,8 +118,10 @@ static int on_output(struct follow *f, const struct json *data, struct err *err)
 		goto out;
 	}
 	if (offset == 0 && f->offset[which] > 0) {
-		(void)fprintf(stderr, "\nlych: another attempt of the job begins; its %s starts over\n",
-			      stream);
+		(void)fprintf(
+			stderr,
+			"\nlych: another attempt of the job begins; its %s starts over\n",
+			stream);
 		f->offset[which] = 0;
 	}
 	if (offset > f->offset[which]) {
@@ -150,7 +153,8 @@ static int keep_end(struct follow *f, const struct json *data, struct err *err)
 	return r < 0 ? -1 : 1;
 }
 
-static int on_event(const char *event, const struct json *data, void *arg, struct err *err)
+static int on_event(const char *event, const struct json *data, void *arg,
+		    struct err *err)
 {
 	struct follow *f = arg;
 
@@ -163,15 +167,18 @@ static int on_event(const char *event, const struct json *data, void *arg, struc
 
 /* ---- signals --------------------------------------------------------------- */
 
-static int send_cancel(const struct follow *f, struct err *err)
+int follow_cancel(const struct follow *f, struct err *err)
 {
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *j = NULL;
 	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/cancel", f->id);
-	const struct client_request rq = {.method = "POST", .target = target, .timeout_ms = 10000};
+	const struct client_request rq = {
+		.method = "POST", .target = target, .timeout_ms = 10000};
 
-	return client_new(f->socket, &c, err) < 0 || client_json(c, &rq, &j, NULL, err) < 0 ? -1
-											    : 0;
+	return client_new(f->socket, &c, err) < 0 ||
+			       client_json(c, &rq, &j, NULL, err) < 0
+		       ? -1
+		       : 0;
 }
 
 static int on_wake(void *arg, struct err *err)
@@ -184,10 +191,11 @@ static int on_wake(void *arg, struct err *err)
 		f->stopped_by = (int)si.ssi_signo;
 		if (!f->cancels || f->interrupts++ > 0)
 			return err_set(err, ERR_TIMEOUT, "stopped by a signal");
-		(void)fprintf(stderr, "\nlych: cancelling job %" PRId64
-				      "; once more to stop waiting for its end\n",
+		(void)fprintf(stderr,
+			      "\nlych: cancelling job %" PRId64
+			      "; once more to stop waiting for its end\n",
 			      f->id);
-		if (send_cancel(f, &why) < 0)
+		if (follow_cancel(f, &why) < 0)
 			return err_wrap(&why, "cancel"), *err = why, -1;
 	}
 	return 0;
@@ -210,8 +218,8 @@ int follow_job(struct follow *f, struct err *err)
 
 	while (!f->job) {
 		cleanup_free char *target = xasprintf(
-			"/v1/jobs/%" PRId64 "/events?stdout=%" PRIu64 "&stderr=%" PRIu64, f->id,
-			f->offset[0], f->offset[1]);
+			"/v1/jobs/%" PRId64 "/events?stdout=%" PRIu64 "&stderr=%" PRIu64,
+			f->id, f->offset[0], f->offset[1]);
 		uint64_t before = f->offset[0] + f->offset[1];
 		struct timespec nap = {.tv_nsec = 100 * 1000 * 1000};
 		struct err why = ERR_INIT;
@@ -233,8 +241,9 @@ int follow_job(struct follow *f, struct err *err)
 		if (clock_boot_usec() >= deadline) {
 			*err = why;
 			if (!err_is_set(err))
-				return err_set_id(err, ERRID_HTTP_AWAY,
-						  "the event stream ends again and again");
+				return err_set_id(
+					err, ERRID_HTTP_AWAY,
+					"the event stream ends again and again");
 			return -1;
 		}
 		(void)nanosleep(&nap, NULL);
@@ -300,7 +309,8 @@ int job_end_exit_code(const struct job_end *e)
 		return EXIT_UNAVAILABLE;
 	if (e->fail_class == FAIL_SETUP_REFUSED)
 		return EXIT_SETUP;
-	if (e->has_exit_code && (e->state == JOB_SUCCEEDED || e->fail_class == FAIL_CRASH))
+	if (e->has_exit_code &&
+	    (e->state == JOB_SUCCEEDED || e->fail_class == FAIL_CRASH))
 		return e->exit_code;
 	if (e->signal)
 		return 128 + e->signal;
@@ -316,9 +326,9 @@ void job_end_explain(const struct job_end *e, job_id_t id)
 		return;
 	buf_init(&b, 16384);
 	render_escape(&b, e->detail, strlen(e->detail), 0);
-	(void)fprintf(stderr, "lych: job %" PRId64 ": %s%s%s%s%s\n", id, job_state_name(e->state),
-		      e->fail_class ? ", class " : "",
-		      e->fail_class ? fail_class_name(e->fail_class) : "", b.len ? ": " : "",
-		      buf_str(&b));
+	(void)fprintf(stderr, "lych: job %" PRId64 ": %s%s%s%s%s\n", id,
+		      job_state_name(e->state), e->fail_class ? ", class " : "",
+		      e->fail_class ? fail_class_name(e->fail_class) : "",
+		      b.len ? ": " : "", buf_str(&b));
 	buf_done(&b);
 }

@@ -17,12 +17,13 @@ struct follow {
 	struct client *client;
 	const char *socket; /* for the second connection that a cancel needs */
 	job_id_t id;
-	bool json;	    /* NDJSON events instead of output */
-	bool quiet;	    /* no output at all: only wait */
-	bool cancels;	    /* SIGINT and SIGTERM cancel the job (run); else they end the following */
+	bool json;    /* NDJSON events instead of output */
+	bool quiet;   /* no output at all: only wait */
+	bool cancels; /* SIGINT and SIGTERM cancel the job (run); else they end the
+			 following */
 	/* result */
-	struct json *job;   /* of the end event; owned */
-	int stopped_by;	    /* signal that ended the following, 0 */
+	struct json *job; /* of the end event; owned */
+	int stopped_by;	  /* signal that ended the following, 0 */
 	/* internal */
 	uint64_t offset[2];
 	struct term_filter filter[2];
@@ -32,9 +33,12 @@ struct follow {
 };
 
 /* Block the signals early, so that none is lost between submit and follow. */
-MUST_CHECK int follow_init(struct follow *f, struct client *c, const char *socket, struct err *err);
+MUST_CHECK int follow_init(struct follow *f, struct client *c, const char *socket,
+			   struct err *err);
 /* Until the job's end (f->job set) or until told to stop (f->stopped_by). */
 MUST_CHECK int follow_job(struct follow *f, struct err *err);
+/* Ask the vessel to cancel the job, on a connection of its own. */
+MUST_CHECK int follow_cancel(const struct follow *f, struct err *err);
 void follow_done(struct follow *f);
 
 /* How a job ended, from its object. */

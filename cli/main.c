@@ -6,6 +6,7 @@
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"
+#include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include <argp.h>
@@ -37,7 +38,8 @@ static void usage(FILE *to)
 		    to);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (commands[i].summary)
-			(void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+			(void)fprintf(to, "  %-10s %s\n", commands[i].name,
+				      commands[i].summary);
 	(void)fputs("\n'lych COMMAND --help' names the options of a command.\n", to);
 }
 
@@ -78,7 +80,8 @@ int cmd_refuse_root(struct err *err)
 	if (syscall(SYS_capget, &h, d) < 0)
 		return err_sys(err, "capget");
 	if (d[0].effective || d[0].permitted || d[1].effective || d[1].permitted)
-		return err_set_id(err, ERRID_CORE_ROOT, "this process holds capabilities");
+		return err_set_id(err, ERRID_CORE_ROOT,
+				  "this process holds capabilities");
 	return 0;
 }
 
@@ -92,7 +95,8 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return EXIT_USAGE;
 	}
-	if (str_eq(argv[1], "--help") || str_eq(argv[1], "-h") || str_eq(argv[1], "help")) {
+	if (str_eq(argv[1], "--help") || str_eq(argv[1], "-h") ||
+	    str_eq(argv[1], "help")) {
 		usage(stdout);
 		return 0;
 	}
@@ -103,8 +107,12 @@ int main(int argc, char **argv)
 			continue;
 		if (commands[i].run != cmd_version && cmd_refuse_root(&err) < 0)
 			return cmd_fail(&err, false);
+		cleanup_free char *name = xasprintf("lych %s", argv[1]);
+
+		argv[1] = name; /* for usage and --help */
 		return commands[i].run(argc - 1, argv + 1);
 	}
-	(void)err_set_id(&err, ERRID_CORE_USAGE, "no command '%s'; see 'lych --help'", argv[1]);
+	(void)err_set_id(&err, ERRID_CORE_USAGE, "no command '%s'; see 'lych --help'",
+			 argv[1]);
 	return cmd_fail(&err, false);
 }

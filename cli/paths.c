@@ -61,8 +61,9 @@ int paths_resolve(struct paths *ret, struct err *err)
 		const struct passwd *pw = getpwuid(getuid());
 
 		if (!pw || !pw->pw_dir || pw->pw_dir[0] != '/')
-			return err_set_id(err, ERRID_CORE_USAGE,
-					  "HOME is not set and this user has no home directory");
+			return err_set_id(
+				err, ERRID_CORE_USAGE,
+				"HOME is not set and this user has no home directory");
 		home = pw->pw_dir;
 	}
 	p.home = strip_slashes(xstrdup(home));
@@ -87,8 +88,9 @@ int paths_resolve(struct paths *ret, struct err *err)
 	if (str_has_control(p.data, strlen(p.data)) ||
 	    str_has_control(p.runtime, strlen(p.runtime))) {
 		paths_done(&p);
-		return err_set_id(err, ERRID_CORE_USAGE,
-				  "a directory of ours has control characters in its name");
+		return err_set_id(
+			err, ERRID_CORE_USAGE,
+			"a directory of ours has control characters in its name");
 	}
 	*ret = p;
 	return 0;
@@ -117,11 +119,11 @@ int paths_check_private(const char *path, struct err *err)
 	if (!S_ISDIR(st.st_mode))
 		return err_set_id(err, ERRID_START_SOCKET, "%s: not a directory", path);
 	if (st.st_uid != getuid())
-		return err_set_id(err, ERRID_START_SOCKET, "%s: belongs to uid %u, not to you",
-				  path, st.st_uid);
+		return err_set_id(err, ERRID_START_SOCKET,
+				  "%s: belongs to uid %u, not to you", path, st.st_uid);
 	if (st.st_mode & 077)
-		return err_set_id(err, ERRID_START_SOCKET, "%s: mode %04o, must be 0700", path,
-				  st.st_mode & 07777);
+		return err_set_id(err, ERRID_START_SOCKET, "%s: mode %04o, must be 0700",
+				  path, st.st_mode & 07777);
 	return 0;
 }
 
@@ -140,11 +142,12 @@ static int check_socket_length(const struct paths *p, struct err *err)
 		size_t len = strlen(sockets[i].dir) + 1 + strlen(sockets[i].name);
 
 		if (len >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-			return err_set_id(err, ERRID_START_SOCKET,
-					  "%s/%s: %zu bytes, a unix socket's path has at most "
-					  "%zu; use a shorter XDG_RUNTIME_DIR or LYCHGATE_DATA",
-					  sockets[i].dir, sockets[i].name, len,
-					  sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
+			return err_set_id(
+				err, ERRID_START_SOCKET,
+				"%s/%s: %zu bytes, a unix socket's path has at most "
+				"%zu; use a shorter XDG_RUNTIME_DIR or LYCHGATE_DATA",
+				sockets[i].dir, sockets[i].name, len,
+				sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
 	}
 	return 0;
 }
@@ -152,9 +155,13 @@ static int check_socket_length(const struct paths *p, struct err *err)
 int paths_make(const struct paths *p, struct err *err)
 {
 	static const char *const below[] = {
-		"phylactery", "phylactery/log", "vessel", "vessel/blobs",    "vessel/uploads",
-		"vessel/output", "audit", "tomb",		"tomb/jobs", "tomb/artifacts",
-		"tomb/cache", "tomb/quarantine", "secrets", "log",
+		"phylactery",	  "phylactery/log",
+		"vessel",	  "vessel/blobs",
+		"vessel/uploads", "vessel/output",
+		"audit",	  "tomb",
+		"tomb/jobs",	  "tomb/artifacts",
+		"tomb/cache",	  "tomb/quarantine",
+		"secrets",	  "log",
 	};
 	const char *const run[] = {p->runtime, p->api_dir, p->work_dir, p->pg_dir};
 
@@ -173,7 +180,8 @@ int paths_make(const struct paths *p, struct err *err)
 			return -1;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(run); i++)
-		if (fs_mkdir_all(run[i], 0700, err) < 0 || paths_check_private(run[i], err) < 0)
+		if (fs_mkdir_all(run[i], 0700, err) < 0 ||
+		    paths_check_private(run[i], err) < 0)
 			return -1;
 	return 0;
 }
@@ -210,6 +218,6 @@ int paths_program(const char *name, char **ret, struct err *err)
 		*ret = realpath(libexec, NULL);
 		return *ret ? 0 : err_sys(err, "resolve %s", libexec);
 	}
-	return err_set_id(err, ERRID_START_TOOL, "%s is neither at %s nor at %s", name, beside,
-			  libexec);
+	return err_set_id(err, ERRID_START_TOOL, "%s is neither at %s nor at %s", name,
+			  beside, libexec);
 }

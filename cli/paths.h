@@ -8,12 +8,13 @@
 
 struct paths {
 	char *home;
-	char *data;	/* $LYCHGATE_DATA, $XDG_DATA_HOME/lychgate or ~/.local/share/lychgate */
-	char *runtime;	/* $XDG_RUNTIME_DIR/lychgate or <data>/run */
+	char *data; /* $LYCHGATE_DATA, $XDG_DATA_HOME/lychgate or ~/.local/share/lychgate
+		     */
+	char *runtime;	      /* $XDG_RUNTIME_DIR/lychgate or <data>/run */
 	char *runtime_parent; /* $XDG_RUNTIME_DIR, NULL without */
 	char *api_dir, *work_dir, *pg_dir;
 	char *api_sock;
-	char *config;	/* $XDG_CONFIG_HOME/lychgate/codex.yaml or ~/.config/... */
+	char *config; /* $XDG_CONFIG_HOME/lychgate/codex.yaml or ~/.config/... */
 };
 
 /* Only reads the environment; makes nothing. */
@@ -21,8 +22,8 @@ MUST_CHECK int paths_resolve(struct paths *ret, struct err *err);
 void paths_done(struct paths *p);
 #define cleanup_paths __attribute__((cleanup(paths_done)))
 
-/* Make what is missing (0700) and check what is there: ours, 0700, no symlink, sockets' paths
- * not too long for sun_path (ERRID_START_SOCKET). */
+/* Make what is missing (0700) and check what is there: ours, 0700, no symlink, sockets'
+ * paths not too long for sun_path (ERRID_START_SOCKET). */
 MUST_CHECK int paths_make(const struct paths *p, struct err *err);
 /* A directory that must be ours and closed to others. */
 MUST_CHECK int paths_check_private(const char *path, struct err *err);

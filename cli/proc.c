@@ -21,9 +21,9 @@ extern char **environ;
 
 static bool env_is_kept(const char *entry)
 {
-	static const char *const kept[] = {"HOME=", "XDG_RUNTIME_DIR=", "XDG_DATA_HOME=",
-					   "XDG_CONFIG_HOME=", "LYCHGATE_DATA=",
-					   "DBUS_SESSION_BUS_ADDRESS="};
+	static const char *const kept[] = {"HOME=",	     "XDG_RUNTIME_DIR=",
+					   "XDG_DATA_HOME=", "XDG_CONFIG_HOME=",
+					   "LYCHGATE_DATA=", "DBUS_SESSION_BUS_ADDRESS="};
 
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
 		if (str_starts(entry, kept[i]))
@@ -72,7 +72,8 @@ static int to_fd(int from, int want, int flags)
 	return dup3(from, want, 0) < 0 ? -1 : 0;
 }
 
-/* Everything the parent gave is lifted above the range that is about to be overwritten. */
+/* Everything the parent gave is lifted above the range that is about to be overwritten.
+ */
 static int lift(int fd)
 {
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 20);
@@ -80,7 +81,8 @@ static int lift(int fd)
 
 NORETURN static void child_main(const struct proc_spec *s, int status_fd, pid_t parent)
 {
-	int in = lift(s->in), out = lift(s->out), error = lift(s->err), ready = lift(s->ready_fd);
+	int in = lift(s->in), out = lift(s->out), error = lift(s->err),
+	    ready = lift(s->ready_fd);
 	int status = lift(status_fd);
 	struct sigaction dfl = {.sa_handler = SIG_DFL};
 	sigset_t none;
@@ -276,7 +278,8 @@ int proc_run(const char *const *argv, const char *const *env, const char *input,
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return err_set_id(err, id, "%s ended with %s %d: %s", argv[0],
 				  WIFEXITED(status) ? "exit code" : "signal",
-				  WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
+				  WIFEXITED(status) ? WEXITSTATUS(status)
+						    : WTERMSIG(status),
 				  last_line(text));
 	if (ret_output)
 		*ret_output = TAKE_PTR(text);

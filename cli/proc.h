@@ -22,16 +22,22 @@ struct proc_spec {
 /* Succeeds only when the exec did; umask 077, default signals, nothing blocked. */
 MUST_CHECK int proc_start(const struct proc_spec *spec, pid_t *ret, struct err *err);
 /* Wait for one child; ERR_TIMEOUT when it takes longer (it is not killed). */
-MUST_CHECK int proc_wait(pid_t pid, usec_t timeout_usec, int *ret_status, struct err *err);
-/* Run to the end, whatever that is; stdout+stderr, bounded (what is above the bound is lost). */
-MUST_CHECK int proc_output(const char *const *argv, const char *const *env, const char *input,
-			   usec_t timeout_usec, char **ret_output, int *ret_status, struct err *err);
-/* Run to the end with input on stdin; its stdout+stderr (bounded) in *ret_output (may be NULL).
- * Any end but exit 0 is an error of the given id, with the last line of what it said. */
-MUST_CHECK int proc_run(const char *const *argv, const char *const *env, const char *input,
-			usec_t timeout_usec, enum err_id id, char **ret_output, struct err *err);
+MUST_CHECK int proc_wait(pid_t pid, usec_t timeout_usec, int *ret_status,
+			 struct err *err);
+/* Run to the end, whatever that is; stdout+stderr, bounded (what is above the bound is
+ * lost). */
+MUST_CHECK int proc_output(const char *const *argv, const char *const *env,
+			   const char *input, usec_t timeout_usec, char **ret_output,
+			   int *ret_status, struct err *err);
+/* Run to the end with input on stdin; its stdout+stderr (bounded) in *ret_output (may be
+ * NULL). Any end but exit 0 is an error of the given id, with the last line of what it
+ * said. */
+MUST_CHECK int proc_run(const char *const *argv, const char *const *env,
+			const char *input, usec_t timeout_usec, enum err_id id,
+			char **ret_output, struct err *err);
 /* The environment of every child: PATH, LANG, HOME, XDG_RUNTIME_DIR and in test builds
- * LYCH_TEST_* and the sanitizers' options. NULL-terminated, caller frees with proc_env_free. */
+ * LYCH_TEST_* and the sanitizers' options. NULL-terminated, caller frees with
+ * proc_env_free. */
 char **proc_env(void) MUST_CHECK;
 void proc_env_free(char **env);
 static inline void proc_env_free_p(char ***env)

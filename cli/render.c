@@ -26,7 +26,10 @@ static unsigned utf8_len(unsigned char c)
 
 static uint32_t utf8_decode(const unsigned char *s, unsigned n)
 {
-	uint32_t cp = n == 1 ? s[0] : n == 2 ? s[0] & 0x1fu : n == 3 ? s[0] & 0x0fu : s[0] & 0x07u;
+	uint32_t cp = n == 1   ? s[0]
+		      : n == 2 ? s[0] & 0x1fu
+		      : n == 3 ? s[0] & 0x0fu
+			       : s[0] & 0x07u;
 
 	for (unsigned i = 1; i < n; i++)
 		cp = cp << 6 | (s[i] & 0x3fu);
@@ -99,7 +102,8 @@ bool render_has_colour(int fd)
 {
 	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
 
-	return render_is_terminal(fd) && !(no && no[0]) && term && term[0] && !str_eq(term, "dumb");
+	return render_is_terminal(fd) && !(no && no[0]) && term && term[0] &&
+	       !str_eq(term, "dumb");
 }
 
 /* ---- the terminal filter --------------------------------------------------- */
@@ -225,7 +229,8 @@ void term_filter(struct term_filter *f, const void *data, size_t len, struct buf
 			csi_byte(f, c, out);
 			break;
 		case F_STRING:
-			/* a line's end closes it too, so that a lost terminator hides one line only */
+			/* a line's end closes it too, so that a lost terminator hides one
+			 * line only */
 			if (c == 0x1b)
 				f->state = F_STRING_ESC;
 			else if (c == '\a')

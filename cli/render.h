@@ -2,7 +2,8 @@
 /*
  * What people see. Text that a job controls is never trusted: in tables every control
  * byte, bidi control and invalid byte is shown escaped; a job's output on a terminal
- * passes a filter that keeps only printable text, blanks and colours. Pipes get raw bytes.
+ * passes a filter that keeps only printable text, blanks and colours. Pipes get raw
+ * bytes.
  */
 #ifndef LYCH_CLI_RENDER_H
 #define LYCH_CLI_RENDER_H

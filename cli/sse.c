@@ -38,8 +38,8 @@ static int take_line(struct sse *s, sse_fn *fn, void *arg, struct err *err)
 	line = buf_str(&s->line);
 	if (s->line.len == 0) {
 		if (s->has_data)
-			r = fn(s->event[0] ? s->event : "message", buf_str(&s->data), s->data.len,
-			       arg, err);
+			r = fn(s->event[0] ? s->event : "message", buf_str(&s->data),
+			       s->data.len, arg, err);
 		buf_reset(&s->data);
 		s->event[0] = '\0';
 		s->has_data = false;
@@ -56,7 +56,8 @@ static int take_line(struct sse *s, sse_fn *fn, void *arg, struct err *err)
 	return r;
 }
 
-int sse_feed(struct sse *s, const void *data, size_t len, sse_fn *fn, void *arg, struct err *err)
+int sse_feed(struct sse *s, const void *data, size_t len, sse_fn *fn, void *arg,
+	     struct err *err)
 {
 	const char *p = data;
 
@@ -66,7 +67,8 @@ int sse_feed(struct sse *s, const void *data, size_t len, sse_fn *fn, void *arg,
 
 		buf_add(&s->line, p, n);
 		if (!buf_ok(&s->line))
-			return err_set(err, ERR_UPSTREAM, "a line of the stream is too long");
+			return err_set(err, ERR_UPSTREAM,
+				       "a line of the stream is too long");
 		if (!nl)
 			return 0;
 		p += n + 1;

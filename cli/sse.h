@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server-sent events, the subset that the vessel sends: event and data lines, one data line an
- * event, comments. Bytes come in any pieces. */
+/* Server-sent events, the subset that the vessel sends: event and data lines, one data
+ * line an event, comments. Bytes come in any pieces. */
 #ifndef LYCH_CLI_SSE_H
 #define LYCH_CLI_SSE_H
 
@@ -19,8 +19,9 @@ struct sse {
 void sse_init(struct sse *s);
 void sse_done(struct sse *s);
 /* The callback's non-zero answer ends the feeding and is returned. */
-typedef int sse_fn(const char *event, const char *data, size_t len, void *arg, struct err *err);
-MUST_CHECK int sse_feed(struct sse *s, const void *data, size_t len, sse_fn *fn, void *arg,
-			struct err *err);
+typedef int sse_fn(const char *event, const char *data, size_t len, void *arg,
+		   struct err *err);
+MUST_CHECK int sse_feed(struct sse *s, const void *data, size_t len, sse_fn *fn,
+			void *arg, struct err *err);
 
 #endif

@@ -26,8 +26,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define START_TIMEOUT (60 * USEC_PER_SEC)   /* one part, from exec to ready */
-#define FIRST_TIMEOUT (40 * USEC_PER_SEC)   /* retries of the first start */
+#define START_TIMEOUT (60 * USEC_PER_SEC) /* one part, from exec to ready */
+#define FIRST_TIMEOUT (40 * USEC_PER_SEC) /* retries of the first start */
 #define MIGRATE_TIMEOUT (300 * USEC_PER_SEC)
 #define BACKOFF_MIN (100 * USEC_PER_MSEC)
 #define BACKOFF_MAX (5 * USEC_PER_SEC)
@@ -64,10 +64,11 @@ struct super {
 const char *up_no_cgroup_reason(void)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
-	cleanup_free char *sock = xasprintf("%s/systemd/private", run ? run : "/nonexistent");
-	cleanup_free char *list = xasprintf(
-		"/sys/fs/cgroup/user.slice/user-%u.slice/user@%u.service/cgroup.controllers",
-		getuid(), getuid());
+	cleanup_free char *sock =
+		xasprintf("%s/systemd/private", run ? run : "/nonexistent");
+	cleanup_free char *list = xasprintf("/sys/fs/cgroup/user.slice/user-%u.slice/"
+					    "user@%u.service/cgroup.controllers",
+					    getuid(), getuid());
 	cleanup_free char *have = NULL;
 	struct err ignored = ERR_INIT;
 	size_t len;
@@ -92,7 +93,8 @@ static char *log_path(const struct super *u, enum part_id id)
 }
 
 /* Opened anew for each start; a log that grew large makes place for one successor. */
-static int log_open(const struct super *u, enum part_id id, off_t *ret_from, struct err *err)
+static int log_open(const struct super *u, enum part_id id, off_t *ret_from,
+		    struct err *err)
 {
 	cleanup_free char *path = log_path(u, id);
 	struct stat st;
@@ -188,7 +190,8 @@ static void state_write(const struct super *u)
 	}
 	jsonw_arr_end(&w);
 	jsonw_obj_end(&w);
-	if (dirfd < 0 || fs_write_atomic(dirfd, STARTER_STATE, b.data, b.len, 0600, &err) < 0)
+	if (dirfd < 0 ||
+	    fs_write_atomic(dirfd, STARTER_STATE, b.data, b.len, 0600, &err) < 0)
 		log_err(LOG_WARN_, "the starter's state file could not be written", &err);
 }
 
@@ -268,7 +271,8 @@ static int part_start(struct super *u, enum part_id id, struct err *err)
 	cleanup_env char **argv = NULL;
 	cleanup_close int log = -1;
 	int ready[2] = {-1, -1};
-	struct proc_spec spec = {.env = (const char *const *)u->env, .in = -1, .ready_fd = -1};
+	struct proc_spec spec = {
+		.env = (const char *const *)u->env, .in = -1, .ready_fd = -1};
 
 	if (id == PART_PG && pg_configure(u->s->paths, &u->s->pg, err) < 0)
 		return -1;
@@ -306,8 +310,8 @@ static int migrate(struct super *u, struct err *err)
 	const struct supervise *s = u->s;
 	cleanup_free char *secrets = xasprintf("%s/secrets", s->paths->data);
 	const char *const argv[] = {
-		s->vessel, "migrate", "--pg-dir", s->paths->pg_dir, "--secrets",
-		secrets,   "--tomb",  TOMB_NAME,  NULL,
+		s->vessel, "migrate", "--pg-dir", s->paths->pg_dir, "--secrets", secrets,
+		"--tomb",  TOMB_NAME, NULL,
 	};
 
 	if (proc_run(argv, (const char *const *)u->env, NULL, MIGRATE_TIMEOUT,
@@ -332,7 +336,8 @@ static void part_ready(struct super *u, enum part_id id)
 static void hear(struct super *u, enum part_id id)
 {
 	struct part *p = &u->part[id];
-	ssize_t n = read(p->ready_fd, p->heard + p->n_heard, sizeof(p->heard) - 1 - p->n_heard);
+	ssize_t n = read(p->ready_fd, p->heard + p->n_heard,
+			 sizeof(p->heard) - 1 - p->n_heard);
 
 	if (n <= 0) {
 		fd_close(&p->ready_fd);
@@ -374,15 +379,15 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 	if (u->stopping)
 		return 0;
 	(void)snprintf(code, sizeof(code), "%s %d", WIFEXITED(status) ? "exit" : "signal",
-		      WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
-	log_kv(LOG_WARN_, "a part ended; it is started again", "part", part_names[id], "end", code,
-	       "last", why, NULL);
+		       WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+	log_kv(LOG_WARN_, "a part ended; it is started again", "part", part_names[id],
+	       "end", code, "last", why, NULL);
 	if (end_is_fatal(u, status)) {
 		cleanup_free char *log = log_path(u, id);
 
-		(void)err_set_id(err,
-				 id == PART_PG ? ERRID_START_DB : ERRID_START_CONFINE,
-				 "%s ended with %s: %s (log: %s)", part_names[id], code, why, log);
+		(void)err_set_id(
+			err, id == PART_PG ? ERRID_START_DB : ERRID_START_CONFINE,
+			"%s ended with %s: %s (log: %s)", part_names[id], code, why, log);
 		adopt_code(err);
 		return -1;
 	}
@@ -432,7 +437,8 @@ static void stop_part(struct super *u, enum part_id id)
 	(void)kill(p->pid, id == PART_PG ? SIGINT : SIGTERM);
 	while (p->pid > 0) {
 		if (!killed && clock_boot_usec() >= deadline) {
-			log_kv(LOG_WARN_, "does not stop; killed", "part", part_names[id], NULL);
+			log_kv(LOG_WARN_, "does not stop; killed", "part", part_names[id],
+			       NULL);
 			(void)kill(p->pid, SIGKILL);
 			killed = true;
 		}
@@ -493,7 +499,8 @@ static bool may_start(const struct super *u, enum part_id id)
 	case PART_VESSEL:
 		return u->migrated;
 	case PART_TOMB:
-		return u->migrated && (!u->first || u->part[PART_VESSEL].state == PART_READY);
+		return u->migrated &&
+		       (!u->first || u->part[PART_VESSEL].state == PART_READY);
 	case PART_MAX:
 	default:
 		return false;

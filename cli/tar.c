@@ -28,7 +28,7 @@ struct tar {
 	tar_skip_fn *skip;
 	void *skip_arg;
 	struct level level[DEPTH_MAX + 1];
-	unsigned depth; /* levels in use */
+	unsigned depth;	 /* levels in use */
 	struct buf head; /* headers not yet handed out */
 	int file;	 /* the file whose bytes are being handed out, -1 */
 	char *file_path;
@@ -128,8 +128,8 @@ static bool needs_pax(const char *s)
 	return false;
 }
 
-static void header(struct tar *t, const char *name, char type, const char *link, unsigned mode,
-		   uint64_t size, int64_t mtime)
+static void header(struct tar *t, const char *name, char type, const char *link,
+		   unsigned mode, uint64_t size, int64_t mtime)
 {
 	if (needs_pax(name) || needs_pax(link)) {
 		struct buf pax;
@@ -170,11 +170,13 @@ static int push(struct tar *t, const char *path, struct err *err)
 	int fd;
 
 	if (t->depth > DEPTH_MAX)
-		return err_set_id(err, ERRID_SPEC_PATH, "%s: deeper than %d", path, DEPTH_MAX);
+		return err_set_id(err, ERRID_SPEC_PATH, "%s: deeper than %d", path,
+				  DEPTH_MAX);
 	fd = path[0] ? fs_open_beneath(t->top, path, O_RDONLY | O_DIRECTORY, 0, err)
 		     : openat(t->top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return path[0] ? err_wrap(err, "%s", path) : err_sys(err, "open the directory");
+		return path[0] ? err_wrap(err, "%s", path)
+			       : err_sys(err, "open the directory");
 	cleanup_dir DIR *d = fdopendir(fd);
 
 	if (!d) {
@@ -206,7 +208,8 @@ static void skip(struct tar *t, const char *path, const char *why)
 		t->skip(path, why, t->skip_arg);
 }
 
-static int add_link(struct tar *t, const char *path, const struct stat *st, struct err *err)
+static int add_link(struct tar *t, const char *path, const struct stat *st,
+		    struct err *err)
 {
 	char target[PATH_MAX];
 	ssize_t n;
@@ -223,8 +226,8 @@ static int add_link(struct tar *t, const char *path, const struct stat *st, stru
 		return 0;
 	}
 	if (str_has_control(target, (size_t)n) || !utf8_is_valid(target, (size_t)n))
-		return err_set_id(err, ERRID_SPEC_PATH, "%s: its target has control characters",
-				  path);
+		return err_set_id(err, ERRID_SPEC_PATH,
+				  "%s: its target has control characters", path);
 	header(t, path, '2', target, 0777, 0, st->st_mtime);
 	t->stats.links++;
 	return 0;
@@ -235,7 +238,8 @@ static int add_file(struct tar *t, const char *path, struct err *err)
 	struct stat st;
 
 	/* O_NONBLOCK: a FIFO that took the file's place does not stop us */
-	t->file = fs_open_beneath(t->top, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, err);
+	t->file =
+		fs_open_beneath(t->top, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, err);
 	if (t->file < 0)
 		return err_wrap(err, "%s", path);
 	if (fstat(t->file, &st) < 0)
@@ -291,8 +295,9 @@ static int step(struct tar *t, struct err *err)
 		return 0;
 	}
 	l = &t->level[t->depth - 1];
-	cleanup_free char *path = l->path[0] ? xasprintf("%s/%s", l->path, l->names[l->next])
-					     : xstrdup(l->names[l->next]);
+	cleanup_free char *path = l->path[0]
+					  ? xasprintf("%s/%s", l->path, l->names[l->next])
+					  : xstrdup(l->names[l->next]);
 
 	l->next++;
 	return add_entry(t, path, err);
@@ -353,7 +358,8 @@ int tar_read(void *buf, size_t size, size_t *ret_len, void *arg, struct err *err
 	return 0;
 }
 
-int tar_open(const char *dir, tar_skip_fn *skip_fn, void *arg, struct tar **ret, struct err *err)
+int tar_open(const char *dir, tar_skip_fn *skip_fn, void *arg, struct tar **ret,
+	     struct err *err)
 {
 	struct tar *t = xnew(struct tar);
 

@@ -28,11 +28,13 @@ typedef void tar_skip_fn(const char *path, const char *why, void *arg);
 MUST_CHECK int tar_open(const char *dir, tar_skip_fn *skip, void *arg, struct tar **ret,
 			struct err *err);
 /* client_source: fills buf; *ret_len 0 at the end. */
-MUST_CHECK int tar_read(void *buf, size_t size, size_t *ret_len, void *tar, struct err *err);
+MUST_CHECK int tar_read(void *buf, size_t size, size_t *ret_len, void *tar,
+			struct err *err);
 const struct tar_stats *tar_stats(const struct tar *t);
 void tar_close(struct tar *t);
 
-/* Does a link at `path` (relative to the top) with this target stay inside? For tests too. */
+/* Does a link at `path` (relative to the top) with this target stay inside? For tests
+ * too. */
 bool tar_link_is_inside(const char *path, const char *target);
 
 #endif

@@ -15,7 +15,8 @@
 #include <sys/types.h>
 
 #define TOMB_NAME "tomb_1"
-#define STARTER_STATE "starter.json" /* in the data directory: who runs, for status and down */
+#define STARTER_STATE                                                                    \
+	"starter.json" /* in the data directory: who runs, for status and down */
 
 /* ---- up_pg.c ------------------------------------------------------------- */
 struct pg_cluster {
@@ -25,15 +26,17 @@ struct pg_cluster {
 	unsigned major;
 };
 void pg_cluster_done(struct pg_cluster *c);
-/* Make the secrets that are missing. A cluster without its superuser's password is refused. */
+/* Make the secrets that are missing. A cluster without its superuser's password is
+ * refused. */
 MUST_CHECK int secrets_make(const struct paths *p, struct err *err);
 /* Find the programs, check the version of what is there, build the cluster on first
  * use (in data.tmp, renamed when complete). Nothing is touched on a refusal. */
-MUST_CHECK int pg_prepare(const struct paths *p, const char *conf_bin, struct pg_cluster *ret,
-			  struct err *err);
-/* postgresql.conf and pg_hba.conf of this release; a server left over by a killed starter is
- * stopped first. */
-MUST_CHECK int pg_configure(const struct paths *p, const struct pg_cluster *c, struct err *err);
+MUST_CHECK int pg_prepare(const struct paths *p, const char *conf_bin,
+			  struct pg_cluster *ret, struct err *err);
+/* postgresql.conf and pg_hba.conf of this release; a server left over by a killed starter
+ * is stopped first. */
+MUST_CHECK int pg_configure(const struct paths *p, const struct pg_cluster *c,
+			    struct err *err);
 /* argv of the server (NULL-terminated, caller frees with proc_env_free). */
 char **pg_server_argv(const struct paths *p, const struct pg_cluster *c) MUST_CHECK;
 /* Does postmaster.pid say that this server takes connections? */
@@ -46,12 +49,14 @@ struct supervise {
 	struct pg_cluster pg;
 	char *self, *vessel, *tomb, *sandbox;
 	int lock_fd;	/* <data>/lock, held */
-	int *report_fd; /* `lych up --detach` listens: "ok" is written and it becomes -1; else it is -1 */
+	int *report_fd; /* `lych up --detach` listens: "ok" is written and it becomes -1;
+			   else it is -1 */
 };
 /* Start everything, watch it, stop it on SIGTERM or SIGINT. 0 after a clean stop. */
 MUST_CHECK int supervise_run(struct supervise *s, struct err *err);
 
-/* NULL: a user manager can give the tomb a scope with memory and pids delegated. Else why not. */
+/* NULL: a user manager can give the tomb a scope with memory and pids delegated. Else why
+ * not. */
 const char *up_no_cgroup_reason(void);
 
 #endif

@@ -60,7 +60,8 @@ int secrets_make(const struct paths *p, struct err *err)
 	};
 	cleanup_free char *dir = xasprintf("%s/secrets", p->data);
 	cleanup_free char *cluster = xasprintf("%s/phylactery/data/PG_VERSION", p->data);
-	cleanup_close int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_close int dirfd =
+		open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (dirfd < 0)
 		return err_sys_id(err, ERRID_SECRET_FILE, "%s", dir);
@@ -69,7 +70,8 @@ int secrets_make(const struct paths *p, struct err *err)
 		char value[256];
 
 		if (fstatat(dirfd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0) {
-			int r = fs_read_secret(dirfd, names[i], value, sizeof(value), err);
+			int r = fs_read_secret(dirfd, names[i], value, sizeof(value),
+					       err);
 
 			explicit_bzero(value, sizeof(value));
 			if (r < 0)
@@ -79,10 +81,11 @@ int secrets_make(const struct paths *p, struct err *err)
 		if (errno != ENOENT)
 			return err_sys_id(err, ERRID_SECRET_FILE, "%s/%s", dir, names[i]);
 		if (i == 0 && access(cluster, F_OK) == 0)
-			return err_set_id(err, ERRID_SECRET_MISSING,
-					  "%s/%s: the cluster exists and only this password "
-					  "opens it; restore the file from a backup",
-					  dir, names[i]);
+			return err_set_id(
+				err, ERRID_SECRET_MISSING,
+				"%s/%s: the cluster exists and only this password "
+				"opens it; restore the file from a backup",
+				dir, names[i]);
 		if (secret_make(dirfd, names[i], err) < 0)
 			return err_wrap(err, "%s/%s", dir, names[i]);
 	}
@@ -109,12 +112,13 @@ static int ask_version(const char *dir, unsigned *ret, struct err *err)
 	uint64_t major;
 	char *num, *end;
 
-	if (proc_run(argv, (const char *const *)env, NULL, 10 * USEC_PER_SEC, ERRID_START_TOOL,
-		     &out, err) < 0)
+	if (proc_run(argv, (const char *const *)env, NULL, 10 * USEC_PER_SEC,
+		     ERRID_START_TOOL, &out, err) < 0)
 		return -1;
 	num = strstr(out, ") ");
 	if (!num)
-		return err_set_id(err, ERRID_START_TOOL, "%s: no version in its answer", postgres);
+		return err_set_id(err, ERRID_START_TOOL, "%s: no version in its answer",
+				  postgres);
 	num += 2;
 	end = num + strspn(num, "0123456789");
 	*end = '\0';
@@ -173,7 +177,8 @@ static int find_programs(const char *conf_bin, unsigned want, struct pg_cluster 
 	if (conf_bin) {
 		if (!has_programs(conf_bin))
 			return err_set_id(err, ERRID_START_TOOL,
-					  "postgres.bin: no initdb and postgres in %s", conf_bin);
+					  "postgres.bin: no initdb and postgres in %s",
+					  conf_bin);
 		c->bin = xstrdup(conf_bin);
 		return ask_version(c->bin, &c->major, err);
 	}
@@ -183,10 +188,11 @@ static int find_programs(const char *conf_bin, unsigned want, struct pg_cluster 
 		return 0;
 	if (find_in_path(&c->bin))
 		return ask_version(c->bin, &c->major, err);
-	return err_set_id(err, ERRID_START_TOOL,
-			  "PostgreSQL's server programs were found neither in " PG_DEBIAN_DIR
-			  "/*/bin nor in PATH: install the package postgresql, or name their "
-			  "directory as postgres.bin in codex.yaml");
+	return err_set_id(
+		err, ERRID_START_TOOL,
+		"PostgreSQL's server programs were found neither in " PG_DEBIAN_DIR
+		"/*/bin nor in PATH: install the package postgresql, or name their "
+		"directory as postgres.bin in codex.yaml");
 }
 
 /* 0: no cluster. */
@@ -215,28 +221,41 @@ static int run_initdb(const struct paths *p, const struct pg_cluster *c, const c
 		      struct err *err)
 {
 	cleanup_free char *initdb = xasprintf("%s/initdb", c->bin);
-	cleanup_free char *pwfile = xasprintf("--pwfile=%s/secrets/lychgate_db_migrate", p->data);
+	cleanup_free char *pwfile =
+		xasprintf("--pwfile=%s/secrets/lychgate_db_migrate", p->data);
 	const char *const argv[] = {
-		initdb,	       "-D",	       tmp,	       "-U",
-		"lych_migrate", pwfile,	       "--auth=scram-sha-256", "--data-checksums",
-		"--encoding=UTF8", "--locale=C", "--no-instructions",  NULL,
+		initdb,
+		"-D",
+		tmp,
+		"-U",
+		"lych_migrate",
+		pwfile,
+		"--auth=scram-sha-256",
+		"--data-checksums",
+		"--encoding=UTF8",
+		"--locale=C",
+		"--no-instructions",
+		NULL,
 	};
 	cleanup_env char **env = proc_env();
 
-	return proc_run(argv, (const char *const *)env, NULL, INITDB_TIMEOUT, ERRID_START_DB,
-			NULL, err);
+	return proc_run(argv, (const char *const *)env, NULL, INITDB_TIMEOUT,
+			ERRID_START_DB, NULL, err);
 }
 
-static int build_cluster(const struct paths *p, const struct pg_cluster *c, struct err *err)
+static int build_cluster(const struct paths *p, const struct pg_cluster *c,
+			 struct err *err)
 {
 	cleanup_free char *parent = xasprintf("%s/phylactery", p->data);
 	cleanup_free char *tmp = xasprintf("%s/data.tmp", parent);
-	cleanup_close int dirfd = open(parent, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_close int dirfd =
+		open(parent, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (dirfd < 0)
 		return err_sys(err, "%s", parent);
 	if (fs_remove_beneath(dirfd, "data.tmp", err) < 0)
-		return err_wrap(err, "remains of an interrupted first start in %s", parent);
+		return err_wrap(err, "remains of an interrupted first start in %s",
+				parent);
 	if (run_initdb(p, c, tmp, err) < 0)
 		return -1;
 	if (renameat(dirfd, "data.tmp", dirfd, "data") < 0)
@@ -259,13 +278,14 @@ int pg_prepare(const struct paths *p, const char *conf_bin, struct pg_cluster *r
 		goto fail;
 	if (have && have != c.major) {
 		(void)err_set_id(err, ERRID_START_DB_VERSION,
-				 "%s is of PostgreSQL %u, the programs in %s are of %u", c.data,
-				 have, c.bin, c.major);
+				 "%s is of PostgreSQL %u, the programs in %s are of %u",
+				 c.data, have, c.bin, c.major);
 		goto fail;
 	}
 	if (c.major < PG_MAJOR_MIN) {
-		(void)err_set_id(err, ERRID_START_TOOL, "PostgreSQL %u is too old, needs %u",
-				 c.major, PG_MAJOR_MIN);
+		(void)err_set_id(err, ERRID_START_TOOL,
+				 "PostgreSQL %u is too old, needs %u", c.major,
+				 PG_MAJOR_MIN);
 		goto fail;
 	}
 	if (secrets_make(p, err) < 0)
@@ -312,13 +332,17 @@ static const char postgresql_conf[] =
 static const char pg_hba_conf[] =
 	"# Written by 'lych up' at every start. Changes are lost.\n"
 	"# TYPE  DATABASE  USER                                             METHOD\n"
-	"local   lychgate  lych_migrate,lych_vessel,lych_watchdog," TOMB_NAME "  scram-sha-256\n"
-	"local   postgres  lych_migrate                                     scram-sha-256\n"
+	"local   lychgate  lych_migrate,lych_vessel,lych_watchdog," TOMB_NAME
+	"  scram-sha-256\n"
+	"local   postgres  lych_migrate                                     "
+	"scram-sha-256\n"
 	"local   all       all                                              reject\n";
 
-static const char pg_ident_conf[] = "# Written by 'lych up' at every start. Nothing is mapped.\n";
+static const char pg_ident_conf[] =
+	"# Written by 'lych up' at every start. Nothing is mapped.\n";
 
-/* pid of the server that postmaster.pid names and that really is one on this directory, else 0 */
+/* pid of the server that postmaster.pid names and that really is one on this directory,
+ * else 0 */
 static pid_t live_server(const struct pg_cluster *c)
 {
 	cleanup_free char *file = xasprintf("%s/postmaster.pid", c->data);
@@ -343,7 +367,8 @@ static pid_t live_server(const struct pg_cluster *c)
 	return str_eq(cwd, real) ? (pid_t)pid : 0;
 }
 
-/* The lock is ours, so whatever serves this directory was left by a starter that was killed. */
+/* The lock is ours, so whatever serves this directory was left by a starter that was
+ * killed. */
 static int stop_left_over(const struct pg_cluster *c, struct err *err)
 {
 	cleanup_free char *file = xasprintf("%s/postmaster.pid", c->data);
@@ -358,7 +383,8 @@ static int stop_left_over(const struct pg_cluster *c, struct err *err)
 			(void)syscall(SYS_pidfd_send_signal, pidfd, SIGINT, NULL, 0);
 		if (clock_boot_usec() >= deadline)
 			return err_set_id(err, ERRID_START_DB,
-					  "an earlier server (pid %d) does not stop", pid);
+					  "an earlier server (pid %d) does not stop",
+					  pid);
 		(void)nanosleep(&nap, NULL);
 	}
 	if (unlink(file) < 0 && errno != ENOENT)
@@ -376,7 +402,8 @@ int pg_configure(const struct paths *p, const struct pg_cluster *c, struct err *
 		{"pg_hba.conf", pg_hba_conf},
 		{"pg_ident.conf", pg_ident_conf},
 	};
-	cleanup_close int dirfd = open(c->data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_close int dirfd =
+		open(c->data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (dirfd < 0)
 		return err_sys_id(err, ERRID_START_DB, "%s", c->data);
@@ -393,11 +420,12 @@ int pg_configure(const struct paths *p, const struct pg_cluster *c, struct err *
 		struct err ignored = ERR_INIT;
 		size_t len = 0;
 
-		if (fs_read_file(dirfd, files[i].name, 65536, &have, &len, &ignored) == 0 &&
+		if (fs_read_file(dirfd, files[i].name, 65536, &have, &len, &ignored) ==
+			    0 &&
 		    str_eq(have, files[i].text))
 			continue;
-		if (fs_write_atomic(dirfd, files[i].name, files[i].text, strlen(files[i].text),
-				    0600, err) < 0)
+		if (fs_write_atomic(dirfd, files[i].name, files[i].text,
+				    strlen(files[i].text), 0600, err) < 0)
 			return err_wrap(err, "%s/%s", c->data, files[i].name);
 	}
 	return 0;

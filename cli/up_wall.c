@@ -57,9 +57,9 @@ struct wall {
 };
 
 enum tree_kind {
-	TREE_RO,   /* system path: read-only, no devices, no setuid */
-	TREE_RW,   /* a directory of the tomb's own */
-	TREE_DEV,  /* one device node */
+	TREE_RO,  /* system path: read-only, no devices, no setuid */
+	TREE_RW,  /* a directory of the tomb's own */
+	TREE_DEV, /* one device node */
 	TREE_CGROUP,
 };
 
@@ -136,7 +136,8 @@ static int tree_take(struct tree *t, struct err *err)
 	if (t->kind == TREE_RW && str_eq(t->to, "/lych/tomb"))
 		attr.attr_set &= ~(unsigned long long)MOUNT_ATTR_NOEXEC;
 	attr.propagation = MS_PRIVATE;
-	if (mount_setattr(t->fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+	if (mount_setattr(t->fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) <
+	    0)
 		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount_setattr %s", t->from);
 	return 0;
 }
@@ -166,9 +167,10 @@ static int tree_place(const struct tree *t, struct err *err)
 }
 
 /* /bin, /lib … are links into /usr on a merged system, directories on others. */
-static int system_links(char link[6][64], struct tree *extra, size_t *n_extra, struct err *err)
+static int system_links(char link[6][64], struct tree *extra, size_t *n_extra,
+			struct err *err)
 {
-	static const char *const names[6] = {"/bin",  "/sbin",	"/lib",
+	static const char *const names[6] = {"/bin",   "/sbin",	 "/lib",
 					     "/lib64", "/lib32", "/libx32"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -179,15 +181,18 @@ static int system_links(char link[6][64], struct tree *extra, size_t *n_extra, s
 		if (lstat(names[i], &st) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode)) {
-			extra[*n_extra] = (struct tree){
-				.from = names[i], .to = names[i], .kind = TREE_RO, .fd = -1};
+			extra[*n_extra] = (struct tree){.from = names[i],
+							.to = names[i],
+							.kind = TREE_RO,
+							.fd = -1};
 			if (tree_take(&extra[(*n_extra)++], err) < 0)
 				return -1;
 			continue;
 		}
 		n = readlink(names[i], link[i], 63);
 		if (n < 0)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "readlink %s", names[i]);
+			return err_sys_id(err, ERRID_SANDBOX_ROOT, "readlink %s",
+					  names[i]);
 		link[i][n] = '\0';
 	}
 	return 0;
@@ -195,7 +200,8 @@ static int system_links(char link[6][64], struct tree *extra, size_t *n_extra, s
 
 static int make_links(char link[6][64], struct err *err)
 {
-	static const char *const names[6] = {"bin", "sbin", "lib", "lib64", "lib32", "libx32"};
+	static const char *const names[6] = {"bin",   "sbin",  "lib",
+					     "lib64", "lib32", "libx32"};
 	static const char *const dev[][2] = {{"/proc/self/fd", "dev/fd"},
 					     {"/proc/self/fd/0", "dev/stdin"},
 					     {"/proc/self/fd/1", "dev/stdout"},
@@ -203,10 +209,12 @@ static int make_links(char link[6][64], struct err *err)
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (link[i][0] && symlink(link[i], names[i]) < 0)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "symlink /%s", names[i]);
+			return err_sys_id(err, ERRID_SANDBOX_ROOT, "symlink /%s",
+					  names[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(dev); i++)
 		if (symlink(dev[i][0], dev[i][1]) < 0)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "symlink /%s", dev[i][1]);
+			return err_sys_id(err, ERRID_SANDBOX_ROOT, "symlink /%s",
+					  dev[i][1]);
 	return 0;
 }
 
@@ -215,9 +223,11 @@ static int enter_root(struct err *err)
 	struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
 					    MOUNT_ATTR_NODEV};
 
-	if (mount("proc", NEW_ROOT "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+	if (mount("proc", NEW_ROOT "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  NULL) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_ROOT,
-				  "mount /proc (a masked /proc outside makes the kernel refuse it)");
+				  "mount /proc (a masked /proc outside makes the kernel "
+				  "refuse it)");
 	if (mount("tmpfs", NEW_ROOT "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
 		  "size=4m,mode=0700") < 0)
 		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount /tmp");
@@ -252,9 +262,11 @@ static int build_root(const struct wall *w, struct err *err)
 		{work, "/lych/secrets/lychgate_work", TREE_RO, false, -1, false},
 		{w->tomb, "/lych/bin/lych-tomb", TREE_RO, false, -1, false},
 		{w->sandbox, "/lych/bin/lych-sandbox", TREE_RO, false, -1, false},
-		{w->cgroup ? w->cgroup : "/nonexistent", "/lych/cgroup", TREE_CGROUP, true, -1, true},
+		{w->cgroup ? w->cgroup : "/nonexistent", "/lych/cgroup", TREE_CGROUP,
+		 true, -1, true},
 	};
-	static const char *const dirs[] = {"proc", "dev", "tmp", "lych", "lych/bin", "lych/secrets"};
+	static const char *const dirs[] = {"proc", "dev",      "tmp",
+					   "lych", "lych/bin", "lych/secrets"};
 	struct tree extra[6];
 	char link[6][64];
 	size_t n_extra = 0;
@@ -268,7 +280,8 @@ static int build_root(const struct wall *w, struct err *err)
 		return err_set_id(err, ERRID_SANDBOX_CGROUP, "%s is gone", w->cgroup);
 	if (system_links(link, extra, &n_extra, err) < 0)
 		return -1;
-	if (mount("tmpfs", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0755") < 0)
+	if (mount("tmpfs", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0755") <
+	    0)
 		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount the new root");
 	if (chdir(NEW_ROOT) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_ROOT, "chdir");
@@ -342,7 +355,8 @@ NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int 
 		argv[n++] = "3";
 	}
 	argv[n] = NULL;
-	if (map_self(uid, gid, &err) < 0 || build_root(w, &err) < 0 || drop_everything(&err) < 0)
+	if (map_self(uid, gid, &err) < 0 || build_root(w, &err) < 0 ||
+	    drop_everything(&err) < 0)
 		goto fail;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || poll(&guard, 1, 0) != 0) {
 		(void)err_set_id(&err, ERRID_START_CONFINE, "the tomb's guard is gone");
@@ -357,13 +371,15 @@ NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int 
 	execve("/lych/bin/lych-tomb", (char *const *)(uintptr_t)argv, env);
 	(void)err_sys_id(&err, ERRID_START_TOOL, "exec lych-tomb");
 fail:
-	log_err(LOG_ERROR_, "the tomb's wall cannot stand; the tomb is not started", &err);
+	log_err(LOG_ERROR_, "the tomb's wall cannot stand; the tomb is not started",
+		&err);
 	_exit(EXIT_SETUP);
 }
 
 /* ---- the guard ------------------------------------------------------------ */
 
-/* Inside our own scope: <scope>/guard for this process, <scope>/jobs for the spawner's leaves. */
+/* Inside our own scope: <scope>/guard for this process, <scope>/jobs for the spawner's
+ * leaves. */
 static int cgroup_prepare(char **ret, struct err *err)
 {
 	cleanup_free char *text = NULL;
@@ -371,7 +387,8 @@ static int cgroup_prepare(char **ret, struct err *err)
 	cleanup_free char *guard = NULL;
 	cleanup_free char *jobs = NULL;
 	cleanup_free char *have = NULL;
-	static const char *const wanted[] = {"cgroup.subtree_control", "jobs/cgroup.subtree_control"};
+	static const char *const wanted[] = {"cgroup.subtree_control",
+					     "jobs/cgroup.subtree_control"};
 	char *line;
 	size_t len;
 
@@ -397,7 +414,8 @@ static int cgroup_prepare(char **ret, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
 		cleanup_free char *control = xasprintf("%s/%s", base, wanted[i]);
 
-		/* memory and pids are required; without cpu the sandbox limits by affinity */
+		/* memory and pids are required; without cpu the sandbox limits by
+		 * affinity */
 		if (write_text(control, "+memory +pids", err) < 0 ||
 		    (strstr(have, "cpu ") && write_text(control, "+cpu", err) < 0))
 			return err_wrap(err, "delegation of %s", base);
@@ -418,7 +436,8 @@ static int guard_loop(pid_t child, const sigset_t *mask, struct err *err)
 		pid_t got = waitpid(child, &status, WNOHANG);
 
 		if (got == child)
-			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+			return WIFEXITED(status) ? WEXITSTATUS(status)
+						 : 128 + WTERMSIG(status);
 		if (read(sfd, &si, sizeof(si)) != (ssize_t)sizeof(si))
 			continue;
 		if (si.ssi_signo != SIGCHLD)
@@ -445,12 +464,13 @@ static int guard_run(struct wall *w, struct err *err)
 	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return err_sys(err, "sigprocmask");
 	pid = syscall(SYS_clone,
-		      CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-			      CLONE_NEWUTS | SIGCHLD,
+		      CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
+			      CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD,
 		      NULL, NULL, NULL, NULL);
 	if (pid < 0)
-		return err_sys_id(err, errno == EPERM || errno == ENOSPC ? ERRID_SANDBOX_USERNS
-									 : ERRID_SANDBOX_NS,
+		return err_sys_id(err,
+				  errno == EPERM || errno == ENOSPC ? ERRID_SANDBOX_USERNS
+								    : ERRID_SANDBOX_NS,
 				  "namespaces of the tomb");
 	if (pid == 0) {
 		(void)close(alive[1]);
@@ -465,11 +485,16 @@ static int guard_run(struct wall *w, struct err *err)
 int cmd_tomb_wall(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"data", required_argument, NULL, 'd'},	   {"work", required_argument, NULL, 'w'},
-		{"pg", required_argument, NULL, 'p'},	   {"secrets", required_argument, NULL, 's'},
-		{"tomb", required_argument, NULL, 't'},	   {"sandbox", required_argument, NULL, 'x'},
-		{"slots", required_argument, NULL, 'n'},   {"grade", required_argument, NULL, 'g'},
-		{"scope", no_argument, NULL, 'c'},	   {"ready", no_argument, NULL, 'r'},
+		{"data", required_argument, NULL, 'd'},
+		{"work", required_argument, NULL, 'w'},
+		{"pg", required_argument, NULL, 'p'},
+		{"secrets", required_argument, NULL, 's'},
+		{"tomb", required_argument, NULL, 't'},
+		{"sandbox", required_argument, NULL, 'x'},
+		{"slots", required_argument, NULL, 'n'},
+		{"grade", required_argument, NULL, 'g'},
+		{"scope", no_argument, NULL, 'c'},
+		{"ready", no_argument, NULL, 'r'},
 		{NULL, 0, NULL, 0},
 	};
 	struct wall w = {0};
@@ -479,25 +504,47 @@ int cmd_tomb_wall(int argc, char **argv)
 	log_init("tomb-wall", LOG_INFO_);
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
-		case 'd': w.data = optarg; break;
-		case 'w': w.work = optarg; break;
-		case 'p': w.pg = optarg; break;
-		case 's': w.secrets = optarg; break;
-		case 't': w.tomb = optarg; break;
-		case 'x': w.sandbox = optarg; break;
-		case 'n': w.slots = optarg; break;
-		case 'g': w.grade = optarg; break;
-		case 'c': w.scope = true; break;
-		case 'r': w.ready = true; break;
-		default: return EXIT_USAGE;
+		case 'd':
+			w.data = optarg;
+			break;
+		case 'w':
+			w.work = optarg;
+			break;
+		case 'p':
+			w.pg = optarg;
+			break;
+		case 's':
+			w.secrets = optarg;
+			break;
+		case 't':
+			w.tomb = optarg;
+			break;
+		case 'x':
+			w.sandbox = optarg;
+			break;
+		case 'n':
+			w.slots = optarg;
+			break;
+		case 'g':
+			w.grade = optarg;
+			break;
+		case 'c':
+			w.scope = true;
+			break;
+		case 'r':
+			w.ready = true;
+			break;
+		default:
+			return EXIT_USAGE;
 		}
 	}
-	if (!w.data || !w.work || !w.pg || !w.secrets || !w.tomb || !w.sandbox || !w.slots ||
-	    !w.grade)
+	if (!w.data || !w.work || !w.pg || !w.secrets || !w.tomb || !w.sandbox ||
+	    !w.slots || !w.grade)
 		return EXIT_USAGE;
 	code = guard_run(&w, &err);
 	if (code < 0) {
-		log_err(LOG_ERROR_, "the tomb's wall cannot stand; the tomb is not started", &err);
+		log_err(LOG_ERROR_,
+			"the tomb's wall cannot stand; the tomb is not started", &err);
 		return EXIT_SETUP;
 	}
 	free(w.cgroup);

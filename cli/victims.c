@@ -25,7 +25,8 @@ static const char secret_text[] = "doctor's key: nobody's to read\n";
 static int listen_unix(const char *path, bool abstract, struct err *err)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	cleanup_close int fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	size_t n = strlen(path);
 
 	if (fd < 0)
@@ -111,7 +112,7 @@ fail:
 	return -1;
 }
 
-static const char *judge_file(const struct victims *v, bool known_touch)
+static const char *judge_file(struct victims *v, bool known_touch)
 {
 	cleanup_free char *text = NULL;
 	cleanup_dir DIR *d = opendir(v->dir);
@@ -123,11 +124,13 @@ static const char *judge_file(const struct victims *v, bool known_touch)
 
 	if (lstat(v->secret, &st) < 0)
 		return "the key is gone";
-	if (st.st_mode != v->before.st_mode || st.st_nlink != 1 || st.st_ino != v->before.st_ino)
+	if (st.st_mode != v->before.st_mode || st.st_nlink != 1 ||
+	    st.st_ino != v->before.st_ino)
 		return "the key's mode or links changed";
 	if (!known_touch && (st.st_mtim.tv_sec != v->before.st_mtim.tv_sec ||
 			     st.st_mtim.tv_nsec != v->before.st_mtim.tv_nsec))
 		return "the key's time stamp changed";
+	v->before.st_mtim = st.st_mtim;
 	if (fs_read_file(AT_FDCWD, v->secret, 4096, &text, &len, &ignored) < 0 ||
 	    !str_eq(text, secret_text))
 		return "the key's bytes changed";
@@ -154,7 +157,7 @@ static const char *judge_process(const struct victims *v)
 	return NULL;
 }
 
-const char *victims_judge(const struct victims *v, bool known_touch)
+const char *victims_judge(struct victims *v, bool known_touch)
 {
 	const int listeners[] = {v->fd_path, v->fd_abstract, v->fd_tcp};
 	const char *why = judge_file(v, known_touch);
@@ -188,7 +191,8 @@ void victims_done(struct victims *v)
 	fd_close(&v->fd_udp);
 	if (v->dir && (name = strrchr(v->dir, '/'))) {
 		*name = '\0';
-		cleanup_close int home = open(v->dir[0] ? v->dir : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		cleanup_close int home = open(v->dir[0] ? v->dir : "/",
+					      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		if (home >= 0)
 			(void)!fs_remove_beneath(home, name + 1, &ignored);
@@ -197,5 +201,6 @@ void victims_done(struct victims *v)
 	free(v->secret);
 	free(v->work);
 	free(v->path);
-	*v = (struct victims){.fd_path = -1, .fd_abstract = -1, .fd_tcp = -1, .fd_udp = -1};
+	*v = (struct victims){
+		.fd_path = -1, .fd_abstract = -1, .fd_tcp = -1, .fd_udp = -1};
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lych doctor puts in harm's way, and how it looks afterwards. All of it is its own. */
+/* What lych doctor puts in harm's way, and how it looks afterwards. All of it is its own.
+ */
 #ifndef LYCH_CLI_VICTIMS_H
 #define LYCH_CLI_VICTIMS_H
 
@@ -9,10 +10,10 @@
 #include <sys/types.h>
 
 struct victims {
-	char *dir;	/* ~/.lych-doctor-XXXXXX, holds all of this */
-	char *secret;	/* <dir>/key, 0600 */
-	char *work;	/* <dir>/work: a workspace for a sandbox */
-	char *path;	/* <dir>/s: a listening unix socket */
+	char *dir;    /* ~/.lych-doctor-XXXXXX, holds all of this */
+	char *secret; /* <dir>/key, 0600 */
+	char *work;   /* <dir>/work: a workspace for a sandbox */
+	char *path;   /* <dir>/s: a listening unix socket */
 	char abstract[40];
 	int fd_path, fd_abstract, fd_tcp, fd_udp;
 	unsigned tcp, udp;
@@ -21,9 +22,10 @@ struct victims {
 };
 
 MUST_CHECK int victims_make(const char *home, struct victims *ret, struct err *err);
-/* NULL when nothing happened to any of them, else what did. known_touch: the time stamps may
- * have changed (the documented gap of grade floor). */
-const char *victims_judge(const struct victims *v, bool known_touch);
+/* NULL when nothing happened to any of them, else what did. known_touch: the time stamps
+ * may have changed (the documented gap of grade floor); the next judgement starts from
+ * there. */
+const char *victims_judge(struct victims *v, bool known_touch);
 void victims_done(struct victims *v);
 
 #endif

@@ -70,21 +70,27 @@ static void try_files(const char *secret, const char *home)
 		report("truncate a key", truncate(secret, 0));
 		report("chmod a key", chmod(secret, 0777));
 		report("touch a key", utimensat(AT_FDCWD, secret, old, 0));
-		report("mark a key", syscall(SYS_setxattr, secret, "user.lych", "x", 1, 0));
+		report("mark a key",
+		       syscall(SYS_setxattr, secret, "user.lych", "x", 1, 0));
 		report("link a key", link(secret, "stolen"));
 		report("rename a key", rename(secret, "stolen"));
 		report("remove a key", unlink(secret));
 		(void)snprintf(beside, sizeof(beside), "%s.planted", secret);
-		report("plant a file", fd = open(beside, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		report("plant a file",
+		       fd = open(beside, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 		(void)unlink("through");
 		if (symlink(secret, "through") == 0)
-			report("read through a link", fd = open("through", O_RDONLY | O_CLOEXEC));
+			report("read through a link",
+			       fd = open("through", O_RDONLY | O_CLOEXEC));
 	}
 	if (home)
-		report("list the home", fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+		report("list the home",
+		       fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	report("read /etc/shadow", open("/etc/shadow", O_RDONLY | O_CLOEXEC));
-	report("write to /usr", open("/usr/lych-probe", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-	report("write core_pattern", open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC));
+	report("write to /usr",
+	       open("/usr/lych-probe", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	report("write core_pattern",
+	       open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC));
 }
 
 /* ---- network ---------------------------------------------------------------- */
@@ -108,15 +114,16 @@ static long connect_unix(const char *path, int abstract, int type)
 
 static long send_inet(int type, int proto, unsigned port, int flags)
 {
-	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	struct sockaddr_in sa = {.sin_family = AF_INET,
+				 .sin_port = htons((uint16_t)port)};
 	int fd = socket(AF_INET, type | SOCK_CLOEXEC, proto);
 
 	if (fd < 0)
 		return -1;
 	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (type == SOCK_DGRAM || flags)
-		return sendto(fd, "x", 1, flags | MSG_NOSIGNAL, (const struct sockaddr *)&sa,
-			      sizeof(sa));
+		return sendto(fd, "x", 1, flags | MSG_NOSIGNAL,
+			      (const struct sockaddr *)&sa, sizeof(sa));
 	return connect(fd, (const struct sockaddr *)&sa, sizeof(sa));
 }
 
@@ -131,8 +138,8 @@ static long to_outside(void)
 	return connect(fd, (const struct sockaddr *)&sa, sizeof(sa));
 }
 
-static void try_network(const char *path, const char *abstract, const char *api, unsigned tcp,
-			unsigned udp)
+static void try_network(const char *path, const char *abstract, const char *api,
+			unsigned tcp, unsigned udp)
 {
 	static const struct {
 		const char *name;
@@ -158,7 +165,8 @@ static void try_network(const char *path, const char *abstract, const char *api,
 		report("tcp fast open", send_inet(SOCK_STREAM, 0, tcp, MSG_FASTOPEN));
 		report("mptcp to the host", send_inet(SOCK_STREAM, 262, tcp, 0));
 	}
-	/* a datagram to nobody "succeeds" in a loopback of one's own: only the outside can judge */
+	/* a datagram to nobody "succeeds" in a loopback of one's own: only the outside
+	 * can judge */
 	if (udp) {
 		long r = send_inet(SOCK_DGRAM, 0, udp, 0);
 
@@ -167,9 +175,9 @@ static void try_network(const char *path, const char *abstract, const char *api,
 	}
 	report("a route to the world", to_outside());
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
-		report(families[i].name, socket(families[i].family,
-						families[i].type | SOCK_CLOEXEC,
-						families[i].proto));
+		report(families[i].name,
+		       socket(families[i].family, families[i].type | SOCK_CLOEXEC,
+			      families[i].proto));
 }
 
 /* ---- processes -------------------------------------------------------------- */
@@ -179,7 +187,8 @@ static void try_processes(pid_t pid)
 	const struct rlimit low = {.rlim_cur = 7, .rlim_max = 7};
 	char byte, path[64];
 	const struct iovec local = {.iov_base = &byte, .iov_len = 1};
-	const struct iovec remote = {.iov_base = (void *)(uintptr_t)0x10000, .iov_len = 1};
+	const struct iovec remote = {.iov_base = (void *)(uintptr_t)0x10000,
+				     .iov_len = 1};
 	cpu_set_t one;
 	long r;
 
@@ -259,7 +268,8 @@ static void leave_survivor(const char *path)
 int main(int argc, char **argv)
 {
 	const char *tcp = arg_of(argc, argv, "tcp"), *udp = arg_of(argc, argv, "udp");
-	const char *pid = arg_of(argc, argv, "pid"), *survivor = arg_of(argc, argv, "survivor");
+	const char *pid = arg_of(argc, argv, "pid"),
+		   *survivor = arg_of(argc, argv, "survivor");
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	try_files(arg_of(argc, argv, "secret"), arg_of(argc, argv, "home"));
