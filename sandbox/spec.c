@@ -163,27 +163,43 @@ static int take_mount(struct parse *p, const char *opt, enum sbx_mount_kind kind
 	return 0;
 }
 
+/* The real directory above, and the last component as it is. Caller frees; NULL on error.
+ */
+static char *real_parent(const char *opt, const char *value, struct err *err)
+{
+	cleanup_free char *copy = xstrdup(value), *top = NULL;
+	char *slash;
+
+	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
+		copy[n - 1] = '\0';
+	if (str_eq(copy, "."))
+		return getcwd(NULL, 0);
+	if (str_eq(copy, "/"))
+		return xstrdup(copy);
+	slash = strrchr(copy, '/');
+	if (slash)
+		*slash = '\0';
+	top = realpath(!slash ? "." : slash == copy ? "/" : copy, NULL);
+	if (!top) {
+		(void)err_sys_id(err, ERRID_SPEC_PATH, "--%s %s", opt, value);
+		return NULL;
+	}
+	return xasprintf("%s/%s", str_eq(top, "/") ? "" : top, slash ? slash + 1 : copy);
+}
+
 /* The last component is not resolved: a symlink there is refused when it is opened. */
 static int take_workspace(struct parse *p, const char *opt, const char *value,
 			  struct err *err)
 {
-	cleanup_free char *path = NULL, *cwd = NULL;
+	cleanup_free char *path = NULL;
 
 	if (p->spec->workspace)
 		return err_set_id(err, ERRID_CORE_USAGE, "one workspace only");
-	if (value[0] == '/' || p->from_block) {
-		path = xstrdup(value);
-	} else {
-		cwd = getcwd(NULL, 0);
-		if (!cwd)
-			return err_sys(err, "getcwd");
-		if (str_eq(value, "."))
-			path = xstrdup(cwd);
-		else
-			path = xasprintf("%s/%s", str_eq(cwd, "/") ? "" : cwd, value);
-	}
-	for (size_t n = strlen(path); !p->from_block && n > 1 && path[n - 1] == '/'; n--)
-		path[n - 1] = '\0';
+	if (strstr(value, "/../") || str_starts(value, "../"))
+		return err_set_id(err, ERRID_SPEC_PATH, "--%s: '..' is refused", opt);
+	path = p->from_block ? xstrdup(value) : real_parent(opt, value, err);
+	if (!path)
+		return -1;
 	if (path[0] == '/') {
 		if (check_absolute(opt, path, err) < 0)
 			return -1;
@@ -443,9 +459,58 @@ static void env_home(struct parse *p)
 	env_default(p, "TMPDIR", home);
 }
 
+static int mount_by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct sbx_mount *)a)->path,
+		      ((const struct sbx_mount *)b)->path);
+}
+
+static int mount_rank(enum sbx_mount_kind kind)
+{
+	static const int rank[] = {[MOUNT_RO] = 0, [MOUNT_ROX] = 1, [MOUNT_RW] = 2};
+
+	return rank[kind];
+}
+
+/*
+ * A path may lie below another one. In full the mounts nest, parents first (and so they
+ * are sorted here: the other way round the parent would cover the stricter child).
+ * Landlock only adds rights, so in floor a stricter path below a freer one would be no
+ * wall; nor would it be one below the workspace, which has a second name in full. Both
+ * are refused.
+ */
+static int check_nesting(struct sbx_spec *s, struct err *err)
+{
+	if (s->n_mounts)
+		qsort(s->mounts, s->n_mounts, sizeof(*s->mounts), mount_by_path);
+	for (size_t i = 0; i < s->n_mounts; i++) {
+		const struct sbx_mount *in = &s->mounts[i];
+
+		if (s->workspace && !s->workspace_ro && in->kind != MOUNT_RW &&
+		    path_is_below(in->path, s->workspace))
+			return err_set_id(err, ERRID_SPEC_PATH,
+					  "%s lies in the workspace, which is writable",
+					  in->path);
+		for (size_t k = 0; s->grade == GRADE_FLOOR && k < s->n_mounts; k++)
+			if (mount_rank(in->kind) < mount_rank(s->mounts[k].kind) &&
+			    path_is_below(in->path, s->mounts[k].path))
+				return err_set_id(err, ERRID_SPEC_PATH,
+						  "%s lies in %s, which grants more",
+						  in->path, s->mounts[k].path);
+		if (s->grade == GRADE_FLOOR && s->workspace && s->workspace_ro &&
+		    in->kind == MOUNT_RW && path_is_below(s->workspace, in->path))
+			return err_set_id(err, ERRID_SPEC_PATH,
+					  "the read-only workspace lies in %s", in->path);
+	}
+	return 0;
+}
+
 static int finish(struct parse *p, struct err *err)
 {
 	struct sbx_spec *s = p->spec;
+
+	if (check_nesting(s, err) < 0)
+		return -1;
 
 	if (p->n_argv == 0 || s->argv[0][0] == '\0')
 		return err_set_id(err, ERRID_SPEC_ARGV, "no command after '--'");

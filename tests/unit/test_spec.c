@@ -171,16 +171,52 @@ Test(sandbox_spec, options_take_their_value_both_ways)
 
 Test(sandbox_spec, a_relative_workspace_is_below_the_callers_directory)
 {
-	const char args[ARGS_MAX][64] = {"--workspace", "some/dir/", "--", "true"};
+	const char args[ARGS_MAX][64] = {"--workspace", "dir/", "--", "true"};
 	char cwd[PATH_MAX], want[PATH_MAX + 16];
 	struct err err = ERR_INIT;
 	struct sbx_spec s;
 
 	cr_assert_not_null(getcwd(cwd, sizeof(cwd)));
-	(void)snprintf(want, sizeof(want), "%s/some/dir", cwd);
+	(void)snprintf(want, sizeof(want), "%s/dir", cwd);
 	cr_assert_eq(parse_list(args, &s, &err), 0, "%s", err.msg);
 	cr_assert_str_eq(s.workspace, want);
 	cr_assert_str_eq(s.caller_cwd, cwd);
+	spec_done(&s);
+}
+
+Test(sandbox_spec, a_stricter_path_where_it_would_be_no_wall_is_refused)
+{
+	static const char cases[][ARGS_MAX][64] = {
+		{"--grade=floor", "--rw", "/usr", "--ro", "/usr/share", "--", "true"},
+		{"--grade=floor", "--ro", "/usr/share", "--rox", "/usr", "--", "true"},
+		{"--grade=floor", "--workspace-ro", "/usr/share", "--rw", "/usr", "--",
+		 "true"},
+		{"--grade=floor", "--workspace", "/usr", "--ro", "/usr/share", "--",
+		 "true"},
+		{"--grade=full", "--workspace", "/usr", "--ro", "/usr/share", "--",
+		 "true"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err = ERR_INIT;
+		struct sbx_spec s;
+
+		cr_assert_eq(parse_list(cases[i], &s, &err), -1, "case %zu", i);
+		cr_assert_eq(err.id, ERRID_SPEC_PATH, "case %zu: %s", i, err.msg);
+	}
+}
+
+Test(sandbox_spec, nested_paths_are_mounted_parents_first)
+{
+	const char args[ARGS_MAX][64] = {"--ro", "/usr/share", "--rw",
+					 "/usr", "--",	       "true"};
+	struct err err = ERR_INIT;
+	struct sbx_spec s;
+
+	cr_assert_eq(parse_list(args, &s, &err), 0, "%s", err.msg);
+	cr_assert_str_eq(s.mounts[0].path, "/usr");
+	cr_assert_str_eq(s.mounts[1].path, "/usr/share");
+	cr_assert_eq(s.mounts[1].kind, MOUNT_RO);
 	spec_done(&s);
 }
 
