@@ -34,6 +34,7 @@
 #endif
 
 #define NUMBERS_MAX 512
+#define CLAUSES_MAX 128
 #define OFF_NR ((uint32_t)offsetof(struct seccomp_data, nr))
 #define OFF_ARCH ((uint32_t)offsetof(struct seccomp_data, arch))
 #define OFF_ARG_LOW(n) ((uint32_t)(offsetof(struct seccomp_data, args) + 8 * (size_t)(n)))
@@ -42,6 +43,7 @@ struct answers {
 	enum sc_where where;
 	uint8_t verdict[NUMBERS_MAX]; /* when no clause matched */
 	bool has_clauses[NUMBERS_MAX];
+	int clause_nr[CLAUSES_MAX]; /* -1: not here */
 	struct sock_filter *out;
 	size_t n, max;
 	bool full;
@@ -50,13 +52,13 @@ struct answers {
 int sc_number(const char *name)
 {
 	uint64_t nr;
+	int number;
 
 	if (name[0] == '#')
 		return parse_u64(name + 1, 0, NUMBERS_MAX - 1, &nr, NULL) < 0 ? -1
 									      : (int)nr;
-	return seccomp_syscall_resolve_name(name) < 0
-		       ? -1
-		       : seccomp_syscall_resolve_name(name);
+	number = seccomp_syscall_resolve_name(name);
+	return number < 0 ? -1 : number;
 }
 
 static void emit(struct answers *a, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf)
@@ -100,7 +102,7 @@ static void emit_clauses(struct answers *a, int nr)
 		const struct sc_clause *c = &sc_clauses[i];
 		size_t start = a->n;
 
-		if (!(c->where & a->where) || sc_number(c->name) != nr)
+		if (a->clause_nr[i] != nr)
 			continue;
 		for (size_t k = 0; k < SC_CONDS_MAX && c->cond[k].mask; k++)
 			emit_cond(a, &c->cond[k]);
@@ -161,12 +163,16 @@ static int collect(struct answers *a)
 				a->verdict[nr] = (uint8_t)sc_lists[i].verdict;
 		}
 	}
+	if (sc_n_clauses > CLAUSES_MAX)
+		return -1;
 	for (size_t i = 0; i < sc_n_clauses; i++) {
-		int nr = sc_number(sc_clauses[i].name);
+		bool here = (sc_clauses[i].where & a->where) != 0;
+		int nr = here ? sc_number(sc_clauses[i].name) : -1;
 
 		if (nr >= NUMBERS_MAX)
 			return -1;
-		if (nr >= 0 && (sc_clauses[i].where & a->where))
+		a->clause_nr[i] = nr;
+		if (nr >= 0)
 			a->has_clauses[nr] = true;
 	}
 	return 0;

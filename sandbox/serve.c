@@ -210,6 +210,10 @@ static void start_job(struct server *s, uint64_t handle, const char *block, size
 	if (r == 0 && s->n == SPAWN_JOBS_MAX)
 		r = err_set(&err, ERR_LIMIT, "already %d jobs", SPAWN_JOBS_MAX);
 	if (r == 0) {
+		stage = "seccomp"; /* compiled once here, inherited by every job */
+		r = seccomp_prepare(&spec, &err);
+	}
+	if (r == 0) {
 		stage = "namespaces";
 		r = keeper_start(&spec, stdio, &j.keeper, &err);
 		if (r < 0 && (err.id == ERRID_SANDBOX_LIMIT || err.id == ERRID_SANDBOX_CGROUP))
