@@ -43,6 +43,7 @@ static int act_heap(const char *arg)
 	(void)arg;
 	for (;;)
 		(void)map(CHUNK, MAP_PRIVATE);
+	return 0;
 }
 
 static int act_shared(const char *arg)
@@ -50,6 +51,7 @@ static int act_shared(const char *arg)
 	(void)arg;
 	for (;;)
 		(void)map(CHUNK, MAP_SHARED);
+	return 0;
 }
 
 /* Memory that many share counts once: this is within the limit. */
@@ -252,6 +254,7 @@ static int act_bomb(const char *arg)
 	for (;;)
 		if (fork() < 0)
 			(void)usleep(100);
+	return 0;
 }
 
 static void *sleeper(void *arg)
@@ -273,6 +276,7 @@ static int act_threads(const char *arg)
 		if (pthread_create(&t, &a, sleeper, NULL))
 			(void)usleep(1000);
 	}
+	return 0;
 }
 
 /* arg: how many orphans that die at once, for the keeper to reap. */

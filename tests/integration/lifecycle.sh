@@ -1,0 +1,281 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 240
+# The end of a job, judged from outside: every way to outlive, outgrow or outrun its keeper, in
+# both grades. Survivors are found in /proc by a marker that only this job's arguments carry.
+set -uo pipefail
+sandbox=$LYCH_BUILD/lych-sandbox
+unruly=$LYCH_BUILD/tests/escape/try_unruly
+client=$LYCH_BUILD/tests/support/spawn_client
+scratch=$(mktemp -d)
+trap 'chmod -R u+rwx "$scratch" 2>/dev/null; rm -rf "$scratch"' EXIT
+failed=0 count=0
+
+ok() { count=$((count + 1)); echo "ok $*"; }
+bad() { count=$((count + 1)); failed=1; echo "not ok $*"; }
+
+survivors() { # marker: pids
+	grep -lszxFf - /proc/[0-9]*/cmdline <<<"$1" | cut -d/ -f3
+}
+gone_within() { # ms marker
+	local end=$(($(date +%s%3N) + $1))
+	while [ -n "$(survivors "$2")" ]; do
+		[ "$(date +%s%3N)" -lt "$end" ] || return 1
+		sleep 0.02
+	done
+}
+fresh() { # a new workspace in $work, a new marker in $mark
+	mark=lych-lifecycle-$$-$((serial = serial + 1))
+	work=$scratch/$serial
+	mkdir -m 700 "$work"
+	cp "$unruly" "$work/u"
+}
+serial=0
+
+# grade, expected "how", act, argument, options...: runs, checks how, the tree and the time (10 s)
+run() {
+	local grade=$1 how=$2 act=$3 arg=$4 out start ms got
+	shift 4
+	[[ " $* " == *" --timeout "* ]] || set -- "$@" --timeout 10
+	fresh
+	[ "$arg" = WORK ] && { arg=/work; [ "$grade" = floor ] && arg=$work; }
+	start=$(date +%s%3N)
+	out=$(timeout -k 1 30 "$sandbox" --grade "$grade" --json --workspace "$work" "$@" \
+		-- "./u" "$act" "$arg" "$mark" 2>&1 >/dev/null </dev/null | grep '^{' | tail -n 1)
+	ms=$(($(date +%s%3N) - start))
+	got=$(sed -nE 's/.*"how":"([a-z]+)".*/\1/p' <<<"$out")
+	detail=$(sed -nE 's/.*"detail":"([^"]*)".*/\1/p' <<<"$out")
+	result=$out
+	if [ "$got" != "$how" ]; then
+		bad "$grade $act: $got instead of $how after $ms ms: $out"
+	elif ! grep -q '"tree_gone":true' <<<"$out"; then
+		bad "$grade $act: no proof of the end"
+	elif ! gone_within 0 "$mark"; then
+		bad "$grade $act: survivors"
+	else
+		ok "$grade $act: $how in $ms ms ${detail:+($detail)}"
+	fi
+	chmod -R u+rwx "$work"; rm -rf "$work"
+}
+value() { sed -nE "s/.*\"$1\":([0-9]+).*/\1/p" <<<"$result"; }
+
+for grade in full floor; do
+	# Refused, or stopped.
+	run "$grade" oom heap - --memory 96M
+	[ "$(value memory_peak_bytes)" -lt $((600 << 20)) ] && ok "$grade heap: overshoot $(($(value memory_peak_bytes) >> 20)) MiB of 96" ||
+		bad "$grade heap: overshoot $(value memory_peak_bytes)"
+	run "$grade" oom shared - --memory 96M
+	run "$grade" oom memfd - --memory 96M
+	run "$grade" oom leaderless - --memory 96M
+	run "$grade" oom hide - --memory 96M
+	run "$grade" disk files WORK --disk 32M
+	run "$grade" disk tiny WORK --disk 1M
+	run "$grade" disk unlinked WORK --disk 32M
+	run "$grade" disk onefile WORK --disk 32M
+	run "$grade" disk onefile WORK --disk 64M --file-size 32M
+	run "$grade" disk closed WORK --disk 32M
+	run "$grade" disk deep WORK --disk 32M
+	run "$grade" processes bomb - --processes 32
+	run "$grade" processes threads - --processes 32
+	run "$grade" cpu burn - --cpu-time 1
+	run "$grade" timeout deaf - --timeout 500ms
+	run "$grade" timeout stop - --timeout 500ms
+	run "$grade" timeout regicide - --timeout 700ms
+	ms=$(value wall_ms)
+	{ [ "$ms" -ge 650 ] && [ "$ms" -le 1050 ]; } && ok "$grade regicide: the keeper kept time ($ms ms)" ||
+		bad "$grade regicide: $ms ms"
+	run "$grade" timeout sleep - --timeout 400ms
+	ms=$(value wall_ms)
+	{ [ "$ms" -ge 400 ] && [ "$ms" -le 450 ]; } && ok "$grade timeout: exact ($ms ms for 400)" ||
+		bad "$grade timeout: $ms ms for 400"
+	# Allowed.
+	run "$grade" exited forkshare - --memory 300M
+	run "$grade" exited links WORK --disk 32M
+	run "$grade" exited zombies 100000 --processes 64 --timeout 60
+	# Left behind by the main process: gone within a second all the same.
+	run "$grade" exited orphan - --grace 100ms
+	[ "$(value killed_strays)" -ge 1 ] && ok "$grade orphan: counted" || bad "$grade orphan: not counted"
+done
+run full oom files /tmp --memory 64M --tmp 256M
+run full oom files /dev/shm --memory 64M --tmp 256M
+run full exited shmfile /dev/shm --memory 250M --tmp 256M
+
+# A grandchild that holds stdout open delays nothing, and nothing of it stays.
+for grade in full floor; do
+	fresh
+	start=$(date +%s%3N)
+	timeout -k 1 10 "$sandbox" --grade "$grade" --timeout 10 --workspace "$work" -- \
+		sh -c './u sleep - "$1" & exit 3' x "$mark" 2>&1 </dev/null | cat >/dev/null
+	ms=$(($(date +%s%3N) - start))
+	if [ "$ms" -lt 1000 ] && gone_within 0 "$mark"; then
+		ok "$grade stdout held by a grandchild: $ms ms"
+	else
+		bad "$grade stdout held by a grandchild: $ms ms"
+	fi
+done
+
+# ---- killed by hand -----------------------------------------------------------------
+tree_of() { # pid: it and its descendants
+	local p
+	echo "$1"
+	for p in $(cat "/proc/$1/task/$1/children" 2>/dev/null || ps -o pid= --ppid "$1"); do tree_of "$p"; done
+}
+parent_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f2; }
+wait_job() { # marker, how many
+	for _ in $(seq 250); do
+		[ "$(survivors "$1" | wc -l)" -ge "$2" ] && return
+		sleep 0.02
+	done
+	return 1
+}
+
+# A job with a main process, a child, and a deaf orphan in a session of its own.
+brood='./u deaf - "$1" & ./u sleep - "$1" & (setsid ./u deaf - "$1" &) ; ./u stop - "$1"'
+
+# The command line: its parent process, its keeper.
+for grade in full floor; do
+	for whom in parent keeper; do
+		fresh
+		"$sandbox" --grade "$grade" --timeout 60 --workspace "$work" -- \
+			sh -c "$brood" "$mark" "$mark" </dev/null >/dev/null 2>&1 &
+		parent=$!
+		wait_job "$mark" 5 || bad "$grade kill -9 $whom: the job did not start"
+		case $whom in
+		parent) victim=$parent ;;
+		keeper) victim=$(pgrep -P "$parent" | head -n 1) ;;
+		esac
+		before=$(survivors "$mark" | wc -l)
+		kill -KILL "$victim"
+		if gone_within 1000 "$mark"; then
+			ok "$grade kill -9 of the $whom: all $before gone"
+		else
+			bad "$grade kill -9 of the $whom: left $(survivors "$mark" | tr '\n' ' ')"
+			survivors "$mark" | xargs -r kill -KILL
+		fi
+		wait "$parent" 2>/dev/null
+	done
+done
+
+# The spawner.
+client_start() { # grade
+	mkdir -p "$scratch/jobs/$serial/work"
+	cp "$unruly" "$scratch/jobs/$serial/work/u"
+	mkfifo "$scratch/in.$serial"
+	"$client" "$sandbox" "$scratch/jobs" "$1" <"$scratch/in.$serial" >"$scratch/out.$serial" 2>&1 &
+	client_pid=$!
+	exec 7>"$scratch/in.$serial"
+	expect '^hello 1 abi='
+	spawner=$(sed -n 's/^pid //p' "$scratch/out.$serial")
+}
+tell() { echo "$*" >&7; }
+expect() { # pattern
+	for _ in $(seq 300); do
+		grep -qE -- "$1" "$scratch/out.$serial" && return
+		sleep 0.02
+	done
+	return 1
+}
+client_stop() { exec 7>&-; wait "$client_pid" 2>/dev/null; }
+check() { # what, pattern
+	if expect "$2"; then ok "$1"; else bad "$1: $(tail -n 3 "$scratch/out.$serial" | tr '\n' '|')"; fi
+}
+
+mkdir -m 700 "$scratch/jobs"
+for grade in full floor; do
+	fresh
+	client_start "$grade"
+	w="--grade $grade --workspace $serial/work"
+	check "$grade serve: hello" '^hello 1 abi=[0-9]+ rlimit\+supervision'
+	# Refusals of single jobs.
+	tell "run 1 $w -- true"
+	check "$grade serve: no timeout is refused" '^refused 1 LYCH-SANDBOX-007 '
+	tell "run 2 --grade $([ "$grade" = full ] && echo floor || echo full) --timeout 5 -- true"
+	check "$grade serve: the other grade is refused" '^refused 2 LYCH-SPEC-004 '
+	tell "run 3 --grade $grade --timeout 5 --workspace ../x -- true"
+	check "$grade serve: .. is refused" '^refused 3 LYCH-SPEC-006 '
+	tell "run 4 --grade $grade --timeout 5 --workspace nowhere/work -- true"
+	check "$grade serve: a missing workspace is refused" '^refused 4 LYCH-SANDBOX-012 '
+	ln -s "$serial" "$scratch/jobs/link"
+	tell "run 5 --grade $grade --timeout 5 --workspace link/work -- true"
+	check "$grade serve: a symlink on the way is refused" '^refused 5 LYCH-SANDBOX-012 '
+	rm "$scratch/jobs/link"
+	tell "run 6 --grade $grade --timeout 5 --workspace /etc -- true"
+	check "$grade serve: an absolute workspace is refused" '^refused 6 LYCH-SPEC-006 '
+	tell "run 7 --grade $grade --timeout 5 --rw $scratch/jobs -- true"
+	check "$grade serve: another writable tree is refused" '^refused 7 LYCH-SPEC-006 '
+	tell "run 8 --grade $grade --timeout 5 --cgroup /sys/fs/cgroup -- true"
+	check "$grade serve: a cgroup of the job's choice is refused" '^refused 8 LYCH-CORE-004 '
+	# And jobs that run.
+	tell "run 10 $w --timeout 5 -- ./u sleep - $mark"
+	check "$grade serve: started" '^started 10 '
+	tell "kill 10 8 100"
+	check "$grade serve: cancelled" '^exited 10 how=8 code=15 gone=1'
+	tell "run 11 $w --timeout 5 -- ./u deaf - $mark"
+	check "$grade serve: started again" '^started 11 '
+	tell "kill 11 7 100"
+	check "$grade serve: output limit, deaf job" '^exited 11 how=7 code=9 gone=1'
+	tell "kill 11 7 100"
+	tell "kill 99 8 0"
+	tell "run 12 $w --timeout 5 -- nowhere-to-be-found"
+	check "$grade serve: exec failed" '^exited 12 how=11 code=2 gone=1'
+	tell "run 13 $w --timeout 300ms -- ./u sleep - $mark"
+	check "$grade serve: timed out" '^exited 13 how=2 code=15 gone=1'
+	tell "run 14 $w --timeout 5 -- sh -c :"
+	check "$grade serve: exit 0" '^exited 14 how=0 code=0 gone=1'
+	# Many at once, each ends once.
+	for i in $(seq 100 139); do tell "run $i $w --timeout 20 -- sleep 0.3"; done
+	for _ in $(seq 500); do
+		[ "$(grep -cE '^exited 1[0-3][0-9] how=0 code=0' "$scratch/out.$serial")" -ge 40 ] && break
+		sleep 0.02
+	done
+	n=$(grep -cE '^exited 1[0-3][0-9] how=0 code=0' "$scratch/out.$serial")
+	[ "$n" -eq 40 ] && ok "$grade serve: 40 at once" || bad "$grade serve: $n of 40"
+	client_stop
+	check "$grade serve: a clean end" '^end 0'
+
+	# kill -9 of one keeper: only its job.
+	fresh
+	client_start "$grade"
+	w="--grade $grade --workspace $serial/work"
+	tell "run 1 $w --timeout 60 -- ./u sleep - $mark"
+	tell "run 2 $w --timeout 60 -- ./u sleep - $mark-other"
+	expect '^started 1 ' && expect '^started 2 '
+	job=$(survivors "$mark" | head -n 1)
+	kill -KILL "$(parent_of "$job")"
+	check "$grade serve: kill -9 of a keeper is told" '^exited 1 how=10 code=9 gone=1'
+	gone_within 1000 "$mark" && [ -n "$(survivors "$mark-other")" ] &&
+		ok "$grade serve: kill -9 of a keeper ends its own job only" ||
+		bad "$grade serve: kill -9 of a keeper"
+	client_stop
+	gone_within 1000 "$mark-other" || bad "$grade serve: EOF left the other"
+
+	# kill -9 of the spawner (outer, inner) and of the client; protocol errors.
+	for whom in outer inner client raw unsealed twice; do
+		[ "$grade/$whom" = floor/inner ] && continue
+		fresh
+		client_start "$grade"
+		tell "run 1 --grade $grade --workspace $serial/work --timeout 60 -- ./u stop - $mark"
+		tell "run 2 --grade $grade --workspace $serial/work --timeout 60 -- ./u orphan - $mark"
+		tell "run 3 --grade $grade --workspace $serial/work --timeout 60 -- ./u deaf - $mark"
+		wait_job "$mark" 6 || bad "$grade serve, $whom: jobs did not start"
+		case $whom in
+		outer) kill -KILL "$spawner" ;;
+		inner) kill -KILL "$(pgrep -P "$spawner")" ;;
+		client) kill -KILL "$client_pid" ;;
+		raw) tell "raw 24" ;;
+		unsealed) tell "unsealed 9" ;;
+		twice) tell "run 3 --grade $grade --timeout 60 -- true" ;;
+		esac
+		if gone_within 1000 "$mark"; then
+			ok "$grade serve, $whom: nothing left"
+		else
+			bad "$grade serve, $whom: left $(survivors "$mark" | tr '\n' ' ')"
+			survivors "$mark" | xargs -r kill -KILL
+		fi
+		for _ in $(seq 50); do kill -0 "$spawner" 2>/dev/null || break; sleep 0.02; done
+		if [ "$whom" != client ] && kill -0 "$spawner" 2>/dev/null; then bad "$grade serve, $whom: the spawner lives on"; fi
+		client_stop
+	done
+done
+echo "$count checks"
+exit "$failed"
