@@ -31,11 +31,13 @@ struct work_call {
 static void lease_checked(const struct err *err, void *arg)
 {
 	cleanup_free struct work_call *c = arg;
+	/* a copy: the principal goes with the reply */
+	struct queue_lease lease = auth_principal(c->req)->lease;
 
 	if (err)
 		httpd_reply_err(c->req, err);
 	else
-		c->fn(c->v, c->req, &auth_principal(c->req)->lease);
+		c->fn(c->v, c->req, &lease);
 }
 
 static void with_lease(struct vessel *v, struct httpd_req *req, work_fn *fn)
