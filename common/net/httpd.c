@@ -381,13 +381,18 @@ static void event_cb(struct bufferevent *bev UNUSED, short what, void *arg)
 
 /* ---- accepting ---- */
 
+/* Best effort and at once, for a client that gets no more than this. */
 static void send_busy(int fd)
 {
-	static const char busy[] =
-		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
-		"Retry-After: 1\r\nConnection: close\r\n\r\n";
+	struct request_id id;
+	char text[256];
 
-	(void)send(fd, busy, sizeof(busy) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	request_id_new(&random_real, &id);
+	if (str_fmt(text, sizeof(text),
+		    "HTTP/1.1 503 Service Unavailable\r\nX-Request-Id: %s\r\n"
+		    "Content-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n",
+		    id.s) == 0)
+		(void)send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void conn_new(struct httpd *h, int fd, const struct ucred *peer)
