@@ -99,7 +99,7 @@ static void report(struct job *j, struct job_actions *a)
 	case VERDICT_NONE:
 		break;
 	}
-	assert(!"a job without a verdict is not over");
+	assert(false && "a job without a verdict is not over");
 }
 
 /* The tree is gone, or there never was one. */
@@ -231,7 +231,9 @@ static void on_cancel(struct job *j, struct job_actions *a)
 
 static void on_lease(struct job *j, bool definite, struct job_actions *a)
 {
-	if (j->step >= STEP_CLEAN || j->verdict == VERDICT_DISCARD)
+	/* While the end is being reported its own answer decides: a renewal that crossed
+	 * with it finds no lease either. */
+	if (j->step >= STEP_REPORT || j->verdict == VERDICT_DISCARD)
 		return;
 	/* A late ack of an unreaped lease is accepted: only a definite word stops it. */
 	if (!definite && j->step > STEP_RUN)
@@ -340,5 +342,5 @@ void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret
 	case EVENT_MAX_:
 		break;
 	}
-	assert(!"unknown event");
+	assert(false && "unknown event");
 }

@@ -220,7 +220,7 @@ static void carry_out(struct run *run, enum job_action what,
 	case ACT_MAX_:
 		break;
 	}
-	assert(!"unknown action");
+	assert(false && "unknown action");
 }
 
 void run_event(struct run *run, const struct job_event *ev)

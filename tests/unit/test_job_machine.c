@@ -156,9 +156,31 @@ Test(job_machine, a_lease_that_could_not_be_renewed_spares_what_has_ended)
 	cr_assert_eq(a.n, 0);
 	a = step(&j, EVENT_HARVESTED);
 	cr_assert_eq(reported(&j, a), ACT_ACK);
-	/* A definite word stops it even here. */
+}
+
+Test(job_machine, a_definite_loss_stops_a_delivery)
+{
+	struct job j = running();
+	struct job_actions a = exits(&j, SPAWN_END_EXITED, 0);
+
 	a = step(&j, EVENT_LEASE_LOST);
+	cr_assert(did(&a, ACT_ABORT));
 	cr_assert(did(&a, ACT_CLEAN));
+}
+
+/* Seen with 200 short jobs: the ack is recorded, and a heartbeat that crossed with it
+ * says "lost" before the ack's own answer is here. */
+Test(job_machine, a_heartbeat_that_crosses_with_the_ack_changes_nothing)
+{
+	struct job j = running();
+	struct job_actions a;
+
+	cr_assert_eq(reported(&j, exits(&j, SPAWN_END_EXITED, 0)), ACT_ACK);
+	a = step(&j, EVENT_LEASE_LOST);
+	cr_assert_eq(a.n, 0);
+	a = answer(&j, ANSWER_OK);
+	cr_assert(did(&a, ACT_CLEAN));
+	cr_assert_eq(j.verdict, VERDICT_ACK);
 }
 
 Test(job_machine, overflow_wins_over_an_exit_that_was_faster)
