@@ -159,7 +159,7 @@ static void submitter(unsigned n, unsigned life)
 			note("V enqueue-%s\n", PQgetvalue(r, 0, 1));
 		note("A %s %s\n", key, PQgetvalue(r, 0, 0));
 		PQclear(r);
-		nap_ms(2 + rnd(6));
+		nap_ms(rnd(4));
 	}
 }
 
@@ -175,6 +175,8 @@ static void end_job(const char *boot, const char *job, const char *epoch,
 	if (str_fmt(result, sizeof(result), "{\"job\":%s,\"epoch\":%s,\"spec\":\"%s\"}",
 		    job, epoch, spec) < 0)
 		abort();
+	if (rnd(200) == 0)
+		nap_ms(6000 + rnd(3000)); /* a zombie: longer than its lease */
 	if (rnd(10) == 0)
 		PQclear(ask(
 			"SELECT status FROM tomb_api.extend($1::uuid, ARRAY[$2::bigint],"
@@ -313,11 +315,11 @@ static void torment(time_t until)
 
 		nap_ms(50 + rnd(100));
 		wake(false);
-		if (rnd(6) == 0 && !stopped_until[n]) {
+		if (rnd(10) == 0 && !stopped_until[n]) {
 			(void)kill(children[n], SIGSTOP);
 			stopped_until[n] = now_sec() + 1 + (time_t)rnd(9);
 			stops++;
-		} else if (rnd(2) == 0) {
+		} else if (rnd(6) == 0 && !stopped_until[n]) {
 			kill_child(n);
 			children[n] = start_child(n, ++lives[n]);
 			kills++;
@@ -469,10 +471,10 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	dir = argv[1];
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	rng = seed * 0x2545f4914f6cdd1dULL;
 	printf("chaos: seed %llu, %llu s\n", (unsigned long long)seed,
 	       (unsigned long long)seconds);
-	(void)fflush(stdout);
 	make_path(path, sizeof(path), "ledger");
 	ledger = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 	if (ledger < 0)
