@@ -4,13 +4,13 @@
  * does not fit the spec (1 MiB) goes as blobs; all paths read here are the user's own.
  */
 #include "cli/artifacts.h"
-#include "cli/b64.h"
 #include "cli/client.h"
 #include "cli/cmd.h"
 #include "cli/follow.h"
 #include "cli/paths.h"
 #include "cli/render.h"
 #include "cli/tar.h"
+#include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/id.h"
@@ -270,7 +270,7 @@ static int write_bytes(struct client *c, struct jsonw *w, int fd,
 	struct buf b;
 
 	buf_init(&b, INLINE_ONE_MAX * 2);
-	b64_encode(&b, head, len);
+	base64_add(&b, head, len);
 	jsonw_kstr(w, keys[1], buf_str(&b));
 	buf_done(&b);
 	return 0;

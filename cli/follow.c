@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/follow.h"
 
-#include "cli/b64.h"
 #include "cli/cmd.h"
+#include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/fs.h"
@@ -102,41 +102,33 @@ static int put_event(const char *event, const struct json *data, struct err *err
 
 static int on_output(struct follow *f, const struct json *data, struct err *err)
 {
+	cleanup_free char *bytes = NULL;
 	const char *stream, *text;
 	uint64_t offset;
-	struct buf b;
-	int which, r = 0;
+	size_t len, known;
+	int which;
 
 	if (json_get_str(data, "stream", true, 16, &stream, err) < 0 ||
 	    json_get_u64(data, "offset", true, 0, INT64_MAX, &offset, err) < 0 ||
-	    json_get_str(data, "data", true, PIECE_MAX * 2, &text, err) < 0)
+	    json_get_str(data, "data", true, PIECE_MAX * 2, &text, err) < 0 ||
+	    base64_decode(text, strlen(text), &bytes, &len, err) < 0)
 		return -1;
 	which = str_eq(stream, "stderr");
-	buf_init(&b, PIECE_MAX);
-	if (b64_decode(&b, text, strlen(text)) < 0) {
-		r = err_set(err, ERR_UPSTREAM, "output that is not base64");
-		goto out;
-	}
 	if (offset == 0 && f->offset[which] > 0) {
-		(void)fprintf(
-			stderr,
-			"\nlych: another attempt of the job begins; its %s starts over\n",
-			stream);
+		(void)fprintf(stderr,
+			      "\nlych: another attempt of the job begins; its %s starts "
+			      "over\n",
+			      stream);
 		f->offset[which] = 0;
 	}
-	if (offset > f->offset[which]) {
-		f->gap = true;
-		r = err_set(err, ERR_UPSTREAM, "a gap in the job's %s", stream);
-		goto out;
-	}
-	if (offset + b.len <= f->offset[which])
-		goto out;
-	buf_consume(&b, (size_t)(f->offset[which] - offset));
-	f->offset[which] += b.len;
-	r = f->json ? put_event("output", data, err) : put(f, which, b.data, b.len, err);
-out:
-	buf_done(&b);
-	return r;
+	if (offset > f->offset[which])
+		return err_set(err, ERR_UPSTREAM, "a gap in the job's %s", stream);
+	if (offset + len <= f->offset[which])
+		return 0;
+	known = (size_t)(f->offset[which] - offset);
+	f->offset[which] = offset + len;
+	return f->json ? put_event("output", data, err)
+		       : put(f, which, bytes + known, len - known, err);
 }
 
 static int keep_end(struct follow *f, const struct json *data, struct err *err)

@@ -27,7 +27,7 @@ struct follow {
 	/* internal */
 	uint64_t offset[2];
 	struct term_filter filter[2];
-	bool terminal[2], gap;
+	bool terminal[2];
 	int sigfd;
 	unsigned interrupts;
 };

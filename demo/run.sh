@@ -154,7 +154,7 @@ pids=$(python3 -c 'import json,sys; print(*json.load(open(sys.argv[1]))["process
 must "lych down" lych down
 for pid in $pids; do
 	# a dead one may wait for its parent to notice (Z)
-	if grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$pid/status"; then wrong "pid $pid is still there"; fi
+	if grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$pid/status"; then wrong "pid $pid is still there"; fi
 done
 echo
 if [ "$bad" -eq 0 ]; then

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/render.h"
+#include "cli/sse.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const char *escaped(const char *text, size_t len, size_t width)
+{
+	static struct buf b;
+
+	buf_init(&b, 65536);
+	render_escape(&b, text, len, width);
+	cr_assert(buf_ok(&b));
+	return buf_str(&b);
+}
+
+Test(render, a_cell_shows_control_bytes_instead_of_sending_them)
+{
+	static const struct {
+		const char *in;
+		size_t len;
+		const char *out;
+	} cases[] = {
+		{"a\x1b[31mb", 7, "a\\x1b[31mb"},
+		{"\x1b]0;title\a", 10, "\\x1b]0;title\\x07"},
+		{"line\nfeed\ttab\rcr", 16, "line\\nfeed\\ttab\\rcr"},
+		{"nul\0x", 5, "nul\\x00x"},
+		{"\xc2\x9b"
+		 "31m",
+		 5, "\\u{9b}31m"}, /* C1 CSI */
+		{"\xe2\x80\xae"
+		 "abc",
+		 6, "\\u{202e}abc"},		    /* right-to-left override */
+		{"\xe2\x81\xa6x", 4, "\\u{2066}x"}, /* isolate */
+		{"\xff\xfe", 2, "\\xff\\xfe"},
+		{"\xc3", 1, "\\xc3"},	       /* cut character */
+		{"\xc0\xaf", 2, "\\xc0\\xaf"}, /* overlong */
+		{"gr\xc3\xbc\xc3\x9f", 6, "gr\xc3\xbc\xc3\x9f"},
+		{"\x7f", 1, "\\x7f"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		cr_assert_str_eq(escaped(cases[i].in, cases[i].len, 0), cases[i].out,
+				 "case %zu: %s", i,
+				 escaped(cases[i].in, cases[i].len, 0));
+}
+
+Test(render, a_long_cell_is_cut_with_an_ellipsis)
+{
+	cr_assert_str_eq(escaped("abcdefghij", 10, 5), "abcd…");
+	cr_assert_str_eq(escaped("abcde", 5, 5), "abcde");
+}
+
+/* Feed byte by byte and as a whole: the pieces must not matter. */
+static const char *filtered(const char *in, size_t len)
+{
+	static struct buf whole, bytes;
+	struct term_filter f = {0}, g = {0};
+
+	buf_init(&whole, 65536);
+	buf_init(&bytes, 65536);
+	term_filter(&f, in, len, &whole);
+	for (size_t i = 0; i < len; i++)
+		term_filter(&g, in + i, 1, &bytes);
+	cr_assert_str_eq(buf_str(&whole), buf_str(&bytes));
+	return buf_str(&whole);
+}
+
+Test(render, the_terminal_filter_keeps_colours_and_drops_the_rest)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{"plain\n", "plain\n"},
+		{"\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m"},
+		{"\x1b[38;2;1;2;3mx", "\x1b[38;2;1;2;3mx"},
+		{"\x1b[38:5:1mx", "\x1b[38:5:1mx"},
+		{"\x1b[2Jx", "x"},     /* clear */
+		{"\x1b[10;10Hx", "x"}, /* move */
+		{"\x1b[?1049hx", "x"}, /* other screen */
+		{"\x1b[>4;2mx", "x"},  /* keyboard mode: not SGR */
+		{"\x1b[6nx", "x"},     /* report */
+		{"\x1b]0;title\ax", "x"},
+		{"\x1b]52;c;ZXZpbA==\x1b\\x", "x"}, /* clipboard */
+		{"\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"},
+		{"\x1bPq#0;2;0\x1b\\x", "x"}, /* DCS */
+		{"\x1b_apc\x1b\\x", "x"},
+		{"\x1b^pm\x1b\\x", "x"},
+		{"\x1bXsos\x1b\\x", "x"},
+		{"\x1b"
+		 "cx",
+		 "x"},		  /* reset */
+		{"\x1b(0x", "x"}, /* character set */
+		{"\x1b]0;never closed\nnext", "\nnext"},
+		{"\xc2\x9b"
+		 "2Jx",
+		 "\\u{9b}2Jx"},
+		{"a\x0e"
+		 "b",
+		 "a\\x0eb"},
+		{"\xe2\x80\xae"
+		 "x",
+		 "\\u{202e}x"},
+		{"\xff", "\\xff"},
+		{"\xc3(", "\\xc3("},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		cr_assert_str_eq(filtered(cases[i].in, strlen(cases[i].in)), cases[i].out,
+				 "case %zu", i);
+}
+
+Test(render, an_endless_parameter_list_is_dropped)
+{
+	char in[300];
+
+	memset(in, '1', sizeof(in));
+	memcpy(in, "\x1b[", 2);
+	in[298] = 'm';
+	in[299] = 'x';
+	cr_assert_str_eq(filtered(in, sizeof(in)), "x");
+}
+
+static unsigned events;
+static char last[64];
+
+static int on_event(const char *event, const char *data, size_t len, void *arg,
+		    struct err *err)
+{
+	(void)arg;
+	(void)err;
+	cr_assert_eq(strlen(data), len);
+	(void)snprintf(last, sizeof(last), "%s=%s", event, data);
+	return ++events == 3;
+}
+
+Test(sse, events_are_read_in_any_pieces_and_stop_when_told)
+{
+	static const char in[] =
+		": hello\n\nevent: state\ndata: {}\n\nevent:x\r\ndata:1\r\n\r\n"
+		"data: plain\n\nevent: never\ndata: seen\n\n";
+	struct err err = ERR_INIT;
+	struct sse s;
+	int r = 0;
+
+	sse_init(&s);
+	for (size_t i = 0; i < sizeof(in) - 1 && r == 0; i++)
+		r = sse_feed(&s, in + i, 1, on_event, NULL, &err);
+	cr_assert_eq(r, 1);
+	cr_assert_eq(events, 3);
+	cr_assert_str_eq(last, "message=plain");
+	sse_done(&s);
+}
+
+Test(sse, two_data_lines_and_long_names_are_refused)
+{
+	static const char two[] = "data: 1\ndata: 2\n\n";
+	static const char name[] = "event: a-name-that-is-much-longer-than-any-of-ours\n";
+	struct err err = ERR_INIT;
+	struct sse s;
+
+	sse_init(&s);
+	cr_assert_lt(sse_feed(&s, two, strlen(two), on_event, NULL, &err), 0);
+	sse_done(&s);
+	sse_init(&s);
+	cr_assert_lt(sse_feed(&s, name, strlen(name), on_event, NULL, &err), 0);
+	sse_done(&s);
+}
