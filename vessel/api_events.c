@@ -97,30 +97,23 @@ static void on_drain(void *arg)
 	pump(arg);
 }
 
-enum pumped { PUMP_EMPTY, PUMP_FULL, PUMP_GONE };
+enum pumped { PUMP_EMPTY, PUMP_SENT, PUMP_GONE };
 
-/* Send what is stored of one stream while the reader keeps up. */
+/* One event of what is stored of one stream. */
 static enum pumped pump_one(struct stream *s, enum output_stream which)
 {
-	cleanup_free char *chunk = NULL;
-	cleanup_close int fd = -1;
+	cleanup_close int fd = output_open(s->v->output, s->job, s->epoch, which, NULL);
+	if (fd < 0)
+		return PUMP_EMPTY;
+	cleanup_free char *chunk = xmalloc(SSE_CHUNK_BYTES);
+	ssize_t n = pread(fd, chunk, SSE_CHUNK_BYTES, (off_t)s->offset[which]);
 
-	for (;;) {
-		if (httpd_sse_backlog(s->sse) > SSE_PUMP_BYTES)
-			return PUMP_FULL;
-		if (fd < 0) {
-			fd = output_open(s->v->output, s->job, s->epoch, which, NULL);
-			if (fd < 0)
-				return PUMP_EMPTY;
-			chunk = xmalloc(SSE_CHUNK_BYTES);
-		}
-		ssize_t n = pread(fd, chunk, SSE_CHUNK_BYTES, (off_t)s->offset[which]);
-		if (n <= 0)
-			return PUMP_EMPTY;
-		if (!send_output(s, which, chunk, (size_t)n))
-			return PUMP_GONE;
-		s->offset[which] += (uint64_t)n;
-	}
+	if (n <= 0)
+		return PUMP_EMPTY;
+	if (!send_output(s, which, chunk, (size_t)n))
+		return PUMP_GONE;
+	s->offset[which] += (uint64_t)n;
+	return PUMP_SENT;
 }
 
 static void ended(const struct queue_job *jobs, size_t n, const struct err *err,
@@ -144,15 +137,18 @@ static void pump(struct stream *s)
 {
 	if (!s->sse || s->ending)
 		return;
-	for (unsigned i = 0; i < OUTPUT_STREAM_MAX_; i++) {
-		switch (pump_one(s, (enum output_stream)i)) {
-		case PUMP_GONE:
-			return;
-		case PUMP_FULL:
-			httpd_sse_on_drain(s->sse, on_drain, s);
-			return;
-		case PUMP_EMPTY:
-			break;
+	/* in turns, so that neither stream waits for the other's end */
+	for (bool more = true; more;) {
+		more = false;
+		for (unsigned i = 0; i < OUTPUT_STREAM_MAX_; i++) {
+			if (httpd_sse_backlog(s->sse) > SSE_PUMP_BYTES) {
+				httpd_sse_on_drain(s->sse, on_drain, s);
+				return;
+			}
+			enum pumped r = pump_one(s, (enum output_stream)i);
+			if (r == PUMP_GONE)
+				return;
+			more |= r == PUMP_SENT;
 		}
 	}
 	if (!s->is_final)

@@ -32,6 +32,7 @@
 #define SECRET_MAX_BYTES 512
 #define MAX_CONNECTIONS 256
 #define IDLE_USEC (60 * USEC_PER_SEC)
+#define STOP_USEC (500 * USEC_PER_MSEC)
 #define BOOT_FILE "boot"
 
 struct options {
@@ -60,7 +61,8 @@ struct serve {
 #ifdef LYCH_TEST_BUILD
 	struct confine_probe probe;
 #endif
-	int exit_code;
+	struct loop_timer *stop_timer;
+	bool stopping;
 };
 
 /* ---- options ---- */
@@ -333,13 +335,33 @@ static void on_ended(const struct err *why, void *arg)
 	loop_stop(s->v.loop, err_exit_code(why));
 }
 
+static void on_stop_timer(void *arg)
+{
+	struct serve *s = arg;
+
+	loop_stop(s->v.loop, 0);
+}
+
+static void on_bye(const struct err *err UNUSED, void *arg)
+{
+	on_stop_timer(arg);
+}
+
+/* Give the fencing row back, but wait for nobody: the next start can do it too. */
 static void on_signal(int signo UNUSED, void *arg)
 {
 	struct serve *s = arg;
 
+	if (s->stopping || !s->v.owned) {
+		loop_stop(s->v.loop, 0);
+		return;
+	}
 	log_info("stopping");
 	notify_stopping(s->notify);
-	loop_stop(s->v.loop, 0);
+	s->stopping = true;
+	reconcile_stop(s->reconcile);
+	loop_timer_arm(s->stop_timer, STOP_USEC);
+	queue_vessel_bye(s->v.queue, &s->v.boot, on_bye, s);
 }
 
 /* ---- the walls ---- */
@@ -436,6 +458,7 @@ static int start(struct serve *s, struct err *err)
 	    notify_new(v->loop, s->opt.has_ready_fd ? (int)s->opt.ready_fd : -1,
 		       &s->notify, err) < 0)
 		return -1;
+	s->stop_timer = loop_timer_new(v->loop, on_stop_timer, s);
 	v->events = events_new(v->loop);
 	if (open_sockets(s, err) < 0 || open_database(s, err) < 0)
 		return -1;
@@ -458,6 +481,7 @@ static void stop(struct serve *s)
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	httpd_free(v->api);
 	httpd_free(v->work);
+	loop_timer_free(s->stop_timer);
 	reconcile_free(s->reconcile);
 	watchdog_free(s->watchdog);
 	events_free(v->events);

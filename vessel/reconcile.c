@@ -18,7 +18,9 @@
 #define FIRST_BEAT_LIMIT_USEC (60 * USEC_PER_SEC)
 #define REAP_USEC USEC_PER_SEC
 #define REAP_MAX 100
-#define SWEEP_FIRST_USEC (60 * USEC_PER_SEC)
+/* After a start or an outage tombs still acknowledge what they finished meanwhile: until
+ * then nobody names the artifacts that they uploaded. */
+#define SWEEP_FIRST_USEC (600 * USEC_PER_SEC)
 #define SWEEP_USEC (3600 * USEC_PER_SEC)
 #define KEEP_SEC (30u * 86400)
 #define RETIRE_MAX 500
@@ -31,6 +33,7 @@ struct reconcile {
 	struct loop_timer *beat, *reap, *sweep;
 	usec_t give_up; /* boot clock: when the first beat must have come */
 	bool beating, reaping, sweeping, said_bye;
+	bool stopped;	  /* answers that still come change nothing */
 	bool reap_failed; /* logged once, until it works again */
 	job_id_t orphans[ORPHANS_MAX];
 	size_t n_orphans, at_orphan;
@@ -71,6 +74,8 @@ static void beat_done(const struct err *err, void *arg)
 	struct reconcile *r = arg;
 
 	r->beating = false;
+	if (r->stopped)
+		return;
 	if (err) {
 		beat_failed(r, err);
 		return;
@@ -101,6 +106,8 @@ static void bye_done(const struct err *err, void *arg)
 {
 	struct reconcile *r = arg;
 
+	if (r->stopped)
+		return;
 	if (err) {
 		r->beating = false;
 		beat_failed(r, err);
@@ -126,8 +133,12 @@ static void on_beat(void *arg)
 
 void reconcile_db_up(struct reconcile *r)
 {
-	if (r && !r->beating)
+	if (!r || r->stopped)
+		return;
+	if (!r->beating)
 		loop_timer_arm(r->beat, 0);
+	if (r->v->owned && !r->sweeping)
+		loop_timer_arm(r->sweep, SWEEP_FIRST_USEC);
 }
 
 /* ---- leases ---- */
@@ -304,6 +315,15 @@ struct reconcile *reconcile_new(struct vessel *v, const struct reconcile_config 
 	r->sweep = loop_timer_new(v->loop, on_sweep, r);
 	loop_timer_arm(r->beat, 0);
 	return r;
+}
+
+void reconcile_stop(struct reconcile *r)
+{
+	r->stopped = true;
+	r->v->owned = false;
+	loop_timer_disarm(r->beat);
+	loop_timer_disarm(r->reap);
+	loop_timer_disarm(r->sweep);
 }
 
 void reconcile_free(struct reconcile *r)

@@ -27,6 +27,8 @@ struct reconcile_config {
 /* v->queue, blobs, output must be there. Runs from the loop. */
 struct reconcile *reconcile_new(struct vessel *v, const struct reconcile_config *cfg);
 void reconcile_free(struct reconcile *r);
+/* Nothing is renewed or served any more: the row may be given back. */
+void reconcile_stop(struct reconcile *r);
 /* The database came up: beat at once. */
 void reconcile_db_up(struct reconcile *r);
 
