@@ -436,7 +436,7 @@ static int fill_root(const struct sbx_spec *spec, struct grants *g, int root_fd,
 	    place(g->proc, root_fd, "proc", err) < 0 ||
 	    make_dir(root_fd, "tmp", 0755, err) < 0 ||
 	    build_tmpfs(root_fd, "tmp", spec->tmp_bytes, &ret->tmp_fd, err) < 0 ||
-	    make_file(root_fd, PATH_CANARY + 1, "not for you\n", err) < 0)
+	    make_file(root_fd, &PATH_CANARY[1], "not for you\n", err) < 0)
 		return -1;
 	return grants_place(spec, g, root_fd, ret, err);
 }

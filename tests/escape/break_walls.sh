@@ -87,6 +87,25 @@ refuse "a network with a route" full SANDBOX-009 route --route-works
 refuse "capabilities that stay" full SANDBOX-011 capabilities --caps-stay
 works "runs without any namespace" floor --no-userns --no-netns --no-pivot
 
+out=$(unshare --user --map-root-user "$sandbox" -- touch "$scratch/ran" 2>&1 </dev/null)
+rc=$?
+if [ $rc -eq 78 ] && [ ! -e "$scratch/ran" ] && grep -q CORE-003 <<<"$out"; then
+	report ok "root is refused"
+else
+	report FAIL "root is refused" "exit $rc: $out"
+fi
+
+# stdin that would be a right by itself.
+for grade in full floor; do
+	out=$("$sandbox" --grade $grade -- touch "$scratch/ran" 2>&1 <"$scratch")
+	rc=$?
+	if [ $rc -eq 78 ] && [ ! -e "$scratch/ran" ] && grep -q 'fds:' <<<"$out"; then
+		report ok "$grade: a directory as stdin is refused"
+	else
+		report FAIL "$grade: a directory as stdin" "exit $rc: $out"
+	fi
+done
+
 # A description that is no description, and places that are no workspace.
 ln -s "$work" "$scratch/link"
 mkdir -m 0700 "$scratch/file.d"
