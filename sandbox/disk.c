@@ -12,24 +12,12 @@
 #define SYS_fchmodat2 452
 #endif
 
+#define OPEN_TRIES 16
+#define LENT_BITS 0500
+
 void disk_init(struct disk_walk *w)
 {
-	*w = (struct disk_walk){ 0 };
-}
-
-static void close_stack(struct disk_walk *w)
-{
-	while (w->depth)
-		(void)closedir(w->stack[--w->depth]);
-}
-
-void disk_done(struct disk_walk *w)
-{
-	close_stack(w);
-	for (unsigned i = 0; i < w->n_roots; i++)
-		fd_close(&w->root[i].fd);
-	w->n_roots = 0;
-	inode_set_done(&w->links);
+	*w = (struct disk_walk){0};
 }
 
 int disk_add(struct disk_walk *w, int fd, bool growth, struct err *err)
@@ -38,55 +26,86 @@ int disk_add(struct disk_walk *w, int fd, bool growth, struct err *err)
 	struct stat st;
 
 	if (w->n_roots == DISK_ROOTS_MAX)
-		return err_set_id(err, ERRID_SANDBOX_LIMIT,
-				  "disk: more than %d writable trees cannot be supervised",
-				  DISK_ROOTS_MAX);
+		return err_set_id(
+			err, ERRID_SANDBOX_LIMIT,
+			"disk: more than %d writable trees cannot be supervised",
+			DISK_ROOTS_MAX);
 	if (fstat(own, &st) < 0)
 		return err_sys(err, "stat a writable tree");
-	w->root[w->n_roots++] = (struct disk_root){ .fd = TAKE_FD(own),
-						    .dev = st.st_dev,
-						    .growth = growth };
+	w->root[w->n_roots++] = (struct disk_root){
+		.fd = TAKE_FD(own), .dev = st.st_dev, .growth = growth};
 	return 0;
 }
 
 /*
  * A directory that its owner closed to itself (chmod 000) still counts. With
  * CAP_DAC_READ_SEARCH it just opens; without, the owner bits are lent to it
- * for the moment of opening.
+ * until it has been read. A job may close it again at any moment: one that
+ * keeps winning is not supervised any more, and the keeper ends it.
  */
-static DIR *open_dir(int parent, const char *name)
+static int open_lending(int parent, const char *name, int *ret_mode)
 {
-	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(parent, name, flags);
-	DIR *d;
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	cleanup_close int path =
+		openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int fd = -1;
 
-	if (fd < 0 && errno == EACCES) {
-		cleanup_close int path = openat(parent, name, (flags & ~O_RDONLY) | O_PATH);
-		struct stat st;
-
-		if (path < 0 || fstat(path, &st) < 0)
-			return NULL;
-		if (syscall(SYS_fchmodat2, path, "", (st.st_mode & 07777) | 0500,
-			    AT_EMPTY_PATH) == 0) {
-			fd = openat(path, ".", flags);
-			(void)!syscall(SYS_fchmodat2, path, "", st.st_mode & 07777, AT_EMPTY_PATH);
-		}
+	if (path < 0 || fstat(path, &st) < 0)
+		return -1;
+	for (int i = 0; fd < 0 && i < OPEN_TRIES; i++) {
+		if (syscall(SYS_fchmodat2, path, "", (st.st_mode & 07777) | LENT_BITS,
+			    AT_EMPTY_PATH) < 0)
+			break;
+		fd = openat(path, ".", flags);
 	}
-	if (fd < 0)
-		return NULL;
-	d = fdopendir(fd);
-	if (!d)
-		fd_close(&fd);
-	return d;
+	*ret_mode = (int)(st.st_mode & 07777);
+	return fd;
 }
 
-static void push(struct disk_walk *w, DIR *d)
+static void give_back(DIR *d, int mode)
 {
+	struct stat st;
+
+	/* Unless the job has chosen another mode meanwhile. */
+	if (mode >= 0 && fstat(dirfd(d), &st) == 0 &&
+	    (int)(st.st_mode & 07777) == (mode | LENT_BITS))
+		(void)fchmod(dirfd(d), (mode_t)mode);
+}
+
+static void pop(struct disk_walk *w)
+{
+	w->depth--;
+	give_back(w->stack[w->depth], w->lent[w->depth]);
+	(void)closedir(w->stack[w->depth]);
+}
+
+/* Open and walk into it. */
+static void descend(struct disk_walk *w, int parent, const char *name)
+{
+	int mode = -1;
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d;
+
+	if (fd < 0 && errno == EACCES)
+		fd = open_lending(parent, name, &mode);
+	if (fd < 0) {
+		w->closed |= errno != ENOENT;
+		return;
+	}
+	d = fdopendir(fd);
+	if (!d) {
+		fd_close(&fd);
+		w->closed = true;
+		return;
+	}
 	if (w->depth == DISK_DEPTH_MAX) {
 		w->too_deep = true;
+		give_back(d, mode);
 		(void)closedir(d);
 		return;
 	}
+	w->lent[w->depth] = mode;
 	w->stack[w->depth++] = d;
 }
 
@@ -94,20 +113,18 @@ static void count_entry(struct disk_walk *w, DIR *d, const char *name)
 {
 	struct stat st;
 
-	if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		w->closed |= errno == EACCES;
 		return;
+	}
 	if (st.st_dev != w->root[w->at].dev)
 		return;
 	if (!S_ISDIR(st.st_mode) && st.st_nlink > 1 &&
 	    !inode_set_add(&w->links, st.st_dev, st.st_ino))
 		return;
 	w->root_bytes += (uint64_t)st.st_blocks * 512 + DISK_ENTRY_BYTES;
-	if (S_ISDIR(st.st_mode)) {
-		DIR *child = open_dir(dirfd(d), name);
-
-		if (child)
-			push(w, child);
-	}
+	if (S_ISDIR(st.st_mode))
+		descend(w, dirfd(d), name);
 }
 
 static uint64_t root_counts(const struct disk_root *r, uint64_t bytes)
@@ -130,11 +147,23 @@ static bool next_root(struct disk_walk *w)
 	w->root_bytes = 0;
 	if (++w->at < w->n_roots)
 		return false;
+	w->closed_rounds = w->closed ? w->closed_rounds + 1 : 0;
+	w->closed = false;
 	w->total = w->partial;
 	w->partial = 0;
 	w->at = 0;
 	inode_set_reset(&w->links);
 	return true;
+}
+
+void disk_done(struct disk_walk *w)
+{
+	while (w->depth)
+		pop(w);
+	for (unsigned i = 0; i < w->n_roots; i++)
+		fd_close(&w->root[i].fd);
+	w->n_roots = 0;
+	inode_set_done(&w->links);
 }
 
 bool disk_step(struct disk_walk *w, unsigned max_entries)
@@ -146,18 +175,15 @@ bool disk_step(struct disk_walk *w, unsigned max_entries)
 		DIR *d;
 
 		if (!w->depth) {
-			d = open_dir(w->root[w->at].fd, ".");
-			if (d)
-				push(w, d);
-			else if (next_root(w))
+			descend(w, w->root[w->at].fd, ".");
+			if (!w->depth && next_root(w))
 				return true;
 			continue;
 		}
 		d = w->stack[w->depth - 1];
 		e = readdir(d);
 		if (!e) {
-			(void)closedir(d);
-			w->depth--;
+			pop(w);
 			if (!w->depth && next_root(w))
 				return true;
 			continue;

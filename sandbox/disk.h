@@ -20,9 +20,9 @@
 #define DISK_ENTRY_BYTES 256
 
 struct disk_root {
-	int fd;		/* owned */
+	int fd; /* owned */
 	uint64_t dev;
-	bool growth;	/* a tree of the user's: only what is added counts */
+	bool growth; /* a tree of the user's: only what is added counts */
 	bool has_base;
 	uint64_t base;
 };
@@ -31,11 +31,14 @@ struct disk_walk {
 	struct disk_root root[DISK_ROOTS_MAX];
 	unsigned n_roots, at; /* at: the root being walked */
 	DIR *stack[DISK_DEPTH_MAX];
+	int lent[DISK_DEPTH_MAX]; /* the mode to give back, -1: not touched */
 	unsigned depth;
-	uint64_t root_bytes; /* of the root being walked */
-	uint64_t partial;    /* of this round, roots before `at` */
-	uint64_t total;	     /* of the last whole round */
-	bool too_deep;	     /* deeper than can be supervised */
+	uint64_t root_bytes;	/* of the root being walked */
+	uint64_t partial;	/* of this round, roots before `at` */
+	uint64_t total;		/* of the last whole round */
+	bool too_deep;		/* deeper than can be supervised */
+	bool closed;		/* in this round: a directory that could not be opened */
+	unsigned closed_rounds; /* in a row, up to the last whole one */
 	struct inode_set links;
 };
 

@@ -55,10 +55,10 @@
 #define HIDING_SAMPLES 5
 
 enum phase {
-	PHASE_SETUP,   /* until exec */
+	PHASE_SETUP, /* until exec */
 	PHASE_RUNNING,
-	PHASE_TERM,    /* SIGTERM sent, the grace runs */
-	PHASE_KILL,    /* SIGKILL until nothing is left */
+	PHASE_TERM, /* SIGTERM sent, the grace runs */
+	PHASE_KILL, /* SIGKILL until nothing is left */
 	PHASE_GONE,
 };
 
@@ -110,8 +110,10 @@ static void enter_kill(struct keep *k)
 	k->next_kill = 0;
 }
 
-/* grace_ms 0: at once. The first reason stays; a later, harder one only shortens the grace. */
-static void end_job(struct keep *k, enum spawn_end how, unsigned grace_ms, const char *detail)
+/* grace_ms 0: at once. The first reason stays; a later, harder one only shortens the
+ * grace. */
+static void end_job(struct keep *k, enum spawn_end how, unsigned grace_ms,
+		    const char *detail)
 {
 	if (k->phase == PHASE_KILL || k->phase == PHASE_GONE)
 		return;
@@ -147,7 +149,8 @@ static void main_ended(struct keep *k, int status)
 	}
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) {
 		k->how = SPAWN_END_DISK;
-		(void)snprintf(k->detail, sizeof(k->detail), "a file above the size limit");
+		(void)snprintf(k->detail, sizeof(k->detail),
+			       "a file above the size limit");
 	}
 }
 
@@ -209,8 +212,9 @@ static void on_status(struct keep *k)
 	}
 	k->refused = true;
 	if (n != (ssize_t)sizeof(k->status)) {
-		k->status = (struct job_status){ .error_id = ERRID_EXEC_SETUP };
-		(void)snprintf(k->status.text, sizeof(k->status.text), "broken status message");
+		k->status = (struct job_status){.error_id = ERRID_EXEC_SETUP};
+		(void)snprintf(k->status.text, sizeof(k->status.text),
+			       "broken status message");
 	}
 	k->exec_failed = k->status.error_id == ERRID_SANDBOX_EXEC;
 	enter_kill(k);
@@ -234,12 +238,13 @@ static void on_control(struct keep *k)
 
 /* ---- limits ------------------------------------------------------------------ */
 
-static void over(struct keep *k, enum spawn_end how, const char *what, uint64_t is, uint64_t limit)
+static void over(struct keep *k, enum spawn_end how, const char *what, uint64_t is,
+		 uint64_t limit)
 {
 	char text[SPAWN_TEXT_MAX];
 
-	(void)snprintf(text, sizeof(text), "%s: %llu of %llu", what, (unsigned long long)is,
-		       (unsigned long long)limit);
+	(void)snprintf(text, sizeof(text), "%s: %llu of %llu", what,
+		       (unsigned long long)is, (unsigned long long)limit);
 	end_job(k, how, 0, text);
 }
 
@@ -264,7 +269,8 @@ static uint64_t check_disk(struct keep *k, const struct tree_use *use)
 
 	if (disk_at_start(&k->disk))
 		k->unlinked = use->unlinked_bytes;
-	bytes = disk_step(&k->disk, DISK_ENTRIES_A_STEP) ? k->disk.total : disk_bytes(&k->disk);
+	bytes = disk_step(&k->disk, DISK_ENTRIES_A_STEP) ? k->disk.total
+							 : disk_bytes(&k->disk);
 	bytes += k->unlinked;
 	if (bytes > k->disk_peak)
 		k->disk_peak = bytes;
@@ -272,6 +278,8 @@ static uint64_t check_disk(struct keep *k, const struct tree_use *use)
 		over(k, SPAWN_END_DISK, "disk bytes", bytes, k->spec->disk_bytes);
 	else if (k->disk.too_deep)
 		end_job(k, SPAWN_END_DISK, 0, "directories too deep to be supervised");
+	else if (k->disk.closed_rounds >= HIDING_SAMPLES)
+		end_job(k, SPAWN_END_DISK, 0, "a directory that keeps itself closed");
 	return bytes;
 }
 
@@ -298,21 +306,25 @@ static void sample(struct keep *k)
 	uint64_t disk, cpu;
 
 	if (tree_measure(&k->tree, k->spec->memory_bytes, &use, &err) < 0) {
-		end_job(k, SPAWN_END_OOM, 0, "the job's processes can no longer be measured");
+		end_job(k, SPAWN_END_OOM, 0,
+			"the job's processes can no longer be measured");
 		return;
 	}
 	if (use.memory_bytes > k->memory_peak)
 		k->memory_peak = use.memory_bytes;
 	if (use.memory_bytes > k->spec->memory_bytes)
-		over(k, SPAWN_END_OOM, "memory bytes", use.memory_bytes, k->spec->memory_bytes);
+		over(k, SPAWN_END_OOM, "memory bytes", use.memory_bytes,
+		     k->spec->memory_bytes);
 	k->hiding = use.unreadable ? k->hiding + 1 : 0;
 	if (k->hiding >= HIDING_SAMPLES)
-		end_job(k, SPAWN_END_OOM, 0, "a process hides the files and memory that it holds");
+		end_job(k, SPAWN_END_OOM, 0,
+			"a process hides the files and memory that it holds");
 	check_processes(k, use.processes, start);
 	disk = check_disk(k, &use);
 	cpu = use.cpu_usec + cpu_of_reaped();
 	if (k->spec->cpu_sec && cpu > k->spec->cpu_sec * USEC_PER_SEC)
-		over(k, SPAWN_END_CPU, "CPU seconds", cpu / USEC_PER_SEC, k->spec->cpu_sec);
+		over(k, SPAWN_END_CPU, "CPU seconds", cpu / USEC_PER_SEC,
+		     k->spec->cpu_sec);
 	if (limits_cgroup_value(k->limits, "memory.events", "oom_kill"))
 		end_job(k, SPAWN_END_OOM, 0, "memory.max of the cgroup");
 
@@ -336,14 +348,17 @@ static void on_clock(struct keep *k)
 
 	if (k->phase == PHASE_SETUP && now >= k->deadline) {
 		k->refused = true;
-		k->status = (struct job_status){ .error_id = ERRID_EXEC_SETUP, .stage = "setup" };
-		(void)snprintf(k->status.text, sizeof(k->status.text), "the set-up took too long");
+		k->status = (struct job_status){.error_id = ERRID_EXEC_SETUP,
+						.stage = "setup"};
+		(void)snprintf(k->status.text, sizeof(k->status.text),
+			       "the set-up took too long");
 		fd_close(&k->status_fd);
 		enter_kill(k);
 	}
 	if (k->phase == PHASE_RUNNING && k->deadline && now >= k->deadline)
 		end_job(k, SPAWN_END_TIMEOUT, k->spec->grace_ms, "");
-	if ((k->phase == PHASE_RUNNING || k->phase == PHASE_TERM) && now >= k->next_sample)
+	if ((k->phase == PHASE_RUNNING || k->phase == PHASE_TERM) &&
+	    now >= k->next_sample)
 		sample(k);
 	if (k->phase == PHASE_TERM && now >= k->kill_at)
 		enter_kill(k);
@@ -373,12 +388,12 @@ static void wait_event(struct keep *k)
 {
 	usec_t now = clock_boot_usec(), at = next_event(k);
 	usec_t left = at > now ? at - now : 0;
-	struct timespec ts = { .tv_sec = (time_t)(left / USEC_PER_SEC),
-			       .tv_nsec = (long)(left % USEC_PER_SEC * 1000) };
+	struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
+			      .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
 	struct pollfd p[3] = {
-		{ .fd = k->status_fd, .events = POLLIN },
-		{ .fd = k->parent_gone ? -1 : k->sock, .events = POLLIN },
-		{ .fd = k->signal_fd, .events = POLLIN },
+		{.fd = k->status_fd, .events = POLLIN},
+		{.fd = k->parent_gone ? -1 : k->sock, .events = POLLIN},
+		{.fd = k->signal_fd, .events = POLLIN},
 	};
 
 	if (ppoll(p, 3, at == USEC_INFINITY ? NULL : &ts, NULL) < 0)
@@ -396,7 +411,7 @@ static void wait_event(struct keep *k)
 
 static void report_end(struct keep *k)
 {
-	struct spawn_exited m = { .type = SPAWN_EXITED, .tree_gone = 1, .how = k->how };
+	struct spawn_exited m = {.type = SPAWN_EXITED, .tree_gone = 1, .how = k->how};
 	struct rusage r;
 	uint64_t peak;
 
@@ -422,14 +437,16 @@ static void report_end(struct keep *k)
 	if (WIFSIGNALED(k->main_status))
 		m.code = WTERMSIG(k->main_status);
 	else
-		m.code = m.how == SPAWN_END_EXITED ? WEXITSTATUS(k->main_status) : SIGTERM;
+		m.code =
+			m.how == SPAWN_END_EXITED ? WEXITSTATUS(k->main_status) : SIGTERM;
 	m.wall_usec = k->over > k->began ? k->over - k->began : 0;
 	m.cpu_usec = cpu_of_reaped();
 	m.memory_peak_bytes = k->memory_peak;
 	peak = limits_cgroup_value(k->limits, "memory.peak", NULL);
 	if (peak > m.memory_peak_bytes)
 		m.memory_peak_bytes = peak;
-	/* Too short to be sampled: the largest resident set of one process is what is known. */
+	/* Too short to be sampled: the largest resident set of one process is what is
+	 * known. */
 	if (!m.memory_peak_bytes && getrusage(RUSAGE_CHILDREN, &r) == 0)
 		m.memory_peak_bytes = (uint64_t)r.ru_maxrss * 1024;
 	m.disk_peak_bytes = k->disk_peak;
@@ -443,8 +460,8 @@ static void report_end(struct keep *k)
 
 static int keeper_confine(const struct sbx_spec *spec, struct err *err)
 {
-	static const int full[] = { CAP_SYS_PTRACE, CAP_KILL, CAP_DAC_READ_SEARCH, -1 };
-	static const int floor_caps[] = { -1 };
+	static const int full[] = {CAP_SYS_PTRACE, CAP_KILL, CAP_DAC_READ_SEARCH, -1};
+	static const int floor_caps[] = {-1};
 
 	return ns_keep_caps(spec->grade == GRADE_FULL ? full : floor_caps, err);
 }
@@ -465,8 +482,8 @@ static int block_signals(int *ret_fd, struct err *err)
 }
 
 NORETURN static void child_main(const struct sbx_spec *spec, const struct sbx_root *root,
-				const struct sbx_limits *limits, const int stdio[3], int status_fd,
-				pid_t keeper)
+				const struct sbx_limits *limits, const int stdio[3],
+				int status_fd, pid_t keeper)
 {
 	sigset_t none;
 
@@ -479,8 +496,10 @@ NORETURN static void child_main(const struct sbx_spec *spec, const struct sbx_ro
 	job_main(spec, root, limits, stdio, status_fd);
 }
 
-/* The trees whose size counts: the workspace, and what is added to the user's own trees. */
-static int disk_roots(struct keep *k, int work_fd, const int *rw, size_t n_rw, struct err *err)
+/* The trees whose size counts: the workspace, and what is added to the user's own trees.
+ */
+static int disk_roots(struct keep *k, int work_fd, const int *rw, size_t n_rw,
+		      struct err *err)
 {
 	int fd;
 
@@ -515,15 +534,17 @@ static int open_rw(const struct sbx_spec *spec, int *rw, size_t *n, struct err *
 			continue;
 		}
 		if (*n == DISK_ROOTS_MAX - 1)
-			return err_set_id(err, ERRID_SANDBOX_LIMIT,
-					  "disk: more than %d writable trees cannot be supervised",
-					  DISK_ROOTS_MAX - 1);
+			return err_set_id(
+				err, ERRID_SANDBOX_LIMIT,
+				"disk: more than %d writable trees cannot be supervised",
+				DISK_ROOTS_MAX - 1);
 		rw[(*n)++] = fd;
 	}
 	return 0;
 }
 
-static int fork_job(struct keep *k, const struct sbx_root *root, const int stdio[3], struct err *err)
+static int fork_job(struct keep *k, const struct sbx_root *root, const int stdio[3],
+		    struct err *err)
 {
 	int pipe_fd[2];
 	pid_t self = getpid();
@@ -539,13 +560,17 @@ static int fork_job(struct keep *k, const struct sbx_root *root, const int stdio
 }
 
 /* Returns in the keeper only, with everything in place; stage names what failed. */
-static int give_birth(struct keep *k, const int stdio[3], const char **stage, struct err *err)
+static int give_birth(struct keep *k, const int stdio[3], const char **stage,
+		      struct err *err)
 {
-	int keep_fds[] = { stdio[0],		       stdio[1],
-			   stdio[2],		       k->sock,
-			   k->spec->workspace_fd,      k->limits->cgroup_fd,
-			   k->limits->cgroup_procs_fd };
-	struct sbx_root root = { -1, -1, -1, k->spec->workspace_fd };
+	int keep_fds[] = {stdio[0],
+			  stdio[1],
+			  stdio[2],
+			  k->sock,
+			  k->spec->workspace_fd,
+			  k->limits->cgroup_fd,
+			  k->limits->cgroup_procs_fd};
+	struct sbx_root root = {-1, -1, -1, k->spec->workspace_fd};
 	int rw[DISK_ROOTS_MAX];
 	size_t n_rw = 0;
 	cleanup_close int null_fd = -1;
@@ -560,7 +585,8 @@ static int give_birth(struct keep *k, const int stdio[3], const char **stage, st
 	*stage = "session";
 	if (setsid() < 0)
 		return err_sys(err, "setsid");
-	if (k->spec->grade == GRADE_FLOOR && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+	if (k->spec->grade == GRADE_FLOOR &&
+	    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_sys(err, "become a subreaper");
 	*stage = "landlock";
 	if (landlock_require(&k->landlock_abi, err) < 0)
@@ -571,8 +597,8 @@ static int give_birth(struct keep *k, const int stdio[3], const char **stage, st
 		return -1;
 	*stage = "limits";
 	if (disk_roots(k, root.work_fd, rw, n_rw, err) < 0 ||
-	    tree_init(&k->tree, k->spec->grade, root.proc_fd, root.tmp_fd, root.shm_fd, root.work_fd,
-		      err) < 0)
+	    tree_init(&k->tree, k->spec->grade, root.proc_fd, root.tmp_fd, root.shm_fd,
+		      root.work_fd, err) < 0)
 		return -1;
 	*stage = "caps";
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
@@ -592,14 +618,14 @@ static int give_birth(struct keep *k, const int stdio[3], const char **stage, st
 	return 0;
 }
 
-void keeper_main(const struct sbx_spec *spec, const struct sbx_limits *limits, const int stdio[3],
-		 int sock, int parent_pidfd)
+void keeper_main(const struct sbx_spec *spec, const struct sbx_limits *limits,
+		 const int stdio[3], int sock, int parent_pidfd)
 {
-	struct keep k = { .spec = spec,
-			  .limits = limits,
-			  .sock = sock,
-			  .status_fd = -1,
-			  .signal_fd = -1 };
+	struct keep k = {.spec = spec,
+			 .limits = limits,
+			 .sock = sock,
+			 .status_fd = -1,
+			 .signal_fd = -1};
 	const char *stage = "";
 	struct err err = ERR_INIT;
 
@@ -610,10 +636,10 @@ void keeper_main(const struct sbx_spec *spec, const struct sbx_limits *limits, c
 		if (k.main_pid <= 0)
 			refuse(sock, stage, &err);
 		k.refused = true;
-		k.status = (struct job_status){ .error_id = err.id, .sys = err.sys };
+		k.status = (struct job_status){.error_id = err.id, .sys = err.sys};
 		(void)snprintf(k.status.stage, sizeof(k.status.stage), "%s", stage);
-		(void)snprintf(k.status.text, sizeof(k.status.text), "%.*s", SPAWN_TEXT_MAX - 1,
-			       err.msg);
+		(void)snprintf(k.status.text, sizeof(k.status.text), "%.*s",
+			       SPAWN_TEXT_MAX - 1, err.msg);
 		fd_close(&k.status_fd);
 		enter_kill(&k);
 	}

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the keeper's side (limits.c, keeper.c, start.c, report.c, serve.c) share
- * beyond sandbox.h. */
+/* What the files of the keeper's side (limits.c, keeper.c, start.c, report.c, serve.c)
+ * share beyond sandbox.h. */
 #ifndef LYCH_SANDBOX_KEEPER_H
 #define LYCH_SANDBOX_KEEPER_H
 
 #include "sandbox/sandbox.h"
 
-/* limits.c: one number of a control file of the leaf ("oom_kill" in memory.events; key NULL: the
- * file is the number); 0 without a leaf. */
-uint64_t limits_cgroup_value(const struct sbx_limits *l, const char *file, const char *key);
+/* limits.c: one number of a control file of the leaf ("oom_kill" in memory.events; key
+ * NULL: the file is the number); 0 without a leaf. */
+uint64_t limits_cgroup_value(const struct sbx_limits *l, const char *file,
+			     const char *key);
 void limits_cgroup_kill(const struct sbx_limits *l);
 
 /* report.c */
-void report_started(const struct sbx_spec *spec, const struct sbx_limits *limits, int landlock_abi,
-		    struct spawn_started *ret);
+void report_started(const struct sbx_spec *spec, const struct sbx_limits *limits,
+		    int landlock_abi, struct spawn_started *ret);
 void report_refused(const char *stage, const struct err *err, struct spawn_refused *ret);
 void report_refused_status(const struct job_status *s, struct spawn_refused *ret);
 
 /* ns.c: identity map, close-on-fork, capabilities of our own processes. */
 MUST_CHECK int ns_map_self(uid_t uid, gid_t gid, struct err *err);
-/* clone(2) like fork(2), with namespaces; *ret_pidfd is O_CLOEXEC. Names the namespace that
- * the kernel refuses. */
+/* clone(2) like fork(2), with namespaces; *ret_pidfd is O_CLOEXEC. Names the namespace
+ * that the kernel refuses. */
 MUST_CHECK pid_t ns_fork(int flags, int *ret_pidfd, struct err *err);
 /* Everything but 0-2 and keep[] is closed (-1 entries are skipped). */
 MUST_CHECK int ns_close_all_but(const int *keep, size_t n, struct err *err);

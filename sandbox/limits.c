@@ -33,7 +33,8 @@
 /* The keeper lives in the job's user namespace and counts there. */
 #define NPROC_OF_KEEPER 1
 
-static void add_limit(struct sbx_limits *l, const char *name, const char *mechanism, uint64_t value)
+static void add_limit(struct sbx_limits *l, const char *name, const char *mechanism,
+		      uint64_t value)
 {
 	if (l->n == SPAWN_LIMITS_MAX)
 		return;
@@ -53,7 +54,8 @@ static int cg_write(int dir, const char *file, const char *value, char *ret, siz
 		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "open %s", file);
 	n = write(fd, value, strlen(value));
 	if (n < 0 || (size_t)n != strlen(value))
-		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "write '%s' to %s", value, file);
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "write '%s' to %s", value,
+				  file);
 	if (!ret)
 		return 0;
 	n = pread(fd, ret, size - 1, 0);
@@ -72,8 +74,8 @@ static int cg_set(int dir, const char *file, const char *value, struct err *err)
 	if (cg_write(dir, file, value, back, sizeof(back), err) < 0)
 		return -1;
 	if (!str_eq(back, value))
-		return err_set_id(err, ERRID_SANDBOX_LIMIT, "%s is '%s' after writing '%s'", file,
-				  back, value);
+		return err_set_id(err, ERRID_SANDBOX_LIMIT,
+				  "%s is '%s' after writing '%s'", file, back, value);
 	return 0;
 }
 
@@ -103,15 +105,17 @@ static int leaf_make(const struct sbx_spec *spec, struct sbx_limits *l, struct e
 	if (fstatfs(parent, &fs) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "statfs %s", spec->cgroup);
 	if (fs.f_type != CGROUP2_SUPER_MAGIC)
-		return err_set_id(err, ERRID_SANDBOX_CGROUP, "%s is not a cgroup v2 directory",
-				  spec->cgroup);
+		return err_set_id(err, ERRID_SANDBOX_CGROUP,
+				  "%s is not a cgroup v2 directory", spec->cgroup);
 	random_bytes(id, sizeof(id));
 	hex_encode(id, sizeof(id), hex);
 	(void)snprintf(l->leaf, sizeof(l->leaf), "lych-job-%s", hex);
 	/* Controllers may already be on for our leaves, or we may switch them on. */
-	(void)cg_write(parent, "cgroup.subtree_control", "+memory +pids +cpu", NULL, 0, NULL);
+	(void)cg_write(parent, "cgroup.subtree_control", "+memory +pids +cpu", NULL, 0,
+		       NULL);
 	if (mkdirat(parent, l->leaf, 0700) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "make a leaf in %s", spec->cgroup);
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "make a leaf in %s",
+				  spec->cgroup);
 	l->cgroup_parent_fd = TAKE_FD(parent);
 	l->cgroup_fd = openat(l->cgroup_parent_fd, l->leaf,
 			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -119,7 +123,8 @@ static int leaf_make(const struct sbx_spec *spec, struct sbx_limits *l, struct e
 		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "open the leaf");
 	l->cgroup_procs_fd = openat(l->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 	if (l->cgroup_procs_fd < 0)
-		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "open cgroup.procs of the leaf");
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP,
+				  "open cgroup.procs of the leaf");
 	return 0;
 }
 
@@ -129,10 +134,12 @@ static int leaf_limit(const struct sbx_spec *spec, struct sbx_limits *l, struct 
 	int dir = l->cgroup_fd;
 	char cpu[64];
 
-	if (!cg_has(dir, "memory.max") || !cg_has(dir, "pids.max") || !cg_has(dir, "cpu.max"))
-		return err_set_id(err, ERRID_SANDBOX_CGROUP,
-				  "the controllers memory, pids and cpu are not delegated to %s",
-				  spec->cgroup);
+	if (!cg_has(dir, "memory.max") || !cg_has(dir, "pids.max") ||
+	    !cg_has(dir, "cpu.max"))
+		return err_set_id(
+			err, ERRID_SANDBOX_CGROUP,
+			"the controllers memory, pids and cpu are not delegated to %s",
+			spec->cgroup);
 	(void)snprintf(cpu, sizeof(cpu), "%llu %d",
 		       (unsigned long long)spec->cpus * CPU_PERIOD_USEC, CPU_PERIOD_USEC);
 	if (cg_set_u64(dir, "memory.max", spec->memory_bytes / page * page, err) < 0 ||
@@ -141,16 +148,19 @@ static int leaf_limit(const struct sbx_spec *spec, struct sbx_limits *l, struct 
 	    cg_set(dir, "cpu.max", cpu, err) < 0)
 		return -1;
 	/* Without swap in this kernel there is nothing to switch off. */
-	if (cg_has(dir, "memory.swap.max") && cg_set_u64(dir, "memory.swap.max", 0, err) < 0)
+	if (cg_has(dir, "memory.swap.max") &&
+	    cg_set_u64(dir, "memory.swap.max", 0, err) < 0)
 		return -1;
 	if (!cg_has(dir, "cgroup.kill"))
-		return err_set_id(err, ERRID_SANDBOX_CGROUP, "the kernel has no cgroup.kill");
+		return err_set_id(err, ERRID_SANDBOX_CGROUP,
+				  "the kernel has no cgroup.kill");
 	return 0;
 }
 
 int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret, struct err *err)
 {
-	struct sbx_limits l = { .cgroup_fd = -1, .cgroup_procs_fd = -1, .cgroup_parent_fd = -1 };
+	struct sbx_limits l = {
+		.cgroup_fd = -1, .cgroup_procs_fd = -1, .cgroup_parent_fd = -1};
 	cpu_set_t cpus;
 	unsigned others = 0;
 
@@ -161,7 +171,8 @@ int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret, struct e
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_getaffinity");
 	if (spec->grade == GRADE_FLOOR) {
-		/* No user namespace of its own: the kernel counts all tasks of this user. */
+		/* No user namespace of its own: the kernel counts all tasks of this user.
+		 */
 		if (tree_count_uid_tasks(getuid(), &others, err) < 0)
 			return err_wrap(err, "processes");
 		l.nproc = others + NPROC_OF_KEEPER + spec->processes;
@@ -185,7 +196,8 @@ int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret, struct e
 		add_limit(&l, "tmp", "mount", spec->tmp_bytes);
 	add_limit(&l, "file_size", "rlimit", spec->output_bytes);
 	if (spec->cpu_sec)
-		add_limit(&l, "cpu_time", "rlimit+supervised", spec->cpu_sec * USEC_PER_SEC);
+		add_limit(&l, "cpu_time", "rlimit+supervised",
+			  spec->cpu_sec * USEC_PER_SEC);
 	else
 		add_limit(&l, "descriptors", "rlimit", spec->nofile);
 	*ret = l;
@@ -194,8 +206,8 @@ int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret, struct e
 
 /* A hard limit that is already lower stays: it is stricter. Read back, so that a limit
  * which did not take is a refusal. */
-static int set_rlimit(__rlimit_resource_t what, const char *name, rlim_t soft, rlim_t hard,
-		      struct err *err)
+static int set_rlimit(__rlimit_resource_t what, const char *name, rlim_t soft,
+		      rlim_t hard, struct err *err)
 {
 	struct rlimit now, back;
 
@@ -205,11 +217,12 @@ static int set_rlimit(__rlimit_resource_t what, const char *name, rlim_t soft, r
 		hard = now.rlim_max;
 	if (soft > hard)
 		soft = hard;
-	now = (struct rlimit){ soft, hard };
+	now = (struct rlimit){soft, hard};
 	if (setrlimit(what, &now) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "%s: setrlimit", name);
 	if (getrlimit(what, &back) < 0 || back.rlim_cur != soft || back.rlim_max != hard)
-		return err_set_id(err, ERRID_SANDBOX_LIMIT, "%s: the limit did not take", name);
+		return err_set_id(err, ERRID_SANDBOX_LIMIT, "%s: the limit did not take",
+				  name);
 	return 0;
 }
 
@@ -239,7 +252,8 @@ static int set_affinity(unsigned want, struct err *err)
 	if (sched_setaffinity(0, sizeof(mine), &mine) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_setaffinity");
 	if (sched_getaffinity(0, sizeof(have), &have) < 0 || !CPU_EQUAL(&have, &mine))
-		return err_set_id(err, ERRID_SANDBOX_LIMIT, "cpus: the affinity did not take");
+		return err_set_id(err, ERRID_SANDBOX_LIMIT,
+				  "cpus: the affinity did not take");
 	return 0;
 }
 
@@ -248,28 +262,33 @@ int limits_apply(const struct sbx_spec *spec, const struct sbx_limits *l, struct
 	rlim_t cpu = spec->cpu_sec ? spec->cpu_sec : RLIM_INFINITY;
 
 	if (l->cgroup_procs_fd >= 0 && write(l->cgroup_procs_fd, "0", 1) != 1)
-		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "enter the leaf (cgroup.procs)");
+		return err_sys_id(err, ERRID_SANDBOX_CGROUP,
+				  "enter the leaf (cgroup.procs)");
 	/* After entering: the leaf is then the root of what the job could ever see. */
 	if (spec->grade == GRADE_FULL && unshare(CLONE_NEWCGROUP) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_NS, "cgroup namespace");
 	if (set_affinity(spec->cpus, err) < 0 ||
 	    set_rlimit(RLIMIT_CORE, "core", 0, 0, err) < 0 ||
-	    set_rlimit(RLIMIT_FSIZE, "file size", spec->output_bytes, spec->output_bytes, err) < 0 ||
+	    set_rlimit(RLIMIT_FSIZE, "file size", spec->output_bytes, spec->output_bytes,
+		       err) < 0 ||
 	    set_rlimit(RLIMIT_STACK, "stack", STACK_BYTES, STACK_HARD_BYTES, err) < 0 ||
-	    set_rlimit(RLIMIT_MEMLOCK, "memlock", MEMLOCK_BYTES, MEMLOCK_BYTES, err) < 0 ||
-	    set_rlimit(RLIMIT_SIGPENDING, "pending signals", SIGPENDING_MAX, SIGPENDING_MAX, err) <
+	    set_rlimit(RLIMIT_MEMLOCK, "memlock", MEMLOCK_BYTES, MEMLOCK_BYTES, err) <
 		    0 ||
+	    set_rlimit(RLIMIT_SIGPENDING, "pending signals", SIGPENDING_MAX,
+		       SIGPENDING_MAX, err) < 0 ||
 	    set_rlimit(RLIMIT_MSGQUEUE, "message queues", 0, 0, err) < 0 ||
 	    set_rlimit(RLIMIT_NICE, "nice", 0, 0, err) < 0 ||
 	    set_rlimit(RLIMIT_RTPRIO, "rtprio", 0, 0, err) < 0 ||
-	    set_rlimit(RLIMIT_CPU, "cpu time", cpu, cpu == RLIM_INFINITY ? cpu : cpu + 1, err) < 0 ||
+	    set_rlimit(RLIMIT_CPU, "cpu time", cpu, cpu == RLIM_INFINITY ? cpu : cpu + 1,
+		       err) < 0 ||
 	    set_rlimit(RLIMIT_NPROC, "processes", l->nproc, l->nproc, err) < 0 ||
 	    set_rlimit(RLIMIT_NOFILE, "descriptors", spec->nofile, spec->nofile, err) < 0)
 		return -1;
 	return 0;
 }
 
-uint64_t limits_cgroup_value(const struct sbx_limits *l, const char *file, const char *key)
+uint64_t limits_cgroup_value(const struct sbx_limits *l, const char *file,
+			     const char *key)
 {
 	cleanup_close int fd = -1;
 	char text[4096];

@@ -21,14 +21,14 @@ static const struct {
 	int flag;
 	const char *name;
 } namespaces[] = {
-	{ CLONE_NEWNS, "mount" }, { CLONE_NEWPID, "pid" }, { CLONE_NEWNET, "net" },
-	{ CLONE_NEWIPC, "ipc" },  { CLONE_NEWUTS, "uts" }, { CLONE_NEWCGROUP, "cgroup" },
+	{CLONE_NEWNS, "mount"}, {CLONE_NEWPID, "pid"}, {CLONE_NEWNET, "net"},
+	{CLONE_NEWIPC, "ipc"},	{CLONE_NEWUTS, "uts"}, {CLONE_NEWCGROUP, "cgroup"},
 };
 
 static pid_t raw_clone(int flags, int *pidfd)
 {
-	return (pid_t)syscall(SYS_clone, (unsigned long)(flags | CLONE_PIDFD | SIGCHLD), NULL, pidfd,
-			      NULL, 0UL);
+	return (pid_t)syscall(SYS_clone, (unsigned long)(flags | CLONE_PIDFD | SIGCHLD),
+			      NULL, pidfd, NULL, 0UL);
 }
 
 /* Can a child with only these be made? */
@@ -63,7 +63,8 @@ pid_t ns_fork(int flags, int *ret_pidfd, struct err *err)
 		return err_sys_id(err, ERRID_SANDBOX_USERNS, "make a user namespace");
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
-		if ((flags & namespaces[i].flag) && !can_clone(CLONE_NEWUSER | namespaces[i].flag)) {
+		if ((flags & namespaces[i].flag) &&
+		    !can_clone(CLONE_NEWUSER | namespaces[i].flag)) {
 			errno = saved;
 			return err_sys_id(err, ERRID_SANDBOX_NS, "make a %s namespace",
 					  namespaces[i].name);
@@ -95,7 +96,8 @@ int ns_map_self(uid_t uid, gid_t gid, struct err *err)
 	if (write_once("/proc/self/gid_map", line, err) < 0)
 		return -1;
 	if (getuid() != uid || geteuid() != uid || getgid() != gid || getegid() != gid)
-		return err_set_id(err, ERRID_SANDBOX_USERNS, "the identity map did not take");
+		return err_set_id(err, ERRID_SANDBOX_USERNS,
+				  "the identity map did not take");
 	return 0;
 }
 
@@ -107,7 +109,8 @@ int ns_close_all_but(const int *keep, size_t n, struct err *err)
 		unsigned next = UINT_MAX;
 
 		for (size_t i = 0; i < n; i++)
-			if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
+			if (keep[i] >= 0 && (unsigned)keep[i] >= from &&
+			    (unsigned)keep[i] < next)
 				next = (unsigned)keep[i];
 		if (next == UINT_MAX)
 			break;
@@ -148,7 +151,8 @@ int ns_keep_caps(const int *caps, struct err *err)
 	r = 0;
 out:
 	if (r < 0)
-		(void)err_sys_id(err, ERRID_SANDBOX_CAPS, "drop the keeper's capabilities");
+		(void)err_sys_id(err, ERRID_SANDBOX_CAPS,
+				 "drop the keeper's capabilities");
 	if (now)
 		(void)cap_free(now);
 	if (set)
@@ -158,7 +162,7 @@ out:
 
 int ns_die_with(int parent_pidfd, struct err *err)
 {
-	struct pollfd p = { .fd = parent_pidfd, .events = POLLIN };
+	struct pollfd p = {.fd = parent_pidfd, .events = POLLIN};
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return err_sys(err, "PR_SET_PDEATHSIG");

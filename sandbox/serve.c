@@ -78,7 +78,8 @@ struct server {
 static void flush(struct server *s)
 {
 	while (s->n_out) {
-		ssize_t n = send(s->fd, &s->out[0].m, s->out[0].size, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send(s->fd, &s->out[0].m, s->out[0].size,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0)
 			return; /* full: POLLOUT; gone: the next recv says so */
@@ -96,7 +97,8 @@ static void put(struct server *s, const void *msg, size_t size)
 	flush(s);
 }
 
-static void put_refused(struct server *s, uint64_t handle, const char *stage, const struct err *err)
+static void put_refused(struct server *s, uint64_t handle, const char *stage,
+			const struct err *err)
 {
 	struct spawn_refused m;
 
@@ -107,10 +109,10 @@ static void put_refused(struct server *s, uint64_t handle, const char *stage, co
 
 static void put_hello(struct server *s)
 {
-	struct spawn_hello m = { .type = SPAWN_HELLO,
-				 .version = SPAWN_PROTO_VERSION,
-				 .landlock_abi = (uint32_t)s->landlock_abi,
-				 .pid = getpid() };
+	struct spawn_hello m = {.type = SPAWN_HELLO,
+				.version = SPAWN_PROTO_VERSION,
+				.landlock_abi = (uint32_t)s->landlock_abi,
+				.pid = getpid()};
 
 	if (s->cgroup)
 		(void)snprintf(m.mechanism, sizeof(m.mechanism), "cgroup2:%s", s->cgroup);
@@ -147,7 +149,8 @@ static int read_block(int fd, uint32_t bytes, char **ret, struct err *err)
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "the spec is not sealed");
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size != (off_t)bytes ||
 	    !bytes || bytes > SPAWN_SPEC_MAX_BYTES)
-		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "the spec has the wrong size");
+		return err_set_id(err, ERRID_SANDBOX_SPAWNER,
+				  "the spec has the wrong size");
 	block = xmalloc(bytes);
 	while (len < bytes) {
 		ssize_t n = pread(fd, block + len, bytes - len, (off_t)len);
@@ -168,14 +171,17 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 	if (!spec->timeout_usec)
 		return err_set_id(err, ERRID_SANDBOX_LIMIT, "a job needs --timeout");
 	if (spec->grade != s->grade)
-		return err_set_id(err, ERRID_SPEC_RANGE, "this spawner serves grade %s only",
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "this spawner serves grade %s only",
 				  sbx_grade_name(s->grade));
 	if (spec->cgroup)
-		return err_set_id(err, ERRID_CORE_USAGE, "--cgroup is the spawner's own option");
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "--cgroup is the spawner's own option");
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		if (spec->mounts[i].kind == MOUNT_RW)
-			return err_set_id(err, ERRID_SPEC_PATH,
-					  "the workspace is the only writable tree of a job");
+			return err_set_id(
+				err, ERRID_SPEC_PATH,
+				"the workspace is the only writable tree of a job");
 	if (s->cgroup)
 		spec->cgroup = xstrdup(s->cgroup);
 	if (!spec->workspace)
@@ -189,15 +195,15 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 		return err_wrap(err, "workspace");
 	}
 	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
-		return err_set_id(err, ERRID_SANDBOX_WORKSPACE, "%s is not a directory of ours",
-				  spec->workspace);
+		return err_set_id(err, ERRID_SANDBOX_WORKSPACE,
+				  "%s is not a directory of ours", spec->workspace);
 	return spec_base_workspace(spec, s->jobs_dir, err);
 }
 
 static void start_job(struct server *s, uint64_t handle, const char *block, size_t len,
 		      const int stdio[3])
 {
-	struct served j = { .handle = handle };
+	struct served j = {.handle = handle};
 	struct err err = ERR_INIT;
 	const char *stage = "spec";
 	struct sbx_spec spec;
@@ -216,7 +222,8 @@ static void start_job(struct server *s, uint64_t handle, const char *block, size
 	if (r == 0) {
 		stage = "namespaces";
 		r = keeper_start(&spec, stdio, &j.keeper, &err);
-		if (r < 0 && (err.id == ERRID_SANDBOX_LIMIT || err.id == ERRID_SANDBOX_CGROUP))
+		if (r < 0 &&
+		    (err.id == ERRID_SANDBOX_LIMIT || err.id == ERRID_SANDBOX_CGROUP))
 			stage = "limits";
 	}
 	spec_done(&spec);
@@ -229,11 +236,11 @@ static void start_job(struct server *s, uint64_t handle, const char *block, size
 /* The keeper ended without its report: killed from outside. Its job is gone with it. */
 static void keeper_lost(struct server *s, struct served *j)
 {
-	struct spawn_exited m = { .type = SPAWN_EXITED,
-				  .how = SPAWN_END_SHUTDOWN,
-				  .code = SIGKILL,
-				  .tree_gone = 1,
-				  .detail = "the keeper was killed" };
+	struct spawn_exited m = {.type = SPAWN_EXITED,
+				 .how = SPAWN_END_SHUTDOWN,
+				 .code = SIGKILL,
+				 .tree_gone = 1,
+				 .detail = "the keeper was killed"};
 	struct err err = ERR_INIT;
 	bool started = j->started;
 
@@ -298,7 +305,8 @@ static int on_kill(struct server *s, const struct spawn_kill *m, struct err *err
 	return 0;
 }
 
-/* The descriptors of a packet; more than we asked for cannot arrive (MSG_CTRUNC is refused). */
+/* The descriptors of a packet; more than we asked for cannot arrive (MSG_CTRUNC is
+ * refused). */
 static unsigned take_fds(struct msghdr *h, int fds[RUN_FDS])
 {
 	unsigned n = 0;
@@ -322,17 +330,17 @@ static int on_tomb(struct server *s, struct err *err)
 		uint32_t type;
 		struct spawn_run run;
 		struct spawn_kill kill;
-	} m = { 0 };
+	} m = {0};
 	union {
 		char space[CMSG_SPACE(RUN_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct iovec iov = { &m, sizeof(m) };
-	struct msghdr h = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	int fds[RUN_FDS] = { -1, -1, -1, -1 };
+	struct iovec iov = {&m, sizeof(m)};
+	struct msghdr h = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	int fds[RUN_FDS] = {-1, -1, -1, -1};
 	ssize_t n = recvmsg(s->fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	unsigned n_fds;
 	int r;
@@ -350,7 +358,8 @@ static int on_tomb(struct server *s, struct err *err)
 		r = on_kill(s, &m.kill, err);
 	else
 		r = err_set_id(err, ERRID_SANDBOX_SPAWNER,
-			       "a message of type %u, %zd bytes, %u descriptors", m.type, n, n_fds);
+			       "a message of type %u, %zd bytes, %u descriptors", m.type,
+			       n, n_fds);
 	for (unsigned i = 0; i < RUN_FDS; i++)
 		fd_close(&fds[i]);
 	return r < 0 ? -1 : 1;
@@ -366,12 +375,13 @@ static int serve_loop(struct server *s, struct err *err)
 		uint64_t handle[SPAWN_JOBS_MAX];
 		unsigned n = s->n;
 
-		p[0] = (struct pollfd){ .fd = s->fd, .events = POLLIN };
+		p[0] = (struct pollfd){.fd = s->fd, .events = POLLIN};
 		if (s->n_out)
 			p[0].events |= POLLOUT;
-		p[1] = (struct pollfd){ .fd = s->lifeline, .events = POLLIN };
+		p[1] = (struct pollfd){.fd = s->lifeline, .events = POLLIN};
 		for (unsigned i = 0; i < n; i++) {
-			p[2 + i] = (struct pollfd){ .fd = s->job[i].keeper.sock, .events = POLLIN };
+			p[2 + i] = (struct pollfd){.fd = s->job[i].keeper.sock,
+						   .events = POLLIN};
 			handle[i] = s->job[i].handle;
 		}
 		if (poll(p, n + 2, -1) < 0 && errno != EINTR)
@@ -401,8 +411,8 @@ static int serve_loop(struct server *s, struct err *err)
 
 static int wall_full(struct server *s, struct err *err)
 {
-	struct sbx_mount mounts[2] = { { MOUNT_RW, NULL }, { MOUNT_RW, NULL } };
-	struct sbx_root root = { -1, -1, -1, -1 };
+	struct sbx_mount mounts[2] = {{MOUNT_RW, NULL}, {MOUNT_RW, NULL}};
+	struct sbx_root root = {-1, -1, -1, -1};
 	cleanup_free char *jobs = xstrdup(s->jobs_dir);
 	cleanup_free char *cgroup = s->cgroup ? xstrdup(s->cgroup) : NULL;
 	char hostname[] = "spawner";
@@ -429,15 +439,15 @@ static int wall_full(struct server *s, struct err *err)
 static int wall_floor(struct server *s, struct err *err)
 {
 	const uint64_t node = LL_FS_READ_FILE | LL_FS_WRITE_FILE | LL_FS_IOCTL_DEV;
-	static const char *const own[] = { "/etc", "/proc", NULL };
+	static const char *const own[] = {"/etc", "/proc", NULL};
 	const struct {
 		const char *const *paths;
 		uint64_t rights;
 	} lists[] = {
-		{ paths_system, LL_FS_ROX },
-		{ own, LL_FS_RO },
-		{ paths_dev_plain, node },
-		{ paths_dev_random, node },
+		{paths_system, LL_FS_ROX},
+		{own, LL_FS_RO},
+		{paths_dev_plain, node},
+		{paths_dev_random, node},
 	};
 	struct landlock_set set;
 
@@ -456,14 +466,17 @@ static int wall_floor(struct server *s, struct err *err)
 		goto fail;
 	if (landlock_enforce(&set, err) < 0)
 		return err_wrap(err, "the spawner's own Landlock");
-	/* In full the identity maps of the keepers need it dumpable; nobody inside sees it there. */
-	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? err_sys(err, "PR_SET_DUMPABLE") : 0;
+	/* In full the identity maps of the keepers need it dumpable; nobody inside sees
+	 * it there. */
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? err_sys(err, "PR_SET_DUMPABLE")
+						      : 0;
 fail:
 	landlock_done(&set);
 	return err_wrap(err, "the spawner's own Landlock");
 }
 
-/* Leaves of a spawner that was killed are empty by now; those of a living one are busy. */
+/* Leaves of a spawner that was killed are empty by now; those of a living one are busy.
+ */
 static void remove_old_leaves(const char *cgroup)
 {
 	cleanup_dir DIR *d = cgroup ? opendir(cgroup) : NULL;
@@ -476,7 +489,7 @@ static void remove_old_leaves(const char *cgroup)
 
 static int serve_inner(struct server *s, struct err *err)
 {
-	int keep[] = { s->fd, s->lifeline };
+	int keep[] = {s->fd, s->lifeline};
 	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null_fd < 0)
@@ -521,8 +534,8 @@ static int serve_outer(struct server *s, struct err *err)
 
 	if (self < 0 || pipe2(line, O_CLOEXEC) < 0)
 		return err_sys(err, "lifeline");
-	pid = ns_fork(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-			      CLONE_NEWUTS,
+	pid = ns_fork(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
+			      CLONE_NEWIPC | CLONE_NEWUTS,
 		      &inner_fd, err);
 	if (pid < 0)
 		return -1;
@@ -551,8 +564,10 @@ static int check_start(int fd, const char *jobs_dir, struct err *err)
 
 	if (getuid() == 0 || geteuid() == 0)
 		return err_set_id(err, ERRID_CORE_ROOT, "the spawner");
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
-		return err_set_id(err, ERRID_CORE_USAGE, "--serve %d is not a SEQPACKET socket", fd);
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+	    type != SOCK_SEQPACKET)
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "--serve %d is not a SEQPACKET socket", fd);
 	if (!jobs_dir || jobs_dir[0] != '/' || str_eq(jobs_dir, "/"))
 		return err_set_id(err, ERRID_CORE_USAGE, "--jobs needs an absolute path");
 	if (lstat(jobs_dir, &st) < 0)
@@ -568,12 +583,12 @@ int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade 
 	static struct server s;
 	struct err err = ERR_INIT;
 
-	s = (struct server){ .fd = fd,
-			     .jobs_fd = -1,
-			     .lifeline = -1,
-			     .jobs_dir = jobs_dir,
-			     .cgroup = cgroup,
-			     .grade = grade };
+	s = (struct server){.fd = fd,
+			    .jobs_fd = -1,
+			    .lifeline = -1,
+			    .jobs_dir = jobs_dir,
+			    .cgroup = cgroup,
+			    .grade = grade};
 	if (check_start(fd, jobs_dir, &err) < 0 ||
 	    (grade == GRADE_FULL && serve_outer(&s, &err) < 0)) {
 		log_err(LOG_ERROR_, "the spawner did not start", &err);

@@ -19,7 +19,8 @@
 #include <sys/wait.h>
 
 #define FULL_NAMESPACES                                                                  \
-	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |      \
+	 CLONE_NEWUTS)
 #define STRAY_ROUNDS 400
 #define STRAY_PAUSE_USEC 5000
 
@@ -41,13 +42,14 @@ static void forget(pid_t pid)
 			alive[i--] = alive[--n_alive];
 }
 
-NORETURN static void keeper_child(const struct sbx_spec *spec, const struct sbx_limits *limits,
-				  const int stdio[3], int sock, int parent_pidfd, uid_t uid, gid_t gid)
+NORETURN static void keeper_child(const struct sbx_spec *spec,
+				  const struct sbx_limits *limits, const int stdio[3],
+				  int sock, int parent_pidfd, uid_t uid, gid_t gid)
 {
 	struct err err = ERR_INIT;
 
-	if (spec->grade == GRADE_FULL && (ns_die_with(parent_pidfd, &err) < 0 ||
-					  ns_map_self(uid, gid, &err) < 0)) {
+	if (spec->grade == GRADE_FULL &&
+	    (ns_die_with(parent_pidfd, &err) < 0 || ns_map_self(uid, gid, &err) < 0)) {
 		struct spawn_refused m;
 
 		report_refused("userns", &err, &m);
@@ -57,11 +59,12 @@ NORETURN static void keeper_child(const struct sbx_spec *spec, const struct sbx_
 	keeper_main(spec, limits, stdio, sock, parent_pidfd);
 }
 
-int keeper_start(const struct sbx_spec *spec, const int stdio[3], struct keeper *ret, struct err *err)
+int keeper_start(const struct sbx_spec *spec, const int stdio[3], struct keeper *ret,
+		 struct err *err)
 {
 	cleanup_close int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	int sv[2] = { -1, -1 }, flags = spec->grade == GRADE_FULL ? FULL_NAMESPACES : 0;
-	struct keeper k = { .pidfd = -1, .sock = -1, .grade = spec->grade };
+	int sv[2] = {-1, -1}, flags = spec->grade == GRADE_FULL ? FULL_NAMESPACES : 0;
+	struct keeper k = {.pidfd = -1, .sock = -1, .grade = spec->grade};
 	uid_t uid = getuid();
 	gid_t gid = getgid();
 
@@ -132,7 +135,8 @@ static void kill_strays(void)
 			if (!top || is_keeper(top))
 				continue;
 			left++;
-			if (t.proc[i].state == 'Z' && t.proc[i].ppid == t.self)
+			if (t.proc[i].state == 'Z' && t.proc[i].threads <= 1 &&
+			    t.proc[i].ppid == t.self)
 				(void)waitpid(t.proc[i].pid, NULL, WNOHANG | __WALL);
 			else
 				(void)tree_signal_one(&t, &t.proc[i], SIGKILL);
@@ -151,7 +155,8 @@ void keeper_done(struct keeper *k)
 
 	fd_close(&k->sock); /* EOF: a keeper that still lives ends its job */
 	if (k->pid > 0) {
-		/* In full its death is the job's. In floor it must do the killing: give it time. */
+		/* In full its death is the job's. In floor it must do the killing: give
+		 * it time. */
 		if (k->grade == GRADE_FULL && k->pidfd >= 0)
 			(void)syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
 		while (waitpid(k->pid, &status, __WALL) < 0 && errno == EINTR)

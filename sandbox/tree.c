@@ -45,7 +45,7 @@ void inode_set_reset(struct inode_set *s)
 void inode_set_done(struct inode_set *s)
 {
 	free(s->slot);
-	*s = (struct inode_set){ 0 };
+	*s = (struct inode_set){0};
 }
 
 static size_t inode_slot(const struct inode_set *s, uint64_t dev, uint64_t ino)
@@ -72,7 +72,7 @@ bool inode_set_add(struct inode_set *s, uint64_t dev, uint64_t ino)
 	if (inode_set_has(s, dev, ino))
 		return false;
 	if (s->n * 2 >= s->cap) {
-		struct inode_set bigger = { .cap = s->cap ? s->cap * 2 : 64 };
+		struct inode_set bigger = {.cap = s->cap ? s->cap * 2 : 64};
 
 		if (s->n >= INODE_SET_MAX)
 			return true;
@@ -88,7 +88,7 @@ bool inode_set_add(struct inode_set *s, uint64_t dev, uint64_t ino)
 		*s = bigger;
 	}
 	i = inode_slot(s, dev, ino);
-	s->slot[i] = (struct inode_key){ .dev = dev, .ino = ino };
+	s->slot[i] = (struct inode_key){.dev = dev, .ino = ino};
 	s->n++;
 	return true;
 }
@@ -115,28 +115,29 @@ static void skip_field(const char **p)
 		(*p)++;
 }
 
-/* "pid (comm) S ppid ...": comm may hold blanks and parentheses, so look for the last one. */
+/* "pid (comm) S ppid ...": comm may hold blanks and parentheses, so look for the last
+ * one. */
 int tree_parse_stat(const char *line, struct tree_proc *ret)
 {
 	const char *p = line;
 	const char *close = strrchr(line, ')');
-	struct tree_proc r = { 0 };
+	struct tree_proc r = {0};
 
 	if (!close || close[1] != ' ' || !close[2] || close[3] != ' ')
 		return -1;
 	r.pid = (pid_t)take_u64(&p);
 	r.state = close[2];
 	p = close + 3;
-	r.ppid = (pid_t)take_u64(&p);		 /* 4 */
+	r.ppid = (pid_t)take_u64(&p); /* 4 */
 	for (int i = 5; i <= 13; i++)
 		skip_field(&p);
-	for (int i = 14; i <= 17; i++)		 /* utime stime cutime cstime */
+	for (int i = 14; i <= 17; i++) /* utime stime cutime cstime */
 		r.cpu_ticks += take_u64(&p);
 	for (int i = 18; i <= 19; i++)
 		skip_field(&p);
-	r.threads = (unsigned)take_u64(&p);	 /* 20 */
+	r.threads = (unsigned)take_u64(&p); /* 20 */
 	skip_field(&p);
-	r.start = take_u64(&p);			 /* 22 */
+	r.start = take_u64(&p); /* 22 */
 	if (r.pid <= 0 || !*p)
 		return -1;
 	*ret = r;
@@ -181,13 +182,14 @@ static ssize_t read_proc(int dir, const char *path, char *out, size_t size)
 	return (ssize_t)len;
 }
 
-int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int shm_fd, int work_fd,
-	      struct err *err)
+int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int shm_fd,
+	      int work_fd, struct err *err)
 {
 	cleanup_close int probe = memfd_create("probe", MFD_CLOEXEC);
 	struct stat st;
 
-	*t = (struct tree){ .grade = grade, .proc_fd = -1, .tmp_fd = tmp_fd, .shm_fd = shm_fd };
+	*t = (struct tree){
+		.grade = grade, .proc_fd = -1, .tmp_fd = tmp_fd, .shm_fd = shm_fd};
 	t->self = getpid();
 	if (probe < 0 || fstat(probe, &st) < 0)
 		return err_sys(err, "memfd_create");
@@ -198,8 +200,8 @@ int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int
 		t->work_dev = st.st_dev;
 		t->has_work = true;
 	}
-	t->proc_fd = proc_fd >= 0 ? fcntl(proc_fd, F_DUPFD_CLOEXEC, 3) :
-				    open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	t->proc_fd = proc_fd >= 0 ? fcntl(proc_fd, F_DUPFD_CLOEXEC, 3)
+				  : open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->proc_fd < 0)
 		return err_sys(err, "open /proc");
 	return 0;
@@ -307,17 +309,26 @@ static void measure_fds(struct tree *t, const char *path, struct tree_use *use)
 	}
 }
 
-/* Memory of one process; false when this task has no memory of its own left (exited leader). */
+/* Memory of one process; false when this task has no memory of its own left (exited
+ * leader). */
 static bool measure_status(struct tree *t, const char *path, uint64_t *memory)
 {
 	char text[STATUS_MAX];
 
-	if (read_proc(t->proc_fd, path, text, sizeof(text)) <= 0 || !strstr(text, "VmRSS:"))
+	if (read_proc(t->proc_fd, path, text, sizeof(text)) <= 0 ||
+	    !strstr(text, "VmRSS:"))
 		return false;
-	*memory += tree_status_bytes(text, "RssAnon") + tree_status_bytes(text, "RssShmem") +
+	*memory += tree_status_bytes(text, "RssAnon") +
+		   tree_status_bytes(text, "RssShmem") +
 		   tree_status_bytes(text, "VmSwap") + tree_status_bytes(text, "VmPTE") +
 		   tree_status_bytes(text, "HugetlbPages");
 	return true;
+}
+
+/* Exited, but not the last of its threads: those live on behind it. */
+static bool is_dead(const struct tree_proc *p)
+{
+	return p->state == 'Z' && p->threads <= 1;
 }
 
 static void measure_proc(struct tree *t, const struct tree_proc *p, uint64_t *mapped,
@@ -340,11 +351,17 @@ static void measure_proc(struct tree *t, const struct tree_proc *p, uint64_t *ma
 	(void)snprintf(path, sizeof(path), "%d/task", p->pid);
 	tasks = open_dir_at(t->proc_fd, path);
 	while (tasks && (e = readdir(tasks))) {
-		if (e->d_name[0] == '.')
-			continue;
-		if (!found &&
-		    str_fmt(path, sizeof(path), "%d/task/%s/status", p->pid, e->d_name) == 0)
-			found = measure_status(t, path, mapped);
+		uint64_t memory = 0;
+
+		if (e->d_name[0] == '.' ||
+		    str_fmt(path, sizeof(path), "%d/task/%s/status", p->pid, e->d_name) <
+			    0 ||
+		    !measure_status(t, path, &memory))
+			continue; /* this one has exited: it holds nothing and may not be
+				     looked at */
+		if (!found)
+			*mapped += memory; /* all threads have the same */
+		found = true;
 		if (str_fmt(path, sizeof(path), "%d/task/%s/fd", p->pid, e->d_name) == 0)
 			measure_fds(t, path, use);
 	}
@@ -380,8 +397,8 @@ static uint64_t exact_shmem(struct tree *t, const char *path)
 		unsigned major_nr, minor_nr;
 		uint64_t ino;
 
-		if (sscanf(line, "%*x-%*x %*s %*x %x:%x %" SCNu64, &major_nr, &minor_nr, &ino) ==
-		    3) {
+		if (sscanf(line, "%*x-%*x %*s %*x %x:%x %" SCNu64, &major_nr, &minor_nr,
+			   &ino) == 3) {
 			counts = makedev(major_nr, minor_nr) == t->shm_dev && ino &&
 				 !inode_set_has(&t->seen, t->shm_dev, ino);
 		} else if (counts && str_starts(line, "Pss:")) {
@@ -403,7 +420,8 @@ static uint64_t exact_task(struct tree *t, const char *dir, bool *ret_found)
 	if (!*ret_found)
 		return 0;
 	sum = tree_status_bytes(text, "Pss_Anon") + tree_status_bytes(text, "SwapPss") +
-	      tree_status_bytes(text, "Shared_Hugetlb") + tree_status_bytes(text, "Private_Hugetlb");
+	      tree_status_bytes(text, "Shared_Hugetlb") +
+	      tree_status_bytes(text, "Private_Hugetlb");
 	(void)snprintf(path, sizeof(path), "%s/status", dir);
 	if (read_proc(t->proc_fd, path, text, sizeof(text)) > 0)
 		sum += tree_status_bytes(text, "VmPTE");
@@ -438,9 +456,10 @@ static uint64_t exact_proc(struct tree *t, const struct tree_proc *p)
 	return sum;
 }
 
-int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret, struct err *err)
+int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret,
+		 struct err *err)
 {
-	struct tree_use use = { 0 };
+	struct tree_use use = {0};
 	uint64_t ticks = 0, mapped = 0;
 	long hz = sysconf(_SC_CLK_TCK);
 
@@ -456,14 +475,13 @@ int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret, st
 			continue;
 		use.processes += p->threads ? p->threads : 1;
 		ticks += p->cpu_ticks;
-		if (p->state != 'Z' || p->threads > 1)
+		if (!is_dead(p))
 			measure_proc(t, p, &mapped, &use);
 	}
 	if (memory_limit && use.memory_bytes + mapped > memory_limit) {
 		mapped = 0;
 		for (size_t i = 0; i < t->n; i++)
-			if (t->proc[i].member &&
-			    (t->proc[i].state != 'Z' || t->proc[i].threads > 1))
+			if (t->proc[i].member && !is_dead(&t->proc[i]))
 				mapped += exact_proc(t, &t->proc[i]);
 	}
 	use.memory_bytes += mapped;
@@ -500,7 +518,7 @@ unsigned tree_signal(struct tree *t, int signo)
 	if (tree_scan(t, &err) < 0)
 		return 0;
 	for (size_t i = 0; i < t->n; i++)
-		if (t->proc[i].member && t->proc[i].state != 'Z')
+		if (t->proc[i].member && !is_dead(&t->proc[i]))
 			n += tree_signal_one(t, &t->proc[i], signo);
 	return n;
 }

@@ -53,22 +53,25 @@ struct tree {
 };
 
 struct tree_use {
-	unsigned processes;	 /* tasks: threads and zombies too, as RLIMIT_NPROC counts */
-	unsigned unreadable;	 /* live processes that hide what they use */
+	unsigned processes;  /* tasks: threads and zombies too, as RLIMIT_NPROC counts */
+	unsigned unreadable; /* live processes that hide what they use */
 	uint64_t memory_bytes;
-	uint64_t unlinked_bytes; /* on the workspace's file system, open, without a name */
-	uint64_t cpu_usec;	 /* of the living */
+	uint64_t
+		unlinked_bytes; /* on the workspace's file system, open, without a name */
+	uint64_t cpu_usec;	/* of the living */
 };
 
-MUST_CHECK int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int shm_fd,
-			 int work_fd, struct err *err);
+MUST_CHECK int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd,
+			 int shm_fd, int work_fd, struct err *err);
 void tree_done(struct tree *t);
 /* List the processes; the number of members. */
 MUST_CHECK int tree_scan(struct tree *t, struct err *err);
-/* Scan and measure. A cheap upper bound first; only where it passes memory_limit are shared
- * pages told apart (0: the bound will do). */
-MUST_CHECK int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret, struct err *err);
-/* Send a signal to every member (of a fresh scan; in full by one kill(-1)). How many it met. */
+/* Scan and measure. A cheap upper bound first; only where it passes memory_limit are
+ * shared pages told apart (0: the bound will do). */
+MUST_CHECK int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret,
+			    struct err *err);
+/* Send a signal to every member (of a fresh scan; in full by one kill(-1)). How many it
+ * met. */
 unsigned tree_signal(struct tree *t, int signo);
 /* Only the process that was scanned, never another that got its number meanwhile. */
 bool tree_signal_one(struct tree *t, const struct tree_proc *p, int signo);
@@ -77,7 +80,8 @@ bool tree_signal_one(struct tree *t, const struct tree_proc *p, int signo);
 MUST_CHECK int tree_parse_stat(const char *line, struct tree_proc *ret);
 /* "Name:   123 kB" of /proc/PID/status or smaps_rollup, in bytes; 0 when absent. */
 uint64_t tree_status_bytes(const char *text, const char *name);
-/* Number of tasks of this uid on the whole system (floor: RLIMIT_NPROC counts all of them). */
+/* Number of tasks of this uid on the whole system (floor: RLIMIT_NPROC counts all of
+ * them). */
 MUST_CHECK int tree_count_uid_tasks(uid_t uid, unsigned *ret, struct err *err);
 
 #endif

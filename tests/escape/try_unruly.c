@@ -386,14 +386,18 @@ static const struct {
 	const char *name;
 	int (*run)(const char *arg);
 } acts[] = {
-	{ "heap", act_heap },	      { "shared", act_shared },	  { "forkshare", act_forkshare },
-	{ "shmfile", act_shmfile },   { "memfd", act_memfd },	  { "leaderless", act_leaderless },
-	{ "files", act_files },	      { "tiny", act_tiny },	  { "unlinked", act_unlinked },
-	{ "onefile", act_onefile },   { "closed", act_closed },	  { "links", act_links },
-	{ "deep", act_deep },	      { "bomb", act_bomb },	  { "threads", act_threads },
-	{ "zombies", act_zombies },   { "orphan", act_orphan },	  { "stop", act_stop },
-	{ "deaf", act_deaf },	      { "regicide", act_regicide }, { "hide", act_hide },
-	{ "burn", act_burn },	      { "sleep", act_sleep },
+	{"heap", act_heap},	      {"shared", act_shared},
+	{"forkshare", act_forkshare}, {"shmfile", act_shmfile},
+	{"memfd", act_memfd},	      {"leaderless", act_leaderless},
+	{"files", act_files},	      {"tiny", act_tiny},
+	{"unlinked", act_unlinked},   {"onefile", act_onefile},
+	{"closed", act_closed},	      {"links", act_links},
+	{"deep", act_deep},	      {"bomb", act_bomb},
+	{"threads", act_threads},     {"zombies", act_zombies},
+	{"orphan", act_orphan},	      {"stop", act_stop},
+	{"deaf", act_deaf},	      {"regicide", act_regicide},
+	{"hide", act_hide},	      {"burn", act_burn},
+	{"sleep", act_sleep},
 };
 
 int main(int argc, char **argv)

@@ -4,18 +4,18 @@
  * obeys lines on stdin, one answer line on stdout for each message of the spawner.
  *
  *	spawn_client SANDBOX JOBS_DIR GRADE [CGROUP]
- *	run HANDLE OPTION... -- ARGV...	(words by blanks; stdio of the job: /dev/null, null, stderr)
- *	kill HANDLE WHY GRACE_MS
- *	raw N				N bytes of nonsense instead of a message
- *	unsealed HANDLE			a RUN whose spec is not sealed
+ *	run HANDLE OPTION... -- ARGV...	(words by blanks; stdio of the job: /dev/null,
+ *null, stderr) kill HANDLE WHY GRACE_MS raw N				N bytes of
+ *nonsense instead of a message unsealed HANDLE			a RUN whose spec is not
+ *sealed
  *
- * "pid N" (the spawner's outer process) is the first line. EOF of stdin: closes the socket
- * and waits for the spawner. EOF of the spawner: prints "gone" and exits 3.
+ * "pid N" (the spawner's outer process) is the first line. EOF of stdin: closes the
+ *socket and waits for the spawner. EOF of the spawner: prints "gone" and exits 3.
  */
 #include "common/cleanup.h"
 #include "common/mem.h"
-#include "common/str.h"
 #include "common/spawn_proto.h"
+#include "common/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static int sock = -1, null_fd = -1;
 
 static pid_t start(char **argv, int argc)
 {
-	static char *const no_env[] = { NULL };
+	static char *const no_env[] = {NULL};
 	int sv[2];
 	pid_t pid;
 
@@ -40,10 +40,18 @@ static pid_t start(char **argv, int argc)
 		return -1;
 	pid = fork();
 	if (pid == 0) {
-		char arg[][16] = { "lych-sandbox", "--serve", "3", "--jobs", "--grade", "--cgroup" };
-		char *av[] = { arg[0], arg[1], arg[2],			arg[3],
-			       argv[2], arg[4], argv[3], argc > 4 ? arg[5] : NULL,
-			       argc > 4 ? argv[4] : NULL, NULL };
+		char arg[][16] = {"lych-sandbox", "--serve", "3",
+				  "--jobs",	  "--grade", "--cgroup"};
+		char *av[] = {arg[0],
+			      arg[1],
+			      arg[2],
+			      arg[3],
+			      argv[2],
+			      arg[4],
+			      argv[3],
+			      argc > 4 ? arg[5] : NULL,
+			      argc > 4 ? argv[4] : NULL,
+			      NULL};
 
 		if (sv[1] == 3)
 			(void)fcntl(3, F_SETFD, 0);
@@ -59,21 +67,21 @@ static pid_t start(char **argv, int argc)
 
 static void send_run(uint64_t handle, const char *block, size_t len, bool seal)
 {
-	struct spawn_run m = { .type = SPAWN_RUN,
-			       .version = SPAWN_PROTO_VERSION,
-			       .handle = handle,
-			       .spec_bytes = (uint32_t)len };
+	struct spawn_run m = {.type = SPAWN_RUN,
+			      .version = SPAWN_PROTO_VERSION,
+			      .handle = handle,
+			      .spec_bytes = (uint32_t)len};
 	cleanup_close int spec = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int fds[4] = { spec, null_fd, null_fd, 2 };
+	int fds[4] = {spec, null_fd, null_fd, 2};
 	union {
 		char space[CMSG_SPACE(sizeof(fds))];
 		struct cmsghdr align;
-	} control = { 0 };
-	struct iovec iov = { &m, sizeof(m) };
-	struct msghdr h = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
+	} control = {0};
+	struct iovec iov = {&m, sizeof(m)};
+	struct msghdr h = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
 
 	if (spec < 0 || write(spec, block, len) != (ssize_t)len)
@@ -121,12 +129,15 @@ static void obey(char *line)
 		}
 		send_run(number(word[1]), block, len, true);
 	} else if (str_eq(word[0], "unsealed")) {
-		send_run(number(word[1]), "--timeout\0" "1\0--\0true", 18, false);
+		send_run(number(word[1]),
+			 "--timeout\0"
+			 "1\0--\0true",
+			 18, false);
 	} else if (str_eq(word[0], "kill") && n == 4) {
-		struct spawn_kill m = { .type = SPAWN_KILL,
-					.handle = number(word[1]),
-					.why = (uint32_t)number(word[2]),
-					.grace_ms = (uint32_t)number(word[3]) };
+		struct spawn_kill m = {.type = SPAWN_KILL,
+				       .handle = number(word[1]),
+				       .why = (uint32_t)number(word[2]),
+				       .grace_ms = (uint32_t)number(word[3])};
 
 		(void)!send(sock, &m, sizeof(m), MSG_NOSIGNAL);
 	} else if (str_eq(word[0], "raw") && n == 2) {
@@ -146,7 +157,7 @@ static bool tell(void)
 		struct spawn_started started;
 		struct spawn_refused refused;
 		struct spawn_exited exited;
-	} m = { 0 };
+	} m = {0};
 	ssize_t n = recv(sock, &m, sizeof(m), 0);
 
 	if (n <= 0)
@@ -156,20 +167,22 @@ static bool tell(void)
 		       m.hello.mechanism);
 	else if (m.type == SPAWN_STARTED)
 		printf("started %llu grade=%u layers=%u limits=%u\n",
-		       (unsigned long long)m.started.handle, m.started.grade, m.started.n_layers,
-		       m.started.n_limits);
+		       (unsigned long long)m.started.handle, m.started.grade,
+		       m.started.n_layers, m.started.n_limits);
 	else if (m.type == SPAWN_REFUSED)
 		printf("refused %llu %s %s %d %s\n", (unsigned long long)m.refused.handle,
-		       m.refused.error_code, m.refused.stage, m.refused.sys, m.refused.text);
+		       m.refused.error_code, m.refused.stage, m.refused.sys,
+		       m.refused.text);
 	else if (m.type == SPAWN_EXITED)
-		printf("exited %llu how=%u code=%d gone=%u strays=%u wall_ms=%llu memory=%llu "
+		printf("exited %llu how=%u code=%d gone=%u strays=%u wall_ms=%llu "
+		       "memory=%llu "
 		       "disk=%llu processes=%u %s\n",
 		       (unsigned long long)m.exited.handle, m.exited.how, m.exited.code,
 		       m.exited.tree_gone, m.exited.killed_strays,
 		       (unsigned long long)m.exited.wall_usec / 1000,
 		       (unsigned long long)m.exited.memory_peak_bytes,
-		       (unsigned long long)m.exited.disk_peak_bytes, m.exited.processes_peak,
-		       m.exited.detail);
+		       (unsigned long long)m.exited.disk_peak_bytes,
+		       m.exited.processes_peak, m.exited.detail);
 	else
 		printf("unknown message %u of %zd bytes\n", m.type, n);
 	return true;
@@ -189,8 +202,8 @@ int main(int argc, char **argv)
 	pid = start(argv, argc);
 	printf("pid %d\n", pid);
 	for (;;) {
-		struct pollfd p[2] = { { .fd = sock, .events = POLLIN },
-				       { .fd = 0, .events = POLLIN } };
+		struct pollfd p[2] = {{.fd = sock, .events = POLLIN},
+				      {.fd = 0, .events = POLLIN}};
 		ssize_t n;
 		char *nl;
 

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The pure parts of the supervision: what /proc says, sets of inodes, the walk over a
+ * workspace. */
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "sandbox/disk.h"
+#include "sandbox/tree.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define REST                                                                             \
+	" 1 1 0 -1 4194560 10 0 0 0 7 5 3 2 20 0 4 0 12345 1000 10 "                     \
+	"18446744073709551615\n"
+
+Test(tree, stat_line_is_read)
+{
+	struct tree_proc p;
+
+	cr_assert_eq(tree_parse_stat("42 (sh) S 7" REST, &p), 0);
+	cr_expect_eq(p.pid, 42);
+	cr_expect_eq(p.ppid, 7);
+	cr_expect_eq(p.state, 'S');
+	cr_expect_eq(p.cpu_ticks, 17);
+	cr_expect_eq(p.threads, 4);
+	cr_expect_eq(p.start, 12345);
+}
+
+/* The name of a process is the job's to choose. */
+Test(tree, a_name_cannot_forge_the_line)
+{
+	struct tree_proc p;
+
+	cr_assert_eq(tree_parse_stat("42 (x) Z 1) R 9" REST, &p), 0);
+	cr_expect_eq(p.ppid, 9);
+	cr_expect_eq(p.state, 'R');
+	cr_assert_eq(tree_parse_stat("42 () S 1 \n ((\t) S 8" REST, &p), 0);
+	cr_expect_eq(p.ppid, 8);
+}
+
+Test(tree, what_is_no_stat_line_is_refused)
+{
+	static const char *const lines[] = {"",
+					    "42",
+					    "42 (sh",
+					    "42 (sh)",
+					    "42 (sh) S",
+					    "(sh) S 1",
+					    "x (sh) S 1" REST,
+					    "0 (sh) S 1" REST,
+					    "42 (sh) S 7 1 1"};
+	struct tree_proc p;
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		cr_expect_lt(tree_parse_stat(lines[i], &p), 0, "%s", lines[i]);
+}
+
+Test(tree, status_values_are_whole_names)
+{
+	const char *text = "Name:\tRssAnon:   9 kB\nVmRSS:\t  12 kB\nRssAnon:\t   8 "
+			   "kB\nRssShmem: 0 kB\n";
+
+	cr_expect_eq(tree_status_bytes(text, "RssAnon"), 8 * 1024);
+	cr_expect_eq(tree_status_bytes(text, "VmRSS"), 12 * 1024);
+	cr_expect_eq(tree_status_bytes(text, "RssShmem"), 0);
+	cr_expect_eq(tree_status_bytes(text, "VmSwap"), 0);
+	cr_expect_eq(tree_status_bytes("", "VmSwap"), 0);
+}
+
+Test(tree, an_inode_is_new_once)
+{
+	struct inode_set s = {0};
+
+	for (uint64_t i = 1; i < 5000; i++)
+		cr_assert(inode_set_add(&s, i % 3, i));
+	for (uint64_t i = 1; i < 5000; i++)
+		cr_assert_not(inode_set_add(&s, i % 3, i));
+	cr_expect(inode_set_add(&s, 9, 1));
+	inode_set_reset(&s);
+	cr_expect(inode_set_add(&s, 1, 1));
+	inode_set_done(&s);
+}
+
+Test(tree, a_full_set_over_counts)
+{
+	struct inode_set s = {0};
+
+	for (uint64_t i = 1; i <= INODE_SET_MAX; i++)
+		cr_assert(inode_set_add(&s, 1, i));
+	for (uint64_t i = 1; i <= 1000; i++)
+		cr_assert(inode_set_add(&s, 1, INODE_SET_MAX + i));
+	cr_expect(inode_set_add(&s, 1, INODE_SET_MAX + 1), "counted again, not lost");
+	inode_set_done(&s);
+}
+
+static char dir[] = "/tmp/test_tree.XXXXXX";
+
+static void make_tree(void)
+{
+	cr_assert_not_null(mkdtemp(dir));
+}
+
+static void remove_tree(void)
+{
+	struct err err = ERR_INIT;
+	int parent = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	cr_expect_eq(fs_remove_beneath(parent, dir + 5, &err), 0);
+	fd_close(&parent);
+}
+
+static void put(const char *name, size_t size)
+{
+	char path[256];
+	cleanup_free char *block = calloc(1, size + 1);
+	int fd;
+
+	memset(block, 'x', size);
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert_eq(write(fd, block, size), (ssize_t)size);
+	fd_close(&fd);
+}
+
+static uint64_t walk(struct disk_walk *w, unsigned step)
+{
+	for (int i = 0; i < 100000; i++)
+		if (disk_step(w, step))
+			return w->total;
+	cr_assert_fail("the walk does not end");
+	return 0;
+}
+
+static void begin(struct disk_walk *w, bool growth)
+{
+	struct err err = ERR_INIT;
+
+	disk_init(w);
+	cr_assert_eq(
+		disk_add(w, open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), growth, &err),
+		0);
+}
+
+Test(disk, counts_files_at_any_step, .init = make_tree, .fini = remove_tree)
+{
+	struct disk_walk w;
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/d", dir);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	put("a", 100000);
+	put("d/b", 200000);
+	for (unsigned step = 1; step < 5; step++) {
+		begin(&w, false);
+		cr_expect_geq(walk(&w, step), 300000);
+		cr_expect_lt(w.total, 340000);
+		cr_expect(disk_at_start(&w));
+		disk_done(&w);
+	}
+}
+
+Test(disk, a_hard_link_counts_once_and_a_symlink_is_not_followed, .init = make_tree,
+     .fini = remove_tree)
+{
+	struct disk_walk w;
+	char from[256], to[256];
+
+	put("a", 1 << 20);
+	(void)snprintf(from, sizeof(from), "%s/a", dir);
+	for (int i = 0; i < 10; i++) {
+		(void)snprintf(to, sizeof(to), "%s/l%d", dir, i);
+		cr_assert_eq(link(from, to), 0);
+	}
+	(void)snprintf(to, sizeof(to), "%s/usr", dir);
+	cr_assert_eq(symlink("/usr", to), 0);
+	begin(&w, false);
+	cr_expect_lt(walk(&w, 3), (1 << 20) + 65536);
+	disk_done(&w);
+}
+
+Test(disk, of_the_users_own_tree_only_growth_counts, .init = make_tree,
+     .fini = remove_tree)
+{
+	struct disk_walk w;
+
+	put("a", 1 << 20);
+	begin(&w, true);
+	cr_expect_eq(walk(&w, 100), 0);
+	put("b", 1 << 19);
+	cr_expect_geq(walk(&w, 100), 1 << 19);
+	cr_expect_lt(w.total, 1 << 20);
+	disk_done(&w);
+}
+
+Test(disk, a_closed_directory_is_looked_into_and_stays_closed, .init = make_tree,
+     .fini = remove_tree)
+{
+	struct disk_walk w;
+	struct stat st;
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/c", dir);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	put("c/x", 1 << 20);
+	cr_assert_eq(chmod(path, 0), 0);
+	begin(&w, false);
+	cr_expect_geq(walk(&w, 100), 1 << 20);
+	cr_expect_eq(w.closed_rounds, 0);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0);
+	disk_done(&w);
+	(void)chmod(path, 0700);
+}
+
+Test(disk, too_deep_is_said, .init = make_tree, .fini = remove_tree)
+{
+	struct disk_walk w;
+	int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (int i = 0; i < DISK_DEPTH_MAX + 5; i++) {
+		int next;
+
+		cr_assert_eq(mkdirat(at, "d", 0700), 0);
+		next = openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd_close(&at);
+		at = next;
+	}
+	fd_close(&at);
+	begin(&w, false);
+	(void)walk(&w, 50);
+	cr_expect(w.too_deep);
+	disk_done(&w);
+}
