@@ -46,21 +46,21 @@ struct sbx_spec {
 	enum sbx_net net;
 	struct sbx_mount *mounts;
 	size_t n_mounts;
-	char *workspace;	/* --workspace DIR: bound read-write at /work; cwd and HOME. NULL: none */
-	bool workspace_ro;	/* --workspace-ro DIR: the same, read-only */
-	int workspace_fd;	/* opened by the parent, O_PATH|O_DIRECTORY|O_NOFOLLOW; -1 */
-	char *cwd;		/* --cwd; default: the workspace, else caller_cwd if a mount shows it, else / */
-	char *caller_cwd;	/* command line only: where the caller stood; NULL */
-	char **env;		/* NULL-terminated "K=V", complete: nothing is inherited */
-	char **argv;		/* NULL-terminated */
-	usec_t timeout_usec;	/* wall; 0 = none (command line only, --serve requires one) */
-	unsigned grace_ms;	/* between SIGTERM and SIGKILL, default 250 */
+	char *workspace;   /* --workspace DIR: at /work, writable; the cwd. NULL: none */
+	bool workspace_ro; /* --workspace-ro DIR: the same, read-only */
+	int workspace_fd;  /* opened by the parent, O_PATH|O_DIRECTORY|O_NOFOLLOW; -1 */
+	char *cwd; /* default: the workspace, else caller_cwd if it is shown, else / */
+	char *caller_cwd;    /* command line only: where the caller stood; NULL */
+	char **env;	     /* NULL-terminated "K=V", complete: nothing is inherited */
+	char **argv;	     /* NULL-terminated */
+	usec_t timeout_usec; /* wall; 0 = none (--serve requires one) */
+	unsigned grace_ms;   /* between SIGTERM and SIGKILL, default 250 */
 	uint64_t memory_bytes, disk_bytes, tmp_bytes, output_bytes /* RLIMIT_FSIZE */;
 	unsigned processes, cpus, nofile;
-	uint64_t cpu_sec;	/* RLIMIT_CPU, 0 = none */
-	char *cgroup;		/* --cgroup DIR: a delegated cgroup v2 directory, our leaf is made in it; NULL = none */
-	char *hostname;		/* default "tomb" */
-	bool json;		/* command line: one JSON line about the end on stderr */
+	uint64_t cpu_sec; /* RLIMIT_CPU, 0 = none */
+	char *cgroup;	/* --cgroup DIR: delegated, our leaf is made in it; NULL = none */
+	char *hostname; /* default "tomb" */
+	bool json;	/* command line: one JSON line about the end on stderr */
 };
 
 /*
@@ -82,18 +82,21 @@ struct sbx_spec {
  * HOME, PATH, TMPDIR, LANG, USER and TERM are added to env when they are not given.
  * Errors: ERRID_CORE_USAGE / SPEC_*.
  */
-MUST_CHECK int spec_parse(int argc, char *const argv[], struct sbx_spec *ret, struct err *err);
-/* A block of NUL-terminated strings, the same grammar; <= SPAWN_SPEC_MAX_BYTES. Fuzzed. */
-MUST_CHECK int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct err *err);
+MUST_CHECK int spec_parse(int argc, char *const argv[], struct sbx_spec *ret,
+			  struct err *err);
+/* A block of NUL-terminated strings, the same grammar; <= SPAWN_SPEC_MAX_BYTES. */
+MUST_CHECK int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret,
+				struct err *err);
 /* Makes a relative workspace of a block absolute; nothing to do for others. */
-MUST_CHECK int spec_base_workspace(struct sbx_spec *s, const char *jobs_dir, struct err *err);
+MUST_CHECK int spec_base_workspace(struct sbx_spec *s, const char *jobs_dir,
+				   struct err *err);
 void spec_init(struct sbx_spec *s); /* defaults of common/proto.h */
 void spec_done(struct sbx_spec *s);
 
 /* What the keeper tells its parent over a SOCK_SEQPACKET pair: the very structs of
  * common/spawn_proto.h (spawn_started, spawn_refused, spawn_exited), handle 0. */
 
-struct sbx_limits {	/* how each limit is enforced, for spawn_started */
+struct sbx_limits { /* how each limit is enforced, for spawn_started */
 	unsigned n;
 	struct {
 		char name[16];
@@ -101,7 +104,8 @@ struct sbx_limits {	/* how each limit is enforced, for spawn_started */
 		uint64_t value;
 	} l[SPAWN_LIMITS_MAX];
 	int cgroup_fd;	     /* the job's leaf, -1 without */
-	int cgroup_procs_fd; /* cgroup.procs of it, opened by the parent: the opener's namespaces count */
+	int cgroup_procs_fd; /* cgroup.procs of it, opened by the parent: the opener's
+				namespaces count */
 	int cgroup_parent_fd;
 	char leaf[40];
 	unsigned nproc; /* RLIMIT_NPROC to set */
@@ -120,67 +124,76 @@ struct keeper {
 	enum sbx_grade grade;
 	struct sbx_limits limits;
 };
-/* The caller has reaped or is about to lose the keeper: ends what it left behind (floor: strays
- * handed up to us; the cgroup leaf), reaps it and closes everything. */
+/* The caller has reaped or is about to lose the keeper: ends what it left behind (floor:
+ * strays handed up to us; the cgroup leaf), reaps it and closes everything. */
 void keeper_done(struct keeper *k);
-MUST_CHECK int keeper_start(const struct sbx_spec *spec, const int stdio[3], struct keeper *ret, struct err *err);
+MUST_CHECK int keeper_start(const struct sbx_spec *spec, const int stdio[3],
+			    struct keeper *ret, struct err *err);
 
 /* Body of the keeper process; never returns. keeper.c */
 NORETURN void keeper_main(const struct sbx_spec *spec, const struct sbx_limits *limits,
 			  const int stdio[3], int sock, int parent_pidfd);
 
-/* root.c: in the new namespaces, as pid 1 with all capabilities in them. Builds and pivots
- * into the private root; proc_fd: a descriptor of the /proc of this pid namespace for supervision. */
+/* root.c: in the new namespaces, as pid 1 with all capabilities in them. Builds and
+ * pivots into the private root; proc_fd: a descriptor of the /proc of this pid namespace
+ * for supervision. */
 struct sbx_root {
-	int proc_fd;	/* -1 in floor: use /proc */
+	int proc_fd;	    /* -1 in floor: use /proc */
 	int tmp_fd, shm_fd; /* for fstatvfs of the tmpfs mounts; -1 in floor */
-	int work_fd;	/* the workspace as seen inside; -1 */
+	int work_fd;	    /* the workspace as seen inside; -1 */
 };
-/* Opens spec->workspace into spec->workspace_fd and judges it (a real directory of ours, not "/",
- * not a mount of its own): ERRID_SANDBOX_WORKSPACE. The parent calls it; root_build opens the path
- * again in its own mount namespace and refuses when it is not the same directory any more. */
+/* Opens spec->workspace into spec->workspace_fd and judges it (a real directory of ours,
+ * not "/", not a mount of its own): ERRID_SANDBOX_WORKSPACE. The parent calls it;
+ * root_build opens the path again in its own mount namespace and refuses when it is not
+ * the same directory any more. */
 MUST_CHECK int root_open_workspace(struct sbx_spec *spec, struct err *err);
-MUST_CHECK int root_build(const struct sbx_spec *spec, struct sbx_root *ret, struct err *err);
+MUST_CHECK int root_build(const struct sbx_spec *spec, struct sbx_root *ret,
+			  struct err *err);
 
-/* job.c: the child. Stages in order; any failure writes {stage, errno, id, text} to status_fd
- * (O_CLOEXEC) and exits 78. On success it does not return: execve. EOF on status_fd = exec worked.
- * The layer names go to the keeper through the report. */
-struct job_status {	/* what comes through status_fd */
+/* job.c: the child. Stages in order; any failure writes {stage, errno, id, text} to
+ * status_fd (O_CLOEXEC) and exits 78. On success it does not return: execve. EOF on
+ * status_fd = exec worked. The layer names go to the keeper through the report. */
+struct job_status {	   /* what comes through status_fd */
 	uint32_t error_id; /* enum err_id; SANDBOX_EXEC: the exec itself failed */
 	int32_t sys;
 	char stage[24];
 	char text[SPAWN_TEXT_MAX];
 };
-struct sbx_layers {	/* filled by the parent side as a description of what stands */
-	unsigned n;
-	char name[SPAWN_LAYERS_MAX][24];
-};
 NORETURN void job_main(const struct sbx_spec *spec, const struct sbx_root *root,
-		       const struct sbx_limits *limits, const int stdio[3], int status_fd);
+		       const struct sbx_limits *limits, const int stdio[3],
+		       int status_fd);
 
 /* limits.c */
-/* In the parent, by keeper_start: makes the leaf, writes the limits (each write checked and read
- * back); ERRID_SANDBOX_LIMIT when something cannot be enforced, ERRID_SANDBOX_CGROUP. */
-MUST_CHECK int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret, struct err *err);
-/* In the job: join the leaf (checked), cgroup namespace (full), rlimits, affinity. NOFILE last. */
-MUST_CHECK int limits_apply(const struct sbx_spec *spec, const struct sbx_limits *l, struct err *err);
+/* In the parent, by keeper_start: makes the leaf, writes the limits (each write checked
+ * and read back); ERRID_SANDBOX_LIMIT when something cannot be enforced,
+ * ERRID_SANDBOX_CGROUP. */
+MUST_CHECK int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret,
+			      struct err *err);
+/* In the job: join the leaf (checked), cgroup namespace (full), rlimits, affinity. NOFILE
+ * last. */
+MUST_CHECK int limits_apply(const struct sbx_spec *spec, const struct sbx_limits *l,
+			    struct err *err);
 void limits_done(struct sbx_limits *l); /* cgroup.kill, rmdir of the leaf */
 
 /* walls.c, seccomp.c, selftest.c: in the job, in this order. */
-MUST_CHECK int walls_drop_caps(struct err *err);	/* bounding, ambient, sets, securebits; no_new_privs; dumpable stays for ptrace by nobody */
+MUST_CHECK int
+walls_drop_caps(struct err *err); /* bounding, ambient, sets, securebits; no_new_privs;
+				     dumpable stays for ptrace by nobody */
 MUST_CHECK int walls_landlock(const struct sbx_spec *spec, int *ret_abi, struct err *err);
 /* Compiles the filter for this grade and network into static memory; a fork inherits it.
  * Optional: seccomp_install does it when nobody has. */
 MUST_CHECK int seccomp_prepare(const struct sbx_spec *spec, struct err *err);
 MUST_CHECK int seccomp_install(const struct sbx_spec *spec, struct err *err);
 MUST_CHECK int selftest_run(const struct sbx_spec *spec, struct err *err);
-/* fds.c: stdio becomes 0, 1, 2; keep[i] becomes 3 + i (O_CLOEXEC) and is updated; -1 in keep
- * stays -1 and its number stays closed. Nothing else survives. A stdio that is a directory, or a
- * socket other than a connected AF_UNIX stream or seqpacket, is refused. */
+/* fds.c: stdio becomes 0, 1, 2; keep[i] becomes 3 + i (O_CLOEXEC) and is updated; -1 in
+ * keep stays -1 and its number stays closed. Nothing else survives. A stdio that is a
+ * directory, or a socket other than a connected AF_UNIX stream or seqpacket, is refused.
+ */
 #define FDS_KEEP_MAX 8
 MUST_CHECK int fds_arrange(const int stdio[3], int *keep, size_t n_keep, struct err *err);
 
-/* serve.c: the spawner. fd is the SEQPACKET socket; jobs_dir the only writable tree it keeps. */
+/* serve.c: the spawner. fd is the SEQPACKET socket; jobs_dir the only writable tree it
+ * keeps. */
 int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade grade);
 
 #endif
