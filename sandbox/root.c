@@ -308,11 +308,13 @@ static int mount_proc(const char *hide, struct err *err)
 
 	if (fd >= 0)
 		return fd;
-	/* "Mount too revealing": the host's own /proc is masked, as in a container. What
-	 * lies beside the processes is then not shown; a /proc there is. */
-	return refused.sys == EPERM
-		       ? fresh_mount("proc", pid_only, attr, err)
-		       : err_set_id(err, ERRID_SANDBOX_ROOT, "%s", refused.msg);
+	if (refused.sys != EPERM)
+		return err_set_id(err, ERRID_SANDBOX_ROOT, "%s", refused.msg);
+	/* "Mount too revealing": the host's own /proc is masked, as in a container. Newer
+	 * kernels still give one that shows processes only. */
+	fd = fresh_mount("proc", pid_only, attr, err);
+	return fd < 0 ? err_wrap(err, "/proc here is masked (Podman: Unmask=/proc/*)")
+		      : fd;
 }
 
 /* ---- what the spec grants --------------------------------------------------- */

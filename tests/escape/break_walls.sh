@@ -95,6 +95,20 @@ else
 	report FAIL "root is refused" "exit $rc: $out"
 fi
 
+# A masked /proc, as in a container: newer kernels give one of processes only,
+# older ones refuse, and then nothing runs.
+# shellcheck disable=SC2016 # the inner shell expands it
+masked='mount -t tmpfs none "$2" || exit 99; exec "$1" -- cat /proc/self/comm /proc/meminfo'
+out=$(unshare --map-current-user --keep-caps -m -p -f --mount-proc \
+	sh -c "$masked" sh "$sandbox" /proc/bus 2>&1 </dev/null)
+rc=$?
+if { [ $rc -eq 78 ] && grep -q 'SANDBOX-006.*masked' <<<"$out"; } ||
+	{ [ $rc -eq 1 ] && grep -q '^cat$' <<<"$out"; }; then
+	report ok "full: a masked /proc" "exit $rc"
+else
+	report FAIL "full: a masked /proc" "exit $rc: $out"
+fi
+
 # stdin that would be a right by itself.
 for grade in full floor; do
 	out=$("$sandbox" --grade $grade -- touch "$scratch/ran" 2>&1 <"$scratch")
