@@ -167,6 +167,9 @@ static void end_strays(struct keep *k)
 
 static void reap(struct keep *k)
 {
+	/* What came of exec is read off the unreaped process: on_status(). */
+	if (k->status_fd >= 0)
+		return;
 	for (int i = 0; i < REAP_BATCH; i++) {
 		int status;
 		pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
@@ -178,8 +181,7 @@ static void reap(struct keep *k)
 		if (pid == k->main_pid)
 			main_ended(k, status);
 	}
-	/* Until exec is known to have worked or not, the status pipe speaks first. */
-	if (k->empty && k->status_fd < 0)
+	if (k->empty)
 		k->phase = PHASE_GONE;
 	else if (k->main_over && k->phase == PHASE_RUNNING)
 		end_strays(k);
@@ -194,7 +196,7 @@ static void on_status(struct keep *k)
 	if (n < 0 && errno == EINTR)
 		return;
 	fd_close(&k->status_fd);
-	if (n == 0) {
+	if (n == 0 && tree_has_executed(&k->tree, k->main_pid)) {
 		struct spawn_started m;
 
 		report_started(k->spec, k->limits, k->landlock_abi, &m);
@@ -206,15 +208,14 @@ static void on_status(struct keep *k)
 		k->phase = PHASE_RUNNING;
 		if (k->spec->timeout_usec)
 			k->deadline = k->began + k->spec->timeout_usec;
-		if (k->main_over)
-			main_ended(k, k->main_status);
 		return;
 	}
 	k->refused = true;
 	if (n != (ssize_t)sizeof(k->status)) {
-		k->status = (struct job_status){.error_id = ERRID_EXEC_SETUP};
+		k->status =
+			(struct job_status){.error_id = ERRID_EXEC_SETUP, .stage = "job"};
 		(void)snprintf(k->status.text, sizeof(k->status.text),
-			       "broken status message");
+			       "it ended before it could execute the command");
 	}
 	k->exec_failed = k->status.error_id == ERRID_SANDBOX_EXEC;
 	enter_kill(k);

@@ -34,6 +34,8 @@
 
 #define STATUS_MAX 8192
 #define TREE_PROCS_MAX 65536
+/* Of the kernel's task flags, shown in /proc/PID/stat: forked, but did not exec. */
+#define PF_FORKNOEXEC 0x40
 
 void inode_set_reset(struct inode_set *s)
 {
@@ -129,7 +131,10 @@ int tree_parse_stat(const char *line, struct tree_proc *ret)
 	r.state = close[2];
 	p = close + 3;
 	r.ppid = (pid_t)take_u64(&p); /* 4 */
-	for (int i = 5; i <= 13; i++)
+	for (int i = 5; i <= 8; i++)
+		skip_field(&p);
+	r.flags = take_u64(&p); /* 9 */
+	for (int i = 10; i <= 13; i++)
 		skip_field(&p);
 	for (int i = 14; i <= 17; i++) /* utime stime cutime cstime */
 		r.cpu_ticks += take_u64(&p);
@@ -247,6 +252,16 @@ static DIR *open_dir_at(int dir, const char *path)
 	if (!d)
 		fd_close(&fd);
 	return d;
+}
+
+bool tree_has_executed(const struct tree *t, pid_t pid)
+{
+	char path[32], line[1024];
+	struct tree_proc p;
+
+	(void)snprintf(path, sizeof(path), "%d/stat", pid);
+	return read_proc(t->proc_fd, path, line, sizeof(line)) > 0 &&
+	       tree_parse_stat(line, &p) == 0 && !(p.flags & PF_FORKNOEXEC);
 }
 
 int tree_scan(struct tree *t, struct err *err)

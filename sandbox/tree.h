@@ -35,6 +35,7 @@ struct tree_proc {
 	char state;
 	bool member;
 	unsigned threads;
+	uint64_t flags;	    /* PF_* of the kernel */
 	uint64_t start;	    /* clock ticks after boot */
 	uint64_t cpu_ticks; /* own and waited-for children */
 };
@@ -70,6 +71,8 @@ MUST_CHECK int tree_scan(struct tree *t, struct err *err);
  * shared pages told apart (0: the bound will do). */
 MUST_CHECK int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret,
 			    struct err *err);
+/* Has this child of ours, not yet waited for, executed a program? */
+bool tree_has_executed(const struct tree *t, pid_t pid);
 /* Send a signal to every member (of a fresh scan; in full by one kill(-1)). How many it
  * met. */
 unsigned tree_signal(struct tree *t, int signo);

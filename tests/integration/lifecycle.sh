@@ -15,7 +15,8 @@ ok() { count=$((count + 1)); echo "ok $*"; }
 bad() { count=$((count + 1)); failed=1; echo "not ok $*"; }
 
 survivors() { # marker: pids
-	grep -lszxFf - /proc/[0-9]*/cmdline <<<"$1" | cut -d/ -f3
+	local all=(/proc/[0-9]*/cmdline)
+	grep -lszxFf - "${all[@]}" <<<"$1" | cut -d/ -f3
 }
 gone_within() { # ms marker
 	local end=$(($(date +%s%3N) + $1))
@@ -31,6 +32,12 @@ fresh() { # a new workspace in $work, a new marker in $mark
 	cp "$unruly" "$work/u"
 }
 serial=0
+judge() { # what, command...: its exit code is the verdict
+	local what=$1
+	shift
+	if "$@"; then ok "$what"; else bad "$what"; fi
+}
+between() { [ "$2" -ge "$1" ] && [ "$2" -le "$3" ]; }
 
 # grade, expected "how", act, argument, options...: runs, checks how, the tree and the time (10 s)
 run() {
@@ -62,8 +69,8 @@ value() { sed -nE "s/.*\"$1\":([0-9]+).*/\1/p" <<<"$result"; }
 for grade in full floor; do
 	# Refused, or stopped.
 	run "$grade" oom heap - --memory 96M
-	[ "$(value memory_peak_bytes)" -lt $((600 << 20)) ] && ok "$grade heap: overshoot $(($(value memory_peak_bytes) >> 20)) MiB of 96" ||
-		bad "$grade heap: overshoot $(value memory_peak_bytes)"
+	mib=$(($(value memory_peak_bytes) >> 20))
+	judge "$grade heap: $mib MiB of 96" [ "$mib" -lt 600 ]
 	run "$grade" oom shared - --memory 96M
 	run "$grade" oom memfd - --memory 96M
 	run "$grade" oom leaderless - --memory 96M
@@ -82,19 +89,17 @@ for grade in full floor; do
 	run "$grade" timeout stop - --timeout 500ms
 	run "$grade" timeout regicide - --timeout 700ms
 	ms=$(value wall_ms)
-	{ [ "$ms" -ge 650 ] && [ "$ms" -le 1050 ]; } && ok "$grade regicide: the keeper kept time ($ms ms)" ||
-		bad "$grade regicide: $ms ms"
+	judge "$grade regicide: the keeper kept time ($ms ms for 700)" between 650 "$ms" 1050
 	run "$grade" timeout sleep - --timeout 400ms
 	ms=$(value wall_ms)
-	{ [ "$ms" -ge 400 ] && [ "$ms" -le 450 ]; } && ok "$grade timeout: exact ($ms ms for 400)" ||
-		bad "$grade timeout: $ms ms for 400"
+	judge "$grade timeout: exact ($ms ms for 400)" between 400 "$ms" 450
 	# Allowed.
 	run "$grade" exited forkshare - --memory 300M
 	run "$grade" exited links WORK --disk 32M
 	run "$grade" exited zombies 100000 --processes 64 --timeout 60
 	# Left behind by the main process: gone within a second all the same.
 	run "$grade" exited orphan - --grace 100ms
-	[ "$(value killed_strays)" -ge 1 ] && ok "$grade orphan: counted" || bad "$grade orphan: not counted"
+	judge "$grade orphan: counted" [ "$(value killed_strays)" -ge 1 ]
 done
 run full oom files /tmp --memory 64M --tmp 256M
 run full oom files /dev/shm --memory 64M --tmp 256M
@@ -105,7 +110,7 @@ for grade in full floor; do
 	fresh
 	start=$(date +%s%3N)
 	timeout -k 1 10 "$sandbox" --grade "$grade" --timeout 10 --workspace "$work" -- \
-		sh -c './u sleep - "$1" & exit 3' x "$mark" 2>&1 </dev/null | cat >/dev/null
+		sh -c 'exec 2>&1; ./u sleep - "$1" & exit 3' x "$mark" </dev/null | cat >/dev/null
 	ms=$(($(date +%s%3N) - start))
 	if [ "$ms" -lt 1000 ] && gone_within 0 "$mark"; then
 		ok "$grade stdout held by a grandchild: $ms ms"
@@ -114,12 +119,25 @@ for grade in full floor; do
 	fi
 done
 
+# A neighbour of a fork bomb forks as it likes: each job has a user namespace of its own.
+fresh
+"$sandbox" --timeout 10 --workspace "$work" --processes 64 -- ./u bomb - "$mark" </dev/null >/dev/null 2>&1 &
+judge "full bomb: a neighbour is not touched" "$sandbox" --timeout 10 --processes 8 -- \
+	sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true || exit 1; done' </dev/null
+wait
+
+# What cannot be enforced does not run.
+for grade in full floor; do
+	for cg in "$scratch" "$scratch/nowhere"; do
+		rc=0
+		out=$("$sandbox" --grade "$grade" --timeout 5 --cgroup "$cg" -- sh -c 'echo it ran' 2>&1 </dev/null) || rc=$?
+		judge "$grade: no cgroup at ${cg##*/} (exit $rc)" grep -qE 'LYCH-SANDBOX-008|LYCH-SPEC-006' <<<"$out"
+		judge "$grade: and nothing ran" [ "$rc" -ne 0 ]
+		judge "$grade: really nothing" [ "${out/it ran/}" = "$out" ]
+	done
+done
+
 # ---- killed by hand -----------------------------------------------------------------
-tree_of() { # pid: it and its descendants
-	local p
-	echo "$1"
-	for p in $(cat "/proc/$1/task/$1/children" 2>/dev/null || ps -o pid= --ppid "$1"); do tree_of "$p"; done
-}
 parent_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f2; }
 wait_job() { # marker, how many
 	for _ in $(seq 250); do
@@ -222,6 +240,18 @@ for grade in full floor; do
 	check "$grade serve: timed out" '^exited 13 how=2 code=15 gone=1'
 	tell "run 14 $w --timeout 5 -- sh -c :"
 	check "$grade serve: exit 0" '^exited 14 how=0 code=0 gone=1'
+	tell "run 15 $w --timeout 5 --memory 64M -- ./u hide - $mark"
+	check "$grade serve: memory, hidden" '^exited 15 how=3 code=9 gone=1'
+	tell "run 16 $w --timeout 5 --disk 16M -- ./u unlinked . $mark"
+	check "$grade serve: disk, without names" '^exited 16 how=4 code=9 gone=1'
+	tell "run 17 $w --timeout 5 --disk 16M -- ./u closed . $mark"
+	check "$grade serve: disk, in a closed directory" '^exited 17 how=4 code=9 gone=1'
+	chmod -R u+rwx "$scratch/jobs/$serial/work"; rm -rf "$scratch/jobs/$serial/work/closed"
+	tell "run 18 $w --timeout 5 --processes 32 -- ./u bomb - $mark"
+	check "$grade serve: processes" '^exited 18 how=5 code=9 gone=1'
+	tell "run 19 $w --timeout 600ms -- ./u regicide - $mark"
+	check "$grade serve: the keeper stays" '^exited 19 how=2 code=15 gone=1'
+	judge "$grade serve: nothing of these is left" gone_within 0 "$mark"
 	# Many at once, each ends once.
 	for i in $(seq 100 139); do tell "run $i $w --timeout 20 -- sleep 0.3"; done
 	for _ in $(seq 500); do
@@ -229,7 +259,7 @@ for grade in full floor; do
 		sleep 0.02
 	done
 	n=$(grep -cE '^exited 1[0-3][0-9] how=0 code=0' "$scratch/out.$serial")
-	[ "$n" -eq 40 ] && ok "$grade serve: 40 at once" || bad "$grade serve: $n of 40"
+	judge "$grade serve: 40 at once ($n)" [ "$n" -eq 40 ]
 	client_stop
 	check "$grade serve: a clean end" '^end 0'
 
@@ -243,11 +273,10 @@ for grade in full floor; do
 	job=$(survivors "$mark" | head -n 1)
 	kill -KILL "$(parent_of "$job")"
 	check "$grade serve: kill -9 of a keeper is told" '^exited 1 how=10 code=9 gone=1'
-	gone_within 1000 "$mark" && [ -n "$(survivors "$mark-other")" ] &&
-		ok "$grade serve: kill -9 of a keeper ends its own job only" ||
-		bad "$grade serve: kill -9 of a keeper"
+	judge "$grade serve: kill -9 of a keeper ends its job" gone_within 1000 "$mark"
+	judge "$grade serve: and no other" [ -n "$(survivors "$mark-other")" ]
 	client_stop
-	gone_within 1000 "$mark-other" || bad "$grade serve: EOF left the other"
+	judge "$grade serve: EOF ends the other" gone_within 1000 "$mark-other"
 
 	# kill -9 of the spawner (outer, inner) and of the client; protocol errors.
 	for whom in outer inner client raw unsealed twice; do

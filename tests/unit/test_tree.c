@@ -24,6 +24,7 @@ Test(tree, stat_line_is_read)
 	cr_expect_eq(p.ppid, 7);
 	cr_expect_eq(p.state, 'S');
 	cr_expect_eq(p.cpu_ticks, 17);
+	cr_expect_eq(p.flags, 4194560);
 	cr_expect_eq(p.threads, 4);
 	cr_expect_eq(p.start, 12345);
 }
