@@ -105,10 +105,10 @@ static struct refusal refusals[] = {
 	R("{" ARGV ",\"artifacts\":[\"../*\"]}", SPEC_PATH),
 	R("{" ARGV ",\"artifacts\":[\"/etc/*\"]}", SPEC_PATH),
 	R("{" ARGV ",\"files\":[{\"path\":\"x\",\"content\":\"\"},{\"path\":\"x\","
-		   "\"content\":\"\"}]}",
+	  "\"content\":\"\"}]}",
 	  SPEC_PATH),
 	R("{" ARGV ",\"files\":[{\"path\":\"x/"
-		   "y\",\"content\":\"\"},{\"path\":\"x-\",\"content\":\"\"},"
+	  "y\",\"content\":\"\"},{\"path\":\"x-\",\"content\":\"\"},"
 	  "{\"path\":\"x\",\"content\":\"\"}]}",
 	  SPEC_PATH),
 	R("{" ARGV ",\"files\":[{\"path\":\"x\",\"content\":\"\",\"base64\":\"\"}]}",
