@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 240
+# lych run as a person meets it: output, exit codes, time-outs, cancel, request ids, inputs and
+# artifacts, and 200 jobs at once with 8 running. Refusals first.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+. tests/support/lych.sh
+marked=$PWD/tests/support/marked
+lych_begin run
+lych up --detach || fail "up"
+cd "$LYCH_TMP" || exit 1
+
+count=0
+is() { # what, expected, got
+	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+	count=$((count + 1))
+}
+json() { # expression over j
+	python3 -c 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
+}
+
+# --- refusals
+lych run >/dev/null 2>&1; is "no command" 2 $?
+lych run --timeout x -- true >/dev/null 2>&1; is "bad --timeout" 2 $?
+lych run -n --env LD_PRELOAD=/x -- true >/dev/null 2>err; is "loader hook" 2 $?
+is "its code" 1 "$(grep -c LYCH-SPEC-008 err)"
+echo x >f
+lych run -n --file f=../f -- true >/dev/null 2>err; is "path upwards" 2 $?
+is "its code" 1 "$(grep -c LYCH-SPEC-006 err)"
+lych run -n --memory 64TiB -- true >/dev/null 2>&1; is "limit above the ceiling" 2 $?
+lych run -n -- no-such-program-here >/dev/null 2>err; rc=$?
+[ "$rc" -ne 0 ] || fail "a missing program succeeded"
+lych show 999999 >/dev/null 2>err; is "unknown job" 3 $?
+is "its code" 1 "$(grep -c LYCH-RUN-001 err)"
+lych show abc >/dev/null 2>&1; is "bad id" 2 $?
+XDG_RUNTIME_DIR=$LYCH_TMP/none lych jobs >/dev/null 2>err; is "nobody answers" 4 $?
+
+# --- the issue's examples
+# shellcheck disable=SC2016
+is "stdin goes in" 42 "$(echo 20 22 | lych run -- awk '{print $1+$2}')"
+lych run -n -- sh -c 'exit 7'; is "the job's exit code" 7 $?
+lych run -n -- sh -c 'kill -SEGV $$' 2>/dev/null; is "a signal" 139 $?
+start=$(date +%s%3N)
+lych run -n --timeout 1 -- sleep 60 2>err; is "a time-out" 124 $?
+took=$(($(date +%s%3N) - start))
+[ "$took" -lt 2000 ] || fail "the time-out took $took ms"
+is "its class is told" 1 "$(grep -c timeout_kill err)"
+is "both streams" "out err" "$(lych run -n -- sh -c 'echo out; echo err >&2' 2>err2) $(cat err2)"
+
+# --- bytes
+head -c 300000 /dev/urandom >blob
+is "binary stdin, above what fits the spec" "$(sha256sum <blob)" "$(lych run -- sha256sum <blob)"
+head -c 1000 /dev/urandom >small
+is "binary stdin in the spec" "$(sha256sum <small)" "$(lych run -- sha256sum <small)"
+is "binary output" "$(sha256sum <blob)" "$(lych run -- cat <blob | sha256sum)"
+is "--file small and large" "$(cat small blob | sha256sum)" \
+	"$(lych run -n --file small=d/s --file blob -- sh -c 'cat d/s blob' | sha256sum)"
+mkdir -p tree/sub && echo in >tree/sub/f && ln -s sub/f tree/link && ln -s /etc/passwd tree/out
+printf '#!/bin/sh\necho ran\n' >tree/x.sh && chmod 755 tree/x.sh
+is "--dir" "in in ran" "$(lych run -n --dir tree -- sh -c 'echo $(cat sub/f) $(cat link) $(./x.sh)' 2>err)"
+is "a link that leads out is left out" 1 "$(grep -c 'left out: out' err)"
+lych run -n --dir tree -- sh -c 'rm -rf ./*; echo new >n' 2>/dev/null
+if [ -e tree/n ] || [ ! -e tree/sub/f ]; then fail "the user's tree was touched"; fi
+is "--env" "v=1" "$(lych run -n --env V=1 -- sh -c 'echo v=$V')"
+is "nothing is inherited" "" "$(SECRET=1 lych run -n -- sh -c 'echo $SECRET')"
+
+# --- artifacts
+lych run -n --artifact 'o/**' --out got -- sh -c 'mkdir -p o/p; echo a >o/a; echo b >o/p/b; ln -s /etc/passwd o/l' 2>/dev/null
+is "artifacts come back" "a b" "$(cat got/o/a got/o/p/b | tr '\n' ' ' | sed 's/ $//')"
+is "a symlink does not" 0 "$(find got -type l | wc -l)"
+is "their mode" 644 "$(stat -c %a got/o/a)"
+id=$(lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]')
+lych artifacts "$id" --out got >/dev/null 2>&1; is "nothing is overwritten" 2 $?
+lych artifacts "$id" --out got --force >/dev/null 2>&1; is "but with --force" 0 $?
+rm -rf got && mkdir got && ln -s "$HOME" got/o
+lych artifacts "$id" --out got >/dev/null 2>&1 && fail "a symlink was followed"
+is "nothing went through it" 0 "$(find "$HOME" -name a | wc -l)"
+
+# --- request ids
+one=$(lych run -n --detach --request-id same-1 -- echo x)
+two=$(lych run -n --detach --request-id same-1 -- echo x)
+is "same id and content: one job" "$one" "$two"
+lych run -n --detach --request-id same-1 -- echo y >/dev/null 2>err; is "other content" 1 $?
+is "its code" 1 "$(grep -c LYCH-RUN-002 err)"
+
+# --- cancel proves the tree gone
+mark=lych-run-$$-$RANDOM
+id=$(lych run -n --detach -- sh -c 'trap "" TERM; setsid sh -c "sleep 60; :" "$0" & sleep 60; :' "$mark")
+for _ in $(seq 100); do [ "$(lych show "$id" --json | json 'j["state"]')" = running ] && break; sleep 0.05; done
+is "cancel" "job $id: cancelled" "$(lych cancel "$id" 2>/dev/null)"
+is "its tree is gone" True "$(lych show "$id" --json | json 'j["result"]["tree_gone"]')"
+is "nobody sleeps on" "" "$("$marked" "$mark")"
+"$LYCH_BIN/lych" run -n -- sleep 77 2>/dev/null &
+pid=$!
+for _ in $(seq 100); do [ "$(lych jobs --limit 1 --json | json 'j["jobs"][0]["state"]')" = running ] && break; sleep 0.05; done
+kill -TERM $pid
+wait $pid; is "a signal cancels" 130 $?
+
+# --- logs
+id=$(lych run -n --detach -- sh -c 'echo one; sleep 0.5; echo two; echo e >&2')
+is "logs -f" "one two" "$(lych logs -f "$id" 2>/dev/null | tr '\n' ' ' | sed 's/ $//')"
+is "logs" "one two" "$(lych logs "$id" 2>/dev/null | tr '\n' ' ' | sed 's/ $//')"
+is "logs --only stderr" e "$(lych logs "$id" --only stderr)"
+
+# --- 200 at once, 8 running
+ids=$(seq 200 | xargs -P 16 -I N "$LYCH_BIN/lych" run -n --detach --request-id "many-N" -- sh -c 'echo done-N')
+is "200 jobs were accepted" 200 "$(sort -u <<<"$ids" | wc -l)"
+for _ in $(seq 600); do
+	left=$(lych status --json | json 'sum(v for k,v in j["vessel"]["queue"]["jobs"].items() if k in ("queued","running","preparing","cancelling"))')
+	[ "$left" = 0 ] && break
+	sleep 0.1
+done
+is "all ended" 0 "$left"
+ok=0
+for id in $ids; do
+	[ "$(lych show "$id" --json | json 'j["state"], j["attempts"]')" = "('succeeded', 1)" ] && ok=$((ok + 1))
+done
+is "each succeeded, none ran twice" 200 "$ok"
+is "the queue's invariants hold" 0 "$(lych status --json | json 'j["vessel"]["queue"]["violations"]')"
+echo "run: $count checks"

@@ -1,0 +1,105 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 240
+# The embedded starter: refusals, first and second start, locks, a killed starter, a clean stop.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+. tests/support/lych.sh
+lych_begin up
+count=0
+is() {
+	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+	count=$((count + 1))
+}
+alive() { # pids that are not dead
+	local pid
+	for pid; do grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$pid/status" && echo "$pid"; done
+	return 0
+}
+pids() {
+	lych status --json | python3 -c 'import json,sys; print(*[p for p in json.load(sys.stdin)["processes"].values() if p])'
+}
+
+# --- refusals; nothing is made by them
+chmod 755 "$XDG_RUNTIME_DIR"
+lych up --detach 2>"$LYCH_TMP/err" && fail "an open runtime directory was accepted"
+is "open runtime directory" 1 "$(grep -c LYCH-STARTUP-009 "$LYCH_TMP/err")"
+chmod 700 "$XDG_RUNTIME_DIR"
+long=$LYCH_TMP/$(printf 'x%.0s' $(seq 90))
+mkdir -m 0700 "$long"
+XDG_RUNTIME_DIR=$long lych up --detach 2>"$LYCH_TMP/err" && fail "a path too long for a socket was accepted"
+is "too long for a socket" 1 "$(grep -c LYCH-STARTUP-009 "$LYCH_TMP/err")"
+printf 'version: "1"\nno_such_key: "1"\n' >"$LYCH_CONFIG" && chmod 600 "$LYCH_CONFIG"
+lych up --detach 2>"$LYCH_TMP/err" && fail "an unknown key was accepted"
+is "unknown key" 1 "$(grep -c LYCH-STARTUP-002 "$LYCH_TMP/err")"
+lych config check 2>/dev/null && fail "config check took it"
+rm "$LYCH_CONFIG"
+lych config init >/dev/null || fail "config init"
+lych config init 2>/dev/null && fail "config init overwrote a file"
+is "config check of the template" 0 "$(lych config check >/dev/null; echo $?)"
+chmod 644 "$LYCH_CONFIG"
+lych config check 2>"$LYCH_TMP/err" && fail "an open config was accepted"
+is "open config" 1 "$(grep -c LYCH-STARTUP-003 "$LYCH_TMP/err")"
+chmod 600 "$LYCH_CONFIG"
+is "down when nothing runs" 0 "$(lych down >/dev/null; echo $?)"
+is "status when nothing runs" 4 "$(lych status >/dev/null 2>&1; echo $?)"
+
+# --- an interrupted first start is done again
+mkdir -p "$LYCHGATE_DATA/phylactery/data.tmp/half"
+chmod 700 "$LYCHGATE_DATA" "$LYCHGATE_DATA/phylactery"
+lych up --detach || fail "first start"
+[ ! -e "$LYCHGATE_DATA/phylactery/data.tmp" ] || fail "data.tmp is still there"
+is "secrets are private" "600 600 600 600 600" "$(stat -c %a "$LYCHGATE_DATA"/secrets/* | tr '\n' ' ' | sed 's/ $//')"
+is "no TCP" "''" "$(sed -n "s/^listen_addresses = //p" "$LYCHGATE_DATA/phylactery/data/postgresql.conf")"
+
+# --- one starter, and a second one is fast
+start=$(date +%s%3N)
+is "a second start" 0 "$(lych up --detach >"$LYCH_TMP/out"; echo $?)"
+took=$(($(date +%s%3N) - start))
+[ "$took" -lt 1000 ] || fail "a second start took $took ms"
+is "it says who runs" 1 "$(grep -c "already running (pid $(lych_pid supervisor))" "$LYCH_TMP/out")"
+LYCHGATE_DATA=$LYCH_TMP/other lych up --detach 2>"$LYCH_TMP/err" && fail "two data directories share a runtime directory"
+is "the runtime directory is locked" 1 "$(grep -c LYCH-STARTUP-001 "$LYCH_TMP/err")"
+is "it still works" hello "$(lych run -n -- echo hello)"
+
+# --- what dies comes back by itself
+for part in tomb vessel postgres; do
+	kill -KILL "$(lych_pid $part)"
+	sleep 0.2
+	lych_wait_up
+	is "after kill -9 of the $part" back "$(lych run -n -- echo back)"
+done
+
+# --- down leaves nothing, up again loses nothing
+id=$(lych jobs --limit 1 --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')
+all=$(pids)
+lych down >/dev/null || fail "down"
+# shellcheck disable=SC2086
+is "down leaves no process" "" "$(alive $all)"
+is "nor a socket of PostgreSQL" 0 "$(find "$XDG_RUNTIME_DIR/lychgate/pg" -name '.s.*' | wc -l)"
+start=$(date +%s%3N)
+lych up --detach >/dev/null || fail "up again"
+echo "up_down: a start with a cluster took $(($(date +%s%3N) - start)) ms"
+is "jobs are still there" succeeded "$(lych show "$id" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["state"])')"
+
+# --- a killed starter takes all with it, and the next one starts
+all=$(pids)
+kill -KILL "$(lych_pid supervisor)"
+for _ in $(seq 100); do
+	# shellcheck disable=SC2086
+	[ -z "$(alive $all)" ] && break
+	sleep 0.1
+done
+# shellcheck disable=SC2086
+is "a killed starter leaves nobody" "" "$(alive $all)"
+lych up --detach >/dev/null || fail "up after a killed starter"
+is "and works" again "$(lych run -n -- echo again)"
+lych down >/dev/null || fail "down"
+
+# --- a cluster of another major version is refused and not touched
+echo 9 >"$LYCHGATE_DATA/phylactery/data/PG_VERSION"
+before=$(find "$LYCHGATE_DATA/phylactery/data" -printf '%p %T@ %s\n' | sort | sha256sum)
+lych up --detach 2>"$LYCH_TMP/err" && fail "another major version was accepted"
+is "another major version" 1 "$(grep -c LYCH-STARTUP-005 "$LYCH_TMP/err")"
+is "nothing was touched" "$before" "$(find "$LYCHGATE_DATA/phylactery/data" -printf '%p %T@ %s\n' | sort | sha256sum)"
+echo "up_down: $count checks"
