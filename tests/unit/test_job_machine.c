@@ -295,119 +295,125 @@ static void obey(struct world *w, const struct job_actions *a)
 	}
 }
 
+/* What people, the queue and the tomb's own trouble may say at any time. */
+static void say_something(struct world *w, int32_t r, int i, struct job_event *ev)
+{
+	switch (r % 24) {
+	case 0:
+		ev->type = EVENT_CANCEL;
+		break;
+	case 1:
+		ev->type = i < 200 ? EVENT_LEASE_DEADLINE : EVENT_MAX_;
+		break;
+	case 2:
+		if (r / 24 % 4 == 0) {
+			ev->type = EVENT_LEASE_LOST;
+			w->discarded = true;
+		}
+		break;
+	case 3:
+		if (r / 24 % 4 == 0)
+			ev->type = r / 96 % 4 ? EVENT_SHUTDOWN : EVENT_SHUTDOWN_NOW;
+		break;
+	case 4:
+		if (w->sandbox)
+			ev->type = EVENT_OVERFLOW;
+		break;
+	case 5:
+		if (!w->preparing && !w->sandbox && !w->harvesting && !w->delivering)
+			break;
+		ev->type = EVENT_TROUBLE;
+		ev->fail_class = FAIL_TRANSPORT_LOSS;
+		ev->retry = true;
+		ev->text = "trouble";
+		break;
+	default:
+		break;
+	}
+}
+
+static enum job_event_type finish(bool *what, enum job_event_type type)
+{
+	if (!*what)
+		return EVENT_MAX_;
+	*what = false;
+	return type;
+}
+
+/* What was asked for comes to its end, in any order. */
+static void end_something(struct world *w, int32_t r, struct job_event *ev,
+			  struct spawn_exited *x)
+{
+	switch (r % 24) {
+	case 6:
+	case 7:
+		ev->type = finish(&w->preparing, EVENT_PREPARED);
+		break;
+	case 8:
+	case 9:
+		if (w->sandbox && !w->told) {
+			w->told = true;
+			ev->type = EVENT_STARTED;
+		}
+		break;
+	case 10:
+		if (!w->told)
+			ev->type = finish(&w->sandbox, EVENT_REFUSED);
+		break;
+	case 11:
+	case 12:
+	case 13:
+		x->how = (uint32_t)(r / 24 % SPAWN_END_MAX_);
+		x->code = r / 512 % 3;
+		ev->exited = x;
+		ev->type = finish(&w->sandbox, EVENT_EXITED);
+		break;
+	case 14:
+	case 15:
+		ev->type = finish(&w->harvesting, EVENT_HARVESTED);
+		break;
+	case 16:
+	case 17:
+		ev->type = finish(&w->delivering, EVENT_DELIVERED);
+		break;
+	case 18:
+	case 19:
+		ev->answer = (enum queue_answer)(r / 24 % ANSWER_MAX_);
+		ev->type = finish(&w->asked, EVENT_ANSWER);
+		break;
+	case 20:
+	case 21:
+		if (w->cleaned)
+			ev->type = EVENT_CLEANED;
+		break;
+	default:
+		break;
+	}
+}
+
 static void one_life(unsigned seed)
 {
 	struct world w = {.sandbox = false};
 	struct random_data rd = {0};
+	struct job_actions a;
 	char state[64] = {0};
 	int32_t r;
 
 	cr_assert_eq(initstate_r(seed, state, sizeof(state), &rd), 0);
 	(void)random_r(&rd, &r);
 	job_init(&w.job, r % 3 == 0);
-	{
-		struct job_actions a = step(&w.job, EVENT_BEGIN);
-
-		obey(&w, &a);
-	}
+	a = step(&w.job, EVENT_BEGIN);
+	obey(&w, &a);
 	for (int i = 0; i < 400 && w.job.step != STEP_DONE; i++) {
 		struct job_event ev = {
 			.type = EVENT_MAX_, .started = &started, .refused = &refused};
 		struct spawn_exited x = {.tree_gone = 1};
-		struct job_actions a;
 
 		(void)random_r(&rd, &r);
-		switch (r % 24) {
-		case 0:
-			ev.type = EVENT_CANCEL;
-			break;
-		case 1:
-			ev.type = i < 200 ? EVENT_LEASE_DEADLINE : EVENT_MAX_;
-			break;
-		case 2:
-			if (r / 24 % 4 == 0) {
-				ev.type = EVENT_LEASE_LOST;
-				w.discarded = true;
-			}
-			break;
-		case 3:
-			if (r / 24 % 4 == 0)
-				ev.type =
-					r / 96 % 4 ? EVENT_SHUTDOWN : EVENT_SHUTDOWN_NOW;
-			break;
-		case 4:
-			if (w.sandbox)
-				ev.type = EVENT_OVERFLOW;
-			break;
-		case 5:
-			if (w.preparing || w.sandbox || w.harvesting || w.delivering) {
-				ev.type = EVENT_TROUBLE;
-				ev.fail_class = FAIL_TRANSPORT_LOSS;
-				ev.retry = true;
-				ev.text = "trouble";
-			}
-			break;
-		case 6:
-		case 7:
-			if (w.preparing) {
-				w.preparing = false;
-				ev.type = EVENT_PREPARED;
-			}
-			break;
-		case 8:
-		case 9:
-			if (w.sandbox && !w.told) {
-				w.told = true;
-				ev.type = EVENT_STARTED;
-			}
-			break;
-		case 10:
-			if (w.sandbox && !w.told) {
-				w.sandbox = false;
-				ev.type = EVENT_REFUSED;
-			}
-			break;
-		case 11:
-		case 12:
-		case 13:
-			if (w.sandbox) {
-				w.sandbox = false;
-				x.how = (uint32_t)(r / 24 % SPAWN_END_MAX_);
-				x.code = r / 512 % 3;
-				ev.exited = &x;
-				ev.type = EVENT_EXITED;
-			}
-			break;
-		case 14:
-		case 15:
-			if (w.harvesting) {
-				w.harvesting = false;
-				ev.type = EVENT_HARVESTED;
-			}
-			break;
-		case 16:
-		case 17:
-			if (w.delivering) {
-				w.delivering = false;
-				ev.type = EVENT_DELIVERED;
-			}
-			break;
-		case 18:
-		case 19:
-			if (w.asked) {
-				w.asked = false;
-				ev.type = EVENT_ANSWER;
-				ev.answer = (enum queue_answer)(r / 24 % ANSWER_MAX_);
-			}
-			break;
-		case 20:
-		case 21:
-			if (w.cleaned)
-				ev.type = EVENT_CLEANED;
-			break;
-		default:
-			break;
-		}
+		if (r % 24 < 6)
+			say_something(&w, r, i, &ev);
+		else
+			end_something(&w, r, &ev, &x);
 		if (ev.type == EVENT_MAX_)
 			continue;
 		job_step(&w.job, &ev, &a);
