@@ -261,16 +261,33 @@ static void examine(struct doctor *d, const char *where, const char *const *argv
 		free(args[i]);
 }
 
+/* Into the workspace: then it needs no path of its own inside, wherever we are installed.
+ */
+static int copy_probe(const struct doctor *d, struct err *err)
+{
+	cleanup_close int dir = open(d->victims.work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_free char *bytes = NULL;
+	size_t len;
+
+	if (dir < 0)
+		return err_sys(err, "%s", d->victims.work);
+	if (fs_read_file(AT_FDCWD, d->probe, (size_t)16 << 20, &bytes, &len, err) < 0)
+		return -1;
+	return fs_write_atomic(dir, "lych-probe", bytes, len, 0700, err);
+}
+
 static void examine_grade(struct doctor *d, const char *grade)
 {
 	const char *const argv[] = {
-		d->sandbox,    "--grade",	d->victims.work ? grade : "full",
-		"--workspace", d->victims.work, "--rox",
-		d->probe,      "--timeout",	"30",
-		"--",	       d->probe,
+		d->sandbox,  "--grade", grade, "--workspace",  d->victims.work,
+		"--timeout", "30",	"--",  "./lych-probe",
 	};
+	struct err err = ERR_INIT;
 
-	examine(d, grade, argv, ARRAY_SIZE(argv));
+	if (copy_probe(d, &err) < 0)
+		line(d, grade, "copy the probe", err.msg, FAIL);
+	else
+		examine(d, grade, argv, ARRAY_SIZE(argv));
 }
 
 static void examine_job(struct doctor *d)

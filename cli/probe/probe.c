@@ -171,7 +171,7 @@ static void try_network(const char *path, const char *abstract, const char *api,
 		long r = send_inet(SOCK_DGRAM, 0, udp, 0);
 
 		(void)printf("udp to the host\t%s\t%s\n", r < 0 ? "refused" : "inert",
-			     r < 0 ? strerrorname_np(errno) : "own loopback");
+			     r < 0 ? strerrorname_np(errno) : "sent; see from outside");
 	}
 	report("a route to the world", to_outside());
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
@@ -232,12 +232,17 @@ static void try_kernel(void)
 		{"the clock", SYS_clock_settime, 0, 0, 0},
 		{"swap", SYS_swapon, 0, 0, 0},
 		{"file handles", SYS_open_by_handle_at, -1, 0, 0},
-		{"uid 0", SYS_setuid, 0, 0, 0},
 	};
 
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-		report(calls[i].name,
-		       syscall(calls[i].nr, calls[i].a, calls[i].b, calls[i].c, -1, 0));
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		long r = syscall(calls[i].nr, calls[i].a, calls[i].b, calls[i].c, -1, 0);
+
+		/* the kernel looked at the arguments: nothing stood in front of it */
+		if (r < 0 && (errno == EFAULT || errno == EINVAL || errno == EBADF))
+			r = 0;
+		report(calls[i].name, r);
+	}
+	report("uid 0", setuid(0));
 	report("mount", mount("none", "/tmp", "tmpfs", 0, NULL));
 	report("chroot", chroot("/tmp"));
 	report("a host name", sethostname("lych", 4));

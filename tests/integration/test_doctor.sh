@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 120
+# lych doctor: passes where the walls stand, and fails loudly where one is missing. The missing
+# wall is a lych-sandbox that confines nothing.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+. tests/support/lych.sh
+lych_begin doctor
+
+# --- without a wall
+mkdir "$LYCH_TMP/bin"
+cp "$LYCH_BIN"/lych "$LYCH_BIN"/lych-probe "$LYCH_TMP/bin/"
+cat >"$LYCH_TMP/bin/lych-sandbox" <<'S'
+#!/bin/bash
+while [ "$1" != -- ]; do
+	[ "$1" != --workspace ] || cd "$2" || exit 1
+	shift
+done
+shift
+exec "$@"
+S
+chmod 755 "$LYCH_TMP/bin/lych-sandbox"
+"$LYCH_TMP/bin/lych" doctor >"$LYCH_TMP/out" 2>&1
+rc=$?
+[ "$rc" -eq 1 ] || fail "no wall at all, and doctor exits $rc: $(tail -n 3 "$LYCH_TMP/out")"
+for act in "read a key" "tcp to the host" "signal a process" "a new user namespace" "list the home"; do
+	grep -q "^FAIL *full *$act " "$LYCH_TMP/out" || fail "doctor did not see: $act: $(head -n 12 "$LYCH_TMP/out")"
+done
+grep -q "^FAIL *full *seen from outside: victims" "$LYCH_TMP/out" || fail "the victims were not looked at"
+grep -q "^FAIL *full *seen from outside: survivors" "$LYCH_TMP/out" || fail "the survivor was not seen"
+grep -q "DO NOT" "$LYCH_TMP/out" || fail "not loud"
+
+# --- without the sandbox program: refused, not skipped
+rm "$LYCH_TMP/bin/lych-sandbox"
+"$LYCH_TMP/bin/lych" doctor >/dev/null 2>"$LYCH_TMP/err" && fail "no sandbox program, and doctor is content"
+grep -q LYCH-STARTUP-010 "$LYCH_TMP/err" || fail "the missing program is not named"
+
+# --- with all walls, first alone, then with everything running
+lych doctor >"$LYCH_TMP/out" || { grep -v ^PASS "$LYCH_TMP/out"; fail "doctor alone"; }
+grep -q ^SKIP "$LYCH_TMP/out" || fail "what does not run is not said"
+lych up --detach || fail "up"
+lych doctor >"$LYCH_TMP/out" || { grep -v ^PASS "$LYCH_TMP/out"; fail "doctor"; }
+grep -q ^SKIP "$LYCH_TMP/out" && fail "something was left out"
+lych doctor --json >"$LYCH_TMP/json" || fail "doctor --json"
+python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["failed"] == 0 and d["passed"] > 150, d
+assert {l["where"] for l in d["lines"]} >= {"kernel", "full", "floor", "job", "vessel", "tomb", "database"}
+' "$LYCH_TMP/json" || fail "its JSON"
+left=$(find "$HOME" -maxdepth 1 -name '.lych-doctor*')
+[ -z "$left" ] || fail "left behind: $left"
+tail -n 2 "$LYCH_TMP/out"
