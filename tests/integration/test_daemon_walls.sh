@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 90
+# The confined daemons themselves are tried: test builds of tomb and vessel, in the very walls
+# that `lych up` makes for them, attempt what the list says after they have confined themselves.
+# The answers are theirs; the verdict is taken from outside: a key unread, listeners that nobody
+# reached, a process that still lives.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. tests/support/lych.sh
+
+debug=$PWD/build/debug
+for p in lych-tomb lych-vessel; do
+	[ -x "$debug/$p" ] || skip "no test build ($debug/$p); make VARIANT=debug"
+done
+
+lych_begin walls
+lych up --detach >/dev/null
+lych run -- true
+lych down >/dev/null
+run=$XDG_RUNTIME_DIR/lychgate
+
+mkdir -m 0700 "$HOME/.ssh"
+echo "a private key" >"$HOME/.ssh/id"
+chmod 600 "$HOME/.ssh/id"
+mkdir -p -m 0700 "$run/api"
+cat >"$LYCH_TMP/listeners.py" <<'P'
+import select, socket, sys
+out, paths = sys.argv[1], sys.argv[2:]
+ls = []
+for p in paths:
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(p)
+    s.listen()
+    ls.append(s)
+t = socket.socket()
+t.bind(("127.0.0.1", 0))
+t.listen()
+ls.append(t)
+print(t.getsockname()[1], flush=True)
+while True:
+    for s in select.select(ls, [], [])[0]:
+        s.accept()
+        with open(out, "a") as f:
+            f.write(f"{s.getsockname()}\n")
+P
+: >"$LYCH_TMP/reached"
+rm -f "$run/api/vessel.sock"
+python3 "$LYCH_TMP/listeners.py" "$LYCH_TMP/reached" "$run/api/vessel.sock" "$XDG_RUNTIME_DIR/bus" >"$LYCH_TMP/port" &
+listeners=$!
+sleep 300 &
+sleeper=$!
+for _ in $(seq 100); do [ -s "$LYCH_TMP/port" ] && break; sleep 0.05; done
+
+# What each daemon tries; "own" is what it must still be able to do.
+common=(
+	"read $HOME/.ssh/id" "list $HOME/.ssh" "list $HOME" "write $HOME/planted"
+	"connect unix:$XDG_RUNTIME_DIR/bus" "exec /bin/true" "exec /usr/bin/id" "fork" "unshare" "mmap-exec"
+	"socket inet" "socket inet6" "socket netlink" "socket packet"
+	"kill $sleeper" "kill $$" "ptrace $sleeper"
+	"read $LYCHGATE_DATA/secrets/lychgate_db_migrate" "list $LYCHGATE_DATA/phylactery"
+)
+judge() { # name output count-of-attempts own...
+	local name=$1 out=$2 n=$3 line rc=0
+	shift 3
+	# shellcheck disable=SC2001
+	sed "s/^/   $name: /" <<<"$out"
+	[ "$(wc -l <<<"$out")" -eq $((n + $#)) ] || fail "$name: not every attempt was answered"
+	while read -r line; do
+		case $line in *": ok" | *": unknown" | *": ?") echo "$name: $line"; rc=1 ;; esac
+	done < <(head -n "$n" <<<"$out")
+	[ $rc -eq 0 ] || fail "$name got through a wall"
+	while read -r line; do
+		[[ $line == *": ok" ]] || fail "$name cannot do its own work: $line"
+	done < <(tail -n $# <<<"$out")
+}
+
+# --- the tomb, in the wall of the starter. The test build and the list come in with its data.
+tomb=$LYCH_TMP/tomb
+mkdir -m 0700 "$tomb"
+cp "$debug/lych-tomb" "$tomb/lych-tomb"
+tries=("${common[@]}" "connect unix:$run/api/vessel.sock" "list $LYCHGATE_DATA/vessel"
+	"read /lych/secrets/lychgate_db_tomb" "write /lych/bin/planted" "write /usr/planted")
+own=("write /lych/tomb/jobs/probe" "socket unix")
+printf '%s\n' "${tries[@]}" "${own[@]}" >"$tomb/probes"
+cat >"$LYCH_TMP/wrapper" <<'W'
+#!/bin/sh
+exec /lych/tomb/lych-tomb "$@" --probe-walls /lych/tomb/probes
+W
+chmod 0700 "$LYCH_TMP/wrapper"
+out=$("$LYCH_BIN/lych" _tomb --data "$tomb" --work "$run/work" --pg "$run/pg" --secrets "$LYCHGATE_DATA/secrets" \
+	--tomb "$LYCH_TMP/wrapper" --sandbox "$LYCH_BIN/lych-sandbox" --slots 1 --grade full 2>"$LYCH_TMP/tomb.err") ||
+	fail "the tomb did not finish its attempts: $(tail -n 3 "$LYCH_TMP/tomb.err")"
+judge tomb "$out" ${#tries[@]} "${own[@]}"
+
+# --- the vessel, in the root that it makes for itself
+tries=("${common[@]}" "list $LYCHGATE_DATA/tomb" "read /etc/passwd" "write $LYCHGATE_DATA/planted")
+own=("write $LYCHGATE_DATA/vessel/probe" "socket unix")
+printf '%s\n' "${tries[@]}" "${own[@]}" >"$LYCH_TMP/probes"
+rm -f "$run/api/vessel.sock"
+out=$("$debug/lych-vessel" serve --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" --work-dir "$run/work" \
+	--pg-dir "$run/pg" --secrets "$LYCHGATE_DATA/secrets" --probe-walls "$LYCH_TMP/probes" 2>"$LYCH_TMP/vessel.err") ||
+	fail "the vessel did not finish its attempts: $(tail -n 3 "$LYCH_TMP/vessel.err")"
+judge vessel "$out" ${#tries[@]} "${own[@]}"
+
+# --- from outside
+[ ! -s "$LYCH_TMP/reached" ] || fail "somebody was reached: $(cat "$LYCH_TMP/reached")"
+kill -0 "$sleeper" || fail "the victim was killed"
+[ "$(cat "$HOME/.ssh/id")" = "a private key" ] || fail "the key changed"
+[ ! -e "$HOME/planted" ] && [ ! -e "$LYCHGATE_DATA/planted" ] || fail "a file was planted"
+kill "$sleeper" "$listeners"
+echo "daemons: $((2 * ${#common[@]} + 8)) attempts refused, nobody reached, their own work goes on"
