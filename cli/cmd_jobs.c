@@ -304,8 +304,6 @@ static int cancel(const struct jobs_args *a, struct client *c, const char *socke
 	    json_get_str(j, "state", true, 32, &state, err) < 0)
 		return -1;
 	if (str_eq(state, "cancelling") && !a->no_wait) {
-		cleanup_json struct json *now = NULL;
-
 		if (render_is_terminal(STDERR_FILENO))
 			(void)fprintf(stderr,
 				      "lych: waiting until its processes are gone\n");

@@ -9,6 +9,7 @@ static const char *escaped(const char *text, size_t len, size_t width)
 {
 	static struct buf b;
 
+	buf_done(&b);
 	buf_init(&b, 65536);
 	render_escape(&b, text, len, width);
 	cr_assert(buf_ok(&b));
@@ -58,6 +59,8 @@ static const char *filtered(const char *in, size_t len)
 	static struct buf whole, bytes;
 	struct term_filter f = {0}, g = {0};
 
+	buf_done(&whole);
+	buf_done(&bytes);
 	buf_init(&whole, 65536);
 	buf_init(&bytes, 65536);
 	term_filter(&f, in, len, &whole);
