@@ -4,7 +4,9 @@
  * The queue's SQL against a real PostgreSQL, judged from the outside: what a worker's
  * login must not do, every answer of the worker functions, and the lives of a job.
  */
+#include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/str.h"
 #include "tests/support/pgtest.h"
 #include "vessel/migrate.h"
 #include <criterion/criterion.h>
@@ -76,9 +78,20 @@ static const char *submit(const char *request, const char *retry)
 			   request, retry, NULL);
 }
 
+/* What a claim gave; the text lives as long as the test's process. */
 struct held {
-	char *job, *epoch, *token;
+	const char *job, *epoch, *token;
 };
+
+static const char *keep(const char *text)
+{
+	static char kept[256][40];
+	static size_t n;
+
+	cr_assert_lt(n, ARRAY_SIZE(kept));
+	cr_assert_eq(str_copy(kept[n], sizeof(kept[n]), text), 0);
+	return kept[n++];
+}
 
 /* Claim one job as this tomb; job is "" when there was none. */
 static struct held claim(PGconn *c)
@@ -88,9 +101,9 @@ static struct held claim(PGconn *c)
 			  " 30, '" BOOT "', gen_random_uuid())");
 	bool any = PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) == 1;
 	struct held h = {
-		.job = xstrdup(any ? PQgetvalue(r, 0, 0) : ""),
-		.epoch = xstrdup(any ? PQgetvalue(r, 0, 1) : ""),
-		.token = xstrdup(any ? PQgetvalue(r, 0, 2) : ""),
+		.job = keep(any ? PQgetvalue(r, 0, 0) : ""),
+		.epoch = keep(any ? PQgetvalue(r, 0, 1) : ""),
+		.token = keep(any ? PQgetvalue(r, 0, 2) : ""),
 	};
 
 	PQclear(r);
@@ -296,8 +309,8 @@ Test(queue_sql, answers_of_ack)
 	(void)submit("r1", "t");
 	struct held h = claim(tomb), wrong = h, none = h;
 
-	none.job = xstrdup("999999");
-	wrong.token = xstrdup("00000000-0000-4000-8000-000000000000");
+	none.job = "999999";
+	wrong.token = "00000000-0000-4000-8000-000000000000";
 	expect(ack(tomb, none, "{}"), "unknown");
 	expect(ack(tomb, wrong, "{}"), "denied");
 	expect(ack(tomb2, h, "{}"), "denied");
@@ -476,7 +489,7 @@ Test(queue_sql, transport_loss_is_retried_three_times_then_dead)
 
 Test(queue_sql, three_lost_leases_quarantine_and_never_means_once)
 {
-	char *job = xstrdup(submit("r1", "t"));
+	cleanup_free char *job = xstrdup(submit("r1", "t"));
 
 	for (int i = 0; i < 3; i++) {
 		ready_now();
@@ -487,7 +500,7 @@ Test(queue_sql, three_lost_leases_quarantine_and_never_means_once)
 	}
 	ready_now();
 	expect(claim(tomb).job, "");
-	char *once = xstrdup(submit("never", "f"));
+	cleanup_free char *once = xstrdup(submit("never", "f"));
 	struct held h = claim(tomb);
 	expect(h.job, once);
 	expect(lose(once), "1");
@@ -644,7 +657,7 @@ Test(queue_sql, phases_blobs_and_lists)
 {
 #define SHA "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
 #define SHA2 "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"
-	char *job = xstrdup(pgtest_ask(
+	cleanup_free char *job = xstrdup(pgtest_ask(
 		vessel, "SELECT job_id FROM vessel_api.enqueue('main', 'r', '{\"files\":"
 			"[{\"path\":\"a\",\"blob\":\"" SHA "\"}]}', 50, true, 600, 10)"));
 	struct held h = claim(tomb);
