@@ -201,23 +201,22 @@ int paths_self(char **ret, struct err *err)
 int paths_program(const char *name, char **ret, struct err *err)
 {
 	cleanup_free char *self = NULL;
-	cleanup_free char *beside = NULL;
-	cleanup_free char *libexec = NULL;
+	char *places[3];
+	int dir;
 
 	if (paths_self(&self, err) < 0)
 		return -1;
-	char *slash = strrchr(self, '/');
-	beside = xasprintf("%.*s/%s", (int)(slash - self), self, name);
-	libexec = xasprintf("%.*s/%s/%s", (int)(slash - self), self, LIBEXECDIR, name);
-	if (access(beside, X_OK) == 0) {
-		*ret = TAKE_PTR(beside);
-		return 0;
-	}
-	if (access(libexec, X_OK) == 0) {
-		/* Without the "..": what is put into argv and mounts is a plain path. */
-		*ret = realpath(libexec, NULL);
-		return *ret ? 0 : err_sys(err, "resolve %s", libexec);
-	}
-	return err_set_id(err, ERRID_START_TOOL, "%s is neither at %s nor at %s", name,
-			  beside, libexec);
+	dir = (int)(strrchr(self, '/') - self);
+	places[0] = xasprintf("%.*s/%s", dir, self, name);
+	places[1] = xasprintf("%.*s/../libexec/lychgate/%s", dir, self, name);
+	places[2] = xasprintf("%s/%s", LIBEXECDIR, name);
+	for (size_t i = 0; i < ARRAY_SIZE(places) && !*ret; i++)
+		if (access(places[i], X_OK) == 0)
+			*ret = TAKE_PTR(places[i]);
+	if (!*ret)
+		(void)err_set_id(err, ERRID_START_TOOL, "%s is neither %s nor %s nor %s",
+				 name, places[0], places[1], places[2]);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		free(places[i]);
+	return *ret ? 0 : -1;
 }

@@ -27,7 +27,8 @@ void paths_done(struct paths *p);
 MUST_CHECK int paths_make(const struct paths *p, struct err *err);
 /* A directory that must be ours and closed to others. */
 MUST_CHECK int paths_check_private(const char *path, struct err *err);
-/* One of our programs: beside this one first, else in LIBEXECDIR. Caller frees. */
+/* One of our programs: beside this one first, else in ../libexec/lychgate, else in
+ * LIBEXECDIR. *ret must be NULL before; caller frees. */
 MUST_CHECK int paths_program(const char *name, char **ret, struct err *err);
 /* This very program. */
 MUST_CHECK int paths_self(char **ret, struct err *err);
