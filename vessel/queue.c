@@ -78,7 +78,7 @@ struct number {
 
 static struct number number(int64_t v)
 {
-	struct number n;
+	struct number n = {0};
 	int r = str_fmt(n.s, sizeof(n.s), "%lld", (long long)v);
 
 	assert(r == 0);

@@ -9,6 +9,7 @@
 
 #include "common/str.h"
 
+#include <assert.h>
 #include <strings.h>
 
 static int refuse(struct err *err, const char *why)
@@ -57,6 +58,7 @@ static char *next_line(char **at)
 	char *line = *at;
 	char *cr = strchr(line, '\r');
 
+	assert(cr);
 	*cr = '\0';
 	*at = cr + 2;
 	return line;

@@ -529,7 +529,7 @@ Test(queue_sql, release_is_free_five_times_then_counts)
 
 Test(queue_sql, cancel_in_every_state)
 {
-	char *queued = xstrdup(submit("q", "t"));
+	cleanup_free char *queued = xstrdup(submit("q", "t"));
 
 	expect(pgtest_ask(vessel, "SELECT count(*) FROM vessel_api.cancel(999999)"), "0");
 	expect(cancel(queued), "cancelled");
