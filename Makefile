@@ -67,7 +67,7 @@ SRC_cli := $(wildcard cli/*.c)
 # what of common/net each program links
 NET_vessel := $(SRC_net)
 NET_tomb := $(filter-out common/net/conf.c common/net/conf_lint.c,$(SRC_net))
-NET_cli := common/net/json.c common/net/json_scan.c common/net/conf.c common/net/conf_lint.c
+NET_cli := $(addprefix common/net/,json.c json_scan.c conf.c conf_lint.c sha256.c)
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 OBJ_common := $(call obj,$(SRC_common))

@@ -6,10 +6,10 @@
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
+#include "common/net/sha256.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include <curl/curl.h>
-#include <openssl/evp.h>
 
 struct client {
 	CURL *easy;
@@ -364,44 +364,29 @@ int client_upload(struct client *c, client_source *source, void *arg, char ret_s
 		  uint64_t *ret_size, struct err *err)
 {
 	cleanup_free char *part = xmalloc(UPLOAD_PART_MAX_BYTES);
-	unsigned char digest[EVP_MAX_MD_SIZE];
-	EVP_MD_CTX *md = EVP_MD_CTX_new();
+	cleanup_sha256 struct sha256 *sum = sha256_new();
 	uint64_t offset = 0;
 	char id[33];
-	int r = -1;
 
-	if (!md || EVP_DigestInit_ex(md, EVP_sha256(), NULL) != 1) {
-		(void)err_set(err, ERR_INTERNAL, "sha256");
-		goto out;
-	}
 	if (upload_begin(c, id, err) < 0)
-		goto out;
+		return -1;
 	for (;;) {
 		size_t n = 0;
 
 		if (source(part, UPLOAD_PART_MAX_BYTES, &n, arg, err) < 0)
-			goto out;
+			return -1;
 		if (n == 0)
 			break;
-		if (offset + n > BLOB_MAX_BYTES) {
-			(void)err_set_id(err, ERRID_STORE_LIMIT,
-					 "a blob has at most %llu bytes",
-					 (unsigned long long)BLOB_MAX_BYTES);
-			goto out;
-		}
-		if (EVP_DigestUpdate(md, part, n) != 1 ||
-		    upload_part(c, id, part, n, offset, err) < 0)
-			goto out;
+		if (offset + n > BLOB_MAX_BYTES)
+			return err_set_id(err, ERRID_STORE_LIMIT,
+					  "a blob has at most %llu bytes",
+					  (unsigned long long)BLOB_MAX_BYTES);
+		sha256_add(sum, part, n);
+		if (upload_part(c, id, part, n, offset, err) < 0)
+			return -1;
 		offset += n;
 	}
-	if (EVP_DigestFinal_ex(md, digest, NULL) != 1) {
-		(void)err_set(err, ERR_INTERNAL, "sha256");
-		goto out;
-	}
-	hex_encode(digest, 32, ret_sha256);
+	sha256_hex(sum, ret_sha256);
 	*ret_size = offset;
-	r = upload_commit(c, id, ret_sha256, offset, err);
-out:
-	EVP_MD_CTX_free(md);
-	return r;
+	return upload_commit(c, id, ret_sha256, offset, err);
 }

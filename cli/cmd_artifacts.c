@@ -8,13 +8,13 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
+#include "common/net/sha256.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 
 struct artifact {
@@ -49,7 +49,7 @@ static int artifacts_get(struct client *c, job_id_t id, struct json **ret,
 
 struct download {
 	int fd;
-	EVP_MD_CTX *md;
+	struct sha256 *sum;
 	uint64_t left;
 };
 
@@ -60,8 +60,7 @@ static int on_bytes(const void *data, size_t len, void *arg, struct err *err)
 	if (len > d->left)
 		return err_set(err, ERR_UPSTREAM, "more bytes than its size");
 	d->left -= len;
-	if (EVP_DigestUpdate(d->md, data, len) != 1)
-		return err_set(err, ERR_INTERNAL, "sha256");
+	sha256_add(d->sum, data, len);
 	return fs_write_all(d->fd, data, len, err);
 }
 
@@ -72,22 +71,16 @@ static int download(struct client *c, job_id_t id, const struct artifact *a, int
 	cleanup_free char *target =
 		xasprintf("/v1/jobs/%" PRId64 "/artifacts/%" PRIu64, id, a->n);
 	const struct client_request rq = {.method = "GET", .target = target};
-	struct download d = {.fd = fd, .md = EVP_MD_CTX_new(), .left = a->size};
-	unsigned char digest[EVP_MAX_MD_SIZE];
-	char hex[65];
-	int r = -1;
+	cleanup_sha256 struct sha256 *sum = sha256_new();
+	struct download d = {.fd = fd, .sum = sum, .left = a->size};
+	char hex[SHA256_HEX_SIZE];
 
-	if (!d.md || EVP_DigestInit_ex(d.md, EVP_sha256(), NULL) != 1)
-		(void)err_set(err, ERR_INTERNAL, "sha256");
-	else
-		r = client_raw(c, &rq, on_bytes, &d, err);
-	if (r == 0 && EVP_DigestFinal_ex(d.md, digest, NULL) == 1) {
-		hex_encode(digest, 32, hex);
-		if (d.left || !str_eq(hex, a->sha256))
-			r = err_set_id(err, ERRID_STORE_HASH, "%s", a->path);
-	}
-	EVP_MD_CTX_free(d.md);
-	return r;
+	if (client_raw(c, &rq, on_bytes, &d, err) < 0)
+		return -1;
+	sha256_hex(sum, hex);
+	if (d.left || !str_eq(hex, a->sha256))
+		return err_set_id(err, ERRID_STORE_HASH, "%s", a->path);
+	return 0;
 }
 
 static int give_name(int parent, int fd, const char *name, bool force, struct err *err)

@@ -7,7 +7,7 @@
 #include "common/net/json.h"
 #include "common/proto.h"
 #include "common/str.h"
-#include "tomb/sha256.h"
+#include "common/net/sha256.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "common/str.h"
 #include "tomb/glob.h"
 #include "tomb/harvest_names.h"
-#include "tomb/sha256.h"
+#include "common/net/sha256.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -20,6 +20,7 @@
 #include "common/net/confine_probe.h"
 #include "common/net/loop.h"
 #include "common/net/notify.h"
+#include "common/net/sha256.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include "tomb/claim.h"
@@ -28,7 +29,6 @@
 #include "tomb/options.h"
 #include "tomb/queue_pg.h"
 #include "tomb/runner.h"
-#include "tomb/sha256.h"
 #include "tomb/spawn.h"
 #include "tomb/work.h"
 #include "tomb/workspace.h"
@@ -480,8 +480,7 @@ static int confine(struct tomb *t, struct err *err)
 		.name = "tomb",
 		.paths = paths,
 		.n_paths = ARRAY_SIZE(paths),
-		/* With grade floor there are no namespaces to have a root in. */
-		.private_root = t->opt.grade == GRADE_FULL,
+		.private_root = true,
 		.may_make_unix_sockets = true,
 	};
 	char beside[4][PATH_MAX];
@@ -495,13 +494,10 @@ static int confine(struct tomb *t, struct err *err)
 		foreign[n + 1] = beside[n];
 		n++;
 	}
-	/* Landlock (ABI 7) has no say over connect() to a socket's path: without a root
-	 * of our own nothing here can keep the owner's socket out of reach. */
-	if (!policy.private_root)
-		log_warn("grade floor: the owner's socket is kept from this process by "
-			 "nothing but its own code");
-	else if (str_fmt(beside[n], PATH_MAX, "%s/../api/vessel.sock", t->opt.work_dir) ==
-		 0)
+	/* Landlock (ABI 7) has no say over connect() to a socket's path: what keeps the
+	 * owner's socket out of reach is the root of our own, whatever the jobs' grade.
+	 */
+	if (str_fmt(beside[n], PATH_MAX, "%s/../api/vessel.sock", t->opt.work_dir) == 0)
 		foreign[n + 1] = beside[n];
 	if (confine_self(&policy, err) < 0)
 		return -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/auth.h"
 #include "common/mem.h"
+#include "common/net/sha256.h"
 #include "common/str.h"
 #include "vessel/vessel.h"
 #include <assert.h>
@@ -63,7 +64,7 @@ static int check_bearer(struct vessel *v, const struct httpd_req *req, struct er
 		return err_set_id(err, ERRID_HTTP_PEER, "no bearer");
 	h += strlen(BEARER_PREFIX);
 	/* hashes of equal length: the comparison tells nothing about the secret */
-	blobs_sha256(h, strlen(h), got);
+	sha256_of(h, strlen(h), got);
 	if (!mem_eq_ct(got, v->work_sha256, sizeof(got)))
 		return err_set_id(err, ERRID_HTTP_PEER, "wrong bearer");
 	return 0;

@@ -3,12 +3,12 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
+#include "common/net/sha256.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 
 #define HASH_CHUNK_BYTES ((size_t)256 << 10)
@@ -20,7 +20,7 @@
  * shortcut: without one (restart, table full) the commit reads the file. */
 struct hasher {
 	char name[UPLOAD_NAME_SIZE]; /* "" = free */
-	EVP_MD_CTX *ctx;
+	struct sha256 *sum;
 	uint64_t hashed;
 	uint64_t used_at;
 };
@@ -91,7 +91,7 @@ int blobs_new(int data_fd, struct store_budget *budget, struct blobs **ret,
 
 static void hasher_drop(struct hasher *h)
 {
-	EVP_MD_CTX_free(h->ctx);
+	sha256_free(h->sum);
 	memset(h, 0, sizeof(*h));
 }
 
@@ -104,21 +104,6 @@ void blobs_free(struct blobs *b)
 	fd_close(&b->blobs);
 	fd_close(&b->uploads);
 	free(b);
-}
-
-void blobs_sha256(const void *data, size_t len, uint8_t out[SHA256_SIZE])
-{
-	unsigned n = 0;
-	int ok = EVP_Digest(data, len, out, &n, EVP_sha256(), NULL);
-	assert(ok == 1 && n == SHA256_SIZE);
-}
-
-static EVP_MD_CTX *hash_begin(void)
-{
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	int ok = ctx ? EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) : 0;
-	assert(ok == 1);
-	return ctx;
 }
 
 static struct hasher *hasher_find(struct blobs *b, const char *name)
@@ -136,7 +121,7 @@ static struct hasher *hasher_make(struct blobs *b, const char *name)
 	struct hasher *h = &b->hashers[0];
 
 	for (unsigned i = 0; i < HASHERS_MAX; i++) {
-		if (!b->hashers[i].ctx) {
+		if (!b->hashers[i].sum) {
 			h = &b->hashers[i];
 			break;
 		}
@@ -146,15 +131,9 @@ static struct hasher *hasher_make(struct blobs *b, const char *name)
 	hasher_drop(h);
 	int r = str_copy(h->name, sizeof(h->name), name);
 	assert(r == 0);
-	h->ctx = hash_begin();
+	h->sum = sha256_new();
 	h->used_at = ++b->tick;
 	return h;
-}
-
-static void hash_add(EVP_MD_CTX *ctx, const void *data, size_t len)
-{
-	int ok = EVP_DigestUpdate(ctx, data, len);
-	assert(ok == 1);
 }
 
 /* Both parts are checked, since they become a file name. */
@@ -237,7 +216,7 @@ int blobs_upload_append(struct blobs *b, const char *owner, const char *id,
 	}
 	struct hasher *h = hasher_find(b, name);
 	if (h && h->hashed == size) {
-		hash_add(h->ctx, fresh, n);
+		sha256_add(h->sum, fresh, n);
 		h->hashed += n;
 		h->used_at = ++b->tick;
 	}
@@ -262,12 +241,10 @@ static int hash_file(struct blobs *b, const char *name, int fd, uint64_t size,
 			return err_sys(err, "read upload");
 		if (n == 0)
 			return err_set(err, ERR_INTERNAL, "the upload became shorter");
-		hash_add(h->ctx, chunk, (size_t)n);
+		sha256_add(h->sum, chunk, (size_t)n);
 		h->hashed += (uint64_t)n;
 	}
-	unsigned len = 0;
-	int ok = EVP_DigestFinal_ex(h->ctx, out, &len);
-	assert(ok == 1 && len == SHA256_SIZE);
+	sha256_final(h->sum, out);
 	hasher_drop(h);
 	return 0;
 }

@@ -58,7 +58,4 @@ MUST_CHECK int blobs_reap_uploads(struct blobs *b, usec_t before_wall_usec,
 MUST_CHECK int blobs_collect(struct blobs *b, const char *const *live, size_t n,
 			     usec_t before_wall_usec, unsigned *ret_n, struct err *err);
 
-/* Lower-case hex sha256 of a buffer. */
-void blobs_sha256(const void *data, size_t len, uint8_t out[SHA256_SIZE]);
-
 #endif

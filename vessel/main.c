@@ -15,6 +15,7 @@
 #include "common/mem.h"
 #include "common/net/confine_probe.h"
 #include "common/net/notify.h"
+#include "common/net/sha256.h"
 #include "common/str.h"
 #include "vessel/auth.h"
 #include "vessel/migrate.h"
@@ -187,7 +188,7 @@ static int read_secrets(struct serve *s, struct err *err)
 	r = read_secret(s, "lychgate_work", work, err);
 	/* only its hash stays: what is presented is hashed and compared */
 	if (r == 0)
-		blobs_sha256(work, strlen(work), s->v.work_sha256);
+		sha256_of(work, strlen(work), s->v.work_sha256);
 	explicit_bzero(work, sizeof(work));
 	fd_close(&s->secrets_fd);
 	return r;
@@ -397,8 +398,7 @@ static int confine(struct serve *s, struct err *err)
 		.name = "vessel",
 		.paths = paths,
 		.n_paths = ARRAY_SIZE(paths),
-		/* with grade floor there are no namespaces to have a root in */
-		.private_root = s->v.conf.grade == GRADE_FULL,
+		.private_root = true,
 		.may_make_unix_sockets = true,
 	};
 	char beside[3][PATH_MAX];

@@ -2,6 +2,7 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/str.h"
+#include "common/net/sha256.h"
 #include "vessel/blobs.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -45,7 +46,7 @@ static const char *sha_of(const char *s)
 	static char hex[SHA256_HEX_SIZE];
 	uint8_t raw[SHA256_SIZE];
 
-	blobs_sha256(s, strlen(s), raw);
+	sha256_of(s, strlen(s), raw);
 	hex_encode(raw, sizeof(raw), hex);
 	return hex;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tomb/sha256.h"
+#include "common/net/sha256.h"
 
 #include "common/mem.h"
 #include "common/str.h"
@@ -11,7 +11,6 @@ struct sha256 {
 	EVP_MD_CTX *ctx;
 };
 
-/* A digest that cannot be computed is as fatal as memory that cannot be had. */
 static void must(int ok)
 {
 	if (!ok)
@@ -33,14 +32,28 @@ void sha256_add(struct sha256 *h, const void *data, size_t len)
 	must(EVP_DigestUpdate(h->ctx, data, len));
 }
 
-void sha256_hex(struct sha256 *h, char out[SHA256_HEX_SIZE])
+void sha256_final(struct sha256 *h, uint8_t out[SHA256_SIZE])
 {
-	unsigned char raw[EVP_MAX_MD_SIZE];
 	unsigned n = 0;
 
-	must(EVP_DigestFinal_ex(h->ctx, raw, &n));
+	must(EVP_DigestFinal_ex(h->ctx, out, &n));
 	must(n == SHA256_SIZE);
-	hex_encode(raw, n, out);
+}
+
+void sha256_hex(struct sha256 *h, char out[SHA256_HEX_SIZE])
+{
+	uint8_t raw[SHA256_SIZE];
+
+	sha256_final(h, raw);
+	hex_encode(raw, sizeof(raw), out);
+}
+
+void sha256_of(const void *data, size_t len, uint8_t out[SHA256_SIZE])
+{
+	cleanup_sha256 struct sha256 *h = sha256_new();
+
+	sha256_add(h, data, len);
+	sha256_final(h, out);
 }
 
 void sha256_free(struct sha256 *h)
