@@ -23,7 +23,7 @@ run=$XDG_RUNTIME_DIR/lychgate
 mkdir -m 0700 "$HOME/.ssh"
 echo "a private key" >"$HOME/.ssh/id"
 chmod 600 "$HOME/.ssh/id"
-mkdir -p -m 0700 "$run/api"
+(umask 077; mkdir -p "$run/api")
 cat >"$LYCH_TMP/listeners.py" <<'P'
 import select, socket, sys
 out, paths = sys.argv[1], sys.argv[2:]
