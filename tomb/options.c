@@ -62,9 +62,9 @@ static void check_required(const struct tomb_options *o, struct argp_state *stat
 			   "--name, --data, --work-dir, --pg-dir, --secrets, --sandbox, "
 			   "--slots and --grade are required");
 	/* The working directory changes with the private root. */
-	if (o->data[0] != '/' || o->work_dir[0] != '/' || o->pg_dir[0] != '/' ||
-	    o->secrets[0] != '/' || o->sandbox[0] != '/' ||
-	    (o->cgroup && o->cgroup[0] != '/'))
+	if (!str_starts(o->data, "/") || !str_starts(o->work_dir, "/") ||
+	    !str_starts(o->pg_dir, "/") || !str_starts(o->secrets, "/") ||
+	    !str_starts(o->sandbox, "/") || (o->cgroup && o->cgroup[0] != '/'))
 		argp_error(state, "files and directories are named by absolute paths");
 }
 
