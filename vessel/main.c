@@ -99,8 +99,9 @@ static const struct argp_option option_table[] = {
 /* The working directory changes with the private root. */
 static bool is_absolute(const struct options *o)
 {
-	return o->data[0] == '/' && o->api_dir[0] == '/' && o->work_dir[0] == '/' &&
-	       o->pg_dir[0] == '/' && o->secrets[0] == '/';
+	return str_starts(o->data, "/") && str_starts(o->api_dir, "/") &&
+	       str_starts(o->work_dir, "/") && str_starts(o->pg_dir, "/") &&
+	       str_starts(o->secrets, "/");
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
