@@ -5,9 +5,9 @@
 #include "common/fs.h"
 #include "common/mem.h"
 #include "common/net/json.h"
+#include "common/net/sha256.h"
 #include "common/proto.h"
 #include "common/str.h"
-#include "common/net/sha256.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

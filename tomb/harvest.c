@@ -4,10 +4,10 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
+#include "common/net/sha256.h"
 #include "common/str.h"
 #include "tomb/glob.h"
 #include "tomb/harvest_names.h"
-#include "common/net/sha256.h"
 
 #include <dirent.h>
 #include <errno.h>

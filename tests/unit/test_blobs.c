@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/cleanup.h"
 #include "common/fs.h"
-#include "common/str.h"
 #include "common/net/sha256.h"
+#include "common/str.h"
 #include "vessel/blobs.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
