@@ -44,7 +44,7 @@ struct part {
 	enum part_state state;
 	pid_t pid;
 	int ready_fd;
-	char heard[128];
+	char heard[256];
 	size_t n_heard;
 	unsigned restarts, scope_serial;
 	off_t log_from;
@@ -54,36 +54,13 @@ struct part {
 struct super {
 	struct supervise *s;
 	struct part part[PART_MAX];
-	const char *no_cgroup; /* NULL: delegated scope */
+	const char *no_scope; /* why no scope is asked for; NULL: one is */
+	char *no_cgroup;      /* why jobs have no cgroup limits; NULL: they have */
 	char **env;
 	int sfd;
 	bool migrated, first, stopping;
 	usec_t first_deadline;
 };
-
-const char *up_no_cgroup_reason(void)
-{
-	const char *run = getenv("XDG_RUNTIME_DIR");
-	cleanup_free char *sock =
-		xasprintf("%s/systemd/private", run ? run : "/nonexistent");
-	cleanup_free char *list = xasprintf("/sys/fs/cgroup/user.slice/user-%u.slice/"
-					    "user@%u.service/cgroup.controllers",
-					    getuid(), getuid());
-	cleanup_free char *have = NULL;
-	struct err ignored = ERR_INIT;
-	size_t len;
-
-	if (access(sock, F_OK) < 0)
-		return "no systemd user manager";
-	if (access("/usr/bin/systemd-run", X_OK) < 0)
-		return "no systemd-run";
-	if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
-		return "no unified cgroup v2 hierarchy";
-	if (fs_read_file(AT_FDCWD, list, 4096, &have, &len, &ignored) < 0 ||
-	    !strstr(have, "memory") || !strstr(have, "pids"))
-		return "the user manager has no memory and pids controllers";
-	return NULL;
-}
 
 static char *log_path(const struct super *u, enum part_id id)
 {
@@ -230,7 +207,7 @@ static char **tomb_argv(const struct super *u)
 	char **a = xcalloc(32, sizeof(*a));
 	size_t n = 0;
 
-	if (!u->no_cgroup) {
+	if (!u->no_scope) {
 		a[n++] = xstrdup("/usr/bin/systemd-run");
 		a[n++] = xstrdup("--user");
 		a[n++] = xstrdup("--scope");
@@ -260,9 +237,15 @@ static char **tomb_argv(const struct super *u)
 	a[n++] = xstrdup("--grade");
 	a[n++] = xstrdup(sbx_grade_name(s->conf->grade));
 	a[n++] = xstrdup("--ready");
-	if (!u->no_cgroup)
+	if (!u->no_scope)
 		a[n++] = xstrdup("--scope");
 	return a;
+}
+
+static void set_no_cgroup(struct super *u, const char *reason)
+{
+	free(u->no_cgroup);
+	u->no_cgroup = reason ? xstrdup(reason) : NULL;
 }
 
 static int part_start(struct super *u, enum part_id id, struct err *err)
@@ -276,6 +259,8 @@ static int part_start(struct super *u, enum part_id id, struct err *err)
 
 	if (id == PART_PG && pg_configure(u->s->paths, &u->s->pg, err) < 0)
 		return -1;
+	if (id == PART_TOMB)
+		set_no_cgroup(u, u->no_scope); /* its guard may add a reason */
 	p->scope_serial++;
 	argv = id == PART_PG	   ? pg_server_argv(u->s->paths, &u->s->pg)
 	       : id == PART_VESSEL ? vessel_argv(u->s)
@@ -333,11 +318,23 @@ static void part_ready(struct super *u, enum part_id id)
 	state_write(u);
 }
 
+/* One line of a part; false: what it says was the last that we wait for. */
+static bool hear_line(struct super *u, enum part_id id, const char *line)
+{
+	if (id == PART_TOMB && str_starts(line, UP_NO_CGROUP))
+		set_no_cgroup(u, line + strlen(UP_NO_CGROUP));
+	if (!str_eq(line, "READY=1"))
+		return true;
+	part_ready(u, id);
+	return false;
+}
+
 static void hear(struct super *u, enum part_id id)
 {
 	struct part *p = &u->part[id];
 	ssize_t n = read(p->ready_fd, p->heard + p->n_heard,
 			 sizeof(p->heard) - 1 - p->n_heard);
+	char *line = p->heard, *end;
 
 	if (n <= 0) {
 		fd_close(&p->ready_fd);
@@ -345,9 +342,15 @@ static void hear(struct super *u, enum part_id id)
 	}
 	p->n_heard += (size_t)n;
 	p->heard[p->n_heard] = '\0';
-	if (strstr(p->heard, "READY=1\n"))
-		part_ready(u, id);
-	else if (p->n_heard >= sizeof(p->heard) / 2)
+	for (; (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		if (!hear_line(u, id, line))
+			return;
+	}
+	/* The rest of an unfinished line; one that is too long says nothing to us. */
+	p->n_heard = strlen(line);
+	memmove(p->heard, line, p->n_heard);
+	if (p->n_heard == sizeof(p->heard) - 1)
 		p->n_heard = 0;
 }
 
@@ -603,7 +606,8 @@ int supervise_run(struct supervise *s, struct err *err)
 		return err_sys(err, "signalfd");
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_sys(err, "subreaper");
-	u.no_cgroup = up_no_cgroup_reason();
+	u.no_scope = up_no_cgroup_reason();
+	set_no_cgroup(&u, u.no_scope);
 	u.env = proc_env();
 	u.first_deadline = clock_boot_usec() + FIRST_TIMEOUT;
 	state_write(&u);
@@ -612,6 +616,7 @@ int supervise_run(struct supervise *s, struct err *err)
 	while (r == 0);
 	stop_all(&u);
 	proc_env_free(u.env);
+	free(u.no_cgroup);
 	fd_close(&u.sfd);
 	return r < 0 ? -1 : 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The embedded starter. up_pg.c owns the private PostgreSQL cluster, up_wall.c
- * the tomb's wall, supervise.c the processes, cmd_up.c the commands.
+ * the tomb's wall, up_cgroup.c its group, supervise.c the processes, cmd_up.c the
+ * commands.
  */
 #ifndef LYCH_CLI_UP_H
 #define LYCH_CLI_UP_H
@@ -55,8 +56,14 @@ struct supervise {
 /* Start everything, watch it, stop it on SIGTERM or SIGINT. 0 after a clean stop. */
 MUST_CHECK int supervise_run(struct supervise *s, struct err *err);
 
+/* ---- up_cgroup.c --------------------------------------------------------- */
 /* NULL: a user manager can give the tomb a scope with memory and pids delegated. Else why
  * not. */
 const char *up_no_cgroup_reason(void);
+/* Inside that scope. *ret_jobs: the group for the jobs' leaves; or NULL and *ret_reason
+ * when the scope was not given both controllers. -1: they are there, but it failed. */
+MUST_CHECK int up_cgroup_prepare(char **ret_jobs, char **ret_reason, struct err *err);
+/* The tomb's guard writes it before READY=1 to the ready pipe, with that reason. */
+#define UP_NO_CGROUP "NO_CGROUP="
 
 #endif

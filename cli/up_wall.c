@@ -7,7 +7,7 @@
  * where a systemd user manager runs). That process
  *
  *  1. in a scope: moves itself to a leaf, turns the controllers on and makes the
- *     group that jobs get;
+ *     group that jobs get (up_cgroup.c: or says why this scope can't keep limits);
  *  2. clones a child into new user, mount, pid, network, ipc and uts namespaces,
  *     the calling uid mapped to itself and nothing else mapped;
  *  3. stays outside as its guard: passes SIGTERM on, ends with the child's code,
@@ -378,50 +378,24 @@ fail:
 
 /* ---- the guard ------------------------------------------------------------ */
 
-/* Inside our own scope: <scope>/guard for this process, <scope>/jobs for the spawner's
- * leaves. */
-static int cgroup_prepare(char **ret, struct err *err)
+/* The starter hears on the ready pipe why there are no cgroup limits. */
+static int tell_reason(const struct wall *w, const char *reason, struct err *err)
 {
-	cleanup_free char *text = NULL;
-	cleanup_free char *base = NULL;
-	cleanup_free char *guard = NULL;
-	cleanup_free char *jobs = NULL;
-	cleanup_free char *have = NULL;
-	static const char *const wanted[] = {"cgroup.subtree_control",
-					     "jobs/cgroup.subtree_control"};
-	char *line;
-	size_t len;
+	cleanup_free char *line = xasprintf(UP_NO_CGROUP "%s\n", reason);
 
-	if (fs_read_file(AT_FDCWD, "/proc/self/cgroup", 65536, &text, &len, err) < 0)
-		return -1;
-	line = strstr(text, "0::");
-	if (!line || (line != text && line[-1] != '\n'))
-		return err_set_id(err, ERRID_SANDBOX_CGROUP, "no cgroup v2 line");
-	line += 3;
-	line[strcspn(line, "\n")] = '\0';
-	base = xasprintf("/sys/fs/cgroup%s", line);
-	guard = xasprintf("%s/guard", base);
-	jobs = xasprintf("%s/jobs", base);
-	if ((mkdir(guard, 0755) < 0 && errno != EEXIST) ||
-	    (mkdir(jobs, 0755) < 0 && errno != EEXIST))
-		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "mkdir in %s", base);
-	cleanup_free char *procs = xasprintf("%s/cgroup.procs", guard);
-	if (write_text(procs, "0", err) < 0)
-		return err_wrap(err, "move into %s", guard);
-	cleanup_free char *list = xasprintf("%s/cgroup.controllers", base);
-	if (fs_read_file(AT_FDCWD, list, 4096, &have, &len, err) < 0)
-		return -1;
-	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
-		cleanup_free char *control = xasprintf("%s/%s", base, wanted[i]);
+	log_kv(LOG_INFO_, "limits are kept without cgroups", "reason", reason, NULL);
+	return w->ready ? fs_write_all(PROC_READY_FD, line, strlen(line), err) : 0;
+}
 
-		/* memory and pids are required; without cpu the sandbox limits by
-		 * affinity */
-		if (write_text(control, "+memory +pids", err) < 0 ||
-		    (strstr(have, "cpu ") && write_text(control, "+cpu", err) < 0))
-			return err_wrap(err, "delegation of %s", base);
-	}
-	*ret = TAKE_PTR(jobs);
-	return 0;
+static int choose_limits(struct wall *w, struct err *err)
+{
+	cleanup_free char *reason = NULL;
+
+	if (!w->scope)
+		return 0;
+	if (up_cgroup_prepare(&w->cgroup, &reason, err) < 0)
+		return -1;
+	return reason ? tell_reason(w, reason, err) : 0;
 }
 
 static int guard_loop(pid_t child, const sigset_t *mask, struct err *err)
@@ -453,7 +427,7 @@ static int guard_run(struct wall *w, struct err *err)
 	sigset_t mask;
 	long pid;
 
-	if (w->scope && cgroup_prepare(&w->cgroup, err) < 0)
+	if (choose_limits(w, err) < 0)
 		return -1;
 	if (pipe2(alive, O_CLOEXEC) < 0)
 		return err_sys(err, "pipe");
