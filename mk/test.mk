@@ -72,6 +72,7 @@ check: deps-check ## everything that must pass before a commit (ONLY=name, MUST_
 	@$(AS_USER) check-inner
 check-inner:
 	@$(MAKE) -s -j2 all test-programs
+	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel
 	@$(CHECK) lint unit replay escape integration
 
 .PHONY: check-unit check-escape check-integration check-replay
@@ -88,6 +89,7 @@ check-inner-unit check-inner-replay: check-inner-%:
 	@$(CHECK) $*
 check-inner-escape check-inner-integration: check-inner-%:
 	@$(MAKE) -s -j2 all test-programs
+	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel
 	@$(CHECK) $*
 
 # Sanitizers: unit tests, the corpora, and the daemons' own flows. Escape tests
