@@ -41,9 +41,11 @@ int json_parse(const void *data, size_t len, unsigned depth_max, struct json **r
 	tok = json_tokener_new_ex((int)depth_max + 2);
 	if (!tok)
 		return err_set(err, ERR_INTERNAL, "no JSON tokener");
-	/* Not VALIDATE_UTF8: json-c 0.18 (Debian 13) refuses valid text with it. The scan
-	 * has checked every byte already, and more strictly than json-c does. */
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT);
+	/* No flags: with STRICT json-c 0.18 (Debian 13) takes the char of a byte above
+	 * 0x7f for a control character and refuses the string. The scan is a complete
+	 * recogniser and stricter than STRICT and VALIDATE_UTF8 together, so json-c only
+	 * builds the tree. */
+	json_tokener_set_flags(tok, 0);
 	/* Trailing blanks are allowed by the scan; json-c is given none. */
 	for (end = len; end > 0 && ((const char *)data)[end - 1] != '}'; end--)
 		;
