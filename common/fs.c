@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -101,8 +102,9 @@ int fs_mkdir_all(const char *path, mode_t mode, struct err *err)
 	return 0;
 }
 
-/* Empty one directory; *deeper is a subdirectory that must be emptied first. */
-static int empty_level(int dirfd, char **deeper, struct err *err)
+/* Empty one directory; *deeper is a subdirectory that must be emptied first. 1: *budget
+ * entries were looked at and there may be more. */
+static int empty_level(int dirfd, char **deeper, unsigned *budget, struct err *err)
 {
 	cleanup_close int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_dir DIR *dir = NULL;
@@ -118,6 +120,9 @@ static int empty_level(int dirfd, char **deeper, struct err *err)
 	while ((errno = 0, de = readdir(dir)) != NULL) {
 		if (str_eq(de->d_name, ".") || str_eq(de->d_name, ".."))
 			continue;
+		if (*budget == 0)
+			return 1;
+		--*budget;
 		if (unlinkat(dirfd, de->d_name, 0) == 0 || errno == ENOENT)
 			continue;
 		if (errno != EISDIR && errno != EPERM)
@@ -165,61 +170,65 @@ static int open_for_removal(int parent, const char *name, struct err *err)
 	return fd;
 }
 
+/* A deep subdirectory under a new name at the top. */
+static int move_up(int sub, const char *below, int top, struct err *err)
+{
+	/* A directory can be moved only when it may be written. */
+	cleanup_close int it = open_for_removal(sub, below, err);
+	char up[32];
+
+	if (it < 0)
+		return -1;
+	do {
+		struct request_id rid;
+
+		request_id_new(&random_real, &rid);
+		if (str_fmt(up, sizeof(up), ".rm-%s", rid.s) < 0)
+			return err_set(err, ERR_INTERNAL, "name too long");
+	} while (renameat2(sub, below, top, up, 1 /* RENAME_NOREPLACE */) < 0 &&
+		 errno == EEXIST);
+	if (faccessat(top, up, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(err, "move '%.100s'", below);
+	return 0;
+}
+
 /*
  * Depth-first without recursion: a deep subdirectory is renamed up to the top
  * first, so that the walk is never more than two levels down and no path
- * grows with the tree that a job built.
+ * grows with the tree that a job built. What is left is a tree of the same kind, so
+ * the work can stop anywhere (1: the budget is spent) and begin again.
  */
-static int empty_tree(int top, struct err *err)
+static int empty_tree(int top, unsigned *budget, struct err *err)
 {
 	for (;;) {
 		cleanup_free char *name = NULL;
-		cleanup_free char *below = NULL;
 		cleanup_close int sub = -1;
+		int r = empty_level(top, &name, budget, err);
 
-		if (empty_level(top, &name, err) < 0)
-			return -1;
-		if (!name)
-			return 0;
+		if (r != 0 || !name)
+			return r;
 		sub = open_for_removal(top, name, err);
 		if (sub < 0)
 			return -1;
 		for (;;) {
-			char up[32];
+			cleanup_free char *below = NULL;
 
-			free(TAKE_PTR(below));
-			if (empty_level(sub, &below, err) < 0)
-				return -1;
+			r = empty_level(sub, &below, budget, err);
+			if (r != 0)
+				return r;
 			if (!below)
 				break;
-			{
-				/* A directory can be moved only when it may be written.
-				 */
-				cleanup_close int it = open_for_removal(sub, below, err);
-
-				if (it < 0)
-					return -1;
-			}
-			do {
-				struct request_id rid;
-
-				request_id_new(&random_real, &rid);
-				if (str_fmt(up, sizeof(up), ".rm-%s", rid.s) < 0)
-					return err_set(err, ERR_INTERNAL,
-						       "name too long");
-			} while (renameat2(sub, below, top, up,
-					   1 /* RENAME_NOREPLACE */) < 0 &&
-				 errno == EEXIST);
-			if (faccessat(top, up, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-				return err_sys(err, "move '%.100s'", below);
+			if (move_up(sub, below, top, err) < 0)
+				return -1;
 		}
 	}
 }
 
-int fs_remove_beneath(int dirfd, const char *name, struct err *err)
+int fs_remove_step(int dirfd, const char *name, unsigned budget, struct err *err)
 {
 	struct err e = ERR_INIT;
 	cleanup_close int fd = -1;
+	int r;
 
 	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
 		return 0;
@@ -228,7 +237,10 @@ int fs_remove_beneath(int dirfd, const char *name, struct err *err)
 	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0)
 		return 0;
 	fd = open_for_removal(dirfd, name, &e);
-	if (fd < 0 || empty_tree(fd, &e) < 0) {
+	r = fd < 0 ? -1 : empty_tree(fd, &budget, &e);
+	if (r > 0)
+		return 1;
+	if (r < 0) {
 		if (err)
 			*err = e;
 		return err_wrap(err, "remove '%.200s'", name);
@@ -236,6 +248,16 @@ int fs_remove_beneath(int dirfd, const char *name, struct err *err)
 	if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0)
 		return err_sys(err, "remove '%.200s'", name);
 	return 0;
+}
+
+int fs_remove_beneath(int dirfd, const char *name, struct err *err)
+{
+	int r;
+
+	do
+		r = fs_remove_step(dirfd, name, UINT_MAX, err);
+	while (r > 0);
+	return r;
 }
 
 int fs_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len,

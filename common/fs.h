@@ -29,6 +29,10 @@ MUST_CHECK int fs_mkdir_all(const char *path, mode_t mode, struct err *err);
 /* Remove a tree below dirfd without following anything; missing is success.
  * Directories without permissions are made writable first (only those of our uid). */
 MUST_CHECK int fs_remove_beneath(int dirfd, const char *name, struct err *err);
+/* The same in steps, for who must not be away for long: a step looks at `budget` entries
+ * at most (2 or more). 1: call again; 0: gone. */
+MUST_CHECK int fs_remove_step(int dirfd, const char *name, unsigned budget,
+			      struct err *err);
 /* Read a whole regular file of at most max bytes; ret is NUL-terminated, caller frees. */
 MUST_CHECK int fs_read_file(int dirfd, const char *path, size_t max, char **ret,
 			    size_t *ret_len, struct err *err);

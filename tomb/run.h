@@ -42,7 +42,7 @@ struct run {
 	struct buf report;
 	bool report_written;
 	bool end_pending; /* the queue's answer is on its way to us */
-	struct loop_timer *end_again, *reap;
+	struct loop_timer *end_again, *clean, *reap;
 };
 
 /* The machine takes ev, and what it wants is done. */
@@ -60,7 +60,8 @@ void run_harvest(struct run *run);
 void run_deliver(struct run *run);
 void run_phase(struct run *run, const char *phase);
 void run_abort(struct run *run);
-/* The folder, the copies and every descriptor. */
-void run_clean(struct run *run);
+/* The folder, the copies and every descriptor, a bounded part of it a call. false: call
+ * again. */
+MUST_CHECK bool run_clean(struct run *run);
 
 #endif

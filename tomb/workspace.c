@@ -15,6 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Directory entries removed in one turn of the loop: some milliseconds. */
+#define REMOVE_STEP 512
+
 void workspace_init(struct workspace *w)
 {
 	*w = (struct workspace){.jobs_fd = -1, .work_fd = -1, .spool_fd = -1};
@@ -126,7 +129,7 @@ int workspace_remove(struct workspace *w, struct err *err)
 	workspace_done(w);
 	if (!w->name[0])
 		return 0;
-	return fs_remove_beneath(w->jobs_fd, w->name, err);
+	return fs_remove_step(w->jobs_fd, w->name, REMOVE_STEP, err);
 }
 
 int workspace_remove_stale(int jobs_fd, const char *jobs_path, unsigned *ret_removed,

@@ -164,3 +164,28 @@ Test(fs, a_lock_names_its_holder)
 	cr_assert_eq(fs_lock(fd, NULL, &err), 0);
 	(void)close(fd);
 }
+
+/* Each step is bounded, each makes progress, and what is left is removed by the next. */
+Test(fs, remove_in_steps)
+{
+	struct err err = ERR_INIT;
+	unsigned steps = 0;
+	char name[64];
+	int r;
+
+	for (int d = 0; d < 3; d++) {
+		cr_assert_eq(str_fmt(name, sizeof(name), "big/%d/a/b/c", d), 0);
+		cr_assert_eq(fs_mkdir_beneath(top, name, 0700, &err), 0, "%s", err.msg);
+		for (int i = 0; i < 40; i++) {
+			cr_assert_eq(str_fmt(name, sizeof(name), "big/%d/a/b/%d", d, i),
+				     0);
+			put(name, "x");
+		}
+	}
+	while ((r = fs_remove_step(top, "big", 2, &err)) > 0)
+		cr_assert_lt(++steps, 1000u, "no progress");
+	cr_assert_eq(r, 0, "%s", err.msg);
+	cr_assert_geq(steps, 40u);
+	cr_assert_lt(faccessat(top, "big", F_OK, AT_SYMLINK_NOFOLLOW), 0);
+	cr_assert_eq(fs_remove_step(top, "big", 2, &err), 0, "missing is success");
+}
