@@ -118,6 +118,12 @@ usec_t claims_tick(struct claims *c)
 		return USEC_INFINITY; /* a slot that becomes free is a hint */
 	if (c->next > now)
 		return c->next;
+	/* A question whose answer is unknown is asked all the same: its leases may be
+	 * ours already. */
+	if (!c->reuse_id && !c->w.has_room(c->w.arg)) {
+		c->next = now + CLAIM_ROOM_USEC;
+		return c->next;
+	}
 	c->call = xnew(struct claim_call);
 	c->call->all = c;
 	c->call->sent = now;

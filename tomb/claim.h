@@ -14,6 +14,7 @@
 
 #define CLAIM_POLL_MIN_USEC (250 * USEC_PER_MSEC)
 #define CLAIM_POLL_MAX_USEC (2 * USEC_PER_SEC)
+#define CLAIM_ROOM_USEC USEC_PER_SEC /* to the next look whether there is room */
 
 struct claims;
 
@@ -22,6 +23,8 @@ struct claims_world {
 	const struct clock_ops *clock;
 	const struct random_ops *rng;
 	unsigned (*free_slots)(void *arg);
+	/* Is there room to begin a job at all? While not, nobody is asked. */
+	bool (*has_room)(void *arg);
 	/* sent: boot time before the claim was sent. */
 	void (*on_claimed)(const struct queue_claimed *job, usec_t sent, void *arg);
 	void (*on_error)(const struct err *err, void *arg);

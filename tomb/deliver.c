@@ -417,9 +417,10 @@ static void remove_copies(int at, const char *name)
 		log_err(LOG_WARN_, "copies of artifacts stay behind", &err);
 }
 
-void run_clean(struct run *run)
+bool run_clean(struct run *run)
 {
 	struct err err = ERR_INIT;
+	int r;
 
 	run_abort(run);
 	fd_close(&run->kept_fd);
@@ -429,7 +430,9 @@ void run_clean(struct run *run)
 		/* What was held stays for a person; an empty folder says nothing. */
 		(void)unlinkat(run->world->quarantine_fd, run->ws.name, AT_REMOVEDIR);
 	}
-	if (workspace_remove(&run->ws, &err) < 0)
+	r = workspace_remove(&run->ws, &err);
+	if (r < 0)
 		log_err(LOG_WARN_, "a job's folder stays behind until the next start",
 			&err);
+	return r <= 0;
 }

@@ -202,7 +202,7 @@ static void on_trouble(struct job *j, const struct job_event *ev, struct job_act
 		if (j->step != STEP_HARVEST && j->step != STEP_DELIVER)
 			return;
 	}
-	j->verdict = VERDICT_FAIL;
+	j->verdict = ev->not_begun && j->step < STEP_RUN ? VERDICT_RELEASE : VERDICT_FAIL;
 	j->fail_class = ev->fail_class;
 	j->retry = ev->retry;
 	set_detail(j, ev->text);

@@ -68,6 +68,7 @@ struct job_event {
 	enum fail_class fail_class;
 	bool retry;
 	bool nothing_runs; /* in unpack or start: it was never handed to the spawner */
+	bool not_begun;	   /* nothing of it ran and it is not its fault: given back */
 	const char *text;
 	const struct spawn_started *started;
 	const struct spawn_refused *refused;

@@ -40,6 +40,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define SECRET_MAX_BYTES 512
@@ -47,6 +48,9 @@
 /* What has ended is still delivered and reported, for this long. */
 #define STOP_PATIENCE_USEC (8 * USEC_PER_SEC)
 #define STOP_LAST_USEC (3 * USEC_PER_SEC)
+/* Below this a job could not even leave its output. */
+#define ROOM_MIN_BYTES ((uint64_t)16 << 20)
+#define ROOM_MIN_FILES 64
 #define ERROR_LOG_GAP_USEC (10 * USEC_PER_SEC)
 
 struct tomb {
@@ -66,7 +70,7 @@ struct tomb {
 	struct runner *runner;
 	struct confine_report walls;
 	struct uuid boot;
-	bool hello, db_up, ready, stopping, last;
+	bool hello, db_up, ready, stopping, last, disk_full;
 	int exit_code;
 	usec_t last_error;
 #ifdef LYCH_TEST_BUILD
@@ -186,6 +190,28 @@ static unsigned free_slots(void *arg)
 	if (!t->ready || t->stopping || used >= t->opt.slots)
 		return 0;
 	return t->opt.slots - used;
+}
+
+/* On a full disk every job would fail, and use up its attempts. */
+static bool has_room(void *arg)
+{
+	struct tomb *t = arg;
+	struct statvfs v;
+	bool full = fstatvfs(t->jobs_fd, &v) == 0 &&
+		    ((uint64_t)v.f_bavail * v.f_frsize < ROOM_MIN_BYTES ||
+		     (v.f_files > 0 && v.f_favail < ROOM_MIN_FILES));
+	struct err err = ERR_INIT;
+
+	if (full && !t->disk_full) {
+		(void)err_set_id(&err, ERRID_CORE_DISK_FULL,
+				 "no job is begun until %llu MiB are free for jobs",
+				 (unsigned long long)(ROOM_MIN_BYTES >> 20));
+		log_err(LOG_WARN_, "waiting", &err);
+	} else if (!full && t->disk_full) {
+		log_info("there is room on the disk again");
+	}
+	t->disk_full = full;
+	return !full;
 }
 
 static void on_claimed(const struct queue_claimed *job, usec_t sent, void *arg)
@@ -438,6 +464,7 @@ static void make_cores(struct tomb *t)
 		.clock = &clock_real,
 		.rng = &random_real,
 		.free_slots = free_slots,
+		.has_room = has_room,
 		.on_claimed = on_claimed,
 		.on_error = on_claim_error,
 		.rearm = on_claims_rearm,

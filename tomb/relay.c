@@ -22,6 +22,7 @@
 #define DRAIN_MAX_BYTES ((size_t)4 << 20)
 #define REPLY_SMALL 4096
 #define GAPS_MAX 8
+#define FULL_AGAIN_USEC (200 * USEC_PER_MSEC)
 
 struct stream {
 	struct relay *relay;
@@ -29,7 +30,11 @@ struct stream {
 	int pipe_fd, spool_fd;
 	struct loop_io *io;
 	uint64_t kept, sent;
-	bool truncated;
+	bool truncated, draining;
+	/* Read, and without room on the disk; the job waits in its pipe meanwhile. */
+	char *held;
+	size_t held_len;
+	struct loop_timer *again;
 	unsigned gaps;
 	struct work_call *call;
 };
@@ -81,6 +86,17 @@ static uint64_t relay_room(const struct relay *r)
 	return used < r->cap ? r->cap - used : 0;
 }
 
+/* The disk is full: that passes, so nothing more is read until these bytes have room. */
+static void stream_hold(struct stream *s, const char *data, size_t len)
+{
+	s->held = xmalloc(len);
+	memcpy(s->held, data, len);
+	s->held_len = len;
+	if (s->io)
+		loop_io_set(s->io, 0);
+	loop_timer_arm(s->again, FULL_AGAIN_USEC);
+}
+
 /* Keep what fits below the cap; the rest is counted as truncation and thrown away. */
 static void stream_keep(struct stream *s, const char *data, size_t len)
 {
@@ -101,12 +117,12 @@ static void stream_keep(struct stream *s, const char *data, size_t len)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) {
-			(void)err_sys_id(&err,
-					 errno == ENOSPC || errno == EDQUOT
-						 ? ERRID_CORE_DISK_FULL
-						 : ERRID_CORE_SYS,
-					 "write the job's output to the spool");
+		if (n == 0 || (n < 0 && (errno == ENOSPC || errno == EDQUOT))) {
+			stream_hold(s, data, len);
+			return;
+		}
+		if (n < 0) {
+			(void)err_sys(&err, "write the job's output to the spool");
 			relay_fail(r, &err);
 			return;
 		}
@@ -120,7 +136,7 @@ static void stream_keep(struct stream *s, const char *data, size_t len)
  * and `all` says that nothing will come). */
 static bool stream_read(struct stream *s, size_t max, bool all)
 {
-	for (size_t done = 0; done < max;) {
+	for (size_t done = 0; done < max && !s->held;) {
 		ssize_t n = read(s->pipe_fd, s->relay->block, READ_BYTES);
 
 		if (n < 0 && errno == EINTR)
@@ -143,6 +159,27 @@ static void on_pipe(int fd, unsigned what, void *arg)
 	(void)what;
 	if (!stream_read(s, READ_TURN_BYTES, false))
 		stream_close(s);
+	relay_send(s);
+}
+
+static void on_again(void *arg)
+{
+	struct stream *s = arg;
+	char *data = s->held;
+
+	s->held = NULL;
+	stream_keep(s, data, s->held_len);
+	free(data);
+	if (s->held)
+		return;
+	if (s->pipe_fd >= 0 && s->draining) {
+		(void)stream_read(s, DRAIN_MAX_BYTES, true);
+		if (s->held)
+			return;
+		stream_close(s);
+	} else if (s->io) {
+		loop_io_set(s->io, LOOP_READ);
+	}
 	relay_send(s);
 }
 
@@ -174,7 +211,8 @@ static void relay_end(struct relay *r)
 	struct jsonw w;
 
 	for (int i = 0; i < RELAY_STREAMS; i++)
-		if (r->s[i].pipe_fd >= 0 || r->s[i].call || r->s[i].sent < r->s[i].kept)
+		if (r->s[i].pipe_fd >= 0 || r->s[i].held || r->s[i].call ||
+		    r->s[i].sent < r->s[i].kept)
 			return;
 	if (!r->finishing || r->failed || r->end_call)
 		return;
@@ -287,6 +325,7 @@ struct relay *relay_new(struct loop *l, struct work *w, const struct lease_key *
 		r->s[i].which = (enum relay_stream)i;
 		r->s[i].pipe_fd = -1;
 		r->s[i].spool_fd = spool_fds[i];
+		r->s[i].again = loop_timer_new(l, on_again, &r->s[i]);
 	}
 	return r;
 }
@@ -299,6 +338,8 @@ void relay_free(struct relay *r)
 		work_cancel(r->s[i].call);
 		stream_close(&r->s[i]);
 		fd_close(&r->s[i].spool_fd);
+		loop_timer_free(r->s[i].again);
+		free(r->s[i].held);
 	}
 	work_cancel(r->end_call);
 	loop_timer_free(r->later);
@@ -312,7 +353,10 @@ void relay_attach(struct relay *r, enum relay_stream which, int pipe_fd)
 
 	stream_close(s);
 	s->pipe_fd = pipe_fd;
+	s->draining = false;
 	s->io = loop_io_new(r->loop, pipe_fd, LOOP_READ, on_pipe, s);
+	if (s->held)
+		loop_io_set(s->io, 0);
 }
 
 void relay_drain(struct relay *r)
@@ -323,6 +367,10 @@ void relay_drain(struct relay *r)
 		if (s->pipe_fd < 0)
 			continue;
 		(void)stream_read(s, DRAIN_MAX_BYTES, true);
+		if (s->held) {
+			s->draining = true; /* goes on when there is room */
+			continue;
+		}
 		stream_close(s);
 		relay_send(s);
 	}

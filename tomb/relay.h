@@ -2,7 +2,8 @@
 /*
  * A job's output: pipe -> spool file -> vessel. The pipe is always read, through a cap,
  * so that neither a silent vessel nor a loud job blocks anything; what the vessel has not
- * taken waits on the disk and resumes at the offset that the vessel expects.
+ * taken waits on the disk and resumes at the offset that the vessel expects. On a full
+ * disk the job waits in its pipe until there is room.
  */
 #ifndef LYCH_TOMB_RELAY_H
 #define LYCH_TOMB_RELAY_H

@@ -34,6 +34,7 @@ static void run_free(struct run *run)
 	lease_drop(run->world->leases, run->lease);
 	loop_timer_free(run->harvest_timer);
 	loop_timer_free(run->end_again);
+	loop_timer_free(run->clean);
 	loop_timer_free(run->reap);
 	harvest_done(&run->harvest);
 	workspace_done(&run->ws);
@@ -163,6 +164,19 @@ static void on_reap(void *arg)
 	w->on_slot(w->arg);
 }
 
+/* A job may leave very many files: they go turn by turn, so that leases are renewed. */
+static void on_clean(void *arg)
+{
+	struct run *run = arg;
+
+	if (!run_clean(run)) {
+		loop_timer_arm(run->clean, 0);
+		return;
+	}
+	run_simple(run, EVENT_CLEANED);
+	loop_timer_arm(run->reap, 0);
+}
+
 static void carry_out(struct run *run, enum job_action what,
 		      const struct job_actions *all)
 {
@@ -213,9 +227,7 @@ static void carry_out(struct run *run, enum job_action what,
 			run_log(LOG_INFO_, "job ended", run);
 		lease_drop(w->leases, run->lease);
 		run->lease = NULL;
-		run_clean(run);
-		run_simple(run, EVENT_CLEANED);
-		loop_timer_arm(run->reap, 0);
+		on_clean(run);
 		return;
 	case ACT_MAX_:
 		break;
@@ -248,6 +260,7 @@ void run_trouble(struct run *run, enum fail_class class, bool retry, bool nothin
 		.fail_class = class,
 		.retry = retry,
 		.nothing_runs = nothing_runs,
+		.not_begun = err->id == ERRID_CORE_DISK_FULL,
 		.text = text,
 	};
 
@@ -286,6 +299,7 @@ void runner_take(struct runner *r, const struct queue_claimed *claimed, usec_t s
 	workspace_init(&run->ws);
 	buf_init(&run->report, RESULT_MAX_BYTES);
 	run->end_again = loop_timer_new(r->world.loop, end_send, run);
+	run->clean = loop_timer_new(r->world.loop, on_clean, run);
 	run->reap = loop_timer_new(r->world.loop, on_reap, run);
 	run->next = r->runs;
 	r->runs = run;

@@ -193,7 +193,14 @@ static void rearm(void *arg)
 {
 	(void)arg;
 }
+static bool room = true;
+static bool has_room(void *arg)
+{
+	(void)arg;
+	return room;
+}
 static const struct claims_world world = {
+	.has_room = has_room,
 	.queue = &fake_queue,
 	.clock = &fake_clock,
 	.rng = &random_real,
@@ -238,6 +245,27 @@ Test(lease, nothing_is_claimed_without_a_slot_or_after_stop)
 	claims_hint(c);
 	cr_assert_eq(claims_tick(c), USEC_INFINITY);
 	cr_assert_eq(claims, 0);
+	claims_free(c);
+}
+
+Test(lease, nothing_is_claimed_on_a_full_disk_but_what_may_be_ours_already)
+{
+	struct claims *c = claims_new(&world);
+	struct err err = {.code = ERR_UNAVAILABLE};
+
+	room = false;
+	cr_assert_eq(claims_tick(c), now + CLAIM_ROOM_USEC);
+	cr_assert_eq(claims, 0);
+	now += CLAIM_ROOM_USEC;
+	room = true;
+	(void)claims_tick(c);
+	cr_assert_eq(claims, 1);
+	claim_done(NULL, 0, &err, claim_arg);
+	room = false;
+	now += CLAIM_POLL_MAX_USEC * 2;
+	(void)claims_tick(c);
+	cr_assert_eq(claims, 2, "its outcome was unknown");
+	claim_done(NULL, 0, NULL, claim_arg);
 	claims_free(c);
 }
 
