@@ -57,10 +57,11 @@ int job_result_parse(const struct queue_job *j, struct json **ret, struct err *e
 	struct err why = ERR_INIT;
 
 	if (!j->result)
-		return err_set(err, ERR_NOT_FOUND, "the job has no result");
+		return err_set_id(err, ERRID_STORE_ARTIFACT, "no result yet");
 	if (json_parse(j->result, j->result_len, JSON_DEPTH_DEFAULT, ret, &why) < 0)
-		return err_set(err, ERR_UPSTREAM, "result of job %lld: %.200s",
-			       (long long)j->id, why.msg);
+		return err_set_id(err, ERRID_STORE_ARTIFACT,
+				  "the tomb's result was not acceptable JSON: %.200s",
+				  why.msg);
 	return 0;
 }
 
@@ -97,7 +98,9 @@ int job_artifact_at(const struct json *result, size_t i, struct job_artifact *re
 	    json_get_u64(a, "size", true, 0, BLOB_MAX_BYTES, &art.size, NULL) < 0 ||
 	    path_check_relative(art.path, strlen(art.path), NULL) < 0 ||
 	    sha256_hex_parse(art.sha256, raw, NULL) < 0)
-		return err_set(err, ERR_UPSTREAM, "artifact %zu of the result", i);
+		return err_set_id(err, ERRID_STORE_ARTIFACT,
+				  "artifact %zu of the tomb's result is not acceptable",
+				  i);
 	*ret = art;
 	return 0;
 }

@@ -22,8 +22,8 @@ struct job_artifact {
 	uint64_t size;
 };
 struct json;
-/* The result of a job; ERR_UPSTREAM when the tomb wrote nonsense, ERR_NOT_FOUND when
- * none. */
+/* The result of a job; ERRID_STORE_ARTIFACT when there is none yet or the tomb wrote
+ * nonsense. */
 MUST_CHECK int job_result_parse(const struct queue_job *j, struct json **ret,
 				struct err *err);
 size_t job_artifacts(const struct json *result);

@@ -12,7 +12,7 @@
 #include <assert.h>
 
 #define CALL_TIMEOUT_USEC (10 * USEC_PER_SEC)
-#define HEALTH_TIMEOUT_USEC (30 * USEC_PER_SEC)
+#define READ_TIMEOUT_USEC (3 * USEC_PER_SEC) /* a person waits for these */
 #define CONNECTIONS 4
 
 #define JOB_COLUMNS                                                                      \
@@ -263,7 +263,7 @@ void queue_show(struct queue *q, job_id_t id, queue_jobs_done *done, void *arg)
 
 	op->done.jobs = done;
 	op->one = true;
-	pg_call(q->pg, &stmt_show, params, CALL_TIMEOUT_USEC, true, jobs_done, op);
+	pg_call(q->pg, &stmt_show, params, READ_TIMEOUT_USEC, true, jobs_done, op);
 }
 
 void queue_list(struct queue *q, const struct queue_list *f, queue_jobs_done *done,
@@ -278,7 +278,7 @@ void queue_list(struct queue *q, const struct queue_list *f, queue_jobs_done *do
 	};
 
 	op->done.jobs = done;
-	pg_call(q->pg, &stmt_list, params, CALL_TIMEOUT_USEC, true, jobs_done, op);
+	pg_call(q->pg, &stmt_list, params, READ_TIMEOUT_USEC, true, jobs_done, op);
 }
 
 void queue_changes(struct queue *q, int64_t since, queue_jobs_done *done, void *arg)
@@ -473,7 +473,7 @@ void queue_live_blobs(struct queue *q, queue_shas_done *done, void *arg)
 	struct op *op = op_new(arg);
 
 	op->done.shas = done;
-	pg_call(q->pg, &stmt_live_blobs, NULL, HEALTH_TIMEOUT_USEC, true, shas_done, op);
+	pg_call(q->pg, &stmt_live_blobs, NULL, CALL_TIMEOUT_USEC, true, shas_done, op);
 }
 
 static void beat_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -533,5 +533,5 @@ void queue_health(struct queue *q, queue_text_done *done, void *arg)
 	struct op *op = op_new(arg);
 
 	op->done.text = done;
-	pg_call(q->pg, &stmt_health, NULL, HEALTH_TIMEOUT_USEC, true, health_done, op);
+	pg_call(q->pg, &stmt_health, NULL, READ_TIMEOUT_USEC, true, health_done, op);
 }

@@ -358,6 +358,13 @@ static void server_err(const PGresult *res, struct err *err)
 		code = ERR_DENIED;
 	else if (str_starts(state, "22") || str_starts(state, "23"))
 		code = ERR_INVALID;
+	/* Out of disk, or of another resource: rolled back, and worth trying again. */
+	if (str_starts(state, "53")) {
+		(void)err_set_id(
+			err, str_eq(state, "53100") ? ERRID_CORE_DISK_FULL : ERRID_RUN_DB,
+			"the database: %s", msg ? msg : state);
+		return;
+	}
 	(void)err_set(err, code, "%s: %s", state, msg ? msg : "no message");
 }
 
