@@ -40,6 +40,10 @@ int cmd_tomb_wall(int argc, char **argv);
 
 /* Print an error on stderr (as one JSON line when json) and return its exit code. */
 int cmd_fail(const struct err *err, bool json);
+/* Wrong usage found while options are read: says so and exits. */
+struct argp_state;
+NORETURN PRINTF_FMT(2, 3) void cmd_usage(const struct argp_state *state, const char *fmt,
+					 ...);
 /* ERRID_CORE_ROOT when any uid is 0 or any capability is held. */
 MUST_CHECK int cmd_refuse_root(struct err *err);
 

@@ -39,27 +39,27 @@ static error_t jobs_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'o':
 		if (!str_eq(arg, "stdout") && !str_eq(arg, "stderr"))
-			argp_error(state, "--only: stdout or stderr");
+			cmd_usage(state, "--only: stdout or stderr");
 		a->stream = arg;
 		return 0;
 	case 's':
 		if (!job_state_from_name(arg, &js))
-			argp_error(state, "no state '%s'", arg);
+			cmd_usage(state, "no state '%s'", arg);
 		a->state = arg;
 		return 0;
 	case 'n':
 		if (parse_u64(arg, 1, 500, &a->limit, &err) < 0)
-			argp_error(state, "--limit: %s", err.msg);
+			cmd_usage(state, "--limit: %s", err.msg);
 		return 0;
 	case 'b':
 		if (parse_u64(arg, 1, INT64_MAX, &a->before, &err) < 0)
-			argp_error(state, "--before: %s", err.msg);
+			cmd_usage(state, "--before: %s", err.msg);
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->id || !a->wants_id)
 			argp_usage(state);
 		if (job_id_parse(arg, &a->id, &err) < 0)
-			argp_error(state, "%s", err.msg);
+			cmd_usage(state, "%s", err.msg);
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->id && a->wants_id)

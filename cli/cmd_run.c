@@ -92,7 +92,7 @@ static void add(struct argp_state *state, const char **list, size_t *n, size_t m
 		const char *arg)
 {
 	if (*n >= max)
-		argp_error(state, "too many: %s", arg);
+		cmd_usage(state, "too many: %s", arg);
 	else
 		list[(*n)++] = arg;
 }
@@ -101,7 +101,7 @@ static void number(struct argp_state *state, int r, const struct err *err,
 		   const char *option)
 {
 	if (r < 0)
-		argp_error(state, "%s: %s", option, err->msg);
+		cmd_usage(state, "%s: %s", option, err->msg);
 }
 
 static error_t run_parse(int key, char *arg, struct argp_state *state)
@@ -185,8 +185,7 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		a->argc = state->argc - state->next;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "no command; lych run [OPTION...] -- ARGV...");
-		return 0;
+		cmd_usage(state, "no command; lych run [OPTION...] -- ARGV...");
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -439,8 +438,13 @@ static int build_spec(struct client *c, const struct run_args *a, struct buf *ou
 	if (a->n_artifacts) {
 		jsonw_key(&w, "artifacts");
 		jsonw_arr(&w);
-		for (size_t i = 0; i < a->n_artifacts; i++)
+		for (size_t i = 0; i < a->n_artifacts; i++) {
+			if (!utf8_is_valid(a->artifacts[i], strlen(a->artifacts[i])))
+				return err_set_id(err, ERRID_SPEC_PATH,
+						  "--artifact %s: not UTF-8",
+						  a->artifacts[i]);
 			jsonw_str(&w, a->artifacts[i]);
+		}
 		jsonw_arr_end(&w);
 	}
 	jsonw_obj_end(&w);

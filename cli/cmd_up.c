@@ -18,6 +18,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -122,19 +123,24 @@ static int ask_version(const struct paths *p, char *out, size_t size)
 	return str_copy(out, size, version);
 }
 
-static bool starter_is_up(const struct paths *p)
+/* Is the holder up; *ret_runtime is where its sockets are (NULL: it has not said yet). */
+static bool starter_is_up(const struct paths *p, char **ret_runtime)
 {
 	cleanup_free char *path = xasprintf("%s/" STARTER_STATE, p->data);
 	cleanup_free char *text = NULL;
 	cleanup_json struct json *j = NULL;
 	struct err ignored = ERR_INIT;
-	const char *state;
+	const char *state, *runtime;
 	size_t len;
 
-	return fs_read_file(AT_FDCWD, path, 65536, &text, &len, &ignored) == 0 &&
-	       json_parse(text, len, JSON_DEPTH_DEFAULT, &j, &ignored) == 0 &&
-	       json_get_str(j, "state", true, 32, &state, &ignored) == 0 &&
-	       str_eq(state, "up");
+	*ret_runtime = NULL;
+	if (fs_read_file(AT_FDCWD, path, 65536, &text, &len, &ignored) < 0 ||
+	    json_parse(text, len, JSON_DEPTH_DEFAULT, &j, &ignored) < 0 ||
+	    json_get_str(j, "state", true, 32, &state, &ignored) < 0 ||
+	    json_get_str(j, "runtime", true, PATH_MAX, &runtime, &ignored) < 0)
+		return false;
+	*ret_runtime = xstrdup(runtime);
+	return str_eq(state, "up");
 }
 
 /* The holder is up and of our version: success. Another start under way is waited for. */
@@ -146,9 +152,17 @@ static int already_running(const struct up_args *a, const struct paths *p, int l
 
 	for (;;) {
 		struct timespec nap = {.tv_nsec = 50 * 1000 * 1000};
+		cleanup_free char *runtime = NULL;
+		bool is_up = starter_is_up(p, &runtime);
 		pid_t now = 0;
 
-		if (starter_is_up(p) && ask_version(p, version, sizeof(version)) == 0) {
+		if (is_up && !str_eq(runtime, p->runtime))
+			return err_set_id(
+				err, ERRID_START_LOCKED,
+				"%s: pid %d runs on it, with its sockets in %s and not "
+				"in %s",
+				p->data, holder, runtime, p->runtime);
+		if (is_up && ask_version(p, version, sizeof(version)) == 0) {
 			if (!str_eq(version, LYCH_VERSION))
 				return err_set_id(
 					err, ERRID_START_LOCKED,

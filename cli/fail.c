@@ -4,7 +4,9 @@
 #include "cli/render.h"
 #include "common/buf.h"
 #include "common/jsonw.h"
+#include <argp.h>
 #include <linux/capability.h>
+#include <stdarg.h>
 #include <sys/syscall.h>
 
 int cmd_fail(const struct err *err, bool json)
@@ -29,6 +31,24 @@ int cmd_fail(const struct err *err, bool json)
 	(void)fprintf(stderr, "lych: %s: %s\n", err_title(err), buf_str(&b));
 	(void)fprintf(stderr, "      %s  %s\n", err_text(err), err_hint(err));
 	return err_exit_code(err);
+}
+
+void cmd_usage(const struct argp_state *state, const char *fmt, ...)
+{
+	cleanup_buf struct buf b = {0};
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	buf_init(&b, 8192);
+	render_escape(&b, text, strlen(text), 0);
+	(void)fprintf(stderr, "lych: %s: %s\n", err_info(ERRID_CORE_USAGE)->title,
+		      buf_str(&b));
+	(void)fprintf(stderr, "      %s  See '%s --help'.\n",
+		      err_info(ERRID_CORE_USAGE)->text, state->name);
+	exit(EXIT_USAGE);
 }
 
 int cmd_refuse_root(struct err *err)

@@ -358,6 +358,29 @@ int tar_read(void *buf, size_t size, size_t *ret_len, void *arg, struct err *err
 	return 0;
 }
 
+/* The tree may be the work of somebody untrusted, its top too: a link there could point
+ * at the user's keys. A slash behind it would follow the link. */
+static int open_top(const char *dir, struct err *err)
+{
+	cleanup_free char *path = xstrdup(dir);
+	size_t n = strlen(path);
+	int fd;
+
+	while (n > 1 && path[n - 1] == '/')
+		path[--n] = '\0';
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		struct stat st;
+		int why = errno;
+
+		if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+			return err_set_id(err, ERRID_SPEC_TREE, "a symbolic link");
+		errno = why;
+		return err_sys_id(err, ERRID_SPEC_TREE, "open");
+	}
+	return fd;
+}
+
 int tar_open(const char *dir, tar_skip_fn *skip_fn, void *arg, struct tar **ret,
 	     struct err *err)
 {
@@ -367,13 +390,8 @@ int tar_open(const char *dir, tar_skip_fn *skip_fn, void *arg, struct tar **ret,
 	t->skip = skip_fn;
 	t->skip_arg = arg;
 	buf_init(&t->head, HEADERS_MAX);
-	t->top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (t->top < 0) {
-		(void)err_sys(err, "%s", dir);
-		tar_close(t);
-		return -1;
-	}
-	if (push(t, "", err) < 0) {
+	t->top = open_top(dir, err);
+	if (t->top < 0 || push(t, "", err) < 0) {
 		tar_close(t);
 		return err_wrap(err, "%s", dir);
 	}

@@ -146,8 +146,15 @@ int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec,
 		{"h", 3600 * USEC_PER_SEC},
 	};
 
-	return parse_unit(s, units, ARRAY_SIZE(units), min_usec, max_usec,
-			  "duration (like 30, 30s, 250ms, 5m)", ret, err);
+	int r = parse_unit(s, units, ARRAY_SIZE(units), min_usec, max_usec,
+			   "duration (like 30, 30s, 250ms, 5m)", ret, err);
+
+	if (r < 0 && err && err->id == ERRID_SPEC_RANGE)
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "'%.40s' is not within %llums and %llus", s,
+				  (unsigned long long)(min_usec / USEC_PER_MSEC),
+				  (unsigned long long)(max_usec / USEC_PER_SEC));
+	return r;
 }
 
 bool utf8_is_valid(const void *data, size_t len)
