@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone
 # timeout: 240
 # The end of a job, judged from outside: every way to outlive, outgrow or outrun its keeper, in
 # both grades. Survivors are found in /proc by a marker that only this job's arguments carry.
