@@ -81,7 +81,7 @@ int json_check_keys(const struct json *obj, const char *const *allowed, size_t n
 		for (size_t i = 0; i < n && !known; i++)
 			known = str_eq(key, allowed[i]);
 		if (!known)
-			return err_set_id(err, ERRID_SPEC_KEY, "%.64s", key);
+			return err_set_id(err, ERRID_SPEC_KEY, "'%.64s'", key);
 	}
 	return 0;
 }
