@@ -32,6 +32,7 @@
 #define BACKOFF_MIN (100 * USEC_PER_MSEC)
 #define BACKOFF_MAX (5 * USEC_PER_SEC)
 #define HEALTHY_AFTER (10 * USEC_PER_SEC)
+#define STATE_AGAIN USEC_PER_SEC
 #define LOG_ROTATE_BYTES ((off_t)16 << 20)
 
 enum part_id { PART_PG, PART_VESSEL, PART_TOMB, PART_MAX };
@@ -59,7 +60,7 @@ struct super {
 	char **env;
 	int sfd;
 	bool migrated, first, stopping;
-	usec_t first_deadline;
+	usec_t first_deadline, state_again; /* 0: the state file is up to date */
 };
 
 static char *log_path(const struct super *u, enum part_id id)
@@ -135,7 +136,7 @@ static void log_tail(const struct super *u, enum part_id id, char *out, size_t s
 	(void)snprintf(out, size, "%.300s", line ? line + 1 : text);
 }
 
-static void state_write(const struct super *u)
+static void state_write(struct super *u)
 {
 	cleanup_buf struct buf b = {0};
 	cleanup_close int dirfd =
@@ -167,9 +168,13 @@ static void state_write(const struct super *u)
 	}
 	jsonw_arr_end(&w);
 	jsonw_obj_end(&w);
-	if (dirfd < 0 ||
-	    fs_write_atomic(dirfd, STARTER_STATE, b.data, b.len, 0600, &err) < 0)
+	/* On a full disk the old one stays and would name processes that are gone. */
+	bool failed = dirfd < 0 || fs_write_atomic(dirfd, STARTER_STATE, b.data, b.len,
+						   0600, &err) < 0;
+
+	if (failed && !u->state_again)
 		log_err(LOG_WARN_, "the starter's state file could not be written", &err);
+	u->state_again = failed ? clock_boot_usec() + STATE_AGAIN : 0;
 }
 
 /* ---- starting ------------------------------------------------------------- */
@@ -515,6 +520,8 @@ static int advance(struct super *u, struct err *err)
 	struct part *pg = &u->part[PART_PG];
 	usec_t now = clock_boot_usec();
 
+	if (u->state_again && now >= u->state_again)
+		state_write(u);
 	if (pg->state == PART_STARTING && pg_is_ready(&u->s->pg, pg->pid))
 		part_ready(u, PART_PG);
 	if (pg->state == PART_READY && !u->migrated && migrate(u, err) < 0)
@@ -554,6 +561,8 @@ static int poll_timeout(const struct super *u)
 
 	if (u->part[PART_PG].state == PART_STARTING)
 		return 5;
+	if (u->state_again && u->state_again < next)
+		next = u->state_again;
 	for (int i = 0; i < PART_MAX; i++) {
 		const struct part *p = &u->part[i];
 
