@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The job's own process, from fork to exec: the stages in their order. Each stage either
- *stands or ends everything: its name, errno and text go out on the status descriptor and
- *the process leaves with 78. The descriptor is O_CLOEXEC: end of file there means that
- *the exec worked.
+ * stands or ends everything: its name, errno and text go out on the status descriptor and
+ * the process leaves with 78. The descriptor is O_CLOEXEC: end of file there means that
+ * the exec worked.
  *
  *	fds	  nothing inherited but stdio and what the stages need
  *	session	  no controlling terminal, no inherited signal state, umask 077, death
- *with the keeper cwd	  before Landlock, by descriptor where there is one limits
- *cgroup, rlimits, affinity (before the caps go: a cgroup namespace needs them) caps
- *none left, no_new_privs landlock  needs no_new_privs; after it, no mount and no signal
- *outwards seccomp	  after Landlock, whose calls a job may use for walls of its own
+ *		  with the keeper
+ *	cwd	  before Landlock, by descriptor where there is one
+ *	limits	  cgroup, rlimits, affinity (before the caps go: a cgroup namespace needs
+ *		  them)
+ *	caps	  none left, no_new_privs
+ *	landlock  needs no_new_privs; after it, no mount and no signal outwards
+ *	seccomp	  after Landlock, whose calls a job may use for walls of its own
  *	selftest  walks into each wall
  *	exec	  with the spec's environment, found along the spec's PATH
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper: one per job, its only supervisor. Builds the root, forks the job,
  * then one poll loop over four things: the status pipe (until exec), the

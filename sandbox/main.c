@@ -4,18 +4,18 @@
  *
  * Theory of operation. Whoever starts this program is trusted, what it runs is not. Three
  * processes share a job (sandbox.h): this one, which reads the description and afterwards
- *only waits and passes signals on; the keeper, which holds the namespaces and supervises;
- *the job, which takes every right from itself before it becomes the command. They go
- *through these stages, and any stage that fails ends all of it with exit code 78, before
- *anything ran:
+ * only waits and passes signals on; the keeper, which holds the namespaces and supervises;
+ * the job, which takes every right from itself before it becomes the command. They go
+ * through these stages, and any stage that fails ends all of it with exit code 78, before
+ * anything ran:
  *
  *	parent	spec, workspace opened and judged, limits prepared, keeper started
  *	keeper	namespaces and identity map, private root (grade full)
  *	job	fds, session, cwd, limits, caps, landlock, seccomp, self-test, exec
  *
  * There is no option that leaves a wall out and no state in between: the grade that was
- *asked for stands as a whole. The environment of this process is never handed on, no file
- *is read as a configuration, and the program refuses to be root.
+ * asked for stands as a whole. The environment of this process is never handed on, no file
+ * is read as a configuration, and the program refuses to be root.
  */
 #include "common/buf.h"
 #include "common/cleanup.h"

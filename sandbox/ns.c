@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Namespaces, identity maps, descriptors and capabilities of the sandbox's own processes:
  * the keeper and the spawner. */
 #include "common/cleanup.h"

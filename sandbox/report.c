@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What stood, in the words of common/spawn_proto.h. Called only after exec worked: each
  * stage of job.c ends the job before that when it fails, so every layer named here
  * stands. */

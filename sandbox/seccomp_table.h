@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The answer to every system call, as data. Reviewed up to Linux 6.18 (number 469); a
- *number that no list names is ENOSYS.
+ * number that no list names is ENOSYS.
  *
  *	clauses	first match wins; all conditions of a clause must hold. A condition
- *compares the low 32 bits of an argument under a mask (the kernel reads an int from a
- *64-bit register, so the high half is the job's to play with); SC_NULL compares all 64.
+ *		compares the low 32 bits of an argument under a mask (the kernel reads an
+ *		int from a 64-bit register, so the high half is the job's to play with);
+ *		SC_NULL compares all 64.
  *	lists	the answer when no clause matched.
  */
 #ifndef LYCH_SANDBOX_SECCOMP_TABLE_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parent's side of a keeper: starting one, and cleaning up after it whatever
  * way it ended. In grade full the kernel does the killing: the keeper is pid 1

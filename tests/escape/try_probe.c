@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attempts to get out, made from inside (tests/escape/run.sh), and the one outside who
- *sees whether any got through.
+ * sees whether any got through.
  *
- *	try_probe --outside DIR		listeners of every kind and a victim process;
- *writes DIR/info; on SIGTERM says what reached it and exits 1 if anything did try_probe
- *full|floor FILE PID TCP UDP STREAM DGRAM ABSTRACT one line a probe; exit 1 if one was
- *not refused with an answer of its list
+ *	try_probe --outside DIR
+ *		listeners of every kind and a victim process; writes DIR/info; on SIGTERM
+ *		says what reached it and exits 1 if anything did
+ *	try_probe full|floor FILE PID TCP UDP STREAM DGRAM ABSTRACT
+ *		one line a probe; exit 1 if one was not refused with an answer of its list
  *
  * A probe returns the errno of the refusal, 0 when it got through. Each runs in a child
- *of its own. -SIGSYS stands for "killed by the filter".
+ * of its own. -SIGSYS stands for "killed by the filter".
  */
 #include <arpa/inet.h>
 #include <errno.h>

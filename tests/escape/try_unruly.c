@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A job that misbehaves in one chosen way. Runs inside; the verdict is made outside.
  *	try_unruly ACT [ARGUMENT] MARKER

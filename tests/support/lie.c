@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lie [--option]... -- command: runs a command on a kernel that lies, so that each wall
- *of the sandbox can be broken on purpose. An outer seccomp filter hands the chosen system
- *calls to this program, which answers in the kernel's place. Exit: the command's own.
+ * of the sandbox can be broken on purpose. An outer seccomp filter hands the chosen system
+ * calls to this program, which answers in the kernel's place. Exit: the command's own.
  *
  *	--landlock-abi N	landlock_create_ruleset(VERSION) is N
  *	--landlock-errno N	every landlock call fails with this errno

@@ -1,16 +1,16 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client of the spawner for tests, without the tomb: starts lych-sandbox --serve and
  * obeys lines on stdin, one answer line on stdout for each message of the spawner.
  *
  *	spawn_client SANDBOX JOBS_DIR GRADE [CGROUP]
- *	run HANDLE OPTION... -- ARGV...	(words by blanks; stdio of the job: /dev/null,
- *null, stderr) kill HANDLE WHY GRACE_MS raw N				N bytes of
- *nonsense instead of a message unsealed HANDLE			a RUN whose spec is not
- *sealed
+ *	run HANDLE OPTION... -- ARGV...	words by blanks; stdio: /dev/null, null, stderr
+ *	kill HANDLE WHY GRACE_MS
+ *	raw N				N bytes of nonsense instead of a message
+ *	unsealed HANDLE			a RUN whose spec is not sealed
  *
  * "pid N" (the spawner's outer process) is the first line. EOF of stdin: closes the
- *socket and waits for the spawner. EOF of the spawner: prints "gone" and exits 3.
+ * socket and waits for the spawner. EOF of the spawner: prints "gone" and exits 3.
  */
 #include "common/cleanup.h"
 #include "common/mem.h"

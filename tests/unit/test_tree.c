@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pure parts of the supervision: what /proc says, sets of inodes, the walk over a
  * workspace. */
 #include "common/cleanup.h"
