@@ -133,4 +133,13 @@ is "half a file is not left" 0 "$(find again -name huge 2>/dev/null | wc -l)"
 is "all still works" 42 "$(lych run -n -- echo 42)"
 is "the queue's invariants hold" 0 "$(lych status --json | json 'j["vessel"]["queue"]["violations"]')"
 is "nobody fell over" "0 0 0" "$(json '*(p["restarts"] for p in j["parts"])' <"$LYCHGATE_DATA/starter.json")"
+
+# --- the lesser grade names what it does not close
+lych down >/dev/null && printf 'version: "1"\ntomb:\n  grade: floor\n' >"$LYCH_CONFIG" && lych up --detach >/dev/null 2>err ||
+	fail "up in grade floor: $(cat err)"
+is "a job in grade floor" floor "$(lych run -n -- echo floor)"
+id=$(lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]')
+is "its gap is named" "floor 1 True" "$(lych show "$id" --json |
+	json 'j["result"]["walls"]["grade"], len(j["result"]["walls"]["gaps"]), "metadata" in j["result"]["walls"]["gaps"][0]')"
+is "and shown" 1 "$(lych show "$id" | grep -c '^result.walls.gaps .*metadata of other files')"
 echo "bad_input: $count checks"

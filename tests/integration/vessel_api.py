@@ -486,7 +486,17 @@ def t_a_result_that_is_nonsense_breaks_nothing():
     shown = want(api("GET", f"/v1/jobs/{job}"), 200).json
     assert shown["state"] == "succeeded" and shown["result"]["v"] == 0, shown
     assert want(api("GET", f"/v1/jobs/{job}/artifacts"), 200).json["artifacts"] == []
-    assert api("GET", f"/v1/jobs/{job}/artifacts/0").status == 404
+    want(api("GET", f"/v1/jobs/{job}/artifacts/0"), 404, "LYCH-STORE-005")
+    # what is amiss in a list is left out, the rest keeps its number
+    sha, job = upload(b"fine"), submit(priority=100)
+    good = {"path": "fine", "size": 4, "sha256": sha, "class": "file"}
+    bad = [{**good, "path": "../fine"}, {**good, "sha256": "x"}, {**good, "size": -1}, "x", None]
+    settle(claim(job), "ack", {"v": 1, "exit_code": 0, "artifacts": [*bad, good]})
+    listed = want(api("GET", f"/v1/jobs/{job}/artifacts"), 200).json["artifacts"]
+    assert listed == [{"n": len(bad), **good}], listed
+    assert want(api("GET", f"/v1/jobs/{job}/artifacts/{len(bad)}"), 200).body == b"fine"
+    for n in range(len(bad)):
+        want(api("GET", f"/v1/jobs/{job}/artifacts/{n}"), 404, "LYCH-STORE-005")
 
 
 def t_list_status_and_metrics():
