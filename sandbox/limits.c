@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits. With a delegated cgroup v2 directory every job gets a leaf of its own,
  * and each value is written, read back and compared: a limit that the kernel
@@ -30,6 +30,8 @@
 #define MEMLOCK_BYTES ((rlim_t)8 << 20)
 #define SIGPENDING_MAX 1024
 #define CPU_PERIOD_USEC 100000
+#define LEAF_TRIES 200
+#define LEAF_PAUSE_USEC 5000
 /* The keeper lives in the job's user namespace and counts there. */
 #define NPROC_OF_KEEPER 1
 
@@ -47,7 +49,9 @@ static void add_limit(struct sbx_limits *l, const char *name, const char *mechan
 static int cg_write(int dir, const char *file, const char *value, char *ret, size_t size,
 		    struct err *err)
 {
-	cleanup_close int fd = openat(dir, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	/* Some can only be written (cgroup.kill): opening them to read is EACCES. */
+	cleanup_close int fd =
+		openat(dir, file, (ret ? O_RDWR : O_WRONLY) | O_CLOEXEC | O_NOFOLLOW);
 	ssize_t n;
 
 	if (fd < 0)
@@ -111,8 +115,8 @@ static int leaf_make(const struct sbx_spec *spec, struct sbx_limits *l, struct e
 	hex_encode(id, sizeof(id), hex);
 	(void)snprintf(l->leaf, sizeof(l->leaf), "lych-job-%s", hex);
 	/* Controllers may already be on for our leaves, or we may switch them on. */
-	(void)cg_write(parent, "cgroup.subtree_control", "+memory +pids +cpu", NULL, 0,
-		       NULL);
+	(void)cg_write(parent, "cgroup.subtree_control", "+memory +pids", NULL, 0, NULL);
+	(void)cg_write(parent, "cgroup.subtree_control", "+cpu", NULL, 0, NULL);
 	if (mkdirat(parent, l->leaf, 0700) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_CGROUP, "make a leaf in %s",
 				  spec->cgroup);
@@ -134,18 +138,21 @@ static int leaf_limit(const struct sbx_spec *spec, struct sbx_limits *l, struct 
 	int dir = l->cgroup_fd;
 	char cpu[64];
 
-	if (!cg_has(dir, "memory.max") || !cg_has(dir, "pids.max") ||
-	    !cg_has(dir, "cpu.max"))
+	if (!cg_has(dir, "memory.max") || !cg_has(dir, "pids.max"))
 		return err_set_id(
 			err, ERRID_SANDBOX_CGROUP,
-			"the controllers memory, pids and cpu are not delegated to %s",
+			"the controllers memory and pids are not delegated to %s",
 			spec->cgroup);
 	(void)snprintf(cpu, sizeof(cpu), "%llu %d",
 		       (unsigned long long)spec->cpus * CPU_PERIOD_USEC, CPU_PERIOD_USEC);
 	if (cg_set_u64(dir, "memory.max", spec->memory_bytes / page * page, err) < 0 ||
 	    cg_set(dir, "memory.oom.group", "1", err) < 0 ||
-	    cg_set_u64(dir, "pids.max", spec->processes, err) < 0 ||
-	    cg_set(dir, "cpu.max", cpu, err) < 0)
+	    cg_set_u64(dir, "pids.max", spec->processes, err) < 0)
+		return -1;
+	/* Many user managers are not given cpu; affinity, which is always set and can't
+	 * be widened, then holds that limit alone, and the result says so. */
+	l->cgroup_cpu = cg_has(dir, "cpu.max");
+	if (l->cgroup_cpu && cg_set(dir, "cpu.max", cpu, err) < 0)
 		return -1;
 	/* Without swap in this kernel there is nothing to switch off. */
 	if (cg_has(dir, "memory.swap.max") &&
@@ -189,7 +196,7 @@ int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret, struct e
 	add_limit(&l, "disk", "supervised", spec->disk_bytes);
 	add_limit(&l, "processes", spec->cgroup ? "cgroup2+rlimit" : "rlimit+supervised",
 		  spec->processes);
-	add_limit(&l, "cpus", spec->cgroup ? "cgroup2+affinity" : "affinity", spec->cpus);
+	add_limit(&l, "cpus", l.cgroup_cpu ? "cgroup2+affinity" : "affinity", spec->cpus);
 	if (spec->timeout_usec)
 		add_limit(&l, "timeout", "supervised", spec->timeout_usec);
 	if (spec->grade == GRADE_FULL)
@@ -326,14 +333,17 @@ void limits_cgroup_kill(const struct sbx_limits *l)
 void limits_done(struct sbx_limits *l)
 {
 	if (l->cgroup_fd >= 0) {
+		int r, n = 0;
+
 		limits_cgroup_kill(l);
-		/* Busy until the killed are reaped: by init or by us, soon. */
-		for (int i = 0; i < 200; i++) {
-			if (unlinkat(l->cgroup_parent_fd, l->leaf, AT_REMOVEDIR) == 0 ||
-			    errno != EBUSY)
-				break;
-			(void)usleep(5000);
-		}
+		/* Busy until the killed have ended, soon. */
+		while ((r = unlinkat(l->cgroup_parent_fd, l->leaf, AT_REMOVEDIR)) < 0 &&
+		       errno == EBUSY && n++ < LEAF_TRIES)
+			(void)usleep(LEAF_PAUSE_USEC);
+		if (r < 0)
+			(void)fprintf(stderr,
+				      "lych-sandbox: the cgroup %s is left behind: %s\n",
+				      l->leaf, strerror(errno));
 	}
 	fd_close(&l->cgroup_procs_fd);
 	fd_close(&l->cgroup_fd);

@@ -107,6 +107,7 @@ struct sbx_limits { /* how each limit is enforced, for spawn_started */
 	int cgroup_procs_fd; /* cgroup.procs of it, opened by the parent: the opener's
 				namespaces count */
 	int cgroup_parent_fd;
+	bool cgroup_cpu; /* the leaf holds the CPU limit too */
 	char leaf[40];
 	unsigned nproc; /* RLIMIT_NPROC to set */
 };
