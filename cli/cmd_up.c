@@ -328,6 +328,18 @@ static int conf_read(const struct paths *p, struct conf *conf, struct err *err)
 	return conf_load(p->config, conf, err);
 }
 
+static int wait_for_other(const struct up_args *a, const struct paths *p, struct err *err)
+{
+	struct err why = ERR_INIT;
+	cleanup_close int lock = lock_open(p->data, &why);
+	pid_t holder = 0;
+
+	if (lock < 0 || fs_lock_holder(lock, &holder, &why) < 0 || !holder)
+		return -1; /* it was another lock: what err says */
+	err_clear(err);
+	return already_running(a, p, lock, holder, err);
+}
+
 static int up(const struct up_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
@@ -360,6 +372,9 @@ static int up(const struct up_args *a, struct err *err)
 		(void)fprintf(stderr, "lych: starting; Ctrl-C or 'lych down' stops it\n");
 		r = starter(&p, &conf, &nobody, err);
 	}
+	/* Two began at the same time: the other one's start is as good. */
+	if (r < 0 && err->id == ERRID_START_LOCKED)
+		r = wait_for_other(a, &p, err);
 out:
 	conf_done(&conf);
 	return r;

@@ -169,15 +169,40 @@ int proc_wait(pid_t pid, usec_t timeout_usec, int *ret_status, struct err *err)
 	}
 }
 
-static const char *last_line(char *text)
+/* Our own daemons say why in their last line, and may quote PostgreSQL before. */
+static bool is_telling(const char *line, size_t len)
+{
+	static const char *const words[] = {"FATAL: ", "PANIC: ", "initdb: error: "};
+
+	if (memmem(line, len, "unit=", strlen("unit=")))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (memmem(line, len, words[i], strlen(words[i])))
+			return true;
+	return false;
+}
+
+const char *proc_why(char *text)
 {
 	size_t n = strlen(text);
 	char *line;
 
 	while (n && (text[n - 1] == '\n' || text[n - 1] == ' '))
 		text[--n] = '\0';
+	for (line = text; *line; line += n + (line[n] == '\n')) {
+		n = strcspn(line, "\n");
+		if (!is_telling(line, n))
+			continue;
+		line[n] = '\0';
+		return line;
+	}
 	line = strrchr(text, '\n');
 	return line ? line + 1 : text;
+}
+
+bool proc_says_disk_full(const char *text)
+{
+	return strstr(text, "No space left on device") != NULL;
 }
 
 /* The child's ends of both pipes are in the child only once this returns. */
@@ -276,11 +301,12 @@ int proc_run(const char *const *argv, const char *const *env, const char *input,
 	if (proc_output(argv, env, input, timeout_usec, &text, &status, err) < 0)
 		return -1;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return err_set_id(err, id, "%s ended with %s %d: %s", argv[0],
-				  WIFEXITED(status) ? "exit code" : "signal",
-				  WIFEXITED(status) ? WEXITSTATUS(status)
-						    : WTERMSIG(status),
-				  last_line(text));
+		return err_set_id(
+			err, proc_says_disk_full(text) ? ERRID_CORE_DISK_FULL : id,
+			"%s ended with %s %d: %s", argv[0],
+			WIFEXITED(status) ? "exit code" : "signal",
+			WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
+			proc_why(text));
 	if (ret_output)
 		*ret_output = TAKE_PTR(text);
 	return 0;

@@ -30,11 +30,15 @@ MUST_CHECK int proc_output(const char *const *argv, const char *const *env,
 			   const char *input, usec_t timeout_usec, char **ret_output,
 			   int *ret_status, struct err *err);
 /* Run to the end with input on stdin; its stdout+stderr (bounded) in *ret_output (may be
- * NULL). Any end but exit 0 is an error of the given id, with the last line of what it
- * said. */
+ * NULL). Any end but exit 0 is an error of the given id (or CORE_DISK_FULL), with the line
+ * of what it said that tells why. */
 MUST_CHECK int proc_run(const char *const *argv, const char *const *env,
 			const char *input, usec_t timeout_usec, enum err_id id,
 			char **ret_output, struct err *err);
+/* The line of a program's output that tells why it failed: PostgreSQL's first FATAL, else
+ * the last line. Writes into text. */
+const char *proc_why(char *text);
+bool proc_says_disk_full(const char *text);
 /* The environment of every child: PATH, LANG, HOME, XDG_RUNTIME_DIR and in test builds
  * LYCH_TEST_* and the sanitizers' options. NULL-terminated, caller frees with
  * proc_env_free. */

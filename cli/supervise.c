@@ -109,7 +109,7 @@ static void adopt_code(struct err *err)
 	err->code = err_info(id)->code;
 }
 
-/* Why a part ended, for the error of a failed start: the last line it logged. */
+/* Why a part ended, for the error of a failed start, as it logged it. */
 static void log_tail(const struct super *u, enum part_id id, char *out, size_t size)
 {
 	cleanup_free char *path = log_path(u, id);
@@ -129,11 +129,7 @@ static void log_tail(const struct super *u, enum part_id id, char *out, size_t s
 	if (n <= 0)
 		return;
 	text[n] = '\0';
-	while (n > 0 && text[n - 1] == '\n')
-		text[--n] = '\0';
-	const char *line = strrchr(text, '\n');
-
-	(void)snprintf(out, size, "%.300s", line ? line + 1 : text);
+	(void)snprintf(out, size, "%.300s", proc_why(text));
 }
 
 static void state_write(struct super *u)
@@ -393,9 +389,12 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 	if (end_is_fatal(u, status)) {
 		cleanup_free char *log = log_path(u, id);
 
-		(void)err_set_id(
-			err, id == PART_PG ? ERRID_START_DB : ERRID_START_CONFINE,
-			"%s ended with %s: %s (log: %s)", part_names[id], code, why, log);
+		(void)err_set_id(err,
+				 proc_says_disk_full(why) ? ERRID_CORE_DISK_FULL
+				 : id == PART_PG	  ? ERRID_START_DB
+							  : ERRID_START_CONFINE,
+				 "%s ended with %s: %s (log: %s)", part_names[id], code,
+				 why, log);
 		adopt_code(err);
 		return -1;
 	}

@@ -44,7 +44,10 @@ refused "an open data directory" 78 LYCH-STARTUP-009 env LYCHGATE_DATA="$PWD/dat
 is "nothing was made" "0 0 0" "$(find open private data-open -mindepth 1 | wc -l) $(find "$long" -mindepth 1 | wc -l) $(find data 2>/dev/null | wc -l)"
 
 # --- two of each on one data directory
-lych up --detach 2>/dev/null || fail "up"
+for i in 1 2 3 4; do (lych up --detach >"up.$i" 2>&1 || echo failed >>"up.$i") & done
+wait
+is "four first starts at once, one starter: $(cat up.?)" "1 3" \
+	"$(cat up.? | grep -c ': up (pid') $(cat up.? | grep -c 'already running (pid')"
 before=$(pids)
 id=$(lych run -n --detach -- sh -c 'sleep 4; echo through')
 is "a second start says who runs" 1 "$("$L" up --detach | grep -c "already running (pid $(lych_pid supervisor))")"

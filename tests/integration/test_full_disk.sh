@@ -49,6 +49,15 @@ settled() { # what, job: it ended well, at the first attempt that began
 	is "$1" "succeeded 0" "$(field "$2" 'j["state"], j["lost"]')"
 }
 
+# --- a first start without room, at three of its steps: told, and done again from the beginning
+for room in 8K 2M 20M; do
+	fill
+	give "$room"
+	lych up --detach >/dev/null 2>err; is "a first start with $room" 4 $?
+	is "it says so: $(cat err)" 1 "$(grep -c '^      LYCH-CORE-005  .' err)"
+	is "no half of a cluster" 0 "$(find "$LYCHGATE_DATA/phylactery" -mindepth 1 -not -path '*/log*' | wc -l)"
+done
+rm "$ballast"
 lych up --detach 2>/dev/null || fail "up"
 
 # --- a job that fills it: its own trouble, and not its neighbour's
