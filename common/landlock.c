@@ -11,7 +11,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The kernel's ABI; the newest layout we know (ABI 6 added `scoped`). */
+/* The kernel's ABI; as far as we fill it (ABI 6 added `scoped`, ABI 10 what is logged).
+ */
 struct ll_ruleset_attr {
 	uint64_t handled_access_fs;
 	uint64_t handled_access_net;
@@ -27,6 +28,8 @@ struct ll_path_beneath_attr {
 #define LL_RULE_PATH_BENEATH 1
 #define LL_NET_BIND_TCP (1ULL << 0)
 #define LL_NET_CONNECT_TCP (1ULL << 1)
+#define LL_NET_BIND_UDP (1ULL << 2)
+#define LL_NET_CONNECT_SEND_UDP (1ULL << 3)
 #define LL_SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define LL_SCOPE_SIGNAL (1ULL << 1)
 
@@ -60,14 +63,14 @@ int landlock_require(int *ret_abi, struct err *err)
 	return 0;
 }
 
-int landlock_begin(struct landlock_set *set, bool handle_tcp, bool scope_signals,
-		   bool scope_abstract, struct err *err)
+int landlock_begin(struct landlock_set *set, bool handle_ports, bool scope_signals,
+		   bool scope_abstract, bool scope_unix, struct err *err)
 {
-	/* Every access right up to ABI 7 exists since ABI 5, the scopes since 6. */
+	/* Every access right up to ABI 8 exists since ABI 5, the scopes since 6. */
 	struct ll_ruleset_attr attr = {
 		.handled_access_fs = LL_FS_ALL,
 		.handled_access_net =
-			handle_tcp ? LL_NET_BIND_TCP | LL_NET_CONNECT_TCP : 0,
+			handle_ports ? LL_NET_BIND_TCP | LL_NET_CONNECT_TCP : 0,
 		.scoped = (scope_signals ? LL_SCOPE_SIGNAL : 0) |
 			  (scope_abstract ? LL_SCOPE_ABSTRACT_UNIX : 0),
 	};
@@ -77,6 +80,10 @@ int landlock_begin(struct landlock_set *set, bool handle_tcp, bool scope_signals
 	*set = (struct landlock_set){.fd = -1};
 	if (landlock_require(&abi, err) < 0)
 		return -1;
+	if (scope_unix && abi >= LL_ABI_RESOLVE_UNIX)
+		attr.handled_access_fs |= LL_FS_RESOLVE_UNIX;
+	if (handle_ports && abi >= LL_ABI_UDP)
+		attr.handled_access_net |= LL_NET_BIND_UDP | LL_NET_CONNECT_SEND_UDP;
 	fd = syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (fd < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LANDLOCK, "landlock_create_ruleset");

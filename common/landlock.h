@@ -14,7 +14,9 @@
 #include <stdint.h>
 
 #define LL_ABI_REQUIRED 6 /* scopes: Linux 6.12 */
-#define LL_ABI_KNOWN 7
+#define LL_ABI_KNOWN 10
+#define LL_ABI_RESOLVE_UNIX 9
+#define LL_ABI_UDP 10
 
 #define LL_FS_EXECUTE (1ULL << 0)
 #define LL_FS_WRITE_FILE (1ULL << 1)
@@ -33,6 +35,8 @@
 #define LL_FS_TRUNCATE (1ULL << 14)
 #define LL_FS_IOCTL_DEV (1ULL << 15)
 #define LL_FS_ALL ((1ULL << 16) - 1)
+/* ABI 9; not in the sets: it is handled by scope_unix and never granted. */
+#define LL_FS_RESOLVE_UNIX (1ULL << 16)
 
 /* Handy sets. */
 #define LL_FS_RO (LL_FS_READ_FILE | LL_FS_READ_DIR)
@@ -56,12 +60,16 @@ struct landlock_set {
  * ERRID_SANDBOX_KERNEL / ERRID_SANDBOX_LANDLOCK, with the kernel's release named. */
 MUST_CHECK int landlock_require(int *ret_abi, struct err *err);
 /*
- * handle_tcp: also handle TCP bind and connect (no port is ever granted).
+ * handle_ports: also handle TCP, and from ABI 10 UDP, bind and connect (no port is
+ * ever granted).
  * scope_signals, scope_abstract: ABI 6 scopes. A process that must be able to
  * kill others leaves scope_signals off and says why where it does so.
+ * scope_unix: from ABI 9, no connection to a pathname socket that was made outside of
+ * this domain. Below ABI 9 the kernel can't: never the only wall.
  */
-MUST_CHECK int landlock_begin(struct landlock_set *set, bool handle_tcp,
-			      bool scope_signals, bool scope_abstract, struct err *err);
+MUST_CHECK int landlock_begin(struct landlock_set *set, bool handle_ports,
+			      bool scope_signals, bool scope_abstract, bool scope_unix,
+			      struct err *err);
 /* rights outside LL_FS_FILE are dropped from a non-directory. */
 MUST_CHECK int landlock_allow_fd(struct landlock_set *set, int path_fd, uint64_t rights,
 				 struct err *err);

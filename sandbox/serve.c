@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The spawner: lych-sandbox --serve FD. The tomb starts it before it confines
  * itself, so it inherits none of the tomb's walls, and raises its own.
@@ -455,7 +455,7 @@ static int wall_floor(struct server *s, struct err *err)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_sys(err, "prctl");
-	if (landlock_begin(&set, true, true, true, err) < 0)
+	if (landlock_begin(&set, true, true, true, true, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		for (const char *const *p = lists[i].paths; *p; p++)

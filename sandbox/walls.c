@@ -177,10 +177,10 @@ static int rules_floor(struct landlock_set *set, struct err *err)
 int walls_landlock(const struct sbx_spec *spec, int *ret_abi, struct err *err)
 {
 	bool full = spec->grade == GRADE_FULL;
-	bool no_tcp = !full || spec->net == NET_NONE;
+	bool no_ports = !full || spec->net == NET_NONE;
 	struct landlock_set set;
 
-	if (landlock_begin(&set, no_tcp, true, true, err) < 0)
+	if (landlock_begin(&set, no_ports, true, true, true, err) < 0)
 		return -1;
 	if (allow_list(&set, paths_system, LL_FS_ROX, err) < 0 ||
 	    (full ? rules_full(&set, err) : rules_floor(&set, err)) < 0 ||

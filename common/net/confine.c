@@ -136,8 +136,9 @@ static int fence_files(const struct confine_policy *policy, struct err *err)
 	int r;
 
 	/* Signals and abstract sockets end at this process: it owns no child that it
-	 * kills. */
-	r = landlock_begin(&set, true, true, true, err);
+	 * kills. Pathname sockets of others it needs: PostgreSQL's, the vessel's; its
+	 * root shows no more. */
+	r = landlock_begin(&set, true, true, true, false, err);
 	for (size_t i = 0; i < policy->n_paths && r == 0; i++) {
 		const struct confine_path *p = &policy->paths[i];
 
