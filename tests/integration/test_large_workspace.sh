@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 120
+# timeout: 150
 # A job leaves 200,000 files behind. While its folder is removed the tomb answers, renews the lease of the
 # neighbour, and starts other jobs.
 set -uo pipefail
@@ -16,8 +16,10 @@ id=$(lych run -n --detach --timeout 100 --memory 1GiB -- python3 -c '
 import os, sys
 for d in range(20):
     os.mkdir(f"d{d}")
+    os.chdir(f"d{d}")
     for i in range(int(sys.argv[1]) // 20):
-        os.close(os.open(f"d{d}/{i}", os.O_CREAT | os.O_WRONLY))
+        os.mknod(str(i))
+    os.chdir("..")
 print("made")' "$FILES")
 python3 - "$XDG_RUNTIME_DIR/lychgate/work/tomb-tomb_1.sock" "$LYCHGATE_DATA/tomb/jobs/$id.1" <<'P' || fail "the tomb was away"
 import json, os, socket, sys, time
@@ -29,7 +31,7 @@ f = s.makefile("rwb")
 worst, asked, removing, seen = 0.0, 0, 0, False
 begin = time.monotonic()
 while True:
-    assert time.monotonic() - begin < 80, "the folder is still there"
+    assert time.monotonic() - begin < 110, "the folder is still there"
     start = time.monotonic()
     f.write(b'{"jsonrpc":"2.0","id":1,"method":"healthCheck"}\n')
     f.flush()
@@ -44,8 +46,8 @@ while True:
     if not os.path.isdir(folder + "/spool"):
         removing += seen  # its removal has begun
     worst = max(worst, took)
-    time.sleep(0.005)
-print(f"large_workspace: {asked} questions, {removing} of them while it was removed, worst answer {worst * 1000:.0f} ms")
+    time.sleep(0.005 if removing else 0.05)
+print(f"large_workspace: {time.monotonic() - begin:.1f} s, {asked} questions, {removing} of them while it was removed, worst answer {worst * 1000:.0f} ms")
 assert worst < 1.0
 P
 [ "$(lych show "$id" --json | json 'j["state"]')" = succeeded ] || fail "the job: $(lych show "$id" --json | json 'j["state"], j["class"], j["result"]')"
