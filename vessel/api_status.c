@@ -28,6 +28,7 @@ static void write_store(struct jsonw *w, const struct vessel *v)
 	jsonw_obj(w);
 	jsonw_ku64(w, "used_bytes", v->budget.used);
 	jsonw_ku64(w, "max_bytes", v->budget.max);
+	jsonw_ku64(w, "disk_free_bytes", blobs_disk_free(v->blobs));
 	jsonw_obj_end(w);
 }
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #define HASH_CHUNK_BYTES ((size_t)256 << 10)
 #define HASHERS_MAX 64
@@ -87,6 +88,13 @@ int blobs_new(int data_fd, struct store_budget *budget, struct blobs **ret,
 	budget->used += in_blobs + in_uploads;
 	*ret = b;
 	return 0;
+}
+
+uint64_t blobs_disk_free(const struct blobs *b)
+{
+	struct statvfs v;
+
+	return fstatvfs(b->blobs, &v) == 0 ? (uint64_t)v.f_bavail * v.f_frsize : 0;
 }
 
 static void hasher_drop(struct hasher *h)

@@ -23,6 +23,8 @@ struct blobs;
 #define UPLOAD_OWNER_SIZE 48 /* "owner", "<job>.<epoch>" */
 #define UPLOADS_MAX 4096     /* open at once, of everybody */
 
+/* Free on the file system that the blobs lie on; 0 also when it does not say. */
+uint64_t blobs_disk_free(const struct blobs *b);
 /* Below data_fd (borrowed). Bytes found count against the budget. */
 MUST_CHECK int blobs_new(int data_fd, struct store_budget *budget, struct blobs **ret,
 			 struct err *err);

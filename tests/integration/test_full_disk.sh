@@ -85,6 +85,7 @@ is "nothing is begun that could not end" "queued queued queued queued" \
 is "no attempt was used up" "0 0 0 0" \
 	"$(for id in "${waiting[@]}"; do field "$id" 'j["attempts"]'; done | tr '\n' ' ' | sed 's/ $//')"
 is "the tomb says why" yes "$(grep -q 'LYCH-CORE-005.*no job is begun' "$LYCHGATE_DATA/log/tomb.log" && echo yes)"
+is "status shows it" True "$(lych status --json | json 'j["vessel"]["store"]["disk_free_bytes"] < 16 << 20')"
 rm "$ballast"
 settled "the one that talked" "$talker"
 is "its output is whole" "300001 end" "$(lych logs "$talker" | head -n 1 | wc -c) $(lych logs "$talker" | tail -n 1)"
