@@ -360,31 +360,53 @@ static int upload_commit(struct client *c, const char *id, const char *sha256,
 	return client_json(c, &rq, &j, NULL, err);
 }
 
-int client_upload(struct client *c, client_source *source, void *arg, char ret_sha256[65],
-		  uint64_t *ret_size, struct err *err)
+/* What came so far would take space until the vessel's sweep. A commit to the sha256 of
+ * other bytes is refused, and the upload is gone. */
+static void upload_abandon(struct client *c, const char *id, uint64_t received)
+{
+	struct err ignored = ERR_INIT;
+	char sha256[65];
+
+	memset(sha256, '0', sizeof(sha256) - 1);
+	sha256[sizeof(sha256) - 1] = '\0';
+	(void)!upload_commit(c, id, sha256, received, &ignored);
+}
+
+static int upload_parts(struct client *c, const char *id, client_source *source,
+			void *arg, struct sha256 *sum, uint64_t *offset, struct err *err)
 {
 	cleanup_free char *part = xmalloc(UPLOAD_PART_MAX_BYTES);
-	cleanup_sha256 struct sha256 *sum = sha256_new();
-	uint64_t offset = 0;
-	char id[33];
 
-	if (upload_begin(c, id, err) < 0)
-		return -1;
 	for (;;) {
 		size_t n = 0;
 
 		if (source(part, UPLOAD_PART_MAX_BYTES, &n, arg, err) < 0)
 			return -1;
 		if (n == 0)
-			break;
-		if (offset + n > BLOB_MAX_BYTES)
+			return 0;
+		if (*offset + n > BLOB_MAX_BYTES)
 			return err_set_id(err, ERRID_STORE_LIMIT,
 					  "a blob has at most %llu bytes",
 					  (unsigned long long)BLOB_MAX_BYTES);
 		sha256_add(sum, part, n);
-		if (upload_part(c, id, part, n, offset, err) < 0)
+		if (upload_part(c, id, part, n, *offset, err) < 0)
 			return -1;
-		offset += n;
+		*offset += n;
+	}
+}
+
+int client_upload(struct client *c, client_source *source, void *arg, char ret_sha256[65],
+		  uint64_t *ret_size, struct err *err)
+{
+	cleanup_sha256 struct sha256 *sum = sha256_new();
+	uint64_t offset = 0;
+	char id[33];
+
+	if (upload_begin(c, id, err) < 0)
+		return -1;
+	if (upload_parts(c, id, source, arg, sum, &offset, err) < 0) {
+		upload_abandon(c, id, offset);
+		return -1;
 	}
 	sha256_hex(sum, ret_sha256);
 	*ret_size = offset;

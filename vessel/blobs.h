@@ -38,8 +38,8 @@ MUST_CHECK int blobs_upload_begin(struct blobs *b, const char *owner,
 MUST_CHECK int blobs_upload_append(struct blobs *b, const char *owner, const char *id,
 				   uint64_t offset, const void *data, size_t len,
 				   uint64_t *ret_size, struct err *err);
-/* ERRID_STORE_HASH when size or sha256 differ: the upload is gone then. After success the
- * blob is durable. */
+/* ERRID_STORE_HASH when size or sha256 differ; when only the latter does, the upload is
+ * gone. After success the blob is durable. */
 MUST_CHECK int blobs_upload_commit(struct blobs *b, const char *owner, const char *id,
 				   const char *sha256_hex, uint64_t size,
 				   struct err *err);

@@ -78,6 +78,7 @@ for i in 1 2 3 4; do waiting+=("$(lych run -n --detach --request-id "waits-$i" -
 head -c 3000000 /dev/urandom >blob
 lych run -n --file blob -- cat blob >/dev/null 2>err; is "an upload has no room" 4 $?
 told "an upload"
+is "nothing of it stays" 0 "$(find "$LYCHGATE_DATA/vessel/uploads" -type f | wc -l)"
 is "it says which disk" 1 "$(grep -c 'LYCH-CORE-005' err)"
 sleep 3
 is "nothing is begun that could not end" "queued queued queued queued" \
