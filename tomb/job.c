@@ -188,8 +188,12 @@ static void on_exited(struct job *j, const struct job_event *ev, struct job_acti
 		    (j->fail_class == FAIL_NONE || j->fail_class == FAIL_CRASH))
 			j->fail_class = FAIL_OUTPUT_LIMIT;
 		j->verdict = j->fail_class == FAIL_NONE ? VERDICT_ACK : VERDICT_FAIL;
+		/* A keeper that was killed from outside is our failure, not the job's. */
+		j->retry = j->fail_class == FAIL_TRANSPORT_LOSS;
 		(void)snprintf(j->detail, sizeof(j->detail), "%.*s",
 			       (int)sizeof(x->detail) - 1, x->detail);
+		if (j->fail_class == FAIL_OUTPUT_LIMIT && !j->detail[0])
+			set_detail(j, "more output than its limit");
 	}
 	settle(j, a);
 }

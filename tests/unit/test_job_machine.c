@@ -109,6 +109,8 @@ Test(job_machine, every_end_has_its_class)
 		{SPAWN_END_CPU, 9, FAIL_RESOURCE_KILL},
 		{SPAWN_END_OUTPUT, 9, FAIL_OUTPUT_LIMIT},
 		{SPAWN_END_EXEC, 2, FAIL_CRASH},
+		/* nobody asked for it: the keeper was killed from outside */
+		{SPAWN_END_SHUTDOWN, 9, FAIL_TRANSPORT_LOSS},
 	};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -116,6 +118,7 @@ Test(job_machine, every_end_has_its_class)
 		enum job_action end = reported(&j, exits(&j, ends[i].how, ends[i].code));
 
 		cr_expect_eq(j.fail_class, ends[i].class, "end %zu", i);
+		cr_expect_eq(j.retry, ends[i].class == FAIL_TRANSPORT_LOSS, "end %zu", i);
 		cr_expect_eq(end, ends[i].class == FAIL_NONE ? ACT_ACK : ACT_FAIL,
 			     "end %zu", i);
 	}
