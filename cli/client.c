@@ -166,18 +166,20 @@ static int refusal(struct exchange *x, long status, struct err *err)
 	    json_get_str(j, "error_code", true, 64, &code, &bad) < 0 ||
 	    json_get_str(j, "title", false, 512, &title, &bad) < 0 ||
 	    json_get_str(j, "detail", false, 2048, &detail, &bad) < 0)
-		return err_set(err, ERR_UPSTREAM,
-			       "the vessel answered %ld without an error", status);
+		return err_set_id(err, ERRID_HTTP_ANSWER,
+				  "the vessel answered %ld without an error", status);
 	id = err_id_from_text(code);
 	if (id == ERRID_NONE)
-		return err_set(err, ERR_UPSTREAM, "%s: %s: %s", code, title, detail);
+		return err_set_id(err, ERRID_HTTP_ANSWER, "%s: %s: %s", code, title,
+				  detail);
 	return err_set_id(err, id, "%s", detail[0] ? detail : title);
 }
 
 static int transport_error(CURLcode r, const struct client *c, struct err *err)
 {
 	if (r == CURLE_OPERATION_TIMEDOUT)
-		return err_set(err, ERR_TIMEOUT, "the vessel did not answer in time");
+		return err_set_id(err, ERRID_HTTP_AWAY, "%s: no answer in time",
+				  c->socket);
 	return err_set_id(err, ERRID_HTTP_AWAY, "%s: %s", c->socket,
 			  curl_easy_strerror(r));
 }
@@ -245,9 +247,9 @@ static int exchange_run(struct exchange *x, const struct client_request *rq,
 	if (x->enough)
 		r = 0;
 	else if (code != CURLE_OK)
-		r = buf_ok(&x->body)
-			    ? transport_error(code, c, err)
-			    : err_set(err, ERR_UPSTREAM, "the answer is too large");
+		r = buf_ok(&x->body) ? transport_error(code, c, err)
+				     : err_set_id(err, ERRID_HTTP_ANSWER,
+						  "the answer is too large");
 	else if (status < 200 || status > 299)
 		r = refusal(x, status, err);
 	else
@@ -316,7 +318,8 @@ static int upload_begin(struct client *c, char id[33], struct err *err)
 		return err_wrap(err, "upload");
 	if (strlen(s) != 32 || strspn(s, "0123456789abcdef") != 32 ||
 	    str_copy(id, 33, s) < 0)
-		return err_set(err, ERR_UPSTREAM, "an upload's id has another form");
+		return err_set_id(err, ERRID_HTTP_ANSWER,
+				  "an upload's id has another form");
 	return 0;
 }
 

@@ -58,7 +58,7 @@ static int on_bytes(const void *data, size_t len, void *arg, struct err *err)
 	struct download *d = arg;
 
 	if (len > d->left)
-		return err_set(err, ERR_UPSTREAM, "more bytes than its size");
+		return err_set_id(err, ERRID_HTTP_ANSWER, "more bytes than its size");
 	d->left -= len;
 	sha256_add(d->sum, data, len);
 	return fs_write_all(d->fd, data, len, err);

@@ -324,8 +324,8 @@ static int config_init(const struct paths *p, struct err *err)
 		return -1;
 	fd = open(p->config, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == EEXIST)
-		return err_set(err, ERR_CONFLICT, "%s exists already; it was not touched",
-			       p->config);
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "%s exists already; it was not touched", p->config);
 	if (fd < 0)
 		return err_sys(err, "%s", p->config);
 	if (fs_write_all(fd, text, strlen(text), err) < 0)

@@ -425,8 +425,8 @@ static int down(const struct up_args *a, struct err *err)
 		    errno != ESRCH)
 			return err_sys(err, "signal to pid %d", holder);
 		if (poll(&wait, 1, (int)(DOWN_TIMEOUT / USEC_PER_MSEC)) == 0)
-			return err_set(err, ERR_TIMEOUT, "pid %d is still stopping",
-				       holder);
+			return err_set_id(err, ERRID_START_LOCKED,
+					  "pid %d is still stopping", holder);
 	}
 	say(a, &p, "stopped", 0);
 	return 0;

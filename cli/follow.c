@@ -122,7 +122,8 @@ static int on_output(struct follow *f, const struct json *data, struct err *err)
 		f->offset[which] = 0;
 	}
 	if (offset > f->offset[which])
-		return err_set(err, ERR_UPSTREAM, "a gap in the job's %s", stream);
+		return err_set_id(err, ERRID_HTTP_ANSWER, "a gap in the job's %s",
+				  stream);
 	if (offset + len <= f->offset[which])
 		return 0;
 	known = (size_t)(f->offset[which] - offset);
@@ -266,12 +267,13 @@ int job_end_read(const struct json *job, struct job_end *ret, struct err *err)
 	if (json_get_str(job, "state", true, 32, &state, err) < 0)
 		return -1;
 	if (!job_state_from_name(state, &ret->state))
-		return err_set(err, ERR_UPSTREAM, "unknown state '%s'", state);
+		return err_set_id(err, ERRID_HTTP_ANSWER, "unknown state '%s'", state);
 	if (json_has(job, "class") && !json_is_null(job, "class") &&
 	    json_get_str(job, "class", true, 32, &class_name, err) < 0)
 		return -1;
 	if (!fail_class_from_name(class_name, &ret->fail_class))
-		return err_set(err, ERR_UPSTREAM, "unknown class '%s'", class_name);
+		return err_set_id(err, ERRID_HTTP_ANSWER, "unknown class '%s'",
+				  class_name);
 	if (!json_has(job, "result") || json_is_null(job, "result"))
 		return 0;
 	if (json_get_obj(job, "result", true, &result, err) < 0 ||

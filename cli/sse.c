@@ -45,10 +45,12 @@ static int take_line(struct sse *s, sse_fn *fn, void *arg, struct err *err)
 		s->has_data = false;
 	} else if ((v = value_of(line, "event"))) {
 		if (str_copy(s->event, sizeof(s->event), v) < 0)
-			r = err_set(err, ERR_UPSTREAM, "an event's name is too long");
+			r = err_set_id(err, ERRID_HTTP_ANSWER,
+				       "an event's name is too long");
 	} else if ((v = value_of(line, "data"))) {
 		if (s->has_data)
-			r = err_set(err, ERR_UPSTREAM, "an event with two data lines");
+			r = err_set_id(err, ERRID_HTTP_ANSWER,
+				       "an event with two data lines");
 		s->has_data = true;
 		buf_add(&s->data, v, s->line.len - (size_t)(v - line));
 	}
@@ -67,8 +69,8 @@ int sse_feed(struct sse *s, const void *data, size_t len, sse_fn *fn, void *arg,
 
 		buf_add(&s->line, p, n);
 		if (!buf_ok(&s->line))
-			return err_set(err, ERR_UPSTREAM,
-				       "a line of the stream is too long");
+			return err_set_id(err, ERRID_HTTP_ANSWER,
+					  "a line of the stream is too long");
 		if (!nl)
 			return 0;
 		p += n + 1;

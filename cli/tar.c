@@ -245,7 +245,8 @@ static int add_file(struct tar *t, const char *path, struct err *err)
 	if (fstat(t->file, &st) < 0)
 		return err_sys(err, "%s", path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, ERR_CONFLICT, "%s: changed while it was read", path);
+		return err_set_id(err, ERRID_SPEC_TREE, "%s: changed while it was read",
+				  path);
 	t->left = (uint64_t)st.st_size;
 	t->pad = (BLOCK - t->left % BLOCK) % BLOCK;
 	t->file_path = xstrdup(path);
@@ -313,8 +314,8 @@ static int read_file(struct tar *t, char *out, size_t size, size_t *done, struct
 	if (n < 0)
 		return err_sys(err, "read %s", t->file_path);
 	if (want && n == 0)
-		return err_set(err, ERR_CONFLICT, "%s: became shorter while it was read",
-			       t->file_path);
+		return err_set_id(err, ERRID_SPEC_TREE,
+				  "%s: became shorter while it was read", t->file_path);
 	t->left -= (uint64_t)n;
 	*done = (size_t)n;
 	if (!t->left) {
