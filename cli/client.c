@@ -10,6 +10,7 @@
 #include "common/proto.h"
 #include "common/str.h"
 #include <curl/curl.h>
+#include <errno.h>
 
 struct client {
 	CURL *easy;
@@ -175,13 +176,15 @@ static int refusal(struct exchange *x, long status, struct err *err)
 	return err_set_id(err, id, "%s", detail[0] ? detail : title);
 }
 
+/* sys is ECONNREFUSED when nothing can have been heard by anybody. */
 static int transport_error(CURLcode r, const struct client *c, struct err *err)
 {
-	if (r == CURLE_OPERATION_TIMEDOUT)
-		return err_set_id(err, ERRID_HTTP_AWAY, "%s: no answer in time",
-				  c->socket);
-	return err_set_id(err, ERRID_HTTP_AWAY, "%s: %s", c->socket,
-			  curl_easy_strerror(r));
+	(void)err_set_id(err, ERRID_HTTP_AWAY, "%s: %s", c->socket,
+			 r == CURLE_OPERATION_TIMEDOUT ? "no answer in time"
+						       : curl_easy_strerror(r));
+	if (r == CURLE_COULDNT_CONNECT)
+		err->sys = ECONNREFUSED;
+	return -1;
 }
 
 /* Drive one transfer; the wake descriptor is watched beside the socket. */

@@ -401,8 +401,7 @@ static int build_spec(struct client *c, const struct run_args *a, struct buf *ou
 		return err_set_id(err, ERRID_SPEC_ARGV, "%d strings", a->argc);
 	jsonw_init(&w, out);
 	jsonw_obj(&w);
-	if (a->request_id)
-		jsonw_kstr(&w, "request_id", a->request_id);
+	jsonw_kstr(&w, "request_id", a->request_id);
 	jsonw_key(&w, "argv");
 	jsonw_arr(&w);
 	for (int i = 0; i < a->argc; i++) {
@@ -456,8 +455,8 @@ static int build_spec(struct client *c, const struct run_args *a, struct buf *ou
 
 /* ---- the run ---------------------------------------------------------------- */
 
-static int submit(struct client *c, const struct buf *spec, struct json **ret,
-		  job_id_t *ret_id, struct err *err)
+static int submit(struct client *c, const struct buf *spec, const char *request_id,
+		  struct json **ret, job_id_t *ret_id, struct err *err)
 {
 	const struct client_request rq = {.method = "POST",
 					  .target = "/v1/jobs",
@@ -465,10 +464,17 @@ static int submit(struct client *c, const struct buf *spec, struct json **ret,
 					  .body_len = spec->len,
 					  .timeout_ms = 60000};
 
-	if (client_json(c, &rq, ret, NULL, err) < 0 ||
-	    json_get_i64(*ret, "id", true, 1, INT64_MAX, ret_id, err) < 0)
-		return -1;
-	return 0;
+	if (client_json(c, &rq, ret, NULL, err) == 0 &&
+	    json_get_i64(*ret, "id", true, 1, INT64_MAX, ret_id, err) == 0)
+		return 0;
+	if ((err->id == ERRID_RUN_DB || err->id == ERRID_HTTP_AWAY) &&
+	    err->sys != ECONNREFUSED)
+		return err_wrap(
+			err,
+			"not known whether it was accepted; the same command with "
+			"--request-id %s is the same job",
+			request_id);
+	return -1;
 }
 
 static int run(const struct run_args *a, struct err *err)
@@ -489,7 +495,7 @@ static int run(const struct run_args *a, struct err *err)
 		return -1;
 	if (!a->detach && follow_init(&f, c, p.api_sock, err) < 0)
 		return -1;
-	if (submit(c, &spec, &job, &id, err) < 0)
+	if (submit(c, &spec, a->request_id, &job, &id, err) < 0)
 		return -1;
 	if (a->detach) {
 		if (a->json)
@@ -528,9 +534,15 @@ int cmd_run(int argc, char **argv)
 {
 	struct run_args a = {0};
 	struct err err = ERR_INIT;
+	struct uuid made;
 	int r;
 
 	(void)argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+	/* Ours, so that an answer that got lost can be asked for again. */
+	if (!a.request_id) {
+		uuid_new(&random_real, &made);
+		a.request_id = made.s;
+	}
 	r = run(&a, &err);
 	return r < 0 ? cmd_fail(&err, a.json) : r;
 }

@@ -84,10 +84,14 @@ start=$(date +%s%3N)
 refused "show without a database" 4 LYCH-RUN-007 "$L" show "$id"
 took=$(($(date +%s%3N) - start))
 [ "$took" -lt 5000 ] || fail "show took $took ms"
+refused "run without a database" 4 LYCH-RUN-007 "$L" run -n --detach -- echo once
+once=$(sed -nE 's/.*--request-id ([^ ]+) is the same job.*/\1/p' err)
 lych status --json >status; is "status answers all the same" 0 $?
 for p in $(lych_pid postgres) $(pgrep -P "$(lych_pid postgres)"); do kill -CONT "$p"; done
 lych_wait_up
 is "and it goes on" on "$(lych run -n -- echo on)"
+is "what was not known is one job: $once" once "$(lych run -n --request-id "$once" -- echo once)"
+is "with that id" 1 "$(lych jobs --limit 500 --json | json "sum(x['request_id'] == '$once' for x in j['jobs'])")"
 
 # --- secrets
 lych down >/dev/null || fail "down"
