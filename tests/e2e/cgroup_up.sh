@@ -45,6 +45,18 @@ says() { # limit class mechanism
 }
 scopes() { find "$manager" -type d -name 'lychgate-tomb-*' | wc -l; }
 nothing_left() { [ "$(scopes)" -eq 0 ] && ! systemctl --user list-units --all --plain --no-legend 'lychgate-*' | grep -q .; }
+wait_for() { # command...
+	for _ in $(seq 300); do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.2
+	done
+	return 1
+}
+tomb_is_back() {
+	lych status --json | python3 -c 'import json,sys
+s = json.load(sys.stdin)
+sys.exit(not (s["ready"] and s["processes"].get("tomb")))' && [ ! -e "$first" ]
+}
 run() { lych run --json "$@" >"$scratch/out" 2>"$scratch/err" </dev/null; }
 hog='x = bytearray(400 << 20)'
 bomb='
@@ -70,8 +82,29 @@ try cgroup2+supervised cgroup2+rlimit
 jobs=$(find "$manager" -type d -path '*lychgate-tomb-*/jobs')
 check "the kernel counted its kill" grep -qE '^oom_group_kill [1-9]' "$jobs/memory.events"
 check "no leaf is left" [ "$(find "$jobs" -mindepth 1 -type d | wc -l)" -eq 0 ]
+
+# systemd, or a crash, takes the scope away: the tomb comes back in a new one.
+first=$(find "$manager" -type d -name 'lychgate-tomb-*')
+systemctl --user stop "${first##*/}"
+check "the tomb comes back" wait_for tomb_is_back
+check "in one scope, another" [ "$(scopes)" -eq 1 ]
+run -- true
+check "and jobs run" says memory none cgroup2+supervised
+kill -KILL "$(lych status --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["processes"]["supervisor"])')"
+check "after SIGKILL of the starter no scope is left" wait_for nothing_left
+lych up --detach || exit 1
+check "status: delegated scope, again" status_says 'cgroup: delegated scope'
 lych down
 check "lych down leaves no scope and no cgroup" nothing_left
+
+# Controllers that are there but not ours: no way back to the other mechanism.
+mkdir -p "$scratch/t"
+(cd "$scratch/t" && mkdir -p tomb work pg secrets)
+lych _tomb --scope --data "$scratch/t/tomb" --work "$scratch/t/work" --pg "$scratch/t/pg" \
+	--secrets "$scratch/t/secrets" --tomb "$(command -v lych-tomb)" \
+	--sandbox "$(command -v lych-sandbox)" --slots 1 --grade full >"$scratch/out" 2>&1
+check "a group that isn't delegated is fatal (78)" [ $? -eq 78 ]
+check "and it says so" grep -q LYCH-SANDBOX-008 "$scratch/out"
 
 mkdir -p "${dropin%/*}"
 printf '[Slice]\nDisableControllers=memory pids\n' >"$dropin"
@@ -83,4 +116,13 @@ check "status: why there are no cgroup limits" \
 try supervised rlimit+supervised
 lych down
 check "lych down leaves no scope and no cgroup behind" nothing_left
+
+printf '[Slice]\nDisableControllers=cpu\n' >"$dropin"
+systemctl --user daemon-reload
+lych up --detach || exit 1
+check "without cpu: delegated scope" status_says 'cgroup: delegated scope'
+run -- true
+check "memory is the kernel's" says memory none cgroup2+supervised
+check "cpu is affinity's" says cpus none affinity
+lych down
 exit $((failed != 0))
