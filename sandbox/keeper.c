@@ -410,6 +410,25 @@ static void wait_event(struct keep *k)
 	}
 }
 
+/* Nothing moves any more: what renames hid from the running walk is found now. */
+static void last_look(struct keep *k)
+{
+	if (k->how != SPAWN_END_EXITED && k->how != SPAWN_END_SIGNALLED)
+		return;
+	while (!disk_at_start(&k->disk))
+		(void)disk_step(&k->disk, DISK_ENTRIES_A_STEP);
+	while (!disk_step(&k->disk, DISK_ENTRIES_A_STEP))
+		;
+	if (k->disk.total > k->disk_peak)
+		k->disk_peak = k->disk.total;
+	if (k->disk.total <= k->spec->disk_bytes && !k->disk.too_deep)
+		return;
+	k->how = SPAWN_END_DISK;
+	(void)snprintf(k->detail, sizeof(k->detail), "disk bytes: %llu of %llu",
+		       (unsigned long long)k->disk.total,
+		       (unsigned long long)k->spec->disk_bytes);
+}
+
 static void report_end(struct keep *k)
 {
 	struct spawn_exited m = {.type = SPAWN_EXITED, .tree_gone = 1, .how = k->how};
@@ -649,6 +668,7 @@ void keeper_main(const struct sbx_spec *spec, const struct sbx_limits *limits,
 		reap(&k);
 		on_clock(&k);
 	}
+	last_look(&k);
 	report_end(&k);
 	_exit(0);
 }

@@ -132,7 +132,7 @@ static const char *const allow[] = {
 	"read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev",
 	"preadv2", "pwritev2", "close", "close_range", "lseek", "dup", "dup2", "dup3",
 	"pipe", "pipe2", "fcntl", "flock", "fsync", "fdatasync", "sync_file_range",
-	"fallocate", "fadvise64", "readahead", "sendfile", "splice", "tee", "vmsplice",
+	"fallocate", "fadvise64", "readahead", "sendfile", "splice", "tee",
 	"copy_file_range", "ioctl", "poll", "ppoll", "select", "pselect6", "epoll_create",
 	"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2",
 	"eventfd", "eventfd2", "signalfd", "signalfd4", "timerfd_create",
@@ -235,6 +235,8 @@ static const char *const deny[] = {
 	"name_to_handle_at", "open_by_handle_at", "fanotify_init", "fanotify_mark",
 	"#469" /* file_setattr */, "quotactl", "quotactl_fd", "swapon", "swapoff", "sync",
 	"syncfs", "acct",
+	/* one byte of a huge page keeps the whole of it, where nothing counts it */
+	"vmsplice",
 	/* other processes */
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise",
 	"process_mrelease", "kcmp", "pidfd_getfd", "migrate_pages", "move_pages",

@@ -22,7 +22,9 @@
 #define ENV_NAME_MAX 128
 #define TMP_DEFAULT ((uint64_t)256 << 20)
 #define GRACE_MAX_USEC (60 * USEC_PER_SEC)
-#define NOFILE_DEFAULT 1024
+/* Below the usual 1024 of a user's other programs: by that they may pass descriptors while
+ * a job has all of its own in flight (see unix(7), SCM_RIGHTS; the count is of the uid). */
+#define NOFILE_DEFAULT 768
 #define NOFILE_MIN 16 /* the walls themselves open a few */
 #define NOFILE_MAX 65536
 #define HOSTNAME_MAX 63

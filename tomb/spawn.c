@@ -237,9 +237,12 @@ int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(fds));
 	memcpy(CMSG_DATA(c), fds, sizeof(fds));
-	if (sendmsg(s->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(m))
-		return err_sys_id(err, ERRID_SANDBOX_SPAWNER, "send to the spawner");
-	return 0;
+	if (sendmsg(s->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(m))
+		return 0;
+	/* Full for the moment, which is no verdict on the job. */
+	if (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS)
+		return err_sys(err, "send to the spawner");
+	return err_sys_id(err, ERRID_SANDBOX_SPAWNER, "send to the spawner");
 }
 
 void spawn_kill(struct spawn *s, uint64_t handle, enum spawn_end why, unsigned grace_ms)

@@ -24,7 +24,7 @@ struct confine_policy {
 	const struct confine_path *paths;
 	size_t n_paths;
 	/*
-	 * Landlock (ABI 7) does not stop connect() to a pathname socket, the user bus
+	 * Landlock (below ABI 9) does not stop connect() to a pathname socket, the user bus
 	 * say. With private_root the process first moves to user and mount namespaces
 	 * of its own whose root holds `paths` and nothing else; descriptors opened
 	 * before stay as they are, the working directory becomes "/". Each path is a

@@ -11,6 +11,7 @@
 #include "common/net/httpd_priv.h"
 
 #include "common/cleanup.h"
+#include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -384,14 +385,27 @@ static void event_cb(struct bufferevent *bev UNUSED, short what, void *arg)
 /* Best effort and at once, for a client that gets no more than this. */
 static void send_busy(int fd)
 {
+	const struct err_info *busy = err_info(ERRID_HTTP_BUSY);
+	cleanup_buf struct buf body;
 	struct request_id id;
-	char text[256];
+	struct jsonw w;
+	char text[1024];
 
 	request_id_new(&random_real, &id);
+	buf_init(&body, sizeof(text) / 2);
+	jsonw_init(&w, &body);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "error_code", busy->text);
+	jsonw_kstr(&w, "title", busy->title);
+	jsonw_kstr(&w, "detail", busy->title);
+	jsonw_kstr(&w, "hint", busy->hint);
+	jsonw_kstr(&w, "request_id", id.s);
+	jsonw_obj_end(&w);
 	if (str_fmt(text, sizeof(text),
 		    "HTTP/1.1 503 Service Unavailable\r\nX-Request-Id: %s\r\n"
-		    "Content-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n",
-		    id.s) == 0)
+		    "Content-Type: application/json\r\nContent-Length: %zu\r\n"
+		    "Retry-After: 1\r\nConnection: close\r\n\r\n%s",
+		    id.s, body.len, buf_str(&body)) == 0)
 		(void)send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

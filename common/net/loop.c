@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <event2/event.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 
 #define LOOP_SIGNALS_MAX 8
@@ -39,6 +40,21 @@ struct loop_io {
 	void *arg;
 };
 
+/*
+ * The soft limit on descriptors up to the hard one. It is also the measure by which the
+ * kernel lets a process pass descriptors (SCM_RIGHTS) while others of its uid, a job
+ * among them, have many in flight.
+ */
+static void raise_nofile(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+		r.rlim_cur = r.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
 int loop_new(struct loop **ret, struct err *err)
 {
 	struct loop *l;
@@ -46,11 +62,14 @@ int loop_new(struct loop **ret, struct err *err)
 
 	if (!cfg)
 		return err_set(err, ERR_INTERNAL, "event_config_new failed");
-	/* libevent obeys EVENT_* variables otherwise. */
-	if (event_config_set_flag(cfg, EVENT_BASE_FLAG_IGNORE_ENV |
+	/* Epoll watches are counted for each uid, in all namespaces together: a job could
+	 * use them up and the next epoll_ctl() of a daemon would fail. poll() needs no
+	 * quota. IGNORE_ENV: libevent obeys EVENT_* variables otherwise. */
+	if (event_config_avoid_method(cfg, "epoll") < 0 ||
+	    event_config_set_flag(cfg, EVENT_BASE_FLAG_IGNORE_ENV |
 					       EVENT_BASE_FLAG_NOLOCK) < 0) {
 		event_config_free(cfg);
-		return err_set(err, ERR_INTERNAL, "event_config_set_flag failed");
+		return err_set(err, ERR_INTERNAL, "event_config failed");
 	}
 	l = xnew(struct loop);
 	l->base = event_base_new_with_config(cfg);
@@ -64,6 +83,7 @@ int loop_new(struct loop **ret, struct err *err)
 		loop_free(l);
 		return err_sys(err, "ignore SIGPIPE");
 	}
+	raise_nofile();
 	*ret = l;
 	return 0;
 }

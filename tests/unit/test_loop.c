@@ -6,9 +6,11 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -216,4 +218,18 @@ Test(loop, notify_refuses_a_bad_environment)
 	notify_ready(n);
 	notify_free(n);
 	loop_free(loop);
+}
+
+/* Epoll watches are counted for each uid across namespaces: a job could use them all up. */
+Test(loop, needs_no_quota_that_a_job_shares)
+{
+	struct loop *l = NULL;
+	struct err err = ERR_INIT;
+	struct rlimit r;
+
+	cr_assert_eq(loop_new(&l, &err), 0);
+	cr_expect_str_eq(event_base_get_method(loop_base(l)), "poll");
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &r), 0);
+	cr_expect_eq(r.rlim_cur, r.rlim_max);
+	loop_free(l);
 }
