@@ -153,13 +153,14 @@ static void on_refused(struct job *j, const struct job_event *ev, struct job_act
 static void on_unpacked(struct job *j, const struct spawn_exited *x,
 			struct job_actions *a)
 {
-	if (j->verdict == VERDICT_NONE && x->how == SPAWN_END_EXITED && x->code == 0) {
+	if (j->verdict == VERDICT_NONE && !j->overflow && x->how == SPAWN_END_EXITED &&
+	    x->code == 0) {
 		j->step = STEP_START;
 		act(a, ACT_START);
 		return;
 	}
 	if (j->verdict == VERDICT_NONE) {
-		enum fail_class c = job_class_of_end(x);
+		enum fail_class c = j->overflow ? FAIL_OUTPUT_LIMIT : job_class_of_end(x);
 
 		j->verdict = VERDICT_FAIL;
 		j->fail_class = c == FAIL_CRASH ? FAIL_SETUP_REFUSED : c;

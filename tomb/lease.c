@@ -33,14 +33,19 @@ struct leases {
 	struct extend_call *call;
 	usec_t next_extend, last_extend;
 	unsigned walking;
+	void (*changed)(void *arg);
+	void *arg;
 };
 
-struct leases *leases_new(const struct queue *q, const struct clock_ops *clock)
+struct leases *leases_new(const struct queue *q, const struct clock_ops *clock,
+			  void (*changed)(void *arg), void *arg)
 {
 	struct leases *l = xnew(struct leases);
 
 	l->queue = q;
 	l->clock = clock;
+	l->changed = changed;
+	l->arg = arg;
 	l->next_extend = USEC_INFINITY;
 	return l;
 }
@@ -141,6 +146,7 @@ static void extend_done(const enum lease_status *status, size_t n, const struct 
 	if (err || n != call->n) {
 		/* Unknown outcome: the deadlines stand, and soon once more. */
 		l->next_extend = leases_now(l) + USEC_PER_SEC;
+		l->changed(l->arg);
 		goto out;
 	}
 	l->walking++;
@@ -160,6 +166,7 @@ static void extend_done(const enum lease_status *status, size_t n, const struct 
 	}
 	l->walking--;
 	leases_sweep(l);
+	l->changed(l->arg);
 out:
 	free(call->keys);
 	free(call);

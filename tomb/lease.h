@@ -23,7 +23,9 @@ struct leases;
 enum lease_word { LEASE_WORD_CANCEL, LEASE_WORD_LOST, LEASE_WORD_DEADLINE };
 typedef void lease_fn(enum lease_word word, void *owner);
 
-struct leases *leases_new(const struct queue *q, const struct clock_ops *clock);
+/* changed: an answer has come and leases_tick() may be due sooner than it said. */
+struct leases *leases_new(const struct queue *q, const struct clock_ops *clock,
+			  void (*changed)(void *arg), void *arg);
 void leases_free(struct leases *l);
 /* sent: the boot time before the claim was sent. fn is never called from here, and may
  * call lease_drop(). */

@@ -486,7 +486,7 @@ static void make_cores(struct tomb *t)
 		.arg = t,
 	};
 
-	t->leases = leases_new(&t->queue, &clock_real);
+	t->leases = leases_new(&t->queue, &clock_real, tick_soon, t);
 	rw.leases = t->leases;
 	t->claims = claims_new(&cw);
 	t->runner = runner_new(&rw);
@@ -607,6 +607,8 @@ int main(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int code;
 
+	if (fs_fill_stdio(&err) < 0)
+		return err_exit_code(&err);
 	log_init("tomb", LOG_INFO_);
 	(void)umask(077);
 	if (confine_refuse_root(&err) < 0) {

@@ -270,16 +270,23 @@ void run_trouble(struct run *run, enum fail_class class, bool retry, bool nothin
 
 static void on_lease_word(enum lease_word word, void *owner)
 {
+	struct run *run = owner;
+
 	switch (word) {
 	case LEASE_WORD_CANCEL:
 		run_simple(owner, EVENT_CANCEL);
 		return;
 	case LEASE_WORD_LOST:
 		run_simple(owner, EVENT_LEASE_LOST);
-		return;
+		break;
 	case LEASE_WORD_DEADLINE:
 		run_simple(owner, EVENT_LEASE_DEADLINE);
-		return;
+		break;
+	}
+	/* What is discarded must not be renewed: somebody else may start it. */
+	if (run->job.verdict == VERDICT_DISCARD) {
+		lease_drop(run->world->leases, run->lease);
+		run->lease = NULL;
 	}
 }
 

@@ -380,6 +380,7 @@ int tomb_spec_block(const struct tomb_spec *s, enum tomb_spec_use use,
 	block_opt(out, "--timeout", timeout);
 	block_u64(out, "--memory", s->memory_bytes);
 	block_u64(out, "--disk", s->disk_bytes);
+	block_u64(out, "--file-size", s->disk_bytes);
 	block_u64(out, "--processes", s->processes);
 	block_u64(out, "--cpus", s->cpus);
 	if (use == SPEC_USE_JOB) {

@@ -105,7 +105,20 @@ Test(migrate, logins_are_plain_and_no_password_reaches_the_log)
 	static char log[1 << 22];
 
 	good();
+	/* What a login changed about itself does not outlive the next start. */
+	PGconn *tomb = pgtest_connect("tomb_1");
+	PQclear(PQexec(tomb, "ALTER ROLE tomb_1 SET default_transaction_read_only = on"));
+	PQclear(PQexec(tomb,
+		       "ALTER ROLE tomb_1 IN DATABASE lychgate SET statement_timeout"
+		       " = '1ms'"));
+	PQfinish(tomb);
+	good();
 	PGconn *root = pgtest_connect("lych_migrate");
+	cr_expect_str_eq(
+		pgtest_ask(root, "SELECT string_agg(array_to_string(setconfig, ','), ';')"
+				 " FROM pg_db_role_setting s JOIN pg_roles r ON r.oid ="
+				 " s.setrole WHERE rolname = 'tomb_1'"),
+		"temp_file_limit=64MB");
 	cr_expect_str_eq(pgtest_ask(root,
 				    "SELECT count(*) FROM pg_roles WHERE rolcanlogin AND"
 				    " rolname ~ '^(lych_|tomb_)' AND rolname <>"

@@ -54,6 +54,13 @@ static void on_word(enum lease_word word, void *owner)
 	words[word]++;
 }
 
+static unsigned changes;
+static void on_change(void *arg)
+{
+	(void)arg;
+	changes++;
+}
+
 static struct lease_key key(job_id_t job)
 {
 	return (struct lease_key){.job = job, .epoch = 1};
@@ -63,7 +70,7 @@ TestSuite(lease, .timeout = 5);
 
 Test(lease, without_an_answer_the_deadline_is_told_before_the_ttl_is_over)
 {
-	struct leases *l = leases_new(&fake_queue, &fake_clock);
+	struct leases *l = leases_new(&fake_queue, &fake_clock, on_change, NULL);
 	struct lease_key k = key(1);
 	usec_t sent = now, next;
 
@@ -82,7 +89,7 @@ Test(lease, without_an_answer_the_deadline_is_told_before_the_ttl_is_over)
 
 Test(lease, an_answer_counts_from_when_the_call_was_sent)
 {
-	struct leases *l = leases_new(&fake_queue, &fake_clock);
+	struct leases *l = leases_new(&fake_queue, &fake_clock, on_change, NULL);
 	enum lease_status ok = LEASE_OK;
 	struct lease_key k = key(1);
 	usec_t sent, next;
@@ -105,7 +112,7 @@ Test(lease, an_answer_counts_from_when_the_call_was_sent)
 
 Test(lease, cancel_and_lost_reach_their_owner_only)
 {
-	struct leases *l = leases_new(&fake_queue, &fake_clock);
+	struct leases *l = leases_new(&fake_queue, &fake_clock, on_change, NULL);
 	/* The list is newest first. */
 	const enum lease_status status[] = {LEASE_LOST, LEASE_CANCEL, LEASE_OK};
 	struct lease *first = NULL;
@@ -130,7 +137,7 @@ Test(lease, cancel_and_lost_reach_their_owner_only)
 
 Test(lease, an_unknown_outcome_moves_no_deadline)
 {
-	struct leases *l = leases_new(&fake_queue, &fake_clock);
+	struct leases *l = leases_new(&fake_queue, &fake_clock, on_change, NULL);
 	struct err err = {.code = ERR_UNAVAILABLE};
 	struct lease_key k = key(1);
 	usec_t sent = now;
@@ -151,7 +158,7 @@ Test(lease, an_unknown_outcome_moves_no_deadline)
 
 Test(lease, a_storm_of_hints_is_a_few_calls)
 {
-	struct leases *l = leases_new(&fake_queue, &fake_clock);
+	struct leases *l = leases_new(&fake_queue, &fake_clock, on_change, NULL);
 	enum lease_status ok = LEASE_OK;
 	struct lease_key k = key(1);
 
@@ -293,4 +300,28 @@ Test(lease, polling_slows_down_and_a_hint_wakes_it)
 	}
 	claim_done(NULL, 0, NULL, claim_arg);
 	claims_free(c);
+}
+
+/* With every slot busy nothing else wakes the timer. */
+Test(lease, a_renewal_that_failed_is_tried_again_in_a_second)
+{
+	struct leases *l = leases_new(&fake_queue, &fake_clock, on_change, NULL);
+	struct lease_key k = key(1);
+	struct err err = ERR_INIT;
+	usec_t sent = now;
+
+	(void)lease_add(l, &k, now, on_word, NULL);
+	now = leases_tick(l);
+	(void)leases_tick(l);
+	cr_assert_eq(extends, 1u);
+	changes = 0;
+	(void)err_set_id(&err, ERRID_RUN_DB, "no answer");
+	extend_done(NULL, 0, &err, extend_arg);
+	cr_assert_eq(changes, 1u);
+	cr_assert_eq(leases_tick(l), now + USEC_PER_SEC);
+	now += USEC_PER_SEC;
+	(void)leases_tick(l);
+	cr_assert_eq(extends, 2u);
+	cr_assert_lt(now, sent + LEASE_TTL_USEC / 2);
+	leases_free(l);
 }

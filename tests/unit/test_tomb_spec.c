@@ -101,7 +101,8 @@ Test(tomb_spec, options_of_the_job_cannot_be_forged_by_its_argv)
 		0);
 	cr_assert_str_eq(block(&s, SPEC_USE_JOB, GRADE_FULL),
 			 "--grade|full|--workspace|42.1/work|--network|loopback|"
-			 "--timeout|1500ms|--memory|1048576|--disk|1073741824|"
+			 "--timeout|1500ms|--memory|1048576|--disk|1073741824|--file-"
+			 "size|1073741824|"
 			 "--processes|256|--cpus|1|--env|A=--ro|--|--workspace|/|--");
 	tomb_spec_done(&s);
 }
@@ -130,11 +131,11 @@ Test(tomb_spec, unpacking_gets_the_same_limits_and_nothing_of_the_job)
 		      "\"input\":\"" SHA "\",\"limits\":{\"disk_bytes\":4096}}",
 		      &s),
 		0);
-	cr_assert_str_eq(
-		block(&s, SPEC_USE_UNPACK, GRADE_FULL),
-		"--grade|full|--workspace|42.1/work|--network|none|--timeout|"
-		"600000ms|--memory|536870912|--disk|4096|--processes|256|--cpus|1|"
-		"--|tar|-x|-f|-|--no-same-owner");
+	cr_assert_str_eq(block(&s, SPEC_USE_UNPACK, GRADE_FULL),
+			 "--grade|full|--workspace|42.1/work|--network|none|--timeout|"
+			 "600000ms|--memory|536870912|--disk|4096|--file-size|4096|--"
+			 "processes|256|--cpus|1|"
+			 "--|tar|-x|-f|-|--no-same-owner");
 	tomb_spec_done(&s);
 }
 

@@ -72,6 +72,10 @@ BEGIN
 	IF p_role LIKE 'tomb\_%' AND NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = p_role) THEN
 		EXECUTE 'CREATE ROLE ' || quote_ident(p_role) || ' INHERIT';
 	END IF;
+	-- A role may change its own settings (ALTER ROLE ... SET): what it left there goes.
+	EXECUTE 'ALTER ROLE ' || quote_ident(p_role) || ' RESET ALL';
+	EXECUTE 'ALTER ROLE ' || quote_ident(p_role) || ' IN DATABASE ' ||
+		quote_ident(current_database()) || ' RESET ALL';
 	EXECUTE 'ALTER ROLE ' || quote_ident(p_role) ||
 		' LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS' ||
 		' CONNECTION LIMIT 16 PASSWORD ' || quote_literal(p_verifier);
