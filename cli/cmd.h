@@ -40,6 +40,9 @@ int cmd_tomb_wall(int argc, char **argv);
 
 /* Print an error on stderr (as one JSON line when json) and return its exit code. */
 int cmd_fail(const struct err *err, bool json);
+/* The two lines of any error: title and text (escaped), code and hint. ERRID_NONE: the
+ * text alone. */
+void cmd_tell(enum err_id id, const char *text);
 /* Wrong usage found while options are read: says so and exits. */
 struct argp_state;
 NORETURN PRINTF_FMT(2, 3) void cmd_usage(const struct argp_state *state, const char *fmt,

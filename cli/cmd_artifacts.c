@@ -83,28 +83,30 @@ static int download(struct client *c, job_id_t id, const struct artifact *a, int
 	return 0;
 }
 
-static int give_name(int parent, int fd, const char *name, bool force, struct err *err)
+static int give_name(int parent, int fd, const char *name, const char *full, bool force,
+		     struct err *err)
 {
 	cleanup_free char *self = xasprintf("/proc/self/fd/%d", fd);
 
 	if (linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) == 0)
 		return 0;
-	if (errno != EEXIST || !force)
-		return err_sys_id(
-			err, errno == EEXIST ? ERRID_CORE_USAGE : ERRID_CORE_SYS, "%s%s",
-			name, errno == EEXIST ? " (--force overwrites)" : "");
+	if (errno == EEXIST && !force)
+		return err_set_id(err, ERRID_STORE_EXISTS, "%s", full);
+	if (errno != EEXIST)
+		return err_sys(err, "%s", full);
 	if (unlinkat(parent, name, 0) < 0 ||
 	    linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) < 0)
-		return err_sys(err, "%s", name);
+		return err_sys(err, "%s", full);
 	return 0;
 }
 
-static int fetch_one(struct client *c, job_id_t id, int top, const struct artifact *a,
-		     bool force, struct err *err)
+static int fetch_one(struct client *c, job_id_t id, const char *top_path, int top,
+		     const struct artifact *a, bool force, struct err *err)
 {
 	const char *slash = strrchr(a->path, '/');
 	cleanup_free char *dir =
 		slash ? xstrndup(a->path, (size_t)(slash - a->path)) : NULL;
+	cleanup_free char *full = NULL;
 	cleanup_close int parent = -1;
 	cleanup_close int fd = -1;
 
@@ -121,7 +123,8 @@ static int fetch_one(struct client *c, job_id_t id, int top, const struct artifa
 		return -1;
 	if (fchmod(fd, 0644) < 0)
 		return err_sys(err, "chmod");
-	return give_name(parent, fd, slash ? slash + 1 : a->path, force, err);
+	full = xasprintf("%s/%s", top_path, a->path);
+	return give_name(parent, fd, slash ? slash + 1 : a->path, full, force, err);
 }
 
 int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
@@ -143,7 +146,7 @@ int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
 		struct buf b;
 
 		if (artifact_read(json_arr_at(arr, i), &a, err) < 0 ||
-		    fetch_one(c, id, top, &a, force, err) < 0)
+		    fetch_one(c, id, dir, top, &a, force, err) < 0)
 			return err_wrap(err, "artifact %zu", i);
 		if (quiet)
 			continue;

@@ -6,8 +6,6 @@
 #include "cli/paths.h"
 #include "cli/render.h"
 #include "common/cleanup.h"
-#include "common/fs.h"
-#include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
@@ -15,7 +13,7 @@
 #include <inttypes.h>
 
 struct jobs_args {
-	bool json, follow, no_wait, wants_id;
+	bool json, follow, no_wait, wants_id, json_follows;
 	const char *state, *stream;
 	uint64_t limit, before;
 	job_id_t id;
@@ -64,6 +62,8 @@ static error_t jobs_parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!a->id && a->wants_id)
 			argp_usage(state);
+		if (a->json_follows && a->json && !a->follow)
+			cmd_usage(state, "--json goes with --follow");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -143,40 +143,6 @@ static int jobs(const struct jobs_args *a, struct client *c, struct err *err)
 
 /* ---- show ------------------------------------------------------------------- */
 
-static void show_tree(struct table *t, const char *prefix, const struct json *obj,
-		      unsigned depth)
-{
-	const struct json *v;
-	const char *key;
-
-	for (size_t i = 0; json_obj_at(obj, i, &key, &v); i++) {
-		cleanup_free char *name =
-			xasprintf("%s%s%s", prefix, prefix[0] ? "." : "", key);
-		struct err not = ERR_INIT;
-		const char *s;
-
-		if (v && depth < 6 && json_as_obj(v, &not) == 0) {
-			show_tree(t, name, v, depth + 1);
-			continue;
-		}
-		table_cell(t, name);
-		if (!v) {
-			table_cell(t, "-");
-		} else if (json_as_str(v, 1 << 20, &s, &not) == 0) {
-			table_cell(t, s);
-		} else {
-			struct buf b;
-			struct jsonw w;
-
-			buf_init(&b, 1 << 21);
-			jsonw_init(&w, &b);
-			json_write(v, &w);
-			table_cell(t, buf_str(&b));
-			buf_done(&b);
-		}
-	}
-}
-
 static int get_job(struct client *c, job_id_t id, struct json **ret, struct err *err)
 {
 	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, id);
@@ -198,7 +164,7 @@ static int show(const struct jobs_args *a, struct client *c, struct err *err)
 		return render_flush(err);
 	}
 	table_init(&t, 2);
-	show_tree(&t, "", j, 0);
+	table_tree(&t, j);
 	table_print(&t, false);
 	table_done(&t);
 	return render_flush(err);
@@ -221,10 +187,10 @@ static int on_piece(const void *data, size_t len, void *arg, struct err *err)
 
 	p->got += len;
 	if (!p->terminal)
-		return fs_write_all(p->fd, data, len, err);
+		return render_write(p->fd, data, len, err);
 	buf_init(&b, len * 8 + 64);
 	term_filter(&p->filter, data, len, &b);
-	r = fs_write_all(p->fd, buf_str(&b), b.len, err);
+	r = render_write(p->fd, buf_str(&b), b.len, err);
 	buf_done(&b);
 	return r;
 }
@@ -253,7 +219,7 @@ static int log_stream(struct client *c, job_id_t id, const char *stream, int fd,
 
 		buf_init(&b, 256);
 		term_filter_end(&p.filter, &b);
-		r = fs_write_all(fd, buf_str(&b), b.len, err);
+		r = render_write(fd, buf_str(&b), b.len, err);
 		buf_done(&b);
 		return r;
 	}
@@ -280,6 +246,7 @@ static int logs(const struct jobs_args *a, struct client *c, const char *socket,
 		return -1;
 	f.id = a->id;
 	f.json = a->json;
+	f.only = a->stream;
 	r = follow_job(&f, err);
 	if (r == 0 && !f.job)
 		r = 128 + f.stopped_by;
@@ -401,7 +368,7 @@ int cmd_logs(int argc, char **argv)
 		       "escapes on a terminal."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
-	struct jobs_args a = {.wants_id = true};
+	struct jobs_args a = {.wants_id = true, .json_follows = true};
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);

@@ -186,6 +186,10 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		cmd_usage(state, "no command; lych run [OPTION...] -- ARGV...");
+	case ARGP_KEY_END:
+		if (a->out && !a->n_artifacts)
+			cmd_usage(state, "--out goes with --artifact");
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -341,6 +345,15 @@ static int write_dir(struct client *c, struct jsonw *w, const char *dir, struct 
 
 /* ---- the spec --------------------------------------------------------------- */
 
+/* Does one of the first n set this name (with its '=' behind len bytes)? */
+static bool env_is_set(const struct run_args *a, size_t n, size_t len)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(a->env[i], a->env[n], len + 1) == 0)
+			return true;
+	return false;
+}
+
 static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
 {
 	jsonw_key(w, "env");
@@ -350,6 +363,10 @@ static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
 
 		if (!eq || !env_name_is_allowed(a->env[i], (size_t)(eq - a->env[i])))
 			return err_set_id(err, ERRID_SPEC_ENV, "--env %s", a->env[i]);
+		if (env_is_set(a, i, (size_t)(eq - a->env[i])))
+			return err_set_id(err, ERRID_SPEC_ENV,
+					  "--env %.*s is given twice",
+					  (int)(eq - a->env[i]), a->env[i]);
 		if (!utf8_is_valid(eq + 1, strlen(eq + 1)))
 			return err_set_id(err, ERRID_SPEC_ENV, "--env %s: not UTF-8",
 					  a->env[i]);
@@ -384,7 +401,7 @@ static int write_stdin(struct client *c, struct jsonw *w, size_t *budget, struct
 {
 	static const char *const keys[3] = {"stdin", "stdin_base64", "stdin_blob"};
 
-	if (fcntl(STDIN_FILENO, F_GETFD) < 0 || render_is_terminal(STDIN_FILENO))
+	if (render_is_terminal(STDIN_FILENO))
 		return 0;
 	return write_bytes(c, w, STDIN_FILENO, keys, budget, err) < 0
 		       ? err_wrap(err, "stdin")
@@ -477,6 +494,45 @@ static int submit(struct client *c, const struct buf *spec, const char *request_
 	return -1;
 }
 
+static void tell_not_fetched(const struct json *job, const char *key)
+{
+	const struct json *result, *arr;
+	struct err none = ERR_INIT;
+
+	if (json_is_null(job, "result") ||
+	    json_get_obj(job, "result", true, &result, &none) < 0 ||
+	    json_get_arr(result, key, true, 1 << 20, &arr, &none) < 0)
+		return;
+	for (size_t i = 0; i < json_arr_len(arr); i++) {
+		const struct json *v = json_arr_at(arr, i);
+		const char *path, *why;
+
+		if (json_get_str(v, "path", true, 8192, &path, &none) == 0 &&
+		    json_get_str(v, "why", true, 8192, &why, &none) == 0) {
+			cleanup_free char *text =
+				xasprintf("not fetched: %s: %s", path, why);
+
+			cmd_tell(ERRID_NONE, text);
+		}
+	}
+}
+
+/* The job's own failure is worth more than that of bringing its artifacts out. */
+static int bring_out(const struct run_args *a, struct client *c, const struct follow *f,
+		     int code, struct err *err)
+{
+	if (!a->json) {
+		tell_not_fetched(f->job, "refused_artifacts");
+		tell_not_fetched(f->job, "quarantined");
+	}
+	if (artifacts_fetch(c, f->id, a->out, a->force, a->json, err) == 0)
+		return code;
+	if (code == 0)
+		return -1;
+	(void)cmd_fail(err, a->json);
+	return code;
+}
+
 static int run(const struct run_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
@@ -508,23 +564,22 @@ static int run(const struct run_args *a, struct err *err)
 	f.json = a->json;
 	f.cancels = true;
 	r = follow_job(&f, err);
-	if (r < 0 && err->sys == EPIPE)
+	if (r < 0 && err->id == ERRID_CORE_OUTPUT && err->sys == EPIPE)
 		/* nobody reads its output any more: as in a pipeline of the shell, that
 		 * ends it */
 		r = follow_cancel(&f, err) < 0 ? -1 : 128 + SIGPIPE;
-	else if (r < 0)
+	else if (r < 0 && !f.job)
 		(void)err_wrap(err, "job %" PRId64 " goes on; 'lych logs -f %" PRId64 "'",
 			       id, id);
-	else if (!f.job)
+	else if (r == 0 && !f.job)
 		r = 128 + f.stopped_by;
-	else
+	else if (r == 0)
 		r = job_end_read(f.job, &end, err);
 	if (r == 0) {
 		r = job_end_exit_code(&end);
 		if (!a->json)
 			job_end_explain(&end, id);
-		if (a->out && artifacts_fetch(c, id, a->out, a->force, a->json, err) < 0)
-			r = -1;
+		r = a->out ? bring_out(a, c, &f, r, err) : r;
 	}
 	follow_done(&f);
 	return r;

@@ -144,46 +144,6 @@ static int starter_read(const struct paths *p, struct json **ret, struct err *er
 	return json_parse(text, len, JSON_DEPTH_DEFAULT, ret, err);
 }
 
-static void print_value(const struct json *v, struct buf *b)
-{
-	struct jsonw w;
-	const char *s;
-	struct err ignored = ERR_INIT;
-
-	buf_reset(b);
-	if (json_as_str(v, 1 << 20, &s, &ignored) == 0) {
-		buf_adds(b, s);
-		return;
-	}
-	jsonw_init(&w, b);
-	json_write(v, &w);
-}
-
-/* The vessel's words as "a.b  value" lines, whatever they are. */
-static void print_tree(struct table *t, const char *prefix, const struct json *obj,
-		       int depth)
-{
-	const struct json *v;
-	const char *key;
-
-	for (size_t i = 0; json_obj_at(obj, i, &key, &v); i++) {
-		cleanup_free char *name =
-			xasprintf("%s%s%s", prefix, prefix[0] ? "." : "", key);
-		struct err not_object = ERR_INIT;
-		cleanup_buf struct buf b = {0};
-
-		if (depth < 4 && v && json_as_obj(v, &not_object) == 0) {
-			print_tree(t, name, v, depth + 1);
-			continue;
-		}
-		buf_init(&b, 1 << 20);
-		if (v)
-			print_value(v, &b);
-		table_cell(t, name);
-		table_cell(t, v ? buf_str(&b) : "-");
-	}
-}
-
 static void print_people(const struct json *starter, const struct json *vessel,
 			 const struct err *vessel_err)
 {
@@ -231,7 +191,7 @@ static void print_people(const struct json *starter, const struct json *vessel,
 		return;
 	}
 	table_init(&t, 2);
-	print_tree(&t, "", vessel, 0);
+	table_tree(&t, vessel);
 	table_print(&t, false);
 	table_done(&t);
 }
@@ -324,8 +284,8 @@ static int config_init(const struct paths *p, struct err *err)
 		return -1;
 	fd = open(p->config, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 && errno == EEXIST)
-		return err_set_id(err, ERRID_CORE_USAGE,
-				  "%s exists already; it was not touched", p->config);
+		return err_set_id(err, ERRID_STORE_EXISTS, "%s; it was not touched",
+				  p->config);
 	if (fd < 0)
 		return err_sys(err, "%s", p->config);
 	if (fs_write_all(fd, text, strlen(text), err) < 0)

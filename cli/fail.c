@@ -9,6 +9,20 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
+void cmd_tell(enum err_id id, const char *text)
+{
+	cleanup_buf struct buf b = {0};
+
+	buf_init(&b, 65536);
+	render_escape(&b, text, strlen(text), 0);
+	if (id == ERRID_NONE) {
+		(void)fprintf(stderr, "lych: %s\n", buf_str(&b));
+		return;
+	}
+	(void)fprintf(stderr, "lych: %s: %s\n", err_info(id)->title, buf_str(&b));
+	(void)fprintf(stderr, "      %s  %s\n", err_info(id)->text, err_info(id)->hint);
+}
+
 int cmd_fail(const struct err *err, bool json)
 {
 	cleanup_buf struct buf b = {0};

@@ -5,7 +5,6 @@
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -45,19 +44,27 @@ void follow_done(struct follow *f)
 
 /* ---- output ---------------------------------------------------------------- */
 
+static bool is_wanted(const struct follow *f, int which)
+{
+	return !f->quiet && (!f->only || str_eq(f->only, which ? "stderr" : "stdout"));
+}
+
+static int out_fd(const struct follow *f, int which)
+{
+	return which && !f->only ? STDERR_FILENO : STDOUT_FILENO;
+}
+
 static int put(struct follow *f, int which, const void *data, size_t len, struct err *err)
 {
-	int fd = which ? STDERR_FILENO : STDOUT_FILENO;
+	int fd = out_fd(f, which);
 	struct buf shown;
 	int r;
 
-	if (f->quiet)
-		return 0;
-	if (!f->terminal[which])
-		return fs_write_all(fd, data, len, err);
+	if (!f->terminal[fd == STDERR_FILENO])
+		return render_write(fd, data, len, err);
 	buf_init(&shown, PIECE_MAX * 8);
 	term_filter(&f->filter[which], data, len, &shown);
-	r = fs_write_all(fd, buf_str(&shown), shown.len, err);
+	r = render_write(fd, buf_str(&shown), shown.len, err);
 	buf_done(&shown);
 	return r;
 }
@@ -68,12 +75,14 @@ static int put_end(struct follow *f, struct err *err)
 		struct buf shown;
 		int r;
 
-		if (!f->terminal[i] || f->quiet || f->json || !f->offset[i])
+		int fd = out_fd(f, i);
+
+		if (!is_wanted(f, i) || !f->terminal[fd == STDERR_FILENO] || f->json ||
+		    !f->offset[i])
 			continue;
 		buf_init(&shown, 256);
 		term_filter_end(&f->filter[i], &shown);
-		r = fs_write_all(i ? STDERR_FILENO : STDOUT_FILENO, buf_str(&shown),
-				 shown.len, err);
+		r = render_write(fd, buf_str(&shown), shown.len, err);
 		buf_done(&shown);
 		if (r < 0)
 			return -1;
@@ -95,7 +104,7 @@ static int put_event(const char *event, const struct json *data, struct err *err
 	json_write(data, &w);
 	jsonw_obj_end(&w);
 	buf_addc(&b, '\n');
-	r = fs_write_all(STDOUT_FILENO, buf_str(&b), b.len, err);
+	r = render_write(STDOUT_FILENO, buf_str(&b), b.len, err);
 	buf_done(&b);
 	return r;
 }
@@ -127,9 +136,12 @@ static int on_output(struct follow *f, const struct json *data, struct err *err)
 	if (offset + len <= f->offset[which])
 		return 0;
 	known = (size_t)(f->offset[which] - offset);
+	if (is_wanted(f, which) &&
+	    (f->json ? put_event("output", data, err)
+		     : put(f, which, bytes + known, len - known, err)) < 0)
+		return -1;
 	f->offset[which] = offset + len;
-	return f->json ? put_event("output", data, err)
-		       : put(f, which, bytes + known, len - known, err);
+	return 0;
 }
 
 static int keep_end(struct follow *f, const struct json *data, struct err *err)
@@ -196,7 +208,8 @@ static int on_wake(void *arg, struct err *err)
 
 /* ---- the stream, resumed --------------------------------------------------- */
 
-/* Once an answer was had, a vessel that goes away (a restart) is waited for. */
+/* Once an answer was had, a vessel that goes away (a restart) is waited for. Our own
+ * output that fails (ERRID_CORE_OUTPUT) is none of these. */
 static bool may_resume(const struct err *err)
 {
 	return err->id == ERRID_HTTP_AWAY || err->code == ERR_UNAVAILABLE ||
@@ -311,18 +324,39 @@ int job_end_exit_code(const struct job_end *e)
 	return e->has_exit_code && e->exit_code ? e->exit_code : EXIT_FAILED;
 }
 
+/* The public error of an end that isn't the job's success. */
+static enum err_id end_error(enum fail_class c)
+{
+	static const enum err_id ids[FAIL_CLASS_MAX_] = {
+		[FAIL_SETUP_REFUSED] = ERRID_EXEC_SETUP,
+		[FAIL_POLICY_DENY] = ERRID_EXEC_POLICY,
+		[FAIL_TIMEOUT_KILL] = ERRID_EXEC_TIMEOUT,
+		[FAIL_OOM_KILL] = ERRID_EXEC_OOM,
+		[FAIL_OUTPUT_LIMIT] = ERRID_EXEC_OUTPUT,
+		[FAIL_DISK_LIMIT] = ERRID_EXEC_DISK,
+		[FAIL_RESOURCE_KILL] = ERRID_EXEC_RESOURCE,
+		[FAIL_CRASH] = ERRID_EXEC_CRASH,
+		[FAIL_LEASE_EXPIRED] = ERRID_EXEC_LEASE,
+		[FAIL_GATE_FAILED] = ERRID_EXEC_POLICY,
+		[FAIL_TRANSPORT_LOSS] = ERRID_EXEC_TRANSPORT,
+		[FAIL_BUDGET_EXHAUSTED] = ERRID_EXEC_POLICY,
+	};
+
+	return ids[c];
+}
+
 void job_end_explain(const struct job_end *e, job_id_t id)
 {
-	struct buf b;
+	const char *state = job_state_name(e->state);
+	bool says_more = e->detail[0] && !str_eq(e->detail, state);
+	cleanup_free char *text = NULL;
 
 	if (e->state == JOB_SUCCEEDED ||
 	    (e->fail_class == FAIL_CRASH && e->has_exit_code && !e->detail[0]))
 		return;
-	buf_init(&b, 16384);
-	render_escape(&b, e->detail, strlen(e->detail), 0);
-	(void)fprintf(stderr, "lych: job %" PRId64 ": %s%s%s%s%s\n", id,
-		      job_state_name(e->state), e->fail_class ? ", class " : "",
-		      e->fail_class ? fail_class_name(e->fail_class) : "",
-		      b.len ? ": " : "", buf_str(&b));
-	buf_done(&b);
+	text = xasprintf("job %" PRId64 ": %s%s%s%s%s", id, state,
+			 e->fail_class ? ", class " : "",
+			 e->fail_class ? fail_class_name(e->fail_class) : "",
+			 says_more ? ": " : "", says_more ? e->detail : "");
+	cmd_tell(end_error(e->fail_class), text);
 }

@@ -17,9 +17,10 @@ struct follow {
 	struct client *client;
 	const char *socket; /* for the second connection that a cancel needs */
 	job_id_t id;
-	bool json;    /* NDJSON events instead of output */
-	bool quiet;   /* no output at all: only wait */
-	bool cancels; /* SIGINT and SIGTERM cancel the job (run); else they end the
+	bool json;	  /* NDJSON events instead of output */
+	const char *only; /* NULL: both; "stdout" or "stderr": this one, on stdout */
+	bool quiet;	  /* no output at all: only wait */
+	bool cancels;	  /* SIGINT and SIGTERM cancel the job (run); else they end the
 			 following */
 	/* result */
 	struct json *job; /* of the end event; owned */
@@ -53,7 +54,7 @@ struct job_end {
 MUST_CHECK int job_end_read(const struct json *job, struct job_end *ret, struct err *err);
 /* What `lych run` exits with: the job's own code, 128+signal, 124, 78, 4. */
 int job_end_exit_code(const struct job_end *e);
-/* One line on stderr about an end that isn't the job's own. */
+/* Two lines on stderr about an end that isn't the job's own. */
 void job_end_explain(const struct job_end *e, job_id_t id);
 
 #endif

@@ -2,7 +2,9 @@
 /* lych: a person's command line. */
 #include "cli/cmd.h"
 
+#include "cli/render.h"
 #include "common/cleanup.h"
+#include "common/fs.h"
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
@@ -43,6 +45,8 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_USAGE;
 	(void)signal(SIGPIPE, SIG_IGN);
+	if (fs_fill_stdio(&err) < 0 || render_stdout_init(&err) < 0)
+		return cmd_fail(&err, false);
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;

@@ -110,7 +110,8 @@ void paths_done(struct paths *p)
 	*p = (struct paths){0};
 }
 
-int paths_check_private(const char *path, struct err *err)
+/* A directory that must be ours and closed to others. */
+static int check_private(const char *path, struct err *err)
 {
 	struct stat st;
 
@@ -167,21 +168,20 @@ int paths_make(const struct paths *p, struct err *err)
 
 	if (check_socket_length(p, err) < 0)
 		return -1;
-	if (p->runtime_parent && paths_check_private(p->runtime_parent, err) < 0)
+	if (p->runtime_parent && check_private(p->runtime_parent, err) < 0)
 		return -1;
 	if (fs_mkdir_all(p->data, 0700, err) < 0)
 		return err_wrap(err, "data directory");
-	if (paths_check_private(p->data, err) < 0)
+	if (check_private(p->data, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
 		cleanup_free char *dir = xasprintf("%s/%s", p->data, below[i]);
 
-		if (fs_mkdir_all(dir, 0700, err) < 0 || paths_check_private(dir, err) < 0)
+		if (fs_mkdir_all(dir, 0700, err) < 0 || check_private(dir, err) < 0)
 			return -1;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(run); i++)
-		if (fs_mkdir_all(run[i], 0700, err) < 0 ||
-		    paths_check_private(run[i], err) < 0)
+		if (fs_mkdir_all(run[i], 0700, err) < 0 || check_private(run[i], err) < 0)
 			return -1;
 	return 0;
 }

@@ -25,8 +25,6 @@ void paths_done(struct paths *p);
 /* Make what is missing (0700) and check what is there: ours, 0700, no symlink, sockets'
  * paths not too long for sun_path (ERRID_START_SOCKET). */
 MUST_CHECK int paths_make(const struct paths *p, struct err *err);
-/* A directory that must be ours and closed to others. */
-MUST_CHECK int paths_check_private(const char *path, struct err *err);
 /* One of our programs: beside this one first, else in ../libexec/lychgate, else in
  * LIBEXECDIR. *ret must be NULL before; caller frees. */
 MUST_CHECK int paths_program(const char *name, char **ret, struct err *err);

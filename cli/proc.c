@@ -147,28 +147,6 @@ int proc_start(const struct proc_spec *spec, pid_t *ret, struct err *err)
 	return 0;
 }
 
-int proc_wait(pid_t pid, usec_t timeout_usec, int *ret_status, struct err *err)
-{
-	usec_t deadline = clock_boot_usec() + timeout_usec;
-	cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-	if (pidfd < 0)
-		return err_sys(err, "pidfd_open");
-	for (;;) {
-		usec_t now = clock_boot_usec();
-		struct pollfd pfd = {.fd = pidfd, .events = POLLIN};
-		pid_t got = waitpid(pid, ret_status, WNOHANG);
-
-		if (got == pid)
-			return 0;
-		if (got < 0 && errno != EINTR)
-			return err_sys(err, "waitpid");
-		if (now >= deadline)
-			return err_set(err, ERR_TIMEOUT, "pid %d is still running", pid);
-		(void)poll(&pfd, 1, (int)((deadline - now) / USEC_PER_MSEC) + 1);
-	}
-}
-
 /* Our own daemons say why in their last line, and may quote PostgreSQL before. */
 static bool is_telling(const char *line, size_t len)
 {

@@ -21,9 +21,6 @@ struct proc_spec {
 
 /* Succeeds only when the exec did; umask 077, default signals, nothing blocked. */
 MUST_CHECK int proc_start(const struct proc_spec *spec, pid_t *ret, struct err *err);
-/* Wait for one child; ERR_TIMEOUT when it takes longer (it is not killed). */
-MUST_CHECK int proc_wait(pid_t pid, usec_t timeout_usec, int *ret_status,
-			 struct err *err);
 /* Run to the end, whatever that is; stdout+stderr, bounded (what is above the bound is
  * lost). */
 MUST_CHECK int proc_output(const char *const *argv, const char *const *env,

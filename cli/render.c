@@ -5,10 +5,14 @@
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <stdint.h>
 
 #define CELL_MAX 4096
 #define TABLE_CELL_WIDTH 100
+#define VALUE_MAX ((size_t)8 << 20)
 
 /* Length of the UTF-8 sequence that starts with this byte, 0 when none does. */
 static unsigned utf8_len(unsigned char c)
@@ -268,15 +272,138 @@ void table_init(struct table *t, size_t n_cols)
 	*t = (struct table){.n_cols = n_cols};
 }
 
-void table_cell(struct table *t, const char *text)
+static void add_cell(struct table *t, const char *text, size_t max, size_t width)
 {
 	struct buf b;
 
-	buf_init(&b, CELL_MAX);
-	render_escape(&b, text ? text : "", text ? strlen(text) : 0, TABLE_CELL_WIDTH);
+	buf_init(&b, max);
+	render_escape(&b, text, strlen(text), width);
 	t->cells = xreallocarray(t->cells, t->n_cells + 1, sizeof(*t->cells));
 	t->cells[t->n_cells++] = xstrdup(buf_str(&b));
 	buf_done(&b);
+}
+
+void table_cell(struct table *t, const char *text)
+{
+	add_cell(t, text ? text : "", CELL_MAX, TABLE_CELL_WIDTH);
+}
+
+void table_cell_whole(struct table *t, const char *text)
+{
+	/* an escaped byte takes four */
+	add_cell(t, text, strlen(text) * 4 + 64, 0);
+}
+
+/* ---- trees ----------------------------------------------------------------- */
+
+static void add_value(struct buf *b, const struct json *v)
+{
+	struct err not = ERR_INIT;
+	struct jsonw w;
+	const char *s;
+
+	if (!v) {
+		buf_addc(b, '-');
+	} else if (json_as_str(v, VALUE_MAX, &s, &not) == 0) {
+		buf_adds(b, s);
+	} else {
+		jsonw_init(&w, b);
+		json_write(v, &w);
+	}
+}
+
+/* A limit of a job or a wall of a daemon: its name, and the rest in a few words. */
+static bool add_named(const struct json *o, const char **name, struct buf *b)
+{
+	struct err not = ERR_INIT;
+	const char *how = "";
+	uint64_t value;
+	bool held;
+
+	if (json_get_str(o, "name", true, 256, name, &not) == 0 &&
+	    json_get_u64(o, "value", true, 0, UINT64_MAX, &value, &not) == 0 &&
+	    json_get_str(o, "mechanism", true, 256, &how, &not) == 0) {
+		buf_addf(b, "%" PRIu64 " by %s", value, how);
+		return true;
+	}
+	if (json_get_str(o, "wall", true, 256, name, &not) == 0 &&
+	    json_get_str(o, "answer", true, 1024, &how, &not) == 0 &&
+	    json_get_bool(o, "held", true, &held, &not) == 0) {
+		buf_addf(b, "%s: %s", held ? "held" : "DID NOT HOLD", how);
+		return true;
+	}
+	return false;
+}
+
+static void add_tree(struct table *t, const char *prefix, const struct json *v,
+		     unsigned depth);
+
+/* Of objects: rows for each; of plain values: one row. */
+static void add_list(struct table *t, const char *prefix, const struct json *arr,
+		     unsigned depth)
+{
+	cleanup_buf struct buf line = {0};
+	size_t n = json_arr_len(arr);
+
+	buf_init(&line, VALUE_MAX);
+	for (size_t i = 0; i < n; i++) {
+		const struct json *v = json_arr_at(arr, i);
+		cleanup_buf struct buf b = {0};
+		struct err not = ERR_INIT;
+		const char *name = "";
+
+		if (!v || json_as_obj(v, &not) < 0) {
+			buf_adds(&line, line.len ? ", " : "");
+			add_value(&line, v);
+			continue;
+		}
+		buf_init(&b, 4096);
+		bool named = add_named(v, &name, &b);
+		cleanup_free char *key = named ? xasprintf("%s.%s", prefix, name)
+					       : xasprintf("%s.%zu", prefix, i);
+
+		if (!named) {
+			add_tree(t, key, v, depth + 1);
+			continue;
+		}
+		table_cell_whole(t, key);
+		table_cell_whole(t, buf_str(&b));
+	}
+	if (line.len || n == 0) {
+		table_cell_whole(t, prefix);
+		table_cell_whole(t, n ? buf_str(&line) : "-");
+	}
+}
+
+static void add_tree(struct table *t, const char *prefix, const struct json *v,
+		     unsigned depth)
+{
+	cleanup_buf struct buf b = {0};
+	struct err not = ERR_INIT;
+	const struct json *child, *arr;
+	const char *key;
+
+	if (v && depth < JSON_DEPTH_DEFAULT && json_as_obj(v, &not) == 0) {
+		for (size_t i = 0; json_obj_at(v, i, &key, &child); i++) {
+			cleanup_free char *name =
+				xasprintf("%s%s%s", prefix, prefix[0] ? "." : "", key);
+
+			if (json_get_arr(v, key, true, SIZE_MAX, &arr, &not) == 0)
+				add_list(t, name, arr, depth + 1);
+			else
+				add_tree(t, name, child, depth + 1);
+		}
+		return;
+	}
+	buf_init(&b, VALUE_MAX);
+	add_value(&b, v);
+	table_cell_whole(t, prefix);
+	table_cell_whole(t, buf_str(&b));
+}
+
+void table_tree(struct table *t, const struct json *obj)
+{
+	add_tree(t, "", obj, 0);
 }
 
 static size_t columns_of(const char *s)
@@ -346,9 +473,53 @@ void render_size(char out[32], unsigned long long bytes)
 	(void)snprintf(out, 32, u ? "%.1f %s" : "%.0f %s", v, units[u]);
 }
 
+int render_write(int fd, const void *data, size_t len, struct err *err)
+{
+	const char *p = data;
+
+	while (len) {
+		struct pollfd pfd = {.fd = fd, .events = POLLOUT};
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EAGAIN && poll(&pfd, 1, -1) >= 0)
+			continue;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys_id(err, ERRID_CORE_OUTPUT, "write to %s",
+					  fd == STDERR_FILENO ? "stderr" : "stdout");
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static ssize_t write_stdout(void *cookie, const char *data, size_t len)
+{
+	struct err err = ERR_INIT;
+
+	(void)cookie;
+	if (render_write(STDOUT_FILENO, data, len, &err) == 0)
+		return (ssize_t)len;
+	errno = err.sys;
+	return 0;
+}
+
+int render_stdout_init(struct err *err)
+{
+	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_stdout});
+
+	if (!f)
+		return err_sys(err, "stdout");
+	if (render_is_terminal(STDOUT_FILENO) && setvbuf(f, NULL, _IOLBF, BUFSIZ) != 0)
+		return err_sys(err, "stdout");
+	stdout = f;
+	return 0;
+}
+
 int render_flush(struct err *err)
 {
 	if (fflush(stdout) != 0 || ferror(stdout))
-		return err_sys(err, "write to stdout");
+		return err_sys_id(err, ERRID_CORE_OUTPUT, "write to stdout");
 	return 0;
 }

@@ -42,6 +42,11 @@ struct table {
 };
 void table_init(struct table *t, size_t n_cols);
 void table_cell(struct table *t, const char *text);
+/* The same, never cut. */
+void table_cell_whole(struct table *t, const char *text);
+/* An object as rows of two cells, "a.b" and its value, nothing cut; a list's limits and
+ * walls are one row each. */
+void table_tree(struct table *t, const struct json *obj);
 void table_print(const struct table *t, bool header); /* stdout */
 void table_done(struct table *t);
 
@@ -49,6 +54,10 @@ void table_done(struct table *t);
 void render_json(const struct json *j);
 /* "512.0 MiB" */
 void render_size(char out[32], unsigned long long bytes);
+/* What is written to stdout by stdio goes through render_write too: first in main. */
+MUST_CHECK int render_stdout_init(struct err *err);
+/* All of it to stdout or stderr, whoever made that non-blocking: ERRID_CORE_OUTPUT. */
+MUST_CHECK int render_write(int fd, const void *data, size_t len, struct err *err);
 /* Flush stdout; EPIPE and a full disk are errors. */
 MUST_CHECK int render_flush(struct err *err);
 

@@ -27,9 +27,6 @@ struct pg_cluster {
 	unsigned major;
 };
 void pg_cluster_done(struct pg_cluster *c);
-/* Make the secrets that are missing. A cluster without its superuser's password is
- * refused. */
-MUST_CHECK int secrets_make(const struct paths *p, struct err *err);
 /* Find the programs, check the version of what is there, build the cluster on first
  * use (in data.tmp, renamed when complete). Nothing is touched on a refusal. */
 MUST_CHECK int pg_prepare(const struct paths *p, const char *conf_bin,

@@ -52,7 +52,9 @@ static int secret_make(int dirfd, const char *name, struct err *err)
 	return r;
 }
 
-int secrets_make(const struct paths *p, struct err *err)
+/* Make the secrets that are missing. A cluster without its superuser's password is
+ * refused. */
+static int secrets_make(const struct paths *p, struct err *err)
 {
 	static const char *const names[] = {
 		"lychgate_db_migrate", "lychgate_db_vessel", "lychgate_db_watchdog",

@@ -302,6 +302,21 @@ int fs_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *re
 	return 0;
 }
 
+int fs_fill_stdio(struct err *err)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			return err_sys(err, "open /dev/null");
+		if (fd <= STDERR_FILENO && fcntl(fd, F_SETFD, 0) < 0)
+			return err_sys(err, "fcntl");
+	} while (fd <= STDERR_FILENO);
+	(void)close(fd);
+	return 0;
+}
+
 int fs_write_all(int fd, const void *data, size_t len, struct err *err)
 {
 	const char *p = data;

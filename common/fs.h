@@ -39,6 +39,9 @@ MUST_CHECK int fs_read_file(int dirfd, const char *path, size_t max, char **ret,
 /* Write to a temporary name, fsync, rename, fsync the directory. */
 MUST_CHECK int fs_write_atomic(int dirfd, const char *name, const void *data, size_t len,
 			       mode_t mode, struct err *err);
+/* A program that starts with 0, 1 or 2 closed would hand its next file out as stdio:
+ * first thing in main, each of them that is closed becomes /dev/null. */
+MUST_CHECK int fs_fill_stdio(struct err *err);
 MUST_CHECK int fs_write_all(int fd, const void *data, size_t len, struct err *err);
 /* A secret file: regular, ours, mode without group/other bits, at most max bytes,
  * one trailing newline stripped. Anything else is ERRID_SECRET_FILE. */

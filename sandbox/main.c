@@ -19,6 +19,7 @@
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/str.h"
 #include "sandbox/sandbox.h"
@@ -379,29 +380,13 @@ static int serve(int argc, char **argv)
 	return serve_main((int)fd, jobs, option_value(argc, argv, "--cgroup"), grade);
 }
 
-/* A program that starts with 0, 1 or 2 closed would hand its next file out as stdio. */
-static int fill_stdio(void)
-{
-	int fd;
-
-	do {
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			return -1;
-		if (fd <= 2 && fcntl(fd, F_SETFD, 0) < 0)
-			return -1;
-	} while (fd <= 2);
-	(void)close(fd);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	struct err err = ERR_INIT;
 	struct sbx_spec spec;
 	int code;
 
-	if (fill_stdio() < 0)
+	if (fs_fill_stdio(&err) < 0)
 		return EXIT_OWN_ERROR;
 	if (argc == 2 && str_eq(argv[1], "--help"))
 		return fputs(usage, stdout) < 0 ? EXIT_OWN_ERROR : 0;

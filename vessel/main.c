@@ -534,6 +534,8 @@ int main(int argc, char **argv)
 {
 	struct err err = ERR_INIT;
 
+	if (fs_fill_stdio(&err) < 0)
+		return err_exit_code(&err);
 	log_init("vessel", LOG_INFO_);
 	(void)umask(077);
 	if (confine_refuse_root(&err) < 0) {

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/support/lych.sh
 marked=$PWD/tests/support/marked
 lych_begin run
-lych up --detach || fail "up"
+lych up --detach <&- >&- || fail "up"
 cd "$LYCH_TMP" || exit 1
 
 count=0
@@ -34,6 +34,11 @@ lych run -n -- no-such-program-here >/dev/null 2>err; rc=$?
 lych show 999999 >/dev/null 2>err; is "unknown job" 3 $?
 is "its code" 1 "$(grep -c LYCH-RUN-001 err)"
 lych show abc >/dev/null 2>&1; is "bad id" 2 $?
+lych run -n --env A=1 --env A=2 -- true >/dev/null 2>err; is "a variable twice" 2 $?
+is "its code" 1 "$(grep -c 'LYCH-SPEC-008' err)"
+is "its name" 1 "$(grep -c -e '--env A is given twice' err)"
+lych run -n --out got -- true >/dev/null 2>&1; is "--out without --artifact" 2 $?
+lych logs 1 --json >/dev/null 2>&1; is "logs --json without -f" 2 $?
 XDG_RUNTIME_DIR=$LYCH_TMP/none lych jobs >/dev/null 2>err; is "nobody answers" 4 $?
 
 # --- the issue's examples
@@ -45,7 +50,8 @@ start=$(date +%s%3N)
 lych run -n --timeout 1 -- sleep 60 2>err; is "a time-out" 124 $?
 took=$(($(date +%s%3N) - start))
 [ "$took" -lt 2000 ] || fail "the time-out took $took ms"
-is "its class is told" 1 "$(grep -c timeout_kill err)"
+is "its class is told" 1 "$(grep -c 'class timeout_kill' err)"
+is "its code too" 1 "$(grep -c LYCH-EXEC-002 err)"
 is "both streams" "out err" "$(lych run -n -- sh -c 'echo out; echo err >&2' 2>err2) $(cat err2)"
 
 # --- bytes
@@ -71,11 +77,40 @@ is "artifacts come back" "a b" "$(cat got/o/a got/o/p/b | tr '\n' ' ' | sed 's/ 
 is "a symlink does not" 0 "$(find got -type l | wc -l)"
 is "their mode" 644 "$(stat -c %a got/o/a)"
 id=$(lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]')
-lych artifacts "$id" --out got >/dev/null 2>&1; is "nothing is overwritten" 2 $?
+lych artifacts "$id" --out got >/dev/null 2>err; is "nothing is overwritten" 1 $?
+is "its code" 1 "$(grep -c LYCH-STORE-006 err)"
+is "its whole name" 1 "$(grep -c ': got/o/a$' err)"
+lych run -n --artifact 'o/**' --out got -- sh -c 'mkdir o; echo c >o/a; exit 9' >/dev/null 2>err
+is "the job's own code wins" 9 $?
+is "the conflict is told" 1 "$(grep -c LYCH-STORE-006 err)"
+lych run -n --artifact 'l*' --out links -- ln -s /etc/passwd l 2>err; is "a link asked for" 0 $?
+is "what does not come back is told" 1 "$(grep -c '^lych: not fetched: l: ' err)"
 lych artifacts "$id" --out got --force >/dev/null 2>&1; is "but with --force" 0 $?
 rm -rf got && mkdir got && ln -s "$HOME" got/o
 lych artifacts "$id" --out got >/dev/null 2>&1 && fail "a symlink was followed"
 is "nothing went through it" 0 "$(find "$HOME" -name a | wc -l)"
+
+# --- an output that cannot be written, is closed, is slow
+for json in "" --json; do
+	# shellcheck disable=SC2086
+	timeout 20 "$LYCH_BIN/lych" run -n $json -- echo hi >/dev/full 2>err; is "a full stdout $json" 1 $?
+	is "its code $json" 1 "$(grep -c LYCH-CORE-006 err)"
+done
+lych jobs --json >/dev/full 2>err; is "a full stdout of a list" 1 $?
+is "its code" 1 "$(grep -c LYCH-CORE-006 err)"
+lych run -- echo hi >&-; is "a closed stdout" 0 $?
+lych run -- sh -c 'cat; exit 3' <&- >&- 2>&-; is "all three closed" 3 $?
+is "a closed stdin is an empty one" 0 "$(lych run -- wc -c <&-)"
+is "a non-blocking stdout" 3000000 "$(python3 -c 'import os, subprocess, sys, time
+r, w = os.pipe()
+os.set_blocking(w, False)
+p = subprocess.Popen(sys.argv[1:], stdout=w)
+os.close(w)
+time.sleep(1)
+n = 0
+while b := os.read(r, 65536):
+    n += len(b)
+print(n if p.wait() == 0 else "failed")' "$LYCH_BIN/lych" run -n -- head -c 3000000 /dev/zero)"
 
 # --- request ids
 one=$(lych run -n --detach --request-id same-1 -- echo x)
@@ -102,6 +137,12 @@ id=$(lych run -n --detach -- sh -c 'echo one; sleep 0.5; echo two; echo e >&2')
 is "logs -f" "one two" "$(lych logs -f "$id" 2>/dev/null | tr '\n' ' ' | sed 's/ $//')"
 is "logs" "one two" "$(lych logs "$id" 2>/dev/null | tr '\n' ' ' | sed 's/ $//')"
 is "logs --only stderr" e "$(lych logs "$id" --only stderr)"
+is "logs -f --only stderr" e "$(lych logs -f "$id" --only stderr 2>/dev/null)"
+is "logs -f --only stdout" "one two" "$(lych logs -f "$id" --only stdout 2>&1 | tr '\n' ' ' | sed 's/ $//')"
+is "each limit in a row" 1 "$(lych show "$id" | grep -cE '^result\.walls\.limits\.memory[a-z_]* +[0-9]+ by [a-z]')"
+is "no wall is cut" 0 "$(lych show "$id" | grep -c …)"
+is "the layers to their end" 1 "$(lych show "$id" | grep -cE '^result\.walls\.layers .*, seccomp')"
+is "a daemon's walls in rows" 0 "$(lych status | grep -c …)"
 
 # --- 200 at once, 8 running
 ids=$(seq 200 | xargs -P 16 -I N "$LYCH_BIN/lych" run -n --detach --request-id "many-N" -- sh -c 'echo done-N')

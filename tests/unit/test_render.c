@@ -3,6 +3,8 @@
 #include "cli/sse.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 static const char *escaped(const char *text, size_t len, size_t width)
@@ -51,6 +53,58 @@ Test(render, a_long_cell_is_cut_with_an_ellipsis)
 {
 	cr_assert_str_eq(escaped("abcdefghij", 10, 5), "abcd…");
 	cr_assert_str_eq(escaped("abcde", 5, 5), "abcde");
+}
+
+Test(render, a_tree_has_one_row_for_each_limit_and_wall_and_cuts_nothing)
+{
+	static const char text[] =
+		"{\"layers\":[\"fds\",\"env\"],\"none\":null,\"empty\":[],"
+		"\"limits\":[{\"name\":\"memory\",\"value\":7,\"mechanism\":\"cgroup\"}],"
+		"\"walls\":[{\"wall\":\"net\",\"answer\":\"EACCES\",\"held\":true},"
+		"{\"wall\":\"fs\",\"answer\":\"opened\",\"held\":false}],"
+		"\"others\":[{\"a\":{\"b\":\"\\u001b[2J\"}}],\"long\":\"%s\"}";
+	static const char *const rows[] = {
+		"layers",	 "fds, env",
+		"none",		 "-",
+		"empty",	 "-",
+		"limits.memory", "7 by cgroup",
+		"walls.net",	 "held: EACCES",
+		"walls.fs",	 "DID NOT HOLD: opened",
+		"others.0.a.b",	 "\\x1b[2J",
+		"long",
+	};
+	char filler[6001], in[8192];
+	struct err err = ERR_INIT;
+	struct json *j = NULL;
+	struct table t;
+	int len;
+
+	memset(filler, 'x', sizeof(filler) - 1);
+	filler[sizeof(filler) - 1] = '\0';
+	len = snprintf(in, sizeof(in), text, filler);
+	cr_assert_eq(json_parse(in, (size_t)len, JSON_DEPTH_DEFAULT, &j, &err), 0, "%s",
+		     err.msg);
+	table_init(&t, 2);
+	table_tree(&t, j);
+	cr_assert_eq(t.n_cells, ARRAY_SIZE(rows) + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		cr_assert_str_eq(t.cells[i], rows[i]);
+	cr_assert_str_eq(t.cells[ARRAY_SIZE(rows)], filler);
+	table_done(&t);
+	json_free(j);
+}
+
+Test(render, output_that_cannot_be_written_is_an_error_of_its_own)
+{
+	int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	struct err err = ERR_INIT;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_lt(render_write(fd, "x", 1, &err), 0);
+	cr_assert_eq(err.id, ERRID_CORE_OUTPUT);
+	cr_assert_eq(err.code, ERR_SYS);
+	cr_assert_eq(err.sys, ENOSPC);
+	(void)close(fd);
 }
 
 /* Feed byte by byte and as a whole: the pieces must not matter. */
