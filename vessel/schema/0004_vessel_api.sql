@@ -400,9 +400,10 @@ $$;
 
 CREATE FUNCTION vessel_api.health() RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	WITH inv AS MATERIALIZED (SELECT i.name, i.bad FROM lych.invariants() i)
 	SELECT jsonb_build_object(
-		'invariants', (SELECT jsonb_object_agg(i.name, i.bad) FROM lych.invariants() i),
-		'violations', (SELECT sum(i.bad) FROM lych.invariants() i),
+		'invariants', (SELECT jsonb_object_agg(i.name, i.bad) FROM inv i),
+		'violations', (SELECT sum(i.bad) FROM inv i),
 		'jobs', (SELECT coalesce(jsonb_object_agg(s.user_state, s.n), '{}') FROM (
 			SELECT v.user_state, count(*) AS n FROM lych.job_view v GROUP BY 1) AS s),
 		'leases', (SELECT count(*) FROM lych.lease),
