@@ -81,12 +81,14 @@ static const struct argp_option run_options[] = {
 	{0},
 };
 
-static const char run_doc[] = "Run ARGV in a sandbox and wait for it.\v"
-			      "stdin goes in when it is not a terminal. Ctrl-C cancels "
-			      "the job. The exit code is the "
-			      "job's own; 128+N after a signal, 124 after a time-out, 78 "
-			      "when no sandbox could be "
-			      "established, 4 when the worker was lost.";
+static const char run_doc[] =
+	"Run ARGV in a sandbox and wait for it.\v"
+	"stdin goes in when it is not a terminal. Ctrl-C cancels "
+	"the job. The exit code is the "
+	"job's own; 128+N after a signal, 124 after a time-out, 78 "
+	"when no sandbox could be "
+	"established, 4 when the worker was lost, 1 when ARGV could "
+	"not be executed.";
 
 static void add(struct argp_state *state, const char **list, size_t *n, size_t max,
 		const char *arg)
@@ -569,7 +571,9 @@ static int run(const struct run_args *a, struct err *err)
 		 * ends it */
 		r = follow_cancel(&f, err) < 0 ? -1 : 128 + SIGPIPE;
 	else if (r < 0 && !f.job)
-		(void)err_wrap(err, "job %" PRId64 " goes on; 'lych logs -f %" PRId64 "'",
+		(void)err_wrap(err,
+			       "job %" PRId64
+			       " is followed no more; 'lych logs -f %" PRId64 "'",
 			       id, id);
 	else if (r == 0 && !f.job)
 		r = 128 + f.stopped_by;

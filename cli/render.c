@@ -338,27 +338,34 @@ static bool add_named(const struct json *o, const char **name, struct buf *b)
 static void add_tree(struct table *t, const char *prefix, const struct json *v,
 		     unsigned depth);
 
+static bool is_object(const struct json *v)
+{
+	struct err not = ERR_INIT;
+
+	return v && json_as_obj(v, &not) == 0;
+}
+
 /* Of objects: rows for each; of plain values: one row. */
 static void add_list(struct table *t, const char *prefix, const struct json *arr,
 		     unsigned depth)
 {
-	cleanup_buf struct buf line = {0};
+	cleanup_buf struct buf plain = {0};
 	size_t n = json_arr_len(arr);
 
-	buf_init(&line, VALUE_MAX);
+	if (n == 0 || !is_object(json_arr_at(arr, 0))) {
+		buf_init(&plain, VALUE_MAX);
+		add_value(&plain, n ? arr : NULL);
+		table_cell_whole(t, prefix);
+		table_cell_whole(t, buf_str(&plain));
+		return;
+	}
 	for (size_t i = 0; i < n; i++) {
 		const struct json *v = json_arr_at(arr, i);
 		cleanup_buf struct buf b = {0};
-		struct err not = ERR_INIT;
 		const char *name = "";
 
-		if (!v || json_as_obj(v, &not) < 0) {
-			buf_adds(&line, line.len ? ", " : "");
-			add_value(&line, v);
-			continue;
-		}
 		buf_init(&b, 4096);
-		bool named = add_named(v, &name, &b);
+		bool named = is_object(v) && add_named(v, &name, &b);
 		cleanup_free char *key = named ? xasprintf("%s.%s", prefix, name)
 					       : xasprintf("%s.%zu", prefix, i);
 
@@ -368,10 +375,6 @@ static void add_list(struct table *t, const char *prefix, const struct json *arr
 		}
 		table_cell_whole(t, key);
 		table_cell_whole(t, buf_str(&b));
-	}
-	if (line.len || n == 0) {
-		table_cell_whole(t, prefix);
-		table_cell_whole(t, n ? buf_str(&line) : "-");
 	}
 }
 
@@ -383,7 +386,7 @@ static void add_tree(struct table *t, const char *prefix, const struct json *v,
 	const struct json *child, *arr;
 	const char *key;
 
-	if (v && depth < JSON_DEPTH_DEFAULT && json_as_obj(v, &not) == 0) {
+	if (depth < JSON_DEPTH_DEFAULT && is_object(v)) {
 		for (size_t i = 0; json_obj_at(v, i, &key, &child); i++) {
 			cleanup_free char *name =
 				xasprintf("%s%s%s", prefix, prefix[0] ? "." : "", key);

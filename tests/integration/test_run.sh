@@ -141,7 +141,7 @@ is "logs -f --only stderr" e "$(lych logs -f "$id" --only stderr 2>/dev/null)"
 is "logs -f --only stdout" "one two" "$(lych logs -f "$id" --only stdout 2>&1 | tr '\n' ' ' | sed 's/ $//')"
 is "each limit in a row" 1 "$(lych show "$id" | grep -cE '^result\.walls\.limits\.memory[a-z_]* +[0-9]+ by [a-z]')"
 is "no wall is cut" 0 "$(lych show "$id" | grep -c …)"
-is "the layers to their end" 1 "$(lych show "$id" | grep -cE '^result\.walls\.layers .*, seccomp')"
+is "the layers to their end" 1 "$(lych show "$id" | grep -cE '^result\.walls\.layers +\["fds",.*"seccomp".*\]$')"
 is "a daemon's walls in rows" 0 "$(lych status | grep -c …)"
 
 # --- 200 at once, 8 running

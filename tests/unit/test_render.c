@@ -64,7 +64,7 @@ Test(render, a_tree_has_one_row_for_each_limit_and_wall_and_cuts_nothing)
 		"{\"wall\":\"fs\",\"answer\":\"opened\",\"held\":false}],"
 		"\"others\":[{\"a\":{\"b\":\"\\u001b[2J\"}}],\"long\":\"%s\"}";
 	static const char *const rows[] = {
-		"layers",	 "fds, env",
+		"layers",	 "[\"fds\",\"env\"]",
 		"none",		 "-",
 		"empty",	 "-",
 		"limits.memory", "7 by cgroup",
