@@ -335,5 +335,6 @@ int cmd_config(int argc, char **argv)
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
-	return config(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
+	return config(&a, &err) < 0 || render_flush(&err) < 0 ? cmd_fail(&err, a.json)
+							      : 0;
 }
