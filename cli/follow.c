@@ -163,6 +163,7 @@ static int on_event(const char *event, const struct json *data, void *arg,
 {
 	struct follow *f = arg;
 
+	f->events++;
 	if (str_eq(event, "output"))
 		return on_output(f, data, err);
 	if (f->json && put_event(event, data, err) < 0)
@@ -226,7 +227,7 @@ int follow_job(struct follow *f, struct err *err)
 		cleanup_free char *target = xasprintf(
 			"/v1/jobs/%" PRId64 "/events?stdout=%" PRIu64 "&stderr=%" PRIu64,
 			f->id, f->offset[0], f->offset[1]);
-		uint64_t before = f->offset[0] + f->offset[1];
+		uint64_t before = f->events;
 		struct timespec nap = {.tv_nsec = 100 * 1000 * 1000};
 		struct err why = ERR_INIT;
 		unsigned interrupts = f->interrupts;
@@ -242,7 +243,8 @@ int follow_job(struct follow *f, struct err *err)
 			*err = why;
 			return -1;
 		}
-		if (f->offset[0] + f->offset[1] > before || f->interrupts > interrupts)
+		/* A connection that stood for a while counts from its end. */
+		if (f->events > before || f->interrupts > interrupts)
 			deadline = clock_boot_usec() + RESUME_TIMEOUT;
 		if (clock_boot_usec() >= deadline) {
 			*err = why;
@@ -319,6 +321,9 @@ int job_end_exit_code(const struct job_end *e)
 	if (e->has_exit_code &&
 	    (e->state == JOB_SUCCEEDED || e->fail_class == FAIL_CRASH))
 		return e->exit_code;
+	/* Whether the end of its pipe or our SIGKILL came first is a race, not a fact. */
+	if (e->fail_class == FAIL_OUTPUT_LIMIT)
+		return 128 + SIGKILL;
 	if (e->signal)
 		return 128 + e->signal;
 	return e->has_exit_code && e->exit_code ? e->exit_code : EXIT_FAILED;

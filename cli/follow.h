@@ -31,6 +31,7 @@ struct follow {
 	bool terminal[2];
 	int sigfd;
 	unsigned interrupts;
+	uint64_t events; /* that have come, on every connection together */
 };
 
 /* Block the signals early, so that none is lost between submit and follow. */
