@@ -43,7 +43,7 @@ struct confine_policy {
 struct confine_report {
 	unsigned n;
 	struct {
-		char wall[32];	 /* "exec", "read:~/.ssh", "socket:inet" */
+		char wall[96];	 /* "exec", "read:~/.ssh", "socket:inet" */
 		char answer[64]; /* "EPERM" */
 		bool held;
 	} line[32];
