@@ -28,7 +28,8 @@ const char *job_step_name(enum job_step s)
 	return s < STEP_MAX_ ? names[s] : "?";
 }
 
-enum fail_class job_class_of_end(const struct spawn_exited *x)
+/* How the spawner's word for an end maps to the public class. FAIL_NONE: success. */
+static enum fail_class class_of_end(const struct spawn_exited *x)
 {
 	switch ((enum spawn_end)x->how) {
 	case SPAWN_END_EXITED:
@@ -160,7 +161,7 @@ static void on_unpacked(struct job *j, const struct spawn_exited *x,
 		return;
 	}
 	if (j->verdict == VERDICT_NONE) {
-		enum fail_class c = j->overflow ? FAIL_OUTPUT_LIMIT : job_class_of_end(x);
+		enum fail_class c = j->overflow ? FAIL_OUTPUT_LIMIT : class_of_end(x);
 
 		j->verdict = VERDICT_FAIL;
 		j->fail_class = c == FAIL_CRASH ? FAIL_SETUP_REFUSED : c;
@@ -183,7 +184,7 @@ static void on_exited(struct job *j, const struct job_event *ev, struct job_acti
 	j->exited = *x;
 	j->has_exited = true;
 	if (j->verdict == VERDICT_NONE) {
-		j->fail_class = job_class_of_end(x);
+		j->fail_class = class_of_end(x);
 		/* It ended by itself a moment before the kill arrived. */
 		if (j->overflow &&
 		    (j->fail_class == FAIL_NONE || j->fail_class == FAIL_CRASH))

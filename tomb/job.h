@@ -125,7 +125,5 @@ void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret
 /* A process of this job may be alive. */
 bool job_is_live(const struct job *j);
 const char *job_step_name(enum job_step s);
-/* How the spawner's word for an end maps to the public class. FAIL_NONE: success. */
-enum fail_class job_class_of_end(const struct spawn_exited *x);
 
 #endif

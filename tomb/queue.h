@@ -69,8 +69,6 @@ struct queue {
 	void *ctx;
 };
 
-/* "ok", "already", ...; ANSWER_MAX_ for anything else. */
-enum queue_answer queue_answer_from_name(const char *name);
 const char *queue_answer_name(enum queue_answer a);
 
 #endif

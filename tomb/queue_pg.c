@@ -50,7 +50,8 @@ static const char *const answer_names[ANSWER_MAX_] = {
 	"ok", "already", "conflict", "stale", "revoked", "denied", "unknown", "too_big",
 };
 
-enum queue_answer queue_answer_from_name(const char *name)
+/* "ok", "already", ...; ANSWER_MAX_ for anything else. */
+static enum queue_answer answer_from_name(const char *name)
 {
 	for (int i = 0; i < ANSWER_MAX_; i++)
 		if (str_eq(name, answer_names[i]))
@@ -210,7 +211,7 @@ static void end_reply(const struct pg_result *res, const struct err *err, void *
 	enum queue_answer a = ANSWER_MAX_;
 
 	if (!err) {
-		a = pg_rows(res) == 1 ? queue_answer_from_name(pg_text(res, 0, 0))
+		a = pg_rows(res) == 1 ? answer_from_name(pg_text(res, 0, 0))
 				      : ANSWER_MAX_;
 		if (a == ANSWER_MAX_) {
 			(void)err_set(&bad, ERR_UPSTREAM,

@@ -81,8 +81,6 @@ const char *httpd_req_header(const struct httpd_req *req,
 const void *httpd_req_body(const struct httpd_req *req, size_t *ret_len);
 void httpd_req_peer(const struct httpd_req *req, uid_t *ret_uid,
 		    pid_t *ret_pid); /* SO_PEERCRED at accept */
-const char *httpd_req_id(
-	const struct httpd_req *req); /* request id, also in X-Request-Id of the reply */
 /* A slot for the authenticator's principal (any pointer; freed with free_fn). */
 void httpd_req_set_ctx(struct httpd_req *req, void *ctx, void (*free_fn)(void *));
 void *httpd_req_ctx(const struct httpd_req *req);

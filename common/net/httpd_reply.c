@@ -75,11 +75,6 @@ void httpd_req_peer(const struct httpd_req *req, uid_t *ret_uid, pid_t *ret_pid)
 	*ret_pid = req->pid;
 }
 
-const char *httpd_req_id(const struct httpd_req *req)
-{
-	return req->id.s;
-}
-
 void httpd_req_set_ctx(struct httpd_req *req, void *ctx, void (*free_fn)(void *))
 {
 	if (req->ctx_free && req->ctx)

@@ -807,8 +807,3 @@ const void *pg_bytes(const struct pg_result *res, size_t row, size_t col, size_t
 	*ret_len = d->len;
 	return d->data;
 }
-
-const char *pg_sqlstate(const struct pg_result *res)
-{
-	return result_sqlstate(res->res);
-}

@@ -74,7 +74,5 @@ bool pg_bool(const struct pg_result *res, size_t row, size_t col);
 /* A bytea column (results are in text format; decoded once, owned by res). */
 const void *pg_bytes(const struct pg_result *res, size_t row, size_t col,
 		     size_t *ret_len);
-/* The five characters of SQLSTATE of a server error, "" otherwise. */
-const char *pg_sqlstate(const struct pg_result *res);
 
 #endif
