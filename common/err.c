@@ -61,9 +61,15 @@ enum err_id err_id_from_text(const char *text)
 /* A message is one line wherever it is shown. */
 static void flatten(char *s)
 {
-	for (; *s; s++)
+	char *end = s;
+
+	for (; *s; s++) {
 		if ((unsigned char)*s < 0x20 || *s == 0x7f)
 			*s = ' ';
+		if (*s != ' ')
+			end = s + 1;
+	}
+	*end = '\0';
 }
 
 /* ": text" behind the first at bytes, cut where the object ends. */

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -315,6 +316,16 @@ int fs_fill_stdio(struct err *err)
 	} while (fd <= STDERR_FILENO);
 	(void)close(fd);
 	return 0;
+}
+
+void fs_raise_nofile(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+		r.rlim_cur = r.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &r);
+	}
 }
 
 int fs_write_all(int fd, const void *data, size_t len, struct err *err)

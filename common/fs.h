@@ -42,6 +42,10 @@ MUST_CHECK int fs_write_atomic(int dirfd, const char *name, const void *data, si
 /* A program that starts with 0, 1 or 2 closed would hand its next file out as stdio:
  * first thing in main, each of them that is closed becomes /dev/null. */
 MUST_CHECK int fs_fill_stdio(struct err *err);
+/* The soft limit on descriptors up to the hard one. It is also the measure by which the
+ * kernel lets a process pass descriptors (SCM_RIGHTS) while others of its uid, a job
+ * among them, have many in flight. Children inherit it: a job gets a limit of its own. */
+void fs_raise_nofile(void);
 MUST_CHECK int fs_write_all(int fd, const void *data, size_t len, struct err *err);
 /* A secret file: regular, ours, mode without group/other bits, at most max bytes,
  * one trailing newline stripped. Anything else is ERRID_SECRET_FILE. */

@@ -488,18 +488,6 @@ static void remove_old_leaves(const char *cgroup)
 			(void)unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
 }
 
-/* Several descriptors a job, for as many jobs as there may be; jobs set their own limit.
- */
-static void raise_nofile(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
-		r.rlim_cur = r.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
-
 static int serve_inner(struct server *s, struct err *err)
 {
 	int keep[] = {s->fd, s->lifeline};
@@ -518,7 +506,7 @@ static int serve_inner(struct server *s, struct err *err)
 		return -1;
 	if (chdir("/") < 0)
 		return err_sys(err, "chdir /");
-	raise_nofile();
+	fs_raise_nofile();
 	remove_old_leaves(s->cgroup);
 	s->jobs_fd = open(s->jobs_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->jobs_fd < 0)

@@ -59,15 +59,7 @@ static void secret_wipe(char (*s)[SECRET_SIZE])
 /* libpq's messages end in newlines and may span lines. */
 static int pg_err(enum err_id id, const char *what, const char *msg, struct err *err)
 {
-	char line[400];
-	size_t n = 0;
-
-	for (const char *p = msg; *p && n + 1 < sizeof(line); p++)
-		line[n++] = (unsigned char)*p < 0x20 ? ' ' : *p;
-	while (n > 0 && line[n - 1] == ' ')
-		n--;
-	line[n] = 0;
-	return err_set_id(err, id, "%s: %s", what, line);
+	return err_set_id(err, id, "%s: %s", what, msg);
 }
 
 static void drop_notice(void *arg UNUSED, const PGresult *res UNUSED)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/net/loop.h"
+#include "common/fs.h"
 
 #include "common/mem.h"
 
 #include <assert.h>
 #include <event2/event.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/time.h>
 
 #define LOOP_SIGNALS_MAX 8
@@ -40,21 +40,6 @@ struct loop_io {
 	void *arg;
 };
 
-/*
- * The soft limit on descriptors up to the hard one. It is also the measure by which the
- * kernel lets a process pass descriptors (SCM_RIGHTS) while others of its uid, a job
- * among them, have many in flight.
- */
-static void raise_nofile(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
-		r.rlim_cur = r.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
-
 int loop_new(struct loop **ret, struct err *err)
 {
 	struct loop *l;
@@ -83,7 +68,7 @@ int loop_new(struct loop **ret, struct err *err)
 		loop_free(l);
 		return err_sys(err, "ignore SIGPIPE");
 	}
-	raise_nofile();
+	fs_raise_nofile();
 	*ret = l;
 	return 0;
 }

@@ -125,15 +125,7 @@ static bool pg_leave(struct pg *pg)
 
 static void set_line(struct err *err, const char *what, const char *msg)
 {
-	char line[400];
-	size_t n = 0;
-
-	for (const char *p = msg; *p && n + 1 < sizeof(line); p++)
-		line[n++] = (unsigned char)*p < 0x20 ? ' ' : *p;
-	while (n > 0 && line[n - 1] == ' ')
-		n--;
-	line[n] = 0;
-	(void)err_set_id(err, ERRID_RUN_DB, "%s: %s", what, line);
+	(void)err_set_id(err, ERRID_RUN_DB, "%s: %s", what, msg);
 }
 
 /* ---- calls ------------------------------------------------------------------ */
