@@ -16,6 +16,8 @@
  *	  SPAWN_HELLO     once, when the spawner has built its own walls
  *	  SPAWN_STARTED   the job's argv was executed (exec worked)
  *	  SPAWN_REFUSED   not established, nothing ran; the handle is free again
+ *	  SPAWN_DENIED    what a wall refused the job: at most SPAWN_DENIED_MAX of them, all
+ *			  between its STARTED and its EXITED
  *	  SPAWN_EXITED    the job is over and its whole process tree is gone
  *
  * Every RUN gets exactly one of REFUSED or (STARTED then EXITED); EXITED may
@@ -26,12 +28,13 @@
 
 #include <stdint.h>
 
-#define SPAWN_PROTO_VERSION 1u
+#define SPAWN_PROTO_VERSION 2u
 #define SPAWN_SPEC_MAX_BYTES ((uint32_t)12 << 20) /* the NUL-separated block */
 #define SPAWN_JOBS_MAX 256
 #define SPAWN_TEXT_MAX 200
 #define SPAWN_LIMITS_MAX 8
 #define SPAWN_LAYERS_MAX 20
+#define SPAWN_DENIED_MAX 64 /* distinct denials of one job; more are only counted */
 
 enum spawn_type {
 	SPAWN_RUN = 2,
@@ -40,6 +43,27 @@ enum spawn_type {
 	SPAWN_STARTED = 3,
 	SPAWN_REFUSED = 5,
 	SPAWN_EXITED = 7,
+	SPAWN_DENIED = 9,
+};
+
+/* Which wall said no. The numbers and names (common/proto.c) are part of the result. */
+enum spawn_wall {
+	SPAWN_WALL_SECCOMP = 1,	 /* the system call itself, or its arguments */
+	SPAWN_WALL_LANDLOCK = 2, /* a path, port or scope that nothing grants */
+	SPAWN_WALL_MOUNT = 3,	 /* read-only, noexec: the private root */
+	SPAWN_WALL_NETWORK = 4,	 /* no route: the network namespace */
+	SPAWN_WALL_ABSENT = 5,	 /* full: not shown inside. Absence, not a denial */
+	SPAWN_WALL_MAX_
+};
+
+enum spawn_act {
+	SPAWN_ACT_READ = 1,
+	SPAWN_ACT_WRITE = 2, /* open for writing, create, remove, rename, truncate */
+	SPAWN_ACT_EXEC = 3,
+	SPAWN_ACT_CONNECT = 4,	/* and bind, and datagrams */
+	SPAWN_ACT_METADATA = 5, /* mode, owner, times, extended attributes */
+	SPAWN_ACT_CALL = 6,	/* any other system call */
+	SPAWN_ACT_MAX_
 };
 
 struct spawn_run {
@@ -107,6 +131,24 @@ struct spawn_refused {
 	char error_code[24]; /* "LYCH-SANDBOX-002" */
 	char stage[24];	     /* "landlock" */
 	char text[SPAWN_TEXT_MAX];
+};
+
+/* One kind of denial; the same act on the same object with the same answer is counted,
+ * not repeated. Nothing here can come from the job but `object`, which is what it named:
+ * raw bytes, escaped by whoever shows it. */
+struct spawn_denied {
+	uint32_t type; /* SPAWN_DENIED */
+	uint32_t wall; /* enum spawn_wall */
+	uint64_t handle;
+	uint32_t act;	  /* enum spawn_act */
+	uint32_t count;	  /* saturates */
+	int32_t sys;	  /* the errno that the job saw */
+	uint32_t dropped; /* on the last record: kinds beyond SPAWN_DENIED_MAX */
+	char call[24];	  /* "openat" */
+	char object[256]; /* a path, "192.0.2.1:443", "socket family 40"; "" when the call
+			     says it all */
+	char grant[256];  /* the smallest option that would allow it, "--ro /srv/data"; ""
+			     when none does */
 };
 
 struct spawn_exited {

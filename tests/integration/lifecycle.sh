@@ -152,6 +152,18 @@ wait_job() { # marker, how many
 	return 1
 }
 
+# Started means that exec worked; what the program then does to its signals takes it a moment more.
+ignores_term() { # marker
+	local pid
+	for _ in $(seq 250); do
+		for pid in $(survivors "$1"); do
+			(($((0x$(sed -n 's/^SigIgn:\s*//p' "/proc/$pid/status" 2>/dev/null || echo 0))) >> 14 & 1)) && return
+		done
+		sleep 0.02
+	done
+	return 1
+}
+
 # A job with a main process, a child, and a deaf orphan in a session of its own.
 brood='./u deaf - "$1" & ./u sleep - "$1" & (setsid ./u deaf - "$1" &) ; ./u stop - "$1"'
 
@@ -235,6 +247,7 @@ for grade in full floor; do
 	check "$grade serve: cancelled" '^exited 10 how=8 code=15 gone=1'
 	tell "run 11 $w --timeout 5 -- ./u deaf - $mark"
 	check "$grade serve: started again" '^started 11 '
+	judge "$grade serve: deaf by now" ignores_term "$mark"
 	tell "kill 11 7 100"
 	check "$grade serve: output limit, deaf job" '^exited 11 how=7 code=9 gone=1'
 	tell "kill 11 7 100"
