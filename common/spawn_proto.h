@@ -46,7 +46,7 @@ enum spawn_type {
 	SPAWN_DENIED = 9,
 };
 
-/* Which wall said no. The numbers and names (common/proto.c) are part of the result. */
+/* Which wall said no. The numbers and names (common/denied.c) are part of the result. */
 enum spawn_wall {
 	SPAWN_WALL_SECCOMP = 1,	 /* the system call itself, or its arguments */
 	SPAWN_WALL_LANDLOCK = 2, /* a path, port or scope that nothing grants */
