@@ -20,6 +20,7 @@
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #define OWN_ARCH AUDIT_ARCH_X86_64
@@ -89,8 +90,14 @@ static void emit_cond(struct answers *a, const struct sc_cond *c)
 	emit(a, BPF_LD | BPF_W | BPF_ABS, OFF_ARG_LOW(c->arg), 0, 0);
 	if (c->mask != UINT32_MAX)
 		emit(a, BPF_ALU | BPF_AND | BPF_K, c->mask, 0, 0);
+	if (c->special == SC_OWN_UID || c->special == SC_OWN_GID) {
+		emit(a, BPF_JMP | BPF_JEQ | BPF_K,
+		     c->special == SC_OWN_UID ? geteuid() : getegid(), 1, 0);
+		emit(a, BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, JUMP_TO_NEXT);
+		return;
+	}
 	emit(a, BPF_JMP | BPF_JEQ | BPF_K, c->value, 0, JUMP_TO_NEXT);
-	if (c->null == SC_NULL_POINTER) {
+	if (c->special == SC_NULL_POINTER) {
 		emit(a, BPF_LD | BPF_W | BPF_ABS, OFF_ARG_LOW(c->arg) + 4, 0, 0);
 		emit(a, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, JUMP_TO_NEXT);
 	}

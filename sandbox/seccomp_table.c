@@ -18,10 +18,13 @@
 		    CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET))
 #define IPPROTO_TCP_NR 6
 #define IPPROTO_UDP_NR 17
+#define IPPROTO_UDPLITE_NR 136
 
 #define IS(a, v) {.mask = ALL_BITS, .value = (uint32_t)(v), .arg = (a)}
 #define BITS(a, m, v) {.mask = (uint32_t)(m), .value = (uint32_t)(v), .arg = (a)}
-#define SC_NULL(a) {.mask = ALL_BITS, .arg = (a), .null = SC_NULL_POINTER}
+#define SC_NULL(a) {.mask = ALL_BITS, .arg = (a), .special = SC_NULL_POINTER}
+#define OWN_UID(a) {.mask = ALL_BITS, .arg = (a), .special = SC_OWN_UID}
+#define OWN_GID(a) {.mask = ALL_BITS, .arg = (a), .special = SC_OWN_GID}
 #define IF(n, w, v, ...)                                                                 \
 	{                                                                                \
 		.name = (n), .where = (w), .verdict = (v), .cond = { __VA_ARGS__ }       \
@@ -60,6 +63,9 @@ const struct sc_clause sc_clauses[] = {
 	INET(AF_INET, SOCK_DGRAM, 0), INET(AF_INET, SOCK_DGRAM, IPPROTO_UDP_NR),
 	INET(AF_INET6, SOCK_STREAM, 0), INET(AF_INET6, SOCK_STREAM, IPPROTO_TCP_NR),
 	INET(AF_INET6, SOCK_DGRAM, 0), INET(AF_INET6, SOCK_DGRAM, IPPROTO_UDP_NR),
+	/* the kernel's UDP with another checksum; Python's own tests need it */
+	INET(AF_INET, SOCK_DGRAM, IPPROTO_UDPLITE_NR),
+	INET(AF_INET6, SOCK_DGRAM, IPPROTO_UDPLITE_NR),
 	/* getaddrinfo and if_nametoindex ask rtnetlink; protocol 0 is NETLINK_ROUTE */
 	IF("socket", SC_FULL_LO, SC_ALLOW, IS(0, AF_NETLINK), IS(2, 0)),
 	IF("socket", SC_FULL, SC_ALLOW, IS(0, AF_UNIX)),
@@ -84,6 +90,15 @@ const struct sc_clause sc_clauses[] = {
 	IF("sched_setscheduler", SC_BOTH, SC_ALLOW, IS(0, 0)),
 	IF("sched_setattr", SC_BOTH, SC_ALLOW, IS(0, 0)),
 	IF("get_robust_list", SC_BOTH, SC_ALLOW, IS(0, 0)),
+
+	/* Only our own ids have a mapping in full. The kernel would say EINVAL to any other;
+	   programs that ask whether they are root expect EPERM. */
+	IF("setuid", SC_BOTH, SC_ALLOW, OWN_UID(0)),
+	IF("setreuid", SC_BOTH, SC_ALLOW, OWN_UID(0), OWN_UID(1)),
+	IF("setresuid", SC_BOTH, SC_ALLOW, OWN_UID(0), OWN_UID(1), OWN_UID(2)),
+	IF("setgid", SC_BOTH, SC_ALLOW, OWN_GID(0)),
+	IF("setregid", SC_BOTH, SC_ALLOW, OWN_GID(0), OWN_GID(1)),
+	IF("setresgid", SC_BOTH, SC_ALLOW, OWN_GID(0), OWN_GID(1), OWN_GID(2)),
 
 	/* FIFOs, sockets and plain files; no device */
 	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, S_IFMT, S_IFIFO)),
@@ -159,8 +174,7 @@ static const char *const allow[] = {
 	"rt_sigsuspend", "sigaltstack", "pause", "restart_syscall", "pidfd_open",
 	"pidfd_send_signal", "getpid", "getppid", "gettid", "getpgrp", "getpgid",
 	"setpgid", "getsid", "setsid", "getuid", "geteuid", "getgid", "getegid",
-	"getresuid", "getresgid", "getgroups", "setuid", "setgid", "setreuid", "setregid",
-	"setresuid", "setresgid", "setfsuid", "setfsgid", "capget", "capset",
+	"getresuid", "getresgid", "getgroups", "setfsuid", "setfsgid", "capget", "capset",
 	"set_tid_address", "set_robust_list", "rseq", "futex", "futex_waitv",
 	"#454" /* futex_wake */, "#455" /* futex_wait */, "#456" /* futex_requeue */,
 	"arch_prctl", "set_thread_area", "get_thread_area", "getrlimit", "setrlimit",
@@ -216,6 +230,12 @@ static const char *const deny_else[] = {"clone",
 					"sched_setscheduler",
 					"sched_setattr",
 					"get_robust_list",
+					"setuid",
+					"setreuid",
+					"setresuid",
+					"setgid",
+					"setregid",
+					"setresgid",
 					"mknod",
 					"mknodat",
 					"chmod",

@@ -6,7 +6,8 @@
  *	clauses	first match wins; all conditions of a clause must hold. A condition
  *		compares the low 32 bits of an argument under a mask (the kernel reads an
  *		int from a 64-bit register, so the high half is the job's to play with);
- *		SC_NULL compares all 64.
+ *		SC_NULL compares all 64; SC_OWN_UID and SC_OWN_GID hold for our own id and
+ *		for -1, "as it is".
  *	lists	the answer when no clause matched.
  */
 #ifndef LYCH_SANDBOX_SECCOMP_TABLE_H
@@ -24,13 +25,14 @@ enum sc_where { SC_FULL_LO = 1, SC_FULL_NONE = 2, SC_FLOOR = 4 };
 #define SC_BOTH (SC_FULL | SC_FLOOR)
 
 #define SC_CONDS_MAX 3
-#define SC_NULL_POINTER 1u
+/* what a condition compares with, where it is not a value */
+enum sc_special { SC_VALUE, SC_NULL_POINTER, SC_OWN_UID, SC_OWN_GID };
 
 struct sc_cond {
 	uint32_t mask; /* 0: no condition */
 	uint32_t value;
 	uint8_t arg;
-	uint8_t null; /* SC_NULL_POINTER: all 64 bits are 0 */
+	uint8_t special; /* enum sc_special */
 };
 struct sc_clause {
 	const char *name;

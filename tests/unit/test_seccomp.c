@@ -231,6 +231,9 @@ Test(sandbox_seccomp, sockets_by_family_whatever_the_high_bits)
 	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_STREAM, 262), E_PERM, "MPTCP");
 	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_STREAM, 132), E_PERM, "SCTP");
 	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_DGRAM, 1), E_PERM, "ping");
+	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_DGRAM, 136), ALLOW, "UDP-Lite");
+	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_STREAM, 136), E_PERM);
+	cr_assert_eq(RUN(none, SYS_socket, AF_INET6, SOCK_DGRAM, 136), E_PERM);
 	cr_assert_eq(RUN(full, SYS_socket, AF_INET, SOCK_RAW, 0), E_PERM);
 	cr_assert_eq(RUN(full, SYS_socket, AF_NETLINK, SOCK_RAW, 0), ALLOW);
 	cr_assert_eq(RUN(full, SYS_socket, AF_NETLINK, SOCK_RAW, 9), E_PERM);
@@ -291,6 +294,23 @@ Test(sandbox_seccomp, only_oneself_is_scheduled_and_limited)
 	cr_assert_eq(RUN(full, SYS_sched_setaffinity, 0), E_PERM);
 	cr_assert_eq(RUN(full, SYS_sched_getaffinity, 77), ALLOW,
 		     "pthread_getattr_np needs it");
+}
+
+Test(sandbox_seccomp, only_the_own_ids_are_taken)
+{
+	uint64_t u = geteuid(), g = getegid(), same = UINT32_MAX, other = u + 1;
+
+	compile();
+	cr_assert_eq(RUN(full, SYS_setuid, u), ALLOW);
+	cr_assert_eq(RUN(full, SYS_setuid, u | HIGH), ALLOW);
+	cr_assert_eq(RUN(full, SYS_setuid, other), E_PERM);
+	cr_assert_eq(RUN(full, SYS_setresuid, same, u, same), ALLOW);
+	cr_assert_eq(RUN(full, SYS_setresuid, same, u, other), E_PERM);
+	cr_assert_eq(RUN(none, SYS_setreuid, other, same), E_PERM);
+	cr_assert_eq(RUN(floor_, SYS_setreuid, u, u), ALLOW);
+	cr_assert_eq(RUN(floor_, SYS_setgid, g), ALLOW);
+	cr_assert_eq(RUN(floor_, SYS_setregid, same, g + 1), E_PERM);
+	cr_assert_eq(RUN(full, SYS_setresgid, g, g, g + 1), E_PERM);
 }
 
 Test(sandbox_seccomp, modes_in_floor_let_no_other_write)
