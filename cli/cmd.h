@@ -22,6 +22,8 @@ struct cmd {
 #define EXIT_NOT_FOUND 3
 #define EXIT_UNAVAILABLE 4
 #define EXIT_TIMED_OUT 124
+#define EXIT_CANNOT_EXEC 126
+#define EXIT_NO_COMMAND 127
 
 int cmd_run(int argc, char **argv);
 int cmd_jobs(int argc, char **argv);

@@ -87,8 +87,8 @@ static const char run_doc[] =
 	"the job. The exit code is the "
 	"job's own; 128+N after a signal, 124 after a time-out, 78 "
 	"when no sandbox could be "
-	"established, 4 when the worker was lost, 1 when ARGV could "
-	"not be executed.";
+	"established, 4 when the worker was lost, 127 when there is "
+	"no such command, 126 when it could not be executed.";
 
 static void add(struct argp_state *state, const char **list, size_t *n, size_t max,
 		const char *arg)

@@ -5,6 +5,7 @@
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/denied.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -274,8 +275,8 @@ static int signal_number(const char *name)
 
 int job_end_read(const struct json *job, struct job_end *ret, struct err *err)
 {
-	const char *state = "", *class_name = "", *sig = "";
-	const struct json *result = NULL;
+	const char *state = "", *class_name = "", *sig = "", *sys = "";
+	const struct json *result = NULL, *denials = NULL;
 	int64_t code = 0;
 
 	*ret = (struct job_end){.detail = ""};
@@ -305,6 +306,17 @@ int job_end_read(const struct json *job, struct job_end *ret, struct err *err)
 			return -1;
 		ret->signal = signal_number(sig);
 	}
+	if (json_has(result, "exec_errno") && !json_is_null(result, "exec_errno")) {
+		if (json_get_str(result, "exec_errno", true, 32, &sys, err) < 0)
+			return -1;
+		ret->exec_errno = denied_errno_from_name(sys);
+	}
+	if (json_has(result, "denials")) {
+		if (json_get_arr(result, "denials", true, SPAWN_DENIED_MAX, &denials,
+				 err) < 0)
+			return -1;
+		ret->denials = json_arr_len(denials);
+	}
 	return 0;
 }
 
@@ -318,6 +330,8 @@ int job_end_exit_code(const struct job_end *e)
 		return EXIT_UNAVAILABLE;
 	if (e->fail_class == FAIL_SETUP_REFUSED)
 		return EXIT_SETUP;
+	if (e->exec_errno)
+		return e->exec_errno == ENOENT ? EXIT_NO_COMMAND : EXIT_CANNOT_EXEC;
 	if (e->has_exit_code &&
 	    (e->state == JOB_SUCCEEDED || e->fail_class == FAIL_CRASH))
 		return e->exit_code;
@@ -363,5 +377,5 @@ void job_end_explain(const struct job_end *e, job_id_t id)
 			 e->fail_class ? ", class " : "",
 			 e->fail_class ? fail_class_name(e->fail_class) : "",
 			 says_more ? ": " : "", says_more ? e->detail : "");
-	cmd_tell(end_error(e->fail_class), text);
+	cmd_tell(e->exec_errno ? ERRID_SANDBOX_EXEC : end_error(e->fail_class), text);
 }

@@ -49,11 +49,14 @@ struct job_end {
 	enum fail_class fail_class;
 	bool has_exit_code;
 	int exit_code;
-	int signal; /* 0: none */
+	int signal;	/* 0: none */
+	int exec_errno; /* the command could not be executed; 0: it was, or never tried */
+	size_t denials;
 	const char *detail;
 };
 MUST_CHECK int job_end_read(const struct json *job, struct job_end *ret, struct err *err);
-/* What `lych run` exits with: the job's own code, 128+signal, 124, 78, 4. */
+/* What `lych run` exits with: the job's own code, 128+signal, 124, 78, 4; 126 or 127 when
+ * it could not be executed. */
 int job_end_exit_code(const struct job_end *e);
 /* Two lines on stderr about an end that isn't the job's own. */
 void job_end_explain(const struct job_end *e, job_id_t id);

@@ -137,6 +137,7 @@ static bool is_showable(const char *s)
 	buf_init(&b, 8 * sizeof(((struct spawn_denied *)0)->grant));
 	add_quoted(&b, s);
 	same = buf_ok(&b) && b.len == strlen(s) + 2 && !strchr(s, '\'') &&
+	       !strstr(s, "\xef\xbf\xbd") /* stands for what was no UTF-8 */ &&
 	       memcmp(b.data + 1, s, b.len - 2) == 0;
 	buf_done(&b);
 	return same;

@@ -90,6 +90,8 @@ enum spawn_end {
 	SPAWN_END_EXEC = 11,	 /* execve failed: code is errno */
 	SPAWN_END_MAX_
 };
+/* Its name in a result ("timeout"); NULL when unknown. */
+const char *spawn_end_name(uint32_t how);
 
 struct spawn_kill {
 	uint32_t type; /* SPAWN_KILL */

@@ -128,16 +128,11 @@ static int exit_code(const struct outcome *o)
 
 static const char *how_name(const struct outcome *o)
 {
-	static const char *const names[SPAWN_END_MAX_] = {
-		"exited", "signalled", "timeout", "oom",   "disk",     "processes",
-		"cpu",	  "output",    "cancel",  "lease", "shutdown", "exec",
-	};
-
 	if (o->has_refused)
 		return "refused";
-	if (!o->has_exited || o->exited.how >= SPAWN_END_MAX_)
-		return "lost";
-	return names[o->exited.how];
+	return o->has_exited && spawn_end_name(o->exited.how)
+		       ? spawn_end_name(o->exited.how)
+		       : "lost";
 }
 
 static void json_walls(struct jsonw *w, const struct spawn_started *s)

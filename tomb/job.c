@@ -142,6 +142,8 @@ static void on_refused(struct job *j, const struct job_event *ev, struct job_act
 	if (j->verdict == VERDICT_NONE) {
 		j->verdict = VERDICT_FAIL;
 		j->fail_class = FAIL_SETUP_REFUSED;
+		j->refused = *ev->refused;
+		j->has_refused = true;
 		(void)snprintf(j->detail, sizeof(j->detail), "%.*s at %.*s: %.*s",
 			       (int)sizeof(ev->refused->error_code),
 			       ev->refused->error_code, (int)sizeof(ev->refused->stage),

@@ -111,8 +111,10 @@ struct job {
 	bool ran; /* the job's argv was executed */
 	bool overflow;
 	bool has_exited;
+	bool has_refused;
 	struct spawn_started started;
-	struct spawn_exited exited; /* of the job itself, not of the unpacking */
+	struct spawn_refused refused; /* of the job or of the unpacking */
+	struct spawn_exited exited;   /* of the job itself, not of the unpacking */
 	char detail[SPAWN_TEXT_MAX + 64];
 };
 

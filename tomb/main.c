@@ -298,6 +298,14 @@ static void on_refused(const struct spawn_refused *m, void *arg)
 		spawner_broken(t, "REFUSED of a job that is not starting");
 }
 
+static void on_denied(const struct spawn_denied *m, void *arg)
+{
+	struct tomb *t = arg;
+
+	if (runner_denied(t->runner, m) < 0)
+		spawner_broken(t, "DENIED of a job that does not run, or too many");
+}
+
 static void on_exited(const struct spawn_exited *m, void *arg)
 {
 	struct tomb *t = arg;
@@ -537,6 +545,7 @@ static int start(struct tomb *t, struct err *err)
 		.hello = on_hello,
 		.started = on_started,
 		.refused = on_refused,
+		.denied = on_denied,
 		.exited = on_exited,
 		.gone = on_gone,
 		.arg = t,

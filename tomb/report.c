@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tomb/report.h"
 
+#include "common/denied.h"
 #include "common/jsonw.h"
 
 #include <signal.h>
@@ -16,11 +17,27 @@ static void write_signal(struct jsonw *w, int signo)
 	jsonw_kstr(w, "signal", name);
 }
 
+/* Which wall could not be raised; nothing ran then. */
+static void write_stage(struct jsonw *w, const struct job *j)
+{
+	jsonw_key(w, "refused");
+	if (!j->has_refused) {
+		jsonw_null(w);
+		return;
+	}
+	jsonw_obj(w);
+	jsonw_kstr(w, "error_code", j->refused.error_code);
+	jsonw_kstr(w, "stage", j->refused.stage);
+	jsonw_kstr(w, "detail", j->refused.text);
+	jsonw_obj_end(w);
+}
+
 /* How the main process ended, as far as it ran at all. */
 static void write_end(struct jsonw *w, const struct job *j)
 {
 	const struct spawn_exited *x = &j->exited;
 	bool known = j->has_exited && j->ran;
+	char name[32];
 
 	jsonw_key(w, "exit_code");
 	if (known && x->how == SPAWN_END_EXITED)
@@ -34,6 +51,18 @@ static void write_end(struct jsonw *w, const struct job *j)
 		jsonw_key(w, "signal");
 		jsonw_null(w);
 	}
+	jsonw_key(w, "exec_errno");
+	if (j->has_exited && x->how == SPAWN_END_EXEC) {
+		denied_errno_name(x->code, name, sizeof(name));
+		jsonw_str(w, name);
+	} else {
+		jsonw_null(w);
+	}
+	jsonw_kstr(w, "end",
+		   j->has_refused  ? "refused"
+		   : j->has_exited ? spawn_end_name(x->how)
+				   : NULL);
+	write_stage(w, j);
 }
 
 /* What the grade cannot close, as docs/SANDBOX.md says it. */
@@ -137,9 +166,7 @@ void report_write(const struct report *r, struct buf *out)
 	jsonw_kbool(&w, "tree_gone", true);
 	jsonw_ku64(&w, "killed_strays", x->killed_strays);
 	write_walls(&w, j);
-	jsonw_key(&w, "denials");
-	jsonw_arr(&w);
-	jsonw_arr_end(&w);
+	denials_write(r->denials, &w);
 	write_harvest(&w, r->harvest);
 	jsonw_obj_end(&w);
 }

@@ -4,12 +4,14 @@
 #define LYCH_TOMB_REPORT_H
 
 #include "common/buf.h"
+#include "tomb/denials.h"
 #include "tomb/harvest.h"
 #include "tomb/job.h"
 
 struct report {
 	const struct job *job;
 	const struct harvest *harvest; /* NULL: nothing was harvested */
+	const struct denials *denials;
 	uint64_t stdout_bytes, stderr_bytes;
 	bool stdout_truncated, stderr_truncated;
 };

@@ -5,6 +5,7 @@
 
 #include "common/buf.h"
 #include "tomb/blob.h"
+#include "tomb/denials.h"
 #include "tomb/harvest.h"
 #include "tomb/job.h"
 #include "tomb/relay.h"
@@ -23,6 +24,7 @@ struct run {
 	struct tomb_spec spec;
 	struct workspace ws;
 	struct relay *relay;
+	struct denials denials;
 	uint64_t handle; /* of the spawner; 0: none */
 	struct work_call *phase_call;
 	/* downloads */

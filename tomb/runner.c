@@ -41,6 +41,7 @@ static void run_free(struct run *run)
 	fd_close(&run->kept_fd);
 	fd_close(&run->held_fd);
 	tomb_spec_done(&run->spec);
+	denials_done(&run->denials);
 	buf_done(&run->report);
 	free(run);
 }
@@ -125,6 +126,7 @@ static void end_send(void *arg)
 	}
 	if (!run->report_written) {
 		struct report rep = {.job = j,
+				     .denials = &run->denials,
 				     .harvest = run->harvested ? &run->harvest : NULL};
 
 		if (run->relay) {
@@ -354,6 +356,15 @@ int runner_refused(struct runner *r, const struct spawn_refused *m)
 		return -1;
 	run_event(run, &ev);
 	return 0;
+}
+
+int runner_denied(struct runner *r, const struct spawn_denied *m)
+{
+	struct run *run = run_of(r, m->handle);
+
+	if (!run || run->job.step == STEP_START)
+		return -1;
+	return run->job.step == STEP_RUN ? denials_add(&run->denials, m) : 0;
 }
 
 int runner_exited(struct runner *r, const struct spawn_exited *m)

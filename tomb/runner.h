@@ -43,6 +43,8 @@ void runner_shutdown(struct runner *r, bool now);
 /* What the spawner says. -1: a handle that we do not know, so the promise is broken. */
 MUST_CHECK int runner_started(struct runner *r, const struct spawn_started *m);
 MUST_CHECK int runner_refused(struct runner *r, const struct spawn_refused *m);
+/* One of the unpacking is no word about the job, and is not kept. */
+MUST_CHECK int runner_denied(struct runner *r, const struct spawn_denied *m);
 MUST_CHECK int runner_exited(struct runner *r, const struct spawn_exited *m);
 
 #endif

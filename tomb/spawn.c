@@ -2,6 +2,7 @@
 #include "tomb/spawn.h"
 
 #include "common/cleanup.h"
+#include "common/denied.h"
 #include "common/fs.h"
 #include "common/mem.h"
 
@@ -121,16 +122,45 @@ static void cut_started(struct spawn_started *m)
 	}
 }
 
+union packet {
+	uint32_t type;
+	struct spawn_hello hello;
+	struct spawn_started started;
+	struct spawn_refused refused;
+	struct spawn_denied denied;
+	struct spawn_exited exited;
+};
+
+/* false: it is none of the messages about a job. */
+static bool take_job_message(struct spawn *s, union packet *m, size_t n)
+{
+	if (n == sizeof(m->started) && m->type == SPAWN_STARTED &&
+	    m->started.n_layers <= SPAWN_LAYERS_MAX &&
+	    m->started.n_limits <= SPAWN_LIMITS_MAX) {
+		cut_started(&m->started);
+		s->ev.started(&m->started, s->ev.arg);
+	} else if (n == sizeof(m->refused) && m->type == SPAWN_REFUSED) {
+		CUT(m->refused.error_code);
+		CUT(m->refused.stage);
+		CUT(m->refused.text);
+		s->ev.refused(&m->refused, s->ev.arg);
+	} else if (n == sizeof(m->denied) && m->type == SPAWN_DENIED &&
+		   denied_is_valid(&m->denied)) {
+		s->ev.denied(&m->denied, s->ev.arg);
+	} else if (n == sizeof(m->exited) && m->type == SPAWN_EXITED &&
+		   m->exited.how < SPAWN_END_MAX_ && m->exited.tree_gone == 1) {
+		CUT(m->exited.detail);
+		s->ev.exited(&m->exited, s->ev.arg);
+	} else {
+		return false;
+	}
+	return true;
+}
+
 static void on_packet(int fd, unsigned what, void *arg)
 {
 	struct spawn *s = arg;
-	union {
-		uint32_t type;
-		struct spawn_hello hello;
-		struct spawn_started started;
-		struct spawn_refused refused;
-		struct spawn_exited exited;
-	} m = {0};
+	union packet m = {0};
 	ssize_t n = recv(fd, &m, sizeof(m), MSG_DONTWAIT);
 
 	(void)what;
@@ -147,21 +177,7 @@ static void on_packet(int fd, unsigned what, void *arg)
 		s->greeted = true;
 		CUT(m.hello.mechanism);
 		s->ev.hello(&m.hello, s->ev.arg);
-	} else if (n == (ssize_t)sizeof(m.started) && m.type == SPAWN_STARTED &&
-		   m.started.n_layers <= SPAWN_LAYERS_MAX &&
-		   m.started.n_limits <= SPAWN_LIMITS_MAX) {
-		cut_started(&m.started);
-		s->ev.started(&m.started, s->ev.arg);
-	} else if (n == (ssize_t)sizeof(m.refused) && m.type == SPAWN_REFUSED) {
-		CUT(m.refused.error_code);
-		CUT(m.refused.stage);
-		CUT(m.refused.text);
-		s->ev.refused(&m.refused, s->ev.arg);
-	} else if (n == (ssize_t)sizeof(m.exited) && m.type == SPAWN_EXITED &&
-		   m.exited.how < SPAWN_END_MAX_ && m.exited.tree_gone == 1) {
-		CUT(m.exited.detail);
-		s->ev.exited(&m.exited, s->ev.arg);
-	} else {
+	} else if (!take_job_message(s, &m, (size_t)n)) {
 		lose(s, "the spawner sent a message that is none");
 	}
 }

@@ -22,6 +22,7 @@ struct spawn_events {
 	void (*hello)(const struct spawn_hello *m, void *arg);
 	void (*started)(const struct spawn_started *m, void *arg);
 	void (*refused)(const struct spawn_refused *m, void *arg);
+	void (*denied)(const struct spawn_denied *m, void *arg);
 	void (*exited)(const struct spawn_exited *m, void *arg);
 	/* The spawner ended or broke its protocol (ERRID_SANDBOX_SPAWNER). Nothing
 	 * follows. */

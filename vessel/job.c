@@ -1,11 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/job.h"
+#include "common/denied.h"
 #include "common/net/json.h"
 #include "common/str.h"
 
 static void kstr_or_null(struct jsonw *w, const char *key, const char *s)
 {
 	jsonw_kstr(w, key, s && *s ? s : NULL);
+}
+
+/* What was not UTF-8 has become three bytes for each. */
+#define DENIED_TEXT_MAX_BYTES (3 * sizeof(((struct spawn_denied *)0)->object))
+
+static bool denial_is_valid(const struct json *d)
+{
+	static const char *const keys[] = {"act",   "wall",  "call", "object",
+					   "errno", "count", "grant"};
+	const char *act, *wall, *call, *sys, *text;
+	uint32_t number;
+	uint64_t count;
+
+	return json_as_obj(d, NULL) == 0 &&
+	       json_check_keys(d, keys, ARRAY_SIZE(keys), NULL) == 0 &&
+	       json_get_str(d, "act", true, 32, &act, NULL) == 0 &&
+	       json_get_str(d, "wall", true, 32, &wall, NULL) == 0 &&
+	       json_get_str(d, "call", true, 64, &call, NULL) == 0 &&
+	       json_get_str(d, "errno", true, 32, &sys, NULL) == 0 &&
+	       json_get_str(d, "object", true, DENIED_TEXT_MAX_BYTES, &text, NULL) == 0 &&
+	       json_get_str(d, "grant", true, DENIED_TEXT_MAX_BYTES, &text, NULL) == 0 &&
+	       json_get_u64(d, "count", true, 1, UINT32_MAX, &count, NULL) == 0 &&
+	       spawn_act_from_name(act, &number) && spawn_wall_from_name(wall, &number);
+}
+
+/* An older tomb's result has none. */
+static bool denials_are_valid(const struct json *result)
+{
+	const struct json *arr = NULL;
+
+	if (!json_has(result, "denials"))
+		return true;
+	if (json_get_arr(result, "denials", true, SPAWN_DENIED_MAX, &arr, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < json_arr_len(arr); i++)
+		if (!denial_is_valid(json_arr_at(arr, i)))
+			return false;
+	return true;
+}
+
+static void write_unacceptable(struct jsonw *w, const char *why)
+{
+	jsonw_obj(w);
+	jsonw_ku64(w, "v", 0);
+	jsonw_kstr(w, "detail", why);
+	jsonw_obj_end(w);
 }
 
 static void write_result(struct jsonw *w, const struct queue_job *j)
@@ -16,10 +63,9 @@ static void write_result(struct jsonw *w, const struct queue_job *j)
 	if (!j->result) {
 		jsonw_null(w);
 	} else if (job_result_parse(j, &result, NULL) < 0) {
-		jsonw_obj(w);
-		jsonw_ku64(w, "v", 0);
-		jsonw_kstr(w, "detail", "the tomb's result was not acceptable JSON");
-		jsonw_obj_end(w);
+		write_unacceptable(w, "the tomb's result was not acceptable JSON");
+	} else if (!denials_are_valid(result)) {
+		write_unacceptable(w, "the denials in the tomb's result were none");
 	} else {
 		json_write(result, w);
 	}

@@ -29,8 +29,11 @@ echo x >f
 lych run -n --file f=../f -- true >/dev/null 2>err; is "path upwards" 2 $?
 is "its code" 1 "$(grep -c LYCH-SPEC-006 err)"
 lych run -n --memory 64TiB -- true >/dev/null 2>&1; is "limit above the ceiling" 2 $?
-lych run -n -- no-such-program-here >/dev/null 2>err; rc=$?
-[ "$rc" -ne 0 ] || fail "a missing program succeeded"
+lych run -n -- no-such-program-here >/dev/null 2>err; is "a missing program" 127 $?
+is "its code" 1 "$(grep -c LYCH-SANDBOX-010 err)"
+lych run -n -- /etc >/dev/null 2>err; is "a directory as a program" 126 $?
+lych run -n -- sh -c 'exit 127' >/dev/null 2>err; is "127 of the job's own" 127 $?
+is "is not a missing program" 0 "$(grep -c LYCH-SANDBOX-010 err)"
 lych show 999999 >/dev/null 2>err; is "unknown job" 3 $?
 is "its code" 1 "$(grep -c LYCH-RUN-001 err)"
 lych show abc >/dev/null 2>&1; is "bad id" 2 $?
