@@ -60,6 +60,7 @@ struct sbx_spec {
 	uint64_t cpu_sec; /* RLIMIT_CPU, 0 = none */
 	char *cgroup;	/* --cgroup DIR: delegated, our leaf is made in it; NULL = none */
 	char *hostname; /* default "tomb" */
+	bool explain;	/* record refused files and connections too; observation only */
 	bool json;	/* command line: one JSON line about the end on stderr */
 };
 
@@ -72,7 +73,9 @@ struct sbx_spec {
  *	--env NAME=VALUE (repeatable)	--hostname NAME		--cgroup DIR
  *	--timeout DURATION	--grace DURATION	--cpu-time DURATION
  *	--memory SIZE --disk SIZE --tmp SIZE --file-size SIZE	--processes N
- *	--cpus N		--nofile N		--json
+ *	--cpus N		--nofile N		--json	--explain
+ *	--limit NAME=VALUE (repeatable), the same as --NAME VALUE; NAME: timeout cpu-time
+ *	memory disk tmp file-size processes cpus nofile
  *	--			then argv of the job
  *
  * SIZE and DURATION as common/str.h reads them ("512MiB", "30s"). On the command line a

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The description of one job: argv of the command line, or the NUL-separated block that
- * the tomb sends. One table of options serves both. Nothing is opened here; the command
- * line only asks for the names of existing paths (realpath), the block asks nothing.
+ * the tomb sends. One table of options serves both (the limits: spec_limits.c). Nothing
+ * is opened here; the command line only asks for the names of existing paths (realpath),
+ * the block asks nothing.
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/spec_limits.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -25,14 +27,31 @@
 /* Below the usual 1024 of a user's other programs: by that they may pass descriptors while
  * a job has all of its own in flight (see unix(7), SCM_RIGHTS; the count is of the uid). */
 #define NOFILE_DEFAULT 768
-#define NOFILE_MIN 16 /* the walls themselves open a few */
-#define NOFILE_MAX 65536
 #define HOSTNAME_MAX 63
+
+enum opt {
+	OPT_GRADE,
+	OPT_NETWORK,
+	OPT_WORKSPACE,
+	OPT_RO,
+	OPT_RW,
+	OPT_ROX,
+	OPT_CWD,
+	OPT_ENV,
+	OPT_HOSTNAME,
+	OPT_CGROUP,
+	OPT_GRACE,
+	OPT_LIMIT,
+	OPT_JSON,
+	OPT_EXPLAIN,
+	OPT_MAX_
+};
 
 struct parse {
 	struct sbx_spec *spec;
 	bool from_block;
 	size_t n_env, n_argv;
+	bool seen[OPT_MAX_], limit_seen[SPEC_LIMIT_COUNT];
 };
 
 void spec_init(struct sbx_spec *s)
@@ -256,87 +275,64 @@ static int take_hostname(struct parse *p, const char *value, struct err *err)
 	return 0;
 }
 
-static int take_unsigned(const char *opt, const char *value, unsigned min, unsigned max,
-			 unsigned *ret, struct err *err)
-{
-	uint64_t v;
+/* The limits are options too, by their own names: spec_limits.c. */
+static const struct option {
+	const char *name;
+	enum opt opt;
+	bool repeats, is_flag;
+} options[] = {
+	{"grade", OPT_GRADE, false, false},
+	{"network", OPT_NETWORK, false, false},
+	{"workspace", OPT_WORKSPACE, false, false},
+	{"workspace-ro", OPT_WORKSPACE, false, false},
+	{"ro", OPT_RO, true, false},
+	{"rw", OPT_RW, true, false},
+	{"rox", OPT_ROX, true, false},
+	{"cwd", OPT_CWD, false, false},
+	{"env", OPT_ENV, true, false},
+	{"hostname", OPT_HOSTNAME, false, false},
+	{"cgroup", OPT_CGROUP, false, false},
+	{"grace", OPT_GRACE, false, false},
+	{"limit", OPT_LIMIT, true, false},
+	{"json", OPT_JSON, false, true},
+	{"explain", OPT_EXPLAIN, false, true},
+};
 
-	if (parse_u64(value, min, max, &v, err) < 0)
-		return err_wrap(err, "--%s", opt);
-	*ret = (unsigned)v;
+static int take_limit(struct parse *p, int i, const char *value, struct err *err)
+{
+	if (p->limit_seen[i])
+		return err_set_id(err, ERRID_CORE_USAGE, "the limit %s is given twice",
+				  spec_limit_name(i));
+	p->limit_seen[i] = true;
+	return spec_limit_set(p->spec, i, value, err);
+}
+
+/* NAME=VALUE */
+static int take_limit_pair(struct parse *p, const char *value, struct err *err)
+{
+	size_t len = strcspn(value, "=");
+	int i = spec_limit_find(value, len);
+
+	if (i < 0)
+		return spec_limit_unknown(value, len, err);
+	if (value[len] != '=')
+		return err_set_id(err, ERRID_CORE_USAGE, "--limit %s=VALUE",
+				  spec_limit_name(i));
+	return take_limit(p, i, value + len + 1, err);
+}
+
+static int take_grace(struct parse *p, const char *value, struct err *err)
+{
+	usec_t t;
+
+	if (parse_duration_usec(value, 0, GRACE_MAX_USEC, &t, err) < 0)
+		return err_wrap(err, "--grace");
+	p->spec->grace_ms = (unsigned)(t / USEC_PER_MSEC);
 	return 0;
 }
 
-static int take_size(const char *opt, const char *value, uint64_t min, uint64_t max,
-		     uint64_t *ret, struct err *err)
-{
-	return parse_size(value, min, max, ret, err) < 0 ? err_wrap(err, "--%s", opt) : 0;
-}
-
-static int take_time(const char *opt, const char *value, usec_t min, usec_t max,
-		     usec_t *ret, struct err *err)
-{
-	return parse_duration_usec(value, min, max, ret, err) < 0
-		       ? err_wrap(err, "--%s", opt)
-		       : 0;
-}
-
-enum opt {
-	OPT_GRADE,
-	OPT_NETWORK,
-	OPT_WORKSPACE,
-	OPT_RO,
-	OPT_RW,
-	OPT_ROX,
-	OPT_CWD,
-	OPT_ENV,
-	OPT_HOSTNAME,
-	OPT_CGROUP,
-	OPT_TIMEOUT,
-	OPT_GRACE,
-	OPT_CPU_TIME,
-	OPT_MEMORY,
-	OPT_DISK,
-	OPT_TMP,
-	OPT_FILE_SIZE,
-	OPT_PROCESSES,
-	OPT_CPUS,
-	OPT_NOFILE,
-	OPT_JSON,
-	OPT_MAX_
-};
-
-static const struct {
-	const char *name;
-	enum opt opt;
-	bool repeats;
-} options[] = {
-	{"grade", OPT_GRADE, false},
-	{"network", OPT_NETWORK, false},
-	{"workspace", OPT_WORKSPACE, false},
-	{"workspace-ro", OPT_WORKSPACE, false},
-	{"ro", OPT_RO, true},
-	{"rw", OPT_RW, true},
-	{"rox", OPT_ROX, true},
-	{"cwd", OPT_CWD, false},
-	{"env", OPT_ENV, true},
-	{"hostname", OPT_HOSTNAME, false},
-	{"cgroup", OPT_CGROUP, false},
-	{"timeout", OPT_TIMEOUT, false},
-	{"grace", OPT_GRACE, false},
-	{"cpu-time", OPT_CPU_TIME, false},
-	{"memory", OPT_MEMORY, false},
-	{"disk", OPT_DISK, false},
-	{"tmp", OPT_TMP, false},
-	{"file-size", OPT_FILE_SIZE, false},
-	{"processes", OPT_PROCESSES, false},
-	{"cpus", OPT_CPUS, false},
-	{"nofile", OPT_NOFILE, false},
-	{"json", OPT_JSON, false},
-};
-
-static int take_walls(struct parse *p, enum opt o, const char *name, const char *value,
-		      struct err *err)
+static int take_option(struct parse *p, enum opt o, const char *name, const char *value,
+		       struct err *err)
 {
 	struct sbx_spec *s = p->spec;
 
@@ -367,74 +363,15 @@ static int take_walls(struct parse *p, enum opt o, const char *name, const char 
 		return take_hostname(p, value, err);
 	if (o == OPT_ENV)
 		return take_env(p, value, err);
+	if (o == OPT_GRACE)
+		return take_grace(p, value, err);
+	if (o == OPT_LIMIT)
+		return take_limit_pair(p, value, err);
 	/* --cwd names a place inside, which need not exist here. */
 	if (!str_eq(value, "/") && check_absolute(name, value, err) < 0)
 		return -1;
 	s->cwd = xstrdup(value);
 	return 0;
-}
-
-static int take_limits(struct parse *p, enum opt o, const char *name, const char *value,
-		       struct err *err)
-{
-	struct sbx_spec *s = p->spec;
-	usec_t t;
-
-	switch (o) { /* NOLINT: the others are take_walls' */
-	case OPT_TIMEOUT:
-		return take_time(name, value, USEC_PER_MSEC, LIMIT_TIMEOUT_USEC_MAX,
-				 &s->timeout_usec, err);
-	case OPT_GRACE:
-		if (take_time(name, value, 0, GRACE_MAX_USEC, &t, err) < 0)
-			return -1;
-		s->grace_ms = (unsigned)(t / USEC_PER_MSEC);
-		return 0;
-	case OPT_CPU_TIME:
-		if (take_time(name, value, USEC_PER_SEC,
-			      LIMIT_TIMEOUT_USEC_MAX * LIMIT_CPUS_MAX, &t, err) < 0)
-			return -1;
-		s->cpu_sec = (t + USEC_PER_SEC - 1) / USEC_PER_SEC;
-		return 0;
-	case OPT_MEMORY:
-		return take_size(name, value, (uint64_t)1 << 20, LIMIT_MEMORY_MAX,
-				 &s->memory_bytes, err);
-	case OPT_DISK:
-		return take_size(name, value, 4096, LIMIT_DISK_MAX, &s->disk_bytes, err);
-	case OPT_TMP:
-		return take_size(name, value, 4096, LIMIT_MEMORY_MAX, &s->tmp_bytes, err);
-	case OPT_FILE_SIZE:
-		return take_size(name, value, 4096, LIMIT_DISK_MAX, &s->output_bytes,
-				 err);
-	case OPT_PROCESSES:
-		return take_unsigned(name, value, 1, LIMIT_PROCESSES_MAX, &s->processes,
-				     err);
-	case OPT_CPUS:
-		return take_unsigned(name, value, 1, LIMIT_CPUS_MAX, &s->cpus, err);
-	case OPT_NOFILE:
-		return take_unsigned(name, value, NOFILE_MIN, NOFILE_MAX, &s->nofile,
-				     err);
-	case OPT_GRADE:
-	case OPT_NETWORK:
-	case OPT_WORKSPACE:
-	case OPT_RO:
-	case OPT_RW:
-	case OPT_ROX:
-	case OPT_CWD:
-	case OPT_ENV:
-	case OPT_HOSTNAME:
-	case OPT_CGROUP:
-	case OPT_JSON:
-	case OPT_MAX_:
-		break;
-	}
-	return err_set_id(err, ERRID_CORE_INTERNAL, "option --%s has no reader", name);
-}
-
-static int take_option(struct parse *p, enum opt o, const char *name, const char *value,
-		       struct err *err)
-{
-	return o <= OPT_CGROUP ? take_walls(p, o, name, value, err)
-			       : take_limits(p, o, name, value, err);
 }
 
 /* A variable that the caller did not give. */
@@ -530,48 +467,68 @@ static int finish(struct parse *p, struct err *err)
 	return 0;
 }
 
+static const struct option *find_option(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (strlen(options[i].name) == len &&
+		    strncmp(options[i].name, name, len) == 0)
+			return &options[i];
+	return NULL;
+}
+
+static int take_flag(struct parse *p, const struct option *o, bool has_value,
+		     struct err *err)
+{
+	if (has_value)
+		return err_set_id(err, ERRID_CORE_USAGE, "--%s has no value", o->name);
+	if (o->opt == OPT_JSON)
+		p->spec->json = true;
+	else
+		p->spec->explain = true;
+	return 0;
+}
+
+/* The option at args[*i], which moves to its last string. */
+static int parse_option(struct parse *p, size_t n, const char *const *args, size_t *i,
+			struct err *err)
+{
+	const char *name = args[*i] + 2, *value = NULL;
+	size_t len = strcspn(name, "=");
+	const struct option *o = find_option(name, len);
+	int limit = o ? -1 : spec_limit_find(name, len);
+
+	if (!o && limit < 0)
+		return err_set_id(err, ERRID_CORE_USAGE, "unknown option '%.40s'",
+				  args[*i]);
+	if (o && p->seen[o->opt] && !o->repeats)
+		return err_set_id(err, ERRID_CORE_USAGE, "--%s is given twice", o->name);
+	if (o)
+		p->seen[o->opt] = true;
+	if (o && o->is_flag)
+		return take_flag(p, o, name[len] == '=', err);
+	if (name[len] == '=')
+		value = name + len + 1;
+	else if (*i + 1 < n)
+		value = args[++*i];
+	if (!value)
+		return err_set_id(err, ERRID_CORE_USAGE, "--%.*s wants a value", (int)len,
+				  name);
+	return o ? take_option(p, o->opt, o->name, value, err)
+		 : take_limit(p, limit, value, err);
+}
+
 /* args: the strings after the program's name. */
 static int parse_args(struct parse *p, size_t n, const char *const *args, struct err *err)
 {
-	bool seen[OPT_MAX_] = {false};
 	size_t i = 0;
 
 	for (; i < n && !str_eq(args[i], "--"); i++) {
-		const char *name = args[i] + 2, *value = NULL;
-		size_t len, k;
-
 		if (!str_starts(args[i], "--"))
 			return err_set_id(
 				err, ERRID_CORE_USAGE,
 				"'%.40s' is not an option; the command comes after '--'",
 				args[i]);
-		len = strcspn(name, "=");
-		for (k = 0; k < ARRAY_SIZE(options); k++)
-			if (strlen(options[k].name) == len &&
-			    strncmp(options[k].name, name, len) == 0)
-				break;
-		if (k == ARRAY_SIZE(options))
-			return err_set_id(err, ERRID_CORE_USAGE, "unknown option '%.40s'",
-					  args[i]);
-		if (seen[options[k].opt] && !options[k].repeats)
-			return err_set_id(err, ERRID_CORE_USAGE, "--%s is given twice",
-					  options[k].name);
-		seen[options[k].opt] = true;
-		if (options[k].opt == OPT_JSON) {
-			if (name[len] == '=')
-				return err_set_id(err, ERRID_CORE_USAGE,
-						  "--json has no value");
-			p->spec->json = true;
-			continue;
-		}
-		if (name[len] == '=')
-			value = name + len + 1;
-		else if (i + 1 < n)
-			value = args[++i];
-		if (!value)
-			return err_set_id(err, ERRID_CORE_USAGE, "--%s wants a value",
-					  options[k].name);
-		if (take_option(p, options[k].opt, options[k].name, value, err) < 0)
+		if (parse_option(p, n, args, &i, err) < 0)
 			return -1;
 	}
 	for (i++; i < n; i++) {
@@ -604,7 +561,8 @@ int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct
 {
 	struct parse p = {.spec = ret, .from_block = true};
 	cleanup_free const char **args = NULL;
-	size_t n = 0, max = 2 * (ENV_MAX + MOUNTS_MAX + OPT_MAX_) + SPEC_ARGS_MAX + 2;
+	size_t n = 0, max = 2 * (ENV_MAX + MOUNTS_MAX + OPT_MAX_ + SPEC_LIMIT_COUNT) +
+			    SPEC_ARGS_MAX + 2;
 
 	spec_init(ret);
 	if (len == 0 || len > SPAWN_SPEC_MAX_BYTES || block[len - 1] != '\0')

@@ -44,6 +44,21 @@ ParameterizedTestParameters(sandbox_spec, bad_command_lines_are_refused)
 		{{"--dev-bind", "/", "--", "true"}, ERRID_CORE_USAGE},
 		{{"--timeout"}, ERRID_CORE_USAGE},
 		{{"--json=1", "--", "true"}, ERRID_CORE_USAGE},
+		{{"--explain=yes", "--", "true"}, ERRID_CORE_USAGE},
+		{{"--explain", "--explain", "--", "true"}, ERRID_CORE_USAGE},
+		{{"--limit", "--", "true"}, ERRID_SPEC_KEY},
+		{{"--limit", "", "--", "true"}, ERRID_SPEC_KEY},
+		{{"--limit", "grace=1", "--", "true"}, ERRID_SPEC_KEY},
+		{{"--limit", "mem=1GiB", "--", "true"}, ERRID_SPEC_KEY},
+		{{"--limit", "memoryx=1GiB", "--", "true"}, ERRID_SPEC_KEY},
+		{{"--limit", "memory", "--", "true"}, ERRID_CORE_USAGE},
+		{{"--limit", "memory=", "--", "true"}, ERRID_NONE},
+		{{"--limit", "cpus=0", "--", "true"}, ERRID_NONE},
+		{{"--limit", "timeout=0", "--", "true"}, ERRID_NONE},
+		{{"--limit", "memory=1GiB", "--memory", "1GiB", "--", "true"},
+		 ERRID_CORE_USAGE},
+		{{"--limit", "cpus=1", "--limit", "cpus=2", "--", "true"},
+		 ERRID_CORE_USAGE},
 		{{"--grade", "auto", "--", "true"}, ERRID_SPEC_RANGE},
 		{{"--grade", "full", "--grade", "floor", "--", "true"}, ERRID_CORE_USAGE},
 		{{"--network", "host", "--", "true"}, ERRID_SPEC_RANGE},
@@ -309,4 +324,74 @@ Test(sandbox_spec, a_given_variable_wins_over_its_default)
 	cr_assert(has_env(&s, "PATH="));
 	spec_done(&s);
 	spec_done(&s); /* twice is once */
+}
+
+Test(sandbox_spec, a_limit_has_two_spellings_and_one_meaning)
+{
+	static const struct {
+		const char *option, *value;
+		size_t offset, size;
+	} limits[] = {
+#define FIELD(f) offsetof(struct sbx_spec, f), sizeof(((struct sbx_spec *)0)->f)
+		{"timeout", "90", FIELD(timeout_usec)},
+		{"cpu-time", "1500ms", FIELD(cpu_sec)},
+		{"memory", "1GiB", FIELD(memory_bytes)},
+		{"disk", "2GiB", FIELD(disk_bytes)},
+		{"tmp", "3MiB", FIELD(tmp_bytes)},
+		{"file-size", "5MiB", FIELD(output_bytes)},
+		{"processes", "17", FIELD(processes)},
+		{"cpus", "2", FIELD(cpus)},
+		{"nofile", "333", FIELD(nofile)},
+#undef FIELD
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		char by_name[ARGS_MAX][64] = {"", "", "--", "true"};
+		char by_limit[ARGS_MAX][64] = {"--limit", "", "--", "true"};
+		struct sbx_spec a, b, plain;
+		struct err err = ERR_INIT;
+
+		cr_assert_eq(str_fmt(by_name[0], 64, "--%s", limits[i].option), 0);
+		cr_assert_eq(str_copy(by_name[1], 64, limits[i].value), 0);
+		cr_assert_eq(str_fmt(by_limit[1], 64, "%s=%s", limits[i].option,
+				     limits[i].value),
+			     0);
+		cr_assert_eq(parse_list(by_name, &a, &err), 0, "%s", err.msg);
+		cr_assert_eq(parse_list(by_limit, &b, &err), 0, "%s", err.msg);
+		spec_init(&plain);
+		cr_assert_arr_eq((char *)&a + limits[i].offset,
+				 (char *)&b + limits[i].offset, limits[i].size);
+		cr_assert_arr_neq((char *)&a + limits[i].offset,
+				  (char *)&plain + limits[i].offset, limits[i].size,
+				  "%s set nothing", limits[i].option);
+		spec_done(&a);
+		spec_done(&b);
+	}
+}
+
+Test(sandbox_spec, an_unknown_limit_lists_the_known_ones)
+{
+	static const char args[ARGS_MAX][64] = {"--limit", "ram=1", "--", "true"};
+	struct sbx_spec s;
+	struct err err = ERR_INIT;
+
+	cr_assert_lt(parse_list(args, &s, &err), 0);
+	cr_assert_eq(err.id, ERRID_SPEC_KEY);
+	cr_assert_not_null(strstr(err.msg, "timeout, cpu-time, memory"));
+	cr_assert_not_null(strstr(err.msg, "nofile"));
+}
+
+Test(sandbox_spec, explain_is_off_unless_asked_for)
+{
+	static const char with[ARGS_MAX][64] = {"--explain", "--", "true"};
+	static const char without[ARGS_MAX][64] = {"--", "true"};
+	struct sbx_spec s;
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(parse_list(without, &s, &err), 0);
+	cr_assert_not(s.explain);
+	spec_done(&s);
+	cr_assert_eq(parse_list(with, &s, &err), 0);
+	cr_assert(s.explain);
+	spec_done(&s);
 }

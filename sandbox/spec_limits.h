@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The limits of a job by name: one table for "--memory 1GiB" and "--limit memory=1GiB". */
+#ifndef LYCH_SANDBOX_SPEC_LIMITS_H
+#define LYCH_SANDBOX_SPEC_LIMITS_H
+
+#include "sandbox/sandbox.h"
+
+#define SPEC_LIMIT_COUNT 9
+
+/* The index of the limit with this name of len bytes; -1: there is none. */
+int spec_limit_find(const char *name, size_t len);
+const char *spec_limit_name(int i);
+MUST_CHECK int spec_limit_set(struct sbx_spec *s, int i, const char *value,
+			      struct err *err);
+/* Refuses a name that is none, and lists those that are: ERRID_SPEC_KEY. */
+int spec_limit_unknown(const char *name, size_t len, struct err *err);
+
+#endif
