@@ -500,10 +500,14 @@ static void tell_not_fetched(const struct json *job, const char *key)
 {
 	const struct json *result, *arr;
 	struct err none = ERR_INIT;
+	char total_key[64];
+	uint64_t total = 0;
 
 	if (json_is_null(job, "result") ||
 	    json_get_obj(job, "result", true, &result, &none) < 0 ||
-	    json_get_arr(result, key, true, 1 << 20, &arr, &none) < 0)
+	    json_get_arr(result, key, true, 1 << 20, &arr, &none) < 0 ||
+	    str_fmt(total_key, sizeof(total_key), "%s_total", key) < 0 ||
+	    json_get_u64(result, total_key, false, 0, INT64_MAX, &total, &none) < 0)
 		return;
 	for (size_t i = 0; i < json_arr_len(arr); i++) {
 		const struct json *v = json_arr_at(arr, i);
@@ -516,6 +520,12 @@ static void tell_not_fetched(const struct json *job, const char *key)
 
 			cmd_tell(ERRID_NONE, text);
 		}
+	}
+	if (total > json_arr_len(arr)) {
+		cleanup_free char *text = xasprintf("not fetched: %" PRIu64 " more",
+						    total - json_arr_len(arr));
+
+		cmd_tell(ERRID_NONE, text);
 	}
 }
 

@@ -3,6 +3,8 @@
 
 ALL_C = $(SRC_common) $(SRC_net) $(SRC_sandbox) $(SRC_vessel) $(SRC_tomb) $(SRC_cli)
 ALL_CH = $(shell find common sandbox vessel tomb cli tests -name '*.[ch]')
+# Each prints one document of docs/.
+DOC_WRITERS := $(B)/tests/support/errors_md $(B)/tests/support/quarantine_md
 
 .PHONY: check-layers check-links check-format check-docs check-sql check-size check-shell check-spelling lint
 check-layers: ## includes stay inside the rooms' borders
@@ -11,8 +13,8 @@ check-links: $(BIN) ## what the programs link, and their hardening
 	@tests/lint/links
 check-format:
 	@tests/lint/format
-check-docs: $(B)/tests/support/errors_md
-	@tests/lint/errors-doc
+check-docs: $(DOC_WRITERS)
+	@tests/lint/generated-docs
 check-sql:
 	@tests/lint/sql
 check-size:
@@ -21,7 +23,7 @@ check-shell:
 	@tests/lint/shell
 check-spelling:
 	@tests/lint/spelling
-lint: $(BIN) $(B)/tests/support/errors_md ## all of the border and form checks
+lint: $(BIN) $(DOC_WRITERS) ## all of the border and form checks
 	@$(CHECK) lint
 
 .PHONY: format
@@ -29,8 +31,9 @@ format: ## clang-format every file in place
 	clang-format-19 -i $(ALL_CH)
 
 .PHONY: docs
-docs: $(B)/tests/support/errors_md ## write the generated documents (docs/ERRORS.md)
+docs: $(DOC_WRITERS) ## write the generated documents (docs/ERRORS.md, docs/QUARANTINE.md)
 	$(B)/tests/support/errors_md > docs/ERRORS.md
+	$(B)/tests/support/quarantine_md > docs/QUARANTINE.md
 
 # ---- static analysis ----------------------------------------------------------
 # -fanalyzer where a mistake costs most and where gcc 12's C analysis is sound;

@@ -45,7 +45,9 @@ $(ESCAPE_TRY_C:%.c=$(B)/%): $(B)/%: $(B)/%.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
 $(B)/tests/support/errors_md: $(B)/tests/support/errors_md.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
-$(filter-out %/errors_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(OBJ_net) $(OBJ_common)
+$(B)/tests/support/quarantine_md: $(B)/tests/support/quarantine_md.o $(B)/common/net/hazard.o $(B)/common/net/hazard_table.o $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^
+$(filter-out %/errors_md %/quarantine_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(OBJ_net) $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^ $(sort $(LIBS_vessel))
 
 # Fuzz targets: libFuzzer's main in the fuzz variant, elsewhere one that replays files.

@@ -4,10 +4,10 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
+#include "common/net/hazard.h"
 #include "common/net/sha256.h"
 #include "common/str.h"
 #include "tomb/glob.h"
-#include "tomb/harvest_names.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,6 +29,8 @@ const struct harvest_caps harvest_caps_default = {
 	.file_bytes = (uint64_t)2 << 30,
 	.total_bytes = (uint64_t)4 << 30,
 	.walked = 200000,
+	.held_alike = 16,
+	.held_bytes = (uint64_t)64 << 20,
 };
 
 struct harvest_frame {
@@ -42,7 +44,7 @@ struct harvest_copy {
 	struct sha256 *hash;
 	uint64_t left, copied;
 	unsigned n;
-	const char *hazard;
+	const char *hazard, *class;
 };
 
 struct harvest_walk {
@@ -54,8 +56,8 @@ struct harvest_walk {
 	unsigned depth; /* frames in use */
 	char path[HARVEST_PATH_MAX + 256 + 2];
 	struct harvest_copy copy;
-	unsigned files, walked;
-	uint64_t total;
+	unsigned files, walked, copies;
+	uint64_t total, held_bytes;
 	char *block;
 };
 
@@ -94,25 +96,18 @@ static void copy_reset(struct harvest_copy *c)
 	c->hash = NULL;
 }
 
-/* The one open of a file that the job made. NULL, or why it is refused. */
-static const char *open_file(int dirfd, const char *name, const struct harvest_caps *caps,
-			     int *ret_fd, struct stat *st)
+/* What is not an ordinary file of one name and a sane size is not even opened: to open a
+ * FIFO or a device is to act on it. NULL, or why it is refused. */
+static const char *judge(const struct stat *st, const struct harvest_caps *caps)
 {
-	struct err err = ERR_INIT;
-
-	/* Not blocked by a FIFO, not diverted by a link, no terminal acquired. */
-	*ret_fd = fs_open_beneath(dirfd, name,
-				  O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY, 0, &err);
-	if (*ret_fd < 0)
-		return err.sys == ELOOP	   ? "symlink"
-		       : err.sys == EXDEV  ? "mount"
-		       : err.sys == EACCES ? "unreadable"
-		       : err.sys == ENXIO  ? "socket"
-					   : "cannot be opened";
-	if (fstat(*ret_fd, st) < 0)
-		return "cannot be opened";
+	if (S_ISLNK(st->st_mode))
+		return "symlink";
 	if (S_ISFIFO(st->st_mode))
 		return "fifo";
+	if (S_ISSOCK(st->st_mode))
+		return "socket";
+	if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode))
+		return "device";
 	if (!S_ISREG(st->st_mode))
 		return "not a regular file";
 	if (st->st_nlink != 1)
@@ -125,25 +120,85 @@ static const char *open_file(int dirfd, const char *name, const struct harvest_c
 	return NULL;
 }
 
-static int take_file(struct harvest *h, int dirfd, const char *name, struct err *err)
+/* The one open of a file that the job made; st: what stood there a moment ago. */
+static const char *open_file(int dirfd, const char *name, const struct harvest_caps *caps,
+			     const struct stat *seen, int *ret_fd, struct stat *st)
+{
+	struct err err = ERR_INIT;
+
+	/* Not blocked by a FIFO, not diverted by a link, no terminal acquired. */
+	*ret_fd = fs_open_beneath(dirfd, name,
+				  O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY, 0, &err);
+	if (*ret_fd < 0)
+		return err.sys == ELOOP	   ? "symlink"
+		       : err.sys == EXDEV  ? "mount"
+		       : err.sys == EACCES ? "unreadable"
+					   : "cannot be opened";
+	if (fstat(*ret_fd, st) < 0)
+		return "cannot be opened";
+	if (st->st_dev != seen->st_dev || st->st_ino != seen->st_ino)
+		return "replaced while it was looked at";
+	return judge(st, caps);
+}
+
+/* How many copies lie in quarantine for this reason: a constant, so the address will do. */
+static unsigned held_alike(const struct harvest *h, const char *why)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < h->held.n; i++)
+		n += str_eq(h->held.item[i].why, why);
+	return n;
+}
+
+/* Room for a copy? NULL, or why not. What is put aside has a room of its own: a .git of
+ * ten thousand objects takes no place from what was asked for. */
+static const char *no_room(const struct harvest *h, const struct stat *st,
+			   const char *hazard)
+{
+	const struct harvest_walk *w = h->walk;
+
+	if (hazard)
+		return (uint64_t)st->st_size > w->caps.held_bytes - w->held_bytes
+			       ? "would be quarantined, and is too large for that"
+			       : NULL;
+	if (w->files >= w->caps.files)
+		return "too many artifacts";
+	if ((uint64_t)st->st_size > w->caps.total_bytes - w->total)
+		return "artifacts too large together";
+	return NULL;
+}
+
+static int take_file(struct harvest *h, int dirfd, const char *name,
+		     const struct stat *seen, struct err *err)
 {
 	struct harvest_walk *w = h->walk;
 	struct harvest_copy *c = &w->copy;
 	cleanup_close int fd = -1;
 	struct stat st;
 	char copy_name[16];
-	const char *why = open_file(dirfd, name, &w->caps, &fd, &st);
+	const char *hazard = hazard_of(w->path);
+	const char *why = judge(seen, &w->caps);
 
-	if (!why && w->files >= w->caps.files)
-		why = "too many artifacts";
-	if (!why && (uint64_t)st.st_size > w->caps.total_bytes - w->total)
-		why = "artifacts too large together";
+	if (!why && hazard &&
+	    (h->held.n >= HARVEST_LISTED_MAX ||
+	     held_alike(h, hazard) >= w->caps.held_alike)) {
+		h->held_total++; /* enough of them are there to look at */
+		return 0;
+	}
+	if (!why)
+		why = open_file(dirfd, name, &w->caps, seen, &fd, &st);
+	if (!why)
+		why = no_room(h, &st, hazard);
 	if (why) {
 		refuse(h, why);
 		return 0;
 	}
-	c->n = ++w->files;
-	c->hazard = harvest_name_hazard(w->path);
+	if (!hazard)
+		w->files++;
+	c->n = ++w->copies;
+	c->hazard = hazard;
+	c->class = "file";
 	(void)snprintf(copy_name, sizeof(copy_name), "%u", c->n);
 	c->to = fs_open_beneath(c->hazard ? w->held_fd : w->kept_fd, copy_name,
 				O_RDWR | O_CREAT | O_EXCL, 0600, err);
@@ -162,14 +217,15 @@ static void copy_finish(struct harvest *h)
 	struct harvest_item item = {.path = h->walk->path, .size = c->copied, .n = c->n};
 
 	sha256_hex(c->hash, item.sha256);
-	h->walk->total += c->copied;
 	if (!c->hazard) {
+		h->walk->total += c->copied;
+		item.class = c->class;
 		list_add(&h->kept, &item);
 	} else {
+		h->walk->held_bytes += c->copied;
 		item.why = c->hazard;
 		h->held_total++;
-		if (h->held.n < HARVEST_LISTED_MAX)
-			list_add(&h->held, &item);
+		list_add(&h->held, &item);
 	}
 	copy_reset(c);
 	h->walk->path[h->walk->frame[h->walk->depth - 1].path_len] = '\0';
@@ -192,6 +248,8 @@ static int copy_step(struct harvest *h, struct err *err)
 			copy_finish(h);
 			return 0;
 		}
+		if (c->copied == 0)
+			c->class = hazard_class(h->walk->block, (size_t)n);
 		if (fs_write_all(c->to, h->walk->block, (size_t)n, err) < 0)
 			return err_wrap(err, "copy an artifact");
 		sha256_add(c->hash, h->walk->block, (size_t)n);
@@ -238,7 +296,8 @@ static bool path_push(struct harvest *h, size_t at, const char *name, size_t *re
 	len += n;
 	w->path[len] = '\0';
 	*ret_len = len;
-	return len <= HARVEST_PATH_MAX && path_check_relative(w->path, len, &err) == 0;
+	return len <= HARVEST_PATH_MAX && path_check_relative(w->path, len, &err) == 0 &&
+	       hazard_is_plain(w->path);
 }
 
 static int take_entry(struct harvest *h, const struct dirent *de, struct err *err)
@@ -260,7 +319,7 @@ static int take_entry(struct harvest *h, const struct dirent *de, struct err *er
 		else if (enter(h, dirfd(f->dir), de->d_name, len))
 			return 0; /* the path stays: it is the directory's now */
 	} else if (is_wanted(w)) {
-		r = take_file(h, dirfd(f->dir), de->d_name, err);
+		r = take_file(h, dirfd(f->dir), de->d_name, &st, err);
 		if (r == 0 && w->copy.from >= 0)
 			return 0; /* the path stays until it is copied */
 	}
@@ -273,6 +332,35 @@ static int compare_items(const void *a, const void *b)
 	const struct harvest_item *x = a, *y = b;
 
 	return strcmp(x->path, y->path);
+}
+
+/* Two names that are one to a file system which does not look at case: which of the two
+ * files a reader would get is not for the job to decide. Neither is delivered. */
+static void refuse_collisions(struct harvest *h)
+{
+	size_t n = h->kept.n;
+	char **key = xcalloc(n + 1, sizeof(*key));
+	bool *twice = xcalloc(n + 1, sizeof(*twice));
+
+	for (size_t i = 0; i < n; i++)
+		key[i] = hazard_key(h->kept.item[i].path);
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = i + 1; k < n; k++)
+			if (str_eq(key[i], key[k]))
+				twice[i] = twice[k] = true;
+	for (size_t i = n; i-- > 0;)
+		if (twice[i])
+			harvest_reject(h, i, "the same as another name but for its case");
+	for (size_t i = 0; i < n; i++)
+		free(key[i]);
+	free(key);
+	free(twice);
+}
+
+static void sort_list(struct harvest_list *l)
+{
+	if (l->n)
+		qsort(l->item, l->n, sizeof(*l->item), compare_items);
 }
 
 static void walk_free(struct harvest *h)
@@ -347,13 +435,10 @@ int harvest_step(struct harvest *h, struct err *err)
 	if (w->copy.from >= 0 || (w->depth && w->walked <= w->caps.walked))
 		return 1;
 	walk_free(h);
-	if (h->kept.n)
-		qsort(h->kept.item, h->kept.n, sizeof(*h->kept.item), compare_items);
-	if (h->refused.n)
-		qsort(h->refused.item, h->refused.n, sizeof(*h->refused.item),
-		      compare_items);
-	if (h->held.n)
-		qsort(h->held.item, h->held.n, sizeof(*h->held.item), compare_items);
+	refuse_collisions(h);
+	sort_list(&h->kept);
+	sort_list(&h->refused);
+	sort_list(&h->held);
 	return 0;
 }
 

@@ -3,7 +3,10 @@
  * What a job leaves behind, taken out of its workspace after the last of its processes
  * is dead: by directory descriptor, never through a link or a mount, regular files with
  * one name only, within caps on count, size, depth and on how much is looked at at all.
- * Files are copied out (their size is what was copied) and hashed in the same pass. It
+ * Nothing but a regular file is ever opened. Files are copied out (their size is what was
+ * copied; modes, owners, ACLs and extended attributes stay behind) and hashed in the same
+ * pass. What the trusted side would obey by its name (common/net/hazard.h) is put aside;
+ * names that differ only where some file systems do not look are refused together. It
  * works in small steps, so that a big tree does not stop the heartbeat.
  */
 #ifndef LYCH_TOMB_HARVEST_H
@@ -22,10 +25,12 @@
 #define HARVEST_LISTED_MAX 64 /* refused and quarantined ones that are named */
 
 struct harvest_caps {
-	unsigned files;	      /* delivered and quarantined together */
+	unsigned files;	      /* delivered */
 	uint64_t file_bytes;  /* of one file */
-	uint64_t total_bytes; /* of all */
+	uint64_t total_bytes; /* of all that are delivered */
 	unsigned walked;      /* directory entries looked at */
+	unsigned held_alike;  /* copies in quarantine for one and the same reason */
+	uint64_t held_bytes;  /* of all copies in quarantine */
 };
 extern const struct harvest_caps harvest_caps_default;
 
@@ -34,7 +39,8 @@ struct harvest_item {
 	const char *why; /* refused or quarantined: a constant */
 	uint64_t size;
 	char sha256[SHA256_HEX_SIZE];
-	unsigned n; /* the name of its copy: "<n>" */
+	const char *class; /* kept: hazard_class() */
+	unsigned n;	   /* the name of its copy: "<n>" */
 };
 
 struct harvest_list {

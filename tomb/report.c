@@ -132,12 +132,14 @@ static void write_harvest(struct jsonw *w, const struct harvest *h)
 		jsonw_kstr(w, "path", item->path);
 		jsonw_ku64(w, "size", item->size);
 		jsonw_kstr(w, "sha256", item->sha256);
-		jsonw_kstr(w, "class", "file");
+		jsonw_kstr(w, "class", item->class);
 		jsonw_obj_end(w);
 	}
 	jsonw_arr_end(w);
 	write_refused(w, "refused_artifacts", h ? &h->refused : NULL);
+	jsonw_ku64(w, "refused_artifacts_total", h ? h->refused_total : 0);
 	write_refused(w, "quarantined", h ? &h->held : NULL);
+	jsonw_ku64(w, "quarantined_total", h ? h->held_total : 0);
 }
 
 void report_write(const struct report *r, struct buf *out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/job.h"
 #include "common/denied.h"
+#include "common/net/hazard.h"
 #include "common/net/json.h"
 #include "common/str.h"
 
@@ -143,6 +144,7 @@ int job_artifact_at(const struct json *result, size_t i, struct job_artifact *re
 	    json_get_str(a, "class", false, 64, &art.klass, NULL) < 0 ||
 	    json_get_u64(a, "size", true, 0, BLOB_MAX_BYTES, &art.size, NULL) < 0 ||
 	    path_check_relative(art.path, strlen(art.path), NULL) < 0 ||
+	    !hazard_is_plain(art.path) || hazard_of(art.path) ||
 	    sha256_hex_parse(art.sha256, raw, NULL) < 0)
 		return err_set_id(err, ERRID_STORE_ARTIFACT,
 				  "artifact %zu of the tomb's result is not acceptable",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tomb/glob.h"
-#include "tomb/harvest_names.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -75,39 +74,4 @@ Test(glob, hostile_pattern_ends, .timeout = 2)
 	for (size_t i = 0; i < 1998; i += 3)
 		memcpy(pattern + i, "**/", 3);
 	cr_assert_not(glob_match(pattern, path));
-}
-
-Test(glob, what_runs_by_itself_is_known)
-{
-	static const char *const hazards[] = {
-		".git/hooks/pre-commit",
-		"sub/.git/config",
-		".GIT/config",
-		".Git/x",
-		"sub/.git",
-		".gitmodules",
-		"bare.git/hooks/post-checkout",
-		".vscode/tasks.json",
-		".claude/settings.json",
-		"a/b/.claude/x",
-		"CLAUDE.md",
-		".mcp.json",
-		".envrc",
-		"x/sitecustomize.py",
-		"venv/pyvenv.cfg",
-		"lib/evil.pth",
-		"node_modules/.bin/tsc",
-		"conftest.py",
-		"a.desktop",
-		".bashrc",
-	};
-	static const char *const fine[] = {
-		"main.c",    "git/hooks.txt", "hooks/readme", "src/update", ".gitignore",
-		"a.git.txt", "pth",	      "x.pth.txt",    "update",	    "report.json",
-	};
-
-	for (size_t i = 0; i < sizeof(hazards) / sizeof(hazards[0]); i++)
-		cr_expect_not_null(harvest_name_hazard(hazards[i]), "%s", hazards[i]);
-	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
-		cr_expect_null(harvest_name_hazard(fine[i]), "%s", fine[i]);
 }

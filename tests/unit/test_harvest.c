@@ -176,13 +176,84 @@ Test(harvest, names_that_hurt_are_refused)
 	put("esc\033[2J", "x");
 	put("bad\xff", "x");
 	put("ok \xc3\xa9", "x");
+	put("bidi\xe2\x80\xaetxt.exe", "x");
+	put("c1\xc2\x9b"
+	    "31m",
+	    "x");
 	put("-rf", "x");
 	put("...", "x");
 	run("**");
-	cr_assert_eq(h.refused.n, 3);
-	for (size_t i = 0; i < 3; i++)
+	cr_assert_eq(h.refused.n, 5);
+	for (size_t i = 0; i < 5; i++)
 		cr_expect_str_eq(h.refused.item[i].why, "name");
-	cr_assert_eq(h.kept.n, 3);
+	cr_assert_eq(h.kept.n, 2);
+	cr_assert_not_null(find(&h.held, "-rf"));
+}
+
+Test(harvest, names_that_differ_only_in_case_are_refused_together)
+{
+	put("README", "a");
+	put("readme", "b");
+	put("Readme.", "c");
+	put("other", "d");
+	run("**");
+	expect_refused("README", "the same as another name but for its case");
+	expect_refused("readme", "the same as another name but for its case");
+	expect_refused("Readme.", "the same as another name but for its case");
+	cr_assert_eq(h.kept.n, 1);
+	cr_assert_str_eq(h.kept.item[0].path, "other");
+}
+
+/* Ten thousand loose objects: some to look at, all counted, none in the way. */
+Test(harvest, what_is_held_takes_no_place_from_the_rest)
+{
+	struct harvest_caps caps = harvest_caps_default;
+
+	caps.files = 4;
+	caps.held_alike = 3;
+	caps.held_bytes = 100;
+	cr_assert_eq(mkdirat(work, ".git", 0700), 0);
+	for (int i = 0; i < 50; i++) {
+		char name[24];
+
+		(void)snprintf(name, sizeof(name), ".git/o%d", i);
+		put(name, "0123456789");
+	}
+	put(".envrc", "x");
+	put("CLAUDE.md", "123456789012345678901234567890123456789012345678901234567890123"
+			 "45678901234567890");
+	put("a", "x");
+	put("b", "x");
+	run_caps("**", &caps);
+	cr_assert_eq(h.kept.n, 2);
+	cr_assert_not_null(find(&h.held, ".envrc"));
+	/* By the order of the directory either the copies or the large one come first. */
+	cr_assert_geq(h.held.n, 2);
+	cr_assert_leq(h.held.n, 4);
+	cr_assert_eq(h.held_total + h.refused_total, 52);
+	for (size_t i = 0; i < h.refused.n; i++)
+		cr_expect_str_eq(h.refused.item[i].why,
+				 "would be quarantined, and is too large for that");
+}
+
+Test(harvest, a_program_is_called_one_and_is_not_executable)
+{
+	struct stat st;
+
+	put("tool", "#!/bin/sh\nrm -rf ~\n");
+	put("text", "hello");
+	cr_assert_eq(fchmodat(work, "tool", 06755, 0), 0);
+	run("**");
+	cr_assert_eq(h.kept.n, 2);
+	cr_assert_str_eq(find(&h.kept, "tool")->class, "program");
+	cr_assert_str_eq(find(&h.kept, "text")->class, "file");
+	for (int n = 1; n <= 2; n++) {
+		char name[4];
+
+		(void)snprintf(name, sizeof(name), "%d", n);
+		cr_assert_eq(fstatat(kept, name, &st, 0), 0);
+		cr_expect_eq(st.st_mode & 07777, 0600);
+	}
 }
 
 Test(harvest, a_parent_that_becomes_a_link_is_not_followed)
