@@ -47,7 +47,7 @@ ParameterizedTestParameters(sandbox_spec, bad_command_lines_are_refused)
 		{{"--explain=yes", "--", "true"}, ERRID_CORE_USAGE},
 		{{"--explain", "--explain", "--", "true"}, ERRID_CORE_USAGE},
 		{{"--limit", "--", "true"}, ERRID_SPEC_KEY},
-		{{"--limit", "", "--", "true"}, ERRID_SPEC_KEY},
+		{{"--limit", "=", "--", "true"}, ERRID_SPEC_KEY},
 		{{"--limit", "grace=1", "--", "true"}, ERRID_SPEC_KEY},
 		{{"--limit", "mem=1GiB", "--", "true"}, ERRID_SPEC_KEY},
 		{{"--limit", "memoryx=1GiB", "--", "true"}, ERRID_SPEC_KEY},
