@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tomb's account of a job, as the vessel reads it: an artifact that is accepted has a
- * relative path and a real hash. */
+ * relative path that nothing on a person's side obeys, and a real hash. */
 #include "common/id.h"
+#include "common/net/hazard.h"
 #include "common/net/json.h"
 #include "common/str.h"
 #include "vessel/job.h"
@@ -28,6 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (job_artifact_at(result, i, &a, &err) < 0)
 			continue;
 		assert(path_check_relative(a.path, strlen(a.path), &err) == 0);
+		assert(!hazard_of(a.path) && hazard_is_plain(a.path));
 		assert(sha256_hex_parse(a.sha256, raw, &err) == 0);
 	}
 	json_free(result);
