@@ -37,7 +37,7 @@ struct run_args {
 	size_t n_files, n_env, n_artifacts;
 	const char *dir, *out, *request_id, *network, *retry;
 	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
-	bool has_priority, json, detach, no_stdin, force;
+	bool has_priority, explain, json, detach, no_stdin, force;
 	char **argv;
 	int argc;
 };
@@ -54,6 +54,7 @@ enum {
 	KEY_PRIORITY,
 	KEY_RETRY,
 	KEY_FORCE,
+	KEY_EXPLAIN,
 };
 
 static const struct argp_option run_options[] = {
@@ -75,6 +76,8 @@ static const struct argp_option run_options[] = {
 	 "a loopback of its own, or none at all", 0},
 	{"priority", KEY_PRIORITY, "0..100", 0, "larger is earlier (50)", 0},
 	{"retry", KEY_RETRY, "on_lost|never", 0, "when its worker is lost", 0},
+	{"explain", KEY_EXPLAIN, NULL, 0,
+	 "record refused files and connections too, for 'lych why'", 0},
 	{"no-stdin", 'n', NULL, 0, "leave stdin alone", 0},
 	{"detach", 'd', NULL, 0, "print the job's id and return", 0},
 	{"json", 'j', NULL, 0, "one JSON object a line: state, output, end", 0},
@@ -172,6 +175,9 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_FORCE:
 		a->force = true;
+		return 0;
+	case KEY_EXPLAIN:
+		a->explain = true;
 		return 0;
 	case KEY_REQUEST_ID:
 		a->request_id = arg;
@@ -453,6 +459,8 @@ static int build_spec(struct client *c, const struct run_args *a, struct buf *ou
 		jsonw_kstr(&w, "retry", a->retry);
 	if (a->has_priority)
 		jsonw_ku64(&w, "priority", a->priority);
+	if (a->explain)
+		jsonw_kbool(&w, "explain", true);
 	if (a->n_artifacts) {
 		jsonw_key(&w, "artifacts");
 		jsonw_arr(&w);

@@ -34,6 +34,11 @@ static int spec_arr(const struct json *obj, const char *key, size_t max,
 	return json_get_arr(obj, key, true, max, ret, err);
 }
 
+static int spec_bool(const struct json *obj, const char *key, bool *ret, struct err *err)
+{
+	return spec_has(obj, key) ? json_get_bool(obj, key, true, ret, err) : 0;
+}
+
 static int spec_sha(const struct json *obj, const char *key, char out[SHA256_HEX_SIZE],
 		    struct err *err)
 {
@@ -294,7 +299,7 @@ int tomb_spec_parse(const void *data, size_t len, struct tomb_spec *ret, struct 
 		"stdin_blob", "stdin_base64", "files",	   "input",	  "env",
 		"deps",	      "limits",	      "network",   "egress",	  "grants",
 		"profile",    "gates",	      "artifacts", "privacy",	  "priority",
-		"retry",
+		"retry",      "explain",
 	};
 	cleanup_json struct json *obj = NULL;
 	struct tomb_spec s = {.n_argv = 0};
@@ -308,6 +313,7 @@ int tomb_spec_parse(const void *data, size_t len, struct tomb_spec *ret, struct 
 	    parse_files(obj, &s, err) < 0 || parse_env(obj, &s, err) < 0 ||
 	    parse_globs(obj, &s, err) < 0 || parse_limits(obj, &s, err) < 0 ||
 	    parse_modes(obj, &s, err) < 0 ||
+	    spec_bool(obj, "explain", &s.explain, err) < 0 ||
 	    spec_sha(obj, "input", s.input_blob, err) < 0) {
 		tomb_spec_done(&s);
 		return -1;
@@ -384,6 +390,8 @@ int tomb_spec_block(const struct tomb_spec *s, enum tomb_spec_use use,
 	block_u64(out, "--processes", s->processes);
 	block_u64(out, "--cpus", s->cpus);
 	if (use == SPEC_USE_JOB) {
+		if (s->explain)
+			block_str(out, "--explain");
 		for (size_t i = 0; i < s->n_env; i++) {
 			block_str(out, "--env");
 			buf_adds(out, s->env[i].name);

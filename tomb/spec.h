@@ -46,6 +46,7 @@ struct tomb_spec {
 	char **globs;
 	size_t n_globs;
 	bool read_only; /* profile read: the workspace is mounted read-only */
+	bool explain;	/* --explain for the sandbox of the job */
 	bool loopback;	/* network loopback, else none */
 	uint64_t memory_bytes, disk_bytes, output_bytes, timeout_ms;
 	unsigned processes, cpus;

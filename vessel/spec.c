@@ -342,6 +342,7 @@ static int read_words(struct spec *s, struct err *err)
 	    read_word(s, "profile", profiles, &s->profile, err) < 0 ||
 	    read_word(s, "privacy", labels, &s->privacy, err) < 0 ||
 	    read_word(s, "retry", retries, &retry, err) < 0 ||
+	    json_get_bool(s->root, "explain", false, &s->explain, err) < 0 ||
 	    json_get_u64(s->root, "priority", false, 0, 100, &priority, err) < 0)
 		return -1;
 	if (!str_eq(out, "none"))
@@ -405,7 +406,7 @@ static int read_all(struct spec *s, const struct conf *conf, struct err *err)
 		"stdin_blob", "stdin_base64", "files",	"input",       "env",
 		"limits",     "network",      "egress", "profile",     "artifacts",
 		"privacy",    "priority",     "retry",	"deps",	       "grants",
-		"gates"};
+		"gates",      "explain"};
 
 	if (json_check_keys(s->root, keys, ARRAY_SIZE(keys), err) < 0 ||
 	    read_request_id(s, err) < 0 || read_command(s, err) < 0 ||
@@ -529,6 +530,8 @@ int spec_write(const struct spec *s, struct buf *out, struct err *err)
 	jsonw_kstr(&w, "privacy", s->privacy);
 	jsonw_ku64(&w, "priority", s->priority);
 	jsonw_kstr(&w, "retry", s->retry_on_lost ? "on_lost" : "never");
+	if (s->explain) /* left out else: an older client's request_id means the same */
+		jsonw_kbool(&w, "explain", true);
 	jsonw_obj_end(&w);
 	if (!buf_ok(out) || out->len > SPEC_MAX_BYTES)
 		return err_set_id(err, ERRID_SPEC_SIZE, "more than %zu bytes as stored",

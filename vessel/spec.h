@@ -51,6 +51,7 @@ struct spec {
 	size_t n_artifacts;
 	unsigned priority;
 	bool retry_on_lost;
+	bool explain; /* record refused files and connections too */
 };
 
 /* On failure *ret is empty. Defaults and ceilings come from conf. */

@@ -71,6 +71,9 @@ static struct refusal refusals[] = {
 	R("{" ARGV ",\"profile\":\"root\"}", SPEC_RANGE),
 	R("{" ARGV ",\"retry\":\"always\"}", SPEC_RANGE),
 	R("{" ARGV ",\"privacy\":\"\"}", SPEC_RANGE),
+	R("{" ARGV ",\"explain\":1}", SPEC_TYPE),
+	R("{" ARGV ",\"explain\":\"yes\"}", SPEC_TYPE),
+	R("{" ARGV ",\"explain\":null}", SPEC_TYPE),
 	R("{" ARGV ",\"request_id\":\"\"}", SPEC_RANGE),
 	R("{" ARGV ",\"request_id\":\"-x\"}", SPEC_RANGE),
 	R("{" ARGV ",\"request_id\":\"a b\"}", SPEC_RANGE),
@@ -263,6 +266,19 @@ Test(spec_json, defaults_are_written_out)
 		"\"artifacts\":[],\"privacy\":\"restricted\",\"priority\":50,"
 		"\"retry\":\"on_lost\"}");
 	free(c);
+}
+
+Test(spec_json, explain_is_written_only_when_asked_for)
+{
+	char *with = canonical("{\"argv\":[\"true\"],\"explain\":true}");
+	char *without = canonical("{\"argv\":[\"true\"],\"explain\":false}");
+	char *plain = canonical("{\"argv\":[\"true\"]}");
+
+	cr_assert_not_null(strstr(with, ",\"explain\":true}"));
+	cr_assert_str_eq(without, plain);
+	free(with);
+	free(without);
+	free(plain);
 }
 
 Test(spec_json, canonical_form_is_stable)

@@ -156,6 +156,21 @@ Test(tomb_spec, canonical_defaults_are_accepted)
 	tomb_spec_done(&s);
 }
 
+Test(tomb_spec, explain_is_for_the_job_not_for_the_unpacking)
+{
+	struct tomb_spec s;
+
+	cr_assert_lt(parse("{\"argv\":[\"a\"],\"explain\":\"1\"}", &s), 0);
+	cr_assert_eq(parse("{\"argv\":[\"a\"],\"explain\":true}", &s), 0);
+	cr_assert_not_null(
+		strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "|--explain|--|a"));
+	cr_assert_null(strstr(block(&s, SPEC_USE_UNPACK, GRADE_FULL), "explain"));
+	tomb_spec_done(&s);
+	cr_assert_eq(parse("{\"argv\":[\"a\"]}", &s), 0);
+	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "explain"));
+	tomb_spec_done(&s);
+}
+
 Test(tomb_spec, bytes_of_files_and_stdin)
 {
 	struct tomb_spec s;
