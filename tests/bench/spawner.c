@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/bench/spawner.h"
+
+#include "common/cleanup.h"
+#include "tests/bench/die.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define SERVE_ARGS_MAX 32
+#define SERVE_FD 3
+#define BLOCK_MAX 65536
+
+void spawner_start(struct spawner *s, char *const argv[])
+{
+	static char serve[] = "--serve", fd[] = "3";
+	static char *const no_env[] = {NULL};
+	char *av[SERVE_ARGS_MAX] = {argv[0], serve, fd};
+	struct spawn_hello hello;
+	int sv[2];
+
+	for (size_t i = 1; argv[i]; i++) {
+		if (i + 3 >= SERVE_ARGS_MAX)
+			die("too many options for a spawner");
+		av[i + 2] = argv[i];
+	}
+	s->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (s->null_fd < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		die_errno("socketpair");
+	s->pid = fork();
+	if (s->pid < 0)
+		die_errno("fork");
+	if (s->pid == 0) {
+		if (sv[1] == SERVE_FD ? fcntl(SERVE_FD, F_SETFD, 0) < 0
+				      : dup2(sv[1], SERVE_FD) < 0)
+			_exit(90);
+		(void)execve(av[0], av, no_env);
+		_exit(91);
+	}
+	(void)close(sv[1]);
+	s->sock = sv[0];
+	s->next_handle = 1;
+	if (recv(s->sock, &hello, sizeof(hello), 0) != (ssize_t)sizeof(hello) ||
+	    hello.type != SPAWN_HELLO || hello.version != SPAWN_PROTO_VERSION)
+		die("the spawner did not say hello");
+}
+
+static int make_spec(char *const words[], uint32_t *ret_bytes)
+{
+	char block[BLOCK_MAX];
+	size_t len = 0;
+	int fd = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	for (; *words; words++) {
+		size_t n = strlen(*words) + 1;
+
+		if (len + n > sizeof(block))
+			die("the spec is too long");
+		memcpy(block + len, *words, n);
+		len += n;
+	}
+	if (fd < 0 || write(fd, block, len) != (ssize_t)len ||
+	    fcntl(fd, F_ADD_SEALS,
+		  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		die_errno("the spec");
+	*ret_bytes = (uint32_t)len;
+	return fd;
+}
+
+uint64_t spawner_request(struct spawner *s, char *const words[])
+{
+	struct spawn_run m = {.type = SPAWN_RUN,
+			      .version = SPAWN_PROTO_VERSION,
+			      .handle = s->next_handle++};
+	cleanup_close int spec = make_spec(words, &m.spec_bytes);
+	int fds[4] = {spec, s->null_fd, s->null_fd, s->null_fd};
+	union {
+		char space[CMSG_SPACE(sizeof(fds))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {&m, sizeof(m)};
+	struct msghdr h = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	if (sendmsg(s->sock, &h, MSG_NOSIGNAL) < 0)
+		die_errno("send to the spawner");
+	return m.handle;
+}
+
+struct spawner_end spawner_wait(struct spawner *s)
+{
+	union {
+		uint32_t type;
+		struct spawn_started started;
+		struct spawn_refused refused;
+		struct spawn_exited exited;
+		struct spawn_denied denied;
+	} m;
+	ssize_t n;
+
+	do
+		n = recv(s->sock, &m, sizeof(m), 0);
+	while ((n < 0 && errno == EINTR) || (n > 0 && m.type == SPAWN_DENIED));
+	if (n <= 0)
+		die("the spawner is gone");
+	if (m.type == SPAWN_STARTED)
+		return (struct spawner_end){m.started.handle, 1};
+	if (m.type == SPAWN_REFUSED)
+		die("refused: %s %s: %s", m.refused.error_code, m.refused.stage,
+		    m.refused.text);
+	if (m.type != SPAWN_EXITED)
+		die("message %u of the spawner", m.type);
+	if (m.exited.how != SPAWN_END_EXITED || m.exited.code != 0)
+		die("a job ended by %u, code %d: %s", m.exited.how, m.exited.code,
+		    m.exited.detail);
+	return (struct spawner_end){m.exited.handle, 0};
+}
+
+void spawner_stop(struct spawner *s)
+{
+	int status;
+
+	fd_close(&s->sock);
+	fd_close(&s->null_fd);
+	while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR)
+		;
+}
