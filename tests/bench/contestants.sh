@@ -8,6 +8,8 @@
 # and its arguments). The walls of the peers are those of grade full, as far as the peer has
 # them; who_lacks says what is missing.
 
+: "${B:?}" "${bench:?}" "${work:?}"
+
 # What grade full shows of this machine (sandbox/paths.c), for the peers that bind paths.
 shown_system=(/usr /bin /sbin /lib /lib32 /lib64 /libx32)
 shown_etc=()
