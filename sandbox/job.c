@@ -13,21 +13,23 @@
  *		  them)
  *	caps	  none left, no_new_privs
  *	landlock  needs no_new_privs; after it, no mount and no signal outwards
- *	seccomp	  after Landlock, whose calls a job may use for walls of its own
+ *	seccomp	  after Landlock, whose calls a job may use for walls of its own; its
+ *		  listener goes to the keeper, no copy stays
  *	selftest  walks into each wall
  *	exec	  with the spec's environment, found along the spec's PATH
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/str.h"
+#include "sandbox/notify.h"
 #include "sandbox/paths.h"
-#include "sandbox/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 enum { KEEP_STATUS, KEEP_PROCS, KEEP_WORK, KEEP_MAX_ };
@@ -47,7 +49,7 @@ static NORETURN void leave(int status_fd, const char *stage, const struct err *e
 		st.error_id = ERRID_EXEC_SETUP;
 	(void)snprintf(st.stage, sizeof(st.stage), "%s", stage);
 	(void)snprintf(st.text, sizeof(st.text), "%.*s", SPAWN_TEXT_MAX - 1, err->msg);
-	while (write(status_fd, &st, sizeof(st)) < 0 && errno == EINTR)
+	while (send(status_fd, &st, sizeof(st), MSG_NOSIGNAL) < 0 && errno == EINTR)
 		;
 	_exit(code);
 }
@@ -153,7 +155,7 @@ void job_main(const struct sbx_spec *spec, const struct sbx_root *root,
 		[KEEP_WORK] =
 			spec->grade == GRADE_FULL ? root->work_fd : spec->workspace_fd,
 	};
-	int abi, fd = status_fd;
+	int abi, fd = status_fd, listener = -1;
 
 	if (fds_arrange(stdio, keep, KEEP_MAX_, &err) < 0)
 		leave(fd, "fds", &err, EXIT_SETUP);
@@ -172,7 +174,8 @@ void job_main(const struct sbx_spec *spec, const struct sbx_root *root,
 		leave(fd, "caps", &err, EXIT_SETUP);
 	if (walls_landlock(&own_spec, &abi, &err) < 0)
 		leave(fd, "landlock", &err, EXIT_SETUP);
-	if (seccomp_install(&own_spec, &err) < 0)
+	if (seccomp_install(&own_spec, &listener, &err) < 0 ||
+	    notify_hand_over(fd, &listener, &err) < 0)
 		leave(fd, "seccomp", &err, EXIT_SETUP);
 	if (selftest_run(&own_spec, &err) < 0)
 		leave(fd, "selftest", &err, EXIT_SETUP);

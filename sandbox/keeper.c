@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper: one per job, its only supervisor. Builds the root, forks the job,
- * then one poll loop over four things: the status pipe (until exec), the
- * control socket to the parent, SIGCHLD, and the clock.
+ * then one poll loop over five things: the status socket (until exec), the
+ * control socket to the parent, SIGCHLD, the calls that the job may only make
+ * through us (notify.h), and the clock.
  *
  * It trusts nothing of the job. It cannot be killed or traced by it: in full it
  * is pid 1 of the job's pid namespace (the kernel drops signals from inside, and
@@ -24,6 +25,7 @@
 #include "common/cleanup.h"
 #include "common/landlock.h"
 #include "sandbox/disk.h"
+#include "sandbox/notify.h"
 #include "sandbox/tree.h"
 
 #include <errno.h>
@@ -80,6 +82,7 @@ struct keep {
 	usec_t at_limit_since;
 	unsigned hiding;
 	struct tree tree;
+	struct notify notify;
 	struct disk_walk disk;
 	uint64_t unlinked; /* when the round of the walk began */
 	uint64_t memory_peak, disk_peak;
@@ -191,12 +194,14 @@ static void reap(struct keep *k)
 
 static void on_status(struct keep *k)
 {
-	ssize_t n = read(k->status_fd, &k->status, sizeof(k->status));
+	struct err err = ERR_INIT;
+	ssize_t n = notify_recv_status(&k->notify, k->status_fd, k->main_pid,
+				       k->tree.proc_fd, &k->status, &err);
 
-	if (n < 0 && errno == EINTR)
+	if (n == 1 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
 		return;
 	fd_close(&k->status_fd);
-	if (n == 0 && tree_has_executed(&k->tree, k->main_pid)) {
+	if (n == 0 && k->notify.taken && tree_has_executed(&k->tree, k->main_pid)) {
 		struct spawn_started m;
 
 		report_started(k->spec, k->limits, k->landlock_abi, &m);
@@ -214,8 +219,13 @@ static void on_status(struct keep *k)
 	if (n != (ssize_t)sizeof(k->status)) {
 		k->status =
 			(struct job_status){.error_id = ERRID_EXEC_SETUP, .stage = "job"};
-		(void)snprintf(k->status.text, sizeof(k->status.text),
-			       "it ended before it could execute the command");
+		(void)snprintf(k->status.text, sizeof(k->status.text), "%.*s",
+			       SPAWN_TEXT_MAX - 1,
+			       err_is_set(&err)
+				       ? err.msg
+				       : "it ended before it could execute the command");
+		if (err.id != ERRID_NONE)
+			k->status.error_id = (uint32_t)err.id;
 	}
 	k->exec_failed = k->status.error_id == ERRID_SANDBOX_EXEC;
 	enter_kill(k);
@@ -391,13 +401,14 @@ static void wait_event(struct keep *k)
 	usec_t left = at > now ? at - now : 0;
 	struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
 			      .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
-	struct pollfd p[3] = {
+	struct pollfd p[] = {
 		{.fd = k->status_fd, .events = POLLIN},
 		{.fd = k->parent_gone ? -1 : k->sock, .events = POLLIN},
 		{.fd = k->signal_fd, .events = POLLIN},
+		{.fd = k->notify.listener, .events = POLLIN},
 	};
 
-	if (ppoll(p, 3, at == USEC_INFINITY ? NULL : &ts, NULL) < 0)
+	if (ppoll(p, ARRAY_SIZE(p), at == USEC_INFINITY ? NULL : &ts, NULL) < 0)
 		return;
 	if (p[0].revents)
 		on_status(k);
@@ -408,6 +419,8 @@ static void wait_event(struct keep *k)
 
 		(void)!read(k->signal_fd, &si, sizeof(si));
 	}
+	if (p[3].revents)
+		notify_step(&k->notify);
 }
 
 /* Nothing moves any more: what renames hid from the running walk is found now. */
@@ -566,16 +579,16 @@ static int open_rw(const struct sbx_spec *spec, int *rw, size_t *n, struct err *
 static int fork_job(struct keep *k, const struct sbx_root *root, const int stdio[3],
 		    struct err *err)
 {
-	int pipe_fd[2];
+	int sv[2];
 	pid_t self = getpid();
 
-	if (pipe2(pipe_fd, O_CLOEXEC) < 0)
-		return err_sys(err, "pipe");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return err_sys(err, "socketpair");
 	k->main_pid = fork();
 	if (k->main_pid == 0)
-		child_main(k->spec, root, k->limits, stdio, pipe_fd[1], self);
-	fd_close(&pipe_fd[1]);
-	k->status_fd = pipe_fd[0];
+		child_main(k->spec, root, k->limits, stdio, sv[1], self);
+	fd_close(&sv[1]);
+	k->status_fd = sv[0];
 	return k->main_pid < 0 ? err_sys(err, "fork the job") : 0;
 }
 
@@ -618,7 +631,8 @@ static int give_birth(struct keep *k, const int stdio[3], const char **stage,
 	*stage = "limits";
 	if (disk_roots(k, root.work_fd, rw, n_rw, err) < 0 ||
 	    tree_init(&k->tree, k->spec->grade, root.proc_fd, root.tmp_fd, root.shm_fd,
-		      root.work_fd, err) < 0)
+		      root.work_fd, err) < 0 ||
+	    notify_bind(&k->notify, k->spec, err) < 0)
 		return -1;
 	*stage = "caps";
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
@@ -651,6 +665,7 @@ void keeper_main(const struct sbx_spec *spec, const struct sbx_limits *limits,
 
 	(void)parent_pidfd;
 	disk_init(&k.disk);
+	notify_init(&k.notify, spec->grade);
 	k.deadline = clock_boot_usec() + SETUP_MAX_USEC;
 	if (give_birth(&k, stdio, &stage, &err) < 0) {
 		if (k.main_pid <= 0)

@@ -17,7 +17,8 @@
  * sbx_spec), root.c (private root), fds.c, limits.c (rlimits, affinity, cgroup
  * leaf), landlock rules in walls.c, seccomp.c (filter as data), selftest.c,
  * job.c (the order of the stages in the child), keeper.c + tree.c (supervision),
- * report.c (status and walls), serve.c (the spawner).
+ * report.c (status and walls), serve.c (the spawner), notify*.c (the calls that the
+ * keeper answers).
  */
 #ifndef LYCH_SANDBOX_SANDBOX_H
 #define LYCH_SANDBOX_SANDBOX_H
@@ -155,8 +156,10 @@ MUST_CHECK int root_build(const struct sbx_spec *spec, struct sbx_root *ret,
 			  struct err *err);
 
 /* job.c: the child. Stages in order; any failure writes {stage, errno, id, text} to
- * status_fd (O_CLOEXEC) and exits 78. On success it does not return: execve. EOF on
- * status_fd = exec worked. The layer names go to the keeper through the report. */
+ * status_fd (a SEQPACKET socket, O_CLOEXEC) and exits 78. On the way the seccomp listener
+ * goes to the keeper through it (notify_hand_over). On success it does not return:
+ * execve. EOF on status_fd = exec worked. The layer names go to the keeper through the
+ * report. */
 struct job_status {	   /* what comes through status_fd */
 	uint32_t error_id; /* enum err_id; SANDBOX_EXEC: the exec itself failed */
 	int32_t sys;
@@ -187,7 +190,10 @@ MUST_CHECK int walls_landlock(const struct sbx_spec *spec, int *ret_abi, struct 
 /* Compiles the filter for this grade and network into static memory; a fork inherits it.
  * Optional: seccomp_install does it when nobody has. */
 MUST_CHECK int seccomp_prepare(const struct sbx_spec *spec, struct err *err);
-MUST_CHECK int seccomp_install(const struct sbx_spec *spec, struct err *err);
+/* *ret_listener (O_CLOEXEC): what the keeper needs to answer the supervised calls
+ * (notify.h). ERRID_SANDBOX_LISTENER when somebody outside listens already. */
+MUST_CHECK int seccomp_install(const struct sbx_spec *spec, int *ret_listener,
+			       struct err *err);
 MUST_CHECK int selftest_run(const struct sbx_spec *spec, struct err *err);
 /* fds.c: stdio becomes 0, 1, 2; keep[i] becomes 3 + i (O_CLOEXEC) and is updated; -1 in
  * keep stays -1 and its number stays closed. Nothing else survives. A stdio that is a

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Installs the filter of seccomp_table.c. One program a kind of sandbox, compiled once
+ * Installs the filter of seccomp_table.c, with a listener for the keeper. One program a kind of sandbox, compiled once
  * into static memory: the parent does it before the fork, the children inherit it.
  */
-#include "sandbox/sandbox.h"
+#include "sandbox/notify.h"
 #include "sandbox/seccomp_table.h"
 
 #include <errno.h>
@@ -18,6 +18,8 @@ enum { KIND_FULL_LO, KIND_FULL_NONE, KIND_FLOOR, KIND_MAX_ };
 static struct sock_filter programs[KIND_MAX_][SC_PROGRAM_MAX];
 static unsigned short lengths[KIND_MAX_];
 
+static const enum sc_where wheres[KIND_MAX_] = {SC_FULL_LO, SC_FULL_NONE, SC_FLOOR};
+
 static int kind_of(const struct sbx_spec *spec)
 {
 	if (spec->grade == GRADE_FLOOR)
@@ -27,31 +29,37 @@ static int kind_of(const struct sbx_spec *spec)
 
 int seccomp_prepare(const struct sbx_spec *spec, struct err *err)
 {
-	static const enum sc_where where[KIND_MAX_] = {SC_FULL_LO, SC_FULL_NONE,
-						       SC_FLOOR};
 	int kind = kind_of(spec), n;
 
 	if (lengths[kind])
 		return 0;
-	n = sc_compile(where[kind], programs[kind], SC_PROGRAM_MAX);
+	n = sc_compile(wheres[kind], programs[kind], SC_PROGRAM_MAX);
 	if (n < 0)
 		return err_sys_id(err, ERRID_SANDBOX_SECCOMP, "compile the filter");
 	lengths[kind] = (unsigned short)n;
 	return 0;
 }
 
-int seccomp_install(const struct sbx_spec *spec, struct err *err)
+int seccomp_install(const struct sbx_spec *spec, int *ret_listener, struct err *err)
 {
+	const unsigned flags =
+		SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 	struct sock_fprog prog;
-	int kind = kind_of(spec);
+	int kind = kind_of(spec), fd;
 
 	if (seccomp_prepare(spec, err) < 0)
 		return -1;
 	prog = (struct sock_fprog){.len = lengths[kind], .filter = programs[kind]};
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
+	fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
+	if (fd < 0 && errno == EBUSY)
+		return err_sys_id(err, ERRID_SANDBOX_LISTENER,
+				  "seccomp: an outer filter has a listener already");
+	if (fd < 0)
 		return err_sys_id(err, ERRID_SANDBOX_SECCOMP, "seccomp");
-	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER ||
+	    !notify_is_listener(fd))
 		return err_set_id(err, ERRID_SANDBOX_SECCOMP,
-				  "the filter is not in force");
+				  "the seccomp filter is not in force");
+	*ret_listener = fd;
 	return 0;
 }

@@ -77,6 +77,7 @@ static void emit_verdict(struct answers *a, unsigned verdict)
 		[SC_ENOSYS] = SECCOMP_RET_ERRNO | ENOSYS,
 		[SC_ALLOW] = SECCOMP_RET_ALLOW,
 		[SC_EPERM] = SECCOMP_RET_ERRNO | EPERM,
+		[SC_SUPERVISED] = SECCOMP_RET_USER_NOTIF,
 	};
 
 	emit(a, BPF_RET | BPF_K, ret[verdict], 0, 0);

@@ -47,11 +47,18 @@
 
 #define PRCTL(option) IF("prctl", SC_BOTH, SC_ALLOW, IS(0, option))
 
-/* In floor the workspace is not the only place where our uid owns something: no bit that
- * opens a file to others, no set-id. What is left of metadata there is a known gap
- * (docs/SANDBOX.md). */
-#define MODE_CLAUSES(n, a)                                                               \
-	IF(n, SC_FULL, SC_ALLOW, {0}), IF(n, SC_FLOOR, SC_ALLOW, BITS(a, 07022, 0))
+/* File system ioctls that change a file or a subvolume by a descriptor that may only read:
+ * Landlock does not see them. All of the type but what only reads, or needs a descriptor
+ * that may write. */
+#define FS_TYPE(t) IF("ioctl", SC_FLOOR, SC_EPERM, BITS(1, 0xff00, (t) << 8))
+#define FS_MAY(n) IF("ioctl", SC_FLOOR, SC_ALLOW, IS(1, n))
+#define FS_GETFLAGS 0x80086601u
+#define FS_GETVERSION 0x80087601u
+#define FS_FIEMAP 0xc020660bu
+#define FS_FSGETXATTR 0x801c581fu
+#define FS_CLONE 0x40049409u
+#define FS_CLONE_RANGE 0x4020940du
+#define FS_DEDUPE_RANGE 0xc0189436u
 
 const struct sc_clause sc_clauses[] = {
 	/* threads and fork; every other flag is ordinary */
@@ -79,7 +86,9 @@ const struct sc_clause sc_clauses[] = {
 
 	NO_IOCTL(TIOC_STI), NO_IOCTL(TIOC_LINUX), NO_IOCTL(TIOC_CONS),
 	NO_IOCTL(TIOC_SCTTY), NO_IOCTL(TIOC_SETD), NO_IOCTL(KD_SETMODE),
-	NO_IOCTL(KD_SKBMODE),
+	NO_IOCTL(KD_SKBMODE), FS_MAY(FS_GETFLAGS), FS_MAY(FS_FIEMAP), FS_TYPE('f'),
+	FS_MAY(FS_GETVERSION), FS_TYPE('v'), FS_MAY(FS_FSGETXATTR), FS_TYPE('X'),
+	FS_MAY(FS_CLONE), FS_MAY(FS_CLONE_RANGE), FS_MAY(FS_DEDUPE_RANGE), FS_TYPE(0x94),
 
 	/* Only about oneself: in full process 1 is the keeper, in floor there are
 	   neighbours. */
@@ -109,9 +118,6 @@ const struct sc_clause sc_clauses[] = {
 	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, S_IFREG)),
 	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, S_IFSOCK)),
 	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, 0)),
-
-	MODE_CLAUSES("chmod", 1), MODE_CLAUSES("fchmod", 1), MODE_CLAUSES("fchmodat", 2),
-	MODE_CLAUSES("#452", 2), /* fchmodat2 */
 
 	IF("personality", SC_BOTH, SC_ALLOW, IS(0, 0)),
 	IF("personality", SC_BOTH, SC_ALLOW, IS(0, ALL_BITS)),
@@ -158,10 +164,9 @@ static const char *const allow[] = {
 	"statx", "access", "faccessat", "faccessat2", "statfs", "fstatfs", "truncate",
 	"ftruncate", "getdents", "getdents64", "getcwd", "chdir", "fchdir", "rename",
 	"renameat", "renameat2", "mkdir", "mkdirat", "rmdir", "link", "linkat", "unlink",
-	"unlinkat", "symlink", "symlinkat", "readlink", "readlinkat", "umask", "utime",
-	"utimes", "futimesat", "utimensat", "getxattr", "lgetxattr", "fgetxattr",
-	"listxattr", "llistxattr", "flistxattr", "#464" /* getxattrat */,
-	"#465" /* listxattrat */, "#468" /* file_getattr */,
+	"unlinkat", "symlink", "symlinkat", "readlink", "readlinkat", "umask", "getxattr",
+	"lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
+	"#464" /* getxattrat */, "#465" /* listxattrat */, "#468" /* file_getattr */,
 	/* memory */
 	"mmap", "mprotect", "munmap", "brk", "mremap", "msync", "mincore", "madvise",
 	"mlock", "mlock2", "munlock", "mlockall", "munlockall", "membarrier",
@@ -193,30 +198,38 @@ static const char *const allow[] = {
 	"getsockname", "getpeername", "setsockopt", "getsockopt", NULL};
 
 /* In full these stay inside the namespaces; in floor they would reach the host. */
-static const char *const allow_in_full[] = {"connect",
-					    "bind",
-					    "listen",
-					    "accept",
-					    "accept4",
-					    "chown",
-					    "fchown",
-					    "lchown",
-					    "fchownat",
-					    "setxattr",
-					    "lsetxattr",
-					    "fsetxattr",
-					    "removexattr",
-					    "lremovexattr",
-					    "fremovexattr",
-					    "#463" /* setxattrat */,
-					    "#466" /* removexattrat */,
-					    "mq_open",
-					    "mq_unlink",
-					    "mq_timedsend",
-					    "mq_timedreceive",
-					    "mq_notify",
-					    "mq_getsetattr",
-					    NULL};
+static const char *const allow_in_full[] = {
+	"connect",	   "bind",	"listen",	 "accept",
+	"accept4",	   "mq_open",	"mq_unlink",	 "mq_timedsend",
+	"mq_timedreceive", "mq_notify", "mq_getsetattr", NULL};
+
+/* A file's mode, owner, times and attributes. In full the private root is the wall; in floor
+ * the keeper looks at the object and acts itself: notify_meta.c. */
+static const char *const metadata[] = {"chmod",
+				       "fchmod",
+				       "fchmodat",
+				       "#452" /* fchmodat2 */,
+				       "chown",
+				       "fchown",
+				       "lchown",
+				       "fchownat",
+				       "utime",
+				       "utimes",
+				       "futimesat",
+				       "utimensat",
+				       "setxattr",
+				       "lsetxattr",
+				       "fsetxattr",
+				       "removexattr",
+				       "lremovexattr",
+				       "fremovexattr",
+				       "#463" /* setxattrat */,
+				       "#466" /* removexattrat */,
+				       NULL};
+
+/* cpus beyond --cpus: the affinity is how that limit stands without a cgroup, so the
+ * keeper sets it, within those: notify_cpu.c */
+static const char *const within_limits[] = {"sched_setaffinity", NULL};
 
 /* What is left of a call when no clause allowed it. */
 static const char *const deny_else[] = {"clone",
@@ -238,10 +251,6 @@ static const char *const deny_else[] = {"clone",
 					"setresgid",
 					"mknod",
 					"mknodat",
-					"chmod",
-					"fchmod",
-					"fchmodat",
-					"#452" /* fchmodat2 */,
 					"personality",
 					"seccomp",
 					"prctl",
@@ -261,8 +270,6 @@ static const char *const deny[] = {
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise",
 	"process_mrelease", "kcmp", "pidfd_getfd", "migrate_pages", "move_pages",
 	"setgroups",
-	/* cpus beyond --cpus: the affinity is how that limit stands without a cgroup */
-	"sched_setaffinity",
 	/* large parts of the kernel that a job has no business with */
 	"io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "io_destroy",
 	"io_submit", "io_cancel", "io_getevents", "io_pgetevents", "bpf",
@@ -303,7 +310,9 @@ static const char *const absent[] = {"clone3",
 
 const struct sc_list sc_lists[] = {
 	{SC_BOTH, SC_ALLOW, allow},	     {SC_FULL, SC_ALLOW, allow_in_full},
-	{SC_FLOOR, SC_EPERM, allow_in_full}, {SC_BOTH, SC_EPERM, deny_else},
-	{SC_BOTH, SC_EPERM, deny},	     {SC_BOTH, SC_ENOSYS, absent},
+	{SC_FLOOR, SC_EPERM, allow_in_full}, {SC_FULL, SC_ALLOW, metadata},
+	{SC_FLOOR, SC_SUPERVISED, metadata}, {SC_BOTH, SC_SUPERVISED, within_limits},
+	{SC_BOTH, SC_EPERM, deny_else},	     {SC_BOTH, SC_EPERM, deny},
+	{SC_BOTH, SC_ENOSYS, absent},
 };
 const size_t sc_n_lists = ARRAY_SIZE(sc_lists);

@@ -17,7 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum sc_verdict { SC_ENOSYS, SC_ALLOW, SC_EPERM, SC_VERDICT_MAX_ };
+enum sc_verdict {
+	SC_ENOSYS,
+	SC_ALLOW,
+	SC_EPERM,
+	SC_SUPERVISED, /* the keeper acts for the job, or refuses: notify.h */
+	SC_VERDICT_MAX_
+};
 
 /* Where a clause or a list counts. */
 enum sc_where { SC_FULL_LO = 1, SC_FULL_NONE = 2, SC_FLOOR = 4 };

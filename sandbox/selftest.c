@@ -22,6 +22,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef AF_VSOCK
@@ -88,6 +89,14 @@ static int foreign_signal(struct err *err)
 		      err);
 }
 
+/* Floor: nobody may write to the host's root directory, which the kernel would call EACCES;
+ * EPERM is the keeper's answer, that it is not in a tree of the job. */
+static int foreign_metadata(struct err *err)
+{
+	return expect("keeper: metadata outside of the job's trees",
+		      utimensat(AT_FDCWD, "/", NULL, 0), EPERM, err);
+}
+
 static int forbidden_namespace(struct err *err)
 {
 	if (expect("seccomp: a new user namespace", unshare(CLONE_NEWUSER), EPERM, err) <
@@ -105,6 +114,8 @@ int selftest_run(const struct sbx_spec *spec, struct err *err)
 		return err_set_id(err, ERRID_SANDBOX_SELFTEST, "no seccomp filter");
 	if (forbidden_open(spec, err) < 0 || forbidden_socket(err) < 0 ||
 	    forbidden_route(spec, err) < 0 || foreign_signal(err) < 0)
+		return -1;
+	if (spec->grade == GRADE_FLOOR && foreign_metadata(err) < 0)
 		return -1;
 	return forbidden_namespace(err);
 }

@@ -73,13 +73,15 @@ for grade in full floor; do
 	refuse "Landlock ABI 5" $grade SANDBOX-001 "ABI 5" --landlock-abi 5
 	refuse "seccomp refused" $grade SANDBOX-003 seccomp --no-seccomp
 	refuse "Landlock that only pretends" $grade SANDBOX-009 landlock --landlock-pretends
-	refuse "seccomp that only pretends" $grade SANDBOX-009 seccomp --seccomp-pretends
+	refuse "seccomp that only pretends" $grade SANDBOX-003 seccomp --seccomp-pretends
+	refuse "somebody outside listens already" $grade SANDBOX-014 listener --listener
 	refuse "a signal that gets out" $grade SANDBOX-009 signal --kill-works
 	refuse "cgroup.procs cannot be written" $grade SANDBOX-008 cgroup.procs \
 		--broken-cgroup -- --cgroup "$work"
 done
 refuse "the canary can be opened" full SANDBOX-009 open --open /.lychgate-canary
 refuse "the host's root can be listed" floor SANDBOX-009 open --open /
+refuse "metadata that gets out" floor SANDBOX-009 metadata --utimes-work
 refuse "user namespaces refused" full SANDBOX-004 "user namespace" --no-userns
 refuse "network namespaces refused" full SANDBOX-005 "net namespace" --no-netns
 refuse "pivot_root refused" full SANDBOX-006 pivot_root --no-pivot

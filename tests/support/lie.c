@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lie [--option]... -- command: runs a command on a kernel that lies, so that each wall
- * of the sandbox can be broken on purpose. An outer seccomp filter hands the chosen system
- * calls to this program, which answers in the kernel's place. Exit: the command's own.
+ * of the sandbox can be broken on purpose. An outer seccomp filter answers the chosen
+ * system calls, or hands them to this program, which answers in the kernel's place. Exit:
+ * the command's own.
+ *
+ * A task has one listener, and the sandbox wants it for its keeper: the lies that need one
+ * (an ABI, a cgroup) end before that. What must lie later is said by the filter alone, or
+ * by a tracer.
  *
  *	--landlock-abi N	landlock_create_ruleset(VERSION) is N
  *	--landlock-errno N	every landlock call fails with this errno
  *	--no-seccomp		seccomp(2) is EPERM
  *	--no-userns --no-netns	clone and unshare with that flag are EPERM
- *	--open PATH		openat of PATH gives a descriptor of /dev/null
+ *	--open PATH		openat of PATH gives a descriptor (that of stdin)
+ *	--listener		a listener, which never answers anything
  *	--kill-works		kill(pid, SIGCONT) is 0 and does nothing
  *	--landlock-pretends	landlock_restrict_self is 0 and does nothing
  *	--seccomp-pretends	seccomp is 0 and does nothing
+ *	--vsock-works		socket(AF_VSOCK) is 0
+ *	--utimes-work		utimensat is 0 and does nothing
  *	--route-works		connect is 0 and does nothing
  *	--caps-stay		capset is 0 and does nothing
  *	--no-pivot		pivot_root is EPERM
  *	--broken-cgroup		any directory is a cgroup v2 with controllers, whose
  *				cgroup.procs cannot be written (EIO)
  */
+#include "common/attr.h"
+
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -31,9 +42,11 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
@@ -46,14 +59,15 @@
 static struct {
 	int landlock_abi, landlock_errno; /* -1, 0: the truth */
 	bool no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
-		seccomp_pretends, route_works, caps_stay, no_pivot, broken_cgroup;
+		seccomp_pretends, route_works, caps_stay, no_pivot, broken_cgroup,
+		listener, vsock_works, utimes_work;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
 static struct sock_filter filter[FILTER_MAX];
 static unsigned short n_filter;
 
-static void fatal(const char *what)
+NORETURN static void fatal(const char *what)
 {
 	perror(what);
 	_exit(99);
@@ -81,6 +95,23 @@ static void refuse_flag(uint32_t nr, uint32_t flag)
 	add(BPF_JMP | BPF_JSET | BPF_K, flag, 0, 1);
 	add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
 	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+}
+
+/* 0 when the argument has this value. */
+static void grant_value(uint32_t nr, unsigned arg, uint32_t value)
+{
+	uint32_t off = (uint32_t)(offsetof(struct seccomp_data, args) + 8 * arg);
+
+	add(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 4);
+	add(BPF_LD | BPF_W | BPF_ABS, off, 0, 0);
+	add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
+	add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO, 0, 0);
+	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+}
+
+static bool needs_listener(void)
+{
+	return lies.landlock_abi >= 0 || lies.broken_cgroup || lies.listener;
 }
 
 static void build_filter(void)
@@ -116,10 +147,15 @@ static void build_filter(void)
 	if (lies.no_pivot)
 		on_call(CALL(pivot_root), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.kill_works)
-		on_call(CALL(kill), SECCOMP_RET_USER_NOTIF);
-	if (lies.open_path || lies.broken_cgroup)
-		on_call(CALL(openat), SECCOMP_RET_USER_NOTIF);
+		grant_value(CALL(kill), 1, SIGCONT);
+	if (lies.vsock_works)
+		grant_value(CALL(socket), 0, 40);
+	if (lies.utimes_work)
+		on_call(CALL(utimensat), SECCOMP_RET_ERRNO);
+	if (lies.open_path)
+		on_call(CALL(openat), SECCOMP_RET_TRACE);
 	if (lies.broken_cgroup) {
+		on_call(CALL(openat), SECCOMP_RET_USER_NOTIF);
 		on_call(CALL(fstatfs), SECCOMP_RET_USER_NOTIF);
 		on_call(CALL(faccessat), SECCOMP_RET_USER_NOTIF);
 		on_call(CALL(faccessat2), SECCOMP_RET_USER_NOTIF);
@@ -127,17 +163,17 @@ static void build_filter(void)
 	add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 }
 
-static bool read_path(const struct seccomp_notif *n, char *out, size_t size)
+static bool read_path(pid_t pid, uint64_t address, char *out, size_t size)
 {
 	struct iovec to = {out, size - 1};
-	struct iovec from = {(void *)(uintptr_t)n->data.args[1], size - 1};
-	ssize_t got = process_vm_readv((pid_t)n->pid, &to, 1, &from, 1, 0);
+	struct iovec from = {(void *)(uintptr_t)address, size - 1};
+	ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
 
 	/* A path near the end of a mapping: byte by byte would be exact; a page is enough
 	 * here. */
 	if (got <= 0) {
 		from.iov_len = to.iov_len = 64;
-		got = process_vm_readv((pid_t)n->pid, &to, 1, &from, 1, 0);
+		got = process_vm_readv(pid, &to, 1, &from, 1, 0);
 	}
 	if (got <= 0)
 		return false;
@@ -171,13 +207,9 @@ static bool answer_open(int listener, const struct seccomp_notif *n)
 {
 	char path[4096];
 
-	if (!read_path(n, path, sizeof(path)))
+	if (!read_path((pid_t)n->pid, n->data.args[1], path, sizeof(path)))
 		return false;
-	if (lies.open_path && strcmp(path, lies.open_path) == 0) {
-		give_fd(listener, n, open("/dev/null", O_RDONLY | O_CLOEXEC));
-		return true;
-	}
-	if (!lies.broken_cgroup || !is_control_file(path))
+	if (!is_control_file(path))
 		return false;
 	/* Address 0 of our memory is not mapped: writing there is EIO. */
 	if (strcmp(path, "cgroup.procs") == 0)
@@ -200,8 +232,6 @@ static bool answer(int listener, const struct seccomp_notif *n,
 	if (nr == LANDLOCK_CREATE && n->data.args[0] == 0 && n->data.args[2] == 1) {
 		resp->flags = 0;
 		resp->val = lies.landlock_abi;
-	} else if (nr == CALL(kill) && n->data.args[1] == SIGCONT) {
-		resp->flags = 0;
 	} else if (nr == CALL(fstatfs)) {
 		struct statfs fs = {.f_type = CGROUP2_SUPER_MAGIC};
 		struct iovec from = {&fs, sizeof(fs)};
@@ -211,7 +241,8 @@ static bool answer(int listener, const struct seccomp_notif *n,
 			fatal("lie: fstatfs");
 		resp->flags = 0;
 	} else if ((nr == CALL(faccessat) || nr == CALL(faccessat2)) &&
-		   read_path(n, path, sizeof(path)) && is_control_file(path)) {
+		   read_path((pid_t)n->pid, n->data.args[1], path, sizeof(path)) &&
+		   is_control_file(path)) {
 		resp->flags = 0;
 	}
 	return false;
@@ -306,10 +337,103 @@ static char **parse(char **a)
 			lies.no_pivot = true;
 		else if (strcmp(*a, "--broken-cgroup") == 0)
 			lies.broken_cgroup = true;
+		else if (strcmp(*a, "--listener") == 0)
+			lies.listener = true;
+		else if (strcmp(*a, "--vsock-works") == 0)
+			lies.vsock_works = true;
+		else if (strcmp(*a, "--utimes-work") == 0)
+			lies.utimes_work = true;
 		else
 			return NULL;
 	}
 	return *a && a[1] ? a + 1 : NULL;
+}
+
+/* ---- the tracer: only for --open ------------------------------------------------- */
+
+/* The stopped openat becomes dup(0), when it is of that path. */
+static void lie_about_open(pid_t pid)
+{
+	struct user_regs_struct r;
+	struct iovec iov = {&r, sizeof(r)};
+	char path[4096];
+
+	if (ptrace(PTRACE_GETREGSET, pid, (void *)NT_PRSTATUS, &iov) < 0)
+		return;
+#if defined(__x86_64__)
+	if (!read_path(pid, r.rsi, path, sizeof(path)) ||
+	    strcmp(path, lies.open_path) != 0)
+		return;
+	r.orig_rax = CALL(dup);
+	r.rdi = 0;
+#elif defined(__aarch64__)
+	int nr = CALL(dup);
+	struct iovec call = {&nr, sizeof(nr)};
+
+	if (!read_path(pid, r.regs[1], path, sizeof(path)) ||
+	    strcmp(path, lies.open_path) != 0)
+		return;
+	r.regs[0] = 0;
+	if (ptrace(PTRACE_SETREGSET, pid, (void *)NT_ARM_SYSTEM_CALL, &call) < 0)
+		fatal("lie: change the call");
+#endif
+	if (ptrace(PTRACE_SETREGSET, pid, (void *)NT_PRSTATUS, &iov) < 0)
+		fatal("lie: change the call");
+}
+
+/* The end of main_pid, as a wait status. */
+static int trace(pid_t main_pid)
+{
+	const long options = PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP |
+			     PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+			     PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
+	int status, end = 0;
+	pid_t pid;
+
+	if (waitpid(main_pid, &status, 0) != main_pid || !WIFSTOPPED(status) ||
+	    ptrace(PTRACE_SETOPTIONS, main_pid, NULL, (void *)options) < 0 ||
+	    ptrace(PTRACE_CONT, main_pid, NULL, NULL) < 0)
+		fatal("lie: trace");
+	while ((pid = waitpid(-1, &status, __WALL)) > 0 || errno == EINTR) {
+		long signo = 0;
+
+		if (pid < 0)
+			continue;
+		if (pid == main_pid && !WIFSTOPPED(status))
+			end = status;
+		if (!WIFSTOPPED(status))
+			continue;
+		if (status >> 16 == PTRACE_EVENT_SECCOMP)
+			lie_about_open(pid);
+		else if (status >> 16 == 0 && WSTOPSIG(status) != SIGSTOP)
+			signo = WSTOPSIG(status);
+		(void)ptrace(PTRACE_CONT, pid, NULL, (void *)signo);
+	}
+	return end;
+}
+
+/* ---- the whole --------------------------------------------------------------------- */
+
+NORETURN static void become(char **command, const struct sock_fprog *prog, int sock)
+{
+	unsigned flags = needs_listener() ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
+	int fd;
+
+	if (lies.open_path &&
+	    (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 || raise(SIGSTOP) != 0))
+		fatal("lie: traceme");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		fatal("no_new_privs");
+	fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, prog);
+	if (fd < 0)
+		fatal("lie: seccomp");
+	if (flags) {
+		send_fd(sock, fd);
+		(void)close(fd);
+	}
+	if (strchr(command[0], '/'))
+		execv(command[0], command);
+	fatal(command[0]);
 }
 
 int main(int argc, char **argv)
@@ -317,7 +441,7 @@ int main(int argc, char **argv)
 	struct sock_fprog prog = {.filter = filter};
 	char **command = argc > 1 ? parse(argv + 1) : NULL;
 	int sv[2], status = 0;
-	pid_t child, supervisor;
+	pid_t child, supervisor = 0;
 
 	if (!command) {
 		(void)fputs("usage: lie [--option]... -- command\n", stderr);
@@ -327,27 +451,15 @@ int main(int argc, char **argv)
 	prog.len = n_filter;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
 		fatal("socketpair");
-	/* The one that answers is the ancestor: it may read the memory of those who ask.
-	 */
+	/* The one that answers is the ancestor, or a sibling: it may read the memory of
+	 * those who ask. */
 	child = fork();
-	if (child == 0) {
-		int fd;
-
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-			fatal("no_new_privs");
-		fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-				  SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
-		if (fd < 0)
-			fatal("lie: seccomp");
-		send_fd(sv[1], fd);
-		(void)close(fd);
-		if (strchr(command[0], '/'))
-			execv(command[0], command);
-		fatal(command[0]);
-	}
+	if (child == 0)
+		become(command, &prog, sv[1]);
 	(void)close(sv[1]);
-	supervisor = fork();
-	if (supervisor == 0) {
+	if (needs_listener())
+		supervisor = fork();
+	if (needs_listener() && supervisor == 0) {
 		int listener = recv_fd(sv[0]);
 
 		(void)close(sv[0]);
@@ -356,9 +468,13 @@ int main(int argc, char **argv)
 		supervise(listener);
 	}
 	(void)close(sv[0]);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+	if (lies.open_path)
+		status = trace(child);
+	while (!lies.open_path && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
-	(void)kill(supervisor, SIGKILL);
-	(void)waitpid(supervisor, NULL, 0);
+	if (supervisor > 0) {
+		(void)kill(supervisor, SIGKILL);
+		(void)waitpid(supervisor, NULL, 0);
+	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

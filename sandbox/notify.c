@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The listener: from the job to the keeper, and the answers. See notify.h. */
+#include "sandbox/notify.h"
+
+#include "common/cleanup.h"
+#include "common/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+/* One turn of the keeper's loop: its clock, samples and kills wait no longer than this. */
+#define CALLS_A_TURN 32
+#define TURN_USEC (2 * USEC_PER_MSEC)
+#define PIDFD_GETFD_FLAGS 0
+
+/* Newer than Debian 12's headers: the answer wakes the job on this very CPU. */
+#define NOTIF_SET_FLAGS SECCOMP_IOW(4, uint64_t)
+#define NOTIF_FD_SYNC_WAKE_UP ((uint64_t)1)
+
+/* The packet that brings the listener; without a descriptor (too many of this uid are in
+ * flight) the keeper fetches the number and says so with one byte. */
+struct handover {
+	uint32_t magic;
+	int32_t fd;
+};
+#define HANDOVER_MAGIC 0x6c796e66u
+
+bool notify_is_listener(int fd)
+{
+	uint64_t none = 0;
+
+	return fd > 2 && ioctl(fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &none) < 0 &&
+	       errno == ENOENT;
+}
+
+/* ---- in the job ------------------------------------------------------------------- */
+
+static ssize_t send_listener(int sock, const struct handover *m, bool with_fd)
+{
+	struct iovec iov = {(void *)(uintptr_t)m, sizeof(*m)};
+	union {
+		struct cmsghdr h;
+		char space[CMSG_SPACE(sizeof(int))];
+	} c = {0};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (with_fd) {
+		h.msg_control = &c;
+		h.msg_controllen = sizeof(c);
+		c.h.cmsg_level = SOL_SOCKET;
+		c.h.cmsg_type = SCM_RIGHTS;
+		c.h.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&c.h), &m->fd, sizeof(int));
+	}
+	return sendmsg(sock, &h, MSG_NOSIGNAL);
+}
+
+int notify_hand_over(int status_fd, int *listener, struct err *err)
+{
+	const struct handover m = {HANDOVER_MAGIC, *listener};
+	char taken;
+
+	if (send_listener(status_fd, &m, true) < 0) {
+		if (errno != ETOOMANYREFS || send_listener(status_fd, &m, false) < 0 ||
+		    recv(status_fd, &taken, 1, 0) != 1)
+			return err_sys_id(err, ERRID_SANDBOX_LISTENER,
+					  "hand the listener over");
+	}
+	fd_close(listener);
+	return 0;
+}
+
+/* ---- in the keeper: taking it ------------------------------------------------------- */
+
+void notify_init(struct notify *n, enum sbx_grade grade)
+{
+	*n = (struct notify){.listener = -1, .grade = grade, .proc_fd = -1};
+}
+
+void notify_done(struct notify *n)
+{
+	for (size_t i = 0; i < n->n_trees; i++) {
+		fd_close(&n->tree[i].fd);
+		free(n->tree[i].name);
+	}
+	free(n->tree);
+	fd_close(&n->listener);
+	notify_init(n, n->grade);
+}
+
+static int add_tree(struct notify *n, const char *path, int from_fd, struct err *err)
+{
+	int fd = from_fd >= 0 ? fcntl(from_fd, F_DUPFD_CLOEXEC, 3)
+			      : open(path, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys_id(err, ERRID_SANDBOX_ROOT, "open %s", path);
+	n->tree = xreallocarray(n->tree, n->n_trees + 1, sizeof(*n->tree));
+	n->tree[n->n_trees++] = (struct notify_tree){fd, xstrdup(path)};
+	return 0;
+}
+
+int notify_bind(struct notify *n, const struct sbx_spec *spec, struct err *err)
+{
+	if (spec->grade != GRADE_FLOOR)
+		return 0; /* the private root is the wall around metadata */
+	if (spec->workspace && !spec->workspace_ro &&
+	    add_tree(n, spec->workspace, spec->workspace_fd, err) < 0)
+		return -1;
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (spec->mounts[i].kind == MOUNT_RW &&
+		    add_tree(n, spec->mounts[i].path, -1, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* The kernel writes as much as it knows: a larger structure than ours would not fit. */
+static int check_sizes(struct err *err)
+{
+	struct seccomp_notif_sizes sizes;
+
+	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LISTENER, "the sizes");
+	if (sizes.seccomp_notif != sizeof(struct seccomp_notif) ||
+	    sizes.seccomp_notif_resp != sizeof(struct seccomp_notif_resp))
+		return err_set_id(err, ERRID_SANDBOX_LISTENER,
+				  "the kernel's notifications have another size");
+	return 0;
+}
+
+static int fetch_listener(int status_fd, pid_t main_pid, int number)
+{
+	cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, main_pid, 0);
+	int fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, PIDFD_GETFD_FLAGS);
+
+	if (fd >= 0 && send(status_fd, "", 1, MSG_NOSIGNAL) != 1)
+		fd_close(&fd);
+	return fd;
+}
+
+static int take(struct notify *n, int fd, pid_t main_pid, int proc_fd, struct err *err)
+{
+	const uint64_t sync = NOTIF_FD_SYNC_WAKE_UP;
+
+	if (n->taken || !notify_is_listener(fd)) {
+		fd_close(&fd);
+		return err_set_id(err, ERRID_SANDBOX_LISTENER,
+				  "the job gave no listener, or two");
+	}
+	n->listener = fd;
+	n->taken = true;
+	n->proc_fd = proc_fd;
+	if (check_sizes(err) < 0)
+		return -1;
+	/* The job has its limits, and can't have changed this one without us. */
+	if (sched_getaffinity(main_pid, sizeof(n->cpus), &n->cpus) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LISTENER, "the job's affinity");
+	(void)ioctl(fd, NOTIF_SET_FLAGS, sync); /* only faster */
+	return 0;
+}
+
+ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid, int proc_fd,
+			   struct job_status *ret, struct err *err)
+{
+	union {
+		struct job_status status;
+		struct handover over;
+	} m;
+	union {
+		struct cmsghdr h;
+		char space[CMSG_SPACE(sizeof(int))];
+	} c = {0};
+	struct iovec iov = {&m, sizeof(m)};
+	struct msghdr h = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &c,
+			   .msg_controllen = sizeof(c)};
+	ssize_t len = recvmsg(status_fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	int fd = -1;
+
+	if (len <= 0)
+		return len;
+	if (CMSG_FIRSTHDR(&h) && c.h.cmsg_type == SCM_RIGHTS &&
+	    c.h.cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(&c.h), sizeof(int));
+	errno = EPROTO;
+	if (len == (ssize_t)sizeof(m.status) && fd < 0) {
+		*ret = m.status;
+		return len;
+	}
+	if (len != (ssize_t)sizeof(m.over) || m.over.magic != HANDOVER_MAGIC) {
+		fd_close(&fd);
+		return err_set(err, ERR_SETUP, "a status of %zd bytes", len);
+	}
+	if (fd < 0)
+		fd = fetch_listener(status_fd, main_pid, m.over.fd);
+	if (take(n, fd, main_pid, proc_fd, err) < 0) {
+		errno = EPROTO;
+		return -1;
+	}
+	return 1;
+}
+
+/* ---- in the keeper: answering -------------------------------------------------------- */
+
+bool notify_still_waits(const struct notify *n, const struct seccomp_notif *req)
+{
+	uint64_t id = req->id;
+
+	return ioctl(n->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+/* 0, or a negative errno. Whatever nobody here knows is refused. */
+static int judge(const struct notify *n, const struct seccomp_notif *req)
+{
+	int r = -EPERM;
+
+	if (req->data.nr == __NR_sched_setaffinity)
+		return notify_affinity(n, req);
+	if (n->grade == GRADE_FLOOR && notify_meta(n, req, &r))
+		return r;
+	return -EPERM;
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
+}
+
+/* false: nothing was there. */
+static bool answer_one(struct notify *n)
+{
+	struct seccomp_notif req = {0};
+	struct seccomp_notif_resp resp = {0};
+
+	/* Only one reader, and it was readable: this does not wait. */
+	if (!is_readable(n->listener) ||
+	    ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, &req) < 0)
+		return false;
+	resp.id = req.id;
+	resp.error = judge(n, &req);
+	/* ENOENT: who asked is gone. */
+	(void)ioctl(n->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
+	return true;
+}
+
+void notify_step(struct notify *n)
+{
+	struct pollfd p = {.fd = n->listener, .events = POLLIN};
+	usec_t end = clock_boot_usec() + TURN_USEC;
+	unsigned calls = 0;
+
+	while (calls < CALLS_A_TURN && answer_one(n) && clock_boot_usec() < end)
+		calls++;
+	/* Hung up: every process that the filter was on is gone. */
+	if (!calls && poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)))
+		fd_close(&n->listener);
+}

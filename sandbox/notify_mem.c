@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the keeper reads of a thread that waits for its answer. All of it is hostile, and
+ * belongs to that thread only if notify_still_waits() says so afterwards. */
+#include "sandbox/notify.h"
+
+#include "common/cleanup.h"
+#include "common/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sys/uio.h>
+
+#define PROC_TEXT_MAX 4096
+
+int notify_read(const struct seccomp_notif *req, uint64_t addr, void *out, size_t len)
+{
+	struct iovec to = {out, len};
+	struct iovec from = {(void *)(uintptr_t)addr, len};
+
+	if (len == 0)
+		return 0;
+	if (process_vm_readv((pid_t)req->pid, &to, 1, &from, 1, 0) == (ssize_t)len)
+		return 0;
+	/* A process that we may not look into (a program it cannot read itself) is
+	 * refused like one whose pointer is wrong. */
+	return -EFAULT;
+}
+
+int notify_read_string(const struct seccomp_notif *req, uint64_t addr, char *out,
+		       size_t size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = 0;
+
+	/* Never across the end of a page: the next one may not be there, and the string
+	 * may end before it. */
+	while (len < size) {
+		size_t n = page - (size_t)((addr + len) % page);
+		int r;
+
+		if (n > size - len)
+			n = size - len;
+		r = notify_read(req, addr + len, out + len, n);
+		if (r < 0)
+			return r;
+		if (memchr(out + len, '\0', n))
+			return 0;
+		len += n;
+	}
+	return -ENAMETOOLONG;
+}
+
+static int proc_read(const struct notify *n, const char *path, char *out, size_t size)
+{
+	cleanup_close int fd = openat(n->proc_fd, path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, out, size - 1);
+
+	if (got < 0)
+		return -errno;
+	out[got] = '\0';
+	return 0;
+}
+
+int notify_open_fd(const struct notify *n, const struct seccomp_notif *req, int fd,
+		   int *ret)
+{
+	char path[64];
+	int got;
+
+	if (fd == AT_FDCWD)
+		(void)snprintf(path, sizeof(path), "%u/cwd", req->pid);
+	else if (fd < 0)
+		return -EBADF;
+	else
+		(void)snprintf(path, sizeof(path), "%u/fd/%d", req->pid, fd);
+	got = openat(n->proc_fd, path, O_PATH | O_CLOEXEC);
+	if (got < 0)
+		return errno == ENOENT && fd != AT_FDCWD ? -EBADF : -errno;
+	*ret = got;
+	return 0;
+}
+
+int notify_check_not_path(const struct notify *n, const struct seccomp_notif *req, int fd)
+{
+	char path[64], text[PROC_TEXT_MAX];
+	const char *flags;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%u/fdinfo/%d", req->pid, fd);
+	r = fd < 0 ? -ENOENT : proc_read(n, path, text, sizeof(text));
+	if (r < 0)
+		return r == -ENOENT ? -EBADF : r;
+	flags = strstr(text, "flags:");
+	if (!flags || (strtoul(flags + strlen("flags:"), NULL, 8) & O_PATH))
+		return -EBADF;
+	return 0;
+}
+
+pid_t notify_tgid(const struct notify *n, pid_t tid)
+{
+	char path[32], text[PROC_TEXT_MAX];
+	const char *p;
+
+	(void)snprintf(path, sizeof(path), "%d/status", tid);
+	if (proc_read(n, path, text, sizeof(text)) < 0)
+		return 0;
+	p = strstr(text, "\nTgid:");
+	return p ? (pid_t)strtol(p + strlen("\nTgid:"), NULL, 10) : 0;
+}

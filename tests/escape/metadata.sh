@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 240
+# Grade floor: the metadata of files outside, by every call and every way to name them, and
+# against a thread that swaps links, directories and the path's own bytes. Judged from
+# outside: mode, owner, times, attributes and links of the victims are what they were. Then
+# the same calls on the job's own files, with the kernel's errnos, and the CPUs.
+# LYCH_BIN: where the programs are (build/release).
+set -uo pipefail
+bin=${LYCH_BIN:-${LYCH_BUILD:-build/release}}
+sandbox=$(realpath "$bin/lych-sandbox") || exit 1
+try=$(realpath "$bin/tests/escape/try_metadata") || exit 1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+check() { # what command...
+	local what=$1
+	shift
+	if "$@"; then
+		echo "ok   $what"
+	else
+		echo "FAIL $what"
+		failed=$((failed + 1))
+	fi
+}
+
+if [ "$(id -u)" -eq 0 ]; then
+	echo "run as an ordinary user: the sandbox refuses root" >&2
+	exit 1
+fi
+
+mkdir "$scratch/work" "$scratch/out" "$scratch/out/ro"
+cp "$try" "$scratch/work/try_metadata"
+echo "the secret" >"$scratch/out/victim"
+echo "shown" >"$scratch/out/ro/file"
+chmod 600 "$scratch/out/victim" "$scratch/out/ro/file"
+python3 -c 'import os, sys
+for f in sys.argv[1:]: os.setxattr(f, "user.mark", b"m")' "$scratch/out/victim" "$scratch/out/ro/file"
+touch -d '2001-01-01 00:00:00' "$scratch/out/victim" "$scratch/out/ro/file"
+touch -d '2001-01-01 00:00:00' "$scratch/out/ro" "$scratch/out"
+
+# Any change of an inode moves its ctime (%z); the access time (%x) moves when it is read.
+state() {
+	stat -c '%n %a %u %g %h %s %y %z' "$scratch" "$scratch/out" "$scratch/out/victim" \
+		"$scratch/out/ro" "$scratch/out/ro/file"
+	python3 -c 'import os, sys
+for f in sys.argv[1:]: print([(n, os.getxattr(f, n)) for n in os.listxattr(f)])' \
+		"$scratch/out/victim" "$scratch/out/ro/file"
+}
+run() {
+	"$sandbox" --grade floor --workspace "$scratch/work" --ro "$scratch/out/ro" \
+		--timeout 120 "$@" </dev/null
+}
+
+before=$(state)
+run -- ./try_metadata attack "$scratch/out"
+check "no attempt was answered with success" [ $? -eq 0 ]
+check "nothing outside changed" [ "$before" = "$(state)" ]
+run --processes 8 -- ./try_metadata race "$scratch/out" "${ROUNDS:-20000}"
+check "the race ran, and reached its own files" [ $? -eq 0 ]
+check "nothing outside changed in the race" [ "$before" = "$(state)" ]
+
+run -- ./try_metadata works
+check "every call works on files of its own" [ $? -eq 0 ]
+for grade in full floor; do
+	"$sandbox" --grade $grade --workspace "$scratch/work" --timeout 60 -- \
+		./try_metadata affinity </dev/null
+	check "$grade: its CPUs and no more" [ $? -eq 0 ]
+done
+
+# A single file that is granted, and a second tree; a workspace that may only be read.
+mkdir "$scratch/tree"
+: >"$scratch/one"
+: >"$scratch/tree/f"
+run --rw "$scratch/one" --rw "$scratch/tree" -- sh -c \
+	'touch -d 2003-03-03 "$1" "$2/f" && chmod 640 "$1" "$2/f"' sh "$scratch/one" "$scratch/tree"
+check "a file and a tree granted by --rw" \
+	[ "$(stat -c %a-%Y "$scratch/one" "$scratch/tree/f" | sort -u)" = 640-1046649600 ]
+before=$(stat -c '%a %y %z' "$scratch/work/try_metadata")
+"$sandbox" --grade floor --workspace-ro "$scratch/work" --timeout 60 -- sh -c \
+	'chmod 600 try_metadata; touch try_metadata; touch -h try_metadata; chmod 700 .' </dev/null 2>/dev/null
+check "a read-only workspace stays as it is" \
+	[ "$before" = "$(stat -c '%a %y %z' "$scratch/work/try_metadata")" ]
+
+# A flood costs the job, not the supervision: it is ended in time, and nothing is left.
+start=$(date +%s)
+"$sandbox" --grade floor --workspace "$scratch/work" --timeout 2 --grace 100ms --processes 16 -- \
+	sh -c 'for i in 1 2 3 4; do ./try_metadata flood 100000000 & done; wait' </dev/null 2>/dev/null
+check "out of time in a flood" [ $? -eq 124 ]
+check "... and in time" [ $(($(date +%s) - start)) -le 20 ]
+echo "$failed checks failed"
+[ $failed -eq 0 ]
