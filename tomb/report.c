@@ -66,8 +66,7 @@ static void write_end(struct jsonw *w, const struct job *j)
 }
 
 /* What the grade cannot close, as docs/SANDBOX.md says it. */
-static const char floor_gap[] =
-	"metadata of other files of this uid: stat, utimes, chmod";
+static const char floor_gap[] = "metadata of other files of this uid can be seen: stat";
 
 static void write_walls(struct jsonw *w, const struct job *j)
 {

@@ -527,17 +527,13 @@ static int schedule_keeper(void)
 }
 static int widen_affinity(void)
 {
-	cpu_set_t all, before, now;
+	cpu_set_t was, now;
 
-	memset(&all, 0xff, sizeof(all));
-	if (sched_getaffinity(0, sizeof(before), &before) < 0)
-		return errno;
-	/* The call itself is the keeper's: what counts is what it gave. */
-	if (sched_setaffinity(0, sizeof(all), &all) < 0)
-		return errno;
-	return sched_getaffinity(0, sizeof(now), &now) == 0 && CPU_EQUAL(&before, &now)
-		       ? EPERM
-		       : 0;
+	memset(&now, 0xff, sizeof(now));
+	(void)sched_getaffinity(0, sizeof(was), &was); /* what counts is what one has */
+	(void)sched_setaffinity(0, sizeof(now), &now);
+	(void)sched_getaffinity(0, sizeof(now), &now);
+	return CPU_EQUAL(&was, &now) ? EPERM : 0;
 }
 static int realtime(void)
 {
