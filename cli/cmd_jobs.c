@@ -155,6 +155,7 @@ static int get_job(struct client *c, job_id_t id, struct json **ret, struct err 
 static int show(const struct jobs_args *a, struct client *c, struct err *err)
 {
 	cleanup_json struct json *j = NULL;
+	struct job_end end;
 	struct table t;
 
 	if (get_job(c, a->id, &j, err) < 0)
@@ -167,6 +168,11 @@ static int show(const struct jobs_args *a, struct client *c, struct err *err)
 	table_tree(&t, j);
 	table_print(&t, false);
 	table_done(&t);
+	if (job_end_read(j, &end, err) < 0)
+		return -1;
+	if (end.denials)
+		(void)printf("\n%zu denial%s, see 'lych why %" PRId64 "'\n", end.denials,
+			     end.denials == 1 ? "" : "s", a->id);
 	return render_flush(err);
 }
 

@@ -553,6 +553,18 @@ static int bring_out(const struct run_args *a, struct client *c, const struct fo
 	return code;
 }
 
+static void tell_end(const struct job_end *end, job_id_t id)
+{
+	cleanup_free char *more = NULL;
+
+	job_end_explain(end, id);
+	if (end->state == JOB_SUCCEEDED || end->denials == 0)
+		return;
+	more = xasprintf("denials of its walls: %zu; see 'lych why %" PRId64 "'",
+			 end->denials, id);
+	cmd_tell(ERRID_NONE, more);
+}
+
 static int run(const struct run_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
@@ -600,7 +612,7 @@ static int run(const struct run_args *a, struct err *err)
 	if (r == 0) {
 		r = job_end_exit_code(&end);
 		if (!a->json)
-			job_end_explain(&end, id);
+			tell_end(&end, id);
 		r = a->out ? bring_out(a, c, &f, r, err) : r;
 	}
 	follow_done(&f);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/render.h"
 
+#include "cli/denials.h"
 #include "common/cleanup.h"
+#include "common/denied.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -312,10 +314,11 @@ static void add_value(struct buf *b, const struct json *v)
 	}
 }
 
-/* A limit of a job or a wall of a daemon: its name, and the rest in a few words. */
+/* A limit or a denial of a job, or a wall of a daemon: its name, and the rest in a few words. */
 static bool add_named(const struct json *o, const char **name, struct buf *b)
 {
 	struct err not = ERR_INIT;
+	struct spawn_denied denied;
 	const char *how = "";
 	uint64_t value;
 	bool held;
@@ -324,6 +327,11 @@ static bool add_named(const struct json *o, const char **name, struct buf *b)
 	    json_get_u64(o, "value", true, 0, UINT64_MAX, &value, &not) == 0 &&
 	    json_get_str(o, "mechanism", true, 256, &how, &not) == 0) {
 		buf_addf(b, "%" PRIu64 " by %s", value, how);
+		return true;
+	}
+	if (json_has(o, "act") && denials_read_one(o, &denied, &not) == 0) {
+		*name = spawn_wall_name(denied.wall);
+		denied_sentence(&denied, b);
 		return true;
 	}
 	if (json_get_str(o, "wall", true, 256, name, &not) == 0 &&
