@@ -94,6 +94,15 @@ check-inner-escape check-inner-integration: check-inner-%:
 	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel
 	@$(CHECK) $*
 
+# Real work, with heavy packages: not part of check.
+.PHONY: check-real check-real-inner
+check-real: ## Python's own tests, CMake, npm, git, pip, servers: unchanged in full (NAMES="git npm")
+	@tests/support/install-deps real
+	@tests/support/as-user make --no-print-directory NAMES="$(NAMES)" check-real-inner
+check-real-inner:
+	@$(MAKE) -s -j2 all
+	@tests/real/run $(NAMES)
+
 # Sanitizers: unit tests, the corpora, and the daemons' own flows. Escape tests
 # judge the release build: a sanitizer's runtime is not what is shipped.
 .PHONY: check-asan check-inner-asan

@@ -211,8 +211,9 @@ static void on_status(struct keep *k)
 		if (k->phase != PHASE_SETUP)
 			return;
 		k->phase = PHASE_RUNNING;
-		if (k->spec->timeout_usec)
-			k->deadline = k->began + k->spec->timeout_usec;
+		/* until now it was that of the set-up */
+		k->deadline =
+			k->spec->timeout_usec ? k->began + k->spec->timeout_usec : 0;
 		return;
 	}
 	k->refused = true;

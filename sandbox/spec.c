@@ -61,6 +61,7 @@ void spec_init(struct sbx_spec *s)
 		.net = NET_LOOPBACK,
 		.workspace_fd = -1,
 		.grace_ms = 250,
+		.timeout_usec = LIMIT_TIMEOUT_USEC_DEFAULT,
 		.memory_bytes = LIMIT_MEMORY_DEFAULT,
 		.disk_bytes = LIMIT_DISK_DEFAULT,
 		.tmp_bytes = TMP_DEFAULT,
@@ -396,6 +397,12 @@ static void env_home(struct parse *p)
 
 	env_default(p, "HOME", home);
 	env_default(p, "TMPDIR", home);
+	/* They may hold credentials, so they are not shown; to git a file that exists and
+	   can't be read is the end, not an absent one. */
+	if (s->grade == GRADE_FLOOR) {
+		env_default(p, "GIT_CONFIG_NOSYSTEM", "1");
+		env_default(p, "GIT_ATTR_NOSYSTEM", "1");
+	}
 }
 
 static int mount_by_path(const void *a, const void *b)
