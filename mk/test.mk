@@ -43,6 +43,11 @@ $(CRITERION_C:%.c=$(B)/%.o) $(B)/tests/support/seeded_leak.o: CFLAGS += -Wno-con
 # What runs inside a sandbox needs nothing of the host.
 $(ESCAPE_TRY_C:%.c=$(B)/%): $(B)/%: $(B)/%.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
+# A section of the threats a file, the victims, and the program that holds them.
+PROBE_OBJ := $(call obj,$(wildcard tests/escape/probe_*.c tests/escape/victim_*.c))
+$(B)/tests/escape/try_probe: $(PROBE_OBJ)
+# A row says only what it has.
+$(PROBE_OBJ): CFLAGS += -Wno-missing-field-initializers
 $(B)/tests/support/errors_md: $(B)/tests/support/errors_md.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
 $(B)/tests/support/quarantine_md: $(B)/tests/support/quarantine_md.o $(B)/common/net/hazard.o $(B)/common/net/hazard_table.o $(OBJ_common)
