@@ -120,6 +120,15 @@ check-inner-asan:
 $(B)/tests/support/seeded_leak: $(B)/tests/support/seeded_leak.o
 	$(CC) $(LDFLAGS) -o $@ $^ -lcriterion
 
+# Ten thousand jobs through one tomb: some minutes.
+JOBS ?= 10000
+.PHONY: check-soak check-inner-soak
+check-soak: deps-check ## JOBS (10000) through one tomb, nothing may be left of them
+	@$(AS_USER) JOBS=$(JOBS) check-inner-soak
+check-inner-soak:
+	@$(MAKE) -s -j2 all
+	@JOBS=$(JOBS) LYCH_BIN=$(CURDIR)/$(B) tests/soak/run.sh
+
 FUZZ_SECONDS ?= 60
 .PHONY: fuzz fuzz-inner
 fuzz: deps-ci ## libFuzzer on each target, FUZZ_SECONDS each (60), ONLY=name
