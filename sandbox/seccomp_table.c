@@ -31,6 +31,13 @@
 		.name = (n), .where = (w), .verdict = (v), .cond = { __VA_ARGS__ }       \
 	}
 
+#define UNSEEN(n, w, ...)                                                                \
+	{.name = (n),                                                                    \
+	 .where = (w),                                                                   \
+	 .verdict = SC_ALLOW,                                                            \
+	 .cond = {__VA_ARGS__},                                                          \
+	 .unseen = true}
+
 /* Terminal ioctls that type for, redirect or reprogram somebody else's terminal. */
 #define TIOC_STI 0x5412
 #define TIOC_LINUX 0x541C
@@ -82,7 +89,7 @@ const struct sc_clause sc_clauses[] = {
 	   host */
 	IF("socketpair", SC_FLOOR, SC_ALLOW, IS(0, AF_UNIX), TYPE(1, SOCK_STREAM)),
 	IF("socketpair", SC_FLOOR, SC_ALLOW, IS(0, AF_UNIX), TYPE(1, SOCK_SEQPACKET)),
-	IF("sendto", SC_FULL, SC_ALLOW, {0}),
+	UNSEEN("sendto", SC_FULL, SC_NULL(4)), IF("sendto", SC_FULL, SC_ALLOW, {0}),
 	IF("sendto", SC_FLOOR, SC_ALLOW, SC_NULL(4)),
 
 	NO_IOCTL(TIOC_STI), NO_IOCTL(TIOC_LINUX), NO_IOCTL(TIOC_CONS),
@@ -329,3 +336,9 @@ const struct sc_list sc_lists[] = {
 	{SC_BOTH, SC_ENOSYS, absent},
 };
 const size_t sc_n_lists = ARRAY_SIZE(sc_lists);
+
+const char *const sc_observed[] = {
+	"open",	     "openat",	"openat2", "creat",   "truncate",  "mkdir",  "mkdirat",
+	"mknod",     "mknodat", "rmdir",   "unlink",  "unlinkat",  "rename", "renameat",
+	"renameat2", "link",	"linkat",  "symlink", "symlinkat", "execve", "execveat",
+	"connect",   "bind",	"sendto",  NULL};

@@ -43,14 +43,16 @@
 #define SPAWNER_TMP_BYTES ((uint64_t)1 << 20)
 #define RUN_FDS 4
 #define SEALS_NEEDED (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-/* HELLO, and at most STARTED and an end for every job. */
-#define OUT_MAX (2 * SPAWN_JOBS_MAX + 1)
+/* HELLO, and at most STARTED and an end for every job; what was refused to a job waits in
+ * its keeper's socket while there is no room for it (has_room). */
+#define OUT_MAX (4 * SPAWN_JOBS_MAX + 1)
 
 union message {
 	uint32_t type;
 	struct spawn_hello hello;
 	struct spawn_started started;
 	struct spawn_refused refused;
+	struct spawn_denied denied;
 	struct spawn_exited exited;
 };
 
@@ -96,6 +98,12 @@ static void put(struct server *s, const void *msg, size_t size)
 	memcpy(&s->out[s->n_out].m, msg, size);
 	s->out[s->n_out++].size = size;
 	flush(s);
+}
+
+/* For one message of each keeper, and still for what has no limit of its own. */
+static bool has_room(const struct server *s)
+{
+	return s->n_out + s->n + 2 * SPAWN_JOBS_MAX < OUT_MAX;
 }
 
 static void put_refused(struct server *s, uint64_t handle, const char *stage,
@@ -266,6 +274,9 @@ static void on_keeper(struct server *s, struct served *j)
 		m.started.handle = j->handle;
 		j->started = true;
 		put(s, &m, sizeof(m.started));
+	} else if (n == (ssize_t)sizeof(m.denied) && m.type == SPAWN_DENIED) {
+		m.denied.handle = j->handle;
+		put(s, &m, sizeof(m.denied));
 	} else if (n == (ssize_t)sizeof(m.refused) && m.type == SPAWN_REFUSED) {
 		m.refused.handle = j->handle;
 		drop(s, j);
@@ -381,8 +392,9 @@ static int serve_loop(struct server *s, struct err *err)
 			p[0].events |= POLLOUT;
 		p[1] = (struct pollfd){.fd = s->lifeline, .events = POLLIN};
 		for (unsigned i = 0; i < n; i++) {
-			p[2 + i] = (struct pollfd){.fd = s->job[i].keeper.sock,
-						   .events = POLLIN};
+			p[2 + i] = (struct pollfd){
+				.fd = has_room(s) ? s->job[i].keeper.sock : -1,
+				.events = POLLIN};
 			handle[i] = s->job[i].handle;
 		}
 		if (poll(p, n + 2, -1) < 0 && errno != EINTR)
