@@ -97,3 +97,14 @@ int fds_arrange(const int stdio[3], int *keep, size_t n_keep, struct err *err)
 		return err_sys(err, "close_range");
 	return 0;
 }
+
+int fds_replace_stdio(const int stdio[3], struct err *err)
+{
+	for (int i = 0; i < 3; i++) {
+		if (check_stdio(stdio[i], i, err) < 0)
+			return -1;
+		if (dup3(stdio[i], i, 0) < 0)
+			return err_sys(err, "place descriptor %d", i);
+	}
+	return 0;
+}

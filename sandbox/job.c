@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The job's own process, from fork to exec: the stages in their order. Each stage either
- * stands or ends everything: its name, errno and text go out on the status descriptor and
- * the process leaves with 78. The descriptor is O_CLOEXEC: end of file there means that
- * the exec worked.
+ * stands or ends everything: its name, errno and text go out on the status socket and
+ * the process leaves with 78. The socket is O_CLOEXEC: end of file there means that the
+ * exec worked.
+ *
+ * What needs no spec comes first, so that a warm sandbox waits behind it:
  *
  *	fds	  nothing inherited but stdio and what the stages need
  *	session	  no controlling terminal, no inherited signal state, umask 077, death
  *		  with the keeper
- *	cwd	  before Landlock, by descriptor where there is one
- *	limits	  cgroup, rlimits, affinity (before the caps go: a cgroup namespace needs
- *		  them)
+ *	cgroup	  the leaf, and a cgroup namespace, which needs capabilities
  *	caps	  none left, no_new_privs
- *	landlock  needs no_new_privs; after it, no mount and no signal outwards
- *	seccomp	  after Landlock, whose calls a job may use for walls of its own; its
- *		  listener goes to the keeper, no copy stays
+ *	landlock  the rules that every job of this kind gets; not in force yet
+ *	seccomp	  before Landlock takes effect: the filter lets a job build walls of its
+ *		  own, and these are ours. Its listener goes to the keeper, no copy stays
+ *
+ * Then, when the keeper says so (struct job_go; a warm job reads its spec from there):
+ *
+ *	stdio	  warm: in place of /dev/null
+ *	cwd	  before Landlock, by descriptor where there is one
+ *	limits	  rlimits (the keeper has set the affinity)
+ *	landlock  the workspace's rule; from here on in force
  *	selftest  walks into each wall
  *	exec	  with the spec's environment, found along the spec's PATH
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/str.h"
+#include "sandbox/handover.h"
 #include "sandbox/notify.h"
 #include "sandbox/paths.h"
 
@@ -33,6 +41,14 @@
 #include <sys/stat.h>
 
 enum { KEEP_STATUS, KEEP_PROCS, KEEP_WORK, KEEP_MAX_ };
+
+struct job {
+	struct sbx_spec spec;
+	bool warm; /* the spec is a shape until job_go */
+	int status_fd, procs_fd, work_fd;
+	unsigned nproc;
+	struct landlock_set landlock;
+};
 
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 #define EXIT_EXEC_MISSING 127
@@ -143,42 +159,95 @@ static int stage_exec(const struct sbx_spec *spec, struct err *err)
 	return err_sys_id(err, ERRID_SANDBOX_EXEC, "%.100s", name);
 }
 
-void job_main(const struct sbx_spec *spec, const struct sbx_root *root,
-	      const struct sbx_limits *limits, const int stdio[3], int status_fd)
+/* Warm: the same block that the spawner judged, in a memfd that is sealed. */
+static int take_spec(struct job *j, const struct job_go *go, int *fds, struct err *err)
 {
-	struct sbx_limits own_limits = *limits;
-	struct sbx_spec own_spec = *spec;
-	struct err err = ERR_INIT;
-	int keep[KEEP_MAX_] = {
-		[KEEP_STATUS] = status_fd,
-		[KEEP_PROCS] = limits->cgroup_procs_fd,
-		[KEEP_WORK] =
-			spec->grade == GRADE_FULL ? root->work_fd : spec->workspace_fd,
-	};
-	int abi, fd = status_fd, listener = -1;
+	struct sbx_spec spec;
 
-	if (fds_arrange(stdio, keep, KEEP_MAX_, &err) < 0)
-		leave(fd, "fds", &err, EXIT_SETUP);
-	fd = keep[KEEP_STATUS];
-	own_limits.cgroup_fd = own_limits.cgroup_parent_fd =
-		-1; /* closed; the leaf is entered by its cgroup.procs */
-	own_limits.cgroup_procs_fd = keep[KEEP_PROCS];
-	own_spec.workspace_fd = keep[KEEP_WORK];
-	if (stage_session(&err) < 0)
-		leave(fd, "session", &err, EXIT_SETUP);
-	if (stage_cwd(&own_spec, keep[KEEP_WORK], &err) < 0)
-		leave(fd, "cwd", &err, EXIT_SETUP);
-	if (limits_apply(&own_spec, &own_limits, &err) < 0)
-		leave(fd, "limits", &err, EXIT_SETUP);
-	if (walls_drop_caps(&err) < 0)
-		leave(fd, "caps", &err, EXIT_SETUP);
-	if (walls_landlock(&own_spec, &abi, &err) < 0)
-		leave(fd, "landlock", &err, EXIT_SETUP);
-	if (seccomp_install(&own_spec, &listener, &err) < 0 ||
-	    notify_hand_over(fd, &listener, &err) < 0)
-		leave(fd, "seccomp", &err, EXIT_SETUP);
-	if (selftest_run(&own_spec, &err) < 0)
-		leave(fd, "selftest", &err, EXIT_SETUP);
-	(void)stage_exec(&own_spec, &err);
-	leave(fd, "exec", &err, err.sys == ENOENT ? EXIT_EXEC_MISSING : EXIT_EXEC_DENIED);
+	if (handover_read_spec(fds[HANDOVER_SPEC], go->spec_bytes, &spec, err) < 0)
+		return -1;
+	spec.workspace_fd = -1;
+	j->spec = spec;
+	j->work_fd = fds[HANDOVER_WORK];
+	return fds_replace_stdio(&fds[HANDOVER_STDIN], err);
+}
+
+static int stage_go(struct job *j, struct err *err)
+{
+	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1};
+	struct job_go go;
+	unsigned n_fds = 0;
+	static const char ready = 1;
+
+	if (j->warm && send(j->status_fd, &ready, sizeof(ready), MSG_NOSIGNAL) < 0)
+		return err_sys(err, "tell the keeper");
+	if (handover_recv(j->status_fd, &go, sizeof(go), fds, &n_fds, err) < 0)
+		return err_wrap(err, "the keeper is gone");
+	j->nproc = go.nproc;
+	if (!j->warm)
+		return 0;
+	if (n_fds < HANDOVER_WORK)
+		return err_set(err, ERR_SETUP, "the keeper gave no spec");
+	return take_spec(j, &go, fds, err);
+}
+
+static const char *before_spec(struct job *j, const struct sbx_birth *birth,
+			       const struct sbx_limits *limits, struct err *err)
+{
+	int keep[KEEP_MAX_] = {[KEEP_STATUS] = j->status_fd,
+			       [KEEP_PROCS] = limits->cgroup_procs_fd,
+			       [KEEP_WORK] = j->work_fd};
+	struct sbx_limits own = {.cgroup_procs_fd = -1};
+	int listener = -1;
+
+	if (fds_arrange(birth->stdio, keep, KEEP_MAX_, err) < 0)
+		return "fds";
+	j->status_fd = keep[KEEP_STATUS];
+	j->work_fd = keep[KEEP_WORK];
+	own.cgroup_procs_fd = keep[KEEP_PROCS];
+	if (stage_session(err) < 0)
+		return "session";
+	if (limits_enter(j->spec.grade, &own, err) < 0)
+		return "limits";
+	fd_close(&own.cgroup_procs_fd);
+	if (walls_drop_caps(err) < 0)
+		return "caps";
+	if (walls_landlock_begin(&j->spec, &j->landlock, err) < 0)
+		return "landlock";
+	if (seccomp_install(&j->spec, &listener, err) < 0 ||
+	    notify_hand_over(j->status_fd, &listener, err) < 0)
+		return "seccomp";
+	return NULL;
+}
+
+static const char *after_spec(struct job *j, struct err *err)
+{
+	if (stage_cwd(&j->spec, j->work_fd, err) < 0)
+		return "cwd";
+	if (limits_apply(&j->spec, j->nproc, err) < 0)
+		return "limits";
+	if (walls_landlock_enforce(&j->spec, j->work_fd, &j->landlock, err) < 0)
+		return "landlock";
+	return selftest_run(&j->spec, err) < 0 ? "selftest" : NULL;
+}
+
+void job_main(const struct sbx_birth *birth, const struct sbx_limits *limits, int work_fd,
+	      int status_fd)
+{
+	struct job j = {.spec = *birth->spec,
+			.warm = birth->warm,
+			.status_fd = status_fd,
+			.work_fd = work_fd};
+	struct err err = ERR_INIT;
+	const char *failed = before_spec(&j, birth, limits, &err);
+
+	if (!failed && stage_go(&j, &err) < 0)
+		failed = "spec";
+	if (!failed)
+		failed = after_spec(&j, &err);
+	if (failed)
+		leave(j.status_fd, failed, &err, EXIT_SETUP);
+	(void)stage_exec(&j.spec, &err);
+	leave(j.status_fd, "exec", &err,
+	      err.sys == ENOENT ? EXIT_EXEC_MISSING : EXIT_EXEC_DENIED);
 }

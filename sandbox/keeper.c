@@ -5,6 +5,8 @@
  * control socket to the parent, SIGCHLD, the calls that the job may only make
  * through us (notify.h), and the clock.
  *
+ * A warm keeper waits in the same loop, in PHASE_WARM, until it is bound to a spec.
+ *
  * It trusts nothing of the job. It cannot be killed or traced by it: in full it
  * is pid 1 of the job's pid namespace (the kernel drops signals from inside, and
  * all are blocked), in floor the job's Landlock domain scopes signals; it is not
@@ -20,13 +22,11 @@
  * dies with pid 1); floor, the tree goes up to the parent (start.c). When the
  * parent dies: EOF on the control socket, and in full PDEATHSIG too.
  */
-#include "sandbox/keeper.h"
+#include "sandbox/keep.h"
 
 #include "common/cleanup.h"
 #include "common/landlock.h"
-#include "sandbox/disk.h"
-#include "sandbox/notify.h"
-#include "sandbox/tree.h"
+#include "sandbox/handover.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define SETUP_MAX_USEC (15 * USEC_PER_SEC)
 #define KILL_EVERY_USEC (5 * USEC_PER_MSEC)
 #define REAP_BATCH 4096
 #define DISK_ENTRIES_A_STEP 4000
@@ -55,40 +54,6 @@
 #define AT_LIMIT_USEC (200 * USEC_PER_MSEC)
 /* So many samples in a row with a process that hides what it holds. */
 #define HIDING_SAMPLES 5
-
-enum phase {
-	PHASE_SETUP, /* until exec */
-	PHASE_RUNNING,
-	PHASE_TERM, /* SIGTERM sent, the grace runs */
-	PHASE_KILL, /* SIGKILL until nothing is left */
-	PHASE_GONE,
-};
-
-struct keep {
-	const struct sbx_spec *spec;
-	const struct sbx_limits *limits;
-	int sock, status_fd, signal_fd;
-	pid_t main_pid;
-	bool main_over, parent_gone, empty;
-	bool refused, exec_failed; /* what came through status_fd */
-	struct job_status status;
-	int main_status;
-	enum phase phase;
-	bool ended; /* how is decided */
-	uint32_t how;
-	char detail[SPAWN_TEXT_MAX];
-	uint32_t strays;
-	usec_t began, over, deadline, kill_at, next_kill, next_sample;
-	usec_t at_limit_since;
-	unsigned hiding;
-	struct tree tree;
-	struct notify notify;
-	struct disk_walk disk;
-	uint64_t unlinked; /* when the round of the walk began */
-	uint64_t memory_peak, disk_peak;
-	uint32_t processes_peak;
-	int landlock_abi;
-};
 
 static void send_parent(const struct keep *k, const void *msg, size_t size)
 {
@@ -125,7 +90,7 @@ static void end_job(struct keep *k, enum spawn_end how, unsigned grace_ms,
 		k->how = how;
 		(void)snprintf(k->detail, sizeof(k->detail), "%s", detail);
 	}
-	if (!grace_ms || k->phase == PHASE_SETUP) {
+	if (!grace_ms || k->phase == PHASE_SETUP || k->phase == PHASE_WARM) {
 		enter_kill(k);
 		return;
 	}
@@ -192,61 +157,107 @@ static void reap(struct keep *k)
 
 /* ---- messages --------------------------------------------------------------- */
 
+/* The set-up came to nothing; the job, if there is one, did not execute anything. */
+static void fail_setup(struct keep *k, const char *stage, const struct err *err)
+{
+	k->refused = true;
+	k->status = (struct job_status){.error_id = err->id, .sys = err->sys};
+	if (err->id == ERRID_NONE)
+		k->status.error_id = ERRID_EXEC_SETUP;
+	(void)snprintf(k->status.stage, sizeof(k->status.stage), "%s", stage);
+	(void)snprintf(k->status.text, sizeof(k->status.text), "%.*s", SPAWN_TEXT_MAX - 1,
+		       err->msg);
+	fd_close(&k->status_fd);
+	enter_kill(k);
+}
+
+static void on_executed(struct keep *k)
+{
+	struct spawn_started m;
+
+	report_started(k->spec, &k->limits, k->landlock_abi, &m);
+	send_parent(k, &m, sizeof(m));
+	k->began = clock_boot_usec();
+	k->next_sample = k->began + SAMPLE_MIN_USEC;
+	if (k->phase != PHASE_SETUP)
+		return;
+	k->phase = PHASE_RUNNING;
+	k->deadline = k->spec->timeout_usec ? k->began + k->spec->timeout_usec : 0;
+}
+
+/* What came instead of an exec, or of its end. */
+static void on_failed(struct keep *k, bool has_status, struct err *err)
+{
+	if (has_status) {
+		k->refused = true;
+		k->exec_failed = k->status.error_id == ERRID_SANDBOX_EXEC;
+		fd_close(&k->status_fd);
+		enter_kill(k);
+		return;
+	}
+	if (!err_is_set(err))
+		(void)err_set_id(err, ERRID_EXEC_SETUP,
+				 "it ended before it could execute the command");
+	fail_setup(k, "job", err);
+}
+
 static void on_status(struct keep *k)
 {
+	static const uint32_t ready = KEEPER_READY;
 	struct err err = ERR_INIT;
-	ssize_t n = notify_recv_status(&k->notify, k->status_fd, k->main_pid, &k->tree,
-				       &k->status, &err);
+	ssize_t n = notify_recv_status(&k->notify, k->status_fd, k->main_pid,
+				       k->tree.proc_fd, &k->status, &err);
 
-	if (n == 1 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	fd_close(&k->status_fd);
-	if (n == 0 && k->notify.taken && tree_has_executed(&k->tree, k->main_pid)) {
-		struct spawn_started m;
+	if (n == NOTIFY_LISTENER) {
+		if (!k->birth.warm && birth_let_go(k, &err) < 0)
+			fail_setup(k, "fork", &err);
+	} else if (n == NOTIFY_READY && k->phase == PHASE_WARM) {
+		send_parent(k, &ready, sizeof(ready));
+	} else if (n == 0 && k->phase != PHASE_WARM && k->notify.taken &&
+		   tree_has_executed(&k->tree, k->main_pid)) {
+		fd_close(&k->status_fd);
+		on_executed(k);
+	} else {
+		on_failed(k, n == (ssize_t)sizeof(k->status), &err);
+	}
+}
 
-		k->notify.started = true;
-		report_started(k->spec, k->limits, k->landlock_abi, &m);
-		send_parent(k, &m, sizeof(m));
-		k->began = clock_boot_usec();
-		k->next_sample = k->began + SAMPLE_MIN_USEC;
-		if (k->phase != PHASE_SETUP)
-			return;
-		k->phase = PHASE_RUNNING;
-		/* until now it was that of the set-up */
-		k->deadline =
-			k->spec->timeout_usec ? k->began + k->spec->timeout_usec : 0;
-		return;
-	}
-	k->refused = true;
-	if (n != (ssize_t)sizeof(k->status)) {
-		k->status =
-			(struct job_status){.error_id = ERRID_EXEC_SETUP, .stage = "job"};
-		(void)snprintf(k->status.text, sizeof(k->status.text), "%.*s",
-			       SPAWN_TEXT_MAX - 1,
-			       err_is_set(&err)
-				       ? err.msg
-				       : "it ended before it could execute the command");
-		if (err.id != ERRID_NONE)
-			k->status.error_id = (uint32_t)err.id;
-	}
-	k->exec_failed = k->status.error_id == ERRID_SANDBOX_EXEC;
-	enter_kill(k);
+static void bind_warm(struct keep *k, const struct keeper_bind *m, int *fds)
+{
+	const char *stage = "spec";
+	struct err err = ERR_INIT;
+
+	if (birth_bind(k, m, fds, &stage, &err) < 0)
+		fail_setup(k, stage, &err);
 }
 
 static void on_control(struct keep *k)
 {
-	struct spawn_kill m;
-	ssize_t n = recv(k->sock, &m, sizeof(m), MSG_TRUNC | MSG_DONTWAIT);
+	union {
+		uint32_t type;
+		struct spawn_kill kill;
+		struct keeper_bind bind;
+	} m = {0};
+	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1};
+	unsigned n_fds = 0;
+	ssize_t n = handover_recv_any(k->sock, &m, sizeof(m), MSG_DONTWAIT, fds, &n_fds);
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	if (n != (ssize_t)sizeof(m) || m.type != SPAWN_KILL || m.why < SPAWN_END_OUTPUT ||
-	    m.why > SPAWN_END_SHUTDOWN) {
+	if (n == (ssize_t)sizeof(m.bind) && m.type == KEEPER_BIND &&
+	    k->phase == PHASE_WARM && n_fds >= HANDOVER_WORK) {
+		bind_warm(k, &m.bind, fds);
+	} else if (n == (ssize_t)sizeof(m.kill) && m.type == SPAWN_KILL && !n_fds &&
+		   m.kill.why >= SPAWN_END_OUTPUT && m.kill.why <= SPAWN_END_SHUTDOWN) {
+		end_job(k, (enum spawn_end)m.kill.why, m.kill.grace_ms, "");
+	} else {
 		k->parent_gone = true; /* or speaks nonsense, which is the same */
 		end_job(k, SPAWN_END_SHUTDOWN, 0, "the parent is gone");
-		return;
 	}
-	end_job(k, (enum spawn_end)m.why, m.grace_ms, "");
+	for (unsigned i = 0; i < HANDOVER_FDS; i++)
+		fd_close(&fds[i]);
 }
 
 /* ---- limits ------------------------------------------------------------------ */
@@ -338,7 +349,7 @@ static void sample(struct keep *k)
 	if (k->spec->cpu_sec && cpu > k->spec->cpu_sec * USEC_PER_SEC)
 		over(k, SPAWN_END_CPU, "CPU seconds", cpu / USEC_PER_SEC,
 		     k->spec->cpu_sec);
-	if (limits_cgroup_value(k->limits, "memory.events", "oom_kill"))
+	if (limits_cgroup_value(&k->limits, "memory.events", "oom_kill"))
 		end_job(k, SPAWN_END_OOM, 0, "memory.max of the cgroup");
 
 	if (room_usec(use.memory_bytes, k->spec->memory_bytes) < pause)
@@ -360,13 +371,10 @@ static void on_clock(struct keep *k)
 	usec_t now = clock_boot_usec();
 
 	if (k->phase == PHASE_SETUP && now >= k->deadline) {
-		k->refused = true;
-		k->status = (struct job_status){.error_id = ERRID_EXEC_SETUP,
-						.stage = "setup"};
-		(void)snprintf(k->status.text, sizeof(k->status.text),
-			       "the set-up took too long");
-		fd_close(&k->status_fd);
-		enter_kill(k);
+		struct err err = ERR_INIT;
+
+		(void)err_set_id(&err, ERRID_EXEC_SETUP, "the set-up took too long");
+		fail_setup(k, "setup", &err);
 	}
 	if (k->phase == PHASE_RUNNING && k->deadline && now >= k->deadline)
 		end_job(k, SPAWN_END_TIMEOUT, k->spec->grace_ms, "");
@@ -376,7 +384,7 @@ static void on_clock(struct keep *k)
 	if (k->phase == PHASE_TERM && now >= k->kill_at)
 		enter_kill(k);
 	if (k->phase == PHASE_KILL && now >= k->next_kill) {
-		limits_cgroup_kill(k->limits);
+		limits_cgroup_kill(&k->limits);
 		(void)tree_signal(&k->tree, SIGKILL);
 		k->next_kill = clock_boot_usec() + KILL_EVERY_USEC;
 	}
@@ -444,11 +452,6 @@ static void last_look(struct keep *k)
 		       (unsigned long long)k->spec->disk_bytes);
 }
 
-static void send_denied(const struct spawn_denied *d, void *arg)
-{
-	send_parent(arg, d, sizeof(*d));
-}
-
 static void report_end(struct keep *k)
 {
 	struct spawn_exited m = {.type = SPAWN_EXITED, .tree_gone = 1, .how = k->how};
@@ -470,8 +473,7 @@ static void report_end(struct keep *k)
 		send_parent(k, &m, sizeof(m));
 		return;
 	}
-	notify_flush(&k->notify, send_denied, k);
-	if (limits_cgroup_value(k->limits, "memory.events", "oom_kill")) {
+	if (limits_cgroup_value(&k->limits, "memory.events", "oom_kill")) {
 		m.how = SPAWN_END_OOM;
 		(void)snprintf(k->detail, sizeof(k->detail), "memory.max of the cgroup");
 	}
@@ -483,7 +485,7 @@ static void report_end(struct keep *k)
 	m.wall_usec = k->over > k->began ? k->over - k->began : 0;
 	m.cpu_usec = cpu_of_reaped();
 	m.memory_peak_bytes = k->memory_peak;
-	peak = limits_cgroup_value(k->limits, "memory.peak", NULL);
+	peak = limits_cgroup_value(&k->limits, "memory.peak", NULL);
 	if (peak > m.memory_peak_bytes)
 		m.memory_peak_bytes = peak;
 	/* Too short to be sampled: the largest resident set of one process is what is
@@ -497,194 +499,28 @@ static void report_end(struct keep *k)
 	send_parent(k, &m, sizeof(m));
 }
 
-/* ---- birth ------------------------------------------------------------------- */
+/* ---- from birth to end --------------------------------------------------------- */
 
-static int keeper_confine(const struct sbx_spec *spec, struct err *err)
+void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits, int sock)
 {
-	static const int full[] = {CAP_SYS_PTRACE, CAP_KILL, CAP_DAC_READ_SEARCH, -1};
-	static const int floor_caps[] = {-1};
-
-	return ns_keep_caps(spec->grade == GRADE_FULL ? full : floor_caps, err);
-}
-
-static int block_signals(int *ret_fd, struct err *err)
-{
-	sigset_t all, child;
-
-	(void)sigfillset(&all);
-	(void)sigemptyset(&child);
-	(void)sigaddset(&child, SIGCHLD);
-	for (int s = 1; s < NSIG; s++)
-		(void)signal(s, SIG_DFL);
-	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
-		return err_sys(err, "block signals");
-	*ret_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-	return *ret_fd < 0 ? err_sys(err, "signalfd") : 0;
-}
-
-NORETURN static void child_main(const struct sbx_spec *spec, const struct sbx_root *root,
-				const struct sbx_limits *limits, const int stdio[3],
-				int status_fd, pid_t keeper)
-{
-	sigset_t none;
-
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Nothing of the job exists yet that could look at us: exec would do the same. */
-	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper)
-		_exit(EXIT_SETUP);
-	job_main(spec, root, limits, stdio, status_fd);
-}
-
-/* The trees whose size counts: the workspace, and what is added to the user's own trees.
- */
-static int disk_roots(struct keep *k, int work_fd, const int *rw, size_t n_rw,
-		      struct err *err)
-{
-	int fd;
-
-	if (k->spec->workspace && !k->spec->workspace_ro) {
-		fd = fcntl(work_fd, F_DUPFD_CLOEXEC, 3);
-		if (fd < 0)
-			return err_sys(err, "workspace");
-		if (disk_add(&k->disk, fd, false, err) < 0)
-			return -1;
-	}
-	for (size_t i = 0; i < n_rw; i++)
-		if (disk_add(&k->disk, rw[i], true, err) < 0)
-			return -1;
-	return 0;
-}
-
-/* Before the root goes away: descriptors of the writable trees of the spec. */
-static int open_rw(const struct sbx_spec *spec, int *rw, size_t *n, struct err *err)
-{
-	for (size_t i = 0; i < spec->n_mounts; i++) {
-		struct stat st;
-		int fd;
-
-		if (spec->mounts[i].kind != MOUNT_RW)
-			continue;
-		fd = open(spec->mounts[i].path, O_PATH | O_CLOEXEC);
-		if (fd < 0 || fstat(fd, &st) < 0)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "open %s",
-					  spec->mounts[i].path);
-		if (!S_ISDIR(st.st_mode)) {
-			fd_close(&fd); /* one file: RLIMIT_FSIZE is its limit */
-			continue;
-		}
-		if (*n == DISK_ROOTS_MAX - 1)
-			return err_set_id(
-				err, ERRID_SANDBOX_LIMIT,
-				"disk: more than %d writable trees cannot be supervised",
-				DISK_ROOTS_MAX - 1);
-		rw[(*n)++] = fd;
-	}
-	return 0;
-}
-
-static int fork_job(struct keep *k, const struct sbx_root *root, const int stdio[3],
-		    struct err *err)
-{
-	int sv[2];
-	pid_t self = getpid();
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
-		return err_sys(err, "socketpair");
-	k->main_pid = fork();
-	if (k->main_pid == 0)
-		child_main(k->spec, root, k->limits, stdio, sv[1], self);
-	fd_close(&sv[1]);
-	k->status_fd = sv[0];
-	return k->main_pid < 0 ? err_sys(err, "fork the job") : 0;
-}
-
-/* Returns in the keeper only, with everything in place; stage names what failed. */
-static int give_birth(struct keep *k, const int stdio[3], const char **stage,
-		      struct err *err)
-{
-	int keep_fds[] = {stdio[0],
-			  stdio[1],
-			  stdio[2],
-			  k->sock,
-			  k->spec->workspace_fd,
-			  k->limits->cgroup_fd,
-			  k->limits->cgroup_procs_fd};
-	struct sbx_root root = {-1, -1, -1, k->spec->workspace_fd};
-	int rw[DISK_ROOTS_MAX];
-	size_t n_rw = 0;
-	cleanup_close int null_fd = -1;
-
-	*stage = "fds";
-	if (ns_close_all_but(keep_fds, ARRAY_SIZE(keep_fds), err) < 0 ||
-	    block_signals(&k->signal_fd, err) < 0)
-		return -1;
-	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null_fd < 0)
-		return err_sys(err, "open /dev/null");
-	*stage = "session";
-	if (setsid() < 0)
-		return err_sys(err, "setsid");
-	if (k->spec->grade == GRADE_FLOOR &&
-	    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-		return err_sys(err, "become a subreaper");
-	*stage = "landlock";
-	if (landlock_require(&k->landlock_abi, err) < 0)
-		return -1;
-	*stage = "root";
-	if (open_rw(k->spec, rw, &n_rw, err) < 0 ||
-	    (k->spec->grade == GRADE_FULL && root_build(k->spec, &root, err) < 0))
-		return -1;
-	*stage = "limits";
-	if (disk_roots(k, root.work_fd, rw, n_rw, err) < 0 ||
-	    tree_init(&k->tree, k->spec->grade, root.proc_fd, root.tmp_fd, root.shm_fd,
-		      root.work_fd, err) < 0 ||
-	    notify_bind(&k->notify, k->spec, err) < 0)
-		return -1;
-	*stage = "caps";
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return err_sys(err, "PR_SET_DUMPABLE");
-	*stage = "fork";
-	if (fork_job(k, &root, stdio, err) < 0)
-		return -1;
-	/* From here on the job may be running: whatever fails now, the exit of the keeper
-	 * (full) or the kill in keeper_main (floor) ends it. */
-	*stage = "caps";
-	for (int i = 0; i < 3; i++)
-		if (stdio[i] > 2)
-			(void)close(stdio[i]);
-	if (ns_stdio_null(null_fd, true, err) < 0 || keeper_confine(k->spec, err) < 0 ||
-	    chdir("/") < 0)
-		return -1;
-	return 0;
-}
-
-void keeper_main(const struct sbx_spec *spec, const struct sbx_limits *limits,
-		 const int stdio[3], int sock, int parent_pidfd)
-{
-	struct keep k = {.spec = spec,
-			 .limits = limits,
+	struct keep k = {.birth = *birth,
+			 .spec = birth->spec,
+			 .limits = *limits,
+			 .root = {-1, -1, -1, -1},
+			 .phase = birth->warm ? PHASE_WARM : PHASE_SETUP,
 			 .sock = sock,
 			 .status_fd = -1,
 			 .signal_fd = -1};
 	const char *stage = "";
 	struct err err = ERR_INIT;
 
-	(void)parent_pidfd;
 	disk_init(&k.disk);
-	notify_init(&k.notify, spec->grade);
+	notify_init(&k.notify, birth->spec->grade);
 	k.deadline = clock_boot_usec() + SETUP_MAX_USEC;
-	if (give_birth(&k, stdio, &stage, &err) < 0) {
+	if (birth_give(&k, &stage, &err) < 0) {
 		if (k.main_pid <= 0)
 			refuse(sock, stage, &err);
-		k.refused = true;
-		k.status = (struct job_status){.error_id = err.id, .sys = err.sys};
-		(void)snprintf(k.status.stage, sizeof(k.status.stage), "%s", stage);
-		(void)snprintf(k.status.text, sizeof(k.status.text), "%.*s",
-			       SPAWN_TEXT_MAX - 1, err.msg);
-		fd_close(&k.status_fd);
-		enter_kill(&k);
+		fail_setup(&k, stage, &err);
 	}
 	while (k.phase != PHASE_GONE) {
 		wait_event(&k);

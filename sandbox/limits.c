@@ -98,8 +98,10 @@ static bool cg_has(int dir, const char *file)
 
 static int leaf_make(const struct sbx_spec *spec, struct sbx_limits *l, struct err *err)
 {
-	cleanup_close int parent =
-		open(spec->cgroup, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	cleanup_close int parent = spec->cgroup_fd >= 0
+					   ? openat(spec->cgroup_fd, ".", flags)
+					   : open(spec->cgroup, flags);
 	struct statfs fs;
 	uint8_t id[8];
 	char hex[17];
@@ -164,50 +166,47 @@ static int leaf_limit(const struct sbx_spec *spec, struct sbx_limits *l, struct 
 	return 0;
 }
 
-int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret, struct err *err)
+int limits_make_leaf(const struct sbx_spec *spec, struct sbx_limits *ret, struct err *err)
 {
-	struct sbx_limits l = {
+	*ret = (struct sbx_limits){
 		.cgroup_fd = -1, .cgroup_procs_fd = -1, .cgroup_parent_fd = -1};
-	cpu_set_t cpus;
+	if (!spec->cgroup || leaf_make(spec, ret, err) == 0)
+		return 0;
+	limits_done(ret);
+	return -1;
+}
+
+int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l, struct err *err)
+{
 	unsigned others = 0;
 
-	*ret = l;
 	if (!spec->memory_bytes || !spec->processes || !spec->cpus || !spec->disk_bytes)
 		return err_set_id(err, ERRID_SANDBOX_LIMIT,
 				  "memory, disk, processes and cpus each need a limit");
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_getaffinity");
-	if (spec->grade == GRADE_FLOOR) {
-		/* No user namespace of its own: the kernel counts all tasks of this user.
-		 */
-		if (tree_count_uid_tasks(getuid(), &others, err) < 0)
-			return err_wrap(err, "processes");
-		l.nproc = others + NPROC_OF_KEEPER + spec->processes;
-	} else {
-		l.nproc = NPROC_OF_KEEPER + spec->processes;
-	}
-	if (spec->cgroup &&
-	    (leaf_make(spec, &l, err) < 0 || leaf_limit(spec, &l, err) < 0)) {
-		limits_done(&l);
+	/* No user namespace of its own: the kernel counts all tasks of this user. */
+	if (spec->grade == GRADE_FLOOR &&
+	    tree_count_uid_tasks(getuid(), &others, err) < 0)
+		return err_wrap(err, "processes");
+	l->nproc = others + NPROC_OF_KEEPER + spec->processes;
+	if (l->cgroup_fd >= 0 && leaf_limit(spec, l, err) < 0)
 		return -1;
-	}
-	add_limit(&l, "memory", spec->cgroup ? "cgroup2+supervised" : "supervised",
+	l->n = 0;
+	add_limit(l, "memory", spec->cgroup ? "cgroup2+supervised" : "supervised",
 		  spec->memory_bytes);
-	add_limit(&l, "disk", "supervised", spec->disk_bytes);
-	add_limit(&l, "processes", spec->cgroup ? "cgroup2+rlimit" : "rlimit+supervised",
+	add_limit(l, "disk", "supervised", spec->disk_bytes);
+	add_limit(l, "processes", spec->cgroup ? "cgroup2+rlimit" : "rlimit+supervised",
 		  spec->processes);
-	add_limit(&l, "cpus", l.cgroup_cpu ? "cgroup2+affinity" : "affinity", spec->cpus);
+	add_limit(l, "cpus", l->cgroup_cpu ? "cgroup2+affinity" : "affinity", spec->cpus);
 	if (spec->timeout_usec)
-		add_limit(&l, "timeout", "supervised", spec->timeout_usec);
+		add_limit(l, "timeout", "supervised", spec->timeout_usec);
 	if (spec->grade == GRADE_FULL)
-		add_limit(&l, "tmp", "mount", spec->tmp_bytes);
-	add_limit(&l, "file_size", "rlimit", spec->output_bytes);
+		add_limit(l, "tmp", "mount", spec->tmp_bytes);
+	add_limit(l, "file_size", "rlimit", spec->output_bytes);
 	if (spec->cpu_sec)
-		add_limit(&l, "cpu_time", "rlimit+supervised",
+		add_limit(l, "cpu_time", "rlimit+supervised",
 			  spec->cpu_sec * USEC_PER_SEC);
 	else
-		add_limit(&l, "descriptors", "rlimit", spec->nofile);
-	*ret = l;
+		add_limit(l, "descriptors", "rlimit", spec->nofile);
 	return 0;
 }
 
@@ -233,7 +232,7 @@ static int set_rlimit(__rlimit_resource_t what, const char *name, rlim_t soft,
 	return 0;
 }
 
-static int set_affinity(unsigned want, struct err *err)
+int limits_pin(pid_t pid, unsigned cpus, struct err *err)
 {
 	cpu_set_t have, mine;
 	unsigned n, skip, taken = 0;
@@ -242,13 +241,13 @@ static int set_affinity(unsigned want, struct err *err)
 	if (sched_getaffinity(0, sizeof(have), &have) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_getaffinity");
 	n = (unsigned)CPU_COUNT(&have);
-	if (want >= n)
+	if (cpus >= n)
 		return 0; /* all that there are */
 	/* Start anywhere, so that several jobs do not share the first CPU. */
 	random_bytes(&r, sizeof(r));
 	skip = r % n;
 	CPU_ZERO(&mine);
-	for (unsigned i = 0, seen = 0; taken < want && i < 2 * CPU_SETSIZE; i++) {
+	for (unsigned i = 0, seen = 0; taken < cpus && i < 2 * CPU_SETSIZE; i++) {
 		unsigned cpu = i % CPU_SETSIZE;
 
 		if (CPU_ISSET(cpu, &have) && seen++ >= skip && !CPU_ISSET(cpu, &mine)) {
@@ -256,41 +255,51 @@ static int set_affinity(unsigned want, struct err *err)
 			taken++;
 		}
 	}
-	if (sched_setaffinity(0, sizeof(mine), &mine) < 0)
+	if (sched_setaffinity(pid, sizeof(mine), &mine) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_setaffinity");
-	if (sched_getaffinity(0, sizeof(have), &have) < 0 || !CPU_EQUAL(&have, &mine))
+	if (sched_getaffinity(pid, sizeof(have), &have) < 0 || !CPU_EQUAL(&have, &mine))
 		return err_set_id(err, ERRID_SANDBOX_LIMIT,
 				  "cpus: the affinity did not take");
 	return 0;
 }
 
-int limits_apply(const struct sbx_spec *spec, const struct sbx_limits *l, struct err *err)
+int limits_enter(enum sbx_grade grade, const struct sbx_limits *l, struct err *err)
 {
-	rlim_t cpu = spec->cpu_sec ? spec->cpu_sec : RLIM_INFINITY;
-
 	if (l->cgroup_procs_fd >= 0 && write(l->cgroup_procs_fd, "0", 1) != 1)
 		return err_sys_id(err, ERRID_SANDBOX_CGROUP,
 				  "enter the leaf (cgroup.procs)");
 	/* After entering: the leaf is then the root of what the job could ever see. */
-	if (spec->grade == GRADE_FULL && unshare(CLONE_NEWCGROUP) < 0)
+	if (grade == GRADE_FULL && unshare(CLONE_NEWCGROUP) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_NS, "cgroup namespace");
-	if (set_affinity(spec->cpus, err) < 0 ||
-	    set_rlimit(RLIMIT_CORE, "core", 0, 0, err) < 0 ||
-	    set_rlimit(RLIMIT_FSIZE, "file size", spec->output_bytes, spec->output_bytes,
-		       err) < 0 ||
-	    set_rlimit(RLIMIT_STACK, "stack", STACK_BYTES, STACK_HARD_BYTES, err) < 0 ||
-	    set_rlimit(RLIMIT_MEMLOCK, "memlock", MEMLOCK_BYTES, MEMLOCK_BYTES, err) <
-		    0 ||
-	    set_rlimit(RLIMIT_SIGPENDING, "pending signals", SIGPENDING_MAX,
-		       SIGPENDING_MAX, err) < 0 ||
-	    set_rlimit(RLIMIT_MSGQUEUE, "message queues", 0, 0, err) < 0 ||
-	    set_rlimit(RLIMIT_NICE, "nice", 0, 0, err) < 0 ||
-	    set_rlimit(RLIMIT_RTPRIO, "rtprio", 0, 0, err) < 0 ||
-	    set_rlimit(RLIMIT_CPU, "cpu time", cpu, cpu == RLIM_INFINITY ? cpu : cpu + 1,
-		       err) < 0 ||
-	    set_rlimit(RLIMIT_NPROC, "processes", l->nproc, l->nproc, err) < 0 ||
-	    set_rlimit(RLIMIT_NOFILE, "descriptors", spec->nofile, spec->nofile, err) < 0)
-		return -1;
+	return 0;
+}
+
+int limits_apply(const struct sbx_spec *spec, unsigned nproc, struct err *err)
+{
+	rlim_t cpu = spec->cpu_sec ? spec->cpu_sec : RLIM_INFINITY;
+	rlim_t cpu_hard = cpu == RLIM_INFINITY ? cpu : cpu + 1;
+	const struct {
+		__rlimit_resource_t what;
+		const char *name;
+		rlim_t soft, hard;
+	} limit[] = {
+		{RLIMIT_CORE, "core", 0, 0},
+		{RLIMIT_FSIZE, "file size", spec->output_bytes, spec->output_bytes},
+		{RLIMIT_STACK, "stack", STACK_BYTES, STACK_HARD_BYTES},
+		{RLIMIT_MEMLOCK, "memlock", MEMLOCK_BYTES, MEMLOCK_BYTES},
+		{RLIMIT_SIGPENDING, "pending signals", SIGPENDING_MAX, SIGPENDING_MAX},
+		{RLIMIT_MSGQUEUE, "message queues", 0, 0},
+		{RLIMIT_NICE, "nice", 0, 0},
+		{RLIMIT_RTPRIO, "rtprio", 0, 0},
+		{RLIMIT_CPU, "cpu time", cpu, cpu_hard},
+		{RLIMIT_NPROC, "processes", nproc, nproc},
+		{RLIMIT_NOFILE, "descriptors", spec->nofile, spec->nofile}, /* last */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(limit); i++)
+		if (set_rlimit(limit[i].what, limit[i].name, limit[i].soft, limit[i].hard,
+			       err) < 0)
+			return -1;
 	return 0;
 }
 

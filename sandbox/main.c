@@ -19,7 +19,6 @@
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
-#include "common/denied.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/str.h"
@@ -39,12 +38,12 @@
 #define EXIT_CANNOT_EXEC 126
 #define EXIT_NOT_FOUND 127
 #define EXIT_SIGNAL 128
-#define JSON_MAX ((size_t)1 << 20)
-#define LINE_MAX_BYTES ((size_t)8 << 10)
+#define JSON_MAX ((size_t)64 << 10)
 
 static const char usage[] =
 	"Usage: lych-sandbox [options] -- command [argument...]\n"
-	"       lych-sandbox --serve FD --jobs DIR [--cgroup DIR] [--grade full|floor]\n"
+	"       lych-sandbox --serve FD --jobs DIR [--cgroup DIR] [--grade full|floor] "
+	"[--pool N]\n"
 	"\n"
 	"Run one command behind walls. Every wall stands, or nothing runs (exit 78).\n"
 	"\n"
@@ -86,8 +85,6 @@ struct outcome {
 	struct spawn_started started;
 	struct spawn_refused refused;
 	struct spawn_exited exited;
-	struct spawn_denied denied[SPAWN_DENIED_MAX];
-	unsigned n_denied;
 	bool has_started, has_refused, has_exited;
 	int signal; /* that ended us, passed on */
 };
@@ -165,33 +162,6 @@ static void json_walls(struct jsonw *w, const struct spawn_started *s)
 	jsonw_obj_end(w);
 }
 
-static void json_denied(struct jsonw *w, const struct outcome *o)
-{
-	jsonw_key(w, "denied");
-	jsonw_arr(w);
-	for (unsigned i = 0; i < o->n_denied; i++)
-		denied_json(&o->denied[i], w);
-	jsonw_arr_end(w);
-	jsonw_ku64(w, "denied_dropped",
-		   o->n_denied ? o->denied[o->n_denied - 1].dropped : 0);
-}
-
-/* One line a kind, after the job's own output. */
-static void print_denied(const struct outcome *o)
-{
-	for (unsigned i = 0; i < o->n_denied; i++) {
-		cleanup_buf struct buf b;
-
-		buf_init(&b, LINE_MAX_BYTES);
-		denied_sentence(&o->denied[i], &b);
-		if (buf_ok(&b))
-			(void)fprintf(stderr, "lych-sandbox: %s\n", buf_str(&b));
-	}
-	if (o->n_denied && o->denied[o->n_denied - 1].dropped)
-		(void)fprintf(stderr, "lych-sandbox: and %u other kinds\n",
-			      o->denied[o->n_denied - 1].dropped);
-}
-
 static void print_json(const struct outcome *o)
 {
 	cleanup_buf struct buf b;
@@ -219,7 +189,6 @@ static void print_json(const struct outcome *o)
 	}
 	if (o->has_started)
 		json_walls(&w, &o->started);
-	json_denied(&w, o);
 	jsonw_obj_end(&w);
 	if (buf_ok(&b))
 		(void)fprintf(stderr, "%s\n", buf_str(&b));
@@ -251,7 +220,6 @@ static int take_message(int sock, struct outcome *o, struct err *err)
 		uint32_t type;
 		struct spawn_started started;
 		struct spawn_refused refused;
-		struct spawn_denied denied;
 		struct spawn_exited exited;
 	} m = {0};
 	ssize_t n = recv(sock, &m, sizeof(m), 0);
@@ -269,11 +237,6 @@ static int take_message(int sock, struct outcome *o, struct err *err)
 		o->refused = m.refused;
 		o->has_refused = true;
 		return 1;
-	}
-	if (m.type == SPAWN_DENIED && n == sizeof(m.denied) &&
-	    denied_is_valid(&m.denied) && o->n_denied < SPAWN_DENIED_MAX) {
-		o->denied[o->n_denied++] = m.denied;
-		return 0;
 	}
 	if (m.type == SPAWN_EXITED && n == sizeof(m.exited)) {
 		o->exited = m.exited;
@@ -339,7 +302,8 @@ static int catch_signals(struct err *err)
 
 static int run(struct sbx_spec *spec)
 {
-	static const int stdio[3] = {0, 1, 2};
+	const struct sbx_birth birth = {
+		.spec = spec, .stdio = {0, 1, 2}, .workspace = -1};
 	struct outcome o = {0};
 	struct err err = ERR_INIT;
 	struct keeper k;
@@ -353,7 +317,7 @@ static int run(struct sbx_spec *spec)
 	}
 	signal_fd = catch_signals(&err);
 	if (signal_fd < 0 || root_open_workspace(spec, &err) < 0 ||
-	    keeper_start(spec, stdio, &k, &err) < 0) {
+	    keeper_start(&birth, &k, &err) < 0) {
 		(void)snprintf(o.refused.error_code, sizeof(o.refused.error_code), "%s",
 			       err_text(&err));
 		(void)snprintf(o.refused.stage, sizeof(o.refused.stage), "start");
@@ -370,8 +334,6 @@ static int run(struct sbx_spec *spec)
 		print_json(&o);
 	else
 		print_text(&o);
-	if (spec->explain && !spec->json)
-		print_denied(&o);
 	return exit_code(&o);
 }
 
@@ -383,17 +345,19 @@ static const char *option_value(int argc, char **argv, const char *name)
 	return NULL;
 }
 
-/* --serve FD --jobs DIR [--cgroup DIR] [--grade full|floor], in any order, nothing else.
- */
+/* --serve FD --jobs DIR [--cgroup DIR] [--grade full|floor] [--pool N], in any order,
+ * nothing else. */
 static int serve(int argc, char **argv)
 {
-	static const char *const known[] = {"--serve", "--jobs", "--cgroup", "--grade"};
+	static const char *const known[] = {"--serve", "--jobs", "--cgroup", "--grade",
+					    "--pool"};
 	const char *fd_text = option_value(argc, argv, "--serve");
 	const char *jobs = option_value(argc, argv, "--jobs");
 	const char *grade_text = option_value(argc, argv, "--grade");
+	const char *pool_text = option_value(argc, argv, "--pool");
 	enum sbx_grade grade = GRADE_FULL;
 	struct err err = ERR_INIT;
-	uint64_t fd = 0;
+	uint64_t fd = 0, pool = 0;
 
 	for (int i = 1; i < argc; i += 2) {
 		size_t k = 0;
@@ -408,11 +372,13 @@ static int serve(int argc, char **argv)
 		err_set_id(&err, ERRID_CORE_USAGE, "--serve FD --jobs /DIR");
 	if (!err_is_set(&err) && grade_text && !sbx_grade_from_name(grade_text, &grade))
 		err_set_id(&err, ERRID_CORE_USAGE, "--grade: full or floor");
-	if (err_is_set(&err) || parse_u64(fd_text, 3, 1 << 20, &fd, &err) < 0) {
+	if (err_is_set(&err) || parse_u64(fd_text, 3, 1 << 20, &fd, &err) < 0 ||
+	    (pool_text && parse_u64(pool_text, 0, SPAWN_JOBS_MAX, &pool, &err) < 0)) {
 		complain(&err);
 		return EXIT_USAGE;
 	}
-	return serve_main((int)fd, jobs, option_value(argc, argv, "--cgroup"), grade);
+	return serve_main((int)fd, jobs, option_value(argc, argv, "--cgroup"), grade,
+			  (unsigned)pool);
 }
 
 int main(int argc, char **argv)

@@ -11,7 +11,7 @@
  * cannot move a mount point: directories for mount points are walked and made with
  * RESOLVE_NO_SYMLINKS.
  *
- * The tmpfs is mounted over the host's /usr of this namespace, which nobody looks at any
+ * The tmpfs is mounted over the host's /proc of this namespace, which nobody looks at any
  * more; pivot_root puts the host's root on top and umount takes it away with everything
  * below it. At the end the root itself is read-only.
  *
@@ -21,11 +21,18 @@
  * The workspace was opened and judged by the parent (root_open_workspace), but a
  * descriptor of another mount namespace cannot be cloned here: its path is opened again
  * and must lead to the same inode.
+ *
+ * The spawner does the common part once: its own mount namespace *is* the template
+ * (root_template), so that a sandbox inherits it with clone(CLONE_NEWNS) and adds only
+ * what it has for itself (root_from_template). Nothing has to be taken away then, which
+ * matters: umount waits for an RCU grace period. The workspace comes as a detached clone
+ * that the spawner made (serve_mounts.c).
  */
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "sandbox/mounts.h"
 #include "sandbox/paths.h"
 #include "sandbox/sandbox.h"
 
@@ -45,13 +52,6 @@
 #include <unistd.h>
 
 #define ROOT_SIZE_BYTES (1 << 20)
-#define ATTR_SEALED (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-#define ATTR_OWN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-
-static int fail(struct err *err, const char *what, const char *path)
-{
-	return err_sys_id(err, ERRID_SANDBOX_ROOT, "%s %s", what, path);
-}
 
 /* ---- the workspace -------------------------------------------------------- */
 
@@ -119,65 +119,6 @@ static int reopen_workspace(const struct sbx_spec *spec, struct err *err)
 	return TAKE_FD(fd);
 }
 
-/* ---- mounts by descriptor ------------------------------------------------- */
-
-static int clone_tree(int dirfd, const char *path, uint64_t attr, struct err *err)
-{
-	unsigned flags =
-		OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH;
-	struct mount_attr ma = {.attr_set = attr};
-	cleanup_close int fd = (int)syscall(SYS_open_tree, dirfd, path, flags);
-
-	if (fd < 0)
-		return fail(err, "clone", path);
-	if (attr && syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &ma,
-			    sizeof(ma)) < 0)
-		return fail(err, "seal", path);
-	return TAKE_FD(fd);
-}
-
-/* A fresh filesystem, attached nowhere. opts: "key", "value", ..., NULL. */
-static int fresh_mount(const char *type, const char *const *opts, unsigned attr,
-		       struct err *err)
-{
-	cleanup_close int fs = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
-	int fd;
-
-	if (fs < 0)
-		return fail(err, "fsopen", type);
-	for (; *opts; opts += 2)
-		if (syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, opts[0], opts[1], 0) <
-		    0)
-			return fail(err, type, opts[0]);
-	if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return fail(err, "create", type);
-	fd = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attr);
-	return fd < 0 ? fail(err, "fsmount", type) : fd;
-}
-
-static int place(int mount_fd, int root_fd, const char *path, struct err *err)
-{
-	if (syscall(SYS_move_mount, mount_fd, "", root_fd, path,
-		    MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return fail(err, "place", path);
-	return 0;
-}
-
-static int make_dir(int root_fd, const char *path, mode_t mode, struct err *err)
-{
-	return mkdirat(root_fd, path, mode) < 0 ? fail(err, "mkdir", path) : 0;
-}
-
-static int make_file(int root_fd, const char *path, const char *text, struct err *err)
-{
-	int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-	cleanup_close int fd = openat(root_fd, path, flags, 0644);
-
-	if (fd < 0)
-		return fail(err, "create", path);
-	return fs_write_all(fd, text, strlen(text), err);
-}
-
 /* ---- what the host gives --------------------------------------------------- */
 
 /*
@@ -194,22 +135,23 @@ static int show(int root_fd, const char *path, uint64_t attr, struct err *err)
 	ssize_t n;
 
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : fail(err, "lstat", path);
+		return errno == ENOENT ? 0 : mount_failed(err, "lstat", path);
 	if (S_ISLNK(st.st_mode)) {
 		n = readlink(path, target, sizeof(target) - 1);
 		if (n < 0)
-			return fail(err, "readlink", path);
+			return mount_failed(err, "readlink", path);
 		target[n] = '\0';
-		return symlinkat(target, root_fd, inside) < 0 ? fail(err, "symlink", path)
-							      : 0;
+		return symlinkat(target, root_fd, inside) < 0
+			       ? mount_failed(err, "symlink", path)
+			       : 0;
 	}
-	fd = clone_tree(AT_FDCWD, path, attr, err);
+	fd = mount_clone(AT_FDCWD, path, attr, err);
 	if (fd < 0)
 		return -1;
-	if ((S_ISDIR(st.st_mode) ? make_dir(root_fd, inside, 0755, err)
-				 : make_file(root_fd, inside, "", err)) < 0)
+	if ((S_ISDIR(st.st_mode) ? mount_make_dir(root_fd, inside, 0755, err)
+				 : mount_make_file(root_fd, inside, "", err)) < 0)
 		return -1;
-	return place(fd, root_fd, inside, err);
+	return mount_place(fd, root_fd, inside, err);
 }
 
 static int show_list(int root_fd, const char *const *paths, uint64_t attr,
@@ -228,54 +170,35 @@ static int build_etc(int root_fd, const struct sbx_spec *spec, struct err *err)
 	unsigned uid = getuid(), gid = getgid();
 
 	for (const char *const *d = dirs; *d; d++)
-		if (make_dir(root_fd, *d, 0755, err) < 0)
+		if (mount_make_dir(root_fd, *d, 0755, err) < 0)
 			return -1;
 	if (str_fmt(text, sizeof(text),
 		    "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
 		    "job:x:%u:%u:job:/tmp:/bin/sh\n"
 		    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		    uid, gid) < 0 ||
-	    make_file(root_fd, "etc/passwd", text, err) < 0)
+	    mount_make_file(root_fd, "etc/passwd", text, err) < 0)
 		return err_wrap(err, "passwd");
 	if (str_fmt(text, sizeof(text), "root:x:0:\njob:x:%u:\nnogroup:x:65534:\n", gid) <
 		    0 ||
-	    make_file(root_fd, "etc/group", text, err) < 0)
+	    mount_make_file(root_fd, "etc/group", text, err) < 0)
 		return err_wrap(err, "group");
 	if (str_fmt(text, sizeof(text),
 		    "127.0.0.1 localhost %s\n::1 localhost ip6-localhost ip6-loopback\n",
 		    spec->hostname) < 0 ||
-	    make_file(root_fd, "etc/hosts", text, err) < 0)
+	    mount_make_file(root_fd, "etc/hosts", text, err) < 0)
 		return err_wrap(err, "hosts");
-	if (make_file(root_fd, "etc/nsswitch.conf",
-		      "passwd: files\ngroup: files\nhosts: files\nservices: files\n"
-		      "protocols: files\n",
-		      err) < 0 ||
-	    make_file(root_fd, "etc/resolv.conf", "", err) < 0 ||
-	    make_file(root_fd, "etc/hostname", spec->hostname, err) < 0)
+	if (mount_make_file(root_fd, "etc/nsswitch.conf",
+			    "passwd: files\ngroup: files\nhosts: files\nservices: files\n"
+			    "protocols: files\n",
+			    err) < 0 ||
+	    mount_make_file(root_fd, "etc/resolv.conf", "", err) < 0 ||
+	    mount_make_file(root_fd, "etc/hostname", spec->hostname, err) < 0)
 		return -1;
 	return show_list(root_fd, paths_etc_public, ATTR_SEALED | MOUNT_ATTR_NOEXEC, err);
 }
 
-static int build_tmpfs(int root_fd, const char *path, uint64_t bytes, int *ret_fd,
-		       struct err *err)
-{
-	char size[32], inodes[32];
-	const char *const opts[] = {"size", size,     "nr_inodes", inodes, "mode",
-				    "1777", "source", "tmpfs",	   NULL};
-	cleanup_close int fd = -1;
-
-	if (str_fmt(size, sizeof(size), "%" PRIu64, bytes) < 0 ||
-	    str_fmt(inodes, sizeof(inodes), "%" PRIu64, bytes / 4096 + 1024) < 0)
-		return err_set(err, ERR_INTERNAL, "tmpfs options");
-	fd = fresh_mount("tmpfs", opts, ATTR_OWN, err);
-	if (fd < 0 || place(fd, root_fd, path, err) < 0)
-		return -1;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
-static int build_dev(int root_fd, const struct sbx_spec *spec, struct sbx_root *ret,
-		     struct err *err)
+static int build_dev(int root_fd, struct err *err)
 {
 	static const char *const links[][2] = {
 		{"/proc/self/fd", "dev/fd"},
@@ -285,8 +208,8 @@ static int build_dev(int root_fd, const struct sbx_spec *spec, struct sbx_root *
 	};
 
 	/* No MOUNT_ATTR_NODEV here: these are the nodes themselves. */
-	if (make_dir(root_fd, "dev", 0755, err) < 0 ||
-	    make_dir(root_fd, "dev/shm", 0755, err) < 0 ||
+	if (mount_make_dir(root_fd, "dev", 0755, err) < 0 ||
+	    mount_make_dir(root_fd, "dev/shm", 0755, err) < 0 ||
 	    show_list(root_fd, paths_dev_plain, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
 		      err) < 0 ||
 	    show_list(root_fd, paths_dev_random, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
@@ -294,27 +217,8 @@ static int build_dev(int root_fd, const struct sbx_spec *spec, struct sbx_root *
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
 		if (symlinkat(links[i][0], root_fd, links[i][1]) < 0)
-			return fail(err, "symlink", links[i][1]);
-	return build_tmpfs(root_fd, "dev/shm", spec->tmp_bytes, &ret->shm_fd, err);
-}
-
-static int mount_proc(const char *hide, struct err *err)
-{
-	const char *const full[] = {"hidepid", hide, NULL};
-	const char *const pid_only[] = {"hidepid", hide, "subset", "pid", NULL};
-	unsigned attr = ATTR_OWN | MOUNT_ATTR_NOEXEC;
-	struct err refused = ERR_INIT;
-	int fd = fresh_mount("proc", full, attr, &refused);
-
-	if (fd >= 0)
-		return fd;
-	if (refused.sys != EPERM)
-		return err_set_id(err, ERRID_SANDBOX_ROOT, "%s", refused.msg);
-	/* "Mount too revealing": the host's own /proc is masked, as in a container. Newer
-	 * kernels still give one that shows processes only. */
-	fd = fresh_mount("proc", pid_only, attr, err);
-	return fd < 0 ? err_wrap(err, "/proc here is masked (Podman: Unmask=/proc/*)")
-		      : fd;
+			return mount_failed(err, "symlink", links[i][1]);
+	return 0;
 }
 
 /* ---- what the spec grants --------------------------------------------------- */
@@ -330,7 +234,7 @@ static int walk_parents(int root_fd, const char *path, const char **ret_name,
 	const char *slash;
 
 	if (dir < 0)
-		return fail(err, "dup", path);
+		return mount_failed(err, "dup", path);
 	for (; (slash = strchr(path, '/')); path = slash + 1) {
 		char name[NAME_MAX + 1];
 		int next;
@@ -338,10 +242,10 @@ static int walk_parents(int root_fd, const char *path, const char **ret_name,
 		if (str_fmt(name, sizeof(name), "%.*s", (int)(slash - path), path) < 0)
 			return err_set_id(err, ERRID_SANDBOX_ROOT, "a name is too long");
 		if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST && errno != EROFS)
-			return fail(err, "mkdir", name);
+			return mount_failed(err, "mkdir", name);
 		next = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
 		if (next < 0)
-			return fail(err, "open", name);
+			return mount_failed(err, "open", name);
 		fd_close(&dir);
 		dir = next;
 	}
@@ -358,23 +262,22 @@ static int place_at(int mount_fd, int root_fd, const char *path, struct err *err
 	if (dir < 0)
 		return err_wrap(err, "mount point of %s", path);
 	if (fstat(mount_fd, &src) < 0)
-		return fail(err, "fstat", path);
+		return mount_failed(err, "fstat", path);
 	if (fstatat(dir, name, &dst, AT_SYMLINK_NOFOLLOW) < 0) {
-		if ((S_ISDIR(src.st_mode) ? make_dir(dir, name, 0755, err)
-					  : make_file(dir, name, "", err)) < 0)
+		if ((S_ISDIR(src.st_mode) ? mount_make_dir(dir, name, 0755, err)
+					  : mount_make_file(dir, name, "", err)) < 0)
 			return -1;
 	} else if (S_ISLNK(dst.st_mode)) {
 		return err_set_id(err, ERRID_SANDBOX_ROOT, "%s is a symlink inside",
 				  path);
 	}
-	return place(mount_fd, dir, name, err);
+	return mount_place(mount_fd, dir, name, err);
 }
 
 struct grants { /* clones, made while the host's tree is still in sight */
 	int *mount;
 	size_t n;
 	int workspace;
-	int proc; /* the job's view of it */
 };
 
 static void grants_done(struct grants *g)
@@ -383,7 +286,6 @@ static void grants_done(struct grants *g)
 		fd_close(&g->mount[i]);
 	free(g->mount);
 	fd_close(&g->workspace);
-	fd_close(&g->proc);
 }
 
 static int grants_clone(const struct sbx_spec *spec, struct grants *g, struct err *err)
@@ -396,7 +298,7 @@ static int grants_clone(const struct sbx_spec *spec, struct grants *g, struct er
 		uint64_t attr = m->kind == MOUNT_RW    ? ATTR_OWN
 				: m->kind == MOUNT_ROX ? ATTR_SEALED
 						       : ATTR_SEALED | MOUNT_ATTR_NOEXEC;
-		int fd = clone_tree(AT_FDCWD, m->path, attr, err);
+		int fd = mount_clone(AT_FDCWD, m->path, attr, err);
 
 		if (fd < 0)
 			return -1;
@@ -408,7 +310,7 @@ static int grants_clone(const struct sbx_spec *spec, struct grants *g, struct er
 	if (work < 0)
 		return -1;
 	g->workspace =
-		clone_tree(work, "", spec->workspace_ro ? ATTR_SEALED : ATTR_OWN, err);
+		mount_clone(work, "", spec->workspace_ro ? ATTR_SEALED : ATTR_OWN, err);
 	return g->workspace < 0 ? err_wrap(err, "workspace") : 0;
 }
 
@@ -418,29 +320,50 @@ static int grants_place(const struct sbx_spec *spec, struct grants *g, int root_
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		if (place_at(g->mount[i], root_fd, spec->mounts[i].path, err) < 0)
 			return -1;
-	if (!spec->workspace)
-		return 0;
-	if (make_dir(root_fd, "work", 0755, err) < 0 ||
-	    place(g->workspace, root_fd, "work", err) < 0)
-		return -1;
-	ret->work_fd = TAKE_FD(g->workspace);
-	return 0;
+	return spec->workspace
+		       ? root_place_workspace(TAKE_FD(g->workspace), root_fd, ret, err)
+		       : 0;
 }
 
 /* ---- the whole --------------------------------------------------------------- */
 
-static int fill_root(const struct sbx_spec *spec, struct grants *g, int root_fd,
-		     struct sbx_root *ret, struct err *err)
+int root_place_workspace(int mount_fd, int root_fd, struct sbx_root *ret, struct err *err)
+{
+	cleanup_close int fd = mount_fd;
+
+	if (mount_place(fd, root_fd, &PATH_WORK[1], err) < 0)
+		return -1;
+	ret->work_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* What is the same for every sandbox with this host name. */
+static int fill_common(const struct sbx_spec *spec, bool workspace, int root_fd,
+		       struct err *err)
 {
 	if (show_list(root_fd, paths_system, ATTR_SEALED, err) < 0 ||
-	    build_etc(root_fd, spec, err) < 0 || build_dev(root_fd, spec, ret, err) < 0 ||
-	    make_dir(root_fd, "proc", 0555, err) < 0 ||
-	    place(g->proc, root_fd, "proc", err) < 0 ||
-	    make_dir(root_fd, "tmp", 0755, err) < 0 ||
-	    build_tmpfs(root_fd, "tmp", spec->tmp_bytes, &ret->tmp_fd, err) < 0 ||
-	    make_file(root_fd, &PATH_CANARY[1], "not for you\n", err) < 0)
+	    build_etc(root_fd, spec, err) < 0 || build_dev(root_fd, err) < 0 ||
+	    mount_make_dir(root_fd, "proc", 0555, err) < 0 ||
+	    mount_make_dir(root_fd, "tmp", 0755, err) < 0 ||
+	    mount_make_file(root_fd, &PATH_CANARY[1], "not for you\n", err) < 0)
 		return -1;
-	return grants_place(spec, g, root_fd, ret, err);
+	return workspace ? mount_make_dir(root_fd, &PATH_WORK[1], 0755, err) : 0;
+}
+
+/* What every sandbox has for itself: the /proc of its pid namespace (one view for the
+ * job, one attached nowhere for the supervision), /tmp and /dev/shm. */
+static int fill_private(const struct sbx_spec *spec, int root_fd, struct sbx_root *ret,
+			struct err *err)
+{
+	cleanup_close int proc = mount_fresh_proc("4", err);
+
+	if (proc < 0 || mount_place(proc, root_fd, "proc", err) < 0)
+		return -1;
+	ret->proc_fd = mount_fresh_proc("0", err);
+	if (ret->proc_fd < 0 ||
+	    mount_tmpfs(root_fd, "dev/shm", spec->tmp_bytes, &ret->shm_fd, err) < 0)
+		return -1;
+	return mount_tmpfs(root_fd, "tmp", spec->tmp_bytes, &ret->tmp_fd, err);
 }
 
 /* The host's root goes on top of the new one and is taken away with all below it. */
@@ -450,12 +373,12 @@ static int enter_root(int root_fd, struct err *err)
 
 	if (syscall(SYS_mount_setattr, root_fd, "", AT_EMPTY_PATH, &sealed,
 		    sizeof(sealed)) < 0)
-		return fail(err, "seal", "/");
+		return mount_failed(err, "seal", "/");
 	if (fchdir(root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
-		return fail(err, "pivot_root", "/");
+		return mount_failed(err, "pivot_root", "/");
 	if (umount2(".", MNT_DETACH) < 0)
-		return fail(err, "umount", "the host's root");
-	return chdir("/") < 0 ? fail(err, "chdir", "/") : 0;
+		return mount_failed(err, "umount", "the host's root");
+	return chdir("/") < 0 ? mount_failed(err, "chdir", "/") : 0;
 }
 
 static int loopback_up(struct err *err)
@@ -471,28 +394,65 @@ static int loopback_up(struct err *err)
 	return 0;
 }
 
-int root_build(const struct sbx_spec *spec, struct sbx_root *ret, struct err *err)
+static int name_and_network(const struct sbx_spec *spec, struct err *err)
 {
-	static const char *const opts[] = {"size", "1048576", "mode", "0755", NULL};
-	__attribute__((cleanup(grants_done))) struct grants g = {.workspace = -1,
-								 .proc = -1};
-	cleanup_close int root_fd = -1;
-
-	*ret = (struct sbx_root){-1, -1, -1, -1};
-	umask(022);
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return fail(err, "make private", "/");
-	if (grants_clone(spec, &g, err) < 0)
-		return -1;
-	ret->proc_fd = mount_proc("0", err);
-	g.proc = ret->proc_fd < 0 ? -1 : mount_proc("4", err);
-	if (g.proc < 0)
-		return -1;
-	root_fd = fresh_mount("tmpfs", opts, ATTR_OWN | MOUNT_ATTR_NOEXEC, err);
-	if (root_fd < 0 || place(root_fd, AT_FDCWD, "/proc", err) < 0 ||
-	    fill_root(spec, &g, root_fd, ret, err) < 0 || enter_root(root_fd, err) < 0)
-		return -1;
 	if (sethostname(spec->hostname, strlen(spec->hostname)) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_NS, "sethostname");
 	return spec->net == NET_LOOPBACK ? loopback_up(err) : 0;
+}
+
+/* An empty root, attached where nobody looks any more. */
+static int begin_root(struct err *err)
+{
+	static const char *const opts[] = {"size", "1048576", "mode", "0755", NULL};
+	cleanup_close int root_fd = -1;
+
+	umask(022);
+	root_fd = mount_fresh("tmpfs", opts, ATTR_OWN | MOUNT_ATTR_NOEXEC, err);
+	if (root_fd < 0 || mount_place(root_fd, AT_FDCWD, "/proc", err) < 0)
+		return -1;
+	return TAKE_FD(root_fd);
+}
+
+int root_build(const struct sbx_spec *spec, struct sbx_root *ret, struct err *err)
+{
+	__attribute__((cleanup(grants_done))) struct grants g = {.workspace = -1};
+	cleanup_close int root_fd = -1;
+
+	*ret = (struct sbx_root){-1, -1, -1, -1};
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return mount_failed(err, "make private", "/");
+	if (grants_clone(spec, &g, err) < 0)
+		return -1;
+	root_fd = begin_root(err);
+	if (root_fd < 0 || fill_common(spec, spec->workspace, root_fd, err) < 0 ||
+	    fill_private(spec, root_fd, ret, err) < 0 ||
+	    grants_place(spec, &g, root_fd, ret, err) < 0 || enter_root(root_fd, err) < 0)
+		return -1;
+	return name_and_network(spec, err);
+}
+
+int root_template(const struct sbx_spec *spec, struct err *err)
+{
+	cleanup_close int root_fd = -1, proc = mount_fresh_proc("4", err);
+
+	if (proc < 0)
+		return -1;
+	root_fd = begin_root(err);
+	if (root_fd < 0 || fill_common(spec, true, root_fd, err) < 0 ||
+	    mount_place(proc, root_fd, "proc", err) < 0)
+		return -1;
+	return enter_root(root_fd, err);
+}
+
+int root_from_template(const struct sbx_spec *spec, struct sbx_root *ret, struct err *err)
+{
+	cleanup_close int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	*ret = (struct sbx_root){-1, -1, -1, -1};
+	if (root_fd < 0)
+		return mount_failed(err, "open", "/");
+	if (fill_private(spec, root_fd, ret, err) < 0)
+		return -1;
+	return name_and_network(spec, err);
 }

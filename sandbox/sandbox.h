@@ -10,15 +10,20 @@
  *		 disk and processes, kills and reaps the whole tree, reports. Its
  *		 death ends the job (pid namespace; in floor the parent, a
  *		 subreaper itself, kills what is handed up to it).
- *	job	 forked by the keeper: session, limits, caps, Landlock,
- *		 seccomp, self-test, exec.
+ *	job	 forked by the keeper: session, cgroup, caps, seccomp; then, when it knows
+ *		 its spec, stdio, limits, Landlock, self-test, exec.
+ *
+ * A warm sandbox is a keeper and a job that are built but have no spec yet: both wait for
+ * it, the keeper for KEEPER_BIND, the job for struct job_go. A cold start is the same
+ * code with the spec in hand from the beginning. Each is used once.
  *
  * Files: main.c (command line, stages), spec.c (argv or NUL block -> struct
- * sbx_spec), root.c (private root), fds.c, limits.c (rlimits, affinity, cgroup
+ * sbx_spec), root.c + mounts.c (private root), fds.c, limits.c (rlimits, affinity, cgroup
  * leaf), landlock rules in walls.c, seccomp.c (filter as data), selftest.c,
- * job.c (the order of the stages in the child), keeper.c + tree.c (supervision),
- * report.c (status and walls), serve.c (the spawner), notify*.c (the calls that the
- * keeper answers).
+ * job.c (the order of the stages in the child), birth.c (the keeper until the job runs),
+ * keeper.c + tree.c (supervision), notify*.c (the calls that the keeper answers),
+ * report.c (status and walls), serve.c (the spawner), pool.c (its warm sandboxes),
+ * serve_walls.c (its namespaces).
  */
 #ifndef LYCH_SANDBOX_SANDBOX_H
 #define LYCH_SANDBOX_SANDBOX_H
@@ -26,12 +31,15 @@
 #include "common/attr.h"
 #include "common/clock.h"
 #include "common/err.h"
+#include "common/landlock.h"
 #include "common/proto.h"
 #include "common/spawn_proto.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#define SBX_HOSTNAME "tomb" /* unless the spec says otherwise */
 
 enum sbx_net { NET_LOOPBACK, NET_NONE }; /* none: lo stays down; no inet socket at all */
 
@@ -54,13 +62,14 @@ struct sbx_spec {
 	char *caller_cwd;    /* command line only: where the caller stood; NULL */
 	char **env;	     /* NULL-terminated "K=V", complete: nothing is inherited */
 	char **argv;	     /* NULL-terminated */
-	usec_t timeout_usec; /* wall, default 600 s; 0 = none (--serve requires one) */
+	usec_t timeout_usec; /* wall; 0 = none (--serve requires one) */
 	unsigned grace_ms;   /* between SIGTERM and SIGKILL, default 250 */
 	uint64_t memory_bytes, disk_bytes, tmp_bytes, output_bytes /* RLIMIT_FSIZE */;
 	unsigned processes, cpus, nofile;
 	uint64_t cpu_sec; /* RLIMIT_CPU, 0 = none */
 	char *cgroup;	/* --cgroup DIR: delegated, our leaf is made in it; NULL = none */
-	char *hostname; /* default "tomb" */
+	int cgroup_fd;	/* the spawner opened it in another mount namespace; else -1 */
+	char *hostname; /* default SBX_HOSTNAME */
 	bool explain;	/* record refused files and connections too; observation only */
 	bool json;	/* command line: one JSON line about the end on stderr */
 };
@@ -116,12 +125,16 @@ struct sbx_limits { /* how each limit is enforced, for spawn_started */
 	unsigned nproc; /* RLIMIT_NPROC to set */
 };
 
-/*
- * Start a keeper for spec. stdio: three descriptors that become 0, 1, 2 of the
- * job. Returns the keeper's pid and pidfd and the report/control socket
- * (the parent sends struct spawn_kill on it; EOF there means the parent is gone
- * and the keeper ends the job).
- */
+/* What a keeper is born with. */
+struct sbx_birth {
+	const struct sbx_spec *spec; /* warm: only what the walls are built from (grade,
+					network, tmp size, host name, no grants) */
+	bool warm;		     /* the spec comes with keeper_bind() */
+	bool templated; /* full: our mount namespace is the spawner's template */
+	int stdio[3];	/* become 0, 1, 2 of the job; -1 in a warm one */
+	int workspace;	/* templated, not warm: the workspace as a detached mount; -1 */
+};
+
 struct keeper {
 	pid_t pid;
 	int pidfd;
@@ -129,15 +142,34 @@ struct keeper {
 	enum sbx_grade grade;
 	struct sbx_limits limits;
 };
+/* Starts a keeper. The parent sends struct spawn_kill on its socket; EOF there means the
+ * parent is gone, and the keeper ends the job. */
+MUST_CHECK int keeper_start(const struct sbx_birth *birth, struct keeper *ret,
+			    struct err *err);
+/* Gives a warm keeper its job. spec_fd: the sealed block that spec was parsed from.
+ * workspace: full, the detached mount; floor, the directory; -1: none. All are only
+ * borrowed. On failure nothing ran, and the keeper is good for nothing else. */
+MUST_CHECK int keeper_bind(struct keeper *k, const struct sbx_spec *spec, int spec_fd,
+			   uint32_t spec_bytes, const int stdio[3], int workspace,
+			   struct err *err);
 /* The caller has reaped or is about to lose the keeper: ends what it left behind (floor:
  * strays handed up to us; the cgroup leaf), reaps it and closes everything. */
 void keeper_done(struct keeper *k);
-MUST_CHECK int keeper_start(const struct sbx_spec *spec, const int stdio[3],
-			    struct keeper *ret, struct err *err);
+
+/* parent -> keeper, next to struct spawn_kill; with the descriptors of handover.h. */
+#define KEEPER_BIND 0x4b01u
+struct keeper_bind {
+	uint32_t type;
+	uint32_t spec_bytes;
+	struct sbx_limits limits; /* but its descriptors, which were there at birth */
+};
+/* keeper -> parent, next to the messages of common/spawn_proto.h: every wall that needs
+ * no spec stands. */
+#define KEEPER_READY 0x4b02u
 
 /* Body of the keeper process; never returns. keeper.c */
-NORETURN void keeper_main(const struct sbx_spec *spec, const struct sbx_limits *limits,
-			  const int stdio[3], int sock, int parent_pidfd);
+NORETURN void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
+			  int sock);
 
 /* root.c: in the new namespaces, as pid 1 with all capabilities in them. Builds and
  * pivots into the private root; proc_fd: a descriptor of the /proc of this pid namespace
@@ -154,6 +186,15 @@ struct sbx_root {
 MUST_CHECK int root_open_workspace(struct sbx_spec *spec, struct err *err);
 MUST_CHECK int root_build(const struct sbx_spec *spec, struct sbx_root *ret,
 			  struct err *err);
+/* The spawner, in a mount namespace of its own: makes it the root that all sandboxes with
+ * this host name and no grants have in common, and enters it. */
+MUST_CHECK int root_template(const struct sbx_spec *spec, struct err *err);
+/* A keeper in a copy of the template: adds its own /proc, /tmp and /dev/shm. */
+MUST_CHECK int root_from_template(const struct sbx_spec *spec, struct sbx_root *ret,
+				  struct err *err);
+/* Attaches the detached mount at /work and takes it over as ret->work_fd. */
+MUST_CHECK int root_place_workspace(int mount_fd, int root_fd, struct sbx_root *ret,
+				    struct err *err);
 
 /* job.c: the child. Stages in order; any failure writes {stage, errno, id, text} to
  * status_fd (a SEQPACKET socket, O_CLOEXEC) and exits 78. On the way the seccomp listener
@@ -166,27 +207,46 @@ struct job_status {	   /* what comes through status_fd */
 	char stage[24];
 	char text[SPAWN_TEXT_MAX];
 };
-NORETURN void job_main(const struct sbx_spec *spec, const struct sbx_root *root,
-		       const struct sbx_limits *limits, const int stdio[3],
-		       int status_fd);
+/* keeper -> job on the same socket: go on. With the descriptors of handover.h when the job
+ * is warm (the workspace in floor only), without when it has its spec already. */
+struct job_go {
+	uint32_t nproc;	     /* RLIMIT_NPROC */
+	uint32_t spec_bytes; /* warm: of the block */
+};
+/* work_fd: the workspace's directory (floor, not warm); -1. */
+NORETURN void job_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
+		       int work_fd, int status_fd);
 
 /* limits.c */
-/* In the parent, by keeper_start: makes the leaf, writes the limits (each write checked
- * and read back); ERRID_SANDBOX_LIMIT when something cannot be enforced,
- * ERRID_SANDBOX_CGROUP. */
-MUST_CHECK int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *ret,
+/* In the parent, before the fork: the leaf, without limits yet. Nothing to do without
+ * spec->cgroup. ERRID_SANDBOX_CGROUP. */
+MUST_CHECK int limits_make_leaf(const struct sbx_spec *spec, struct sbx_limits *ret,
+				struct err *err);
+/* In the parent, before the job goes: writes the limits of the leaf (each write checked
+ * and read back) and says how each is enforced; ERRID_SANDBOX_LIMIT when something cannot
+ * be, ERRID_SANDBOX_CGROUP. */
+MUST_CHECK int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l,
 			      struct err *err);
-/* In the job: join the leaf (checked), cgroup namespace (full), rlimits, affinity. NOFILE
- * last. */
-MUST_CHECK int limits_apply(const struct sbx_spec *spec, const struct sbx_limits *l,
+/* In the job, while it has its capabilities: join the leaf (checked), cgroup namespace
+ * (full). */
+MUST_CHECK int limits_enter(enum sbx_grade grade, const struct sbx_limits *l,
 			    struct err *err);
+/* In the keeper: the CPUs of the job's first process, which it can't widen. */
+MUST_CHECK int limits_pin(pid_t pid, unsigned cpus, struct err *err);
+/* In the job: rlimits, NOFILE last. */
+MUST_CHECK int limits_apply(const struct sbx_spec *spec, unsigned nproc, struct err *err);
 void limits_done(struct sbx_limits *l); /* cgroup.kill, rmdir of the leaf */
 
 /* walls.c, seccomp.c, selftest.c: in the job, in this order. */
 MUST_CHECK int
 walls_drop_caps(struct err *err); /* bounding, ambient, sets, securebits; no_new_privs;
 				     dumpable stays for ptrace by nobody */
-MUST_CHECK int walls_landlock(const struct sbx_spec *spec, int *ret_abi, struct err *err);
+/* Everything but the workspace, which a warm job does not know yet. */
+MUST_CHECK int walls_landlock_begin(const struct sbx_spec *spec, struct landlock_set *ret,
+				    struct err *err);
+/* work_fd: floor. Adds the workspace and takes effect; closes the set. */
+MUST_CHECK int walls_landlock_enforce(const struct sbx_spec *spec, int work_fd,
+				      struct landlock_set *set, struct err *err);
 /* Compiles the filter for this grade and network into static memory; a fork inherits it.
  * Optional: seccomp_install does it when nobody has. */
 MUST_CHECK int seccomp_prepare(const struct sbx_spec *spec, struct err *err);
@@ -201,9 +261,12 @@ MUST_CHECK int selftest_run(const struct sbx_spec *spec, struct err *err);
  */
 #define FDS_KEEP_MAX 8
 MUST_CHECK int fds_arrange(const int stdio[3], int *keep, size_t n_keep, struct err *err);
+/* A warm job's own stdio, in place of what it waited with; the same judgement. */
+MUST_CHECK int fds_replace_stdio(const int stdio[3], struct err *err);
 
 /* serve.c: the spawner. fd is the SEQPACKET socket; jobs_dir the only writable tree it
- * keeps. */
-int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade grade);
+ * keeps; pool: how many warm sandboxes it may hold ready. */
+int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade grade,
+	       unsigned pool);
 
 #endif

@@ -16,7 +16,7 @@
  * One thread, one poll loop. The tomb is our own code: a message that breaks the
  * protocol is a bug, and ends us. What a spec says is judged, and refused per job.
  */
-#include "sandbox/keeper.h"
+#include "sandbox/serve.h"
 
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -24,7 +24,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "sandbox/paths.h"
+#include "sandbox/handover.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -40,19 +40,15 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define SPAWNER_TMP_BYTES ((uint64_t)1 << 20)
-#define RUN_FDS 4
-#define SEALS_NEEDED (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-/* HELLO, and at most STARTED and an end for every job; what was refused to a job waits in
- * its keeper's socket while there is no room for it (has_room). */
-#define OUT_MAX (4 * SPAWN_JOBS_MAX + 1)
+#define RUN_FDS HANDOVER_WORK
+/* HELLO, and at most STARTED and an end for every job. */
+#define OUT_MAX (2 * SPAWN_JOBS_MAX + 1)
 
 union message {
 	uint32_t type;
 	struct spawn_hello hello;
 	struct spawn_started started;
 	struct spawn_refused refused;
-	struct spawn_denied denied;
 	struct spawn_exited exited;
 };
 
@@ -63,12 +59,17 @@ struct served {
 };
 
 struct server {
-	int fd, jobs_fd, lifeline;
+	int fd, lifeline;
 	const char *jobs_dir, *cgroup;
-	enum sbx_grade grade;
-	int landlock_abi;
+	struct spawner_place place;
+	struct pool pool;
+	unsigned pool_max;
 	struct served job[SPAWN_JOBS_MAX];
 	unsigned n;
+	/* Keepers that have reported the end of their job and are ending themselves: the
+	 * kernel takes its time over a namespace, and nobody has to wait for it. */
+	struct keeper ending[SPAWN_JOBS_MAX];
+	unsigned n_ending;
 	struct {
 		size_t size;
 		union message m;
@@ -100,12 +101,6 @@ static void put(struct server *s, const void *msg, size_t size)
 	flush(s);
 }
 
-/* For one message of each keeper, and still for what has no limit of its own. */
-static bool has_room(const struct server *s)
-{
-	return s->n_out + s->n + 2 * SPAWN_JOBS_MAX < OUT_MAX;
-}
-
 static void put_refused(struct server *s, uint64_t handle, const char *stage,
 			const struct err *err)
 {
@@ -120,7 +115,7 @@ static void put_hello(struct server *s)
 {
 	struct spawn_hello m = {.type = SPAWN_HELLO,
 				.version = SPAWN_PROTO_VERSION,
-				.landlock_abi = (uint32_t)s->landlock_abi,
+				.landlock_abi = (uint32_t)s->place.landlock_abi,
 				.pid = getpid()};
 
 	if (s->cgroup)
@@ -140,36 +135,31 @@ static struct served *find(struct server *s, uint64_t handle)
 	return NULL;
 }
 
+/* Waits until nothing of it is left. */
 static void drop(struct server *s, struct served *j)
 {
 	keeper_done(&j->keeper);
 	*j = s->job[--s->n];
 }
 
-/* The block, whole, out of a memfd that nobody can change any more. */
-static int read_block(int fd, uint32_t bytes, char **ret, struct err *err)
+/* The keeper has proved that its job's tree is gone; its own end is seen to later. */
+static void let_end(struct server *s, struct served *j)
 {
-	cleanup_free char *block = NULL;
-	size_t len = 0;
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
+	struct keeper k = j->keeper;
 
-	if (seals < 0 || (seals & SEALS_NEEDED) != SEALS_NEEDED)
-		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "the spec is not sealed");
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size != (off_t)bytes ||
-	    !bytes || bytes > SPAWN_SPEC_MAX_BYTES)
-		return err_set_id(err, ERRID_SANDBOX_SPAWNER,
-				  "the spec has the wrong size");
-	block = xmalloc(bytes);
-	while (len < bytes) {
-		ssize_t n = pread(fd, block + len, bytes - len, (off_t)len);
+	*j = s->job[--s->n];
+	if (s->n_ending == ARRAY_SIZE(s->ending))
+		keeper_done(&s->ending[--s->n_ending]);
+	fd_close(&k.sock);
+	s->ending[s->n_ending++] = k;
+}
 
-		if (n <= 0)
-			return err_sys_id(err, ERRID_SANDBOX_SPAWNER, "read the spec");
-		len += (size_t)n;
-	}
-	*ret = TAKE_PTR(block);
-	return 0;
+static void on_ended(struct server *s, unsigned i)
+{
+	struct keeper k = s->ending[i];
+
+	s->ending[i] = s->ending[--s->n_ending];
+	keeper_done(&k);
 }
 
 /* What the spawner itself demands of a spec, beyond its grammar. */
@@ -179,10 +169,10 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 
 	if (!spec->timeout_usec)
 		return err_set_id(err, ERRID_SANDBOX_LIMIT, "a job needs --timeout");
-	if (spec->grade != s->grade)
+	if (spec->grade != s->place.grade)
 		return err_set_id(err, ERRID_SPEC_RANGE,
 				  "this spawner serves grade %s only",
-				  sbx_grade_name(s->grade));
+				  sbx_grade_name(s->place.grade));
 	if (spec->cgroup)
 		return err_set_id(err, ERRID_CORE_USAGE,
 				  "--cgroup is the spawner's own option");
@@ -191,13 +181,17 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 			return err_set_id(
 				err, ERRID_SPEC_PATH,
 				"the workspace is the only writable tree of a job");
-	if (s->cgroup)
+	if (s->cgroup) {
 		spec->cgroup = xstrdup(s->cgroup);
+		spec->cgroup_fd = fcntl(s->place.cgroup_fd, F_DUPFD_CLOEXEC, 3);
+		if (spec->cgroup_fd < 0)
+			return err_sys_id(err, ERRID_SANDBOX_CGROUP, "dup");
+	}
 	if (!spec->workspace)
 		return 0;
 	if (path_check_relative(spec->workspace, strlen(spec->workspace), err) < 0)
 		return err_wrap(err, "--workspace");
-	spec->workspace_fd = fs_open_beneath(s->jobs_fd, spec->workspace,
+	spec->workspace_fd = fs_open_beneath(s->place.jobs_fd, spec->workspace,
 					     O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, err);
 	if (spec->workspace_fd < 0 || fstat(spec->workspace_fd, &st) < 0) {
 		err->id = ERRID_SANDBOX_WORKSPACE;
@@ -209,8 +203,73 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 	return spec_base_workspace(spec, s->jobs_dir, err);
 }
 
+/* From the template where it fits, else from the jobs namespace. */
+static int start_cold(struct server *s, const struct sbx_spec *spec, const int stdio[3],
+		      struct keeper *ret, struct err *err)
+{
+	bool full = spec->grade == GRADE_FULL;
+	struct sbx_birth birth = {.spec = spec,
+				  .templated = full && spawner_template_fits(spec),
+				  .stdio = {stdio[0], stdio[1], stdio[2]},
+				  .workspace = -1};
+	cleanup_close int work = -1;
+	int r;
+
+	if (birth.templated && spec->workspace) {
+		work = spawner_clone_workspace(&s->place, spec, err);
+		if (work < 0)
+			return -1;
+		birth.workspace = work;
+	}
+	if (!full || birth.templated)
+		return keeper_start(&birth, ret, err);
+	if (spawner_enter_jobs(&s->place, err) < 0)
+		return -1;
+	r = keeper_start(&birth, ret, err);
+	spawner_leave_jobs(&s->place);
+	return r;
+}
+
+/* The sandbox waits already. What fails now is the job's refusal, and its own end. */
+static int start_warm(struct server *s, const struct sbx_spec *spec, int spec_fd,
+		      uint32_t bytes, const int stdio[3], struct keeper *k,
+		      struct err *err)
+{
+	cleanup_close int mount = -1;
+	int r, work = spec->workspace_fd;
+
+	if (spec->grade == GRADE_FULL && spec->workspace)
+		work = mount = spawner_clone_workspace(&s->place, spec, err);
+	r = spec->workspace && work < 0
+		    ? -1
+		    : keeper_bind(k, spec, spec_fd, bytes, stdio, work, err);
+	if (r < 0)
+		keeper_done(k);
+	return r;
+}
+
+static int start_keeper(struct server *s, const struct sbx_spec *spec, int spec_fd,
+			uint32_t bytes, const int stdio[3], struct keeper *ret,
+			const char **stage, struct err *err)
+{
+	int r;
+
+	if (s->n == SPAWN_JOBS_MAX)
+		return err_set(err, ERR_LIMIT, "already %d jobs", SPAWN_JOBS_MAX);
+	*stage = "seccomp"; /* compiled once here, inherited by every job */
+	if (seccomp_prepare(spec, err) < 0)
+		return -1;
+	*stage = "namespaces";
+	r = pool_take(&s->pool, spec, ret)
+		    ? start_warm(s, spec, spec_fd, bytes, stdio, ret, err)
+		    : start_cold(s, spec, stdio, ret, err);
+	if (r < 0 && (err->id == ERRID_SANDBOX_LIMIT || err->id == ERRID_SANDBOX_CGROUP))
+		*stage = "limits";
+	return r;
+}
+
 static void start_job(struct server *s, uint64_t handle, const char *block, size_t len,
-		      const int stdio[3])
+		      const int fds[RUN_FDS])
 {
 	struct served j = {.handle = handle};
 	struct err err = ERR_INIT;
@@ -222,19 +281,9 @@ static void start_job(struct server *s, uint64_t handle, const char *block, size
 	r = spec_parse_block(block, len, &spec, &err);
 	if (r == 0)
 		r = judge_spec(s, &spec, &err);
-	if (r == 0 && s->n == SPAWN_JOBS_MAX)
-		r = err_set(&err, ERR_LIMIT, "already %d jobs", SPAWN_JOBS_MAX);
-	if (r == 0) {
-		stage = "seccomp"; /* compiled once here, inherited by every job */
-		r = seccomp_prepare(&spec, &err);
-	}
-	if (r == 0) {
-		stage = "namespaces";
-		r = keeper_start(&spec, stdio, &j.keeper, &err);
-		if (r < 0 &&
-		    (err.id == ERRID_SANDBOX_LIMIT || err.id == ERRID_SANDBOX_CGROUP))
-			stage = "limits";
-	}
+	if (r == 0)
+		r = start_keeper(s, &spec, fds[HANDOVER_SPEC], (uint32_t)len,
+				 &fds[HANDOVER_STDIN], &j.keeper, &stage, &err);
 	spec_done(&spec);
 	if (r < 0)
 		put_refused(s, handle, stage, &err);
@@ -274,16 +323,13 @@ static void on_keeper(struct server *s, struct served *j)
 		m.started.handle = j->handle;
 		j->started = true;
 		put(s, &m, sizeof(m.started));
-	} else if (n == (ssize_t)sizeof(m.denied) && m.type == SPAWN_DENIED) {
-		m.denied.handle = j->handle;
-		put(s, &m, sizeof(m.denied));
 	} else if (n == (ssize_t)sizeof(m.refused) && m.type == SPAWN_REFUSED) {
 		m.refused.handle = j->handle;
-		drop(s, j);
+		let_end(s, j);
 		put(s, &m, sizeof(m.refused));
 	} else if (n == (ssize_t)sizeof(m.exited) && m.type == SPAWN_EXITED) {
 		m.exited.handle = j->handle;
-		drop(s, j);
+		let_end(s, j);
 		put(s, &m, sizeof(m.exited));
 	} else {
 		keeper_lost(s, j);
@@ -299,9 +345,9 @@ static int on_run(struct server *s, const struct spawn_run *m, const int fds[RUN
 
 	if (m->version != SPAWN_PROTO_VERSION || m->reserved || find(s, m->handle))
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed RUN");
-	if (read_block(fds[0], m->spec_bytes, &block, err) < 0)
+	if (handover_read_block(fds[HANDOVER_SPEC], m->spec_bytes, &block, err) < 0)
 		return -1;
-	start_job(s, m->handle, block, m->spec_bytes, fds + 1);
+	start_job(s, m->handle, block, m->spec_bytes, fds);
 	return 0;
 }
 
@@ -317,24 +363,6 @@ static int on_kill(struct server *s, const struct spawn_kill *m, struct err *err
 	return 0;
 }
 
-/* The descriptors of a packet; more than we asked for cannot arrive (MSG_CTRUNC is
- * refused). */
-static unsigned take_fds(struct msghdr *h, int fds[RUN_FDS])
-{
-	unsigned n = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-		size_t count;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count && n < RUN_FDS; i++)
-			memcpy(&fds[n++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-	}
-	return n;
-}
-
 /* 1: go on; 0: the tomb is gone; -1: it broke the protocol. */
 static int on_tomb(struct server *s, struct err *err)
 {
@@ -343,27 +371,17 @@ static int on_tomb(struct server *s, struct err *err)
 		struct spawn_run run;
 		struct spawn_kill kill;
 	} m = {0};
-	union {
-		char space[CMSG_SPACE(RUN_FDS * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {&m, sizeof(m)};
-	struct msghdr h = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	int fds[RUN_FDS] = {-1, -1, -1, -1};
-	ssize_t n = recvmsg(s->fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	unsigned n_fds;
+	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1};
+	unsigned n_fds = 0;
+	ssize_t n = handover_recv_any(s->fd, &m, sizeof(m), MSG_DONTWAIT, fds, &n_fds);
 	int r;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 1;
-	if (n <= 0)
-		return 0;
-	n_fds = take_fds(&h, fds);
-	if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+	if (n < 0 && errno == EPROTO)
 		r = err_set_id(err, ERRID_SANDBOX_SPAWNER, "a message that is too large");
+	else if (n <= 0)
+		return 0;
 	else if (n == (ssize_t)sizeof(m.run) && m.type == SPAWN_RUN && n_fds == RUN_FDS)
 		r = on_run(s, &m.run, fds, err);
 	else if (n == (ssize_t)sizeof(m.kill) && m.type == SPAWN_KILL && n_fds == 0)
@@ -372,9 +390,63 @@ static int on_tomb(struct server *s, struct err *err)
 		r = err_set_id(err, ERRID_SANDBOX_SPAWNER,
 			       "a message of type %u, %zd bytes, %u descriptors", m.type,
 			       n, n_fds);
-	for (unsigned i = 0; i < RUN_FDS; i++)
+	for (unsigned i = 0; i < HANDOVER_FDS; i++)
 		fd_close(&fds[i]);
 	return r < 0 ? -1 : 1;
+}
+
+enum { POLL_TOMB, POLL_LIFELINE, POLL_FIRST };
+#define POLL_FDS (POLL_FIRST + 2 * SPAWN_JOBS_MAX + POOL_MAX)
+
+static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
+{
+	usec_t at = pool_turn(&s->pool, s->cgroup, s->place.cgroup_fd);
+	usec_t now = clock_boot_usec(), left = at > now ? at - now : 0;
+	struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
+			      .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
+	unsigned n = POLL_FIRST;
+
+	p[POLL_TOMB] = (struct pollfd){.fd = s->fd, .events = POLLIN};
+	if (s->n_out)
+		p[POLL_TOMB].events |= POLLOUT;
+	p[POLL_LIFELINE] = (struct pollfd){.fd = s->lifeline, .events = POLLIN};
+	for (unsigned i = 0; i < s->n; i++)
+		p[n++] = (struct pollfd){.fd = s->job[i].keeper.sock, .events = POLLIN};
+	for (unsigned i = 0; i < s->n_ending; i++)
+		p[n++] = (struct pollfd){.fd = s->ending[i].pidfd, .events = POLLIN};
+	for (unsigned i = 0; i < s->pool.n; i++)
+		p[n++] = (struct pollfd){.fd = s->pool.warm[i].keeper.sock,
+					 .events = POLLIN};
+	*ret_n = n;
+	return ppoll(p, n, at == USEC_INFINITY ? NULL : &ts, NULL);
+}
+
+/* From the last of each table to its first: taking one out moves only the last one. */
+static void on_keepers(struct server *s, const struct pollfd *p)
+{
+	unsigned jobs = POLL_FIRST, ending = jobs + s->n, warm = ending + s->n_ending;
+
+	for (unsigned i = s->pool.n; i-- > 0;)
+		if (p[warm + i].revents)
+			pool_on_event(&s->pool, i);
+	for (unsigned i = s->n_ending; i-- > 0;)
+		if (p[ending + i].revents)
+			on_ended(s, i);
+	for (unsigned i = s->n; i-- > 0;)
+		if (p[jobs + i].revents)
+			on_keeper(s, &s->job[i]);
+}
+
+static void end_all(struct server *s)
+{
+	/* First all at once, then each is waited for. */
+	for (unsigned i = 0; i < s->n; i++)
+		fd_close(&s->job[i].keeper.sock);
+	pool_done(&s->pool);
+	while (s->n)
+		drop(s, &s->job[s->n - 1]);
+	while (s->n_ending)
+		on_ended(s, s->n_ending - 1);
 }
 
 static int serve_loop(struct server *s, struct err *err)
@@ -383,109 +455,24 @@ static int serve_loop(struct server *s, struct err *err)
 
 	put_hello(s);
 	while (r > 0) {
-		struct pollfd p[SPAWN_JOBS_MAX + 2];
-		uint64_t handle[SPAWN_JOBS_MAX];
-		unsigned n = s->n;
+		struct pollfd p[POLL_FDS];
+		unsigned n;
 
-		p[0] = (struct pollfd){.fd = s->fd, .events = POLLIN};
-		if (s->n_out)
-			p[0].events |= POLLOUT;
-		p[1] = (struct pollfd){.fd = s->lifeline, .events = POLLIN};
-		for (unsigned i = 0; i < n; i++) {
-			p[2 + i] = (struct pollfd){
-				.fd = has_room(s) ? s->job[i].keeper.sock : -1,
-				.events = POLLIN};
-			handle[i] = s->job[i].handle;
-		}
-		if (poll(p, n + 2, -1) < 0 && errno != EINTR)
+		if (poll_all(s, p, &n) < 0) {
+			if (errno == EINTR)
+				continue;
 			return err_sys(err, "poll");
-		if (p[1].revents)
-			break; /* the outer process is gone */
-		for (unsigned i = 0; i < n; i++) {
-			struct served *j = p[2 + i].revents ? find(s, handle[i]) : NULL;
-
-			if (j)
-				on_keeper(s, j);
 		}
-		if (p[0].revents & POLLOUT)
+		if (p[POLL_LIFELINE].revents)
+			break; /* the outer process is gone */
+		on_keepers(s, p);
+		if (p[POLL_TOMB].revents & POLLOUT)
 			flush(s);
-		if (p[0].revents & (POLLIN | POLLHUP | POLLERR))
+		if (p[POLL_TOMB].revents & (POLLIN | POLLHUP | POLLERR))
 			r = on_tomb(s, err);
 	}
-	/* First all at once, then each is waited for. */
-	for (unsigned i = 0; i < s->n; i++)
-		fd_close(&s->job[i].keeper.sock);
-	while (s->n)
-		drop(s, &s->job[s->n - 1]);
+	end_all(s);
 	return r;
-}
-
-/* ---- the spawner's own walls ----------------------------------------------------- */
-
-static int wall_full(struct server *s, struct err *err)
-{
-	struct sbx_mount mounts[2] = {{MOUNT_RW, NULL}, {MOUNT_RW, NULL}};
-	struct sbx_root root = {-1, -1, -1, -1};
-	cleanup_free char *jobs = xstrdup(s->jobs_dir);
-	cleanup_free char *cgroup = s->cgroup ? xstrdup(s->cgroup) : NULL;
-	char hostname[] = "spawner";
-	struct sbx_spec spec;
-	int r;
-
-	mounts[0].path = jobs;
-	mounts[1].path = cgroup;
-	spec_init(&spec);
-	spec.net = NET_NONE;
-	spec.tmp_bytes = SPAWNER_TMP_BYTES;
-	spec.mounts = mounts;
-	spec.n_mounts = cgroup ? 2 : 1;
-	spec.hostname = hostname;
-	r = root_build(&spec, &root, err);
-	fd_close(&root.proc_fd);
-	fd_close(&root.tmp_fd);
-	fd_close(&root.shm_fd);
-	fd_close(&root.work_fd);
-	return r;
-}
-
-/* Signals stay inside the domain: keepers and jobs are in it or below it. */
-static int wall_floor(struct server *s, struct err *err)
-{
-	const uint64_t node = LL_FS_READ_FILE | LL_FS_WRITE_FILE | LL_FS_IOCTL_DEV;
-	static const char *const own[] = {"/etc", "/proc", NULL};
-	const struct {
-		const char *const *paths;
-		uint64_t rights;
-	} lists[] = {
-		{paths_system, LL_FS_ROX},
-		{own, LL_FS_RO},
-		{paths_dev_plain, node},
-		{paths_dev_random, node},
-	};
-	struct landlock_set set;
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-		return err_sys(err, "prctl");
-	if (landlock_begin(&set, true, true, true, true, err) < 0)
-		return -1;
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		for (const char *const *p = lists[i].paths; *p; p++)
-			if (access(*p, F_OK) == 0 &&
-			    landlock_allow_path(&set, *p, lists[i].rights, err) < 0)
-				goto fail;
-	if (landlock_allow_path(&set, s->jobs_dir, LL_FS_RW | LL_FS_EXECUTE, err) < 0 ||
-	    (s->cgroup && landlock_allow_path(&set, s->cgroup, LL_FS_RW, err) < 0))
-		goto fail;
-	if (landlock_enforce(&set, err) < 0)
-		return err_wrap(err, "the spawner's own Landlock");
-	/* In full the identity maps of the keepers need it dumpable; nobody inside sees
-	 * it there. */
-	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? err_sys(err, "PR_SET_DUMPABLE")
-						      : 0;
-fail:
-	landlock_done(&set);
-	return err_wrap(err, "the spawner's own Landlock");
 }
 
 /* Leaves of a spawner that was killed are empty by now; those of a living one are busy.
@@ -504,6 +491,7 @@ static int serve_inner(struct server *s, struct err *err)
 {
 	int keep[] = {s->fd, s->lifeline};
 	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	cleanup_close int meminfo = -1;
 
 	if (null_fd < 0)
 		return err_sys(err, "open /dev/null");
@@ -512,17 +500,17 @@ static int serve_inner(struct server *s, struct err *err)
 		return -1;
 	null_fd = -1;
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (landlock_require(&s->landlock_abi, err) < 0)
-		return -1;
-	if ((s->grade == GRADE_FULL ? wall_full(s, err) : wall_floor(s, err)) < 0)
+	meminfo = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+	if (meminfo < 0)
+		return err_sys(err, "open /proc/meminfo");
+	/* Leaves are removed where their directory can still be seen by its path. */
+	remove_old_leaves(s->cgroup);
+	if (spawner_wall_in(&s->place, s->jobs_dir, s->cgroup, err) < 0)
 		return -1;
 	if (chdir("/") < 0)
 		return err_sys(err, "chdir /");
 	fs_raise_nofile();
-	remove_old_leaves(s->cgroup);
-	s->jobs_fd = open(s->jobs_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (s->jobs_fd < 0)
-		return err_sys(err, "open %s", s->jobs_dir);
+	pool_init(&s->pool, s->place.grade, s->pool_max, TAKE_FD(meminfo));
 	return serve_loop(s, err);
 }
 
@@ -592,17 +580,22 @@ static int check_start(int fd, const char *jobs_dir, struct err *err)
 	return 0;
 }
 
-int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade grade)
+int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade grade,
+	       unsigned pool)
 {
 	static struct server s;
 	struct err err = ERR_INIT;
 
 	s = (struct server){.fd = fd,
-			    .jobs_fd = -1,
 			    .lifeline = -1,
 			    .jobs_dir = jobs_dir,
 			    .cgroup = cgroup,
-			    .grade = grade};
+			    .place = {.grade = grade,
+				      .jobs_fd = -1,
+				      .cgroup_fd = -1,
+				      .jobs_ns = -1,
+				      .template_ns = -1},
+			    .pool_max = pool};
 	if (check_start(fd, jobs_dir, &err) < 0 ||
 	    (grade == GRADE_FULL && serve_outer(&s, &err) < 0)) {
 		log_err(LOG_ERROR_, "the spawner did not start", &err);

@@ -30,8 +30,20 @@
 #define HOSTNAME_MAX 63
 
 enum opt {
-#define OPTION(symbol, name, kind, repeats) OPT_##symbol,
-#include "common/sandbox_options.def"
+	OPT_GRADE,
+	OPT_NETWORK,
+	OPT_WORKSPACE,
+	OPT_RO,
+	OPT_RW,
+	OPT_ROX,
+	OPT_CWD,
+	OPT_ENV,
+	OPT_HOSTNAME,
+	OPT_CGROUP,
+	OPT_GRACE,
+	OPT_LIMIT,
+	OPT_JSON,
+	OPT_EXPLAIN,
 	OPT_MAX_
 };
 
@@ -48,8 +60,8 @@ void spec_init(struct sbx_spec *s)
 		.grade = GRADE_FULL,
 		.net = NET_LOOPBACK,
 		.workspace_fd = -1,
+		.cgroup_fd = -1,
 		.grace_ms = 250,
-		.timeout_usec = LIMIT_TIMEOUT_USEC_DEFAULT,
 		.memory_bytes = LIMIT_MEMORY_DEFAULT,
 		.disk_bytes = LIMIT_DISK_DEFAULT,
 		.tmp_bytes = TMP_DEFAULT,
@@ -74,6 +86,7 @@ void spec_done(struct sbx_spec *s)
 	free(s->mounts);
 	free(s->workspace);
 	fd_close(&s->workspace_fd);
+	fd_close(&s->cgroup_fd);
 	free(s->cwd);
 	free(s->caller_cwd);
 	strings_free(s->env);
@@ -265,15 +278,26 @@ static int take_hostname(struct parse *p, const char *value, struct err *err)
 }
 
 /* The limits are options too, by their own names: spec_limits.c. */
-enum option_kind { OPTION_WORD, OPTION_PATH, OPTION_FLAG };
 static const struct option {
 	const char *name;
 	enum opt opt;
-	enum option_kind kind;
-	bool repeats;
+	bool repeats, is_flag;
 } options[] = {
-#define OPTION(symbol, name, kind, repeats) {name, OPT_##symbol, OPTION_##kind, repeats},
-#include "common/sandbox_options.def"
+	{"grade", OPT_GRADE, false, false},
+	{"network", OPT_NETWORK, false, false},
+	{"workspace", OPT_WORKSPACE, false, false},
+	{"workspace-ro", OPT_WORKSPACE, false, false},
+	{"ro", OPT_RO, true, false},
+	{"rw", OPT_RW, true, false},
+	{"rox", OPT_ROX, true, false},
+	{"cwd", OPT_CWD, false, false},
+	{"env", OPT_ENV, true, false},
+	{"hostname", OPT_HOSTNAME, false, false},
+	{"cgroup", OPT_CGROUP, false, false},
+	{"grace", OPT_GRACE, false, false},
+	{"limit", OPT_LIMIT, true, false},
+	{"json", OPT_JSON, false, true},
+	{"explain", OPT_EXPLAIN, false, true},
 };
 
 static int take_limit(struct parse *p, int i, const char *value, struct err *err)
@@ -327,7 +351,7 @@ static int take_option(struct parse *p, enum opt o, const char *name, const char
 		s->net = str_eq(value, "none") ? NET_NONE : NET_LOOPBACK;
 		return 0;
 	}
-	if (o == OPT_WORKSPACE || o == OPT_WORKSPACE_RO)
+	if (o == OPT_WORKSPACE)
 		return take_workspace(p, name, value, err);
 	if (o == OPT_RO)
 		return take_mount(p, name, MOUNT_RO, value, err);
@@ -374,12 +398,6 @@ static void env_home(struct parse *p)
 
 	env_default(p, "HOME", home);
 	env_default(p, "TMPDIR", home);
-	/* They may hold credentials, so they are not shown; to git a file that exists and
-	   can't be read is the end, not an absent one. */
-	if (s->grade == GRADE_FLOOR) {
-		env_default(p, "GIT_CONFIG_NOSYSTEM", "1");
-		env_default(p, "GIT_ATTR_NOSYSTEM", "1");
-	}
 }
 
 static int mount_by_path(const void *a, const void *b)
@@ -438,7 +456,7 @@ static int finish(struct parse *p, struct err *err)
 	if (p->n_argv == 0 || s->argv[0][0] == '\0')
 		return err_set_id(err, ERRID_SPEC_ARGV, "no command after '--'");
 	if (!s->hostname)
-		s->hostname = xstrdup("tomb");
+		s->hostname = xstrdup(SBX_HOSTNAME);
 	env_default(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
 	env_default(p, "LANG", "C.UTF-8");
 	env_default(p, "USER", "job");
@@ -488,7 +506,7 @@ static int parse_option(struct parse *p, size_t n, const char *const *args, size
 		return err_set_id(err, ERRID_CORE_USAGE, "--%s is given twice", o->name);
 	if (o)
 		p->seen[o->opt] = true;
-	if (o && o->kind == OPTION_FLAG)
+	if (o && o->is_flag)
 		return take_flag(p, o, name[len] == '=', err);
 	if (name[len] == '=')
 		value = name + len + 1;

@@ -5,11 +5,7 @@
 
 #include "sandbox/sandbox.h"
 
-enum spec_limit {
-#define LIMIT(symbol, name) SPEC_LIMIT_##symbol,
-#include "common/sandbox_options.def"
-	SPEC_LIMIT_COUNT
-};
+#define SPEC_LIMIT_COUNT 9
 
 /* The index of the limit with this name of len bytes; -1: there is none. */
 int spec_limit_find(const char *name, size_t len);

@@ -7,6 +7,7 @@
  * too), and is killed here.
  */
 #include "common/cleanup.h"
+#include "sandbox/handover.h"
 #include "sandbox/keeper.h"
 #include "sandbox/tree.h"
 
@@ -24,7 +25,8 @@
 #define STRAY_ROUNDS 400
 #define STRAY_PAUSE_USEC 5000
 
-static pid_t alive[SPAWN_JOBS_MAX + 1];
+/* Those with a job, those that wait for one, those that are about to end. */
+static pid_t alive[2 * SPAWN_JOBS_MAX + 1];
 static unsigned n_alive;
 
 static bool is_keeper(pid_t pid)
@@ -42,13 +44,13 @@ static void forget(pid_t pid)
 			alive[i--] = alive[--n_alive];
 }
 
-NORETURN static void keeper_child(const struct sbx_spec *spec,
-				  const struct sbx_limits *limits, const int stdio[3],
-				  int sock, int parent_pidfd, uid_t uid, gid_t gid)
+NORETURN static void keeper_child(const struct sbx_birth *birth,
+				  const struct sbx_limits *limits, int sock,
+				  int parent_pidfd, uid_t uid, gid_t gid)
 {
 	struct err err = ERR_INIT;
 
-	if (spec->grade == GRADE_FULL &&
+	if (birth->spec->grade == GRADE_FULL &&
 	    (ns_die_with(parent_pidfd, &err) < 0 || ns_map_self(uid, gid, &err) < 0)) {
 		struct spawn_refused m;
 
@@ -56,45 +58,65 @@ NORETURN static void keeper_child(const struct sbx_spec *spec,
 		(void)!send(sock, &m, sizeof(m), MSG_NOSIGNAL);
 		_exit(EXIT_SETUP);
 	}
-	keeper_main(spec, limits, stdio, sock, parent_pidfd);
+	keeper_main(birth, limits, sock);
 }
 
-int keeper_start(const struct sbx_spec *spec, const int stdio[3], struct keeper *ret,
-		 struct err *err)
+/* The fork itself; what it fails to take over stays the caller's. */
+static int fork_keeper(const struct sbx_birth *birth, struct keeper *k, struct err *err)
 {
 	cleanup_close int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	int sv[2] = {-1, -1}, flags = spec->grade == GRADE_FULL ? FULL_NAMESPACES : 0;
-	struct keeper k = {.pidfd = -1, .sock = -1, .grade = spec->grade};
+	int sv[2] = {-1, -1}, flags = k->grade == GRADE_FULL ? FULL_NAMESPACES : 0;
 	uid_t uid = getuid();
 	gid_t gid = getgid();
 
-	if (n_alive >= SPAWN_JOBS_MAX)
-		return err_set(err, ERR_LIMIT, "already %d jobs", SPAWN_JOBS_MAX);
 	if (self < 0)
 		return err_sys(err, "pidfd_open");
-	if (spec->grade == GRADE_FLOOR && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+	if (k->grade == GRADE_FLOOR && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_sys(err, "become a subreaper");
-	if (limits_prepare(spec, &k.limits, err) < 0)
-		return -1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0) {
-		limits_done(&k.limits);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return err_sys(err, "socketpair");
-	}
-	k.pid = ns_fork(flags, &k.pidfd, err);
-	if (k.pid == 0) {
-		fd_close(&sv[0]);
-		keeper_child(spec, &k.limits, stdio, sv[1], self, uid, gid);
-	}
+	k->pid = ns_fork(flags, &k->pidfd, err);
+	if (k->pid == 0)
+		keeper_child(birth, &k->limits, sv[1], self, uid, gid);
 	fd_close(&sv[1]);
-	if (k.pid < 0) {
+	if (k->pid < 0) {
 		fd_close(&sv[0]);
+		return -1;
+	}
+	k->sock = sv[0];
+	return 0;
+}
+
+int keeper_start(const struct sbx_birth *birth, struct keeper *ret, struct err *err)
+{
+	struct keeper k = {.pidfd = -1, .sock = -1, .grade = birth->spec->grade};
+
+	if (n_alive >= ARRAY_SIZE(alive))
+		return err_set(err, ERR_LIMIT, "already %zu sandboxes",
+			       ARRAY_SIZE(alive));
+	if (limits_make_leaf(birth->spec, &k.limits, err) < 0)
+		return -1;
+	if ((!birth->warm && limits_prepare(birth->spec, &k.limits, err) < 0) ||
+	    fork_keeper(birth, &k, err) < 0) {
 		limits_done(&k.limits);
 		return -1;
 	}
-	k.sock = sv[0];
 	alive[n_alive++] = k.pid;
 	*ret = k;
 	return 0;
+}
+
+int keeper_bind(struct keeper *k, const struct sbx_spec *spec, int spec_fd,
+		uint32_t spec_bytes, const int stdio[3], int workspace, struct err *err)
+{
+	const int fds[] = {spec_fd, stdio[0], stdio[1], stdio[2], workspace};
+	struct keeper_bind m = {.type = KEEPER_BIND, .spec_bytes = spec_bytes};
+
+	if (limits_prepare(spec, &k->limits, err) < 0)
+		return -1;
+	m.limits = k->limits;
+	return handover_send(k->sock, &m, sizeof(m), fds,
+			     workspace < 0 ? HANDOVER_WORK : HANDOVER_FDS, err);
 }
 
 /* The ancestor of p that is our own child. */
@@ -119,7 +141,7 @@ static void kill_strays(void)
 	struct err err = ERR_INIT;
 	struct tree t;
 
-	if (tree_init(&t, GRADE_FLOOR, -1, -1, -1, -1, &err) < 0)
+	if (tree_init(&t, GRADE_FLOOR, -1, -1, -1, &err) < 0)
 		return;
 	for (int round = 0; round < STRAY_ROUNDS; round++) {
 		unsigned left = 0;

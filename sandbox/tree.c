@@ -188,7 +188,7 @@ static ssize_t read_proc(int dir, const char *path, char *out, size_t size)
 }
 
 int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int shm_fd,
-	      int work_fd, struct err *err)
+	      struct err *err)
 {
 	cleanup_close int probe = memfd_create("probe", MFD_CLOEXEC);
 	struct stat st;
@@ -199,16 +199,21 @@ int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int
 	if (probe < 0 || fstat(probe, &st) < 0)
 		return err_sys(err, "memfd_create");
 	t->shm_dev = st.st_dev;
-	if (work_fd >= 0) {
-		if (fstat(work_fd, &st) < 0)
-			return err_sys(err, "stat the workspace");
-		t->work_dev = st.st_dev;
-		t->has_work = true;
-	}
 	t->proc_fd = proc_fd >= 0 ? fcntl(proc_fd, F_DUPFD_CLOEXEC, 3)
 				  : open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->proc_fd < 0)
 		return err_sys(err, "open /proc");
+	return 0;
+}
+
+int tree_set_work(struct tree *t, int work_fd, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(work_fd, &st) < 0)
+		return err_sys(err, "stat the workspace");
+	t->work_dev = st.st_dev;
+	t->has_work = true;
 	return 0;
 }
 

@@ -63,7 +63,9 @@ struct tree_use {
 };
 
 MUST_CHECK int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd,
-			 int shm_fd, int work_fd, struct err *err);
+			 int shm_fd, struct err *err);
+/* The file system of the workspace: unlinked files there count as disk. */
+MUST_CHECK int tree_set_work(struct tree *t, int work_fd, struct err *err);
 void tree_done(struct tree *t);
 /* List the processes; the number of members. */
 MUST_CHECK int tree_scan(struct tree *t, struct err *err);

@@ -141,7 +141,7 @@ static int allow_mounts(struct landlock_set *set, const struct sbx_spec *spec,
 }
 
 static int allow_workspace(struct landlock_set *set, const struct sbx_spec *spec,
-			   struct err *err)
+			   int work_fd, struct err *err)
 {
 	uint64_t rights = spec->workspace_ro ? LL_FS_ROX : LL_FS_RW | LL_FS_EXECUTE;
 
@@ -150,7 +150,7 @@ static int allow_workspace(struct landlock_set *set, const struct sbx_spec *spec
 	if (spec->grade == GRADE_FULL)
 		return landlock_allow_path(set, PATH_WORK, rights, err);
 	/* The directory that the parent opened and judged, not its name. */
-	return landlock_allow_fd(set, spec->workspace_fd, rights, err);
+	return landlock_allow_fd(set, work_fd, rights, err);
 }
 
 static int rules_full(struct landlock_set *set, struct err *err)
@@ -174,24 +174,31 @@ static int rules_floor(struct landlock_set *set, struct err *err)
 	return 0;
 }
 
-int walls_landlock(const struct sbx_spec *spec, int *ret_abi, struct err *err)
+int walls_landlock_begin(const struct sbx_spec *spec, struct landlock_set *ret,
+			 struct err *err)
 {
 	bool full = spec->grade == GRADE_FULL;
 	bool no_ports = !full || spec->net == NET_NONE;
-	struct landlock_set set;
+	const uint64_t node = LL_FS_READ_FILE | LL_FS_WRITE_FILE;
 
-	if (landlock_begin(&set, no_ports, true, true, true, err) < 0)
+	if (landlock_begin(ret, no_ports, true, true, true, err) < 0)
 		return -1;
-	if (allow_list(&set, paths_system, LL_FS_ROX, err) < 0 ||
-	    (full ? rules_full(&set, err) : rules_floor(&set, err)) < 0 ||
-	    allow_list(&set, paths_dev_plain,
-		       LL_FS_READ_FILE | LL_FS_WRITE_FILE | LL_FS_IOCTL_DEV, err) < 0 ||
-	    allow_list(&set, paths_dev_random, LL_FS_READ_FILE | LL_FS_WRITE_FILE, err) <
-		    0 ||
-	    allow_mounts(&set, spec, err) < 0 || allow_workspace(&set, spec, err) < 0) {
-		landlock_done(&set);
+	if (allow_list(ret, paths_system, LL_FS_ROX, err) == 0 &&
+	    (full ? rules_full(ret, err) : rules_floor(ret, err)) == 0 &&
+	    allow_list(ret, paths_dev_plain, node | LL_FS_IOCTL_DEV, err) == 0 &&
+	    allow_list(ret, paths_dev_random, node, err) == 0 &&
+	    allow_mounts(ret, spec, err) == 0)
+		return 0;
+	landlock_done(ret);
+	return -1;
+}
+
+int walls_landlock_enforce(const struct sbx_spec *spec, int work_fd,
+			   struct landlock_set *set, struct err *err)
+{
+	if (allow_workspace(set, spec, work_fd, err) < 0) {
+		landlock_done(set);
 		return -1;
 	}
-	*ret_abi = set.abi;
-	return landlock_enforce(&set, err);
+	return landlock_enforce(set, err);
 }

@@ -553,7 +553,7 @@ static int start(struct tomb *t, struct err *err)
 
 	if (open_data(t, err) < 0 ||
 	    spawn_start(t->opt.sandbox, t->jobs_path, t->opt.cgroup, t->opt.grade,
-			&t->spawn, err) < 0)
+			t->opt.slots, &t->spawn, err) < 0)
 		return -1;
 #ifdef LYCH_TEST_BUILD
 	if (t->opt.probe_walls &&

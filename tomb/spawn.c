@@ -55,18 +55,18 @@ NORETURN static void exec_spawner(int exe, int sock, int null_fd, char *const ar
 }
 
 int spawn_start(const char *sandbox_path, const char *jobs_dir, const char *cgroup,
-		enum sbx_grade grade, struct spawn **ret, struct err *err)
+		enum sbx_grade grade, unsigned slots, struct spawn **ret, struct err *err)
 {
 	cleanup_close int exe = open(sandbox_path, O_PATH | O_CLOEXEC);
 	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	/* execveat() wants writable strings and does not write to them. */
 	cleanup_free char *text =
 		xasprintf("lych-sandbox%c--serve%c%d%c--grade%c%s%c--jobs%c%s%c"
-			  "--cgroup%c%s",
+			  "--pool%c%u%c--cgroup%c%s",
 			  0, 0, SERVE_FD, 0, 0, sbx_grade_name(grade), 0, 0, jobs_dir, 0,
-			  0, cgroup ? cgroup : "");
-	char *argv[10], *p = text;
-	size_t n = cgroup ? 9 : 7;
+			  0, slots, 0, 0, cgroup ? cgroup : "");
+	char *argv[12], *p = text;
+	size_t n = cgroup ? 11 : 9;
 	int sv[2];
 	struct spawn *s;
 	pid_t pid;

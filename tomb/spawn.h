@@ -31,12 +31,12 @@ struct spawn_events {
 };
 
 /*
- * fork and exec `sandbox_path --serve 3 --jobs jobs_dir --grade grade [--cgroup cgroup]`:
- * empty environment, /dev/null, our stderr, nothing else inherited. Before confinement.
+ * fork and exec `sandbox_path --serve 3 --jobs jobs_dir --grade grade --pool slots
+ * [--cgroup cgroup]`: empty environment, /dev/null, our stderr, nothing else inherited. Before confinement.
  */
 MUST_CHECK int spawn_start(const char *sandbox_path, const char *jobs_dir,
-			   const char *cgroup, enum sbx_grade grade, struct spawn **ret,
-			   struct err *err);
+			   const char *cgroup, enum sbx_grade grade, unsigned slots,
+			   struct spawn **ret, struct err *err);
 /* Begin to listen. Callbacks come from the loop only. */
 MUST_CHECK int spawn_attach(struct spawn *s, struct loop *l,
 			    const struct spawn_events *ev, struct err *err);

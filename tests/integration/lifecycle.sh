@@ -48,7 +48,7 @@ run() {
 	fresh
 	[ "$arg" = WORK ] && { arg=/work; [ "$grade" = floor ] && arg=$work; }
 	start=$(date +%s%3N)
-	out=$(timeout -k 1 30 "$sandbox" --grade "$grade" --json --workspace "$work" "$@" \
+	out=$(timeout -k 1 90 "$sandbox" --grade "$grade" --json --workspace "$work" "$@" \
 		-- "./u" "$act" "$arg" "$mark" 2>&1 >/dev/null </dev/null | grep '^{' | tail -n 1)
 	ms=$(($(date +%s%3N) - start))
 	got=$(sed -nE 's/.*"how":"([a-z]+)".*/\1/p' <<<"$out")
@@ -192,14 +192,14 @@ for grade in full floor; do
 done
 
 # The spawner.
-client_start() { # grade
+client_start() { # grade, warm sandboxes
 	mkdir -p "$scratch/jobs/$serial/work"
 	cp "$unruly" "$scratch/jobs/$serial/work/u"
 	mkfifo "$scratch/in.$serial"
-	"$client" "$sandbox" "$scratch/jobs" "$1" <"$scratch/in.$serial" >"$scratch/out.$serial" 2>&1 &
+	"$client" "$sandbox" "$scratch/jobs" "$1" --pool "$2" <"$scratch/in.$serial" >"$scratch/out.$serial" 2>&1 &
 	client_pid=$!
 	exec 7>"$scratch/in.$serial"
-	expect '^hello 1 abi='
+	expect '^hello [0-9]+ abi='
 	spawner=$(sed -n 's/^pid //p' "$scratch/out.$serial")
 }
 tell() { echo "$*" >&7; }
@@ -215,61 +215,100 @@ check() { # what, pattern
 	if expect "$2"; then ok "$1"; else bad "$1: $(tail -n 3 "$scratch/out.$serial" | tr '\n' '|')"; fi
 }
 
+# The keepers: the children of the inner spawner (floor: of the only one); the idle ones have a child
+# that did not execute anything yet, so its arguments are still the spawner's.
+keepers() {
+	local top=$spawner
+	[ "$grade" = floor ] || top=$(pgrep -P "$spawner")
+	pgrep -P "$top" | tr '\n' ' '
+}
+idle_keeper() {
+	local k
+	for k in $(keepers); do
+		if grep -qz -- --serve "/proc/$(pgrep -P "$k" | head -n 1)/cmdline" 2>/dev/null; then
+			echo "$k"
+			return
+		fi
+	done
+	return 1
+}
+# Ready, and nothing else being built that a job could meet instead.
+warm_waits() {
+	local k
+	for _ in $(seq 250); do
+		k=$(idle_keeper) && grep -q '^State:\s*S' "/proc/$(pgrep -P "$k" | head -n 1)/status" &&
+			[ "$(sed -n 's/^Seccomp:\s*//p' "/proc/$(pgrep -P "$k" | head -n 1)/status")" = 2 ] && return
+		sleep 0.02
+	done
+	return 1
+}
+none_alive() { # pids
+	local p
+	for p; do
+		for _ in $(seq 100); do kill -0 "$p" 2>/dev/null || break; sleep 0.02; done
+		kill -0 "$p" 2>/dev/null && return 1
+	done
+	return 0
+}
+among() { [[ " $1 " == *" $2 "* ]]; }
+
 mkdir -m 700 "$scratch/jobs"
-for grade in full floor; do
+for kind in "full cold" "full warm" "floor cold" "floor warm"; do
+	grade=${kind% *} pool=0
+	[ "$kind" = "$grade cold" ] || pool=3
 	fresh
-	client_start "$grade"
+	client_start "$grade" "$pool"
 	w="--grade $grade --workspace $serial/work"
-	check "$grade serve: hello" '^hello 1 abi=[0-9]+ rlimit\+supervision'
+	check "$kind serve: hello" '^hello [0-9]+ abi=[0-9]+ rlimit\+supervision'
 	# Refusals of single jobs.
 	tell "run 1 $w -- true"
-	check "$grade serve: no timeout is refused" '^refused 1 LYCH-SANDBOX-007 '
+	check "$kind serve: no timeout is refused" '^refused 1 LYCH-SANDBOX-007 '
 	tell "run 2 --grade $([ "$grade" = full ] && echo floor || echo full) --timeout 5 -- true"
-	check "$grade serve: the other grade is refused" '^refused 2 LYCH-SPEC-004 '
+	check "$kind serve: the other grade is refused" '^refused 2 LYCH-SPEC-004 '
 	tell "run 3 --grade $grade --timeout 5 --workspace ../x -- true"
-	check "$grade serve: .. is refused" '^refused 3 LYCH-SPEC-006 '
+	check "$kind serve: .. is refused" '^refused 3 LYCH-SPEC-006 '
 	tell "run 4 --grade $grade --timeout 5 --workspace nowhere/work -- true"
-	check "$grade serve: a missing workspace is refused" '^refused 4 LYCH-SANDBOX-012 '
+	check "$kind serve: a missing workspace is refused" '^refused 4 LYCH-SANDBOX-012 '
 	ln -s "$serial" "$scratch/jobs/link"
 	tell "run 5 --grade $grade --timeout 5 --workspace link/work -- true"
-	check "$grade serve: a symlink on the way is refused" '^refused 5 LYCH-SANDBOX-012 '
+	check "$kind serve: a symlink on the way is refused" '^refused 5 LYCH-SANDBOX-012 '
 	rm "$scratch/jobs/link"
 	tell "run 6 --grade $grade --timeout 5 --workspace /etc -- true"
-	check "$grade serve: an absolute workspace is refused" '^refused 6 LYCH-SPEC-006 '
+	check "$kind serve: an absolute workspace is refused" '^refused 6 LYCH-SPEC-006 '
 	tell "run 7 --grade $grade --timeout 5 --rw $scratch/jobs -- true"
-	check "$grade serve: another writable tree is refused" '^refused 7 LYCH-SPEC-006 '
+	check "$kind serve: another writable tree is refused" '^refused 7 LYCH-SPEC-006 '
 	tell "run 8 --grade $grade --timeout 5 --cgroup /sys/fs/cgroup -- true"
-	check "$grade serve: a cgroup of the job's choice is refused" '^refused 8 LYCH-CORE-004 '
+	check "$kind serve: a cgroup of the job's choice is refused" '^refused 8 LYCH-CORE-004 '
 	# And jobs that run.
 	tell "run 10 $w --timeout 5 -- ./u sleep - $mark"
-	check "$grade serve: started" '^started 10 '
+	check "$kind serve: started" '^started 10 '
 	tell "kill 10 8 100"
-	check "$grade serve: cancelled" '^exited 10 how=8 code=15 gone=1'
+	check "$kind serve: cancelled" '^exited 10 how=8 code=15 gone=1'
 	tell "run 11 $w --timeout 5 -- ./u deaf - $mark"
-	check "$grade serve: started again" '^started 11 '
-	judge "$grade serve: deaf by now" ignores_term "$mark"
+	check "$kind serve: started again" '^started 11 '
+	judge "$kind serve: deaf by now" ignores_term "$mark"
 	tell "kill 11 7 100"
-	check "$grade serve: output limit, deaf job" '^exited 11 how=7 code=9 gone=1'
+	check "$kind serve: output limit, deaf job" '^exited 11 how=7 code=9 gone=1'
 	tell "kill 11 7 100"
 	tell "kill 99 8 0"
 	tell "run 12 $w --timeout 5 -- nowhere-to-be-found"
-	check "$grade serve: exec failed" '^exited 12 how=11 code=2 gone=1'
+	check "$kind serve: exec failed" '^exited 12 how=11 code=2 gone=1'
 	tell "run 13 $w --timeout 300ms -- ./u sleep - $mark"
-	check "$grade serve: timed out" '^exited 13 how=2 code=15 gone=1'
+	check "$kind serve: timed out" '^exited 13 how=2 code=15 gone=1'
 	tell "run 14 $w --timeout 5 -- sh -c :"
-	check "$grade serve: exit 0" '^exited 14 how=0 code=0 gone=1'
+	check "$kind serve: exit 0" '^exited 14 how=0 code=0 gone=1'
 	tell "run 15 $w --timeout 5 --memory 64M -- ./u hide - $mark"
-	check "$grade serve: memory, hidden" '^exited 15 how=3 code=9 gone=1'
+	check "$kind serve: memory, hidden" '^exited 15 how=3 code=9 gone=1'
 	tell "run 16 $w --timeout 5 --disk 16M -- ./u unlinked . $mark"
-	check "$grade serve: disk, without names" '^exited 16 how=4 code=9 gone=1'
+	check "$kind serve: disk, without names" '^exited 16 how=4 code=9 gone=1'
 	tell "run 17 $w --timeout 5 --disk 16M -- ./u closed . $mark"
-	check "$grade serve: disk, in a closed directory" '^exited 17 how=4 code=9 gone=1'
+	check "$kind serve: disk, in a closed directory" '^exited 17 how=4 code=9 gone=1'
 	chmod -R u+rwx "$scratch/jobs/$serial/work"; rm -rf "$scratch/jobs/$serial/work/closed"
 	tell "run 18 $w --timeout 5 --processes 32 -- ./u bomb - $mark"
-	check "$grade serve: processes" '^exited 18 how=5 code=9 gone=1'
+	check "$kind serve: processes" '^exited 18 how=5 code=9 gone=1'
 	tell "run 19 $w --timeout 600ms -- ./u regicide - $mark"
-	check "$grade serve: the keeper stays" '^exited 19 how=2 code=15 gone=1'
-	judge "$grade serve: nothing of these is left" gone_within 0 "$mark"
+	check "$kind serve: the keeper stays" '^exited 19 how=2 code=15 gone=1'
+	judge "$kind serve: nothing of these is left" gone_within 0 "$mark"
 	# Many at once, each ends once.
 	for i in $(seq 100 139); do tell "run $i $w --timeout 20 -- sleep 0.3"; done
 	for _ in $(seq 500); do
@@ -277,13 +316,39 @@ for grade in full floor; do
 		sleep 0.02
 	done
 	n=$(grep -cE '^exited 1[0-3][0-9] how=0 code=0' "$scratch/out.$serial")
-	judge "$grade serve: 40 at once ($n)" [ "$n" -eq 40 ]
+	judge "$kind serve: 40 at once ($n)" [ "$n" -eq 40 ]
 	client_stop
-	check "$grade serve: a clean end" '^end 0'
+	check "$kind serve: a clean end" '^end 0'
+
+	# What waits is used once, by the next job, and what is killed while it waits harms none.
+	if [ "$pool" -gt 0 ]; then
+		fresh
+		client_start "$grade" "$pool"
+		w="--grade $grade --workspace $serial/work"
+		# Its readiness is on the way to the spawner when we see it: it may be missed once.
+		for try in 1 2 3 4 5; do
+			judge "$kind: a sandbox waits" warm_waits
+			before=$(keepers)
+			tell "run $try $w --timeout 30 -- ./u sleep - $mark-$try"
+			expect "^started $try "
+			among "$before" "$(parent_of "$(survivors "$mark-$try" | head -n 1)")" && break
+		done
+		judge "$kind: the job is in what waited (try $try)" [ "$try" -lt 5 ]
+		judge "$kind: another one waits" warm_waits
+		kill -KILL "$(idle_keeper)"
+		judge "$kind: killed while it waits, another one waits" warm_waits
+		tell "run 9 $w --timeout 5 -- true"
+		check "$kind: and jobs run" '^exited 9 how=0 code=0'
+		judge "$kind: the first job did not notice" [ -n "$(survivors "$mark-$try")" ]
+		waiting=$(keepers)
+		client_stop
+		# shellcheck disable=SC2086 # a list of numbers
+		judge "$kind: EOF ends what waits" none_alive $waiting
+	fi
 
 	# kill -9 of one keeper: only its job.
 	fresh
-	client_start "$grade"
+	client_start "$grade" 3
 	w="--grade $grade --workspace $serial/work"
 	tell "run 1 $w --timeout 60 -- ./u sleep - $mark"
 	tell "run 2 $w --timeout 60 -- ./u sleep - $mark-other"
@@ -300,7 +365,7 @@ for grade in full floor; do
 	for whom in outer inner client raw unsealed twice; do
 		[ "$grade/$whom" = floor/inner ] && continue
 		fresh
-		client_start "$grade"
+		client_start "$grade" 3
 		tell "run 1 --grade $grade --workspace $serial/work --timeout 60 -- ./u stop - $mark"
 		tell "run 2 --grade $grade --workspace $serial/work --timeout 60 -- ./u orphan - $mark"
 		tell "run 3 --grade $grade --workspace $serial/work --timeout 60 -- ./u deaf - $mark"

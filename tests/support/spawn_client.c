@@ -3,7 +3,7 @@
  * A client of the spawner for tests, without the tomb: starts lych-sandbox --serve and
  * obeys lines on stdin, one answer line on stdout for each message of the spawner.
  *
- *	spawn_client SANDBOX JOBS_DIR GRADE [CGROUP]
+ *	spawn_client SANDBOX JOBS_DIR GRADE [OPTION OF THE SPAWNER...]
  *	run HANDLE OPTION... -- ARGV...	words by blanks; stdio: /dev/null, null, stderr
  *	kill HANDLE WHY GRACE_MS
  *	raw N				N bytes of nonsense instead of a message
@@ -27,6 +27,7 @@
 
 #define LINE_MAX_BYTES 65536
 #define WORDS_MAX 256
+#define ARGS_MAX 16
 
 static int sock = -1, null_fd = -1;
 
@@ -40,19 +41,12 @@ static pid_t start(char **argv, int argc)
 		return -1;
 	pid = fork();
 	if (pid == 0) {
-		char arg[][16] = {"lych-sandbox", "--serve", "3",
-				  "--jobs",	  "--grade", "--cgroup"};
-		char *av[] = {arg[0],
-			      arg[1],
-			      arg[2],
-			      arg[3],
-			      argv[2],
-			      arg[4],
-			      argv[3],
-			      argc > 4 ? arg[5] : NULL,
-			      argc > 4 ? argv[4] : NULL,
-			      NULL};
+		char arg[][16] = {"lych-sandbox", "--serve", "3", "--jobs", "--grade"};
+		char *av[ARGS_MAX + 1] = {arg[0],  arg[1], arg[2], arg[3],
+					  argv[2], arg[4], argv[3]};
 
+		for (int i = 4; i < argc && i + 3 < ARGS_MAX; i++)
+			av[i + 3] = argv[i];
 		if (sv[1] == 3)
 			(void)fcntl(3, F_SETFD, 0);
 		else if (dup2(sv[1], 3) < 0)
@@ -156,7 +150,6 @@ static bool tell(void)
 		struct spawn_hello hello;
 		struct spawn_started started;
 		struct spawn_refused refused;
-		struct spawn_denied denied;
 		struct spawn_exited exited;
 	} m = {0};
 	ssize_t n = recv(sock, &m, sizeof(m), 0);
@@ -174,10 +167,6 @@ static bool tell(void)
 		printf("refused %llu %s %s %d %s\n", (unsigned long long)m.refused.handle,
 		       m.refused.error_code, m.refused.stage, m.refused.sys,
 		       m.refused.text);
-	else if (m.type == SPAWN_DENIED)
-		printf("denied %llu wall=%u act=%u count=%u errno=%d %s %s\n",
-		       (unsigned long long)m.denied.handle, m.denied.wall, m.denied.act,
-		       m.denied.count, m.denied.sys, m.denied.call, m.denied.object);
 	else if (m.type == SPAWN_EXITED)
 		printf("exited %llu how=%u code=%d gone=%u strays=%u wall_ms=%llu "
 		       "memory=%llu "

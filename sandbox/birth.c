@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The birth of a sandbox: everything that the keeper does before the job runs. Two
+ * halves: what the walls are built from (birth_give), and what one job brings (the second
+ * half of birth_give in a cold start, birth_bind in a warm one). Between them a warm
+ * sandbox waits. The keeper's capabilities live until the workspace is attached, and are
+ * gone before the job is told to go on.
+ */
+#include "common/cleanup.h"
+#include "common/landlock.h"
+#include "sandbox/handover.h"
+#include "sandbox/keep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+static int keeper_confine(const struct sbx_spec *spec, struct err *err)
+{
+	static const int full[] = {CAP_SYS_PTRACE, CAP_KILL, CAP_DAC_READ_SEARCH, -1};
+	static const int floor_caps[] = {-1};
+
+	return ns_keep_caps(spec->grade == GRADE_FULL ? full : floor_caps, err);
+}
+
+static int block_signals(int *ret_fd, struct err *err)
+{
+	sigset_t all, child;
+
+	(void)sigfillset(&all);
+	(void)sigemptyset(&child);
+	(void)sigaddset(&child, SIGCHLD);
+	for (int s = 1; s < NSIG; s++)
+		(void)signal(s, SIG_DFL);
+	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+		return err_sys(err, "block signals");
+	*ret_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	return *ret_fd < 0 ? err_sys(err, "signalfd") : 0;
+}
+
+NORETURN static void child_main(const struct keep *k, int work_fd, int status_fd,
+				pid_t keeper)
+{
+	sigset_t none;
+
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	/* Nothing of the job exists yet that could look at us: exec would do the same. */
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper)
+		_exit(EXIT_SETUP);
+	job_main(&k->birth, &k->limits, work_fd, status_fd);
+}
+
+/* The trees whose size counts: the workspace, and what is added to the user's own trees.
+ */
+static int supervise_trees(struct keep *k, const int *rw, size_t n_rw, struct err *err)
+{
+	int work = k->spec->grade == GRADE_FULL ? k->root.work_fd : k->spec->workspace_fd;
+	int fd;
+
+	if (work >= 0 && tree_set_work(&k->tree, work, err) < 0)
+		return -1;
+	if (k->spec->workspace && !k->spec->workspace_ro) {
+		fd = fcntl(work, F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			return err_sys(err, "workspace");
+		if (disk_add(&k->disk, fd, false, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < n_rw; i++)
+		if (disk_add(&k->disk, rw[i], true, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* Before the root goes away: descriptors of the writable trees of the spec. */
+static int open_rw(const struct sbx_spec *spec, int *rw, size_t *n, struct err *err)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		struct stat st;
+		int fd;
+
+		if (spec->mounts[i].kind != MOUNT_RW)
+			continue;
+		fd = open(spec->mounts[i].path, O_PATH | O_CLOEXEC);
+		if (fd < 0 || fstat(fd, &st) < 0)
+			return err_sys_id(err, ERRID_SANDBOX_ROOT, "open %s",
+					  spec->mounts[i].path);
+		if (!S_ISDIR(st.st_mode)) {
+			fd_close(&fd); /* one file: RLIMIT_FSIZE is its limit */
+			continue;
+		}
+		if (*n == DISK_ROOTS_MAX - 1)
+			return err_set_id(
+				err, ERRID_SANDBOX_LIMIT,
+				"disk: more than %d writable trees cannot be supervised",
+				DISK_ROOTS_MAX - 1);
+		rw[(*n)++] = fd;
+	}
+	return 0;
+}
+
+static int fork_job(struct keep *k, struct err *err)
+{
+	int sv[2];
+	pid_t self = getpid();
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return err_sys(err, "socketpair");
+	k->main_pid = fork();
+	if (k->main_pid == 0)
+		child_main(k, k->spec->workspace_fd, sv[1], self);
+	fd_close(&sv[1]);
+	k->status_fd = sv[0];
+	return k->main_pid < 0 ? err_sys(err, "fork the job") : 0;
+}
+
+static int send_go(struct keep *k, uint32_t spec_bytes, const int *fds, unsigned n_fds,
+		   struct err *err)
+{
+	struct job_go go = {.nproc = k->limits.nproc, .spec_bytes = spec_bytes};
+
+	return handover_send(k->status_fd, &go, sizeof(go), fds, n_fds, err);
+}
+
+int birth_let_go(struct keep *k, struct err *err)
+{
+	return send_go(k, 0, NULL, 0, err);
+}
+
+/* What the keeper still has to do with its rights, and that it has them no more. */
+static int take_position(struct keep *k, const char **stage, struct err *err)
+{
+	*stage = "limits";
+	if (limits_pin(k->main_pid, k->spec->cpus, err) < 0 ||
+	    notify_take_cpus(&k->notify, k->main_pid, err) < 0 ||
+	    notify_bind(&k->notify, k->spec, err) < 0)
+		return -1;
+	*stage = "caps";
+	return keeper_confine(k->spec, err);
+}
+
+static int keeper_process(struct keep *k, int null_fd, struct err *err)
+{
+	const struct sbx_birth *b = &k->birth;
+	int keep_fds[] = {b->stdio[0],
+			  b->stdio[1],
+			  b->stdio[2],
+			  b->workspace,
+			  null_fd,
+			  k->sock,
+			  k->spec->workspace_fd,
+			  k->limits.cgroup_fd,
+			  k->limits.cgroup_procs_fd};
+
+	if (ns_close_all_but(keep_fds, ARRAY_SIZE(keep_fds), err) < 0 ||
+	    block_signals(&k->signal_fd, err) < 0)
+		return -1;
+	if (setsid() < 0)
+		return err_sys(err, "setsid");
+	if (b->spec->grade == GRADE_FLOOR &&
+	    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return err_sys(err, "become a subreaper");
+	return 0;
+}
+
+static int give_root(struct keep *k, struct err *err)
+{
+	const struct sbx_birth *b = &k->birth;
+	cleanup_close int root_fd = -1;
+
+	if (b->spec->grade == GRADE_FLOOR)
+		return 0;
+	if (!b->templated)
+		return root_build(b->spec, &k->root, err);
+	if (root_from_template(b->spec, &k->root, err) < 0)
+		return -1;
+	if (b->workspace < 0)
+		return 0;
+	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return err_sys_id(err, ERRID_SANDBOX_ROOT, "open /");
+	return root_place_workspace(b->workspace, root_fd, &k->root, err);
+}
+
+/* Nothing of ours is held where the job could meet it. */
+static int let_loose(const struct keep *k, int null_fd, struct err *err)
+{
+	for (int i = 0; i < 3; i++)
+		if (k->birth.stdio[i] > 2 && k->birth.stdio[i] != null_fd)
+			(void)close(k->birth.stdio[i]);
+	if (ns_stdio_null(null_fd, true, err) < 0)
+		return -1;
+	return chdir("/") < 0 ? err_sys(err, "chdir /") : 0;
+}
+
+int birth_give(struct keep *k, const char **stage, struct err *err)
+{
+	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int rw[DISK_ROOTS_MAX];
+	size_t n_rw = 0;
+
+	*stage = "fds";
+	if (null_fd < 0)
+		return err_sys(err, "open /dev/null");
+	for (int i = 0; i < 3; i++)
+		if (k->birth.warm)
+			k->birth.stdio[i] = null_fd;
+	if (keeper_process(k, null_fd, err) < 0)
+		return -1;
+	*stage = "landlock";
+	if (landlock_require(&k->landlock_abi, err) < 0)
+		return -1;
+	*stage = "root";
+	if (open_rw(k->spec, rw, &n_rw, err) < 0 || give_root(k, err) < 0)
+		return -1;
+	*stage = "limits";
+	if (tree_init(&k->tree, k->spec->grade, k->root.proc_fd, k->root.tmp_fd,
+		      k->root.shm_fd, err) < 0 ||
+	    (!k->birth.warm && supervise_trees(k, rw, n_rw, err) < 0))
+		return -1;
+	*stage = "caps";
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_sys(err, "PR_SET_DUMPABLE");
+	*stage = "fork";
+	if (fork_job(k, err) < 0)
+		return -1;
+	/* From here on the job may be there: whatever fails now, the exit of the keeper
+	 * (full) or the kill in keeper_main (floor) ends it. */
+	*stage = "fds";
+	if (let_loose(k, null_fd, err) < 0)
+		return -1;
+	return k->birth.warm ? 0 : take_position(k, stage, err);
+}
+
+/* The limits were worked out by the parent; the descriptors of the leaf are our own. */
+static void take_limits(struct keep *k, const struct sbx_limits *l)
+{
+	k->limits.n = l->n;
+	memcpy(k->limits.l, l->l, sizeof(l->l));
+	k->limits.nproc = l->nproc;
+	k->limits.cgroup_cpu = l->cgroup_cpu;
+}
+
+static int bind_workspace(struct keep *k, int *work, struct err *err)
+{
+	cleanup_close int root_fd = -1;
+
+	if (!k->own_spec.workspace)
+		return 0;
+	if (*work < 0)
+		return err_set_id(err, ERRID_SANDBOX_WORKSPACE, "it was not handed over");
+	if (k->own_spec.grade == GRADE_FLOOR) {
+		k->own_spec.workspace_fd = fcntl(*work, F_DUPFD_CLOEXEC, 3);
+		return k->own_spec.workspace_fd < 0 ? err_sys(err, "dup") : 0;
+	}
+	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return err_sys_id(err, ERRID_SANDBOX_ROOT, "open /");
+	return root_place_workspace(TAKE_FD(*work), root_fd, &k->root, err);
+}
+
+int birth_bind(struct keep *k, const struct keeper_bind *m, int *fds, const char **stage,
+	       struct err *err)
+{
+	unsigned n_fds = HANDOVER_WORK;
+
+	k->phase = PHASE_SETUP;
+	k->deadline = clock_boot_usec() + SETUP_MAX_USEC;
+	*stage = "spec";
+	if (handover_read_spec(fds[HANDOVER_SPEC], m->spec_bytes, &k->own_spec, err) < 0)
+		return -1;
+	if (k->own_spec.grade != k->spec->grade || k->own_spec.net != k->spec->net)
+		return err_set_id(err, ERRID_SANDBOX_SPAWNER,
+				  "a sandbox of another kind");
+	k->spec = &k->own_spec;
+	take_limits(k, &m->limits);
+	*stage = "root";
+	if (bind_workspace(k, &fds[HANDOVER_WORK], err) < 0)
+		return -1;
+	*stage = "limits";
+	if (supervise_trees(k, NULL, 0, err) < 0)
+		return -1;
+	if (take_position(k, stage, err) < 0)
+		return -1;
+	if (k->spec->grade == GRADE_FLOOR && fds[HANDOVER_WORK] >= 0)
+		n_fds++;
+	*stage = "spec";
+	return send_go(k, m->spec_bytes, fds, n_fds, err);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/serve.h"
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define REVIEW_USEC (10 * USEC_PER_SEC)
+#define BUILD_DELAY_USEC ((usec_t)500)
+#define RETRY_USEC USEC_PER_SEC
+/* Below this much memory that could be had, nothing is built in advance. */
+#define MEMORY_SHORT_BYTES ((uint64_t)256 << 20)
+
+void pool_init(struct pool *p, enum sbx_grade grade, unsigned max, int meminfo_fd)
+{
+	*p = (struct pool){.max = max < POOL_MAX ? max : POOL_MAX,
+			   .meminfo_fd = meminfo_fd};
+	p->want = p->max ? 1 : 0;
+	p->review_at = clock_boot_usec() + REVIEW_USEC;
+	spec_init(&p->shape);
+	p->shape.grade = grade;
+	p->shape.hostname = xstrdup(SBX_HOSTNAME);
+}
+
+static bool fits(const struct pool *p, const struct sbx_spec *spec)
+{
+	return spec->grade == p->shape.grade && spec->net == p->shape.net &&
+	       !spec->explain && spec->tmp_bytes == p->shape.tmp_bytes &&
+	       spawner_template_fits(spec);
+}
+
+static unsigned ready(const struct pool *p)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->n; i++)
+		n += p->warm[i].ready;
+	return n;
+}
+
+/* The order does not matter: all are alike. */
+static struct keeper take_out(struct pool *p, unsigned i)
+{
+	struct keeper k = p->warm[i].keeper;
+
+	p->warm[i] = p->warm[--p->n];
+	return k;
+}
+
+bool pool_take(struct pool *p, const struct sbx_spec *spec, struct keeper *ret)
+{
+	if (!p->max || !fits(p, spec))
+		return false;
+	p->build_at = clock_boot_usec() + BUILD_DELAY_USEC;
+	for (unsigned i = 0; i < p->n; i++) {
+		if (!p->warm[i].ready)
+			continue;
+		*ret = take_out(p, i);
+		if (ready(p) < p->spare)
+			p->spare = ready(p);
+		return true;
+	}
+	p->spare = 0;
+	if (p->want < p->max)
+		p->want++;
+	return false;
+}
+
+static void drop_one(struct pool *p, unsigned i)
+{
+	struct keeper k = take_out(p, i);
+
+	keeper_done(&k);
+}
+
+void pool_on_event(struct pool *p, unsigned i)
+{
+	union {
+		uint32_t type;
+		struct spawn_refused refused;
+	} m = {0};
+	ssize_t n = recv(p->warm[i].keeper.sock, &m, sizeof(m), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n == sizeof(m.type) && m.type == KEEPER_READY && !p->warm[i].ready) {
+		p->warm[i].ready = true;
+		return;
+	}
+	/* A job that is started cold meets the same obstacle and is refused by name. */
+	if (n == sizeof(m.refused) && m.type == SPAWN_REFUSED)
+		log_warn("no warm sandbox: %s: %s: %s", m.refused.error_code,
+			 m.refused.stage, m.refused.text);
+	else
+		log_warn("no warm sandbox: its keeper ended");
+	drop_one(p, i);
+	p->build_at = clock_boot_usec() + RETRY_USEC;
+}
+
+static bool memory_is_short(const struct pool *p)
+{
+	char text[1024];
+	const char *at;
+	ssize_t n = pread(p->meminfo_fd, text, sizeof(text) - 1, 0);
+
+	if (n <= 0)
+		return true;
+	text[n] = '\0';
+	at = strstr(text, "MemAvailable:");
+	return !at || strtoull(at + strlen("MemAvailable:"), NULL, 10) * 1024 <
+			      MEMORY_SHORT_BYTES;
+}
+
+static void review(struct pool *p, usec_t now)
+{
+	if (now < p->review_at)
+		return;
+	p->review_at = now + REVIEW_USEC;
+	p->want = p->want > p->spare + 1 ? p->want - p->spare : 1;
+	if (memory_is_short(p))
+		p->want = 0;
+	p->spare = ready(p);
+}
+
+static void build_one(struct pool *p, const char *cgroup, int cgroup_fd, usec_t now)
+{
+	const struct sbx_birth birth = {.spec = &p->shape,
+					.warm = true,
+					.templated = true,
+					.stdio = {-1, -1, -1},
+					.workspace = -1};
+	struct err err = ERR_INIT;
+
+	p->shape.cgroup = cgroup ? xstrdup(cgroup) : NULL;
+	p->shape.cgroup_fd = cgroup_fd;
+	if (seccomp_prepare(&p->shape, &err) < 0 ||
+	    keeper_start(&birth, &p->warm[p->n].keeper, &err) < 0) {
+		log_err(LOG_WARN_, "no warm sandbox", &err);
+		p->build_at = now + RETRY_USEC;
+	} else {
+		p->warm[p->n++].ready = false;
+	}
+	free(p->shape.cgroup);
+	p->shape.cgroup = NULL;
+	p->shape.cgroup_fd = -1;
+}
+
+usec_t pool_turn(struct pool *p, const char *cgroup, int cgroup_fd)
+{
+	usec_t now = clock_boot_usec();
+
+	if (!p->max)
+		return USEC_INFINITY;
+	review(p, now);
+	if (p->n > p->want && ready(p) == p->n)
+		drop_one(p, 0);
+	/* One at a time: the next when this one is ready. */
+	if (p->n < p->want && ready(p) == p->n) {
+		if (now < p->build_at)
+			return p->build_at;
+		build_one(p, cgroup, cgroup_fd, now);
+	}
+	return p->review_at;
+}
+
+void pool_done(struct pool *p)
+{
+	while (p->n)
+		drop_one(p, p->n - 1);
+	fd_close(&p->meminfo_fd);
+	spec_done(&p->shape);
+}

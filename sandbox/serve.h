@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the spawner (serve.c, serve_walls.c, pool.c) share. */
+#ifndef LYCH_SANDBOX_SERVE_H
+#define LYCH_SANDBOX_SERVE_H
+
+#include "sandbox/keeper.h"
+
+/* serve_walls.c: where the spawner stands. */
+struct spawner_place {
+	enum sbx_grade grade;
+	int landlock_abi;
+	int jobs_fd;	 /* O_PATH, in the jobs namespace */
+	int cgroup_fd;	 /* the delegated directory, -1 without */
+	int jobs_ns;	 /* full: mount namespaces; the jobs directory is only in the */
+	int template_ns; /* first, and the spawner only in the second */
+};
+/* Raises the spawner's own walls. cgroup may be NULL. */
+MUST_CHECK int spawner_wall_in(struct spawner_place *p, const char *jobs_dir,
+			       const char *cgroup, struct err *err);
+/* full: a detached clone of the workspace that spec->workspace_fd is. */
+MUST_CHECK int spawner_clone_workspace(const struct spawner_place *p,
+				       const struct sbx_spec *spec, struct err *err);
+/* full: would the template do for this spec? Else the keeper has to be started in the
+ * jobs namespace, where it builds its own root. */
+bool spawner_template_fits(const struct sbx_spec *spec);
+/* full: to the jobs namespace and back. There is no way on when the way back fails: ends
+ * the spawner. */
+MUST_CHECK int spawner_enter_jobs(const struct spawner_place *p, struct err *err);
+void spawner_leave_jobs(const struct spawner_place *p);
+
+/*
+ * pool.c: sandboxes that are built and wait. All are alike (the shape); each is used once.
+ * How many there are follows the demand: one more after a job that found none, fewer by
+ * those that nobody needed for a while, one when idle, none when memory is short.
+ */
+#define POOL_MAX 32
+struct pool {
+	struct sbx_spec shape;
+	struct warm {
+		struct keeper keeper;
+		bool ready;
+	} warm[POOL_MAX];
+	unsigned n;	  /* built and being built */
+	unsigned max;	  /* 0: no pool */
+	unsigned want;	  /* 0..max */
+	unsigned spare;	  /* the fewest ready since the last look */
+	usec_t build_at;  /* not before: the job that was just started goes first */
+	usec_t review_at; /* next look at the demand */
+	int meminfo_fd;	  /* the host's, owned */
+};
+void pool_init(struct pool *p, enum sbx_grade grade, unsigned max, int meminfo_fd);
+/* Takes a ready sandbox that can run this spec; counts the demand either way. */
+bool pool_take(struct pool *p, const struct sbx_spec *spec, struct keeper *ret);
+/* Something came from warm[i]: it is ready, or gone. */
+void pool_on_event(struct pool *p, unsigned i);
+/* Builds, or takes away, at most one. Returns when to come again, USEC_INFINITY: on an
+ * event. */
+usec_t pool_turn(struct pool *p, const char *cgroup, int cgroup_fd);
+void pool_done(struct pool *p);
+
+#endif
