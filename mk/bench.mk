@@ -16,7 +16,11 @@ $(filter-out $(BENCH_FILTER),$(BENCH_BIN)): $(B)/%: $(B)/%.o $(BENCH_OBJ) $(OBJ_
 .PHONY: bench-programs
 bench-programs: $(B)/lych-sandbox $(BENCH_BIN)
 
-.PHONY: bench-quick
-bench-quick: ## start-up beside other sandboxes, few rounds
+RUNS ?= 3
+.PHONY: bench bench-quick
+bench: ## beside other sandboxes, RUNS times (3); writes docs/bench, fails when a must is missed
+	@tests/support/install-deps bench
+	@tests/bench/run $(RUNS)
+bench-quick: ## start-up only, few rounds, on the terminal
 	@tests/support/install-deps bench
 	@tests/bench/run --quick
