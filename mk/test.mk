@@ -43,6 +43,11 @@ $(CRITERION_C:%.c=$(B)/%.o) $(B)/tests/support/seeded_leak.o: CFLAGS += -Wno-con
 # What runs inside a sandbox needs nothing of the host.
 $(ESCAPE_TRY_C:%.c=$(B)/%): $(B)/%: $(B)/%.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
+# A section of the threats a file, the victims, and the program that holds them.
+PROBE_OBJ := $(call obj,$(wildcard tests/escape/probe_*.c tests/escape/victim_*.c))
+$(B)/tests/escape/try_probe: $(PROBE_OBJ)
+# A row says only what it has.
+$(PROBE_OBJ): CFLAGS += -Wno-missing-field-initializers
 $(B)/tests/support/errors_md: $(B)/tests/support/errors_md.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
 $(B)/tests/support/quarantine_md: $(B)/tests/support/quarantine_md.o $(B)/common/net/hazard.o $(B)/common/net/hazard_table.o $(OBJ_common)
@@ -94,6 +99,15 @@ check-inner-escape check-inner-integration: check-inner-%:
 	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel
 	@$(CHECK) $*
 
+# Real work, with heavy packages: not part of check.
+.PHONY: check-real check-real-inner
+check-real: ## Python's own tests, CMake, npm, git, pip, servers: unchanged in full (NAMES="git npm")
+	@tests/support/install-deps real
+	@tests/support/as-user make --no-print-directory NAMES="$(NAMES)" check-real-inner
+check-real-inner:
+	@$(MAKE) -s -j2 all
+	@tests/real/run $(NAMES)
+
 # Sanitizers: unit tests, the corpora, and the daemons' own flows. Escape tests
 # judge the release build: a sanitizer's runtime is not what is shipped.
 .PHONY: check-asan check-inner-asan
@@ -105,6 +119,15 @@ check-inner-asan:
 	@VARIANT=asan tests/support/check unit replay integration
 $(B)/tests/support/seeded_leak: $(B)/tests/support/seeded_leak.o
 	$(CC) $(LDFLAGS) -o $@ $^ -lcriterion
+
+# Ten thousand jobs through one tomb: some minutes.
+JOBS ?= 10000
+.PHONY: check-soak check-inner-soak
+check-soak: deps-check ## JOBS (10000) through one tomb, nothing may be left of them
+	@$(AS_USER) JOBS=$(JOBS) check-inner-soak
+check-inner-soak:
+	@$(MAKE) -s -j2 all
+	@JOBS=$(JOBS) LYCH_BIN=$(CURDIR)/$(B) tests/soak/run.sh
 
 FUZZ_SECONDS ?= 60
 .PHONY: fuzz fuzz-inner

@@ -175,6 +175,7 @@ static void on_executed(struct keep *k)
 {
 	struct spawn_started m;
 
+	k->notify.started = true;
 	report_started(k->spec, &k->limits, k->landlock_abi, &m);
 	send_parent(k, &m, sizeof(m));
 	k->began = clock_boot_usec();
@@ -205,8 +206,8 @@ static void on_status(struct keep *k)
 {
 	static const uint32_t ready = KEEPER_READY;
 	struct err err = ERR_INIT;
-	ssize_t n = notify_recv_status(&k->notify, k->status_fd, k->main_pid,
-				       k->tree.proc_fd, &k->status, &err);
+	ssize_t n = notify_recv_status(&k->notify, k->status_fd, k->main_pid, &k->tree,
+				       &k->status, &err);
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
@@ -452,6 +453,11 @@ static void last_look(struct keep *k)
 		       (unsigned long long)k->spec->disk_bytes);
 }
 
+static void send_denied(const struct spawn_denied *d, void *arg)
+{
+	send_parent(arg, d, sizeof(*d));
+}
+
 static void report_end(struct keep *k)
 {
 	struct spawn_exited m = {.type = SPAWN_EXITED, .tree_gone = 1, .how = k->how};
@@ -473,6 +479,7 @@ static void report_end(struct keep *k)
 		send_parent(k, &m, sizeof(m));
 		return;
 	}
+	notify_flush(&k->notify, send_denied, k);
 	if (limits_cgroup_value(&k->limits, "memory.events", "oom_kill")) {
 		m.how = SPAWN_END_OOM;
 		(void)snprintf(k->detail, sizeof(k->detail), "memory.max of the cgroup");

@@ -19,6 +19,7 @@
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/denied.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/str.h"
@@ -38,7 +39,8 @@
 #define EXIT_CANNOT_EXEC 126
 #define EXIT_NOT_FOUND 127
 #define EXIT_SIGNAL 128
-#define JSON_MAX ((size_t)64 << 10)
+#define JSON_MAX ((size_t)1 << 20)
+#define LINE_MAX_BYTES ((size_t)8 << 10)
 
 static const char usage[] =
 	"Usage: lych-sandbox [options] -- command [argument...]\n"
@@ -85,6 +87,8 @@ struct outcome {
 	struct spawn_started started;
 	struct spawn_refused refused;
 	struct spawn_exited exited;
+	struct spawn_denied denied[SPAWN_DENIED_MAX];
+	unsigned n_denied;
 	bool has_started, has_refused, has_exited;
 	int signal; /* that ended us, passed on */
 };
@@ -162,6 +166,33 @@ static void json_walls(struct jsonw *w, const struct spawn_started *s)
 	jsonw_obj_end(w);
 }
 
+static void json_denied(struct jsonw *w, const struct outcome *o)
+{
+	jsonw_key(w, "denied");
+	jsonw_arr(w);
+	for (unsigned i = 0; i < o->n_denied; i++)
+		denied_json(&o->denied[i], w);
+	jsonw_arr_end(w);
+	jsonw_ku64(w, "denied_dropped",
+		   o->n_denied ? o->denied[o->n_denied - 1].dropped : 0);
+}
+
+/* One line a kind, after the job's own output. */
+static void print_denied(const struct outcome *o)
+{
+	for (unsigned i = 0; i < o->n_denied; i++) {
+		cleanup_buf struct buf b;
+
+		buf_init(&b, LINE_MAX_BYTES);
+		denied_sentence(&o->denied[i], &b);
+		if (buf_ok(&b))
+			(void)fprintf(stderr, "lych-sandbox: %s\n", buf_str(&b));
+	}
+	if (o->n_denied && o->denied[o->n_denied - 1].dropped)
+		(void)fprintf(stderr, "lych-sandbox: and %u other kinds\n",
+			      o->denied[o->n_denied - 1].dropped);
+}
+
 static void print_json(const struct outcome *o)
 {
 	cleanup_buf struct buf b;
@@ -189,6 +220,7 @@ static void print_json(const struct outcome *o)
 	}
 	if (o->has_started)
 		json_walls(&w, &o->started);
+	json_denied(&w, o);
 	jsonw_obj_end(&w);
 	if (buf_ok(&b))
 		(void)fprintf(stderr, "%s\n", buf_str(&b));
@@ -220,6 +252,7 @@ static int take_message(int sock, struct outcome *o, struct err *err)
 		uint32_t type;
 		struct spawn_started started;
 		struct spawn_refused refused;
+		struct spawn_denied denied;
 		struct spawn_exited exited;
 	} m = {0};
 	ssize_t n = recv(sock, &m, sizeof(m), 0);
@@ -237,6 +270,11 @@ static int take_message(int sock, struct outcome *o, struct err *err)
 		o->refused = m.refused;
 		o->has_refused = true;
 		return 1;
+	}
+	if (m.type == SPAWN_DENIED && n == sizeof(m.denied) &&
+	    denied_is_valid(&m.denied) && o->n_denied < SPAWN_DENIED_MAX) {
+		o->denied[o->n_denied++] = m.denied;
+		return 0;
 	}
 	if (m.type == SPAWN_EXITED && n == sizeof(m.exited)) {
 		o->exited = m.exited;
@@ -334,6 +372,8 @@ static int run(struct sbx_spec *spec)
 		print_json(&o);
 	else
 		print_text(&o);
+	if (spec->explain && !spec->json)
+		print_denied(&o);
 	return exit_code(&o);
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "sandbox/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,6 +90,7 @@ void notify_done(struct notify *n)
 		free(n->tree[i].name);
 	}
 	free(n->tree);
+	free(n->denied);
 	fd_close(&n->listener);
 	notify_init(n, n->grade);
 }
@@ -107,6 +109,7 @@ static int add_tree(struct notify *n, const char *path, int from_fd, struct err 
 
 int notify_bind(struct notify *n, const struct sbx_spec *spec, struct err *err)
 {
+	n->where = seccomp_where(spec);
 	if (spec->grade != GRADE_FLOOR)
 		return 0; /* the private root is the wall around metadata */
 	if (spec->workspace && !spec->workspace_ro &&
@@ -143,7 +146,7 @@ static int fetch_listener(int status_fd, pid_t main_pid, int number)
 	return fd;
 }
 
-static int take(struct notify *n, int fd, int proc_fd, struct err *err)
+static int take(struct notify *n, int fd, const struct tree *procs, struct err *err)
 {
 	const uint64_t sync = NOTIF_FD_SYNC_WAKE_UP;
 
@@ -154,7 +157,8 @@ static int take(struct notify *n, int fd, int proc_fd, struct err *err)
 	}
 	n->listener = fd;
 	n->taken = true;
-	n->proc_fd = proc_fd;
+	n->procs = procs;
+	n->proc_fd = procs->proc_fd;
 	if (check_sizes(err) < 0)
 		return -1;
 	(void)ioctl(fd, NOTIF_SET_FLAGS, sync); /* only faster */
@@ -168,8 +172,9 @@ int notify_take_cpus(struct notify *n, pid_t main_pid, struct err *err)
 	return 0;
 }
 
-ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid, int proc_fd,
-			   struct job_status *ret, struct err *err)
+ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid,
+			   const struct tree *procs, struct job_status *ret,
+			   struct err *err)
 {
 	union {
 		struct job_status status;
@@ -205,7 +210,7 @@ ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid, int 
 	}
 	if (fd < 0)
 		fd = fetch_listener(status_fd, main_pid, m.over.fd);
-	if (take(n, fd, proc_fd, err) < 0) {
+	if (take(n, fd, procs, err) < 0) {
 		errno = EPROTO;
 		return -1;
 	}
@@ -221,15 +226,32 @@ bool notify_still_waits(const struct notify *n, const struct seccomp_notif *req)
 	return ioctl(n->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
+static int judge_metadata(struct notify *n, const struct seccomp_notif *req, int r)
+{
+	char object[sizeof(((struct spawn_denied *)0)->object)] = "";
+
+	if (r != NOTIFY_OUTSIDE && r != NOTIFY_SET_ID)
+		return r;
+	notify_meta_object(req, object, sizeof(object));
+	/* The trees are those of Landlock's rules; it only does not know these calls. */
+	if (notify_still_waits(n, req))
+		notify_record(n, req,
+			      r == NOTIFY_OUTSIDE ? SPAWN_WALL_LANDLOCK
+						  : SPAWN_WALL_SECCOMP,
+			      SPAWN_ACT_METADATA, EPERM, object, "");
+	return -EPERM;
+}
+
 /* 0, or a negative errno. Whatever nobody here knows is refused. */
-static int judge(const struct notify *n, const struct seccomp_notif *req)
+static int judge(struct notify *n, const struct seccomp_notif *req)
 {
 	int r = -EPERM;
 
 	if (req->data.nr == __NR_sched_setaffinity)
 		return notify_affinity(n, req);
 	if (n->grade == GRADE_FLOOR && notify_meta(n, req, &r))
-		return r;
+		return judge_metadata(n, req, r);
+	notify_record_call(n, req);
 	return -EPERM;
 }
 

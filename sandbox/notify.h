@@ -19,7 +19,12 @@
  *
  * Files: notify.c (the listener), notify_mem.c (the job's memory and descriptors),
  * notify_path.c (from a path to a judged descriptor), notify_meta.c (metadata),
- * notify_cpu.c (affinity).
+ * notify_cpu.c (affinity), notify_deny.c (what was refused).
+ *
+ * Denials. Every call that the table answers with EPERM comes here too, and only to be
+ * told: the answer is always EPERM, whatever happens to the telling. The records are the
+ * keeper's own; of the job's words they hold only the object that it named, bounded. At
+ * most SPAWN_DENIED_MAX kinds are kept, then counted.
  */
 #ifndef LYCH_SANDBOX_NOTIFY_H
 #define LYCH_SANDBOX_NOTIFY_H
@@ -30,6 +35,14 @@
 #include <sched.h>
 
 struct seccomp_notif;
+struct tree;
+
+#define NOTIFY_DROPPED_BITS 4096
+
+struct notify_denial {
+	struct spawn_denied d;
+	uint32_t hash;
+};
 
 /* A tree (or single file) that the job may write: floor only. */
 struct notify_tree {
@@ -45,7 +58,17 @@ struct notify {
 	cpu_set_t cpus; /* the job's; what it may choose from */
 	struct notify_tree *tree;
 	size_t n_trees;
+	enum sc_where where;
+	bool started; /* the job's command was executed: what is refused now is told */
+	const struct tree *procs;     /* borrowed */
+	struct notify_denial *denied; /* SPAWN_DENIED_MAX of them, or NULL */
+	unsigned n_denied;
+	uint32_t dropped;
+	uint8_t dropped_seen[NOTIFY_DROPPED_BITS / 8]; /* kinds that had no room */
 };
+
+/* seccomp.c: which column of the table counts for this spec. */
+enum sc_where seccomp_where(const struct sbx_spec *spec);
 
 /* In the job, after seccomp_install: gives the listener to the keeper and closes it. */
 MUST_CHECK int notify_hand_over(int status_fd, int *listener, struct err *err);
@@ -65,10 +88,13 @@ MUST_CHECK int notify_bind(struct notify *n, const struct sbx_spec *spec,
 #define NOTIFY_LISTENER 1
 #define NOTIFY_READY 2
 MUST_CHECK ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid,
-				      int proc_fd, struct job_status *ret,
+				      const struct tree *procs, struct job_status *ret,
 				      struct err *err);
 /* The CPUs that the job has now are those that it may choose from. */
 MUST_CHECK int notify_take_cpus(struct notify *n, pid_t main_pid, struct err *err);
+/* Gives what was refused to send(), a record each, and forgets it. */
+void notify_flush(struct notify *n, void (*send)(const struct spawn_denied *d, void *arg),
+		  void *arg);
 /* The listener is readable (or hung up): answers a bounded number of calls. */
 void notify_step(struct notify *n);
 void notify_done(struct notify *n);
@@ -93,8 +119,9 @@ int notify_check_not_path(const struct notify *n, const struct seccomp_notif *re
 /* The thread group of a thread, 0 when there is none. */
 pid_t notify_tgid(const struct notify *n, pid_t tid);
 
-/* notify_path.c. *ret: an O_PATH descriptor inside a writable tree; -EPERM when what the
- * path leads to is not. */
+/* notify_path.c. *ret: an O_PATH descriptor inside a writable tree; NOTIFY_OUTSIDE (for
+ * the job EPERM) when what the path leads to is not. */
+#define NOTIFY_OUTSIDE (-5000)
 #define NOTIFY_FOLLOW 1u
 #define NOTIFY_EMPTY 2u /* "" is dirfd itself */
 int notify_resolve(const struct notify *n, const struct seccomp_notif *req, int dirfd,
@@ -108,9 +135,23 @@ bool notify_path_is_below(const char *path, const char *top);
  * reached. */
 const char *notify_path_strip(const char *path, const char *top);
 
-/* notify_meta.c: true when this number is one of its calls. */
+/* notify_meta.c: true when this number is one of its calls. *ret may be NOTIFY_OUTSIDE or
+ * NOTIFY_SET_ID, which are EPERM for the job. */
+#define NOTIFY_SET_ID (-5001)
 bool notify_meta(const struct notify *n, const struct seccomp_notif *req, int *ret);
+/* Of a call that notify_meta() refused: what it named, as text. */
+void notify_meta_object(const struct seccomp_notif *req, char *out, size_t size);
 /* notify_cpu.c */
 int notify_affinity(const struct notify *n, const struct seccomp_notif *req);
+
+/* notify_deny.c. The same record again is counted. grant may be "". Nothing is noted
+ * before the command was executed (our own self-test walks into walls). */
+void notify_record(struct notify *n, const struct seccomp_notif *req, unsigned wall,
+		   unsigned act, int sys, const char *object, const char *grant);
+/* A call that the table refuses. */
+void notify_record_call(struct notify *n, const struct seccomp_notif *req);
+/* A socket address, "192.0.2.1:443". */
+void notify_address(const struct seccomp_notif *req, uint64_t addr, uint64_t len,
+		    char *out, size_t size);
 
 #endif

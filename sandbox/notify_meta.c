@@ -191,7 +191,7 @@ static int open_target_fd(const struct notify *n, const struct seccomp_notif *re
 		return r;
 	if (!notify_is_inside(n, got)) {
 		fd_close(&got);
-		return -EPERM;
+		return NOTIFY_OUTSIDE;
 	}
 	*ret = got;
 	return 0;
@@ -230,7 +230,7 @@ static int set_mode(int fd, const struct change *ch)
 		return -errno;
 	/* What is there may stay (a directory inherits its group bit); none is added. */
 	if (ch->mode & SET_ID & ~st.st_mode)
-		return -EPERM;
+		return NOTIFY_SET_ID;
 	return syscall(NR_FCHMODAT2, fd, "", ch->mode, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
@@ -293,4 +293,23 @@ bool notify_meta(const struct notify *n, const struct seccomp_notif *req, int *r
 		return true;
 	}
 	return false;
+}
+
+void notify_meta_object(const struct seccomp_notif *req, char *out, size_t size)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		const struct meta_call *c = &calls[i];
+		char path[PATH_MAX];
+
+		if (c->nr != req->data.nr)
+			continue;
+		if (c->path != NONE && arg(req, c->path) &&
+		    notify_read_string(req, arg(req, c->path), path, sizeof(path)) == 0 &&
+		    path[0])
+			(void)snprintf(out, size, "%.*s", (int)size - 1, path);
+		else if (c->dirfd != NONE)
+			(void)snprintf(out, size, "descriptor %d",
+				       (int)(int32_t)arg(req, c->dirfd));
+		return;
+	}
 }

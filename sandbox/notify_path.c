@@ -204,7 +204,7 @@ static int take_tree(struct walk *w)
 		}
 	}
 	if (!best)
-		return -EPERM;
+		return NOTIFY_OUTSIDE;
 	r = take_dir(w, fcntl(found->fd, F_DUPFD_CLOEXEC, 3));
 	return r < 0 ? r : set_text(w, str_eq(best, ".") ? "" : best, "", "");
 }
@@ -265,7 +265,7 @@ static int take_magic(struct walk *w)
 	if (!cwd && fd < 0)
 		fd = take_number(&rest);
 	if ((!cwd && fd < 0) || (!*rest && !w->follow))
-		return -EPERM; /* the link itself, or another thing of the kernel's */
+		return NOTIFY_OUTSIDE; /* the link itself, or another of the kernel's */
 	while (*rest == '/')
 		rest++;
 	r = take_own(w, cwd ? AT_FDCWD : fd);
@@ -307,7 +307,7 @@ static int step_up(struct walk *w, const char *rest)
 
 	slash = r == 0 ? strrchr(here, '/') : NULL;
 	if (!slash)
-		return r < 0 ? r : -EPERM;
+		return r < 0 ? r : NOTIFY_OUTSIDE;
 	*slash = '\0';
 	r = set_text(w, *here ? here : "/", "/", rest);
 	return r < 0 ? r : take_absolute(w);
@@ -353,7 +353,7 @@ static int step(struct walk *w, int *ret)
 	last = !*rest;
 	fd = open_beneath(w->dir, *name ? name : ".", false);
 	if (fd < 0)
-		return errno == EXDEV ? -EPERM : -errno;
+		return errno == EXDEV ? NOTIFY_OUTSIDE : -errno;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (S_ISLNK(st.st_mode) && (!last || slash || w->follow))
@@ -415,7 +415,7 @@ int notify_resolve(const struct notify *n, const struct seccomp_notif *req, int 
 	if (r < 0)
 		return r;
 	if (!notify_is_inside(n, fd))
-		return -EPERM;
+		return NOTIFY_OUTSIDE;
 	*ret = TAKE_FD(fd);
 	return 0;
 }

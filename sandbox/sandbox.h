@@ -62,7 +62,7 @@ struct sbx_spec {
 	char *caller_cwd;    /* command line only: where the caller stood; NULL */
 	char **env;	     /* NULL-terminated "K=V", complete: nothing is inherited */
 	char **argv;	     /* NULL-terminated */
-	usec_t timeout_usec; /* wall; 0 = none (--serve requires one) */
+	usec_t timeout_usec; /* wall, default 600 s; 0 = none (--serve requires one) */
 	unsigned grace_ms;   /* between SIGTERM and SIGKILL, default 250 */
 	uint64_t memory_bytes, disk_bytes, tmp_bytes, output_bytes /* RLIMIT_FSIZE */;
 	unsigned processes, cpus, nofile;

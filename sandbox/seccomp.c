@@ -15,8 +15,8 @@
 
 enum { KIND_FULL_LO, KIND_FULL_NONE, KIND_FLOOR, KIND_MAX_ };
 
-static struct sock_filter programs[KIND_MAX_][SC_PROGRAM_MAX];
-static unsigned short lengths[KIND_MAX_];
+static struct sock_filter programs[KIND_MAX_][2][SC_PROGRAM_MAX]; /* plain, observing */
+static unsigned short lengths[KIND_MAX_][2];
 
 static const enum sc_where wheres[KIND_MAX_] = {SC_FULL_LO, SC_FULL_NONE, SC_FLOOR};
 
@@ -27,16 +27,22 @@ static int kind_of(const struct sbx_spec *spec)
 	return spec->net == NET_NONE ? KIND_FULL_NONE : KIND_FULL_LO;
 }
 
+enum sc_where seccomp_where(const struct sbx_spec *spec)
+{
+	return wheres[kind_of(spec)];
+}
+
 int seccomp_prepare(const struct sbx_spec *spec, struct err *err)
 {
 	int kind = kind_of(spec), n;
+	bool observe = false;
 
-	if (lengths[kind])
+	if (lengths[kind][observe])
 		return 0;
-	n = sc_compile(wheres[kind], programs[kind], SC_PROGRAM_MAX);
+	n = sc_compile(wheres[kind], observe, programs[kind][observe], SC_PROGRAM_MAX);
 	if (n < 0)
 		return err_sys_id(err, ERRID_SANDBOX_SECCOMP, "compile the filter");
-	lengths[kind] = (unsigned short)n;
+	lengths[kind][observe] = (unsigned short)n;
 	return 0;
 }
 
@@ -49,7 +55,7 @@ int seccomp_install(const struct sbx_spec *spec, int *ret_listener, struct err *
 
 	if (seccomp_prepare(spec, err) < 0)
 		return -1;
-	prog = (struct sock_fprog){.len = lengths[kind], .filter = programs[kind]};
+	prog = (struct sock_fprog){.len = lengths[kind][0], .filter = programs[kind][0]};
 	fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
 	if (fd < 0 && errno == EBUSY)
 		return err_sys_id(err, ERRID_SANDBOX_LISTENER,

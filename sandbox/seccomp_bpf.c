@@ -45,6 +45,8 @@ struct answers {
 	uint8_t verdict[NUMBERS_MAX]; /* when no clause matched */
 	bool has_clauses[NUMBERS_MAX];
 	int clause_nr[CLAUSES_MAX]; /* -1: not here */
+	bool observed[NUMBERS_MAX];
+	bool observe; /* ... and told to the keeper */
 	struct sock_filter *out;
 	size_t n, max;
 	bool full;
@@ -71,16 +73,17 @@ static void emit(struct answers *a, uint16_t code, uint32_t k, uint8_t jt, uint8
 	a->out[a->n++] = (struct sock_filter){.code = code, .jt = jt, .jf = jf, .k = k};
 }
 
-static void emit_verdict(struct answers *a, unsigned verdict)
+static void emit_verdict(struct answers *a, unsigned verdict, bool seen)
 {
 	static const uint32_t ret[SC_VERDICT_MAX_] = {
 		[SC_ENOSYS] = SECCOMP_RET_ERRNO | ENOSYS,
 		[SC_ALLOW] = SECCOMP_RET_ALLOW,
-		[SC_EPERM] = SECCOMP_RET_ERRNO | EPERM,
+		[SC_EPERM] = SECCOMP_RET_USER_NOTIF,
 		[SC_SUPERVISED] = SECCOMP_RET_USER_NOTIF,
 	};
+	bool told = verdict == SC_ALLOW && seen && a->observe;
 
-	emit(a, BPF_RET | BPF_K, ret[verdict], 0, 0);
+	emit(a, BPF_RET | BPF_K, told ? SECCOMP_RET_USER_NOTIF : ret[verdict], 0, 0);
 }
 
 /* A jump that goes to the end of the clause when the condition fails; patched there. */
@@ -114,17 +117,18 @@ static void emit_clauses(struct answers *a, int nr)
 			continue;
 		for (size_t k = 0; k < SC_CONDS_MAX && c->cond[k].mask; k++)
 			emit_cond(a, &c->cond[k]);
-		emit_verdict(a, c->verdict);
+		emit_verdict(a, c->verdict, a->observed[nr] && !c->unseen);
 		for (size_t k = start; k < a->n; k++)
 			if (a->out[k].jf == JUMP_TO_NEXT)
 				a->out[k].jf = (uint8_t)(a->n - k - 1);
 	}
-	emit_verdict(a, a->verdict[nr]);
+	emit_verdict(a, a->verdict[nr], a->observed[nr]);
 }
 
 static bool same_answer(const struct answers *a, int x, int y)
 {
-	return !a->has_clauses[x] && !a->has_clauses[y] && a->verdict[x] == a->verdict[y];
+	return !a->has_clauses[x] && !a->has_clauses[y] &&
+	       a->verdict[x] == a->verdict[y] && a->observed[x] == a->observed[y];
 }
 
 /* Numbers lo..hi (inclusive); the accumulator holds the number. */
@@ -139,7 +143,7 @@ static void emit_range(struct answers *a, int lo, int hi)
 		if (a->has_clauses[lo])
 			emit_clauses(a, lo);
 		else
-			emit_verdict(a, a->verdict[lo]);
+			emit_verdict(a, a->verdict[lo], a->observed[lo]);
 		return;
 	}
 	/* Split at the change of answer that is nearest to the middle. */
@@ -183,12 +187,20 @@ static int collect(struct answers *a)
 		if (nr >= 0)
 			a->has_clauses[nr] = true;
 	}
+	for (const char *const *n = sc_observed; *n; n++) {
+		int nr = sc_number(*n);
+
+		if (nr >= NUMBERS_MAX)
+			return -1;
+		if (nr >= 0)
+			a->observed[nr] = true;
+	}
 	return 0;
 }
 
-int sc_compile(enum sc_where where, struct sock_filter *out, size_t max)
+int sc_compile(enum sc_where where, bool observe, struct sock_filter *out, size_t max)
 {
-	struct answers a = {.where = where, .out = out, .max = max};
+	struct answers a = {.where = where, .observe = observe, .out = out, .max = max};
 
 	if (collect(&a) < 0) {
 		errno = EINVAL;
@@ -203,11 +215,102 @@ int sc_compile(enum sc_where where, struct sock_filter *out, size_t max)
 	emit(&a, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 #endif
 	emit(&a, BPF_JMP | BPF_JGE | BPF_K, NUMBERS_MAX, 0, 1);
-	emit_verdict(&a, SC_ENOSYS);
+	emit_verdict(&a, SC_ENOSYS, false);
 	emit_range(&a, 0, NUMBERS_MAX - 1);
 	if (a.full) {
 		errno = ENOSPC;
 		return -1;
 	}
 	return (int)a.n;
+}
+
+/* ---- the same without BPF ----------------------------------------------------------- */
+
+static bool holds(const struct sc_cond *c, const struct seccomp_data *d)
+{
+	uint32_t low = (uint32_t)d->args[c->arg] & c->mask;
+
+	if (c->special == SC_OWN_UID)
+		return low == geteuid() || low == UINT32_MAX;
+	if (c->special == SC_OWN_GID)
+		return low == getegid() || low == UINT32_MAX;
+	if (c->special == SC_NULL_POINTER)
+		return d->args[c->arg] == 0;
+	return low == c->value;
+}
+
+static bool all_hold(const struct sc_clause *c, const struct seccomp_data *d)
+{
+	for (size_t i = 0; i < SC_CONDS_MAX && c->cond[i].mask; i++)
+		if (!holds(&c->cond[i], d))
+			return false;
+	return true;
+}
+
+/* NULL: not collected, which is a call that nobody knows. */
+static const struct answers *answers_for(enum sc_where where)
+{
+	static struct answers kept[3];
+	struct answers *a = &kept[where == SC_FULL_LO	  ? 0
+				  : where == SC_FULL_NONE ? 1
+							  : 2];
+
+	if (!a->where) {
+		a->where = where;
+		a->full = collect(a) < 0;
+	}
+	return a->full ? NULL : a;
+}
+
+static const struct sc_clause *first_match(const struct answers *a,
+					   const struct seccomp_data *d)
+{
+	for (size_t i = 0; i < sc_n_clauses; i++)
+		if (a->clause_nr[i] == d->nr && all_hold(&sc_clauses[i], d))
+			return &sc_clauses[i];
+	return NULL;
+}
+
+enum sc_verdict sc_judge(enum sc_where where, const struct seccomp_data *d)
+{
+	const struct answers *a = answers_for(where);
+	const struct sc_clause *c;
+
+	if (!a || d->nr < 0 || d->nr >= NUMBERS_MAX)
+		return SC_ENOSYS;
+	c = a->has_clauses[d->nr] ? first_match(a, d) : NULL;
+	return c ? c->verdict : (enum sc_verdict)a->verdict[d->nr];
+}
+
+bool sc_is_observed(enum sc_where where, const struct seccomp_data *d)
+{
+	const struct answers *a = answers_for(where);
+	const struct sc_clause *c;
+
+	if (!a || d->nr < 0 || d->nr >= NUMBERS_MAX || !a->observed[d->nr])
+		return false;
+	c = a->has_clauses[d->nr] ? first_match(a, d) : NULL;
+	return sc_judge(where, d) == SC_ALLOW && !(c && c->unseen);
+}
+
+void sc_name(int nr, char *out, size_t size)
+{
+	/* libseccomp 2.5.4 ends at 450. */
+	static const char *const newer[] = {
+		"cachestat",	     "fchmodat2",	 "map_shadow_stack",
+		"futex_wake",	     "futex_wait",	 "futex_requeue",
+		"statmount",	     "listmount",	 "lsm_get_self_attr",
+		"lsm_set_self_attr", "lsm_list_modules", "mseal",
+		"setxattrat",	     "getxattrat",	 "listxattrat",
+		"removexattrat",     "open_tree_attr",	 "file_getattr",
+		"file_setattr"};
+	char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, nr);
+
+	if (name)
+		(void)snprintf(out, size, "%s", name);
+	else if (nr > 450 && (size_t)(nr - 451) < ARRAY_SIZE(newer))
+		(void)snprintf(out, size, "%s", newer[nr - 451]);
+	else
+		(void)snprintf(out, size, "syscall %d", nr);
+	free(name);
 }

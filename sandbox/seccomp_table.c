@@ -2,6 +2,7 @@
 #include "sandbox/seccomp_table.h"
 #include "common/attr.h"
 
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
@@ -29,6 +30,13 @@
 	{                                                                                \
 		.name = (n), .where = (w), .verdict = (v), .cond = { __VA_ARGS__ }       \
 	}
+
+#define UNSEEN(n, w, ...)                                                                \
+	{.name = (n),                                                                    \
+	 .where = (w),                                                                   \
+	 .verdict = SC_ALLOW,                                                            \
+	 .cond = {__VA_ARGS__},                                                          \
+	 .unseen = true}
 
 /* Terminal ioctls that type for, redirect or reprogram somebody else's terminal. */
 #define TIOC_STI 0x5412
@@ -81,7 +89,7 @@ const struct sc_clause sc_clauses[] = {
 	   host */
 	IF("socketpair", SC_FLOOR, SC_ALLOW, IS(0, AF_UNIX), TYPE(1, SOCK_STREAM)),
 	IF("socketpair", SC_FLOOR, SC_ALLOW, IS(0, AF_UNIX), TYPE(1, SOCK_SEQPACKET)),
-	IF("sendto", SC_FULL, SC_ALLOW, {0}),
+	UNSEEN("sendto", SC_FULL, SC_NULL(4)), IF("sendto", SC_FULL, SC_ALLOW, {0}),
 	IF("sendto", SC_FLOOR, SC_ALLOW, SC_NULL(4)),
 
 	NO_IOCTL(TIOC_STI), NO_IOCTL(TIOC_LINUX), NO_IOCTL(TIOC_CONS),
@@ -89,6 +97,17 @@ const struct sc_clause sc_clauses[] = {
 	NO_IOCTL(KD_SKBMODE), FS_MAY(FS_GETFLAGS), FS_MAY(FS_FIEMAP), FS_TYPE('f'),
 	FS_MAY(FS_GETVERSION), FS_TYPE('v'), FS_MAY(FS_FSGETXATTR), FS_TYPE('X'),
 	FS_MAY(FS_CLONE), FS_MAY(FS_CLONE_RANGE), FS_MAY(FS_DEDUPE_RANGE), FS_TYPE(0x94),
+	FS_TYPE(0xf5),
+
+	/* a lease on a file that is only shown makes whoever writes to it wait */
+	IF("fcntl", SC_BOTH, SC_EPERM, IS(1, F_SETLEASE)),
+	/* programs for the kernel's interpreter; a job has no packets to choose from */
+	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET), IS(2, SO_ATTACH_FILTER)),
+	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET), IS(2, SO_ATTACH_BPF)),
+	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET),
+	   IS(2, SO_ATTACH_REUSEPORT_CBPF)),
+	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET),
+	   IS(2, SO_ATTACH_REUSEPORT_EBPF)),
 
 	/* Only about oneself: in full process 1 is the keeper, in floor there are
 	   neighbours. */
@@ -158,7 +177,7 @@ static const char *const allow[] = {
 	"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2",
 	"eventfd", "eventfd2", "signalfd", "signalfd4", "timerfd_create",
 	"timerfd_settime", "timerfd_gettime", "inotify_init", "inotify_init1",
-	"inotify_add_watch", "inotify_rm_watch", "memfd_create",
+	"inotify_rm_watch", "memfd_create",
 	/* paths */
 	"open", "openat", "openat2", "creat", "stat", "fstat", "lstat", "newfstatat",
 	"statx", "access", "faccessat", "faccessat2", "statfs", "fstatfs", "truncate",
@@ -199,9 +218,10 @@ static const char *const allow[] = {
 
 /* In full these stay inside the namespaces; in floor they would reach the host. */
 static const char *const allow_in_full[] = {
-	"connect",	   "bind",	"listen",	 "accept",
-	"accept4",	   "mq_open",	"mq_unlink",	 "mq_timedsend",
-	"mq_timedreceive", "mq_notify", "mq_getsetattr", NULL};
+	"connect", "bind", "listen", "accept", "accept4", "mq_open", "mq_unlink",
+	"mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr",
+	/* Landlock does not judge what is watched */
+	"inotify_add_watch", NULL};
 
 /* A file's mode, owner, times and attributes. In full the private root is the wall; in floor
  * the keeper looks at the object and acts itself: notify_meta.c. */
@@ -316,3 +336,9 @@ const struct sc_list sc_lists[] = {
 	{SC_BOTH, SC_ENOSYS, absent},
 };
 const size_t sc_n_lists = ARRAY_SIZE(sc_lists);
+
+const char *const sc_observed[] = {
+	"open",	     "openat",	"openat2", "creat",   "truncate",  "mkdir",  "mkdirat",
+	"mknod",     "mknodat", "rmdir",   "unlink",  "unlinkat",  "rename", "renameat",
+	"renameat2", "link",	"linkat",  "symlink", "symlinkat", "execve", "execveat",
+	"connect",   "bind",	"sendto",  NULL};

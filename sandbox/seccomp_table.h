@@ -20,8 +20,8 @@
 enum sc_verdict {
 	SC_ENOSYS,
 	SC_ALLOW,
-	SC_EPERM,
-	SC_SUPERVISED, /* the keeper acts for the job, or refuses: notify.h */
+	SC_EPERM,      /* always; the keeper says it, so that it can be told: notify.h */
+	SC_SUPERVISED, /* the keeper acts for the job, or refuses */
 	SC_VERDICT_MAX_
 };
 
@@ -45,6 +45,7 @@ struct sc_clause {
 	enum sc_where where;
 	enum sc_verdict verdict;
 	struct sc_cond cond[SC_CONDS_MAX];
+	bool unseen; /* not observed, though the call is */
 };
 struct sc_list {
 	enum sc_where where;
@@ -57,12 +58,22 @@ extern const size_t sc_n_clauses;
 extern const struct sc_list sc_lists[];
 extern const size_t sc_n_lists;
 
+/* With --explain the keeper is told of these before the kernel does them: it notes which
+ * wall will refuse, and lets the kernel decide. Only where the answer is SC_ALLOW. */
+extern const char *const sc_observed[]; /* NULL-terminated */
+
 /* Classic BPF of the whole filter for one kind of sandbox. */
 struct sock_filter;
+struct seccomp_data;
 #define SC_PROGRAM_MAX 4096 /* BPF_MAXINSNS */
 /* Returns the number of instructions, or -1 (errno: ENOSPC, EINVAL for a name unknown).
  */
-int sc_compile(enum sc_where where, struct sock_filter *out, size_t max);
+int sc_compile(enum sc_where where, bool observe, struct sock_filter *out, size_t max);
+/* What the table says to one call, without the filter: for the keeper, who is asked. */
+enum sc_verdict sc_judge(enum sc_where where, const struct seccomp_data *d);
+bool sc_is_observed(enum sc_where where, const struct seccomp_data *d);
+/* The name of a number ("openat"; "syscall 470" for what nobody knows). */
+void sc_name(int nr, char *out, size_t size);
 /* The number of a name of the lists on this machine; -1: this architecture has none. */
 int sc_number(const char *name);
 

@@ -41,14 +41,16 @@
 #include <sys/wait.h>
 
 #define RUN_FDS HANDOVER_WORK
-/* HELLO, and at most STARTED and an end for every job. */
-#define OUT_MAX (2 * SPAWN_JOBS_MAX + 1)
+/* HELLO, and at most STARTED and an end for every job; what was refused to a job waits in
+ * its keeper's socket while there is no room for it (has_room). */
+#define OUT_MAX (4 * SPAWN_JOBS_MAX + 1)
 
 union message {
 	uint32_t type;
 	struct spawn_hello hello;
 	struct spawn_started started;
 	struct spawn_refused refused;
+	struct spawn_denied denied;
 	struct spawn_exited exited;
 };
 
@@ -99,6 +101,12 @@ static void put(struct server *s, const void *msg, size_t size)
 	memcpy(&s->out[s->n_out].m, msg, size);
 	s->out[s->n_out++].size = size;
 	flush(s);
+}
+
+/* For one message of each keeper, and still for what has no limit of its own. */
+static bool has_room(const struct server *s)
+{
+	return s->n_out + s->n + 2 * SPAWN_JOBS_MAX < OUT_MAX;
 }
 
 static void put_refused(struct server *s, uint64_t handle, const char *stage,
@@ -323,6 +331,9 @@ static void on_keeper(struct server *s, struct served *j)
 		m.started.handle = j->handle;
 		j->started = true;
 		put(s, &m, sizeof(m.started));
+	} else if (n == (ssize_t)sizeof(m.denied) && m.type == SPAWN_DENIED) {
+		m.denied.handle = j->handle;
+		put(s, &m, sizeof(m.denied));
 	} else if (n == (ssize_t)sizeof(m.refused) && m.type == SPAWN_REFUSED) {
 		m.refused.handle = j->handle;
 		let_end(s, j);
@@ -411,7 +422,8 @@ static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 		p[POLL_TOMB].events |= POLLOUT;
 	p[POLL_LIFELINE] = (struct pollfd){.fd = s->lifeline, .events = POLLIN};
 	for (unsigned i = 0; i < s->n; i++)
-		p[n++] = (struct pollfd){.fd = s->job[i].keeper.sock, .events = POLLIN};
+		p[n++] = (struct pollfd){.fd = has_room(s) ? s->job[i].keeper.sock : -1,
+					 .events = POLLIN};
 	for (unsigned i = 0; i < s->n_ending; i++)
 		p[n++] = (struct pollfd){.fd = s->ending[i].pidfd, .events = POLLIN};
 	for (unsigned i = 0; i < s->pool.n; i++)

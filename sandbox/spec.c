@@ -30,20 +30,8 @@
 #define HOSTNAME_MAX 63
 
 enum opt {
-	OPT_GRADE,
-	OPT_NETWORK,
-	OPT_WORKSPACE,
-	OPT_RO,
-	OPT_RW,
-	OPT_ROX,
-	OPT_CWD,
-	OPT_ENV,
-	OPT_HOSTNAME,
-	OPT_CGROUP,
-	OPT_GRACE,
-	OPT_LIMIT,
-	OPT_JSON,
-	OPT_EXPLAIN,
+#define OPTION(symbol, name, kind, repeats) OPT_##symbol,
+#include "common/sandbox_options.def"
 	OPT_MAX_
 };
 
@@ -62,6 +50,7 @@ void spec_init(struct sbx_spec *s)
 		.workspace_fd = -1,
 		.cgroup_fd = -1,
 		.grace_ms = 250,
+		.timeout_usec = LIMIT_TIMEOUT_USEC_DEFAULT,
 		.memory_bytes = LIMIT_MEMORY_DEFAULT,
 		.disk_bytes = LIMIT_DISK_DEFAULT,
 		.tmp_bytes = TMP_DEFAULT,
@@ -278,26 +267,15 @@ static int take_hostname(struct parse *p, const char *value, struct err *err)
 }
 
 /* The limits are options too, by their own names: spec_limits.c. */
+enum option_kind { OPTION_WORD, OPTION_PATH, OPTION_FLAG };
 static const struct option {
 	const char *name;
 	enum opt opt;
-	bool repeats, is_flag;
+	enum option_kind kind;
+	bool repeats;
 } options[] = {
-	{"grade", OPT_GRADE, false, false},
-	{"network", OPT_NETWORK, false, false},
-	{"workspace", OPT_WORKSPACE, false, false},
-	{"workspace-ro", OPT_WORKSPACE, false, false},
-	{"ro", OPT_RO, true, false},
-	{"rw", OPT_RW, true, false},
-	{"rox", OPT_ROX, true, false},
-	{"cwd", OPT_CWD, false, false},
-	{"env", OPT_ENV, true, false},
-	{"hostname", OPT_HOSTNAME, false, false},
-	{"cgroup", OPT_CGROUP, false, false},
-	{"grace", OPT_GRACE, false, false},
-	{"limit", OPT_LIMIT, true, false},
-	{"json", OPT_JSON, false, true},
-	{"explain", OPT_EXPLAIN, false, true},
+#define OPTION(symbol, name, kind, repeats) {name, OPT_##symbol, OPTION_##kind, repeats},
+#include "common/sandbox_options.def"
 };
 
 static int take_limit(struct parse *p, int i, const char *value, struct err *err)
@@ -351,7 +329,7 @@ static int take_option(struct parse *p, enum opt o, const char *name, const char
 		s->net = str_eq(value, "none") ? NET_NONE : NET_LOOPBACK;
 		return 0;
 	}
-	if (o == OPT_WORKSPACE)
+	if (o == OPT_WORKSPACE || o == OPT_WORKSPACE_RO)
 		return take_workspace(p, name, value, err);
 	if (o == OPT_RO)
 		return take_mount(p, name, MOUNT_RO, value, err);
@@ -398,6 +376,12 @@ static void env_home(struct parse *p)
 
 	env_default(p, "HOME", home);
 	env_default(p, "TMPDIR", home);
+	/* They may hold credentials, so they are not shown; to git a file that exists and
+	   can't be read is the end, not an absent one. */
+	if (s->grade == GRADE_FLOOR) {
+		env_default(p, "GIT_CONFIG_NOSYSTEM", "1");
+		env_default(p, "GIT_ATTR_NOSYSTEM", "1");
+	}
 }
 
 static int mount_by_path(const void *a, const void *b)
@@ -506,7 +490,7 @@ static int parse_option(struct parse *p, size_t n, const char *const *args, size
 		return err_set_id(err, ERRID_CORE_USAGE, "--%s is given twice", o->name);
 	if (o)
 		p->seen[o->opt] = true;
-	if (o && o->is_flag)
+	if (o && o->kind == OPTION_FLAG)
 		return take_flag(p, o, name[len] == '=', err);
 	if (name[len] == '=')
 		value = name + len + 1;

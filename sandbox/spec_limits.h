@@ -5,7 +5,11 @@
 
 #include "sandbox/sandbox.h"
 
-#define SPEC_LIMIT_COUNT 9
+enum spec_limit {
+#define LIMIT(symbol, name) SPEC_LIMIT_##symbol,
+#include "common/sandbox_options.def"
+	SPEC_LIMIT_COUNT
+};
 
 /* The index of the limit with this name of len bytes; -1: there is none. */
 int spec_limit_find(const char *name, size_t len);

@@ -150,6 +150,7 @@ static bool tell(void)
 		struct spawn_hello hello;
 		struct spawn_started started;
 		struct spawn_refused refused;
+		struct spawn_denied denied;
 		struct spawn_exited exited;
 	} m = {0};
 	ssize_t n = recv(sock, &m, sizeof(m), 0);
@@ -167,6 +168,10 @@ static bool tell(void)
 		printf("refused %llu %s %s %d %s\n", (unsigned long long)m.refused.handle,
 		       m.refused.error_code, m.refused.stage, m.refused.sys,
 		       m.refused.text);
+	else if (m.type == SPAWN_DENIED)
+		printf("denied %llu wall=%u act=%u count=%u errno=%d %s %s\n",
+		       (unsigned long long)m.denied.handle, m.denied.wall, m.denied.act,
+		       m.denied.count, m.denied.sys, m.denied.call, m.denied.object);
 	else if (m.type == SPAWN_EXITED)
 		printf("exited %llu how=%u code=%d gone=%u strays=%u wall_ms=%llu "
 		       "memory=%llu "

@@ -24,7 +24,8 @@ TestSuite(sandbox_seccomp, .timeout = 20);
 
 #define REVIEWED_LAST 469 /* Linux 6.18 */
 #define ALLOW SECCOMP_RET_ALLOW
-#define E_PERM (SECCOMP_RET_ERRNO | EPERM)
+/* The keeper says it, and so can tell of it; what it says is in test_notify.c. */
+#define E_PERM SECCOMP_RET_USER_NOTIF
 #define E_NOSYS (SECCOMP_RET_ERRNO | ENOSYS)
 #define KEEPER SECCOMP_RET_USER_NOTIF
 #define HIGH 0xdeadbeef00000000ULL
@@ -43,9 +44,9 @@ static struct program full, none, floor_;
 
 static void compile(void)
 {
-	full.n = sc_compile(SC_FULL_LO, full.insn, SC_PROGRAM_MAX);
-	none.n = sc_compile(SC_FULL_NONE, none.insn, SC_PROGRAM_MAX);
-	floor_.n = sc_compile(SC_FLOOR, floor_.insn, SC_PROGRAM_MAX);
+	full.n = sc_compile(SC_FULL_LO, false, full.insn, SC_PROGRAM_MAX);
+	none.n = sc_compile(SC_FULL_NONE, false, none.insn, SC_PROGRAM_MAX);
+	floor_.n = sc_compile(SC_FLOOR, false, floor_.insn, SC_PROGRAM_MAX);
 	cr_assert_gt(full.n, 0);
 	cr_assert_gt(none.n, 0);
 	cr_assert_gt(floor_.n, 0);
@@ -373,10 +374,111 @@ Test(sandbox_seccomp, no_device_is_made)
 	cr_assert_eq(RUN(full, SYS_mknodat, 0, 0, S_IFBLK | 0600), E_PERM);
 }
 
+/* The keeper is asked by the kernel, and must come to the filter's own answer. */
+static void compare(const struct program *p, enum sc_where where, int nr,
+		    const uint64_t args[6], bool observe)
+{
+	static const uint32_t want[] = {E_NOSYS, ALLOW, E_PERM, KEEPER};
+	struct seccomp_data d = {.nr = nr, .arch = ARCH};
+	uint32_t expected;
+
+	memcpy(d.args, args, sizeof(d.args));
+	expected = want[sc_judge(where, &d)];
+	if (observe && sc_is_observed(where, &d)) {
+		cr_assert_eq(expected, ALLOW, "%d: what is refused is not observed", nr);
+		expected = KEEPER;
+	}
+	cr_assert_eq(run_data(p, &d), expected, "%d %#lx %#lx %#lx", nr, args[0], args[1],
+		     args[2]);
+}
+
+Test(sandbox_seccomp, the_keeper_judges_as_the_filter_does)
+{
+	static const uint64_t words[] = {0,
+					 1,
+					 2,
+					 3,
+					 5,
+					 7,
+					 10,
+					 17,
+					 38,
+					 40,
+					 0x5412,
+					 0x40086602,
+					 0x6601,
+					 0x9409,
+					 UINT32_MAX,
+					 HIGH,
+					 HIGH | 1,
+					 S_IFCHR,
+					 S_IFIFO | 0600,
+					 CLONE_NEWUSER};
+	const size_t n_words = sizeof(words) / sizeof(words[0]);
+	static const enum sc_where wheres[] = {SC_FULL_LO, SC_FULL_NONE, SC_FLOOR};
+	static struct program plain[3], observing[3];
+	unsigned seed = 1;
+
+	for (int k = 0; k < 3; k++) {
+		plain[k].n = sc_compile(wheres[k], false, plain[k].insn, SC_PROGRAM_MAX);
+		observing[k].n =
+			sc_compile(wheres[k], true, observing[k].insn, SC_PROGRAM_MAX);
+		cr_assert(plain[k].n > 0 && observing[k].n > 0);
+	}
+	for (int nr = 0; nr < 520; nr++)
+		for (int round = 0; round < 200; round++) {
+			uint64_t args[6];
+
+			for (int i = 0; i < 6; i++) {
+				seed = seed * 1103515245u + 12345u;
+				args[i] = words[(seed >> 16) % n_words];
+			}
+			if (round % 7 == 0)
+				args[0] = args[1] = geteuid();
+			for (int k = 0; k < 3; k++) {
+				compare(&plain[k], wheres[k], nr, args, false);
+				compare(&observing[k], wheres[k], nr, args, true);
+			}
+		}
+}
+
+Test(sandbox_seccomp, only_what_is_allowed_is_observed)
+{
+	struct seccomp_data d = {.nr = SYS_connect, .arch = ARCH};
+
+	cr_assert(sc_is_observed(SC_FULL_LO, &d));
+	cr_assert_not(sc_is_observed(SC_FLOOR, &d));
+	d.nr = SYS_openat;
+	cr_assert(sc_is_observed(SC_FLOOR, &d));
+	d.nr = SYS_sendto;
+	cr_assert_not(sc_is_observed(SC_FULL_LO, &d), "without an address it is data");
+	d.args[4] = 0x1000;
+	cr_assert(sc_is_observed(SC_FULL_LO, &d));
+	d.nr = SYS_unshare;
+	cr_assert_not(sc_is_observed(SC_FULL_LO, &d));
+	d.nr = 5000;
+	cr_assert_not(sc_is_observed(SC_FULL_LO, &d));
+	cr_assert_eq(sc_judge(SC_FULL_LO, &d), SC_ENOSYS);
+}
+
+Test(sandbox_seccomp, every_call_has_a_name)
+{
+	char name[24];
+
+	sc_name(SYS_openat, name, sizeof(name));
+	cr_assert_str_eq(name, "openat");
+	sc_name(452, name, sizeof(name));
+	cr_assert_str_eq(name, "fchmodat2");
+	sc_name(469, name, sizeof(name));
+	cr_assert_str_eq(name, "file_setattr");
+	sc_name(4711, name, sizeof(name));
+	cr_assert_str_eq(name, "syscall 4711");
+}
+
 Test(sandbox_seccomp, a_program_that_does_not_fit_is_an_error)
 {
 	struct sock_filter few[64];
 
-	cr_assert_eq(sc_compile(SC_FULL_LO, few, 64), -1);
+	cr_assert_eq(sc_compile(SC_FULL_LO, false, few, 64), -1);
 	cr_assert_eq(errno, ENOSPC);
 }

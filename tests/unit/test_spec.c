@@ -132,7 +132,7 @@ Test(sandbox_spec, defaults_stand_without_options)
 	cr_assert_eq(s.grade, GRADE_FULL);
 	cr_assert_eq(s.net, NET_LOOPBACK);
 	cr_assert_eq(s.memory_bytes, LIMIT_MEMORY_DEFAULT);
-	cr_assert_eq(s.timeout_usec, 0);
+	cr_assert_eq(s.timeout_usec, LIMIT_TIMEOUT_USEC_DEFAULT);
 	cr_assert_eq(s.workspace_fd, -1);
 	cr_assert_str_eq(s.argv[0], "true");
 	cr_assert_str_eq(s.argv[1], "--grade");

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of the same uid: one outside, some in a directory that is shown read-only. The
+ * time of the last change of an inode (ctime) can't be set back: as long as it stands,
+ * nobody touched mode, owner, times, attributes or flags.
+ */
+#include "tests/escape/probe.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#define SECRET "the secret\n"
+#define LONG_AGO 978307200 /* 2001-01-01 */
+
+static struct file {
+	const char *name;
+	mode_t mode;
+	struct stat before;
+} files[] = {
+	{"outside", 0700, {0}},	   {"outside/victim", 0600, {0}},
+	{"shown/file", 0600, {0}}, {"shown/program", 0700, {0}},
+	{"shown", 0700, {0}},
+};
+#define N_FILES (sizeof(files) / sizeof(files[0]))
+
+static int make_file(const char *name, mode_t mode, const char *text)
+{
+	const struct timespec t[2] = {{.tv_sec = LONG_AGO}, {.tv_sec = LONG_AGO}};
+	int fd = open(scratch_path(name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+	size_t n = strlen(text);
+
+	if (fd < 0 || write(fd, text, n) != (ssize_t)n || futimens(fd, t) < 0)
+		return -1;
+	/* Not every file system has attributes; where it has, one is at stake. */
+	(void)fsetxattr(fd, "user.keep", "1", 1, 0);
+	return close(fd);
+}
+
+static int make_files(void)
+{
+	/* Apart: what leads to the shown one exists in the private root too. */
+	if (mkdir(scratch_path("outside"), 0700) < 0 ||
+	    mkdir(scratch_path("shown"), 0700) < 0 ||
+	    mkdir(scratch_path("shown/dir"), 0700) < 0)
+		return -1;
+	for (size_t i = 0; i < N_FILES; i++) {
+		const struct file *f = &files[i];
+
+		if (strchr(f->name, '/') && make_file(f->name, f->mode, SECRET) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < N_FILES; i++)
+		if (lstat(scratch_path(files[i].name), &files[i].before) < 0)
+			return -1;
+	target_set("outside", "%s", scratch_path("outside"));
+	target_set("victim", "%s", scratch_path("outside/victim"));
+	target_set("shown", "%s", scratch_path("shown/file"));
+	target_set("shown_dir", "%s", scratch_path("shown/dir"));
+	target_set("shown_program", "%s", scratch_path("shown/program"));
+	return 0;
+}
+
+static int same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static int files_unharmed(void)
+{
+	int harmed = 0;
+
+	for (size_t i = 0; i < N_FILES; i++) {
+		const struct file *f = &files[i];
+		char text[64] = "";
+		struct stat st;
+		int fd, same;
+
+		same = lstat(scratch_path(f->name), &st) == 0 &&
+		       st.st_mode == f->before.st_mode && st.st_ino == f->before.st_ino &&
+		       st.st_uid == f->before.st_uid && st.st_gid == f->before.st_gid &&
+		       st.st_nlink == f->before.st_nlink &&
+		       same_time(&st.st_mtim, &f->before.st_mtim) &&
+		       same_time(&st.st_ctim, &f->before.st_ctim);
+		fd = open(scratch_path(f->name), O_RDONLY | O_CLOEXEC);
+		if (S_ISREG(f->before.st_mode))
+			same = same && read(fd, text, sizeof(text) - 1) > 0 &&
+			       strcmp(text, SECRET) == 0;
+		if (fd >= 0)
+			(void)close(fd);
+		if (!same)
+			(void)printf("FAIL\toutside: %s was changed\n", f->name);
+		harmed += !same;
+	}
+	return !harmed;
+}
+
+/* The names in a directory are those that were made here, and no other. */
+static int only_in(const char *dir, const char *names)
+{
+	DIR *d = opendir(scratch_path(dir));
+	const struct dirent *e;
+	char word[300];
+	int strange = 0;
+
+	while (d && (e = readdir(d))) {
+		(void)snprintf(word, sizeof(word), " %s ", e->d_name);
+		if (strstr(names, word))
+			continue;
+		(void)printf("FAIL\toutside: a new file: %s/%s\n", dir, e->d_name);
+		strange++;
+	}
+	if (d)
+		(void)closedir(d);
+	return d && !strange;
+}
+
+static int nothing_new(void)
+{
+	return only_in("outside", " . .. victim ") &&
+	       only_in("shown", " . .. dir file program ") &&
+	       only_in("shown/dir", " . .. ");
+}
+
+static const struct victim all[] = {
+	{"files are as they were, to the ctime", make_files, files_unharmed, NULL},
+	{"nothing new beside them", NULL, nothing_new, NULL},
+};
+const struct victims victims_files = {all, sizeof(all) / sizeof(all[0])};
