@@ -19,6 +19,7 @@
 		    CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET))
 #define IPPROTO_TCP_NR 6
 #define IPPROTO_UDP_NR 17
+#define TCP_ULP_NR 31
 #define IPPROTO_UDPLITE_NR 136
 
 #define IS(a, v) {.mask = ALL_BITS, .value = (uint32_t)(v), .arg = (a)}
@@ -102,6 +103,8 @@ const struct sc_clause sc_clauses[] = {
 	/* a lease on a file that is only shown makes whoever writes to it wait */
 	IF("fcntl", SC_BOTH, SC_EPERM, IS(1, F_SETLEASE)),
 	/* programs for the kernel's interpreter; a job has no packets to choose from */
+	/* other protocols on top of TCP: modules of their own, loaded by name */
+	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, IPPROTO_TCP_NR), IS(2, TCP_ULP_NR)),
 	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET), IS(2, SO_ATTACH_FILTER)),
 	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET), IS(2, SO_ATTACH_BPF)),
 	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET),

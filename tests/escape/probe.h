@@ -47,9 +47,8 @@ struct section {
 	const struct probe *probes;
 	size_t n;
 };
-extern const struct section section_files, section_metadata, section_roots,
-	section_network, section_processes, section_kernel, section_terminal,
-	section_setup;
+extern const struct section section_files, section_metadata, section_roots, section_inet,
+	section_unix, section_processes, section_kernel, section_terminal, section_setup;
 
 struct victim {
 	const char *what;

@@ -56,9 +56,10 @@ for grade in full floor; do
 		sleep 0.02
 	done
 	pts=$(sed -n 's/^pts //p' "$place/work/targets")
+	port=$(sed -n 's/^inherit //p' "$place/work/targets")
 	env "${poison[@]}" "$probe" --terminal "$pts" "$sandbox" --grade $grade --timeout 90 \
 		--workspace "$place/work" --ro "$place/shown" \
-		-- ./try_probe $grade ${PROBE:+"$PROBE"} 7<"$place" 9<"$0" >"$place/log.inside"
+		-- ./try_probe $grade ${PROBE:+"$PROBE"} 7<"$place" 8<>"/dev/tcp/127.0.0.1/$port" 9<"$0" >"$place/log.inside"
 	code=$?
 	cat "$place/log.inside"
 	grep -P '\t' "$place/log.inside" >>"$results"

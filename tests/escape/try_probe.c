@@ -24,14 +24,15 @@
 #define N_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define TARGETS "targets"
 #define TARGETS_MAX 65536
-#define ROWS_MAX 256
+#define ROWS_MAX 512
 #define PROBE_TIME_SEC 20
 #define LOOK_USEC 20000
 #define RESULT_FD 600 /* high, so that a probe finds only the descriptors it was given */
 
 static const struct section *const sections[] = {
-	&section_files,	    &section_metadata, &section_roots,	  &section_network,
-	&section_processes, &section_kernel,   &section_terminal, &section_setup,
+	&section_files,	 &section_metadata, &section_roots,
+	&section_inet,	 &section_unix,	    &section_processes,
+	&section_kernel, &section_terminal, &section_setup,
 };
 static const struct victims *const victims[] = {&victims_files, &victims_network,
 						&victims_processes, &victims_terminal};
