@@ -28,6 +28,7 @@ struct cmd {
 int cmd_run(int argc, char **argv);
 int cmd_jobs(int argc, char **argv);
 int cmd_show(int argc, char **argv);
+int cmd_sandbox(int argc, char **argv);
 int cmd_why(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);

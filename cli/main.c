@@ -18,6 +18,7 @@ static const struct cmd commands[] = {
 	{"run", "run a command in a sandbox and wait for it", cmd_run},
 	{"jobs", "list jobs", cmd_jobs},
 	{"show", "everything about one job", cmd_show},
+	{"sandbox", "run a command in a sandbox here, without services", cmd_sandbox},
 	{"why", "how a job ended, and what its walls refused", cmd_why},
 	{"logs", "a job's output (-f: follow it)", cmd_logs},
 	{"cancel", "end a job and prove its processes gone", cmd_cancel},
