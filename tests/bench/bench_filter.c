@@ -11,7 +11,7 @@
 int main(void)
 {
 	static struct sock_filter program[SC_PROGRAM_MAX];
-	int n = sc_compile(SC_FULL_LO, program, SC_PROGRAM_MAX);
+	int n = sc_compile(SC_FULL_LO, false, program, SC_PROGRAM_MAX);
 
 	if (n <= 0)
 		die_errno("compile the filter");

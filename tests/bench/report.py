@@ -6,7 +6,7 @@ report.py quick RUN.tsv             the start-up table on standard output
 report.py whole OUT-DIR RUN.tsv...  README.md, latest.json and plot data in OUT-DIR; the verdict on
                                     standard output; exit 1 when a must is missed in any run
 
-OUT-DIR/steps-GRADE.txt (tests/bench/steps.py) becomes a part of README.md.
+OUT-DIR/steps-WHAT.txt (tests/bench/steps.py) becomes a part of README.md.
 """
 import json
 import os
@@ -156,11 +156,12 @@ def value_tables(runs):
 
 def steps(out_dir):
     lines = []
-    for grade in ("full", "floor"):
-        path = os.path.join(out_dir, f"steps-{grade}.txt")
+    titles = {"warm": "Warm, grade full", "full": "Cold, grade full", "floor": "Cold, grade floor"}
+    for what, title in titles.items():
+        path = os.path.join(out_dir, f"steps-{what}.txt")
         if os.path.exists(path):
             with open(path, encoding="utf-8") as f:
-                lines += ["", f"### Grade {grade}", "", *f.read().splitlines()]
+                lines += ["", f"### {title}", "", *f.read().splitlines()]
     return lines
 
 
@@ -190,7 +191,7 @@ def readme(runs, missed, table, out_dir):
     lines += ["", "**MISS:** " + "; ".join(missed) + "." if missed else "Every *must* holds in every run."]
     lines += [*table, "", "## Values", *value_tables(runs)]
     parts = steps(out_dir)
-    lines += ["", "## What a cold start still costs", ""]
+    lines += ["", "## What a start still costs", ""]
     if parts:
         lines.append("Seen from outside by the kernel's tracer (tests/bench/steps.py), which itself costs.")
     else:

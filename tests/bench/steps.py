@@ -3,7 +3,9 @@
 """What a start costs, step by step, seen from outside: system calls and function entries of the
 release build, by the kernel's tracer (tracefs, an instance of our own). Root, x86-64.
 
-steps.py SANDBOX full|floor -- COMMAND...
+steps.py SANDBOX full|floor|warm -- COMMAND...
+
+full and floor are cold starts, warm is one of grade full.
 
 COMMAND drives one contestant of the spawner (bench_latency). A start is what lies between two
 rests of the driver. Tracing itself costs: the sum is larger than what `make bench` measures;
@@ -18,44 +20,69 @@ import sys
 TRACING = "/sys/kernel/tracing"
 INSTANCE = TRACING + "/instances/lych-bench"
 GROUP = "lychbench"
+DRIVER = "bench_latency"
+WAITS = ("ppoll", "poll", "recvfrom", "waitid", "wait4")
 
 # step, who, what marks its beginning. who: driver, spawner, keeper, job. A mark is the entry of
 # a function of lych-sandbox, "> call" or "< call" (a system call begins or has returned),
 # "born" (the first event of the process), "exec", "exit".
+REQUEST = [
+    ("the request: spec as a sealed memfd", "driver", "> memfd_create"),
+    ("the spawner wakes up", "driver", "< sendmsg"),
+    ("spawner: message, spec, workspace", "spawner", "< recvmsg"),
+]
+END = [
+    ("job: limits", "job", "limits_apply"),
+    ("job: Landlock, the workspace and the end", "job", "walls_landlock_enforce"),
+    ("job: self-test", "job", "selftest_run"),
+    ("job: execve", "job", "> execve"),
+    ("the command itself, with ld.so", "job", "exec"),
+    ("its exit, the keeper wakes up", "job", "exit"),
+    ("keeper: last look, report", "keeper", "< ppoll"),
+    ("the spawner wakes up, EXITED", "keeper", "> sendto"),
+    ("the driver wakes up", "spawner", "> sendto"),
+    ("", "driver", "< recvfrom"),
+]
+JOB = [
+    ("job: until its first stage", "job", "born"),
+    ("job: descriptors", "job", "fds_arrange"),
+    ("job: session, signals", "job", "> getppid"),
+    ("job: cgroup", "job", "limits_enter"),
+    ("job: capabilities", "job", "walls_drop_caps"),
+    ("job: Landlock, the system's paths", "job", "walls_landlock_begin"),
+    ("job: seccomp", "job", "seccomp_install"),
+    ("job: listener to the keeper, its go", "job", "notify_hand_over"),
+    *END,
+]
 MARKS = {
     "full": [
-        ("the request: spec as a sealed memfd", "driver", "> memfd_create"),
-        ("the spawner wakes up", "driver", "< sendmsg"),
-        ("spawner: message, spec, workspace", "spawner", "< recvmsg"),
+        *REQUEST,
         ("spawner: keeper_start, limits", "spawner", "keeper_start"),
         ("clone with 6 namespaces", "spawner", "> clone"),
         ("keeper: identity maps", "keeper", "born"),
         ("keeper: descriptors, signals, session", "keeper", "keeper_main"),
-        ("keeper: private root", "keeper", "root_build"),
+        ("keeper: root from the template", "keeper", "root_from_template"),
         ("keeper: supervision", "keeper", "tree_init"),
         ("keeper: fork of the job", "keeper", "> clone"),
-        ("job: until its first stage", "job", "born"),
-        ("job: descriptors", "job", "fds_arrange"),
-        ("job: session, signals, cwd", "job", "> getppid"),
-        ("job: limits", "job", "limits_apply"),
-        ("job: capabilities", "job", "walls_drop_caps"),
-        ("job: Landlock", "job", "walls_landlock"),
-        ("job: seccomp", "job", "seccomp_install"),
-        ("job: self-test", "job", "selftest_run"),
-        ("job: execve", "job", "> execve"),
-        ("the command itself, with ld.so", "job", "exec"),
-        ("its exit, the keeper wakes up", "job", "exit"),
-        ("keeper: last look, report", "keeper", "< ppoll"),
-        ("keeper: exit, namespaces end", "keeper", "exit"),
-        ("spawner: clean-up, EXITED", "spawner", "keeper_done"),
-        ("the driver wakes up", "spawner", "> sendto"),
-        ("", "driver", "< recvfrom"),
+        *JOB,
+    ],
+    "floor": [
+        *REQUEST,
+        ("spawner: keeper_start, limits", "spawner", "keeper_start"),
+        ("fork of the keeper", "spawner", "> clone"),
+        ("keeper: descriptors, signals, session", "keeper", "born"),
+        ("keeper: supervision", "keeper", "tree_init"),
+        ("keeper: fork of the job", "keeper", "> clone"),
+        *JOB,
+    ],
+    "warm": [
+        *REQUEST,
+        ("spawner: a warm one, limits, hand over", "spawner", "keeper_bind"),
+        ("keeper: spec, workspace, limits", "keeper", "birth_bind"),
+        ("keeper: its last rights, go", "keeper", "limits_pin"),
+        *END,
     ],
 }
-MARKS["floor"] = [m for m in MARKS["full"] if m[2] != "root_build" and "identity" not in m[0]]
-MARKS["floor"] = [
-    ("fork of the keeper",) + m[1:] if "namespaces" in m[0] and m[2] == "> clone" else m for m in MARKS["floor"]
-]
 
 
 def put(path, text, flags=os.O_TRUNC):
@@ -133,7 +160,7 @@ LINE = re.compile(r"\s*(.+)-(\d+)\s+\[\d+\] \S+\s+(\d+\.\d+): (\w+): ?(.*)")
 
 
 def events(lines, names):
-    """(microsecond, pid, mark, text): the marks of MARKS."""
+    """(microsecond, pid, mark, text of the event or name of the process)"""
     for line in lines:
         m = LINE.match(line)
         if not m:
@@ -142,7 +169,7 @@ def events(lines, names):
         if what in ("sys_enter", "sys_exit"):
             nr = int(text.split()[1])
             mark = (">" if what == "sys_enter" else "<") + " " + names.get(nr, str(nr))
-            mark = mark.replace("clone3", "clone")
+            mark, text = mark.replace("clone3", "clone"), m[1]
         elif what == "sched_process_fork":
             mark = "fork"
         else:
@@ -154,8 +181,8 @@ def starts(stream):
     """The events of each start: from one rest of the driver to the next."""
     driver, current = None, None
     for event in stream:
-        _, pid, mark, _ = event
-        if mark == "> memfd_create" and driver in (None, pid):
+        _, pid, mark, name = event
+        if mark == "> memfd_create" and name == DRIVER:
             driver, current = pid, []
         elif pid == driver and mark in ("> clock_nanosleep", "> nanosleep") and current:
             yield driver, current
@@ -165,7 +192,7 @@ def starts(stream):
 
 
 def walk(driver, evs, marks):
-    """The time of each mark, in order; None when one does not come."""
+    """[(time, pid)] of the marks, in order; None when one does not come."""
     who, parent, times = {"driver": driver}, {}, []
     child_of = {"keeper": "spawner", "job": "keeper"}
     i = 0
@@ -177,18 +204,17 @@ def walk(driver, evs, marks):
             if what == "fork":
                 child = re.search(r"child_pid=(\d+)", text)
                 parent[int(child[1])] = pid
-            fits = what == mark or (mark == "born" and what not in ("fork",))
             if role in who:
-                fits = fits and pid == who[role]
-            elif role == "spawner":
-                fits = fits and pid != driver
+                fits = pid == who[role] and (what == mark or (mark == "born" and what != "fork"))
+            elif mark == "born":
+                fits = what != "fork" and parent.get(pid) == who[child_of[role]]
             else:
-                fits = fits and parent.get(pid) == who[child_of[role]]
+                fits = what == mark and pid not in who.values()
             if fits:
                 break
             i += 1
         who[role] = pid
-        times.append(at)
+        times.append((at, pid))
         i += 0 if mark == "born" else 1
     return times, None
 
@@ -203,19 +229,18 @@ def undisturbed(values):
     return sorted(values)[len(values) // 10]
 
 
-def calls_by_step(evs, times):
-    """{(step number, call): microseconds} of one start."""
+def calls_by_step(evs, found):
+    """{(step, call): (number, microseconds)} of one start, of the process that the step is of."""
     spent, begun = {}, {}
     for at, pid, what, _ in evs:
         if what.startswith("> "):
             begun[pid] = (at, what[2:])
         elif what.startswith("< ") and pid in begun:
             since, call = begun.pop(pid)
-            step = sum(1 for t in times if t <= since) - 1
-            if 0 <= step < len(times) - 1 and call not in ("ppoll", "poll", "recvfrom", "waitid", "wait4"):
-                key = (step, call)
-                n, us = spent.get(key, (0, 0))
-                spent[key] = (n + 1, us + at - since)
+            step = sum(1 for t, _ in found if t <= since) - 1
+            if 0 <= step < len(found) - 1 and found[step][1] == pid and call not in WAITS:
+                n, us = spent.get((step, call), (0, 0))
+                spent[step, call] = (n + 1, us + at - since)
     return spent
 
 
@@ -227,13 +252,13 @@ def report(grade, all_starts):
         if times is None:
             lost[missing] = lost.get(missing, 0) + 1
             continue
-        chains.append(times)
+        chains.append([at for at, _ in times])
         spent.append(calls_by_step(evs, times))
     if len(chains) < 5:
         sys.exit(f"steps: only {len(chains)} whole starts; lost at {lost}")
     total = median([t[-1] - t[0] for t in chains])
     best = sum(undisturbed([t[i + 1] - t[i] for t in chains]) for i in range(len(marks) - 1))
-    print(f"cold start, {grade}: {len(chains)} starts with tracing on (others lost: {lost or 'none'});")
+    print(f"{grade}: {len(chains)} starts with tracing on (others lost: {lost or 'none'});")
     print(f"median {total:.0f} µs; the sum of the first deciles of the steps {best:.0f} µs\n")
     print("| step | p10 µs | share | median µs | calls | where (median µs × calls) |")
     print("| --- | ---: | ---: | ---: | ---: | --- |")
