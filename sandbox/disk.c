@@ -112,6 +112,7 @@ static void descend(struct disk_walk *w, int parent, const char *name)
 static void count_entry(struct disk_walk *w, DIR *d, const char *name)
 {
 	struct stat st;
+	uint64_t bytes;
 
 	if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		w->closed |= errno == EACCES;
@@ -122,7 +123,10 @@ static void count_entry(struct disk_walk *w, DIR *d, const char *name)
 	if (!S_ISDIR(st.st_mode) && st.st_nlink > 1 &&
 	    !inode_set_add(&w->links, st.st_dev, st.st_ino))
 		return;
-	w->root_bytes += (uint64_t)st.st_blocks * 512 + DISK_ENTRY_BYTES;
+	bytes = (uint64_t)st.st_blocks * 512;
+	if (w->tell && bytes >= DISK_LARGE_BYTES && S_ISREG(st.st_mode))
+		tree_note_file(w->tell, st.st_dev, st.st_ino, bytes);
+	w->root_bytes += bytes + DISK_ENTRY_BYTES;
 	if (S_ISDIR(st.st_mode))
 		descend(w, dirfd(d), name);
 }

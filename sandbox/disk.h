@@ -16,6 +16,7 @@
 
 #define DISK_ROOTS_MAX 16
 #define DISK_DEPTH_MAX 200
+#define DISK_LARGE_BYTES ((uint64_t)16 << 20)
 /* What a file costs beyond its blocks: a million empty files are not free. */
 #define DISK_ENTRY_BYTES 256
 
@@ -40,6 +41,7 @@ struct disk_walk {
 	bool closed;		/* in this round: a directory that could not be opened */
 	unsigned closed_rounds; /* in a row, up to the last whole one */
 	struct inode_set links;
+	struct tree *tell; /* of large files: their size when they lose their name */
 };
 
 void disk_init(struct disk_walk *w);

@@ -46,6 +46,7 @@
 #define DISK_ENTRIES_A_STEP 4000
 /* How often to measure: often enough for what could have been filled meanwhile. */
 #define SAMPLE_MIN_USEC (5 * USEC_PER_MSEC)
+#define SAMPLE_WATCH_USEC (10 * USEC_PER_MSEC)
 #define SAMPLE_MAX_USEC (100 * USEC_PER_MSEC)
 #define SAMPLE_SLOW_USEC (250 * USEC_PER_MSEC)
 #define FILL_BYTES_PER_MSEC ((uint64_t)4 << 20)
@@ -297,6 +298,10 @@ static uint64_t check_disk(struct keep *k, const struct tree_use *use)
 	bytes = disk_step(&k->disk, DISK_ENTRIES_A_STEP) ? k->disk.total
 							 : disk_bytes(&k->disk);
 	bytes += k->unlinked;
+	/* A round over many files takes its time. What has no name by now may have been
+	 * counted by it in this round, so it is not added, but it stands by itself. */
+	if (use->unlinked_bytes > bytes)
+		bytes = use->unlinked_bytes;
 	if (bytes > k->disk_peak)
 		k->disk_peak = bytes;
 	if (bytes > k->spec->disk_bytes)
@@ -338,8 +343,11 @@ static void sample(struct keep *k)
 	if (use.memory_bytes > k->memory_peak)
 		k->memory_peak = use.memory_bytes;
 	if (use.memory_bytes > k->spec->memory_bytes)
-		over(k, SPAWN_END_OOM, "memory bytes", use.memory_bytes,
-		     k->spec->memory_bytes);
+		over(k, SPAWN_END_OOM,
+		     use.unowned_bytes > k->spec->memory_bytes / 2
+			     ? "memory bytes, most of them of no process"
+			     : "memory bytes",
+		     use.memory_bytes, k->spec->memory_bytes);
 	k->hiding = use.unreadable ? k->hiding + 1 : 0;
 	if (k->hiding >= HIDING_SAMPLES)
 		end_job(k, SPAWN_END_OOM, 0,
@@ -357,6 +365,8 @@ static void sample(struct keep *k)
 		pause = room_usec(use.memory_bytes, k->spec->memory_bytes);
 	if (room_usec(disk, k->spec->disk_bytes) < pause)
 		pause = room_usec(disk, k->spec->disk_bytes);
+	if (use.watch && pause > SAMPLE_WATCH_USEC)
+		pause = SAMPLE_WATCH_USEC;
 	if (pause < SAMPLE_MIN_USEC)
 		pause = SAMPLE_MIN_USEC;
 	cost = (clock_boot_usec() - start) * SAMPLE_COST_FACTOR;
@@ -522,6 +532,7 @@ void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
 	struct err err = ERR_INIT;
 
 	disk_init(&k.disk);
+	k.disk.tell = &k.tree;
 	notify_init(&k.notify, birth->spec->grade);
 	k.deadline = clock_boot_usec() + SETUP_MAX_USEC;
 	if (birth_give(&k, &stage, &err) < 0) {

@@ -8,9 +8,7 @@
  * cache's. Two things a job could hide behind are looked through: a thread
  * group whose leader has exited (its /proc/PID shows neither memory nor
  * descriptors; the tasks do), and a thread with a descriptor table of its own.
- * What can't be seen without a cgroup: a memfd that is only in flight in a
- * socket's queue, and kernel memory (pipes, sockets); both are bounded by
- * RLIMIT_NOFILE.
+ * What belongs to no process at all is the matter of hidden.c.
  *
  * The cheap bound counts pages shared after fork() once for every process. Only
  * when it passes the limit are proportional sizes read, which walk page tables.
@@ -20,6 +18,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "sandbox/hidden.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -36,6 +35,9 @@
 #define TREE_PROCS_MAX 65536
 /* Of the kernel's task flags, shown in /proc/PID/stat: forked, but did not exec. */
 #define PF_FORKNOEXEC 0x40
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
 
 void inode_set_reset(struct inode_set *s)
 {
@@ -223,6 +225,8 @@ void tree_done(struct tree *t)
 	free(t->proc);
 	t->proc = NULL;
 	inode_set_done(&t->seen);
+	free(t->hidden);
+	t->hidden = NULL;
 }
 
 static void mark_descendants(struct tree *t)
@@ -302,10 +306,43 @@ int tree_scan(struct tree *t, struct err *err)
 	return members;
 }
 
-/* One descriptor table. What a descriptor keeps alive without a name is counted once. */
-static void measure_fds(struct tree *t, const char *path, struct tree_use *use)
+void tree_note_file(struct tree *t, uint64_t dev, uint64_t ino, uint64_t bytes)
 {
-	cleanup_dir DIR *d = open_dir_at(t->proc_fd, path);
+	if (t->hidden)
+		hidden_note(t->hidden, dev, ino, bytes, HIDDEN_NAMED);
+}
+
+/* Where one descriptor table is seen; opened when something asks for it. */
+struct task_fds {
+	const char *path;
+	pid_t task;
+	bool thread;
+	int info, pidfd;
+};
+
+/* A descriptor of what is no file: the kernel's memory behind it. */
+static void measure_other(struct tree *t, struct task_fds *f, const char *name,
+			  const struct stat *st)
+{
+	char path[340];
+
+	/* All anonymous inodes are one: these are counted each. */
+	if ((st->st_mode & S_IFMT) && !inode_set_add(&t->seen, st->st_dev, st->st_ino))
+		return;
+	if (f->info < 0 && str_fmt(path, sizeof(path), "%sinfo", f->path) == 0)
+		f->info = openat(t->proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->pidfd < 0)
+		f->pidfd = (int)syscall(SYS_pidfd_open, f->task,
+					f->thread ? PIDFD_THREAD : 0);
+	if (f->info >= 0)
+		hidden_fd(t->hidden, f->pidfd, f->info, name, st);
+}
+
+/* One descriptor table. What a descriptor keeps alive without a name is counted once. */
+static void measure_fds(struct tree *t, struct task_fds f, struct tree_use *use)
+{
+	cleanup_dir DIR *d = open_dir_at(t->proc_fd, f.path);
+	cleanup_close int info = -1, pidfd = -1;
 	struct dirent *e;
 	struct stat st;
 
@@ -314,19 +351,43 @@ static void measure_fds(struct tree *t, const char *path, struct tree_use *use)
 			use->unreadable++;
 		return;
 	}
+	f.info = f.pidfd = -1;
 	while ((e = readdir(d))) {
+		uint64_t bytes;
+
 		if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &st, 0) < 0)
 			continue;
+		if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
+		    !(st.st_mode & S_IFMT)) {
+			measure_other(t, &f, e->d_name, &st);
+			info = f.info;
+			pidfd = f.pidfd;
+		}
 		if (!S_ISREG(st.st_mode))
 			continue;
+		bytes = (uint64_t)st.st_blocks * 512;
 		if (st.st_dev == t->shm_dev) {
 			if (inode_set_add(&t->seen, st.st_dev, st.st_ino))
-				use->memory_bytes += (uint64_t)st.st_blocks * 512;
+				use->memory_bytes += bytes;
+			hidden_note(t->hidden, st.st_dev, st.st_ino, bytes,
+				    HIDDEN_MEMORY);
 		} else if (t->has_work && st.st_nlink == 0 && st.st_dev == t->work_dev) {
 			if (inode_set_add(&t->seen, st.st_dev, st.st_ino))
-				use->unlinked_bytes += (uint64_t)st.st_blocks * 512;
+				use->unlinked_bytes += bytes;
+			hidden_note(t->hidden, st.st_dev, st.st_ino, bytes,
+				    HIDDEN_UNLINKED);
 		}
 	}
+}
+
+static void measure_maps(struct tree *t, const char *path, struct tree_use *use)
+{
+	int fd = openat(t->proc_fd, path, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		hidden_maps(t->hidden, fd);
+	else if (errno == EACCES || errno == EPERM)
+		use->unreadable++;
 }
 
 /* Memory of one process; false when this task has no memory of its own left (exited
@@ -357,7 +418,8 @@ static void measure_proc(struct tree *t, const struct tree_proc *p, uint64_t *ma
 	cleanup_dir DIR *tasks = NULL;
 	struct dirent *e;
 	char path[320];
-	bool found;
+	bool found, maps = false;
+	uint64_t tid;
 
 	(void)snprintf(path, sizeof(path), "%d/status", p->pid);
 	found = measure_status(t, path, mapped);
@@ -365,7 +427,9 @@ static void measure_proc(struct tree *t, const struct tree_proc *p, uint64_t *ma
 		if (!found)
 			return; /* a zombie */
 		(void)snprintf(path, sizeof(path), "%d/fd", p->pid);
-		measure_fds(t, path, use);
+		measure_fds(t, (struct task_fds){.path = path, .task = p->pid}, use);
+		(void)snprintf(path, sizeof(path), "%d/maps", p->pid);
+		measure_maps(t, path, use);
 		return;
 	}
 	(void)snprintf(path, sizeof(path), "%d/task", p->pid);
@@ -382,8 +446,17 @@ static void measure_proc(struct tree *t, const struct tree_proc *p, uint64_t *ma
 		if (!found)
 			*mapped += memory; /* all threads have the same */
 		found = true;
-		if (str_fmt(path, sizeof(path), "%d/task/%s/fd", p->pid, e->d_name) == 0)
-			measure_fds(t, path, use);
+		if (!maps && str_fmt(path, sizeof(path), "%d/task/%s/maps", p->pid,
+				     e->d_name) == 0)
+			measure_maps(t, path, use);
+		maps = true;
+		if (parse_u64(e->d_name, 1, INT32_MAX, &tid, NULL) == 0 &&
+		    str_fmt(path, sizeof(path), "%d/task/%s/fd", p->pid, e->d_name) == 0)
+			measure_fds(t,
+				    (struct task_fds){.path = path,
+						      .task = (pid_t)tid,
+						      .thread = true},
+				    use);
 	}
 }
 
@@ -482,10 +555,14 @@ int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret,
 	struct tree_use use = {0};
 	uint64_t ticks = 0, mapped = 0;
 	long hz = sysconf(_SC_CLK_TCK);
+	struct hidden_sum unowned;
 
 	if (tree_scan(t, err) < 0)
 		return -1;
 	inode_set_reset(&t->seen);
+	if (!t->hidden)
+		t->hidden = hidden_new(t->shm_dev, t->work_dev, t->tmp_fd, t->shm_fd);
+	hidden_begin(t->hidden, t->proc_fd, t->grade == GRADE_FULL);
 	/* Objects: counted once, whoever maps them. */
 	use.memory_bytes = tmpfs_bytes(t->tmp_fd) + tmpfs_bytes(t->shm_fd);
 	for (size_t i = 0; i < t->n; i++) {
@@ -498,6 +575,11 @@ int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret,
 		if (!is_dead(p))
 			measure_proc(t, p, &mapped, &use);
 	}
+	hidden_end(t->hidden, &t->seen, &unowned);
+	use.memory_bytes += unowned.memory_bytes;
+	use.unowned_bytes = unowned.memory_bytes;
+	use.unlinked_bytes += unowned.file_bytes;
+	use.watch = unowned.watch;
 	if (memory_limit && use.memory_bytes + mapped > memory_limit) {
 		mapped = 0;
 		for (size_t i = 0; i < t->n; i++)

@@ -50,16 +50,18 @@ struct tree {
 	bool has_work;
 	struct tree_proc *proc; /* of the last scan, members and others */
 	size_t n, cap;
-	struct inode_set seen; /* objects counted through descriptors in this sample */
+	struct inode_set seen; /* objects met through descriptors in this sample */
+	struct hidden *hidden; /* from the first sample on */
 };
 
 struct tree_use {
 	unsigned processes;  /* tasks: threads and zombies too, as RLIMIT_NPROC counts */
 	unsigned unreadable; /* live processes that hide what they use */
 	uint64_t memory_bytes;
-	uint64_t
-		unlinked_bytes; /* on the workspace's file system, open, without a name */
-	uint64_t cpu_usec;	/* of the living */
+	uint64_t unowned_bytes;	 /* of these: of no process (hidden.c) */
+	uint64_t unlinked_bytes; /* on the workspace's file system, without a name */
+	uint64_t cpu_usec;	 /* of the living */
+	bool watch;		 /* something may be hidden: look again soon */
 };
 
 MUST_CHECK int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd,
@@ -73,6 +75,8 @@ MUST_CHECK int tree_scan(struct tree *t, struct err *err);
  * shared pages told apart (0: the bound will do). */
 MUST_CHECK int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret,
 			    struct err *err);
+/* A large file that has a name, met by the walk over the workspace. */
+void tree_note_file(struct tree *t, uint64_t dev, uint64_t ino, uint64_t bytes);
 /* Has this child of ours, not yet waited for, executed a program? */
 bool tree_has_executed(const struct tree *t, pid_t pid);
 /* Send a signal to every member (of a fresh scan; in full by one kill(-1)). How many it

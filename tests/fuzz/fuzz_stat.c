@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/PID/stat, whose second field is a name that the job chose: no name moves a field. */
 #include "common/mem.h"
+#include "sandbox/hidden.h"
 #include "sandbox/tree.h"
 
 #include <assert.h>
@@ -18,12 +19,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		"0 0 0 0 0 0 0 0 0 0 0 0 0\n";
 	struct tree_proc p = {0};
 	char name[16] = "";
+	uint64_t dev, ino, bytes;
+	bool deleted;
 	char *line = xmalloc(size + 1);
 
 	memcpy(line, data, size);
 	line[size] = '\0';
 	(void)!tree_parse_stat(line, &p);
 	(void)tree_status_bytes(line, "VmRSS");
+	(void)hidden_count_lines(line, "tfd:");
+	(void)hidden_parse_map(line, &dev, &ino, &bytes, &deleted);
 	free(line);
 
 	/* a true line with the bytes as a name: the kernel keeps 15 of them */

@@ -4,12 +4,14 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "sandbox/disk.h"
+#include "sandbox/hidden.h"
 #include "sandbox/tree.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define REST                                                                             \
 	" 1 1 0 -1 4194560 10 0 0 0 7 5 3 2 20 0 4 0 12345 1000 10 "                     \
@@ -142,6 +144,85 @@ static void begin(struct disk_walk *w, bool growth)
 	cr_assert_eq(
 		disk_add(w, open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), growth, &err),
 		0);
+}
+
+Test(hidden, a_line_of_maps_is_read)
+{
+	uint64_t dev, ino, bytes;
+	bool deleted;
+
+	cr_assert(hidden_parse_map("7f0000000000-7f0000003000 rw-s 00000000 00:01 2051"
+				   "                       /memfd:x (deleted)\n",
+				   &dev, &ino, &bytes, &deleted));
+	cr_expect_eq(dev, makedev(0, 1));
+	cr_expect_eq(ino, 2051u);
+	cr_expect_eq(bytes, 0x3000u);
+	cr_expect(deleted);
+	cr_assert(
+		hidden_parse_map("1000-2000 r-xp 00000000 fd:12 7 /bin/sh (deleted) x\n",
+				 &dev, &ino, &bytes, &deleted));
+	cr_expect_eq(dev, makedev(0xfd, 0x12));
+	cr_expect_not(deleted);
+	cr_expect_not(hidden_parse_map("1000-2000 rw-p 00000000 00:00 0 [heap]\n", &dev,
+				       &ino, &bytes, &deleted),
+		      "no file");
+	cr_expect_not(hidden_parse_map("2000-1000 rw-p 0 00:01 5\n", &dev, &ino, &bytes,
+				       &deleted),
+		      "backwards");
+	cr_expect_not(hidden_parse_map("", &dev, &ino, &bytes, &deleted));
+	cr_expect_eq(hidden_count_lines("tfd: 1\nxtfd: 2\ntfd: 3", "tfd:"), 2u);
+	cr_expect_eq(hidden_count_lines("", "tfd:"), 0u);
+}
+
+/* One sample in which nothing was held but what is told. */
+static struct hidden_sum one_look(struct hidden *h, struct inode_set *held, uint64_t ino,
+				  uint64_t bytes, unsigned parked)
+{
+	struct hidden_sum sum;
+
+	inode_set_reset(held);
+	hidden_begin(h, -1, false);
+	h->parked = parked;
+	if (ino) {
+		(void)inode_set_add(held, 1, ino);
+		hidden_note(h, 1, ino, bytes, HIDDEN_MEMORY);
+	}
+	hidden_end(h, held, &sum);
+	return sum;
+}
+
+Test(hidden, what_could_be_parked_counts_on)
+{
+	const uint64_t size = (uint64_t)64 << 20;
+	struct hidden *h = hidden_new(1, 2, -1, -1);
+	struct inode_set held = {0};
+
+	cr_expect_eq(one_look(h, &held, 7, size, 0).memory_bytes, 0u, "held: not ours");
+	cr_expect_eq(one_look(h, &held, 0, 0, 1).memory_bytes, size, "parked");
+	cr_expect_eq(one_look(h, &held, 0, 0, 1).memory_bytes, size, "and stays so");
+	cr_expect_eq(one_look(h, &held, 7, size, 1).memory_bytes, 0u, "taken out again");
+	cr_expect_eq(one_look(h, &held, 0, 0, 0).memory_bytes, 0u, "nothing is parked");
+	cr_expect_eq(one_look(h, &held, 0, 0, 1).memory_bytes, 0u, "it was forgotten");
+	inode_set_done(&held);
+	free(h);
+}
+
+Test(hidden, few_places_are_free_and_many_are_not)
+{
+	struct hidden *h = hidden_new(1, 2, -1, -1);
+	struct inode_set held = {0};
+
+	for (int i = 0; i < 50; i++) {
+		cr_expect_eq(one_look(h, &held, 0, 0, 8).memory_bytes, 0u);
+		(void)usleep(10000);
+	}
+	cr_expect_eq(one_look(h, &held, 0, 0, 40).memory_bytes, 0u, "for a moment");
+	cr_expect(one_look(h, &held, 0, 0, 40).watch);
+	(void)usleep(250000);
+	cr_expect_geq(one_look(h, &held, 0, 0, 40).memory_bytes, (uint64_t)512 << 20);
+	cr_expect_eq(one_look(h, &held, 0, 0, 0).memory_bytes, 0u);
+	inode_set_done(&held);
+	free(h);
 }
 
 Test(disk, counts_files_at_any_step, .init = make_tree, .fini = remove_tree)

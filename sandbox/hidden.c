@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory and disk that no process owns. Without a cgroup nobody counts them, and
+ * a job that sets out to hide could hold the machine's whole memory in them:
+ *
+ *	in the kernel	 pipe buffers, socket buffers, epoll items. Looked at through
+ *			 a copy of the descriptor (pidfd_getfd), which changes nothing
+ *			 for the job; a pipe with something in it costs its capacity.
+ *	remnants	 an object of which one page is still mapped and no descriptor
+ *			 is left (a memfd, shared anonymous memory, an unlinked file):
+ *			 the kernel keeps it whole and shows the page. What is missing of
+ *			 the largest size that was ever seen of it counts on.
+ *	parked		 descriptors in the queue of a unix socket (SCM_RIGHTS): fdinfo
+ *			 says how many, not which. What was known, is nowhere any more,
+ *			 and could be parked, counts on. A socket that is parked itself
+ *			 shows only in the list of its network namespace.
+ *
+ * What was made and hidden between two looks has no known size. So hiding places
+ * are few: a handful are free, since real work has them too (a shared mapping
+ * without its descriptor; a message just being passed); each further one that
+ * stays costs a flat amount, and while there are any the next look comes soon.
+ * docs/SANDBOX.md says what can be hidden all the same.
+ */
+#include "sandbox/hidden.h"
+
+#include "common/attr.h"
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "sandbox/tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/sock_diag.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+/* Hiding places that cost nothing, and what each further one costs. */
+#define PLACES_FREE 8
+#define PLACE_BYTES ((uint64_t)32 << 20)
+/* A parked socket can hold as many descriptors as a job may have. */
+#define PLACES_OF_A_SOCKET 24
+/* From so many on we look often. */
+#define PLACES_WATCHED 4
+/* Longer than a message waits for its reader. */
+#define CROWDED_USEC (200 * USEC_PER_MSEC)
+/* What one side of a unix socket may have on the way, by the default of
+ * net.core.wmem_max, doubled by the kernel: of a sender that is gone. */
+#define UNIX_QUEUE_BYTES ((uint64_t)512 << 10)
+#define PIPE_BYTES_UNKNOWN ((uint64_t)64 << 10)
+#define FD_BYTES 512
+#define EPOLL_ITEM_BYTES 256
+#define INFO_MAX 65536
+
+struct hidden *hidden_new(uint64_t shm_dev, uint64_t work_dev, int tmp_fd, int shm_fd)
+{
+	struct hidden *h = xcalloc(1, sizeof(*h));
+	cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct stat st;
+
+	h->shm_dev = shm_dev;
+	h->work_dev = work_dev;
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		h->sock_dev = st.st_dev;
+	if (tmp_fd >= 0 && fstat(tmp_fd, &st) == 0)
+		h->tmp_dev[0] = st.st_dev;
+	if (shm_fd >= 0 && fstat(shm_fd, &st) == 0)
+		h->tmp_dev[1] = st.st_dev;
+	return h;
+}
+
+/* ---- what is known ------------------------------------------------------------ */
+
+static struct hidden_known *known_find(struct hidden *h, uint64_t dev, uint64_t ino,
+				       bool file)
+{
+	for (unsigned i = 0; i < h->n_known; i++) {
+		struct hidden_known *k = &h->known[i];
+
+		/* The device of a mapped file is not always the one that stat tells. */
+		if (k->ino == ino && k->file == file && (file || k->dev == dev))
+			return k;
+	}
+	return NULL;
+}
+
+void hidden_note(struct hidden *h, uint64_t dev, uint64_t ino, uint64_t bytes,
+		 enum hidden_how how)
+{
+	bool file = how != HIDDEN_MEMORY;
+	struct hidden_known *k = known_find(h, dev, ino, file);
+
+	if (!k && bytes < HIDDEN_KNOWN_BYTES)
+		return;
+	if (!k && h->n_known < HIDDEN_KNOWN_MAX)
+		k = &h->known[h->n_known++];
+	if (!k) {
+		k = &h->known[0];
+		for (unsigned i = 1; i < h->n_known; i++)
+			if (h->known[i].round < k->round)
+				k = &h->known[i];
+	}
+	*k = (struct hidden_known){.dev = dev,
+				   .ino = ino,
+				   .bytes = bytes,
+				   .round = h->round,
+				   .file = file,
+				   .named = how == HIDDEN_NAMED};
+}
+
+/* ---- sockets that nobody holds ------------------------------------------------- */
+
+static bool among(const uint64_t *list, unsigned n, uint64_t v)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (list[i] == v)
+			return true;
+	return false;
+}
+
+/* Before the descriptors are read: one that is made meanwhile is not in the list. */
+static void list_sockets(struct hidden *h, int proc_fd)
+{
+	int fd = openat(proc_fd, "self/net/unix", O_RDONLY | O_CLOEXEC);
+	cleanup_file FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+	cleanup_free char *line = NULL;
+	size_t size = 0;
+
+	if (!f) {
+		fd_close(&fd);
+		return;
+	}
+	while (getline(&line, &size, f) > 0) {
+		uint64_t ino;
+
+		/* Num RefCount Protocol Flags Type St Inode; not yet accepted: 0 */
+		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %" SCNu64, &ino) != 1 || !ino)
+			continue;
+		h->list_full |= h->n_listed == HIDDEN_SOCKETS_MAX;
+		if (!h->list_full)
+			h->listed[h->n_listed++] = ino;
+	}
+}
+
+/* In two looks in a row: a connection that is just ending is not parked. */
+static unsigned count_unheld(struct hidden *h, const struct inode_set *held)
+{
+	static uint64_t now[HIDDEN_SOCKETS_MAX];
+	unsigned n = 0, twice = h->list_full; /* more than can be told apart */
+
+	for (unsigned i = 0; i < h->n_listed; i++) {
+		if (inode_set_has(held, h->sock_dev, h->listed[i]))
+			continue;
+		twice += among(h->unheld, h->n_unheld, h->listed[i]);
+		now[n++] = h->listed[i];
+	}
+	memcpy(h->unheld, now, n * sizeof(now[0]));
+	h->n_unheld = n;
+	return twice;
+}
+
+void hidden_begin(struct hidden *h, int proc_fd, bool own_net)
+{
+	h->round++;
+	h->kernel_bytes = 0;
+	h->n_mapped = 0;
+	h->n_listed = 0;
+	h->list_full = false;
+	/* A chain of parked sockets hangs on one that is held. */
+	if (own_net && h->parked)
+		list_sockets(h, proc_fd);
+	else
+		h->n_unheld = 0;
+	h->parked = 0;
+}
+
+/* ---- descriptors ------------------------------------------------------------------ */
+
+unsigned hidden_count_lines(const char *text, const char *prefix)
+{
+	unsigned n = 0;
+
+	for (const char *p = text; p; p = strchr(p, '\n')) {
+		if (*p == '\n')
+			p++;
+		n += str_starts(p, prefix);
+	}
+	return n;
+}
+
+/* A part of fdinfo; "" when it is gone. */
+static void read_info(int info, const char *name, char *out, size_t size)
+{
+	cleanup_close int fd = openat(info, name, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+
+	while (fd >= 0 && len < size - 1) {
+		ssize_t n = read(fd, out + len, size - 1 - len);
+
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	out[len] = '\0';
+}
+
+static uint64_t info_number(const char *text, const char *name)
+{
+	const char *p = strstr(text, name);
+
+	return p ? strtoull(p + strlen(name), NULL, 10) : 0;
+}
+
+static int copy_fd(int pidfd, const char *name)
+{
+	uint64_t nr;
+
+	if (parse_u64(name, 0, INT32_MAX, &nr, NULL) < 0)
+		return -1;
+	return (int)syscall(SYS_pidfd_getfd, pidfd, (int)nr, 0);
+}
+
+static uint64_t pipe_bytes(int fd)
+{
+	int in = 0, size;
+
+	if (ioctl(fd, FIONREAD, &in) < 0 || !in)
+		return 0;
+	size = fcntl(fd, F_GETPIPE_SZ);
+	return size > 0 ? (uint64_t)size : PIPE_BYTES_UNKNOWN;
+}
+
+static uint64_t socket_bytes(int fd)
+{
+	uint32_t m[SK_MEMINFO_VARS] = {0};
+	int type = 0, domain = 0, in = 0;
+	socklen_t len = sizeof(m);
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+	uint64_t sum;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, m, &len) < 0)
+		return UNIX_QUEUE_BYTES;
+	sum = (uint64_t)m[SK_MEMINFO_RMEM_ALLOC] + m[SK_MEMINFO_OPTMEM] +
+	      m[SK_MEMINFO_BACKLOG];
+	sum += m[SK_MEMINFO_WMEM_ALLOC] > m[SK_MEMINFO_WMEM_QUEUED]
+		       ? m[SK_MEMINFO_WMEM_ALLOC]
+		       : m[SK_MEMINFO_WMEM_QUEUED];
+	/* What waits in a unix socket is charged to its sender, who may be gone. */
+	len = sizeof(domain);
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 ||
+	    domain != AF_UNIX || ioctl(fd, SIOCINQ, &in) < 0 || in <= 0)
+		return sum;
+	len = sizeof(type);
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
+	    (type == SOCK_DGRAM || (poll(&p, 1, 0) > 0 && (p.revents & POLLRDHUP))))
+		sum += UNIX_QUEUE_BYTES;
+	return sum;
+}
+
+void hidden_fd(struct hidden *h, int pidfd, int info, const char *name,
+	       const struct stat *st)
+{
+	static char text[INFO_MAX]; /* one thread, and too large for a stack */
+	cleanup_close int fd = -1;
+
+	h->kernel_bytes += FD_BYTES;
+	if (S_ISFIFO(st->st_mode)) {
+		fd = copy_fd(pidfd, name);
+		h->kernel_bytes += fd < 0 ? PIPE_BYTES_UNKNOWN : pipe_bytes(fd);
+	} else if (S_ISSOCK(st->st_mode)) {
+		read_info(info, name, text, sizeof(text));
+		h->parked += (unsigned)info_number(text, "scm_fds:");
+		fd = copy_fd(pidfd, name);
+		h->kernel_bytes += fd < 0 ? UNIX_QUEUE_BYTES : socket_bytes(fd);
+	} else if (!(st->st_mode & S_IFMT)) { /* an anonymous inode: epoll, eventfd ... */
+		read_info(info, name, text, sizeof(text));
+		h->kernel_bytes +=
+			(uint64_t)hidden_count_lines(text, "tfd:") * EPOLL_ITEM_BYTES;
+	}
+}
+
+/* ---- mappings ----------------------------------------------------------------------- */
+
+bool hidden_parse_map(const char *line, uint64_t *dev, uint64_t *ino, uint64_t *bytes,
+		      bool *deleted)
+{
+	uint64_t from, to;
+	unsigned major_nr, minor_nr;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &from, &to,
+		   &major_nr, &minor_nr, ino) != 5 ||
+	    !*ino || to < from)
+		return false;
+	*dev = makedev(major_nr, minor_nr);
+	*bytes = to - from;
+	*deleted = strstr(line, " (deleted)\n") != NULL;
+	return true;
+}
+
+static void map_add(struct hidden *h, uint64_t dev, uint64_t ino, uint64_t bytes,
+		    bool file)
+{
+	struct hidden_mapped *m = NULL;
+
+	for (unsigned i = 0; i < h->n_mapped && !m; i++)
+		if (h->mapped[i].ino == ino && h->mapped[i].dev == dev)
+			m = &h->mapped[i];
+	if (!m) {
+		if (h->n_mapped == HIDDEN_MAPPED_MAX)
+			return; /* that many places are beyond any limit already */
+		m = &h->mapped[h->n_mapped++];
+		*m = (struct hidden_mapped){.dev = dev, .ino = ino, .file = file};
+	}
+	m->now += bytes;
+}
+
+void hidden_maps(struct hidden *h, int maps_fd)
+{
+	int fd = maps_fd;
+	cleanup_file FILE *f = fdopen(fd, "r");
+	cleanup_free char *line = NULL;
+	size_t size = 0;
+
+	if (!f) {
+		fd_close(&fd);
+		return;
+	}
+	while (getline(&line, &size, f) > 0) {
+		uint64_t dev, ino, bytes;
+		bool deleted;
+
+		if (!hidden_parse_map(line, &dev, &ino, &bytes, &deleted) || !deleted ||
+		    dev == h->tmp_dev[0] || dev == h->tmp_dev[1])
+			continue;
+		map_add(h, dev, ino, bytes, dev != h->shm_dev);
+	}
+	for (unsigned i = 0; i < h->n_mapped; i++) {
+		struct hidden_mapped *m = &h->mapped[i];
+
+		if (m->now > m->bytes)
+			m->bytes = m->now;
+		m->now = 0;
+	}
+}
+
+/* ---- the sum ------------------------------------------------------------------------ */
+
+/* What is mapped without a descriptor: the part of it that no mapping shows. */
+static void sum_remnants(struct hidden *h, const struct inode_set *held,
+			 struct hidden_sum *sum, unsigned places[2])
+{
+	for (unsigned i = 0; i < h->n_mapped; i++) {
+		const struct hidden_mapped *m = &h->mapped[i];
+		struct hidden_known *k = known_find(h, m->dev, m->ino, m->file);
+
+		if (inode_set_has(held, m->file ? h->work_dev : m->dev, m->ino))
+			continue;
+		places[m->file]++;
+		if (k && m->file) {
+			sum->file_bytes += k->bytes;
+			k->round = h->round;
+		} else if (k && k->bytes > m->bytes) {
+			sum->memory_bytes += k->bytes - m->bytes;
+			k->round = h->round;
+		} else if (m->file) {
+			sum->file_bytes += m->bytes;
+		} else {
+			hidden_note(h, m->dev, m->ino, m->bytes, HIDDEN_MEMORY);
+		}
+	}
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const struct hidden_known *x = a, *y = b;
+
+	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : 0;
+}
+
+/* What is nowhere any more is gone, or parked: as many of the largest as there are
+ * parked descriptors; the rest is forgotten. */
+static void sum_parked(struct hidden *h, unsigned parked, struct hidden_sum *sum)
+{
+	unsigned n = 0, kept = 0;
+
+	qsort(h->known, h->n_known, sizeof(h->known[0]), by_size);
+	for (unsigned i = 0; i < h->n_known; i++) {
+		struct hidden_known k = h->known[i];
+		bool nowhere = k.round != h->round && !k.named;
+
+		if (nowhere && n == parked)
+			continue;
+		if (nowhere) {
+			n++;
+			*(k.file ? &sum->file_bytes : &sum->memory_bytes) += k.bytes;
+		}
+		h->known[kept++] = k;
+	}
+	h->n_known = kept;
+}
+
+void hidden_end(struct hidden *h, const struct inode_set *held, struct hidden_sum *ret)
+{
+	struct hidden_sum sum = {.memory_bytes = h->kernel_bytes};
+	unsigned places[2] = {0, 0}, parked, all;
+
+	parked = h->parked + PLACES_OF_A_SOCKET * count_unheld(h, held);
+	sum_remnants(h, held, &sum, places);
+	sum_parked(h, parked, &sum);
+	all = places[0] + places[1] + parked;
+	sum.watch = parked || all > PLACES_WATCHED;
+	if (all <= PLACES_FREE)
+		h->crowded_since = 0;
+	else if (!h->crowded_since)
+		h->crowded_since = clock_boot_usec();
+	else if (clock_boot_usec() - h->crowded_since >= CROWDED_USEC) {
+		/* Parked descriptors can be either: they count as both. */
+		if (places[0] + parked > PLACES_FREE)
+			sum.memory_bytes +=
+				(places[0] + parked - PLACES_FREE) * PLACE_BYTES;
+		if (places[1] + parked > PLACES_FREE)
+			sum.file_bytes +=
+				(places[1] + parked - PLACES_FREE) * PLACE_BYTES;
+	}
+	*ret = sum;
+}
