@@ -163,19 +163,23 @@ void denied_sentence(const struct spawn_denied *d, struct buf *out)
 {
 	const char *act = spawn_act_name(d->act), *wall = spawn_wall_name(d->wall);
 	char sys[32];
+	bool is_call;
 
 	if (!act || !wall)
 		return;
+	is_call = d->act == SPAWN_ACT_CALL && is_plain(d->call);
 	denied_errno_name(d->sys, sys, sizeof(sys));
-	buf_addf(out, "%s ", act);
-	if (d->object[0])
-		add_quoted(out, d->object);
-	else
-		add_quoted(out, d->call);
+	buf_addf(out, "%s%s%s", act, is_call ? " " : "", is_call ? d->call : "");
+	if (d->object[0] || !is_call) {
+		buf_addc(out, ' ');
+		add_quoted(out, d->object[0] ? d->object : d->call);
+	}
 	buf_addf(out, " %s (%s: %s), ",
 		 d->wall == SPAWN_WALL_ABSENT ? "not found" : "refused", wall,
 		 wall_reasons[d->wall]);
-	buf_addf(out, "%s gave %s", is_plain(d->call) ? d->call : "the call", sys);
+	if (!is_call)
+		buf_addf(out, "%s gave ", is_plain(d->call) ? d->call : "the call");
+	buf_adds(out, sys);
 	if (d->count > 1)
 		buf_addf(out, ", %u times", d->count);
 	add_grant(d->grant, out);

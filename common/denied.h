@@ -38,6 +38,7 @@ void denied_json(const struct spawn_denied *d, struct jsonw *w);
  *
  *	read "/srv/data" refused (landlock: nothing grants this), openat gave EACCES,
  *	3 times; --ro /srv/data would allow it
+ *	call unshare "flags 0x10000000" refused (seccomp: no job may do this), EPERM
  *
  * A value that a shell would take apart is quoted; one that cannot be shown as it is (no
  * UTF-8, control bytes) is not offered.

@@ -55,7 +55,7 @@ has "is no wall's" "No wall refused anything that is recorded" "$why"
 ends 1 --explain -- sh -c 'echo x >f && chmod 000 f && cat f'
 has "nor with --explain" "No wall refused anything that is recorded" "$why"
 lacks "which is not advised then" "--explain" "$why"
-ends 1 -- sh -c 'echo "call \"mount\" refused (seccomp): EPERM"; echo "{\"denials\":[1]}" >&2; exit 1'
+ends 1 -- sh -c 'echo "call mount refused (seccomp): EPERM"; echo "{\"denials\":[1]}" >&2; exit 1'
 has "what it says is no record" "No wall refused anything that is recorded" "$why"
 ends 139 -- sh -c 'kill -SEGV $$'
 has "its own signal" "SIGSEGV" "$why"
@@ -70,6 +70,35 @@ has "its errno" "ENOENT" "$why"
 has "where it is looked for" "/usr/local/bin" "$why"
 ends 126 -- /etc
 has "a directory" "EACCES" "$why"
+
+# --- what walls refused is told with the wall, once, and counted; it is not said to be the reason
+cat >ask.py <<'PY'
+import ctypes, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mount(b"none", b"/", None, 0, None)
+for _ in range(3):
+    try:
+        socket.socket(40, socket.SOCK_STREAM)
+    except OSError:
+        pass
+sys.exit(int(sys.argv[1]))
+PY
+ends 5 --file ask.py -- python3 ask.py 5
+has "its own exit" "exit code 5, the program's own" "$why"
+has "mount" "call mount refused (seccomp: no job may do this), EPERM" "$why"
+has "a socket, counted" "vsock" "$why"
+has "how often" "3 times" "$why"
+has "how many" "Refused by its walls (2):" "$why"
+has "no false blame" "Whether one of these made it fail, only its own output can tell" "$why"
+lacks "no other" "No wall refused" "$why"
+is "the records" "[('call', 'seccomp', 'mount', 'EPERM', 1), ('connect', 'seccomp', 'socket', 'EPERM', 3)]" \
+	"$(json 'sorted(tuple(d["record"][k] for k in ("act", "wall", "call", "errno", "count")) for d in j["denials"])' <<<"$whyj")"
+is "lych run tells where to look" "lych: denials of its walls: 2; see 'lych why $id'" "$(grep denials err)"
+is "lych show too" "2 denials, see 'lych why $id'" "$(lych show "$id" | tail -1)"
+is "a row each" 2 "$(lych show "$id" | grep -c '^result\.denials\.seccomp .*refused (seccomp')"
+ends 0 --file ask.py -- python3 ask.py 0
+has "also of a job that succeeded" "call mount refused" "$why"
+is "which lych run does not mention" "" "$(cat err)"
 
 # --- each limit, with its figure and a raise that lych run takes
 ends 124 --timeout 1 -- sleep 60
