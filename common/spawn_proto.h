@@ -17,7 +17,8 @@
  *	  SPAWN_STARTED   the job's argv was executed (exec worked)
  *	  SPAWN_REFUSED   not established, nothing ran; the handle is free again
  *	  SPAWN_DENIED    what a wall refused the job: at most SPAWN_DENIED_MAX of them, all
- *			  between its STARTED and its EXITED
+ *			  between its STARTED and its EXITED (before EXITED alone when the
+ *			  execution itself was refused)
  *	  SPAWN_EXITED    the job is over and its whole process tree is gone
  *
  * Every RUN gets exactly one of REFUSED or (STARTED then EXITED); EXITED may

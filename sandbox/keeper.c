@@ -481,6 +481,7 @@ static void report_end(struct keep *k)
 		send_parent(k, &ref, sizeof(ref));
 		return;
 	}
+	notify_flush(&k->notify, send_denied, k);
 	if (k->exec_failed) {
 		m.how = SPAWN_END_EXEC;
 		m.code = k->status.sys;
@@ -489,7 +490,6 @@ static void report_end(struct keep *k)
 		send_parent(k, &m, sizeof(m));
 		return;
 	}
-	notify_flush(&k->notify, send_denied, k);
 	if (limits_cgroup_value(&k->limits, "memory.events", "oom_kill")) {
 		m.how = SPAWN_END_OOM;
 		(void)snprintf(k->detail, sizeof(k->detail), "memory.max of the cgroup");

@@ -75,6 +75,8 @@ static const char usage[] =
 	"  --cgroup DIR           a delegated cgroup v2 directory for the limits\n"
 	"Output\n"
 	"  --json                 one line of JSON about the end on stderr\n"
+	"  --explain              name what the walls refused, and the option that would "
+	"allow it\n"
 	"  --help  --version\n"
 	"\n"
 	"Exit: the command's own code; 128+N after signal N; 124 out of time; 126 or 127 "
@@ -244,6 +246,21 @@ static void print_text(const struct outcome *o)
 	}
 }
 
+/* What the job missed inside counts only when it is there outside, for us. */
+static void take_denied(const struct spawn_denied *d, struct outcome *o)
+{
+	int mode = d->act == SPAWN_ACT_EXEC    ? X_OK
+		   : d->act == SPAWN_ACT_WRITE ? W_OK
+					       : R_OK;
+
+	if (d->wall == SPAWN_WALL_ABSENT && access(d->object, mode) < 0)
+		return;
+	if (o->n_denied < SPAWN_DENIED_MAX)
+		o->denied[o->n_denied++] = *d;
+	else
+		o->denied[SPAWN_DENIED_MAX - 1].dropped++;
+}
+
 /* One message of the keeper. Returns 1 when it was the last, 0 for more, -1 at end of
  * file. */
 static int take_message(int sock, struct outcome *o, struct err *err)
@@ -272,8 +289,8 @@ static int take_message(int sock, struct outcome *o, struct err *err)
 		return 1;
 	}
 	if (m.type == SPAWN_DENIED && n == sizeof(m.denied) &&
-	    denied_is_valid(&m.denied) && o->n_denied < SPAWN_DENIED_MAX) {
-		o->denied[o->n_denied++] = m.denied;
+	    denied_is_valid(&m.denied)) {
+		take_denied(&m.denied, o);
 		return 0;
 	}
 	if (m.type == SPAWN_EXITED && n == sizeof(m.exited)) {
@@ -342,12 +359,13 @@ static int run(struct sbx_spec *spec)
 {
 	const struct sbx_birth birth = {
 		.spec = spec, .stdio = {0, 1, 2}, .workspace = -1};
-	struct outcome o = {0};
+	static struct outcome o;
 	struct err err = ERR_INIT;
 	struct keeper k;
 	cleanup_close int signal_fd = -1;
 	int r;
 
+	spec->tell_absent = spec->explain;
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
 		err_sys(&err, "subreaper");
 		complain(&err);

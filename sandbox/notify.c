@@ -90,7 +90,9 @@ void notify_done(struct notify *n)
 		free(n->tree[i].name);
 	}
 	free(n->tree);
+	notify_explain_done(n);
 	free(n->denied);
+	free(n->absent);
 	fd_close(&n->listener);
 	notify_init(n, n->grade);
 }
@@ -110,6 +112,8 @@ static int add_tree(struct notify *n, const char *path, int from_fd, struct err 
 int notify_bind(struct notify *n, const struct sbx_spec *spec, struct err *err)
 {
 	n->where = seccomp_where(spec);
+	if (spec->explain)
+		notify_explain_start(n, spec);
 	if (spec->grade != GRADE_FLOOR)
 		return 0; /* the private root is the wall around metadata */
 	if (spec->workspace && !spec->workspace_ro &&
@@ -228,17 +232,11 @@ bool notify_still_waits(const struct notify *n, const struct seccomp_notif *req)
 
 static int judge_metadata(struct notify *n, const struct seccomp_notif *req, int r)
 {
-	char object[sizeof(((struct spawn_denied *)0)->object)] = "";
-
 	if (r != NOTIFY_OUTSIDE && r != NOTIFY_SET_ID)
 		return r;
-	notify_meta_object(req, object, sizeof(object));
 	/* The trees are those of Landlock's rules; it only does not know these calls. */
-	if (notify_still_waits(n, req))
-		notify_record(n, req,
-			      r == NOTIFY_OUTSIDE ? SPAWN_WALL_LANDLOCK
-						  : SPAWN_WALL_SECCOMP,
-			      SPAWN_ACT_METADATA, EPERM, object, "");
+	notify_record_metadata(
+		n, req, r == NOTIFY_OUTSIDE ? SPAWN_WALL_LANDLOCK : SPAWN_WALL_SECCOMP);
 	return -EPERM;
 }
 
@@ -273,7 +271,13 @@ static bool answer_one(struct notify *n)
 	    ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, &req) < 0)
 		return false;
 	resp.id = req.id;
-	resp.error = judge(n, &req);
+	/* Only what the table allows, and only to have told: the kernel decides. */
+	if (n->explain && sc_is_observed(n->where, &req.data)) {
+		notify_explain(n, &req);
+		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	} else {
+		resp.error = judge(n, &req);
+	}
 	/* ENOENT: who asked is gone. */
 	(void)ioctl(n->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 	return true;
@@ -285,6 +289,7 @@ void notify_step(struct notify *n)
 	usec_t end = clock_boot_usec() + TURN_USEC;
 	unsigned calls = 0;
 
+	notify_explain_again(n, false);
 	while (calls < CALLS_A_TURN && answer_one(n) && clock_boot_usec() < end)
 		calls++;
 	/* Hung up: every process that the filter was on is gone. */

@@ -19,7 +19,8 @@
  *
  * Files: notify.c (the listener), notify_mem.c (the job's memory and descriptors),
  * notify_path.c (from a path to a judged descriptor), notify_meta.c (metadata),
- * notify_cpu.c (affinity), notify_deny.c (what was refused).
+ * notify_cpu.c (affinity), notify_deny.c (what was refused), notify_explain.c (--explain:
+ * what will be; there the kernel goes on, since it is the kernel that decides).
  *
  * Denials. Every call that the table answers with EPERM comes here too, and only to be
  * told: the answer is always EPERM, whatever happens to the telling. The records are the
@@ -37,7 +38,10 @@
 struct seccomp_notif;
 struct tree;
 
+struct explain;
+
 #define NOTIFY_DROPPED_BITS 4096
+#define NOTIFY_ABSENT_MAX 512
 
 struct notify_denial {
 	struct spawn_denied d;
@@ -65,6 +69,12 @@ struct notify {
 	unsigned n_denied;
 	uint32_t dropped;
 	uint8_t dropped_seen[NOTIFY_DROPPED_BITS / 8]; /* kinds that had no room */
+	/* --explain; NULL without */
+	struct explain *explain;
+	bool tell_absent;
+	struct notify_denial
+		*absent; /* NOTIFY_ABSENT_MAX, for the command line to look at */
+	unsigned n_absent;
 };
 
 /* seccomp.c: which column of the table counts for this spec. */
@@ -139,8 +149,8 @@ const char *notify_path_strip(const char *path, const char *top);
  * NOTIFY_SET_ID, which are EPERM for the job. */
 #define NOTIFY_SET_ID (-5001)
 bool notify_meta(const struct notify *n, const struct seccomp_notif *req, int *ret);
-/* Of a call that notify_meta() refused: what it named, as text. */
-void notify_meta_object(const struct seccomp_notif *req, char *out, size_t size);
+/* Of one of its calls: the path that it names ("": none) and the descriptor to start from. */
+int notify_meta_named(const struct seccomp_notif *req, char *path, size_t size);
 /* notify_cpu.c */
 int notify_affinity(const struct notify *n, const struct seccomp_notif *req);
 
@@ -153,5 +163,15 @@ void notify_record_call(struct notify *n, const struct seccomp_notif *req);
 /* A socket address, "192.0.2.1:443". */
 void notify_address(const struct seccomp_notif *req, uint64_t addr, uint64_t len,
 		    char *out, size_t size);
+
+/* notify_explain.c: what will refuse a call that the kernel is about to decide. */
+void notify_explain_start(struct notify *n, const struct sbx_spec *spec);
+void notify_explain(struct notify *n, const struct seccomp_notif *req);
+/* Metadata that was refused, unless the kernel would have refused it anyway. */
+void notify_record_metadata(struct notify *n, const struct seccomp_notif *req,
+			    unsigned wall);
+/* What could not be looked at before; last: what still can't is forgotten. */
+void notify_explain_again(struct notify *n, bool last);
+void notify_explain_done(struct notify *n);
 
 #endif

@@ -51,40 +51,63 @@ static void drop(struct notify *n, uint32_t hash)
 	n->dropped++;
 }
 
+/* Counts it where it is already. */
+static bool counted(struct notify_denial *list, unsigned len,
+		    const struct spawn_denied *d, uint32_t hash)
+{
+	for (unsigned i = 0; i < len; i++) {
+		if (list[i].hash != hash || !is_same(&list[i].d, d))
+			continue;
+		if (list[i].d.count < UINT32_MAX)
+			list[i].d.count++;
+		return true;
+	}
+	return false;
+}
+
+/* The self-test walks into walls before the command is executed; only the very act of
+ * executing it may be refused then. */
+static bool is_the_jobs(const struct notify *n, const struct seccomp_notif *req)
+{
+	return n->started || req->data.nr == __NR_execve ||
+	       tree_has_executed(n->procs, (pid_t)req->pid);
+}
+
 void notify_record(struct notify *n, const struct seccomp_notif *req, unsigned wall,
 		   unsigned act, int sys, const char *object, const char *grant)
 {
 	struct spawn_denied d = {
 		.type = SPAWN_DENIED, .wall = wall, .act = act, .count = 1, .sys = sys};
+	bool absent = wall == SPAWN_WALL_ABSENT;
+	unsigned max = absent ? NOTIFY_ABSENT_MAX : SPAWN_DENIED_MAX;
+	struct notify_denial **list = absent ? &n->absent : &n->denied;
+	unsigned *len = absent ? &n->n_absent : &n->n_denied;
 	uint32_t hash;
 
-	if (!n->started && !tree_has_executed(n->procs, (pid_t)req->pid))
+	if (!is_the_jobs(n, req))
 		return;
 	sc_name(req->data.nr, d.call, sizeof(d.call));
 	(void)snprintf(d.object, sizeof(d.object), "%s", object);
 	(void)snprintf(d.grant, sizeof(d.grant), "%s", grant);
 	hash = hash_of(&d);
-	for (unsigned i = 0; i < n->n_denied; i++) {
-		struct notify_denial *have = &n->denied[i];
-
-		if (have->hash != hash || !is_same(&have->d, &d))
-			continue;
-		if (have->d.count < UINT32_MAX)
-			have->d.count++;
+	if (counted(*list, *len, &d, hash))
+		return;
+	if (*len == max) {
+		if (!absent)
+			drop(n, hash);
 		return;
 	}
-	if (n->n_denied == SPAWN_DENIED_MAX) {
-		drop(n, hash);
-		return;
-	}
-	if (!n->denied)
-		n->denied = xcalloc(SPAWN_DENIED_MAX, sizeof(*n->denied));
-	n->denied[n->n_denied++] = (struct notify_denial){.d = d, .hash = hash};
+	if (!*list)
+		*list = xcalloc(max, sizeof(**list));
+	(*list)[(*len)++] = (struct notify_denial){.d = d, .hash = hash};
 }
 
 void notify_flush(struct notify *n, void (*send)(const struct spawn_denied *d, void *arg),
 		  void *arg)
 {
+	notify_explain_again(n, true);
+	for (unsigned i = 0; i < n->n_absent; i++)
+		send(&n->absent[i].d, arg);
 	for (unsigned i = 0; i < n->n_denied; i++) {
 		struct spawn_denied *d = &n->denied[i].d;
 
@@ -92,7 +115,7 @@ void notify_flush(struct notify *n, void (*send)(const struct spawn_denied *d, v
 			d->dropped = n->dropped;
 		send(d, arg);
 	}
-	n->n_denied = 0;
+	n->n_denied = n->n_absent = 0;
 }
 
 /* ---- naming -------------------------------------------------------------------------- */
@@ -197,11 +220,26 @@ static unsigned describe(const struct seccomp_notif *req, char *out, size_t size
 	return SPAWN_ACT_CALL;
 }
 
+/* The option under which a socket of this family can be had. */
+static const char *socket_option(const struct notify *n, const struct seccomp_notif *req)
+{
+	unsigned family = (unsigned)req->data.args[0], type = (unsigned)req->data.args[1];
+	bool inet = family == AF_INET || family == AF_INET6;
+	bool plain = (type & 0xf) == SOCK_STREAM || (type & 0xf) == SOCK_DGRAM;
+
+	if (req->data.nr != __NR_socket || !plain)
+		return "";
+	if (n->where == SC_FLOOR && (inet || family == AF_UNIX))
+		return "--grade full";
+	return n->where == SC_FULL_NONE && inet ? "--network loopback" : "";
+}
+
 void notify_record_call(struct notify *n, const struct seccomp_notif *req)
 {
 	char object[sizeof(((struct spawn_denied *)0)->object)] = "";
 	unsigned act = describe(req, object, sizeof(object));
 
 	if (notify_still_waits(n, req))
-		notify_record(n, req, SPAWN_WALL_SECCOMP, act, EPERM, object, "");
+		notify_record(n, req, SPAWN_WALL_SECCOMP, act, EPERM, object,
+			      socket_option(n, req));
 }

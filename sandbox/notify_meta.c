@@ -295,21 +295,18 @@ bool notify_meta(const struct notify *n, const struct seccomp_notif *req, int *r
 	return false;
 }
 
-void notify_meta_object(const struct seccomp_notif *req, char *out, size_t size)
+int notify_meta_named(const struct seccomp_notif *req, char *path, size_t size)
 {
+	path[0] = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
 		const struct meta_call *c = &calls[i];
-		char path[PATH_MAX];
 
 		if (c->nr != req->data.nr)
 			continue;
 		if (c->path != NONE && arg(req, c->path) &&
-		    notify_read_string(req, arg(req, c->path), path, sizeof(path)) == 0 &&
-		    path[0])
-			(void)snprintf(out, size, "%.*s", (int)size - 1, path);
-		else if (c->dirfd != NONE)
-			(void)snprintf(out, size, "descriptor %d",
-				       (int)(int32_t)arg(req, c->dirfd));
-		return;
+		    notify_read_string(req, arg(req, c->path), path, size) < 0)
+			path[0] = '\0';
+		return c->dirfd == NONE ? AT_FDCWD : (int)(int32_t)arg(req, c->dirfd);
 	}
+	return AT_FDCWD;
 }

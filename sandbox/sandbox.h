@@ -71,7 +71,8 @@ struct sbx_spec {
 	int cgroup_fd;	/* the spawner opened it in another mount namespace; else -1 */
 	char *hostname; /* default SBX_HOSTNAME */
 	bool explain;	/* record refused files and connections too; observation only */
-	bool json;	/* command line: one JSON line about the end on stderr */
+	bool tell_absent; /* ... and what is not shown; the parent looks whether it exists */
+	bool json;	  /* command line: one JSON line about the end on stderr */
 };
 
 /*

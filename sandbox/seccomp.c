@@ -35,7 +35,7 @@ enum sc_where seccomp_where(const struct sbx_spec *spec)
 int seccomp_prepare(const struct sbx_spec *spec, struct err *err)
 {
 	int kind = kind_of(spec), n;
-	bool observe = false;
+	bool observe = spec->explain;
 
 	if (lengths[kind][observe])
 		return 0;
@@ -55,7 +55,8 @@ int seccomp_install(const struct sbx_spec *spec, int *ret_listener, struct err *
 
 	if (seccomp_prepare(spec, err) < 0)
 		return -1;
-	prog = (struct sock_fprog){.len = lengths[kind][0], .filter = programs[kind][0]};
+	prog = (struct sock_fprog){.len = lengths[kind][spec->explain],
+				   .filter = programs[kind][spec->explain]};
 	fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
 	if (fd < 0 && errno == EBUSY)
 		return err_sys_id(err, ERRID_SANDBOX_LISTENER,

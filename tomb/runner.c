@@ -362,9 +362,12 @@ int runner_denied(struct runner *r, const struct spawn_denied *m)
 {
 	struct run *run = run_of(r, m->handle);
 
-	if (!run || run->job.step == STEP_START)
+	if (!run)
 		return -1;
-	return run->job.step == STEP_RUN ? denials_add(&run->denials, m) : 0;
+	/* Starting: the execution of its command was refused. */
+	return run->job.step == STEP_START || run->job.step == STEP_RUN
+		       ? denials_add(&run->denials, m)
+		       : 0;
 }
 
 int runner_exited(struct runner *r, const struct spawn_exited *m)

@@ -1,0 +1,149 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 120
+# --explain: a denied read, write, execution and connection is named with the wall and the option that
+# is missing, and with that option the same command works. What is none of our walls' doing is not named.
+# LYCH_BIN: where the programs are (build/release).
+set -uo pipefail
+bin=${LYCH_BIN:-${LYCH_BUILD:-build/release}}
+sandbox=$(realpath "$bin/lych-sandbox") || exit 1
+scratch=$(mktemp -d)
+trap 'chmod -R u+rwx "$scratch"; rm -rf "$scratch"' EXIT
+mkdir "$scratch/work" "$scratch/data" "$scratch/bin" "$scratch/ro" "$scratch/shut"
+echo read-me >"$scratch/data/file"
+echo shown >"$scratch/ro/file"
+echo no >"$scratch/data/private"
+: >"$scratch/shut/file"
+chmod 000 "$scratch/data/private" "$scratch/shut"
+cp /usr/bin/true "$scratch/bin/tool"
+failed=0
+
+check() { # what command...
+	local what=$1
+	shift
+	if "$@"; then
+		echo "ok   $what"
+	else
+		echo "FAIL $what"
+		failed=$((failed + 1))
+	fi
+}
+options=()
+run() { # command...
+	timeout 60 "$sandbox" --explain --json --workspace "$scratch/work" --timeout 30 \
+		"${options[@]}" -- "$@" </dev/null >"$scratch/stdout" 2>"$scratch/err"
+	code=$?
+	tail -n 1 "$scratch/err" >"$scratch/end"
+}
+# An expression over d, the records.
+says() {
+	python3 -c 'import json, sys
+j = json.load(open(sys.argv[1])); d = j["denied"]
+ok = eval(sys.argv[2])
+if not ok: print("   ", json.dumps(d)[:2000])
+sys.exit(not ok)' "$scratch/end" "$1"
+}
+# explained WHAT ACT WALL OBJECT GRANT command...: fails, is named, and works with the grant.
+explained() {
+	local what=$1 act=$2 wall=$3 object=$4 grant=$5
+	shift 5
+	run "$@"
+	check "$what: is refused" [ "$code" -ne 0 ]
+	check "$what: is named, with the option" says \
+		"[x['grant'] for x in d if (x['act'], x['wall'], x['object']) == ('$act', '$wall', '$object')] == ['$grant']"
+	[ -n "$grant" ] || return
+	options+=("${grant%% *}" "${grant#* }")
+	run "$@"
+	check "$what: $grant makes it work" [ "$code" -eq 0 ]
+	check "$what: ... and nothing of it is named" says "not [x for x in d if x['object'] == '$object']"
+	options=("${options[@]:0:${#options[@]}-2}")
+}
+
+for grade in floor full; do
+	options=(--grade "$grade" --ro "$scratch/ro")
+	absent=landlock mount=landlock
+	[ $grade = full ] && absent=absent mount=mount
+	explained "$grade: read" read $absent "$scratch/data/file" "--ro $scratch/data/file" \
+		cat "$scratch/data/file"
+	explained "$grade: execute" exec $absent "$scratch/bin/tool" "--rox $scratch/bin/tool" \
+		"$scratch/bin/tool"
+	explained "$grade: execute from a shell" exec $absent "$scratch/bin/tool" \
+		"--rox $scratch/bin/tool" sh -c 'cd /; "$1"' sh "$scratch/bin/tool"
+	chmod 755 "$scratch/ro/file"
+	options=(--grade "$grade" --ro "$scratch/data")
+	explained "$grade: write to what is shown" write $mount "$scratch/data/file" \
+		"--rw $scratch/data/file" sh -c 'echo more >>"$1"' sh "$scratch/data/file"
+	options=(--grade "$grade" --ro "$scratch/ro/file")
+	if [ $grade = floor ]; then
+		explained "$grade: create" write landlock "$scratch/data/new" "--rw $scratch/data" \
+			touch "$scratch/data/new"
+		rm -f "$scratch/data/new"
+		explained "$grade: list" read landlock "$scratch/data" "--ro $scratch/data" ls "$scratch/data"
+		explained "$grade: metadata" metadata landlock "$scratch/data/file" "--rw $scratch/data/file" \
+			chmod 600 "$scratch/data/file"
+	fi
+	: >"$scratch/data/old"
+	options=(--grade "$grade" --ro "$scratch/bin")
+	explained "$grade: execute what is shown" exec $mount "$scratch/bin/tool" "--rox $scratch/bin/tool" \
+		"$scratch/bin/tool"
+	options=(--grade "$grade")
+	cat >"$scratch/work/connect.py" <<-'END'
+	import socket, sys
+	s = socket.socket()
+	s.settimeout(5)
+	server = socket.socket()
+	server.bind(("127.0.0.1", 0))
+	server.listen(1)
+	s.connect((sys.argv[1], int(sys.argv[2]) or server.getsockname()[1]))
+	END
+	if [ $grade = full ]; then
+		explained "$grade: connect to the outside" connect network 192.0.2.1:443 "" \
+			python3 connect.py 192.0.2.1 443
+		check "$grade: ... as the kernel says it" says 'd[-1]["errno"] == "ENETUNREACH"'
+		run python3 connect.py 127.0.0.1 0
+		check "$grade: its own loopback works and is not named" says 'd == [] and j["code"] == 0'
+		run python3 connect.py 127.0.0.1 9
+		check "$grade: a closed port is no wall" says 'd == [] and j["code"] != 0'
+		options=(--grade full --network none)
+		run python3 connect.py 127.0.0.1 0
+		check "$grade: a socket without a network" says \
+			'[(x["act"], x["object"], x["grant"]) for x in d] == [("connect", "socket family 2 (inet)", "--network loopback")]'
+	else
+		run python3 connect.py 127.0.0.1 0
+		check "$grade: a socket" says \
+			'[(x["act"], x["object"], x["grant"]) for x in d] == [("connect", "socket family 2 (inet)", "--grade full")]'
+	fi
+	options=(--grade "$grade" --ro "$scratch/data")
+	run sh -c "cat $scratch/data/private; cat $scratch/data/none; cat none; mkdir sub; rmdir sub
+		echo a >own; mv own own2; rm own2; cat $scratch/shut/file; cat /etc/passwd; ls /usr >/dev/null
+		ln -s nowhere link; cat link; rm link; true"
+	check "$grade: modes, missing names and its own files are not named" says 'd == []'
+	# What is told is in order, escaped, and not part of any answer: the same without.
+	run sh -c "cat '$scratch/data/x
+y'; exit 7"
+	check "$grade: the job's own code" [ "$code" -eq 7 ]
+	options=(--grade "$grade")
+	run python3 -c 'import threading
+def f():
+    for i in range(300):
+        try: open("/root/%d" % i)
+        except OSError: pass
+        open("own%d" % (i % 7), "w").close()
+t = [threading.Thread(target=f) for _ in range(8)]
+[x.start() for x in t]; [x.join() for x in t]'
+	check "$grade: eight threads at once" [ "$code" -eq 0 ]
+done
+
+# In words, for a person; nothing in what the job named can reach the terminal.
+options=()
+esc=$'\e'
+mkdir "$scratch/data/a b"
+echo x >"$scratch/data/a b/f${esc}[31m"
+"$sandbox" --grade floor --explain -- cat "$scratch/data/file" "$scratch/data/a b/f${esc}[31m" \
+	</dev/null >/dev/null 2>"$scratch/err"
+check "a sentence with the option" grep -qF \
+	"lych-sandbox: read \"$scratch/data/file\" refused (landlock: nothing grants this), openat gave EACCES; --ro $scratch/data/file would allow it" \
+	"$scratch/err"
+check "no escape sequence in it" [ "$(grep '^lych-sandbox' "$scratch/err" | grep -c "$esc")" -eq 0 ]
+echo "$failed checks failed"
+[ $failed -eq 0 ]
