@@ -72,7 +72,7 @@ imports() { # program: how many names of the C library that read the environment
 	python3 -c 'import sys; d=open(sys.argv[1],"rb").read(); print(sum(d.count(b"\0"+w+b"\0") for w in (b"getenv",b"secure_getenv",b"environ",b"__environ")))' "$1"
 }
 is "lych-sandbox imports no getenv" 0 "$(imports "$LYCH_BIN/lych-sandbox")"
-is "lych does, so it would be seen" 1 "$(imports "$LYCH_BIN/lych")"
+is "lych does, so it would be seen" yes "$([ "$(imports "$LYCH_BIN/lych")" -gt 0 ] && echo yes)"
 for grade in none auto off '""' Full; do
 	printf 'version: "1"\ntomb:\n  grade: %s\n' "$grade" >"$LYCH_CONFIG"
 	lych up --detach >/dev/null 2>err; is "grade $grade in the config" 2 $?

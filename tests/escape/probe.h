@@ -48,7 +48,8 @@ struct section {
 	size_t n;
 };
 extern const struct section section_files, section_metadata, section_roots, section_inet,
-	section_unix, section_processes, section_kernel, section_terminal, section_setup;
+	section_unix, section_processes, section_kernel, section_terminal, section_parent,
+	section_harvest, section_setup;
 
 struct victim {
 	const char *what;

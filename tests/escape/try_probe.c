@@ -30,9 +30,9 @@
 #define RESULT_FD 600 /* high, so that a probe finds only the descriptors it was given */
 
 static const struct section *const sections[] = {
-	&section_files,	 &section_metadata, &section_roots,
-	&section_inet,	 &section_unix,	    &section_processes,
-	&section_kernel, &section_terminal, &section_setup,
+	&section_files,	 &section_metadata,  &section_roots,  &section_inet,
+	&section_unix,	 &section_processes, &section_kernel, &section_terminal,
+	&section_parent, &section_harvest,   &section_setup,
 };
 static const struct victims *const victims[] = {&victims_files, &victims_network,
 						&victims_processes, &victims_terminal};
