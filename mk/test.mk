@@ -48,11 +48,11 @@ PROBE_OBJ := $(call obj,$(wildcard tests/escape/probe_*.c tests/escape/victim_*.
 $(B)/tests/escape/try_probe: $(PROBE_OBJ)
 # A row says only what it has.
 $(PROBE_OBJ): CFLAGS += -Wno-missing-field-initializers
-$(B)/tests/support/errors_md: $(B)/tests/support/errors_md.o $(OBJ_common)
+$(B)/tests/support/errors_md $(B)/tests/support/lie: %: %.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
 $(B)/tests/support/quarantine_md: $(B)/tests/support/quarantine_md.o $(B)/common/net/hazard.o $(B)/common/net/hazard_table.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
-$(filter-out %/errors_md %/quarantine_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(OBJ_net) $(OBJ_common)
+$(filter-out %/errors_md %/lie %/quarantine_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(OBJ_net) $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^ $(sort $(LIBS_vessel))
 
 # Fuzz targets: libFuzzer's main in the fuzz variant, elsewhere one that replays files.
@@ -107,6 +107,16 @@ check-real: ## Python's own tests, CMake, npm, git, pip, servers: unchanged in f
 check-real-inner:
 	@$(MAKE) -s -j2 all
 	@tests/real/run $(NAMES)
+
+# A workstation is booted for it, which takes root: this machine's, or by sudo.
+.PHONY: e2e e2e-inner
+e2e: ## the escape tests inside rootless Podman, on a workstation booted for it (root)
+	@tests/support/install-deps e2e
+	@$(AS_USER) VARIANT=release e2e-inner
+	@as_root=(); [ "$$(id -u)" -eq 0 ] || as_root=(sudo -n); \
+		"$${as_root[@]}" env LYCH_BIN="$$(tests/support/as-user --tree)/build/release" tests/e2e/escape_podman.sh
+e2e-inner:
+	@$(MAKE) -s -j2 VARIANT=release all test-programs
 
 # Sanitizers: unit tests, the corpora, and the daemons' own flows. Escape tests
 # judge the release build: a sanitizer's runtime is not what is shipped.

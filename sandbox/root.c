@@ -49,6 +49,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define ROOT_SIZE_BYTES (1 << 20)
@@ -163,11 +164,30 @@ static int show_list(int root_fd, const char *const *paths, uint64_t attr,
 	return 0;
 }
 
+/* A container's filter may refuse sethostname (Podman's does). Its name is not the host's,
+ * and the uts namespace stands: ours keeps that name then. One that the caller chose is a
+ * promise. The spawner learns it with its own root, before it makes the template. */
+static bool name_refused;
+
+static int set_hostname(const struct sbx_spec *spec, struct err *err)
+{
+	if (sethostname(spec->hostname, strlen(spec->hostname)) == 0)
+		return 0;
+	name_refused = errno == EPERM && !spec->hostname_chosen;
+	return name_refused ? 0 : err_sys_id(err, ERRID_SANDBOX_NS, "sethostname");
+}
+
+static const char *host_name(const struct sbx_spec *spec, struct utsname *uts)
+{
+	return name_refused && uname(uts) == 0 ? uts->nodename : spec->hostname;
+}
+
 static int build_etc(int root_fd, const struct sbx_spec *spec, struct err *err)
 {
 	static const char *const dirs[] = {"etc", "etc/ssl", NULL};
 	char text[512];
 	unsigned uid = getuid(), gid = getgid();
+	struct utsname uts;
 
 	for (const char *const *d = dirs; *d; d++)
 		if (mount_make_dir(root_fd, *d, 0755, err) < 0)
@@ -185,7 +205,7 @@ static int build_etc(int root_fd, const struct sbx_spec *spec, struct err *err)
 		return err_wrap(err, "group");
 	if (str_fmt(text, sizeof(text),
 		    "127.0.0.1 localhost %s\n::1 localhost ip6-localhost ip6-loopback\n",
-		    spec->hostname) < 0 ||
+		    host_name(spec, &uts)) < 0 ||
 	    mount_make_file(root_fd, "etc/hosts", text, err) < 0)
 		return err_wrap(err, "hosts");
 	if (mount_make_file(root_fd, "etc/nsswitch.conf",
@@ -193,7 +213,7 @@ static int build_etc(int root_fd, const struct sbx_spec *spec, struct err *err)
 			    "protocols: files\n",
 			    err) < 0 ||
 	    mount_make_file(root_fd, "etc/resolv.conf", "", err) < 0 ||
-	    mount_make_file(root_fd, "etc/hostname", spec->hostname, err) < 0)
+	    mount_make_file(root_fd, "etc/hostname", host_name(spec, &uts), err) < 0)
 		return -1;
 	return show_list(root_fd, paths_etc_public, ATTR_SEALED | MOUNT_ATTR_NOEXEC, err);
 }
@@ -394,13 +414,6 @@ static int loopback_up(struct err *err)
 	return 0;
 }
 
-static int name_and_network(const struct sbx_spec *spec, struct err *err)
-{
-	if (sethostname(spec->hostname, strlen(spec->hostname)) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_NS, "sethostname");
-	return spec->net == NET_LOOPBACK ? loopback_up(err) : 0;
-}
-
 /* An empty root, attached where nobody looks any more. */
 static int begin_root(struct err *err)
 {
@@ -420,6 +433,8 @@ int root_build(const struct sbx_spec *spec, struct sbx_root *ret, struct err *er
 	cleanup_close int root_fd = -1;
 
 	*ret = (struct sbx_root){-1, -1, -1, -1};
+	if (set_hostname(spec, err) < 0)
+		return -1;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return mount_failed(err, "make private", "/");
 	if (grants_clone(spec, &g, err) < 0)
@@ -429,7 +444,7 @@ int root_build(const struct sbx_spec *spec, struct sbx_root *ret, struct err *er
 	    fill_private(spec, root_fd, ret, err) < 0 ||
 	    grants_place(spec, &g, root_fd, ret, err) < 0 || enter_root(root_fd, err) < 0)
 		return -1;
-	return name_and_network(spec, err);
+	return spec->net == NET_LOOPBACK ? loopback_up(err) : 0;
 }
 
 int root_template(const struct sbx_spec *spec, struct err *err)
@@ -452,7 +467,7 @@ int root_from_template(const struct sbx_spec *spec, struct sbx_root *ret, struct
 	*ret = (struct sbx_root){-1, -1, -1, -1};
 	if (root_fd < 0)
 		return mount_failed(err, "open", "/");
-	if (fill_private(spec, root_fd, ret, err) < 0)
+	if (set_hostname(spec, err) < 0 || fill_private(spec, root_fd, ret, err) < 0)
 		return -1;
-	return name_and_network(spec, err);
+	return spec->net == NET_LOOPBACK ? loopback_up(err) : 0;
 }

@@ -69,8 +69,9 @@ struct sbx_spec {
 	uint64_t cpu_sec; /* RLIMIT_CPU, 0 = none */
 	char *cgroup;	/* --cgroup DIR: delegated, our leaf is made in it; NULL = none */
 	int cgroup_fd;	/* the spawner opened it in another mount namespace; else -1 */
-	char *hostname; /* default SBX_HOSTNAME */
-	bool explain;	/* record refused files and connections too; observation only */
+	char *hostname; /* default SBX_HOSTNAME; a container may keep its own instead */
+	bool hostname_chosen; /* by --hostname: this one or nothing */
+	bool explain;	  /* record refused files and connections too; observation only */
 	bool tell_absent; /* ... and what is not shown; the parent looks whether it exists */
 	bool json;	  /* command line: one JSON line about the end on stderr */
 };

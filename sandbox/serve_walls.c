@@ -153,7 +153,8 @@ int spawner_wall_in(struct spawner_place *p, const char *jobs_dir, const char *c
 
 bool spawner_template_fits(const struct sbx_spec *spec)
 {
-	return spec->n_mounts == 0 && str_eq(spec->hostname, SBX_HOSTNAME);
+	return spec->n_mounts == 0 && !spec->hostname_chosen &&
+	       str_eq(spec->hostname, SBX_HOSTNAME);
 }
 
 int spawner_enter_jobs(const struct spawner_place *p, struct err *err)

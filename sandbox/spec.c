@@ -263,6 +263,7 @@ static int take_hostname(struct parse *p, const char *value, struct err *err)
 				  "--hostname: letters, digits, '-' and '.'");
 	free(p->spec->hostname);
 	p->spec->hostname = xstrdup(value);
+	p->spec->hostname_chosen = true;
 	return 0;
 }
 

@@ -23,6 +23,7 @@
  *	--route-works		connect is 0 and does nothing
  *	--caps-stay		capset is 0 and does nothing
  *	--no-pivot		pivot_root is EPERM
+ *	--no-hostname		sethostname is EPERM, as in a container of Podman's
  *	--broken-cgroup		any directory is a cgroup v2 with controllers, whose
  *				cgroup.procs cannot be written (EIO)
  */
@@ -59,8 +60,8 @@
 static struct {
 	int landlock_abi, landlock_errno; /* -1, 0: the truth */
 	bool no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
-		seccomp_pretends, route_works, caps_stay, no_pivot, broken_cgroup,
-		listener, vsock_works, utimes_work;
+		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
+		broken_cgroup, listener, vsock_works, utimes_work;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
@@ -144,6 +145,8 @@ static void build_filter(void)
 		on_call(CALL(connect), SECCOMP_RET_ERRNO);
 	if (lies.caps_stay)
 		on_call(CALL(capset), SECCOMP_RET_ERRNO);
+	if (lies.no_hostname)
+		on_call(CALL(sethostname), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.no_pivot)
 		on_call(CALL(pivot_root), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.kill_works)
@@ -333,6 +336,8 @@ static char **parse(char **a)
 			lies.route_works = true;
 		else if (strcmp(*a, "--caps-stay") == 0)
 			lies.caps_stay = true;
+		else if (strcmp(*a, "--no-hostname") == 0)
+			lies.no_hostname = true;
 		else if (strcmp(*a, "--no-pivot") == 0)
 			lies.no_pivot = true;
 		else if (strcmp(*a, "--broken-cgroup") == 0)
