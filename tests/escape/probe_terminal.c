@@ -86,8 +86,17 @@ static int inherited_fds(void)
 }
 static int inherited_env(void)
 {
-	static const char *const known[] = {
-		"PATH=", "LANG=", "USER=", "TERM=", "HOME=", "TMPDIR=", "LOGNAME=", NULL};
+	/* the last two are floor's own */
+	static const char *const known[] = {"PATH=",
+					    "LANG=",
+					    "USER=",
+					    "TERM=",
+					    "HOME=",
+					    "TMPDIR=",
+					    "LOGNAME=",
+					    "GIT_CONFIG_NOSYSTEM=1",
+					    "GIT_ATTR_NOSYSTEM=1",
+					    NULL};
 	int n = 0;
 
 	for (char **e = environ; *e; e++, n++) {

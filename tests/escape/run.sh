@@ -4,7 +4,7 @@
 # The attempts of probe_*.c inside both grades, and what they would have done judged from outside
 # (victim_*.c): files as they were to the ctime, nothing reached a listener, the victim lives.
 # Needs the programs in LYCH_BUILD (build/release), bash and coreutils, and not to be root.
-# PROBE=5b: this attempt only. PROBE_RESULTS: a file for the machine-readable lines.
+# LYCH_NESTED=1: in a container, which may refuse with an errno of its own. PROBE=5b: this attempt only. PROBE_RESULTS: a file for the machine-readable lines.
 set -uo pipefail
 bin=${LYCH_BUILD:-build/release}
 sandbox=$(realpath "$bin/lych-sandbox") || exit 1
@@ -48,6 +48,7 @@ for grade in full floor; do
 	place=$scratch/$grade
 	mkdir -p "$place/work"
 	cp "$probe" "$place/work/try_probe"
+	[ -z "${LYCH_NESTED:-}" ] || touch "$place/work/nested"
 	"$probe" --outside "$place" >"$place/log" &
 	outside=$!
 	for _ in $(seq 200); do
