@@ -200,12 +200,13 @@ def readme(runs, missed, table, out_dir):
 
 
 def plot_data(runs, out_dir):
-    """start.dat: name, median, p90 of the last run (µs); rate.dat: under way, a column each."""
+    """start.dat: name, median, p90 (µs) of the last run, colour; rate.dat: under way, a column each."""
     rows = runs[-1]["rows"]
     start = sorted(rows["start"].items(), key=lambda kv: median(kv[1]))
     with open(os.path.join(out_dir, "start.dat"), "w", encoding="utf-8") as f:
         for name, v in start:
-            f.write(f'"{name}" {median(v) / 1000:.1f} {quantile(v, 0.9) / 1000:.1f}\n')
+            colour = 0x2F6F8F if name.startswith("full") else 0x8FB8C9 if name.startswith("floor") else 0xC98F4F
+            f.write(f'"{name}" {median(v) / 1000:.1f} {quantile(v, 0.9) / 1000:.1f} {colour}\n')
     with open(os.path.join(out_dir, "rate.dat"), "w", encoding="utf-8") as f:
         for p in (1, 2, 4, 8):
             row = rows.get(f"rate-{p}", {})
