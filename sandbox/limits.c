@@ -30,8 +30,9 @@
 #define MEMLOCK_BYTES ((rlim_t)8 << 20)
 #define SIGPENDING_MAX 1024
 #define CPU_PERIOD_USEC 100000
-#define LEAF_TRIES 200
-#define LEAF_PAUSE_USEC 5000
+/* A leaf is busy until the killed have ended: how long, and how often to try. */
+#define LEAF_BUSY_USEC USEC_PER_SEC
+#define LEAF_PAUSE_USEC (5 * USEC_PER_MSEC)
 /* The keeper lives in the job's user namespace and counts there. */
 #define NPROC_OF_KEEPER 1
 
@@ -339,20 +340,57 @@ void limits_cgroup_kill(const struct sbx_limits *l)
 		(void)cg_write(l->cgroup_fd, "cgroup.kill", "1", NULL, 0, NULL);
 }
 
+/* Leaves that were still busy; the spawner has one thread and does not wait for them. */
+static struct {
+	int parent_fd;
+	char name[sizeof(((struct sbx_limits *)NULL)->leaf)];
+	usec_t until;
+} busy[SPAWN_JOBS_MAX];
+static unsigned n_busy;
+
+static void left_behind(const char *leaf)
+{
+	(void)fprintf(stderr, "lych-sandbox: the cgroup %s is left behind: %s\n", leaf,
+		      strerror(errno));
+}
+
+usec_t limits_sweep(void)
+{
+	usec_t now = n_busy ? clock_boot_usec() : 0;
+
+	for (unsigned i = 0; i < n_busy;) {
+		if (unlinkat(busy[i].parent_fd, busy[i].name, AT_REMOVEDIR) < 0) {
+			if (errno == EBUSY && now < busy[i].until) {
+				i++;
+				continue;
+			}
+			left_behind(busy[i].name);
+		}
+		fd_close(&busy[i].parent_fd);
+		busy[i] = busy[--n_busy];
+	}
+	return n_busy ? now + LEAF_PAUSE_USEC : USEC_INFINITY;
+}
+
+void limits_sweep_all(void)
+{
+	while (limits_sweep() != USEC_INFINITY)
+		(void)usleep(LEAF_PAUSE_USEC);
+}
+
 void limits_done(struct sbx_limits *l)
 {
 	if (l->cgroup_fd >= 0) {
-		int r, n = 0;
-
 		limits_cgroup_kill(l);
-		/* Busy until the killed have ended, soon. */
-		while ((r = unlinkat(l->cgroup_parent_fd, l->leaf, AT_REMOVEDIR)) < 0 &&
-		       errno == EBUSY && n++ < LEAF_TRIES)
-			(void)usleep(LEAF_PAUSE_USEC);
-		if (r < 0)
-			(void)fprintf(stderr,
-				      "lych-sandbox: the cgroup %s is left behind: %s\n",
-				      l->leaf, strerror(errno));
+		if (unlinkat(l->cgroup_parent_fd, l->leaf, AT_REMOVEDIR) < 0) {
+			if (errno == EBUSY && n_busy < ARRAY_SIZE(busy)) {
+				busy[n_busy].parent_fd = TAKE_FD(l->cgroup_parent_fd);
+				busy[n_busy].until = clock_boot_usec() + LEAF_BUSY_USEC;
+				memcpy(busy[n_busy++].name, l->leaf, sizeof(l->leaf));
+			} else {
+				left_behind(l->leaf);
+			}
+		}
 	}
 	fd_close(&l->cgroup_procs_fd);
 	fd_close(&l->cgroup_fd);

@@ -383,6 +383,7 @@ static int run(struct sbx_spec *spec)
 	} else {
 		r = follow(spec, &k, signal_fd, &o, &err);
 		keeper_done(&k);
+		limits_sweep_all();
 		if (r < 0)
 			complain(&err);
 	}

@@ -237,7 +237,11 @@ MUST_CHECK int limits_enter(enum sbx_grade grade, const struct sbx_limits *l,
 MUST_CHECK int limits_pin(pid_t pid, unsigned cpus, struct err *err);
 /* In the job: rlimits, NOFILE last. */
 MUST_CHECK int limits_apply(const struct sbx_spec *spec, unsigned nproc, struct err *err);
-void limits_done(struct sbx_limits *l); /* cgroup.kill, rmdir of the leaf */
+/* cgroup.kill, rmdir of the leaf: one that is still busy is left to limits_sweep(). */
+void limits_done(struct sbx_limits *l);
+/* Try again those that were busy; when to come back, USEC_INFINITY: nothing is left. */
+usec_t limits_sweep(void);
+void limits_sweep_all(void); /* wait for them, at the end: up to a second */
 
 /* walls.c, seccomp.c, selftest.c: in the job, in this order. */
 MUST_CHECK int

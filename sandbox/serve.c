@@ -412,11 +412,15 @@ enum { POLL_TOMB, POLL_LIFELINE, POLL_FIRST };
 static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 {
 	usec_t at = pool_turn(&s->pool, s->cgroup, s->place.cgroup_fd);
-	usec_t now = clock_boot_usec(), left = at > now ? at - now : 0;
-	struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
-			      .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
+	usec_t leaves = limits_sweep(), now = clock_boot_usec(), left;
+	struct timespec ts;
 	unsigned n = POLL_FIRST;
 
+	if (leaves < at)
+		at = leaves;
+	left = at > now ? at - now : 0;
+	ts = (struct timespec){.tv_sec = (time_t)(left / USEC_PER_SEC),
+			       .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
 	p[POLL_TOMB] = (struct pollfd){.fd = s->fd, .events = POLLIN};
 	if (s->n_out)
 		p[POLL_TOMB].events |= POLLOUT;
@@ -459,6 +463,7 @@ static void end_all(struct server *s)
 		drop(s, &s->job[s->n - 1]);
 	while (s->n_ending)
 		on_ended(s, s->n_ending - 1);
+	limits_sweep_all();
 }
 
 static int serve_loop(struct server *s, struct err *err)
