@@ -147,25 +147,31 @@ def processes():
         stdout=subprocess.PIPE, check=True).stdout)
     top = status["processes"]
     postgres = set(descendants(top["postgres"]))
-    spawner = set(descendants(top["spawner"]))
-    rest = set(descendants(top["supervisor"])) - postgres - spawner
-    return {"tomb": {top["tomb"]}, "vessel": {top["vessel"]}, "spawner": spawner,
+    below = set(descendants(top["spawner"]))
+    rest = set(descendants(top["supervisor"])) - postgres - below
+    return {"tomb": {top["tomb"]}, "vessel": {top["vessel"]}, "spawner": {top["spawner"]},
+            "pool": below - {top["spawner"]},
             "other": rest - {top["tomb"], top["vessel"]}, "postgres": postgres}
 
 
 def snapshot():
-    s, spaces = collections.OrderedDict(), set()
-    for part, pids in processes().items():
+    """The pool of waiting sandboxes is as large as the last load made it: what one of its
+    processes has is compared, not how many there are."""
+    s = collections.OrderedDict()
+    roles = processes()
+    for part, pids in roles.items():
+        if part == "postgres":
+            s[part, "processes"] = len(pids)
+            continue
+        each = max(len(pids), 1) if part == "pool" else 1
+        memory = [line.split() for p in pids for line in read(p, "smaps_rollup").splitlines()]
+        spaces = {os.readlink(f"/proc/{p}/ns/{n}") for p in pids for n in NAMESPACES}
         s[part, "processes"] = len(pids)
-        if part != "postgres":
-            s[part, "fds"] = sum(len(os.listdir(f"/proc/{p}/fdinfo")) for p in pids)
-            s[part, "mounts"] = sum(read(p, "mountinfo").count("\n") for p in pids)
-            memory = [line.split() for p in pids for line in read(p, "smaps_rollup").splitlines()]
-            for what, name in (("PSS KiB", "Pss:"), ("heap KiB", "Pss_Anon:")):
-                s[part, what] = sum(int(m[1]) for m in memory if m[0] == name)
-        for p in pids:
-            spaces |= {os.readlink(f"/proc/{p}/ns/{n}") for n in NAMESPACES}
-    s["all", "namespaces"] = len(spaces)
+        s[part, "fds"] = sum(len(os.listdir(f"/proc/{p}/fdinfo")) for p in pids) / each
+        s[part, "mounts"] = sum(read(p, "mountinfo").count("\n") for p in pids) / each
+        s[part, "namespaces"] = len(spaces) / each
+        for what, name in (("PSS KiB", "Pss:"), ("heap KiB", "Pss_Anon:")):
+            s[part, what] = sum(int(m[1]) for m in memory if m[0] == name) / each
     s["all", "job folders"] = len(os.listdir(DATA + "/tomb/jobs"))
     return s
 
@@ -190,7 +196,9 @@ def settled():
 
 # More than this beyond the baseline is a leak. 10,000 jobs that leave 100 bytes each are 1 MiB.
 # PSS also grows when a stranger that shared libc with us ends; connections come and go.
-SPARE = {"heap KiB": 768, "PSS KiB": 4096, "fds": 2}
+# What depends on how many sandboxes wait: a keeper and its child each, three descriptors.
+POOL = {("pool", "processes"): 2 * 16, ("spawner", "fds"): 3 * 16}
+SPARE = {"heap KiB": 1024, "PSS KiB": 4096, "fds": 8, "namespaces": 0.5, "mounts": 0.5}
 
 
 def main():
@@ -205,12 +213,12 @@ def main():
     leaks = []
     for (part, what), was in base.items():
         now = end[part, what]
-        allowed = SPARE.get(what, 0)
+        allowed = POOL.get((part, what), SPARE.get(what, 0))
         mark = ""
         if part != "postgres" and now > was + allowed:
             leaks.append((part, what, was, now))
             mark = "  LEAK"
-        print(f"soak: {part:9} {what:12} {was:8} -> {now:8}{mark}")
+        print(f"soak: {part:9} {what:12} {was:8.0f} -> {now:8.0f}{mark}")
     verify(ids)
     again = processes()
     assert all(again[p] == roles[p] for p in ("tomb", "vessel")), "a daemon was started again"
