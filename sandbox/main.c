@@ -69,6 +69,7 @@ static const char usage[] =
 	"  --env NAME=VALUE       nothing of your own environment is passed on\n"
 	"  --hostname NAME\n"
 	"Limits\n"
+	"  --limit NAME=VALUE     any of these but --grace, by name; repeatable\n"
 	"  --timeout TIME  --grace TIME  --cpu-time TIME         30, 30s, 5m, 250ms\n"
 	"  --memory SIZE  --disk SIZE  --tmp SIZE  --file-size SIZE   64MiB, 1G\n"
 	"  --processes N  --cpus N  --nofile N\n"
