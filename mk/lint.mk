@@ -3,8 +3,8 @@
 
 ALL_C = $(SRC_common) $(SRC_net) $(SRC_sandbox) $(SRC_vessel) $(SRC_tomb) $(SRC_cli)
 ALL_CH = $(shell find common sandbox vessel tomb cli tests -name '*.[ch]')
-# Each prints one document of docs/.
-DOC_WRITERS := $(B)/tests/support/errors_md $(B)/tests/support/quarantine_md
+# Each prints one document of docs/, or the table in one.
+DOC_WRITERS := $(B)/tests/support/errors_md $(B)/tests/support/quarantine_md $(B)/tests/escape/try_probe
 
 .PHONY: check-layers check-links check-format check-docs check-sql check-size check-shell check-spelling lint
 check-layers: ## includes stay inside the rooms' borders
@@ -15,6 +15,7 @@ check-format:
 	@tests/lint/format
 check-docs: $(DOC_WRITERS)
 	@tests/lint/generated-docs
+	@tests/lint/probes-doc
 check-sql:
 	@tests/lint/sql
 check-size:
@@ -31,9 +32,11 @@ format: ## clang-format every file in place
 	clang-format-19 -i $(ALL_CH)
 
 .PHONY: docs
-docs: $(DOC_WRITERS) ## write the generated documents (docs/ERRORS.md, docs/QUARANTINE.md)
+docs: $(DOC_WRITERS) ## write the generated documents (docs/ERRORS.md, docs/QUARANTINE.md, the table in docs/SANDBOX.md)
 	$(B)/tests/support/errors_md > docs/ERRORS.md
 	$(B)/tests/support/quarantine_md > docs/QUARANTINE.md
+	tests/support/probe-table $(B)/tests/escape/try_probe > $(B)/SANDBOX.md
+	cp $(B)/SANDBOX.md docs/SANDBOX.md
 
 # ---- static analysis ----------------------------------------------------------
 # -fanalyzer where a mistake costs most and where gcc 12's C analysis is sound;

@@ -42,10 +42,13 @@ $(CRITERION_C:%.c=$(B)/%.o) $(B)/tests/support/seeded_leak.o: CFLAGS += -Wno-con
 
 # What runs inside a sandbox needs nothing of the host.
 $(ESCAPE_TRY_C:%.c=$(B)/%): $(B)/%: $(B)/%.o $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 # A section of the threats a file, the victims, and the program that holds them.
 PROBE_OBJ := $(call obj,$(wildcard tests/escape/probe_*.c tests/escape/victim_*.c))
 $(B)/tests/escape/try_probe: $(PROBE_OBJ)
+# It compares the kernel's answers with the table's.
+$(B)/tests/escape/try_syscalls: $(addprefix $(B)/,sandbox/seccomp_table.o sandbox/seccomp_bpf.o)
+$(B)/tests/escape/try_syscalls: LDLIBS := -lseccomp
 # A row says only what it has.
 $(PROBE_OBJ): CFLAGS += -Wno-missing-field-initializers
 $(B)/tests/support/errors_md $(B)/tests/support/lie: %: %.o $(OBJ_common)

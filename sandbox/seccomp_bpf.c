@@ -35,7 +35,7 @@
 #endif
 
 #define NUMBERS_MAX 512
-#define CLAUSES_MAX 128
+#define CLAUSES_MAX 192
 #define OFF_NR ((uint32_t)offsetof(struct seccomp_data, nr))
 #define OFF_ARCH ((uint32_t)offsetof(struct seccomp_data, arch))
 #define OFF_ARG_LOW(n) ((uint32_t)(offsetof(struct seccomp_data, args) + 8 * (size_t)(n)))

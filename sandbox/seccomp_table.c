@@ -69,6 +69,17 @@
 #define FS_CLONE_RANGE 0x4020940du
 #define FS_DEDUPE_RANGE 0xc0189436u
 
+/* A file of the workspace is owned by whoever started the job, on a disk that others may
+ * see: with a set-id bit they would run what the job wrote as that user. open() makes
+ * plain files only; g+s by chmod stays, directories carry it. */
+#define O_TMPFILE_BIT 020000000
+#define NO_SET_ID_AT(n, flags, flag, mode)                                               \
+	IF(n, SC_BOTH, SC_EPERM, BITS(flags, flag, flag), BITS(mode, S_ISUID, S_ISUID)), \
+		IF(n, SC_BOTH, SC_EPERM, BITS(flags, flag, flag),                        \
+		   BITS(mode, S_ISGID, S_ISGID))
+#define NO_SET_UID(n, mode) IF(n, SC_FULL, SC_EPERM, BITS(mode, S_ISUID, S_ISUID))
+#define NODE_BITS (S_IFMT | S_ISUID | S_ISGID)
+
 const struct sc_clause sc_clauses[] = {
 	/* threads and fork; every other flag is ordinary */
 	IF("clone", SC_BOTH, SC_ALLOW, BITS(0, NEW_NAMESPACES | CLONE_NEWTIME, 0)),
@@ -131,15 +142,23 @@ const struct sc_clause sc_clauses[] = {
 	IF("setregid", SC_BOTH, SC_ALLOW, OWN_GID(0), OWN_GID(1)),
 	IF("setresgid", SC_BOTH, SC_ALLOW, OWN_GID(0), OWN_GID(1), OWN_GID(2)),
 
+	NO_SET_ID_AT("open", 1, O_CREAT, 2), NO_SET_ID_AT("open", 1, O_TMPFILE_BIT, 2),
+	NO_SET_ID_AT("openat", 2, O_CREAT, 3),
+	NO_SET_ID_AT("openat", 2, O_TMPFILE_BIT, 3),
+	IF("creat", SC_BOTH, SC_EPERM, BITS(1, S_ISUID, S_ISUID)),
+	IF("creat", SC_BOTH, SC_EPERM, BITS(1, S_ISGID, S_ISGID)), NO_SET_UID("chmod", 1),
+	NO_SET_UID("fchmod", 1), NO_SET_UID("fchmodat", 2),
+	NO_SET_UID("#452", 2), /* fchmodat2 */
+
 	/* FIFOs, sockets and plain files; no device */
-	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, S_IFMT, S_IFIFO)),
-	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, S_IFMT, S_IFREG)),
-	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, S_IFMT, S_IFSOCK)),
-	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, S_IFMT, 0)),
-	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, S_IFIFO)),
-	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, S_IFREG)),
-	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, S_IFSOCK)),
-	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, S_IFMT, 0)),
+	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, NODE_BITS, S_IFIFO)),
+	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, NODE_BITS, S_IFREG)),
+	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, NODE_BITS, S_IFSOCK)),
+	IF("mknod", SC_BOTH, SC_ALLOW, BITS(1, NODE_BITS, 0)),
+	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, NODE_BITS, S_IFIFO)),
+	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, NODE_BITS, S_IFREG)),
+	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, NODE_BITS, S_IFSOCK)),
+	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, NODE_BITS, 0)),
 
 	IF("personality", SC_BOTH, SC_ALLOW, IS(0, 0)),
 	IF("personality", SC_BOTH, SC_ALLOW, IS(0, ALL_BITS)),
@@ -182,11 +201,11 @@ static const char *const allow[] = {
 	"timerfd_settime", "timerfd_gettime", "inotify_init", "inotify_init1",
 	"inotify_rm_watch", "memfd_create",
 	/* paths */
-	"open", "openat", "openat2", "creat", "stat", "fstat", "lstat", "newfstatat",
-	"statx", "access", "faccessat", "faccessat2", "statfs", "fstatfs", "truncate",
-	"ftruncate", "getdents", "getdents64", "getcwd", "chdir", "fchdir", "rename",
-	"renameat", "renameat2", "mkdir", "mkdirat", "rmdir", "link", "linkat", "unlink",
-	"unlinkat", "symlink", "symlinkat", "readlink", "readlinkat", "umask", "getxattr",
+	"open", "openat", "creat", "stat", "fstat", "lstat", "newfstatat", "statx",
+	"access", "faccessat", "faccessat2", "statfs", "fstatfs", "truncate", "ftruncate",
+	"getdents", "getdents64", "getcwd", "chdir", "fchdir", "rename", "renameat",
+	"renameat2", "mkdir", "mkdirat", "rmdir", "link", "linkat", "unlink", "unlinkat",
+	"symlink", "symlinkat", "readlink", "readlinkat", "umask", "getxattr",
 	"lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
 	"#464" /* getxattrat */, "#465" /* listxattrat */, "#468" /* file_getattr */,
 	/* memory */
@@ -309,9 +328,10 @@ static const char *const deny[] = {
 	"delete_module", "settimeofday", "clock_settime", "adjtimex", "clock_adjtime",
 	"sethostname", "setdomainname", "syslog", "iopl", "ioperm", "nfsservctl", NULL};
 
-/* glibc falls back to clone, whose flags can be read; the rest was never built or is
- * gone. */
+/* clone3 and openat2 have their flags and modes in memory: programs fall back to clone and
+ * openat. The rest was never built or is gone. */
 static const char *const absent[] = {"clone3",
+				     "openat2",
 				     "uselib",
 				     "ustat",
 				     "sysfs",

@@ -189,6 +189,23 @@ static ssize_t read_proc(int dir, const char *path, char *out, size_t size)
 	return (ssize_t)len;
 }
 
+/* An empty /proc, or that of another pid namespace, would show a job that never grows and
+ * never ends. */
+static int shows_us(const struct tree *t, struct err *err)
+{
+	char name[32];
+	ssize_t n = readlinkat(t->proc_fd, "self", name, sizeof(name) - 1);
+	uint64_t pid;
+
+	name[n > 0 ? n : 0] = '\0';
+	if (n <= 0 || parse_u64(name, 1, INT32_MAX, &pid, NULL) < 0 ||
+	    (pid_t)pid != t->self)
+		return err_set_id(err, ERRID_SANDBOX_LIMIT,
+				  "/proc does not show this process: nothing could be "
+				  "supervised");
+	return 0;
+}
+
 int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int shm_fd,
 	      struct err *err)
 {
@@ -205,7 +222,7 @@ int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int
 				  : open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->proc_fd < 0)
 		return err_sys(err, "open /proc");
-	return 0;
+	return shows_us(t, err);
 }
 
 int tree_set_work(struct tree *t, int work_fd, struct err *err)

@@ -324,6 +324,23 @@ static int unreviewed(void)
 	return answer_of(syscall(0x3fffffff, 0L, 0L, 0L));
 }
 
+static int uretprobe(void)
+{
+#ifdef __x86_64__
+	return answer_of(syscall(335));
+#else
+	return NOT_HERE;
+#endif
+}
+static int uprobe(void)
+{
+#ifdef __x86_64__
+	return answer_of(syscall(336));
+#else
+	return NOT_HERE;
+#endif
+}
+
 /* ---- 78: what the kernel does not read of a register ---- */
 
 static int clone_high(void)
@@ -375,6 +392,8 @@ static int own_filter(void)
 
 /* clang-format off */
 #define DENIED {EPERM}, {EPERM}
+#define UPROBE {KILLED_BY + SIGILL, ENXIO, ENOSYS, NOT_HERE}
+#define UPROBE_NOTE "no filter is asked since Linux 6.14; who is no trampoline is killed"
 
 static const struct probe probes[] = {
 	{"69", "unshare a user namespace", unshare_user, DENIED},
@@ -413,6 +432,10 @@ static const struct probe probes[] = {
 	 "own memory only; ENOSYS before 6.10"},
 	{"77e", "every number above the last reviewed one", unreviewed, {ENOSYS},
 	 {ENOSYS}},
+	{"77f", "uretprobe", uretprobe, UPROBE, UPROBE, UPROBE_NOTE},
+	{"77g", "uprobe", uprobe, UPROBE, UPROBE, UPROBE_NOTE},
+	ELSEWHERE("77h", "every number, with zeros, ones and upper halves",
+		  "as the filter's table says", "tests/escape/run.sh", "try_syscalls"),
 	{"78", "clone, high bits set", clone_high, DENIED},
 	{"78b", "TIOCSTI, high bits set", ioctl_high, DENIED},
 	{"78c", "a vsock, high bits set", family_high, DENIED},
@@ -422,6 +445,8 @@ static const struct probe probes[] = {
 	{"79", "a seccomp listener of one's own", own_listener, DENIED},
 	{"79b", "a filter of one's own that allows everything", own_filter, {HELD},
 	 {HELD}},
+	ELSEWHERE("79c", "a flood of refused calls", "the job's time, not the supervision's",
+		  "tests/escape/metadata.sh", "out of time in a flood"),
 };
 /* clang-format on */
 

@@ -402,6 +402,7 @@ static int key_link(void)
 /* clang-format off */
 #define DENIED {EPERM}, {EPERM}
 #define NOBODY {ESRCH}, {EPERM}
+#define EDGES "tests/escape/edges.sh"
 #define LIFECYCLE "tests/integration/lifecycle.sh"
 
 static const struct probe probes[] = {
@@ -486,6 +487,9 @@ static const struct probe probes[] = {
 	ELSEWHERE("65", "100,000 zombies", "reaped", LIFECYCLE, "exited zombies"),
 	ELSEWHERE("66", "kill the supervision from inside", "it keeps time", LIFECYCLE,
 	 "timeout regicide"),
+	ELSEWHERE("68", "started with SIGCHLD ignored, signals blocked", "works", EDGES,
+		  "every signal blocked"),
+	ELSEWHERE("68b", "started as process 1", "works", EDGES, "as process 1"),
 };
 /* clang-format on */
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Section A, files: devices, the kernel's files, roots, mounts, programs. */
+/* Section A, files: devices, the kernel's files, roots, mounts, programs, sizes. */
 #include "tests/escape/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/capability.h>
@@ -277,8 +279,153 @@ static int set_id_program(void)
 	return access(argv[0], X_OK) < 0 ? HELD : runs_and_gains_nothing(-1, argv);
 }
 
+/* A set-id bit on a file that the job's owner owns outlives the job. */
+static int create_set_uid(void)
+{
+	return answer_of(open("setuid", O_WRONLY | O_CREAT | O_CLOEXEC, 04755));
+}
+static int create_set_gid(void)
+{
+	return answer_of(open("setgid", O_WRONLY | O_CREAT | O_CLOEXEC, 02755));
+}
+static int nameless_set_uid(void)
+{
+	return answer_of(open(".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 04755));
+}
+static int openat2_set_uid(void)
+{
+	struct open_how how = {.flags = O_WRONLY | O_CREAT, .mode = 04755};
+
+	return answer_of(syscall(SYS_openat2, AT_FDCWD, "setuid2", &how, sizeof(how)));
+}
+static int mknod_set_uid(void)
+{
+	return answer_of(mknod("setuid3", S_IFREG | 04755, 0));
+}
+static int chmod_own(mode_t mode)
+{
+	int fd = open("own", O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+
+	return fd < 0 ? NO_ANSWER : answer_of(fchmod(fd, mode));
+}
+static int chmod_set_uid(void)
+{
+	return chmod_own(04755);
+}
+static int chmod_set_gid(void)
+{
+	int r = chmod_own(02755);
+
+	return r == GOT_THROUGH ? ALLOWED : r;
+}
+
+/* ---- 27, 28: shared places, and a file that is replaced meanwhile ---- */
+
+static int create_in(const char *dir)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, target("unique"));
+	return allowed_or_errno(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+static int in_tmp(void)
+{
+	return create_in("/tmp");
+}
+static int in_var_tmp(void)
+{
+	return create_in("/var/tmp");
+}
+static int in_dev_shm(void)
+{
+	return create_in("/dev/shm");
+}
+static int in_runtime_dir(void)
+{
+	char dir[64];
+	int r;
+
+	(void)snprintf(dir, sizeof(dir), "/run/user/%u", getuid());
+	r = create_in(dir);
+	return r == ALLOWED ? GOT_THROUGH : r;
+}
+static int read_dev_shm(void)
+{
+	return read_outside(target("dev_shm"));
+}
+static int replaced_meanwhile(void)
+{
+	char text[64] = "";
+	int fd = open("replace", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return NO_ANSWER;
+	while (access("replaced", F_OK) < 0) /* a look of outside; our time is limited */
+		(void)usleep(5000);
+	fd = open(target("later"), O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		return errno;
+	return strstr(text, "another") ? GOT_THROUGH : HELD;
+}
+
+/* ---- 29-31: names and sizes ---- */
+
+static int odd_names(void)
+{
+	static const char *const names[] = {"new\nline",
+					    "back\\slash",
+					    "\xff\xfe\xc3",
+					    "\x1b]0;title\a",
+					    "-rf",
+					    "\"quoted\"",
+					    " ",
+					    "\xe2\x80\xae"
+					    "cod.exe"};
+	char longest[NAME_MAX + 1];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (open(names[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600) < 0)
+			return errno;
+	memset(longest, 'n', sizeof(longest) - 1);
+	longest[NAME_MAX] = '\0';
+	return allowed_or_errno(open(longest, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+static int deeper_than_a_path(void)
+{
+	char name[201];
+
+	memset(name, 'd', sizeof(name) - 1);
+	name[200] = '\0';
+	for (int depth = 0; depth < PATH_MAX / 200 + 10; depth++)
+		if (mkdir(name, 0700) < 0 || chdir(name) < 0)
+			return errno;
+	return allowed_or_errno(open("bottom", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+static int huge_file(void)
+{
+	(void)signal(SIGXFSZ, SIG_IGN);
+	return open("huge", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+static int sparse(void)
+{
+	return answer_of(ftruncate(huge_file(), 1LL << 40));
+}
+static int allocate(void)
+{
+	return answer_of(fallocate(huge_file(), 0, 0, 1LL << 40));
+}
+static int write_far(void)
+{
+	return answer_of(pwrite(huge_file(), "x", 1, 1LL << 40));
+}
+
 /* clang-format off */
 #define OUT {ENOENT}, {EACCES}
+#define DENIED {EPERM}, {EPERM}
+#define LIFECYCLE "tests/integration/lifecycle.sh"
+#define PRIVATE "full: the job has its own"
 
 static const struct probe probes[] = {
 	{"19", "mknod of a character device", char_device, {EPERM}, {EPERM}},
@@ -316,6 +463,38 @@ static const struct probe probes[] = {
 	{"26", "new privileges by exec", new_privileges, {HELD}, {HELD}},
 	{"26b", "capabilities", capabilities, {HELD}, {HELD}},
 	{"26c", "su", set_id_program, {HELD}, {HELD}},
+	{"26d", "create a set-uid file", create_set_uid, DENIED},
+	{"26e", "create a set-gid file", create_set_gid, DENIED},
+	{"26f", "O_TMPFILE with set-uid", nameless_set_uid, DENIED},
+	{"26g", "openat2 with set-uid", openat2_set_uid, {ENOSYS}, {ENOSYS},
+	 "its mode is in memory: programs fall back to openat"},
+	{"26h", "mknod of a set-uid file", mknod_set_uid, DENIED},
+	{"26i", "chmod u+s", chmod_set_uid, DENIED},
+	{"26j", "chmod g+s", chmod_set_gid, {ALLOWED}, {EPERM},
+	 "full: directories carry it, and a filter can't tell them from files"},
+	{"27", "create in /tmp", in_tmp, {ALLOWED}, {EACCES}, PRIVATE},
+	{"27b", "create in /dev/shm", in_dev_shm, {ALLOWED}, {EACCES}, PRIVATE},
+	{"27c", "create in /var/tmp", in_var_tmp, {ENOENT}, {EACCES}},
+	{"27d", "create in /run/user/UID", in_runtime_dir, {ENOENT}, {EACCES, ENOENT}},
+	{"27e", "read a file of /dev/shm", read_dev_shm, {ENOENT}, {EACCES}},
+	{"28", "a shown file that is replaced after the start", replaced_meanwhile, {HELD},
+	 {EACCES}, "full: the old one stays shown; floor: the grant is lost"},
+	{"29", "names with newlines, controls, bad UTF-8, 255 bytes", odd_names, {ALLOWED},
+	 {ALLOWED}, "the workspace is the job's; what leaves it is checked at the harvest"},
+	{"29b", "a tree deeper than PATH_MAX", deeper_than_a_path, {ALLOWED}, {ALLOWED},
+	 "counted all the same: 31e"},
+	ELSEWHERE("30", "fill the disk", "ended: disk", LIFECYCLE, "disk files"),
+	{"30b", "a sparse file of 1 TiB", sparse, {EFBIG}, {EFBIG}},
+	{"30c", "fallocate 1 TiB", allocate, {EFBIG}, {EFBIG}},
+	{"30d", "write at 1 TiB", write_far, {EFBIG}, {EFBIG}},
+	ELSEWHERE("31", "quota: unlinked and open", "ended: disk", LIFECYCLE, "disk unlinked"),
+	ELSEWHERE("31b", "quota: memfd", "ended: oom", LIFECYCLE, "oom memfd"),
+	ELSEWHERE("31c", "quota: very many small files", "ended: disk", LIFECYCLE, "disk tiny"),
+	ELSEWHERE("31d", "quota: hard links", "counted once", LIFECYCLE, "exited links"),
+	ELSEWHERE("31e", "quota: at the bottom of a deep tree", "ended: disk", LIFECYCLE,
+		  "disk deep"),
+	ELSEWHERE("31f", "quota: in a directory closed to reading", "ended: disk", LIFECYCLE,
+		  "disk closed"),
 };
 /* clang-format on */
 

@@ -59,12 +59,19 @@ for grade in full floor; do
 	pts=$(sed -n 's/^pts //p' "$place/work/targets")
 	port=$(sed -n 's/^inherit //p' "$place/work/targets")
 	env "${poison[@]}" "$probe" --terminal "$pts" "$sandbox" --grade $grade --timeout 90 \
-		--workspace "$place/work" --ro "$place/shown" \
-		-- ./try_probe $grade ${PROBE:+"$PROBE"} 7<"$place" 8<>"/dev/tcp/127.0.0.1/$port" 9<"$0" >"$place/log.inside"
+		--workspace "$place/work" --ro "$place/shown" --ro "$place/later" \
+		-- ./try_probe $grade ${PROBE:+"$PROBE"} 7<"$place" 8<>"/dev/tcp/127.0.0.1/$port" \
+		9<"$0" >"$place/log.inside"
 	code=$?
 	cat "$place/log.inside"
 	grep -P '\t' "$place/log.inside" >>"$results"
 	check "$grade: every attempt had an answer of the table" [ $code -eq 0 ]
+	if [ -z "${PROBE:-}" ]; then
+		cp "$bin/tests/escape/try_syscalls" "$place/work/"
+		"$sandbox" --grade $grade --timeout 90 --workspace "$place/work" \
+			-- ./try_syscalls $grade </dev/null
+		check "$grade: every system call number is answered as reviewed" [ $? -eq 0 ]
+	fi
 	kill -TERM "$outside"
 	wait "$outside"
 	code=$?

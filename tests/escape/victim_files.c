@@ -9,6 +9,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -124,8 +126,84 @@ static int nothing_new(void)
 	       only_in("shown/dir", " . .. ");
 }
 
+/* ---- set-id files in the workspace ---- */
+
+static int no_set_uid(void)
+{
+	const char *top = scratch_path("work");
+	char *const paths[] = {(char *)(uintptr_t)top, NULL};
+	FTS *tree = fts_open(paths, FTS_PHYSICAL, NULL);
+	const FTSENT *e;
+	int found = 0;
+
+	while (tree && (e = fts_read(tree)))
+		if (e->fts_info == FTS_F && (e->fts_statp->st_mode & S_ISUID)) {
+			(void)printf("FAIL\toutside: set-uid: %s\n", e->fts_name);
+			found++;
+		}
+	return tree && fts_close(tree) == 0 && !found;
+}
+
+/* ---- shared places ---- */
+
+static char dev_shm[64];
+
+static int make_shared(void)
+{
+	int fd;
+
+	target_set("unique", "lych-probe-%d", getpid());
+	(void)snprintf(dev_shm, sizeof(dev_shm), "/dev/shm/lych-victim-%d", getpid());
+	target_set("dev_shm", "%s", dev_shm);
+	fd = open(dev_shm, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int shared_untouched(void)
+{
+	static const char *const places[] = {"/tmp", "/var/tmp", "/dev/shm", NULL};
+	char path[64];
+	int found = unlink(dev_shm) < 0;
+
+	for (const char *const *p = places; *p; p++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", *p, target("unique"));
+		found += access(path, F_OK) == 0;
+	}
+	(void)snprintf(path, sizeof(path), "/run/user/%u/%s", getuid(), target("unique"));
+	return !found && access(path, F_OK) < 0;
+}
+
+/* ---- a shown file that is replaced when the job asks for it ---- */
+
+static int make_later(void)
+{
+	target_set("later", "%s", scratch_path("later"));
+	return make_file("later", 0600, "shown\n");
+}
+
+static void replace_later(void)
+{
+	if (access(scratch_path("work/replace"), F_OK) < 0 ||
+	    access(scratch_path("work/replaced"), F_OK) == 0)
+		return;
+	if (make_file("later.new", 0600, "another secret\n") < 0 ||
+	    rename(scratch_path("later.new"), scratch_path("later")) < 0 ||
+	    make_file("work/replaced", 0600, "") < 0)
+		(void)printf("FAIL\toutside: cannot replace a file\n");
+}
+
+static int was_replaced(void)
+{
+	return access(scratch_path("work/replace"), F_OK) < 0 ||
+	       access(scratch_path("work/replaced"), F_OK) == 0;
+}
+
 static const struct victim all[] = {
 	{"files are as they were, to the ctime", make_files, files_unharmed, NULL},
 	{"nothing new beside them", NULL, nothing_new, NULL},
+	{"no set-uid file in the workspace", NULL, no_set_uid, NULL},
+	{"nothing in the shared places", make_shared, shared_untouched, NULL},
+	{"a shown file was replaced when the job asked", make_later, was_replaced,
+	 replace_later},
 };
 const struct victims victims_files = {all, sizeof(all) / sizeof(all[0])};

@@ -55,7 +55,6 @@ static int start_victim(void)
 		return -1;
 	(void)setpgid(victim, victim);
 	target_set("victim_pid", "%d", victim);
-	target_set("unique", "lych-probe-%d", getpid());
 	return settings_of(victim, &before);
 }
 

@@ -11,6 +11,7 @@
  *
  *	--landlock-abi N	landlock_create_ruleset(VERSION) is N
  *	--landlock-errno N	every landlock call fails with this errno
+ *	--no-new-calls		clone3 and openat2 are EPERM, as in an old container
  *	--no-seccomp		seccomp(2) is EPERM
  *	--no-userns --no-netns	clone and unshare with that flag are EPERM
  *	--open PATH		openat of PATH gives a descriptor (that of stdin)
@@ -53,13 +54,14 @@
 
 #define FILTER_MAX 128
 #define CALL(n) ((uint32_t)__NR_##n)
+#define OPENAT2 437u
 #define LANDLOCK_CREATE 444u
 #define LANDLOCK_ADD 445u
 #define LANDLOCK_RESTRICT 446u
 
 static struct {
 	int landlock_abi, landlock_errno; /* -1, 0: the truth */
-	bool no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
+	bool no_new_calls, no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
 		broken_cgroup, listener, vsock_works, utimes_work;
 	const char *open_path;
@@ -125,6 +127,10 @@ static void build_filter(void)
 		refuse_flag(CALL(clone), flags);
 		refuse_flag(CALL(unshare), flags);
 		on_call(CALL(clone3), SECCOMP_RET_ERRNO | ENOSYS);
+	}
+	if (lies.no_new_calls) {
+		on_call(CALL(clone3), SECCOMP_RET_ERRNO | EPERM);
+		on_call(OPENAT2, SECCOMP_RET_ERRNO | EPERM);
 	}
 	if (lies.landlock_errno) {
 		uint32_t e = SECCOMP_RET_ERRNO | (uint32_t)lies.landlock_errno;
@@ -320,6 +326,8 @@ static char **parse(char **a)
 			lies.landlock_errno = (int)strtol(*++a, NULL, 10);
 		else if (strcmp(*a, "--open") == 0 && a[1])
 			lies.open_path = *++a;
+		else if (strcmp(*a, "--no-new-calls") == 0)
+			lies.no_new_calls = true;
 		else if (strcmp(*a, "--no-seccomp") == 0)
 			lies.no_seccomp = true;
 		else if (strcmp(*a, "--no-userns") == 0)

@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -159,6 +160,48 @@ Test(sandbox_seccomp, each_call_that_has_a_number_has_one_answer)
 				  name ? name : "?", n[0], n[1]);
 		free(name);
 	}
+}
+
+/* The other architecture that the table is written for, on whichever this is. */
+Test(sandbox_seccomp, each_call_of_aarch64_has_one_answer)
+{
+	for (int nr = 0; nr <= REVIEWED_LAST; nr++) {
+		char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_AARCH64, nr);
+		char number[16];
+
+		(void)snprintf(number, sizeof(number), "#%d", nr);
+		for (int k = 0; name && k < 2; k++) {
+			enum sc_where where = k ? SC_FLOOR : SC_FULL_LO;
+			int n = count_lists(name, where) +
+				(nr > 450 ? count_lists(number, where) : 0);
+
+			cr_assert_eq(n, 1, "%d %s: %d answers", nr, name, n);
+		}
+		free(name);
+	}
+}
+
+Test(sandbox_seccomp, a_set_id_bit_is_given_to_no_new_file)
+{
+	const uint64_t tmpfile_flag = 020000000, plain = 0644;
+	static const uint64_t set_id[] = {S_ISUID, S_ISGID, S_ISUID | S_ISGID};
+
+	compile();
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t mode = HIGH | plain | set_id[i];
+
+		cr_assert_eq(RUN(full, SYS_openat, 0, 0, O_CREAT, mode), E_PERM);
+		cr_assert_eq(RUN(floor_, SYS_openat, 0, 0, O_CREAT | O_WRONLY, mode),
+			     E_PERM);
+		cr_assert_eq(RUN(full, SYS_openat, 0, 0, tmpfile_flag, mode), E_PERM);
+		cr_assert_eq(RUN(full, SYS_mknodat, 0, 0, S_IFREG | mode), E_PERM);
+		/* without O_CREAT the register holds what it likes */
+		cr_assert_eq(RUN(full, SYS_openat, 0, 0, O_RDONLY, mode), ALLOW);
+	}
+	cr_assert_eq(RUN(full, SYS_openat, 0, 0, O_CREAT, plain), ALLOW);
+	cr_assert_eq(RUN(full, SYS_fchmod, 0, 04755), E_PERM);
+	cr_assert_eq(RUN(full, SYS_fchmod, 0, 02755), ALLOW);
+	cr_assert_eq(RUN(full, SYS_openat2, 0), E_NOSYS);
 }
 
 Test(sandbox_seccomp, every_name_of_the_lists_is_a_call)
