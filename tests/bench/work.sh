@@ -39,10 +39,10 @@ build)
 	rm -f project/common/*.o project/libcommon.a
 	make -s -C project
 	;;
-git) for _ in 1 2 3 4; do git -C tree status --short; done ;;
+git) for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do git -C tree status --short; done ;;
 tar)
 	rm -rf out out.tar
-	tar -cf out.tar tree/d1*
+	tar -cf out.tar tree/d[12]*
 	mkdir out
 	tar -C out -xf out.tar
 	rm -rf out out.tar
