@@ -16,22 +16,21 @@
 #define FNV_START 2166136261u
 #define FNV_PRIME 16777619u
 
-static uint32_t hash_bytes(uint32_t h, const void *data, size_t len)
+static uint32_t hash_text(uint32_t h, const char *text)
 {
-	const unsigned char *p = data;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ p[i]) * FNV_PRIME;
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * FNV_PRIME;
 	return h;
 }
 
 static uint32_t hash_of(const struct spawn_denied *d)
 {
-	const uint32_t kind[] = {d->wall, d->act, (uint32_t)d->sys};
-	uint32_t h = hash_bytes(FNV_START, kind, sizeof(kind));
+	uint32_t h = FNV_START;
 
-	h = hash_bytes(h, d->call, strlen(d->call));
-	return hash_bytes(h, d->object, strlen(d->object));
+	h = (h ^ d->wall) * FNV_PRIME;
+	h = (h ^ d->act) * FNV_PRIME;
+	h = (h ^ (uint32_t)d->sys) * FNV_PRIME;
+	return hash_text(hash_text(h, d->call), d->object);
 }
 
 static bool is_same(const struct spawn_denied *a, const struct spawn_denied *b)

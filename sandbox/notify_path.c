@@ -228,6 +228,31 @@ static int take_below(struct walk *w, const char *path)
 	return r < 0 ? r : take_tree(w);
 }
 
+/* "/proc/self/fd/7/x" -> "7/x", "/proc/self/cwd/x" -> "x"; NULL: another name. */
+static const char *after_proc(const struct walk *w, bool *ret_cwd)
+{
+	char own[32];
+	const char *const procs[] = {"/proc/self", "/proc/thread-self", own};
+
+	if (!notify_path_strip(w->text, "/proc"))
+		return NULL;
+	(void)snprintf(own, sizeof(own), "/proc/%d",
+		       notify_tgid(w->n, (pid_t)w->req->pid));
+	for (size_t i = 0; i < ARRAY_SIZE(procs); i++) {
+		const char *rest = notify_path_strip(w->text, procs[i]);
+
+		if (!rest)
+			continue;
+		*ret_cwd = is_name(rest, "cwd");
+		if (!*ret_cwd && !is_name(rest, "fd"))
+			return NULL;
+		for (rest = skip_name(rest); *rest == '/'; rest++)
+			;
+		return rest;
+	}
+	return NULL;
+}
+
 /*
  * Names in /proc and /dev for what the job has open: 1 when it was one (w->dir is it,
  * w->text what follows), 0 when not. Only its own: others' descriptors are not taken.
@@ -235,14 +260,10 @@ static int take_below(struct walk *w, const char *path)
 static int take_magic(struct walk *w)
 {
 	static const char *const std[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-	char own[32];
-	const char *const procs[] = {"/proc/self", "/proc/thread-self", own};
 	const char *rest = notify_path_strip(w->text, "/dev/fd");
 	bool cwd = false;
 	int fd = -1, r;
 
-	(void)snprintf(own, sizeof(own), "/proc/%d",
-		       notify_tgid(w->n, (pid_t)w->req->pid));
 	for (int i = 0; i < 3 && !rest; i++) {
 		rest = notify_path_strip(w->text, std[i]);
 		if (rest) {
@@ -250,16 +271,8 @@ static int take_magic(struct walk *w)
 			rest = str_eq(rest, ".") ? "" : rest;
 		}
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(procs) && !rest; i++) {
-		rest = notify_path_strip(w->text, procs[i]);
-		if (!rest)
-			continue;
-		cwd = is_name(rest, "cwd");
-		if (!cwd && !is_name(rest, "fd"))
-			return 0;
-		for (rest = skip_name(rest); *rest == '/'; rest++)
-			;
-	}
+	if (!rest)
+		rest = after_proc(w, &cwd);
 	if (!rest)
 		return 0;
 	if (!cwd && fd < 0)
