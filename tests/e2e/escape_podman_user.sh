@@ -23,7 +23,7 @@ test "$(id -u)" = 1000 && ! touch /x 2>/dev/null &&
 	grep -q "^Seccomp:[[:space:]]*2$" /proc/self/status &&
 	grep "/proc" /proc/self/mountinfo | cut -d" " -f5-6,9' || exit 1
 passed=0 failed=0
-for script in run break_walls metadata workspace; do
+for script in run break_walls edges metadata workspace; do
 	t=$SECONDS
 	if contain "tests/escape/$script.sh" >"$script.log" 2>&1; then
 		passed=$((passed + 1))

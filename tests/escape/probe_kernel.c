@@ -392,6 +392,7 @@ static int own_filter(void)
 
 /* clang-format off */
 #define DENIED {EPERM}, {EPERM}
+#define LIFECYCLE "tests/integration/lifecycle.sh"
 #define UPROBE {KILLED_BY + SIGILL, ENXIO, ENOSYS, NOT_HERE}
 #define UPROBE_NOTE "no filter is asked since Linux 6.14; who is no trampoline is killed"
 
@@ -447,6 +448,8 @@ static const struct probe probes[] = {
 	 {HELD}},
 	ELSEWHERE("79c", "a flood of refused calls", "the job's time, not the supervision's",
 		  "tests/escape/metadata.sh", "out of time in a flood"),
+	ELSEWHERE("79d", "a supervisor that is killed", "the job ends with it", LIFECYCLE,
+		  "kill -9 of the $whom"),
 };
 /* clang-format on */
 
