@@ -42,7 +42,7 @@ while True:
     s.accept()[0].close()
 P
 pids+=($!)
-for _ in $(seq 100); do [ -S "$XDG_RUNTIME_DIR/bus" ] && break; sleep 0.05; done
+for _ in $(seq 600); do [ -S "$XDG_RUNTIME_DIR/bus" ] && break; sleep 0.05; done
 
 want "a reachable user bus is found" 1 "LYCH-STARTUP-008.*connect:user bus.*succeeded" \
 	"$confined" "$scratch/own" "$HOME/.ssh/id"

@@ -50,7 +50,7 @@ python3 "$LYCH_TMP/listeners.py" "$LYCH_TMP/reached" "$run/api/vessel.sock" "$XD
 listeners=$!
 sleep 300 &
 sleeper=$!
-for _ in $(seq 100); do [ -s "$LYCH_TMP/port" ] && break; sleep 0.05; done
+for _ in $(seq 600); do [ -s "$LYCH_TMP/port" ] && break; sleep 0.05; done
 
 # What each daemon tries; "own" is what it must still be able to do.
 common=(

@@ -71,7 +71,7 @@ is "its neighbour's output is whole" 30 "$(lych logs "$neighbour" | wc -l)"
 
 # --- full, while a job runs that talks, and others are accepted
 talker=$(lych run -n --detach -- sh -c 'sleep 1; head -c 300000 /dev/zero | tr "\0" x; echo; sleep 1; echo end')
-for _ in $(seq 100); do [ "$(field "$talker" 'j["state"]')" = running ] && break; sleep 0.05; done
+for _ in $(seq 600); do [ "$(field "$talker" 'j["state"]')" = running ] && break; sleep 0.05; done
 fill
 waiting=()
 for i in 1 2 3 4; do waiting+=("$(lych run -n --detach --request-id "waits-$i" -- echo "waited $i")"); done
@@ -128,7 +128,7 @@ done
 is "its log had no room" 1 "$(grep -c PANIC "$LYCHGATE_DATA/phylactery/log/postgres.log" | sed 's/[2-9].*/1/')"
 [ "${#accepted[@]}" -ge 1 ] || fail "only ${#accepted[@]} were accepted"
 fill
-sleep 2
+for _ in $(seq 100); do lych jobs >/dev/null 2>&1; [ $? -eq 4 ] && break; sleep 0.2; done
 lych jobs >/dev/null 2>err; is "a question has an answer" 4 $?
 told "a question"
 lych run -n --detach --request-id late -- echo late >/dev/null 2>err; is "so has a submission" 4 $?
@@ -143,7 +143,7 @@ late=$(lych run -n --detach --request-id late -- echo late) && settled "sent aga
 is "the same request is one job" "$late" "$(lych run -n --detach --request-id late -- echo late)"
 is "no stranger among the jobs" "$((${#accepted[@]} + 9))" "$(lych jobs --limit 500 --json | json 'len(j["jobs"])')"
 is "the queue's invariants hold" 0 "$(lych status --json | json 'j["vessel"]["queue"]["violations"]')"
-sleep 1.5
+for _ in $(seq 100); do kill -0 "$(lych_pid postgres)" 2>/dev/null && break; sleep 0.2; done
 is "status names the living" 1 "$(kill -0 "$(lych_pid postgres)" && echo 1)"
 lych down >/dev/null || fail "down"
 echo "full_disk: $count checks, ${#accepted[@]} large descriptions accepted"

@@ -48,7 +48,8 @@ while True:
     worst = max(worst, took)
     time.sleep(0.005 if removing else 0.05)
 print(f"large_workspace: {time.monotonic() - begin:.1f} s, {asked} questions, {removing} of them while it was removed, worst answer {worst * 1000:.0f} ms")
-assert worst < 1.0
+# a tomb that stood still while it removes them would be silent for as long as that takes
+assert worst < 3.0
 P
 [ "$(lych show "$id" --json | json 'j["state"]')" = succeeded ] || fail "the job: $(lych show "$id" --json | json 'j["state"], j["class"], j["result"]')"
 [ "$(lych run -n -- echo next)" = next ] || fail "another job"

@@ -32,7 +32,7 @@ done
 job_processes() { tests/support/marked "$marker" | sort; }
 
 wait_running() {
-	for _ in $(seq 200); do
+	for _ in $(seq 600); do
 		[ "$(job_processes | wc -l)" -ge "$1" ] && return
 		sleep 0.05
 	done
@@ -44,9 +44,13 @@ kill_and_look() { # name pid
 	wait_running 4
 	before=$(job_processes)
 	kill -KILL "$2"
-	sleep 1
-	after=$(comm -12 <(echo "$before") <(job_processes))
-	echo "recovery: killed $1 (pid $2): $(wc -w <<<"$before") job processes before, $(wc -w <<<"$after") of them left after 1 s"
+	# soon: later they would have ended by themselves
+	for _ in $(seq 30); do
+		sleep 0.1
+		after=$(comm -12 <(echo "$before") <(job_processes))
+		[ -n "$after" ] || break
+	done
+	echo "recovery: killed $1 (pid $2): $(wc -w <<<"$before") job processes before, $(wc -w <<<"$after") of them left"
 	[ -z "$after" ] || fail "processes of jobs outlived the $1: $after"
 }
 

@@ -52,7 +52,7 @@ lych run -n -- sh -c 'kill -SEGV $$' 2>/dev/null; is "a signal" 139 $?
 start=$(date +%s%3N)
 lych run -n --timeout 1 -- sleep 60 2>err; is "a time-out" 124 $?
 took=$(($(date +%s%3N) - start))
-[ "$took" -lt 2000 ] || fail "the time-out took $took ms"
+[ "$took" -lt 10000 ] || fail "the time-out took $took ms"
 is "its class is told" 1 "$(grep -c 'class timeout_kill' err)"
 is "its code too" 1 "$(grep -c LYCH-EXEC-002 err)"
 is "both streams" "out err" "$(lych run -n -- sh -c 'echo out; echo err >&2' 2>err2) $(cat err2)"
@@ -125,13 +125,13 @@ is "its code" 1 "$(grep -c LYCH-RUN-002 err)"
 # --- cancel proves the tree gone
 mark=lych-run-$$-$RANDOM
 id=$(lych run -n --detach -- sh -c 'trap "" TERM; setsid sh -c "sleep 60; :" "$0" & sleep 60; :' "$mark")
-for _ in $(seq 100); do [ "$(lych show "$id" --json | json 'j["state"]')" = running ] && break; sleep 0.05; done
+for _ in $(seq 600); do [ "$(lych show "$id" --json | json 'j["state"]')" = running ] && break; sleep 0.05; done
 is "cancel" "job $id: cancelled" "$(lych cancel "$id" 2>/dev/null)"
 is "its tree is gone" True "$(lych show "$id" --json | json 'j["result"]["tree_gone"]')"
 is "nobody sleeps on" "" "$("$marked" "$mark")"
 "$LYCH_BIN/lych" run -n -- sleep 77 2>/dev/null &
 pid=$!
-for _ in $(seq 100); do [ "$(lych jobs --limit 1 --json | json 'j["jobs"][0]["state"]')" = running ] && break; sleep 0.05; done
+for _ in $(seq 600); do [ "$(lych jobs --limit 1 --json | json 'j["jobs"][0]["state"]')" = running ] && break; sleep 0.05; done
 kill -TERM $pid
 wait $pid; is "a signal cancels" 130 $?
 

@@ -119,7 +119,7 @@ has "a raise" "'lych run --output 200KiB'" "$why"
 
 # --- a job that has not ended, and one that was cancelled
 id=$(lych run -n --detach -- sleep 60)
-for _ in $(seq 200); do [ "$(lych show "$id" --json | json 'j["state"]')" = running ] && break; sleep 0.05; done
+for _ in $(seq 600); do [ "$(lych show "$id" --json | json 'j["state"]')" = running ] && break; sleep 0.05; done
 has "not ended" "it has not ended yet: running" "$(lych why "$id")"
 lych cancel "$id" >/dev/null 2>&1
 has "cancelled" "it was cancelled" "$(lych why "$id")"
