@@ -313,8 +313,6 @@ Test(harvest, walking_is_capped)
 
 Test(harvest, unreadable_things_are_named)
 {
-	cleanup_close int fd = -1;
-
 	if (getuid() == 0)
 		cr_skip("root reads everything");
 	put("secret", "x");

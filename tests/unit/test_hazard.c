@@ -135,10 +135,9 @@ Test(hazard, other_spellings_do_not_help)
 		"AGENTS.MD.",
 		"agents.md ",
 		"AGENTS.md:stream",
-		".hu\xc5\xbfky/x", /* long s */
-		".\xe2\x84\xaa"
-		"ube/config",	/* kelvin sign */
-		"\xe2\x80\x8b", /* nothing to see */
+		".hu\xc5\xbfky/x",	   /* long s */
+		".\342\204\252ube/config", /* kelvin sign */
+		"\xe2\x80\x8b",		   /* nothing to see */
 	};
 
 	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
@@ -172,19 +171,8 @@ Test(hazard, each_row_matches_itself)
 Test(hazard, text_that_lies_is_not_plain)
 {
 	static const char *const lies[] = {
-		"a\xc2\x9b"
-		"2J",
-		"gpj.\xe2\x80\xae"
-		"exe",
-		"a\xe2\x80\xa8"
-		"b",
-		"\xe2\x81\xa6x",
-		"\xef\xbb\xbfx",
-		"a\xd8\x9c"
-		"b",
-		"a\x1b[2J",
-		"a\xc2\x85"
-		"b",
+		"a\302\2332J",	 "gpj.\342\200\256exe", "a\342\200\250b", "\xe2\x81\xa6x",
+		"\xef\xbb\xbfx", "a\330\234b",		"a\x1b[2J",	  "a\302\205b",
 	};
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
@@ -210,11 +198,7 @@ Test(hazard, keys_collide_where_file_systems_do)
 	same_key("\xc3\xa9", "e", 0);
 	same_key("a/b", "ab", 0);
 	/* Bytes that are no UTF-8 do not end it early. */
-	same_key("a\xff"
-		 "b",
-		 "a\xff"
-		 "c",
-		 0);
+	same_key("a\377b", "a\377c", 0);
 }
 
 Test(hazard, programs_are_called_so)
