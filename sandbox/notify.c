@@ -80,7 +80,8 @@ int notify_hand_over(int status_fd, int *listener, struct err *err)
 
 void notify_init(struct notify *n, enum sbx_grade grade)
 {
-	*n = (struct notify){.listener = -1, .grade = grade, .proc_fd = -1};
+	*n = (struct notify){
+		.listener = -1, .grade = grade, .proc_fd = -1, .own_fds = -1};
 }
 
 void notify_done(struct notify *n)
@@ -94,6 +95,7 @@ void notify_done(struct notify *n)
 	free(n->denied);
 	free(n->absent);
 	fd_close(&n->listener);
+	fd_close(&n->own_fds);
 	notify_init(n, n->grade);
 }
 
@@ -163,6 +165,9 @@ static int take(struct notify *n, int fd, const struct tree *procs, struct err *
 	n->taken = true;
 	n->procs = procs;
 	n->proc_fd = procs->proc_fd;
+	n->own_fds = openat(n->proc_fd, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (n->own_fds < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LISTENER, "/proc/self/fd");
 	if (check_sizes(err) < 0)
 		return -1;
 	(void)ioctl(fd, NOTIF_SET_FLAGS, sync); /* only faster */

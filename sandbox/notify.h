@@ -59,6 +59,7 @@ struct notify {
 	bool taken;
 	enum sbx_grade grade;
 	int proc_fd;	/* borrowed: the /proc that shows the job's processes */
+	int own_fds;	/* our own /proc/self/fd */
 	cpu_set_t cpus; /* the job's; what it may choose from */
 	struct notify_tree *tree;
 	size_t n_trees;

@@ -105,11 +105,11 @@ const char *notify_path_strip(const char *path, const char *top)
 /* Where an open file is now, as the kernel has it. */
 static int path_of(const struct notify *n, int fd, char *out, size_t size)
 {
-	char link[32];
+	char link[16];
 	ssize_t len;
 
-	(void)snprintf(link, sizeof(link), "self/fd/%d", fd);
-	len = readlinkat(n->proc_fd, link, out, size - 1);
+	(void)snprintf(link, sizeof(link), "%d", fd);
+	len = readlinkat(n->own_fds, link, out, size - 1);
 	if (len < 0)
 		return -errno;
 	if ((size_t)len >= size - 1)
@@ -209,6 +209,22 @@ static int take_tree(struct walk *w)
 	return r < 0 ? r : set_text(w, str_eq(best, ".") ? "" : best, "", "");
 }
 
+/* Most calls start from one directory: the last one is remembered. Where it is now does not
+ * matter, since this only says where to begin; what comes out is judged anew. */
+static bool is_known_dir(const struct walk *w, const struct stat *st)
+{
+	static dev_t dev;
+	static ino_t ino;
+
+	if (ino && st->st_dev == dev && st->st_ino == ino)
+		return true;
+	if (!notify_is_inside(w->n, w->dir))
+		return false;
+	dev = st->st_dev;
+	ino = st->st_ino;
+	return true;
+}
+
 /* path from w->dir, a directory of the job's, which may lie above the trees. */
 static int take_below(struct walk *w, const char *path)
 {
@@ -220,7 +236,7 @@ static int take_below(struct walk *w, const char *path)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
-	if (notify_is_inside(w->n, w->dir))
+	if (is_known_dir(w, &st))
 		return set_text(w, path, "", "");
 	r = path_of(w->n, w->dir, here, sizeof(here));
 	if (r == 0)
