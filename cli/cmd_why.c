@@ -326,6 +326,13 @@ static const char unexplained[] = "The job ran without --explain: calls that no 
 				  "connections that nothing grants are not. 'lych run "
 				  "--explain' records those too.";
 
+static const char explained[] =
+	"What was not copied in does not exist inside; looking for it is no refusal.";
+
+static const char grants[] =
+	"The options named are those of lych-sandbox; to 'lych run' a file is granted by "
+	"copying it in with --file or --dir.";
+
 static void print_denials(const struct why *y)
 {
 	size_t refused = count_walls(y, false), absent = count_walls(y, true);
@@ -350,8 +357,12 @@ static void print_denials(const struct why *y)
 	if (refused && y->end.state == JOB_FAILED && y->end.fail_class == FAIL_CRASH)
 		(void)puts("Whether one of these made it fail, only its own output can "
 			   "tell: 'lych logs'.");
-	if (!y->explain)
-		(void)puts(unexplained);
+	for (size_t i = 0; i < y->n_denied; i++)
+		if (y->denied[i].grant[0]) {
+			(void)puts(grants);
+			break;
+		}
+	(void)puts(y->explain ? explained : unexplained);
 }
 
 static void print_line(const char *label, const struct buf *words)

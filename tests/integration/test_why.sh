@@ -100,6 +100,19 @@ ends 0 --file ask.py -- python3 ask.py 0
 has "also of a job that succeeded" "call mount refused" "$why"
 is "which lych run does not mention" "" "$(cat err)"
 
+# --- with --explain files and connections too
+ends 2 --explain -- sh -c 'echo x >/etc/passwd'
+has "a write" 'write "/etc/passwd" refused (mount: ' "$why"
+has "its errno" "EROFS" "$why"
+has "its smallest grant" "--rw /etc/passwd would allow it" "$why"
+has "what that is here" "by copying it in with --file or --dir" "$why"
+is "explained" True "$(json 'j["explained"]' <<<"$whyj")"
+ends 1 --explain -- python3 -c 'import socket; socket.create_connection(("192.0.2.1", 443), 2)'
+has "a connection" 'connect "192.0.2.1:443" refused (network: ' "$why"
+lacks "which no option allows" "would allow" "$why"
+ends 2 -- sh -c 'echo x >/etc/passwd'
+has "not without" "No wall refused anything that is recorded" "$why"
+
 # --- each limit, with its figure and a raise that lych run takes
 ends 124 --timeout 1 -- sleep 60
 has "time" "its time limit of 1s" "$why"
