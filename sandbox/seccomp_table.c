@@ -198,8 +198,7 @@ static const char *const allow[] = {
 	"copy_file_range", "ioctl", "poll", "ppoll", "select", "pselect6", "epoll_create",
 	"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2",
 	"eventfd", "eventfd2", "signalfd", "signalfd4", "timerfd_create",
-	"timerfd_settime", "timerfd_gettime", "inotify_init", "inotify_init1",
-	"inotify_rm_watch", "memfd_create",
+	"timerfd_settime", "timerfd_gettime", "inotify_rm_watch", "memfd_create",
 	/* paths */
 	"open", "openat", "creat", "stat", "fstat", "lstat", "newfstatat", "statx",
 	"access", "faccessat", "faccessat2", "statfs", "fstatfs", "truncate", "ftruncate",
@@ -242,8 +241,8 @@ static const char *const allow[] = {
 static const char *const allow_in_full[] = {
 	"connect", "bind", "listen", "accept", "accept4", "mq_open", "mq_unlink",
 	"mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr",
-	/* Landlock does not judge what is watched */
-	"inotify_add_watch", NULL};
+	/* Landlock does not judge what is watched; without the first two programs poll */
+	"inotify_init", "inotify_init1", "inotify_add_watch", NULL};
 
 /* A file's mode, owner, times and attributes. In full the private root is the wall; in floor
  * the keeper looks at the object and acts itself: notify_meta.c. */

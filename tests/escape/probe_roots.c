@@ -381,8 +381,7 @@ static int odd_names(void)
 					    "-rf",
 					    "\"quoted\"",
 					    " ",
-					    "\xe2\x80\xae"
-					    "cod.exe"};
+					    "\342\200\256cod.exe"};
 	char longest[NAME_MAX + 1];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -214,7 +214,7 @@ static const struct probe probes[] = {
 	 "oom files /tmp"),
 	ELSEWHERE("86", "burn CPU", "ended: cpu", LIFECYCLE, "cpu burn"),
 	{"86b", "descriptors", fds_until_refused, {EMFILE}, {EMFILE}},
-	{"86c", "inotify instances", inotify_until_refused, {EMFILE}, {EMFILE}, PER_USER},
+	{"86c", "inotify instances", inotify_until_refused, {EMFILE}, {EPERM}, PER_USER},
 	{"86d", "pipes", pipes_until_refused, {EMFILE}, {EMFILE}, PER_USER},
 	{"86e", "a pipe of 1 GiB", bigger_pipe, {EPERM}, {EPERM}},
 	{"86f", "timers", timers_until_refused, {EAGAIN}, {EAGAIN}},
