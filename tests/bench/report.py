@@ -30,6 +30,12 @@ def load(path):
     return run
 
 
+def whole_numbers(run):
+    """The raw data for the file: nanoseconds have no fractions."""
+    rows = {r: {n: [int(x) if x == int(x) else x for x in v] for n, v in c.items()} for r, c in run["rows"].items()}
+    return {**run, "rows": rows}
+
+
 def quantile(values, q):
     s = sorted(values)
     at = q * (len(s) - 1)
@@ -219,7 +225,7 @@ def whole(out_dir, paths):
     with open(os.path.join(out_dir, "README.md"), "w", encoding="utf-8") as f:
         f.write(readme(runs, missed, table, out_dir))
     with open(os.path.join(out_dir, "latest.json"), "w", encoding="utf-8") as f:
-        json.dump(runs[-1], f, ensure_ascii=False, separators=(",", ":"))
+        json.dump(whole_numbers(runs[-1]), f, ensure_ascii=False, separators=(",", ":"))
         f.write("\n")
     plot_data(runs, out_dir)
     print("\n".join(table))
