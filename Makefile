@@ -48,6 +48,10 @@ CPPFLAGS := -I. -I$(B)/gen -include common/banned.h
 CFLAGS := -std=gnu17 $(WARN) $(HARDEN) -fPIE $(CFLAGS_$(VARIANT))
 LDFLAGS := $(LDHARDEN) $(LDFLAGS_$(VARIANT))
 
+# The sandbox starts three processes for each job: without shared libraries a start costs some
+# 0.4 ms less, and nothing outside of it can be loaded into it. A sanitizer's runtime needs them.
+LDSANDBOX := $(if $(filter release debug,$(VARIANT)),$(patsubst -pie,-static-pie,$(LDFLAGS)),$(LDFLAGS))
+
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 LIBS_sandbox := -lseccomp -lcap
 LIBS_vessel := -lpq -levent_core -lcurl -ljson-c -lcyaml -lseccomp -lcap -lcrypto
@@ -80,7 +84,7 @@ all: $(BIN) ## build every program (VARIANT=release|debug|asan|fuzz|cover)
 
 $(B)/lych-sandbox: $(call obj,$(SRC_sandbox)) $(OBJ_common)
 	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_sandbox)
+	$(Q)$(CC) $(LDSANDBOX) -o $@ $^ $(LIBS_sandbox)
 $(B)/lych-vessel: $(call obj,$(SRC_vessel) $(NET_vessel)) $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_vessel)
