@@ -35,6 +35,7 @@
 #endif
 
 #define NUMBERS_MAX 512
+#define RUN_MAX 200 /* within the reach of a jump */
 #define CLAUSES_MAX 192
 #define OFF_NR ((uint32_t)offsetof(struct seccomp_data, nr))
 #define OFF_ARCH ((uint32_t)offsetof(struct seccomp_data, arch))
@@ -73,7 +74,8 @@ static void emit(struct answers *a, uint16_t code, uint32_t k, uint8_t jt, uint8
 	a->out[a->n++] = (struct sock_filter){.code = code, .jt = jt, .jf = jf, .k = k};
 }
 
-static void emit_verdict(struct answers *a, unsigned verdict, bool seen)
+/* What the kernel is told for this verdict; seen: on a call that is observed. */
+static uint32_t answer_of(const struct answers *a, unsigned verdict, bool seen)
 {
 	static const uint32_t ret[SC_VERDICT_MAX_] = {
 		[SC_ENOSYS] = SECCOMP_RET_ERRNO | ENOSYS,
@@ -83,7 +85,12 @@ static void emit_verdict(struct answers *a, unsigned verdict, bool seen)
 	};
 	bool told = verdict == SC_ALLOW && seen && a->observe;
 
-	emit(a, BPF_RET | BPF_K, told ? SECCOMP_RET_USER_NOTIF : ret[verdict], 0, 0);
+	return told ? SECCOMP_RET_USER_NOTIF : ret[verdict];
+}
+
+static void emit_verdict(struct answers *a, unsigned verdict, bool seen)
+{
+	emit(a, BPF_RET | BPF_K, answer_of(a, verdict, seen), 0, 0);
 }
 
 /* A jump that goes to the end of the clause when the condition fails; patched there. */
@@ -107,20 +114,75 @@ static void emit_cond(struct answers *a, const struct sc_cond *c)
 	}
 }
 
-static void emit_clauses(struct answers *a, int nr)
+/* One comparison of a whole argument with one number. */
+static bool is_simple(const struct sc_clause *c)
 {
-	for (size_t i = 0; i < sc_n_clauses; i++) {
+	return c->cond[0].mask == UINT32_MAX && !c->cond[1].mask && !c->cond[0].special;
+}
+
+/* How many of the clauses from the first are such comparisons of the same argument with
+ * the same answer; others' clauses do not matter. */
+static size_t count_run(const struct answers *a, size_t first, int nr)
+{
+	const struct sc_clause *f = &sc_clauses[first];
+	size_t n = 0;
+
+	for (size_t i = first; is_simple(f) && i < sc_n_clauses; i++) {
 		const struct sc_clause *c = &sc_clauses[i];
-		size_t start = a->n;
 
 		if (a->clause_nr[i] != nr)
 			continue;
-		for (size_t k = 0; k < SC_CONDS_MAX && c->cond[k].mask; k++)
-			emit_cond(a, &c->cond[k]);
-		emit_verdict(a, c->verdict, a->observed[nr] && !c->unseen);
-		for (size_t k = start; k < a->n; k++)
-			if (a->out[k].jf == JUMP_TO_NEXT)
-				a->out[k].jf = (uint8_t)(a->n - k - 1);
+		if (!is_simple(c) || c->verdict != f->verdict || c->unseen != f->unseen ||
+		    c->cond[0].arg != f->cond[0].arg || n == RUN_MAX)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* One load, n comparisons, one answer. Returns the last clause it took. */
+static size_t emit_run(struct answers *a, size_t first, size_t n, int nr)
+{
+	size_t i = first;
+
+	emit(a, BPF_LD | BPF_W | BPF_ABS, OFF_ARG_LOW(sc_clauses[first].cond[0].arg), 0,
+	     0);
+	for (size_t left = n; left > 0; i++) {
+		if (a->clause_nr[i] != nr)
+			continue;
+		left--;
+		emit(a, BPF_JMP | BPF_JEQ | BPF_K, sc_clauses[i].cond[0].value,
+		     (uint8_t)left, left ? 0 : 1);
+	}
+	emit_verdict(a, sc_clauses[first].verdict,
+		     a->observed[nr] && !sc_clauses[first].unseen);
+	return i - 1;
+}
+
+static void emit_clause(struct answers *a, const struct sc_clause *c, int nr)
+{
+	size_t start = a->n;
+
+	for (size_t k = 0; k < SC_CONDS_MAX && c->cond[k].mask; k++)
+		emit_cond(a, &c->cond[k]);
+	emit_verdict(a, c->verdict, a->observed[nr] && !c->unseen);
+	for (size_t k = start; k < a->n; k++)
+		if (a->out[k].jf == JUMP_TO_NEXT)
+			a->out[k].jf = (uint8_t)(a->n - k - 1);
+}
+
+static void emit_clauses(struct answers *a, int nr)
+{
+	for (size_t i = 0; i < sc_n_clauses; i++) {
+		size_t run;
+
+		if (a->clause_nr[i] != nr)
+			continue;
+		run = count_run(a, i, nr);
+		if (run > 1)
+			i = emit_run(a, i, run, nr);
+		else
+			emit_clause(a, &sc_clauses[i], nr);
 	}
 	emit_verdict(a, a->verdict[nr], a->observed[nr]);
 }
@@ -128,7 +190,30 @@ static void emit_clauses(struct answers *a, int nr)
 static bool same_answer(const struct answers *a, int x, int y)
 {
 	return !a->has_clauses[x] && !a->has_clauses[y] &&
-	       a->verdict[x] == a->verdict[y] && a->observed[x] == a->observed[y];
+	       answer_of(a, a->verdict[x], a->observed[x]) ==
+		       answer_of(a, a->verdict[y], a->observed[y]);
+}
+
+/* The jump at `at` skips, when it is taken, all that was emitted after it. Its own reach
+ * is 255; farther takes one more instruction, and what follows moves by one: its jumps
+ * are relative and stay inside. */
+static void jump_over(struct answers *a, size_t at)
+{
+	size_t skip = a->n - at - 1;
+
+	if (a->full)
+		return;
+	if (skip <= UINT8_MAX) {
+		a->out[at].jt = (uint8_t)skip;
+		return;
+	}
+	emit(a, 0, 0, 0, 0);
+	if (a->full)
+		return;
+	memmove(&a->out[at + 2], &a->out[at + 1], skip * sizeof(a->out[0]));
+	a->out[at].jf = 1;
+	a->out[at + 1] =
+		(struct sock_filter){.code = BPF_JMP | BPF_JA, .k = (uint32_t)skip};
 }
 
 /* Numbers lo..hi (inclusive); the accumulator holds the number. */
@@ -152,12 +237,10 @@ static void emit_range(struct answers *a, int lo, int hi)
 		;
 	if (same_answer(a, mid - 1, mid))
 		mid = first + 1;
-	emit(a, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)mid, 0, 1);
 	jump = a->n;
-	emit(a, BPF_JMP | BPF_JA, 0, 0, 0);
+	emit(a, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)mid, 0, 0);
 	emit_range(a, lo, mid - 1);
-	if (!a->full)
-		a->out[jump].k = (uint32_t)(a->n - jump - 1);
+	jump_over(a, jump);
 	emit_range(a, mid, hi);
 }
 
