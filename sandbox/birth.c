@@ -48,6 +48,7 @@ NORETURN static void child_main(const struct keep *k, int work_fd, int status_fd
 {
 	sigset_t none;
 
+	ns_map_code();
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	/* Nothing of the job exists yet that could look at us: exec would do the same. */

@@ -72,7 +72,6 @@ static NORETURN void leave(int status_fd, const char *stage, const struct err *e
 
 static int stage_session(struct err *err)
 {
-	struct sigaction dfl = {.sa_handler = SIG_DFL};
 	sigset_t none;
 	pid_t parent = getppid();
 
@@ -83,8 +82,7 @@ static int stage_session(struct err *err)
 		return err_set(err, ERR_SETUP, "the keeper is gone");
 	if (getsid(0) != getpid() && setsid() < 0)
 		return err_sys(err, "setsid");
-	for (int s = 1; s <= SIGRTMAX; s++)
-		(void)sigaction(s, &dfl, NULL); /* KILL, STOP and libc's own two refuse */
+	/* The dispositions are the keeper's, who set them all to their defaults. */
 	if (sigemptyset(&none) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return err_sys(err, "signal mask");
 	umask(077);

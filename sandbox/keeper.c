@@ -531,6 +531,7 @@ void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
 	const char *stage = "";
 	struct err err = ERR_INIT;
 
+	ns_map_code();
 	disk_init(&k.disk);
 	k.disk.tell = &k.tree;
 	notify_init(&k.notify, birth->spec->grade);

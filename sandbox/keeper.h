@@ -29,6 +29,9 @@ MUST_CHECK int ns_close_all_but(const int *keep, size_t n, struct err *err);
 MUST_CHECK int ns_stdio_null(int null_fd, bool err_too, struct err *err);
 /* Only these capabilities stay (ended by -1); no_new_privs. */
 MUST_CHECK int ns_keep_caps(const int *caps, struct err *err);
+/* Maps the program's code in one go. A fork shares it but maps nothing of it, and each
+ * first step into a page would be a fault. Only faster: a failure does not matter. */
+void ns_map_code(void);
 /* Die with the parent; -1 when it is dead already. */
 MUST_CHECK int ns_die_with(int parent_pidfd, struct err *err);
 

@@ -167,6 +167,27 @@ static int leaf_limit(const struct sbx_spec *spec, struct sbx_limits *l, struct 
 	return 0;
 }
 
+/*
+ * Floor: no user namespace of its own, so the kernel counts all tasks of this user. The
+ * number is out of date as soon as it is known (anybody may fork), which is why the keeper
+ * supervises the job's own count; one that is a second old does as well, and saves
+ * reading all of /proc for each of many jobs.
+ */
+static int count_others(unsigned *ret, struct err *err)
+{
+	static unsigned count;
+	static usec_t counted_at;
+	usec_t now = clock_boot_usec();
+
+	if (!counted_at || now - counted_at > USEC_PER_SEC) {
+		if (tree_count_uid_tasks(getuid(), &count, err) < 0)
+			return -1;
+		counted_at = now;
+	}
+	*ret = count;
+	return 0;
+}
+
 int limits_make_leaf(const struct sbx_spec *spec, struct sbx_limits *ret, struct err *err)
 {
 	*ret = (struct sbx_limits){
@@ -184,9 +205,7 @@ int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l, struct err
 	if (!spec->memory_bytes || !spec->processes || !spec->cpus || !spec->disk_bytes)
 		return err_set_id(err, ERRID_SANDBOX_LIMIT,
 				  "memory, disk, processes and cpus each need a limit");
-	/* No user namespace of its own: the kernel counts all tasks of this user. */
-	if (spec->grade == GRADE_FLOOR &&
-	    tree_count_uid_tasks(getuid(), &others, err) < 0)
+	if (spec->grade == GRADE_FLOOR && count_others(&others, err) < 0)
 		return err_wrap(err, "processes");
 	l->nproc = others + NPROC_OF_KEEPER + spec->processes;
 	if (l->cgroup_fd >= 0 && leaf_limit(spec, l, err) < 0)
@@ -216,18 +235,23 @@ int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l, struct err
 static int set_rlimit(__rlimit_resource_t what, const char *name, rlim_t soft,
 		      rlim_t hard, struct err *err)
 {
-	struct rlimit now, back;
+	struct rlimit want = {soft, hard}, back;
+	int r = setrlimit(what, &want);
 
-	if (getrlimit(what, &now) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "%s: getrlimit", name);
-	if (hard > now.rlim_max)
-		hard = now.rlim_max;
-	if (soft > hard)
-		soft = hard;
-	now = (struct rlimit){soft, hard};
-	if (setrlimit(what, &now) < 0)
+	if (r < 0 && errno == EPERM) {
+		if (getrlimit(what, &back) < 0)
+			return err_sys_id(err, ERRID_SANDBOX_LIMIT, "%s: getrlimit",
+					  name);
+		if (want.rlim_max > back.rlim_max)
+			want.rlim_max = back.rlim_max;
+		if (want.rlim_cur > want.rlim_max)
+			want.rlim_cur = want.rlim_max;
+		r = setrlimit(what, &want);
+	}
+	if (r < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "%s: setrlimit", name);
-	if (getrlimit(what, &back) < 0 || back.rlim_cur != soft || back.rlim_max != hard)
+	if (getrlimit(what, &back) < 0 || back.rlim_cur != want.rlim_cur ||
+	    back.rlim_max != want.rlim_max)
 		return err_set_id(err, ERRID_SANDBOX_LIMIT, "%s: the limit did not take",
 				  name);
 	return 0;

@@ -13,9 +13,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/capability.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
 static const struct {
 	int flag;
@@ -158,6 +163,15 @@ out:
 	if (set)
 		(void)cap_free(set);
 	return r;
+}
+
+void ns_map_code(void)
+{
+	extern const char __executable_start[], etext[];
+	const uintptr_t page = 4096;
+	uintptr_t from = (uintptr_t)__executable_start & ~(page - 1);
+
+	(void)madvise((void *)from, (uintptr_t)etext - from, MADV_POPULATE_READ);
 }
 
 int ns_die_with(int parent_pidfd, struct err *err)

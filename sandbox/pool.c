@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define REVIEW_USEC (10 * USEC_PER_SEC)
-#define BUILD_DELAY_USEC ((usec_t)500)
+#define BUILD_DELAY_USEC (3 * USEC_PER_MSEC)
 #define RETRY_USEC USEC_PER_SEC
 /* Below this much memory that could be had, nothing is built in advance. */
 #define MEMORY_SHORT_BYTES ((uint64_t)256 << 20)

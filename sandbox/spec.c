@@ -556,12 +556,13 @@ int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct
 		return err_set_id(err, ERRID_SPEC_SIZE,
 				  "a block is 1 to %u bytes and ends with a NUL",
 				  SPAWN_SPEC_MAX_BYTES);
-	args = xcalloc(max, sizeof(*args));
-	for (size_t at = 0; at < len; at += strlen(block + at) + 1) {
-		if (n >= max)
+	for (size_t at = 0; at < len; at += strlen(block + at) + 1)
+		if (++n > max)
 			return err_set_id(err, ERRID_SPEC_ARGV, "too many strings");
+	args = xcalloc(n, sizeof(*args));
+	n = 0;
+	for (size_t at = 0; at < len; at += strlen(block + at) + 1)
 		args[n++] = block + at;
-	}
 	if (parse_args(&p, n, args, err) < 0) {
 		spec_done(ret);
 		return -1;
