@@ -304,7 +304,7 @@ int sc_compile(enum sc_where where, bool observe, struct sock_filter *out, size_
 		errno = ENOSPC;
 		return -1;
 	}
-	return (int)a.n;
+	return (int)sc_shrink(out, a.n);
 }
 
 /* ---- the same without BPF ----------------------------------------------------------- */
