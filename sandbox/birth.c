@@ -28,6 +28,8 @@ static int keeper_confine(const struct sbx_spec *spec, struct err *err)
 	return ns_keep_caps(spec->grade == GRADE_FULL ? full : floor_caps, err);
 }
 
+/* Their dispositions are at the defaults already (ns_default_signals), but what the
+ * spawner ignores for itself. */
 static int block_signals(int *ret_fd, struct err *err)
 {
 	sigset_t all, child;
@@ -35,8 +37,7 @@ static int block_signals(int *ret_fd, struct err *err)
 	(void)sigfillset(&all);
 	(void)sigemptyset(&child);
 	(void)sigaddset(&child, SIGCHLD);
-	for (int s = 1; s < NSIG; s++)
-		(void)signal(s, SIG_DFL);
+	(void)signal(SIGPIPE, SIG_DFL);
 	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
 		return err_sys(err, "block signals");
 	*ret_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -48,7 +49,8 @@ NORETURN static void child_main(const struct keep *k, int work_fd, int status_fd
 {
 	sigset_t none;
 
-	ns_map_code();
+	if (k->birth.warm)
+		ns_map_code();
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	/* Nothing of the job exists yet that could look at us: exec would do the same. */
@@ -122,12 +124,23 @@ static int fork_job(struct keep *k, struct err *err)
 	return k->main_pid < 0 ? err_sys(err, "fork the job") : 0;
 }
 
-static int send_go(struct keep *k, uint32_t spec_bytes, const int *fds, unsigned n_fds,
+/* handed: what a warm job still lacks, in the order of handover.h. */
+static int send_go(struct keep *k, uint32_t spec_bytes, const int *handed, unsigned n,
 		   struct err *err)
 {
 	struct job_go go = {.nproc = k->limits.nproc, .spec_bytes = spec_bytes};
+	int fds[HANDOVER_FDS] = {k->rules.fd};
+	int r;
 
-	return handover_send(k->status_fd, &go, sizeof(go), fds, n_fds, err);
+	/* It waits for this, so that moving it costs nothing. */
+	if (limits_pin(k->main_pid, k->spec->cpus, err) < 0 ||
+	    notify_take_cpus(&k->notify, k->main_pid, err) < 0)
+		return -1;
+	for (unsigned i = 0; i < n; i++)
+		fds[1 + i] = handed[i];
+	r = handover_send(k->status_fd, &go, sizeof(go), fds, 1 + n, err);
+	landlock_done(&k->rules);
+	return r;
 }
 
 int birth_let_go(struct keep *k, struct err *err)
@@ -136,12 +149,15 @@ int birth_let_go(struct keep *k, struct err *err)
 }
 
 /* What the keeper still has to do with its rights, and that it has them no more. */
-static int take_position(struct keep *k, const char **stage, struct err *err)
+static int take_position(struct keep *k, const int *rw, size_t n_rw, const char **stage,
+			 struct err *err)
 {
 	*stage = "limits";
-	if (limits_pin(k->main_pid, k->spec->cpus, err) < 0 ||
-	    notify_take_cpus(&k->notify, k->main_pid, err) < 0 ||
+	if (supervise_trees(k, rw, n_rw, err) < 0 ||
 	    notify_bind(&k->notify, k->spec, err) < 0)
+		return -1;
+	*stage = "landlock";
+	if (walls_landlock_workspace(k->spec, &k->rules, err) < 0)
 		return -1;
 	*stage = "caps";
 	return keeper_confine(k->spec, err);
@@ -221,23 +237,25 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 	*stage = "root";
 	if (open_rw(k->spec, rw, &n_rw, err) < 0 || give_root(k, err) < 0)
 		return -1;
-	*stage = "limits";
-	if (tree_init(&k->tree, k->spec->grade, k->root.proc_fd, k->root.tmp_fd,
-		      k->root.shm_fd, err) < 0 ||
-	    (!k->birth.warm && supervise_trees(k, rw, n_rw, err) < 0))
-		return -1;
-	*stage = "caps";
+	*stage = "fork";
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return err_sys(err, "PR_SET_DUMPABLE");
-	*stage = "fork";
 	if (fork_job(k, err) < 0)
 		return -1;
-	/* From here on the job may be there: whatever fails now, the exit of the keeper
-	 * (full) or the kill in keeper_main (floor) ends it. */
+	/* From here on the job is there, and goes as far as it can without us. Whatever
+	 * fails now, the exit of the keeper (full) or the kill in keeper_main (floor)
+	 * ends it. */
+	*stage = "limits";
+	if (tree_init(&k->tree, k->spec->grade, k->root.proc_fd, k->root.tmp_fd,
+		      k->root.shm_fd, err) < 0)
+		return -1;
 	*stage = "fds";
 	if (let_loose(k, null_fd, err) < 0)
 		return -1;
-	return k->birth.warm ? 0 : take_position(k, stage, err);
+	*stage = "landlock";
+	if (walls_landlock_begin(k->spec, &k->rules, err) < 0)
+		return -1;
+	return k->birth.warm ? 0 : take_position(k, rw, n_rw, stage, err);
 }
 
 /* The limits were worked out by the parent; the descriptors of the leaf are our own. */
@@ -285,10 +303,7 @@ int birth_bind(struct keep *k, const struct keeper_bind *m, int *fds, const char
 	*stage = "root";
 	if (bind_workspace(k, &fds[HANDOVER_WORK], err) < 0)
 		return -1;
-	*stage = "limits";
-	if (supervise_trees(k, NULL, 0, err) < 0)
-		return -1;
-	if (take_position(k, stage, err) < 0)
+	if (take_position(k, NULL, 0, stage, err) < 0)
 		return -1;
 	if (k->spec->grade == GRADE_FLOOR && fds[HANDOVER_WORK] >= 0)
 		n_fds++;

@@ -3,7 +3,7 @@
  * Messages with descriptors between our own processes: the tomb and the spawner, the
  * spawner and a warm keeper, the keeper and its job. One SOCK_SEQPACKET packet, one
  * fixed-size struct, at most HANDOVER_FDS descriptors. The order of the descriptors is
- * the same on every leg.
+ * the same on every leg; the job is given its Landlock ruleset before them.
  */
 #ifndef LYCH_SANDBOX_HANDOVER_H
 #define LYCH_SANDBOX_HANDOVER_H
@@ -15,7 +15,8 @@ enum {
 	HANDOVER_STDIN,
 	HANDOVER_STDOUT,
 	HANDOVER_STDERR,
-	HANDOVER_WORK, /* may be missing */
+	HANDOVER_WORK,	/* may be missing */
+	HANDOVER_RULES, /* keeper to job only, where it comes first */
 	HANDOVER_FDS,
 };
 

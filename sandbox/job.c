@@ -12,7 +12,6 @@
  *		  with the keeper
  *	cgroup	  the leaf, and a cgroup namespace, which needs capabilities
  *	caps	  none left, no_new_privs
- *	landlock  the rules that every job of this kind gets; not in force yet
  *	seccomp	  before Landlock takes effect: the filter lets a job build walls of its
  *		  own, and these are ours. Its listener goes to the keeper, no copy stays
  *
@@ -21,12 +20,13 @@
  *	stdio	  warm: in place of /dev/null
  *	cwd	  before Landlock, by descriptor where there is one
  *	limits	  rlimits (the keeper has set the affinity)
- *	landlock  the workspace's rule; from here on in force
+ *	landlock  with the rules that the keeper made meanwhile
  *	selftest  walks into each wall
  *	exec	  with the spec's environment, found along the spec's PATH
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/landlock.h"
 #include "common/str.h"
 #include "sandbox/handover.h"
 #include "sandbox/notify.h"
@@ -47,7 +47,7 @@ struct job {
 	bool warm; /* the spec is a shape until job_go */
 	int status_fd, procs_fd, work_fd;
 	unsigned nproc;
-	struct landlock_set landlock;
+	struct landlock_set landlock; /* from the keeper */
 };
 
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
@@ -82,7 +82,7 @@ static int stage_session(struct err *err)
 		return err_set(err, ERR_SETUP, "the keeper is gone");
 	if (getsid(0) != getpid() && setsid() < 0)
 		return err_sys(err, "setsid");
-	/* The dispositions are the keeper's, who set them all to their defaults. */
+	/* Dispositions are inherited, and at their defaults (ns_default_signals). */
 	if (sigemptyset(&none) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return err_sys(err, "signal mask");
 	umask(077);
@@ -158,13 +158,13 @@ static int stage_exec(const struct sbx_spec *spec, struct err *err)
 }
 
 /* Warm: the same block that the spawner judged, in a memfd that is sealed. */
-static int take_spec(struct job *j, const struct job_go *go, int *fds, struct err *err)
+static int take_spec(struct job *j, const struct job_go *go, const int *fds,
+		     struct err *err)
 {
 	struct sbx_spec spec;
 
 	if (handover_read_spec(fds[HANDOVER_SPEC], go->spec_bytes, &spec, err) < 0)
 		return -1;
-	spec.workspace_fd = -1;
 	j->spec = spec;
 	j->work_fd = fds[HANDOVER_WORK];
 	return fds_replace_stdio(&fds[HANDOVER_STDIN], err);
@@ -172,7 +172,7 @@ static int take_spec(struct job *j, const struct job_go *go, int *fds, struct er
 
 static int stage_go(struct job *j, struct err *err)
 {
-	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1};
+	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1, -1};
 	struct job_go go;
 	unsigned n_fds = 0;
 	static const char ready = 1;
@@ -181,12 +181,11 @@ static int stage_go(struct job *j, struct err *err)
 		return err_sys(err, "tell the keeper");
 	if (handover_recv(j->status_fd, &go, sizeof(go), fds, &n_fds, err) < 0)
 		return err_wrap(err, "the keeper is gone");
+	if (n_fds < (j->warm ? 1 + HANDOVER_WORK : 1))
+		return err_set(err, ERR_SETUP, "the keeper gave too little");
 	j->nproc = go.nproc;
-	if (!j->warm)
-		return 0;
-	if (n_fds < HANDOVER_WORK)
-		return err_set(err, ERR_SETUP, "the keeper gave no spec");
-	return take_spec(j, &go, fds, err);
+	j->landlock.fd = fds[0];
+	return j->warm ? take_spec(j, &go, fds + 1, err) : 0;
 }
 
 static const char *before_spec(struct job *j, const struct sbx_birth *birth,
@@ -210,8 +209,6 @@ static const char *before_spec(struct job *j, const struct sbx_birth *birth,
 	fd_close(&own.cgroup_procs_fd);
 	if (walls_drop_caps(err) < 0)
 		return "caps";
-	if (walls_landlock_begin(&j->spec, &j->landlock, err) < 0)
-		return "landlock";
 	if (seccomp_install(&j->spec, &listener, err) < 0 ||
 	    notify_hand_over(j->status_fd, &listener, err) < 0)
 		return "seccomp";
@@ -224,7 +221,7 @@ static const char *after_spec(struct job *j, struct err *err)
 		return "cwd";
 	if (limits_apply(&j->spec, j->nproc, err) < 0)
 		return "limits";
-	if (walls_landlock_enforce(&j->spec, j->work_fd, &j->landlock, err) < 0)
+	if (landlock_enforce(&j->landlock, err) < 0)
 		return "landlock";
 	return selftest_run(&j->spec, err) < 0 ? "selftest" : NULL;
 }

@@ -42,6 +42,7 @@ struct keep {
 	unsigned hiding;
 	struct tree tree;
 	struct notify notify;
+	struct landlock_set rules; /* for the job, until it goes */
 	struct disk_walk disk;
 	uint64_t unlinked; /* when the round of the walk began */
 	uint64_t memory_peak, disk_peak;

@@ -242,7 +242,7 @@ static void on_control(struct keep *k)
 		struct spawn_kill kill;
 		struct keeper_bind bind;
 	} m = {0};
-	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1};
+	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1, -1};
 	unsigned n_fds = 0;
 	ssize_t n = handover_recv_any(k->sock, &m, sizeof(m), MSG_DONTWAIT, fds, &n_fds);
 
@@ -524,6 +524,7 @@ void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
 			 .spec = birth->spec,
 			 .limits = *limits,
 			 .root = {-1, -1, -1, -1},
+			 .rules = {.fd = -1},
 			 .phase = birth->warm ? PHASE_WARM : PHASE_SETUP,
 			 .sock = sock,
 			 .status_fd = -1,
@@ -531,7 +532,8 @@ void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
 	const char *stage = "";
 	struct err err = ERR_INIT;
 
-	ns_map_code();
+	if (birth->warm)
+		ns_map_code();
 	disk_init(&k.disk);
 	k.disk.tell = &k.tree;
 	notify_init(&k.notify, birth->spec->grade);

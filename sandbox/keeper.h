@@ -25,6 +25,8 @@ MUST_CHECK int ns_map_self(uid_t uid, gid_t gid, struct err *err);
 MUST_CHECK pid_t ns_fork(int flags, int *ret_pidfd, struct err *err);
 /* Everything but 0-2 and keep[] is closed (-1 entries are skipped). */
 MUST_CHECK int ns_close_all_but(const int *keep, size_t n, struct err *err);
+/* Every signal at its default, at the start of a program: children inherit that. */
+void ns_default_signals(void);
 /* 0, 1, 2 become /dev/null (err_too false: 2 stays). */
 MUST_CHECK int ns_stdio_null(int null_fd, bool err_too, struct err *err);
 /* Only these capabilities stay (ended by -1); no_new_privs. */

@@ -23,7 +23,7 @@
 #include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/str.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -459,6 +459,7 @@ int main(int argc, char **argv)
 		complain(&err);
 		return EXIT_SETUP;
 	}
+	ns_default_signals();
 	if (argc > 1 && str_eq(argv[1], "--serve"))
 		return serve(argc, argv);
 	if (spec_parse(argc, argv, &spec, &err) < 0) {

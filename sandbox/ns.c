@@ -128,6 +128,12 @@ int ns_close_all_but(const int *keep, size_t n, struct err *err)
 	return 0;
 }
 
+void ns_default_signals(void)
+{
+	for (int s = 1; s < NSIG; s++)
+		(void)signal(s, SIG_DFL); /* KILL, STOP and libc's own two refuse */
+}
+
 int ns_stdio_null(int null_fd, bool err_too, struct err *err)
 {
 	for (int i = 0; i < (err_too ? 3 : 2); i++)

@@ -209,8 +209,8 @@ struct job_status {	   /* what comes through status_fd */
 	char stage[24];
 	char text[SPAWN_TEXT_MAX];
 };
-/* keeper -> job on the same socket: go on. With the descriptors of handover.h when the job
- * is warm (the workspace in floor only), without when it has its spec already. */
+/* keeper -> job on the same socket: go on. With the ruleset, and with the descriptors of
+ * handover.h when the job is warm (the workspace in floor only). */
 struct job_go {
 	uint32_t nproc;	     /* RLIMIT_NPROC */
 	uint32_t spec_bytes; /* warm: of the block */
@@ -243,16 +243,17 @@ void limits_done(struct sbx_limits *l);
 usec_t limits_sweep(void);
 void limits_sweep_all(void); /* wait for them, at the end: up to a second */
 
-/* walls.c, seccomp.c, selftest.c: in the job, in this order. */
+/* walls.c, seccomp.c, selftest.c: in the job but where it is said. */
 MUST_CHECK int
 walls_drop_caps(struct err *err); /* bounding, ambient, sets, securebits; no_new_privs;
 				     dumpable stays for ptrace by nobody */
-/* Everything but the workspace, which a warm job does not know yet. */
+/* In the keeper, while the job installs its filter: a ruleset with everything but the
+ * workspace, which a warm one does not know yet... */
 MUST_CHECK int walls_landlock_begin(const struct sbx_spec *spec, struct landlock_set *ret,
 				    struct err *err);
-/* work_fd: floor. Adds the workspace and takes effect; closes the set. */
-MUST_CHECK int walls_landlock_enforce(const struct sbx_spec *spec, int work_fd,
-				      struct landlock_set *set, struct err *err);
+/* ... and the workspace (floor: spec->workspace_fd). The job enforces it. */
+MUST_CHECK int walls_landlock_workspace(const struct sbx_spec *spec,
+					struct landlock_set *set, struct err *err);
 /* Compiles the filter for this grade and network into static memory; a fork inherits it.
  * Optional: seccomp_install does it when nobody has. */
 MUST_CHECK int seccomp_prepare(const struct sbx_spec *spec, struct err *err);

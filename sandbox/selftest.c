@@ -17,12 +17,11 @@
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef AF_VSOCK
@@ -65,13 +64,16 @@ static int forbidden_socket(struct err *err)
 	return expect("seccomp: a vsock socket", fd, EPERM, err);
 }
 
+/* Without the loopback network, and in floor, no inet socket is to be had at all: the
+ * filter's rule for socket() is the one that forbidden_socket() met. */
 static int forbidden_route(const struct sbx_spec *spec, struct err *err)
 {
-	cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(DISCARD_PORT)};
+	cleanup_close int fd = -1;
 
 	if (spec->grade == GRADE_FLOOR || spec->net == NET_NONE)
-		return expect("seccomp: an inet socket", fd, EPERM, err);
+		return 0;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_sys_id(err, ERRID_SANDBOX_SELFTEST,
 				  "socket for the route test");
@@ -97,13 +99,10 @@ static int foreign_metadata(struct err *err)
 		      utimensat(AT_FDCWD, "/", NULL, 0), EPERM, err);
 }
 
-static int forbidden_namespace(struct err *err)
+/* clone3 would hide its flags from the filter; the kernel itself says EINVAL to this. */
+static int forbidden_clone(struct err *err)
 {
-	if (expect("seccomp: a new user namespace", unshare(CLONE_NEWUSER), EPERM, err) <
-	    0)
-		return -1;
-	return expect("seccomp: a mount",
-		      mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), EPERM, err);
+	return expect("seccomp: clone3", syscall(SYS_clone3, NULL, 0), ENOSYS, err);
 }
 
 int selftest_run(const struct sbx_spec *spec, struct err *err)
@@ -117,5 +116,5 @@ int selftest_run(const struct sbx_spec *spec, struct err *err)
 		return -1;
 	if (spec->grade == GRADE_FLOOR && foreign_metadata(err) < 0)
 		return -1;
-	return forbidden_namespace(err);
+	return forbidden_clone(err);
 }

@@ -382,7 +382,7 @@ static int on_tomb(struct server *s, struct err *err)
 		struct spawn_run run;
 		struct spawn_kill kill;
 	} m = {0};
-	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1};
+	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1, -1};
 	unsigned n_fds = 0;
 	ssize_t n = handover_recv_any(s->fd, &m, sizeof(m), MSG_DONTWAIT, fds, &n_fds);
 	int r;

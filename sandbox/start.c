@@ -116,7 +116,7 @@ int keeper_bind(struct keeper *k, const struct sbx_spec *spec, int spec_fd,
 		return -1;
 	m.limits = k->limits;
 	return handover_send(k->sock, &m, sizeof(m), fds,
-			     workspace < 0 ? HANDOVER_WORK : HANDOVER_FDS, err);
+			     workspace < 0 ? HANDOVER_WORK : ARRAY_SIZE(fds), err);
 }
 
 /* The ancestor of p that is our own child. */

@@ -143,19 +143,6 @@ static int allow_mounts(struct landlock_set *set, const struct sbx_spec *spec,
 	return 0;
 }
 
-static int allow_workspace(struct landlock_set *set, const struct sbx_spec *spec,
-			   int work_fd, struct err *err)
-{
-	uint64_t rights = spec->workspace_ro ? LL_FS_ROX : LL_FS_RW | LL_FS_EXECUTE;
-
-	if (!spec->workspace)
-		return 0;
-	if (spec->grade == GRADE_FULL)
-		return landlock_allow_path(set, PATH_WORK, rights, err);
-	/* The directory that the parent opened and judged, not its name. */
-	return landlock_allow_fd(set, work_fd, rights, err);
-}
-
 static int rules_full(struct landlock_set *set, struct err *err)
 {
 	/* Listing the private root shows nothing; the canary in it stays unreadable. */
@@ -196,12 +183,15 @@ int walls_landlock_begin(const struct sbx_spec *spec, struct landlock_set *ret,
 	return -1;
 }
 
-int walls_landlock_enforce(const struct sbx_spec *spec, int work_fd,
-			   struct landlock_set *set, struct err *err)
+int walls_landlock_workspace(const struct sbx_spec *spec, struct landlock_set *set,
+			     struct err *err)
 {
-	if (allow_workspace(set, spec, work_fd, err) < 0) {
-		landlock_done(set);
-		return -1;
-	}
-	return landlock_enforce(set, err);
+	uint64_t rights = spec->workspace_ro ? LL_FS_ROX : LL_FS_RW | LL_FS_EXECUTE;
+
+	if (!spec->workspace)
+		return 0;
+	if (spec->grade == GRADE_FULL)
+		return landlock_allow_path(set, PATH_WORK, rights, err);
+	/* The directory that the parent opened and judged, not its name. */
+	return landlock_allow_fd(set, spec->workspace_fd, rights, err);
 }
