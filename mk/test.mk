@@ -47,7 +47,7 @@ $(ESCAPE_TRY_C:%.c=$(B)/%): $(B)/%: $(B)/%.o $(OBJ_common)
 PROBE_OBJ := $(call obj,$(wildcard tests/escape/probe_*.c tests/escape/victim_*.c))
 $(B)/tests/escape/try_probe: $(PROBE_OBJ)
 # It compares the kernel's answers with the table's.
-$(B)/tests/escape/try_syscalls: $(addprefix $(B)/,sandbox/seccomp_table.o sandbox/seccomp_bpf.o)
+$(B)/tests/escape/try_syscalls: $(addprefix $(B)/,sandbox/seccomp_table.o sandbox/seccomp_bpf.o sandbox/seccomp_shrink.o)
 $(B)/tests/escape/try_syscalls: LDLIBS := -lseccomp
 # A row says only what it has.
 $(PROBE_OBJ): CFLAGS += -Wno-missing-field-initializers

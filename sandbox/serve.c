@@ -175,8 +175,6 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 {
 	struct stat st;
 
-	if (!spec->timeout_usec)
-		return err_set_id(err, ERRID_SANDBOX_LIMIT, "a job needs --timeout");
 	if (spec->grade != s->place.grade)
 		return err_set_id(err, ERRID_SPEC_RANGE,
 				  "this spawner serves grade %s only",
