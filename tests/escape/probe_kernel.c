@@ -391,8 +391,11 @@ static int own_filter(void)
 }
 
 /* clang-format off */
+
+/* clang-format off */
 #define DENIED {EPERM}, {EPERM}
 #define LIFECYCLE "tests/integration/lifecycle.sh"
+#define UPROBE_CALL {ENXIO, KILLED_BY + SIGILL, ENOSYS, NOT_HERE}
 #define UPROBE {KILLED_BY + SIGILL, ENXIO, ENOSYS, NOT_HERE}
 #define UPROBE_NOTE "no filter is asked since Linux 6.14; who is no trampoline is killed"
 
@@ -425,8 +428,8 @@ static const struct probe probes[] = {
 	{"76e", "mprotect it for write", protect_shown_for_write, {EACCES}, {EACCES}},
 	{"77", "statmount, listmount, lsm_*, cachestat, open_tree_attr, file_setattr",
 	 new_and_denied, DENIED},
-	{"77b", "map_shadow_stack", shadow_stack, {EOPNOTSUPP, EINVAL, ENOSYS, ALLOWED},
-	 {EOPNOTSUPP, EINVAL, ENOSYS, ALLOWED}, "the CPU's and kernel's answer"},
+	{"77b", "map_shadow_stack", shadow_stack, {ENOSYS, EOPNOTSUPP, EINVAL, ALLOWED},
+	 {ENOSYS, EOPNOTSUPP, EINVAL, ALLOWED}, "the CPU's and kernel's answer"},
 	{"77c", "futex_wake", futex2, {ALLOWED, ENOSYS}, {ALLOWED, ENOSYS},
 	 "own memory only; ENOSYS before 6.7"},
 	{"77d", "mseal", seal_memory, {ALLOWED, ENOSYS}, {ALLOWED, ENOSYS},
@@ -434,9 +437,9 @@ static const struct probe probes[] = {
 	{"77e", "every number above the last reviewed one", unreviewed, {ENOSYS},
 	 {ENOSYS}},
 	{"77f", "uretprobe", uretprobe, UPROBE, UPROBE, UPROBE_NOTE},
-	{"77g", "uprobe", uprobe, UPROBE, UPROBE, UPROBE_NOTE},
+	{"77g", "uprobe", uprobe, UPROBE_CALL, UPROBE_CALL, UPROBE_NOTE},
 	ELSEWHERE("77h", "every number, with zeros, ones and upper halves",
-		  "as the filter's table says", "tests/escape/run.sh", "try_syscalls"),
+	 "as the filter's table says", "tests/escape/run.sh", "try_syscalls"),
 	{"78", "clone, high bits set", clone_high, DENIED},
 	{"78b", "TIOCSTI, high bits set", ioctl_high, DENIED},
 	{"78c", "a vsock, high bits set", family_high, DENIED},
@@ -446,10 +449,11 @@ static const struct probe probes[] = {
 	{"79", "a seccomp listener of one's own", own_listener, DENIED},
 	{"79b", "a filter of one's own that allows everything", own_filter, {HELD},
 	 {HELD}},
-	ELSEWHERE("79c", "a flood of refused calls", "the job's time, not the supervision's",
-		  "tests/escape/metadata.sh", "out of time in a flood"),
+	ELSEWHERE("79c", "a flood of refused calls",
+	 "the job's time, not the supervision's", "tests/escape/metadata.sh",
+	 "out of time in a flood"),
 	ELSEWHERE("79d", "a supervisor that is killed", "the job ends with it", LIFECYCLE,
-		  "kill -9 of the $whom"),
+	 "kill -9 of the $whom"),
 };
 /* clang-format on */
 

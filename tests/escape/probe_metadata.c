@@ -272,6 +272,8 @@ static int watch_it(void)
 }
 
 /* clang-format off */
+
+/* clang-format off */
 #define OUT {ENOENT}, {EPERM}
 #define SHOWN {EROFS}, {EPERM}
 #define SEEN {ENOENT}, {ALLOWED}
@@ -310,9 +312,9 @@ static const struct probe probes[] = {
 	{"8j", "FS_IOC_FSSETXATTR of it", set_fsxattr_shown, SHOWN},
 	{"8k", "FS_IOC_SETVERSION of it", set_version_shown, SHOWN},
 	{"8l", "FS_IOC_ENABLE_VERITY of it", enable_verity_shown,
-	 {EROFS, EOPNOTSUPP, ENOTTY}, {EPERM}, FS_SAYS},
+	 {EOPNOTSUPP, EROFS, ENOTTY}, {EPERM}, FS_SAYS},
 	{"8m", "FS_IOC_SET_ENCRYPTION_POLICY of a directory shown read-only",
-	 encryption_shown, {EROFS, EOPNOTSUPP, ENOTTY}, {EPERM}, FS_SAYS},
+	 encryption_shown, {EOPNOTSUPP, EROFS, ENOTTY}, {EPERM}, FS_SAYS},
 	{"8n", "a lease on a file shown read-only", lease_shown, {EPERM}, {EPERM}},
 	{"9", "stat", stat_it, SEEN, SEEN_NOTE},
 	{"9b", "access", access_it, SEEN, SEEN_NOTE},

@@ -175,6 +175,8 @@ static int signals_until_refused(void)
 }
 
 /* clang-format off */
+
+/* clang-format off */
 #define DENIED {EPERM}, {EPERM}
 #define EDGES "tests/escape/edges.sh"
 #define LIFECYCLE "tests/integration/lifecycle.sh"
@@ -190,8 +192,8 @@ static const struct probe probes[] = {
 	{"80g", "KDSKBMODE", keyboard_mode, DENIED},
 	{"80h", "/dev/tty", dev_tty, {ENOENT}, {EACCES, ENXIO}},
 	{"80i", "the caller's terminal by its name", other_terminals, {ENOENT}, {EACCES}},
-	{"80j", "the other end of the terminal", peer_of_terminal, {ENOTTY, EIO},
-	 {ENOTTY, EIO}},
+	{"80j", "the other end of the terminal", peer_of_terminal, {EIO, ENOTTY},
+	 {EIO, ENOTTY}},
 	{"80k", "flush a terminal given as stdin", steal_terminal_output, {ALLOWED},
 	 {ALLOWED}, "a terminal handed over is the job's to set: give it a pipe instead"},
 	{"67", "tcsetpgrp on the caller's terminal", foreground, {ENOTTY}, {ENOTTY}},
@@ -200,12 +202,12 @@ static const struct probe probes[] = {
 	 inherited_env, {HELD}, {HELD}, "the environment starts from zero"},
 	ELSEWHERE("83", "endless output of a deaf job", "ended: output limit", LIFECYCLE,
 	 "serve: output limit, deaf job"),
-	ELSEWHERE("84", "ANSI, OSC, C1, bidi, CR, bad UTF-8 in output", "escaped when shown",
-		  "tests/unit/test_render.c",
-		  "a_cell_shows_control_bytes_instead_of_sending_them"),
-	ELSEWHERE("84b", "OSC 52, titles, DCS in followed output", "dropped; colours stay",
-		  "tests/unit/test_render.c",
-		  "the_terminal_filter_keeps_colours_and_drops_the_rest"),
+	ELSEWHERE("84", "ANSI, OSC, C1, bidi, CR, bad UTF-8 in output",
+	 "escaped when shown", "tests/unit/test_render.c",
+	 "a_cell_shows_control_bytes_instead_of_sending_them"),
+	ELSEWHERE("84b", "OSC 52, titles, DCS in followed output",
+	 "dropped; colours stay", "tests/unit/test_render.c",
+	 "the_terminal_filter_keeps_colours_and_drops_the_rest"),
 	ELSEWHERE("85", "memory: heap", "ended: oom", LIFECYCLE, "oom heap"),
 	ELSEWHERE("85b", "memory: shared anonymous", "ended: oom", LIFECYCLE,
 	 "oom shared"),
@@ -219,16 +221,16 @@ static const struct probe probes[] = {
 	{"86e", "a pipe of 1 GiB", bigger_pipe, {EPERM}, {EPERM}},
 	{"86f", "timers", timers_until_refused, {EAGAIN}, {EAGAIN}},
 	{"86g", "pending signals", signals_until_refused, {EAGAIN}, {EAGAIN}},
-	ELSEWHERE("87", "exit codes 0 to 255", "told as they are, `how` says exited", EDGES,
-		  "exit $code"),
-	ELSEWHERE("87b", "death by each signal, SIGSYS too", "128+N, `how` says signalled", EDGES,
-		  "signal $sig"),
-	ELSEWHERE("87c", "SIGXCPU and SIGXFSZ of its own making", "told as that limit", EDGES,
-		  "SIGXCPU"),
-	ELSEWHERE("87d", "a missing, closed or strange program or interpreter", "127 or 126",
-		  EDGES, "an interpreter outside"),
-	ELSEWHERE("87e", "exit 124 or 137 against out of time or memory", "`how` tells them apart",
-		  EDGES, "out of time is not exit 124"),
+	ELSEWHERE("87", "exit codes 0 to 255", "told as they are, `how` says exited",
+	 EDGES, "exit $code"),
+	ELSEWHERE("87b", "death by each signal, SIGSYS too",
+	 "128+N, `how` says signalled", EDGES, "signal $sig"),
+	ELSEWHERE("87c", "SIGXCPU and SIGXFSZ of its own making", "told as that limit",
+	 EDGES, "SIGXCPU"),
+	ELSEWHERE("87d", "a missing, closed or strange program or interpreter",
+	 "127 or 126", EDGES, "an interpreter outside"),
+	ELSEWHERE("87e", "exit 124 or 137 against out of time or memory",
+	 "`how` tells them apart", EDGES, "out of time is not exit 124"),
 };
 /* clang-format on */
 
