@@ -321,8 +321,6 @@ static int open_handle(void)
 }
 
 /* clang-format off */
-
-/* clang-format off */
 #define OUT {ENOENT}, {EACCES}
 
 static const struct probe probes[] = {

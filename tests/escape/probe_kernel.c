@@ -391,8 +391,6 @@ static int own_filter(void)
 }
 
 /* clang-format off */
-
-/* clang-format off */
 #define DENIED {EPERM}, {EPERM}
 #define LIFECYCLE "tests/integration/lifecycle.sh"
 #define UPROBE_CALL {ENXIO, KILLED_BY + SIGILL, ENOSYS, NOT_HERE}

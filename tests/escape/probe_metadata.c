@@ -272,8 +272,6 @@ static int watch_it(void)
 }
 
 /* clang-format off */
-
-/* clang-format off */
 #define OUT {ENOENT}, {EPERM}
 #define SHOWN {EROFS}, {EPERM}
 #define SEEN {ENOENT}, {ALLOWED}

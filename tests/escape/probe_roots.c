@@ -421,8 +421,6 @@ static int write_far(void)
 }
 
 /* clang-format off */
-
-/* clang-format off */
 #define OUT {ENOENT}, {EACCES}
 #define DENIED {EPERM}, {EPERM}
 #define LIFECYCLE "tests/integration/lifecycle.sh"

@@ -175,8 +175,6 @@ static int signals_until_refused(void)
 }
 
 /* clang-format off */
-
-/* clang-format off */
 #define DENIED {EPERM}, {EPERM}
 #define EDGES "tests/escape/edges.sh"
 #define LIFECYCLE "tests/integration/lifecycle.sh"
