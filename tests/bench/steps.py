@@ -33,7 +33,7 @@ REQUEST = [
 ]
 END = [
     ("job: limits", "job", "limits_apply"),
-    ("job: Landlock, the workspace and the end", "job", "walls_landlock_enforce"),
+    ("job: Landlock in force", "job", "landlock_enforce"),
     ("job: self-test", "job", "selftest_run"),
     ("job: execve", "job", "> execve"),
     ("the command itself, with ld.so", "job", "exec"),
@@ -49,9 +49,8 @@ JOB = [
     ("job: session, signals", "job", "> getppid"),
     ("job: cgroup", "job", "limits_enter"),
     ("job: capabilities", "job", "walls_drop_caps"),
-    ("job: Landlock, the system's paths", "job", "walls_landlock_begin"),
     ("job: seccomp", "job", "seccomp_install"),
-    ("job: listener to the keeper, its go", "job", "notify_hand_over"),
+    ("job: listener to the keeper, whose rules and go", "job", "notify_hand_over"),
     *END,
 ]
 MARKS = {
@@ -62,7 +61,6 @@ MARKS = {
         ("keeper: identity maps", "keeper", "born"),
         ("keeper: descriptors, signals, session", "keeper", "keeper_main"),
         ("keeper: root from the template", "keeper", "root_from_template"),
-        ("keeper: supervision", "keeper", "tree_init"),
         ("keeper: fork of the job", "keeper", "> clone"),
         *JOB,
     ],
@@ -71,7 +69,6 @@ MARKS = {
         ("spawner: keeper_start, limits", "spawner", "keeper_start"),
         ("fork of the keeper", "spawner", "> clone"),
         ("keeper: descriptors, signals, session", "keeper", "born"),
-        ("keeper: supervision", "keeper", "tree_init"),
         ("keeper: fork of the job", "keeper", "> clone"),
         *JOB,
     ],
