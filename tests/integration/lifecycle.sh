@@ -141,6 +141,15 @@ judge "full bomb: a neighbour is not touched" "$sandbox" --timeout 10 --processe
 	sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true || exit 1; done' </dev/null
 wait
 
+# Nobody asked for limits: they stand all the same.
+for grade in full floor; do
+	out=$("$sandbox" --grade "$grade" --json -- true 2>&1 </dev/null)
+	for limit in memory:536870912 disk:1073741824 processes:256 cpus:1 timeout:600000000; do
+		judge "$grade: the default of ${limit/:/ is }" \
+			grep -qF "{\"name\":\"${limit%:*}\",\"value\":${limit#*:}," <<<"$out"
+	done
+done
+
 # What cannot be enforced does not run.
 for grade in full floor; do
 	for cg in "$scratch" "$scratch/nowhere"; do

@@ -66,6 +66,14 @@ judge() {
 	[ "$got" = "$2 $3 1 True" ] || fail "$4: expected '$2 $3 1 True', got '$got': $(lych show "$id")"
 	ok "$4: $2 $3: $(lych show "$id" --json | json 'j["result"]["wall_ms"], "ms", j["result"]["detail"]')"
 }
+# --- who asks for no limit gets all of them
+id=$(lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]')
+got=$(lych show "$id" --json | json '*((x["name"], x["value"]) for x in j["result"]["walls"]["limits"] if x["name"] in ("memory", "disk", "processes", "cpus", "timeout"))')
+want="('memory', 536870912) ('disk', 1073741824) ('processes', 256) ('cpus', 1) ('timeout', 600000000)"
+[ "$got" = "$want" ] || fail "the limits that stood: $got"
+[ "$(lych show "$id" --json | json 'j["spec"]["limits"]["output_bytes"]')" = 67108864 ] || fail "the limit of output"
+ok "the default limits stood"
+
 # state class what options... -- argv
 row() {
 	local state=$1 class=$2 what=$3 id
