@@ -281,7 +281,7 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 	check "$kind serve: hello" '^hello [0-9]+ abi=[0-9]+ rlimit\+supervision'
 	# Refusals of single jobs.
 	tell "run 1 $w --timeout 0 -- true"
-	check "$kind serve: no timeout is refused" '^refused 1 LYCH-SANDBOX-007 '
+	check "$kind serve: a job without an end is refused" '^refused 1 LYCH-SPEC-004 .*timeout'
 	tell "run 2 --grade $([ "$grade" = full ] && echo floor || echo full) --timeout 5 -- true"
 	check "$kind serve: the other grade is refused" '^refused 2 LYCH-SPEC-004 '
 	tell "run 3 --grade $grade --timeout 5 --workspace ../x -- true"
