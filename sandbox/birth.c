@@ -133,7 +133,7 @@ static int send_go(struct keep *k, uint32_t spec_bytes, const int *handed, unsig
 	int r;
 
 	/* It waits for this, so that moving it costs nothing. */
-	if (limits_pin(k->main_pid, k->spec->cpus, err) < 0 ||
+	if (limits_pin(k->main_pid, k->spec->cpus, k->limits.turn, err) < 0 ||
 	    notify_take_cpus(&k->notify, k->main_pid, err) < 0)
 		return -1;
 	for (unsigned i = 0; i < n; i++)
@@ -264,6 +264,7 @@ static void take_limits(struct keep *k, const struct sbx_limits *l)
 	k->limits.n = l->n;
 	memcpy(k->limits.l, l->l, sizeof(l->l));
 	k->limits.nproc = l->nproc;
+	k->limits.turn = l->turn;
 	k->limits.cgroup_cpu = l->cgroup_cpu;
 }
 

@@ -200,8 +200,12 @@ int limits_make_leaf(const struct sbx_spec *spec, struct sbx_limits *ret, struct
 
 int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l, struct err *err)
 {
+	static unsigned turn;
 	unsigned others = 0;
 
+	if (!turn) /* several command lines do not share the first CPU either */
+		random_bytes(&turn, sizeof(turn));
+	l->turn = turn++;
 	if (!spec->memory_bytes || !spec->processes || !spec->cpus || !spec->disk_bytes)
 		return err_set_id(err, ERRID_SANDBOX_LIMIT,
 				  "memory, disk, processes and cpus each need a limit");
@@ -257,20 +261,17 @@ static int set_rlimit(__rlimit_resource_t what, const char *name, rlim_t soft,
 	return 0;
 }
 
-int limits_pin(pid_t pid, unsigned cpus, struct err *err)
+int limits_pin(pid_t pid, unsigned cpus, unsigned turn, struct err *err)
 {
 	cpu_set_t have, mine;
 	unsigned n, skip, taken = 0;
-	uint16_t r;
 
 	if (sched_getaffinity(0, sizeof(have), &have) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_getaffinity");
 	n = (unsigned)CPU_COUNT(&have);
 	if (cpus >= n)
 		return 0; /* all that there are */
-	/* Start anywhere, so that several jobs do not share the first CPU. */
-	random_bytes(&r, sizeof(r));
-	skip = r % n;
+	skip = turn * cpus % n;
 	CPU_ZERO(&mine);
 	for (unsigned i = 0, seen = 0; taken < cpus && i < 2 * CPU_SETSIZE; i++) {
 		unsigned cpu = i % CPU_SETSIZE;

@@ -125,6 +125,7 @@ struct sbx_limits { /* how each limit is enforced, for spawn_started */
 	bool cgroup_cpu; /* the leaf holds the CPU limit too */
 	char leaf[40];
 	unsigned nproc; /* RLIMIT_NPROC to set */
+	unsigned turn;	/* which CPUs: limits_pin() */
 };
 
 /* What a keeper is born with. */
@@ -233,8 +234,9 @@ MUST_CHECK int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l,
  * (full). */
 MUST_CHECK int limits_enter(enum sbx_grade grade, const struct sbx_limits *l,
 			    struct err *err);
-/* In the keeper: the CPUs of the job's first process, which it can't widen. */
-MUST_CHECK int limits_pin(pid_t pid, unsigned cpus, struct err *err);
+/* In the keeper: the CPUs of the job's first process, which it can't widen. Jobs take
+ * turns around them. */
+MUST_CHECK int limits_pin(pid_t pid, unsigned cpus, unsigned turn, struct err *err);
 /* In the job: rlimits, NOFILE last. */
 MUST_CHECK int limits_apply(const struct sbx_spec *spec, unsigned nproc, struct err *err);
 /* cgroup.kill, rmdir of the leaf: one that is still busy is left to limits_sweep(). */
