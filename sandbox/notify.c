@@ -240,6 +240,8 @@ static int judge_metadata(struct notify *n, const struct seccomp_notif *req, int
 	if (r != NOTIFY_OUTSIDE && r != NOTIFY_SET_ID)
 		return r;
 	/* The trees are those of Landlock's rules; it only does not know these calls. */
+	if (!notify_is_the_jobs(n, req))
+		return -EPERM;
 	notify_record_metadata(
 		n, req, r == NOTIFY_OUTSIDE ? SPAWN_WALL_LANDLOCK : SPAWN_WALL_SECCOMP);
 	return -EPERM;
@@ -254,7 +256,8 @@ static int judge(struct notify *n, const struct seccomp_notif *req)
 		return notify_affinity(n, req);
 	if (n->grade == GRADE_FLOOR && notify_meta(n, req, &r))
 		return judge_metadata(n, req, r);
-	notify_record_call(n, req);
+	if (notify_is_the_jobs(n, req))
+		notify_record_call(n, req);
 	return -EPERM;
 }
 

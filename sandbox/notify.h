@@ -155,7 +155,10 @@ int notify_meta_named(const struct seccomp_notif *req, char *path, size_t size);
 /* notify_cpu.c */
 int notify_affinity(const struct notify *n, const struct seccomp_notif *req);
 
-/* notify_deny.c. The same record again is counted. grant may be "". Nothing is noted
+/* notify_deny.c. Was it asked by the command, or still by our own stages? Asking first
+ * saves working out what the self-test meant. */
+bool notify_is_the_jobs(const struct notify *n, const struct seccomp_notif *req);
+/* The same record again is counted. grant may be "". Nothing is noted
  * before the command was executed (our own self-test walks into walls). */
 void notify_record(struct notify *n, const struct seccomp_notif *req, unsigned wall,
 		   unsigned act, int sys, const char *object, const char *grant);

@@ -66,7 +66,7 @@ static bool counted(struct notify_denial *list, unsigned len,
 
 /* The self-test walks into walls before the command is executed; only the very act of
  * executing it may be refused then. */
-static bool is_the_jobs(const struct notify *n, const struct seccomp_notif *req)
+bool notify_is_the_jobs(const struct notify *n, const struct seccomp_notif *req)
 {
 	return n->started || req->data.nr == __NR_execve ||
 	       tree_has_executed(n->procs, (pid_t)req->pid);
@@ -83,7 +83,7 @@ void notify_record(struct notify *n, const struct seccomp_notif *req, unsigned w
 	unsigned *len = absent ? &n->n_absent : &n->n_denied;
 	uint32_t hash;
 
-	if (!is_the_jobs(n, req))
+	if (!notify_is_the_jobs(n, req))
 		return;
 	sc_name(req->data.nr, d.call, sizeof(d.call));
 	(void)snprintf(d.object, sizeof(d.object), "%s", object);
