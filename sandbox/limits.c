@@ -32,6 +32,7 @@
 #define CPU_PERIOD_USEC 100000
 /* A leaf is busy until the killed have ended: how long, and how often to try. */
 #define LEAF_BUSY_USEC USEC_PER_SEC
+#define COUNT_VALID_USEC (10 * USEC_PER_SEC)
 #define LEAF_PAUSE_USEC (5 * USEC_PER_MSEC)
 /* The keeper lives in the job's user namespace and counts there. */
 #define NPROC_OF_KEEPER 1
@@ -170,7 +171,7 @@ static int leaf_limit(const struct sbx_spec *spec, struct sbx_limits *l, struct 
 /*
  * Floor: no user namespace of its own, so the kernel counts all tasks of this user. The
  * number is out of date as soon as it is known (anybody may fork), which is why the keeper
- * supervises the job's own count; one that is a second old does as well, and saves
+ * supervises the job's own count; one that is ten seconds old does as well, and saves
  * reading all of /proc for each of many jobs.
  */
 static int count_others(unsigned *ret, struct err *err)
@@ -179,7 +180,7 @@ static int count_others(unsigned *ret, struct err *err)
 	static usec_t counted_at;
 	usec_t now = clock_boot_usec();
 
-	if (!counted_at || now - counted_at > USEC_PER_SEC) {
+	if (!counted_at || now - counted_at > COUNT_VALID_USEC) {
 		if (tree_count_uid_tasks(getuid(), &count, err) < 0)
 			return -1;
 		counted_at = now;
