@@ -133,14 +133,14 @@ check-inner-asan:
 $(B)/tests/support/seeded_leak: $(B)/tests/support/seeded_leak.o
 	$(CC) $(LDFLAGS) -o $@ $^ -lcriterion
 
-# Ten thousand jobs through one tomb: some minutes.
+# Many jobs, and jobs that misbehave, through one tomb: some minutes.
 JOBS ?= 10000
 .PHONY: check-soak check-inner-soak
-check-soak: deps-check ## JOBS (10000) through one tomb, nothing may be left of them
+check-soak: deps-check ## unruly jobs, and JOBS (10000) of all kinds, through one tomb
 	@$(AS_USER) JOBS=$(JOBS) check-inner-soak
 check-inner-soak:
-	@$(MAKE) -s -j2 all
-	@JOBS=$(JOBS) LYCH_BIN=$(CURDIR)/$(B) tests/soak/run.sh
+	@$(MAKE) -s -j2 all test-programs
+	@JOBS=$(JOBS) tests/support/check soak
 
 FUZZ_SECONDS ?= 60
 .PHONY: fuzz fuzz-inner

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#define SIGNALS 64
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
@@ -130,8 +131,12 @@ int ns_close_all_but(const int *keep, size_t n, struct err *err)
 
 void ns_default_signals(void)
 {
-	for (int s = 1; s < NSIG; s++)
-		(void)signal(s, SIG_DFL); /* KILL, STOP and libc's own two refuse */
+	/* The kernel's own structure, all defaults: libc keeps signals 32 and 33 from us,
+	 * and whoever started us may ignore them. */
+	static const uint64_t defaults[8];
+
+	for (int s = 1; s <= SIGNALS; s++)
+		(void)syscall(SYS_rt_sigaction, s, defaults, NULL, SIGNALS / 8);
 }
 
 int ns_stdio_null(int null_fd, bool err_too, struct err *err)

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
+# alone
 # timeout: 420
 # Jobs that misbehave, through the real tomb: each is stopped at its limit and says why, leaves
 # nothing, and neither its neighbour nor the tomb notices. Then the tomb, and the spawner, are
