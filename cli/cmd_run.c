@@ -572,7 +572,7 @@ static int run(const struct run_args *a, struct err *err)
 	cleanup_json struct json *job = NULL;
 	cleanup_buf struct buf spec = {0};
 	struct follow f;
-	struct job_end end;
+	struct job_end end = {0};
 	job_id_t id;
 	int r;
 

@@ -321,17 +321,11 @@ static void map_add(struct hidden *h, uint64_t dev, uint64_t ino, uint64_t bytes
 	m->now += bytes;
 }
 
-void hidden_maps(struct hidden *h, int maps_fd)
+static void read_maps(struct hidden *h, FILE *f)
 {
-	int fd = maps_fd;
-	cleanup_file FILE *f = fdopen(fd, "r");
-	cleanup_free char *line = NULL;
+	char *line = NULL;
 	size_t size = 0;
 
-	if (!f) {
-		fd_close(&fd);
-		return;
-	}
 	while (getline(&line, &size, f) > 0) {
 		uint64_t dev, ino, bytes;
 		bool deleted;
@@ -341,6 +335,19 @@ void hidden_maps(struct hidden *h, int maps_fd)
 			continue;
 		map_add(h, dev, ino, bytes, dev != h->shm_dev);
 	}
+	free(line);
+}
+
+void hidden_maps(struct hidden *h, int maps_fd)
+{
+	int fd = maps_fd;
+	cleanup_file FILE *f = fdopen(fd, "r");
+
+	if (!f) {
+		fd_close(&fd);
+		return;
+	}
+	read_maps(h, f);
 	for (unsigned i = 0; i < h->n_mapped; i++) {
 		struct hidden_mapped *m = &h->mapped[i];
 

@@ -279,7 +279,7 @@ static int place_at(int mount_fd, int root_fd, const char *path, struct err *err
 	cleanup_close int dir = walk_parents(root_fd, path + 1, &name, err);
 	struct stat src, dst;
 
-	if (dir < 0)
+	if (dir < 0 || !name)
 		return err_wrap(err, "mount point of %s", path);
 	if (fstat(mount_fd, &src) < 0)
 		return mount_failed(err, "fstat", path);

@@ -12,7 +12,7 @@
 enum kind { SIZE, COUNT, TIME, SECONDS };
 
 static const char *const names[SPEC_LIMIT_COUNT] = {
-#define LIMIT(symbol, name) [SPEC_LIMIT_##symbol] = name,
+#define LIMIT(symbol, name) [SPEC_LIMIT_##symbol] = (name),
 #include "common/sandbox_options.def"
 };
 
