@@ -187,10 +187,20 @@ static int keeper_process(struct keep *k, int null_fd, struct err *err)
 	return 0;
 }
 
+/* Takes the detached mount. */
+static int attach_workspace(struct keep *k, int mount, struct err *err)
+{
+	cleanup_close int mount_fd = mount;
+	cleanup_close int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (root_fd < 0)
+		return err_sys_id(err, ERRID_SANDBOX_ROOT, "open /");
+	return root_place_workspace(TAKE_FD(mount_fd), root_fd, &k->root, err);
+}
+
 static int give_root(struct keep *k, struct err *err)
 {
 	const struct sbx_birth *b = &k->birth;
-	cleanup_close int root_fd = -1;
 
 	if (b->spec->grade == GRADE_FLOOR)
 		return 0;
@@ -198,12 +208,7 @@ static int give_root(struct keep *k, struct err *err)
 		return root_build(b->spec, &k->root, err);
 	if (root_from_template(b->spec, &k->root, err) < 0)
 		return -1;
-	if (b->workspace < 0)
-		return 0;
-	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "open /");
-	return root_place_workspace(b->workspace, root_fd, &k->root, err);
+	return b->workspace < 0 ? 0 : attach_workspace(k, b->workspace, err);
 }
 
 /* Nothing of ours is held where the job could meet it. */
@@ -270,8 +275,6 @@ static void take_limits(struct keep *k, const struct sbx_limits *l)
 
 static int bind_workspace(struct keep *k, int *work, struct err *err)
 {
-	cleanup_close int root_fd = -1;
-
 	if (!k->own_spec.workspace)
 		return 0;
 	if (*work < 0)
@@ -280,10 +283,7 @@ static int bind_workspace(struct keep *k, int *work, struct err *err)
 		k->own_spec.workspace_fd = fcntl(*work, F_DUPFD_CLOEXEC, 3);
 		return k->own_spec.workspace_fd < 0 ? err_sys(err, "dup") : 0;
 	}
-	root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "open /");
-	return root_place_workspace(TAKE_FD(*work), root_fd, &k->root, err);
+	return attach_workspace(k, TAKE_FD(*work), err);
 }
 
 int birth_bind(struct keep *k, const struct keeper_bind *m, int *fds, const char **stage,

@@ -2,6 +2,7 @@
 #include "sandbox/handover.h"
 
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 #include "common/mem.h"
 
 #include <errno.h>
@@ -12,69 +13,14 @@
 
 #define SEALS_NEEDED (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-union control {
-	char space[CMSG_SPACE(HANDOVER_FDS * sizeof(int))];
-	struct cmsghdr align;
-};
+_Static_assert(HANDOVER_FDS <= FDPASS_MAX, "the descriptors of a handover");
 
 int handover_send(int sock, const void *msg, size_t size, const int *fds, unsigned n_fds,
 		  struct err *err)
 {
-	union control control = {0};
-	struct iovec iov = {(void *)(uintptr_t)msg, size};
-	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (n_fds > 0) {
-		struct cmsghdr *c;
-
-		h.msg_control = &control;
-		h.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-		c = CMSG_FIRSTHDR(&h);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
-	}
-	if (sendmsg(sock, &h, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size)
+	if (fdpass_send(sock, msg, size, fds, n_fds, MSG_DONTWAIT) < 0)
 		return err_sys(err, "hand over");
 	return 0;
-}
-
-static unsigned take_fds(struct msghdr *h, int *fds)
-{
-	unsigned n = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-		size_t count;
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count && n < HANDOVER_FDS; i++)
-			memcpy(&fds[n++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-	}
-	return n;
-}
-
-ssize_t handover_recv_any(int sock, void *msg, size_t size, int flags, int *fds,
-			  unsigned *n_fds)
-{
-	union control control;
-	struct iovec iov = {msg, size};
-	struct msghdr h = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(sock, &h, MSG_CMSG_CLOEXEC | flags);
-
-	*n_fds = 0;
-	if (n < 0)
-		return n;
-	*n_fds = take_fds(&h, fds);
-	if (!(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-		return n;
-	errno = EPROTO;
-	return -1;
 }
 
 int handover_recv(int sock, void *msg, size_t size, int *fds, unsigned *n_fds,
@@ -83,7 +29,7 @@ int handover_recv(int sock, void *msg, size_t size, int *fds, unsigned *n_fds,
 	ssize_t n;
 
 	do
-		n = handover_recv_any(sock, msg, size, 0, fds, n_fds);
+		n = fdpass_recv(sock, msg, size, fds, n_fds, 0);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return err_sys(err, "take over");

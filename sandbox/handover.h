@@ -30,11 +30,6 @@ MUST_CHECK int handover_send(int sock, const void *msg, size_t size, const int *
  */
 MUST_CHECK int handover_recv(int sock, void *msg, size_t size, int *fds, unsigned *n_fds,
 			     struct err *err);
-/* As handover_recv for one packet of at most size bytes; its length, 0 at end of file, -1
- * with errno (EAGAIN when flags has MSG_DONTWAIT); EPROTO: it was cut. */
-MUST_CHECK ssize_t handover_recv_any(int sock, void *msg, size_t size, int flags,
-				     int *fds, unsigned *n_fds);
-
 /* The block of a spec, whole, out of a memfd that nobody can change any more. The caller
  * frees *ret. ERRID_SANDBOX_SPAWNER. */
 MUST_CHECK int handover_read_block(int fd, uint32_t bytes, char **ret, struct err *err);

@@ -45,7 +45,7 @@ enum { KEEP_STATUS, KEEP_PROCS, KEEP_WORK, KEEP_MAX_ };
 struct job {
 	struct sbx_spec spec;
 	bool warm; /* the spec is a shape until job_go */
-	int status_fd, procs_fd, work_fd;
+	int status_fd, work_fd;
 	unsigned nproc;
 	struct landlock_set landlock; /* from the keeper */
 };
@@ -194,19 +194,17 @@ static const char *before_spec(struct job *j, const struct sbx_birth *birth,
 	int keep[KEEP_MAX_] = {[KEEP_STATUS] = j->status_fd,
 			       [KEEP_PROCS] = limits->cgroup_procs_fd,
 			       [KEEP_WORK] = j->work_fd};
-	struct sbx_limits own = {.cgroup_procs_fd = -1};
 	int listener = -1;
 
 	if (fds_arrange(birth->stdio, keep, KEEP_MAX_, err) < 0)
 		return "fds";
 	j->status_fd = keep[KEEP_STATUS];
 	j->work_fd = keep[KEEP_WORK];
-	own.cgroup_procs_fd = keep[KEEP_PROCS];
 	if (stage_session(err) < 0)
 		return "session";
-	if (limits_enter(j->spec.grade, &own, err) < 0)
+	if (limits_enter(j->spec.grade, keep[KEEP_PROCS], err) < 0)
 		return "limits";
-	fd_close(&own.cgroup_procs_fd);
+	fd_close(&keep[KEEP_PROCS]);
 	if (walls_drop_caps(err) < 0)
 		return "caps";
 	if (seccomp_install(&j->spec, &listener, err) < 0 ||

@@ -25,6 +25,7 @@
 #include "sandbox/keep.h"
 
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 #include "common/landlock.h"
 #include "sandbox/handover.h"
 
@@ -184,7 +185,7 @@ static void on_executed(struct keep *k)
 	if (k->phase != PHASE_SETUP)
 		return;
 	k->phase = PHASE_RUNNING;
-	k->deadline = k->spec->timeout_usec ? k->began + k->spec->timeout_usec : 0;
+	k->deadline = k->began + k->spec->timeout_usec;
 }
 
 /* What came instead of an exec, or of its end. */
@@ -244,7 +245,7 @@ static void on_control(struct keep *k)
 	} m = {0};
 	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1, -1};
 	unsigned n_fds = 0;
-	ssize_t n = handover_recv_any(k->sock, &m, sizeof(m), MSG_DONTWAIT, fds, &n_fds);
+	ssize_t n = fdpass_recv(k->sock, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
@@ -387,7 +388,7 @@ static void on_clock(struct keep *k)
 		(void)err_set_id(&err, ERRID_EXEC_SETUP, "the set-up took too long");
 		fail_setup(k, "setup", &err);
 	}
-	if (k->phase == PHASE_RUNNING && k->deadline && now >= k->deadline)
+	if (k->phase == PHASE_RUNNING && now >= k->deadline)
 		end_job(k, SPAWN_END_TIMEOUT, k->spec->grace_ms, "");
 	if ((k->phase == PHASE_RUNNING || k->phase == PHASE_TERM) &&
 	    now >= k->next_sample)
@@ -405,7 +406,7 @@ static usec_t next_event(const struct keep *k)
 {
 	usec_t at = USEC_INFINITY;
 
-	if (k->phase == PHASE_SETUP || (k->phase == PHASE_RUNNING && k->deadline))
+	if (k->phase == PHASE_SETUP || k->phase == PHASE_RUNNING)
 		at = k->deadline;
 	if ((k->phase == PHASE_RUNNING || k->phase == PHASE_TERM) && k->next_sample < at)
 		at = k->next_sample;

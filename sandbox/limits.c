@@ -222,8 +222,7 @@ int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l, struct err
 	add_limit(l, "processes", spec->cgroup ? "cgroup2+rlimit" : "rlimit+supervised",
 		  spec->processes);
 	add_limit(l, "cpus", l->cgroup_cpu ? "cgroup2+affinity" : "affinity", spec->cpus);
-	if (spec->timeout_usec)
-		add_limit(l, "timeout", "supervised", spec->timeout_usec);
+	add_limit(l, "timeout", "supervised", spec->timeout_usec);
 	if (spec->grade == GRADE_FULL)
 		add_limit(l, "tmp", "mount", spec->tmp_bytes);
 	add_limit(l, "file_size", "rlimit", spec->output_bytes);
@@ -290,9 +289,9 @@ int limits_pin(pid_t pid, unsigned cpus, unsigned turn, struct err *err)
 	return 0;
 }
 
-int limits_enter(enum sbx_grade grade, const struct sbx_limits *l, struct err *err)
+int limits_enter(enum sbx_grade grade, int cgroup_procs_fd, struct err *err)
 {
-	if (l->cgroup_procs_fd >= 0 && write(l->cgroup_procs_fd, "0", 1) != 1)
+	if (cgroup_procs_fd >= 0 && write(cgroup_procs_fd, "0", 1) != 1)
 		return err_sys_id(err, ERRID_SANDBOX_CGROUP,
 				  "enter the leaf (cgroup.procs)");
 	/* After entering: the leaf is then the root of what the job could ever see. */

@@ -3,6 +3,7 @@
 #include "sandbox/notify.h"
 
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 #include "common/mem.h"
 #include "sandbox/tree.h"
 
@@ -41,33 +42,14 @@ bool notify_is_listener(int fd)
 
 /* ---- in the job ------------------------------------------------------------------- */
 
-static ssize_t send_listener(int sock, const struct handover *m, bool with_fd)
-{
-	struct iovec iov = {(void *)(uintptr_t)m, sizeof(*m)};
-	union {
-		struct cmsghdr h;
-		char space[CMSG_SPACE(sizeof(int))];
-	} c = {0};
-	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (with_fd) {
-		h.msg_control = &c;
-		h.msg_controllen = sizeof(c);
-		c.h.cmsg_level = SOL_SOCKET;
-		c.h.cmsg_type = SCM_RIGHTS;
-		c.h.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&c.h), &m->fd, sizeof(int));
-	}
-	return sendmsg(sock, &h, MSG_NOSIGNAL);
-}
-
 int notify_hand_over(int status_fd, int *listener, struct err *err)
 {
 	const struct handover m = {HANDOVER_MAGIC, *listener};
 	char taken;
 
-	if (send_listener(status_fd, &m, true) < 0) {
-		if (errno != ETOOMANYREFS || send_listener(status_fd, &m, false) < 0 ||
+	if (fdpass_send(status_fd, &m, sizeof(m), &m.fd, 1, 0) < 0) {
+		if (errno != ETOOMANYREFS ||
+		    fdpass_send(status_fd, &m, sizeof(m), NULL, 0, 0) < 0 ||
 		    recv(status_fd, &taken, 1, 0) != 1)
 			return err_sys_id(err, ERRID_SANDBOX_LISTENER,
 					  "hand the listener over");
@@ -189,23 +171,17 @@ ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid,
 		struct job_status status;
 		struct handover over;
 	} m;
-	union {
-		struct cmsghdr h;
-		char space[CMSG_SPACE(sizeof(int))];
-	} c = {0};
-	struct iovec iov = {&m, sizeof(m)};
-	struct msghdr h = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &c,
-			   .msg_controllen = sizeof(c)};
-	ssize_t len = recvmsg(status_fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	int fd = -1;
+	int fds[FDPASS_MAX] = {-1, -1, -1, -1, -1, -1};
+	unsigned n_fds = 0;
+	ssize_t len = fdpass_recv(status_fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
+	int fd = fds[0];
 
-	if (len <= 0)
+	for (unsigned i = 1; i < n_fds; i++)
+		fd_close(&fds[i]);
+	if (len <= 0) {
+		fd_close(&fd);
 		return len;
-	if (CMSG_FIRSTHDR(&h) && c.h.cmsg_type == SCM_RIGHTS &&
-	    c.h.cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(&c.h), sizeof(int));
+	}
 	errno = EPROTO;
 	if (len == (ssize_t)sizeof(m.status) && fd < 0) {
 		*ret = m.status;

@@ -17,7 +17,8 @@
 /* Below this much memory that could be had, nothing is built in advance. */
 #define MEMORY_SHORT_BYTES ((uint64_t)256 << 20)
 
-void pool_init(struct pool *p, enum sbx_grade grade, unsigned max, int meminfo_fd)
+void pool_init(struct pool *p, enum sbx_grade grade, unsigned max, int meminfo_fd,
+	       const char *cgroup, int cgroup_fd)
 {
 	*p = (struct pool){.max = max < POOL_MAX ? max : POOL_MAX,
 			   .meminfo_fd = meminfo_fd};
@@ -26,6 +27,8 @@ void pool_init(struct pool *p, enum sbx_grade grade, unsigned max, int meminfo_f
 	spec_init(&p->shape);
 	p->shape.grade = grade;
 	p->shape.hostname = xstrdup(SBX_HOSTNAME);
+	p->shape.cgroup = cgroup ? xstrdup(cgroup) : NULL;
+	p->shape.cgroup_fd = cgroup_fd;
 }
 
 static bool fits(const struct pool *p, const struct sbx_spec *spec)
@@ -128,7 +131,7 @@ static void review(struct pool *p, usec_t now)
 	p->spare = ready(p);
 }
 
-static void build_one(struct pool *p, const char *cgroup, int cgroup_fd, usec_t now)
+static void build_one(struct pool *p, usec_t now)
 {
 	const struct sbx_birth birth = {.spec = &p->shape,
 					.warm = true,
@@ -137,8 +140,6 @@ static void build_one(struct pool *p, const char *cgroup, int cgroup_fd, usec_t 
 					.workspace = -1};
 	struct err err = ERR_INIT;
 
-	p->shape.cgroup = cgroup ? xstrdup(cgroup) : NULL;
-	p->shape.cgroup_fd = cgroup_fd;
 	if (seccomp_prepare(&p->shape, &err) < 0 ||
 	    keeper_start(&birth, &p->warm[p->n].keeper, &err) < 0) {
 		log_err(LOG_WARN_, "no warm sandbox", &err);
@@ -146,12 +147,9 @@ static void build_one(struct pool *p, const char *cgroup, int cgroup_fd, usec_t 
 	} else {
 		p->warm[p->n++].ready = false;
 	}
-	free(p->shape.cgroup);
-	p->shape.cgroup = NULL;
-	p->shape.cgroup_fd = -1;
 }
 
-usec_t pool_turn(struct pool *p, const char *cgroup, int cgroup_fd)
+usec_t pool_turn(struct pool *p)
 {
 	usec_t now = clock_boot_usec();
 
@@ -164,7 +162,7 @@ usec_t pool_turn(struct pool *p, const char *cgroup, int cgroup_fd)
 	if (p->n < p->want && ready(p) == p->n) {
 		if (now < p->build_at)
 			return p->build_at;
-		build_one(p, cgroup, cgroup_fd, now);
+		build_one(p, now);
 	}
 	return p->review_at;
 }
@@ -174,5 +172,6 @@ void pool_done(struct pool *p)
 	while (p->n)
 		drop_one(p, p->n - 1);
 	fd_close(&p->meminfo_fd);
+	p->shape.cgroup_fd = -1; /* borrowed */
 	spec_done(&p->shape);
 }

@@ -62,7 +62,7 @@ struct sbx_spec {
 	char *caller_cwd;    /* command line only: where the caller stood; NULL */
 	char **env;	     /* NULL-terminated "K=V", complete: nothing is inherited */
 	char **argv;	     /* NULL-terminated */
-	usec_t timeout_usec; /* wall, default 600 s; 0 = none (--serve requires one) */
+	usec_t timeout_usec; /* wall, default 600 s, never 0 */
 	unsigned grace_ms;   /* between SIGTERM and SIGKILL, default 250 */
 	uint64_t memory_bytes, disk_bytes, tmp_bytes, output_bytes /* RLIMIT_FSIZE */;
 	unsigned processes, cpus, nofile;
@@ -232,8 +232,7 @@ MUST_CHECK int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l,
 			      struct err *err);
 /* In the job, while it has its capabilities: join the leaf (checked), cgroup namespace
  * (full). */
-MUST_CHECK int limits_enter(enum sbx_grade grade, const struct sbx_limits *l,
-			    struct err *err);
+MUST_CHECK int limits_enter(enum sbx_grade grade, int cgroup_procs_fd, struct err *err);
 /* In the keeper: the CPUs of the job's first process, which it can't widen. Jobs take
  * turns around them. */
 MUST_CHECK int limits_pin(pid_t pid, unsigned cpus, unsigned turn, struct err *err);

@@ -19,6 +19,7 @@
 #include "sandbox/serve.h"
 
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 #include "common/fs.h"
 #include "common/landlock.h"
 #include "common/log.h"
@@ -382,7 +383,7 @@ static int on_tomb(struct server *s, struct err *err)
 	} m = {0};
 	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1, -1};
 	unsigned n_fds = 0;
-	ssize_t n = handover_recv_any(s->fd, &m, sizeof(m), MSG_DONTWAIT, fds, &n_fds);
+	ssize_t n = fdpass_recv(s->fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 	int r;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -409,7 +410,7 @@ enum { POLL_TOMB, POLL_LIFELINE, POLL_FIRST };
 
 static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 {
-	usec_t at = pool_turn(&s->pool, s->cgroup, s->place.cgroup_fd);
+	usec_t at = pool_turn(&s->pool);
 	usec_t leaves = limits_sweep(), now = clock_boot_usec(), left;
 	struct timespec ts;
 	unsigned n = POLL_FIRST;
@@ -525,7 +526,8 @@ static int serve_inner(struct server *s, struct err *err)
 	if (chdir("/") < 0)
 		return err_sys(err, "chdir /");
 	fs_raise_nofile();
-	pool_init(&s->pool, s->place.grade, s->pool_max, TAKE_FD(meminfo));
+	pool_init(&s->pool, s->place.grade, s->pool_max, TAKE_FD(meminfo), s->cgroup,
+		  s->place.cgroup_fd);
 	return serve_loop(s, err);
 }
 

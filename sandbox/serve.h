@@ -48,14 +48,16 @@ struct pool {
 	usec_t review_at; /* next look at the demand */
 	int meminfo_fd;	  /* the host's, owned */
 };
-void pool_init(struct pool *p, enum sbx_grade grade, unsigned max, int meminfo_fd);
+/* cgroup (NULL: none) is copied, cgroup_fd borrowed for the pool's life. */
+void pool_init(struct pool *p, enum sbx_grade grade, unsigned max, int meminfo_fd,
+	       const char *cgroup, int cgroup_fd);
 /* Takes a ready sandbox that can run this spec; counts the demand either way. */
 bool pool_take(struct pool *p, const struct sbx_spec *spec, struct keeper *ret);
 /* Something came from warm[i]: it is ready, or gone. */
 void pool_on_event(struct pool *p, unsigned i);
 /* Builds, or takes away, at most one. Returns when to come again, USEC_INFINITY: on an
  * event. */
-usec_t pool_turn(struct pool *p, const char *cgroup, int cgroup_fd);
+usec_t pool_turn(struct pool *p);
 void pool_done(struct pool *p);
 
 #endif

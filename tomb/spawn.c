@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/denied.h"
+#include "common/fdpass.h"
 #include "common/fs.h"
 #include "common/mem.h"
 
@@ -227,16 +228,6 @@ int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_
 			      .version = SPAWN_PROTO_VERSION,
 			      .handle = handle,
 			      .spec_bytes = (uint32_t)block_len};
-	union {
-		char space[CMSG_SPACE(RUN_FDS * sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {&m, sizeof(m)};
-	struct msghdr h = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
 	cleanup_close int spec = -1;
 	int fds[RUN_FDS];
 
@@ -249,11 +240,7 @@ int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_
 		return -1;
 	fds[0] = spec;
 	memcpy(&fds[1], stdio, 3 * sizeof(int));
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(c), fds, sizeof(fds));
-	if (sendmsg(s->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(m))
+	if (fdpass_send(s->fd, &m, sizeof(m), fds, RUN_FDS, MSG_DONTWAIT) == 0)
 		return 0;
 	/* Full for the moment, which is no verdict on the job. */
 	if (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS)

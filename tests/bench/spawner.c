@@ -2,6 +2,7 @@
 #include "tests/bench/spawner.h"
 
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 #include "tests/bench/die.h"
 
 #include <errno.h>
@@ -80,22 +81,8 @@ uint64_t spawner_request(struct spawner *s, char *const words[])
 			      .handle = s->next_handle++};
 	cleanup_close int spec = make_spec(words, &m.spec_bytes);
 	int fds[4] = {spec, s->null_fd, s->null_fd, s->null_fd};
-	union {
-		char space[CMSG_SPACE(sizeof(fds))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {&m, sizeof(m)};
-	struct msghdr h = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(c), fds, sizeof(fds));
-	if (sendmsg(s->sock, &h, MSG_NOSIGNAL) < 0)
+	if (fdpass_send(s->sock, &m, sizeof(m), fds, ARRAY_SIZE(fds), 0) < 0)
 		die_errno("send to the spawner");
 	return m.handle;
 }

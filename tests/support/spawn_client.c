@@ -13,6 +13,7 @@
  * socket and waits for the spawner. EOF of the spawner: prints "gone" and exits 3.
  */
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 #include "common/mem.h"
 #include "common/spawn_proto.h"
 #include "common/str.h"
@@ -67,27 +68,13 @@ static void send_run(uint64_t handle, const char *block, size_t len, bool seal)
 			      .spec_bytes = (uint32_t)len};
 	cleanup_close int spec = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int fds[4] = {spec, null_fd, null_fd, 2};
-	union {
-		char space[CMSG_SPACE(sizeof(fds))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {&m, sizeof(m)};
-	struct msghdr h = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
 
 	if (spec < 0 || write(spec, block, len) != (ssize_t)len)
 		abort();
 	if (seal && fcntl(spec, F_ADD_SEALS,
 			  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
 		abort();
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(c), fds, sizeof(fds));
-	if (sendmsg(sock, &h, MSG_NOSIGNAL) < 0)
+	if (fdpass_send(sock, &m, sizeof(m), fds, ARRAY_SIZE(fds), 0) < 0)
 		printf("send failed: %s\n", strerror(errno));
 }
 

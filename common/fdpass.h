@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One packet with descriptors over an AF_UNIX SOCK_SEQPACKET socket (unix(7), SCM_RIGHTS). */
+#ifndef LYCH_COMMON_FDPASS_H
+#define LYCH_COMMON_FDPASS_H
+
+#include "common/attr.h"
+#include <stddef.h>
+#include <sys/types.h>
+
+#define FDPASS_MAX 6
+
+/* Sends size bytes with n_fds descriptors (<= FDPASS_MAX; 0: fds is not looked at). flags
+ * are sendmsg's, MSG_NOSIGNAL is added. -1 with errno when not all of it went. */
+MUST_CHECK int fdpass_send(int sock, const void *msg, size_t size, const int *fds,
+			   unsigned n_fds, int flags);
+/*
+ * Receives at most size bytes. fds (FDPASS_MAX places, -1 before) get what came with
+ * them, O_CLOEXEC, the caller's to close even on failure; *n_fds how many. Returns the
+ * length, 0 at end of file, -1 with errno; EPROTO: bytes or descriptors were cut off.
+ */
+MUST_CHECK ssize_t fdpass_recv(int sock, void *msg, size_t size, int *fds,
+			       unsigned *n_fds, int flags);
+
+#endif
