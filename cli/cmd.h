@@ -41,6 +41,8 @@ int cmd_config(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 /* Internal: the tomb's wall, started by the supervisor (up_wall.c). */
 int cmd_tomb_wall(int argc, char **argv);
+/* Internal: the main process of a phylactery's container; becomes the server. */
+int cmd_phylactery(int argc, char **argv);
 
 /* Print an error on stderr (as one JSON line when json) and return its exit code. */
 int cmd_fail(const struct err *err, bool json);

@@ -215,8 +215,11 @@ static int take_locks(const struct paths *p, int *ret_data, struct err *err)
 static int starter(const struct paths *p, const struct conf *conf, int *report_fd,
 		   struct err *err)
 {
-	struct supervise s = {
-		.paths = p, .conf = conf, .lock_fd = -1, .report_fd = report_fd};
+	struct supervise s = {.paths = p,
+			      .conf = conf,
+			      .pg = {.lock_fd = -1},
+			      .lock_fd = -1,
+			      .report_fd = report_fd};
 	int r = -1;
 
 	if (take_locks(p, &s.lock_fd, err) < 0)
@@ -225,7 +228,7 @@ static int starter(const struct paths *p, const struct conf *conf, int *report_f
 	    paths_program("lych-vessel", &s.vessel, err) == 0 &&
 	    paths_program("lych-tomb", &s.tomb, err) == 0 &&
 	    paths_program("lych-sandbox", &s.sandbox, err) == 0 &&
-	    pg_prepare(p, conf->postgres_bin, &s.pg, err) == 0)
+	    pg_prepare(p, conf->postgres_bin, NULL, &s.pg, err) == 0)
 		r = supervise_run(&s, err);
 	pg_cluster_done(&s.pg);
 	free(s.self);

@@ -27,6 +27,7 @@ static const struct cmd commands[] = {
 	{"config", "init: write a commented codex.yaml; check: read it", cmd_config},
 	{"version", "the version of this program", cmd_version},
 	{"_tomb", NULL, cmd_tomb_wall},
+	{"_phylactery", NULL, cmd_phylactery},
 };
 
 static void usage(FILE *to)

@@ -25,12 +25,14 @@ struct pg_cluster {
 	char *data; /* <data>/phylactery/data */
 	char *log;  /* <data>/phylactery/log/postgres.log */
 	unsigned major;
+	int lock_fd; /* <data>/phylactery/lock: whoever holds it may run the server */
 };
 void pg_cluster_done(struct pg_cluster *c);
 /* Find the programs, check the version of what is there, build the cluster on first
- * use (in data.tmp, renamed when complete). Nothing is touched on a refusal. */
+ * use (in data.tmp, renamed when complete). Nothing is touched on a refusal. secrets: the
+ * directory that holds them; NULL: <data>/secrets, and what is missing there is made. */
 MUST_CHECK int pg_prepare(const struct paths *p, const char *conf_bin,
-			  struct pg_cluster *ret, struct err *err);
+			  const char *secrets, struct pg_cluster *ret, struct err *err);
 /* postgresql.conf and pg_hba.conf of this release; a server left over by a killed starter
  * is stopped first. */
 MUST_CHECK int pg_configure(const struct paths *p, const struct pg_cluster *c,

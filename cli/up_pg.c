@@ -33,7 +33,8 @@ void pg_cluster_done(struct pg_cluster *c)
 	free(c->bin);
 	free(c->data);
 	free(c->log);
-	*c = (struct pg_cluster){0};
+	fd_close(&c->lock_fd);
+	*c = (struct pg_cluster){.lock_fd = -1};
 }
 
 /* ---- secrets -------------------------------------------------------------- */
@@ -50,6 +51,23 @@ static int secret_make(int dirfd, const char *name, struct err *err)
 	explicit_bzero(raw, sizeof(raw));
 	explicit_bzero(hex, sizeof(hex));
 	return r;
+}
+
+/* One cluster, one server: the embedded starter or a container, not both. The lock is held
+ * until the process ends; the caller executes the server or outlives it. */
+static int take_lock(const struct paths *p, int *ret, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/phylactery/lock", p->data);
+	cleanup_close int fd =
+		open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	pid_t holder = 0;
+
+	if (fd < 0)
+		return err_sys_id(err, ERRID_START_LOCKED, "%s", path);
+	if (fs_lock(fd, &holder, err) < 0)
+		return err_wrap(err, "%s", path);
+	*ret = TAKE_FD(fd);
+	return 0;
 }
 
 /* Make the secrets that are missing. A cluster without its superuser's password is
@@ -219,12 +237,11 @@ static int cluster_version(const char *data, unsigned *ret, struct err *err)
 
 /* ---- first use ------------------------------------------------------------ */
 
-static int run_initdb(const struct paths *p, const struct pg_cluster *c, const char *tmp,
+static int run_initdb(const char *secrets, const struct pg_cluster *c, const char *tmp,
 		      struct err *err)
 {
 	cleanup_free char *initdb = xasprintf("%s/initdb", c->bin);
-	cleanup_free char *pwfile =
-		xasprintf("--pwfile=%s/secrets/lychgate_db_migrate", p->data);
+	cleanup_free char *pwfile = xasprintf("--pwfile=%s/lychgate_db_migrate", secrets);
 	const char *const argv[] = {
 		initdb,
 		"-D",
@@ -245,8 +262,8 @@ static int run_initdb(const struct paths *p, const struct pg_cluster *c, const c
 			ERRID_START_DB, NULL, err);
 }
 
-static int build_cluster(const struct paths *p, const struct pg_cluster *c,
-			 struct err *err)
+static int build_cluster(const struct paths *p, const char *secrets,
+			 const struct pg_cluster *c, struct err *err)
 {
 	cleanup_free char *parent = xasprintf("%s/phylactery", p->data);
 	cleanup_free char *tmp = xasprintf("%s/data.tmp", parent);
@@ -258,7 +275,7 @@ static int build_cluster(const struct paths *p, const struct pg_cluster *c,
 	if (fs_remove_beneath(dirfd, "data.tmp", err) < 0)
 		return err_wrap(err, "remains of an interrupted first start in %s",
 				parent);
-	if (run_initdb(p, c, tmp, err) < 0)
+	if (run_initdb(secrets, c, tmp, err) < 0)
 		return -1;
 	if (renameat(dirfd, "data.tmp", dirfd, "data") < 0)
 		return err_sys(err, "rename %s", tmp);
@@ -267,10 +284,12 @@ static int build_cluster(const struct paths *p, const struct pg_cluster *c,
 	return 0;
 }
 
-int pg_prepare(const struct paths *p, const char *conf_bin, struct pg_cluster *ret,
-	       struct err *err)
+int pg_prepare(const struct paths *p, const char *conf_bin, const char *given_secrets,
+	       struct pg_cluster *ret, struct err *err)
 {
-	struct pg_cluster c = {0};
+	cleanup_free char *own_secrets = xasprintf("%s/secrets", p->data);
+	const char *secrets = given_secrets ? given_secrets : own_secrets;
+	struct pg_cluster c = {.lock_fd = -1};
 	unsigned have = 0;
 
 	c.data = xasprintf("%s/phylactery/data", p->data);
@@ -290,9 +309,11 @@ int pg_prepare(const struct paths *p, const char *conf_bin, struct pg_cluster *r
 				 PG_MAJOR_MIN);
 		goto fail;
 	}
-	if (secrets_make(p, err) < 0)
+	if (!given_secrets && secrets_make(p, err) < 0)
 		goto fail;
-	if (!have && build_cluster(p, &c, err) < 0)
+	if (take_lock(p, &c.lock_fd, err) < 0)
+		goto fail;
+	if (!have && build_cluster(p, secrets, &c, err) < 0)
 		goto fail;
 	*ret = c;
 	return 0;
@@ -304,7 +325,7 @@ fail:
 /* ---- configuration -------------------------------------------------------- */
 
 static const char postgresql_conf[] =
-	"# Written by 'lych up' at every start. Changes are lost.\n"
+	"# Written by Lychgate at every start. Changes are lost.\n"
 	"listen_addresses = ''\n"
 	"unix_socket_permissions = 0700\n"
 	"max_connections = 40\n"
@@ -332,7 +353,7 @@ static const char postgresql_conf[] =
 	"lc_messages = 'C'\n";
 
 static const char pg_hba_conf[] =
-	"# Written by 'lych up' at every start. Changes are lost.\n"
+	"# Written by Lychgate at every start. Changes are lost.\n"
 	"# TYPE  DATABASE  USER                                             METHOD\n"
 	"local   lychgate  lych_migrate,lych_vessel,lych_watchdog," TOMB_NAME
 	"  scram-sha-256\n"
@@ -341,7 +362,7 @@ static const char pg_hba_conf[] =
 	"local   all       all                                              reject\n";
 
 static const char pg_ident_conf[] =
-	"# Written by 'lych up' at every start. Nothing is mapped.\n";
+	"# Written by Lychgate at every start. Nothing is mapped.\n";
 
 /* pid of the server that postmaster.pid names and that really is one on this directory,
  * else 0 */

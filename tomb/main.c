@@ -25,6 +25,7 @@
 #include "common/str.h"
 #include "tomb/claim.h"
 #include "tomb/control.h"
+#include "tomb/health.h"
 #include "tomb/lease.h"
 #include "tomb/options.h"
 #include "tomb/queue_pg.h"
@@ -627,6 +628,8 @@ int main(int argc, char **argv)
 	/* A write to a gone peer or past a size limit is an error, not an end. */
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
 		return EXIT_FAILURE;
+	if (argc >= 2 && str_eq(argv[1], "health"))
+		return health_main(argc - 1, argv + 1);
 	if (tomb_options_parse(argc, argv, &t.opt, &err) < 0) {
 		log_err(LOG_ERROR_, "cannot start", &err);
 		return err_exit_code(&err);

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/net/confine_probe.h"
+#include "common/net/health.h"
 #include "common/net/notify.h"
 #include "common/net/sha256.h"
 #include "common/str.h"
@@ -526,8 +527,31 @@ static int serve_main(int argc, char **argv)
 	return code;
 }
 
+/* For a container's health check: the vessel answers the owner, or exit 1. */
+static int health_main(int argc, char **argv)
+{
+	static const char request[] = "GET /v1/status HTTP/1.1\r\nHost: lychgate\r\n"
+				      "Connection: close\r\n\r\n";
+	static char reply[HEALTH_REPLY_BYTES];
+	struct err err = ERR_INIT;
+	char path[PATH_MAX];
+
+	if (argc != 3 || !str_eq(argv[1], "--api-dir") ||
+	    str_fmt(path, sizeof(path), "%s/vessel.sock", argv[2]) < 0)
+		return 2;
+	if (health_ask(path, request, "\r\n\r\n", reply, &err) < 0) {
+		log_err(LOG_ERROR_, "not healthy", &err);
+		return 1;
+	}
+	if (str_starts(reply, "HTTP/1.1 200 "))
+		return 0;
+	log_warn("not healthy: %.*s", (int)strcspn(reply, "\r\n"), reply);
+	return 1;
+}
+
 static const char usage[] = "Usage: lych-vessel serve|migrate [options]\n"
 			    "       lych-vessel serve --help\n"
+			    "       lych-vessel health --api-dir DIR\n"
 			    "       lych-vessel --version\n";
 
 int main(int argc, char **argv)
@@ -549,6 +573,8 @@ int main(int argc, char **argv)
 		return serve_main(argc - 1, argv + 1);
 	if (argc >= 2 && str_eq(argv[1], "migrate"))
 		return migrate_main(argc - 1, argv + 1);
+	if (argc >= 2 && str_eq(argv[1], "health"))
+		return health_main(argc - 1, argv + 1);
 	if (argc == 2 && str_eq(argv[1], "--version")) {
 		(void)printf("lych-vessel %s\n", LYCH_VERSION);
 		return 0;
