@@ -70,8 +70,8 @@ SRC_tomb := $(wildcard tomb/*.c)
 SRC_cli := $(wildcard cli/*.c)
 # what of common/net each program links
 NET_vessel := $(SRC_net)
-NET_tomb := $(filter-out common/net/conf.c common/net/conf_lint.c,$(SRC_net))
-NET_cli := $(addprefix common/net/,json.c json_scan.c conf.c conf_lint.c sha256.c)
+NET_tomb := $(filter-out common/net/conf.c common/net/conf_pod.c common/net/conf_lint.c,$(SRC_net))
+NET_cli := $(addprefix common/net/,json.c json_scan.c conf.c conf_pod.c conf_lint.c sha256.c)
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 OBJ_common := $(call obj,$(SRC_common))

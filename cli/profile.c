@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/profile.h"
 
+#include "cli/trusted.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
@@ -83,77 +84,6 @@ void option_list_done(struct option_list *l)
 
 /* ---- a file that may be believed -------------------------------------------- */
 
-static int check_owner(const char *path, const struct stat *st, struct err *err)
-{
-	/* In a directory like /tmp nobody replaces what is not his. */
-	bool sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX);
-
-	if (st->st_uid != getuid() && st->st_uid != 0)
-		return err_set_id(err, ERRID_SPEC_PROFILE,
-				  "%s belongs to uid %u, neither to you nor to root",
-				  path, st->st_uid);
-	if ((st->st_mode & 022) && !sticky)
-		return err_set_id(err, ERRID_SPEC_PROFILE,
-				  "%s can be written by others (mode %04o)", path,
-				  st->st_mode & 07777);
-	return 0;
-}
-
-/* Every directory above a real path. */
-static int check_above(const char *real, struct err *err)
-{
-	cleanup_free char *dir = xstrdup(real);
-
-	for (;;) {
-		char *slash = strrchr(dir, '/');
-		struct stat st;
-
-		slash[slash == dir] = '\0';
-		if (lstat(dir, &st) < 0)
-			return err_sys_id(err, ERRID_SPEC_PROFILE, "%s", dir);
-		if (check_owner(dir, &st, err) < 0)
-			return -1;
-		if (slash == dir)
-			return 0;
-	}
-}
-
-static int read_text(const char *real, char **ret, size_t *ret_len, struct err *err)
-{
-	cleanup_close int fd =
-		open(real, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	cleanup_free char *text = xmalloc(FILE_MAX_BYTES + 1);
-	struct stat st;
-	size_t len = 0;
-
-	if (fd < 0)
-		return err_sys_id(err, ERRID_SPEC_PROFILE, "%s", real);
-	if (fstat(fd, &st) < 0)
-		return err_sys(err, "%s", real);
-	if (!S_ISREG(st.st_mode))
-		return err_set_id(err, ERRID_SPEC_PROFILE, "%s: not a regular file",
-				  real);
-	if (check_owner(real, &st, err) < 0)
-		return -1;
-	for (;;) {
-		ssize_t n = read(fd, text + len, FILE_MAX_BYTES + 1 - len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys_id(err, ERRID_SPEC_PROFILE, "read %s", real);
-		if (n == 0)
-			break;
-		len += (size_t)n;
-		if (len > FILE_MAX_BYTES)
-			return err_set_id(err, ERRID_SPEC_PROFILE, "%s: above %zu bytes",
-					  real, FILE_MAX_BYTES);
-	}
-	*ret = TAKE_PTR(text);
-	*ret_len = len;
-	return 0;
-}
-
 static void remember(struct profile_world *w, const char *path)
 {
 	w->file = xreallocarray(w->file, w->n_files + 1, sizeof(*w->file));
@@ -172,7 +102,7 @@ static int check_place(struct profile_world *w, const char *path, struct err *er
 		return err_sys_id(err, ERRID_SPEC_PROFILE, "%s", dir);
 	place = xasprintf("%s/%s", str_eq(real, "/") ? "" : real, slash + 1);
 	remember(w, place);
-	return check_above(place, err);
+	return trusted_above(place, ERRID_SPEC_PROFILE, err);
 }
 
 /* The real name of the file that `which` means; caller frees. Never looked for in the
@@ -335,8 +265,9 @@ static int read_file(struct profile_world *w, const char *which, bool included,
 	if (w->n_files >= FILES_READ_MAX)
 		return err_set_id(err, ERRID_SPEC_PROFILE, "more than %d files",
 				  FILES_READ_MAX);
-	if (find_file(w, which, &real, err) < 0 || check_above(real, err) < 0 ||
-	    read_text(real, &text, &len, err) < 0)
+	if (find_file(w, which, &real, err) < 0 ||
+	    trusted_above(real, ERRID_SPEC_PROFILE, err) < 0 ||
+	    trusted_read(real, FILE_MAX_BYTES, ERRID_SPEC_PROFILE, &text, &len, err) < 0)
 		return -1;
 	remember(w, real);
 	return take_text(w, real, text, len, included, l, err);

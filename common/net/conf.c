@@ -18,8 +18,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define VALUE_MAX 4095
-
 struct raw_pair {
 	char *dflt, *max;
 };
@@ -51,54 +49,50 @@ struct raw_conf {
 	struct raw_queue *queue;
 	struct raw_store *store;
 	struct raw_postgres *postgres;
+	struct raw_pod *pod;
 };
 
-#define STR(key, type, member)                                                           \
-	CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,            \
-			       struct type, member, 1, VALUE_MAX)
-#define MAP(key, type, member, fields)                                                   \
-	CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,           \
-				struct type, member, fields)
-
 static const cyaml_schema_field_t pair_fields[] = {
-	STR("default", raw_pair, dflt),
-	STR("max", raw_pair, max),
+	CONF_STR("default", raw_pair, dflt),
+	CONF_STR("max", raw_pair, max),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t limits_fields[] = {
-	MAP("memory", raw_limits, memory, pair_fields),
-	MAP("disk", raw_limits, disk, pair_fields),
-	MAP("output", raw_limits, output, pair_fields),
-	MAP("timeout", raw_limits, timeout, pair_fields),
-	MAP("processes", raw_limits, processes, pair_fields),
-	MAP("cpus", raw_limits, cpus, pair_fields),
+	CONF_MAP("memory", raw_limits, memory, pair_fields),
+	CONF_MAP("disk", raw_limits, disk, pair_fields),
+	CONF_MAP("output", raw_limits, output, pair_fields),
+	CONF_MAP("timeout", raw_limits, timeout, pair_fields),
+	CONF_MAP("processes", raw_limits, processes, pair_fields),
+	CONF_MAP("cpus", raw_limits, cpus, pair_fields),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t tomb_fields[] = {
-	STR("grade", raw_tomb, grade),
-	STR("slots", raw_tomb, slots),
+	CONF_STR("grade", raw_tomb, grade),
+	CONF_STR("slots", raw_tomb, slots),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t queue_fields[] = {
-	STR("max_waiting", raw_queue, max_waiting),
+	CONF_STR("max_waiting", raw_queue, max_waiting),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t store_fields[] = {
-	STR("max", raw_store, max),
+	CONF_STR("max", raw_store, max),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t postgres_fields[] = {
-	STR("bin", raw_postgres, bin),
+	CONF_STR("bin", raw_postgres, bin),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t conf_fields[] = {
 	CYAML_FIELD_STRING_PTR("version", CYAML_FLAG_POINTER, struct raw_conf, version, 1,
-			       VALUE_MAX),
-	MAP("tomb", raw_conf, tomb, tomb_fields),
-	MAP("limits", raw_conf, limits, limits_fields),
-	MAP("queue", raw_conf, queue, queue_fields),
-	MAP("store", raw_conf, store, store_fields),
-	MAP("postgres", raw_conf, postgres, postgres_fields),
+			       CONF_VALUE_MAX),
+	CONF_MAP("tomb", raw_conf, tomb, tomb_fields),
+	CONF_MAP("limits", raw_conf, limits, limits_fields),
+	CONF_MAP("queue", raw_conf, queue, queue_fields),
+	CONF_MAP("store", raw_conf, store, store_fields),
+	CONF_MAP("postgres", raw_conf, postgres, postgres_fields),
+	CYAML_FIELD_MAPPING_PTR("pod", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+				struct raw_conf, pod, conf_pod_fields),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t conf_schema = {
@@ -168,55 +162,47 @@ static unsigned complaint_line(const struct complaint *c, const char *text)
 	return from;
 }
 
-struct reader {
-	const char *text;
-	struct err *err;
-};
-
-/* "line 4: limits.memory.max: <why>" */
-static int fail_at(const struct reader *r, const char *key, const char *why)
+int conf_fail_at(const struct conf_reader *r, const char *key, const char *why)
 {
 	return err_set_id(r->err, ERRID_START_CONFIG, "line %u: %s: %s",
 			  conf_line_of(r->text, key), key, why);
 }
 
-typedef int parse_fn(const char *s, uint64_t min, uint64_t max, uint64_t *ret,
-		     struct err *err);
-
-static int read_number(const struct reader *r, const char *key, const char *value,
-		       parse_fn *parse, uint64_t min, uint64_t max, uint64_t *ret)
+int conf_read_number(const struct conf_reader *r, const char *key, const char *value,
+		     conf_parse_fn *parse, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	struct err why = ERR_INIT;
 
 	if (!value)
 		return 0;
 	if (parse(value, min, max, ret, &why) < 0)
-		return fail_at(r, key, why.msg);
+		return conf_fail_at(r, key, why.msg);
 	return 0;
 }
 
 /* A default and a ceiling; a lower ceiling takes an unwritten default with it. */
-static int read_pair(const struct reader *r, const char *name, const struct raw_pair *p,
-		     parse_fn *parse, uint64_t min, uint64_t *dflt, uint64_t *max)
+static int read_pair(const struct conf_reader *r, const char *name,
+		     const struct raw_pair *p, conf_parse_fn *parse, uint64_t min,
+		     uint64_t *dflt, uint64_t *max)
 {
 	char key[64];
 
 	if (!p)
 		return 0;
 	(void)snprintf(key, sizeof(key), "limits.%s.max", name);
-	if (read_number(r, key, p->max, parse, min, *max, max) < 0)
+	if (conf_read_number(r, key, p->max, parse, min, *max, max) < 0)
 		return -1;
 	if (*dflt > *max)
 		*dflt = *max;
 	(void)snprintf(key, sizeof(key), "limits.%s.default", name);
-	if (read_number(r, key, p->dflt, parse, min, UINT64_MAX, dflt) < 0)
+	if (conf_read_number(r, key, p->dflt, parse, min, UINT64_MAX, dflt) < 0)
 		return -1;
 	if (*dflt > *max)
-		return fail_at(r, key, "above the ceiling (max)");
+		return conf_fail_at(r, key, "above the ceiling (max)");
 	return 0;
 }
 
-static int read_count_pair(const struct reader *r, const char *name,
+static int read_count_pair(const struct conf_reader *r, const char *name,
 			   const struct raw_pair *p, unsigned *dflt, unsigned *max)
 {
 	uint64_t d = *dflt, m = *max;
@@ -228,7 +214,8 @@ static int read_count_pair(const struct reader *r, const char *name,
 	return 0;
 }
 
-static int read_limits(const struct reader *r, const struct raw_limits *l, struct conf *c)
+static int read_limits(const struct conf_reader *r, const struct raw_limits *l,
+		       struct conf *c)
 {
 	if (!l)
 		return 0;
@@ -247,32 +234,37 @@ static int read_limits(const struct reader *r, const struct raw_limits *l, struc
 	return 0;
 }
 
-static int read_values(const struct reader *r, const struct raw_conf *raw, struct conf *c)
+static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
+		       struct conf *c)
 {
 	uint64_t slots = c->slots, waiting = c->queue_max;
 
 	if (!str_eq(raw->version, "1"))
-		return fail_at(r, "version", "only \"1\" is known");
+		return conf_fail_at(r, "version", "only \"1\" is known");
 	if (raw->tomb && raw->tomb->grade &&
 	    !sbx_grade_from_name(raw->tomb->grade, &c->grade))
-		return fail_at(r, "tomb.grade", "full or floor");
-	if (raw->tomb &&
-	    read_number(r, "tomb.slots", raw->tomb->slots, parse_u64, 1, 64, &slots) < 0)
+		return conf_fail_at(r, "tomb.grade", "full or floor");
+	if (raw->tomb && conf_read_number(r, "tomb.slots", raw->tomb->slots, parse_u64, 1,
+					  64, &slots) < 0)
 		return -1;
-	if (raw->queue && read_number(r, "queue.max_waiting", raw->queue->max_waiting,
-				      parse_u64, 1, 1000000, &waiting) < 0)
+	if (raw->queue &&
+	    conf_read_number(r, "queue.max_waiting", raw->queue->max_waiting, parse_u64,
+			     1, 1000000, &waiting) < 0)
 		return -1;
 	if (raw->store &&
-	    read_number(r, "store.max", raw->store->max, parse_size, 1 << 20,
-			(uint64_t)1 << 50, &c->store_max_bytes) < 0)
+	    conf_read_number(r, "store.max", raw->store->max, parse_size, 1 << 20,
+			     (uint64_t)1 << 50, &c->store_max_bytes) < 0)
 		return -1;
 	if (read_limits(r, raw->limits, c) < 0)
 		return -1;
 	if (raw->postgres && raw->postgres->bin) {
 		if (raw->postgres->bin[0] != '/')
-			return fail_at(r, "postgres.bin", "an absolute path is required");
+			return conf_fail_at(r, "postgres.bin",
+					    "an absolute path is required");
 		c->postgres_bin = xstrdup(raw->postgres->bin);
 	}
+	if (conf_pod_read(r, raw->pod, &c->pod) < 0)
+		return -1;
 	c->slots = (unsigned)slots;
 	c->queue_max = (unsigned)waiting;
 	return 0;
@@ -298,12 +290,14 @@ void conf_defaults(struct conf *c)
 		.queue_max = 10000,
 		.store_max_bytes = (uint64_t)20 << 30,
 	};
+	conf_pod_defaults(&c->pod);
 }
 
 void conf_done(struct conf *c)
 {
 	free(c->postgres_bin);
 	c->postgres_bin = NULL;
+	conf_pod_done(&c->pod);
 }
 
 int conf_parse(const char *text, size_t len, struct conf *ret, struct err *err)
@@ -312,7 +306,7 @@ int conf_parse(const char *text, size_t len, struct conf *ret, struct err *err)
 	cyaml_config_t setup = cyaml_setup(&why);
 	struct raw_conf *raw = NULL;
 	cleanup_free char *copy = NULL;
-	struct reader r = {.err = err};
+	struct conf_reader r = {.err = err};
 	struct conf c;
 	cyaml_err_t e;
 	int result;
@@ -427,5 +421,25 @@ const char *conf_template(void)
 	       "# The directory with initdb and postgres; found by itself when left "
 	       "out.\n"
 	       "# postgres:\n"
-	       "#   bin: \"/usr/lib/postgresql/17/bin\"\n";
+	       "#   bin: \"/usr/lib/postgresql/17/bin\"\n"
+	       "\n"
+	       "# What 'lych bind' renders; 'lych up' has no use for it.\n"
+	       "pod:\n"
+	       "  # golden-mean or sovereign (the tomb has no network and no database)\n"
+	       "  profile: golden-mean\n"
+	       "  # required: limits by cgroup v2, or nothing starts. none: by rlimits\n"
+	       "  # and supervision, for hosts that delegate no controllers to you.\n"
+	       "  cgroups: required\n"
+	       "  # yes where the kernel refuses a sandbox its own /proc otherwise\n"
+	       "  unmask_proc: no\n"
+	       "  # each also has image: an image of your own\n"
+	       "  tomb: {memory: 8GiB, processes: 4096}\n"
+	       "  vessel: {memory: 512MiB}\n"
+	       "  scribe: {memory: 256MiB}\n"
+	       "  phylactery: {memory: 1GiB}\n"
+	       "  # directories of yours that the tomb may see; each must be allowed by\n"
+	       "  # mount-allowlist.json beside this file. Read only without :rw.\n"
+	       "  # mounts:\n"
+	       "  #   - \"~/projects/data\"\n"
+	       "  #   - \"~/projects/out:rw\"\n";
 }

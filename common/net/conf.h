@@ -12,8 +12,30 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "common/proto.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 #define CONF_FILE_MAX_BYTES 65536
+
+#define CONF_MOUNTS_MAX 32
+
+/* What `lych bind` renders (the key pod). */
+struct conf_pod {
+	const char *profile; /* "golden-mean" or "sovereign" */
+	bool cgroups;	     /* cgroups: required (the default) or none */
+	bool unmask_proc;    /* yes or no (the default) */
+	struct conf_unit {
+		char *image; /* NULL: this release's */
+		uint64_t memory;
+	} tomb, vessel, scribe, phylactery;
+	unsigned tomb_processes;
+	unsigned tomb_cpus; /* 0: all that there are */
+	struct conf_mount {
+		char *path; /* as it stands there */
+		bool read_write;
+	} *mount;
+	size_t n_mounts;
+};
 
 /* Everything has a default: no file is needed. */
 struct conf {
@@ -29,6 +51,7 @@ struct conf {
 	uint64_t store_max_bytes; /* store.max: default 20 GiB for blobs + output */
 	char *postgres_bin; /* postgres.bin: directory with initdb and postgres, NULL =
 			       find */
+	struct conf_pod pod;
 };
 
 void conf_defaults(struct conf *c);

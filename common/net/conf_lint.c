@@ -2,8 +2,8 @@
 /*
  * The subset of YAML that a codex.yaml may use: block and one-line flow mappings,
  * plain words of letters, digits and "_./:-", one-line quoted strings without
- * escapes, comments. No tab, no document marker or directive, no anchor, alias,
- * tag, merge, sequence, block scalar or complex key, no control byte, no
+ * escapes, lists of these with a "- " each, comments. No tab, no document marker or
+ * directive, no anchor, alias, tag, merge, flow sequence, block scalar or complex key, no control byte, no
  * invisible line break. So what a person reads is what the parser reads.
  */
 #include "common/net/conf_priv.h"

@@ -26,6 +26,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(c.processes_default >= 1 && c.processes_default <= c.processes_max);
 	assert(c.cpus_default >= 1 && c.cpus_default <= c.cpus_max);
 	assert(!c.postgres_bin || c.postgres_bin[0] == '/');
+	assert(c.pod.profile && c.pod.n_mounts <= CONF_MOUNTS_MAX);
+	for (size_t i = 0; i < c.pod.n_mounts; i++)
+		assert(c.pod.mount[i].path[0]);
+	assert(c.pod.tomb.memory >= (uint64_t)16 << 20);
 	conf_done(&c);
 	return 0;
 }

@@ -13,6 +13,7 @@ static const char *const families[][2] = {
 	{"STARTUP", "Starting and configuration"},
 	{"SECRET", "Secrets"},
 	{"STORE", "Blobs, output, artifacts"},
+	{"BIND", "The units of the pod"},
 };
 
 static bool is_of(const struct err_info *info, const char *family)

@@ -95,6 +95,20 @@ static const struct bad bads[] = {
 	BAD(V "queue: {max_waiting: 0}\n", "line 2: queue.max_waiting"),
 	BAD(V "store: {max: 1}\n", "line 2: store.max"),
 	BAD(V "postgres: {bin: bin}\n", "line 2: postgres.bin"),
+	BAD(V "pod: {profile: silver}\n", "line 2: pod.profile"),
+	BAD(V "pod: {cgroups: auto}\n", "line 2: pod.cgroups: required or none"),
+	BAD(V "pod: {unmask_proc: true}\n", "line 2: pod.unmask_proc: yes or no"),
+	BAD(V "pod: {network: host}\n", "line 2"),
+	BAD(V "pod: {tomb: {memory: 1MiB}}\n", "line 2: pod.tomb.memory"),
+	BAD(V "pod: {tomb: {processes: 63}}\n", "line 2: pod.tomb.processes"),
+	BAD(V "pod: {tomb: {cpus: 0}}\n", "line 2: pod.tomb.cpus"),
+	BAD(V "pod: {vessel: {cpus: 1}}\n", "line 2"),
+	BAD(V "pod:\n  mounts: /a\n", "line 3"),
+	BAD(V "pod:\n  mounts: [/a]\n", "line 3"),
+	BAD(V "pod:\n  mounts:\n    - {path: /a}\n", "line"),
+	BAD(V "pod:\n  mounts:\n    - - /a\n", "line"),
+	BAD(V "pod:\n  mounts:\n    - /a:rx\n", "line 3: pod.mounts"),
+	BAD(V "pod:\n  mounts:\n    - \":rw\"\n", "line 3: pod.mounts"),
 };
 
 Test(conf, refuses)
@@ -134,6 +148,17 @@ static void expect_defaults(const struct conf *c)
 	cr_expect_eq(c->queue_max, d.queue_max);
 	cr_expect_eq(c->store_max_bytes, d.store_max_bytes);
 	cr_expect_null(c->postgres_bin);
+	cr_expect_str_eq(c->pod.profile, d.pod.profile);
+	cr_expect(c->pod.cgroups && d.pod.cgroups);
+	cr_expect_not(c->pod.unmask_proc || d.pod.unmask_proc);
+	cr_expect_null(c->pod.tomb.image);
+	cr_expect_eq(c->pod.tomb.memory, d.pod.tomb.memory);
+	cr_expect_eq(c->pod.vessel.memory, d.pod.vessel.memory);
+	cr_expect_eq(c->pod.scribe.memory, d.pod.scribe.memory);
+	cr_expect_eq(c->pod.phylactery.memory, d.pod.phylactery.memory);
+	cr_expect_eq(c->pod.tomb_processes, d.pod.tomb_processes);
+	cr_expect_eq(c->pod.tomb_cpus, 0);
+	cr_expect_eq(c->pod.n_mounts, 0);
 }
 
 Test(conf, template_is_the_defaults)
@@ -152,18 +177,25 @@ Test(conf, template_is_the_defaults)
 
 Test(conf, every_key_is_read)
 {
-	static const char text[] = "version: '1' # ours\n"
-				   "tomb:\n  grade: floor\n  \"slots\": 64\n"
-				   "limits:\n"
-				   "  memory: {default: 256MiB, max: 1GiB}\n"
-				   "  disk: {default: 2MiB, max: 3MiB}\n"
-				   "  output:\n    max: 1KiB\n"
-				   "  timeout: {default: 250ms, max: 2h}\n"
-				   "  processes: {default: 3, max: 4}\n"
-				   "  cpus: {default: 2, max: 3}\n"
-				   "queue: {max_waiting: 7}\n"
-				   "store: {max: 5GiB}\n"
-				   "postgres: {bin: \"/opt/a b&c/bin\"}\n";
+	static const char text[] =
+		"version: '1' # ours\n"
+		"tomb:\n  grade: floor\n  \"slots\": 64\n"
+		"limits:\n"
+		"  memory: {default: 256MiB, max: 1GiB}\n"
+		"  disk: {default: 2MiB, max: 3MiB}\n"
+		"  output:\n    max: 1KiB\n"
+		"  timeout: {default: 250ms, max: 2h}\n"
+		"  processes: {default: 3, max: 4}\n"
+		"  cpus: {default: 2, max: 3}\n"
+		"queue: {max_waiting: 7}\n"
+		"store: {max: 5GiB}\n"
+		"postgres: {bin: \"/opt/a b&c/bin\"}\n"
+		"pod:\n  profile: sovereign\n  cgroups: none\n"
+		"  unmask_proc: yes\n"
+		"  tomb: {image: \"r.example/t@sha256:00\", memory: 1GiB, "
+		"processes: 64, cpus: 3}\n"
+		"  vessel: {memory: 16MiB}\n"
+		"  mounts:\n    - \"~/a\"\n    - /b:rw\n    - /c:ro\n";
 	struct conf c;
 	struct err err = ERR_INIT;
 
@@ -185,6 +217,20 @@ Test(conf, every_key_is_read)
 	cr_expect_eq(c.queue_max, 7);
 	cr_expect_eq(c.store_max_bytes, (uint64_t)5 << 30);
 	cr_expect_str_eq(c.postgres_bin, "/opt/a b&c/bin");
+	cr_expect_str_eq(c.pod.profile, "sovereign");
+	cr_expect_not(c.pod.cgroups);
+	cr_expect(c.pod.unmask_proc);
+	cr_expect_str_eq(c.pod.tomb.image, "r.example/t@sha256:00");
+	cr_expect_eq(c.pod.tomb.memory, 1u << 30);
+	cr_expect_eq(c.pod.tomb_processes, 64);
+	cr_expect_eq(c.pod.tomb_cpus, 3);
+	cr_expect_eq(c.pod.vessel.memory, 16u << 20);
+	cr_assert_eq(c.pod.n_mounts, 3);
+	cr_expect_str_eq(c.pod.mount[0].path, "~/a");
+	cr_expect_str_eq(c.pod.mount[1].path, "/b");
+	cr_expect_str_eq(c.pod.mount[2].path, "/c");
+	cr_expect(!c.pod.mount[0].read_write && c.pod.mount[1].read_write &&
+		  !c.pod.mount[2].read_write);
 	conf_done(&c);
 }
 
