@@ -56,6 +56,7 @@ pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 LIBS_sandbox := -lseccomp -lcap
 LIBS_vessel := -lpq -levent_core -lcurl -ljson-c -lcyaml -lseccomp -lcap -lcrypto
 LIBS_tomb := -lpq -levent_core -lcurl -ljson-c -lseccomp -lcap -lcrypto
+LIBS_secrets := -lcrypto
 LIBS_cli := -lcurl -ljson-c -lcyaml -lcap -lcrypto
 CPPFLAGS += $(call pkg,--cflags,libpq)
 
@@ -68,6 +69,9 @@ SRC_sandbox := $(wildcard sandbox/*.c)
 SRC_vessel := $(wildcard vessel/*.c)
 SRC_tomb := $(wildcard tomb/*.c)
 SRC_cli := $(wildcard cli/*.c)
+# lych-secret-driver, and the manifest that lych reads too
+SRC_secrets := $(wildcard secrets/*.c)
+MANIFEST := secrets/manifest.c
 # what of common/net each program links
 NET_vessel := $(SRC_net)
 NET_tomb := $(filter-out common/net/conf.c common/net/conf_pod.c common/net/conf_lint.c,$(SRC_net))
@@ -76,7 +80,7 @@ NET_cli := $(addprefix common/net/,json.c json_scan.c conf.c conf_pod.c conf_lin
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 OBJ_common := $(call obj,$(SRC_common))
 
-PROGRAMS := lych-sandbox lych-vessel lych-tomb lych-probe lych
+PROGRAMS := lych-sandbox lych-vessel lych-tomb lych-probe lych-secret-driver lych
 BIN := $(addprefix $(B)/,$(PROGRAMS))
 
 .PHONY: all
@@ -93,7 +97,10 @@ $(B)/lych-tomb: $(call obj,$(SRC_tomb) $(NET_tomb)) $(OBJ_common)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tomb)
 $(B)/lych-probe: $(B)/cli/probe/probe.o
 	$(CC) $(LDFLAGS) -o $@ $^
-$(B)/lych: $(call obj,$(SRC_cli) $(NET_cli)) $(OBJ_common)
+$(B)/lych-secret-driver: $(call obj,$(SRC_secrets)) $(OBJ_common)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_secrets)
+$(B)/lych: $(call obj,$(SRC_cli) $(NET_cli) $(MANIFEST)) $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_cli)
 

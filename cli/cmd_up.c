@@ -126,21 +126,14 @@ static int ask_version(const struct paths *p, char *out, size_t size)
 /* Is the holder up; *ret_runtime is where its sockets are (NULL: it has not said yet). */
 static bool starter_is_up(const struct paths *p, char **ret_runtime)
 {
-	cleanup_free char *path = xasprintf("%s/" STARTER_STATE, p->data);
-	cleanup_free char *text = NULL;
-	cleanup_json struct json *j = NULL;
 	struct err ignored = ERR_INIT;
-	const char *state, *runtime;
-	size_t len;
+	struct starter_state s = {0};
 
 	*ret_runtime = NULL;
-	if (fs_read_file(AT_FDCWD, path, 65536, &text, &len, &ignored) < 0 ||
-	    json_parse(text, len, JSON_DEPTH_DEFAULT, &j, &ignored) < 0 ||
-	    json_get_str(j, "state", true, 32, &state, &ignored) < 0 ||
-	    json_get_str(j, "runtime", true, PATH_MAX, &runtime, &ignored) < 0)
+	if (starter_state_read(p, &s, &ignored) < 0)
 		return false;
-	*ret_runtime = xstrdup(runtime);
-	return str_eq(state, "up");
+	*ret_runtime = s.runtime;
+	return str_eq(s.state, "up");
 }
 
 /* The holder is up and of our version: success. Another start under way is waited for. */
@@ -398,30 +391,16 @@ int cmd_up(int argc, char **argv)
 static int down(const struct up_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
-	cleanup_close int lock = -1;
 	cleanup_close int pidfd = -1;
-	cleanup_free char *path = NULL;
-	pid_t holder = 0, again = 0;
+	pid_t holder = 0;
 
-	if (paths_resolve(&p, err) < 0)
+	if (paths_resolve(&p, err) < 0 || starter_hold(&p, &pidfd, &holder, err) < 0)
 		return -1;
-	path = xasprintf("%s/lock", p.data);
-	lock = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	if (lock < 0 && errno != ENOENT)
-		return err_sys(err, "%s", path);
-	if (lock >= 0 && fs_lock_holder(lock, &holder, err) < 0)
-		return -1;
-	if (lock < 0 || !holder) {
+	if (!holder) {
 		say(a, &p, "not running", 0);
 		return 0;
 	}
-	pidfd = (int)syscall(SYS_pidfd_open, holder, 0);
-	if (pidfd < 0 && errno != ESRCH)
-		return err_sys(err, "pidfd_open %d", holder);
-	/* the same process still holds it, so the descriptor is of that process */
-	if (fs_lock_holder(lock, &again, err) < 0)
-		return -1;
-	if (pidfd >= 0 && again == holder) {
+	if (pidfd >= 0) {
 		struct pollfd wait = {.fd = pidfd, .events = POLLIN};
 
 		if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0 &&

@@ -60,6 +60,11 @@ struct super {
 	char **env;
 	int sfd;
 	bool migrated, first, stopping;
+	bool asked_restart, asked_stop;
+	bool halting;	     /* parts are being stopped to be started anew */
+	bool restarting;     /* ... and are not all ready again */
+	unsigned generation; /* how often that was asked for */
+	usec_t migrate_again;
 	usec_t first_deadline, state_again; /* 0: the state file is up to date */
 };
 
@@ -151,7 +156,12 @@ static void state_write(struct super *u)
 	jsonw_kstr(&w, "grade", sbx_grade_name(u->s->conf->grade));
 	jsonw_kstr(&w, "cgroup", u->no_cgroup ? "none" : "delegated scope");
 	jsonw_kstr(&w, "cgroup_reason", u->no_cgroup ? u->no_cgroup : "");
-	jsonw_kstr(&w, "state", u->stopping ? "stopping" : u->first ? "starting" : "up");
+	jsonw_kstr(&w, "state",
+		   u->stopping	   ? "stopping"
+		   : u->first	   ? "starting"
+		   : u->restarting ? "restarting"
+				   : "up");
+	jsonw_ku64(&w, "generation", u->generation);
 	jsonw_key(&w, "parts");
 	jsonw_arr(&w);
 	for (int i = 0; i < PART_MAX; i++) {
@@ -380,7 +390,7 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 	if (p->state == PART_READY && now - p->started >= HEALTHY_AFTER)
 		p->backoff = 0;
 	p->state = PART_DOWN;
-	if (u->stopping)
+	if (u->stopping || u->halting)
 		return 0;
 	(void)snprintf(code, sizeof(code), "%s %d", WIFEXITED(status) ? "exit" : "signal",
 		       WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
@@ -422,13 +432,19 @@ static int reap(struct super *u, struct err *err)
 
 /* ---- stopping ------------------------------------------------------------- */
 
-static void wait_signal(const struct super *u, int timeout_ms)
+static void wait_signal(struct super *u, int timeout_ms)
 {
 	struct pollfd p = {.fd = u->sfd, .events = POLLIN};
 	struct signalfd_siginfo si;
 
-	if (poll(&p, 1, timeout_ms) > 0)
-		(void)!read(u->sfd, &si, sizeof(si));
+	if (poll(&p, 1, timeout_ms) <= 0 ||
+	    read(u->sfd, &si, sizeof(si)) != (ssize_t)sizeof(si))
+		return;
+	/* one that came while parts were stopped is not lost */
+	if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
+		u->asked_stop = true;
+	if (si.ssi_signo == STARTER_RESTART_SIGNAL)
+		u->asked_restart = true;
 }
 
 static void stop_part(struct super *u, enum part_id id)
@@ -494,7 +510,40 @@ static void stop_all(struct super *u)
 	(void)unlink(state);
 }
 
+/* Secrets changed: what read them ends, the logins get their passwords anew, and it is
+ * started again. Running jobs are killed and released, as by a stop. */
+static void restart_readers(struct super *u)
+{
+	log_info("vessel and tomb are started anew");
+	u->restarting = true;
+	u->halting = true;
+	state_write(u);
+	stop_part(u, PART_TOMB);
+	stop_part(u, PART_VESSEL);
+	u->halting = false;
+	u->migrated = false;
+	u->migrate_again = 0;
+	u->generation++;
+	u->part[PART_TOMB].next_start = u->part[PART_VESSEL].next_start = 0;
+	state_write(u);
+}
+
 /* ---- the loop ------------------------------------------------------------- */
+
+/* In the first start a failure ends it; later PostgreSQL may be away for a moment. */
+static int migrate_now(struct super *u, struct err *err)
+{
+	usec_t now = clock_boot_usec();
+
+	if (now < u->migrate_again || migrate(u, err) == 0)
+		return 0;
+	if (u->first)
+		return -1;
+	log_err(LOG_ERROR_, "the migration failed; it is tried again", err);
+	err_clear(err);
+	u->migrate_again = clock_boot_usec() + BACKOFF_MAX;
+	return 0;
+}
 
 static bool may_start(const struct super *u, enum part_id id)
 {
@@ -523,7 +572,7 @@ static int advance(struct super *u, struct err *err)
 		state_write(u);
 	if (pg->state == PART_STARTING && pg_is_ready(&u->s->pg, pg->pid))
 		part_ready(u, PART_PG);
-	if (pg->state == PART_READY && !u->migrated && migrate(u, err) < 0)
+	if (pg->state == PART_READY && !u->migrated && migrate_now(u, err) < 0)
 		return -1;
 	for (int i = 0; i < PART_MAX; i++) {
 		struct part *p = &u->part[i];
@@ -543,8 +592,12 @@ static int advance(struct super *u, struct err *err)
 	for (int i = 0; i < PART_MAX; i++)
 		if (u->part[i].state != PART_READY)
 			return 0;
+	if (u->restarting && !u->first) {
+		u->restarting = false;
+		state_write(u);
+	}
 	if (u->first) {
-		u->first = false;
+		u->first = u->restarting = false;
 		state_write(u);
 		log_info("lychgate is up");
 		if (*u->s->report_fd >= 0)
@@ -562,6 +615,8 @@ static int poll_timeout(const struct super *u)
 		return 5;
 	if (u->state_again && u->state_again < next)
 		next = u->state_again;
+	if (!u->migrated && u->migrate_again > now && u->migrate_again < next)
+		next = u->migrate_again;
 	for (int i = 0; i < PART_MAX; i++) {
 		const struct part *p = &u->part[i];
 
@@ -589,9 +644,18 @@ static int turn(struct super *u, struct err *err)
 	for (int i = 0; i < PART_MAX; i++)
 		if (p[1 + i].fd >= 0 && p[1 + i].revents)
 			hear(u, (enum part_id)i);
-	while (read(u->sfd, &si, sizeof(si)) == (ssize_t)sizeof(si))
+	while (read(u->sfd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
 		if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
 			return 1;
+		if (si.ssi_signo == STARTER_RESTART_SIGNAL)
+			u->asked_restart = true;
+	}
+	if (u->asked_restart) {
+		u->asked_restart = false;
+		restart_readers(u);
+	}
+	if (u->asked_stop)
+		return 1;
 	return reap(u, err);
 }
 
@@ -607,6 +671,7 @@ int supervise_run(struct supervise *s, struct err *err)
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGCHLD);
+	sigaddset(&mask, STARTER_RESTART_SIGNAL);
 	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return err_sys(err, "sigprocmask");
 	u.sfd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -12,7 +12,9 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "common/net/conf.h"
+#include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define TOMB_NAME "tomb_1"
@@ -52,8 +54,27 @@ struct supervise {
 	int *report_fd; /* `lych up --detach` listens: "ok" is written and it becomes -1;
 			   else it is -1 */
 };
+/* Migrate, and start vessel and tomb anew (SIGHUP is a terminal's that was closed). */
+#define STARTER_RESTART_SIGNAL SIGUSR1
 /* Start everything, watch it, stop it on SIGTERM or SIGINT. 0 after a clean stop. */
 MUST_CHECK int supervise_run(struct supervise *s, struct err *err);
+
+/* ---- starter.c ----------------------------------------------------------- */
+/* What a starter says of itself in STARTER_STATE. */
+struct starter_state {
+	char state[16]; /* starting, up, restarting, stopping */
+	char *runtime;	/* where its sockets are; caller frees */
+	uint64_t generation;
+};
+MUST_CHECK int starter_state_read(const struct paths *p, struct starter_state *ret,
+				  struct err *err);
+/* The process that holds the data directory, as a descriptor that cannot come to mean
+ * another one; -1 and *ret_pid 0: nobody does. */
+MUST_CHECK int starter_hold(const struct paths *p, int *ret_pidfd, pid_t *ret_pid,
+			    struct err *err);
+/* Ask a running starter to start its readers of secrets anew, and wait until they are
+ * ready. *ret_ran: false when none runs. */
+MUST_CHECK int starter_restart(const struct paths *p, bool *ret_ran, struct err *err);
 
 /* ---- up_cgroup.c --------------------------------------------------------- */
 /* NULL: a user manager can give the tomb a scope with memory and pids delegated. Else why

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Borders, form, static analysis, generated documents.
 
-ALL_C = $(SRC_common) $(SRC_net) $(SRC_sandbox) $(SRC_vessel) $(SRC_tomb) $(SRC_cli)
-ALL_CH = $(shell find common sandbox vessel tomb cli tests -name '*.[ch]')
+ALL_C = $(SRC_common) $(SRC_net) $(SRC_sandbox) $(SRC_vessel) $(SRC_tomb) $(SRC_cli) $(SRC_secrets)
+ALL_CH = $(shell find common sandbox vessel tomb cli secrets tests -name '*.[ch]')
 # Each prints one document of docs/, or the table in one.
 DOC_WRITERS := $(B)/tests/support/errors_md $(B)/tests/support/quarantine_md $(B)/tests/escape/try_probe
 

@@ -19,11 +19,11 @@ FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
 CRITERION_C := $(UNIT_C) $(INTEGRATION_C) $(ESCAPE_TEST_C)
 
 # The directories that each of these (and the helpers) includes from.
-ROOMS := sandbox vessel tomb cli
+ROOMS := sandbox vessel tomb cli secrets
 room_users = $(shell grep -l '^\#include "$(1)/' /dev/null $(CRITERION_C) $(FUZZ_C) $(SUPPORT_C))
 $(foreach r,$(ROOMS),$(eval USERS_$(r) := $(call room_users,$(r))))
-room_obj = $(call obj,$(filter-out $(1)/main.c,$(SRC_$(1))))
-objs_for = $(foreach r,$(ROOMS),$(if $(filter $(1),$(USERS_$(r))),$(call room_obj,$(r))))
+room_obj = $(call obj,$(filter-out $(1)/main.c,$(SRC_$(1))) $(if $(filter cli,$(1)),$(MANIFEST)))
+objs_for = $(sort $(foreach r,$(ROOMS),$(if $(filter $(1),$(USERS_$(r))),$(call room_obj,$(r)))))
 OBJ_net := $(call obj,$(SRC_net))
 
 UNIT_BIN := $(UNIT_C:%.c=$(B)/%)

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "secrets/manifest.h"
+
+#include "common/str.h"
+#include <string.h>
+
+const struct secret_info secret_manifest[] = {
+	{"lychgate_db_migrate", CONSUMER_PHYLACTERY | CONSUMER_MIGRATE, ROTATE_OWNER,
+	 true,
+	 "PostgreSQL's superuser lych_migrate: makes the cluster, migrates the schema"},
+	{"lychgate_db_vessel", CONSUMER_MIGRATE | CONSUMER_VESSEL, ROTATE_LOGIN, true,
+	 "the vessel's login lych_vessel"},
+	{"lychgate_db_watchdog", CONSUMER_MIGRATE | CONSUMER_VESSEL, ROTATE_LOGIN, true,
+	 "the vessel's second login lych_watchdog, which ends sessions of tombs"},
+	{"lychgate_db_tomb", CONSUMER_MIGRATE | CONSUMER_TOMB, ROTATE_LOGIN, true,
+	 "the tombs' login: five functions and no table (not given out in sovereign)"},
+	{"lychgate_work", CONSUMER_VESSEL | CONSUMER_TOMB, ROTATE_RESTART, true,
+	 "the tombs' bearer secret on the work socket"},
+	{"lychgate_signing", CONSUMER_VESSEL, ROTATE_RESTART, false,
+	 "signs receipts (no release reads it yet)"},
+	{"portal_*", CONSUMER_EGRESS, ROTATE_GIVEN, false,
+	 "a provider's API key, for that portal's egress worker alone (no release reads "
+	 "it yet)"},
+};
+const size_t secret_manifest_len = ARRAY_SIZE(secret_manifest);
+
+static bool name_ok(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len >= 1 && len <= 64 &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len;
+}
+
+const struct secret_info *secret_find(const char *name)
+{
+	if (!name_ok(name))
+		return NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(secret_manifest); i++) {
+		const char *n = secret_manifest[i].name;
+		size_t len = strlen(n);
+
+		if (n[len - 1] == '*' ? !strncmp(name, n, len - 1) && name[len - 1]
+				      : str_eq(name, n))
+			return &secret_manifest[i];
+	}
+	return NULL;
+}
+
+const char *secret_rotation_name(enum secret_rotation r)
+{
+	switch (r) {
+	case ROTATE_LOGIN:
+		return "login";
+	case ROTATE_OWNER:
+		return "owner";
+	case ROTATE_RESTART:
+		return "restart";
+	case ROTATE_GIVEN:
+		return "given";
+	default:
+		return "?";
+	}
+}
