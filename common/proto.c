@@ -39,6 +39,11 @@ static const char *const grades[GRADE_MAX_] = {
 	[GRADE_FLOOR] = "floor",
 };
 
+static const char *const doors[DOOR_MAX_] = {
+	[DOOR_POSTGRES] = "postgres",
+	[DOOR_VESSEL] = "vessel",
+};
+
 static int find(const char *const *names, unsigned n, const char *name)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -110,6 +115,21 @@ bool sbx_grade_from_name(const char *name, enum sbx_grade *ret)
 	if (i < 0)
 		return false;
 	*ret = (enum sbx_grade)i;
+	return true;
+}
+
+const char *queue_door_name(enum queue_door d)
+{
+	return (unsigned)d < DOOR_MAX_ ? doors[d] : NULL;
+}
+
+bool queue_door_from_name(const char *name, enum queue_door *ret)
+{
+	int i = find(doors, DOOR_MAX_, name);
+
+	if (i < 0)
+		return false;
+	*ret = (enum queue_door)i;
 	return true;
 }
 

@@ -40,6 +40,13 @@
 /* Lease: seconds. */
 #define LEASE_TTL_SEC 30
 
+/* Through the vessel (profile sovereign): jobs of one claim, leases of one extend, and
+ * how long it holds the question for a hint. */
+#define DOOR_CLAIM_MAX 8
+#define DOOR_EXTEND_MAX 64
+#define DOOR_HINT_SEC 20
+#define TOMB_NAME_SIZE 33 /* [a-z][a-z0-9_]{0,31} */
+
 /* Exit code of lych-sandbox: nothing ran. */
 #define EXIT_SETUP 78
 
@@ -78,6 +85,9 @@ enum fail_class {
 
 enum sbx_grade { GRADE_FULL, GRADE_FLOOR, GRADE_MAX_ };
 
+/* Which way a tomb claims: with a login of its own, or through the vessel. */
+enum queue_door { DOOR_POSTGRES, DOOR_VESSEL, DOOR_MAX_ };
+
 /* Lower-case names ("timed_out", "oom_kill", "full"); NULL / false when unknown. */
 const char *job_state_name(enum job_state s);
 bool job_state_from_name(const char *name, enum job_state *ret);
@@ -86,6 +96,8 @@ const char *fail_class_name(enum fail_class c);
 bool fail_class_from_name(const char *name, enum fail_class *ret);
 const char *sbx_grade_name(enum sbx_grade g);
 bool sbx_grade_from_name(const char *name, enum sbx_grade *ret);
+const char *queue_door_name(enum queue_door d);
+bool queue_door_from_name(const char *name, enum queue_door *ret);
 
 /*
  * May a job set this environment variable? [A-Z_][A-Z0-9_]{0,63} and none of

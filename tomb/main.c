@@ -26,9 +26,11 @@
 #include "tomb/claim.h"
 #include "tomb/control.h"
 #include "tomb/health.h"
+#include "tomb/hello.h"
 #include "tomb/lease.h"
 #include "tomb/options.h"
 #include "tomb/queue_pg.h"
+#include "tomb/queue_vessel.h"
 #include "tomb/runner.h"
 #include "tomb/spawn.h"
 #include "tomb/work.h"
@@ -56,14 +58,17 @@
 
 struct tomb {
 	struct tomb_options opt;
-	char jobs_path[PATH_MAX];
+	char jobs_path[PATH_MAX], work_socket[PATH_MAX];
 	int data_fd, lock_fd, jobs_fd, artifacts_fd, quarantine_fd, null_fd;
 	struct loop *loop;
 	struct notify *notify;
 	struct loop_timer *tick, *patience;
 	struct spawn *spawn;
-	struct queue_pg *pg;
+	struct queue_pg *pg;	 /* the one door, */
+	struct queue_vessel *qv; /* or the other */
 	struct queue queue;
+	struct vessel_peer peer;
+	struct hello *greeting;
 	struct work *work;
 	struct control *control;
 	struct leases *leases;
@@ -71,7 +76,7 @@ struct tomb {
 	struct runner *runner;
 	struct confine_report walls;
 	struct uuid boot;
-	bool hello, db_up, ready, stopping, last, disk_full;
+	bool hello, known, db_up, ready, stopping, last, disk_full;
 	int exit_code;
 	usec_t last_error;
 #ifdef LYCH_TEST_BUILD
@@ -149,12 +154,12 @@ static void on_signal(int signo, void *arg)
 
 static void check_ready(struct tomb *t)
 {
-	if (t->ready || !t->hello || !t->db_up)
+	if (t->ready || !t->hello || !t->known || !t->db_up)
 		return;
 	t->ready = true;
 	notify_ready(t->notify);
-	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "name", t->opt.name, "boot",
-	       t->boot.s, NULL);
+	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "name", t->opt.name, "queue",
+	       queue_door_name(t->opt.queue), "boot", t->boot.s, NULL);
 	tick_soon(t);
 }
 
@@ -173,13 +178,35 @@ static void on_db_state(bool up, const struct err *why, void *arg)
 
 	t->db_up = up;
 	if (up)
-		log_info("database is up");
+		log_info("the queue is up");
 	else if (why)
-		log_err(LOG_WARN_, "database is away", why);
+		log_err(LOG_WARN_, "the queue is away", why);
 	if (up) {
 		on_hint(t);
 		check_ready(t);
 	}
+}
+
+static void on_known(void *arg)
+{
+	struct tomb *t = arg;
+
+	t->known = true;
+	check_ready(t);
+}
+
+static void on_unknown_yet(const struct err *why, void *arg UNUSED)
+{
+	log_err(LOG_WARN_, "waiting for the vessel", why);
+}
+
+/* Jobs that run are given back where that is still possible; nothing more is begun. */
+static void on_turned_away(const struct err *why, void *arg)
+{
+	struct tomb *t = arg;
+
+	log_err(LOG_ERROR_, "stopping, the vessel turns this tomb away", why);
+	stop(t, err_exit_code(why));
 }
 
 static unsigned free_slots(void *arg)
@@ -338,6 +365,7 @@ static void on_health(struct buf *json, void *arg)
 	jsonw_ku64(&w, "jobs", runner_count(t->runner));
 	jsonw_ku64(&w, "slots", t->opt.slots);
 	jsonw_kstr(&w, "spawner", t->hello ? "up" : "starting");
+	jsonw_kstr(&w, "queue", queue_door_name(t->opt.queue));
 	jsonw_kstr(&w, "database", t->db_up ? "up" : "away");
 	jsonw_key(&w, "walls");
 	jsonw_arr(&w);
@@ -417,11 +445,9 @@ static int read_secret(int dir, const char *name, char out[SECRET_MAX_BYTES],
 	return fs_read_secret(dir, name, out, SECRET_MAX_BYTES, err);
 }
 
-/* Secrets are read here, given to those who use them, and wiped here. */
-static int open_peers(struct tomb *t, struct err *err)
+static int open_queue_pg(struct tomb *t, int secrets, struct err *err)
 {
-	char db[SECRET_MAX_BYTES] = "", bearer[SECRET_MAX_BYTES] = "", path[PATH_MAX];
-	cleanup_close int dir = open(t->opt.secrets, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char db[SECRET_MAX_BYTES] = "";
 	struct queue_pg_config pc = {
 		.socket_dir = t->opt.pg_dir,
 		.role = t->opt.name,
@@ -434,19 +460,59 @@ static int open_peers(struct tomb *t, struct err *err)
 	};
 	int r = -1;
 
-	if (dir < 0)
-		return err_sys_id(err, ERRID_SECRET_MISSING, "open %s", t->opt.secrets);
-	if (str_fmt(path, sizeof(path), "%s/vessel.sock", t->opt.work_dir) < 0)
-		return err_set_id(err, ERRID_START_SOCKET, "%s is too long",
-				  t->opt.work_dir);
-	if (read_secret(dir, "lychgate_db_tomb", db, err) == 0 &&
-	    read_secret(dir, "lychgate_work", bearer, err) == 0 &&
-	    work_new(t->loop, path, bearer, t->opt.slots * 2 + 2, &t->work, err) == 0 &&
+	if (read_secret(secrets, "lychgate_db_tomb", db, err) == 0 &&
 	    queue_pg_new(t->loop, &pc, &t->pg, &t->queue, err) == 0)
 		r = 0;
 	explicit_bzero(db, sizeof(db));
-	explicit_bzero(bearer, sizeof(bearer));
 	return r;
+}
+
+static int open_queue_vessel(struct tomb *t, struct err *err)
+{
+	struct queue_vessel_config vc = {
+		.peer = &t->peer,
+		.queue = QUEUE_NAME,
+		.boot = t->boot,
+		.on_hint = on_hint,
+		.on_state = on_db_state,
+		.arg = t,
+	};
+
+	return queue_vessel_new(t->loop, &vc, &t->qv, &t->queue, err);
+}
+
+/* Secrets are read here, given to those who use them, and wiped here. */
+static int open_peers(struct tomb *t, struct err *err)
+{
+	char bearer[SECRET_MAX_BYTES] = "";
+	cleanup_close int dir = open(t->opt.secrets, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct hello_config hc = {
+		.peer = &t->peer,
+		.door = t->opt.queue,
+		.boot = t->boot,
+		.slots = t->opt.slots,
+		.on_known = on_known,
+		.on_refused = on_turned_away,
+		.on_away = on_unknown_yet,
+		.arg = t,
+	};
+	int r = -1;
+
+	if (dir < 0)
+		return err_sys_id(err, ERRID_SECRET_MISSING, "open %s", t->opt.secrets);
+	if (str_fmt(t->work_socket, sizeof(t->work_socket), "%s/vessel.sock",
+		    t->opt.work_dir) < 0)
+		return err_set_id(err, ERRID_START_SOCKET, "%s is too long",
+				  t->opt.work_dir);
+	if (read_secret(dir, "lychgate_work", bearer, err) == 0)
+		r = vessel_peer_init(&t->peer, t->work_socket, t->opt.name, bearer,
+				     t->opt.protocol, err);
+	explicit_bzero(bearer, sizeof(bearer));
+	if (r < 0 || work_new(t->loop, &t->peer, t->opt.slots * 2 + 2, &t->work, err) < 0)
+		return -1;
+	r = t->opt.queue == DOOR_POSTGRES ? open_queue_pg(t, dir, err)
+					  : open_queue_vessel(t, err);
+	return r < 0 ? -1 : hello_new(t->loop, &hc, &t->greeting, err);
 }
 
 static int open_control(struct tomb *t, struct err *err)
@@ -505,7 +571,7 @@ static void make_cores(struct tomb *t)
 
 static int confine(struct tomb *t, struct err *err)
 {
-	const struct confine_path paths[] = {
+	const struct confine_path paths[3] = {
 		{t->opt.data, LL_FS_RO | LL_FS_WRITE_FILE | LL_FS_TRUNCATE |
 				      LL_FS_MAKE_DIR | LL_FS_MAKE_REG | LL_FS_REMOVE_DIR |
 				      LL_FS_REMOVE_FILE | LL_FS_REFER},
@@ -515,7 +581,7 @@ static int confine(struct tomb *t, struct err *err)
 	const struct confine_policy policy = {
 		.name = "tomb",
 		.paths = paths,
-		.n_paths = ARRAY_SIZE(paths),
+		.n_paths = t->opt.pg_dir ? 3 : 2,
 		.private_root = true,
 		.may_make_unix_sockets = true,
 	};
@@ -588,11 +654,14 @@ static int start(struct tomb *t, struct err *err)
 static void finish(struct tomb *t)
 {
 	control_free(t->control);
+	hello_free(t->greeting);
 	queue_pg_free(t->pg);
+	queue_vessel_free(t->qv);
 	runner_free(t->runner);
 	claims_free(t->claims);
 	leases_free(t->leases);
 	work_free(t->work);
+	vessel_peer_done(&t->peer);
 	spawn_free(t->spawn);
 	loop_timer_free(t->tick);
 	loop_timer_free(t->patience);

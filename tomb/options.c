@@ -13,6 +13,7 @@ enum {
 	OPT_NAME = 256,
 	OPT_DATA,
 	OPT_WORK_DIR,
+	OPT_QUEUE,
 	OPT_PG_DIR,
 	OPT_SECRETS,
 	OPT_SANDBOX,
@@ -21,6 +22,7 @@ enum {
 	OPT_CGROUP,
 	OPT_READY_FD,
 	OPT_PROBE_WALLS,
+	OPT_PROTOCOL,
 	OPT_VERSION,
 };
 
@@ -29,7 +31,12 @@ static const struct argp_option option_table[] = {
 	{"data", OPT_DATA, "DIR", 0, "The tomb's data directory (required)", 0},
 	{"work-dir", OPT_WORK_DIR, "DIR", 0,
 	 "Where the vessel's work socket is (required)", 0},
-	{"pg-dir", OPT_PG_DIR, "DIR", 0, "PostgreSQL's socket directory (required)", 0},
+	{"queue", OPT_QUEUE, "postgres|vessel", 0,
+	 "Claim with a login of its own, or through the vessel (required)", 0},
+	{"pg-dir", OPT_PG_DIR, "DIR", 0,
+	 "PostgreSQL's socket directory (required with --queue postgres, refused with "
+	 "vessel)",
+	 0},
 	{"secrets", OPT_SECRETS, "DIR", 0, "Directory of the secret files (required)", 0},
 	{"sandbox", OPT_SANDBOX, "PATH", 0, "The program lych-sandbox (required)", 0},
 	{"slots", OPT_SLOTS, "N", 0, "Jobs at once, 1 to 64 (required)", 0},
@@ -41,6 +48,7 @@ static const struct argp_option option_table[] = {
 #ifdef LYCH_TEST_BUILD
 	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
 	 0},
+	{"speak-protocol", OPT_PROTOCOL, "N", 0, "Lie about the protocol's version", 0},
 #endif
 	{0},
 };
@@ -56,14 +64,16 @@ static bool name_is_usable(const char *s)
 
 static void check_required(const struct tomb_options *o, struct argp_state *state)
 {
-	if (!o->name || !o->data || !o->work_dir || !o->pg_dir || !o->secrets ||
-	    !o->sandbox || !o->slots || o->grade == GRADE_MAX_)
+	if (!o->name || !o->data || !o->work_dir || !o->secrets || !o->sandbox ||
+	    !o->slots || o->grade == GRADE_MAX_ || o->queue == DOOR_MAX_)
 		argp_error(state,
-			   "--name, --data, --work-dir, --pg-dir, --secrets, --sandbox, "
-			   "--slots and --grade are required");
+			   "--name, --data, --work-dir, --secrets, --sandbox, --slots, "
+			   "--grade and --queue are required");
+	if ((o->queue == DOOR_POSTGRES) != (o->pg_dir != NULL))
+		argp_error(state, "--pg-dir belongs to --queue postgres, and to it only");
 	/* The working directory changes with the private root. */
 	if (!str_starts(o->data, "/") || !str_starts(o->work_dir, "/") ||
-	    !str_starts(o->pg_dir, "/") || !str_starts(o->secrets, "/") ||
+	    (o->pg_dir && o->pg_dir[0] != '/') || !str_starts(o->secrets, "/") ||
 	    !str_starts(o->sandbox, "/") || (o->cgroup && o->cgroup[0] != '/'))
 		argp_error(state, "files and directories are named by absolute paths");
 }
@@ -84,6 +94,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_WORK_DIR:
 		o->work_dir = arg;
+		return 0;
+	case OPT_QUEUE:
+		if (!queue_door_from_name(arg, &o->queue))
+			argp_error(state, "--queue: postgres or vessel");
+		return 0;
+	case OPT_PROTOCOL:
+		if (parse_u64(arg, 1, UINT32_MAX, &n, NULL) < 0)
+			argp_error(state, "--speak-protocol: a number");
+		o->protocol = (unsigned)n;
 		return 0;
 	case OPT_PG_DIR:
 		o->pg_dir = arg;
@@ -138,7 +157,10 @@ int tomb_options_parse(int argc, char **argv, struct tomb_options *ret, struct e
 	};
 
 	argp_err_exit_status = 2;
-	*ret = (struct tomb_options){.grade = GRADE_MAX_, .ready_fd = -1};
+	*ret = (struct tomb_options){.grade = GRADE_MAX_,
+				     .queue = DOOR_MAX_,
+				     .protocol = LYCH_API_VERSION,
+				     .ready_fd = -1};
 	if (argp_parse(&argp, argc, argv, 0, NULL, ret) != 0)
 		return err_set_id(err, ERRID_CORE_USAGE, "options");
 	return 0;

@@ -7,11 +7,14 @@
 #include "common/proto.h"
 
 struct tomb_options {
-	const char *name, *data, *work_dir, *pg_dir, *secrets, *sandbox;
+	const char *name, *data, *work_dir, *secrets, *sandbox;
+	const char *pg_dir;	 /* NULL through the vessel */
 	const char *cgroup;	 /* NULL: none */
 	const char *probe_walls; /* test builds */
 	unsigned slots;
 	enum sbx_grade grade;
+	enum queue_door queue;
+	unsigned protocol; /* LYCH_API_VERSION; test builds may lie */
 	int ready_fd; /* -1: none */
 };
 

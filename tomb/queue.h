@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tomb's door to the queue: five calls, two doors (queue_pg.c straight to
- * PostgreSQL; behind the vessel's work socket in profile sovereign). Every call is
+ * PostgreSQL; queue_vessel.c through the vessel in profile sovereign). Every call is
  * asynchronous and idempotent; `done` is called exactly once from the loop. An err
  * means that the outcome is unknown: send the same call again.
  */
@@ -67,8 +67,11 @@ struct queue_ops {
 struct queue {
 	const struct queue_ops *ops;
 	void *ctx;
+	unsigned claim_max; /* jobs of one claim: asking for more is asking in vain */
 };
 
+/* "ok", "already", ...; ANSWER_MAX_ for anything else. */
+enum queue_answer queue_answer_from_name(const char *name);
 const char *queue_answer_name(enum queue_answer a);
 
 #endif

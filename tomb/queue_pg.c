@@ -46,24 +46,6 @@ static const struct pg_stmt stmt_fail = {
 static const struct pg_stmt stmt_release = {
 	"tomb_release", "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)", 3};
 
-static const char *const answer_names[ANSWER_MAX_] = {
-	"ok", "already", "conflict", "stale", "revoked", "denied", "unknown", "too_big",
-};
-
-/* "ok", "already", ...; ANSWER_MAX_ for anything else. */
-static enum queue_answer answer_from_name(const char *name)
-{
-	for (int i = 0; i < ANSWER_MAX_; i++)
-		if (str_eq(name, answer_names[i]))
-			return (enum queue_answer)i;
-	return ANSWER_MAX_;
-}
-
-const char *queue_answer_name(enum queue_answer a)
-{
-	return a < ANSWER_MAX_ ? answer_names[a] : "?";
-}
-
 static struct pg_param param_text(const char *s)
 {
 	return (struct pg_param){.data = s, .len = strlen(s)};
@@ -211,7 +193,7 @@ static void end_reply(const struct pg_result *res, const struct err *err, void *
 	enum queue_answer a = ANSWER_MAX_;
 
 	if (!err) {
-		a = pg_rows(res) == 1 ? answer_from_name(pg_text(res, 0, 0))
+		a = pg_rows(res) == 1 ? queue_answer_from_name(pg_text(res, 0, 0))
 				      : ANSWER_MAX_;
 		if (a == ANSWER_MAX_) {
 			(void)err_set(&bad, ERR_UPSTREAM,
@@ -321,7 +303,7 @@ int queue_pg_new(struct loop *l, const struct queue_pg_config *cfg, struct queue
 		return -1;
 	}
 	*ret = q;
-	*ret_queue = (struct queue){.ops = &pg_ops, .ctx = q};
+	*ret_queue = (struct queue){.ops = &pg_ops, .ctx = q, .claim_max = CLAIM_MAX};
 	return 0;
 }
 

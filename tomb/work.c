@@ -19,7 +19,7 @@
 struct work {
 	struct loop *loop;
 	struct httpc *http;
-	char auth[512];
+	const struct vessel_peer *peer;
 };
 
 struct work_call {
@@ -30,24 +30,21 @@ struct work_call {
 	char *body;
 	size_t len, reply_max;
 	enum http_method method;
-	char job[64], epoch[64], token[64];
+	struct lease_key key;
 	usec_t backoff;
 	bool repeated;
 	work_done *done;
 	void *arg;
 };
 
-int work_new(struct loop *l, const char *socket_path, const char *bearer,
-	     unsigned max_connections, struct work **ret, struct err *err)
+int work_new(struct loop *l, const struct vessel_peer *peer, unsigned max_connections,
+	     struct work **ret, struct err *err)
 {
 	struct work *w = xnew(struct work);
 
 	w->loop = l;
-	if (str_fmt(w->auth, sizeof(w->auth), "Authorization: Bearer %s", bearer) < 0) {
-		work_free(w);
-		return err_set_id(err, ERRID_SECRET_FILE, "lychgate_work is too long");
-	}
-	if (httpc_new(l, socket_path, max_connections, &w->http, err) < 0) {
+	w->peer = peer;
+	if (httpc_new(l, peer->socket_path, max_connections, &w->http, err) < 0) {
 		work_free(w);
 		return -1;
 	}
@@ -61,7 +58,6 @@ void work_free(struct work *w)
 		return;
 	if (w->http)
 		httpc_free(w->http);
-	explicit_bzero(w->auth, sizeof(w->auth));
 	free(w);
 }
 
@@ -70,7 +66,7 @@ static void call_free(struct work_call *c)
 	loop_timer_free(c->again);
 	free(c->target);
 	free(c->body);
-	explicit_bzero(c->token, sizeof(c->token));
+	explicit_bzero(&c->key, sizeof(c->key));
 	free(c);
 }
 
@@ -108,12 +104,11 @@ static void call_done(const struct httpc_reply *reply, void *arg)
 static void call_try(void *arg)
 {
 	struct work_call *c = arg;
-	const char *headers[] = {
-		c->work->auth, "Lychgate-Version: 1", c->job, c->epoch, c->token, NULL};
+	struct vessel_headers h;
 	struct httpc_request rq = {
 		.method = c->method,
 		.target = c->target,
-		.headers = headers,
+		.headers = h.line,
 		.body = c->body,
 		.body_len = c->len,
 		.timeout_usec = WORK_TIMEOUT_USEC,
@@ -121,10 +116,12 @@ static void call_try(void *arg)
 	};
 	struct err err = ERR_INIT;
 
+	vessel_headers(&h, c->work->peer, &c->key);
 	if (httpc_send(c->work->http, &rq, call_done, c, &c->http, &err) < 0) {
 		c->http = NULL;
 		call_later(c);
 	}
+	vessel_headers_done(&h);
 }
 
 struct work_call *work_send(struct work *w, const struct lease_key *key,
@@ -141,10 +138,7 @@ struct work_call *work_send(struct work *w, const struct lease_key *key,
 		c->len = rq->len;
 	}
 	c->reply_max = rq->reply_max;
-	(void)snprintf(c->job, sizeof(c->job), "Lychgate-Job: %" PRId64, key->job);
-	(void)snprintf(c->epoch, sizeof(c->epoch), "Lychgate-Epoch: %" PRId64,
-		       key->epoch);
-	(void)snprintf(c->token, sizeof(c->token), "Lychgate-Token: %s", key->token.s);
+	c->key = *key;
 	c->backoff = WORK_BACKOFF_MIN_USEC;
 	c->done = done;
 	c->arg = arg;
@@ -180,22 +174,5 @@ int work_reply_u64(const struct work_reply *r, const char *key, uint64_t *ret,
 
 int work_reply_err(const struct work_reply *r, const char *what, struct err *err)
 {
-	cleanup_json struct json *obj = NULL;
-	struct err bad = ERR_INIT;
-	const char *code = "?", *title = "", *detail = "";
-	enum err_id id;
-
-	if (json_parse(r->body, r->len, 4, &obj, &bad) < 0 ||
-	    json_get_str(obj, "error_code", false, 32, &code, &bad) < 0 ||
-	    json_get_str(obj, "title", false, 512, &title, &bad) < 0)
-		return err_set(err, ERR_UPSTREAM, "%s: status %d without a reason", what,
-			       r->status);
-	if (json_has(obj, "detail") && !json_is_null(obj, "detail") &&
-	    json_get_str(obj, "detail", false, 1024, &detail, &bad) < 0)
-		detail = "";
-	id = err_id_from_text(code);
-	if (id == ERRID_NONE)
-		return err_set(err, ERR_UPSTREAM, "%s: %s: %.100s: %.200s", what, code,
-			       title, detail);
-	return err_set_id(err, id, "%s: %.100s: %.200s", what, title, detail);
+	return vessel_reply_err(r->status, r->body, r->len, what, err);
 }

@@ -12,6 +12,7 @@
 #include "common/net/httpc.h"
 #include "common/net/loop.h"
 #include "tomb/queue.h"
+#include "tomb/vessel_peer.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,8 @@ struct work_reply {
 };
 typedef void work_done(const struct work_reply *reply, void *arg);
 
-MUST_CHECK int work_new(struct loop *l, const char *socket_path, const char *bearer,
+/* The peer must outlive it. */
+MUST_CHECK int work_new(struct loop *l, const struct vessel_peer *peer,
 			unsigned max_connections, struct work **ret, struct err *err);
 void work_free(struct work *w); /* all calls must be over or cancelled */
 

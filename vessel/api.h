@@ -20,6 +20,9 @@ httpd_handler api_status, api_metrics;
 /* api_work.c */
 httpd_handler work_ping, work_output, work_output_end, work_phase, work_blob,
 	work_upload_begin, work_upload_part, work_upload_commit;
+/* api_door.c */
+httpd_handler work_hello, work_hints, work_claim, work_extend, work_ack, work_fail,
+	work_release;
 
 /* A request that waits for the database: made by a handler, freed by its callback. */
 struct api_call {

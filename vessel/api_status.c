@@ -79,6 +79,8 @@ static void status_done(const char *json, size_t len, const struct err *err, voi
 	write_store(&w, v);
 	jsonw_ku64(&w, "streams", events_subscribers(v->events));
 	write_walls(&w, &v->walls);
+	jsonw_key(&w, "tombs");
+	tombs_write(v->tombs, &w);
 	jsonw_key(&w, "queue");
 	if (health)
 		json_write(health, &w);

@@ -70,17 +70,38 @@ static int check_bearer(struct vessel *v, const struct httpd_req *req, struct er
 	return 0;
 }
 
-static int check_version(const struct httpd_req *req, struct err *err)
+/* Its own word; "" when it said none. */
+static int read_name(const struct httpd_req *req, char out[TOMB_NAME_SIZE],
+		     struct err *err)
+{
+	const char *h = httpd_req_header(req, "Lychgate-Tomb");
+
+	out[0] = '\0';
+	if (!h)
+		return 0;
+	if (!door_name_is_usable(h) || str_copy(out, TOMB_NAME_SIZE, h) < 0)
+		return err_set_id(err, ERRID_HTTP_QUERY, "Lychgate-Tomb");
+	return 0;
+}
+
+static int check_version(struct vessel *v, const struct httpd_req *req, const char *name,
+			 struct err *err)
 {
 	const char *h = httpd_req_header(req, "Lychgate-Version");
 	uint64_t version;
 
 	if (!h || parse_u64(h, 1, UINT32_MAX, &version, NULL) < 0)
 		return err_set_id(err, ERRID_HTTP_QUERY, "Lychgate-Version");
-	if (version != LYCH_API_VERSION)
-		return err_set_id(err, ERRID_RUN_VERSION, "this vessel speaks version %d",
-				  LYCH_API_VERSION);
-	return 0;
+	if (version == v->protocol)
+		return 0;
+	v->metrics.refused_versions++;
+	if (name[0])
+		tombs_refused(v->tombs, name, (unsigned)version);
+	return err_set_id(err, ERRID_RUN_VERSION,
+			  "the tomb%s%s speaks version %u, this vessel (release "
+			  LYCH_VERSION ") version %u: upgrade the %s",
+			  name[0] ? " " : "", name, (unsigned)version, v->protocol,
+			  version < v->protocol ? "tomb" : "vessel");
 }
 
 static int read_lease(const struct httpd_req *req, struct queue_lease *ret,
@@ -101,23 +122,41 @@ static int read_lease(const struct httpd_req *req, struct queue_lease *ret,
 	return 0;
 }
 
+/* What a route wants beside bearer and version. */
+static int check_route(struct vessel *v, const struct httpd_req *req, unsigned who,
+		       struct principal *p, struct err *err)
+{
+	bool door = (who & (WHO_DOOR | WHO_DOOR_LEASE)) != 0;
+
+	if ((door || who == WHO_NAMED) && !p->tomb[0])
+		return err_set_id(err, ERRID_HTTP_QUERY, "Lychgate-Tomb");
+	if (door && !door_find(v->door, p->tomb))
+		return err_set_id(err, ERRID_RUN_TOMB, "'%s' is not registered", p->tomb);
+	if (who & (WHO_LEASE | WHO_DOOR_LEASE))
+		return read_lease(req, &p->lease, err);
+	return 0;
+}
+
 int auth_work(struct httpd_req *req, void *arg, struct err *err)
 {
+	static const unsigned known =
+		WHO_TOMB | WHO_LEASE | WHO_NAMED | WHO_DOOR | WHO_DOOR_LEASE;
 	struct vessel *v = arg;
 	unsigned who = httpd_req_route(req)->who;
-	struct queue_lease lease = {0};
+	struct principal p = {.who = (enum auth_who)who};
 
 	if (check_bearer(v, req, err) < 0)
 		return refused(v);
-	if (who != WHO_TOMB && who != WHO_LEASE) {
+	if (!(who & known)) {
 		(void)err_set_id(err, ERRID_HTTP_PEER, "not a tomb's route");
 		return refused(v);
 	}
-	if (check_version(req, err) < 0 || check_common(v, req, err) < 0)
+	if (read_name(req, p.tomb, err) < 0 || check_version(v, req, p.tomb, err) < 0 ||
+	    check_common(v, req, err) < 0 || check_route(v, req, who, &p, err) < 0)
 		return -1;
-	if (who == WHO_LEASE && read_lease(req, &lease, err) < 0)
-		return -1;
-	attach(req, (enum auth_who)who)->lease = lease;
+	if (p.tomb[0])
+		tombs_seen(v->tombs, p.tomb);
+	*attach(req, p.who) = p;
 	v->metrics.requests++;
 	return 0;
 }

@@ -2,7 +2,9 @@
 /*
  * Who speaks. On the api socket: the peer's uid is the vessel's own. On the work
  * socket: whoever knows lychgate_work, at our protocol version; for what
- * concerns a job also a lease, whose truth the database decides (api_work.c).
+ * concerns a job also a lease, whose truth the database decides (api_work.c,
+ * api_door.c). A tomb's name is its own word: like the password of the tombs'
+ * database roles the bearer is one for all of them. A lease's token is not.
  */
 #ifndef LYCH_VESSEL_AUTH_H
 #define LYCH_VESSEL_AUTH_H
@@ -17,11 +19,15 @@ enum auth_who {
 	WHO_OWNER = 1, /* api socket */
 	WHO_TOMB = 2,  /* work socket, bearer only */
 	WHO_LEASE = 4, /* work socket, bearer and the three lease headers */
+	WHO_NAMED = 8, /* work socket, bearer and the tomb's name */
+	WHO_DOOR = 16, /* the same, and the name of a tomb that claims through us */
+	WHO_DOOR_LEASE = 32, /* the same, and the three lease headers */
 };
 
 struct principal {
 	enum auth_who who;
-	struct queue_lease lease; /* WHO_LEASE; claimed, not yet checked */
+	struct queue_lease lease; /* WHO_LEASE, WHO_DOOR_LEASE; not yet checked */
+	char tomb[TOMB_NAME_SIZE]; /* what it calls itself; "" when it did not say */
 };
 
 /* httpd_auth functions; arg is struct vessel. */

@@ -40,12 +40,14 @@
 struct options {
 	const char *data, *api_dir, *work_dir, *pg_dir, *secrets, *config;
 	const char *probe_walls; /* test builds */
-	uint64_t ready_fd;
+	const char *tombs[DOOR_TOMBS_MAX];
+	size_t n_tombs;
+	uint64_t ready_fd, protocol;
 	bool has_ready_fd;
 };
 
 struct secrets {
-	char vessel[SECRET_MAX_BYTES], watchdog[SECRET_MAX_BYTES];
+	char vessel[SECRET_MAX_BYTES], watchdog[SECRET_MAX_BYTES], tomb[SECRET_MAX_BYTES];
 };
 
 /* One process, one of these; `v` is what the handlers see. */
@@ -77,7 +79,9 @@ enum {
 	OPT_SECRETS,
 	OPT_CONFIG,
 	OPT_READY_FD,
+	OPT_TOMB,
 	OPT_PROBE_WALLS,
+	OPT_PROTOCOL,
 };
 
 static const struct argp_option option_table[] = {
@@ -90,9 +94,14 @@ static const struct argp_option option_table[] = {
 	{"secrets", OPT_SECRETS, "DIR", 0, "Directory of the secret files (required)", 0},
 	{"config", OPT_CONFIG, "FILE", 0, "codex.yaml (default: built-in values)", 0},
 	{"ready-fd", OPT_READY_FD, "N", 0, "Write READY=1 to this descriptor", 0},
+	{"tomb", OPT_TOMB, "NAME", 0,
+	 "A tomb that claims through the work socket (profile sovereign); may be given "
+	 "64 times",
+	 0},
 #ifdef LYCH_TEST_BUILD
 	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
 	 0},
+	{"speak-protocol", OPT_PROTOCOL, "N", 0, "Lie about the protocol's version", 0},
 #endif
 	{0},
 };
@@ -130,6 +139,16 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PROBE_WALLS:
 		o->probe_walls = arg;
+		return 0;
+	case OPT_TOMB:
+		if (o->n_tombs >= ARRAY_SIZE(o->tombs))
+			argp_error(state, "--tomb: at most %d", DOOR_TOMBS_MAX);
+		else
+			o->tombs[o->n_tombs++] = arg;
+		return 0;
+	case OPT_PROTOCOL:
+		if (parse_u64(arg, 1, UINT32_MAX, &o->protocol, NULL) < 0)
+			argp_error(state, "--speak-protocol: a number");
 		return 0;
 	case OPT_READY_FD:
 		if (parse_u64(arg, 3, INT_MAX, &o->ready_fd, NULL) < 0)
@@ -186,6 +205,10 @@ static int read_secrets(struct serve *s, struct err *err)
 				  "open the secrets directory");
 	if (read_secret(s, "lychgate_db_vessel", s->secrets.vessel, err) < 0 ||
 	    read_secret(s, "lychgate_db_watchdog", s->secrets.watchdog, err) < 0)
+		return -1;
+	/* Needed, and so read, only where tombs claim through us. */
+	if (s->opt.n_tombs > 0 &&
+	    read_secret(s, "lychgate_db_tomb", s->secrets.tomb, err) < 0)
 		return -1;
 	r = read_secret(s, "lychgate_work", work, err);
 	/* only its hash stays: what is presented is hashed and compared */
@@ -281,6 +304,17 @@ static void on_change(void *arg)
 	struct serve *s = arg;
 
 	events_hint(s->v.events);
+	hints_tell(s->v.hints);
+}
+
+static void on_door_state(struct door_tomb *t, bool up, const struct err *why, void *arg)
+{
+	struct serve *s = arg;
+
+	if (!up && why && queue_is_up(s->v.queue))
+		log_kv(LOG_WARN_, "a tomb's connection to the database is away", "tomb",
+		       door_tomb_name(t), "why", why->msg, NULL);
+	hints_state(s->v.hints, t);
 }
 
 static void on_state(bool up, const struct err *why, void *arg)
@@ -431,7 +465,17 @@ static int open_database(struct serve *s, struct err *err)
 		.arg = s,
 	};
 
-	if (queue_new(s->v.loop, &cfg, &s->v.queue, err) < 0)
+	const struct door_config doors = {
+		.socket_dir = s->opt.pg_dir,
+		.password = s->secrets.tomb,
+		.tombs = s->opt.tombs,
+		.n_tombs = s->opt.n_tombs,
+		.on_state = on_door_state,
+		.arg = s,
+	};
+
+	if (queue_new(s->v.loop, &cfg, &s->v.queue, err) < 0 ||
+	    door_new(s->v.loop, &doors, &s->v.door, err) < 0)
 		return -1;
 	events_set_queue(s->v.events, s->v.queue);
 	return watchdog_new(s->v.loop, &dog, &s->watchdog, err);
@@ -462,6 +506,8 @@ static int start(struct serve *s, struct err *err)
 		return -1;
 	s->stop_timer = loop_timer_new(v->loop, on_stop_timer, s);
 	v->events = events_new(v->loop);
+	v->hints = hints_new(v->loop);
+	v->tombs = tombs_new(v->clock);
 	if (open_sockets(s, err) < 0 || open_database(s, err) < 0)
 		return -1;
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
@@ -487,6 +533,9 @@ static void stop(struct serve *s)
 	reconcile_free(s->reconcile);
 	watchdog_free(s->watchdog);
 	events_free(v->events);
+	hints_free(v->hints);
+	door_free(v->door);
+	tombs_free(v->tombs);
 	queue_free(v->queue);
 	blobs_free(v->blobs);
 	output_free(v->output);
@@ -511,6 +560,7 @@ static int serve_main(int argc, char **argv)
 	s.v.clock = &clock_real;
 	s.v.rng = &random_real;
 	s.v.uid = getuid();
+	s.v.protocol = s.opt.protocol ? (unsigned)s.opt.protocol : LYCH_API_VERSION;
 	s.v.started_usec = clock_boot_usec();
 	uuid_new(s.v.rng, &s.v.boot);
 	if (start(&s, &err) < 0) {

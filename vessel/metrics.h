@@ -10,6 +10,7 @@
 #define METRICS_COUNTERS(X)                                                              \
 	X(requests, "HTTP requests that passed authentication")                          \
 	X(refused_peers, "HTTP requests refused by authentication")                      \
+	X(refused_versions, "Requests of tombs of another version, refused")             \
 	X(submits, "Jobs accepted")                                                      \
 	X(cancels, "Cancel requests")                                                    \
 	X(output_bytes, "Bytes of job output stored")                                    \

@@ -282,6 +282,11 @@ int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *
 	return set_logins(c, secrets_fd, cfg, err);
 }
 
+unsigned migrate_schema_version(void)
+{
+	return ARRAY_SIZE(schema_migrations);
+}
+
 static int usage(void)
 {
 	fputs("usage: lych-vessel migrate --pg-dir DIR --secrets DIR [--tomb NAME]...\n",

@@ -24,5 +24,7 @@ struct migrate_config {
  * ran now. */
 MUST_CHECK int migrate_run(const struct migrate_config *cfg, int *ret_applied,
 			   struct err *err);
+/* The schema that this program is built for. */
+unsigned migrate_schema_version(void);
 
 #endif

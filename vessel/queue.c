@@ -45,6 +45,7 @@ static const struct pg_stmt stmt_live_blobs = {"live_blobs",
 	"SELECT * FROM vessel_api.live_blobs()", 0};
 static const struct pg_stmt stmt_beat = {"beat", "SELECT vessel_api.vessel_beat($1::uuid)", 1};
 static const struct pg_stmt stmt_bye = {"bye", "SELECT vessel_api.vessel_bye($1::uuid)", 1};
+static const struct pg_stmt stmt_schema = {"schema", "SELECT vessel_api.schema_version()", 0};
 static const struct pg_stmt stmt_health = {"health", "SELECT vessel_api.health()", 0};
 /* clang-format on */
 
@@ -69,7 +70,8 @@ struct op {
 		queue_text_done *text;
 	} done;
 	void *arg;
-	bool one; /* jobs: exactly one is expected */
+	bool one;      /* jobs: exactly one is expected */
+	unsigned want; /* schema: the version */
 };
 
 struct number {
@@ -534,4 +536,49 @@ void queue_health(struct queue *q, queue_text_done *done, void *arg)
 
 	op->done.text = done;
 	pg_call(q->pg, &stmt_health, NULL, READ_TIMEOUT_USEC, true, health_done, op);
+}
+
+/* The function itself came with version 5: where there is none, the schema is older. */
+static bool is_unknown_function(const struct err *err)
+{
+	return str_starts(err->msg, "42883") || str_starts(err->msg, "3F000");
+}
+
+static void schema_done(const struct pg_result *res, const struct err *err, void *arg)
+{
+	struct op *op = arg;
+	struct err why = ERR_INIT;
+	int64_t have = err || pg_rows(res) != 1 ? 0 : pg_i64(res, 0, 0);
+
+	if (!err && have == (int64_t)op->want) {
+		op->done.plain(NULL, op->arg);
+		free(op);
+		return;
+	}
+	if (err && is_unknown_function(err))
+		(void)err_set_id(
+			&why, ERRID_START_SCHEMA_OLD,
+			"the database is older than version 5, this vessel (release "
+			LYCH_VERSION ") needs %u",
+			op->want);
+	else if (err)
+		why = *err;
+	else
+		(void)err_set_id(&why,
+				 have > op->want ? ERRID_START_SCHEMA
+						 : ERRID_START_SCHEMA_OLD,
+				 "the database is at version %lld, this vessel (release "
+				 LYCH_VERSION ") needs %u",
+				 (long long)have, op->want);
+	op->done.plain(&why, op->arg);
+	free(op);
+}
+
+void queue_schema_check(struct queue *q, unsigned want, queue_done *done, void *arg)
+{
+	struct op *op = op_new(arg);
+
+	op->done.plain = done;
+	op->want = want;
+	pg_call(q->pg, &stmt_schema, NULL, CALL_TIMEOUT_USEC, true, schema_done, op);
 }

@@ -132,6 +132,10 @@ void queue_vessel_beat(struct queue *q, const struct uuid *boot, queue_done *don
 void queue_vessel_bye(struct queue *q, const struct uuid *boot, queue_done *done,
 		      void *arg);
 
+/* Is the schema the one that this program was built for? ERRID_START_SCHEMA (newer) or
+ * _SCHEMA_OLD, which say what to run; anything else: it could not be asked. */
+void queue_schema_check(struct queue *q, unsigned want, queue_done *done, void *arg);
+
 /* Invariants of queue-and-recovery.md section 6 and counters, as JSON text for
  * status/doctor/metrics. */
 typedef void queue_text_done(const char *json, size_t len, const struct err *err,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation. Two clocks tick: `beat` (fencing row; until it is owned
- * nothing else happens and nothing is served) and, from then on, `reap`. Once an
+ * nothing else happens and nothing is served) and, from then on, `reap`. Before the
+ * first beat, and before the first one after the database was away, its schema is
+ * compared with ours: another one ends the vessel before it changes a row. Once an
  * hour the sweep walks its steps one after the other, each step the callback of
  * the one before: retire old jobs and remove their output, drop forgotten
  * uploads, collect blobs that no job names, remove output that no job owns. A
@@ -12,6 +14,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "vessel/migrate.h"
 
 #define BEAT_USEC (5 * USEC_PER_SEC)
 #define BEAT_RETRY_USEC (250 * USEC_PER_MSEC)
@@ -32,7 +35,7 @@ struct reconcile {
 	struct reconcile_config cfg;
 	struct loop_timer *beat, *reap, *sweep;
 	usec_t give_up; /* boot clock: when the first beat must have come */
-	bool beating, reaping, sweeping, said_bye;
+	bool beating, reaping, sweeping, said_bye, schema_checked;
 	bool stopped;	  /* answers that still come change nothing */
 	bool reap_failed; /* logged once, until it works again */
 	job_id_t orphans[ORPHANS_MAX];
@@ -56,7 +59,8 @@ static usec_t hour_ago_wall(const struct reconcile *r)
 
 static void beat_failed(struct reconcile *r, const struct err *err)
 {
-	if (err->id == ERRID_START_TWO) {
+	if (err->id == ERRID_START_TWO || err->id == ERRID_START_SCHEMA ||
+	    err->id == ERRID_START_SCHEMA_OLD) {
 		r->v->owned = false;
 		r->cfg.ended(err, r->cfg.arg);
 		return;
@@ -116,13 +120,8 @@ static void bye_done(const struct err *err, void *arg)
 	remember_and_beat(r);
 }
 
-static void on_beat(void *arg)
+static void beat(struct reconcile *r)
 {
-	struct reconcile *r = arg;
-
-	if (r->beating)
-		return;
-	r->beating = true;
 	if (r->said_bye)
 		queue_vessel_beat(r->v->queue, &r->v->boot, beat_done, r);
 	else if (*r->cfg.previous.s)
@@ -131,10 +130,41 @@ static void on_beat(void *arg)
 		remember_and_beat(r);
 }
 
+static void schema_checked(const struct err *err, void *arg)
+{
+	struct reconcile *r = arg;
+
+	if (r->stopped)
+		return;
+	if (err) {
+		r->beating = false;
+		beat_failed(r, err);
+		return;
+	}
+	r->schema_checked = true;
+	beat(r);
+}
+
+static void on_beat(void *arg)
+{
+	struct reconcile *r = arg;
+
+	if (r->beating)
+		return;
+	r->beating = true;
+	if (r->schema_checked)
+		beat(r);
+	else
+		queue_schema_check(r->v->queue, migrate_schema_version(), schema_checked,
+				   r);
+}
+
 void reconcile_db_up(struct reconcile *r)
 {
 	if (!r || r->stopped)
 		return;
+	/* It may have been migrated meanwhile. */
+	r->schema_checked = false;
 	if (!r->beating)
 		loop_timer_arm(r->beat, 0);
 	if (r->v->owned && !r->sweeping)

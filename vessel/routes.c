@@ -11,6 +11,9 @@
 #include "vessel/auth.h"
 
 #define SMALL_JSON_BYTES 4096
+#define EXTEND_BODY_BYTES ((size_t)DOOR_EXTEND_MAX * 128 + 1024)
+/* A result that is too big is the database's to judge, as over the other door. */
+#define RESULT_BODY_BYTES (RESULT_MAX_BYTES + 4096)
 
 /* The api socket: the owner, by peer uid. */
 const struct httpd_route routes_api[] = {
@@ -35,6 +38,13 @@ const size_t routes_api_n = ARRAY_SIZE(routes_api);
 /* The work socket: tombs, by bearer; everything about a job by its lease too. */
 const struct httpd_route routes_work[] = {
 	{HTTP_M_GET, "/work/v1/ping", WHO_TOMB, 0, work_ping},
+	{HTTP_M_POST, "/work/v1/hello", WHO_NAMED, SMALL_JSON_BYTES, work_hello},
+	{HTTP_M_GET, "/work/v1/hints", WHO_DOOR, 0, work_hints},
+	{HTTP_M_POST, "/work/v1/claim", WHO_DOOR, SMALL_JSON_BYTES, work_claim},
+	{HTTP_M_POST, "/work/v1/extend", WHO_DOOR, EXTEND_BODY_BYTES, work_extend},
+	{HTTP_M_POST, "/work/v1/ack", WHO_DOOR_LEASE, RESULT_BODY_BYTES, work_ack},
+	{HTTP_M_POST, "/work/v1/fail", WHO_DOOR_LEASE, RESULT_BODY_BYTES, work_fail},
+	{HTTP_M_POST, "/work/v1/release", WHO_DOOR_LEASE, 0, work_release},
 	{HTTP_M_POST, "/work/v1/output", WHO_LEASE, OUTPUT_CHUNK_MAX_BYTES, work_output},
 	{HTTP_M_POST, "/work/v1/output/end", WHO_LEASE, SMALL_JSON_BYTES,
 	 work_output_end},

@@ -11,11 +11,14 @@
 #include "common/net/httpd.h"
 #include "common/net/loop.h"
 #include "vessel/blobs.h"
+#include "vessel/door.h"
 #include "vessel/events.h"
+#include "vessel/hints.h"
 #include "vessel/metrics.h"
 #include "vessel/output.h"
 #include "vessel/queue.h"
 #include "vessel/store.h"
+#include "vessel/tombs.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -32,6 +35,9 @@ struct vessel {
 	struct output *output;
 	struct queue *queue;
 	struct events *events;
+	struct door *door; /* tombs that claim through us */
+	struct hints *hints;
+	struct tombs *tombs; /* who was seen */
 	struct httpd *api, *work;
 	struct metrics metrics;
 	struct confine_report walls;
@@ -40,6 +46,7 @@ struct vessel {
 	uint8_t work_sha256[SHA256_SIZE]; /* of the bearer secret; the secret itself is
 					     wiped */
 	usec_t started_usec;		  /* boot clock */
+	unsigned protocol;		  /* LYCH_API_VERSION; test builds may lie */
 	bool owned; /* the fencing row is ours: nothing is served before */
 	int data_fd;
 };

@@ -7,7 +7,7 @@
  * Any error after a call was sent is an unknown outcome, so every call here is
  * idempotent by construction (claim_id, lease token, request_id): with
  * `resend` the same call is sent again after a reconnect until its deadline.
- * Users: vessel/queue.c, vessel/watchdog.c and tomb/queue_pg.c only (check-layers).
+ * Users: vessel/queue.c, door.c, watchdog.c and tomb/queue_pg.c only (check-layers).
  */
 #ifndef LYCH_COMMON_NET_PGCONN_H
 #define LYCH_COMMON_NET_PGCONN_H

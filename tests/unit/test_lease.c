@@ -46,7 +46,7 @@ static void fake_extend(void *ctx, const struct lease_key *keys, size_t n,
 }
 
 static const struct queue_ops fake_ops = {.claim = fake_claim, .extend = fake_extend};
-static const struct queue fake_queue = {&fake_ops, NULL};
+static const struct queue fake_queue = {&fake_ops, NULL, 32};
 
 static void on_word(enum lease_word word, void *owner)
 {
