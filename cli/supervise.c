@@ -188,7 +188,7 @@ static void state_write(struct super *u)
 static char **vessel_argv(const struct supervise *s)
 {
 	const struct paths *p = s->paths;
-	char **a = xcalloc(17, sizeof(*a));
+	char **a = xcalloc(20, sizeof(*a));
 	size_t n = 0;
 
 	a[n++] = xstrdup(s->vessel);
@@ -206,6 +206,10 @@ static char **vessel_argv(const struct supervise *s)
 	if (access(p->config, F_OK) == 0) {
 		a[n++] = xstrdup("--config");
 		a[n++] = xstrdup(p->config);
+	}
+	if (s->conf->queue == DOOR_VESSEL) {
+		a[n++] = xstrdup("--tomb");
+		a[n++] = xstrdup(TOMB_NAME);
 	}
 	a[n++] = xstrdup("--ready-fd");
 	a[n++] = xasprintf("%d", PROC_READY_FD);
@@ -235,8 +239,12 @@ static char **tomb_argv(const struct super *u)
 	a[n++] = xasprintf("%s/tomb", s->paths->data);
 	a[n++] = xstrdup("--work");
 	a[n++] = xstrdup(s->paths->work_dir);
-	a[n++] = xstrdup("--pg");
-	a[n++] = xstrdup(s->paths->pg_dir);
+	a[n++] = xstrdup("--queue");
+	a[n++] = xstrdup(queue_door_name(s->conf->queue));
+	if (s->conf->queue == DOOR_POSTGRES) {
+		a[n++] = xstrdup("--pg");
+		a[n++] = xstrdup(s->paths->pg_dir);
+	}
 	a[n++] = xstrdup("--secrets");
 	a[n++] = xasprintf("%s/secrets", s->paths->data);
 	a[n++] = xstrdup("--tomb");

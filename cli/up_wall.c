@@ -50,8 +50,9 @@
 #define NEW_ROOT "/tmp" /* only a place to mount on; hidden again by the pivot */
 
 struct wall {
-	char *data, *work, *pg, *secrets, *tomb, *sandbox;
-	char *slots, *grade;
+	char *data, *work, *secrets, *tomb, *sandbox;
+	char *pg; /* NULL: it claims through the vessel, and has no database in its root */
+	char *slots, *grade, *queue;
 	char *cgroup; /* NULL: no delegated group */
 	bool scope, ready;
 };
@@ -257,26 +258,33 @@ static int build_root(const struct wall *w, struct err *err)
 		{"/dev/urandom", "/dev/urandom", TREE_DEV, false, -1, false},
 		{w->data, "/lych/tomb", TREE_RW, false, -1, true},
 		{w->work, "/lych/work", TREE_RW, false, -1, true},
-		{w->pg, "/lych/pg", TREE_RO, false, -1, true},
-		{db, "/lych/secrets/lychgate_db_tomb", TREE_RO, false, -1, false},
 		{work, "/lych/secrets/lychgate_work", TREE_RO, false, -1, false},
 		{w->tomb, "/lych/bin/lych-tomb", TREE_RO, false, -1, false},
 		{w->sandbox, "/lych/bin/lych-sandbox", TREE_RO, false, -1, false},
-		{w->cgroup ? w->cgroup : "/nonexistent", "/lych/cgroup", TREE_CGROUP,
-		 true, -1, true},
+		{0}, /* what some tombs have and others have not */
+		{0},
+		{0},
 	};
 	static const char *const dirs[] = {"proc", "dev",      "tmp",
 					   "lych", "lych/bin", "lych/secrets"};
 	struct tree extra[6];
 	char link[6][64];
-	size_t n_extra = 0;
+	size_t n_extra = 0, n = ARRAY_SIZE(trees) - 3;
 
+	if (w->pg) {
+		trees[n++] = (struct tree){w->pg, "/lych/pg", TREE_RO, false, -1, true};
+		trees[n++] = (struct tree){
+			db, "/lych/secrets/lychgate_db_tomb", TREE_RO, false, -1, false};
+	}
+	if (w->cgroup)
+		trees[n++] = (struct tree){
+			w->cgroup, "/lych/cgroup", TREE_CGROUP, true, -1, true};
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_NS, "make mounts private");
-	for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
+	for (size_t i = 0; i < n; i++)
 		if (tree_take(&trees[i], err) < 0)
 			return -1;
-	if (w->cgroup && trees[ARRAY_SIZE(trees) - 1].fd < 0)
+	if (w->cgroup && trees[n - 1].fd < 0)
 		return err_set_id(err, ERRID_SANDBOX_CGROUP, "%s is gone", w->cgroup);
 	if (system_links(link, extra, &n_extra, err) < 0)
 		return -1;
@@ -291,7 +299,7 @@ static int build_root(const struct wall *w, struct err *err)
 	if (mount("tmpfs", "lych/secrets", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
 		  "size=64k,mode=0700") < 0)
 		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount /lych/secrets");
-	for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
+	for (size_t i = 0; i < n; i++)
 		if (tree_place(&trees[i], err) < 0)
 			return -1;
 	for (size_t i = 0; i < n_extra; i++)
@@ -326,7 +334,7 @@ NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int 
 	struct pollfd guard = {.fd = alive, .events = POLLIN};
 	sigset_t none;
 	cleanup_env char **env = proc_env();
-	const char *argv[24];
+	const char *argv[28];
 	size_t n = 0;
 
 	argv[n++] = "lych-tomb";
@@ -336,8 +344,12 @@ NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int 
 	argv[n++] = "/lych/tomb";
 	argv[n++] = "--work-dir";
 	argv[n++] = "/lych/work";
-	argv[n++] = "--pg-dir";
-	argv[n++] = "/lych/pg";
+	argv[n++] = "--queue";
+	argv[n++] = w->queue;
+	if (w->pg) {
+		argv[n++] = "--pg-dir";
+		argv[n++] = "/lych/pg";
+	}
 	argv[n++] = "--secrets";
 	argv[n++] = "/lych/secrets";
 	argv[n++] = "--sandbox";
@@ -461,6 +473,7 @@ int cmd_tomb_wall(int argc, char **argv)
 	static const struct option options[] = {
 		{"data", required_argument, NULL, 'd'},
 		{"work", required_argument, NULL, 'w'},
+		{"queue", required_argument, NULL, 'q'},
 		{"pg", required_argument, NULL, 'p'},
 		{"secrets", required_argument, NULL, 's'},
 		{"tomb", required_argument, NULL, 't'},
@@ -471,6 +484,7 @@ int cmd_tomb_wall(int argc, char **argv)
 		{"ready", no_argument, NULL, 'r'},
 		{NULL, 0, NULL, 0},
 	};
+	enum queue_door door = DOOR_MAX_;
 	struct wall w = {0};
 	struct err err = ERR_INIT;
 	int c, code;
@@ -483,6 +497,9 @@ int cmd_tomb_wall(int argc, char **argv)
 			break;
 		case 'w':
 			w.work = optarg;
+			break;
+		case 'q':
+			w.queue = optarg;
 			break;
 		case 'p':
 			w.pg = optarg;
@@ -512,8 +529,9 @@ int cmd_tomb_wall(int argc, char **argv)
 			return EXIT_USAGE;
 		}
 	}
-	if (!w.data || !w.work || !w.pg || !w.secrets || !w.tomb || !w.sandbox ||
-	    !w.slots || !w.grade)
+	if (!w.data || !w.work || !w.secrets || !w.tomb || !w.sandbox || !w.slots ||
+	    !w.grade || !w.queue || !queue_door_from_name(w.queue, &door) ||
+	    (door == DOOR_POSTGRES) != (w.pg != NULL))
 		return EXIT_USAGE;
 	code = guard_run(&w, &err);
 	if (code < 0) {

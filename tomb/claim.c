@@ -130,8 +130,8 @@ usec_t claims_tick(struct claims *c)
 	/* The same question as before, word for word, while its answer is unknown. */
 	if (!c->reuse_id) {
 		uuid_new(c->w.rng, &c->claim_id);
-		c->reuse_n = slots < c->w.queue->claim_max ? slots
-							   : c->w.queue->claim_max;
+		c->reuse_n =
+			slots < c->w.queue->claim_max ? slots : c->w.queue->claim_max;
 	}
 	c->call->asked = c->reuse_n;
 	c->hinted = false;

@@ -15,7 +15,7 @@ struct tomb_options {
 	enum sbx_grade grade;
 	enum queue_door queue;
 	unsigned protocol; /* LYCH_API_VERSION; test builds may lie */
-	int ready_fd; /* -1: none */
+	int ready_fd;	   /* -1: none */
 };
 
 /* --help, --version and usage errors end the process as argp does (exit 2). */

@@ -388,8 +388,8 @@ static void vessel_fail(void *ctx, const struct lease_key *key, bool retry,
 	char target[96];
 
 	(void)snprintf(target, sizeof(target), "/work/v1/fail?retry=%s%s%s",
-		       retry ? "true" : "false", why == FAIL_NONE ? "" : "&class=",
-		       fail_class_name(why));
+		       retry ? "true" : "false",
+		       why == FAIL_NONE ? "" : "&class=", fail_class_name(why));
 	end_call(ctx, target, key, result, len, done, arg);
 }
 
@@ -503,8 +503,8 @@ int queue_vessel_new(struct loop *l, const struct queue_vessel_config *cfg,
 	}
 	loop_timer_arm(q->hint_again, 0);
 	*ret = q;
-	*ret_queue = (struct queue){
-		.ops = &vessel_ops, .ctx = q, .claim_max = DOOR_CLAIM_MAX};
+	*ret_queue =
+		(struct queue){.ops = &vessel_ops, .ctx = q, .claim_max = DOOR_CLAIM_MAX};
 	return 0;
 }
 

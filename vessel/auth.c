@@ -97,11 +97,12 @@ static int check_version(struct vessel *v, const struct httpd_req *req, const ch
 	v->metrics.refused_versions++;
 	if (name[0])
 		tombs_refused(v->tombs, name, (unsigned)version);
-	return err_set_id(err, ERRID_RUN_VERSION,
-			  "the tomb%s%s speaks version %u, this vessel (release "
-			  LYCH_VERSION ") version %u: upgrade the %s",
-			  name[0] ? " " : "", name, (unsigned)version, v->protocol,
-			  version < v->protocol ? "tomb" : "vessel");
+	return err_set_id(
+		err, ERRID_RUN_VERSION,
+		"the tomb%s%s speaks version %u, this vessel (release " LYCH_VERSION
+		") version %u: upgrade the %s",
+		name[0] ? " " : "", name, (unsigned)version, v->protocol,
+		version < v->protocol ? "tomb" : "vessel");
 }
 
 static int read_lease(const struct httpd_req *req, struct queue_lease *ret,

@@ -16,17 +16,17 @@
 
 /* httpd_route.who: which principal a route serves. Exactly one bit. */
 enum auth_who {
-	WHO_OWNER = 1, /* api socket */
-	WHO_TOMB = 2,  /* work socket, bearer only */
-	WHO_LEASE = 4, /* work socket, bearer and the three lease headers */
-	WHO_NAMED = 8, /* work socket, bearer and the tomb's name */
-	WHO_DOOR = 16, /* the same, and the name of a tomb that claims through us */
+	WHO_OWNER = 1,	     /* api socket */
+	WHO_TOMB = 2,	     /* work socket, bearer only */
+	WHO_LEASE = 4,	     /* work socket, bearer and the three lease headers */
+	WHO_NAMED = 8,	     /* work socket, bearer and the tomb's name */
+	WHO_DOOR = 16,	     /* the same, and the name of a tomb that claims through us */
 	WHO_DOOR_LEASE = 32, /* the same, and the three lease headers */
 };
 
 struct principal {
 	enum auth_who who;
-	struct queue_lease lease; /* WHO_LEASE, WHO_DOOR_LEASE; not yet checked */
+	struct queue_lease lease;  /* WHO_LEASE, WHO_DOOR_LEASE; not yet checked */
 	char tomb[TOMB_NAME_SIZE]; /* what it calls itself; "" when it did not say */
 };
 

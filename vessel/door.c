@@ -229,10 +229,10 @@ void door_extend(struct door_tomb *t, const struct door_extend *rq,
 	buf_addc(&epochs, '}');
 	buf_addc(&tokens, '}');
 	(void)snprintf(ttl, sizeof(ttl), "%u", rq->ttl_sec);
-	const struct pg_param params[] = {
-		text_param(rq->boot.s), text_param(buf_str(&jobs)),
-		text_param(buf_str(&epochs)), text_param(buf_str(&tokens)),
-		text_param(ttl)};
+	const struct pg_param params[] = {text_param(rq->boot.s),
+					  text_param(buf_str(&jobs)),
+					  text_param(buf_str(&epochs)),
+					  text_param(buf_str(&tokens)), text_param(ttl)};
 	/* Not resent: the tomb counts the deadline from when it asked. */
 	pg_call(t->pg, &stmt_extend, params, CALL_TIMEOUT_USEC, false, extend_reply, op);
 }

@@ -556,19 +556,18 @@ static void schema_done(const struct pg_result *res, const struct err *err, void
 		return;
 	}
 	if (err && is_unknown_function(err))
-		(void)err_set_id(
-			&why, ERRID_START_SCHEMA_OLD,
-			"the database is older than version 5, this vessel (release "
-			LYCH_VERSION ") needs %u",
-			op->want);
+		(void)err_set_id(&why, ERRID_START_SCHEMA_OLD,
+				 "the database is older than version 5, this vessel "
+				 "(release " LYCH_VERSION ") needs %u",
+				 op->want);
 	else if (err)
 		why = *err;
 	else
 		(void)err_set_id(&why,
 				 have > op->want ? ERRID_START_SCHEMA
 						 : ERRID_START_SCHEMA_OLD,
-				 "the database is at version %lld, this vessel (release "
-				 LYCH_VERSION ") needs %u",
+				 "the database is at version %lld, this vessel "
+				 "(release " LYCH_VERSION ") needs %u",
 				 (long long)have, op->want);
 	op->done.plain(&why, op->arg);
 	free(op);

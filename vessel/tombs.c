@@ -10,7 +10,8 @@ struct seen {
 	char name[TOMB_NAME_SIZE];
 	struct door_hello hello;
 	usec_t at;
-	unsigned refused; /* the version it spoke when it was turned away; 0: it was not */
+	unsigned
+		refused; /* the version it spoke when it was turned away; 0: it was not */
 	bool said_hello;
 };
 

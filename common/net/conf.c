@@ -27,7 +27,7 @@ struct raw_limits {
 };
 
 struct raw_tomb {
-	char *grade, *slots;
+	char *grade, *slots, *queue;
 };
 
 struct raw_queue {
@@ -69,6 +69,7 @@ static const cyaml_schema_field_t limits_fields[] = {
 static const cyaml_schema_field_t tomb_fields[] = {
 	CONF_STR("grade", raw_tomb, grade),
 	CONF_STR("slots", raw_tomb, slots),
+	CONF_STR("queue", raw_tomb, queue),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t queue_fields[] = {
@@ -244,6 +245,9 @@ static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
 	if (raw->tomb && raw->tomb->grade &&
 	    !sbx_grade_from_name(raw->tomb->grade, &c->grade))
 		return conf_fail_at(r, "tomb.grade", "full or floor");
+	if (raw->tomb && raw->tomb->queue &&
+	    !queue_door_from_name(raw->tomb->queue, &c->queue))
+		return conf_fail_at(r, "tomb.queue", "postgres or vessel");
 	if (raw->tomb && conf_read_number(r, "tomb.slots", raw->tomb->slots, parse_u64, 1,
 					  64, &slots) < 0)
 		return -1;
@@ -274,6 +278,7 @@ void conf_defaults(struct conf *c)
 {
 	*c = (struct conf){
 		.grade = GRADE_FULL,
+		.queue = DOOR_POSTGRES,
 		.slots = 8,
 		.memory_default = LIMIT_MEMORY_DEFAULT,
 		.memory_max = LIMIT_MEMORY_MAX,
@@ -399,6 +404,11 @@ const char *conf_template(void)
 	       "  grade: full\n"
 	       "  # jobs at once, 1 to 64\n"
 	       "  slots: 8\n"
+	       "  # postgres: the tomb claims jobs with a narrow database login of its "
+	       "own.\n"
+	       "  # vessel: it has none, sees no database, and claims through the "
+	       "vessel.\n"
+	       "  queue: postgres\n"
 	       "\n"
 	       "# What a job gets when it does not ask, and the most that it may ask "
 	       "for.\n"

@@ -39,8 +39,9 @@ struct conf_pod {
 
 /* Everything has a default: no file is needed. */
 struct conf {
-	enum sbx_grade grade; /* tomb.grade: full */
-	unsigned slots;	      /* tomb.slots: jobs at once, 1..64, default 8 */
+	enum sbx_grade grade;  /* tomb.grade: full */
+	unsigned slots;	       /* tomb.slots: jobs at once, 1..64, default 8 */
+	enum queue_door queue; /* tomb.queue: postgres */
 	uint64_t memory_default, memory_max; /* limits.memory.{default,max}, bytes */
 	uint64_t disk_default, disk_max;
 	uint64_t output_default, output_max;

@@ -100,7 +100,7 @@ check "lych down leaves no scope and no cgroup" nothing_left
 # Controllers that are there but not ours: no way back to the other mechanism.
 mkdir -p "$scratch/t"
 (cd "$scratch/t" && mkdir -p tomb work pg secrets)
-lych _tomb --scope --data "$scratch/t/tomb" --work "$scratch/t/work" --pg "$scratch/t/pg" \
+lych _tomb --scope --data "$scratch/t/tomb" --work "$scratch/t/work" --queue postgres --pg "$scratch/t/pg" \
 	--secrets "$scratch/t/secrets" --tomb "$(command -v lych-tomb)" \
 	--sandbox "$(command -v lych-sandbox)" --slots 1 --grade full >"$scratch/out" 2>&1
 check "a group that isn't delegated is fatal (78)" [ $? -eq 78 ]

@@ -79,19 +79,40 @@ judge() { # name output count-of-attempts own...
 tomb=$LYCH_TMP/tomb
 mkdir -m 0700 "$tomb"
 cp "$debug/lych-tomb" "$tomb/lych-tomb"
-tries=("${common[@]}" "connect unix:$run/api/vessel.sock" "list $LYCHGATE_DATA/vessel"
-	"read /lych/secrets/lychgate_db_tomb" "write /lych/bin/planted" "write /usr/planted")
-own=("write /lych/tomb/jobs/probe" "socket unix")
-printf '%s\n' "${tries[@]}" "${own[@]}" >"$tomb/probes"
 cat >"$LYCH_TMP/wrapper" <<'W'
 #!/bin/sh
+ls /lych /lych/secrets >/lych/tomb/seen
 exec /lych/tomb/lych-tomb "$@" --probe-walls /lych/tomb/probes
 W
 chmod 0700 "$LYCH_TMP/wrapper"
-out=$("$LYCH_BIN/lych" _tomb --data "$tomb" --work "$run/work" --pg "$run/pg" --secrets "$LYCHGATE_DATA/secrets" \
-	--tomb "$LYCH_TMP/wrapper" --sandbox "$LYCH_BIN/lych-sandbox" --slots 1 --grade full 2>"$LYCH_TMP/tomb.err") ||
-	fail "the tomb did not finish its attempts: $(tail -n 3 "$LYCH_TMP/tomb.err")"
-judge tomb "$out" ${#tries[@]} "${own[@]}"
+own=("write /lych/tomb/jobs/probe" "socket unix")
+total=0
+try_tomb() { # door attempt...
+	local door=(--queue "$1") name="tomb ($1)" out
+	[ "$1" = vessel ] || door+=(--pg "$run/pg")
+	shift
+	tries=("${common[@]}" "connect unix:$run/api/vessel.sock" "list $LYCHGATE_DATA/vessel"
+		"write /lych/bin/planted" "write /usr/planted" "$@")
+	printf '%s\n' "${tries[@]}" "${own[@]}" >"$tomb/probes"
+	out=$("$LYCH_BIN/lych" _tomb --data "$tomb" --work "$run/work" "${door[@]}" --secrets "$LYCHGATE_DATA/secrets" \
+		--tomb "$LYCH_TMP/wrapper" --sandbox "$LYCH_BIN/lych-sandbox" --slots 1 --grade full 2>"$LYCH_TMP/tomb.err") ||
+		fail "the $name did not finish its attempts: $(tail -n 3 "$LYCH_TMP/tomb.err")"
+	judge "$name" "$out" ${#tries[@]} "${own[@]}"
+	total=$((total + ${#tries[@]}))
+}
+try_tomb postgres "read /lych/secrets/lychgate_db_tomb"
+
+grep -qx pg "$tomb/seen" && grep -qx lychgate_db_tomb "$tomb/seen" || fail "the listing of the tomb's root means nothing"
+
+# Claiming through the vessel: a database listens, and neither its directory nor the password is in
+# the tomb's root, before it confines itself and after.
+python3 "$LYCH_TMP/listeners.py" "$LYCH_TMP/reached" "$run/pg/.s.PGSQL.5432" >"$LYCH_TMP/port2" &
+listeners2=$!
+for _ in $(seq 600); do [ -s "$LYCH_TMP/port2" ] && break; sleep 0.05; done
+try_tomb vessel "read /lych/secrets/lychgate_db_tomb" "read $LYCHGATE_DATA/secrets/lychgate_db_tomb" \
+	"list /lych/pg" "list $run/pg" "connect unix:/lych/pg/.s.PGSQL.5432" "connect unix:$run/pg/.s.PGSQL.5432"
+! grep -qxE 'pg|lychgate_db_.*' "$tomb/seen" || fail "the sovereign tomb's root: $(tr '\n' ' ' <"$tomb/seen")"
+[ "$(grep -c '^lychgate_' "$tomb/seen")" = 1 ] || fail "the sovereign tomb holds other secrets: $(tr '\n' ' ' <"$tomb/seen")"
 
 # --- the vessel, in the root that it makes for itself
 tries=("${common[@]}" "list $LYCHGATE_DATA/tomb" "read /etc/passwd" "write $LYCHGATE_DATA/planted")
@@ -108,5 +129,5 @@ judge vessel "$out" ${#tries[@]} "${own[@]}"
 kill -0 "$sleeper" || fail "the victim was killed"
 [ "$(cat "$HOME/.ssh/id")" = "a private key" ] || fail "the key changed"
 [ ! -e "$HOME/planted" ] && [ ! -e "$LYCHGATE_DATA/planted" ] || fail "a file was planted"
-kill "$sleeper" "$listeners"
-echo "daemons: $((2 * ${#common[@]} + 8)) attempts refused, nobody reached, their own work goes on"
+kill "$sleeper" "$listeners" "$listeners2"
+echo "daemons: $((total + ${#tries[@]})) attempts refused, nobody reached, their own work goes on"

@@ -61,7 +61,7 @@ refused "a second vessel" 1 LYCH-STARTUP-001 "$LYCH_BIN/lych-vessel" serve --dat
 	--api-dir "$R/api" --work-dir "$R/work" "${shared[@]}"
 refused "a second vessel with a directory of its own" 1 LYCH-STARTUP-011 "$LYCH_BIN/lych-vessel" serve \
 	--data "$PWD/v2" --api-dir "$PWD/api2" --work-dir "$PWD/work2" "${shared[@]}"
-tomb=("$LYCH_BIN/lych-tomb" --name tomb_1 --work-dir "$R/work" --sandbox "$LYCH_BIN/lych-sandbox" --slots 2 --grade full "${shared[@]}")
+tomb=("$LYCH_BIN/lych-tomb" --name tomb_1 --work-dir "$R/work" --sandbox "$LYCH_BIN/lych-sandbox" --slots 2 --grade full --queue postgres "${shared[@]}")
 refused "a second tomb" 1 LYCH-STARTUP-001 "${tomb[@]}" --data "$LYCHGATE_DATA/tomb"
 mkdir -m 0700 t2
 refused "a second tomb with a directory of its own" 78 LYCH-STARTUP-009 "${tomb[@]}" --data "$PWD/t2"

@@ -14,12 +14,7 @@ RANDOM=$((SEED % 32768))
 echo "recovery: seed $SEED, $JOBS jobs, 16 at once"
 
 lych_begin recovery
-cat >"$LYCH_CONFIG" <<'Y'
-version: "1"
-tomb:
-  slots: "16"
-Y
-chmod 600 "$LYCH_CONFIG"
+lych_config 'slots: "16"'
 lych up --detach
 
 marker="lych-recovery-$SEED"

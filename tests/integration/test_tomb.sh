@@ -3,14 +3,22 @@
 # timeout: 120
 # The tomb judged from outside: what it refuses to start with, what it cannot do once it is
 # confined (test builds), what its control socket answers, and that its end is clean.
+# LYCH_QUEUE: postgres, vessel, or both one after the other (as without it).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${LYCH_BUILD:-$PWD/build/${VARIANT:-release}}
 [ "$(id -u)" -ne 0 ] || { echo "must not run as root"; exit 1; }
+case ${LYCH_QUEUE:-both} in
+both) LYCH_QUEUE=postgres "$0" && LYCH_QUEUE=vessel exec "$0" ;;
+postgres | vessel) ;;
+*) echo "LYCH_QUEUE: postgres or vessel"; exit 1 ;;
+esac
 dir=$(mktemp -d /tmp/tomb-XXXXXX)
 pid=
+vessel=
 cleanup() {
 	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null || true
+	[ -z "$vessel" ] || kill -9 "$vessel" 2>/dev/null || true
 	tests/support/pg stop "$dir/pg" >/dev/null 2>&1 || true
 	rm -rf "$dir"
 }
@@ -26,14 +34,24 @@ echo key >"$dir/home/.ssh/id"
 tests/support/pg start "$dir/pg"
 "$build/lych-vessel" migrate --pg-dir "$dir/pg/sock" --secrets "$dir/pg/secrets" --tomb tomb_1 \
 	>/dev/null 2>&1
-secrets=$dir/pg/secrets
 export HOME=$dir/home
-
-tomb() {
-	"$build/lych-tomb" --name tomb_1 --data "$dir/data/tomb" --work-dir "$dir/work" \
-		--pg-dir "$dir/pg/sock" --secrets "$secrets" --sandbox "$build/lych-sandbox" \
-		--slots 2 --grade full "$@"
-}
+# What a tomb of this door needs, and nothing else.
+secrets=$dir/secrets
+mkdir -m 700 "$secrets"
+cp "$dir/pg/secrets/lychgate_work" "$secrets/"
+door=(--queue "$LYCH_QUEUE")
+vessel_door=()
+if [ "$LYCH_QUEUE" = postgres ]; then
+	cp "$dir/pg/secrets/lychgate_db_tomb" "$secrets/"
+	door+=(--pg-dir "$dir/pg/sock")
+else
+	vessel_door=(--tomb tomb_1)
+fi
+chmod 600 "$secrets"/*
+args=(--name tomb_1 --data "$dir/data/tomb" --work-dir "$dir/work" "${door[@]}" --secrets "$secrets"
+	--sandbox "$build/lych-sandbox" --slots 2 --grade full)
+tomb() { "$build/lych-tomb" "${args[@]}" "$@"; }
+echo "door: $LYCH_QUEUE"
 refused() { # EXIT TEXT [OPTION...]
 	local want=$1 text=$2 rc=0
 	shift 2
@@ -44,6 +62,13 @@ refused() { # EXIT TEXT [OPTION...]
 }
 refused 2 "slots: 1 to 64" --slots 0
 refused 2 "full or floor" --grade auto
+refused 2 "postgres or vessel" --queue auto
+if [ "$LYCH_QUEUE" = postgres ]; then
+	refused 2 "belongs to --queue postgres" --queue vessel
+else
+	refused 2 "belongs to --queue postgres" --queue postgres
+	refused 2 "belongs to --queue postgres" --pg-dir "$dir/pg/sock"
+fi
 refused 2 "absolute paths" --data relative
 refused 2 "a-z" --name 'x;y'
 refused 78 "LYCH-SANDBOX-013" --sandbox /nonexistent
@@ -66,15 +91,23 @@ fi
 
 mkdir -p "$dir/data/tomb/jobs/7.1/work/closed"
 chmod 000 "$dir/data/tomb/jobs/7.1/work/closed"
-"$build/lych-tomb" --name tomb_1 --data "$dir/data/tomb" --work-dir "$dir/work" \
-	--pg-dir "$dir/pg/sock" --secrets "$secrets" --sandbox "$build/lych-sandbox" \
-	--slots 2 --grade full 2>"$dir/log" &
+has() { # FILE TEXT
+	for _ in $(seq 300); do
+		! grep -q -- "$2" "$1" || return 0
+		sleep 0.1
+	done
+	fail "no '$2'"
+}
+"$build/lych-tomb" "${args[@]}" 2>"$dir/log" &
 pid=$!
-for _ in $(seq 100); do
-	! grep -q 'msg="ready"' "$dir/log" || break
-	sleep 0.1
-done
-grep -q 'msg="ready"' "$dir/log" || fail "not ready"
+# Without a vessel nobody can say whether versions agree: nothing is claimed.
+has "$dir/log" "waiting for the vessel"
+! grep -q 'msg="ready"' "$dir/log" || fail "ready without a vessel"
+"$build/lych-vessel" serve --data "$dir/data/vessel" --api-dir "$dir/api" --work-dir "$dir/work" \
+	--pg-dir "$dir/pg/sock" --secrets "$dir/pg/secrets" "${vessel_door[@]}" 2>"$dir/vessel.log" &
+vessel=$!
+disown "$vessel"
+has "$dir/log" 'msg="ready"'
 [ ! -e "$dir/data/tomb/jobs/7.1" ] || fail "a folder of an earlier run is still there"
 echo "ok: ready; what an earlier run left is gone"
 refused 1 "LYCH-STARTUP-001"

@@ -44,6 +44,15 @@ lych_begin() {
 	export HOME=$LYCH_TMP/home XDG_RUNTIME_DIR=$LYCH_TMP/run LYCHGATE_DATA=$LYCH_TMP/data
 	unset XDG_DATA_HOME XDG_CONFIG_HOME
 	LYCH_CONFIG=$HOME/.config/lychgate/codex.yaml
+	[ -z "${LYCH_QUEUE:-}" ] || lych_config
+}
+
+# codex.yaml: the door of LYCH_QUEUE (postgres, vessel; as shipped without it) and what is said
+# here, "key: value" of tomb a line.
+lych_config() {
+	install -m 0600 /dev/null "$LYCH_CONFIG"
+	printf 'version: "1"\ntomb:\n  queue: %s\n' "${LYCH_QUEUE:-postgres}" >"$LYCH_CONFIG"
+	[ $# -eq 0 ] || printf '  %s\n' "$@" >>"$LYCH_CONFIG"
 }
 
 # Pid of one of our own processes: tomb, vessel, postgres, supervisor; spawner: the inner one.

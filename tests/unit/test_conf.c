@@ -41,6 +41,8 @@ static const struct bad bads[] = {
 	BAD(V "tomb: {grade: maximal}\n", "line 2: tomb.grade"),
 	BAD(V "tomb: {grade: FULL}\n", "line 2: tomb.grade"),
 	BAD(V "tomb: {grade: auto}\n", "line 2: tomb.grade"),
+	BAD(V "tomb: {queue: auto}\n", "line 2: tomb.queue"),
+	BAD(V "tomb: {queue: Vessel}\n", "line 2: tomb.queue"),
 	BAD(V "tomb: {grade: \"\"}\n", "line 2"),
 	BAD(V "tomb: {grade: \"full\\0x\"}\n", "line 2: a backslash"),
 	BAD(V "tomb: {grade: \"full\\x00\"}\n", "line 2: a backslash"),
