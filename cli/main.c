@@ -24,6 +24,7 @@ static const struct cmd commands[] = {
 	{"cancel", "end a job and prove its processes gone", cmd_cancel},
 	{"artifacts", "list a job's artifacts, or fetch them", cmd_artifacts},
 	{"doctor", "attempt every forbidden act; one line a wall", cmd_doctor},
+	{"secret", "list, set, rotate and check secrets; never shows one", cmd_secret},
 	{"config", "init: write a commented codex.yaml; check: read it", cmd_config},
 	{"version", "the version of this program", cmd_version},
 	{"_tomb", NULL, cmd_tomb_wall},

@@ -124,6 +124,33 @@ static int run_params(PGconn *c, const char *what, const char *sql, int n,
 	return 0;
 }
 
+#define OWNER_SECRET "lychgate_db_migrate"
+#define OWNER_NEXT OWNER_SECRET ".next"
+
+/*
+ * The superuser's password. While it is being rotated the next one lies beside it, and
+ * the server knows either: the one that it takes is ours.
+ */
+static int owner_password(const struct migrate_config *cfg, int secrets_fd,
+			  char ret[SECRET_SIZE], struct err *err)
+{
+	cleanup_secret char next[SECRET_SIZE] = {0};
+	cleanup_conn PGconn *c = NULL;
+	struct err why = ERR_INIT;
+
+	if (fs_read_secret(secrets_fd, OWNER_SECRET, ret, SECRET_SIZE, err) < 0)
+		return -1;
+	if (fs_read_secret(secrets_fd, OWNER_NEXT, next, sizeof(next), &why) < 0)
+		return why.id == ERRID_SECRET_MISSING ? 0 : (*err = why, -1);
+	if (connect_db(cfg, "postgres", ret, &c, err) == 0)
+		return 0;
+	if (connect_db(cfg, "postgres", next, &c, &why) < 0)
+		return -1; /* what the first attempt said */
+	err_clear(err);
+	memcpy(ret, next, SECRET_SIZE);
+	return 0;
+}
+
 static int make_database(const struct migrate_config *cfg, const char *password,
 			 struct err *err)
 {
@@ -267,10 +294,8 @@ int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *
 
 	if (secrets_fd < 0 || pg_env_check(err) < 0)
 		return -1;
-	if (fs_read_secret(secrets_fd, "lychgate_db_migrate", password, sizeof(password),
-			   err) < 0)
-		return -1;
-	if (make_database(cfg, password, err) < 0 ||
+	if (owner_password(cfg, secrets_fd, password, err) < 0 ||
+	    make_database(cfg, password, err) < 0 ||
 	    connect_db(cfg, "lychgate", password, &c, err) < 0)
 		return -1;
 	if (run_sql(c, "lock", LOCK_SQL, err) < 0 || check_versions(c, &have, err) < 0)
@@ -287,9 +312,43 @@ unsigned migrate_schema_version(void)
 	return ARRAY_SIZE(schema_migrations);
 }
 
+/* As lych.set_login for the one role that it refuses; gone with the session. */
+#define SET_OWNER_SQL                                                                    \
+	"CREATE FUNCTION pg_temp.set_owner(p_verifier text) RETURNS void"                \
+	" LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$ BEGIN"            \
+	" EXECUTE 'ALTER ROLE " ROLE_MIGRATE " PASSWORD ' || quote_literal(p_verifier);" \
+	" END $$"
+
+int migrate_rotate_owner(const struct migrate_config *cfg, struct err *err)
+{
+	cleanup_secret char password[SECRET_SIZE] = {0};
+	cleanup_secret char next[SECRET_SIZE] = {0};
+	cleanup_conn PGconn *c = NULL;
+	cleanup_close int secrets_fd = fs_open_dir(cfg->secrets_dir, err);
+
+	if (secrets_fd < 0 || pg_env_check(err) < 0 ||
+	    fs_read_secret(secrets_fd, OWNER_NEXT, next, sizeof(next), err) < 0 ||
+	    owner_password(cfg, secrets_fd, password, err) < 0 ||
+	    connect_db(cfg, "postgres", password, &c, err) < 0 ||
+	    run_sql(c, "lock", LOCK_SQL, err) < 0 ||
+	    run_sql(c, "prepare", SET_OWNER_SQL, err) < 0)
+		return -1;
+	char *verifier = PQencryptPasswordConn(c, next, ROLE_MIGRATE, "scram-sha-256");
+	if (!verifier)
+		return pg_err(ERRID_START_MIGRATION, ROLE_MIGRATE, PQerrorMessage(c),
+			      err);
+	const char *const params[] = {verifier};
+	int rc = run_params(c, ROLE_MIGRATE, "SELECT pg_temp.set_owner($1)", 1, params,
+			    NULL, err);
+	explicit_bzero(verifier, strlen(verifier));
+	PQfreemem(verifier);
+	return rc;
+}
+
 static int usage(void)
 {
-	fputs("usage: lych-vessel migrate --pg-dir DIR --secrets DIR [--tomb NAME]...\n",
+	fputs("usage: lych-vessel migrate --pg-dir DIR --secrets DIR [--tomb NAME]... "
+	      "[--rotate-owner]\n",
 	      stderr);
 	return 2;
 }
@@ -300,11 +359,13 @@ int migrate_main(int argc, char **argv)
 		{"pg-dir", required_argument, NULL, 'p'},
 		{"secrets", required_argument, NULL, 's'},
 		{"tomb", required_argument, NULL, 't'},
+		{"rotate-owner", no_argument, NULL, 'r'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *tombs[TOMBS_MAX] = {"tomb_1"};
 	struct migrate_config cfg = {.tombs = tombs};
 	struct err err = ERR_INIT;
+	bool rotate = false;
 	int applied = 0, opt;
 
 	log_init("migrate", LOG_INFO_);
@@ -314,6 +375,8 @@ int migrate_main(int argc, char **argv)
 			cfg.socket_dir = optarg;
 		else if (opt == 's')
 			cfg.secrets_dir = optarg;
+		else if (opt == 'r')
+			rotate = true;
 		else if (opt == 't' && cfg.n_tombs < TOMBS_MAX)
 			tombs[cfg.n_tombs++] = optarg;
 		else
@@ -323,6 +386,12 @@ int migrate_main(int argc, char **argv)
 		return usage();
 	if (cfg.n_tombs == 0)
 		cfg.n_tombs = 1;
+	if (rotate && migrate_rotate_owner(&cfg, &err) < 0) {
+		log_err(LOG_ERROR_, "rotation refused", &err);
+		return err_exit_code(&err);
+	}
+	if (rotate)
+		return 0;
 	if (migrate_run(&cfg, &applied, &err) < 0) {
 		log_err(LOG_ERROR_, "migration refused", &err);
 		return err_exit_code(&err);
