@@ -55,6 +55,9 @@ $(B)/tests/support/errors_md $(B)/tests/support/lie: %: %.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
 $(B)/tests/support/quarantine_md: $(B)/tests/support/quarantine_md.o $(B)/common/net/hazard.o $(B)/common/net/hazard_table.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
+# The vessel's second door alone, and who goes through it.
+$(B)/tests/support/door: $(call room_obj,vessel)
+$(B)/tests/support/chaos_queue: $(B)/tests/support/door_client.o
 $(filter-out %/errors_md %/lie %/quarantine_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(OBJ_net) $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^ $(sort $(LIBS_vessel))
 

@@ -3,19 +3,62 @@
 /*
  * The queue's SQL against a real PostgreSQL, judged from the outside: what a worker's
  * login must not do, every answer of the worker functions, and the lives of a job.
+ * test_queue_vessel.c includes this file: there the workers' calls go through the
+ * vessel's door (tests/support/door.c), with the same answers.
  */
+#ifdef THROUGH_VESSEL
+#define SUITE queue_vessel
+#else
+#define SUITE queue_sql
+#define THROUGH_VESSEL 0
+#endif
 #include "common/cleanup.h"
+#include "common/id.h"
 #include "common/mem.h"
+#include "common/proto.h"
 #include "common/str.h"
+#include "tests/support/door_client.h"
 #include "tests/support/pgtest.h"
 #include "vessel/migrate.h"
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define BOOT "00000000-0000-4000-8000-00000000b001"
 #define VESSEL "00000000-0000-4000-8000-00000000feed"
 
 static PGconn *root, *vessel, *tomb, *tomb2;
+static struct door_client door, door2;
+static pid_t door_pid;
+
+/* tests/support/door beside us; ready when it says so. */
+static void start_door(void)
+{
+	char path[256], word[16] = "";
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	int out[2];
+
+	cr_assert(len > 0 && pipe(out) == 0);
+	path[len] = '\0';
+	char *at = strstr(path, "/tests/integration/");
+	cr_assert(at && str_copy(at, (size_t)(path + sizeof(path) - at),
+				 "/tests/support/door") == 0);
+	char *dir = xstrdup(pgtest_path("."));
+	door_pid = fork();
+	if (door_pid == 0) {
+		(void)dup2(out[1], STDOUT_FILENO);
+		(void)close(out[0]);
+		(void)close(out[1]);
+		execl(path, "door", dir, "tomb_1", "tomb_2", (char *)NULL);
+		_exit(127);
+	}
+	(void)close(out[1]);
+	cr_assert(read(out[0], word, sizeof(word) - 1) == 6, "the door: '%s'", word);
+	(void)close(out[0]);
+	free(dir);
+}
 
 ReportHook(PRE_ALL)(struct criterion_test_set *set UNUSED)
 {
@@ -34,10 +77,16 @@ ReportHook(PRE_ALL)(struct criterion_test_set *set UNUSED)
 		abort();
 	}
 	free(sock);
+	if (THROUGH_VESSEL)
+		start_door();
 }
 
 ReportHook(POST_ALL)(struct criterion_global_stats *stats UNUSED)
 {
+	if (door_pid > 0) {
+		(void)kill(door_pid, SIGTERM);
+		(void)waitpid(door_pid, NULL, 0);
+	}
 	pgtest_stop();
 }
 
@@ -49,6 +98,10 @@ static void begin(void)
 	vessel = pgtest_connect("lych_vessel");
 	tomb = pgtest_connect("tomb_1");
 	tomb2 = pgtest_connect("tomb_2");
+	if (THROUGH_VESSEL) {
+		door_client_init(&door, pgtest_path("."), "tomb_1");
+		door_client_init(&door2, pgtest_path("."), "tomb_2");
+	}
 	(void)pgtest_ask(
 		root,
 		"TRUNCATE lych.job, lych.payload, lych.attempt, lych.lease, lych.result,"
@@ -66,7 +119,7 @@ static void end(void)
 	PQfinish(tomb2);
 }
 
-TestSuite(queue_sql, .init = begin, .fini = end, .timeout = 60);
+TestSuite(SUITE, .init = begin, .fini = end, .timeout = 60);
 
 #define expect(got, want) cr_expect_str_eq((got), (want))
 
@@ -85,7 +138,7 @@ struct held {
 
 static const char *keep(const char *text)
 {
-	static char kept[256][40];
+	static char kept[256][200];
 	static size_t n;
 
 	cr_assert_lt(n, ARRAY_SIZE(kept));
@@ -93,9 +146,34 @@ static const char *keep(const char *text)
 	return kept[n++];
 }
 
+static const struct door_client *door_of(PGconn *c)
+{
+	return c == tomb2 ? &door2 : &door;
+}
+
+/* An answer must come: nobody kills the door here. */
+static const char *told(const char *answer)
+{
+	cr_assert_not_null(answer, "no answer of the door");
+	return answer;
+}
+
+static struct held claim_through_vessel(PGconn *c)
+{
+	struct door_client_job job = {0};
+	struct uuid id;
+
+	uuid_new(&random_real, &id);
+	cr_assert_geq(door_client_claim(door_of(c), 1, 30, BOOT, id.s, &job), 0);
+	free(job.spec);
+	return (struct held){keep(job.job), keep(job.epoch), keep(job.token)};
+}
+
 /* Claim one job as this tomb; job is "" when there was none. */
 static struct held claim(PGconn *c)
 {
+	if (THROUGH_VESSEL)
+		return claim_through_vessel(c);
 	PGresult *r =
 		PQexec(c, "SELECT job_id, epoch, token FROM tomb_api.claim('main', 1,"
 			  " 30, '" BOOT "', gen_random_uuid())");
@@ -110,16 +188,65 @@ static struct held claim(PGconn *c)
 	return h;
 }
 
+/* Two jobs by this claim_id, as one text: "job.epoch.token job.epoch.token". */
+static const char *claim_two(PGconn *c, const char *claim_id)
+{
+	struct door_client_job jobs[2] = {0};
+	char text[200] = "";
+	size_t at = 0;
+
+	if (!THROUGH_VESSEL)
+		return pgtest_askp(
+			c,
+			"SELECT string_agg(job_id || '.' || epoch || '.' || token, ' '"
+			" ORDER BY job_id) FROM tomb_api.claim('main', 2, 30, '" BOOT
+			"', $1::uuid)",
+			claim_id, NULL);
+	int n = door_client_claim(door_of(c), 2, 30, BOOT, claim_id, jobs);
+	cr_assert_geq(n, 0);
+	bool swap = n == 2 && strcmp(jobs[0].job, jobs[1].job) > 0;
+	for (int i = 0; i < n; i++) {
+		const struct door_client_job *j = &jobs[swap ? 1 - i : i];
+
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s.%s.%s",
+				       i ? " " : "", j->job, j->epoch, j->token);
+		free(j->spec);
+	}
+	return keep(text);
+}
+
+static const char *ack_bytes(PGconn *c, struct held h, const char *result, size_t len)
+{
+	const char *const values[] = {h.job, h.epoch, h.token, result};
+	const int lengths[] = {0, 0, 0, (int)len}, formats[] = {0, 0, 0, 1};
+
+	if (THROUGH_VESSEL)
+		return told(door_client_end(door_of(c), "ack", h.job, h.epoch, h.token,
+					    result, len));
+	PGresult *r = PQexecParams(
+		c, "SELECT tomb_api.ack($1::bigint, $2::bigint, $3::uuid, $4::bytea)", 4,
+		NULL, values, lengths, formats, 0);
+	const char *s = keep(PQntuples(r) == 1 ? PQgetvalue(r, 0, 0) : "ERROR");
+	PQclear(r);
+	return s;
+}
+
 static const char *ack(PGconn *c, struct held h, const char *result)
 {
-	return pgtest_askp(c,
-			   "SELECT tomb_api.ack($1::bigint, $2::bigint, $3::uuid,"
-			   " convert_to($4, 'UTF8'))",
-			   h.job, h.epoch, h.token, result, NULL);
+	return ack_bytes(c, h, result, strlen(result));
 }
 
 static const char *fail(struct held h, const char *retry, const char *class)
 {
+	char target[96];
+
+	if (THROUGH_VESSEL) {
+		(void)snprintf(target, sizeof(target), "fail?retry=%s%s%s",
+			       retry[0] == 't' ? "true" : "false",
+			       class[0] ? "&class=" : "", class);
+		return told(
+			door_client_end(&door, target, h.job, h.epoch, h.token, "{}", 2));
+	}
 	return pgtest_askp(
 		tomb,
 		"SELECT tomb_api.fail($1::bigint, $2::bigint, $3::uuid, $4::boolean,"
@@ -129,6 +256,9 @@ static const char *fail(struct held h, const char *retry, const char *class)
 
 static const char *release(struct held h)
 {
+	if (THROUGH_VESSEL)
+		return told(door_client_end(&door, "release", h.job, h.epoch, h.token, "",
+					    0));
 	return pgtest_askp(tomb,
 			   "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)",
 			   h.job, h.epoch, h.token, NULL);
@@ -136,6 +266,9 @@ static const char *release(struct held h)
 
 static const char *extend(PGconn *c, struct held h)
 {
+	if (THROUGH_VESSEL)
+		return told(door_client_extend(door_of(c), 30, BOOT, h.job, h.epoch,
+					       h.token));
 	return pgtest_askp(c,
 			   "SELECT status FROM tomb_api.extend('" BOOT
 			   "', ARRAY[$1::bigint],"
@@ -176,7 +309,7 @@ static void ready_now(void)
 
 /* ---- what a worker's login must not do ----------------------------------------- */
 
-Test(queue_sql, tomb_has_no_table_and_exactly_five_functions)
+Test(SUITE, tomb_has_no_table_and_exactly_five_functions)
 {
 	expect(pgtest_ask(
 		       root,
@@ -220,7 +353,7 @@ Test(queue_sql, tomb_has_no_table_and_exactly_five_functions)
 	       "0");
 }
 
-Test(queue_sql, vessel_and_watchdog_have_no_table_either)
+Test(SUITE, vessel_and_watchdog_have_no_table_either)
 {
 	expect(pgtest_ask(root,
 			  "SELECT count(*) FROM pg_class c, (VALUES ('lych_vessel'),"
@@ -234,7 +367,7 @@ Test(queue_sql, vessel_and_watchdog_have_no_table_either)
 	       "ERROR 42501");
 }
 
-Test(queue_sql, forbidden_acts_of_a_tomb)
+Test(SUITE, forbidden_acts_of_a_tomb)
 {
 	static const char *const acts[] = {
 		"SELECT * FROM lych.job",
@@ -282,7 +415,7 @@ Test(queue_sql, forbidden_acts_of_a_tomb)
 
 /* ---- answers --------------------------------------------------------------------- */
 
-Test(queue_sql, submit_is_idempotent_and_conflicts_on_other_content)
+Test(SUITE, submit_is_idempotent_and_conflicts_on_other_content)
 {
 	const char *a = submit("r1", "t");
 
@@ -304,7 +437,7 @@ Test(queue_sql, submit_is_idempotent_and_conflicts_on_other_content)
 	       "ERROR 22P02");
 }
 
-Test(queue_sql, answers_of_ack)
+Test(SUITE, answers_of_ack)
 {
 	(void)submit("r1", "t");
 	struct held h = claim(tomb), wrong = h, none = h;
@@ -314,11 +447,15 @@ Test(queue_sql, answers_of_ack)
 	expect(ack(tomb, none, "{}"), "unknown");
 	expect(ack(tomb, wrong, "{}"), "denied");
 	expect(ack(tomb2, h, "{}"), "denied");
-	expect(pgtest_askp(tomb,
-			   "SELECT tomb_api.ack($1::bigint, 1, $2::uuid,"
-			   " convert_to(repeat('x', 1048577), 'UTF8'))",
-			   h.job, h.token, NULL),
-	       "too_big");
+	char *big = xmalloc(RESULT_MAX_BYTES + 1);
+	(void)memset(big, 'x', RESULT_MAX_BYTES + 1);
+	expect(ack_bytes(tomb, h, big, RESULT_MAX_BYTES + 1), "too_big");
+	free(big);
+	/* The token of another, or one's own with another epoch, says nothing. */
+	wrong = h;
+	wrong.epoch = "2";
+	expect(ack(tomb, wrong, "{}"), "denied");
+	expect(extend(tomb2, h), "lost");
 	expect(ack(tomb, h, "{\"v\":1}"), "ok");
 	expect(ack(tomb, h, "{\"v\":1}"), "already");
 	expect(ack(tomb, h, "{\"v\":2}"), "conflict");
@@ -333,7 +470,7 @@ Test(queue_sql, answers_of_ack)
 	       "{\"v\":1}");
 }
 
-Test(queue_sql, stale_after_the_lease_was_lost_and_nothing_is_overwritten)
+Test(SUITE, stale_after_the_lease_was_lost_and_nothing_is_overwritten)
 {
 	(void)submit("r1", "t");
 	struct held old = claim(tomb);
@@ -351,7 +488,7 @@ Test(queue_sql, stale_after_the_lease_was_lost_and_nothing_is_overwritten)
 	expect(state(new.job), "succeeded/");
 }
 
-Test(queue_sql, revoked_after_contain_and_the_taint_stays)
+Test(SUITE, revoked_after_contain_and_the_taint_stays)
 {
 	(void)submit("r1", "t");
 	struct held h = claim(tomb);
@@ -381,7 +518,7 @@ Test(queue_sql, revoked_after_contain_and_the_taint_stays)
 	       "job.enqueued job.claimed attempt.revoked job.contained");
 }
 
-Test(queue_sql, a_late_ack_of_an_expired_lease_is_accepted)
+Test(SUITE, a_late_ack_of_an_expired_lease_is_accepted)
 {
 	(void)submit("r1", "t");
 	struct held h = claim(tomb);
@@ -403,23 +540,20 @@ Test(queue_sql, a_late_ack_of_an_expired_lease_is_accepted)
 	expect(ack(tomb, h, "{}"), "ok");
 }
 
-Test(queue_sql, claim_replays_by_claim_id)
+Test(SUITE, claim_replays_by_claim_id)
 {
-	static const char sql[] = "SELECT string_agg(job_id || '.' || epoch || '.' || "
-				  "token, ' ' ORDER BY job_id)"
-				  " FROM tomb_api.claim('main', 2, 30, '" BOOT
-				  "', '00000000-0000-4000-8000-00000000c1a1')";
+	static const char id[] = "00000000-0000-4000-8000-00000000c1a1";
 
 	(void)submit("r1", "t");
 	(void)submit("r2", "t");
 	(void)submit("r3", "t");
-	const char *first = pgtest_ask(tomb, sql);
-	expect(pgtest_ask(tomb, sql), first);
-	expect(pgtest_ask(tomb2, sql), "");
+	const char *first = claim_two(tomb, id);
+	expect(claim_two(tomb, id), first);
+	expect(claim_two(tomb2, id), "");
 	expect(pgtest_ask(root, "SELECT count(*) FROM lych.lease"), "2");
 }
 
-Test(queue_sql, claim_is_by_priority_and_capped_by_leases_and_rate)
+Test(SUITE, claim_is_by_priority_and_capped_by_leases_and_rate)
 {
 	(void)submit("low", "t");
 	expect(pgtest_ask(vessel, "SELECT status FROM vessel_api.enqueue('main', 'high',"
@@ -445,7 +579,7 @@ Test(queue_sql, claim_is_by_priority_and_capped_by_leases_and_rate)
 /* ---- lives of a job -----------------------------------------------------------------
  */
 
-Test(queue_sql, failures_end_dead_with_their_class)
+Test(SUITE, failures_end_dead_with_their_class)
 {
 	static const char *const table[][2] = {
 		{"timeout_kill", "timed_out/timeout_kill"},
@@ -470,7 +604,7 @@ Test(queue_sql, failures_end_dead_with_their_class)
 	expect(state(h.job), "failed/crash");
 }
 
-Test(queue_sql, transport_loss_is_retried_three_times_then_dead)
+Test(SUITE, transport_loss_is_retried_three_times_then_dead)
 {
 	(void)submit("r1", "t");
 	for (int i = 0; i < 3; i++) {
@@ -487,7 +621,7 @@ Test(queue_sql, transport_loss_is_retried_three_times_then_dead)
 	expect(state(h.job), "lost/transport_loss");
 }
 
-Test(queue_sql, three_lost_leases_quarantine_and_never_means_once)
+Test(SUITE, three_lost_leases_quarantine_and_never_means_once)
 {
 	cleanup_free char *job = xstrdup(submit("r1", "t"));
 
@@ -510,7 +644,7 @@ Test(queue_sql, three_lost_leases_quarantine_and_never_means_once)
 	       "4");
 }
 
-Test(queue_sql, release_is_free_five_times_then_counts)
+Test(SUITE, release_is_free_five_times_then_counts)
 {
 	(void)submit("r1", "t");
 	for (int i = 0; i < 8; i++) {
@@ -527,7 +661,7 @@ Test(queue_sql, release_is_free_five_times_then_counts)
 	expect(state(h.job), "lost/transport_loss");
 }
 
-Test(queue_sql, cancel_in_every_state)
+Test(SUITE, cancel_in_every_state)
 {
 	cleanup_free char *queued = xstrdup(submit("q", "t"));
 
@@ -572,7 +706,7 @@ Test(queue_sql, cancel_in_every_state)
 	expect(state(h.job), "succeeded/");
 }
 
-Test(queue_sql, max_runtime_ends_the_heartbeats)
+Test(SUITE, max_runtime_ends_the_heartbeats)
 {
 	expect(pgtest_ask(vessel,
 			  "SELECT status FROM vessel_api.enqueue('main', 'r', '{}',"
@@ -590,7 +724,7 @@ Test(queue_sql, max_runtime_ends_the_heartbeats)
 	       "1");
 }
 
-Test(queue_sql, reap_waits_for_owner_and_grace_and_checks_again)
+Test(SUITE, reap_waits_for_owner_and_grace_and_checks_again)
 {
 	(void)submit("r1", "t");
 	struct held h = claim(tomb);
@@ -639,7 +773,7 @@ Test(queue_sql, reap_waits_for_owner_and_grace_and_checks_again)
 	expect(extend(tomb, h), "ok");
 }
 
-Test(queue_sql, one_vessel_owns_the_database)
+Test(SUITE, one_vessel_owns_the_database)
 {
 	expect(pgtest_ask(vessel, "SELECT vessel_api.vessel_beat('" VESSEL "')"), "ok");
 	expect(pgtest_ask(vessel, "SELECT vessel_api.vessel_beat('" BOOT "')"), "taken");
@@ -653,7 +787,7 @@ Test(queue_sql, one_vessel_owns_the_database)
 	expect(pgtest_ask(root, "SELECT epoch FROM lych.vessel_owner"), "3");
 }
 
-Test(queue_sql, phases_blobs_and_lists)
+Test(SUITE, phases_blobs_and_lists)
 {
 #define SHA "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
 #define SHA2 "3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"
@@ -699,7 +833,7 @@ Test(queue_sql, phases_blobs_and_lists)
 	       "0");
 }
 
-Test(queue_sql, changes_never_pass_over_an_open_transaction)
+Test(SUITE, changes_never_pass_over_an_open_transaction)
 {
 	(void)pgtest_ask(root, "BEGIN");
 	(void)pgtest_ask(root, "SELECT pg_current_xact_id()");
@@ -710,7 +844,7 @@ Test(queue_sql, changes_never_pass_over_an_open_transaction)
 	       "later");
 }
 
-Test(queue_sql, watchdog_ends_idle_transactions_of_tombs_only)
+Test(SUITE, watchdog_ends_idle_transactions_of_tombs_only)
 {
 	PGconn *dog = pgtest_connect("lych_watchdog");
 
@@ -727,7 +861,7 @@ Test(queue_sql, watchdog_ends_idle_transactions_of_tombs_only)
 	PQfinish(dog);
 }
 
-Test(queue_sql, an_invariant_that_is_broken_is_counted)
+Test(SUITE, an_invariant_that_is_broken_is_counted)
 {
 	(void)submit("r1", "t");
 	struct held h = claim(tomb);

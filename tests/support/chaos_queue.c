@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chaos_queue DIR SECONDS SEED
+ * chaos_queue DIR SECONDS SEED postgres|vessel
  *
  * Six tombs, two submitters and a reaper work on the cluster of tests/support/pg in DIR,
- * while this process kills and stops them and kills the server. Every tenth call is sent
+ * while this process kills and stops them and kills the server. With `vessel` the tombs
+ * go through the vessel's door (tests/support/door.c), a process that is killed and
+ * stopped like the others. Every tenth call is sent
  * twice on purpose. What each of them was told goes to append-only ledgers in DIR; when
  * everything has drained, the ledgers are compared with what the database says.
  * Exit 0: nothing lost, nothing double, nothing wrong.
  */
 #include "common/attr.h"
+#include "common/id.h"
 #include "common/mem.h"
+#include "common/net/sha256.h"
 #include "common/str.h"
+#include "tests/support/door_client.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +29,11 @@
 
 #define TOMBS 6
 #define SUBMITTERS 2
-#define CHILDREN (TOMBS + SUBMITTERS + 1)
-#define REAPER (CHILDREN - 1)
+#define REAPER (TOMBS + SUBMITTERS)
+#define DOOR (REAPER + 1) /* only with `vessel` */
+#define CHILDREN_MAX (DOOR + 1)
+#define CLAIM_MAX 4
+#define LEASE_SEC 5
 #define VESSEL_BOOT "00000000-0000-4000-8000-00000000feed"
 
 static const char *dir;
@@ -34,6 +42,9 @@ static uint64_t rng;
 static PGconn *conn;
 static volatile bool *draining; /* shared with the children */
 static const char *role;
+static unsigned n_children = DOOR;
+static bool through_vessel;
+static struct door_client client;
 
 static uint64_t rnd(uint64_t n)
 {
@@ -165,26 +176,47 @@ static void submitter(unsigned n, unsigned life)
 	}
 }
 
-static void end_job(const char *boot, const char *job, const char *epoch,
-		    const char *token, const char *spec)
+static void answer_note(char kind, const char *job, const char *epoch, const char *answer)
 {
-	uint64_t dice = rnd(100);
-	char result[256];
-	const char *const params[] = {job, epoch, token, result};
-	const char *const lease[] = {boot, job, epoch, token};
+	if (str_starts(answer, "ERROR")) {
+		fprintf(stderr, "chaos: %s: job %s: %s\n", role, job, answer);
+		note("V %s\n", "error");
+		_exit(1);
+	}
+	note("%c %s %s %s\n", kind, job, epoch, answer);
+}
+
+/* Both doors: the same call again until there is an answer, and now and then twice. */
+static const char *door_end(const char *target, const struct door_client_job *j,
+			    const char *result)
+{
+	for (bool again = rnd(10) == 0;;) {
+		const char *a = door_client_end(&client, target, j->job, j->epoch,
+						j->token, result, strlen(result));
+
+		if (a && !again)
+			return a;
+		if (a)
+			again = false;
+		else
+			nap_ms(20 + rnd(50));
+	}
+}
+
+static void door_extend(const char *boot, const struct door_client_job *j)
+{
+	while (!door_client_extend(&client, LEASE_SEC, boot, j->job, j->epoch, j->token))
+		nap_ms(20 + rnd(50));
+}
+
+static void end_by_sql(uint64_t dice, const char *boot, const struct door_client_job *j,
+		       const char *result, bool extend)
+{
+	const char *const params[] = {j->job, j->epoch, j->token, result};
+	const char *const lease[] = {boot, j->job, j->epoch, j->token};
 	PGresult *r;
 
-	if (str_fmt(result, sizeof(result), "{\"job\":%s,\"epoch\":%s,\"spec\":\"%s\"}",
-		    job, epoch, spec) < 0)
-		abort();
-	if (*draining) {
-		/* the liveness half: nobody dawdles, everything must finish */
-	} else if (rnd(200) == 0) {
-		nap_ms(6000 + rnd(3000)); /* a zombie: longer than its lease */
-	} else if (!str_eq(epoch, "1") && rnd(8) == 0) {
-		nap_ms(2000 + rnd(2000)); /* still at it when the zombie comes back */
-	}
-	if (rnd(10) == 0)
+	if (extend)
 		PQclear(ask(
 			"SELECT status FROM tomb_api.extend($1::uuid, ARRAY[$2::bigint],"
 			" ARRAY[$3::bigint], ARRAY[$4::uuid], 5)",
@@ -200,32 +232,108 @@ static void end_job(const char *boot, const char *job, const char *epoch,
 	else
 		r = ask("SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)", 3,
 			params);
-	note("%c %s %s %s\n", dice < 85 ? 'K' : 'F', job, epoch, PQgetvalue(r, 0, 0));
+	answer_note(dice < 85 ? 'K' : 'F', j->job, j->epoch, PQgetvalue(r, 0, 0));
 	PQclear(r);
+}
+
+static void end_job(const char *boot, const struct door_client_job *j)
+{
+	uint64_t dice = rnd(100);
+	char result[256];
+	bool extend;
+
+	/* The spec here is the digest that the claim made of it. */
+	if (str_fmt(result, sizeof(result), "{\"job\":%s,\"epoch\":%s,\"spec\":\"%s\"}",
+		    j->job, j->epoch, j->spec) < 0)
+		abort();
+	if (*draining) {
+		/* the liveness half: nobody dawdles, everything must finish */
+	} else if (rnd(200) == 0) {
+		nap_ms(6000 + rnd(3000)); /* a zombie: longer than its lease */
+	} else if (!str_eq(j->epoch, "1") && rnd(8) == 0) {
+		nap_ms(2000 + rnd(2000)); /* still at it when the zombie comes back */
+	}
+	extend = rnd(10) == 0;
+	if (!through_vessel) {
+		end_by_sql(dice, boot, j, result, extend);
+		return;
+	}
+	if (extend)
+		door_extend(boot, j);
+	if (dice < 85)
+		answer_note('K', j->job, j->epoch, door_end("ack", j, result));
+	else if (dice < 93)
+		answer_note('F', j->job, j->epoch,
+			    door_end("fail?retry=true&class=transport_loss", j, ""));
+	else
+		answer_note('F', j->job, j->epoch, door_end("release", j, ""));
+}
+
+static int claim_by_sql(const char *boot, const char *claim_id,
+			struct door_client_job *jobs)
+{
+	const char *const params[] = {boot, claim_id};
+	PGresult *r = ask("SELECT job_id, epoch, token, encode(sha256(spec), 'hex')"
+			  " FROM tomb_api.claim('main', 4, 5, $1::uuid, $2::uuid)",
+			  2, params);
+	int n = PQntuples(r);
+
+	assert(n <= CLAIM_MAX);
+	for (int i = 0; i < n; i++) {
+		if (str_copy(jobs[i].job, sizeof(jobs[i].job), PQgetvalue(r, i, 0)) < 0 ||
+		    str_copy(jobs[i].epoch, sizeof(jobs[i].epoch), PQgetvalue(r, i, 1)) <
+			    0 ||
+		    str_copy(jobs[i].token, sizeof(jobs[i].token), PQgetvalue(r, i, 2)) <
+			    0)
+			abort();
+		jobs[i].spec = xstrdup(PQgetvalue(r, i, 3));
+	}
+	PQclear(r);
+	return n;
+}
+
+static int claim_by_door(const char *boot, const char *claim_id,
+			 struct door_client_job *jobs)
+{
+	int n;
+
+	while ((n = door_client_claim(&client, CLAIM_MAX, LEASE_SEC, boot, claim_id,
+				      jobs)) == -1)
+		nap_ms(20 + rnd(50));
+	if (n < 0)
+		answer_note('S', "?", "?", "ERROR refused");
+	for (int i = 0; i < n; i++) {
+		uint8_t digest[SHA256_SIZE];
+		char *hex = xmalloc(SHA256_HEX_SIZE);
+
+		sha256_of(jobs[i].spec, jobs[i].spec_len, digest);
+		hex_encode(digest, sizeof(digest), hex);
+		free(jobs[i].spec);
+		jobs[i].spec = hex;
+	}
+	return n;
 }
 
 static void tomb(void)
 {
 	char boot[37], claim_id[37];
-	const char *const params[] = {boot, claim_id};
 
 	random_uuid(boot);
 	for (;;) {
+		struct door_client_job jobs[CLAIM_MAX];
+
 		random_uuid(claim_id);
-		PGresult *r =
-			ask("SELECT job_id, epoch, token, encode(sha256(spec), 'hex')"
-			    " FROM tomb_api.claim('main', 4, 5, $1::uuid, $2::uuid)",
-			    2, params);
-		for (int i = 0; i < PQntuples(r); i++)
-			note("S %s %s\n", PQgetvalue(r, i, 0), PQgetvalue(r, i, 1));
-		for (int i = 0; i < PQntuples(r); i++) {
+		int n = through_vessel ? claim_by_door(boot, claim_id, jobs)
+				       : claim_by_sql(boot, claim_id, jobs);
+		for (int i = 0; i < n; i++)
+			note("S %s %s\n", jobs[i].job, jobs[i].epoch);
+		for (int i = 0; i < n; i++) {
 			nap_ms(rnd(10));
-			end_job(boot, PQgetvalue(r, i, 0), PQgetvalue(r, i, 1),
-				PQgetvalue(r, i, 2), PQgetvalue(r, i, 3));
+			end_job(boot, &jobs[i]);
+			free(jobs[i].spec);
 		}
-		if (PQntuples(r) == 0)
+		if (n == 0)
 			nap_ms(20 + rnd(50));
-		PQclear(r);
 	}
 }
 
@@ -240,6 +348,24 @@ static void reaper(void)
 	}
 }
 
+/* Beside us: tests/support/door. */
+NORETURN static void exec_door(void)
+{
+	char path[256];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	char *slash;
+
+	if (len <= 0)
+		abort();
+	path[len] = '\0';
+	slash = strrchr(path, '/');
+	if (!slash ||
+	    str_copy(slash + 1, (size_t)(path + sizeof(path) - slash - 1), "door") < 0)
+		abort();
+	execl(path, "door", dir, "tomb_1", "tomb_2", (char *)NULL);
+	abort();
+}
+
 static pid_t start_child(unsigned n, unsigned life)
 {
 	static char tomb_role[16];
@@ -250,6 +376,8 @@ static pid_t start_child(unsigned n, unsigned life)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rng ^= (n + 1) * 0x9e3779b97f4a7c15ULL + life * 0xbf58476d1ce4e5b9ULL;
 	conn = NULL;
+	if (n == DOOR)
+		exec_door();
 	if (n < TOMBS) {
 		if (str_fmt(tomb_role, sizeof(tomb_role), "tomb_%u", n % 2 + 1) < 0)
 			abort();
@@ -257,7 +385,10 @@ static pid_t start_child(unsigned n, unsigned life)
 	} else {
 		role = "lych_vessel";
 	}
-	connect_again();
+	if (n < TOMBS && through_vessel)
+		door_client_init(&client, dir, role);
+	else
+		connect_again();
 	if (n < TOMBS)
 		tomb();
 	else if (n == REAPER)
@@ -269,10 +400,10 @@ static pid_t start_child(unsigned n, unsigned life)
 
 /* ---- the nemesis ------------------------------------------------------------------ */
 
-static pid_t children[CHILDREN];
-static time_t stopped_until[CHILDREN];
-static unsigned lives[CHILDREN];
-static unsigned kills, stops, server_kills;
+static pid_t children[CHILDREN_MAX];
+static time_t stopped_until[CHILDREN_MAX];
+static unsigned lives[CHILDREN_MAX];
+static unsigned kills, stops, server_kills, door_kills;
 
 static void pg_tool(const char *verb)
 {
@@ -305,7 +436,7 @@ static void kill_child(unsigned n)
 
 static void wake(bool all)
 {
-	for (unsigned n = 0; n < CHILDREN; n++) {
+	for (unsigned n = 0; n < n_children; n++) {
 		if (stopped_until[n] && (all || stopped_until[n] <= now_sec())) {
 			(void)kill(children[n], SIGCONT);
 			stopped_until[n] = 0;
@@ -318,7 +449,7 @@ static void torment(time_t until)
 	time_t next_server = now_sec() + 3 + (time_t)rnd(4);
 
 	while (now_sec() < until) {
-		unsigned n = (unsigned)rnd(CHILDREN);
+		unsigned n = (unsigned)rnd(n_children);
 
 		nap_ms(50 + rnd(100));
 		wake(false);
@@ -330,6 +461,11 @@ static void torment(time_t until)
 			kill_child(n);
 			children[n] = start_child(n, ++lives[n]);
 			kills++;
+		}
+		if (through_vessel && rnd(8) == 0 && !stopped_until[DOOR]) {
+			kill_child(DOOR);
+			children[DOOR] = start_child(DOOR, ++lives[DOOR]);
+			door_kills++;
 		}
 		if (now_sec() >= next_server) {
 			pg_tool("kill");
@@ -472,16 +608,19 @@ int main(int argc, char **argv)
 	char path[160];
 	uint64_t seconds, seed;
 
-	if (argc != 4 || parse_u64(argv[2], 1, 86400, &seconds, NULL) < 0 ||
-	    parse_u64(argv[3], 1, UINT32_MAX, &seed, NULL) < 0) {
-		fprintf(stderr, "usage: chaos_queue DIR SECONDS SEED\n");
+	if (argc != 5 || parse_u64(argv[2], 1, 86400, &seconds, NULL) < 0 ||
+	    parse_u64(argv[3], 1, UINT32_MAX, &seed, NULL) < 0 ||
+	    (!str_eq(argv[4], "postgres") && !str_eq(argv[4], "vessel"))) {
+		fprintf(stderr, "usage: chaos_queue DIR SECONDS SEED postgres|vessel\n");
 		return 2;
 	}
 	dir = argv[1];
+	through_vessel = str_eq(argv[4], "vessel");
+	n_children = through_vessel ? CHILDREN_MAX : DOOR;
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	rng = seed * 0x2545f4914f6cdd1dULL;
-	printf("chaos: seed %llu, %llu s\n", (unsigned long long)seed,
-	       (unsigned long long)seconds);
+	printf("chaos: seed %llu, %llu s, door %s\n", (unsigned long long)seed,
+	       (unsigned long long)seconds, argv[4]);
 	make_path(path, sizeof(path), "ledger");
 	ledger = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 	if (ledger < 0)
@@ -502,7 +641,7 @@ int main(int argc, char **argv)
 		"tokens = 1e6");
 	PQfinish(conn);
 	conn = NULL;
-	for (unsigned n = 0; n < CHILDREN; n++)
+	for (unsigned n = 0; n < n_children; n++)
 		children[n] = start_child(n, 0);
 	torment(now_sec() + (time_t)seconds);
 
@@ -517,11 +656,15 @@ int main(int argc, char **argv)
 			" run_at > now()");
 		nap_ms(200);
 	}
-	for (unsigned n = 0; n < CHILDREN; n++)
+	for (unsigned n = 0; n < n_children; n++)
 		if (children[n])
 			kill_child(n);
-	printf("chaos: %u kills, %u stops, %u server kills\n", kills, stops,
-	       server_kills);
+	printf("chaos: %u kills, %u stops, %u server kills, %u kills of the door\n",
+	       kills, stops, server_kills, door_kills);
+	if (through_vessel && door_kills == 0) {
+		printf("chaos: the door was never killed\n");
+		return 1;
+	}
 	int bad = verdict();
 	printf("chaos: %s\n", bad ? "FAILED" : "held");
 	return bad != 0;

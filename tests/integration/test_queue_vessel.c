@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* timeout: 180 */
+/* Every test of the queue, the workers' calls through the vessel's door. */
+#define THROUGH_VESSEL 1
+#include "vessel/migrate.h"
+
+#include "tests/integration/test_queue_sql.c"
