@@ -132,10 +132,6 @@ static int send_go(struct keep *k, uint32_t spec_bytes, const int *handed, unsig
 	int fds[HANDOVER_FDS] = {k->rules.fd};
 	int r;
 
-	/* It waits for this, so that moving it costs nothing. */
-	if (limits_pin(k->main_pid, k->spec->cpus, k->limits.turn, err) < 0 ||
-	    notify_take_cpus(&k->notify, k->main_pid, err) < 0)
-		return -1;
 	for (unsigned i = 0; i < n; i++)
 		fds[1 + i] = handed[i];
 	r = handover_send(k->status_fd, &go, sizeof(go), fds, 1 + n, err);
@@ -143,9 +139,13 @@ static int send_go(struct keep *k, uint32_t spec_bytes, const int *handed, unsig
 	return r;
 }
 
-int birth_let_go(struct keep *k, struct err *err)
+int birth_pin(struct keep *k, struct err *err)
 {
-	return send_go(k, 0, NULL, 0, err);
+	if (limits_pin(k->main_pid, k->spec->cpus, k->limits.turn, err) < 0 ||
+	    notify_take_cpus(&k->notify, k->main_pid, err) < 0)
+		return -1;
+	k->pinned = true;
+	return 0;
 }
 
 /* What the keeper still has to do with its rights, and that it has them no more. */
@@ -163,25 +163,32 @@ static int take_position(struct keep *k, const int *rw, size_t n_rw, const char 
 	return keeper_confine(k->spec, err);
 }
 
-static int keeper_process(struct keep *k, int null_fd, struct err *err)
+/* Of what it inherited it keeps its own; rw are descriptors of these. The job has left
+ * with its stdio. */
+static int close_the_rest(const struct keep *k, int null_fd, const int *rw, size_t n_rw,
+			  struct err *err)
 {
-	const struct sbx_birth *b = &k->birth;
-	int keep_fds[] = {b->stdio[0],
-			  b->stdio[1],
-			  b->stdio[2],
-			  b->workspace,
-			  null_fd,
-			  k->sock,
-			  k->spec->workspace_fd,
-			  k->limits.cgroup_fd,
-			  k->limits.cgroup_procs_fd};
+	int own[9 + DISK_ROOTS_MAX] = {null_fd,
+				       k->sock,
+				       k->status_fd,
+				       k->spec->workspace_fd,
+				       k->limits.cgroup_fd,
+				       k->root.proc_fd,
+				       k->root.tmp_fd,
+				       k->root.shm_fd,
+				       k->root.work_fd};
 
-	if (ns_close_all_but(keep_fds, ARRAY_SIZE(keep_fds), err) < 0 ||
-	    block_signals(&k->signal_fd, err) < 0)
+	memcpy(own + 9, rw, n_rw * sizeof(*rw));
+	return ns_close_all_but(own, 9 + n_rw, err);
+}
+
+static int keeper_process(struct keep *k, struct err *err)
+{
+	if (block_signals(&k->signal_fd, err) < 0)
 		return -1;
 	if (setsid() < 0)
 		return err_sys(err, "setsid");
-	if (b->spec->grade == GRADE_FLOOR &&
+	if (k->spec->grade == GRADE_FLOOR &&
 	    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_sys(err, "become a subreaper");
 	return 0;
@@ -212,11 +219,8 @@ static int give_root(struct keep *k, struct err *err)
 }
 
 /* Nothing of ours is held where the job could meet it. */
-static int let_loose(const struct keep *k, int null_fd, struct err *err)
+static int let_loose(int null_fd, struct err *err)
 {
-	for (int i = 0; i < 3; i++)
-		if (k->birth.stdio[i] > 2 && k->birth.stdio[i] != null_fd)
-			(void)close(k->birth.stdio[i]);
 	if (ns_stdio_null(null_fd, true, err) < 0)
 		return -1;
 	return chdir("/") < 0 ? err_sys(err, "chdir /") : 0;
@@ -234,11 +238,6 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 	for (int i = 0; i < 3; i++)
 		if (k->birth.warm)
 			k->birth.stdio[i] = null_fd;
-	if (keeper_process(k, null_fd, err) < 0)
-		return -1;
-	*stage = "landlock";
-	if (landlock_require(&k->landlock_abi, err) < 0)
-		return -1;
 	*stage = "root";
 	if (open_rw(k->spec, rw, &n_rw, err) < 0 || give_root(k, err) < 0)
 		return -1;
@@ -247,20 +246,30 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 		return err_sys(err, "PR_SET_DUMPABLE");
 	if (fork_job(k, err) < 0)
 		return -1;
-	/* From here on the job is there, and goes as far as it can without us. Whatever
-	 * fails now, the exit of the keeper (full) or the kill in keeper_main (floor)
-	 * ends it. */
+	/* From here on the job is there, and goes as far as it can without us: all that
+	 * it does not inherit comes after the fork. Whatever fails now, the exit of the
+	 * keeper (full) or the kill in keeper_main (floor) ends it. */
+	*stage = "fds";
+	if (close_the_rest(k, null_fd, rw, n_rw, err) < 0 || keeper_process(k, err) < 0)
+		return -1;
+	*stage = "landlock";
+	if (landlock_require(&k->landlock_abi, err) < 0)
+		return -1;
 	*stage = "limits";
 	if (tree_init(&k->tree, k->spec->grade, k->root.proc_fd, k->root.tmp_fd,
 		      k->root.shm_fd, err) < 0)
 		return -1;
 	*stage = "fds";
-	if (let_loose(k, null_fd, err) < 0)
+	if (let_loose(null_fd, err) < 0)
 		return -1;
 	*stage = "landlock";
 	if (walls_landlock_begin(k->spec, &k->rules, err) < 0)
 		return -1;
-	return k->birth.warm ? 0 : take_position(k, rw, n_rw, stage, err);
+	if (k->birth.warm)
+		return 0;
+	/* Cold: its rules lie ready when the job has its filter. */
+	return take_position(k, rw, n_rw, stage, err) < 0 ? -1
+							  : send_go(k, 0, NULL, 0, err);
 }
 
 /* The limits were worked out by the parent; the descriptors of the leaf are our own. */

@@ -28,7 +28,7 @@ struct keep {
 	struct sbx_root root;
 	int sock, status_fd, signal_fd;
 	pid_t main_pid;
-	bool main_over, parent_gone, empty;
+	bool main_over, parent_gone, empty, pinned;
 	bool refused, exec_failed; /* what came through status_fd */
 	struct job_status status;
 	int main_status;
@@ -53,8 +53,8 @@ struct keep {
 /* birth.c. In the keeper only, with everything in place when it returns; stage names what
  * failed. k->main_pid > 0 on failure: the job may be there already. */
 MUST_CHECK int birth_give(struct keep *k, const char **stage, struct err *err);
-/* A cold job is behind its filter, whose listener we have: it may take its last steps. */
-MUST_CHECK int birth_let_go(struct keep *k, struct err *err);
+/* The job onto its CPUs, at its first question: it waits then, and moving costs nothing. */
+MUST_CHECK int birth_pin(struct keep *k, struct err *err);
 /* A warm keeper got its spec (fds as in handover.h; taken over): from PHASE_WARM to
  * PHASE_SETUP. */
 MUST_CHECK int birth_bind(struct keep *k, const struct keeper_bind *m, int *fds,

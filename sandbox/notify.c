@@ -45,16 +45,17 @@ bool notify_is_listener(int fd)
 int notify_hand_over(int status_fd, int *listener, struct err *err)
 {
 	const struct handover m = {HANDOVER_MAGIC, *listener};
-	char taken;
 
-	if (fdpass_send(status_fd, &m, sizeof(m), &m.fd, 1, 0) < 0) {
-		if (errno != ETOOMANYREFS ||
-		    fdpass_send(status_fd, &m, sizeof(m), NULL, 0, 0) < 0 ||
-		    recv(status_fd, &taken, 1, 0) != 1)
-			return err_sys_id(err, ERRID_SANDBOX_LISTENER,
-					  "hand the listener over");
+	if (fdpass_send(status_fd, &m, sizeof(m), &m.fd, 1, 0) == 0) {
+		fd_close(listener);
+		return 0;
 	}
-	fd_close(listener);
+	/* It is fetched by its number, and closed by exec: the self-test is not answered
+	 * before. */
+	if (errno != ETOOMANYREFS ||
+	    fdpass_send(status_fd, &m, sizeof(m), NULL, 0, 0) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LISTENER, "hand the listener over");
+	*listener = -1;
 	return 0;
 }
 
@@ -124,14 +125,11 @@ static int check_sizes(struct err *err)
 	return 0;
 }
 
-static int fetch_listener(int status_fd, pid_t main_pid, int number)
+static int fetch_listener(pid_t main_pid, int number)
 {
 	cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, main_pid, 0);
-	int fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, PIDFD_GETFD_FLAGS);
 
-	if (fd >= 0 && send(status_fd, "", 1, MSG_NOSIGNAL) != 1)
-		fd_close(&fd);
-	return fd;
+	return (int)syscall(SYS_pidfd_getfd, pidfd, number, PIDFD_GETFD_FLAGS);
 }
 
 static int take(struct notify *n, int fd, const struct tree *procs, struct err *err)
@@ -194,7 +192,7 @@ ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid,
 		return err_set(err, ERR_SETUP, "a status of %zd bytes", len);
 	}
 	if (fd < 0)
-		fd = fetch_listener(status_fd, main_pid, m.over.fd);
+		fd = fetch_listener(main_pid, m.over.fd);
 	if (take(n, fd, procs, err) < 0) {
 		errno = EPROTO;
 		return -1;
