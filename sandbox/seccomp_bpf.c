@@ -36,6 +36,7 @@
 
 #define NUMBERS_MAX 512
 #define RUN_MAX 200 /* within the reach of a jump */
+#define SINGLES_MAX 3
 #define CLAUSES_MAX 192
 #define OFF_NR ((uint32_t)offsetof(struct seccomp_data, nr))
 #define OFF_ARCH ((uint32_t)offsetof(struct seccomp_data, arch))
@@ -96,11 +97,24 @@ static void emit_verdict(struct answers *a, unsigned verdict, bool seen)
 /* A jump that goes to the end of the clause when the condition fails; patched there. */
 #define JUMP_TO_NEXT 0xff
 
-static void emit_cond(struct answers *a, const struct sc_cond *c)
+static void emit_load(struct answers *a, const struct sc_cond *c)
 {
 	emit(a, BPF_LD | BPF_W | BPF_ABS, OFF_ARG_LOW(c->arg), 0, 0);
 	if (c->mask != UINT32_MAX)
 		emit(a, BPF_ALU | BPF_AND | BPF_K, c->mask, 0, 0);
+}
+
+static void emit_cond(struct answers *a, const struct sc_cond *c)
+{
+	bool none = !c->special && !c->value && c->mask != UINT32_MAX;
+
+	if (none || c->special == SC_ANY_BIT) {
+		emit(a, BPF_LD | BPF_W | BPF_ABS, OFF_ARG_LOW(c->arg), 0, 0);
+		emit(a, BPF_JMP | BPF_JSET | BPF_K, c->mask, none ? JUMP_TO_NEXT : 0,
+		     none ? 0 : JUMP_TO_NEXT);
+		return;
+	}
+	emit_load(a, c);
 	if (c->special == SC_OWN_UID || c->special == SC_OWN_GID) {
 		emit(a, BPF_JMP | BPF_JEQ | BPF_K,
 		     c->special == SC_OWN_UID ? geteuid() : getegid(), 1, 0);
@@ -114,48 +128,83 @@ static void emit_cond(struct answers *a, const struct sc_cond *c)
 	}
 }
 
-/* One comparison of a whole argument with one number. */
-static bool is_simple(const struct sc_clause *c)
+static size_t count_conds(const struct sc_clause *c)
 {
-	return c->cond[0].mask == UINT32_MAX && !c->cond[1].mask && !c->cond[0].special;
-}
-
-/* How many of the clauses from the first are such comparisons of the same argument with
- * the same answer; others' clauses do not matter. */
-static size_t count_run(const struct answers *a, size_t first, int nr)
-{
-	const struct sc_clause *f = &sc_clauses[first];
 	size_t n = 0;
 
-	for (size_t i = first; is_simple(f) && i < sc_n_clauses; i++) {
-		const struct sc_clause *c = &sc_clauses[i];
+	while (n < SC_CONDS_MAX && c->cond[n].mask)
+		n++;
+	return n;
+}
 
+static bool same_cond(const struct sc_cond *x, const struct sc_cond *y)
+{
+	return x->mask == y->mask && x->value == y->value && x->arg == y->arg &&
+	       x->special == y->special;
+}
+
+/* The same answer, and the same conditions but for the number that the last one compares
+ * with. */
+static bool is_sister(const struct sc_clause *x, const struct sc_clause *y)
+{
+	size_t n = count_conds(x);
+	const struct sc_cond *p = &x->cond[n - 1], *q = &y->cond[n - 1];
+
+	if (!n || count_conds(y) != n || x->verdict != y->verdict ||
+	    x->unseen != y->unseen || p->special || q->special || p->mask != q->mask ||
+	    p->arg != q->arg)
+		return false;
+	for (size_t i = 0; i + 1 < n; i++)
+		if (!same_cond(&x->cond[i], &y->cond[i]))
+			return false;
+	return true;
+}
+
+/* How many of the clauses from the first are sisters; others' clauses do not matter. */
+static size_t count_run(const struct answers *a, size_t first, int nr)
+{
+	size_t n = 0;
+
+	for (size_t i = first; i < sc_n_clauses && n < RUN_MAX; i++) {
 		if (a->clause_nr[i] != nr)
 			continue;
-		if (!is_simple(c) || c->verdict != f->verdict || c->unseen != f->unseen ||
-		    c->cond[0].arg != f->cond[0].arg || n == RUN_MAX)
+		if (!is_sister(&sc_clauses[first], &sc_clauses[i]))
 			break;
 		n++;
 	}
 	return n;
 }
 
-/* One load, n comparisons, one answer. Returns the last clause it took. */
+/* Where a condition failed, on to what follows. */
+static void end_clause(struct answers *a, size_t start)
+{
+	for (size_t k = start; k < a->n; k++) {
+		if (a->out[k].jf == JUMP_TO_NEXT)
+			a->out[k].jf = (uint8_t)(a->n - k - 1);
+		if (a->out[k].jt == JUMP_TO_NEXT)
+			a->out[k].jt = (uint8_t)(a->n - k - 1);
+	}
+}
+
+/* The common conditions, one load, n comparisons, one answer. Returns the last clause it
+ * took. */
 static size_t emit_run(struct answers *a, size_t first, size_t n, int nr)
 {
-	size_t i = first;
+	const struct sc_clause *f = &sc_clauses[first];
+	size_t last = count_conds(f) - 1, start = a->n, i = first;
 
-	emit(a, BPF_LD | BPF_W | BPF_ABS, OFF_ARG_LOW(sc_clauses[first].cond[0].arg), 0,
-	     0);
+	for (size_t k = 0; k < last; k++)
+		emit_cond(a, &f->cond[k]);
+	emit_load(a, &f->cond[last]);
 	for (size_t left = n; left > 0; i++) {
 		if (a->clause_nr[i] != nr)
 			continue;
 		left--;
-		emit(a, BPF_JMP | BPF_JEQ | BPF_K, sc_clauses[i].cond[0].value,
+		emit(a, BPF_JMP | BPF_JEQ | BPF_K, sc_clauses[i].cond[last].value,
 		     (uint8_t)left, left ? 0 : 1);
 	}
-	emit_verdict(a, sc_clauses[first].verdict,
-		     a->observed[nr] && !sc_clauses[first].unseen);
+	emit_verdict(a, f->verdict, a->observed[nr] && !f->unseen);
+	end_clause(a, start);
 	return i - 1;
 }
 
@@ -163,12 +212,10 @@ static void emit_clause(struct answers *a, const struct sc_clause *c, int nr)
 {
 	size_t start = a->n;
 
-	for (size_t k = 0; k < SC_CONDS_MAX && c->cond[k].mask; k++)
+	for (size_t k = 0; k < count_conds(c); k++)
 		emit_cond(a, &c->cond[k]);
 	emit_verdict(a, c->verdict, a->observed[nr] && !c->unseen);
-	for (size_t k = start; k < a->n; k++)
-		if (a->out[k].jf == JUMP_TO_NEXT)
-			a->out[k].jf = (uint8_t)(a->n - k - 1);
+	end_clause(a, start);
 }
 
 static void emit_clauses(struct answers *a, int nr)
@@ -216,27 +263,72 @@ static void jump_over(struct answers *a, size_t at)
 		(struct sock_filter){.code = BPF_JMP | BPF_JA, .k = (uint32_t)skip};
 }
 
+static void emit_answer(struct answers *a, int nr)
+{
+	if (a->has_clauses[nr])
+		emit_clauses(a, nr);
+	else
+		emit_verdict(a, a->verdict[nr], a->observed[nr]);
+}
+
+/* The numbers of lo..hi that answer otherwise than `usual`; more than SINGLES_MAX when
+ * there are. */
+static size_t find_singles(const struct answers *a, int lo, int hi, int usual,
+			   int *single)
+{
+	size_t n = 0;
+
+	for (int i = lo; i <= hi && n <= SINGLES_MAX; i++)
+		if (!same_answer(a, i, usual) && n++ < SINGLES_MAX)
+			single[n - 1] = i;
+	return n;
+}
+
+/* All of lo..hi answers the same but for a few: one comparison for each of these, where a
+ * search would take two. False: it is not so. */
+static bool emit_singles(struct answers *a, int lo, int hi)
+{
+	int single[SINGLES_MAX];
+	size_t n = SINGLES_MAX + 1;
+	int usual = lo;
+
+	for (; usual <= hi && n > SINGLES_MAX; usual++)
+		if (!a->has_clauses[usual])
+			n = find_singles(a, lo, hi, usual, single);
+	if (n > SINGLES_MAX)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		size_t at = a->n;
+
+		emit(a, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)single[i], 0, 0);
+		emit_answer(a, single[i]);
+		if (a->n - at - 1 > UINT8_MAX)
+			a->full = true;
+		if (!a->full)
+			a->out[at].jf = (uint8_t)(a->n - at - 1);
+	}
+	emit_answer(a, usual - 1);
+	return true;
+}
+
 /* Numbers lo..hi (inclusive); the accumulator holds the number. */
 static void emit_range(struct answers *a, int lo, int hi)
 {
-	int mid, first;
+	int mid;
 	size_t jump;
 
-	for (first = lo; first < hi && same_answer(a, lo, first + 1); first++)
-		;
-	if (first == hi) {
-		if (a->has_clauses[lo])
-			emit_clauses(a, lo);
-		else
-			emit_verdict(a, a->verdict[lo], a->observed[lo]);
+	if (lo == hi) {
+		emit_answer(a, lo);
 		return;
 	}
+	if (emit_singles(a, lo, hi))
+		return;
 	/* Split at the change of answer that is nearest to the middle. */
 	for (mid = lo + (hi - lo + 1) / 2; mid < hi && same_answer(a, mid - 1, mid);
 	     mid++)
 		;
-	if (same_answer(a, mid - 1, mid))
-		mid = first + 1;
+	while (mid > lo + 1 && same_answer(a, mid - 1, mid))
+		mid--;
 	jump = a->n;
 	emit(a, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)mid, 0, 0);
 	emit_range(a, lo, mid - 1);
@@ -319,6 +411,8 @@ static bool holds(const struct sc_cond *c, const struct seccomp_data *d)
 		return low == getegid() || low == UINT32_MAX;
 	if (c->special == SC_NULL_POINTER)
 		return d->args[c->arg] == 0;
+	if (c->special == SC_ANY_BIT)
+		return low != 0;
 	return low == c->value;
 }
 

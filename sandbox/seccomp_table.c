@@ -24,6 +24,7 @@
 
 #define IS(a, v) {.mask = ALL_BITS, .value = (uint32_t)(v), .arg = (a)}
 #define BITS(a, m, v) {.mask = (uint32_t)(m), .value = (uint32_t)(v), .arg = (a)}
+#define ANY(a, m) {.mask = (uint32_t)(m), .arg = (a), .special = SC_ANY_BIT}
 #define SC_NULL(a) {.mask = ALL_BITS, .arg = (a), .special = SC_NULL_POINTER}
 #define OWN_UID(a) {.mask = ALL_BITS, .arg = (a), .special = SC_OWN_UID}
 #define OWN_GID(a) {.mask = ALL_BITS, .arg = (a), .special = SC_OWN_GID}
@@ -73,11 +74,10 @@
  * see: with a set-id bit they would run what the job wrote as that user. open() makes
  * plain files only; g+s by chmod stays, directories carry it. */
 #define O_TMPFILE_BIT 020000000
-#define NO_SET_ID_AT(n, flags, flag, mode)                                               \
-	IF(n, SC_BOTH, SC_EPERM, BITS(flags, flag, flag), BITS(mode, S_ISUID, S_ISUID)), \
-		IF(n, SC_BOTH, SC_EPERM, BITS(flags, flag, flag),                        \
-		   BITS(mode, S_ISGID, S_ISGID))
-#define NO_SET_UID(n, mode) IF(n, SC_FULL, SC_EPERM, BITS(mode, S_ISUID, S_ISUID))
+#define MAKES_A_FILE (O_CREAT | O_TMPFILE_BIT)
+#define NO_SET_ID_AT(n, flags, mode)                                                     \
+	IF(n, SC_BOTH, SC_EPERM, ANY(flags, MAKES_A_FILE), ANY(mode, S_ISUID | S_ISGID))
+#define NO_SET_UID(n, mode) IF(n, SC_FULL, SC_EPERM, ANY(mode, S_ISUID))
 #define NODE_BITS (S_IFMT | S_ISUID | S_ISGID)
 
 const struct sc_clause sc_clauses[] = {
@@ -86,12 +86,12 @@ const struct sc_clause sc_clauses[] = {
 	/* the low byte of clone's flags is the exit signal: CLONE_NEWTIME (0x80) cannot
 	 * be asked for there, and a signal number with that bit does not exist */
 
+	/* UDP-Lite is the kernel's UDP with another checksum; Python's own tests need it */
 	INET(AF_INET, SOCK_STREAM, 0), INET(AF_INET, SOCK_STREAM, IPPROTO_TCP_NR),
 	INET(AF_INET, SOCK_DGRAM, 0), INET(AF_INET, SOCK_DGRAM, IPPROTO_UDP_NR),
-	INET(AF_INET6, SOCK_STREAM, 0), INET(AF_INET6, SOCK_STREAM, IPPROTO_TCP_NR),
-	INET(AF_INET6, SOCK_DGRAM, 0), INET(AF_INET6, SOCK_DGRAM, IPPROTO_UDP_NR),
-	/* the kernel's UDP with another checksum; Python's own tests need it */
-	INET(AF_INET, SOCK_DGRAM, IPPROTO_UDPLITE_NR),
+	INET(AF_INET, SOCK_DGRAM, IPPROTO_UDPLITE_NR), INET(AF_INET6, SOCK_STREAM, 0),
+	INET(AF_INET6, SOCK_STREAM, IPPROTO_TCP_NR), INET(AF_INET6, SOCK_DGRAM, 0),
+	INET(AF_INET6, SOCK_DGRAM, IPPROTO_UDP_NR),
 	INET(AF_INET6, SOCK_DGRAM, IPPROTO_UDPLITE_NR),
 	/* getaddrinfo and if_nametoindex ask rtnetlink; protocol 0 is NETLINK_ROUTE */
 	IF("socket", SC_FULL_LO, SC_ALLOW, IS(0, AF_NETLINK), IS(2, 0)),
@@ -106,10 +106,10 @@ const struct sc_clause sc_clauses[] = {
 
 	NO_IOCTL(TIOC_STI), NO_IOCTL(TIOC_LINUX), NO_IOCTL(TIOC_CONS),
 	NO_IOCTL(TIOC_SCTTY), NO_IOCTL(TIOC_SETD), NO_IOCTL(KD_SETMODE),
-	NO_IOCTL(KD_SKBMODE), FS_MAY(FS_GETFLAGS), FS_MAY(FS_FIEMAP), FS_TYPE('f'),
-	FS_MAY(FS_GETVERSION), FS_TYPE('v'), FS_MAY(FS_FSGETXATTR), FS_TYPE('X'),
-	FS_MAY(FS_CLONE), FS_MAY(FS_CLONE_RANGE), FS_MAY(FS_DEDUPE_RANGE), FS_TYPE(0x94),
-	FS_TYPE(0xf5),
+	NO_IOCTL(KD_SKBMODE), FS_MAY(FS_GETFLAGS), FS_MAY(FS_FIEMAP),
+	FS_MAY(FS_GETVERSION), FS_MAY(FS_FSGETXATTR), FS_MAY(FS_CLONE),
+	FS_MAY(FS_CLONE_RANGE), FS_MAY(FS_DEDUPE_RANGE), FS_TYPE('f'), FS_TYPE('v'),
+	FS_TYPE('X'), FS_TYPE(0x94), FS_TYPE(0xf5),
 
 	/* a lease on a file that is only shown makes whoever writes to it wait */
 	IF("fcntl", SC_BOTH, SC_EPERM, IS(1, F_SETLEASE)),
@@ -136,17 +136,14 @@ const struct sc_clause sc_clauses[] = {
 	/* Only our own ids have a mapping in full. The kernel would say EINVAL to any other;
 	   programs that ask whether they are root expect EPERM. */
 	IF("setuid", SC_BOTH, SC_ALLOW, OWN_UID(0)),
-	IF("setreuid", SC_BOTH, SC_ALLOW, OWN_UID(0), OWN_UID(1)),
-	IF("setresuid", SC_BOTH, SC_ALLOW, OWN_UID(0), OWN_UID(1), OWN_UID(2)),
+	IF("setreuid", SC_BOTH, SC_ALLOW, OWN_UID(1), OWN_UID(0)),
+	IF("setresuid", SC_BOTH, SC_ALLOW, OWN_UID(2), OWN_UID(1), OWN_UID(0)),
 	IF("setgid", SC_BOTH, SC_ALLOW, OWN_GID(0)),
-	IF("setregid", SC_BOTH, SC_ALLOW, OWN_GID(0), OWN_GID(1)),
-	IF("setresgid", SC_BOTH, SC_ALLOW, OWN_GID(0), OWN_GID(1), OWN_GID(2)),
+	IF("setregid", SC_BOTH, SC_ALLOW, OWN_GID(1), OWN_GID(0)),
+	IF("setresgid", SC_BOTH, SC_ALLOW, OWN_GID(2), OWN_GID(1), OWN_GID(0)),
 
-	NO_SET_ID_AT("open", 1, O_CREAT, 2), NO_SET_ID_AT("open", 1, O_TMPFILE_BIT, 2),
-	NO_SET_ID_AT("openat", 2, O_CREAT, 3),
-	NO_SET_ID_AT("openat", 2, O_TMPFILE_BIT, 3),
-	IF("creat", SC_BOTH, SC_EPERM, BITS(1, S_ISUID, S_ISUID)),
-	IF("creat", SC_BOTH, SC_EPERM, BITS(1, S_ISGID, S_ISGID)), NO_SET_UID("chmod", 1),
+	NO_SET_ID_AT("open", 1, 2), NO_SET_ID_AT("openat", 2, 3),
+	IF("creat", SC_BOTH, SC_EPERM, ANY(1, S_ISUID | S_ISGID)), NO_SET_UID("chmod", 1),
 	NO_SET_UID("fchmod", 1), NO_SET_UID("fchmodat", 2),
 	NO_SET_UID("#452", 2), /* fchmodat2 */
 

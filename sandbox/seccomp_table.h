@@ -6,6 +6,7 @@
  *	clauses	first match wins; all conditions of a clause must hold. A condition
  *		compares the low 32 bits of an argument under a mask (the kernel reads an
  *		int from a 64-bit register, so the high half is the job's to play with);
+ *		SC_ANY_BIT holds when a bit of the mask is set;
  *		SC_NULL compares all 64; SC_OWN_UID and SC_OWN_GID hold for our own id and
  *		for -1, "as it is".
  *	lists	the answer when no clause matched.
@@ -32,7 +33,7 @@ enum sc_where { SC_FULL_LO = 1, SC_FULL_NONE = 2, SC_FLOOR = 4 };
 
 #define SC_CONDS_MAX 3
 /* what a condition compares with, where it is not a value */
-enum sc_special { SC_VALUE, SC_NULL_POINTER, SC_OWN_UID, SC_OWN_GID };
+enum sc_special { SC_VALUE, SC_ANY_BIT, SC_NULL_POINTER, SC_OWN_UID, SC_OWN_GID };
 
 struct sc_cond {
 	uint32_t mask; /* 0: no condition */

@@ -600,19 +600,20 @@ static int check_start(int fd, const char *jobs_dir, struct err *err)
 int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade grade,
 	       unsigned pool)
 {
+	/* Not assigned as a whole: what stays untouched no fork has to copy. */
 	static struct server s;
 	struct err err = ERR_INIT;
 
-	s = (struct server){.fd = fd,
-			    .lifeline = -1,
-			    .jobs_dir = jobs_dir,
-			    .cgroup = cgroup,
-			    .place = {.grade = grade,
-				      .jobs_fd = -1,
-				      .cgroup_fd = -1,
-				      .jobs_ns = -1,
-				      .template_ns = -1},
-			    .pool_max = pool};
+	s.fd = fd;
+	s.lifeline = -1;
+	s.jobs_dir = jobs_dir;
+	s.cgroup = cgroup;
+	s.place = (struct spawner_place){.grade = grade,
+					 .jobs_fd = -1,
+					 .cgroup_fd = -1,
+					 .jobs_ns = -1,
+					 .template_ns = -1};
+	s.pool_max = pool;
 	if (check_start(fd, jobs_dir, &err) < 0 ||
 	    (grade == GRADE_FULL && serve_outer(&s, &err) < 0)) {
 		log_err(LOG_ERROR_, "the spawner did not start", &err);
