@@ -125,13 +125,15 @@ static int fork_job(struct keep *k, struct err *err)
 }
 
 /* handed: what a warm job still lacks, in the order of handover.h. */
-static int send_go(struct keep *k, uint32_t spec_bytes, const int *handed, unsigned n,
-		   struct err *err)
+static int let_go(struct keep *k, uint32_t spec_bytes, const int *handed, unsigned n,
+		  struct err *err)
 {
 	struct job_go go = {.nproc = k->limits.nproc, .spec_bytes = spec_bytes};
-	int fds[HANDOVER_FDS] = {k->rules.fd};
-	int r;
+	int fds[HANDOVER_FDS], r;
 
+	if (walls_landlock_workspace(k->spec, &k->rules, err) < 0)
+		return -1;
+	fds[0] = k->rules.fd;
 	for (unsigned i = 0; i < n; i++)
 		fds[1 + i] = handed[i];
 	r = handover_send(k->status_fd, &go, sizeof(go), fds, 1 + n, err);
@@ -148,16 +150,14 @@ int birth_pin(struct keep *k, struct err *err)
 	return 0;
 }
 
-/* What the keeper still has to do with its rights, and that it has them no more. */
+/* What the keeper still has to do with its rights, and that it has them no more. The job
+ * may be on its way: it meets us in its self-test, after all of this. */
 static int take_position(struct keep *k, const int *rw, size_t n_rw, const char **stage,
 			 struct err *err)
 {
 	*stage = "limits";
 	if (supervise_trees(k, rw, n_rw, err) < 0 ||
 	    notify_bind(&k->notify, k->spec, err) < 0)
-		return -1;
-	*stage = "landlock";
-	if (walls_landlock_workspace(k->spec, &k->rules, err) < 0)
 		return -1;
 	*stage = "caps";
 	return keeper_confine(k->spec, err);
@@ -168,18 +168,14 @@ static int take_position(struct keep *k, const int *rw, size_t n_rw, const char 
 static int close_the_rest(const struct keep *k, int null_fd, const int *rw, size_t n_rw,
 			  struct err *err)
 {
-	int own[9 + DISK_ROOTS_MAX] = {null_fd,
-				       k->sock,
-				       k->status_fd,
-				       k->spec->workspace_fd,
-				       k->limits.cgroup_fd,
-				       k->root.proc_fd,
-				       k->root.tmp_fd,
-				       k->root.shm_fd,
-				       k->root.work_fd};
+	int own[10 + DISK_ROOTS_MAX] = {
+		null_fd,	 k->rules.fd,		k->sock,
+		k->status_fd,	 k->spec->workspace_fd, k->limits.cgroup_fd,
+		k->root.proc_fd, k->root.tmp_fd,	k->root.shm_fd,
+		k->root.work_fd};
 
-	memcpy(own + 9, rw, n_rw * sizeof(*rw));
-	return ns_close_all_but(own, 9 + n_rw, err);
+	memcpy(own + 10, rw, n_rw * sizeof(*rw));
+	return ns_close_all_but(own, 10 + n_rw, err);
 }
 
 static int keeper_process(struct keep *k, struct err *err)
@@ -247,29 +243,23 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 	if (fork_job(k, err) < 0)
 		return -1;
 	/* From here on the job is there, and goes as far as it can without us: all that
-	 * it does not inherit comes after the fork. Whatever fails now, the exit of the
-	 * keeper (full) or the kill in keeper_main (floor) ends it. */
-	*stage = "fds";
-	if (close_the_rest(k, null_fd, rw, n_rw, err) < 0 || keeper_process(k, err) < 0)
-		return -1;
+	 * it does not inherit comes after the fork, what it waits for first. Whatever
+	 * fails now, the exit of the keeper (full) or the kill in keeper_main (floor)
+	 * ends it; nothing is executed before we answer its self-test. */
 	*stage = "landlock";
-	if (landlock_require(&k->landlock_abi, err) < 0)
+	if (landlock_require(&k->landlock_abi, err) < 0 ||
+	    walls_landlock_begin(k->spec, &k->rules, err) < 0 ||
+	    (!k->birth.warm && let_go(k, 0, NULL, 0, err) < 0))
+		return -1;
+	*stage = "fds";
+	if (close_the_rest(k, null_fd, rw, n_rw, err) < 0 || keeper_process(k, err) < 0 ||
+	    let_loose(null_fd, err) < 0)
 		return -1;
 	*stage = "limits";
 	if (tree_init(&k->tree, k->spec->grade, k->root.proc_fd, k->root.tmp_fd,
 		      k->root.shm_fd, err) < 0)
 		return -1;
-	*stage = "fds";
-	if (let_loose(null_fd, err) < 0)
-		return -1;
-	*stage = "landlock";
-	if (walls_landlock_begin(k->spec, &k->rules, err) < 0)
-		return -1;
-	if (k->birth.warm)
-		return 0;
-	/* Cold: its rules lie ready when the job has its filter. */
-	return take_position(k, rw, n_rw, stage, err) < 0 ? -1
-							  : send_go(k, 0, NULL, 0, err);
+	return k->birth.warm ? 0 : take_position(k, rw, n_rw, stage, err);
 }
 
 /* The limits were worked out by the parent; the descriptors of the leaf are our own. */
@@ -318,5 +308,5 @@ int birth_bind(struct keep *k, const struct keeper_bind *m, int *fds, const char
 	if (k->spec->grade == GRADE_FLOOR && fds[HANDOVER_WORK] >= 0)
 		n_fds++;
 	*stage = "spec";
-	return send_go(k, m->spec_bytes, fds, n_fds, err);
+	return let_go(k, m->spec_bytes, fds, n_fds, err);
 }

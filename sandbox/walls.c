@@ -128,6 +128,24 @@ static int allow_list(struct landlock_set *set, const char *const *paths, uint64
 	return 0;
 }
 
+/* A merged /usr: what leads into it is granted with it. */
+static bool leads_into_usr(const char *path)
+{
+	char to[16];
+	ssize_t n = readlink(path, to, sizeof(to));
+
+	return n > 4 && n < (ssize_t)sizeof(to) && memcmp(to, "usr/", 4) == 0 &&
+	       !memchr(to + 4, '/', (size_t)n - 4) && to[4] != '.';
+}
+
+static int allow_system(struct landlock_set *set, struct err *err)
+{
+	for (const char *const *p = paths_system; *p; p++)
+		if (!leads_into_usr(*p) && allow_if_there(set, *p, LL_FS_ROX, err) < 0)
+			return -1;
+	return 0;
+}
+
 static int allow_mounts(struct landlock_set *set, const struct sbx_spec *spec,
 			struct err *err)
 {
@@ -173,7 +191,7 @@ int walls_landlock_begin(const struct sbx_spec *spec, struct landlock_set *ret,
 
 	if (landlock_begin(ret, no_ports, true, true, true, err) < 0)
 		return -1;
-	if (allow_list(ret, paths_system, LL_FS_ROX, err) == 0 &&
+	if (allow_system(ret, err) == 0 &&
 	    (full ? rules_full(ret, err) : rules_floor(ret, err)) == 0 &&
 	    allow_list(ret, paths_dev_plain, node | LL_FS_IOCTL_DEV, err) == 0 &&
 	    allow_list(ret, paths_dev_random, node, err) == 0 &&
