@@ -249,8 +249,9 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 	*stage = "landlock";
 	if (landlock_require(&k->landlock_abi, err) < 0 ||
 	    walls_landlock_begin(k->spec, &k->rules, err) < 0 ||
-	    (!k->birth.warm && let_go(k, 0, NULL, 0, err) < 0))
+	    (!k->birth.warm && let_go(k, 0, NULL, 0, err) < 0 && err->sys != EPIPE))
 		return -1;
+	err_clear(err); /* EPIPE: the job has left, and said why; on_status() reads it */
 	*stage = "fds";
 	if (close_the_rest(k, null_fd, rw, n_rw, err) < 0 || keeper_process(k, err) < 0 ||
 	    let_loose(null_fd, err) < 0)

@@ -171,9 +171,14 @@ ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid,
 	} m;
 	int fds[FDPASS_MAX] = {-1, -1, -1, -1, -1, -1};
 	unsigned n_fds = 0;
-	ssize_t len = fdpass_recv(status_fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
-	int fd = fds[0];
+	ssize_t len;
+	int fd;
 
+	/* A job that left without taking its rules: once that, then what it said before. */
+	do
+		len = fdpass_recv(status_fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
+	while (len < 0 && errno == ECONNRESET);
+	fd = fds[0];
 	for (unsigned i = 1; i < n_fds; i++)
 		fd_close(&fds[i]);
 	if (len <= 0) {
