@@ -39,6 +39,8 @@ int cmd_up(int argc, char **argv);
 int cmd_down(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
 int cmd_config(int argc, char **argv);
+int cmd_bind(int argc, char **argv);
+int cmd_unbind(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 /* Internal: the tomb's wall, started by the supervisor (up_wall.c). */
 int cmd_tomb_wall(int argc, char **argv);

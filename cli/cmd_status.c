@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lych status, version, config. */
+#include "cli/bind.h"
 #include "cli/client.h"
 #include "cli/cmd.h"
 #include "cli/paths.h"
@@ -209,8 +210,17 @@ static int status(const struct json_arg *a, struct err *err)
 
 	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0)
 		return -1;
-	if (starter_read(&p, &starter, err) < 0 ||
-	    json_get_str(starter, "state", true, 32, &state, err) < 0)
+	if (starter_read(&p, &starter, &away) < 0) {
+		cleanup_bind struct bind b = BIND_INIT;
+
+		if (bind_open(&b, err) < 0)
+			return -1;
+		if (b.has_receipt)
+			return bind_status(&b, a->json, err);
+		*err = away;
+		return -1;
+	}
+	if (json_get_str(starter, "state", true, 32, &state, err) < 0)
 		return -1;
 	bool answers = client_json(c, &rq, &vessel, NULL, &away) == 0;
 

@@ -25,6 +25,8 @@ static const struct cmd commands[] = {
 	{"artifacts", "list a job's artifacts, or fetch them", cmd_artifacts},
 	{"doctor", "attempt every forbidden act; one line a wall", cmd_doctor},
 	{"secret", "list, set, rotate and check secrets; never shows one", cmd_secret},
+	{"bind", "render the units of the pod, install them with --install", cmd_bind},
+	{"unbind", "stop the pod and remove its units; data stays", cmd_unbind},
 	{"config", "init: write a commented codex.yaml; check: read it", cmd_config},
 	{"version", "the version of this program", cmd_version},
 	{"_tomb", NULL, cmd_tomb_wall},

@@ -6,6 +6,8 @@ LIBEXECDIR = $(DESTDIR)$(PREFIX)/libexec/lychgate
 MANDIR = $(DESTDIR)$(PREFIX)/share/man
 PROFILEDIR = $(DESTDIR)$(PREFIX)/share/lychgate/profiles
 PROFILES := $(wildcard cli/profiles/*)
+QUADLETDIR = $(DESTDIR)$(PREFIX)/share/lychgate/quadlet
+QUADLETS := $(wildcard quadlet/*/*.in)
 MAN_PAGES := $(wildcard docs/man/*.1 docs/man/*.5 docs/man/*.8)
 LIBEXEC_PROGRAMS := $(filter-out lych lych-sandbox,$(PROGRAMS))
 
@@ -17,9 +19,10 @@ install: all ## PREFIX=/usr/local DESTDIR=
 	ln -sf ../../bin/lych-sandbox $(LIBEXECDIR)/lych-sandbox
 	install -d $(PROFILEDIR)
 	install -m 0644 $(PROFILES) $(PROFILEDIR)
+	set -e; for unit in $(QUADLETS); do install -D -m 0644 $$unit $(QUADLETDIR)/$${unit#quadlet/}; done
 	set -e; for page in $(MAN_PAGES); do install -D -m 0644 $$page $(MANDIR)/man$${page##*.}/$${page##*/}; done
 
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(BINDIR)/,lych lych-sandbox) $(foreach p,$(MAN_PAGES),$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
 	rm -f $(addprefix $(PROFILEDIR)/,$(notdir $(PROFILES)))
-	rm -rf $(LIBEXECDIR)
+	rm -rf $(LIBEXECDIR) $(QUADLETDIR)
