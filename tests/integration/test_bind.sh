@@ -4,6 +4,7 @@
 # lych bind, lych unbind, lych status of units. What must be refused is refused with its reason and leaves
 # everything as it was, looked at from outside: every file, its bytes, mode and times, before and after.
 # Podman and systemctl are stand-ins (tests/support/podman-stand-in); `make e2e` has the real ones.
+# shellcheck disable=SC2088 # a ~ in codex.yaml is for lych to expand
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/support/lych.sh
