@@ -55,6 +55,8 @@ LDSANDBOX := $(if $(filter release debug,$(VARIANT)),$(patsubst -pie,-static-pie
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 LIBS_sandbox := -lseccomp -lcap
 LIBS_vessel := -lpq -levent_core -lcurl -ljson-c -lcyaml -lseccomp -lcap -lcrypto
+LIBS_scribe := -levent_core -ljson-c -lseccomp -lcap -lcrypto
+LIBS_audit := -lcrypto
 LIBS_tomb := -lpq -levent_core -lcurl -ljson-c -lseccomp -lcap -lcrypto
 LIBS_secrets := -lcrypto
 LIBS_cli := -lcurl -ljson-c -lcyaml -lcap -lcrypto
@@ -67,6 +69,10 @@ SRC_common := $(wildcard common/*.c)
 SRC_net := $(wildcard common/net/*.c)
 SRC_sandbox := $(wildcard sandbox/*.c)
 SRC_vessel := $(wildcard vessel/*.c)
+# three programs live in vessel/: the control plane, the log's writer, its reader
+SRC_scribe := $(addprefix vessel/,scribe_main.c scribe.c scribe_log.c audit_line.c)
+SRC_audit := $(addprefix vessel/,audit_main.c audit_line.c)
+MAINS := $(addsuffix /main.c,sandbox vessel tomb cli secrets) vessel/scribe_main.c vessel/audit_main.c
 SRC_tomb := $(wildcard tomb/*.c)
 SRC_cli := $(wildcard cli/*.c)
 # lych-secret-driver, and the manifest that lych reads too
@@ -76,11 +82,13 @@ MANIFEST := secrets/manifest.c
 NET_vessel := $(SRC_net)
 NET_tomb := $(filter-out common/net/conf.c common/net/conf_pod.c common/net/conf_lint.c,$(SRC_net))
 NET_cli := $(addprefix common/net/,json.c json_scan.c conf.c conf_pod.c conf_lint.c sha256.c)
+NET_scribe := $(wildcard common/net/confine*.c) $(addprefix common/net/,json.c json_scan.c loop.c notify.c sha256.c)
+NET_audit := common/net/sha256.c
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 OBJ_common := $(call obj,$(SRC_common))
 
-PROGRAMS := lych-sandbox lych-vessel lych-tomb lych-probe lych-secret-driver lych
+PROGRAMS := lych-sandbox lych-vessel lych-scribe lych-audit lych-tomb lych-probe lych-secret-driver lych
 BIN := $(addprefix $(B)/,$(PROGRAMS))
 
 .PHONY: all
@@ -89,9 +97,15 @@ all: $(BIN) ## build every program (VARIANT=release|debug|asan|fuzz|cover)
 $(B)/lych-sandbox: $(call obj,$(SRC_sandbox)) $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDSANDBOX) -o $@ $^ $(LIBS_sandbox)
-$(B)/lych-vessel: $(call obj,$(SRC_vessel) $(NET_vessel)) $(OBJ_common)
+$(B)/lych-vessel: $(call obj,$(filter-out $(SRC_scribe) $(SRC_audit),$(SRC_vessel)) $(NET_vessel)) $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_vessel)
+$(B)/lych-scribe: $(call obj,$(SRC_scribe) $(NET_scribe)) $(OBJ_common)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_scribe)
+$(B)/lych-audit: $(call obj,$(SRC_audit) $(NET_audit)) $(OBJ_common)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_audit)
 $(B)/lych-tomb: $(call obj,$(SRC_tomb) $(NET_tomb)) $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tomb)

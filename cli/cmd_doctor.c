@@ -324,6 +324,25 @@ static void examine_walls(struct doctor *d, const char *where, const struct json
 	}
 }
 
+/* The scribe speaks to the vessel only, which passes its self-test on. */
+static void examine_audit(struct doctor *d, const struct json *audit)
+{
+	const char *code = "?", *detail = "";
+	struct err ignored = ERR_INIT;
+	bool ok = false;
+	char text[160];
+
+	examine_walls(d, "scribe", audit);
+	if (json_get_bool(audit, "ok", true, &ok, &ignored) == 0 && ok) {
+		line(d, "scribe", "the log is written", "yes", PASS);
+		return;
+	}
+	(void)!json_get_str(audit, "error_code", true, 32, &code, &ignored);
+	(void)!json_get_str(audit, "detail", true, 1024, &detail, &ignored);
+	(void)snprintf(text, sizeof(text), "%s %s", code, detail);
+	line(d, "scribe", "the log is written", text, FAIL);
+}
+
 static void examine_database(struct doctor *d, const struct json *status)
 {
 	const struct json *queue = NULL, *inv = NULL, *v;
@@ -386,11 +405,11 @@ static void examine_services(struct doctor *d)
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *status = NULL;
 	cleanup_json struct json *reply = NULL;
-	const struct json *health = NULL;
+	const struct json *health = NULL, *audit = NULL;
 	struct err err = ERR_INIT;
 
 	if (access(d->paths.api_sock, F_OK) < 0) {
-		line(d, "services", "vessel, tomb, database, a real job",
+		line(d, "services", "vessel, scribe, tomb, database, a real job",
 		     "not running: 'lych up' first", SKIP);
 		return;
 	}
@@ -400,6 +419,10 @@ static void examine_services(struct doctor *d)
 		return;
 	}
 	examine_walls(d, "vessel", status);
+	if (json_get_obj(status, "audit", true, &audit, &err) < 0)
+		line(d, "scribe", "self-test", err.msg, FAIL);
+	else
+		examine_audit(d, audit);
 	examine_database(d, status);
 	if (tomb_health(d, &reply, &err) < 0 ||
 	    json_get_obj(reply, "result", true, &health, &err) < 0)

@@ -122,6 +122,7 @@ static void write_processes(struct jsonw *w, const struct json *starter)
 	jsonw_obj(w);
 	jsonw_ki64(w, "supervisor", self);
 	jsonw_ki64(w, "postgres", part_pid(starter, "postgres"));
+	jsonw_ki64(w, "scribe", part_pid(starter, "scribe"));
 	jsonw_ki64(w, "vessel", part_pid(starter, "vessel"));
 	jsonw_ki64(w, "guard", guard);
 	jsonw_ki64(w, "tomb", tomb);
@@ -143,6 +144,25 @@ static int starter_read(const struct paths *p, struct json **ret, struct err *er
 	if (fs_read_file(AT_FDCWD, path, 65536, &text, &len, err) < 0)
 		return -1;
 	return json_parse(text, len, JSON_DEPTH_DEFAULT, ret, err);
+}
+
+/* Jobs wait while the audit log can't be written: that is said first. */
+static void print_audit(const struct json *vessel)
+{
+	const char *code = "?", *detail = "", *hint = "";
+	const struct json *audit = NULL;
+	struct err ignored = ERR_INIT;
+	bool ok = false;
+
+	if (json_get_obj(vessel, "audit", true, &audit, &ignored) < 0 ||
+	    (json_get_bool(audit, "ok", true, &ok, &ignored) == 0 && ok))
+		return;
+	(void)!json_get_str(audit, "error_code", true, 64, &code, &ignored);
+	(void)!json_get_str(audit, "detail", true, 1024, &detail, &ignored);
+	(void)!json_get_str(audit, "hint", true, 1024, &hint, &ignored);
+	(void)printf("NO JOB IS BEGUN: the audit log is not written\n      %s  %s\n"
+		     "      %s\n\n",
+		     code, detail, hint);
 }
 
 static void print_people(const struct json *starter, const struct json *vessel,
@@ -191,6 +211,7 @@ static void print_people(const struct json *starter, const struct json *vessel,
 		(void)printf("vessel: does not answer: %s\n", vessel_err->msg);
 		return;
 	}
+	print_audit(vessel);
 	table_init(&t, 2);
 	table_tree(&t, vessel);
 	table_print(&t, false);

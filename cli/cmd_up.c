@@ -59,7 +59,7 @@ static const struct argp_option up_options[] = {
 static const struct argp up_argp = {
 	.options = up_options,
 	.parser = up_parse,
-	.doc = "Start Lychgate: PostgreSQL, vessel and tomb."};
+	.doc = "Start Lychgate: PostgreSQL, scribe, vessel and tomb."};
 
 static const struct argp_option down_options[] = {
 	{"json", 'j', NULL, 0, "answer in JSON", 0},
@@ -218,6 +218,7 @@ static int starter(const struct paths *p, const struct conf *conf, int *report_f
 	if (take_locks(p, &s.lock_fd, err) < 0)
 		return -1;
 	if (paths_self(&s.self, err) == 0 &&
+	    paths_program("lych-scribe", &s.scribe, err) == 0 &&
 	    paths_program("lych-vessel", &s.vessel, err) == 0 &&
 	    paths_program("lych-tomb", &s.tomb, err) == 0 &&
 	    paths_program("lych-sandbox", &s.sandbox, err) == 0 &&
@@ -225,6 +226,7 @@ static int starter(const struct paths *p, const struct conf *conf, int *report_f
 		r = supervise_run(&s, err);
 	pg_cluster_done(&s.pg);
 	free(s.self);
+	free(s.scribe);
 	free(s.vessel);
 	free(s.tomb);
 	free(s.sandbox);

@@ -12,7 +12,8 @@
 #include <signal.h>
 
 static const struct cmd commands[] = {
-	{"up", "start Lychgate here (a private PostgreSQL, vessel and tomb)", cmd_up},
+	{"up", "start Lychgate here (a private PostgreSQL, scribe, vessel and tomb)",
+	 cmd_up},
 	{"down", "stop it", cmd_down},
 	{"status", "what runs, and which walls stand", cmd_status},
 	{"run", "run a command in a sandbox and wait for it", cmd_run},

@@ -80,6 +80,7 @@ int paths_resolve(struct paths *ret, struct err *err)
 	p.api_dir = xasprintf("%s/api", p.runtime);
 	p.work_dir = xasprintf("%s/work", p.runtime);
 	p.pg_dir = xasprintf("%s/pg", p.runtime);
+	p.audit_dir = xasprintf("%s/audit", p.runtime);
 	p.api_sock = xasprintf("%s/vessel.sock", p.api_dir);
 	if (config)
 		p.config = xasprintf("%s/lychgate/codex.yaml", config);
@@ -105,6 +106,7 @@ void paths_done(struct paths *p)
 	free(p->api_dir);
 	free(p->work_dir);
 	free(p->pg_dir);
+	free(p->audit_dir);
 	free(p->api_sock);
 	free(p->config);
 	*p = (struct paths){0};
@@ -133,10 +135,9 @@ static int check_socket_length(const struct paths *p, struct err *err)
 	const struct {
 		const char *dir, *name;
 	} sockets[] = {
-		{p->api_dir, "vessel.sock"},
-		{p->work_dir, "vessel.sock"},
-		{p->work_dir, "tomb-tomb_1.sock"},
-		{p->pg_dir, ".s.PGSQL.5432"},
+		{p->api_dir, "vessel.sock"},	   {p->work_dir, "vessel.sock"},
+		{p->work_dir, "tomb-tomb_1.sock"}, {p->pg_dir, ".s.PGSQL.5432"},
+		{p->audit_dir, "scribe.sock"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sockets); i++) {
@@ -164,7 +165,8 @@ int paths_make(const struct paths *p, struct err *err)
 		"tomb/cache",	  "tomb/quarantine",
 		"secrets",	  "log",
 	};
-	const char *const run[] = {p->runtime, p->api_dir, p->work_dir, p->pg_dir};
+	const char *const run[] = {p->runtime, p->api_dir, p->work_dir, p->pg_dir,
+				   p->audit_dir};
 
 	if (check_socket_length(p, err) < 0)
 		return -1;

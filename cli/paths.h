@@ -12,7 +12,7 @@ struct paths {
 		     */
 	char *runtime;	      /* $XDG_RUNTIME_DIR/lychgate or <data>/run */
 	char *runtime_parent; /* $XDG_RUNTIME_DIR, NULL without */
-	char *api_dir, *work_dir, *pg_dir;
+	char *api_dir, *work_dir, *pg_dir, *audit_dir;
 	char *api_sock;
 	char *config; /* $XDG_CONFIG_HOME/lychgate/codex.yaml or ~/.config/... */
 };

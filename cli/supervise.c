@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The starter's long life: PostgreSQL, vessel and tomb as children, started in
+ * The starter's long life: PostgreSQL, scribe, vessel and tomb as children, started in
  * that order, restarted with backoff when one dies, stopped in reverse order.
  * One thread, one poll loop. Children die with this process (PDEATHSIG: a fast
  * shutdown for PostgreSQL, SIGTERM for the others); as a subreaper it also inherits
@@ -35,10 +35,10 @@
 #define STATE_AGAIN USEC_PER_SEC
 #define LOG_ROTATE_BYTES ((off_t)16 << 20)
 
-enum part_id { PART_PG, PART_VESSEL, PART_TOMB, PART_MAX };
+enum part_id { PART_PG, PART_SCRIBE, PART_VESSEL, PART_TOMB, PART_MAX };
 enum part_state { PART_DOWN, PART_STARTING, PART_READY };
 
-static const char *const part_names[PART_MAX] = {"postgres", "vessel", "tomb"};
+static const char *const part_names[PART_MAX] = {"postgres", "scribe", "vessel", "tomb"};
 static const char *const state_names[] = {"down", "starting", "ready"};
 
 struct part {
@@ -185,10 +185,25 @@ static void state_write(struct super *u)
 
 /* ---- starting ------------------------------------------------------------- */
 
+static char **scribe_argv(const struct supervise *s)
+{
+	char **a = xcalloc(8, sizeof(*a));
+	size_t n = 0;
+
+	a[n++] = xstrdup(s->scribe);
+	a[n++] = xstrdup("--dir");
+	a[n++] = xasprintf("%s/audit", s->paths->data);
+	a[n++] = xstrdup("--socket-dir");
+	a[n++] = xstrdup(s->paths->audit_dir);
+	a[n++] = xstrdup("--ready-fd");
+	a[n++] = xasprintf("%d", PROC_READY_FD);
+	return a;
+}
+
 static char **vessel_argv(const struct supervise *s)
 {
 	const struct paths *p = s->paths;
-	char **a = xcalloc(20, sizeof(*a));
+	char **a = xcalloc(22, sizeof(*a));
 	size_t n = 0;
 
 	a[n++] = xstrdup(s->vessel);
@@ -201,6 +216,8 @@ static char **vessel_argv(const struct supervise *s)
 	a[n++] = xstrdup(p->work_dir);
 	a[n++] = xstrdup("--pg-dir");
 	a[n++] = xstrdup(p->pg_dir);
+	a[n++] = xstrdup("--audit-dir");
+	a[n++] = xstrdup(p->audit_dir);
 	a[n++] = xstrdup("--secrets");
 	a[n++] = xasprintf("%s/secrets", p->data);
 	if (access(p->config, F_OK) == 0) {
@@ -282,6 +299,7 @@ static int part_start(struct super *u, enum part_id id, struct err *err)
 		set_no_cgroup(u, u->no_scope); /* its guard may add a reason */
 	p->scope_serial++;
 	argv = id == PART_PG	   ? pg_server_argv(u->s->paths, &u->s->pg)
+	       : id == PART_SCRIBE ? scribe_argv(u->s)
 	       : id == PART_VESSEL ? vessel_argv(u->s)
 				   : tomb_argv(u);
 	log = log_open(u, id, &p->log_from, err);
@@ -513,6 +531,7 @@ static void stop_all(struct super *u)
 	state_write(u);
 	stop_part(u, PART_TOMB);
 	stop_part(u, PART_VESSEL);
+	stop_part(u, PART_SCRIBE);
 	stop_part(u, PART_PG);
 	reap_strays(u);
 	(void)unlink(state);
@@ -559,9 +578,11 @@ static bool may_start(const struct super *u, enum part_id id)
 		return false;
 	switch (id) {
 	case PART_PG:
+	case PART_SCRIBE:
 		return true;
 	case PART_VESSEL:
-		return u->migrated;
+		return u->migrated &&
+		       (!u->first || u->part[PART_SCRIBE].state == PART_READY);
 	case PART_TOMB:
 		return u->migrated &&
 		       (!u->first || u->part[PART_VESSEL].state == PART_READY);

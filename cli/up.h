@@ -49,7 +49,7 @@ struct supervise {
 	const struct paths *paths;
 	const struct conf *conf;
 	struct pg_cluster pg;
-	char *self, *vessel, *tomb, *sandbox;
+	char *self, *scribe, *vessel, *tomb, *sandbox;
 	int lock_fd;	/* <data>/lock, held */
 	int *report_fd; /* `lych up --detach` listens: "ok" is written and it becomes -1;
 			   else it is -1 */

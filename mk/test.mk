@@ -22,7 +22,7 @@ CRITERION_C := $(UNIT_C) $(INTEGRATION_C) $(ESCAPE_TEST_C)
 ROOMS := sandbox vessel tomb cli secrets
 room_users = $(shell grep -l '^\#include "$(1)/' /dev/null $(CRITERION_C) $(FUZZ_C) $(SUPPORT_C))
 $(foreach r,$(ROOMS),$(eval USERS_$(r) := $(call room_users,$(r))))
-room_obj = $(call obj,$(filter-out $(1)/main.c,$(SRC_$(1))) $(if $(filter cli,$(1)),$(MANIFEST)))
+room_obj = $(call obj,$(filter-out $(MAINS),$(SRC_$(1))) $(if $(filter cli,$(1)),$(MANIFEST)))
 objs_for = $(sort $(foreach r,$(ROOMS),$(if $(filter $(1),$(USERS_$(r))),$(call room_obj,$(r)))))
 OBJ_net := $(call obj,$(SRC_net))
 
@@ -85,7 +85,7 @@ check: deps-check ## everything that must pass before a commit (ONLY=name, MUST_
 	@$(AS_USER) check-inner
 check-inner:
 	@$(MAKE) -s -j2 all test-programs
-	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel
+	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel build/debug/lych-scribe
 	@$(CHECK) lint unit replay escape integration
 
 .PHONY: check-unit check-escape check-integration check-replay
@@ -102,7 +102,7 @@ check-inner-unit check-inner-replay: check-inner-%:
 	@$(CHECK) $*
 check-inner-escape check-inner-integration: check-inner-%:
 	@$(MAKE) -s -j2 all test-programs
-	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel
+	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel build/debug/lych-scribe
 	@$(CHECK) $*
 
 # Real work, with heavy packages: not part of check.

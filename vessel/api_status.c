@@ -3,6 +3,7 @@
 #include "common/jsonw.h"
 #include "common/net/json.h"
 #include "vessel/api.h"
+#include "vessel/audit.h"
 #include <unistd.h>
 
 #define STATUS_MAX_BYTES ((size_t)2 << 20)
@@ -81,6 +82,7 @@ static void status_done(const char *json, size_t len, const struct err *err, voi
 	write_walls(&w, &v->walls);
 	jsonw_key(&w, "tombs");
 	tombs_write(v->tombs, &w);
+	audit_write_status(v->audit, &w);
 	jsonw_key(&w, "queue");
 	if (health)
 		json_write(health, &w);
@@ -102,6 +104,23 @@ void api_status(struct httpd_req *req, void *arg)
 	ask_health(v, req, status_done);
 }
 
+static void write_audit_metrics(const struct vessel *v, struct buf *out)
+{
+	struct audit_figures f = audit_figures(v->audit);
+
+	metrics_gauge(out, "audit_ok", "1 when the audit log is written: claims are open",
+		      f.is_good);
+	metrics_gauge(out, "audit_waiting", "Events that the scribe has not acknowledged",
+		      f.waiting);
+	metrics_gauge(out, "audit_acked", "Number of the last outbox event in the log",
+		      f.acked);
+	metrics_gauge(out, "audit_scribe_events",
+		      "Records written since the scribe began", f.events);
+	metrics_gauge(out, "audit_scribe_batches", "fsyncs that this took", f.batches);
+	metrics_gauge(out, "audit_scribe_duplicates", "Repeated events that it dropped",
+		      f.duplicates);
+}
+
 static void metrics_done(const char *json, size_t len, const struct err *err, void *arg)
 {
 	cleanup_free struct api_call *c = arg;
@@ -117,6 +136,7 @@ static void metrics_done(const char *json, size_t len, const struct err *err, vo
 	metrics_gauge(&out, "store_max_bytes", "Their limit", v->budget.max);
 	metrics_gauge(&out, "streams", "Event streams open now",
 		      events_subscribers(v->events));
+	write_audit_metrics(v, &out);
 	metrics_write(&v->metrics, err ? NULL : json, len, &out);
 	if (!buf_ok(&out)) {
 		(void)err_set(&failed, ERR_INTERNAL, "metrics do not fit");

@@ -3,6 +3,7 @@
 #include "common/mem.h"
 #include "common/net/sha256.h"
 #include "common/str.h"
+#include "vessel/audit.h"
 #include "vessel/vessel.h"
 #include <assert.h>
 
@@ -30,9 +31,10 @@ static struct principal *attach(struct httpd_req *req, enum auth_who who)
 	return p;
 }
 
-static int refused(struct vessel *v)
+static int refused(struct vessel *v, const char *listener)
 {
 	v->metrics.refused_peers++;
+	audit_peer_refused(v->audit, listener);
 	return -1;
 }
 
@@ -46,7 +48,7 @@ int auth_api(struct httpd_req *req, void *arg, struct err *err)
 	if (uid != v->uid || httpd_req_route(req)->who != WHO_OWNER) {
 		(void)err_set_id(err, ERRID_HTTP_PEER, "uid %u is not the owner",
 				 (unsigned)uid);
-		return refused(v);
+		return refused(v, "api");
 	}
 	if (check_common(v, req, err) < 0)
 		return -1;
@@ -147,10 +149,10 @@ int auth_work(struct httpd_req *req, void *arg, struct err *err)
 	struct principal p = {.who = (enum auth_who)who};
 
 	if (check_bearer(v, req, err) < 0)
-		return refused(v);
+		return refused(v, "work");
 	if (!(who & known)) {
 		(void)err_set_id(err, ERRID_HTTP_PEER, "not a tomb's route");
-		return refused(v);
+		return refused(v, "work");
 	}
 	if (read_name(req, p.tomb, err) < 0 || check_version(v, req, p.tomb, err) < 0 ||
 	    check_common(v, req, err) < 0 || check_route(v, req, who, &p, err) < 0)

@@ -18,6 +18,7 @@
 #include "common/net/notify.h"
 #include "common/net/sha256.h"
 #include "common/str.h"
+#include "vessel/audit.h"
 #include "vessel/auth.h"
 #include "vessel/migrate.h"
 #include "vessel/reconcile.h"
@@ -38,7 +39,7 @@
 #define BOOT_FILE "boot"
 
 struct options {
-	const char *data, *api_dir, *work_dir, *pg_dir, *secrets, *config;
+	const char *data, *api_dir, *work_dir, *pg_dir, *audit_dir, *secrets, *config;
 	const char *probe_walls; /* test builds */
 	const char *tombs[DOOR_TOMBS_MAX];
 	size_t n_tombs;
@@ -76,6 +77,7 @@ enum {
 	OPT_API_DIR,
 	OPT_WORK_DIR,
 	OPT_PG_DIR,
+	OPT_AUDIT_DIR,
 	OPT_SECRETS,
 	OPT_CONFIG,
 	OPT_READY_FD,
@@ -91,6 +93,8 @@ static const struct argp_option option_table[] = {
 	{"work-dir", OPT_WORK_DIR, "DIR", 0, "Where the tombs' socket is made (required)",
 	 0},
 	{"pg-dir", OPT_PG_DIR, "DIR", 0, "PostgreSQL's socket directory (required)", 0},
+	{"audit-dir", OPT_AUDIT_DIR, "DIR", 0, "The scribe's socket directory (required)",
+	 0},
 	{"secrets", OPT_SECRETS, "DIR", 0, "Directory of the secret files (required)", 0},
 	{"config", OPT_CONFIG, "FILE", 0, "codex.yaml (default: built-in values)", 0},
 	{"ready-fd", OPT_READY_FD, "N", 0, "Write READY=1 to this descriptor", 0},
@@ -111,7 +115,7 @@ static bool is_absolute(const struct options *o)
 {
 	return str_starts(o->data, "/") && str_starts(o->api_dir, "/") &&
 	       str_starts(o->work_dir, "/") && str_starts(o->pg_dir, "/") &&
-	       str_starts(o->secrets, "/");
+	       str_starts(o->audit_dir, "/") && str_starts(o->secrets, "/");
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -130,6 +134,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PG_DIR:
 		o->pg_dir = arg;
+		return 0;
+	case OPT_AUDIT_DIR:
+		o->audit_dir = arg;
 		return 0;
 	case OPT_SECRETS:
 		o->secrets = arg;
@@ -159,9 +166,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		argp_error(state, "'%s': no arguments are expected", arg);
 		return 0;
 	case ARGP_KEY_END:
-		if (!o->data || !o->api_dir || !o->work_dir || !o->pg_dir || !o->secrets)
-			argp_error(state, "--data, --api-dir, --work-dir, --pg-dir and "
-					  "--secrets are required");
+		if (!o->data || !o->api_dir || !o->work_dir || !o->pg_dir ||
+		    !o->audit_dir || !o->secrets)
+			argp_error(state, "--data, --api-dir, --work-dir, --pg-dir, "
+					  "--audit-dir and --secrets are required");
 		if (!is_absolute(o))
 			argp_error(state, "directories are named by absolute paths");
 		return 0;
@@ -305,6 +313,7 @@ static void on_change(void *arg)
 
 	events_hint(s->v.events);
 	hints_tell(s->v.hints);
+	audit_hint(s->v.audit);
 }
 
 static void on_door_state(struct door_tomb *t, bool up, const struct err *why, void *arg)
@@ -360,6 +369,7 @@ static void on_owned(void *arg)
 {
 	struct serve *s = arg;
 
+	audit_owned(s->v.audit);
 	notify_ready(s->notify);
 	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "boot", s->v.boot.s, NULL);
 }
@@ -396,6 +406,7 @@ static void on_signal(int signo UNUSED, void *arg)
 	log_info("stopping");
 	notify_stopping(s->notify);
 	s->stopping = true;
+	audit_stopping(s->v.audit);
 	reconcile_stop(s->reconcile);
 	loop_timer_arm(s->stop_timer, STOP_USEC);
 	queue_vessel_bye(s->v.queue, &s->v.boot, on_bye, s);
@@ -429,6 +440,7 @@ static int confine(struct serve *s, struct err *err)
 		{s->opt.api_dir, own_sockets},
 		{s->opt.work_dir, own_sockets},
 		{s->opt.pg_dir, LL_FS_READ_DIR},
+		{s->opt.audit_dir, LL_FS_READ_DIR},
 	};
 	const struct confine_policy policy = {
 		.name = "vessel",
@@ -508,7 +520,9 @@ static int start(struct serve *s, struct err *err)
 	v->events = events_new(v->loop);
 	v->hints = hints_new(v->loop);
 	v->tombs = tombs_new(v->clock);
-	if (open_sockets(s, err) < 0 || open_database(s, err) < 0)
+	if (open_sockets(s, err) < 0 || open_database(s, err) < 0 ||
+	    fs_mkdir_all(s->opt.audit_dir, 0700, err) < 0 ||
+	    audit_new(v, s->opt.audit_dir, &v->audit, err) < 0)
 		return -1;
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	if (confine(s, err) < 0)
@@ -531,6 +545,7 @@ static void stop(struct serve *s)
 	httpd_free(v->work);
 	loop_timer_free(s->stop_timer);
 	reconcile_free(s->reconcile);
+	audit_free(v->audit);
 	watchdog_free(s->watchdog);
 	events_free(v->events);
 	hints_free(v->hints);

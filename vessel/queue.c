@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "common/net/pgconn.h"
 #include "common/str.h"
+#include "vessel/queue_priv.h"
 #include <assert.h>
 
 #define CALL_TIMEOUT_USEC (10 * USEC_PER_SEC)
@@ -48,14 +49,6 @@ static const struct pg_stmt stmt_bye = {"bye", "SELECT vessel_api.vessel_bye($1:
 static const struct pg_stmt stmt_schema = {"schema", "SELECT vessel_api.schema_version()", 0};
 static const struct pg_stmt stmt_health = {"health", "SELECT vessel_api.health()", 0};
 /* clang-format on */
-
-struct queue {
-	struct pg *pg;
-	struct uuid boot; /* of the last beat that was sent; "" before */
-	void (*on_change)(void *arg);
-	void (*on_state)(bool up, const struct err *why, void *arg);
-	void *arg;
-};
 
 /* One open call: what to tell whom. */
 struct op {

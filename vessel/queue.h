@@ -136,6 +136,40 @@ void queue_vessel_bye(struct queue *q, const struct uuid *boot, queue_done *done
  * _SCHEMA_OLD, which say what to run; anything else: it could not be asked. */
 void queue_schema_check(struct queue *q, unsigned want, queue_done *done, void *arg);
 
+/* ---- the audit outbox (queue_audit.c; vessel/schema/0006_audit.sql) -------- */
+
+/* A place in the outbox's order, and the number of the event there; zeros before all. */
+struct queue_audit_place {
+	int64_t xid, id;
+	uint64_t pseq;
+};
+struct queue_audit_event {
+	struct queue_audit_place at; /* without pseq: it is counted */
+	uint64_t time_ms;
+	const char *event, *actor;
+	job_id_t job; /* 0: of no job */
+	int64_t epoch;
+	const char *data; /* JSON */
+};
+/* Where the numbering stands; closes claims. ERRID_START_TWO when boot does not own the
+ * database. */
+typedef void queue_audit_begin_done(const struct uuid *stream,
+				    const struct queue_audit_place *acked,
+				    const struct err *err, void *arg);
+void queue_audit_begin(struct queue *q, const struct uuid *boot,
+		       queue_audit_begin_done *done, void *arg);
+/* The next settled events after a place, in order. */
+typedef void queue_audit_next_done(const struct queue_audit_event *events, size_t n,
+				   const struct err *err, void *arg);
+void queue_audit_next(struct queue *q, const struct queue_audit_place *after,
+		      unsigned limit, queue_audit_next_done *done, void *arg);
+/* Everything up to this place is in the log, and (good) claims may go on for 10 s.
+ * *behind: they may not, since an event has waited for too long. */
+typedef void queue_audit_mark_done(bool behind, const struct err *err, void *arg);
+void queue_audit_mark(struct queue *q, const struct uuid *boot,
+		      const struct queue_audit_place *acked, bool good,
+		      queue_audit_mark_done *done, void *arg);
+
 /* Invariants of queue-and-recovery.md section 6 and counters, as JSON text for
  * status/doctor/metrics. */
 typedef void queue_text_done(const char *json, size_t len, const struct err *err,

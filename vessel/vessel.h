@@ -38,6 +38,7 @@ struct vessel {
 	struct door *door; /* tombs that claim through us */
 	struct hints *hints;
 	struct tombs *tombs; /* who was seen */
+	struct audit *audit;
 	struct httpd *api, *work;
 	struct metrics metrics;
 	struct confine_report walls;
