@@ -27,6 +27,7 @@ for door in "${doors[@]}"; do
 	tests/support/pg start "$dir" log_statement=none
 	"$build/lych-vessel" migrate --pg-dir "$dir/sock" --secrets "$dir/secrets" \
 		--tomb tomb_1 --tomb tomb_2
+	tests/support/pg open "$dir"
 	"$build/tests/support/chaos_queue" "$dir" "$seconds" "$seed" "$door"
 	end
 done

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 90
-# The confined daemons themselves are tried: test builds of tomb and vessel, in the very walls
+# The confined daemons themselves are tried: test builds of tomb, vessel and scribe, in the very walls
 # that `lych up` makes for them, attempt what the list says after they have confined themselves.
 # The answers are theirs; the verdict is taken from outside: a key unread, listeners that nobody
 # reached, a process that still lives.
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 . tests/support/lych.sh
 
 debug=$PWD/build/debug
-for p in lych-tomb lych-vessel; do
+for p in lych-tomb lych-vessel lych-scribe; do
 	[ -x "$debug/$p" ] || skip "no test build ($debug/$p); make VARIANT=debug"
 done
 
@@ -120,9 +120,19 @@ own=("write $LYCHGATE_DATA/vessel/probe" "socket unix")
 printf '%s\n' "${tries[@]}" "${own[@]}" >"$LYCH_TMP/probes"
 rm -f "$run/api/vessel.sock"
 out=$("$debug/lych-vessel" serve --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" --work-dir "$run/work" \
-	--pg-dir "$run/pg" --secrets "$LYCHGATE_DATA/secrets" --probe-walls "$LYCH_TMP/probes" 2>"$LYCH_TMP/vessel.err") ||
+	--pg-dir "$run/pg" --audit-dir "$run/audit" --secrets "$LYCHGATE_DATA/secrets" --probe-walls "$LYCH_TMP/probes" 2>"$LYCH_TMP/vessel.err") ||
 	fail "the vessel did not finish its attempts: $(tail -n 3 "$LYCH_TMP/vessel.err")"
 judge vessel "$out" ${#tries[@]} "${own[@]}"
+total=$((total + ${#tries[@]}))
+
+# --- the scribe: it writes audit/ and that is all; not even a socket of its own kind
+tries=("${common[@]}" "list $LYCHGATE_DATA/tomb" "list $LYCHGATE_DATA/vessel" "read /etc/passwd" "write $LYCHGATE_DATA/planted"
+	"write $run/audit/planted" "list $run/audit" "socket unix" "connect unix:$run/api/vessel.sock")
+own=("write $LYCHGATE_DATA/audit/probe" "read $LYCHGATE_DATA/audit/segment-0000000001.jsonl")
+printf '%s\n' "${tries[@]}" "${own[@]}" >"$LYCH_TMP/probes"
+out=$("$debug/lych-scribe" --dir "$LYCHGATE_DATA/audit" --socket-dir "$run/audit" --probe-walls "$LYCH_TMP/probes" 2>"$LYCH_TMP/scribe.err") ||
+	fail "the scribe did not finish its attempts: $(tail -n 3 "$LYCH_TMP/scribe.err")"
+judge scribe "$out" ${#tries[@]} "${own[@]}"
 
 # --- from outside
 [ ! -s "$LYCH_TMP/reached" ] || fail "somebody was reached: $(cat "$LYCH_TMP/reached")"

@@ -57,9 +57,9 @@ refused "another data directory, the same sockets" 1 LYCH-STARTUP-001 env LYCHGA
 is "no cluster was made there" 0 "$(find data2/phylactery -mindepth 1 -not -name log | wc -l)"
 R=$XDG_RUNTIME_DIR/lychgate
 shared=(--pg-dir "$R/pg" --secrets "$LYCHGATE_DATA/secrets")
-refused "a second vessel" 1 LYCH-STARTUP-001 "$LYCH_BIN/lych-vessel" serve --data "$LYCHGATE_DATA/vessel" \
+refused "a second vessel" 1 LYCH-STARTUP-001 "$LYCH_BIN/lych-vessel" serve --data "$LYCHGATE_DATA/vessel" --audit-dir "$R/audit" \
 	--api-dir "$R/api" --work-dir "$R/work" "${shared[@]}"
-refused "a second vessel with a directory of its own" 1 LYCH-STARTUP-011 "$LYCH_BIN/lych-vessel" serve \
+refused "a second vessel with a directory of its own" 1 LYCH-STARTUP-011 "$LYCH_BIN/lych-vessel" serve --audit-dir "$R/audit" \
 	--data "$PWD/v2" --api-dir "$PWD/api2" --work-dir "$PWD/work2" "${shared[@]}"
 tomb=("$LYCH_BIN/lych-tomb" --name tomb_1 --work-dir "$R/work" --sandbox "$LYCH_BIN/lych-sandbox" --slots 2 --grade full --queue postgres "${shared[@]}")
 refused "a second tomb" 1 LYCH-STARTUP-001 "${tomb[@]}" --data "$LYCHGATE_DATA/tomb"

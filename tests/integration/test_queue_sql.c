@@ -107,7 +107,9 @@ static void begin(void)
 		"TRUNCATE lych.job, lych.payload, lych.attempt, lych.lease, lych.result,"
 		" lych.job_blob, lych.audit_outbox, lych.vessel_owner;"
 		"UPDATE lych.worker_queue SET tokens = 400, claim_burst = 400,"
-		" claim_rate = 200, max_leases = 64");
+		" claim_rate = 200, max_leases = 64;"
+		"UPDATE lych.audit_state SET acked_xid = 0, acked_id = 0, acked_pseq = 0,"
+		" ok_until = 'infinity'");
 }
 
 static void end(void)

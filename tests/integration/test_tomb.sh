@@ -34,6 +34,7 @@ echo key >"$dir/home/.ssh/id"
 tests/support/pg start "$dir/pg"
 "$build/lych-vessel" migrate --pg-dir "$dir/pg/sock" --secrets "$dir/pg/secrets" --tomb tomb_1 \
 	>/dev/null 2>&1
+tests/support/pg open "$dir/pg"
 export HOME=$dir/home
 # What a tomb of this door needs, and nothing else.
 secrets=$dir/secrets
@@ -104,7 +105,7 @@ pid=$!
 has "$dir/log" "waiting for the vessel"
 ! grep -q 'msg="ready"' "$dir/log" || fail "ready without a vessel"
 "$build/lych-vessel" serve --data "$dir/data/vessel" --api-dir "$dir/api" --work-dir "$dir/work" \
-	--pg-dir "$dir/pg/sock" --secrets "$dir/pg/secrets" "${vessel_door[@]}" 2>"$dir/vessel.log" &
+	--pg-dir "$dir/pg/sock" --audit-dir "$dir/audit" --secrets "$dir/pg/secrets" "${vessel_door[@]}" 2>"$dir/vessel.log" &
 vessel=$!
 disown "$vessel"
 has "$dir/log" 'msg="ready"'

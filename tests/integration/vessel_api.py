@@ -20,7 +20,7 @@ SECRET = open(D + "/pg/secrets/lychgate_work").read().strip()
 BOOT = str(uuid.uuid4())
 ARGS = [VESSEL, "serve", "--data", D + "/data/vessel", "--api-dir", D + "/run/api",
         "--work-dir", D + "/run/work", "--pg-dir", D + "/pg/sock",
-        "--secrets", D + "/pg/secrets"]
+        "--audit-dir", D + "/run/audit", "--secrets", D + "/pg/secrets"]
 ENV = {"HOME": D + "/home", "PATH": os.environ["PATH"],
        **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}}
 
