@@ -18,10 +18,15 @@
 #include "common/str.h"
 #include "vessel/scribe.h"
 #include <argp.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
 
 struct options {
 	const char *dir, *socket_dir;
@@ -231,6 +236,36 @@ static int run(struct service *s)
 	return code;
 }
 
+/* For a container's health check: it answers a producer, or exit 1. */
+static int health_main(int argc, char **argv)
+{
+	static const char hello[] = "{\"hello\":1,\"prod\":\"health\",\"stream\":"
+				    "\"00000000-0000-0000-0000-000000000000\"}";
+	static const char welcome[] = "{\"hello\":1,";
+	const struct timeval patience = {.tv_sec = 5};
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	cleanup_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	static char answer[SCRIBE_PACKET_MAX];
+	ssize_t n;
+
+	if (argc != 4 || !str_eq(argv[2], "--socket-dir") ||
+	    str_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/" SCRIBE_SOCKET, argv[3]) < 0)
+		return 2;
+	if (fd < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
+	    connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0 ||
+	    send(fd, hello, sizeof(hello) - 1, MSG_NOSIGNAL) < 0)
+		n = -1;
+	else
+		n = recv(fd, answer, sizeof(answer), 0);
+	if (n >= (ssize_t)sizeof(welcome) - 1 &&
+	    memcmp(answer, welcome, sizeof(welcome) - 1) == 0)
+		return 0;
+	log_kv(LOG_ERROR_, "not healthy", "why", n < 0 ? strerror(errno) : "no welcome",
+	       NULL);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -254,6 +289,8 @@ int main(int argc, char **argv)
 		(void)printf("lych-scribe %s\n", LYCH_VERSION);
 		return 0;
 	}
+	if (argc >= 2 && str_eq(argv[1], "health"))
+		return health_main(argc, argv);
 	argp_err_exit_status = 2;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &s.opt) != 0)
 		return 2;
