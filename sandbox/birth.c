@@ -116,7 +116,7 @@ static int fork_job(struct keep *k, struct err *err)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return err_sys(err, "socketpair");
-	k->main_pid = fork();
+	k->main_pid = _Fork(); /* one thread: nothing to be told of it */
 	if (k->main_pid == 0)
 		child_main(k, k->spec->workspace_fd, sv[1], self);
 	fd_close(&sv[1]);
@@ -304,7 +304,7 @@ int birth_bind(struct keep *k, const struct keeper_bind *m, int *fds, const char
 	*stage = "root";
 	if (bind_workspace(k, &fds[HANDOVER_WORK], err) < 0)
 		return -1;
-	if (take_position(k, NULL, 0, stage, err) < 0)
+	if (take_position(k, NULL, 0, stage, err) < 0 || birth_pin(k, err) < 0)
 		return -1;
 	if (k->spec->grade == GRADE_FLOOR && fds[HANDOVER_WORK] >= 0)
 		n_fds++;

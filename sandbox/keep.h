@@ -53,7 +53,8 @@ struct keep {
 /* birth.c. In the keeper only, with everything in place when it returns; stage names what
  * failed. k->main_pid > 0 on failure: the job may be there already. */
 MUST_CHECK int birth_give(struct keep *k, const char **stage, struct err *err);
-/* The job onto its CPUs, at its first question: it waits then, and moving costs nothing. */
+/* The job onto its CPUs, while it waits for us: moving it costs nothing then. A warm one
+ * waits for its spec, a cold one at its first question. */
 MUST_CHECK int birth_pin(struct keep *k, struct err *err);
 /* A warm keeper got its spec (fds as in handover.h; taken over): from PHASE_WARM to
  * PHASE_SETUP. */

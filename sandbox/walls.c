@@ -23,10 +23,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/securebits.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SECUREBITS_ALL                                                                   \
@@ -34,16 +35,25 @@
 	 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |                       \
 	 SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
+/* The three sets of this process, as the kernel has them; without libcap, whose memory a
+ * process that is about to execute would have to copy first. */
+struct cap_sets {
+	struct __user_cap_data_struct half[_LINUX_CAPABILITY_U32S_3];
+};
+
+static int get_caps(struct cap_sets *ret)
+{
+	struct __user_cap_header_struct own = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+	return (int)syscall(SYS_capget, &own, ret->half);
+}
+
 static bool has_setpcap(void)
 {
-	cap_t caps = cap_get_proc();
-	cap_flag_value_t v = CAP_CLEAR;
+	struct cap_sets s;
 
-	if (caps) {
-		(void)cap_get_flag(caps, CAP_SETPCAP, CAP_EFFECTIVE, &v);
-		(void)cap_free(caps);
-	}
-	return v == CAP_SET;
+	return get_caps(&s) == 0 &&
+	       (s.half[CAP_TO_INDEX(CAP_SETPCAP)].effective & CAP_TO_MASK(CAP_SETPCAP));
 }
 
 static int drop_bounding(struct err *err)
@@ -67,25 +77,15 @@ static int drop_bounding(struct err *err)
 
 static int clear_sets(struct err *err)
 {
-	cap_t empty = cap_init(), now = NULL;
-	int r = -1;
+	static const struct cap_sets none;
+	struct __user_cap_header_struct own = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct cap_sets now;
 
-	if (!empty || cap_set_proc(empty) < 0) {
-		err_sys_id(err, ERRID_SANDBOX_CAPS, "clear the capability sets");
-		goto out;
-	}
-	now = cap_get_proc();
-	if (!now || cap_compare(now, empty) != 0) {
-		err_set_id(err, ERRID_SANDBOX_CAPS, "capabilities are left");
-		goto out;
-	}
-	r = 0;
-out:
-	if (now)
-		(void)cap_free(now);
-	if (empty)
-		(void)cap_free(empty);
-	return r;
+	if (syscall(SYS_capset, &own, none.half) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CAPS, "clear the capability sets");
+	if (get_caps(&now) < 0 || memcmp(&now, &none, sizeof(now)) != 0)
+		return err_set_id(err, ERRID_SANDBOX_CAPS, "capabilities are left");
+	return 0;
 }
 
 int walls_drop_caps(struct err *err)
