@@ -14,9 +14,11 @@ debian_mirror() {
 		awk -v r="$(debian_codename)" '$1 == r { print $2; exit }'
 }
 
-# suite, packages separated by commas, directory or .tar. The machine's clock may be ahead of a
+# suite, packages separated by commas, directory or .tar, option of mmdebstrap... The machine's clock may be ahead of a
 # testing release's.
 debian_root() {
+	local suite=$1 packages=$2 to=$3
+	shift 3
 	mmdebstrap -q --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
-		--aptopt='APT::Install-Recommends "false"' --include="$2" "$1" "$3" "$(debian_mirror)"
+		--aptopt='APT::Install-Recommends "false"' --include="$packages" "$@" "$suite" "$to" "$(debian_mirror)"
 }
