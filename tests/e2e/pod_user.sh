@@ -35,7 +35,8 @@ step() { # what, command...
 	systemctl --user list-units --plain --no-legend --all 'lychgate*'
 	for unit in $units; do
 		echo "--- $unit:"
-		journalctl --user -u "lychgate-$unit" -n 15 --no-pager -o cat | cut -c1-300
+		journalctl --user -u "lychgate-$unit" -n 60 --no-pager -o cat | grep -v -e ' m=+' -e conmon -e pids.max -e '^$' |
+			tail -n 12 | cut -c1-300
 	done
 	report
 	exit 1
@@ -158,7 +159,8 @@ tools() {
 identity() {
 	local me name pid task files
 	me=$(id -u)
-	lych run --no-stdin --artifact f --out "$HOME/out" -- sh -c 'id -u >f; sleep 3' &
+	mkdir -p artifacts
+	lych run --no-stdin --artifact f --out "$HOME/in/artifacts" -- sh -c 'id -u >f; sleep 3' &
 	until_true 20 pgrep -x sleep || return 1
 	for name in phylactery vessel tomb; do
 		pid=$(podman inspect -f '{{.State.Pid}}' lychgate-$name)
@@ -173,9 +175,9 @@ identity() {
 	files=$(find "$data/tomb/jobs" -path '*work/f')
 	[ -n "$files" ] && [ "$(stat -c %u "$files")" = "$me" ] || fail "the job's file: $files" || return 1
 	wait || return 1
-	[ "$(cat out/f)" = "$me" ] || fail "inside: $(cat out/f)" || return 1
+	[ "$(cat artifacts/f)" = "$me" ] || fail "inside: $(cat artifacts/f)" || return 1
 	! find "$data" "$run" ! -uid "$me" | grep . || return 1
-	rm -rf out
+	rm -rf artifacts
 }
 descendants() { # pid
 	local child
@@ -183,6 +185,31 @@ descendants() { # pid
 		echo "$child"
 		descendants "$child"
 	done
+}
+
+# ---- authority ----
+
+probe_images() {
+	local image
+	mkdir -p probe && cp "$HOME/in/probe_room" probe/ || return 1
+	for image in vessel tomb phylactery; do
+		printf 'FROM localhost/lychgate-%s:1\nCOPY probe_room /probe_room\n' $image >probe/Containerfile
+		podman build -q --format docker -t localhost/lychgate-$image:probe probe || return 1
+	done
+}
+authority() { # profile: the same units, images with the probe in them
+	(umask 077; mkdir -p ~/.ssh)
+	[ -e ~/.ssh/id_ed25519 ] || (umask 077; echo "not a key" >~/.ssh/id_ed25519)
+	probe_images && bind_units "$1" probe && install_units --replace && systemctl --user daemon-reload &&
+		systemctl --user restart lychgate-pod && until_true 120 all_are active &&
+		python3 "$src/tests/e2e/authority.py" "$1" "authority-$1.md"
+}
+no_port() {
+	! ss -Htuln | grep . || fail "somebody listens"
+	[ -z "$(podman port --all)" ]
+}
+database_authority() {
+	podman exec -i lychgate-tomb python3 - <"$src/tests/e2e/db_as_tomb.py"
 }
 
 # ---- kills ----
@@ -262,6 +289,9 @@ while read -r profile; do
 	step "$profile: the tools of jobs" tools
 	step "$profile: identity, in /proc and on disk" identity
 	step "$profile: the demo" demo
+	step "$profile: no port is open" no_port
+	step "$profile: authority, tried in every room" authority "$profile"
+	[ "$profile" = sovereign ] || step "$profile: authority in the database, as the tomb" database_authority
 	step "$profile: each container and the pod killed under 100 jobs" kills
 	step "$profile: stopped, nothing left" stop
 	step "$profile: started again" start
@@ -270,3 +300,8 @@ while read -r profile; do
 	rm -rf "$data"
 done <profiles
 report
+while read -r profile; do
+	echo "=== authority $profile"
+	cat "authority-$profile.md"
+	echo "=== end"
+done <profiles
