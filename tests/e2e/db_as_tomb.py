@@ -101,7 +101,8 @@ FORBIDDEN = [
     "SELECT pg_read_file('/run/secrets/lychgate_db_migrate')", "COPY (SELECT 1) TO PROGRAM 'id'",
     "COPY (SELECT 1) TO '/var/lib/lychgate/phylactery/mine'", "SELECT lo_import('/etc/passwd')",
     "SELECT rolpassword FROM pg_authid", "ALTER SYSTEM SET listen_addresses = '*'", "SELECT pg_reload_conf()",
-    "CREATE EXTENSION plpgsql SCHEMA public", "DROP SCHEMA lych CASCADE", "SELECT pg_terminate_backend(1)",
+    "DROP EXTENSION plpgsql CASCADE", "DROP SCHEMA lych CASCADE",
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'lych_vessel'",
 ]
 
 
