@@ -160,6 +160,19 @@ static bool next_root(struct disk_walk *w)
 	return true;
 }
 
+void disk_start_over(struct disk_walk *w)
+{
+	for (unsigned i = 0; i < w->n_roots; i++)
+		if (w->root[i].growth && !w->root[i].has_base)
+			return;
+	while (w->depth)
+		pop(w);
+	w->at = 0;
+	w->root_bytes = w->partial = 0;
+	w->closed = false;
+	inode_set_reset(&w->links);
+}
+
 void disk_done(struct disk_walk *w)
 {
 	while (w->depth)

@@ -50,6 +50,9 @@ void disk_done(struct disk_walk *w);
 MUST_CHECK int disk_add(struct disk_walk *w, int fd, bool growth, struct err *err);
 /* Up to max_entries; true when a round was completed. */
 bool disk_step(struct disk_walk *w, unsigned max_entries);
+/* Leaves the round that is going on, unless what it finds is what a tree's growth counts
+ * from. */
+void disk_start_over(struct disk_walk *w);
 /* Before the first entry of a round. */
 bool disk_at_start(const struct disk_walk *w);
 /* Seen so far in the round that is going on. */

@@ -29,6 +29,7 @@ struct keep {
 	int sock, status_fd, signal_fd;
 	pid_t main_pid;
 	bool main_over, parent_gone, empty, pinned;
+	bool child_ended;	   /* SIGCHLD came: there is something to reap */
 	bool refused, exec_failed; /* what came through status_fd */
 	struct job_status status;
 	int main_status;
@@ -37,6 +38,7 @@ struct keep {
 	uint32_t how;
 	char detail[SPAWN_TEXT_MAX];
 	uint32_t strays;
+	usec_t answering; /* spent on the job's calls in this sample */
 	usec_t began, over, deadline, kill_at, next_kill, next_sample;
 	usec_t at_limit_since;
 	unsigned hiding;

@@ -45,6 +45,7 @@
 #define KILL_EVERY_USEC (5 * USEC_PER_MSEC)
 #define REAP_BATCH 4096
 #define DISK_ENTRIES_A_STEP 4000
+#define DISK_ENTRIES_AT_ONCE 16
 /* How often to measure: often enough for what could have been filled meanwhile. */
 #define SAMPLE_MIN_USEC (5 * USEC_PER_MSEC)
 #define SAMPLE_WATCH_USEC (10 * USEC_PER_MSEC)
@@ -52,6 +53,8 @@
 #define SAMPLE_SLOW_USEC (250 * USEC_PER_MSEC)
 #define FILL_BYTES_PER_MSEC ((uint64_t)4 << 20)
 #define SAMPLE_COST_FACTOR 10
+/* Of one sample, for the job's calls. */
+#define ANSWERING_MAX_USEC (4 * USEC_PER_MSEC)
 /* Standing at the process limit this long is a bomb, not a peak. */
 #define AT_LIMIT_USEC (200 * USEC_PER_MSEC)
 /* So many samples in a row with a process that hides what it holds. */
@@ -138,7 +141,7 @@ static void end_strays(struct keep *k)
 static void reap(struct keep *k)
 {
 	/* What came of exec is read off the unreaped process: on_status(). */
-	if (k->status_fd >= 0)
+	if (k->status_fd >= 0 || (!k->child_ended && k->phase == PHASE_RUNNING))
 		return;
 	for (int i = 0; i < REAP_BATCH; i++) {
 		int status;
@@ -146,6 +149,7 @@ static void reap(struct keep *k)
 
 		if (pid < 0 && errno == ECHILD)
 			k->empty = true;
+		k->child_ended = pid > 0; /* more may be there */
 		if (pid <= 0)
 			break;
 		if (pid == k->main_pid)
@@ -228,13 +232,13 @@ static void on_status(struct keep *k)
 
 /* The self-test asks: the walls that the filter leaves to us are not met without us, and
  * nothing is executed by then. */
-static void on_question(struct keep *k)
+static void on_question(struct keep *k, short revents)
 {
 	struct err err = ERR_INIT;
 
 	if (k->phase == PHASE_SETUP && !k->pinned && birth_pin(k, &err) < 0)
 		fail_setup(k, "limits", &err);
-	notify_step(&k->notify);
+	notify_step(&k->notify, revents, k->status_fd);
 }
 
 static void bind_warm(struct keep *k, const struct keeper_bind *m, int *fds)
@@ -300,14 +304,38 @@ static void check_processes(struct keep *k, unsigned n, usec_t now)
 		over(k, SPAWN_END_PROCESSES, "processes", n, k->spec->processes);
 }
 
+/* A sample takes its time; the job does not wait for its end with its questions, as long
+ * as these do not keep us from it. */
+static void answer_meanwhile(void *arg)
+{
+	struct keep *k = arg;
+	usec_t start = clock_boot_usec();
+
+	if (k->answering >= ANSWERING_MAX_USEC)
+		return;
+	notify_meanwhile(&k->notify, k->status_fd);
+	k->answering += clock_boot_usec() - start;
+}
+
+static bool walk_disk(struct keep *k)
+{
+	bool done = false;
+
+	for (unsigned n = 0; n < DISK_ENTRIES_A_STEP && !done;
+	     n += DISK_ENTRIES_AT_ONCE) {
+		done = disk_step(&k->disk, DISK_ENTRIES_AT_ONCE);
+		answer_meanwhile(k);
+	}
+	return done;
+}
+
 static uint64_t check_disk(struct keep *k, const struct tree_use *use)
 {
 	uint64_t bytes;
 
 	if (disk_at_start(&k->disk))
 		k->unlinked = use->unlinked_bytes;
-	bytes = disk_step(&k->disk, DISK_ENTRIES_A_STEP) ? k->disk.total
-							 : disk_bytes(&k->disk);
+	bytes = walk_disk(k) ? k->disk.total : disk_bytes(&k->disk);
 	bytes += k->unlinked;
 	/* A round over many files takes its time. What has no name by now may have been
 	 * counted by it in this round, so it is not added, but it stands by itself. */
@@ -339,7 +367,7 @@ static usec_t room_usec(uint64_t is, uint64_t limit)
 	return is >= limit ? 0 : (limit - is) * USEC_PER_MSEC / FILL_BYTES_PER_MSEC;
 }
 
-static void sample(struct keep *k)
+static void measure(struct keep *k)
 {
 	usec_t start = clock_boot_usec(), pause = SAMPLE_MAX_USEC, cost;
 	struct err err = ERR_INIT;
@@ -380,10 +408,21 @@ static void sample(struct keep *k)
 		pause = SAMPLE_WATCH_USEC;
 	if (pause < SAMPLE_MIN_USEC)
 		pause = SAMPLE_MIN_USEC;
-	cost = (clock_boot_usec() - start) * SAMPLE_COST_FACTOR;
+	cost = (clock_boot_usec() - start - k->answering) * SAMPLE_COST_FACTOR;
 	if (cost > pause)
 		pause = cost < SAMPLE_SLOW_USEC ? cost : SAMPLE_SLOW_USEC;
 	k->next_sample = clock_boot_usec() + pause;
+}
+
+static void sample(struct keep *k)
+{
+	k->answering = 0;
+	k->tree.meanwhile = answer_meanwhile;
+	k->tree.meanwhile_arg = k;
+	notify_stay_apart(&k->notify, true);
+	measure(k);
+	notify_stay_apart(&k->notify, false);
+	k->tree.meanwhile = NULL;
 }
 
 /* ---- the loop ---------------------------------------------------------------- */
@@ -450,9 +489,10 @@ static void wait_event(struct keep *k)
 		struct signalfd_siginfo si;
 
 		(void)!read(k->signal_fd, &si, sizeof(si));
+		k->child_ended = true;
 	}
 	if (p[3].revents)
-		on_question(k);
+		on_question(k, p[3].revents);
 }
 
 /* Nothing moves any more: what renames hid from the running walk is found now. */
@@ -460,6 +500,7 @@ static void last_look(struct keep *k)
 {
 	if (k->how != SPAWN_END_EXITED && k->how != SPAWN_END_SIGNALLED)
 		return;
+	disk_start_over(&k->disk);
 	while (!disk_at_start(&k->disk))
 		(void)disk_step(&k->disk, DISK_ENTRIES_A_STEP);
 	while (!disk_step(&k->disk, DISK_ENTRIES_A_STEP))

@@ -15,14 +15,16 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#define PIDFD_GETFD_FLAGS 0
+
+/* Newer than Debian 12's headers: question and answer wake the other side on this very
+ * CPU. */
+#define NOTIF_SET_FLAGS SECCOMP_IOW(4, uint64_t)
+#define NOTIF_FD_SYNC_WAKE_UP ((uint64_t)1)
+
 /* One turn of the keeper's loop: its clock, samples and kills wait no longer than this. */
 #define CALLS_A_TURN 32
 #define TURN_USEC (2 * USEC_PER_MSEC)
-#define PIDFD_GETFD_FLAGS 0
-
-/* Newer than Debian 12's headers: the answer wakes the job on this very CPU. */
-#define NOTIF_SET_FLAGS SECCOMP_IOW(4, uint64_t)
-#define NOTIF_FD_SYNC_WAKE_UP ((uint64_t)1)
 
 /* The packet that brings the listener; without a descriptor (too many of this uid are in
  * flight) the keeper fetches the number and says so with one byte. */
@@ -63,8 +65,12 @@ int notify_hand_over(int status_fd, int *listener, struct err *err)
 
 void notify_init(struct notify *n, enum sbx_grade grade)
 {
-	*n = (struct notify){
-		.listener = -1, .grade = grade, .proc_fd = -1, .own_fds = -1};
+	*n = (struct notify){.listener = -1,
+			     .grade = grade,
+			     .proc_fd = -1,
+			     .own_fds = -1,
+			     .asker_fd = -1,
+			     .status_fd = -1};
 }
 
 void notify_done(struct notify *n)
@@ -79,18 +85,26 @@ void notify_done(struct notify *n)
 	free(n->absent);
 	fd_close(&n->listener);
 	fd_close(&n->own_fds);
+	fd_close(&n->asker_fd);
 	notify_init(n, n->grade);
 }
 
 static int add_tree(struct notify *n, const char *path, int from_fd, struct err *err)
 {
-	int fd = from_fd >= 0 ? fcntl(from_fd, F_DUPFD_CLOEXEC, 3)
-			      : open(path, O_PATH | O_CLOEXEC);
+	cleanup_close int fd = from_fd >= 0 ? fcntl(from_fd, F_DUPFD_CLOEXEC, 3)
+					    : open(path, O_PATH | O_CLOEXEC);
+	uint64_t mount;
+	int r;
 
 	if (fd < 0)
 		return err_sys_id(err, ERRID_SANDBOX_ROOT, "open %s", path);
+	r = notify_mount_of(fd, &mount);
+	if (r < 0) {
+		errno = -r;
+		return err_sys_id(err, ERRID_SANDBOX_ROOT, "the mount of %s", path);
+	}
 	n->tree = xreallocarray(n->tree, n->n_trees + 1, sizeof(*n->tree));
-	n->tree[n->n_trees++] = (struct notify_tree){fd, xstrdup(path)};
+	n->tree[n->n_trees++] = (struct notify_tree){TAKE_FD(fd), mount, xstrdup(path)};
 	return 0;
 }
 
@@ -134,8 +148,6 @@ static int fetch_listener(pid_t main_pid, int number)
 
 static int take(struct notify *n, int fd, const struct tree *procs, struct err *err)
 {
-	const uint64_t sync = NOTIF_FD_SYNC_WAKE_UP;
-
 	if (n->taken || !notify_is_listener(fd)) {
 		fd_close(&fd);
 		return err_set_id(err, ERRID_SANDBOX_LISTENER,
@@ -143,14 +155,13 @@ static int take(struct notify *n, int fd, const struct tree *procs, struct err *
 	}
 	n->listener = fd;
 	n->taken = true;
-	n->procs = procs;
 	n->proc_fd = procs->proc_fd;
 	n->own_fds = openat(n->proc_fd, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (n->own_fds < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LISTENER, "/proc/self/fd");
 	if (check_sizes(err) < 0)
 		return -1;
-	(void)ioctl(fd, NOTIF_SET_FLAGS, sync); /* only faster */
+	notify_stay_apart(n, false);
 	return 0;
 }
 
@@ -240,23 +251,14 @@ static int judge(struct notify *n, const struct seccomp_notif *req)
 	return -EPERM;
 }
 
-static bool is_readable(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
-}
-
-/* false: nothing was there. */
-static bool answer_one(struct notify *n)
+static void answer_one(struct notify *n)
 {
 	struct seccomp_notif req = {0};
 	struct seccomp_notif_resp resp = {0};
 
 	/* Only one reader, and it was readable: this does not wait. */
-	if (!is_readable(n->listener) ||
-	    ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, &req) < 0)
-		return false;
+	if (ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, &req) < 0)
+		return;
 	resp.id = req.id;
 	/* Only what the table allows, and only to have told: the kernel decides. */
 	if (n->explain && sc_is_observed(n->where, &req.data)) {
@@ -267,19 +269,37 @@ static bool answer_one(struct notify *n)
 	}
 	/* ENOENT: who asked is gone. */
 	(void)ioctl(n->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
-	return true;
 }
 
-void notify_step(struct notify *n)
+void notify_step(struct notify *n, short revents, int status_fd)
+{
+	struct pollfd p = {.fd = n->listener, .events = POLLIN, .revents = revents};
+	usec_t end = clock_boot_usec() + TURN_USEC;
+
+	n->status_fd = status_fd;
+	notify_explain_again(n, false);
+	for (unsigned calls = 0; p.revents & POLLIN; calls++) {
+		answer_one(n);
+		/* The answer may have let the job run on already, as far as to ask again. */
+		if (calls == CALLS_A_TURN || clock_boot_usec() >= end ||
+		    poll(&p, 1, 0) < 0)
+			return;
+	}
+	if (p.revents) /* hung up: every process that the filter was on is gone */
+		fd_close(&n->listener);
+}
+
+void notify_meanwhile(struct notify *n, int status_fd)
 {
 	struct pollfd p = {.fd = n->listener, .events = POLLIN};
-	usec_t end = clock_boot_usec() + TURN_USEC;
-	unsigned calls = 0;
 
-	notify_explain_again(n, false);
-	while (calls < CALLS_A_TURN && answer_one(n) && clock_boot_usec() < end)
-		calls++;
-	/* Hung up: every process that the filter was on is gone. */
-	if (!calls && poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)))
-		fd_close(&n->listener);
+	if (p.fd >= 0 && poll(&p, 1, 0) == 1)
+		notify_step(n, p.revents, status_fd);
+}
+
+void notify_stay_apart(const struct notify *n, bool apart)
+{
+	if (n->listener >= 0)
+		(void)ioctl(n->listener, NOTIF_SET_FLAGS,
+			    apart ? 0 : NOTIF_FD_SYNC_WAKE_UP);
 }

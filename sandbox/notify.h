@@ -6,8 +6,8 @@
  * chmod of a file of ours that lies outside of every tree of the job; in both grades an
  * affinity that would leave the CPUs of the limit. The filter stops such a call, the
  * kernel tells the keeper, and the keeper copies the arguments out of the job's memory,
- * opens the object itself, judges what it opened and acts on that very descriptor, or
- * refuses. It never says "go on" to the kernel for such a call: what the job's memory or a
+ * opens the object itself (or takes the job's own descriptor), judges what it has and acts
+ * on that very descriptor, or refuses. It never says "go on" to the kernel for such a call: what the job's memory or a
  * path says may have changed by then.
  *
  * Who can do what. The job can ask as often as it likes, with any bytes, can change its
@@ -50,7 +50,8 @@ struct notify_denial {
 
 /* A tree (or single file) that the job may write: floor only. */
 struct notify_tree {
-	int fd;	    /* O_PATH */
+	int fd; /* O_PATH; while it is open its mount keeps its number */
+	uint64_t mount;
 	char *name; /* as the spec has it: the job may use this name for it */
 };
 
@@ -64,8 +65,10 @@ struct notify {
 	struct notify_tree *tree;
 	size_t n_trees;
 	enum sc_where where;
-	bool started; /* the job's command was executed: what is refused now is told */
-	const struct tree *procs;     /* borrowed */
+	uint32_t asker; /* whose pidfd is kept */
+	int asker_fd;
+	bool started;  /* the job's command was executed: what is refused now is told */
+	int status_fd; /* borrowed, for one step */
 	struct notify_denial *denied; /* SPAWN_DENIED_MAX of them, or NULL */
 	unsigned n_denied;
 	uint32_t dropped;
@@ -106,8 +109,14 @@ MUST_CHECK int notify_take_cpus(struct notify *n, pid_t main_pid, struct err *er
 /* Gives what was refused to send(), a record each, and forgets it. */
 void notify_flush(struct notify *n, void (*send)(const struct spawn_denied *d, void *arg),
 		  void *arg);
-/* The listener is readable (or hung up): answers a bounded number of calls. */
-void notify_step(struct notify *n);
+/* The listener has something (revents of poll): answers a bounded number of calls, or sees
+ * that nobody is left. status_fd: -1 once the command was executed. */
+void notify_step(struct notify *n, short revents, int status_fd);
+/* The same from within longer work, if there is a call at all. */
+void notify_meanwhile(struct notify *n, int status_fd);
+/* Who asks and who answers take turns on one CPU, which is fastest, unless the keeper has
+ * something to go on with: then they stay apart. */
+void notify_stay_apart(const struct notify *n, bool apart);
 void notify_done(struct notify *n);
 
 /* ---- between notify*.c ------------------------------------------------------------ */
@@ -124,9 +133,13 @@ int notify_read_string(const struct seccomp_notif *req, uint64_t addr, char *out
 /* O_PATH descriptor of the caller's descriptor or working directory (AT_FDCWD). */
 int notify_open_fd(const struct notify *n, const struct seccomp_notif *req, int fd,
 		   int *ret);
-/* Was it opened with O_PATH in the job? Calls that act on a descriptor refuse those. */
-int notify_check_not_path(const struct notify *n, const struct seccomp_notif *req,
-			  int fd);
+/* The caller's descriptor itself, with its open file: not to be kept. Any error but
+ * EBADF: it could not be taken, where notify_open_fd may be able to open it. */
+int notify_take_fd(struct notify *n, const struct seccomp_notif *req, int fd, int *ret);
+/* What a call on a descriptor acts on: the caller's open file (*ret_opened; it may be one
+ * of O_PATH), or an O_PATH descriptor of the same, which its own is not: EBADF. */
+int notify_open_object(struct notify *n, const struct seccomp_notif *req, int fd,
+		       int *ret, bool *ret_opened);
 /* The thread group of a thread, 0 when there is none. */
 pid_t notify_tgid(const struct notify *n, pid_t tid);
 
@@ -135,10 +148,12 @@ pid_t notify_tgid(const struct notify *n, pid_t tid);
 #define NOTIFY_OUTSIDE (-5000)
 #define NOTIFY_FOLLOW 1u
 #define NOTIFY_EMPTY 2u /* "" is dirfd itself */
-int notify_resolve(const struct notify *n, const struct seccomp_notif *req, int dirfd,
+int notify_resolve(struct notify *n, const struct seccomp_notif *req, int dirfd,
 		   const char *path, unsigned how, int *ret);
 /* The same judgement for a descriptor of ours. */
 bool notify_is_inside(const struct notify *n, int fd);
+/* The number of the mount that a descriptor is on, or a negative errno. */
+int notify_mount_of(int fd, uint64_t *ret);
 /* Pure parts. Is path the top itself or below it? */
 bool notify_path_is_below(const char *path, const char *top);
 /* The part of an absolute path below top, "." for top itself, NULL when it does not lead
@@ -149,7 +164,7 @@ const char *notify_path_strip(const char *path, const char *top);
 /* notify_meta.c: true when this number is one of its calls. *ret may be NOTIFY_OUTSIDE or
  * NOTIFY_SET_ID, which are EPERM for the job. */
 #define NOTIFY_SET_ID (-5001)
-bool notify_meta(const struct notify *n, const struct seccomp_notif *req, int *ret);
+bool notify_meta(struct notify *n, const struct seccomp_notif *req, int *ret);
 /* Of one of its calls: the path that it names ("": none) and the descriptor to start from. */
 int notify_meta_named(const struct seccomp_notif *req, char *path, size_t size);
 /* notify_cpu.c */

@@ -9,9 +9,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #define PROC_TEXT_MAX 4096
+#define PIDFD_GETFD_FLAGS 0
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
 
 int notify_read(const struct seccomp_notif *req, uint64_t addr, void *out, size_t len)
 {
@@ -80,7 +85,43 @@ int notify_open_fd(const struct notify *n, const struct seccomp_notif *req, int 
 	return 0;
 }
 
-int notify_check_not_path(const struct notify *n, const struct seccomp_notif *req, int fd)
+/*
+ * The asking thread; most ask again. While it waits nobody else has its number, and a
+ * pidfd whose thread is gone says ESRCH for ever: one that still answers is the asker's.
+ */
+static int asker(struct notify *n, const struct seccomp_notif *req, bool anew)
+{
+	if (n->asker_fd >= 0 && n->asker == req->pid && !anew)
+		return n->asker_fd;
+	fd_close(&n->asker_fd);
+	n->asker = req->pid;
+	n->asker_fd = (int)syscall(SYS_pidfd_open, (pid_t)req->pid, PIDFD_THREAD);
+	return n->asker_fd;
+}
+
+int notify_take_fd(struct notify *n, const struct seccomp_notif *req, int fd, int *ret)
+{
+	int got = -1;
+
+	if (fd < 0)
+		return -EBADF;
+	for (int i = 0; i < 2 && got < 0; i++) {
+		int pidfd = asker(n, req, i > 0);
+
+		if (pidfd < 0)
+			return -errno;
+		got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, PIDFD_GETFD_FLAGS);
+		if (got < 0 && errno != ESRCH)
+			break;
+	}
+	if (got < 0)
+		return -errno;
+	*ret = got;
+	return 0;
+}
+
+/* The same through /proc: is it one of O_PATH? */
+static int check_not_path(const struct notify *n, const struct seccomp_notif *req, int fd)
 {
 	char path[64], text[PROC_TEXT_MAX];
 	const char *flags;
@@ -94,6 +135,18 @@ int notify_check_not_path(const struct notify *n, const struct seccomp_notif *re
 	if (!flags || (strtoul(flags + strlen("flags:"), NULL, 8) & O_PATH))
 		return -EBADF;
 	return 0;
+}
+
+int notify_open_object(struct notify *n, const struct seccomp_notif *req, int fd,
+		       int *ret, bool *ret_opened)
+{
+	int r = notify_take_fd(n, req, fd, ret);
+
+	*ret_opened = r == 0;
+	if (r == 0 || r == -EBADF)
+		return r;
+	r = check_not_path(n, req, fd); /* an outer filter may forbid to take it */
+	return r < 0 ? r : notify_open_fd(n, req, fd, ret);
 }
 
 pid_t notify_tgid(const struct notify *n, pid_t tid)

@@ -180,25 +180,27 @@ static int take_change(const struct meta_call *c, const struct seccomp_notif *re
 
 /* ---- the object --------------------------------------------------------------------- */
 
-static int open_target_fd(const struct notify *n, const struct seccomp_notif *req, int fd,
-			  int *ret)
-{
-	int r = notify_check_not_path(n, req, fd), got = -1;
+struct target {
+	int fd;
+	bool opened; /* the job's own open file; else O_PATH */
+};
 
-	if (r == 0)
-		r = notify_open_fd(n, req, fd, &got);
+static int open_target_fd(struct notify *n, const struct seccomp_notif *req, int fd,
+			  struct target *ret)
+{
+	int r = notify_open_object(n, req, fd, &ret->fd, &ret->opened);
+
 	if (r < 0)
 		return r;
-	if (!notify_is_inside(n, got)) {
-		fd_close(&got);
-		return NOTIFY_OUTSIDE;
-	}
-	*ret = got;
-	return 0;
+	if (notify_is_inside(n, ret->fd))
+		return 0;
+	/* Inside, the act itself says so. */
+	return ret->opened && (fcntl(ret->fd, F_GETFL) & O_PATH) ? -EBADF
+								 : NOTIFY_OUTSIDE;
 }
 
-static int open_target(const struct notify *n, const struct meta_call *c,
-		       const struct seccomp_notif *req, int *ret)
+static int open_target(struct notify *n, const struct meta_call *c,
+		       const struct seccomp_notif *req, struct target *ret)
 {
 	int dirfd = c->dirfd == NONE ? AT_FDCWD : (int)(int32_t)arg(req, c->dirfd);
 	unsigned flags = c->flags == NONE ? 0 : (unsigned)arg(req, c->flags);
@@ -217,74 +219,93 @@ static int open_target(const struct notify *n, const struct meta_call *c,
 	if (flags & AT_EMPTY_PATH)
 		how |= NOTIFY_EMPTY;
 	r = notify_read_string(req, arg(req, c->path), path, sizeof(path));
-	return r < 0 ? r : notify_resolve(n, req, dirfd, path, how, ret);
+	return r < 0 ? r : notify_resolve(n, req, dirfd, path, how, &ret->fd);
 }
 
 /* ---- acting ------------------------------------------------------------------------- */
 
-static int set_mode(int fd, const struct change *ch)
+/* What the kernel would let us do, and the job may not. 0, or what to answer. */
+static int forbid(const struct target *t, const struct meta_call *c,
+		  const struct change *ch)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
+	if (c->op == OP_OWNER && ((ch->uid != (uid_t)-1 && ch->uid != geteuid()) ||
+				  (ch->gid != (gid_t)-1 && ch->gid != getegid())))
+		return -EPERM;
+	if (c->op != OP_MODE || !(ch->mode & SET_ID))
+		return 0;
+	if (fstat(t->fd, &st) < 0)
 		return -errno;
 	/* What is there may stay (a directory inherits its group bit); none is added. */
-	if (ch->mode & SET_ID & ~st.st_mode)
-		return NOTIFY_SET_ID;
-	return syscall(NR_FCHMODAT2, fd, "", ch->mode, AT_EMPTY_PATH) < 0 ? -errno : 0;
+	return ch->mode & SET_ID & ~st.st_mode ? NOTIFY_SET_ID : 0;
 }
 
-static int set_owner(int fd, const struct change *ch)
+/* The job's own call, on the descriptor that was judged. -1 and errno: it failed. */
+static int act_on_file(int fd, const struct meta_call *c, const struct change *ch)
 {
-	bool own = (ch->uid == (uid_t)-1 || ch->uid == geteuid()) &&
-		   (ch->gid == (gid_t)-1 || ch->gid == getegid());
-
-	if (!own)
-		return -EPERM;
-	return fchownat(fd, "", ch->uid, ch->gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
+	switch (c->op) {
+	case OP_MODE:
+		return fchmod(fd, ch->mode);
+	case OP_OWNER:
+		return fchown(fd, ch->uid, ch->gid);
+	case OP_SET:
+		return fsetxattr(fd, ch->name, xattr_value, ch->size, ch->xattr_flags);
+	case OP_REMOVE:
+		return fremovexattr(fd, ch->name);
+	case OP_UTIME:
+	case OP_TIMEVAL:
+	case OP_TIMESPEC:
+		break;
+	}
+	return futimens(fd, ch->now ? NULL : ch->times);
 }
 
-/* An O_PATH descriptor has no fsetxattr; its name in our own /proc leads to the very
+/* The same for O_PATH. It has no fsetxattr; its name in our own /proc leads to the very
  * object, a symlink included. */
-static int change_xattr(int fd, const struct meta_call *c, const struct change *ch)
+static int act_on_path(int fd, const struct meta_call *c, const struct change *ch)
 {
 	char path[32];
-	int r;
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	r = c->op == OP_REMOVE
-		    ? removexattr(path, ch->name)
-		    : setxattr(path, ch->name, xattr_value, ch->size, ch->xattr_flags);
-	return r < 0 ? -errno : 0;
+	switch (c->op) {
+	case OP_MODE:
+		return (int)syscall(NR_FCHMODAT2, fd, "", ch->mode, AT_EMPTY_PATH);
+	case OP_OWNER:
+		return fchownat(fd, "", ch->uid, ch->gid, AT_EMPTY_PATH);
+	case OP_SET:
+		return setxattr(path, ch->name, xattr_value, ch->size, ch->xattr_flags);
+	case OP_REMOVE:
+		return removexattr(path, ch->name);
+	case OP_UTIME:
+	case OP_TIMEVAL:
+	case OP_TIMESPEC:
+		break;
+	}
+	return utimensat(fd, "", ch->now ? NULL : ch->times, AT_EMPTY_PATH);
 }
 
-static int apply(int fd, const struct meta_call *c, const struct change *ch)
-{
-	if (c->op == OP_MODE)
-		return set_mode(fd, ch);
-	if (c->op == OP_OWNER)
-		return set_owner(fd, ch);
-	if (c->op == OP_SET || c->op == OP_REMOVE)
-		return change_xattr(fd, c, ch);
-	return utimensat(fd, "", ch->now ? NULL : ch->times, AT_EMPTY_PATH) < 0 ? -errno
-										: 0;
-}
-
-static int answer(const struct notify *n, const struct meta_call *c,
+static int answer(struct notify *n, const struct meta_call *c,
 		  const struct seccomp_notif *req)
 {
-	cleanup_close int fd = -1;
+	struct target t = {.fd = -1};
 	struct change ch = {0};
 	int r = take_change(c, req, &ch);
 
 	if (r == 0)
-		r = open_target(n, c, req, &fd);
-	if (r < 0)
-		return r;
-	return notify_still_waits(n, req) ? apply(fd, c, &ch) : -EPERM;
+		r = open_target(n, c, req, &t);
+	if (r == 0)
+		r = forbid(&t, c, &ch);
+	if (r == 0 && !notify_still_waits(n, req))
+		r = -EPERM;
+	if (r == 0 &&
+	    (t.opened ? act_on_file(t.fd, c, &ch) : act_on_path(t.fd, c, &ch)) < 0)
+		r = -errno;
+	fd_close(&t.fd);
+	return r;
 }
 
-bool notify_meta(const struct notify *n, const struct seccomp_notif *req, int *ret)
+bool notify_meta(struct notify *n, const struct seccomp_notif *req, int *ret)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
 		if (calls[i].nr != req->data.nr)

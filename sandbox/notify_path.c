@@ -38,7 +38,7 @@
 
 /* One resolution; text is what is still to be walked. */
 struct walk {
-	const struct notify *n;
+	struct notify *n;
 	const struct seccomp_notif *req;
 	bool follow;
 	unsigned links;
@@ -118,24 +118,30 @@ static int path_of(const struct notify *n, int fd, char *out, size_t size)
 	return 0;
 }
 
-static bool same_mount(int a, int b)
+int notify_mount_of(int fd, uint64_t *ret)
 {
-	struct statx x, y;
+	struct statx x;
 
-	return statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) == 0 &&
-	       statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &y) == 0 &&
-	       (x.stx_mask & y.stx_mask & STATX_MNT_ID) && x.stx_mnt_id == y.stx_mnt_id;
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) < 0)
+		return -errno;
+	if (!(x.stx_mask & STATX_MNT_ID))
+		return -ENODATA;
+	*ret = x.stx_mnt_id;
+	return 0;
 }
 
 bool notify_is_inside(const struct notify *n, int fd)
 {
 	char path[PATH_MAX], top[PATH_MAX];
+	uint64_t mount;
 
-	if (path_of(n, fd, path, sizeof(path)) < 0 || path[0] != '/')
+	if (notify_mount_of(fd, &mount) < 0 || path_of(n, fd, path, sizeof(path)) < 0 ||
+	    path[0] != '/')
 		return false;
 	for (size_t i = 0; i < n->n_trees; i++)
-		if (path_of(n, n->tree[i].fd, top, sizeof(top)) == 0 && top[0] == '/' &&
-		    notify_path_is_below(path, top) && same_mount(fd, n->tree[i].fd))
+		if (n->tree[i].mount == mount &&
+		    path_of(n, n->tree[i].fd, top, sizeof(top)) == 0 && top[0] == '/' &&
+		    notify_path_is_below(path, top))
 			return true;
 	return false;
 }
@@ -163,8 +169,10 @@ static int take_dir(struct walk *w, int fd)
 
 static int take_own(struct walk *w, int fd)
 {
-	int dir = -1, r = notify_open_fd(w->n, w->req, fd, &dir);
+	int dir = -1, r = notify_take_fd(w->n, w->req, fd, &dir);
 
+	if (r < 0 && (r != -EBADF || fd == AT_FDCWD))
+		r = notify_open_fd(w->n, w->req, fd, &dir);
 	if (r == 0)
 		r = take_dir(w, dir);
 	return r;
@@ -420,7 +428,7 @@ static int walk(struct walk *w, int *ret)
 	return -ELOOP;
 }
 
-int notify_resolve(const struct notify *n, const struct seccomp_notif *req, int dirfd,
+int notify_resolve(struct notify *n, const struct seccomp_notif *req, int dirfd,
 		   const char *path, unsigned how, int *ret)
 {
 	struct walk w = {

@@ -33,6 +33,7 @@
 
 #define STATUS_MAX 8192
 #define TREE_PROCS_MAX 65536
+#define SCANNED_AT_ONCE 16
 /* Of the kernel's task flags, shown in /proc/PID/stat: forked, but did not exec. */
 #define PF_FORKNOEXEC 0x40
 #ifndef PIDFD_THREAD
@@ -290,6 +291,12 @@ bool tree_has_executed(const struct tree *t, pid_t pid)
 	       tree_parse_stat(line, &p) == 0 && !(p.flags & PF_FORKNOEXEC);
 }
 
+static void meanwhile(const struct tree *t)
+{
+	if (t->meanwhile)
+		t->meanwhile(t->meanwhile_arg);
+}
+
 int tree_scan(struct tree *t, struct err *err)
 {
 	cleanup_dir DIR *d = open_dir_at(t->proc_fd, ".");
@@ -315,6 +322,8 @@ int tree_scan(struct tree *t, struct err *err)
 		}
 		p.member = t->grade == GRADE_FULL && p.pid != t->self;
 		t->proc[t->n++] = p;
+		if (t->n % SCANNED_AT_ONCE == 0)
+			meanwhile(t);
 	}
 	if (t->grade == GRADE_FLOOR)
 		mark_descendants(t);
@@ -591,6 +600,7 @@ int tree_measure(struct tree *t, uint64_t memory_limit, struct tree_use *ret,
 		ticks += p->cpu_ticks;
 		if (!is_dead(p))
 			measure_proc(t, p, &mapped, &use);
+		meanwhile(t);
 	}
 	hidden_end(t->hidden, &t->seen, &unowned);
 	use.memory_bytes += unowned.memory_bytes;

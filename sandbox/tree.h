@@ -52,6 +52,9 @@ struct tree {
 	size_t n, cap;
 	struct inode_set seen; /* objects met through descriptors in this sample */
 	struct hidden *hidden; /* from the first sample on */
+	/* Called now and then while it looks at processes; may be NULL. */
+	void (*meanwhile)(void *arg);
+	void *meanwhile_arg;
 };
 
 struct tree_use {

@@ -9,6 +9,7 @@
 set -uo pipefail
 bin=${LYCH_BIN:-${LYCH_BUILD:-build/release}}
 sandbox=$(realpath "$bin/lych-sandbox") || exit 1
+lie=$(realpath "$bin/tests/support/lie") || exit 1
 try=$(realpath "$bin/tests/escape/try_metadata") || exit 1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -48,8 +49,9 @@ state() {
 for f in sys.argv[1:]: print([(n, os.getxattr(f, n)) for n in os.listxattr(f)])' \
 		"$scratch/out/victim" "$scratch/out/ro/file"
 }
+outer=() # what runs the sandbox
 run() {
-	"$sandbox" --grade floor --workspace "$scratch/work" --ro "$scratch/out/ro" \
+	"${outer[@]}" "$sandbox" --grade floor --workspace "$scratch/work" --ro "$scratch/out/ro" \
 		--timeout 120 "$@" </dev/null
 }
 
@@ -65,6 +67,18 @@ works=works
 "$try" has-xattrat || works="works-but-xattrat"
 run -- ./try_metadata $works
 check "every call works on files of its own" [ $? -eq 0 ]
+
+# The keeper takes a descriptor of the job, or opens it again where it may not take it.
+before=$(state)
+outer=("$lie" --no-getfd --)
+run -- ./try_metadata $works
+check "every call works where a container forbids to take descriptors" [ $? -eq 0 ]
+run -- ./try_metadata attack "$scratch/out"
+check "... and no attempt was answered with success" [ $? -eq 0 ]
+rm -rf "$scratch/work"/dir*
+run --processes 8 -- ./try_metadata race "$scratch/out" 2000
+check "... nor changed anything in a race" [ "$before" = "$(state)" ]
+outer=()
 for grade in full floor; do
 	"$sandbox" --grade $grade --workspace "$scratch/work" --timeout 60 -- \
 		./try_metadata affinity </dev/null

@@ -276,9 +276,11 @@ static int attack(const char *out)
 static atomic_int over;
 static const char *race_out;
 static char race_paths[2][PATH_MAX]; /* rewritten while the keeper reads it */
+static int race_own, race_ro, race_fd;
 
 /* link: own file, then the victim. dir: own directory, then a link to the one outside.
- * The text of race_paths[1]: own name, then the victim's. */
+ * The text of race_paths[1]: own name, then the victim's. The number race_fd: a file shown
+ * read-only, then the own one. */
 static void *swapper(void *arg)
 {
 	char victim[PATH_MAX];
@@ -293,6 +295,8 @@ static void *swapper(void *arg)
 		(void)syscall(SYS_renameat2, HERE, "dir", HERE, "dirlink", 2);
 		memcpy(race_paths[1], victim, sizeof(victim));
 		memcpy(race_paths[1], "own", 4);
+		(void)dup2(race_ro, race_fd);
+		(void)dup2(race_own, race_fd);
 	}
 	return NULL;
 }
@@ -301,8 +305,12 @@ static int race(const char *out, long rounds)
 {
 	long done = 0;
 	pthread_t t;
-	int fd = open("own", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 
+	race_own = open("own", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	race_ro = open(out_path(out, "ro/file"), O_RDONLY | O_CLOEXEC);
+	race_fd = dup(race_own);
+	if (race_ro < 0 || race_fd < 0)
+		return 2;
 	race_out = out;
 	(void)mkdir("dir", 0700);
 	(void)close(open("dir/victim", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -316,12 +324,12 @@ static int race(const char *out, long rounds)
 		done += path_call((int)(i % 13), HERE, "dir/victim") == 0;
 		done += path_call((int)(i % 13), HERE, "dirlink/victim") == 0;
 		done += path_call((int)(i % 13), HERE, race_paths[1]) == 0;
+		done += fd_call((int)(i % N_FD_CALLS), race_fd) == 0;
 	}
 	over = 1;
 	(void)pthread_join(t, NULL);
-	(void)close(fd);
 	(void)printf("race: %ld of %ld were done, to files of its own\n", done,
-		     4 * rounds);
+		     5 * rounds);
 	return done == 0;
 }
 
@@ -458,6 +466,39 @@ static void errnos(void)
 	wants("... are the link's", mtime_of("l") != 1100000000, 0);
 }
 
+/* A thread with descriptors of its own: the same number is another file there. */
+static int other_number;
+static atomic_int other_result = -1;
+
+static int other_table(void *arg)
+{
+	(void)arg;
+	other_result =
+		dup2(open("g", O_CREAT | O_WRONLY | O_CLOEXEC, 0600), other_number) < 0 ||
+		syscall(SYS_utimensat, other_number, NULL, then, 0) != 0;
+	(void)syscall(SYS_exit, 0); /* of this thread alone */
+	return 0;
+}
+
+static void another_table(void)
+{
+	static char stack[1 << 16] __attribute__((aligned(16)));
+
+	own_file();
+	other_number = open("f", O_WRONLY | O_CLOEXEC);
+	wants("the same number here", result(fchmod(other_number, 0600)), 0);
+	if (clone(other_table, stack + sizeof(stack),
+		  CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM,
+		  NULL) < 0)
+		other_result = 1;
+	while (other_result < 0)
+		(void)sched_yield();
+	wants("a thread with descriptors of its own", other_result, 0);
+	wants("... its file", mtime_of("g") != 1100000000, 0);
+	wants("... not ours", mtime_of("f") == 1100000000, 0);
+	(void)close(other_number);
+}
+
 static int works(void)
 {
 	char here[PATH_MAX], path[2 * PATH_MAX];
@@ -497,6 +538,7 @@ static int works(void)
 		wants("by descriptor", fd_call(i, fd), i == 8 && no_xattrat ? ENOSYS : 0);
 		(void)close(fd);
 	}
+	another_table();
 	fd = open("f", O_PATH | O_CLOEXEC);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	wants("a /proc name of O_PATH", result(chmod(path, 0640)), 0);

@@ -25,6 +25,7 @@
  *	--caps-stay		capset is 0 and does nothing
  *	--no-pivot		pivot_root is EPERM
  *	--no-hostname		sethostname is EPERM, as in a container of Podman's
+ *	--no-getfd		pidfd_getfd is EPERM, as in many a container
  *	--broken-cgroup		any directory is a cgroup v2 with controllers, whose
  *				cgroup.procs cannot be written (EIO)
  */
@@ -55,6 +56,7 @@
 #define FILTER_MAX 128
 #define CALL(n) ((uint32_t)__NR_##n)
 #define OPENAT2 437u
+#define PIDFD_GETFD 438u
 #define LANDLOCK_CREATE 444u
 #define LANDLOCK_ADD 445u
 #define LANDLOCK_RESTRICT 446u
@@ -63,7 +65,7 @@ static struct {
 	int landlock_abi, landlock_errno; /* -1, 0: the truth */
 	bool no_new_calls, no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
-		broken_cgroup, listener, vsock_works, utimes_work;
+		broken_cgroup, listener, vsock_works, utimes_work, no_getfd;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
@@ -153,6 +155,8 @@ static void build_filter(void)
 		on_call(CALL(capset), SECCOMP_RET_ERRNO);
 	if (lies.no_hostname)
 		on_call(CALL(sethostname), SECCOMP_RET_ERRNO | EPERM);
+	if (lies.no_getfd)
+		on_call(PIDFD_GETFD, SECCOMP_RET_ERRNO | EPERM);
 	if (lies.no_pivot)
 		on_call(CALL(pivot_root), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.kill_works)
@@ -346,6 +350,8 @@ static char **parse(char **a)
 			lies.caps_stay = true;
 		else if (strcmp(*a, "--no-hostname") == 0)
 			lies.no_hostname = true;
+		else if (strcmp(*a, "--no-getfd") == 0)
+			lies.no_getfd = true;
 		else if (strcmp(*a, "--no-pivot") == 0)
 			lies.no_pivot = true;
 		else if (strcmp(*a, "--broken-cgroup") == 0)
