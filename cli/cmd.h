@@ -37,6 +37,8 @@ int cmd_status(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_up(int argc, char **argv);
 int cmd_down(int argc, char **argv);
+int cmd_react(int argc, char **argv);
+int cmd_request(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_bind(int argc, char **argv);

@@ -28,6 +28,8 @@ static const struct cmd commands[] = {
 	{"secret", "list, set, rotate and check secrets; never shows one", cmd_secret},
 	{"bind", "render the units of the pod, install them with --install", cmd_bind},
 	{"unbind", "stop the pod and remove its units; data stays", cmd_unbind},
+	{"request", "ask the host to restart or stop the tomb, the pod", cmd_request},
+	{"react", "carry out such requests (for a systemd unit)", cmd_react},
 	{"config", "init: write a commented codex.yaml; check: read it", cmd_config},
 	{"version", "the version of this program", cmd_version},
 	{"_tomb", NULL, cmd_tomb_wall},

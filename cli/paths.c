@@ -160,6 +160,7 @@ int paths_make(const struct paths *p, struct err *err)
 		"phylactery",	  "phylactery/log",
 		"vessel",	  "vessel/blobs",
 		"vessel/uploads", "vessel/output",
+		"vessel/reactor", "reactor",
 		"audit",	  "tomb",
 		"tomb/jobs",	  "tomb/artifacts",
 		"tomb/cache",	  "tomb/quarantine",

@@ -8,7 +8,9 @@
  */
 #include "cli/up.h"
 
+#include "cli/intents.h"
 #include "cli/proc.h"
+#include "cli/secret.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -21,6 +23,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -61,6 +64,9 @@ struct super {
 	int sfd;
 	bool migrated, first, stopping;
 	bool asked_restart, asked_stop;
+	bool tomb_held; /* stopped by request: until another one or the next start */
+	struct intents intents;
+	int intents_fd;	     /* inotify: something was dropped */
 	bool halting;	     /* parts are being stopped to be started anew */
 	bool restarting;     /* ... and are not all ready again */
 	unsigned generation; /* how often that was asked for */
@@ -542,6 +548,7 @@ static void stop_all(struct super *u)
 static void restart_readers(struct super *u)
 {
 	log_info("vessel and tomb are started anew");
+	u->tomb_held = false;
 	u->restarting = true;
 	u->halting = true;
 	state_write(u);
@@ -553,6 +560,84 @@ static void restart_readers(struct super *u)
 	u->generation++;
 	u->part[PART_TOMB].next_start = u->part[PART_VESSEL].next_start = 0;
 	state_write(u);
+}
+
+/* ---- what the vessel asks of the host --------------------------------------- */
+
+static void stop_tomb(struct super *u, bool hold)
+{
+	u->tomb_held = hold;
+	u->halting = true;
+	stop_part(u, PART_TOMB);
+	u->halting = false;
+	u->part[PART_TOMB].next_start = 0;
+	state_write(u);
+}
+
+/* As the reactor of the pod (cli/cmd_react.c), here on our own parts. */
+static int rotate_tombs_secrets(struct super *u, struct err *err)
+{
+	static const char *const names[] = {"lychgate_db_tomb", "lychgate_work"};
+	cleanup_secret_store struct secret_store s = {.dirfd = -1};
+
+	if (secret_store_open("files", u->s->paths, &s, err) < 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		cleanup_secret_value struct secret_value v = {0};
+
+		secret_value_generate(&v);
+		if (s.ops->write(&s, names[i], &v, true, err) < 0)
+			return -1;
+	}
+	u->asked_restart = true;
+	return 0;
+}
+
+static int act(enum intent what, void *arg, struct err *err)
+{
+	struct super *u = arg;
+
+	switch (what) {
+	case INTENT_RESTART_TOMB:
+	case INTENT_STOP_TOMB:
+		stop_tomb(u, what == INTENT_STOP_TOMB);
+		return 0;
+	case INTENT_STOP_POD:
+		u->asked_stop = true;
+		return 0;
+	case INTENT_ROTATE_SECRET:
+		return rotate_tombs_secrets(u, err);
+	case INTENT_MAX_:
+	default:
+		return err_set(err, ERR_INTERNAL, "intent %u", (unsigned)what);
+	}
+}
+
+static int watch_intents(struct super *u, struct err *err)
+{
+	cleanup_free char *dir = xasprintf("%s/vessel/" INTENT_DIR, u->s->paths->data);
+
+	if (intents_open(u->s->paths, &u->intents, err) < 0)
+		return -1;
+	u->intents.act = act;
+	u->intents.arg = u;
+	u->intents_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (u->intents_fd < 0 ||
+	    inotify_add_watch(u->intents_fd, dir, IN_MOVED_TO | IN_CREATE | IN_ONLYDIR) <
+		    0)
+		return err_sys(err, "watch %s", dir);
+	return 0;
+}
+
+static void take_intents(struct super *u)
+{
+	struct err err = ERR_INIT;
+	char events[4096];
+
+	while (read(u->intents_fd, events, sizeof(events)) > 0)
+		;
+	if (!u->first && intents_run(&u->intents, &err) < 0)
+		log_err(LOG_ERROR_, "requests of the vessel", &err);
 }
 
 /* ---- the loop ------------------------------------------------------------- */
@@ -584,7 +669,7 @@ static bool may_start(const struct super *u, enum part_id id)
 		return u->migrated &&
 		       (!u->first || u->part[PART_SCRIBE].state == PART_READY);
 	case PART_TOMB:
-		return u->migrated &&
+		return u->migrated && !u->tomb_held &&
 		       (!u->first || u->part[PART_VESSEL].state == PART_READY);
 	case PART_MAX:
 	default:
@@ -619,7 +704,7 @@ static int advance(struct super *u, struct err *err)
 		}
 	}
 	for (int i = 0; i < PART_MAX; i++)
-		if (u->part[i].state != PART_READY)
+		if (u->part[i].state != PART_READY && !(i == PART_TOMB && u->tomb_held))
 			return 0;
 	if (u->restarting && !u->first) {
 		u->restarting = false;
@@ -629,6 +714,7 @@ static int advance(struct super *u, struct err *err)
 		u->first = u->restarting = false;
 		state_write(u);
 		log_info("lychgate is up");
+		take_intents(u);
 		if (*u->s->report_fd >= 0)
 			(void)!write(*u->s->report_fd, "ok\n", 3);
 		fd_close(u->s->report_fd);
@@ -660,7 +746,7 @@ static int poll_timeout(const struct super *u)
 /* 1: told to stop. */
 static int turn(struct super *u, struct err *err)
 {
-	struct pollfd p[1 + PART_MAX];
+	struct pollfd p[2 + PART_MAX];
 	struct signalfd_siginfo si;
 
 	if (advance(u, err) < 0)
@@ -668,11 +754,14 @@ static int turn(struct super *u, struct err *err)
 	p[0] = (struct pollfd){.fd = u->sfd, .events = POLLIN};
 	for (int i = 0; i < PART_MAX; i++)
 		p[1 + i] = (struct pollfd){.fd = u->part[i].ready_fd, .events = POLLIN};
-	if (poll(p, 1 + PART_MAX, poll_timeout(u)) < 0 && errno != EINTR)
+	p[1 + PART_MAX] = (struct pollfd){.fd = u->intents_fd, .events = POLLIN};
+	if (poll(p, 2 + PART_MAX, poll_timeout(u)) < 0 && errno != EINTR)
 		return err_sys(err, "poll");
 	for (int i = 0; i < PART_MAX; i++)
 		if (p[1 + i].fd >= 0 && p[1 + i].revents)
 			hear(u, (enum part_id)i);
+	if (p[1 + PART_MAX].revents)
+		take_intents(u);
 	while (read(u->sfd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
 		if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
 			return 1;
@@ -690,7 +779,7 @@ static int turn(struct super *u, struct err *err)
 
 int supervise_run(struct supervise *s, struct err *err)
 {
-	struct super u = {.s = s, .first = true, .sfd = -1};
+	struct super u = {.s = s, .first = true, .sfd = -1, .intents_fd = -1};
 	sigset_t mask;
 	int r;
 
@@ -708,6 +797,8 @@ int supervise_run(struct supervise *s, struct err *err)
 		return err_sys(err, "signalfd");
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_sys(err, "subreaper");
+	if (watch_intents(&u, err) < 0)
+		return -1;
 	u.no_scope = up_no_cgroup_reason();
 	set_no_cgroup(&u, u.no_scope);
 	u.env = proc_env();
@@ -720,5 +811,7 @@ int supervise_run(struct supervise *s, struct err *err)
 	proc_env_free(u.env);
 	free(u.no_cgroup);
 	fd_close(&u.sfd);
+	fd_close(&u.intents_fd);
+	intents_close(&u.intents);
 	return r < 0 ? -1 : 0;
 }

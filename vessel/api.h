@@ -17,6 +17,8 @@ httpd_handler api_events;
 httpd_handler api_upload_begin, api_upload_part, api_upload_commit;
 /* api_status.c */
 httpd_handler api_status, api_metrics;
+/* reactor.c */
+httpd_handler api_intent;
 /* api_work.c */
 httpd_handler work_ping, work_output, work_output_end, work_phase, work_blob,
 	work_upload_begin, work_upload_part, work_upload_commit;

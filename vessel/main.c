@@ -21,6 +21,7 @@
 #include "vessel/audit.h"
 #include "vessel/auth.h"
 #include "vessel/migrate.h"
+#include "vessel/reactor.h"
 #include "vessel/reconcile.h"
 #include "vessel/routes.h"
 #include "vessel/sse_caps.h"
@@ -260,6 +261,8 @@ static int open_data(struct serve *s, struct err *err)
 	if (fs_lock(s->lock_fd, &holder, err) < 0)
 		return err_wrap(err, "%s (held by process %d)", s->opt.data, (int)holder);
 	if (read_previous(s, err) < 0)
+		return -1;
+	if (reactor_init(v->data_fd, err) < 0)
 		return -1;
 	v->budget.max = v->conf.store_max_bytes;
 	if (blobs_new(v->data_fd, &v->budget, &v->blobs, err) < 0 ||

@@ -30,6 +30,7 @@ const struct httpd_route routes_api[] = {
 	 api_upload_part},
 	{HTTP_M_POST, "/v1/uploads/{upload}/commit", WHO_OWNER, SMALL_JSON_BYTES,
 	 api_upload_commit},
+	{HTTP_M_POST, "/v1/intents", WHO_OWNER, SMALL_JSON_BYTES, api_intent},
 	{HTTP_M_GET, "/v1/status", WHO_OWNER, 0, api_status},
 	{HTTP_M_GET, "/metrics", WHO_OWNER, 0, api_metrics},
 };

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the vessel may ask of the host: these words, and nothing beside them. A file of
+ * reactor/ holds one word and a newline; its name is ID.intent, ID a version 4 UUID.
+ */
+#ifndef LYCH_COMMON_INTENT_H
+#define LYCH_COMMON_INTENT_H
+
+#include "common/attr.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+enum intent {
+	INTENT_RESTART_TOMB,
+	INTENT_STOP_TOMB, /* until somebody starts it */
+	INTENT_STOP_POD,
+	INTENT_ROTATE_SECRET, /* the tombs': lychgate_db_tomb and lychgate_work */
+	INTENT_MAX_
+};
+
+#define INTENT_DIR "reactor" /* below the vessel's data directory */
+#define INTENT_SUFFIX ".intent"
+#define INTENT_FILE_MAX 64
+#define INTENT_WAITING_MAX 32
+
+const char *intent_name(enum intent i);
+/* A word, without its newline. */
+bool intent_from_name(const char *s, size_t len, enum intent *ret);
+
+#endif

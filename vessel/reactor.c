@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vessel/reactor.h"
+
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/jsonw.h"
+#include "common/net/json.h"
+#include "common/str.h"
+#include "vessel/api.h"
+#include <errno.h>
+#include <fcntl.h>
+
+#define TMP_PREFIX "intent."
+
+int reactor_init(int data_fd, struct err *err)
+{
+	return fs_mkdir_beneath(data_fd, INTENT_DIR, 0700, err);
+}
+
+static int count(int dirfd, unsigned *ret, struct err *err)
+{
+	cleanup_close int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d)
+		return err_sys(err, "list " INTENT_DIR);
+	fd = -1; /* the DIR's now */
+	for (*ret = 0; readdir(d); ++*ret)
+		;
+	*ret -= 2;
+	return 0;
+}
+
+int reactor_drop(int data_fd, const struct random_ops *rng, enum intent what,
+		 struct uuid *ret_id, struct err *err)
+{
+	cleanup_close int dirfd =
+		fs_open_beneath(data_fd, INTENT_DIR, O_RDONLY | O_DIRECTORY, 0, err);
+	char tmp[64], name[64], text[INTENT_FILE_MAX];
+	unsigned waiting = 0;
+
+	if (dirfd < 0 || count(dirfd, &waiting, err) < 0)
+		return -1;
+	if (waiting >= INTENT_WAITING_MAX)
+		return err_set_id(err, ERRID_HOST_BUSY, "%u wait already", waiting);
+	uuid_new(rng, ret_id);
+	if (str_fmt(tmp, sizeof(tmp), TMP_PREFIX "%s", ret_id->s) < 0 ||
+	    str_fmt(name, sizeof(name), "%s" INTENT_SUFFIX, ret_id->s) < 0 ||
+	    str_fmt(text, sizeof(text), "%s\n", intent_name(what)) < 0)
+		return err_set(err, ERR_INTERNAL, "an intent's name");
+	/* the directory itself never holds anything unfinished */
+	if (fs_write_atomic(data_fd, tmp, text, strlen(text), 0600, err) < 0)
+		return -1;
+	if (renameat(data_fd, tmp, dirfd, name) < 0) {
+		(void)err_sys(err, "rename to " INTENT_DIR "/%s", name);
+		(void)unlinkat(data_fd, tmp, 0);
+		return -1;
+	}
+	if (fsync(dirfd) < 0)
+		return err_sys(err, "fsync " INTENT_DIR);
+	return 0;
+}
+
+/* ---- the route ------------------------------------------------------------- */
+
+static int read_request(struct httpd_req *req, enum intent *ret, struct err *err)
+{
+	static const char *const keys[] = {"intent"};
+	cleanup_json struct json *j = NULL;
+	const char *word = NULL;
+	const void *body;
+	size_t len;
+
+	body = httpd_req_body(req, &len);
+	if (api_no_query(req, err) < 0 ||
+	    json_parse(body, len, JSON_DEPTH_DEFAULT, &j, err) < 0 ||
+	    json_check_keys(j, keys, ARRAY_SIZE(keys), err) < 0 ||
+	    json_get_str(j, "intent", true, INTENT_FILE_MAX, &word, err) < 0)
+		return -1;
+	if (!intent_from_name(word, strlen(word), ret))
+		return err_set_id(err, ERRID_HOST_INTENT, "'%.40s'", word);
+	return 0;
+}
+
+void api_intent(struct httpd_req *req, void *arg)
+{
+	struct vessel *v = arg;
+	cleanup_buf struct buf out;
+	struct err err = ERR_INIT;
+	enum intent what;
+	struct jsonw w;
+	struct uuid id;
+
+	buf_init(&out, 4096);
+	if (read_request(req, &what, &err) < 0 ||
+	    reactor_drop(v->data_fd, v->rng, what, &id, &err) < 0) {
+		httpd_reply_err(req, &err);
+		return;
+	}
+	jsonw_init(&w, &out);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "id", id.s);
+	jsonw_kstr(&w, "intent", intent_name(what));
+	jsonw_obj_end(&w);
+	httpd_reply_json(req, 201, &out);
+}
