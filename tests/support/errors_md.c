@@ -12,6 +12,7 @@ static const char *const families[][2] = {
 	{"HTTP", "The sockets"},
 	{"STARTUP", "Starting and configuration"},
 	{"SECRET", "Secrets"},
+	{"HOST", "What is asked of the host"},
 	{"STORE", "Blobs, output, artifacts"},
 	{"AUDIT", "The audit log and its scribe"},
 	{"BIND", "The units of the pod"},
