@@ -77,7 +77,7 @@ is "what is set aside does not grow for ever" "64 0" "$(aside) $(left)"
 id=$(drop restart-tomb)
 lych react 2>/dev/null || fail "restart-tomb"
 is "restart-tomb" "--user restart lychgate-tomb.service" "$(calls)"
-is "its receipt" done "$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["state"])' "$R/$id.json")"
+is "its receipt" "done" "$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["state"])' "$R/$id.json")"
 drop restart-tomb "$id" >/dev/null
 lych react 2>/dev/null || fail "the same again"
 is "the same id is not carried out again" 1 "$(calls | wc -l)"
