@@ -8,6 +8,7 @@
  */
 #include "cli/client.h"
 #include "cli/cmd.h"
+#include "cli/doctor.h"
 #include "cli/paths.h"
 #include "cli/proc.h"
 #include "cli/render.h"
@@ -34,21 +35,19 @@
 
 #define SANDBOX_TIMEOUT (60 * USEC_PER_SEC)
 
-enum verdict { PASS, FAIL, KNOWN, SKIP };
-static const char *const verdict_names[] = {"PASS", "FAIL", "KNOWN", "SKIP"};
+static const char *const verdict_names[] = {"PASS", "FAIL", "KNOWN", "SKIP", "NOTE"};
+static const char *const count_names[] = {"passed", "failed", "known", "skipped",
+					  "notes"};
 
 struct doctor {
 	struct paths paths;
 	struct victims victims;
 	char *sandbox, *probe, *self;
 	char **env;
-	bool json;
-	struct buf lines; /* JSON array elements */
-	struct jsonw w;
-	unsigned count[4];
+	struct doctor_lines out;
 };
 
-static void line(struct doctor *d, const char *where, const char *tried,
+void doctor_line(struct doctor_lines *d, const char *where, const char *tried,
 		 const char *answer, enum verdict v)
 {
 	struct buf b;
@@ -105,28 +104,30 @@ static void examine_kernel(struct doctor *d)
 	int abi = 0, e;
 
 	if (uname(&u) == 0)
-		line(d, "kernel", "release", u.release, PASS);
+		doctor_line(&d->out, "kernel", "release", u.release, PASS);
 	if (landlock_require(&abi, &err) < 0) {
-		line(d, "kernel", "Landlock", err.msg, FAIL);
+		doctor_line(&d->out, "kernel", "Landlock", err.msg, FAIL);
 	} else {
 		(void)snprintf(text, sizeof(text), "ABI %d (needs %d)", abi,
 			       LL_ABI_REQUIRED);
-		line(d, "kernel", "Landlock", text, PASS);
+		doctor_line(&d->out, "kernel", "Landlock", text, PASS);
 	}
 	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) < 0)
-		line(d, "kernel", "seccomp filters", strerrorname_np(errno), FAIL);
+		doctor_line(&d->out, "kernel", "seccomp filters", strerrorname_np(errno),
+			    FAIL);
 	else
-		line(d, "kernel", "seccomp filters", "available", PASS);
+		doctor_line(&d->out, "kernel", "seccomp filters", "available", PASS);
 	e = try_userns();
 	if (e)
-		line(d, "kernel", "user, mount, pid, net namespaces", strerrorname_np(e),
-		     FAIL);
+		doctor_line(&d->out, "kernel", "user, mount, pid, net namespaces",
+			    strerrorname_np(e), FAIL);
 	else
-		line(d, "kernel", "user, mount, pid, net namespaces", "allowed", PASS);
+		doctor_line(&d->out, "kernel", "user, mount, pid, net namespaces",
+			    "allowed", PASS);
 	const char *reason = up_no_cgroup_reason();
 
-	line(d, "kernel", "delegated cgroup", reason ? reason : "available",
-	     reason ? KNOWN : PASS);
+	doctor_line(&d->out, "kernel", "delegated cgroup", reason ? reason : "available",
+		    reason ? KNOWN : PASS);
 }
 
 /* ---- the probe's answers ----------------------------------------------------- */
@@ -161,15 +162,15 @@ static unsigned read_answers(struct doctor *d, const char *where, char *text,
 		*answer++ = '\0';
 		n++;
 		if (str_eq(verdict, "refused")) {
-			line(d, where, s, answer, PASS);
+			doctor_line(&d->out, where, s, answer, PASS);
 		} else if (str_eq(verdict, "inert")) {
-			line(d, where, s, answer, PASS);
+			doctor_line(&d->out, where, s, answer, PASS);
 		} else if (is_known(where, s)) {
 			*ret_touched = true;
-			line(d, where, s, "possible: a documented gap of grade floor",
-			     KNOWN);
+			doctor_line(&d->out, where, s,
+				    "possible: a documented gap of grade floor", KNOWN);
 		} else {
-			line(d, where, s, "IT SUCCEEDED", FAIL);
+			doctor_line(&d->out, where, s, "IT SUCCEEDED", FAIL);
 		}
 	}
 	return n;
@@ -208,13 +209,13 @@ static void judge(struct doctor *d, const char *where, bool touched)
 
 	(void)nanosleep(&nap, NULL);
 	if (alive || access(sign, F_OK) == 0)
-		line(d, where, "seen from outside: survivors",
-		     "a process outlived the job", FAIL);
+		doctor_line(&d->out, where, "seen from outside: survivors",
+			    "a process outlived the job", FAIL);
 	else
-		line(d, where, "seen from outside: survivors", "none", PASS);
+		doctor_line(&d->out, where, "seen from outside: survivors", "none", PASS);
 	why = victims_judge(&d->victims, touched);
-	line(d, where, "seen from outside: victims", why ? why : "untouched",
-	     why ? FAIL : PASS);
+	doctor_line(&d->out, where, "seen from outside: victims", why ? why : "untouched",
+		    why ? FAIL : PASS);
 	(void)unlink(sign);
 }
 
@@ -252,10 +253,10 @@ static void examine(struct doctor *d, const char *where, const char *const *argv
 	memcpy(all + n_argv, args, sizeof(args));
 	if (proc_output(all, (const char *const *)d->env, NULL, SANDBOX_TIMEOUT, &out,
 			&status, &err) < 0)
-		line(d, where, "run the probe", err.msg, FAIL);
+		doctor_line(&d->out, where, "run the probe", err.msg, FAIL);
 	else if (read_answers(d, where, out, &touched) < 40)
-		line(d, where, "run the probe", out[0] ? out : "it said too little",
-		     FAIL);
+		doctor_line(&d->out, where, "run the probe",
+			    out[0] ? out : "it said too little", FAIL);
 	judge(d, where, touched);
 	for (size_t i = 0; i < PROBE_ARGS; i++)
 		free(args[i]);
@@ -285,7 +286,7 @@ static void examine_grade(struct doctor *d, const char *grade)
 	struct err err = ERR_INIT;
 
 	if (copy_probe(d, &err) < 0)
-		line(d, grade, "copy the probe", err.msg, FAIL);
+		doctor_line(&d->out, grade, "copy the probe", err.msg, FAIL);
 	else
 		examine(d, grade, argv, ARRAY_SIZE(argv));
 }
@@ -308,7 +309,7 @@ static void examine_walls(struct doctor *d, const char *where, const struct json
 
 	if (json_get_arr(obj, "walls", true, 64, &arr, &err) < 0 ||
 	    json_arr_len(arr) == 0) {
-		line(d, where, "self-test", "it reports no walls", FAIL);
+		doctor_line(&d->out, where, "self-test", "it reports no walls", FAIL);
 		return;
 	}
 	for (size_t i = 0; i < json_arr_len(arr); i++) {
@@ -320,7 +321,7 @@ static void examine_walls(struct doctor *d, const char *where, const struct json
 		    json_get_str(l, "answer", true, 256, &answer, &err) < 0 ||
 		    json_get_bool(l, "held", true, &held, &err) < 0)
 			held = false;
-		line(d, where, wall, answer, held ? PASS : FAIL);
+		doctor_line(&d->out, where, wall, answer, held ? PASS : FAIL);
 	}
 }
 
@@ -334,13 +335,13 @@ static void examine_audit(struct doctor *d, const struct json *audit)
 
 	examine_walls(d, "scribe", audit);
 	if (json_get_bool(audit, "ok", true, &ok, &ignored) == 0 && ok) {
-		line(d, "scribe", "the log is written", "yes", PASS);
+		doctor_line(&d->out, "scribe", "the log is written", "yes", PASS);
 		return;
 	}
 	(void)!json_get_str(audit, "error_code", true, 32, &code, &ignored);
 	(void)!json_get_str(audit, "detail", true, 1024, &detail, &ignored);
 	(void)snprintf(text, sizeof(text), "%s %s", code, detail);
-	line(d, "scribe", "the log is written", text, FAIL);
+	doctor_line(&d->out, "scribe", "the log is written", text, FAIL);
 }
 
 static void examine_database(struct doctor *d, const struct json *status)
@@ -351,7 +352,8 @@ static void examine_database(struct doctor *d, const struct json *status)
 
 	if (json_get_obj(status, "queue", true, &queue, &err) < 0 ||
 	    json_get_obj(queue, "invariants", true, &inv, &err) < 0) {
-		line(d, "database", "invariants", "the database does not answer", FAIL);
+		doctor_line(&d->out, "database", "invariants",
+			    "the database does not answer", FAIL);
 		return;
 	}
 	for (size_t i = 0; json_obj_at(inv, i, &key, &v); i++) {
@@ -361,7 +363,7 @@ static void examine_database(struct doctor *d, const struct json *status)
 		if (json_get_u64(inv, key, true, 0, INT64_MAX, &n, &err) < 0)
 			n = 1;
 		(void)snprintf(text, sizeof(text), "%" PRIu64 " violations", n);
-		line(d, "database", key, text, n ? FAIL : PASS);
+		doctor_line(&d->out, "database", key, text, n ? FAIL : PASS);
 	}
 }
 
@@ -409,24 +411,25 @@ static void examine_services(struct doctor *d)
 	struct err err = ERR_INIT;
 
 	if (access(d->paths.api_sock, F_OK) < 0) {
-		line(d, "services", "vessel, scribe, tomb, database, a real job",
-		     "not running: 'lych up' first", SKIP);
+		doctor_line(&d->out, "services",
+			    "vessel, scribe, tomb, database, a real job",
+			    "not running: 'lych up' first", SKIP);
 		return;
 	}
 	if (client_new(d->paths.api_sock, &c, &err) < 0 ||
 	    client_json(c, &rq, &status, NULL, &err) < 0) {
-		line(d, "vessel", "GET /v1/status", err.msg, FAIL);
+		doctor_line(&d->out, "vessel", "GET /v1/status", err.msg, FAIL);
 		return;
 	}
 	examine_walls(d, "vessel", status);
 	if (json_get_obj(status, "audit", true, &audit, &err) < 0)
-		line(d, "scribe", "self-test", err.msg, FAIL);
+		doctor_line(&d->out, "scribe", "self-test", err.msg, FAIL);
 	else
 		examine_audit(d, audit);
 	examine_database(d, status);
 	if (tomb_health(d, &reply, &err) < 0 ||
 	    json_get_obj(reply, "result", true, &health, &err) < 0)
-		line(d, "tomb", "healthCheck", err.msg, FAIL);
+		doctor_line(&d->out, "tomb", "healthCheck", err.msg, FAIL);
 	else
 		examine_walls(d, "tomb", health);
 	examine_job(d);
@@ -440,7 +443,7 @@ static error_t doctor_parse(int key, char *arg, struct argp_state *state)
 
 	(void)arg;
 	if (key == 'j') {
-		d->json = true;
+		d->out.json = true;
 		return 0;
 	}
 	if (key == ARGP_KEY_ARG)
@@ -467,10 +470,12 @@ static int doctor(struct doctor *d, struct err *err)
 		return -1;
 	d->env = proc_env();
 	examine_kernel(d);
+	doctor_host(&d->out);
+	doctor_pod(&d->out);
 	examine_grade(d, "full");
 	examine_grade(d, "floor");
 	examine_services(d);
-	return d->count[FAIL] ? EXIT_FAILED : 0;
+	return d->out.count[FAIL] ? EXIT_FAILED : 0;
 }
 
 int cmd_doctor(int argc, char **argv)
@@ -482,28 +487,24 @@ int cmd_doctor(int argc, char **argv)
 	int r;
 
 	(void)argp_parse(&doctor_argp, argc, argv, 0, NULL, &d);
-	buf_init(&d.lines, (size_t)4 << 20);
-	jsonw_init(&d.w, &d.lines);
-	jsonw_obj(&d.w);
-	jsonw_key(&d.w, "lines");
-	jsonw_arr(&d.w);
+	buf_init(&d.out.text, (size_t)4 << 20);
+	jsonw_init(&d.out.w, &d.out.text);
+	jsonw_obj(&d.out.w);
+	jsonw_key(&d.out.w, "lines");
+	jsonw_arr(&d.out.w);
 	r = doctor(&d, &err);
-	jsonw_arr_end(&d.w);
-	for (int i = 0; i < 4; i++)
-		jsonw_ku64(&d.w,
-			   i == PASS	? "passed"
-			   : i == FAIL	? "failed"
-			   : i == KNOWN ? "known"
-					: "skipped",
-			   d.count[i]);
-	jsonw_obj_end(&d.w);
-	if (r >= 0 && d.json)
-		(void)puts(buf_str(&d.lines));
+	jsonw_arr_end(&d.out.w);
+	for (int i = 0; i < VERDICT_MAX_; i++)
+		jsonw_ku64(&d.out.w, count_names[i], d.out.count[i]);
+	jsonw_obj_end(&d.out.w);
+	if (r >= 0 && d.out.json)
+		(void)puts(buf_str(&d.out.text));
 	else if (r >= 0)
 		(void)printf(
 			"\n%u walls hold, %u DO NOT, %u known gaps, %u not examined\n",
-			d.count[PASS], d.count[FAIL], d.count[KNOWN], d.count[SKIP]);
-	if (d.count[FAIL] && !d.json)
+			d.out.count[PASS], d.out.count[FAIL], d.out.count[KNOWN],
+			d.out.count[SKIP]);
+	if (d.out.count[FAIL] && !d.out.json)
 		(void)printf("Do not run untrusted code here until the failed lines are "
 			     "explained.\n");
 	victims_done(&d.victims);
@@ -512,8 +513,8 @@ int cmd_doctor(int argc, char **argv)
 	free(d.probe);
 	free(d.self);
 	proc_env_free(d.env);
-	buf_done(&d.lines);
+	buf_done(&d.out.text);
 	if (r < 0)
-		return cmd_fail(&err, d.json);
+		return cmd_fail(&err, d.out.json);
 	return fflush(stdout) == 0 ? r : EXIT_FAILED;
 }

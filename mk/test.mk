@@ -116,11 +116,12 @@ check-real-inner:
 
 # A workstation is booted for it, which takes root: this machine's, or by sudo.
 .PHONY: e2e e2e-inner
-e2e: ## the pod in both profiles, and the escape tests in a container, on a workstation booted for it (root)
+e2e: ## the pod in both profiles, the escape tests in a container, and lych bind, on a workstation booted for it (root)
 	@tests/support/install-deps e2e
 	@$(AS_USER) VARIANT=release e2e-inner
 	@as_root=(); [ "$$(id -u)" -eq 0 ] || as_root=(sudo -n); \
 		"$${as_root[@]}" env LYCH_BIN="$$(tests/support/as-user --tree)/build/release" tests/e2e/escape_podman.sh; \
+		"$${as_root[@]}" env LYCH_BIN="$$(tests/support/as-user --tree)/build/release" tests/e2e/bind.sh; \
 		"$${as_root[@]}" tests/e2e/pod.sh golden-mean sovereign
 e2e-inner:
 	@$(MAKE) -s -j2 VARIANT=release all test-programs

@@ -84,6 +84,7 @@ for image in '-v/:/host' 'a b' 'a%h' "a'b"; do
 	config <<<"pod: {tomb: {image: \"$image\"}}"; refused "image $image" LYCH-BIND-002 "IMAGE_TOMB" bind
 done
 config </dev/null
+# shellcheck disable=SC2016 # a dollar sign, as it stands
 for odd in 'a%h' 'a\x' 'a b' 'a"b' 'a$b' 'a:b' 'a,b' "$(printf 'a\tb')" "$(printf 'a\033b')" "$(printf 'a\342\200\256b')"; do
 	mkdir -p "$LYCH_TMP/odd/$odd"
 	before=$LYCHGATE_DATA
@@ -246,7 +247,8 @@ for name in "$units"/*.container; do
 done >"$state/ps"
 run status; is "status without a vessel" 4 $?
 grep -qE '^lychgate-tomb.container +installed +active \(running\) +healthy +0' out || fail "status: $(cat out)"
-echo lychgate-tomb.service >"$state/down"; echo '# mine' >>"$units/lychgate.pod"; rm "$units/lychgate-vessel.container"
+echo lychgate-tomb.service >"$state/down"; cp "$units/lychgate.pod" keep.pod
+echo '# mine' >>"$units/lychgate.pod"; rm "$units/lychgate-vessel.container"
 run status --json; is "status --json" 4 $?
 python3 - "$LYCH_TMP/out" <<'P' || fail "status: $(cat out)"
 import json, sys
@@ -258,6 +260,29 @@ assert by["lychgate.pod"]["file"] == "changed" and by["lychgate-vessel.container
 assert by["lychgate-tomb.container"]["health"] == "healthy"
 P
 rm "$state/down" "$state/ps"
+
+# --- doctor: what Podman and the kernel have of a container, against its unit
+mv "$LYCH_TMP/keep.pod" "$units/lychgate.pod" && cp "$bound/lychgate/lychgate-vessel.container" "$units/"
+inspect() { printf 'lych-at %s\n' "$@"; }
+inspect "ports 0" "pid $$" "readonly true" "mount $HOME/src/app" "mount $HOME/.ssh" "secret lychgate_work 256" \
+	"secret lychgate_db_tomb 292" "secret lychgate_db_migrate 256" >"$state/inspect-lychgate-tomb"
+inspect "ports 1" "pid 0" "readonly false" >"$state/inspect-lychgate-vessel"
+inspect "ports 0" >"$state/inspect-lychgate-infra"
+run doctor; is "doctor" 1 $?
+tr -s ' ' <out >flat
+for line in "PASS pod lychgate-tomb: mount $HOME/src/app" "FAIL pod lychgate-tomb: mount $HOME/.ssh" \
+	"PASS pod lychgate-tomb: secret, readable by you alone lychgate_work" \
+	"FAIL pod lychgate-tomb: secret, readable by you alone lychgate_db_tomb" \
+	"FAIL pod lychgate-tomb: secret, readable by you alone lychgate_db_migrate" \
+	"PASS pod lychgate-tomb: runs as you, not as root" "FAIL pod lychgate-tomb: no new privileges 0" \
+	"PASS pod lychgate-tomb: read-only root true" "FAIL pod lychgate-vessel: read-only root false" \
+	"FAIL pod lychgate-vessel: ports on the host 1" "FAIL pod lychgate-vessel: process" \
+	"PASS pod lychgate-infra: ports on the host 0" "PASS host Podman 5.8.6" "PASS host mount in a user namespace allowed"; do
+	grep -qF -- "$line" flat || fail "doctor does not say '$line': $(grep -E '(pod|host) ' out)"
+	count=$((count + 1))
+done
+rm "$state"/inspect-*
+echo '# mine' >>"$units/lychgate.pod"; rm "$units/lychgate-vessel.container"
 
 # --- what somebody changed
 refused "a changed unit" LYCH-BIND-009 "$units/lychgate.pod" bind --install
