@@ -221,7 +221,7 @@ static const char *after_spec(struct job *j, struct err *err)
 		return "limits";
 	if (landlock_enforce(&j->landlock, err) < 0)
 		return "landlock";
-	return selftest_run(&j->spec, err) < 0 ? "selftest" : NULL;
+	return selftest_run(&j->spec, j->status_fd, err) < 0 ? "selftest" : NULL;
 }
 
 void job_main(const struct sbx_birth *birth, const struct sbx_limits *limits, int work_fd,

@@ -130,19 +130,29 @@ int notify_mount_of(int fd, uint64_t *ret)
 	return 0;
 }
 
-bool notify_is_inside(const struct notify *n, int fd)
+static bool is_below_a_tree(const struct notify *n, int fd, uint64_t mount)
 {
 	char path[PATH_MAX], top[PATH_MAX];
-	uint64_t mount;
 
-	if (notify_mount_of(fd, &mount) < 0 || path_of(n, fd, path, sizeof(path)) < 0 ||
-	    path[0] != '/')
+	if (path_of(n, fd, path, sizeof(path)) < 0 || path[0] != '/')
 		return false;
 	for (size_t i = 0; i < n->n_trees; i++)
 		if (n->tree[i].mount == mount &&
 		    path_of(n, n->tree[i].fd, top, sizeof(top)) == 0 && top[0] == '/' &&
 		    notify_path_is_below(path, top))
 			return true;
+	return false;
+}
+
+bool notify_is_inside(const struct notify *n, int fd)
+{
+	uint64_t mount;
+
+	if (notify_mount_of(fd, &mount) < 0)
+		return false;
+	for (size_t i = 0; i < n->n_trees; i++)
+		if (n->tree[i].mount == mount)
+			return is_below_a_tree(n, fd, mount);
 	return false;
 }
 

@@ -262,7 +262,7 @@ MUST_CHECK int seccomp_prepare(const struct sbx_spec *spec, struct err *err);
  * (notify.h). ERRID_SANDBOX_LISTENER when somebody outside listens already. */
 MUST_CHECK int seccomp_install(const struct sbx_spec *spec, int *ret_listener,
 			       struct err *err);
-MUST_CHECK int selftest_run(const struct sbx_spec *spec, struct err *err);
+MUST_CHECK int selftest_run(const struct sbx_spec *spec, int own_socket, struct err *err);
 /* fds.c: stdio becomes 0, 1, 2; keep[i] becomes 3 + i (O_CLOEXEC) and is updated; -1 in
  * keep stays -1 and its number stays closed. Nothing else survives. A stdio that is a
  * directory, or a socket other than a connected AF_UNIX stream or seqpacket, is refused.
