@@ -367,6 +367,45 @@ static void examine_database(struct doctor *d, const struct json *status)
 	}
 }
 
+/* Who spoke to the vessel, and whether it speaks our version. */
+static void examine_tombs(struct doctor *d, const struct json *status)
+{
+	const struct json *arr = NULL;
+	struct err err = ERR_INIT;
+
+	if (json_get_arr(status, "tombs", true, 64, &arr, &err) < 0 ||
+	    json_arr_len(arr) == 0) {
+		line(d, "tombs", "hello", "no tomb has spoken to the vessel", FAIL);
+		return;
+	}
+	for (size_t i = 0; i < json_arr_len(arr); i++) {
+		const struct json *t = json_arr_at(arr, i);
+		const char *name = "?", *release = "?";
+		uint64_t protocol = 0, ago = 0;
+		bool refused = true;
+		char text[160];
+
+		if (json_get_str(t, "name", true, 64, &name, &err) < 0 ||
+		    json_get_u64(t, "protocol", true, 0, UINT32_MAX, &protocol, &err) <
+			    0 ||
+		    json_get_u64(t, "seen_ago_s", true, 0, INT64_MAX, &ago, &err) < 0 ||
+		    json_get_bool(t, "refused", true, &refused, &err) < 0)
+			refused = true;
+		if (!json_is_null(t, "release") &&
+		    json_get_str(t, "release", true, 64, &release, &err) < 0)
+			release = "?";
+		(void)snprintf(text, sizeof(text),
+			       "version %" PRIu64 "%s, release %.40s, seen %" PRIu64
+			       " s ago",
+			       protocol,
+			       refused ? " (refused: upgrade the older of it and the "
+					 "vessel)"
+				       : "",
+			       release, ago);
+		line(d, "tombs", name, text, refused ? FAIL : PASS);
+	}
+}
+
 /* One JSON-RPC call on the tomb's control socket. */
 static int tomb_health(const struct doctor *d, struct json **ret, struct err *err)
 {
@@ -427,6 +466,7 @@ static void examine_services(struct doctor *d)
 	else
 		examine_audit(d, audit);
 	examine_database(d, status);
+	examine_tombs(d, status);
 	if (tomb_health(d, &reply, &err) < 0 ||
 	    json_get_obj(reply, "result", true, &health, &err) < 0)
 		doctor_line(&d->out, "tomb", "healthCheck", err.msg, FAIL);
