@@ -375,7 +375,8 @@ static void examine_tombs(struct doctor *d, const struct json *status)
 
 	if (json_get_arr(status, "tombs", true, 64, &arr, &err) < 0 ||
 	    json_arr_len(arr) == 0) {
-		line(d, "tombs", "hello", "no tomb has spoken to the vessel", FAIL);
+		doctor_line(&d->out, "tombs", "hello", "no tomb has spoken to the vessel",
+			    FAIL);
 		return;
 	}
 	for (size_t i = 0; i < json_arr_len(arr); i++) {
@@ -402,7 +403,7 @@ static void examine_tombs(struct doctor *d, const struct json *status)
 					 "vessel)"
 				       : "",
 			       release, ago);
-		line(d, "tombs", name, text, refused ? FAIL : PASS);
+		doctor_line(&d->out, "tombs", name, text, refused ? FAIL : PASS);
 	}
 }
 
