@@ -65,11 +65,13 @@ int bind_open(struct bind *b, struct err *err)
 	b->dir = xasprintf("%s/bind", b->paths.data);
 	b->staged = xasprintf("%s/" BIND_APP, b->dir);
 	b->receipt_path = xasprintf("%s/" BIND_RECEIPT, b->dir);
-	/* as Podman finds it */
-	if (config_home && config_home[0] == '/')
-		b->quadlets = xasprintf("%s/containers/systemd", config_home);
-	else
-		b->quadlets = xasprintf("%s/.config/containers/systemd", b->paths.home);
+	/* as Podman and systemd find them */
+	cleanup_free char *config = config_home && config_home[0] == '/'
+					    ? xstrdup(config_home)
+					    : xasprintf("%s/.config", b->paths.home);
+
+	b->quadlets = xasprintf("%s/containers/systemd", config);
+	b->user_units = xasprintf("%s/systemd/user", config);
 	return read_receipt(b, err);
 }
 
@@ -82,6 +84,7 @@ void bind_done(struct bind *b)
 	free(b->staged);
 	free(b->receipt_path);
 	free(b->quadlets);
+	free(b->user_units);
 	for (size_t i = 0; i < b->n_mounts; i++)
 		free(b->mount[i]);
 	free(b->mount);
@@ -292,20 +295,34 @@ static int check_secrets(const struct bind *b, struct err *err)
 
 /* ---- all of it -------------------------------------------------------------- */
 
+static int render_units(struct bind *b, const struct unit_values *v,
+			const char *templates, struct err *err)
+{
+	cleanup_free char *host = NULL;
+
+	if (units_find_templates(BIND_HOST, &host, err) < 0 ||
+	    units_render(templates, false, v, &b->units, err) < 0)
+		return -1;
+	return units_render(host, true, v, &b->units, err);
+}
+
 int bind_render(struct bind *b, struct err *err)
 {
 	cleanup_unit_values struct unit_values v = {0};
 	cleanup_free char *templates = NULL;
+	cleanup_free char *self = NULL;
 
-	if (load_config(b, err) < 0 ||
+	if (load_config(b, err) < 0 || paths_self(&self, err) < 0 ||
 	    units_find_templates(b->conf.pod.profile, &templates, err) < 0 ||
 	    check_mounts(b, templates, err) < 0 || set_values(b, &v, err) < 0 ||
-	    units_render(templates, &v, &b->units, err) < 0)
+	    unit_values_text(&v, "LYCH", UNIT_PATH, self, err) < 0 ||
+	    render_units(b, &v, templates, err) < 0)
 		return -1;
 	const struct unit_world w = {
 		.data = b->paths.data,
 		.runtime = b->paths.runtime,
 		.config = b->paths.config,
+		.lych = self,
 		.mount = b->mount,
 		.n_mounts = b->n_mounts,
 		.sovereign = str_eq(b->conf.pod.profile, "sovereign"),

@@ -27,6 +27,7 @@
 #include <stdbool.h>
 
 #define BIND_APP "lychgate"	    /* the directory, and so Podman's application */
+#define BIND_HOST "host"	    /* beside it: units of the host */
 #define BIND_RECEIPT "receipt.json" /* in <data>/bind */
 
 struct bind {
@@ -36,8 +37,9 @@ struct bind {
 	char *dir;    /* <data>/bind */
 	char *staged; /* <data>/bind/lychgate: what `podman quadlet install` takes */
 	char *receipt_path;
-	char *quadlets; /* where Quadlet looks: .../containers/systemd */
-	char **mount;	/* real paths, checked */
+	char *quadlets;	  /* where Quadlet looks: .../containers/systemd */
+	char *user_units; /* where the user manager looks: .../systemd/user */
+	char **mount;	  /* real paths, checked */
 	size_t n_mounts;
 	struct podman podman;
 	struct unit_set units;
@@ -65,9 +67,11 @@ enum bind_state {
 	BIND_CHANGED, /* a name of ours, other bytes */
 	BIND_FOREIGN, /* a name that we never wrote, or no regular file of the user's */
 };
-/* What lies under that name in a directory. *ret_text (may be NULL): its bytes, or NULL. */
-MUST_CHECK int bind_look(const struct bind *b, const char *dir, const char *name,
-			 enum bind_state *ret, char **ret_text, struct err *err);
+/* The directory that a unit is installed in: quadlets, or user_units for the host's. */
+const char *bind_place(const struct bind *b, const char *name);
+/* What lies under that name in its place. *ret_text (may be NULL): its bytes, or NULL. */
+MUST_CHECK int bind_look(const struct bind *b, const char *name, enum bind_state *ret,
+			 char **ret_text, struct err *err);
 /* Are these the bytes of the present rendering? */
 bool bind_is_present(const struct receipt_file *f, const char *text);
 /* Every name that is rendered or known, each once. Caller frees the array only. */

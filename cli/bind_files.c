@@ -29,10 +29,15 @@ bool bind_is_present(const struct receipt_file *f, const char *text)
 	return str_eq(sha256, f->sha256);
 }
 
-int bind_look(const struct bind *b, const char *dir, const char *name,
-	      enum bind_state *ret, char **ret_text, struct err *err)
+const char *bind_place(const struct bind *b, const char *name)
 {
-	cleanup_free char *path = xasprintf("%s/%s", dir, name);
+	return unit_is_of_host(name) ? b->user_units : b->quadlets;
+}
+
+int bind_look(const struct bind *b, const char *name, enum bind_state *ret,
+	      char **ret_text, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/%s", bind_place(b, name), name);
 	cleanup_close int fd =
 		open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	cleanup_free char *text = xmalloc(UNIT_MAX_BYTES + 1);
@@ -105,15 +110,16 @@ static bool may_overwrite(const struct bind *b, const char *name)
 
 static int check_one(const struct bind *b, const char *name, struct err *err)
 {
-	cleanup_free char *drop_in = xasprintf("%s/%s.d", b->quadlets, name);
+	const char *place = bind_place(b, name);
+	cleanup_free char *drop_in = xasprintf("%s/%s.d", place, name);
 	enum bind_state state;
 
-	if (bind_look(b, b->quadlets, name, &state, NULL, err) < 0)
+	if (bind_look(b, name, &state, NULL, err) < 0)
 		return -1;
 	if (state == BIND_FOREIGN)
-		return err_set_id(err, ERRID_BIND_FOREIGN, "%s/%s", b->quadlets, name);
+		return err_set_id(err, ERRID_BIND_FOREIGN, "%s/%s", place, name);
 	if (state == BIND_CHANGED && !may_overwrite(b, name))
-		return err_set_id(err, ERRID_BIND_CHANGED, "%s/%s", b->quadlets, name);
+		return err_set_id(err, ERRID_BIND_CHANGED, "%s/%s", place, name);
 	/* What Quadlet would merge into ours can take back every wall of it. */
 	if (access(drop_in, F_OK) == 0 || errno != ENOENT)
 		return err_set_id(err, ERRID_BIND_FOREIGN,
@@ -147,16 +153,16 @@ int bind_check_files(const struct bind *b, struct err *err)
 
 /* Everything in the staged directory is ours by place; a name that could not be is a sign
  * that somebody keeps something there. */
-static int check_staged(int dirfd, struct err *err)
+static int check_staged(int dirfd, const char *which, struct err *err)
 {
-	int fd = openat(dirfd, BIND_APP, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(dirfd, which, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	cleanup_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
 
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (!dir) {
-		(void)err_sys(err, BIND_APP);
+		(void)err_sys(err, "%s", which);
 		if (fd >= 0)
 			(void)close(fd);
 		return -1;
@@ -170,7 +176,7 @@ static int check_staged(int dirfd, struct err *err)
 	return 0;
 }
 
-static int write_new(const struct bind *b, int dirfd, struct err *err)
+static int write_new(const struct bind *b, int dirfd, bool host, struct err *err)
 {
 	cleanup_close int fd = -1;
 
@@ -184,29 +190,39 @@ static int write_new(const struct bind *b, int dirfd, struct err *err)
 	for (size_t i = 0; i < b->units.n; i++) {
 		const struct unit *u = &b->units.unit[i];
 
-		if (fs_write_atomic(fd, u->name, u->text, u->len, 0600, err) < 0)
+		if (unit_is_of_host(u->name) == host &&
+		    fs_write_atomic(fd, u->name, u->text, u->len, 0600, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
+/* The new rendering in the place of the last, in one step. */
+static int exchange(const struct bind *b, int dirfd, const char *which, struct err *err)
+{
+	if (renameat2(dirfd, STAGE_NEW, dirfd, which, RENAME_EXCHANGE) < 0 &&
+	    (errno != ENOENT || renameat(dirfd, STAGE_NEW, dirfd, which) < 0))
+		return err_sys(err, "rename to %s/%s", b->dir, which);
+	return fs_remove_beneath(dirfd, STAGE_NEW, err);
+}
+
 int bind_stage(struct bind *b, struct err *err)
 {
-	cleanup_close int dirfd = -1;
+	cleanup_close int dirfd =
+		open(b->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	dirfd = open(b->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dirfd < 0)
 		return err_sys(err, "%s", b->dir);
-	if (check_staged(dirfd, err) < 0)
+	if (check_staged(dirfd, BIND_APP, err) < 0 ||
+	    check_staged(dirfd, BIND_HOST, err) < 0)
 		return -1;
 	receipt_take_units(&b->receipt, b->conf.pod.profile, &b->units);
 	/* First: a file that is there without being named here would be nobody's. */
-	if (receipt_save(dirfd, BIND_RECEIPT, &b->receipt, err) < 0 ||
-	    write_new(b, dirfd, err) < 0)
+	if (receipt_save(dirfd, BIND_RECEIPT, &b->receipt, err) < 0)
 		return -1;
 	b->has_receipt = true;
-	if (renameat2(dirfd, STAGE_NEW, dirfd, BIND_APP, RENAME_EXCHANGE) < 0 &&
-	    (errno != ENOENT || renameat(dirfd, STAGE_NEW, dirfd, BIND_APP) < 0))
-		return err_sys(err, "rename to %s", b->staged);
-	return fs_remove_beneath(dirfd, STAGE_NEW, err);
+	if (write_new(b, dirfd, false, err) < 0 ||
+	    exchange(b, dirfd, BIND_APP, err) < 0 || write_new(b, dirfd, true, err) < 0)
+		return -1;
+	return exchange(b, dirfd, BIND_HOST, err);
 }

@@ -38,17 +38,42 @@ static void former_done(struct former *f)
 	free(f->app_list);
 }
 
-static int open_quadlets(const struct bind *b, struct err *err)
-{
-	int fd;
+/* Where units go; -1: that directory is not there. */
+struct places {
+	int quadlets, host;
+};
 
-	if (fs_mkdir_all(b->quadlets, 0700, err) < 0)
-		return err_wrap(err, "%s", b->quadlets);
-	fd = open(b->quadlets, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? err_sys(err, "%s", b->quadlets) : fd;
+static void places_done(struct places *p)
+{
+	fd_close(&p->quadlets);
+	fd_close(&p->host);
+}
+#define cleanup_places __attribute__((cleanup(places_done)))
+
+static int open_place(const char *path, bool make, int *ret, struct err *err)
+{
+	if (make && fs_mkdir_all(path, 0700, err) < 0)
+		return err_wrap(err, "%s", path);
+	*ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret < 0 && (make || errno != ENOENT))
+		return err_sys(err, "%s", path);
+	return 0;
 }
 
-static int former_read(const struct bind *b, int dirfd, struct former *f, struct err *err)
+static int open_places(const struct bind *b, bool make, struct places *p, struct err *err)
+{
+	if (open_place(b->quadlets, make, &p->quadlets, err) < 0)
+		return -1;
+	return open_place(b->user_units, make, &p->host, err);
+}
+
+static int fd_of(const struct places *p, const char *name)
+{
+	return unit_is_of_host(name) ? p->host : p->quadlets;
+}
+
+static int former_read(const struct bind *b, const struct places *p, struct former *f,
+		       struct err *err)
 {
 	struct err e = ERR_INIT;
 	size_t n, len;
@@ -59,12 +84,12 @@ static int former_read(const struct bind *b, int dirfd, struct former *f, struct
 		enum bind_state state;
 
 		f->file[f->n].name = f->names[i];
-		if (bind_look(b, b->quadlets, f->names[i], &state, &f->file[f->n].text,
-			      err) < 0)
+		if (bind_look(b, f->names[i], &state, &f->file[f->n].text, err) < 0)
 			return -1;
 		f->n++;
 	}
-	if (fs_read_file(dirfd, APP_LIST, 65536, &f->app_list, &len, &e) < 0 &&
+	if (p->quadlets >= 0 &&
+	    fs_read_file(p->quadlets, APP_LIST, 65536, &f->app_list, &len, &e) < 0 &&
 	    e.code != ERR_NOT_FOUND) {
 		*err = e;
 		return -1;
@@ -74,6 +99,8 @@ static int former_read(const struct bind *b, int dirfd, struct former *f, struct
 
 static int remove_file(int dirfd, const char *name, struct err *err)
 {
+	if (dirfd < 0)
+		return 0;
 	if (unlinkat(dirfd, name, 0) < 0 && errno != ENOENT)
 		return err_sys(err, "remove %s", name);
 	return 0;
@@ -108,24 +135,28 @@ int bind_can_install(const struct bind *b, struct err *err)
 
 /* ---- install ---------------------------------------------------------------- */
 
-static int place(const struct bind *b, int dirfd, struct err *err)
+static int place(const struct bind *b, const struct places *p, bool host, struct err *err)
 {
 	for (size_t i = 0; i < b->units.n; i++) {
 		const struct unit *u = &b->units.unit[i];
 
-		if (fs_write_atomic(dirfd, u->name, u->text, u->len, 0644, err) < 0)
+		if (unit_is_of_host(u->name) == host &&
+		    fs_write_atomic(fd_of(p, u->name), u->name, u->text, u->len, 0644,
+				    err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int install_files(const struct bind *b, int dirfd, struct err *err)
+static int install_files(const struct bind *b, const struct places *p, struct err *err)
 {
 	const char *args[8] = {"quadlet", "install", "--reload-systemd=false"};
 	size_t n = 3;
 
+	if (place(b, p, true, err) < 0)
+		return -1;
 	if (!b->podman.installs)
-		return place(b, dirfd, err);
+		return place(b, p, false, err);
 	if (b->podman.replaces)
 		args[n++] = "--replace";
 	args[n++] = b->staged;
@@ -133,16 +164,16 @@ static int install_files(const struct bind *b, int dirfd, struct err *err)
 }
 
 /* Files of the former set that the new one has not; all, for a Podman that replaces none. */
-static int remove_stale(const struct bind *b, int dirfd, const struct former *f,
-			struct err *err)
+static int remove_stale(const struct bind *b, const struct places *p,
+			const struct former *f, struct err *err)
 {
 	bool all = b->podman.installs && !b->podman.replaces;
 
-	if (remove_app_list(dirfd, f->app_list, err) < 0)
+	if (remove_app_list(p->quadlets, f->app_list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < f->n; i++)
 		if ((all || !units_find(&b->units, f->file[i].name)) &&
-		    remove_file(dirfd, f->file[i].name, err) < 0)
+		    remove_file(fd_of(p, f->file[i].name), f->file[i].name, err) < 0)
 			return -1;
 	return 0;
 }
@@ -155,7 +186,7 @@ static int verify_files(const struct bind *b, struct err *err)
 		cleanup_free char *text = NULL;
 		enum bind_state state;
 
-		if (bind_look(b, b->quadlets, u->name, &state, &text, err) < 0)
+		if (bind_look(b, u->name, &state, &text, err) < 0)
 			return -1;
 		if (state == BIND_MISSING)
 			return err_set(err, ERR_UPSTREAM, "%s did not arrive", u->name);
@@ -188,22 +219,44 @@ static int verify_services(const struct bind *b, struct err *err)
 	return 0;
 }
 
-static int put_back(const struct bind *b, int dirfd, const struct former *f,
+/* Quadlet starts its units by what they say; a .path is enabled by name. */
+static int enable_paths(const struct bind *b, const char *verb, struct err *err)
+{
+	cleanup_free const char **names = NULL;
+	size_t n;
+
+	bind_names(b, &names, &n);
+	for (size_t i = 0; i < n; i++) {
+		const char *const args[] = {verb, "--now", names[i], NULL};
+		enum bind_state state;
+
+		if (!str_ends(names[i], ".path"))
+			continue;
+		if (bind_look(b, names[i], &state, NULL, err) < 0 ||
+		    (state != BIND_MISSING &&
+		     podman_systemctl(&b->podman, args, NULL, err) < 0))
+			return -1;
+	}
+	return 0;
+}
+
+static int put_back(const struct bind *b, const struct places *p, const struct former *f,
 		    struct err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < f->n; i++) {
 		const struct kept *k = &f->file[i];
+		int dirfd = fd_of(p, k->name);
 
 		if (k->text ? fs_write_atomic(dirfd, k->name, k->text, strlen(k->text),
 					      0644, err) < 0
 			    : remove_file(dirfd, k->name, err) < 0)
 			r = -1;
 	}
-	if (f->app_list ? fs_write_atomic(dirfd, APP_LIST, f->app_list,
+	if (f->app_list ? fs_write_atomic(p->quadlets, APP_LIST, f->app_list,
 					  strlen(f->app_list), 0644, err) < 0
-			: remove_file(dirfd, APP_LIST, err) < 0)
+			: remove_file(p->quadlets, APP_LIST, err) < 0)
 		r = -1;
 	return reload(b, err) < 0 ? -1 : r;
 }
@@ -222,16 +275,15 @@ static int save_directory(struct bind *b, const char *directory, struct err *err
 int bind_install(struct bind *b, struct err *err)
 {
 	__attribute__((cleanup(former_done))) struct former f = {0};
-	cleanup_close int dirfd = -1;
+	cleanup_places struct places p = {-1, -1};
 	struct err again = ERR_INIT;
 	int r;
 
-	dirfd = open_quadlets(b, err);
-	if (dirfd < 0 || former_read(b, dirfd, &f, err) < 0)
+	if (open_places(b, true, &p, err) < 0 || former_read(b, &p, &f, err) < 0)
 		return -1;
-	r = remove_stale(b, dirfd, &f, err);
+	r = remove_stale(b, &p, &f, err);
 	if (r == 0)
-		r = install_files(b, dirfd, err);
+		r = install_files(b, &p, err);
 	if (r == 0)
 		r = verify_files(b, err);
 	if (r == 0)
@@ -239,10 +291,12 @@ int bind_install(struct bind *b, struct err *err)
 	if (r == 0)
 		r = verify_services(b, err);
 	if (r == 0)
+		r = enable_paths(b, "enable", err);
+	if (r == 0)
 		return save_directory(b, b->quadlets, err);
 	err->id = ERRID_BIND_INSTALL;
 	err->code = err_info(ERRID_BIND_INSTALL)->code;
-	if (put_back(b, dirfd, &f, &again) < 0)
+	if (put_back(b, &p, &f, &again) < 0)
 		return err_wrap(err,
 				"what was there before could NOT be put back (%s); first",
 				again.msg);
@@ -280,22 +334,18 @@ static int stop_services(const struct bind *b, struct err *err)
 static int remove_units(const struct bind *b, size_t *ret_removed, struct err *err)
 {
 	__attribute__((cleanup(former_done))) struct former f = {0};
-	cleanup_close int dirfd = open(b->quadlets, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_places struct places p = {-1, -1};
 
-	if (dirfd < 0 && errno == ENOENT)
-		return 0;
-	if (dirfd < 0)
-		return err_sys(err, "%s", b->quadlets);
-	if (former_read(b, dirfd, &f, err) < 0)
+	if (open_places(b, false, &p, err) < 0 || former_read(b, &p, &f, err) < 0)
 		return -1;
 	for (size_t i = 0; i < f.n; i++) {
 		if (!f.file[i].text)
 			continue;
-		if (remove_file(dirfd, f.file[i].name, err) < 0)
+		if (remove_file(fd_of(&p, f.file[i].name), f.file[i].name, err) < 0)
 			return -1;
 		++*ret_removed;
 	}
-	return remove_app_list(dirfd, f.app_list, err);
+	return remove_app_list(p.quadlets, f.app_list, err);
 }
 
 int bind_remove(struct bind *b, size_t *ret_removed, struct err *err)
@@ -303,8 +353,9 @@ int bind_remove(struct bind *b, size_t *ret_removed, struct err *err)
 	cleanup_close int data = -1;
 
 	*ret_removed = 0;
-	if (bind_check_files(b, err) < 0 || stop_services(b, err) < 0 ||
-	    remove_units(b, ret_removed, err) < 0 || reload(b, err) < 0)
+	if (bind_check_files(b, err) < 0 || enable_paths(b, "disable", err) < 0 ||
+	    stop_services(b, err) < 0 || remove_units(b, ret_removed, err) < 0 ||
+	    reload(b, err) < 0)
 		return -1;
 	/* Last, and only when all of it is gone: without the receipt nothing is ours. */
 	data = open(b->paths.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

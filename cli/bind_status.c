@@ -34,7 +34,7 @@ static const char *file_state(const struct bind *b, const struct receipt_file *f
 	cleanup_free char *text = NULL;
 	enum bind_state state;
 
-	if (bind_look(b, b->quadlets, f->name, &state, &text, err) < 0)
+	if (bind_look(b, f->name, &state, &text, err) < 0)
 		return NULL;
 	switch (state) {
 	case BIND_MISSING:
@@ -126,8 +126,10 @@ static int gather(const struct bind *b, struct status *s, struct err *err)
 		    unit_service(r->name, r->service, sizeof(r->service), err) < 0 ||
 		    read_service(b, r, err) < 0)
 			return -1;
-		s->complete = s->complete && str_eq(r->file, "installed") &&
-			      str_eq(r->active, "active");
+		/* The host's oneshot runs when there is something to do. */
+		s->complete =
+			s->complete && str_eq(r->file, "installed") &&
+			(str_eq(r->active, "active") || str_ends(r->name, ".service"));
 		s->n++;
 	}
 	if (read_health(b, s, err) < 0 || client_new(b->paths.api_sock, &c, err) < 0)

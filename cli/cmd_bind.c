@@ -84,13 +84,13 @@ static const struct argp unbind_argp = {
 static int diff_one(const struct bind *b, const char *name, struct buf *out,
 		    struct err *err)
 {
-	cleanup_free char *from_name = xasprintf("%s/%s", b->quadlets, name);
+	cleanup_free char *from_name = xasprintf("%s/%s", bind_place(b, name), name);
 	cleanup_free char *to_name = xasprintf("%s (rendered)", name);
 	const struct unit *u = units_find(&b->units, name);
 	cleanup_free char *from = NULL;
 	enum bind_state state;
 
-	if (bind_look(b, b->quadlets, name, &state, &from, err) < 0)
+	if (bind_look(b, name, &state, &from, err) < 0)
 		return -1;
 	if (from || u)
 		(void)diff_unified(from_name, from, to_name, u ? u->text : NULL, out);
@@ -215,10 +215,11 @@ static int tell_removable(const struct bind *b, struct err *err)
 	for (size_t i = 0; i < n; i++) {
 		enum bind_state state;
 
-		if (bind_look(b, b->quadlets, names[i], &state, NULL, err) < 0)
+		if (bind_look(b, names[i], &state, NULL, err) < 0)
 			return -1;
 		if (state != BIND_MISSING)
-			(void)printf("would be removed: %s/%s\n", b->quadlets, names[i]);
+			(void)printf("would be removed: %s/%s\n", bind_place(b, names[i]),
+				     names[i]);
 	}
 	(void)printf("would be removed: %s\n", b->dir);
 	return render_flush(err);

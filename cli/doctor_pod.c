@@ -179,8 +179,7 @@ static void examine_unit(struct doctor_lines *d, const struct bind *b, const cha
 
 	if (!is_pod && !str_ends(file, ".container"))
 		return;
-	if (bind_look(b, b->quadlets, file, &state, &text, &err) < 0 ||
-	    state != BIND_OURS) {
+	if (bind_look(b, file, &state, &text, &err) < 0 || state != BIND_OURS) {
 		tell(&p, "unit", "not installed, or not as rendered", SKIP);
 		return;
 	}

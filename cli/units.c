@@ -20,6 +20,7 @@ static const struct {
 } kinds[] = {
 	{".container", ""},	{".pod", "-pod"},     {".network", "-network"},
 	{".volume", "-volume"}, {".build", "-build"}, {".image", "-image"},
+	{".path", NULL},	{".service", NULL},
 };
 
 static int kind_of(const char *name)
@@ -28,6 +29,13 @@ static int kind_of(const char *name)
 		if (str_ends(name, kinds[i].suffix))
 			return (int)i;
 	return -1;
+}
+
+bool unit_is_of_host(const char *name)
+{
+	int kind = kind_of(name);
+
+	return kind >= 0 && !kinds[kind].service;
 }
 
 bool unit_name_is_ours(const char *name)
@@ -45,13 +53,16 @@ bool unit_name_is_ours(const char *name)
 
 int unit_service(const char *name, char *out, size_t size, struct err *err)
 {
-	int kind = kind_of(name);
+	int kind = kind_of(name), r = -1;
 
-	if (kind < 0 || str_fmt(out, size, "%.*s%s.service",
-				(int)(strlen(name) - strlen(kinds[kind].suffix)), name,
-				kinds[kind].service) < 0)
-		return err_set_id(err, ERRID_BIND_TEMPLATE, "%s: no unit of Quadlet",
-				  name);
+	if (kind >= 0 && !kinds[kind].service)
+		r = str_copy(out, size, name);
+	else if (kind >= 0)
+		r = str_fmt(out, size, "%.*s%s.service",
+			    (int)(strlen(name) - strlen(kinds[kind].suffix)), name,
+			    kinds[kind].service);
+	if (r < 0)
+		return err_set_id(err, ERRID_BIND_TEMPLATE, "%s: no unit of ours", name);
 	return 0;
 }
 
@@ -101,8 +112,8 @@ int units_find_templates(const char *profile, char **ret, struct err *err)
 	return 0;
 }
 
-static int render_one(const char *dir, const char *file, const struct unit_values *v,
-		      struct unit_set *s, struct err *err)
+static int render_one(const char *dir, const char *file, bool host,
+		      const struct unit_values *v, struct unit_set *s, struct err *err)
 {
 	cleanup_free char *path = xasprintf("%s/%s", dir, file);
 	cleanup_free char *text = NULL;
@@ -118,7 +129,7 @@ static int render_one(const char *dir, const char *file, const struct unit_value
 	*u = (struct unit){0};
 	if (str_fmt(u->name, sizeof(u->name), "%.*s",
 		    (int)(strlen(file) - strlen(TEMPLATE_SUFFIX)), file) < 0 ||
-	    !unit_name_is_ours(u->name))
+	    !unit_name_is_ours(u->name) || unit_is_of_host(u->name) != host)
 		return err_set_id(err, ERRID_BIND_TEMPLATE,
 				  "%s: not lychgate*.container.in "
 				  "or another unit of Quadlet",
@@ -141,8 +152,8 @@ static int is_template(const struct dirent *e)
 	return str_ends(e->d_name, TEMPLATE_SUFFIX);
 }
 
-int units_render(const char *dir, const struct unit_values *v, struct unit_set *ret,
-		 struct err *err)
+int units_render(const char *dir, bool host, const struct unit_values *v,
+		 struct unit_set *ret, struct err *err)
 {
 	cleanup_free char *inside = xasprintf("%s/x", dir);
 	struct dirent **names = NULL;
@@ -155,7 +166,7 @@ int units_render(const char *dir, const struct unit_values *v, struct unit_set *
 		return err_sys_id(err, ERRID_BIND_TEMPLATE, "%s", dir);
 	for (int i = 0; i < n; i++) {
 		if (r == 0)
-			r = render_one(dir, names[i]->d_name, v, ret, err);
+			r = render_one(dir, names[i]->d_name, host, v, ret, err);
 		free(names[i]);
 	}
 	free(names);

@@ -28,17 +28,21 @@ struct unit_set {
 	size_t n;
 };
 
-/* "lychgate" or "lychgate-x", and a suffix that Quadlet knows. */
+/* "lychgate" or "lychgate-x", and a suffix that Quadlet knows, ".path" or ".service". */
 bool unit_name_is_ours(const char *name);
+/* ".path" and ".service": systemd's own, on the host, and nothing of Podman's. */
+bool unit_is_of_host(const char *name);
 /* Where this release's templates of a profile are: PREFIX/share/lychgate/quadlet/PROFILE
  * beside PREFIX/bin/lych, else quadlet/PROFILE of the tree that lych was built in. */
 MUST_CHECK int units_find_templates(const char *profile, char **ret, struct err *err);
-/* Render every *.in of a directory that nobody else can write. */
-MUST_CHECK int units_render(const char *dir, const struct unit_values *v,
+/* Render every *.in of a directory that nobody else can write; host: units of the host,
+ * else of Quadlet. They are added to what is there. */
+MUST_CHECK int units_render(const char *dir, bool host, const struct unit_values *v,
 			    struct unit_set *ret, struct err *err);
 /* Directories and files of the host that units may mount. */
 struct unit_world {
 	const char *data, *runtime, *config;
+	const char *lych;   /* this program */
 	char *const *mount; /* checked already (mounts.h); for the tomb only */
 	size_t n_mounts;
 	bool sovereign;

@@ -304,12 +304,29 @@ static int check_unit(struct check *c)
 	return 0;
 }
 
+/* A unit of the host runs one command of ours, with nothing that could come from inside. */
+static int check_host_unit(struct check *c)
+{
+	cleanup_free char *wanted = xasprintf("%s react", c->w->lych);
+	struct unit_line l = {.at = c->u->text};
+
+	while (unit_next_line(&l)) {
+		c->line = l.number;
+		if (str_starts(l.key, "Exec") &&
+		    (!str_eq(l.key, "ExecStart") || !str_eq(l.value, wanted)))
+			return refuse(c, l.key, l.value,
+				      "only 'lych react' runs on the host");
+	}
+	return 0;
+}
+
 int units_check(const struct unit_set *s, const struct unit_world *w, struct err *err)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		struct check c = {.u = &s->unit[i], .w = w, .err = err};
 
-		if (check_unit(&c) < 0)
+		if ((unit_is_of_host(c.u->name) ? check_host_unit(&c) : check_unit(&c)) <
+		    0)
 			return -1;
 	}
 	return 0;

@@ -17,7 +17,7 @@ for name in podman systemctl; do
 	install -m 755 tests/support/podman-stand-in "$LYCH_TMP/bin/$name"
 done
 export PATH=$LYCH_TMP/bin:$PATH
-state=$LYCH_TMP/state units=$HOME/.config/containers/systemd bound=$LYCHGATE_DATA/bind
+state=$LYCH_TMP/state units=$HOME/.config/containers/systemd host=$HOME/.config/systemd/user bound=$LYCHGATE_DATA/bind
 list=$HOME/.config/lychgate/mount-allowlist.json
 cd "$LYCH_TMP" || exit 1
 
@@ -187,6 +187,10 @@ template "the owner's socket" LYCH-BIND-007 "owner's socket" 's/^ReadOnly=true/&
 template "the configuration" LYCH-BIND-007 "the configuration, in the tomb" 's/^ReadOnly=true/&\nVolume=@CONFIG_FILE@:\/c/'
 template "the vessel's data" LYCH-BIND-007 "another room" 's/^ReadOnly=true/&\nVolume=@DATA_DIR@\/vessel:\/v/'
 template "a continued line" LYCH-BIND-007 "continued" 's/^ReadOnly=true/&\nLabel=a \\/'
+tomb=$templates/host/lychgate-reactor.service.in
+template "another command on the host" LYCH-BIND-007 "only 'lych react'" 's/ react$/ react; id/'
+template "a command before it" LYCH-BIND-007 "ExecStartPre" 's/^Type=oneshot/&\nExecStartPre=-\/bin\/true/'
+tomb=$templates/golden-mean/lychgate-tomb.container.in
 chmod 0666 "$tomb"; refused "a template that others write" LYCH-BIND-001 "can be written by others" bind; chmod 0644 "$tomb"
 
 # --- files of somebody else
@@ -197,7 +201,11 @@ rm "$units/lychgate.pod"; ln -s /etc/passwd "$units/lychgate.pod"
 refused "a link in a unit's place" LYCH-BIND-008 "$units/lychgate.pod" bind --install
 rm "$units/lychgate.pod"; mkdir "$units/lychgate-tomb.container.d"
 refused "a drop-in for a unit of ours" LYCH-BIND-008 "a drop-in" bind --install
-rmdir "$units/lychgate-tomb.container.d"
+rmdir "$units/lychgate-tomb.container.d"; mkdir -p "$host/lychgate-reactor.service.d"
+refused "a drop-in for the host's unit" LYCH-BIND-008 "a drop-in" bind --install
+rmdir "$host/lychgate-reactor.service.d"; touch "$host/lychgate-reactor.service"
+refused "a foreign unit of the host's" LYCH-BIND-008 "$host/lychgate-reactor.service" bind --install
+rm "$host/lychgate-reactor.service"
 run unbind; is "unbind without a receipt" 3 $?
 is "unbind without a receipt: code" 1 "$(grep -c LYCH-BIND-013 err)"
 run bind --install extra; is "too many words" 2 $?
@@ -216,11 +224,14 @@ is "dry run: all is new" "0" "$(grep -c '^-[^-]' out)"
 
 # --- bind, then install
 in_dir() { (cd "$1" && sha256sum lychgate*) 2>/dev/null; }
+rendered() { in_dir "$bound/lychgate"; in_dir "$bound/host"; }
+installed() { in_dir "$units"; in_dir "$host"; }
 run bind; is "bind" 0 $?
 n=$(find "$templates/golden-mean" -name '*.in' | wc -l)
 is "all units are rendered" "$n" "$(find "$bound/lychgate" -type f -name 'lychgate*' | wc -l)"
 is "nothing else is there" "$n" "$(find "$bound/lychgate" -mindepth 1 | wc -l)"
 is "no placeholder is left" 0 "$(grep -cE '@[A-Z?*][A-Z_]*@' "$bound"/lychgate/* | grep -cv ':0$')"
+is "the host's units apart" "lychgate-reactor.path lychgate-reactor.service" "$(cd "$bound/host" && echo *)"
 is "private" "700 600" "$(stat -c %a "$bound") $(stat -c %a "$bound/receipt.json")"
 is "the writable mount" 1 "$(grep -cxF "Volume=$HOME/out:$HOME/out:rw,z" "$bound/lychgate/lychgate-tomb.container")"
 is "only in the tomb" 1 "$(grep -lF "$HOME/out" "$bound"/lychgate/* | wc -l)"
@@ -229,12 +240,15 @@ python3 - "$bound" <<'P' || fail "the receipt"
 import hashlib, json, pathlib, sys
 d = pathlib.Path(sys.argv[1])
 r = json.loads((d / "receipt.json").read_text())
-have = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in (d / "lychgate").iterdir()}
+have = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for part in ("lychgate", "host") for f in (d / part).iterdir()}
 assert {f["name"]: f["sha256"] for f in r["files"]} == have, (r, have)
 assert r["profile"] == "golden-mean" and r["lychgate"] and r["time"] and "directory" not in r
 P
 run bind --install; is "install" 0 $?
-is "every file arrived" "$(in_dir "$bound/lychgate")" "$(in_dir "$units")"
+is "every file arrived" "$(rendered)" "$(installed)"
+is "the host's units" "lychgate-reactor.path lychgate-reactor.service" "$(cd "$host" && echo *)"
+is "what the host runs" "ExecStart=$LYCH_TMP/dest/usr/bin/lych react" "$(grep ^Exec "$host/lychgate-reactor.service")"
+is "the reactor is enabled" 1 "$(grep -c 'enable --now lychgate-reactor.path' "$state/log")"
 is "--replace was said" 1 "$(grep -c 'quadlet install --reload-systemd=false --replace' "$state/log")"
 run bind --dry-run; is "dry run after it" "0 Nothing would change." "$? $(cat out)"
 run bind --install; is "install again" 0 $?
@@ -290,40 +304,40 @@ refused "a changed unit, another named" LYCH-BIND-009 "$units/lychgate.pod" bind
 refused "a changed unit is not removed" LYCH-BIND-009 "$units/lychgate.pod" unbind
 run bind --dry-run; is "the change is shown" "0 1" "$? $(grep -c '^-# mine' out)"
 run bind --install --overwrite lychgate.pod; is "given up by name" 0 $?
-is "as rendered" "$(in_dir "$bound/lychgate")" "$(in_dir "$units")"
+is "as rendered" "$(rendered)" "$(installed)"
 
 # --- the former set stays when the new one does not stand
 config <<<'pod: {tomb: {memory: 3GiB}}'
-old_set=$(in_dir "$units")
+old_set=$(installed)
 old_app=$(cat "$units/.lychgate.app")
 broken() { # what, words
 	run bind --install; is "$1: exit" 4 $?
 	is "$1: code" 1 "$(grep -c LYCH-BIND-011 err)"
 	is "$1: words" 1 "$(grep -cF -- "$2" err)"
-	is "$1: the former units" "$old_set" "$(in_dir "$units")"
+	is "$1: the former units" "$old_set" "$(installed)"
 	is "$1: the former list" "$old_app" "$(cat "$units/.lychgate.app")"
-	is "$1: the former services" "$(find "$units" -name 'lychgate*' | wc -l)" "$(wc -l <"$state/services")"
+	is "$1: the former services" "$(installed | wc -l)" "$(wc -l <"$state/services")"
 }
 echo 2 >"$state/stop-after"; broken "stopped half-way" "no space left on device"; rm "$state/stop-after"
 echo lychgate-tomb.container >"$state/garble"; broken "other bytes" "lychgate-tomb.container arrived with other bytes"; rm "$state/garble"
-rm -f "$units/lychgate-tomb.container"; old_set=$(in_dir "$units")
+rm -f "$units/lychgate-tomb.container"; old_set=$(installed)
 echo lychgate-tomb.container >"$state/lose"; broken "exit 0 and a file lost" "lychgate-tomb.container did not arrive"; rm "$state/lose"
 echo lychgate-tomb.container >"$state/dislike"
 run bind --install; is "Quadlet dislikes it" 4 $?
 is "Quadlet dislikes it: words" 1 "$(grep -cF "systemd has no lychgate-tomb.service" err)"
 rm "$state/dislike"
 run bind --install; is "then it works" 0 $?
-is "the new units" "$(in_dir "$bound/lychgate")" "$(in_dir "$units")"
+is "the new units" "$(rendered)" "$(installed)"
 is "the new value" 1 "$(grep -c "^Memory=$((3 << 30))\$" "$units/lychgate-tomb.container")"
 
 # --- another profile: what it has not goes
 config <<<'pod: {profile: sovereign, cgroups: none}'
 run bind --install; is "sovereign" 0 $?
-is "sovereign, all of it" "$(in_dir "$bound/lychgate")" "$(in_dir "$units")"
+is "sovereign, all of it" "$(rendered)" "$(installed)"
 is "no cgroup without it" 0 "$(grep -cE '^(Volume|PodmanArgs)=.*cgroup' "$units/lychgate-tomb.container")"
 config </dev/null
 run bind --install; is "golden-mean again" 0 $?
-is "nothing of the other is left" "$(in_dir "$bound/lychgate")" "$(in_dir "$units")"
+is "nothing of the other is left" "$(rendered)" "$(installed)"
 is "nor in Podman's list" "$n" "$(wc -l <"$units/.lychgate.app")"
 
 # --- older Podmans
@@ -332,7 +346,7 @@ for version in 5.6.1 5.4.2; do
 	config <<<"pod: {tomb: {processes: $((${version//./} + 100))}}"
 	: >"$state/log"
 	run bind --install; is "Podman $version" 0 $?
-	is "Podman $version: all of it" "$(in_dir "$bound/lychgate")" "$(in_dir "$units")"
+	is "Podman $version: all of it" "$(rendered)" "$(installed)"
 	is "Podman $version: no --replace" 0 "$(grep -c -- --replace "$state/log")"
 done
 is "5.4 places the files itself" 0 "$(grep -c 'quadlet install --reload' "$state/log")"
@@ -350,12 +364,14 @@ chmod 0600 "$bound/receipt.json"
 echo '[Container]' >"$units/mine.container"; mkdir -p "$LYCHGATE_DATA/phylactery"; echo x >"$LYCHGATE_DATA/phylactery/kept"
 run unbind --dry-run; is "unbind --dry-run" 0 $?
 is "unbind --dry-run: nothing went" "$n" "$(find "$units" -name 'lychgate*' | wc -l)"
-touch "$state/no-stop"; before=$(in_dir "$units"); run unbind; is "services that do not stop" 4 $?
-is "services that do not stop: the units stay" "$before" "$(in_dir "$units")"
+touch "$state/no-stop"; before=$(installed); run unbind; is "services that do not stop" 4 $?
+is "services that do not stop: the units stay" "$before" "$(installed)"
 rm "$state/no-stop"; : >"$state/log"
 run unbind; is "unbind" 0 $?
 grep -q 'systemctl --user stop .*lychgate-tomb.service' "$state/log" || fail "unbind stopped nothing"
 is "units left" "mine.container" "$(ls -A "$units")"
+is "units of the host left" "" "$(ls -A "$host")"
+is "the reactor is disabled" 1 "$(grep -c 'disable --now lychgate-reactor.path' "$state/log")"
 is "the data stays" x "$(cat "$LYCHGATE_DATA/phylactery/kept")"
 is "the receipt went" no "$([ -e "$bound" ] && echo yes || echo no)"
 is "the secrets stay" yes "$([ -e "$state/secrets/lychgate_work" ] && echo yes)"
