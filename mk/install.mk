@@ -9,12 +9,12 @@ PROFILES := $(wildcard cli/profiles/*)
 QUADLETDIR = $(DESTDIR)$(PREFIX)/share/lychgate/quadlet
 QUADLETS := $(wildcard quadlet/*/*.in)
 MAN_PAGES := $(wildcard docs/man/*.1 docs/man/*.5 docs/man/*.8)
-LIBEXEC_PROGRAMS := $(filter-out lych lych-sandbox,$(PROGRAMS))
+LIBEXEC_PROGRAMS := $(filter-out lych lych-sandbox lych-audit,$(PROGRAMS))
 
 .PHONY: install uninstall
 install: all ## PREFIX=/usr/local DESTDIR=
 	install -d $(BINDIR) $(LIBEXECDIR)
-	install -m 0755 $(B)/lych $(B)/lych-sandbox $(BINDIR)
+	install -m 0755 $(B)/lych $(B)/lych-sandbox $(B)/lych-audit $(BINDIR)
 	install -m 0755 $(addprefix $(B)/,$(LIBEXEC_PROGRAMS)) $(LIBEXECDIR)
 	ln -sf ../../bin/lych-sandbox $(LIBEXECDIR)/lych-sandbox
 	install -d $(PROFILEDIR)
@@ -23,6 +23,6 @@ install: all ## PREFIX=/usr/local DESTDIR=
 	set -e; for page in $(MAN_PAGES); do install -D -m 0644 $$page $(MANDIR)/man$${page##*.}/$${page##*/}; done
 
 uninstall: ## remove what install put there
-	rm -f $(addprefix $(BINDIR)/,lych lych-sandbox) $(foreach p,$(MAN_PAGES),$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+	rm -f $(addprefix $(BINDIR)/,lych lych-sandbox lych-audit) $(foreach p,$(MAN_PAGES),$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
 	rm -f $(addprefix $(PROFILEDIR)/,$(notdir $(PROFILES)))
 	rm -rf $(LIBEXECDIR) $(QUADLETDIR)

@@ -35,10 +35,11 @@ struct audit {
 	char socket_path[128];
 	struct audit_link *own, *queue; /* queue: NULL before audit_begin */
 	struct loop_timer *fetch, *mark, *refused, *heartbeat;
+	struct uuid stream;		      /* of the outbox */
 	struct queue_audit_place read, acked; /* how far */
 	struct queue_audit_place ring[AUDIT_WINDOW];
 	bool is_owned, is_beginning, is_fetching, is_marking;
-	bool mark_again, is_behind, was_good;
+	bool mark_again, must_begin, is_behind, was_good;
 	struct err db_why;
 	uint64_t n_refused[2]; /* api, work: since the last event */
 };
@@ -76,12 +77,29 @@ static void say_change(struct audit *a)
 		log_info("the audit log is not written; claims are closed");
 }
 
-static void marked(bool behind, const struct err *err, void *arg)
+/* A new numbering was begun in the database: forget the old one, once nothing of it is
+ * under way. */
+static bool begin_again(struct audit *a)
+{
+	if (!a->must_begin || a->is_fetching || a->is_marking)
+		return false;
+	log_info("the outbox is numbered anew");
+	audit_link_free(a->queue);
+	a->queue = NULL;
+	a->must_begin = false;
+	loop_timer_arm(a->mark, 0);
+	return true;
+}
+
+static void marked(enum queue_audit_answer answer, const struct err *err, void *arg)
 {
 	struct audit *a = arg;
 
 	a->is_marking = false;
-	a->is_behind = behind;
+	a->is_behind = answer == QUEUE_AUDIT_BEHIND;
+	a->must_begin = answer == QUEUE_AUDIT_RESTARTED;
+	if (begin_again(a))
+		return;
 	if (err)
 		a->db_why = *err;
 	else
@@ -97,15 +115,15 @@ static void on_mark(void *arg)
 {
 	struct audit *a = arg;
 
-	if (!a->queue)
+	if (!a->queue || a->must_begin)
 		return;
 	if (a->is_marking) {
 		a->mark_again = true;
 		return;
 	}
 	a->is_marking = true;
-	queue_audit_mark(a->v->queue, &a->v->boot, &a->acked, links_are_good(a), marked,
-			 a);
+	queue_audit_mark(a->v->queue, &a->v->boot, &a->stream, &a->acked,
+			 links_are_good(a), marked, a);
 }
 
 static void mark_soon(struct audit *a)
@@ -175,6 +193,8 @@ static void fetched(const struct queue_audit_event *rows, size_t n, const struct
 	bool all = true;
 
 	a->is_fetching = false;
+	if (begin_again(a))
+		return;
 	if (err) {
 		loop_timer_arm(a->fetch, RETRY_USEC);
 		return;
@@ -189,7 +209,7 @@ static void on_fetch(void *arg)
 	struct audit *a = arg;
 	size_t room = a->queue ? audit_link_room(a->queue) : 0;
 
-	if (a->is_fetching || room == 0)
+	if (a->is_fetching || a->must_begin || room == 0)
 		return; /* an answer, or its end, comes back here */
 	a->is_fetching = true;
 	queue_audit_next(a->v->queue, &a->read,
@@ -223,7 +243,7 @@ static void begun(const struct uuid *stream, const struct queue_audit_place *ack
 		return;
 	}
 	a->read = a->acked = *acked;
-	cfg.stream = *stream;
+	cfg.stream = a->stream = *stream;
 	cfg.acked = acked->pseq;
 	a->queue = audit_link_new(&cfg);
 	loop_timer_arm(a->fetch, 0);

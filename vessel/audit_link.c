@@ -60,12 +60,22 @@ static bool is_good(const struct audit_link *l)
 	return l->is_welcome && !is_late(l);
 }
 
+/* When the first open event becomes late, not sooner and hardly later: until it is told,
+ * claims are open. */
+static void watch_first(struct audit_link *l)
+{
+	const struct packet *first = packet_of(l, l->acked + 1);
+
+	if (l->last > l->acked && !is_late(l))
+		loop_timer_arm(l->patience,
+			       first->added + PATIENCE_USEC - now(l) + USEC_PER_MSEC);
+}
+
 static void tell_change(struct audit_link *l)
 {
 	bool good = is_good(l);
 
-	if (l->last > l->acked)
-		loop_timer_arm(l->patience, PATIENCE_USEC / 5);
+	watch_first(l);
 	if (good == l->was_good)
 		return;
 	l->was_good = good;

@@ -304,6 +304,9 @@ int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *
 		if (apply(c, &schema_migrations[i], err) < 0)
 			return -1;
 	*ret_applied = (int)(ARRAY_SIZE(schema_migrations) - have);
+	if (cfg->restart_audit && run_sql(c, "restart the audit numbering",
+					  "SELECT lych.audit_restart()", err) < 0)
+		return -1;
 	return set_logins(c, secrets_fd, cfg, err);
 }
 
@@ -348,7 +351,7 @@ int migrate_rotate_owner(const struct migrate_config *cfg, struct err *err)
 static int usage(void)
 {
 	fputs("usage: lych-vessel migrate --pg-dir DIR --secrets DIR [--tomb NAME]... "
-	      "[--rotate-owner]\n",
+	      "[--rotate-owner] [--restart-audit]\n",
 	      stderr);
 	return 2;
 }
@@ -360,6 +363,7 @@ int migrate_main(int argc, char **argv)
 		{"secrets", required_argument, NULL, 's'},
 		{"tomb", required_argument, NULL, 't'},
 		{"rotate-owner", no_argument, NULL, 'r'},
+		{"restart-audit", no_argument, NULL, 'a'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *tombs[TOMBS_MAX] = {"tomb_1"};
@@ -377,6 +381,8 @@ int migrate_main(int argc, char **argv)
 			cfg.secrets_dir = optarg;
 		else if (opt == 'r')
 			rotate = true;
+		else if (opt == 'a')
+			cfg.restart_audit = true;
 		else if (opt == 't' && cfg.n_tombs < TOMBS_MAX)
 			tombs[cfg.n_tombs++] = optarg;
 		else

@@ -9,6 +9,7 @@
 
 #include "common/attr.h"
 #include "common/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 /* argv[0] is "migrate". Returns an exit code (common/err.h); reports on stderr. */
@@ -19,6 +20,7 @@ struct migrate_config {
 	const char *secrets_dir;
 	const char *const *tombs; /* role names tomb_... */
 	size_t n_tombs;
+	bool restart_audit; /* a new numbering of the outbox */
 };
 /* ERRID_START_DB, _START_MIGRATION, _START_SCHEMA or _SECRET_*. *ret_applied: how many
  * ran now. */

@@ -163,10 +163,15 @@ typedef void queue_audit_next_done(const struct queue_audit_event *events, size_
 				   const struct err *err, void *arg);
 void queue_audit_next(struct queue *q, const struct queue_audit_place *after,
 		      unsigned limit, queue_audit_next_done *done, void *arg);
-/* Everything up to this place is in the log, and (good) claims may go on for 10 s.
- * *behind: they may not, since an event has waited for too long. */
-typedef void queue_audit_mark_done(bool behind, const struct err *err, void *arg);
-void queue_audit_mark(struct queue *q, const struct uuid *boot,
+enum queue_audit_answer {
+	QUEUE_AUDIT_OK,
+	QUEUE_AUDIT_BEHIND,    /* claims stay closed: an event has waited for too long */
+	QUEUE_AUDIT_RESTARTED, /* the stream is no longer in use: begin again */
+};
+/* Everything up to this place is in the log, and (good) claims may go on for 10 s. */
+typedef void queue_audit_mark_done(enum queue_audit_answer answer, const struct err *err,
+				   void *arg);
+void queue_audit_mark(struct queue *q, const struct uuid *boot, const struct uuid *stream,
 		      const struct queue_audit_place *acked, bool good,
 		      queue_audit_mark_done *done, void *arg);
 

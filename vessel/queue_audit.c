@@ -14,8 +14,8 @@ static const struct pg_stmt stmt_next = {"audit_next",
 	"SELECT xid, id, at_ms, event, actor, job_id, epoch, data"
 	" FROM vessel_api.audit_next($1::bigint, $2::bigint, $3::int)", 3};
 static const struct pg_stmt stmt_mark = {"audit_mark",
-	"SELECT vessel_api.audit_mark($1::uuid, $2::bigint, $3::bigint, $4::bigint,"
-	" $5::boolean)", 5};
+	"SELECT vessel_api.audit_mark($1::uuid, $2::uuid, $3::bigint, $4::bigint,"
+	" $5::bigint, $6::boolean)", 6};
 /* clang-format on */
 
 struct op {
@@ -123,22 +123,23 @@ static void mark_done(const struct pg_result *res, const struct err *err, void *
 				 "this vessel does not own the database");
 		err = &mine;
 	}
-	op->done.mark(str_eq(answer, "behind"), err, op->arg);
+	op->done.mark(str_eq(answer, "behind")	    ? QUEUE_AUDIT_BEHIND
+		      : str_eq(answer, "restarted") ? QUEUE_AUDIT_RESTARTED
+						    : QUEUE_AUDIT_OK,
+		      err, op->arg);
 	free(op);
 }
 
-void queue_audit_mark(struct queue *q, const struct uuid *boot,
+void queue_audit_mark(struct queue *q, const struct uuid *boot, const struct uuid *stream,
 		      const struct queue_audit_place *acked, bool good,
 		      queue_audit_mark_done *done, void *arg)
 {
 	struct op *op = op_new(arg);
 	struct number xid = number(acked->xid), id = number(acked->id),
 		      pseq = number((int64_t)acked->pseq);
-	const struct pg_param params[] = {{.data = boot->s},
-					  {.data = xid.s},
-					  {.data = id.s},
-					  {.data = pseq.s},
-					  {.data = good ? "t" : "f"}};
+	const struct pg_param params[] = {{.data = boot->s}, {.data = stream->s},
+					  {.data = xid.s},   {.data = id.s},
+					  {.data = pseq.s},  {.data = good ? "t" : "f"}};
 
 	op->done.mark = done;
 	pg_call(q->pg, &stmt_mark, params, CALL_TIMEOUT_USEC, false, mark_done, op);

@@ -9,7 +9,7 @@ export LYCH_BIN
 fail() {
 	echo "FAIL: $*" >&2
 	if [ -n "${LYCH_TMP:-}" ]; then
-		for log in "$LYCH_TMP"/data/log/*.log; do
+		for log in "$LYCHGATE_DATA"/log/*.log; do
 			[ -e "$log" ] || continue
 			echo "--- $log" >&2
 			tail -n 15 "$log" >&2

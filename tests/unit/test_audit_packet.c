@@ -48,9 +48,7 @@ Test(audit_packet, what_is_not_exactly_a_packet_is_refused)
 		"{\"pseq\":1,\"event\":{\"a\":NaN}}",
 		"{\"pseq\":1,\"event\":{\"a\":1}}{}",
 		"{\"pseq\":1,\"event\":{\"a\":\"\xff\"}}",
-		"{\"pseq\":1,\"event\":{\"a\":{\"b\":{\"c\":{\"d\":{\"e\":{\"f\":{\"g\":"
-		"1}}"
-		"}}}}}}",
+		"{\"pseq\":1,\"event\":{\"a\":[[[[[[[[1]]]]]]]]}}",
 	};
 	static const char *const reserved[] = {"v",    "log",	"seq",	"prev",	  "ts",
 					       "boot", "up_ms", "prod", "stream", "pseq"};

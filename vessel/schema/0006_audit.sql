@@ -60,8 +60,8 @@ END $$;
 
 -- The scribe has fsynced everything up to here, and (p_good) answers in time: claims are open for
 -- 10 s. Not when an event has waited for longer than that, whatever the vessel says.
--- ok | behind | fenced. A lost acknowledgement is sent again, so its commit need not be waited for.
-CREATE FUNCTION vessel_api.audit_mark(p_boot uuid, p_xid bigint, p_id bigint, p_pseq bigint,
+-- ok | behind | fenced | restarted (begin again: this numbering is no longer in use). A lost acknowledgement is sent again, so its commit need not be waited for.
+CREATE FUNCTION vessel_api.audit_mark(p_boot uuid, p_stream uuid, p_xid bigint, p_id bigint, p_pseq bigint,
 				      p_good boolean)
 RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -74,6 +74,9 @@ DECLARE
 BEGIN
 	IF NOT EXISTS (SELECT 1 FROM lych.vessel_owner o WHERE o.boot = p_boot) THEN
 		RETURN 'fenced';
+	END IF;
+	IF NOT EXISTS (SELECT 1 FROM lych.audit_state s WHERE s.stream = p_stream) THEN
+		RETURN 'restarted';
 	END IF;
 	PERFORM set_config('synchronous_commit', 'off', true);
 	SELECT o.at INTO v_oldest FROM lych.audit_outbox o WHERE (o.xid, o.id) > (p_xid, p_id)
@@ -224,7 +227,7 @@ END $$;
 SET LOCAL ROLE NONE;
 REVOKE ALL ON FUNCTION lych.audit_restart(), vessel_api.audit_begin(uuid),
 	vessel_api.audit_next(bigint, bigint, int),
-	vessel_api.audit_mark(uuid, bigint, bigint, bigint, boolean) FROM PUBLIC;
+	vessel_api.audit_mark(uuid, uuid, bigint, bigint, bigint, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION vessel_api.audit_begin(uuid),
 	vessel_api.audit_next(bigint, bigint, int),
-	vessel_api.audit_mark(uuid, bigint, bigint, bigint, boolean) TO lych_vessel;
+	vessel_api.audit_mark(uuid, uuid, bigint, bigint, bigint, boolean) TO lych_vessel;
