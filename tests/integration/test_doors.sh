@@ -61,7 +61,7 @@ vessel() { # PROGRAM [OPTION...]
 	local program=$1
 	shift
 	"$program" serve --data "$dir/data/vessel" --api-dir "$dir/api" --work-dir "$dir/work" --pg-dir "$dir/pg/sock" \
-		--secrets "$dir/pg/secrets" --tomb tomb_1 --tomb tomb_2 "$@" 2>"$dir/vessel.log" &
+		--audit-dir "$dir/audit" --secrets "$dir/pg/secrets" --tomb tomb_1 --tomb tomb_2 "$@" 2>"$dir/vessel.log" &
 	pids[vessel]=$!
 }
 tomb() { # PROGRAM NAME postgres|vessel [OPTION...]
@@ -82,7 +82,7 @@ status() { # expression over the tombs t
 	curl -s --unix-socket "$dir/api/vessel.sock" http://lychgate/v1/status |
 		python3 -c 'import json,sys; t={x["name"]:x for x in json.load(sys.stdin)["tombs"]}; print(eval(sys.argv[1]))' "$1"
 }
-mkdir -p "$dir/data" "$dir/work" "$dir/api"
+mkdir -p "$dir/data/audit" "$dir/work" "$dir/api"
 chmod -R 700 "$dir"
 export HOME=$dir
 tests/support/pg start "$dir/pg"
@@ -114,9 +114,21 @@ rm -rf "$dir/pg"
 tests/support/pg start "$dir/pg"
 migrate
 
+# Nothing is claimed while the log cannot be written.
+"$build/lych-scribe" --dir "$dir/data/audit" --socket-dir "$dir/audit" 2>"$dir/scribe.log" &
+pids[scribe]=$!
+
 # --- what a tomb must not say
 vessel "$build/lych-vessel"
 says "$dir/vessel.log" 'msg="ready"'
+until_sql() { # COUNT SQL
+	for _ in $(seq 400); do
+		[ "$(psql "$2")" = "$1" ] && return
+		sleep 0.05
+	done
+	fail "never: $2"
+}
+until_sql t "SELECT ok_until > now() FROM lych.audit_state"
 py refused >"$dir/refused"
 cat "$dir/refused"
 is "refusals" 24 "$(wc -l <"$dir/refused")"
@@ -140,13 +152,6 @@ is "nothing was claimed" 0 "$(psql "SELECT count(*) FROM lych.attempt")"
 
 # --- answers that nobody reads: the vessel is killed when the commit is in the database
 boot=$(python3 -c 'import uuid; print(uuid.uuid4())')
-until_sql() { # COUNT SQL
-	for _ in $(seq 200); do
-		[ "$(psql "$2")" = "$1" ] && return
-		sleep 0.05
-	done
-	fail "never: $2"
-}
 lose() { # verb args...: SQL-COUNT SQL
 	local sql=$1
 	shift
@@ -161,6 +166,7 @@ lose() { # verb args...: SQL-COUNT SQL
 	rm "$dir/hold"
 	vessel "$build/lych-vessel"
 	says "$dir/vessel.log" 'msg="ready"'
+	until_sql t "SELECT ok_until > now() FROM lych.audit_state"
 }
 job=$(submit first)
 lose "SELECT count(*) FROM lych.lease WHERE job_id = $job" lost "$boot" "$boot"
