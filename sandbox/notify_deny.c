@@ -171,7 +171,13 @@ void notify_address(const struct seccomp_notif *req, uint64_t addr, uint64_t len
 	}
 }
 
-/* What the registers of a refused call say; "" when its name says it all. */
+/* Of a refused call, is there something in the job's memory that tells more? */
+static bool has_address(int nr)
+{
+	return nr == __NR_connect || nr == __NR_bind || nr == __NR_sendto;
+}
+
+/* What a refused call says; "" when its name says it all. */
 static unsigned describe(const struct seccomp_notif *req, char *out, size_t size)
 {
 	const uint64_t *a = (const uint64_t *)req->data.args;
@@ -241,7 +247,7 @@ void notify_record_call(struct notify *n, const struct seccomp_notif *req)
 	char object[sizeof(((struct spawn_denied *)0)->object)] = "";
 	unsigned act = describe(req, object, sizeof(object));
 
-	if (notify_still_waits(n, req))
+	if (!has_address(req->data.nr) || notify_still_waits(n, req))
 		notify_record(n, req, SPAWN_WALL_SECCOMP, act, EPERM, object,
 			      socket_option(n, req));
 }

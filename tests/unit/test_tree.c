@@ -276,6 +276,47 @@ Test(disk, of_the_users_own_tree_only_growth_counts, .init = make_tree,
 	disk_done(&w);
 }
 
+Test(disk, a_round_that_is_left_leaves_nothing_behind, .init = make_tree,
+     .fini = remove_tree)
+{
+	struct disk_walk w;
+	char from[256], to[256];
+
+	(void)snprintf(from, sizeof(from), "%s/a", dir);
+	(void)snprintf(to, sizeof(to), "%s/l", dir);
+	put("a", 100000);
+	put("b", 100000);
+	cr_assert_eq(link(from, to), 0);
+	for (unsigned seen = 1; seen < 5; seen++) {
+		begin(&w, false);
+		cr_assert_not(disk_step(&w, seen));
+		disk_start_over(&w);
+		cr_expect(disk_at_start(&w));
+		cr_expect_geq(walk(&w, 2), 200000);
+		cr_expect_lt(w.total, 240000);
+		disk_done(&w);
+	}
+}
+
+Test(disk, a_round_that_growth_counts_from_is_not_left, .init = make_tree,
+     .fini = remove_tree)
+{
+	struct disk_walk w;
+
+	put("a", 1 << 20);
+	begin(&w, true);
+	cr_assert_not(disk_step(&w, 2));
+	disk_start_over(&w);
+	cr_expect_not(disk_at_start(&w));
+	cr_expect_eq(walk(&w, 100), 0);
+	put("b", 1 << 19);
+	cr_assert_not(disk_step(&w, 1));
+	disk_start_over(&w);
+	cr_expect(disk_at_start(&w));
+	cr_expect_geq(walk(&w, 100), 1 << 19);
+	disk_done(&w);
+}
+
 Test(disk, a_closed_directory_is_looked_into_and_stays_closed, .init = make_tree,
      .fini = remove_tree)
 {
