@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #define PROC_TEXT_MAX 4096
+#define STRING_AT_ONCE 256 /* most are shorter */
 #define PIDFD_GETFD_FLAGS 0
 #ifndef PIDFD_THREAD
 #define PIDFD_THREAD O_EXCL
@@ -43,6 +44,8 @@ int notify_read_string(const struct seccomp_notif *req, uint64_t addr, char *out
 		size_t n = page - (size_t)((addr + len) % page);
 		int r;
 
+		if (n > STRING_AT_ONCE)
+			n = STRING_AT_ONCE;
 		if (n > size - len)
 			n = size - len;
 		r = notify_read(req, addr + len, out + len, n);

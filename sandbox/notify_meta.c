@@ -205,7 +205,7 @@ static int open_target(struct notify *n, const struct meta_call *c,
 	int dirfd = c->dirfd == NONE ? AT_FDCWD : (int)(int32_t)arg(req, c->dirfd);
 	unsigned flags = c->flags == NONE ? 0 : (unsigned)arg(req, c->flags);
 	unsigned how = c->nofollow ? 0 : NOTIFY_FOLLOW;
-	char path[PATH_MAX];
+	static char path[PATH_MAX];
 	int r;
 
 	if (flags & ~(unsigned)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))

@@ -29,6 +29,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+/* The keeper has one thread, and nothing here calls itself: large buffers are static, since
+ * on the stack they would be cleared each time (-ftrivial-auto-var-init). */
 #define LINKS_MAX 40
 #define RACES_MAX 4
 /* Names walked one by one. A job that wants more of the keeper's time gets ELOOP. */
@@ -43,8 +45,10 @@ struct walk {
 	bool follow;
 	unsigned links;
 	int dir; /* where text starts, when it is relative */
-	char text[TEXT_MAX];
+	char *text;
 };
+
+static char walk_text[TEXT_MAX];
 
 bool notify_path_is_below(const char *path, const char *top)
 {
@@ -69,11 +73,12 @@ static bool is_name(const char *p, const char *name)
 
 const char *notify_path_strip(const char *path, const char *top)
 {
-	char at[PATH_MAX] = "";
+	static char at[PATH_MAX];
 	size_t len = 0;
 
 	if (path[0] != '/')
 		return NULL;
+	at[0] = '\0';
 	for (;;) {
 		size_t name;
 
@@ -132,7 +137,7 @@ int notify_mount_of(int fd, uint64_t *ret)
 
 static bool is_below_a_tree(const struct notify *n, int fd, uint64_t mount)
 {
-	char path[PATH_MAX], top[PATH_MAX];
+	static char path[PATH_MAX], top[PATH_MAX];
 
 	if (path_of(n, fd, path, sizeof(path)) < 0 || path[0] != '/')
 		return false;
@@ -160,7 +165,7 @@ bool notify_is_inside(const struct notify *n, int fd)
 
 static int set_text(struct walk *w, const char *a, const char *b, const char *c)
 {
-	char next[TEXT_MAX];
+	static char next[TEXT_MAX];
 
 	if (str_fmt(next, sizeof(next), "%s%s%s", a, b, c) < 0)
 		return -ENAMETOOLONG;
@@ -246,7 +251,7 @@ static bool is_known_dir(const struct walk *w, const struct stat *st)
 /* path from w->dir, a directory of the job's, which may lie above the trees. */
 static int take_below(struct walk *w, const char *path)
 {
-	char here[PATH_MAX];
+	static char here[PATH_MAX];
 	struct stat st;
 	int r;
 
@@ -441,11 +446,15 @@ static int walk(struct walk *w, int *ret)
 int notify_resolve(struct notify *n, const struct seccomp_notif *req, int dirfd,
 		   const char *path, unsigned how, int *ret)
 {
-	struct walk w = {
-		.n = n, .req = req, .dir = -1, .follow = (how & NOTIFY_FOLLOW) != 0};
+	struct walk w = {.n = n,
+			 .req = req,
+			 .dir = -1,
+			 .follow = (how & NOTIFY_FOLLOW) != 0,
+			 .text = walk_text};
 	cleanup_close int fd = -1;
 	int r;
 
+	walk_text[0] = '\0';
 	if (!*path && !(how & NOTIFY_EMPTY))
 		return -ENOENT;
 	if (*path == '/')
