@@ -39,6 +39,8 @@ int cmd_up(int argc, char **argv);
 int cmd_down(int argc, char **argv);
 int cmd_react(int argc, char **argv);
 int cmd_request(int argc, char **argv);
+int cmd_backup(int argc, char **argv);
+int cmd_restore(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_bind(int argc, char **argv);

@@ -30,6 +30,9 @@ struct pg_cluster {
 	int lock_fd; /* <data>/phylactery/lock: whoever holds it may run the server */
 };
 void pg_cluster_done(struct pg_cluster *c);
+/* Find the programs of the cluster that is there; nothing is made. */
+MUST_CHECK int pg_find(const struct paths *p, const char *conf_bin,
+		       struct pg_cluster *ret, struct err *err);
 /* Find the programs, check the version of what is there, build the cluster on first
  * use (in data.tmp, renamed when complete). Nothing is touched on a refusal. secrets: the
  * directory that holds them; NULL: <data>/secrets, and what is missing there is made. */

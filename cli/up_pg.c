@@ -284,6 +284,43 @@ static int build_cluster(const struct paths *p, const char *secrets,
 	return 0;
 }
 
+/* *ret_have: the cluster's major version, 0 without one. */
+static int find(const struct paths *p, const char *conf_bin, struct pg_cluster *c,
+		unsigned *ret_have, struct err *err)
+{
+	unsigned have = 0;
+
+	c->data = xasprintf("%s/phylactery/data", p->data);
+	c->log = xasprintf("%s/phylactery/log/postgres.log", p->data);
+	if (cluster_version(c->data, &have, err) < 0 ||
+	    find_programs(conf_bin, have, c, err) < 0)
+		return -1;
+	if (have && have != c->major)
+		return err_set_id(err, ERRID_START_DB_VERSION,
+				  "%s is of PostgreSQL %u, the programs in %s are of %u",
+				  c->data, have, c->bin, c->major);
+	if (c->major < PG_MAJOR_MIN)
+		return err_set_id(err, ERRID_START_TOOL,
+				  "PostgreSQL %u is too old, needs %u", c->major,
+				  PG_MAJOR_MIN);
+	*ret_have = have;
+	return 0;
+}
+
+int pg_find(const struct paths *p, const char *conf_bin, struct pg_cluster *ret,
+	    struct err *err)
+{
+	struct pg_cluster c = {.lock_fd = -1};
+	unsigned have = 0;
+
+	if (find(p, conf_bin, &c, &have, err) < 0) {
+		pg_cluster_done(&c);
+		return -1;
+	}
+	*ret = c;
+	return 0;
+}
+
 int pg_prepare(const struct paths *p, const char *conf_bin, const char *given_secrets,
 	       struct pg_cluster *ret, struct err *err)
 {
@@ -292,34 +329,15 @@ int pg_prepare(const struct paths *p, const char *conf_bin, const char *given_se
 	struct pg_cluster c = {.lock_fd = -1};
 	unsigned have = 0;
 
-	c.data = xasprintf("%s/phylactery/data", p->data);
-	c.log = xasprintf("%s/phylactery/log/postgres.log", p->data);
-	if (cluster_version(c.data, &have, err) < 0 ||
-	    find_programs(conf_bin, have, &c, err) < 0)
-		goto fail;
-	if (have && have != c.major) {
-		(void)err_set_id(err, ERRID_START_DB_VERSION,
-				 "%s is of PostgreSQL %u, the programs in %s are of %u",
-				 c.data, have, c.bin, c.major);
-		goto fail;
+	if (find(p, conf_bin, &c, &have, err) < 0 ||
+	    (!given_secrets && secrets_make(p, err) < 0) ||
+	    take_lock(p, &c.lock_fd, err) < 0 ||
+	    (!have && build_cluster(p, secrets, &c, err) < 0)) {
+		pg_cluster_done(&c);
+		return -1;
 	}
-	if (c.major < PG_MAJOR_MIN) {
-		(void)err_set_id(err, ERRID_START_TOOL,
-				 "PostgreSQL %u is too old, needs %u", c.major,
-				 PG_MAJOR_MIN);
-		goto fail;
-	}
-	if (!given_secrets && secrets_make(p, err) < 0)
-		goto fail;
-	if (take_lock(p, &c.lock_fd, err) < 0)
-		goto fail;
-	if (!have && build_cluster(p, secrets, &c, err) < 0)
-		goto fail;
 	*ret = c;
 	return 0;
-fail:
-	pg_cluster_done(&c);
-	return -1;
 }
 
 /* ---- configuration -------------------------------------------------------- */

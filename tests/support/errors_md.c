@@ -13,6 +13,7 @@ static const char *const families[][2] = {
 	{"STARTUP", "Starting and configuration"},
 	{"SECRET", "Secrets"},
 	{"HOST", "What is asked of the host"},
+	{"BACKUP", "Backup and restore"},
 	{"STORE", "Blobs, output, artifacts"},
 	{"AUDIT", "The audit log and its scribe"},
 	{"BIND", "The units of the pod"},

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/archive.h"
+
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/mem.h"
+#include "common/net/sha256.h"
+#include "common/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define BLOCK 512
+#define NAME_BYTES 100
+#define SIZE_MAX_BYTES ((uint64_t)1 << 33) /* what eleven octal digits say */
+#define MANIFEST_NAME "MANIFEST"
+#define MANIFEST_HEAD "lychgate-backup 1\n"
+#define MANIFEST_MAX ((size_t)256 << 20)
+#define DEPTH_MAX 8
+#define CHUNK ((size_t)64 << 10)
+
+static const char zeros[BLOCK];
+
+/* ---- the one form of a header ------------------------------------------------ */
+
+static int make_header(const char *name, uint64_t size, char ret[BLOCK], struct err *err)
+{
+	unsigned sum = 0;
+
+	memset(ret, 0, BLOCK);
+	if (strlen(name) >= NAME_BYTES || size >= SIZE_MAX_BYTES)
+		return err_set_id(err, ERRID_BACKUP_FAILED,
+				  "'%.120s': a name of 100 bytes or a file of 8 GiB does "
+				  "not fit",
+				  name);
+	memcpy(ret, name, strlen(name));
+	memcpy(ret + 100, "0000600", 7);
+	memcpy(ret + 108, "0000000", 7);
+	memcpy(ret + 116, "0000000", 7);
+	(void)snprintf(ret + 124, 12, "%011llo", (unsigned long long)size);
+	memcpy(ret + 136, "00000000000", 11);
+	memset(ret + 148, ' ', 8);
+	ret[156] = '0';
+	memcpy(ret + 257, "ustar\00000", 8);
+	for (size_t i = 0; i < BLOCK; i++)
+		sum += (unsigned char)ret[i];
+	(void)snprintf(ret + 148, 8, "%06o", sum);
+	ret[155] = ' ';
+	return 0;
+}
+
+static size_t padding(uint64_t size)
+{
+	return (BLOCK - size % BLOCK) % BLOCK;
+}
+
+/* ---- writing ----------------------------------------------------------------- */
+
+void archive_begin(struct archive_writer *w, int fd)
+{
+	*w = (struct archive_writer){.fd = fd};
+	buf_init(&w->manifest, MANIFEST_MAX);
+	buf_adds(&w->manifest, MANIFEST_HEAD);
+}
+
+void archive_done(struct archive_writer *w)
+{
+	buf_done(&w->manifest);
+}
+
+static int begin_entry(struct archive_writer *w, const char *name, uint64_t size,
+		       struct err *err)
+{
+	char header[BLOCK];
+
+	return make_header(name, size, header, err) < 0
+		       ? -1
+		       : fs_write_all(w->fd, header, BLOCK, err);
+}
+
+static void list_entry(struct buf *manifest, struct sha256 *sum, uint64_t size,
+		       const char *name)
+{
+	char hex[SHA256_HEX_SIZE];
+
+	sha256_hex(sum, hex);
+	buf_addf(manifest, "%s %llu %s\n", hex, (unsigned long long)size, name);
+}
+
+int archive_add(struct archive_writer *w, const char *name, const void *data, size_t len,
+		struct err *err)
+{
+	cleanup_sha256 struct sha256 *sum = sha256_new();
+
+	sha256_add(sum, data, len);
+	if (begin_entry(w, name, len, err) < 0 ||
+	    fs_write_all(w->fd, data, len, err) < 0 ||
+	    fs_write_all(w->fd, zeros, padding(len), err) < 0)
+		return -1;
+	list_entry(&w->manifest, sum, len, name);
+	w->files++;
+	w->bytes += len;
+	return 0;
+}
+
+static int copy(struct archive_writer *w, int fd, uint64_t size, struct sha256 *sum,
+		struct err *err)
+{
+	cleanup_free char *chunk = xmalloc(CHUNK);
+
+	while (size) {
+		ssize_t n = read(fd, chunk, size < CHUNK ? size : CHUNK);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "read");
+		if (n == 0)
+			return err_set_id(err, ERRID_BACKUP_FAILED,
+					  "it became shorter while it was read");
+		sha256_add(sum, chunk, (size_t)n);
+		if (fs_write_all(w->fd, chunk, (size_t)n, err) < 0)
+			return -1;
+		size -= (uint64_t)n;
+	}
+	return 0;
+}
+
+int archive_add_file(struct archive_writer *w, const char *name, int dirfd,
+		     const char *path, struct err *err)
+{
+	cleanup_close int fd =
+		fs_open_beneath(dirfd, path, O_RDONLY | O_NONBLOCK, 0, err);
+	cleanup_sha256 struct sha256 *sum = sha256_new();
+	uint64_t size;
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "stat '%.120s'", name);
+	if (!S_ISREG(st.st_mode))
+		return err_set_id(err, ERRID_BACKUP_FAILED, "'%.120s' is no regular file",
+				  name);
+	size = (uint64_t)st.st_size;
+	if (begin_entry(w, name, size, err) < 0 || copy(w, fd, size, sum, err) < 0 ||
+	    fs_write_all(w->fd, zeros, padding(size), err) < 0)
+		return err_wrap(err, "'%.120s'", name);
+	list_entry(&w->manifest, sum, size, name);
+	w->files++;
+	w->bytes += size;
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int names_of(int dirfd, char ***ret, size_t *ret_n, struct err *err)
+{
+	cleanup_close int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	char **names = NULL;
+	size_t n = 0;
+
+	if (!d)
+		return err_sys(err, "list a directory");
+	fd = -1; /* the DIR's now */
+	while ((e = readdir(d))) {
+		if (str_eq(e->d_name, ".") || str_eq(e->d_name, ".."))
+			continue;
+		if (n % 64 == 0)
+			names = xreallocarray(names, n + 64, sizeof(*names));
+		names[n++] = xstrdup(e->d_name);
+	}
+	if (n)
+		qsort(names, n, sizeof(*names), by_name);
+	*ret = names;
+	*ret_n = n;
+	return 0;
+}
+
+/* What vanishes between list and read (a finished job that was forgotten) is left out. */
+static int add_level(struct archive_writer *w, const char *prefix, int dirfd,
+		     const char *skip, unsigned depth, struct err *err)
+{
+	char **names = NULL;
+	size_t n = 0;
+	int r;
+
+	if (depth > DEPTH_MAX)
+		return err_set_id(err, ERRID_BACKUP_FAILED, "'%.120s' is too deep",
+				  prefix);
+	r = names_of(dirfd, &names, &n, err);
+	for (size_t i = 0; i < n; i++) {
+		cleanup_free char *name = xasprintf("%s/%s", prefix, names[i]);
+		cleanup_close int sub = -1;
+		struct stat st;
+
+		if (r < 0 || (skip && str_eq(names[i], skip)) ||
+		    str_ends(names[i], ".tmp") ||
+		    fstatat(dirfd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
+			goto next;
+		if (S_ISREG(st.st_mode)) {
+			r = archive_add_file(w, name, dirfd, names[i], err);
+			if (r < 0 && err->sys == ENOENT) {
+				err_clear(err);
+				r = 0;
+			}
+		} else if (S_ISDIR(st.st_mode)) {
+			sub = fs_open_beneath(dirfd, names[i], O_RDONLY | O_DIRECTORY, 0,
+					      err);
+			r = sub < 0 ? -1 : add_level(w, name, sub, skip, depth + 1, err);
+		}
+	next:
+		free(names[i]);
+	}
+	free(names);
+	return r;
+}
+
+int archive_add_tree(struct archive_writer *w, const char *prefix, int dirfd,
+		     const char *path, const char *skip, struct err *err)
+{
+	cleanup_close int fd =
+		fs_open_beneath(dirfd, path, O_RDONLY | O_DIRECTORY, 0, err);
+
+	return fd < 0 ? -1 : add_level(w, prefix, fd, skip, 0, err);
+}
+
+/* The last line is of all lines before it. */
+static void seal_manifest(struct buf *m)
+{
+	cleanup_sha256 struct sha256 *sum = sha256_new();
+	char hex[SHA256_HEX_SIZE];
+
+	sha256_add(sum, m->data, m->len);
+	sha256_hex(sum, hex);
+	buf_addf(m, "end %s\n", hex);
+}
+
+int archive_end(struct archive_writer *w, struct err *err)
+{
+	seal_manifest(&w->manifest);
+	if (!buf_ok(&w->manifest))
+		return err_set_id(err, ERRID_BACKUP_FAILED, "too many files");
+	if (begin_entry(w, MANIFEST_NAME, w->manifest.len, err) < 0 ||
+	    fs_write_all(w->fd, w->manifest.data, w->manifest.len, err) < 0 ||
+	    fs_write_all(w->fd, zeros, padding(w->manifest.len), err) < 0 ||
+	    fs_write_all(w->fd, zeros, BLOCK, err) < 0 ||
+	    fs_write_all(w->fd, zeros, BLOCK, err) < 0)
+		return -1;
+	if (fsync(w->fd) < 0)
+		return err_sys(err, "fsync");
+	return 0;
+}
+
+/* ---- reading ----------------------------------------------------------------- */
+
+static int damaged(struct err *err, const char *why, const char *name)
+{
+	return err_set_id(err, ERRID_BACKUP_DAMAGED, "%s%s%.120s", why,
+			  name[0] ? ": " : "", name);
+}
+
+/* Exactly len bytes; *ret_eof (may be NULL): none at all, and that is an end. */
+static int get(int fd, char *out, size_t len, bool *ret_eof, struct err *err)
+{
+	size_t have = 0;
+
+	if (ret_eof)
+		*ret_eof = false;
+	while (have < len) {
+		ssize_t n = read(fd, out + have, len - have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "read the archive");
+		if (n == 0 && have == 0 && ret_eof) {
+			*ret_eof = true;
+			return 0;
+		}
+		if (n == 0)
+			return damaged(err, "it is cut short", "");
+		have += (size_t)n;
+	}
+	return 0;
+}
+
+static bool name_is_ours(const char *name)
+{
+	static const char *const files[] = {ARCHIVE_INFO, ARCHIVE_DATABASE,
+					    ARCHIVE_CONFIG, MANIFEST_NAME};
+	static const char *const trees[] = {"vessel/blobs/", "vessel/output/", "audit/"};
+	struct err ignored = ERR_INIT;
+
+	if (path_check_relative(name, strlen(name), &ignored) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (str_eq(name, files[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
+		if (str_starts(name, trees[i]))
+			return true;
+	return false;
+}
+
+static int parse_header(const char header[BLOCK], char name[NAME_BYTES + 1],
+			uint64_t *ret_size, struct err *err)
+{
+	char want[BLOCK];
+	uint64_t size = 0;
+
+	memcpy(name, header, NAME_BYTES);
+	name[NAME_BYTES] = '\0';
+	for (int i = 124; i < 135; i++) {
+		if (header[i] < '0' || header[i] > '7')
+			return damaged(err, "no header where one belongs", "");
+		size = size * 8 + (uint64_t)(header[i] - '0');
+	}
+	if (!name_is_ours(name))
+		return damaged(err, "a name that no backup has", "");
+	if (make_header(name, size, want, err) < 0 || memcmp(want, header, BLOCK) != 0)
+		return damaged(err, "a header that is not ours", name);
+	*ret_size = size;
+	return 0;
+}
+
+static int read_padding(int fd, uint64_t size, struct err *err)
+{
+	char pad[BLOCK];
+
+	if (get(fd, pad, padding(size), NULL, err) < 0)
+		return -1;
+	if (memcmp(pad, zeros, padding(size)) != 0)
+		return damaged(err, "bytes between two files", "");
+	return 0;
+}
+
+static int read_file(int fd, const struct archive_reader *r, const char *name,
+		     uint64_t size, struct buf *manifest, struct err *err)
+{
+	cleanup_sha256 struct sha256 *sum = sha256_new();
+	cleanup_free char *chunk = xmalloc(CHUNK);
+
+	if (r->on_file && r->on_file(name, size, r->arg, err) < 0)
+		return -1;
+	for (uint64_t left = size; left;) {
+		size_t n = left < CHUNK ? (size_t)left : CHUNK;
+
+		if (get(fd, chunk, n, NULL, err) < 0)
+			return -1;
+		sha256_add(sum, chunk, n);
+		if (r->on_data && r->on_data(chunk, n, r->arg, err) < 0)
+			return -1;
+		left -= n;
+	}
+	list_entry(manifest, sum, size, name);
+	return read_padding(fd, size, err);
+}
+
+/* The manifest must be what was read before it, and nothing may follow. */
+static int read_end(int fd, uint64_t size, struct buf *manifest, struct err *err)
+{
+	cleanup_free char *text = NULL;
+	char last[2 * BLOCK];
+	bool eof = false;
+
+	seal_manifest(manifest);
+	if (!buf_ok(manifest) || size != manifest->len)
+		return damaged(err, "files are missing or changed", "");
+	text = xmalloc(manifest->len);
+	if (get(fd, text, manifest->len, NULL, err) < 0 ||
+	    read_padding(fd, size, err) < 0)
+		return -1;
+	if (memcmp(text, manifest->data, manifest->len) != 0)
+		return damaged(err, "a file does not have the bytes that were saved", "");
+	if (get(fd, last, sizeof(last), NULL, err) < 0)
+		return -1;
+	if (memcmp(last, zeros, BLOCK) != 0 || memcmp(last + BLOCK, zeros, BLOCK) != 0)
+		return damaged(err, "something follows the manifest", "");
+	if (get(fd, last, 1, &eof, err) < 0)
+		return -1;
+	return eof ? 0 : damaged(err, "something follows its end", "");
+}
+
+int archive_read(int fd, const struct archive_reader *r, struct err *err)
+{
+	cleanup_buf struct buf manifest = {0};
+	char header[BLOCK], name[NAME_BYTES + 1];
+	uint64_t size = 0;
+
+	buf_init(&manifest, MANIFEST_MAX);
+	buf_adds(&manifest, MANIFEST_HEAD);
+	for (unsigned i = 0;; i++) {
+		if (get(fd, header, BLOCK, NULL, err) < 0 ||
+		    parse_header(header, name, &size, err) < 0)
+			return -1;
+		if (i == 0 && !str_eq(name, ARCHIVE_INFO))
+			return damaged(err, "it does not begin as a backup", "");
+		if (str_eq(name, MANIFEST_NAME))
+			return read_end(fd, size, &manifest, err);
+		if (read_file(fd, r, name, size, &manifest, err) < 0)
+			return -1;
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A backup as one tar file (ustar, regular files only). Every byte of it is determined by
+ * names and contents: a header is what we would write for that name and size, padding is
+ * zero, and the last entry, MANIFEST, lists length and sha256 of all the others in their
+ * order. So any change of any bit, and any cut, is seen by reading it once. It says that
+ * an archive is whole, not who made it.
+ */
+#ifndef LYCH_CLI_ARCHIVE_H
+#define LYCH_CLI_ARCHIVE_H
+
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARCHIVE_INFO "BACKUP.json"
+#define ARCHIVE_DATABASE "database.dump"
+#define ARCHIVE_CONFIG "config/codex.yaml"
+
+struct archive_writer {
+	int fd; /* borrowed */
+	struct buf manifest;
+	uint64_t files, bytes;
+};
+void archive_begin(struct archive_writer *w, int fd);
+void archive_done(struct archive_writer *w);
+MUST_CHECK int archive_add(struct archive_writer *w, const char *name, const void *data,
+			   size_t len, struct err *err);
+/* The bytes that a file has now: what is appended meanwhile stays out. */
+MUST_CHECK int archive_add_file(struct archive_writer *w, const char *name, int dirfd,
+				const char *path, struct err *err);
+/* Every regular file below dirfd/path, sorted, as prefix/...; `skip`: a name left out. */
+MUST_CHECK int archive_add_tree(struct archive_writer *w, const char *prefix, int dirfd,
+				const char *path, const char *skip, struct err *err);
+MUST_CHECK int archive_end(struct archive_writer *w, struct err *err);
+
+/* Reads and checks all of it: ERRID_BACKUP_DAMAGED. Either callback may be NULL. */
+struct archive_reader {
+	int (*on_file)(const char *name, uint64_t size, void *arg, struct err *err);
+	int (*on_data)(const void *data, size_t len, void *arg, struct err *err);
+	void *arg;
+};
+MUST_CHECK int archive_read(int fd, const struct archive_reader *r, struct err *err);
+
+#endif
