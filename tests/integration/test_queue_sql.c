@@ -108,7 +108,7 @@ static void begin(void)
 		" lych.job_blob, lych.audit_outbox, lych.vessel_owner;"
 		"UPDATE lych.worker_queue SET tokens = 400, claim_burst = 400,"
 		" claim_rate = 200, max_leases = 64;"
-		"UPDATE lych.audit_state SET acked_xid = 0, acked_id = 0, acked_pseq = 0,"
+		"UPDATE lych.audit_state SET acked_xid = 9223372036854775807,"
 		" ok_until = 'infinity'");
 }
 

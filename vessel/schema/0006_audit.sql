@@ -112,7 +112,7 @@ BEGIN
 		'old_stream', s.stream, 'old_last', s.acked_pseq));
 END $$;
 
--- Forget finished jobs, with their events once these are in the log, and old events of none.
+-- Forget finished jobs with their events, once these are in the log, and old events of none.
 -- Quarantined and tainted jobs are evidence and stay.
 CREATE OR REPLACE FUNCTION vessel_api.retain(p_keep_s int, p_limit int) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -122,15 +122,18 @@ DECLARE
 	v_ids bigint[];
 	s lych.audit_state;
 BEGIN
+	SELECT * INTO s FROM lych.audit_state;
 	WITH gone AS (
 		DELETE FROM lych.job x WHERE x.id IN (
 			SELECT j.id FROM lych.job j
 			WHERE j.finished_at < v_before AND j.taint IS NULL
+				AND NOT EXISTS (
+					SELECT 1 FROM lych.audit_outbox o WHERE o.job_id = j.id
+						AND (o.xid, o.id) > (s.acked_xid, s.acked_id))
 			ORDER BY j.finished_at LIMIT v_limit
 			FOR UPDATE SKIP LOCKED)
 		RETURNING x.id)
 	SELECT array_agg(g.id) INTO v_ids FROM gone g;
-	SELECT * INTO s FROM lych.audit_state;
 	DELETE FROM lych.audit_outbox o
 	WHERE (o.job_id = ANY (v_ids) OR (o.job_id IS NULL AND o.at < v_before))
 		AND (o.xid, o.id) <= (s.acked_xid, s.acked_id);
