@@ -20,6 +20,12 @@ struct text {
 	size_t n;
 };
 
+static void text_done(struct text *t)
+{
+	free(t->line);
+}
+#define cleanup_text __attribute__((cleanup(text_done)))
+
 /* One step of the way from one text to the other. */
 struct step {
 	char what; /* ' ', '-', '+' */
@@ -132,9 +138,8 @@ static void put_hunk(const struct text *a, const struct text *b, const struct st
 bool diff_unified(const char *from_name, const char *from, const char *to_name,
 		  const char *to, struct buf *out)
 {
-	struct text a = split(from ? from : ""), b = split(to ? to : "");
-	cleanup_free struct line *a_lines = a.line;
-	cleanup_free struct line *b_lines = b.line;
+	cleanup_text struct text a = split(from ? from : "");
+	cleanup_text struct text b = split(to ? to : "");
 	cleanup_free struct step *s = xcalloc(a.n + b.n + 1, sizeof(*s));
 	size_t n;
 
