@@ -130,8 +130,18 @@ lych up --detach || fail up
 tomb=$(lych_pid tomb) vessel=$(lych_pid vessel)
 lych request open-the-gate 2>"$LYCH_TMP/err" && fail "a fifth request"
 is "a fifth request" 1 "$(grep -c LYCH-CORE-004 "$LYCH_TMP/err")"
-is "nor through the API" 400 "$(curl -s -o /dev/null -w '%{http_code}' --unix-socket "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock" -H 'Content-Type: application/json' -d '{"intent":"restart ssh.service"}' http://localhost/v1/intents)"
-is "nor with more than the word" 400 "$(curl -s -o /dev/null -w '%{http_code}' --unix-socket "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock" -H 'Content-Type: application/json' -d '{"intent":"stop-tomb","unit":"ssh.service"}' http://localhost/v1/intents)"
+ask() { # BODY: the status of POST /v1/intents
+	python3 - "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock" "$1" <<'PY'
+import http.client, socket, sys
+c = http.client.HTTPConnection("localhost")
+c.sock = socket.socket(socket.AF_UNIX)
+c.sock.connect(sys.argv[1])
+c.request("POST", "/v1/intents", sys.argv[2], {"Content-Type": "application/json"})
+print(c.getresponse().status)
+PY
+}
+is "nor through the API" 400 "$(ask '{"intent":"restart ssh.service"}')"
+is "nor with more than the word" 400 "$(ask '{"intent":"stop-tomb","unit":"ssh.service"}')"
 is "restart-tomb" "restart-tomb: done" "$(lych request restart-tomb)"
 lych_wait_up
 [ "$tomb" != "$(lych_pid tomb)" ] || fail "the tomb is the same"
