@@ -16,8 +16,8 @@ SOVEREIGN = PROFILE == "sovereign"
 HOME, RUNTIME = os.path.expanduser("~"), os.environ["XDG_RUNTIME_DIR"]
 DATA, SOCKETS = HOME + "/.local/share/lychgate", RUNTIME + "/lychgate"
 V, S = "/var/lib/lychgate", "/run/lychgate"
-ROOMS = ["vessel", "tomb", "phylactery", "job"]
-PROGRAM = {"vessel": "lych-vessel", "tomb": "lych-tomb"}
+ROOMS = ["vessel", "scribe", "tomb", "phylactery", "job"]
+PROGRAM = {"vessel": "lych-vessel", "scribe": "lych-scribe", "tomb": "lych-tomb"}
 
 
 def secret(name, *who):
@@ -33,7 +33,9 @@ OBJECTS = [
     ("job trees", [f"read={V}/tomb/jobs", f"write={V}/tomb/jobs"], [f"read={DATA}/tomb"], {"tomb"}),
     ("the cluster's files", [f"read={V}/phylactery/data/PG_VERSION", f"write={V}/phylactery/data"],
      [f"read={DATA}/phylactery"], {"phylactery"}),
-    ("audit log", [f"read={V}/audit", f"write={V}/audit"], [f"read={DATA}/audit"], set()),
+    ("audit log", [f"read={V}/audit", f"write={V}/audit"], [f"read={DATA}/audit"], {"scribe"}),
+    ("scribe's socket", [f"seqpacket={S}/audit/scribe.sock"], [f"seqpacket={SOCKETS}/audit/scribe.sock"],
+     {"vessel", "scribe"}),
     ("codex.yaml", ["read=/etc/lychgate/codex.yaml"], [f"read={HOME}/.config/lychgate/codex.yaml"], {"vessel"}),
     ("`api` socket", [f"connect={S}/api/vessel.sock"], [f"connect={SOCKETS}/api/vessel.sock"], {"vessel"}),
     ("`work` socket", [f"connect={S}/work/vessel.sock"], [f"connect={SOCKETS}/work/vessel.sock"], {"vessel", "tomb"}),
@@ -59,7 +61,7 @@ OBJECTS = [
 ]
 EXISTS = [DATA + "/vessel", DATA + "/tomb", DATA + "/phylactery/data/PG_VERSION", DATA + "/audit", HOME + "/in",
           HOME + "/.config/lychgate/codex.yaml", SOCKETS + "/api/vessel.sock", SOCKETS + "/work/vessel.sock",
-          SOCKETS + "/pg/.s.PGSQL.5432", HOME + "/.ssh/id_ed25519", RUNTIME + "/bus",
+          SOCKETS + "/pg/.s.PGSQL.5432", SOCKETS + "/audit/scribe.sock", HOME + "/.ssh/id_ed25519", RUNTIME + "/bus",
           HOME + "/.local/share/containers/storage"]
 
 

@@ -4,11 +4,12 @@
 # shellcheck disable=SC2317 # functions are called through step
 set -uo pipefail
 cd ~/in || exit 1
+umask 022 # what others may write is refused as configuration
 src=$HOME/in/src data=$HOME/.local/share/lychgate run=$XDG_RUNTIME_DIR/lychgate
-units="phylactery migrate vessel tomb"
+units="phylactery scribe migrate vessel tomb"
 secrets="db_migrate db_vessel db_watchdog db_tomb work"
 PATH=$HOME/bin:$PATH
-mkdir -p ~/bin ~/log ~/.config/lychgate
+mkdir -p ~/bin ~/share ~/log ~/.config/lychgate
 number=0 table=()
 echo "Linux $(uname -r), $(podman --version), systemd $(systemctl --version | sed -n '1s/[^0-9]*\([0-9]*\).*/\1/p')"
 
@@ -58,7 +59,7 @@ all_are() { # state
 	done
 }
 healthy() {
-	[ "$(podman ps --filter health=healthy --format '{{.Names}}' | grep -c -e vessel -e tomb -e phylactery)" -eq 3 ]
+	[ "$(podman ps --filter health=healthy --format '{{.Names}}' | grep -c -e vessel -e tomb -e phylactery -e scribe)" -eq 4 ]
 }
 
 # ---- images ----
@@ -78,9 +79,9 @@ build() { # label, option of podman build...
 build_first() {
 	local id
 	build 1 | tee ~/images || return 1
-	[ "$(wc -l <~/images)" -eq 4 ] || return 1
+	[ "$(wc -l <~/images)" -eq 5 ] || return 1
 	id=$(podman create localhost/lychgate-build:1 x) && podman cp "$id:/usr/bin/lych" ~/bin/lych &&
-		podman rm "$id" && lych --version
+		podman cp "$id:/usr/share/lychgate" ~/share/ && podman rm "$id" && lych --version
 }
 unpinned_is_refused() {
 	! "$src/containerfiles/build" --base debian:trixie && ! "$src/containerfiles/build"
@@ -105,7 +106,7 @@ image_is_bare() { # image
 }
 not_root() {
 	local image
-	for image in vessel tomb phylactery; do
+	for image in vessel scribe tomb phylactery; do
 		[ "$(podman image inspect -f '{{.Config.User}}' localhost/lychgate-$image:1)" = 1000:1000 ] || return 1
 	done
 }
@@ -115,18 +116,30 @@ not_root() {
 make_secrets() {
 	local name
 	for name in $secrets; do
-		head -c 24 /dev/urandom | base64 | tr -d '\n' | podman secret create "lychgate_$name" - || return 1
+		lych secret set "lychgate_$name" --generate --store=podman || return 1
 	done
+	lych secret check --store=podman
 }
-bind_units() { # profile, label
-	rm -rf ~/units
-	[ -e ~/.config/lychgate/codex.yaml ] || lych config init || return 1
-	"$src/tests/e2e/render-quadlets" "$src/quadlet/$1" ~/units IMAGE_VESSEL=localhost/lychgate-vessel:"$2" \
-		IMAGE_TOMB=localhost/lychgate-tomb:"$2" IMAGE_PHYLACTERY=localhost/lychgate-phylactery:"$2" \
-		DATA_DIR="$data" RUNTIME_DIR="$run" CONFIG_FILE="$HOME/.config/lychgate/codex.yaml" \
-		TOMB_SLOTS=4 TOMB_GRADE=full CGROUPS=no UNMASK_PROC=no
+configure() { # profile, label
+	local image conf=~/.config/lychgate/codex.yaml
+	chmod 0700 ~/.config/lychgate && install -m 0600 /dev/null "$conf" || return 1
+	{
+		printf 'version: 1\npod:\n  profile: %s\n  cgroups: none\n' "$1"
+		for image in vessel scribe tomb phylactery; do
+			printf '  %s:\n    image: localhost/lychgate-%s:%s\n' $image $image "$2"
+		done
+	} >"$conf"
+	lych config check
 }
-install_units() { podman quadlet install "$@" ~/units; }
+missing_secret_is_refused() { # nothing is written
+	local said
+	said=$(lych bind --install 2>&1) && return 1
+	echo "$said"
+	[[ $said == *LYCH-*lychgate_* || $said == *lychgate_*LYCH-* ]] && [ ! -e ~/.config/containers/systemd/lychgate.pod ] && [ ! -e "$data/bind/lychgate" ]
+}
+install_units() { # profile, label
+	configure "$1" "$2" && lych bind --dry-run && lych bind --install
+}
 start() {
 	systemctl --user start lychgate-pod && until_true 120 all_are active && lych run --no-stdin -- true
 }
@@ -135,9 +148,9 @@ stop() {
 		[ -z "$(podman ps -aq)" ] && ! pgrep -l 'lych-|postgres'
 }
 uninstall() {
-	stop && podman quadlet rm --all -f && systemctl --user daemon-reload &&
+	lych unbind && until_true 60 all_are inactive && [ -z "$(podman ps -aq)" ] &&
 		! systemctl --user list-unit-files --no-legend 'lychgate*' | grep . &&
-		podman secret rm --all && podman network prune -f
+		! find ~/.config/containers -name 'lychgate*' | grep . && podman secret rm --all && podman network prune -f
 }
 
 # ---- what a job is ----
@@ -162,7 +175,7 @@ identity() {
 	mkdir -p artifacts
 	lych run --no-stdin --artifact f --out "$HOME/in/artifacts" -- sh -c 'id -u >f; sleep 3' &
 	until_true 20 pgrep -x sleep || return 1
-	for name in phylactery vessel tomb; do
+	for name in phylactery scribe vessel tomb; do
 		pid=$(podman inspect -f '{{.State.Pid}}' lychgate-$name)
 		for task in $pid $(descendants "$pid"); do
 			# real, effective, saved and file system uid, as the workstation sees them
@@ -192,7 +205,7 @@ descendants() { # pid
 probe_images() {
 	local image
 	mkdir -p probe && cp "$HOME/in/probe_room" probe/ || return 1
-	for image in vessel tomb phylactery; do
+	for image in vessel scribe tomb phylactery; do
 		printf 'FROM localhost/lychgate-%s:1\nCOPY probe_room /probe_room\n' $image >probe/Containerfile
 		podman build -q --format docker -t localhost/lychgate-$image:probe probe || return 1
 	done
@@ -200,8 +213,7 @@ probe_images() {
 authority() { # profile: the same units, images with the probe in them
 	(umask 077; mkdir -p ~/.ssh)
 	[ -e ~/.ssh/id_ed25519 ] || (umask 077; echo "not a key" >~/.ssh/id_ed25519)
-	probe_images && bind_units "$1" probe && install_units --replace && systemctl --user daemon-reload &&
-		systemctl --user restart lychgate-pod && until_true 120 all_are active &&
+	probe_images && install_units "$1" probe && systemctl --user restart lychgate-pod && until_true 120 all_are active &&
 		python3 "$src/tests/e2e/authority.py" "$1" "authority-$1.md"
 }
 no_port() {
@@ -226,7 +238,7 @@ kills() { # every container, and the pod, while a hundred jobs run
 	local round=kill-$RANDOM submitter t name
 	submit $round 100 &
 	submitter=$!
-	for name in tomb vessel phylactery tomb infra vessel phylactery; do
+	for name in tomb vessel phylactery scribe tomb infra vessel phylactery; do
 		sleep 1
 		t=$(now)
 		podman kill "lychgate-$name" >/dev/null || return 1
@@ -264,8 +276,7 @@ sys.exit(not all(j["state"] in ("succeeded", "failed", "quarantined", "cancelled
 upgrade() { # profile
 	local before after
 	before=$(lych jobs --limit 1 --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')
-	build 2 && bind_units "$1" 2 && install_units --replace && systemctl --user daemon-reload &&
-		systemctl --user restart lychgate-pod && until_true 120 all_are active || return 1
+	build 2 && install_units "$1" 2 && systemctl --user restart lychgate-pod && until_true 120 all_are active || return 1
 	[ "$(podman inspect -f '{{index .Config.Labels "org.lychgate.version"}}' lychgate-vessel)" = 2 ] || return 1
 	lych show "$before" >/dev/null && lych run --no-stdin -- true || return 1
 	after=$(lych jobs --limit 1 --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')
@@ -278,11 +289,13 @@ step "an unpinned base is refused" unpinned_is_refused
 step "images built" build_first
 step "built again without a cache: the same image ids" build_again
 step "the vessel's image holds one program, no shell" image_is_bare localhost/lychgate-vessel:1
+step "the scribe's image holds one program, no shell" image_is_bare localhost/lychgate-scribe:1
 step "images are of an ordinary user" not_root
 while read -r profile; do
-	step "$profile: secrets created" make_secrets
-	step "$profile: units rendered" bind_units "$profile" 1
-	step "$profile: podman quadlet install" install_units
+	step "$profile: configured" configure "$profile" 1
+	step "$profile: without its secrets nothing is bound" missing_secret_is_refused
+	step "$profile: secrets made" make_secrets
+	step "$profile: bound and installed" install_units "$profile" 1
 	step "$profile: started, first job" start
 	step "$profile: every container is healthy" until_true 60 healthy
 	step "$profile: jobs run in grade full" grade_is_full

@@ -52,10 +52,10 @@ static int try_write(const char *dir)
 	return 0;
 }
 
-static int try_connect(const char *path)
+static int connect_to(const char *path, int type)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int r, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int r, fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -1;
@@ -68,6 +68,16 @@ static int try_connect(const char *path)
 	r = connect(fd, (struct sockaddr *)&sa, sizeof(sa));
 	(void)close(fd);
 	return r;
+}
+
+static int try_connect(const char *path)
+{
+	return connect_to(path, SOCK_STREAM);
+}
+
+static int try_seqpacket(const char *path)
+{
+	return connect_to(path, SOCK_SEQPACKET);
 }
 
 /* A.B.C.D:PORT. A refusal by the other side would be a way there: only no route, or no answer
@@ -205,9 +215,16 @@ static const struct {
 	const char *kind;
 	int (*try)(const char *thing);
 } kinds[] = {
-	{"read", try_read},	{"write", try_write},	    {"connect", try_connect},
-	{"tcp", try_tcp},	{"listener", try_listener}, {"interface", try_interface},
-	{"route", try_route},	{"exec", try_exec},	    {"act", try_act},
+	{"read", try_read},
+	{"write", try_write},
+	{"connect", try_connect},
+	{"seqpacket", try_seqpacket},
+	{"tcp", try_tcp},
+	{"listener", try_listener},
+	{"interface", try_interface},
+	{"route", try_route},
+	{"exec", try_exec},
+	{"act", try_act},
 	{"ptrace", try_ptrace},
 };
 
