@@ -74,7 +74,7 @@ for grade in full floor; do
 	refuse "seccomp refused" $grade SANDBOX-003 seccomp --no-seccomp
 	refuse "Landlock that only pretends" $grade SANDBOX-009 landlock --landlock-pretends
 	refuse "seccomp that only pretends" $grade SANDBOX-003 seccomp --seccomp-pretends
-	refuse "a filter that lets through" $grade SANDBOX-009 seccomp --vsock-works
+	refuse "a filter that lets through" $grade SANDBOX-009 seccomp --netlink-works
 	refuse "somebody outside listens already" $grade SANDBOX-014 listener --listener
 	refuse "a signal that gets out" $grade SANDBOX-009 signal --kill-works
 	refuse "cgroup.procs cannot be written" $grade SANDBOX-008 cgroup.procs \

@@ -19,7 +19,7 @@
  *	--kill-works		kill(pid, SIGCONT) is 0 and does nothing
  *	--landlock-pretends	landlock_restrict_self is 0 and does nothing
  *	--seccomp-pretends	seccomp is 0 and does nothing
- *	--vsock-works		socket(AF_VSOCK) is 0
+ *	--netlink-works		socket(AF_NETLINK) is 0
  *	--utimes-work		utimensat is 0 and does nothing
  *	--route-works		connect is 0 and does nothing
  *	--caps-stay		capset is 0 and does nothing
@@ -65,7 +65,7 @@ static struct {
 	int landlock_abi, landlock_errno; /* -1, 0: the truth */
 	bool no_new_calls, no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
-		broken_cgroup, listener, vsock_works, utimes_work, no_getfd;
+		broken_cgroup, listener, netlink_works, utimes_work, no_getfd;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
@@ -161,8 +161,8 @@ static void build_filter(void)
 		on_call(CALL(pivot_root), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.kill_works)
 		grant_value(CALL(kill), 1, SIGCONT);
-	if (lies.vsock_works)
-		grant_value(CALL(socket), 0, 40);
+	if (lies.netlink_works)
+		grant_value(CALL(socket), 0, AF_NETLINK);
 	if (lies.utimes_work)
 		on_call(CALL(utimensat), SECCOMP_RET_ERRNO);
 	if (lies.open_path)
@@ -358,8 +358,8 @@ static char **parse(char **a)
 			lies.broken_cgroup = true;
 		else if (strcmp(*a, "--listener") == 0)
 			lies.listener = true;
-		else if (strcmp(*a, "--vsock-works") == 0)
-			lies.vsock_works = true;
+		else if (strcmp(*a, "--netlink-works") == 0)
+			lies.netlink_works = true;
 		else if (strcmp(*a, "--utimes-work") == 0)
 			lies.utimes_work = true;
 		else
