@@ -83,8 +83,8 @@ static int read_service(const struct bind *b, struct row *r, struct err *err)
 /* "lych-ps lychgate-tomb Up 2 minutes (healthy)" */
 static int read_health(const struct bind *b, struct status *s, struct err *err)
 {
-	static const char *const args[] = {"ps", "--all", "--format",
-					   PS_MARK "{{.Names}} {{.Status}}", NULL};
+	static const char format[] = PS_MARK "{{.Names}} {{.Status}}";
+	static const char *const args[] = {"ps", "--all", "--format", format, NULL};
 	cleanup_free char *out = NULL;
 
 	if (podman_run(&b->podman, args, &out, err) < 0)

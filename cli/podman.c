@@ -148,8 +148,8 @@ static bool parse_secret(const char *line, size_t len, struct podman_secret *ret
 int podman_secrets(const struct podman *p, struct podman_secret **ret, size_t *ret_n,
 		   struct err *err)
 {
-	static const char *const args[] = {"secret", "ls", "--format",
-					   LINE_MARK "{{.Name}} {{.ID}}", NULL};
+	static const char format[] = LINE_MARK "{{.Name}} {{.ID}}";
+	static const char *const args[] = {"secret", "ls", "--format", format, NULL};
 	cleanup_free struct podman_secret *list = NULL;
 	cleanup_free char *out = NULL;
 	size_t n = 0;

@@ -193,9 +193,8 @@ static int podman_list(struct secret_store *s,
 		       void (*on_name)(const char *name, const char *kind, void *arg),
 		       void *arg, struct err *err)
 {
-	const char *const argv[] = {
-		s->podman, "secret", "ls", "--format", LINE_MARK "{{.Name}} {{.Driver}}",
-		NULL};
+	static const char format[] = LINE_MARK "{{.Name}} {{.Driver}}";
+	const char *const argv[] = {s->podman, "secret", "ls", "--format", format, NULL};
 	cleanup_free char *out = xmalloc(LIST_MAX + 1);
 
 	if (run(s, argv, NULL, 0, PODMAN_TIMEOUT, out, LIST_MAX, err) < 0)
