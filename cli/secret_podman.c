@@ -6,6 +6,7 @@
  */
 #include "cli/secret.h"
 
+#include "cli/podman.h"
 #include "cli/proc.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -22,21 +23,6 @@
 #define PODMAN_TIMEOUT (60 * USEC_PER_SEC)
 #define SYSTEMCTL_TIMEOUT (360 * USEC_PER_SEC)
 #define LIST_MAX ((size_t)256 << 10)
-
-static char *find_program(const char *name)
-{
-	const char *path = getenv("PATH");
-
-	while (path && *path) {
-		size_t n = strcspn(path, ":");
-		cleanup_free char *file = xasprintf("%.*s/%s", (int)n, path, name);
-
-		if (path[0] == '/' && access(file, X_OK) == 0)
-			return TAKE_PTR(file);
-		path += n + (path[n] == ':');
-	}
-	return NULL;
-}
 
 /* proc_env, and where systemd put the credential that opens our driver's store. */
 static char **podman_env(void)
@@ -56,8 +42,8 @@ static char **podman_env(void)
 int secret_podman_open(struct secret_store *s, struct err *err)
 {
 	s->where = xstrdup("podman secret");
-	s->podman = find_program("podman");
-	s->systemctl = find_program("systemctl");
+	s->podman = podman_find_program("podman");
+	s->systemctl = podman_find_program("systemctl");
 	s->env = podman_env();
 	if (!s->podman)
 		return err_set_id(
