@@ -148,11 +148,14 @@ static bool same_cond(const struct sc_cond *x, const struct sc_cond *y)
 static bool is_sister(const struct sc_clause *x, const struct sc_clause *y)
 {
 	size_t n = count_conds(x);
-	const struct sc_cond *p = &x->cond[n - 1], *q = &y->cond[n - 1];
+	const struct sc_cond *p, *q;
 
 	if (!n || count_conds(y) != n || x->verdict != y->verdict ||
-	    x->unseen != y->unseen || p->special || q->special || p->mask != q->mask ||
-	    p->arg != q->arg)
+	    x->unseen != y->unseen)
+		return false;
+	p = &x->cond[n - 1];
+	q = &y->cond[n - 1];
+	if (p->special || q->special || p->mask != q->mask || p->arg != q->arg)
 		return false;
 	for (size_t i = 0; i + 1 < n; i++)
 		if (!same_cond(&x->cond[i], &y->cond[i]))

@@ -131,7 +131,7 @@ Test(audit_log, a_directory_that_is_not_private_is_refused)
 		cr_expect_eq(err.id, ERRID_AUDIT_DIR, "%04o: %s", modes[i], err.msg);
 	}
 	cr_assert(chmod(dir, 0700) == 0);
-	must_open(0);
+	scribe_log_free(must_open(0));
 }
 
 Test(audit_log, a_link_to_a_directory_and_a_missing_one_are_refused)
