@@ -3,4 +3,5 @@
 # timeout: 400
 # tests/integration/test_recovery.sh with a tomb that claims through the vessel.
 set -euo pipefail
-LYCH_QUEUE=vessel exec "$(dirname "$0")/../integration/test_recovery.sh"
+# the soak's JOBS are the ten thousand
+JOBS=100 LYCH_QUEUE=vessel exec "$(dirname "$0")/../integration/test_recovery.sh"
