@@ -151,7 +151,7 @@ static bool is_below_a_tree(const struct notify *n, int fd, uint64_t mount)
 
 bool notify_is_inside(const struct notify *n, int fd)
 {
-	uint64_t mount;
+	uint64_t mount = 0;
 
 	if (notify_mount_of(fd, &mount) < 0)
 		return false;

@@ -342,7 +342,7 @@ bool audit_link_add(struct audit_link *l, const struct buf *event)
 	if (audit_link_room(l) == 0)
 		return false;
 	buf_init(&b, PACKET_MAX);
-	buf_addf(&b, "{\"pseq\":%llu,\"event\":", (unsigned long long)(l->last + 1));
+	buf_addf(&b, "{\"pseq\":%llu,\"event\":", (unsigned long long)l->last + 1);
 	buf_add(&b, event->data, event->len);
 	buf_addc(&b, '}');
 	if (!buf_ok(&b) || !buf_ok(event)) {

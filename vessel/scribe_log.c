@@ -11,6 +11,7 @@
 #include "common/net/json.h"
 #include "common/net/sha256.h"
 #include "common/str.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -48,13 +49,22 @@ struct scribe_log {
 
 /* ---- streams ---- */
 
+/* i below n_streams */
+static struct stream *stream_at(const struct scribe_log *l, size_t i)
+{
+	struct stream *s = l->streams[i];
+
+	assert(s);
+	return s;
+}
+
 static struct stream *find_stream(const struct scribe_log *l, const char *prod,
 				  const struct uuid *id)
 {
 	for (size_t i = 0; i < l->n_streams; i++)
-		if (str_eq(l->streams[i]->prod, prod) &&
-		    str_eq(l->streams[i]->id.s, id->s))
-			return l->streams[i];
+		if (str_eq(stream_at(l, i)->prod, prod) &&
+		    str_eq(stream_at(l, i)->id.s, id->s))
+			return stream_at(l, i);
 	return NULL;
 }
 
@@ -70,9 +80,9 @@ static struct stream *get_stream(struct scribe_log *l, const char *prod,
 		s = l->streams[l->n_streams++] = xnew(struct stream);
 	} else {
 		for (size_t i = 1; i < l->n_streams; i++)
-			if (l->streams[i]->used < l->streams[oldest]->used)
+			if (stream_at(l, i)->used < stream_at(l, oldest)->used)
 				oldest = i;
-		s = l->streams[oldest];
+		s = stream_at(l, oldest);
 		*s = (struct stream){0};
 	}
 	if (str_copy(s->prod, sizeof(s->prod), prod) < 0)
@@ -387,7 +397,7 @@ static int stage_header(struct scribe_log *l, struct err *err)
 	buf_addf(&b, HEADER_EVENT ",\"segment\":%llu,\"streams\":[",
 		 (unsigned long long)l->segment);
 	for (size_t i = 0; i < l->n_streams; i++) {
-		const struct stream *s = l->streams[i];
+		const struct stream *s = stream_at(l, i);
 
 		if (!s->last)
 			continue;
@@ -480,7 +490,7 @@ int scribe_log_add(struct scribe_log *l, const char *prod, const struct uuid *st
 		return err_set_id(err, ERRID_AUDIT_EVENT,
 				  "an event of %zu bytes; at most %zu", len,
 				  AUDIT_EVENT_MAX);
-	if (pseq > last + 1)
+	if (!pseq || pseq > last + 1)
 		return err_set_id(err, ERRID_AUDIT_ORDER,
 				  "%s sends number %llu, %llu was its last", prod,
 				  (unsigned long long)pseq, (unsigned long long)last);

@@ -97,7 +97,9 @@ for _ in $(seq 200); do
 	[ -z "$child" ] || pid=${child%% *}
 	sleep 0.05
 done
-is "its memory is locked" 1 "$(awk '/^VmLck:/ { print ($2 >= 500) }' "/proc/$pid/status")"
+case ${driver%/*} in */asan) ;; # the sanitizer's mlock does nothing
+*) is "its memory is locked" 1 "$(awk '/^VmLck:/ { print ($2 >= 500) }' "/proc/$pid/status")" ;;
+esac
 cat "/proc/$pid/environ" >/dev/null 2>&1 && fail "it can be looked into"
 is "no core" "0 0" "$(awk '/^Max core file size/ { print $5, $6 }' "/proc/$pid/limits")"
 echo late >&9
