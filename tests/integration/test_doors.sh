@@ -79,8 +79,15 @@ submit() { # REQUEST
 		convert_to('{\"argv\":[\"true\"]}', 'UTF8'), 50, true, 600, 1000)"
 }
 status() { # expression over the tombs t
-	curl -s --unix-socket "$dir/api/vessel.sock" http://lychgate/v1/status |
-		python3 -c 'import json,sys; t={x["name"]:x for x in json.load(sys.stdin)["tombs"]}; print(eval(sys.argv[1]))' "$1"
+	python3 - "$dir/api/vessel.sock" "$1" <<'P'
+import http.client, json, socket, sys
+c = http.client.HTTPConnection("lychgate")
+c.sock = socket.socket(socket.AF_UNIX)
+c.sock.connect(sys.argv[1])
+c.request("GET", "/v1/status")
+t = {x["name"]: x for x in json.load(c.getresponse())["tombs"]}
+print(eval(sys.argv[2]))
+P
 }
 mkdir -p "$dir/data/audit" "$dir/work" "$dir/api"
 chmod -R 700 "$dir"
