@@ -236,6 +236,9 @@ Test(audit_log, a_gap_and_another_event_under_an_old_number_are_refused)
 	enum scribe_taken taken;
 	struct err err = ERR_INIT;
 
+	cr_expect(scribe_log_add(l, "queue", &stream, 0, "\"a\":1", 5, &taken, &err) < 0,
+		  "no number");
+	cr_expect_eq(err.id, ERRID_AUDIT_ORDER);
 	cr_expect(scribe_log_add(l, "queue", &stream, 2, "\"a\":1", 5, &taken, &err) < 0);
 	cr_expect_eq(err.id, ERRID_AUDIT_ORDER);
 	add(l, &stream, 1);
