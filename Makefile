@@ -54,13 +54,13 @@ LDSANDBOX := $(if $(filter release debug,$(VARIANT)),$(patsubst -pie,-static-pie
 
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 LIBS_sandbox := -lseccomp -lcap
-LIBS_vessel := -lpq -levent_core -lcurl -ljson-c -lcyaml -lseccomp -lcap -lcrypto
+LIBS_vessel := -lhs_runtime -lpcre2-8 -lz -lpq -levent_core -lcurl -ljson-c -lcyaml -lseccomp -lcap -lssl -lcrypto -lm
 LIBS_scribe := -levent_core -ljson-c -lseccomp -lcap -lcrypto
 LIBS_audit := -lcrypto
 LIBS_tomb := -lpq -levent_core -lcurl -ljson-c -lseccomp -lcap -lcrypto
 LIBS_secrets := -lcrypto
 LIBS_cli := -lcurl -ljson-c -lcyaml -lcap -lcrypto
-CPPFLAGS += $(call pkg,--cflags,libpq)
+CPPFLAGS += $(call pkg,--cflags,libpq libhs)
 
 # ---- sources ---------------------------------------------------------------
 # A program is its directory plus what it takes from common/. Tests link the
@@ -72,16 +72,19 @@ SRC_vessel := $(wildcard vessel/*.c)
 # three programs live in vessel/: the control plane, the log's writer, its reader
 SRC_scribe := $(addprefix vessel/,scribe_main.c scribe.c scribe_log.c audit_line.c)
 SRC_audit := $(addprefix vessel/,audit_main.c audit_line.c)
-MAINS := $(addsuffix /main.c,sandbox vessel tomb cli secrets) vessel/scribe_main.c vessel/audit_main.c
+MAINS := $(addsuffix /main.c,sandbox vessel tomb cli secrets) vessel/scribe_main.c vessel/audit_main.c job/ask.c job/fetch.c
 SRC_tomb := $(wildcard tomb/*.c)
+# lych-ask and lych-fetch, which run inside jobs
+SRC_job := $(wildcard job/*.c)
 SRC_cli := $(wildcard cli/*.c)
 # lych-secret-driver, and the manifest that lych reads too
 SRC_secrets := $(wildcard secrets/*.c)
 MANIFEST := secrets/manifest.c
 # what of common/net each program links
 NET_vessel := $(SRC_net)
-NET_tomb := $(filter-out common/net/conf.c common/net/conf_pod.c common/net/conf_lint.c,$(SRC_net))
-NET_cli := $(addprefix common/net/,json.c json_scan.c conf.c conf_pod.c conf_lint.c sha256.c)
+NET_conf := common/net/conf.c $(wildcard common/net/conf_*.c)
+NET_tomb := $(filter-out $(NET_conf),$(SRC_net))
+NET_cli := $(addprefix common/net/,json.c json_scan.c sha256.c) $(NET_conf)
 NET_scribe := $(wildcard common/net/confine*.c) $(addprefix common/net/,json.c json_scan.c loop.c notify.c sha256.c)
 NET_audit := common/net/sha256.c
 
@@ -89,7 +92,9 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 OBJ_common := $(call obj,$(SRC_common))
 
 PROGRAMS := lych-sandbox lych-vessel lych-scribe lych-audit lych-tomb lych-probe lych-secret-driver lych
-BIN := $(addprefix $(B)/,$(PROGRAMS))
+# They have a directory of their own, which jobs see as it is.
+TOOLS := tools/lych-ask tools/lych-fetch
+BIN := $(addprefix $(B)/,$(PROGRAMS) $(TOOLS))
 
 .PHONY: all
 all: $(BIN) ## build every program (VARIANT=release|debug|asan|fuzz|cover)
@@ -114,6 +119,10 @@ $(B)/lych-probe: $(B)/cli/probe/probe.o
 $(B)/lych-secret-driver: $(call obj,$(SRC_secrets)) $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_secrets)
+$(B)/tools/lych-ask $(B)/tools/lych-fetch: $(B)/tools/lych-%: $(B)/job/%.o $(call obj,$(filter-out $(MAINS),$(SRC_job))) $(OBJ_common)
+	@mkdir -p $(@D)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDSANDBOX) -o $@ $^
 $(B)/lych: $(call obj,$(SRC_cli) $(NET_cli) $(MANIFEST)) $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_cli)

@@ -293,7 +293,8 @@ static int get(int fd, char *out, size_t len, bool *ret_eof, struct err *err)
 static bool name_is_ours(const char *name)
 {
 	static const char *const files[] = {ARCHIVE_INFO, ARCHIVE_DATABASE,
-					    ARCHIVE_CONFIG, MANIFEST_NAME};
+					    ARCHIVE_CONFIG, ARCHIVE_PRIVATE,
+					    MANIFEST_NAME};
 	static const char *const trees[] = {"vessel/blobs/", "vessel/output/", "audit/"};
 	struct err ignored = ERR_INIT;
 

@@ -18,6 +18,7 @@
 #define ARCHIVE_INFO "BACKUP.json"
 #define ARCHIVE_DATABASE "database.dump"
 #define ARCHIVE_CONFIG "config/codex.yaml"
+#define ARCHIVE_PRIVATE "vessel/private"
 
 struct archive_writer {
 	int fd; /* borrowed */

@@ -164,12 +164,10 @@ static int set_unit(struct unit_values *v, const char *name, const char *in_imag
 {
 	cleanup_free char *image_name = xasprintf("IMAGE_%s", name);
 	cleanup_free char *memory_name = xasprintf("%s_MEMORY", name);
-	cleanup_free char *ours =
-		xasprintf("localhost/lychgate-%s:" LYCH_VERSION, in_image);
+	cleanup_free char *image = unit_image(in_image, u);
 
 	unit_values_number(v, memory_name, u->memory);
-	return unit_values_text(v, image_name, UNIT_IMAGE, u->image ? u->image : ours,
-				err);
+	return unit_values_text(v, image_name, UNIT_IMAGE, image, err);
 }
 
 static int set_cpus(const struct bind *b, struct unit_values *v, struct err *err)
@@ -187,9 +185,41 @@ static int set_cpus(const struct bind *b, struct unit_values *v, struct err *err
 	return 0;
 }
 
+/* Where pasta shows this machine to a pod. */
+#define HOST_ADDRESS "169.254.1.2"
+
+static bool names_host(const struct conf_addresses *a)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (str_eq(a->v[i], HOST_ADDRESS))
+			return true;
+	return false;
+}
+
+/* Is there anybody to ask at all, and somebody on this machine? */
+static bool wants_egress(const struct conf_broker *c, bool *ret_host)
+{
+	bool any = c->n_portals > 0;
+
+	*ret_host = false;
+	for (size_t i = 0; i < c->n_portals; i++)
+		*ret_host |= names_host(&c->portal[i].addresses);
+	for (size_t i = 0; i < REGISTRY_KIND_MAX_; i++) {
+		any |= c->registry[i].url.text != NULL;
+		*ret_host |= names_host(&c->registry[i].addresses);
+	}
+	for (size_t i = 0; i < c->n_rules; i++) {
+		any |= c->rule[i].target == WARD_HOST && c->rule[i].action != WARD_DENY;
+		*ret_host |= names_host(&c->rule[i].addresses);
+	}
+	return any;
+}
+
 static int set_values(const struct bind *b, struct unit_values *v, struct err *err)
 {
 	const struct conf_pod *pod = &b->conf.pod;
+	bool egress, host;
+	const char *secret;
 
 	if (!b->paths.runtime_parent)
 		return err_set_id(err, ERRID_BIND_PODMAN,
@@ -209,8 +239,14 @@ static int set_values(const struct bind *b, struct unit_values *v, struct err *e
 	unit_values_number(v, "TOMB_PIDS", pod->tomb_processes);
 	unit_values_flag(v, "CGROUPS", pod->cgroups);
 	unit_values_flag(v, "UNMASK_PROC", pod->unmask_proc);
-	/* No portal can be configured yet; the units have their place. */
+	egress = wants_egress(&b->conf.broker, &host);
+	unit_values_flag(v, "NO_EGRESS", !egress);
+	unit_values_flag(v, "EGRESS", egress && !host);
+	unit_values_flag(v, "EGRESS_HOST", egress && host);
 	unit_values_list(v, "PORTAL_SECRET");
+	for (size_t i = 0; (secret = conf_portal_secret(&b->conf.broker, i)); i++)
+		if (unit_values_add(v, "PORTAL_SECRET", UNIT_WORD, secret, err) < 0)
+			return -1;
 	unit_values_list(v, "MOUNT");
 	for (size_t i = 0; i < b->n_mounts; i++) {
 		/* The same path inside, so that a path means one thing. Shared with the
@@ -311,6 +347,7 @@ int bind_render(struct bind *b, struct err *err)
 	cleanup_unit_values struct unit_values v = {0};
 	cleanup_free char *templates = NULL;
 	cleanup_free char *self = NULL;
+	bool egress, host;
 
 	if (load_config(b, err) < 0 || paths_self(&self, err) < 0 ||
 	    units_find_templates(b->conf.pod.profile, &templates, err) < 0 ||
@@ -318,6 +355,7 @@ int bind_render(struct bind *b, struct err *err)
 	    unit_values_text(&v, "LYCH", UNIT_PATH, self, err) < 0 ||
 	    render_units(b, &v, templates, err) < 0)
 		return -1;
+	egress = wants_egress(&b->conf.broker, &host);
 	const struct unit_world w = {
 		.data = b->paths.data,
 		.runtime = b->paths.runtime,
@@ -326,6 +364,8 @@ int bind_render(struct bind *b, struct err *err)
 		.mount = b->mount,
 		.n_mounts = b->n_mounts,
 		.sovereign = str_eq(b->conf.pod.profile, "sovereign"),
+		.egress = egress,
+		.egress_host = host,
 	};
 
 	if (units_check(&b->units, &w, err) < 0 || podman_open(&b->podman, err) < 0)

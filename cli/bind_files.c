@@ -108,10 +108,30 @@ static bool may_overwrite(const struct bind *b, const char *name)
 	return false;
 }
 
+/* What Quadlet or systemd would merge into a unit of ours can take back every wall of it:
+ * drop-ins of the unit, of every name with its prefix, and of its type. */
+static int check_drop_ins(const char *place, const char *name, struct err *err)
+{
+	const char *type = strrchr(name, '.');
+	const char *dash = strchr(name, '-');
+	cleanup_free char *own = xasprintf("%s/%s.d", place, name);
+	cleanup_free char *prefixed =
+		xasprintf("%s/%.*s%s.d", place, dash ? (int)(dash + 1 - name) : 0, name,
+			  dash ? type : type + 1);
+	cleanup_free char *typed = xasprintf("%s/%s.d", place, type + 1);
+	const char *const dirs[] = {own, prefixed, typed};
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		if (access(dirs[i], F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+			return err_set_id(err, ERRID_BIND_FOREIGN,
+					  "%s: a drop-in for a unit of ours", dirs[i]);
+	return 0;
+}
+
 static int check_one(const struct bind *b, const char *name, struct err *err)
 {
 	const char *place = bind_place(b, name);
-	cleanup_free char *drop_in = xasprintf("%s/%s.d", place, name);
+	char service[UNIT_NAME_MAX + 32];
 	enum bind_state state;
 
 	if (bind_look(b, name, &state, NULL, err) < 0)
@@ -120,11 +140,10 @@ static int check_one(const struct bind *b, const char *name, struct err *err)
 		return err_set_id(err, ERRID_BIND_FOREIGN, "%s/%s", place, name);
 	if (state == BIND_CHANGED && !may_overwrite(b, name))
 		return err_set_id(err, ERRID_BIND_CHANGED, "%s/%s", place, name);
-	/* What Quadlet would merge into ours can take back every wall of it. */
-	if (access(drop_in, F_OK) == 0 || errno != ENOENT)
-		return err_set_id(err, ERRID_BIND_FOREIGN,
-				  "%s: a drop-in for a unit of ours", drop_in);
-	return 0;
+	if (unit_service(name, service, sizeof(service), err) < 0 ||
+	    check_drop_ins(place, name, err) < 0)
+		return -1;
+	return check_drop_ins(b->user_units, service, err);
 }
 
 int bind_check_files(const struct bind *b, struct err *err)

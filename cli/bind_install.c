@@ -6,6 +6,7 @@
  */
 #include "cli/bind.h"
 
+#include "cli/up.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
@@ -130,6 +131,15 @@ static int reload(const struct bind *b, struct err *err)
 
 int bind_can_install(const struct bind *b, struct err *err)
 {
+	cleanup_free char *missing =
+		b->conf.pod.cgroups ? up_missing_controllers() : NULL;
+
+	/* Podman would refuse to start them, and say that memory.max can't be opened. */
+	if (missing)
+		return err_set_id(err, ERRID_BIND_CONTROLLERS,
+				  "pod.cgroups is required, but your user manager has no "
+				  "%s",
+				  missing);
 	return reload(b, err);
 }
 
@@ -331,6 +341,34 @@ static int stop_services(const struct bind *b, struct err *err)
 	return n_args == 1 ? 0 : podman_systemctl(&b->podman, args, NULL, err);
 }
 
+/* Quadlet makes a network at the start of its unit, and leaves it at the stop. Each bears
+ * the name of its unit (quadlet/); one that somebody else's container uses stays. */
+#define NETWORK_MARK "lych-network "
+
+static int remove_networks(const struct bind *b, struct err *err)
+{
+	static const char form[] = NETWORK_MARK "{{.Name}}.";
+	static const char *const list[] = {"network", "ls", "--format", form, NULL};
+	cleanup_free const char **names = NULL;
+	cleanup_free char *have = NULL;
+	size_t n;
+
+	bind_names(b, &names, &n);
+	for (size_t i = 0; i < n; i++) {
+		cleanup_free char *name = xstrndup(names[i], strcspn(names[i], "."));
+		cleanup_free char *line = xasprintf(NETWORK_MARK "%s.", name);
+		const char *const rm[] = {"network", "rm", name, NULL};
+
+		if (!str_ends(names[i], ".network"))
+			continue;
+		if (!have && podman_run(&b->podman, list, &have, err) < 0)
+			return -1;
+		if (strstr(have, line) && podman_run(&b->podman, rm, NULL, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int remove_units(const struct bind *b, size_t *ret_removed, struct err *err)
 {
 	__attribute__((cleanup(former_done))) struct former f = {0};
@@ -354,8 +392,8 @@ int bind_remove(struct bind *b, size_t *ret_removed, struct err *err)
 
 	*ret_removed = 0;
 	if (bind_check_files(b, err) < 0 || enable_paths(b, "disable", err) < 0 ||
-	    stop_services(b, err) < 0 || remove_units(b, ret_removed, err) < 0 ||
-	    reload(b, err) < 0)
+	    stop_services(b, err) < 0 || remove_networks(b, err) < 0 ||
+	    remove_units(b, ret_removed, err) < 0 || reload(b, err) < 0)
 		return -1;
 	/* Last, and only when all of it is gone: without the receipt nothing is ours. */
 	data = open(b->paths.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -150,6 +150,8 @@ static CURLcode set_options(struct client *c, const struct client_request *rq,
 		OPT(CURLOPT_INFILESIZE_LARGE, (curl_off_t)rq->body_len);
 	} else {
 		OPT(CURLOPT_HTTPGET, 1L);
+		if (str_eq(rq->method, "DELETE"))
+			OPT(CURLOPT_CUSTOMREQUEST, "DELETE");
 	}
 #undef OPT
 	return r;

@@ -41,8 +41,14 @@ int cmd_react(int argc, char **argv);
 int cmd_request(int argc, char **argv);
 int cmd_backup(int argc, char **argv);
 int cmd_restore(int argc, char **argv);
+int cmd_audit(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
+int cmd_gate(int argc, char **argv);
+int cmd_private(int argc, char **argv);
 int cmd_config(int argc, char **argv);
+int cmd_ward(int argc, char **argv);
+int cmd_portals(int argc, char **argv);
+int cmd_budget(int argc, char **argv);
 int cmd_bind(int argc, char **argv);
 int cmd_unbind(int argc, char **argv);
 int cmd_version(int argc, char **argv);
@@ -50,6 +56,8 @@ int cmd_version(int argc, char **argv);
 int cmd_tomb_wall(int argc, char **argv);
 /* Internal: the main process of a phylactery's container; becomes the server. */
 int cmd_phylactery(int argc, char **argv);
+/* Internal: a client program of PostgreSQL, started in that container. */
+int cmd_pgtool(int argc, char **argv);
 
 /* Print an error on stderr (as one JSON line when json) and return its exit code. */
 int cmd_fail(const struct err *err, bool json);

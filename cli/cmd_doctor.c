@@ -325,6 +325,32 @@ static void examine_walls(struct doctor *d, const char *where, const struct json
 	}
 }
 
+/* The processes that speak to the network; each tried its walls at its start. */
+static void examine_workers(struct doctor *d, const struct json *status)
+{
+	const struct json *arr = NULL;
+	struct err err = ERR_INIT;
+
+	if (json_get_arr(status, "egress_workers", true, 64, &arr, &err) < 0 ||
+	    json_arr_len(arr) == 0) {
+		doctor_line(&d->out, "egress", "self-test", "there are no workers", FAIL);
+		return;
+	}
+	for (size_t i = 0; i < json_arr_len(arr); i++) {
+		const struct json *w = json_arr_at(arr, i);
+		const char *name = "?";
+		char where[96];
+		bool up = false;
+
+		if (json_get_str(w, "name", true, 80, &name, &err) < 0 ||
+		    json_get_bool(w, "up", true, &up, &err) < 0)
+			up = false;
+		(void)snprintf(where, sizeof(where), "egress %s", name);
+		doctor_line(&d->out, where, "up", up ? "yes" : "no", up ? PASS : FAIL);
+		examine_walls(d, where, w);
+	}
+}
+
 /* The scribe speaks to the vessel only, which passes its self-test on. */
 static void examine_audit(struct doctor *d, const struct json *audit)
 {
@@ -462,6 +488,7 @@ static void examine_services(struct doctor *d)
 		return;
 	}
 	examine_walls(d, "vessel", status);
+	examine_workers(d, status);
 	if (json_get_obj(status, "audit", true, &audit, &err) < 0)
 		doctor_line(&d->out, "scribe", "self-test", err.msg, FAIL);
 	else
@@ -513,6 +540,7 @@ static int doctor(struct doctor *d, struct err *err)
 	examine_kernel(d);
 	doctor_host(&d->out);
 	doctor_pod(&d->out);
+	doctor_broker(&d->out, &d->paths);
 	examine_grade(d, "full");
 	examine_grade(d, "floor");
 	examine_services(d);

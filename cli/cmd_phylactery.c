@@ -4,17 +4,27 @@
  * embedded mode (up_pg.c: initdb on first use, our configuration at every start), then
  * this process becomes the server: it gets the service manager's signals itself. Secrets
  * are given, never made: they belong to whoever installed the pod.
+ *
+ * lych _pgtool: what `lych backup` and `lych restore` start in that container (pgtool.h).
  */
 #include "cli/cmd.h"
 #include "cli/proc.h"
 #include "cli/up.h"
 
 #include "common/cleanup.h"
+#include "common/fs.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include <fcntl.h>
 #include <getopt.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* Where the unit mounts them (quadlet/). */
+#define CONTAINER_DATA "/var/lib/lychgate"
+#define CONTAINER_PG_DIR "/run/lychgate/pg"
+#define CONTAINER_SECRETS "/run/secrets"
 
 static int usage(void)
 {
@@ -88,4 +98,78 @@ int cmd_phylactery(int argc, char **argv)
 	(void)become_server(&p, secrets, &err);
 	log_err(LOG_ERROR_, "the database cannot be served", &err);
 	return err_exit_code(&err);
+}
+
+/* ---- _pgtool ------------------------------------------------------------------- */
+
+/* The superuser's password, where libpq looks for it: a file that has no name. */
+static int nameless_passfile(struct err *err)
+{
+	cleanup_close int dirfd =
+		open(CONTAINER_SECRETS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* handed over by the exec; libpq takes none that others could read */
+	cleanup_close int fd = memfd_create("pgpass", 0);
+	char password[256], line[320];
+	int r;
+
+	if (dirfd < 0 || fd < 0 || fchmod(fd, 0600) < 0)
+		return err_sys(err, "%s", CONTAINER_SECRETS);
+	if (fs_read_secret(dirfd, "lychgate_db_migrate", password, sizeof(password),
+			   err) < 0)
+		return -1;
+	r = str_fmt(line, sizeof(line), "*:*:*:lych_migrate:%s\n", password);
+	if (r == 0)
+		r = fs_write_all(fd, line, strlen(line), err);
+	explicit_bzero(password, sizeof(password));
+	explicit_bzero(line, sizeof(line));
+	return r < 0 ? -1 : TAKE_FD(fd);
+}
+
+/* Comes back only with an error. */
+static int become_tool(const char *program, char **args, size_t n_args, struct err *err)
+{
+	const struct paths p = {.data = (char[]){CONTAINER_DATA}};
+	struct pg_cluster c = {.lock_fd = -1};
+	cleanup_env char **env = proc_env();
+	cleanup_free char *path = NULL;
+	cleanup_free const char **argv = xcalloc(n_args + 7, sizeof(*argv));
+	size_t n_env = 0, n = 0;
+	int fd = pg_find(&p, NULL, &c, err) < 0 ? -1 : nameless_passfile(err);
+
+	if (fd < 0) {
+		pg_cluster_done(&c);
+		return -1;
+	}
+	path = xasprintf("%s/%s", c.bin, program);
+	pg_cluster_done(&c);
+	while (env[n_env])
+		n_env++;
+	env = xreallocarray(env, n_env + 3, sizeof(*env));
+	env[n_env] = xasprintf("PGPASSFILE=/proc/self/fd/%d", fd);
+	env[n_env + 1] = xstrdup("PGCONNECT_TIMEOUT=20");
+	env[n_env + 2] = NULL;
+	argv[n++] = path;
+	argv[n++] = "-h";
+	argv[n++] = CONTAINER_PG_DIR;
+	argv[n++] = "-U";
+	argv[n++] = "lych_migrate";
+	argv[n++] = "--no-password";
+	memcpy(argv + n, args, n_args * sizeof(*args));
+	(void)execve(path, (char *const *)(uintptr_t)argv, env);
+	return err_sys_id(err, ERRID_BACKUP_FAILED, "exec %s", path);
+}
+
+int cmd_pgtool(int argc, char **argv)
+{
+	static const char *const programs[] = {"pg_dump", "pg_restore", "psql"};
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(programs); i++) {
+		if (!str_eq(argv[1], programs[i]))
+			continue;
+		(void)become_tool(programs[i], argv + 2, (size_t)argc - 2, &err);
+		return cmd_fail(&err, false);
+	}
+	(void)fputs("usage: lych _pgtool pg_dump|pg_restore|psql ARGUMENT...\n", stderr);
+	return EXIT_USAGE;
 }

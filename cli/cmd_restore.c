@@ -11,52 +11,28 @@
  * migrate again, a new numbering of the audit outbox (lych.audit_restart: transaction ids of
  * another cluster mean nothing here), the files (which are checked a second time as they are
  * written), the number of jobs; then the exchange. What was there is kept as DATA.before-TIME.
+ * For the pod (--pod) server and migration run in containers of their own, in the images and
+ * with the secrets that the units name; the rest is the same.
  */
 #include "cli/archive.h"
 #include "cli/cmd.h"
-#include "cli/pgtool.h"
-#include "cli/proc.h"
 #include "cli/render.h"
+#include "cli/restore.h"
+#include "cli/secret.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
-#include "common/net/json.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #define INFO_MAX ((size_t)1 << 20)
-#define START_TIMEOUT (60 * USEC_PER_SEC)
-#define MIGRATE_TIMEOUT (300 * USEC_PER_SEC)
 #define NAMES_MAX 512
-
-struct restore_args {
-	bool json, force;
-	const char *file;
-};
-
-struct restore {
-	const struct restore_args *a;
-	struct paths p;	  /* of the user */
-	struct paths new; /* the same, with data beside it; borrows */
-	int new_fd, out;  /* DATA.restore; the file that is being written */
-	struct pg_cluster pg;
-	struct pgtool tool;
-	pid_t server;
-	struct buf info_text;
-	struct json *info;
-	uint64_t schema, postgres_major, jobs;
-	char *vessel;
-	char *kept; /* DATA.before-TIME, when something was there */
-	bool in_info;
-};
 
 /* ---- the archive ------------------------------------------------------------- */
 
@@ -153,84 +129,20 @@ static int extract(struct restore *r, int fd, struct err *err)
 
 /* ---- the database ------------------------------------------------------------ */
 
-static int server_start(struct restore *r, struct err *err)
+/* Where the server's programs see it too. */
+static char *dump_path(const struct restore *r)
 {
-	usec_t deadline = clock_boot_usec() + START_TIMEOUT;
-	cleanup_env char **argv = NULL;
-	cleanup_env char **env = proc_env();
-	cleanup_close int log = -1;
-
-	if (pg_configure(&r->new, &r->pg, err) < 0)
-		return -1;
-	argv = pg_server_argv(&r->new, &r->pg);
-	log = open(r->pg.log, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-		   0600);
-	if (log < 0)
-		return err_sys(err, "%s", r->pg.log);
-	const struct proc_spec spec = {
-		.argv = (const char *const *)argv,
-		.env = (const char *const *)env,
-		.in = -1,
-		.out = log,
-		.err = log,
-		.ready_fd = -1,
-		.death_signal = SIGINT,
-	};
-
-	if (proc_start(&spec, &r->server, err) < 0)
-		return -1;
-	while (!pg_is_ready(&r->pg, r->server)) {
-		struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
-
-		bool is_dead = waitpid(r->server, NULL, WNOHANG) == r->server;
-
-		if (is_dead)
-			r->server = 0;
-		if (is_dead || clock_boot_usec() >= deadline)
-			return err_set_id(err, ERRID_START_DB, "see %s", r->pg.log);
-		(void)nanosleep(&nap, NULL);
-	}
-	return 0;
-}
-
-static int server_stop(struct restore *r, struct err *err)
-{
-	int status = 0;
-
-	if (r->server <= 0)
-		return 0;
-	(void)kill(r->server, SIGINT);
-	while (waitpid(r->server, &status, 0) < 0 && errno == EINTR)
-		;
-	r->server = 0;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return err_set_id(err, ERRID_START_DB,
-				  "the new cluster did not stop cleanly, see %s",
-				  r->pg.log);
-	return 0;
-}
-
-static int migrate(struct restore *r, struct err *err)
-{
-	cleanup_free char *secrets = xasprintf("%s/secrets", r->new.data);
-	cleanup_env char **env = proc_env();
-	const char *const argv[] = {
-		r->vessel, "migrate", "--pg-dir", r->new.pg_dir, "--secrets",
-		secrets,   "--tomb",  TOMB_NAME,  NULL,
-	};
-
-	return proc_run(argv, (const char *const *)env, NULL, MIGRATE_TIMEOUT,
-			ERRID_START_MIGRATION, NULL, err);
+	return xasprintf("%s/phylactery/" ARCHIVE_DATABASE, r->new.data);
 }
 
 /* The roles first: the dump names them as owners, and has no password. */
 static int fill_database(struct restore *r, struct err *err)
 {
-	cleanup_free char *dump = xasprintf("%s/" ARCHIVE_DATABASE, r->new.data);
-	cleanup_free char *secrets = xasprintf("%s/secrets", r->new.data);
-	const char *const load[] = {
-		"--clean", "--if-exists", "--create", "--exit-on-error",
-		"-d",	   "postgres",	  dump,	      NULL};
+	cleanup_free char *dump = dump_path(r);
+	cleanup_free char *dump_there = pgtool_path(&r->tool, dump);
+	const char *const load[] = {"--clean",	       "--if-exists", "--create",
+				    "--exit-on-error", "-d",	      "postgres",
+				    dump_there,	       NULL};
 	const char *const renumber[] = {"-X", "-q",
 					"-d", "lychgate",
 					"-v", "ON_ERROR_STOP=1",
@@ -238,8 +150,7 @@ static int fill_database(struct restore *r, struct err *err)
 					NULL};
 	uint64_t known = 0, jobs = 0;
 
-	if (migrate(r, err) < 0 ||
-	    pgtool_open(&r->tool, &r->pg, r->new.pg_dir, secrets, r->new.data, err) < 0 ||
+	if (r->ops->migrate(r, err) < 0 ||
 	    pgtool_number(&r->tool, "lychgate",
 			  "SELECT max(version) FROM lych.schema_version", &known,
 			  err) < 0)
@@ -250,7 +161,7 @@ static int fill_database(struct restore *r, struct err *err)
 				  (unsigned long long)r->schema,
 				  (unsigned long long)known);
 	if (pgtool_run(&r->tool, "pg_restore", load, NULL, err) < 0 ||
-	    migrate(r, err) < 0 ||
+	    r->ops->migrate(r, err) < 0 ||
 	    pgtool_run(&r->tool, "psql", renumber, NULL, err) < 0 ||
 	    pgtool_number(&r->tool, "lychgate", "SELECT count(*) FROM lych.job", &jobs,
 			  err) < 0)
@@ -265,16 +176,24 @@ static int fill_database(struct restore *r, struct err *err)
 
 /* ---- the place --------------------------------------------------------------- */
 
+/* Rendered units belong to what is installed, not to what is stored: they are no content
+ * of an installation, and stay where they are. */
+#define BOUND "bind"
+
 static int is_content(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	(void)st;
-	return type != FTW_D && type != FTW_DP && !str_eq(path + at->base, "lock");
+	if (type == FTW_D && at->level == 1 && str_eq(path + at->base, BOUND))
+		return FTW_SKIP_SUBTREE;
+	return type != FTW_D && type != FTW_DP && !str_eq(path + at->base, "lock")
+		       ? FTW_STOP
+		       : FTW_CONTINUE;
 }
 
 /* Directories without a file are no installation. */
 static int check_place(const struct restore *r, bool *ret_empty, struct err *err)
 {
-	*ret_empty = nftw(r->p.data, is_content, 16, FTW_PHYS) == 0;
+	*ret_empty = nftw(r->p.data, is_content, 16, FTW_PHYS | FTW_ACTIONRETVAL) == 0;
 	if (!*ret_empty && !r->a->force)
 		return err_set_id(err, ERRID_BACKUP_NOT_EMPTY, "%s", r->p.data);
 	return 0;
@@ -307,21 +226,20 @@ static int remove_beside(const char *path, struct err *err)
 		      : fs_remove_beneath(fd, strrchr(path, '/') + 1, err);
 }
 
-static int exchange(struct restore *r, bool was_empty, struct err *err)
+/* From here on it is restored: what fails is said, and nothing is taken back. */
+static void after_exchange(struct restore *r, bool was_empty)
 {
-	cleanup_free char *dump = xasprintf("%s/" ARCHIVE_DATABASE, r->new.data);
+	cleanup_free char *bound = xasprintf("%s/" BOUND, r->p.data);
+	cleanup_free char *bound_before = xasprintf("%s/" BOUND, r->new.data);
 	struct err ignored = ERR_INIT;
 
-	if (unlink(dump) < 0)
-		return err_sys(err, "%s", dump);
-	if (syncfs(r->new_fd) < 0)
-		return err_sys(err, "syncfs");
-	if (renameat2(AT_FDCWD, r->new.data, AT_FDCWD, r->p.data, RENAME_EXCHANGE) < 0)
-		return err_sys_id(err, ERRID_BACKUP_FAILED, "exchange %s", r->p.data);
-	/* from here on it is restored; the old one now has the new one's name */
+	/* the old directory now has the new one's name */
+	if (renameat2(AT_FDCWD, bound_before, AT_FDCWD, bound, RENAME_NOREPLACE) < 0 &&
+	    errno != ENOENT)
+		was_empty = false;
 	if (was_empty) {
 		(void)!remove_beside(r->new.data, &ignored);
-		return 0;
+		return;
 	}
 	r->kept = xasprintf("%s.before-%llu", r->p.data,
 			    (unsigned long long)(clock_wall_usec() / USEC_PER_SEC));
@@ -329,6 +247,19 @@ static int exchange(struct restore *r, bool was_empty, struct err *err)
 		free(r->kept);
 		r->kept = xstrdup(r->new.data);
 	}
+}
+
+static int exchange(struct restore *r, bool was_empty, struct err *err)
+{
+	cleanup_free char *dump = dump_path(r);
+
+	if (unlink(dump) < 0)
+		return err_sys(err, "%s", dump);
+	if (syncfs(r->new_fd) < 0)
+		return err_sys(err, "syncfs");
+	if (renameat2(AT_FDCWD, r->new.data, AT_FDCWD, r->p.data, RENAME_EXCHANGE) < 0)
+		return err_sys_id(err, ERRID_BACKUP_FAILED, "exchange %s", r->p.data);
+	after_exchange(r, was_empty);
 	return 0;
 }
 
@@ -362,14 +293,56 @@ static const char *place_config(struct restore *r)
 
 /* ---- all of it --------------------------------------------------------------- */
 
+struct names {
+	char **name;
+	size_t n;
+};
+
+static void names_add(const char *name, const char *kind UNUSED, void *arg)
+{
+	struct names *l = arg;
+
+	l->name = xreallocarray(l->name, l->n + 1, sizeof(*l->name));
+	l->name[l->n++] = xstrdup(name);
+}
+
+/* Those that the archive names and the store does not have. */
+static void tell_missing(const struct restore *r, struct jsonw *w)
+{
+	cleanup_secret_store struct secret_store s = {.dirfd = -1};
+	const struct json *names = NULL;
+	struct err ignored = ERR_INIT;
+	struct names have = {0};
+
+	if (json_get_arr(r->info, "secrets", true, NAMES_MAX, &names, &ignored) < 0 ||
+	    secret_store_open(r->ops->store, &r->p, &s, &ignored) < 0 ||
+	    s.ops->list(&s, names_add, &have, &ignored) < 0)
+		(void)fputs("the secrets could not be looked at: 'lych secret check'\n",
+			    stderr);
+	for (size_t i = 0; names && i < json_arr_len(names); i++) {
+		const char *name = NULL;
+		bool is_there = false;
+
+		if (json_as_str(json_arr_at(names, i), 64, &name, &ignored) < 0 ||
+		    !secret_find(name))
+			continue;
+		for (size_t k = 0; k < have.n; k++)
+			is_there |= str_eq(name, have.name[k]);
+		if (is_there)
+			continue;
+		jsonw_str(w, name);
+		if (!r->a->json)
+			(void)printf("set again: lych secret set %s%s\n", name,
+				     r->a->pod ? " --store=podman" : "");
+	}
+	for (size_t k = 0; k < have.n; k++)
+		free(have.name[k]);
+	free(have.name);
+}
+
 static void say(struct restore *r, const char *config)
 {
-	static const char *const made[] = {"lychgate_db_migrate", "lychgate_db_vessel",
-					   "lychgate_db_watchdog", "lychgate_db_tomb",
-					   "lychgate_work"};
-	const struct json *names = NULL;
 	cleanup_buf struct buf b = {0};
-	struct err ignored = ERR_INIT;
 	struct jsonw w;
 
 	buf_init(&b, 1 << 20);
@@ -379,28 +352,12 @@ static void say(struct restore *r, const char *config)
 	jsonw_ku64(&w, "jobs", r->jobs);
 	jsonw_kstr(&w, "config", config);
 	jsonw_kstr(&w, "kept", r->kept);
-	jsonw_key(&w, "secrets_to_set");
-	jsonw_arr(&w);
-	if (json_get_arr(r->info, "secrets", true, NAMES_MAX, &names, &ignored) < 0)
-		names = NULL;
 	if (!r->a->json)
 		(void)printf("restored %llu jobs to %s; configuration: %s\n",
 			     (unsigned long long)r->jobs, r->p.data, config);
-	for (size_t i = 0; names && i < json_arr_len(names); i++) {
-		const char *name = NULL;
-		bool is_made = false;
-
-		if (json_as_str(json_arr_at(names, i), 64, &name, &ignored) < 0 ||
-		    str_has_control(name, strlen(name)))
-			continue;
-		for (size_t k = 0; k < ARRAY_SIZE(made); k++)
-			is_made |= str_eq(name, made[k]);
-		if (is_made)
-			continue;
-		jsonw_str(&w, name);
-		if (!r->a->json)
-			(void)printf("set again: lych secret set %s\n", name);
-	}
+	jsonw_key(&w, "secrets_to_set");
+	jsonw_arr(&w);
+	tell_missing(r, &w);
 	jsonw_arr_end(&w);
 	jsonw_obj_end(&w);
 	if (r->a->json)
@@ -411,7 +368,8 @@ static void say(struct restore *r, const char *config)
 
 static int build(struct restore *r, int fd, struct err *err)
 {
-	struct conf conf = {0};
+	cleanup_free char *dump = dump_path(r);
+	struct err second = ERR_INIT;
 	int rc = -1;
 
 	/* a rest of one that was cut off */
@@ -420,22 +378,18 @@ static int build(struct restore *r, int fd, struct err *err)
 	r->new_fd = open(r->new.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r->new_fd < 0)
 		return err_sys(err, "%s", r->new.data);
-	conf_defaults(&conf);
-	if ((access(r->p.config, F_OK) < 0 || conf_load(r->p.config, &conf, err) == 0) &&
-	    paths_program("lych-vessel", &r->vessel, err) == 0 &&
-	    extract(r, fd, err) == 0 &&
-	    pg_prepare(&r->new, conf.postgres_bin, NULL, &r->pg, err) == 0) {
-		if (r->postgres_major > r->pg.major)
-			(void)err_set_id(err, ERRID_BACKUP_VERSION,
-					 "its database is of PostgreSQL %llu, here is %u",
-					 (unsigned long long)r->postgres_major,
-					 r->pg.major);
-		else if (server_start(r, err) == 0)
+	conf_defaults(&r->conf);
+	if ((access(r->p.config, F_OK) < 0 ||
+	     conf_load(r->p.config, &r->conf, err) == 0) &&
+	    extract(r, fd, err) == 0) {
+		if (renameat(r->new_fd, ARCHIVE_DATABASE, AT_FDCWD, dump) < 0)
+			(void)err_sys(err, "%s", dump);
+		else if (r->ops->start(r, err) == 0)
 			rc = fill_database(r, err);
 	}
-	conf_done(&conf);
+	conf_done(&r->conf);
 	pgtool_close(&r->tool);
-	if (server_stop(r, rc == 0 ? err : &(struct err)ERR_INIT) < 0)
+	if (r->ops->stop(r, rc == 0 ? err : &second) < 0)
 		rc = -1;
 	return rc;
 }
@@ -491,6 +445,9 @@ static error_t restore_parse(int key, char *arg, struct argp_state *state)
 	case 'f':
 		a->force = true;
 		return 0;
+	case 'p':
+		a->pod = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (a->file)
 			argp_usage(state);
@@ -510,6 +467,7 @@ int cmd_restore(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{"force", 'f', NULL, 0,
 		 "also where an installation is: it is moved aside", 0},
+		{"pod", 'p', NULL, 0, "for the pod, with Podman's secrets and images", 0},
 		{"json", 'j', NULL, 0, "answer in JSON", 0},
 		{0},
 	};
@@ -518,21 +476,20 @@ int cmd_restore(int argc, char **argv)
 		.parser = restore_parse,
 		.args_doc = "FILE",
 		.doc = "Make an installation from an archive of 'lych backup'. Nothing "
-		       "may "
-		       "run; its database and work secrets are made anew."};
+		       "may run. In embedded mode its database and work secrets are made "
+		       "anew; the pod takes those that Podman has."};
 	struct restore_args a = {0};
 	struct restore r = {.a = &a, .new_fd = -1, .out = -1, .pg = {.lock_fd = -1}};
 	struct err err = ERR_INIT;
 	int rc;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	r.ops = a.pod ? &restore_pod : &restore_embedded;
 	rc = restore(&r, &err);
-	pg_cluster_done(&r.pg);
 	json_free(r.info);
 	buf_done(&r.info_text);
 	fd_close(&r.new_fd);
 	fd_close(&r.out);
-	free(r.vessel);
 	free(r.kept);
 	paths_done(&r.p);
 	return rc < 0 ? cmd_fail(&err, a.json) : 0;

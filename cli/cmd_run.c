@@ -12,6 +12,7 @@
 #include "cli/tar.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
+#include "common/deps.h"
 #include "common/fs.h"
 #include "common/id.h"
 #include "common/jsonw.h"
@@ -35,7 +36,10 @@
 struct run_args {
 	const char *files[LIST_MAX], *env[ENV_MAX], *artifacts[64];
 	size_t n_files, n_env, n_artifacts;
-	const char *dir, *out, *request_id, *network, *retry;
+	const char *pypi[DEPS_MAX], *npm[DEPS_MAX];
+	size_t n_pypi, n_npm;
+	bool npm_lock;
+	const char *dir, *out, *request_id, *network, *egress, *retry;
 	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
 	bool has_priority, explain, json, detach, no_stdin, force;
 	char **argv;
@@ -51,6 +55,8 @@ enum {
 	KEY_OUT,
 	KEY_REQUEST_ID,
 	KEY_NETWORK,
+	KEY_EGRESS,
+	KEY_DEP,
 	KEY_PRIORITY,
 	KEY_RETRY,
 	KEY_FORCE,
@@ -74,6 +80,12 @@ static const struct argp_option run_options[] = {
 	 0},
 	{"network", KEY_NETWORK, "loopback|none", 0,
 	 "a loopback of its own, or none at all", 0},
+	{"egress", KEY_EGRESS, "none|brokered|registry", 0,
+	 "ask models and URLs that the ward allows; package mirrors too", 0},
+	{"dep", KEY_DEP, "pypi:NAME|npm:NAME|npm-lock", 0,
+	 "install a package before it begins (more than once): pypi:six==1.16.0, "
+	 "npm:left-pad@1.3.0, or what package-lock.json says",
+	 0},
 	{"priority", KEY_PRIORITY, "0..100", 0, "larger is earlier (50)", 0},
 	{"retry", KEY_RETRY, "on_lost|never", 0, "when its worker is lost", 0},
 	{"explain", KEY_EXPLAIN, NULL, 0,
@@ -107,6 +119,18 @@ static void number(struct argp_state *state, int r, const struct err *err,
 {
 	if (r < 0)
 		cmd_usage(state, "%s: %s", option, err->msg);
+}
+
+static void dependency(struct argp_state *state, struct run_args *a, const char *arg)
+{
+	if (str_eq(arg, "npm-lock"))
+		a->npm_lock = true;
+	else if (str_starts(arg, "pypi:"))
+		add(state, a->pypi, &a->n_pypi, DEPS_MAX, arg + strlen("pypi:"));
+	else if (str_starts(arg, "npm:"))
+		add(state, a->npm, &a->n_npm, DEPS_MAX, arg + strlen("npm:"));
+	else
+		cmd_usage(state, "--dep %s: pypi:NAME, npm:NAME or npm-lock", arg);
 }
 
 static error_t run_parse(int key, char *arg, struct argp_state *state)
@@ -184,6 +208,12 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_NETWORK:
 		a->network = arg;
+		return 0;
+	case KEY_EGRESS:
+		a->egress = arg;
+		return 0;
+	case KEY_DEP:
+		dependency(state, a, arg);
 		return 0;
 	case KEY_RETRY:
 		a->retry = arg;
@@ -386,6 +416,33 @@ static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
 	return 0;
 }
 
+static int write_names(struct jsonw *w, const char *key, const char *const *names,
+		       size_t n, bool (*is_one)(const char *), struct err *err)
+{
+	jsonw_key(w, key);
+	jsonw_arr(w);
+	for (size_t i = 0; i < n; i++) {
+		if (!is_one(names[i]))
+			return err_set_id(err, ERRID_SPEC_DEPS, "--dep %s:%.200s", key,
+					  names[i]);
+		jsonw_str(w, names[i]);
+	}
+	jsonw_arr_end(w);
+	return 0;
+}
+
+static int write_deps(const struct run_args *a, struct jsonw *w, struct err *err)
+{
+	jsonw_key(w, "deps");
+	jsonw_obj(w);
+	if (write_names(w, "pypi", a->pypi, a->n_pypi, deps_is_requirement, err) < 0 ||
+	    write_names(w, "npm", a->npm, a->n_npm, deps_is_npm, err) < 0)
+		return -1;
+	jsonw_kbool(w, "npm_lock", a->npm_lock);
+	jsonw_obj_end(w);
+	return 0;
+}
+
 static void write_limits(const struct run_args *a, struct jsonw *w)
 {
 	const struct {
@@ -455,6 +512,10 @@ static int build_spec(struct client *c, const struct run_args *a, struct buf *ou
 	write_limits(a, &w);
 	if (a->network)
 		jsonw_kstr(&w, "network", a->network);
+	if (a->egress)
+		jsonw_kstr(&w, "egress", a->egress);
+	if ((a->n_pypi || a->n_npm || a->npm_lock) && write_deps(a, &w, err) < 0)
+		return -1;
 	if (a->retry)
 		jsonw_kstr(&w, "retry", a->retry);
 	if (a->has_priority)

@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
+#include "common/net/conf.h"
 #include "common/str.h"
 #include <argp.h>
 #include <errno.h>
@@ -78,6 +79,7 @@ struct entry {
 	char kind[16];
 	const struct secret_info *info; /* NULL: not in the manifest */
 	bool present, is_bad;
+	bool is_named; /* codex.yaml has a portal with it */
 	struct secret_value value;
 	char state[256]; /* "ok", or what is wrong, or a note */
 };
@@ -141,8 +143,26 @@ static void PRINTF_FMT(3, 4) mark(struct entry *e, bool is_bad, const char *fmt,
 	e->is_bad = is_bad;
 }
 
+static void add_portals(const struct conf_broker *b, struct inventory *v)
+{
+	const char *name;
+
+	for (size_t i = 0; (name = conf_portal_secret(b, i)); i++) {
+		struct entry *e = inventory_add(v, name);
+
+		if (e)
+			e->is_named = true;
+	}
+}
+
 static int take_stock(struct secret_store *s, struct inventory *v, struct err *err)
 {
+	struct conf conf;
+
+	if (conf_load_or_defaults(s->paths->config, &conf, err) < 0)
+		return -1;
+	add_portals(&conf.broker, v);
+	conf_done(&conf);
 	for (size_t i = 0; i < secret_manifest_len; i++)
 		if (!strchr(secret_manifest[i].name, '*'))
 			(void)inventory_add(v, secret_manifest[i].name);
@@ -177,15 +197,23 @@ static void judge(struct secret_store *s, struct entry *e)
 		return;
 	}
 	if (!e->present) {
-		if (e->info->required)
+		if (e->is_named)
+			mark(e, true,
+			     "missing: a portal of codex.yaml wants it: 'lych secret set "
+			     "%s'",
+			     e->name);
+		else if (e->info->required)
 			mark(e, true, "missing");
 		else
 			mark(e, false, "not set, and not needed");
 		return;
 	}
 	judge_value(s, e);
-	if (!e->is_bad && !e->info->required)
-		mark(e, false, "unused: no release reads it yet");
+	if (!e->is_bad && !e->info->required && !e->is_named)
+		mark(e, false,
+		     e->info->rotation == ROTATE_GIVEN
+			     ? "unused: no portal of codex.yaml names it"
+			     : "unused: no release reads it yet");
 	else if (!e->is_bad && str_eq(e->kind, "file") && s->ops == &secret_podman)
 		mark(e, false, "ok, but Podman's driver 'file' does not encrypt");
 }
@@ -241,7 +269,8 @@ static void print_json(const struct secret_store *s, const struct inventory *v,
 		jsonw_obj(&w);
 		jsonw_kstr(&w, "name", e->name);
 		jsonw_kbool(&w, "present", e->present);
-		jsonw_kbool(&w, "required", e->info && e->info->required);
+		jsonw_kbool(&w, "required",
+			    e->is_named || (e->info && e->info->required));
 		jsonw_kstr(&w, "readers", who);
 		jsonw_kstr(&w, "rotation",
 			   e->info ? secret_rotation_name(e->info->rotation) : "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych status, version, config. */
+/* lych status, version. */
 #include "cli/bind.h"
 #include "cli/client.h"
 #include "cli/cmd.h"
@@ -10,7 +10,6 @@
 #include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
-#include "common/net/conf.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include <argp.h>
@@ -21,11 +20,10 @@
 #include <limits.h>
 
 struct json_arg {
-	bool json, wants_word;
-	const char *word;
+	bool json;
 };
 
-static error_t json_parse_arg(int key, char *arg, struct argp_state *state)
+static error_t json_parse_arg(int key, char *arg UNUSED, struct argp_state *state)
 {
 	struct json_arg *a = state->input;
 
@@ -34,9 +32,7 @@ static error_t json_parse_arg(int key, char *arg, struct argp_state *state)
 		a->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->word || !a->wants_word)
-			argp_usage(state);
-		a->word = arg;
+		argp_usage(state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -300,72 +296,4 @@ int cmd_version(int argc, char **argv)
 	else
 		(void)printf("lych %s (API %d)\n", LYCH_VERSION, LYCH_API_VERSION);
 	return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
-}
-
-/* ---- config ---------------------------------------------------------------- */
-
-static int config_init(const struct paths *p, struct err *err)
-{
-	cleanup_free char *dir = xstrdup(p->config);
-	const char *text = conf_template();
-	cleanup_close int fd = -1;
-
-	*strrchr(dir, '/') = '\0';
-	if (fs_mkdir_all(dir, 0700, err) < 0)
-		return -1;
-	fd = open(p->config, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 && errno == EEXIST)
-		return err_set_id(err, ERRID_STORE_EXISTS, "%s; it was not touched",
-				  p->config);
-	if (fd < 0)
-		return err_sys(err, "%s", p->config);
-	if (fs_write_all(fd, text, strlen(text), err) < 0)
-		return -1;
-	if (fsync(fd) < 0)
-		return err_sys(err, "%s", p->config);
-	(void)printf("%s written; every key is at its default\n", p->config);
-	return 0;
-}
-
-static int config(const struct json_arg *a, struct err *err)
-{
-	cleanup_paths struct paths p = {0};
-	struct conf conf;
-
-	if (paths_resolve(&p, err) < 0)
-		return -1;
-	if (str_eq(a->word, "init"))
-		return config_init(&p, err);
-	if (!str_eq(a->word, "check"))
-		return err_set_id(err, ERRID_CORE_USAGE,
-				  "'lych config init' or 'lych config check'");
-	if (access(p.config, F_OK) < 0 && errno == ENOENT) {
-		if (a->json)
-			(void)puts("{\"ok\":true,\"file\":null}");
-		else
-			(void)printf("no %s: every key is at its default\n", p.config);
-		return 0;
-	}
-	if (conf_load(p.config, &conf, err) < 0)
-		return -1;
-	conf_done(&conf);
-	if (a->json)
-		(void)puts("{\"ok\":true}");
-	else
-		(void)printf("%s: ok\n", p.config);
-	return 0;
-}
-
-int cmd_config(int argc, char **argv)
-{
-	static const struct argp argp = {.options = json_options,
-					 .parser = json_parse_arg,
-					 .args_doc = "init|check",
-					 .doc = "Write or check codex.yaml."};
-	struct json_arg a = {.wants_word = true};
-	struct err err = ERR_INIT;
-
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
-	return config(&a, &err) < 0 || render_flush(&err) < 0 ? cmd_fail(&err, a.json)
-							      : 0;
 }

@@ -7,6 +7,7 @@
 #include "cli/client.h"
 #include "cli/cmd.h"
 #include "cli/render.h"
+#include "cli/secret.h"
 #include "cli/up.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -205,6 +206,15 @@ static int take_locks(const struct paths *p, int *ret_data, struct err *err)
 	return 0;
 }
 
+/* The directory of the programs that every job finds in its PATH. */
+static int find_tools(char **ret, struct err *err)
+{
+	if (paths_program("tools/lych-ask", ret, err) < 0)
+		return -1;
+	*strrchr(*ret, '/') = '\0';
+	return 0;
+}
+
 static int starter(const struct paths *p, const struct conf *conf, int *report_fd,
 		   struct err *err)
 {
@@ -222,6 +232,7 @@ static int starter(const struct paths *p, const struct conf *conf, int *report_f
 	    paths_program("lych-vessel", &s.vessel, err) == 0 &&
 	    paths_program("lych-tomb", &s.tomb, err) == 0 &&
 	    paths_program("lych-sandbox", &s.sandbox, err) == 0 &&
+	    find_tools(&s.tools, err) == 0 &&
 	    pg_prepare(p, conf->postgres_bin, NULL, &s.pg, err) == 0)
 		r = supervise_run(&s, err);
 	pg_cluster_done(&s.pg);
@@ -230,6 +241,7 @@ static int starter(const struct paths *p, const struct conf *conf, int *report_f
 	free(s.vessel);
 	free(s.tomb);
 	free(s.sandbox);
+	free(s.tools);
 	return r;
 }
 
@@ -317,13 +329,28 @@ static int up_detached(const struct up_args *a, const struct paths *p,
 	return r;
 }
 
-static int conf_read(const struct paths *p, struct conf *conf, struct err *err)
+/* Said before anything starts: a portal without its key is none. */
+static int check_portal_secrets(const struct paths *p, const struct conf *conf,
+				struct err *err)
 {
-	if (access(p->config, F_OK) < 0 && errno == ENOENT) {
-		conf_defaults(conf);
+	cleanup_secret_store struct secret_store s = {.dirfd = -1};
+	const char *name;
+
+	if (!conf_portal_secret(&conf->broker, 0))
 		return 0;
+	if (secret_store_open("files", p, &s, err) < 0)
+		return -1;
+	for (size_t i = 0; (name = conf_portal_secret(&conf->broker, i)); i++) {
+		cleanup_secret_value struct secret_value v = {0};
+
+		if (s.ops->read(&s, name, &v, err) == 0 &&
+		    secret_value_check(&v, err) == 0)
+			continue;
+		if (err->id == ERRID_SECRET_MISSING)
+			return err_set_id(err, ERRID_SECRET_PORTAL, "%s", name);
+		return err_wrap(err, "%s", name);
 	}
-	return conf_load(p->config, conf, err);
+	return 0;
 }
 
 static int wait_for_other(const struct up_args *a, const struct paths *p, struct err *err)
@@ -346,9 +373,12 @@ static int up(const struct up_args *a, struct err *err)
 	pid_t holder = 0;
 	int lock, r, nobody = -1;
 
-	if (paths_resolve(&p, err) < 0 || conf_read(&p, &conf, err) < 0 ||
-	    paths_make(&p, err) < 0)
+	if (paths_resolve(&p, err) < 0 || conf_load_or_defaults(p.config, &conf, err) < 0)
 		return -1;
+	if (paths_make(&p, err) < 0 || check_portal_secrets(&p, &conf, err) < 0) {
+		conf_done(&conf);
+		return -1;
+	}
 	lock = lock_open(p.data, err);
 	if (lock < 0)
 		return -1;

@@ -27,4 +27,8 @@ void doctor_host(struct doctor_lines *d);
  * when nothing is bound. */
 void doctor_pod(struct doctor_lines *d);
 
+/* doctor_broker.c: what codex.yaml lets jobs ask for, and the keys for it. */
+struct paths;
+void doctor_broker(struct doctor_lines *d, const struct paths *p);
+
 #endif

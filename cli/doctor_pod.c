@@ -7,6 +7,7 @@
 #include "cli/doctor.h"
 
 #include "cli/bind.h"
+#include "cli/up.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
@@ -190,6 +191,26 @@ static void examine_unit(struct doctor_lines *d, const struct bind *b, const cha
 		examine_container(&p, format_container, 3);
 }
 
+/* Units with limits do not start where the kernel has nothing to keep them with. */
+static void examine_limits(struct doctor_lines *d, const struct bind *b)
+{
+	cleanup_free char *missing = up_missing_controllers(), *text = NULL;
+	struct err ignored = ERR_INIT;
+	enum bind_state state;
+
+	if (bind_look(b, "lychgate-tomb.container", &state, &text, &ignored) < 0 ||
+	    !text || !strstr(text, "\nMemory="))
+		return;
+	if (missing) {
+		cleanup_free char *answer =
+			xasprintf("your user manager has no %s", missing);
+
+		doctor_line(d, WHERE, "controllers for the limits", answer, FAIL);
+	} else {
+		doctor_line(d, WHERE, "controllers for the limits", "delegated", PASS);
+	}
+}
+
 void doctor_pod(struct doctor_lines *d)
 {
 	cleanup_bind struct bind b = BIND_INIT;
@@ -205,6 +226,7 @@ void doctor_pod(struct doctor_lines *d)
 		doctor_line(d, WHERE, "Podman", err.msg, FAIL);
 		return;
 	}
+	examine_limits(d, &b);
 	for (size_t i = 0; i < b.receipt.n_files; i++)
 		examine_unit(d, &b, b.receipt.file[i].name);
 }

@@ -24,7 +24,15 @@ static const struct cmd commands[] = {
 	{"logs", "a job's output (-f: follow it)", cmd_logs},
 	{"cancel", "end a job and prove its processes gone", cmd_cancel},
 	{"artifacts", "list a job's artifacts, or fetch them", cmd_artifacts},
+	{"gate", "scan FILE: what the privatization gate finds in it, never the text",
+	 cmd_gate},
+	{"private", "add, list, remove: terms and files that must never leave",
+	 cmd_private},
 	{"doctor", "attempt every forbidden act; one line a wall", cmd_doctor},
+	{"audit", "tail: the last records of the audit log (-f: follow it)", cmd_audit},
+	{"ward", "what jobs may ask of models and the network, explained", cmd_ward},
+	{"portals", "the providers and registries of the broker", cmd_portals},
+	{"budget", "what jobs used up of requests, tokens, money, bytes", cmd_budget},
 	{"secret", "list, set, rotate and check secrets; never shows one", cmd_secret},
 	{"bind", "render the units of the pod, install them with --install", cmd_bind},
 	{"unbind", "stop the pod and remove its units; data stays", cmd_unbind},
@@ -37,6 +45,7 @@ static const struct cmd commands[] = {
 	{"version", "the version of this program", cmd_version},
 	{"_tomb", NULL, cmd_tomb_wall},
 	{"_phylactery", NULL, cmd_phylactery},
+	{"_pgtool", NULL, cmd_pgtool},
 };
 
 static void usage(FILE *to)

@@ -10,16 +10,15 @@
 
 #define TOOL_TIMEOUT (3600 * USEC_PER_SEC)
 
-int pgtool_open(struct pgtool *t, const struct pg_cluster *pg, const char *socket_dir,
-		const char *secrets, const char *tmp, struct err *err)
+/* "*:*:*:lych_migrate:PASSWORD", as libpq reads it. */
+static int write_passfile(struct pgtool *t, const char *secrets, const char *tmp,
+			  struct err *err)
 {
 	cleanup_close int dirfd = open(secrets, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_close int tmpfd = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char password[256], line[320];
-	size_t n = 0;
 	int r;
 
-	*t = (struct pgtool){.pg = pg, .socket_dir = socket_dir};
 	if (dirfd < 0 || tmpfd < 0)
 		return err_sys(err, "open %s, %s", secrets, tmp);
 	if (fs_read_secret(dirfd, "lychgate_db_migrate", password, sizeof(password),
@@ -30,9 +29,20 @@ int pgtool_open(struct pgtool *t, const struct pg_cluster *pg, const char *socke
 		r = fs_write_atomic(tmpfd, "pgpass", line, strlen(line), 0600, err);
 	explicit_bzero(password, sizeof(password));
 	explicit_bzero(line, sizeof(line));
-	if (r < 0)
+	if (r == 0)
+		t->passfile = xasprintf("%s/pgpass", tmp);
+	return r;
+}
+
+int pgtool_open(struct pgtool *t, const struct pg_cluster *pg, const char *socket_dir,
+		const char *secrets, const char *tmp, struct err *err)
+{
+	size_t n = 0;
+
+	*t = (struct pgtool){
+		.major = pg->major, .bin = pg->bin, .socket_dir = socket_dir};
+	if (write_passfile(t, secrets, tmp, err) < 0)
 		return -1;
-	t->passfile = xasprintf("%s/pgpass", tmp);
 	t->env = proc_env();
 	while (t->env[n])
 		n++;
@@ -40,6 +50,22 @@ int pgtool_open(struct pgtool *t, const struct pg_cluster *pg, const char *socke
 	t->env[n] = xasprintf("PGPASSFILE=%s", t->passfile);
 	t->env[n + 1] = xstrdup("PGCONNECT_TIMEOUT=20");
 	t->env[n + 2] = NULL;
+	return 0;
+}
+
+int pgtool_open_container(struct pgtool *t, const struct podman *podman,
+			  const char *container, const char *outside, struct err *err)
+{
+	uint64_t version = 0;
+
+	*t = (struct pgtool){
+		.podman = podman, .container = container, .outside = outside};
+	t->env = proc_env();
+	if (pgtool_number(t, "postgres",
+			  "SELECT current_setting('server_version_num')::int", &version,
+			  err) < 0)
+		return -1;
+	t->major = (unsigned)(version / 10000);
 	return 0;
 }
 
@@ -52,30 +78,63 @@ void pgtool_close(struct pgtool *t)
 	*t = (struct pgtool){0};
 }
 
+char *pgtool_path(const struct pgtool *t, const char *path)
+{
+	size_t n = t->outside ? strlen(t->outside) : 0;
+
+	return t->outside && strncmp(path, t->outside, n) == 0
+		       ? xasprintf(PGTOOL_INSIDE "%s", path + n)
+		       : xstrdup(path);
+}
+
+/* The program and the connection: the container's own `lych _pgtool` knows both. */
+static int begin_args(const struct pgtool *t, const char *program, char **ret_path,
+		      const char **argv, struct err *err)
+{
+	const char *const host[] = {"-h",	    t->socket_dir,   "-U",
+				    "lych_migrate", "--no-password", NULL};
+	size_t n = 0;
+
+	if (t->container) {
+		argv[n++] = t->podman->program;
+		argv[n++] = "exec";
+		argv[n++] = t->container;
+		argv[n++] = "/usr/bin/lych";
+		argv[n++] = "_pgtool";
+		argv[n++] = program;
+		return (int)n;
+	}
+	*ret_path = xasprintf("%s/%s", t->bin, program);
+	if (access(*ret_path, X_OK) < 0)
+		return err_set_id(err, ERRID_START_TOOL,
+				  "%s: install the package postgresql-client-%u",
+				  *ret_path, t->major);
+	argv[n++] = *ret_path;
+	for (size_t i = 0; host[i]; i++)
+		argv[n++] = host[i];
+	return (int)n;
+}
+
 int pgtool_run(const struct pgtool *t, const char *program, const char *const *args,
 	       char **ret_output, struct err *err)
 {
-	cleanup_free char *path = xasprintf("%s/%s", t->pg->bin, program);
+	cleanup_free char *path = NULL;
 	const char *argv[24];
-	size_t n = 0;
+	int n = begin_args(t, program, &path, argv, err);
 
-	if (access(path, X_OK) < 0)
-		return err_set_id(err, ERRID_START_TOOL,
-				  "%s: install the package postgresql-client-%u", path,
-				  t->pg->major);
-	argv[n++] = path;
-	argv[n++] = "-h";
-	argv[n++] = t->socket_dir;
-	argv[n++] = "-U";
-	argv[n++] = "lych_migrate";
-	argv[n++] = "--no-password";
-	while (*args && n + 1 < ARRAY_SIZE(argv))
-		argv[n++] = *args++;
+	if (n < 0)
+		return -1;
+	for (; *args; args++) {
+		if ((size_t)n + 1 >= ARRAY_SIZE(argv))
+			return err_set(err, ERR_INTERNAL, "too many arguments");
+		argv[n++] = *args;
+	}
 	argv[n] = NULL;
 	return proc_run(argv, (const char *const *)t->env, NULL, TOOL_TIMEOUT,
 			ERRID_BACKUP_FAILED, ret_output, err);
 }
 
+/* Podman's warnings may stand around it: the line that is a number. */
 int pgtool_number(const struct pgtool *t, const char *database, const char *sql,
 		  uint64_t *ret, struct err *err)
 {
@@ -85,8 +144,14 @@ int pgtool_number(const struct pgtool *t, const char *database, const char *sql,
 
 	if (pgtool_run(t, "psql", args, &out, err) < 0)
 		return -1;
-	out[strcspn(out, "\n")] = '\0';
-	if (parse_u64(out, 0, INT64_MAX, ret, err) < 0)
-		return err_wrap(err, "psql's answer");
-	return 0;
+	for (char *at = out, *next; *at; at = next) {
+		struct err ignored = ERR_INIT;
+
+		next = at + strcspn(at, "\n");
+		if (*next)
+			*next++ = '\0';
+		if (parse_u64(at, 0, INT64_MAX, ret, &ignored) == 0)
+			return 0;
+	}
+	return err_set_id(err, ERRID_BACKUP_FAILED, "psql's answer is no number");
 }

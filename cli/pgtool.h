@@ -1,25 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PostgreSQL's own client programs (pg_dump, pg_restore, psql) over the private cluster's
- * socket, as its superuser. The password goes through a file 0600 in a directory of ours
- * that exists for this time, never argv or the environment.
+ * PostgreSQL's own client programs (pg_dump, pg_restore, psql), as its superuser: on the
+ * host, over the private cluster's socket, or in the phylactery's container, where they and
+ * the password are. The password goes through a file: on the host 0600 in a directory of
+ * ours that exists for this time, in the container one without a name; never argv or the
+ * environment.
  */
 #ifndef LYCH_CLI_PGTOOL_H
 #define LYCH_CLI_PGTOOL_H
 
+#include "cli/podman.h"
 #include "cli/up.h"
 
 struct pgtool {
-	const struct pg_cluster *pg;
-	const char *socket_dir;
-	char *passfile;
+	unsigned major; /* of the programs */
 	char **env;
+	/* on the host; bin is borrowed, NULL in a container */
+	const char *bin, *socket_dir;
+	char *passfile;
+	/* in a container; borrowed */
+	const struct podman *podman;
+	const char *container;
+	const char *outside; /* a directory of the host that the container mounts ... */
 };
-/* tmp: a private directory; secrets: that of lychgate_db_migrate. */
+/* ... there. */
+#define PGTOOL_INSIDE "/var/lib/lychgate/phylactery"
+
+/* On the host. tmp: a private directory; secrets: that of lychgate_db_migrate. */
 MUST_CHECK int pgtool_open(struct pgtool *t, const struct pg_cluster *pg,
 			   const char *socket_dir, const char *secrets, const char *tmp,
 			   struct err *err);
+/* In a running container, whose server must answer. outside: what it mounts as
+ * PGTOOL_INSIDE. All three are borrowed until pgtool_close(). */
+MUST_CHECK int pgtool_open_container(struct pgtool *t, const struct podman *podman,
+				     const char *container, const char *outside,
+				     struct err *err);
 void pgtool_close(struct pgtool *t);
+/* The name that the programs know a file by; on the host its own. Caller frees. */
+char *pgtool_path(const struct pgtool *t, const char *path) MUST_CHECK;
 /* args: NULL-terminated, after the connection's. */
 MUST_CHECK int pgtool_run(const struct pgtool *t, const char *program,
 			  const char *const *args, char **ret_output, struct err *err);

@@ -460,6 +460,16 @@ void table_done(struct table *t)
 	*t = (struct table){0};
 }
 
+const char *render_text_of(const struct json *o, const char *key)
+{
+	const char *s = "";
+
+	if (!json_has(o, key) || json_is_null(o, key) ||
+	    json_get_str(o, key, true, 65536, &s, NULL) < 0)
+		return "";
+	return s;
+}
+
 void render_json(const struct json *j)
 {
 	cleanup_buf struct buf b = {0};

@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/net/sha256.h"
+#include "common/proto.h"
 #include "common/str.h"
 #include <ctype.h>
 #include <errno.h>
@@ -72,6 +73,12 @@ const struct unit *units_find(const struct unit_set *s, const char *name)
 		if (str_eq(s->unit[i].name, name))
 			return &s->unit[i];
 	return NULL;
+}
+
+char *unit_image(const char *room, const struct conf_unit *u)
+{
+	return u->image ? xstrdup(u->image)
+			: xasprintf("localhost/lychgate-%s:" LYCH_VERSION, room);
 }
 
 void units_done(struct unit_set *s)

@@ -10,6 +10,7 @@
 #include "common/attr.h"
 #include "common/err.h"
 #include "common/id.h"
+#include "common/net/conf.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -46,10 +47,14 @@ struct unit_world {
 	char *const *mount; /* checked already (mounts.h); for the tomb only */
 	size_t n_mounts;
 	bool sovereign;
+	bool egress;	  /* codex.yaml names somebody to ask ... */
+	bool egress_host; /* ... on this machine too */
 };
 /* units_check.c. ERRID_BIND_UNIT with unit and line. */
 MUST_CHECK int units_check(const struct unit_set *s, const struct unit_world *w,
 			   struct err *err);
+/* The image of a room ("vessel"): as configured, else this release's. Caller frees. */
+char *unit_image(const char *room, const struct conf_unit *u) MUST_CHECK;
 void units_done(struct unit_set *s);
 #define cleanup_units __attribute__((cleanup(units_done)))
 

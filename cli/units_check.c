@@ -51,6 +51,9 @@ static int check_secret(const struct check *c, const char *value)
 	if (name == 0 || !str_eq(value + name, options))
 		return refuse(c, "Secret", value,
 			      "must be NAME,type=mount,uid=%U,gid=%G,mode=0400");
+	if (str_starts(value, "portal_") &&
+	    !str_eq(c->u->name, "lychgate-vessel.container"))
+		return refuse(c, "Secret", value, "a provider's key is the vessel's");
 	if (is_tomb(c) && !str_starts(value, "lychgate_work,") &&
 	    (c->w->sovereign || !str_starts(value, "lychgate_db_tomb,")))
 		return refuse(c, "Secret", value, "no secret of the tomb's");
@@ -105,6 +108,16 @@ static int check_network(const struct check *c, const char *value)
 {
 	if (c->w->sovereign && is_tomb(c) && !str_eq(value, "none"))
 		return refuse(c, "Network", value, "the tomb has none in sovereign");
+	/* golden-mean's one namespace, where codex.yaml names somebody to ask */
+	if (str_starts(value, "pasta") && !c->w->sovereign && c->w->egress &&
+	    str_ends(c->u->name, ".pod"))
+		return str_eq(value, "pasta:--map-guest-addr,none") ||
+				       (c->w->egress_host &&
+					str_eq(value,
+					       "pasta:--map-guest-addr,169.254.1.2"))
+			       ? 0
+			       : refuse(c, "Network", value,
+					"options of pasta that are not known");
 	if (str_eq(value, "none") ||
 	    (str_starts(value, "lychgate-") && strstr(value, ".network")))
 		return 0;

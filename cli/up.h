@@ -52,7 +52,7 @@ struct supervise {
 	const struct paths *paths;
 	const struct conf *conf;
 	struct pg_cluster pg;
-	char *self, *scribe, *vessel, *tomb, *sandbox;
+	char *self, *scribe, *vessel, *tomb, *sandbox, *tools;
 	int lock_fd;	/* <data>/lock, held */
 	int *report_fd; /* `lych up --detach` listens: "ok" is written and it becomes -1;
 			   else it is -1 */
@@ -83,6 +83,9 @@ MUST_CHECK int starter_restart(const struct paths *p, bool *ret_ran, struct err 
 /* NULL: a user manager can give the tomb a scope with memory and pids delegated. Else why
  * not. */
 const char *up_no_cgroup_reason(void);
+/* Which of cpu, memory and pids the user manager was not given, as "cpu, pids". NULL: it has
+ * all, or there is none to ask. The caller frees it. */
+char *up_missing_controllers(void);
 /* Inside that scope. *ret_jobs: the group for the jobs' leaves; or NULL and *ret_reason
  * when the scope was not given both controllers. -1: they are there, but it failed. */
 MUST_CHECK int up_cgroup_prepare(char **ret_jobs, char **ret_reason, struct err *err);

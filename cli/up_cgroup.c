@@ -17,6 +17,7 @@
  */
 #include "cli/up.h"
 
+#include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
@@ -48,17 +49,40 @@ static const char *missing_controller(const char *list)
 	return has_word(list, "pids") ? NULL : "pids";
 }
 
+/* NULL: it does not say. */
+static char *manager_controllers(void)
+{
+	cleanup_free char *path = xasprintf("/sys/fs/cgroup/user.slice/user-%u.slice/"
+					    "user@%u.service/cgroup.controllers",
+					    getuid(), getuid());
+	struct err ignored = ERR_INIT;
+	char *list = NULL;
+	size_t len;
+
+	if (fs_read_file(AT_FDCWD, path, 4096, &list, &len, &ignored) < 0)
+		return NULL;
+	return list;
+}
+
+char *up_missing_controllers(void)
+{
+	static const char *const names[] = {"cpu", "memory", "pids"};
+	cleanup_free char *have = manager_controllers();
+	cleanup_buf struct buf missing;
+
+	buf_init(&missing, 64);
+	for (size_t i = 0; have && i < ARRAY_SIZE(names); i++)
+		if (!has_word(have, names[i]))
+			buf_addf(&missing, "%s%s", missing.len ? ", " : "", names[i]);
+	return missing.len ? xstrdup(buf_str(&missing)) : NULL;
+}
+
 const char *up_no_cgroup_reason(void)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
 	cleanup_free char *sock =
 		xasprintf("%s/systemd/private", run ? run : "/nonexistent");
-	cleanup_free char *list = xasprintf("/sys/fs/cgroup/user.slice/user-%u.slice/"
-					    "user@%u.service/cgroup.controllers",
-					    getuid(), getuid());
-	cleanup_free char *have = NULL;
-	struct err ignored = ERR_INIT;
-	size_t len;
+	cleanup_free char *have = manager_controllers();
 
 	if (access(sock, F_OK) < 0)
 		return "no systemd user manager";
@@ -66,8 +90,7 @@ const char *up_no_cgroup_reason(void)
 		return "no systemd-run";
 	if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) < 0)
 		return "no unified cgroup v2 hierarchy";
-	if (fs_read_file(AT_FDCWD, list, 4096, &have, &len, &ignored) < 0 ||
-	    missing_controller(have))
+	if (!have || missing_controller(have))
 		return "the user manager has no memory and pids controllers";
 	return NULL;
 }

@@ -372,12 +372,12 @@ static const char postgresql_conf[] =
 
 static const char pg_hba_conf[] =
 	"# Written by Lychgate at every start. Changes are lost.\n"
-	"# TYPE  DATABASE  USER                                             METHOD\n"
-	"local   lychgate  lych_migrate,lych_vessel,lych_watchdog," TOMB_NAME
-	"  scram-sha-256\n"
-	"local   postgres  lych_migrate                                     "
+	"# TYPE  DATABASE  USER                                               METHOD\n"
+	"local   lychgate  lych_migrate,lych_vessel,lych_watchdog,+lych_tomb  "
 	"scram-sha-256\n"
-	"local   all       all                                              reject\n";
+	"local   postgres  lych_migrate                                       "
+	"scram-sha-256\n"
+	"local   all       all                                                reject\n";
 
 static const char pg_ident_conf[] =
 	"# Written by Lychgate at every start. Nothing is mapped.\n";

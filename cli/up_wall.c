@@ -50,7 +50,7 @@
 #define NEW_ROOT "/tmp" /* only a place to mount on; hidden again by the pivot */
 
 struct wall {
-	char *data, *work, *secrets, *tomb, *sandbox;
+	char *data, *work, *secrets, *tomb, *sandbox, *tools;
 	char *pg; /* NULL: it claims through the vessel, and has no database in its root */
 	char *slots, *grade, *queue;
 	char *cgroup; /* NULL: no delegated group */
@@ -261,6 +261,7 @@ static int build_root(const struct wall *w, struct err *err)
 		{work, "/lych/secrets/lychgate_work", TREE_RO, false, -1, false},
 		{w->tomb, "/lych/bin/lych-tomb", TREE_RO, false, -1, false},
 		{w->sandbox, "/lych/bin/lych-sandbox", TREE_RO, false, -1, false},
+		{w->tools, "/lych/bin/tools", TREE_RO, false, -1, true},
 		{0}, /* what some tombs have and others have not */
 		{0},
 		{0},
@@ -478,6 +479,7 @@ int cmd_tomb_wall(int argc, char **argv)
 		{"secrets", required_argument, NULL, 's'},
 		{"tomb", required_argument, NULL, 't'},
 		{"sandbox", required_argument, NULL, 'x'},
+		{"tools", required_argument, NULL, 'o'},
 		{"slots", required_argument, NULL, 'n'},
 		{"grade", required_argument, NULL, 'g'},
 		{"scope", no_argument, NULL, 'c'},
@@ -513,6 +515,9 @@ int cmd_tomb_wall(int argc, char **argv)
 		case 'x':
 			w.sandbox = optarg;
 			break;
+		case 'o':
+			w.tools = optarg;
+			break;
 		case 'n':
 			w.slots = optarg;
 			break;
@@ -529,8 +534,8 @@ int cmd_tomb_wall(int argc, char **argv)
 			return EXIT_USAGE;
 		}
 	}
-	if (!w.data || !w.work || !w.secrets || !w.tomb || !w.sandbox || !w.slots ||
-	    !w.grade || !w.queue || !queue_door_from_name(w.queue, &door) ||
+	if (!w.data || !w.work || !w.secrets || !w.tomb || !w.sandbox || !w.tools ||
+	    !w.slots || !w.grade || !w.queue || !queue_door_from_name(w.queue, &door) ||
 	    (door == DOOR_POSTGRES) != (w.pg != NULL))
 		return EXIT_USAGE;
 	code = guard_run(&w, &err);

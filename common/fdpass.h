@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define FDPASS_MAX 6
+#define FDPASS_MAX 7
+#define FDPASS_NONE {-1, -1, -1, -1, -1, -1, -1} /* FDPASS_MAX empty places */
 
 /* Sends size bytes with n_fds descriptors (<= FDPASS_MAX; 0: fds is not looked at). flags
  * are sendmsg's, MSG_NOSIGNAL is added. -1 with errno when not all of it went. */

@@ -82,13 +82,30 @@ static bool must_escape(uint32_t cp)
 	       cp == 0xfeff;
 }
 
+/* How many bytes from p on stand for themselves: most of most texts. */
+static size_t plain(const unsigned char *p, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && p[n] >= 0x20 && p[n] < 0x7f && p[n] != '"' && p[n] != '\\')
+		n++;
+	return n;
+}
+
 static void encode(struct jsonw *w, const unsigned char *p, size_t len)
 {
 	buf_addc(w->out, '"');
 	while (len) {
-		size_t n = sequence(p, len);
+		size_t n = plain(p, len);
 		uint32_t cp;
 
+		if (n > 0) {
+			buf_add(w->out, p, n);
+			p += n;
+			len -= n;
+			continue;
+		}
+		n = sequence(p, len);
 		if (n == 0) {
 			buf_adds(w->out, "\xef\xbf\xbd");
 			p++;

@@ -44,6 +44,12 @@ static const char *const doors[DOOR_MAX_] = {
 	[DOOR_VESSEL] = "vessel",
 };
 
+static const char *const egress_modes[] = {
+	[EGRESS_NONE] = "none",
+	[EGRESS_BROKERED] = "brokered",
+	[EGRESS_REGISTRY] = "registry",
+};
+
 static int find(const char *const *names, unsigned n, const char *name)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -130,6 +136,21 @@ bool queue_door_from_name(const char *name, enum queue_door *ret)
 	if (i < 0)
 		return false;
 	*ret = (enum queue_door)i;
+	return true;
+}
+
+const char *egress_mode_name(enum egress_mode m)
+{
+	return (unsigned)m < EGRESS_MAX_ ? egress_modes[m] : NULL;
+}
+
+bool egress_mode_from_name(const char *name, enum egress_mode *ret)
+{
+	int i = find(egress_modes, EGRESS_MAX_, name);
+
+	if (i < 0)
+		return false;
+	*ret = (enum egress_mode)i;
 	return true;
 }
 

@@ -45,7 +45,15 @@
 #define DOOR_CLAIM_MAX 8
 #define DOOR_EXTEND_MAX 64
 #define DOOR_HINT_SEC 20
+/* Whose a job is as long as nobody else may submit one. */
+#define IDENTITY_OWNER "owner"
+/* Requests of all jobs of one tomb that the vessel has at once, and of one job. */
+#define BROKER_INFLIGHT_ALL 512u
+#define BROKER_INFLIGHT_JOB 16u
 #define TOMB_NAME_SIZE 33 /* [a-z][a-z0-9_]{0,31} */
+
+/* Where a job's programs are found, in both grades; the tomb adds the broker's clients. */
+#define JOB_PATH "/usr/local/bin:/usr/bin:/bin"
 
 /* Exit code of lych-sandbox: nothing ran. */
 #define EXIT_SETUP 78
@@ -88,6 +96,9 @@ enum sbx_grade { GRADE_FULL, GRADE_FLOOR, GRADE_MAX_ };
 /* Which way a tomb claims: with a login of its own, or through the vessel. */
 enum queue_door { DOOR_POSTGRES, DOOR_VESSEL, DOOR_MAX_ };
 
+/* What a job may ask the broker for: nothing; models and URLs; packages too. */
+enum egress_mode { EGRESS_NONE, EGRESS_BROKERED, EGRESS_REGISTRY, EGRESS_MAX_ };
+
 /* Lower-case names ("timed_out", "oom_kill", "full"); NULL / false when unknown. */
 const char *job_state_name(enum job_state s);
 bool job_state_from_name(const char *name, enum job_state *ret);
@@ -98,6 +109,8 @@ const char *sbx_grade_name(enum sbx_grade g);
 bool sbx_grade_from_name(const char *name, enum sbx_grade *ret);
 const char *queue_door_name(enum queue_door d);
 bool queue_door_from_name(const char *name, enum queue_door *ret);
+const char *egress_mode_name(enum egress_mode m);
+bool egress_mode_from_name(const char *name, enum egress_mode *ret);
 
 /*
  * May a job set this environment variable? [A-Z_][A-Z0-9_]{0,63} and none of

@@ -15,6 +15,7 @@
  *	spawner -> tomb
  *	  SPAWN_HELLO     once, when the spawner has built its own walls
  *	  SPAWN_STARTED   the job's argv was executed (exec worked)
+ *			  + SCM_RIGHTS { its broker } when it was asked for
  *	  SPAWN_REFUSED   not established, nothing ran; the handle is free again
  *	  SPAWN_DENIED    what a wall refused the job: at most SPAWN_DENIED_MAX of them, all
  *			  between its STARTED and its EXITED (before EXITED alone when the
@@ -29,7 +30,7 @@
 
 #include <stdint.h>
 
-#define SPAWN_PROTO_VERSION 2u
+#define SPAWN_PROTO_VERSION 3u
 #define SPAWN_SPEC_MAX_BYTES ((uint32_t)12 << 20) /* the NUL-separated block */
 #define SPAWN_JOBS_MAX 256
 #define SPAWN_TEXT_MAX 200
@@ -67,12 +68,15 @@ enum spawn_act {
 	SPAWN_ACT_MAX_
 };
 
+/* The job gets a broker (common/broker_proto.h). In full it needs the loopback network. */
+#define SPAWN_RUN_BROKER 1u
+
 struct spawn_run {
 	uint32_t type; /* SPAWN_RUN */
 	uint32_t version;
 	uint64_t handle; /* chosen by the tomb, unique among live jobs */
 	uint32_t spec_bytes;
-	uint32_t reserved; /* 0 */
+	uint32_t flags; /* SPAWN_RUN_BROKER */
 };
 
 /* Why the tomb wants it dead; echoed as spawn_exited.how. */
@@ -113,7 +117,7 @@ struct spawn_hello {
 
 struct spawn_started {
 	uint32_t type;
-	uint32_t reserved;
+	uint32_t broker; /* enum broker_kind: of the descriptor that comes with it */
 	uint64_t handle;
 	uint32_t grade; /* enum sbx_grade */
 	uint32_t landlock_abi;

@@ -157,6 +157,38 @@ int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec,
 	return r;
 }
 
+int parse_micro(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *err)
+{
+	const char *p = s;
+	uint64_t whole, part = 0;
+	unsigned places = 0;
+
+	if (digits(&p, &whole) == 0) {
+		if (*p == '.')
+			for (p++; *p >= '0' && *p <= '9' && places < 6; p++, places++)
+				part = part * 10 + (uint64_t)(*p - '0');
+		if (!*p && p[-1] != '.') {
+			for (; places < 6; places++)
+				part *= 10;
+			if (__builtin_mul_overflow(whole, (uint64_t)1000000, &whole) ||
+			    __builtin_add_overflow(whole, part, &whole))
+				whole = UINT64_MAX;
+			if (whole >= min && whole <= max) {
+				*ret = whole;
+				return 0;
+			}
+			return err_set_id(err, ERRID_SPEC_RANGE,
+					  "'%.40s' is not within %llu..%llu", s,
+					  (unsigned long long)(min / 1000000),
+					  (unsigned long long)(max / 1000000));
+		}
+	}
+	return err_set_id(err, ERRID_SPEC_TYPE,
+			  "'%.40s' is not a decimal number (like 12 or 0.40, at most six "
+			  "digits behind the point)",
+			  s);
+}
+
 bool utf8_is_valid(const void *data, size_t len)
 {
 	const unsigned char *p = data, *end = p + len;

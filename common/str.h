@@ -27,6 +27,9 @@ MUST_CHECK int parse_size(const char *s, uint64_t min, uint64_t max, uint64_t *r
 /* "30", "30s", "5m", "2h", "250ms" -> microseconds; a bare number is seconds. */
 MUST_CHECK int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec,
 				   uint64_t *ret, struct err *err);
+/* "12", "0.40", "2.5" -> millionths; at most six digits behind the point. */
+MUST_CHECK int parse_micro(const char *s, uint64_t min, uint64_t max, uint64_t *ret,
+			   struct err *err);
 
 /* UTF-8 per RFC 3629: no overlong forms, no surrogates, <= U+10FFFF. NUL is allowed. */
 bool utf8_is_valid(const void *data, size_t len);

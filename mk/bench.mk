@@ -14,7 +14,7 @@ $(filter-out $(BENCH_FILTER),$(BENCH_BIN)): $(B)/%: $(B)/%.o $(BENCH_OBJ) $(OBJ_
 	$(CC) $(LDFLAGS) -o $@ $^
 
 .PHONY: bench-programs
-bench-programs: $(B)/lych-sandbox $(BENCH_BIN)
+bench-programs: all $(BENCH_BIN)
 test-programs: $(BENCH_BIN) # so that they keep up with what they measure
 
 RUNS ?= 3

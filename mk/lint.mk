@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Borders, form, static analysis, generated documents.
 
-ALL_C = $(SRC_common) $(SRC_net) $(SRC_sandbox) $(SRC_vessel) $(SRC_tomb) $(SRC_cli) $(SRC_secrets)
-ALL_CH = $(shell find common sandbox vessel tomb cli secrets tests -name '*.[ch]')
+ALL_C = $(SRC_common) $(SRC_net) $(SRC_sandbox) $(SRC_vessel) $(SRC_tomb) $(SRC_cli) $(SRC_secrets) $(SRC_job)
+ALL_CH = $(shell find common sandbox vessel tomb cli secrets job tests -name '*.[ch]')
 # Each prints one document of docs/, or the table in one.
 DOC_WRITERS := $(B)/tests/support/errors_md $(B)/tests/support/quarantine_md $(B)/tests/escape/try_probe
 
@@ -47,7 +47,7 @@ ANALYZE_FLAGS := -fanalyzer -DLYCH_ANALYZER=1 -Wno-analyzer-malloc-leak -Wno-ana
 .PHONY: check-static check-static-inner
 check-static: deps-ci ## gcc -fanalyzer, cppcheck, clang-tidy, shellcheck, codespell
 	@$(AS_USER) check-static-inner
-check-static-inner: compile_commands.json $(B)/gen/schema.inc
+check-static-inner: compile_commands.json $(B)/gen/schema.inc $(B)/gen/gate_db.inc
 	@VARIANT=$(VARIANT) tests/support/static $(B) "$(CC) $(CPPFLAGS) -std=gnu17 -O2 $(ANALYZE_FLAGS) -Werror" \
 		"$(ANALYZE_C)" "$(ALL_C)"
 

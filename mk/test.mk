@@ -9,7 +9,7 @@ paren := (
 main_in = $(shell grep -l '^int main[$(paren)]' /dev/null $(1))
 SUPPORT_C := $(wildcard tests/support/*.c)
 SUPPORT_PROGRAMS := $(call main_in,$(SUPPORT_C))
-SUPPORT_OBJ := $(call obj,$(filter-out $(SUPPORT_PROGRAMS) tests/support/seeded_leak.c,$(SUPPORT_C)))
+SUPPORT_OBJ := $(call obj,$(filter-out $(SUPPORT_PROGRAMS) $(addprefix tests/support/,seeded_leak.c fetch_call.c),$(SUPPORT_C)))
 
 UNIT_C := $(wildcard tests/unit/test_*.c)
 INTEGRATION_C := $(wildcard tests/integration/test_*.c)
@@ -19,7 +19,7 @@ FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
 CRITERION_C := $(UNIT_C) $(INTEGRATION_C) $(ESCAPE_TEST_C)
 
 # The directories that each of these (and the helpers) includes from.
-ROOMS := sandbox vessel tomb cli secrets
+ROOMS := sandbox vessel tomb cli secrets job
 room_users = $(shell grep -l '^\#include "$(1)/' /dev/null $(CRITERION_C) $(FUZZ_C) $(SUPPORT_C))
 $(foreach r,$(ROOMS),$(eval USERS_$(r) := $(call room_users,$(r))))
 room_obj = $(call obj,$(filter-out $(MAINS),$(SRC_$(1))) $(if $(filter cli,$(1)),$(MANIFEST)))
@@ -55,8 +55,13 @@ $(B)/tests/support/errors_md $(B)/tests/support/lie: %: %.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
 $(B)/tests/support/quarantine_md: $(B)/tests/support/quarantine_md.o $(B)/common/net/hazard.o $(B)/common/net/hazard_table.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
+# Our URL grammar beside libcurl's.
+$(B)/tests/support/url_read: $(addprefix $(B)/vessel/,url.o addr.o reason.o)
+# A fetch without the vessel around it.
+$(B)/tests/support/fetch_drive: $(B)/tests/support/fetch_call.o $(call room_obj,vessel)
 # The vessel's second door alone, and who goes through it.
 $(B)/tests/support/door: $(call room_obj,vessel)
+$(B)/tests/support/gate_measure: $(call room_obj,vessel)
 $(B)/tests/support/chaos_queue: $(B)/tests/support/door_client.o
 $(filter-out %/errors_md %/lie %/quarantine_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(OBJ_net) $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^ $(sort $(LIBS_vessel))
@@ -73,9 +78,10 @@ $(B)/$(1:%.c=%): $(B)/$(1:%.c=%.o) $(filter %.o,$(FUZZ_MAIN)) $(call objs_for,$(
 endef
 $(foreach t,$(FUZZ_C),$(eval $(call fuzz_rule,$(t))))
 
-.PHONY: unit-programs test-programs
+.PHONY: unit-programs escape-programs test-programs
 unit-programs: $(UNIT_BIN) $(FUZZ_BIN)
-test-programs: $(UNIT_BIN) $(INTEGRATION_BIN) $(ESCAPE_BIN) $(SUPPORT_BIN) $(FUZZ_BIN)
+escape-programs: $(ESCAPE_BIN) $(SUPPORT_BIN)
+test-programs: unit-programs escape-programs $(INTEGRATION_BIN)
 
 CHECK := VARIANT=$(VARIANT) tests/support/check
 AS_USER := tests/support/as-user make --no-print-directory VARIANT=$(VARIANT)
@@ -107,24 +113,29 @@ check-inner-escape check-inner-integration: check-inner-%:
 
 # Real work, with heavy packages: not part of check.
 .PHONY: check-real check-real-inner
-check-real: ## Python's own tests, CMake, npm, git, pip, servers: unchanged in full (NAMES="git npm")
+check-real: ## Python's own tests, CMake, npm, git, pip, servers: unchanged in full (NAMES="git npm"); the SDKs of two providers, llama.cpp
 	@tests/support/install-deps real
 	@tests/support/as-user make --no-print-directory NAMES="$(NAMES)" check-real-inner
+# root searches the memory of the tomb; all else is the user's
+	@if [ "$$(id -u)" -eq 0 ]; then \
+		"$$(tests/support/as-user --tree)/tests/real/broker/run" --user lychgate-test; \
+	else tests/real/broker/run; fi
 check-real-inner:
 	@$(MAKE) -s -j2 all
 	@tests/real/run $(NAMES)
+	@tests/real/broker/tomb
+	@tests/real/broker/llama
+	@tests/real/packages/run
 
 # A workstation is booted for it, which takes root: this machine's, or by sudo.
 .PHONY: e2e e2e-inner
-e2e: ## the pod in both profiles, the escape tests in a container, and lych bind, on a workstation booted for it (root)
-	@tests/support/install-deps e2e
+e2e: ## the pod in both profiles, the escape tests in a container, and lych bind, on a workstation booted for it (root; VM=1: its limits too)
+	@tests/support/install-deps $(if $(VM),vm,e2e)
 	@$(AS_USER) VARIANT=release e2e-inner
 	@as_root=(); [ "$$(id -u)" -eq 0 ] || as_root=(sudo -n); \
-		"$${as_root[@]}" env LYCH_BIN="$$(tests/support/as-user --tree)/build/release" tests/e2e/escape_podman.sh; \
-		"$${as_root[@]}" env LYCH_BIN="$$(tests/support/as-user --tree)/build/release" tests/e2e/bind.sh; \
-		"$${as_root[@]}" tests/e2e/pod.sh golden-mean sovereign
+		"$${as_root[@]}" env VM="$(VM)" LYCH_BIN="$$(tests/support/as-user --tree)/build/release" tests/e2e/all
 e2e-inner:
-	@$(MAKE) -s -j2 VARIANT=release all test-programs
+	@$(MAKE) -s -j2 VARIANT=release all escape-programs
 
 # Sanitizers: unit tests, the corpora, and the daemons' own flows. Escape tests
 # judge the release build: a sanitizer's runtime is not what is shipped.

@@ -128,16 +128,22 @@ static int fork_job(struct keep *k, struct err *err)
 static int let_go(struct keep *k, uint32_t spec_bytes, const int *handed, unsigned n,
 		  struct err *err)
 {
-	struct job_go go = {.nproc = k->limits.nproc, .spec_bytes = spec_bytes};
+	struct job_go go = {.nproc = k->limits.nproc,
+			    .spec_bytes = spec_bytes,
+			    .broker = k->broker.job >= 0};
+	unsigned n_fds = 0;
 	int fds[HANDOVER_FDS], r;
 
 	if (walls_landlock_workspace(k->spec, &k->rules, err) < 0)
 		return -1;
-	fds[0] = k->rules.fd;
+	fds[n_fds++] = k->rules.fd;
+	if (go.broker)
+		fds[n_fds++] = k->broker.job;
 	for (unsigned i = 0; i < n; i++)
-		fds[1 + i] = handed[i];
-	r = handover_send(k->status_fd, &go, sizeof(go), fds, 1 + n, err);
+		fds[n_fds++] = handed[i];
+	r = handover_send(k->status_fd, &go, sizeof(go), fds, n_fds, err);
 	landlock_done(&k->rules);
+	fd_close(&k->broker.job);
 	return r;
 }
 
@@ -168,14 +174,14 @@ static int take_position(struct keep *k, const int *rw, size_t n_rw, const char 
 static int close_the_rest(const struct keep *k, int null_fd, const int *rw, size_t n_rw,
 			  struct err *err)
 {
-	int own[10 + DISK_ROOTS_MAX] = {
+	int own[11 + DISK_ROOTS_MAX] = {
 		null_fd,	 k->rules.fd,		k->sock,
 		k->status_fd,	 k->spec->workspace_fd, k->limits.cgroup_fd,
 		k->root.proc_fd, k->root.tmp_fd,	k->root.shm_fd,
-		k->root.work_fd};
+		k->root.work_fd, k->broker.tomb};
 
-	memcpy(own + 10, rw, n_rw * sizeof(*rw));
-	return ns_close_all_but(own, 10 + n_rw, err);
+	memcpy(own + 11, rw, n_rw * sizeof(*rw));
+	return ns_close_all_but(own, 11 + n_rw, err);
 }
 
 static int keeper_process(struct keep *k, struct err *err)
@@ -242,14 +248,18 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 		return err_sys(err, "PR_SET_DUMPABLE");
 	if (fork_job(k, err) < 0)
 		return -1;
+	*stage = "broker";
+	if (k->spec->broker && broker_make(k->spec->grade, &k->broker, err) < 0)
+		return -1;
 	/* From here on the job is there, and goes as far as it can without us: all that
 	 * it does not inherit comes after the fork, what it waits for first. Whatever
 	 * fails now, the exit of the keeper (full) or the kill in keeper_main (floor)
 	 * ends it; nothing is executed before we answer its self-test. */
 	*stage = "landlock";
-	if (landlock_require(&k->landlock_abi, err) < 0 ||
-	    walls_landlock_begin(k->spec, &k->rules, err) < 0 ||
-	    (!k->birth.warm && let_go(k, 0, NULL, 0, err) < 0 && err->sys != EPIPE))
+	if (walls_landlock_begin(k->spec, &k->rules, err) < 0)
+		return -1;
+	k->landlock_abi = k->rules.abi;
+	if (!k->birth.warm && let_go(k, 0, NULL, 0, err) < 0 && err->sys != EPIPE)
 		return -1;
 	err_clear(err); /* EPIPE: the job has left, and said why; on_status() reads it */
 	*stage = "fds";
@@ -299,8 +309,12 @@ int birth_bind(struct keep *k, const struct keeper_bind *m, int *fds, const char
 	if (k->own_spec.grade != k->spec->grade || k->own_spec.net != k->spec->net)
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER,
 				  "a sandbox of another kind");
+	k->own_spec.broker = m->broker;
 	k->spec = &k->own_spec;
 	take_limits(k, &m->limits);
+	*stage = "broker";
+	if (k->spec->broker && broker_make(k->spec->grade, &k->broker, err) < 0)
+		return -1;
 	*stage = "root";
 	if (bind_workspace(k, &fds[HANDOVER_WORK], err) < 0)
 		return -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/grants.h"
 
+#include "common/broker_proto.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -46,6 +47,8 @@ void grants_collect(struct grants_table *t, const struct sbx_spec *spec)
 		add_list(t, paths_etc_floor, ro);
 		add_list(t, paths_proc_floor, GRANT_READ);
 	}
+	if (spec->tools)
+		add(t, full ? BROKER_TOOLS : spec->tools, rox);
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		add(t, spec->mounts[i].path,
 		    spec->mounts[i].kind == MOUNT_RW	? all

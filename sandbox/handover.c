@@ -13,7 +13,7 @@
 
 #define SEALS_NEEDED (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-_Static_assert(HANDOVER_FDS <= FDPASS_MAX, "the descriptors of a handover");
+_Static_assert(HANDOVER_FDS == FDPASS_MAX, "the descriptors of a handover");
 
 int handover_send(int sock, const void *msg, size_t size, const int *fds, unsigned n_fds,
 		  struct err *err)

@@ -3,7 +3,8 @@
  * Messages with descriptors between our own processes: the tomb and the spawner, the
  * spawner and a warm keeper, the keeper and its job. One SOCK_SEQPACKET packet, one
  * fixed-size struct, at most HANDOVER_FDS descriptors. The order of the descriptors is
- * the same on every leg; the job is given its Landlock ruleset before them.
+ * the same on every leg; the job is given its Landlock ruleset, and in floor its end of
+ * the broker, before them.
  */
 #ifndef LYCH_SANDBOX_HANDOVER_H
 #define LYCH_SANDBOX_HANDOVER_H
@@ -15,8 +16,10 @@ enum {
 	HANDOVER_STDIN,
 	HANDOVER_STDOUT,
 	HANDOVER_STDERR,
-	HANDOVER_WORK,	/* may be missing */
-	HANDOVER_RULES, /* keeper to job only, where it comes first */
+	HANDOVER_WORK, /* may be missing */
+	/* keeper to job only, where they come first */
+	HANDOVER_RULES,
+	HANDOVER_BROKER, /* may be missing */
 	HANDOVER_FDS,
 };
 
@@ -24,7 +27,7 @@ enum {
 MUST_CHECK int handover_send(int sock, const void *msg, size_t size, const int *fds,
 			     unsigned n_fds, struct err *err);
 /*
- * Blocks for one packet of exactly size bytes. fds (HANDOVER_FDS places, -1 before) get
+ * Blocks for one packet of exactly size bytes. fds (FDPASS_MAX places, -1 before) get
  * what came with it, O_CLOEXEC, theirs to close; *n_fds how many. A packet of another
  * size, a cut one or the end of file is an error.
  */

@@ -18,14 +18,17 @@
  * Then, when the keeper says so (struct job_go; a warm job reads its spec from there):
  *
  *	stdio	  warm: in place of /dev/null
+ *	broker	  floor: the job's end as BROKER_FD
  *	cwd	  before Landlock, by descriptor where there is one
  *	limits	  rlimits (the keeper has set the affinity)
  *	landlock  with the rules that the keeper made meanwhile
  *	selftest  walks into each wall
  *	exec	  with the spec's environment, found along the spec's PATH
  */
+#include "common/broker_proto.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 #include "common/landlock.h"
 #include "common/str.h"
 #include "sandbox/handover.h"
@@ -40,7 +43,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { KEEP_STATUS, KEEP_PROCS, KEEP_WORK, KEEP_MAX_ };
+/* The first becomes BROKER_FD: its number stays taken until the broker's end comes, or
+ * until exec. */
+enum { KEEP_PLACE, KEEP_STATUS, KEEP_PROCS, KEEP_WORK, KEEP_MAX_ };
 
 struct job {
 	struct sbx_spec spec;
@@ -50,7 +55,6 @@ struct job {
 	struct landlock_set landlock; /* from the keeper */
 };
 
-#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 #define EXIT_EXEC_MISSING 127
 #define EXIT_EXEC_DENIED 126
 
@@ -141,7 +145,7 @@ static int stage_exec(const struct sbx_spec *spec, struct err *err)
 		execve(name, spec->argv, spec->env);
 		return err_sys_id(err, ERRID_SANDBOX_EXEC, "%.100s", name);
 	}
-	for (path = path ? path : PATH_DEFAULT; path; path = *end ? end + 1 : NULL) {
+	for (path = path ? path : JOB_PATH; path; path = *end ? end + 1 : NULL) {
 		end = strchrnul(path, ':');
 		if (end == path || *path != '/' ||
 		    str_fmt(full, sizeof(full), "%.*s/%s", (int)(end - path), path,
@@ -170,28 +174,41 @@ static int take_spec(struct job *j, const struct job_go *go, const int *fds,
 	return fds_replace_stdio(&fds[HANDOVER_STDIN], err);
 }
 
+static int take_broker(int fd, struct err *err)
+{
+	if (dup3(fd, BROKER_FD, 0) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_BROKER, "place descriptor %d",
+				  BROKER_FD);
+	fd_close(&fd);
+	return 0;
+}
+
 static int stage_go(struct job *j, struct err *err)
 {
-	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1, -1};
+	int fds[FDPASS_MAX] = FDPASS_NONE;
 	struct job_go go;
-	unsigned n_fds = 0;
+	unsigned n_fds = 0, first = 1;
 	static const char ready = 1;
 
 	if (j->warm && send(j->status_fd, &ready, sizeof(ready), MSG_NOSIGNAL) < 0)
 		return err_sys(err, "tell the keeper");
 	if (handover_recv(j->status_fd, &go, sizeof(go), fds, &n_fds, err) < 0)
 		return err_wrap(err, "the keeper is gone");
-	if (n_fds < (j->warm ? 1 + HANDOVER_WORK : 1))
+	first += go.broker;
+	if (go.broker > 1 || n_fds < first + (j->warm ? HANDOVER_WORK : 0))
 		return err_set(err, ERR_SETUP, "the keeper gave too little");
 	j->nproc = go.nproc;
 	j->landlock.fd = fds[0];
-	return j->warm ? take_spec(j, &go, fds + 1, err) : 0;
+	if (go.broker && take_broker(fds[1], err) < 0)
+		return -1;
+	return j->warm ? take_spec(j, &go, fds + first, err) : 0;
 }
 
 static const char *before_spec(struct job *j, const struct sbx_birth *birth,
 			       const struct sbx_limits *limits, struct err *err)
 {
-	int keep[KEEP_MAX_] = {[KEEP_STATUS] = j->status_fd,
+	int keep[KEEP_MAX_] = {[KEEP_PLACE] = j->status_fd,
+			       [KEEP_STATUS] = j->status_fd,
 			       [KEEP_PROCS] = limits->cgroup_procs_fd,
 			       [KEEP_WORK] = j->work_fd};
 	int listener = -1;

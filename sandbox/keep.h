@@ -3,6 +3,7 @@
 #ifndef LYCH_SANDBOX_KEEP_H
 #define LYCH_SANDBOX_KEEP_H
 
+#include "sandbox/broker.h"
 #include "sandbox/disk.h"
 #include "sandbox/keeper.h"
 #include "sandbox/notify.h"
@@ -26,6 +27,7 @@ struct keep {
 	struct sbx_spec own_spec;    /* what a warm one was bound to */
 	struct sbx_limits limits;
 	struct sbx_root root;
+	struct broker_fds broker;
 	int sock, status_fd, signal_fd;
 	pid_t main_pid;
 	bool main_over, parent_gone, empty, pinned;

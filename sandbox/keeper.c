@@ -183,7 +183,11 @@ static void on_executed(struct keep *k)
 
 	k->notify.started = true;
 	report_started(k->spec, &k->limits, k->landlock_abi, &m);
-	send_parent(k, &m, sizeof(m));
+	m.broker = k->broker.kind;
+	if (!k->parent_gone)
+		(void)!fdpass_send(k->sock, &m, sizeof(m), &k->broker.tomb,
+				   m.broker ? 1 : 0, 0);
+	broker_done(&k->broker);
 	k->began = clock_boot_usec();
 	k->next_sample = k->began + SAMPLE_MIN_USEC;
 	if (k->phase != PHASE_SETUP)
@@ -257,7 +261,7 @@ static void on_control(struct keep *k)
 		struct spawn_kill kill;
 		struct keeper_bind bind;
 	} m = {0};
-	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1, -1};
+	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
 	ssize_t n = fdpass_recv(k->sock, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 
@@ -273,7 +277,7 @@ static void on_control(struct keep *k)
 		k->parent_gone = true; /* or speaks nonsense, which is the same */
 		end_job(k, SPAWN_END_SHUTDOWN, 0, "the parent is gone");
 	}
-	for (unsigned i = 0; i < HANDOVER_FDS; i++)
+	for (unsigned i = 0; i < FDPASS_MAX; i++)
 		fd_close(&fds[i]);
 }
 
@@ -576,6 +580,7 @@ void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
 			 .spec = birth->spec,
 			 .limits = *limits,
 			 .root = {-1, -1, -1, -1},
+			 .broker = BROKER_FDS_NONE,
 			 .rules = {.fd = -1},
 			 .phase = birth->warm ? PHASE_WARM : PHASE_SETUP,
 			 .sock = sock,

@@ -44,7 +44,8 @@
 
 static const char usage[] =
 	"Usage: lych-sandbox [options] -- command [argument...]\n"
-	"       lych-sandbox --serve FD --jobs DIR [--cgroup DIR] [--grade full|floor] "
+	"       lych-sandbox --serve FD --jobs DIR [--cgroup DIR] [--tools DIR] [--grade "
+	"full|floor] "
 	"[--pool N]\n"
 	"\n"
 	"Run one command behind walls. Every wall stands, or nothing runs (exit 78).\n"
@@ -405,17 +406,19 @@ static const char *option_value(int argc, char **argv, const char *name)
 	return NULL;
 }
 
-/* --serve FD --jobs DIR [--cgroup DIR] [--grade full|floor] [--pool N], in any order,
- * nothing else. */
+/* --serve FD --jobs DIR [--cgroup DIR] [--tools DIR] [--grade full|floor] [--pool N], in
+ * any order, nothing else. */
 static int serve(int argc, char **argv)
 {
-	static const char *const known[] = {"--serve", "--jobs", "--cgroup", "--grade",
-					    "--pool"};
+	static const char *const known[] = {"--serve", "--jobs", "--cgroup",
+					    "--grade", "--pool", "--tools"};
+	struct serve_options o = {.jobs_dir = option_value(argc, argv, "--jobs"),
+				  .cgroup = option_value(argc, argv, "--cgroup"),
+				  .tools = option_value(argc, argv, "--tools"),
+				  .grade = GRADE_FULL};
 	const char *fd_text = option_value(argc, argv, "--serve");
-	const char *jobs = option_value(argc, argv, "--jobs");
 	const char *grade_text = option_value(argc, argv, "--grade");
 	const char *pool_text = option_value(argc, argv, "--pool");
-	enum sbx_grade grade = GRADE_FULL;
 	struct err err = ERR_INIT;
 	uint64_t fd = 0, pool = 0;
 
@@ -428,17 +431,18 @@ static int serve(int argc, char **argv)
 			err_set_id(&err, ERRID_CORE_USAGE,
 				   "--serve does not take '%.40s'", argv[i]);
 	}
-	if (!err_is_set(&err) && (!fd_text || !jobs || jobs[0] != '/'))
+	if (!err_is_set(&err) && (!fd_text || !o.jobs_dir || o.jobs_dir[0] != '/'))
 		err_set_id(&err, ERRID_CORE_USAGE, "--serve FD --jobs /DIR");
-	if (!err_is_set(&err) && grade_text && !sbx_grade_from_name(grade_text, &grade))
+	if (!err_is_set(&err) && grade_text && !sbx_grade_from_name(grade_text, &o.grade))
 		err_set_id(&err, ERRID_CORE_USAGE, "--grade: full or floor");
 	if (err_is_set(&err) || parse_u64(fd_text, 3, 1 << 20, &fd, &err) < 0 ||
 	    (pool_text && parse_u64(pool_text, 0, SPAWN_JOBS_MAX, &pool, &err) < 0)) {
 		complain(&err);
 		return EXIT_USAGE;
 	}
-	return serve_main((int)fd, jobs, option_value(argc, argv, "--cgroup"), grade,
-			  (unsigned)pool);
+	o.fd = (int)fd;
+	o.pool = (unsigned)pool;
+	return serve_main(&o);
 }
 
 int main(int argc, char **argv)

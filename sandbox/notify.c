@@ -180,7 +180,7 @@ ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid,
 		struct job_status status;
 		struct handover over;
 	} m;
-	int fds[FDPASS_MAX] = {-1, -1, -1, -1, -1, -1};
+	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
 	ssize_t len;
 	int fd;

@@ -17,18 +17,19 @@
 /* Below this much memory that could be had, nothing is built in advance. */
 #define MEMORY_SHORT_BYTES ((uint64_t)256 << 20)
 
-void pool_init(struct pool *p, enum sbx_grade grade, unsigned max, int meminfo_fd,
-	       const char *cgroup, int cgroup_fd)
+void pool_init(struct pool *p, const struct spawner_place *place, unsigned max,
+	       int meminfo_fd, const char *cgroup)
 {
 	*p = (struct pool){.max = max < POOL_MAX ? max : POOL_MAX,
 			   .meminfo_fd = meminfo_fd};
 	p->want = p->max ? 1 : 0;
 	p->review_at = clock_boot_usec() + REVIEW_USEC;
 	spec_init(&p->shape);
-	p->shape.grade = grade;
+	p->shape.grade = place->grade;
+	p->shape.tools = place->tools;
 	p->shape.hostname = xstrdup(SBX_HOSTNAME);
 	p->shape.cgroup = cgroup ? xstrdup(cgroup) : NULL;
-	p->shape.cgroup_fd = cgroup_fd;
+	p->shape.cgroup_fd = place->cgroup_fd;
 }
 
 static bool fits(const struct pool *p, const struct sbx_spec *spec)

@@ -28,6 +28,7 @@
  * matters: umount waits for an RCU grace period. The workspace comes as a detached clone
  * that the spawner made (serve_mounts.c).
  */
+#include "common/broker_proto.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
@@ -357,6 +358,17 @@ int root_place_workspace(int mount_fd, int root_fd, struct sbx_root *ret, struct
 	return 0;
 }
 
+/* The clients of the broker. Their directory is a mount of its own by now: the spawner's
+ * (serve_walls.c). */
+static int show_tools(const char *tools, int root_fd, struct err *err)
+{
+	cleanup_close int fd = mount_clone(AT_FDCWD, tools, ATTR_SEALED, err);
+
+	if (fd < 0)
+		return -1;
+	return place_at(fd, root_fd, BROKER_TOOLS, err);
+}
+
 /* What is the same for every sandbox with this host name. */
 static int fill_common(const struct sbx_spec *spec, bool workspace, int root_fd,
 		       struct err *err)
@@ -366,6 +378,8 @@ static int fill_common(const struct sbx_spec *spec, bool workspace, int root_fd,
 	    mount_make_dir(root_fd, "proc", 0555, err) < 0 ||
 	    mount_make_dir(root_fd, "tmp", 0755, err) < 0 ||
 	    mount_make_file(root_fd, &PATH_CANARY[1], "not for you\n", err) < 0)
+		return -1;
+	if (spec->tools && show_tools(spec->tools, root_fd, err) < 0)
 		return -1;
 	return workspace ? mount_make_dir(root_fd, &PATH_WORK[1], 0755, err) : 0;
 }

@@ -21,6 +21,7 @@
  * sbx_spec), root.c + mounts.c (private root), fds.c, limits.c (rlimits, affinity, cgroup
  * leaf), landlock rules in walls.c, seccomp.c (filter as data), selftest.c,
  * job.c (the order of the stages in the child), birth.c (the keeper until the job runs),
+ * broker.c (the job's way to the tomb),
  * keeper.c + tree.c (supervision), notify*.c (the calls that the keeper answers),
  * report.c (status and walls), serve.c (the spawner), pool.c (its warm sandboxes),
  * serve_walls.c (its namespaces).
@@ -74,6 +75,9 @@ struct sbx_spec {
 	bool explain;	  /* record refused files and connections too; observation only */
 	bool tell_absent; /* ... and what is not shown; the parent looks whether it exists */
 	bool json;	  /* command line: one JSON line about the end on stderr */
+	const char *tools; /* the spawner's own, borrowed: the directory of the broker's
+			      clients (BROKER_TOOLS); NULL: none */
+	bool broker;	   /* the spawner's own wish, not of the grammar: see broker.h */
 };
 
 /*
@@ -164,6 +168,7 @@ void keeper_done(struct keeper *k);
 struct keeper_bind {
 	uint32_t type;
 	uint32_t spec_bytes;
+	uint32_t broker;	  /* 1: the job gets one */
 	struct sbx_limits limits; /* but its descriptors, which were there at birth */
 };
 /* keeper -> parent, next to the messages of common/spawn_proto.h: every wall that needs
@@ -215,6 +220,7 @@ struct job_status {	   /* what comes through status_fd */
 struct job_go {
 	uint32_t nproc;	     /* RLIMIT_NPROC */
 	uint32_t spec_bytes; /* warm: of the block */
+	uint32_t broker;     /* 1: its end of the broker comes after the ruleset */
 };
 /* work_fd: the workspace's directory (floor, not warm); -1. */
 NORETURN void job_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
@@ -272,9 +278,14 @@ MUST_CHECK int fds_arrange(const int stdio[3], int *keep, size_t n_keep, struct 
 /* A warm job's own stdio, in place of what it waited with; the same judgement. */
 MUST_CHECK int fds_replace_stdio(const int stdio[3], struct err *err);
 
-/* serve.c: the spawner. fd is the SEQPACKET socket; jobs_dir the only writable tree it
- * keeps; pool: how many warm sandboxes it may hold ready. */
-int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade grade,
-	       unsigned pool);
+/* serve.c: the spawner. */
+struct serve_options {
+	int fd;			    /* the SEQPACKET socket */
+	const char *jobs_dir;	    /* the only writable tree that it keeps */
+	const char *cgroup, *tools; /* NULL: none */
+	enum sbx_grade grade;
+	unsigned pool; /* how many warm sandboxes it may hold ready */
+};
+int serve_main(const struct serve_options *o);
 
 #endif

@@ -75,6 +75,7 @@ struct server {
 	unsigned n_ending;
 	struct {
 		size_t size;
+		int fd; /* goes with it; -1 */
 		union message m;
 	} out[OUT_MAX];
 	unsigned n_out;
@@ -85,23 +86,31 @@ struct server {
 static void flush(struct server *s)
 {
 	while (s->n_out) {
-		ssize_t n = send(s->fd, &s->out[0].m, s->out[0].size,
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (n < 0)
+		if (fdpass_send(s->fd, &s->out[0].m, s->out[0].size, &s->out[0].fd,
+				s->out[0].fd >= 0, MSG_DONTWAIT) < 0)
 			return; /* full: POLLOUT; gone: the next recv says so */
+		fd_close(&s->out[0].fd);
 		s->n_out--;
 		memmove(&s->out[0], &s->out[1], s->n_out * sizeof(s->out[0]));
 	}
 }
 
-static void put(struct server *s, const void *msg, size_t size)
+/* fd (-1: none) is taken over. */
+static void put_with(struct server *s, const void *msg, size_t size, int fd)
 {
-	if (s->n_out == OUT_MAX)
-		return; /* cannot be: see OUT_MAX */
+	if (s->n_out == OUT_MAX) { /* cannot be: see OUT_MAX */
+		fd_close(&fd);
+		return;
+	}
 	memcpy(&s->out[s->n_out].m, msg, size);
+	s->out[s->n_out].fd = fd;
 	s->out[s->n_out++].size = size;
 	flush(s);
+}
+
+static void put(struct server *s, const void *msg, size_t size)
+{
+	put_with(s, msg, size, -1);
 }
 
 /* For one message of each keeper, and still for what has no limit of its own. */
@@ -183,11 +192,15 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 	if (spec->cgroup)
 		return err_set_id(err, ERRID_CORE_USAGE,
 				  "--cgroup is the spawner's own option");
+	if (spec->broker && spec->grade == GRADE_FULL && spec->net == NET_NONE)
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "the broker needs the loopback network");
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		if (spec->mounts[i].kind == MOUNT_RW)
 			return err_set_id(
 				err, ERRID_SPEC_PATH,
 				"the workspace is the only writable tree of a job");
+	spec->tools = s->place.tools;
 	if (s->cgroup) {
 		spec->cgroup = xstrdup(s->cgroup);
 		spec->cgroup_fd = fcntl(s->place.cgroup_fd, F_DUPFD_CLOEXEC, 3);
@@ -275,25 +288,26 @@ static int start_keeper(struct server *s, const struct sbx_spec *spec, int spec_
 	return r;
 }
 
-static void start_job(struct server *s, uint64_t handle, const char *block, size_t len,
+static void start_job(struct server *s, const struct spawn_run *m, const char *block,
 		      const int fds[RUN_FDS])
 {
-	struct served j = {.handle = handle};
+	struct served j = {.handle = m->handle};
 	struct err err = ERR_INIT;
 	const char *stage = "spec";
 	struct sbx_spec spec;
 	int r;
 
 	spec_init(&spec);
-	r = spec_parse_block(block, len, &spec, &err);
+	r = spec_parse_block(block, m->spec_bytes, &spec, &err);
+	spec.broker = m->flags & SPAWN_RUN_BROKER;
 	if (r == 0)
 		r = judge_spec(s, &spec, &err);
 	if (r == 0)
-		r = start_keeper(s, &spec, fds[HANDOVER_SPEC], (uint32_t)len,
+		r = start_keeper(s, &spec, fds[HANDOVER_SPEC], m->spec_bytes,
 				 &fds[HANDOVER_STDIN], &j.keeper, &stage, &err);
 	spec_done(&spec);
 	if (r < 0)
-		put_refused(s, handle, stage, &err);
+		put_refused(s, m->handle, stage, &err);
 	else
 		s->job[s->n++] = j;
 }
@@ -321,15 +335,18 @@ static void keeper_lost(struct server *s, struct served *j)
 
 static void on_keeper(struct server *s, struct served *j)
 {
+	int fds[FDPASS_MAX] = FDPASS_NONE;
+	unsigned n_fds = 0;
 	union message m;
-	ssize_t n = recv(j->keeper.sock, &m, sizeof(m), MSG_DONTWAIT);
+	ssize_t n = fdpass_recv(j->keeper.sock, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n == (ssize_t)sizeof(m.started) && m.type == SPAWN_STARTED) {
+	if (n == (ssize_t)sizeof(m.started) && m.type == SPAWN_STARTED &&
+	    n_fds == (m.started.broker ? 1 : 0)) {
 		m.started.handle = j->handle;
 		j->started = true;
-		put(s, &m, sizeof(m.started));
+		put_with(s, &m, sizeof(m.started), TAKE_FD(fds[0]));
 	} else if (n == (ssize_t)sizeof(m.denied) && m.type == SPAWN_DENIED) {
 		m.denied.handle = j->handle;
 		put(s, &m, sizeof(m.denied));
@@ -344,6 +361,8 @@ static void on_keeper(struct server *s, struct served *j)
 	} else {
 		keeper_lost(s, j);
 	}
+	for (unsigned i = 0; i < FDPASS_MAX; i++)
+		fd_close(&fds[i]);
 }
 
 /* ---- from the tomb ------------------------------------------------------------- */
@@ -353,11 +372,12 @@ static int on_run(struct server *s, const struct spawn_run *m, const int fds[RUN
 {
 	cleanup_free char *block = NULL;
 
-	if (m->version != SPAWN_PROTO_VERSION || m->reserved || find(s, m->handle))
+	if (m->version != SPAWN_PROTO_VERSION || (m->flags & ~SPAWN_RUN_BROKER) ||
+	    find(s, m->handle))
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed RUN");
 	if (handover_read_block(fds[HANDOVER_SPEC], m->spec_bytes, &block, err) < 0)
 		return -1;
-	start_job(s, m->handle, block, m->spec_bytes, fds);
+	start_job(s, m, block, fds);
 	return 0;
 }
 
@@ -381,7 +401,7 @@ static int on_tomb(struct server *s, struct err *err)
 		struct spawn_run run;
 		struct spawn_kill kill;
 	} m = {0};
-	int fds[HANDOVER_FDS] = {-1, -1, -1, -1, -1, -1};
+	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
 	ssize_t n = fdpass_recv(s->fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 	int r;
@@ -400,7 +420,7 @@ static int on_tomb(struct server *s, struct err *err)
 		r = err_set_id(err, ERRID_SANDBOX_SPAWNER,
 			       "a message of type %u, %zd bytes, %u descriptors", m.type,
 			       n, n_fds);
-	for (unsigned i = 0; i < HANDOVER_FDS; i++)
+	for (unsigned i = 0; i < FDPASS_MAX; i++)
 		fd_close(&fds[i]);
 	return r < 0 ? -1 : 1;
 }
@@ -526,8 +546,7 @@ static int serve_inner(struct server *s, struct err *err)
 	if (chdir("/") < 0)
 		return err_sys(err, "chdir /");
 	fs_raise_nofile();
-	pool_init(&s->pool, s->place.grade, s->pool_max, TAKE_FD(meminfo), s->cgroup,
-		  s->place.cgroup_fd);
+	pool_init(&s->pool, &s->place, s->pool_max, TAKE_FD(meminfo), s->cgroup);
 	return serve_loop(s, err);
 }
 
@@ -575,9 +594,24 @@ static int serve_outer(struct server *s, struct err *err)
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-static int check_start(int fd, const char *jobs_dir, struct err *err)
+/* Its own name, all the way: it is shown by it, and no link is followed there. */
+static int check_tools(const char *dir, struct err *err)
 {
-	int type = 0;
+	cleanup_free char *real = realpath(dir, NULL);
+	struct stat st;
+
+	if (!real || stat(real, &st) < 0)
+		return err_sys_id(err, ERRID_CORE_USAGE, "--tools %s", dir);
+	if (!S_ISDIR(st.st_mode) || !str_eq(real, dir))
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "--tools %s is not a directory by its own name", dir);
+	return 0;
+}
+
+static int check_start(const struct serve_options *o, struct err *err)
+{
+	const char *jobs_dir = o->jobs_dir;
+	int type = 0, fd = o->fd;
 	socklen_t len = sizeof(type);
 	struct stat st;
 
@@ -594,32 +628,32 @@ static int check_start(int fd, const char *jobs_dir, struct err *err)
 	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 022))
 		return err_set_id(err, ERRID_SANDBOX_WORKSPACE,
 				  "--jobs %s is not a directory of ours alone", jobs_dir);
-	return 0;
+	return o->tools ? check_tools(o->tools, err) : 0;
 }
 
-int serve_main(int fd, const char *jobs_dir, const char *cgroup, enum sbx_grade grade,
-	       unsigned pool)
+int serve_main(const struct serve_options *o)
 {
 	/* Not assigned as a whole: what stays untouched no fork has to copy. */
 	static struct server s;
 	struct err err = ERR_INIT;
 
-	s.fd = fd;
+	s.fd = o->fd;
 	s.lifeline = -1;
-	s.jobs_dir = jobs_dir;
-	s.cgroup = cgroup;
-	s.place = (struct spawner_place){.grade = grade,
+	s.jobs_dir = o->jobs_dir;
+	s.cgroup = o->cgroup;
+	s.place = (struct spawner_place){.grade = o->grade,
+					 .tools = o->tools,
 					 .jobs_fd = -1,
 					 .cgroup_fd = -1,
 					 .jobs_ns = -1,
 					 .template_ns = -1};
-	s.pool_max = pool;
-	if (check_start(fd, jobs_dir, &err) < 0 ||
-	    (grade == GRADE_FULL && serve_outer(&s, &err) < 0)) {
+	s.pool_max = o->pool;
+	if (check_start(o, &err) < 0 ||
+	    (o->grade == GRADE_FULL && serve_outer(&s, &err) < 0)) {
 		log_err(LOG_ERROR_, "the spawner did not start", &err);
 		return err_exit_code(&err);
 	}
-	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+	if (fcntl(o->fd, F_SETFD, FD_CLOEXEC) < 0)
 		return EXIT_SETUP;
 	return inner_exit(&s);
 }

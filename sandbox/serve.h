@@ -8,6 +8,7 @@
 /* serve_walls.c: where the spawner stands. */
 struct spawner_place {
 	enum sbx_grade grade;
+	const char *tools; /* shown in every sandbox; NULL */
 	int landlock_abi;
 	int jobs_fd;	 /* O_PATH, in the jobs namespace */
 	int cgroup_fd;	 /* the delegated directory, -1 without */
@@ -48,9 +49,9 @@ struct pool {
 	usec_t review_at; /* next look at the demand */
 	int meminfo_fd;	  /* the host's, owned */
 };
-/* cgroup (NULL: none) is copied, cgroup_fd borrowed for the pool's life. */
-void pool_init(struct pool *p, enum sbx_grade grade, unsigned max, int meminfo_fd,
-	       const char *cgroup, int cgroup_fd);
+/* cgroup (NULL: none) is copied, place borrowed for the pool's life. */
+void pool_init(struct pool *p, const struct spawner_place *place, unsigned max,
+	       int meminfo_fd, const char *cgroup);
 /* Takes a ready sandbox that can run this spec; counts the demand either way. */
 bool pool_take(struct pool *p, const struct sbx_spec *spec, struct keeper *ret);
 /* Something came from warm[i]: it is ready, or gone. */

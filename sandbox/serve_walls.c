@@ -27,23 +27,27 @@
 
 #define SPAWNER_TMP_BYTES ((uint64_t)1 << 20)
 
-static int wall_full(const char *jobs_dir, const char *cgroup_dir, struct err *err)
+static int wall_full(const char *jobs_dir, const char *cgroup_dir, const char *tools_dir,
+		     struct err *err)
 {
-	struct sbx_mount mounts[2] = {{MOUNT_RW, NULL}, {MOUNT_RW, NULL}};
+	struct sbx_mount mounts[3] = {{MOUNT_RW, NULL}};
 	struct sbx_root root = {-1, -1, -1, -1};
 	cleanup_free char *jobs = xstrdup(jobs_dir);
 	cleanup_free char *cgroup = cgroup_dir ? xstrdup(cgroup_dir) : NULL;
+	cleanup_free char *tools = tools_dir ? xstrdup(tools_dir) : NULL;
 	char hostname[] = "spawner";
 	struct sbx_spec spec;
 	int r;
 
-	mounts[0].path = jobs;
-	mounts[1].path = cgroup;
 	spec_init(&spec);
+	mounts[spec.n_mounts++].path = jobs;
+	if (cgroup)
+		mounts[spec.n_mounts++] = (struct sbx_mount){MOUNT_RW, cgroup};
+	if (tools)
+		mounts[spec.n_mounts++] = (struct sbx_mount){MOUNT_ROX, tools};
 	spec.net = NET_NONE;
 	spec.tmp_bytes = SPAWNER_TMP_BYTES;
 	spec.mounts = mounts;
-	spec.n_mounts = cgroup ? 2 : 1;
 	spec.hostname = hostname;
 	r = root_build(&spec, &root, err);
 	fd_close(&root.proc_fd);
@@ -54,7 +58,8 @@ static int wall_full(const char *jobs_dir, const char *cgroup_dir, struct err *e
 }
 
 /* Signals stay inside the domain: keepers and jobs are in it or below it. */
-static int wall_floor(const char *jobs_dir, const char *cgroup, struct err *err)
+static int wall_floor(const char *jobs_dir, const char *cgroup, const char *tools,
+		      struct err *err)
 {
 	const uint64_t node = LL_FS_READ_FILE | LL_FS_WRITE_FILE | LL_FS_IOCTL_DEV;
 	static const char *const own[] = {"/etc", "/proc", NULL};
@@ -80,7 +85,8 @@ static int wall_floor(const char *jobs_dir, const char *cgroup, struct err *err)
 			    landlock_allow_path(&set, *p, lists[i].rights, err) < 0)
 				goto fail;
 	if (landlock_allow_path(&set, jobs_dir, LL_FS_RW | LL_FS_EXECUTE, err) < 0 ||
-	    (cgroup && landlock_allow_path(&set, cgroup, LL_FS_RW, err) < 0))
+	    (cgroup && landlock_allow_path(&set, cgroup, LL_FS_RW, err) < 0) ||
+	    (tools && landlock_allow_path(&set, tools, LL_FS_ROX, err) < 0))
 		goto fail;
 	if (landlock_enforce(&set, err) < 0)
 		return err_wrap(err, "the spawner's own Landlock");
@@ -125,6 +131,7 @@ static int split_template(struct spawner_place *p, struct err *err)
 
 	spec_init(&shape);
 	shape.hostname = hostname;
+	shape.tools = p->tools;
 	p->jobs_ns = open_mount_ns(err);
 	if (p->jobs_ns < 0)
 		return -1;
@@ -142,10 +149,10 @@ int spawner_wall_in(struct spawner_place *p, const char *jobs_dir, const char *c
 	if (landlock_require(&p->landlock_abi, err) < 0)
 		return -1;
 	if (p->grade == GRADE_FLOOR)
-		return wall_floor(jobs_dir, cgroup, err) < 0
+		return wall_floor(jobs_dir, cgroup, p->tools, err) < 0
 			       ? -1
 			       : open_places(p, jobs_dir, cgroup, err);
-	if (wall_full(jobs_dir, cgroup, err) < 0 ||
+	if (wall_full(jobs_dir, cgroup, p->tools, err) < 0 ||
 	    open_places(p, jobs_dir, cgroup, err) < 0)
 		return -1;
 	return split_template(p, err);

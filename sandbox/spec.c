@@ -22,6 +22,7 @@
 #define SPEC_ARGS_MAX 4096
 #define ARG_BYTES_MAX ((size_t)128 << 10) /* MAX_ARG_STRLEN of the kernel */
 #define ENV_NAME_MAX 128
+#define VARIABLES_MAX (ENV_MAX + 32) /* those of a job's spec, and what the tomb adds */
 #define TMP_DEFAULT ((uint64_t)256 << 20)
 #define GRACE_MAX_USEC (60 * USEC_PER_SEC)
 /* Below the usual 1024 of a user's other programs: by that they may pass descriptors while
@@ -239,8 +240,9 @@ static int take_env(struct parse *p, const char *value, struct err *err)
 			return err_set_id(err, ERRID_SPEC_ENV,
 					  "a name is letters, digits and '_'");
 	}
-	if (p->n_env >= ENV_MAX)
-		return err_set_id(err, ERRID_SPEC_ENV, "more than %d variables", ENV_MAX);
+	if (p->n_env >= VARIABLES_MAX)
+		return err_set_id(err, ERRID_SPEC_ENV, "more than %d variables",
+				  VARIABLES_MAX);
 	for (size_t i = 0; i < p->n_env; i++)
 		if (strncmp(p->spec->env[i], value, n + 1) == 0)
 			return err_set_id(err, ERRID_SPEC_ENV, "%.*s is given twice",
@@ -442,7 +444,7 @@ static int finish(struct parse *p, struct err *err)
 		return err_set_id(err, ERRID_SPEC_ARGV, "no command after '--'");
 	if (!s->hostname)
 		s->hostname = xstrdup(SBX_HOSTNAME);
-	env_default(p, "PATH", "/usr/local/bin:/usr/bin:/bin");
+	env_default(p, "PATH", JOB_PATH);
 	env_default(p, "LANG", "C.UTF-8");
 	env_default(p, "USER", "job");
 	env_default(p, "TERM", "dumb");
@@ -548,8 +550,9 @@ int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct
 {
 	struct parse p = {.spec = ret, .from_block = true};
 	cleanup_free const char **args = NULL;
-	size_t n = 0, max = 2 * (ENV_MAX + MOUNTS_MAX + OPT_MAX_ + SPEC_LIMIT_COUNT) +
-			    SPEC_ARGS_MAX + 2;
+	size_t n = 0,
+	       max = 2 * (VARIABLES_MAX + MOUNTS_MAX + OPT_MAX_ + SPEC_LIMIT_COUNT) +
+		     SPEC_ARGS_MAX + 2;
 
 	spec_init(ret);
 	if (len == 0 || len > SPAWN_SPEC_MAX_BYTES || block[len - 1] != '\0')

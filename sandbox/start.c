@@ -110,7 +110,8 @@ int keeper_bind(struct keeper *k, const struct sbx_spec *spec, int spec_fd,
 		uint32_t spec_bytes, const int stdio[3], int workspace, struct err *err)
 {
 	const int fds[] = {spec_fd, stdio[0], stdio[1], stdio[2], workspace};
-	struct keeper_bind m = {.type = KEEPER_BIND, .spec_bytes = spec_bytes};
+	struct keeper_bind m = {
+		.type = KEEPER_BIND, .spec_bytes = spec_bytes, .broker = spec->broker};
 
 	if (limits_prepare(spec, &k->limits, err) < 0)
 		return -1;

@@ -16,6 +16,7 @@
  * is ever granted; in full with the loopback network TCP is left to the network
  * namespace, which has nothing but its own lo.
  */
+#include "common/broker_proto.h"
 #include "common/cleanup.h"
 #include "common/landlock.h"
 #include "sandbox/paths.h"
@@ -161,6 +162,16 @@ static int allow_mounts(struct landlock_set *set, const struct sbx_spec *spec,
 	return 0;
 }
 
+static int allow_tools(struct landlock_set *set, const struct sbx_spec *spec,
+		       struct err *err)
+{
+	if (!spec->tools)
+		return 0;
+	return landlock_allow_path(set,
+				   spec->grade == GRADE_FULL ? BROKER_TOOLS : spec->tools,
+				   LL_FS_ROX, err);
+}
+
 static int rules_full(struct landlock_set *set, struct err *err)
 {
 	/* Listing the private root shows nothing; the canary in it stays unreadable. */
@@ -195,7 +206,7 @@ int walls_landlock_begin(const struct sbx_spec *spec, struct landlock_set *ret,
 	    (full ? rules_full(ret, err) : rules_floor(ret, err)) == 0 &&
 	    allow_list(ret, paths_dev_plain, node | LL_FS_IOCTL_DEV, err) == 0 &&
 	    allow_list(ret, paths_dev_random, node, err) == 0 &&
-	    allow_mounts(ret, spec, err) == 0)
+	    allow_tools(ret, spec, err) == 0 && allow_mounts(ret, spec, err) == 0)
 		return 0;
 	landlock_done(ret);
 	return -1;

@@ -21,6 +21,7 @@
 #include "secrets/opener.h"
 #include "secrets/store.h"
 #include <argp.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -151,9 +152,11 @@ static int harden(struct err *err)
 static int read_value(struct err *err)
 {
 	for (;;) {
-		ssize_t n = read(STDIN_FILENO, held.value + held.value_len,
-				 sizeof(held.value) - held.value_len);
+		size_t len = held.value_len;
+		ssize_t n;
 
+		assert(len < sizeof(held.value));
+		n = read(STDIN_FILENO, held.value + len, sizeof(held.value) - len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)

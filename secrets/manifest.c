@@ -19,8 +19,7 @@ const struct secret_info secret_manifest[] = {
 	{"lychgate_signing", CONSUMER_VESSEL, ROTATE_RESTART, false,
 	 "signs receipts (no release reads it yet)"},
 	{"portal_*", CONSUMER_EGRESS, ROTATE_GIVEN, false,
-	 "a provider's API key, for that portal's egress worker alone (no release reads "
-	 "it yet)"},
+	 "a provider's API key, for the egress workers of the portals that name it"},
 };
 const size_t secret_manifest_len = ARRAY_SIZE(secret_manifest);
 

@@ -3,6 +3,7 @@
 #include "tomb/run.h"
 
 #include "common/cleanup.h"
+#include "common/deps.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/log.h"
@@ -172,11 +173,16 @@ static int run_spawn(struct run *run, enum tomb_spec_use use, int stdin_fd,
 		     struct err *err)
 {
 	cleanup_buf struct buf block = {.max = SPAWN_SPEC_MAX_BYTES};
+	const struct tomb_spec_place place = {
+		.grade = run->world->grade,
+		.workspace = run->ws.work_name,
+		.tools = run->world->tools,
+		.key = &run->broker_key,
+	};
 	int out[2] = {-1, -1}, errs[2] = {-1, -1};
 	int r;
 
-	if (tomb_spec_block(&run->spec, use, run->world->grade, run->ws.work_name, &block,
-			    err) < 0)
+	if (tomb_spec_block(&run->spec, use, &place, &block, err) < 0)
 		return -1;
 	if (make_pipe(errs, err) < 0)
 		return -1;
@@ -190,7 +196,9 @@ static int run_spawn(struct run *run, enum tomb_spec_use use, int stdin_fd,
 	}
 	r = spawn_run(run->world->spawn, run->handle, block.data, block.len,
 		      (const int[]){stdin_fd, out[1] >= 0 ? out[1] : errs[1], errs[1]},
-		      err);
+		      tomb_spec_egress(&run->spec, use) != EGRESS_NONE, err);
+	if (block.data)
+		explicit_bzero(block.data, block.len); /* it has the job's key */
 	fd_close(&out[1]);
 	fd_close(&errs[1]);
 	return r;
@@ -203,6 +211,55 @@ void run_unpack(struct run *run)
 		fs_open_beneath(run->ws.spool_fd, INPUT_NAME, O_RDONLY, 0, &err);
 
 	if (tar < 0 || run_spawn(run, SPEC_USE_UNPACK, tar, &err) < 0)
+		trouble_of(run, true, &err);
+}
+
+/* The files of the spec, once. What the archive brought is not followed. */
+static int place_files(struct run *run, struct err *err)
+{
+	if (run->placed)
+		return 0;
+	run->placed = true;
+	return workspace_place(&run->ws, &run->spec, err);
+}
+
+static void place_trouble(struct run *run, const struct err *err)
+{
+	bool full = err->sys == ENOSPC || err->sys == EDQUOT;
+
+	run_trouble(run, full ? FAIL_TRANSPORT_LOSS : FAIL_SETUP_REFUSED, full, true,
+		    err);
+}
+
+void run_deps_fetch(struct run *run)
+{
+	cleanup_buf struct buf text = {.max = DEPS_MAX * (DEPS_TEXT_MAX + 1)};
+	struct err err = ERR_INIT;
+
+	if (run->world->grade == GRADE_FLOOR) {
+		(void)err_set_id(&err, ERRID_SPEC_UNSUPPORTED,
+				 "deps: grade floor has no loopback for pip and npm");
+		run_trouble(run, FAIL_SETUP_REFUSED, false, true, &err);
+		return;
+	}
+	deps_requirements(&run->spec.deps, &text);
+	if (place_files(run, &err) < 0 ||
+	    workspace_put(&run->ws, DEPS_REQUIREMENTS, buf_str(&text), text.len, &err) <
+		    0) {
+		place_trouble(run, &err);
+		return;
+	}
+	run_phase(run, "preparing");
+	if (run_spawn(run, SPEC_USE_DEPS_FETCH, run->world->null_fd, &err) < 0)
+		trouble_of(run, true, &err);
+}
+
+void run_deps_install(struct run *run)
+{
+	struct err err = ERR_INIT;
+
+	relay_drain(run->relay);
+	if (run_spawn(run, SPEC_USE_DEPS_INSTALL, run->world->null_fd, &err) < 0)
 		trouble_of(run, true, &err);
 }
 
@@ -229,12 +286,8 @@ void run_start(struct run *run)
 	struct err err = ERR_INIT;
 	cleanup_close int in = -1;
 
-	/* The archive is unpacked: whatever it brought, it is not followed. */
-	if (workspace_place(&run->ws, &run->spec, &err) < 0) {
-		run_trouble(run,
-			    err.sys == ENOSPC || err.sys == EDQUOT ? FAIL_TRANSPORT_LOSS
-								   : FAIL_SETUP_REFUSED,
-			    err.sys == ENOSPC || err.sys == EDQUOT, true, &err);
+	if (place_files(run, &err) < 0) {
+		place_trouble(run, &err);
 		return;
 	}
 	in = open_stdin(run, &err);

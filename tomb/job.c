@@ -8,21 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-void job_init(struct job *j, bool has_input)
+void job_init(struct job *j, bool has_input, bool has_deps)
 {
-	*j = (struct job){.step = STEP_NEW, .has_input = has_input};
+	*j = (struct job){.step = STEP_NEW, .has_input = has_input, .has_deps = has_deps};
 }
 
 bool job_is_live(const struct job *j)
 {
-	return j->step == STEP_UNPACK || j->step == STEP_START || j->step == STEP_RUN;
+	return j->step >= STEP_UNPACK && j->step <= STEP_RUN;
 }
 
 const char *job_step_name(enum job_step s)
 {
 	static const char *const names[STEP_MAX_] = {
-		"new",	   "prepare", "unpack", "start", "run",
-		"harvest", "deliver", "report", "clean", "done",
+		"new", "prepare", "unpack",  "deps-fetch", "deps-install", "start",
+		"run", "harvest", "deliver", "report",	   "clean",	   "done",
 	};
 
 	return s < STEP_MAX_ ? names[s] : "?";
@@ -125,9 +125,31 @@ static void settle(struct job *j, struct job_actions *a)
 	}
 }
 
+/* A sandbox of the tomb's own making, before the job's. */
+static bool is_before(const struct job *j)
+{
+	return j->step >= STEP_UNPACK && j->step < STEP_START;
+}
+
+static void go_on(struct job *j, enum job_step to, enum job_action what,
+		  struct job_actions *a)
+{
+	j->step = to;
+	act(a, what);
+}
+
+/* What comes behind the input. */
+static void begin(struct job *j, struct job_actions *a)
+{
+	if (j->has_deps)
+		go_on(j, STEP_DEPS_FETCH, ACT_DEPS_FETCH, a);
+	else
+		go_on(j, STEP_START, ACT_START, a);
+}
+
 static void on_started(struct job *j, const struct job_event *ev, struct job_actions *a)
 {
-	if (j->step == STEP_UNPACK)
+	if (is_before(j))
 		return;
 	assert(j->step == STEP_START);
 	j->started = *ev->started;
@@ -138,7 +160,7 @@ static void on_started(struct job *j, const struct job_event *ev, struct job_act
 
 static void on_refused(struct job *j, const struct job_event *ev, struct job_actions *a)
 {
-	assert(j->step == STEP_UNPACK || j->step == STEP_START);
+	assert(is_before(j) || j->step == STEP_START);
 	if (j->verdict == VERDICT_NONE) {
 		j->verdict = VERDICT_FAIL;
 		j->fail_class = FAIL_SETUP_REFUSED;
@@ -153,13 +175,22 @@ static void on_refused(struct job *j, const struct job_event *ev, struct job_act
 	settle(j, a);
 }
 
-static void on_unpacked(struct job *j, const struct spawn_exited *x,
-			struct job_actions *a)
+static void on_before_exited(struct job *j, const struct spawn_exited *x,
+			     struct job_actions *a)
 {
+	const char *what =
+		j->step == STEP_UNPACK	     ? "the input archive could not be unpacked"
+		: j->step == STEP_DEPS_FETCH ? "the dependencies could not be fetched"
+					     : "the dependencies could not be installed";
+
 	if (j->verdict == VERDICT_NONE && !j->overflow && x->how == SPAWN_END_EXITED &&
 	    x->code == 0) {
-		j->step = STEP_START;
-		act(a, ACT_START);
+		if (j->step == STEP_UNPACK)
+			begin(j, a);
+		else if (j->step == STEP_DEPS_FETCH)
+			go_on(j, STEP_DEPS_INSTALL, ACT_DEPS_INSTALL, a);
+		else
+			go_on(j, STEP_START, ACT_START, a);
 		return;
 	}
 	if (j->verdict == VERDICT_NONE) {
@@ -167,9 +198,8 @@ static void on_unpacked(struct job *j, const struct spawn_exited *x,
 
 		j->verdict = VERDICT_FAIL;
 		j->fail_class = c == FAIL_CRASH ? FAIL_SETUP_REFUSED : c;
-		(void)snprintf(j->detail, sizeof(j->detail),
-			       "the input archive could not be unpacked (tar: %d) %.*s",
-			       x->code, (int)sizeof(x->detail) - 1, x->detail);
+		(void)snprintf(j->detail, sizeof(j->detail), "%s (exit code %d) %.*s",
+			       what, x->code, (int)sizeof(x->detail) - 1, x->detail);
 	}
 	settle(j, a);
 }
@@ -179,8 +209,8 @@ static void on_exited(struct job *j, const struct job_event *ev, struct job_acti
 	const struct spawn_exited *x = ev->exited;
 
 	assert(job_is_live(j));
-	if (j->step == STEP_UNPACK) {
-		on_unpacked(j, x, a);
+	if (is_before(j)) {
+		on_before_exited(j, x, a);
 		return;
 	}
 	j->exited = *x;
@@ -302,8 +332,8 @@ void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret
 	case EVENT_PREPARED:
 		if (j->has_input)
 			advance(j, STEP_PREPARE, STEP_UNPACK, ACT_UNPACK, ret);
-		else
-			advance(j, STEP_PREPARE, STEP_START, ACT_START, ret);
+		else if (j->step == STEP_PREPARE)
+			begin(j, ret);
 		return;
 	case EVENT_TROUBLE:
 		on_trouble(j, ev, ret);

@@ -4,9 +4,10 @@
  * time only through what it is told; events go in, actions come out (runner.c carries
  * them out). So every order of events can be tried from a table or a seed.
  *
- *	prepare -> [unpack] -> start -> run -> harvest -> deliver -> report -> clean
+ *	prepare -> [unpack] -> [deps fetch -> deps install] -> start -> run -> harvest
+ *	-> deliver -> report -> clean
  *
- * A sandbox may be alive in unpack, start and run. From there nothing moves on but
+ * A sandbox may be alive from unpack to run. From there nothing moves on but
  * by the spawner's word that the tree is gone: whoever wants the job dead asks for a
  * kill and leaves a verdict for that moment.
  */
@@ -21,9 +22,11 @@
 
 enum job_step {
 	STEP_NEW,
-	STEP_PREPARE, /* folder, downloads */
-	STEP_UNPACK,  /* the input archive, inside a sandbox */
-	STEP_START,   /* handed to the spawner, not yet running */
+	STEP_PREPARE,	   /* folder, downloads */
+	STEP_UNPACK,	   /* the input archive, inside a sandbox */
+	STEP_DEPS_FETCH,   /* in one that has the mirrors, and runs nothing fetched */
+	STEP_DEPS_INSTALL, /* in one that reaches nothing */
+	STEP_START,	   /* handed to the spawner, not yet running */
 	STEP_RUN,
 	STEP_HARVEST,
 	STEP_DELIVER, /* artifacts and the rest of the output to the vessel */
@@ -79,6 +82,8 @@ struct job_event {
 enum job_action {
 	ACT_PREPARE,
 	ACT_UNPACK,
+	ACT_DEPS_FETCH, /* place the files, fetch */
+	ACT_DEPS_INSTALL,
 	ACT_START,   /* place the files, run the job */
 	ACT_RUNNING, /* tell the vessel */
 	ACT_KILL,    /* with why and grace_ms */
@@ -107,20 +112,21 @@ struct job {
 	enum fail_class fail_class;
 	bool retry;	/* of a failure that was the tomb's own */
 	bool has_input; /* set before EVENT_BEGIN */
+	bool has_deps;	/* likewise */
 	bool killing;
 	bool ran; /* the job's argv was executed */
 	bool overflow;
 	bool has_exited;
 	bool has_refused;
 	struct spawn_started started;
-	struct spawn_refused refused; /* of the job or of the unpacking */
-	struct spawn_exited exited;   /* of the job itself, not of the unpacking */
+	struct spawn_refused refused; /* of the job or of what goes before it */
+	struct spawn_exited exited;   /* of the job itself, not of what goes before it */
 	char detail[SPAWN_TEXT_MAX + 64];
 };
 
 #define KILL_GRACE_MS 250u
 
-void job_init(struct job *j, bool has_input);
+void job_init(struct job *j, bool has_input, bool has_deps);
 /* One event in, up to JOB_ACTIONS_MAX actions out. An event that does not fit the step
  * is ignored when it can arrive late, and is an assertion failure when it cannot. */
 void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret);

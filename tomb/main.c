@@ -14,7 +14,6 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
-#include "common/landlock.h"
 #include "common/log.h"
 #include "common/net/confine.h"
 #include "common/net/confine_probe.h"
@@ -29,10 +28,13 @@
 #include "tomb/hello.h"
 #include "tomb/lease.h"
 #include "tomb/options.h"
+#include "tomb/place.h"
+#include "tomb/proxy.h"
 #include "tomb/queue_pg.h"
 #include "tomb/queue_vessel.h"
 #include "tomb/runner.h"
 #include "tomb/spawn.h"
+#include "tomb/walls.h"
 #include "tomb/work.h"
 #include "tomb/workspace.h"
 
@@ -58,8 +60,9 @@
 
 struct tomb {
 	struct tomb_options opt;
-	char jobs_path[PATH_MAX], work_socket[PATH_MAX];
-	int data_fd, lock_fd, jobs_fd, artifacts_fd, quarantine_fd, null_fd;
+	struct place place;
+	char work_socket[PATH_MAX], tools[PATH_MAX];
+	int null_fd;
 	struct loop *loop;
 	struct notify *notify;
 	struct loop_timer *tick, *patience;
@@ -70,6 +73,7 @@ struct tomb {
 	struct vessel_peer peer;
 	struct hello *greeting;
 	struct work *work;
+	struct httpc *intents;
 	struct control *control;
 	struct leases *leases;
 	struct claims *claims;
@@ -225,7 +229,7 @@ static bool has_room(void *arg)
 {
 	struct tomb *t = arg;
 	struct statvfs v;
-	bool full = fstatvfs(t->jobs_fd, &v) == 0 &&
+	bool full = fstatvfs(t->place.jobs_fd, &v) == 0 &&
 		    ((uint64_t)v.f_bavail * v.f_frsize < ROOM_MIN_BYTES ||
 		     (v.f_files > 0 && v.f_favail < ROOM_MIN_FILES));
 	struct err err = ERR_INIT;
@@ -310,11 +314,11 @@ static void on_hello(const struct spawn_hello *m, void *arg)
 	check_ready(t);
 }
 
-static void on_started(const struct spawn_started *m, void *arg)
+static void on_started(const struct spawn_started *m, int broker, void *arg)
 {
 	struct tomb *t = arg;
 
-	if (runner_started(t->runner, m) < 0)
+	if (runner_started(t->runner, m, broker) < 0)
 		spawner_broken(t, "STARTED of a job that is not starting");
 }
 
@@ -393,48 +397,6 @@ static bool on_check_now(job_id_t job, void *arg)
 
 /* ---- start ---- */
 
-static int open_sub(struct tomb *t, const char *name, int *ret, struct err *err)
-{
-	if (fs_mkdir_beneath(t->data_fd, name, 0700, err) < 0)
-		return -1;
-	*ret = fs_open_beneath(t->data_fd, name, O_RDONLY | O_DIRECTORY, 0, err);
-	return *ret < 0 ? -1 : 0;
-}
-
-static int open_data(struct tomb *t, struct err *err)
-{
-	char real[PATH_MAX];
-	pid_t holder = 0;
-	unsigned stale = 0;
-
-	if (fs_mkdir_all(t->opt.data, 0700, err) < 0)
-		return -1;
-	if (!realpath(t->opt.data, real) ||
-	    str_fmt(t->jobs_path, sizeof(t->jobs_path), "%s/jobs", real) < 0)
-		return err_sys(err, "%s", t->opt.data);
-	t->data_fd = open(real, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (t->data_fd < 0)
-		return err_sys(err, "open %s", real);
-	t->lock_fd = fs_open_beneath(t->data_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW,
-				     0600, err);
-	if (t->lock_fd < 0)
-		return -1;
-	if (fs_lock(t->lock_fd, &holder, err) < 0)
-		return err_wrap(err, "%s (held by process %d)", real, (int)holder);
-	if (open_sub(t, "jobs", &t->jobs_fd, err) < 0 ||
-	    open_sub(t, "artifacts", &t->artifacts_fd, err) < 0 ||
-	    open_sub(t, "quarantine", &t->quarantine_fd, err) < 0 ||
-	    workspace_remove_stale(t->jobs_fd, t->jobs_path, &stale, err) < 0)
-		return -1;
-	if (stale)
-		log_info("removed %u job folders of an earlier run", stale);
-	/* Copies on their way to the vessel: their jobs are run or reported again. */
-	if (fs_remove_beneath(t->data_fd, "artifacts", err) < 0)
-		return -1;
-	fd_close(&t->artifacts_fd);
-	return open_sub(t, "artifacts", &t->artifacts_fd, err);
-}
-
 static int read_secret(int dir, const char *name, char out[SECRET_MAX_BYTES],
 		       struct err *err)
 {
@@ -508,7 +470,10 @@ static int open_peers(struct tomb *t, struct err *err)
 		r = vessel_peer_init(&t->peer, t->work_socket, t->opt.name, bearer,
 				     t->opt.protocol, err);
 	explicit_bzero(bearer, sizeof(bearer));
-	if (r < 0 || work_new(t->loop, &t->peer, t->opt.slots * 2 + 2, &t->work, err) < 0)
+	if (r < 0 ||
+	    work_new(t->loop, &t->peer, t->opt.slots * 2 + 2, &t->work, err) < 0 ||
+	    httpc_new(t->loop, t->work_socket,
+		      t->opt.slots * proxy_inflight(t->opt.slots), &t->intents, err) < 0)
 		return -1;
 	r = t->opt.queue == DOOR_POSTGRES ? open_queue_pg(t, dir, err)
 					  : open_queue_vessel(t, err);
@@ -549,12 +514,16 @@ static void make_cores(struct tomb *t)
 		.loop = t->loop,
 		.queue = &t->queue,
 		.work = t->work,
+		.intents = t->intents,
+		.peer = &t->peer,
+		.slots = t->opt.slots,
 		.spawn = t->spawn,
-		.jobs_fd = t->jobs_fd,
-		.artifacts_fd = t->artifacts_fd,
-		.quarantine_fd = t->quarantine_fd,
+		.jobs_fd = t->place.jobs_fd,
+		.artifacts_fd = t->place.artifacts_fd,
+		.quarantine_fd = t->place.quarantine_fd,
 		.null_fd = t->null_fd,
 		.grade = t->opt.grade,
+		.tools = t->tools,
 		.on_slot = on_slot,
 		.on_lease = tick_soon,
 		.on_security = on_security,
@@ -569,41 +538,24 @@ static void make_cores(struct tomb *t)
 	t->patience = loop_timer_new(t->loop, on_patience, t);
 }
 
-static int confine(struct tomb *t, struct err *err)
+/* lych-ask and lych-fetch: in tools/ beside lych-sandbox, or where `make install` puts it
+ * (the sandbox is in bin/ then). */
+static int find_tools(struct tomb *t, struct err *err)
 {
-	const struct confine_path paths[3] = {
-		{t->opt.data, LL_FS_RO | LL_FS_WRITE_FILE | LL_FS_TRUNCATE |
-				      LL_FS_MAKE_DIR | LL_FS_MAKE_REG | LL_FS_REMOVE_DIR |
-				      LL_FS_REMOVE_FILE | LL_FS_REFER},
-		{t->opt.work_dir, LL_FS_READ_DIR | LL_FS_REMOVE_FILE},
-		{t->opt.pg_dir, LL_FS_READ_DIR},
-	};
-	const struct confine_policy policy = {
-		.name = "tomb",
-		.paths = paths,
-		.n_paths = t->opt.pg_dir ? 3 : 2,
-		.private_root = true,
-		.may_make_unix_sockets = true,
-	};
-	char beside[4][PATH_MAX];
-	const char *foreign[6] = {t->opt.secrets};
-	static const char *const names[] = {"vessel", "phylactery", "audit"};
-	size_t n = 0;
+	static const char *const places[] = {"tools", "../libexec/lychgate/tools"};
+	const char *slash = strrchr(t->opt.sandbox, '/');
+	char path[PATH_MAX];
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (str_fmt(beside[n], PATH_MAX, "%s/../%s", t->opt.data, names[i]) < 0)
-			continue;
-		foreign[n + 1] = beside[n];
-		n++;
-	}
-	/* Landlock (ABI 7) has no say over connect() to a socket's path: what keeps the
-	 * owner's socket out of reach is the root of our own, whatever the jobs' grade.
-	 */
-	if (str_fmt(beside[n], PATH_MAX, "%s/../api/vessel.sock", t->opt.work_dir) == 0)
-		foreign[n + 1] = beside[n];
-	if (confine_self(&policy, err) < 0)
-		return -1;
-	return confine_selftest(&policy, foreign, &t->walls, err);
+	if (access(t->opt.sandbox, X_OK) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_SPAWNER, "%s", t->opt.sandbox);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (str_fmt(path, sizeof(path), "%.*s/%s", (int)(slash - t->opt.sandbox),
+			    t->opt.sandbox, places[i]) == 0 &&
+		    realpath(path, t->tools))
+			return 0;
+	return err_set_id(err, ERRID_START_TOOL,
+			  "tools/, with lych-ask and lych-fetch, is not beside %s",
+			  t->opt.sandbox);
 }
 
 static int start(struct tomb *t, struct err *err)
@@ -618,9 +570,9 @@ static int start(struct tomb *t, struct err *err)
 		.arg = t,
 	};
 
-	if (open_data(t, err) < 0 ||
-	    spawn_start(t->opt.sandbox, t->jobs_path, t->opt.cgroup, t->opt.grade,
-			t->opt.slots, &t->spawn, err) < 0)
+	if (place_open(&t->place, t->opt.data, err) < 0 || find_tools(t, err) < 0 ||
+	    spawn_start(t->opt.sandbox, t->place.jobs_path, t->tools, t->opt.cgroup,
+			t->opt.grade, t->opt.slots, &t->spawn, err) < 0)
 		return -1;
 #ifdef LYCH_TEST_BUILD
 	if (t->opt.probe_walls &&
@@ -641,7 +593,8 @@ static int start(struct tomb *t, struct err *err)
 	if (open_peers(t, err) < 0 || open_control(t, err) < 0)
 		return -1;
 	make_cores(t);
-	if (spawn_attach(t->spawn, t->loop, &ev, err) < 0 || confine(t, err) < 0)
+	if (spawn_attach(t->spawn, t->loop, &ev, err) < 0 ||
+	    tomb_confine(&t->opt, &t->walls, err) < 0)
 		return -1;
 #ifdef LYCH_TEST_BUILD
 	if (t->opt.probe_walls)
@@ -660,6 +613,7 @@ static void finish(struct tomb *t)
 	runner_free(t->runner);
 	claims_free(t->claims);
 	leases_free(t->leases);
+	httpc_free(t->intents);
 	work_free(t->work);
 	vessel_peer_done(&t->peer);
 	spawn_free(t->spawn);
@@ -667,22 +621,13 @@ static void finish(struct tomb *t)
 	loop_timer_free(t->patience);
 	notify_free(t->notify);
 	loop_free(t->loop);
-	fd_close(&t->jobs_fd);
-	fd_close(&t->artifacts_fd);
-	fd_close(&t->quarantine_fd);
 	fd_close(&t->null_fd);
-	fd_close(&t->data_fd);
-	fd_close(&t->lock_fd);
+	place_close(&t->place);
 }
 
 int main(int argc, char **argv)
 {
-	static struct tomb t = {.data_fd = -1,
-				.lock_fd = -1,
-				.jobs_fd = -1,
-				.artifacts_fd = -1,
-				.quarantine_fd = -1,
-				.null_fd = -1};
+	static struct tomb t = {.place = PLACE_INIT, .null_fd = -1};
 	struct err err = ERR_INIT;
 	int code;
 

@@ -3,6 +3,7 @@
 #ifndef LYCH_TOMB_RUN_H
 #define LYCH_TOMB_RUN_H
 
+#include "common/broker_proto.h"
 #include "common/buf.h"
 #include "tomb/blob.h"
 #include "tomb/denials.h"
@@ -26,10 +27,14 @@ struct run {
 	struct relay *relay;
 	struct denials denials;
 	uint64_t handle; /* of the spawner; 0: none */
+	/* egress: the job's broker, while it runs, and its key */
+	struct proxy *proxy;
+	struct broker_key broker_key;
 	struct work_call *phase_call;
 	/* downloads */
 	size_t fetch_next;
 	struct blob_get *get;
+	bool placed; /* the files of the spec are in the workspace */
 	int get_fd;
 	/* harvest and uploads */
 	struct harvest harvest;
@@ -57,6 +62,8 @@ void run_trouble(struct run *run, enum fail_class class, bool retry, bool nothin
 /* deliver.c */
 void run_prepare(struct run *run);
 void run_unpack(struct run *run);
+void run_deps_fetch(struct run *run);
+void run_deps_install(struct run *run);
 void run_start(struct run *run);
 void run_harvest(struct run *run);
 void run_deliver(struct run *run);

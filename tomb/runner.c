@@ -4,6 +4,8 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/net/broker_key.h"
+#include "tomb/proxy.h"
 #include "tomb/report.h"
 #include "tomb/run.h"
 
@@ -40,6 +42,8 @@ static void run_free(struct run *run)
 	workspace_done(&run->ws);
 	fd_close(&run->kept_fd);
 	fd_close(&run->held_fd);
+	proxy_free(run->proxy);
+	explicit_bzero(&run->broker_key, sizeof(run->broker_key));
 	tomb_spec_done(&run->spec);
 	denials_done(&run->denials);
 	buf_done(&run->report);
@@ -192,6 +196,16 @@ static void carry_out(struct run *run, enum job_action what,
 		run->handle = run->runner->next_handle++;
 		run_unpack(run);
 		return;
+	case ACT_DEPS_FETCH:
+		if (run->relay)
+			relay_drain(run->relay);
+		run->handle = run->runner->next_handle++;
+		run_deps_fetch(run);
+		return;
+	case ACT_DEPS_INSTALL:
+		run->handle = run->runner->next_handle++;
+		run_deps_install(run);
+		return;
 	case ACT_START:
 		if (run->relay)
 			relay_drain(run->relay);
@@ -305,6 +319,7 @@ void runner_take(struct runner *r, const struct queue_claimed *claimed, usec_t s
 	run->world = &r->world;
 	run->key = claimed->key;
 	run->get_fd = run->put_fd = run->kept_fd = run->held_fd = -1;
+	broker_key_of(run->key.job, run->key.epoch, &run->key.token, &run->broker_key);
 	workspace_init(&run->ws);
 	buf_init(&run->report, RESULT_MAX_BYTES);
 	run->end_again = loop_timer_new(r->world.loop, end_send, run);
@@ -317,7 +332,7 @@ void runner_take(struct runner *r, const struct queue_claimed *claimed, usec_t s
 	if (tomb_spec_parse(claimed->spec, claimed->spec_len, &run->spec,
 			    &run->spec_err) < 0)
 		run->spec = (struct tomb_spec){.n_argv = 0};
-	job_init(&run->job, run->spec.input_blob[0] != '\0');
+	job_init(&run->job, run->spec.input_blob[0] != '\0', deps_any(&run->spec.deps));
 	run_simple(run, EVENT_BEGIN);
 }
 
@@ -336,14 +351,53 @@ static struct run *run_of(const struct runner *r, uint64_t handle)
 	return NULL;
 }
 
-int runner_started(struct runner *r, const struct spawn_started *m)
+/* The broker of the sandbox that is being started. */
+static enum egress_mode wanted(const struct run *run)
 {
+	return run->job.step == STEP_DEPS_FETCH
+		       ? tomb_spec_egress(&run->spec, SPEC_USE_DEPS_FETCH)
+	       : run->job.step == STEP_START ? run->spec.egress
+					     : EGRESS_NONE;
+}
+
+/* Takes fd. */
+static int serve_broker(struct run *run, enum broker_kind kind, int fd, struct err *err)
+{
+	const struct runner_world *w = run->world;
+	const struct proxy_config cfg = {
+		.loop = w->loop,
+		.vessel = w->intents,
+		.peer = w->peer,
+		.key = run->key,
+		.phantom = run->broker_key.s,
+		.packages = wanted(run) == EGRESS_REGISTRY,
+		.inflight_max = proxy_inflight(w->slots),
+	};
+
+	return kind == BROKER_LISTENER ? proxy_new_http(&cfg, fd, &run->proxy, err)
+				       : proxy_new_floor(&cfg, fd, &run->proxy, err);
+}
+
+int runner_started(struct runner *r, const struct spawn_started *m, int broker)
+{
+	cleanup_close int fd = broker;
 	struct run *run = run_of(r, m->handle);
 	struct job_event ev = {.type = EVENT_STARTED, .started = m};
+	struct err err = ERR_INIT;
+	bool asked;
+	int served = 0;
 
 	if (!run || run->job.step == STEP_RUN)
 		return -1;
+	asked = wanted(run) != EGRESS_NONE;
+	if (asked != (fd >= 0))
+		return -1;
+	if (asked)
+		served =
+			serve_broker(run, (enum broker_kind)m->broker, TAKE_FD(fd), &err);
 	run_event(run, &ev);
+	if (served < 0)
+		run_trouble(run, FAIL_SETUP_REFUSED, true, false, &err);
 	return 0;
 }
 
@@ -377,6 +431,8 @@ int runner_exited(struct runner *r, const struct spawn_exited *m)
 
 	if (!run || !m->tree_gone)
 		return -1;
+	/* Nobody is left who could ask. */
+	proxy_free(TAKE_PTR(run->proxy));
 	run_event(run, &ev);
 	return 0;
 }

@@ -3,11 +3,13 @@
 #ifndef LYCH_TOMB_RUNNER_H
 #define LYCH_TOMB_RUNNER_H
 
+#include "common/net/httpc.h"
 #include "common/net/loop.h"
 #include "common/proto.h"
 #include "tomb/lease.h"
 #include "tomb/queue.h"
 #include "tomb/spawn.h"
+#include "tomb/vessel_peer.h"
 #include "tomb/work.h"
 #include <stdbool.h>
 
@@ -17,11 +19,15 @@ struct runner_world {
 	struct loop *loop;
 	const struct queue *queue;
 	struct work *work;
+	struct httpc *intents; /* what jobs ask of their brokers, to the work socket */
+	const struct vessel_peer *peer;
+	unsigned slots;
 	struct spawn *spawn;
 	struct leases *leases;
 	int jobs_fd, artifacts_fd, quarantine_fd; /* directories */
 	int null_fd;				  /* /dev/null for reading */
 	enum sbx_grade grade;
+	const char *tools; /* the directory of the broker's clients, as we see it */
 	void (*on_slot)(void *arg);  /* a job is done and gone */
 	void (*on_lease)(void *arg); /* the leases' next tick may have changed */
 	/* An answer that only a second speaker for the job explains. */
@@ -41,7 +47,9 @@ bool runner_has(const struct runner *r, job_id_t job);
 void runner_shutdown(struct runner *r, bool now);
 
 /* What the spawner says. -1: a handle that we do not know, so the promise is broken. */
-MUST_CHECK int runner_started(struct runner *r, const struct spawn_started *m);
+/* broker (-1: none) is taken over. */
+MUST_CHECK int runner_started(struct runner *r, const struct spawn_started *m,
+			      int broker);
 MUST_CHECK int runner_refused(struct runner *r, const struct spawn_refused *m);
 /* One of the unpacking is no word about the job, and is not kept. */
 MUST_CHECK int runner_denied(struct runner *r, const struct spawn_denied *m);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tomb/spawn.h"
 
+#include "common/broker_proto.h"
 #include "common/cleanup.h"
 #include "common/denied.h"
 #include "common/fdpass.h"
@@ -55,19 +56,20 @@ NORETURN static void exec_spawner(int exe, int sock, int null_fd, char *const ar
 	_exit(EXIT_SETUP);
 }
 
-int spawn_start(const char *sandbox_path, const char *jobs_dir, const char *cgroup,
-		enum sbx_grade grade, unsigned slots, struct spawn **ret, struct err *err)
+int spawn_start(const char *sandbox_path, const char *jobs_dir, const char *tools,
+		const char *cgroup, enum sbx_grade grade, unsigned slots,
+		struct spawn **ret, struct err *err)
 {
 	cleanup_close int exe = open(sandbox_path, O_PATH | O_CLOEXEC);
 	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	/* execveat() wants writable strings and does not write to them. */
 	cleanup_free char *text =
 		xasprintf("lych-sandbox%c--serve%c%d%c--grade%c%s%c--jobs%c%s%c"
-			  "--pool%c%u%c--cgroup%c%s",
+			  "--pool%c%u%c--tools%c%s%c--cgroup%c%s",
 			  0, 0, SERVE_FD, 0, 0, sbx_grade_name(grade), 0, 0, jobs_dir, 0,
-			  0, slots, 0, 0, cgroup ? cgroup : "");
-	char *argv[12], *p = text;
-	size_t n = cgroup ? 11 : 9;
+			  0, slots, 0, 0, tools, 0, 0, cgroup ? cgroup : "");
+	char *argv[14], *p = text;
+	size_t n = cgroup ? 13 : 11;
 	int sv[2];
 	struct spawn *s;
 	pid_t pid;
@@ -132,14 +134,19 @@ union packet {
 	struct spawn_exited exited;
 };
 
-/* false: it is none of the messages about a job. */
-static bool take_job_message(struct spawn *s, union packet *m, size_t n)
+/* false: it is none of the messages about a job. fd: what came with it, -1; taken over
+ * and set to -1 where it belongs. */
+static bool take_job_message(struct spawn *s, union packet *m, size_t n, int *fd)
 {
 	if (n == sizeof(m->started) && m->type == SPAWN_STARTED &&
 	    m->started.n_layers <= SPAWN_LAYERS_MAX &&
-	    m->started.n_limits <= SPAWN_LIMITS_MAX) {
+	    m->started.n_limits <= SPAWN_LIMITS_MAX &&
+	    m->started.broker < BROKER_KIND_MAX_ &&
+	    (m->started.broker != BROKER_NONE) == (*fd >= 0)) {
 		cut_started(&m->started);
-		s->ev.started(&m->started, s->ev.arg);
+		s->ev.started(&m->started, TAKE_FD(*fd), s->ev.arg);
+	} else if (*fd >= 0) {
+		return false;
 	} else if (n == sizeof(m->refused) && m->type == SPAWN_REFUSED) {
 		CUT(m->refused.error_code);
 		CUT(m->refused.stage);
@@ -158,29 +165,38 @@ static bool take_job_message(struct spawn *s, union packet *m, size_t n)
 	return true;
 }
 
+static void take_hello(struct spawn *s, union packet *m, size_t n)
+{
+	if (n != sizeof(m->hello) || m->type != SPAWN_HELLO ||
+	    m->hello.version != SPAWN_PROTO_VERSION) {
+		lose(s, "the spawner is of another build");
+		return;
+	}
+	s->greeted = true;
+	CUT(m->hello.mechanism);
+	s->ev.hello(&m->hello, s->ev.arg);
+}
+
 static void on_packet(int fd, unsigned what, void *arg)
 {
 	struct spawn *s = arg;
+	int fds[FDPASS_MAX] = FDPASS_NONE;
+	unsigned n_fds = 0;
 	union packet m = {0};
-	ssize_t n = recv(fd, &m, sizeof(m), MSG_DONTWAIT);
+	ssize_t n = fdpass_recv(fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 
 	(void)what;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0) {
-		lose(s, "the spawner ended");
-	} else if (!s->greeted) {
-		if (n != (ssize_t)sizeof(m.hello) || m.type != SPAWN_HELLO ||
-		    m.hello.version != SPAWN_PROTO_VERSION) {
-			lose(s, "the spawner is of another build");
-			return;
-		}
-		s->greeted = true;
-		CUT(m.hello.mechanism);
-		s->ev.hello(&m.hello, s->ev.arg);
-	} else if (!take_job_message(s, &m, (size_t)n)) {
+	if (n <= 0)
+		lose(s, n < 0 && errno == EPROTO ? "the spawner sent too much"
+						 : "the spawner ended");
+	else if (!s->greeted)
+		take_hello(s, &m, (size_t)n);
+	else if (n_fds > 1 || !take_job_message(s, &m, (size_t)n, &fds[0]))
 		lose(s, "the spawner sent a message that is none");
-	}
+	for (unsigned i = 0; i < FDPASS_MAX; i++)
+		fd_close(&fds[i]);
 }
 
 int spawn_attach(struct spawn *s, struct loop *l, const struct spawn_events *ev,
@@ -222,12 +238,13 @@ static int seal_block(const char *block, size_t len, struct err *err)
 }
 
 int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_len,
-	      const int stdio[3], struct err *err)
+	      const int stdio[3], bool broker, struct err *err)
 {
 	struct spawn_run m = {.type = SPAWN_RUN,
 			      .version = SPAWN_PROTO_VERSION,
 			      .handle = handle,
-			      .spec_bytes = (uint32_t)block_len};
+			      .spec_bytes = (uint32_t)block_len,
+			      .flags = broker ? SPAWN_RUN_BROKER : 0};
 	cleanup_close int spec = -1;
 	int fds[RUN_FDS];
 

@@ -252,7 +252,7 @@ static int parse_limits(const struct json *obj, struct tomb_spec *s, struct err 
 
 static int parse_modes(const struct json *obj, struct tomb_spec *s, struct err *err)
 {
-	static const char *const empty[] = {"deps", "grants", "gates"};
+	static const char *const empty[] = {"grants", "gates"};
 	const char *network = "loopback", *egress = "none", *profile = "candidate";
 
 	if (spec_str(obj, "network", 16, &network, err) < 0 ||
@@ -261,8 +261,16 @@ static int parse_modes(const struct json *obj, struct tomb_spec *s, struct err *
 		return -1;
 	if (!str_eq(network, "loopback") && !str_eq(network, "none"))
 		return err_set_id(err, ERRID_SPEC_RANGE, "network: %.16s", network);
-	if (!str_eq(egress, "none"))
-		return err_set_id(err, ERRID_SPEC_UNSUPPORTED, "egress: only none");
+	if (!egress_mode_from_name(egress, &s->egress))
+		return err_set_id(err, ERRID_SPEC_RANGE, "egress: %.16s", egress);
+	if (s->egress != EGRESS_NONE && str_eq(network, "none"))
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "egress: %s needs the loopback network", egress);
+	for (size_t i = 0; i < s->n_env; i++)
+		if (broker_env_is_reserved(s->egress, s->env[i].name))
+			return err_set_id(err, ERRID_SPEC_ENV,
+					  "env: %s is the broker's with egress %s",
+					  s->env[i].name, egress);
 	if (!str_eq(profile, "candidate") && !str_eq(profile, "read") &&
 	    !str_eq(profile, "verify"))
 		return err_set_id(err, ERRID_SPEC_RANGE, "profile: %.16s", profile);
@@ -314,6 +322,7 @@ int tomb_spec_parse(const void *data, size_t len, struct tomb_spec *ret, struct 
 	    parse_globs(obj, &s, err) < 0 || parse_limits(obj, &s, err) < 0 ||
 	    parse_modes(obj, &s, err) < 0 ||
 	    spec_bool(obj, "explain", &s.explain, err) < 0 ||
+	    deps_read(obj, &s.deps, err) < 0 ||
 	    spec_sha(obj, "input", s.input_blob, err) < 0) {
 		tomb_spec_done(&s);
 		return -1;
@@ -343,6 +352,7 @@ void tomb_spec_done(struct tomb_spec *s)
 		free(s->env[i].value);
 	}
 	free(s->env);
+	deps_done(&s->deps);
 	free(s->script);
 	free(s->interpreter);
 	free(s->stdin_data);
@@ -368,20 +378,78 @@ static void block_u64(struct buf *out, const char *opt, uint64_t v)
 	block_opt(out, opt, text);
 }
 
+static void block_env(const char *name, const char *value, void *arg)
+{
+	struct buf *out = arg;
+
+	block_str(out, "--env");
+	buf_adds(out, name);
+	buf_addc(out, '=');
+	block_str(out, value);
+}
+
+static void block_job(const struct tomb_spec *s, const struct tomb_spec_place *place,
+		      struct buf *out)
+{
+	bool full = place->grade == GRADE_FULL;
+
+	if (s->explain)
+		block_str(out, "--explain");
+	block_str(out, "--env");
+	buf_adds(out, "PATH=" JOB_PATH ":");
+	block_str(out, full ? BROKER_TOOLS : place->tools);
+	for (size_t i = 0; i < s->n_env; i++)
+		block_env(s->env[i].name, s->env[i].value, out);
+	broker_env(place->grade, s->egress, place->key, block_env, out);
+	if (s->deps.n_pypi) /* only grade full has dependencies */
+		block_env("PYTHONPATH", DEPS_PYTHON, out);
+	block_str(out, "--");
+	if (s->script) {
+		block_str(out, s->interpreter);
+		block_str(out, "./" SPEC_SCRIPT_NAME);
+	}
+	for (size_t i = 0; i < s->n_argv; i++)
+		block_str(out, s->argv[i]);
+}
+
+enum egress_mode tomb_spec_egress(const struct tomb_spec *s, enum tomb_spec_use use)
+{
+	if (use == SPEC_USE_DEPS_FETCH)
+		return EGRESS_REGISTRY;
+	return use == SPEC_USE_JOB ? s->egress : EGRESS_NONE;
+}
+
+/* The commands that are the tomb's own. */
+static void block_own(const struct tomb_spec *s, enum tomb_spec_use use,
+		      const struct tomb_spec_place *place, struct buf *out)
+{
+	static const char *const tar[] = {"tar", "-x", "-f", "-", "--no-same-owner"};
+
+	broker_env(place->grade, tomb_spec_egress(s, use), place->key, block_env, out);
+	block_str(out, "--");
+	if (use == SPEC_USE_DEPS_FETCH)
+		deps_fetch_argv(&s->deps, out);
+	else if (use == SPEC_USE_DEPS_INSTALL)
+		deps_install_argv(&s->deps, out);
+	for (size_t i = 0; use == SPEC_USE_UNPACK && i < ARRAY_SIZE(tar); i++)
+		block_str(out, tar[i]);
+}
+
 int tomb_spec_block(const struct tomb_spec *s, enum tomb_spec_use use,
-		    enum sbx_grade grade, const char *workspace, struct buf *out,
-		    struct err *err)
+		    const struct tomb_spec_place *place, struct buf *out, struct err *err)
 {
 	char timeout[32];
 
 	buf_reset(out);
-	block_opt(out, "--grade", sbx_grade_name(grade));
+	block_opt(out, "--grade", sbx_grade_name(place->grade));
 	block_opt(out,
 		  s->read_only && use == SPEC_USE_JOB ? "--workspace-ro" : "--workspace",
-		  workspace);
-	/* The archive has no business with a network either. */
+		  place->workspace);
+	/* Unpacking and installing have no business with a network either. */
 	block_opt(out, "--network",
-		  s->loopback && use == SPEC_USE_JOB ? "loopback" : "none");
+		  (s->loopback && use == SPEC_USE_JOB) || use == SPEC_USE_DEPS_FETCH
+			  ? "loopback"
+			  : "none");
 	(void)snprintf(timeout, sizeof(timeout), "%" PRIu64 "ms", s->timeout_ms);
 	block_opt(out, "--timeout", timeout);
 	block_u64(out, "--memory", s->memory_bytes);
@@ -389,29 +457,10 @@ int tomb_spec_block(const struct tomb_spec *s, enum tomb_spec_use use,
 	block_u64(out, "--file-size", s->disk_bytes);
 	block_u64(out, "--processes", s->processes);
 	block_u64(out, "--cpus", s->cpus);
-	if (use == SPEC_USE_JOB) {
-		if (s->explain)
-			block_str(out, "--explain");
-		for (size_t i = 0; i < s->n_env; i++) {
-			block_str(out, "--env");
-			buf_adds(out, s->env[i].name);
-			buf_addc(out, '=');
-			block_str(out, s->env[i].value);
-		}
-		block_str(out, "--");
-		if (s->script) {
-			block_str(out, s->interpreter);
-			block_str(out, "./" SPEC_SCRIPT_NAME);
-		}
-		for (size_t i = 0; i < s->n_argv; i++)
-			block_str(out, s->argv[i]);
-	} else {
-		static const char *const tar[] = {"--", "tar", "-x",
-						  "-f", "-",   "--no-same-owner"};
-
-		for (size_t i = 0; i < ARRAY_SIZE(tar); i++)
-			block_str(out, tar[i]);
-	}
+	if (use == SPEC_USE_JOB)
+		block_job(s, place, out);
+	else
+		block_own(s, use, place, out);
 	if (!buf_ok(out) || out->len > SPAWN_SPEC_MAX_BYTES)
 		return err_set_id(err, ERRID_SPEC_SIZE,
 				  "the sandbox's arguments are too long");

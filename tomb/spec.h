@@ -8,10 +8,12 @@
 #define LYCH_TOMB_SPEC_H
 
 #include "common/attr.h"
+#include "common/broker_proto.h"
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/id.h"
 #include "common/proto.h"
+#include "tomb/deps.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,6 +50,8 @@ struct tomb_spec {
 	bool read_only; /* profile read: the workspace is mounted read-only */
 	bool explain;	/* --explain for the sandbox of the job */
 	bool loopback;	/* network loopback, else none */
+	enum egress_mode egress;
+	struct deps deps;
 	uint64_t memory_bytes, disk_bytes, output_bytes, timeout_ms;
 	unsigned processes, cpus;
 };
@@ -57,10 +61,23 @@ MUST_CHECK int tomb_spec_parse(const void *json, size_t len, struct tomb_spec *r
 void tomb_spec_done(struct tomb_spec *s);
 
 /* What the sandbox is told: NUL-terminated strings, one after the other. */
-enum tomb_spec_use { SPEC_USE_UNPACK, SPEC_USE_JOB };
-/* workspace: relative to the tomb's jobs directory ("42.1/work"). */
+enum tomb_spec_use {
+	SPEC_USE_UNPACK,
+	SPEC_USE_DEPS_FETCH,
+	SPEC_USE_DEPS_INSTALL,
+	SPEC_USE_JOB,
+};
+/* The broker that this sandbox has. */
+enum egress_mode tomb_spec_egress(const struct tomb_spec *s, enum tomb_spec_use use);
+/* What is the tomb's word, not the spec's. */
+struct tomb_spec_place {
+	enum sbx_grade grade;
+	const char *workspace; /* relative to the tomb's jobs directory ("42.1/work") */
+	const char *tools;     /* the directory of the broker's clients, as we see it */
+	const struct broker_key *key; /* for the variables of a job that has a broker */
+};
 MUST_CHECK int tomb_spec_block(const struct tomb_spec *s, enum tomb_spec_use use,
-			       enum sbx_grade grade, const char *workspace,
-			       struct buf *out, struct err *err);
+			       const struct tomb_spec_place *place, struct buf *out,
+			       struct err *err);
 
 #endif

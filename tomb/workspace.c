@@ -124,6 +124,15 @@ int workspace_place(const struct workspace *w, const struct tomb_spec *s, struct
 	return 0;
 }
 
+int workspace_put(const struct workspace *w, const char *path, const void *data,
+		  size_t len, struct err *err)
+{
+	const char *name;
+	cleanup_close int dir = open_parent(w->work_fd, path, &name, err);
+
+	return dir < 0 || place_data(dir, name, data, len, 0644, err) < 0 ? -1 : 0;
+}
+
 int workspace_remove(struct workspace *w, struct err *err)
 {
 	workspace_done(w);

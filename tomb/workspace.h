@@ -27,6 +27,9 @@ MUST_CHECK int workspace_spool(const struct workspace *w, const char *name,
 /* The script and the files into work/. Blobs lie in spool/ as "file-<i>". */
 MUST_CHECK int workspace_place(const struct workspace *w, const struct tomb_spec *s,
 			       struct err *err);
+/* One file of ours, below work/, in place of what is there. */
+MUST_CHECK int workspace_put(const struct workspace *w, const char *path,
+			     const void *data, size_t len, struct err *err);
 /* Close and remove the folder, a bounded part of it a call. 1: call again; 0: gone. */
 MUST_CHECK int workspace_remove(struct workspace *w, struct err *err);
 void workspace_done(struct workspace *w); /* close only */

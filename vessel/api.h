@@ -17,11 +17,19 @@ httpd_handler api_events;
 httpd_handler api_upload_begin, api_upload_part, api_upload_commit;
 /* api_status.c */
 httpd_handler api_status, api_metrics;
+/* api_gate.c */
+httpd_handler api_gate_scan, api_private_list, api_private_add, api_private_remove;
+/* api_ward.c */
+httpd_handler api_ward, api_ward_test, api_portals;
+/* api_budget.c */
+httpd_handler api_budget;
 /* reactor.c */
 httpd_handler api_intent;
 /* api_work.c */
 httpd_handler work_ping, work_output, work_output_end, work_phase, work_blob,
 	work_upload_begin, work_upload_part, work_upload_commit;
+/* api_broker.c */
+httpd_handler work_ask, work_fetch, work_package, work_models;
 /* api_door.c */
 httpd_handler work_hello, work_hints, work_claim, work_extend, work_ack, work_fail,
 	work_release;

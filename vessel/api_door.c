@@ -8,7 +8,6 @@
  * same answer.
  */
 #include "common/base64.h"
-#include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -20,14 +19,55 @@
 #define CLAIM_REPLY_MAX_BYTES (DOOR_CLAIM_MAX * (SPEC_MAX_BYTES / 3 * 4 + 4096))
 #define SMALL_REPLY_MAX_BYTES 8192
 
+/* One answer: an object that somebody fills. */
+struct answer {
+	struct httpd_req *req;
+	struct buf out;
+	struct jsonw w;
+};
+
+static void answer_begin(struct answer *a, struct httpd_req *req, size_t max)
+{
+	a->req = req;
+	buf_init(&a->out, max);
+	jsonw_init(&a->w, &a->out);
+	jsonw_obj(&a->w);
+}
+
+static void answer_end(struct answer *a)
+{
+	jsonw_obj_end(&a->w);
+	httpd_reply_json(a->req, 200, &a->out);
+	buf_done(&a->out);
+}
+
+/* A list of objects is its only member. False: there is none, err was the answer. */
+static bool list_begin(struct answer *a, struct httpd_req *req, const struct err *err,
+		       const char *key, size_t max)
+{
+	if (err) {
+		httpd_reply_err(req, err);
+		return false;
+	}
+	answer_begin(a, req, max);
+	jsonw_key(&a->w, key);
+	jsonw_arr(&a->w);
+	return true;
+}
+
+static void list_end(struct answer *a)
+{
+	jsonw_arr_end(&a->w);
+	answer_end(a);
+}
+
 void work_hello(struct httpd_req *req, void *arg)
 {
 	struct vessel *v = arg;
 	const char *name = auth_principal(req)->tomb;
-	cleanup_buf struct buf out;
 	struct door_hello hello = {0};
 	struct err err = ERR_INIT;
-	struct jsonw w;
+	struct answer a;
 	size_t len;
 	const void *body = httpd_req_body(req, &len);
 
@@ -42,13 +82,10 @@ void work_hello(struct httpd_req *req, void *arg)
 		return;
 	}
 	tombs_hello(v->tombs, name, &hello);
-	buf_init(&out, SMALL_REPLY_MAX_BYTES);
-	jsonw_init(&w, &out);
-	jsonw_obj(&w);
-	jsonw_ku64(&w, "protocol", v->protocol);
-	jsonw_kstr(&w, "release", LYCH_VERSION);
-	jsonw_obj_end(&w);
-	httpd_reply_json(req, 200, &out);
+	answer_begin(&a, req, SMALL_REPLY_MAX_BYTES);
+	jsonw_ku64(&a.w, "protocol", v->protocol);
+	jsonw_kstr(&a.w, "release", LYCH_VERSION);
+	answer_end(&a);
 }
 
 static struct door_tomb *tomb_of(struct vessel *v, const struct httpd_req *req)
@@ -74,35 +111,24 @@ void work_hints(struct httpd_req *req, void *arg)
 static void claimed(const struct door_claimed *jobs, size_t n, const struct err *err,
 		    void *arg)
 {
-	struct httpd_req *req = arg;
-	cleanup_buf struct buf out;
-	struct jsonw w;
+	struct answer a;
 
-	if (err) {
-		httpd_reply_err(req, err);
+	if (!list_begin(&a, arg, err, "jobs", CLAIM_REPLY_MAX_BYTES))
 		return;
-	}
-	buf_init(&out, CLAIM_REPLY_MAX_BYTES);
-	jsonw_init(&w, &out);
-	jsonw_obj(&w);
-	jsonw_key(&w, "jobs");
-	jsonw_arr(&w);
 	for (size_t i = 0; i < n; i++) {
-		jsonw_obj(&w);
-		jsonw_ki64(&w, "job", jobs[i].job);
-		jsonw_ki64(&w, "epoch", jobs[i].epoch);
-		jsonw_kstr(&w, "token", jobs[i].token);
-		jsonw_ki64(&w, "attempt", jobs[i].attempt);
-		jsonw_key(&w, "spec");
+		jsonw_obj(&a.w);
+		jsonw_ki64(&a.w, "job", jobs[i].job);
+		jsonw_ki64(&a.w, "epoch", jobs[i].epoch);
+		jsonw_kstr(&a.w, "token", jobs[i].token);
+		jsonw_ki64(&a.w, "attempt", jobs[i].attempt);
+		jsonw_key(&a.w, "spec");
 		/* Byte for byte what was accepted, so not as JSON. */
-		jsonw_raw(&w, "\"", 1);
-		base64_add(&out, jobs[i].spec, jobs[i].spec_len);
-		buf_addc(&out, '"');
-		jsonw_obj_end(&w);
+		jsonw_raw(&a.w, "\"", 1);
+		base64_add(&a.out, jobs[i].spec, jobs[i].spec_len);
+		buf_addc(&a.out, '"');
+		jsonw_obj_end(&a.w);
 	}
-	jsonw_arr_end(&w);
-	jsonw_obj_end(&w);
-	httpd_reply_json(req, 200, &out);
+	list_end(&a);
 }
 
 void work_claim(struct httpd_req *req, void *arg)
@@ -124,28 +150,17 @@ void work_claim(struct httpd_req *req, void *arg)
 static void extended(const struct door_word *words, size_t n, const struct err *err,
 		     void *arg)
 {
-	struct httpd_req *req = arg;
-	cleanup_buf struct buf out;
-	struct jsonw w;
+	struct answer a;
 
-	if (err) {
-		httpd_reply_err(req, err);
+	if (!list_begin(&a, arg, err, "leases", SMALL_REPLY_MAX_BYTES))
 		return;
-	}
-	buf_init(&out, SMALL_REPLY_MAX_BYTES);
-	jsonw_init(&w, &out);
-	jsonw_obj(&w);
-	jsonw_key(&w, "leases");
-	jsonw_arr(&w);
 	for (size_t i = 0; i < n; i++) {
-		jsonw_obj(&w);
-		jsonw_ki64(&w, "job", words[i].job);
-		jsonw_kstr(&w, "status", words[i].status);
-		jsonw_obj_end(&w);
+		jsonw_obj(&a.w);
+		jsonw_ki64(&a.w, "job", words[i].job);
+		jsonw_kstr(&a.w, "status", words[i].status);
+		jsonw_obj_end(&a.w);
 	}
-	jsonw_arr_end(&w);
-	jsonw_obj_end(&w);
-	httpd_reply_json(req, 200, &out);
+	list_end(&a);
 }
 
 void work_extend(struct httpd_req *req, void *arg)
@@ -164,22 +179,17 @@ void work_extend(struct httpd_req *req, void *arg)
 	door_extend(tomb_of(v, req), &extend, extended, req);
 }
 
-static void ended(const char *answer, const struct err *err, void *arg)
+static void ended(const char *word, const struct err *err, void *arg)
 {
-	struct httpd_req *req = arg;
-	cleanup_buf struct buf out;
-	struct jsonw w;
+	struct answer a;
 
 	if (err) {
-		httpd_reply_err(req, err);
+		httpd_reply_err(arg, err);
 		return;
 	}
-	buf_init(&out, SMALL_REPLY_MAX_BYTES);
-	jsonw_init(&w, &out);
-	jsonw_obj(&w);
-	jsonw_kstr(&w, "answer", answer);
-	jsonw_obj_end(&w);
-	httpd_reply_json(req, 200, &out);
+	answer_begin(&a, arg, SMALL_REPLY_MAX_BYTES);
+	jsonw_kstr(&a.w, "answer", word);
+	answer_end(&a);
 }
 
 void work_ack(struct httpd_req *req, void *arg)

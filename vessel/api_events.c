@@ -22,7 +22,7 @@
 struct stream {
 	struct vessel *v;
 	struct httpd_req *req; /* until the stream begins */
-	struct httpd_sse *sse;
+	struct httpd_stream *sse;
 	struct events_sub *sub;
 	job_id_t job;
 	int64_t epoch;
@@ -52,10 +52,10 @@ static void on_close(void *arg)
 
 static void finish(struct stream *s)
 {
-	struct httpd_sse *sse = s->sse;
+	struct httpd_stream *sse = s->sse;
 
 	on_close(s);
-	httpd_sse_end(sse);
+	httpd_stream_end(sse);
 }
 
 static bool send_job(struct stream *s, const char *event, const struct queue_job *j,
@@ -141,8 +141,8 @@ static void pump(struct stream *s)
 	for (bool more = true; more;) {
 		more = false;
 		for (unsigned i = 0; i < OUTPUT_STREAM_MAX_; i++) {
-			if (httpd_sse_backlog(s->sse) > SSE_PUMP_BYTES) {
-				httpd_sse_on_drain(s->sse, on_drain, s);
+			if (httpd_stream_backlog(s->sse) > SSE_PUMP_BYTES) {
+				httpd_stream_on_drain(s->sse, on_drain, s);
 				return;
 			}
 			enum pumped r = pump_one(s, (enum output_stream)i);

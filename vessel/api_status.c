@@ -4,24 +4,12 @@
 #include "common/net/json.h"
 #include "vessel/api.h"
 #include "vessel/audit.h"
+#include "vessel/dispatch.h"
+#include "vessel/outward.h"
 #include <unistd.h>
 
 #define STATUS_MAX_BYTES ((size_t)2 << 20)
 #define HEALTH_DEPTH_MAX 8
-
-static void write_walls(struct jsonw *w, const struct confine_report *r)
-{
-	jsonw_key(w, "walls");
-	jsonw_arr(w);
-	for (unsigned i = 0; i < r->n; i++) {
-		jsonw_obj(w);
-		jsonw_kstr(w, "wall", r->line[i].wall);
-		jsonw_kstr(w, "answer", r->line[i].answer);
-		jsonw_kbool(w, "held", r->line[i].held);
-		jsonw_obj_end(w);
-	}
-	jsonw_arr_end(w);
-}
 
 static void write_store(struct jsonw *w, const struct vessel *v)
 {
@@ -79,7 +67,9 @@ static void status_done(const char *json, size_t len, const struct err *err, voi
 	write_database(&w, v, err);
 	write_store(&w, v);
 	jsonw_ku64(&w, "streams", events_subscribers(v->events));
-	write_walls(&w, &v->walls);
+	jsonw_key(&w, "walls");
+	outward_write_walls(&w, &v->walls);
+	outward_write_status(v, &w);
 	jsonw_key(&w, "tombs");
 	tombs_write(v->tombs, &w);
 	audit_write_status(v->audit, &w);
@@ -121,6 +111,24 @@ static void write_audit_metrics(const struct vessel *v, struct buf *out)
 		      f.duplicates);
 }
 
+static void write_gate_metrics(const struct vessel *v, struct buf *out)
+{
+	struct gate_client_figures f = gate_client_figures(v->gate);
+
+	metrics_gauge(out, "gate_up", "1 when the gate's worker answers",
+		      gate_client_is_up(v->gate));
+	metrics_counter(out, "gate_passed", "Texts that the gate let pass", f.passed);
+	metrics_counter(out, "gate_anonymised", "Texts that went on anonymised",
+			f.anonymised);
+	metrics_counter(out, "gate_refused", "Texts that were refused", f.refused);
+	metrics_counter(out, "gate_failed",
+			"Texts that were refused because there was no answer", f.failed);
+	metrics_counter(out, "gate_bytes", "Bytes that the gate has read", f.bytes);
+	metrics_counter(out, "gate_scan_usec", "Time of its scans", f.scan_usec);
+	metrics_counter(out, "gate_restarts", "Workers that followed another",
+			f.restarts);
+}
+
 static void metrics_done(const char *json, size_t len, const struct err *err, void *arg)
 {
 	cleanup_free struct api_call *c = arg;
@@ -137,6 +145,8 @@ static void metrics_done(const char *json, size_t len, const struct err *err, vo
 	metrics_gauge(&out, "streams", "Event streams open now",
 		      events_subscribers(v->events));
 	write_audit_metrics(v, &out);
+	write_gate_metrics(v, &out);
+	dispatch_write_metrics(v->dispatch, &out);
 	metrics_write(&v->metrics, err ? NULL : json, len, &out);
 	if (!buf_ok(&out)) {
 		(void)err_set(&failed, ERR_INTERNAL, "metrics do not fit");

@@ -41,7 +41,16 @@ struct audit {
 	bool is_owned, is_beginning, is_fetching, is_marking;
 	bool mark_again, must_begin, is_behind, was_good;
 	struct err db_why;
-	uint64_t n_refused[2]; /* api, work: since the last event */
+	uint64_t n_refused[2];		       /* api, work: since the last event */
+	struct audit_wait *waits, **waits_end; /* in the order of pseq */
+};
+
+/* Somebody who acts only when event pseq of our own stream is on disk. */
+struct audit_wait {
+	uint64_t pseq;
+	queue_done *done; /* NULL: forgotten */
+	void *arg;
+	struct audit_wait *next;
 };
 
 static bool links_are_good(const struct audit *a)
@@ -138,11 +147,33 @@ static void mark_soon(struct audit *a)
 
 static void on_fetch(void *arg);
 
+static void find_why(const struct audit *a, struct err *ret);
+
+/* Those up to pseq; an answer may ask again, or free others. */
+static void answer_waits(struct audit *a, uint64_t pseq, const struct err *why)
+{
+	while (a->waits && a->waits->pseq <= pseq) {
+		struct audit_wait *w = a->waits;
+
+		a->waits = w->next;
+		if (!a->waits)
+			a->waits_end = &a->waits;
+		if (w->done)
+			w->done(why, w->arg);
+		free(w);
+	}
+}
+
 static void on_link_change(void *arg)
 {
 	struct audit *a = arg;
+	struct err why = ERR_INIT;
 
 	say_change(a);
+	if (!links_are_good(a) && a->waits) {
+		find_why(a, &why);
+		answer_waits(a, UINT64_MAX, &why);
+	}
 	on_mark(a); /* no delay: this is what closes claims */
 	loop_timer_arm(a->fetch, 0);
 }
@@ -157,8 +188,9 @@ static void on_queue_ack(uint64_t pseq, void *arg)
 		loop_timer_arm(a->fetch, GATHER_USEC);
 }
 
-static void on_own_ack(uint64_t pseq UNUSED, void *arg UNUSED)
+static void on_own_ack(uint64_t pseq, void *arg)
 {
+	answer_waits(arg, pseq, NULL);
 }
 
 static bool add_row(struct audit *a, const struct queue_audit_event *row)
@@ -270,6 +302,55 @@ void audit_owned(struct audit *a)
 
 /* ---- what this process says itself ---- */
 
+void audit_note(struct audit *a, const struct audit_event *e)
+{
+	cleanup_buf struct buf b;
+
+	buf_init(&b, AUDIT_EVENT_BUF_MAX);
+	audit_event_write(e, &b);
+	/* hundreds of these are open only when the log is away, and claims with it */
+	if (!audit_link_add(a->own, &b))
+		log_kv(LOG_WARN_, "an event finds no room", "event", e->name, NULL);
+}
+
+struct audit_wait *audit_before(struct audit *a, const struct audit_event *e,
+				queue_done *done, void *arg, struct err *err)
+{
+	cleanup_buf struct buf b;
+	struct audit_link_report own;
+	struct audit_wait *w;
+
+	if (!is_good(a)) {
+		find_why(a, err);
+		return NULL;
+	}
+	buf_init(&b, AUDIT_EVENT_BUF_MAX);
+	audit_event_write(e, &b);
+	if (!audit_link_add(a->own, &b)) {
+		(void)err_set_id(err, ERRID_AUDIT_AWAY, "too many events wait for it");
+		return NULL;
+	}
+	if (!links_are_good(a)) { /* it broke over this event: nobody waits for it */
+		find_why(a, err);
+		return NULL;
+	}
+	audit_link_report(a->own, &own);
+	w = xnew(struct audit_wait);
+	w->pseq = own.acked + own.waiting;
+	w->done = done;
+	w->arg = arg;
+	*a->waits_end = w;
+	a->waits_end = &w->next;
+	return w;
+}
+
+/* It keeps its place in the list: an answer is on its way. */
+void audit_forget(struct audit_wait *w)
+{
+	if (w)
+		w->done = NULL;
+}
+
 static void say(struct audit *a, const char *name, const struct buf *data)
 {
 	const struct audit_event e = {
@@ -279,13 +360,8 @@ static void say(struct audit *a, const char *name, const struct buf *data)
 		.data = data->data,
 		.data_len = data->len,
 	};
-	cleanup_buf struct buf b;
 
-	buf_init(&b, AUDIT_EVENT_BUF_MAX);
-	audit_event_write(&e, &b);
-	/* hundreds of these are open only when the log is away, and claims with it */
-	if (!audit_link_add(a->own, &b))
-		log_kv(LOG_WARN_, "an event finds no room", "event", name, NULL);
+	audit_note(a, &e);
 }
 
 static void say_start(struct audit *a)
@@ -379,6 +455,7 @@ int audit_new(struct vessel *v, const char *socket_dir, struct audit **ret,
 				  "the path of the scribe's socket is too long");
 	}
 	a->v = v;
+	a->waits_end = &a->waits;
 	(void)err_set_id(&a->db_why, ERRID_RUN_DB, "the database is not owned yet");
 	a->fetch = loop_timer_new(v->loop, on_fetch, a);
 	a->mark = loop_timer_new(v->loop, on_mark_or_begin, a);
@@ -395,6 +472,12 @@ void audit_free(struct audit *a)
 {
 	if (!a)
 		return;
+	for (struct audit_wait *w = a->waits; w;) {
+		struct audit_wait *next = w->next;
+
+		free(w);
+		w = next;
+	}
 	audit_link_free(a->own);
 	audit_link_free(a->queue);
 	loop_timer_free(a->fetch);

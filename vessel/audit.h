@@ -23,6 +23,18 @@ void audit_hint(struct audit *a);
 void audit_peer_refused(struct audit *a, const char *listener);
 /* The last event; sent at once, nobody waits for the answer. */
 void audit_stopping(struct audit *a);
+/*
+ * Write ahead: done(NULL) once this event is on the log's disk, done(err) when it cannot
+ * be known to be (ERRID_AUDIT_AWAY, ...). From the loop, once, unless it was forgotten.
+ * NULL: there is no log to write to now, *err says why; done is not called.
+ */
+struct audit_wait;
+struct audit_event;
+struct audit_wait *audit_before(struct audit *a, const struct audit_event *e,
+				queue_done *done, void *arg, struct err *err);
+void audit_forget(struct audit_wait *w);
+/* The same without waiting: outcomes, refusals, signals. */
+void audit_note(struct audit *a, const struct audit_event *e);
 /* {"ok":..,...} for status. */
 void audit_write_status(const struct audit *a, struct jsonw *w);
 struct audit_figures {

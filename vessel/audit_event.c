@@ -14,39 +14,63 @@
 
 enum { SEVERITY_INFO = 1, SEVERITY_MEDIUM = 3, SEVERITY_HIGH = 4 };
 enum { STATUS_SUCCESS = 1, STATUS_FAILURE = 2 };
+enum { ACTION_NONE, ACTION_ALLOWED, ACTION_DENIED };
 
 /* The class tells the category: its first digit. */
 struct kind {
 	const char *name;
 	unsigned class_uid, activity_id;
 	unsigned severity, status;
+	unsigned action; /* OCSF's action and disposition: allowed 1, denied 2; 0: none */
 };
 
 static const struct kind kinds[] = {
 	/* Scheduled Job Activity: create 1, update 2, delete 3, start 6 */
-	{"job.enqueued", 1006, 1, SEVERITY_INFO, STATUS_SUCCESS},
-	{"job.claimed", 1006, 6, SEVERITY_INFO, STATUS_SUCCESS},
-	{"job.cancel_requested", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS},
-	{"job.cancelled", 1006, 3, SEVERITY_INFO, STATUS_SUCCESS},
-	{"attempt.succeeded", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS},
-	{"attempt.failed", 1006, 2, SEVERITY_INFO, STATUS_FAILURE},
-	{"attempt.released", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS},
-	{"attempt.lost", 1006, 2, SEVERITY_MEDIUM, STATUS_FAILURE},
+	{"job.enqueued", 1006, 1, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"job.claimed", 1006, 6, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"job.cancel_requested", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"job.cancelled", 1006, 3, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"attempt.succeeded", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"attempt.failed", 1006, 2, SEVERITY_INFO, STATUS_FAILURE, 0},
+	{"attempt.released", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"attempt.lost", 1006, 2, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Remediation Activity: isolate 1, evict 2 */
-	{"attempt.revoked", 7001, 2, SEVERITY_HIGH, STATUS_SUCCESS},
-	{"job.contained", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS},
+	{"attempt.revoked", 7001, 2, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"job.contained", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	/* Authentication: logon 1 */
-	{"peer.refused", 3002, 1, SEVERITY_MEDIUM, STATUS_FAILURE},
+	{"peer.refused", 3002, 1, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Application Lifecycle: start 3, stop 4, other 99 */
-	{"vessel.start", 6002, 3, SEVERITY_INFO, STATUS_SUCCESS},
-	{"vessel.stop", 6002, 4, SEVERITY_INFO, STATUS_SUCCESS},
-	{"vessel.owner", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS},
-	{"vessel.heartbeat", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS},
+	{"vessel.start", 6002, 3, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"vessel.stop", 6002, 4, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"vessel.owner", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"vessel.heartbeat", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	/* Device Config State Change: log 1 */
-	{"audit.restarted", 5019, 1, SEVERITY_HIGH, STATUS_SUCCESS},
+	{"audit.restarted", 5019, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	/* API Activity: create 1, other 99. `allowed` is on disk before it happens */
+	{"ask.allowed", 6003, 1, SEVERITY_INFO, STATUS_SUCCESS, ACTION_ALLOWED},
+	{"ask.denied", 6003, 1, SEVERITY_MEDIUM, STATUS_FAILURE, ACTION_DENIED},
+	{"ask.done", 6003, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"ask.failed", 6003, 99, SEVERITY_INFO, STATUS_FAILURE, 0},
+	{"broker.refusals", 6003, 99, SEVERITY_MEDIUM, STATUS_FAILURE, ACTION_DENIED},
+	{"budget.recovered", 6003, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
+	/* HTTP Activity: other 99 */
+	{"fetch.allowed", 4002, 99, SEVERITY_INFO, STATUS_SUCCESS, ACTION_ALLOWED},
+	{"fetch.denied", 4002, 99, SEVERITY_MEDIUM, STATUS_FAILURE, ACTION_DENIED},
+	{"fetch.done", 4002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"fetch.failed", 4002, 99, SEVERITY_INFO, STATUS_FAILURE, 0},
+	{"package.allowed", 4002, 99, SEVERITY_INFO, STATUS_SUCCESS, ACTION_ALLOWED},
+	{"package.denied", 4002, 99, SEVERITY_MEDIUM, STATUS_FAILURE, ACTION_DENIED},
+	{"package.done", 4002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"package.failed", 4002, 99, SEVERITY_INFO, STATUS_FAILURE, 0},
+	/* Detection Finding: create 1 */
+	{"detection.denials", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"detection.canary", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"detection.canaries", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"detection.credential_echoed", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"detection.odd_name", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 };
 /* An event that is not in the table is logged all the same: base event, other. */
-static const struct kind unknown_kind = {"", 0, 99, SEVERITY_INFO, STATUS_SUCCESS};
+static const struct kind unknown_kind = {"", 0, 99, SEVERITY_INFO, STATUS_SUCCESS, 0};
 
 static const struct kind *find_kind(const char *name)
 {
@@ -124,6 +148,10 @@ void audit_event_write(const struct audit_event *e, struct buf *out)
 	jsonw_ku64(&w, "time", e->time_ms);
 	jsonw_ku64(&w, "severity_id", k->severity);
 	jsonw_ku64(&w, "status_id", k->status);
+	if (k->action != ACTION_NONE) {
+		jsonw_ku64(&w, "action_id", k->action);
+		jsonw_ku64(&w, "disposition_id", k->action);
+	}
 	jsonw_key(&w, "metadata");
 	jsonw_obj(&w);
 	jsonw_kstr(&w, "version", OCSF_VERSION);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lych-vessel: the control plane. Order of `serve`, each step final before the
- * next: refuse root, options, configuration, secrets, data directory and its
- * lock, listeners, database client, confinement and its self-test, the fencing
- * row, ready, loop. Until the fencing row is ours the sockets answer 503.
+ * next: refuse root, options, configuration, the parent of the egress workers,
+ * secrets, data directory and its lock, the workers with their walls, listeners,
+ * database client, confinement and its self-test, the fencing row, ready, loop.
+ * Until the fencing row is ours the sockets answer 503.
  *
  * From the confinement on the vessel can open its data directory and nothing
  * else, make unix sockets and no other, and execute nothing.
@@ -20,7 +21,11 @@
 #include "common/str.h"
 #include "vessel/audit.h"
 #include "vessel/auth.h"
+#include "vessel/broker.h"
+#include "vessel/dispatch.h"
 #include "vessel/migrate.h"
+#include "vessel/outward.h"
+#include "vessel/private_store.h"
 #include "vessel/reactor.h"
 #include "vessel/reconcile.h"
 #include "vessel/routes.h"
@@ -34,14 +39,17 @@
 #include <sys/stat.h>
 
 #define SECRET_MAX_BYTES 512
-#define MAX_CONNECTIONS 256
+#define API_CONNECTIONS 256
+/* What the jobs of a tomb ask comes beside its own calls. */
+#define WORK_CONNECTIONS (256 + 2 * BROKER_INFLIGHT_ALL)
 #define IDLE_USEC (60 * USEC_PER_SEC)
 #define STOP_USEC (500 * USEC_PER_MSEC)
 #define BOOT_FILE "boot"
 
 struct options {
 	const char *data, *api_dir, *work_dir, *pg_dir, *audit_dir, *secrets, *config;
-	const char *probe_walls; /* test builds */
+	const char *probe_walls;  /* test builds */
+	const char *probe_worker; /* NULL: the vessel itself */
 	const char *tombs[DOOR_TOMBS_MAX];
 	size_t n_tombs;
 	uint64_t ready_fd, protocol;
@@ -84,6 +92,7 @@ enum {
 	OPT_READY_FD,
 	OPT_TOMB,
 	OPT_PROBE_WALLS,
+	OPT_PROBE_WORKER,
 	OPT_PROTOCOL,
 };
 
@@ -106,6 +115,8 @@ static const struct argp_option option_table[] = {
 #ifdef LYCH_TEST_BUILD
 	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
 	 0},
+	{"probe-worker", OPT_PROBE_WORKER, "NAME", 0,
+	 "Let that egress worker (or their parent) try it, not the vessel", 0},
 	{"speak-protocol", OPT_PROTOCOL, "N", 0, "Lie about the protocol's version", 0},
 #endif
 	{0},
@@ -147,6 +158,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PROBE_WALLS:
 		o->probe_walls = arg;
+		return 0;
+	case OPT_PROBE_WORKER:
+		o->probe_worker = arg;
 		return 0;
 	case OPT_TOMB:
 		if (o->n_tombs >= ARRAY_SIZE(o->tombs))
@@ -272,7 +286,8 @@ static int open_data(struct serve *s, struct err *err)
 }
 
 static int listen_on(struct serve *s, const char *path, const struct httpd_route *routes,
-		     size_t n, httpd_auth *auth, struct httpd **ret, struct err *err)
+		     size_t n, httpd_auth *auth, unsigned connections, size_t backlog_max,
+		     struct httpd **ret, struct err *err)
 {
 	struct httpd_config cfg = {
 		.socket_path = path,
@@ -281,9 +296,9 @@ static int listen_on(struct serve *s, const char *path, const struct httpd_route
 		.n_routes = n,
 		.auth = auth,
 		.arg = &s->v,
-		.max_connections = MAX_CONNECTIONS,
+		.max_connections = connections,
 		.idle_usec = IDLE_USEC,
-		.sse_backlog_max_bytes = SSE_BACKLOG_MAX_BYTES,
+		.stream_backlog_max_bytes = backlog_max,
 	};
 
 	return httpd_new(s->v.loop, &cfg, ret, err);
@@ -301,14 +316,19 @@ static int open_sockets(struct serve *s, struct err *err)
 	if (fs_mkdir_all(o->api_dir, 0700, err) < 0 ||
 	    fs_mkdir_all(o->work_dir, 0700, err) < 0)
 		return -1;
-	if (listen_on(s, s->api_socket, routes_api, routes_api_n, auth_api, &s->v.api,
-		      err) < 0)
+	if (listen_on(s, s->api_socket, routes_api, routes_api_n, auth_api,
+		      API_CONNECTIONS, SSE_BACKLOG_MAX_BYTES, &s->v.api, err) < 0)
 		return -1;
 	return listen_on(s, s->work_socket, routes_work, routes_work_n, auth_work,
-			 &s->v.work, err);
+			 WORK_CONNECTIONS, DISPATCH_BACKLOG_MAX_BYTES, &s->v.work, err);
 }
 
 /* ---- callbacks ---- */
+
+static void on_gate_away(const struct err *why, void *arg UNUSED)
+{
+	log_err(LOG_WARN_, "the gate's worker is away: nothing leaves", why);
+}
 
 static void on_change(void *arg)
 {
@@ -317,6 +337,7 @@ static void on_change(void *arg)
 	events_hint(s->v.events);
 	hints_tell(s->v.hints);
 	audit_hint(s->v.audit);
+	dispatch_hint(s->v.dispatch);
 }
 
 static void on_door_state(struct door_tomb *t, bool up, const struct err *why, void *arg)
@@ -373,6 +394,7 @@ static void on_owned(void *arg)
 	struct serve *s = arg;
 
 	audit_owned(s->v.audit);
+	dispatch_owned(s->v.dispatch);
 	notify_ready(s->notify);
 	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "boot", s->v.boot.s, NULL);
 }
@@ -409,6 +431,7 @@ static void on_signal(int signo UNUSED, void *arg)
 	log_info("stopping");
 	notify_stopping(s->notify);
 	s->stopping = true;
+	dispatch_stop(s->v.dispatch);
 	audit_stopping(s->v.audit);
 	reconcile_stop(s->reconcile);
 	loop_timer_arm(s->stop_timer, STOP_USEC);
@@ -496,6 +519,30 @@ static int open_database(struct serve *s, struct err *err)
 	return watchdog_new(s->v.loop, &dog, &s->watchdog, err);
 }
 
+/* The gate's side in this process; its worker comes with the egress workers. */
+static int open_gate(struct serve *s, struct err *err)
+{
+	const struct gate_client_config cfg = {
+		.loop = s->v.loop,
+		.portal_threshold = s->v.conf.broker.gate.portal_threshold,
+		.forbidden_threshold = s->v.conf.broker.gate.forbidden_threshold,
+		.on_away = on_gate_away,
+	};
+
+	s->v.gate = gate_client_new(&cfg);
+	return private_store_open(s->v.data_fd, s->v.gate, &s->v.terms, err);
+}
+
+static int fork_workers(struct serve *s, struct err *err)
+{
+#ifdef LYCH_TEST_BUILD
+	if (s->opt.probe_worker)
+		return outward_fork(&s->v, s->opt.secrets, &s->probe, s->opt.probe_worker,
+				    err);
+#endif
+	return outward_fork(&s->v, s->opt.secrets, NULL, NULL, err);
+}
+
 static int start(struct serve *s, struct err *err)
 {
 	struct vessel *v = &s->v;
@@ -512,12 +559,17 @@ static int start(struct serve *s, struct err *err)
 	    confine_probe_load(s->opt.probe_walls, &s->probe, err) < 0)
 		return -1;
 #endif
+	/* no secret is in memory yet, nothing is open: their parent has neither */
+	if (fork_workers(s, err) < 0)
+		return -1;
 	if (read_secrets(s, err) < 0 || open_data(s, err) < 0 ||
-	    loop_new(&v->loop, err) < 0 ||
+	    loop_new(&v->loop, err) < 0 || open_gate(s, err) < 0 ||
 	    loop_signal(v->loop, SIGTERM, on_signal, s, err) < 0 ||
 	    loop_signal(v->loop, SIGINT, on_signal, s, err) < 0 ||
 	    notify_new(v->loop, s->opt.has_ready_fd ? (int)s->opt.ready_fd : -1,
 		       &s->notify, err) < 0)
+		return -1;
+	if (outward_attach(v, err) < 0)
 		return -1;
 	s->stop_timer = loop_timer_new(v->loop, on_stop_timer, s);
 	v->events = events_new(v->loop);
@@ -527,11 +579,13 @@ static int start(struct serve *s, struct err *err)
 	    fs_mkdir_all(s->opt.audit_dir, 0700, err) < 0 ||
 	    audit_new(v, s->opt.audit_dir, &v->audit, err) < 0)
 		return -1;
+	if (broker_start(v, err) < 0)
+		return -1;
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	if (confine(s, err) < 0)
 		return -1;
 #ifdef LYCH_TEST_BUILD
-	if (s->opt.probe_walls)
+	if (s->opt.probe_walls && !s->opt.probe_worker)
 		confine_probe_run(&s->probe);
 #endif
 	rc.previous = s->previous;
@@ -546,15 +600,19 @@ static void stop(struct serve *s)
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	httpd_free(v->api);
 	httpd_free(v->work);
+	broker_free(v);
 	loop_timer_free(s->stop_timer);
 	reconcile_free(s->reconcile);
 	audit_free(v->audit);
+	outward_free(v);
 	watchdog_free(s->watchdog);
 	events_free(v->events);
 	hints_free(v->hints);
 	door_free(v->door);
 	tombs_free(v->tombs);
 	queue_free(v->queue);
+	private_store_free(v->terms);
+	gate_client_free(v->gate);
 	blobs_free(v->blobs);
 	output_free(v->output);
 	notify_free(s->notify);

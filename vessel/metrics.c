@@ -7,7 +7,7 @@
 #define NAME_MAX_BYTES 160
 #define HEALTH_DEPTH_MAX 8
 
-static void counter(struct buf *out, const char *name, const char *help, uint64_t value)
+void metrics_counter(struct buf *out, const char *name, const char *help, uint64_t value)
 {
 	buf_addf(out,
 		 "# HELP lychgate_%s_total %s\n# TYPE lychgate_%s_total counter\n"
@@ -62,7 +62,7 @@ void metrics_write(const struct metrics *m, const char *health, size_t health_le
 {
 	cleanup_json struct json *j = NULL;
 
-#define X(name, help) counter(out, #name, help, m->name);
+#define X(name, help) metrics_counter(out, #name, help, m->name);
 	METRICS_COUNTERS(X)
 #undef X
 	if (health && json_parse(health, health_len, HEALTH_DEPTH_MAX, &j, NULL) == 0)

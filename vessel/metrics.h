@@ -20,7 +20,9 @@
 	X(leases_reaped, "Expired leases taken back")                                    \
 	X(jobs_retired, "Old jobs deleted")                                              \
 	X(blobs_collected, "Unnamed blobs deleted")                                      \
-	X(db_losses, "Times the database went away")
+	X(db_losses, "Times the database went away")                                     \
+	X(egress_worker_ends, "Times an egress worker ended")                            \
+	X(credentials_redacted, "Credentials that were taken out of replies")
 
 struct metrics {
 #define X(name, help) uint64_t name;
@@ -31,6 +33,8 @@ struct metrics {
 /* The counters, then every number of the queue's health JSON (may be NULL) as a gauge. */
 void metrics_write(const struct metrics *m, const char *health, size_t health_len,
 		   struct buf *out);
+/* name without lychgate_ and _total */
+void metrics_counter(struct buf *out, const char *name, const char *help, uint64_t value);
 void metrics_gauge(struct buf *out, const char *name, const char *help, uint64_t value);
 
 #endif

@@ -11,7 +11,11 @@
 #include "vessel/auth.h"
 
 #define SMALL_JSON_BYTES 4096
+#define WARD_TEST_BYTES 16384
 #define EXTEND_BODY_BYTES ((size_t)DOOR_EXTEND_MAX * 128 + 1024)
+/* A request of 4 MiB and what is around it; 1 MiB in base64. */
+#define ASK_BODY_BYTES (((size_t)4 << 20) + 65536)
+#define FETCH_BODY_BYTES ((size_t)2 << 20)
 /* A result that is too big is the database's to judge, as over the other door. */
 #define RESULT_BODY_BYTES (RESULT_MAX_BYTES + 4096)
 
@@ -31,7 +35,15 @@ const struct httpd_route routes_api[] = {
 	{HTTP_M_POST, "/v1/uploads/{upload}/commit", WHO_OWNER, SMALL_JSON_BYTES,
 	 api_upload_commit},
 	{HTTP_M_POST, "/v1/intents", WHO_OWNER, SMALL_JSON_BYTES, api_intent},
+	{HTTP_M_POST, "/v1/gate/scan", WHO_OWNER, GATE_INPUT_MAX_BYTES, api_gate_scan},
+	{HTTP_M_GET, "/v1/private", WHO_OWNER, 0, api_private_list},
+	{HTTP_M_POST, "/v1/private", WHO_OWNER, PRIVATE_FILE_MAX_BYTES, api_private_add},
+	{HTTP_M_DELETE, "/v1/private/{entry}", WHO_OWNER, 0, api_private_remove},
+	{HTTP_M_GET, "/v1/ward", WHO_OWNER, 0, api_ward},
+	{HTTP_M_POST, "/v1/ward/test", WHO_OWNER, WARD_TEST_BYTES, api_ward_test},
+	{HTTP_M_GET, "/v1/portals", WHO_OWNER, 0, api_portals},
 	{HTTP_M_GET, "/v1/status", WHO_OWNER, 0, api_status},
+	{HTTP_M_GET, "/v1/budget", WHO_OWNER, 0, api_budget},
 	{HTTP_M_GET, "/metrics", WHO_OWNER, 0, api_metrics},
 };
 const size_t routes_api_n = ARRAY_SIZE(routes_api);
@@ -50,6 +62,10 @@ const struct httpd_route routes_work[] = {
 	{HTTP_M_POST, "/work/v1/output/end", WHO_LEASE, SMALL_JSON_BYTES,
 	 work_output_end},
 	{HTTP_M_POST, "/work/v1/phase", WHO_LEASE, SMALL_JSON_BYTES, work_phase},
+	{HTTP_M_POST, "/work/v1/ask", WHO_LEASE, ASK_BODY_BYTES, work_ask},
+	{HTTP_M_POST, "/work/v1/fetch", WHO_LEASE, FETCH_BODY_BYTES, work_fetch},
+	{HTTP_M_POST, "/work/v1/package", WHO_LEASE, SMALL_JSON_BYTES, work_package},
+	{HTTP_M_GET, "/work/v1/models", WHO_LEASE, 0, work_models},
 	{HTTP_M_GET, "/work/v1/blobs/{sha256}", WHO_LEASE, 0, work_blob},
 	{HTTP_M_POST, "/work/v1/uploads", WHO_LEASE, SMALL_JSON_BYTES, work_upload_begin},
 	{HTTP_M_PUT, "/work/v1/uploads/{upload}", WHO_LEASE, UPLOAD_PART_MAX_BYTES,

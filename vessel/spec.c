@@ -8,12 +8,14 @@
  */
 #include "vessel/spec.h"
 #include "common/base64.h"
+#include "common/broker_proto.h"
 #include "common/cleanup.h"
 #include "common/id.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
+#include "vessel/ward.h"
 #include <assert.h>
 
 #define MEMORY_MIN_BYTES ((uint64_t)1 << 20)
@@ -327,26 +329,26 @@ static int read_word(const struct spec *s, const char *key, const char *const *w
 static int read_words(struct spec *s, struct err *err)
 {
 	static const char *const networks[] = {"loopback", "none", NULL};
-	static const char *const egress[] = {"none", "brokered", "registry", NULL};
 	static const char *const profiles[] = {"candidate", "read", "verify", NULL};
 	static const char *const labels[] = {"public", "internal", "private",
 					     "restricted", NULL};
 	static const char *const retries[] = {"on_lost", "never", NULL};
-	const char *network = "loopback", *out = "none", *retry = "on_lost";
+	const char *network = "loopback", *egress = "none", *retry = "on_lost";
 	uint64_t priority = 50;
 
 	s->profile = "candidate";
 	s->privacy = "restricted";
 	if (read_word(s, "network", networks, &network, err) < 0 ||
-	    read_word(s, "egress", egress, &out, err) < 0 ||
+	    json_get_str(s->root, "egress", false, 64, &egress, err) < 0 ||
 	    read_word(s, "profile", profiles, &s->profile, err) < 0 ||
 	    read_word(s, "privacy", labels, &s->privacy, err) < 0 ||
 	    read_word(s, "retry", retries, &retry, err) < 0 ||
 	    json_get_bool(s->root, "explain", false, &s->explain, err) < 0 ||
 	    json_get_u64(s->root, "priority", false, 0, 100, &priority, err) < 0)
 		return -1;
-	if (!str_eq(out, "none"))
-		return err_set_id(err, ERRID_SPEC_UNSUPPORTED, "egress: only \"none\"");
+	if (!egress_mode_from_name(egress, &s->egress))
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "egress: none, brokered or registry");
 	s->network_loopback = str_eq(network, "loopback");
 	s->retry_on_lost = str_eq(retry, "on_lost");
 	s->priority = (unsigned)priority;
@@ -376,10 +378,34 @@ static int read_artifacts(struct spec *s, struct err *err)
 	return 0;
 }
 
+/* Better refused now than after the job has waited for it. */
+static int check_registry(const struct conf *conf, enum registry_kind kind,
+			  struct err *err)
+{
+	struct ward_verdict verdict;
+	struct ward_ask ask;
+
+	if (!conf->broker.registry[kind].url.text)
+		return err_set_id(err, ERRID_REGISTRY_NONE, "deps: %s",
+				  kind == REGISTRY_NPM ? "npm" : "pypi");
+	ward_ask_registry(&conf->broker, kind, IDENTITY_OWNER, &ask);
+	return ward_decide(&conf->broker, &ask, &verdict, err);
+}
+
+static int read_deps(struct spec *s, const struct conf *conf, struct err *err)
+{
+	const struct deps *d = &s->deps;
+
+	if (deps_read(s->root, &s->deps, err) < 0 ||
+	    ((d->n_npm || d->npm_lock) && check_registry(conf, REGISTRY_NPM, err) < 0))
+		return -1;
+	return d->n_pypi ? check_registry(conf, REGISTRY_PYPI, err) : 0;
+}
+
 /* Keys of a later version: accepted only when they ask for nothing. */
 static int check_later(const struct spec *s, struct err *err)
 {
-	static const char *const later[] = {"deps", "grants", "gates"};
+	static const char *const later[] = {"grants", "gates"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(later); i++) {
 		const struct json *v = NULL, *val;
@@ -399,6 +425,24 @@ static int check_later(const struct spec *s, struct err *err)
 	return 0;
 }
 
+/* Better refused now than after the job has run into it. */
+static int check_egress(const struct spec *s, const struct conf *conf, struct err *err)
+{
+	const char *name = egress_mode_name(s->egress);
+
+	if (s->egress == EGRESS_NONE)
+		return 0;
+	if (!s->network_loopback)
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "egress: %s needs network loopback", name);
+	for (size_t i = 0; i < s->n_env; i++)
+		if (broker_env_is_reserved(s->egress, s->env[i].name))
+			return err_set_id(err, ERRID_SPEC_ENV,
+					  "%s is the broker's with egress %s",
+					  s->env[i].name, name);
+	return ward_could_permit(&conf->broker, IDENTITY_OWNER, s->egress, err);
+}
+
 static int read_all(struct spec *s, const struct conf *conf, struct err *err)
 {
 	static const char *const keys[] = {
@@ -413,7 +457,8 @@ static int read_all(struct spec *s, const struct conf *conf, struct err *err)
 	    read_stdin(s, err) < 0 || read_files(s, err) < 0 ||
 	    read_sha(s->root, "input", &s->input, err) < 0 || read_env(s, err) < 0 ||
 	    read_limits(s, conf, err) < 0 || read_words(s, err) < 0 ||
-	    read_artifacts(s, err) < 0)
+	    read_deps(s, conf, err) < 0 || read_artifacts(s, err) < 0 ||
+	    check_egress(s, conf, err) < 0)
 		return -1;
 	return check_later(s, err);
 }
@@ -443,6 +488,7 @@ void spec_done(struct spec *s)
 	free(s->files);
 	free(s->env);
 	free(s->artifacts);
+	deps_done(&s->deps);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -490,6 +536,21 @@ static void write_limits(struct jsonw *w, const struct spec *s)
 	jsonw_obj_end(w);
 }
 
+/* Left out when there are none, as the keys of older clients were. */
+static void write_deps(struct jsonw *w, const struct spec *s)
+{
+	const struct deps *d = &s->deps;
+
+	if (!deps_any(d))
+		return;
+	jsonw_key(w, "deps");
+	jsonw_obj(w);
+	write_strings(w, "pypi", (const char *const *)d->pypi, d->n_pypi);
+	write_strings(w, "npm", (const char *const *)d->npm, d->n_npm);
+	jsonw_kbool(w, "npm_lock", d->npm_lock);
+	jsonw_obj_end(w);
+}
+
 static void write_command(struct jsonw *w, const struct spec *s)
 {
 	if (s->script) {
@@ -524,12 +585,13 @@ int spec_write(const struct spec *s, struct buf *out, struct err *err)
 	jsonw_obj_end(&w);
 	write_limits(&w, s);
 	jsonw_kstr(&w, "network", s->network_loopback ? "loopback" : "none");
-	jsonw_kstr(&w, "egress", "none");
+	jsonw_kstr(&w, "egress", egress_mode_name(s->egress));
 	jsonw_kstr(&w, "profile", s->profile);
 	write_strings(&w, "artifacts", s->artifacts, s->n_artifacts);
 	jsonw_kstr(&w, "privacy", s->privacy);
 	jsonw_ku64(&w, "priority", s->priority);
 	jsonw_kstr(&w, "retry", s->retry_on_lost ? "on_lost" : "never");
+	write_deps(&w, s);
 	if (s->explain) /* left out else: an older client's request_id means the same */
 		jsonw_kbool(&w, "explain", true);
 	jsonw_obj_end(&w);

@@ -11,6 +11,7 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/net/conf.h"
+#include "common/net/deps_read.h"
 #include "common/net/json.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,6 +47,8 @@ struct spec {
 	size_t n_env;
 	uint64_t memory_bytes, disk_bytes, output_bytes, timeout_ms, processes, cpus;
 	bool network_loopback;
+	struct deps deps;
+	enum egress_mode egress;
 	const char *profile, *privacy;
 	const char **artifacts;
 	size_t n_artifacts;
@@ -54,7 +57,8 @@ struct spec {
 	bool explain; /* record refused files and connections too */
 };
 
-/* On failure *ret is empty. Defaults and ceilings come from conf. */
+/* On failure *ret is empty. Defaults and ceilings come from conf, and whether a job
+ * with egress could be permitted anything at all (ERRID_WARD_EMPTY). */
 MUST_CHECK int spec_parse(const void *data, size_t len, const struct conf *conf,
 			  struct spec *ret, struct err *err);
 void spec_done(struct spec *s);

@@ -13,6 +13,7 @@
 #include "vessel/blobs.h"
 #include "vessel/door.h"
 #include "vessel/events.h"
+#include "vessel/gate_client.h"
 #include "vessel/hints.h"
 #include "vessel/metrics.h"
 #include "vessel/output.h"
@@ -39,6 +40,13 @@ struct vessel {
 	struct hints *hints;
 	struct tombs *tombs; /* who was seen */
 	struct audit *audit;
+	struct gate_client *gate;
+	struct private_store *terms;
+	struct dispatch *dispatch;
+	struct dispatch_ops *dispatch_ops;
+	struct packages *packages;
+	struct egress *egress;	       /* whoever speaks to the network for us */
+	struct egress_portal *portals; /* conf.broker's, as egress has them */
 	struct httpd *api, *work;
 	struct metrics metrics;
 	struct confine_report walls;

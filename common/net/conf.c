@@ -50,6 +50,14 @@ struct raw_conf {
 	struct raw_store *store;
 	struct raw_postgres *postgres;
 	struct raw_pod *pod;
+	struct raw_portal *portals;
+	unsigned portals_count;
+	struct raw_registries *registries;
+	struct raw_rule *ward;
+	unsigned ward_count;
+	struct raw_budgets *budgets;
+	struct raw_gate *gate;
+	struct raw_egress *egress;
 };
 
 static const cyaml_schema_field_t pair_fields[] = {
@@ -94,6 +102,12 @@ static const cyaml_schema_field_t conf_fields[] = {
 	CONF_MAP("postgres", raw_conf, postgres, postgres_fields),
 	CYAML_FIELD_MAPPING_PTR("pod", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
 				struct raw_conf, pod, conf_pod_fields),
+	CONF_LIST("portals", raw_conf, portals, conf_portal_schema, CONF_PORTALS_MAX),
+	CONF_MAP("registries", raw_conf, registries, conf_registries_fields),
+	CONF_LIST("ward", raw_conf, ward, conf_rule_schema, CONF_RULES_MAX),
+	CONF_MAP("budgets", raw_conf, budgets, conf_budgets_fields),
+	CONF_MAP("gate", raw_conf, gate, conf_gate_fields),
+	CONF_MAP("egress", raw_conf, egress, conf_egress_fields),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t conf_schema = {
@@ -169,6 +183,29 @@ int conf_fail_at(const struct conf_reader *r, const char *key, const char *why)
 			  conf_line_of(r->text, key), key, why);
 }
 
+unsigned conf_item_line(const struct conf_item *item)
+{
+	return item->list ? conf_line_of_item(item->r->text, item->list, item->at)
+			  : conf_line_of(item->r->text, item->map);
+}
+
+int conf_fail_item(const struct conf_item *item, const char *key, const char *why)
+{
+	unsigned line = conf_item_line(item);
+	const char *colon = key ? ": " : "";
+
+	if (key)
+		line = conf_line_of_name(item->r->text, key, line, 1);
+	else
+		key = "";
+	if (item->list)
+		return err_set_id(item->r->err, ERRID_START_CONFIG,
+				  "line %u: %s, entry %u%s%s: %s", line, item->list,
+				  item->at + 1, colon, key, why);
+	return err_set_id(item->r->err, ERRID_START_CONFIG, "line %u: %s%s%s: %s", line,
+			  item->map, colon, key, why);
+}
+
 int conf_read_number(const struct conf_reader *r, const char *key, const char *value,
 		     conf_parse_fn *parse, uint64_t min, uint64_t max, uint64_t *ret)
 {
@@ -235,6 +272,20 @@ static int read_limits(const struct conf_reader *r, const struct raw_limits *l,
 	return 0;
 }
 
+/* The ward last: its rules name what the others say. */
+static int read_broker(const struct conf_reader *r, const struct raw_conf *raw,
+		       struct conf_broker *b)
+{
+	if (conf_portals_read(r, raw->portals, raw->portals_count, b) < 0 ||
+	    conf_registries_read(r, raw->registries, b) < 0 ||
+	    conf_ward_read(r, raw->ward, raw->ward_count, b) < 0 ||
+	    conf_budgets_read(r, raw->budgets, b) < 0 ||
+	    conf_gate_read(r, raw->gate, &b->gate) < 0 ||
+	    conf_egress_read(r, raw->egress, &b->egress) < 0)
+		return -1;
+	return 0;
+}
+
 static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
 		       struct conf *c)
 {
@@ -269,6 +320,8 @@ static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
 	}
 	if (conf_pod_read(r, raw->pod, &c->pod) < 0)
 		return -1;
+	if (read_broker(r, raw, &c->broker) < 0)
+		return -1;
 	c->slots = (unsigned)slots;
 	c->queue_max = (unsigned)waiting;
 	return 0;
@@ -296,6 +349,7 @@ void conf_defaults(struct conf *c)
 		.store_max_bytes = (uint64_t)20 << 30,
 	};
 	conf_pod_defaults(&c->pod);
+	conf_broker_defaults(&c->broker);
 }
 
 void conf_done(struct conf *c)
@@ -303,6 +357,7 @@ void conf_done(struct conf *c)
 	free(c->postgres_bin);
 	c->postgres_bin = NULL;
 	conf_pod_done(&c->pod);
+	conf_broker_done(&c->broker);
 }
 
 int conf_parse(const char *text, size_t len, struct conf *ret, struct err *err)
@@ -389,67 +444,11 @@ int conf_load(const char *path, struct conf *ret, struct err *err)
 	return 0;
 }
 
-const char *conf_template(void)
+int conf_load_or_defaults(const char *path, struct conf *ret, struct err *err)
 {
-	return "# codex.yaml - the configuration of Lychgate. Every key may be left "
-	       "out;\n"
-	       "# the values below are the defaults. Unknown keys are refused.\n"
-	       "# Sizes: 512KiB, 512MiB, 4GiB. Times: 250ms, 30s, 10m, 4h.\n"
-	       "version: \"1\"\n"
-	       "\n"
-	       "tomb:\n"
-	       "  # full: namespaces and everything below. floor: Landlock and seccomp "
-	       "only,\n"
-	       "  # for hosts that refuse user namespaces. Never chosen for you.\n"
-	       "  grade: full\n"
-	       "  # jobs at once, 1 to 64\n"
-	       "  slots: 8\n"
-	       "  # postgres: the tomb claims jobs with a narrow database login of its "
-	       "own.\n"
-	       "  # vessel: it has none, sees no database, and claims through the "
-	       "vessel.\n"
-	       "  queue: postgres\n"
-	       "\n"
-	       "# What a job gets when it does not ask, and the most that it may ask "
-	       "for.\n"
-	       "limits:\n"
-	       "  memory: {default: 512MiB, max: 64GiB}\n"
-	       "  disk: {default: 1GiB, max: 64GiB}\n"
-	       "  output: {default: 64MiB, max: 1GiB}\n"
-	       "  timeout: {default: 10m, max: 4h}\n"
-	       "  processes: {default: 256, max: 4096}\n"
-	       "  cpus: {default: 1, max: 64}\n"
-	       "\n"
-	       "queue:\n"
-	       "  # more waiting jobs than this are refused\n"
-	       "  max_waiting: 10000\n"
-	       "\n"
-	       "store:\n"
-	       "  # blobs and output together\n"
-	       "  max: 20GiB\n"
-	       "\n"
-	       "# The directory with initdb and postgres; found by itself when left "
-	       "out.\n"
-	       "# postgres:\n"
-	       "#   bin: \"/usr/lib/postgresql/17/bin\"\n"
-	       "\n"
-	       "# What 'lych bind' renders; 'lych up' has no use for it.\n"
-	       "pod:\n"
-	       "  # golden-mean or sovereign (the tomb has no network and no database)\n"
-	       "  profile: golden-mean\n"
-	       "  # required: limits by cgroup v2, or nothing starts. none: by rlimits\n"
-	       "  # and supervision, for hosts that delegate no controllers to you.\n"
-	       "  cgroups: required\n"
-	       "  # yes where the kernel refuses a sandbox its own /proc otherwise\n"
-	       "  unmask_proc: no\n"
-	       "  # each also has image: an image of your own\n"
-	       "  tomb: {memory: 8GiB, processes: 4096}\n"
-	       "  vessel: {memory: 512MiB}\n"
-	       "  scribe: {memory: 256MiB}\n"
-	       "  phylactery: {memory: 1GiB}\n"
-	       "  # directories of yours that the tomb may see; each must be allowed by\n"
-	       "  # mount-allowlist.json beside this file. Read only without :rw.\n"
-	       "  # mounts:\n"
-	       "  #   - \"~/projects/data\"\n"
-	       "  #   - \"~/projects/out:rw\"\n";
+	if (access(path, F_OK) < 0 && errno == ENOENT) {
+		conf_defaults(ret);
+		return 0;
+	}
+	return conf_load(path, ret, err);
 }

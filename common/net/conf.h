@@ -11,6 +11,7 @@
 #include "common/attr.h"
 #include "common/clock.h"
 #include "common/err.h"
+#include "common/net/conf_egress.h"
 #include "common/proto.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +54,7 @@ struct conf {
 	char *postgres_bin; /* postgres.bin: directory with initdb and postgres, NULL =
 			       find */
 	struct conf_pod pod;
+	struct conf_broker broker;
 };
 
 void conf_defaults(struct conf *c);
@@ -60,6 +62,8 @@ void conf_done(struct conf *c);
 /* The file must be ours, regular, 0600 (ERRID_START_CONFIG_MODE); missing is
  * ERR_NOT_FOUND. Syntax and schema errors are ERRID_START_CONFIG with line and hint. */
 MUST_CHECK int conf_load(const char *path, struct conf *ret, struct err *err);
+/* The same, but without a file everything is at its default. */
+MUST_CHECK int conf_load_or_defaults(const char *path, struct conf *ret, struct err *err);
 /* The parser alone, for tests and the fuzzer. */
 MUST_CHECK int conf_parse(const char *text, size_t len, struct conf *ret,
 			  struct err *err);

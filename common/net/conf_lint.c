@@ -150,3 +150,27 @@ unsigned conf_line_of(const char *text, const char *dotted_key)
 	}
 	return 1;
 }
+
+unsigned conf_line_of_item(const char *text, const char *list, unsigned at)
+{
+	const char *line = text;
+	size_t n = strlen(list), indent = 0;
+	unsigned number = 1;
+	bool inside = false;
+
+	for (; line; number++) {
+		size_t blanks = strspn(line, " ");
+		bool is_dash = line[blanks] == '-' && line[blanks + 1] == ' ';
+
+		if (inside && is_dash && (indent == 0 || blanks + 1 == indent)) {
+			indent = blanks + 1;
+			if (at-- == 0)
+				return number;
+		}
+		if (key_at(line, line + strspn(line, "\"'"), list, n))
+			inside = true;
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	return 1;
+}

@@ -15,31 +15,14 @@
 #include "common/net/confine.h"
 #include "common/cleanup.h"
 #include "common/landlock.h"
+#include "common/lsan.h"
 #include "common/net/confine_priv.h"
+#include <assert.h>
 #include <errno.h>
 #include <linux/securebits.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define HAVE_LSAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HAVE_LSAN 1
-#endif
-#endif
-
-static bool confined;
-
-#ifdef HAVE_LSAN
-/* The leak check clones and ptraces, which is exactly what is forbidden from now on. */
-int __lsan_is_turned_off(void);
-int __lsan_is_turned_off(void)
-{
-	return confined;
-}
-#endif
 
 static int refuse_any_capability(const char *who, enum err_id id, struct err *err)
 {
@@ -101,6 +84,19 @@ static int shed_bounding_set(struct err *err)
 	return 0;
 }
 
+/* A child of a confined parent: it must be where its parent left it. */
+static int check_inherited(const struct confine_policy *policy, struct err *err)
+{
+	struct rlimit core;
+
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 ||
+	    prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0 ||
+	    getrlimit(RLIMIT_CORE, &core) < 0 || core.rlim_max != 0)
+		return err_set_id(err, ERRID_START_CONFINE,
+				  "its parent was not confined");
+	return refuse_any_capability(policy->name, ERRID_START_CONFINE, err);
+}
+
 static int drop_privileges(const struct confine_policy *policy, struct err *err)
 {
 	struct rlimit no_core = {0, 0};
@@ -135,10 +131,12 @@ static int fence_files(const struct confine_policy *policy, struct err *err)
 	struct landlock_set set = {.fd = -1};
 	int r;
 
-	/* Signals and abstract sockets end at this process: it owns no child that it
+	/* Landlock's ports are numbers whatever the address: which address it may be is
+	 * decided where a connection is made.
+	 * Signals and abstract sockets end at this process: it owns no child that it
 	 * kills. Pathname sockets of others it needs: PostgreSQL's, the vessel's; its
 	 * root shows no more. */
-	r = landlock_begin(&set, true, true, true, false, err);
+	r = landlock_begin(&set, !policy->may_make_inet_sockets, true, true, false, err);
 	for (size_t i = 0; i < policy->n_paths && r == 0; i++) {
 		const struct confine_path *p = &policy->paths[i];
 
@@ -148,6 +146,8 @@ static int fence_files(const struct confine_policy *policy, struct err *err)
 		else
 			r = landlock_allow_path(&set, p->path, p->rights, err);
 	}
+	if (r == 0 && policy->held_dir)
+		r = landlock_allow_fd(&set, *policy->held_fd, policy->held_rights, err);
 	if (r == 0)
 		r = landlock_enforce(&set, err);
 	landlock_done(&set);
@@ -156,14 +156,17 @@ static int fence_files(const struct confine_policy *policy, struct err *err)
 
 int confine_self(const struct confine_policy *policy, struct err *err)
 {
+	assert(!policy->held_dir || policy->private_root);
 	if (confine_refuse_root(err) < 0)
 		return -1;
 	if (policy->private_root && confine_private_root(policy, err) < 0)
 		return err_wrap(err, "confine %s", policy->name);
-	if (drop_privileges(policy, err) < 0 || fence_files(policy, err) < 0)
+	if ((policy->below_parent ? check_inherited(policy, err)
+				  : drop_privileges(policy, err)) < 0 ||
+	    fence_files(policy, err) < 0)
 		return err_wrap(err, "confine %s", policy->name);
 	if (confine_filter(policy, err) < 0)
 		return -1;
-	confined = true;
+	lsan_turn_off();
 	return 0;
 }

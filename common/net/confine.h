@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Self-confinement of the daemons (vessel, tomb; later scribe and egress
- * workers): no_new_privs, dumpable 0, no capabilities, Landlock to exactly their
+ * Self-confinement of the daemons (vessel, egress workers, scribe, tomb): no_new_privs, dumpable 0, no capabilities, Landlock to exactly their
  * own directories, seccomp to the calls that they need, then a self-test that
  * attempts what was just forbidden. Any failure: the daemon exits 78.
  */
@@ -31,8 +30,25 @@ struct confine_policy {
 	 * mount of its own: rename() between two of them is EXDEV.
 	 */
 	bool private_root;
-	bool may_make_unix_sockets; /* socket(AF_UNIX) for libpq and curl; no other
-				       family, ever */
+	bool may_make_unix_sockets; /* socket(AF_UNIX) for libpq and curl */
+	/* socket(AF_INET), socket(AF_INET6): for what speaks to the network, and for its
+	 * parent, since a filter and a Landlock domain bind children too */
+	bool may_make_inet_sockets;
+	/*
+	 * It forks children that confine themselves further (below_parent): fork() as glibc
+	 * makes it and no other clone, and what a child's own confinement calls. No exec.
+	 */
+	bool may_fork;
+	/* The process is such a child: what it inherited is checked instead of set. */
+	bool below_parent;
+	/*
+	 * A directory outside the private root that stays readable by a descriptor alone:
+	 * *held_fd is made by confine_self() (O_PATH, the caller's), held_rights as in
+	 * paths. Needs private_root. NULL: none.
+	 */
+	const char *held_dir;
+	uint64_t held_rights;
+	int *held_fd;
 	bool may_signal; /* only to itself; false denies kill() of any other pid by
 			    Landlock scope */
 	const int *extra_syscalls; /* beyond the common daemon set (libseccomp numbers,
@@ -52,7 +68,7 @@ struct confine_report {
 /* Enforce. After it returns 0 nothing can be taken back. execve is always forbidden. */
 MUST_CHECK int confine_self(const struct confine_policy *policy, struct err *err);
 /*
- * Attempt what is forbidden (exec, an inet socket, ~/.ssh, the home directory, the
+ * Attempt what is forbidden (exec, sockets, ~/.ssh, the home directory, the
  * user bus, the paths in `foreign` (NULL-terminated), ptrace and a signal to
  * the parent (signal 0 is not used: a real but harmless SIGCONT)), fill the report;
  * -1 with ERRID_START_CONFINE naming the wall if anything succeeded.

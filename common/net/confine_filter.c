@@ -9,8 +9,8 @@
  * others, and the default here must stay ENOSYS.
  *
  * What keeps a taken-over daemon from becoming something else: no execve, no new
- * process or thread, no executable memory, no socket but AF_UNIX, no namespace or
- * mount call, no ptrace, no signal to another process, no further filter.
+ * process or thread, no executable memory, no socket but of the policy's families, no
+ * namespace or mount call, no ptrace, no signal to another process, no further filter.
  */
 #include "common/net/confine_priv.h"
 #include <errno.h>
@@ -19,6 +19,8 @@
 #include <linux/filter.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -34,6 +36,8 @@
 #else
 #error "the daemons' filter is reviewed for x86_64 and aarch64 only"
 #endif
+
+#define PR_SET_VMA_ 0x53564d41 /* glibc names its arenas */
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the argument offsets below are those of a little-endian machine"
@@ -377,8 +381,7 @@ static const struct arg_check checked[] = {
 	 ARG_ONE_OF,
 	 8,
 	 {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP,
-	  PR_CAPBSET_READ, 0x53564d41 /* PR_SET_VMA: glibc names its arenas */,
-	  PR_GET_SECUREBITS}},
+	  PR_CAPBSET_READ, PR_SET_VMA_, PR_GET_SECUREBITS}},
 };
 
 #define PROGRAM_MAX 1024
@@ -439,6 +442,52 @@ static bool is_refused(int nr)
 	       nr == SYS_mprotect || nr == SYS_prctl || nr == SYS_ioctl;
 }
 
+/*
+ * The parent of the egress workers: fork() as glibc makes it, and what its children call
+ * to confine themselves below it. Each of these only takes something away.
+ */
+static void emit_parent(struct program *p)
+{
+	static const int own_walls[] = {SYS_seccomp, SYS_landlock_create_ruleset,
+					SYS_landlock_add_rule,
+					SYS_landlock_restrict_self};
+	static const struct arg_check fork_call = {
+		SYS_clone,
+		0,
+		ARG_ONE_OF,
+		1,
+		{CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD}};
+	static const struct arg_check process_state = {
+		SYS_prctl,
+		0,
+		ARG_ONE_OF,
+		8,
+		{PR_SET_NAME, PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP,
+		 PR_CAPBSET_READ, PR_SET_VMA_, PR_GET_SECUREBITS, PR_SET_PDEATHSIG}};
+
+	emit_check(p, &fork_call);
+	emit_check(p, &process_state);
+	for (size_t i = 0; i < ARRAY_SIZE(own_walls); i++)
+		emit_answer(p, own_walls[i], ANSWER_ALLOW);
+}
+
+/* socket() by its family: the policy's only. */
+static void emit_sockets(struct program *p, const struct confine_policy *policy)
+{
+	struct arg_check families = {SYS_socket, 0, ARG_ONE_OF, 0, {0}};
+
+	if (policy->may_make_unix_sockets)
+		families.values[families.n++] = AF_UNIX;
+	if (policy->may_make_inet_sockets) {
+		families.values[families.n++] = AF_INET;
+		families.values[families.n++] = AF_INET6;
+	}
+	if (families.n > 0)
+		emit_check(p, &families);
+	else
+		emit_answer(p, SYS_socket, ANSWER_EPERM);
+}
+
 /* What depends on the policy and on this process. */
 static int emit_policy(struct program *p, const struct confine_policy *policy,
 		       struct err *err)
@@ -447,7 +496,6 @@ static int emit_policy(struct program *p, const struct confine_policy *policy,
 	struct arg_check own_tgkill = {
 		SYS_tgkill, 0, ARG_ONE_OF, 1, {self}}; /* abort() */
 	struct arg_check own_kill = {SYS_kill, 0, ARG_ONE_OF, 1, {self}};
-	struct arg_check unix_socket = {SYS_socket, 0, ARG_ONE_OF, 1, {AF_UNIX}};
 
 	for (const int *nr = policy->extra_syscalls; nr && *nr >= 0; nr++) {
 		if (is_refused(*nr))
@@ -462,10 +510,9 @@ static int emit_policy(struct program *p, const struct confine_policy *policy,
 		emit_check(p, &own_kill);
 	else
 		emit_answer(p, SYS_kill, ANSWER_EPERM);
-	if (policy->may_make_unix_sockets)
-		emit_check(p, &unix_socket);
-	else
-		emit_answer(p, SYS_socket, ANSWER_EPERM);
+	emit_sockets(p, policy);
+	if (policy->may_fork)
+		emit_parent(p);
 	return 0;
 }
 

@@ -145,6 +145,16 @@ int confine_private_root(const struct confine_policy *policy, struct err *err)
 			return err_sys_id(err, ERRID_START_CONFINE, "clone %s",
 					  policy->paths[i].path);
 	}
+	/* Recursively: a container mounts each of its secrets by itself. */
+	if (policy->held_dir) {
+		*policy->held_fd =
+			(int)syscall(SYS_open_tree, AT_FDCWD, policy->held_dir,
+				     OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+					     AT_SYMLINK_NOFOLLOW);
+		if (*policy->held_fd < 0)
+			return err_sys_id(err, ERRID_START_CONFINE, "clone %s",
+					  policy->held_dir);
+	}
 	if (mount_new_root(&root_fd, err) < 0)
 		return -1;
 	for (size_t i = 0; i < policy->n_paths && r == 0; i++)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP/1.1 server on unix sockets over libevent's bufferevents.
+ * HTTP/1.1 server over libevent's bufferevents: on a unix socket that it makes,
+ * or on a listening descriptor that somebody hands in (a job's own loopback).
  *
  * One strict parser of ours reads the raw bytes (httpd_gate.c), so that nothing
- * is normalised before it is judged: exactly one Host, and it is "lychgate";
+ * is normalised before it is judged: exactly one Host, and it is an allowed one;
  * every header at most once; Content-Length of digits only; no
  * Transfer-Encoding; no space in a header name; no control byte, NUL, bare CR or
  * LF, folded line; %00 and %2f refused in the path. A refusal answers 400 and
  * closes the connection. Header cap 8 KiB, body cap per route and authentication
  * before the first byte of a body is read, idle timeout, a cap on connections,
- * a backlog cap per event stream. One request at a time: bytes that arrive
+ * a backlog cap per stream. One request at a time: bytes that arrive
  * before the answer is out are dropped and the connection closes after it, so a
  * smuggled or pipelined second request never gets an answer. A half-closed
  * connection counts as closed. Why not evhttp: docs/adr/0011-http-parser-of-our-own.md.
@@ -40,29 +41,54 @@ typedef int httpd_auth(struct httpd_req *req, void *arg, struct err *err);
 
 struct httpd_route {
 	enum http_method method;
-	const char *path; /* "/v1/jobs/{id}/output": {x} matches one segment */
+	/* "/v1/jobs/{id}/output": {x} matches one segment; at the end {x...} matches
+	 * one or more. */
+	const char *path;
 	unsigned who; /* free for the user: principal mask, compared by its auth function
 		       */
 	size_t body_max_bytes; /* 0: no body at all */
 	httpd_handler *handler;
 };
 
+/*
+ * The body of an error answer, in another form than ours ({error_code,...}): JSON
+ * into b, which is empty. path is the raw one, NULL when the head was not readable.
+ */
+typedef void httpd_error_body(struct buf *b, const struct err *err, int status,
+			      const char *request_id, const char *path, void *arg);
+
 struct httpd_config {
-	const char *
-		socket_path; /* a stale socket is removed only if nothing answers on it */
-	mode_t socket_mode;  /* 0600 */
+	/* Of httpd_new: a stale socket is removed only if nothing answers on it. */
+	const char *socket_path;
+	mode_t socket_mode; /* 0600 */
 	const struct httpd_route *routes;
 	size_t n_routes;
 	httpd_auth *auth;
-	void *arg; /* to auth and handlers */
+	void *arg; /* to auth, handlers and error_body */
 	unsigned max_connections;
 	usec_t idle_usec;
-	size_t sse_backlog_max_bytes; /* per stream; a slower reader is cut off */
+	size_t stream_backlog_max_bytes; /* per stream; a slower reader is cut off */
+
+	/* The rest may be left out. */
+	const char *const *hosts; /* NULL-terminated; NULL: {"lychgate"} */
+	usec_t request_usec;	 /* a whole request must have come by then; 0: no limit */
+	size_t bodies_max_bytes; /* all declared bodies held at once; 0: no limit */
+	bool encoded_slash_ok;	 /* %2f in a path is '/' (npm's scoped names) */
+	httpd_error_body *error_body;
 };
 
 /* Binds and listens (ERRID_START_SOCKET); serving begins with the loop. */
 MUST_CHECK int httpd_new(struct loop *l, const struct httpd_config *cfg,
 			 struct httpd **ret, struct err *err);
+/*
+ * Serve on a listening TCP socket on 127.0.0.1 (ERRID_START_SOCKET for anything
+ * else), which is taken in any case. Its clients are hostile: there is no peer uid
+ * (httpd_req_peer says (uid_t)-1 and 0); at max_connections nothing more is accepted
+ * until one ends, instead of an answer 503, and accepting is rate-limited, so that a
+ * flood waits in its own backlog.
+ */
+MUST_CHECK int httpd_new_adopted(struct loop *l, const struct httpd_config *cfg,
+				 int listen_fd, struct httpd **ret, struct err *err);
 /* Stop accepting and unlink the socket; open requests are answered 503 and closed, which
  * is an on_gone/on_close for their owners. Not from within a handler. */
 void httpd_free(struct httpd *h);
@@ -78,9 +104,12 @@ MUST_CHECK int httpd_req_check_query(const struct httpd_req *req,
 				     const char *const *allowed, struct err *err);
 const char *httpd_req_header(const struct httpd_req *req,
 			     const char *name); /* NULL when absent */
+/* All of them: i from 0; false at the end. */
+bool httpd_req_header_at(const struct httpd_req *req, size_t i, const char **ret_name,
+			 const char **ret_value);
 const void *httpd_req_body(const struct httpd_req *req, size_t *ret_len);
-void httpd_req_peer(const struct httpd_req *req, uid_t *ret_uid,
-		    pid_t *ret_pid); /* SO_PEERCRED at accept */
+/* SO_PEERCRED at accept. */
+void httpd_req_peer(const struct httpd_req *req, uid_t *ret_uid, pid_t *ret_pid);
 /* A slot for the authenticator's principal (any pointer; freed with free_fn). */
 void httpd_req_set_ctx(struct httpd_req *req, void *ctx, void (*free_fn)(void *));
 void *httpd_req_ctx(const struct httpd_req *req);
@@ -88,7 +117,8 @@ void *httpd_req_ctx(const struct httpd_req *req);
  * that frees req. */
 void httpd_req_on_gone(struct httpd_req *req, void (*fn)(void *arg), void *arg);
 
-/* One more header of the reply, before it; copied. At most 8. */
+/* One more header of the reply, before it; copied. At most 24,
+ * together 4 KiB. */
 void httpd_req_add_header(struct httpd_req *req, const char *name, const char *value);
 
 /* Replies: each ends the request. */
@@ -106,26 +136,48 @@ void httpd_reply_err_expected(struct httpd_req *req, const struct err *err,
 void httpd_reply_file(struct httpd_req *req, int status, const char *content_type, int fd,
 		      uint64_t offset, uint64_t len);
 
-/* Server-sent events. After start the stream belongs to the caller until on_close or end.
+/*
+ * Streaming answers: chunked, of unknown length. From start the stream is the
+ * caller's until on_close (the client went, took nothing for idle_usec, or let the
+ * backlog pass its cap), end or abort; on_close comes from the loop, never from inside
+ * a call, and not after end or abort. Headers: httpd_req_add_header before start.
  */
-struct httpd_sse;
+struct httpd_stream;
 /* NULL when the client is gone already; req is freed either way. */
-struct httpd_sse *httpd_sse_start(struct httpd_req *req, void (*on_close)(void *arg),
-				  void *arg);
-/* One event; id may be NULL; data is one line of JSON. False when the reader was too
- * slow and has been cut off (on_close follows). */
-bool httpd_sse_send(struct httpd_sse *s, const char *id, const char *event,
+struct httpd_stream *httpd_stream_start(struct httpd_req *req, int status,
+					const char *content_type,
+					void (*on_close)(void *arg), void *arg);
+/* One chunk; nothing for len 0. False when the backlog cap would be passed: the client
+ * is cut off (on_close follows). Stay below it by httpd_stream_backlog and on_drain. */
+bool httpd_stream_send(struct httpd_stream *s, const void *data, size_t len);
+size_t httpd_stream_backlog(const struct httpd_stream *s); /* bytes not yet written */
+/* Called whenever the backlog has been written down to half of the cap. */
+void httpd_stream_on_drain(struct httpd_stream *s, void (*fn)(void *arg), void *arg);
+void httpd_stream_end(struct httpd_stream *s); /* the last chunk */
+/* What was sent goes out, then the connection closes without a last chunk: the client
+ * sees that the answer is not whole. */
+void httpd_stream_abort(struct httpd_stream *s);
+
+/* Server-sent events: a stream of 200 text/event-stream, whose connection closes at its
+ * end. */
+struct httpd_stream *httpd_sse_start(struct httpd_req *req, void (*on_close)(void *arg),
+				     void *arg);
+/* One event; id may be NULL; data is one line of JSON. False as httpd_stream_send. */
+bool httpd_sse_send(struct httpd_stream *s, const char *id, const char *event,
 		    const char *data, size_t len);
-size_t httpd_sse_backlog(const struct httpd_sse *s); /* bytes not yet written */
-/* Called when the backlog has drained below half of the cap. */
-void httpd_sse_on_drain(struct httpd_sse *s, void (*fn)(void *arg), void *arg);
-void httpd_sse_end(struct httpd_sse *s); /* on_close is not called */
 
 /* The gate's pure parts, for tests and the fuzzer. */
 MUST_CHECK int httpd_gate_content_length(const char *value, uint64_t *ret,
 					 struct err *err);
 MUST_CHECK int
-httpd_gate_path(const char *raw, char *out, size_t size,
+httpd_gate_path(const char *raw, bool encoded_slash_ok, char *out, size_t size,
 		struct err *err); /* decode, refuse %00, %2f, control, '..' */
+/*
+ * A raw query (NULL: none) may hold the parameters of allowed (NULL-terminated) and no
+ * others: ERRID_HTTP_QUERY. The decoded value of the first of them is copied into out,
+ * "" when it is absent or empty.
+ */
+MUST_CHECK int httpd_gate_query(const char *raw, const char *const *allowed, char *out,
+				size_t size, struct err *err);
 
 #endif

@@ -7,6 +7,8 @@
  */
 #include "common/net/httpd_priv.h"
 
+#include "common/cleanup.h"
+#include "common/mem.h"
 #include "common/str.h"
 
 #include <assert.h>
@@ -157,17 +159,28 @@ static bool list_has(const char *list, const char *token)
 	return false;
 }
 
-static int judge_headers(struct gate_head *g, struct err *err)
+static int judge_host(const struct gate_head *g, const char *const *hosts,
+		      struct err *err)
 {
+	static const char *const ours[] = {"lychgate", NULL};
 	const char *host = gate_header(g, "Host");
+
+	if (!host)
+		return refuse(err, "no Host");
+	for (hosts = hosts ? hosts : ours; *hosts; hosts++)
+		if (strcasecmp(host, *hosts) == 0)
+			return 0;
+	return refuse(err, "Host is not ours");
+}
+
+static int judge_headers(struct gate_head *g, const char *const *hosts, struct err *err)
+{
 	const char *length = gate_header(g, "Content-Length");
 	const char *expect = gate_header(g, "Expect");
 	const char *connection = gate_header(g, "Connection");
 
-	if (!host)
-		return refuse(err, "no Host");
-	if (strcasecmp(host, "lychgate") != 0)
-		return refuse(err, "Host is not lychgate");
+	if (judge_host(g, hosts, err) < 0)
+		return -1;
 	if (gate_header(g, "Transfer-Encoding"))
 		return refuse(err, "Transfer-Encoding");
 	if (gate_header(g, "Upgrade"))
@@ -181,7 +194,8 @@ static int judge_headers(struct gate_head *g, struct err *err)
 	return 0;
 }
 
-int gate_parse(char *head, size_t len, struct gate_head *ret, struct err *err)
+int gate_parse(char *head, size_t len, const char *const *hosts, struct gate_head *ret,
+	       struct err *err)
 {
 	struct gate_head g = {0};
 	char *at = head;
@@ -191,7 +205,7 @@ int gate_parse(char *head, size_t len, struct gate_head *ret, struct err *err)
 	while (at < head + len - 2)
 		if (parse_header(next_line(&at), &g, err) < 0)
 			return -1;
-	if (judge_headers(&g, err) < 0)
+	if (judge_headers(&g, hosts, err) < 0)
 		return -1;
 	*ret = g;
 	return 0;
@@ -245,13 +259,14 @@ static int percent_decode(const char *raw, char *out, bool slash_ok)
 	return utf8_is_valid(start, (size_t)(out - start)) ? 0 : -1;
 }
 
-int httpd_gate_path(const char *raw, char *out, size_t size, struct err *err)
+int httpd_gate_path(const char *raw, bool encoded_slash_ok, char *out, size_t size,
+		    struct err *err)
 {
 	if (strlen(raw) >= size)
 		return refuse(err, "path too long");
 	if (*raw != '/')
 		return refuse(err, "path does not begin with '/'");
-	if (percent_decode(raw, out, false) < 0)
+	if (percent_decode(raw, out, encoded_slash_ok) < 0)
 		return refuse(err, "bad byte or escape in the path");
 	for (const char *p = out; p; p = strchr(p, '/')) {
 		size_t n;
@@ -297,5 +312,29 @@ int gate_query(char *query, struct gate_pair out[GATE_QUERY_MAX], size_t *ret_n,
 		n++;
 	}
 	*ret_n = n;
+	return 0;
+}
+
+int httpd_gate_query(const char *raw, const char *const *allowed, char *out, size_t size,
+		     struct err *err)
+{
+	cleanup_free char *copy = raw ? xstrdup(raw) : NULL;
+	struct gate_pair pairs[GATE_QUERY_MAX];
+	size_t n = 0;
+
+	out[0] = '\0';
+	if (gate_query(copy, pairs, &n, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		const char *const *a = allowed;
+
+		while (*a && !str_eq(*a, pairs[i].name))
+			a++;
+		if (!*a)
+			return err_set_id(err, ERRID_HTTP_QUERY,
+					  "unknown parameter %.64s", pairs[i].name);
+		if (a == allowed && str_copy(out, size, pairs[i].value) < 0)
+			return err_set_id(err, ERRID_HTTP_QUERY, "%s is too long", *a);
+	}
 	return 0;
 }

@@ -32,8 +32,10 @@ struct gate_head {
  */
 MUST_CHECK int gate_head_end(const char *data, size_t len, size_t *scanned,
 			     size_t *ret_len, struct err *err);
-/* head: exactly the bytes that gate_head_end measured, plus a NUL; modified. */
-MUST_CHECK int gate_parse(char *head, size_t len, struct gate_head *ret, struct err *err);
+/* head: exactly the bytes that gate_head_end measured, plus a NUL; modified. hosts: the
+ * allowed ones, NULL-terminated; NULL: {"lychgate"}. */
+MUST_CHECK int gate_parse(char *head, size_t len, const char *const *hosts,
+			  struct gate_head *ret, struct err *err);
 /* Split and decode in place. */
 MUST_CHECK int gate_query(char *query, struct gate_pair out[GATE_QUERY_MAX],
 			  size_t *ret_n, struct err *err);
@@ -46,8 +48,23 @@ enum conn_state {
 	CONN_BODY,   /* reading the declared body */
 	CONN_BUSY,   /* a handler owns the request */
 	CONN_FLUSH,  /* the answer is being written */
-	CONN_SSE,    /* an event stream is open */
+	CONN_STREAM, /* an answer of unknown length is open */
 	CONN_LINGER, /* answered and half-closed: what still comes in is dropped */
+};
+
+struct httpd {
+	struct loop *loop;
+	struct httpd_config cfg;
+	char *socket_path; /* NULL: adopted */
+	dev_t dev;
+	ino_t ino;
+	int fd;
+	struct loop_io *io;
+	struct loop_timer *pause; /* accept again later */
+	struct conn *conns;
+	unsigned n_conns;
+	size_t bodies_bytes; /* declared by the requests in conns */
+	bool full;	     /* adopted: waits for a connection to end */
 };
 
 struct conn {
@@ -57,11 +74,12 @@ struct conn {
 	struct loop_timer
 		*timer; /* idle, head and body deadlines; linger; deferred close */
 	enum conn_state state;
-	struct httpd_req *req; /* CONN_BODY, CONN_BUSY */
-	struct httpd_sse *sse; /* CONN_SSE */
+	struct httpd_req *req;	     /* CONN_BODY, CONN_BUSY */
+	struct httpd_stream *stream; /* CONN_STREAM */
 	uid_t uid;
 	pid_t pid;
-	size_t scanned; /* of the head */
+	usec_t deadline; /* the request must be whole; USEC_INFINITY: no limit */
+	size_t scanned;	 /* of the head */
 	size_t lingered_bytes;
 	bool close_after; /* no further request on this connection */
 	bool doomed;	  /* the timer closes it */
@@ -89,7 +107,7 @@ struct httpd_req {
 	unsigned n_more_headers;
 };
 
-struct httpd_sse {
+struct httpd_stream {
 	struct conn *conn;
 	size_t backlog_max;
 	void (*on_close)(void *arg);
@@ -100,6 +118,15 @@ struct httpd_sse {
 };
 
 const struct httpd_config *httpd_config_of(const struct conn *c);
+/* Cut the decoded path and find its route: ERRID_HTTP_ROUTE, ERRID_HTTP_METHOD. */
+MUST_CHECK int httpd_find_route(const struct httpd_config *cfg, struct httpd_req *req,
+				struct err *err);
+/* A new client on fd, which is taken. */
+void conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid);
+/* A connection ended: a listener that waited for that goes on. */
+void httpd_listen_resume(struct httpd *h);
+/* Best effort and at once, for a client that gets no more than this. */
+void httpd_send_busy(int fd);
 void httpd_req_free(struct httpd_req *req);
 void conn_free(struct conn *c);
 /* Close in the next turn of the loop, so that a caller's stack stays valid. */
@@ -107,13 +134,14 @@ void conn_doom(struct conn *c);
 /* Head of an answer into the connection's output. len UINT64_MAX: chunked. */
 void reply_head(struct conn *c, const struct httpd_req *req, int status,
 		const char *content_type, uint64_t len);
-/* The whole answer is in the output: write it, then next request or close. */
+/* The whole answer is in the output (it may be empty when the connection is to close):
+ * write it, then next request or close. */
 void conn_flush(struct conn *c);
 /* Answer without a handler (the gate, auth, routing): err's answer, then close. */
 void reply_refusal(struct conn *c, struct httpd_req *req, const struct err *err);
 /* From the loop, when output has drained. */
-void sse_drained(struct httpd_sse *s);
+void stream_drained(struct httpd_stream *s);
 /* The connection is going away under the stream. */
-void sse_closed(struct httpd_sse *s);
+void stream_closed(struct httpd_stream *s);
 
 #endif

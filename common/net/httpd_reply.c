@@ -14,25 +14,11 @@
 #include <sys/stat.h>
 
 #define ERROR_BODY_MAX 8192
-#define MORE_HEADERS_MAX 8
+#define MORE_HEADERS_MAX 24
 
 const struct httpd_route *httpd_req_route(const struct httpd_req *req)
 {
 	return req->route;
-}
-
-const char *httpd_req_param(const struct httpd_req *req, const char *name)
-{
-	const char *at = req->route->path;
-	size_t n = strlen(name);
-
-	for (size_t i = 0; i < req->n_segments && at; i++) {
-		at++;
-		if (at[0] == '{' && strncmp(at + 1, name, n) == 0 && at[n + 1] == '}')
-			return req->segments[i];
-		at = strchr(at, '/');
-	}
-	return NULL;
 }
 
 const char *httpd_req_query(const struct httpd_req *req, const char *name)
@@ -61,6 +47,16 @@ int httpd_req_check_query(const struct httpd_req *req, const char *const *allowe
 const char *httpd_req_header(const struct httpd_req *req, const char *name)
 {
 	return gate_header(&req->g, name);
+}
+
+bool httpd_req_header_at(const struct httpd_req *req, size_t i, const char **ret_name,
+			 const char **ret_value)
+{
+	if (i >= req->g.n_headers)
+		return false;
+	*ret_name = req->g.headers[i].name;
+	*ret_value = req->g.headers[i].value;
+	return true;
 }
 
 const void *httpd_req_body(const struct httpd_req *req, size_t *ret_len)
@@ -130,14 +126,24 @@ static const char *reason(int status)
 		return "Conflict";
 	case 410:
 		return "Gone";
+	case 402:
+		return "Payment Required";
+	case 408:
+		return "Request Timeout";
 	case 413:
 		return "Content Too Large";
+	case 422:
+		return "Unprocessable Content";
 	case 429:
 		return "Too Many Requests";
 	case 500:
 		return "Internal Server Error";
+	case 502:
+		return "Bad Gateway";
 	case 503:
 		return "Service Unavailable";
+	case 504:
+		return "Gateway Timeout";
 	default:
 		return "Answer";
 	}
@@ -221,9 +227,14 @@ static void reply_error(struct httpd_req *req, const struct err *err,
 			const uint64_t *expected)
 {
 	cleanup_buf struct buf b = {0};
+	const struct httpd_config *cfg = req->conn ? httpd_config_of(req->conn) : NULL;
 
 	buf_init(&b, ERROR_BODY_MAX);
-	error_body(&b, err, req->id.s, expected);
+	if (cfg && cfg->error_body)
+		cfg->error_body(&b, err, status_of(err), req->id.s, req->g.path,
+				cfg->arg);
+	else
+		error_body(&b, err, req->id.s, expected);
 	httpd_reply(req, status_of(err), "application/json", buf_str(&b), b.len);
 }
 

@@ -5,6 +5,7 @@
 #include "common/str.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <json-c/json.h>
 #include <limits.h>
 
@@ -63,6 +64,11 @@ int json_parse(const void *data, size_t len, unsigned depth_max, struct json **r
 	json_tokener_free(tok);
 	*ret = json_of(o);
 	return 0;
+}
+
+struct json *json_ref(struct json *j)
+{
+	return json_of(json_object_get(obj_of(j)));
 }
 
 void json_free(struct json *j)
@@ -177,6 +183,23 @@ int json_get_bool(const struct json *obj, const char *key, bool required, bool *
 	return 0;
 }
 
+int json_get_number(const struct json *obj, const char *key, bool required, double min,
+		    double max, double *ret, struct err *err)
+{
+	struct json_object *o = NULL;
+	int r = get_typed(obj, key, required, json_type_double, &o, NULL);
+
+	if (r < 0)
+		r = get_typed(obj, key, required, json_type_int, &o, err);
+	if (r <= 0)
+		return r;
+	*ret = json_object_get_double(o);
+	if (!(*ret >= min && *ret <= max))
+		return err_set_id(err, ERRID_SPEC_RANGE, "%s: not within %g to %g", key,
+				  min, max);
+	return 0;
+}
+
 int json_get_obj(const struct json *obj, const char *key, bool required,
 		 const struct json **ret, struct err *err)
 {
@@ -214,6 +237,26 @@ bool json_is_null(const struct json *obj, const char *key)
 	struct json_object *o = NULL;
 
 	return json_object_object_get_ex(obj_of(obj), key, &o) && !o;
+}
+
+enum json_kind json_kind_of(const struct json *v)
+{
+	switch (json_object_get_type(obj_of(v))) {
+	case json_type_boolean:
+		return JSON_BOOL;
+	case json_type_double:
+	case json_type_int:
+		return JSON_NUMBER;
+	case json_type_string:
+		return JSON_STRING;
+	case json_type_array:
+		return JSON_ARRAY;
+	case json_type_object:
+		return JSON_OBJECT;
+	case json_type_null:
+		break;
+	}
+	return JSON_NULL;
 }
 
 size_t json_arr_len(const struct json *arr)
@@ -262,64 +305,158 @@ bool json_obj_at(const struct json *obj, size_t i, const char **ret_key,
 	return false;
 }
 
-static void write_object(const struct json *v, struct jsonw *w)
+void json_obj_each(const struct json *obj, json_member_fn *fn, void *arg)
 {
-	jsonw_obj(w);
-	json_object_object_foreach(obj_of(v), key, val)
+	if (!json_object_is_type(obj_of(obj), json_type_object))
+		return;
+	json_object_object_foreach(obj_of(obj), key, val)
 	{
-		jsonw_key(w, key);
-		json_write(json_of(val), w);
+		fn(key, json_of(val), arg);
 	}
-	jsonw_obj_end(w);
 }
 
-static void write_double(struct json_object *o, struct jsonw *w)
+/* The text of a number, as it was written. */
+static const char *number_text(struct json_object *o, char *room, size_t size)
 {
-	/* json-c keeps the text of a parsed number, and the scan has vetted it. */
-	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	int64_t i;
 
-	jsonw_raw(w, text, strlen(text));
-}
-
-static void write_int(struct json_object *o, struct jsonw *w)
-{
-	int64_t i = json_object_get_int64(o);
-
+	/* json-c keeps the text of a parsed fraction, and the scan has vetted it. */
+	if (json_object_is_type(o, json_type_double))
+		return json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	i = json_object_get_int64(o);
 	if (i < 0)
-		jsonw_i64(w, i);
+		(void)snprintf(room, size, "%" PRId64, i);
 	else
-		jsonw_u64(w, json_object_get_uint64(o));
+		(void)snprintf(room, size, "%" PRIu64, json_object_get_uint64(o));
+	return room;
+}
+
+static void visit(struct json_object *o, const char *key, json_visit_fn *fn, void *arg)
+{
+	char room[24];
+	const char *text;
+
+	switch (json_object_get_type(o)) {
+	case json_type_null:
+	case json_type_boolean:
+		break;
+	case json_type_double:
+	case json_type_int:
+		text = number_text(o, room, sizeof(room));
+		fn(JSON_PIECE_NUMBER, key, text, strlen(text), arg);
+		break;
+	case json_type_object: {
+		json_object_object_foreach(o, name, val)
+		{
+			fn(JSON_PIECE_KEY, key, name, strlen(name), arg);
+			visit(val, name, fn, arg);
+		}
+		break;
+	}
+	case json_type_array:
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			visit(json_object_array_get_idx(o, i), key, fn, arg);
+		break;
+	case json_type_string:
+		fn(JSON_PIECE_STRING, key, json_object_get_string(o),
+		   (size_t)json_object_get_string_len(o), arg);
+		break;
+	}
+}
+
+void json_visit(const struct json *v, json_visit_fn *fn, void *arg)
+{
+	visit(obj_of(v), NULL, fn, arg);
+}
+
+struct writer {
+	struct jsonw *w;
+	json_replace_fn *fn; /* NULL: as it is */
+	void *arg;
+};
+
+static void replace(const struct writer *x, enum json_piece what, const char **text,
+		    size_t *len)
+{
+	if (x->fn)
+		x->fn(what, text, len, x->arg);
+}
+
+static void write_value(struct json_object *o, const struct writer *x);
+
+static void write_object(struct json_object *o, const struct writer *x)
+{
+	jsonw_obj(x->w);
+	json_object_object_foreach(o, key, val)
+	{
+		const char *name = key;
+		size_t len = strlen(key);
+
+		replace(x, JSON_PIECE_KEY, &name, &len);
+		jsonw_key(x->w, key);
+		write_value(val, x);
+	}
+	jsonw_obj_end(x->w);
+}
+
+static void write_number(struct json_object *o, const struct writer *x)
+{
+	char room[24];
+	const char *text = number_text(o, room, sizeof(room)), *same = text;
+	size_t len = strlen(text);
+
+	jsonw_raw(x->w, text, len);
+	replace(x, JSON_PIECE_NUMBER, &same, &len);
+}
+
+static void write_string(struct json_object *o, const struct writer *x)
+{
+	const char *text = json_object_get_string(o);
+	size_t len = (size_t)json_object_get_string_len(o);
+
+	replace(x, JSON_PIECE_STRING, &text, &len);
+	jsonw_strn(x->w, text, len);
+}
+
+static void write_value(struct json_object *o, const struct writer *x)
+{
+	switch (json_object_get_type(o)) {
+	case json_type_null:
+		jsonw_null(x->w);
+		break;
+	case json_type_boolean:
+		jsonw_bool(x->w, json_object_get_boolean(o) != 0);
+		break;
+	case json_type_double:
+	case json_type_int:
+		write_number(o, x);
+		break;
+	case json_type_object:
+		write_object(o, x);
+		break;
+	case json_type_array:
+		jsonw_arr(x->w);
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			write_value(json_object_array_get_idx(o, i), x);
+		jsonw_arr_end(x->w);
+		break;
+	case json_type_string:
+		write_string(o, x);
+		break;
+	}
 }
 
 void json_write(const struct json *v, struct jsonw *w)
 {
-	struct json_object *o = obj_of(v);
+	const struct writer x = {.w = w};
 
-	switch (json_object_get_type(o)) {
-	case json_type_null:
-		jsonw_null(w);
-		break;
-	case json_type_boolean:
-		jsonw_bool(w, json_object_get_boolean(o) != 0);
-		break;
-	case json_type_double:
-		write_double(o, w);
-		break;
-	case json_type_int:
-		write_int(o, w);
-		break;
-	case json_type_object:
-		write_object(v, w);
-		break;
-	case json_type_array:
-		jsonw_arr(w);
-		for (size_t i = 0; i < json_arr_len(v); i++)
-			json_write(json_arr_at(v, i), w);
-		jsonw_arr_end(w);
-		break;
-	case json_type_string:
-		jsonw_strn(w, json_object_get_string(o),
-			   (size_t)json_object_get_string_len(o));
-		break;
-	}
+	write_value(obj_of(v), &x);
+}
+
+void json_write_replaced(const struct json *v, struct jsonw *w, json_replace_fn *fn,
+			 void *arg)
+{
+	const struct writer x = {.w = w, .fn = fn, .arg = arg};
+
+	write_value(obj_of(v), &x);
 }

@@ -19,6 +19,8 @@ struct json; /* a reference-counted value (json-c's object underneath) */
 #define JSON_DEPTH_DEFAULT 16
 /* More members in one object are refused: lookups and iteration stay cheap. */
 #define JSON_MEMBERS_MAX 4096
+/* More values in one text are refused: parsing it stays within a few milliseconds. */
+#define JSON_VALUES_MAX 65536
 
 /* The pre-scan alone: ERRID_SPEC_JSON with byte offset and reason. Top level must be an
  * object. */
@@ -28,6 +30,8 @@ MUST_CHECK int json_scan(const void *data, size_t len, unsigned depth_max,
 MUST_CHECK int json_parse(const void *data, size_t len, unsigned depth_max,
 			  struct json **ret, struct err *err);
 void json_free(struct json *j);
+/* One more owner of a whole value; json_free() takes it away. */
+struct json *json_ref(struct json *j);
 static inline void json_free_p(struct json **j)
 {
 	json_free(*j);
@@ -53,6 +57,9 @@ MUST_CHECK int json_get_i64(const struct json *obj, const char *key, bool requir
 			    int64_t min, int64_t max, int64_t *ret, struct err *err);
 MUST_CHECK int json_get_bool(const struct json *obj, const char *key, bool required,
 			     bool *ret, struct err *err);
+/* An integer or a fraction, within min and max. */
+MUST_CHECK int json_get_number(const struct json *obj, const char *key, bool required,
+			       double min, double max, double *ret, struct err *err);
 /* Borrowed child values. */
 MUST_CHECK int json_get_obj(const struct json *obj, const char *key, bool required,
 			    const struct json **ret, struct err *err);
@@ -60,6 +67,17 @@ MUST_CHECK int json_get_arr(const struct json *obj, const char *key, bool requir
 			    size_t max_items, const struct json **ret, struct err *err);
 bool json_has(const struct json *obj, const char *key);
 bool json_is_null(const struct json *obj, const char *key);
+
+/* What a value is; NULL is JSON's null. */
+enum json_kind {
+	JSON_NULL,
+	JSON_BOOL,
+	JSON_NUMBER,
+	JSON_STRING,
+	JSON_ARRAY,
+	JSON_OBJECT,
+};
+enum json_kind json_kind_of(const struct json *v);
 
 size_t json_arr_len(const struct json *arr);
 const struct json *json_arr_at(const struct json *arr, size_t i);
@@ -72,8 +90,25 @@ MUST_CHECK int json_as_obj(const struct json *v, struct err *err);
 bool json_obj_at(const struct json *obj, size_t i, const char **ret_key,
 		 const struct json **ret_val);
 
+/* Every member of an object, in order; not of anything else. */
+typedef void json_member_fn(const char *key, const struct json *val, void *arg);
+void json_obj_each(const struct json *obj, json_member_fn *fn, void *arg);
+
+/* Every key, string and number below a value, in order. A number's text is as it was
+ * written. `key` is the one that the piece belongs to (through arrays too); NULL: none. */
+enum json_piece { JSON_PIECE_KEY, JSON_PIECE_STRING, JSON_PIECE_NUMBER };
+typedef void json_visit_fn(enum json_piece what, const char *key, const char *text,
+			   size_t len, void *arg);
+void json_visit(const struct json *v, json_visit_fn *fn, void *arg);
+
 /* Re-encode a value with jsonw's escaping (json-c's own printer is not strict enough). */
 struct jsonw;
 void json_write(const struct json *v, struct jsonw *w);
+/* The same, with other strings: fn is asked for each piece in json_visit's order, and what
+ * it answers takes a string's place (*text, *len; as they are: unchanged). */
+typedef void json_replace_fn(enum json_piece what, const char **text, size_t *len,
+			     void *arg);
+void json_write_replaced(const struct json *v, struct jsonw *w, json_replace_fn *fn,
+			 void *arg);
 
 #endif

@@ -31,6 +31,7 @@ struct scan {
 	const unsigned char *in;
 	size_t len, at;
 	unsigned depth, depth_max;
+	size_t n_values;
 	struct scan_key *keys;
 	size_t n_keys, cap_keys;
 	unsigned char *arena; /* unescaped keys; never longer than the input */
@@ -203,6 +204,11 @@ static int scan_string(struct scan *s, bool keep)
 		}
 		if (c < 0x20)
 			return scan_fail(s, s->at, "control byte in a string");
+		if (c < 0x80) {
+			arena_put(s, keep, c);
+			s->at++;
+			continue;
+		}
 		n = scan_utf8(s);
 		if (n == 0)
 			return scan_fail(s, s->at, "not UTF-8");
@@ -417,6 +423,9 @@ static int scan_value(struct scan *s)
 	scan_ws(s);
 	if (s->at >= s->len)
 		return scan_fail(s, s->at, "a value is missing");
+	/* Each costs json-c a hundred times its bytes here. */
+	if (++s->n_values > JSON_VALUES_MAX)
+		return scan_fail(s, s->at, "too many values");
 	c = s->in[s->at];
 	if (c == '{' || c == '[') {
 		if (s->depth == s->depth_max)

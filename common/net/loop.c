@@ -49,10 +49,14 @@ int loop_new(struct loop **ret, struct err *err)
 		return err_set(err, ERR_INTERNAL, "event_config_new failed");
 	/* Epoll watches are counted for each uid, in all namespaces together: a job could
 	 * use them up and the next epoll_ctl() of a daemon would fail. poll() needs no
-	 * quota. IGNORE_ENV: libevent obeys EVENT_* variables otherwise. */
+	 * quota. IGNORE_ENV: libevent obeys EVENT_* variables otherwise. PRECISE_TIMER,
+	 * NO_CACHE_TIME: a timer counts from when it is armed, by the clock that we ask,
+	 * not from the last tick before this turn; else it is some milliseconds early. */
 	if (event_config_avoid_method(cfg, "epoll") < 0 ||
 	    event_config_set_flag(cfg, EVENT_BASE_FLAG_IGNORE_ENV |
-					       EVENT_BASE_FLAG_NOLOCK) < 0) {
+					       EVENT_BASE_FLAG_NOLOCK |
+					       EVENT_BASE_FLAG_PRECISE_TIMER |
+					       EVENT_BASE_FLAG_NO_CACHE_TIME) < 0) {
 		event_config_free(cfg);
 		return err_set(err, ERR_INTERNAL, "event_config failed");
 	}

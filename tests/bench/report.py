@@ -79,7 +79,24 @@ def quick(path):
         print(f"{name}: absent: {why}")
 
 
+def difference(mine, other):
+    """The difference of the medians in milliseconds, and its 95 % interval."""
+    rnd = random.Random(1)
+    drawn = [median(rnd.choices(mine, k=len(mine))) - median(rnd.choices(other, k=len(other)))
+             for _ in range(BOOTSTRAP_ROUNDS)]
+    return tuple(v / 1e6 for v in (median(mine) - median(other), quantile(drawn, 0.025), quantile(drawn, 0.975)))
+
+
+def amount(mine, _):
+    """A size in KiB, as MiB."""
+    return (median(mine) / 1024,) * 3
+
+
 # ---- the whole -------------------------------------------------------------------------
+
+# How a row compares: by the word of its field, with the unit of its values and bounds.
+COMPARISONS = {"<=": (ratio, "≤", "×"), ">=": (ratio, "≥", "×"), "+<=": (difference, "≤", " ms"),
+               "size<=": (amount, "≤", " MiB")}
 
 
 def read_rows():
@@ -95,7 +112,7 @@ def read_rows():
 
 
 def holds(value, op, bound):
-    return value <= float(bound) if op == "<=" else value >= float(bound)
+    return value >= float(bound) if op == ">=" else value <= float(bound)
 
 
 def judge(row, runs):
@@ -104,7 +121,8 @@ def judge(row, runs):
     for run in runs:
         values = run["rows"].get(row["row"], {})
         both = row["mine"] in values and row["other"] in values
-        got.append(ratio(values[row["mine"]], values[row["other"]]) if both else None)
+        compare = COMPARISONS[row["op"]][0]
+        got.append(compare(values[row["mine"]], values[row["other"]]) if both else None)
     if row["must"] == "-":
         return got, "", ""
     met = [g is not None and holds(g[0], row["op"], row["must"]) for g in got]
@@ -115,7 +133,8 @@ def judge(row, runs):
 def bound(row, key):
     if row[key] == "-":
         return ""
-    return f"{'≤' if row['op'] == '<=' else '≥'} {row[key]}×"
+    _, sign, unit = COMPARISONS[row["op"]]
+    return f"{sign} {row[key]}{unit}"
 
 
 def ratio_tables(runs):
@@ -127,21 +146,22 @@ def ratio_tables(runs):
             lines += ["", f"### {group}", "", "| what | must | aim | " + " | ".join(heads) + " | verdict | aim |"]
             lines.append("| --- | --- | --- |" + " ---: |" * len(runs) + " --- | --- |")
         got, verdict, aim = judge(row, runs)
-        cells = ["not measured" if g is None else "**{:.2f}×** ({:.2f}–{:.2f})".format(*g) for g in got]
+        unit = COMPARISONS[row["op"]][2]
+        cells = ["not measured" if g is None else "**{:.2f}{}** ({:.2f}–{:.2f})".format(g[0], unit, *g[1:]) for g in got]
         lines.append("| " + " | ".join([row["what"], bound(row, "must"), bound(row, "aim"), *cells, verdict, aim]) + " |")
         if verdict == "MISS":
             missed.append(row["what"] + ": " + ", ".join(c.replace("**", "") for c in cells))
     return lines, missed
 
 
-UNITS = [("start", "µs", 1e-3), ("rate-", "a second", 1), ("work-", "ms", 1e-6), ("call-", "ns", 1), ("memory", "KiB", 1)]
+UNITS = [("start", "µs", 1e-3), ("ask", "µs", 1e-3), ("run", "µs", 1e-3), ("rate-", "a second", 1), ("work-", "ms", 1e-6), ("call-", "ns", 1), ("memory", "KiB", 1)]
 
 
 def value_tables(runs):
     lines = []
     for prefix, unit, scale in UNITS:
         rows = sorted({r for run in runs for r in run["rows"] if r.startswith(prefix)})
-        spread = prefix == "start"
+        spread = prefix in ("start", "ask", "run")
         extra = " p90 | p99 |" if spread else ""
         heads = "".join(f" run {i + 1} |{extra}" for i in range(len(runs)))
         lines += ["", f"### {prefix.rstrip('-')}, medians ({unit})", "", f"| row | who | n |{heads}"]
@@ -184,12 +204,21 @@ METHOD = """Made by `make bench` (tests/bench); every line of it is generated. H
   a pool, full-warm of one as it comes; full-cli and floor-cli are one lych-sandbox each.
 - Work inside has two processors on every side (`--cpus 2`).
 - minijail and landrun are the programs of Debian's next release, started by that release's own
-  ld.so; landrun is a Landlock wall only, with no filter and no namespace. firejail is setuid."""
+  ld.so; landrun is a Landlock wall only, with no filter and no namespace. firejail is setuid.
+- An ask is the same request of the same program (tests/bench/try_ask.c), by turns in a job of grade
+  full, through tomb, vessel, PostgreSQL, gate, audit log and egress worker, and to the provider
+  itself on loopback. warm: on a connection that is kept; fresh: with the connection. ask-step is
+  the vessel's own count, a mean over all asks: what is not in it is the tomb's and the sockets'.
+  "processors kept awake": the same again under SCHED_RR, with loops of SCHED_IDLE on every processor,
+  so that none halts (tests/bench/awake): a chain of processes that wake one another is slowed most
+  by a host that must first run a halted virtual processor again."""
 
 
 def readme(runs, missed, table, out_dir):
     lines = ["# How fast", "", METHOD, ""]
     about = runs[-1]["about"]
+    host = "taken by the host"
+    about = {**about, **({host: "; ".join(r["about"][host] for r in runs)} if host in about else {})}
     lines += ["| | |", "| --- | --- |", *(f"| {k} | {v} |" for k, v in about.items())]
     absent = {k: v for run in runs for k, v in run["absent"].items()}
     lines += ["", *(f"Absent: {k}: {v}." for k, v in absent.items())]

@@ -40,7 +40,7 @@ END = [
     ("its exit, the keeper wakes up", "job", "exit"),
     ("keeper: last look, report", "keeper", "< ppoll"),
     ("the spawner wakes up, EXITED", "keeper", "> sendto"),
-    ("the driver wakes up", "spawner", "> sendto"),
+    ("the driver wakes up", "spawner", "> sendmsg"),
     ("", "driver", "< recvfrom"),
 ]
 JOB = [

@@ -26,6 +26,7 @@ def secret(name, *who):
 
 LISTENER = socket.create_server(("127.0.0.1", 0))
 PORT = LISTENER.getsockname()[1]
+SHARED = {"vessel", "scribe", "tomb", "phylactery"}
 TOMB_IN_DB = () if SOVEREIGN else ("tomb",)
 # what; tried where a room would have it; tried at the host's own path, never anybody's; who may
 OBJECTS = [
@@ -46,6 +47,7 @@ OBJECTS = [
     secret("db_watchdog", "vessel"),
     secret("db_tomb", "vessel" if SOVEREIGN else "tomb"),
     secret("work", "vessel", "tomb"),
+    ("secret `portal_x`, a provider's key", ["read=/run/secrets/portal_x"], [], {"vessel"}),
     ("write its own image", ["write=/usr", "write=/etc", "write=/"], [], set()),
     ("a shell", ["exec=/bin/sh"], [], {"tomb", "phylactery", "job"}),
     ("a compiler", ["exec=/usr/bin/gcc"], [], {"tomb", "job"}),
@@ -53,8 +55,9 @@ OBJECTS = [
     ("your session bus", [], [f"connect={RUNTIME}/bus", f"connect={RUNTIME}/systemd/private"], set()),
     ("Podman and its storage", [], [f"read={HOME}/.local/share/containers/storage", f"read={RUNTIME}/containers",
                                     f"connect={RUNTIME}/podman/podman.sock"], set()),
-    ("an interface besides loopback", ["interface="], [], {"vessel", "phylactery"} if SOVEREIGN else set()),
-    ("a route out", ["route="], [], {"vessel"} if SOVEREIGN else set()),
+    # golden-mean has one network namespace; who uses it is the matter of each daemon's own filter
+    ("an interface besides loopback", ["interface="], [], {"vessel", "phylactery"} if SOVEREIGN else SHARED),
+    ("a route out", ["route="], [], {"vessel"} if SOVEREIGN else SHARED),
     ("a listener of yours on 127.0.0.1", [], [f"listener=127.0.0.1:{PORT}"], set()),
     ("become root, mount, mknod", [], ["act=setuid-root", "act=mount", "act=device", "act=hostname"], set()),
     ("raw sockets, bpf", [], ["act=raw-socket", "act=bpf"], set()),

@@ -13,7 +13,7 @@ tree=$(mktemp -d "$PWD/build/e2e/bind.XXXXXX")
 trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree/usr/bin" "$tree/usr/share/lychgate"
 cp "$bin/lych" "$tree/usr/bin/"
-cp -r quadlet "$tree/usr/share/lychgate/"
+cp -r quadlet cli/apparmor "$tree/usr/share/lychgate/"
 chmod -R go-w "$tree"
 tests/e2e/workstation run tests/e2e/bind_user.sh "$tree"
 echo "bind: $((SECONDS - began)) s"

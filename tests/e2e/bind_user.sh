@@ -10,7 +10,7 @@ config=$HOME/.config/lychgate/codex.yaml
 echo "Linux $(uname -r), $(podman --version), systemd $(systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p')"
 rm -rf "$units" "$host" ~/.config/lychgate
 count=0
-fail() { echo "FAIL $*"; tail -n 4 err out; exit 1; }
+fail() { echo "FAIL $*"; tail -n 4 err out; echo "$count passed, 1 failed"; exit 1; }
 is() { [ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"; count=$((count + 1)); }
 run() { timeout 120 "$lych" "$@" >out 2>err; }
 in_dir() { (cd "$1" && sha256sum lychgate*) 2>/dev/null; }
@@ -21,6 +21,8 @@ loaded() { # services that systemd knows
 }
 profile() { printf 'version: "1"\npod: {profile: %s, cgroups: none%s}\n' "$1" "${2:-}" >"$config"; chmod 600 "$config"; }
 
+is "AppArmor's profiles compile, one for each path" 12 \
+	"$(/usr/sbin/apparmor_parser --skip-kernel-load --skip-cache --names usr/share/lychgate/apparmor/lychgate | grep -c ^/)"
 run config init; is "config init" 0 $?
 run bind; is "no secrets" 1 $?
 is "no secrets: code" 1 "$(grep -c LYCH-BIND-005 err)"
@@ -34,6 +36,12 @@ is "an aliased secret: code" 1 "$(grep -c LYCH-BIND-006 err)"
 is "nothing was written" no "$([ -e "$bound" ] || [ -e "$units" ] && echo yes || echo no)"
 podman secret rm lychgate_work >/dev/null
 head -c 32 /dev/urandom | base64 | podman secret create lychgate_work - >/dev/null
+
+printf 'version: "1"\npod: {cgroups: required}\n' >"$config"
+run bind --install; is "limits by cgroup, and none are delegated" 4 $?
+is "no controllers: code" 1 "$(grep -c LYCH-BIND-015 err)"
+is "no controllers: which" 1 "$(grep -c 'has no cpu, memory, pids' err)"
+is "nothing was installed" no "$([ -e "$units" ] && echo yes || echo no)"
 
 for profile in golden-mean sovereign; do
 	profile $profile
@@ -80,4 +88,4 @@ is "no service is left" 0 "$(loaded)"
 is "the secrets stay" 1 "$(podman secret ls --format '{{.Name}}' | grep -c '^lychgate_work$')"
 rm -rf "$units" "$host"
 podman secret rm --all >/dev/null
-echo "$count checks"
+echo "$count passed, 0 failed"

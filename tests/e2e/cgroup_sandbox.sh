@@ -118,6 +118,41 @@ sys.exit(json.load(open(sys.argv[1]))["memory_peak_bytes"] > 64 << 20)' "$scratc
 done
 check "the kernel counted its kills" grep -qE '^oom_group_kill [1-9]' "$scope/jobs/memory.events"
 
+# What the kernel holds is what was asked for, and a bomb beside it is not this one's end.
+"$sandbox" --json --workspace "$scratch/work" --cgroup "$scope/jobs" --memory 96MiB --processes 30 --timeout 600 -- python3 -c '
+import os, time
+x = bytearray(40 << 20)
+open("started", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.05)
+print("unharmed")' >"$scratch/neighbour" 2>"$scratch/neighbour.err" </dev/null &
+neighbour=$!
+check "a neighbour is in its leaf" leaf_of_running
+near=$leaf
+holds() { grep -qx -- "$2" "$near/$1" || { cat "$near/$1"; return 1; }; } # file, line
+killed() { sed -n 's/^oom_group_kill //p' "$scope/jobs/memory.events"; }
+check "memory.max" holds memory.max $((96 << 20))
+check "memory.swap.max" holds memory.swap.max 0
+check "memory.oom.group" holds memory.oom.group 1
+check "pids.max" holds pids.max 30
+check "cpu.max" holds cpu.max '100000 100000'
+peak=$(cat "$near/memory.peak")
+check "memory.peak: $peak" [ "$peak" -ge $((40 << 20)) ]
+before=$(killed)
+job --memory 64MiB -- python3 -c 'x = bytearray(400 << 20)'
+check "a bomb beside it ends as oom" says '"how":"oom"'
+check "the kernel killed one group" [ "$(killed)" -eq $((before + 1)) ]
+check "not the neighbour's" holds memory.events 'oom_kill 0'
+touch go
+wait $neighbour
+check "the neighbour ended well" [ $? -eq 0 ]
+check "and unharmed" grep -qx unharmed "$scratch/neighbour"
+check "its peak is the kernel's" python3 -c '
+import json, sys
+sys.exit(json.loads(open(sys.argv[1]).read().splitlines()[-1])["memory_peak_bytes"] < int(sys.argv[2]))' "$scratch/neighbour.err" "$peak"
+check "no leaf is left of them" no_leaf
+rm -f started go
+
 # shellcheck disable=SC2016
 bomb=':(){ :|:& }; :; sleep 30'
 job --processes 20 --timeout 60 -- bash -c "$bomb"

@@ -40,7 +40,7 @@ static void check_passed(const char *raw, size_t len, struct gate_head *g)
 	       count_lines(raw, "content-length ") == 0);
 	assert(g->content_length == 0 || count_lines(raw, "content-length:") == 1);
 	assert(!strstr(raw, "\n ") && !strstr(raw, "\n\t"));
-	if (httpd_gate_path(g->path, path, sizeof(path), &err) == 0) {
+	if (httpd_gate_path(g->path, false, path, sizeof(path), &err) == 0) {
 		assert(path[0] == '/' && !str_has_control(path, strlen(path)));
 		assert(!strstr(path, "/../") && !str_ends(path, "/.."));
 	}
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		memcpy(head, data, whole);
 		head[whole] = '\0';
-		if (gate_parse(head, whole, &g, &err) == 0)
+		if (gate_parse(head, whole, NULL, &g, &err) == 0)
 			check_passed(raw, whole, &g);
 		free(head);
 		free(raw);

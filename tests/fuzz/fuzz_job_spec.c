@@ -9,6 +9,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static const char codex[] = "version: \"1\"\n"
+			    "registries: {npm: {url: \"https://npm.example.org\"}}\n"
+			    "ward:\n- {host: a.example, action: allow}\n"
+			    "- {registry: npm, action: allow}\n";
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	cleanup_spec struct spec first = {0}, second = {0};
@@ -18,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	buf_init(&a, SPEC_MAX_BYTES);
 	buf_init(&b, SPEC_MAX_BYTES);
-	conf_defaults(&conf);
+	if (conf_parse(codex, strlen(codex), &conf, &err) < 0)
+		abort();
 	if (spec_parse(data, size, &conf, &first, &err) == 0) {
 		if (!*first.request_id && spec_set_request_id(&first, "fuzz", &err) < 0)
 			abort();

@@ -6,6 +6,9 @@
 
 #include <assert.h>
 
+static const struct broker_key key = {"lych-key"};
+static const struct tomb_spec_place place = {GRADE_FULL, "1.1/work", "/tools", &key};
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_block(const struct tomb_spec *s, const struct buf *b)
@@ -37,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(path_check_relative(s.files[i].path, strlen(s.files[i].path),
 					   &err) == 0);
 	buf_init(&b, (size_t)12 << 20);
-	if (tomb_spec_block(&s, SPEC_USE_JOB, GRADE_FULL, "1.1/work", &b, &err) == 0)
+	if (tomb_spec_block(&s, SPEC_USE_JOB, &place, &b, &err) == 0)
 		check_block(&s, &b);
 	buf_done(&b);
 	tomb_spec_done(&s);

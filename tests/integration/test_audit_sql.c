@@ -5,6 +5,7 @@
  * opens and closes claims, who may do so.
  */
 #include "common/mem.h"
+#include "tests/support/migrated.h"
 #include "tests/support/pgtest.h"
 #include "vessel/migrate.h"
 #include <criterion/criterion.h>
@@ -18,20 +19,8 @@ static PGconn *root, *vessel, *tomb;
 ReportHook(PRE_ALL)(struct criterion_test_set *set UNUSED)
 {
 	static const char *const tombs[] = {"tomb_1"};
-	struct err err = ERR_INIT;
-	int applied = 0;
 
-	(void)pgtest_start();
-	char *sock = xstrdup(pgtest_path("sock"));
-	const struct migrate_config cfg = {.socket_dir = sock,
-					   .secrets_dir = pgtest_path("secrets"),
-					   .tombs = tombs,
-					   .n_tombs = 1};
-	if (migrate_run(&cfg, &applied, &err) < 0) {
-		fprintf(stderr, "migrate: %s\n", err.msg);
-		abort();
-	}
-	free(sock);
+	migrated_start(tombs, 1);
 }
 
 ReportHook(POST_ALL)(struct criterion_global_stats *stats UNUSED)

@@ -187,6 +187,9 @@ template "the owner's socket" LYCH-BIND-007 "owner's socket" 's/^ReadOnly=true/&
 template "the configuration" LYCH-BIND-007 "the configuration, in the tomb" 's/^ReadOnly=true/&\nVolume=@CONFIG_FILE@:\/c/'
 template "the vessel's data" LYCH-BIND-007 "another room" 's/^ReadOnly=true/&\nVolume=@DATA_DIR@\/vessel:\/v/'
 template "a continued line" LYCH-BIND-007 "continued" 's/^ReadOnly=true/&\nLabel=a \\/'
+template "a provider's key in the tomb" LYCH-BIND-007 "a provider's key is the vessel's" 's/^ReadOnly=true/&\nSecret=portal_main,type=mount,uid=%U,gid=%G,mode=0400/'
+tomb=$templates/golden-mean/lychgate.pod.in
+template "a way out where nobody is to ask" LYCH-BIND-007 "Network=pasta" 's/^@?NO_EGRESS@ Network=.*/Network=pasta:--map-guest-addr,none/'
 tomb=$templates/host/lychgate-reactor.service.in
 template "another command on the host" LYCH-BIND-007 "only 'lych react'" 's/ react$/ react; id/'
 template "a command before it" LYCH-BIND-007 "ExecStartPre" 's/^Type=oneshot/&\nExecStartPre=-\/bin\/true/'
@@ -206,6 +209,11 @@ refused "a drop-in for the host's unit" LYCH-BIND-008 "a drop-in" bind --install
 rmdir "$host/lychgate-reactor.service.d"; touch "$host/lychgate-reactor.service"
 refused "a foreign unit of the host's" LYCH-BIND-008 "$host/lychgate-reactor.service" bind --install
 rm "$host/lychgate-reactor.service"
+for dropped in "$units/container.d" "$units/lychgate-.container.d" "$host/lychgate-tomb.service.d" "$host/lychgate-.service.d" "$host/service.d"; do
+	mkdir -p "$dropped"; printf '[Service]\nExecStart=\n' >"$dropped/x.conf"
+	refused "a drop-in: ${dropped##*/}" LYCH-BIND-008 "$dropped: a drop-in" bind --install
+	rm -r "$dropped"
+done
 run unbind; is "unbind without a receipt" 3 $?
 is "unbind without a receipt: code" 1 "$(grep -c LYCH-BIND-013 err)"
 run bind --install extra; is "too many words" 2 $?
@@ -340,6 +348,42 @@ run bind --install; is "golden-mean again" 0 $?
 is "nothing of the other is left" "$(rendered)" "$(installed)"
 is "nor in Podman's list" "$n" "$(wc -l <"$units/.lychgate.app")"
 
+# --- somebody to ask: a way out, and a provider's key for the vessel alone
+network() { sed -n 's/^Network=//p' "$units/lychgate.pod"; }
+keys() { grep -l '^Secret=portal_' "$units"/lychgate* | sed 's/.*\///' | tr '\n' ' '; }
+portal() { # url, address
+	cat <<-EOF
+		portals:
+		  - name: main
+		    kind: openai
+		    url: "$1"
+		    secret: portal_main
+		    models:
+		      - {name: m, input: "0", output: "0"}
+	EOF
+	[ $# -eq 1 ] || printf '    addresses:\n      - "%s"\n' "$2"
+}
+is "nobody to ask: no network" none "$(network)"
+portal https://api.example.com/v1 | config
+refused "a portal's secret is missing" LYCH-BIND-005 portal_main bind --install
+secret portal_main "$(cat "$state/secrets/lychgate_work")"
+refused "a portal's secret is another's" LYCH-BIND-006 portal_main bind --install
+secret portal_main
+run bind --install; is "a portal" 0 $?
+is "a portal: its way" "pasta:--map-guest-addr,none" "$(network)"
+is "a portal: its key" "lychgate-vessel.container " "$(keys)"
+portal http://169.254.1.2:8080/v1 169.254.1.2 | config
+run bind --install; is "a portal on this machine" 0 $?
+is "a portal on this machine: its way" "pasta:--map-guest-addr,169.254.1.2" "$(network)"
+{ echo 'pod: {profile: sovereign, cgroups: none}'; portal https://api.example.com/v1; } | config
+run bind --install; is "a portal in sovereign" 0 $?
+is "a portal in sovereign: its key" "lychgate-vessel.container " "$(keys)"
+is "a portal in sovereign: the pod has none" none "$(network)"
+is "a portal in sovereign: the vessel's networks" 2 "$(grep -c '^Network=lychgate-' "$units/lychgate-vessel.container")"
+config </dev/null
+run bind --install; is "nobody to ask again" 0 $?
+is "nobody to ask again: no network" "none 0" "$(network) $(keys | wc -w)"
+
 # --- older Podmans
 for version in 5.6.1 5.4.2; do
 	echo "$version" >"$state/version"
@@ -366,8 +410,13 @@ run unbind --dry-run; is "unbind --dry-run" 0 $?
 is "unbind --dry-run: nothing went" "$n" "$(find "$units" -name 'lychgate*' | wc -l)"
 touch "$state/no-stop"; before=$(installed); run unbind; is "services that do not stop" 4 $?
 is "services that do not stop: the units stay" "$before" "$(installed)"
-rm "$state/no-stop"; : >"$state/log"
+rm "$state/no-stop"
+printf '%s\n' lychgate-inner lychgate-innermost lychgate-outer mine >"$state/networks"
+touch "$state/network-in-use"; run unbind; is "a network that somebody uses" 4 $?
+is "a network that somebody uses: the units stay" "$before" "$(installed)"
+rm "$state/network-in-use"; : >"$state/log"
 run unbind; is "unbind" 0 $?
+is "our networks went, and no other" "lychgate-innermost mine" "$(tr '\n' ' ' <"$state/networks" | sed 's/ $//')"
 grep -q 'systemctl --user stop .*lychgate-tomb.service' "$state/log" || fail "unbind stopped nothing"
 is "units left" "mine.container" "$(ls -A "$units")"
 is "units of the host left" "" "$(ls -A "$host")"

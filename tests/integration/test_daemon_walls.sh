@@ -95,7 +95,7 @@ try_tomb() { # door attempt...
 		"write /lych/bin/planted" "write /usr/planted" "$@")
 	printf '%s\n' "${tries[@]}" "${own[@]}" >"$tomb/probes"
 	out=$("$LYCH_BIN/lych" _tomb --data "$tomb" --work "$run/work" "${door[@]}" --secrets "$LYCHGATE_DATA/secrets" \
-		--tomb "$LYCH_TMP/wrapper" --sandbox "$LYCH_BIN/lych-sandbox" --slots 1 --grade full 2>"$LYCH_TMP/tomb.err") ||
+		--tomb "$LYCH_TMP/wrapper" --sandbox "$LYCH_BIN/lych-sandbox" --tools "$LYCH_BIN" --slots 1 --grade full 2>"$LYCH_TMP/tomb.err") ||
 		fail "the $name did not finish its attempts: $(tail -n 3 "$LYCH_TMP/tomb.err")"
 	judge "$name" "$out" ${#tries[@]} "${own[@]}"
 	total=$((total + ${#tries[@]}))
@@ -124,6 +124,60 @@ out=$("$debug/lych-vessel" serve --data "$LYCHGATE_DATA/vessel" --api-dir "$run/
 	fail "the vessel did not finish its attempts: $(tail -n 3 "$LYCH_TMP/vessel.err")"
 judge vessel "$out" ${#tries[@]} "${own[@]}"
 total=$((total + ${#tries[@]}))
+
+# --- the egress workers and their parent, in the root that the parent makes: no name leads to a
+# file, not even to their own secrets; the network is there for those that need it, and only it
+(umask 077; echo sk-walls-0123456789 >"$LYCHGATE_DATA/secrets/portal_walls")
+cat >"$LYCH_TMP/codex.yaml" <<'C'
+version: "1"
+portals:
+  - name: walls
+    kind: openai
+    url: "http://127.0.0.1:9/v1"
+    secret: portal_walls
+    addresses:
+      - 127.0.0.1
+    models:
+      - name: m
+        input: "0"
+        output: "0"
+C
+chmod 600 "$LYCH_TMP/codex.yaml"
+try_worker() { # name attempts...; own in own
+	local name=$1 out
+	shift
+	printf '%s\n' "$@" "${own[@]}" >"$LYCH_TMP/probes"
+	rm -f "$run/api/vessel.sock"
+	# it never becomes ready: the vessel refuses to start without it
+	out=$("$debug/lych-vessel" serve --config "$LYCH_TMP/codex.yaml" --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" \
+		--work-dir "$run/work" --pg-dir "$run/pg" --audit-dir "$run/audit" --secrets "$LYCHGATE_DATA/secrets" \
+		--probe-walls "$LYCH_TMP/probes" --probe-worker "$name" 2>"$LYCH_TMP/worker.err") &&
+		fail "the vessel started without its worker $name"
+	[ -n "$out" ] || fail "$name tried nothing: $(tail -n 3 "$LYCH_TMP/worker.err")"
+	judge "egress $name" "$out" $# "${own[@]}"
+	total=$((total + $#))
+}
+files=()
+for t in "${common[@]}"; do [[ $t == "socket inet"* ]] || files+=("$t"); done
+files+=("list $LYCHGATE_DATA/tomb" "list $LYCHGATE_DATA/vessel" "read /etc/passwd" "read /etc/resolv.conf" "list $LYCHGATE_DATA/secrets"
+	"read $LYCHGATE_DATA/secrets/portal_walls" "write $LYCHGATE_DATA/planted" "write /planted" "socket unix"
+	"connect unix:$run/api/vessel.sock")
+# the gate worker reads what is most private: not even a socket is its own
+own=()
+try_worker gate "${files[@]}" "socket inet" "socket inet6"
+own=("socket inet" "socket inet6")
+try_worker portal:walls "${files[@]}"
+try_worker keyless "${files[@]}"
+parent=()
+for t in "${files[@]}"; do [ "$t" = fork ] || parent+=("$t"); done
+own+=("fork")
+try_worker parent "${parent[@]}"
+rm "$LYCHGATE_DATA/secrets/portal_walls"
+! "$debug/lych-vessel" serve --config "$LYCH_TMP/codex.yaml" --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" \
+	--work-dir "$run/work" --pg-dir "$run/pg" --audit-dir "$run/audit" --secrets "$LYCHGATE_DATA/secrets" 2>"$LYCH_TMP/worker.err" ||
+	fail "the vessel started without a portal's credential"
+grep -q 'LYCH-EGRESS-010.*portal walls.*lych secret set portal_walls' "$LYCH_TMP/worker.err" ||
+	fail "a missing credential is not named: $(tail -n 3 "$LYCH_TMP/worker.err")"
 
 # --- the scribe: it writes audit/ and that is all; not even a socket of its own kind
 tries=("${common[@]}" "list $LYCHGATE_DATA/tomb" "list $LYCHGATE_DATA/vessel" "read /etc/passwd" "write $LYCHGATE_DATA/planted"

@@ -18,6 +18,7 @@
 #include "common/proto.h"
 #include "common/str.h"
 #include "tests/support/door_client.h"
+#include "tests/support/migrated.h"
 #include "tests/support/pgtest.h"
 #include "vessel/migrate.h"
 #include <criterion/criterion.h>
@@ -63,20 +64,8 @@ static void start_door(void)
 ReportHook(PRE_ALL)(struct criterion_test_set *set UNUSED)
 {
 	static const char *const tombs[] = {"tomb_1", "tomb_2"};
-	struct err err = ERR_INIT;
-	int applied = 0;
 
-	(void)pgtest_start();
-	char *sock = xstrdup(pgtest_path("sock"));
-	const struct migrate_config cfg = {.socket_dir = sock,
-					   .secrets_dir = pgtest_path("secrets"),
-					   .tombs = tombs,
-					   .n_tombs = 2};
-	if (migrate_run(&cfg, &applied, &err) < 0) {
-		fprintf(stderr, "migrate: %s\n", err.msg);
-		abort();
-	}
-	free(sock);
+	migrated_start(tombs, 2);
 	if (THROUGH_VESSEL)
 		start_door();
 }

@@ -81,6 +81,28 @@ refused "an open directory" LYCH-SECRET-001 lych secret check
 chmod 700 "$S"
 is "in order again" "" "$(bad files)"
 
+# --- a portal's key: wanted when codex.yaml names it
+cp -p "$LYCH_CONFIG" "$LYCH_TMP/codex" 2>/dev/null || lych_config "slots: 8"
+cat >>"$LYCH_CONFIG" <<'EOF'
+portals:
+  - name: main
+    kind: openai
+    url: "https://api.example.com/v1"
+    secret: portal_main
+    models:
+      - {name: m, input: "0", output: "0"}
+EOF
+is "a key that is named is missed" portal_main "$(bad files)"
+lych down >/dev/null
+refused "nothing starts without it" LYCH-SECRET-012 lych up --detach
+grep -q 'lych secret set' "$LYCH_TMP/err" || fail "the command is not named: $(cat "$LYCH_TMP/err")"
+echo sk-a-third-key-0123456789abcdef | lych secret set portal_main >/dev/null || fail "set portal_main"
+is "then all is in order" "" "$(bad files)"
+is "and what is not named is unused" 1 "$(lych secret check | grep -c 'portal_x.*no portal')"
+rm "$LYCH_CONFIG"
+[ ! -e "$LYCH_TMP/codex" ] || mv "$LYCH_TMP/codex" "$LYCH_CONFIG"
+lych up --detach || fail "up again"
+
 # --- rotation, while it runs: the old password is refused afterwards, jobs go on
 can_log_in() { # role, file with the password
 	PGPASSWORD=$(cat "$2") psql -h "$XDG_RUNTIME_DIR/lychgate/pg" -U "$1" -d "${3:-lychgate}" -qAtc 'SELECT 1' >/dev/null 2>&1

@@ -22,3 +22,31 @@ debian_root() {
 	mmdebstrap -q --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
 		--aptopt='APT::Install-Recommends "false"' --include="$packages" "$@" "$suite" "$to" "$(debian_mirror)"
 }
+
+# Runs a command as root in a root directory, entered by pivot_root (in a chroot the kernel refuses user namespaces),
+# in mount, pid, ipc and uts namespaces of its own. The network is the machine's.
+debian_enter() { # root, command...
+	# shellcheck disable=SC2016 # expanded inside
+	unshare --mount --pid --fork --kill-child --ipc --uts bash -c '
+		set -euo pipefail
+		root=$1; shift
+		mount --make-rprivate /
+		mount --bind "$root" "$root"
+		cd "$root"
+		mount -t proc -o nosuid,nodev,noexec proc proc
+		mount -t sysfs -o ro,nosuid,nodev,noexec sysfs sys
+		if [ -e /sys/fs/cgroup/cgroup.controllers ]; then mount -t cgroup2 -o nosuid,nodev,noexec cgroup2 sys/fs/cgroup; fi
+		mount -t tmpfs -o mode=0755,nosuid tmpfs dev
+		for d in null zero full random urandom tty; do : >dev/$d; mount --bind /dev/$d dev/$d; done
+		mkdir dev/pts dev/shm
+		mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts dev/pts
+		ln -s pts/ptmx dev/ptmx
+		ln -s /proc/self/fd dev/fd; ln -s fd/0 dev/stdin; ln -s fd/1 dev/stdout; ln -s fd/2 dev/stderr
+		mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs dev/shm
+		mount -t tmpfs -o mode=0755,nosuid,nodev tmpfs run
+		mkdir -p run/lock
+		pivot_root . .
+		umount -l .
+		cd /
+		exec "$@"' _ "$@"
+}

@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 		.arg = &v,
 		.max_connections = 256,
 		.idle_usec = 60 * USEC_PER_SEC,
-		.sse_backlog_max_bytes = 65536,
+		.stream_backlog_max_bytes = 65536,
 	};
 	if (queue_new(v.loop, &qc, &v.queue, &err) < 0 ||
 	    door_new(v.loop, &dc, &v.door, &err) < 0 ||

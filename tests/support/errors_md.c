@@ -17,6 +17,13 @@ static const char *const families[][2] = {
 	{"STORE", "Blobs, output, artifacts"},
 	{"AUDIT", "The audit log and its scribe"},
 	{"BIND", "The units of the pod"},
+	{"WARD", "What a job may ask"},
+	{"GATE", "What is too private to leave"},
+	{"BUDGET", "What jobs may spend"},
+	{"BROKER", "Asking, fetching and installing from inside a job"},
+	{"EGRESS", "The processes that speak to the network"},
+	{"FETCH", "URLs, names and addresses that a job asks for"},
+	{"REGISTRY", "Packages and where they come from"},
 };
 
 static bool is_of(const struct err_info *info, const char *family)

@@ -26,6 +26,7 @@
  *	--no-pivot		pivot_root is EPERM
  *	--no-hostname		sethostname is EPERM, as in a container of Podman's
  *	--no-getfd		pidfd_getfd is EPERM, as in many a container
+ *	--no-listen		listen is EACCES
  *	--broken-cgroup		any directory is a cgroup v2 with controllers, whose
  *				cgroup.procs cannot be written (EIO)
  */
@@ -65,7 +66,7 @@ static struct {
 	int landlock_abi, landlock_errno; /* -1, 0: the truth */
 	bool no_new_calls, no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
-		broken_cgroup, listener, netlink_works, utimes_work, no_getfd;
+		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_listen;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
@@ -157,6 +158,8 @@ static void build_filter(void)
 		on_call(CALL(sethostname), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.no_getfd)
 		on_call(PIDFD_GETFD, SECCOMP_RET_ERRNO | EPERM);
+	if (lies.no_listen)
+		on_call(CALL(listen), SECCOMP_RET_ERRNO | EACCES);
 	if (lies.no_pivot)
 		on_call(CALL(pivot_root), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.kill_works)
@@ -352,6 +355,8 @@ static char **parse(char **a)
 			lies.no_hostname = true;
 		else if (strcmp(*a, "--no-getfd") == 0)
 			lies.no_getfd = true;
+		else if (strcmp(*a, "--no-listen") == 0)
+			lies.no_listen = true;
 		else if (strcmp(*a, "--no-pivot") == 0)
 			lies.no_pivot = true;
 		else if (strcmp(*a, "--broken-cgroup") == 0)

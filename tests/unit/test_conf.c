@@ -171,10 +171,13 @@ Test(conf, template_is_the_defaults)
 	cr_assert(conf_parse(conf_template(), strlen(conf_template()), &c, &err) == 0,
 		  "%s", err.msg);
 	expect_defaults(&c);
+	conf_done(&c);
 	cr_expect(conf_parse(V, strlen(V), &c, &err) == 0, "%s", err.msg);
 	expect_defaults(&c);
+	conf_done(&c);
 	cr_expect(conf_parse("version: 1", 10, &c, &err) == 0, "%s", err.msg);
 	expect_defaults(&c);
+	conf_done(&c);
 }
 
 Test(conf, every_key_is_read)
@@ -284,8 +287,10 @@ Test(conf, file_must_be_private)
 	put(path, 0, 0600);
 	cr_expect(conf_load(path, &c, &err) == 0, "%s", err.msg);
 	expect_defaults(&c);
+	conf_done(&c);
 	put(path, 0, 0400);
 	cr_expect(conf_load(path, &c, &err) == 0, "%s", err.msg);
+	conf_done(&c);
 	(void)unlink(path);
 	(void)unlink(link);
 	(void)rmdir(dir);

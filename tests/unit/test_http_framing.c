@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "tests/support/scratch_socket.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -89,13 +90,12 @@ static struct httpd *serve(struct loop *l, usec_t idle, unsigned max_connections
 		.n_routes = ARRAY_SIZE(routes),
 		.max_connections = max_connections,
 		.idle_usec = idle,
-		.sse_backlog_max_bytes = 65536,
+		.stream_backlog_max_bytes = 65536,
 	};
 	struct httpd *h = NULL;
 	struct err err = ERR_INIT;
 
-	cr_assert(str_fmt(sock_path, sizeof(sock_path), "/tmp/lych-framing-%d",
-			  getpid()) == 0);
+	cr_assert(str_copy(sock_path, sizeof(sock_path), scratch_socket()) == 0);
 	cr_assert(httpd_new(l, &cfg, &h, &err) == 0, "%s", err.msg);
 	return h;
 }
@@ -395,12 +395,12 @@ Test(http_framing, path_decoding)
 	struct err err = ERR_INIT;
 
 	for (size_t i = 0; i < ARRAY_SIZE(ok); i++) {
-		cr_expect(httpd_gate_path(ok[i].raw, out, sizeof(out), &err) == 0);
+		cr_expect(httpd_gate_path(ok[i].raw, false, out, sizeof(out), &err) == 0);
 		cr_expect_str_eq(out, ok[i].out);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		cr_expect(httpd_gate_path(bad[i], out, sizeof(out), &err) < 0, "%s",
-			  bad[i]);
-	cr_expect(httpd_gate_path("/0123456789012345678901234567890123", out, sizeof(out),
-				  &err) < 0);
+		cr_expect(httpd_gate_path(bad[i], false, out, sizeof(out), &err) < 0,
+			  "%s", bad[i]);
+	cr_expect(httpd_gate_path("/0123456789012345678901234567890123", false, out,
+				  sizeof(out), &err) < 0);
 }

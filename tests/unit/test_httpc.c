@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "tests/support/scratch_socket.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -100,8 +101,7 @@ static void begin(void)
 	};
 	struct err err = ERR_INIT;
 
-	cr_assert(str_fmt(sock_path, sizeof(sock_path), "/tmp/lych-httpc-%d", getpid()) ==
-		  0);
+	cr_assert(str_copy(sock_path, sizeof(sock_path), scratch_socket()) == 0);
 	cr_assert(loop_new(&loop, &err) == 0);
 	cr_assert(httpd_new(loop, &cfg, &server, &err) == 0, "%s", err.msg);
 	cr_assert(httpc_new(loop, sock_path, 2, &client, &err) == 0, "%s", err.msg);

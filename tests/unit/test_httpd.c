@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "tests/support/scratch_socket.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -25,7 +26,7 @@ static struct httpd *server;
 static char sock_path[64];
 static struct httpd_req *held[8];
 static unsigned n_held, n_gone, n_freed, n_auth, n_closed, n_drained;
-static struct httpd_sse *stream;
+static struct httpd_stream *stream;
 
 static void gone(void *arg)
 {
@@ -135,7 +136,7 @@ static void events(struct httpd_req *req, void *arg)
 {
 	(void)arg;
 	stream = httpd_sse_start(req, closed, NULL);
-	httpd_sse_on_drain(stream, drained, NULL);
+	httpd_stream_on_drain(stream, drained, NULL);
 	cr_assert(httpd_sse_send(stream, "7", "state", "{\"a\":1}", 7));
 }
 
@@ -160,14 +161,13 @@ static void start(usec_t idle)
 		.auth = auth,
 		.max_connections = 3,
 		.idle_usec = idle,
-		.sse_backlog_max_bytes = 100000,
+		.stream_backlog_max_bytes = 100000,
 	};
 	struct err err = ERR_INIT;
 	struct stat st;
 
 	n_held = n_gone = n_freed = n_auth = n_closed = n_drained = 0;
-	cr_assert(str_fmt(sock_path, sizeof(sock_path), "/tmp/lych-httpd-%d", getpid()) ==
-		  0);
+	cr_assert(str_copy(sock_path, sizeof(sock_path), scratch_socket()) == 0);
 	cr_assert(loop_new(&loop, &err) == 0);
 	cr_assert(httpd_new(loop, &cfg, &server, &err) == 0, "%s", err.msg);
 	cr_assert(lstat(sock_path, &st) == 0);
@@ -469,9 +469,9 @@ Test(httpd, events_are_chunks_and_end_cleanly)
 	fd = dial("GET /events HTTP/1.1\r\n" H "\r\n");
 	turn(10000);
 	cr_assert_not_null(stream);
-	cr_expect_eq(httpd_sse_backlog(stream), 0);
+	cr_expect_eq(httpd_stream_backlog(stream), 0);
 	cr_expect(n_drained > 0);
-	httpd_sse_end(stream);
+	httpd_stream_end(stream);
 	collect(fd, &b, &is_closed);
 	cr_expect(is_closed);
 	cr_expect(strstr(buf_str(&b), "Content-Type: text/event-stream\r\n"));
@@ -507,7 +507,7 @@ Test(httpd, slow_event_reader_is_cut_off)
 	cr_assert_not_null(stream);
 	while (sent < 10000 &&
 	       httpd_sse_send(stream, NULL, "output", data, sizeof(data))) {
-		cr_assert(httpd_sse_backlog(stream) <= 100000);
+		cr_assert(httpd_stream_backlog(stream) <= 100000);
 		if (++sent % 8 == 0)
 			turn(100);
 	}
@@ -522,7 +522,7 @@ Test(httpd, slow_event_reader_is_cut_off)
 	turn(10000);
 	while (httpd_sse_send(stream, NULL, "output", data, sizeof(data)))
 		;
-	httpd_sse_end(stream);
+	httpd_stream_end(stream);
 	turn(10000);
 	cr_expect_eq(n_closed, 1);
 	close(fd);

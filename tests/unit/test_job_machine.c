@@ -56,7 +56,7 @@ static struct job running(void)
 {
 	struct job j;
 
-	job_init(&j, false);
+	job_init(&j, false, false);
 	(void)step(&j, EVENT_BEGIN);
 	(void)step(&j, EVENT_PREPARED);
 	(void)step(&j, EVENT_STARTED);
@@ -82,7 +82,7 @@ Test(job_machine, a_refused_sandbox_is_reported_and_nothing_is_harvested)
 	struct job_actions a;
 	struct job j;
 
-	job_init(&j, false);
+	job_init(&j, false, false);
 	(void)step(&j, EVENT_BEGIN);
 	(void)step(&j, EVENT_PREPARED);
 	a = step(&j, EVENT_REFUSED);
@@ -215,7 +215,7 @@ Test(job_machine, a_bad_archive_is_the_jobs_fault)
 	struct job_actions a;
 	struct job j;
 
-	job_init(&j, true);
+	job_init(&j, true, false);
 	(void)step(&j, EVENT_BEGIN);
 	a = step(&j, EVENT_PREPARED);
 	cr_assert(did(&a, ACT_UNPACK));
@@ -225,6 +225,46 @@ Test(job_machine, a_bad_archive_is_the_jobs_fault)
 	cr_assert_not(did(&a, ACT_START));
 	cr_assert_eq(reported(&j, a), ACT_FAIL);
 	cr_assert_eq(j.fail_class, FAIL_SETUP_REFUSED);
+}
+
+Test(job_machine, dependencies_are_fetched_then_installed_then_the_job_starts)
+{
+	struct job_actions a;
+	struct job j;
+
+	job_init(&j, true, true);
+	(void)step(&j, EVENT_BEGIN);
+	(void)step(&j, EVENT_PREPARED);
+	a = exits(&j, SPAWN_END_EXITED, 0);
+	cr_assert(did(&a, ACT_DEPS_FETCH));
+	(void)step(&j, EVENT_STARTED);
+	cr_assert_eq(j.step, STEP_DEPS_FETCH);
+	a = exits(&j, SPAWN_END_EXITED, 0);
+	cr_assert(did(&a, ACT_DEPS_INSTALL) && !did(&a, ACT_START));
+	(void)step(&j, EVENT_STARTED);
+	a = exits(&j, SPAWN_END_EXITED, 0);
+	cr_assert(did(&a, ACT_START));
+	cr_assert_not(j.ran);
+}
+
+Test(job_machine, dependencies_that_fail_are_the_jobs_end_and_it_never_ran)
+{
+	for (int at = 0; at < 2; at++) {
+		struct job_actions a;
+		struct job j;
+
+		job_init(&j, false, true);
+		(void)step(&j, EVENT_BEGIN);
+		a = step(&j, EVENT_PREPARED);
+		cr_assert(did(&a, ACT_DEPS_FETCH));
+		if (at)
+			(void)exits(&j, SPAWN_END_EXITED, 0);
+		a = exits(&j, SPAWN_END_EXITED, 1);
+		cr_assert_not(did(&a, ACT_START));
+		cr_assert_eq(reported(&j, a), ACT_FAIL);
+		cr_assert_eq(j.fail_class, FAIL_SETUP_REFUSED);
+		cr_assert_not(j.ran);
+	}
 }
 
 Test(job_machine, a_conflict_is_a_security_event)
@@ -256,6 +296,8 @@ static void obey(struct world *w, const struct job_actions *a)
 			w->preparing = true;
 			break;
 		case ACT_UNPACK:
+		case ACT_DEPS_FETCH:
+		case ACT_DEPS_INSTALL:
 		case ACT_START:
 			cr_assert_not(w->sandbox, "two sandboxes at once");
 			w->sandbox = true;
@@ -404,7 +446,7 @@ static void one_life(unsigned seed)
 
 	cr_assert_eq(initstate_r(seed, state, sizeof(state), &rd), 0);
 	(void)random_r(&rd, &r);
-	job_init(&w.job, r % 3 == 0);
+	job_init(&w.job, r % 3 == 0, r % 4 == 0);
 	a = step(&w.job, EVENT_BEGIN);
 	obey(&w, &a);
 	for (int i = 0; i < 400 && w.job.step != STEP_DONE; i++) {

@@ -211,6 +211,17 @@ Test(json, depth_and_members_are_limited)
 			     n <= JSON_MEMBERS_MAX ? 0 : -1);
 		buf_done(&b);
 	}
+	/* The object and the array are two of them. */
+	for (unsigned n = JSON_VALUES_MAX - 2; n <= JSON_VALUES_MAX - 1; n++) {
+		buf_init(&b, 1 << 20);
+		buf_adds(&b, "{\"a\":[0");
+		for (unsigned i = 1; i < n; i++)
+			buf_adds(&b, ",0");
+		buf_adds(&b, "]}");
+		cr_expect_eq(json_scan(b.data, b.len, 16, &err),
+			     n <= JSON_VALUES_MAX - 2 ? 0 : -1);
+		buf_done(&b);
+	}
 }
 
 Test(json, typed_getters)

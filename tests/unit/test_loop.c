@@ -3,6 +3,7 @@
 #include "common/net/notify.h"
 
 #include "common/str.h"
+#include "tests/support/scratch_socket.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -192,7 +193,7 @@ Test(loop, manager_hears_readiness_and_watchdog)
 {
 	char name[64];
 
-	cr_assert(str_fmt(name, sizeof(name), "/tmp/lych-notify-%d", getpid()) == 0);
+	cr_assert(str_copy(name, sizeof(name), scratch_socket()) == 0);
 	manager_hears(name, getpid());
 	manager_hears(name, 1);
 	cr_assert(str_fmt(name, sizeof(name), "@lych-notify-%d", getpid()) == 0);

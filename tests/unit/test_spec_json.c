@@ -137,10 +137,24 @@ static struct refusal refusals[] = {
 	R("{" ARGV ",\"limits\":{\"processes\":0}}", SPEC_RANGE),
 	R("{" ARGV ",\"limits\":{\"timeout_ms\":0}}", SPEC_RANGE),
 	R("{" ARGV ",\"limits\":{\"timeout_ms\":1.5}}", SPEC_TYPE),
-	R("{" ARGV ",\"egress\":\"brokered\"}", SPEC_UNSUPPORTED),
-	R("{" ARGV ",\"egress\":\"registry\"}", SPEC_UNSUPPORTED),
+	/* codex.yaml allows nothing here */
+	R("{" ARGV ",\"egress\":\"brokered\"}", WARD_EMPTY),
+	R("{" ARGV ",\"egress\":\"registry\"}", WARD_EMPTY),
+	R("{" ARGV ",\"egress\":\"brokered\",\"network\":\"none\"}", SPEC_RANGE),
+	R("{" ARGV ",\"egress\":\"brokered\",\"env\":{\"OPENAI_API_KEY\":\"x\"}}",
+	  SPEC_ENV),
+	R("{" ARGV ",\"egress\":\"registry\",\"env\":{\"PIP_INDEX_URL\":\"x\"}}",
+	  SPEC_ENV),
 	R("{" ARGV ",\"egress\":\"open\"}", SPEC_RANGE),
-	R("{" ARGV ",\"deps\":[\"requests\"]}", SPEC_UNSUPPORTED),
+	R("{" ARGV ",\"deps\":[\"requests\"]}", SPEC_TYPE),
+	R("{" ARGV ",\"deps\":{\"pip\":[\"six\"]}}", SPEC_KEY),
+	R("{" ARGV ",\"deps\":null}", SPEC_TYPE),
+	R("{" ARGV ",\"deps\":{\"pypi\":\"six\"}}", SPEC_TYPE),
+	R("{" ARGV ",\"deps\":{\"pypi\":[\"six @ https://evil/six.whl\"]}}", SPEC_DEPS),
+	R("{" ARGV ",\"deps\":{\"npm\":[\"--registry=https://evil/\"]}}", SPEC_DEPS),
+	R("{" ARGV ",\"deps\":{\"npm\":[\"x\"],\"npm_lock\":true}}", SPEC_DEPS),
+	R("{" ARGV ",\"deps\":{\"npm\":[\"x\"]}}", REGISTRY_NONE),
+	R("{" ARGV ",\"deps\":{\"pypi\":[\"x\"]}}", REGISTRY_NONE),
 	R("{" ARGV ",\"grants\":{\"net\":true}}", SPEC_UNSUPPORTED),
 	R("{" ARGV ",\"gates\":\"\"}", SPEC_UNSUPPORTED),
 };
@@ -335,4 +349,32 @@ Test(spec_json, blobs_are_listed)
 	cr_assert_eq(spec_blob(&s, 2)[0], 'c');
 	cr_assert_null(spec_blob(&s, 3));
 	spec_done(&s);
+}
+
+/* With a rule that permits something it is kept, and travels to the tomb. */
+Test(spec_json, egress_is_taken_where_the_ward_could_permit_something)
+{
+	static const char text[] =
+		"version: \"1\"\n"
+		"registries: {npm: {url: \"https://npm.example.org\"}}\n"
+		"ward:\n- {host: a.example, action: allow}\n"
+		"- {registry: npm, identity: guest, action: allow}\n";
+	static const char brokered[] = "{" ARGV ",\"egress\":\"brokered\"}";
+	static const char registry[] = "{" ARGV ",\"egress\":\"registry\"}";
+	cleanup_spec struct spec s = {0};
+	cleanup_buf struct buf out = {0};
+	struct err err = ERR_INIT;
+	struct conf conf;
+
+	buf_init(&out, SPEC_MAX_BYTES);
+	cr_assert(conf_parse(text, strlen(text), &conf, &err) == 0, "%s", err.msg);
+	cr_expect(spec_parse(registry, strlen(registry), &conf, &s, &err) < 0);
+	cr_expect_eq(err.id, ERRID_WARD_EMPTY, "the rule is another's");
+	cr_assert(spec_parse(brokered, strlen(brokered), &conf, &s, &err) == 0, "%s",
+		  err.msg);
+	cr_expect_eq(s.egress, EGRESS_BROKERED);
+	cr_assert(spec_set_request_id(&s, "a", &err) == 0 &&
+		  spec_write(&s, &out, &err) == 0);
+	cr_expect(strstr(buf_str(&out), "\"egress\":\"brokered\"") != NULL);
+	conf_done(&conf);
 }

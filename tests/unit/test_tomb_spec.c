@@ -8,6 +8,8 @@
 
 TestSuite(tomb_spec, .timeout = 5);
 
+static const struct broker_key key = {"lych-the-key"};
+
 #define SHA "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 static int parse(const char *json, struct tomb_spec *s)
@@ -54,7 +56,12 @@ Test(tomb_spec, what_the_vessel_would_not_store_is_refused_here_too)
 		"{\"argv\":[\"a\"],\"limits\":{\"cpus\":9999}}",
 		"{\"argv\":[\"a\"],\"limits\":{\"speed\":1}}",
 		"{\"argv\":[\"a\"],\"network\":\"open\"}",
-		"{\"argv\":[\"a\"],\"egress\":\"brokered\"}",
+		"{\"argv\":[\"a\"],\"egress\":\"open\"}",
+		"{\"argv\":[\"a\"],\"egress\":\"brokered\",\"network\":\"none\"}",
+		"{\"argv\":[\"a\"],\"egress\":\"brokered\",\"env\":{\"OPENAI_API_KEY\":"
+		"\"sk-of-mine\"}}",
+		"{\"argv\":[\"a\"],\"egress\":\"registry\",\"env\":{\"PIP_INDEX_URL\":"
+		"\"x\"}}",
 		"{\"argv\":[\"a\"],\"profile\":\"root\"}",
 		"{\"argv\":[\"a\"],\"grants\":[\"ptrace\"]}",
 		"{\"argv\":[\"a\"],\"deps\":{\"pip\":[\"x\"]}}",
@@ -74,12 +81,14 @@ Test(tomb_spec, what_the_vessel_would_not_store_is_refused_here_too)
 static const char *block(const struct tomb_spec *s, enum tomb_spec_use use,
 			 enum sbx_grade g)
 {
+	const struct tomb_spec_place place = {
+		.grade = g, .workspace = "42.1/work", .tools = "/x/tools", .key = &key};
 	static char text[4096];
 	struct buf b;
 	struct err err = ERR_INIT;
 
 	buf_init(&b, sizeof(text));
-	cr_assert_eq(tomb_spec_block(s, use, g, "42.1/work", &b, &err), 0, "%s", err.msg);
+	cr_assert_eq(tomb_spec_block(s, use, &place, &b, &err), 0, "%s", err.msg);
 	cr_assert_lt(b.len, sizeof(text));
 	cr_assert_eq(b.data[b.len - 1], '\0', "every string is terminated");
 	memcpy(text, b.data, b.len);
@@ -103,7 +112,8 @@ Test(tomb_spec, options_of_the_job_cannot_be_forged_by_its_argv)
 			 "--grade|full|--workspace|42.1/work|--network|loopback|"
 			 "--timeout|1500ms|--memory|1048576|--disk|1073741824|--file-"
 			 "size|1073741824|"
-			 "--processes|256|--cpus|1|--env|A=--ro|--|--workspace|/|--");
+			 "--processes|256|--cpus|1|--env|PATH=/usr/local/bin:/usr/bin:/"
+			 "bin:/lych/bin|--env|A=--ro|--|--workspace|/|--");
 	tomb_spec_done(&s);
 }
 
@@ -116,7 +126,8 @@ Test(tomb_spec, a_script_runs_by_its_interpreter)
 		      &s),
 		0);
 	cr_assert(str_ends(block(&s, SPEC_USE_JOB, GRADE_FLOOR),
-			   "|--|/bin/sh|./.lychgate-script"));
+			   "|--env|PATH=/usr/local/bin:/usr/bin:/bin:/x/tools|--|"
+			   "/bin/sh|./.lychgate-script"));
 	cr_assert(str_starts(block(&s, SPEC_USE_JOB, GRADE_FLOOR),
 			     "--grade|floor|--workspace-ro|42.1/work|--network|none|"));
 	tomb_spec_done(&s);
@@ -163,11 +174,41 @@ Test(tomb_spec, explain_is_for_the_job_not_for_the_unpacking)
 	cr_assert_lt(parse("{\"argv\":[\"a\"],\"explain\":\"1\"}", &s), 0);
 	cr_assert_eq(parse("{\"argv\":[\"a\"],\"explain\":true}", &s), 0);
 	cr_assert_not_null(
-		strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "|--explain|--|a"));
+		strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "|--explain|--env|PATH="));
 	cr_assert_null(strstr(block(&s, SPEC_USE_UNPACK, GRADE_FULL), "explain"));
 	tomb_spec_done(&s);
 	cr_assert_eq(parse("{\"argv\":[\"a\"]}", &s), 0);
 	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "explain"));
+	tomb_spec_done(&s);
+}
+
+Test(tomb_spec, who_may_ask_has_the_variables_of_its_broker_and_nobody_else)
+{
+	static const char *const sdk = "|--env|OPENAI_API_KEY=lych-the-key|";
+	struct tomb_spec s;
+
+	cr_assert_eq(parse("{\"argv\":[\"a\"]}", &s), 0);
+	cr_assert_eq(s.egress, EGRESS_NONE);
+	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "lych-the-key"));
+	tomb_spec_done(&s);
+
+	cr_assert_eq(parse("{\"argv\":[\"a\"],\"egress\":\"brokered\"}", &s), 0);
+	cr_assert_eq(s.egress, EGRESS_BROKERED);
+	cr_assert_not_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), sdk));
+	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "PIP_INDEX_URL"));
+	/* An SDK could not use its variables there. */
+	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FLOOR), "OPENAI"));
+	cr_assert_not_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FLOOR),
+				  "|--env|LYCHGATE_BROKER=fd:3|--env|LYCHGATE_BROKER_KEY="
+				  "lych-the-key|--|a"));
+	cr_assert_null(strstr(block(&s, SPEC_USE_UNPACK, GRADE_FULL), "lych-the-key"));
+	tomb_spec_done(&s);
+
+	cr_assert_eq(parse("{\"argv\":[\"a\"],\"egress\":\"registry\"}", &s), 0);
+	cr_assert_not_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), sdk));
+	cr_assert_not_null(
+		strstr(block(&s, SPEC_USE_JOB, GRADE_FULL),
+		       "|PIP_INDEX_URL=http://127.0.0.1:8787/registry/pypi/simple/|"));
 	tomb_spec_done(&s);
 }
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lych restore, its parts: cmd_restore.c owns the order of steps and the exchange;
+ * restore_embedded.c and restore_pod.c own the new cluster's server and its migration.
+ */
+#ifndef LYCH_CLI_RESTORE_H
+#define LYCH_CLI_RESTORE_H
+
+#include "cli/pgtool.h"
+#include "cli/up.h"
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include "common/net/conf.h"
+#include "common/net/json.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RESTORE_MIGRATE_TIMEOUT (300 * USEC_PER_SEC)
+#define RESTORE_START_TIMEOUT (60 * USEC_PER_SEC)
+
+struct restore;
+struct restore_ops {
+	const char *store; /* of the secrets: secret.h */
+	/* A new cluster below r->new.data, its server up, r->tool open. */
+	int (*start)(struct restore *r, struct err *err);
+	/* Roles, passwords and schema as this release wants them. */
+	int (*migrate)(struct restore *r, struct err *err);
+	/* Cleanly, or it is an error; nothing where nothing runs. */
+	int (*stop)(struct restore *r, struct err *err);
+};
+extern const struct restore_ops restore_embedded, restore_pod;
+
+struct restore_args {
+	bool json, force, pod;
+	const char *file;
+};
+
+struct restore {
+	const struct restore_args *a;
+	const struct restore_ops *ops;
+	struct paths p;	  /* of the user */
+	struct paths new; /* the same, with data beside it; borrows */
+	struct conf conf;
+	int new_fd, out; /* DATA.restore; the file that is being written */
+	struct pgtool tool;
+	struct buf info_text;
+	struct json *info;
+	uint64_t schema, postgres_major, jobs;
+	char *kept; /* DATA.before-TIME, when something was there */
+	bool in_info;
+	/* embedded */
+	struct pg_cluster pg;
+	pid_t server;
+	char *vessel;
+	/* pod */
+	struct podman podman;
+	char *pg_dir, *cluster; /* what its containers mount */
+	bool is_started;
+};
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lych restore in embedded mode: the host's PostgreSQL, secrets made anew. */
+#include "cli/restore.h"
+
+#include "cli/proc.h"
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+static int server_start(struct restore *r, struct err *err)
+{
+	usec_t deadline = clock_boot_usec() + RESTORE_START_TIMEOUT;
+	cleanup_env char **argv = NULL;
+	cleanup_env char **env = proc_env();
+	cleanup_close int log = -1;
+
+	if (pg_configure(&r->new, &r->pg, err) < 0)
+		return -1;
+	argv = pg_server_argv(&r->new, &r->pg);
+	log = open(r->pg.log, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+		   0600);
+	if (log < 0)
+		return err_sys(err, "%s", r->pg.log);
+	const struct proc_spec spec = {
+		.argv = (const char *const *)argv,
+		.env = (const char *const *)env,
+		.in = -1,
+		.out = log,
+		.err = log,
+		.ready_fd = -1,
+		.death_signal = SIGINT,
+	};
+
+	if (proc_start(&spec, &r->server, err) < 0)
+		return -1;
+	while (!pg_is_ready(&r->pg, r->server)) {
+		struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
+
+		bool is_dead = waitpid(r->server, NULL, WNOHANG) == r->server;
+
+		if (is_dead)
+			r->server = 0;
+		if (is_dead || clock_boot_usec() >= deadline)
+			return err_set_id(err, ERRID_START_DB, "see %s", r->pg.log);
+		(void)nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
+static int server_stop(struct restore *r, struct err *err)
+{
+	int status = 0;
+
+	if (r->server <= 0)
+		return 0;
+	(void)kill(r->server, SIGINT);
+	while (waitpid(r->server, &status, 0) < 0 && errno == EINTR)
+		;
+	r->server = 0;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return err_set_id(err, ERRID_START_DB,
+				  "the new cluster did not stop cleanly, see %s",
+				  r->pg.log);
+	return 0;
+}
+
+static int migrate(struct restore *r, struct err *err)
+{
+	cleanup_free char *secrets = xasprintf("%s/secrets", r->new.data);
+	cleanup_env char **env = proc_env();
+	const char *const argv[] = {
+		r->vessel, "migrate", "--pg-dir", r->new.pg_dir, "--secrets",
+		secrets,   "--tomb",  TOMB_NAME,  NULL,
+	};
+
+	return proc_run(argv, (const char *const *)env, NULL, RESTORE_MIGRATE_TIMEOUT,
+			ERRID_START_MIGRATION, NULL, err);
+}
+
+static int start(struct restore *r, struct err *err)
+{
+	cleanup_free char *secrets = xasprintf("%s/secrets", r->new.data);
+
+	if (paths_program("lych-vessel", &r->vessel, err) < 0 ||
+	    pg_prepare(&r->new, r->conf.postgres_bin, NULL, &r->pg, err) < 0)
+		return -1;
+	if (r->postgres_major > r->pg.major)
+		return err_set_id(err, ERRID_BACKUP_VERSION,
+				  "its database is of PostgreSQL %llu, here is %u",
+				  (unsigned long long)r->postgres_major, r->pg.major);
+	if (server_start(r, err) < 0)
+		return -1;
+	return pgtool_open(&r->tool, &r->pg, r->new.pg_dir, secrets, r->new.data, err);
+}
+
+static int stop(struct restore *r, struct err *err)
+{
+	int rc;
+
+	rc = server_stop(r, err);
+	pg_cluster_done(&r->pg);
+	free(r->vessel);
+	r->vessel = NULL;
+	return rc;
+}
+
+const struct restore_ops restore_embedded = {
+	.store = "files",
+	.start = start,
+	.migrate = migrate,
+	.stop = stop,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the starter share: its parts and their states. Private to
+ * cli/supervise*.c. */
+#ifndef LYCH_CLI_SUPERVISE_PRIV_H
+#define LYCH_CLI_SUPERVISE_PRIV_H
+
+#include "cli/intents.h"
+#include "cli/up.h"
+
+enum part_id { PART_PG, PART_SCRIBE, PART_VESSEL, PART_TOMB, PART_MAX };
+enum part_state { PART_DOWN, PART_STARTING, PART_READY };
+
+struct part {
+	enum part_state state;
+	pid_t pid;
+	int ready_fd;
+	char heard[256];
+	size_t n_heard;
+	unsigned restarts, scope_serial;
+	off_t log_from;
+	usec_t started, next_start, backoff;
+};
+
+struct super {
+	struct supervise *s;
+	struct part part[PART_MAX];
+	const char *no_scope; /* why no scope is asked for; NULL: one is */
+	char *no_cgroup;      /* why jobs have no cgroup limits; NULL: they have */
+	char **env;
+	int sfd;
+	bool migrated, first, stopping;
+	bool asked_restart, asked_stop;
+	bool tomb_held; /* stopped by request: until another one or the next start */
+	struct intents intents;
+	int intents_fd;	     /* inotify: something was dropped */
+	bool halting;	     /* parts are being stopped to be started anew */
+	bool restarting;     /* ... and are not all ready again */
+	unsigned generation; /* how often that was asked for */
+	usec_t migrate_again;
+	usec_t first_deadline, state_again; /* 0: the state file is up to date */
+};
+
+extern const char *const supervise_names[PART_MAX];
+
+/* The file that the part writes to. The caller frees it. */
+char *part_log_path(const struct super *u, enum part_id id);
+
+/* The last thing that the part logged since its start, "" when that is nothing: for the
+ * error of a start that failed. */
+void part_log_tail(const struct super *u, enum part_id id, char *out, size_t size);
+
+/* A child's own error code travels in its text: "LYCH-SANDBOX-004 ...". */
+void part_adopt_code(struct err *err);
+
+/* Starts it; it is PART_STARTING then. */
+MUST_CHECK int part_start(struct super *u, enum part_id id, struct err *err);
+
+/* Reads what a starting part says; READY=1 makes it PART_READY. */
+void part_hear(struct super *u, enum part_id id);
+
+void part_ready(struct super *u, enum part_id id);
+
+/* Runs lych-vessel migrate to its end. */
+MUST_CHECK int part_migrate(struct super *u, struct err *err);
+
+/* reason NULL: jobs have cgroup limits. It is copied. */
+void part_set_no_cgroup(struct super *u, const char *reason);
+
+/* Writes the state file for `lych status`; what fails is tried again (state_again). */
+void part_write_state(struct super *u);
+
+#endif

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# The gate's rules are compiled when Lychgate is built: lych-vessel links Vectorscan's
+# runtime only, the compiler of expressions (libhs) stays here.
+
+GATE_COMPILER := $(B)/vessel/rules/compile
+$(GATE_COMPILER): $(B)/vessel/rules/compile.o $(B)/vessel/gate_rules.o $(OBJ_common)
+	$(call say,LD $@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lhs -lpcre2-8
+$(B)/gen/gate_db.inc: $(GATE_COMPILER)
+	@mkdir -p $(@D)
+	$(call say,RULES $@)
+	$(Q)$(GATE_COMPILER) > $@
+$(B)/vessel/gate_db.o: $(B)/gen/gate_db.inc
+
+.PHONY: bench-gate
+bench-gate: $(B)/tests/support/gate_measure ## the gate's CPU time for 64 KiB, on a machine that does nothing else
+	@python3 tests/support/gate_corpus.py --program $< --time

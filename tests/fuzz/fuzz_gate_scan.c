@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes through the whole judgement: spans lie in their part, shares between 0 and 1,
+ * and the same bytes with a line more never score less. */
+#include "common/mem.h"
+#include "vessel/gate.h"
+#include <stdlib.h>
+
+#define INPUT_MAX 16384
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static double scan(struct gate *g, const struct gate_part *parts, size_t n)
+{
+	static struct gate_report r;
+	const struct gate_input in = {.parts = parts, .n_parts = n};
+
+	gate_scan(g, &in, &r);
+	if (!(r.score >= 0 && r.score <= 1))
+		abort();
+	for (size_t i = 0; i < r.n; i++) {
+		const struct gate_finding *f = &r.finding[i];
+
+		if (!(f->severity >= 0 && f->severity <= 1) || f->len == 0)
+			abort();
+		if (!f->is_split && (f->part >= n || f->offset >= parts[f->part].len ||
+				     f->len > parts[f->part].len - f->offset))
+			abort();
+	}
+	return r.score;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct gate *g;
+	static const char line[] = "\nanother line\n";
+	const struct gate_config cfg = {.portal_threshold = 0.4,
+					.forbidden_threshold = 0.7,
+					.deadline_usec = 3600 * USEC_PER_SEC};
+	struct gate_part parts[2];
+	size_t half = size / 2;
+	double one;
+	char *more;
+
+	if (size > INPUT_MAX)
+		return 0;
+	if (!g && gate_new(&cfg, &g, NULL) < 0)
+		abort();
+	parts[0] = (struct gate_part){.data = (const char *)data, .len = size, .tag = 1};
+	one = scan(g, parts, 1);
+	more = xmalloc(size + sizeof(line));
+	memcpy(more, data, size);
+	memcpy(more + size, line, sizeof(line) - 1);
+	parts[0].data = more;
+	parts[0].len = size + sizeof(line) - 1;
+	if (scan(g, parts, 1) < one - 1e-9)
+		abort();
+	parts[0].len = half;
+	parts[1] = (struct gate_part){.data = more + half, .len = size - half, .tag = 1};
+	(void)scan(g, parts, 2);
+	free(more);
+	return 0;
+}

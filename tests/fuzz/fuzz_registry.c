@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A registry's index: the pieces must not matter, and what comes out as a link is ours or
+ * nothing. A path of a job: its URL stays below the registry. First byte: which one. */
+#include "vessel/registry.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#define OUT_MAX_BYTES (1 << 22)
+#define OURS "http://127.0.0.1:8787/registry/"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char npm_url[] = "https://npm.example/m/",
+	    pypi_url[] = "https://pypi.example/simple/",
+	    files_url[] = "https://files.example/";
+static const struct registry registries[] = {
+	{REGISTRY_NPM, npm_url, {files_url}, 1},
+	{REGISTRY_PYPI, pypi_url, {files_url}, 1},
+};
+
+struct judge {
+	struct registry_page page;
+	size_t links;
+};
+
+static bool map(void *arg, const char *link, struct buf *out)
+{
+	struct judge *j = arg;
+	size_t before = out->len;
+
+	j->links++;
+	if (!registry_map_link(&j->page, link, out))
+		return false;
+	assert(strncmp(buf_str(out) + before, OURS, strlen(OURS)) == 0);
+	return true;
+}
+
+static int run(const struct registry *r, const uint8_t *data, size_t size, size_t step,
+	       struct buf *out, size_t *ret_links)
+{
+	struct judge j = {.page = {r, r->url}};
+	struct registry_rewrite *rw = registry_rewrite_new(
+		r->kind == REGISTRY_NPM ? REGISTRY_JSON : REGISTRY_HTML,
+		r->kind == REGISTRY_NPM ? "tarball" : NULL, map, &j);
+	struct err err = ERR_INIT;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < size; i += step)
+		ret = registry_rewrite_feed(rw, data + i,
+					    size - i < step ? size - i : step, out, &err);
+	if (!ret)
+		ret = registry_rewrite_end(rw, &err);
+	registry_rewrite_free(rw);
+	*ret_links = j.links;
+	return ret;
+}
+
+static void try_path(const struct registry *r, const uint8_t *data, size_t size)
+{
+	char path[512], url[2048];
+	struct err err = ERR_INIT;
+	bool index;
+
+	if (size >= sizeof(path) || memchr(data, 0, size))
+		return;
+	memcpy(path, data, size);
+	path[size] = '\0';
+	if (registry_upstream(r, path, url, sizeof(url), &index, &err) < 0)
+		return;
+	assert(strncmp(url, "https://", 8) == 0 && !strstr(url + 8, "//") &&
+	       !strstr(url, "/../") && !strpbrk(url, "?# \\\n"));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct buf whole, pieces;
+	size_t n_whole, n_pieces;
+	const struct registry *r;
+	int a, b;
+
+	if (size == 0)
+		return 0;
+	r = &registries[data[0] & 1];
+	try_path(r, data + 1, size - 1);
+	buf_init(&whole, OUT_MAX_BYTES);
+	buf_init(&pieces, OUT_MAX_BYTES);
+	a = run(r, data + 1, size - 1, size, &whole, &n_whole);
+	b = run(r, data + 1, size - 1, 1, &pieces, &n_pieces);
+	assert(a == b && n_whole == n_pieces);
+	assert(whole.len == pieces.len &&
+	       memcmp(buf_str(&whole), buf_str(&pieces), whole.len) == 0);
+	buf_done(&whole);
+	buf_done(&pieces);
+	return 0;
+}

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""egress_bypass.py FETCH_DRIVE FOLDER: attempts to fetch what may not be fetched, in the lab of lab.py.
+
+A case has its number in docs/EGRESS.md, a request, and the reason expected ("" = it goes through). After a
+refusal no packet may have reached an address that was not looked up for it: the wire and loopback are captured."""
+import base64
+import json
+import os
+import subprocess
+import sys
+import time
+
+import lab
+from bypass import ALLOWED, CASES, GOOD, GOOD6, KEY, OTHER, A, codex, get, outside, post
+
+
+class Lab:
+    def __init__(self, drive, folder):
+        self.outside = lab.Outside(lambda stream: outside(folder, stream))
+        self.loopback = lab.Capture("lo")
+        self.own = lab.Listener(lab.PORTS, lambda c, a, p: c.recv(100))
+        for name, text in (("codex.yaml", codex()), ("resolv", f"nameserver {lab.NAME_SERVER}\nsearch allowed.example\n"), ("hosts", "127.0.0.1 localhost\n")):
+            with open(f"{folder}/{name}", "w", encoding="ascii") as f:
+                f.write(text)
+        os.mkdir(f"{folder}/secrets", 0o700)
+        with open(os.open(f"{folder}/secrets/portal_lab", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
+            f.write(KEY + "\n")
+        for name, at in (("resolv", "/etc/resolv.conf"), ("hosts", "/etc/hosts")):
+            subprocess.run(["mount", "--bind", f"{folder}/{name}", at], check=True)
+        # Not as the root of this namespace: with a user of its own below it.
+        self.drive = subprocess.Popen(["unshare", "-U", "--map-user=1000", "--map-group=1000", drive, f"{folder}/codex.yaml", f"{folder}/secrets"],
+                                      env={**os.environ, "SSL_CERT_FILE": f"{folder}/ca.pem"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.bad = self.n = self.mark = 0
+
+    def begin(self, intent, prefix=""):
+        print(prefix + json.dumps({"seq": 1, **intent}), file=self.drive.stdin, flush=True)
+
+    def ask(self, intent, prefix=""):
+        self.begin(intent, prefix)
+        line = self.drive.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the driver ended at {intent}")
+        return json.loads(line), self.take()
+
+    def take(self):
+        """What happened outside until now."""
+        self.mark += 1
+        lab.send_mark(self.mark)
+        return self.outside.ask("take", self.mark)
+
+    def fail(self, number, text):
+        self.bad += 1
+        print(f"case {number}: {text}")
+
+    def reached(self, out):
+        """Who was reached but the name server: (target, port) of each connection that the client began."""
+        wire = {(t, p) for proto, s, t, p in map(tuple, out["wire"])
+                if s in (lab.CLIENT, lab.CLIENT6) and proto == 6 or (t != lab.NAME_SERVER and s in (lab.CLIENT, lab.CLIENT6))}
+        own = {(t, p) for _, _, t, p in self.loopback.take(self.mark)} | set(self.own.count)
+        self.own.count.clear()
+        return wire | own
+
+    def judge(self, number, intent, want):
+        self.n += 1
+        got, out = self.ask(intent)
+        shown = json.dumps(intent)[:120]
+        wants = (want,) if isinstance(want, str) else want
+        if got["reason"] not in wants:
+            self.fail(number, f"{shown}: {got['reason']!r} instead of {want!r} ({got['status']})")
+        if got["unsettled"]:
+            self.fail(number, f"{shown}: {got['unsettled']} of its requests were not settled")
+        reached = self.reached(out)
+        # Whose address was refused, that one was not to be reached; who led there was.
+        due = got["requests"] > (got["reason"] in ("dns", "addr_private", "self"))
+        may = {(GOOD, 443), (GOOD6, 443), (OTHER, 443)} if due else set()
+        if "named.example" in intent["url"]:
+            may = {("10.0.0.7", 443)}
+        if reached - may:
+            self.fail(number, f"{shown}: packets went to {sorted(reached - may)}")
+        if "" in wants and not reached:
+            self.fail(number, f"{shown}: nothing was sent")
+        return got, out
+
+
+def controls(world):
+    """What must be seen is seen: a connection to a victim outside, and one to loopback."""
+    for target in (("10.0.0.1", 6379), ("127.0.0.1", 5432), ("::1", 80), ("fd00::1", 443)):
+        with lab.socket.create_connection(target, 5):
+            lab.wait_for(lambda: target[0] not in ("127.0.0.1", "::1") or (target in world.own.count))
+        if target not in world.reached(world.take()):
+            world.fail(0, f"a connection to {target} was not seen")
+
+
+def table(world):
+    for number, intent, want in CASES:
+        world.judge(number, intent, want)
+
+
+def rebinding(world):
+    """46, 47: public at the check, private from then on."""
+    first, out = world.judge(46, get("https://rebind.dns.example/echo"), "")
+    second, out2 = world.judge(47, get("https://rebind.dns.example/echo"), "")
+    if [q for q in out["asked"] if "rebind" in q] != ["rebind.dns.example"] * 2 or any("rebind" in q for q in out2["asked"]):
+        world.fail(46, f"asked {out['asked']} and then {out2['asked']}")
+    time.sleep(5.2)  # past the least time that an answer is kept: now the lie is heard, and refused
+    world.judge(47, get("https://rebind.dns.example/echo"), "addr_private")
+
+
+def labels(world):
+    """53: data in names."""
+    words, odd = [], 0
+    for i in range(40):
+        got, _ = world.ask(get(f"https://{base64.b32encode(os.urandom(25)).decode().lower().rstrip('=')}.wild.example/"))
+        words.append(got["reason"])
+        odd += got["odd"]
+    world.reached(world.take())
+    if words.count("") > 8 or words[-1] != "labels" or odd < words.count(""):
+        world.fail(53, f"{words.count('')} of 40 names went out, {odd} were reported")
+
+
+def headers(world):
+    """24, 60 to 66, 59, 74, 77: what arrives, and what comes back."""
+    bad = [["Host", "127.0.0.1"], ["Authorization", "Bearer phantom"], ["x-api-key", "k"], ["Cookie", "a=b"], ["X-HTTP-Method-Override", "DELETE"],
+           ["Metadata-Flavor", "Google"], ["X-aws-ec2-metadata-token", "t"], ["Expect", "100-continue"], ["Accept", "text/plain"], ["TE", "trailers"],
+           ["X-Forwarded-For", "127.0.0.1"], ["Proxy-Authorization", "x"], ["Upgrade", "websocket"], ["Connection", "upgrade"]]
+    got, out = world.judge(62, post(f"{A}/echo?x=1", headers=bad), "")
+    lines = out["requests"][0]["head"].split("\r\n") if out["requests"] else []
+    names = sorted(x.split(":")[0].lower() for x in lines[1:])
+    if lines[:1] != ["POST /echo?x=1 HTTP/1.1"] or names != ["accept", "accept-encoding", "content-length", "content-type", "host"]:
+        world.fail(62, f"arrived: {lines}")
+    if f"Host: {ALLOWED}" not in lines or out["requests"][0]["body"] != "secret body":
+        world.fail(60, f"arrived: {out['requests']}")
+    if got["type"] != "application/json; charset=utf-8" or got["fields"] != 2:
+        world.fail(76, f"came back: {got}")
+    got, out = world.judge(24, get(f"{A}?@127.0.0.1/"), "")
+    if json.loads(got["body"])["target"] != "/?@127.0.0.1/":
+        world.fail(24, got)
+    got, out = world.judge(57, get(f"{A}/to-crlf"), "")
+    if (got["status"], got["hops"], len(out["requests"])) != (302, 0, 1):
+        world.fail(57, f"followed: {got}")
+    got, _ = world.judge(59, get(f"{A}/401"), "")
+    if (got["status"], got["body"], got["fields"], got["hops"]) != (401, "who", 2, 0):
+        world.fail(59, got)
+    got, _ = world.judge(74, get(f"{A}/chunks"), "")
+    if (got["body"], got["fields"]) != ("abcd", 1):
+        world.fail(74, got)
+    got, out = world.judge(55, post(f"{A}/307-same"), "")
+    if got["hops"] != 1 or [r["body"] for r in out["requests"]] != ["secret body"] * 2:
+        world.fail(55, f"{got} {out['requests']}")
+    got, out = world.judge(55, post(f"{A}/to-other"), "")
+    if [(r["address"], r["body"]) for r in out["requests"]] not in ([(GOOD, "secret body"), (OTHER, "")], [("::", "")],
+                                                                  [(GOOD6, "secret body"), (OTHER, "")]):
+        world.fail(55, out["requests"])
+    got, _ = world.judge(56, get(f"{A}/to-self"), "redirect_limit")
+    if got["hops"] != 3:
+        world.fail(56, got)
+
+
+def credential(world):
+    """68, 75: the key goes to its portal's own place, by no redirect, and comes back from nowhere."""
+    for url, keys in ((f"{A}/to-key", 0), ("https://other.allowed.example/echo", 0), ("https://other.allowed.example/v1x/echo", 0),
+                      ("https://other.allowed.example/v1/to-api", 1), ("https://other.allowed.example/v1/echo", 1)):
+        got, out = world.judge(68, get(url), "")
+        with_key = [r["address"] for r in out["requests"] if KEY in r["head"]]
+        if with_key != [OTHER] * keys or (OTHER, "x") in [(a, "x") for a in with_key if a != OTHER]:
+            world.fail(68, f"{url}: the key arrived at {with_key}")
+        if KEY in json.dumps(got) or keys and url.endswith("v1/echo") and "Bearer " not in got["body"]:
+            world.fail(75, f"{url}: {got}")
+
+
+def broken_off(world):
+    """78, 79: whoever stops in the middle, it is settled, and the server is let go."""
+    got, _ = world.ask(get(f"{A}/slow"), "cancel ")
+    if got["unsettled"] or got["sent"] != 1:
+        world.fail(78, got)
+    lab.wait_for(lambda: world.take()["slow"] == 0)
+    world.begin(get(f"{A}/slow"))
+    lab.wait_for(lambda: world.take()["slow"] == 1)
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+                if f.read() == "keyless\n" and os.stat(f"/proc/{pid}").st_uid == os.getuid():
+                    os.kill(int(pid), 9)
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    got = json.loads(world.drive.stdout.readline())
+    if got["code"] != "LYCH-EGRESS-002" or got["unsettled"] or got["sent"] != 1:
+        world.fail(79, got)
+    lab.wait_for(lambda: world.ask(get(f"{A}/echo"))[0]["reason"] == "")
+    world.reached(world.take())
+
+
+def one_answer(world):
+    """50: what the job is told does not say what went wrong with a name, nor which address it has."""
+    told = set()
+    for name in ("refused", "junk", "loop", "nothing", "silent"):
+        got, _ = world.ask(get(f"https://{name}.dns.example/"))
+        told.add((got["code"], got["status"]))
+    if told != {("LYCH-FETCH-003", 0)} and told != {("", 0)}:
+        world.fail(50, told)
+    world.reached(world.take())
+
+
+def main():
+    drive, folder = sys.argv[1:3]
+    lab.make_ca(folder, [ALLOWED, "other.allowed.example", "prefix.allowed.example", "*.wild.example", "*.dns.example", "named.example"])
+    world = Lab(drive, folder)
+    for part in (controls, table, headers, credential, broken_off, rebinding, one_answer, labels):
+        part(world)
+    world.drive.stdin.close()
+    if world.drive.wait(20) != 0:
+        world.fail(0, "the driver failed")
+    world.outside.end()
+    numbers = {c[0] for c in CASES} | {46, 47, 53, 60, 62, 63, 64, 65, 66, 68, 75, 77, 78, 79}
+    print(f"{world.n} requests, {len(numbers)} of the cases, {world.loopback.all} packets on loopback: {world.bad} failed")
+    if world.bad:
+        sys.exit(1)
+
+
+main()

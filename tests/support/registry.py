@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A small honest package registry on loopback: PyPI's simple index (PEP 503) and npm's packuments.
+
+registry.py LOG PORT_FILE [ADDRESS]: writes its port, appends "METHOD PATH" to LOG for each request.
+Packages: pypi tiny 1.0 (a wheel that says "tiny works"), npm pad 1.0.0 and @acme/pad 2.0.0 (module.exports),
+npm nosy 1.0.0, whose install script tries to reach this very server and leaves a note.
+"""
+import base64
+import hashlib
+import http.server
+import io
+import json
+import os
+import sys
+import tarfile
+import zipfile
+
+
+def wheel(name, version, text):
+    body = io.BytesIO()
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": text,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{n},,\n" for n in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(body, "w") as z:
+        for n, t in {**files, f"{info}/RECORD": record}.items():
+            z.writestr(n, t)
+    return body.getvalue()
+
+
+def tarball(package, files):
+    body = io.BytesIO()
+    with tarfile.open(fileobj=body, mode="w:gz") as t:
+        for name, text in {"package.json": json.dumps(package), **files}.items():
+            data = text.encode()
+            info = tarfile.TarInfo("package/" + name)
+            info.size = len(data)
+            t.addfile(info, io.BytesIO(data))
+    return body.getvalue()
+
+
+WHEEL = wheel("tiny", "1.0", "print('tiny works')\n")
+WHEEL_SHA = hashlib.sha256(WHEEL).hexdigest()
+WHEEL_PATH = f"/files/{WHEEL_SHA[:2]}/{WHEEL_SHA[2:4]}/{WHEEL_SHA[4:]}/tiny-1.0-py3-none-any.whl"
+NOSY = """
+const net = require("net"), fs = require("fs");
+const tries = (process.env.NOSY_PORTS || "8787").split(",").map((p) => new Promise((done) => {
+  const s = net.connect(+p, "127.0.0.1", () => { s.write("GET /phoned-home HTTP/1.0\\r\\n\\r\\n"); s.end(); done("reached"); });
+  s.on("error", (e) => done(e.code));
+}));
+Promise.all(tries).then((r) => fs.writeFileSync("note.txt", r.join(" ")));
+"""
+TARBALLS = {
+    "pad": ("1.0.0", tarball({"name": "pad", "version": "1.0.0"}, {"index.js": "module.exports = 'pad works';\n"})),
+    "@acme/pad": ("2.0.0", tarball({"name": "@acme/pad", "version": "2.0.0"},
+                                   {"index.js": "module.exports = 'scoped pad works';\n"})),
+    "nosy": ("1.0.0", tarball({"name": "nosy", "version": "1.0.0", "scripts": {"install": "node nosy.js"}},
+                              {"nosy.js": NOSY, "index.js": "module.exports = 1;\n"})),
+}
+
+
+class Registry(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def answer(self, status, kind, body):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def packument(self, name):
+        version, data = TARBALLS[name]
+        base = f"http://{self.headers['Host']}/npm/"
+        digest = base64.b64encode(hashlib.sha512(data).digest()).decode()
+        scripts = {"hasInstallScript": True} if name == "nosy" else {}
+        return json.dumps({
+            "name": name, "dist-tags": {"latest": version},
+            "versions": {version: {
+                "name": name, "version": version, **scripts,
+                "dist": {"integrity": "sha512-" + digest, "tarball": f"{base}{name}/-/{name.split('/')[-1]}-{version}.tgz"},
+            }},
+        }).encode()
+
+    def do_GET(self):
+        with open(sys.argv[1], "a") as log:
+            log.write(f"GET {self.path}\n")
+        path = self.path.replace("%2f", "/").replace("%2F", "/")
+        if path == "/pypi/simple/tiny/":
+            page = (f'<!DOCTYPE html><html><body><a href="../../..{WHEEL_PATH}#sha256={WHEEL_SHA}">tiny-1.0-py3-none-any.whl</a>'
+                    '<a href="https://elsewhere.example/tiny-2.0-py3-none-any.whl">tiny-2.0-py3-none-any.whl</a></body></html>')
+            return self.answer(200, "text/html", page.encode())
+        if path == WHEEL_PATH:
+            return self.answer(200, "application/zip", WHEEL)
+        if path == "/npm/moved":
+            self.send_response(302)
+            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/secret")
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+        if path == "/npm/liar":
+            return self.answer(200, "application/json", b'{"versions":{"1":{"dist":{"tarball":"')
+        for name in TARBALLS:
+            if path == "/npm/" + name:
+                return self.answer(200, "application/json", self.packument(name))
+            if path == f"/npm/{name}/-/{name.split('/')[-1]}-{TARBALLS[name][0]}.tgz":
+                return self.answer(200, "application/octet-stream", TARBALLS[name][1])
+        return self.answer(404, "application/json", b'{"error":"where are you looking"}')
+
+
+server = http.server.ThreadingHTTPServer((sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1", 0), Registry)
+with open(sys.argv[2] + ".new", "w") as f:
+    f.write(str(server.server_port))
+os.rename(sys.argv[2] + ".new", sys.argv[2])
+server.serve_forever()

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tomb/deps.h"
+
+#include "common/str.h"
+
+#include <string.h>
+
+/* $1: list, lock or none; behind it npm's packages. Nothing of the job's is in the text. */
+static const char fetch[] =
+	"set -eu\n"
+	"kind=$1; shift\n"
+	"if [ -s " DEPS_REQUIREMENTS " ]; then\n"
+	"	python3 -m pip download --quiet --no-input --no-cache-dir "
+	"--only-binary=:all: \\\n"
+	"		--dest " DEPS_DIR "/wheels -r " DEPS_REQUIREMENTS "\n"
+	"fi\n"
+	"case $kind in\n"
+	"list) npm install --no-save --no-package-lock --ignore-scripts --loglevel=error "
+	"\\\n"
+	"	--cache " DEPS_DIR "/npm -- \"$@\" ;;\n"
+	"lock) npm ci --ignore-scripts --loglevel=error --cache " DEPS_DIR "/npm ;;\n"
+	"esac\n";
+static const char install[] =
+	"set -eu\n"
+	"if [ -s " DEPS_REQUIREMENTS " ]; then\n"
+	"	python3 -m pip install --quiet --no-input --no-cache-dir --no-index \\\n"
+	"		--disable-pip-version-check --only-binary=:all: "
+	"--no-warn-script-location \\\n"
+	"		--find-links " DEPS_DIR "/wheels --target " DEPS_DIR
+	"/python \\\n"
+	"		-r " DEPS_REQUIREMENTS "\n"
+	"fi\n"
+	"case $1 in\n"
+	"list | lock) npm rebuild --offline --foreground-scripts --loglevel=error \\\n"
+	"	--cache " DEPS_DIR "/npm ;;\n"
+	"esac\n"
+	"rm -rf " DEPS_DIR "/npm " DEPS_DIR "/wheels\n";
+
+void deps_requirements(const struct deps *d, struct buf *out)
+{
+	for (size_t i = 0; i < d->n_pypi; i++) {
+		buf_adds(out, d->pypi[i]);
+		buf_addc(out, '\n');
+	}
+}
+
+static void command(const struct deps *d, const char *script, struct buf *out)
+{
+	const char *const argv[] = {"/bin/sh", "-c", script, "deps",
+				    d->npm_lock ? "lock"
+				    : d->n_npm	? "list"
+						: "none"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(argv); i++)
+		buf_add(out, argv[i], strlen(argv[i]) + 1);
+}
+
+void deps_fetch_argv(const struct deps *d, struct buf *out)
+{
+	command(d, fetch, out);
+	for (size_t i = 0; i < d->n_npm; i++)
+		buf_add(out, d->npm[i], strlen(d->npm[i]) + 1);
+}
+
+void deps_install_argv(const struct deps *d, struct buf *out)
+{
+	command(d, install, out);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tomb's own directory: one tomb at a time, nothing left of an earlier one. */
+#ifndef LYCH_TOMB_PLACE_H
+#define LYCH_TOMB_PLACE_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include <limits.h>
+
+struct place {
+	char jobs_path[PATH_MAX];
+	int data_fd, lock_fd, jobs_fd, artifacts_fd, quarantine_fd;
+};
+
+#define PLACE_INIT                                                                       \
+	{.data_fd = -1,                                                                  \
+	 .lock_fd = -1,                                                                  \
+	 .jobs_fd = -1,                                                                  \
+	 .artifacts_fd = -1,                                                             \
+	 .quarantine_fd = -1}
+
+/* Makes data when it is missing, locks it, removes job folders and copies of an earlier
+ * run, once their processes are proved dead. */
+MUST_CHECK int place_open(struct place *p, const char *data, struct err *err);
+void place_close(struct place *p);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tomb leaves itself: its own directory, the sockets' directories, nothing else. */
+#ifndef LYCH_TOMB_WALLS_H
+#define LYCH_TOMB_WALLS_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include "common/net/confine.h"
+#include "tomb/options.h"
+
+/* Confines this process for good, then tries what it must not reach. walls: what was tried. */
+MUST_CHECK int tomb_confine(const struct tomb_options *opt, struct confine_report *walls,
+			    struct err *err);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request to a model, as its provider's API has it: read from what the tomb rebuilt,
+ * judged by a list of keys with their types, written anew. Pure.
+ *
+ * The list is what the current `openai` and `anthropic` SDKs send, and the further
+ * sampling keys of llama.cpp, vLLM and Ollama. A key that is not on it is refused, since
+ * nobody here knows what it makes the provider do. Refused too is what would make the
+ * provider act for the job outside of this exchange: fetch a URL (images, documents,
+ * search and fetch tools, MCP servers), read a file or a conversation that is stored
+ * there, or store this one. Tools that the job itself carries out are data and pass.
+ */
+#ifndef LYCH_VESSEL_ASK_H
+#define LYCH_VESSEL_ASK_H
+
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include "common/net/conf_egress.h"
+#include "common/net/json.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ASK_MODEL_MAX_BYTES 200
+#define ASK_CHOICES_MAX 16	 /* n */
+#define ASK_OUTPUT_MAX 1000000u	 /* max_tokens */
+#define ASK_OUTPUT_DEFAULT 4096u /* reserved for a request that names no cap */
+#define ASK_BYTES_PER_TOKEN 3u	 /* an estimate: most texts have more */
+
+struct jsonw;
+
+struct ask {
+	enum portal_kind dialect;
+	bool stream;
+	const char *model;   /* borrowed from the request */
+	uint64_t max_output; /* tokens, all choices together, for the estimate */
+	/* OpenAI: usage comes only when asked for. Did the job ask? If not, we do, and
+	 * the chunk is taken out again (ask_reply.h). */
+	bool wants_usage;
+};
+
+/* ERRID_BROKER_REQUEST, or ERRID_BROKER_FEATURE for what is refused on purpose.
+ * `stream`: what the tomb says of it, which must agree. */
+MUST_CHECK int ask_read(const struct json *request, enum portal_kind dialect, bool stream,
+			struct ask *ret, struct err *err);
+
+/* Does ask_write() need another value than `request`? Then *ret is that one, the
+ * caller's; else NULL. */
+MUST_CHECK int ask_rebuild(const struct ask *a, const struct json *request,
+			   struct json **ret, struct err *err);
+/* Turns the written request (a JSON object) into the one that is sent: adds what makes
+ * the provider report usage. */
+void ask_finish(const struct ask *a, struct buf *body);
+
+/* Tokens that a request of so many bytes may be. */
+uint64_t ask_input_estimate(size_t bytes);
+/* What tokens cost, in micro-units, rounded up; saturates. */
+uint64_t ask_price(const struct conf_model *m, uint64_t input, uint64_t output);
+
+/* What follows a portal's url whose path is base_path. OpenAI's base has its version in
+ * it, Anthropic's has it or not. */
+const char *ask_target(enum portal_kind dialect, const char *base_path);
+
+#endif

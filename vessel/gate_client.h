@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dispatcher's side of the gate: a question to the gate worker, an answer on the
+ * loop. Anonymising and the second look are done here: what the dispatcher hears is
+ * final. A worker that is away, slow, or speaks nonsense is a refusal (score 1.0).
+ *
+ *	parts = gate_parts_new();
+ *	gate_parts_add_json(parts, request);
+ *	gate_client_ask(c, job, "portal:local", parts, done, arg, &ask);
+ *	done: answer->verdict GATE_PASS: send the request as it is
+ *	      GATE_ANONYMISE: gate_parts_write_json(answer->parts, 0, request, &w)
+ *	      GATE_REFUSE: answer->err says why
+ */
+#ifndef LYCH_VESSEL_GATE_CLIENT_H
+#define LYCH_VESSEL_GATE_CLIENT_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include "common/net/loop.h"
+#include "vessel/gate.h"
+#include "vessel/gate_job.h"
+#include "vessel/gate_parts.h"
+#include "vessel/gate_private.h"
+
+#define GATE_ASKS_MAX 1024 /* waiting or at work */
+
+struct gate_client;
+struct gate_ask;
+
+struct gate_client_config {
+	struct loop *loop;
+	double portal_threshold, forbidden_threshold;
+	usec_t timeout_usec; /* 0: 10 s, of one question */
+	void (*on_away)(const struct err *why,
+			void *arg); /* the worker went, for the log;
+							      may be NULL */
+	void *arg;
+};
+
+struct gate_answer {
+	enum gate_verdict verdict; /* GATE_ANONYMISE: it was done, and fell below */
+	double score;		   /* of the request as it came */
+	double score_after;	   /* of what may go */
+	const struct err *err;	   /* GATE_REFUSE: ERRID_GATE_PRIVATE, GATE_AWAY, ... */
+	bool has_canary;	   /* a signal for containment */
+	const struct gate_finding *findings; /* of the request as it came */
+	size_t n_findings;
+	const struct gate_parts *parts; /* rewritten; borrowed during the callback */
+};
+typedef void gate_ask_done(const struct gate_answer *a, void *arg);
+
+struct gate_client *gate_client_new(const struct gate_client_config *cfg);
+void gate_client_free(struct gate_client *c); /* open questions end without an answer */
+/* The socket to a (new) worker: egress_events.on_gate. Takes fd. */
+void gate_client_attach(struct gate_client *c, int fd);
+bool gate_client_is_up(const struct gate_client *c);
+/* What the user registered: copied to the worker now, and to each later one. */
+void gate_client_set_private(struct gate_client *c, const struct gate_private *p);
+
+/*
+ * Judges parts (taken, freed by the client) on their way to `destination`. job may be
+ * NULL: then nothing is rewritten or remembered (`lych gate scan`) and the verdict is the
+ * plain one. ERRID_GATE_AWAY at once when there is no worker, ERRID_GATE_BUSY. done comes
+ * from the loop, once, unless cancelled.
+ */
+MUST_CHECK int gate_client_ask(struct gate_client *c, struct gate_job *job,
+			       const char *destination, struct gate_parts *parts,
+			       gate_ask_done *done, void *arg, struct gate_ask **ret,
+			       struct err *err);
+void gate_client_cancel(struct gate_ask *a);
+
+struct gate_client_figures {
+	uint64_t passed, anonymised, refused, failed, bytes, findings[GATE_FAMILY_MAX_];
+	uint64_t scan_usec; /* of all scans together */
+	unsigned restarts;
+};
+struct gate_client_figures gate_client_figures(const struct gate_client *c);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Undoes what hides a text in a text: each run of an encoding becomes a block of the
+ * result. A run that does not decode to something that could be read, or is known by its
+ * first bytes, is left out: words, names and digests look like base64.
+ */
+#ifndef LYCH_VESSEL_GATE_DECODE_H
+#define LYCH_VESSEL_GATE_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gate_block {
+	uint32_t out, out_len; /* in data */
+	uint32_t src, src_len; /* the run it came from */
+};
+
+struct gate_decoded {
+	char *data; /* blocks, an empty line between any two */
+	size_t len, cap, max;
+	struct gate_block *block;
+	size_t n, n_cap;
+	bool too_large; /* max was not enough */
+	/* Runs that hold much and nothing known: src, src_len of the longest. */
+	uint32_t opaque, opaque_len;
+};
+
+enum gate_encoding {
+	GATE_BASE64,  /* both alphabets, over several lines */
+	GATE_HEX,     /* also in pairs with a blank or a colon between them */
+	GATE_DEFLATE, /* gzip and zlib */
+	GATE_UTF16,   /* both orders */
+	GATE_ENCODING_MAX_
+};
+
+/* At most max bytes of result. */
+void gate_decode(enum gate_encoding e, const char *s, size_t len, size_t max,
+		 struct gate_decoded *ret);
+void gate_decoded_done(struct gate_decoded *d);
+
+#endif

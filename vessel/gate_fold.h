@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One text for the many ways to write it. Character by character, so that every byte of
+ * the result knows where it came from.
+ */
+#ifndef LYCH_VESSEL_GATE_FOLD_H
+#define LYCH_VESSEL_GATE_FOLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* percent signs, HTML entities, backslashes: to what they stand for */
+#define FOLD_ESCAPES 1u
+/* look-alikes, full-width and decorated letters to ASCII; zero-width characters, marks
+ * and direction marks go; odd blanks, dashes and quotes to the plain ones */
+#define FOLD_SHAPES 2u
+/* lower case, and one blank for each run of blanks */
+#define FOLD_CASE 4u
+
+struct gate_folded {
+	char *data;    /* len bytes, never longer than the input */
+	uint32_t *map; /* len + 1: data[i] came from input bytes map[i] .. map[i + 1] */
+	size_t len;
+	bool changed; /* differs from the input */
+	bool had_escapes;
+};
+
+/* len < 4 GiB. What is no UTF-8 stays as it is. */
+void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret);
+/*
+ * FOLD_ESCAPES | FOLD_SHAPES, and only what lies within `around` (> 0) bytes of something that may
+ * change: pieces with a newline between them. Most text has nothing, and costs nothing.
+ */
+void gate_fold_around(const char *s, size_t len, size_t around, struct gate_folded *ret);
+void gate_folded_done(struct gate_folded *f);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory for a credential: never swapped, never in a core file, wiped when it goes. */
+#ifndef LYCH_VESSEL_LOCKED_H
+#define LYCH_VESSEL_LOCKED_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include <stddef.h>
+
+/* Zeroed. ERRID_EGRESS_SECRET when it cannot be locked. */
+MUST_CHECK int locked_new(size_t size, void **ret, struct err *err);
+void locked_free(void *p, size_t size); /* the size it was made with; NULL is fine */
+
+#endif

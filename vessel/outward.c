@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vessel/outward.h"
+
+#include "common/log.h"
+#include "common/mem.h"
+#include "vessel/dispatch.h"
+#include "vessel/gate_client.h"
+#include "vessel/gate_worker.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+_Static_assert(CONF_PORTALS_MAX <= EGRESS_PORTALS_MAX, "every portal has its worker");
+_Static_assert(CONF_PORTAL_NAME_SIZE <= EGRESS_NAME_SIZE, "a portal's name fits");
+
+/* Borrows from v->conf, which outlives the workers. */
+static void fill_portals(const struct conf_broker *b, struct egress_portal *portals)
+{
+	for (size_t i = 0; i < b->n_portals; i++) {
+		const struct conf_portal *p = &b->portal[i];
+
+		portals[i] = (struct egress_portal){
+			.name = p->name,
+			.url = p->url.text,
+			.anthropic = p->kind == PORTAL_ANTHROPIC,
+			.secret = p->secret,
+			.addresses = (const char *const *)p->addresses.v,
+			.n_addresses = p->addresses.n,
+		};
+	}
+}
+
+int outward_fork(struct vessel *v, const char *secrets_dir,
+		 const struct confine_probe *probe, const char *probe_worker,
+		 struct err *err)
+{
+	struct egress_config cfg = {
+		.secrets_dir = secrets_dir,
+		.n_portals = v->conf.broker.n_portals,
+		.gate = gate_worker_main,
+		.probe = probe,
+		.probe_worker = probe_worker,
+	};
+
+	v->portals = xcalloc(CONF_PORTALS_MAX, sizeof(*v->portals));
+	fill_portals(&v->conf.broker, v->portals);
+	cfg.portals = v->portals;
+	return egress_fork(&cfg, &v->egress, err);
+}
+
+static void on_redacted(const char *portal, bool in_header, unsigned count, void *arg)
+{
+	struct vessel *v = arg;
+	char n[16];
+
+	v->metrics.credentials_redacted += count;
+	if (v->dispatch)
+		dispatch_redacted(v->dispatch, portal, in_header, count);
+	(void)snprintf(n, sizeof(n), "%u", count);
+	log_kv(LOG_WARN_, "a reply held the portal's credential; it was taken out",
+	       "portal", portal, "where", in_header ? "header" : "body", "count", n,
+	       NULL);
+}
+
+static void on_worker(const char *name, bool up, const struct err *why, void *arg)
+{
+	struct vessel *v = arg;
+
+	if (!up)
+		v->metrics.egress_worker_ends++;
+	log_kv(up ? LOG_INFO_ : LOG_WARN_,
+	       up ? "an egress worker is up" : "an egress worker is away", "worker", name,
+	       "why", why ? why->msg : "", NULL);
+}
+
+/* Nothing can leave any more and no new workers can come: whoever supervises the vessel
+ * starts it anew. */
+static void on_lost(const struct err *why, void *arg)
+{
+	struct vessel *v = arg;
+
+	log_err(LOG_ERROR_, "stopping", why);
+	loop_stop(v->loop, err_exit_code(why));
+}
+
+static void on_gate(int fd, void *arg)
+{
+	struct vessel *v = arg;
+
+	gate_client_attach(v->gate, fd);
+}
+
+int outward_attach(struct vessel *v, struct err *err)
+{
+	const struct egress_events events = {
+		.on_redacted = on_redacted,
+		.on_worker = on_worker,
+		.on_gate = on_gate,
+		.on_lost = on_lost,
+		.arg = v,
+	};
+
+	return egress_attach(v->egress, v->loop, &events, err);
+}
+
+void outward_free(struct vessel *v)
+{
+	egress_free(v->egress);
+	v->egress = NULL;
+	free(v->portals);
+	v->portals = NULL;
+}
+
+void outward_write_walls(struct jsonw *w, const struct confine_report *r)
+{
+	jsonw_arr(w);
+	for (unsigned i = 0; i < r->n; i++) {
+		jsonw_obj(w);
+		jsonw_kstr(w, "wall", r->line[i].wall);
+		jsonw_kstr(w, "answer", r->line[i].answer);
+		jsonw_kbool(w, "held", r->line[i].held);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
+}
+
+void outward_write_status(const struct vessel *v, struct jsonw *w)
+{
+	jsonw_key(w, "egress_workers");
+	jsonw_arr(w);
+	for (size_t i = 0; i < egress_worker_count(v->egress); i++) {
+		struct egress_worker_info info;
+
+		egress_worker_info(v->egress, i, &info);
+		jsonw_obj(w);
+		jsonw_kstr(w, "name", info.name);
+		jsonw_kbool(w, "up", info.up);
+		jsonw_ku64(w, "restarts", info.restarts);
+		jsonw_ku64(w, "calls", info.calls);
+		jsonw_key(w, "walls");
+		outward_write_walls(w, info.walls);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The egress workers as codex.yaml asks for them, and what the vessel does when one of
+ * them speaks: between main.c and egress.h. */
+#ifndef LYCH_VESSEL_OUTWARD_H
+#define LYCH_VESSEL_OUTWARD_H
+
+#include "common/jsonw.h"
+#include "vessel/egress.h"
+#include "vessel/vessel.h"
+
+/* First of all, before a secret is read: v->conf is there, v->egress comes to be. `probe`
+ * and `probe_worker` as in egress_config. */
+struct confine_probe;
+MUST_CHECK int outward_fork(struct vessel *v, const char *secrets_dir,
+			    const struct confine_probe *probe, const char *probe_worker,
+			    struct err *err);
+/* v->loop is there, the vessel is not confined yet. Every worker holds its walls when it
+ * returns 0. The parent's end stops the loop. */
+MUST_CHECK int outward_attach(struct vessel *v, struct err *err);
+void outward_free(struct vessel *v);
+
+/* "egress_workers":[{"name","up","restarts","calls","walls":[...]}], for status. */
+void outward_write_status(const struct vessel *v, struct jsonw *w);
+/* {"wall","answer","held"} of each, as an array. */
+void outward_write_walls(struct jsonw *w, const struct confine_report *r);
+
+#endif

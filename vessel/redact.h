@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes a credential out of what a server sends back: as it is, percent-encoded,
+ * JSON-escaped (\uNNNN, \xNN, \/), any mix of these, in base64 and base64url at each of
+ * the three alignments (these too with escapes between), and its beginning alone when
+ * that is long enough to be of use: 8 bytes past the part that is the same in
+ * everybody's keys ("sk-proj-").
+ *
+ * As a stream: bytes that may be the beginning of a match wait for what follows them, no
+ * others do, so a chunk's border hides nothing and ordinary text is not delayed.
+ */
+#ifndef LYCH_VESSEL_REDACT_H
+#define LYCH_VESSEL_REDACT_H
+
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define REDACT_SECRET_MIN 8
+#define REDACT_SECRET_MAX 512
+#define REDACT_MARK "[redacted]"
+/* What a stream holds back at most: an escape of 6 bytes for each of the longest form. */
+#define REDACT_HELD_MAX (6 * (4 * REDACT_SECRET_MAX / 3 + 4))
+
+struct redact; /* what is looked for: holds the secret in all its forms, in locked memory */
+
+/* ERRID_EGRESS_SECRET: not 8 to 512 visible ASCII characters, or one of them is '%', '"' or
+ * '\', which no token has. The words never show it. */
+MUST_CHECK int redact_new(const char *secret, size_t len, struct redact **ret,
+			  struct err *err);
+void redact_free(struct redact *r); /* wipes; NULL is fine */
+
+struct redact_stream {
+	const struct redact *what; /* NULL: nothing is looked for, all goes through */
+	struct buf held;
+	size_t gone;	   /* so much of held went out before it was decided */
+	bool marked;	   /* ... and ended in a mark */
+	bool ends_in_mark; /* what is being written */
+	unsigned hits;
+};
+
+void redact_begin(struct redact_stream *s, const struct redact *what);
+/* What may go on is added to out: at most the bytes held, len, and a mark for each 8 of
+ * them; out must have that room. */
+void redact_feed(struct redact_stream *s, const void *data, size_t len, struct buf *out);
+/* Bytes that wait. */
+size_t redact_held(const struct redact_stream *s);
+/* What waits goes out now, although it may be the beginning of a match, and is remembered:
+ * if what follows makes one of it, the rest is taken out. So however often this is
+ * called, of a key never more goes through than a beginning too short to be a match. */
+void redact_release(struct redact_stream *s, struct buf *out);
+/* Nothing follows: the rest. The stream can begin anew. */
+void redact_end(struct redact_stream *s, struct buf *out);
+void redact_done(struct redact_stream *s); /* frees what is held */
+
+#endif

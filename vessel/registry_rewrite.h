@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The links of a registry's index, rewritten while the bytes go by: a packument or a
+ * simple index may have ten megabytes, and nothing but one link at a time is held.
+ * JSON (npm; PEP 691): the string values of one key. HTML (PEP 503): the href of every
+ * tag. All other bytes pass unchanged, so integrity fields and hashes do too. What is not
+ * of the form is an error, never a page with a link left as it was.
+ */
+#ifndef LYCH_VESSEL_REGISTRY_REWRITE_H
+#define LYCH_VESSEL_REGISTRY_REWRITE_H
+
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define REGISTRY_LINK_MAX 4096
+#define REGISTRY_DEPTH_MAX 128
+
+enum registry_form { REGISTRY_JSON, REGISTRY_HTML };
+
+/* link: unescaped, NUL-terminated, without control bytes. What takes its place goes to
+ * out, unescaped; false: the link is dropped, "" takes its place. */
+typedef bool registry_map(void *arg, const char *link, struct buf *out);
+
+struct registry_rewrite;
+
+/* key: the JSON key whose string values are links, with static lifetime; NULL for HTML.
+ */
+struct registry_rewrite *registry_rewrite_new(enum registry_form form, const char *key,
+					      registry_map *map, void *arg);
+void registry_rewrite_free(struct registry_rewrite *rw);
+static inline void registry_rewrite_free_p(struct registry_rewrite **rw)
+{
+	registry_rewrite_free(*rw);
+}
+/* Appends to out; at most REGISTRY_LINK_MAX bytes are held back. After an error
+ * (ERRID_REGISTRY_INDEX) the page must not be used. */
+MUST_CHECK int registry_rewrite_feed(struct registry_rewrite *rw, const void *data,
+				     size_t len, struct buf *out, struct err *err);
+/* The page is over: an error when it ended within something. */
+MUST_CHECK int registry_rewrite_end(struct registry_rewrite *rw, struct err *err);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The texts that a stream of events speaks. A model's text comes as a few letters in each
+ * of many events, in several channels at once (a choice, a block, a tool's arguments); who
+ * looks for something in it has to read on from event to event. This takes the bytes of a
+ * reply (text/event-stream, one JSON object an event, OpenAI's and Anthropic's alike), gives
+ * each channel's text to a filter of its own, and writes the events anew with what the
+ * filters let go.
+ *
+ * What a filter holds back goes out with the next text of its channel, or in one more event
+ * of that channel before the first event after which no text of it is expected: one
+ * without any text (but a ping), one that ends a choice, one that goes on in another channel
+ * of the same choice, the end. A filter that is asked to let go must not forget (a
+ * stream may go on all the same). Only text of a "delta" is ever held back; any other
+ * string of an event (a name, an id, a block's first text) goes through a filter and out
+ * in the same event.
+ *
+ * Hostile bytes, bounded by SPOKEN_EVENT_MAX_BYTES and SPOKEN_CHANNELS_MAX. Strict: what is no
+ * such event ends the reply, comments and odd lines lose their text. Else it passes as
+ * it is. Fuzzed (fuzz_spoken).
+ */
+#ifndef LYCH_VESSEL_SPOKEN_H
+#define LYCH_VESSEL_SPOKEN_H
+
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define SPOKEN_EVENT_MAX_BYTES ((size_t)1 << 20)
+#define SPOKEN_CHANNELS_MAX 512
+
+enum spoken_form {
+	SPOKEN_TEXT,
+	SPOKEN_JSON, /* pieces of a JSON document: a tool's arguments */
+};
+
+/* A filter: `feed` appends what is certain, `release` the rest, which may be followed by
+ * more all the same; `held` is how many bytes wait. */
+struct spoken_ops {
+	void *(*open)(enum spoken_form form, void *arg);
+	void (*feed)(void *filter, const char *text, size_t len, struct buf *out);
+	void (*release)(void *filter, struct buf *out);
+	size_t (*held)(const void *filter);
+	void (*close)(void *filter);
+	bool is_strict;
+};
+
+struct spoken;
+
+/* ops must outlive it; arg is for open. */
+struct spoken *spoken_new(const struct spoken_ops *ops, void *arg);
+void spoken_free(struct spoken *s);
+/* Appends what goes on. ERRID_EGRESS_REPLY, only when strict: an event that is too long, no
+ * JSON object, or in more channels than there may be. The stream is over then. */
+MUST_CHECK int spoken_feed(struct spoken *s, const void *data, size_t len,
+			   struct buf *out, struct err *err);
+MUST_CHECK int spoken_end(struct spoken *s, struct buf *out, struct err *err);
+
+#endif
