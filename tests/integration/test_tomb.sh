@@ -99,7 +99,8 @@ has() { # FILE TEXT
 	done
 	fail "no '$2'"
 }
-"$build/lych-tomb" "${args[@]}" 2>"$dir/log" &
+: >"$dir/log"
+"$build/lych-tomb" "${args[@]}" 2>>"$dir/log" &
 pid=$!
 # Without a vessel nobody can say whether versions agree: nothing is claimed.
 has "$dir/log" "waiting for the vessel"
