@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 
 #ifndef SYS_fchmodat2
@@ -18,6 +20,46 @@
 void disk_init(struct disk_walk *w)
 {
 	*w = (struct disk_walk){0};
+}
+
+/* Their free space goes down with the write, not with the writeback: ext4_statfs() takes the
+ * dirty clusters off, XFS reserves in the counter it shows, tmpfs has nothing to delay. */
+static bool counts_delayed(const struct statfs *f)
+{
+	return f->f_type == EXT4_SUPER_MAGIC || f->f_type == XFS_SUPER_MAGIC ||
+	       f->f_type == TMPFS_MAGIC;
+}
+
+/* 0: it does not say. An empty file costs an entry here too. */
+static uint64_t used_of(int fd)
+{
+	struct statfs f;
+
+	if (fstatfs(fd, &f) < 0 || !counts_delayed(&f) || f.f_bfree > f.f_blocks ||
+	    f.f_ffree > f.f_files)
+		return 0;
+	return (uint64_t)(f.f_blocks - f.f_bfree) * (uint64_t)f.f_frsize +
+	       (uint64_t)(f.f_files - f.f_ffree) * DISK_ENTRY_BYTES;
+}
+
+void disk_see_growth(struct disk_walk *w)
+{
+	uint64_t used = w->sees_growth ? used_of(w->root[0].fd) : 0;
+
+	if (!used) {
+		w->sees_growth = false;
+		return;
+	}
+	/* What somebody frees makes room for what another adds: each rise counts. */
+	if (used > w->used)
+		w->grown += used - w->used;
+	w->used = used;
+}
+
+bool disk_is_still(const struct disk_walk *w)
+{
+	return w->sees_growth && w->whole && !w->too_deep && !w->closed_rounds &&
+	       w->grown - w->grown_whole < DISK_STILL_BYTES;
 }
 
 int disk_add(struct disk_walk *w, int fd, bool growth, struct err *err)
@@ -34,6 +76,8 @@ int disk_add(struct disk_walk *w, int fd, bool growth, struct err *err)
 		return err_sys(err, "stat a writable tree");
 	w->root[w->n_roots++] = (struct disk_root){
 		.fd = TAKE_FD(own), .dev = st.st_dev, .growth = growth};
+	w->used = w->n_roots == 1 && !growth ? used_of(w->root[0].fd) : 0;
+	w->sees_growth = w->used > 0;
 	return 0;
 }
 
@@ -153,6 +197,8 @@ static bool next_root(struct disk_walk *w)
 		return false;
 	w->closed_rounds = w->closed ? w->closed_rounds + 1 : 0;
 	w->closed = false;
+	w->whole = true;
+	w->grown_whole = w->grown_round;
 	w->total = w->partial;
 	w->partial = 0;
 	w->at = 0;
@@ -187,6 +233,8 @@ bool disk_step(struct disk_walk *w, unsigned max_entries)
 {
 	if (!w->n_roots)
 		return true;
+	if (disk_at_start(w))
+		w->grown_round = w->grown;
 	for (unsigned n = 0; n < max_entries; n++) {
 		struct dirent *e;
 		DIR *d;

@@ -3,6 +3,12 @@
  * How much disk a job uses: an incremental walk over the trees that it may
  * write, a bounded number of entries a step. Nothing is followed, no device
  * boundary is crossed, hard links count once.
+ *
+ * A walk costs the job time (some microseconds for ten files), so it is not made again
+ * while nothing was added to the file system: what a job writes is taken from the free
+ * space of its file system before it is in any file, whatever it does with names. That is
+ * so where the kernel's statfs() knows of delayed allocation; elsewhere, and with several
+ * trees (a file can be moved from one that counts growth only), each round is walked.
  */
 #ifndef LYCH_SANDBOX_DISK_H
 #define LYCH_SANDBOX_DISK_H
@@ -19,6 +25,8 @@
 #define DISK_LARGE_BYTES ((uint64_t)16 << 20)
 /* What a file costs beyond its blocks: a million empty files are not free. */
 #define DISK_ENTRY_BYTES 256
+/* Added to the file system, by whoever: below it nothing was. */
+#define DISK_STILL_BYTES ((uint64_t)1 << 20)
 
 struct disk_root {
 	int fd; /* owned */
@@ -38,6 +46,12 @@ struct disk_walk {
 	uint64_t partial;	/* of this round, roots before `at` */
 	uint64_t total;		/* of the last whole round */
 	bool too_deep;		/* deeper than can be supervised */
+	uint64_t used;		/* of the file system, when it was last asked */
+	uint64_t grown;		/* by whoever, since the tree was added */
+	uint64_t grown_round;	/* when the round that is going on began */
+	uint64_t grown_whole;	/* when the last whole round began */
+	bool sees_growth;	/* used and grown say something */
+	bool whole;		/* there was a whole round */
 	bool closed;		/* in this round: a directory that could not be opened */
 	unsigned closed_rounds; /* in a row, up to the last whole one */
 	struct inode_set links;
@@ -53,6 +67,10 @@ bool disk_step(struct disk_walk *w, unsigned max_entries);
 /* Leaves the round that is going on, unless what it finds is what a tree's growth counts
  * from. */
 void disk_start_over(struct disk_walk *w);
+/* Asks the file system how full it is. */
+void disk_see_growth(struct disk_walk *w);
+/* As of disk_see_growth(): `total` still holds, but for what stayed below DISK_STILL_BYTES. */
+bool disk_is_still(const struct disk_walk *w);
 /* Before the first entry of a round. */
 bool disk_at_start(const struct disk_walk *w);
 /* Seen so far in the round that is going on. */

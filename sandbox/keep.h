@@ -41,7 +41,7 @@ struct keep {
 	char detail[SPAWN_TEXT_MAX];
 	uint32_t strays;
 	usec_t answering; /* spent on the job's calls in this sample */
-	usec_t began, over, deadline, kill_at, next_kill, next_sample;
+	usec_t began, over, deadline, kill_at, next_kill, next_sample, next_round;
 	usec_t at_limit_since;
 	unsigned hiding;
 	struct tree tree;

@@ -46,6 +46,8 @@
 #define REAP_BATCH 4096
 #define DISK_ENTRIES_A_STEP 4000
 #define DISK_ENTRIES_AT_ONCE 16
+/* A tree is walked so often though nothing seems to be added to it. */
+#define DISK_ROUND_USEC USEC_PER_SEC
 /* How often to measure: often enough for what could have been filled meanwhile. */
 #define SAMPLE_MIN_USEC (5 * USEC_PER_MSEC)
 #define SAMPLE_WATCH_USEC (10 * USEC_PER_MSEC)
@@ -335,11 +337,20 @@ static bool walk_disk(struct keep *k)
 
 static uint64_t check_disk(struct keep *k, const struct tree_use *use)
 {
+	usec_t now = clock_boot_usec();
+	bool begin = disk_at_start(&k->disk);
 	uint64_t bytes;
 
-	if (disk_at_start(&k->disk))
-		k->unlinked = use->unlinked_bytes;
-	bytes = walk_disk(k) ? k->disk.total : disk_bytes(&k->disk);
+	disk_see_growth(&k->disk);
+	if (begin && disk_is_still(&k->disk) && now < k->next_round) {
+		bytes = k->disk.total;
+	} else {
+		if (begin) {
+			k->unlinked = use->unlinked_bytes;
+			k->next_round = now + DISK_ROUND_USEC;
+		}
+		bytes = walk_disk(k) ? k->disk.total : disk_bytes(&k->disk);
+	}
 	bytes += k->unlinked;
 	/* A round over many files takes its time. What has no name by now may have been
 	 * counted by it in this round, so it is not added, but it stands by itself. */
@@ -499,10 +510,15 @@ static void wait_event(struct keep *k)
 		on_question(k, p[3].revents);
 }
 
-/* Nothing moves any more: what renames hid from the running walk is found now. */
+/* Nothing moves any more: what renames hid from the running walk is found now, if that could
+ * be too much: all that anybody added while the job ran is more than it hid. */
 static void last_look(struct keep *k)
 {
 	if (k->how != SPAWN_END_EXITED && k->how != SPAWN_END_SIGNALLED)
+		return;
+	disk_see_growth(&k->disk);
+	if (disk_is_still(&k->disk) &&
+	    k->disk.total + k->disk.grown <= k->spec->disk_bytes)
 		return;
 	disk_start_over(&k->disk);
 	while (!disk_at_start(&k->disk))

@@ -98,19 +98,29 @@ Test(tree, a_full_set_over_counts)
 	inode_set_done(&s);
 }
 
-static char dir[] = "/tmp/test_tree.XXXXXX";
+static char dir[32] = "/tmp/test_tree.XXXXXX";
 
 static void make_tree(void)
 {
 	cr_assert_not_null(mkdtemp(dir));
 }
 
+/* On a file system whose free space goes down with each write. */
+static void make_tmpfs_tree(void)
+{
+	(void)snprintf(dir, sizeof(dir), "/dev/shm/test_tree.XXXXXX");
+	make_tree();
+}
+
 static void remove_tree(void)
 {
 	struct err err = ERR_INIT;
-	int parent = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char *name = strrchr(dir, '/');
+	int parent;
 
-	cr_expect_eq(fs_remove_beneath(parent, dir + 5, &err), 0);
+	*name++ = '\0';
+	parent = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	cr_expect_eq(fs_remove_beneath(parent, name, &err), 0);
 	fd_close(&parent);
 }
 
@@ -354,5 +364,102 @@ Test(disk, too_deep_is_said, .init = make_tree, .fini = remove_tree)
 	begin(&w, false);
 	(void)walk(&w, 50);
 	cr_expect(w.too_deep);
+	disk_done(&w);
+}
+
+/* Others write there too: after one of several rounds nothing was added meanwhile. */
+static bool is_still_after_a_round(struct disk_walk *w)
+{
+	for (int i = 0; i < 200; i++) {
+		disk_see_growth(w);
+		(void)walk(w, 100);
+		disk_see_growth(w);
+		if (disk_is_still(w))
+			return true;
+	}
+	return false;
+}
+
+Test(disk, a_tree_to_which_nothing_is_added_is_still, .init = make_tmpfs_tree,
+     .fini = remove_tree)
+{
+	struct disk_walk w;
+
+	put("before", 3 << 20);
+	begin(&w, false);
+	disk_see_growth(&w);
+	cr_expect_not(disk_is_still(&w), "without a whole round nothing is known");
+	cr_expect(is_still_after_a_round(&w));
+	put("more", DISK_STILL_BYTES);
+	disk_see_growth(&w);
+	cr_expect_not(disk_is_still(&w));
+	disk_done(&w);
+}
+
+Test(disk, what_is_freed_makes_no_room_for_what_is_added, .init = make_tmpfs_tree,
+     .fini = remove_tree)
+{
+	struct disk_walk w;
+	char path[64];
+
+	put("a", 8 << 20);
+	begin(&w, false);
+	cr_assert(is_still_after_a_round(&w));
+	(void)snprintf(path, sizeof(path), "%s/a", dir);
+	cr_assert_eq(unlink(path), 0);
+	disk_see_growth(&w);
+	put("b", 4 << 20);
+	disk_see_growth(&w);
+	cr_expect_not(disk_is_still(&w));
+	cr_expect_geq(w.grown, 4 << 20);
+	disk_done(&w);
+}
+
+Test(disk, empty_files_are_growth_too, .init = make_tmpfs_tree, .fini = remove_tree)
+{
+	struct disk_walk w;
+	char name[32];
+
+	begin(&w, false);
+	cr_assert(is_still_after_a_round(&w));
+	for (uint64_t i = 0; i < DISK_STILL_BYTES / DISK_ENTRY_BYTES + 10; i++) {
+		(void)snprintf(name, sizeof(name), "%llu", (unsigned long long)i);
+		put(name, 0);
+	}
+	disk_see_growth(&w);
+	cr_expect_not(disk_is_still(&w));
+	disk_done(&w);
+}
+
+/* A file can be moved from a tree of the user's, where it was no growth. */
+Test(disk, several_trees_and_the_users_own_are_never_still, .init = make_tmpfs_tree,
+     .fini = remove_tree)
+{
+	struct err err = ERR_INIT;
+	struct disk_walk w;
+
+	begin(&w, true);
+	cr_expect_not(is_still_after_a_round(&w));
+	disk_done(&w);
+	begin(&w, false);
+	cr_assert_eq(
+		disk_add(&w, open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), false, &err),
+		0);
+	cr_expect_not(is_still_after_a_round(&w));
+	disk_done(&w);
+}
+
+/* Where the free space says nothing, each round is walked. */
+Test(disk, a_file_system_without_an_answer_is_never_still)
+{
+	struct err err = ERR_INIT;
+	struct disk_walk w;
+
+	disk_init(&w);
+	cr_assert_eq(disk_add(&w,
+			      open("/proc/self/fdinfo", O_PATH | O_DIRECTORY | O_CLOEXEC),
+			      false, &err),
+		     0);
+	cr_expect_not(is_still_after_a_round(&w));
 	disk_done(&w);
 }
