@@ -2,7 +2,9 @@
 #include "sandbox/disk.h"
 
 #include "common/cleanup.h"
+#include "common/mem.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -107,21 +109,51 @@ static int open_lending(int parent, const char *name, int *ret_mode)
 	return fd;
 }
 
-static void give_back(DIR *d, int mode)
+static void give_back(int fd, int mode)
 {
 	struct stat st;
 
 	/* Unless the job has chosen another mode meanwhile. */
-	if (mode >= 0 && fstat(dirfd(d), &st) == 0 &&
+	if (mode >= 0 && fstat(fd, &st) == 0 &&
 	    (int)(st.st_mode & 07777) == (mode | LENT_BITS))
-		(void)fchmod(dirfd(d), (mode_t)mode);
+		(void)fchmod(fd, (mode_t)mode);
 }
 
 static void pop(struct disk_walk *w)
 {
-	w->depth--;
-	give_back(w->stack[w->depth], w->lent[w->depth]);
-	(void)closedir(w->stack[w->depth]);
+	struct disk_level *l = w->level[--w->depth];
+
+	give_back(l->fd, l->lent);
+	fd_close(&l->fd);
+}
+
+static void push(struct disk_walk *w, int fd, int lent)
+{
+	struct disk_level **l = &w->level[w->depth++];
+
+	if (!*l)
+		*l = xmalloc(sizeof(**l));
+	(*l)->fd = fd;
+	(*l)->lent = lent;
+	(*l)->at = (*l)->len = 0;
+}
+
+/* NULL: that was the last one, or it can no longer be read. */
+static const struct dirent64 *next_entry(struct disk_level *l)
+{
+	const struct dirent64 *e;
+	ssize_t n;
+
+	if (l->at == l->len) {
+		n = getdents64(l->fd, l->batch, sizeof(l->batch));
+		l->at = 0;
+		l->len = n > 0 ? (size_t)n : 0;
+		if (!l->len)
+			return NULL;
+	}
+	e = (const void *)(l->batch + l->at);
+	l->at += e->d_reclen;
+	return e;
 }
 
 /* Open and walk into it. */
@@ -129,7 +161,6 @@ static void descend(struct disk_walk *w, int parent, const char *name)
 {
 	int mode = -1;
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d;
 
 	if (fd < 0 && errno == EACCES)
 		fd = open_lending(parent, name, &mode);
@@ -137,28 +168,21 @@ static void descend(struct disk_walk *w, int parent, const char *name)
 		w->closed |= errno != ENOENT;
 		return;
 	}
-	d = fdopendir(fd);
-	if (!d) {
-		fd_close(&fd);
-		w->closed = true;
-		return;
-	}
 	if (w->depth == DISK_DEPTH_MAX) {
 		w->too_deep = true;
-		give_back(d, mode);
-		(void)closedir(d);
+		give_back(fd, mode);
+		fd_close(&fd);
 		return;
 	}
-	w->lent[w->depth] = mode;
-	w->stack[w->depth++] = d;
+	push(w, fd, mode);
 }
 
-static void count_entry(struct disk_walk *w, DIR *d, const char *name)
+static void count_entry(struct disk_walk *w, int dir_fd, const char *name)
 {
 	struct stat st;
 	uint64_t bytes;
 
-	if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		w->closed |= errno == EACCES;
 		return;
 	}
@@ -172,7 +196,7 @@ static void count_entry(struct disk_walk *w, DIR *d, const char *name)
 		tree_note_file(w->tell, st.st_dev, st.st_ino, bytes);
 	w->root_bytes += bytes + DISK_ENTRY_BYTES;
 	if (S_ISDIR(st.st_mode))
-		descend(w, dirfd(d), name);
+		descend(w, dir_fd, name);
 }
 
 static uint64_t root_counts(const struct disk_root *r, uint64_t bytes)
@@ -226,6 +250,10 @@ void disk_done(struct disk_walk *w)
 	for (unsigned i = 0; i < w->n_roots; i++)
 		fd_close(&w->root[i].fd);
 	w->n_roots = 0;
+	for (unsigned i = 0; i < DISK_DEPTH_MAX && w->level[i]; i++) {
+		free(w->level[i]);
+		w->level[i] = NULL;
+	}
 	inode_set_done(&w->links);
 }
 
@@ -236,8 +264,8 @@ bool disk_step(struct disk_walk *w, unsigned max_entries)
 	if (disk_at_start(w))
 		w->grown_round = w->grown;
 	for (unsigned n = 0; n < max_entries; n++) {
-		struct dirent *e;
-		DIR *d;
+		const struct dirent64 *e;
+		struct disk_level *l;
 
 		if (!w->depth) {
 			descend(w, w->root[w->at].fd, ".");
@@ -245,8 +273,8 @@ bool disk_step(struct disk_walk *w, unsigned max_entries)
 				return true;
 			continue;
 		}
-		d = w->stack[w->depth - 1];
-		e = readdir(d);
+		l = w->level[w->depth - 1];
+		e = next_entry(l);
 		if (!e) {
 			pop(w);
 			if (!w->depth && next_root(w))
@@ -256,7 +284,7 @@ bool disk_step(struct disk_walk *w, unsigned max_entries)
 		if (e->d_name[0] == '.' &&
 		    (!e->d_name[1] || (e->d_name[1] == '.' && !e->d_name[2])))
 			continue;
-		count_entry(w, d, e->d_name);
+		count_entry(w, l->fd, e->d_name);
 	}
 	return false;
 }

@@ -16,13 +16,15 @@
 #include "common/attr.h"
 #include "common/err.h"
 #include "sandbox/tree.h"
-#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #define DISK_ROOTS_MAX 16
 #define DISK_DEPTH_MAX 200
 #define DISK_LARGE_BYTES ((uint64_t)16 << 20)
+/* Of entries read at once. Not opendir(), whose 32 KiB for each directory cost a short job
+ * more than all that its keeper asks the kernel at the end. */
+#define DISK_BATCH_BYTES 4096
 /* What a file costs beyond its blocks: a million empty files are not free. */
 #define DISK_ENTRY_BYTES 256
 /* Added to the file system, by whoever: below it nothing was. */
@@ -36,11 +38,17 @@ struct disk_root {
 	uint64_t base;
 };
 
+struct disk_level {
+	int fd;
+	int lent; /* the mode to give back, -1: not touched */
+	size_t at, len;
+	_Alignas(uint64_t) char batch[DISK_BATCH_BYTES];
+};
+
 struct disk_walk {
 	struct disk_root root[DISK_ROOTS_MAX];
-	unsigned n_roots, at; /* at: the root being walked */
-	DIR *stack[DISK_DEPTH_MAX];
-	int lent[DISK_DEPTH_MAX]; /* the mode to give back, -1: not touched */
+	unsigned n_roots, at;			  /* at: the root being walked */
+	struct disk_level *level[DISK_DEPTH_MAX]; /* made when first used, and kept */
 	unsigned depth;
 	uint64_t root_bytes;	/* of the root being walked */
 	uint64_t partial;	/* of this round, roots before `at` */
