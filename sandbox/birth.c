@@ -220,6 +220,17 @@ static int give_root(struct keep *k, struct err *err)
 	return b->workspace < 0 ? 0 : attach_workspace(k, b->workspace, err);
 }
 
+static int make_rules(struct keep *k, struct err *err)
+{
+	const struct sbx_spec *spec = k->spec;
+
+	k->rules = k->birth.rules;
+	if (k->rules.fd < 0 &&
+	    walls_landlock_system(spec->grade, spec->net, &k->rules, err) < 0)
+		return -1;
+	return walls_landlock_spec(spec, &k->rules, err);
+}
+
 /* Nothing of ours is held where the job could meet it. */
 static int let_loose(int null_fd, struct err *err)
 {
@@ -256,7 +267,7 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 	 * fails now, the exit of the keeper (full) or the kill in keeper_main (floor)
 	 * ends it; nothing is executed before we answer its self-test. */
 	*stage = "landlock";
-	if (walls_landlock_begin(k->spec, &k->rules, err) < 0)
+	if (make_rules(k, err) < 0)
 		return -1;
 	k->landlock_abi = k->rules.abi;
 	if (!k->birth.warm && let_go(k, 0, NULL, 0, err) < 0 && err->sys != EPIPE)

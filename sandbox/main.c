@@ -360,7 +360,7 @@ static int catch_signals(struct err *err)
 static int run(struct sbx_spec *spec)
 {
 	const struct sbx_birth birth = {
-		.spec = spec, .stdio = {0, 1, 2}, .workspace = -1};
+		.spec = spec, .stdio = {0, 1, 2}, .workspace = -1, .rules = {.fd = -1}};
 	static struct outcome o;
 	struct err err = ERR_INIT;
 	struct keeper k;

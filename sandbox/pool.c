@@ -138,7 +138,8 @@ static void build_one(struct pool *p, usec_t now)
 					.warm = true,
 					.templated = true,
 					.stdio = {-1, -1, -1},
-					.workspace = -1};
+					.workspace = -1,
+					.rules = {.fd = -1}};
 	struct err err = ERR_INIT;
 
 	if (seccomp_prepare(&p->shape, &err) < 0 ||

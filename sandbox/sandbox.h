@@ -140,6 +140,7 @@ struct sbx_birth {
 	bool templated; /* full: our mount namespace is the spawner's template */
 	int stdio[3];	/* become 0, 1, 2 of the job; -1 in a warm one */
 	int workspace;	/* templated, not warm: the workspace as a detached mount; -1 */
+	struct landlock_set rules; /* floor: what walls_landlock_system() makes; fd -1 */
 };
 
 struct keeper {
@@ -254,10 +255,13 @@ void limits_sweep_all(void); /* wait for them, at the end: up to a second */
 MUST_CHECK int
 walls_drop_caps(struct err *err); /* bounding, ambient, sets, securebits; no_new_privs;
 				     dumpable stays for ptrace by nobody */
-/* In the keeper, while the job installs its filter: a ruleset with everything but the
- * workspace, which a warm one does not know yet... */
-MUST_CHECK int walls_landlock_begin(const struct sbx_spec *spec, struct landlock_set *ret,
-				    struct err *err);
+/* In the keeper, while the job installs its filter, or in advance (ahead.h): a ruleset with
+ * what all jobs of this grade and network have in common, ... */
+MUST_CHECK int walls_landlock_system(enum sbx_grade grade, enum sbx_net net,
+				     struct landlock_set *ret, struct err *err);
+/* ... what the spec adds but for the workspace, which a warm one does not know yet, ... */
+MUST_CHECK int walls_landlock_spec(const struct sbx_spec *spec, struct landlock_set *set,
+				   struct err *err);
 /* ... and the workspace (floor: spec->workspace_fd). The job enforces it. */
 MUST_CHECK int walls_landlock_workspace(const struct sbx_spec *spec,
 					struct landlock_set *set, struct err *err);

@@ -25,6 +25,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "sandbox/ahead.h"
 #include "sandbox/handover.h"
 
 #include <dirent.h>
@@ -66,6 +67,7 @@ struct server {
 	const char *jobs_dir, *cgroup;
 	struct spawner_place place;
 	struct pool pool;
+	struct ahead ahead;
 	unsigned pool_max;
 	struct served job[SPAWN_JOBS_MAX];
 	unsigned n;
@@ -224,29 +226,43 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 }
 
 /* From the template where it fits, else from the jobs namespace. */
-static int start_cold(struct server *s, const struct sbx_spec *spec, const int stdio[3],
-		      struct keeper *ret, struct err *err)
+static int start_cold_full(struct server *s, struct sbx_birth *birth, struct keeper *ret,
+			   struct err *err)
 {
-	bool full = spec->grade == GRADE_FULL;
-	struct sbx_birth birth = {.spec = spec,
-				  .templated = full && spawner_template_fits(spec),
-				  .stdio = {stdio[0], stdio[1], stdio[2]},
-				  .workspace = -1};
+	const struct sbx_spec *spec = birth->spec;
 	cleanup_close int work = -1;
 	int r;
 
-	if (birth.templated && spec->workspace) {
+	birth->templated = spawner_template_fits(spec);
+	if (birth->templated && spec->workspace) {
 		work = spawner_clone_workspace(&s->place, spec, err);
 		if (work < 0)
 			return -1;
-		birth.workspace = work;
+		birth->workspace = work;
 	}
-	if (!full || birth.templated)
-		return keeper_start(&birth, ret, err);
+	if (birth->templated)
+		return keeper_start(birth, ret, err);
 	if (spawner_enter_jobs(&s->place, err) < 0)
 		return -1;
-	r = keeper_start(&birth, ret, err);
+	r = keeper_start(birth, ret, err);
 	spawner_leave_jobs(&s->place);
+	return r;
+}
+
+static int start_cold(struct server *s, const struct sbx_spec *spec, const int stdio[3],
+		      struct keeper *ret, struct err *err)
+{
+	struct sbx_birth birth = {.spec = spec,
+				  .stdio = {stdio[0], stdio[1], stdio[2]},
+				  .workspace = -1,
+				  .rules = {.fd = -1}};
+	int r;
+
+	if (spec->grade == GRADE_FULL)
+		return start_cold_full(s, &birth, ret, err);
+	birth.rules = ahead_take(&s->ahead);
+	r = keeper_start(&birth, ret, err);
+	landlock_done(&birth.rules);
 	return r;
 }
 
@@ -431,12 +447,15 @@ enum { POLL_TOMB, POLL_LIFELINE, POLL_FIRST };
 static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 {
 	usec_t at = pool_turn(&s->pool);
-	usec_t leaves = limits_sweep(), now = clock_boot_usec(), left;
+	usec_t leaves = limits_sweep(), rules = ahead_turn(&s->ahead),
+	       now = clock_boot_usec(), left;
 	struct timespec ts;
 	unsigned n = POLL_FIRST;
 
 	if (leaves < at)
 		at = leaves;
+	if (rules < at)
+		at = rules;
 	left = at > now ? at - now : 0;
 	ts = (struct timespec){.tv_sec = (time_t)(left / USEC_PER_SEC),
 			       .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
@@ -478,6 +497,7 @@ static void end_all(struct server *s)
 	for (unsigned i = 0; i < s->n; i++)
 		fd_close(&s->job[i].keeper.sock);
 	pool_done(&s->pool);
+	ahead_done(&s->ahead);
 	while (s->n)
 		drop(s, &s->job[s->n - 1]);
 	while (s->n_ending)
@@ -546,6 +566,7 @@ static int serve_inner(struct server *s, struct err *err)
 	if (chdir("/") < 0)
 		return err_sys(err, "chdir /");
 	fs_raise_nofile();
+	ahead_init(&s->ahead, s->place.grade == GRADE_FLOOR);
 	pool_init(&s->pool, &s->place, s->pool_max, TAKE_FD(meminfo), s->cgroup);
 	return serve_loop(s, err);
 }

@@ -64,14 +64,15 @@ NORETURN static void keeper_child(const struct sbx_birth *birth,
 /* The fork itself; what it fails to take over stays the caller's. */
 static int fork_keeper(const struct sbx_birth *birth, struct keeper *k, struct err *err)
 {
-	cleanup_close int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	int sv[2] = {-1, -1}, flags = k->grade == GRADE_FULL ? FULL_NAMESPACES : 0;
+	bool full = k->grade == GRADE_FULL;
+	cleanup_close int self = full ? (int)syscall(SYS_pidfd_open, getpid(), 0) : -1;
+	int sv[2] = {-1, -1}, flags = full ? FULL_NAMESPACES : 0;
 	uid_t uid = getuid();
 	gid_t gid = getgid();
 
-	if (self < 0)
+	if (full && self < 0)
 		return err_sys(err, "pidfd_open");
-	if (k->grade == GRADE_FLOOR && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+	if (!full && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_sys(err, "become a subreaper");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return err_sys(err, "socketpair");

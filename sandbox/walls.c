@@ -193,11 +193,11 @@ static int rules_floor(struct landlock_set *set, struct err *err)
 	return 0;
 }
 
-int walls_landlock_begin(const struct sbx_spec *spec, struct landlock_set *ret,
-			 struct err *err)
+int walls_landlock_system(enum sbx_grade grade, enum sbx_net net,
+			  struct landlock_set *ret, struct err *err)
 {
-	bool full = spec->grade == GRADE_FULL;
-	bool no_ports = !full || spec->net == NET_NONE;
+	bool full = grade == GRADE_FULL;
+	bool no_ports = !full || net == NET_NONE;
 	const uint64_t node = LL_FS_READ_FILE | LL_FS_WRITE_FILE;
 
 	if (landlock_begin(ret, no_ports, true, true, true, err) < 0)
@@ -205,11 +205,18 @@ int walls_landlock_begin(const struct sbx_spec *spec, struct landlock_set *ret,
 	if (allow_system(ret, err) == 0 &&
 	    (full ? rules_full(ret, err) : rules_floor(ret, err)) == 0 &&
 	    allow_list(ret, paths_dev_plain, node | LL_FS_IOCTL_DEV, err) == 0 &&
-	    allow_list(ret, paths_dev_random, node, err) == 0 &&
-	    allow_tools(ret, spec, err) == 0 && allow_mounts(ret, spec, err) == 0)
+	    allow_list(ret, paths_dev_random, node, err) == 0)
 		return 0;
 	landlock_done(ret);
 	return -1;
+}
+
+int walls_landlock_spec(const struct sbx_spec *spec, struct landlock_set *set,
+			struct err *err)
+{
+	if (allow_tools(set, spec, err) < 0)
+		return -1;
+	return allow_mounts(set, spec, err);
 }
 
 int walls_landlock_workspace(const struct sbx_spec *spec, struct landlock_set *set,

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Landlock rules of the next cold job in grade floor, but for what is its own: made by the
+ * spawner while it has nothing else to do, given to one keeper, used once. It is to floor what
+ * the template root is to full. Two hundred system calls that nobody then waits for.
+ *
+ * A rule holds on to a file, not to its name. So when the rules are taken, the directories
+ * that the names are in must not have changed, nor what a link among them leads to; where a
+ * file of /etc was replaced since, the keeper makes its own.
+ */
+#ifndef LYCH_SANDBOX_AHEAD_H
+#define LYCH_SANDBOX_AHEAD_H
+
+#include "common/clock.h"
+#include "common/landlock.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#define AHEAD_PLACES_MAX 64
+
+/* Ended by NULL: where everything is that is granted and could be replaced (paths.h). */
+extern const char *const ahead_directories[];
+
+struct ahead {
+	struct landlock_set rules; /* fd -1: none are ready */
+	struct ahead_place {
+		const char *path;
+		dev_t dev;
+		ino_t ino; /* 0: there was none */
+		struct timespec mtime;
+	} place[AHEAD_PLACES_MAX]; /* directories, and what links lead to */
+	unsigned n_places;
+	usec_t make_at; /* USEC_INFINITY: not wanted, or there */
+};
+
+/* wanted: this spawner serves grade floor. */
+void ahead_init(struct ahead *a, bool wanted);
+/* A job starts cold. The caller owns what it gets; fd -1: none, or no longer true. */
+struct landlock_set ahead_take(struct ahead *a);
+/* Makes them when it is time. Returns when to come again, USEC_INFINITY: after a job. */
+usec_t ahead_turn(struct ahead *a);
+void ahead_done(struct ahead *a);
+
+#endif
