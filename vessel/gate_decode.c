@@ -15,6 +15,11 @@
 #define UTF16_MIN 6    /* characters */
 #define READABLE_MIN 8 /* bytes in a row, for a run to be taken */
 #define OPAQUE_MIN 192 /* bytes decoded of which nothing is known */
+#define DEFLATE_STEP 256
+/* What a stream may have taken beyond what it gave: the head of a block is below 300 bytes. */
+#define DEFLATE_MUTE_MAX 512
+/* Below that its bytes would be no finding by themselves (gate_kind.c). */
+#define DEFLATE_RUN_MIN 20
 
 static bool reserve(struct gate_decoded *d, size_t more)
 {
@@ -353,45 +358,57 @@ static void decode_hex(const char *s, size_t len, struct gate_decoded *d)
 
 /* ---- gzip, zlib ------------------------------------------------------------------ */
 
-/* What can be inflated at s; false when it is no such stream. */
+/* One call of inflate() into d; the state after it. */
+static int inflate_some(z_stream *z, struct gate_decoded *d)
+{
+	size_t room = d->max - d->len < 65536 ? d->max - d->len : 65536;
+	int r;
+
+	if (room == 0)
+		d->too_large = true;
+	if (room == 0 || !reserve(d, room))
+		return Z_MEM_ERROR;
+	z->next_out = (Bytef *)d->data + d->len;
+	z->avail_out = (uInt)room;
+	r = inflate(z, Z_SYNC_FLUSH);
+	d->len += room - z->avail_out;
+	return r;
+}
+
+/*
+ * What can be inflated at s, and how much of s that took; false when it is no such stream, or
+ * gave too little to be read. A stream that was cut is read as far as it goes.
+ *
+ * The bytes that it took are no finding by themselves, for they were read. That must not
+ * change with what follows them, or a text could be made harmless by adding to it: so it does
+ * not depend on how the stream ends, only on whether, step by step, about as much came out as
+ * went in.
+ */
 static bool inflate_at(const char *s, size_t len, struct gate_decoded *d,
 		       size_t *ret_used)
 {
-	z_stream z = {0};
-	size_t out = begin_block(d), before = d->len;
+	z_stream z = {.avail_out = 1};
+	size_t out = begin_block(d), fed = 0;
 	int r = Z_OK;
 
 	/* 32: by its header, gzip or zlib */
 	if (inflateInit2(&z, 15 + 32) != Z_OK)
 		return false;
-	z.next_in = (Bytef *)(uintptr_t)s;
-	z.avail_in = len > UINT_MAX ? UINT_MAX : (uInt)len;
-	while (r == Z_OK) {
-		size_t room = d->max - d->len < 65536 ? d->max - d->len : 65536;
+	while (r == Z_OK || r == Z_BUF_ERROR) {
+		if (z.avail_in == 0 && z.avail_out > 0) {
+			size_t n = len - fed < DEFLATE_STEP ? len - fed : DEFLATE_STEP;
 
-		if (room == 0) {
-			d->too_large = true;
-			break;
+			if (n == 0 || fed > d->len - out + DEFLATE_MUTE_MAX)
+				break;
+			z.next_in = (Bytef *)(uintptr_t)(s + fed);
+			z.avail_in = (uInt)n;
+			fed += n;
 		}
-		if (!reserve(d, room))
-			break;
-		z.next_out = (Bytef *)d->data + d->len;
-		z.avail_out = (uInt)room;
-		r = inflate(&z, Z_SYNC_FLUSH);
-		d->len += room - z.avail_out;
-		if (z.avail_out == room && r == Z_OK)
-			break;
+		r = inflate_some(&z, d);
 	}
-	*ret_used = len > UINT_MAX ? UINT_MAX - z.avail_in : len - z.avail_in;
+	*ret_used = fed - z.avail_in;
 	(void)inflateEnd(&z);
-	if (d->too_large)
-		return true;
-	/* a stream that was cut is read as far as it goes */
-	if (d->len - out < 4 || (r != Z_STREAM_END && d->len - out < 16)) {
-		d->len = before;
-		return false;
-	}
-	return true;
+	return d->too_large || d->len - out >= (r == Z_STREAM_END ? 4 : 16);
 }
 
 static void decode_deflate(const char *s, size_t len, struct gate_decoded *d)
@@ -414,6 +431,8 @@ static void decode_deflate(const char *s, size_t len, struct gate_decoded *d)
 		out = before ? before + 2 : 0;
 		if (!inflate_at(s + i, len - i, d, &used)) {
 			d->len = before;
+			if (used >= DEFLATE_RUN_MIN)
+				end_block(d, before, i, used);
 			continue;
 		}
 		end_block(d, out, i, used);

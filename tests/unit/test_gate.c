@@ -7,6 +7,7 @@
 #include "vessel/gate_private.h"
 #include "vessel/gate_score.h"
 #include <criterion/criterion.h>
+#include <zlib.h>
 
 #define TOKEN "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"
 
@@ -42,6 +43,13 @@ static double score(const char *text)
 	const struct gate_part p = {.data = text, .len = strlen(text)};
 
 	return score_parts(&p, 1);
+}
+
+/* A small generator of numbers. */
+static uint32_t draw(uint32_t *s, uint32_t n)
+{
+	*s = *s * 1664525u + 1013904223u;
+	return (*s >> 8) % n;
 }
 
 static bool has(enum gate_family f)
@@ -134,6 +142,60 @@ Test(gate, utf16_is_read_and_not_called_binary)
 	cr_assert_eq(score_parts(&p, 1), 1.0);
 	cr_assert(has(GATE_TOKEN));
 	cr_assert_not(has(GATE_BINARY));
+}
+
+/* As gzip. */
+static size_t compress_all(char *out, size_t room, const char *text, size_t len)
+{
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)text,
+		      .avail_in = (uInt)len,
+		      .next_out = (Bytef *)out,
+		      .avail_out = (uInt)room};
+	int r = deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+
+	cr_assert_eq(r, Z_OK);
+	cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+	(void)deflateEnd(&z);
+	return room - z.avail_out;
+}
+
+/* The head of a block alone is a hundred bytes of which nothing can be read yet. Were they
+ * called binary, the rest of the stream would lower the score. */
+Test(gate, a_compressed_text_is_harmless_at_each_length)
+{
+	static char text[4000], packed[8192];
+	uint32_t seed = 7;
+	struct gate_part p = {.data = packed};
+	size_t n;
+
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = i % 7 == 6 ? ' ' : (char)('a' + draw(&seed, 10));
+	n = compress_all(packed, sizeof(packed), text, sizeof(text));
+	for (p.len = 1; p.len <= n; p.len++)
+		cr_assert_eq(score_parts(&p, 1), 0, "%zu of %zu", p.len, n);
+}
+
+Test(gate, a_compressed_token_is_found_though_the_stream_is_cut)
+{
+	static const char text[] = "my token is " TOKEN ", keep it";
+	char packed[256];
+	struct gate_part p = {.data = packed};
+
+	p.len = compress_all(packed, sizeof(packed), text, sizeof(text) - 1) - 9;
+	cr_expect_eq(score_parts(&p, 1), 1.0);
+	cr_expect(has(GATE_TOKEN));
+}
+
+/* Blocks with nothing in them: bytes that are taken and never said. */
+Test(gate, a_stream_that_says_nothing_is_binary)
+{
+	char packed[1024] = "\x1f\x8b\x08\0\0\0\0\0\0\3";
+	const struct gate_part p = {.data = packed, .len = sizeof(packed)};
+
+	for (size_t i = 10; i + 5 <= sizeof(packed); i += 5)
+		memcpy(packed + i, "\0\0\0\xff\xff", 5);
+	cr_expect_geq(score_parts(&p, 1), 0.85);
+	cr_expect(has(GATE_BINARY));
 }
 
 Test(gate, a_secret_cut_in_two_parts_is_seen)
@@ -299,13 +361,7 @@ Test(gate, a_bucket_raises_it)
 	cr_assert_geq(r.score, 0.4);
 }
 
-/* Lines of all kinds, by a small generator of numbers. */
-static uint32_t draw(uint32_t *s, uint32_t n)
-{
-	*s = *s * 1664525u + 1013904223u;
-	return (*s >> 8) % n;
-}
-
+/* Lines of all kinds. */
 static void add_line(struct buf *b, uint32_t *seed)
 {
 	static const char *const pieces[] = {
