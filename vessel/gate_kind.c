@@ -38,15 +38,22 @@ static const struct {
 	{4, MAGIC("ftyp"), {"mp4", GATE_MEDIA, 0.3}},
 };
 
+/* "GIF8" and "ID3" begin sentences too: it is one as long as it reads as one. A last
+ * character may be cut. */
+static bool is_sentence(const char *s, size_t len)
+{
+	size_t n = len < WINDOW ? len : WINDOW;
+
+	return gate_readable(s, n) + 3 >= n;
+}
+
 const struct gate_kind *gate_kind_of(const char *s, size_t len)
 {
-	/* Sixteen bytes at least: "GIF8" and "ID3" begin sentences too. */
 	for (size_t i = 0; len >= 16 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (len >= kinds[i].at + kinds[i].len &&
 		    s[kinds[i].at] == kinds[i].magic[0] &&
 		    memcmp(s + kinds[i].at, kinds[i].magic, kinds[i].len) == 0 &&
-		    (kinds[i].kind.family == GATE_FILE ||
-		     gate_readable(s, len < 64 ? len : 64) < 64))
+		    (kinds[i].kind.family == GATE_FILE || !is_sentence(s, len)))
 			return &kinds[i].kind;
 	return NULL;
 }

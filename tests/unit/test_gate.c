@@ -144,6 +144,21 @@ Test(gate, utf16_is_read_and_not_called_binary)
 	cr_assert_not(has(GATE_BINARY));
 }
 
+/* The first bytes of a picture are also the first of a word. */
+Test(gate, a_sentence_is_no_picture_at_any_length)
+{
+	static const char text[] = "GIF89 is a format of pictures, and ID3 one of words "
+				   "about music; caf\xc3\xa9 is a word with an accent";
+	struct gate_part p = {.data = text};
+
+	for (p.len = 1; p.len < sizeof(text); p.len++)
+		cr_expect_eq(score_parts(&p, 1), 0, "%zu", p.len);
+	for (p.data = strstr(text, "ID3"), p.len = 1; p.len < 40; p.len++)
+		cr_expect_eq(score_parts(&p, 1), 0, "%zu", p.len);
+	p = (struct gate_part){.data = "GIF89a\x10\0\x10\0\x80\0\0 a picture", .len = 23};
+	cr_expect_gt(score_parts(&p, 1), 0);
+}
+
 /* As gzip. */
 static size_t compress_all(char *out, size_t room, const char *text, size_t len)
 {
