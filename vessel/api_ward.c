@@ -73,21 +73,30 @@ static void write_rule(struct jsonw *w, const struct conf_rule *rule, size_t at)
 	kstr_or_null(w, "reason", rule->reason);
 }
 
+/* An object of w is open then; false: the request was refused. */
+static bool begin_reply(struct httpd_req *req, struct buf *out, struct jsonw *w)
+{
+	struct err err = ERR_INIT;
+
+	if (api_no_query(req, &err) < 0) {
+		httpd_reply_err(req, &err);
+		return false;
+	}
+	buf_init(out, WARD_JSON_MAX_BYTES);
+	jsonw_init(w, out);
+	jsonw_obj(w);
+	return true;
+}
+
 void api_ward(struct httpd_req *req, void *arg)
 {
 	const struct vessel *v = arg;
 	const struct conf_broker *b = &v->conf.broker;
 	cleanup_buf struct buf out = {0};
-	struct err err = ERR_INIT;
 	struct jsonw w;
 
-	if (api_no_query(req, &err) < 0) {
-		httpd_reply_err(req, &err);
+	if (!begin_reply(req, &out, &w))
 		return;
-	}
-	buf_init(&out, WARD_JSON_MAX_BYTES);
-	jsonw_init(&w, &out);
-	jsonw_obj(&w);
 	jsonw_key(&w, "rules");
 	jsonw_arr(&w);
 	for (size_t i = 0; i < b->n_rules; i++) {
@@ -353,16 +362,10 @@ void api_portals(struct httpd_req *req, void *arg)
 	const struct vessel *v = arg;
 	const struct conf_broker *b = &v->conf.broker;
 	cleanup_buf struct buf out = {0};
-	struct err err = ERR_INIT;
 	struct jsonw w;
 
-	if (api_no_query(req, &err) < 0) {
-		httpd_reply_err(req, &err);
+	if (!begin_reply(req, &out, &w))
 		return;
-	}
-	buf_init(&out, WARD_JSON_MAX_BYTES);
-	jsonw_init(&w, &out);
-	jsonw_obj(&w);
 	jsonw_key(&w, "portals");
 	jsonw_arr(&w);
 	for (size_t i = 0; i < b->n_portals; i++)

@@ -46,19 +46,6 @@ struct op {
 	void *arg;
 };
 
-struct number {
-	char s[24];
-};
-
-static struct number number(int64_t v)
-{
-	struct number n = {0};
-	int r = str_fmt(n.s, sizeof(n.s), "%lld", (long long)v);
-
-	assert(r == 0);
-	return n;
-}
-
 static struct op *op_new(void *arg)
 {
 	struct op *op = xnew(struct op);

@@ -17,6 +17,7 @@
 #include "common/str.h"
 #include "vessel/gate_fold.h"
 #include "vessel/gate_mac.h"
+#include "vessel/reader.h"
 #include <ctype.h>
 
 #define PRIME (((uint64_t)1 << 61) - 1)
@@ -412,31 +413,18 @@ void gate_private_write(const struct gate_private *p, struct buf *out)
 	}
 }
 
-struct reader {
-	const char *at;
-	size_t left;
-};
-
-static bool take(struct reader *r, void *out, size_t n)
-{
-	if (r->left < n)
-		return false;
-	memcpy(out, r->at, n);
-	r->at += n;
-	r->left -= n;
-	return true;
-}
-
 static bool read_entry(struct reader *r, struct gate_private *p, struct entry *e)
 {
 	uint32_t kind, name_len;
 
-	if (!take(r, &e->id, sizeof(e->id)) ||
-	    !take(r, &e->created_usec, sizeof(e->created_usec)) ||
-	    !take(r, &kind, sizeof(kind)) || kind > PRIVATE_FILE ||
-	    !take(r, &e->bytes, sizeof(e->bytes)) || e->bytes < PRIVATE_TERM_MIN_BYTES ||
-	    e->bytes > PRIVATE_FILE_MAX_BYTES || !take(r, &e->head, sizeof(e->head)) ||
-	    !take(r, e->mac, sizeof(e->mac)) || !take(r, &name_len, sizeof(name_len)) ||
+	if (!reader_take(r, &e->id, sizeof(e->id)) ||
+	    !reader_take(r, &e->created_usec, sizeof(e->created_usec)) ||
+	    !reader_take(r, &kind, sizeof(kind)) || kind > PRIVATE_FILE ||
+	    !reader_take(r, &e->bytes, sizeof(e->bytes)) ||
+	    e->bytes < PRIVATE_TERM_MIN_BYTES || e->bytes > PRIVATE_FILE_MAX_BYTES ||
+	    !reader_take(r, &e->head, sizeof(e->head)) ||
+	    !reader_take(r, e->mac, sizeof(e->mac)) ||
+	    !reader_take(r, &name_len, sizeof(name_len)) ||
 	    name_len > PRIVATE_NAME_MAX_BYTES || name_len > r->left || e->id == 0 ||
 	    e->id >= p->next_id)
 		return false;
@@ -445,14 +433,14 @@ static bool read_entry(struct reader *r, struct gate_private *p, struct entry *e
 	r->at += name_len;
 	r->left -= name_len;
 	if (strlen(e->name) != name_len || check_name(e->name, NULL) < 0 ||
-	    !take(r, &e->n, sizeof(e->n)) || e->n > PRIVATE_PRINTS_MAX ||
+	    !reader_take(r, &e->n, sizeof(e->n)) || e->n > PRIVATE_PRINTS_MAX ||
 	    e->n > r->left / sizeof(uint64_t) || p->n_prints + e->n > PRIVATE_PRINTS_MAX)
 		return false;
 	p->n_prints += e->n;
 	if (!e->n)
 		return true;
 	e->print = xcalloc(e->n, sizeof(*e->print));
-	return take(r, e->print, e->n * sizeof(*e->print));
+	return reader_take(r, e->print, e->n * sizeof(*e->print));
 }
 
 int gate_private_read(const void *data, size_t len, struct gate_private **ret,
@@ -463,10 +451,11 @@ int gate_private_read(const void *data, size_t len, struct gate_private **ret,
 	char magic[sizeof(MAGIC) - 1];
 	uint32_t n;
 
-	if (!take(&r, magic, sizeof(magic)) || memcmp(magic, MAGIC, sizeof(magic)) != 0 ||
-	    !take(&r, p->key, sizeof(p->key)) ||
-	    !take(&r, &p->next_id, sizeof(p->next_id)) || p->next_id == 0 ||
-	    !take(&r, &n, sizeof(n)) || n > PRIVATE_ENTRIES_MAX)
+	if (!reader_take(&r, magic, sizeof(magic)) ||
+	    memcmp(magic, MAGIC, sizeof(magic)) != 0 ||
+	    !reader_take(&r, p->key, sizeof(p->key)) ||
+	    !reader_take(&r, &p->next_id, sizeof(p->next_id)) || p->next_id == 0 ||
+	    !reader_take(&r, &n, sizeof(n)) || n > PRIVATE_ENTRIES_MAX)
 		return err_set_id(err, ERRID_GATE_STORE, "its head");
 	p->entry = xcalloc(n + 1U, sizeof(*p->entry));
 	for (uint32_t i = 0; i < n; i++) {

@@ -4,27 +4,13 @@
 #include "common/str.h"
 #include "vessel/gate_private.h"
 #include "vessel/gate_rules.h"
+#include "vessel/reader.h"
 
 #define RULE_NAME_MAX 40
 
-struct reader {
-	const char *at;
-	size_t left;
-};
-
-static bool get(struct reader *r, void *out, size_t n)
-{
-	if (r->left < n)
-		return false;
-	memcpy(out, r->at, n);
-	r->at += n;
-	r->left -= n;
-	return true;
-}
-
 static bool get_u32(struct reader *r, uint32_t *out)
 {
-	return get(r, out, sizeof(*out));
+	return reader_take(r, out, sizeof(*out));
 }
 
 /* u32 length and bytes, which stay where they are. */
@@ -43,7 +29,7 @@ static bool get_bytes(struct reader *r, const char **ret, size_t *ret_len)
 
 static bool get_share(struct reader *r, double most, double *ret)
 {
-	return get(r, ret, sizeof(*ret)) && *ret >= 0 && *ret <= most;
+	return reader_take(r, ret, sizeof(*ret)) && *ret >= 0 && *ret <= most;
 }
 
 static void put_u32(struct buf *out, uint32_t v)
@@ -67,7 +53,7 @@ int gate_wire_header(const void *data, size_t len, struct gate_frame *ret)
 	if (len < GATE_FRAME_HEADER)
 		return 0;
 	if (!get_u32(&r, &ret->len) || !get_u32(&r, &type) ||
-	    !get(&r, &ret->id, sizeof(ret->id)) || ret->len > GATE_FRAME_MAX ||
+	    !reader_take(&r, &ret->id, sizeof(ret->id)) || ret->len > GATE_FRAME_MAX ||
 	    type < GATE_F_CONFIG || type >= GATE_F_MAX_)
 		return -1;
 	ret->type = (enum gate_frame_type)type;
@@ -120,8 +106,9 @@ bool gate_wire_get_config(const void *data, size_t len, struct gate_config *ret)
 
 	return get_share(&r, 1, &ret->portal_threshold) &&
 	       get_share(&r, 1, &ret->forbidden_threshold) &&
-	       get(&r, ret->mac_key, sizeof(ret->mac_key)) &&
-	       get(&r, &ret->deadline_usec, sizeof(ret->deadline_usec)) && r.left == 0;
+	       reader_take(&r, ret->mac_key, sizeof(ret->mac_key)) &&
+	       reader_take(&r, &ret->deadline_usec, sizeof(ret->deadline_usec)) &&
+	       r.left == 0;
 }
 
 /* ---- questions --------------------------------------------------------------------- */
@@ -169,7 +156,7 @@ static bool get_lists(struct reader *r, const uint32_t n[3], struct scan_memory 
 		if (!get_part(r, &m->part[i]))
 			return false;
 	for (uint32_t i = 0; i < n[1]; i++)
-		if (!get(r, &m->tail[i], sizeof(m->tail[i])) ||
+		if (!reader_take(r, &m->tail[i], sizeof(m->tail[i])) ||
 		    m->tail[i].len > GATE_TAIL_BYTES)
 			return false;
 	for (uint32_t i = 0; i < n[2]; i++)
@@ -242,7 +229,7 @@ static bool get_finding(struct reader *r, struct gate_finding *f)
 	    !get_u32(r, &f->offset) || !get_u32(r, &f->len) || f->len == 0 ||
 	    !get_u32(r, &depth) || depth > UINT8_MAX || !get_u32(r, &is_split) ||
 	    is_split > 1 || !get_share(r, 1, &f->severity) ||
-	    !get(r, f->mac, sizeof(f->mac)) || !get_bytes(r, &name, &name_len) ||
+	    !reader_take(r, f->mac, sizeof(f->mac)) || !get_bytes(r, &name, &name_len) ||
 	    name_len > RULE_NAME_MAX)
 		return false;
 	f->family = (enum gate_family)family;

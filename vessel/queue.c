@@ -10,7 +10,6 @@
 #include "common/net/pgconn.h"
 #include "common/str.h"
 #include "vessel/queue_priv.h"
-#include <assert.h>
 
 #define CALL_TIMEOUT_USEC (10 * USEC_PER_SEC)
 #define READ_TIMEOUT_USEC (3 * USEC_PER_SEC) /* a person waits for these */
@@ -66,19 +65,6 @@ struct op {
 	bool one;      /* jobs: exactly one is expected */
 	unsigned want; /* schema: the version */
 };
-
-struct number {
-	char s[24];
-};
-
-static struct number number(int64_t v)
-{
-	struct number n = {0};
-	int r = str_fmt(n.s, sizeof(n.s), "%lld", (long long)v);
-
-	assert(r == 0);
-	return n;
-}
 
 static struct pg_param text_param(const char *s)
 {

@@ -3,7 +3,6 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/queue_priv.h"
-#include <assert.h>
 
 #define CALL_TIMEOUT_USEC (5 * USEC_PER_SEC)
 
@@ -26,19 +25,6 @@ struct op {
 	} done;
 	void *arg;
 };
-
-struct number {
-	char s[24];
-};
-
-static struct number number(int64_t v)
-{
-	struct number n = {0};
-	int r = str_fmt(n.s, sizeof(n.s), "%lld", (long long)v);
-
-	assert(r == 0);
-	return n;
-}
 
 static struct op *op_new(void *arg)
 {
