@@ -18,8 +18,6 @@
 #define DEFLATE_STEP 256
 /* What a stream may have taken beyond what it gave: the head of a block is below 300 bytes. */
 #define DEFLATE_MUTE_MAX 512
-/* Below that its bytes would be no finding by themselves (gate_kind.c). */
-#define DEFLATE_RUN_MIN 20
 
 static bool reserve(struct gate_decoded *d, size_t more)
 {
@@ -431,7 +429,7 @@ static void decode_deflate(const char *s, size_t len, struct gate_decoded *d)
 		out = before ? before + 2 : 0;
 		if (!inflate_at(s + i, len - i, d, &used)) {
 			d->len = before;
-			if (used >= DEFLATE_RUN_MIN)
+			if (used >= GATE_STRANGE_MIN) /* else no finding anyway */
 				end_block(d, before, i, used);
 			continue;
 		}

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #define WINDOW 64
-#define WINDOW_STRANGE 20 /* of that many bytes: no text */
 
 #define MAGIC(text) text, sizeof(text) - 1
 static const struct {
@@ -132,7 +131,7 @@ bool gate_has_readable(const char *s, size_t len, size_t min)
 bool gate_find_binary(const char *s, size_t len, size_t *ret_at)
 {
 	/* The places of the last strange bytes: enough of them close together. */
-	size_t place[WINDOW_STRANGE] = {0}, n = 0;
+	size_t place[GATE_STRANGE_MIN] = {0}, n = 0;
 
 	for (size_t i = 0; (i = gate_next_stop(&strange, s, len, i)) < len;) {
 		size_t step = text_at(s + i, len - i);
@@ -141,12 +140,12 @@ bool gate_find_binary(const char *s, size_t len, size_t *ret_at)
 			i += step;
 			continue;
 		}
-		/* before it is replaced: the place of WINDOW_STRANGE strange bytes ago */
-		if (n >= WINDOW_STRANGE && i - place[n % WINDOW_STRANGE] < WINDOW) {
-			*ret_at = place[n % WINDOW_STRANGE];
+		/* before it is replaced: the place of GATE_STRANGE_MIN strange bytes ago */
+		if (n >= GATE_STRANGE_MIN && i - place[n % GATE_STRANGE_MIN] < WINDOW) {
+			*ret_at = place[n % GATE_STRANGE_MIN];
 			return true;
 		}
-		place[n++ % WINDOW_STRANGE] = i++;
+		place[n++ % GATE_STRANGE_MIN] = i++;
 	}
 	return false;
 }

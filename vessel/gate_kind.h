@@ -5,6 +5,9 @@
 
 #include "vessel/gate.h"
 
+/* So many bytes that are no text, close together, are binary: gate_find_binary(). */
+#define GATE_STRANGE_MIN 20
+
 struct gate_kind {
 	const char *name; /* "sqlite" */
 	enum gate_family family;
