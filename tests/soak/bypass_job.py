@@ -30,6 +30,7 @@ ELSEWHERE = {69: ("tests/integration/broker.py", "t_what_the_ward_the_list_and_t
 AWAY = ["LYCH-BROKER-024", "LYCH-BROKER-007", "LYCH-AUDIT-001", "LYCH-AUDIT-004", "LYCH-EGRESS-001", "LYCH-GATE-002", "LYCH-RUN-007"]
 # What a worker's error is called in the table, when it is no reason of reason.def.
 WORKER = {"timeout": "LYCH-EGRESS-007", "tls": "LYCH-EGRESS-006", "reply": "LYCH-EGRESS-009", "reply_too_large": "LYCH-EGRESS-008"}
+ENDED = {"worker": "LYCH-EGRESS-002", "vessel": "LYCH-BROKER-024"}
 HIDDEN = ("dns", "addr_private", "self", "not_pinned")
 PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEA7x9Zq1" * 12 + "\n-----END RSA PRIVATE KEY-----"
 bad = []
@@ -249,17 +250,20 @@ def walk(house, table):
         json.dump(table, f)
     job = house.shell.lych("run", "--detach", "-n", "--egress", "brokered", "--timeout", "4m", "--output", "16MiB", "-f", f"{D}/table.json=table.json",
                            "-f", "tests/support/bypass_walk.py=walk.py", "--", "python3", "walk.py", "table.json").split()[-1]
-    todo, state, end = {"worker", "vessel", "scribe"}, "", time.monotonic() + 240
+    todo, since, state, end = {"worker", "vessel", "scribe"}, {}, "", time.monotonic() + 240
     while state not in ("succeeded", "failed", "timed_out", "lost", "cancelled", "quarantined"):
         assert time.monotonic() < end, f"the walk did not end: {state}"
         now = house.outside.ask("peek")
-        if "/slow?worker" in now["slow"] and "worker" in todo:
+        for path in now["slow"]:  # half a second: time for the answer's head to have come through to the job
+            since.setdefault(path, time.monotonic() + 0.5)
+        broken = {path for path in now["slow"] if time.monotonic() > since[path]}
+        if "/slow?worker" in broken and "worker" in todo:
             todo.remove("worker")
             os.kill(worker_of(house.pid("vessel")), signal.SIGKILL)
         if now["held"] and "scribe" in todo:
             todo.remove("scribe")
             audit_away(house)
-        if "/slow?vessel" in now["slow"] and "vessel" in todo:
+        if "/slow?vessel" in broken and "vessel" in todo:
             todo.remove("vessel")
             os.kill(house.pid("vessel"), signal.SIGKILL)
         time.sleep(0.05)
@@ -414,8 +418,11 @@ def judge(seen):
     elif want == "audit":
         if not seen.got["code"].startswith("LYCH-AUDIT-"):
             seen.fail(seen.got)
-    elif want in ("cut", "worker", "vessel"):
+    elif want == "cut":
         if seen.got["whole"]:
+            seen.fail(seen.got)
+    elif want in ENDED:  # broken off, or, when the head was not on its way yet, the error that says what happened
+        if seen.got["whole"] and (seen.got["status"], seen.got["code"]) != (503, ENDED[want]):
             seen.fail(seen.got)
     elif want != "labels?":
         seen.refused(want)
