@@ -61,6 +61,8 @@
 #define AT_LIMIT_USEC (200 * USEC_PER_MSEC)
 /* So many samples in a row with a process that hides what it holds. */
 #define HIDING_SAMPLES 5
+/* For the parent to take the report; it has it whether we wait or not. */
+#define PASS_ON_MAX_MSEC 100
 
 static void send_parent(const struct keep *k, const void *msg, size_t size)
 {
@@ -588,6 +590,16 @@ static void report_end(struct keep *k)
 	send_parent(k, &m, sizeof(m));
 }
 
+/* Our memory and namespaces take the kernel its time, on the processor on which the
+ * parent has just been woken: it passes the report on first, then closes its end. */
+static void await_parent(const struct keep *k)
+{
+	struct pollfd p = {.fd = k->sock};
+
+	if (!k->parent_gone)
+		(void)poll(&p, 1, PASS_ON_MAX_MSEC);
+}
+
 /* ---- from birth to end --------------------------------------------------------- */
 
 void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits, int sock)
@@ -623,5 +635,6 @@ void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
 	}
 	last_look(&k);
 	report_end(&k);
+	await_parent(&k);
 	_exit(0);
 }

@@ -162,7 +162,8 @@ static void drop(struct server *s, struct served *j)
 	*j = s->job[--s->n];
 }
 
-/* The keeper has proved that its job's tree is gone; its own end is seen to later. */
+/* The keeper has proved that its job's tree is gone, and that was passed on: the tomb does
+ * not wait for the keeper's own end, which is seen to later. */
 static void let_end(struct server *s, struct served *j)
 {
 	struct keeper k = j->keeper;
@@ -368,12 +369,12 @@ static void on_keeper(struct server *s, struct served *j)
 		put(s, &m, sizeof(m.denied));
 	} else if (n == (ssize_t)sizeof(m.refused) && m.type == SPAWN_REFUSED) {
 		m.refused.handle = j->handle;
-		let_end(s, j);
 		put(s, &m, sizeof(m.refused));
+		let_end(s, j);
 	} else if (n == (ssize_t)sizeof(m.exited) && m.type == SPAWN_EXITED) {
 		m.exited.handle = j->handle;
-		let_end(s, j);
 		put(s, &m, sizeof(m.exited));
+		let_end(s, j);
 	} else {
 		keeper_lost(s, j);
 	}
