@@ -241,13 +241,10 @@ static int let_loose(int null_fd, struct err *err)
 
 int birth_give(struct keep *k, const char **stage, struct err *err)
 {
-	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null_fd = k->birth.null_fd;
 	int rw[DISK_ROOTS_MAX];
 	size_t n_rw = 0;
 
-	*stage = "fds";
-	if (null_fd < 0)
-		return err_sys(err, "open /dev/null");
 	for (int i = 0; i < 3; i++)
 		if (k->birth.warm)
 			k->birth.stdio[i] = null_fd;

@@ -359,8 +359,12 @@ static int catch_signals(struct err *err)
 
 static int run(struct sbx_spec *spec)
 {
-	const struct sbx_birth birth = {
-		.spec = spec, .stdio = {0, 1, 2}, .workspace = -1, .rules = {.fd = -1}};
+	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const struct sbx_birth birth = {.spec = spec,
+					.stdio = {0, 1, 2},
+					.null_fd = null_fd,
+					.workspace = -1,
+					.rules = {.fd = -1}};
 	static struct outcome o;
 	struct err err = ERR_INIT;
 	struct keeper k;
@@ -368,8 +372,8 @@ static int run(struct sbx_spec *spec)
 	int r;
 
 	spec->tell_absent = spec->explain;
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
-		err_sys(&err, "subreaper");
+	if (null_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
+		err_sys(&err, null_fd < 0 ? "open /dev/null" : "subreaper");
 		complain(&err);
 		return EXIT_SETUP;
 	}

@@ -138,6 +138,7 @@ static void build_one(struct pool *p, usec_t now)
 					.warm = true,
 					.templated = true,
 					.stdio = {-1, -1, -1},
+					.null_fd = STDIN_FILENO,
 					.workspace = -1,
 					.rules = {.fd = -1}};
 	struct err err = ERR_INIT;

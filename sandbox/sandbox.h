@@ -138,7 +138,9 @@ struct sbx_birth {
 					network, tmp size, host name, no grants) */
 	bool warm;		     /* the spec comes with keeper_bind() */
 	bool templated; /* full: our mount namespace is the spawner's template */
-	int stdio[3];	/* become 0, 1, 2 of the job; -1 in a warm one */
+	int stdio[3];	/* become 0, 1, 2 of the job; not of a warm one */
+	int null_fd;	/* /dev/null, for reading and writing: the keeper's own stdio, and a
+			   warm job's until it has a spec */
 	int workspace;	/* templated, not warm: the workspace as a detached mount; -1 */
 	struct landlock_set rules; /* floor: what walls_landlock_system() makes; fd -1 */
 };

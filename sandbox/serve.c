@@ -255,6 +255,7 @@ static int start_cold(struct server *s, const struct sbx_spec *spec, const int s
 {
 	struct sbx_birth birth = {.spec = spec,
 				  .stdio = {stdio[0], stdio[1], stdio[2]},
+				  .null_fd = STDIN_FILENO,
 				  .workspace = -1,
 				  .rules = {.fd = -1}};
 	int r;
