@@ -8,13 +8,14 @@
  */
 #include "common/cleanup.h"
 #include "common/landlock.h"
+#include "sandbox/caps.h"
 #include "sandbox/handover.h"
 #include "sandbox/keep.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -25,7 +26,9 @@ static int keeper_confine(const struct sbx_spec *spec, struct err *err)
 	static const int full[] = {CAP_SYS_PTRACE, CAP_KILL, CAP_DAC_READ_SEARCH, -1};
 	static const int floor_caps[] = {-1};
 
-	return ns_keep_caps(spec->grade == GRADE_FULL ? full : floor_caps, err);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_CAPS, "no_new_privs of the keeper");
+	return caps_keep_only(spec->grade == GRADE_FULL ? full : floor_caps, err);
 }
 
 /* Their dispositions are at the defaults already (ns_default_signals), but what the
@@ -149,7 +152,7 @@ static int let_go(struct keep *k, uint32_t spec_bytes, const int *handed, unsign
 
 int birth_pin(struct keep *k, struct err *err)
 {
-	if (limits_pin(k->main_pid, k->spec->cpus, k->limits.turn, err) < 0 ||
+	if (cpus_pin(k->main_pid, &k->limits.cpus, err) < 0 ||
 	    notify_take_cpus(&k->notify, k->main_pid, err) < 0)
 		return -1;
 	k->pinned = true;
@@ -287,7 +290,7 @@ static void take_limits(struct keep *k, const struct sbx_limits *l)
 	k->limits.n = l->n;
 	memcpy(k->limits.l, l->l, sizeof(l->l));
 	k->limits.nproc = l->nproc;
-	k->limits.turn = l->turn;
+	k->limits.cpus = l->cpus;
 	k->limits.cgroup_cpu = l->cgroup_cpu;
 }
 

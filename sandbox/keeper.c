@@ -34,7 +34,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>

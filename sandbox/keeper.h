@@ -18,7 +18,7 @@ void report_started(const struct sbx_spec *spec, const struct sbx_limits *limits
 void report_refused(const char *stage, const struct err *err, struct spawn_refused *ret);
 void report_refused_status(const struct job_status *s, struct spawn_refused *ret);
 
-/* ns.c: identity map, close-on-fork, capabilities of our own processes. */
+/* ns.c: identity map, close-on-fork of our own processes. */
 MUST_CHECK int ns_map_self(uid_t uid, gid_t gid, struct err *err);
 /* clone(2) like fork(2), with namespaces; *ret_pidfd is O_CLOEXEC. Names the namespace
  * that the kernel refuses. */
@@ -29,8 +29,6 @@ MUST_CHECK int ns_close_all_but(const int *keep, size_t n, struct err *err);
 void ns_default_signals(void);
 /* 0, 1, 2 become /dev/null (err_too false: 2 stays). */
 MUST_CHECK int ns_stdio_null(int null_fd, bool err_too, struct err *err);
-/* Only these capabilities stay (ended by -1); no_new_privs. */
-MUST_CHECK int ns_keep_caps(const int *caps, struct err *err);
 /* Maps the program's code in one go. A fork shares it but maps nothing of it, and each
  * first step into a page would be a fault. Only faster: a failure does not matter. */
 void ns_map_code(void);

@@ -201,12 +201,8 @@ int limits_make_leaf(const struct sbx_spec *spec, struct sbx_limits *ret, struct
 
 int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l, struct err *err)
 {
-	static unsigned turn;
 	unsigned others = 0;
 
-	if (!turn) /* several command lines do not share the first CPU either */
-		random_bytes(&turn, sizeof(turn));
-	l->turn = turn++;
 	if (!spec->memory_bytes || !spec->processes || !spec->cpus || !spec->disk_bytes)
 		return err_set_id(err, ERRID_SANDBOX_LIMIT,
 				  "memory, disk, processes and cpus each need a limit");
@@ -214,6 +210,8 @@ int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l, struct err
 		return err_wrap(err, "processes");
 	l->nproc = others + NPROC_OF_KEEPER + spec->processes;
 	if (l->cgroup_fd >= 0 && leaf_limit(spec, l, err) < 0)
+		return -1;
+	if (cpus_take(spec->cpus, &l->cpus, err) < 0)
 		return -1;
 	l->n = 0;
 	add_limit(l, "memory", spec->cgroup ? "cgroup2+supervised" : "supervised",
@@ -261,34 +259,6 @@ static int set_rlimit(__rlimit_resource_t what, const char *name, rlim_t soft,
 	return 0;
 }
 
-int limits_pin(pid_t pid, unsigned cpus, unsigned turn, struct err *err)
-{
-	cpu_set_t have, mine;
-	unsigned n, skip, taken = 0;
-
-	if (sched_getaffinity(0, sizeof(have), &have) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_getaffinity");
-	n = (unsigned)CPU_COUNT(&have);
-	if (cpus >= n)
-		return 0; /* all that there are */
-	skip = turn * cpus % n;
-	CPU_ZERO(&mine);
-	for (unsigned i = 0, seen = 0; taken < cpus && i < 2 * CPU_SETSIZE; i++) {
-		unsigned cpu = i % CPU_SETSIZE;
-
-		if (CPU_ISSET(cpu, &have) && seen++ >= skip && !CPU_ISSET(cpu, &mine)) {
-			CPU_SET(cpu, &mine);
-			taken++;
-		}
-	}
-	if (sched_setaffinity(pid, sizeof(mine), &mine) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_setaffinity");
-	if (sched_getaffinity(pid, sizeof(have), &have) < 0 || !CPU_EQUAL(&have, &mine))
-		return err_set_id(err, ERRID_SANDBOX_LIMIT,
-				  "cpus: the affinity did not take");
-	return 0;
-}
-
 int limits_enter(enum sbx_grade grade, int cgroup_procs_fd, struct err *err)
 {
 	if (cgroup_procs_fd >= 0 && write(cgroup_procs_fd, "0", 1) != 1)
@@ -329,18 +299,15 @@ int limits_apply(const struct sbx_spec *spec, unsigned nproc, struct err *err)
 	return 0;
 }
 
-uint64_t limits_cgroup_value(const struct sbx_limits *l, const char *file,
-			     const char *key)
+static __attribute__((noinline)) uint64_t leaf_value(int dir, const char *file,
+						     const char *key)
 {
-	cleanup_close int fd = -1;
+	cleanup_close int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
 	char text[4096];
 	const char *p = text;
 	ssize_t n;
 	uint64_t v = 0;
 
-	if (l->cgroup_fd < 0)
-		return 0;
-	fd = openat(l->cgroup_fd, file, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (n <= 0)
 		return 0;
@@ -357,6 +324,13 @@ uint64_t limits_cgroup_value(const struct sbx_limits *l, const char *file,
 	for (; p && *p >= '0' && *p <= '9'; p++)
 		v = v * 10 + (uint64_t)(*p - '0');
 	return v;
+}
+
+uint64_t limits_cgroup_value(const struct sbx_limits *l, const char *file,
+			     const char *key)
+{
+	/* Not in one: the frame would be a page for each keeper without a leaf. */
+	return l->cgroup_fd < 0 ? 0 : leaf_value(l->cgroup_fd, file, key);
 }
 
 void limits_cgroup_kill(const struct sbx_limits *l)
@@ -405,6 +379,7 @@ void limits_sweep_all(void)
 
 void limits_done(struct sbx_limits *l)
 {
+	cpus_give(&l->cpus);
 	if (l->cgroup_fd >= 0) {
 		limits_cgroup_kill(l);
 		if (unlinkat(l->cgroup_parent_fd, l->leaf, AT_REMOVEDIR) < 0) {

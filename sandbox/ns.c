@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Namespaces, identity maps, descriptors and capabilities of the sandbox's own processes:
+/* Namespaces, identity maps and descriptors of the sandbox's own processes:
  * the keeper and the spawner. */
 #include "common/cleanup.h"
 #include "common/str.h"
@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -145,35 +144,6 @@ int ns_stdio_null(int null_fd, bool err_too, struct err *err)
 		if (dup2(null_fd, i) != i)
 			return err_sys(err, "put /dev/null at %d", i);
 	return 0;
-}
-
-int ns_keep_caps(const int *caps, struct err *err)
-{
-	cap_t set = cap_init(), now = NULL;
-	int r = -1;
-
-	for (const int *c = caps; set && *c >= 0; c++) {
-		cap_value_t v = *c;
-
-		if (cap_set_flag(set, CAP_PERMITTED, 1, &v, CAP_SET) < 0 ||
-		    cap_set_flag(set, CAP_EFFECTIVE, 1, &v, CAP_SET) < 0)
-			goto out;
-	}
-	if (!set || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || cap_set_proc(set) < 0)
-		goto out;
-	now = cap_get_proc();
-	if (!now || cap_compare(now, set) != 0)
-		goto out;
-	r = 0;
-out:
-	if (r < 0)
-		(void)err_sys_id(err, ERRID_SANDBOX_CAPS,
-				 "drop the keeper's capabilities");
-	if (now)
-		(void)cap_free(now);
-	if (set)
-		(void)cap_free(set);
-	return r;
 }
 
 void ns_map_code(void)

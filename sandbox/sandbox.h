@@ -35,6 +35,7 @@
 #include "common/landlock.h"
 #include "common/proto.h"
 #include "common/spawn_proto.h"
+#include "sandbox/cpus.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -129,7 +130,7 @@ struct sbx_limits { /* how each limit is enforced, for spawn_started */
 	bool cgroup_cpu; /* the leaf holds the CPU limit too */
 	char leaf[40];
 	unsigned nproc; /* RLIMIT_NPROC to set */
-	unsigned turn;	/* which CPUs: limits_pin() */
+	struct sbx_cpus cpus;
 };
 
 /* What a keeper is born with. */
@@ -139,9 +140,9 @@ struct sbx_birth {
 	bool warm;		     /* the spec comes with keeper_bind() */
 	bool templated; /* full: our mount namespace is the spawner's template */
 	int stdio[3];	/* become 0, 1, 2 of the job; not of a warm one */
-	int null_fd;	/* /dev/null, for reading and writing: the keeper's own stdio, and a
+	int null_fd; /* /dev/null, for reading and writing: the keeper's own stdio, and a
 			   warm job's until it has a spec */
-	int workspace;	/* templated, not warm: the workspace as a detached mount; -1 */
+	int workspace; /* templated, not warm: the workspace as a detached mount; -1 */
 	struct landlock_set rules; /* floor: what walls_landlock_system() makes; fd -1 */
 };
 
@@ -242,9 +243,6 @@ MUST_CHECK int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l,
 /* In the job, while it has its capabilities: join the leaf (checked), cgroup namespace
  * (full). */
 MUST_CHECK int limits_enter(enum sbx_grade grade, int cgroup_procs_fd, struct err *err);
-/* In the keeper: the CPUs of the job's first process, which it can't widen. Jobs take
- * turns around them. */
-MUST_CHECK int limits_pin(pid_t pid, unsigned cpus, unsigned turn, struct err *err);
 /* In the job: rlimits, NOFILE last. */
 MUST_CHECK int limits_apply(const struct sbx_spec *spec, unsigned nproc, struct err *err);
 /* cgroup.kill, rmdir of the leaf: one that is still busy is left to limits_sweep(). */

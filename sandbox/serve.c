@@ -27,6 +27,7 @@
 #include "common/str.h"
 #include "sandbox/ahead.h"
 #include "sandbox/handover.h"
+#include "sandbox/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -567,6 +568,8 @@ static int serve_inner(struct server *s, struct err *err)
 		return -1;
 	if (chdir("/") < 0)
 		return err_sys(err, "chdir /");
+	if (tree_learn(err) < 0)
+		return -1;
 	fs_raise_nofile();
 	ahead_init(&s->ahead, s->place.grade == GRADE_FLOOR);
 	pool_init(&s->pool, &s->place, s->pool_max, TAKE_FD(meminfo), s->cgroup);

@@ -40,6 +40,9 @@
 #define PIDFD_THREAD O_EXCL
 #endif
 
+/* Of the kernel's internal tmpfs, as long as the machine runs; no device is 0. */
+static uint64_t shm_dev;
+
 void inode_set_reset(struct inode_set *s)
 {
 	s->n = 0;
@@ -207,18 +210,29 @@ static int shows_us(const struct tree *t, struct err *err)
 	return 0;
 }
 
+int tree_learn(struct err *err)
+{
+	cleanup_close int probe = -1;
+	struct stat st;
+
+	if (shm_dev)
+		return 0;
+	probe = memfd_create("probe", MFD_CLOEXEC);
+	if (probe < 0 || fstat(probe, &st) < 0)
+		return err_sys(err, "memfd_create");
+	shm_dev = st.st_dev;
+	return 0;
+}
+
 int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int shm_fd,
 	      struct err *err)
 {
-	cleanup_close int probe = memfd_create("probe", MFD_CLOEXEC);
-	struct stat st;
-
 	*t = (struct tree){
 		.grade = grade, .proc_fd = -1, .tmp_fd = tmp_fd, .shm_fd = shm_fd};
 	t->self = getpid();
-	if (probe < 0 || fstat(probe, &st) < 0)
-		return err_sys(err, "memfd_create");
-	t->shm_dev = st.st_dev;
+	if (tree_learn(err) < 0)
+		return -1;
+	t->shm_dev = shm_dev;
 	t->proc_fd = proc_fd >= 0 ? fcntl(proc_fd, F_DUPFD_CLOEXEC, 3)
 				  : open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->proc_fd < 0)

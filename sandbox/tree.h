@@ -67,6 +67,8 @@ struct tree_use {
 	bool watch;		 /* something may be hidden: look again soon */
 };
 
+/* What is the same for all trees: a parent learns it for its keepers, which inherit it. */
+MUST_CHECK int tree_learn(struct err *err);
 MUST_CHECK int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd,
 			 int shm_fd, struct err *err);
 /* The file system of the workspace: unlinked files there count as disk. */

@@ -19,6 +19,7 @@
 #include "common/broker_proto.h"
 #include "common/cleanup.h"
 #include "common/landlock.h"
+#include "sandbox/caps.h"
 #include "sandbox/paths.h"
 #include "sandbox/sandbox.h"
 
@@ -35,27 +36,6 @@
 	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                 \
 	 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |                       \
 	 SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
-
-/* The three sets of this process, as the kernel has them; without libcap, whose memory a
- * process that is about to execute would have to copy first. */
-struct cap_sets {
-	struct __user_cap_data_struct half[_LINUX_CAPABILITY_U32S_3];
-};
-
-static int get_caps(struct cap_sets *ret)
-{
-	struct __user_cap_header_struct own = {.version = _LINUX_CAPABILITY_VERSION_3};
-
-	return (int)syscall(SYS_capget, &own, ret->half);
-}
-
-static bool has_setpcap(void)
-{
-	struct cap_sets s;
-
-	return get_caps(&s) == 0 &&
-	       (s.half[CAP_TO_INDEX(CAP_SETPCAP)].effective & CAP_TO_MASK(CAP_SETPCAP));
-}
 
 static int drop_bounding(struct err *err)
 {
@@ -76,26 +56,15 @@ static int drop_bounding(struct err *err)
 	}
 }
 
-static int clear_sets(struct err *err)
-{
-	static const struct cap_sets none;
-	struct __user_cap_header_struct own = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct cap_sets now;
-
-	if (syscall(SYS_capset, &own, none.half) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_CAPS, "clear the capability sets");
-	if (get_caps(&now) < 0 || memcmp(&now, &none, sizeof(now)) != 0)
-		return err_set_id(err, ERRID_SANDBOX_CAPS, "capabilities are left");
-	return 0;
-}
-
 int walls_drop_caps(struct err *err)
 {
+	static const int none[] = {-1};
+
 	if (geteuid() == 0 || getuid() == 0)
 		return err_set_id(err, ERRID_CORE_ROOT, "a job would run as root");
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_CAPS, "clear ambient capabilities");
-	if (has_setpcap()) {
+	if (caps_has(CAP_SETPCAP)) {
 		if (drop_bounding(err) < 0)
 			return -1;
 		if (prctl(PR_SET_SECUREBITS, SECUREBITS_ALL, 0, 0, 0) < 0)
@@ -105,7 +74,7 @@ int walls_drop_caps(struct err *err)
 		return err_sys_id(err, ERRID_SANDBOX_CAPS, "no_new_privs");
 	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
 		return err_set_id(err, ERRID_SANDBOX_CAPS, "no_new_privs did not stay");
-	return clear_sets(err);
+	return caps_keep_only(none, err);
 }
 
 /* A path that this host may not have. Present but not grantable is an error. */

@@ -76,7 +76,7 @@ MARKS = {
         *REQUEST,
         ("spawner: a warm one, limits, hand over", "spawner", "keeper_bind"),
         ("keeper: spec, workspace, limits", "keeper", "birth_bind"),
-        ("keeper: its last rights, go", "keeper", "limits_pin"),
+        ("keeper: its last rights, go", "keeper", "cpus_pin"),
         *END,
     ],
 }
