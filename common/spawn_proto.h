@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The channel between the tomb and the spawner (lych-sandbox --serve FD): one
- * SOCK_SEQPACKET socketpair, one message a packet, fixed-size structs in host
- * byte order (both ends are the same build: `version` is compared in HELLO).
+ * SOCK_SEQPACKET socketpair, one message a packet, fixed-size structs (a RUN is
+ * followed by its spec) in host byte order (both ends are the same build: `version` is compared in HELLO).
  * The tomb speaks first. A message with a wrong size, type, version or number of
  * descriptors ends the side that received it: both are our own code, so it is
  * a bug, and the end of either side ends every job.
@@ -10,7 +10,8 @@
  * Liveness both ways is EOF on this socket.
  *
  *	tomb -> spawner
- *	  SPAWN_RUN   + SCM_RIGHTS { spec memfd (sealed), stdin, stdout, stderr }
+ *	  SPAWN_RUN   + the spec (common/spawn_spec.h)
+ *		      + SCM_RIGHTS { stdin, stdout, stderr }
  *	  SPAWN_KILL
  *	spawner -> tomb
  *	  SPAWN_HELLO     once, when the spawner has built its own walls
@@ -30,7 +31,7 @@
 
 #include <stdint.h>
 
-#define SPAWN_PROTO_VERSION 3u
+#define SPAWN_PROTO_VERSION 4u
 #define SPAWN_SPEC_MAX_BYTES ((uint32_t)12 << 20) /* the NUL-separated block */
 #define SPAWN_JOBS_MAX 256
 #define SPAWN_TEXT_MAX 200
@@ -74,9 +75,9 @@ enum spawn_act {
 struct spawn_run {
 	uint32_t type; /* SPAWN_RUN */
 	uint32_t version;
-	uint64_t handle; /* chosen by the tomb, unique among live jobs */
-	uint32_t spec_bytes;
-	uint32_t flags; /* SPAWN_RUN_BROKER */
+	uint64_t handle;     /* chosen by the tomb, unique among live jobs */
+	uint32_t spec_bytes; /* of the block: common/spawn_spec.h */
+	uint32_t flags;	     /* SPAWN_RUN_BROKER */
 };
 
 /* Why the tomb wants it dead; echoed as spawn_exited.how. */

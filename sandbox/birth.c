@@ -127,12 +127,12 @@ static int fork_job(struct keep *k, struct err *err)
 	return k->main_pid < 0 ? err_sys(err, "fork the job") : 0;
 }
 
-/* handed: what a warm job still lacks, in the order of handover.h. */
-static int let_go(struct keep *k, uint32_t spec_bytes, const int *handed, unsigned n,
-		  struct err *err)
+/* spec, handed: what a warm job still lacks, in the order of handover.h. */
+static int let_go(struct keep *k, const struct spawn_spec *spec, const int *handed,
+		  unsigned n, struct err *err)
 {
 	struct job_go go = {.nproc = k->limits.nproc,
-			    .spec_bytes = spec_bytes,
+			    .spec_bytes = spec ? spec->bytes : 0,
 			    .broker = k->broker.job >= 0};
 	unsigned n_fds = 0;
 	int fds[HANDOVER_FDS], r;
@@ -144,7 +144,7 @@ static int let_go(struct keep *k, uint32_t spec_bytes, const int *handed, unsign
 		fds[n_fds++] = k->broker.job;
 	for (unsigned i = 0; i < n; i++)
 		fds[n_fds++] = handed[i];
-	r = handover_send(k->status_fd, &go, sizeof(go), fds, n_fds, err);
+	r = handover_send(k->status_fd, &go, sizeof(go), spec, fds, n_fds, err);
 	landlock_done(&k->rules);
 	fd_close(&k->broker.job);
 	return r;
@@ -270,7 +270,7 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 	if (make_rules(k, err) < 0)
 		return -1;
 	k->landlock_abi = k->rules.abi;
-	if (!k->birth.warm && let_go(k, 0, NULL, 0, err) < 0 && err->sys != EPIPE)
+	if (!k->birth.warm && let_go(k, NULL, NULL, 0, err) < 0 && err->sys != EPIPE)
 		return -1;
 	err_clear(err); /* EPIPE: the job has left, and said why; on_status() reads it */
 	*stage = "fds";
@@ -307,15 +307,15 @@ static int bind_workspace(struct keep *k, int *work, struct err *err)
 	return attach_workspace(k, TAKE_FD(*work), err);
 }
 
-int birth_bind(struct keep *k, const struct keeper_bind *m, int *fds, const char **stage,
-	       struct err *err)
+int birth_bind(struct keep *k, const struct keeper_bind *m, const struct spawn_spec *spec,
+	       int *fds, const char **stage, struct err *err)
 {
 	unsigned n_fds = HANDOVER_WORK;
 
 	k->phase = PHASE_SETUP;
 	k->deadline = clock_boot_usec() + SETUP_MAX_USEC;
 	*stage = "spec";
-	if (handover_read_spec(fds[HANDOVER_SPEC], m->spec_bytes, &k->own_spec, err) < 0)
+	if (spec_parse_block(spec->block, spec->bytes, &k->own_spec, err) < 0)
 		return -1;
 	if (k->own_spec.grade != k->spec->grade || k->own_spec.net != k->spec->net)
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER,
@@ -334,5 +334,5 @@ int birth_bind(struct keep *k, const struct keeper_bind *m, int *fds, const char
 	if (k->spec->grade == GRADE_FLOOR && fds[HANDOVER_WORK] >= 0)
 		n_fds++;
 	*stage = "spec";
-	return let_go(k, m->spec_bytes, fds, n_fds, err);
+	return let_go(k, spec, fds, n_fds, err);
 }

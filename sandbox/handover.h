@@ -2,17 +2,17 @@
 /*
  * Messages with descriptors between our own processes: the tomb and the spawner, the
  * spawner and a warm keeper, the keeper and its job. One SOCK_SEQPACKET packet, one
- * fixed-size struct, at most HANDOVER_FDS descriptors. The order of the descriptors is
- * the same on every leg; the job is given its Landlock ruleset, and in floor its end of
- * the broker, before them.
+ * fixed-size struct, with some of them a spec. The order of the descriptors is the same on
+ * every leg; the job is given its Landlock ruleset, and in floor its end of the broker,
+ * before them, and the memfd of a long spec comes before all.
  */
 #ifndef LYCH_SANDBOX_HANDOVER_H
 #define LYCH_SANDBOX_HANDOVER_H
 
+#include "common/spawn_spec.h"
 #include "sandbox/sandbox.h"
 
 enum {
-	HANDOVER_SPEC,
 	HANDOVER_STDIN,
 	HANDOVER_STDOUT,
 	HANDOVER_STDERR,
@@ -23,21 +23,18 @@ enum {
 	HANDOVER_FDS,
 };
 
-/* fds: n_fds of them, none -1. Does not block. */
-MUST_CHECK int handover_send(int sock, const void *msg, size_t size, const int *fds,
+/* fds: n_fds of them, none -1. spec: goes with it (common/spawn_spec.h), and msg says its
+ * bytes; NULL: none. Does not block. */
+MUST_CHECK int handover_send(int sock, const void *msg, size_t size,
+			     const struct spawn_spec *spec, const int *fds,
 			     unsigned n_fds, struct err *err);
 /*
- * Blocks for one packet of exactly size bytes. fds (FDPASS_MAX places, -1 before) get
- * what came with it, O_CLOEXEC, theirs to close; *n_fds how many. A packet of another
- * size, a cut one or the end of file is an error.
+ * Blocks for one packet: a struct of size bytes, and *ret_tail bytes behind it, together up
+ * to max. fds (FDPASS_MAX places, -1 before) get what came with it, O_CLOEXEC, theirs to
+ * close; *n_fds how many. A shorter packet, a cut one or the end of file is an error.
  */
-MUST_CHECK int handover_recv(int sock, void *msg, size_t size, int *fds, unsigned *n_fds,
+MUST_CHECK int handover_recv(int sock, void *msg, size_t size, size_t max,
+			     size_t *ret_tail, int *fds, unsigned *n_fds,
 			     struct err *err);
-/* The block of a spec, whole, out of a memfd that nobody can change any more. The caller
- * frees *ret. ERRID_SANDBOX_SPAWNER. */
-MUST_CHECK int handover_read_block(int fd, uint32_t bytes, char **ret, struct err *err);
-/* The same, parsed. */
-MUST_CHECK int handover_read_spec(int fd, uint32_t bytes, struct sbx_spec *ret,
-				  struct err *err);
 
 #endif

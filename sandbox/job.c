@@ -161,13 +161,13 @@ static int stage_exec(const struct sbx_spec *spec, struct err *err)
 	return err_sys_id(err, ERRID_SANDBOX_EXEC, "%.100s", name);
 }
 
-/* Warm: the same block that the spawner judged, in a memfd that is sealed. */
-static int take_spec(struct job *j, const struct job_go *go, const int *fds,
+/* Warm: the same block that the spawner judged. */
+static int take_spec(struct job *j, const struct spawn_spec *sent, const int *fds,
 		     struct err *err)
 {
 	struct sbx_spec spec;
 
-	if (handover_read_spec(fds[HANDOVER_SPEC], go->spec_bytes, &spec, err) < 0)
+	if (spec_parse_block(sent->block, sent->bytes, &spec, err) < 0)
 		return -1;
 	j->spec = spec;
 	j->work_fd = fds[HANDOVER_WORK];
@@ -186,22 +186,33 @@ static int take_broker(int fd, struct err *err)
 static int stage_go(struct job *j, struct err *err)
 {
 	int fds[FDPASS_MAX] = FDPASS_NONE;
-	struct job_go go;
+	struct {
+		struct job_go go;
+		char tail[SPAWN_SPEC_INLINE];
+	} m;
+	const struct job_go *go = &m.go;
+	struct spawn_spec spec = SPAWN_SPEC_NONE;
 	unsigned n_fds = 0, first = 1;
+	size_t tail = 0;
 	static const char ready = 1;
 
 	if (j->warm && send(j->status_fd, &ready, sizeof(ready), MSG_NOSIGNAL) < 0)
 		return err_sys(err, "tell the keeper");
-	if (handover_recv(j->status_fd, &go, sizeof(go), fds, &n_fds, err) < 0)
+	if (handover_recv(j->status_fd, &m, sizeof(m.go), sizeof(m), &tail, fds, &n_fds,
+			  err) < 0)
 		return err_wrap(err, "the keeper is gone");
-	first += go.broker;
-	if (go.broker > 1 || n_fds < first + (j->warm ? HANDOVER_WORK : 0))
-		return err_set(err, ERR_SETUP, "the keeper gave too little");
-	j->nproc = go.nproc;
-	j->landlock.fd = fds[0];
-	if (go.broker && take_broker(fds[1], err) < 0)
+	if (j->warm &&
+	    spawn_spec_take(m.tail, tail, go->spec_bytes, fds, &n_fds, &spec, err) < 0)
 		return -1;
-	return j->warm ? take_spec(j, &go, fds + first, err) : 0;
+	first += go->broker;
+	if (go->broker > 1 || n_fds < first + (j->warm ? HANDOVER_WORK : 0))
+		return err_set(err, ERR_SETUP, "the keeper gave too little");
+	j->nproc = go->nproc;
+	j->landlock.fd = fds[0];
+	if (go->broker && take_broker(fds[1], err) < 0)
+		return -1;
+	/* What the spec has of its own goes with exec. */
+	return j->warm ? take_spec(j, &spec, fds + first, err) : 0;
 }
 
 static const char *before_spec(struct job *j, const struct sbx_birth *birth,

@@ -248,31 +248,43 @@ static void on_question(struct keep *k, short revents)
 	notify_step(&k->notify, revents, k->status_fd);
 }
 
-static void bind_warm(struct keep *k, const struct keeper_bind *m, int *fds)
+static void bind_warm(struct keep *k, const struct keeper_bind *m, const char *tail,
+		      size_t tail_bytes, int *fds, unsigned n_fds)
 {
 	const char *stage = "spec";
+	struct spawn_spec spec = SPAWN_SPEC_NONE;
 	struct err err = ERR_INIT;
 
-	if (birth_bind(k, m, fds, &stage, &err) < 0)
+	if (spawn_spec_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec, &err) <
+		    0 ||
+	    (n_fds < HANDOVER_WORK &&
+	     err_set_id(&err, ERRID_SANDBOX_SPAWNER, "%u descriptors", n_fds) < 0) ||
+	    birth_bind(k, m, &spec, fds, &stage, &err) < 0)
 		fail_setup(k, stage, &err);
+	spawn_spec_done(&spec);
 }
 
 static void on_control(struct keep *k)
 {
-	union {
-		uint32_t type;
-		struct spawn_kill kill;
-		struct keeper_bind bind;
-	} m = {0};
+	struct {
+		union {
+			uint32_t type;
+			struct spawn_kill kill;
+			struct keeper_bind bind;
+		};
+		char tail[SPAWN_SPEC_INLINE];
+	} m;
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
 	ssize_t n = fdpass_recv(k->sock, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 
+	_Static_assert(offsetof(typeof(m), tail) == sizeof(m.bind), "the tail of BIND");
+
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	if (n == (ssize_t)sizeof(m.bind) && m.type == KEEPER_BIND &&
-	    k->phase == PHASE_WARM && n_fds >= HANDOVER_WORK) {
-		bind_warm(k, &m.bind, fds);
+	if (n >= (ssize_t)sizeof(m.bind) && m.type == KEEPER_BIND &&
+	    k->phase == PHASE_WARM) {
+		bind_warm(k, &m.bind, m.tail, (size_t)n - sizeof(m.bind), fds, n_fds);
 	} else if (n == (ssize_t)sizeof(m.kill) && m.type == SPAWN_KILL && !n_fds &&
 		   m.kill.why >= SPAWN_END_OUTPUT && m.kill.why <= SPAWN_END_SHUTDOWN) {
 		end_job(k, (enum spawn_end)m.kill.why, m.kill.grace_ms, "");

@@ -35,6 +35,7 @@
 #include "common/landlock.h"
 #include "common/proto.h"
 #include "common/spawn_proto.h"
+#include "common/spawn_spec.h"
 #include "sandbox/cpus.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -157,12 +158,12 @@ struct keeper {
  * parent is gone, and the keeper ends the job. */
 MUST_CHECK int keeper_start(const struct sbx_birth *birth, struct keeper *ret,
 			    struct err *err);
-/* Gives a warm keeper its job. spec_fd: the sealed block that spec was parsed from.
+/* Gives a warm keeper its job. sent: the block that spec was parsed from.
  * workspace: full, the detached mount; floor, the directory; -1: none. All are only
  * borrowed. On failure nothing ran, and the keeper is good for nothing else. */
-MUST_CHECK int keeper_bind(struct keeper *k, const struct sbx_spec *spec, int spec_fd,
-			   uint32_t spec_bytes, const int stdio[3], int workspace,
-			   struct err *err);
+MUST_CHECK int keeper_bind(struct keeper *k, const struct sbx_spec *spec,
+			   const struct spawn_spec *sent, const int stdio[3],
+			   int workspace, struct err *err);
 /* The caller has reaped or is about to lose the keeper: ends what it left behind (floor:
  * strays handed up to us; the cgroup leaf), reaps it and closes everything. */
 void keeper_done(struct keeper *k);

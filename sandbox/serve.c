@@ -270,8 +270,8 @@ static int start_cold(struct server *s, const struct sbx_spec *spec, const int s
 }
 
 /* The sandbox waits already. What fails now is the job's refusal, and its own end. */
-static int start_warm(struct server *s, const struct sbx_spec *spec, int spec_fd,
-		      uint32_t bytes, const int stdio[3], struct keeper *k,
+static int start_warm(struct server *s, const struct sbx_spec *spec,
+		      const struct spawn_spec *sent, const int stdio[3], struct keeper *k,
 		      struct err *err)
 {
 	cleanup_close int mount = -1;
@@ -279,17 +279,16 @@ static int start_warm(struct server *s, const struct sbx_spec *spec, int spec_fd
 
 	if (spec->grade == GRADE_FULL && spec->workspace)
 		work = mount = spawner_clone_workspace(&s->place, spec, err);
-	r = spec->workspace && work < 0
-		    ? -1
-		    : keeper_bind(k, spec, spec_fd, bytes, stdio, work, err);
+	r = spec->workspace && work < 0 ? -1
+					: keeper_bind(k, spec, sent, stdio, work, err);
 	if (r < 0)
 		keeper_done(k);
 	return r;
 }
 
-static int start_keeper(struct server *s, const struct sbx_spec *spec, int spec_fd,
-			uint32_t bytes, const int stdio[3], struct keeper *ret,
-			const char **stage, struct err *err)
+static int start_keeper(struct server *s, const struct sbx_spec *spec,
+			const struct spawn_spec *sent, const int stdio[3],
+			struct keeper *ret, const char **stage, struct err *err)
 {
 	int r;
 
@@ -299,16 +298,15 @@ static int start_keeper(struct server *s, const struct sbx_spec *spec, int spec_
 	if (seccomp_prepare(spec, err) < 0)
 		return -1;
 	*stage = "namespaces";
-	r = pool_take(&s->pool, spec, ret)
-		    ? start_warm(s, spec, spec_fd, bytes, stdio, ret, err)
-		    : start_cold(s, spec, stdio, ret, err);
+	r = pool_take(&s->pool, spec, ret) ? start_warm(s, spec, sent, stdio, ret, err)
+					   : start_cold(s, spec, stdio, ret, err);
 	if (r < 0 && (err->id == ERRID_SANDBOX_LIMIT || err->id == ERRID_SANDBOX_CGROUP))
 		*stage = "limits";
 	return r;
 }
 
-static void start_job(struct server *s, const struct spawn_run *m, const char *block,
-		      const int fds[RUN_FDS])
+static void start_job(struct server *s, const struct spawn_run *m,
+		      const struct spawn_spec *sent, const int stdio[RUN_FDS])
 {
 	struct served j = {.handle = m->handle};
 	struct err err = ERR_INIT;
@@ -317,13 +315,12 @@ static void start_job(struct server *s, const struct spawn_run *m, const char *b
 	int r;
 
 	spec_init(&spec);
-	r = spec_parse_block(block, m->spec_bytes, &spec, &err);
+	r = spec_parse_block(sent->block, sent->bytes, &spec, &err);
 	spec.broker = m->flags & SPAWN_RUN_BROKER;
 	if (r == 0)
 		r = judge_spec(s, &spec, &err);
 	if (r == 0)
-		r = start_keeper(s, &spec, fds[HANDOVER_SPEC], m->spec_bytes,
-				 &fds[HANDOVER_STDIN], &j.keeper, &stage, &err);
+		r = start_keeper(s, &spec, sent, stdio, &j.keeper, &stage, &err);
 	spec_done(&spec);
 	if (r < 0)
 		put_refused(s, m->handle, stage, &err);
@@ -386,18 +383,22 @@ static void on_keeper(struct server *s, struct served *j)
 
 /* ---- from the tomb ------------------------------------------------------------- */
 
-static int on_run(struct server *s, const struct spawn_run *m, const int fds[RUN_FDS],
-		  struct err *err)
+static int on_run(struct server *s, const struct spawn_run *m, const char *tail,
+		  size_t tail_bytes, int *fds, unsigned n_fds, struct err *err)
 {
-	cleanup_free char *block = NULL;
+	struct spawn_spec spec;
 
 	if (m->version != SPAWN_PROTO_VERSION || (m->flags & ~SPAWN_RUN_BROKER) ||
 	    find(s, m->handle))
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed RUN");
-	if (handover_read_block(fds[HANDOVER_SPEC], m->spec_bytes, &block, err) < 0)
+	if (spawn_spec_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec, err) < 0)
 		return -1;
-	start_job(s, m, block, fds);
-	return 0;
+	if (n_fds == RUN_FDS)
+		start_job(s, m, &spec, fds);
+	spawn_spec_done(&spec);
+	return n_fds == RUN_FDS ? 0
+				: err_set_id(err, ERRID_SANDBOX_SPAWNER,
+					     "a RUN with %u descriptors", n_fds);
 }
 
 static int on_kill(struct server *s, const struct spawn_kill *m, struct err *err)
@@ -415,15 +416,20 @@ static int on_kill(struct server *s, const struct spawn_kill *m, struct err *err
 /* 1: go on; 0: the tomb is gone; -1: it broke the protocol. */
 static int on_tomb(struct server *s, struct err *err)
 {
-	union {
-		uint32_t type;
-		struct spawn_run run;
-		struct spawn_kill kill;
-	} m = {0};
+	struct {
+		union {
+			uint32_t type;
+			struct spawn_run run;
+			struct spawn_kill kill;
+		};
+		char tail[SPAWN_SPEC_INLINE];
+	} m;
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
 	ssize_t n = fdpass_recv(s->fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 	int r;
+
+	_Static_assert(offsetof(typeof(m), tail) == sizeof(m.run), "the tail of RUN");
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 1;
@@ -431,8 +437,8 @@ static int on_tomb(struct server *s, struct err *err)
 		r = err_set_id(err, ERRID_SANDBOX_SPAWNER, "a message that is too large");
 	else if (n <= 0)
 		return 0;
-	else if (n == (ssize_t)sizeof(m.run) && m.type == SPAWN_RUN && n_fds == RUN_FDS)
-		r = on_run(s, &m.run, fds, err);
+	else if (n >= (ssize_t)sizeof(m.run) && m.type == SPAWN_RUN)
+		r = on_run(s, &m.run, m.tail, (size_t)n - sizeof(m.run), fds, n_fds, err);
 	else if (n == (ssize_t)sizeof(m.kill) && m.type == SPAWN_KILL && n_fds == 0)
 		r = on_kill(s, &m.kill, err);
 	else

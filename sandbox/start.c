@@ -107,17 +107,18 @@ int keeper_start(const struct sbx_birth *birth, struct keeper *ret, struct err *
 	return 0;
 }
 
-int keeper_bind(struct keeper *k, const struct sbx_spec *spec, int spec_fd,
-		uint32_t spec_bytes, const int stdio[3], int workspace, struct err *err)
+int keeper_bind(struct keeper *k, const struct sbx_spec *spec,
+		const struct spawn_spec *sent, const int stdio[3], int workspace,
+		struct err *err)
 {
-	const int fds[] = {spec_fd, stdio[0], stdio[1], stdio[2], workspace};
+	const int fds[] = {stdio[0], stdio[1], stdio[2], workspace};
 	struct keeper_bind m = {
-		.type = KEEPER_BIND, .spec_bytes = spec_bytes, .broker = spec->broker};
+		.type = KEEPER_BIND, .spec_bytes = sent->bytes, .broker = spec->broker};
 
 	if (limits_prepare(spec, &k->limits, err) < 0)
 		return -1;
 	m.limits = k->limits;
-	return handover_send(k->sock, &m, sizeof(m), fds,
+	return handover_send(k->sock, &m, sizeof(m), sent, fds,
 			     workspace < 0 ? HANDOVER_WORK : ARRAY_SIZE(fds), err);
 }
 

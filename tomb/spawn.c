@@ -5,8 +5,8 @@
 #include "common/cleanup.h"
 #include "common/denied.h"
 #include "common/fdpass.h"
-#include "common/fs.h"
 #include "common/mem.h"
+#include "common/spawn_spec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +14,12 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define SERVE_FD 3
-#define RUN_FDS 4
 #define END_MSEC 5000
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 struct spawn {
 	int fd;
@@ -224,19 +221,6 @@ void spawn_free(struct spawn *s)
 	free(s);
 }
 
-static int seal_block(const char *block, size_t len, struct err *err)
-{
-	cleanup_close int fd = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0)
-		return err_sys(err, "memfd_create");
-	if (fs_write_all(fd, block, len, err) < 0)
-		return -1;
-	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-		return err_sys(err, "seal the spec");
-	return TAKE_FD(fd);
-}
-
 int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_len,
 	      const int stdio[3], bool broker, struct err *err)
 {
@@ -245,19 +229,16 @@ int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_
 			      .handle = handle,
 			      .spec_bytes = (uint32_t)block_len,
 			      .flags = broker ? SPAWN_RUN_BROKER : 0};
-	cleanup_close int spec = -1;
-	int fds[RUN_FDS];
+	struct spawn_spec spec;
+	int r;
 
 	if (s->fd < 0)
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "the spawner is gone");
-	if (!block_len || block_len > SPAWN_SPEC_MAX_BYTES)
-		return err_set_id(err, ERRID_SPEC_SIZE, "a spec of %zu bytes", block_len);
-	spec = seal_block(block, block_len, err);
-	if (spec < 0)
+	if (spawn_spec_make(block, block_len, &spec, err) < 0)
 		return -1;
-	fds[0] = spec;
-	memcpy(&fds[1], stdio, 3 * sizeof(int));
-	if (fdpass_send(s->fd, &m, sizeof(m), fds, RUN_FDS, MSG_DONTWAIT) == 0)
+	r = spawn_spec_send(s->fd, &m, sizeof(m), &spec, stdio, 3, MSG_DONTWAIT);
+	spawn_spec_done(&spec);
+	if (r == 0)
 		return 0;
 	/* Full for the moment, which is no verdict on the job. */
 	if (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS)

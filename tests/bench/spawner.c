@@ -2,14 +2,13 @@
 #include "tests/bench/spawner.h"
 
 #include "common/cleanup.h"
-#include "common/fdpass.h"
+#include "common/spawn_spec.h"
 #include "tests/bench/die.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -52,11 +51,16 @@ void spawner_start(struct spawner *s, char *const argv[])
 		die("the spawner did not say hello");
 }
 
-static int make_spec(char *const words[], uint32_t *ret_bytes)
+uint64_t spawner_request(struct spawner *s, char *const words[])
 {
+	struct spawn_run m = {.type = SPAWN_RUN,
+			      .version = SPAWN_PROTO_VERSION,
+			      .handle = s->next_handle++};
+	const int fds[] = {s->null_fd, s->null_fd, s->null_fd};
 	char block[BLOCK_MAX];
 	size_t len = 0;
-	int fd = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct spawn_spec spec;
+	struct err err = ERR_INIT;
 
 	for (; *words; words++) {
 		size_t n = strlen(*words) + 1;
@@ -66,24 +70,12 @@ static int make_spec(char *const words[], uint32_t *ret_bytes)
 		memcpy(block + len, *words, n);
 		len += n;
 	}
-	if (fd < 0 || write(fd, block, len) != (ssize_t)len ||
-	    fcntl(fd, F_ADD_SEALS,
-		  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		die_errno("the spec");
-	*ret_bytes = (uint32_t)len;
-	return fd;
-}
-
-uint64_t spawner_request(struct spawner *s, char *const words[])
-{
-	struct spawn_run m = {.type = SPAWN_RUN,
-			      .version = SPAWN_PROTO_VERSION,
-			      .handle = s->next_handle++};
-	cleanup_close int spec = make_spec(words, &m.spec_bytes);
-	int fds[4] = {spec, s->null_fd, s->null_fd, s->null_fd};
-
-	if (fdpass_send(s->sock, &m, sizeof(m), fds, ARRAY_SIZE(fds), 0) < 0)
+	if (spawn_spec_make(block, len, &spec, &err) < 0)
+		die("the spec: %s", err.msg);
+	m.spec_bytes = spec.bytes;
+	if (spawn_spec_send(s->sock, &m, sizeof(m), &spec, fds, ARRAY_SIZE(fds), 0) < 0)
 		die_errno("send to the spawner");
+	spawn_spec_done(&spec);
 	return m.handle;
 }
 

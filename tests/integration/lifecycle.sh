@@ -381,7 +381,7 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 	judge "$grade serve: EOF ends the other" gone_within 5000 "$mark-other"
 
 	# kill -9 of the spawner (outer, inner) and of the client; protocol errors.
-	for whom in outer inner client raw unsealed twice; do
+	for whom in outer inner client raw unsealed short_memfd cut more no_memfd empty twice; do
 		[ "$grade/$whom" = floor/inner ] && continue
 		fresh
 		client_start "$grade" 3
@@ -394,7 +394,12 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 		inner) kill -KILL "$(pgrep -P "$spawner")" ;;
 		client) kill -KILL "$client_pid" ;;
 		raw) tell "raw 24" ;;
-		unsealed) tell "unsealed 9" ;;
+		unsealed) tell "wrong 9 4000 1 0" ;;
+		short_memfd) tell "wrong 9 100 1 0" ;;
+		cut) tell "wrong 9 100 0 50" ;;
+		more) tell "wrong 9 100 0 150" ;;
+		no_memfd) tell "wrong 9 4000 0 0" ;;
+		empty) tell "wrong 9 0 0 0" ;;
 		twice) tell "run 3 --grade $grade --timeout 60 -- true" ;;
 		esac
 		if gone_within 5000 "$mark"; then

@@ -7,7 +7,8 @@
  *	run HANDLE OPTION... -- ARGV...	words by blanks; stdio: /dev/null, null, stderr
  *	kill HANDLE WHY GRACE_MS
  *	raw N				N bytes of nonsense instead of a message
- *	unsealed HANDLE			a RUN whose spec is not sealed
+ *	wrong HANDLE BYTES 0|1 TAIL	a RUN that says BYTES of a spec, with a memfd of
+ *					so many that is not sealed, and TAIL in the packet
  *
  * "pid N" (the spawner's outer process) is the first line. EOF of stdin: closes the
  * socket and waits for the spawner. EOF of the spawner: prints "gone" and exits 3.
@@ -16,6 +17,7 @@
 #include "common/fdpass.h"
 #include "common/mem.h"
 #include "common/spawn_proto.h"
+#include "common/spawn_spec.h"
 #include "common/str.h"
 
 #include <errno.h>
@@ -60,21 +62,39 @@ static pid_t start(char **argv, int argc)
 	return pid;
 }
 
-static void send_run(uint64_t handle, const char *block, size_t len, bool seal)
+static void send_run(uint64_t handle, const char *block, size_t len)
 {
 	struct spawn_run m = {.type = SPAWN_RUN,
 			      .version = SPAWN_PROTO_VERSION,
 			      .handle = handle,
 			      .spec_bytes = (uint32_t)len};
-	cleanup_close int spec = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int fds[4] = {spec, null_fd, null_fd, 2};
+	const int fds[] = {null_fd, null_fd, 2};
+	struct spawn_spec spec;
 
-	if (spec < 0 || write(spec, block, len) != (ssize_t)len)
+	if (spawn_spec_make(block, len, &spec, NULL) < 0)
 		abort();
-	if (seal && fcntl(spec, F_ADD_SEALS,
-			  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+	if (spawn_spec_send(sock, &m, sizeof(m), &spec, fds, ARRAY_SIZE(fds), 0) < 0)
+		printf("send failed: %s\n", strerror(errno));
+	spawn_spec_done(&spec);
+}
+
+/* What is said to be `bytes` of a spec, and comes as a memfd that nothing seals and `tail`
+ * bytes in the packet. */
+static void send_wrong(uint64_t handle, size_t bytes, bool in_memfd, size_t tail)
+{
+	struct spawn_run m = {.type = SPAWN_RUN,
+			      .version = SPAWN_PROTO_VERSION,
+			      .handle = handle,
+			      .spec_bytes = (uint32_t)bytes};
+	cleanup_close int fd = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	cleanup_free char *block = xcalloc(1, bytes + tail + 1);
+	const int fds[] = {fd, null_fd, null_fd, 2};
+	unsigned skip = in_memfd ? 0 : 1;
+
+	if (fd < 0 || write(fd, block, bytes) != (ssize_t)bytes)
 		abort();
-	if (fdpass_send(sock, &m, sizeof(m), fds, ARRAY_SIZE(fds), 0) < 0)
+	if (fdpass_send_with(sock, &m, sizeof(m), block, tail, fds + skip,
+			     ARRAY_SIZE(fds) - skip, 0) < 0)
 		printf("send failed: %s\n", strerror(errno));
 }
 
@@ -108,12 +128,10 @@ static void obey(char *line)
 			memcpy(block + len, word[i], strlen(word[i]) + 1);
 			len += strlen(word[i]) + 1;
 		}
-		send_run(number(word[1]), block, len, true);
-	} else if (str_eq(word[0], "unsealed")) {
-		send_run(number(word[1]),
-			 "--timeout\0"
-			 "1\0--\0true",
-			 18, false);
+		send_run(number(word[1]), block, len);
+	} else if (str_eq(word[0], "wrong") && n == 5) {
+		send_wrong(number(word[1]), number(word[2]), number(word[3]),
+			   number(word[4]));
 	} else if (str_eq(word[0], "kill") && n == 4) {
 		struct spawn_kill m = {.type = SPAWN_KILL,
 				       .handle = number(word[1]),
