@@ -101,6 +101,10 @@ static void flush(struct server *s)
 /* fd (-1: none) is taken over. */
 static void put_with(struct server *s, const void *msg, size_t size, int fd)
 {
+	if (!s->n_out && fdpass_send(s->fd, msg, size, &fd, fd >= 0, MSG_DONTWAIT) == 0) {
+		fd_close(&fd);
+		return;
+	}
 	if (s->n_out == OUT_MAX) { /* cannot be: see OUT_MAX */
 		fd_close(&fd);
 		return;
@@ -574,7 +578,7 @@ static int serve_inner(struct server *s, struct err *err)
 		return -1;
 	if (chdir("/") < 0)
 		return err_sys(err, "chdir /");
-	if (tree_learn(err) < 0)
+	if (tree_learn(err) < 0 || ns_share_code(err) < 0)
 		return -1;
 	fs_raise_nofile();
 	ahead_init(&s->ahead, s->place.grade == GRADE_FLOOR);
