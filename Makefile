@@ -53,7 +53,7 @@ LDFLAGS := $(LDHARDEN) $(LDFLAGS_$(VARIANT))
 LDSANDBOX := $(if $(filter release debug,$(VARIANT)),$(patsubst -pie,-static-pie,$(LDFLAGS)),$(LDFLAGS))
 
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
-LIBS_sandbox := -lseccomp -lcap
+LIBS_sandbox := -lseccomp
 LIBS_vessel := -lhs_runtime -lpcre2-8 -lz -lpq -levent_core -lcurl -ljson-c -lcyaml -lseccomp -lcap -lssl -lcrypto -lm
 LIBS_scribe := -levent_core -ljson-c -lseccomp -lcap -lcrypto
 LIBS_audit := -lcrypto
