@@ -430,10 +430,12 @@ static int on_tomb(struct server *s, struct err *err)
 	} m;
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
-	ssize_t n = fdpass_recv(s->fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
+	ssize_t n;
 	int r;
 
 	_Static_assert(offsetof(typeof(m), tail) == sizeof(m.run), "the tail of RUN");
+	m.type = 0;
+	n = fdpass_recv(s->fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 1;

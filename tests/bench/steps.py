@@ -27,7 +27,7 @@ WAITS = ("ppoll", "poll", "recvfrom", "waitid", "wait4")
 # a function of lych-sandbox, "> call" or "< call" (a system call begins or has returned),
 # "born" (the first event of the process), "exec", "exit".
 REQUEST = [
-    ("the request: spec as a sealed memfd", "driver", "> memfd_create"),
+    ("the request, with its spec", "driver", "> sendmsg"),
     ("the spawner wakes up", "driver", "< sendmsg"),
     ("spawner: message, spec, workspace", "spawner", "< recvmsg"),
 ]
@@ -179,7 +179,7 @@ def starts(stream):
     driver, current = None, None
     for event in stream:
         _, pid, mark, name = event
-        if mark == "> memfd_create" and name == DRIVER:
+        if mark == "> sendmsg" and name == DRIVER:
             driver, current = pid, []
         elif pid == driver and mark in ("> clock_nanosleep", "> nanosleep") and current:
             yield driver, current
