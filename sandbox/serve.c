@@ -177,6 +177,7 @@ static void let_end(struct server *s, struct served *j)
 	if (s->n_ending == ARRAY_SIZE(s->ending))
 		keeper_done(&s->ending[--s->n_ending]);
 	fd_close(&k.sock);
+	cpus_give(&k.limits.cpus);
 	s->ending[s->n_ending++] = k;
 }
 
