@@ -2,7 +2,8 @@
 /*
  * The channel between the tomb and the spawner (lych-sandbox --serve FD): one
  * SOCK_SEQPACKET socketpair, one message a packet, fixed-size structs (a RUN is
- * followed by its spec) in host byte order (both ends are the same build: `version` is compared in HELLO).
+ * followed by its spec) in host byte order (both ends are the same build:
+ * `version` is compared in HELLO).
  * The tomb speaks first. A message with a wrong size, type, version or number of
  * descriptors ends the side that received it: both are our own code, so it is
  * a bug, and the end of either side ends every job.

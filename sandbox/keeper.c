@@ -254,12 +254,14 @@ static void bind_warm(struct keep *k, const struct keeper_bind *m, const char *t
 	const char *stage = "spec";
 	struct spawn_spec spec = SPAWN_SPEC_NONE;
 	struct err err = ERR_INIT;
+	int r = spawn_spec_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec,
+				&err);
 
-	if (spawn_spec_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec, &err) <
-		    0 ||
-	    (n_fds < HANDOVER_WORK &&
-	     err_set_id(&err, ERRID_SANDBOX_SPAWNER, "%u descriptors", n_fds) < 0) ||
-	    birth_bind(k, m, &spec, fds, &stage, &err) < 0)
+	if (r == 0 && n_fds < HANDOVER_WORK)
+		r = err_set_id(&err, ERRID_SANDBOX_SPAWNER, "%u descriptors", n_fds);
+	if (r == 0)
+		r = birth_bind(k, m, &spec, fds, &stage, &err);
+	if (r < 0)
 		fail_setup(k, stage, &err);
 	spawn_spec_done(&spec);
 }

@@ -18,10 +18,10 @@
  * code with the spec in hand from the beginning. Each is used once.
  *
  * Files: main.c (command line, stages), spec.c (argv or NUL block -> struct
- * sbx_spec), root.c + mounts.c (private root), fds.c, limits.c (rlimits, affinity, cgroup
- * leaf), landlock rules in walls.c, seccomp.c (filter as data), selftest.c,
- * job.c (the order of the stages in the child), birth.c (the keeper until the job runs),
- * broker.c (the job's way to the tomb),
+ * sbx_spec), root.c + mounts.c (private root), fds.c, limits.c (rlimits, cgroup leaf),
+ * cpus.c (affinity), caps.c, landlock rules in walls.c, seccomp.c (filter as data),
+ * selftest.c, job.c (the order of the stages in the child), birth.c (the keeper until the
+ * job runs), broker.c (the job's way to the tomb),
  * keeper.c + tree.c (supervision), notify*.c (the calls that the keeper answers),
  * report.c (status and walls), serve.c (the spawner), pool.c (its warm sandboxes),
  * serve_walls.c (its namespaces).
@@ -142,7 +142,7 @@ struct sbx_birth {
 	bool templated; /* full: our mount namespace is the spawner's template */
 	int stdio[3];	/* become 0, 1, 2 of the job; not of a warm one */
 	int null_fd; /* /dev/null, for reading and writing: the keeper's own stdio, and a
-			   warm job's until it has a spec */
+			 * warm job's until it has a spec */
 	int workspace; /* templated, not warm: the workspace as a detached mount; -1 */
 	struct landlock_set rules; /* floor: what walls_landlock_system() makes; fd -1 */
 };
