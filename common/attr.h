@@ -6,6 +6,8 @@
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_FMT(fmt, args) __attribute__((format(printf, fmt, args)))
 #define NORETURN __attribute__((noreturn))
+/* Its frame is not part of its caller's, which would be a page of stack more in each start. */
+#define OWN_FRAME __attribute__((noinline))
 #define UNUSED __attribute__((unused))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -61,7 +61,7 @@ int fds_arrange(const int stdio[3], int *keep, size_t n_keep, struct err *err)
 {
 	int high[3 + FDS_KEEP_MAX];
 	size_t n = 3 + n_keep;
-	int floor_fd = FDS_FIRST + FDS_KEEP_MAX;
+	int above = FDS_FIRST + (int)n_keep;
 	unsigned next = 0;
 
 	assert(n_keep <= FDS_KEEP_MAX);
@@ -74,7 +74,7 @@ int fds_arrange(const int stdio[3], int *keep, size_t n_keep, struct err *err)
 			return -1;
 		if (fd < 0)
 			continue;
-		high[i] = fcntl(fd, F_DUPFD_CLOEXEC, floor_fd);
+		high[i] = fd >= above ? fd : fcntl(fd, F_DUPFD_CLOEXEC, above);
 		if (high[i] < 0)
 			return err_sys(err, "move descriptor %d", fd);
 	}

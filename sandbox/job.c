@@ -132,19 +132,14 @@ static const char *env_get(const struct sbx_spec *spec, const char *name)
 	return NULL;
 }
 
-/* As execvp finds it, but along the job's PATH, and a file that is no program is not
- * handed to a shell. Returns only on failure. */
-static int stage_exec(const struct sbx_spec *spec, struct err *err)
+/* Returns only on failure. */
+static OWN_FRAME int exec_along_path(const struct sbx_spec *spec, struct err *err)
 {
 	const char *path = env_get(spec, "PATH"), *end;
 	const char *name = spec->argv[0];
 	char full[PATH_MAX];
 	int worst = ENOENT;
 
-	if (strchr(name, '/')) {
-		execve(name, spec->argv, spec->env);
-		return err_sys_id(err, ERRID_SANDBOX_EXEC, "%.100s", name);
-	}
 	for (path = path ? path : JOB_PATH; path; path = *end ? end + 1 : NULL) {
 		end = strchrnul(path, ':');
 		if (end == path || *path != '/' ||
@@ -158,6 +153,18 @@ static int stage_exec(const struct sbx_spec *spec, struct err *err)
 			break;
 	}
 	errno = worst;
+	return err_sys_id(err, ERRID_SANDBOX_EXEC, "%.100s", name);
+}
+
+/* As execvp finds it, but along the job's PATH, and a file that is no program is not
+ * handed to a shell. Returns only on failure. */
+static int stage_exec(const struct sbx_spec *spec, struct err *err)
+{
+	const char *name = spec->argv[0];
+
+	if (!strchr(name, '/'))
+		return exec_along_path(spec, err);
+	execve(name, spec->argv, spec->env);
 	return err_sys_id(err, ERRID_SANDBOX_EXEC, "%.100s", name);
 }
 
@@ -183,36 +190,52 @@ static int take_broker(int fd, struct err *err)
 	return 0;
 }
 
-static int stage_go(struct job *j, struct err *err)
+/* In both kinds: the rules, and the broker's end. */
+static int take_go(struct job *j, const struct job_go *go, const int *fds, unsigned n_fds,
+		   unsigned wanted, struct err *err)
+{
+	if (go->broker > 1 || n_fds < 1 + go->broker + wanted)
+		return err_set(err, ERR_SETUP, "the keeper gave too little");
+	j->nproc = go->nproc;
+	j->landlock.fd = fds[0];
+	return go->broker ? take_broker(fds[1], err) : 0;
+}
+
+static OWN_FRAME int go_warm(struct job *j, struct err *err)
 {
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	struct {
 		struct job_go go;
 		char tail[SPAWN_SPEC_INLINE];
 	} m;
-	const struct job_go *go = &m.go;
 	struct spawn_spec spec = SPAWN_SPEC_NONE;
-	unsigned n_fds = 0, first = 1;
+	unsigned n_fds = 0;
 	size_t tail = 0;
 	static const char ready = 1;
 
-	if (j->warm && send(j->status_fd, &ready, sizeof(ready), MSG_NOSIGNAL) < 0)
+	if (send(j->status_fd, &ready, sizeof(ready), MSG_NOSIGNAL) < 0)
 		return err_sys(err, "tell the keeper");
 	if (handover_recv(j->status_fd, &m, sizeof(m.go), sizeof(m), &tail, fds, &n_fds,
 			  err) < 0)
 		return err_wrap(err, "the keeper is gone");
-	if (j->warm &&
-	    spawn_spec_take(m.tail, tail, go->spec_bytes, fds, &n_fds, &spec, err) < 0)
-		return -1;
-	first += go->broker;
-	if (go->broker > 1 || n_fds < first + (j->warm ? HANDOVER_WORK : 0))
-		return err_set(err, ERR_SETUP, "the keeper gave too little");
-	j->nproc = go->nproc;
-	j->landlock.fd = fds[0];
-	if (go->broker && take_broker(fds[1], err) < 0)
+	if (spawn_spec_take(m.tail, tail, m.go.spec_bytes, fds, &n_fds, &spec, err) < 0 ||
+	    take_go(j, &m.go, fds, n_fds, HANDOVER_WORK, err) < 0)
 		return -1;
 	/* What the spec has of its own goes with exec. */
-	return j->warm ? take_spec(j, &spec, fds + first, err) : 0;
+	return take_spec(j, &spec, fds + 1 + m.go.broker, err);
+}
+
+static int go_cold(struct job *j, struct err *err)
+{
+	int fds[FDPASS_MAX] = FDPASS_NONE;
+	struct job_go go;
+	unsigned n_fds = 0;
+	size_t tail = 0;
+
+	if (handover_recv(j->status_fd, &go, sizeof(go), sizeof(go), &tail, fds, &n_fds,
+			  err) < 0)
+		return err_wrap(err, "the keeper is gone");
+	return take_go(j, &go, fds, n_fds, 0, err);
 }
 
 static const char *before_spec(struct job *j, const struct sbx_birth *birth,
@@ -262,7 +285,7 @@ void job_main(const struct sbx_birth *birth, const struct sbx_limits *limits, in
 	struct err err = ERR_INIT;
 	const char *failed = before_spec(&j, birth, limits, &err);
 
-	if (!failed && stage_go(&j, &err) < 0)
+	if (!failed && (j.warm ? go_warm(&j, &err) : go_cold(&j, &err)) < 0)
 		failed = "spec";
 	if (!failed)
 		failed = after_spec(&j, &err);

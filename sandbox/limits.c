@@ -299,8 +299,7 @@ int limits_apply(const struct sbx_spec *spec, unsigned nproc, struct err *err)
 	return 0;
 }
 
-static __attribute__((noinline)) uint64_t leaf_value(int dir, const char *file,
-						     const char *key)
+static OWN_FRAME uint64_t leaf_value(int dir, const char *file, const char *key)
 {
 	cleanup_close int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
 	char text[4096];
