@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/ahead.h"
 
+#include "common/cleanup.h"
 #include "common/log.h"
+#include "common/str.h"
 #include "sandbox/paths.h"
 #include "sandbox/sandbox.h"
 
@@ -14,7 +16,7 @@
 #define RETRY_USEC (10 * USEC_PER_SEC)
 
 /* The nodes of /proc and /dev are the kernel's. */
-const char *const ahead_directories[] = {"/", "/etc", "/etc/ssl", NULL};
+const char *const ahead_directories[] = {"/", "/usr", "/etc", "/etc/ssl", NULL};
 
 static struct ahead_place look_at(const char *path)
 {
@@ -31,6 +33,14 @@ static void add_place(struct ahead *a, const char *path)
 	a->place[a->n_places++] = look_at(path);
 }
 
+/* What is there is granted with /usr, whatever else leads to it. */
+static bool leads_into_usr(const char *path)
+{
+	cleanup_free char *to = realpath(path, NULL);
+
+	return to && str_starts(to, "/usr/");
+}
+
 static void look_around(struct ahead *a)
 {
 	static const char *const *const lists[] = {paths_system, paths_etc_public,
@@ -43,7 +53,8 @@ static void look_around(struct ahead *a)
 		for (const char *const *p = lists[i]; *p; p++) {
 			struct stat st;
 
-			if (lstat(*p, &st) == 0 && S_ISLNK(st.st_mode))
+			if (lstat(*p, &st) == 0 && S_ISLNK(st.st_mode) &&
+			    !leads_into_usr(*p))
 				add_place(a, *p);
 		}
 }

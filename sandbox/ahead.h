@@ -5,8 +5,9 @@
  * the template root is to full. Two hundred system calls that nobody then waits for.
  *
  * A rule holds on to a file, not to its name. So when the rules are taken, the directories
- * that the names are in must not have changed, nor what a link among them leads to; where a
- * file of /etc was replaced since, the keeper makes its own.
+ * that the names are in must not have changed, nor what a link among them leads to outside of
+ * /usr, which is granted as a whole; where a file of /etc was replaced since, the keeper makes
+ * its own.
  */
 #ifndef LYCH_SANDBOX_AHEAD_H
 #define LYCH_SANDBOX_AHEAD_H
