@@ -193,6 +193,26 @@ int ns_share_code(struct err *err)
 	return share_mapping_at(page, err);
 }
 
+/*
+ * fork(2) ends with a flush of the parent's address space on every processor where it has run
+ * since the last flush that freed a page table: an interrupt, and until a sleeping processor has
+ * answered it, some 40 us in a virtual machine, in the middle of a start. A page table that
+ * comes and goes while nobody waits has it done.
+ */
+void ns_forget_cpus(void)
+{
+	const size_t table = (size_t)2 << 20; /* what one page table maps */
+	char *all = mmap(NULL, 2 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *page;
+
+	if (all == MAP_FAILED)
+		return;
+	page = (char *)(((uintptr_t)all + table) & ~(table - 1));
+	if (mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE) == 0)
+		*(volatile char *)page = 1;
+	(void)munmap(all, 2 * table);
+}
+
 int ns_die_with(int parent_pidfd, struct err *err)
 {
 	struct pollfd p = {.fd = parent_pidfd, .events = POLLIN};

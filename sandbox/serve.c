@@ -43,47 +43,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define RUN_FDS HANDOVER_WORK
-/* HELLO, and at most STARTED and an end for every job; what was refused to a job waits in
- * its keeper's socket while there is no room for it (has_room). */
-#define OUT_MAX (4 * SPAWN_JOBS_MAX + 1)
-
-union message {
-	uint32_t type;
-	struct spawn_hello hello;
-	struct spawn_started started;
-	struct spawn_refused refused;
-	struct spawn_denied denied;
-	struct spawn_exited exited;
-};
-
-struct served {
-	uint64_t handle;
-	struct keeper keeper;
-	bool started;
-};
-
-struct server {
-	int fd, lifeline;
-	const char *jobs_dir, *cgroup;
-	struct spawner_place place;
-	struct pool pool;
-	struct ahead ahead;
-	unsigned pool_max;
-	struct served job[SPAWN_JOBS_MAX];
-	unsigned n;
-	/* Keepers that have reported the end of their job and are ending themselves: the
-	 * kernel takes its time over a namespace, and nobody has to wait for it. */
-	struct keeper ending[SPAWN_JOBS_MAX];
-	unsigned n_ending;
-	struct {
-		size_t size;
-		int fd; /* goes with it; -1 */
-		union message m;
-	} out[OUT_MAX];
-	unsigned n_out;
-};
-
 /* ---- to the tomb ------------------------------------------------------------- */
 
 static void flush(struct server *s)
@@ -98,8 +57,7 @@ static void flush(struct server *s)
 	}
 }
 
-/* fd (-1: none) is taken over. */
-static void put_with(struct server *s, const void *msg, size_t size, int fd)
+void serve_put(struct server *s, const void *msg, size_t size, int fd)
 {
 	if (!s->n_out && fdpass_send(s->fd, msg, size, &fd, fd >= 0, MSG_DONTWAIT) == 0) {
 		fd_close(&fd);
@@ -115,25 +73,10 @@ static void put_with(struct server *s, const void *msg, size_t size, int fd)
 	flush(s);
 }
 
-static void put(struct server *s, const void *msg, size_t size)
-{
-	put_with(s, msg, size, -1);
-}
-
 /* For one message of each keeper, and still for what has no limit of its own. */
 static bool has_room(const struct server *s)
 {
 	return s->n_out + s->n + 2 * SPAWN_JOBS_MAX < OUT_MAX;
-}
-
-static void put_refused(struct server *s, uint64_t handle, const char *stage,
-			const struct err *err)
-{
-	struct spawn_refused m;
-
-	report_refused(stage, err, &m);
-	m.handle = handle;
-	put(s, &m, sizeof(m));
 }
 
 static void put_hello(struct server *s)
@@ -147,245 +90,8 @@ static void put_hello(struct server *s)
 		(void)snprintf(m.mechanism, sizeof(m.mechanism), "cgroup2:%s", s->cgroup);
 	else
 		(void)snprintf(m.mechanism, sizeof(m.mechanism), "rlimit+supervision");
-	put(s, &m, sizeof(m));
+	serve_put(s, &m, sizeof(m), -1);
 }
-
-/* ---- one job ------------------------------------------------------------------ */
-
-static struct served *find(struct server *s, uint64_t handle)
-{
-	for (unsigned i = 0; i < s->n; i++)
-		if (s->job[i].handle == handle)
-			return &s->job[i];
-	return NULL;
-}
-
-/* Waits until nothing of it is left. */
-static void drop(struct server *s, struct served *j)
-{
-	keeper_done(&j->keeper);
-	*j = s->job[--s->n];
-}
-
-/* The keeper has proved that its job's tree is gone, and that was passed on: the tomb does
- * not wait for the keeper's own end, which is seen to later. */
-static void let_end(struct server *s, struct served *j)
-{
-	struct keeper k = j->keeper;
-
-	*j = s->job[--s->n];
-	if (s->n_ending == ARRAY_SIZE(s->ending))
-		keeper_done(&s->ending[--s->n_ending]);
-	fd_close(&k.sock);
-	cpus_give(&k.limits.cpus);
-	s->ending[s->n_ending++] = k;
-}
-
-static void on_ended(struct server *s, unsigned i)
-{
-	struct keeper k = s->ending[i];
-
-	s->ending[i] = s->ending[--s->n_ending];
-	keeper_done(&k);
-}
-
-/* What the spawner itself demands of a spec, beyond its grammar. */
-static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
-{
-	struct stat st;
-
-	if (spec->grade != s->place.grade)
-		return err_set_id(err, ERRID_SPEC_RANGE,
-				  "this spawner serves grade %s only",
-				  sbx_grade_name(s->place.grade));
-	if (spec->cgroup)
-		return err_set_id(err, ERRID_CORE_USAGE,
-				  "--cgroup is the spawner's own option");
-	if (spec->broker && spec->grade == GRADE_FULL && spec->net == NET_NONE)
-		return err_set_id(err, ERRID_SPEC_RANGE,
-				  "the broker needs the loopback network");
-	for (size_t i = 0; i < spec->n_mounts; i++)
-		if (spec->mounts[i].kind == MOUNT_RW)
-			return err_set_id(
-				err, ERRID_SPEC_PATH,
-				"the workspace is the only writable tree of a job");
-	spec->tools = s->place.tools;
-	if (s->cgroup) {
-		spec->cgroup = xstrdup(s->cgroup);
-		spec->cgroup_fd = fcntl(s->place.cgroup_fd, F_DUPFD_CLOEXEC, 3);
-		if (spec->cgroup_fd < 0)
-			return err_sys_id(err, ERRID_SANDBOX_CGROUP, "dup");
-	}
-	if (!spec->workspace)
-		return 0;
-	if (path_check_relative(spec->workspace, strlen(spec->workspace), err) < 0)
-		return err_wrap(err, "--workspace");
-	spec->workspace_fd = fs_open_beneath(s->place.jobs_fd, spec->workspace,
-					     O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, err);
-	if (spec->workspace_fd < 0 || fstat(spec->workspace_fd, &st) < 0) {
-		err->id = ERRID_SANDBOX_WORKSPACE;
-		return err_wrap(err, "workspace");
-	}
-	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
-		return err_set_id(err, ERRID_SANDBOX_WORKSPACE,
-				  "%s is not a directory of ours", spec->workspace);
-	return spec_base_workspace(spec, s->jobs_dir, err);
-}
-
-/* From the template where it fits, else from the jobs namespace. */
-static int start_cold_full(struct server *s, struct sbx_birth *birth, struct keeper *ret,
-			   struct err *err)
-{
-	const struct sbx_spec *spec = birth->spec;
-	cleanup_close int work = -1;
-	int r;
-
-	birth->templated = spawner_template_fits(spec);
-	if (birth->templated && spec->workspace) {
-		work = spawner_clone_workspace(&s->place, spec, err);
-		if (work < 0)
-			return -1;
-		birth->workspace = work;
-	}
-	if (birth->templated)
-		return keeper_start(birth, ret, err);
-	if (spawner_enter_jobs(&s->place, err) < 0)
-		return -1;
-	r = keeper_start(birth, ret, err);
-	spawner_leave_jobs(&s->place);
-	return r;
-}
-
-static int start_cold(struct server *s, const struct sbx_spec *spec, const int stdio[3],
-		      struct keeper *ret, struct err *err)
-{
-	struct sbx_birth birth = {.spec = spec,
-				  .stdio = {stdio[0], stdio[1], stdio[2]},
-				  .null_fd = STDIN_FILENO,
-				  .workspace = -1,
-				  .rules = {.fd = -1}};
-	int r;
-
-	if (spec->grade == GRADE_FULL)
-		return start_cold_full(s, &birth, ret, err);
-	birth.rules = ahead_take(&s->ahead);
-	r = keeper_start(&birth, ret, err);
-	landlock_done(&birth.rules);
-	return r;
-}
-
-/* The sandbox waits already. What fails now is the job's refusal, and its own end. */
-static int start_warm(struct server *s, const struct sbx_spec *spec,
-		      const struct spawn_spec *sent, const int stdio[3], struct keeper *k,
-		      struct err *err)
-{
-	cleanup_close int mount = -1;
-	int r, work = spec->workspace_fd;
-
-	if (spec->grade == GRADE_FULL && spec->workspace)
-		work = mount = spawner_clone_workspace(&s->place, spec, err);
-	r = spec->workspace && work < 0 ? -1
-					: keeper_bind(k, spec, sent, stdio, work, err);
-	if (r < 0)
-		keeper_done(k);
-	return r;
-}
-
-static int start_keeper(struct server *s, const struct sbx_spec *spec,
-			const struct spawn_spec *sent, const int stdio[3],
-			struct keeper *ret, const char **stage, struct err *err)
-{
-	int r;
-
-	if (s->n == SPAWN_JOBS_MAX)
-		return err_set(err, ERR_LIMIT, "already %d jobs", SPAWN_JOBS_MAX);
-	*stage = "seccomp"; /* compiled once here, inherited by every job */
-	if (seccomp_prepare(spec, err) < 0)
-		return -1;
-	*stage = "namespaces";
-	r = pool_take(&s->pool, spec, ret) ? start_warm(s, spec, sent, stdio, ret, err)
-					   : start_cold(s, spec, stdio, ret, err);
-	if (r < 0 && (err->id == ERRID_SANDBOX_LIMIT || err->id == ERRID_SANDBOX_CGROUP))
-		*stage = "limits";
-	return r;
-}
-
-static void start_job(struct server *s, const struct spawn_run *m,
-		      const struct spawn_spec *sent, const int stdio[RUN_FDS])
-{
-	struct served j = {.handle = m->handle};
-	struct err err = ERR_INIT;
-	const char *stage = "spec";
-	struct sbx_spec spec;
-	int r;
-
-	spec_init(&spec);
-	r = spec_parse_block(sent->block, sent->bytes, &spec, &err);
-	spec.broker = m->flags & SPAWN_RUN_BROKER;
-	if (r == 0)
-		r = judge_spec(s, &spec, &err);
-	if (r == 0)
-		r = start_keeper(s, &spec, sent, stdio, &j.keeper, &stage, &err);
-	spec_done(&spec);
-	if (r < 0)
-		put_refused(s, m->handle, stage, &err);
-	else
-		s->job[s->n++] = j;
-}
-
-/* The keeper ended without its report: killed from outside. Its job is gone with it. */
-static void keeper_lost(struct server *s, struct served *j)
-{
-	struct spawn_exited m = {.type = SPAWN_EXITED,
-				 .how = SPAWN_END_SHUTDOWN,
-				 .code = SIGKILL,
-				 .tree_gone = 1,
-				 .detail = "the keeper was killed"};
-	struct err err = ERR_INIT;
-	bool started = j->started;
-
-	m.handle = j->handle;
-	drop(s, j);
-	if (started) {
-		put(s, &m, sizeof(m));
-		return;
-	}
-	(void)err_set_id(&err, ERRID_EXEC_SETUP, "the keeper ended during the set-up");
-	put_refused(s, m.handle, "keeper", &err);
-}
-
-static void on_keeper(struct server *s, struct served *j)
-{
-	int fds[FDPASS_MAX] = FDPASS_NONE;
-	unsigned n_fds = 0;
-	union message m;
-	ssize_t n = fdpass_recv(j->keeper.sock, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n == (ssize_t)sizeof(m.started) && m.type == SPAWN_STARTED &&
-	    n_fds == (m.started.broker ? 1 : 0)) {
-		m.started.handle = j->handle;
-		j->started = true;
-		put_with(s, &m, sizeof(m.started), TAKE_FD(fds[0]));
-	} else if (n == (ssize_t)sizeof(m.denied) && m.type == SPAWN_DENIED) {
-		m.denied.handle = j->handle;
-		put(s, &m, sizeof(m.denied));
-	} else if (n == (ssize_t)sizeof(m.refused) && m.type == SPAWN_REFUSED) {
-		m.refused.handle = j->handle;
-		put(s, &m, sizeof(m.refused));
-		let_end(s, j);
-	} else if (n == (ssize_t)sizeof(m.exited) && m.type == SPAWN_EXITED) {
-		m.exited.handle = j->handle;
-		put(s, &m, sizeof(m.exited));
-		let_end(s, j);
-	} else {
-		keeper_lost(s, j);
-	}
-	for (unsigned i = 0; i < FDPASS_MAX; i++)
-		fd_close(&fds[i]);
-}
-
 /* ---- from the tomb ------------------------------------------------------------- */
 
 static int on_run(struct server *s, const struct spawn_run *m, const char *tail,
@@ -394,21 +100,22 @@ static int on_run(struct server *s, const struct spawn_run *m, const char *tail,
 	struct spawn_spec spec;
 
 	if (m->version != SPAWN_PROTO_VERSION || (m->flags & ~SPAWN_RUN_BROKER) ||
-	    find(s, m->handle))
+	    serve_find(s, m->handle))
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed RUN");
 	if (spawn_spec_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec, err) < 0)
 		return -1;
-	if (n_fds == RUN_FDS)
-		start_job(s, m, &spec, fds);
-	spawn_spec_done(&spec);
-	return n_fds == RUN_FDS ? 0
-				: err_set_id(err, ERRID_SANDBOX_SPAWNER,
-					     "a RUN with %u descriptors", n_fds);
+	if (n_fds != HANDOVER_WORK) {
+		spawn_spec_done(&spec);
+		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a RUN with %u descriptors",
+				  n_fds);
+	}
+	serve_start(s, m, &spec, fds);
+	return 0;
 }
 
 static int on_kill(struct server *s, const struct spawn_kill *m, struct err *err)
 {
-	struct served *j = find(s, m->handle);
+	struct served *j = serve_find(s, m->handle);
 
 	if (m->reserved || m->why < SPAWN_END_OUTPUT || m->why > SPAWN_END_SHUTDOWN)
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed KILL");
@@ -460,11 +167,23 @@ static int on_tomb(struct server *s, struct err *err)
 enum { POLL_TOMB, POLL_LIFELINE, POLL_FIRST };
 #define POLL_FDS (POLL_FIRST + 2 * SPAWN_JOBS_MAX + POOL_MAX)
 
+/* Returns when to come again. */
+static usec_t settle(struct server *s, usec_t now)
+{
+	if (!s->settle_at || s->n)
+		return USEC_INFINITY;
+	if (now < s->settle_at)
+		return s->settle_at;
+	s->settle_at = 0;
+	ns_forget_cpus();
+	return USEC_INFINITY;
+}
+
 static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 {
 	usec_t at = pool_turn(&s->pool);
 	usec_t leaves = limits_sweep(), rules = ahead_turn(&s->ahead),
-	       now = clock_boot_usec(), left;
+	       now = clock_boot_usec(), settles = settle(s, now), left;
 	struct timespec ts;
 	unsigned n = POLL_FIRST;
 
@@ -472,6 +191,8 @@ static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 		at = leaves;
 	if (rules < at)
 		at = rules;
+	if (settles < at)
+		at = settles;
 	left = at > now ? at - now : 0;
 	ts = (struct timespec){.tv_sec = (time_t)(left / USEC_PER_SEC),
 			       .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
@@ -501,10 +222,10 @@ static void on_keepers(struct server *s, const struct pollfd *p)
 			pool_on_event(&s->pool, i);
 	for (unsigned i = s->n_ending; i-- > 0;)
 		if (p[ending + i].revents)
-			on_ended(s, i);
+			serve_on_ended(s, i);
 	for (unsigned i = s->n; i-- > 0;)
 		if (p[jobs + i].revents)
-			on_keeper(s, &s->job[i]);
+			serve_on_keeper(s, &s->job[i]);
 }
 
 static void end_all(struct server *s)
@@ -515,9 +236,9 @@ static void end_all(struct server *s)
 	pool_done(&s->pool);
 	ahead_done(&s->ahead);
 	while (s->n)
-		drop(s, &s->job[s->n - 1]);
+		serve_drop(s, &s->job[s->n - 1]);
 	while (s->n_ending)
-		on_ended(s, s->n_ending - 1);
+		serve_on_ended(s, s->n_ending - 1);
 	limits_sweep_all();
 }
 
@@ -535,6 +256,7 @@ static int serve_loop(struct server *s, struct err *err)
 				continue;
 			return err_sys(err, "poll");
 		}
+		serve_tidy(s);
 		if (p[POLL_LIFELINE].revents)
 			break; /* the outer process is gone */
 		on_keepers(s, p);

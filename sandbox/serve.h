@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the spawner (serve.c, serve_walls.c, pool.c) share. */
+/* What the files of the spawner (serve.c, serve_job.c, serve_walls.c, pool.c) share. */
 #ifndef LYCH_SANDBOX_SERVE_H
 #define LYCH_SANDBOX_SERVE_H
 
+#include "common/fdpass.h"
+#include "sandbox/ahead.h"
+#include "sandbox/handover.h"
 #include "sandbox/keeper.h"
 
 /* serve_walls.c: where the spawner stands. */
@@ -60,5 +63,76 @@ void pool_on_event(struct pool *p, unsigned i);
  * event. */
 usec_t pool_turn(struct pool *p);
 void pool_done(struct pool *p);
+
+/* HELLO, and at most STARTED and an end for every job; what was refused to a job waits in
+ * its keeper's socket while there is no room for it (has_room). */
+#define OUT_MAX (4 * SPAWN_JOBS_MAX + 1)
+
+/* After a job, longer than a short one takes: under load there is no time for it. */
+#define SETTLE_AFTER_USEC (5 * USEC_PER_MSEC)
+
+union message {
+	uint32_t type;
+	struct spawn_hello hello;
+	struct spawn_started started;
+	struct spawn_refused refused;
+	struct spawn_denied denied;
+	struct spawn_exited exited;
+};
+
+struct served {
+	uint64_t handle;
+	struct keeper keeper;
+	bool started;
+};
+
+/* What a RUN leaves behind once its job is on its way: seen to when that says something,
+ * not while it waits for this very processor. */
+struct leftovers {
+	bool any;
+	struct sbx_spec spec;
+	struct spawn_spec sent;
+	int fd[FDPASS_MAX];
+};
+
+struct server {
+	int fd, lifeline;
+	const char *jobs_dir, *cgroup;
+	struct spawner_place place;
+	struct pool pool;
+	struct ahead ahead;
+	unsigned pool_max;
+	usec_t settle_at; /* nobody is waited for by then; 0: that was seen to */
+	struct leftovers left;
+	/* The numbers stand together: each page that a start writes to is copied for it. */
+	unsigned n, n_ending, n_out;
+	struct served job[SPAWN_JOBS_MAX];
+	/* Keepers that have reported the end of their job and are ending themselves: the
+	 * kernel takes its time over a namespace, and nobody has to wait for it. */
+	struct keeper ending[SPAWN_JOBS_MAX];
+	struct {
+		size_t size;
+		int fd; /* goes with it; -1 */
+		union message m;
+	} out[OUT_MAX];
+};
+
+/* serve.c. To the tomb, now or when it has room; fd (-1: none) is taken over. */
+void serve_put(struct server *s, const void *msg, size_t size, int fd);
+
+/* serve_job.c. The job of this handle; NULL. */
+struct served *serve_find(struct server *s, uint64_t handle);
+/* What the tomb asked for becomes a keeper, or a refusal. fds: HANDOVER_WORK of them. sent and
+ * fds are taken over. */
+void serve_start(struct server *s, const struct spawn_run *m, struct spawn_spec *sent,
+		 int fds[FDPASS_MAX]);
+/* Before anything else is done. */
+void serve_tidy(struct server *s);
+/* Something came from a job's keeper. */
+void serve_on_keeper(struct server *s, struct served *j);
+/* A keeper that had reported is gone. */
+void serve_on_ended(struct server *s, unsigned i);
+/* Waits until nothing of it is left. */
+void serve_drop(struct server *s, struct served *j);
 
 #endif

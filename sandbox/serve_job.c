@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spawner's jobs: a RUN is judged and becomes a keeper, what a keeper says is passed on. */
+#include "sandbox/serve.h"
+
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/landlock.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+static void put_refused(struct server *s, uint64_t handle, const char *stage,
+			const struct err *err)
+{
+	struct spawn_refused m;
+
+	report_refused(stage, err, &m);
+	m.handle = handle;
+	serve_put(s, &m, sizeof(m), -1);
+}
+
+struct served *serve_find(struct server *s, uint64_t handle)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->job[i].handle == handle)
+			return &s->job[i];
+	return NULL;
+}
+
+void serve_drop(struct server *s, struct served *j)
+{
+	keeper_done(&j->keeper);
+	*j = s->job[--s->n];
+}
+
+/* The keeper has proved that its job's tree is gone, and that was passed on: the tomb does
+ * not wait for the keeper's own end, which is seen to later. */
+static void let_end(struct server *s, struct served *j)
+{
+	struct keeper k = j->keeper;
+
+	*j = s->job[--s->n];
+	if (s->n_ending == ARRAY_SIZE(s->ending))
+		keeper_done(&s->ending[--s->n_ending]);
+	fd_close(&k.sock);
+	cpus_give(&k.limits.cpus);
+	s->ending[s->n_ending++] = k;
+}
+
+void serve_on_ended(struct server *s, unsigned i)
+{
+	struct keeper k = s->ending[i];
+
+	s->ending[i] = s->ending[--s->n_ending];
+	keeper_done(&k);
+	s->settle_at = clock_boot_usec() + SETTLE_AFTER_USEC;
+}
+
+/* What the spawner itself demands of a spec, beyond its grammar. */
+static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
+{
+	struct stat st;
+
+	if (spec->grade != s->place.grade)
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "this spawner serves grade %s only",
+				  sbx_grade_name(s->place.grade));
+	if (spec->cgroup)
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "--cgroup is the spawner's own option");
+	if (spec->broker && spec->grade == GRADE_FULL && spec->net == NET_NONE)
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "the broker needs the loopback network");
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (spec->mounts[i].kind == MOUNT_RW)
+			return err_set_id(
+				err, ERRID_SPEC_PATH,
+				"the workspace is the only writable tree of a job");
+	spec->tools = s->place.tools;
+	if (s->cgroup) {
+		spec->cgroup = xstrdup(s->cgroup);
+		spec->cgroup_fd = fcntl(s->place.cgroup_fd, F_DUPFD_CLOEXEC, 3);
+		if (spec->cgroup_fd < 0)
+			return err_sys_id(err, ERRID_SANDBOX_CGROUP, "dup");
+	}
+	if (!spec->workspace)
+		return 0;
+	if (path_check_relative(spec->workspace, strlen(spec->workspace), err) < 0)
+		return err_wrap(err, "--workspace");
+	spec->workspace_fd = fs_open_beneath(s->place.jobs_fd, spec->workspace,
+					     O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, err);
+	if (spec->workspace_fd < 0 || fstat(spec->workspace_fd, &st) < 0) {
+		err->id = ERRID_SANDBOX_WORKSPACE;
+		return err_wrap(err, "workspace");
+	}
+	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
+		return err_set_id(err, ERRID_SANDBOX_WORKSPACE,
+				  "%s is not a directory of ours", spec->workspace);
+	return spec_base_workspace(spec, s->jobs_dir, err);
+}
+
+/* From the template where it fits, else from the jobs namespace. */
+static int start_cold_full(struct server *s, struct sbx_birth *birth, struct keeper *ret,
+			   struct err *err)
+{
+	const struct sbx_spec *spec = birth->spec;
+	cleanup_close int work = -1;
+	int r;
+
+	birth->templated = spawner_template_fits(spec);
+	if (birth->templated && spec->workspace) {
+		work = spawner_clone_workspace(&s->place, spec, err);
+		if (work < 0)
+			return -1;
+		birth->workspace = work;
+	}
+	if (birth->templated)
+		return keeper_start(birth, ret, err);
+	if (spawner_enter_jobs(&s->place, err) < 0)
+		return -1;
+	r = keeper_start(birth, ret, err);
+	spawner_leave_jobs(&s->place);
+	return r;
+}
+
+static int start_cold(struct server *s, const struct sbx_spec *spec, const int stdio[3],
+		      struct keeper *ret, struct err *err)
+{
+	struct sbx_birth birth = {.spec = spec,
+				  .stdio = {stdio[0], stdio[1], stdio[2]},
+				  .null_fd = STDIN_FILENO,
+				  .workspace = -1,
+				  .rules = {.fd = -1}};
+	int r;
+
+	if (spec->grade == GRADE_FULL)
+		return start_cold_full(s, &birth, ret, err);
+	birth.rules = ahead_take(&s->ahead);
+	r = keeper_start(&birth, ret, err);
+	landlock_done(&birth.rules);
+	return r;
+}
+
+/* The sandbox waits already. What fails now is the job's refusal, and its own end. */
+static int start_warm(struct server *s, const struct sbx_spec *spec,
+		      const struct spawn_spec *sent, const int stdio[3], struct keeper *k,
+		      struct err *err)
+{
+	cleanup_close int mount = -1;
+	int r, work = spec->workspace_fd;
+
+	if (spec->grade == GRADE_FULL && spec->workspace)
+		work = mount = spawner_clone_workspace(&s->place, spec, err);
+	r = spec->workspace && work < 0 ? -1
+					: keeper_bind(k, spec, sent, stdio, work, err);
+	if (r < 0)
+		keeper_done(k);
+	return r;
+}
+
+static int start_keeper(struct server *s, const struct sbx_spec *spec,
+			const struct spawn_spec *sent, const int stdio[3],
+			struct keeper *ret, const char **stage, struct err *err)
+{
+	int r;
+
+	if (s->n == SPAWN_JOBS_MAX)
+		return err_set(err, ERR_LIMIT, "already %d jobs", SPAWN_JOBS_MAX);
+	*stage = "seccomp"; /* compiled once here, inherited by every job */
+	if (seccomp_prepare(spec, err) < 0)
+		return -1;
+	*stage = "namespaces";
+	r = pool_take(&s->pool, spec, ret) ? start_warm(s, spec, sent, stdio, ret, err)
+					   : start_cold(s, spec, stdio, ret, err);
+	if (r < 0 && (err->id == ERRID_SANDBOX_LIMIT || err->id == ERRID_SANDBOX_CGROUP))
+		*stage = "limits";
+	return r;
+}
+
+void serve_tidy(struct server *s)
+{
+	struct leftovers *l = &s->left;
+
+	if (!l->any)
+		return;
+	spec_done(&l->spec);
+	spawn_spec_done(&l->sent);
+	for (unsigned i = 0; i < FDPASS_MAX; i++)
+		fd_close(&l->fd[i]);
+	l->any = false;
+}
+
+void serve_start(struct server *s, const struct spawn_run *m, struct spawn_spec *sent,
+		 int fds[FDPASS_MAX])
+{
+	struct served j = {.handle = m->handle};
+	struct leftovers *l = &s->left;
+	struct err err = ERR_INIT;
+	const char *stage = "spec";
+	int r;
+
+	l->any = true;
+	l->sent = *sent;
+	*sent = SPAWN_SPEC_NONE;
+	for (unsigned i = 0; i < FDPASS_MAX; i++)
+		l->fd[i] = TAKE_FD(fds[i]);
+	spec_init(&l->spec);
+	r = spec_parse_block(l->sent.block, l->sent.bytes, &l->spec, &err);
+	l->spec.broker = m->flags & SPAWN_RUN_BROKER;
+	if (r == 0)
+		r = judge_spec(s, &l->spec, &err);
+	if (r == 0)
+		r = start_keeper(s, &l->spec, &l->sent, l->fd, &j.keeper, &stage, &err);
+	l->sent.block = NULL; /* the caller's packet, perhaps */
+	if (r == 0) {
+		s->job[s->n++] = j;
+		return;
+	}
+	serve_tidy(s);
+	put_refused(s, m->handle, stage, &err);
+}
+
+/* The keeper ended without its report: killed from outside. Its job is gone with it. */
+static void keeper_lost(struct server *s, struct served *j)
+{
+	struct spawn_exited m = {.type = SPAWN_EXITED,
+				 .how = SPAWN_END_SHUTDOWN,
+				 .code = SIGKILL,
+				 .tree_gone = 1,
+				 .detail = "the keeper was killed"};
+	struct err err = ERR_INIT;
+	bool started = j->started;
+
+	m.handle = j->handle;
+	serve_drop(s, j);
+	if (started) {
+		serve_put(s, &m, sizeof(m), -1);
+		return;
+	}
+	(void)err_set_id(&err, ERRID_EXEC_SETUP, "the keeper ended during the set-up");
+	put_refused(s, m.handle, "keeper", &err);
+}
+
+void serve_on_keeper(struct server *s, struct served *j)
+{
+	int fds[FDPASS_MAX] = FDPASS_NONE;
+	unsigned n_fds = 0;
+	union message m;
+	ssize_t n = fdpass_recv(j->keeper.sock, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n == (ssize_t)sizeof(m.started) && m.type == SPAWN_STARTED &&
+	    n_fds == (m.started.broker ? 1 : 0)) {
+		m.started.handle = j->handle;
+		j->started = true;
+		serve_put(s, &m, sizeof(m.started), TAKE_FD(fds[0]));
+	} else if (n == (ssize_t)sizeof(m.denied) && m.type == SPAWN_DENIED) {
+		m.denied.handle = j->handle;
+		serve_put(s, &m, sizeof(m.denied), -1);
+	} else if (n == (ssize_t)sizeof(m.refused) && m.type == SPAWN_REFUSED) {
+		m.refused.handle = j->handle;
+		serve_put(s, &m, sizeof(m.refused), -1);
+		let_end(s, j);
+	} else if (n == (ssize_t)sizeof(m.exited) && m.type == SPAWN_EXITED) {
+		m.exited.handle = j->handle;
+		serve_put(s, &m, sizeof(m.exited), -1);
+		let_end(s, j);
+	} else {
+		keeper_lost(s, j);
+	}
+	for (unsigned i = 0; i < FDPASS_MAX; i++)
+		fd_close(&fds[i]);
+}
