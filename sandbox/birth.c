@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -50,8 +51,11 @@ static int block_signals(int *ret_fd, struct err *err)
 NORETURN static void child_main(const struct keep *k, int work_fd, int status_fd,
 				pid_t keeper)
 {
+	static const char here = 1;
 	sigset_t none;
 
+	if (send(status_fd, &here, sizeof(here), MSG_NOSIGNAL) < 0)
+		_exit(EXIT_SETUP);
 	if (k->birth.warm)
 		ns_map_code();
 	(void)sigemptyset(&none);
@@ -112,6 +116,23 @@ static int open_rw(const struct sbx_spec *spec, int *rw, size_t *n, struct err *
 	return 0;
 }
 
+/*
+ * A fork stays on the processor where it was made as long as no other is seen to be idle,
+ * and one that a hypervisor has taken away for its sleep is not. What we go on with before
+ * the job runs, it would wait for; woken by it we are moved, or come when it waits for us.
+ */
+static int await_job(const struct keep *k, struct err *err)
+{
+	struct pollfd p[] = {{.fd = k->status_fd, .events = POLLIN}, {.fd = k->sock}};
+	char here;
+
+	if (poll(p, ARRAY_SIZE(p), (int)(SETUP_MAX_USEC / USEC_PER_MSEC)) < 0)
+		return err_sys(err, "await the job");
+	if (recv(k->status_fd, &here, sizeof(here), MSG_DONTWAIT) != sizeof(here))
+		return err_set(err, ERR_SETUP, "the job did not begin");
+	return 0;
+}
+
 static int fork_job(struct keep *k, struct err *err)
 {
 	int sv[2];
@@ -124,7 +145,7 @@ static int fork_job(struct keep *k, struct err *err)
 		child_main(k, k->spec->workspace_fd, sv[1], self);
 	fd_close(&sv[1]);
 	k->status_fd = sv[0];
-	return k->main_pid < 0 ? err_sys(err, "fork the job") : 0;
+	return k->main_pid < 0 ? err_sys(err, "fork the job") : await_job(k, err);
 }
 
 /* spec, handed: what a warm job still lacks, in the order of handover.h. */

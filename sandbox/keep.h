@@ -12,6 +12,9 @@
 /* From the spec (a cold start: from birth) until exec. */
 #define SETUP_MAX_USEC (15 * USEC_PER_SEC)
 
+/* How much of a walk over the job's trees is done before anything else is seen to. */
+#define DISK_ENTRIES_A_STEP 4000
+
 enum phase {
 	PHASE_WARM,  /* built, without a spec */
 	PHASE_SETUP, /* until exec */
@@ -65,5 +68,15 @@ MUST_CHECK int birth_pin(struct keep *k, struct err *err);
 MUST_CHECK int birth_bind(struct keep *k, const struct keeper_bind *m,
 			  const struct spawn_spec *spec, int *fds, const char **stage,
 			  struct err *err);
+
+/* end.c. A message for the parent, unless it is gone. */
+void end_tell(const struct keep *k, const void *msg, size_t size);
+/* CPU time of what was reaped. */
+uint64_t end_cpu_usec(void);
+/* The listener has hung up: the job's processes are ending. Takes a look at the disk, and
+ * waits a little for SIGCHLD. */
+void end_is_near(struct keep *k);
+/* Nothing of the job is left: the last look, the report, and our own end. */
+NORETURN void end_keeper(struct keep *k);
 
 #endif

@@ -43,7 +43,6 @@
 
 #define KILL_EVERY_USEC (5 * USEC_PER_MSEC)
 #define REAP_BATCH 4096
-#define DISK_ENTRIES_A_STEP 4000
 #define DISK_ENTRIES_AT_ONCE 16
 /* A tree is walked so often though nothing seems to be added to it. */
 #define DISK_ROUND_USEC USEC_PER_SEC
@@ -60,14 +59,6 @@
 #define AT_LIMIT_USEC (200 * USEC_PER_MSEC)
 /* So many samples in a row with a process that hides what it holds. */
 #define HIDING_SAMPLES 5
-/* For the parent to take the report; it has it whether we wait or not. */
-#define PASS_ON_MAX_MSEC 100
-
-static void send_parent(const struct keep *k, const void *msg, size_t size)
-{
-	if (!k->parent_gone)
-		(void)!send(k->sock, msg, size, MSG_NOSIGNAL);
-}
 
 NORETURN static void refuse(int sock, const char *stage, const struct err *err)
 {
@@ -215,7 +206,10 @@ static void on_failed(struct keep *k, bool has_status, struct err *err)
 	fail_setup(k, "job", err);
 }
 
-static void on_status(struct keep *k)
+/* ending: a process of the job is on its way out, or it has no listener yet. The end of the
+ * file is an exec otherwise: an exit lets go of the filter first (end.c), then of the
+ * socket, and the caller has asked in the other order. */
+static void on_status(struct keep *k, bool ending)
 {
 	static const uint32_t ready = KEEPER_READY;
 	struct err err = ERR_INIT;
@@ -227,9 +221,9 @@ static void on_status(struct keep *k)
 	if (n == NOTIFY_LISTENER)
 		return;
 	if (n == NOTIFY_READY && k->phase == PHASE_WARM) {
-		send_parent(k, &ready, sizeof(ready));
+		end_tell(k, &ready, sizeof(ready));
 	} else if (n == 0 && k->phase != PHASE_WARM && k->notify.taken && k->pinned &&
-		   tree_has_executed(&k->tree, k->main_pid)) {
+		   (!ending || tree_has_executed(&k->tree, k->main_pid))) {
 		fd_close(&k->status_fd);
 		on_executed(k);
 	} else {
@@ -266,7 +260,7 @@ static void bind_warm(struct keep *k, const struct keeper_bind *m, const char *t
 	spawn_spec_done(&spec);
 }
 
-static void on_control(struct keep *k)
+static OWN_FRAME void on_control(struct keep *k)
 {
 	struct {
 		union {
@@ -382,16 +376,6 @@ static uint64_t check_disk(struct keep *k, const struct tree_use *use)
 	return bytes;
 }
 
-static uint64_t cpu_of_reaped(void)
-{
-	struct rusage r;
-
-	if (getrusage(RUSAGE_CHILDREN, &r) < 0)
-		return 0;
-	return (uint64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * USEC_PER_SEC +
-	       (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
-}
-
 static usec_t room_usec(uint64_t is, uint64_t limit)
 {
 	return is >= limit ? 0 : (limit - is) * USEC_PER_MSEC / FILL_BYTES_PER_MSEC;
@@ -423,7 +407,7 @@ static void measure(struct keep *k)
 			"a process hides the files and memory that it holds");
 	check_processes(k, use.processes, start);
 	disk = check_disk(k, &use);
-	cpu = use.cpu_usec + cpu_of_reaped();
+	cpu = use.cpu_usec + end_cpu_usec();
 	if (k->spec->cpu_sec && cpu > k->spec->cpu_sec * USEC_PER_SEC)
 		over(k, SPAWN_END_CPU, "CPU seconds", cpu / USEC_PER_SEC,
 		     k->spec->cpu_sec);
@@ -502,17 +486,18 @@ static void wait_event(struct keep *k)
 	usec_t left = at > now ? at - now : 0;
 	struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
 			      .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
+	bool listens = k->notify.listener >= 0 && !k->notify.over;
 	struct pollfd p[] = {
 		{.fd = k->status_fd, .events = POLLIN},
 		{.fd = k->parent_gone ? -1 : k->sock, .events = POLLIN},
 		{.fd = k->signal_fd, .events = POLLIN},
-		{.fd = k->notify.listener, .events = POLLIN},
+		{.fd = listens ? k->notify.listener : -1, .events = POLLIN},
 	};
 
 	if (ppoll(p, ARRAY_SIZE(p), at == USEC_INFINITY ? NULL : &ts, NULL) < 0)
 		return;
 	if (p[0].revents)
-		on_status(k);
+		on_status(k, !listens || (p[3].revents & ~POLLIN));
 	if (p[1].revents)
 		on_control(k);
 	if (p[2].revents) {
@@ -523,94 +508,8 @@ static void wait_event(struct keep *k)
 	}
 	if (p[3].revents)
 		on_question(k, p[3].revents);
-}
-
-/* Nothing moves any more: what renames hid from the running walk is found now, if that could
- * be too much: all that anybody added while the job ran is more than it hid. */
-static void last_look(struct keep *k)
-{
-	if (k->how != SPAWN_END_EXITED && k->how != SPAWN_END_SIGNALLED)
-		return;
-	disk_see_growth(&k->disk);
-	if (disk_is_still(&k->disk) &&
-	    k->disk.total + k->disk.grown <= k->spec->disk_bytes)
-		return;
-	disk_start_over(&k->disk);
-	while (!disk_at_start(&k->disk))
-		(void)disk_step(&k->disk, DISK_ENTRIES_A_STEP);
-	while (!disk_step(&k->disk, DISK_ENTRIES_A_STEP))
-		;
-	if (k->disk.total > k->disk_peak)
-		k->disk_peak = k->disk.total;
-	if (k->disk.total <= k->spec->disk_bytes && !k->disk.too_deep)
-		return;
-	k->how = SPAWN_END_DISK;
-	(void)snprintf(k->detail, sizeof(k->detail), "disk bytes: %llu of %llu",
-		       (unsigned long long)k->disk.total,
-		       (unsigned long long)k->spec->disk_bytes);
-}
-
-static void send_denied(const struct spawn_denied *d, void *arg)
-{
-	send_parent(arg, d, sizeof(*d));
-}
-
-static void report_end(struct keep *k)
-{
-	struct spawn_exited m = {.type = SPAWN_EXITED, .tree_gone = 1, .how = k->how};
-	struct rusage r;
-	uint64_t peak;
-
-	if (k->refused && !k->exec_failed) {
-		struct spawn_refused ref;
-
-		report_refused_status(&k->status, &ref);
-		send_parent(k, &ref, sizeof(ref));
-		return;
-	}
-	notify_flush(&k->notify, send_denied, k);
-	if (k->exec_failed) {
-		m.how = SPAWN_END_EXEC;
-		m.code = k->status.sys;
-		(void)snprintf(m.detail, sizeof(m.detail), "%.*s", SPAWN_TEXT_MAX - 1,
-			       k->status.text);
-		send_parent(k, &m, sizeof(m));
-		return;
-	}
-	if (limits_cgroup_value(&k->limits, "memory.events", "oom_kill")) {
-		m.how = SPAWN_END_OOM;
-		(void)snprintf(k->detail, sizeof(k->detail), "memory.max of the cgroup");
-	}
-	if (WIFSIGNALED(k->main_status))
-		m.code = WTERMSIG(k->main_status);
-	else
-		m.code =
-			m.how == SPAWN_END_EXITED ? WEXITSTATUS(k->main_status) : SIGTERM;
-	m.wall_usec = k->over > k->began ? k->over - k->began : 0;
-	m.cpu_usec = cpu_of_reaped();
-	m.memory_peak_bytes = k->memory_peak;
-	peak = limits_cgroup_value(&k->limits, "memory.peak", NULL);
-	if (peak > m.memory_peak_bytes)
-		m.memory_peak_bytes = peak;
-	/* Too short to be sampled: the largest resident set of one process is what is
-	 * known. */
-	if (!m.memory_peak_bytes && getrusage(RUSAGE_CHILDREN, &r) == 0)
-		m.memory_peak_bytes = (uint64_t)r.ru_maxrss * 1024;
-	m.disk_peak_bytes = k->disk_peak;
-	m.processes_peak = k->processes_peak ? k->processes_peak : 1;
-	m.killed_strays = k->strays;
-	(void)snprintf(m.detail, sizeof(m.detail), "%s", k->detail);
-	send_parent(k, &m, sizeof(m));
-}
-
-/* Our memory and namespaces take the kernel its time, on the processor on which the
- * parent has just been woken: it passes the report on first, then closes its end. */
-static void await_parent(const struct keep *k)
-{
-	struct pollfd p = {.fd = k->sock};
-
-	if (!k->parent_gone)
-		(void)poll(&p, 1, PASS_ON_MAX_MSEC);
+	if (listens && k->notify.over && k->phase == PHASE_RUNNING)
+		end_is_near(k);
 }
 
 /* ---- from birth to end --------------------------------------------------------- */
@@ -646,8 +545,5 @@ void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
 		reap(&k);
 		on_clock(&k);
 	}
-	last_look(&k);
-	report_end(&k);
-	await_parent(&k);
-	_exit(0);
+	end_keeper(&k);
 }

@@ -156,9 +156,6 @@ static int take(struct notify *n, int fd, const struct tree *procs, struct err *
 	n->listener = fd;
 	n->taken = true;
 	n->proc_fd = procs->proc_fd;
-	n->own_fds = openat(n->proc_fd, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (n->own_fds < 0)
-		return err_sys_id(err, ERRID_SANDBOX_LISTENER, "/proc/self/fd");
 	if (check_sizes(err) < 0)
 		return -1;
 	notify_stay_apart(n, false);
@@ -285,15 +282,18 @@ void notify_step(struct notify *n, short revents, int status_fd)
 		    poll(&p, 1, 0) < 0)
 			return;
 	}
-	if (p.revents) /* hung up: every process that the filter was on is gone */
-		fd_close(&n->listener);
+	/* Hung up: every process that the filter was on is gone, or on its way out. It is
+	 * closed with us: the kernel frees the program on this processor, and the end of
+	 * the job is near. */
+	if (p.revents)
+		n->over = true;
 }
 
 void notify_meanwhile(struct notify *n, int status_fd)
 {
 	struct pollfd p = {.fd = n->listener, .events = POLLIN};
 
-	if (p.fd >= 0 && poll(&p, 1, 0) == 1)
+	if (p.fd >= 0 && !n->over && poll(&p, 1, 0) == 1)
 		notify_step(n, p.revents, status_fd);
 }
 

@@ -56,11 +56,12 @@ struct notify_tree {
 };
 
 struct notify {
-	int listener; /* -1: not there yet, or nobody is left who could ask */
+	int listener; /* -1: not there yet */
 	bool taken;
+	bool over; /* it has hung up: nobody is left who could ask */
 	enum sbx_grade grade;
 	int proc_fd;	/* borrowed: the /proc that shows the job's processes */
-	int own_fds;	/* our own /proc/self/fd */
+	int own_fds;	/* our own /proc/self/fd; -1: not needed so far */
 	cpu_set_t cpus; /* the job's; what it may choose from */
 	struct notify_tree *tree;
 	size_t n_trees;
@@ -151,7 +152,7 @@ pid_t notify_tgid(const struct notify *n, pid_t tid);
 int notify_resolve(struct notify *n, const struct seccomp_notif *req, int dirfd,
 		   const char *path, unsigned how, int *ret);
 /* The same judgement for a descriptor of ours. */
-bool notify_is_inside(const struct notify *n, int fd);
+bool notify_is_inside(struct notify *n, int fd);
 /* The number of the mount that a descriptor is on, or a negative errno. */
 int notify_mount_of(int fd, uint64_t *ret);
 /* Pure parts. Is path the top itself or below it? */

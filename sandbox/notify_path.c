@@ -108,13 +108,16 @@ const char *notify_path_strip(const char *path, const char *top)
 /* ---- judging ---------------------------------------------------------------------- */
 
 /* Where an open file is now, as the kernel has it. */
-static int path_of(const struct notify *n, int fd, char *out, size_t size)
+static int path_of(struct notify *n, int fd, char *out, size_t size)
 {
 	char link[16];
 	ssize_t len;
 
+	if (n->own_fds < 0)
+		n->own_fds =
+			openat(n->proc_fd, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	(void)snprintf(link, sizeof(link), "%d", fd);
-	len = readlinkat(n->own_fds, link, out, size - 1);
+	len = n->own_fds < 0 ? -1 : readlinkat(n->own_fds, link, out, size - 1);
 	if (len < 0)
 		return -errno;
 	if ((size_t)len >= size - 1)
@@ -135,7 +138,7 @@ int notify_mount_of(int fd, uint64_t *ret)
 	return 0;
 }
 
-static bool is_below_a_tree(const struct notify *n, int fd, uint64_t mount)
+static bool is_below_a_tree(struct notify *n, int fd, uint64_t mount)
 {
 	static char path[PATH_MAX], top[PATH_MAX];
 
@@ -149,7 +152,7 @@ static bool is_below_a_tree(const struct notify *n, int fd, uint64_t mount)
 	return false;
 }
 
-bool notify_is_inside(const struct notify *n, int fd)
+bool notify_is_inside(struct notify *n, int fd)
 {
 	uint64_t mount = 0;
 
