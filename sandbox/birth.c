@@ -52,15 +52,13 @@ NORETURN static void child_main(const struct keep *k, int work_fd, int status_fd
 				pid_t keeper)
 {
 	static const char here = 1;
-	sigset_t none;
 
 	if (send(status_fd, &here, sizeof(here), MSG_NOSIGNAL) < 0)
 		_exit(EXIT_SETUP);
 	if (k->birth.warm)
 		ns_map_code();
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Nothing of the job exists yet that could look at us: exec would do the same. */
+	/* Nothing of the job exists yet that could look at us: exec would do the same. The
+	 * keeper may have died before the third; getppid() has changed then. */
 	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper)
 		_exit(EXIT_SETUP);
@@ -119,7 +117,9 @@ static int open_rw(const struct sbx_spec *spec, int *rw, size_t *n, struct err *
 /*
  * A fork stays on the processor where it was made as long as no other is seen to be idle,
  * and one that a hypervisor has taken away for its sleep is not. What we go on with before
- * the job runs, it would wait for; woken by it we are moved, or come when it waits for us.
+ * the job runs, it would wait for. Woken by its first word we are moved where a processor is
+ * free, and have our turn when it waits for us where none is; waiting for a later word was
+ * measured, and costs an interrupt to the other processor in the middle of the start.
  */
 static int await_job(const struct keep *k, struct err *err)
 {
@@ -173,8 +173,7 @@ static int let_go(struct keep *k, const struct spawn_spec *spec, const int *hand
 
 int birth_pin(struct keep *k, struct err *err)
 {
-	if (cpus_pin(k->main_pid, &k->limits.cpus, err) < 0 ||
-	    notify_take_cpus(&k->notify, k->main_pid, err) < 0)
+	if (cpus_pin(k->main_pid, &k->limits.cpus, &k->notify.cpus, err) < 0)
 		return -1;
 	k->pinned = true;
 	return 0;

@@ -72,15 +72,14 @@ void cpus_give(struct sbx_cpus *c)
 	c->n = 0;
 }
 
-int cpus_pin(pid_t pid, const struct sbx_cpus *c, struct err *err)
+int cpus_pin(pid_t pid, const struct sbx_cpus *c, cpu_set_t *ret, struct err *err)
 {
-	cpu_set_t is;
-
-	if (!c->n)
-		return 0;
-	if (sched_setaffinity(pid, sizeof(c->mine), &c->mine) < 0)
+	if (c->n && sched_setaffinity(pid, sizeof(c->mine), &c->mine) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_setaffinity");
-	if (sched_getaffinity(pid, sizeof(is), &is) < 0 || !CPU_EQUAL(&is, &c->mine))
+	CPU_ZERO(ret);
+	if (sched_getaffinity(pid, sizeof(*ret), ret) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_getaffinity");
+	if (c->n && !CPU_EQUAL(ret, &c->mine))
 		return err_set_id(err, ERRID_SANDBOX_LIMIT,
 				  "cpus: the affinity did not take");
 	return 0;

@@ -23,9 +23,10 @@ struct sbx_cpus {
  * ERRID_SANDBOX_LIMIT. */
 MUST_CHECK int cpus_take(unsigned wanted, struct sbx_cpus *ret, struct err *err);
 void cpus_give(struct sbx_cpus *c);
-/* In the keeper: for the job's first process, which it can't widen. Read back.
- * ERRID_SANDBOX_LIMIT. */
-MUST_CHECK int cpus_pin(pid_t pid, const struct sbx_cpus *c, struct err *err);
+/* In the keeper: for the job's first process, which it can't widen. Read back into *ret: what it
+ * has then, and may choose from. ERRID_SANDBOX_LIMIT. */
+MUST_CHECK int cpus_pin(pid_t pid, const struct sbx_cpus *c, cpu_set_t *ret,
+			struct err *err);
 
 /* The pure part. jobs: how many each CPU has; here: a CPU, -1 when it is not known. */
 void cpus_choose(const cpu_set_t *have, const uint16_t jobs[CPU_SETSIZE], int here,

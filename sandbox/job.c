@@ -77,21 +77,13 @@ static NORETURN void leave(int status_fd, const char *stage, const struct err *e
 static int stage_session(struct err *err)
 {
 	sigset_t none;
-	pid_t parent = getppid();
 
-	/* The keeper may have died before this line; getppid() has changed then. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return err_sys(err, "PDEATHSIG");
-	if (getppid() != parent)
-		return err_set(err, ERR_SETUP, "the keeper is gone");
-	if (getsid(0) != getpid() && setsid() < 0)
+	if (setsid() < 0)
 		return err_sys(err, "setsid");
 	/* Dispositions are inherited, and at their defaults (ns_default_signals). */
 	if (sigemptyset(&none) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return err_sys(err, "signal mask");
 	umask(077);
-	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
-		return err_sys(err, "dumpable");
 	return 0;
 }
 

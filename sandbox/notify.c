@@ -162,13 +162,6 @@ static int take(struct notify *n, int fd, const struct tree *procs, struct err *
 	return 0;
 }
 
-int notify_take_cpus(struct notify *n, pid_t main_pid, struct err *err)
-{
-	if (sched_getaffinity(main_pid, sizeof(n->cpus), &n->cpus) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_LISTENER, "the job's affinity");
-	return 0;
-}
-
 ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid,
 			   const struct tree *procs, struct job_status *ret,
 			   struct err *err)

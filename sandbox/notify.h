@@ -105,8 +105,6 @@ MUST_CHECK int notify_bind(struct notify *n, const struct sbx_spec *spec,
 MUST_CHECK ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid,
 				      const struct tree *procs, struct job_status *ret,
 				      struct err *err);
-/* The CPUs that the job has now are those that it may choose from. */
-MUST_CHECK int notify_take_cpus(struct notify *n, pid_t main_pid, struct err *err);
 /* Gives what was refused to send(), a record each, and forgets it. */
 void notify_flush(struct notify *n, void (*send)(const struct spawn_denied *d, void *arg),
 		  void *arg);

@@ -308,6 +308,7 @@ static int serve_inner(struct server *s, struct err *err)
 	fs_raise_nofile();
 	ahead_init(&s->ahead, s->place.grade == GRADE_FLOOR);
 	pool_init(&s->pool, &s->place, s->pool_max, TAKE_FD(meminfo), s->cgroup);
+	s->settle_at = clock_boot_usec();
 	return serve_loop(s, err);
 }
 

@@ -80,7 +80,7 @@ Test(cpus, what_is_taken_counts_until_it_is_given_back)
 	struct sbx_cpus a, b;
 	struct err err = ERR_INIT;
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
-	cpu_set_t own, both;
+	cpu_set_t own, both, is;
 
 	cr_assert_eq(sched_getaffinity(0, sizeof(own), &own), 0);
 	cr_assert_eq(cpus_take(1, &a, &err), 0);
@@ -96,7 +96,8 @@ Test(cpus, what_is_taken_counts_until_it_is_given_back)
 	cpus_give(&a); /* no second time */
 	cr_assert_eq(cpus_take(1, &a, &err), 0);
 	cr_expect(CPU_EQUAL(&both, &a.mine) || CPU_COUNT(&own) > 2);
-	cr_assert_eq(cpus_pin(getpid(), &a, &err), 0);
+	cr_assert_eq(cpus_pin(getpid(), &a, &is, &err), 0);
+	cr_expect(CPU_EQUAL(&is, &a.mine));
 	cr_assert_eq(sched_getaffinity(0, sizeof(own), &own), 0);
 	cr_expect(CPU_EQUAL(&own, &a.mine));
 }
