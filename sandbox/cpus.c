@@ -22,9 +22,10 @@ void cpus_choose(const cpu_set_t *have, const uint16_t jobs[CPU_SETSIZE], int he
 		 unsigned wanted, struct sbx_cpus *ret)
 {
 	uint16_t *ring = page.ring;
-	unsigned n = 0, start = 0, best = 0, least = UINT32_MAX;
+	unsigned all = (unsigned)CPU_COUNT(have), n = 0;
+	unsigned start = 0, best = 0, least = UINT32_MAX;
 
-	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+	for (unsigned cpu = 0; n < all && cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, have))
 			continue;
 		if ((int)cpu == here)
@@ -49,10 +50,14 @@ void cpus_choose(const cpu_set_t *have, const uint16_t jobs[CPU_SETSIZE], int he
 
 static void count(const struct sbx_cpus *c, bool more)
 {
-	for (unsigned cpu = 0; c->n && cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &c->mine))
-			page.jobs_on[cpu] =
-				(uint16_t)(page.jobs_on[cpu] + (more ? 1 : -1));
+	unsigned left = c->n;
+
+	for (unsigned cpu = 0; left && cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &c->mine))
+			continue;
+		left--;
+		page.jobs_on[cpu] = (uint16_t)(page.jobs_on[cpu] + (more ? 1 : -1));
+	}
 }
 
 int cpus_take(unsigned wanted, struct sbx_cpus *ret, struct err *err)
