@@ -165,8 +165,9 @@ static int let_go(struct keep *k, const struct spawn_spec *spec, const int *hand
 		fds[n_fds++] = k->broker.job;
 	for (unsigned i = 0; i < n; i++)
 		fds[n_fds++] = handed[i];
+	/* The rules stay open here: their end, which takes the kernel its time, is ours then,
+	 * not in the middle of the job's start. */
 	r = handover_send(k->status_fd, &go, sizeof(go), spec, fds, n_fds, err);
-	landlock_done(&k->rules);
 	fd_close(&k->broker.job);
 	return r;
 }

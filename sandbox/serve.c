@@ -128,7 +128,7 @@ static int on_kill(struct server *s, const struct spawn_kill *m, struct err *err
 /* 1: go on; 0: the tomb is gone; -1: it broke the protocol. */
 static int on_tomb(struct server *s, struct err *err)
 {
-	struct {
+	static struct { /* not on the stack, whose pages a fork shares: fewer to copy */
 		union {
 			uint32_t type;
 			struct spawn_run run;
@@ -248,7 +248,7 @@ static int serve_loop(struct server *s, struct err *err)
 
 	put_hello(s);
 	while (r > 0) {
-		struct pollfd p[POLL_FDS];
+		static struct pollfd p[POLL_FDS];
 		unsigned n;
 
 		if (poll_all(s, p, &n) < 0) {
