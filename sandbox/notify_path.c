@@ -116,8 +116,10 @@ static int path_of(struct notify *n, int fd, char *out, size_t size)
 	if (n->own_fds < 0)
 		n->own_fds =
 			openat(n->proc_fd, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (n->own_fds < 0)
+		return -EBADF;
 	(void)snprintf(link, sizeof(link), "%d", fd);
-	len = n->own_fds < 0 ? -1 : readlinkat(n->own_fds, link, out, size - 1);
+	len = readlinkat(n->own_fds, link, out, size - 1);
 	if (len < 0)
 		return -errno;
 	if ((size_t)len >= size - 1)
