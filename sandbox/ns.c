@@ -164,8 +164,7 @@ void ns_map_code(void)
  * mapping gets with its first private page. A program's code and constants never have one,
  * so each child meets a fault for every sixteen pages that it steps on: some twenty in a
  * start. A guard page (madvise(2), MADV_GUARD_INSTALL) gives the mapping its anon_vma for
- * good, also when it is taken away at once. What only our own start needed of the code is
- * forgotten first: it would be copied, and taken down again, for each child.
+ * good, also when it is taken away at once.
  */
 static int share_mapping_at(uintptr_t page, struct err *err)
 {
@@ -183,9 +182,8 @@ int ns_share_code(struct err *err)
 	const uintptr_t mask = ~(PAGE_BYTES - 1);
 	uintptr_t page = ((uintptr_t)etext - 1) & mask, first;
 
-	first = (uintptr_t)__executable_start & mask;
-	(void)madvise((void *)first, page + PAGE_BYTES - first, MADV_DONTNEED);
 	/* Not where we are meanwhile. */
+	first = (uintptr_t)__executable_start & mask;
 	while (page > first && (page == ((uintptr_t)share_mapping_at & mask) ||
 				page == ((uintptr_t)ns_share_code & mask) ||
 				page == ((uintptr_t)madvise & mask)))

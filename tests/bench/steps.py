@@ -46,7 +46,7 @@ END = [
 JOB = [
     ("job: until its first stage", "job", "born"),
     ("job: descriptors", "job", "fds_arrange"),
-    ("job: session, signals", "job", "> getppid"),
+    ("job: session, signals", "job", "> setsid"),
     ("job: cgroup", "job", "limits_enter"),
     ("job: capabilities", "job", "walls_drop_caps"),
     ("job: seccomp", "job", "seccomp_install"),
