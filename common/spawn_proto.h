@@ -174,4 +174,14 @@ struct spawn_exited {
 	char detail[SPAWN_TEXT_MAX];
 };
 
+/* Whatever the spawner says, by its type; a keeper says it to the spawner first. */
+union spawn_message {
+	uint32_t type;
+	struct spawn_hello hello;
+	struct spawn_started started;
+	struct spawn_refused refused;
+	struct spawn_denied denied;
+	struct spawn_exited exited;
+};
+
 #endif

@@ -33,8 +33,9 @@ static void add_place(struct ahead *a, const char *path)
 	a->place[a->n_places++] = look_at(path);
 }
 
-/* What is there is granted with /usr, whatever else leads to it. */
-static bool leads_into_usr(const char *path)
+/* What is there is granted with /usr, whatever leads to it: a file of /etc, by more links than
+ * one, not only the merged directories that need no rule of their own (walls.c). */
+static bool ends_in_usr(const char *path)
 {
 	cleanup_free char *to = realpath(path, NULL);
 
@@ -54,7 +55,7 @@ static void look_around(struct ahead *a)
 			struct stat st;
 
 			if (lstat(*p, &st) == 0 && S_ISLNK(st.st_mode) &&
-			    !leads_into_usr(*p))
+			    !ends_in_usr(*p))
 				add_place(a, *p);
 		}
 }

@@ -13,46 +13,24 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 /* For the parent to take the report; it has it whether we wait or not. */
 #define PASS_ON_MAX_MSEC 100
 /* Of a last look that is taken while the job's processes end; more is looked at after. */
 #define NEAR_ENTRIES 256
-#define NEAR_ENTRIES_AT_ONCE 16
 /* So long a processor that has nothing else to do is kept from its sleep: waking it up takes
  * as long as the end of a small process. */
 #define NEAR_USEC 100
 
-void end_tell(const struct keep *k, const void *msg, size_t size)
-{
-	if (!k->parent_gone)
-		(void)!send(k->sock, msg, size, MSG_NOSIGNAL);
-}
-
-uint64_t end_cpu_usec(void)
-{
-	struct rusage r;
-
-	if (getrusage(RUSAGE_CHILDREN, &r) < 0)
-		return 0;
-	return (uint64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * USEC_PER_SEC +
-	       (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
-}
-
 /* What last_look() would find; it sees then that nothing was added since. */
 static void look_ahead(struct keep *k)
 {
-	bool done = false;
-
 	disk_see_growth(&k->disk);
 	if (!k->disk.sees_growth || disk_is_still(&k->disk))
 		return;
 	disk_start_over(&k->disk);
-	for (unsigned n = 0; n < NEAR_ENTRIES && !done; n += NEAR_ENTRIES_AT_ONCE)
-		done = disk_step(&k->disk, NEAR_ENTRIES_AT_ONCE);
-	if (done && k->disk.total > k->disk_peak)
+	if (disk_step(&k->disk, NEAR_ENTRIES) && k->disk.total > k->disk_peak)
 		k->disk_peak = k->disk.total;
 }
 
@@ -95,7 +73,7 @@ static void last_look(struct keep *k)
 
 static void send_denied(const struct spawn_denied *d, void *arg)
 {
-	end_tell(arg, d, sizeof(*d));
+	keep_tell(arg, d, sizeof(*d));
 }
 
 static void report_end(struct keep *k)
@@ -108,7 +86,7 @@ static void report_end(struct keep *k)
 		struct spawn_refused ref;
 
 		report_refused_status(&k->status, &ref);
-		end_tell(k, &ref, sizeof(ref));
+		keep_tell(k, &ref, sizeof(ref));
 		return;
 	}
 	notify_flush(&k->notify, send_denied, k);
@@ -117,7 +95,7 @@ static void report_end(struct keep *k)
 		m.code = k->status.sys;
 		(void)snprintf(m.detail, sizeof(m.detail), "%.*s", SPAWN_TEXT_MAX - 1,
 			       k->status.text);
-		end_tell(k, &m, sizeof(m));
+		keep_tell(k, &m, sizeof(m));
 		return;
 	}
 	if (limits_cgroup_value(&k->limits, "memory.events", "oom_kill")) {
@@ -130,7 +108,7 @@ static void report_end(struct keep *k)
 		m.code =
 			m.how == SPAWN_END_EXITED ? WEXITSTATUS(k->main_status) : SIGTERM;
 	m.wall_usec = k->over > k->began ? k->over - k->began : 0;
-	m.cpu_usec = end_cpu_usec();
+	m.cpu_usec = keep_cpu_usec();
 	m.memory_peak_bytes = k->memory_peak;
 	peak = limits_cgroup_value(&k->limits, "memory.peak", NULL);
 	if (peak > m.memory_peak_bytes)
@@ -143,7 +121,7 @@ static void report_end(struct keep *k)
 	m.processes_peak = k->processes_peak ? k->processes_peak : 1;
 	m.killed_strays = k->strays;
 	(void)snprintf(m.detail, sizeof(m.detail), "%s", k->detail);
-	end_tell(k, &m, sizeof(m));
+	keep_tell(k, &m, sizeof(m));
 }
 
 /* Our memory and namespaces take the kernel its time, on the processor on which the

@@ -69,11 +69,11 @@ MUST_CHECK int birth_bind(struct keep *k, const struct keeper_bind *m,
 			  const struct spawn_spec *spec, int *fds, const char **stage,
 			  struct err *err);
 
-/* end.c. A message for the parent, unless it is gone. */
-void end_tell(const struct keep *k, const void *msg, size_t size);
+/* keeper.c. A message for the parent, unless it is gone. */
+void keep_tell(const struct keep *k, const void *msg, size_t size);
 /* CPU time of what was reaped. */
-uint64_t end_cpu_usec(void);
-/* The listener has hung up: the job's processes are ending. Takes a look at the disk, and
+uint64_t keep_cpu_usec(void);
+/* end.c. The listener has hung up: the job's processes are ending. Takes a look at the disk, and
  * waits a little for SIGCHLD. */
 void end_is_near(struct keep *k);
 /* Nothing of the job is left: the last look, the report, and our own end. */

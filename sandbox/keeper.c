@@ -26,19 +26,14 @@
 
 #include "common/cleanup.h"
 #include "common/fdpass.h"
-#include "common/landlock.h"
 #include "sandbox/handover.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define KILL_EVERY_USEC (5 * USEC_PER_MSEC)
@@ -59,6 +54,22 @@
 #define AT_LIMIT_USEC (200 * USEC_PER_MSEC)
 /* So many samples in a row with a process that hides what it holds. */
 #define HIDING_SAMPLES 5
+
+void keep_tell(const struct keep *k, const void *msg, size_t size)
+{
+	if (!k->parent_gone)
+		(void)!send(k->sock, msg, size, MSG_NOSIGNAL);
+}
+
+uint64_t keep_cpu_usec(void)
+{
+	struct rusage r;
+
+	if (getrusage(RUSAGE_CHILDREN, &r) < 0)
+		return 0;
+	return (uint64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * USEC_PER_SEC +
+	       (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+}
 
 NORETURN static void refuse(int sock, const char *stage, const struct err *err)
 {
@@ -221,7 +232,7 @@ static void on_status(struct keep *k, bool ending)
 	if (n == NOTIFY_LISTENER)
 		return;
 	if (n == NOTIFY_READY && k->phase == PHASE_WARM) {
-		end_tell(k, &ready, sizeof(ready));
+		keep_tell(k, &ready, sizeof(ready));
 	} else if (n == 0 && k->phase != PHASE_WARM && k->notify.taken && k->pinned &&
 		   (!ending || tree_has_executed(&k->tree, k->main_pid))) {
 		fd_close(&k->status_fd);
@@ -407,7 +418,7 @@ static void measure(struct keep *k)
 			"a process hides the files and memory that it holds");
 	check_processes(k, use.processes, start);
 	disk = check_disk(k, &use);
-	cpu = use.cpu_usec + end_cpu_usec();
+	cpu = use.cpu_usec + keep_cpu_usec();
 	if (k->spec->cpu_sec && cpu > k->spec->cpu_sec * USEC_PER_SEC)
 		over(k, SPAWN_END_CPU, "CPU seconds", cpu / USEC_PER_SEC,
 		     k->spec->cpu_sec);
@@ -486,18 +497,18 @@ static void wait_event(struct keep *k)
 	usec_t left = at > now ? at - now : 0;
 	struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
 			      .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
-	bool listens = k->notify.listener >= 0 && !k->notify.over;
+	int listener = notify_poll_fd(&k->notify);
 	struct pollfd p[] = {
 		{.fd = k->status_fd, .events = POLLIN},
 		{.fd = k->parent_gone ? -1 : k->sock, .events = POLLIN},
 		{.fd = k->signal_fd, .events = POLLIN},
-		{.fd = listens ? k->notify.listener : -1, .events = POLLIN},
+		{.fd = listener, .events = POLLIN},
 	};
 
 	if (ppoll(p, ARRAY_SIZE(p), at == USEC_INFINITY ? NULL : &ts, NULL) < 0)
 		return;
 	if (p[0].revents)
-		on_status(k, !listens || (p[3].revents & ~POLLIN));
+		on_status(k, listener < 0 || (p[3].revents & ~POLLIN));
 	if (p[1].revents)
 		on_control(k);
 	if (p[2].revents) {
@@ -508,7 +519,7 @@ static void wait_event(struct keep *k)
 	}
 	if (p[3].revents)
 		on_question(k, p[3].revents);
-	if (listens && k->notify.over && k->phase == PHASE_RUNNING)
+	if (listener >= 0 && k->notify.over && k->phase == PHASE_RUNNING)
 		end_is_near(k);
 }
 

@@ -282,11 +282,16 @@ void notify_step(struct notify *n, short revents, int status_fd)
 		n->over = true;
 }
 
+int notify_poll_fd(const struct notify *n)
+{
+	return n->over ? -1 : n->listener;
+}
+
 void notify_meanwhile(struct notify *n, int status_fd)
 {
-	struct pollfd p = {.fd = n->listener, .events = POLLIN};
+	struct pollfd p = {.fd = notify_poll_fd(n), .events = POLLIN};
 
-	if (p.fd >= 0 && !n->over && poll(&p, 1, 0) == 1)
+	if (p.fd >= 0 && poll(&p, 1, 0) == 1)
 		notify_step(n, p.revents, status_fd);
 }
 

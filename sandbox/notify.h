@@ -108,6 +108,8 @@ MUST_CHECK ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t mai
 /* Gives what was refused to send(), a record each, and forgets it. */
 void notify_flush(struct notify *n, void (*send)(const struct spawn_denied *d, void *arg),
 		  void *arg);
+/* The listener, as long as somebody could ask; else -1. */
+int notify_poll_fd(const struct notify *n);
 /* The listener has something (revents of poll): answers a bounded number of calls, or sees
  * that nobody is left. status_fd: -1 once the command was executed. */
 void notify_step(struct notify *n, short revents, int status_fd);

@@ -36,10 +36,7 @@ _Static_assert(ARRAY_SIZE(layers) <= SPAWN_LAYERS_MAX, "layers");
 
 static void put(char *dst, size_t size, const char *src)
 {
-	size_t n = strnlen(src, size - 1);
-
-	memcpy(dst, src, n);
-	dst[n] = '\0';
+	(void)!str_copy(dst, size, src); /* words of ours, which fit */
 }
 
 void report_started(const struct sbx_spec *spec, const struct sbx_limits *limits,

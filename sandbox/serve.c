@@ -19,14 +19,9 @@
 #include "sandbox/serve.h"
 
 #include "common/cleanup.h"
-#include "common/fdpass.h"
 #include "common/fs.h"
-#include "common/landlock.h"
 #include "common/log.h"
-#include "common/mem.h"
 #include "common/str.h"
-#include "sandbox/ahead.h"
-#include "sandbox/handover.h"
 #include "sandbox/tree.h"
 
 #include <dirent.h>
@@ -35,9 +30,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -170,13 +162,13 @@ enum { POLL_TOMB, POLL_LIFELINE, POLL_FIRST };
 /* Returns when to come again. */
 static usec_t settle(struct server *s, usec_t now)
 {
-	if (!s->settle_at || s->n)
+	if (s->n)
 		return USEC_INFINITY;
-	if (now < s->settle_at)
-		return s->settle_at;
-	s->settle_at = 0;
-	ns_forget_cpus();
-	return USEC_INFINITY;
+	if (now >= s->settle_at) {
+		ns_forget_cpus();
+		s->settle_at = USEC_INFINITY;
+	}
+	return s->settle_at;
 }
 
 static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)

@@ -71,15 +71,6 @@ void pool_done(struct pool *p);
 /* After a job, longer than a short one takes: under load there is no time for it. */
 #define SETTLE_AFTER_USEC (5 * USEC_PER_MSEC)
 
-union message {
-	uint32_t type;
-	struct spawn_hello hello;
-	struct spawn_started started;
-	struct spawn_refused refused;
-	struct spawn_denied denied;
-	struct spawn_exited exited;
-};
-
 struct served {
 	uint64_t handle;
 	struct keeper keeper;
@@ -102,7 +93,7 @@ struct server {
 	struct pool pool;
 	struct ahead ahead;
 	unsigned pool_max;
-	usec_t settle_at; /* nobody is waited for by then; 0: that was seen to */
+	usec_t settle_at; /* nobody is waited for by then; USEC_INFINITY: that was seen to */
 	struct leftovers left;
 	/* The numbers stand together: each page that a start writes to is copied for it. */
 	unsigned n, n_ending, n_out;
@@ -113,7 +104,7 @@ struct server {
 	struct {
 		size_t size;
 		int fd; /* goes with it; -1 */
-		union message m;
+		union spawn_message m;
 	} out[OUT_MAX];
 };
 

@@ -4,7 +4,6 @@
 
 #include "common/cleanup.h"
 #include "common/fs.h"
-#include "common/landlock.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -250,7 +249,7 @@ void serve_on_keeper(struct server *s, struct served *j)
 {
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
-	union message m;
+	union spawn_message m;
 	ssize_t n = fdpass_recv(j->keeper.sock, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

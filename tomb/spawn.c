@@ -122,18 +122,9 @@ static void cut_started(struct spawn_started *m)
 	}
 }
 
-union packet {
-	uint32_t type;
-	struct spawn_hello hello;
-	struct spawn_started started;
-	struct spawn_refused refused;
-	struct spawn_denied denied;
-	struct spawn_exited exited;
-};
-
 /* false: it is none of the messages about a job. fd: what came with it, -1; taken over
  * and set to -1 where it belongs. */
-static bool take_job_message(struct spawn *s, union packet *m, size_t n, int *fd)
+static bool take_job_message(struct spawn *s, union spawn_message *m, size_t n, int *fd)
 {
 	if (n == sizeof(m->started) && m->type == SPAWN_STARTED &&
 	    m->started.n_layers <= SPAWN_LAYERS_MAX &&
@@ -162,7 +153,7 @@ static bool take_job_message(struct spawn *s, union packet *m, size_t n, int *fd
 	return true;
 }
 
-static void take_hello(struct spawn *s, union packet *m, size_t n)
+static void take_hello(struct spawn *s, union spawn_message *m, size_t n)
 {
 	if (n != sizeof(m->hello) || m->type != SPAWN_HELLO ||
 	    m->hello.version != SPAWN_PROTO_VERSION) {
@@ -179,7 +170,7 @@ static void on_packet(int fd, unsigned what, void *arg)
 	struct spawn *s = arg;
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
-	union packet m = {0};
+	union spawn_message m = {0};
 	ssize_t n = fdpass_recv(fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 
 	(void)what;

@@ -150,14 +150,7 @@ static void obey(char *line)
 
 static bool tell(void)
 {
-	union {
-		uint32_t type;
-		struct spawn_hello hello;
-		struct spawn_started started;
-		struct spawn_refused refused;
-		struct spawn_denied denied;
-		struct spawn_exited exited;
-	} m = {0};
+	union spawn_message m = {0};
 	ssize_t n = recv(sock, &m, sizeof(m), 0);
 
 	if (n <= 0)
