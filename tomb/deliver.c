@@ -19,7 +19,8 @@
 #define INPUT_NAME "input.tar"
 #define STDIN_NAME "stdin"
 
-/* Out of space and a vessel without room are the tomb's trouble, and pass. */
+/* Out of space, a vessel without room and a spawner that is gone are the tomb's trouble, and
+ * pass. */
 static void trouble_of(struct run *run, bool nothing_runs, const struct err *err)
 {
 	if (err->code == ERR_GONE) {
@@ -27,7 +28,8 @@ static void trouble_of(struct run *run, bool nothing_runs, const struct err *err
 		return;
 	}
 	if (err->code == ERR_SYS || err->code == ERR_UNAVAILABLE ||
-	    err->code == ERR_INTERNAL || err->code == ERR_UPSTREAM)
+	    err->code == ERR_INTERNAL || err->code == ERR_UPSTREAM ||
+	    err->id == ERRID_SANDBOX_SPAWNER)
 		run_trouble(run, FAIL_TRANSPORT_LOSS, true, nothing_runs, err);
 	else
 		run_trouble(run, FAIL_SETUP_REFUSED, false, nothing_runs, err);

@@ -276,7 +276,8 @@ void run_trouble(struct run *run, enum fail_class class, bool retry, bool nothin
 		.fail_class = class,
 		.retry = retry,
 		.nothing_runs = nothing_runs,
-		.not_begun = err->id == ERRID_CORE_DISK_FULL,
+		.not_begun = err->id == ERRID_CORE_DISK_FULL ||
+			     err->id == ERRID_SANDBOX_SPAWNER,
 		.text = text,
 	};
 

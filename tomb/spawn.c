@@ -234,7 +234,10 @@ int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_
 	/* Full for the moment, which is no verdict on the job. */
 	if (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS)
 		return err_sys(err, "send to the spawner");
-	return err_sys_id(err, ERRID_SANDBOX_SPAWNER, "send to the spawner");
+	(void)err_sys_id(err, ERRID_SANDBOX_SPAWNER, "send to the spawner");
+	/* Its end is met here when it comes before the loop has seen it. */
+	lose(s, "the spawner takes no jobs any more");
+	return -1;
 }
 
 void spawn_kill(struct spawn *s, uint64_t handle, enum spawn_end why, unsigned grace_ms)

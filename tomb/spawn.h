@@ -39,7 +39,7 @@ struct spawn_events {
 MUST_CHECK int spawn_start(const char *sandbox_path, const char *jobs_dir,
 			   const char *tools, const char *cgroup, enum sbx_grade grade,
 			   unsigned slots, struct spawn **ret, struct err *err);
-/* Begin to listen. Callbacks come from the loop only. */
+/* Begin to listen. Callbacks come from the loop, but for gone, which spawn_run() may call. */
 MUST_CHECK int spawn_attach(struct spawn *s, struct loop *l,
 			    const struct spawn_events *ev, struct err *err);
 /* Closes the socket: the spawner ends every job and itself. Reaps it. */
@@ -47,8 +47,9 @@ void spawn_free(struct spawn *s);
 /*
  * Run one job: block is the NUL-separated spec, stdio become 0, 1, 2 of the job
  * (borrowed: the caller closes its own). broker: the job gets one, and started brings the
- * other side of it. handle is unique among live jobs. Exactly one of refused, or started and then exited, follows (exited alone when exec failed). -1:
- * nothing was sent.
+ * other side of it. handle is unique among live jobs. Exactly one of refused, or started and
+ * then exited, follows (exited alone when exec failed). -1: nothing was sent;
+ * ERRID_SANDBOX_SPAWNER: and nothing will be, gone was called.
  */
 MUST_CHECK int spawn_run(struct spawn *s, uint64_t handle, const char *block,
 			 size_t block_len, const int stdio[3], bool broker,
