@@ -202,7 +202,9 @@ METHOD = """Made by `make bench` (tests/bench); every line of it is generated. H
   nothing, test no wall and report no end, which ours does within the time.
 - bare is posix_spawn of the same command. full-cold and floor-cold are asked of a spawner without
   a pool, full-warm of one as it comes; full-cli and floor-cli are one lych-sandbox each.
-- Work inside has two processors on every side (`--cpus 2`).
+- Work inside has two processors on every side (`--cpus 2`) and is done in the home directory's file
+  system, see the table below. tar has the most to lose where files cost least, so it is done in memory
+  (tmpfs) too: what a sandbox adds is the same in milliseconds (docs/adr/0031).
 - minijail and landrun are the programs of Debian's next release, started by that release's own
   ld.so; landrun is a Landlock wall only, with no filter and no namespace. firejail is setuid.
 - An ask is the same request of the same program (tests/bench/try_ask.c), by turns in a job of grade
