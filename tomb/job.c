@@ -175,6 +175,12 @@ static void on_refused(struct job *j, const struct job_event *ev, struct job_act
 	settle(j, a);
 }
 
+/* The keeper, when nobody asked for it: our failure, not the job's. */
+static bool killed_from_outside(const struct job *j)
+{
+	return j->fail_class == FAIL_TRANSPORT_LOSS;
+}
+
 static void on_before_exited(struct job *j, const struct spawn_exited *x,
 			     struct job_actions *a)
 {
@@ -198,6 +204,7 @@ static void on_before_exited(struct job *j, const struct spawn_exited *x,
 
 		j->verdict = VERDICT_FAIL;
 		j->fail_class = c == FAIL_CRASH ? FAIL_SETUP_REFUSED : c;
+		j->retry = killed_from_outside(j);
 		(void)snprintf(j->detail, sizeof(j->detail), "%s (exit code %d) %.*s",
 			       what, x->code, (int)sizeof(x->detail) - 1, x->detail);
 	}
@@ -222,8 +229,7 @@ static void on_exited(struct job *j, const struct job_event *ev, struct job_acti
 		    (j->fail_class == FAIL_NONE || j->fail_class == FAIL_CRASH))
 			j->fail_class = FAIL_OUTPUT_LIMIT;
 		j->verdict = j->fail_class == FAIL_NONE ? VERDICT_ACK : VERDICT_FAIL;
-		/* A keeper that was killed from outside is our failure, not the job's. */
-		j->retry = j->fail_class == FAIL_TRANSPORT_LOSS;
+		j->retry = killed_from_outside(j);
 		(void)snprintf(j->detail, sizeof(j->detail), "%.*s",
 			       (int)sizeof(x->detail) - 1, x->detail);
 		if (j->fail_class == FAIL_OUTPUT_LIMIT && !j->detail[0])

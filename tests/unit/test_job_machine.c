@@ -225,6 +225,44 @@ Test(job_machine, a_bad_archive_is_the_jobs_fault)
 	cr_assert_not(did(&a, ACT_START));
 	cr_assert_eq(reported(&j, a), ACT_FAIL);
 	cr_assert_eq(j.fail_class, FAIL_SETUP_REFUSED);
+	cr_assert_not(j.retry);
+}
+
+Test(job_machine, a_keeper_killed_before_the_job_began_is_not_the_jobs_fault)
+{
+	for (int deps = 0; deps < 2; deps++) {
+		struct job_actions a;
+		struct job j;
+
+		job_init(&j, !deps, deps);
+		(void)step(&j, EVENT_BEGIN);
+		(void)step(&j, EVENT_PREPARED);
+		(void)step(&j, EVENT_STARTED);
+		cr_assert_eq(j.step, deps ? STEP_DEPS_FETCH : STEP_UNPACK);
+		a = exits(&j, SPAWN_END_SHUTDOWN, 9);
+		cr_assert_eq(reported(&j, a), ACT_FAIL);
+		cr_assert_eq(j.fail_class, FAIL_TRANSPORT_LOSS);
+		cr_assert(j.retry);
+	}
+}
+
+Test(job_machine, what_never_reached_a_spawner_is_given_back)
+{
+	const struct job_event gone = {.type = EVENT_TROUBLE,
+				       .fail_class = FAIL_TRANSPORT_LOSS,
+				       .retry = true,
+				       .nothing_runs = true,
+				       .not_begun = true,
+				       .text = "no spawner"};
+	struct job_actions a;
+	struct job j;
+
+	job_init(&j, false, false);
+	(void)step(&j, EVENT_BEGIN);
+	(void)step(&j, EVENT_PREPARED);
+	cr_assert_eq(j.step, STEP_START);
+	job_step(&j, &gone, &a);
+	cr_assert_eq(reported(&j, a), ACT_RELEASE);
 }
 
 Test(job_machine, dependencies_are_fetched_then_installed_then_the_job_starts)
