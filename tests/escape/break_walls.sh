@@ -76,6 +76,7 @@ for grade in full floor; do
 	refuse "seccomp that only pretends" $grade SANDBOX-003 seccomp --seccomp-pretends
 	refuse "a filter that lets through" $grade SANDBOX-009 seccomp --netlink-works
 	refuse "somebody outside listens already" $grade SANDBOX-014 listener --listener
+	refuse "a job that says no first word" $grade EXEC-001 "did not begin" --no-first-word
 	refuse "a signal that gets out" $grade SANDBOX-009 signal --kill-works
 	refuse "cgroup.procs cannot be written" $grade SANDBOX-008 cgroup.procs \
 		--broken-cgroup -- --cgroup "$work"

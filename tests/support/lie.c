@@ -21,6 +21,7 @@
  *	--seccomp-pretends	seccomp is 0 and does nothing
  *	--netlink-works		socket(AF_NETLINK) is 0
  *	--utimes-work		utimensat is 0 and does nothing
+ *	--no-first-word		a send of one byte is EPERM: the job's first word
  *	--route-works		connect is 0 and does nothing
  *	--caps-stay		capset is 0 and does nothing
  *	--no-pivot		pivot_root is EPERM
@@ -66,7 +67,8 @@ static struct {
 	int landlock_abi, landlock_errno; /* -1, 0: the truth */
 	bool no_new_calls, no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
-		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_listen;
+		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_listen,
+		no_first_word;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
@@ -103,15 +105,15 @@ static void refuse_flag(uint32_t nr, uint32_t flag)
 	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 }
 
-/* 0 when the argument has this value. */
-static void grant_value(uint32_t nr, unsigned arg, uint32_t value)
+/* This error, 0 for success, when the argument has this value. */
+static void answer_value(uint32_t nr, unsigned arg, uint32_t value, uint32_t error)
 {
 	uint32_t off = (uint32_t)(offsetof(struct seccomp_data, args) + 8 * arg);
 
 	add(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 4);
 	add(BPF_LD | BPF_W | BPF_ABS, off, 0, 0);
 	add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
-	add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO, 0, 0);
+	add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error, 0, 0);
 	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 }
 
@@ -163,9 +165,11 @@ static void build_filter(void)
 	if (lies.no_pivot)
 		on_call(CALL(pivot_root), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.kill_works)
-		grant_value(CALL(kill), 1, SIGCONT);
+		answer_value(CALL(kill), 1, SIGCONT, 0);
 	if (lies.netlink_works)
-		grant_value(CALL(socket), 0, AF_NETLINK);
+		answer_value(CALL(socket), 0, AF_NETLINK, 0);
+	if (lies.no_first_word)
+		answer_value(CALL(sendto), 2, 1, EPERM);
 	if (lies.utimes_work)
 		on_call(CALL(utimensat), SECCOMP_RET_ERRNO);
 	if (lies.open_path)
@@ -367,6 +371,8 @@ static char **parse(char **a)
 			lies.netlink_works = true;
 		else if (strcmp(*a, "--utimes-work") == 0)
 			lies.utimes_work = true;
+		else if (strcmp(*a, "--no-first-word") == 0)
+			lies.no_first_word = true;
 		else
 			return NULL;
 	}
