@@ -58,10 +58,25 @@ void disk_see_growth(struct disk_walk *w)
 	w->used = used;
 }
 
+/* A whole round, and what happened since. */
+static bool knows(const struct disk_walk *w)
+{
+	return w->sees_growth && w->whole && !w->too_deep && !w->closed_rounds;
+}
+
+uint64_t disk_added(const struct disk_walk *w)
+{
+	return w->grown - w->grown_whole;
+}
+
 bool disk_is_still(const struct disk_walk *w)
 {
-	return w->sees_growth && w->whole && !w->too_deep && !w->closed_rounds &&
-	       w->grown - w->grown_whole < DISK_STILL_BYTES;
+	return knows(w) && disk_added(w) < DISK_STILL_BYTES;
+}
+
+bool disk_is_within(const struct disk_walk *w, uint64_t bytes)
+{
+	return knows(w) && w->total + w->grown <= bytes;
 }
 
 int disk_add(struct disk_walk *w, int fd, bool growth, struct err *err)

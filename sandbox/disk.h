@@ -4,11 +4,12 @@
  * write, a bounded number of entries a step. Nothing is followed, no device
  * boundary is crossed, hard links count once.
  *
- * A walk costs the job time (some microseconds for ten files), so it is not made again
- * while nothing was added to the file system: what a job writes is taken from the free
- * space of its file system before it is in any file, whatever it does with names. That is
- * so where the kernel's statfs() knows of delayed allocation; elsewhere, and with several
- * trees (a file can be moved from one that counts growth only), each round is walked.
+ * A walk costs the job time (some microseconds for ten files), so it is not made again at
+ * once while nothing was added to the file system, or too little to reach the limit: what a
+ * job writes is taken from the free space of its file system before it is in any file,
+ * whatever it does with names. That is so where the kernel's statfs() knows of delayed
+ * allocation; elsewhere, and with several trees (a file can be moved from one that counts
+ * growth only), each round is walked.
  */
 #ifndef LYCH_SANDBOX_DISK_H
 #define LYCH_SANDBOX_DISK_H
@@ -77,8 +78,13 @@ bool disk_step(struct disk_walk *w, unsigned max_entries);
 void disk_start_over(struct disk_walk *w);
 /* Asks the file system how full it is. */
 void disk_see_growth(struct disk_walk *w);
-/* As of disk_see_growth(): `total` still holds, but for what stayed below DISK_STILL_BYTES. */
+/* Added by whoever since the last whole round began, as of disk_see_growth(). */
+uint64_t disk_added(const struct disk_walk *w);
+/* `total` still holds, but for what stayed below DISK_STILL_BYTES. */
 bool disk_is_still(const struct disk_walk *w);
+/* There cannot be more in it: not with all that was added since the tree was (not since the
+ * last round only, from which renames may have hidden something). */
+bool disk_is_within(const struct disk_walk *w, uint64_t bytes);
 /* Before the first entry of a round. */
 bool disk_at_start(const struct disk_walk *w);
 /* Seen so far in the round that is going on. */

@@ -19,19 +19,36 @@
 #define PASS_ON_MAX_MSEC 100
 /* Of a last look that is taken while the job's processes end; more is looked at after. */
 #define NEAR_ENTRIES 256
+/* Added since the last whole round, by the job or by others: so much is counted as the job's
+ * rather than looked for, when all the job's files would have to be looked at for it. */
+#define NEARLY_BYTES ((uint64_t)16 << 20)
 /* So long a processor that has nothing else to do is kept from its sleep: waking it up takes
  * as long as the end of a small process. */
 #define NEAR_USEC 100
 
+static void note_disk(struct keep *k, uint64_t bytes)
+{
+	if (bytes > k->disk_peak)
+		k->disk_peak = bytes;
+}
+
+/* Within its limit, whatever renames hid from the running walk: all that anybody added while
+ * the job ran is more than that. And nearly known without another walk. */
+static bool is_known(struct keep *k)
+{
+	disk_see_growth(&k->disk);
+	return disk_is_within(&k->disk, k->spec->disk_bytes) &&
+	       disk_added(&k->disk) <= NEARLY_BYTES;
+}
+
 /* What last_look() would find; it sees then that nothing was added since. */
 static void look_ahead(struct keep *k)
 {
-	disk_see_growth(&k->disk);
-	if (!k->disk.sees_growth || disk_is_still(&k->disk))
+	if (is_known(k) || !k->disk.sees_growth)
 		return;
 	disk_start_over(&k->disk);
-	if (disk_step(&k->disk, NEAR_ENTRIES) && k->disk.total > k->disk_peak)
-		k->disk_peak = k->disk.total;
+	if (disk_step(&k->disk, NEAR_ENTRIES))
+		note_disk(k, k->disk.total);
 }
 
 void end_is_near(struct keep *k)
@@ -46,23 +63,21 @@ void end_is_near(struct keep *k)
 		(void)sched_yield();
 }
 
-/* Nothing moves any more: what renames hid from the running walk is found now, if that could
- * be too much: all that anybody added while the job ran is more than it hid. */
+/* Nothing moves any more: what renames hid from the running walk is found now. */
 static void last_look(struct keep *k)
 {
 	if (k->how != SPAWN_END_EXITED && k->how != SPAWN_END_SIGNALLED)
 		return;
-	disk_see_growth(&k->disk);
-	if (disk_is_still(&k->disk) &&
-	    k->disk.total + k->disk.grown <= k->spec->disk_bytes)
+	if (is_known(k)) {
+		note_disk(k, k->disk.total + disk_added(&k->disk));
 		return;
+	}
 	disk_start_over(&k->disk);
 	while (!disk_at_start(&k->disk))
 		(void)disk_step(&k->disk, DISK_ENTRIES_A_STEP);
 	while (!disk_step(&k->disk, DISK_ENTRIES_A_STEP))
 		;
-	if (k->disk.total > k->disk_peak)
-		k->disk_peak = k->disk.total;
+	note_disk(k, k->disk.total);
 	if (k->disk.total <= k->spec->disk_bytes && !k->disk.too_deep)
 		return;
 	k->how = SPAWN_END_DISK;

@@ -46,7 +46,7 @@ struct keep {
 	usec_t answering; /* spent on the job's calls in this sample */
 	usec_t began, over, deadline, kill_at, next_kill, next_sample, next_round;
 	usec_t at_limit_since;
-	unsigned hiding;
+	unsigned hiding, n_samples;
 	struct tree tree;
 	struct notify notify;
 	struct landlock_set rules; /* for the job, until it goes */

@@ -48,6 +48,8 @@
 #define SAMPLE_SLOW_USEC (250 * USEC_PER_MSEC)
 #define FILL_BYTES_PER_MSEC ((uint64_t)4 << 20)
 #define SAMPLE_COST_FACTOR 10
+/* Not so the first: with a whole round behind it a short job needs no walk at its end. */
+#define SAMPLES_AT_ONCE 4
 /* Of one sample, for the job's calls. */
 #define ANSWERING_MAX_USEC (4 * USEC_PER_MSEC)
 /* Standing at the process limit this long is a bomb, not a peak. */
@@ -355,6 +357,7 @@ static bool walk_disk(struct keep *k)
 	return done;
 }
 
+/* What may be in use by now. */
 static uint64_t check_disk(struct keep *k, const struct tree_use *use)
 {
 	usec_t now = clock_boot_usec();
@@ -362,7 +365,8 @@ static uint64_t check_disk(struct keep *k, const struct tree_use *use)
 	uint64_t bytes;
 
 	disk_see_growth(&k->disk);
-	if (begin && disk_is_still(&k->disk) && now < k->next_round) {
+	if (begin && now < k->next_round &&
+	    (disk_is_still(&k->disk) || disk_is_within(&k->disk, k->spec->disk_bytes))) {
 		bytes = k->disk.total;
 	} else {
 		if (begin) {
@@ -384,7 +388,7 @@ static uint64_t check_disk(struct keep *k, const struct tree_use *use)
 		end_job(k, SPAWN_END_DISK, 0, "directories too deep to be supervised");
 	else if (k->disk.closed_rounds >= HIDING_SAMPLES)
 		end_job(k, SPAWN_END_DISK, 0, "a directory that keeps itself closed");
-	return bytes;
+	return bytes + disk_added(&k->disk);
 }
 
 static usec_t room_usec(uint64_t is, uint64_t limit)
@@ -434,7 +438,9 @@ static void measure(struct keep *k)
 	if (pause < SAMPLE_MIN_USEC)
 		pause = SAMPLE_MIN_USEC;
 	cost = (clock_boot_usec() - start - k->answering) * SAMPLE_COST_FACTOR;
-	if (cost > pause)
+	if (k->n_samples++ < SAMPLES_AT_ONCE && !disk_at_start(&k->disk))
+		pause = SAMPLE_MIN_USEC;
+	else if (cost > pause)
 		pause = cost < SAMPLE_SLOW_USEC ? cost : SAMPLE_SLOW_USEC;
 	k->next_sample = clock_boot_usec() + pause;
 }

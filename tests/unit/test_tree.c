@@ -431,6 +431,37 @@ Test(disk, what_is_freed_makes_no_room_for_what_is_added, .init = make_tmpfs_tre
 	disk_done(&w);
 }
 
+/* More than is in it and what was ever added, even when a later round did not find it. */
+Test(disk, a_tree_is_within_what_all_that_was_added_leaves, .init = make_tmpfs_tree,
+     .fini = remove_tree)
+{
+	struct disk_walk w;
+	uint64_t before;
+
+	put("before", 3 << 20);
+	begin(&w, false);
+	disk_see_growth(&w);
+	cr_expect_not(disk_is_within(&w, UINT64_MAX),
+		      "without a whole round nothing is known");
+	cr_assert(is_still_after_a_round(&w));
+	before = w.total + w.grown;
+	cr_expect(disk_is_within(&w, before));
+	cr_expect_not(disk_is_within(&w, before - 1));
+	cr_assert(grows_by(&w, 4 << 20, 1, 4 << 20));
+	cr_expect_not(disk_is_within(&w, before + (4 << 20) - 1));
+	cr_expect(disk_is_within(&w, before + w.grown));
+	cr_expect_geq(disk_added(&w), 4 << 20);
+	w.root[0].dev++; /* as if renames hid all of it from the next round */
+	cr_assert(is_still_after_a_round(&w));
+	cr_expect_lt(w.total, 4 << 20);
+	cr_expect_lt(disk_added(&w), DISK_STILL_BYTES);
+	cr_expect_not(disk_is_within(&w, 4 << 20), "what was added once still counts");
+	w.closed_rounds = 1;
+	cr_expect_not(disk_is_within(&w, UINT64_MAX),
+		      "nor with a directory that was closed");
+	disk_done(&w);
+}
+
 Test(disk, empty_files_are_growth_too, .init = make_tmpfs_tree, .fini = remove_tree)
 {
 	struct disk_walk w;
