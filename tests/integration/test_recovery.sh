@@ -87,10 +87,7 @@ assert {j["request_id"] for j in jobs} == want, "an accepted job is missing or t
 assert len(jobs) == len(want), "a job twice"
 assert states == {"succeeded": len(want)}, states
 P
-for id in $(python3 -c 'import json,sys; [print(j["id"]) for j in json.load(open(sys.argv[1]))["jobs"]]' "$LYCH_TMP/jobs.json"); do
-	lych logs "$id"
-done | sort -n >"$LYCH_TMP/ledger"
-diff <(seq "$JOBS") "$LYCH_TMP/ledger" >/dev/null || fail "an output is missing, doubled or mixed: $(diff <(seq "$JOBS") "$LYCH_TMP/ledger" | head -5 | tr '\n' ' ')"
+lych_ledger "$JOBS" "$LYCH_TMP/jobs.json"
 lych status --json | python3 -c '
 import json, sys
 bad = {k: v for k, v in json.load(sys.stdin)["vessel"]["queue"]["invariants"].items() if v}

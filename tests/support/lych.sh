@@ -55,6 +55,16 @@ lych_config() {
 	[ $# -eq 0 ] || printf '  %s\n' "$@" >>"$LYCH_CONFIG"
 }
 
+# What the jobs of "lych jobs --json" in a file said is 1 to n, each once.
+lych_ledger() { # n, file
+	local id
+	for id in $(python3 -c 'import json, sys; print(*(j["id"] for j in json.load(open(sys.argv[1]))["jobs"]))' "$2"); do
+		lych logs "$id"
+	done | sort -n >"$LYCH_TMP/ledger"
+	diff <(seq "$1") "$LYCH_TMP/ledger" >"$LYCH_TMP/wrong" ||
+		fail "an output is missing, doubled or mixed: $(head -n 5 "$LYCH_TMP/wrong" | tr '\n' ' ')"
+}
+
 # Pid of one of our own processes: tomb, vessel, postgres, supervisor; spawner: the inner one.
 lych_pid() {
 	lych status --json | python3 -c '
