@@ -4,6 +4,8 @@
 #include "common/mem.h"
 #include "vessel/gate.h"
 #include "vessel/gate_decode.h"
+#include "vessel/gate_fold.h"
+#include "vessel/gate_rules.h"
 #include <stdlib.h>
 
 #define INPUT_MAX 16384
@@ -31,9 +33,11 @@ static double scan(struct gate *g, const struct gate_part *parts, size_t n)
 }
 
 /* An encoded run that goes on to the end, base64 in lines or a compressed stream that was cut,
- * takes what is added for its own: not a line more then, but letters behind its last word. */
-static bool would_take_the_line(const char *s, size_t len)
+ * takes what is added for its own: not a line more then, but letters behind its last word.
+ * So does one that shows only when escapes are undone. */
+static bool would_take_the_line(const char *s, size_t len, unsigned depth)
 {
+	struct gate_folded f;
 	bool takes = false;
 
 	for (unsigned e = 0; e < GATE_ENCODING_MAX_; e++) {
@@ -44,6 +48,11 @@ static bool would_take_the_line(const char *s, size_t len)
 			takes |= d.block[i].src + d.block[i].src_len == len;
 		gate_decoded_done(&d);
 	}
+	if (takes || depth == GATE_DEPTH_MAX)
+		return takes;
+	gate_fold_around(s, len, GATE_REACH, &f);
+	takes = f.changed && would_take_the_line(f.data, f.len, depth + 1);
+	gate_folded_done(&f);
 	return takes;
 }
 
@@ -71,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	parts[0].data = more;
 	parts[0].len = size + sizeof(line) - 1;
 	if (scan(g, parts, 1) < one - 1e-9 &&
-	    !would_take_the_line((const char *)data, size))
+	    !would_take_the_line((const char *)data, size, 0))
 		abort();
 	parts[0].len = half;
 	parts[1] = (struct gate_part){.data = more + half, .len = size - half, .tag = 1};
