@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """judge.py KEY SCRATCH DATA TOMB SPAWNER VESSEL: the key came to the provider and is nowhere else that a job or its
 tomb could get it from. Their memory is read by root (as_user.py); without it that is said, and with MUST_RUN it is a failure."""
-import base64, json, os, re, socket, sys, urllib.parse
+import base64, json, os, re, socket, sys, time, urllib.parse
 
 key, scratch, data, tomb, spawner, vessel = sys.argv[1:]
 raw = key.encode()
@@ -59,6 +59,13 @@ check("nor the end of it alone", raw[-12:] not in out and base64.b64encode(raw)[
 echoes = [line for line in out.split(b"\n") if line.startswith(b"echo ")]
 check("the echoes of the key were blotted out", len(echoes) == 4 and all(e.count(b"[redacted]") >= 5 for e in echoes),
       [e.count(b"[redacted]") for e in echoes])
+# The tomb removes what a job left after it has told its end; a file that goes while we look cannot be read.
+jobs = f"{data}/tomb/jobs"
+for _ in range(300):
+    if not os.listdir(jobs):
+        break
+    time.sleep(0.1)
+check("nothing of an ended job is left", not os.listdir(jobs), os.listdir(jobs))
 looked = 0
 for top, _, names in os.walk(data):
     for name in names:
