@@ -167,9 +167,8 @@ struct spawn_exited {
 	int32_t code;	    /* exit status, signal number or errno, by how; for a kill the
 			       signal that ended it */
 	uint32_t tree_gone; /* always 1: the message is sent only then */
-	uint64_t wall_usec, cpu_usec, memory_peak_bytes;
-	uint64_t
-		disk_peak_bytes; /* of the workspace; up to 16 MiB of it may be others' */
+	/* Of the disk's, up to 16 MiB may be what others added to its file system. */
+	uint64_t wall_usec, cpu_usec, memory_peak_bytes, disk_peak_bytes;
 	uint32_t processes_peak;
 	uint32_t killed_strays; /* processes that had to be killed after the main one
 				   ended */

@@ -26,12 +26,6 @@
  * as long as the end of a small process. */
 #define NEAR_USEC 100
 
-static void note_disk(struct keep *k, uint64_t bytes)
-{
-	if (bytes > k->disk_peak)
-		k->disk_peak = bytes;
-}
-
 /* Within its limit, whatever renames hid from the running walk: all that anybody added while
  * the job ran is more than that. And nearly known without another walk. */
 static bool is_known(struct keep *k)
@@ -48,7 +42,7 @@ static void look_ahead(struct keep *k)
 		return;
 	disk_start_over(&k->disk);
 	if (disk_step(&k->disk, NEAR_ENTRIES))
-		note_disk(k, k->disk.total);
+		keep_note_disk(k, k->disk.total);
 }
 
 void end_is_near(struct keep *k)
@@ -69,7 +63,7 @@ static void last_look(struct keep *k)
 	if (k->how != SPAWN_END_EXITED && k->how != SPAWN_END_SIGNALLED)
 		return;
 	if (is_known(k)) {
-		note_disk(k, k->disk.total + disk_added(&k->disk));
+		keep_note_disk(k, k->disk.total + disk_added(&k->disk));
 		return;
 	}
 	disk_start_over(&k->disk);
@@ -77,7 +71,7 @@ static void last_look(struct keep *k)
 		(void)disk_step(&k->disk, DISK_ENTRIES_A_STEP);
 	while (!disk_step(&k->disk, DISK_ENTRIES_A_STEP))
 		;
-	note_disk(k, k->disk.total);
+	keep_note_disk(k, k->disk.total);
 	if (k->disk.total <= k->spec->disk_bytes && !k->disk.too_deep)
 		return;
 	k->how = SPAWN_END_DISK;

@@ -73,6 +73,8 @@ MUST_CHECK int birth_bind(struct keep *k, const struct keeper_bind *m,
 void keep_tell(const struct keep *k, const void *msg, size_t size);
 /* CPU time of what was reaped. */
 uint64_t keep_cpu_usec(void);
+/* So much was in use: the peak, if there was not more before. */
+void keep_note_disk(struct keep *k, uint64_t bytes);
 /* end.c. The listener has hung up: the job's processes are ending. Takes a look at the disk, and
  * waits a little for SIGCHLD. */
 void end_is_near(struct keep *k);

@@ -345,6 +345,12 @@ static void answer_meanwhile(void *arg)
 	k->answering += clock_boot_usec() - start;
 }
 
+void keep_note_disk(struct keep *k, uint64_t bytes)
+{
+	if (bytes > k->disk_peak)
+		k->disk_peak = bytes;
+}
+
 static bool walk_disk(struct keep *k)
 {
 	bool done = false;
@@ -380,8 +386,7 @@ static uint64_t check_disk(struct keep *k, const struct tree_use *use)
 	 * counted by it in this round, so it is not added, but it stands by itself. */
 	if (use->unlinked_bytes > bytes)
 		bytes = use->unlinked_bytes;
-	if (bytes > k->disk_peak)
-		k->disk_peak = bytes;
+	keep_note_disk(k, bytes);
 	if (bytes > k->spec->disk_bytes)
 		over(k, SPAWN_END_DISK, "disk bytes", bytes, k->spec->disk_bytes);
 	else if (k->disk.too_deep)

@@ -12,7 +12,8 @@
  * windows around the hits. A finding's span is always in the part as it was given.
  *
  * Fails closed: too large, too long, too deep, too many: score 1.0, family "unreadable".
- * Monotone: a further part, or further text set apart by a newline, never lowers a score.
+ * Monotone: a further part, or further text set apart by a newline, never lowers a score, but for
+ * an encoded run that goes on to the end and takes that text for its own (fuzz_gate_scan).
  */
 #ifndef LYCH_VESSEL_GATE_H
 #define LYCH_VESSEL_GATE_H

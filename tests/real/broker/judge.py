@@ -62,10 +62,11 @@ check("the echoes of the key were blotted out", len(echoes) == 4 and all(e.count
 # The tomb removes what a job left after it has told its end; a file that goes while we look cannot be read.
 jobs = f"{data}/tomb/jobs"
 for _ in range(300):
-    if not os.listdir(jobs):
+    left = os.listdir(jobs)
+    if not left:
         break
     time.sleep(0.1)
-check("nothing of an ended job is left", not os.listdir(jobs), os.listdir(jobs))
+check("nothing of an ended job is left", not left, left)
 looked = 0
 for top, _, names in os.walk(data):
     for name in names:
