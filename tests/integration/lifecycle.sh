@@ -92,6 +92,13 @@ for grade in full floor; do
 	run "$grade" disk onefile WORK --disk 64M --file-size 32M
 	run "$grade" disk closed WORK --disk 32M
 	run "$grade" disk deep WORK --disk 32M
+	# Behind the first walk, which found nothing, and over before the next one.
+	fresh
+	result=$("$sandbox" --grade "$grade" --json --workspace "$work" --disk 4M -- /bin/sh -c \
+		'sleep 0.1; for i in 1 2 3 4 5 6 7 8; do head -c 1048576 /dev/zero >"$i"; done' 2>&1 </dev/null | grep '^{' | tail -n 1)
+	judge "$grade between two walks: $(value disk_peak_bytes) bytes of 4 MiB, $(value wall_ms) ms" \
+		grep -q '"how":"disk"' <<<"$result"
+	rm -rf "$work"
 	run "$grade" processes bomb - --processes 32
 	run "$grade" processes threads - --processes 32
 	run "$grade" cpu burn - --cpu-time 1
