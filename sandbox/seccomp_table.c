@@ -80,6 +80,11 @@
 #define NO_SET_UID(n, mode) IF(n, SC_FULL, SC_EPERM, ANY(mode, S_ISUID))
 #define NODE_BITS (S_IFMT | S_ISUID | S_ISGID)
 
+/* open(2), "access mode 3": a descriptor that neither reads nor writes, for ioctls. Landlock
+ * asks for rights by what a descriptor can do, so it asks for none: every file, FIFO and
+ * device that the uid may write could be opened. */
+#define NO_MODE_3(n, flags) IF(n, SC_BOTH, SC_EPERM, BITS(flags, O_ACCMODE, O_ACCMODE))
+
 const struct sc_clause sc_clauses[] = {
 	/* threads and fork; every other flag is ordinary */
 	IF("clone", SC_BOTH, SC_ALLOW, BITS(0, NEW_NAMESPACES | CLONE_NEWTIME, 0)),
@@ -142,7 +147,8 @@ const struct sc_clause sc_clauses[] = {
 	IF("setregid", SC_BOTH, SC_ALLOW, OWN_GID(1), OWN_GID(0)),
 	IF("setresgid", SC_BOTH, SC_ALLOW, OWN_GID(2), OWN_GID(1), OWN_GID(0)),
 
-	NO_SET_ID_AT("open", 1, 2), NO_SET_ID_AT("openat", 2, 3),
+	NO_MODE_3("open", 1), NO_MODE_3("openat", 2), NO_SET_ID_AT("open", 1, 2),
+	NO_SET_ID_AT("openat", 2, 3),
 	IF("creat", SC_BOTH, SC_EPERM, ANY(1, S_ISUID | S_ISGID)), NO_SET_UID("chmod", 1),
 	NO_SET_UID("fchmod", 1), NO_SET_UID("fchmodat", 2),
 	NO_SET_UID("#452", 2), /* fchmodat2 */

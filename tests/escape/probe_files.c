@@ -53,6 +53,11 @@ static int secret_write(void)
 {
 	return write_outside(target("victim"));
 }
+/* For ioctls, says open(2); Landlock has no right for it. */
+static int secret_neither(void)
+{
+	return answer_of(open(target("victim"), O_ACCMODE | O_CLOEXEC));
+}
 static int create_outside(void)
 {
 	return answer_of(open(path_beside(target("victim"), "new"),
@@ -89,6 +94,10 @@ static int write_etc(void)
 static int write_shown(void)
 {
 	return write_outside(target("shown"));
+}
+static int shown_neither(void)
+{
+	return answer_of(open(target("shown"), O_ACCMODE | O_CLOEXEC));
 }
 static int truncate_outside(void)
 {
@@ -342,6 +351,9 @@ static const struct probe probes[] = {
 	{"2h", "write to /usr", write_usr, {EROFS}, {EACCES}},
 	{"2i", "write to /etc/passwd", write_etc, {EROFS}, {EACCES}},
 	{"2j", "write to a file shown read-only", write_shown, {EROFS}, {EACCES}},
+	{"2k", "open outside for neither reading nor writing (access mode 3)",
+	 secret_neither, {EPERM}, {EPERM}},
+	{"2l", "the same of a file shown read-only", shown_neither, {EPERM}, {EPERM}},
 	{"3", "truncate outside", truncate_outside, OUT},
 	{"3b", "truncate a file shown read-only", truncate_shown, {EROFS}, {EACCES}},
 	{"4", "ftruncate of an O_RDONLY descriptor", ftruncate_read_only, {EINVAL},

@@ -204,6 +204,22 @@ Test(sandbox_seccomp, a_set_id_bit_is_given_to_no_new_file)
 	cr_assert_eq(RUN(full, SYS_openat2, 0), E_NOSYS);
 }
 
+Test(sandbox_seccomp, no_file_is_opened_for_neither_reading_nor_writing)
+{
+	static const uint64_t may[] = {O_RDONLY, O_WRONLY, O_RDWR, O_PATH};
+
+	compile();
+	for (size_t i = 0; i < 4; i++) {
+		cr_assert_eq(RUN(full, SYS_openat, 0, 0, HIGH | may[i]), ALLOW);
+		cr_assert_eq(RUN(floor_, SYS_openat, 0, 0, HIGH | may[i]), ALLOW);
+	}
+	cr_assert_eq(RUN(full, SYS_openat, 0, 0, HIGH | O_ACCMODE), E_PERM);
+	cr_assert_eq(RUN(floor_, SYS_openat, 0, 0, O_ACCMODE | O_TRUNC), E_PERM);
+#ifdef SYS_open
+	cr_assert_eq(RUN(floor_, SYS_open, 0, HIGH | O_ACCMODE | O_CLOEXEC), E_PERM);
+#endif
+}
+
 Test(sandbox_seccomp, every_name_of_the_lists_is_a_call)
 {
 	for (size_t i = 0; i < sc_n_lists; i++)
