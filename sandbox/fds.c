@@ -57,6 +57,18 @@ static int check_stdio(int fd, int number, struct err *err)
 	return S_ISSOCK(st.st_mode) ? check_socket(fd, number, err) : 0;
 }
 
+bool fds_bring_no_files(const int stdio[3])
+{
+	for (int i = 0; i < 3; i++) {
+		struct stat st;
+
+		if (fstat(stdio[i], &st) < 0 ||
+		    !(S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)))
+			return false;
+	}
+	return true;
+}
+
 int fds_arrange(const int stdio[3], int *keep, size_t n_keep, struct err *err)
 {
 	int high[3 + FDS_KEEP_MAX];

@@ -168,6 +168,12 @@ static void reap(struct keep *k)
 		end_strays(k);
 }
 
+static bool sample_is_due(const struct keep *k, usec_t now)
+{
+	return (k->phase == PHASE_RUNNING || k->phase == PHASE_TERM) &&
+	       now >= k->next_sample;
+}
+
 /* ---- messages --------------------------------------------------------------- */
 
 /* The set-up came to nothing; the job, if there is one, did not execute anything. */
@@ -250,6 +256,10 @@ static void on_question(struct keep *k, short revents)
 {
 	struct err err = ERR_INIT;
 
+	/* Answered on this CPU, the job would wait here for the end of a sample that is due,
+	 * beside one that has nothing to do. */
+	if (sample_is_due(k, clock_boot_usec()))
+		notify_stay_apart(&k->notify, true);
 	if (k->phase == PHASE_SETUP && !k->pinned && birth_pin(k, &err) < 0)
 		fail_setup(k, "limits", &err);
 	notify_step(&k->notify, revents, k->status_fd);
@@ -475,8 +485,7 @@ static void on_clock(struct keep *k)
 	}
 	if (k->phase == PHASE_RUNNING && now >= k->deadline)
 		end_job(k, SPAWN_END_TIMEOUT, k->spec->grace_ms, "");
-	if ((k->phase == PHASE_RUNNING || k->phase == PHASE_TERM) &&
-	    now >= k->next_sample)
+	if (sample_is_due(k, now))
 		sample(k);
 	if (k->phase == PHASE_TERM && now >= k->kill_at)
 		enter_kill(k);

@@ -60,6 +60,7 @@ struct notify {
 	bool taken;
 	bool over; /* it has hung up: nobody is left who could ask */
 	enum sbx_grade grade;
+	bool own_opens; /* no stdio of the job is a file, or could bring one (floor) */
 	int proc_fd;	/* borrowed: the /proc that shows the job's processes */
 	int own_fds;	/* our own /proc/self/fd; -1: not needed so far */
 	cpu_set_t cpus; /* the job's; what it may choose from */

@@ -281,6 +281,8 @@ MUST_CHECK int selftest_run(const struct sbx_spec *spec, int own_socket, struct 
  */
 #define FDS_KEEP_MAX 8
 MUST_CHECK int fds_arrange(const int stdio[3], int *keep, size_t n_keep, struct err *err);
+/* No stdio is a file, nor a socket whose peer could send one. */
+bool fds_bring_no_files(const int stdio[3]);
 /* A warm job's own stdio, in place of what it waited with; the same judgement. */
 MUST_CHECK int fds_replace_stdio(const int stdio[3], struct err *err);
 

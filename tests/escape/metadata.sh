@@ -52,7 +52,7 @@ for f in sys.argv[1:]: print([(n, os.getxattr(f, n)) for n in os.listxattr(f)])'
 outer=() # what runs the sandbox
 run() {
 	"${outer[@]}" "$sandbox" --grade floor --workspace "$scratch/work" --ro "$scratch/out/ro" \
-		--timeout 120 "$@" </dev/null
+		--timeout 120 "$@" </dev/null 2>&1 | cat # no stdio is a file: notify_meta.c
 }
 
 before=$(state)
@@ -62,6 +62,19 @@ check "nothing outside changed" [ "$before" = "$(state)" ]
 run --processes 8 -- ./try_metadata race "$scratch/out" "${ROUNDS:-20000}"
 check "the race ran, and reached its own files" [ $? -eq 0 ]
 check "nothing outside changed in the race" [ "$before" = "$(state)" ]
+
+# A descriptor for writing that the job did not open itself: as its stdio, or sent over it.
+"$sandbox" --grade floor --workspace "$scratch/work" --timeout 60 -- \
+	./try_metadata brought 0 1 <>"$scratch/out/victim" >>"$scratch/out/ro/file"
+check "no attempt on a file that is its stdio was answered with success" [ $? -eq 0 ]
+python3 -c 'import os, socket, subprocess, sys
+ours, jobs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+socket.send_fds(ours, [b"x"], [os.open(sys.argv[1], os.O_RDWR)])
+sys.exit(subprocess.run(sys.argv[2:], stdin=jobs, stdout=2).returncode)' "$scratch/out/victim" \
+	"$sandbox" --grade floor --workspace "$scratch/work" --timeout 60 -- ./try_metadata brought sent \
+	2> >(cat >&2)
+check "... nor on one that was sent to it" [ $? -eq 0 ]
+check "... and nothing outside changed" [ "$before" = "$(state)" ]
 
 works=works
 "$try" has-xattrat || works="works-but-xattrat"

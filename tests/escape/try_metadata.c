@@ -6,6 +6,8 @@
  *
  *	try_metadata attack OUT		every call, every way to name a file outside
  *	try_metadata race OUT ROUNDS	a thread swaps links and directories meanwhile
+ *	try_metadata brought FD...	the calls on descriptors that it was given for writing;
+ *					"sent": one that comes over stdin
  *	try_metadata works		the same calls on one's own files, and their errnos
  *	try_metadata works-but-xattrat	as above, where the kernel (before 6.13) or a
  *					container's filter has no setxattrat: see has-xattrat
@@ -25,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -268,6 +271,43 @@ static int attack(const char *out)
 	refused("file_setattr", 469,
 		result(syscall(NR_FILE_SETATTR, HERE, victim, "", 0, 0)));
 	(void)printf("attack: %d allowed\n", failed);
+	return failed != 0;
+}
+
+static int receive_fd(void)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	char byte;
+	struct iovec io = {&byte, 1};
+	struct msghdr m = {.msg_iov = &io,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	int fd = -1;
+
+	if (recvmsg(0, &m, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&m))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
+	return fd;
+}
+
+static int brought(char **which)
+{
+	for (; *which; which++) {
+		int fd = strcmp(*which, "sent") == 0 ? receive_fd()
+						     : (int)strtol(*which, NULL, 10);
+
+		/* It is one for writing, or this would show nothing. */
+		if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+			return 2;
+		for (int i = 0; i < N_FD_CALLS; i++)
+			if (fd_call(i, fd) == 0) {
+				(void)fprintf(stderr, "ALLOWED %s, call %d\n", *which, i);
+				failed++;
+			}
+	}
 	return failed != 0;
 }
 
@@ -617,6 +657,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "attack") == 0)
 		return attack(argv[2]);
+	if (argc > 2 && strcmp(argv[1], "brought") == 0)
+		return brought(argv + 2);
 	if (argc == 4 && strcmp(argv[1], "race") == 0)
 		return race(argv[2], strtol(argv[3], NULL, 10));
 	no_xattrat = argc == 2 && strcmp(argv[1], "works-but-xattrat") == 0;
