@@ -22,7 +22,7 @@
  * cpus.c (affinity), caps.c, landlock rules in walls.c, seccomp.c (filter as data),
  * selftest.c, job.c (the order of the stages in the child), birth.c (the keeper until the
  * job runs), broker.c (the job's way to the tomb),
- * keeper.c + tree.c (supervision), end.c (the keeper once the job ends), notify*.c (the
+ * keeper.c + tree*.c (supervision), end.c (the keeper once the job ends), notify*.c (the
  * calls that the keeper answers), report.c (status and walls), serve.c (the spawner),
  * serve_job.c (its jobs), pool.c (its warm sandboxes), ahead.c (rules made in advance),
  * serve_walls.c (its namespaces).
