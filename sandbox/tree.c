@@ -161,6 +161,7 @@ void tree_done(struct tree *t)
 	free(t->proc);
 	t->proc = NULL;
 	inode_set_done(&t->seen);
+	inode_set_done(&t->elders);
 	free(t->hidden);
 	t->hidden = NULL;
 }
@@ -220,6 +221,33 @@ bool tree_is_dead(const struct tree_proc *p)
 	return p->state == 'Z' && p->threads <= 1;
 }
 
+/*
+ * In floor /proc shows the whole machine, and most of it was there before the keeper: none
+ * of that can be its descendant, ever. Such a process is known again by its number and by
+ * the inode of its directory, which the kernel gives up with the process (proc_flush_pid in
+ * kernel/exit.c); one that got another meanwhile is only read again.
+ */
+static bool is_elder(const struct tree *t, uint64_t pid, uint64_t ino)
+{
+	return t->grade == GRADE_FLOOR && inode_set_has(&t->elders, pid, ino);
+}
+
+static void remember_elders(struct tree *t)
+{
+	uint64_t since = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->proc[i].pid == t->self)
+			since = t->proc[i].start;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct tree_proc *p = &t->proc[i];
+
+		/* 1: the listing did not know it */
+		if (p->start < since && p->ino > 1)
+			(void)inode_set_add(&t->elders, (uint64_t)p->pid, p->ino);
+	}
+}
+
 int tree_scan(struct tree *t, struct err *err)
 {
 	cleanup_dir DIR *d = tree_open_dir(t->proc_fd, ".");
@@ -232,8 +260,11 @@ int tree_scan(struct tree *t, struct err *err)
 	while ((e = readdir(d))) {
 		char path[300], line[1024];
 		struct tree_proc p;
+		uint64_t pid;
 
-		if (e->d_name[0] < '1' || e->d_name[0] > '9' || t->n >= TREE_PROCS_MAX)
+		if (t->n >= TREE_PROCS_MAX ||
+		    parse_u64(e->d_name, 1, INT32_MAX, &pid, NULL) < 0 ||
+		    is_elder(t, pid, e->d_ino))
 			continue;
 		if (str_fmt(path, sizeof(path), "%s/stat", e->d_name) < 0 ||
 		    tree_read(t->proc_fd, path, line, sizeof(line)) <= 0 ||
@@ -243,13 +274,16 @@ int tree_scan(struct tree *t, struct err *err)
 			t->cap = t->cap ? t->cap * 2 : 64;
 			t->proc = xreallocarray(t->proc, t->cap, sizeof(*t->proc));
 		}
+		p.ino = e->d_ino;
 		p.member = t->grade == GRADE_FULL && p.pid != t->self;
 		t->proc[t->n++] = p;
 		if (t->n % SCANNED_AT_ONCE == 0)
 			tree_meanwhile(t);
 	}
-	if (t->grade == GRADE_FLOOR)
+	if (t->grade == GRADE_FLOOR) {
 		mark_descendants(t);
+		remember_elders(t);
+	}
 	for (size_t i = 0; i < t->n; i++)
 		members += t->proc[i].member;
 	return members;

@@ -25,6 +25,7 @@ struct tree_proc {
 	uint64_t flags;	    /* PF_* of the kernel */
 	uint64_t start;	    /* clock ticks after boot */
 	uint64_t cpu_ticks; /* own and waited-for children */
+	uint64_t ino;	    /* of its directory in /proc, as the listing says it */
 };
 
 struct tree {
@@ -35,10 +36,11 @@ struct tree {
 	uint64_t shm_dev;   /* the kernel's internal tmpfs: memfd, shared anonymous */
 	uint64_t work_dev;
 	bool has_work;
-	struct tree_proc *proc; /* of the last scan, members and others */
+	struct tree_proc *proc; /* of the last scan: members, and others but elders */
 	size_t n, cap;
-	struct inode_set seen; /* objects met through descriptors in this sample */
-	struct hidden *hidden; /* from the first sample on */
+	struct inode_set elders; /* floor: (pid, ino) of what is older than we are */
+	struct inode_set seen;	 /* objects met through descriptors in this sample */
+	struct hidden *hidden;	 /* from the first sample on */
 	/* Called now and then while it looks at processes; may be NULL. */
 	void (*meanwhile)(void *arg);
 	void *meanwhile_arg;

@@ -10,8 +10,10 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 
 #define REST                                                                             \
 	" 1 1 0 -1 4194560 10 0 0 0 7 5 3 2 20 0 4 0 12345 1000 10 "                     \
@@ -96,6 +98,49 @@ Test(tree, a_full_set_over_counts)
 		cr_assert(inode_set_add(&s, 1, INODE_SET_MAX + i));
 	cr_expect(inode_set_add(&s, 1, INODE_SET_MAX + 1), "counted again, not lost");
 	inode_set_done(&s);
+}
+
+static const struct tree_proc *find(const struct tree *t, pid_t pid)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->proc[i].pid == pid)
+			return &t->proc[i];
+	return NULL;
+}
+
+/* /proc has the whole machine in floor. */
+Test(tree, what_is_older_than_the_keeper_is_read_once)
+{
+	struct tree t;
+	struct err err = ERR_INIT;
+	size_t first;
+	uint64_t ino;
+	pid_t child;
+
+	cr_assert_eq(tree_init(&t, GRADE_FLOOR, -1, -1, -1, &err), 0);
+	cr_assert_eq(tree_scan(&t, &err), 0);
+	first = t.n;
+	cr_assert_not_null(find(&t, 1));
+	child = fork();
+	if (child == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	cr_assert_gt(child, 0);
+	cr_expect_eq(tree_scan(&t, &err), 1);
+	cr_expect_lt(t.n, first + 1);
+	cr_expect_null(find(&t, 1));
+	cr_assert_not_null(find(&t, child));
+	ino = find(&t, child)->ino;
+	/* the number of one that is gone */
+	(void)inode_set_add(&t.elders, (uint64_t)child, ino + 1);
+	cr_expect_eq(tree_scan(&t, &err), 1);
+	/* what would be if the listing named another process alike */
+	(void)inode_set_add(&t.elders, (uint64_t)child, ino);
+	cr_expect_eq(tree_scan(&t, &err), 0);
+	(void)kill(child, SIGKILL);
+	(void)waitpid(child, NULL, 0);
+	tree_done(&t);
 }
 
 static char dir[32] = "/tmp/test_tree.XXXXXX";
