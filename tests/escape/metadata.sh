@@ -32,6 +32,7 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 
 mkdir "$scratch/work" "$scratch/out" "$scratch/out/ro"
+mkdir -m 700 "$scratch/jobs"
 cp "$try" "$scratch/work/try_metadata"
 echo "the secret" >"$scratch/out/victim"
 echo "shown" >"$scratch/out/ro/file"
@@ -74,6 +75,27 @@ sys.exit(subprocess.run(sys.argv[2:], stdin=jobs, stdout=2).returncode)' "$scrat
 	"$sandbox" --grade floor --workspace "$scratch/work" --timeout 60 -- ./try_metadata brought sent \
 	2> >(cat >&2)
 check "... nor on one that was sent to it" [ $? -eq 0 ]
+# A sandbox that waits gets its stdio later; what it writes goes to a file here.
+for pool in 0 3; do
+	rm -rf "$scratch/jobs"/*
+	PYTHONPATH=$(dirname "$0")/../support python3 -c 'import os, sys, time
+from spawner import Spawner
+s = Spawner(sys.argv[1], sys.argv[2], "floor", "--pool", sys.argv[3])
+s.wait(s.run("true"))
+time.sleep(0.5)
+job = s.wait(s.run("python3", "-c", """
+import os
+for fd in 0, 1:
+    try:
+        os.utime(fd, (1, 1))
+        raise SystemExit(1)
+    except PermissionError:
+        pass
+""", stdin=os.open(sys.argv[4], os.O_RDWR)))
+s.close()
+sys.exit((job.exited or ("refused", 2))[1])' "$sandbox" "$scratch/jobs" "$pool" "$scratch/out/victim"
+	check "... nor by a job of the spawner, a pool of $pool" [ $? -eq 0 ]
+done
 check "... and nothing outside changed" [ "$before" = "$(state)" ]
 
 works=works

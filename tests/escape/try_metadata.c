@@ -18,6 +18,8 @@
  * "attack" and "race" only say what was answered; whether something happened is judged
  * outside.
  */
+#include "common/fdpass.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,7 +29,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -152,7 +153,7 @@ static int fd_call(int which, int fd)
 static void refused(const char *how, int call, int got)
 {
 	if (got == 0) {
-		(void)printf("ALLOWED %s, call %d\n", how, call);
+		(void)fprintf(stderr, "ALLOWED %s, call %d\n", how, call);
 		failed++;
 	}
 }
@@ -276,21 +277,11 @@ static int attack(const char *out)
 
 static int receive_fd(void)
 {
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
+	int fds[FDPASS_MAX] = FDPASS_NONE;
+	unsigned n = 0;
 	char byte;
-	struct iovec io = {&byte, 1};
-	struct msghdr m = {.msg_iov = &io,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	int fd = -1;
 
-	if (recvmsg(0, &m, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&m))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
-	return fd;
+	return fdpass_recv(0, &byte, 1, fds, &n, 0) == 1 ? fds[0] : -1;
 }
 
 static int brought(char **which)
@@ -298,15 +289,12 @@ static int brought(char **which)
 	for (; *which; which++) {
 		int fd = strcmp(*which, "sent") == 0 ? receive_fd()
 						     : (int)strtol(*which, NULL, 10);
+		int flags = fcntl(fd, F_GETFL);
 
-		/* It is one for writing, or this would show nothing. */
-		if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+		/* It is there and for writing, or this would show nothing. */
+		if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
 			return 2;
-		for (int i = 0; i < N_FD_CALLS; i++)
-			if (fd_call(i, fd) == 0) {
-				(void)fprintf(stderr, "ALLOWED %s, call %d\n", *which, i);
-				failed++;
-			}
+		attack_fd(*which, fd);
 	}
 	return failed != 0;
 }
