@@ -265,6 +265,12 @@ static int let_loose(int null_fd, struct err *err)
 	return chdir("/") < 0 ? err_sys(err, "chdir /") : 0;
 }
 
+/* Only floor's metadata calls ask for it. */
+static void note_stdio(struct keep *k, const int stdio[3])
+{
+	k->notify.own_opens = k->spec->grade == GRADE_FLOOR && fds_bring_no_files(stdio);
+}
+
 int birth_give(struct keep *k, const char **stage, struct err *err)
 {
 	int null_fd = k->birth.null_fd;
@@ -274,7 +280,7 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 	for (int i = 0; i < 3; i++)
 		if (k->birth.warm)
 			k->birth.stdio[i] = null_fd;
-	k->notify.own_opens = fds_bring_no_files(k->birth.stdio);
+	note_stdio(k, k->birth.stdio);
 	*stage = "root";
 	if (open_rw(k->spec, rw, &n_rw, err) < 0 || give_root(k, err) < 0)
 		return -1;
@@ -345,7 +351,7 @@ int birth_bind(struct keep *k, const struct keeper_bind *m, const struct spawn_s
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER,
 				  "a sandbox of another kind");
 	k->own_spec.broker = m->broker;
-	k->notify.own_opens = fds_bring_no_files(&fds[HANDOVER_STDIN]);
+	note_stdio(k, &fds[HANDOVER_STDIN]);
 	k->spec = &k->own_spec;
 	take_limits(k, &m->limits);
 	*stage = "broker";

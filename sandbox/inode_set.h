@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set of (device, inode), bounded: past the bound everything counts as new, so that an
+/* A set of (device, inode), or of other pairs, bounded: past the bound everything counts as new, so that an
  * overflow over-counts and never hides. */
 #ifndef LYCH_SANDBOX_INODE_SET_H
 #define LYCH_SANDBOX_INODE_SET_H

@@ -192,12 +192,17 @@ struct target {
  */
 static bool is_own_writing(const struct notify *n, const struct target *t)
 {
-	int flags = n->own_opens && t->opened ? fcntl(t->fd, F_GETFL) : -1;
-	int mode = flags & O_ACCMODE;
 	struct stat st;
+	int flags, mode;
 
-	return flags >= 0 && !(flags & O_PATH) && (mode == O_WRONLY || mode == O_RDWR) &&
-	       fstat(t->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink > 0;
+	if (!n->own_opens || !t->opened)
+		return false;
+	flags = fcntl(t->fd, F_GETFL);
+	if (flags < 0 || (flags & O_PATH))
+		return false;
+	mode = flags & O_ACCMODE;
+	return (mode == O_WRONLY || mode == O_RDWR) && fstat(t->fd, &st) == 0 &&
+	       S_ISREG(st.st_mode) && st.st_nlink > 0;
 }
 
 static int open_target_fd(struct notify *n, const struct meta_call *c,

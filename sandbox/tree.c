@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define STATUS_MAX 8192
 #define TREE_PROCS_MAX 65536
 #define SCANNED_AT_ONCE 16
 /* Of the kernel's task flags, shown in /proc/PID/stat: forked, but did not exec. */
@@ -331,7 +330,7 @@ int tree_count_uid_tasks(uid_t uid, unsigned *ret, struct err *err)
 	if (!d)
 		return err_sys(err, "open /proc");
 	while ((e = readdir(d))) {
-		char path[300], text[STATUS_MAX];
+		char path[300], text[TREE_STATUS_MAX];
 		const char *p;
 
 		if (e->d_name[0] < '1' || e->d_name[0] > '9' ||

@@ -7,6 +7,8 @@
 
 #include <dirent.h>
 
+#define TREE_STATUS_MAX 8192 /* of /proc/PID/status, and smaps_rollup */
+
 /* Our own numbers in kernel text: digits end at the first other byte. */
 uint64_t tree_take_u64(const char **p);
 /* Read a small file of /proc; the length, or -1 with errno. */

@@ -28,7 +28,6 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#define STATUS_MAX 8192
 #ifndef PIDFD_THREAD
 #define PIDFD_THREAD O_EXCL
 #endif
@@ -138,7 +137,7 @@ static void measure_maps(struct tree *t, const char *path, struct tree_use *use)
  * leader). */
 static bool measure_status(struct tree *t, const char *path, uint64_t *memory)
 {
-	char text[STATUS_MAX];
+	char text[TREE_STATUS_MAX];
 
 	if (tree_read(t->proc_fd, path, text, sizeof(text)) <= 0 ||
 	    !strstr(text, "VmRSS:"))
@@ -243,7 +242,7 @@ static uint64_t exact_shmem(struct tree *t, const char *path)
 
 static uint64_t exact_task(struct tree *t, const char *dir, bool *ret_found)
 {
-	char path[340], text[STATUS_MAX];
+	char path[340], text[TREE_STATUS_MAX];
 	uint64_t sum;
 
 	(void)snprintf(path, sizeof(path), "%s/smaps_rollup", dir);
