@@ -34,8 +34,8 @@
 #define LEAF_BUSY_USEC USEC_PER_SEC
 #define COUNT_VALID_USEC (10 * USEC_PER_SEC)
 #define LEAF_PAUSE_USEC (5 * USEC_PER_MSEC)
-/* The keeper lives in the job's user namespace and counts there. */
-#define NPROC_OF_KEEPER 1
+/* The keeper, its guard and its meter live in the job's user namespace and count there. */
+#define NPROC_OF_KEEPER 3
 
 static void add_limit(struct sbx_limits *l, const char *name, const char *mechanism,
 		      uint64_t value)
@@ -259,8 +259,40 @@ static int set_rlimit(__rlimit_resource_t what, const char *name, rlim_t soft,
 	return 0;
 }
 
+/* Does the kernel hand cores to a program? What can't be read may say so. */
+static bool cores_are_piped(void)
+{
+	cleanup_close int fd =
+		open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+	char first = '|';
+
+	return fd < 0 || read(fd, &first, 1) != 1 || first == '|';
+}
+
+/*
+ * A handler for core dumps (core(5), "Piping core dumps to a program") is started as root,
+ * outside of every namespace and limit, and reads what the job had in its memory: for any
+ * limit, 0 too, but 1, which is the kernel's own sign for "not this one". The filter keeps the
+ * job from changing it.
+ */
+static int no_cores(struct err *err)
+{
+	const struct rlimit one = {1, 1};
+
+	if (setrlimit(RLIMIT_CORE, &one) == 0 || errno != EPERM)
+		return set_rlimit(RLIMIT_CORE, "core", 1, 1, err);
+	if (cores_are_piped())
+		return err_set_id(
+			err, ERRID_SANDBOX_LIMIT,
+			"core: with a hard limit of 0 a crash would start the host's "
+			"core handler; allow 1 (ulimit -H -c, LimitCORE=)");
+	return set_rlimit(RLIMIT_CORE, "core", 0, 0, err);
+}
+
 int limits_enter(enum sbx_grade grade, int cgroup_procs_fd, struct err *err)
 {
+	if (no_cores(err) < 0)
+		return -1;
 	if (cgroup_procs_fd >= 0 && write(cgroup_procs_fd, "0", 1) != 1)
 		return err_sys_id(err, ERRID_SANDBOX_CGROUP,
 				  "enter the leaf (cgroup.procs)");
@@ -279,7 +311,6 @@ int limits_apply(const struct sbx_spec *spec, unsigned nproc, struct err *err)
 		const char *name;
 		rlim_t soft, hard;
 	} limit[] = {
-		{RLIMIT_CORE, "core", 0, 0},
 		{RLIMIT_FSIZE, "file size", spec->output_bytes, spec->output_bytes},
 		{RLIMIT_STACK, "stack", STACK_BYTES, STACK_HARD_BYTES},
 		{RLIMIT_MEMLOCK, "memlock", MEMLOCK_BYTES, MEMLOCK_BYTES},

@@ -83,6 +83,7 @@ static uint32_t answer_of(const struct answers *a, unsigned verdict, bool seen)
 		[SC_ALLOW] = SECCOMP_RET_ALLOW,
 		[SC_EPERM] = SECCOMP_RET_USER_NOTIF,
 		[SC_SUPERVISED] = SECCOMP_RET_USER_NOTIF,
+		[SC_NOTHING] = SECCOMP_RET_ERRNO,
 	};
 	bool told = verdict == SC_ALLOW && seen && a->observe;
 

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -46,9 +47,10 @@
 #define TIOC_CONS 0x541D
 #define TIOC_SCTTY 0x540E
 #define TIOC_SETD 0x5423
-#define KD_SETMODE 0x4B3A
-#define KD_SKBMODE 0x4B45
 #define NO_IOCTL(n) IF("ioctl", SC_BOTH, SC_EPERM, IS(1, n))
+#define IOCTL(where, n) IF("ioctl", where, SC_ALLOW, IS(1, n))
+#define IOCTL_TYPE(where, verdict, t)                                                    \
+	IF("ioctl", where, verdict, BITS(1, 0xff00, (t) << 8))
 
 /* 1 stream, 2 datagram, 5 seqpacket; the flag bits above are the kernel's to check. */
 #define TYPE(a, t) BITS(a, 0xf, t)
@@ -57,18 +59,51 @@
 
 #define PRCTL(option) IF("prctl", SC_BOTH, SC_ALLOW, IS(0, option))
 
-/* File system ioctls that change a file or a subvolume by a descriptor that may only read:
- * Landlock does not see them. All of the type but what only reads, or needs a descriptor
- * that may write. */
-#define FS_TYPE(t) IF("ioctl", SC_FLOOR, SC_EPERM, BITS(1, 0xff00, (t) << 8))
-#define FS_MAY(n) IF("ioctl", SC_FLOOR, SC_ALLOW, IS(1, n))
+/*
+ * An ioctl is allowed by name or by type: terminals and what every descriptor has ('T'); of
+ * the file systems what reads a file's own attributes, copies within it, and in full sets its
+ * flags (chattr). What a file system has besides acts on more than the file: btrfs and
+ * bcachefs make subvolumes, which are devices of their own that no walk over the workspace
+ * counts; a key of the owner's encrypted directories is taken away by any descriptor on that
+ * file system; space is reserved as with fallocate(2); labels, ids and devices are told. In
+ * floor none may change a file at all: Landlock does not see it, and a descriptor that may
+ * only read is enough.
+ *
+ * Interfaces (0x89): a stdio may be a socket that was made outside, and answers for the
+ * network where it was made, whatever its family. In full the keeper answers, for the job's
+ * own: notify_net.c. What concerns the socket alone goes on.
+ */
+#define FS_GETBSZ 0x2
 #define FS_GETFLAGS 0x80086601u
+#define FS_SETFLAGS 0x40086602u
 #define FS_GETVERSION 0x80087601u
 #define FS_FIEMAP 0xc020660bu
 #define FS_FSGETXATTR 0x801c581fu
+#define FS_FSSETXATTR 0x401c5820u
 #define FS_CLONE 0x40049409u
 #define FS_CLONE_RANGE 0x4020940du
 #define FS_DEDUPE_RANGE 0xc0189436u
+#define NOTIF_ID_VALID 0x40082102u
+#define SOCK_SETOWN 0x8901
+#define SOCK_SPGRP 0x8902
+#define SOCK_GETOWN 0x8903
+#define SOCK_GPGRP 0x8904
+#define SOCK_ATMARK 0x8905
+#define SOCK_OUTQNSD 0x894b
+#define TYPE_TERMINAL 0x54
+#define TYPE_INTERFACE 0x89
+#define TYPE_NAMESPACE 0xb7 /* nsfs: of one's own, setns is refused */
+#define TYPE_PIDFD 0xff
+
+/* A CPU clock names a process in the bits above the lowest three, all ones: oneself. With
+ * bit 2 it is a thread's, and the kernel answers for the caller's own only. */
+#define CLOCK_OTHER 0x80000000u
+#define CLOCK_THREAD 4u
+#define CLOCK_SELF 0xfffffff8u
+#define OWN_CLOCKS(n)                                                                    \
+	IF(n, SC_BOTH, SC_ALLOW, BITS(0, CLOCK_OTHER, 0)),                               \
+		IF(n, SC_BOTH, SC_ALLOW, BITS(0, CLOCK_THREAD, CLOCK_THREAD)),           \
+		IF(n, SC_BOTH, SC_ALLOW, BITS(0, CLOCK_SELF, CLOCK_SELF))
 
 /* A file of the workspace is owned by whoever started the job, on a disk that others may
  * see: with a set-id bit they would run what the job wrote as that user. open() makes
@@ -84,6 +119,12 @@
  * asks for rights by what a descriptor can do, so it asks for none: every file, FIFO and
  * device that the uid may write could be opened. */
 #define NO_MODE_3(n, flags) IF(n, SC_BOTH, SC_EPERM, BITS(flags, O_ACCMODE, O_ACCMODE))
+
+#define SCHED_RESET 0x40000000u
+#define SCHED(policy)                                                                    \
+	IF("sched_setscheduler", SC_BOTH, SC_ALLOW, IS(0, 0), IS(1, policy)),            \
+		IF("sched_setscheduler", SC_BOTH, SC_ALLOW, IS(0, 0),                    \
+		   IS(1, (policy) | SCHED_RESET))
 
 const struct sc_clause sc_clauses[] = {
 	/* threads and fork; every other flag is ordinary */
@@ -110,11 +151,20 @@ const struct sc_clause sc_clauses[] = {
 	IF("sendto", SC_FLOOR, SC_ALLOW, SC_NULL(4)),
 
 	NO_IOCTL(TIOC_STI), NO_IOCTL(TIOC_LINUX), NO_IOCTL(TIOC_CONS),
-	NO_IOCTL(TIOC_SCTTY), NO_IOCTL(TIOC_SETD), NO_IOCTL(KD_SETMODE),
-	NO_IOCTL(KD_SKBMODE), FS_MAY(FS_GETFLAGS), FS_MAY(FS_FIEMAP),
-	FS_MAY(FS_GETVERSION), FS_MAY(FS_FSGETXATTR), FS_MAY(FS_CLONE),
-	FS_MAY(FS_CLONE_RANGE), FS_MAY(FS_DEDUPE_RANGE), FS_TYPE('f'), FS_TYPE('v'),
-	FS_TYPE('X'), FS_TYPE(0x94), FS_TYPE(0xf5),
+	NO_IOCTL(TIOC_SCTTY), NO_IOCTL(TIOC_SETD), IOCTL(SC_BOTH, FS_GETBSZ),
+	IOCTL(SC_BOTH, FS_GETFLAGS), IOCTL(SC_BOTH, FS_FIEMAP),
+	IOCTL(SC_BOTH, FS_GETVERSION), IOCTL(SC_BOTH, FS_FSGETXATTR),
+	IOCTL(SC_BOTH, FS_CLONE), IOCTL(SC_BOTH, FS_CLONE_RANGE),
+	IOCTL(SC_BOTH, FS_DEDUPE_RANGE),
+	/* our own look at the listener that this filter gave; a job has none */
+	IOCTL(SC_BOTH, NOTIF_ID_VALID), IOCTL(SC_FULL, FS_SETFLAGS),
+	IOCTL(SC_FULL, FS_FSSETXATTR), IOCTL(SC_FULL, SOCK_SETOWN),
+	IOCTL(SC_FULL, SOCK_SPGRP), IOCTL(SC_FULL, SOCK_GETOWN),
+	IOCTL(SC_FULL, SOCK_GPGRP), IOCTL(SC_FULL, SOCK_ATMARK),
+	IOCTL(SC_FULL, SOCK_OUTQNSD), IOCTL_TYPE(SC_BOTH, SC_ALLOW, TYPE_TERMINAL),
+	IOCTL_TYPE(SC_FULL, SC_ALLOW, TYPE_NAMESPACE),
+	IOCTL_TYPE(SC_FULL, SC_ALLOW, TYPE_PIDFD),
+	IOCTL_TYPE(SC_FULL, SC_SUPERVISED, TYPE_INTERFACE),
 
 	/* a lease on a file that is only shown makes whoever writes to it wait */
 	IF("fcntl", SC_BOTH, SC_EPERM, IS(1, F_SETLEASE)),
@@ -128,15 +178,25 @@ const struct sc_clause sc_clauses[] = {
 	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET),
 	   IS(2, SO_ATTACH_REUSEPORT_EBPF)),
 
+	/* The limit for core dumps stays at the 1 that limits.c set: with any other the kernel
+	   starts the host's handler, if there is one, for each crash. Programs with secrets
+	   take a 0 that is refused to them for a reason to end. */
+	IF("setrlimit", SC_BOTH, SC_NOTHING, IS(0, RLIMIT_CORE)),
+	IF("prlimit64", SC_BOTH, SC_ALLOW, IS(0, 0), IS(1, RLIMIT_CORE), SC_NULL(2)),
+	IF("prlimit64", SC_BOTH, SC_NOTHING, IS(0, 0), IS(1, RLIMIT_CORE), SC_NULL(3)),
+	IF("prlimit64", SC_BOTH, SC_EPERM, IS(0, 0), IS(1, RLIMIT_CORE)),
 	/* Only about oneself: in full process 1 is the keeper, in floor there are
 	   neighbours. */
 	IF("prlimit64", SC_BOTH, SC_ALLOW, IS(0, 0)),
 	IF("setpriority", SC_BOTH, SC_ALLOW, IS(0, 0), IS(1, 0)),
 	IF("ioprio_set", SC_BOTH, SC_ALLOW, IS(0, 1), IS(1, 0)),
 	IF("sched_setparam", SC_BOTH, SC_ALLOW, IS(0, 0)),
-	IF("sched_setscheduler", SC_BOTH, SC_ALLOW, IS(0, 0)),
-	IF("sched_setattr", SC_BOTH, SC_ALLOW, IS(0, 0)),
-	IF("get_robust_list", SC_BOTH, SC_ALLOW, IS(0, 0)),
+	/* Not SCHED_IDLE: who has next to no weight holds a lock for as long as others want
+	 * the processor. Policy and slice of sched_setattr are in memory: not at all. */
+	SCHED(SCHED_OTHER), SCHED(SCHED_BATCH),
+	IF("get_robust_list", SC_BOTH, SC_ALLOW, IS(0, 0)), OWN_CLOCKS("clock_gettime"),
+	OWN_CLOCKS("clock_getres"), OWN_CLOCKS("clock_nanosleep"),
+	OWN_CLOCKS("timer_create"),
 
 	/* Only our own ids have a mapping in full. The kernel would say EINVAL to any other;
 	   programs that ask whether they are root expect EPERM. */
@@ -197,11 +257,11 @@ static const char *const allow[] = {
 	"read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev",
 	"preadv2", "pwritev2", "close", "close_range", "lseek", "dup", "dup2", "dup3",
 	"pipe", "pipe2", "fcntl", "flock", "fsync", "fdatasync", "sync_file_range",
-	"fallocate", "fadvise64", "readahead", "sendfile", "splice", "tee",
-	"copy_file_range", "ioctl", "poll", "ppoll", "select", "pselect6", "epoll_create",
-	"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2",
-	"eventfd", "eventfd2", "signalfd", "signalfd4", "timerfd_create",
-	"timerfd_settime", "timerfd_gettime", "inotify_rm_watch", "memfd_create",
+	"fadvise64", "readahead", "sendfile", "splice", "tee", "copy_file_range", "poll",
+	"ppoll", "select", "pselect6", "epoll_create", "epoll_create1", "epoll_ctl",
+	"epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd", "eventfd2", "signalfd",
+	"signalfd4", "timerfd_create", "timerfd_settime", "timerfd_gettime",
+	"inotify_rm_watch", "memfd_create",
 	/* paths */
 	"open", "openat", "creat", "stat", "fstat", "lstat", "newfstatat", "statx",
 	"access", "faccessat", "faccessat2", "statfs", "fstatfs", "truncate", "ftruncate",
@@ -219,23 +279,21 @@ static const char *const allow[] = {
 	"fork", "vfork", "execve", "execveat", "exit", "exit_group", "wait4", "waitid",
 	"kill", "tkill", "tgkill", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn",
 	"rt_sigpending", "rt_sigtimedwait", "rt_sigqueueinfo", "rt_tgsigqueueinfo",
-	"rt_sigsuspend", "sigaltstack", "pause", "restart_syscall", "pidfd_open",
-	"pidfd_send_signal", "getpid", "getppid", "gettid", "getpgrp", "getpgid",
-	"setpgid", "getsid", "setsid", "getuid", "geteuid", "getgid", "getegid",
-	"getresuid", "getresgid", "getgroups", "setfsuid", "setfsgid", "capget", "capset",
-	"set_tid_address", "set_robust_list", "rseq", "futex", "futex_waitv",
-	"#454" /* futex_wake */, "#455" /* futex_wait */, "#456" /* futex_requeue */,
-	"arch_prctl", "set_thread_area", "get_thread_area", "getrlimit", "setrlimit",
-	"getrusage", "times", "getpriority", "ioprio_get", "sched_yield",
-	"sched_getparam", "sched_getscheduler", "sched_get_priority_max",
-	"sched_get_priority_min", "sched_rr_get_interval", "sched_getattr",
-	"sched_getaffinity", "getcpu", "landlock_create_ruleset", "landlock_add_rule",
-	"landlock_restrict_self",
+	"rt_sigsuspend", "sigaltstack", "pause", "restart_syscall", "pidfd_send_signal",
+	"getpid", "getppid", "gettid", "getpgrp", "getpgid", "setpgid", "getsid",
+	"setsid", "getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid",
+	"getgroups", "setfsuid", "setfsgid", "capget", "capset", "set_tid_address",
+	"set_robust_list", "rseq", "futex", "futex_waitv", "#454" /* futex_wake */,
+	"#455" /* futex_wait */, "#456" /* futex_requeue */, "arch_prctl",
+	"set_thread_area", "get_thread_area", "getrlimit", "setrlimit", "getrusage",
+	"times", "getpriority", "ioprio_get", "sched_yield", "sched_getparam",
+	"sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min",
+	"sched_rr_get_interval", "sched_getattr", "sched_getaffinity", "getcpu",
+	"landlock_create_ruleset",
 	/* time, names, randomness */
-	"nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday",
-	"time", "getitimer", "setitimer", "alarm", "timer_create", "timer_settime",
-	"timer_gettime", "timer_getoverrun", "timer_delete", "uname", "sysinfo",
-	"getrandom",
+	"nanosleep", "gettimeofday", "time", "getitimer", "setitimer", "alarm",
+	"timer_settime", "timer_gettime", "timer_getoverrun", "timer_delete", "uname",
+	"sysinfo", "getrandom",
 	/* an open socket: which one may be opened is the clauses' matter */
 	"recvfrom", "recvmsg", "recvmmsg", "sendmsg", "sendmmsg", "shutdown",
 	"getsockname", "getpeername", "setsockopt", "getsockopt", NULL};
@@ -246,6 +304,10 @@ static const char *const allow_in_full[] = {
 	"mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr",
 	/* Landlock does not judge what is watched; without the first two programs poll */
 	"inotify_init", "inotify_init1", "inotify_add_watch", NULL};
+
+/* Any process of the host in floor, whose end it tells. Programs fall back to waiting for
+ * their children; a descriptor of one's own comes with clone(CLONE_PIDFD). */
+static const char *const absent_in_floor[] = {"pidfd_open", NULL};
 
 /* A file's mode, owner, times and attributes. In full the private root is the wall; in floor
  * the keeper looks at the object and acts itself: notify_meta.c. */
@@ -272,33 +334,27 @@ static const char *const metadata[] = {"chmod",
 				       NULL};
 
 /* cpus beyond --cpus: the affinity is how that limit stands without a cgroup, so the
- * keeper sets it, within those: notify_cpu.c */
-static const char *const within_limits[] = {"sched_setaffinity", NULL};
+ * keeper sets it, within those: notify_cpu.c. Disk that is taken at once, rules that the
+ * kernel keeps: notify_limits.c */
+static const char *const within_limits[] = {"sched_setaffinity", "fallocate",
+					    "landlock_add_rule", "landlock_restrict_self",
+					    NULL};
 
 /* What is left of a call when no clause allowed it. */
-static const char *const deny_else[] = {"clone",
-					"socket",
-					"socketpair",
-					"sendto",
-					"prlimit64",
-					"setpriority",
-					"ioprio_set",
-					"sched_setparam",
-					"sched_setscheduler",
-					"sched_setattr",
-					"get_robust_list",
-					"setuid",
-					"setreuid",
-					"setresuid",
-					"setgid",
-					"setregid",
-					"setresgid",
-					"mknod",
-					"mknodat",
-					"personality",
-					"seccomp",
-					"prctl",
-					NULL};
+static const char *const deny_else[] = {"clone",	  "socket",
+					"socketpair",	  "sendto",
+					"ioctl",	  "clock_gettime",
+					"clock_getres",	  "clock_nanosleep",
+					"timer_create",	  "prlimit64",
+					"setpriority",	  "ioprio_set",
+					"sched_setparam", "sched_setscheduler",
+					"sched_setattr",  "get_robust_list",
+					"setuid",	  "setreuid",
+					"setresuid",	  "setgid",
+					"setregid",	  "setresgid",
+					"mknod",	  "mknodat",
+					"personality",	  "seccomp",
+					"prctl",	  NULL};
 
 static const char *const deny[] = {
 	/* namespaces, roots and mounts, old and new */
@@ -354,10 +410,16 @@ static const char *const absent[] = {"clone3",
 				     NULL};
 
 const struct sc_list sc_lists[] = {
-	{SC_BOTH, SC_ALLOW, allow},	     {SC_FULL, SC_ALLOW, allow_in_full},
-	{SC_FLOOR, SC_EPERM, allow_in_full}, {SC_FULL, SC_ALLOW, metadata},
-	{SC_FLOOR, SC_SUPERVISED, metadata}, {SC_BOTH, SC_SUPERVISED, within_limits},
-	{SC_BOTH, SC_EPERM, deny_else},	     {SC_BOTH, SC_EPERM, deny},
+	{SC_BOTH, SC_ALLOW, allow},
+	{SC_FULL, SC_ALLOW, allow_in_full},
+	{SC_FLOOR, SC_EPERM, allow_in_full},
+	{SC_FULL, SC_ALLOW, absent_in_floor},
+	{SC_FLOOR, SC_ENOSYS, absent_in_floor},
+	{SC_FULL, SC_ALLOW, metadata},
+	{SC_FLOOR, SC_SUPERVISED, metadata},
+	{SC_BOTH, SC_SUPERVISED, within_limits},
+	{SC_BOTH, SC_EPERM, deny_else},
+	{SC_BOTH, SC_EPERM, deny},
 	{SC_BOTH, SC_ENOSYS, absent},
 };
 const size_t sc_n_lists = ARRAY_SIZE(sc_lists);

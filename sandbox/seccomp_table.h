@@ -23,6 +23,7 @@ enum sc_verdict {
 	SC_ALLOW,
 	SC_EPERM,      /* always; the keeper says it, so that it can be told: notify.h */
 	SC_SUPERVISED, /* the keeper acts for the job, or refuses */
+	SC_NOTHING, /* success, and nothing is done: what programs do not live without */
 	SC_VERDICT_MAX_
 };
 

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -29,6 +30,7 @@ TestSuite(sandbox_seccomp, .timeout = 20);
 #define E_PERM SECCOMP_RET_USER_NOTIF
 #define E_NOSYS (SECCOMP_RET_ERRNO | ENOSYS)
 #define KEEPER SECCOMP_RET_USER_NOTIF
+#define NOTHING SECCOMP_RET_ERRNO /* with errno 0 */
 #define HIGH 0xdeadbeef00000000ULL
 #ifdef __x86_64__
 #define ARCH AUDIT_ARCH_X86_64
@@ -239,7 +241,8 @@ Test(sandbox_seccomp, the_program_says_what_the_lists_say)
 	compile();
 	for (size_t i = 0; i < sc_n_lists; i++)
 		for (const char *const *p = sc_lists[i].names; *p; p++) {
-			static const uint32_t want[] = {E_NOSYS, ALLOW, E_PERM, KEEPER};
+			static const uint32_t want[] = {E_NOSYS, ALLOW, E_PERM, KEEPER,
+							NOTHING};
 			int nr = sc_number(*p);
 			bool conditional = false;
 
@@ -337,6 +340,8 @@ Test(sandbox_seccomp, terminals_are_not_typed_at)
 		cr_assert_eq(RUN(full, SYS_ioctl, 0, bad[i]), E_PERM);
 		cr_assert_eq(RUN(floor_, SYS_ioctl, 0, bad[i] | HIGH), E_PERM);
 	}
+	cr_assert_eq(RUN(full, SYS_ioctl, 0, 0x4B3A), E_PERM, "KDSETMODE");
+	cr_assert_eq(RUN(floor_, SYS_ioctl, 0, 0x5606), E_PERM, "VT_ACTIVATE");
 	cr_assert_eq(RUN(full, SYS_ioctl, 0, 0x5401), ALLOW, "TCGETS");
 	cr_assert_eq(RUN(full, SYS_ioctl, 0x5412, 0x5413), ALLOW,
 		     "the argument, not the descriptor");
@@ -425,6 +430,156 @@ Test(sandbox_seccomp, files_in_floor_are_not_changed_by_ioctl)
 		cr_assert_eq(RUN(floor_, SYS_ioctl, 3, good[i]), ALLOW);
 }
 
+/* What acts on more than the file: subvolumes (devices that no walk counts), keys of the
+ * owner's directories, space as by fallocate, and what tells labels, ids and devices. */
+Test(sandbox_seccomp, a_file_system_is_not_acted_on_by_ioctl)
+{
+	static const uint64_t bad[] = {
+		0x5000940e, /* BTRFS_IOC_SUBVOL_CREATE */
+		0x50009401, /* BTRFS_IOC_SNAP_CREATE */
+		0x50009417, /* BTRFS_IOC_SNAP_CREATE_V2 */
+		0x50009418, /* BTRFS_IOC_SUBVOL_CREATE_V2 */
+		0x5000940f, /* BTRFS_IOC_SNAP_DESTROY */
+		0x5000943f, /* BTRFS_IOC_SNAP_DESTROY_V2 */
+		0xc0c89425, /* BTRFS_IOC_SET_RECEIVED_SUBVOL */
+		0x4008941a, /* BTRFS_IOC_SUBVOL_SETFLAGS */
+		0x50009402, /* BTRFS_IOC_DEFRAG */
+		0x8400941f, /* BTRFS_IOC_FS_INFO */
+		0xd000941e, /* BTRFS_IOC_DEV_INFO: the path of the device */
+		0xd0009412, /* BTRFS_IOC_INO_LOOKUP */
+		0x81f8943c, /* BTRFS_IOC_GET_SUBVOL_INFO */
+		0x81009431, /* FS_IOC_GETFSLABEL */
+		0x4020bc10, /* BCH_IOCTL_SUBVOLUME_CREATE */
+		0x80111500, /* FS_IOC_GETFSUUID */
+		0x80811501, /* FS_IOC_GETFSSYSFSPATH */
+		0xc0c0583b, /* FS_IOC_GETFSMAP */
+		0x40305828, /* FS_IOC_RESVSP */
+		0x4030582a, /* FS_IOC_RESVSP64 */
+		0x40305839, /* FS_IOC_ZERO_RANGE */
+		0x800c6613, /* FS_IOC_SET_ENCRYPTION_POLICY */
+		0xc0506617, /* FS_IOC_ADD_ENCRYPTION_KEY */
+		0xc0406618, /* FS_IOC_REMOVE_ENCRYPTION_KEY */
+		0x40806685, /* FS_IOC_ENABLE_VERITY */
+		0x40087602, /* FS_IOC_SETVERSION */
+		0xf501,	    /* F2FS_IOC_START_ATOMIC_WRITE */
+		0x80087213, /* FAT_IOCTL_GET_VOLUME_ID */
+		0xc010cf05, /* CIFS_IOC_GET_MNT_INFO */
+	};
+
+	compile();
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_assert_eq(RUN(full, SYS_ioctl, 3, bad[i]), E_PERM, "%#lx", bad[i]);
+		cr_assert_eq(RUN(none, SYS_ioctl, 3, bad[i] | HIGH), E_PERM);
+		cr_assert_eq(RUN(floor_, SYS_ioctl, 3, bad[i]), E_PERM);
+	}
+	cr_assert_eq(RUN(full, SYS_ioctl, 3, 0x40086602), ALLOW, "FS_IOC_SETFLAGS");
+	cr_assert_eq(RUN(full, SYS_ioctl, 3, 0x401c5820), ALLOW, "FS_IOC_FSSETXATTR");
+}
+
+Test(sandbox_seccomp, an_ioctl_that_nobody_reviewed_is_refused)
+{
+	static const uint64_t sizes[] = {0, 0x40080000, 0x80100000, 0xc0200000};
+
+	compile();
+	for (uint64_t type = 0; type < 256; type++)
+		for (uint64_t nr = 0; nr < 256; nr++)
+			for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+				uint64_t request = sizes[i] | type << 8 | nr;
+				bool named = request == 2 || request == 0xc020660b ||
+					     request == 0x40082102;
+				bool terminal = type == 0x54;
+
+				if (named || terminal)
+					continue;
+				cr_assert_eq(RUN(floor_, SYS_ioctl, 0, request), E_PERM,
+					     "floor: %#lx", request);
+				if (type == 0x89 || type == 0xb7 || type == 0xff ||
+				    request == 0x40086602 || request == 0x80086601)
+					continue;
+				cr_assert_eq(RUN(full, SYS_ioctl, 0, request), E_PERM,
+					     "full: %#lx", request);
+			}
+}
+
+/* A socket that came from outside answers for the network where it was made. */
+Test(sandbox_seccomp, the_keeper_answers_for_interfaces)
+{
+	static const uint64_t ask[] = {0x8910, 0x8912, 0x8913, 0x8915, 0x8927,
+				       0x8933, 0x8946, 0x894c, 0x89e0, 0x89ff};
+
+	for (size_t i = 0; i < sizeof(ask) / sizeof(ask[0]); i++) {
+		struct seccomp_data d = {
+			.nr = SYS_ioctl, .arch = ARCH, .args = {0, ask[i] | HIGH}};
+
+		cr_assert_eq(sc_judge(SC_FULL_LO, &d), SC_SUPERVISED, "%#lx", ask[i]);
+		cr_assert_eq(sc_judge(SC_FULL_NONE, &d), SC_SUPERVISED);
+		cr_assert_eq(sc_judge(SC_FLOOR, &d), SC_EPERM);
+	}
+	compile();
+	cr_assert_eq(RUN(full, SYS_ioctl, 0, 0x8905), ALLOW, "SIOCATMARK");
+	cr_assert_eq(RUN(floor_, SYS_ioctl, 0, 0x8905), E_PERM, "SIOCATMARK");
+}
+
+/* The clock of process P is (~P << 3) with its kind in the lowest bits: 2 is its CPU time. */
+Test(sandbox_seccomp, only_the_own_cpu_clocks_are_read)
+{
+	static const int calls[] = {SYS_clock_gettime, SYS_clock_getres,
+				    SYS_clock_nanosleep, SYS_timer_create};
+	static const int32_t pids[] = {1, 2, 77, 4194304, 0x0fffffff};
+
+	compile();
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		for (uint64_t clock = 0; clock < 16; clock++)
+			cr_assert_eq(RUN(floor_, calls[i], HIGH | clock), ALLOW);
+		for (size_t k = 0; k < sizeof(pids) / sizeof(pids[0]); k++) {
+			uint32_t process = ~(uint32_t)pids[k] << 3;
+
+			for (uint32_t kind = 0; kind < 4; kind++) {
+				cr_assert_eq(RUN(floor_, calls[i], process | kind),
+					     E_PERM);
+				cr_assert_eq(RUN(full, calls[i], HIGH | process | kind),
+					     E_PERM, "%d", pids[k]);
+			}
+			/* a thread: the kernel asks whether it is one of the caller's */
+			cr_assert_eq(RUN(floor_, calls[i], process | 6), ALLOW);
+		}
+		/* as clock_getcpuclockid(0) has it */
+		cr_assert_eq(RUN(floor_, calls[i], 0xfffffffau), ALLOW);
+		cr_assert_eq(RUN(full, calls[i], HIGH | 0xfffffffau), ALLOW);
+	}
+}
+
+/* The one limit at which no handler of the host is started: limits.c. */
+Test(sandbox_seccomp, the_limit_for_core_dumps_stays)
+{
+	const struct program *all[3];
+
+	compile();
+	all[0] = &full, all[1] = &none, all[2] = &floor_;
+	for (int k = 0; k < 3; k++) {
+		const struct program p = *all[k];
+
+		cr_assert_eq(RUN(p, SYS_setrlimit, HIGH | RLIMIT_CORE, 1), NOTHING);
+		cr_assert_eq(RUN(p, SYS_setrlimit, RLIMIT_NOFILE, 1), ALLOW);
+		cr_assert_eq(RUN(p, SYS_getrlimit, RLIMIT_CORE, 1), ALLOW);
+		cr_assert_eq(RUN(p, SYS_prlimit64, 0, RLIMIT_CORE, 0, 1), ALLOW);
+		cr_assert_eq(RUN(p, SYS_prlimit64, HIGH, HIGH | RLIMIT_CORE, 1, 0),
+			     NOTHING);
+		cr_assert_eq(RUN(p, SYS_prlimit64, 0, RLIMIT_CORE, HIGH, 0), NOTHING);
+		cr_assert_eq(RUN(p, SYS_prlimit64, 0, RLIMIT_CORE, 1, 1), E_PERM);
+		cr_assert_eq(RUN(p, SYS_prlimit64, 0, RLIMIT_NOFILE, 1, 1), ALLOW);
+		cr_assert_eq(RUN(p, SYS_prlimit64, 77, RLIMIT_CORE, 1, 0), E_PERM);
+	}
+}
+
+Test(sandbox_seccomp, in_floor_no_process_is_had_by_its_number)
+{
+	compile();
+	cr_assert_eq(RUN(floor_, SYS_pidfd_open, 1), E_NOSYS);
+	cr_assert_eq(RUN(full, SYS_pidfd_open, 1), ALLOW);
+	cr_assert_eq(RUN(floor_, SYS_ioctl, 3, 0xc040ff0b), E_PERM, "PIDFD_GET_INFO");
+}
+
 Test(sandbox_seccomp, no_device_is_made)
 {
 	compile();
@@ -437,7 +592,7 @@ Test(sandbox_seccomp, no_device_is_made)
 static void compare(const struct program *p, enum sc_where where, int nr,
 		    const uint64_t args[6], bool observe)
 {
-	static const uint32_t want[] = {E_NOSYS, ALLOW, E_PERM, KEEPER};
+	static const uint32_t want[] = {E_NOSYS, ALLOW, E_PERM, KEEPER, NOTHING};
 	struct seccomp_data d = {.nr = nr, .arch = ARCH};
 	uint32_t expected;
 
@@ -465,6 +620,15 @@ Test(sandbox_seccomp, the_keeper_judges_as_the_filter_does)
 					 40,
 					 0x5412,
 					 0x40086602,
+					 0x5401,
+					 0x8905,
+					 0x8912,
+					 0xb701,
+					 0xff0b,
+					 0x40049409,
+					 0xfffffff2,
+					 0xfffffff6,
+					 0xfffffffa,
 					 0x6601,
 					 0x9409,
 					 UINT32_MAX,
