@@ -14,9 +14,29 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define FDS_FIRST 3
+
+/* It was made in another network namespace, where the job could give it a name that somebody
+ * there wants (an abstract one). A socket has only one name: here is one that nobody wants. */
+static int name_socket(int fd, int number, struct err *err)
+{
+	const struct sockaddr_un any = {.sun_family = AF_UNIX};
+	struct sockaddr_un name;
+	socklen_t len = sizeof(name);
+
+	if (getsockname(fd, (struct sockaddr *)&name, &len) < 0)
+		return err_sys(err, "descriptor %d: its name", number);
+	if (len > sizeof(any.sun_family))
+		return 0;
+	/* EPERM: a filter (in floor it may be ours by now), which the job has too. */
+	if (bind(fd, (const struct sockaddr *)&any, sizeof(any.sun_family)) < 0 &&
+	    errno != EPERM)
+		return err_sys(err, "descriptor %d: give it a name", number);
+	return 0;
+}
 
 /* A connected AF_UNIX stream or seqpacket leads to one known peer; anything else could be
  * told an address by the job. */
@@ -38,7 +58,7 @@ static int check_socket(int fd, int number, struct err *err)
 	if (getpeername(fd, (struct sockaddr *)&peer, &peer_len) < 0)
 		return err_set(err, ERR_SETUP, "descriptor %d is a socket without a peer",
 			       number);
-	return 0;
+	return name_socket(fd, number, err);
 }
 
 static int check_stdio(int fd, int number, struct err *err)

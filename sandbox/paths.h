@@ -7,6 +7,9 @@
 #define PATH_WORK "/work"
 /* In grade full: exists in the private root and nothing grants it. See selftest.c. */
 #define PATH_CANARY "/.lychgate-canary"
+/* In grade full: an empty file and an empty directory, for what is covered below /proc. */
+#define PATH_NOTHING "/dev/.nothing"
+#define PATH_NOTHING_DIR "/dev/.nothing.d"
 
 extern const char *const paths_system[]; /* read and execute */
 extern const char

@@ -53,7 +53,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define ROOT_SIZE_BYTES (1 << 20)
+#define NO_DOMAIN "(none)" /* as the kernel has it without one */
 
 /* ---- the workspace -------------------------------------------------------- */
 
@@ -178,6 +178,28 @@ static int set_hostname(const struct sbx_spec *spec, struct err *err)
 	return name_refused ? 0 : err_sys_id(err, ERRID_SANDBOX_NS, "sethostname");
 }
 
+/* A new uts namespace begins with a copy, the host's NIS domain too; a container is given
+ * that as well. */
+static int hide_domain(struct err *err)
+{
+	struct utsname uts;
+
+	if (setdomainname(NO_DOMAIN, strlen(NO_DOMAIN)) == 0)
+		return 0;
+	if (errno != EPERM)
+		return err_sys_id(err, ERRID_SANDBOX_NS, "setdomainname");
+	if (uname(&uts) < 0 || (uts.domainname[0] && !str_eq(uts.domainname, NO_DOMAIN)))
+		return err_set_id(err, ERRID_SANDBOX_NS,
+				  "the host's domain name can't be hidden: an outer "
+				  "filter refuses setdomainname");
+	return 0;
+}
+
+static int set_names(const struct sbx_spec *spec, struct err *err)
+{
+	return set_hostname(spec, err) < 0 ? -1 : hide_domain(err);
+}
+
 static const char *host_name(const struct sbx_spec *spec, struct utsname *uts)
 {
 	return name_refused && uname(uts) == 0 ? uts->nodename : spec->hostname;
@@ -231,6 +253,8 @@ static int build_dev(int root_fd, struct err *err)
 	/* No MOUNT_ATTR_NODEV here: these are the nodes themselves. */
 	if (mount_make_dir(root_fd, "dev", 0755, err) < 0 ||
 	    mount_make_dir(root_fd, "dev/shm", 0755, err) < 0 ||
+	    mount_make_file(root_fd, &PATH_NOTHING[1], "", err) < 0 ||
+	    mount_make_dir(root_fd, &PATH_NOTHING_DIR[1], 0555, err) < 0 ||
 	    show_list(root_fd, paths_dev_plain, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
 		      err) < 0 ||
 	    show_list(root_fd, paths_dev_random, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
@@ -447,7 +471,7 @@ int root_build(const struct sbx_spec *spec, struct sbx_root *ret, struct err *er
 	cleanup_close int root_fd = -1;
 
 	*ret = (struct sbx_root){-1, -1, -1, -1};
-	if (set_hostname(spec, err) < 0)
+	if (set_names(spec, err) < 0)
 		return -1;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return mount_failed(err, "make private", "/");
@@ -481,7 +505,7 @@ int root_from_template(const struct sbx_spec *spec, struct sbx_root *ret, struct
 	*ret = (struct sbx_root){-1, -1, -1, -1};
 	if (root_fd < 0)
 		return mount_failed(err, "open", "/");
-	if (set_hostname(spec, err) < 0 || fill_private(spec, root_fd, ret, err) < 0)
+	if (set_names(spec, err) < 0 || fill_private(spec, root_fd, ret, err) < 0)
 		return -1;
 	return spec->net == NET_LOOPBACK ? loopback_up(err) : 0;
 }
