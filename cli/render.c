@@ -2,6 +2,7 @@
 #include "cli/render.h"
 
 #include "cli/denials.h"
+#include "cli/glyph.h"
 #include "common/cleanup.h"
 #include "common/denied.h"
 #include "common/jsonw.h"
@@ -15,41 +16,6 @@
 #define CELL_MAX 4096
 #define TABLE_CELL_WIDTH 100
 #define VALUE_MAX ((size_t)8 << 20)
-
-/* Length of the UTF-8 sequence that starts with this byte, 0 when none does. */
-static unsigned utf8_len(unsigned char c)
-{
-	if (c < 0x80)
-		return 1;
-	if (c >= 0xc2 && c <= 0xdf)
-		return 2;
-	if (c >= 0xe0 && c <= 0xef)
-		return 3;
-	if (c >= 0xf0 && c <= 0xf4)
-		return 4;
-	return 0;
-}
-
-static uint32_t utf8_decode(const unsigned char *s, unsigned n)
-{
-	uint32_t cp = n == 1   ? s[0]
-		      : n == 2 ? s[0] & 0x1fu
-		      : n == 3 ? s[0] & 0x0fu
-			       : s[0] & 0x07u;
-
-	for (unsigned i = 1; i < n; i++)
-		cp = cp << 6 | (s[i] & 0x3fu);
-	return cp;
-}
-
-/* Controls, and what reorders or hides text. */
-static bool is_dangerous(uint32_t cp)
-{
-	return cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || cp == 0x61c || cp == 0xfeff ||
-	       (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202e) ||
-	       (cp >= 0x2060 && cp <= 0x206f) || (cp >= 0xfff9 && cp <= 0xfffb) ||
-	       (cp >= 0xe0000 && cp <= 0xe007f);
-}
 
 static void add_escaped(struct buf *out, const unsigned char *s, unsigned n, uint32_t cp)
 {
@@ -71,7 +37,7 @@ void render_escape(struct buf *out, const char *text, size_t len, size_t width)
 	size_t shown = 0;
 
 	while (len) {
-		unsigned n = utf8_len(s[0]);
+		unsigned n = glyph_len(s[0]);
 		uint32_t cp;
 
 		if (width && shown + 1 >= width && len > 1) {
@@ -85,8 +51,8 @@ void render_escape(struct buf *out, const char *text, size_t len, size_t width)
 		} else {
 			size_t before = out->len;
 
-			cp = utf8_decode(s, n);
-			if (is_dangerous(cp)) {
+			cp = glyph_decode(s, n);
+			if (glyph_is_dangerous(cp)) {
 				add_escaped(out, s, n, cp);
 				shown += out->len - before;
 			} else {
@@ -110,161 +76,6 @@ bool render_has_colour(int fd)
 
 	return render_is_terminal(fd) && !(no && no[0]) && term && term[0] &&
 	       !str_eq(term, "dumb");
-}
-
-/* ---- the terminal filter --------------------------------------------------- */
-
-enum { F_TEXT, F_ESC, F_CSI, F_STRING, F_STRING_ESC, F_ESC_INTER };
-
-static void show_byte(struct buf *out, unsigned char c)
-{
-	buf_addf(out, "\\x%02x", c);
-}
-
-static void flush_utf8(struct term_filter *f, struct buf *out)
-{
-	for (unsigned i = 0; i < f->n_utf8; i++)
-		show_byte(out, f->utf8[i]);
-	f->n_utf8 = f->want_utf8 = 0;
-}
-
-static void text_byte(struct term_filter *f, unsigned char c, struct buf *out)
-{
-	if (f->n_utf8) {
-		if ((c & 0xc0) == 0x80) {
-			f->utf8[f->n_utf8++] = c;
-			if (f->n_utf8 < f->want_utf8)
-				return;
-			if (!utf8_is_valid(f->utf8, f->n_utf8)) {
-				flush_utf8(f, out);
-				return;
-			}
-			uint32_t cp = utf8_decode(f->utf8, f->n_utf8);
-
-			if (is_dangerous(cp))
-				buf_addf(out, "\\u{%x}", cp);
-			else
-				buf_add(out, f->utf8, f->n_utf8);
-			f->n_utf8 = f->want_utf8 = 0;
-			return;
-		}
-		flush_utf8(f, out);
-	}
-	if (c == 0x1b) {
-		f->state = F_ESC;
-		return;
-	}
-	if (c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\a') {
-		/* the bell and backspace do no harm; \r redraws progress lines */
-		buf_addc(out, (char)c);
-		return;
-	}
-	if (c < 0x20 || c == 0x7f) {
-		show_byte(out, c);
-		return;
-	}
-	if (c < 0x80) {
-		buf_addc(out, (char)c);
-		return;
-	}
-	f->want_utf8 = utf8_len(c);
-	if (f->want_utf8 < 2) {
-		show_byte(out, c);
-		return;
-	}
-	f->utf8[0] = c;
-	f->n_utf8 = 1;
-}
-
-/* Only "select graphic rendition" with plain numbers goes through. */
-static void csi_byte(struct term_filter *f, unsigned char c, struct buf *out)
-{
-	if (c >= 0x20 && c <= 0x3f) {
-		if (f->n_param < sizeof(f->param))
-			f->param[f->n_param] = (char)c;
-		f->n_param++;
-		return;
-	}
-	f->state = F_TEXT;
-	if (c == 0x1b) {
-		f->state = F_ESC;
-		return;
-	}
-	if (c != 'm' || f->n_param > sizeof(f->param))
-		return;
-	for (unsigned i = 0; i < f->n_param; i++)
-		if (!((f->param[i] >= '0' && f->param[i] <= '9') || f->param[i] == ';' ||
-		      f->param[i] == ':'))
-			return;
-	buf_adds(out, "\x1b[");
-	buf_add(out, f->param, f->n_param);
-	buf_addc(out, 'm');
-}
-
-static void esc_byte(struct term_filter *f, unsigned char c)
-{
-	f->state = F_TEXT;
-	if (c == '[') {
-		f->state = F_CSI;
-		f->n_param = 0;
-	} else if (c == ']' || c == 'P' || c == 'X' || c == '^' || c == '_') {
-		f->state = F_STRING; /* OSC, DCS, SOS, PM, APC: dropped to their end */
-	} else if (c >= 0x20 && c <= 0x2f) {
-		f->state = F_ESC_INTER;
-	} else if (c == 0x1b) {
-		f->state = F_ESC;
-	}
-}
-
-void term_filter(struct term_filter *f, const void *data, size_t len, struct buf *out)
-{
-	const unsigned char *s = data;
-
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = s[i];
-
-		switch (f->state) {
-		case F_ESC:
-			esc_byte(f, c);
-			break;
-		case F_ESC_INTER:
-			if (c < 0x20 || c > 0x2f)
-				f->state = F_TEXT;
-			break;
-		case F_CSI:
-			csi_byte(f, c, out);
-			break;
-		case F_STRING:
-			/* a line's end closes it too, so that a lost terminator hides one
-			 * line only */
-			if (c == 0x1b)
-				f->state = F_STRING_ESC;
-			else if (c == '\a')
-				f->state = F_TEXT;
-			else if (c == '\n') {
-				f->state = F_TEXT;
-				text_byte(f, c, out);
-			}
-			break;
-		case F_STRING_ESC:
-			if (c == '\\')
-				f->state = F_TEXT;
-			else
-				esc_byte(f, c);
-			break;
-		case F_TEXT:
-		default:
-			text_byte(f, c, out);
-			break;
-		}
-	}
-}
-
-void term_filter_end(struct term_filter *f, struct buf *out)
-{
-	flush_utf8(f, out);
-	buf_adds(out, "\x1b[0m");
-	*f = (struct term_filter){0};
 }
 
 /* ---- tables --------------------------------------------------------------- */

@@ -2,8 +2,7 @@
 /*
  * What people see. Text that a job controls is never trusted: in tables every control
  * byte, bidi control and invalid byte is shown escaped; a job's output on a terminal
- * passes a filter that keeps only printable text, blanks and colours. Pipes get raw
- * bytes.
+ * passes term_filter.h. Pipes get raw bytes.
  */
 #ifndef LYCH_CLI_RENDER_H
 #define LYCH_CLI_RENDER_H
@@ -22,18 +21,6 @@ void render_escape(struct buf *out, const char *text, size_t len, size_t width);
 /* Is this stream a terminal that wants colours? NO_COLOR and TERM=dumb say no. */
 bool render_has_colour(int fd);
 bool render_is_terminal(int fd);
-
-/* The filter for a job's bytes on a terminal; keeps its state between pieces. */
-struct term_filter {
-	int state;
-	unsigned n_param;
-	char param[64];
-	unsigned char utf8[4];
-	unsigned n_utf8, want_utf8;
-};
-void term_filter(struct term_filter *f, const void *data, size_t len, struct buf *out);
-/* After the last piece: an unfinished character is shown escaped, colours are reset. */
-void term_filter_end(struct term_filter *f, struct buf *out);
 
 /* A table: columns as wide as their widest cell. Cells are escaped. */
 struct table {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/render.h"
 #include "cli/sse.h"
+#include "cli/term_filter.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -132,7 +133,7 @@ Test(render, the_terminal_filter_keeps_colours_and_drops_the_rest)
 		{"plain\n", "plain\n"},
 		{"\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m"},
 		{"\x1b[38;2;1;2;3mx", "\x1b[38;2;1;2;3mx"},
-		{"\x1b[38:5:1mx", "\x1b[38:5:1mx"},
+		{"\x1b[38:5:1mx", "\x1b[38;5;1mx"},
 		{"\x1b[2Jx", "x"},     /* clear */
 		{"\x1b[10;10Hx", "x"}, /* move */
 		{"\x1b[?1049hx", "x"}, /* other screen */
@@ -166,6 +167,90 @@ Test(render, the_terminal_filter_keeps_colours_and_drops_the_rest)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		cr_assert_str_eq(filtered(cases[i].in, strlen(cases[i].in)), cases[i].out,
 				 "case %zu", i);
+}
+
+/* What a job has shown stays where it is: nothing of it is written over by the job. */
+Test(render, what_was_shown_is_not_overwritten)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{"rm -rf /\rls\n", "rm -rf /\nls\n"},
+		{"one\r\ntwo\r\n", "one\ntwo\n"},
+		{" 10%\r 20%\r 30%\n", " 10%\n 20%\n 30%\n"},
+		{"\r 10%\r\r\r 20%\r\n", " 10%\n 20%\n"},
+		{"bad\r\x1b[2K\x1b[32mgood\n", "bad\x1b[32m\ngood\n"},
+		{"bad\x1b[3Dgood", "badgood"},
+		{"\n\rx", "\nx"},
+		{"x\r\ty", "x\n\ty"},
+		{"\xc3\xbc\r\xc3\xb6", "\xc3\xbc\n\xc3\xb6"},
+		{"\xff\ry", "\\xff\ny"},
+		{"abc\b\b\bxyz", "abc\\x08\\x08\\x08xyz"},
+		{"ring\a", "ring\\x07"},
+		{"a\vb\fc", "a\\x0bb\\x0cc"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		cr_assert_str_eq(filtered(cases[i].in, strlen(cases[i].in)), cases[i].out,
+				 "case %zu: %s", i,
+				 filtered(cases[i].in, strlen(cases[i].in)));
+}
+
+Test(render, a_line_that_ends_in_a_return_is_ended)
+{
+	struct term_filter f = {0};
+	struct buf out;
+
+	buf_init(&out, 256);
+	term_filter(&f, "99%\r", 4, &out);
+	term_filter_end(&f, &out);
+	cr_assert_str_eq(buf_str(&out), "99%\n\x1b[0m");
+	buf_reset(&out);
+	term_filter(&f, "done\n\r", 6, &out);
+	term_filter_end(&f, &out);
+	cr_assert_str_eq(buf_str(&out), "done\n\x1b[0m");
+	buf_done(&out);
+}
+
+Test(render, no_rendition_hides_text)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{"\x1b[8msecret", "secret"},
+		{"\x1b[1;8;31msecret", "\x1b[1;31msecret"},
+		{"\x1b[008msecret", "secret"},
+		{"\x1b[0000008msecret", "secret"},
+		{"\x1b[4294967304msecret", "secret"},
+		{"\x1b[5mx\x1b[6mx", "xx"},
+		{"\x1b[10mx\x1b[11mx\x1b[12mx\x1b[20mx", "xxxx"},
+		{"\x1b[mx", "\x1b[0mx"},
+		{"\x1b[;31mx", "\x1b[0;31mx"},
+		{"\x1b[28mx", "\x1b[28mx"},
+		/* a number of a colour is no rendition, and what follows it is */
+		{"\x1b[38;5;8mx", "\x1b[38;5;8mx"},
+		{"\x1b[38;5;8;8mx", "\x1b[38;5;8mx"},
+		{"\x1b[48;2;8;8;8;1mx", "\x1b[48;2;8;8;8;1mx"},
+		{"\x1b[38;2;8;8mx", "x"},
+		{"\x1b[38;8mx", "x"},
+		{"\x1b[1;38;8;8mx", "\x1b[1mx"},
+		{"\x1b[38;5;256mx", "x"},
+		/* parts: who does not know them may read them as numbers */
+		{"\x1b[38:2::1:8:3mx", "\x1b[38;2;1;8;3mx"},
+		{"\x1b[38:2:1:8:3mx", "\x1b[38;2;1;8;3mx"},
+		{"\x1b[58;5;8mx", "x"},
+		{"\x1b[58:5:8mx", "x"},
+		{"\x1b[4:3mx", "\x1b[4mx"},
+		{"\x1b[0:8mx", "x"},
+		{"\x1b[1:8mx", "x"},
+		{"\x1b[38:5:8:8mx", "x"},
+		{"\x1b[1:2:3:4:5:6:7:8:9mx", "x"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		cr_assert_str_eq(filtered(cases[i].in, strlen(cases[i].in)), cases[i].out,
+				 "case %zu: %s", i,
+				 filtered(cases[i].in, strlen(cases[i].in)));
 }
 
 Test(render, an_endless_parameter_list_is_dropped)
@@ -207,6 +292,39 @@ Test(sse, events_are_read_in_any_pieces_and_stop_when_told)
 	cr_assert_eq(r, 1);
 	cr_assert_eq(events, 3);
 	cr_assert_str_eq(last, "message=plain");
+	sse_done(&s);
+}
+
+static int refuse_second(const char *event, const char *data UNUSED, size_t len UNUSED,
+			 void *arg UNUSED, struct err *err)
+{
+	return strcmp(event, "b") == 0 ? err_set(err, ERR_INTERNAL, "b") : 0;
+}
+
+Test(sse, the_id_is_of_the_last_event_that_was_taken)
+{
+	static const char in[] =
+		"id: 1-2-3\nevent: a\ndata: {}\n\nevent: a\ndata: {}\n\n:\n\n";
+	static const char more[] = "id: 1-9-9\nevent: b\ndata: {}\n\n";
+	static const char long_id[] = "id: "
+				      "01234567890123456789012345678901234567890123456789"
+				      "01234567890123456789\n";
+	struct err err = ERR_INIT;
+	struct sse s;
+
+	sse_init(&s);
+	cr_assert_str_eq(s.id, "");
+	cr_assert_eq(sse_feed(&s, in, 12, refuse_second, NULL, &err), 0);
+	cr_assert_str_eq(s.id, "", "it is not whole yet");
+	cr_assert_eq(sse_feed(&s, in + 12, strlen(in) - 12, refuse_second, NULL, &err),
+		     0);
+	cr_assert_str_eq(s.id, "1-2-3", "an event without one leaves it");
+	cr_assert_lt(sse_feed(&s, more, strlen(more), refuse_second, NULL, &err), 0);
+	cr_assert_str_eq(s.id, "1-2-3", "one that was not taken");
+	sse_done(&s);
+	sse_init(&s);
+	cr_assert_lt(sse_feed(&s, long_id, strlen(long_id), refuse_second, NULL, &err),
+		     0);
 	sse_done(&s);
 }
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One character of a text that a job controls: how long, which one, and whether a terminal may
+ * see it. */
+#ifndef LYCH_CLI_GLYPH_H
+#define LYCH_CLI_GLYPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Length of the UTF-8 sequence that starts with this byte, 0 when none does. */
+unsigned glyph_len(unsigned char c);
+/* Of n bytes that are valid. */
+uint32_t glyph_decode(const unsigned char *s, unsigned n);
+/* Controls, and what reorders or hides text. */
+bool glyph_is_dangerous(uint32_t cp);
+
+#endif
