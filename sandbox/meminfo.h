@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the whole machine has, of /proc/meminfo: bounds what one job could have hidden. */
+#ifndef LYCH_SANDBOX_MEMINFO_H
+#define LYCH_SANDBOX_MEMINFO_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include <stdint.h>
+
+struct meminfo {			   /* bytes */
+	uint64_t available, shmem, kernel; /* kernel: slabs that can't be reclaimed */
+};
+
+/* Of this machine's /proc, whatever root its reader stands in later. */
+MUST_CHECK int meminfo_open(struct err *err);
+MUST_CHECK int meminfo_read(int fd, struct meminfo *ret);
+/* -1: one of them is missing. */
+MUST_CHECK int meminfo_parse(const char *text, struct meminfo *ret);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the keeper: the memory of each process by its share of every page (the kernel walks
+ * its page tables for it), a few processes at a look. Address spaces that processes share (a
+ * child of vfork() until it executes) count once.
+ */
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "sandbox/tree_parts.h"
+#include "sandbox/use.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#define SLICE_USEC (20 * USEC_PER_MSEC)
+
+struct use_exact {
+	struct one {
+		pid_t pid;
+		unsigned threads;
+		uint64_t pages, size;
+	} *one;
+	size_t n, at;
+	uint64_t sum;
+};
+
+void use_exact_done(struct use *u)
+{
+	if (u->exact)
+		free(u->exact->one);
+	free(u->exact);
+	u->exact = NULL;
+	u->doubt_since = 0;
+}
+
+static struct use_exact *begin(const struct use *u)
+{
+	struct use_exact *x = xcalloc(1, sizeof(*x));
+
+	x->one = xreallocarray(NULL, u->tree->n + 1, sizeof(*x->one));
+	for (size_t i = 0; i < u->tree->n; i++) {
+		const struct tree_proc *p = &u->tree->proc[i];
+
+		if (p->member && !tree_is_dead(p))
+			x->one[x->n++] =
+				(struct one){p->pid, p->threads, p->pages, p->size};
+	}
+	return x;
+}
+
+/*
+ * Proportional shared anonymous memory of one process: mappings of the kernel's
+ * own tmpfs whose object was not already counted through a descriptor.
+ */
+static uint64_t exact_shmem(const struct use *u, const char *path)
+{
+	int fd = openat(u->tree->proc_fd, path, O_RDONLY | O_CLOEXEC);
+	cleanup_file FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+	cleanup_free char *line = NULL;
+	size_t size = 0;
+	uint64_t sum = 0;
+	bool counts = false;
+
+	if (!f) {
+		fd_close(&fd);
+		return 0;
+	}
+	while (getline(&line, &size, f) > 0) {
+		unsigned major_nr, minor_nr;
+		uint64_t ino;
+
+		if (sscanf(line, "%*x-%*x %*s %*x %x:%x %" SCNu64, &major_nr, &minor_nr,
+			   &ino) == 3) {
+			counts = makedev(major_nr, minor_nr) == u->tree->shm_dev && ino &&
+				 !inode_set_has(&u->seen, u->tree->shm_dev, ino);
+		} else if (counts && str_starts(line, "Pss:")) {
+			const char *p = line + 4;
+
+			sum += tree_take_u64(&p) * 1024;
+		}
+	}
+	return sum;
+}
+
+static uint64_t exact_task(const struct use *u, const char *dir, bool *ret_found)
+{
+	char path[340], text[TREE_STATUS_MAX];
+	struct use_pages v;
+	uint64_t sum;
+
+	(void)snprintf(path, sizeof(path), "%s/smaps_rollup", dir);
+	*ret_found = tree_read(u->tree->proc_fd, path, text, sizeof(text)) > 0;
+	if (!*ret_found)
+		return 0;
+	sum = tree_status_bytes(text, "Pss_Anon") + tree_status_bytes(text, "SwapPss") +
+	      tree_status_bytes(text, "Shared_Hugetlb") +
+	      tree_status_bytes(text, "Private_Hugetlb");
+	(void)snprintf(path, sizeof(path), "%s/status", dir);
+	if (tree_read(u->tree->proc_fd, path, text, sizeof(text)) > 0 &&
+	    use_parse_status(text, &v))
+		sum += v.tables;
+	(void)snprintf(path, sizeof(path), "%s/smaps", dir);
+	return sum + exact_shmem(u, path);
+}
+
+static uint64_t exact_process(const struct use *u, const struct one *p)
+{
+	cleanup_dir DIR *tasks = NULL;
+	struct dirent *e;
+	char path[320];
+	bool found;
+	uint64_t sum;
+
+	(void)snprintf(path, sizeof(path), "%d", p->pid);
+	sum = exact_task(u, path, &found);
+	if (found)
+		return sum;
+	(void)snprintf(path, sizeof(path), "%d/task", p->pid);
+	tasks = tree_open_dir(u->tree->proc_fd, path);
+	while (tasks && !found && (e = readdir(tasks)))
+		if (e->d_name[0] != '.' &&
+		    str_fmt(path, sizeof(path), "%d/task/%s", p->pid, e->d_name) == 0)
+			sum = exact_task(u, path, &found);
+	/* Neither readable nor gone: the bound stands for it. */
+	return found ? sum : p->pages;
+}
+
+/* One that was counted has the very same. Only asked where the numbers are the same. */
+static bool is_counted(const struct use_exact *x, const struct one *p)
+{
+	for (size_t i = 0; i < x->at; i++) {
+		const struct one *o = &x->one[i];
+
+		if (o->pages == p->pages && o->size == p->size &&
+		    syscall(SYS_kcmp, o->pid, p->pid, KCMP_VM, 0UL, 0UL) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool use_exact_step(struct use *u)
+{
+	usec_t until = clock_boot_usec() + SLICE_USEC;
+	struct use_exact *x = u->exact;
+
+	if (!x)
+		x = u->exact = begin(u);
+	for (; x->at < x->n; x->at++) {
+		const struct one *p = &x->one[x->at];
+
+		if (clock_boot_usec() >= until)
+			return false;
+		if (!is_counted(x, p))
+			x->sum += exact_process(u, p);
+		use_meanwhile(u);
+	}
+	u->exact_bytes = x->sum;
+	use_exact_done(u);
+	return true;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the keeper: one round over what the job's processes hold, in slices. Each process has
+ * its descriptor tables read (threads may have tables of their own; one that is shared is read
+ * once) and its mappings counted. Two things a job could hide behind are looked through: a thread
+ * group whose leader has exited (its /proc/PID shows neither memory nor descriptors; the tasks
+ * do), and a thread with a descriptor table of its own. What belongs to no process at all is the
+ * matter of hidden.c.
+ *
+ * A process may end, and its number be given to another, between two slices: what is read then
+ * is some process of the job all the same.
+ */
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "sandbox/tree_parts.h"
+#include "sandbox/use.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#ifndef PIDFD_THREAD
+#define PIDFD_THREAD O_EXCL
+#endif
+
+#define SLICE_USEC (4 * USEC_PER_MSEC)
+/* A thorough round is in a hurry. */
+#define SLICE_THOROUGH_USEC (20 * USEC_PER_MSEC)
+#define ENTRIES_AT_ONCE 32
+/* vm_area_struct, its lock and its part of the tree. */
+#define MAPPING_BYTES 256
+#define FILE_BYTES 512
+#define MAPS_CHUNK 65536
+#define MAPS_LINE_MAX 4608 /* a path, escaped as it may be, and the numbers before it */
+#define TABLES_MAX 64
+#define PATH_BYTES 340
+
+struct use_walk {
+	struct inode_set seen; /* of this round */
+	struct visit {
+		pid_t pid;
+		bool threaded;
+	} *visit;
+	size_t n, at;
+	/* of the process that is visited */
+	DIR *tasks;		 /* threaded: what is left of its threads */
+	pid_t table[TABLES_MAX]; /* tasks whose tables were read */
+	unsigned n_tables;
+	bool mapped;	/* its mappings are counted, or being counted */
+	int maps;	/* -1: not being read */
+	size_t carried; /* of a line that the last chunk cut */
+	/* of the table that is read */
+	DIR *fds;
+	char path[PATH_BYTES];
+	pid_t task;
+	int info, pidfd;
+};
+
+static char lines[MAPS_LINE_MAX + MAPS_CHUNK]; /* one thread, one round */
+
+static void close_table(struct use_walk *w)
+{
+	if (w->fds)
+		(void)closedir(w->fds);
+	w->fds = NULL;
+	fd_close(&w->info);
+	fd_close(&w->pidfd);
+}
+
+static void leave(struct use_walk *w)
+{
+	close_table(w);
+	if (w->tasks)
+		(void)closedir(w->tasks);
+	w->tasks = NULL;
+	fd_close(&w->maps);
+	w->carried = 0;
+	w->n_tables = 0;
+	w->mapped = false;
+}
+
+void use_walk_done(struct use *u)
+{
+	struct use_walk *w = u->walk;
+
+	if (!w)
+		return;
+	leave(w);
+	inode_set_done(&w->seen);
+	free(w->visit);
+	free(w);
+	u->walk = NULL;
+}
+
+static struct use_walk *begin(struct use *u)
+{
+	struct use_walk *w = xcalloc(1, sizeof(*w));
+
+	w->info = w->pidfd = w->maps = -1;
+	w->visit = xreallocarray(NULL, u->tree->n + 1, sizeof(*w->visit));
+	for (size_t i = 0; i < u->tree->n; i++) {
+		const struct tree_proc *p = &u->tree->proc[i];
+
+		if (p->member && !tree_is_dead(p))
+			w->visit[w->n++] = (struct visit){p->pid, p->threads > 1};
+	}
+	hidden_begin(u->hidden);
+	return w;
+}
+
+/* ---- descriptors --------------------------------------------------------------------- */
+
+/* A descriptor of what is no file: the kernel's memory behind it. */
+static void measure_other(struct use *u, struct use_walk *w, const char *name,
+			  const struct stat *st)
+{
+	char path[PATH_BYTES + 8];
+
+	/* All anonymous inodes are one: these are counted each. */
+	if ((st->st_mode & S_IFMT) && !inode_set_add(&w->seen, st->st_dev, st->st_ino))
+		return;
+	if (w->info < 0 && str_fmt(path, sizeof(path), "%sinfo", w->path) == 0)
+		w->info = openat(u->tree->proc_fd, path,
+				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (w->pidfd < 0)
+		w->pidfd = (int)syscall(SYS_pidfd_open, w->task,
+					w->visit[w->at].threaded ? PIDFD_THREAD : 0);
+	if (w->info >= 0)
+		u->now.kernel_bytes += hidden_fd(u->hidden, w->pidfd, w->info, name, st);
+}
+
+static void count_locks(struct use *u, const struct use_walk *w, const char *name)
+{
+	char path[PATH_BYTES + 300];
+	cleanup_close int fd = -1;
+
+	if (str_fmt(path, sizeof(path), "%sinfo/%s", w->path, name) == 0)
+		fd = openat(u->tree->proc_fd, path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		u->now.locks += hidden_count(fd, "lock:");
+}
+
+/* What a descriptor keeps alive without a name is counted once. */
+static void measure_file(struct use *u, struct use_walk *w, const char *name,
+			 const struct stat *st)
+{
+	uint64_t bytes = (uint64_t)st->st_blocks * 512;
+	bool memory = st->st_dev == u->tree->shm_dev;
+
+	u->now.kernel_bytes += FILE_BYTES;
+	if (u->thorough)
+		count_locks(u, w, name);
+	if (!memory && !(u->has_work && st->st_nlink == 0 && st->st_dev == u->work_dev))
+		return;
+	if (inode_set_add(&w->seen, st->st_dev, st->st_ino))
+		*(memory ? &u->now.object_bytes : &u->now.unlinked_bytes) += bytes;
+	hidden_note(u->hidden, st->st_dev, st->st_ino, bytes,
+		    memory ? HIDDEN_MEMORY : HIDDEN_UNLINKED);
+}
+
+static void read_table(struct use *u, struct use_walk *w)
+{
+	for (unsigned i = 0; i < ENTRIES_AT_ONCE; i++) {
+		struct dirent *e = readdir(w->fds);
+		struct stat st;
+
+		if (!e) {
+			close_table(w);
+			return;
+		}
+		if (e->d_name[0] == '.' || fstatat(dirfd(w->fds), e->d_name, &st, 0) < 0)
+			continue;
+		if (S_ISREG(st.st_mode))
+			measure_file(u, w, e->d_name, &st);
+		else if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) ||
+			 !(st.st_mode & S_IFMT))
+			measure_other(u, w, e->d_name, &st);
+		else
+			u->now.kernel_bytes += FILE_BYTES;
+	}
+}
+
+static void open_table(struct use *u, struct use_walk *w, pid_t task)
+{
+	w->task = task;
+	w->fds = tree_open_dir(u->tree->proc_fd, w->path);
+	if (!w->fds && (errno == EACCES || errno == EPERM))
+		u->now.unreadable++;
+	if (w->n_tables < TABLES_MAX)
+		w->table[w->n_tables++] = task;
+}
+
+/* ---- mappings ------------------------------------------------------------------------ */
+
+static void open_maps(struct use *u, struct use_walk *w, const char *dir)
+{
+	char path[PATH_BYTES];
+
+	w->mapped = true;
+	if (str_fmt(path, sizeof(path), "%s/maps", dir) < 0)
+		return;
+	w->maps = openat(u->tree->proc_fd, path, O_RDONLY | O_CLOEXEC);
+	if (w->maps < 0 && (errno == EACCES || errno == EPERM))
+		u->now.unreadable++;
+}
+
+static void read_maps(struct use *u, struct use_walk *w)
+{
+	static const char gone[] = " (deleted)";
+	const size_t tail = sizeof(gone) - 1;
+	ssize_t n = read(w->maps, lines + w->carried, MAPS_CHUNK);
+	char *at = lines, *end;
+
+	if (n <= 0) {
+		hidden_maps_end(u->hidden);
+		fd_close(&w->maps);
+		w->carried = 0;
+		return;
+	}
+	end = lines + w->carried + n;
+	for (char *nl; (nl = memchr(at, '\n', (size_t)(end - at))); at = nl + 1) {
+		*nl = '\0';
+		u->now.kernel_bytes += MAPPING_BYTES;
+		if ((size_t)(nl - at) > tail && memcmp(nl - tail, gone, tail) == 0)
+			hidden_map(u->hidden, at);
+	}
+	/* A line longer than any of the kernel's: cut, and counted as it is. */
+	w->carried = (size_t)(end - at) < MAPS_LINE_MAX ? (size_t)(end - at) : 0;
+	memmove(lines, at, w->carried);
+}
+
+/* ---- processes ----------------------------------------------------------------------- */
+
+static bool is_alive(const struct use *u, const char *dir)
+{
+	char path[PATH_BYTES], text[TREE_STATUS_MAX];
+	struct use_pages v;
+
+	return str_fmt(path, sizeof(path), "%s/status", dir) == 0 &&
+	       tree_read(u->tree->proc_fd, path, text, sizeof(text)) > 0 &&
+	       use_parse_status(text, &v);
+}
+
+/* Where kcmp(2) is refused (a container's filter) each thread's table is read. */
+static bool is_shared(const struct use_walk *w, pid_t task)
+{
+	for (unsigned i = 0; i < w->n_tables; i++)
+		if (syscall(SYS_kcmp, w->table[i], task, KCMP_FILES, 0UL, 0UL) == 0)
+			return true;
+	return false;
+}
+
+/* false: it has no more. */
+static bool next_task(struct use *u, struct use_walk *w)
+{
+	pid_t pid = w->visit[w->at].pid;
+	struct dirent *e;
+	char dir[64];
+	uint64_t tid;
+
+	while ((e = readdir(w->tasks))) {
+		if (parse_u64(e->d_name, 1, INT32_MAX, &tid, NULL) < 0 ||
+		    is_shared(w, (pid_t)tid))
+			continue;
+		(void)snprintf(dir, sizeof(dir), "%d/task/%d", pid, (int)tid);
+		/* One that has exited holds nothing, and may not be looked at. */
+		if (!is_alive(u, dir))
+			continue;
+		if (!w->mapped)
+			open_maps(u, w, dir);
+		(void)snprintf(w->path, sizeof(w->path), "%s/fd", dir);
+		open_table(u, w, (pid_t)tid);
+		return true;
+	}
+	return false;
+}
+
+static void visit(struct use *u, struct use_walk *w)
+{
+	const struct visit *v = &w->visit[w->at];
+	char dir[32];
+
+	(void)snprintf(dir, sizeof(dir), "%d", v->pid);
+	if (v->threaded) {
+		(void)snprintf(w->path, sizeof(w->path), "%s/task", dir);
+		w->tasks = tree_open_dir(u->tree->proc_fd, w->path);
+		return;
+	}
+	if (!is_alive(u, dir))
+		return;
+	open_maps(u, w, dir);
+	(void)snprintf(w->path, sizeof(w->path), "%s/fd", dir);
+	open_table(u, w, v->pid);
+}
+
+/* The next small part of the round; false: there is none. */
+static bool advance(struct use *u, struct use_walk *w, bool *visited)
+{
+	if (w->at == w->n)
+		return false;
+	if (w->maps >= 0) {
+		read_maps(u, w);
+	} else if (w->fds) {
+		read_table(u, w);
+	} else if (!*visited) {
+		visit(u, w);
+		*visited = true;
+	} else if (!w->tasks || !next_task(u, w)) {
+		leave(w);
+		w->at++;
+		*visited = false;
+		use_meanwhile(u);
+	}
+	return true;
+}
+
+static void finish(struct use *u, struct use_walk *w)
+{
+	struct inode_set was = u->seen;
+	struct hidden_sum sum;
+
+	hidden_end(u->hidden, &w->seen, use_missing(u), u->files_grown, &sum);
+	u->now.hidden_bytes = sum.memory_bytes;
+	u->now.guessed_bytes = sum.guessed_bytes;
+	u->now.unlinked_bytes += sum.file_bytes;
+	u->now.watch = sum.watch;
+	u->seen = w->seen;
+	w->seen = was;
+	use_walk_done(u);
+}
+
+bool use_walk_step(struct use *u)
+{
+	usec_t until =
+		clock_boot_usec() + (u->thorough ? SLICE_THOROUGH_USEC : SLICE_USEC);
+	struct use_walk *w = u->walk;
+	bool visited;
+
+	if (!w)
+		w = u->walk = begin(u);
+	visited = w->tasks || w->fds || w->maps >= 0 || w->n_tables;
+	while (advance(u, w, &visited))
+		if (clock_boot_usec() >= until)
+			return false;
+	finish(u, w);
+	return true;
+}
