@@ -201,14 +201,17 @@ static void count_entry(struct disk_walk *w, int dir_fd, const char *name)
 		w->closed |= errno == EACCES;
 		return;
 	}
-	if (st.st_dev != w->root[w->at].dev)
+	/* A mount, or a subvolume, that was there before. */
+	if (S_ISDIR(st.st_mode) && st.st_dev != w->root[w->at].dev) {
+		w->foreign = true;
 		return;
+	}
 	if (!S_ISDIR(st.st_mode) && st.st_nlink > 1 &&
 	    !inode_set_add(&w->links, st.st_dev, st.st_ino))
 		return;
 	bytes = (uint64_t)st.st_blocks * 512;
 	if (w->tell && bytes >= DISK_LARGE_BYTES && S_ISREG(st.st_mode))
-		tree_note_file(w->tell, st.st_dev, st.st_ino, bytes);
+		w->tell(w->tell_arg, st.st_dev, st.st_ino, bytes);
 	w->root_bytes += bytes + DISK_ENTRY_BYTES;
 	if (S_ISDIR(st.st_mode))
 		descend(w, dir_fd, name);

@@ -16,7 +16,7 @@
 
 #include "common/attr.h"
 #include "common/err.h"
-#include "sandbox/tree.h"
+#include "sandbox/inode_set.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -54,6 +54,7 @@ struct disk_walk {
 	uint64_t root_bytes;	/* of the root being walked */
 	uint64_t partial;	/* of this round, roots before `at` */
 	uint64_t total;		/* of the last whole round */
+	bool foreign;		/* a directory on another device: nobody counts it */
 	bool too_deep;		/* deeper than can be supervised */
 	uint64_t used;		/* of the file system, when it was last asked */
 	uint64_t grown;		/* by whoever, since the tree was added */
@@ -64,7 +65,9 @@ struct disk_walk {
 	bool closed;		/* in this round: a directory that could not be opened */
 	unsigned closed_rounds; /* in a row, up to the last whole one */
 	struct inode_set links;
-	struct tree *tell; /* of large files: their size when they lose their name */
+	/* Told of large files, which may lose their name: what it is, and how. */
+	void (*tell)(void *arg, uint64_t dev, uint64_t ino, uint64_t bytes);
+	void *tell_arg;
 };
 
 void disk_init(struct disk_walk *w);

@@ -27,13 +27,15 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "sandbox/tree.h"
+#include "sandbox/diag.h"
+#include "sandbox/inode_set.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/sock_diag.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +44,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-/* Hiding places that cost nothing, and what each further one costs. */
+/* Hiding places that cost nothing, and what each further one costs at most. */
 #define PLACES_FREE 8
 #define PLACE_BYTES ((uint64_t)32 << 20)
 /* A parked socket can hold as many descriptors as a job may have. */
@@ -51,22 +53,61 @@
 #define PLACES_WATCHED 4
 /* Longer than a message waits for its reader. */
 #define CROWDED_USEC (200 * USEC_PER_MSEC)
-/* What one side of a unix socket may have on the way, by the default of
- * net.core.wmem_max, doubled by the kernel: of a sender that is gone. */
-#define UNIX_QUEUE_BYTES ((uint64_t)512 << 10)
 #define PIPE_BYTES_UNKNOWN ((uint64_t)64 << 10)
-#define FD_BYTES 512
+/* The structures behind a descriptor: file, inode, name, and what it is of. */
+#define SOCKET_BYTES 4096
+#define PIPE_BYTES 1536
+#define ANON_BYTES 512
 #define EPOLL_ITEM_BYTES 256
-#define INFO_MAX 65536
+/* With the inode that it holds in memory. */
+#define INOTIFY_WATCH_BYTES 1280
+#define COUNT_CHUNK 65536
+#define INFO_MAX 512 /* what comes first: flags, and the descriptors in a socket */
 
-struct hidden *hidden_new(uint64_t shm_dev, uint64_t work_dev, int tmp_fd, int shm_fd)
+/* An object that was once seen with its true size: through a descriptor or by name. */
+struct hidden_known {
+	uint64_t dev, ino, bytes;
+	unsigned round; /* the last one that met it */
+	bool file;	/* of the workspace's file system, else memory */
+	bool named;	/* met by name: it is counted there */
+};
+
+/* An object that is mapped, and not held by a descriptor. */
+struct hidden_mapped {
+	uint64_t dev, ino, bytes; /* the most that one process maps of it */
+	uint64_t now;		  /* of the process being read */
+	bool file;
+};
+
+struct hidden {
+	uint64_t shm_dev, work_dev, sock_dev;
+	uint64_t tmp_dev[2]; /* measured as a whole, by statvfs */
+	int diag_fd;
+	uint64_t queue; /* diag_queue_bytes() */
+	unsigned round;
+	struct hidden_known known[HIDDEN_KNOWN_MAX];
+	unsigned n_known;
+	struct hidden_mapped mapped[HIDDEN_MAPPED_MAX];
+	unsigned n_mapped;
+	uint64_t socket_bytes;		     /* of all sockets of the namespace */
+	unsigned parked;		     /* descriptors in the queues of sockets */
+	uint64_t listed[HIDDEN_SOCKETS_MAX]; /* unix sockets of the namespace */
+	unsigned n_listed;
+	bool list_full;
+	uint64_t unheld[HIDDEN_SOCKETS_MAX]; /* those that nobody held, last time */
+	unsigned n_unheld;
+	usec_t crowded_since; /* more hiding places than are free; 0: not now */
+};
+
+struct hidden *hidden_new(uint64_t shm_dev, int tmp_fd, int shm_fd, int diag_fd)
 {
 	struct hidden *h = xcalloc(1, sizeof(*h));
 	cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct stat st;
 
 	h->shm_dev = shm_dev;
-	h->work_dev = work_dev;
+	h->diag_fd = diag_fd;
+	h->queue = diag_queue_bytes();
 	if (fd >= 0 && fstat(fd, &st) == 0)
 		h->sock_dev = st.st_dev;
 	if (tmp_fd >= 0 && fstat(tmp_fd, &st) == 0)
@@ -74,6 +115,16 @@ struct hidden *hidden_new(uint64_t shm_dev, uint64_t work_dev, int tmp_fd, int s
 	if (shm_fd >= 0 && fstat(shm_fd, &st) == 0)
 		h->tmp_dev[1] = st.st_dev;
 	return h;
+}
+
+void hidden_free(struct hidden *h)
+{
+	free(h);
+}
+
+void hidden_set_work(struct hidden *h, uint64_t work_dev)
+{
+	h->work_dev = work_dev;
 }
 
 /* ---- what is known ------------------------------------------------------------ */
@@ -125,28 +176,27 @@ static bool among(const uint64_t *list, unsigned n, uint64_t v)
 	return false;
 }
 
-/* Before the descriptors are read: one that is made meanwhile is not in the list. */
-static void list_sockets(struct hidden *h, int proc_fd)
+static void list_one(void *arg, uint64_t ino)
 {
-	int fd = openat(proc_fd, "self/net/unix", O_RDONLY | O_CLOEXEC);
-	cleanup_file FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
-	cleanup_free char *line = NULL;
-	size_t size = 0;
+	struct hidden *h = arg;
 
-	if (!f) {
-		fd_close(&fd);
+	h->list_full |= h->n_listed == HIDDEN_SOCKETS_MAX;
+	if (!h->list_full)
+		h->listed[h->n_listed++] = ino;
+}
+
+/* Before the descriptors are read: one that is made meanwhile is not in the list. */
+static void list_sockets(struct hidden *h)
+{
+	struct diag_sum sum;
+
+	if (h->diag_fd < 0)
 		return;
-	}
-	while (getline(&line, &size, f) > 0) {
-		uint64_t ino;
-
-		/* Num RefCount Protocol Flags Type St Inode; not yet accepted: 0 */
-		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %" SCNu64, &ino) != 1 || !ino)
-			continue;
-		h->list_full |= h->n_listed == HIDDEN_SOCKETS_MAX;
-		if (!h->list_full)
-			h->listed[h->n_listed++] = ino;
-	}
+	if (diag_look(h->diag_fd, h->queue, list_one, h, &sum) < 0)
+		h->list_full =
+			true; /* it could at the start: too much for one of its answers */
+	else
+		h->socket_bytes = sum.bytes;
 }
 
 /* In two looks in a row: a connection that is just ending is not parked. */
@@ -166,49 +216,58 @@ static unsigned count_unheld(struct hidden *h, const struct inode_set *held)
 	return twice;
 }
 
-void hidden_begin(struct hidden *h, int proc_fd, bool own_net)
+void hidden_begin(struct hidden *h)
 {
 	h->round++;
-	h->kernel_bytes = 0;
+	h->socket_bytes = 0;
 	h->n_mapped = 0;
 	h->n_listed = 0;
 	h->list_full = false;
-	/* A chain of parked sockets hangs on one that is held. */
-	if (own_net && h->parked)
-		list_sockets(h, proc_fd);
-	else
-		h->n_unheld = 0;
 	h->parked = 0;
+	list_sockets(h);
+}
+
+void hidden_park(struct hidden *h, unsigned n)
+{
+	h->parked += n;
 }
 
 /* ---- descriptors ------------------------------------------------------------------ */
 
-unsigned hidden_count_lines(const char *text, const char *prefix)
+uint64_t hidden_count(int fd, const char *prefix)
 {
-	unsigned n = 0;
+	static char text[COUNT_CHUNK]; /* one thread, and too large for a stack */
+	size_t len = strlen(prefix), matched = 0;
+	bool at_start = true;
+	uint64_t count = 0;
+	ssize_t n;
 
-	for (const char *p = text; p; p = strchr(p, '\n')) {
-		if (*p == '\n')
-			p++;
-		n += str_starts(p, prefix);
-	}
-	return n;
+	while ((n = read(fd, text, sizeof(text))) > 0)
+		for (const char *p = text; p < text + n; p++) {
+			if (at_start && matched < len && *p == prefix[matched]) {
+				count += ++matched == len;
+				continue;
+			}
+			at_start = *p == '\n';
+			matched = 0;
+		}
+	return count;
 }
 
-/* A part of fdinfo; "" when it is gone. */
+/* Its beginning; "" when it is gone. */
 static void read_info(int info, const char *name, char *out, size_t size)
 {
 	cleanup_close int fd = openat(info, name, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
+	ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
 
-	while (fd >= 0 && len < size - 1) {
-		ssize_t n = read(fd, out + len, size - 1 - len);
+	out[n > 0 ? n : 0] = '\0';
+}
 
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	out[len] = '\0';
+static uint64_t count_info(int info, const char *name, const char *prefix)
+{
+	cleanup_close int fd = openat(info, name, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? 0 : hidden_count(fd, prefix);
 }
 
 static uint64_t info_number(const char *text, const char *name)
@@ -237,7 +296,7 @@ static uint64_t pipe_bytes(int fd)
 	return size > 0 ? (uint64_t)size : PIPE_BYTES_UNKNOWN;
 }
 
-static uint64_t socket_bytes(int fd)
+static uint64_t socket_bytes(const struct hidden *h, int fd)
 {
 	uint32_t m[SK_MEMINFO_VARS] = {0};
 	int type = 0, domain = 0, in = 0;
@@ -246,7 +305,7 @@ static uint64_t socket_bytes(int fd)
 	uint64_t sum;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, m, &len) < 0)
-		return UNIX_QUEUE_BYTES;
+		return h->queue;
 	sum = (uint64_t)m[SK_MEMINFO_RMEM_ALLOC] + m[SK_MEMINFO_OPTMEM] +
 	      m[SK_MEMINFO_BACKLOG];
 	sum += m[SK_MEMINFO_WMEM_ALLOC] > m[SK_MEMINFO_WMEM_QUEUED]
@@ -260,36 +319,56 @@ static uint64_t socket_bytes(int fd)
 	len = sizeof(type);
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
 	    (type == SOCK_DGRAM || (poll(&p, 1, 0) > 0 && (p.revents & POLLRDHUP))))
-		sum += UNIX_QUEUE_BYTES;
+		sum += h->queue;
 	return sum;
 }
 
-void hidden_fd(struct hidden *h, int pidfd, int info, const char *name,
-	       const struct stat *st)
+/* Only of a stream of the internet: unix sockets were told by their inodes. */
+static bool is_tcp(int fd)
 {
-	static char text[INFO_MAX]; /* one thread, and too large for a stack */
-	cleanup_close int fd = -1;
+	int protocol = 0;
+	socklen_t len = sizeof(protocol);
 
-	h->kernel_bytes += FD_BYTES;
+	return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) == 0 &&
+	       protocol == IPPROTO_TCP;
+}
+
+static uint64_t measure_socket(struct hidden *h, int pidfd, int info, const char *name,
+			       const struct stat *st)
+{
+	cleanup_close int fd = -1;
+	char text[INFO_MAX];
+
+	read_info(info, name, text, sizeof(text));
+	hidden_park(h, (unsigned)info_number(text, "scm_fds:"));
+	if (h->diag_fd >= 0 && among(h->listed, h->n_listed, st->st_ino))
+		return SOCKET_BYTES;
+	fd = copy_fd(pidfd, name);
+	if (fd < 0)
+		return SOCKET_BYTES + h->queue;
+	if (h->diag_fd >= 0 && is_tcp(fd))
+		return SOCKET_BYTES;
+	return SOCKET_BYTES + socket_bytes(h, fd);
+}
+
+uint64_t hidden_fd(struct hidden *h, int pidfd, int info, const char *name,
+		   const struct stat *st)
+{
 	if (S_ISFIFO(st->st_mode)) {
-		fd = copy_fd(pidfd, name);
-		h->kernel_bytes += fd < 0 ? PIPE_BYTES_UNKNOWN : pipe_bytes(fd);
-	} else if (S_ISSOCK(st->st_mode)) {
-		read_info(info, name, text, sizeof(text));
-		h->parked += (unsigned)info_number(text, "scm_fds:");
-		fd = copy_fd(pidfd, name);
-		h->kernel_bytes += fd < 0 ? UNIX_QUEUE_BYTES : socket_bytes(fd);
-	} else if (!(st->st_mode & S_IFMT)) { /* an anonymous inode: epoll, eventfd ... */
-		read_info(info, name, text, sizeof(text));
-		h->kernel_bytes +=
-			(uint64_t)hidden_count_lines(text, "tfd:") * EPOLL_ITEM_BYTES;
+		cleanup_close int fd = copy_fd(pidfd, name);
+
+		return PIPE_BYTES + (fd < 0 ? PIPE_BYTES_UNKNOWN : pipe_bytes(fd));
 	}
+	if (S_ISSOCK(st->st_mode))
+		return measure_socket(h, pidfd, info, name, st);
+	/* An anonymous inode: epoll, inotify, eventfd ... */
+	return ANON_BYTES + count_info(info, name, "tfd:") * EPOLL_ITEM_BYTES +
+	       count_info(info, name, "inotify wd:") * INOTIFY_WATCH_BYTES;
 }
 
 /* ---- mappings ----------------------------------------------------------------------- */
 
-bool hidden_parse_map(const char *line, uint64_t *dev, uint64_t *ino, uint64_t *bytes,
-		      bool *deleted)
+bool hidden_parse_map(const char *line, uint64_t *dev, uint64_t *ino, uint64_t *bytes)
 {
 	uint64_t from, to;
 	unsigned major_nr, minor_nr;
@@ -300,7 +379,6 @@ bool hidden_parse_map(const char *line, uint64_t *dev, uint64_t *ino, uint64_t *
 		return false;
 	*dev = makedev(major_nr, minor_nr);
 	*bytes = to - from;
-	*deleted = strstr(line, " (deleted)\n") != NULL;
 	return true;
 }
 
@@ -321,33 +399,17 @@ static void map_add(struct hidden *h, uint64_t dev, uint64_t ino, uint64_t bytes
 	m->now += bytes;
 }
 
-static void read_maps(struct hidden *h, FILE *f)
+void hidden_map(struct hidden *h, const char *line)
 {
-	char *line = NULL;
-	size_t size = 0;
+	uint64_t dev, ino, bytes;
 
-	while (getline(&line, &size, f) > 0) {
-		uint64_t dev, ino, bytes;
-		bool deleted;
-
-		if (!hidden_parse_map(line, &dev, &ino, &bytes, &deleted) || !deleted ||
-		    dev == h->tmp_dev[0] || dev == h->tmp_dev[1])
-			continue;
+	if (hidden_parse_map(line, &dev, &ino, &bytes) && dev != h->tmp_dev[0] &&
+	    dev != h->tmp_dev[1])
 		map_add(h, dev, ino, bytes, dev != h->shm_dev);
-	}
-	free(line);
 }
 
-void hidden_maps(struct hidden *h, int maps_fd)
+void hidden_maps_end(struct hidden *h)
 {
-	int fd = maps_fd;
-	cleanup_file FILE *f = fdopen(fd, "r");
-
-	if (!f) {
-		fd_close(&fd);
-		return;
-	}
-	read_maps(h, f);
 	for (unsigned i = 0; i < h->n_mapped; i++) {
 		struct hidden_mapped *m = &h->mapped[i];
 
@@ -413,9 +475,24 @@ static void sum_parked(struct hidden *h, unsigned parked, struct hidden_sum *sum
 	h->n_known = kept;
 }
 
-void hidden_end(struct hidden *h, const struct inode_set *held, struct hidden_sum *ret)
+static uint64_t beyond(uint64_t a, uint64_t b)
 {
-	struct hidden_sum sum = {.memory_bytes = h->kernel_bytes};
+	return a > b ? a - b : 0;
+}
+
+/* What each place may hold at most, and all together no more than is missing. */
+static uint64_t guess(unsigned places, uint64_t missing)
+{
+	uint64_t most =
+		places > PLACES_FREE ? (uint64_t)(places - PLACES_FREE) * PLACE_BYTES : 0;
+
+	return most < missing ? most : missing;
+}
+
+void hidden_end(struct hidden *h, const struct inode_set *held, uint64_t memory,
+		uint64_t files, struct hidden_sum *ret)
+{
+	struct hidden_sum sum = {.memory_bytes = h->socket_bytes};
 	unsigned places[2] = {0, 0}, parked, all;
 
 	parked = h->parked + PLACES_OF_A_SOCKET * count_unheld(h, held);
@@ -429,12 +506,11 @@ void hidden_end(struct hidden *h, const struct inode_set *held, struct hidden_su
 		h->crowded_since = clock_boot_usec();
 	else if (clock_boot_usec() - h->crowded_since >= CROWDED_USEC) {
 		/* Parked descriptors can be either: they count as both. */
-		if (places[0] + parked > PLACES_FREE)
-			sum.memory_bytes +=
-				(places[0] + parked - PLACES_FREE) * PLACE_BYTES;
-		if (places[1] + parked > PLACES_FREE)
-			sum.file_bytes +=
-				(places[1] + parked - PLACES_FREE) * PLACE_BYTES;
+		sum.guessed_bytes =
+			guess(places[0] + parked, beyond(memory, sum.memory_bytes));
+		sum.memory_bytes += sum.guessed_bytes;
+		sum.file_bytes +=
+			guess(places[1] + parked, beyond(files, sum.file_bytes));
 	}
 	*ret = sum;
 }

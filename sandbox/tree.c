@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enumerating a hostile process tree through /proc. What it uses: tree_use.c. */
+/* Enumerating a hostile process tree through /proc. What it uses: use.c. */
 #include "sandbox/tree.h"
 
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "sandbox/hidden.h"
 #include "sandbox/tree_parts.h"
 
 #include <errno.h>
@@ -127,11 +126,10 @@ int tree_learn(struct err *err)
 	return 0;
 }
 
-int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int shm_fd,
+int tree_init(struct tree *t, enum sbx_grade grade, pid_t guard, int proc_fd,
 	      struct err *err)
 {
-	*t = (struct tree){
-		.grade = grade, .proc_fd = -1, .tmp_fd = tmp_fd, .shm_fd = shm_fd};
+	*t = (struct tree){.grade = grade, .proc_fd = -1, .guard = guard};
 	t->self = getpid();
 	if (tree_learn(err) < 0)
 		return -1;
@@ -143,30 +141,17 @@ int tree_init(struct tree *t, enum sbx_grade grade, int proc_fd, int tmp_fd, int
 	return shows_us(t, err);
 }
 
-int tree_set_work(struct tree *t, int work_fd, struct err *err)
-{
-	struct stat st;
-
-	if (fstat(work_fd, &st) < 0)
-		return err_sys(err, "stat the workspace");
-	t->work_dev = st.st_dev;
-	t->has_work = true;
-	return 0;
-}
-
 void tree_done(struct tree *t)
 {
 	fd_close(&t->proc_fd);
 	free(t->proc);
 	t->proc = NULL;
-	inode_set_done(&t->seen);
 	inode_set_done(&t->elders);
-	free(t->hidden);
-	t->hidden = NULL;
 }
 
 static void mark_descendants(struct tree *t)
 {
+	pid_t top = t->guard ? t->guard : t->self;
 	bool again = true;
 
 	while (again) {
@@ -174,9 +159,9 @@ static void mark_descendants(struct tree *t)
 		for (size_t i = 0; i < t->n; i++) {
 			struct tree_proc *p = &t->proc[i];
 
-			if (p->member || p->pid == t->self)
+			if (p->member || p->pid == top)
 				continue;
-			if (p->ppid == t->self)
+			if (p->ppid == top)
 				p->member = true;
 			for (size_t k = 0; k < t->n && !p->member; k++)
 				if (t->proc[k].member && t->proc[k].pid == p->ppid)
@@ -274,7 +259,8 @@ int tree_scan(struct tree *t, struct err *err)
 			t->proc = xreallocarray(t->proc, t->cap, sizeof(*t->proc));
 		}
 		p.ino = e->d_ino;
-		p.member = t->grade == GRADE_FULL && p.pid != t->self;
+		p.member = t->grade == GRADE_FULL && p.pid != t->self &&
+			   p.pid != t->guard && p.pid != t->meter;
 		t->proc[t->n++] = p;
 		if (t->n % SCANNED_AT_ONCE == 0)
 			tree_meanwhile(t);
@@ -300,25 +286,6 @@ bool tree_signal_one(struct tree *t, const struct tree_proc *p, int signo)
 	    tree_parse_stat(line, &now) < 0 || now.start != p->start)
 		return false;
 	return syscall(SYS_pidfd_send_signal, fd, signo, NULL, 0) == 0;
-}
-
-unsigned tree_signal(struct tree *t, int signo)
-{
-	unsigned n = 0;
-	struct err err = ERR_INIT;
-
-	if (t->grade == GRADE_FULL && t->self == 1) {
-		int members = tree_scan(t, &err);
-
-		/* pid 1 of the namespace: everything else in it, at one stroke. */
-		return kill(-1, signo) == 0 && members > 0 ? (unsigned)members : 0;
-	}
-	if (tree_scan(t, &err) < 0)
-		return 0;
-	for (size_t i = 0; i < t->n; i++)
-		if (t->proc[i].member && !tree_is_dead(&t->proc[i]))
-			n += tree_signal_one(t, &t->proc[i], signo);
-	return n;
 }
 
 int tree_count_uid_tasks(uid_t uid, unsigned *ret, struct err *err)

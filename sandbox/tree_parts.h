@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between tree.c and tree_use.c. */
+/* Between tree.c, which lists, and use*.c, which measure. */
 #ifndef LYCH_SANDBOX_TREE_PARTS_H
 #define LYCH_SANDBOX_TREE_PARTS_H
 
