@@ -135,6 +135,26 @@ int landlock_enforce(struct landlock_set *set, struct err *err)
 	return 0;
 }
 
+int landlock_scope_signals(struct err *err)
+{
+	/* Every domain denies links and renames from one directory to another, unless it
+	 * handles that right and grants it. */
+	const struct ll_ruleset_attr attr = {.handled_access_fs = LL_FS_REFER,
+					     .scoped = LL_SCOPE_SIGNAL};
+	struct landlock_set set = {.fd = -1, .handled_fs = LL_FS_REFER};
+
+	if (landlock_require(&set.abi, err) < 0)
+		return -1;
+	set.fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	if (set.fd < 0)
+		return err_sys_id(err, ERRID_SANDBOX_LANDLOCK, "landlock_create_ruleset");
+	if (landlock_allow_path(&set, "/", LL_FS_REFER, err) == 0 &&
+	    landlock_enforce(&set, err) == 0)
+		return 0;
+	landlock_done(&set);
+	return -1;
+}
+
 void landlock_done(struct landlock_set *set)
 {
 	fd_close(&set->fd);

@@ -70,6 +70,9 @@ MUST_CHECK int landlock_require(int *ret_abi, struct err *err);
 MUST_CHECK int landlock_begin(struct landlock_set *set, bool handle_ports,
 			      bool scope_signals, bool scope_abstract, bool scope_unix,
 			      struct err *err);
+/* In one go, no_new_privs set: this process, and what it forks, can signal nobody but those; a
+ * domain of theirs is below it. No file and no port is touched by it. */
+MUST_CHECK int landlock_scope_signals(struct err *err);
 /* rights outside LL_FS_FILE are dropped from a non-directory. */
 MUST_CHECK int landlock_allow_fd(struct landlock_set *set, int path_fd, uint64_t rights,
 				 struct err *err);
