@@ -7,8 +7,10 @@
  * gone before the job is told to go on.
  */
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 #include "common/landlock.h"
 #include "sandbox/caps.h"
+#include "sandbox/diag.h"
 #include "sandbox/handover.h"
 #include "sandbox/keep.h"
 
@@ -18,7 +20,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -34,35 +35,31 @@ static int keeper_confine(const struct sbx_spec *spec, struct err *err)
 
 /* Their dispositions are at the defaults already (ns_default_signals), but what the
  * spawner ignores for itself. */
-static int block_signals(int *ret_fd, struct err *err)
+static int block_signals(struct err *err)
 {
-	sigset_t all, child;
+	sigset_t all;
 
 	(void)sigfillset(&all);
-	(void)sigemptyset(&child);
-	(void)sigaddset(&child, SIGCHLD);
 	(void)signal(SIGPIPE, SIG_DFL);
-	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
-		return err_sys(err, "block signals");
-	*ret_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-	return *ret_fd < 0 ? err_sys(err, "signalfd") : 0;
+	return sigprocmask(SIG_SETMASK, &all, NULL) < 0 ? err_sys(err, "block signals")
+							: 0;
 }
 
-NORETURN static void child_main(const struct keep *k, int work_fd, int status_fd,
-				pid_t keeper)
+void birth_of_job(const struct guard_birth *born, struct watch *w, pid_t guard)
 {
 	static const char here = 1;
 
-	if (send(status_fd, &here, sizeof(here), MSG_NOSIGNAL) < 0)
+	atomic_store(&w->main_pid, getpid());
+	if (send(born->status_fd, &here, sizeof(here), MSG_NOSIGNAL) < 0)
 		_exit(EXIT_SETUP);
-	if (k->birth.warm)
+	if (born->birth->warm)
 		ns_map_code();
 	/* Nothing of the job exists yet that could look at us: exec would do the same. The
-	 * keeper may have died before the third; getppid() has changed then. */
+	 * guard may have died before the third; getppid() has changed then. */
 	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper)
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != guard)
 		_exit(EXIT_SETUP);
-	job_main(&k->birth, &k->limits, work_fd, status_fd);
+	job_main(born->birth, born->limits, born->work_fd, born->status_fd);
 }
 
 /* The trees whose size counts: the workspace, and what is added to the user's own trees.
@@ -72,7 +69,7 @@ static int supervise_trees(struct keep *k, const int *rw, size_t n_rw, struct er
 	int work = k->spec->grade == GRADE_FULL ? k->root.work_fd : k->spec->workspace_fd;
 	int fd;
 
-	if (work >= 0 && tree_set_work(&k->tree, work, err) < 0)
+	if (work >= 0 && use_set_work(&k->use, work, err) < 0)
 		return -1;
 	if (k->spec->workspace && !k->spec->workspace_ro) {
 		fd = fcntl(work, F_DUPFD_CLOEXEC, 3);
@@ -135,19 +132,46 @@ static int await_job(const struct keep *k, struct err *err)
 	return 0;
 }
 
+/* The guard sees in it whether we are held; looked up by us, since nobody else may. */
+static int open_pulse(const struct keep *k, struct err *err)
+{
+	int fd = k->root.proc_fd >= 0
+			 ? openat(k->root.proc_fd, "self/status", O_RDONLY | O_CLOEXEC)
+			 : open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? err_sys_id(err, ERRID_SANDBOX_LIMIT,
+				   "open /proc/self/status: nothing could be supervised")
+		      : fd;
+}
+
 static int fork_job(struct keep *k, struct err *err)
 {
-	int sv[2];
-	pid_t self = getpid();
+	struct guard_birth born = {.birth = &k->birth,
+				   .limits = &k->limits,
+				   .parent_sock = k->sock,
+				   .work_fd = k->spec->workspace_fd};
+	cleanup_close int pulse = open_pulse(k, err);
+	int sv[2], words[2], r;
 
+	if (pulse < 0)
+		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return err_sys(err, "socketpair");
-	k->main_pid = _Fork(); /* one thread: nothing to be told of it */
-	if (k->main_pid == 0)
-		child_main(k, k->spec->workspace_fd, sv[1], self);
+	born.status_fd = sv[1];
+	born.pulse_fd = pulse;
+	born.proc_fd = k->root.proc_fd;
+	r = guard_fork(&born, &k->guard_pid, words, &k->watch, err);
+	if (r == 0) {
+		k->words = words[0];
+		k->meter_words = words[1];
+	}
 	fd_close(&sv[1]);
 	k->status_fd = sv[0];
-	return k->main_pid < 0 ? err_sys(err, "fork the job") : await_job(k, err);
+	if (r < 0 || await_job(k, err) < 0)
+		return -1;
+	k->notify.log = &k->watch->denials;
+	k->main_pid = atomic_load(&k->watch->main_pid);
+	return 0;
 }
 
 /* spec, handed: what a warm job still lacks, in the order of handover.h. */
@@ -174,9 +198,25 @@ static int let_go(struct keep *k, const struct spawn_spec *spec, const int *hand
 	return r;
 }
 
+/* When the machine runs out of memory the kernel takes the job, not who watches it nor the
+ * user's own programs. The job cannot take it back: /proc is read-only for it. */
+static int first_for_oom(const struct keep *k, struct err *err)
+{
+	static const char most[] = "1000"; /* proc_pid_oom_score_adj(5) */
+	char path[40];
+	cleanup_close int fd = -1;
+
+	(void)snprintf(path, sizeof(path), "%d/oom_score_adj", k->main_pid);
+	fd = openat(k->tree.proc_fd, path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, most, sizeof(most) - 1) != (ssize_t)sizeof(most) - 1)
+		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "set oom_score_adj");
+	return 0;
+}
+
 int birth_pin(struct keep *k, struct err *err)
 {
-	if (cpus_pin(k->main_pid, &k->limits.cpus, &k->notify.cpus, err) < 0)
+	if (first_for_oom(k, err) < 0 ||
+	    cpus_pin(k->main_pid, &k->limits.cpus, &k->notify.cpus, err) < 0)
 		return -1;
 	k->pinned = true;
 	return 0;
@@ -191,35 +231,38 @@ static int take_position(struct keep *k, const int *rw, size_t n_rw, const char 
 	if (supervise_trees(k, rw, n_rw, err) < 0 ||
 	    notify_bind(&k->notify, k->spec, err) < 0)
 		return -1;
+	k->notify.disk_room = files_room;
+	k->notify.disk_arg = k;
+	k->notify.file_max = k->spec->output_bytes;
+	k->watch->timeout_usec = k->spec->timeout_usec;
+	k->watch->grace_ms = k->spec->grace_ms;
 	*stage = "caps";
 	return keeper_confine(k->spec, err);
 }
+
+#define OWN_FDS 14
 
 /* Of what it inherited it keeps its own; rw are descriptors of these. The job has left
  * with its stdio. */
 static int close_the_rest(const struct keep *k, int null_fd, const int *rw, size_t n_rw,
 			  struct err *err)
 {
-	int own[11 + DISK_ROOTS_MAX] = {
+	int own[OWN_FDS + DISK_ROOTS_MAX] = {
 		null_fd,	 k->rules.fd,		k->sock,
 		k->status_fd,	 k->spec->workspace_fd, k->limits.cgroup_fd,
 		k->root.proc_fd, k->root.tmp_fd,	k->root.shm_fd,
-		k->root.work_fd, k->broker.tomb};
+		k->root.work_fd, k->broker.tomb,	k->words,
+		k->meter_words,	 k->birth.meminfo_fd};
 
-	memcpy(own + 11, rw, n_rw * sizeof(*rw));
-	return ns_close_all_but(own, 11 + n_rw, err);
+	memcpy(own + OWN_FDS, rw, n_rw * sizeof(*rw));
+	return ns_close_all_but(own, OWN_FDS + n_rw, err);
 }
 
-static int keeper_process(struct keep *k, struct err *err)
+static int keeper_process(struct err *err)
 {
-	if (block_signals(&k->signal_fd, err) < 0)
+	if (block_signals(err) < 0)
 		return -1;
-	if (setsid() < 0)
-		return err_sys(err, "setsid");
-	if (k->spec->grade == GRADE_FLOOR &&
-	    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-		return err_sys(err, "become a subreaper");
-	return 0;
+	return setsid() < 0 ? err_sys(err, "setsid") : 0;
 }
 
 /* Takes the detached mount. */
@@ -271,6 +314,20 @@ static void note_stdio(struct keep *k, const int stdio[3])
 	k->notify.own_opens = k->spec->grade == GRADE_FLOOR && fds_bring_no_files(stdio);
 }
 
+/* What the supervision needs of its own; in full it stands in the job's network namespace. */
+static int watch_job(struct keep *k, struct err *err)
+{
+	if (tree_init(&k->tree, k->spec->grade, k->guard_pid, k->root.proc_fd, err) < 0)
+		return -1;
+	if (k->spec->grade == GRADE_FULL) {
+		k->diag_fd = diag_open(err);
+		if (k->diag_fd < 0)
+			return -1;
+	}
+	return use_init(&k->use, &k->tree, k->root.tmp_fd, k->root.shm_fd,
+			k->birth.meminfo_fd, k->diag_fd, err);
+}
+
 int birth_give(struct keep *k, const char **stage, struct err *err)
 {
 	int null_fd = k->birth.null_fd;
@@ -294,8 +351,7 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 		return -1;
 	/* From here on the job is there, and goes as far as it can without us: all that
 	 * it does not inherit comes after the fork, what it waits for first. Whatever
-	 * fails now, the exit of the keeper (full) or the kill in keeper_main (floor)
-	 * ends it; nothing is executed before we answer its self-test. */
+	 * fails now, the guard ends it; nothing is executed before we answer its self-test. */
 	*stage = "landlock";
 	if (make_rules(k, err) < 0)
 		return -1;
@@ -304,12 +360,11 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 		return -1;
 	err_clear(err); /* EPIPE: the job has left, and said why; on_status() reads it */
 	*stage = "fds";
-	if (close_the_rest(k, null_fd, rw, n_rw, err) < 0 || keeper_process(k, err) < 0 ||
+	if (close_the_rest(k, null_fd, rw, n_rw, err) < 0 || keeper_process(err) < 0 ||
 	    let_loose(null_fd, err) < 0)
 		return -1;
 	*stage = "limits";
-	if (tree_init(&k->tree, k->spec->grade, k->root.proc_fd, k->root.tmp_fd,
-		      k->root.shm_fd, err) < 0)
+	if (watch_job(k, err) < 0)
 		return -1;
 	return k->birth.warm ? 0 : take_position(k, rw, n_rw, stage, err);
 }
@@ -342,8 +397,6 @@ int birth_bind(struct keep *k, const struct keeper_bind *m, const struct spawn_s
 {
 	unsigned n_fds = HANDOVER_WORK;
 
-	k->phase = PHASE_SETUP;
-	k->deadline = clock_boot_usec() + SETUP_MAX_USEC;
 	*stage = "spec";
 	if (spec_parse_block(spec->block, spec->bytes, &k->own_spec, err) < 0)
 		return -1;

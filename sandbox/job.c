@@ -11,6 +11,7 @@
  *	session	  no controlling terminal, no inherited signal state, umask 077, death
  *		  with the keeper
  *	cgroup	  the leaf, and a cgroup namespace, which needs capabilities
+ *	proc	  full: what of /proc is the host's is covered, which needs them too
  *	caps	  none left, no_new_privs
  *	seccomp	  before Landlock takes effect: the filter lets a job build walls of its
  *		  own, and these are ours. Its listener goes to the keeper, no copy stays
@@ -248,6 +249,8 @@ static const char *before_spec(struct job *j, const struct sbx_birth *birth,
 	if (limits_enter(j->spec.grade, keep[KEEP_PROCS], err) < 0)
 		return "limits";
 	fd_close(&keep[KEEP_PROCS]);
+	if (j->spec.grade == GRADE_FULL && root_cover_proc(err) < 0)
+		return "proc";
 	if (walls_drop_caps(err) < 0)
 		return "caps";
 	if (seccomp_install(&j->spec, &listener, err) < 0 ||

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's state, shared by its birth (birth.c) and its life (keeper.c). */
+/* The keeper's state, shared by its birth (birth.c), its loop (keeper.c), its looks
+ * at files (files.c) and the last one (end.c); the meter (meter.c, sample.c) has a copy of it. */
 #ifndef LYCH_SANDBOX_KEEP_H
 #define LYCH_SANDBOX_KEEP_H
 
 #include "sandbox/broker.h"
 #include "sandbox/disk.h"
+#include "sandbox/guard.h"
 #include "sandbox/keeper.h"
 #include "sandbox/notify.h"
 #include "sandbox/tree.h"
-
-/* From the spec (a cold start: from birth) until exec. */
-#define SETUP_MAX_USEC (15 * USEC_PER_SEC)
+#include "sandbox/use.h"
 
 /* How much of a walk over the job's trees is done before anything else is seen to. */
 #define DISK_ENTRIES_A_STEP 4000
+#define SAMPLE_MIN_USEC (5 * USEC_PER_MSEC)
 
-enum phase {
-	PHASE_WARM,  /* built, without a spec */
-	PHASE_SETUP, /* until exec */
-	PHASE_RUNNING,
-	PHASE_TERM, /* SIGTERM sent, the grace runs */
-	PHASE_KILL, /* SIGKILL until nothing is left */
-	PHASE_GONE,
+enum keep_phase {
+	KEEP_WARM,    /* built, without a spec */
+	KEEP_SETUP,   /* until exec */
+	KEEP_RUNNING, /* it takes samples */
+	KEEP_OVER,    /* nothing more to be done but to end with the guard */
 };
 
 struct keep {
@@ -31,54 +30,67 @@ struct keep {
 	struct sbx_limits limits;
 	struct sbx_root root;
 	struct broker_fds broker;
-	int sock, status_fd, signal_fd;
-	pid_t main_pid;
-	bool main_over, parent_gone, empty, pinned;
-	bool child_ended;	   /* SIGCHLD came: there is something to reap */
-	bool refused, exec_failed; /* what came through status_fd */
-	struct job_status status;
-	int main_status;
-	enum phase phase;
-	bool ended; /* how is decided */
-	uint32_t how;
-	char detail[SPAWN_TEXT_MAX];
-	uint32_t strays;
+	int sock, status_fd, words, meter_words;
+	pid_t main_pid, guard_pid, meter_pid;
+	struct watch *watch; /* from the guard's fork on */
+	bool pinned;
+	enum keep_phase phase;
 	usec_t answering; /* spent on the job's calls in this sample */
-	usec_t began, over, deadline, kill_at, next_kill, next_sample, next_round;
+	usec_t next_sample, next_look, next_round;
 	usec_t at_limit_since;
-	unsigned hiding, n_samples;
+	unsigned hiding, n_looks, rounds, disk_rounds;
+	uint32_t named_heard;
+	uint64_t grown_before,
+		grown_round; /* disk.grown, one round ago and at the last */
+	usec_t cost;	     /* of the looks since the last rest */
 	struct tree tree;
+	struct use use;
+	int diag_fd;
 	struct notify notify;
 	struct landlock_set rules; /* for the job, until it goes */
 	struct disk_walk disk;
 	uint64_t unlinked; /* when the round of the walk began */
-	uint64_t memory_peak, disk_peak;
-	uint32_t processes_peak;
 	int landlock_abi;
 };
 
 /* birth.c. In the keeper only, with everything in place when it returns; stage names what
- * failed. k->main_pid > 0 on failure: the job may be there already. */
+ * failed. k->words >= 0 on failure: the guard, and the job perhaps, are there already. */
 MUST_CHECK int birth_give(struct keep *k, const char **stage, struct err *err);
 /* The job onto its CPUs, while it waits for us: moving it costs nothing then. A warm one
  * waits for its spec, a cold one at its first question. */
 MUST_CHECK int birth_pin(struct keep *k, struct err *err);
-/* A warm keeper got its spec (fds as in handover.h; taken over): from PHASE_WARM to
- * PHASE_SETUP. */
+/* A warm keeper got its spec (fds as in handover.h; taken over). */
 MUST_CHECK int birth_bind(struct keep *k, const struct keeper_bind *m,
 			  const struct spawn_spec *spec, int *fds, const char **stage,
 			  struct err *err);
 
-/* keeper.c. A message for the parent, unless it is gone. */
-void keep_tell(const struct keep *k, const void *msg, size_t size);
-/* CPU time of what was reaped. */
-uint64_t keep_cpu_usec(void);
+/* keeper.c. A word for the guard; keeper and meter have a pipe each. */
+void keep_say(const struct keep *k, uint32_t word);
+/* The job has passed a limit: the guard ends it. */
+void keep_verdict(struct keep *k, enum spawn_end how, const char *detail);
+
+/* sample.c. One look at its processes; says when the next one is due. */
+void keep_sample(struct keep *k);
+void keep_over(struct keep *k, enum spawn_end how, const char *what, uint64_t is,
+	       uint64_t limit);
+/* How long it takes at least to fill what is left. */
+usec_t keep_room_usec(uint64_t is, uint64_t limit);
+
+/* meter.c. From here on the job is measured. */
+void meter_fork(struct keep *k);
+/* It is gone when this returns. */
+void meter_end(struct keep *k);
+
+/* files.c. One look at what it has on the disk; says when the next one is due. */
+void files_look(struct keep *k);
+void files_tell_named(void *keep, uint64_t dev, uint64_t ino, uint64_t bytes);
+/* What the disk limit still covers, as far as is known now. */
+uint64_t files_room(void *keep);
 /* So much was in use: the peak, if there was not more before. */
-void keep_note_disk(struct keep *k, uint64_t bytes);
-/* end.c. The listener has hung up: the job's processes are ending. Takes a look at the disk, and
- * waits a little for SIGCHLD. */
-void end_is_near(struct keep *k);
-/* Nothing of the job is left: the last look, the report, and our own end. */
-NORETURN void end_keeper(struct keep *k);
+void files_note(struct keep *k, uint64_t bytes);
+
+/* end.c. The listener has hung up: the job's processes are ending. The last look at the disk, and
+ * what the parent is told of refusals. */
+void last_look(struct keep *k);
 
 #endif

@@ -81,8 +81,6 @@ void notify_done(struct notify *n)
 	}
 	free(n->tree);
 	notify_explain_done(n);
-	free(n->denied);
-	free(n->absent);
 	fd_close(&n->listener);
 	fd_close(&n->own_fds);
 	fd_close(&n->asker_fd);
@@ -156,6 +154,7 @@ static int take(struct notify *n, int fd, const struct tree *procs, struct err *
 	n->listener = fd;
 	n->taken = true;
 	n->proc_fd = procs->proc_fd;
+	n->guard = procs->guard;
 	if (check_sizes(err) < 0)
 		return -1;
 	notify_stay_apart(n, false);
@@ -227,15 +226,30 @@ static int judge_metadata(struct notify *n, const struct seccomp_notif *req, int
 	return -EPERM;
 }
 
-/* 0, or a negative errno. Whatever nobody here knows is refused. */
+/* 0, a negative errno, or NOTIFY_GO_ON. Whatever nobody here knows is refused. */
 static int judge(struct notify *n, const struct seccomp_notif *req)
 {
 	int r = -EPERM;
 
-	if (req->data.nr == __NR_sched_setaffinity)
+	switch (req->data.nr) {
+	case __NR_sched_setaffinity:
 		return notify_affinity(n, req);
+	case __NR_fallocate:
+		return notify_fallocate(n, req);
+	case NR_LANDLOCK_ADD_RULE:
+	case NR_LANDLOCK_RESTRICT_SELF:
+		return notify_landlock(n, req);
+	default:
+		break;
+	}
 	if (n->grade == GRADE_FLOOR && notify_meta(n, req, &r))
 		return judge_metadata(n, req, r);
+	if (req->data.nr == __NR_ioctl &&
+	    sc_judge(n->where, &req->data) == SC_SUPERVISED) {
+		r = notify_interfaces(n, req);
+		if (r != NOTIFY_OUTSIDE)
+			return r;
+	}
 	if (notify_is_the_jobs(n, req))
 		notify_record_call(n, req);
 	return -EPERM;
@@ -256,6 +270,10 @@ static void answer_one(struct notify *n)
 		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	} else {
 		resp.error = judge(n, &req);
+		if (resp.error == NOTIFY_GO_ON) {
+			resp.error = 0;
+			resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+		}
 	}
 	/* ENOENT: who asked is gone. */
 	(void)ioctl(n->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
@@ -285,6 +303,11 @@ void notify_step(struct notify *n, short revents, int status_fd)
 int notify_poll_fd(const struct notify *n)
 {
 	return n->over ? -1 : n->listener;
+}
+
+void notify_leave(struct notify *n)
+{
+	fd_close(&n->listener);
 }
 
 void notify_meanwhile(struct notify *n, int status_fd)

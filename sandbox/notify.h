@@ -3,8 +3,9 @@
  * The calls that the keeper answers: the listener of the job's seccomp filter.
  *
  * Some calls cannot be judged from registers, and Landlock does not see them: in floor a
- * chmod of a file of ours that lies outside of every tree of the job; in both grades an
- * affinity that would leave the CPUs of the limit. The filter stops such a call, the
+ * chmod of a file of ours that lies outside of every tree of the job; in full a question
+ * about interfaces, on a socket of another network; in both grades an affinity that would
+ * leave the CPUs of the limit. The filter stops such a call, the
  * kernel tells the keeper, and the keeper copies the arguments out of the job's memory,
  * opens the object itself (or takes the job's own descriptor), judges what it has and acts
  * on that very descriptor, or refuses. It never says "go on" to the kernel for such a call: what the job's memory or a
@@ -19,7 +20,8 @@
  *
  * Files: notify.c (the listener), notify_mem.c (the job's memory and descriptors),
  * notify_path.c (from a path to a judged descriptor), notify_meta.c (metadata),
- * notify_cpu.c (affinity), notify_deny.c (what was refused), notify_explain.c (--explain:
+ * notify_cpu.c (affinity), notify_net.c (interfaces), notify_deny.c (what was refused;
+ * denials.c keeps it), notify_explain.c (--explain:
  * what will be; there the kernel goes on, since it is the kernel that decides).
  *
  * Denials. Every call that the table answers with EPERM comes here too, and only to be
@@ -30,6 +32,7 @@
 #ifndef LYCH_SANDBOX_NOTIFY_H
 #define LYCH_SANDBOX_NOTIFY_H
 
+#include "sandbox/denials.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/seccomp_table.h"
 
@@ -39,14 +42,6 @@ struct seccomp_notif;
 struct tree;
 
 struct explain;
-
-#define NOTIFY_DROPPED_BITS 4096
-#define NOTIFY_ABSENT_MAX 512
-
-struct notify_denial {
-	struct spawn_denied d;
-	uint32_t hash;
-};
 
 /* A tree (or single file) that the job may write: floor only. */
 struct notify_tree {
@@ -61,26 +56,26 @@ struct notify {
 	bool over; /* it has hung up: nobody is left who could ask */
 	enum sbx_grade grade;
 	bool own_opens; /* no stdio of the job is a file, or could bring one (floor) */
-	int proc_fd;	/* borrowed: the /proc that shows the job's processes */
-	int own_fds;	/* our own /proc/self/fd; -1: not needed so far */
-	cpu_set_t cpus; /* the job's; what it may choose from */
+	pid_t guard, meter; /* of this job: nobody that it may touch */
+	int proc_fd;	    /* borrowed: the /proc that shows the job's processes */
+	int own_fds;	    /* our own /proc/self/fd; -1: not needed so far */
+	cpu_set_t cpus;	    /* the job's; what it may choose from */
 	struct notify_tree *tree;
 	size_t n_trees;
 	enum sc_where where;
 	uint32_t asker; /* whose pidfd is kept */
 	int asker_fd;
+	/* What the disk limit still covers, bytes; how large one file may be. */
+	uint64_t (*disk_room)(void *arg);
+	void *disk_arg;
+	uint64_t file_max;
+	unsigned rules_made, domains_made; /* of Landlock, by the job */
 	bool started;  /* the job's command was executed: what is refused now is told */
 	int status_fd; /* borrowed, for one step */
-	struct notify_denial *denied; /* SPAWN_DENIED_MAX of them, or NULL */
-	unsigned n_denied;
-	uint32_t dropped;
-	uint8_t dropped_seen[NOTIFY_DROPPED_BITS / 8]; /* kinds that had no room */
+	struct denials *log; /* borrowed: what was refused */
 	/* --explain; NULL without */
 	struct explain *explain;
 	bool tell_absent;
-	struct notify_denial
-		*absent; /* NOTIFY_ABSENT_MAX, for the command line to look at */
-	unsigned n_absent;
 };
 
 /* seccomp.c: which column of the table counts for this spec. */
@@ -106,9 +101,6 @@ MUST_CHECK int notify_bind(struct notify *n, const struct sbx_spec *spec,
 MUST_CHECK ssize_t notify_recv_status(struct notify *n, int status_fd, pid_t main_pid,
 				      const struct tree *procs, struct job_status *ret,
 				      struct err *err);
-/* Gives what was refused to send(), a record each, and forgets it. */
-void notify_flush(struct notify *n, void (*send)(const struct spawn_denied *d, void *arg),
-		  void *arg);
 /* The listener, as long as somebody could ask; else -1. */
 int notify_poll_fd(const struct notify *n);
 /* The listener has something (revents of poll): answers a bounded number of calls, or sees
@@ -119,6 +111,8 @@ void notify_meanwhile(struct notify *n, int status_fd);
 /* Who asks and who answers take turns on one CPU, which is fastest, unless the keeper has
  * something to go on with: then they stay apart. */
 void notify_stay_apart(const struct notify *n, bool apart);
+/* In a copy: somebody else answers. */
+void notify_leave(struct notify *n);
 void notify_done(struct notify *n);
 
 /* ---- between notify*.c ------------------------------------------------------------ */
@@ -129,6 +123,9 @@ bool notify_still_waits(const struct notify *n, const struct seccomp_notif *req)
 
 /* notify_mem.c. All return 0 or a negative errno as the kernel would have it. */
 int notify_read(const struct seccomp_notif *req, uint64_t addr, void *out, size_t len);
+/* Into the memory of who still waits. */
+int notify_write(const struct notify *n, const struct seccomp_notif *req, uint64_t addr,
+		 const void *data, size_t len);
 /* A string with its NUL. -ENAMETOOLONG when it does not end within size bytes. */
 int notify_read_string(const struct seccomp_notif *req, uint64_t addr, char *out,
 		       size_t size);
@@ -169,8 +166,17 @@ const char *notify_path_strip(const char *path, const char *top);
 bool notify_meta(struct notify *n, const struct seccomp_notif *req, int *ret);
 /* Of one of its calls: the path that it names ("": none) and the descriptor to start from. */
 int notify_meta_named(const struct seccomp_notif *req, char *path, size_t size);
+/* Newer than Debian 12's headers; the same on every architecture. */
+#define NR_LANDLOCK_ADD_RULE 445
+#define NR_LANDLOCK_RESTRICT_SELF 446
+/* notify_limits.c. NOTIFY_GO_ON: the kernel may go on with it. */
+#define NOTIFY_GO_ON (-5002)
+int notify_fallocate(struct notify *n, const struct seccomp_notif *req);
+int notify_landlock(struct notify *n, const struct seccomp_notif *req);
 /* notify_cpu.c */
 int notify_affinity(const struct notify *n, const struct seccomp_notif *req);
+/* notify_net.c: an ioctl about network interfaces. NOTIFY_OUTSIDE: none that only asks. */
+int notify_interfaces(struct notify *n, const struct seccomp_notif *req);
 
 /* notify_deny.c. Was it asked by the command, or still by our own stages? Asking first
  * saves working out what the self-test meant. */

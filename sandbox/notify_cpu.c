@@ -2,7 +2,7 @@
 /*
  * sched_setaffinity for the job, within the CPUs that the keeper gave it: they are how
  * --cpus stands where no cgroup holds it. Only for threads of the caller's own process, in
- * full for any process of the job (its pid namespace has no others but the keeper).
+ * full for any process of the job (its pid namespace has no others but the keeper and the guard).
  */
 #include "sandbox/notify.h"
 
@@ -30,7 +30,7 @@ int notify_affinity(const struct notify *n, const struct seccomp_notif *req)
 	group = notify_tgid(n, target);
 	if (!group)
 		return -ESRCH;
-	if (group == getpid() ||
+	if (group == getpid() || group == n->guard || group == n->meter ||
 	    (n->grade == GRADE_FLOOR && group != notify_tgid(n, caller)))
 		return -EPERM;
 	CPU_AND(&want, &want, &n->cpus);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was refused: kinds, counted. A flood finds its kind and leaves one number behind. */
+/* Runs in the keeper: a refused call becomes a record (denials.h). */
 #include "sandbox/notify.h"
 
 #include "common/mem.h"
@@ -12,57 +12,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-
-#define FNV_START 2166136261u
-#define FNV_PRIME 16777619u
-
-static uint32_t hash_text(uint32_t h, const char *text)
-{
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * FNV_PRIME;
-	return h;
-}
-
-static uint32_t hash_of(const struct spawn_denied *d)
-{
-	uint32_t h = FNV_START;
-
-	h = (h ^ d->wall) * FNV_PRIME;
-	h = (h ^ d->act) * FNV_PRIME;
-	h = (h ^ (uint32_t)d->sys) * FNV_PRIME;
-	return hash_text(hash_text(h, d->call), d->object);
-}
-
-static bool is_same(const struct spawn_denied *a, const struct spawn_denied *b)
-{
-	return a->wall == b->wall && a->act == b->act && a->sys == b->sys &&
-	       strcmp(a->call, b->call) == 0 && strcmp(a->object, b->object) == 0;
-}
-
-static void drop(struct notify *n, uint32_t hash)
-{
-	uint32_t bit = hash % NOTIFY_DROPPED_BITS;
-	uint8_t mask = (uint8_t)(1u << bit % 8);
-
-	if (n->dropped_seen[bit / 8] & mask)
-		return; /* most likely the same kind again */
-	n->dropped_seen[bit / 8] |= mask;
-	n->dropped++;
-}
-
-/* Counts it where it is already. */
-static bool counted(struct notify_denial *list, unsigned len,
-		    const struct spawn_denied *d, uint32_t hash)
-{
-	for (unsigned i = 0; i < len; i++) {
-		if (list[i].hash != hash || !is_same(&list[i].d, d))
-			continue;
-		if (list[i].d.count < UINT32_MAX)
-			list[i].d.count++;
-		return true;
-	}
-	return false;
-}
 
 /* The self-test walks into walls before the command is executed; only the very act of
  * executing it may be refused then. Executing closes the other end of the status socket,
@@ -80,44 +29,13 @@ void notify_record(struct notify *n, const struct seccomp_notif *req, unsigned w
 {
 	struct spawn_denied d = {
 		.type = SPAWN_DENIED, .wall = wall, .act = act, .count = 1, .sys = sys};
-	bool absent = wall == SPAWN_WALL_ABSENT;
-	unsigned max = absent ? NOTIFY_ABSENT_MAX : SPAWN_DENIED_MAX;
-	struct notify_denial **list = absent ? &n->absent : &n->denied;
-	unsigned *len = absent ? &n->n_absent : &n->n_denied;
-	uint32_t hash;
 
 	if (!notify_is_the_jobs(n, req))
 		return;
 	sc_name(req->data.nr, d.call, sizeof(d.call));
 	(void)snprintf(d.object, sizeof(d.object), "%s", object);
 	(void)snprintf(d.grant, sizeof(d.grant), "%s", grant);
-	hash = hash_of(&d);
-	if (counted(*list, *len, &d, hash))
-		return;
-	if (*len == max) {
-		if (!absent)
-			drop(n, hash);
-		return;
-	}
-	if (!*list)
-		*list = xcalloc(max, sizeof(**list));
-	(*list)[(*len)++] = (struct notify_denial){.d = d, .hash = hash};
-}
-
-void notify_flush(struct notify *n, void (*send)(const struct spawn_denied *d, void *arg),
-		  void *arg)
-{
-	notify_explain_again(n, true);
-	for (unsigned i = 0; i < n->n_absent; i++)
-		send(&n->absent[i].d, arg);
-	for (unsigned i = 0; i < n->n_denied; i++) {
-		struct spawn_denied *d = &n->denied[i].d;
-
-		if (i + 1 == n->n_denied)
-			d->dropped = n->dropped;
-		send(d, arg);
-	}
-	n->n_denied = n->n_absent = 0;
+	denials_note(n->log, &d);
 }
 
 /* ---- naming -------------------------------------------------------------------------- */

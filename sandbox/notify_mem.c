@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the keeper reads of a thread that waits for its answer. All of it is hostile, and
- * belongs to that thread only if notify_still_waits() says so afterwards. */
+ * belongs to that thread only if notify_still_waits() says so afterwards. What it writes goes
+ * where that thread may write itself. */
 #include "sandbox/notify.h"
 
 #include "common/cleanup.h"
@@ -30,6 +31,21 @@ int notify_read(const struct seccomp_notif *req, uint64_t addr, void *out, size_
 		return 0;
 	/* A process that we may not look into (a program it cannot read itself) is
 	 * refused like one whose pointer is wrong. */
+	return -EFAULT;
+}
+
+int notify_write(const struct notify *n, const struct seccomp_notif *req, uint64_t addr,
+		 const void *data, size_t len)
+{
+	struct iovec from = {(void *)(uintptr_t)data, len};
+	struct iovec to = {(void *)(uintptr_t)addr, len};
+
+	if (len == 0)
+		return 0;
+	if (!notify_still_waits(n, req))
+		return -ESRCH;
+	if (process_vm_writev((pid_t)req->pid, &from, 1, &to, 1, 0) == (ssize_t)len)
+		return 0;
 	return -EFAULT;
 }
 

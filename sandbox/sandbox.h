@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inner contract of lych-sandbox. One job is three processes:
+ * The inner contract of lych-sandbox. One job is four processes, each the parent of the next,
+ * and a fifth when it lives for more than a moment:
  *
  *	parent   the command line (main.c) or the spawner (serve.c). Parses the
- *		 spec, opens the workspace, starts the keeper, reads its report.
+ *		 spec, opens the workspace, starts the keeper, reads the reports.
  *	keeper	 grade full: pid 1 of the job's own pid namespace, in the job's
- *		 user, mount, net, ipc and uts namespaces. Grade floor: a child
- *		 subreaper. Builds the root, forks the job, supervises time, memory,
- *		 disk and processes, kills and reaps the whole tree, reports. Its
- *		 death ends the job (pid namespace; in floor the parent, a
- *		 subreaper itself, kills what is handed up to it).
- *	job	 forked by the keeper: session, cgroup, caps, seccomp; then, when it knows
+ *		 user, mount, net, ipc and uts namespaces. Builds the root, counts what is
+ *		 on the disk, answers the calls that the job may not make itself. It
+ *		 may have to wait for a file, so it keeps no clock and kills nobody.
+ *	meter	 the keeper's other child: measures memory and processes (meter.c).
+ *	guard	 knows the deadline, takes the parent's orders, kills and reaps the whole
+ *		 tree, reports the end (guard.h). It touches nothing of the job.
+ *	job	 session, cgroup, caps, seccomp; then, when it knows
  *		 its spec, stdio, limits, Landlock, self-test, exec.
  *
  * A warm sandbox is a keeper and a job that are built but have no spec yet: both wait for
@@ -18,14 +20,14 @@
  * code with the spec in hand from the beginning. Each is used once.
  *
  * Files: main.c (command line, stages), spec.c (argv or NUL block -> struct
- * sbx_spec), root.c + mounts.c (private root), fds.c, limits.c (rlimits, cgroup leaf),
+ * sbx_spec), root.c + mounts.c (private root), procmask.c (its /proc), fds.c, limits.c (rlimits, cgroup leaf),
  * cpus.c (affinity), caps.c, landlock rules in walls.c, seccomp.c (filter as data),
  * selftest.c, job.c (the order of the stages in the child), birth.c (the keeper until the
- * job runs), broker.c (the job's way to the tomb),
- * keeper.c + tree*.c (supervision), end.c (the keeper once the job ends), notify*.c (the
- * calls that the keeper answers), report.c (status and walls), serve.c (the spawner),
- * serve_job.c (its jobs), pool.c (its warm sandboxes), ahead.c (rules made in advance),
- * serve_walls.c (its namespaces).
+ * job runs), broker.c (the job's way to the tomb), guard*.c (the guard),
+ * keeper.c + files.c + disk.c (what is on the disk, and who answers), meter.c + sample.c +
+ * use*.c + tree.c + hidden.c + diag.c (memory and processes), end.c (the last look), notify*.c (the calls that the keeper answers), report.c (status and walls), serve.c
+ * (the spawner), serve_job.c (its jobs), pool.c (its warm sandboxes), ahead.c (rules made in
+ * advance), serve_walls.c (its namespaces).
  */
 #ifndef LYCH_SANDBOX_SANDBOX_H
 #define LYCH_SANDBOX_SANDBOX_H
@@ -115,7 +117,7 @@ MUST_CHECK int spec_base_workspace(struct sbx_spec *s, const char *jobs_dir,
 void spec_init(struct sbx_spec *s); /* defaults of common/proto.h */
 void spec_done(struct sbx_spec *s);
 
-/* What the keeper tells its parent over a SOCK_SEQPACKET pair: the very structs of
+/* What keeper and guard tell the parent over a SOCK_SEQPACKET pair: the very structs of
  * common/spawn_proto.h (spawn_started, spawn_refused, spawn_exited), handle 0. */
 
 struct sbx_limits { /* how each limit is enforced, for spawn_started */
@@ -144,7 +146,8 @@ struct sbx_birth {
 	int stdio[3];	/* become 0, 1, 2 of the job; not of a warm one */
 	int null_fd; /* /dev/null, for reading and writing: the keeper's own stdio, and a
 			 * warm job's until it has a spec */
-	int workspace; /* templated, not warm: the workspace as a detached mount; -1 */
+	int meminfo_fd; /* /proc/meminfo of the machine */
+	int workspace;	/* templated, not warm: the workspace as a detached mount; -1 */
 	struct landlock_set rules; /* floor: what walls_landlock_system() makes; fd -1 */
 };
 
@@ -153,10 +156,11 @@ struct keeper {
 	int pidfd;
 	int sock;
 	enum sbx_grade grade;
+	bool lost, reaped; /* start.c */
 	struct sbx_limits limits;
 };
 /* Starts a keeper. The parent sends struct spawn_kill on its socket; EOF there means the
- * parent is gone, and the keeper ends the job. */
+ * parent is gone, and the guard ends the job. */
 MUST_CHECK int keeper_start(const struct sbx_birth *birth, struct keeper *ret,
 			    struct err *err);
 /* Gives a warm keeper its job. sent: the block that spec was parsed from.
@@ -165,9 +169,18 @@ MUST_CHECK int keeper_start(const struct sbx_birth *birth, struct keeper *ret,
 MUST_CHECK int keeper_bind(struct keeper *k, const struct sbx_spec *spec,
 			   const struct spawn_spec *sent, const int stdio[3],
 			   int workspace, struct err *err);
-/* The caller has reaped or is about to lose the keeper: ends what it left behind (floor:
- * strays handed up to us; the cgroup leaf), reaps it and closes everything. */
-void keeper_done(struct keeper *k);
+/* How many there may be at once: with a job, warm, and about to end. */
+#define KEEPERS_MAX (4 * SPAWN_JOBS_MAX)
+/* How often to ask for a lost one. */
+#define STRAYS_MSEC 5
+/* Nothing more is wanted of it. lost: its socket ended without a report, so its guard is dead.
+ * Does not wait. */
+void keeper_end(struct keeper *k, bool lost);
+/* After keeper_end(), when its pidfd can be read or, of a lost one, each STRAYS_MSEC: is it over, and
+ * its job with it? Then k holds nothing any more. Does not wait. */
+MUST_CHECK bool keeper_is_over(struct keeper *k);
+/* Both, waiting. */
+void keeper_done(struct keeper *k, bool lost);
 
 /* parent -> keeper, next to struct spawn_kill; with the descriptors of handover.h. */
 #define KEEPER_BIND 0x4b01u
@@ -206,6 +219,8 @@ MUST_CHECK int root_template(const struct sbx_spec *spec, struct err *err);
 /* A keeper in a copy of the template: adds its own /proc, /tmp and /dev/shm. */
 MUST_CHECK int root_from_template(const struct sbx_spec *spec, struct sbx_root *ret,
 				  struct err *err);
+/* procmask.c: in the job, behind that root, while it has its capabilities. */
+MUST_CHECK int root_cover_proc(struct err *err);
 /* Attaches the detached mount at /work and takes it over as ret->work_fd. */
 MUST_CHECK int root_place_workspace(int mount_fd, int root_fd, struct sbx_root *ret,
 				    struct err *err);
@@ -242,8 +257,8 @@ MUST_CHECK int limits_make_leaf(const struct sbx_spec *spec, struct sbx_limits *
  * be, ERRID_SANDBOX_CGROUP. */
 MUST_CHECK int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l,
 			      struct err *err);
-/* In the job, while it has its capabilities: join the leaf (checked), cgroup namespace
- * (full). */
+/* In the job, while it has its capabilities and before its filter: no core dumps, join the
+ * leaf (checked), cgroup namespace (full). */
 MUST_CHECK int limits_enter(enum sbx_grade grade, int cgroup_procs_fd, struct err *err);
 /* In the job: rlimits, NOFILE last. */
 MUST_CHECK int limits_apply(const struct sbx_spec *spec, unsigned nproc, struct err *err);
