@@ -10,6 +10,8 @@ static const char *const ends[SPAWN_END_MAX_] = {
 	[SPAWN_END_CPU] = "cpu",	   [SPAWN_END_OUTPUT] = "output",
 	[SPAWN_END_CANCEL] = "cancel",	   [SPAWN_END_LEASE] = "lease",
 	[SPAWN_END_SHUTDOWN] = "shutdown", [SPAWN_END_EXEC] = "exec",
+	[SPAWN_END_LOST] = "lost",	   [SPAWN_END_UNMEASURED] = "unmeasured",
+	[SPAWN_END_OBJECTS] = "objects",
 };
 
 const char *spawn_end_name(uint32_t how)

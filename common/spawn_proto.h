@@ -8,12 +8,14 @@
  * descriptors ends the side that received it: both are our own code, so it is
  * a bug, and the end of either side ends every job.
  *
- * Liveness both ways is EOF on this socket.
+ * Liveness both ways is EOF on this socket; that the spawner's loop turns is asked by
+ * PING, which it answers before anything else that came after it.
  *
  *	tomb -> spawner
  *	  SPAWN_RUN   + the spec (common/spawn_spec.h)
  *		      + SCM_RIGHTS { stdin, stdout, stderr }
  *	  SPAWN_KILL
+ *	  SPAWN_PING      not again before its PONG
  *	spawner -> tomb
  *	  SPAWN_HELLO     once, when the spawner has built its own walls
  *	  SPAWN_STARTED   the job's argv was executed (exec worked)
@@ -23,16 +25,18 @@
  *			  between its STARTED and its EXITED (before EXITED alone when the
  *			  execution itself was refused)
  *	  SPAWN_EXITED    the job is over and its whole process tree is gone
+ *	  SPAWN_PONG      with the number of the PING
  *
- * Every RUN gets exactly one of REFUSED or (STARTED then EXITED); EXITED may
- * come without STARTED only when the exec itself failed (how = SPAWN_END_EXEC).
+ * Every RUN gets exactly one of REFUSED or (STARTED then EXITED); EXITED comes without
+ * STARTED when the exec itself failed (how = SPAWN_END_EXEC), and when the keeper or guard was
+ * killed before it (SPAWN_END_LOST).
  */
 #ifndef LYCH_COMMON_SPAWN_PROTO_H
 #define LYCH_COMMON_SPAWN_PROTO_H
 
 #include <stdint.h>
 
-#define SPAWN_PROTO_VERSION 4u
+#define SPAWN_PROTO_VERSION 5u
 #define SPAWN_SPEC_MAX_BYTES ((uint32_t)12 << 20) /* the NUL-separated block */
 #define SPAWN_JOBS_MAX 256
 #define SPAWN_TEXT_MAX 200
@@ -43,11 +47,13 @@
 enum spawn_type {
 	SPAWN_RUN = 2,
 	SPAWN_KILL = 4,
+	SPAWN_PING = 6,
 	SPAWN_HELLO = 1,
 	SPAWN_STARTED = 3,
 	SPAWN_REFUSED = 5,
 	SPAWN_EXITED = 7,
 	SPAWN_DENIED = 9,
+	SPAWN_PONG = 11,
 };
 
 /* Which wall said no. The numbers and names (common/denied.c) are part of the result. */
@@ -95,6 +101,11 @@ enum spawn_end {
 	SPAWN_END_LEASE = 9,	 /* by SPAWN_KILL */
 	SPAWN_END_SHUTDOWN = 10, /* by SPAWN_KILL */
 	SPAWN_END_EXEC = 11,	 /* execve failed: code is errno */
+	SPAWN_END_LOST =
+		12, /* its keeper or guard was killed: nothing of the job's doing */
+	SPAWN_END_UNMEASURED =
+		13,		/* it could no longer be measured, and was ended for it */
+	SPAWN_END_OBJECTS = 14, /* more of the kernel's objects than a job may have */
 	SPAWN_END_MAX_
 };
 /* Its name in a result ("timeout"); NULL when unknown. */
@@ -106,6 +117,12 @@ struct spawn_kill {
 	uint64_t handle;
 	uint32_t grace_ms; /* SIGTERM, this long, then SIGKILL of the tree; 0: at once */
 	uint32_t reserved;
+};
+
+/* Both ways: SPAWN_PING is answered by a SPAWN_PONG of the same number. */
+struct spawn_ping {
+	uint32_t type;
+	uint32_t number;
 };
 
 struct spawn_hello {
@@ -183,6 +200,7 @@ union spawn_message {
 	struct spawn_refused refused;
 	struct spawn_denied denied;
 	struct spawn_exited exited;
+	struct spawn_ping pong;
 };
 
 #endif

@@ -24,6 +24,8 @@
 #include "common/jsonw.h"
 #include "common/str.h"
 #include "sandbox/keeper.h"
+#include "sandbox/keyring.h"
+#include "sandbox/meminfo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,7 +130,10 @@ static int exit_code(const struct outcome *o)
 	case SPAWN_END_OUTPUT:
 	case SPAWN_END_LEASE:
 	case SPAWN_END_SHUTDOWN:
+	case SPAWN_END_UNMEASURED:
+	case SPAWN_END_OBJECTS:
 		return EXIT_SIGNAL + SIGKILL;
+	case SPAWN_END_LOST:
 	case SPAWN_END_MAX_:
 		break;
 	}
@@ -359,14 +364,16 @@ static int catch_signals(struct err *err)
 
 static int run(struct sbx_spec *spec)
 {
+	struct err err = ERR_INIT;
 	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	cleanup_close int meminfo_fd = meminfo_open(&err);
 	const struct sbx_birth birth = {.spec = spec,
 					.stdio = {0, 1, 2},
 					.null_fd = null_fd,
+					.meminfo_fd = meminfo_fd,
 					.workspace = -1,
 					.rules = {.fd = -1}};
 	static struct outcome o;
-	struct err err = ERR_INIT;
 	struct keeper k;
 	cleanup_close int signal_fd = -1;
 	int r;
@@ -378,7 +385,7 @@ static int run(struct sbx_spec *spec)
 		return EXIT_SETUP;
 	}
 	signal_fd = catch_signals(&err);
-	if (signal_fd < 0 || root_open_workspace(spec, &err) < 0 ||
+	if (signal_fd < 0 || meminfo_fd < 0 || root_open_workspace(spec, &err) < 0 ||
 	    keeper_start(&birth, &k, &err) < 0) {
 		(void)snprintf(o.refused.error_code, sizeof(o.refused.error_code), "%s",
 			       err_text(&err));
@@ -388,7 +395,7 @@ static int run(struct sbx_spec *spec)
 		o.has_refused = true;
 	} else {
 		r = follow(spec, &k, signal_fd, &o, &err);
-		keeper_done(&k);
+		keeper_done(&k, !o.has_exited && !o.has_refused);
 		limits_sweep_all();
 		if (r < 0)
 			complain(&err);
@@ -468,6 +475,10 @@ int main(int argc, char **argv)
 		return EXIT_SETUP;
 	}
 	ns_default_signals();
+	if (keyring_leave_session(&err) < 0) {
+		complain(&err);
+		return EXIT_SETUP;
+	}
 	if (argc > 1 && str_eq(argv[1], "--serve"))
 		return serve(argc, argv);
 	if (spec_parse(argc, argv, &spec, &err) < 0) {

@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "sandbox/meminfo.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,10 +19,11 @@
 #define MEMORY_SHORT_BYTES ((uint64_t)256 << 20)
 
 void pool_init(struct pool *p, const struct spawner_place *place, unsigned max,
-	       int meminfo_fd, const char *cgroup)
+	       int meminfo_fd, const char *cgroup, struct endings *endings)
 {
 	*p = (struct pool){.max = max < POOL_MAX ? max : POOL_MAX,
-			   .meminfo_fd = meminfo_fd};
+			   .meminfo_fd = meminfo_fd,
+			   .endings = endings};
 	p->want = p->max ? 1 : 0;
 	p->review_at = clock_boot_usec() + REVIEW_USEC;
 	spec_init(&p->shape);
@@ -80,7 +82,7 @@ static void drop_one(struct pool *p, unsigned i)
 {
 	struct keeper k = take_out(p, i);
 
-	keeper_done(&k);
+	endings_add(p->endings, &k);
 }
 
 void pool_on_event(struct pool *p, unsigned i)
@@ -109,16 +111,9 @@ void pool_on_event(struct pool *p, unsigned i)
 
 static bool memory_is_short(const struct pool *p)
 {
-	char text[1024];
-	const char *at;
-	ssize_t n = pread(p->meminfo_fd, text, sizeof(text) - 1, 0);
+	struct meminfo m;
 
-	if (n <= 0)
-		return true;
-	text[n] = '\0';
-	at = strstr(text, "MemAvailable:");
-	return !at || strtoull(at + strlen("MemAvailable:"), NULL, 10) * 1024 <
-			      MEMORY_SHORT_BYTES;
+	return meminfo_read(p->meminfo_fd, &m) < 0 || m.available < MEMORY_SHORT_BYTES;
 }
 
 static void review(struct pool *p, usec_t now)
@@ -139,6 +134,7 @@ static void build_one(struct pool *p, usec_t now)
 					.templated = true,
 					.stdio = {-1, -1, -1},
 					.null_fd = STDIN_FILENO,
+					.meminfo_fd = p->meminfo_fd,
 					.workspace = -1,
 					.rules = {.fd = -1}};
 	struct err err = ERR_INIT;

@@ -22,6 +22,7 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/str.h"
+#include "sandbox/meminfo.h"
 #include "sandbox/tree.h"
 
 #include <dirent.h>
@@ -68,7 +69,7 @@ void serve_put(struct server *s, const void *msg, size_t size, int fd)
 /* For one message of each keeper, and still for what has no limit of its own. */
 static bool has_room(const struct server *s)
 {
-	return s->n_out + s->n + 2 * SPAWN_JOBS_MAX < OUT_MAX;
+	return s->n_out + s->n + s->endings.n_owed + 2 * SPAWN_JOBS_MAX < OUT_MAX;
 }
 
 static void put_hello(struct server *s)
@@ -117,6 +118,13 @@ static int on_kill(struct server *s, const struct spawn_kill *m, struct err *err
 	return 0;
 }
 
+static void on_ping(struct server *s, const struct spawn_ping *m)
+{
+	const struct spawn_ping pong = {.type = SPAWN_PONG, .number = m->number};
+
+	serve_put(s, &pong, sizeof(pong), -1);
+}
+
 /* 1: go on; 0: the tomb is gone; -1: it broke the protocol. */
 static int on_tomb(struct server *s, struct err *err)
 {
@@ -125,13 +133,14 @@ static int on_tomb(struct server *s, struct err *err)
 			uint32_t type;
 			struct spawn_run run;
 			struct spawn_kill kill;
+			struct spawn_ping ping;
 		};
 		char tail[SPAWN_SPEC_INLINE];
 	} m;
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
 	ssize_t n;
-	int r;
+	int r = 0;
 
 	_Static_assert(offsetof(typeof(m), tail) == sizeof(m.run), "the tail of RUN");
 	m.type = 0;
@@ -147,6 +156,8 @@ static int on_tomb(struct server *s, struct err *err)
 		r = on_run(s, &m.run, m.tail, (size_t)n - sizeof(m.run), fds, n_fds, err);
 	else if (n == (ssize_t)sizeof(m.kill) && m.type == SPAWN_KILL && n_fds == 0)
 		r = on_kill(s, &m.kill, err);
+	else if (n == (ssize_t)sizeof(m.ping) && m.type == SPAWN_PING && n_fds == 0)
+		on_ping(s, &m.ping);
 	else
 		r = err_set_id(err, ERRID_SANDBOX_SPAWNER,
 			       "a message of type %u, %zd bytes, %u descriptors", m.type,
@@ -157,7 +168,9 @@ static int on_tomb(struct server *s, struct err *err)
 }
 
 enum { POLL_TOMB, POLL_LIFELINE, POLL_FIRST };
-#define POLL_FDS (POLL_FIRST + 2 * SPAWN_JOBS_MAX + POOL_MAX)
+#define POLL_FDS (POLL_FIRST + SPAWN_JOBS_MAX + KEEPERS_MAX + POOL_MAX)
+/* At the spawner's own end: what is not over then is the kernel's to end (full), or its guard's. */
+#define END_MAX_USEC (2 * USEC_PER_SEC)
 
 /* Returns when to come again. */
 static usec_t settle(struct server *s, usec_t now)
@@ -175,7 +188,8 @@ static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 {
 	usec_t at = pool_turn(&s->pool);
 	usec_t leaves = limits_sweep(), rules = ahead_turn(&s->ahead),
-	       now = clock_boot_usec(), settles = settle(s, now), left;
+	       ends = endings_next(&s->endings), now = clock_boot_usec(),
+	       settles = settle(s, now), left;
 	struct timespec ts;
 	unsigned n = POLL_FIRST;
 
@@ -185,6 +199,8 @@ static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 		at = rules;
 	if (settles < at)
 		at = settles;
+	if (ends < at)
+		at = ends;
 	left = at > now ? at - now : 0;
 	ts = (struct timespec){.tv_sec = (time_t)(left / USEC_PER_SEC),
 			       .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
@@ -195,8 +211,9 @@ static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 	for (unsigned i = 0; i < s->n; i++)
 		p[n++] = (struct pollfd){.fd = has_room(s) ? s->job[i].keeper.sock : -1,
 					 .events = POLLIN};
-	for (unsigned i = 0; i < s->n_ending; i++)
-		p[n++] = (struct pollfd){.fd = s->ending[i].pidfd, .events = POLLIN};
+	for (unsigned i = 0; i < s->endings.n; i++)
+		p[n++] = (struct pollfd){.fd = s->endings.all[i].keeper.pidfd,
+					 .events = POLLIN};
 	for (unsigned i = 0; i < s->pool.n; i++)
 		p[n++] = (struct pollfd){.fd = s->pool.warm[i].keeper.sock,
 					 .events = POLLIN};
@@ -207,14 +224,15 @@ static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 /* From the last of each table to its first: taking one out moves only the last one. */
 static void on_keepers(struct server *s, const struct pollfd *p)
 {
-	unsigned jobs = POLL_FIRST, ending = jobs + s->n, warm = ending + s->n_ending;
+	unsigned jobs = POLL_FIRST, ending = jobs + s->n, warm = ending + s->endings.n;
 
 	for (unsigned i = s->pool.n; i-- > 0;)
 		if (p[warm + i].revents)
 			pool_on_event(&s->pool, i);
-	for (unsigned i = s->n_ending; i-- > 0;)
-		if (p[ending + i].revents)
-			serve_on_ended(s, i);
+	for (unsigned i = s->endings.n; i-- > 0;)
+		if (ending + i < warm &&
+		    (p[ending + i].revents || s->endings.all[i].keeper.lost))
+			serve_on_ending(s, i);
 	for (unsigned i = s->n; i-- > 0;)
 		if (p[jobs + i].revents)
 			serve_on_keeper(s, &s->job[i]);
@@ -222,15 +240,11 @@ static void on_keepers(struct server *s, const struct pollfd *p)
 
 static void end_all(struct server *s)
 {
-	/* First all at once, then each is waited for. */
-	for (unsigned i = 0; i < s->n; i++)
-		fd_close(&s->job[i].keeper.sock);
+	while (s->n)
+		endings_add(&s->endings, &s->job[--s->n].keeper);
 	pool_done(&s->pool);
 	ahead_done(&s->ahead);
-	while (s->n)
-		serve_drop(s, &s->job[s->n - 1]);
-	while (s->n_ending)
-		serve_on_ended(s, s->n_ending - 1);
+	endings_wait(&s->endings, END_MAX_USEC);
 	limits_sweep_all();
 }
 
@@ -286,9 +300,9 @@ static int serve_inner(struct server *s, struct err *err)
 		return -1;
 	null_fd = -1;
 	(void)signal(SIGPIPE, SIG_IGN);
-	meminfo = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+	meminfo = meminfo_open(err);
 	if (meminfo < 0)
-		return err_sys(err, "open /proc/meminfo");
+		return -1;
 	/* Leaves are removed where their directory can still be seen by its path. */
 	remove_old_leaves(s->cgroup);
 	if (spawner_wall_in(&s->place, s->jobs_dir, s->cgroup, err) < 0)
@@ -299,7 +313,8 @@ static int serve_inner(struct server *s, struct err *err)
 		return -1;
 	fs_raise_nofile();
 	ahead_init(&s->ahead, s->place.grade == GRADE_FLOOR);
-	pool_init(&s->pool, &s->place, s->pool_max, TAKE_FD(meminfo), s->cgroup);
+	pool_init(&s->pool, &s->place, s->pool_max, TAKE_FD(meminfo), s->cgroup,
+		  &s->endings);
 	s->settle_at = clock_boot_usec();
 	return serve_loop(s, err);
 }

@@ -5,6 +5,7 @@
 
 #include "common/fdpass.h"
 #include "sandbox/ahead.h"
+#include "sandbox/endings.h"
 #include "sandbox/handover.h"
 #include "sandbox/keeper.h"
 
@@ -51,10 +52,11 @@ struct pool {
 	usec_t build_at;  /* not before: the job that was just started goes first */
 	usec_t review_at; /* next look at the demand */
 	int meminfo_fd;	  /* the host's, owned */
+	struct endings *endings;
 };
-/* cgroup (NULL: none) is copied, place borrowed for the pool's life. */
+/* cgroup (NULL: none) is copied, place and endings borrowed for the pool's life. */
 void pool_init(struct pool *p, const struct spawner_place *place, unsigned max,
-	       int meminfo_fd, const char *cgroup);
+	       int meminfo_fd, const char *cgroup, struct endings *endings);
 /* Takes a ready sandbox that can run this spec; counts the demand either way. */
 bool pool_take(struct pool *p, const struct sbx_spec *spec, struct keeper *ret);
 /* Something came from warm[i]: it is ready, or gone. */
@@ -64,9 +66,9 @@ void pool_on_event(struct pool *p, unsigned i);
 usec_t pool_turn(struct pool *p);
 void pool_done(struct pool *p);
 
-/* HELLO, and at most STARTED and an end for every job; what was refused to a job waits in
+/* HELLO, a PONG, and at most STARTED and an end for every job; what was refused to a job waits in
  * its keeper's socket while there is no room for it (has_room). */
-#define OUT_MAX (4 * SPAWN_JOBS_MAX + 1)
+#define OUT_MAX (4 * SPAWN_JOBS_MAX + 2)
 
 /* After a job, longer than a short one takes: under load there is no time for it. */
 #define SETTLE_AFTER_USEC (5 * USEC_PER_MSEC)
@@ -74,7 +76,6 @@ void pool_done(struct pool *p);
 struct served {
 	uint64_t handle;
 	struct keeper keeper;
-	bool started;
 };
 
 /* What a RUN leaves behind once its job is on its way: seen to when that says something,
@@ -96,11 +97,9 @@ struct server {
 	usec_t settle_at; /* nobody is waited for by then; USEC_INFINITY: that was seen to */
 	struct leftovers left;
 	/* The numbers stand together: each page that a start writes to is copied for it. */
-	unsigned n, n_ending, n_out;
+	unsigned n, n_out;
 	struct served job[SPAWN_JOBS_MAX];
-	/* Keepers that have reported the end of their job and are ending themselves: the
-	 * kernel takes its time over a namespace, and nobody has to wait for it. */
-	struct keeper ending[SPAWN_JOBS_MAX];
+	struct endings endings;
 	struct {
 		size_t size;
 		int fd; /* goes with it; -1 */
@@ -121,9 +120,7 @@ void serve_start(struct server *s, const struct spawn_run *m, struct spawn_spec 
 void serve_tidy(struct server *s);
 /* Something came from a job's keeper. */
 void serve_on_keeper(struct server *s, struct served *j);
-/* A keeper that had reported is gone. */
-void serve_on_ended(struct server *s, unsigned i);
-/* Waits until nothing of it is left. */
-void serve_drop(struct server *s, struct served *j);
+/* endings.all[i] may be over. */
+void serve_on_ending(struct server *s, unsigned i);
 
 #endif

@@ -31,32 +31,36 @@ struct served *serve_find(struct server *s, uint64_t handle)
 	return NULL;
 }
 
-void serve_drop(struct server *s, struct served *j)
-{
-	keeper_done(&j->keeper);
-	*j = s->job[--s->n];
-}
-
-/* The keeper has proved that its job's tree is gone, and that was passed on: the tomb does
- * not wait for the keeper's own end, which is seen to later. */
+/* The guard has proved that its job's tree is gone, and that was passed on: the tomb does
+ * not wait for the keeper's own end. */
 static void let_end(struct server *s, struct served *j)
 {
-	struct keeper k = j->keeper;
-
+	cpus_give(&j->keeper.limits.cpus);
+	endings_add(&s->endings, &j->keeper);
 	*j = s->job[--s->n];
-	if (s->n_ending == ARRAY_SIZE(s->ending))
-		keeper_done(&s->ending[--s->n_ending]);
-	fd_close(&k.sock);
-	cpus_give(&k.limits.cpus);
-	s->ending[s->n_ending++] = k;
 }
 
-void serve_on_ended(struct server *s, unsigned i)
+/* Keeper and guard ended without a report: killed from outside, and no fault of the job's, not
+ * even before it had begun. That it is gone with them is still to be proved. */
+static void lose_keeper(struct server *s, struct served *j)
 {
-	struct keeper k = s->ending[i];
+	endings_add_lost(&s->endings, &j->keeper, j->handle);
+	*j = s->job[--s->n];
+}
 
-	s->ending[i] = s->ending[--s->n_ending];
-	keeper_done(&k);
+void serve_on_ending(struct server *s, unsigned i)
+{
+	struct spawn_exited m = {.type = SPAWN_EXITED,
+				 .how = SPAWN_END_LOST,
+				 .code = SIGKILL,
+				 .tree_gone = 1,
+				 .detail = "the keeper was killed"};
+	bool owed;
+
+	if (!endings_step(&s->endings, i, &owed, &m.handle))
+		return;
+	if (owed)
+		serve_put(s, &m, sizeof(m), -1);
 	s->settle_at = clock_boot_usec() + SETTLE_AFTER_USEC;
 }
 
@@ -133,6 +137,7 @@ static int start_cold(struct server *s, const struct sbx_spec *spec, const int s
 	struct sbx_birth birth = {.spec = spec,
 				  .stdio = {stdio[0], stdio[1], stdio[2]},
 				  .null_fd = STDIN_FILENO,
+				  .meminfo_fd = s->pool.meminfo_fd,
 				  .workspace = -1,
 				  .rules = {.fd = -1}};
 	int r;
@@ -158,7 +163,7 @@ static int start_warm(struct server *s, const struct sbx_spec *spec,
 	r = spec->workspace && work < 0 ? -1
 					: keeper_bind(k, spec, sent, stdio, work, err);
 	if (r < 0)
-		keeper_done(k);
+		endings_add(&s->endings, k);
 	return r;
 }
 
@@ -168,7 +173,7 @@ static int start_keeper(struct server *s, const struct sbx_spec *spec,
 {
 	int r;
 
-	if (s->n == SPAWN_JOBS_MAX)
+	if (s->n + s->endings.n_owed >= SPAWN_JOBS_MAX)
 		return err_set(err, ERR_LIMIT, "already %d jobs", SPAWN_JOBS_MAX);
 	*stage = "seccomp"; /* compiled once here, inherited by every job */
 	if (seccomp_prepare(spec, err) < 0)
@@ -224,27 +229,6 @@ void serve_start(struct server *s, const struct spawn_run *m, struct spawn_spec 
 	put_refused(s, m->handle, stage, &err);
 }
 
-/* The keeper ended without its report: killed from outside. Its job is gone with it. */
-static void keeper_lost(struct server *s, struct served *j)
-{
-	struct spawn_exited m = {.type = SPAWN_EXITED,
-				 .how = SPAWN_END_SHUTDOWN,
-				 .code = SIGKILL,
-				 .tree_gone = 1,
-				 .detail = "the keeper was killed"};
-	struct err err = ERR_INIT;
-	bool started = j->started;
-
-	m.handle = j->handle;
-	serve_drop(s, j);
-	if (started) {
-		serve_put(s, &m, sizeof(m), -1);
-		return;
-	}
-	(void)err_set_id(&err, ERRID_EXEC_SETUP, "the keeper ended during the set-up");
-	put_refused(s, m.handle, "keeper", &err);
-}
-
 void serve_on_keeper(struct server *s, struct served *j)
 {
 	int fds[FDPASS_MAX] = FDPASS_NONE;
@@ -257,7 +241,6 @@ void serve_on_keeper(struct server *s, struct served *j)
 	if (n == (ssize_t)sizeof(m.started) && m.type == SPAWN_STARTED &&
 	    n_fds == (m.started.broker ? 1 : 0)) {
 		m.started.handle = j->handle;
-		j->started = true;
 		serve_put(s, &m, sizeof(m.started), TAKE_FD(fds[0]));
 	} else if (n == (ssize_t)sizeof(m.denied) && m.type == SPAWN_DENIED) {
 		m.denied.handle = j->handle;
@@ -271,7 +254,7 @@ void serve_on_keeper(struct server *s, struct served *j)
 		serve_put(s, &m, sizeof(m.exited), -1);
 		let_end(s, j);
 	} else {
-		keeper_lost(s, j);
+		lose_keeper(s, j);
 	}
 	for (unsigned i = 0; i < FDPASS_MAX; i++)
 		fd_close(&fds[i]);

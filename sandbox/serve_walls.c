@@ -62,13 +62,17 @@ static int wall_floor(const char *jobs_dir, const char *cgroup, const char *tool
 		      struct err *err)
 {
 	const uint64_t node = LL_FS_READ_FILE | LL_FS_WRITE_FILE | LL_FS_IOCTL_DEV;
-	static const char *const own[] = {"/etc", "/proc", NULL};
+	static const char *const own[] = {"/etc", NULL};
+	/* The keepers write their jobs' oom_score_adj. What else a uid may write there is of
+	 * its own processes, and looks into none without ptrace, which the domain scopes. */
+	static const char *const proc[] = {"/proc", NULL};
 	const struct {
 		const char *const *paths;
 		uint64_t rights;
 	} lists[] = {
 		{paths_system, LL_FS_ROX},
 		{own, LL_FS_RO},
+		{proc, LL_FS_RO | LL_FS_WRITE_FILE},
 		{paths_dev_plain, node},
 		{paths_dev_random, node},
 	};

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parent's side of a keeper: starting one, and cleaning up after it whatever
- * way it ended. In grade full the kernel does the killing: the keeper is pid 1
- * of the job's pid namespace, and waiting for it returns when the namespace is
- * empty. In floor a killed keeper's tree is handed up to us (we are a subreaper
- * too), and is killed here.
+ * The parent's side of a keeper: starting one, and seeing to it that nothing of it is left,
+ * whatever way it ended, without waiting for anything that the job could hold.
+ *
+ * As a rule the guard has ended the job and has said so; what is left is the keeper's own end,
+ * of which its pidfd tells. When the parent's socket ends without a report, the guard is dead.
+ * Full: the keeper is pid 1 of the job's pid namespace, is killed here, and takes all of it
+ * along; it is a zombie only when the namespace is empty. It may be held by the job, though,
+ * and then dies when it is let go. Floor: the tree is handed up to us (we are a subreaper,
+ * too). So in both what comes below such a keeper, and what was handed up, is looked for in
+ * /proc and killed, again and again, until there is nothing more.
  */
 #include "common/cleanup.h"
 #include "sandbox/handover.h"
 #include "sandbox/keeper.h"
 #include "sandbox/tree.h"
+#include "sandbox/tree_parts.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -22,25 +29,34 @@
 #define FULL_NAMESPACES                                                                  \
 	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |      \
 	 CLONE_NEWUTS)
-#define STRAY_ROUNDS 400
-#define STRAY_PAUSE_USEC 5000
 
 /* Those with a job, those that wait for one, those that are about to end. */
-static pid_t alive[2 * SPAWN_JOBS_MAX + 1];
+static struct {
+	pid_t pid;
+	bool lost; /* its guard is dead */
+} alive[KEEPERS_MAX];
 static unsigned n_alive;
 
-static bool is_keeper(pid_t pid)
+enum whose { NOBODYS, LIVING, LOST };
+
+static enum whose keeper_of(pid_t pid)
 {
 	for (unsigned i = 0; i < n_alive; i++)
-		if (alive[i] == pid)
-			return true;
-	return false;
+		if (alive[i].pid == pid)
+			return alive[i].lost ? LOST : LIVING;
+	return NOBODYS;
+}
+
+static void note_lost(pid_t pid)
+{
+	for (unsigned i = 0; i < n_alive; i++)
+		alive[i].lost |= alive[i].pid == pid;
 }
 
 static void forget(pid_t pid)
 {
 	for (unsigned i = 0; i < n_alive; i++)
-		if (alive[i] == pid)
+		if (alive[i].pid == pid)
 			alive[i--] = alive[--n_alive];
 }
 
@@ -102,7 +118,8 @@ int keeper_start(const struct sbx_birth *birth, struct keeper *ret, struct err *
 		limits_done(&k.limits);
 		return -1;
 	}
-	alive[n_alive++] = k.pid;
+	alive[n_alive].pid = k.pid;
+	alive[n_alive++].lost = false;
 	*ret = k;
 	return 0;
 }
@@ -138,60 +155,82 @@ static pid_t branch_of(const struct tree *t, const struct tree_proc *p)
 	return p->pid;
 }
 
-/* Floor: kill and reap what a keeper that died left to us. */
-static void kill_strays(void)
+/* One look: kills what is below a lost keeper, or was handed up to us. How many were met. */
+static unsigned kill_strays(void)
 {
 	struct err err = ERR_INIT;
+	unsigned left = 0;
 	struct tree t;
 
-	if (tree_init(&t, GRADE_FLOOR, -1, -1, -1, &err) < 0)
-		return;
-	for (int round = 0; round < STRAY_ROUNDS; round++) {
-		unsigned left = 0;
+	if (tree_init(&t, GRADE_FLOOR, 0, -1, &err) < 0)
+		return 1; /* not known: come again */
+	if (tree_scan(&t, &err) < 0) {
+		t.n = 0;
+		left = 1;
+	}
+	for (size_t i = 0; i < t.n; i++) {
+		const struct tree_proc *p = &t.proc[i];
+		pid_t top = p->member ? branch_of(&t, p) : 0;
 
-		if (tree_scan(&t, &err) < 0)
-			break;
-		for (size_t i = 0; i < t.n; i++) {
-			pid_t top;
-
-			if (!t.proc[i].member)
-				continue;
-			top = branch_of(&t, &t.proc[i]);
-			if (!top || is_keeper(top))
-				continue;
-			left++;
-			if (t.proc[i].state == 'Z' && t.proc[i].threads <= 1 &&
-			    t.proc[i].ppid == t.self)
-				(void)waitpid(t.proc[i].pid, NULL, WNOHANG | __WALL);
-			else
-				(void)tree_signal_one(&t, &t.proc[i], SIGKILL);
-		}
-		if (!left)
-			break;
-		(void)usleep(STRAY_PAUSE_USEC);
+		/* The keeper itself is waited for by its number. */
+		if (!top || keeper_of(top) == LIVING || keeper_of(p->pid) == LOST)
+			continue;
+		left++;
+		if (tree_is_dead(p) && p->ppid == t.self)
+			(void)waitpid(p->pid, NULL, WNOHANG | __WALL);
+		else
+			(void)tree_signal_one(&t, p, SIGKILL);
 	}
 	tree_done(&t);
+	return left;
 }
 
-void keeper_done(struct keeper *k)
+void keeper_end(struct keeper *k, bool lost)
+{
+	fd_close(&k->sock); /* EOF: a guard that still lives ends its job */
+	if (k->grade == GRADE_FULL && k->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
+	k->lost |= lost;
+	if (k->lost)
+		note_lost(k->pid);
+}
+
+/* Its zombie is there. */
+static bool reap(struct keeper *k)
 {
 	int status = 0;
-	bool clean = false;
+	pid_t pid = waitpid(k->pid, &status, WNOHANG | __WALL);
 
-	fd_close(&k->sock); /* EOF: a keeper that still lives ends its job */
-	if (k->pid > 0) {
-		/* In full its death is the job's. In floor it must do the killing: give
-		 * it time. */
-		if (k->grade == GRADE_FULL && k->pidfd >= 0)
-			(void)syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
-		while (waitpid(k->pid, &status, __WALL) < 0 && errno == EINTR)
-			;
-		clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-		forget(k->pid);
-	}
-	if (k->grade == GRADE_FLOOR && !clean)
-		kill_strays();
+	if (pid == 0 || (pid < 0 && errno == EINTR))
+		return false;
+	k->reaped = true;
+	/* Full: nothing can be left of it. */
+	k->lost = k->grade == GRADE_FLOOR &&
+		  !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return true;
+}
+
+bool keeper_is_over(struct keeper *k)
+{
+	unsigned left = k->lost ? kill_strays() : 0;
+
+	if (!k->reaped && !reap(k))
+		return false;
+	if (k->lost && (left || kill_strays()))
+		return false;
+	forget(k->pid);
 	k->pid = 0;
 	fd_close(&k->pidfd);
 	limits_done(&k->limits);
+	return true;
+}
+
+void keeper_done(struct keeper *k, bool lost)
+{
+	keeper_end(k, lost);
+	while (!keeper_is_over(k)) {
+		struct pollfd p = {.fd = k->reaped ? -1 : k->pidfd, .events = POLLIN};
+
+		(void)poll(&p, 1, k->lost ? STRAYS_MSEC : -1);
+	}
 }
