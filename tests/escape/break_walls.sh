@@ -78,6 +78,8 @@ for grade in full floor; do
 	refuse "somebody outside listens already" $grade SANDBOX-014 listener --listener
 	refuse "a job that says no first word" $grade EXEC-001 "did not begin" --no-first-word
 	refuse "a signal that gets out" $grade SANDBOX-009 signal --kill-works
+	refuse "a session keyring that can't be left" $grade SANDBOX-011 keyring --keys-used-up
+	works "runs where a container refuses keys" $grade --no-keys
 	refuse "cgroup.procs cannot be written" $grade SANDBOX-008 cgroup.procs \
 		--broken-cgroup -- --cgroup "$work"
 done
@@ -89,6 +91,8 @@ refuse "network namespaces refused" full SANDBOX-005 "net namespace" --no-netns
 refuse "pivot_root refused" full SANDBOX-006 pivot_root --no-pivot
 refuse "a host name that was asked for" full SANDBOX-005 sethostname --no-hostname -- --hostname mine
 works "keeps the container's host name" full --no-hostname
+works "keeps a container's lack of a domain name" full --no-domain
+refuse "covers of /proc that only pretend" full SANDBOX-006 covered --binds-pretend
 refuse "a network with a route" full SANDBOX-009 route --route-works
 refuse "capabilities that stay" full SANDBOX-011 capabilities --caps-stay
 works "runs without any namespace" floor --no-userns --no-netns --no-pivot

@@ -50,7 +50,7 @@ print(j["result"]["exit_code"], j["attempts"], "exited" if j["result"]["walls"] 
 	lych cancel "$(cat neighbour)" >/dev/null 2>&1
 	[ "$grade" = full ] || lych down >/dev/null || fail "down"
 	if [ "$grade" = full ]; then
-		python3 "$flood" "$XDG_RUNTIME_DIR/lychgate" "$LYCHGATE_DATA/secrets/lychgate_work" "$(lych_pid vessel)" ||
+		python3 "$flood" "$XDG_RUNTIME_DIR/lychgate" "$LYCHGATE_DATA/secrets/lychgate_work_of_tomb_1" "$(lych_pid vessel)" ||
 			fail "flood: see above"
 		count=$((count + 1))
 		is "all still works" 42 "$(lych run -n -- echo 42)"

@@ -276,7 +276,7 @@ def leases():
     """94, beside test_queue_sql.c and test_vessel_api.sh: the tomb's secret alone opens nothing."""
     for job in ("1", "2", "0", "-1", "9223372036854775807", "18446744073709551616"):
         got = send(b"POST /work/v1/output?stream=stdout&offset=0 HTTP/1.1\r\n" + HOST +
-                   b"Authorization: Bearer " + SECRET.encode() + b"\r\nLychgate-Version: 1\r\n"
+                   b"Authorization: Bearer " + SECRET.encode() + b"\r\nLychgate-Tomb: tomb_1\r\nLychgate-Version: 1\r\n"
                    b"Lychgate-Job: " + job.encode() + b"\r\nLychgate-Epoch: 1\r\n"
                    b"Lychgate-Token: 00000000-0000-4000-8000-000000000000\r\n"
                    b"Connection: close\r\nContent-Length: 6\r\n\r\nforged", WORK)

@@ -62,7 +62,8 @@ for name in names:
         closed("its file", os.stat, prefix + name) if GRADE == "full" else None
 
 # Their files and secrets, and the workspaces of others.
-for rel in ("secrets/lychgate_work", "secrets/lychgate_db_tomb", "starter.json", "lock", "log/tomb.log",
+for rel in ("secrets/lychgate_work", "secrets/lychgate_db_tomb", "secrets/lychgate_work_of_tomb_1",
+            "secrets/lychgate_db_of_tomb_1", "starter.json", "lock", "log/tomb.log",
             "phylactery/data/PG_VERSION", "vessel/blobs", "tomb/quarantine", "tomb/artifacts"):
     closed("file", look, os.path.join(DATA, rel))
 for n in range(1, 8):

@@ -49,7 +49,7 @@ struct section {
 };
 extern const struct section section_files, section_metadata, section_roots, section_inet,
 	section_unix, section_processes, section_kernel, section_terminal, section_parent,
-	section_harvest, section_setup;
+	section_harvest, section_setup, section_leaks;
 
 struct victim {
 	const char *what;
@@ -72,7 +72,8 @@ long target_number(const char *key);
 
 /* Inside. */
 int in_floor(void);
-int keeper_pid(void);
+int keeper_pid(void); /* floor: the guard, its child, which is all that is known there */
+int guard_pid(void);
 /* 0 or errno as an answer: GOT_THROUGH when r says that it worked */
 int answer_of(long r);
 /* answer_of, where that it works is no escape */

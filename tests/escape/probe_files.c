@@ -200,6 +200,15 @@ static int rename_shown(void)
 {
 	return answer_of(rename(target("shown"), "stolen"));
 }
+/* From one directory of the workspace to another, by link and by name. */
+static int rename_within(void)
+{
+	if (mkdir("here", 0700) < 0 || mkdir("there", 0700) < 0 ||
+	    close(open("here/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) < 0 ||
+	    link("here/file", "there/link") < 0)
+		return errno;
+	return allowed_or_errno(rename("here/file", "there/file"));
+}
 static int rename_flags(unsigned flags)
 {
 	(void)own_file("mine");
@@ -379,6 +388,8 @@ static const struct probe probes[] = {
 	{"13c", "RENAME_EXCHANGE", rename_exchange, OUT},
 	{"13d", "RENAME_WHITEOUT", rename_whiteout, OUT},
 	{"13e", "rename what is shown read-only", rename_shown, {EXDEV}, {EACCES}},
+	{"13f", "link and rename between directories of the workspace", rename_within,
+	 {ALLOWED}, {ALLOWED}, "they are its own"},
 	{"14", "race: rename between two grants against open", race_grants, {HELD},
 	 {HELD}},
 	{"14b", "race: a directory swapped for a symlink against open", race_symlink,

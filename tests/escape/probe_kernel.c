@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -341,6 +342,30 @@ static int uprobe(void)
 #endif
 }
 
+/* What is allowed by its type: terminals, and in full interfaces (the keeper's matter),
+ * namespaces, pidfds. What is allowed by its number has another size in it. */
+static int unknown_ioctls(void)
+{
+	int fd = open(".", O_RDONLY | O_CLOEXEC);
+
+	for (unsigned long type = 0; type < 256; type++)
+		for (unsigned long nr = 3; nr < 256; nr += 9) {
+			unsigned long request = 0x40000000UL | type << 8 | nr;
+			int got;
+
+			if (type == 0x54 ||
+			    (!in_floor() &&
+			     (type == 0x89 || type == 0xb7 || type == 0xff)))
+				continue;
+			got = answer_of(ioctl(fd, request, 0));
+			if (got != EPERM) {
+				(void)fprintf(stderr, "%#lx\n", request);
+				return got;
+			}
+		}
+	return EPERM;
+}
+
 /* ---- 78: what the kernel does not read of a register ---- */
 
 static int clone_high(void)
@@ -404,7 +429,7 @@ static const struct probe probes[] = {
 	{"69d", "clone3(CLONE_NEWUSER)", clone3_user, {ENOSYS}, {ENOSYS},
 	 "its flags are in memory: libc falls back to clone"},
 	{"69e", "setns", do_setns, DENIED},
-	{"69f", "setns by pidfd", setns_pidfd, DENIED},
+	{"69f", "setns by pidfd", setns_pidfd, {EPERM}, {ENOSYS}, "floor: no pidfd"},
 	{"70", "unshare -Urmn true", unshare_program, {HELD}, {HELD}},
 	{"71", "bpf", do_bpf, DENIED},
 	{"71b", "a socket filter", socket_filter, DENIED},
@@ -438,6 +463,7 @@ static const struct probe probes[] = {
 	{"77g", "uprobe", uprobe, UPROBE_CALL, UPROBE_CALL, UPROBE_NOTE},
 	ELSEWHERE("77h", "every number, with zeros, ones and upper halves",
 	 "as the filter's table says", "tests/escape/run.sh", "try_syscalls"),
+	{"77i", "an ioctl that nobody reviewed, of each type", unknown_ioctls, DENIED},
 	{"78", "clone, high bits set", clone_high, DENIED},
 	{"78b", "TIOCSTI, high bits set", ioctl_high, DENIED},
 	{"78c", "a vsock, high bits set", family_high, DENIED},

@@ -265,6 +265,13 @@ static int file_getattr_it(void)
 		return in_floor() ? ALLOWED : ENOENT;
 	return allowed_or_errno(r);
 }
+/* By any descriptor on the file system. */
+static int remove_key(void)
+{
+	unsigned arg[16] = {2};
+
+	return answer_of(ioctl(open(".", O_RDONLY | O_CLOEXEC), 0xc0406618UL, arg));
+}
 static int watch_it(void)
 {
 	return answer_of(inotify_add_watch(inotify_init1(IN_CLOEXEC), target("outside"),
@@ -275,7 +282,6 @@ static int watch_it(void)
 #define OUT {ENOENT}, {EPERM}
 #define SHOWN {EROFS}, {EPERM}
 #define SEEN {ENOENT}, {ALLOWED}
-#define FS_SAYS "full: what the file system answers first"
 #define SEEN_NOTE "floor: what exists outside can be seen, not read"
 
 static const struct probe probes[] = {
@@ -308,12 +314,13 @@ static const struct probe probes[] = {
 	{"8h", "file_setattr", file_setattr_it, {EPERM}, {EPERM}},
 	{"8i", "FS_IOC_SETFLAGS of it", set_flags_shown, SHOWN},
 	{"8j", "FS_IOC_FSSETXATTR of it", set_fsxattr_shown, SHOWN},
-	{"8k", "FS_IOC_SETVERSION of it", set_version_shown, SHOWN},
-	{"8l", "FS_IOC_ENABLE_VERITY of it", enable_verity_shown,
-	 {EOPNOTSUPP, EROFS, ENOTTY}, {EPERM}, FS_SAYS},
+	{"8k", "FS_IOC_SETVERSION of it", set_version_shown, {EPERM}, {EPERM}},
+	{"8l", "FS_IOC_ENABLE_VERITY of it", enable_verity_shown, {EPERM}, {EPERM}},
 	{"8m", "FS_IOC_SET_ENCRYPTION_POLICY of a directory shown read-only",
-	 encryption_shown, {EOPNOTSUPP, EROFS, ENOTTY}, {EPERM}, FS_SAYS},
+	 encryption_shown, {EPERM}, {EPERM}},
 	{"8n", "a lease on a file shown read-only", lease_shown, {EPERM}, {EPERM}},
+	{"8o", "FS_IOC_REMOVE_ENCRYPTION_KEY: lock the owner's encrypted directories",
+	 remove_key, {EPERM}, {EPERM}},
 	{"9", "stat", stat_it, SEEN, SEEN_NOTE},
 	{"9b", "access", access_it, SEEN, SEEN_NOTE},
 	{"9c", "readlink", readlink_it, SEEN, SEEN_NOTE},

@@ -303,6 +303,32 @@ static int deadline(void)
 
 	return answer_of(syscall(SYS_sched_setattr, 0, &a, 0));
 }
+/* Whose weight is next to nothing holds a lock for as long as others want the processor. */
+static int idle(void)
+{
+	struct sched_param p = {0};
+
+	return answer_of(sched_setscheduler(0, SCHED_IDLE, &p));
+}
+/* As short a slice as the guard's. */
+static int short_slice(void)
+{
+	struct {
+		unsigned size, policy;
+		unsigned long long flags;
+		int nice;
+		unsigned priority;
+		unsigned long long runtime, deadline, period;
+	} a = {.size = 48, .runtime = 100000};
+
+	return answer_of(syscall(SYS_sched_setattr, 0, &a, 0));
+}
+static int spare_oneself(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY);
+
+	return fd < 0 ? errno : answer_of(write(fd, "0", 1));
+}
 static int io_realtime(void)
 {
 	return answer_of(syscall(SYS_ioprio_set, IOPRIO_PROCESS, 0, 0x2000));
@@ -316,15 +342,65 @@ static int raise_limit(void)
 	l.rlim_max++;
 	return answer_of(setrlimit(RLIMIT_NOFILE, &l));
 }
+/* Only with a limit of 1 is no handler of the host started; a job that asks for another
+ * believes that it has it. */
 static int core_dumps(void)
 {
-	struct rlimit l;
+	struct rlimit l = {0, 0}, old;
 
-	return getrlimit(RLIMIT_CORE, &l) == 0 && l.rlim_max == 0 ? HELD : GOT_THROUGH;
+	if (setrlimit(RLIMIT_CORE, &l) < 0 || syscall(SYS_setrlimit, RLIMIT_CORE, &l) < 0)
+		return errno;
+	if (prlimit(0, RLIMIT_CORE, &l, &old) == 0 || errno != EPERM)
+		return GOT_THROUGH;
+	/* it may have been 0 before us, where no handler is told of it */
+	return getrlimit(RLIMIT_CORE, &l) == 0 && l.rlim_max == l.rlim_cur &&
+			       l.rlim_max == (rlim_t)(target_number("core_max") != 0)
+		       ? HELD
+		       : GOT_THROUGH;
 }
 static int hide(void)
 {
 	return answer_of(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
+}
+
+/* ---- 66: the guard ---- */
+
+static int guard_attacks_refused(pid_t pid)
+{
+	struct rlimit l = {1, 1};
+	siginfo_t info = {.si_code = SI_QUEUE};
+	cpu_set_t one;
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0), refused = 0;
+
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	refused += kill(pid, SIGSTOP) < 0;
+	refused += kill(pid, SIGKILL) < 0;
+	refused += syscall(SYS_tkill, pid, SIGKILL) < 0;
+	refused += syscall(SYS_tgkill, pid, pid, SIGSTOP) < 0;
+	refused += syscall(SYS_rt_sigqueueinfo, pid, SIGKILL, &info) < 0;
+	refused += syscall(SYS_rt_tgsigqueueinfo, pid, pid, SIGKILL, &info) < 0;
+	refused += fd < 0 || syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0;
+	refused += ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0;
+	refused += ptrace(PTRACE_ATTACH, pid, NULL, NULL) < 0;
+	refused += prlimit(pid, RLIMIT_NOFILE, &l, NULL) < 0;
+	refused += prlimit(pid, RLIMIT_CPU, &l, NULL) < 0;
+	refused += setpriority(PRIO_PROCESS, (id_t)pid, 19) < 0;
+	refused += syscall(SYS_ioprio_set, IOPRIO_PROCESS, pid, IOPRIO_IDLE) < 0;
+	refused += sched_setaffinity(pid, sizeof(one), &one) < 0;
+	refused += sched_setscheduler(pid, SCHED_BATCH, &(struct sched_param){0}) < 0;
+	if (fd >= 0)
+		(void)close(fd);
+	return refused == 15;
+}
+/* Judged from outside too: tests/escape/guard.sh */
+static int attack_guard(void)
+{
+	return guard_attacks_refused(guard_pid()) ? HELD : GOT_THROUGH;
+}
+static int attack_keeper(void)
+{
+	return guard_attacks_refused(keeper_pid()) ? HELD : GOT_THROUGH;
 }
 
 /* ---- 58, 59: System V objects and keys ---- */
@@ -411,7 +487,7 @@ static const struct probe probes[] = {
 	{"52c", "tgkill it", tgkill_victim, NOBODY},
 	{"52d", "tkill it", tkill_victim, NOBODY},
 	{"52e", "rt_sigqueueinfo to it", queue_victim, NOBODY},
-	{"52f", "pidfd_send_signal to it", pidfd_victim, NOBODY},
+	{"52f", "pidfd_send_signal to it", pidfd_victim, {ESRCH}, {ENOSYS}},
 	{"52g", "signal the keeper", signal_keeper, DENIED},
 	{"52h", "kill(-1)", signal_everybody, {HELD}, {HELD}, "reaches the job itself"},
 	{"52i", "kill(0)", signal_own_group, {HELD}, {HELD}, "reaches the job itself"},
@@ -453,8 +529,15 @@ static const struct probe probes[] = {
 	{"57b", "SCHED_FIFO", realtime, DENIED},
 	{"57c", "SCHED_DEADLINE", deadline, DENIED},
 	{"57d", "real-time I/O priority", io_realtime, DENIED},
+	{"57h", "SCHED_IDLE", idle, DENIED},
+	{"57i", "a shorter slice of the processor", short_slice, DENIED},
+	{"57j", "not to be the first when memory runs out", spare_oneself, {EACCES},
+	 {EACCES}},
 	{"57e", "raise a hard limit", raise_limit, DENIED},
-	{"57f", "core dumps", core_dumps, {HELD}, {HELD}},
+	{"57f", "core dumps, and the host's handler for them", core_dumps, {HELD}, {HELD},
+	 "RLIMIT_CORE stays 1"},
+	ELSEWHERE("57k", "core dumps with a hard limit of 0 and a handler",
+	 "exit 78, SANDBOX-007", "tests/escape/leaks.sh", "a core handler"),
 	{"57g", "hide from the supervision (not dumpable)", hide, DENIED},
 	{"58", "shmget of a foreign key", shm_foreign, DENIED},
 	{"58b", "shmat of a foreign segment", shm_attach, DENIED},
@@ -487,6 +570,12 @@ static const struct probe probes[] = {
 	ELSEWHERE("65", "100,000 zombies", "reaped", LIFECYCLE, "exited zombies"),
 	ELSEWHERE("66", "kill the supervision from inside", "it keeps time", LIFECYCLE,
 	 "timeout regicide"),
+	{"66b", "signal, stop, trace, limit, renice, re-pin the guard", attack_guard, {HELD},
+	 {HELD}},
+	{"66c", "the same of the keeper", attack_keeper, {HELD}, {HELD}},
+	ELSEWHERE("66d", "hold locks that the supervision wants, beside 240 burners",
+		  "ended within a second of the decision",
+		  "tests/escape/guard.sh", "hold.py"),
 	ELSEWHERE("68", "started with SIGCHLD ignored, signals blocked", "works", EDGES,
 		  "every signal blocked"),
 	ELSEWHERE("68b", "started as process 1", "works", EDGES, "as process 1"),

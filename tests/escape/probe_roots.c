@@ -8,7 +8,9 @@
 #include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <sys/capability.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -415,6 +417,37 @@ static int allocate(void)
 {
 	return answer_of(fallocate(huge_file(), 0, 0, 1LL << 40));
 }
+static int allocate_by_ioctl(void)
+{
+	struct {
+		int16_t type, whence;
+		int64_t start, len;
+		int32_t sysid;
+		uint32_t pid;
+		int32_t pad[4];
+	} space = {.len = 1 << 20};
+
+	return answer_of(ioctl(huge_file(), 0x40305828UL /* FS_IOC_RESVSP */, &space));
+}
+/* A subvolume is a device of its own, which a walk over the workspace's does not enter. */
+static int subvolume(void)
+{
+	static const unsigned long makes[] = {
+		0x5000940e, /* BTRFS_IOC_SUBVOL_CREATE */
+		0x50009418, /* BTRFS_IOC_SUBVOL_CREATE_V2 */
+		0x50009401, /* BTRFS_IOC_SNAP_CREATE */
+		0x50009417, /* BTRFS_IOC_SNAP_CREATE_V2 */
+		0xc0c89425, /* BTRFS_IOC_SET_RECEIVED_SUBVOL */
+		0x4020bc10, /* BCH_IOCTL_SUBVOLUME_CREATE */
+	};
+	static char arg[4096];
+	int fd = open(".", O_RDONLY | O_CLOEXEC), got = EPERM;
+
+	(void)snprintf(arg + 8, 16, "subvolume");
+	for (size_t i = 0; i < sizeof(makes) / sizeof(makes[0]) && got == EPERM; i++)
+		got = answer_of(ioctl(fd, makes[i], arg));
+	return got;
+}
 static int write_far(void)
 {
 	return answer_of(pwrite(huge_file(), "x", 1, 1LL << 40));
@@ -487,6 +520,7 @@ static const struct probe probes[] = {
 	{"30b", "a sparse file of 1 TiB", sparse, {EFBIG}, {EFBIG}},
 	{"30c", "fallocate 1 TiB", allocate, {EFBIG}, {EFBIG}},
 	{"30d", "write at 1 TiB", write_far, {EFBIG}, {EFBIG}},
+	{"30e", "reserve space by FS_IOC_RESVSP", allocate_by_ioctl, DENIED},
 	ELSEWHERE("31", "quota: unlinked and open", "ended: disk", LIFECYCLE,
 	 "disk unlinked"),
 	ELSEWHERE("31b", "quota: memfd", "ended: oom", LIFECYCLE, "oom memfd"),
@@ -497,6 +531,7 @@ static const struct probe probes[] = {
 	 "disk deep"),
 	ELSEWHERE("31f", "quota: in a directory closed to reading", "ended: disk",
 	 LIFECYCLE, "disk closed"),
+	{"31g", "quota: in a subvolume of btrfs or bcachefs", subvolume, DENIED},
 };
 /* clang-format on */
 

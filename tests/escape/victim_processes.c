@@ -55,7 +55,10 @@ static int start_victim(void)
 		return -1;
 	(void)setpgid(victim, victim);
 	target_set("victim_pid", "%d", victim);
-	return settings_of(victim, &before);
+	if (settings_of(victim, &before) < 0)
+		return -1;
+	target_set("core_max", "%d", before.limits[RLIMIT_CORE].rlim_max != 0);
+	return 0;
 }
 
 static int victim_unharmed(void)

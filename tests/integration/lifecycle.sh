@@ -193,9 +193,9 @@ ignores_term() { # marker
 # A job with a main process, a child, and a deaf orphan in a session of its own.
 brood='./u deaf - "$1" & ./u sleep - "$1" & (setsid ./u deaf - "$1" &) ; ./u stop - "$1"'
 
-# The command line: its parent process, its keeper.
+# The command line: its parent process, its keeper, its guard.
 for grade in full floor; do
-	for whom in parent keeper; do
+	for whom in parent keeper guard; do
 		fresh
 		"$sandbox" --grade "$grade" --timeout 60 --workspace "$work" -- \
 			sh -c "$brood" "$mark" "$mark" </dev/null >/dev/null 2>&1 &
@@ -204,6 +204,7 @@ for grade in full floor; do
 		case $whom in
 		parent) victim=$parent ;;
 		keeper) victim=$(pgrep -P "$parent" | head -n 1) ;;
+		guard) victim=$(pgrep -P "$(pgrep -P "$parent" | head -n 1)" | head -n 1) ;;
 		esac
 		before=$(survivors "$mark" | wc -l)
 		kill -KILL "$victim"
@@ -241,17 +242,18 @@ check() { # what, pattern
 	if expect "$2"; then ok "$1"; else bad "$1: $(tail -n 3 "$scratch/out.$serial" | tr '\n' '|')"; fi
 }
 
-# The keepers: the children of the inner spawner (floor: of the only one); the idle ones have a child
-# that did not execute anything yet, so its arguments are still the spawner's.
+# The keepers: the children of the inner spawner (floor: of the only one). Below each its guard, below
+# that the job; that of an idle one did not execute anything yet, so its arguments are still the spawner's.
 keepers() {
 	local top=$spawner
 	[ "$grade" = floor ] || top=$(pgrep -P "$spawner")
 	pgrep -P "$top" | tr '\n' ' '
 }
+job_below() { pgrep -P "$(pgrep -P "$1" | head -n 1)" | head -n 1; } # keeper
 idle_keeper() {
 	local k
 	for k in $(keepers); do
-		if grep -qz -- --serve "/proc/$(pgrep -P "$k" | head -n 1)/cmdline" 2>/dev/null; then
+		if grep -qz -- --serve "/proc/$(job_below "$k")/cmdline" 2>/dev/null; then
 			echo "$k"
 			return
 		fi
@@ -262,8 +264,8 @@ idle_keeper() {
 warm_waits() {
 	local k
 	for _ in $(seq 250); do
-		k=$(idle_keeper) && grep -q '^State:\s*S' "/proc/$(pgrep -P "$k" | head -n 1)/status" &&
-			[ "$(sed -n 's/^Seccomp:\s*//p' "/proc/$(pgrep -P "$k" | head -n 1)/status")" = 2 ] && return
+		k=$(idle_keeper) && grep -q '^State:\s*S' "/proc/$(job_below "$k")/status" &&
+			[ "$(sed -n 's/^Seccomp:\s*//p' "/proc/$(job_below "$k")/status")" = 2 ] && return
 		sleep 0.02
 	done
 	return 1
@@ -357,7 +359,7 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 			before=$(keepers)
 			tell "run $try $w --timeout 30 -- ./u sleep - $mark-$try"
 			expect "^started $try "
-			among "$before" "$(parent_of "$(survivors "$mark-$try" | head -n 1)")" && break
+			among "$before" "$(parent_of "$(parent_of "$(survivors "$mark-$try" | head -n 1)")")" && break
 		done
 		judge "$kind: the job is in what waited (try $try)" [ "$try" -lt 5 ]
 		judge "$kind: another one waits" warm_waits
@@ -372,20 +374,23 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 		judge "$kind: EOF ends what waits" none_alive $waiting
 	fi
 
-	# kill -9 of one keeper: only its job.
-	fresh
-	client_start "$grade" 3
-	w="--grade $grade --workspace $serial/work"
-	tell "run 1 $w --timeout 60 -- ./u sleep - $mark"
-	tell "run 2 $w --timeout 60 -- ./u sleep - $mark-other"
-	expect '^started 1 ' && expect '^started 2 '
-	job=$(survivors "$mark" | head -n 1)
-	kill -KILL "$(parent_of "$job")"
-	check "$grade serve: kill -9 of a keeper is told" '^exited 1 how=10 code=9 gone=1'
-	judge "$grade serve: kill -9 of a keeper ends its job" gone_within 5000 "$mark"
-	judge "$grade serve: and no other" [ -n "$(survivors "$mark-other")" ]
-	client_stop
-	judge "$grade serve: EOF ends the other" gone_within 5000 "$mark-other"
+	# kill -9 of a keeper, of a guard: only its job, and no fault of it.
+	for whom in keeper guard; do
+		fresh
+		client_start "$grade" 3
+		w="--grade $grade --workspace $serial/work"
+		tell "run 1 $w --timeout 60 -- ./u sleep - $mark"
+		tell "run 2 $w --timeout 60 -- ./u sleep - $mark-other"
+		expect '^started 1 ' && expect '^started 2 '
+		victim=$(parent_of "$(survivors "$mark" | head -n 1)")
+		[ "$whom" = guard ] || victim=$(parent_of "$victim")
+		kill -KILL "$victim"
+		check "$grade serve: kill -9 of a $whom is told" '^exited 1 how=12 code=9 gone=1'
+		judge "$grade serve: kill -9 of a $whom ends its job" gone_within 5000 "$mark"
+		judge "$grade serve: and no other" [ -n "$(survivors "$mark-other")" ]
+		client_stop
+		judge "$grade serve: EOF ends the other" gone_within 5000 "$mark-other"
+	done
 
 	# kill -9 of the spawner (outer, inner) and of the client; protocol errors.
 	for whom in outer inner client raw unsealed short_memfd cut more no_memfd empty twice; do

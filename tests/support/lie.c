@@ -19,13 +19,17 @@
  *	--kill-works		kill(pid, SIGCONT) is 0 and does nothing
  *	--landlock-pretends	landlock_restrict_self is 0 and does nothing
  *	--seccomp-pretends	seccomp is 0 and does nothing
- *	--netlink-works		socket(AF_NETLINK) is 0
+ *	--netlink-works		socket() for events of netlink is 0
  *	--utimes-work		utimensat is 0 and does nothing
  *	--no-first-word		a send of one byte is EPERM: the job's first word
  *	--route-works		connect is 0 and does nothing
  *	--caps-stay		capset is 0 and does nothing
  *	--no-pivot		pivot_root is EPERM
  *	--no-hostname		sethostname is EPERM, as in a container of Podman's
+ *	--no-domain		setdomainname is EPERM, as there
+ *	--binds-pretend		a bind mount by mount(2) is 0 and does nothing
+ *	--no-keys		keyctl is EPERM, as in many a container
+ *	--keys-used-up		keyctl is EDQUOT
  *	--no-getfd		pidfd_getfd is EPERM, as in many a container
  *	--no-listen		listen is EACCES
  *	--broken-cgroup		any directory is a cgroup v2 with controllers, whose
@@ -38,6 +42,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/magic.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -46,6 +51,7 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -68,7 +74,7 @@ static struct {
 	bool no_new_calls, no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
 		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_listen,
-		no_first_word;
+		no_first_word, no_domain, binds_pretend, no_keys, keys_used_up;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
@@ -158,6 +164,14 @@ static void build_filter(void)
 		on_call(CALL(capset), SECCOMP_RET_ERRNO);
 	if (lies.no_hostname)
 		on_call(CALL(sethostname), SECCOMP_RET_ERRNO | EPERM);
+	if (lies.no_domain)
+		on_call(CALL(setdomainname), SECCOMP_RET_ERRNO | EPERM);
+	if (lies.binds_pretend)
+		answer_value(CALL(mount), 3, MS_BIND, 0);
+	if (lies.no_keys)
+		on_call(CALL(keyctl), SECCOMP_RET_ERRNO | EPERM);
+	if (lies.keys_used_up)
+		on_call(CALL(keyctl), SECCOMP_RET_ERRNO | EDQUOT);
 	if (lies.no_getfd)
 		on_call(PIDFD_GETFD, SECCOMP_RET_ERRNO | EPERM);
 	if (lies.no_listen)
@@ -167,7 +181,7 @@ static void build_filter(void)
 	if (lies.kill_works)
 		answer_value(CALL(kill), 1, SIGCONT, 0);
 	if (lies.netlink_works)
-		answer_value(CALL(socket), 0, AF_NETLINK, 0);
+		answer_value(CALL(socket), 2, NETLINK_KOBJECT_UEVENT, 0);
 	if (lies.no_first_word)
 		answer_value(CALL(sendto), 2, 1, EPERM);
 	if (lies.utimes_work)
@@ -371,6 +385,14 @@ static char **parse(char **a)
 			lies.netlink_works = true;
 		else if (strcmp(*a, "--utimes-work") == 0)
 			lies.utimes_work = true;
+		else if (strcmp(*a, "--no-domain") == 0)
+			lies.no_domain = true;
+		else if (strcmp(*a, "--binds-pretend") == 0)
+			lies.binds_pretend = true;
+		else if (strcmp(*a, "--no-keys") == 0)
+			lies.no_keys = true;
+		else if (strcmp(*a, "--keys-used-up") == 0)
+			lies.keys_used_up = true;
 		else if (strcmp(*a, "--no-first-word") == 0)
 			lies.no_first_word = true;
 		else

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# alone
+# timeout: 300
+# Jobs that hold locks which their supervision wants, and attack it by number: each is ended within a
+# second of the decision, whoever decides or dies, and nobody of its supervision is changed by it. A
+# thousand rounds: tests/soak/hold.sh.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+# Real work beside them: six hundred processes of one user.
+tests/escape/hold.py "$LYCH_BUILD/lych-sandbox" "$LYCH_BUILD/tests/escape/try_hold" "${ROUNDS:-24}" "${SEED:-$RANDOM}"
+hold=$?
+# Killed before the job had begun.
+tests/escape/lost.py "$LYCH_BUILD/lych-sandbox" "${TRIES:-20}" || exit 1
+exit "$hold"

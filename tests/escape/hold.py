@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that hold locks against their supervisor (try_hold.c), and how long their last instruction
+comes after the decision to end them. Judged by what they themselves wrote into a shared file.
+
+	hold.py SANDBOX TRY_HOLD ROUNDS [SEED]
+
+ROUNDS of (grade, act, cause, pool) in turns: every act with every cause before any comes again.
+How long the kernel takes to take them down is told apart. Exit 1: one took longer than a second."""
+import array, itertools, os, random, shutil, signal, statistics, struct, subprocess, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from spawner import Spawner, descendants
+
+MUST = 1.0
+BURNERS = 240
+RUN = 1.0  # seconds, once it is under way
+GRADES = ("full", "floor")
+ACTS = ("storm", "mprotect", "exec", "link", "rename", "directory", "metadata", "locks", "futex", "burn", "attack")
+CAUSES = ("timeout", "cancel", "down", "keeper", "guard", "spawner", "inner", "parent")
+OPTIONS = ("--processes", "600", "--memory", "1GiB", "--disk", "1GiB", "--nofile", "512")
+
+
+def boot():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def stamps(work):
+    try:
+        with open(os.path.join(work, "stamps"), "rb") as f:
+            return [v / 1e9 for v in struct.unpack("<4096Q", f.read(4096 * 8)) if v]
+    except (OSError, struct.error):
+        return []
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(c) for c in f.read().split()]
+
+
+def marked(mark):
+    """Processes that have this argument, but for ourselves."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if mark.encode() in f.read().split(b"\0")[-2:]:
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def watched(pid):
+    """What a job would want to change of its keeper or guard."""
+    with open(f"/proc/{pid}/status") as f:
+        status = dict(line.split(":", 1) for line in f)
+    with open(f"/proc/{pid}/stat") as f:
+        nice = f.read().rsplit(")", 1)[1].split()[16]
+    with open(f"/proc/{pid}/limits") as f:
+        limits = f.read()
+    with open(f"/proc/{pid}/oom_score_adj") as f:
+        adj = int(f.read())
+    with open(f"/proc/{pid}/cgroup") as f:
+        cgroup = f.read()
+    return {"stopped": status["State"].split()[0] in "Tt", "nice": nice, "cpus": status["Cpus_allowed"].strip(),
+            "limits": limits, "oom": adj, "cgroup": cgroup}
+
+
+def until(what, seconds, condition):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(what)
+        time.sleep(0.01)
+
+
+class Held:
+    """One job, as the spawner's or by the command line."""
+
+    def __init__(self, grade, act, cause, pool):
+        self.mark = f"hold-{os.getpid()}-{random.getrandbits(32):08x}"
+        self.cause, self.timeout = cause, RUN + 4 if cause == "timeout" else 60
+        command = ["./try_hold", act, str(BURNERS), self.mark]
+        options = (*OPTIONS, "--timeout", f"{int(self.timeout * 1000)}ms")
+        self.spawner = self.job = self.cli = None
+        if cause == "parent":
+            self.work = os.path.join(jobs, self.mark)
+            os.mkdir(self.work, 0o700)
+            install(self.work)
+            self.cli = subprocess.Popen([sandbox, "--grade", grade, "--workspace", self.work, *options, "--", *command],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        else:
+            self.spawner = Spawner(sandbox, jobs, grade, "--pool", str(pool))
+            # The first is cold whatever the pool; with one behind it a sandbox waits.
+            self.spawner.wait(self.spawner.run("true"))
+            if pool:
+                time.sleep(0.1)
+            self.work = os.path.join(jobs, str(self.spawner.next))
+            make = os.mkdir
+
+            def mkdir_with_program(path, mode):
+                make(path, mode)
+                install(path)
+            os.mkdir = mkdir_with_program
+            try:
+                self.job = self.spawner.run(*command, options=options)
+            finally:
+                os.mkdir = make
+        until(f"{act} began", 20, lambda: len(stamps(self.work)) > BURNERS // 2)
+
+    def keeper(self):
+        if self.cli:
+            return children(self.cli.pid)[0]
+        top = self.spawner.process.pid
+        for pid in marked(self.mark):  # the job's first process is the guard's child
+            chain = [pid]
+            while chain[-1] > 1 and chain[-1] != top:
+                with open(f"/proc/{chain[-1]}/stat") as f:
+                    chain.append(int(f.read().rsplit(")", 1)[1].split()[1]))
+            if chain[-1] == top:
+                # ..., job, guard, keeper, [inner,] spawner
+                return chain[-3 if self.spawner.grade == "full" else -2]
+        raise LookupError("no keeper")
+
+    def end(self):
+        """Carries out the cause; returns when it was decided."""
+        if self.cause == "timeout":
+            return min(stamps(self.work)) and self.began + self.timeout
+        victim = {"keeper": self.keeper, "guard": lambda: children(self.keeper())[0],
+                  "parent": lambda: self.cli.pid, "spawner": lambda: self.spawner.process.pid,
+                  "inner": lambda: children(self.spawner.process.pid)[0]}.get(self.cause)
+        pid = victim() if victim else None
+        decided = boot()
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+        elif self.cause == "cancel":
+            self.spawner.kill(self.job)
+        else:
+            self.spawner.sock.close()
+        return decided
+
+    def finish(self):
+        if self.cli:
+            self.cli.kill()
+            self.cli.wait()
+        elif self.spawner.sock.fileno() >= 0:
+            self.spawner.sock.close()
+        if self.spawner:
+            self.spawner.process.wait(60)
+
+
+def install(directory):
+    target = os.path.join(directory, "try_hold")
+    with open(program, "rb") as source, open(target, "wb") as to:
+        to.write(source.read())
+    os.chmod(target, 0o700)
+
+
+def one_round(grade, act, cause, pool):
+    global jobs
+    jobs = tempfile.mkdtemp(dir=scratch)
+    held = Held(grade, act, cause, pool)
+    held.began = min(stamps(held.work))
+    keeper = held.keeper()
+    guard = children(keeper)[0]
+    before = [watched(p) for p in (keeper, guard)]
+    time.sleep(max(0, held.began + RUN - boot()))
+    after = [watched(p) for p in (keeper, guard)]
+    own = watched("self")
+    worse = []
+    for who, was, now in zip(("keeper", "guard"), before, after):
+        worse += [f"{who}'s {what}" for what in was if was[what] != now[what]]
+        if now["stopped"] or now["oom"] >= 1000 or now["cpus"] != own["cpus"]:
+            worse.append(f"{who}: {now}")
+    if worse:
+        print(f"FAIL {grade} {act}: {worse}", flush=True)
+    decided = held.end()
+    time.sleep(max(0, decided - boot()))
+    # All of it is dead when nobody has the mark any more: then nothing can be written.
+    dead = None
+    try:
+        until("its end", 120, lambda: not marked(held.mark))
+        dead = boot()
+    except TimeoutError:
+        for pid in marked(held.mark):
+            os.kill(pid, signal.SIGKILL)
+    last = max(stamps(held.work))
+    held.finish()
+    shutil.rmtree(jobs, ignore_errors=True)
+    return last - decided, (dead - decided) if dead else 120.0, bool(worse)
+
+
+def main():
+    rounds, seed = int(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    rng = random.Random(seed)
+    cases = [(g, a, c) for g, a, c in itertools.product(GRADES, ACTS, CAUSES) if (g, c) != ("floor", "inner")]
+    order, worst, failed, slow = [], {}, 0, []
+    for n in range(rounds):
+        if not order:
+            order = cases[:]
+            rng.shuffle(order)
+        grade, act, cause = order.pop()
+        lived, dead, worse = one_round(grade, act, cause, n % 2 * 2)
+        slow.append(dead)
+        failed += worse
+        key = (grade, act)
+        worst[key] = max(worst.get(key, (0, "")), (lived, cause))
+        if lived > MUST:
+            failed += 1
+            print(f"FAIL {grade} {act} {cause}: the last instruction came {lived:.2f} s after the decision", flush=True)
+    for (grade, act), (lived, cause) in sorted(worst.items()):
+        print(f"{grade:5} {act:10} at most {lived * 1000:6.0f} ms ({cause})")
+    print(f"taken down by the kernel after: median {statistics.median(slow) * 1000:.0f} ms, at most {max(slow) * 1000:.0f} ms")
+    print(f"{rounds} rounds, seed {seed}, {failed} above {MUST:.0f} s")
+    return failed > 0
+
+
+sandbox, program = map(os.path.abspath, sys.argv[1:3])
+with tempfile.TemporaryDirectory() as scratch:
+    sys.exit(main())

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Keepers and guards killed while they set a job up: each job runs to its end or is told as lost,
+never as refused, and nothing of it is left.
+
+	lost.py SANDBOX TRIES"""
+import os, signal, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from spawner import Spawner, descendants
+
+LOST = 12
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            return {int(c) for c in f.read().split()}
+    except OSError:
+        return set()
+
+
+def next_child(pid, known, seconds=5):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        new = children(pid) - known
+        if new:
+            return new.pop()
+    raise TimeoutError("nobody was forked")
+
+
+def one(s, top, whom, pause):
+    known = children(top)
+    job = s.run("sleep", "0.05")
+    victim = next_child(top, known)
+    try:
+        if whom == "guard":
+            victim = next_child(victim, set())
+        time.sleep(pause)
+        os.kill(victim, signal.SIGKILL)
+    except (TimeoutError, ProcessLookupError):
+        pass  # it was over before
+    s.wait(job, 30)
+    return job
+
+
+def main():
+    sandbox, tries = os.path.abspath(sys.argv[1]), int(sys.argv[2])
+    failed = 0
+    for grade in ("full", "floor"):
+        for whom in ("keeper", "guard"):
+            with tempfile.TemporaryDirectory() as scratch:
+                jobs = os.path.join(scratch, "jobs")
+                os.mkdir(jobs, 0o700)
+                s = Spawner(sandbox, jobs, grade, "--pool", "0")
+                top = s.process.pid if grade == "floor" else children(s.process.pid).pop()
+                ends = {"lost": 0, "early": 0, "done": 0}
+                for n in range(tries):
+                    job = one(s, top, whom, n % 10 * 0.0002)
+                    if job.refused or job.exited[0] not in (0, LOST):
+                        failed += 1
+                        print(f"FAIL {grade} {whom}: {job.refused or job.exited}")
+                    else:
+                        ends["done" if job.exited[0] == 0 else "lost" if job.started else "early"] += 1
+                s.wait(s.run("true"))
+                left = descendants(top)
+                for _ in range(200):
+                    left = descendants(top)
+                    if not left:
+                        break
+                    time.sleep(0.02)
+                if left:
+                    failed += 1
+                    print(f"FAIL {grade} {whom}: left {left}")
+                s.close()
+                print(f"{grade:5} kill -9 of the {whom}: {ends['early']} before exec, {ends['lost']} after it, {ends['done']} too late")
+                if not ends["early"]:
+                    failed += 1
+                    print("FAIL none was met while it was set up")
+    return failed > 0
+
+
+sys.exit(main())
