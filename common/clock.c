@@ -19,6 +19,11 @@ usec_t clock_boot_usec(void)
 	return read_clock(CLOCK_BOOTTIME);
 }
 
+usec_t clock_awake_usec(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
 usec_t clock_wall_usec(void)
 {
 	return read_clock(CLOCK_REALTIME);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time. Deadlines are CLOCK_BOOTTIME; wall time is only for people. */
+/* Time. Deadlines are CLOCK_BOOTTIME; wall time is only for people; where time in which the
+ * machine was suspended must not count, CLOCK_MONOTONIC. */
 #ifndef LYCH_COMMON_CLOCK_H
 #define LYCH_COMMON_CLOCK_H
 
@@ -13,6 +14,7 @@ typedef uint64_t usec_t;
 
 usec_t clock_boot_usec(void);
 usec_t clock_wall_usec(void);
+usec_t clock_awake_usec(void);
 /* RFC 3339, UTC, milliseconds: "2026-11-21T22:15:00.123Z" (25 bytes with NUL). */
 #define RFC3339_SIZE 25
 void clock_rfc3339(usec_t wall_usec, char out[RFC3339_SIZE]);

@@ -15,9 +15,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Linux 6.6; the headers of Debian 12 are older. One number on every architecture. */
-#define SYS_fchmodat2_ 452
-
 int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode, struct err *err)
 {
 	struct open_how how = {
@@ -101,164 +98,6 @@ int fs_mkdir_all(const char *path, mode_t mode, struct err *err)
 				       path);
 	}
 	return 0;
-}
-
-/* Empty one directory; *deeper is a subdirectory that must be emptied first. 1: *budget
- * entries were looked at and there may be more. */
-static int empty_level(int dirfd, char **deeper, unsigned *budget, struct err *err)
-{
-	cleanup_close int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup_dir DIR *dir = NULL;
-	struct dirent *de;
-
-	*deeper = NULL;
-	if (fd < 0)
-		return err_sys(err, "list a directory");
-	dir = fdopendir(fd);
-	if (!dir)
-		return err_sys(err, "list a directory");
-	fd = -1;
-	while ((errno = 0, de = readdir(dir)) != NULL) {
-		if (str_eq(de->d_name, ".") || str_eq(de->d_name, ".."))
-			continue;
-		if (*budget == 0)
-			return 1;
-		--*budget;
-		if (unlinkat(dirfd, de->d_name, 0) == 0 || errno == ENOENT)
-			continue;
-		if (errno != EISDIR && errno != EPERM)
-			return err_sys(err, "remove '%.100s'", de->d_name);
-		if (unlinkat(dirfd, de->d_name, AT_REMOVEDIR) == 0)
-			continue;
-		if (errno != ENOTEMPTY && errno != EEXIST && errno != EACCES)
-			return err_sys(err, "remove '%.100s'", de->d_name);
-		*deeper = xstrdup(de->d_name);
-		return 0;
-	}
-	if (errno)
-		return err_sys(err, "list a directory");
-	return 0;
-}
-
-/* Open a subdirectory of ours for emptying; modes that a job set do not stop us. */
-static int open_for_removal(int parent, const char *name, struct err *err)
-{
-	struct err first = ERR_INIT;
-	int fd = fs_open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0, &first);
-
-	if (fd < 0 && first.sys == EACCES) {
-		/* O_PATH needs no permission on the directory itself, and a descriptor
-		 * cannot be diverted by a rename. fchmodat2 and not the magic link: the
-		 * confined tomb has no /proc. */
-		cleanup_close int path_fd =
-			fs_open_beneath(parent, name, O_PATH | O_DIRECTORY, 0, err);
-
-		if (path_fd < 0)
-			return -1;
-		if (syscall(SYS_fchmodat2_, path_fd, "", 0700, AT_EMPTY_PATH) < 0)
-			return err_sys(err, "chmod '%.100s'", name);
-		return fs_open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0, err);
-	}
-	if (fd < 0) {
-		if (err)
-			*err = first;
-		return -1;
-	}
-	if (fchmod(fd, 0700) < 0) {
-		(void)close(fd);
-		return err_sys(err, "chmod '%.100s'", name);
-	}
-	return fd;
-}
-
-/* A deep subdirectory under a new name at the top. */
-static int move_up(int sub, const char *below, int top, struct err *err)
-{
-	/* A directory can be moved only when it may be written. */
-	cleanup_close int it = open_for_removal(sub, below, err);
-	char up[32];
-
-	if (it < 0)
-		return -1;
-	do {
-		struct request_id rid;
-
-		request_id_new(&random_real, &rid);
-		if (str_fmt(up, sizeof(up), ".rm-%s", rid.s) < 0)
-			return err_set(err, ERR_INTERNAL, "name too long");
-	} while (renameat2(sub, below, top, up, 1 /* RENAME_NOREPLACE */) < 0 &&
-		 errno == EEXIST);
-	if (faccessat(top, up, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_sys(err, "move '%.100s'", below);
-	return 0;
-}
-
-/*
- * Depth-first without recursion: a deep subdirectory is renamed up to the top
- * first, so that the walk is never more than two levels down and no path
- * grows with the tree that a job built. What is left is a tree of the same kind, so
- * the work can stop anywhere (1: the budget is spent) and begin again.
- */
-static int empty_tree(int top, unsigned *budget, struct err *err)
-{
-	for (;;) {
-		cleanup_free char *name = NULL;
-		cleanup_close int sub = -1;
-		int r = empty_level(top, &name, budget, err);
-
-		if (r != 0 || !name)
-			return r;
-		sub = open_for_removal(top, name, err);
-		if (sub < 0)
-			return -1;
-		for (;;) {
-			cleanup_free char *below = NULL;
-
-			r = empty_level(sub, &below, budget, err);
-			if (r != 0)
-				return r;
-			if (!below)
-				break;
-			if (move_up(sub, below, top, err) < 0)
-				return -1;
-		}
-	}
-}
-
-int fs_remove_step(int dirfd, const char *name, unsigned budget, struct err *err)
-{
-	struct err e = ERR_INIT;
-	cleanup_close int fd = -1;
-	int r;
-
-	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return err_sys(err, "remove '%.200s'", name);
-	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0)
-		return 0;
-	fd = open_for_removal(dirfd, name, &e);
-	r = fd < 0 ? -1 : empty_tree(fd, &budget, &e);
-	if (r > 0)
-		return 1;
-	if (r < 0) {
-		if (err)
-			*err = e;
-		return err_wrap(err, "remove '%.200s'", name);
-	}
-	if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0)
-		return err_sys(err, "remove '%.200s'", name);
-	return 0;
-}
-
-int fs_remove_beneath(int dirfd, const char *name, struct err *err)
-{
-	int r;
-
-	do
-		r = fs_remove_step(dirfd, name, UINT_MAX, err);
-	while (r > 0);
-	return r;
 }
 
 int fs_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *ret_len,
@@ -451,5 +290,31 @@ int fs_lock_holder(int fd, pid_t *ret, struct err *err)
 	if (fcntl(fd, F_GETLK, &fl) < 0)
 		return err_sys(err, "query the lock");
 	*ret = fl.l_type == F_UNLCK ? 0 : fl.l_pid;
+	return 0;
+}
+
+int fs_move_file(int from_dir, const char *from, int to_dir, const char *to,
+		 struct err *err)
+{
+	struct request_id rid;
+	char tmp[64];
+
+	if (linkat(from_dir, from, to_dir, to, 0) < 0) {
+		if (errno != EEXIST)
+			return err_sys(err, "place '%.200s'", to);
+		request_id_new(&random_real, &rid);
+		if (str_fmt(tmp, sizeof(tmp), ".mv-%s", rid.s) < 0 ||
+		    linkat(from_dir, from, to_dir, tmp, 0) < 0)
+			return err_sys(err, "place '%.200s'", to);
+		if (renameat(to_dir, tmp, to_dir, to) < 0) {
+			(void)err_sys(err, "replace '%.200s'", to);
+			(void)unlinkat(to_dir, tmp, 0);
+			return -1;
+		}
+		/* Of one file that has both names already a rename takes neither. */
+		(void)unlinkat(to_dir, tmp, 0);
+	}
+	if (unlinkat(from_dir, from, 0) < 0)
+		return err_sys(err, "remove '%.200s'", from);
 	return 0;
 }

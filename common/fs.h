@@ -27,12 +27,21 @@ MUST_CHECK int fs_mkdir_beneath(int dirfd, const char *path, mode_t mode,
 /* mkdir -p of an absolute path of our own (config, data, runtime directories), 0700. */
 MUST_CHECK int fs_mkdir_all(const char *path, mode_t mode, struct err *err);
 /* Remove a tree below dirfd without following anything; missing is success.
- * Directories without permissions are made writable first (only those of our uid). */
+ * Directories without permissions are made writable first (only those of our uid).
+ * ERR_CONFLICT: somebody moves them about meanwhile. (fs_remove.c) */
 MUST_CHECK int fs_remove_beneath(int dirfd, const char *name, struct err *err);
-/* The same in steps, for who must not be away for long: a step looks at `budget` entries
- * at most (2 or more). 1: call again; 0: gone. */
-MUST_CHECK int fs_remove_step(int dirfd, const char *name, unsigned budget,
-			      struct err *err);
+/* The same in steps, for who must not be away for long. dirfd is borrowed. */
+struct fs_removal;
+struct fs_removal *fs_removal_new(int dirfd, const char *name) MUST_CHECK;
+/* Looks at `budget` entries at most. 1: call again; 0: gone. */
+MUST_CHECK int fs_removal_step(struct fs_removal *r, unsigned budget, struct err *err);
+void fs_removal_free(struct fs_removal *r); /* NULL is fine; what is left stays */
+/* A file to another directory of the same file system, in place of what has the name there
+ * (to: a name in to_dir itself). For a moment it has both names: rename() from one
+ * directory into another would have one, and waits for whoever does so on that file system
+ * (a job, where it has a workspace there). */
+MUST_CHECK int fs_move_file(int from_dir, const char *from, int to_dir, const char *to,
+			    struct err *err);
 /* Read a whole regular file of at most max bytes; ret is NUL-terminated, caller frees. */
 MUST_CHECK int fs_read_file(int dirfd, const char *path, size_t max, char **ret,
 			    size_t *ret_len, struct err *err);

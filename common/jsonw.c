@@ -24,14 +24,22 @@ static void open_level(struct jsonw *w, char c)
 {
 	value(w);
 	buf_addc(w->out, c);
-	assert(w->depth + 1 < JSONW_DEPTH_MAX);
+	if (w->depth + 1 == JSONW_DEPTH_MAX || w->too_deep) {
+		/* how deep a value from outside goes is not ours to say */
+		w->out->failed = true;
+		w->too_deep++;
+		return;
+	}
 	w->need_comma[++w->depth] = false;
 }
 
 static void close_level(struct jsonw *w, char c)
 {
-	assert(w->depth > 0 && !w->after_key);
-	w->depth--;
+	assert((w->depth > 0 || w->too_deep) && !w->after_key);
+	if (w->too_deep)
+		w->too_deep--;
+	else
+		w->depth--;
 	buf_addc(w->out, c);
 }
 

@@ -12,11 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What goes deeper makes the buffer fail, as what passes its ceiling does. */
 #define JSONW_DEPTH_MAX 32
 
 struct jsonw {
 	struct buf *out;
 	unsigned depth;
+	unsigned too_deep; /* levels open beyond the last: the buffer has failed */
 	bool need_comma[JSONW_DEPTH_MAX];
 	bool after_key;
 };

@@ -154,6 +154,14 @@ bool egress_mode_from_name(const char *name, enum egress_mode *ret)
 	return true;
 }
 
+bool tomb_name_is_usable(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n >= 1 && n < TOMB_NAME_SIZE && name[0] >= 'a' && name[0] <= 'z' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
+}
+
 /* Names that a loader, a shell or an interpreter obeys before the job's own code runs. */
 static const char *const env_refused[] = {
 	"BASH_ENV",

@@ -11,6 +11,10 @@
 #define LYCH_VERSION "0.1.0"
 #define LYCH_API_VERSION 1
 
+/* An event stream says at least this often that it is there (microseconds); a client that
+ * hears nothing for three times as long asks again. */
+#define SSE_ALIVE_USEC ((uint64_t)5 * 1000000)
+
 /* Sizes in bytes. */
 #define SPEC_MAX_BYTES ((size_t)1 << 20)
 #define RESULT_MAX_BYTES ((size_t)1 << 20)
@@ -36,6 +40,13 @@
 #define LIMIT_OUTPUT_MAX ((uint64_t)1 << 30)
 #define LIMIT_DISK_DEFAULT ((uint64_t)1 << 30)
 #define LIMIT_DISK_MAX ((uint64_t)64 << 30)
+
+/* In a tomb's data directory: whoever starts a tomb there has proved that every earlier one
+ * is dead, and all that it started. The tomb takes it away before it notes a lease.
+ * What it says: whether the last one died alone, or with what had started it. */
+#define TOMB_GONE_FILE "gone"
+#define TOMB_GONE_ALONE "alone\n"
+#define TOMB_GONE_HOUSE "house\n"
 
 /* Lease: seconds. */
 #define LEASE_TTL_SEC 30
@@ -111,6 +122,9 @@ const char *queue_door_name(enum queue_door d);
 bool queue_door_from_name(const char *name, enum queue_door *ret);
 const char *egress_mode_name(enum egress_mode m);
 bool egress_mode_from_name(const char *name, enum egress_mode *ret);
+
+/* A tomb's name: it is a role of the database, and stands in names of files. */
+bool tomb_name_is_usable(const char *name);
 
 /*
  * May a job set this environment variable? [A-Z_][A-Z0-9_]{0,63} and none of

@@ -248,13 +248,20 @@ void hex_encode(const void *data, size_t len, char *out)
 	out[2 * len] = '\0';
 }
 
-static int hex_digit(char c)
+int hex_digit_value(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
 	if (c >= 'a' && c <= 'f')
 		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
 	return -1;
+}
+
+static int lower_digit(char c)
+{
+	return c >= 'A' && c <= 'F' ? -1 : hex_digit_value(c);
 }
 
 int hex_decode(const char *hex, void *out, size_t len)
@@ -264,7 +271,7 @@ int hex_decode(const char *hex, void *out, size_t len)
 	if (strlen(hex) != 2 * len)
 		return -1;
 	for (size_t i = 0; i < len; i++) {
-		int hi = hex_digit(hex[2 * i]), lo = hex_digit(hex[2 * i + 1]);
+		int hi = lower_digit(hex[2 * i]), lo = lower_digit(hex[2 * i + 1]);
 
 		if (hi < 0 || lo < 0)
 			return -1;

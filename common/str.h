@@ -36,6 +36,8 @@ bool utf8_is_valid(const void *data, size_t len);
 /* No byte below 0x20 and no 0x7f. */
 bool str_has_control(const char *s, size_t len);
 
+/* Of a hexadecimal digit in either case; -1: it is none. */
+int hex_digit_value(char c);
 /* Lower-case hex. out must hold 2*len+1. */
 void hex_encode(const void *data, size_t len, char *out);
 /* Exactly 2*len lower-case digits. */

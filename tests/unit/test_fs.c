@@ -168,6 +168,7 @@ Test(fs, a_lock_names_its_holder)
 /* Each step is bounded, each makes progress, and what is left is removed by the next. */
 Test(fs, remove_in_steps)
 {
+	struct fs_removal *removal;
 	struct err err = ERR_INIT;
 	unsigned steps = 0;
 	char name[64];
@@ -182,10 +183,99 @@ Test(fs, remove_in_steps)
 			put(name, "x");
 		}
 	}
-	while ((r = fs_remove_step(top, "big", 2, &err)) > 0)
+	removal = fs_removal_new(top, "big");
+	while ((r = fs_removal_step(removal, 2, &err)) > 0)
 		cr_assert_lt(++steps, 1000u, "no progress");
+	fs_removal_free(removal);
 	cr_assert_eq(r, 0, "%s", err.msg);
 	cr_assert_geq(steps, 40u);
 	cr_assert_lt(faccessat(top, "big", F_OK, AT_SYMLINK_NOFOLLOW), 0);
-	cr_assert_eq(fs_remove_step(top, "big", 2, &err), 0, "missing is success");
+	removal = fs_removal_new(top, "big");
+	cr_assert_eq(fs_removal_step(removal, 2, &err), 0, "missing is success");
+	fs_removal_free(removal);
+}
+
+/* A chain of `depth` directories "d", each beside `files` files. */
+static void dig(const char *name, int depth, int files)
+{
+	int at = top;
+
+	for (int d = 0; d <= depth; d++) {
+		const char *next = d ? "d" : name;
+		char file[16];
+		int fd;
+
+		cr_assert_eq(mkdirat(at, next, 0700), 0);
+		fd = openat(at, next, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		cr_assert_geq(fd, 0);
+		if (at != top)
+			(void)close(at);
+		at = fd;
+		for (int i = 0; i < files; i++) {
+			cr_assert_eq(str_fmt(file, sizeof(file), "f%d", i), 0);
+			fd = openat(at, file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+			cr_assert_geq(fd, 0);
+			(void)close(fd);
+		}
+	}
+	(void)close(at);
+}
+
+/* Deeper than its descriptors, with something left at every level on the way back. */
+Test(fs, remove_comes_back_up_from_any_depth)
+{
+	struct err err = ERR_INIT;
+
+	dig("deep", 200, 3);
+	cr_assert_eq(fs_remove_beneath(top, "deep", &err), 0, "%s", err.msg);
+	cr_assert_lt(faccessat(top, "deep", F_OK, 0), 0);
+}
+
+/* Whoever moves a directory away while it is emptied gets nothing else emptied. */
+Test(fs, remove_is_not_led_out_of_its_tree)
+{
+	struct fs_removal *r = fs_removal_new(top, "deep");
+	struct err err = ERR_INIT;
+	int left;
+
+	put("other", "stays");
+	dig("deep", 80, 0);
+	/* Three entries a level ("." and ".." among them) at most. */
+	for (int i = 0; i < 60; i++)
+		cr_assert_eq(fs_removal_step(r, 3, &err), 1);
+	cr_assert_eq(mkdirat(top, "elsewhere", 0700), 0);
+	put("elsewhere/kept", "stays");
+	cr_assert_eq(renameat(top, "deep/d/d/d", top, "elsewhere/d"), 0);
+	while ((left = fs_removal_step(r, 3, &err)) > 0)
+		;
+	fs_removal_free(r);
+	cr_assert_lt(left, 0);
+	cr_assert_eq(err.code, ERR_CONFLICT, "%s", err.msg);
+	cr_assert_eq(faccessat(top, "elsewhere/kept", F_OK, 0), 0);
+	cr_assert_eq(faccessat(top, "other", F_OK, 0), 0);
+}
+
+Test(fs, move_file_replaces_what_is_there)
+{
+	cleanup_free char *data = NULL;
+	struct err err = ERR_INIT;
+	cleanup_close int to = -1;
+
+	cr_assert_eq(mkdirat(top, "to", 0700), 0);
+	to = openat(top, "to", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	put("from", "new");
+	put("to/there", "old");
+	cr_assert_eq(fs_move_file(top, "from", to, "fresh", &err), 0, "%s", err.msg);
+	put("from", "new");
+	cr_assert_eq(fs_move_file(top, "from", to, "there", &err), 0, "%s", err.msg);
+	cr_assert_eq(fs_read_file(to, "there", 16, &data, NULL, &err), 0);
+	cr_assert_str_eq(data, "new");
+	cr_assert_lt(faccessat(top, "from", F_OK, 0), 0);
+	/* One that was linked, and then its owner was killed. */
+	cr_assert_eq(linkat(to, "there", top, "from", 0), 0);
+	cr_assert_eq(fs_move_file(top, "from", to, "there", &err), 0, "%s", err.msg);
+	cr_assert_eq(unlinkat(to, "there", 0) | unlinkat(to, "fresh", 0), 0);
+	cr_assert_eq(unlinkat(top, "to", AT_REMOVEDIR), 0, "something else is left");
+	cr_assert_lt(fs_move_file(top, "from", to, "there", &err), 0);
+	cr_assert_eq(err.sys, ENOENT);
 }

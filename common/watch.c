@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/watch.h"
+
+void watch_begin(struct watch *w, usec_t now)
+{
+	*w = (struct watch){.looked = now};
+}
+
+void watch_end(struct watch *w)
+{
+	*w = (struct watch){.looked = 0};
+}
+
+void watch_heard(struct watch *w)
+{
+	w->silent = 0;
+}
+
+bool watch_look(struct watch *w, usec_t now, bool excused)
+{
+	usec_t passed;
+
+	if (!w->looked || now <= w->looked)
+		return false;
+	passed = now - w->looked;
+	w->looked = now;
+	if (!excused)
+		w->silent += passed < WATCH_LOOK_USEC ? passed : WATCH_LOOK_USEC;
+	return w->silent >= WATCH_SILENCE_USEC;
+}

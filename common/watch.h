@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Is somebody stuck who ought to give a sign of life every WATCH_BEAT_USEC? Silence is counted
+ * in looks of the one who listens, each worth at most WATCH_LOOK_USEC of time that the
+ * machine was awake. So what keeps the listener from looking (a suspended machine, a load
+ * under which it gets no turn, its own SIGSTOP) is never held against the other.
+ */
+#ifndef LYCH_COMMON_WATCH_H
+#define LYCH_COMMON_WATCH_H
+
+#include "common/attr.h"
+#include "common/clock.h"
+#include <stdbool.h>
+
+#define WATCH_BEAT_USEC (2 * USEC_PER_SEC)
+#define WATCH_LOOK_USEC USEC_PER_SEC
+#define WATCH_SILENCE_USEC (10 * USEC_PER_SEC)
+
+struct watch {
+	usec_t looked; /* 0: not watched */
+	usec_t silent;
+};
+
+/* now: clock_awake_usec(). From now on it is listened to. */
+void watch_begin(struct watch *w, usec_t now);
+void watch_end(struct watch *w);
+void watch_heard(struct watch *w);
+/* Look again. excused: it could not have said anything since the last look. true: it has
+ * been silent for WATCH_SILENCE_USEC. */
+MUST_CHECK bool watch_look(struct watch *w, usec_t now, bool excused);
+
+#endif
