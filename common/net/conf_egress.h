@@ -18,14 +18,17 @@
 #define CONF_ADDRESSES_MAX 16 /* of one portal, registry or rule */
 #define CONF_FILE_HOSTS_MAX 8
 #define CONF_RULES_MAX 256
-#define CONF_PORTAL_NAME_SIZE 33 /* [a-z][a-z0-9_]{0,31} */
-#define CONF_PRICE_PER 1000000	 /* tokens that a price is for */
+#define CONF_PORTAL_NAME_SIZE 33   /* [a-z][a-z0-9_]{0,31} */
+#define CONF_PRICE_PER 1000000	   /* tokens that a price is for */
+#define CONF_EXTRAS_MAX 16	   /* of one model */
+#define CONF_BETAS_MAX 32	   /* of one portal */
+#define CONF_TOKENS_MAX 100000000u /* of one request, of one picture */
 
 /*
  * A base URL. https, or http to an address of this machine or its network that
  * `addresses` names. The host is a lower-case name of two labels or more, or an address
- * without brackets as inet_ntop writes it; the path "" or "/v1": no slash at its end, no
- * dot segment, no escape. No query, no user, no fragment.
+ * without brackets as inet_ntop writes it (common/host.h); the path "" or "/v1": no slash
+ * at its end, no dot segment, no escape. No query, no user, no fragment.
  */
 struct conf_url {
 	bool https;
@@ -45,17 +48,39 @@ struct conf_addresses {
 
 enum portal_kind { PORTAL_OPENAI, PORTAL_ANTHROPIC, PORTAL_KIND_MAX_ };
 
+/* What a request may ask for that has prices of its own: "beta:NAME", "service_tier:NAME",
+ * "speed:NAME", "inference_geo:NAME", "audio". Prices as in conf_model. */
+struct conf_extra {
+	char *name;
+	uint64_t input_price, output_price;
+	uint64_t context; /* 0: not known */
+};
+
 struct conf_model {
 	char *name;
 	/* micro-units of the user's own currency for CONF_PRICE_PER tokens */
 	uint64_t input_price, output_price;
+	/* of tokens that the provider reads from its cache, or writes there for some minutes */
+	uint64_t cache_read_price, cache_write_price;
+	bool has_cache_write; /* it stood there */
+	uint64_t max_output;  /* tokens of one answer; 0: none is named */
+	uint64_t context;     /* tokens that the provider takes at most; 0: not known */
+	uint64_t picture;     /* tokens that one picture is at most */
+	struct conf_extra *extra;
+	size_t n_extras;
 };
+
+/* The key by which a server of the OpenAI dialect is told how long an answer may be. */
+enum portal_cap { CAP_MAX_TOKENS, CAP_MAX_COMPLETION_TOKENS, PORTAL_CAP_MAX_ };
 
 struct conf_portal {
 	char *name;
 	enum portal_kind kind;
 	struct conf_url url;
-	char *secret; /* "portal_<name>", or NULL: it wants no key */
+	char *secret; /* "portal_<name>", no other portal's; NULL: it wants no key */
+	enum portal_cap output_cap; /* of PORTAL_OPENAI */
+	char **beta;		    /* names that cost nothing beyond the known ones */
+	size_t n_betas;
 	struct conf_model *model;
 	size_t n_models; /* >= 1; no two portals of a kind offer the same one */
 	struct conf_addresses addresses;
@@ -141,14 +166,12 @@ struct conf_broker {
 };
 
 const char *portal_kind_name(enum portal_kind k);     /* "openai" */
+const char *portal_cap_name(enum portal_cap c);	      /* "max_tokens" */
 const char *registry_kind_name(enum registry_kind k); /* "npm" */
 const char *ward_action_name(enum ward_action a);     /* "allow" */
 const char *budget_scope_name(enum budget_scope s);   /* "identity_day" */
 
-/*
- * The secrets that the portals name, each once and in their order: at(0), at(1) ... until
- * NULL.
- */
+/* The secrets that the portals name, no two the same: at(0), at(1) ... until NULL. */
 const char *conf_portal_secret(const struct conf_broker *b, size_t at);
 /* NULL: no portal of that name. */
 const struct conf_portal *conf_portal_find(const struct conf_broker *b, const char *name);

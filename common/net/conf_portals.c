@@ -5,30 +5,21 @@
 #include "common/mem.h"
 #include "common/str.h"
 
-#define MODEL_NAME_MAX_BYTES 128
 #define SECRET_PREFIX "portal_"
 #define SECRET_NAME_MAX_BYTES 64
-/* Micro-units for a million tokens: no price is above a million units. */
-#define PRICE_MAX ((uint64_t)1000000 * 1000000)
 
 static const cyaml_schema_value_t string_schema = {
 	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, CONF_VALUE_MAX),
-};
-static const cyaml_schema_field_t model_fields[] = {
-	CONF_STR("name", raw_model, name),
-	CONF_STR("input", raw_model, input),
-	CONF_STR("output", raw_model, output),
-	CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t model_schema = {
-	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct raw_model, model_fields),
 };
 static const cyaml_schema_field_t portal_fields[] = {
 	CONF_STR("name", raw_portal, name),
 	CONF_STR("kind", raw_portal, kind),
 	CONF_STR("url", raw_portal, url),
 	CONF_STR("secret", raw_portal, secret),
-	CONF_LIST("models", raw_portal, models, model_schema, CONF_MODELS_MAX),
+	CONF_STR("max_output", raw_portal, max_output),
+	CONF_STR("output_cap", raw_portal, output_cap),
+	CONF_LIST("betas", raw_portal, betas, string_schema, CONF_BETAS_MAX),
+	CONF_LIST("models", raw_portal, models, conf_model_schema, CONF_MODELS_MAX),
 	CONF_LIST("addresses", raw_portal, addresses, string_schema, CONF_ADDRESSES_MAX),
 	CYAML_FIELD_END,
 };
@@ -53,6 +44,10 @@ static const char *const portal_kinds[] = {
 	[PORTAL_OPENAI] = "openai",
 	[PORTAL_ANTHROPIC] = "anthropic",
 };
+static const char *const portal_caps[] = {
+	[CAP_MAX_TOKENS] = "max_tokens",
+	[CAP_MAX_COMPLETION_TOKENS] = "max_completion_tokens",
+};
 static const char *const registry_kinds[] = {
 	[REGISTRY_NPM] = "npm",
 	[REGISTRY_PYPI] = "pypi",
@@ -63,6 +58,11 @@ const char *portal_kind_name(enum portal_kind k)
 	return k < PORTAL_KIND_MAX_ ? portal_kinds[k] : NULL;
 }
 
+const char *portal_cap_name(enum portal_cap c)
+{
+	return c < PORTAL_CAP_MAX_ ? portal_caps[c] : NULL;
+}
+
 const char *registry_kind_name(enum registry_kind k)
 {
 	return k < REGISTRY_KIND_MAX_ ? registry_kinds[k] : NULL;
@@ -70,15 +70,9 @@ const char *registry_kind_name(enum registry_kind k)
 
 const char *conf_portal_secret(const struct conf_broker *b, size_t at)
 {
-	for (size_t i = 0; i < b->n_portals; i++) {
-		const char *name = b->portal[i].secret;
-		bool is_first = name != NULL;
-
-		for (size_t k = 0; is_first && k < i; k++)
-			is_first = !str_eq(b->portal[k].secret, name);
-		if (is_first && at-- == 0)
-			return name;
-	}
+	for (size_t i = 0; i < b->n_portals; i++)
+		if (b->portal[i].secret && at-- == 0)
+			return b->portal[i].secret;
 	return NULL;
 }
 
@@ -174,50 +168,17 @@ static bool portal_name_ok(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len;
 }
 
-/* As providers name them: "vendor/model-1.5:free". */
-static bool model_name_ok(const char *name)
+static bool secret_is_named(const struct conf_broker *b, const char *name)
 {
-	size_t len = strlen(name);
-
-	return len >= 1 && len <= MODEL_NAME_MAX_BYTES &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-			    "0123456789._:/@+-") == len;
+	for (size_t i = 0; i < b->n_portals; i++)
+		if (b->portal[i].secret && str_eq(b->portal[i].secret, name))
+			return true;
+	return false;
 }
 
-static int read_price(const struct conf_item *item, const char *key, const char *value,
-		      uint64_t *ret)
-{
-	struct err why = ERR_INIT;
-
-	if (!value)
-		return conf_fail_item(item, key,
-				      "a model has a price for a million tokens, input "
-				      "and output; \"0\" where it costs nothing");
-	if (parse_micro(value, 0, PRICE_MAX, ret, &why) < 0)
-		return conf_fail_item(item, key, why.msg);
-	return 0;
-}
-
-static int read_model(const struct conf_item *item, const struct raw_model *raw,
-		      struct conf_portal *p)
-{
-	struct conf_model m = {0};
-
-	if (!raw->name || !model_name_ok(raw->name))
-		return conf_fail_item(item, "models",
-				      "each has a name: letters, digits and ._:/@+-");
-	for (size_t i = 0; i < p->n_models; i++)
-		if (str_eq(p->model[i].name, raw->name))
-			return conf_fail_item(item, "models", "one stands there twice");
-	if (read_price(item, "input", raw->input, &m.input_price) < 0 ||
-	    read_price(item, "output", raw->output, &m.output_price) < 0)
-		return -1;
-	m.name = xstrdup(raw->name);
-	p->model[p->n_models++] = m;
-	return 0;
-}
-
-static int read_secret(const struct conf_item *item, const char *value, char **ret)
+/* A key is in one process, the one of its portal, and goes to that portal's URL only. */
+static int read_secret(const struct conf_item *item, const char *value,
+		       const struct conf_broker *before, char **ret)
 {
 	size_t len;
 
@@ -230,6 +191,11 @@ static int read_secret(const struct conf_item *item, const char *value, char **r
 		return conf_fail_item(item, "secret",
 				      "none, or a secret's name that begins with "
 				      "portal_: the key itself never stands here");
+	if (secret_is_named(before, value))
+		return conf_fail_item(
+			item, "secret",
+			"another portal has it already: a key goes to one "
+			"portal's URL and to no other, so each has its own");
 	*ret = xstrdup(value);
 	return 0;
 }
@@ -243,6 +209,37 @@ static int read_kind(const struct conf_item *item, const char *value,
 			return 0;
 		}
 	return conf_fail_item(item, "kind", "openai or anthropic");
+}
+
+static int read_output_cap(const struct conf_item *item, const char *value,
+			   struct conf_portal *p)
+{
+	if (!value)
+		return 0;
+	if (p->kind != PORTAL_OPENAI)
+		return conf_fail_item(item, "output_cap", "only with kind openai");
+	for (unsigned i = 0; i < PORTAL_CAP_MAX_; i++)
+		if (str_eq(value, portal_caps[i])) {
+			p->output_cap = (enum portal_cap)i;
+			return 0;
+		}
+	return conf_fail_item(item, "output_cap", "max_tokens or max_completion_tokens");
+}
+
+static int read_betas(const struct conf_item *item, const struct raw_portal *raw,
+		      struct conf_portal *p)
+{
+	if (raw->betas_count && p->kind != PORTAL_ANTHROPIC)
+		return conf_fail_item(item, "betas", "only with kind anthropic");
+	p->beta = xcalloc(raw->betas_count + 1, sizeof(*p->beta));
+	for (unsigned i = 0; i < raw->betas_count; i++) {
+		if (!conf_beta_ok(raw->betas[i]))
+			return conf_fail_item(item, "betas",
+					      "each is a name: letters, digits and ._-, "
+					      "at most 64");
+		p->beta[p->n_betas++] = xstrdup(raw->betas[i]);
+	}
+	return 0;
 }
 
 static int read_portal(const struct conf_item *item, const struct raw_portal *raw,
@@ -259,20 +256,18 @@ static int read_portal(const struct conf_item *item, const struct raw_portal *ra
 	    conf_addresses_read(item, raw->addresses, raw->addresses_count,
 				&p->addresses) < 0 ||
 	    read_base_url(item, raw->url, &p->addresses, &p->url) < 0 ||
-	    read_secret(item, raw->secret, &p->secret) < 0)
+	    read_secret(item, raw->secret, before, &p->secret) < 0 ||
+	    read_output_cap(item, raw->output_cap, p) < 0 ||
+	    read_betas(item, raw, p) < 0 ||
+	    conf_models_read(item, raw->models, raw->models_count, raw->max_output, p) <
+		    0)
 		return -1;
-	if (raw->models_count == 0)
-		return conf_fail_item(item, "models", "at least one is needed");
-	p->model = xcalloc(raw->models_count, sizeof(*p->model));
-	for (unsigned i = 0; i < raw->models_count; i++) {
-		if (read_model(item, &raw->models[i], p) < 0)
-			return -1;
-		if (conf_portal_of_model(before, p->kind, raw->models[i].name, NULL))
+	for (size_t i = 0; i < p->n_models; i++)
+		if (conf_portal_of_model(before, p->kind, p->model[i].name, NULL))
 			return conf_fail_item(item, "models",
 					      "another portal of this kind offers one of "
 					      "them: a job names models, so which portal "
 					      "would it be?");
-	}
 	return 0;
 }
 
@@ -332,9 +327,10 @@ static void portal_done(struct conf_portal *p)
 	free(p->secret);
 	conf_url_done(&p->url);
 	conf_addresses_done(&p->addresses);
-	for (size_t i = 0; i < p->n_models; i++)
-		free(p->model[i].name);
-	free(p->model);
+	for (size_t i = 0; i < p->n_betas; i++)
+		free(p->beta[i]);
+	free(p->beta);
+	conf_models_done(p);
 }
 
 void conf_portals_done(struct conf_broker *b)

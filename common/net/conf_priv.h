@@ -83,12 +83,34 @@ char *conf_address(const char *text);
 /* Loopback, link-local or private use: where plain http is nobody else's business. */
 bool conf_address_is_local(const char *address);
 
-/* ---- conf_portals.c ---- */
-struct raw_model {
-	char *name, *input, *output;
+/* ---- conf_suffix.c ---- */
+/* Is it a domain where, or somewhere below which, anybody may have a name? */
+bool conf_suffix_is_shared(const char *domain);
+
+/* ---- conf_models.c ---- */
+struct raw_extra {
+	char *name, *input, *output, *context;
 };
+struct raw_model {
+	char *name, *input, *output, *cache_read, *cache_write, *max_output, *context,
+		*picture;
+	struct raw_extra *extras;
+	unsigned extras_count;
+};
+extern const cyaml_schema_value_t conf_model_schema;
+/* The models of a portal, whose kind is read already. max_output: the portal's own, for
+ * those that name none; NULL: it has none. */
+MUST_CHECK int conf_models_read(const struct conf_item *item, const struct raw_model *raw,
+				unsigned n, const char *max_output,
+				struct conf_portal *p);
+void conf_models_done(struct conf_portal *p);
+bool conf_beta_ok(const char *name);
+
+/* ---- conf_portals.c ---- */
 struct raw_portal {
-	char *name, *kind, *url, *secret;
+	char *name, *kind, *url, *secret, *max_output, *output_cap;
+	char **betas;
+	unsigned betas_count;
 	struct raw_model *models;
 	unsigned models_count;
 	char **addresses;

@@ -7,62 +7,37 @@
 
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/host.h"
 #include "common/mem.h"
 #include "common/str.h"
 
 #include <arpa/inet.h>
 
 #define URL_MAX_BYTES 1024
-#define HOST_MAX_BYTES 253
-#define LABEL_MAX_BYTES 63
 
 static int refuse(struct err *err, const char *why)
 {
 	return err_set_id(err, ERRID_START_CONFIG, "%s", why);
 }
 
-static bool label_ok(const char *s, size_t n)
-{
-	if (n == 0 || n > LABEL_MAX_BYTES || s[0] == '-' || s[n - 1] == '-')
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= '0' && s[i] <= '9') ||
-		      s[i] == '-'))
-			return false;
-	return true;
-}
-
-/* Any of the many ways to write an IPv4 address ends in a label that is a number. */
-static bool ends_in_number(const char *host)
-{
-	const char *last = strrchr(host, '.');
-
-	last = last ? last + 1 : host;
-	return strspn(last, "0123456789") == strlen(last) || str_starts(last, "0x");
-}
-
 int conf_host_check(const char *host, struct err *err)
 {
-	const char *at = host;
-	size_t labels = 0;
-
-	if (strlen(host) > HOST_MAX_BYTES)
+	switch (host_name_check(host, strlen(host))) {
+	case HOST_OK:
+		break;
+	case HOST_LONG:
 		return refuse(err, "the host is longer than 253 bytes");
-	for (;; at++) {
-		size_t n = strcspn(at, ".");
-
-		if (!label_ok(at, n))
-			return refuse(err, "a host is lower-case letters, digits and '-' "
-					   "between single dots (other scripts as xn--)");
-		labels++;
-		at += n;
-		if (!*at)
-			break;
-	}
-	if (ends_in_number(host))
+	case HOST_LABEL:
+		return refuse(err, "a host is lower-case letters, digits and '-' "
+				   "between single dots (other scripts as xn--)");
+	case HOST_A_LABEL:
+		return refuse(err, "a part of the host begins with xn-- and stands for "
+				   "no name of another script");
+	case HOST_NUMBER:
 		return refuse(err, "a host that ends in a number is no name; an address "
 				   "is four decimal numbers, or in [ ]");
-	if (labels < 2)
+	}
+	if (!strchr(host, '.'))
 		return refuse(err, "a host name of one label means another machine in "
 				   "another place: write the full name, or the address");
 	return 0;
@@ -129,8 +104,9 @@ int conf_path_check(const char *path, struct err *err)
 				      "'#'");
 	if (strstr(path, "//"))
 		return refuse(err, "a path has no empty segment");
+	/* a URL has none in front of a parameter either */
 	for (const char *p = path; p; p = strchr(p, '/')) {
-		size_t n = strcspn(++p, "/");
+		size_t n = strcspn(++p, "/;");
 
 		if ((n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
 			return refuse(err, "a path has no '.' or '..'");

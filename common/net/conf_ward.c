@@ -6,9 +6,12 @@
  */
 #include "common/net/conf_priv.h"
 
+#include "common/host.h"
 #include "common/mem.h"
 #include "common/str.h"
 
+/* With the longest host, scheme and port it is a URL still (URL_BYTES_MAX). */
+#define CONF_RULE_PATH_MAX 3800
 #define REASON_MAX_BYTES 200
 #define IDENTITY_MAX_BYTES 64
 #define LIMIT_COUNT_MAX 1000000
@@ -114,7 +117,28 @@ static int read_host(const struct conf_item *item, const char *host,
 		return 0;
 	if (conf_host_check(host, &why) < 0)
 		return conf_fail_item(item, "host", why.msg);
+	if (rule->is_suffix && permits(rule) && conf_suffix_is_shared(host))
+		return conf_fail_item(
+			item, "host",
+			"strangers have names there, or below it, so that it "
+			"would allow whoever takes one (publicsuffix.org): "
+			"name the hosts, or a domain of one owner");
 	rule->name = xstrdup(host);
+	return 0;
+}
+
+/* What a job can ask for has an end: the shortest URL that the rule could match. */
+static int check_length(const struct conf_item *item, const struct conf_rule *rule)
+{
+	size_t host = strlen(rule->name) + (rule->is_suffix ? strlen("a.") : 0);
+	size_t path = rule->path ? strlen(rule->path) : 0;
+
+	if (host > HOST_NAME_BYTES_MAX)
+		return conf_fail_item(item, "host",
+				      "no name has room before it: a host has at most "
+				      "253 bytes");
+	if (path > CONF_RULE_PATH_MAX)
+		return conf_fail_item(item, "path", "longer than 3800 bytes");
 	return 0;
 }
 
@@ -182,6 +206,8 @@ static int read_fetch(const struct conf_item *item, const struct raw_rule *raw,
 			return conf_fail_item(item, "path", why.msg);
 		rule->path = xstrdup(raw->path);
 	}
+	if (check_length(item, rule) < 0)
+		return -1;
 	if (rule->addresses.n && (!permits(rule) || rule->is_suffix))
 		return conf_fail_item(item, "addresses",
 				      "only where one exact host is allowed");

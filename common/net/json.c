@@ -4,7 +4,6 @@
 #include "common/jsonw.h"
 #include "common/str.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <limits.h>
@@ -79,6 +78,8 @@ void json_free(struct json *j)
 int json_check_keys(const struct json *obj, const char *const *allowed, size_t n,
 		    struct err *err)
 {
+	if (json_as_obj(obj, err) < 0)
+		return -1;
 	json_object_object_foreach(obj_of(obj), key, val)
 	{
 		bool known = false;
@@ -92,13 +93,17 @@ int json_check_keys(const struct json *obj, const char *const *allowed, size_t n
 	return 0;
 }
 
-/* 1: *ret is the value, of that type; 0: absent and not required; -1: err. */
+/* 1: *ret is the value, of that type; 0: absent and not required; -1: err. Where it is
+ * looked for came from outside too, and may be anything. */
 static int get_typed(const struct json *obj, const char *key, bool required,
 		     enum json_type type, struct json_object **ret, struct err *err)
 {
 	struct json_object *o = NULL;
 
-	assert(json_object_is_type(obj_of(obj), json_type_object));
+	if (!json_object_is_type(obj_of(obj), json_type_object))
+		return err_set_id(err, ERRID_SPEC_TYPE,
+				  "%s: looked for in %s, not in an object", key,
+				  type_name(obj_of(obj)));
 	if (!json_object_object_get_ex(obj_of(obj), key, &o)) {
 		if (required)
 			return err_set_id(err, ERRID_SPEC_MISSING, "%s", key);
@@ -303,6 +308,23 @@ bool json_obj_at(const struct json *obj, size_t i, const char **ret_key,
 		}
 	}
 	return false;
+}
+
+struct json *json_obj_child(struct json *obj, const char *key)
+{
+	struct json_object *v = NULL;
+
+	if (!json_object_is_type(obj_of(obj), json_type_object) ||
+	    !json_object_object_get_ex(obj_of(obj), key, &v) ||
+	    !json_object_is_type(v, json_type_object))
+		return NULL;
+	return json_of(v);
+}
+
+void json_obj_del(struct json *obj, const char *key)
+{
+	if (json_object_is_type(obj_of(obj), json_type_object))
+		json_object_object_del(obj_of(obj), key);
 }
 
 void json_obj_each(const struct json *obj, json_member_fn *fn, void *arg)

@@ -38,7 +38,14 @@ static inline void json_free_p(struct json **j)
 }
 #define cleanup_json __attribute__((cleanup(json_free_p)))
 
-/* Refuse keys that are not in allowed[0..n): ERRID_SPEC_KEY naming the key. */
+/*
+ * No function below trusts the kind of what it is given: `obj`, `arr` and `v` may be any
+ * value, JSON's null (NULL) too. What is not there to be found is said by the typed refusal,
+ * false, NULL or 0 of each, never by an assertion: all of it came from outside.
+ */
+
+/* Refuse keys that are not in allowed[0..n): ERRID_SPEC_KEY naming the key; ERRID_SPEC_TYPE
+ * when obj is no object. */
 MUST_CHECK int json_check_keys(const struct json *obj, const char *const *allowed,
 			       size_t n, struct err *err);
 
@@ -46,7 +53,8 @@ MUST_CHECK int json_check_keys(const struct json *obj, const char *const *allowe
  * Typed getters. `where` of an error is the key. A missing key is success with
  * *ret untouched when required is false (so initialise with the default), else
  * ERRID_SPEC_MISSING. A wrong type is ERRID_SPEC_TYPE, a value out of range
- * ERRID_SPEC_RANGE; null counts as a wrong type. Strings are borrowed from obj, are
+ * ERRID_SPEC_RANGE; null counts as a wrong type, and so does an obj that is no object, also
+ * when the key is not required. Strings are borrowed from obj, are
  * NUL-terminated and contain no NUL.
  */
 MUST_CHECK int json_get_str(const struct json *obj, const char *key, bool required,
@@ -89,6 +97,11 @@ MUST_CHECK int json_as_obj(const struct json *v, struct err *err);
 /* Iterate an object: i from 0; false at the end. */
 bool json_obj_at(const struct json *obj, size_t i, const char **ret_key,
 		 const struct json **ret_val);
+
+/* The same value to be changed, of an object that is the caller's; NULL: none, or no object. */
+struct json *json_obj_child(struct json *obj, const char *key);
+/* Takes a member away, if it is there. */
+void json_obj_del(struct json *obj, const char *key);
 
 /* Every member of an object, in order; not of anything else. */
 typedef void json_member_fn(const char *key, const struct json *val, void *arg);

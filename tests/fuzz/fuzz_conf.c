@@ -1,12 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codex.yaml: lint, libcyaml and our value parsers together. */
 #include "common/attr.h"
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/mem.h"
 #include "common/net/conf.h"
 #include "common/str.h"
+#include "vessel/url.h"
+#include "vessel/ward.h"
 
 #include <assert.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Whatever a rule takes, a URL can say: here is one, and the rule takes it. */
+static void check_witness(const struct conf_rule *r)
+{
+	enum reason why = REASON_NONE;
+	cleanup_buf struct buf text;
+	cleanup_free char *path = NULL;
+	struct ward_ask ask;
+	struct url u;
+
+	buf_init(&text, (size_t)2 * URL_BYTES_MAX);
+	buf_addf(&text, "%s://%s%s%s%s:%u%s", r->scheme == WARD_HTTP ? "http" : "https",
+		 r->is_suffix ? "a." : "", strchr(r->name, ':') ? "[" : "", r->name,
+		 strchr(r->name, ':') ? "]" : "", r->port ? r->port : 443,
+		 r->path ? r->path : "/");
+	assert(buf_ok(&text));
+	assert(url_parse(text.data, text.len, &u, &why, NULL) == 0);
+	path = xstrndup(u.target, u.path_len);
+	ask = (struct ward_ask){.identity = r->identity ? r->identity : "owner",
+				.target = WARD_HOST,
+				.https = u.https,
+				.host = u.host,
+				.port = u.port,
+				.method = r->method ? r->method : "GET",
+				.path = path};
+	assert(ward_match(r, &ask) == WARD_MATCHES);
+}
 
 static void check_rule(const struct conf_broker *b, const struct conf_rule *r)
 {
@@ -22,6 +54,17 @@ static void check_rule(const struct conf_broker *b, const struct conf_rule *r)
 	    (r->action == WARD_ALLOW || r->action == WARD_LIMIT))
 		assert(r->port && r->method && r->scheme != WARD_ANY_SCHEME);
 	assert(!r->path || (r->path[0] == '/' && !strstr(r->path, "/../")));
+	if (r->target == WARD_HOST)
+		check_witness(r);
+}
+
+static void check_base(const struct conf_url *base)
+{
+	enum reason why = REASON_NONE;
+	struct url u;
+
+	assert(url_parse(base->text, strlen(base->text), &u, &why, NULL) == 0);
+	assert(str_eq(u.host, base->host) && u.port == base->port);
 }
 
 static void check_broker(const struct conf_broker *b)
@@ -31,11 +74,23 @@ static void check_broker(const struct conf_broker *b)
 
 		assert(conf_portal_find(b, p->name) == p && p->n_models > 0);
 		assert(!p->secret || strncmp(p->secret, "portal_", 7) == 0);
+		for (size_t k = 0; k < i; k++)
+			assert(!p->secret || !str_eq(b->portal[k].secret, p->secret));
+		check_base(&p->url);
 		assert(p->url.https || (p->url.is_address && p->addresses.n > 0));
-		for (size_t m = 0; m < p->n_models; m++)
-			assert(conf_portal_of_model(b, p->kind, p->model[m].name, NULL) ==
-			       p);
+		for (size_t m = 0; m < p->n_models; m++) {
+			const struct conf_model *model = &p->model[m];
+
+			assert(conf_portal_of_model(b, p->kind, model->name, NULL) == p);
+			assert(model->picture >= 1 && model->picture <= CONF_TOKENS_MAX);
+			for (size_t x = 0; x < model->n_extras; x++)
+				assert(strchr(model->extra[x].name, ':') ||
+				       str_eq(model->extra[x].name, "audio"));
+		}
 	}
+	for (size_t i = 0; i < REGISTRY_KIND_MAX_; i++)
+		if (b->registry[i].url.text)
+			check_base(&b->registry[i].url);
 	for (size_t i = 0; i < b->n_rules; i++)
 		check_rule(b, &b->rule[i]);
 	assert(b->gate.portal_threshold < b->gate.forbidden_threshold);

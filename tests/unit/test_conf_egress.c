@@ -16,6 +16,17 @@ TestSuite(conf_egress, .timeout = 20);
 	  "    url: \"https://api.example.com/v1\"\n    secret: portal_main\n" MODELS
 #define WITH_URL(url)                                                                    \
 	V "portals:\n  - name: a\n    kind: openai\n    url: \"" url "\"\n" MODELS
+#define A10 "aaaaaaaaaa"
+#define A60 A10 A10 A10 A10 A10 A10
+#define A190 A60 A60 A60 A10
+#define A950 A190 A190 A190 A190 A190
+#define MODEL(more)                                                                      \
+	V "portals:\n  - name: a\n    kind: openai\n    url: \"https://a.example\"\n"    \
+	  "    models:\n      - {name: m, input: \"1\", output: \"1\", " more "}\n"
+#define EXTRA(extra)                                                                     \
+	V "portals:\n  - name: a\n    kind: openai\n    url: \"https://a.example\"\n"    \
+	  "    models:\n      - name: m\n        input: \"1\"\n        output: \"1\"\n"  \
+	  "        extras:\n          - " extra "\n"
 #define RULE(rule) PORTAL "ward:\n  - " rule "\n"
 #define RULE_LINE "line 10: ward, entry 1"
 
@@ -121,6 +132,68 @@ static const struct bad bads[] = {
 	 "line 9: portals, entry 2: name: another"},
 	{PORTAL "  - name: b\n    kind: openai\n    url: \"https://b.example\"\n" MODELS,
 	 "line 12: portals, entry 2: models: another portal of this kind"},
+	{PORTAL "  - name: b\n    kind: anthropic\n    url: \"https://b.example\"\n"
+		"    secret: portal_main\n" MODELS,
+	 "line 12: portals, entry 2: secret: another portal has it"},
+	/* what a URL could never say: one grammar for the rules and the jobs */
+	{WITH_URL("https://api.example.9x"), "url: a host that ends in a number"},
+	{WITH_URL("https://api.example.1"), "url: a host that ends in a number"},
+	{WITH_URL("https://a.xn--zz"), "url: a part of the host begins with xn--"},
+	{RULE("{host: api.example.9x, action: allow}"), RULE_LINE ": host"},
+	{RULE("{host: a.xn--zz, action: allow}"), RULE_LINE ": host"},
+	{RULE("{host: \"*.xn--.example\", action: allow}"), RULE_LINE ": host"},
+	{RULE("{host: a.example, path: \"/v1/..;x\", action: allow}"),
+	 RULE_LINE ": path"},
+	{RULE("{host: a.example, path: \"/.;/x\", action: allow}"), RULE_LINE ": path"},
+	{RULE("{host: \"*." A60 "." A60 "." A60 "." A60 ".abcdefgh\", action: allow}"),
+	 RULE_LINE ": host: no name has room"},
+	{RULE("{host: a.example, path: \"/" A950 A950 A950 A950 "\", action: allow}"),
+	 RULE_LINE ": path: longer than 3800"},
+	/* a wildcard where strangers have names */
+	{RULE("{host: \"*.co.uk\", action: allow}"), RULE_LINE ": host: strangers"},
+	{RULE("{host: \"*.co.uk\", action: limit, limit: 1/min}"),
+	 RULE_LINE ": host: strangers"},
+	{RULE("{host: \"*.com.au\", action: allow}"), RULE_LINE ": host: strangers"},
+	{RULE("{host: \"*.github.io\", action: allow}"), RULE_LINE ": host: strangers"},
+	{RULE("{host: \"*.kawasaki.jp\", action: allow}"), RULE_LINE ": host: strangers"},
+	{RULE("{host: \"*.foo.kawasaki.jp\", action: allow}"),
+	 RULE_LINE ": host: strangers"},
+	{RULE("{host: \"*.amazonaws.com\", action: allow}"),
+	 RULE_LINE ": host: strangers"},
+	{RULE("{host: \"*.s3.eu-west-1.amazonaws.com\", action: allow}"),
+	 RULE_LINE ": host: strangers"},
+	{RULE("{host: \"*.foo.ck\", action: allow}"), RULE_LINE ": host: strangers"},
+	{RULE("{host: \"*.xn--55qx5d.cn\", action: allow}"),
+	 RULE_LINE ": host: strangers"},
+	{MODEL("max_output: 0"), "entry 1: max_output"},
+	{MODEL("max_output: lots"), "entry 1: max_output"},
+	{MODEL("context: 1000000000"), "entry 1: context"},
+	{MODEL("picture: -1"), "entry 1: picture"},
+	{MODEL("cache_write: \"x\""), "entry 1: cache_write"},
+	{MODEL("cache_read: \"-1\""), "entry 1: cache_read"},
+	{MODEL("max_price: 1"), "line 7"},
+	{EXTRA("{name: beta, input: \"1\", output: \"1\"}"), "entry 1: extras: each"},
+	{EXTRA("{name: \"beta:\", input: \"1\", output: \"1\"}"),
+	 "entry 1: extras: each"},
+	{EXTRA("{name: \"beta:a,b\", input: \"1\", output: \"1\"}"),
+	 "entry 1: extras: each"},
+	{EXTRA("{name: \"tier:x\", input: \"1\", output: \"1\"}"),
+	 "entry 1: extras: each"},
+	{EXTRA("{name: \"speed:fast\", input: \"1\"}"), "entry 1: output"},
+	{EXTRA("{name: \"speed:fast\", input: \"1\", output: \"1\", context: 0}"),
+	 "entry 1: context"},
+	{EXTRA("{name: audio, input: \"1\", output: \"1\"}\n"
+	       "          - {name: audio, input: \"1\", output: \"1\"}"),
+	 "entry 1: extras: one stands there twice"},
+	{PORTAL "    max_output: 0\n", "entry 1: max_output"},
+	{PORTAL "    output_cap: n_predict\n", "entry 1: output_cap: max_tokens or"},
+	{PORTAL "    betas:\n      - a\n", "entry 1: betas: only with kind anthropic"},
+	{V "portals:\n  - name: a\n    kind: anthropic\n    url: \"https://a.example\"\n"
+	   "    betas:\n      - \"a b\"\n" MODELS,
+	 "entry 1: betas: each is a name"},
+	{V "portals:\n  - name: a\n    kind: anthropic\n    url: \"https://a.example\"\n"
+	   "    output_cap: max_tokens\n" MODELS,
+	 "entry 1: output_cap: only with kind openai"},
 	/* registries */
 	{V "registries: {gem: {url: \"https://a.example\"}}\n", "line 2"},
 	{V "registries: {npm: {}}\n", "line 2"},
@@ -311,6 +384,71 @@ Test(conf_egress, portals_and_registries_are_read)
 	cr_expect_str_eq(c.broker.registry[REGISTRY_PYPI].file_host[0],
 			 "files.example.org");
 	cr_expect_str_eq(c.broker.registry[REGISTRY_PYPI].addresses.v[0], "10.1.2.3");
+	conf_done(&c);
+}
+
+Test(conf_egress, a_wildcard_of_one_owner_is_allowed_and_of_any_denied)
+{
+	static const char *const goods[] = {
+		RULE("{host: \"*.example.co.uk\", action: allow}"),
+		RULE("{host: \"*.example.com\", action: allow}"),
+		RULE("{host: \"*.me.github.io\", action: allow}"),
+		RULE("{host: \"*.city.kawasaki.jp\", action: allow}"),
+		RULE("{host: \"*.www.ck\", action: allow}"),
+		RULE("{host: \"*.internal.home\", action: allow}"),
+		RULE("{host: \"*.co.uk\", action: deny}"),
+		RULE("{host: \"*.github.io\", action: hold}"),
+		RULE("{host: raw.githubusercontent.com, action: allow}"),
+		RULE("{host: co.uk, action: allow}"),
+		RULE("{host: a.xn--bcher-kva.example, action: allow}"),
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(goods); i++) {
+		struct conf c;
+
+		read_conf(goods[i], &c);
+		cr_expect_eq(c.broker.n_rules, 1);
+		conf_done(&c);
+	}
+}
+
+Test(conf_egress, prices_and_bounds_of_a_model_are_read)
+{
+	static const char text[] = PORTAL
+		"    max_output: 32000\n    output_cap: max_completion_tokens\n"
+		"  - name: other\n    kind: anthropic\n"
+		"    url: \"https://b.example\"\n"
+		"    betas:\n      - new-2027-01-01\n    models:\n"
+		"      - name: big\n        input: \"3\"\n        output: \"15\"\n"
+		"        cache_read: \"0.30\"\n        cache_write: \"3.75\"\n"
+		"        max_output: 64000\n        context: 200000\n"
+		"        picture: 1600\n        extras:\n"
+		"          - {name: \"beta:context-1m-2025-08-07\", input: \"6\", "
+		"output: \"22.50\", context: 1000000}\n"
+		"          - {name: \"speed:fast\", input: \"30\", output: \"150\"}\n"
+		"      - {name: plain, input: \"1\", output: \"5\"}\n";
+	const struct conf_model *m = NULL;
+	const struct conf_portal *p;
+	struct conf c;
+
+	read_conf(text, &c);
+	p = &c.broker.portal[0];
+	cr_expect_eq(p->output_cap, CAP_MAX_COMPLETION_TOKENS);
+	cr_expect(p->model[0].max_output == 32000 && p->model[0].picture == 50000 &&
+		  p->model[0].context == 0);
+	p = conf_portal_of_model(&c.broker, PORTAL_ANTHROPIC, "big", &m);
+	cr_assert(p && m && p->n_betas == 1 && m->n_extras == 2);
+	cr_expect_str_eq(p->beta[0], "new-2027-01-01");
+	cr_expect(m->cache_read_price == 300000 && m->cache_write_price == 3750000 &&
+		  m->has_cache_write);
+	cr_expect(m->max_output == 64000 && m->context == 200000 && m->picture == 1600);
+	cr_expect_str_eq(m->extra[0].name, "beta:context-1m-2025-08-07");
+	cr_expect(m->extra[0].input_price == 6000000 &&
+		  m->extra[0].output_price == 22500000 &&
+		  m->extra[0].context == 1000000 && m->extra[1].context == 0);
+	m = &p->model[1];
+	cr_expect(m->cache_read_price == 1000000 && m->cache_write_price == 1250000 &&
+		  !m->has_cache_write && m->max_output == 0 && m->picture == 5000);
 	conf_done(&c);
 }
 

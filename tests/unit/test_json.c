@@ -286,6 +286,69 @@ Test(json, typed_getters)
 	json_free(j);
 }
 
+/* Every function of json.h on every kind of value: what came from outside may be any. */
+Test(json, a_value_of_any_kind_may_be_looked_into)
+{
+	static const char text[] = "{\"values\":[null,true,7,1.5,\"s\",[1],{\"k\":1}]}";
+	static const char *const keys[] = {"k"};
+	const struct json *list = NULL, *child;
+	struct json *j = NULL;
+	struct err err = ERR_INIT;
+
+	cr_assert(json_parse(text, sizeof(text) - 1, 16, &j, &err) == 0);
+	cr_assert(json_get_arr(j, "values", true, 16, &list, &err) == 0);
+	for (size_t i = 0; i < json_arr_len(list); i++) {
+		const struct json *v = json_arr_at(list, i), *val;
+		bool is_object = json_kind_of(v) == JSON_OBJECT, b = false;
+		const char *s = NULL, *name;
+		uint64_t u = 0;
+		int64_t n = 0;
+		double d = 0;
+
+		for (int required = 0; required < 2; required++) {
+			child = NULL;
+			err = (struct err)ERR_INIT;
+			cr_expect(json_get_str(v, "k", required, 8, &s, &err) < 0);
+			cr_expect_eq(err.id, ERRID_SPEC_TYPE, "%zu: %s", i, err.msg);
+			cr_expect(json_get_bool(v, "k", required, &b, &err) < 0);
+			cr_expect(json_get_obj(v, "k", required, &child, &err) < 0);
+			cr_expect(json_get_arr(v, "k", required, 8, &child, &err) < 0);
+			cr_expect_eq(err.id, ERRID_SPEC_TYPE, "%zu: %s", i, err.msg);
+			cr_expect_eq(json_get_u64(v, "k", required, 0, 9, &u, &err) == 0,
+				     is_object);
+			cr_expect_eq(json_get_i64(v, "k", required, 0, 9, &n, &err) == 0,
+				     is_object);
+			cr_expect_eq(json_get_number(v, "k", required, 0, 9, &d, &err) ==
+					     0,
+				     is_object);
+		}
+		cr_expect_eq(json_check_keys(v, keys, 1, &err) == 0, is_object);
+		cr_expect_eq(json_as_obj(v, &err) == 0, is_object);
+		cr_expect_eq(json_has(v, "k"), is_object);
+		cr_expect_not(json_is_null(v, "k"));
+		cr_expect_eq(json_obj_at(v, 0, &name, &val), is_object);
+		cr_expect_eq(json_arr_len(v), json_kind_of(v) == JSON_ARRAY ? 1u : 0u);
+		cr_expect_eq(json_as_str(v, 8, &s, &err) == 0,
+			     json_kind_of(v) == JSON_STRING);
+	}
+	json_free(j);
+}
+
+Test(json, too_deep_a_value_fails_the_buffer_it_is_written_to)
+{
+	cleanup_buf struct buf out;
+	struct jsonw w;
+
+	buf_init(&out, 4096);
+	jsonw_init(&w, &out);
+	for (unsigned i = 0; i < JSONW_DEPTH_MAX + 8; i++)
+		jsonw_arr(&w);
+	for (unsigned i = 0; i < JSONW_DEPTH_MAX + 8; i++)
+		jsonw_arr_end(&w);
+	cr_expect_not(buf_ok(&out));
+	cr_expect_eq(w.depth, 0u);
+}
+
 Test(json, writes_again)
 {
 	static const char text[] =
