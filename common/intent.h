@@ -14,7 +14,7 @@ enum intent {
 	INTENT_RESTART_TOMB,
 	INTENT_STOP_TOMB, /* until somebody starts it */
 	INTENT_STOP_POD,
-	INTENT_ROTATE_SECRET, /* the tombs': lychgate_db_tomb and lychgate_work */
+	INTENT_ROTATE_SECRET, /* the tombs': the next generation of each */
 	INTENT_MAX_
 };
 

@@ -84,6 +84,15 @@ void conn_doom(struct conn *c)
 	loop_timer_arm(c->timer, 0);
 }
 
+void conn_cut_when_deaf(struct conn *c, bool yes)
+{
+	usec_t idle = c->httpd->cfg.idle_usec;
+	struct timeval tv = {.tv_sec = (time_t)(idle / USEC_PER_SEC),
+			     .tv_usec = (suseconds_t)(idle % USEC_PER_SEC)};
+
+	bufferevent_set_timeouts(c->bev, NULL, yes ? &tv : NULL);
+}
+
 static void conn_linger(struct conn *c)
 {
 	/* A close with unread bytes would be a reset that can overtake the answer. */
@@ -314,8 +323,6 @@ static void event_cb(struct bufferevent *bev UNUSED, short what, void *arg)
 void conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid)
 {
 	struct conn *c = xnew(struct conn);
-	struct timeval tv = {.tv_sec = (time_t)(h->cfg.idle_usec / USEC_PER_SEC),
-			     .tv_usec = (suseconds_t)(h->cfg.idle_usec % USEC_PER_SEC)};
 
 	c->httpd = h;
 	c->uid = uid;
@@ -331,6 +338,6 @@ void conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid)
 	h->n_conns++;
 	(void)bufferevent_set_max_single_read(c->bev, READ_CHUNK_BYTES);
 	bufferevent_setcb(c->bev, read_cb, write_cb, event_cb, c);
-	bufferevent_set_timeouts(c->bev, NULL, &tv);
+	conn_cut_when_deaf(c, true);
 	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 }

@@ -117,9 +117,15 @@ void *httpd_req_ctx(const struct httpd_req *req);
  * that frees req. */
 void httpd_req_on_gone(struct httpd_req *req, void (*fn)(void *arg), void *arg);
 
-/* One more header of the reply, before it; copied. At most 24,
- * together 4 KiB. */
+/* Has the client gone away already? Then no callback of the above comes. */
+bool httpd_req_is_gone(const struct httpd_req *req);
+
+/* One more header of the reply, before it; copied. At most 24, together 4 KiB; of these
+ * four and 512 bytes are kept for this function. */
 void httpd_req_add_header(struct httpd_req *req, const char *name, const char *value);
+/* The same with a field that came from outside. False: it has no room, or is none, and is
+ * left out. */
+bool httpd_req_pass_header(struct httpd_req *req, const char *name, const char *value);
 
 /* Replies: each ends the request. */
 void httpd_reply(struct httpd_req *req, int status, const char *content_type,
@@ -151,20 +157,24 @@ struct httpd_stream *httpd_stream_start(struct httpd_req *req, int status,
  * is cut off (on_close follows). Stay below it by httpd_stream_backlog and on_drain. */
 bool httpd_stream_send(struct httpd_stream *s, const void *data, size_t len);
 size_t httpd_stream_backlog(const struct httpd_stream *s); /* bytes not yet written */
-/* Called whenever the backlog has been written down to half of the cap. */
+/* Called whenever the backlog has been written down to half of the cap, or to `mark`. */
 void httpd_stream_on_drain(struct httpd_stream *s, void (*fn)(void *arg), void *arg);
+void httpd_stream_set_mark(struct httpd_stream *s, size_t mark);
 void httpd_stream_end(struct httpd_stream *s); /* the last chunk */
 /* What was sent goes out, then the connection closes without a last chunk: the client
  * sees that the answer is not whole. */
 void httpd_stream_abort(struct httpd_stream *s);
 
 /* Server-sent events: a stream of 200 text/event-stream, whose connection closes at its
- * end. */
+ * end. Its reader may stop for as long as it lives (a shell's ^Z): who feeds the stream
+ * stays below the cap by on_drain, and it is not cut off for having taken nothing. */
 struct httpd_stream *httpd_sse_start(struct httpd_req *req, void (*on_close)(void *arg),
 				     void *arg);
 /* One event; id may be NULL; data is one line of JSON. False as httpd_stream_send. */
 bool httpd_sse_send(struct httpd_stream *s, const char *id, const char *event,
 		    const char *data, size_t len);
+/* A line that no client takes for an event: it only says that somebody is there. */
+bool httpd_sse_comment(struct httpd_stream *s);
 
 /* The gate's pure parts, for tests and the fuzzer. */
 MUST_CHECK int httpd_gate_content_length(const char *value, uint64_t *ret,

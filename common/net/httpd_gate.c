@@ -220,17 +220,6 @@ int httpd_gate_content_length(const char *value, uint64_t *ret, struct err *err)
 	return 0;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* Decode %XX from raw into out (which may be raw). -1: bad escape, NUL or control byte.
  */
 static int percent_decode(const char *raw, char *out, bool slash_ok)
@@ -241,8 +230,8 @@ static int percent_decode(const char *raw, char *out, bool slash_ok)
 		int c = (unsigned char)*raw++;
 
 		if (c == '%') {
-			int hi = hex_digit(raw[0]);
-			int lo = hi < 0 ? -1 : hex_digit(raw[1]);
+			int hi = hex_digit_value(raw[0]);
+			int lo = hi < 0 ? -1 : hex_digit_value(raw[1]);
 
 			if (lo < 0)
 				return -1;

@@ -129,6 +129,8 @@ void httpd_listen_resume(struct httpd *h);
 void httpd_send_busy(int fd);
 void httpd_req_free(struct httpd_req *req);
 void conn_free(struct conn *c);
+/* Is a client closed that takes nothing of its answer for idle_usec? Yes, but for SSE. */
+void conn_cut_when_deaf(struct conn *c, bool yes);
 /* Close in the next turn of the loop, so that a caller's stack stays valid. */
 void conn_doom(struct conn *c);
 /* Head of an answer into the connection's output. len UINT64_MAX: chunked. */

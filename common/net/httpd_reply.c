@@ -15,6 +15,9 @@
 
 #define ERROR_BODY_MAX 8192
 #define MORE_HEADERS_MAX 24
+/* of these for what is somebody else's, so that ours have room */
+#define PASSED_HEADERS_MAX 20
+#define PASSED_BYTES_MAX 3584
 
 const struct httpd_route *httpd_req_route(const struct httpd_req *req)
 {
@@ -71,6 +74,11 @@ void httpd_req_peer(const struct httpd_req *req, uid_t *ret_uid, pid_t *ret_pid)
 	*ret_pid = req->pid;
 }
 
+bool httpd_req_is_gone(const struct httpd_req *req)
+{
+	return !req->conn;
+}
+
 void httpd_req_set_ctx(struct httpd_req *req, void *ctx, void (*free_fn)(void *))
 {
 	if (req->ctx_free && req->ctx)
@@ -88,6 +96,19 @@ void httpd_req_on_gone(struct httpd_req *req, void (*fn)(void *arg), void *arg)
 {
 	req->gone = fn;
 	req->gone_arg = arg;
+}
+
+bool httpd_req_pass_header(struct httpd_req *req, const char *name, const char *value)
+{
+	size_t name_len = strlen(name), value_len = strlen(value);
+	size_t with = req->more_headers.len + name_len + value_len + strlen(": \r\n");
+
+	if (name_len == 0 || strpbrk(name, ": ") || str_has_control(name, name_len) ||
+	    str_has_control(value, value_len) ||
+	    req->n_more_headers >= PASSED_HEADERS_MAX || with > PASSED_BYTES_MAX)
+		return false;
+	httpd_req_add_header(req, name, value);
+	return true;
 }
 
 void httpd_req_add_header(struct httpd_req *req, const char *name, const char *value)

@@ -81,11 +81,18 @@ void httpd_stream_on_drain(struct httpd_stream *s, void (*fn)(void *arg), void *
 	s->drain_arg = arg;
 }
 
+void httpd_stream_set_mark(struct httpd_stream *s, size_t mark)
+{
+	assert(mark < s->backlog_max);
+	bufferevent_setwatermark(s->conn->bev, EV_WRITE, mark, 0);
+}
+
 static void finish(struct httpd_stream *s, bool whole)
 {
 	struct conn *c = s->conn;
 
 	c->stream = NULL;
+	conn_cut_when_deaf(c, true);
 	if (!s->cut) {
 		if (whole)
 			(void)bufferevent_write(c->bev, "0\r\n\r\n", 5);
@@ -127,8 +134,12 @@ void stream_closed(struct httpd_stream *s)
 struct httpd_stream *httpd_sse_start(struct httpd_req *req, void (*on_close)(void *arg),
 				     void *arg)
 {
-	if (req->conn)
-		req->conn->close_after = true;
+	struct conn *c = req->conn;
+
+	if (c) {
+		c->close_after = true;
+		conn_cut_when_deaf(c, false);
+	}
 	return httpd_stream_start(req, 200, "text/event-stream", on_close, arg);
 }
 
@@ -155,4 +166,11 @@ bool httpd_sse_send(struct httpd_stream *s, const char *id, const char *event,
 	(void)evbuffer_add(out, data, len);
 	(void)evbuffer_add(out, "\n\n\r\n", 4);
 	return true;
+}
+
+bool httpd_sse_comment(struct httpd_stream *s)
+{
+	static const char line[] = ":\n\n";
+
+	return httpd_stream_send(s, line, sizeof(line) - 1);
 }

@@ -6,6 +6,9 @@
 
 #include <openssl/evp.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define HMAC_BLOCK 64
 
 struct sha256 {
 	EVP_MD_CTX *ctx;
@@ -54,6 +57,28 @@ void sha256_of(const void *data, size_t len, uint8_t out[SHA256_SIZE])
 
 	sha256_add(h, data, len);
 	sha256_final(h, out);
+}
+
+void hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
+		 uint8_t out[SHA256_SIZE])
+{
+	uint8_t block[HMAC_BLOCK] = {0}, pad[HMAC_BLOCK];
+
+	if (key_len > sizeof(block))
+		sha256_of(key, key_len, block);
+	else if (key_len)
+		memcpy(block, key, key_len);
+	for (unsigned pass = 0; pass < 2; pass++) {
+		cleanup_sha256 struct sha256 *h = sha256_new();
+
+		for (size_t i = 0; i < sizeof(pad); i++)
+			pad[i] = (uint8_t)(block[i] ^ (pass ? 0x5c : 0x36));
+		sha256_add(h, pad, sizeof(pad));
+		sha256_add(h, pass ? out : data, pass ? SHA256_SIZE : len);
+		sha256_final(h, out);
+	}
+	explicit_bzero(block, sizeof(block));
+	explicit_bzero(pad, sizeof(pad));
 }
 
 void sha256_free(struct sha256 *h)

@@ -20,6 +20,9 @@ static inline void sha256_free_p(struct sha256 **h)
 	sha256_free(*h);
 }
 #define cleanup_sha256 __attribute__((cleanup(sha256_free_p)))
+/* HMAC-SHA256 with a key of any length. */
+void hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
+		 uint8_t out[SHA256_SIZE]);
 /* In one go. */
 void sha256_of(const void *data, size_t len, uint8_t out[SHA256_SIZE]);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's own promises: who owns what when clients come and go. */
 #include "common/net/httpd.h"
+#include "common/net/httpd_priv.h"
 #include "common/net/loop.h"
 
 #include "common/buf.h"
@@ -92,6 +93,31 @@ static void fail(struct httpd_req *req, void *arg)
 	httpd_reply_err(req, &err);
 }
 
+/* As many and as long fields as a server likes to send, and some that are none. */
+static void flood(struct httpd_req *req, void *arg)
+{
+	char name[32], value[1025];
+	unsigned n = 0;
+
+	(void)arg;
+	memset(value, 'v', sizeof(value) - 1);
+	value[sizeof(value) - 1] = '\0';
+	cr_expect_not(httpd_req_pass_header(req, "x-a", "b\r\nset-cookie: c"));
+	cr_expect_not(httpd_req_pass_header(req, "x-a: b\r\nc", "d"));
+	cr_expect_not(httpd_req_pass_header(req, "x-a:", "b"));
+	cr_expect_not(httpd_req_pass_header(req, "", "b"));
+	for (unsigned i = 0; i < 64; i++) {
+		cr_assert(str_fmt(name, sizeof(name), "x-ratelimit-%u", i) == 0);
+		n += httpd_req_pass_header(req, name, value);
+	}
+	cr_expect_eq(n, 3);
+	for (unsigned i = 0; i < 64; i++)
+		n += httpd_req_pass_header(req, "x-b", "c");
+	cr_expect_eq(n, 20);
+	httpd_req_add_header(req, "Lychgate-Size", "12");
+	httpd_reply(req, 200, "text/plain", "here", 4);
+}
+
 static void gap(struct httpd_req *req, void *arg)
 {
 	struct err err = ERR_INIT;
@@ -147,6 +173,7 @@ static const struct httpd_route routes[] = {
 	{HTTP_M_GET, "/v1/jobs/{id}/artifacts/{n}", 0, 0, echo},
 	{HTTP_M_GET, "/fail", 0, 0, fail},
 	{HTTP_M_GET, "/gap", 0, 0, gap},
+	{HTTP_M_GET, "/flood", 0, 0, flood},
 	{HTTP_M_GET, "/file", 0, 0, file},
 	{HTTP_M_GET, "/events", 0, 0, events},
 };
@@ -275,6 +302,14 @@ Test(httpd, parameters_query_headers)
 		      "[a b][-][-][me]");
 	expect_answer("GET /v1/jobs/4/artifacts/9?q=%2f+ HTTP/1.1\r\n" H "\r\n",
 		      "Lychgate-Size: 12\r\n", "[4][9][/+][me]");
+	stop();
+}
+
+Test(httpd, fields_from_outside_have_what_room_there_is)
+{
+	start(5 * USEC_PER_SEC);
+	expect_answer("GET /flood HTTP/1.1\r\n" H "\r\n", "x-ratelimit-2: vvv",
+		      "Lychgate-Size: 12\r\n");
 	stop();
 }
 
@@ -525,6 +560,48 @@ Test(httpd, slow_event_reader_is_cut_off)
 	httpd_stream_end(stream);
 	turn(10000);
 	cr_expect_eq(n_closed, 1);
+	close(fd);
+	stop();
+}
+
+/* A shell's ^Z: it is there, and takes nothing. */
+Test(httpd, an_event_reader_that_stops_is_waited_for)
+{
+	static char data[9000];
+	char got[4096];
+	int fd;
+
+	start(50 * USEC_PER_MSEC);
+	memset(data, 'x', sizeof(data));
+	fd = dial("GET /events HTTP/1.1\r\n" H "\r\n");
+	turn(10000);
+	cr_assert_not_null(stream);
+	cr_assert(httpd_sse_comment(stream));
+	httpd_stream_set_mark(stream, 20000);
+	while (httpd_stream_backlog(stream) < 30000) {
+		cr_assert(httpd_sse_send(stream, NULL, "output", data, sizeof(data)));
+		turn(1000);
+	}
+	turn(300000);
+	cr_expect_eq(n_closed, 0, "cut off although it lives");
+	n_drained = 0;
+	for (int i = 0; i < 1000 && n_drained == 0; i++) {
+		ssize_t n = recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT);
+
+		if (i == 0) {
+			cr_assert_gt(n, 0);
+			got[n] = '\0';
+			cr_expect_not_null(strstr(got, "\r\n:\n\n\r\n"), "%s", got);
+		}
+		turn(100);
+	}
+	cr_expect_geq(n_drained, 1, "at the mark");
+	cr_expect_leq(httpd_stream_backlog(stream), 20000);
+	/* ended, it has what every other client has to take the rest */
+	httpd_stream_end(stream);
+	cr_expect_eq(server->n_conns, 1);
+	turn(300000);
+	cr_expect_eq(server->n_conns, 0);
 	close(fd);
 	stop();
 }

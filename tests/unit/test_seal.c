@@ -7,6 +7,7 @@
 #include "secrets/manifest.h"
 #include "secrets/opener.h"
 #include "secrets/store.h"
+#include "tests/support/vectors.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -19,24 +20,6 @@ static const char hex_key[] =
 	"808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f";
 static const char hex_other[] =
 	"808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9e";
-
-/* The known answers are lines "    name = value" of docs/SECRETS.md. */
-static char *vector(const char *name)
-{
-	cleanup_free char *text = NULL;
-	cleanup_free char *mark = xasprintf("\n    %s = ", name);
-	struct err err = ERR_INIT;
-	size_t len;
-
-	cr_assert_eq(
-		fs_read_file(AT_FDCWD, "docs/SECRETS.md", 1 << 20, &text, &len, &err), 0,
-		"%s", err.msg);
-	const char *at = strstr(text, mark);
-
-	cr_assert_not_null(at, "no vector %s", name);
-	at += strlen(mark);
-	return xstrndup(at, strcspn(at, "\n"));
-}
 
 static size_t vector_bytes(const char *kind, const char *what, uint8_t *out, size_t max)
 {
