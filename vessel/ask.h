@@ -8,7 +8,7 @@
  * nobody here knows what it makes the provider do. Refused too is what would make the
  * provider act for the job outside of this exchange: fetch a URL (images, documents,
  * search and fetch tools, MCP servers), read a file or a conversation that is stored
- * there, or store this one. Tools that the job itself carries out are data and pass.
+ * there, or store this one; what messages and tools may look like is ask_shape.h's.
  */
 #ifndef LYCH_VESSEL_ASK_H
 #define LYCH_VESSEL_ASK_H
@@ -23,18 +23,11 @@
 #include <stdint.h>
 
 #define ASK_MODEL_MAX_BYTES 200
-#define ASK_CHOICES_MAX 16	 /* n */
-#define ASK_OUTPUT_MAX 1000000u	 /* max_tokens */
-#define ASK_OUTPUT_DEFAULT 4096u /* reserved for a request that names no cap */
-#define ASK_BYTES_PER_TOKEN 3u	 /* an estimate: most texts have more */
-
-struct jsonw;
 
 struct ask {
 	enum portal_kind dialect;
 	bool stream;
-	const char *model;   /* borrowed from the request */
-	uint64_t max_output; /* tokens, all choices together, for the estimate */
+	const char *model; /* borrowed from the request */
 	/* OpenAI: usage comes only when asked for. Did the job ask? If not, we do, and
 	 * the chunk is taken out again (ask_reply.h). */
 	bool wants_usage;
@@ -45,18 +38,14 @@ struct ask {
 MUST_CHECK int ask_read(const struct json *request, enum portal_kind dialect, bool stream,
 			struct ask *ret, struct err *err);
 
-/* Does ask_write() need another value than `request`? Then *ret is that one, the
- * caller's; else NULL. */
-MUST_CHECK int ask_rebuild(const struct ask *a, const struct json *request,
-			   struct json **ret, struct err *err);
-/* Turns the written request (a JSON object) into the one that is sent: adds what makes
- * the provider report usage. */
-void ask_finish(const struct ask *a, struct buf *body);
-
-/* Tokens that a request of so many bytes may be. */
-uint64_t ask_input_estimate(size_t bytes);
-/* What tokens cost, in micro-units, rounded up; saturates. */
-uint64_t ask_price(const struct conf_model *m, uint64_t input, uint64_t output);
+/* Takes out of the request what ask_finish() puts there. */
+void ask_strip(const struct ask *a, struct json *request);
+/* Turns the written request (a JSON object) into the one that is sent: with the cap on its
+ * answer, and what makes the provider report usage. */
+void ask_finish(const struct ask *a, enum portal_cap field, uint64_t cap,
+		struct buf *body);
+/* Bytes that ask_finish() adds at most. */
+#define ASK_FINISH_BYTES 96u
 
 /* What follows a portal's url whose path is base_path. OpenAI's base has its version in
  * it, Anthropic's has it or not. */

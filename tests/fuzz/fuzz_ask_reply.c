@@ -2,6 +2,7 @@
 /* A provider's reply: first byte how it is read, second the size of its pieces. Nothing
  * is added, and without a hidden chunk nothing is lost. */
 #include "vessel/ask_reply.h"
+#include "vessel/ask_text.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buf_init(&out, (size_t)8 << 20);
 	data += 2;
 	size -= 2;
+	if (ask_text_chars((const char *)data, size) > size)
+		abort();
 	for (size_t i = 0; i < size; i += piece)
 		ask_reply_feed(r, data + i, size - i < piece ? size - i : piece, &out);
 	ask_reply_end(r, &out);
