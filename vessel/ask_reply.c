@@ -3,18 +3,26 @@
 #include "common/mem.h"
 #include "common/net/json.h"
 #include "common/str.h"
+#include "vessel/ask_text.h"
 #include <string.h>
 
 #define REPLY_DEPTH_MAX 24
 #define TOKENS_MAX ((uint64_t)1 << 40)
+/* Four characters are a token in most texts, and an event has one or more of them. */
+#define TOKEN_CHARS 8u	/* a text has at least so many on the whole */
+#define TOKEN_EVENTS 2u /* some send half of one */
+/* What is no guess: the longest tokens there are, and a letter an event. */
+#define TOKEN_CHARS_MAX 128u
+#define TOKEN_EVENTS_MAX 16u
 
 struct ask_reply {
 	enum portal_kind dialect;
 	bool is_stream;
-	bool hides_usage; /* the chunk with it was our wish, not the job's */
-	bool is_raw;	  /* too large: passes unread from here on */
-	struct buf kept;  /* an event that is not complete; the whole reply */
-	size_t line;	  /* in kept: where the present line begins */
+	bool hides_usage;	/* the chunk with it was our wish, not the job's */
+	bool is_raw;		/* too large: passes unread from here on */
+	struct buf kept;	/* an event that is not complete; the whole reply */
+	size_t line;		/* in kept: where the present line begins */
+	uint64_t chars, events; /* of text that came */
 	struct ask_usage usage;
 };
 
@@ -37,9 +45,25 @@ void ask_reply_free(struct ask_reply *r)
 	free(r);
 }
 
+static uint64_t max_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 struct ask_usage ask_reply_usage(const struct ask_reply *r)
 {
-	return r->usage;
+	uint64_t came = max_of(r->chars / TOKEN_CHARS, r->events / TOKEN_EVENTS);
+	struct ask_usage u = r->usage;
+
+	if (u.tokens.output < came)
+		u.is_known = false;
+	u.tokens.output = max_of(u.tokens.output, came);
+	return u;
+}
+
+uint64_t ask_reply_least(const struct ask_reply *r)
+{
+	return max_of(r->chars / TOKEN_CHARS_MAX, r->events / TOKEN_EVENTS_MAX);
 }
 
 /* ---- usage ---- */
@@ -52,29 +76,36 @@ static bool read_tokens(const struct json *usage, const char *key, uint64_t *ret
 
 static void read_openai(struct ask_reply *r, const struct json *usage)
 {
-	uint64_t input = 0, output = 0;
+	uint64_t input = 0, output = 0, cached = 0;
+	struct ask_tokens *t = &r->usage.tokens;
+	const struct json *details = NULL;
 
-	if (read_tokens(usage, "prompt_tokens", &input) &&
-	    read_tokens(usage, "completion_tokens", &output))
-		r->usage = (struct ask_usage){true, input, output};
+	if (!read_tokens(usage, "prompt_tokens", &input) ||
+	    !read_tokens(usage, "completion_tokens", &output))
+		return;
+	if (json_get_obj(usage, "prompt_tokens_details", true, &details, NULL) == 0)
+		(void)!read_tokens(details, "cached_tokens", &cached);
+	/* of several the largest holds */
+	t->input = max_of(t->input, input);
+	t->output = max_of(t->output, output);
+	t->cache_read = cached;
+	r->usage.is_known = true;
 }
 
-/* Running totals; the cache's tokens are counted like any other. */
+/* Running totals; the three parts of the input are told apart. */
 static void read_anthropic(struct ask_reply *r, const struct json *usage, bool is_last)
 {
-	static const char *const keys[] = {"input_tokens", "cache_creation_input_tokens",
-					   "cache_read_input_tokens"};
-	uint64_t input = 0, one;
+	uint64_t input = 0, written = 0, cached = 0, output = 0;
+	struct ask_tokens *t = &r->usage.tokens;
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		one = 0;
-		if (read_tokens(usage, keys[i], &one))
-			input += one;
-	}
-	if (input > r->usage.input)
-		r->usage.input = input;
-	if (read_tokens(usage, "output_tokens", &one) && one > r->usage.output)
-		r->usage.output = one;
+	(void)!read_tokens(usage, "input_tokens", &input);
+	(void)!read_tokens(usage, "cache_creation_input_tokens", &written);
+	(void)!read_tokens(usage, "cache_read_input_tokens", &cached);
+	(void)!read_tokens(usage, "output_tokens", &output);
+	t->cache_write = max_of(t->cache_write, written);
+	t->cache_read = max_of(t->cache_read, cached);
+	t->input = max_of(t->input, input + written + cached);
+	t->output = max_of(t->output, output);
 	if (is_last)
 		r->usage.is_known = true;
 }
@@ -137,8 +168,13 @@ static void event_done(struct ask_reply *r, struct buf *out)
 		size_t len = (size_t)((stop ? stop : end) - at);
 		const char *data = data_of(at, &len);
 
-		if (data)
+		if (data) {
+			size_t chars = ask_text_chars(data, len);
+
+			r->chars += chars;
+			r->events += chars > 0;
 			hide = read_text(r, data, len);
+		}
 		at = stop ? stop + 1 : end;
 	}
 	if (!hide)
@@ -208,9 +244,11 @@ void ask_reply_end(struct ask_reply *r, struct buf *out)
 {
 	if (r->is_raw || r->kept.len == 0)
 		return;
-	if (r->is_stream)
+	if (r->is_stream) {
 		event_done(r, out); /* without its blank line */
-	else
+	} else {
+		r->chars = ask_text_chars(r->kept.data, r->kept.len);
 		(void)read_text(r, r->kept.data, r->kept.len);
+	}
 	buf_done(&r->kept);
 }

@@ -14,6 +14,7 @@
 #include "common/buf.h"
 #include "common/net/conf_egress.h"
 #include "vessel/ask.h"
+#include "vessel/ask_cost.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,7 +25,7 @@ struct ask_reply;
 
 struct ask_usage {
 	bool is_known; /* of the input and of the whole output */
-	uint64_t input, output;
+	struct ask_tokens tokens;
 };
 
 /* is_stream: the reply's Content-Type is text/event-stream. */
@@ -33,7 +34,12 @@ void ask_reply_free(struct ask_reply *r);
 /* Appends what goes on. */
 void ask_reply_feed(struct ask_reply *r, const void *data, size_t len, struct buf *out);
 void ask_reply_end(struct ask_reply *r, struct buf *out);
-/* So far: after a broken stream is_known is false and the numbers are what was told. */
+/* So far: after a broken stream is_known is false and the numbers are what was told. So
+ * they are when more came than what was told can be: then the output is what came at
+ * least. Whether it was all is the caller's to know. */
 struct ask_usage ask_reply_usage(const struct ask_reply *r);
+/* Tokens that came at the very least, as far as a stream is read: fewer than that no
+ * provider has made. */
+uint64_t ask_reply_least(const struct ask_reply *r);
 
 #endif

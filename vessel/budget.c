@@ -14,8 +14,12 @@
 
 /* clang-format off */
 static const struct pg_stmt stmt_reserve = {"budget_reserve",
-	"SELECT answer, scope, what FROM vessel_api.budget_reserve($1::uuid, $2::bigint,"
-	" $3::bigint, $4::uuid, $5::bigint, $6::uuid, $7, $8::bigint[], $9::bigint[])", 9};
+	"SELECT answer, scope, what, units FROM vessel_api.budget_reserve($1::uuid,"
+	" $2::bigint, $3::bigint, $4::uuid, $5::bigint, $6::uuid, $7, $8::bigint[],"
+	" $9::bigint[], $10::bigint, $11::bigint, $12::bigint[])", 12};
+static const struct pg_stmt stmt_extend = {"budget_extend",
+	"SELECT vessel_api.budget_extend($1::uuid, $2::bigint, $3::bigint, $4::bigint,"
+	" $5::uuid, $6::bigint, $7::bigint[])", 7};
 static const struct pg_stmt stmt_settle = {"budget_settle",
 	"SELECT vessel_api.budget_settle($1::uuid, $2::bigint, $3::bigint, $4::bigint,"
 	" $5::uuid, $6, $7::bigint[])", 7};
@@ -39,6 +43,8 @@ struct op {
 	union {
 		queue_done *plain;
 		queue_count_done *count;
+		budget_grant_done *grant;
+		budget_extend_done *extend;
 		budget_lease_done *lease;
 		budget_ended_done *ended;
 		budget_rows_done *rows;
@@ -79,6 +85,17 @@ void budget_limits_of(const struct conf_broker *b, struct budget_limits *ret)
 			[BUDGET_BYTES] = limit_of(c->bytes),
 			[BUDGET_DENIALS] = limit_of(c->denials),
 		}};
+	}
+}
+
+void budget_want_amounts(const struct budget_want *w, uint64_t units,
+			 struct budget_amounts *ret)
+{
+	for (size_t i = 0; i < BUDGET_THINGS_; i++) {
+		unsigned __int128 n = (unsigned __int128)w->unit.n[i] * units;
+
+		n = (n + BUDGET_UNIT - 1) / BUDGET_UNIT + (uint64_t)w->base.n[i];
+		ret->n[i] = n > INT64_MAX ? INT64_MAX : (int64_t)n;
 	}
 }
 
@@ -179,27 +196,58 @@ static void reserve_done(const struct pg_result *res, const struct err *err, voi
 			(void)err_set(&mine, ERR_INTERNAL,
 				      "budget_reserve answered nonsense");
 	}
-	op->done.plain(err ? err : err_is_set(&mine) ? &mine : NULL, op->arg);
+	if (!err && err_is_set(&mine))
+		err = &mine;
+	op->done.grant(err ? 0 : (uint64_t)pg_i64(res, 0, 3), err, op->arg);
 	free(op);
 }
 
 void budget_reserve(struct queue *q, const struct uuid *boot, const struct budget_call *c,
-		    const struct budget_amounts *est, const struct budget_limits *limits,
-		    queue_done *done, void *arg)
+		    const struct budget_want *want, const struct budget_limits *limits,
+		    budget_grant_done *done, void *arg)
 {
 	struct op *op = op_new(arg);
 	struct number job = number(c->lease.job), epoch = number(c->lease.epoch),
-		      seq = number((int64_t)c->seq);
-	struct amounts_text e = amounts_text(est, 1),
+		      seq = number((int64_t)c->seq), least = number((int64_t)want->least),
+		      most = number((int64_t)want->most);
+	struct amounts_text base = amounts_text(&want->base, 1),
+			    unit = amounts_text(&want->unit, 1),
 			    max = amounts_text(limits->scope, BUDGET_SCOPES);
 	const struct pg_param params[] = {
-		{.data = boot->s},	    {.data = job.s}, {.data = epoch.s},
-		{.data = c->lease.token.s}, {.data = seq.s}, {.data = c->id.s},
-		{.data = c->kind},	    {.data = e.s},   {.data = max.s},
+		{.data = boot->s},	    {.data = job.s},  {.data = epoch.s},
+		{.data = c->lease.token.s}, {.data = seq.s},  {.data = c->id.s},
+		{.data = c->kind},	    {.data = base.s}, {.data = unit.s},
+		{.data = least.s},	    {.data = most.s}, {.data = max.s},
 	};
 
-	op->done.plain = done;
+	op->done.grant = done;
 	pg_call(q->pg, &stmt_reserve, params, CALL_TIMEOUT_USEC, true, reserve_done, op);
+}
+
+static void extend_done(const struct pg_result *res, const struct err *err, void *arg)
+{
+	struct op *op = arg;
+	int64_t bytes = err ? 0 : pg_i64(res, 0, 0);
+
+	op->done.extend(bytes < 0 ? 0 : (uint64_t)bytes, err, op->arg);
+	free(op);
+}
+
+void budget_extend(struct queue *q, const struct uuid *boot, const struct budget_call *c,
+		   uint64_t bytes, const struct budget_limits *limits,
+		   budget_extend_done *done, void *arg)
+{
+	struct op *op = op_new(arg);
+	struct number job = number(c->lease.job), epoch = number(c->lease.epoch),
+		      seq = number((int64_t)c->seq), want = number((int64_t)bytes);
+	struct amounts_text max = amounts_text(limits->scope, BUDGET_SCOPES);
+	const struct pg_param params[] = {
+		{.data = boot->s}, {.data = job.s},  {.data = epoch.s}, {.data = seq.s},
+		{.data = c->id.s}, {.data = want.s}, {.data = max.s},
+	};
+
+	op->done.extend = done;
+	pg_call(q->pg, &stmt_extend, params, CALL_TIMEOUT_USEC, true, extend_done, op);
 }
 
 static void plain_done(const struct pg_result *res UNUSED, const struct err *err,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The books of the broker (vessel/schema/0007_budget.sql): what a call may take is
- * reserved before anything is sent, in every scope or in none, and settled with what it
- * took. All calls are asynchronous, done is called exactly once from the loop, and each
- * may be sent again: a call is named by its job, epoch and number, and by a random id.
+ * The books of the broker (vessel/schema/0007_budget.sql, 0011_hard_budgets.sql): what a
+ * call may take is reserved before anything is sent, in every scope or in none, and settled
+ * with what it took. How much it gets may be less than it wants: then it takes less. All
+ * calls are asynchronous, done is called exactly once from the loop, and each may be sent
+ * again: a call is named by its job, epoch and number, and by a random id.
  */
 #ifndef LYCH_VESSEL_BUDGET_H
 #define LYCH_VESSEL_BUDGET_H
@@ -38,6 +39,17 @@ struct budget_limits {
 	struct budget_amounts scope[BUDGET_SCOPES];
 };
 
+#define BUDGET_UNIT 1000000u
+/* What a call needs, and units beyond it: between the least that is of use and the most. */
+struct budget_want {
+	struct budget_amounts base;
+	struct budget_amounts unit; /* of each unit, in parts: BUDGET_UNIT are one */
+	uint64_t least, most;	    /* least <= most <= INT64_MAX */
+};
+/* With so many units. */
+void budget_want_amounts(const struct budget_want *w, uint64_t units,
+			 struct budget_amounts *ret);
+
 /* codex.yaml's. */
 void budget_limits_of(const struct conf_broker *b, struct budget_limits *ret);
 
@@ -48,11 +60,19 @@ struct budget_call {
 	const char *kind; /* "ask", "fetch", "package" */
 };
 
-/* ERRID_BUDGET_* names what is used up and in which scope; ERRID_BROKER_REPLAY a number
- * that was used; the lease's own errors; ERRID_START_TWO. */
+/* units: how many were granted, and with them that many amounts are reserved. ERRID_BUDGET_*
+ * names what is used up and in which scope; ERRID_BROKER_REPLAY a number that was used; the
+ * lease's own errors; ERRID_START_TWO. */
+typedef void budget_grant_done(uint64_t units, const struct err *err, void *arg);
 void budget_reserve(struct queue *q, const struct uuid *boot, const struct budget_call *c,
-		    const struct budget_amounts *est, const struct budget_limits *limits,
-		    queue_done *done, void *arg);
+		    const struct budget_want *want, const struct budget_limits *limits,
+		    budget_grant_done *done, void *arg);
+/* Bytes, all of the call together, that shall be reserved; bytes: how many are. Fewer than
+ * wanted: no more are left. */
+typedef void budget_extend_done(uint64_t bytes, const struct err *err, void *arg);
+void budget_extend(struct queue *q, const struct uuid *boot, const struct budget_call *c,
+		   uint64_t bytes, const struct budget_limits *limits,
+		   budget_extend_done *done, void *arg);
 /* Also for a call that was settled before: nothing is booked twice. */
 void budget_settle(struct queue *q, const struct uuid *boot, const struct budget_call *c,
 		   const struct budget_amounts *actual, queue_done *done, void *arg);

@@ -12,8 +12,6 @@
 /* An event that was held back, and what came with its end. */
 #define PIECE_MAX_BYTES (4 * ASK_EVENT_MAX_BYTES)
 #define MODELS_MAX_BYTES ((size_t)1 << 20)
-/* Reserved for the bytes of a reply, which nobody knows before. */
-#define REPLY_BYTES_ESTIMATE ((int64_t)64 << 10)
 
 static int bad(struct err *err, const char *what)
 {
@@ -75,10 +73,9 @@ static int ask_intent(struct dispatch_call *c, struct err *err)
 	if (read_intent(c, &dialect, &stream, err) < 0 ||
 	    read_fields(c, dialect, err) < 0 ||
 	    ask_read(c->request, dialect, stream, &c->ask, err) < 0 ||
-	    ask_rebuild(&c->ask, c->request, &c->rebuilt, err) < 0)
+	    ask_cost_read(c->request, dialect, &c->cost, err) < 0)
 		return -1;
-	if (c->rebuilt)
-		c->request = c->rebuilt;
+	ask_strip(&c->ask, json_obj_child(c->intent, "request"));
 	c->portal =
 		conf_portal_of_model(c->d->cfg.broker, dialect, c->ask.model, &c->model);
 	if (!c->portal)
@@ -89,17 +86,31 @@ static int ask_intent(struct dispatch_call *c, struct err *err)
 	return 0;
 }
 
+/* Only who may ask at all learns what costs how much. */
+static int ask_judged(struct dispatch_call *c, int r, struct err *err)
+{
+	if (r < 0 ||
+	    ask_prices_of(&c->cost, c->beta, c->portal, c->model, &c->prices, err) < 0)
+		return -1;
+	return ask_output(&c->cost, c->model, &c->want.least, &c->want.most, err);
+}
+
+/* Tokens of the input and money for them, and for each token of an answer its part. */
 static void ask_estimate(struct dispatch_call *c)
 {
+	struct budget_amounts *base = &c->want.base, *unit = &c->want.unit;
 	size_t len;
-	uint64_t input;
 
 	(void)httpd_req_body(c->req, &len);
-	input = ask_input_estimate(len);
-	c->est.n[BUDGET_REQUESTS] = 1;
-	c->est.n[BUDGET_TOKENS] = (int64_t)(input + c->ask.max_output);
-	c->est.n[BUDGET_MONEY] = (int64_t)ask_price(c->model, input, c->ask.max_output);
-	c->est.n[BUDGET_BYTES] = (int64_t)len + REPLY_BYTES_ESTIMATE;
+	len += ASK_FINISH_BYTES;
+	c->input = ask_input_most(&c->cost, &c->prices, c->model, len);
+	c->up_reserved = dispatch_up_most(c, len);
+	base->n[BUDGET_REQUESTS] = 1;
+	base->n[BUDGET_TOKENS] = (int64_t)c->input;
+	base->n[BUDGET_MONEY] = (int64_t)ask_price_input(&c->cost, &c->prices, c->input);
+	base->n[BUDGET_BYTES] = (int64_t)(c->up_reserved + DISPATCH_ROOM_BYTES);
+	unit->n[BUDGET_TOKENS] = (int64_t)(c->cost.choices * BUDGET_UNIT);
+	unit->n[BUDGET_MONEY] = (int64_t)(c->cost.choices * c->prices.output);
 }
 
 static struct gate_parts *ask_parts(struct dispatch_call *c)
@@ -124,7 +135,43 @@ static int ask_write(struct dispatch_call *c, const struct gate_answer *a,
 		gate_parts_write_json(a->parts, 0, c->request, &w);
 	else
 		json_write(c->request, &w);
-	ask_finish(&c->ask, &c->body);
+	return buf_ok(&c->body) ? 0 : bad(err, "the request is too large");
+}
+
+static uint64_t parts_of(uint64_t n, uint64_t each)
+{
+	return (n + each - 1) / each;
+}
+
+/* Of an answer's tokens, how many pay for what the request has grown by since they were
+ * reserved: what stands for a text that was taken out may be longer. */
+static uint64_t growth(const struct dispatch_call *c)
+{
+	uint64_t input = ask_input_most(&c->cost, &c->prices, c->model,
+					c->body.len + ASK_FINISH_BYTES),
+		 price = (uint64_t)c->want.unit.n[BUDGET_MONEY], tokens, money, for_money;
+
+	if (input <= c->input)
+		return 0;
+	tokens = parts_of(input - c->input, c->cost.choices);
+	money = ask_price_input(&c->cost, &c->prices, input) -
+		(uint64_t)c->want.base.n[BUDGET_MONEY];
+	for_money = !money		 ? 0
+		    : !price		 ? c->units
+		    : money > UINT32_MAX ? c->units
+					 : parts_of(money * BUDGET_UNIT, price);
+	return tokens > for_money ? tokens : for_money;
+}
+
+static int put_cap(struct dispatch_call *c, struct err *err)
+{
+	uint64_t less = growth(c);
+
+	if (less > 0 && c->units < less + c->want.least)
+		return err_set_id(err, ERRID_BUDGET_TOKENS,
+				  "what stands for its private texts is longer");
+	c->cap = c->units - less;
+	ask_finish(&c->ask, c->portal->output_cap, c->cap, &c->body);
 	return buf_ok(&c->body) ? 0 : bad(err, "the request is too large");
 }
 
@@ -136,6 +183,8 @@ static int ask_start(struct dispatch_call *c, struct err *err)
 	size_t n_headers = 2;
 	const struct conf_egress *e = &c->d->cfg.broker->egress;
 
+	if (put_cap(c, err) < 0)
+		return -1;
 	if (c->version)
 		headers[n_headers++] =
 			(struct egress_header){"anthropic-version", c->version};
@@ -163,7 +212,8 @@ static void ask_describe(const struct dispatch_call *c, struct jsonw *w)
 	jsonw_kbool(w, "stream", c->ask.stream);
 	if (c->beta)
 		jsonw_kstr(w, "beta", c->beta);
-	jsonw_ku64(w, "max_output", c->ask.max_output);
+	/* at most: what is left by then may be less */
+	jsonw_ku64(w, "max_output", c->want.most * c->cost.choices);
 }
 
 /* ---- the reply ---- */
@@ -208,6 +258,9 @@ static int ask_body(struct dispatch_call *c, const void *data, size_t len,
 	ask_reply_feed(c->reply, data, len, &told);
 	if (!buf_ok(&told))
 		return err_set(err, ERR_INTERNAL, "a piece of a reply does not fit");
+	if (ask_reply_least(c->reply) > c->cap * c->cost.choices)
+		return err_set_id(err, ERRID_BUDGET_TOKENS,
+				  "the provider goes on beyond the cap of the request");
 	gate_reply_feed(c->put_right, told.data, told.len, out);
 	return 0;
 }
@@ -225,41 +278,52 @@ static int ask_end(struct dispatch_call *c, struct buf *out, struct err *err)
 	return 0;
 }
 
-/* An error of the provider costs nothing; what is not known costs the estimate. */
+/* By its provider, which says so before it begins; what stands between us and it may say
+ * something else when it is done with it. */
+static bool was_refused(unsigned status)
+{
+	return (status >= 400 && status < 500 && status != 408 && status != 499) ||
+	       status == 500 || status == 501 || status == 503 || status == 529;
+}
+
+/* An error of the provider costs nothing. What is known of a whole reply costs what it says;
+ * of any other all that was reserved, for it may have been carried out to its end. */
 static void ask_actual(const struct dispatch_call *c, struct budget_amounts *ret)
 {
 	struct ask_usage u = {0};
+	uint64_t money;
 
-	if (c->status >= 400)
+	if (was_refused(c->status))
 		return;
 	if (c->reply)
 		u = ask_reply_usage(c->reply);
-	if (!u.is_known) {
-		uint64_t told = u.input + u.output;
-
-		ret->n[BUDGET_TOKENS] = c->est.n[BUDGET_TOKENS];
-		if (told > (uint64_t)ret->n[BUDGET_TOKENS])
-			ret->n[BUDGET_TOKENS] = (int64_t)told;
-		ret->n[BUDGET_MONEY] = c->est.n[BUDGET_MONEY];
+	/* this dialect does not tell what of the rest was written */
+	if (c->ask.dialect == PORTAL_OPENAI && c->cost.writes_cache)
+		u.tokens.cache_write = u.tokens.input;
+	money = ask_price(&c->prices, &u.tokens);
+	ret->n[BUDGET_TOKENS] = (int64_t)(u.tokens.input + u.tokens.output);
+	ret->n[BUDGET_MONEY] = (int64_t)money;
+	if (u.is_known && c->is_whole) {
+		c->d->fig.tokens_in += u.tokens.input;
+		c->d->fig.tokens_out += u.tokens.output;
 		return;
 	}
-	ret->n[BUDGET_TOKENS] = (int64_t)(u.input + u.output);
-	ret->n[BUDGET_MONEY] = (int64_t)ask_price(c->model, u.input, u.output);
-	c->d->fig.tokens_in += u.input;
-	c->d->fig.tokens_out += u.output;
+	for (unsigned i = BUDGET_TOKENS; i <= BUDGET_MONEY; i++)
+		if (ret->n[i] < c->est.n[i])
+			ret->n[i] = c->est.n[i];
 }
 
 static void ask_done(struct dispatch_call *c)
 {
 	ask_reply_free(c->reply);
 	gate_reply_free(c->put_right);
-	json_free(c->rebuilt);
 	json_free(c->intent);
 }
 
 const struct dispatch_kind dispatch_kind_ask = {
 	.name = "ask",
 	.read = ask_intent,
+	.judged = ask_judged,
 	.estimate = ask_estimate,
 	.parts = ask_parts,
 	.write = ask_write,

@@ -12,12 +12,16 @@
 
 #define SETTLE_RETRY_USEC USEC_PER_SEC
 
-static void on_reserved(const struct err *err, void *arg)
+static void on_reserved(uint64_t units, const struct err *err, void *arg)
 {
 	struct dispatch_call *c = arg;
 	struct err why = ERR_INIT;
 
 	c->is_reserving = false;
+	if (!err) {
+		c->units = units;
+		budget_want_amounts(&c->want, units, &c->est);
+	}
 	c->job->is_granted = !err;
 	/* With the database away nobody knows whether it was: settled with nothing. */
 	c->is_reserved = !err || err->id == ERRID_RUN_DB;
@@ -42,13 +46,76 @@ static void on_reserved(const struct err *err, void *arg)
 void dispatch_reserve(struct dispatch_call *c)
 {
 	c->kind->estimate(c);
+	budget_want_amounts(&c->want, c->want.most, &c->est);
 	c->is_reserving = true;
 	c->is_ahead = c->job->is_granted;
 	if (c->is_ahead)
 		dispatch_gate(c);
 	else
 		dispatch_step(c, STEP_RESERVE);
-	c->d->ops->reserve(c->d->env, &c->books, &c->est, on_reserved, c);
+	c->d->ops->reserve(c->d->env, &c->books, &c->want, on_reserved, c);
+}
+
+/* ---- room for a reply: bytes are reserved while it comes ---- */
+
+/* It doubles, but for what is worth a turn at the database. */
+#define ROOM_STEP_MIN ((uint64_t)1 << 20)
+#define ROOM_STEP_MAX ((uint64_t)8 << 20)
+
+struct dispatch_room {
+	struct dispatch_call *call; /* NULL: it ended meanwhile */
+	uint64_t wanted;
+};
+
+uint64_t dispatch_up_most(const struct dispatch_call *c, uint64_t bytes)
+{
+	return bytes * (1 + c->d->cfg.broker->egress.retries);
+}
+
+uint64_t dispatch_room(const struct dispatch_call *c)
+{
+	uint64_t used = c->up_reserved + c->hop_down;
+	uint64_t all = (uint64_t)c->est.n[BUDGET_BYTES];
+
+	return all > used ? all - used : 1;
+}
+
+static void on_room(uint64_t bytes, const struct err *err, void *arg)
+{
+	struct dispatch_room *r = arg;
+	struct dispatch_call *c = r->call;
+
+	if (c) {
+		c->asking = NULL;
+		c->room_is_last = err || bytes < r->wanted;
+		/* with the database away nobody knows: the settlement gives it back */
+		if (!err && bytes > (uint64_t)c->est.n[BUDGET_BYTES])
+			c->est.n[BUDGET_BYTES] = (int64_t)bytes;
+		if (c->egress)
+			c->d->ops->room(c->egress, dispatch_room(c), c->room_is_last);
+	}
+	free(r);
+}
+
+void dispatch_more_room(struct dispatch_call *c)
+{
+	uint64_t room = dispatch_room(c), step = room;
+
+	if (c->asking || c->room_is_last)
+		return;
+	step = step < ROOM_STEP_MIN ? ROOM_STEP_MIN : step;
+	step = step > ROOM_STEP_MAX ? ROOM_STEP_MAX : step;
+	c->asking = xnew(struct dispatch_room);
+	c->asking->call = c;
+	c->asking->wanted = (uint64_t)c->est.n[BUDGET_BYTES] + step;
+	c->d->ops->extend(c->d->env, &c->books, c->asking->wanted, on_room, c->asking);
+}
+
+void dispatch_room_forget(struct dispatch_call *c)
+{
+	if (c->asking)
+		c->asking->call = NULL;
+	c->asking = NULL;
 }
 
 /* ---- settlements ---- */

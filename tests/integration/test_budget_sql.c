@@ -86,13 +86,37 @@ static const char *reserve_as(PGconn *c, const char *boot, const char *tok,
 			   "SELECT concat_ws(' ', answer, nullif(scope, ''),"
 			   " nullif(what, 0)) FROM vessel_api.budget_reserve($1::uuid,"
 			   " $2::bigint, $3::bigint, $4::uuid, $5::bigint, $6::uuid,"
-			   " 'ask', $7::bigint[], $8::bigint[])",
+			   " 'ask', $7::bigint[], '{0,0,0,0,0}', 0, 0, $8::bigint[])",
 			   boot, job, epoch, tok, seq, call, est, limits, NULL);
 }
 
 static const char *reserve(const char *seq, const char *est, const char *limits)
 {
 	return reserve_as(vessel, BOOT_A, token, seq, CALL, est, limits);
+}
+
+/* With units: "ok 20", or what reserve() says. Each unit is a token and two of money and a
+ * half; so many of them at least, so many at most. */
+static const char *reserve_units(const char *seq, const char *least, const char *most,
+				 const char *limits)
+{
+	return pgtest_askp(vessel,
+			   "SELECT concat_ws(' ', answer, nullif(scope, ''),"
+			   " nullif(what, 0), nullif(units, 0)) FROM"
+			   " vessel_api.budget_reserve('" BOOT_A "', $1::bigint,"
+			   " $2::bigint, $3::uuid, $4::bigint, '" CALL "', 'ask',"
+			   " '{1,100,50,1000,0}', '{0,1000000,2500000,0,0}', $5::bigint,"
+			   " $6::bigint, $7::bigint[])",
+			   job, epoch, token, seq, least, most, limits, NULL);
+}
+
+static const char *extend(const char *boot, const char *seq, const char *call,
+			  const char *bytes, const char *limits)
+{
+	return pgtest_askp(vessel,
+			   "SELECT vessel_api.budget_extend($1::uuid, $2::bigint,"
+			   " $3::bigint, $4::bigint, $5::uuid, $6::bigint, $7::bigint[])",
+			   boot, job, epoch, seq, call, bytes, limits, NULL);
 }
 
 static const char *settle(const char *boot, const char *seq, const char *actual)
@@ -146,6 +170,17 @@ Test(budget_sql, what_is_not_five_numbers_is_refused)
 	expect(settle(BOOT_A, "1", "{1,-5,0,0,0}"), "ERROR 22023");
 }
 
+Test(budget_sql, units_and_bytes_that_are_none_are_refused)
+{
+	expect(reserve_units("1", "-1", "5", NO_LIMITS), "ERROR 22023");
+	expect(reserve_units("1", "6", "5", NO_LIMITS), "ERROR 22023");
+	expect(extend(BOOT_A, "1", CALL, "-1", NO_LIMITS), "ERROR 22023");
+	expect(extend(BOOT_A, "1", CALL, "1", "{1,2}"), "ERROR 22023");
+	expect(pgtest_ask(tomb, "SELECT vessel_api.budget_extend('" BOOT_A "', 1, 1, 1,"
+				" '" CALL "', 1, '" NO_LIMITS "')"),
+	       "ERROR 42501");
+}
+
 Test(budget_sql, a_wrong_token_a_foreign_vessel_and_a_lost_lease_reserve_nothing)
 {
 	expect(reserve_as(vessel, BOOT_A, BOOT_B, "1", CALL, "{1,0,0,0,0}", NO_LIMITS),
@@ -179,6 +214,69 @@ Test(budget_sql, every_limit_of_every_scope_is_named_when_it_is_passed)
 			expect(reserve("1", "{7,7,7,7,0}", limits), want);
 		}
 	expect_all("{0,0,0,0,0} {0,0,0,0,0}");
+}
+
+Test(budget_sql, a_call_gets_as_many_units_as_the_tightest_scope_covers)
+{
+	expect(reserve_units("1", "10", "1000", NO_LIMITS), "ok 1000");
+	expect_all("{0,0,0,0,0} {1,1100,2550,1000,0}");
+	/* of 1300 tokens 200 are left, of which it needs 100 */
+	expect(reserve_units("2", "10", "1000",
+			     "{-1,-1,-1,-1,-1,-1,1300,-1,-1,-1,-1,-1,-1,-1,-1}"),
+	       "ok 100");
+	expect_all("{0,0,0,0,0} {2,1300,2850,2000,0}");
+	/* 77 of money, and 27 for units: ten, with a rest of two */
+	expect(reserve_units("3", "10", "1000",
+			     "{-1,-1,2927,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+	       "ok 10");
+	expect_all("{0,0,0,0,0} {3,1410,2925,3000,0}");
+	/* nine are of no use to it */
+	expect(reserve_units("4", "10", "1000",
+			     "{-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,1519,-1,-1,-1}"),
+	       "over day 2");
+	expect(reserve_units("4", "10", "1000",
+			     "{-1,-1,2999,-1,-1,-1,-1,-1,-1,-1,-1,1519,-1,-1,-1}"),
+	       "over job 3");
+	/* an answer that was lost comes again, whatever is left by now */
+	expect(reserve_units("3", "10", "1000",
+			     "{-1,-1,0,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+	       "ok 10");
+	expect_all("{0,0,0,0,0} {3,1410,2925,3000,0}");
+}
+
+Test(budget_sql, bytes_grow_to_the_limit_and_go_back_with_the_rest)
+{
+	static const char limits[] = "{-1,-1,-1,5000,-1,-1,-1,-1,9000,-1,-1,-1,-1,-1,-1}";
+
+	expect(extend(BOOT_A, "1", CALL, "2000", limits), "-1"); /* not there */
+	expect(reserve("1", "{1,0,0,1000,0}", limits), "ok");
+	expect(reserve("2", "{1,0,0,1000,0}", limits), "ok");
+	expect(extend(BOOT_B, "1", CALL, "2000", limits), "-1");
+	expect(extend(BOOT_A, "1", CALL2, "2000", limits), "-1");
+	expect(extend(BOOT_A, "1", CALL, "2000", limits), "2000");
+	expect(extend(BOOT_A, "1", CALL, "2000", limits), "2000"); /* once */
+	expect(extend(BOOT_A, "1", CALL, "500", limits), "2000");
+	expect_all("{0,0,0,0,0} {2,0,0,3000,0}");
+	expect(extend(BOOT_A, "1", CALL, "9000", limits), "4000"); /* what is left */
+	expect(extend(BOOT_A, "2", CALL, "9000", limits), "1000"); /* nothing is */
+	expect_all("{0,0,0,0,0} {2,0,0,5000,0}");
+	expect(settle(BOOT_A, "1", "{1,0,0,4000,0}"), "settled");
+	expect(extend(BOOT_A, "1", CALL, "9000", NO_LIMITS), "-1");
+	expect_all("{1,0,0,4000,0} {1,0,0,1000,0}");
+}
+
+Test(budget_sql, what_a_provider_says_it_took_never_overflows)
+{
+	expect(reserve("1", "{1,0,0,0,0}", NO_LIMITS), "ok");
+	expect(reserve("2", "{1,0,0,0,0}", NO_LIMITS), "ok");
+	expect(settle(BOOT_A, "1", "{1,9223372036854775807,9223372036854775807,1,0}"),
+	       "settled");
+	expect(settle(BOOT_A, "2", "{1,9223372036854775807,9223372036854775807,1,0}"),
+	       "settled");
+	expect_all("{2,9000000000000000000,9000000000000000000,2,0} {0,0,0,0,0}");
+	expect(reserve_units("3", "1", "5",
+			     "{-1,1000,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+	       "over job 2");
 }
 
 Test(budget_sql, a_limit_of_zero_allows_none_and_reached_denials_end_everything)
