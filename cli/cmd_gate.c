@@ -4,6 +4,7 @@
 #include "cli/client.h"
 #include "cli/cmd.h"
 #include "cli/paths.h"
+#include "cli/prompt.h"
 #include "cli/render.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
@@ -16,6 +17,7 @@
 
 #define SCAN_MAX_BYTES ((size_t)8 << 20)
 #define FILE_MAX_BYTES ((size_t)4 << 20)
+#define TERM_MAX_BYTES 4096
 #define FINDINGS_MAX 4096
 #define ENTRIES_MAX 10000
 #define TIMEOUT_MS 30000
@@ -204,7 +206,7 @@ int cmd_gate(int argc, char **argv)
 /* ---- lych private ---- */
 
 struct private_args {
-	const char *verb, *term, *file, *name;
+	const char *verb, *id, *file, *name;
 	bool json;
 };
 
@@ -228,20 +230,24 @@ static error_t private_parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (!a->verb)
 			a->verb = arg;
-		else if (!a->term)
-			a->term = arg;
+		else if (str_eq(a->verb, "add"))
+			/* and it is not said again, where it may be logged */
+			cmd_usage(state, "a term is read from stdin, or asked for on a "
+					 "terminal: in a command's arguments every "
+					 "process and the shell's history would have it");
+		else if (!a->id)
+			a->id = arg;
 		else
-			cmd_usage(state, "'%s': one at a time; quote what has blanks",
-				  arg);
+			cmd_usage(state, "'%s': one at a time", arg);
 		return 0;
 	case ARGP_KEY_END:
 		adds = a->verb && str_eq(a->verb, "add");
 		removes = a->verb && str_eq(a->verb, "remove");
 		if (!adds && !removes && !(a->verb && str_eq(a->verb, "list")))
 			cmd_usage(state, "add, list or remove");
-		if (adds && !a->term == !a->file)
-			cmd_usage(state, "add TERM, or add --file FILE");
-		if (removes && !a->term)
+		if (!adds && (a->file || a->name))
+			cmd_usage(state, "--file and --name are for add");
+		if (removes != (a->id != NULL))
 			cmd_usage(state, "remove ID");
 		return 0;
 	default:
@@ -259,41 +265,58 @@ static void add_encoded(struct buf *out, const char *s)
 			buf_addf(out, "%%%02X", (unsigned char)*s);
 }
 
-static int private_add(const struct private_args *a, struct err *err)
+static int private_send(const struct private_args *a, const char *kind, const char *name,
+			const void *data, size_t len, struct err *err)
 {
-	cleanup_buf struct buf body = {0};
 	cleanup_buf struct buf target = {0};
 	cleanup_json struct json *j = NULL;
-	cleanup_free char *path = xstrdup(a->file ? a->file : "");
 	struct client_request rq = {
 		.method = "POST", .raw = true, .timeout_ms = TIMEOUT_MS};
 	uint64_t id;
 
-	/* "-": a term that is in no list of processes and no history of a shell */
-	if (a->file || str_eq(a->term, "-")) {
-		if (read_input(a->file ? a->file : "-", FILE_MAX_BYTES, &body, err) < 0)
-			return -1;
-	} else {
-		buf_init(&body, FILE_MAX_BYTES);
-		buf_adds(&body, a->term);
-	}
 	buf_init(&target, 8192);
-	buf_addf(&target, "/v1/private?kind=%s&name=", a->file ? "file" : "term");
-	add_encoded(&target, a->name ? a->name : a->file ? basename(path) : "term");
+	buf_addf(&target, "/v1/private?kind=%s&name=", kind);
+	add_encoded(&target, name);
 	rq.target = buf_str(&target);
-	rq.body = buf_str(&body);
-	rq.body_len = body.len;
+	rq.body = data;
+	rq.body_len = len;
 	if (request(&rq, &j, err) < 0 ||
 	    json_get_u64(j, "id", true, 1, INT64_MAX, &id, err) < 0)
 		return -1;
-	if (body.data)
-		explicit_bzero(body.data, body.len);
 	if (a->json)
 		render_json(j);
 	else
 		(void)printf("registered as %" PRIu64 "; only digests of it are kept\n",
 			     id);
 	return render_flush(err);
+}
+
+static int private_add_file(const struct private_args *a, struct err *err)
+{
+	cleanup_buf struct buf body = {0};
+	cleanup_free char *path = xstrdup(a->file);
+	int r;
+
+	if (read_input(a->file, FILE_MAX_BYTES, &body, err) < 0)
+		return -1;
+	r = private_send(a, "file", a->name ? a->name : basename(path), buf_str(&body),
+			 body.len, err);
+	if (body.data)
+		explicit_bzero(body.data, body.len);
+	return r;
+}
+
+static int private_add_term(const struct private_args *a, struct err *err)
+{
+	char term[TERM_MAX_BYTES + 1];
+	size_t len = 0;
+	int r;
+
+	if (prompt_secret("term (not shown): ", term, TERM_MAX_BYTES, &len, err) < 0)
+		return err_wrap(err, "the term");
+	r = private_send(a, "term", a->name ? a->name : "term", term, len, err);
+	explicit_bzero(term, sizeof(term));
+	return r;
 }
 
 static int private_list(const struct private_args *a, struct err *err)
@@ -336,7 +359,7 @@ static int private_remove(const struct private_args *a, struct err *err)
 	struct client_request rq = {.method = "DELETE", .timeout_ms = TIMEOUT_MS};
 	uint64_t id;
 
-	if (parse_u64(a->term, 1, INT64_MAX, &id, err) < 0)
+	if (parse_u64(a->id, 1, INT64_MAX, &id, err) < 0)
 		return err_wrap(err, "remove: an id of 'lych private list'");
 	rq.target = target = xasprintf("/v1/private/%" PRIu64, id);
 	if (request(&rq, &j, err) < 0)
@@ -360,16 +383,17 @@ int cmd_private(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = private_parse,
-		.args_doc = "add TERM|-\nadd --file FILE\nlist\nremove ID",
+		.args_doc = "add\nadd --file FILE\nlist\nremove ID",
 		.doc = "What must never leave: terms and files of yours. Only keyed "
-		       "digests are kept. TERM '-' is read from stdin."};
+		       "digests are kept. A term is read from stdin, or asked for on a "
+		       "terminal."};
 	struct private_args a = {0};
 	struct err err = ERR_INIT;
 	int r;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
 	if (str_eq(a.verb, "add"))
-		r = private_add(&a, &err);
+		r = a.file ? private_add_file(&a, &err) : private_add_term(&a, &err);
 	else if (str_eq(a.verb, "list"))
 		r = private_list(&a, &err);
 	else

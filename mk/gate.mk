@@ -3,7 +3,7 @@
 # runtime only, the compiler of expressions (libhs) stays here.
 
 GATE_COMPILER := $(B)/vessel/rules/compile
-$(GATE_COMPILER): $(B)/vessel/rules/compile.o $(B)/vessel/gate_rules.o $(OBJ_common)
+$(GATE_COMPILER): $(B)/vessel/rules/compile.o $(B)/vessel/gate_rules.o $(B)/vessel/gate_words.o $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lhs -lpcre2-8
 $(B)/gen/gate_db.inc: $(GATE_COMPILER)

@@ -38,7 +38,13 @@ struct gate {
 	const struct gate_private *private;
 };
 
-enum layer_kind { LAYER_ROOT, LAYER_FOLDED, LAYER_BLOCKS, LAYER_REVERSED };
+enum layer_kind {
+	LAYER_ROOT,
+	LAYER_FOLDED,
+	LAYER_BLOCKS,
+	LAYER_REVERSED,
+	LAYER_WORDLESS, /* has a map, as the folded one */
+};
 
 struct layer {
 	enum layer_kind kind;
@@ -194,6 +200,10 @@ static void to_root(const struct layer *l, size_t *start, size_t *end)
 			*start = l->len - to;
 			*end = l->len - from;
 			break;
+		case LAYER_WORDLESS:
+			*start = l->map[from];
+			*end = l->map[to - 1] + 1U;
+			break;
 		case LAYER_FOLDED:
 			while (to < l->len && l->map[to] == l->map[to - 1])
 				to++;
@@ -290,6 +300,24 @@ static bool covers(const struct gate_finding *a, const struct gate_finding *b)
 	       a->offset <= b->offset && a->offset + a->len >= b->offset + b->len;
 }
 
+static bool overlaps(const struct gate_finding *a, const struct gate_finding *b)
+{
+	return a->part == b->part && a->is_split == b->is_split &&
+	       a->offset < b->offset + b->len && b->offset < a->offset + a->len;
+}
+
+/* Of a text without words only what the words hid is new: the rest is the same thing with
+ * another border. */
+static bool is_known(const struct scan *s, const struct gate_finding *a,
+		     const struct gate_finding *f)
+{
+	bool is_there = s->layer->kind == LAYER_WORDLESS && a->family == f->family
+				? overlaps(a, f)
+				: covers(a, f);
+
+	return is_there && a->severity >= f->severity;
+}
+
 /* The stronger of two that tell the same stays. */
 static void keep(struct scan *s, const struct gate_finding *f)
 {
@@ -297,7 +325,7 @@ static void keep(struct scan *s, const struct gate_finding *f)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->n; i++)
-		if (covers(&r->finding[i], f) && r->finding[i].severity >= f->severity)
+		if (is_known(s, &r->finding[i], f))
 			return;
 	for (size_t i = 0; i < r->n; i++)
 		if (!(covers(f, &r->finding[i]) && f->severity >= r->finding[i].severity))
@@ -327,6 +355,9 @@ static void found_in(struct scan *s, const char *rule, enum gate_family family,
 
 	if (!place(s, span_in_root(s->layer, whole, end),
 		   span_in_root(s->layer, start, end), &f))
+		return;
+	if (s->in->parts[f.part].kind == GATE_PART_ECHO && family != GATE_EXACT &&
+	    family != GATE_CANARY)
 		return;
 	gate_mac(s->g->cfg.mac_key, s->layer->data + start, end - start, mac);
 	memcpy(f.mac, mac, sizeof(f.mac));
@@ -479,6 +510,30 @@ static void fold(struct scan *s, const struct layer *l)
 	gate_folded_done(&f);
 }
 
+/* A word that was put before, behind or into something hides nothing. */
+static void without_words(struct scan *s, const struct layer *l)
+{
+	size_t n;
+	const struct gate_span *word = gate_matcher_words(s->g->matcher, &n);
+	struct gate_folded f;
+	struct layer below;
+
+	if (n == 0)
+		return;
+	gate_fold_words(l->data, l->len, word, n, GATE_REACH / 2, &f);
+	below = (struct layer){
+		.kind = LAYER_WORDLESS,
+		.parent = l,
+		.data = f.data,
+		.len = f.len,
+		.depth = l->depth,
+		.map = f.map,
+	};
+	if (f.changed)
+		look_below(s, &below);
+	gate_folded_done(&f);
+}
+
 static void reverse(struct scan *s, const struct layer *l)
 {
 	struct layer below = {.kind = LAYER_REVERSED,
@@ -547,6 +602,10 @@ static void look(struct scan *s, const struct layer *l)
 	}
 	look_for_canaries(s);
 	look_for_private(s);
+	if (s->failed || l->kind == LAYER_WORDLESS)
+		return;
+	if (l->kind != LAYER_REVERSED) /* where no word is one */
+		without_words(s, l);
 	if (!s->root->is_split)
 		look_at_kinds(s);
 	if (s->failed || l->depth >= GATE_DEPTH_MAX)

@@ -81,6 +81,9 @@ enum gate_part_kind {
 	GATE_PART_NUMBER, /* a number as it is written */
 	GATE_PART_URL,
 	GATE_PART_HEADER, /* "name: value" */
+	/* What the other side itself gave to this job, and gets back: only what may never
+	 * leave counts in it, registered terms and canaries. */
+	GATE_PART_ECHO,
 	GATE_PART_KIND_MAX_
 };
 

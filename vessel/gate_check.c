@@ -4,12 +4,28 @@
 #include "common/str.h"
 #include "vessel/gate_names.h"
 #include "vessel/gate_valid.h"
+#include "vessel/gate_words.h"
 #include <ctype.h>
 #include <strings.h>
 
 #define PEM_MAX_BYTES 16384
 #define JWT_MAX_BYTES 8192
 #define AUTH_MIN 20 /* bytes of a token, to be refused by itself */
+#define REST_MAX 1536
+/* Least lengths of a value: by the expressions of the rules. */
+#define TOKEN_MIN 12
+#define URLPASS_MIN 3
+#define PASSWORD_MIN 4
+#define KEYWORD_MIN 6
+#define AUTHLINE_MIN 8
+#define HEX_RUN_MIN 20
+#define TEXT64_MIN 24
+#define DISTINCT_MIN 4
+#define CODE_MAX 160
+#define PHONE_DIGITS_MAX 15
+#define AWS_KEY_LEN 20
+#define AWS_PREFIX_LEN 4
+#define CRC_BODY_LEN 36 /* with the checksum */
 /* A token whose checksum is wrong is still somebody's secret, perhaps. */
 #define SEVERITY_UNPROVED 0.6
 
@@ -24,32 +40,40 @@ static bool has_word(const char *s, size_t len, const char *word)
 	return false;
 }
 
-bool gate_is_placeholder(const char *s, size_t len)
-{
-	static const char *const words[] = {
-		"example", "changeme",	"change_me", "change-me", "placeholder",
-		"your_",   "your-",	"yourpass",  "yourkey",	  "xxxx",
-		"dummy",   "redacted",	"****",	     "....",	  "${",
-		"{{",	   "<",		"insert",    "replace",	  "none",
-		"null",	   "undefined", "test_",     "sample",	  "1234567",
-		"abcdefg", "deadbeef",	"todo",	     "%s",	  "%(",
-	};
+/* A value without the words that documents put in a secret's place: only that is judged. */
+struct rest {
+	const char *s;
+	size_t len;
+	char bytes[REST_MAX];
+};
 
-	if (distinct_bytes(s, len) < 4)
-		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (has_word(s, len, words[i]))
-			return true;
-	return false;
+static void take_rest(struct rest *r, const char *s, size_t len)
+{
+	r->s = s;
+	r->len = len;
+	if (len > sizeof(r->bytes)) /* too long for any of them to matter */
+		return;
+	r->len = gate_without_words(s, len, r->bytes);
+	if (r->len < len)
+		r->s = r->bytes;
+}
+
+/* Enough for a secret of at least min bytes. */
+static bool is_something(const struct rest *r, size_t min)
+{
+	return r->len >= min && distinct_bytes(r->s, r->len) >= DISTINCT_MIN;
 }
 
 /* What chance gives n draws of many letters, halved. */
 static bool is_diverse(const char *s, size_t len)
 {
-	size_t want = len < 16 ? 5 : len < 40 ? 8 : 10;
+	struct rest r;
 
-	return distinct_bytes(s, len) >= want && !has_word(s, len, "xxxxx") &&
-	       !has_word(s, len, "example");
+	take_rest(&r, s, len);
+	return (r.len == len || r.len >= TOKEN_MIN) &&
+	       distinct_bytes(r.s, r.len) >= (r.len < 16   ? 5
+					      : r.len < 40 ? 8
+							   : 10);
 }
 
 struct classes {
@@ -157,28 +181,40 @@ static bool check_urlpass(const struct gate_match *m)
 		"password", "pass", "passwd", "pw",  "pwd",
 		"secret",   "user", "token",  "key", "hunter2",
 	};
-	const char *s = m->text + m->start;
-	size_t len = m->end - m->start;
+	struct rest r;
 
-	if (gate_is_placeholder(s, len) || strchr("$%{[(", s[0]))
-		return len > 3 && s[0] == '%' && s[1] != 's' && s[1] != '(';
+	take_rest(&r, m->text + m->start, m->end - m->start);
+	if (gate_is_template(m->text + m->start, m->end - m->start) ||
+	    !is_something(&r, URLPASS_MIN))
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(stand_ins); i++)
-		if (strlen(stand_ins[i]) == len && strncasecmp(s, stand_ins[i], len) == 0)
+		if (strlen(stand_ins[i]) == r.len &&
+		    strncasecmp(r.s, stand_ins[i], r.len) == 0)
 			return false;
 	return true;
 }
 
+static bool check_password(const struct gate_match *m)
+{
+	struct rest r;
+
+	take_rest(&r, m->text + m->start, m->end - m->start);
+	return !gate_is_template(m->text + m->start, m->end - m->start) &&
+	       is_something(&r, PASSWORD_MIN);
+}
+
 static bool check_authline(struct gate_match *m)
 {
-	const char *s = m->text + m->start;
-	size_t len = m->end - m->start;
-	struct classes c = classes_of(s, len);
+	struct rest r;
+	struct classes c;
 
+	take_rest(&r, m->text + m->start, m->end - m->start);
+	c = classes_of(r.s, r.len);
 	/* Shorter ones are examples of documents more often than somebody's. */
-	if (len < AUTH_MIN)
+	if (r.len < AUTH_MIN)
 		m->severity = SEVERITY_UNPROVED;
-	return !gate_is_placeholder(s, len) && (c.digit || (c.upper && c.lower)) &&
-	       entropy_of(s, len) > 2.5;
+	return is_something(&r, AUTHLINE_MIN) && (c.digit || (c.upper && c.lower)) &&
+	       entropy_of(r.s, r.len) > 2.5;
 }
 
 static bool is_prose(const char *s, size_t len)
@@ -190,17 +226,30 @@ static bool is_prose(const char *s, size_t len)
 	       c.other <= len / 4;
 }
 
+/* A path through names, "self.config.password", "request->token()", or a place: a URL, a
+ * file. One such word within something that was drawn by lot is not enough. */
 static bool looks_like_code(const char *s, size_t len)
 {
 	static const char *const words[] = {
-		"self.", "os.", "getenv", "environ", "config.", "request", "://",
-		"args.", "()",	"=>",	  "->",	     "::",	"/usr/",   "import ",
+		"self.", "os.", "getenv", "environ", "config.", "request",
+		"args.", "()",	"=>",	  "->",	     "::",
 	};
+	static const char signs[] = "()=>-:";
+	char name[CODE_MAX];
+	bool is_code = false;
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (has_word(s, len, words[i]))
+	if (len >= 5 && memcmp(s, "/usr/", 5) == 0)
+		return true;
+	for (size_t i = 0; i < len && isalnum((unsigned char)s[i]); i++)
+		if (len - i > 3 && memcmp(s + i + 1, "://", 3) == 0)
 			return true;
-	return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words) && !is_code; i++)
+		is_code = has_word(s, len, words[i]);
+	if (!is_code || len > sizeof(name))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		name[i] = memchr(signs, s[i], sizeof(signs) - 1) ? '.' : s[i];
+	return gate_is_name(name, len);
 }
 
 /* 0.5 to 0.7 by how much it looks drawn by lot. */
@@ -216,6 +265,7 @@ static bool check_keyword(struct gate_match *m)
 	const char *s;
 	size_t len;
 	bool is_quoted = strchr("\"'`", m->text[m->start]) != NULL;
+	struct rest r;
 
 	if (is_quoted) {
 		m->start++;
@@ -223,41 +273,53 @@ static bool check_keyword(struct gate_match *m)
 	}
 	s = m->text + m->start;
 	len = m->end - m->start;
-	if (gate_is_placeholder(s, len) || looks_like_code(s, len) || is_prose(s, len) ||
-	    entropy_of(s, len) < 2.75)
+	take_rest(&r, s, len);
+	if (gate_is_template(s, len) || looks_like_code(s, len) ||
+	    !is_something(&r, KEYWORD_MIN) || is_prose(r.s, r.len) ||
+	    entropy_of(r.s, r.len) < 2.75)
 		return false;
-	if (!is_quoted && memchr(s, '.', len) && !classes_of(s, len).digit)
+	if (!is_quoted && memchr(r.s, '.', r.len) && !classes_of(r.s, r.len).digit)
 		return false;
-	weigh_by_entropy(m, s, len);
+	weigh_by_entropy(m, r.s, r.len);
 	return true;
 }
 
 /* Digests have the lengths of digests: of 128, 160, 224, 256, 384 and 512 bits. */
 static bool check_hex(const struct gate_match *m)
 {
-	const char *s = m->text + m->start;
-	size_t len = m->end - m->start;
-	struct classes c = classes_of(s, len);
+	struct rest r;
+	struct classes c;
 
-	if (len == 32 || len == 40 || len == 56 || len == 64 || len == 96 || len == 128)
+	take_rest(&r, m->text + m->start, m->end - m->start);
+	c = classes_of(r.s, r.len);
+	if (r.len == 32 || r.len == 40 || r.len == 56 || r.len == 64 || r.len == 96 ||
+	    r.len == 128)
 		return false;
 	if (c.digit == 0 || c.upper + c.lower < 4 || (c.upper && c.lower))
 		return false;
-	return entropy_of(s, len) > 3.0 && !gate_is_placeholder(s, len);
+	return is_something(&r, HEX_RUN_MIN) && entropy_of(r.s, r.len) > 3.0;
 }
 
-static bool is_after_hash_name(const struct gate_match *m)
+/* "sha256-" and a value as long as such a digest: of anything else the name says nothing. */
+static bool is_named_digest(const struct gate_match *m)
 {
-	static const char *const names[] = {"sha1-",   "sha256-", "sha384-", "sha512-",
-					    "sha256:", "sha512:", "md5-",    "h1:"};
+	static const struct {
+		const char *name;
+		size_t len; /* in base64, without padding */
+	} digests[] = {{"sha1-", 27},	{"sha256-", 43}, {"sha384-", 64}, {"sha512-", 86},
+		       {"sha256:", 43}, {"sha512:", 86}, {"md5-", 22},	  {"h1:", 43}};
+	const char *s = m->text + m->start;
+	size_t len = m->end - m->start;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		size_t n = strlen(names[i]);
+	while (len > 0 && s[len - 1] == '=')
+		len--;
+	for (size_t i = 0; i < ARRAY_SIZE(digests); i++) {
+		size_t n = strlen(digests[i].name);
 
-		if ((m->start >= n &&
-		     strncasecmp(m->text + m->start - n, names[i], n) == 0) ||
-		    (m->end - m->start > n &&
-		     strncasecmp(m->text + m->start, names[i], n) == 0))
+		if (len == digests[i].len && m->start >= n &&
+		    strncasecmp(s - n, digests[i].name, n) == 0)
+			return true;
+		if (len == n + digests[i].len && strncasecmp(s, digests[i].name, n) == 0)
 			return true;
 	}
 	return false;
@@ -265,54 +327,98 @@ static bool is_after_hash_name(const struct gate_match *m)
 
 static bool check_text64(const struct gate_match *m)
 {
-	const char *s = m->text + m->start;
-	size_t len = m->end - m->start;
-	struct classes c = classes_of(s, len);
+	struct rest r;
+	struct classes c;
 	size_t changes = 0;
 
-	if (c.digit < 3 || c.upper < 3 || c.lower < 3 || c.other > len / 6 ||
-	    is_after_hash_name(m) || gate_is_placeholder(s, len))
+	/* Most of these runs are names: the rest of one has no more of anything. */
+	c = classes_of(m->text + m->start, m->end - m->start);
+	if (c.digit < 3 || c.upper < 3 || c.lower < 3)
+		return false;
+	take_rest(&r, m->text + m->start, m->end - m->start);
+	c = classes_of(r.s, r.len);
+	if (c.digit < 3 || c.upper < 3 || c.lower < 3 || c.other > r.len / 6 ||
+	    is_named_digest(m) || !is_something(&r, TEXT64_MIN))
 		return false;
 	/* Names keep to a case for some letters; what is drawn by lot does not. */
-	for (size_t i = 1; i < len; i++)
-		changes += (islower((unsigned char)s[i]) != 0) !=
-			   (islower((unsigned char)s[i - 1]) != 0);
-	return changes * 3 > len && entropy_of(s, len) > (len < 32 ? 4.0 : 4.4);
+	for (size_t i = 1; i < r.len; i++)
+		changes += (islower((unsigned char)r.s[i]) != 0) !=
+			   (islower((unsigned char)r.s[i - 1]) != 0);
+	return changes * 3 > r.len && entropy_of(r.s, r.len) > (r.len < 32 ? 4.0 : 4.4);
+}
+
+/* The domain, or one above it. */
+static bool is_within_domain(const char *s, size_t len, const char *domain)
+{
+	size_t n = strlen(domain);
+
+	return len >= n && strncasecmp(s + len - n, domain, n) == 0 &&
+	       (len == n || s[len - n - 1] == '.');
 }
 
 static bool check_email(struct gate_match *m)
 {
-	static const char *const unreal[] = {
-		"example.com", "example.org", "example.net", ".example",     ".invalid",
-		".test",       "localhost",   "@domain.com", "users.noreply"};
-	static const char *const files[] = {".png", ".jpg", ".svg", ".gif",
-					    ".js",  ".css", ".py",  ".html"};
-	const char *s = m->text + m->start;
-	size_t len = m->end - m->start;
+	static const char *const unreal[] = {"example.com",
+					     "example.org",
+					     "example.net",
+					     "example",
+					     "invalid",
+					     "test",
+					     "localhost",
+					     "domain.com",
+					     "localhost.localdomain",
+					     "users.noreply.github.com",
+					     "users.noreply.gitlab.com"};
+	static const char *const files[] = {"png", "jpg", "svg", "gif",
+					    "js",  "css", "py",	 "html"};
+	const char *end = m->text + m->end;
+	const char *host = memrchr(m->text + m->start, '@', m->end - m->start);
 
+	if (!host++)
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(unreal); i++)
-		if (has_word(s, len, unreal[i]))
+		if (is_within_domain(host, (size_t)(end - host), unreal[i]))
 			return false;
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		size_t n = strlen(files[i]);
-
-		if (len > n && strncasecmp(s + len - n, files[i], n) == 0)
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (is_within_domain(host, (size_t)(end - host), files[i]))
 			return false;
-	}
 	return true;
 }
 
-static bool check_phone(const struct gate_match *m)
+static bool check_phone(struct gate_match *m)
 {
-	const char *s = m->text + m->start;
-	size_t len = m->end - m->start, digits = classes_of(s, len).digit;
-	const char *fiction = memmem(s, len, "555", 3);
+	const char *s = m->text + m->start, *fiction;
+	size_t len = m->end - m->start;
 
-	if (digits < 8 || digits > 15 || distinct_bytes(s, len) < 5)
+	/* The number that follows on it is another one. */
+	while (classes_of(s, len).digit > PHONE_DIGITS_MAX) {
+		const char *blank = memrchr(s, ' ', len);
+
+		if (!blank)
+			return false;
+		len = (size_t)(blank - s);
+	}
+	m->end = m->start + len;
+	fiction = memmem(s, len, "555", 3);
+	if (classes_of(s, len).digit < 8 || distinct_bytes(s, len) < 5)
 		return false;
 	/* 555-0100 to 555-0199 belong to nobody */
 	return !(fiction && memmem(fiction, len - (size_t)(fiction - s), "01", 2) &&
-		 digits <= 11);
+		 classes_of(s, len).digit <= 11);
+}
+
+/* A word behind it may look like one more group; where there are numbers, it is no word. */
+static bool check_iban(struct gate_match *m)
+{
+	const char *s = m->text + m->start;
+	size_t len = m->end - m->start, n = valid_iban_length(s, len), at = 0;
+
+	for (; at < len && n > 0; at++)
+		n -= s[at] != ' ';
+	if (n > 0 || (at < len && s[at] != ' ') || classes_of(s + at, len - at).digit)
+		return false;
+	m->end = m->start + at;
+	return valid_iban(s, at);
 }
 
 static bool check_ipv4(struct gate_match *m)
@@ -382,19 +488,52 @@ static bool check_gps(const struct gate_match *m)
 	       (lat > 1 || lat < -1) && (lon > 1 || lon < -1);
 }
 
+static bool is_key_letter(const struct gate_match *m, size_t at)
+{
+	return at < m->len && (isupper((unsigned char)m->text[at]) ||
+			       isdigit((unsigned char)m->text[at]));
+}
+
+/* Whole and by itself, it proves itself. Cut, or else among capitals, it must look drawn by
+ * lot: of sixteen letters of base 32 one is a digit, in words and in proteins none is. */
 static bool check_aws(struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	size_t len = m->end - m->start;
+	bool is_alone = !(m->start > 0 && is_key_letter(m, m->start - 1)) &&
+			!is_key_letter(m, m->end);
 
 	if (!is_diverse(s, len))
 		return false;
-	return valid_aws_key(s, len) || unproved(m);
+	if (len == AWS_KEY_LEN && is_alone)
+		return valid_aws_key(s, len) || unproved(m);
+	return (len == AWS_KEY_LEN || is_alone) &&
+	       classes_of(s + AWS_PREFIX_LEN, len - AWS_PREFIX_LEN).digit > 0 &&
+	       valid_aws_key(s, len);
 }
 
+/* Without its end it has no checksum, and is secret all the same. */
 static bool check_crc(struct gate_match *m)
 {
-	return valid_crc62(m->text + m->start, m->end - m->start, 4) || unproved(m);
+	const char *s = m->text + m->start;
+	size_t len = m->end - m->start;
+	const char *body = memchr(s, '_', len);
+	size_t prefix = body ? (size_t)(body - s) + 1 : 0;
+
+	if (len - prefix < CRC_BODY_LEN)
+		return is_diverse(s, len);
+	return valid_crc62(s, len, prefix) || unproved(m);
+}
+
+/* A letter too many may have been taken for its last one. */
+static bool check_base58(struct gate_match *m)
+{
+	const char *s = m->text + m->start;
+
+	if (valid_base58check(s, m->end - m->start))
+		return true;
+	m->end--;
+	return valid_base58check(s, m->end - m->start);
 }
 
 static bool check_name(const struct gate_match *m)
@@ -405,7 +544,7 @@ static bool check_name(const struct gate_match *m)
 	return gate_is_given_name(s, blank ? (size_t)(blank - s) : m->end - m->start);
 }
 
-bool gate_check(enum gate_check_kind check, struct gate_match *m)
+static bool is_one(enum gate_check_kind check, struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	size_t len = m->end - m->start;
@@ -428,13 +567,13 @@ bool gate_check(enum gate_check_kind check, struct gate_match *m)
 	case CHECK_BECH32:
 		return valid_bech32(s, len);
 	case CHECK_BASE58:
-		return valid_base58check(s, len);
+		return check_base58(m);
 	case CHECK_JWT:
 		return check_jwt(m);
 	case CHECK_URLPASS:
 		return check_urlpass(m);
 	case CHECK_PASSWORD:
-		return !gate_is_placeholder(s, len);
+		return check_password(m);
 	case CHECK_AUTHLINE:
 		return check_authline(m);
 	case CHECK_KEYWORD:
@@ -446,7 +585,7 @@ bool gate_check(enum gate_check_kind check, struct gate_match *m)
 	case CHECK_CARD:
 		return valid_card(s, len);
 	case CHECK_IBAN:
-		return valid_iban(s, len);
+		return check_iban(m);
 	case CHECK_SSN:
 		return valid_ssn(s, len);
 	case CHECK_NHS:
@@ -469,4 +608,9 @@ bool gate_check(enum gate_check_kind check, struct gate_match *m)
 		return check_name(m);
 	}
 	return false;
+}
+
+bool gate_check(enum gate_check_kind check, struct gate_match *m)
+{
+	return is_one(check, m) && !gate_is_published(m->text, m->len, m->start, m->end);
 }

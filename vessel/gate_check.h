@@ -14,10 +14,7 @@ struct gate_match {
 	double severity;	 /* the rule's; a check may lower it */
 };
 
-/* False: it is not one. */
+/* False: it is not one, or one that was published for everybody. */
 bool gate_check(enum gate_check_kind check, struct gate_match *m);
-
-/* A stand-in as documentation has them: "your-key-here", "xxxx", "${TOKEN}". */
-bool gate_is_placeholder(const char *s, size_t len);
 
 #endif

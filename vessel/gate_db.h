@@ -13,7 +13,8 @@ enum gate_db_kind {
 };
 
 struct gate_db {
-	const char *data; /* serialised; a match's id is the rule's index */
+	/* serialised; a match's id is the rule's index, behind them the word's */
+	const char *data;
 	size_t bytes;
 };
 extern const struct gate_db gate_dbs[GATE_DB_MAX_];

@@ -32,6 +32,9 @@ struct gate_matcher {
 	size_t *by_run, n_by_run;
 	uint8_t any[256];
 	size_t any_min;
+	/* the words of the text at hand */
+	struct gate_span *word;
+	size_t n_words, words_cap;
 };
 
 struct run {
@@ -146,6 +149,7 @@ void gate_matcher_free(struct gate_matcher *m)
 	}
 	free(m->rule);
 	free(m->by_run);
+	free(m->word);
 	pcre2_match_data_free(m->match);
 	pcre2_match_context_free(m->limits);
 	(void)hs_free_scratch(m->scratch);
@@ -155,7 +159,8 @@ void gate_matcher_free(struct gate_matcher *m)
 }
 
 /* One match: judged, told. False: give up. */
-static bool judge(struct run *r, const struct gate_rule *rule, const struct compiled *c)
+static bool judge(struct run *r, const struct gate_rule *rule, const struct compiled *c,
+		  bool *ret_is_one)
 {
 	const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r->m->match);
 	size_t group = c->value && v[2 * c->value] != PCRE2_UNSET ? c->value : 0;
@@ -169,8 +174,8 @@ static bool judge(struct run *r, const struct gate_rule *rule, const struct comp
 		.severity = rule->severity / 100.0,
 	};
 
-	return m.end <= m.start || !gate_check(rule->check, &m) ||
-	       r->hit(rule, &m, r->arg);
+	*ret_is_one = m.end > m.start && gate_check(rule->check, &m);
+	return !*ret_is_one || r->hit(rule, &m, r->arg);
 }
 
 /* All matches that begin in [from, to), from < to. False: give up. */
@@ -186,14 +191,17 @@ static bool search(struct run *r, const struct gate_rule *rule, struct compiled 
 		int n = pcre2_match(c->re, (PCRE2_SPTR)r->text, end, from, 0, r->m->match,
 				    r->m->limits);
 		const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r->m->match);
+		bool is_one = false;
 
 		if (n == PCRE2_ERROR_NOMATCH)
 			return true;
 		if (n < 0)
 			return false;
-		if (!judge(r, rule, c))
+		if (!judge(r, rule, c, &is_one))
 			return false;
-		from = v[1] > v[0] ? v[1] : v[0] + 1;
+		/* What is no secret may have swallowed the beginning of one. */
+		from = v[1] > v[0] && (is_one || rule->family > GATE_KEYWORD) ? v[1]
+									      : v[0] + 1;
 		c->last = from;
 	}
 	return true;
@@ -204,18 +212,48 @@ static bool is_left_out(const struct run *r, const struct gate_rule *rule)
 	return rule->flags & r->without || (rule->flags & r->with) != r->with;
 }
 
+/* Words that touch are one, and so is a run of one sign; of two that overlap otherwise the
+ * longer one is a word. */
+static void note_word(struct gate_matcher *m, const char *word, size_t end)
+{
+	struct gate_span *last = m->n_words ? &m->word[m->n_words - 1] : NULL;
+	size_t len = strlen(word), start = end - len;
+
+	if (last && start < last->end && word[0] != word[len - 1]) {
+		if (len > last->end - last->start)
+			*last = (struct gate_span){.start = start, .end = end};
+		return;
+	}
+	if (last && start <= last->end) {
+		last->start = start < last->start ? start : last->start;
+		last->end = end;
+		return;
+	}
+	if (m->n_words == m->words_cap) {
+		m->words_cap = m->words_cap * 2 + 64;
+		m->word = xreallocarray(m->word, m->words_cap, sizeof(*m->word));
+	}
+	m->word[m->n_words++] = (struct gate_span){.start = start, .end = end};
+}
+
 static int on_anchor(unsigned id, unsigned long long start __attribute__((unused)),
 		     unsigned long long end, unsigned flags __attribute__((unused)),
 		     void *arg)
 {
 	struct run *r = arg;
-	const struct gate_rule *rule = &gate_rules[id];
-	struct compiled *c = &r->m->rule[id];
-	size_t back = rule->flags & GATE_RULE_FAR ? GATE_REACH : GATE_BACK;
-	size_t from, to = (size_t)end;
+	const struct gate_rule *rule;
+	struct compiled *c;
+	size_t back, from, to = (size_t)end;
 
+	if (id >= gate_rules_n) {
+		note_word(r->m, gate_words[id - gate_rules_n], (size_t)end);
+		return 0;
+	}
+	rule = &gate_rules[id];
+	c = &r->m->rule[id];
 	if (is_left_out(r, rule))
 		return 0;
+	back = rule->flags & GATE_RULE_FAR ? GATE_REACH : GATE_BACK;
 	if (rule->flags & GATE_RULE_BEGINS) {
 		back = gate_widths[id].max;
 		to = to - gate_widths[id].min + 1;
@@ -279,8 +317,15 @@ bool gate_matcher_run(struct gate_matcher *m, const char *text, size_t len, unsi
 
 	for (size_t i = 0; i < gate_rules_n; i++)
 		m->rule[i].done = m->rule[i].last = 0;
+	m->n_words = 0;
 	if (len == 0)
 		return true;
 	e = hs_scan(m->db[kind], text, (unsigned)len, 0, m->scratch, on_anchor, &r);
 	return e == HS_SUCCESS && !r.gave_up && search_runs(&r);
+}
+
+const struct gate_span *gate_matcher_words(const struct gate_matcher *m, size_t *ret_n)
+{
+	*ret_n = m->n_words;
+	return m->word;
 }

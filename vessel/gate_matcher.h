@@ -10,6 +10,7 @@
 #include "common/attr.h"
 #include "common/clock.h"
 #include "vessel/gate_check.h"
+#include "vessel/gate_words.h"
 
 struct gate_matcher;
 
@@ -27,5 +28,8 @@ typedef bool gate_matcher_hit(const struct gate_rule *rule, const struct gate_ma
 bool gate_matcher_run(struct gate_matcher *m, const char *text, size_t len, unsigned with,
 		      unsigned without, usec_t deadline, gate_matcher_hit *hit,
 		      void *arg);
+/* Where that text has words of gate_words.h: in order, apart from each other. Until the
+ * next run. */
+const struct gate_span *gate_matcher_words(const struct gate_matcher *m, size_t *ret_n);
 
 #endif

@@ -10,7 +10,9 @@
 bool valid_luhn(const char *s, size_t len);
 /* Luhn, a length and a first digits that some network issues (ISO/IEC 7812). */
 bool valid_card(const char *s, size_t len);
-/* ISO 13616: the country's length, mod 97. */
+/* ISO 13616: the letters and digits of an IBAN of that country; 0: it has none. */
+size_t valid_iban_length(const char *s, size_t len);
+/* The country's length, mod 97. */
 bool valid_iban(const char *s, size_t len);
 /* Ranges that the US administration gives out. */
 bool valid_ssn(const char *s, size_t len);
@@ -23,7 +25,8 @@ bool valid_bech32(const char *s, size_t len);
 /* `prefix_len` bytes, a body, and the CRC-32 of the body as six digits of base 62: the
  * tokens of GitHub and npm. */
 bool valid_crc62(const char *s, size_t len, size_t prefix_len);
-/* The account number inside an AWS key id is a number of twelve digits. */
+/* The account number inside an AWS key id, of which the first 14 letters have it, is a number of
+ * twelve digits. */
 bool valid_aws_key(const char *s, size_t len);
 
 /* Bits per byte of s, by Shannon. */

@@ -52,8 +52,9 @@ static void check(const struct egress_frame *f)
 	struct egress_end end;
 	struct err err = ERR_INIT, why = ERR_INIT;
 	unsigned count;
+	uint64_t room;
 	uint32_t credit;
-	bool in_header;
+	bool in_header, is_last;
 
 	switch (f->type) {
 	case EGRESS_F_REQUEST:
@@ -83,8 +84,13 @@ static void check(const struct egress_frame *f)
 		if (egress_credit_parse(f->data, f->len, &credit, &err) == 0)
 			assert(credit > 0 && credit <= EGRESS_WINDOW_BYTES);
 		break;
+	case EGRESS_F_ROOM:
+		if (egress_room_parse(f->data, f->len, &room, &is_last, &err) == 0)
+			assert(room <= (uint64_t)1 << 40);
+		break;
 	case EGRESS_F_DATA:
 	case EGRESS_F_CANCEL:
+	case EGRESS_F_MORE:
 	case EGRESS_F_MAX_:
 		break;
 	}

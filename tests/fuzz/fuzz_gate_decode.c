@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoders and folding on any bytes: blocks in order and in bounds, maps that grow. */
+/* Decoders and folding on any bytes: blocks in order and in bounds, maps that grow; a text
+ * without its words is made of the text. */
 #include "vessel/gate_decode.h"
 #include "vessel/gate_fold.h"
 #include "vessel/gate_kind.h"
+#include "vessel/gate_words.h"
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,6 +38,34 @@ static void check_folded(const struct gate_folded *f, size_t size)
 			abort();
 }
 
+/* Each byte is one of the text, or stands between two pieces. */
+static void check_wordless(const char *s, size_t size)
+{
+	struct gate_span *word = calloc(size + 1, sizeof(*word));
+	struct gate_folded f;
+	size_t n = 0;
+
+	for (size_t i = 0; word && i < size; i++)
+		for (size_t k = 0; k < gate_words_n; k++) {
+			size_t len = strlen(gate_words[k]);
+
+			if (len > size - i || strncasecmp(s + i, gate_words[k], len) != 0)
+				continue;
+			if (n == 0 || word[n - 1].end < i)
+				word[n++].start = i;
+			if (word[n - 1].end < i + len)
+				word[n - 1].end = i + len;
+		}
+	if (!word)
+		return;
+	gate_fold_words(s, size, word, n, 32, &f);
+	for (size_t i = 0; i < f.len; i++)
+		if (f.map[i] >= size || (f.data[i] != s[f.map[i]] && f.data[i] != '\n'))
+			abort();
+	gate_folded_done(&f);
+	free(word);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *s = (const char *)data;
@@ -62,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_folded(&f, size);
 		gate_folded_done(&f);
 	}
+	check_wordless(s, size);
 	(void)gate_kind_of(s, size);
 	if (gate_find_binary(s, size, &at) && at >= size)
 		abort();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/PID/stat, whose second field is a name that the job chose: no name moves a field. */
 #include "common/mem.h"
+#include "sandbox/guard.h"
 #include "sandbox/hidden.h"
-#include "sandbox/tree.h"
+#include "sandbox/use.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -20,15 +21,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct tree_proc p = {0};
 	char name[16] = "";
 	uint64_t dev, ino, bytes;
-	bool deleted;
+	struct use_pages pages;
+	struct meminfo info;
+	struct pulse pulse;
 	char *line = xmalloc(size + 1);
 
 	memcpy(line, data, size);
 	line[size] = '\0';
 	(void)!tree_parse_stat(line, &p);
 	(void)tree_status_bytes(line, "VmRSS");
-	(void)hidden_count_lines(line, "tfd:");
-	(void)hidden_parse_map(line, &dev, &ino, &bytes, &deleted);
+	(void)hidden_parse_map(line, &dev, &ino, &bytes);
+	(void)use_parse_status(line, &pages);
+	(void)!meminfo_parse(line, &info);
+	(void)!pulse_parse(line, &pulse);
 	free(line);
 
 	/* a true line with the bytes as a name: the kernel keeps 15 of them */

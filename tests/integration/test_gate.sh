@@ -27,9 +27,17 @@ lych gate scan >/dev/null 2>&1; is "no file" 2 $?
 lych gate read x >/dev/null 2>&1; is "no such verb" 2 $?
 lych gate scan /nonexistent >/dev/null 2>&1; is "no such file" 1 $?
 lych private >/dev/null 2>&1; is "no verb" 2 $?
-lych private add >/dev/null 2>&1; is "nothing to add" 2 $?
+lych private add </dev/null >/dev/null 2>&1; is "nothing to add" 2 $?
 lych private add x --file y >/dev/null 2>&1; is "two things to add" 2 $?
-lych private add abc >/dev/null 2>&1; is "a term that is too short" 2 $?
+echo abc | lych private add >/dev/null 2>&1; is "a term that is too short" 2 $?
+head -c 5000 /dev/zero | tr '\0' a | lych private add >/dev/null 2>&1; is "a term that is too long" 1 $?
+for form in "$secret" - "-- $secret"; do
+	# shellcheck disable=SC2086
+	out=$(echo abcdefgh | lych private add $form 2>&1); is "a term in the arguments" 2 $?
+	grep -q 'read from stdin' <<<"$out" || fail "it is not said why: $out"
+	! grep -q Nachtigall <<<"$out" || fail "the term is said again: $out"
+done
+is "and nothing was registered" "[]" "$(lych private list --json | json 'j["entries"]')"
 lych private remove 99 >/dev/null 2>&1; is "nothing of that id" 3 $?
 head -c 9000000 /dev/zero >big
 lych gate scan big >/dev/null 2>&1; is "a file that is too large" 1 $?
@@ -49,10 +57,10 @@ lych gate scan plain >/dev/null; is "exit code when it passes" 0 $?
 # --- terms and files
 echo "about $secret and others" >about
 lych gate scan about >/dev/null; is "before it is registered" 0 $?
-id=$(lych private add --name nightingale --json -- "$secret" | json 'j["id"]')
+id=$(printf '%s\n' "$secret" | lych private add --name nightingale --json | json 'j["id"]')
 out=$(lych gate scan about --json); is "a registered term" 1 $?
 is "its family" exact "$(json 'j["findings"][0]["family"]' <<<"$out")"
-lych private add -- "${secret^^}" >/dev/null 2>&1; is "registered twice" 2 $?
+printf %s "${secret^^}" | lych private add >/dev/null 2>&1; is "registered twice" 2 $?
 seq 1000 1400 | sed 's/^/the private line number /' >doc
 fileid=$(lych private add --file doc --json | json 'j["id"]')
 sed -n 100,110p doc >part
@@ -61,6 +69,38 @@ is "names" "['nightingale', 'doc']" "$(lych private list --json | json '[e["name
 lych private list | grep -q nightingale || fail "no table"
 ! grep -raqsF -e "Nachtigall" -e "nachtigall" "$LYCHGATE_DATA" || fail "the term lies in clear below the data directory"
 is "mode of the store" 600 "$(stat -c %a "$LYCHGATE_DATA/vessel/private")"
+
+# --- at a terminal it is asked for, not shown, and can be put right; Ctrl-C registers nothing
+at_terminal() { # what is typed
+	python3 - "$1" <<'END'
+import os, pty, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(os.environ["LYCH_BIN"] + "/lych", ["lych", "private", "add", "--name", "typed"])
+seen = b""
+while b"not shown" not in seen:
+    seen += os.read(fd, 1000)
+os.write(fd, sys.argv[1].encode().decode("unicode_escape").encode("latin-1"))
+while True:
+    try:
+        more = os.read(fd, 1000)
+    except OSError:
+        break
+    if not more:
+        break
+    seen += more
+sys.stdout.buffer.write(seen)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+}
+out=$(at_terminal 'quiet grumblf\x7fe\r'); is "typed" 0 $?
+! grep -q grum <<<"$out" || fail "it is shown: $out"
+typed=$(lych private list --json | json '[e["id"] for e in j["entries"] if e["name"] == "typed"][0]')
+echo "a quiet grumble" | lych gate scan - >/dev/null; is "what was typed counts" 1 $?
+out=$(at_terminal 'another term\x03'); is "given up" 2 $?
+out=$(at_terminal 'wrong\x15\x04'); is "nothing typed" 2 $?
+is "no more is registered" 3 "$(lych private list --json | json 'len(j["entries"])')"
+lych private remove "$typed" >/dev/null || fail "remove what was typed"
 
 # --- the worker dies: refused or answered, never passed; then it is there again with the terms
 parent_of() { awk '/^PPid:/ { print $2 }' "/proc/$1/status" 2>/dev/null; }
@@ -95,7 +135,7 @@ lych private remove "$fileid" >/dev/null || fail "remove the file"
 lych gate scan part >/dev/null; is "the file is removed" 0 $?
 
 # --- a damaged store ends the start
-lych private add -- "$secret" >/dev/null || fail "add again"
+printf %s "$secret" | lych private add >/dev/null || fail "add again"
 lych down >/dev/null
 printf x >>"$LYCHGATE_DATA/vessel/private"
 ! lych up --detach <&- >&- 2>&- || fail "started with a damaged private store"

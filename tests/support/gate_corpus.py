@@ -110,7 +110,7 @@ class Maker:
             lambda: "ghp_" + "x" * 36,
             lambda: "ghp_" + c(ALNUM, 36),  # its checksum is wrong
             lambda: "npm_config_" + c(string.ascii_lowercase, 12),
-            lambda: "AKIA" + c(string.ascii_uppercase, 9) + "EXAMPLE",
+            lambda: r.choice(["AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE", "AKIAI44QH8DHBEXAMPLE", "AKIA" + "X" * 16]),
             lambda: "sk-" + c(string.ascii_lowercase, 8),
             lambda: "AIza" + c(URL64, 12),
             lambda: "hf_hub_download_" + c(string.ascii_lowercase, 10),
@@ -564,6 +564,30 @@ def evasion(gate, maker, n):
     return table
 
 
+# Tokens that are not whole, or not alone.
+CUTS = {
+    "whole": lambda t, m: t,
+    "without its last letter": lambda t, m: t[:-1],
+    "without its first letter": lambda t, m: t[1:],
+    "nine tenths of it": lambda t, m: t[:len(t) * 9 // 10],
+    "four fifths of it": lambda t, m: t[:-(-len(t) * 4 // 5)],
+    "half of it": lambda t, m: t[:len(t) // 2],
+    "a letter glued before it": lambda t, m: m.chars(ALNUM, 1) + t,
+    "a letter glued behind it": lambda t, m: t + m.chars(ALNUM, 1),
+    "three before, three behind": lambda t, m: m.chars(ALNUM, 3) + t + m.chars(ALNUM, 3),
+}
+
+
+def cut_short(gate, maker, n):
+    """Of n tokens in each form: the shares that are refused, and that are recognised."""
+    tokens = [maker.token() for _ in range(n)]
+    out = {}
+    for form, cut in CUTS.items():
+        scores = [gate.scan(b"see\n" + cut(t, maker).encode() + b"\nthere\n")["score"] for t in tokens]
+        out[form] = sum(s >= 700 for s in scores) / n, sum(s >= 400 for s in scores) / n
+    return out
+
+
 def python_sources(gate, limit):
     """Findings at the forbidden level in Debian's Python, and the time of 64 KiB."""
     size = n = chunks = refused = 0
@@ -590,7 +614,7 @@ def python_sources(gate, limit):
             "p99": times[len(times) * 99 // 100] / 1000 if times else 0}
 
 
-def render(counts, table, py, n, seed):
+def render(counts, table, cuts, py, n, seed):
     out = [MARK[0], "", f"Seed {seed}, {n} texts of each kind and as many look-alikes where there are some. Intervals: Wilson, 95 %.", "",
            "| family | texts | recall | interval | false alarms | precision | interval |", "|---|---|---|---|---|---|---|"]
     for family, (texts, found, false) in counts.items():
@@ -602,6 +626,8 @@ def render(counts, table, py, n, seed):
             "| written | " + " | ".join(FIXED + ["email"]) + " |", "|---|" + "---|" * (len(FIXED) + 1)]
     for name, _ in ENCODINGS:
         out.append(f"| {name} | " + " | ".join(f"{table[f, name]:.2f}" for f in FIXED + ["email"]) + " |")
+    out += ["", "Tokens that are not whole, or not alone:", "", "| token | refused | recognised |", "|---|---|---|"]
+    out += [f"| {form} | {refused:.3f} | {seen:.3f} |" for form, (refused, seen) in cuts.items()]
     out += ["", f"Debian's own Python sources, {py['mb']:.1f} MB: {py['findings']} findings at the forbidden level, "
             f"{py['findings'] / max(py['mb'], 0.1):.2f} a megabyte; of {py['chunks']} pieces of up to 64 KiB, {py['refused']} would be refused as a whole.",
             "", MARK[1]]
@@ -667,7 +693,8 @@ def main():
     gate = Gate(a.program)
     table = evasion(gate, Maker(a.seed + 1), 10 if a.quick else 40)
     py = python_sources(gate, 4e6 if a.quick else 60e6)
-    text = render(counts, table, py, n, a.seed)
+    cuts = cut_short(gate, Maker(a.seed + 2), 150 if a.quick else 1500)
+    text = render(counts, table, cuts, py, n, a.seed)
     print(text)
     print(f"time of 64 KiB: median {py['p50']:.2f} ms, p99 {py['p99']:.2f} ms")
     if a.verbose:

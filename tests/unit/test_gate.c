@@ -90,7 +90,8 @@ Test(gate, look_alikes_are_not_taken)
 		"postgres://user:password@localhost/db",
 		"123e4567-e89b-12d3-a456-426614174000", /* UUID */
 		"da39a3ee5e6b4b0d3255bfef95601890afd80709",
-		"sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwv",
+		"sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwv"
+		"Y7kxvUdBeoGlODJ6+SfaPg==",
 		"john@example.com",
 		"version 1.2.3.4 at 127.0.0.1",
 	};
@@ -98,6 +99,109 @@ Test(gate, look_alikes_are_not_taken)
 	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
 		cr_expect_lt(score(fine[i]), 0.4, "%s: %f %s", fine[i], r.score,
 			     r.n ? r.finding[0].rule : "");
+}
+
+/* Seven of nine formats were let go for a word behind them. */
+Test(gate, a_word_beside_a_secret_hides_nothing)
+{
+	static const char *const live[] = {
+		TOKEN,
+		"glpat-x7Kq2mZv9LsT4bNcW8Rd",
+		"AKIA2E7A5F3B244CVQZT",
+		"sk_live_4Xb7Qm2Zr9Kt5Wv8Ny3Pc6Hd",
+		"AIzaSyB3xK9mQ2vL7pW4zT8nR5cY1hJ6dF0gSaU",
+		"xoxb-123456789012-210987654321-AbCdEfGhIjKlMnOpQrStUvWx",
+		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI4MTU1In0.hT9kQ2vLx7pW4zR8nB5cY1",
+		"postgres://app:k9Qm2Zr7Kt5@db.corp.io/x",
+		"4111 1111 1111 1111",
+		"password = 'k9Qm#2Zr7Kt5W'",
+	};
+	static const char *const words[] = {"example", "xxxxx",	  "none", "NULL", "your_",
+					    "test_",   "1234567", "<",	  "${",	  "...."};
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(live) / sizeof(live[0]); i++) {
+		double alone = score(live[i]);
+
+		cr_expect_geq(alone, 0.5, "%s", live[i]);
+		for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
+			(void)snprintf(text, sizeof(text), "%s%s", words[w], live[i]);
+			cr_expect_geq(score(text), alone, "%s: %f", text, r.score);
+			(void)snprintf(text, sizeof(text), "%s%s", live[i], words[w]);
+			cr_expect_geq(score(text), alone, "%s: %f", text, r.score);
+			(void)snprintf(text, sizeof(text), "# %s\n%s %s", words[w],
+				       live[i], words[w]);
+			cr_expect_geq(score(text), alone, "%s: %f", text, r.score);
+		}
+	}
+}
+
+Test(gate, a_word_within_a_secret_hides_nothing)
+{
+	static const struct {
+		const char *text;
+		double least;
+	} found[] = {
+		{"password = 'kJ8none#mQ2vL7'", 0.5},
+		{"api_key: Zr9example4Kt5Wv8Nq", 0.5},
+		{"postgres://app:k9nullQm2Zr7@db.corp.io/x", 0.85},
+		{"Server=sql.corp.net;User Id=sa;Password=q7sample2Zr;", 0.85},
+		{"Authorization: Bearer q9Zxxxxr4Kt5Wv8Ny3Pc6HdLm2", 0.85},
+		{"AKIAI5QOX7ZMNEXAMPLE", 1.0},
+		{"sk_live_4Xb7Qm2Zr9Kt5exampleWv8Ny3", 1.0},
+		{"john.test.smith@corp.io", 0.4},
+		/* "->" is no reason either, nor is a bracket */
+		{"password = 'kJ8->mQ2vL7'", 0.5},
+		{"postgres://app:$tr0ngPassw0rd@db.corp.io/x", 0.85},
+		{"sha512-aV9kQ2vLx7pW4zR8nB5cY1hT6dG3m", 0.5},
+	};
+	static const char *const let_go[] = {
+		"AKIAIOSFODNN7EXAMPLE",
+		"aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+		"sk_test_4eC39HqLyjWDarjtT1zdp7dc",
+		"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9."
+		"eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIy"
+		"fQ.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+		"AKIAXXXXXXXXXXXXXXXX",
+		"glpat-xxxxxxxxxxxxxxxxxxxx",
+		"password = 'your-password-here'",
+		"password = '${DB_PASSWORD}'",
+		"postgres://app:$DB_PASS@localhost/x",
+		"postgres://app:{{db_pass}}@localhost/x",
+		"password = self.config.password",
+	};
+
+	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
+		cr_expect_geq(score(found[i].text), found[i].least, "%s: %f",
+			      found[i].text, r.score);
+	for (size_t i = 0; i < sizeof(let_go) / sizeof(let_go[0]); i++)
+		cr_expect_lt(score(let_go[i]), 0.4, "%s: %f %s", let_go[i], r.score,
+			     r.n ? r.finding[0].rule : "");
+	/* what is published is one value, not all that hold it */
+	cr_expect_eq(score("AKIAIOSFODNN7EXAMPLE" TOKEN), 1.0);
+	cr_expect_geq(score("sk_test_4eC39HqLyjWDarjtT1zdp7dcQ9"), 0.7);
+}
+
+/* The letters that miss can be tried. */
+Test(gate, a_token_without_its_end_is_a_token)
+{
+	static const char *const cut[] = {
+		"ghp_zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ0mLq1",
+		"ghp_zQWBuTSOoRi4A9spHcVY5ncn",
+		"hp_zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ0mLq17",
+		"AIzaSyB3xK9mQ2vL7pW4zT8nR5cY1hJ6dF0gSa",
+		"dop_v1_0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8",
+		"op_v1_0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9",
+		"hf_aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFg",
+		"ASIA2E7A5F3B244CVQZ",
+	};
+
+	for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++)
+		cr_expect_geq(score(cut[i]), 0.7, "%s: %f", cut[i], r.score);
+	/* these share no more than a beginning with one */
+	cr_expect_lt(score("ghp_zQWBuTSOoRi4"), 0.4);
+	cr_expect_lt(score("ASIAPACIFICREGIONX ASIAPACIFICSOUTHEASTERN"), 0.4);
+	cr_expect_lt(score("MKLVAKIAGTWRNDQPSLHKVEFYCMAG"), 0.4);
 }
 
 Test(gate, a_broken_checksum_makes_it_less)
@@ -318,6 +422,40 @@ Test(gate, canaries_and_registered_terms_are_one)
 	cr_assert_eq(r.finding[0].family, GATE_EXACT);
 	cr_assert_eq(r.finding[0].offset, 11);
 	cr_assert_eq(r.finding[0].len, 17);
+	gate_set_private(g, NULL);
+}
+
+/* The digits of a file's directory came from the registry; a term in them did not. */
+Test(gate, what_is_given_back_may_hold_no_term_and_no_canary)
+{
+	cleanup_private struct gate_private *p = gate_private_new();
+	const struct gate_canary canary = {.data = "canary-5c1fd03a77", .len = 17};
+	struct gate_part part = {
+		.data = "~0/f/36f0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d"
+			"4e5f60718293a4b5c/x-1.whl",
+		.kind = GATE_PART_ECHO};
+	struct gate_input in = {
+		.parts = &part, .n_parts = 1, .canaries = &canary, .n_canaries = 1};
+	uint64_t id;
+
+	cr_assert_eq(gate_private_add(p, PRIVATE_TERM, "t", "Project BlueBird", 16, 0,
+				      &id, NULL),
+		     0);
+	gate_set_private(g, p);
+	part.len = strlen(part.data);
+	gate_scan(g, &in, &r);
+	cr_expect_eq(r.score, 0);
+	/* "project bluebird", "canary-5c1fd03a77" */
+	part.data = "~0/f/0050726f6a65637420426c7565426972640000000000/x-1.whl";
+	part.len = strlen(part.data);
+	gate_scan(g, &in, &r);
+	cr_expect_eq(r.score, 1.0);
+	cr_expect(has(GATE_EXACT));
+	part.data = "~0/f/63616e6172792d35633166643033613737/x-1.whl";
+	part.len = strlen(part.data);
+	gate_scan(g, &in, &r);
+	cr_expect_eq(r.score, 1.0);
+	cr_expect(has(GATE_CANARY));
 	gate_set_private(g, NULL);
 }
 

@@ -7,30 +7,45 @@
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "vessel/gate_rules.h"
+#include "vessel/gate_words.h"
 #include <hs.h>
 #include <pcre2.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define LINE_BYTES 64
+#define WORD_SIZE 128
+
+/* Each byte of it for itself, as an expression. */
+static const char *write_word(const char *word, char out[WORD_SIZE])
+{
+	char *at = out;
+
+	for (; *word && at + 4 < out + WORD_SIZE; word++)
+		at += snprintf(at, 5, "\\x%02x", (unsigned char)*word);
+	return out;
+}
 
 static unsigned flags_of(const struct gate_rule *rule)
 {
 	return HS_FLAG_DOTALL | (rule->flags & GATE_RULE_CASELESS ? HS_FLAG_CASELESS : 0);
 }
 
-/* Of the rules that have none of the flags `without`. */
+/* Of the rules that have none of the flags `without`, and the words, whose ids follow those
+ * of the rules. */
 static int compile(unsigned without, hs_database_t **ret)
 {
-	const char **anchors = calloc(gate_rules_n, sizeof(*anchors));
-	unsigned *flags = calloc(gate_rules_n, sizeof(*flags));
-	unsigned *ids = calloc(gate_rules_n, sizeof(*ids));
+	const size_t max = gate_rules_n + gate_words_n;
+	const char **anchors = calloc(max, sizeof(*anchors));
+	char *words = calloc(gate_words_n, WORD_SIZE);
+	unsigned *flags = calloc(max, sizeof(*flags));
+	unsigned *ids = calloc(max, sizeof(*ids));
 	const hs_platform_info_t plain = {HS_TUNE_FAMILY_GENERIC, 0, 0, 0};
 	hs_compile_error_t *why = NULL;
 	hs_error_t r = HS_NOMEM;
 	unsigned n = 0;
 
-	if (anchors && flags && ids) {
+	if (anchors && words && flags && ids) {
 		for (unsigned i = 0; i < gate_rules_n; i++) {
 			if (gate_rules[i].flags & without)
 				continue;
@@ -38,17 +53,22 @@ static int compile(unsigned without, hs_database_t **ret)
 			flags[n] = flags_of(&gate_rules[i]);
 			ids[n++] = i;
 		}
+		for (unsigned i = 0; i < gate_words_n; i++, n++) {
+			anchors[n] = write_word(gate_words[i], words + i * WORD_SIZE);
+			flags[n] = HS_FLAG_CASELESS;
+			ids[n] = (unsigned)gate_rules_n + i;
+		}
 		r = hs_compile_multi(anchors, flags, ids, n, HS_MODE_BLOCK, &plain, ret,
 				     &why);
 	}
 	if (r != HS_SUCCESS)
-		(void)fprintf(stderr, "compile: rule %s: %s\n",
-			      why && why->expression >= 0
-				      ? gate_rules[ids[why->expression]].name
-				      : "?",
+		(void)fprintf(stderr, "compile: %s: %s\n",
+			      why && why->expression >= 0 ? anchors[why->expression]
+							  : "?",
 			      why ? why->message : "no memory");
 	(void)hs_free_compile_error(why);
 	free(anchors);
+	free(words);
 	free(flags);
 	free(ids);
 	return r == HS_SUCCESS ? 0 : -1;

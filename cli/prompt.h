@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of a person at a terminal and shown to nobody: no echo, no argv, no history. */
+#ifndef LYCH_CLI_PROMPT_H
+#define LYCH_CLI_PROMPT_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include <stddef.h>
+
+/*
+ * One secret from stdin: on a terminal a line after the question, which is not shown as it is typed
+ * (backspace and Ctrl-U take letters back, Ctrl-C gives up); else all of stdin, without a
+ * line's end at its end. ERR_TOO_LARGE: longer than max bytes; out has max + 1, with a NUL. The
+ * caller wipes it.
+ */
+MUST_CHECK int prompt_secret(const char *question, char *out, size_t max, size_t *ret_len,
+			     struct err *err);
+
+#endif
