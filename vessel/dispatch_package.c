@@ -3,24 +3,24 @@
  * A package: an index or a file of a registry that codex.yaml names, from the cache or by
  * the worker that has no key. A job can name nothing but paths (registry.h); where a
  * registry sends a file elsewhere, that must be one of its file hosts. The gate reads the
- * path, but not the segments of hexadecimal digits with which PyPI spreads its files:
- * they come from the index, and look like keys.
+ * path. Digits in it that look like keys are let go when an index that this job fetched
+ * named their directory (registry_seen.h): then the gate looks for nothing in them but
+ * registered terms and canaries.
  */
+#include "common/broker_proto.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/str.h"
 #include "vessel/dispatch_priv.h"
 
-#include <ctype.h>
-#include <inttypes.h>
 #include <string.h>
 
 #define INTENT_DEPTH_MAX 3
 #define INDEX_AGE_MAX_USEC (5 * 60 * USEC_PER_SEC)
-#define REPLY_BYTES_ESTIMATE ((int64_t)256 << 10)
+/* Most indexes are no longer. */
+#define ROOM_BYTES ((int64_t)256 << 10)
 #define FILE_TYPE "application/octet-stream"
-#define HEX_SEGMENT_MAX 64
 
 static const struct conf_registry *conf_of(const struct dispatch_call *c)
 {
@@ -62,36 +62,56 @@ static int package_read(struct dispatch_call *c, struct err *err)
 
 static void package_estimate(struct dispatch_call *c)
 {
-	c->est.n[BUDGET_REQUESTS] = 1;
-	c->est.n[BUDGET_BYTES] = REPLY_BYTES_ESTIMATE;
+	c->want.base.n[BUDGET_REQUESTS] = 1;
+	c->want.base.n[BUDGET_BYTES] = ROOM_BYTES;
 }
+
+/* The path's segments of digits, one behind the other; what else it has. */
+struct split_path {
+	char digits[REGISTRY_PATH_MAX + 1], rest[REGISTRY_PATH_MAX + 1];
+	size_t n_digits, n_rest;
+};
 
 static bool is_hex(const char *s, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		if (!isxdigit((unsigned char)s[i]))
-			return false;
-	return len > 0 && len <= HEX_SEGMENT_MAX;
+	return strspn(s, "0123456789abcdefABCDEF") >= len;
+}
+
+static void split(const char *path, struct split_path *ret)
+{
+	ret->n_digits = ret->n_rest = 0;
+	for (const char *s = path; *s;) {
+		size_t len = strcspn(s, "/");
+
+		if (is_hex(s, len)) {
+			memcpy(ret->digits + ret->n_digits, s, len);
+			ret->n_digits += len;
+		}
+		if (!seen_is_hex(s, len) || !s[len]) {
+			memcpy(ret->rest + ret->n_rest, s, len);
+			ret->n_rest += len;
+			if (s[len])
+				ret->rest[ret->n_rest++] = '/';
+		}
+		s += len + (s[len] == '/');
+	}
 }
 
 static struct gate_parts *package_parts(struct dispatch_call *c)
 {
+	const char *path = c->package.path;
 	struct gate_parts *parts = gate_parts_new();
-	char text[REGISTRY_PATH_MAX + 1];
-	size_t n = 0;
+	bool is_seen =
+		!c->package.is_index && seen_by_has(&c->job->seen, c->d->seen, path);
+	enum gate_part_kind kind = is_seen ? GATE_PART_ECHO : GATE_PART_URL;
+	struct split_path s;
 
-	for (const char *s = c->package.path; *s;) {
-		size_t len = strcspn(s, "/");
-
-		if (!is_hex(s, len) || !s[len]) {
-			memcpy(text + n, s, len);
-			n += len;
-			if (s[len])
-				text[n++] = '/';
-		}
-		s += len + (s[len] == '/');
-	}
-	gate_parts_add(parts, GATE_PART_URL, "path", text, n);
+	split(path, &s);
+	if (is_seen)
+		gate_parts_add(parts, GATE_PART_URL, "path", s.rest, s.n_rest);
+	gate_parts_add(parts, kind, "path", path, strlen(path));
+	/* what was cut into segments */
+	gate_parts_add(parts, kind, "path", s.digits, s.n_digits);
 	return parts;
 }
 
@@ -109,7 +129,8 @@ static void cache_key(const struct dispatch_call *c, struct buf *out)
 		 p->is_index ? registry_accept(p->registry->kind) : "file", p->url);
 }
 
-/* From the cache; true when the request is answered. */
+/* From the cache; true when the request is answered. An index of which the vessel does not
+ * know what it names is fetched again. */
 static bool serve_kept(struct dispatch_call *c)
 {
 	struct packages_hit hit;
@@ -117,6 +138,8 @@ static bool serve_kept(struct dispatch_call *c)
 
 	cache_key(c, &key);
 	if (!buf_ok(&key) ||
+	    (c->package.is_index &&
+	     !seen_by_add(&c->job->seen, c->d->seen, buf_str(&key))) ||
 	    !packages_find(c->d->cfg.packages, buf_str(&key),
 			   c->package.is_index ? INDEX_AGE_MAX_USEC : USEC_INFINITY,
 			   &hit))
@@ -189,6 +212,35 @@ static void keep(struct dispatch_call *c, const char *type)
 	}
 }
 
+/* A link of an index goes to the job, and is remembered as what it may ask for. */
+static bool map_link(void *arg, const char *link, struct buf *out)
+{
+	struct dispatch_package *p = arg;
+	size_t at = out->len;
+	const char *end;
+
+	if (!registry_map_link(&p->page, link, out))
+		return false;
+	at += strlen(BROKER_URL "/registry//") + strlen(registry_name(p->registry->kind));
+	if (!buf_ok(out) || out->len <= at)
+		return true;
+	end = memchr(out->data + at, '#', out->len - at);
+	seen_page_link(p->seen, out->data + at,
+		       end ? (size_t)(end - out->data) - at : out->len - at);
+	return true;
+}
+
+static void begin_index(struct dispatch_call *c, enum registry_form form, const char *key)
+{
+	struct dispatch_package *p = &c->package;
+	cleanup_buf struct buf name = {.max = 4 * REGISTRY_PATH_MAX};
+
+	cache_key(c, &name);
+	p->page = (struct registry_page){p->registry, p->url};
+	p->rewrite = registry_rewrite_new(form, key, map_link, p);
+	p->seen = seen_page_begin(c->d->seen, buf_str(&name));
+}
+
 static const char *header_of(const struct egress_head *h, const char *name)
 {
 	for (size_t i = 0; i < h->n_headers; i++)
@@ -215,8 +267,7 @@ static int package_head(struct dispatch_call *c, const struct egress_head *h,
 	if (p->is_index) {
 		if (registry_form(p->registry->kind, type, &form, &key, err) < 0)
 			return -1;
-		p->page = (struct registry_page){p->registry, p->url};
-		p->rewrite = registry_rewrite_new(form, key, registry_map_link, &p->page);
+		begin_index(c, form, key);
 	} else {
 		type = FILE_TYPE;
 	}
@@ -261,6 +312,9 @@ static int package_end(struct dispatch_call *c, struct buf *out UNUSED, struct e
 
 	if (p->rewrite && registry_rewrite_end(p->rewrite, err) < 0)
 		return -1;
+	if (p->seen)
+		seen_by_add_id(&c->job->seen,
+			       seen_page_commit(c->d->seen, TAKE_PTR(p->seen)));
 	if (p->keep && packages_commit(TAKE_PTR(p->keep), &ignored) < 0)
 		log_kv(LOG_WARN_, "a package is not kept", "why", ignored.msg, NULL);
 	return 0;
@@ -270,6 +324,7 @@ static void package_done(struct dispatch_call *c)
 {
 	packages_abort(c->package.keep);
 	registry_rewrite_free(c->package.rewrite);
+	seen_page_drop(c->package.seen);
 	json_free(c->intent);
 }
 

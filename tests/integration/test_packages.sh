@@ -20,7 +20,8 @@ has() { # what, text, pattern
 : >"$LYCH_TMP/asked"
 python3 tests/support/registry.py "$LYCH_TMP/asked" "$LYCH_TMP/port" &
 registry=$!
-trap 'kill $registry 2>/dev/null; lych_end' EXIT
+# what ended the test, not what kill says, is its exit code
+trap 'rc=$?; kill $registry 2>/dev/null; (exit $rc); lych_end' EXIT
 for _ in $(seq 300); do [ -s "$LYCH_TMP/port" ] && break; sleep 0.05; done
 port=$(cat "$LYCH_TMP/port")
 lych_config "slots: 2"
@@ -79,6 +80,38 @@ sha=$(grep -o 'sha256=[0-9a-f]*' <<<"$out" | head -n 1)
 out=$(job registry /registry/npm/@acme%2fpad)
 has "npm's tarball" "$out" '"tarball": "http://127.0.0.1:8787/registry/npm/@acme/pad/-/pad-2.0.0.tgz"'
 has "its integrity stays" "$out" '"integrity": "sha512-'
+
+# --- digits in a path are read like anything else, unless an index that this job fetched has them; for a term and a
+# canary even then
+hex() { od -An -tx1 | tr -d ' \n'; }
+at() { echo "/registry/pypi/~0/files/$1/odd-1.0-py3-none-any.whl"; }
+token=$(printf 'glpat-x7Kq2mZv9LsT4bNcW8Rd' | hex) term=$(printf 'Project Nachtigall' | hex) index=/registry/pypi/simple/odd/
+: >"$LYCH_TMP/asked"
+out=$(job registry "$(at "$token")" "/registry/pypi/simple/$token/" "$(at "${token:0:20}/${token:20}")")
+is "a token as digits that no index showed to this job" 3 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
+! grep -q "${token:0:20}" "$LYCH_TMP/asked" || fail "digits went out: $(cat "$LYCH_TMP/asked")"
+out=$(job registry "$index" "$(at "$token")" "$(at "$term")")
+is "the same, after their index; a word that nobody minds" 3 "$(grep -ac ^200 <<<"$out")"
+out=$(job registry "$(at "$token")")
+is "they are no other job's" 1 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
+out=$(job registry "/registry/pypi/~0/files/ab/cd/$(printf 0a1b2c3d4e%.0s 1 2 3 4 5 6)/odd-1.0-py3-none-any.whl")
+is "a digest is no more than that: the registry says that it has no such thing" 1 "$(grep -ac ^404 <<<"$out")"
+id=$(printf 'project nachtigall' | lych private add --name n --json | sed 's/[^0-9]//g')
+: >"$LYCH_TMP/asked"
+out=$(job registry "$index" "$(at "$term")" "$(at "${term:0:14}/${term:14}")" "/registry/pypi/simple/$term/")
+is "a registered term, though the index has it, and cut in two" 3 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
+! grep -q "${term:0:14}" "$LYCH_TMP/asked" || fail "the term went out: $(cat "$LYCH_TMP/asked")"
+lych private remove "$id" >/dev/null || fail "remove"
+out=$(lych run --egress registry -n -- python3 -c 'import os, urllib.request, urllib.error
+k = os.environ["LYCHGATE_BROKER_KEY"].encode().hex()
+for path in (k, k[:64] + "/" + k[64:], k[:40] + "/" + k[40:80] + "/" + k[80:]):
+    try:
+        print(urllib.request.urlopen("http://127.0.0.1:8787/registry/pypi/~0/files/" + path + "/x-1.0.whl").status)
+    except urllib.error.HTTPError as e:
+        print(e.code, e.read().decode())' 2>&1)
+is "the canary, whole and in segments" 3 "$(grep -c '^403 .*LYCH-GATE' <<<"$out")"
+has "it is told as one" "$(lych audit tail -n 100 2>/dev/null)" "detection.canary"
+! grep -q 6c7963682d "$LYCH_TMP/asked" || fail "the canary went out"
 
 # --- real pip, twice: the second time the file comes from the cache
 for _ in 1 2; do

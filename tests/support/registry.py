@@ -46,6 +46,9 @@ def tarball(package, files):
 WHEEL = wheel("tiny", "1.0", "print('tiny works')\n")
 WHEEL_SHA = hashlib.sha256(WHEEL).hexdigest()
 WHEEL_PATH = f"/files/{WHEEL_SHA[:2]}/{WHEEL_SHA[2:4]}/{WHEEL_SHA[4:]}/tiny-1.0-py3-none-any.whl"
+# Directories that hold more than a digest: a term that somebody may have registered, a token by its form.
+ODD_PATHS = [f"/files/{text.hex()}/odd-1.0-py3-none-any.whl"
+             for text in (b"Project Nachtigall", b"glpat-x7Kq2mZv9LsT4bNcW8Rd")]
 NOSY = """
 const net = require("net"), fs = require("fs");
 const tries = (process.env.NOSY_PORTS || "8787").split(",").map((p) => new Promise((done) => {
@@ -97,7 +100,9 @@ class Registry(http.server.BaseHTTPRequestHandler):
             page = (f'<!DOCTYPE html><html><body><a href="../../..{WHEEL_PATH}#sha256={WHEEL_SHA}">tiny-1.0-py3-none-any.whl</a>'
                     '<a href="https://elsewhere.example/tiny-2.0-py3-none-any.whl">tiny-2.0-py3-none-any.whl</a></body></html>')
             return self.answer(200, "text/html", page.encode())
-        if path == WHEEL_PATH:
+        if path == "/pypi/simple/odd/":
+            return self.answer(200, "text/html", "".join(f'<a href="../../..{p}">odd</a>' for p in ODD_PATHS).encode())
+        if path in (WHEEL_PATH, *ODD_PATHS):
             return self.answer(200, "application/zip", WHEEL)
         if path == "/npm/moved":
             self.send_response(302)
