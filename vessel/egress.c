@@ -198,6 +198,16 @@ void egress_resume(struct egress_call *c)
 		finish(c);
 }
 
+void egress_room(struct egress_call *c, uint64_t bytes, bool is_last)
+{
+	struct worker *w = c->worker;
+
+	if (!w->link || c->ended)
+		return;
+	egress_room_add(egress_link_out(w->link), c->id, bytes, is_last);
+	egress_link_flush(w->link);
+}
+
 void egress_cancel(struct egress_call *c)
 {
 	struct worker *w;
@@ -326,6 +336,18 @@ static int on_data(struct egress_call *c, const struct egress_frame *f, struct e
 	return 0;
 }
 
+static int on_more(struct egress_call *c, const struct egress_frame *f, struct err *err)
+{
+	if (f->len != 0 || !c->ops.on_more)
+		return broken(err, "room for a reply that has all of it");
+	c->busy = true;
+	c->ops.on_more(c->arg);
+	c->busy = false;
+	if (c->gone)
+		call_free(c);
+	return 0;
+}
+
 static int on_end(struct egress_call *c, const struct egress_frame *f, struct err *err)
 {
 	if (egress_end_parse(f->data, f->len, &c->end, &c->end_err, err) < 0)
@@ -444,6 +466,8 @@ static int on_frame(const struct egress_frame *f, void *arg, struct err *err)
 		return on_head(c, f, err);
 	if (f->type == EGRESS_F_DATA)
 		return on_data(c, f, err);
+	if (f->type == EGRESS_F_MORE)
+		return on_more(c, f, err);
 	if (f->type == EGRESS_F_END)
 		return on_end(c, f, err);
 	return broken(err, "a frame that is the vessel's to send");

@@ -85,6 +85,8 @@ struct egress_limits {
 	usec_t idle_usec; /* 60 s: between two pieces; not while the vessel holds it up */
 	usec_t total_usec;	  /* 600 s, retries and waits included */
 	uint64_t reply_max_bytes; /* 64 MiB */
+	/* Of those, what the worker may read before egress_room() gives it more; 0: all. */
+	uint64_t reply_room_bytes;
 };
 
 struct egress_request {
@@ -136,6 +138,9 @@ struct egress_ops {
 	bool (*on_body)(const void *data, size_t len, void *arg);
 	/* Once, last; the call is gone after it. Never after egress_cancel(). */
 	void (*on_end)(const struct egress_end *end, void *arg);
+	/* Half of the room is used up: egress_room() is waited for, once for each answer. May
+	 * come before the head; NULL with a request whose room is all of it. */
+	void (*on_more)(void *arg);
 };
 
 /* The parent of the workers comes to be; first thing of all, no loop, no secret yet. */
@@ -176,6 +181,9 @@ MUST_CHECK int egress_start(struct egress *e, const struct egress_request *rq,
 			    struct egress_call **ret, struct err *err);
 /* Once after on_body said false. May call back on_body or on_end from within. */
 void egress_resume(struct egress_call *call);
+/* So many bytes of the reply may be read altogether; is_last: and no more, a longer reply
+ * ends with ERRID_EGRESS_TOO_LARGE. */
+void egress_room(struct egress_call *call, uint64_t bytes, bool is_last);
 /* The connection is cut, no callback comes any more, the call is gone. */
 void egress_cancel(struct egress_call *call);
 

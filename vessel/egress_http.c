@@ -64,8 +64,10 @@ struct call {
 	struct err why; /* what made a callback end the attempt */
 	enum reason reason;
 	uint64_t bytes_up, bytes_down;
+	uint64_t room; /* of the reply, as far as the vessel has said */
 	unsigned attempts, redactions;
 	bool paused, head_sent, sent, again;
+	bool room_is_last, room_is_asked;
 	bool complete; /* the reply is here as a whole, of which pending is the rest */
 };
 
@@ -257,12 +259,40 @@ static bool may_try_again(const struct call *c, unsigned status)
 	       (is_read(c) && (status == 502 || status == 504));
 }
 
+static uint64_t reply_max(const struct call *c)
+{
+	uint64_t given = c->request.rq.limits.reply_max_bytes;
+
+	return given ? given : REPLY_MAX_BYTES;
+}
+
+/* May so much more be read? -1: never; 0: not yet. Asks for room in good time. */
+static int room_for(struct call *c, size_t len)
+{
+	uint64_t max = c->room_is_last && c->room < reply_max(c) ? c->room : reply_max(c);
+	uint64_t down = c->bytes_down + len;
+
+	if (down > max)
+		return err_set_id(&c->why, ERRID_EGRESS_TOO_LARGE, "more than %llu bytes",
+				  (unsigned long long)max);
+	if (!c->room_is_last && !c->room_is_asked && down > c->room / 2) {
+		c->room_is_asked = true;
+		egress_frame_add(egress_link_out(c->http->link), EGRESS_F_MORE, c->id,
+				 NULL, 0);
+		egress_link_flush(c->http->link);
+	}
+	return down <= c->room;
+}
+
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
 	struct call *c = arg;
 	size_t len = size * n;
 	int r = egress_reply_line(&c->reply, line, len, &c->why);
 
+	/* a head is short: what is over the room is taken from what follows */
+	if (r >= 0 && room_for(c, len) < 0)
+		r = -1;
 	c->bytes_down += len;
 	if (r < 0)
 		return 0;
@@ -277,13 +307,6 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	wait_for(c, FOR_BODY, idle_usec(c));
 	egress_link_flush(c->http->link);
 	return len;
-}
-
-static uint64_t reply_max(const struct call *c)
-{
-	uint64_t given = c->request.rq.limits.reply_max_bytes;
-
-	return given ? given : REPLY_MAX_BYTES;
 }
 
 /* As much of what is redacted as the vessel has room for. */
@@ -315,16 +338,14 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct call *c = arg;
 	size_t len = size * n;
+	int room = room_for(c, len);
 
-	if (c->window == 0) {
+	if (room < 0)
+		return 0;
+	if (c->window == 0 || room == 0) {
 		c->paused = true;
 		loop_timer_disarm(c->timer);
 		return CURL_WRITEFUNC_PAUSE;
-	}
-	if (c->bytes_down + len > reply_max(c)) {
-		(void)err_set_id(&c->why, ERRID_EGRESS_TOO_LARGE, "more than %llu bytes",
-				 (unsigned long long)reply_max(c));
-		return 0;
 	}
 	c->bytes_down += len;
 	wait_for(c, FOR_BODY, idle_usec(c));
@@ -570,6 +591,10 @@ static int on_request(struct http *h, const struct egress_frame *f, struct err *
 		call_free(c);
 		return -1;
 	}
+	c->room = c->request.rq.limits.reply_room_bytes;
+	c->room_is_last = c->room == 0;
+	if (c->room_is_last)
+		c->room = reply_max(c);
 	if (c->request.rq.body_len == 0)
 		begin(c);
 	return 0;
@@ -587,6 +612,17 @@ static int on_data(struct call *c, const struct egress_frame *f, struct err *err
 	return 0;
 }
 
+/* With room again: the piece that was refused comes anew, and may be refused again. */
+static void go_on(struct call *c)
+{
+	if (!c->paused || c->window < RESUME_BYTES)
+		return;
+	c->paused = false;
+	wait_for(c, FOR_BODY, idle_usec(c));
+	(void)curl_easy_pause(c->easy->curl, CURLPAUSE_CONT);
+	httpc_multi_look(c->http->curl);
+}
+
 static int on_credit(struct call *c, const struct egress_frame *f, struct err *err)
 {
 	uint32_t more;
@@ -602,12 +638,23 @@ static int on_credit(struct call *c, const struct egress_frame *f, struct err *e
 		return 0;
 	}
 	egress_link_flush(c->http->link);
-	if (!c->paused || c->window < RESUME_BYTES)
-		return 0;
-	c->paused = false;
-	wait_for(c, FOR_BODY, idle_usec(c));
-	(void)curl_easy_pause(c->easy->curl, CURLPAUSE_CONT);
-	httpc_multi_look(c->http->curl);
+	go_on(c);
+	return 0;
+}
+
+static int on_room(struct call *c, const struct egress_frame *f, struct err *err)
+{
+	uint64_t bytes;
+	bool is_last;
+
+	if (egress_room_parse(f->data, f->len, &bytes, &is_last, err) < 0)
+		return -1;
+	if (bytes < c->room || c->room_is_last)
+		return broken(err, "less room than there was");
+	c->room = bytes;
+	c->room_is_last = is_last;
+	c->room_is_asked = false;
+	go_on(c);
 	return 0;
 }
 
@@ -620,12 +667,14 @@ static int on_frame(const struct egress_frame *f, void *arg, struct err *err)
 		return on_request(h, f, err);
 	/* its END and these may have crossed each other */
 	if (!c && (f->type == EGRESS_F_DATA || f->type == EGRESS_F_CREDIT ||
-		   f->type == EGRESS_F_CANCEL))
+		   f->type == EGRESS_F_ROOM || f->type == EGRESS_F_CANCEL))
 		return 0;
 	if (c && f->type == EGRESS_F_DATA)
 		return on_data(c, f, err);
 	if (c && f->type == EGRESS_F_CREDIT)
 		return on_credit(c, f, err);
+	if (c && f->type == EGRESS_F_ROOM)
+		return on_room(c, f, err);
 	if (c && f->type == EGRESS_F_CANCEL && f->len == 0) {
 		call_free(c);
 		return 0;

@@ -205,8 +205,10 @@ static const char *limits_wrong(const struct egress_limits *l)
 	if (l->connect_usec > LIMIT_USEC_MAX || l->first_byte_usec > LIMIT_USEC_MAX ||
 	    l->idle_usec > LIMIT_USEC_MAX || l->total_usec > LIMIT_USEC_MAX)
 		return "a time limit is above an hour";
-	return l->reply_max_bytes > LIMIT_BYTES_MAX ? "the reply's limit is above 1 TiB"
-						    : NULL;
+	return l->reply_max_bytes > LIMIT_BYTES_MAX ||
+			       l->reply_room_bytes > LIMIT_BYTES_MAX
+		       ? "the reply's limit is above 1 TiB"
+		       : NULL;
 }
 
 /* The rules that both ends hold it to; NULL: it keeps them. */
@@ -281,6 +283,7 @@ int egress_request_add(struct buf *out, uint32_t call, const struct egress_reque
 	add_uint(&b, l->idle_usec, 8);
 	add_uint(&b, l->total_usec, 8);
 	add_uint(&b, l->reply_max_bytes, 8);
+	add_uint(&b, l->reply_room_bytes, 8);
 	add_uint(&b, rq->retries, 1);
 	add_uint(&b, rq->body_len, 4);
 	if (!add_built(out, EGRESS_F_REQUEST, call, &b))
@@ -310,6 +313,7 @@ int egress_request_parse(const void *data, size_t len, struct egress_wire_reques
 	rq->limits.idle_usec = get_uint(&r, 8);
 	rq->limits.total_usec = get_uint(&r, 8);
 	rq->limits.reply_max_bytes = get_uint(&r, 8);
+	rq->limits.reply_room_bytes = get_uint(&r, 8);
 	rq->retries = (unsigned)get_uint(&r, 1);
 	rq->body_len = (size_t)get_uint(&r, 4);
 	if (finished(&r, err, "a request is malformed") < 0)
@@ -509,6 +513,29 @@ int egress_credit_parse(const void *data, size_t len, uint32_t *ret, struct err 
 		return broken(err, "a credit is malformed");
 	*ret = (uint32_t)bytes;
 	return finished(&r, err, "a credit is malformed");
+}
+
+void egress_room_add(struct buf *out, uint32_t call, uint64_t bytes, bool is_last)
+{
+	unsigned char b[9];
+
+	for (unsigned i = 0; i < 8; i++)
+		b[i] = (unsigned char)(bytes >> (8 * i));
+	b[8] = is_last;
+	egress_frame_add(out, EGRESS_F_ROOM, call, b, sizeof(b));
+}
+
+int egress_room_parse(const void *data, size_t len, uint64_t *ret, bool *ret_is_last,
+		      struct err *err)
+{
+	struct reader r = {.p = data, .left = len};
+	uint64_t bytes = get_uint(&r, 8), is_last = get_uint(&r, 1);
+
+	if (bytes > LIMIT_BYTES_MAX || is_last > 1)
+		return broken(err, "a reply's room is malformed");
+	*ret = bytes;
+	*ret_is_last = is_last == 1;
+	return finished(&r, err, "a reply's room is malformed");
 }
 
 void egress_ready_add(struct buf *out, const struct confine_report *walls)

@@ -32,6 +32,8 @@ enum egress_frame_type {
 	EGRESS_F_HEAD,	    /* worker: status and headers */
 	EGRESS_F_REDACTED,  /* worker: u8 in a header, u32 count */
 	EGRESS_F_END,	    /* worker: the end of a call */
+	EGRESS_F_MORE,	    /* worker: empty; half of the room for the reply is used up */
+	EGRESS_F_ROOM, /* vessel: u64 bytes of the reply altogether, u8 the last word */
 	EGRESS_F_MAX_
 };
 
@@ -89,6 +91,10 @@ MUST_CHECK int egress_redacted_parse(const void *data, size_t len, bool *ret_in_
 void egress_credit_add(struct buf *out, uint32_t call, uint32_t bytes);
 MUST_CHECK int egress_credit_parse(const void *data, size_t len, uint32_t *ret,
 				   struct err *err);
+
+void egress_room_add(struct buf *out, uint32_t call, uint64_t bytes, bool is_last);
+MUST_CHECK int egress_room_parse(const void *data, size_t len, uint64_t *ret,
+				 bool *ret_is_last, struct err *err);
 
 void egress_ready_add(struct buf *out, const struct confine_report *walls);
 MUST_CHECK int egress_ready_parse(const void *data, size_t len,

@@ -6,13 +6,13 @@
  * so the order of the checks decides which word is given, never whether one is.
  */
 #include "vessel/url.h"
+#include "common/host.h"
 #include "common/str.h"
 #include "vessel/addr.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define LABEL_MAX 63
 #define PORT_HTTP 80
 #define PORT_HTTPS 443
 
@@ -36,17 +36,6 @@ static bool is_alpha(char c)
 	return is_lower(c) || (c >= 'A' && c <= 'Z');
 }
 
-static int hex_value(char c)
-{
-	if (is_digit(c))
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 static bool span_is(struct span s, const char *word)
 {
 	return s.n == strlen(word) && memcmp(s.p, word, s.n) == 0;
@@ -58,89 +47,6 @@ static bool has(struct span s, char c)
 }
 
 /* ---- host ---- */
-
-/* RFC 3492, only to see that an A-label stands for something beyond ASCII. */
-static bool punycode_is_sound(const char *s, size_t n)
-{
-	enum { BASE = 36, TMIN = 1, TMAX = 26, SKEW = 38, DAMP = 700 };
-	uint32_t code = 0x80, i = 0, bias = 72, out = 0, in = 0;
-
-	for (size_t k = n; k > 0; k--)
-		if (s[k - 1] == '-') {
-			out = (uint32_t)(k - 1);
-			in = (uint32_t)k;
-			break;
-		}
-	if (in == n || (in > 0 && out == 0))
-		return false;
-	while (in < n) {
-		uint32_t before = i, weight = 1, delta;
-
-		for (uint32_t k = BASE;; k += BASE) {
-			uint32_t digit, t, part;
-
-			if (in == n)
-				return false;
-			digit = is_digit(s[in]) ? (uint32_t)(s[in] - '0') + 26
-						: (uint32_t)(s[in] - 'a');
-			in++;
-			if (__builtin_mul_overflow(digit, weight, &part) ||
-			    __builtin_add_overflow(i, part, &i))
-				return false;
-			t = k <= bias ? TMIN : k >= bias + TMAX ? TMAX : k - bias;
-			if (digit < t)
-				break;
-			if (__builtin_mul_overflow(weight, BASE - t, &weight))
-				return false;
-		}
-		out++;
-		delta = before == 0 ? i / DAMP : (i - before) / 2;
-		delta += delta / out;
-		bias = 0;
-		for (; delta > ((BASE - TMIN) * TMAX) / 2; bias += BASE)
-			delta /= BASE - TMIN;
-		bias += (BASE - TMIN + 1) * delta / (delta + SKEW);
-		if (__builtin_add_overflow(code, i / out, &code))
-			return false;
-		i %= out;
-		/* 0x80..0x9f are control characters. */
-		if (code < 0xa0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-			return false;
-		i++;
-	}
-	return true;
-}
-
-static bool is_label(struct span l)
-{
-	if (l.n == 0 || l.n > LABEL_MAX || l.p[0] == '-' || l.p[l.n - 1] == '-')
-		return false;
-	for (size_t i = 0; i < l.n; i++)
-		if (!is_lower(l.p[i]) && !is_digit(l.p[i]) && l.p[i] != '-')
-			return false;
-	if (l.n >= 4 && memcmp(l.p, "xn--", 4) == 0)
-		return punycode_is_sound(l.p + 4, l.n - 4);
-	return true;
-}
-
-bool url_is_host_name(const char *s, size_t len)
-{
-	struct span label = {s, 0};
-
-	if (len == 0 || len > URL_HOST_MAX)
-		return false;
-	for (size_t i = 0; i <= len; i++) {
-		if (i < len && s[i] != '.')
-			continue;
-		label.n = (size_t)(s + i - label.p);
-		if (!is_label(label))
-			return false;
-		if (i < len)
-			label.p = s + i + 1;
-	}
-	/* A last label that begins with a digit is what some read as an IPv4 address. */
-	return is_lower(label.p[0]);
-}
 
 static bool is_address(struct span h, bool v6)
 {
@@ -167,7 +73,7 @@ static int parse_host(struct span h, bool bracketed, struct url *u, enum reason 
 		u->kind = URL_HOST_IPV6;
 	} else if (is_address(h, false)) {
 		u->kind = URL_HOST_IPV4;
-	} else if (url_is_host_name(h.p, h.n)) {
+	} else if (host_is_name(h.p, h.n)) {
 		u->kind = URL_HOST_NAME;
 	} else {
 		return reason_set(why, REASON_HOST_GRAMMAR, err,
@@ -239,8 +145,8 @@ static bool is_target_text(struct span s, bool query)
 		char c = s.p[i];
 
 		if (c == '%') {
-			if (i + 2 >= s.n || hex_value(s.p[i + 1]) < 0 ||
-			    hex_value(s.p[i + 2]) < 0)
+			if (i + 2 >= s.n || hex_digit_value(s.p[i + 1]) < 0 ||
+			    hex_digit_value(s.p[i + 2]) < 0)
 				return false;
 			i += 2;
 			continue;
@@ -260,7 +166,8 @@ static unsigned char decoded(struct span s, size_t *i)
 
 	if (c != '%')
 		return (unsigned char)c;
-	c = (char)((unsigned)hex_value(s.p[*i]) << 4 | (unsigned)hex_value(s.p[*i + 1]));
+	c = (char)((unsigned)hex_digit_value(s.p[*i]) << 4 |
+		   (unsigned)hex_digit_value(s.p[*i + 1]));
 	*i += 2;
 	return (unsigned char)c;
 }

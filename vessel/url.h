@@ -7,9 +7,8 @@
  *	https://host[:port][/path][?query]
  *
  * scheme: "https" or "http", lower case (whether http may be used is the ward's to say).
- * host: lower-case letters, digits and hyphens in labels of 1..63 bytes, at most 253 in
- * all, no dot at the end, a last label that is no number, A-labels whose Punycode is sound;
- * or an IP address in its one canonical form (again the ward's to say).
+ * host: a name by common/host.h's grammar, or an IP address in its one canonical form
+ * (again the ward's to say).
  * port: 1..65535 without a leading zero; left out when writing if it is the scheme's own.
  * path, query: the characters of RFC 3986 and whole percent triplets; never decoded nor
  * rewritten. A path in which any reader could see a "." or ".." segment, a NUL or a
@@ -22,12 +21,13 @@
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/err.h"
+#include "common/host.h"
 #include "vessel/reason.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 #define URL_BYTES_MAX 4096
-#define URL_HOST_MAX 253
+#define URL_HOST_MAX HOST_NAME_BYTES_MAX
 
 enum url_host { URL_HOST_NAME, URL_HOST_IPV4, URL_HOST_IPV6 };
 
@@ -67,8 +67,5 @@ bool url_same_origin(const struct url *a, const struct url *b);
  */
 MUST_CHECK int url_resolve(const struct url *base, const char *location, size_t len,
 			   struct url *ret, enum reason *ret_reason, struct err *err);
-
-/* A host name alone (a rule's, a portal's): the same grammar, no address. */
-bool url_is_host_name(const char *s, size_t len);
 
 #endif

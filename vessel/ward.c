@@ -2,10 +2,9 @@
 #include "vessel/ward.h"
 
 #include "common/str.h"
+#include "vessel/ward_path.h"
 
 #include <string.h>
-
-#define PATH_MAX_BYTES 8192
 
 static bool is_strict(enum ward_action a)
 {
@@ -57,29 +56,13 @@ static bool host_matches(const struct conf_rule *rule, const char *host)
 
 /* ---- path ---- */
 
-/* Does it end within `path` where a segment ends? A ';' begins a parameter of the segment
- * for some servers: a strict rule ends there too. */
-static bool prefix_matches(const char *prefix, const char *path, bool wide)
+/* Does it end within `path` where a segment ends? */
+static bool prefix_matches(const char *prefix, const char *path)
 {
 	size_t n = strlen(prefix);
-	char next;
 
-	if (strncmp(path, prefix, n) != 0)
-		return false;
-	next = path[n];
-	return prefix[n - 1] == '/' || next == '\0' || next == '/' ||
-	       (wide && next == ';');
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
+	return strncmp(path, prefix, n) == 0 &&
+	       (prefix[n - 1] == '/' || path[n] == '\0' || path[n] == '/');
 }
 
 /*
@@ -94,8 +77,8 @@ static int plain_path(const char *path, char *out, size_t size)
 		char c = *p;
 
 		if (c == '%') {
-			int high = hex_digit(p[1]);
-			int low = high < 0 ? -1 : hex_digit(p[2]);
+			int high = hex_digit_value(p[1]);
+			int low = high < 0 ? -1 : hex_digit_value(p[2]);
 
 			if (low < 0)
 				return -1;
@@ -127,14 +110,9 @@ static bool has_dot_segment(const char *plain)
 
 static bool path_matches(const struct conf_rule *rule, const char *path)
 {
-	char plain[PATH_MAX_BYTES];
-
-	if (!rule->path)
+	if (!rule->path || prefix_matches(rule->path, path))
 		return true;
-	if (prefix_matches(rule->path, path, is_strict(rule->action)))
-		return true;
-	return is_strict(rule->action) && (plain_path(path, plain, sizeof(plain)) < 0 ||
-					   prefix_matches(rule->path, plain, true));
+	return is_strict(rule->action) && ward_path_is_within(path, rule->path);
 }
 
 /* ---- one rule ---- */
@@ -192,7 +170,7 @@ const char *ward_match_text(enum ward_match m)
 /* Rules compare spellings; so there must be one only. */
 static int check_spelling(const struct ward_ask *ask, struct err *err)
 {
-	char plain[PATH_MAX_BYTES];
+	char plain[WARD_PATH_BYTES_MAX];
 
 	if (!ask->host || !conf_host_is_plain(ask->host))
 		return err_set_id(err, ERRID_WARD_SPELLING, "host_grammar: the host");

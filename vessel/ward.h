@@ -6,7 +6,7 @@
  * Every rule that matches is looked at; the strictest wins (deny, hold, limit, allow).
  * No rule: denied. A strict rule (deny, hold) is read widely: one about a host matches
  * portals and registries at that host too, and its path matches however the request
- * spells it; a permitting one is read narrowly, byte by byte. So adding a rule that is
+ * spells it (ward_path.h); a permitting one is read narrowly, byte by byte. So adding a rule that is
  * stricter never permits anything that was refused.
  */
 #ifndef LYCH_VESSEL_WARD_H

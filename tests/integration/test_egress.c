@@ -264,7 +264,7 @@ static void on_end(const struct egress_end *end, void *arg)
 
 static void start_with(struct world *w, struct answer *a, const struct egress_request *rq)
 {
-	static const struct egress_ops ops = {on_head, on_body, on_end};
+	static const struct egress_ops ops = {on_head, on_body, on_end, NULL};
 	struct err err = ERR_INIT;
 
 	a->world = w;
@@ -376,7 +376,7 @@ Test(egress, a_missing_credential_is_named_and_nothing_starts)
 Test(egress, what_may_not_be_sent_is_refused_at_once)
 {
 	struct world w;
-	static const struct egress_ops ops = {on_head, on_body, on_end};
+	static const struct egress_ops ops = {on_head, on_body, on_end, NULL};
 	struct egress_request rq = {
 		.portal = "test", .method = "GET", .target = "/hello"};
 	struct egress_call *call;

@@ -76,6 +76,10 @@ refused "another path" LYCH-WARD-001 lych ward test https://docs.example.org/
 refused "another method" LYCH-WARD-001 lych ward test --method POST https://docs.example.org/api
 refused "http" LYCH-WARD-001 lych ward test http://docs.example.org/api
 refused "a denied path, however spelled" LYCH-WARD-002 lych ward test https://docs.example.org/api/%70rivate
+for spelled in '/api/private;x' '/;a/api/private' '/api;b/private/y' '/api/private%3bx' '/%3b/api/private' '/api/%3Bx/private' \
+	'/api//private' '/API/Private' '/api/%2570rivate' '/api%2fprivate' '/api/private%20' '/api/x/%252e%252e/private'; do
+	refused "a denied path, spelled $spelled" LYCH-WARD-002 lych ward test "https://docs.example.org$spelled"
+done
 refused "its reason is told" "not ours" lych ward test https://docs.example.org/api/private
 refused "no URL" LYCH-FETCH-001 lych ward test https://user@docs.example.org/api
 refused "a dot segment" LYCH-FETCH-001 lych ward test https://docs.example.org/api/../x

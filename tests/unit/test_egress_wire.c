@@ -147,7 +147,8 @@ Test(egress_wire, a_request_comes_over_whole)
 			   .first_byte_usec = 2,
 			   .idle_usec = 3,
 			   .total_usec = 4,
-			   .reply_max_bytes = (uint64_t)5 << 32},
+			   .reply_max_bytes = (uint64_t)5 << 32,
+			   .reply_room_bytes = 6},
 		.retries = 3,
 	};
 	struct egress_wire_request got;
@@ -170,6 +171,7 @@ Test(egress_wire, a_request_comes_over_whole)
 	cr_assert_str_eq(got.rq.addresses[1], "::1");
 	cr_assert_eq(got.rq.body_len, 12345u);
 	cr_assert_eq(got.rq.limits.reply_max_bytes, (uint64_t)5 << 32);
+	cr_assert_eq(got.rq.limits.reply_room_bytes, 6u);
 	cr_assert_eq(got.rq.limits.idle_usec, 3u);
 	cr_assert_eq(got.rq.retries, 3u);
 	free(got.memory);
@@ -282,4 +284,23 @@ Test(egress_wire, a_credit_is_of_at_most_a_window)
 	cr_assert(egress_credit_parse("\0\0\0\0", 4, &got, &err) < 0);
 	cr_assert(egress_credit_parse("\xff\xff\xff\xff", 4, &got, &err) < 0);
 	cr_assert(egress_credit_parse("\1\0\0\0\0", 5, &got, &err) < 0);
+}
+
+Test(egress_wire, a_replys_room_is_a_number_and_a_word)
+{
+	struct err err = ERR_INIT;
+	cleanup_buf struct buf b;
+	uint64_t got;
+	bool is_last;
+
+	buf_init(&b, BIG);
+	egress_room_add(&b, 1, (uint64_t)1 << 40, true);
+	cr_assert_eq(egress_room_parse(only(&b).data, 9, &got, &is_last, &err), 0);
+	cr_assert_eq(got, (uint64_t)1 << 40);
+	cr_assert(is_last);
+	cr_assert(egress_room_parse("\1\0\0\0\0\1\0\0\0", 9, &got, &is_last, &err) < 0);
+	cr_assert(egress_room_parse("\1\0\0\0\0\0\0\0\2", 9, &got, &is_last, &err) < 0);
+	cr_assert(egress_room_parse("\1\0\0\0\0\0\0\0", 8, &got, &is_last, &err) < 0);
+	cr_assert(egress_room_parse("\1\0\0\0\0\0\0\0\0\0", 10, &got, &is_last, &err) <
+		  0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ward decides: what is refused first, then what is permitted, then laws. */
 #include "vessel/fetch_ward.h"
+#include "vessel/url.h"
 #include "vessel/ward.h"
 
 #include "common/cleanup.h"
@@ -169,6 +170,36 @@ static const struct row rows[] = {
 	 true, "api.allowed.example", 443, "/admin;x=y", "denied"},
 	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
 	 true, "api.allowed.example", 443, "/admin%2fx", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/admin;x", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/;a/admin", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/admin%3bx", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/%3b/admin", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/admin%3Bx/y", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/ADMIN", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/admin%20", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/admin.", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/%2fadmin", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "//;//admin", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/%61dmin%3f", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/%2561dmin", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/x/%252e%252e/admin", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/%c1%a1dmin", "denied"},
+	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
+	 true, "api.allowed.example", 443, "/%ef%bd%81dmin", "denied"},
 	{ALLOW_API "- {host: api.allowed.example, method: GET, action: deny}\n", "HEAD",
 	 true, "api.allowed.example", 443, "/", "denied"},
 	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
@@ -219,6 +250,134 @@ Test(ward, judges_fetches)
 				  r->path, err.msg, r->verdict);
 		conf_done(&c);
 	}
+}
+
+/* ---- a deny holds however the path is spelled ---- */
+
+static unsigned seed = 20261122;
+
+static unsigned pick(unsigned n)
+{
+	seed = seed * 1103515245u + 12345u;
+	return (seed >> 16) % n;
+}
+
+static void spell_char(struct buf *b, char c)
+{
+	unsigned u = (unsigned char)c;
+
+	switch (pick(8)) {
+	case 0:
+		buf_addf(b, pick(2) ? "%%%02x" : "%%%02X", u);
+		break;
+	case 1:
+		buf_addf(b, "%%25%02x", u);
+		break;
+	case 2:
+		buf_addf(b, "%%2525%02x", u);
+		break;
+	case 3:
+		buf_addc(b, c >= 'a' && c <= 'z' ? (char)(c & ~0x20) : c);
+		break;
+	case 4: /* full width */
+		buf_addf(b, "%%ef%%%02x%%%02x", c >= 0x60 ? 0xbdu : 0xbcu,
+			 c >= 0x60 ? u + 0x20 : u + 0x60);
+		break;
+	case 5: /* overlong */
+		buf_addf(b, "%%c%x%%%02x", u >> 6, 0x80 | (u & 0x3f));
+		break;
+	case 6: /* with nothing in between */
+		buf_addf(b, "%%e2%%80%%8b%c", c);
+		break;
+	default:
+		buf_addc(b, c);
+		break;
+	}
+}
+
+static void spell_segment(struct buf *b, const char *s, size_t n)
+{
+	static const char *const before[] = {
+		"/",	  "//",	      "/;a/",	     "/%3b/",
+		"/;%2f",  "%2f",      "/%5c",	     "%255c",
+		"/%2F",	  "/%20/",    "/%252e/",     "/b/%252e%252e/",
+		"/%3fx/", "/;a=b;c/", "/%e2%80%8b/", "/%ef%bc%8f"};
+	static const char *const after[] = {"",	     ";x",     "%3bx",	"%3By", ";",
+					    ".",     "%2e%2e", "%20",	"%3fq", "%23f",
+					    "%2500", "%253b",  ";x=%2f"};
+
+	buf_adds(b, before[pick(ARRAY_SIZE(before))]);
+	for (size_t i = 0; i < n; i++)
+		spell_char(b, s[i]);
+	buf_adds(b, after[pick(ARRAY_SIZE(after))]);
+}
+
+Test(ward, a_deny_of_a_path_holds_in_every_spelling_of_it)
+{
+	static const char *const prefixes[] = {"/admin", "/a/admin", "/admin/",
+					       "/v1/users/all"};
+	unsigned n_said = 0;
+
+	for (size_t p = 0; p < ARRAY_SIZE(prefixes); p++) {
+		cleanup_free char *rules =
+			xasprintf(ALLOW_API "- {host: api.allowed.example, path: %s, "
+					    "action: deny}\n",
+				  prefixes[p]);
+		struct conf c = conf_with(rules);
+
+		for (unsigned round = 0; round < 20000; round++) {
+			cleanup_buf struct buf path;
+			enum reason why;
+			struct url u;
+			struct err err = ERR_INIT;
+			struct ward_verdict v;
+			struct ward_ask ask;
+
+			buf_init(&path, 4000);
+			buf_adds(&path, "https://api.allowed.example");
+			for (const char *s = prefixes[p]; *s; s += strcspn(s, "/"))
+				if (*++s)
+					spell_segment(&path, s, strcspn(s, "/"));
+			buf_adds(&path, pick(2) ? "" : "/rest");
+			/* what no job can say needs no denial */
+			if (url_parse(path.data, path.len, &u, &why, NULL) < 0)
+				continue;
+			u.target[u.path_len] = '\0';
+			ask = fetch_of("GET", true, u.host, 443, u.target);
+			if (ward_decide(&c.broker, &ask, &v, &err) == 0 ||
+			    err.id == ERRID_WARD_DENIED)
+				n_said++;
+			cr_assert(err.id == ERRID_WARD_DENIED ||
+					  err.id == ERRID_WARD_SPELLING,
+				  "%s is allowed: %s", u.target, err.msg);
+		}
+		conf_done(&c);
+	}
+	cr_expect_gt(n_said, 20000u, "%u", n_said);
+}
+
+Test(ward, a_deny_of_a_path_leaves_the_others_alone)
+{
+	static const char *const paths[] = {
+		"/",	     "/administration", "/adm",		"/x/admin",
+		"/a;admin",  "/a%3badmin",	"/adm%6fn",	"/badmin",
+		"/%25admin", "/ad/min",		"/%c3%a9admin", "/v1/x?",
+		"/admin2;x",
+	};
+	struct conf c = conf_with(
+		ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n");
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		cleanup_free char *path = xstrndup(paths[i], strcspn(paths[i], "?"));
+		struct ward_ask ask =
+			fetch_of("GET", true, "api.allowed.example", 443, path);
+		struct ward_verdict v;
+		struct err err = ERR_INIT;
+
+		cr_expect(ward_decide(&c.broker, &ask, &v, &err) == 0, "%s: %s", paths[i],
+			  err.msg);
+	}
+	conf_done(&c);
 }
 
 /* ---- portals and registries ---- */
@@ -419,14 +578,6 @@ Test(ward, ever_new_identities_find_an_end)
 }
 
 /* ---- laws, over many random lists of rules ---- */
-
-static unsigned seed = 20261122;
-
-static unsigned pick(unsigned n)
-{
-	seed = seed * 1103515245u + 12345u;
-	return (seed >> 16) % n;
-}
 
 static void random_rule(char *out, size_t size, const char *action)
 {

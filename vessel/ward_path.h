@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * In the vessel: does a path lead to or below another, for whatever server reads it?
+ *
+ * For rules that forbid. Servers differ in what they make of a path: they undo escapes once
+ * or again, cut parameters off (";x"), drop empty segments, follow "..", take "\" for "/",
+ * ignore case, blanks and dots at the end of a name, read overlong UTF-8, full-width letters
+ * and look-alikes as what they resemble. A rule that denies /admin holds when any of them
+ * would come to /admin; so it is read widely, and what can't be told is a match.
+ */
+#ifndef LYCH_VESSEL_WARD_PATH_H
+#define LYCH_VESSEL_WARD_PATH_H
+
+#include <stdbool.h>
+
+#define WARD_PATH_BYTES_MAX 8192
+
+/* prefix: of codex.yaml (conf_path_check), whole segments of it count. path: as it is sent,
+ * without a query. */
+bool ward_path_is_within(const char *path, const char *prefix);
+
+#endif
