@@ -5,7 +5,9 @@
 #include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
+#include "common/net/json.h"
 #include "common/str.h"
+#include "vessel/output_sum.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +17,7 @@
  */
 #define EPOCH_LOOKBACK 16
 #define NAME_SIZE 48
+#define META_MAX_BYTES 1024
 
 struct output {
 	int dir;
@@ -23,6 +26,9 @@ struct output {
 };
 
 static const char *const stream_names[OUTPUT_STREAM_MAX_] = {"stdout", "stderr"};
+static const char *const sum_names[OUTPUT_STREAM_MAX_] = {"stdout.sum", "stderr.sum"};
+static const char *const stored_keys[OUTPUT_STREAM_MAX_] = {"stdout_stored",
+							    "stderr_stored"};
 
 const char *output_stream_name(enum output_stream s)
 {
@@ -141,21 +147,113 @@ static int begin_attempt(struct output *o, job_id_t job, int64_t epoch, struct e
 	return 0;
 }
 
+static void pair_close(struct sum_pair *p)
+{
+	fd_close(&p->data);
+	fd_close(&p->sums);
+}
+#define cleanup_pair __attribute__((cleanup(pair_close)))
+
+/* To write: made when they are missing. What an older release began has no slots. */
+static int open_pair(const struct output *o, job_id_t job, int64_t epoch,
+		     enum output_stream s, struct sum_pair *ret, struct err *err)
+{
+	char name[NAME_SIZE];
+	uint64_t size;
+
+	attempt_name(name, job, epoch, stream_names[s]);
+	ret->data =
+		fs_open_beneath(o->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
+	if (ret->data < 0)
+		return store_err(err);
+	if (store_size(ret->data, &size, err) < 0)
+		return -1;
+	attempt_name(name, job, epoch, sum_names[s]);
+	if (size > 0 && !exists(o, name))
+		return 0;
+	ret->sums =
+		fs_open_beneath(o->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
+	return ret->sums < 0 ? store_err(err) : 0;
+}
+
+/* To read; data -1: nothing is stored. */
+static int find_pair(const struct output *o, job_id_t job, int64_t epoch,
+		     enum output_stream s, struct sum_pair *ret, struct err *err)
+{
+	char name[NAME_SIZE];
+
+	attempt_name(name, job, epoch, stream_names[s]);
+	if (!exists(o, name))
+		return 0;
+	ret->data = fs_open_beneath(o->dir, name, O_RDONLY | O_NOFOLLOW, 0, err);
+	if (ret->data < 0)
+		return -1;
+	attempt_name(name, job, epoch, sum_names[s]);
+	if (!exists(o, name))
+		return 0;
+	ret->sums = fs_open_beneath(o->dir, name, O_RDONLY | O_NOFOLLOW, 0, err);
+	return ret->sums < 0 ? -1 : 0;
+}
+
+/* What the pair has; once it is complete, what it had then. */
+static int stored_size(const struct output *o, job_id_t job, int64_t epoch,
+		       enum output_stream s, const struct sum_pair *p, uint64_t *ret,
+		       bool *ret_final, struct err *err)
+{
+	cleanup_json struct json *j = NULL;
+	cleanup_free char *text = NULL;
+	char name[NAME_SIZE];
+	size_t len;
+
+	*ret = 0;
+	*ret_final = is_final(o, job, epoch);
+	attempt_name(name, job, epoch, "meta");
+	if (!*ret_final)
+		return p->data < 0 ? 0 : sum_size(p, ret, err);
+	if (fs_read_file(o->dir, name, META_MAX_BYTES, &text, &len, err) < 0)
+		return -1;
+	if (json_parse(text, len, JSON_DEPTH_DEFAULT, &j, NULL) < 0)
+		return err_set_id(err, ERRID_STORE_DAMAGED,
+				  "what was noted at the end of the output");
+	if (!json_has(j, stored_keys[s])) /* of an older release */
+		return p->data < 0 ? 0 : sum_size(p, ret, err);
+	if (json_get_u64(j, stored_keys[s], true, 0, INT64_MAX, ret, NULL) < 0)
+		return err_set_id(err, ERRID_STORE_DAMAGED,
+				  "what was noted at the end of the output");
+	return 0;
+}
+
+/* The bytes behind size, with their slots, or nothing of either. */
+static int append(struct output *o, const struct sum_pair *p, uint64_t size,
+		  const char *data, size_t len, struct err *err)
+{
+	uint64_t more = len, have;
+
+	if (p->sums >= 0)
+		more += sum_bytes(size + len) - sum_bytes(size);
+	if (store_size(p->data, &have, err) < 0 ||
+	    store_reserve(o->budget, more, err) < 0)
+		return -1;
+	if (sum_append(p, size, data, len, err) < 0) {
+		store_return(o->budget, more);
+		return -1;
+	}
+	if (have > size) /* what a writer that died had not covered was cut off */
+		store_return(o->budget, have - size);
+	return 0;
+}
+
 int output_append(struct output *o, job_id_t job, int64_t epoch, enum output_stream s,
 		  uint64_t offset, const void *data, size_t len, uint64_t *ret_size,
 		  struct err *err)
 {
-	cleanup_close int fd = -1;
-	char name[NAME_SIZE];
+	cleanup_pair struct sum_pair p = {-1, -1};
 	uint64_t size;
+	bool final;
 
-	if (begin_attempt(o, job, epoch, err) < 0)
-		return -1;
-	attempt_name(name, job, epoch, stream_names[s]);
-	fd = fs_open_beneath(o->dir, name, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600, err);
-	if (fd < 0)
-		return store_err(err);
-	if (store_size(fd, &size, err) < 0)
+	if (begin_attempt(o, job, epoch, err) < 0 ||
+	    open_pair(o, job, epoch, s, &p, err) < 0 ||
+	    stored_size(o, job, epoch, s, &p, &size, &final, err) < 0)
 		return -1;
 	*ret_size = size;
 	if (offset > size)
@@ -166,47 +264,44 @@ int output_append(struct output *o, job_id_t job, int64_t epoch, enum output_str
 	size_t skip = (size_t)(size - offset);
 	size_t fresh = len - skip;
 
-	if (is_final(o, job, epoch))
+	if (final)
 		return err_set_id(err, ERRID_RUN_STATE, "the output is already complete");
 	if (size > o->stream_max || fresh > o->stream_max - size)
 		return err_set_id(err, ERRID_STORE_LIMIT,
 				  "a stream is at most %llu bytes",
 				  (unsigned long long)o->stream_max);
-	if (store_reserve(o->budget, fresh, err) < 0)
+	if (append(o, &p, size, (const char *)data + skip, fresh, err) < 0)
 		return -1;
-	if (store_append(fd, size, (const char *)data + skip, fresh, err) < 0) {
-		store_return(o->budget, fresh);
-		return -1;
-	}
 	*ret_size = size + fresh;
+	return 0;
+}
+
+static int sync_pair(const struct sum_pair *p, const char *name, struct err *err)
+{
+	if (fdatasync(p->data) < 0 || (p->sums >= 0 && fdatasync(p->sums) < 0)) {
+		(void)err_sys(err, "fdatasync %s", name);
+		return store_err(err);
+	}
 	return 0;
 }
 
 static int finish_stream(struct output *o, job_id_t job, int64_t epoch,
 			 enum output_stream s, const struct output_end *end,
-			 uint64_t *ret_expected, struct err *err)
+			 uint64_t *ret_stored, uint64_t *ret_expected, struct err *err)
 {
-	cleanup_close int fd = -1;
-	char name[NAME_SIZE];
-	uint64_t size;
+	cleanup_pair struct sum_pair p = {-1, -1};
+	bool final;
 
-	attempt_name(name, job, epoch, stream_names[s]);
-	fd = fs_open_beneath(o->dir, name, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600, err);
-	if (fd < 0)
-		return store_err(err);
-	if (store_size(fd, &size, err) < 0)
+	if (find_pair(o, job, epoch, s, &p, err) < 0 ||
+	    stored_size(o, job, epoch, s, &p, ret_stored, &final, err) < 0)
 		return -1;
-	if (!end->truncated[s] && size != end->bytes[s]) {
-		*ret_expected = size;
+	if (!end->truncated[s] && *ret_stored != end->bytes[s]) {
+		*ret_expected = *ret_stored;
 		return err_set_id(err, ERRID_RUN_GAP, "%s has %llu bytes, not %llu",
-				  stream_names[s], (unsigned long long)size,
+				  stream_names[s], (unsigned long long)*ret_stored,
 				  (unsigned long long)end->bytes[s]);
 	}
-	if (size > 0 && fdatasync(fd) < 0) {
-		(void)err_sys(err, "fdatasync %s", stream_names[s]);
-		return store_err(err);
-	}
-	return 0;
+	return *ret_stored > 0 ? sync_pair(&p, stream_names[s], err) : 0;
 }
 
 int output_finish(struct output *o, job_id_t job, int64_t epoch,
@@ -214,17 +309,18 @@ int output_finish(struct output *o, job_id_t job, int64_t epoch,
 {
 	cleanup_close int dir = -1;
 	cleanup_buf struct buf meta;
+	uint64_t stored[OUTPUT_STREAM_MAX_];
 	char name[NAME_SIZE];
 	struct jsonw w;
 
-	buf_init(&meta, 1024);
+	buf_init(&meta, META_MAX_BYTES);
 	if (begin_attempt(o, job, epoch, err) < 0)
 		return -1;
 	if (is_final(o, job, epoch))
 		return 0;
 	for (unsigned s = 0; s < OUTPUT_STREAM_MAX_; s++) {
-		if (finish_stream(o, job, epoch, (enum output_stream)s, end, ret_expected,
-				  err) < 0)
+		if (finish_stream(o, job, epoch, (enum output_stream)s, end, &stored[s],
+				  ret_expected, err) < 0)
 			return -1;
 	}
 	jsonw_init(&w, &meta);
@@ -233,6 +329,8 @@ int output_finish(struct output *o, job_id_t job, int64_t epoch,
 	jsonw_ku64(&w, "stderr_bytes", end->bytes[OUTPUT_STDERR]);
 	jsonw_kbool(&w, "stdout_truncated", end->truncated[OUTPUT_STDOUT]);
 	jsonw_kbool(&w, "stderr_truncated", end->truncated[OUTPUT_STDERR]);
+	for (unsigned s = 0; s < OUTPUT_STREAM_MAX_; s++)
+		jsonw_ku64(&w, stored_keys[s], stored[s]);
 	jsonw_obj_end(&w);
 	assert(buf_ok(&meta));
 
@@ -246,32 +344,38 @@ int output_finish(struct output *o, job_id_t job, int64_t epoch,
 	return 0;
 }
 
-int output_open(const struct output *o, job_id_t job, int64_t epoch, enum output_stream s,
-		struct err *err)
+int output_read(const struct output *o, job_id_t job, int64_t epoch, enum output_stream s,
+		uint64_t offset, void *buf, size_t room, size_t *ret_len,
+		uint64_t *ret_next, struct err *err)
 {
-	char name[NAME_SIZE];
+	cleanup_pair struct sum_pair p = {-1, -1};
+	uint64_t size;
+	bool final;
 
-	attempt_name(name, job, epoch, stream_names[s]);
-	if (!exists(o, name))
-		return err_set(err, ERR_NOT_FOUND, "no %s is stored", stream_names[s]);
-	return fs_open_beneath(o->dir, name, O_RDONLY | O_NOFOLLOW, 0, err);
+	*ret_len = 0;
+	*ret_next = 0;
+	if (find_pair(o, job, epoch, s, &p, err) < 0 ||
+	    stored_size(o, job, epoch, s, &p, &size, &final, err) < 0)
+		return -1;
+	*ret_next = size;
+	if (offset >= size)
+		return 0;
+	if (p.data < 0)
+		return err_set_id(err, ERRID_STORE_DAMAGED, "%s: the file is gone",
+				  stream_names[s]);
+	if (sum_read(&p, size, offset, buf, room, ret_len, ret_next, err) < 0)
+		return err_wrap(err, "job %lld, %s", (long long)job, stream_names[s]);
+	return 0;
 }
 
 int output_size(const struct output *o, job_id_t job, int64_t epoch, enum output_stream s,
 		uint64_t *ret_size, bool *ret_final, struct err *err)
 {
-	char name[NAME_SIZE];
-	struct stat st;
+	cleanup_pair struct sum_pair p = {-1, -1};
 
-	attempt_name(name, job, epoch, stream_names[s]);
-	if (fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-		if (errno != ENOENT)
-			return err_sys(err, "stat output of job %lld", (long long)job);
-		st.st_size = 0;
-	}
-	*ret_size = (uint64_t)st.st_size;
-	*ret_final = is_final(o, job, epoch);
-	return 0;
+	if (find_pair(o, job, epoch, s, &p, err) < 0)
+		return -1;
+	return stored_size(o, job, epoch, s, &p, ret_size, ret_final, err);
 }
 
 int64_t output_latest(const struct output *o, job_id_t job, int64_t epoch)

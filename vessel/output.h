@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What jobs print, one directory an attempt: output/<job>.<epoch>/{stdout,
- * stderr,meta}. Bytes are appended at offsets, so that a resent part changes
- * nothing; meta appears when the attempt's output is complete.
+ * stdout.sum,stderr,stderr.sum,meta}. Bytes are appended at offsets, so that a
+ * resent part changes nothing; meta appears when the attempt's output is complete.
+ * Every byte has a digest (output_sum.h), and none is given out that differs.
  */
 #ifndef LYCH_VESSEL_OUTPUT_H
 #define LYCH_VESSEL_OUTPUT_H
@@ -49,9 +50,11 @@ MUST_CHECK int output_finish(struct output *o, job_id_t job, int64_t epoch,
 MUST_CHECK int output_size(const struct output *o, job_id_t job, int64_t epoch,
 			   enum output_stream s, uint64_t *ret_size, bool *ret_final,
 			   struct err *err);
-/* A descriptor for reading; ERR_NOT_FOUND when nothing is stored. */
-MUST_CHECK int output_open(const struct output *o, job_id_t job, int64_t epoch,
-			   enum output_stream s, struct err *err);
+/* Bytes from offset on, at most room: *ret_len, 0 at the end and when nothing is stored.
+ * ERRID_STORE_DAMAGED, which names the bytes: *ret_next is where others follow. */
+MUST_CHECK int output_read(const struct output *o, job_id_t job, int64_t epoch,
+			   enum output_stream s, uint64_t offset, void *buf, size_t room,
+			   size_t *ret_len, uint64_t *ret_next, struct err *err);
 /* The highest epoch, at most `epoch`, that left output; 0 when none did. */
 int64_t output_latest(const struct output *o, job_id_t job, int64_t epoch);
 /* Every epoch of the job; missing is success. */

@@ -2,6 +2,7 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "vessel/output.h"
+#include "vessel/output_sum.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -40,16 +41,17 @@ static int put(job_id_t job, int64_t epoch, uint64_t at, const char *s, uint64_t
 static void stored(job_id_t job, int64_t epoch, const char *want, bool want_final)
 {
 	char got[1100] = "";
-	uint64_t size;
+	uint64_t size, next;
+	size_t n;
 	bool final;
 
 	cr_assert_eq(output_size(o, job, epoch, OUTPUT_STDOUT, &size, &final, &err), 0);
 	cr_assert_eq(size, strlen(want));
 	cr_assert_eq(final, want_final);
-	int fd = output_open(o, job, epoch, OUTPUT_STDOUT, &err);
-	if (fd >= 0)
-		cr_assert_eq(read(fd, got, sizeof(got) - 1), (ssize_t)size);
-	fd_close(&fd);
+	cr_assert_eq(output_read(o, job, epoch, OUTPUT_STDOUT, 0, got, sizeof(got) - 1,
+				 &n, &next, &err),
+		     0, "%s", err.msg);
+	cr_assert_eq(n, size);
 	cr_assert_str_eq(got, want);
 }
 
@@ -102,7 +104,7 @@ Test(output, stream_and_store_have_limits)
 	cr_assert_eq(put(1, 1, 0, kilo, &size), 0);
 	cr_assert_lt(put(1, 1, 1000, "y", &size), 0);
 	cr_assert_eq(err.id, ERRID_STORE_LIMIT);
-	budget.max = budget.used + 10;
+	budget.max = budget.used + SUM_SLOT_BYTES + 10;
 	cr_assert_lt(put(2, 1, 0, "01234567890", &size), 0);
 	cr_assert_eq(err.id, ERRID_STORE_LIMIT);
 	cr_assert_eq(put(2, 1, 0, "0123456789", &size), 0);
@@ -110,19 +112,35 @@ Test(output, stream_and_store_have_limits)
 
 Test(output, a_failed_write_leaves_the_file_as_it_was)
 {
-	struct rlimit lim = {5, 5};
+	struct rlimit lim = {100, 100}; /* more than the slot of a block */
 	uint64_t size, used;
+	char some[99];
 
+	memset(some, 'a', sizeof(some) - 1);
+	some[sizeof(some) - 1] = '\0';
 	(void)signal(SIGXFSZ, SIG_IGN);
-	cr_assert_eq(put(1, 1, 0, "abc", &size), 0);
+	cr_assert_eq(put(1, 1, 0, some, &size), 0);
 	used = budget.used;
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
-	cr_assert_lt(put(1, 1, 3, "defgh", &size), 0);
+	cr_assert_lt(put(1, 1, 98, "defgh", &size), 0);
 	cr_assert_eq(err.id, ERRID_CORE_DISK_FULL, "%s", err.msg);
 	cr_assert_eq(budget.used, used);
-	stored(1, 1, "abc", false);
-	cr_assert_eq(put(1, 1, 3, "de", &size), 0);
-	stored(1, 1, "abcde", false);
+	stored(1, 1, some, false);
+	cr_assert_eq(put(1, 1, 98, "de", &size), 0);
+	cr_assert_eq(size, 100);
+}
+
+Test(output, a_failed_digest_leaves_nothing)
+{
+	struct rlimit lim = {20, 20}; /* the bytes fit, their slot does not */
+	uint64_t size;
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
+	cr_assert_lt(put(1, 1, 0, "0123456789", &size), 0);
+	cr_assert_eq(err.id, ERRID_CORE_DISK_FULL, "%s", err.msg);
+	cr_assert_eq(budget.used, 0);
+	stored(1, 1, "", false);
 }
 
 Test(output, parts_known_in_part_are_completed)
@@ -135,7 +153,7 @@ Test(output, parts_known_in_part_are_completed)
 	cr_assert_eq(put(1, 1, 2, "cde", &size), 0);
 	cr_assert_eq(size, 5);
 	stored(1, 1, "abcde", false);
-	cr_assert_eq(budget.used, 5);
+	cr_assert_eq(budget.used, 5 + SUM_SLOT_BYTES);
 }
 
 Test(output, a_new_epoch_replaces_the_old_one)
@@ -150,7 +168,8 @@ Test(output, a_new_epoch_replaces_the_old_one)
 	stored(7, 1, "", false);
 	stored(7, 3, "new", false);
 	stored(77, 1, "other job", false);
-	cr_assert_eq(budget.used, strlen("new") + strlen("other job"));
+	cr_assert_eq(budget.used,
+		     strlen("new") + strlen("other job") + 2 * SUM_SLOT_BYTES);
 }
 
 Test(output, removal_and_listing)
@@ -170,7 +189,7 @@ Test(output, removal_and_listing)
 	cr_assert_eq(output_remove(o, 20, &err), 0);
 	cr_assert_eq(output_jobs(o, 0, ids, 2, &n, &err), 0);
 	cr_assert(n == 2 && ids[1] == 30);
-	cr_assert_eq(budget.used, 2);
+	cr_assert_eq(budget.used, 2 + 2 * SUM_SLOT_BYTES);
 }
 
 Test(output, what_is_stored_counts_after_a_restart)
@@ -181,16 +200,20 @@ Test(output, what_is_stored_counts_after_a_restart)
 
 	cr_assert_eq(put(1, 1, 0, "12345", &size), 0);
 	cr_assert_eq(output_new(data_fd, &again, 1000, &second, &err), 0);
-	cr_assert_eq(again.used, 5);
+	cr_assert_eq(again.used, 5 + SUM_SLOT_BYTES);
 	output_free(second);
 }
 
 Test(output, a_symlink_in_the_store_is_not_followed)
 {
-	uint64_t size;
+	uint64_t size, next;
+	char got[8];
+	size_t n;
 
 	cr_assert_eq(mkdirat(data_fd, "output/5.1", 0700), 0);
 	cr_assert_eq(symlinkat("/etc/passwd", data_fd, "output/5.1/stdout"), 0);
 	cr_assert_lt(put(5, 1, 0, "x", &size), 0);
-	cr_assert_lt(output_open(o, 5, 1, OUTPUT_STDOUT, &err), 0);
+	cr_assert_lt(
+		output_read(o, 5, 1, OUTPUT_STDOUT, 0, got, sizeof(got), &n, &next, &err),
+		0);
 }
