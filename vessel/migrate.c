@@ -8,7 +8,9 @@
  *      was applied must be here with the same sha256. A version we do not have, or
  *      another text under a number that we have, is refused before anything changes;
  *   3. applies the missing ones in order, each in one transaction with its row;
- *   4. gives every login its password and every tomb its grant.
+ *   4. gives every login its password and every tomb its grant; a tomb's password is made
+ *      from the tombs' master, its name and its generation (tomb_secret.h), and sessions
+ *      of an older generation are ended.
  *
  * An advisory lock makes two concurrent runs take turns. No password is ever part
  * of a statement: libpq computes the SCRAM verifier here, and the verifier goes as
@@ -20,6 +22,7 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/net/pgconn.h"
+#include "common/net/tomb_secret.h"
 #include "common/str.h"
 #include <getopt.h>
 #include <libpq-fe.h>
@@ -242,13 +245,9 @@ static int apply(PGconn *c, const struct migration *m, struct err *err)
 	return 0;
 }
 
-static int set_login(PGconn *c, int secrets_fd, const char *role, const char *secret,
-		     struct err *err)
+static int set_password(PGconn *c, const char *role, const char *password,
+			struct err *err)
 {
-	cleanup_secret char password[SECRET_SIZE] = {0};
-
-	if (fs_read_secret(secrets_fd, secret, password, sizeof(password), err) < 0)
-		return err_wrap(err, "password of %s", role);
 	char *verifier = PQencryptPasswordConn(c, password, role, "scram-sha-256");
 	if (!verifier)
 		return pg_err(ERRID_START_MIGRATION, role, PQerrorMessage(c), err);
@@ -260,9 +259,70 @@ static int set_login(PGconn *c, int secrets_fd, const char *role, const char *se
 	return rc;
 }
 
+static int set_login(PGconn *c, int secrets_fd, const char *role, const char *secret,
+		     struct err *err)
+{
+	cleanup_secret char password[SECRET_SIZE] = {0};
+
+	if (fs_read_secret(secrets_fd, secret, password, sizeof(password), err) < 0)
+		return err_wrap(err, "password of %s", role);
+	return set_password(c, role, password, err);
+}
+
+/* *ret_new: this generation has not been here before. */
+static int set_tomb(PGconn *c, int secrets_fd, const char *tomb, bool *ret_new,
+		    struct err *err)
+{
+	cleanup_secret char master[SECRET_SIZE] = {0};
+	cleanup_secret char password[SECRET_SIZE] = {0};
+	cleanup_result PGresult *r = NULL;
+	char file[TOMB_SECRET_NAME_SIZE], text[64], number[24];
+	uint64_t generation = 0;
+
+	if (!tomb_name_is_usable(tomb) ||
+	    str_fmt(file, sizeof(file), TOMB_GENERATION_OF "%s", tomb) < 0)
+		return err_set_id(err, ERRID_CORE_USAGE, "'%.40s' is no tomb's name",
+				  tomb);
+	if (fs_read_secret(secrets_fd, tomb_secret_master(TOMB_SECRET_DB), master,
+			   sizeof(master), err) < 0 ||
+	    fs_read_secret(secrets_fd, file, text, sizeof(text), err) < 0 ||
+	    tomb_generation_parse(text, &generation, err) < 0)
+		return err_wrap(err, "tomb %s", tomb);
+	_Static_assert(SECRET_SIZE >= TOMB_SECRET_SIZE, "a derived secret fits");
+	tomb_secret_derive(TOMB_SECRET_DB, master, tomb, generation, password);
+	if (str_fmt(number, sizeof(number), "%llu", (unsigned long long)generation) < 0)
+		return err_set(err, ERR_INTERNAL, "generation");
+	const char *const params[] = {tomb, number};
+	const char *const grant[] = {tomb};
+
+	if (set_password(c, tomb, password, err) < 0 ||
+	    run_params(c, tomb, "SELECT lych.set_generation($1, $2::bigint)", 2, params,
+		       &r, err) < 0 ||
+	    run_params(c, tomb,
+		       "INSERT INTO lych.worker_queue (role, queue)"
+		       " VALUES ($1, 'main') ON CONFLICT DO NOTHING",
+		       1, grant, NULL, err) < 0)
+		return -1;
+	*ret_new = str_eq(PQgetvalue(r, 0, 0), "t");
+	return 0;
+}
+
+/* A session that logged in with what counts no more. */
+static int end_sessions(PGconn *c, const char *tomb, struct err *err)
+{
+	const char *const params[] = {tomb};
+
+	return run_params(c, tomb,
+			  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+			  " WHERE usename = $1",
+			  1, params, NULL, err);
+}
+
 static int set_logins(PGconn *c, int secrets_fd, const struct migrate_config *cfg,
 		      struct err *err)
 {
+	bool is_new[TOMBS_MAX] = {false};
+
 	if (run_sql(c, "logins", "BEGIN", err) < 0 ||
 	    set_login(c, secrets_fd, "lych_vessel", "lychgate_db_vessel", err) < 0 ||
 	    set_login(c, secrets_fd, "lych_watchdog", "lychgate_db_watchdog", err) < 0 ||
@@ -272,17 +332,15 @@ static int set_logins(PGconn *c, int secrets_fd, const struct migrate_config *cf
 		    err) < 0)
 		return -1;
 	for (size_t i = 0; i < cfg->n_tombs; i++) {
-		const char *const params[] = {cfg->tombs[i]};
-
-		if (set_login(c, secrets_fd, cfg->tombs[i], "lychgate_db_tomb", err) <
-			    0 ||
-		    run_params(c, cfg->tombs[i],
-			       "INSERT INTO lych.worker_queue (role, queue)"
-			       " VALUES ($1, 'main') ON CONFLICT DO NOTHING",
-			       1, params, NULL, err) < 0)
+		if (set_tomb(c, secrets_fd, cfg->tombs[i], &is_new[i], err) < 0)
 			return -1;
 	}
-	return run_sql(c, "logins", "COMMIT", err);
+	if (run_sql(c, "logins", "COMMIT", err) < 0)
+		return -1;
+	for (size_t i = 0; i < cfg->n_tombs; i++)
+		if (is_new[i] && end_sessions(c, cfg->tombs[i], err) < 0)
+			return -1;
+	return 0;
 }
 
 int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *err)

@@ -11,24 +11,12 @@
 #include "common/str.h"
 #include "vessel/queue_priv.h"
 
-#define CALL_TIMEOUT_USEC (10 * USEC_PER_SEC)
-#define READ_TIMEOUT_USEC (3 * USEC_PER_SEC) /* a person waits for these */
 #define CONNECTIONS 4
-
-#define JOB_COLUMNS                                                                      \
-	"id, queue, request_id, state, class, phase, epoch, attempts, lost, created_at," \
-	" started_at, finished_at, updated_at, owner, taint, change_seq, spec, result"
 
 /* clang-format off */
 static const struct pg_stmt stmt_submit = {"submit",
 	"SELECT job_id, existing, status FROM vessel_api.enqueue($1, $2, $3::bytea, $4::int,"
 	" $5::boolean, $6::int, $7::int)", 7};
-static const struct pg_stmt stmt_show = {"show",
-	"SELECT " JOB_COLUMNS " FROM vessel_api.show($1::bigint)", 1};
-static const struct pg_stmt stmt_list = {"list",
-	"SELECT " JOB_COLUMNS " FROM vessel_api.list($1, $2::bigint, $3::int)", 3};
-static const struct pg_stmt stmt_changes = {"changes",
-	"SELECT " JOB_COLUMNS " FROM vessel_api.changes($1::bigint, 500)", 1};
 static const struct pg_stmt stmt_cancel = {"cancel",
 	"SELECT * FROM vessel_api.cancel($1::bigint)", 1};
 static const struct pg_stmt stmt_lease_check = {"lease_check",
@@ -45,6 +33,10 @@ static const struct pg_stmt stmt_live_blobs = {"live_blobs",
 	"SELECT * FROM vessel_api.live_blobs()", 0};
 static const struct pg_stmt stmt_beat = {"beat", "SELECT vessel_api.vessel_beat($1::uuid)", 1};
 static const struct pg_stmt stmt_bye = {"bye", "SELECT vessel_api.vessel_bye($1::uuid)", 1};
+static const struct pg_stmt stmt_tombs = {"tombs",
+	"SELECT name, generation FROM vessel_api.tombs()", 0};
+static const struct pg_stmt stmt_lease_owner = {"lease_owner",
+	"SELECT * FROM vessel_api.lease_owner($1::bigint, $2::bigint, $3::uuid)", 3};
 static const struct pg_stmt stmt_schema = {"schema", "SELECT vessel_api.schema_version()", 0};
 static const struct pg_stmt stmt_health = {"health", "SELECT vessel_api.health()", 0};
 /* clang-format on */
@@ -53,23 +45,17 @@ static const struct pg_stmt stmt_health = {"health", "SELECT vessel_api.health()
 struct op {
 	union {
 		queue_submit_done *submit;
-		queue_jobs_done *jobs;
 		queue_state_done *state;
 		queue_done *plain;
 		queue_count_done *count;
 		queue_ids_done *ids;
 		queue_shas_done *shas;
 		queue_text_done *text;
+		queue_tombs_done *tombs;
 	} done;
 	void *arg;
-	bool one;      /* jobs: exactly one is expected */
 	unsigned want; /* schema: the version */
 };
-
-static struct pg_param text_param(const char *s)
-{
-	return (struct pg_param){.data = s};
-}
 
 static struct op *op_new(void *arg)
 {
@@ -183,93 +169,7 @@ void queue_submit(struct queue *q, const struct queue_submit *s, queue_submit_do
 	};
 
 	op->done.submit = done;
-	pg_call(q->pg, &stmt_submit, params, CALL_TIMEOUT_USEC, true, submit_done, op);
-}
-
-/* ---- show, list, changes ------------------------------------------------------- */
-
-static int row_to_job(const struct pg_result *res, size_t row, struct queue_job *j,
-		      struct err *err)
-{
-	j->id = pg_i64(res, row, 0);
-	j->queue = pg_text(res, row, 1);
-	j->request_id = pg_text(res, row, 2);
-	if (!job_state_from_name(pg_text(res, row, 3), &j->state) ||
-	    !fail_class_from_name(pg_text(res, row, 4), &j->fail_class))
-		return err_set(err, ERR_INTERNAL, "job %lld: state %s, class %s",
-			       (long long)j->id, pg_text(res, row, 3),
-			       pg_text(res, row, 4));
-	j->phase = pg_text(res, row, 5);
-	j->epoch = pg_i64(res, row, 6);
-	j->attempts = (int)pg_i64(res, row, 7);
-	j->lost = (int)pg_i64(res, row, 8);
-	j->created_at = pg_text(res, row, 9);
-	j->started_at = pg_text(res, row, 10);
-	j->finished_at = pg_text(res, row, 11);
-	j->updated_at = pg_text(res, row, 12);
-	j->owner = pg_text(res, row, 13);
-	j->taint = pg_text(res, row, 14);
-	j->change_seq = pg_i64(res, row, 15);
-	j->spec = pg_bytes(res, row, 16, &j->spec_len);
-	j->result = pg_bytes(res, row, 17, &j->result_len);
-	return 0;
-}
-
-static void jobs_done(const struct pg_result *res, const struct err *err, void *arg)
-{
-	struct op *op = arg;
-	struct err mine = ERR_INIT;
-	struct queue_job *jobs = NULL;
-	size_t n = err ? 0 : pg_rows(res);
-
-	if (!err && op->one && n == 0) {
-		(void)err_set_id(&mine, ERRID_RUN_NOT_FOUND, "no job has this id");
-		err = &mine;
-	}
-	if (n > 0)
-		jobs = xcalloc(n, sizeof(*jobs));
-	for (size_t i = 0; i < n && !err; i++)
-		if (row_to_job(res, i, &jobs[i], &mine) < 0)
-			err = &mine;
-	op->done.jobs(err ? NULL : jobs, err ? 0 : n, err, op->arg);
-	free(jobs);
-	free(op);
-}
-
-void queue_show(struct queue *q, job_id_t id, queue_jobs_done *done, void *arg)
-{
-	struct op *op = op_new(arg);
-	struct number job = number(id);
-	const struct pg_param params[] = {text_param(job.s)};
-
-	op->done.jobs = done;
-	op->one = true;
-	pg_call(q->pg, &stmt_show, params, READ_TIMEOUT_USEC, true, jobs_done, op);
-}
-
-void queue_list(struct queue *q, const struct queue_list *f, queue_jobs_done *done,
-		void *arg)
-{
-	struct op *op = op_new(arg);
-	struct number before = number(f->before), limit = number(f->limit);
-	const struct pg_param params[] = {
-		text_param(f->by_state ? job_state_name(f->state) : ""),
-		text_param(before.s),
-		text_param(limit.s),
-	};
-
-	op->done.jobs = done;
-	pg_call(q->pg, &stmt_list, params, READ_TIMEOUT_USEC, true, jobs_done, op);
-}
-
-void queue_changes(struct queue *q, int64_t since, queue_jobs_done *done, void *arg)
-{
-	struct op *op = op_new(arg);
-	struct number n = number(since);
-	const struct pg_param params[] = {text_param(n.s)};
-
-	op->done.jobs = done;
-	pg_call(q->pg, &stmt_changes, params, CALL_TIMEOUT_USEC, true, jobs_done, op);
+	pg_call(q->pg, &stmt_submit, params, QUEUE_CALL_USEC, true, submit_done, op);
 }
 
 /* ---- cancel ---------------------------------------------------------------------- */
@@ -298,7 +198,7 @@ void queue_cancel(struct queue *q, job_id_t id, queue_state_done *done, void *ar
 	const struct pg_param params[] = {text_param(job.s)};
 
 	op->done.state = done;
-	pg_call(q->pg, &stmt_cancel, params, CALL_TIMEOUT_USEC, true, cancel_done, op);
+	pg_call(q->pg, &stmt_cancel, params, QUEUE_CALL_USEC, true, cancel_done, op);
 }
 
 /* ---- leases ------------------------------------------------------------------------ */
@@ -340,8 +240,7 @@ void queue_lease_check(struct queue *q, const struct queue_lease *l, bool strict
 	};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_lease_check, params, CALL_TIMEOUT_USEC, true, lease_done,
-		op);
+	pg_call(q->pg, &stmt_lease_check, params, QUEUE_CALL_USEC, true, lease_done, op);
 }
 
 void queue_set_phase(struct queue *q, const struct queue_lease *l, const char *phase,
@@ -357,7 +256,7 @@ void queue_set_phase(struct queue *q, const struct queue_lease *l, const char *p
 	};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_set_phase, params, CALL_TIMEOUT_USEC, true, lease_done, op);
+	pg_call(q->pg, &stmt_set_phase, params, QUEUE_CALL_USEC, true, lease_done, op);
 }
 
 static void has_blob_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -381,8 +280,62 @@ void queue_job_has_blob(struct queue *q, job_id_t id, const char *sha256_hex,
 	const struct pg_param params[] = {text_param(job.s), text_param(sha256_hex)};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_has_blob, params, CALL_TIMEOUT_USEC, true, has_blob_done,
-		op);
+	pg_call(q->pg, &stmt_has_blob, params, QUEUE_CALL_USEC, true, has_blob_done, op);
+}
+
+static void owner_done(const struct pg_result *res, const struct err *err, void *arg)
+{
+	struct op *op = arg;
+	struct err mine = ERR_INIT;
+	const char *owner = NULL;
+
+	if (!err && pg_rows(res) != 1) {
+		(void)err_set_id(&mine, ERRID_RUN_DENIED,
+				 "job, epoch and token do not belong together");
+		err = &mine;
+	} else if (!err) {
+		owner = pg_text(res, 0, 0);
+	}
+	op->done.text(owner, owner ? strlen(owner) : 0, err, op->arg);
+	free(op);
+}
+
+void queue_lease_owner(struct queue *q, const struct queue_lease *l,
+		       queue_text_done *done, void *arg)
+{
+	struct op *op = op_new(arg);
+	struct number job = number(l->job), epoch = number(l->epoch);
+	const struct pg_param params[] = {text_param(job.s), text_param(epoch.s),
+					  text_param(l->token.s)};
+
+	op->done.text = done;
+	pg_call(q->pg, &stmt_lease_owner, params, QUEUE_CALL_USEC, true, owner_done, op);
+}
+
+static void tombs_done(const struct pg_result *res, const struct err *err, void *arg)
+{
+	struct op *op = arg;
+	struct queue_tomb list[QUEUE_TOMBS_MAX];
+	size_t n = err ? 0 : pg_rows(res);
+
+	if (n > QUEUE_TOMBS_MAX)
+		n = QUEUE_TOMBS_MAX;
+	for (size_t i = 0; i < n; i++) {
+		int64_t generation = pg_i64(res, i, 1);
+
+		list[i].name = pg_text(res, i, 0);
+		list[i].generation = generation > 0 ? (uint64_t)generation : 0;
+	}
+	op->done.tombs(list, n, err, op->arg);
+	free(op);
+}
+
+void queue_tombs(struct queue *q, queue_tombs_done *done, void *arg)
+{
+	struct op *op = op_new(arg);
+
+	op->done.tombs = done;
+	pg_call(q->pg, &stmt_tombs, NULL, QUEUE_CALL_USEC, true, tombs_done, op);
 }
 
 /* ---- the reconciler ------------------------------------------------------------------
@@ -409,7 +362,7 @@ void queue_reap(struct queue *q, unsigned limit, queue_count_done *done, void *a
 	};
 
 	op->done.count = done;
-	pg_call(q->pg, &stmt_reap, params, CALL_TIMEOUT_USEC, true, reap_done, op);
+	pg_call(q->pg, &stmt_reap, params, QUEUE_CALL_USEC, true, reap_done, op);
 }
 
 static void retain_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -433,7 +386,7 @@ void queue_retain(struct queue *q, unsigned keep_sec, unsigned limit,
 	const struct pg_param params[] = {text_param(keep.s), text_param(n.s)};
 
 	op->done.ids = done;
-	pg_call(q->pg, &stmt_retain, params, CALL_TIMEOUT_USEC, true, retain_done, op);
+	pg_call(q->pg, &stmt_retain, params, QUEUE_CALL_USEC, true, retain_done, op);
 }
 
 static void shas_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -454,7 +407,7 @@ void queue_live_blobs(struct queue *q, queue_shas_done *done, void *arg)
 	struct op *op = op_new(arg);
 
 	op->done.shas = done;
-	pg_call(q->pg, &stmt_live_blobs, NULL, CALL_TIMEOUT_USEC, true, shas_done, op);
+	pg_call(q->pg, &stmt_live_blobs, NULL, QUEUE_CALL_USEC, true, shas_done, op);
 }
 
 static void beat_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -479,7 +432,7 @@ void queue_vessel_beat(struct queue *q, const struct uuid *boot, queue_done *don
 
 	q->boot = *boot;
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_beat, params, CALL_TIMEOUT_USEC, true, beat_done, op);
+	pg_call(q->pg, &stmt_beat, params, QUEUE_CALL_USEC, true, beat_done, op);
 }
 
 static void bye_done(const struct pg_result *res UNUSED, const struct err *err, void *arg)
@@ -497,7 +450,7 @@ void queue_vessel_bye(struct queue *q, const struct uuid *boot, queue_done *done
 	const struct pg_param params[] = {text_param(boot->s)};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_bye, params, CALL_TIMEOUT_USEC, true, bye_done, op);
+	pg_call(q->pg, &stmt_bye, params, QUEUE_CALL_USEC, true, bye_done, op);
 }
 
 static void health_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -514,7 +467,7 @@ void queue_health(struct queue *q, queue_text_done *done, void *arg)
 	struct op *op = op_new(arg);
 
 	op->done.text = done;
-	pg_call(q->pg, &stmt_health, NULL, READ_TIMEOUT_USEC, true, health_done, op);
+	pg_call(q->pg, &stmt_health, NULL, QUEUE_READ_USEC, true, health_done, op);
 }
 
 /* The function itself came with version 5: where there is none, the schema is older. */
@@ -558,5 +511,5 @@ void queue_schema_check(struct queue *q, unsigned want, queue_done *done, void *
 
 	op->done.plain = done;
 	op->want = want;
-	pg_call(q->pg, &stmt_schema, NULL, CALL_TIMEOUT_USEC, true, schema_done, op);
+	pg_call(q->pg, &stmt_schema, NULL, QUEUE_CALL_USEC, true, schema_done, op);
 }

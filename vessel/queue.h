@@ -46,8 +46,8 @@ struct queue_job {
 		*updated_at; /* RFC 3339, UTC */
 	const char *owner;   /* the tomb's role while leased */
 	const char *taint;
-	int64_t change_seq; /* grows with every change of any job: for queue_changes() */
-	const void *spec;   /* the stored JSON; NULL unless asked for */
+	int64_t version;  /* grows with every change of this job: for queue_look() */
+	const void *spec; /* the stored JSON; NULL unless asked for */
 	size_t spec_len;
 	const void *result; /* the tomb's JSON; NULL unless asked for and present */
 	size_t result_len;
@@ -83,16 +83,28 @@ struct queue_list {
 };
 void queue_list(struct queue *q, const struct queue_list *f, queue_jobs_done *done,
 		void *arg);
-/* Jobs whose change_seq is above since, oldest change first; about 500 (changes of one
- * transaction stay together). A change may come a little later than its NOTIFY: it is
- * shown once no older transaction is open. So ask again within a second or two without a
- * hint too. */
-void queue_changes(struct queue *q, int64_t since, queue_jobs_done *done, void *arg);
+/* Of these jobs those that are at another version than the one that was seen, as they are
+ * now, and those that are no more. */
+struct queue_seen {
+	job_id_t job;
+	int64_t version;
+};
+typedef void queue_look_done(const struct queue_job *jobs, size_t n, const job_id_t *gone,
+			     size_t n_gone, const struct err *err, void *arg);
+void queue_look(struct queue *q, const struct queue_seen *seen, size_t n,
+		queue_look_done *done, void *arg);
 
 /* held/queued -> cancelled at once; running -> cancelling until the tomb has proved the
  * tree gone; final states are returned as they are. */
 typedef void queue_state_done(enum job_state now, const struct err *err, void *arg);
 void queue_cancel(struct queue *q, job_id_t id, queue_state_done *done, void *arg);
+
+/* A person's decisions about a job that has ended; neither is sent twice.
+ * ERRID_RUN_NOT_FOUND, _TAINTED, _STATE; of a retry _QUEUE_FULL too. */
+typedef void queue_done(const struct err *err, void *arg);
+void queue_retry(struct queue *q, job_id_t id, unsigned max_waiting, queue_done *done,
+		 void *arg);
+void queue_remove(struct queue *q, job_id_t id, queue_done *done, void *arg);
 
 /* Who speaks for a job on the work socket. */
 struct queue_lease {
@@ -100,7 +112,6 @@ struct queue_lease {
 	int64_t epoch;
 	struct uuid token;
 };
-typedef void queue_done(const struct err *err, void *arg);
 /* strict: expires_at > now, current epoch, no taint, no cancel (egress).
  * Not strict: the token matches the current unended attempt (output, phases, artifacts).
  * Failure is ERRID_RUN_STALE, _REVOKED or _DENIED. */
@@ -111,6 +122,21 @@ void queue_set_phase(struct queue *q, const struct queue_lease *l, const char *p
 /* Does this job's spec name this blob? (input, files) */
 void queue_job_has_blob(struct queue *q, job_id_t job, const char *sha256_hex,
 			queue_done *done, void *arg);
+
+/* The tombs of the database (registered.h). */
+#define QUEUE_TOMBS_MAX 64
+struct queue_tomb {
+	const char *name;
+	uint64_t generation;
+};
+typedef void queue_tombs_done(const struct queue_tomb *list, size_t n,
+			      const struct err *err, void *arg);
+void queue_tombs(struct queue *q, queue_tombs_done *done, void *arg);
+/* Whose attempt it is; ERRID_RUN_DENIED when job, epoch and token do not belong together. */
+typedef void queue_text_done(const char *text, size_t len, const struct err *err,
+			     void *arg);
+void queue_lease_owner(struct queue *q, const struct queue_lease *l,
+		       queue_text_done *done, void *arg);
 
 /* The reconciler's calls. */
 typedef void queue_count_done(unsigned n, const struct err *err, void *arg);
@@ -177,8 +203,6 @@ void queue_audit_mark(struct queue *q, const struct uuid *boot, const struct uui
 
 /* Invariants of queue-and-recovery.md section 6 and counters, as JSON text for
  * status/doctor/metrics. */
-typedef void queue_text_done(const char *json, size_t len, const struct err *err,
-			     void *arg);
 void queue_health(struct queue *q, queue_text_done *done, void *arg);
 
 #endif

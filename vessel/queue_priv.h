@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by queue.c, queue_audit.c and budget.c. */
+/* Shared by queue.c, queue_jobs.c, queue_audit.c and budget.c. */
 #ifndef LYCH_VESSEL_QUEUE_PRIV_H
 #define LYCH_VESSEL_QUEUE_PRIV_H
 
+#include "common/buf.h"
 #include "common/net/pgconn.h"
 #include "common/str.h"
 #include "vessel/queue.h"
 #include <assert.h>
+
+#define QUEUE_CALL_USEC (10 * USEC_PER_SEC)
+#define QUEUE_READ_USEC (3 * USEC_PER_SEC) /* a person waits for these */
 
 struct queue {
 	struct pg *pg;
@@ -28,6 +32,22 @@ static inline struct number number(int64_t v)
 
 	assert(r == 0);
 	return n;
+}
+
+static inline struct pg_param text_param(const char *s)
+{
+	return (struct pg_param){.data = s};
+}
+
+/* Numbers as a parameter of type bigint[]: its text, into b, which is initialised here. */
+static inline void numbers_init(struct buf *b, const int64_t *v, size_t n)
+{
+	buf_init(b, n * 21 + 3);
+	buf_addc(b, '{');
+	for (size_t i = 0; i < n; i++)
+		buf_addf(b, "%s%lld", i ? "," : "", (long long)v[i]);
+	buf_addc(b, '}');
+	assert(buf_ok(b));
 }
 
 #endif

@@ -20,6 +20,7 @@
 #include "tests/support/door_client.h"
 #include "tests/support/migrated.h"
 #include "tests/support/pgtest.h"
+#include "tests/support/queue_calls.h"
 #include "vessel/migrate.h"
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
@@ -27,11 +28,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BOOT "00000000-0000-4000-8000-00000000b001"
-#define VESSEL "00000000-0000-4000-8000-00000000feed"
-
-static PGconn *root, *vessel, *tomb, *tomb2;
-static struct door_client door, door2;
 static pid_t door_pid;
 
 /* tests/support/door beside us; ready when it says so. */
@@ -112,192 +108,6 @@ static void end(void)
 
 TestSuite(SUITE, .init = begin, .fini = end, .timeout = 60);
 
-#define expect(got, want) cr_expect_str_eq((got), (want))
-
-static const char *submit(const char *request, const char *retry)
-{
-	return pgtest_askp(vessel,
-			   "SELECT job_id FROM vessel_api.enqueue('main', $1,"
-			   " '{\"argv\":[\"true\"]}', 50, $2::boolean, 600, 1000)",
-			   request, retry, NULL);
-}
-
-/* What a claim gave; the text lives as long as the test's process. */
-struct held {
-	const char *job, *epoch, *token;
-};
-
-static const char *keep(const char *text)
-{
-	static char kept[256][200];
-	static size_t n;
-
-	cr_assert_lt(n, ARRAY_SIZE(kept));
-	cr_assert_eq(str_copy(kept[n], sizeof(kept[n]), text), 0);
-	return kept[n++];
-}
-
-static const struct door_client *door_of(PGconn *c)
-{
-	return c == tomb2 ? &door2 : &door;
-}
-
-/* An answer must come: nobody kills the door here. */
-static const char *told(const char *answer)
-{
-	cr_assert_not_null(answer, "no answer of the door");
-	return answer;
-}
-
-static struct held claim_through_vessel(PGconn *c)
-{
-	struct door_client_job job = {0};
-	struct uuid id;
-
-	uuid_new(&random_real, &id);
-	cr_assert_geq(door_client_claim(door_of(c), 1, 30, BOOT, id.s, &job), 0);
-	free(job.spec);
-	return (struct held){keep(job.job), keep(job.epoch), keep(job.token)};
-}
-
-/* Claim one job as this tomb; job is "" when there was none. */
-static struct held claim(PGconn *c)
-{
-	if (THROUGH_VESSEL)
-		return claim_through_vessel(c);
-	PGresult *r =
-		PQexec(c, "SELECT job_id, epoch, token FROM tomb_api.claim('main', 1,"
-			  " 30, '" BOOT "', gen_random_uuid())");
-	bool any = PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) == 1;
-	struct held h = {
-		.job = keep(any ? PQgetvalue(r, 0, 0) : ""),
-		.epoch = keep(any ? PQgetvalue(r, 0, 1) : ""),
-		.token = keep(any ? PQgetvalue(r, 0, 2) : ""),
-	};
-
-	PQclear(r);
-	return h;
-}
-
-/* Two jobs by this claim_id, as one text: "job.epoch.token job.epoch.token". */
-static const char *claim_two(PGconn *c, const char *claim_id)
-{
-	struct door_client_job jobs[2] = {0};
-	char text[200] = "";
-	size_t at = 0;
-
-	if (!THROUGH_VESSEL)
-		return pgtest_askp(
-			c,
-			"SELECT string_agg(job_id || '.' || epoch || '.' || token, ' '"
-			" ORDER BY job_id) FROM tomb_api.claim('main', 2, 30, '" BOOT
-			"', $1::uuid)",
-			claim_id, NULL);
-	int n = door_client_claim(door_of(c), 2, 30, BOOT, claim_id, jobs);
-	cr_assert_geq(n, 0);
-	bool swap = n == 2 && strcmp(jobs[0].job, jobs[1].job) > 0;
-	for (int i = 0; i < n; i++) {
-		const struct door_client_job *j = &jobs[swap ? 1 - i : i];
-
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s.%s.%s",
-				       i ? " " : "", j->job, j->epoch, j->token);
-		free(j->spec);
-	}
-	return keep(text);
-}
-
-static const char *ack_bytes(PGconn *c, struct held h, const char *result, size_t len)
-{
-	const char *const values[] = {h.job, h.epoch, h.token, result};
-	const int lengths[] = {0, 0, 0, (int)len}, formats[] = {0, 0, 0, 1};
-
-	if (THROUGH_VESSEL)
-		return told(door_client_end(door_of(c), "ack", h.job, h.epoch, h.token,
-					    result, len));
-	PGresult *r = PQexecParams(
-		c, "SELECT tomb_api.ack($1::bigint, $2::bigint, $3::uuid, $4::bytea)", 4,
-		NULL, values, lengths, formats, 0);
-	const char *s = keep(PQntuples(r) == 1 ? PQgetvalue(r, 0, 0) : "ERROR");
-	PQclear(r);
-	return s;
-}
-
-static const char *ack(PGconn *c, struct held h, const char *result)
-{
-	return ack_bytes(c, h, result, strlen(result));
-}
-
-static const char *fail(struct held h, const char *retry, const char *class)
-{
-	char target[96];
-
-	if (THROUGH_VESSEL) {
-		(void)snprintf(target, sizeof(target), "fail?retry=%s%s%s",
-			       retry[0] == 't' ? "true" : "false",
-			       class[0] ? "&class=" : "", class);
-		return told(
-			door_client_end(&door, target, h.job, h.epoch, h.token, "{}", 2));
-	}
-	return pgtest_askp(
-		tomb,
-		"SELECT tomb_api.fail($1::bigint, $2::bigint, $3::uuid, $4::boolean,"
-		" $5, '{}')",
-		h.job, h.epoch, h.token, retry, class, NULL);
-}
-
-static const char *release(struct held h)
-{
-	if (THROUGH_VESSEL)
-		return told(door_client_end(&door, "release", h.job, h.epoch, h.token, "",
-					    0));
-	return pgtest_askp(tomb,
-			   "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)",
-			   h.job, h.epoch, h.token, NULL);
-}
-
-static const char *extend(PGconn *c, struct held h)
-{
-	if (THROUGH_VESSEL)
-		return told(door_client_extend(door_of(c), 30, BOOT, h.job, h.epoch,
-					       h.token));
-	return pgtest_askp(c,
-			   "SELECT status FROM tomb_api.extend('" BOOT
-			   "', ARRAY[$1::bigint],"
-			   " ARRAY[$2::bigint], ARRAY[$3::uuid], 30)",
-			   h.job, h.epoch, h.token, NULL);
-}
-
-static const char *state(const char *job)
-{
-	return pgtest_askp(
-		vessel, "SELECT state || '/' || class FROM vessel_api.show($1::bigint)",
-		job, NULL);
-}
-
-static const char *cancel(const char *job)
-{
-	return pgtest_askp(vessel, "SELECT * FROM vessel_api.cancel($1::bigint)", job,
-			   NULL);
-}
-
-/* Let the lease run out and reap without grace. */
-static const char *lose(const char *job)
-{
-	(void)pgtest_ask(vessel, "SELECT vessel_api.vessel_beat('" VESSEL "')");
-	(void)pgtest_askp(root,
-			  "UPDATE lych.lease SET expires_at = now() - interval '1 s'"
-			  " WHERE job_id = $1::bigint",
-			  job, NULL);
-	return pgtest_ask(vessel,
-			  "SELECT count(*) FROM vessel_api.reap('" VESSEL "', 100, 0)");
-}
-
-static void ready_now(void)
-{
-	(void)pgtest_ask(root,
-			 "UPDATE lych.job SET run_at = now() WHERE state = 'queued'");
-}
-
 /* ---- what a worker's login must not do ----------------------------------------- */
 
 Test(SUITE, tomb_has_no_table_and_exactly_five_functions)
@@ -326,7 +136,7 @@ Test(SUITE, tomb_has_no_table_and_exactly_five_functions)
 	       "tomb_api.claim(text,integer,integer,uuid,uuid) "
 	       "tomb_api.extend(uuid,bigint[],bigint[],uuid[],integer) "
 	       "tomb_api.fail(bigint,bigint,uuid,boolean,text,bytea) "
-	       "tomb_api.release(bigint,bigint,uuid)");
+	       "tomb_api.release(bigint,bigint,uuid,boolean)");
 	expect(pgtest_ask(root,
 			  "SELECT count(*) FROM pg_proc p WHERE p.proname ~"
 			  " 'advisory|^lo_|^loread|^lowrite|^pg_sleep|logical_emit|"
@@ -354,7 +164,8 @@ Test(SUITE, vessel_and_watchdog_have_no_table_either)
 			  " 'SELECT,INSERT,UPDATE,DELETE,TRUNCATE')"),
 	       "0");
 	expect(pgtest_ask(vessel, "SELECT * FROM lych.job"), "ERROR 42501");
-	expect(pgtest_ask(vessel, "SELECT tomb_api.release(1, 1, gen_random_uuid())"),
+	expect(pgtest_ask(vessel,
+			  "SELECT tomb_api.release(1, 1, gen_random_uuid(), true)"),
 	       "ERROR 42501");
 }
 
@@ -652,6 +463,82 @@ Test(SUITE, release_is_free_five_times_then_counts)
 	expect(state(h.job), "lost/transport_loss");
 }
 
+Test(SUITE, a_worker_that_died_counts_as_a_loss_and_the_third_quarantines)
+{
+	cleanup_free char *job = xstrdup(submit("r1", "t"));
+	const char *first = keep(pgtest_ask(root, "SELECT run_at FROM lych.job"));
+
+	for (int i = 0; i < 3; i++) {
+		struct held h = claim(tomb);
+		struct held forged = h;
+
+		expect(h.job, job);
+		forged.token = BOOT;
+		expect(died(tomb, forged), "denied");
+		expect(died(tomb2, h), "denied");
+		expect(died(tomb, h), "ok");
+		expect(died(tomb, h), "already");
+		expect(ack(tomb, h, "{}"), "stale");
+		expect(release(h), "stale");
+		expect(state(job), i < 2 ? "queued/" : "quarantined/");
+		/* The first time it goes on at once and from its place. */
+		if (i == 0)
+			expect(pgtest_ask(root, "SELECT run_at FROM lych.job"), first);
+		else if (i == 1)
+			expect(pgtest_ask(root,
+					  "SELECT run_at BETWEEN now() + '0.2 s' AND"
+					  " now() + '1.5 s' FROM lych.job"),
+			       "t");
+		if (i == 1)
+			ready_now();
+	}
+	expect(pgtest_ask(root, "SELECT lost || ' ' || attempts || ' ' || releases FROM"
+				" lych.job"),
+	       "3 3 0");
+	expect(pgtest_ask(root, "SELECT string_agg(DISTINCT outcome || '/' || class, ' ')"
+				" FROM lych.attempt"),
+	       "lost/transport_loss");
+}
+
+Test(SUITE, a_worker_that_died_proves_a_cancelled_job_cancelled)
+{
+	(void)submit("r1", "t");
+	struct held h = claim(tomb);
+	expect(cancel(h.job), "cancelling");
+	expect(died(tomb, h), "ok");
+	expect(state(h.job), "cancelled/");
+	(void)submit("never", "f");
+	h = claim(tomb);
+	expect(died(tomb, h), "ok");
+	expect(state(h.job), "lost/transport_loss");
+	/* What the reaper took back first is not counted twice. */
+	(void)submit("r2", "t");
+	h = claim(tomb);
+	expect(lose(h.job), "1");
+	expect(died(tomb, h), "stale");
+	expect(pgtest_ask(root, "SELECT lost FROM lych.job WHERE request_id = 'r2'"),
+	       "1");
+}
+
+Test(SUITE, a_successor_learns_what_a_claim_brought_that_nobody_read)
+{
+	static const char id[] = "00000000-0000-4000-8000-00000000c1a2";
+	static const char other[] = "00000000-0000-4000-8000-00000000b002";
+
+	(void)submit("r1", "t");
+	(void)submit("r2", "t");
+	expect(claim_as(tomb, 0, BOOT, id), "");
+	expect(pgtest_ask(root, "SELECT count(*) FROM lych.lease"), "0");
+	const char *given = keep(claim_as(tomb, 1, BOOT, id));
+	cr_expect_str_neq(given, "");
+	/* Also while nothing new is granted. */
+	(void)pgtest_ask(root, "UPDATE lych.audit_state SET ok_until = '-infinity'");
+	expect(claim_as(tomb, 0, BOOT, id), given);
+	expect(claim_as(tomb, 0, other, id), "");
+	expect(claim_as(tomb2, 0, BOOT, id), "");
+	expect(pgtest_ask(root, "SELECT count(*) FROM lych.lease"), "1");
+}
+
 Test(SUITE, cancel_in_every_state)
 {
 	cleanup_free char *queued = xstrdup(submit("q", "t"));
@@ -764,6 +651,55 @@ Test(SUITE, reap_waits_for_owner_and_grace_and_checks_again)
 	expect(extend(tomb, h), "ok");
 }
 
+/* A vessel that lives for 1.2 s: how many leases it ended. */
+static int short_life(const char *boot, const char *grace)
+{
+	int n = 0;
+
+	expect(pgtest_askp(vessel, "SELECT vessel_api.vessel_beat($1::uuid)", boot, NULL),
+	       "ok");
+	for (int i = 0; i < 5; i++) {
+		const char *got =
+			pgtest_askp(vessel,
+				    "SELECT count(*) FROM vessel_api.reap($1::uuid, 9,"
+				    " $2::int)",
+				    boot, grace, NULL);
+
+		n += strcmp(got, "0") != 0;
+		(void)pgtest_ask(root, "SELECT pg_sleep(0.24)");
+	}
+	(void)pgtest_askp(vessel, "SELECT vessel_api.vessel_bye($1::uuid)", boot, NULL);
+	return n;
+}
+
+Test(SUITE, a_dead_workers_grace_is_not_served_again_at_each_restart)
+{
+	static const char grace[] = "3";
+	int lives = 0, kept = 0;
+
+	(void)submit("dead", "t");
+	(void)submit("live", "t");
+	struct held dead = claim(tomb), live = claim(tomb);
+
+	(void)pgtest_ask(root,
+			 "UPDATE lych.lease SET expires_at = now() - interval '1 s'");
+	while (short_life(lives % 2 ? VESSEL : BOOT, grace) == 0 && lives < 12) {
+		/* Whoever lives renews, in every piece. */
+		expect(extend(tomb, live), "ok");
+		(void)pgtest_askp(root,
+				  "UPDATE lych.lease SET expires_at = now() - interval "
+				  "'1 s' WHERE job_id = $1::bigint",
+				  live.job, NULL);
+		kept++;
+		lives++;
+	}
+	/* Pieces of 0.96 s that count: the fourth or, on a slow machine, the third. */
+	cr_expect(lives >= 2 && lives <= 4, "%d restarts", lives);
+	expect(state(dead.job), "queued/");
+	expect(extend(tomb, live), "ok");
+	cr_expect_gt(kept, 0);
+}
+
 Test(SUITE, one_vessel_owns_the_database)
 {
 	expect(pgtest_ask(vessel, "SELECT vessel_api.vessel_beat('" VESSEL "')"), "ok");
@@ -824,15 +760,44 @@ Test(SUITE, phases_blobs_and_lists)
 	       "0");
 }
 
-Test(SUITE, changes_never_pass_over_an_open_transaction)
+Test(SUITE, a_look_brings_what_is_at_another_version_whatever_else_is_open)
 {
+	cleanup_free char *job = xstrdup(submit("r1", "t"));
+	cleanup_free char *other = xstrdup(submit("r2", "t"));
+
+#define LOOK(versions)                                                                   \
+	pgtest_askp(vessel,                                                              \
+		    "SELECT string_agg(concat(id, ':', state, ':', version), ' ' ORDER"  \
+		    " BY id) FROM vessel_api.look(ARRAY[$1::bigint, $2::bigint, "        \
+		    "999999]," versions ")",                                             \
+		    job, other, NULL)
+	/* a job that is no more is its id */
+	expect(pgtest_askp(vessel,
+			   "SELECT count(*) FROM vessel_api.look(ARRAY[$1::bigint],"
+			   " ARRAY[1]) ",
+			   job, NULL),
+	       "0");
+	expect(LOOK("ARRAY[1, 1, 7]"), "999999::");
+	/* an older transaction of anybody is open: nothing waits for it */
 	(void)pgtest_ask(root, "BEGIN");
 	(void)pgtest_ask(root, "SELECT pg_current_xact_id()");
-	(void)submit("later", "t");
-	expect(pgtest_ask(vessel, "SELECT count(*) FROM vessel_api.changes(0, 10)"), "0");
+	(void)cancel(job);
+	cleanup_free char *want = xasprintf("%s:cancelled:2 999999::", job);
+	expect(LOOK("ARRAY[1, 1, 7]"), want);
+	expect(LOOK("ARRAY[2, 1, 7]"), "999999::");
 	(void)pgtest_ask(root, "COMMIT");
-	expect(pgtest_ask(vessel, "SELECT request_id FROM vessel_api.changes(0, 10)"),
-	       "later");
+	/* each change is a version of its own, also of a phase */
+	struct held h = claim(tomb);
+	expect(h.job, other);
+	expect(pgtest_ask(root, "SELECT max(version) FROM lych.job"), "2");
+	(void)pgtest_askp(vessel,
+			  "SELECT vessel_api.set_phase($1::bigint, $2::bigint, $3::uuid,"
+			  " 'running')",
+			  h.job, h.epoch, h.token, NULL);
+	expect(pgtest_ask(root, "SELECT max(version) FROM lych.job"), "3");
+	expect(pgtest_ask(vessel, "SELECT count(*) FROM vessel_api.look('{1,2}', '{1}')"),
+	       "ERROR 22023");
+#undef LOOK
 }
 
 Test(SUITE, watchdog_ends_idle_transactions_of_tombs_only)

@@ -99,10 +99,12 @@ static void random_uuid(char out[37])
 static void connect_again(void)
 {
 	char sock[128], secret_path[160], secret[128];
-	const char *name = str_eq(role, "lych_migrate")	 ? "secrets/lychgate_db_migrate"
-			   : str_eq(role, "lych_vessel") ? "secrets/lychgate_db_vessel"
-							 : "secrets/lychgate_db_tomb";
+	bool is_ours = str_starts(role, "lych_");
+	char name[96];
 
+	if (str_fmt(name, sizeof(name), "secrets/lychgate_db_%s%s", is_ours ? "" : "of_",
+		    is_ours ? role + strlen("lych_") : role) < 0)
+		abort();
 	make_path(sock, sizeof(sock), "sock");
 	make_path(secret_path, sizeof(secret_path), name);
 	FILE *f = fopen(secret_path, "re");

@@ -93,16 +93,14 @@ const char *pgtest_secret(const char *name)
 
 PGconn *pgtest_connect(const char *role)
 {
-	const char *secret = "lychgate_db_tomb";
-	char sock[128];
+	char sock[128], secret[64];
 
 	set_dir(getppid());
-	if (strcmp(role, "lych_migrate") == 0)
-		secret = "lychgate_db_migrate";
-	else if (strcmp(role, "lych_vessel") == 0)
-		secret = "lychgate_db_vessel";
-	else if (strcmp(role, "lych_watchdog") == 0)
-		secret = "lychgate_db_watchdog";
+	if (snprintf(secret, sizeof(secret), "lychgate_db_%s%s",
+		     strncmp(role, "lych_", 5) == 0 ? "" : "of_",
+		     strncmp(role, "lych_", 5) == 0 ? role + 5 : role) >=
+	    (int)sizeof(secret))
+		abort();
 	if (snprintf(sock, sizeof(sock), "%s/sock", dir) >= (int)sizeof(sock))
 		abort();
 	const char *const keys[] = {"host", "user", "password", "dbname", NULL};
