@@ -53,14 +53,19 @@ int api_query_stream(const struct httpd_req *req, enum output_stream *ret,
 	return 0;
 }
 
-void api_reply_range(struct httpd_req *req, int fd, uint64_t size, uint64_t offset,
-		     uint64_t limit)
+void api_add_size(struct httpd_req *req, uint64_t size)
 {
 	char text[24];
 	int r = str_fmt(text, sizeof(text), "%llu", (unsigned long long)size);
 
 	if (r == 0)
 		httpd_req_add_header(req, "Lychgate-Size", text);
+}
+
+void api_reply_range(struct httpd_req *req, int fd, uint64_t size, uint64_t offset,
+		     uint64_t limit)
+{
+	api_add_size(req, size);
 	uint64_t left = offset < size ? size - offset : 0;
 	uint64_t n = left < limit ? left : limit;
 
@@ -76,4 +81,19 @@ int64_t api_output_epoch(const struct output *o, const struct queue_job *j)
 {
 	return job_state_is_final(j->state) ? output_latest(o, j->id, j->epoch)
 					    : j->epoch;
+}
+
+bool api_begin(struct vessel *v, struct httpd_req *req, const char *const *allowed,
+	       job_id_t *ret_id, struct api_call **ret)
+{
+	struct err err = ERR_INIT;
+
+	if (api_job_id(req, ret_id, &err) < 0 ||
+	    (allowed ? httpd_req_check_query(req, allowed, &err)
+		     : api_no_query(req, &err)) < 0) {
+		httpd_reply_err(req, &err);
+		return false;
+	}
+	*ret = api_call_new(v, req);
+	return true;
 }

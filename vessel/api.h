@@ -9,8 +9,10 @@
 #include "vessel/vessel.h"
 
 /* api_jobs.c */
-httpd_handler api_jobs_submit, api_jobs_list, api_jobs_show, api_jobs_cancel,
-	api_jobs_output, api_jobs_artifacts, api_jobs_artifact;
+httpd_handler api_jobs_submit, api_jobs_list, api_jobs_show, api_jobs_output,
+	api_jobs_artifacts, api_jobs_artifact;
+/* api_acts.c */
+httpd_handler api_jobs_cancel, api_jobs_retry, api_jobs_remove;
 /* api_events.c */
 httpd_handler api_events;
 /* api_uploads.c: the same for the owner and for a tomb */
@@ -47,6 +49,10 @@ struct api_call *api_call_new(struct vessel *v, struct httpd_req *req);
 
 /* api.c */
 MUST_CHECK int api_job_id(const struct httpd_req *req, job_id_t *ret, struct err *err);
+/* The start of every handler of one job: its id, no query but `allowed` (NULL: none).
+ * False: it was refused, and answered. */
+bool api_begin(struct vessel *v, struct httpd_req *req, const char *const *allowed,
+	       job_id_t *ret_id, struct api_call **ret);
 /* A decimal query parameter; absent leaves *ret. ERRID_HTTP_QUERY. */
 MUST_CHECK int api_query_u64(const struct httpd_req *req, const char *name, uint64_t min,
 			     uint64_t max, uint64_t *ret, struct err *err);
@@ -54,6 +60,8 @@ MUST_CHECK int api_query_u64(const struct httpd_req *req, const char *name, uint
 MUST_CHECK int api_no_query(const struct httpd_req *req, struct err *err);
 MUST_CHECK int api_query_stream(const struct httpd_req *req, enum output_stream *ret,
 				struct err *err);
+/* The header Lychgate-Size. */
+void api_add_size(struct httpd_req *req, uint64_t size);
 /* Bytes [offset, offset+limit) of a file of `size` bytes, with Lychgate-Size. Takes fd
  * (-1: empty). */
 void api_reply_range(struct httpd_req *req, int fd, uint64_t size, uint64_t offset,

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The broker's routes of the work socket: the dispatcher does everything. */
+/* The broker's routes of the work socket: once the lease is the tomb's own, the dispatcher
+ * does everything. */
 #include "vessel/api.h"
 #include "vessel/auth.h"
 #include "vessel/dispatch.h"
+#include "vessel/lease_owner.h"
+#include "vessel/vessel.h"
 
 static bool has_query(struct httpd_req *req)
 {
@@ -14,33 +17,45 @@ static bool has_query(struct httpd_req *req)
 	return true;
 }
 
+static void ask(struct vessel *v, struct httpd_req *req, const struct queue_lease *l)
+{
+	dispatch_ask(v->dispatch, req, l);
+}
+
 void work_ask(struct httpd_req *req, void *arg)
 {
-	struct vessel *v = arg;
-
 	if (!has_query(req))
-		dispatch_ask(v->dispatch, req, &auth_principal(req)->lease);
+		lease_owned(arg, req, ask);
+}
+
+static void fetch(struct vessel *v, struct httpd_req *req, const struct queue_lease *l)
+{
+	dispatch_fetch(v->dispatch, req, l);
 }
 
 void work_fetch(struct httpd_req *req, void *arg)
 {
-	struct vessel *v = arg;
-
 	if (!has_query(req))
-		dispatch_fetch(v->dispatch, req, &auth_principal(req)->lease);
+		lease_owned(arg, req, fetch);
+}
+
+static void package(struct vessel *v, struct httpd_req *req, const struct queue_lease *l)
+{
+	dispatch_package(v->dispatch, req, l);
 }
 
 void work_package(struct httpd_req *req, void *arg)
 {
-	struct vessel *v = arg;
-
 	if (!has_query(req))
-		dispatch_package(v->dispatch, req, &auth_principal(req)->lease);
+		lease_owned(arg, req, package);
+}
+
+static void models(struct vessel *v, struct httpd_req *req, const struct queue_lease *l)
+{
+	dispatch_models(v->dispatch, req, l);
 }
 
 void work_models(struct httpd_req *req, void *arg)
 {
-	struct vessel *v = arg;
-
-	dispatch_models(v->dispatch, req, &auth_principal(req)->lease);
+	lease_owned(arg, req, models);
 }

@@ -207,29 +207,34 @@ void work_ack(struct httpd_req *req, void *arg)
 		 ended, req);
 }
 
+/* NULL: it is not there. */
+static int read_bool(const char *word, bool *ret)
+{
+	*ret = word && str_eq(word, "true");
+	return *ret || (word && str_eq(word, "false")) ? 0 : -1;
+}
+
 void work_fail(struct httpd_req *req, void *arg)
 {
 	static const char *const allowed[] = {"class", "retry", NULL};
 	struct vessel *v = arg;
 	struct door_fail f = {0};
 	struct err err = ERR_INIT;
-	const char *why, *retry;
+	const char *why;
 
 	if (httpd_req_check_query(req, allowed, &err) < 0) {
 		httpd_reply_err(req, &err);
 		return;
 	}
 	why = httpd_req_query(req, "class");
-	retry = httpd_req_query(req, "retry");
-	if (!fail_class_from_name(why ? why : "", &f.why) || !retry ||
-	    (!str_eq(retry, "true") && !str_eq(retry, "false"))) {
+	if (!fail_class_from_name(why ? why : "", &f.why) ||
+	    read_bool(httpd_req_query(req, "retry"), &f.retry) < 0) {
 		(void)err_set_id(&err, ERRID_HTTP_QUERY,
 				 "class: one of the failure classes, or left out; "
 				 "retry: true or false");
 		httpd_reply_err(req, &err);
 		return;
 	}
-	f.retry = str_eq(retry, "true");
 	f.result = httpd_req_body(req, &f.len);
 	/* No body: no account of the attempt. */
 	if (f.len == 0)
@@ -239,12 +244,21 @@ void work_fail(struct httpd_req *req, void *arg)
 
 void work_release(struct httpd_req *req, void *arg)
 {
+	static const char *const allowed[] = {"died", NULL};
 	struct vessel *v = arg;
 	struct err err = ERR_INIT;
+	const char *word;
+	bool died = false;
 
-	if (api_no_query(req, &err) < 0) {
+	if (httpd_req_check_query(req, allowed, &err) < 0) {
 		httpd_reply_err(req, &err);
 		return;
 	}
-	door_release(tomb_of(v, req), &auth_principal(req)->lease, ended, req);
+	word = httpd_req_query(req, "died");
+	if (word && read_bool(word, &died) < 0) {
+		(void)err_set_id(&err, ERRID_HTTP_QUERY, "died: true or false");
+		httpd_reply_err(req, &err);
+		return;
+	}
+	door_release(tomb_of(v, req), &auth_principal(req)->lease, died, ended, req);
 }

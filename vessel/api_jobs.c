@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The owner's jobs: submit, list, show, cancel, output, artifacts. */
+/* The owner's jobs: submit, list, show, output, artifacts. */
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
@@ -11,6 +11,8 @@
 
 #define LIST_MAX 500
 #define LIST_DEFAULT 50
+/* They are compared with their digests in the loop. */
+#define OUTPUT_ANSWER_MAX ((size_t)1 << 20)
 #define LIST_JSON_MAX_BYTES ((size_t)4 << 20)
 /* Beyond the job's own time: fetching inputs, harvesting, uploading artifacts. */
 #define RUNTIME_SLACK_SEC 900
@@ -175,22 +177,6 @@ void api_jobs_list(struct httpd_req *req, void *arg)
 	queue_list(v->queue, &f, list_done, api_call_new(v, req));
 }
 
-/* The start of every handler of one job: its id, no query but `allowed`. */
-static bool begin(struct vessel *v, struct httpd_req *req, const char *const *allowed,
-		  job_id_t *ret_id, struct api_call **ret)
-{
-	struct err err = ERR_INIT;
-
-	if (api_job_id(req, ret_id, &err) < 0 ||
-	    (allowed ? httpd_req_check_query(req, allowed, &err)
-		     : api_no_query(req, &err)) < 0) {
-		httpd_reply_err(req, &err);
-		return false;
-	}
-	*ret = api_call_new(v, req);
-	return true;
-}
-
 /* A callback's start: the one job, or the answer has been sent. */
 static const struct queue_job *one(struct httpd_req *req, const struct queue_job *jobs,
 				   size_t n, const struct err *err)
@@ -223,41 +209,8 @@ void api_jobs_show(struct httpd_req *req, void *arg)
 	struct api_call *c;
 	job_id_t id;
 
-	if (begin(v, req, NULL, &id, &c))
+	if (api_begin(v, req, NULL, &id, &c))
 		queue_show(v->queue, id, show_done, c);
-}
-
-static void cancel_done(enum job_state now, const struct err *err, void *arg)
-{
-	cleanup_free struct api_call *c = arg;
-	cleanup_buf struct buf out;
-	struct jsonw w;
-
-	buf_init(&out, 1024);
-	if (err) {
-		httpd_reply_err(c->req, err);
-		return;
-	}
-	c->v->metrics.cancels++;
-	events_hint(c->v->events);
-	jsonw_init(&w, &out);
-	jsonw_obj(&w);
-	jsonw_ku64(&w, "id", c->a);
-	jsonw_kstr(&w, "state", job_state_name(now));
-	jsonw_obj_end(&w);
-	httpd_reply_json(c->req, 200, &out);
-}
-
-void api_jobs_cancel(struct httpd_req *req, void *arg)
-{
-	struct vessel *v = arg;
-	struct api_call *c;
-	job_id_t id;
-
-	if (!begin(v, req, NULL, &id, &c))
-		return;
-	c->a = (uint64_t)id;
-	queue_cancel(v->queue, id, cancel_done, c);
 }
 
 static void output_shown(const struct queue_job *jobs, size_t n, const struct err *err,
@@ -277,16 +230,24 @@ static void output_shown(const struct queue_job *jobs, size_t n, const struct er
 		httpd_reply_err(c->req, &why);
 		return;
 	}
-	int fd = size ? output_open(c->v->output, j->id, epoch, s, &why) : -1;
-	if (size && fd < 0) {
-		httpd_reply_err(c->req, &why);
+	size_t room = c->b < OUTPUT_ANSWER_MAX ? (size_t)c->b : OUTPUT_ANSWER_MAX, got;
+	cleanup_free char *buf = xmalloc(room);
+	uint64_t next;
+
+	if (output_read(c->v->output, j->id, epoch, s, c->a, buf, room, &got, &next,
+			&why) < 0) {
+		if (why.id == ERRID_STORE_DAMAGED)
+			httpd_reply_err_expected(c->req, &why, next);
+		else
+			httpd_reply_err(c->req, &why);
 		return;
 	}
 	/* a queued job may still print, whatever its last attempt left */
 	final = (final && j->state != JOB_QUEUED && j->state != JOB_HELD) ||
 		job_state_is_final(j->state);
 	httpd_req_add_header(c->req, "Lychgate-Final", final ? "1" : "0");
-	api_reply_range(c->req, fd, size, c->a, c->b);
+	api_add_size(c->req, size);
+	httpd_reply(c->req, 200, "application/octet-stream", buf, got);
 }
 
 void api_jobs_output(struct httpd_req *req, void *arg)
@@ -298,7 +259,7 @@ void api_jobs_output(struct httpd_req *req, void *arg)
 	struct api_call *c;
 	job_id_t id;
 
-	if (!begin(v, req, allowed, &id, &c))
+	if (!api_begin(v, req, allowed, &id, &c))
 		return;
 	c->b = UPLOAD_PART_MAX_BYTES;
 	if (api_query_stream(req, &s, &err) < 0 ||
@@ -358,7 +319,7 @@ void api_jobs_artifacts(struct httpd_req *req, void *arg)
 	struct api_call *c;
 	job_id_t id;
 
-	if (begin(v, req, NULL, &id, &c))
+	if (api_begin(v, req, NULL, &id, &c))
 		queue_show(v->queue, id, artifacts_shown, c);
 }
 
@@ -392,7 +353,7 @@ void api_jobs_artifact(struct httpd_req *req, void *arg)
 	struct api_call *c;
 	job_id_t id;
 
-	if (!begin(v, req, NULL, &id, &c))
+	if (!api_begin(v, req, NULL, &id, &c))
 		return;
 	if (parse_u64(httpd_req_param(req, "n"), 0, ARTIFACTS_MAX, &c->a, NULL) < 0) {
 		(void)err_set_id(&err, ERRID_STORE_ARTIFACT, "n is a small number");

@@ -2,6 +2,7 @@
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/net/json.h"
+#include "common/str.h"
 #include "vessel/api.h"
 #include "vessel/uploads.h"
 
@@ -32,7 +33,7 @@ void uploads_begin(struct vessel *v, struct httpd_req *req, const char *owner)
 
 	buf_init(&out, REPLY_MAX_BYTES);
 	if (parse_body(req, NULL, 0, &j, &err) < 0 ||
-	    blobs_upload_begin(v->blobs, owner, v->rng, id, &err) < 0) {
+	    incoming_begin(v->incoming, owner, v->rng, id, &err) < 0) {
 		httpd_reply_err(req, &err);
 		return;
 	}
@@ -59,8 +60,8 @@ void uploads_part(struct vessel *v, struct httpd_req *req, const char *owner)
 		httpd_reply_err(req, &err);
 		return;
 	}
-	if (blobs_upload_append(v->blobs, owner, httpd_req_param(req, "upload"), offset,
-				body, len, &size, &err) < 0) {
+	if (incoming_append(v->incoming, owner, httpd_req_param(req, "upload"), offset,
+			    body, len, &size, &err) < 0) {
 		if (err.id == ERRID_RUN_GAP)
 			httpd_reply_err_expected(req, &err, size);
 		else
@@ -75,45 +76,56 @@ void uploads_part(struct vessel *v, struct httpd_req *req, const char *owner)
 	httpd_reply_json(req, 200, &out);
 }
 
+static void committed(const struct err *err, void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	cleanup_buf struct buf out;
+	struct jsonw w;
+
+	if (err) {
+		httpd_reply_err(c->req, err);
+		return;
+	}
+	c->v->metrics.blobs_committed++;
+	buf_init(&out, REPLY_MAX_BYTES);
+	jsonw_init(&w, &out);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "sha256", c->text);
+	jsonw_ku64(&w, "size", c->a);
+	jsonw_obj_end(&w);
+	httpd_reply_json(c->req, 201, &out);
+}
+
 void uploads_commit(struct vessel *v, struct httpd_req *req, const char *owner)
 {
 	static const char *const keys[] = {"sha256", "size"};
+	struct api_call *c = api_call_new(v, req);
 	cleanup_json struct json *j = NULL;
-	cleanup_buf struct buf out;
 	struct err err = ERR_INIT;
 	const char *sha;
-	uint64_t size;
-	struct jsonw w;
 
-	buf_init(&out, REPLY_MAX_BYTES);
 	if (parse_body(req, keys, ARRAY_SIZE(keys), &j, &err) < 0 ||
 	    json_get_str(j, "sha256", true, SHA256_HEX_SIZE - 1, &sha, &err) < 0 ||
-	    json_get_u64(j, "size", true, 0, BLOB_MAX_BYTES, &size, &err) < 0 ||
-	    blobs_upload_commit(v->blobs, owner, httpd_req_param(req, "upload"), sha,
-				size, &err) < 0) {
+	    json_get_u64(j, "size", true, 0, BLOB_MAX_BYTES, &c->a, &err) < 0 ||
+	    str_copy(c->text, sizeof(c->text), sha) < 0 ||
+	    incoming_commit(v->incoming, owner, httpd_req_param(req, "upload"), c->text,
+			    c->a, committed, c, &err) < 0) {
 		httpd_reply_err(req, &err);
-		return;
+		free(c);
 	}
-	v->metrics.blobs_committed++;
-	jsonw_init(&w, &out);
-	jsonw_obj(&w);
-	jsonw_kstr(&w, "sha256", sha);
-	jsonw_ku64(&w, "size", size);
-	jsonw_obj_end(&w);
-	httpd_reply_json(req, 201, &out);
 }
 
 void api_upload_begin(struct httpd_req *req, void *arg)
 {
-	uploads_begin(arg, req, "owner");
+	uploads_begin(arg, req, UPLOAD_OWNER);
 }
 
 void api_upload_part(struct httpd_req *req, void *arg)
 {
-	uploads_part(arg, req, "owner");
+	uploads_part(arg, req, UPLOAD_OWNER);
 }
 
 void api_upload_commit(struct httpd_req *req, void *arg)
 {
-	uploads_commit(arg, req, "owner");
+	uploads_commit(arg, req, UPLOAD_OWNER);
 }

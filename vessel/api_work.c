@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tombs' half of the attack surface: data of one job, from whoever holds
- * its lease. The bearer was compared before (auth.c); here each request first
- * asks the database whether job, epoch and token are those of the attempt that
- * runs now, and only then touches a file. Nothing here settles a job: authority
+ * its lease. The bearer was compared before (auth.c); here each request is first
+ * found to be of that tomb's own lease, and asks the database whether job, epoch and
+ * token are those of the attempt that runs now; only then it touches a file. Nothing here settles a job: authority
  * is the database's.
  */
 #include "common/cleanup.h"
@@ -17,38 +17,6 @@
 #include <assert.h>
 
 #define REPLY_MAX_BYTES 1024
-
-/* What runs once the lease has been found good. */
-typedef void work_fn(struct vessel *v, struct httpd_req *req,
-		     const struct queue_lease *l);
-
-struct work_call {
-	struct vessel *v;
-	struct httpd_req *req;
-	work_fn *fn;
-};
-
-static void lease_checked(const struct err *err, void *arg)
-{
-	cleanup_free struct work_call *c = arg;
-	/* a copy: the principal goes with the reply */
-	struct queue_lease lease = auth_principal(c->req)->lease;
-
-	if (err)
-		httpd_reply_err(c->req, err);
-	else
-		c->fn(c->v, c->req, &lease);
-}
-
-static void with_lease(struct vessel *v, struct httpd_req *req, work_fn *fn)
-{
-	struct work_call *c = xnew(struct work_call);
-
-	c->v = v;
-	c->req = req;
-	c->fn = fn;
-	queue_lease_check(v->queue, &auth_principal(req)->lease, false, lease_checked, c);
-}
 
 static void reply_empty(struct httpd_req *req)
 {
@@ -112,7 +80,7 @@ static void output_part(struct vessel *v, struct httpd_req *req,
 
 void work_output(struct httpd_req *req, void *arg)
 {
-	with_lease(arg, req, output_part);
+	lease_live(arg, req, output_part);
 }
 
 static int read_end(const struct httpd_req *req, struct output_end *ret, struct err *err)
@@ -154,7 +122,7 @@ static void output_ended(struct vessel *v, struct httpd_req *req,
 
 void work_output_end(struct httpd_req *req, void *arg)
 {
-	with_lease(arg, req, output_ended);
+	lease_live(arg, req, output_ended);
 }
 
 static void phase_done(const struct err *err, void *arg)
@@ -169,10 +137,10 @@ static void phase_done(const struct err *err, void *arg)
 	events_hint(c->v->events);
 }
 
-void work_phase(struct httpd_req *req, void *arg)
+static void set_phase(struct vessel *v, struct httpd_req *req,
+		      const struct queue_lease *l)
 {
 	static const char *const keys[] = {"phase"};
-	struct vessel *v = arg;
 	cleanup_json struct json *j = NULL;
 	struct err err = ERR_INIT;
 	const char *phase;
@@ -193,8 +161,12 @@ void work_phase(struct httpd_req *req, void *arg)
 		return;
 	}
 	/* the function checks the lease itself */
-	queue_set_phase(v->queue, &auth_principal(req)->lease, phase, phase_done,
-			api_call_new(v, req));
+	queue_set_phase(v->queue, l, phase, phase_done, api_call_new(v, req));
+}
+
+void work_phase(struct httpd_req *req, void *arg)
+{
+	lease_owned(arg, req, set_phase);
 }
 
 static void blob_named(const struct err *err, void *arg)
@@ -243,14 +215,15 @@ static void blob_part(struct vessel *v, struct httpd_req *req,
 
 void work_blob(struct httpd_req *req, void *arg)
 {
-	with_lease(arg, req, blob_part);
+	lease_live(arg, req, blob_part);
 }
 
 /* An upload belongs to the attempt that began it. */
-static const char *owner_of(const struct queue_lease *l, char out[UPLOAD_OWNER_SIZE])
+static const char *owner_of(const struct httpd_req *req, const struct queue_lease *l,
+			    char out[UPLOAD_OWNER_SIZE])
 {
-	int r = str_fmt(out, UPLOAD_OWNER_SIZE, "%lld.%lld", (long long)l->job,
-			(long long)l->epoch);
+	int r = str_fmt(out, UPLOAD_OWNER_SIZE, "%s.%lld.%lld", auth_principal(req)->tomb,
+			(long long)l->job, (long long)l->epoch);
 	assert(r == 0);
 	return out;
 }
@@ -260,7 +233,7 @@ static void upload_begin(struct vessel *v, struct httpd_req *req,
 {
 	char owner[UPLOAD_OWNER_SIZE];
 
-	uploads_begin(v, req, owner_of(l, owner));
+	uploads_begin(v, req, owner_of(req, l, owner));
 }
 
 static void upload_part(struct vessel *v, struct httpd_req *req,
@@ -268,7 +241,7 @@ static void upload_part(struct vessel *v, struct httpd_req *req,
 {
 	char owner[UPLOAD_OWNER_SIZE];
 
-	uploads_part(v, req, owner_of(l, owner));
+	uploads_part(v, req, owner_of(req, l, owner));
 }
 
 static void upload_commit(struct vessel *v, struct httpd_req *req,
@@ -276,20 +249,20 @@ static void upload_commit(struct vessel *v, struct httpd_req *req,
 {
 	char owner[UPLOAD_OWNER_SIZE];
 
-	uploads_commit(v, req, owner_of(l, owner));
+	uploads_commit(v, req, owner_of(req, l, owner));
 }
 
 void work_upload_begin(struct httpd_req *req, void *arg)
 {
-	with_lease(arg, req, upload_begin);
+	lease_live(arg, req, upload_begin);
 }
 
 void work_upload_part(struct httpd_req *req, void *arg)
 {
-	with_lease(arg, req, upload_part);
+	lease_live(arg, req, upload_part);
 }
 
 void work_upload_commit(struct httpd_req *req, void *arg)
 {
-	with_lease(arg, req, upload_commit);
+	lease_live(arg, req, upload_commit);
 }

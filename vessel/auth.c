@@ -57,33 +57,19 @@ int auth_api(struct httpd_req *req, void *arg, struct err *err)
 	return 0;
 }
 
-static int check_bearer(struct vessel *v, const struct httpd_req *req, struct err *err)
+/* Who it says it is, and that it is. */
+static int check_tomb(struct vessel *v, const struct httpd_req *req,
+		      char ret_name[TOMB_NAME_SIZE], struct err *err)
 {
 	const char *h = httpd_req_header(req, "Authorization");
-	uint8_t got[SHA256_SIZE];
+	const char *name = httpd_req_header(req, "Lychgate-Tomb");
 
 	if (!h || !str_starts(h, BEARER_PREFIX) || strlen(h) > BEARER_MAX_BYTES)
 		return err_set_id(err, ERRID_HTTP_PEER, "no bearer");
-	h += strlen(BEARER_PREFIX);
-	/* hashes of equal length: the comparison tells nothing about the secret */
-	sha256_of(h, strlen(h), got);
-	if (!mem_eq_ct(got, v->work_sha256, sizeof(got)))
-		return err_set_id(err, ERRID_HTTP_PEER, "wrong bearer");
-	return 0;
-}
-
-/* Its own word; "" when it said none. */
-static int read_name(const struct httpd_req *req, char out[TOMB_NAME_SIZE],
-		     struct err *err)
-{
-	const char *h = httpd_req_header(req, "Lychgate-Tomb");
-
-	out[0] = '\0';
-	if (!h)
-		return 0;
-	if (!door_name_is_usable(h) || str_copy(out, TOMB_NAME_SIZE, h) < 0)
-		return err_set_id(err, ERRID_HTTP_QUERY, "Lychgate-Tomb");
-	return 0;
+	if (!name || !tomb_name_is_usable(name) ||
+	    str_copy(ret_name, TOMB_NAME_SIZE, name) < 0)
+		return err_set_id(err, ERRID_HTTP_PEER, "Lychgate-Tomb names no tomb");
+	return registered_check(v->registered, ret_name, h + strlen(BEARER_PREFIX), err);
 }
 
 static int check_version(struct vessel *v, const struct httpd_req *req, const char *name,
@@ -97,13 +83,12 @@ static int check_version(struct vessel *v, const struct httpd_req *req, const ch
 	if (version == v->protocol)
 		return 0;
 	v->metrics.refused_versions++;
-	if (name[0])
-		tombs_refused(v->tombs, name, (unsigned)version);
+	tombs_refused(v->tombs, name, (unsigned)version);
 	return err_set_id(
 		err, ERRID_RUN_VERSION,
-		"the tomb%s%s speaks version %u, this vessel (release " LYCH_VERSION
+		"the tomb %s speaks version %u, this vessel (release " LYCH_VERSION
 		") version %u: upgrade the %s",
-		name[0] ? " " : "", name, (unsigned)version, v->protocol,
+		name, (unsigned)version, v->protocol,
 		version < v->protocol ? "tomb" : "vessel");
 }
 
@@ -131,8 +116,6 @@ static int check_route(struct vessel *v, const struct httpd_req *req, unsigned w
 {
 	bool door = (who & (WHO_DOOR | WHO_DOOR_LEASE)) != 0;
 
-	if ((door || who == WHO_NAMED) && !p->tomb[0])
-		return err_set_id(err, ERRID_HTTP_QUERY, "Lychgate-Tomb");
 	if (door && !door_find(v->door, p->tomb))
 		return err_set_id(err, ERRID_RUN_TOMB, "'%s' is not registered", p->tomb);
 	if (who & (WHO_LEASE | WHO_DOOR_LEASE))
@@ -142,23 +125,21 @@ static int check_route(struct vessel *v, const struct httpd_req *req, unsigned w
 
 int auth_work(struct httpd_req *req, void *arg, struct err *err)
 {
-	static const unsigned known =
-		WHO_TOMB | WHO_LEASE | WHO_NAMED | WHO_DOOR | WHO_DOOR_LEASE;
+	static const unsigned known = WHO_TOMB | WHO_LEASE | WHO_DOOR | WHO_DOOR_LEASE;
 	struct vessel *v = arg;
 	unsigned who = httpd_req_route(req)->who;
 	struct principal p = {.who = (enum auth_who)who};
 
-	if (check_bearer(v, req, err) < 0)
-		return refused(v, "work");
+	if (check_tomb(v, req, p.tomb, err) < 0)
+		return err->id == ERRID_HTTP_PEER ? refused(v, "work") : -1;
 	if (!(who & known)) {
 		(void)err_set_id(err, ERRID_HTTP_PEER, "not a tomb's route");
 		return refused(v, "work");
 	}
-	if (read_name(req, p.tomb, err) < 0 || check_version(v, req, p.tomb, err) < 0 ||
-	    check_common(v, req, err) < 0 || check_route(v, req, who, &p, err) < 0)
+	if (check_version(v, req, p.tomb, err) < 0 || check_common(v, req, err) < 0 ||
+	    check_route(v, req, who, &p, err) < 0)
 		return -1;
-	if (p.tomb[0])
-		tombs_seen(v->tombs, p.tomb);
+	tombs_seen(v->tombs, p.tomb);
 	*attach(req, p.who) = p;
 	v->metrics.requests++;
 	return 0;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who speaks. On the api socket: the peer's uid is the vessel's own. On the work
- * socket: whoever knows lychgate_work, at our protocol version; for what
- * concerns a job also a lease, whose truth the database decides (api_work.c,
- * api_door.c). A tomb's name is its own word: like the password of the tombs'
- * database roles the bearer is one for all of them. A lease's token is not.
+ * socket: a tomb by its name and its own bearer (registered.h), at our protocol version;
+ * for what concerns a job also a lease, which must be that tomb's (lease_owner.h) and whose
+ * truth the database decides (api_work.c, api_door.c).
  */
 #ifndef LYCH_VESSEL_AUTH_H
 #define LYCH_VESSEL_AUTH_H
@@ -17,17 +16,16 @@
 /* httpd_route.who: which principal a route serves. Exactly one bit. */
 enum auth_who {
 	WHO_OWNER = 1,	     /* api socket */
-	WHO_TOMB = 2,	     /* work socket, bearer only */
-	WHO_LEASE = 4,	     /* work socket, bearer and the three lease headers */
-	WHO_NAMED = 8,	     /* work socket, bearer and the tomb's name */
-	WHO_DOOR = 16,	     /* the same, and the name of a tomb that claims through us */
+	WHO_TOMB = 2,	     /* work socket: a tomb's name and bearer */
+	WHO_LEASE = 4,	     /* the same, and the three lease headers */
+	WHO_DOOR = 16,	     /* WHO_TOMB, and the tomb claims through us */
 	WHO_DOOR_LEASE = 32, /* the same, and the three lease headers */
 };
 
 struct principal {
 	enum auth_who who;
 	struct queue_lease lease;  /* WHO_LEASE, WHO_DOOR_LEASE; not yet checked */
-	char tomb[TOMB_NAME_SIZE]; /* what it calls itself; "" when it did not say */
+	char tomb[TOMB_NAME_SIZE]; /* "" for the owner */
 };
 
 /* httpd_auth functions; arg is struct vessel. */

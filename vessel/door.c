@@ -16,13 +16,17 @@
 #define CONNECTIONS 2
 #define LIST_MAX ((size_t)8 << 10)
 
+struct op;
 struct door_tomb {
 	struct door *door;
-	struct pg *pg;
+	struct pg *pg; /* NULL before door_log_in() */
+	struct op *open;
 	char name[TOMB_NAME_SIZE];
 };
 
 struct door {
+	struct loop *loop;
+	const char *socket_dir;
 	struct door_tomb tomb[DOOR_TOMBS_MAX];
 	size_t n;
 	void (*on_state)(struct door_tomb *t, bool up, const struct err *why, void *arg);
@@ -42,7 +46,7 @@ static const struct pg_stmt stmt_fail = {"door_fail",
 	"SELECT tomb_api.fail($1::bigint, $2::bigint, $3::uuid, $4::boolean, $5::text,"
 	" $6::bytea)", 6};
 static const struct pg_stmt stmt_release = {"door_release",
-	"SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)", 3};
+	"SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid, $4::boolean)", 4};
 /* clang-format on */
 
 static void state_changed(bool up, const struct err *why, void *arg)
@@ -53,32 +57,79 @@ static void state_changed(bool up, const struct err *why, void *arg)
 		t->door->on_state(t, up, why, t->door->arg);
 }
 
-static int add_tomb(struct loop *l, struct door *d, const struct door_config *cfg,
-		    const char *name, struct err *err)
+/* One open call: whom to tell. */
+struct op {
+	union {
+		door_claim_done *claim;
+		door_extend_done *extend;
+		door_end_done *end;
+	} done;
+	void *arg;
+	struct door_tomb *tomb;
+	pg_done *reply;
+	struct op *next;
+};
+
+static struct op *op_new(struct door_tomb *t, pg_done *reply, void *arg)
+{
+	struct op *op = xnew(struct op);
+
+	op->arg = arg;
+	op->tomb = t;
+	op->reply = reply;
+	op->next = t->open;
+	t->open = op;
+	return op;
+}
+
+static void op_free(struct op **op)
+{
+	struct op **at = &(*op)->tomb->open;
+
+	while (*at != *op)
+		at = &(*at)->next;
+	*at = (*op)->next;
+	free(*op);
+}
+#define cleanup_op __attribute__((cleanup(op_free)))
+
+/* Whoever waits for an answer of connections that are gone. */
+static void fail_all(struct door_tomb *t, const char *why)
+{
+	struct err err = ERR_INIT;
+
+	(void)err_set_id(&err, ERRID_RUN_DB, "%s", why);
+	while (t->open)
+		t->open->reply(NULL, &err, t->open);
+}
+
+static void call(struct op *op, const struct pg_stmt *stmt, const struct pg_param *params,
+		 bool resend)
+{
+	struct err err = ERR_INIT;
+
+	if (op->tomb->pg) {
+		pg_call(op->tomb->pg, stmt, params, CALL_TIMEOUT_USEC, resend, op->reply,
+			op);
+		return;
+	}
+	(void)err_set_id(&err, ERRID_RUN_DB, "the tomb has not logged in yet");
+	op->reply(NULL, &err, op);
+}
+
+static int add_tomb(struct door *d, const char *name, struct err *err)
 {
 	struct door_tomb *t = &d->tomb[d->n];
-	const struct pg_config pg = {
-		.socket_dir = cfg->socket_dir,
-		.dbname = "lychgate",
-		.user = t->name,
-		.password = cfg->password,
-		.application_name = "lych-vessel-door",
-		.connections = CONNECTIONS,
-		.on_state = state_changed,
-		.arg = t,
-	};
 
 	if (d->n >= DOOR_TOMBS_MAX)
 		return err_set_id(err, ERRID_CORE_USAGE, "more than %d tombs",
 				  DOOR_TOMBS_MAX);
-	if (!door_name_is_usable(name) || str_copy(t->name, sizeof(t->name), name) < 0 ||
+	if (!tomb_name_is_usable(name) || str_copy(t->name, sizeof(t->name), name) < 0 ||
 	    door_find(d, name))
 		return err_set_id(err, ERRID_CORE_USAGE,
 				  "'%s': a tomb's name is [a-z][a-z0-9_]{0,31}, once",
 				  name);
 	t->door = d;
-	if (pg_new(l, &pg, &t->pg, err) < 0)
-		return -1;
 	d->n++;
 	return 0;
 }
@@ -88,10 +139,12 @@ int door_new(struct loop *l, const struct door_config *cfg, struct door **ret,
 {
 	struct door *d = xnew(struct door);
 
+	d->loop = l;
+	d->socket_dir = cfg->socket_dir;
 	d->on_state = cfg->on_state;
 	d->arg = cfg->arg;
 	for (size_t i = 0; i < cfg->n_tombs; i++) {
-		if (add_tomb(l, d, cfg, cfg->tombs[i], err) < 0) {
+		if (add_tomb(d, cfg->tombs[i], err) < 0) {
 			door_free(d);
 			return -1;
 		}
@@ -100,12 +153,35 @@ int door_new(struct loop *l, const struct door_config *cfg, struct door **ret,
 	return 0;
 }
 
+int door_log_in(struct door *d, const char *tomb, const char *password, struct err *err)
+{
+	struct door_tomb *t = door_find(d, tomb);
+	const struct pg_config pg = {
+		.socket_dir = d->socket_dir,
+		.dbname = "lychgate",
+		.user = t->name,
+		.password = password,
+		.application_name = "lych-vessel-door",
+		.connections = CONNECTIONS,
+		.on_state = state_changed,
+		.arg = t,
+	};
+
+	pg_free(t->pg);
+	t->pg = NULL;
+	fail_all(t, "the tomb logs in anew");
+	state_changed(false, NULL, t);
+	return pg_new(d->loop, &pg, &t->pg, err);
+}
+
 void door_free(struct door *d)
 {
 	if (!d)
 		return;
-	for (size_t i = 0; i < d->n; i++)
+	for (size_t i = 0; i < d->n; i++) {
 		pg_free(d->tomb[i].pg);
+		fail_all(&d->tomb[i], "the vessel stops");
+	}
 	free(d);
 }
 
@@ -124,7 +200,7 @@ const char *door_tomb_name(const struct door_tomb *t)
 
 bool door_tomb_is_up(const struct door_tomb *t)
 {
-	return pg_is_up(t->pg);
+	return t->pg && pg_is_up(t->pg);
 }
 
 static struct pg_param text_param(const char *s)
@@ -132,29 +208,11 @@ static struct pg_param text_param(const char *s)
 	return (struct pg_param){.data = s};
 }
 
-/* One open call: whom to tell. */
-struct op {
-	union {
-		door_claim_done *claim;
-		door_extend_done *extend;
-		door_end_done *end;
-	} done;
-	void *arg;
-};
-
-static struct op *op_new(void *arg)
-{
-	struct op *op = xnew(struct op);
-
-	op->arg = arg;
-	return op;
-}
-
 /* ---- claim ---- */
 
 static void claim_reply(const struct pg_result *res, const struct err *err, void *arg)
 {
-	cleanup_free struct op *op = arg;
+	cleanup_op struct op *op = arg;
 	struct door_claimed jobs[DOOR_CLAIM_MAX];
 	struct err bad = ERR_INIT;
 	size_t n = err ? 0 : pg_rows(res);
@@ -183,19 +241,19 @@ void door_claim(struct door_tomb *t, const struct door_claim *rq, door_claim_don
 	const struct pg_param params[] = {text_param(rq->queue), text_param(n),
 					  text_param(ttl), text_param(rq->boot.s),
 					  text_param(rq->claim.s)};
-	struct op *op = op_new(arg);
+	struct op *op = op_new(t, claim_reply, arg);
 
 	op->done.claim = done;
 	(void)snprintf(n, sizeof(n), "%u", rq->n);
 	(void)snprintf(ttl, sizeof(ttl), "%u", rq->ttl_sec);
-	pg_call(t->pg, &stmt_claim, params, CALL_TIMEOUT_USEC, true, claim_reply, op);
+	call(op, &stmt_claim, params, true);
 }
 
 /* ---- extend ---- */
 
 static void extend_reply(const struct pg_result *res, const struct err *err, void *arg)
 {
-	cleanup_free struct op *op = arg;
+	cleanup_op struct op *op = arg;
 	struct door_word words[DOOR_EXTEND_MAX];
 	size_t n = err ? 0 : pg_rows(res);
 
@@ -214,7 +272,7 @@ void door_extend(struct door_tomb *t, const struct door_extend *rq,
 {
 	cleanup_buf struct buf jobs = {.max = LIST_MAX}, epochs = {.max = LIST_MAX},
 			       tokens = {.max = LIST_MAX};
-	struct op *op = op_new(arg);
+	struct op *op = op_new(t, extend_reply, arg);
 	char ttl[16];
 
 	op->done.extend = done;
@@ -234,14 +292,14 @@ void door_extend(struct door_tomb *t, const struct door_extend *rq,
 					  text_param(buf_str(&epochs)),
 					  text_param(buf_str(&tokens)), text_param(ttl)};
 	/* Not resent: the tomb counts the deadline from when it asked. */
-	pg_call(t->pg, &stmt_extend, params, CALL_TIMEOUT_USEC, false, extend_reply, op);
+	call(op, &stmt_extend, params, false);
 }
 
 /* ---- ack, fail, release ---- */
 
 static void end_reply(const struct pg_result *res, const struct err *err, void *arg)
 {
-	cleanup_free struct op *op = arg;
+	cleanup_op struct op *op = arg;
 	struct err bad = ERR_INIT;
 
 	if (!err && pg_rows(res) != 1) {
@@ -262,7 +320,7 @@ static void end_call(struct door_tomb *t, const struct pg_stmt *stmt,
 		     door_end_done *done, void *arg)
 {
 	struct lease_text text;
-	struct op *op = op_new(arg);
+	struct op *op = op_new(t, end_reply, arg);
 
 	op->done.end = done;
 	(void)snprintf(text.job, sizeof(text.job), "%" PRId64, l->job);
@@ -270,7 +328,7 @@ static void end_call(struct door_tomb *t, const struct pg_stmt *stmt,
 	params[0] = text_param(text.job);
 	params[1] = text_param(text.epoch);
 	params[2] = text_param(l->token.s);
-	pg_call(t->pg, stmt, params, CALL_TIMEOUT_USEC, true, end_reply, op);
+	call(op, stmt, params, true);
 }
 
 void door_ack(struct door_tomb *t, const struct queue_lease *l, const void *result,
@@ -293,10 +351,11 @@ void door_fail(struct door_tomb *t, const struct queue_lease *l,
 	end_call(t, &stmt_fail, l, params, done, arg);
 }
 
-void door_release(struct door_tomb *t, const struct queue_lease *l, door_end_done *done,
-		  void *arg)
+void door_release(struct door_tomb *t, const struct queue_lease *l, bool died,
+		  door_end_done *done, void *arg)
 {
-	struct pg_param params[3];
+	struct pg_param params[4];
 
+	params[3] = text_param(died ? "t" : "f");
 	end_call(t, &stmt_release, l, params, done, arg);
 }

@@ -2,7 +2,7 @@
 /*
  * The queue's second door: tombs that hold no database login claim through the vessel.
  *
- * For each registered tomb the vessel keeps database connections that are logged in with
+ * For each tomb that it was told of the vessel keeps database connections that are logged in with
  * that tomb's own role, and passes its calls on to the same five functions of tomb_api.
  * So session_user is the tomb here as there, the vessel's own role gains no power over
  * leases, and no SQL knows which door was taken (docs/adr/0018).
@@ -23,8 +23,7 @@ struct door;
 struct door_tomb;
 
 struct door_config {
-	const char *socket_dir; /* PostgreSQL's */
-	const char *password;	/* of the tombs' roles; copied, wiped at free */
+	const char *socket_dir; /* PostgreSQL's; outlives it */
 	const char *const *tombs;
 	size_t n_tombs; /* 0: nobody claims through the vessel */
 	/* A tomb's connections came up or were lost. */
@@ -34,11 +33,14 @@ struct door_config {
 
 MUST_CHECK int door_new(struct loop *l, const struct door_config *cfg, struct door **ret,
 			struct err *err);
-void door_free(struct door *d); /* open calls are dropped without a callback */
+/* With this password (copied, wiped at free) from now on; sessions with another end. */
+MUST_CHECK int door_log_in(struct door *d, const char *tomb, const char *password,
+			   struct err *err);
+void door_free(struct door *d); /* open calls end with ERRID_RUN_DB */
 /* NULL: no such tomb is registered. */
 struct door_tomb *door_find(const struct door *d, const char *name);
 const char *door_tomb_name(const struct door_tomb *t);
-bool door_tomb_is_up(const struct door_tomb *t);
+bool door_tomb_is_up(const struct door_tomb *t); /* false before it has logged in */
 
 struct door_claimed {
 	int64_t job, epoch;
@@ -47,7 +49,8 @@ struct door_claimed {
 	const void *spec;
 	size_t spec_len;
 };
-/* Each `done` is called exactly once, from the loop. An err: the outcome is unknown. */
+/* Each `done` is called exactly once, also before the call is back. An err: the outcome is
+ * unknown. */
 typedef void door_claim_done(const struct door_claimed *jobs, size_t n,
 			     const struct err *err, void *arg);
 void door_claim(struct door_tomb *t, const struct door_claim *rq, door_claim_done *done,
@@ -73,7 +76,7 @@ struct door_fail {
 };
 void door_fail(struct door_tomb *t, const struct queue_lease *l,
 	       const struct door_fail *f, door_end_done *done, void *arg);
-void door_release(struct door_tomb *t, const struct queue_lease *l, door_end_done *done,
-		  void *arg);
+void door_release(struct door_tomb *t, const struct queue_lease *l, bool died,
+		  door_end_done *done, void *arg);
 
 #endif

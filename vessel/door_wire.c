@@ -11,14 +11,6 @@
 #define TTL_MAX_SEC 300
 #define SLOTS_MAX 64
 
-bool door_name_is_usable(const char *name)
-{
-	size_t n = strlen(name);
-
-	return n >= 1 && n < TOMB_NAME_SIZE && name[0] >= 'a' && name[0] <= 'z' &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
-}
-
 static int read_uuid(const struct json *obj, const char *key, struct uuid *ret,
 		     struct err *err)
 {
@@ -75,7 +67,7 @@ int door_claim_parse(const void *body, size_t len, struct door_claim *ret,
 	if (json_parse(body, len, WIRE_DEPTH, &j, err) < 0 ||
 	    json_check_keys(j, keys, ARRAY_SIZE(keys), err) < 0 ||
 	    json_get_str(j, "queue", true, sizeof(ret->queue) - 1, &queue, err) < 0 ||
-	    read_number(j, "n", 1, DOOR_CLAIM_MAX, &ret->n, err) < 0 ||
+	    read_number(j, "n", 0, DOOR_CLAIM_MAX, &ret->n, err) < 0 ||
 	    read_number(j, "ttl", TTL_MIN_SEC, TTL_MAX_SEC, &ret->ttl_sec, err) < 0 ||
 	    read_uuid(j, "boot", &ret->boot, err) < 0 ||
 	    read_uuid(j, "claim", &ret->claim, err) < 0)

@@ -25,7 +25,7 @@ MUST_CHECK int door_hello_parse(const void *body, size_t len, struct door_hello 
 
 struct door_claim {
 	char queue[33];
-	unsigned n; /* 1..DOOR_CLAIM_MAX */
+	unsigned n; /* 0..DOOR_CLAIM_MAX; 0: what this claim gave before, nothing new */
 	unsigned ttl_sec;
 	struct uuid boot, claim;
 };
@@ -40,8 +40,5 @@ struct door_extend {
 };
 MUST_CHECK int door_extend_parse(const void *body, size_t len, struct door_extend *ret,
 				 struct err *err);
-
-/* A tomb's name: it is a role of the database. */
-bool door_name_is_usable(const char *name);
 
 #endif

@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/events.h"
+#include "common/cleanup.h"
 #include "common/mem.h"
 
+/* The net below lost hints. */
 #define POLL_USEC (500 * USEC_PER_MSEC)
-/* A change is told only when no older transaction is open: after a hint, ask twice. */
-#define SECOND_LOOK_USEC (30 * USEC_PER_MSEC)
-/* Sequence numbers are drawn before their transactions commit; one job's may even go
- * down. The poll goes back this far and tells what differs. */
-#define LOOK_BACK 256
+/* Hints come with every transaction: the next question waits for so long after an answer,
+ * longer the more is asked for. */
+#define GAP_USEC USEC_PER_MSEC
+#define GAP_EACH_USEC ((usec_t)20)
 
 struct events_sub {
 	struct events *e;
 	struct events_sub *prev, *next;
 	job_id_t job;
-	int64_t seen;
+	int64_t version; /* that it has seen; 0: not known yet */
+	uint64_t hints;	 /* of e, when it came */
 	const struct events_callbacks *cb;
 	void *arg;
 };
 
 struct events {
 	struct queue *queue;
-	struct loop_timer *poll, *second_look;
+	struct loop_timer *poll, *gap;
 	struct events_sub *subs;
 	size_t n_subs;
-	int64_t since; /* the highest change_seq told; -1: nobody listens */
-	bool asking, again;
-	bool looking_back; /* the question under way */
-	bool second_look_armed;
+	uint64_t hints;	    /* that ever came */
+	bool asking, again; /* again: something may have changed since it was asked */
+	bool in_gap;
 };
 
-static void ask(struct events *e, bool look_back);
+static void ask(struct events *e);
 
 static void on_poll(void *arg)
 {
@@ -37,25 +38,25 @@ static void on_poll(void *arg)
 
 	if (e->n_subs == 0)
 		return;
-	ask(e, true);
+	ask(e);
 	loop_timer_arm(e->poll, POLL_USEC);
 }
 
-static void on_second_look(void *arg)
+static void on_gap(void *arg)
 {
 	struct events *e = arg;
 
-	e->second_look_armed = false;
-	ask(e, false);
+	e->in_gap = false;
+	if (e->again)
+		ask(e);
 }
 
 struct events *events_new(struct loop *l)
 {
 	struct events *e = xnew(struct events);
 
-	e->since = -1;
 	e->poll = loop_timer_new(l, on_poll, e);
-	e->second_look = loop_timer_new(l, on_second_look, e);
+	e->gap = loop_timer_new(l, on_gap, e);
 	return e;
 }
 
@@ -66,7 +67,7 @@ void events_free(struct events *e)
 	while (e->subs)
 		events_unsubscribe(e->subs);
 	loop_timer_free(e->poll);
-	loop_timer_free(e->second_look);
+	loop_timer_free(e->gap);
 	free(e);
 }
 
@@ -84,6 +85,7 @@ struct events_sub *events_subscribe(struct events *e, job_id_t job,
 	s->job = job;
 	s->cb = cb;
 	s->arg = arg;
+	s->hints = e->hints;
 	s->next = e->subs;
 	if (s->next)
 		s->next->prev = s;
@@ -106,18 +108,17 @@ void events_unsubscribe(struct events_sub *s)
 	if (s->next)
 		s->next->prev = s->prev;
 	free(s);
-	if (--e->n_subs == 0) {
-		e->since = -1;
+	if (--e->n_subs == 0)
 		loop_timer_disarm(e->poll);
-	}
 }
 
-void events_seen(struct events_sub *s, int64_t change_seq)
+void events_seen(struct events_sub *s, int64_t version)
 {
-	if (change_seq > s->seen)
-		s->seen = change_seq;
-	if (s->e->since < 0)
-		s->e->since = change_seq;
+	if (version > s->version)
+		s->version = version;
+	/* What a hint told while its own question was under way was not looked for. */
+	if (s->hints != s->e->hints)
+		ask(s->e);
 }
 
 static void tell(struct events *e, const struct queue_job *j)
@@ -126,57 +127,65 @@ static void tell(struct events *e, const struct queue_job *j)
 
 	for (struct events_sub *s = e->subs; s; s = next) {
 		next = s->next;
-		if (s->job != j->id || s->seen == 0 || j->change_seq == s->seen ||
-		    (j->change_seq < s->seen && !e->looking_back))
+		if (s->job != j->id || s->version == 0 || j->version <= s->version)
 			continue;
-		s->seen = j->change_seq;
+		s->version = j->version;
 		s->cb->changed(j, s->arg);
 	}
 }
 
-static void on_changes(const struct queue_job *jobs, size_t n, const struct err *err,
-		       void *arg)
+static void tell_gone(struct events *e, job_id_t job)
+{
+	struct events_sub *next;
+
+	for (struct events_sub *s = e->subs; s; s = next) {
+		next = s->next;
+		if (s->job == job && s->version != 0)
+			s->cb->gone(s->arg);
+	}
+}
+
+static void looked(const struct queue_job *jobs, size_t n, const job_id_t *gone,
+		   size_t n_gone, const struct err *err, void *arg)
 {
 	struct events *e = arg;
 
 	e->asking = false;
+	e->in_gap = true;
+	loop_timer_arm(e->gap, GAP_USEC + e->n_subs * GAP_EACH_USEC);
 	if (err)
 		return; /* the timer asks again */
-	for (size_t i = 0; i < n; i++) {
-		if (e->since >= 0 && jobs[i].change_seq > e->since)
-			e->since = jobs[i].change_seq;
+	for (size_t i = 0; i < n; i++)
 		tell(e, &jobs[i]);
-	}
-	if (e->again || n >= 500)
-		ask(e, false);
+	for (size_t i = 0; i < n_gone; i++)
+		tell_gone(e, gone[i]);
 }
 
-static void ask(struct events *e, bool look_back)
+static void ask(struct events *e)
 {
-	if (e->n_subs == 0 || e->since < 0)
-		return;
-	if (e->asking) {
+	cleanup_free struct queue_seen *seen = NULL;
+	size_t n = 0;
+
+	if (e->asking || e->in_gap) {
 		e->again = true;
 		return;
 	}
-	e->asking = true;
 	e->again = false;
-	e->looking_back = look_back;
-	int64_t since = e->since;
-	if (look_back)
-		since = since > LOOK_BACK ? since - LOOK_BACK : 0;
-	queue_changes(e->queue, since, on_changes, e);
+	seen = xcalloc(e->n_subs + 1, sizeof(*seen));
+	for (const struct events_sub *s = e->subs; s; s = s->next)
+		if (s->version != 0)
+			seen[n++] = (struct queue_seen){s->job, s->version};
+	if (n == 0)
+		return;
+	e->asking = true;
+	queue_look(e->queue, seen, n, looked, e);
 }
 
 void events_hint(struct events *e)
 {
-	if (e->n_subs == 0)
-		return;
-	ask(e, false);
-	if (!e->second_look_armed) {
-		e->second_look_armed = true;
-		loop_timer_arm(e->second_look, SECOND_LOOK_USEC);
-	}
+	e->hints++;
+	if (e->n_subs > 0)
+		ask(e);
 }
 
 void events_output(struct events *e, job_id_t job)

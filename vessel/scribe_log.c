@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define STREAMS_MAX 32
+#define STREAMS_MAX (SCRIBE_PRODUCERS_MAX * SCRIBE_STREAMS_EACH)
 #define OWN_PROD "scribe"
 #define HEADER_EVENT "\"event\":\"scribe.segment\""
 
@@ -68,22 +68,53 @@ static struct stream *find_stream(const struct scribe_log *l, const char *prod,
 	return NULL;
 }
 
+/*
+ * Where a new stream of this producer goes: a free place, or that of its own stream that was silent
+ * for longest. Never another producer's: the outbox is silent for as long as the database is away,
+ * while a vessel that cannot reach it starts again and again, a stream each time. NULL: one
+ * producer too many.
+ */
+static struct stream *place_for(struct scribe_log *l, const char *prod)
+{
+	struct stream *oldest = NULL;
+	size_t own = 0, producers = 1; /* with this one */
+
+	for (size_t i = 0; i < l->n_streams; i++) {
+		struct stream *s = stream_at(l, i);
+		size_t before = 0;
+
+		if (str_eq(s->prod, prod)) {
+			own++;
+			if (!oldest || s->used < oldest->used)
+				oldest = s;
+			continue;
+		}
+		while (before < i && !str_eq(stream_at(l, before)->prod, s->prod))
+			before++;
+		producers += before == i; /* the first of its name */
+	}
+	if (own == SCRIBE_STREAMS_EACH) {
+		*oldest = (struct stream){0};
+		return oldest;
+	}
+	if (producers > SCRIBE_PRODUCERS_MAX)
+		return NULL;
+	return l->streams[l->n_streams++] = xnew(struct stream);
+}
+
 static struct stream *get_stream(struct scribe_log *l, const char *prod,
-				 const struct uuid *id)
+				 const struct uuid *id, struct err *err)
 {
 	struct stream *s = find_stream(l, prod, id);
-	size_t oldest = 0;
 
 	if (s)
 		return s;
-	if (l->n_streams < STREAMS_MAX) {
-		s = l->streams[l->n_streams++] = xnew(struct stream);
-	} else {
-		for (size_t i = 1; i < l->n_streams; i++)
-			if (stream_at(l, i)->used < stream_at(l, oldest)->used)
-				oldest = i;
-		s = stream_at(l, oldest);
-		*s = (struct stream){0};
+	s = place_for(l, prod);
+	if (!s) {
+		(void)err_set_id(err, ERRID_AUDIT_EVENT,
+				 "%s would be producer %d of this log; it has at most %d",
+				 prod, SCRIBE_PRODUCERS_MAX + 1, SCRIBE_PRODUCERS_MAX);
+		return NULL;
 	}
 	if (str_copy(s->prod, sizeof(s->prod), prod) < 0)
 		s->prod[0] = '\0'; /* was checked: it fits */
@@ -154,7 +185,9 @@ static int read_header(struct scribe_log *l, const char *members, size_t len,
 		    json_get_u64(o, "seq", true, 1, INT64_MAX, &used, err) < 0 ||
 		    uuid_parse(id, &stream, err) < 0)
 			return -1;
-		s = get_stream(l, prod, &stream);
+		s = get_stream(l, prod, &stream, err);
+		if (!s)
+			return -1;
 		if (s->last < last) { /* its events lie before what is read here */
 			s->last = last;
 			s->since = last + 1;
@@ -177,7 +210,9 @@ static int on_old_line(const struct audit_head *h, const char *members, size_t l
 		return err_set_id(err, ERRID_AUDIT_CHAIN,
 				  "seq %llu: the segment's first record: not readable",
 				  (unsigned long long)h->seq);
-	s = get_stream(l, h->prod, &h->stream);
+	s = get_stream(l, h->prod, &h->stream, err);
+	if (!s)
+		return -1;
 	if (h->pseq != s->last + 1)
 		return err_set_id(err, ERRID_AUDIT_CHAIN,
 				  "seq %llu: number %llu of %s follows %llu",
@@ -389,11 +424,13 @@ static int stage(struct scribe_log *l, struct stream *s, uint64_t pseq,
 /* The first line of a segment. */
 static int stage_header(struct scribe_log *l, struct err *err)
 {
-	struct stream *own = get_stream(l, OWN_PROD, &l->chain.log);
+	struct stream *own = get_stream(l, OWN_PROD, &l->chain.log, err);
 	cleanup_buf struct buf b;
 	bool comma = false;
 
 	buf_init(&b, AUDIT_EVENT_MAX);
+	if (!own)
+		return -1;
 	buf_addf(&b, HEADER_EVENT ",\"segment\":%llu,\"streams\":[",
 		 (unsigned long long)l->segment);
 	for (size_t i = 0; i < l->n_streams; i++) {
@@ -447,8 +484,10 @@ int scribe_log_own(struct scribe_log *l, const char *event, const struct buf *mo
 		l->is_broken = true;
 		return -1;
 	}
-	own = get_stream(l, OWN_PROD, &l->chain.log);
 	buf_init(&b, AUDIT_EVENT_MAX);
+	own = get_stream(l, OWN_PROD, &l->chain.log, err);
+	if (!own)
+		return -1;
 	buf_addf(&b, "\"event\":\"%s\"", event);
 	if (more && more->len) {
 		buf_addc(&b, ',');
@@ -501,12 +540,16 @@ int scribe_log_add(struct scribe_log *l, const char *prod, const struct uuid *st
 		*ret_taken = SCRIBE_DUPLICATE;
 		return 0;
 	}
+	if (!s)
+		s = get_stream(l, prod, stream, err);
+	if (!s)
+		return -1;
 	if (choose_segment(l, err) < 0) {
 		l->is_broken = true;
 		return -1;
 	}
 	*ret_taken = SCRIBE_STAGED;
-	return stage(l, get_stream(l, prod, stream), pseq, members, len, err);
+	return stage(l, s, pseq, members, len, err);
 }
 
 bool scribe_log_is_full(const struct scribe_log *l)

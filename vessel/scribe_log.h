@@ -22,6 +22,11 @@
 /* A repeated event is compared with what was written, this far back. A producer may have
  * fewer than this without an acknowledgement. */
 #define SCRIBE_REMEMBERED 1024
+/* Producers that a log may have, the scribe among them, and the streams of each whose numbers are
+ * known: a new one takes the place of the one of the same producer that was silent for longest. So
+ * many find room in the first record of a segment. */
+#define SCRIBE_PRODUCERS_MAX 6
+#define SCRIBE_STREAMS_EACH 16
 
 struct scribe_log;
 
@@ -51,7 +56,8 @@ enum scribe_taken { SCRIBE_STAGED, SCRIBE_DUPLICATE };
 /*
  * Stage an event: pseq must be the stream's next. One that was written before is dropped
  * if it is the very same (SCRIBE_DUPLICATE), refused if it is another one or lies too far
- * back. ERRID_AUDIT_EVENT (too long), ERRID_AUDIT_ORDER (gap, other content).
+ * back. ERRID_AUDIT_EVENT (too long, one producer too many), ERRID_AUDIT_ORDER (gap, other
+ * content).
  * members: the event's members, encoded, without braces.
  */
 MUST_CHECK int scribe_log_add(struct scribe_log *l, const char *prod,

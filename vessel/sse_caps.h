@@ -3,6 +3,7 @@
 #ifndef LYCH_VESSEL_SSE_CAPS_H
 #define LYCH_VESSEL_SSE_CAPS_H
 
+#include "common/clock.h"
 #include "common/proto.h"
 #include <stddef.h>
 
@@ -10,8 +11,10 @@
 #define SSE_CHUNK_BYTES ((size_t)48 << 10)
 /* A reader further behind than this is cut off (common/net/httpd.h). */
 #define SSE_BACKLOG_MAX_BYTES ((size_t)8 << 20)
-/* Output is read from disk only while less than this waits: more than half of the cap,
- * so that the drain callback comes; with room left for `end` and its result. */
-#define SSE_PUMP_BYTES (SSE_BACKLOG_MAX_BYTES / 2)
+/* Output is read from disk only while less than this waits: what a reader that has stopped
+ * costs, for as long as it lives. Above it there is room for states, and `end` with its result. */
+#define SSE_PUMP_BYTES ((size_t)256 << 10)
+/* While nothing else is said. A client gives up on who is silent for three of these. */
+#define SSE_IDLE_USEC SSE_ALIVE_USEC
 
 #endif

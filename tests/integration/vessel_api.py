@@ -1,166 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by test_vessel_api.sh: vessel_api.py DIR VESSEL. Each function named t_* is one test."""
-import base64
+"""Run by test_vessel_api.sh (tests/support/rig). Each function named t_* is one test."""
 import hashlib
-import http.client
 import json
 import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import uuid
 
-D, VESSEL = sys.argv[1:3]
-API, WORK = D + "/run/api/vessel.sock", D + "/run/work/vessel.sock"
-SECRET = open(D + "/pg/secrets/lychgate_work").read().strip()
-BOOT = str(uuid.uuid4())
-ARGS = [VESSEL, "serve", "--data", D + "/data/vessel", "--api-dir", D + "/run/api",
-        "--work-dir", D + "/run/work", "--pg-dir", D + "/pg/sock",
-        "--audit-dir", D + "/run/audit", "--secrets", D + "/pg/secrets"]
-ENV = {"HOME": D + "/home", "PATH": os.environ["PATH"],
-       **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}}
+from rig import (API, ARGS, D, ENV, SECRET, VESSEL, WORK, Answer, Events, Unix, Vessel, api, call, claim,
+                 finish_output, lease_headers, main, psql, settle, submit, upload, want, work)
 
-
-class Unix(http.client.HTTPConnection):
-    def __init__(self, path, timeout=20):
-        super().__init__("lychgate", timeout=timeout)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-
-class Answer:
-    def __init__(self, r):
-        self.status, self.headers, self.body = r.status, r.headers, r.read()
-
-    @property
-    def json(self):
-        return json.loads(self.body)
-
-    @property
-    def code(self):
-        return self.json.get("error_code")
-
-    def __repr__(self):
-        return f"{self.status} {self.body[:300]!r}"
-
-
-def call(sock, method, path, body=None, headers=None):
-    c = Unix(sock)
-    if isinstance(body, (dict, list)):
-        body = json.dumps(body)
-    c.request(method, path, body, headers or {})
-    a = Answer(c.getresponse())
-    c.close()
-    return a
-
-
-def api(method, path, body=None, **headers):
-    return call(API, method, path, body, headers)
-
-
-def lease_headers(lease=None, bearer=SECRET, version="1"):
-    h = {}
-    if bearer is not None:
-        h["Authorization"] = "Bearer " + bearer
-    if version is not None:
-        h["Lychgate-Version"] = version
-    if lease:
-        h["Lychgate-Job"], h["Lychgate-Epoch"], h["Lychgate-Token"] = map(str, lease)
-    return h
-
-
-def work(lease, method, path, body=None):
-    return call(WORK, method, path, body, lease_headers(lease))
-
-
-def want(answer, status, code=None):
-    assert answer.status == status, f"wanted {status} {code}: {answer}"
-    if code:
-        e = answer.json
-        assert e["error_code"] == code, f"wanted {code}: {answer}"
-        assert e["hint"] and e["title"] and e["request_id"], answer
-        assert answer.headers["X-Request-Id"] == e["request_id"]
-    return answer
-
-
-def psql(sql, role="tomb_1"):
-    r = subprocess.run(["tests/support/pg", "psql", D + "/pg", role, "-At", "-F", "|", "-c", sql],
-                       capture_output=True, text=True, check=False)
-    assert r.returncode == 0, r.stderr
-    return r.stdout.strip()
-
-
-def submit(spec=None, **more):
-    spec = {"argv": ["true"], **(spec or {}), **more}
-    return want(api("POST", "/v1/jobs", spec), 201).json["id"]
-
-
-def claim(job):
-    """As a tomb: claim until this job is ours (others are given back cancelled)."""
-    for _ in range(50):
-        row = psql(f"SELECT job_id, epoch, token FROM tomb_api.claim('main', 1, 30, '{BOOT}', "
-                   f"'{uuid.uuid4()}')")
-        if row:
-            lease = row.split("|")
-            if int(lease[0]) == job:
-                return int(lease[0]), int(lease[1]), lease[2]
-            settle(lease, "ack", {"v": 1, "exit_code": 0})
-        time.sleep(0.05)
-    raise AssertionError(f"job {job} was not handed out")
-
-
-def settle(lease, how, result, klass=""):
-    data = json.dumps(result).encode().hex() if not isinstance(result, bytes) else result.hex()
-    job, epoch, token = lease
-    if how == "ack":
-        sql = f"SELECT tomb_api.ack({job}, {epoch}, '{token}', '\\x{data}')"
-    else:
-        sql = f"SELECT tomb_api.fail({job}, {epoch}, '{token}', false, '{klass}', '\\x{data}')"
-    assert psql(sql) == "ok"
-
-
-def finish_output(lease, out=0, err=0):
-    want(work(lease, "POST", "/work/v1/output/end",
-              {"stdout_bytes": out, "stderr_bytes": err, "stdout_truncated": False,
-               "stderr_truncated": False}), 200)
-
-
-class Vessel:
-    def __init__(self, args=(), prefix=()):
-        r, w = os.pipe()
-        self.log = open(D + "/vessel.log", "a+b")
-        self.p = subprocess.Popen([*prefix, *ARGS, "--ready-fd", str(w), *args], env=ENV,
-                                  stderr=self.log, pass_fds=[w], cwd=D)
-        os.close(w)
-        t = time.monotonic()
-        line = os.read(r, 100)
-        os.close(r)
-        self.ready_after = time.monotonic() - t
-        assert b"READY=1" in line, open(D + "/vessel.log").read()[-2000:]
-
-    def stop(self, signo=signal.SIGTERM):
-        self.p.send_signal(signo)
-        return self.p.wait(10)
-
-
-def upload(data, call_=None, part=1 << 20):
-    call_ = call_ or api
-    prefix = "/v1" if call_ is api else "/work/v1"
-    u = want(call_("POST", prefix + "/uploads", {}), 201).json["upload"]
-    for at in range(0, len(data), part):
-        a = want(call_("PUT", f"{prefix}/uploads/{u}?offset={at}", data[at:at + part]), 200)
-        assert a.json["received"] == min(at + part, len(data))
-    sha = hashlib.sha256(data).hexdigest()
-    want(call_("POST", f"{prefix}/uploads/{u}/commit", {"sha256": sha, "size": len(data)}), 201)
-    return sha
+vessel = None  # the one that runs
 
 
 # ---- refusals first ----
@@ -301,38 +155,6 @@ def t_cancel_of_a_queued_job():
     a = want(api("POST", f"/v1/jobs/{job}/cancel"), 200).json
     assert a == {"id": job, "state": "cancelled"}, a
     assert want(api("GET", f"/v1/jobs/{job}"), 200).json["state"] == "cancelled"
-
-
-class Events(threading.Thread):
-    """Reads a job's stream to its end."""
-
-    def __init__(self, job, query=""):
-        super().__init__(daemon=True)
-        self.c = Unix(API, timeout=30)
-        self.c.request("GET", f"/v1/jobs/{job}/events{query}")
-        self.r = self.c.getresponse()
-        assert self.r.status == 200, self.r.read()
-        self.events, self.out = [], {"stdout": b"", "stderr": b""}
-        self.times = {}
-        self.start()
-
-    def run(self):
-        name = None
-        for line in self.r:
-            line = line.decode().rstrip("\n")
-            if line.startswith("event: "):
-                name = line[7:]
-            elif line.startswith("data: "):
-                data = json.loads(line[6:])
-                self.events.append((name, data))
-                self.times.setdefault(name + ":" + str(data.get("state")), time.monotonic())
-                if name == "output":
-                    if data["offset"] == 0:
-                        self.out[data["stream"]] = b""
-                    self.out[data["stream"]] += base64.b64decode(data["data"])
-
-    def states(self):
-        return [d["state"] for n, d in self.events if n == "state"]
 
 
 def t_a_job_from_submit_to_result():
@@ -557,6 +379,61 @@ def t_the_database_may_go_and_come():
     assert ev.events[-1][0] == "end", ev.events
 
 
+def t_one_lease_cannot_take_every_upload():
+    job = submit(priority=100)
+    lease = claim(job)
+    c = Unix(WORK)
+
+    def begin():
+        c.request("POST", "/work/v1/uploads", "{}", lease_headers(lease))
+        return Answer(c.getresponse())
+    first = want(begin(), 201).json["upload"]
+    for _ in range(4200):
+        a = begin()
+    want(a, 201)
+    names = [n for n in os.listdir(D + "/data/vessel/uploads") if n.startswith(f"tomb_1.{job}.")]
+    assert len(names) <= 8, len(names)
+    # what it lost was its own, and begins anew
+    want(work(lease, "PUT", f"/work/v1/uploads/{first}?offset=0", b"x"), 404, "LYCH-STORE-003")
+    want(work(lease, "PUT", f"/work/v1/uploads/{a.json['upload']}?offset=0", b"x"), 200)
+    want(api("POST", "/v1/uploads", {}), 201)
+    settle(lease, "ack", {"v": 1, "exit_code": 0})
+
+
+def longest_answer(until):
+    """Seconds of the slowest of many small requests."""
+    worst = 0
+    c = Unix(API)
+    while not until():
+        t = time.monotonic()
+        c.request("GET", "/v1/portals")
+        Answer(c.getresponse())
+        worst = max(worst, time.monotonic() - t)
+    return worst
+
+
+def t_a_commit_of_gibibytes_stops_nobody():
+    size = 3 << 30
+    h, zeros = hashlib.sha256(), bytes(1 << 20)
+    for _ in range(size >> 20):
+        h.update(zeros)
+    u = want(api("POST", "/v1/uploads", {}), 201).json["upload"]
+    # a sparse file, as if its bytes had come before the vessel was started
+    os.truncate(D + "/data/vessel/uploads/owner-" + u, size)
+    got = []
+    body = {"sha256": h.hexdigest(), "size": size}
+    t = threading.Thread(target=lambda: got.append(
+        call(API, "POST", f"/v1/uploads/{u}/commit", body, {})))
+    began = time.monotonic()
+    t.start()
+    worst = longest_answer(lambda: got)
+    t.join()
+    print(f"   (3 GiB in {time.monotonic() - began:.1f} s, the slowest answer meanwhile {worst * 1000:.0f} ms)")
+    want(got[0], 201)
+    assert worst < 0.3, worst
+    os.unlink(D + f"/data/vessel/blobs/{h.hexdigest()[:2]}/{h.hexdigest()}")
+
+
 def t_a_full_disk_leaves_nothing_half_done():
     global vessel
     assert vessel.stop() == 0
@@ -637,24 +514,4 @@ def t_walls_are_tried_by_the_confined_vessel():
     vessel = Vessel()
 
 
-vessel = Vessel()
-failed = []
-for name, fn in [(n, f) for n, f in list(globals().items()) if n.startswith("t_")]:
-    if os.environ.get("T") and os.environ["T"] not in name:
-        continue
-    try:
-        fn()
-        print("ok", name[2:], flush=True)
-    except Exception as e:
-        import traceback
-        failed.append(name)
-        print("FAIL", name[2:], repr(e)[:1500], flush=True)
-        traceback.print_exc()
-if vessel.p.poll() is not None:
-    failed.append("the vessel ended by itself")
-elif vessel.stop() != 0:
-    failed.append("the vessel did not stop cleanly")
-if failed:
-    sys.stdout.write(open(D + "/vessel.log").read()[-3000:])
-    print("failed:", ", ".join(failed))
-sys.exit(bool(failed))
+main(globals())

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The audit log as files: chain, recovery, rotation, repeated events. */
+#include "common/attr.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
@@ -462,4 +463,100 @@ Test(audit_log, the_busy_stream_is_not_forgotten)
 		scribe_log_free(l);
 	}
 	cr_expect_gt(verify(&err), 300);
+}
+
+static int add_of(struct scribe_log *l, const char *prod, const struct uuid *of,
+		  uint64_t pseq, struct err *err)
+{
+	enum scribe_taken taken;
+
+	return scribe_log_add(l, prod, of, pseq, "\"a\":1", 5, &taken, err);
+}
+
+/* Half an hour without a database: a vessel that starts again and again makes streams, and the
+ * outbox is silent. Its numbers must still be known when it comes back. */
+Test(audit_log, a_silent_stream_is_not_forgotten_for_anothers_many)
+{
+	struct err err = ERR_INIT;
+	struct scribe_log *l = must_open(4096);
+	long records;
+
+	for (uint64_t i = 1; i <= 5; i++)
+		add(l, &stream, i);
+	commit(l);
+	for (unsigned i = 0; i < 100; i++) {
+		struct uuid one;
+
+		uuid_new(&random_real, &one);
+		cr_assert(add_of(l, "vessel", &one, 1, &err) == 0, "%s", err.msg);
+		commit(l);
+		if (i % 10 == 0) {
+			scribe_log_free(l);
+			l = must_open(4096);
+		}
+	}
+	cr_expect_eq(scribe_log_last(l, "queue", &stream), 5);
+	cr_expect(add_of(l, "queue", &stream, 1, &err) < 0, "an old number is none");
+	cr_expect_eq(add(l, &stream, 6), SCRIBE_STAGED);
+	commit(l);
+	records = verify(&err);
+	cr_expect_gt(records, 106, "%s", err.msg);
+	scribe_log_free(l);
+}
+
+Test(audit_log, of_its_own_streams_a_producer_loses_the_one_silent_for_longest)
+{
+	struct err err = ERR_INIT;
+	struct scribe_log *l = must_open(0);
+	struct uuid ids[SCRIBE_STREAMS_EACH + 1];
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		uuid_new(&random_real, &ids[i]);
+		cr_assert(add_of(l, "vessel", &ids[i], 1, &err) == 0);
+		if (i > 0) /* the first one goes on to speak */
+			cr_assert(add_of(l, "vessel", &ids[0], i + 1, &err) == 0);
+	}
+	cr_expect_eq(scribe_log_last(l, "vessel", &ids[0]), ARRAY_SIZE(ids));
+	cr_expect_eq(scribe_log_last(l, "vessel", &ids[1]), 0);
+	for (size_t i = 2; i < ARRAY_SIZE(ids); i++)
+		cr_expect_eq(scribe_log_last(l, "vessel", &ids[i]), 1, "%zu", i);
+	/* one that was forgotten can't begin anew in the middle */
+	cr_expect(add_of(l, "vessel", &ids[1], 2, &err) < 0);
+	cr_expect_eq(err.id, ERRID_AUDIT_ORDER);
+	scribe_log_free(l);
+}
+
+/* As many as can be, with the longest names and numbers: a segment's first record holds them. */
+Test(audit_log, every_stream_finds_room_in_a_segments_first_record)
+{
+	struct err err = ERR_INIT;
+	struct scribe_log *l = must_open(4096);
+	char prod[AUDIT_PROD_MAX];
+	unsigned n = 0;
+
+	/* the scribe is one of them */
+	for (unsigned p = 1; p < SCRIBE_PRODUCERS_MAX; p++) {
+		memset(prod, 'a', sizeof(prod) - 1);
+		prod[sizeof(prod) - 1] = '\0';
+		prod[0] = (char)('a' + p);
+		for (unsigned i = 0; i < SCRIBE_STREAMS_EACH; i++) {
+			struct uuid one;
+
+			uuid_new(&random_real, &one);
+			cr_assert(add_of(l, prod, &one, 1, &err) == 0, "%s", err.msg);
+			n++;
+		}
+		commit(l);
+	}
+	cr_expect_eq(n, (SCRIBE_PRODUCERS_MAX - 1) * SCRIBE_STREAMS_EACH);
+	cr_expect(add_of(l, "one_more", &other, 1, &err) < 0);
+	cr_expect_eq(err.id, ERRID_AUDIT_EVENT);
+	for (uint64_t i = 0; i < 8; i++) { /* some segments of the known ones */
+		cr_assert(scribe_log_own(l, "scribe.heartbeat", NULL, &err) == 0);
+		commit(l);
+	}
+	scribe_log_free(l);
+	l = must_open(4096);
+	cr_expect(add_of(l, "one_more", &other, 1, &err) < 0);
+	scribe_log_free(l);
 }
