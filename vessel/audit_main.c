@@ -16,7 +16,8 @@
 #include <stdio.h>
 
 enum verdict { CHAIN_OK = 0, CHAIN_TAMPERED = 1, CHAIN_UNKNOWN = 4 };
-#define STREAMS_MAX 4096
+/* Each start of a vessel is one. */
+#define STREAMS_MAX 32768
 
 struct audit_args {
 	const char *dir;
@@ -43,6 +44,7 @@ static int count_line(const struct audit_head *h, const char *members UNUSED,
 {
 	struct reading *r = arg;
 	size_t i = r->n_streams;
+	struct stream *s;
 
 	while (i > 0 && !(str_eq(r->streams[i - 1].id.s, h->stream.s) &&
 			  str_eq(r->streams[i - 1].prod, h->prod)))
@@ -58,14 +60,20 @@ static int count_line(const struct audit_head *h, const char *members UNUSED,
 		if (str_copy(r->streams[i - 1].prod, AUDIT_PROD_MAX, h->prod) < 0)
 			return err_set(err, ERR_INTERNAL, "a producer's name");
 	}
-	if (h->pseq != r->streams[i - 1].last + 1) {
+	/* what speaks is looked for at the end: there it is found at once */
+	struct stream found = r->streams[i - 1];
+
+	r->streams[i - 1] = r->streams[r->n_streams - 1];
+	s = &r->streams[r->n_streams - 1];
+	*s = found;
+	if (h->pseq != s->last + 1) {
 		r->bad_seq = h->seq;
 		return err_set_id(err, ERRID_AUDIT_CHAIN,
 				  "seq %llu: number %llu of %s follows %llu",
 				  (unsigned long long)h->seq, (unsigned long long)h->pseq,
-				  h->prod, (unsigned long long)r->streams[i - 1].last);
+				  h->prod, (unsigned long long)s->last);
 	}
-	r->streams[i - 1].last = h->pseq;
+	s->last = h->pseq;
 	return 0;
 }
 

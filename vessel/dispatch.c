@@ -158,6 +158,7 @@ struct dispatch *dispatch_new(const struct dispatch_config *cfg)
 			registry_init(&d->registry[k], (enum registry_kind)k,
 				      &cfg->broker->registry[k]);
 	d->labels = labels_new();
+	d->seen = registry_seen_new();
 	d->sweep = loop_timer_new(cfg->loop, on_sweep, d);
 	loop_timer_arm(d->sweep, DISPATCH_SWEEP_USEC);
 	return d;
@@ -176,5 +177,6 @@ void dispatch_free(struct dispatch *d)
 	for (int k = 0; k < REGISTRY_KIND_MAX_; k++)
 		registry_done(&d->registry[k]);
 	labels_free(d->labels);
+	registry_seen_free(d->seen);
 	free(d);
 }

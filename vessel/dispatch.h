@@ -56,7 +56,10 @@ struct dispatch_ops {
 	int (*ward)(void *env, const struct ward_ask *ask, struct ward_verdict *ret,
 		    unsigned *ret_retry_sec, struct err *err);
 	void (*reserve)(void *env, const struct budget_call *c,
-			const struct budget_amounts *est, queue_done *done, void *arg);
+			const struct budget_want *want, budget_grant_done *done,
+			void *arg);
+	void (*extend)(void *env, const struct budget_call *c, uint64_t bytes,
+		       budget_extend_done *done, void *arg);
 	void (*settle)(void *env, const struct budget_call *c,
 		       const struct budget_amounts *actual, queue_done *done, void *arg);
 	void (*denied)(void *env, job_id_t job, queue_done *done, void *arg);
@@ -74,6 +77,7 @@ struct dispatch_ops {
 		     const struct egress_ops *ops, void *arg, struct egress_call **ret,
 		     struct err *err);
 	void (*resume)(struct egress_call *call);
+	void (*room)(struct egress_call *call, uint64_t bytes, bool is_last);
 	void (*cancel)(struct egress_call *call);
 };
 

@@ -101,10 +101,11 @@ void dispatch_stream(struct dispatch_call *c, const struct egress_head *h,
 
 	assert(r == 0);
 	httpd_req_add_header(c->req, "Lychgate-Upstream-Status", text);
-	for (size_t i = 0; i < h->n_headers && i < 20; i++)
+	/* what of them has no room is left out: a server may send as many as it likes */
+	for (size_t i = 0; i < h->n_headers; i++)
 		if (!str_eq(h->headers[i].name, "content-type"))
-			httpd_req_add_header(c->req, h->headers[i].name,
-					     h->headers[i].value);
+			(void)httpd_req_pass_header(c->req, h->headers[i].name,
+						    h->headers[i].value);
 	c->stream = httpd_stream_start(c->req, 200, content_type, dispatch_on_close, c);
 	c->req = NULL;
 	if (c->stream)
@@ -123,7 +124,10 @@ static void broke(struct dispatch_call *c, const struct err *err)
 
 	log_kv(LOG_INFO_, "a request ended with an error", "target", c->target, "error",
 	       err_text(err), "why", err->msg, NULL);
-	tell_less(err, &why);
+	if (c->room_is_last && err->id == ERRID_EGRESS_TOO_LARGE)
+		(void)err_set_id(&why, ERRID_BUDGET_BYTES, "the reply was cut there");
+	else
+		tell_less(err, &why);
 	if (!c->stream) {
 		dispatch_refuse(c, &why);
 		return;
@@ -141,6 +145,7 @@ static void on_end(const struct egress_end *e, void *arg)
 
 	c->egress = NULL;
 	c->is_sent = e->sent;
+	c->is_cancelled = e->err && e->err->id == ERRID_EGRESS_LOST;
 	c->up = c->hop_up + e->bytes_up;
 	c->down = c->hop_down + e->bytes_down;
 	if (e->reason != REASON_NONE)
@@ -156,13 +161,22 @@ static void on_end(const struct egress_end *e, void *arg)
 	} else if (c->kind->end(c, &c->pending, &err) < 0) {
 		broke(c, &err);
 	} else {
+		c->is_whole = true;
 		dispatch_step(c, STEP_DRAIN);
 		if (pump(c))
 			complete(c);
 	}
 }
 
-static const struct egress_ops egress_ops = {on_head, on_body, on_end};
+static void on_more(void *arg)
+{
+	struct dispatch_call *c = arg;
+
+	if (c->step == STEP_ACT)
+		dispatch_more_room(c);
+}
+
+static const struct egress_ops egress_ops = {on_head, on_body, on_end, on_more};
 
 void dispatch_ready(struct dispatch_call *c)
 {
@@ -203,5 +217,6 @@ int dispatch_send(struct dispatch_call *c, const struct egress_request *rq,
 	full.limits.idle_usec = e->idle_usec;
 	full.limits.total_usec = e->total_usec;
 	full.retries = e->retries;
+	full.limits.reply_room_bytes = dispatch_room(c);
 	return c->d->ops->start(c->d->env, &full, &egress_ops, c, &c->egress, err);
 }

@@ -59,6 +59,7 @@ static void call_free(struct dispatch_call *c)
 	if (c->job)
 		c->job->in_flight--;
 	c->kind->done(c);
+	dispatch_room_forget(c);
 	loop_timer_free(c->timer);
 	buf_done(&c->body);
 	buf_done(&c->pending);
@@ -79,8 +80,10 @@ void dispatch_stop_waiting(struct dispatch_call *c)
 static void let_go(struct dispatch_call *c)
 {
 	dispatch_stop_waiting(c);
-	if (c->egress)
+	if (c->egress) {
 		c->d->ops->cancel(c->egress);
+		c->is_cancelled = true;
+	}
 	c->egress = NULL;
 }
 
@@ -106,6 +109,10 @@ void dispatch_finish(struct dispatch_call *c, const struct err *why)
 			if (c->kind->actual)
 				c->kind->actual(c, &actual);
 			actual.n[BUDGET_BYTES] = (int64_t)(c->up + c->down);
+			/* its worker has read more than came here: nobody knows how much */
+			if (c->is_cancelled &&
+			    actual.n[BUDGET_BYTES] < c->est.n[BUDGET_BYTES])
+				actual.n[BUDGET_BYTES] = c->est.n[BUDGET_BYTES];
 		}
 		d->fig.reservations_open--;
 		d->fig.money_micro += (uint64_t)actual.n[BUDGET_MONEY];
@@ -224,6 +231,7 @@ void dispatch_cut(struct dispatch_call *c, const struct err *why)
 static void again(struct dispatch_call *c)
 {
 	let_go(c);
+	c->is_cancelled = false; /* what came of a redirect has been counted */
 	c->hops++;
 	c->hop_up = c->up;
 	c->hop_down = c->down;

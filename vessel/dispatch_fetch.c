@@ -9,8 +9,6 @@
 
 #define INTENT_DEPTH_MAX 6
 #define URL_MAX_BYTES (2 * (size_t)URL_BYTES_MAX)
-/* Reserved for the bytes of a reply, which nobody knows before. */
-#define REPLY_BYTES_ESTIMATE ((int64_t)64 << 10)
 
 static int read_intent(struct dispatch_call *c, struct err *err)
 {
@@ -49,8 +47,11 @@ static int fetch_judged(struct dispatch_call *c, int r, struct err *err)
 
 static void fetch_estimate(struct dispatch_call *c)
 {
-	c->est.n[BUDGET_REQUESTS] = 1;
-	c->est.n[BUDGET_BYTES] = (int64_t)c->fetch.body_len + REPLY_BYTES_ESTIMATE;
+	/* a redirect may take the body along */
+	c->up_reserved =
+		dispatch_up_most(c, c->fetch.body_len) * (1 + FETCH_REDIRECTS_MAX);
+	c->want.base.n[BUDGET_REQUESTS] = 1;
+	c->want.base.n[BUDGET_BYTES] = (int64_t)(c->up_reserved + DISPATCH_ROOM_BYTES);
 }
 
 static struct gate_parts *fetch_parts(struct dispatch_call *c)

@@ -40,11 +40,19 @@ static int ward(void *env, const struct ward_ask *ask, struct ward_verdict *ret,
 }
 
 static void reserve(void *env, const struct budget_call *c,
-		    const struct budget_amounts *est, queue_done *done, void *arg)
+		    const struct budget_want *want, budget_grant_done *done, void *arg)
 {
 	struct env *e = env;
 
-	budget_reserve(e->v->queue, &e->v->boot, c, est, &e->limits, done, arg);
+	budget_reserve(e->v->queue, &e->v->boot, c, want, &e->limits, done, arg);
+}
+
+static void extend(void *env, const struct budget_call *c, uint64_t bytes,
+		   budget_extend_done *done, void *arg)
+{
+	struct env *e = env;
+
+	budget_extend(e->v->queue, &e->v->boot, c, bytes, &e->limits, done, arg);
 }
 
 static void settle(void *env, const struct budget_call *c,
@@ -121,6 +129,7 @@ struct dispatch_ops *dispatch_ops_real(struct vessel *v)
 		.ended = ended,
 		.ward = ward,
 		.reserve = reserve,
+		.extend = extend,
 		.settle = settle,
 		.denied = denied,
 		.recover = recover,
@@ -132,6 +141,7 @@ struct dispatch_ops *dispatch_ops_real(struct vessel *v)
 		.note = note,
 		.start = start,
 		.resume = egress_resume,
+		.room = egress_room,
 		.cancel = egress_cancel,
 	};
 	return &e->ops;

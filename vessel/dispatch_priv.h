@@ -6,12 +6,14 @@
 #include "common/jsonw.h"
 #include "common/net/json.h"
 #include "vessel/ask.h"
+#include "vessel/ask_cost.h"
 #include "vessel/ask_reply.h"
 #include "vessel/dispatch.h"
 #include "vessel/fetch_ward.h"
 #include "vessel/gate_reply.h"
 #include "vessel/packages.h"
 #include "vessel/registry.h"
+#include "vessel/registry_seen.h"
 
 #define DISPATCH_JOBS_MAX BUDGET_LEASES_MAX
 #define TARGET_SIZE (CONF_PORTAL_NAME_SIZE + 16) /* "portal:NAME" */
@@ -31,7 +33,7 @@ struct dispatch_kind {
 	int (*read)(struct dispatch_call *c, struct err *err);
 	/* The ward's word is r: a further refusal, or a better reason. May be NULL. */
 	int (*judged)(struct dispatch_call *c, int r, struct err *err);
-	/* After that: what may it take? */
+	/* After that: what may it take? call->want, and call->up_reserved of its bytes. */
 	void (*estimate)(struct dispatch_call *c);
 	struct gate_parts *(*parts)(struct dispatch_call *c);
 	/* a: what may go. Fills call->body. */
@@ -89,6 +91,7 @@ struct dispatch_job {
 	usec_t signalled;   /* when the last signal was given, 0: never */
 	struct dispatch_told refusals, canaries;
 	struct gate_job *gate;
+	struct seen_by seen; /* the indexes that it fetched */
 	struct dispatch_job *next;
 };
 
@@ -106,6 +109,8 @@ struct dispatch_call {
 	bool is_ahead;	   /* gate and log were not kept waiting for it */
 	bool is_ready;	   /* and are done */
 	bool is_reserved, is_scanned, is_logged, is_sent, is_paused;
+	bool is_whole;	   /* the reply came to its end */
+	bool is_cancelled; /* its worker was told to let go, or is gone */
 	struct loop_timer *timer;
 	struct err why;
 	bool lease_later;  /* nothing has asked for the lease yet; the reservation will */
@@ -113,7 +118,13 @@ struct dispatch_call {
 	unsigned retry_sec;
 
 	struct budget_call books;
+	struct budget_want want;
+	uint64_t units; /* that were granted of those */
+	/* What is reserved; before that is known, what is at most. */
 	struct budget_amounts est;
+	uint64_t up_reserved;	      /* of its bytes; the rest is for the reply */
+	struct dispatch_room *asking; /* more of them are */
+	bool room_is_last;	      /* and there are none */
 	struct ward_ask ward;
 	struct ward_verdict verdict;
 	char target[TARGET_SIZE]; /* "portal:NAME", "fetch" */
@@ -133,10 +144,13 @@ struct dispatch_call {
 	usec_t began, acted, answered, stepped; /* stepped: when its step began */
 
 	/* of an ask */
-	struct json *intent, *rebuilt;
+	struct json *intent;
 	const char *version, *beta; /* Anthropic's fields, of the intent; NULL: none */
 	const struct json *request;
 	struct ask ask;
+	struct ask_cost cost;
+	struct ask_prices prices;
+	uint64_t input, cap; /* tokens: reserved for the request; written into it */
 	const struct conf_portal *portal;
 	const struct conf_model *model;
 	struct ask_reply *reply;
@@ -157,6 +171,7 @@ struct dispatch_call {
 		bool is_index, drop;
 		struct registry_page page;
 		struct registry_rewrite *rewrite;
+		struct seen_page *seen; /* of the index that goes by */
 		struct packages_write *keep;
 	} package;
 };
@@ -185,6 +200,7 @@ struct dispatch {
 	struct dispatch_job *jobs;
 	size_t n_jobs;
 	struct registry registry[REGISTRY_KIND_MAX_]; /* url NULL: not configured */
+	struct registry_seen *seen;
 	struct settlement *settlements;
 	struct dispatch_told strangers; /* refusals of requests that are of no job */
 	struct loop_timer *sweep;
@@ -212,6 +228,16 @@ void dispatch_ready(struct dispatch_call *c);
 void dispatch_act(struct dispatch_call *c);
 
 /* dispatch_budget.c */
+/* Bytes that are reserved for a reply at first, beside what is sent. */
+#define DISPATCH_ROOM_BYTES ((uint64_t)64 << 10)
+/* Sent so often at most: reserved for. */
+uint64_t dispatch_up_most(const struct dispatch_call *c, uint64_t bytes);
+/* What the worker may read of the reply for now. */
+uint64_t dispatch_room(const struct dispatch_call *c);
+/* It has read half of that. */
+void dispatch_more_room(struct dispatch_call *c);
+/* The call ends: the answer finds nobody. */
+void dispatch_room_forget(struct dispatch_call *c);
 /* Books what a call took; tried again until the database has it. */
 void dispatch_settle(struct dispatch *d, const struct budget_call *books,
 		     const struct budget_amounts *actual);

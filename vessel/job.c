@@ -87,6 +87,7 @@ void job_write(struct jsonw *w, const struct queue_job *j, unsigned parts)
 	kstr_or_null(w, "started_at", j->started_at);
 	kstr_or_null(w, "finished_at", j->finished_at);
 	kstr_or_null(w, "tomb", j->owner);
+	kstr_or_null(w, "taint", j->taint);
 	if (parts & JOB_SPEC) {
 		jsonw_key(w, "spec");
 		if (j->spec)

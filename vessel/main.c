@@ -57,7 +57,9 @@ struct options {
 };
 
 struct secrets {
-	char vessel[SECRET_MAX_BYTES], watchdog[SECRET_MAX_BYTES], tomb[SECRET_MAX_BYTES];
+	char vessel[SECRET_MAX_BYTES], watchdog[SECRET_MAX_BYTES];
+	/* masters: no tomb has them */
+	char tomb[SECRET_MAX_BYTES], work[SECRET_MAX_BYTES];
 };
 
 /* One process, one of these; `v` is what the handlers see. */
@@ -76,7 +78,7 @@ struct serve {
 	struct confine_probe probe;
 #endif
 	struct loop_timer *stop_timer;
-	bool stopping;
+	bool stopping, begun;
 };
 
 /* ---- options ---- */
@@ -218,28 +220,21 @@ static int read_secret(struct serve *s, const char *name, char *out, struct err 
 
 static int read_secrets(struct serve *s, struct err *err)
 {
-	char work[SECRET_MAX_BYTES];
-	int r;
-
 	s->secrets_fd =
 		open(s->opt.secrets, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->secrets_fd < 0)
 		return err_sys_id(err, ERRID_SECRET_MISSING,
 				  "open the secrets directory");
 	if (read_secret(s, "lychgate_db_vessel", s->secrets.vessel, err) < 0 ||
-	    read_secret(s, "lychgate_db_watchdog", s->secrets.watchdog, err) < 0)
+	    read_secret(s, "lychgate_db_watchdog", s->secrets.watchdog, err) < 0 ||
+	    read_secret(s, "lychgate_work", s->secrets.work, err) < 0)
 		return -1;
 	/* Needed, and so read, only where tombs claim through us. */
 	if (s->opt.n_tombs > 0 &&
 	    read_secret(s, "lychgate_db_tomb", s->secrets.tomb, err) < 0)
 		return -1;
-	r = read_secret(s, "lychgate_work", work, err);
-	/* only its hash stays: what is presented is hashed and compared */
-	if (r == 0)
-		sha256_of(work, strlen(work), s->v.work_sha256);
-	explicit_bzero(work, sizeof(work));
 	fd_close(&s->secrets_fd);
-	return r;
+	return 0;
 }
 
 static int read_previous(struct serve *s, struct err *err)
@@ -280,6 +275,8 @@ static int open_data(struct serve *s, struct err *err)
 		return -1;
 	v->budget.max = v->conf.store_max_bytes;
 	if (blobs_new(v->data_fd, &v->budget, &v->blobs, err) < 0 ||
+	    incoming_new(v->loop, v->data_fd, &v->budget, v->blobs, &v->incoming, err) <
+		    0 ||
 	    output_new(v->data_fd, &v->budget, v->conf.output_max, &v->output, err) < 0)
 		return store_err(err);
 	return 0;
@@ -334,6 +331,7 @@ static void on_change(void *arg)
 {
 	struct serve *s = arg;
 
+	registered_refresh(s->v.registered);
 	events_hint(s->v.events);
 	hints_tell(s->v.hints);
 	audit_hint(s->v.audit);
@@ -389,14 +387,29 @@ static int remember_boot(void *arg, struct err *err)
 	return 0;
 }
 
-static void on_owned(void *arg)
+/* The database is ours, and it said which tombs there are. */
+static void begin(struct serve *s)
 {
-	struct serve *s = arg;
-
+	if (s->begun || !s->v.owned || !registered_is_known(s->v.registered))
+		return;
+	s->begun = true;
 	audit_owned(s->v.audit);
 	dispatch_owned(s->v.dispatch);
 	notify_ready(s->notify);
 	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "boot", s->v.boot.s, NULL);
+}
+
+static void on_owned(void *arg)
+{
+	struct serve *s = arg;
+
+	registered_refresh(s->v.registered);
+	begin(s);
+}
+
+static void on_registered(void *arg)
+{
+	begin(arg);
 }
 
 static void on_ended(const struct err *why, void *arg)
@@ -505,7 +518,6 @@ static int open_database(struct serve *s, struct err *err)
 
 	const struct door_config doors = {
 		.socket_dir = s->opt.pg_dir,
-		.password = s->secrets.tomb,
 		.tombs = s->opt.tombs,
 		.n_tombs = s->opt.n_tombs,
 		.on_state = on_door_state,
@@ -515,8 +527,22 @@ static int open_database(struct serve *s, struct err *err)
 	if (queue_new(s->v.loop, &cfg, &s->v.queue, err) < 0 ||
 	    door_new(s->v.loop, &doors, &s->v.door, err) < 0)
 		return -1;
+	registered_attach(s->v.registered, s->v.queue, s->v.door);
 	events_set_queue(s->v.events, s->v.queue);
 	return watchdog_new(s->v.loop, &dog, &s->watchdog, err);
+}
+
+static int open_registered(struct serve *s, struct err *err)
+{
+	const struct registered_config cfg = {
+		.loop = s->v.loop,
+		.work_master = s->secrets.work,
+		.db_master = s->opt.n_tombs > 0 ? s->secrets.tomb : NULL,
+		.on_ready = on_registered,
+		.arg = s,
+	};
+
+	return registered_new(&cfg, &s->v.registered, err);
 }
 
 /* The gate's side in this process; its worker comes with the egress workers. */
@@ -562,8 +588,8 @@ static int start(struct serve *s, struct err *err)
 	/* no secret is in memory yet, nothing is open: their parent has neither */
 	if (fork_workers(s, err) < 0)
 		return -1;
-	if (read_secrets(s, err) < 0 || open_data(s, err) < 0 ||
-	    loop_new(&v->loop, err) < 0 || open_gate(s, err) < 0 ||
+	if (read_secrets(s, err) < 0 || loop_new(&v->loop, err) < 0 ||
+	    open_data(s, err) < 0 || open_gate(s, err) < 0 ||
 	    loop_signal(v->loop, SIGTERM, on_signal, s, err) < 0 ||
 	    loop_signal(v->loop, SIGINT, on_signal, s, err) < 0 ||
 	    notify_new(v->loop, s->opt.has_ready_fd ? (int)s->opt.ready_fd : -1,
@@ -575,8 +601,9 @@ static int start(struct serve *s, struct err *err)
 	v->events = events_new(v->loop);
 	v->hints = hints_new(v->loop);
 	v->tombs = tombs_new(v->clock);
-	if (open_sockets(s, err) < 0 || open_database(s, err) < 0 ||
-	    fs_mkdir_all(s->opt.audit_dir, 0700, err) < 0 ||
+	v->owners = lease_owners_new();
+	if (open_registered(s, err) < 0 || open_sockets(s, err) < 0 ||
+	    open_database(s, err) < 0 || fs_mkdir_all(s->opt.audit_dir, 0700, err) < 0 ||
 	    audit_new(v, s->opt.audit_dir, &v->audit, err) < 0)
 		return -1;
 	if (broker_start(v, err) < 0)
@@ -608,11 +635,14 @@ static void stop(struct serve *s)
 	watchdog_free(s->watchdog);
 	events_free(v->events);
 	hints_free(v->hints);
+	registered_free(v->registered);
 	door_free(v->door);
 	tombs_free(v->tombs);
+	lease_owners_free(v->owners);
 	queue_free(v->queue);
 	private_store_free(v->terms);
 	gate_client_free(v->gate);
+	incoming_free(v->incoming);
 	blobs_free(v->blobs);
 	output_free(v->output);
 	notify_free(s->notify);

@@ -13,6 +13,8 @@
 	X(refused_versions, "Requests of tombs of another version, refused")             \
 	X(submits, "Jobs accepted")                                                      \
 	X(cancels, "Cancel requests")                                                    \
+	X(retries, "Jobs that a person had tried again")                                 \
+	X(removals, "Jobs that a person removed")                                        \
 	X(output_bytes, "Bytes of job output stored")                                    \
 	X(upload_bytes, "Bytes of uploads stored")                                       \
 	X(blobs_committed, "Blobs committed")                                            \

@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#define TMP_PREFIX "intent."
-
 int reactor_init(int data_fd, struct err *err)
 {
 	return fs_mkdir_beneath(data_fd, INTENT_DIR, 0700, err);
@@ -37,7 +35,8 @@ int reactor_drop(int data_fd, const struct random_ops *rng, enum intent what,
 {
 	cleanup_close int dirfd =
 		fs_open_beneath(data_fd, INTENT_DIR, O_RDONLY | O_DIRECTORY, 0, err);
-	char tmp[64], name[64], text[INTENT_FILE_MAX];
+	cleanup_close int file = -1;
+	char name[64], text[INTENT_FILE_MAX];
 	unsigned waiting = 0;
 
 	if (dirfd < 0 || count(dirfd, &waiting, err) < 0)
@@ -45,18 +44,17 @@ int reactor_drop(int data_fd, const struct random_ops *rng, enum intent what,
 	if (waiting >= INTENT_WAITING_MAX)
 		return err_set_id(err, ERRID_HOST_BUSY, "%u wait already", waiting);
 	uuid_new(rng, ret_id);
-	if (str_fmt(tmp, sizeof(tmp), TMP_PREFIX "%s", ret_id->s) < 0 ||
-	    str_fmt(name, sizeof(name), "%s" INTENT_SUFFIX, ret_id->s) < 0 ||
+	if (str_fmt(name, sizeof(name), "%s" INTENT_SUFFIX, ret_id->s) < 0 ||
 	    str_fmt(text, sizeof(text), "%s\n", intent_name(what)) < 0)
 		return err_set(err, ERR_INTERNAL, "an intent's name");
-	/* the directory itself never holds anything unfinished */
-	if (fs_write_atomic(data_fd, tmp, text, strlen(text), 0600, err) < 0)
+	/* The directory itself never holds anything unfinished, nor one with two names. */
+	file = openat(dirfd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (file < 0)
+		return err_sys(err, "a file in " INTENT_DIR);
+	if (fs_write_all(file, text, strlen(text), err) < 0)
 		return -1;
-	if (renameat(data_fd, tmp, dirfd, name) < 0) {
-		(void)err_sys(err, "rename to " INTENT_DIR "/%s", name);
-		(void)unlinkat(data_fd, tmp, 0);
-		return -1;
-	}
+	if (fsync(file) < 0 || linkat(file, "", dirfd, name, AT_EMPTY_PATH) < 0)
+		return err_sys(err, INTENT_DIR "/%s", name);
 	if (fsync(dirfd) < 0)
 		return err_sys(err, "fsync " INTENT_DIR);
 	return 0;

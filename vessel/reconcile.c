@@ -287,13 +287,9 @@ static void live_blobs_known(const char *const *hex, size_t n, const struct err 
 
 static void sweep_uploads(struct reconcile *r)
 {
-	struct err err = ERR_INIT;
 	unsigned n;
 
-	if (blobs_reap_uploads(r->v->blobs, hour_ago_wall(r), &n, &err) < 0) {
-		sweep_end(r, "drop old uploads", &err);
-		return;
-	}
+	incoming_reap(r->v->incoming, hour_ago_wall(r), &n);
 	queue_live_blobs(r->v->queue, live_blobs_known, r);
 }
 

@@ -25,6 +25,8 @@ const struct httpd_route routes_api[] = {
 	{HTTP_M_GET, "/v1/jobs", WHO_OWNER, 0, api_jobs_list},
 	{HTTP_M_GET, "/v1/jobs/{id}", WHO_OWNER, 0, api_jobs_show},
 	{HTTP_M_POST, "/v1/jobs/{id}/cancel", WHO_OWNER, 0, api_jobs_cancel},
+	{HTTP_M_POST, "/v1/jobs/{id}/retry", WHO_OWNER, 0, api_jobs_retry},
+	{HTTP_M_DELETE, "/v1/jobs/{id}", WHO_OWNER, 0, api_jobs_remove},
 	{HTTP_M_GET, "/v1/jobs/{id}/output", WHO_OWNER, 0, api_jobs_output},
 	{HTTP_M_GET, "/v1/jobs/{id}/events", WHO_OWNER, 0, api_events},
 	{HTTP_M_GET, "/v1/jobs/{id}/artifacts", WHO_OWNER, 0, api_jobs_artifacts},
@@ -48,10 +50,10 @@ const struct httpd_route routes_api[] = {
 };
 const size_t routes_api_n = ARRAY_SIZE(routes_api);
 
-/* The work socket: tombs, by bearer; everything about a job by its lease too. */
+/* The work socket: tombs, each by its own bearer; everything about a job by its lease too. */
 const struct httpd_route routes_work[] = {
 	{HTTP_M_GET, "/work/v1/ping", WHO_TOMB, 0, work_ping},
-	{HTTP_M_POST, "/work/v1/hello", WHO_NAMED, SMALL_JSON_BYTES, work_hello},
+	{HTTP_M_POST, "/work/v1/hello", WHO_TOMB, SMALL_JSON_BYTES, work_hello},
 	{HTTP_M_GET, "/work/v1/hints", WHO_DOOR, 0, work_hints},
 	{HTTP_M_POST, "/work/v1/claim", WHO_DOOR, SMALL_JSON_BYTES, work_claim},
 	{HTTP_M_POST, "/work/v1/extend", WHO_DOOR, EXTEND_BODY_BYTES, work_extend},

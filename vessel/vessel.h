@@ -15,9 +15,12 @@
 #include "vessel/events.h"
 #include "vessel/gate_client.h"
 #include "vessel/hints.h"
+#include "vessel/incoming.h"
+#include "vessel/lease_owner.h"
 #include "vessel/metrics.h"
 #include "vessel/output.h"
 #include "vessel/queue.h"
+#include "vessel/registered.h"
 #include "vessel/store.h"
 #include "vessel/tombs.h"
 #include <stdbool.h>
@@ -33,12 +36,15 @@ struct vessel {
 	struct conf conf;
 	struct store_budget budget;
 	struct blobs *blobs;
+	struct incoming *incoming; /* uploads that will be blobs */
 	struct output *output;
 	struct queue *queue;
 	struct events *events;
 	struct door *door; /* tombs that claim through us */
 	struct hints *hints;
-	struct tombs *tombs; /* who was seen */
+	struct tombs *tombs;	       /* who was seen */
+	struct registered *registered; /* who there is */
+	struct lease_owners *owners;
 	struct audit *audit;
 	struct gate_client *gate;
 	struct private_store *terms;
@@ -50,13 +56,11 @@ struct vessel {
 	struct httpd *api, *work;
 	struct metrics metrics;
 	struct confine_report walls;
-	struct uuid boot;		  /* of this process, in the fencing row */
-	uid_t uid;			  /* the owner's */
-	uint8_t work_sha256[SHA256_SIZE]; /* of the bearer secret; the secret itself is
-					     wiped */
-	usec_t started_usec;		  /* boot clock */
-	unsigned protocol;		  /* LYCH_API_VERSION; test builds may lie */
-	bool owned; /* the fencing row is ours: nothing is served before */
+	struct uuid boot;    /* of this process, in the fencing row */
+	uid_t uid;	     /* the owner's */
+	usec_t started_usec; /* boot clock */
+	unsigned protocol;   /* LYCH_API_VERSION; test builds may lie */
+	bool owned;	     /* the fencing row is ours: nothing is served before */
 	int data_fd;
 };
 
