@@ -132,6 +132,7 @@ usec_t claims_tick(struct claims *c)
 		uuid_new(c->w.rng, &c->claim_id);
 		c->reuse_n =
 			slots < c->w.queue->claim_max ? slots : c->w.queue->claim_max;
+		c->w.on_asking(&c->claim_id, c->w.arg);
 	}
 	c->call->asked = c->reuse_n;
 	c->hinted = false;

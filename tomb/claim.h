@@ -25,6 +25,8 @@ struct claims_world {
 	unsigned (*free_slots)(void *arg);
 	/* Is there room to begin a job at all? While not, nobody is asked. */
 	bool (*has_room)(void *arg);
+	/* This claim is sent next, and was not before. */
+	void (*on_asking)(const struct uuid *claim_id, void *arg);
 	/* sent: boot time before the claim was sent. */
 	void (*on_claimed)(const struct queue_claimed *job, usec_t sent, void *arg);
 	void (*on_error)(const struct err *err, void *arg);

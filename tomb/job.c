@@ -44,9 +44,12 @@ static enum fail_class class_of_end(const struct spawn_exited *x)
 		return FAIL_OUTPUT_LIMIT;
 	case SPAWN_END_PROCESSES:
 	case SPAWN_END_CPU:
+	case SPAWN_END_UNMEASURED:
+	case SPAWN_END_OBJECTS:
 		return FAIL_RESOURCE_KILL;
 	case SPAWN_END_LEASE:
 	case SPAWN_END_SHUTDOWN:
+	case SPAWN_END_LOST:
 		return FAIL_TRANSPORT_LOSS;
 	case SPAWN_END_SIGNALLED:
 	case SPAWN_END_CANCEL:

@@ -20,10 +20,12 @@
 #include "common/net/loop.h"
 #include "common/net/notify.h"
 #include "common/net/sha256.h"
+#include "common/net/tomb_secret.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include "tomb/claim.h"
 #include "tomb/control.h"
+#include "tomb/handback.h"
 #include "tomb/health.h"
 #include "tomb/hello.h"
 #include "tomb/lease.h"
@@ -76,6 +78,8 @@ struct tomb {
 	struct httpc *intents;
 	struct control *control;
 	struct leases *leases;
+	struct notes *notes;
+	struct handback *handback;
 	struct claims *claims;
 	struct runner *runner;
 	struct confine_report walls;
@@ -164,6 +168,7 @@ static void check_ready(struct tomb *t)
 	notify_ready(t->notify);
 	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "name", t->opt.name, "queue",
 	       queue_door_name(t->opt.queue), "boot", t->boot.s, NULL);
+	handback_start(t->handback);
 	tick_soon(t);
 }
 
@@ -244,6 +249,13 @@ static bool has_room(void *arg)
 	}
 	t->disk_full = full;
 	return !full;
+}
+
+static void on_asking(const struct uuid *claim_id, void *arg)
+{
+	struct tomb *t = arg;
+
+	notes_claim(t->notes, claim_id);
 }
 
 static void on_claimed(const struct queue_claimed *job, usec_t sent, void *arg)
@@ -407,6 +419,18 @@ static int read_secret(int dir, const char *name, char out[SECRET_MAX_BYTES],
 	return fs_read_secret(dir, name, out, SECRET_MAX_BYTES, err);
 }
 
+/* Made for this tomb from a master that it never sees. */
+static int read_own_secret(const struct tomb *t, int dir, enum tomb_secret which,
+			   char out[SECRET_MAX_BYTES], struct err *err)
+{
+	char name[TOMB_SECRET_NAME_SIZE];
+
+	if (str_fmt(name, sizeof(name), "%s%s", tomb_secret_prefix(which), t->opt.name) <
+	    0)
+		return err_set(err, ERR_INTERNAL, "name of a secret");
+	return read_secret(dir, name, out, err);
+}
+
 static int open_queue_pg(struct tomb *t, int secrets, struct err *err)
 {
 	char db[SECRET_MAX_BYTES] = "";
@@ -422,7 +446,7 @@ static int open_queue_pg(struct tomb *t, int secrets, struct err *err)
 	};
 	int r = -1;
 
-	if (read_secret(secrets, "lychgate_db_tomb", db, err) == 0 &&
+	if (read_own_secret(t, secrets, TOMB_SECRET_DB, db, err) == 0 &&
 	    queue_pg_new(t->loop, &pc, &t->pg, &t->queue, err) == 0)
 		r = 0;
 	explicit_bzero(db, sizeof(db));
@@ -466,7 +490,7 @@ static int open_peers(struct tomb *t, struct err *err)
 		    t->opt.work_dir) < 0)
 		return err_set_id(err, ERRID_START_SOCKET, "%s is too long",
 				  t->opt.work_dir);
-	if (read_secret(dir, "lychgate_work", bearer, err) == 0)
+	if (read_own_secret(t, dir, TOMB_SECRET_WORK, bearer, err) == 0)
 		r = vessel_peer_init(&t->peer, t->work_socket, t->opt.name, bearer,
 				     t->opt.protocol, err);
 	explicit_bzero(bearer, sizeof(bearer));
@@ -505,6 +529,7 @@ static void make_cores(struct tomb *t)
 		.rng = &random_real,
 		.free_slots = free_slots,
 		.has_room = has_room,
+		.on_asking = on_asking,
 		.on_claimed = on_claimed,
 		.on_error = on_claim_error,
 		.rearm = on_claims_rearm,
@@ -518,6 +543,7 @@ static void make_cores(struct tomb *t)
 		.peer = &t->peer,
 		.slots = t->opt.slots,
 		.spawn = t->spawn,
+		.notes = t->notes,
 		.jobs_fd = t->place.jobs_fd,
 		.artifacts_fd = t->place.artifacts_fd,
 		.quarantine_fd = t->place.quarantine_fd,
@@ -532,6 +558,7 @@ static void make_cores(struct tomb *t)
 
 	t->leases = leases_new(&t->queue, &clock_real, tick_soon, t);
 	rw.leases = t->leases;
+	t->handback = handback_new(t->loop, &t->queue, t->notes, !t->place.blameless);
 	t->claims = claims_new(&cw);
 	t->runner = runner_new(&rw);
 	t->tick = loop_timer_new(t->loop, on_tick, t);
@@ -570,7 +597,9 @@ static int start(struct tomb *t, struct err *err)
 		.arg = t,
 	};
 
-	if (place_open(&t->place, t->opt.data, err) < 0 || find_tools(t, err) < 0 ||
+	if (place_open(&t->place, t->opt.data, err) < 0 ||
+	    notes_open(t->place.data_fd, &t->boot, t->place.proved, &t->notes, err) < 0 ||
+	    find_tools(t, err) < 0 ||
 	    spawn_start(t->opt.sandbox, t->place.jobs_path, t->tools, t->opt.cgroup,
 			t->opt.grade, t->opt.slots, &t->spawn, err) < 0)
 		return -1;
@@ -613,6 +642,8 @@ static void finish(struct tomb *t)
 	runner_free(t->runner);
 	claims_free(t->claims);
 	leases_free(t->leases);
+	handback_free(t->handback);
+	notes_free(t->notes);
 	httpc_free(t->intents);
 	work_free(t->work);
 	vessel_peer_done(&t->peer);

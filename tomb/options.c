@@ -53,15 +53,6 @@ static const struct argp_option option_table[] = {
 	{0},
 };
 
-/* It is a role of the database and a part of a socket's name. */
-static bool name_is_usable(const char *s)
-{
-	size_t n = strlen(s);
-
-	return n >= 1 && n <= 32 && s[0] >= 'a' && s[0] <= 'z' &&
-	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
-}
-
 static void check_required(const struct tomb_options *o, struct argp_state *state)
 {
 	if (!o->name || !o->data || !o->work_dir || !o->secrets || !o->sandbox ||
@@ -85,7 +76,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case OPT_NAME:
-		if (!name_is_usable(arg))
+		if (!tomb_name_is_usable(arg))
 			argp_error(state, "--name: [a-z][a-z0-9_]{0,31}");
 		o->name = arg;
 		return 0;

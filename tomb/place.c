@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/log.h"
+#include "common/proto.h"
 #include "common/str.h"
 #include "tomb/workspace.h"
 #include <fcntl.h>
@@ -15,6 +16,21 @@ static int open_sub(struct place *p, const char *name, int *ret, struct err *err
 		return -1;
 	*ret = fs_open_beneath(p->data_fd, name, O_RDONLY | O_DIRECTORY, 0, err);
 	return *ret < 0 ? -1 : 0;
+}
+
+/* Of whoever starts us. */
+static void take_word(struct place *p)
+{
+	cleanup_free char *word = NULL;
+	struct err ignored = ERR_INIT;
+	size_t len;
+
+	if (fs_read_file(p->data_fd, TOMB_GONE_FILE, 16, &word, &len, &ignored) < 0)
+		word = NULL;
+	if (unlinkat(p->data_fd, TOMB_GONE_FILE, 0) < 0 || !word)
+		return;
+	p->blameless = str_eq(word, TOMB_GONE_HOUSE);
+	p->proved = p->blameless || str_eq(word, TOMB_GONE_ALONE);
 }
 
 int place_open(struct place *p, const char *data, struct err *err)
@@ -37,6 +53,7 @@ int place_open(struct place *p, const char *data, struct err *err)
 		return -1;
 	if (fs_lock(p->lock_fd, &holder, err) < 0)
 		return err_wrap(err, "%s (held by process %d)", real, (int)holder);
+	take_word(p);
 	if (open_sub(p, "jobs", &p->jobs_fd, err) < 0 ||
 	    open_sub(p, "artifacts", &p->artifacts_fd, err) < 0 ||
 	    open_sub(p, "quarantine", &p->quarantine_fd, err) < 0 ||

@@ -6,10 +6,13 @@
 #include "common/attr.h"
 #include "common/err.h"
 #include <limits.h>
+#include <stdbool.h>
 
 struct place {
 	char jobs_path[PATH_MAX];
 	int data_fd, lock_fd, jobs_fd, artifacts_fd, quarantine_fd;
+	bool proved;	/* every earlier tomb is dead, and all that it started */
+	bool blameless; /* ... and died for no reason that could lie in its jobs */
 };
 
 #define PLACE_INIT                                                                       \

@@ -40,11 +40,8 @@ static void add_headers(struct httpd_req *req, const struct httpc_call *call)
 	size_t at = 0;
 
 	for (int n = 0; n < 16 && httpc_header_next(call, &at, &name, &value);)
-		if (strlen(name) + strlen(value) < 200 &&
-		    proxy_header_passes(name, &as)) {
-			httpd_req_add_header(req, as, value);
-			n++;
-		}
+		if (strlen(name) + strlen(value) < 200 && proxy_header_passes(name, &as))
+			n += httpd_req_pass_header(req, as, value);
 }
 
 static void client_refuse(void *arg, const struct proxy_refusal *r, enum proxy_dialect d)

@@ -53,6 +53,10 @@ struct queue_ops {
 	/* The same claim_id after an unknown outcome returns the same leases. */
 	void (*claim)(void *ctx, unsigned n, const struct uuid *claim_id,
 		      queue_claim_done *done, void *arg);
+	/* What that claim of a former run (its boot) was granted and still holds. Nothing
+	 * is granted by it. */
+	void (*recall)(void *ctx, const struct uuid *boot, const struct uuid *claim_id,
+		       queue_claim_done *done, void *arg);
 	void (*extend)(void *ctx, const struct lease_key *keys, size_t n,
 		       queue_extend_done *done, void *arg);
 	void (*ack)(void *ctx, const struct lease_key *key, const void *result,
@@ -60,8 +64,10 @@ struct queue_ops {
 	void (*fail)(void *ctx, const struct lease_key *key, bool retry,
 		     enum fail_class why, const void *result, size_t len,
 		     queue_end_done *done, void *arg);
-	void (*release)(void *ctx, const struct lease_key *key, queue_end_done *done,
-			void *arg);
+	/* died: the run that held it ended with it, which is proved: a lost attempt. Else
+	 * the attempt is given back. */
+	void (*release)(void *ctx, const struct lease_key *key, bool died,
+			queue_end_done *done, void *arg);
 };
 
 struct queue {

@@ -44,7 +44,8 @@ static const struct pg_stmt stmt_fail = {
 	"$6::bytea)",
 	6};
 static const struct pg_stmt stmt_release = {
-	"tomb_release", "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)", 3};
+	"tomb_release",
+	"SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid, $4::boolean)", 4};
 
 static struct pg_param param_text(const char *s)
 {
@@ -89,10 +90,9 @@ static void claim_reply(const struct pg_result *res, const struct err *err, void
 	free(w);
 }
 
-static void pg_claim(void *ctx, unsigned n, const struct uuid *claim_id,
-		     queue_claim_done *done, void *arg)
+static void claim_call(struct queue_pg *q, unsigned n, const struct uuid *boot,
+		       const struct uuid *claim_id, queue_claim_done *done, void *arg)
 {
-	struct queue_pg *q = ctx;
 	struct claim_wait *w = xnew(struct claim_wait);
 	char count[16];
 	struct pg_param params[5];
@@ -103,9 +103,23 @@ static void pg_claim(void *ctx, unsigned n, const struct uuid *claim_id,
 	params[0] = param_text(q->queue);
 	params[1] = param_text(count);
 	params[2] = param_text(q->ttl);
-	params[3] = param_text(q->boot.s);
+	params[3] = param_text(boot->s);
 	params[4] = param_text(claim_id->s);
 	pg_call(q->pg, &stmt_claim, params, CALL_TIMEOUT_USEC, true, claim_reply, w);
+}
+
+static void pg_claim(void *ctx, unsigned n, const struct uuid *claim_id,
+		     queue_claim_done *done, void *arg)
+{
+	struct queue_pg *q = ctx;
+
+	claim_call(q, n, &q->boot, claim_id, done, arg);
+}
+
+static void pg_recall(void *ctx, const struct uuid *boot, const struct uuid *claim_id,
+		      queue_claim_done *done, void *arg)
+{
+	claim_call(ctx, 0, boot, claim_id, done, arg);
 }
 
 /* ---- extend ---- */
@@ -258,20 +272,22 @@ static void pg_fail(void *ctx, const struct lease_key *key, bool retry,
 		end_wait_new(done, arg));
 }
 
-static void pg_release(void *ctx, const struct lease_key *key, queue_end_done *done,
-		       void *arg)
+static void pg_release(void *ctx, const struct lease_key *key, bool died,
+		       queue_end_done *done, void *arg)
 {
 	struct queue_pg *q = ctx;
 	struct key_text t;
-	struct pg_param params[3];
+	struct pg_param params[4];
 
 	key_params(key, &t, params);
+	params[3] = param_text(died ? "t" : "f");
 	pg_call(q->pg, &stmt_release, params, CALL_TIMEOUT_USEC, true, end_reply,
 		end_wait_new(done, arg));
 }
 
 static const struct queue_ops pg_ops = {
 	.claim = pg_claim,
+	.recall = pg_recall,
 	.extend = pg_extend,
 	.ack = pg_ack,
 	.fail = pg_fail,

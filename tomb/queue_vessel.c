@@ -260,10 +260,9 @@ static void claim_reply(struct call *c, const struct httpc_reply *r,
 	call_free(c);
 }
 
-static void vessel_claim(void *ctx, unsigned n, const struct uuid *claim_id,
-			 queue_claim_done *done, void *arg)
+static void claim_call(struct queue_vessel *q, unsigned n, const struct uuid *boot,
+		       const struct uuid *claim_id, queue_claim_done *done, void *arg)
 {
-	struct queue_vessel *q = ctx;
 	struct call *c = call_new(q, NULL, 0, arg);
 	cleanup_buf struct buf body = {.max = REQUEST_MAX_BYTES};
 	struct httpc_request rq = {.method = HTTP_M_POST,
@@ -279,12 +278,26 @@ static void vessel_claim(void *ctx, unsigned n, const struct uuid *claim_id,
 	jsonw_kstr(&w, "queue", q->queue);
 	jsonw_ku64(&w, "n", n < DOOR_CLAIM_MAX ? n : DOOR_CLAIM_MAX);
 	jsonw_ku64(&w, "ttl", LEASE_TTL_SEC);
-	jsonw_kstr(&w, "boot", q->boot.s);
+	jsonw_kstr(&w, "boot", boot->s);
 	jsonw_kstr(&w, "claim", claim_id->s);
 	jsonw_obj_end(&w);
 	rq.body = body.data;
 	rq.body_len = body.len;
 	call_send(c, &rq, NULL);
+}
+
+static void vessel_claim(void *ctx, unsigned n, const struct uuid *claim_id,
+			 queue_claim_done *done, void *arg)
+{
+	struct queue_vessel *q = ctx;
+
+	claim_call(q, n, &q->boot, claim_id, done, arg);
+}
+
+static void vessel_recall(void *ctx, const struct uuid *boot, const struct uuid *claim_id,
+			  queue_claim_done *done, void *arg)
+{
+	claim_call(ctx, 0, boot, claim_id, done, arg);
 }
 
 /* ---- extend ---- */
@@ -393,14 +406,16 @@ static void vessel_fail(void *ctx, const struct lease_key *key, bool retry,
 	end_call(ctx, target, key, result, len, done, arg);
 }
 
-static void vessel_release(void *ctx, const struct lease_key *key, queue_end_done *done,
-			   void *arg)
+static void vessel_release(void *ctx, const struct lease_key *key, bool died,
+			   queue_end_done *done, void *arg)
 {
-	end_call(ctx, "/work/v1/release", key, NULL, 0, done, arg);
+	end_call(ctx, died ? "/work/v1/release?died=true" : "/work/v1/release", key, NULL,
+		 0, done, arg);
 }
 
 static const struct queue_ops vessel_ops = {
 	.claim = vessel_claim,
+	.recall = vessel_recall,
 	.extend = vessel_extend,
 	.ack = vessel_ack,
 	.fail = vessel_fail,

@@ -21,6 +21,7 @@ struct run {
 	struct job job;
 	struct lease_key key;
 	struct lease *lease;
+	size_t note;	     /* of the lease, for a successor; 0: none */
 	struct err spec_err; /* the spec could not be read */
 	struct tomb_spec spec;
 	struct workspace ws;

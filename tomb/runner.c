@@ -125,7 +125,7 @@ static void end_send(void *arg)
 		return;
 	run->end_pending = true;
 	if (j->verdict == VERDICT_RELEASE) {
-		q->ops->release(q->ctx, &run->key, end_done, run);
+		q->ops->release(q->ctx, &run->key, false, end_done, run);
 		return;
 	}
 	if (!run->report_written) {
@@ -243,6 +243,8 @@ static void carry_out(struct run *run, enum job_action what,
 			run_log(LOG_INFO_, "job ended", run);
 		lease_drop(w->leases, run->lease);
 		run->lease = NULL;
+		notes_end(w->notes, run->note);
+		run->note = 0;
 		on_clean(run);
 		return;
 	case ACT_MAX_:
@@ -319,6 +321,7 @@ void runner_take(struct runner *r, const struct queue_claimed *claimed, usec_t s
 	run->runner = r;
 	run->world = &r->world;
 	run->key = claimed->key;
+	run->note = notes_lease(r->world.notes, &run->key);
 	run->get_fd = run->put_fd = run->kept_fd = run->held_fd = -1;
 	broker_key_of(run->key.job, run->key.epoch, &run->key.token, &run->broker_key);
 	workspace_init(&run->ws);

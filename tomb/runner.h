@@ -7,6 +7,7 @@
 #include "common/net/loop.h"
 #include "common/proto.h"
 #include "tomb/lease.h"
+#include "tomb/notes.h"
 #include "tomb/queue.h"
 #include "tomb/spawn.h"
 #include "tomb/vessel_peer.h"
@@ -24,6 +25,7 @@ struct runner_world {
 	unsigned slots;
 	struct spawn *spawn;
 	struct leases *leases;
+	struct notes *notes;
 	int jobs_fd, artifacts_fd, quarantine_fd; /* directories */
 	int null_fd;				  /* /dev/null for reading */
 	enum sbx_grade grade;

@@ -7,6 +7,7 @@
 #include "common/fdpass.h"
 #include "common/mem.h"
 #include "common/spawn_spec.h"
+#include "common/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +27,12 @@ struct spawn {
 	pid_t pid;
 	int pidfd;
 	struct loop_io *io;
+	struct loop_timer *look;
 	struct spawn_events ev;
-	bool greeted;
+	struct watch watch; /* since its HELLO */
+	uint32_t ping;	    /* the number of the last one */
+	usec_t ping_at;	    /* when the next one is due */
+	bool greeted, ping_out, stuck;
 };
 
 /* Between fork and exec: only what is safe there. */
@@ -104,6 +109,8 @@ static void lose(struct spawn *s, const char *why)
 
 	loop_io_free(s->io);
 	s->io = NULL;
+	loop_timer_disarm(s->look);
+	watch_end(&s->watch);
 	fd_close(&s->fd);
 	(void)err_set_id(&err, ERRID_SANDBOX_SPAWNER, "%s", why);
 	s->ev.gone(&err, s->ev.arg);
@@ -153,6 +160,44 @@ static bool take_job_message(struct spawn *s, union spawn_message *m, size_t n, 
 	return true;
 }
 
+/* ---- does its loop turn? ---- */
+
+static void ping(struct spawn *s, usec_t now)
+{
+	const struct spawn_ping m = {.type = SPAWN_PING, .number = s->ping + 1};
+
+	/* No room: it does not read. Gone: the loop tells. Either way there is no PONG. */
+	if (send(s->fd, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(m))
+		return;
+	s->ping++;
+	s->ping_out = true;
+	s->ping_at = now + WATCH_BEAT_USEC;
+}
+
+static void on_look(void *arg)
+{
+	struct spawn *s = arg;
+	usec_t now = clock_awake_usec();
+
+	if (watch_look(&s->watch, now, false)) {
+		s->stuck = true;
+		lose(s, "the spawner does not answer: it is stopped or stuck");
+		return;
+	}
+	if (!s->ping_out && now >= s->ping_at)
+		ping(s, now);
+	loop_timer_arm(s->look, WATCH_LOOK_USEC);
+}
+
+static bool take_pong(struct spawn *s, const union spawn_message *m, size_t n)
+{
+	if (n != sizeof(m->pong) || m->type != SPAWN_PONG || !s->ping_out ||
+	    m->pong.number != s->ping)
+		return false;
+	s->ping_out = false;
+	return true;
+}
+
 static void take_hello(struct spawn *s, union spawn_message *m, size_t n)
 {
 	if (n != sizeof(m->hello) || m->type != SPAWN_HELLO ||
@@ -162,6 +207,8 @@ static void take_hello(struct spawn *s, union spawn_message *m, size_t n)
 	}
 	s->greeted = true;
 	CUT(m->hello.mechanism);
+	watch_begin(&s->watch, clock_awake_usec());
+	loop_timer_arm(s->look, WATCH_LOOK_USEC);
 	s->ev.hello(&m->hello, s->ev.arg);
 }
 
@@ -176,12 +223,14 @@ static void on_packet(int fd, unsigned what, void *arg)
 	(void)what;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	watch_heard(&s->watch);
 	if (n <= 0)
 		lose(s, n < 0 && errno == EPROTO ? "the spawner sent too much"
 						 : "the spawner ended");
 	else if (!s->greeted)
 		take_hello(s, &m, (size_t)n);
-	else if (n_fds > 1 || !take_job_message(s, &m, (size_t)n, &fds[0]))
+	else if (n_fds > 1 || (!take_pong(s, &m, (size_t)n) &&
+			       !take_job_message(s, &m, (size_t)n, &fds[0])))
 		lose(s, "the spawner sent a message that is none");
 	for (unsigned i = 0; i < FDPASS_MAX; i++)
 		fd_close(&fds[i]);
@@ -191,6 +240,7 @@ int spawn_attach(struct spawn *s, struct loop *l, const struct spawn_events *ev,
 		 struct err *err)
 {
 	s->ev = *ev;
+	s->look = loop_timer_new(l, on_look, s);
 	s->io = loop_io_new(l, s->fd, LOOP_READ, on_packet, s);
 	return s->io ? 0 : err_set(err, ERR_INTERNAL, "watch the spawner's socket");
 }
@@ -202,11 +252,13 @@ void spawn_free(struct spawn *s)
 	if (!s)
 		return;
 	loop_io_free(s->io);
+	loop_timer_free(s->look);
 	fd_close(&s->fd);
 	/* EOF ends it and every job; it needs a moment for that. A stuck one is left to
-	 * init: we cannot signal out of our own confinement. */
+	 * what stands around us (our pid namespace, the next tomb): we cannot signal out
+	 * of our own confinement. */
 	p = (struct pollfd){.fd = s->pidfd, .events = POLLIN};
-	if (s->pidfd < 0 || poll(&p, 1, END_MSEC) > 0)
+	if (s->pidfd < 0 || poll(&p, 1, s->stuck ? 0 : END_MSEC) > 0)
 		(void)waitpid(s->pid, NULL, s->pidfd < 0 ? WNOHANG : 0);
 	fd_close(&s->pidfd);
 	free(s);

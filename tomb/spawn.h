@@ -26,8 +26,8 @@ struct spawn_events {
 	void (*refused)(const struct spawn_refused *m, void *arg);
 	void (*denied)(const struct spawn_denied *m, void *arg);
 	void (*exited)(const struct spawn_exited *m, void *arg);
-	/* The spawner ended or broke its protocol (ERRID_SANDBOX_SPAWNER). Nothing
-	 * follows. */
+	/* The spawner ended, broke its protocol or does not answer any more
+	 * (ERRID_SANDBOX_SPAWNER). Nothing follows. */
 	void (*gone)(const struct err *why, void *arg);
 	void *arg;
 };

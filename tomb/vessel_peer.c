@@ -13,7 +13,8 @@ int vessel_peer_init(struct vessel_peer *p, const char *socket_path, const char 
 {
 	*p = (struct vessel_peer){.socket_path = socket_path, .protocol = protocol};
 	if (str_fmt(p->auth, sizeof(p->auth), "Authorization: Bearer %s", bearer) < 0)
-		return err_set_id(err, ERRID_SECRET_FILE, "lychgate_work is too long");
+		return err_set_id(err, ERRID_SECRET_FILE,
+				  "the tomb's bearer is too long");
 	if (str_fmt(p->name, sizeof(p->name), "Lychgate-Tomb: %s", tomb) < 0 ||
 	    str_fmt(p->version, sizeof(p->version), "Lychgate-Version: %u", protocol) < 0)
 		return err_set(err, ERR_INVALID, "'%s': too long a name", tomb);

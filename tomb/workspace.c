@@ -27,6 +27,7 @@ void workspace_done(struct workspace *w)
 {
 	fd_close(&w->work_fd);
 	fd_close(&w->spool_fd);
+	fs_removal_free(TAKE_PTR(w->removal));
 }
 
 int workspace_make(struct workspace *w, int jobs_fd, const struct lease_key *key,
@@ -100,9 +101,9 @@ static int place_blob(const struct workspace *w, size_t i, int dir, const char *
 	fd = fs_open_beneath(w->spool_fd, from, O_RDONLY, 0, err);
 	if (fd < 0)
 		return -1;
-	if (fchmod(fd, mode) < 0 || renameat(w->spool_fd, from, dir, name) < 0)
-		return err_sys(err, "place '%.100s'", name);
-	return 0;
+	if (fchmod(fd, mode) < 0)
+		return err_sys(err, "mode of '%.100s'", name);
+	return fs_move_file(w->spool_fd, from, dir, name, err);
 }
 
 int workspace_place(const struct workspace *w, const struct tomb_spec *s, struct err *err)
@@ -135,10 +136,13 @@ int workspace_put(const struct workspace *w, const char *path, const void *data,
 
 int workspace_remove(struct workspace *w, struct err *err)
 {
-	workspace_done(w);
+	fd_close(&w->work_fd);
+	fd_close(&w->spool_fd);
 	if (!w->name[0])
 		return 0;
-	return fs_remove_step(w->jobs_fd, w->name, REMOVE_STEP, err);
+	if (!w->removal)
+		w->removal = fs_removal_new(w->jobs_fd, w->name);
+	return fs_removal_step(w->removal, REMOVE_STEP, err);
 }
 
 int workspace_remove_stale(int jobs_fd, const char *jobs_path, unsigned *ret_removed,

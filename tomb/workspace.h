@@ -16,6 +16,7 @@ struct workspace {
 	char work_name[56]; /* "42.1/work" */
 	int jobs_fd;	    /* borrowed */
 	int work_fd, spool_fd;
+	struct fs_removal *removal; /* under way */
 };
 
 void workspace_init(struct workspace *w);
