@@ -2,7 +2,9 @@
 #include "cli/bind.h"
 
 #include "cli/mounts.h"
+#include "cli/secret_tombs.h"
 #include "cli/trusted.h"
+#include "cli/up.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
@@ -310,6 +312,36 @@ static int check_distinct(const struct podman *p, char *const *names, size_t n,
 	return 0;
 }
 
+/* Those that bind makes itself. */
+static bool is_made(const char *name)
+{
+	const struct secret_info *info = secret_find(name);
+
+	return info && info->rotation == ROTATE_TOMB;
+}
+
+static void leave_out_made(char **names, size_t *n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < *n; i++) {
+		if (is_made(names[i]))
+			free(names[i]);
+		else
+			names[kept++] = names[i];
+	}
+	*n = kept;
+}
+
+int bind_tomb_secrets(const struct bind *b, struct err *err)
+{
+	cleanup_secret_store struct secret_store s = {.dirfd = -1};
+
+	return secret_store_open("podman", &b->paths, &s, err) < 0
+		       ? -1
+		       : secret_tombs_prepare(&s, TOMB_NAME, err);
+}
+
 static int check_secrets(const struct bind *b, struct err *err)
 {
 	cleanup_free struct podman_secret *have = NULL;
@@ -318,6 +350,7 @@ static int check_secrets(const struct bind *b, struct err *err)
 	int r;
 
 	units_secrets(&b->units, &names, &n);
+	leave_out_made(names, &n);
 	r = podman_secrets(&b->podman, &have, &n_have, err);
 	if (r == 0)
 		r = check_present(names, n, have, n_have, err);

@@ -59,6 +59,9 @@ void bind_done(struct bind *b);
 
 /* ---- bind.c: configuration -> units, in memory. Asks Podman for the secrets. */
 MUST_CHECK int bind_render(struct bind *b, struct err *err);
+/* The tomb's own secrets in Podman's store, from the masters and its generation: made where
+ * they are missing or another's. After everything is judged, before anything is written. */
+MUST_CHECK int bind_tomb_secrets(const struct bind *b, struct err *err);
 
 /* ---- bind_files.c */
 enum bind_state {

@@ -189,8 +189,8 @@ static int bind(const struct bind_args *a, struct err *err)
 		return dry_run(&b, a->json, err);
 	if (bind_check_files(&b, err) < 0 ||
 	    (a->install && bind_can_install(&b, err) < 0) || bind_lock(&b, err) < 0 ||
-	    bind_check_files(&b, err) < 0 || bind_stage(&b, err) < 0 ||
-	    (a->install && bind_install(&b, err) < 0))
+	    bind_check_files(&b, err) < 0 || bind_tomb_secrets(&b, err) < 0 ||
+	    bind_stage(&b, err) < 0 || (a->install && bind_install(&b, err) < 0))
 		return -1;
 	return tell_bound(&b, a, err);
 }

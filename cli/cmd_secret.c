@@ -3,7 +3,7 @@
 #include "cli/cmd.h"
 #include "cli/paths.h"
 #include "cli/render.h"
-#include "cli/secret.h"
+#include "cli/secret_tombs.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
@@ -16,11 +16,11 @@
 #define ENTRIES_MAX 256
 
 struct secret_args {
-	const char *verb, *name, *store;
+	const char *verb, *name, *store, *tomb;
 	bool json, generate, replace;
 };
 
-enum { OPT_STORE = 256, OPT_GENERATE, OPT_REPLACE };
+enum { OPT_STORE = 256, OPT_GENERATE, OPT_REPLACE, OPT_TOMB };
 
 static error_t secret_parse(int key, char *arg, struct argp_state *state)
 {
@@ -39,6 +39,9 @@ static error_t secret_parse(int key, char *arg, struct argp_state *state)
 	case OPT_REPLACE:
 		a->replace = true;
 		return 0;
+	case OPT_TOMB:
+		a->tomb = arg;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (!a->verb)
 			a->verb = arg;
@@ -49,7 +52,7 @@ static error_t secret_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->verb)
-			cmd_usage(state, "list, set, rotate or check");
+			cmd_usage(state, "list, set, rotate, tomb or check");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -61,13 +64,15 @@ static const struct argp_option secret_options[] = {
 	 "where the values are: embedded mode's files (default), or Podman's secrets", 0},
 	{"generate", OPT_GENERATE, NULL, 0, "set: a random value instead of stdin's", 0},
 	{"replace", OPT_REPLACE, NULL, 0, "set: also when there is one", 0},
+	{"tomb", OPT_TOMB, "NAME", 0,
+	 "rotate: the next generation of this tomb's own secrets", 0},
 	{"json", 'j', NULL, 0, "answer in JSON", 0},
 	{0},
 };
 static const struct argp secret_argp = {
 	.options = secret_options,
 	.parser = secret_parse,
-	.args_doc = "list|check\nset|rotate NAME",
+	.args_doc = "list|check\nset|rotate NAME\nrotate --tomb NAME\ntomb NAME",
 	.doc = "Secrets: what there is, and what is wrong with it. A value is read from "
 	       "stdin or made, and never shown.",
 };
@@ -79,7 +84,7 @@ struct entry {
 	char kind[16];
 	const struct secret_info *info; /* NULL: not in the manifest */
 	bool present, is_bad;
-	bool is_named; /* codex.yaml has a portal with it */
+	bool is_named; /* codex.yaml has a portal with it, or a generation a tomb */
 	struct secret_value value;
 	char state[256]; /* "ok", or what is wrong, or a note */
 };
@@ -155,6 +160,25 @@ static void add_portals(const struct conf_broker *b, struct inventory *v)
 	}
 }
 
+/* Whoever has a generation has both secrets. */
+static void add_tombs(struct inventory *v)
+{
+	size_t n = v->n;
+
+	for (size_t i = 0; i < n; i++)
+		for (enum tomb_secret k = 0;
+		     str_starts(v->e[i].name, TOMB_GENERATION_OF) && k < TOMB_SECRET_MAX_;
+		     k++) {
+			cleanup_free char *name =
+				xasprintf("%s%s", tomb_secret_prefix(k),
+					  v->e[i].name + strlen(TOMB_GENERATION_OF));
+			struct entry *e = inventory_add(v, name);
+
+			if (e)
+				e->is_named = true;
+		}
+}
+
 static int take_stock(struct secret_store *s, struct inventory *v, struct err *err)
 {
 	struct conf conf;
@@ -168,6 +192,7 @@ static int take_stock(struct secret_store *s, struct inventory *v, struct err *e
 			(void)inventory_add(v, secret_manifest[i].name);
 	if (s->ops->list(s, on_name, v, err) < 0)
 		return -1;
+	add_tombs(v);
 	if (v->full)
 		return err_set_id(err, ERRID_SECRET_CHECK, "%s holds more than %d",
 				  s->where, ENTRIES_MAX);
@@ -179,7 +204,9 @@ static void judge_value(struct secret_store *s, struct entry *e)
 	struct err why = ERR_INIT;
 
 	if (s->ops->read(s, e->name, &e->value, &why) < 0 ||
-	    secret_value_check(&e->value, &why) < 0)
+	    secret_value_check(&e->value, &why) < 0 ||
+	    (e->info->rotation == ROTATE_TOMB &&
+	     secret_tomb_judge(s, e->name, &e->value, &why) < 0))
 		mark(e, true, "%.200s", why.msg);
 }
 
@@ -197,7 +224,9 @@ static void judge(struct secret_store *s, struct entry *e)
 		return;
 	}
 	if (!e->present) {
-		if (e->is_named)
+		if (e->info->rotation == ROTATE_TOMB)
+			mark(e, true, "missing: 'lych secret tomb' makes it");
+		else if (e->is_named)
 			mark(e, true,
 			     "missing: a portal of codex.yaml wants it: 'lych secret set "
 			     "%s'",
@@ -209,7 +238,8 @@ static void judge(struct secret_store *s, struct entry *e)
 		return;
 	}
 	judge_value(s, e);
-	if (!e->is_bad && !e->info->required && !e->is_named)
+	if (!e->is_bad && !e->info->required && !e->is_named &&
+	    e->info->rotation != ROTATE_TOMB)
 		mark(e, false,
 		     e->info->rotation == ROTATE_GIVEN
 			     ? "unused: no portal of codex.yaml names it"
@@ -403,6 +433,26 @@ static int read_stdin(struct secret_value *v, struct err *err)
 	return r;
 }
 
+static int tomb(const struct secret_args *a, struct secret_store *s, struct err *err)
+{
+	if (secret_tomb_set(s, a->name, SECRET_TOMB_MAKE, err) < 0)
+		return -1;
+	say(a, s, "has its own secrets",
+	    "its database role and what it is are told by 'lych-vessel migrate --tomb'");
+	return render_flush(err);
+}
+
+static int rotate_tomb(struct secret_args *a, struct secret_store *s, struct err *err)
+{
+	const char *note = "";
+
+	if (secret_rotate_tomb(s, a->tomb, &note, err) < 0)
+		return -1;
+	a->name = a->tomb;
+	say(a, s, "next generation", note);
+	return render_flush(err);
+}
+
 static int set(const struct secret_args *a, struct secret_store *s,
 	       const struct secret_info *info, struct err *err)
 {
@@ -418,35 +468,54 @@ static int set(const struct secret_args *a, struct secret_store *s,
 		return err_set_id(err, ERRID_SECRET_VALUE,
 				  "'%s' is issued by its provider: give it on stdin",
 				  a->name);
+	if (info->rotation == ROTATE_TOMB)
+		return err_set_id(err, ERRID_SECRET_VALUE,
+				  "'%s' is made from a master: 'lych secret tomb NAME', "
+				  "'lych secret rotate --tomb NAME'",
+				  a->name);
 	if (a->generate)
 		secret_value_generate(&v);
 	else if (read_stdin(&v, err) < 0)
 		return -1;
 	if (secret_value_check(&v, err) < 0 ||
-	    s->ops->write(s, a->name, &v, a->replace, err) < 0)
+	    s->ops->write(s, a->name, &v, a->replace, err) < 0 ||
+	    (secret_is_tombs_master(a->name) &&
+	     secret_tombs_set(s, SECRET_TOMB_AS_IT_IS, err) < 0))
 		return -1;
 	say(a, s, "set", "what runs uses it after its next start");
 	return render_flush(err);
 }
 
-static int secret(const struct secret_args *a, struct err *err)
+static int check_usage(const struct secret_args *a, bool takes_name, struct err *err)
 {
-	cleanup_paths struct paths p = {0};
-	cleanup_secret_store struct secret_store s = {.dirfd = -1};
-	const struct secret_info *info = a->name ? secret_find(a->name) : NULL;
-	bool takes_name = str_eq(a->verb, "set") || str_eq(a->verb, "rotate");
-	const char *note = "";
+	bool rotates_tomb = a->tomb != NULL;
 
 	if (!takes_name && !str_eq(a->verb, "list") && !str_eq(a->verb, "check"))
 		return err_set_id(err, ERRID_CORE_USAGE,
-				  "'%.40s': list, set, rotate or check", a->verb);
-	if (takes_name != (a->name != NULL))
+				  "'%.40s': list, set, rotate, tomb or check", a->verb);
+	if (rotates_tomb && !str_eq(a->verb, "rotate"))
+		return err_set_id(err, ERRID_CORE_USAGE, "--tomb belongs to rotate");
+	if (takes_name != (a->name != NULL || rotates_tomb) || (a->name && rotates_tomb))
 		return err_set_id(err, ERRID_CORE_USAGE, "'%s' takes %s name", a->verb,
 				  takes_name ? "a" : "no");
 	if ((a->generate || a->replace) && !str_eq(a->verb, "set"))
 		return err_set_id(err, ERRID_CORE_USAGE,
 				  "--generate and --replace belong to set");
-	if (takes_name && !info)
+	return 0;
+}
+
+static int secret(struct secret_args *a, struct err *err)
+{
+	cleanup_paths struct paths p = {0};
+	cleanup_secret_store struct secret_store s = {.dirfd = -1};
+	const struct secret_info *info = a->name ? secret_find(a->name) : NULL;
+	bool is_tomb = str_eq(a->verb, "tomb") || a->tomb;
+	bool takes_name = is_tomb || str_eq(a->verb, "set") || str_eq(a->verb, "rotate");
+	const char *note = "";
+
+	if (check_usage(a, takes_name, err) < 0)
+		return -1;
+	if (takes_name && !is_tomb && !info)
 		return err_set_id(err, ERRID_SECRET_NAME, "'%.80s'", a->name);
 	if (paths_resolve(&p, err) < 0)
 		return -1;
@@ -456,6 +525,8 @@ static int secret(const struct secret_args *a, struct err *err)
 		return -1;
 	if (secret_store_open(a->store, &p, &s, err) < 0)
 		return -1;
+	if (is_tomb)
+		return a->tomb ? rotate_tomb(a, &s, err) : tomb(a, &s, err);
 	if (!takes_name)
 		return look(a, &s, str_eq(a->verb, "check"), err);
 	if (str_eq(a->verb, "set"))

@@ -61,6 +61,13 @@ MUST_CHECK int secret_systemctl(struct secret_store *s, const char *const *args,
 MUST_CHECK int secret_rotate(struct secret_store *s, const struct secret_info *info,
 			     const char *name, const char **ret_note, struct err *err);
 
+/* The next generation of one tomb's secrets, and what must follow. */
+MUST_CHECK int secret_rotate_tomb(struct secret_store *s, const char *tomb,
+				  const char **ret_note, struct err *err);
+/* Of every tomb of the store. */
+MUST_CHECK int secret_rotate_tombs(struct secret_store *s, const char **ret_note,
+				   struct err *err);
+
 /* The value beside an owner's secret while the server is told. */
 #define SECRET_NEXT_SUFFIX ".next"
 

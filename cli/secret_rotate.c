@@ -8,6 +8,9 @@
  *  login    value replaced -> migrate gives it to the login -> readers restart. Each start
  *           migrates first, so a crash heals by a start.
  *  restart  value replaced -> readers restart.
+ *  tomb     generation + 1 -> the tomb's two secrets -> migrate gives the login its new
+ *           password and ends sessions of the old one -> readers restart. A master that is
+ *           replaced gives every tomb other secrets: the same, but for the generation.
  *  owner    files only: NAME.next written -> server told (migrate --rotate-owner takes
  *           either value to connect) -> NAME.next renamed over NAME. Until the rename
  *           migrate takes either; `lych secret check` reports a NAME.next that stayed.
@@ -18,6 +21,7 @@
 #include "cli/secret.h"
 
 #include "cli/proc.h"
+#include "cli/secret_tombs.h"
 #include "cli/up.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -98,16 +102,16 @@ static int restart_embedded(struct secret_store *s, const char **ret_note,
 	return 0;
 }
 
-static int restart_pod(struct secret_store *s, const struct secret_info *info,
+static int restart_pod(struct secret_store *s, unsigned consumers, const char *tomb_unit,
 		       const char **ret_note, struct err *err)
 {
-	static const struct {
+	const struct {
 		unsigned consumer;
 		const char *unit;
 	} order[] = {
 		{CONSUMER_MIGRATE, "lychgate-migrate.service"},
 		{CONSUMER_VESSEL | CONSUMER_EGRESS, "lychgate-vessel.service"},
-		{CONSUMER_TOMB, "lychgate-tomb.service"},
+		{CONSUMER_TOMB, tomb_unit},
 	};
 	const char *const active[] = {"is-active", "--quiet", "lychgate-vessel.service",
 				      NULL};
@@ -121,9 +125,9 @@ static int restart_pod(struct secret_store *s, const struct secret_info *info,
 		const char *const restart[] = {"restart", order[i].unit, NULL};
 
 		/* migrate stops the vessel, which requires it: start what was stopped */
-		if (!(info->consumers & order[i].consumer) &&
+		if (!(consumers & order[i].consumer) &&
 		    !(order[i].consumer & CONSUMER_VESSEL &&
-		      info->consumers & CONSUMER_MIGRATE))
+		      consumers & CONSUMER_MIGRATE))
 			continue;
 		if (secret_systemctl(s, restart, err) < 0)
 			return err_wrap(err,
@@ -133,6 +137,39 @@ static int restart_pod(struct secret_store *s, const struct secret_info *info,
 	}
 	*ret_note = "the units that read it restarted";
 	return 0;
+}
+
+#define TOMB_UNIT "lychgate-tomb.service"
+/* A tomb's password and bearer: who sets the one, who compares the other, who shows both. */
+#define TOMB_READERS (CONSUMER_MIGRATE | CONSUMER_VESSEL | CONSUMER_TOMB)
+
+static int restart(struct secret_store *s, unsigned consumers, const char **ret_note,
+		   struct err *err)
+{
+	return s->ops == &secret_files
+		       ? restart_embedded(s, ret_note, err)
+		       : restart_pod(s, consumers, TOMB_UNIT, ret_note, err);
+}
+
+int secret_rotate_tomb(struct secret_store *s, const char *tomb, const char **ret_note,
+		       struct err *err)
+{
+	if (secret_tomb_set(s, tomb, SECRET_TOMB_NEXT, err) < 0)
+		return -1;
+	/* the pod's own units know one tomb; another one's migration is its owner's */
+	if (s->ops != &secret_files && !str_eq(tomb, TOMB_NAME)) {
+		*ret_note = "now give it to the database and restart that tomb: "
+			    "OPERATIONS.md, 'A tomb alone'";
+		return 0;
+	}
+	return restart(s, TOMB_READERS, ret_note, err);
+}
+
+int secret_rotate_tombs(struct secret_store *s, const char **ret_note, struct err *err)
+{
+	if (secret_tombs_set(s, SECRET_TOMB_NEXT, err) < 0)
+		return -1;
+	return restart(s, TOMB_READERS, ret_note, err);
 }
 
 int secret_rotate(struct secret_store *s, const struct secret_info *info,
@@ -150,9 +187,16 @@ int secret_rotate(struct secret_store *s, const struct secret_info *info,
 		return err_wrap(err, "only what is there is rotated");
 	if (info->rotation == ROTATE_OWNER)
 		return rotate_owner(s, name, ret_note, err);
+	if (info->rotation == ROTATE_TOMB)
+		return err_set_id(err, ERRID_SECRET_ROTATE,
+				  "'%s' is one tomb's: 'lych secret rotate --tomb NAME'",
+				  name);
 	secret_value_generate(&v);
 	if (s->ops->write(s, name, &v, true, err) < 0)
 		return -1;
-	return s->ops == &secret_files ? restart_embedded(s, ret_note, err)
-				       : restart_pod(s, info, ret_note, err);
+	if (!secret_is_tombs_master(name))
+		return restart(s, info->consumers, ret_note, err);
+	if (secret_tombs_set(s, SECRET_TOMB_AS_IT_IS, err) < 0)
+		return -1;
+	return restart(s, info->consumers | CONSUMER_TOMB, ret_note, err);
 }

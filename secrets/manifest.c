@@ -12,10 +12,17 @@ const struct secret_info secret_manifest[] = {
 	 "the vessel's login lych_vessel"},
 	{"lychgate_db_watchdog", CONSUMER_MIGRATE | CONSUMER_VESSEL, ROTATE_LOGIN, true,
 	 "the vessel's second login lych_watchdog, which ends sessions of tombs"},
-	{"lychgate_db_tomb", CONSUMER_MIGRATE | CONSUMER_TOMB, ROTATE_LOGIN, true,
-	 "the tombs' login: five functions and no table (not given out in sovereign)"},
-	{"lychgate_work", CONSUMER_VESSEL | CONSUMER_TOMB, ROTATE_RESTART, true,
-	 "the tombs' bearer secret on the work socket"},
+	{"lychgate_db_tomb", CONSUMER_MIGRATE, ROTATE_LOGIN, true,
+	 "the master of the tombs' logins; no tomb has it (in sovereign the vessel "
+	 "does)"},
+	{"lychgate_work", CONSUMER_VESSEL, ROTATE_RESTART, true,
+	 "the master of the tombs' bearers on the work socket; no tomb has it"},
+	{"lychgate_generation_of_*", CONSUMER_MIGRATE, ROTATE_TOMB, false,
+	 "the generation of that tomb's secrets: a number that only grows"},
+	{"lychgate_db_of_*", CONSUMER_TOMB, ROTATE_TOMB, false,
+	 "that tomb's own login: five functions and no table"},
+	{"lychgate_work_of_*", CONSUMER_TOMB, ROTATE_TOMB, false,
+	 "that tomb's own bearer on the work socket"},
 	{"lychgate_signing", CONSUMER_VESSEL, ROTATE_RESTART, false,
 	 "signs receipts (no release reads it yet)"},
 	{"portal_*", CONSUMER_EGRESS, ROTATE_GIVEN, false,
@@ -57,6 +64,8 @@ const char *secret_rotation_name(enum secret_rotation r)
 		return "restart";
 	case ROTATE_GIVEN:
 		return "given";
+	case ROTATE_TOMB:
+		return "tomb";
 	default:
 		return "?";
 	}

@@ -23,6 +23,7 @@ enum secret_rotation {
 	ROTATE_OWNER,	/* the superuser: the server is told before the value changes */
 	ROTATE_RESTART, /* new value; readers restart */
 	ROTATE_GIVEN,	/* a provider issues it: `set`, not generated */
+	ROTATE_TOMB,	/* one tomb's: made from a master, its name and generation */
 };
 
 struct secret_info {

@@ -7,6 +7,7 @@
 # shellcheck disable=SC2088 # a ~ in codex.yaml is for lych to expand
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
+here=$PWD
 . tests/support/lych.sh
 lych_begin bind
 make -s install VARIANT="${VARIANT:-release}" DESTDIR="$LYCH_TMP/dest" PREFIX=/usr >"$LYCH_TMP/install.log" 2>&1 ||
@@ -179,9 +180,13 @@ template "a capability" LYCH-BIND-007 "AddCapability" 's/^ReadOnly=true/&\nAddCa
 template "privileged" LYCH-BIND-007 "PodmanArgs=--privileged" 's/^ReadOnly=true/&\nPodmanArgs=--privileged/'
 template "the host's network" LYCH-BIND-007 "Network=host" 's/^ReadOnly=true/&\nNetwork=host/'
 template "a port for everybody" LYCH-BIND-007 "127.0.0.1" 's/^ReadOnly=true/&\nPublishPort=8080:80/'
-template "a secret as a variable" LYCH-BIND-007 "Secret=lychgate_work,type=env" 's/^Secret=lychgate_work,.*/Secret=lychgate_work,type=env/'
+template "a secret as a variable" LYCH-BIND-007 "Secret=lychgate_work_of_tomb_1,type=env" 's/^Secret=lychgate_work_of_tomb_1,.*/Secret=lychgate_work_of_tomb_1,type=env/'
 template "a secret that all can read" LYCH-BIND-007 "mode=0444" 's/^\(Secret=lychgate_work.*\)0400/\10444/'
 template "another's secret" LYCH-BIND-007 "no secret of the tomb" 's/^ReadOnly=true/&\nSecret=lychgate_db_vessel,type=mount,uid=%U,gid=%G,mode=0400/'
+for master in lychgate_work lychgate_db_tomb; do
+	template "a master in the tomb: $master" LYCH-BIND-007 "no secret of the tomb" "s/^ReadOnly=true/&\\nSecret=$master,type=mount,uid=%U,gid=%G,mode=0400/"
+done
+template "another tomb's secret" LYCH-BIND-007 "no secret of the tomb" 's/^Secret=lychgate_work_of_tomb_1,/Secret=lychgate_work_of_tomb_2,/'
 template "the home directory" LYCH-BIND-007 "neither Lychgate" 's/^ReadOnly=true/&\nVolume=%h:\/h/'
 template "the owner's socket" LYCH-BIND-007 "owner's socket" 's/^ReadOnly=true/&\nVolume=@RUNTIME_DIR@:\/r/'
 template "the configuration" LYCH-BIND-007 "the configuration, in the tomb" 's/^ReadOnly=true/&\nVolume=@CONFIG_FILE@:\/c/'
@@ -234,7 +239,29 @@ is "dry run: all is new" "0" "$(grep -c '^-[^-]' out)"
 in_dir() { (cd "$1" && sha256sum lychgate*) 2>/dev/null; }
 rendered() { in_dir "$bound/lychgate"; in_dir "$bound/host"; }
 installed() { in_dir "$units"; in_dir "$host"; }
+made() { (cd "$state/secrets" && sha256sum ./*_of_* && stat -c '%n %i %Y' ./*_of_*) 2>/dev/null; }
+derived() { # db|work: as the document says, from what lies there
+	"$here/tests/support/tomb_secret.py" "$1" "$(cat "$state/secrets/lychgate_$([ "$1" = db ] && echo db_tomb || echo work)")" tomb_1 \
+		"$(sed 's/generation://' "$state/secrets/lychgate_generation_of_tomb_1")"
+}
+is "the dry run made no secret" "" "$(made)"
+# an earlier release gave these two to its tomb
+cp "$state/secrets/lychgate_work" "$state/secrets/lychgate_db_tomb" "$LYCH_TMP/"
 run bind; is "bind" 0 $?
+for kind in db work; do
+	is "the tomb's own secret: $kind" "$(derived $kind)" "$(cat "$state/secrets/lychgate_${kind}_of_tomb_1")"
+done
+for name in work db_tomb; do
+	cmp -s "$LYCH_TMP/lychgate_$name" "$state/secrets/lychgate_$name" && fail "the master $name is still what a tomb had"
+done
+before=$(made); masters=$(cat "$state/secrets/lychgate_work" "$state/secrets/lychgate_db_tomb")
+run bind; is "bind again" 0 $?
+is "and no secret is another" "$before$masters" "$(made)$(cat "$state/secrets/lychgate_work" "$state/secrets/lychgate_db_tomb")"
+secret lychgate_work_of_tomb_1 not-what-it-should-be-at-all
+run bind; is "bind over a wrong one" 0 $?
+is "it is made right" "$(derived work)" "$(cat "$state/secrets/lychgate_work_of_tomb_1")"
+grep -lE '^Secret=lychgate_(work|db_tomb),' "$bound"/lychgate/* | sed 's/.*lychgate-//' >"$LYCH_TMP/holders"
+is "who has a master" "migrate.container vessel.container" "$(sort "$LYCH_TMP/holders" | tr '\n' ' ' | sed 's/ $//')"
 n=$(find "$templates/golden-mean" -name '*.in' | wc -l)
 is "all units are rendered" "$n" "$(find "$bound/lychgate" -type f -name 'lychgate*' | wc -l)"
 is "nothing else is there" "$n" "$(find "$bound/lychgate" -mindepth 1 | wc -l)"
@@ -286,15 +313,15 @@ rm "$state/down" "$state/ps"
 # --- doctor: what Podman and the kernel have of a container, against its unit
 mv "$LYCH_TMP/keep.pod" "$units/lychgate.pod" && cp "$bound/lychgate/lychgate-vessel.container" "$units/"
 inspect() { printf 'lych-at %s\n' "$@"; }
-inspect "ports 0" "pid $$" "readonly true" "mount $HOME/src/app" "mount $HOME/.ssh" "secret lychgate_work 256" \
-	"secret lychgate_db_tomb 292" "secret lychgate_db_migrate 256" >"$state/inspect-lychgate-tomb"
+inspect "ports 0" "pid $$" "readonly true" "mount $HOME/src/app" "mount $HOME/.ssh" "secret lychgate_work_of_tomb_1 256" \
+	"secret lychgate_db_of_tomb_1 292" "secret lychgate_db_migrate 256" >"$state/inspect-lychgate-tomb"
 inspect "ports 1" "pid 0" "readonly false" >"$state/inspect-lychgate-vessel"
 inspect "ports 0" >"$state/inspect-lychgate-infra"
 run doctor; is "doctor" 1 $?
 tr -s ' ' <out >flat
 for line in "PASS pod lychgate-tomb: mount $HOME/src/app" "FAIL pod lychgate-tomb: mount $HOME/.ssh" \
-	"PASS pod lychgate-tomb: secret, readable by you alone lychgate_work" \
-	"FAIL pod lychgate-tomb: secret, readable by you alone lychgate_db_tomb" \
+	"PASS pod lychgate-tomb: secret, readable by you alone lychgate_work_of_tomb_1" \
+	"FAIL pod lychgate-tomb: secret, readable by you alone lychgate_db_of_tomb_1" \
 	"FAIL pod lychgate-tomb: secret, readable by you alone lychgate_db_migrate" \
 	"PASS pod lychgate-tomb: runs as you, not as root" "FAIL pod lychgate-tomb: no new privileges 0" \
 	"PASS pod lychgate-tomb: read-only root true" "FAIL pod lychgate-vessel: read-only root false" \

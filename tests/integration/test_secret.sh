@@ -5,6 +5,7 @@
 # store through a stand-in that calls the real shell driver.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
+here=$PWD
 . tests/support/lych.sh
 lych_begin secret
 count=0
@@ -61,17 +62,18 @@ is "list names the store" 1 "$(grep -c "^store: files, $S" "$LYCH_TMP/list")"
 
 # --- what check must see
 cp -p "$S/lychgate_work" "$LYCH_TMP/saved"
+# what is made from a bad master is bad too
 cp "$S/lychgate_db_tomb" "$S/lychgate_work"
-is "one value under two names" "lychgate_db_tomb lychgate_work" "$(bad files)"
+is "one value under two names" "lychgate_db_tomb lychgate_work lychgate_work_of_tomb_1" "$(bad files)"
 chmod 640 "$S/lychgate_work"
-is "an open file" "lychgate_work" "$(bad files)"
+is "an open file" "lychgate_work lychgate_work_of_tomb_1" "$(bad files)"
 chmod 600 "$S/lychgate_work"
 printf short >"$S/lychgate_work"
-is "too short" lychgate_work "$(bad files)"
+is "too short" "lychgate_work lychgate_work_of_tomb_1" "$(bad files)"
 printf 'a value with a blank 0123456789' >"$S/lychgate_work"
-is "a blank" lychgate_work "$(bad files)"
+is "a blank" "lychgate_work lychgate_work_of_tomb_1" "$(bad files)"
 rm "$S/lychgate_work" && ln -s "$LYCH_TMP/saved" "$S/lychgate_work"
-is "a link" lychgate_work "$(bad files)"
+is "a link" "lychgate_work lychgate_work_of_tomb_1" "$(bad files)"
 rm "$S/lychgate_work" && cp -p "$LYCH_TMP/saved" "$S/lychgate_work"
 echo x >"$S/notes" && chmod 600 "$S/notes"
 is "unused" notes "$(bad files)"
@@ -108,7 +110,7 @@ can_log_in() { # role, file with the password
 	PGPASSWORD=$(cat "$2") psql -h "$XDG_RUNTIME_DIR/lychgate/pg" -U "$1" -d "${3:-lychgate}" -qAtc 'SELECT 1' >/dev/null 2>&1
 }
 vessel=$(lych_pid vessel)
-for pair in lychgate_db_tomb:tomb_1 lychgate_db_vessel:lych_vessel lychgate_db_watchdog:lych_watchdog; do
+for pair in lychgate_db_vessel:lych_vessel lychgate_db_watchdog:lych_watchdog; do
 	name=${pair%:*} role=${pair#*:}
 	cp -p "$S/$name" "$LYCH_TMP/old"
 	can_log_in "$role" "$LYCH_TMP/old" || fail "$role could not log in before"
@@ -119,6 +121,70 @@ for pair in lychgate_db_tomb:tomb_1 lychgate_db_vessel:lych_vessel lychgate_db_w
 	is "a job after the rotation of $name" hello "$(lych run -n -- echo hello)"
 done
 [ "$vessel" != "$(lych_pid vessel)" ] || fail "the vessel did not restart"
+# A tomb's own two, by its next generation; and both of every tomb when a master is replaced.
+own() { cat "$S/lychgate_db_of_tomb_1" "$S/lychgate_work_of_tomb_1"; }
+bearer_counts() { # FILE: the status of a ping with it
+	python3 - "$XDG_RUNTIME_DIR/lychgate/work/vessel.sock" "$1" <<'P'
+import http.client, socket, sys
+c = http.client.HTTPConnection("lychgate")
+c.sock = socket.socket(socket.AF_UNIX)
+c.sock.connect(sys.argv[1])
+c.request("GET", "/work/v1/ping", headers={"Lychgate-Version": "1", "Lychgate-Tomb": "tomb_1",
+                                           "Authorization": "Bearer " + open(sys.argv[2], encoding="ascii").read()})
+print(c.getresponse().status)
+P
+}
+for what in "--tomb tomb_1" lychgate_db_tomb lychgate_work; do
+	cp -p "$S/lychgate_db_of_tomb_1" "$LYCH_TMP/old"
+	cp -p "$S/lychgate_work_of_tomb_1" "$LYCH_TMP/old.bearer"
+	cp -p "$S/lychgate_work" "$S/lychgate_db_tomb" "$LYCH_TMP/"
+	can_log_in tomb_1 "$LYCH_TMP/old" || fail "tomb_1 could not log in before"
+	is "its bearer before" 200 "$(bearer_counts "$LYCH_TMP/old.bearer")"
+	# shellcheck disable=SC2086 # an option and its value
+	lych secret rotate $what >"$LYCH_TMP/out" || fail "rotate $what"
+	if [ "$what" != lychgate_work ]; then
+		cmp -s "$S/lychgate_db_of_tomb_1" "$LYCH_TMP/old" && fail "$what: the password is the same as before"
+		can_log_in tomb_1 "$LYCH_TMP/old" && fail "$what: the old password still works"
+	fi
+	if [ "$what" != lychgate_db_tomb ]; then
+		cmp -s "$S/lychgate_work_of_tomb_1" "$LYCH_TMP/old.bearer" && fail "$what: the bearer is the same as before"
+		is "$what: the old bearer" 401 "$(bearer_counts "$LYCH_TMP/old.bearer")"
+	fi
+	can_log_in tomb_1 "$S/lychgate_db_of_tomb_1" || fail "$what: the new password does not work"
+	can_log_in tomb_1 "$S/lychgate_db_tomb" && fail "$what: the master is a password"
+	is "$what: the new bearer" 200 "$(bearer_counts "$S/lychgate_work_of_tomb_1")"
+	is "$what: the master is none" 401 "$(bearer_counts "$S/lychgate_work")"
+	is "a job after it" hello "$(lych run -n -- echo hello)"
+	is "all in order after it" "" "$(bad files)"
+done
+# what a release without generations left behind: its tombs knew what are masters now
+lych down >/dev/null
+rm "$S"/lychgate_*_of_*
+cp -p "$S/lychgate_work" "$S/lychgate_db_tomb" "$LYCH_TMP/"
+lych up --detach || fail "up over an earlier release's secrets"
+for name in lychgate_work lychgate_db_tomb; do
+	cmp -s "$S/$name" "$LYCH_TMP/$name" && fail "$name is still what an earlier release gave its tombs"
+done
+is "and a job runs" hello "$(lych run -n -- echo hello)"
+echo not-what-it-should-be >"$S/lychgate_work_of_tomb_1"
+is "a tomb's secret that is another" lychgate_work_of_tomb_1 "$(bad files)"
+lych secret tomb tomb_1 >/dev/null || fail "secret tomb"
+rm "$S/lychgate_db_of_tomb_1"
+is "one that is not there" lychgate_db_of_tomb_1 "$(bad files)"
+lych secret tomb tomb_1 >/dev/null || fail "secret tomb"
+is "made again" "" "$(bad files)"
+lych secret tomb tomb_2 >/dev/null || fail "secret tomb tomb_2"
+is "as the document says" "$("$here/tests/support/tomb_secret.py" work "$(cat "$S/lychgate_work")" tomb_2 \
+	"$(sed 's/generation://' "$S/lychgate_generation_of_tomb_2")")" "$(cat "$S/lychgate_work_of_tomb_2")"
+lych secret rotate --tomb tomb_2 >/dev/null || fail "rotate --tomb tomb_2"
+can_log_in tomb_2 "$S/lychgate_db_of_tomb_2" || fail "tomb_2 was not given its login"
+can_log_in tomb_1 "$S/lychgate_db_of_tomb_2" && fail "tomb_2 logs in as tomb_1"
+refused "a tomb that is not there" LYCH-SECRET-002 lych secret rotate --tomb tomb_3
+refused "no tomb's name" LYCH-SECRET-007 lych secret tomb 'tomb;1'
+refused "one secret of a tomb" LYCH-SECRET-010 lych secret rotate lychgate_work_of_tomb_1
+refused "one that is made" LYCH-SECRET-008 lych secret set lychgate_work_of_tomb_1 --generate
+refused "two ways at once" LYCH-CORE-004 lych secret rotate lychgate_work --tomb tomb_1
+rm "$S"/lychgate_*_of_tomb_2
 pg=$(lych_pid postgres)
 lych secret rotate lychgate_work --json >"$LYCH_TMP/out" || fail "rotate lychgate_work"
 is "rotate --json" "lychgate_work files rotated" "$(python3 -c '
@@ -194,7 +260,8 @@ is "rotate, the pod stopped" 1 "$(lych secret rotate lychgate_work --store=podma
 podman secret inspect --showsecret --format '{{.SecretData}}' lychgate_work | cmp -s - "$LYCH_TMP/value" && fail "not rotated"
 touch "$HOME/pod-runs"
 : >"$HOME/systemctl.log"
-lych secret rotate lychgate_db_tomb --store=podman >/dev/null || fail "rotate in the pod"
+lych secret tomb tomb_1 --store=podman >/dev/null || fail "secret tomb in Podman's store"
+lych secret rotate --tomb tomb_1 --store=podman >/dev/null || fail "rotate in the pod"
 is "what restarts, in order" "lychgate-migrate lychgate-vessel lychgate-tomb" "$(sed -nE 's/^--user restart (.*)\.service$/\1/p' "$HOME/systemctl.log" | tr '\n' ' ' | sed 's/ $//')"
 : >"$HOME/systemctl.log"
 lych secret rotate lychgate_work --store=podman >/dev/null || fail "rotate in the pod"
@@ -205,7 +272,7 @@ f=$(find "$V" -name '*.secret' | head -n 1)
 tail -c +41 "$f" | head -c 1 | tr '\000-\377' '\001-\377\000' | dd of="$f" bs=1 seek=40 conv=notrunc 2>/dev/null # another byte
 is "a damaged one is seen" 1 "$(bad podman | wc -w)"
 head -c 32 /dev/urandom | od -An -vtx1 | tr -d ' \n' >"$K"
-is "with another key nothing opens" 5 "$(bad podman | wc -w)"
+is "with another key nothing opens" 8 "$(bad podman | wc -w)"
 refused "the reason is told" LYCH-SECRET-009 lych secret check --store=podman
 grep -q 'LYCH-SECRET-004.*key check' "$LYCH_TMP/out" || fail "no reason: $(cat "$LYCH_TMP/out")"
 echo "$count checks"

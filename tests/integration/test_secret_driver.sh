@@ -26,6 +26,7 @@ export SECRET_ID=0123456789abcdef012345678
 
 is "the known answers, by the second implementation" "the known answers are right" \
 	"$(python3 tests/support/sealed.py vectors docs/SECRETS.md)"
+is "those of the tombs too" "the known answers are right" "$(python3 tests/support/tomb_secret.py vectors docs/SECRETS.md)"
 
 # --- refusals; nothing is made by them
 refused "no source" LYCH-CORE-004 "$driver" --store "$store" init
