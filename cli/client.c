@@ -4,6 +4,7 @@
 #include "cli/sse.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/net/sha256.h"
@@ -28,6 +29,7 @@ struct exchange {
 	const struct client_events *ev;
 	struct err *err;
 	bool failed, enough;
+	usec_t heard; /* of a stream: when its last bytes came */
 	/* what is being sent */
 	const char *send;
 	size_t send_len;
@@ -95,6 +97,7 @@ static size_t on_write(char *data, size_t size, size_t n, void *arg)
 	}
 	r = x->sink ? x->sink(data, len, x->sink_arg, x->err)
 		    : sse_feed(x->sse, data, len, on_sse, x, x->err);
+	x->heard = clock_boot_usec(); /* what it took to write it out is not silence */
 	if (r == 0)
 		return len;
 	if (r > 0)
@@ -157,7 +160,8 @@ static CURLcode set_options(struct client *c, const struct client_request *rq,
 	return r;
 }
 
-static int refusal(struct exchange *x, long status, struct err *err)
+static int refusal(struct exchange *x, const struct client_request *rq, long status,
+		   struct err *err)
 {
 	cleanup_json struct json *j = NULL;
 	const char *code = "", *detail = "", *title = "";
@@ -171,6 +175,9 @@ static int refusal(struct exchange *x, long status, struct err *err)
 	    json_get_str(j, "detail", false, 2048, &detail, &bad) < 0)
 		return err_set_id(err, ERRID_HTTP_ANSWER,
 				  "the vessel answered %ld without an error", status);
+	if (rq->ret_expected)
+		(void)!json_get_u64(j, "expected", false, 0, INT64_MAX, rq->ret_expected,
+				    &bad);
 	id = err_id_from_text(code);
 	if (id == ERRID_NONE)
 		return err_set_id(err, ERRID_HTTP_ANSWER, "%s: %s: %s", code, title,
@@ -193,7 +200,7 @@ static int transport_error(CURLcode r, const struct client *c, struct err *err)
 static int drive(struct exchange *x, CURLcode *ret, struct err *err)
 {
 	struct client *c = x->c;
-	int running = 1, left;
+	int running = 1, left, ready = 0;
 	const CURLMsg *msg;
 
 	while (running) {
@@ -206,10 +213,15 @@ static int drive(struct exchange *x, CURLcode *ret, struct err *err)
 		if (!running)
 			break;
 		if (curl_multi_poll(c->multi, n_wake ? &wake : NULL, n_wake, 1000,
-				    NULL) != CURLM_OK)
+				    &ready) != CURLM_OK)
 			return err_set(err, ERR_INTERNAL, "libcurl: poll");
 		if (n_wake && wake.revents && x->ev->on_wake(x->ev->arg, err) < 0)
 			return -1;
+		if (x->ev && ready == 0 &&
+		    clock_boot_usec() - x->heard > CLIENT_SILENCE_USEC)
+			return err_set_id(err, ERRID_HTTP_AWAY,
+					  "%s: it has been silent for %u s", c->socket,
+					  (unsigned)(CLIENT_SILENCE_USEC / USEC_PER_SEC));
 	}
 	*ret = CURLE_RECV_ERROR;
 	while ((msg = curl_multi_info_read(c->multi, &left)))
@@ -223,6 +235,9 @@ static int exchange_run(struct exchange *x, const struct client_request *rq,
 {
 	struct client *c = x->c;
 	cleanup_free char *url = xasprintf("http://lychgate%s", rq->target);
+	cleanup_free char *last = x->ev && x->ev->last_id[0]
+					  ? xasprintf("Last-Event-ID: %s", x->ev->last_id)
+					  : NULL;
 	struct curl_slist *headers = NULL, *more;
 	CURLcode code = CURLE_OK;
 	long status = 0;
@@ -233,6 +248,8 @@ static int exchange_run(struct exchange *x, const struct client_request *rq,
 	more = curl_slist_append(headers,
 				 rq->raw ? "Content-Type: application/octet-stream"
 					 : "Content-Type: application/json");
+	if (more && last)
+		more = curl_slist_append(headers, last);
 	if (!headers || !more || set_options(c, rq, x, url, more) != CURLE_OK) {
 		(void)err_set(err, ERR_INTERNAL, "libcurl: options");
 		goto out;
@@ -256,7 +273,7 @@ static int exchange_run(struct exchange *x, const struct client_request *rq,
 				     : err_set_id(err, ERRID_HTTP_ANSWER,
 						  "the answer is too large");
 	else if (status < 200 || status > 299)
-		r = refusal(x, status, err);
+		r = refusal(x, rq, status, err);
 	else
 		r = 0;
 	if (ret_status)
@@ -298,13 +315,16 @@ int client_stream(struct client *c, const char *target, const struct client_even
 {
 	const struct client_request rq = {.method = "GET", .target = target};
 	struct sse sse;
-	struct exchange x = {.c = c, .sse = &sse, .ev = ev};
+	struct exchange x = {.c = c, .sse = &sse, .ev = ev, .heard = clock_boot_usec()};
 	int r;
 
 	sse_init(&sse);
+	memcpy(sse.id, ev->last_id, sizeof(sse.id));
+	memcpy(sse.next_id, ev->last_id, sizeof(sse.next_id));
 	buf_init(&x.body, CLIENT_REPLY_MAX);
 	r = exchange_run(&x, &rq, NULL, err);
 	buf_done(&x.body);
+	memcpy(ev->last_id, sse.id, sizeof(sse.id));
 	sse_done(&sse);
 	return r;
 }

@@ -10,6 +10,7 @@
 #include "common/attr.h"
 #include "common/err.h"
 #include "common/net/json.h"
+#include "common/proto.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,8 @@ struct client_request {
 	size_t body_len;
 	bool raw;	     /* octet-stream, not JSON */
 	unsigned timeout_ms; /* 0: none */
+	/* Where a refusal says that one may go on; unchanged when it does not. May be NULL. */
+	uint64_t *ret_expected;
 };
 
 /* A JSON answer; *ret_status may be NULL. */
@@ -45,7 +48,10 @@ MUST_CHECK int client_raw(struct client *c, const struct client_request *rq,
 			  client_sink *sink, void *arg, struct err *err);
 
 /* Server-sent events until the stream ends (0), the callback wants an end (returns 1; 0)
- * or fails. wake_fd (-1: none) becoming readable calls on_wake. */
+ * or fails. wake_fd (-1: none) becoming readable calls on_wake. last_id is the id of the
+ * last event that on_event took, "" before: the stream goes on behind it. A vessel that
+ * says nothing for CLIENT_SILENCE_USEC, not even that it is there, is ERRID_HTTP_AWAY. */
+#define CLIENT_SILENCE_USEC (3 * SSE_ALIVE_USEC)
 struct client_events {
 	/* data is one strict JSON object; 1: enough, -1: stop with err */
 	int (*on_event)(const char *event, const struct json *data, void *arg,
@@ -53,6 +59,7 @@ struct client_events {
 	int (*on_wake)(void *arg, struct err *err);
 	void *arg;
 	int wake_fd;
+	char *last_id; /* SSE_ID_SIZE bytes */
 };
 MUST_CHECK int client_stream(struct client *c, const char *target,
 			     const struct client_events *ev, struct err *err);

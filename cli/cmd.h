@@ -32,6 +32,8 @@ int cmd_sandbox(int argc, char **argv);
 int cmd_why(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
+int cmd_retry(int argc, char **argv);
+int cmd_rm(int argc, char **argv);
 int cmd_artifacts(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

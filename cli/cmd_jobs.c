@@ -5,6 +5,7 @@
 #include "cli/follow.h"
 #include "cli/paths.h"
 #include "cli/render.h"
+#include "cli/term_filter.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/proto.h"
@@ -201,21 +202,32 @@ static int on_piece(const void *data, size_t len, void *arg, struct err *err)
 	return r;
 }
 
+/* 0, or EXIT_FAILED when not all of it could be read. */
 static int log_stream(struct client *c, job_id_t id, const char *stream, int fd,
 		      struct err *err)
 {
 	struct piece p = {.fd = fd, .terminal = render_is_terminal(fd)};
+	int code = 0;
 
 	for (;;) {
+		uint64_t expected = 0;
 		cleanup_free char *target =
 			xasprintf("/v1/jobs/%" PRId64 "/output?stream=%s&offset=%" PRIu64
 				  "&limit=%zu",
 				  id, stream, p.got, UPLOAD_PART_MAX_BYTES);
-		const struct client_request rq = {.method = "GET", .target = target};
+		const struct client_request rq = {
+			.method = "GET", .target = target, .ret_expected = &expected};
 		uint64_t before = p.got;
 
-		if (client_raw(c, &rq, on_piece, &p, err) < 0)
-			return -1;
+		if (client_raw(c, &rq, on_piece, &p, err) < 0) {
+			if (err->id != ERRID_STORE_DAMAGED || expected <= p.got)
+				return -1;
+			/* the rest is worth having */
+			cmd_tell(err->id, err->msg);
+			err_clear(err);
+			code = EXIT_FAILED;
+			p.got = expected;
+		}
 		if (p.got == before)
 			break;
 	}
@@ -227,26 +239,24 @@ static int log_stream(struct client *c, job_id_t id, const char *stream, int fd,
 		term_filter_end(&p.filter, &b);
 		r = render_write(fd, buf_str(&b), b.len, err);
 		buf_done(&b);
-		return r;
+		return r < 0 ? -1 : code;
 	}
-	return 0;
+	return code;
 }
 
 static int logs(const struct jobs_args *a, struct client *c, const char *socket,
 		struct err *err)
 {
 	struct follow f;
-	int r;
+	int r = 0, more = 0;
 
 	if (!a->follow) {
-		if (!str_eq(a->stream, "stderr") &&
-		    log_stream(c, a->id, "stdout", STDOUT_FILENO, err) < 0)
-			return -1;
-		if (!str_eq(a->stream, "stdout") &&
-		    log_stream(c, a->id, "stderr",
-			       a->stream ? STDOUT_FILENO : STDERR_FILENO, err) < 0)
-			return -1;
-		return 0;
+		if (!str_eq(a->stream, "stderr"))
+			r = log_stream(c, a->id, "stdout", STDOUT_FILENO, err);
+		if (r >= 0 && !str_eq(a->stream, "stdout"))
+			more = log_stream(c, a->id, "stderr",
+					  a->stream ? STDOUT_FILENO : STDERR_FILENO, err);
+		return r < 0 || more < 0 ? -1 : r | more;
 	}
 	if (follow_init(&f, c, socket, err) < 0)
 		return -1;
@@ -256,6 +266,8 @@ static int logs(const struct jobs_args *a, struct client *c, const char *socket,
 	r = follow_job(&f, err);
 	if (r == 0 && !f.job)
 		r = 128 + f.stopped_by;
+	else if (r == 0 && f.damaged)
+		r = EXIT_FAILED;
 	follow_done(&f);
 	return r;
 }

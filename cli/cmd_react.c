@@ -52,13 +52,9 @@ static error_t react_parse(int key, char *arg, struct argp_state *state)
 
 static int rotate_tombs_secrets(struct secret_store *s, struct err *err)
 {
-	static const char *const names[] = {"lychgate_db_tomb", "lychgate_work"};
 	const char *note;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (secret_rotate(s, secret_find(names[i]), names[i], &note, err) < 0)
-			return -1;
-	return 0;
+	return secret_rotate_tombs(s, &note, err);
 }
 
 /* Every argument of systemctl is a constant of this file. */

@@ -47,6 +47,7 @@ static const struct limit {
 };
 
 struct why {
+	job_id_t id;
 	const struct json *job, *spec, *result; /* spec, result: NULL when absent */
 	struct job_end end;
 	const char *how, *sig, *exec; /* "" when absent */
@@ -197,8 +198,35 @@ static void why_lost(struct why *y)
 		 "known",
 		 fail_class_name(y->end.fail_class), y->end.detail[0] ? ": " : "",
 		 y->end.detail);
-	buf_adds(&y->advice, "'lych status' shows whether a worker is up; submit the job "
-			     "again when it may run twice");
+	buf_addf(&y->advice,
+		 "'lych status' shows whether a worker is up; 'lych retry %" PRId64
+		 "' runs it again when it may run twice",
+		 y->id);
+}
+
+/* Contained by a person or a signal, or put aside because its workers died under it. */
+static void why_quarantined(struct why *y)
+{
+	const char *taint = text(y->job, "taint");
+
+	if (taint[0]) {
+		buf_addf(&y->reason, "it was contained, and is kept as evidence: %s",
+			 taint);
+		buf_adds(&y->advice, err_info(ERRID_RUN_TAINTED)->hint);
+		return;
+	}
+	buf_addf(
+		&y->reason,
+		"its worker died or fell silent %" PRIu64
+		" times while it ran, so it is not begun again by itself: it may be what "
+		"ends a worker, or it only met an outage each time; nothing records that "
+		"it is to blame",
+		number(y->job, "lost"));
+	buf_addf(&y->advice,
+		 "'lych status' and the tomb's log tell how its workers ended; 'lych "
+		 "retry "
+		 "%" PRId64 "' runs it again, 'lych rm %" PRId64 "' removes it",
+		 y->id, y->id);
 }
 
 static void why_unfinished(struct why *y)
@@ -227,6 +255,8 @@ static void find_reason(struct why *y)
 		why_unfinished(y);
 	else if (y->end.state == JOB_CANCELLED)
 		buf_adds(&y->reason, "it was cancelled");
+	else if (y->end.state == JOB_QUARANTINED)
+		why_quarantined(y);
 	else if (y->end.state == JOB_LOST)
 		why_lost(y);
 	else if (y->limit)
@@ -483,7 +513,7 @@ static int why(const struct why_args *a, struct err *err)
 	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, a->id);
 	const struct client_request rq = {
 		.method = "GET", .target = target, .timeout_ms = 30000};
-	struct why y = {.how = ""};
+	struct why y = {.id = a->id, .how = ""};
 	int r;
 
 	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0 ||

@@ -55,6 +55,12 @@ static int out_fd(const struct follow *f, int which)
 	return which && !f->only ? STDERR_FILENO : STDOUT_FILENO;
 }
 
+/* Before words of our own: the job may have chosen a colour for them. */
+static const char *plain(const struct follow *f)
+{
+	return f->terminal[1] ? "\x1b[0m" : "";
+}
+
 static int put(struct follow *f, int which, const void *data, size_t len, struct err *err)
 {
 	int fd = out_fd(f, which);
@@ -101,7 +107,8 @@ static int put_event(const char *event, const struct json *data, struct err *err
 	jsonw_init(&w, &b);
 	jsonw_obj(&w);
 	jsonw_kstr(&w, "event", event);
-	jsonw_key(&w, str_eq(event, "output") ? "output" : "job");
+	jsonw_key(&w,
+		  str_eq(event, "output") || str_eq(event, "damaged") ? event : "job");
 	json_write(data, &w);
 	jsonw_obj_end(&w);
 	buf_addc(&b, '\n');
@@ -110,30 +117,61 @@ static int put_event(const char *event, const struct json *data, struct err *err
 	return r;
 }
 
+/* Which stream, and where in it; another attempt begins anew. */
+static int read_place(struct follow *f, const struct json *data, int *ret_which,
+		      uint64_t *ret_offset, struct err *err)
+{
+	const char *stream;
+	int which;
+
+	if (json_get_str(data, "stream", true, 16, &stream, err) < 0 ||
+	    json_get_u64(data, "offset", true, 0, INT64_MAX, ret_offset, err) < 0)
+		return -1;
+	*ret_which = which = str_eq(stream, "stderr");
+	if (*ret_offset == 0 && f->offset[which] > 0) {
+		(void)fprintf(stderr,
+			      "%s\nlych: another attempt of the job begins; its %s "
+			      "starts over\n",
+			      plain(f), stream);
+		f->offset[which] = 0;
+	}
+	if (*ret_offset > f->offset[which])
+		return err_set_id(err, ERRID_HTTP_ANSWER, "a gap in the job's %s",
+				  stream);
+	return 0;
+}
+
+static int on_damaged(struct follow *f, const struct json *data, struct err *err)
+{
+	const char *code, *detail;
+	uint64_t offset, bytes;
+	int which;
+
+	if (read_place(f, data, &which, &offset, err) < 0 ||
+	    json_get_u64(data, "bytes", true, 0, INT64_MAX - offset, &bytes, err) < 0 ||
+	    json_get_str(data, "error_code", true, 64, &code, err) < 0 ||
+	    json_get_str(data, "detail", true, 2048, &detail, err) < 0)
+		return -1;
+	f->damaged = true;
+	f->offset[which] = offset + bytes;
+	if (f->json)
+		return put_event("damaged", data, err);
+	cmd_tell(err_id_from_text(code), detail);
+	return 0;
+}
+
 static int on_output(struct follow *f, const struct json *data, struct err *err)
 {
 	cleanup_free char *bytes = NULL;
-	const char *stream, *text;
+	const char *text;
 	uint64_t offset;
 	size_t len, known;
 	int which;
 
-	if (json_get_str(data, "stream", true, 16, &stream, err) < 0 ||
-	    json_get_u64(data, "offset", true, 0, INT64_MAX, &offset, err) < 0 ||
+	if (read_place(f, data, &which, &offset, err) < 0 ||
 	    json_get_str(data, "data", true, PIECE_MAX * 2, &text, err) < 0 ||
 	    base64_decode(text, strlen(text), &bytes, &len, err) < 0)
 		return -1;
-	which = str_eq(stream, "stderr");
-	if (offset == 0 && f->offset[which] > 0) {
-		(void)fprintf(stderr,
-			      "\nlych: another attempt of the job begins; its %s starts "
-			      "over\n",
-			      stream);
-		f->offset[which] = 0;
-	}
-	if (offset > f->offset[which])
-		return err_set_id(err, ERRID_HTTP_ANSWER, "a gap in the job's %s",
-				  stream);
 	if (offset + len <= f->offset[which])
 		return 0;
 	known = (size_t)(f->offset[which] - offset);
@@ -167,6 +205,8 @@ static int on_event(const char *event, const struct json *data, void *arg,
 	f->events++;
 	if (str_eq(event, "output"))
 		return on_output(f, data, err);
+	if (str_eq(event, "damaged"))
+		return on_damaged(f, data, err);
 	if (f->json && put_event(event, data, err) < 0)
 		return -1;
 	return str_eq(event, "end") ? keep_end(f, data, err) : 0;
@@ -199,9 +239,9 @@ static int on_wake(void *arg, struct err *err)
 		if (!f->cancels || f->interrupts++ > 0)
 			return err_set(err, ERR_TIMEOUT, "stopped by a signal");
 		(void)fprintf(stderr,
-			      "\nlych: cancelling job %" PRId64
+			      "%s\nlych: cancelling job %" PRId64
 			      "; once more to stop waiting for its end\n",
-			      f->id);
+			      plain(f), f->id);
 		if (follow_cancel(f, &why) < 0)
 			return err_wrap(&why, "cancel"), *err = why, -1;
 	}
@@ -220,14 +260,15 @@ static bool may_resume(const struct err *err)
 
 int follow_job(struct follow *f, struct err *err)
 {
-	const struct client_events ev = {
-		.on_event = on_event, .on_wake = on_wake, .arg = f, .wake_fd = f->sigfd};
+	const struct client_events ev = {.on_event = on_event,
+					 .on_wake = on_wake,
+					 .arg = f,
+					 .wake_fd = f->sigfd,
+					 .last_id = f->last_id};
+	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/events", f->id);
 	usec_t deadline = clock_boot_usec() + RESUME_TIMEOUT;
 
 	while (!f->job) {
-		cleanup_free char *target = xasprintf(
-			"/v1/jobs/%" PRId64 "/events?stdout=%" PRIu64 "&stderr=%" PRIu64,
-			f->id, f->offset[0], f->offset[1]);
 		uint64_t before = f->events;
 		struct timespec nap = {.tv_nsec = 100 * 1000 * 1000};
 		struct err why = ERR_INIT;

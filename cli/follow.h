@@ -5,6 +5,8 @@
 
 #include "cli/client.h"
 #include "cli/render.h"
+#include "cli/sse.h"
+#include "cli/term_filter.h"
 #include "common/attr.h"
 #include "common/err.h"
 #include "common/id.h"
@@ -25,7 +27,9 @@ struct follow {
 	/* result */
 	struct json *job; /* of the end event; owned */
 	int stopped_by;	  /* signal that ended the following, 0 */
+	bool damaged;	  /* some of its output could not be read; it was told */
 	/* internal */
+	char last_id[SSE_ID_SIZE]; /* where a lost stream goes on */
 	uint64_t offset[2];
 	struct term_filter filter[2];
 	bool terminal[2];

@@ -23,6 +23,8 @@ static const struct cmd commands[] = {
 	{"why", "how a job ended, and what its walls refused", cmd_why},
 	{"logs", "a job's output (-f: follow it)", cmd_logs},
 	{"cancel", "end a job and prove its processes gone", cmd_cancel},
+	{"retry", "try a job again that failed, was lost or is quarantined", cmd_retry},
+	{"rm", "remove a job that has ended, with its output and artifacts", cmd_rm},
 	{"artifacts", "list a job's artifacts, or fetch them", cmd_artifacts},
 	{"gate", "scan FILE: what the privatization gate finds in it, never the text",
 	 cmd_gate},

@@ -69,15 +69,10 @@ static int server_stop(struct restore *r, struct err *err)
 
 static int migrate(struct restore *r, struct err *err)
 {
-	cleanup_free char *secrets = xasprintf("%s/secrets", r->new.data);
 	cleanup_env char **env = proc_env();
-	const char *const argv[] = {
-		r->vessel, "migrate", "--pg-dir", r->new.pg_dir, "--secrets",
-		secrets,   "--tomb",  TOMB_NAME,  NULL,
-	};
 
-	return proc_run(argv, (const char *const *)env, NULL, RESTORE_MIGRATE_TIMEOUT,
-			ERRID_START_MIGRATION, NULL, err);
+	return up_migrate(r->vessel, &r->new, (const char *const *)env,
+			  RESTORE_MIGRATE_TIMEOUT, err);
 }
 
 static int start(struct restore *r, struct err *err)

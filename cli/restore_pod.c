@@ -12,6 +12,7 @@
 #include "cli/units.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/net/tomb_secret.h"
 #include "common/str.h"
 #include <assert.h>
 #include <errno.h>
@@ -169,6 +170,7 @@ static int migrate(struct restore *r, struct err *err)
 	add_secret(&a, "lychgate_db_vessel");
 	add_secret(&a, "lychgate_db_watchdog");
 	add_secret(&a, "lychgate_db_tomb");
+	add_secret(&a, TOMB_GENERATION_OF TOMB_NAME);
 	add_taken(&a, xasprintf("--volume=%s:/run/lychgate/pg:rw,z", r->pg_dir));
 	if (add_image(&a, "vessel", &r->conf.pod.vessel, err) < 0)
 		return -1;

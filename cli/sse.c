@@ -40,6 +40,8 @@ static int take_line(struct sse *s, sse_fn *fn, void *arg, struct err *err)
 		if (s->has_data)
 			r = fn(s->event[0] ? s->event : "message", buf_str(&s->data),
 			       s->data.len, arg, err);
+		if (r >= 0)
+			memcpy(s->id, s->next_id, sizeof(s->id));
 		buf_reset(&s->data);
 		s->event[0] = '\0';
 		s->has_data = false;
@@ -47,6 +49,10 @@ static int take_line(struct sse *s, sse_fn *fn, void *arg, struct err *err)
 		if (str_copy(s->event, sizeof(s->event), v) < 0)
 			r = err_set_id(err, ERRID_HTTP_ANSWER,
 				       "an event's name is too long");
+	} else if ((v = value_of(line, "id"))) {
+		if (str_copy(s->next_id, sizeof(s->next_id), v) < 0 ||
+		    str_has_control(v, strlen(v)))
+			r = err_set_id(err, ERRID_HTTP_ANSWER, "an event's id is none");
 	} else if ((v = value_of(line, "data"))) {
 		if (s->has_data)
 			r = err_set_id(err, ERRID_HTTP_ANSWER,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server-sent events, the subset that the vessel sends: event and data lines, one data
+/* Server-sent events, the subset that the vessel sends: event, id and data lines, one data
  * line an event, comments. Bytes come in any pieces. */
 #ifndef LYCH_CLI_SSE_H
 #define LYCH_CLI_SSE_H
@@ -9,10 +9,13 @@
 #include "common/err.h"
 
 #define SSE_LINE_MAX_BYTES ((size_t)4 << 20)
+#define SSE_ID_SIZE 64
 
 struct sse {
 	struct buf line, data;
 	char event[32];
+	char next_id[SSE_ID_SIZE];
+	char id[SSE_ID_SIZE]; /* of the last event that the callback took; "" for none */
 	bool has_data;
 };
 

@@ -2,14 +2,14 @@
 /*
  * The starter's long life: PostgreSQL, scribe, vessel and tomb as children, started in
  * that order, restarted with backoff when one dies, stopped in reverse order.
- * One thread, one poll loop. Children die with this process (PDEATHSIG: a fast
- * shutdown for PostgreSQL, SIGTERM for the others); as a subreaper it also inherits
+ * One thread, one poll loop. Children die with this process (PDEATHSIG: an immediate
+ * shutdown for PostgreSQL, SIGKILL for the others); as a subreaper it also inherits
  * what a killed postmaster leaves, so that "stopped" means that nothing is left.
  */
 #include "cli/supervise_priv.h"
 
 #include "cli/proc.h"
-#include "cli/secret.h"
+#include "cli/secret_tombs.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/log.h"
@@ -211,18 +211,11 @@ static void stop_tomb(struct super *u, bool hold)
 /* As the reactor of the pod (cli/cmd_react.c), here on our own parts. */
 static int rotate_tombs_secrets(struct super *u, struct err *err)
 {
-	static const char *const names[] = {"lychgate_db_tomb", "lychgate_work"};
 	cleanup_secret_store struct secret_store s = {.dirfd = -1};
 
-	if (secret_store_open("files", u->s->paths, &s, err) < 0)
+	if (secret_store_open("files", u->s->paths, &s, err) < 0 ||
+	    secret_tombs_set(&s, SECRET_TOMB_NEXT, err) < 0)
 		return -1;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		cleanup_secret_value struct secret_value v = {0};
-
-		secret_value_generate(&v);
-		if (s.ops->write(&s, names[i], &v, true, err) < 0)
-			return -1;
-	}
 	u->asked_restart = true;
 	return 0;
 }

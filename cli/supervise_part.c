@@ -228,6 +228,8 @@ static char **tomb_argv(const struct super *u)
 	a[n++] = xasprintf("%u", s->conf->slots);
 	a[n++] = xstrdup("--grade");
 	a[n++] = xstrdup(sbx_grade_name(s->conf->grade));
+	a[n++] = xstrdup("--record");
+	a[n++] = xasprintf("%s/tomb.process", s->paths->data);
 	a[n++] = xstrdup("--ready");
 	if (!u->no_scope)
 		a[n++] = xstrdup("--scope");
@@ -267,7 +269,10 @@ int part_start(struct super *u, enum part_id id, struct err *err)
 	spec.out = log;
 	spec.err = log;
 	spec.ready_fd = ready[1];
-	spec.death_signal = id == PART_PG ? SIGINT : SIGTERM;
+	/* As in a crash, which all of them are made for: nobody is left who would end
+	 * one that waits for another or is stopped. PostgreSQL ends its own at once and
+	 * recovers at the next start. */
+	spec.death_signal = id == PART_PG ? SIGQUIT : SIGKILL;
 	int r = proc_start(&spec, &p->pid, err);
 
 	fd_close(&ready[1]);
@@ -285,15 +290,8 @@ int part_start(struct super *u, enum part_id id, struct err *err)
 
 int part_migrate(struct super *u, struct err *err)
 {
-	const struct supervise *s = u->s;
-	cleanup_free char *secrets = xasprintf("%s/secrets", s->paths->data);
-	const char *const argv[] = {
-		s->vessel, "migrate", "--pg-dir", s->paths->pg_dir, "--secrets", secrets,
-		"--tomb",  TOMB_NAME, NULL,
-	};
-
-	if (proc_run(argv, (const char *const *)u->env, NULL, MIGRATE_TIMEOUT,
-		     ERRID_START_MIGRATION, NULL, err) < 0) {
+	if (up_migrate(u->s->vessel, u->s->paths, (const char *const *)u->env,
+		       MIGRATE_TIMEOUT, err) < 0) {
 		part_adopt_code(err);
 		return -1;
 	}

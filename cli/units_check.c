@@ -7,9 +7,11 @@
  */
 #include "cli/units.h"
 
+#include "cli/up.h"
 #include "common/attr.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/net/tomb_secret.h"
 #include "common/str.h"
 
 struct check {
@@ -54,8 +56,9 @@ static int check_secret(const struct check *c, const char *value)
 	if (str_starts(value, "portal_") &&
 	    !str_eq(c->u->name, "lychgate-vessel.container"))
 		return refuse(c, "Secret", value, "a provider's key is the vessel's");
-	if (is_tomb(c) && !str_starts(value, "lychgate_work,") &&
-	    (c->w->sovereign || !str_starts(value, "lychgate_db_tomb,")))
+	/* what is made for it, and never what it is made from */
+	if (is_tomb(c) && !str_starts(value, TOMB_SECRET_WORK_OF TOMB_NAME ",") &&
+	    (c->w->sovereign || !str_starts(value, TOMB_SECRET_DB_OF TOMB_NAME ",")))
 		return refuse(c, "Secret", value, "no secret of the tomb's");
 	return 0;
 }

@@ -47,6 +47,12 @@ char **pg_server_argv(const struct paths *p, const struct pg_cluster *c) MUST_CH
 /* Does postmaster.pid say that this server takes connections? */
 bool pg_is_ready(const struct pg_cluster *c, pid_t pid);
 
+/* ---- up_migrate.c -------------------------------------------------------- */
+/* Schema, roles and passwords as this release wants them, for every tomb that has secrets
+ * in <data>/secrets; those of TOMB_NAME are made when it has none. */
+MUST_CHECK int up_migrate(const char *vessel, const struct paths *p,
+			  const char *const *env, usec_t timeout, struct err *err);
+
 /* ---- supervise.c --------------------------------------------------------- */
 struct supervise {
 	const struct paths *paths;

@@ -8,9 +8,12 @@
  *
  *  1. in a scope: moves itself to a leaf, turns the controllers on and makes the
  *     group that jobs get (up_cgroup.c: or says why this scope can't keep limits);
- *  2. clones a child into new user, mount, pid, network, ipc and uts namespaces,
- *     the calling uid mapped to itself and nothing else mapped;
- *  3. stays outside as its guard: passes SIGTERM on, ends with the child's code,
+ *  2. proves that the tomb before is dead, with all that it started, and leaves
+ *     word of it for the next one (up_gone.c);
+ *  3. clones a child into new user, mount, pid, network, ipc and uts namespaces,
+ *     the calling uid mapped to itself and nothing else mapped, records who that
+ *     is, and only then lets it go on;
+ *  4. stays outside as its guard: passes SIGTERM on, ends with the child's code,
  *     and takes the child with it when it dies.
  *
  * The child takes a clone of every tree that it may see (open_tree) *before* it
@@ -25,11 +28,13 @@
 #include "cli/cmd.h"
 #include "cli/proc.h"
 #include "cli/up.h"
+#include "cli/up_gone.h"
 
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/net/tomb_secret.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include <errno.h>
@@ -47,6 +52,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#define OWN_DB TOMB_SECRET_DB_OF TOMB_NAME
+#define OWN_WORK TOMB_SECRET_WORK_OF TOMB_NAME
 #define NEW_ROOT "/tmp" /* only a place to mount on; hidden again by the pivot */
 
 struct wall {
@@ -54,6 +61,7 @@ struct wall {
 	char *pg; /* NULL: it claims through the vessel, and has no database in its root */
 	char *slots, *grade, *queue;
 	char *cgroup; /* NULL: no delegated group */
+	char *record; /* who the tomb is: up_gone.c */
 	bool scope, ready;
 };
 
@@ -246,8 +254,8 @@ static int enter_root(struct err *err)
 
 static int build_root(const struct wall *w, struct err *err)
 {
-	cleanup_free char *db = xasprintf("%s/lychgate_db_tomb", w->secrets);
-	cleanup_free char *work = xasprintf("%s/lychgate_work", w->secrets);
+	cleanup_free char *db = xasprintf("%s/" OWN_DB, w->secrets);
+	cleanup_free char *work = xasprintf("%s/" OWN_WORK, w->secrets);
 	struct tree trees[] = {
 		{"/usr", "/usr", TREE_RO, false, -1, true},
 		{"/etc", "/etc", TREE_RO, false, -1, true},
@@ -258,7 +266,7 @@ static int build_root(const struct wall *w, struct err *err)
 		{"/dev/urandom", "/dev/urandom", TREE_DEV, false, -1, false},
 		{w->data, "/lych/tomb", TREE_RW, false, -1, true},
 		{w->work, "/lych/work", TREE_RW, false, -1, true},
-		{work, "/lych/secrets/lychgate_work", TREE_RO, false, -1, false},
+		{work, "/lych/secrets/" OWN_WORK, TREE_RO, false, -1, false},
 		{w->tomb, "/lych/bin/lych-tomb", TREE_RO, false, -1, false},
 		{w->sandbox, "/lych/bin/lych-sandbox", TREE_RO, false, -1, false},
 		{w->tools, "/lych/bin/tools", TREE_RO, false, -1, true},
@@ -275,7 +283,7 @@ static int build_root(const struct wall *w, struct err *err)
 	if (w->pg) {
 		trees[n++] = (struct tree){w->pg, "/lych/pg", TREE_RO, false, -1, true};
 		trees[n++] = (struct tree){
-			db, "/lych/secrets/lychgate_db_tomb", TREE_RO, false, -1, false};
+			db, "/lych/secrets/" OWN_DB, TREE_RO, false, -1, false};
 	}
 	if (w->cgroup)
 		trees[n++] = (struct tree){
@@ -337,7 +345,10 @@ NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int 
 	cleanup_env char **env = proc_env();
 	const char *argv[28];
 	size_t n = 0;
+	char go;
 
+	if (read(alive, &go, 1) != 1)
+		_exit(EXIT_SETUP); /* the guard ended before it had recorded us */
 	argv[n++] = "lych-tomb";
 	argv[n++] = "--name";
 	argv[n++] = TOMB_NAME;
@@ -432,6 +443,28 @@ static int guard_loop(pid_t child, const sigset_t *mask, struct err *err)
 	}
 }
 
+/* Before there is a new one. A proof that cannot be had or told costs a wait: the leases
+ * run out. But a record must never name one who is not the last. */
+static int settle_before(const struct wall *w, struct err *err)
+{
+	struct err told = ERR_INIT;
+	const char *word = gone_prove(w->record);
+
+	if (gone_tell(w->data, word, &told) < 0)
+		log_err(LOG_WARN_, "the leases of an earlier tomb will run out", &told);
+	return gone_forget(w->record, err);
+}
+
+static void let_go(const struct wall *w, pid_t pid, int alive)
+{
+	struct err err = ERR_INIT;
+
+	if (gone_record(w->record, pid, getppid(), &err) < 0)
+		log_err(LOG_WARN_, "if this tomb dies its leases will run out", &err);
+	(void)signal(SIGPIPE, SIG_IGN); /* it may have ended already */
+	(void)!write(alive, "", 1);
+}
+
 static int guard_run(struct wall *w, struct err *err)
 {
 	uid_t uid = getuid();
@@ -440,7 +473,7 @@ static int guard_run(struct wall *w, struct err *err)
 	sigset_t mask;
 	long pid;
 
-	if (choose_limits(w, err) < 0)
+	if (choose_limits(w, err) < 0 || settle_before(w, err) < 0)
 		return -1;
 	if (pipe2(alive, O_CLOEXEC) < 0)
 		return err_sys(err, "pipe");
@@ -464,6 +497,7 @@ static int guard_run(struct wall *w, struct err *err)
 		wall_child(w, uid, gid, alive[0]);
 	}
 	(void)close(alive[0]);
+	let_go(w, (pid_t)pid, alive[1]);
 	if (w->ready)
 		(void)close(PROC_READY_FD);
 	return guard_loop((pid_t)pid, &mask, err);
@@ -484,6 +518,7 @@ int cmd_tomb_wall(int argc, char **argv)
 		{"grade", required_argument, NULL, 'g'},
 		{"scope", no_argument, NULL, 'c'},
 		{"ready", no_argument, NULL, 'r'},
+		{"record", required_argument, NULL, 'b'},
 		{NULL, 0, NULL, 0},
 	};
 	enum queue_door door = DOOR_MAX_;
@@ -530,12 +565,16 @@ int cmd_tomb_wall(int argc, char **argv)
 		case 'r':
 			w.ready = true;
 			break;
+		case 'b':
+			w.record = optarg;
+			break;
 		default:
 			return EXIT_USAGE;
 		}
 	}
 	if (!w.data || !w.work || !w.secrets || !w.tomb || !w.sandbox || !w.tools ||
-	    !w.slots || !w.grade || !w.queue || !queue_door_from_name(w.queue, &door) ||
+	    !w.slots || !w.grade || !w.record || !w.queue ||
+	    !queue_door_from_name(w.queue, &door) ||
 	    (door == DOOR_POSTGRES) != (w.pg != NULL))
 		return EXIT_USAGE;
 	code = guard_run(&w, &err);
