@@ -108,7 +108,7 @@ mkdir -p "$scratch/t"
 (cd "$scratch/t" && mkdir -p tomb work pg secrets)
 lych _tomb --scope --data "$scratch/t/tomb" --work "$scratch/t/work" --queue postgres --pg "$scratch/t/pg" \
 	--secrets "$scratch/t/secrets" --tomb "$(command -v lych-tomb)" \
-	--sandbox "$(command -v lych-sandbox)" --tools "$(dirname "$(command -v lych-tomb)")/tools" --slots 1 --grade full >"$scratch/out" 2>&1
+	--sandbox "$(command -v lych-sandbox)" --tools "$(dirname "$(command -v lych-tomb)")/tools" --slots 1 --grade full --record "$scratch/t/process" >"$scratch/out" 2>&1
 check "a group that isn't delegated is fatal (78)" [ $? -eq 78 ]
 check "and it says so" grep LYCH-SANDBOX-008 "$scratch/out"
 

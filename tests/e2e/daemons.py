@@ -11,7 +11,8 @@ import time
 
 V, S = "/var/lib/lychgate", "/run/lychgate"
 ROOMS = ["vessel", "scribe", "tomb"]
-SECRETS = ["lychgate_db_migrate", "lychgate_db_vessel", "lychgate_db_watchdog", "lychgate_db_tomb", "lychgate_work", "portal_x"]
+SECRETS = ["lychgate_db_migrate", "lychgate_db_vessel", "lychgate_db_watchdog", "lychgate_db_tomb", "lychgate_work",
+           "lychgate_db_of_tomb_1", "lychgate_work_of_tomb_1", "portal_x"]
 ALL = set(ROOMS)
 
 

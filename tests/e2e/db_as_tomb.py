@@ -12,7 +12,7 @@ import struct
 import sys
 
 SOCKET = "/run/lychgate/pg/.s.PGSQL.5432"
-with open("/run/secrets/lychgate_db_tomb", encoding="ascii") as f:
+with open("/run/secrets/lychgate_db_of_tomb_1", encoding="ascii") as f:
     PASSWORD = f.read().strip().encode()
 
 

@@ -40,7 +40,11 @@ asking() { # what goes into codex.yaml
 		    addresses:
 		      - $there
 		    models:
-		      - {name: little, input: "0", output: "0"}
+		      - name: little
+		        input: "0"
+		        output: "0"
+		        extras:
+		          - {name: "beta:context-1m-2025-08-07", input: "0", output: "0"}
 		registries:
 		  pypi:
 		    url: "http://$there:$(port_of registry)/pypi/simple"

@@ -303,8 +303,8 @@ reactor() {
 		[ "$(began_at vessel)" = "$vessel" ] || fail "restart-tomb" || return 1
 	lych request stop-tomb && [ "$(systemctl --user is-active lychgate-tomb)" = inactive ] || fail "stop-tomb" || return 1
 	lych request restart-tomb && until_true 60 all_are active || fail "restart-tomb after stop-tomb" || return 1
-	work=$(value_of lychgate_work)
-	lych request rotate-secret && until_true 60 all_are active && [ "$(value_of lychgate_work)" != "$work" ] &&
+	work=$(value_of lychgate_work_of_tomb_1)
+	lych request rotate-secret && until_true 60 all_are active && [ "$(value_of lychgate_work_of_tomb_1)" != "$work" ] &&
 		lych run --no-stdin -- true || fail "rotate-secret" || return 1
 	# neither a command nor a path nor a unit's name: it is put aside, and nothing else comes of it
 	printf '{"intent":"restart-tomb; touch %s/planted"}' "$HOME" >"$data/vessel/reactor/x.json"
@@ -328,7 +328,8 @@ run_once() { # secret..., --, what the vessel's image is told
 		-v "$run/pg:/run/lychgate/pg:ro,z" "${with[@]}" localhost/lychgate-vessel:1 "${@:2}"
 }
 second_tomb() {
-	run_once db_migrate db_vessel db_watchdog db_tomb -- migrate --pg-dir /run/lychgate/pg --secrets /run/secrets --tomb tomb_1 --tomb tomb_2 &&
+	lych secret tomb tomb_2 --store=podman &&
+		run_once db_migrate db_vessel db_watchdog db_tomb generation_of_tomb_1 generation_of_tomb_2 -- migrate --pg-dir /run/lychgate/pg --secrets /run/secrets --tomb tomb_1 --tomb tomb_2 &&
 		sed 's/^Image=.*/Image=localhost\/lychgate-tomb:1/' "$src/quadlet/tomb/lychgate-tomb_2.container" >lychgate-tomb_2.container &&
 		podman quadlet install lychgate-tomb_2.container && systemctl --user start lychgate-tomb_2 || return 1
 	until_true 60 is_healthy lychgate-tomb_2 && lych status | grep tomb_2 && lych bind --dry-run | grep 'Nothing would change' || return 1
@@ -336,7 +337,8 @@ second_tomb() {
 	systemctl --user stop lychgate-tomb && [ "$(lych run --no-stdin -- echo by the second)" = "by the second" ] || return 1
 	podman kill lychgate-tomb_2 && [ "$(lych run --no-stdin -- echo again)" = again ] || return 1
 	systemctl --user start lychgate-tomb && systemctl --user stop lychgate-tomb_2 && podman quadlet rm lychgate-tomb_2.container && until_true 60 all_are active || return 1
-	! podman ps -a --format '{{.Names}}' | grep tomb_2 && rm -r ~/.local/share/lychgate-tomb_2
+	! podman ps -a --format '{{.Names}}' | grep tomb_2 && rm -r ~/.local/share/lychgate-tomb_2 &&
+		podman secret rm lychgate_{generation,db,work}_of_tomb_2
 }
 is_healthy() { [ "$(podman inspect -f '{{.State.Health.Status}}' "$1")" = healthy ]; }
 
@@ -350,12 +352,13 @@ a_job_runs() { [ "$(state_of "$1")" = running ]; }
 state_of() { lych show "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])'; }
 has_ended() { [ "$(state_of "$1")" = succeeded ]; }
 rotations() {
-	local name role old id
+	local name role old id what
 	id=$(lych run --detach --no-stdin -- sh -c 'sleep 5; echo done') && until_true 20 a_job_runs "$id" || return 1
-	for name in db_vessel:lych_vessel db_watchdog:lych_watchdog db_tomb:tomb_1 work:; do
+	for name in db_vessel:lych_vessel db_watchdog:lych_watchdog db_of_tomb_1:tomb_1 work_of_tomb_1: db_tomb: work:; do
 		role=${name#*:} name=${name%:*}
 		old=$(secret_value "$name")
-		lych secret rotate "lychgate_$name" --store=podman && until_true 60 all_are active || fail "$name" || return 1
+		case $name in *_of_tomb_1) what="--tomb=tomb_1" ;; *) what=lychgate_$name ;; esac
+		lych secret rotate "$what" --store=podman && until_true 60 all_are active || fail "$name" || return 1
 		[ "$(secret_value "$name")" != "$old" ] || fail "$name has its former value" || return 1
 		[ -n "$role" ] || continue
 		login "$role" "$(secret_value "$name")" || fail "$role: the new password is refused" || return 1

@@ -19,7 +19,7 @@ import uuid
 
 D, BUILD = sys.argv[1:3]
 API, WORK = D + "/run/api/vessel.sock", D + "/run/work/vessel.sock"
-SECRET = open(D + "/pg/secrets/lychgate_work").read().strip()
+SECRET = open(D + "/pg/secrets/lychgate_work_of_tomb_1").read().strip()
 BOOT = str(uuid.uuid4())
 KEY = "sk-stand-in-0123456789abcdefghij"
 ENV = {"HOME": D + "/home", "PATH": os.environ["PATH"],
@@ -66,6 +66,8 @@ class Provider(http.server.BaseHTTPRequestHandler):
             self.stream(text)
         elif "give 429" in text:
             self.reply(429, "application/json", b'{"error":{"message":"slow down"}}', Retry_After="7")
+        elif "give headers" in text:
+            self.reply(200, "application/json", b"{}", **{f"X_RateLimit_{i}": "v" * 1000 for i in range(30)})
         elif "give html" in text:
             self.reply(500, "text/html", b"<html>trace of 10.0.0.1</html>")
         elif "give key" in text:
@@ -251,7 +253,7 @@ def job(egress="brokered"):
 
 
 def headers(lease):
-    return {"Authorization": "Bearer " + SECRET, "Lychgate-Version": "1", "Lychgate-Job": lease[0],
+    return {"Authorization": "Bearer " + SECRET, "Lychgate-Tomb": "tomb_1", "Lychgate-Version": "1", "Lychgate-Job": lease[0],
             "Lychgate-Epoch": lease[1], "Lychgate-Token": lease[2]}
 
 
@@ -316,6 +318,39 @@ def t_a_lease_that_ends_between_two_asks_is_refused_before_all_else():
     assert len(Provider.seen) == before
     assert balanced(lease)["requests"] == 1
     assert books(lease)["spent"]["denials"] == 0
+
+
+def processes():
+    """The vessel, the parent of its workers and the workers."""
+    out = [vessel.p.pid]
+    for pid in out:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            out += map(int, f.read().split())
+    return out
+
+
+def t_a_value_of_a_kind_that_is_not_its_places_own_ends_nobody():
+    before = processes()
+    text = {"role": "user", "content": "hi"}
+    for dialect in ("openai", "anthropic"):
+        lease = job()
+        for seq, rq in enumerate((
+                {"messages": ["x"]}, {"messages": [1]}, {"messages": [None]}, {"messages": [[]]},
+                {"messages": [{"role": "user", "content": ["x"]}]}, {"messages": [{"role": "user", "content": [None]}]},
+                {"messages": [text], "system": ["x"]}, {"messages": [text], "tools": ["x"]}), 1):
+            body = {"seq": seq, "dialect": dialect, "stream": False, "request": {"model": "m", "max_tokens": 9, **rq}}
+            refused(call(WORK, "POST", "/work/v1/ask", body, headers(lease)), 400, "LYCH-BROKER-002")
+    assert processes() == before
+    assert ask(job(), 1).status == 200
+
+
+def t_a_provider_that_floods_its_header_fields_ends_nobody():
+    before, lease = processes(), job()
+    a = ask(lease, 1, text="give headers")
+    assert a.status == 200 and a.data == b"{}", a.data
+    kept = [k for k, v in a.getheaders() if k.lower().startswith("x-ratelimit-")]
+    assert 1 <= len(kept) < 5, a.getheaders()
+    assert processes() == before and ask(lease, 2).status == 200
 
 
 def t_a_job_without_egress_is_refused():

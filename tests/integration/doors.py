@@ -16,15 +16,20 @@ import sys
 
 verb, base, args = sys.argv[1], sys.argv[2], sys.argv[3:]
 path = base + "/work/vessel.sock"
-secret = open(base + "/pg/secrets/lychgate_work").read().strip()
 
 
-def send(method, target, body=b"", headers=None, tomb="tomb_1", version="1", bearer=secret):
+def bearer_of(tomb):
+    path = f"{base}/pg/secrets/lychgate_work_of_{tomb}"
+    return open(path, encoding="ascii").read().strip() if os.path.exists(path) else "x" * 64
+
+
+
+def send(method, target, body=b"", headers=None, tomb="tomb_1", version="1", bearer=None):
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(40)
     s.connect(path)
     lines = [f"{method} /work/v1/{target} HTTP/1.1", "Host: lychgate", "Connection: close",
-             f"Authorization: Bearer {bearer}", f"Lychgate-Version: {version}"]
+             f"Authorization: Bearer {bearer or bearer_of(tomb or 'tomb_1')}", f"Lychgate-Version: {version}"]
     if tomb is not None:
         lines.append(f"Lychgate-Tomb: {tomb}")
     lines += [f"{k}: {v}" for k, v in (headers or {}).items()]
@@ -61,16 +66,21 @@ if verb == "refused":
     table = [
         ("no name", ("POST", "claim", claim_body(U % 1, U % 2)), {"tomb": None}),
         ("a name that is none", ("POST", "claim", claim_body(U % 1, U % 2)), {"tomb": "Tomb;1"}),
-        ("an unregistered name", ("POST", "claim", claim_body(U % 1, U % 2)), {"tomb": "tomb_9"}),
+        ("a name that is nobody's", ("POST", "claim", claim_body(U % 1, U % 2)), {"tomb": "tomb_9"}),
+        ("a tomb that does not claim through the vessel", ("POST", "claim", claim_body(U % 1, U % 2)), {"tomb": "tomb_3"}),
         ("the vessel's own role", ("POST", "claim", claim_body(U % 1, U % 2)), {"tomb": "lych_vessel"}),
         ("the superuser's role", ("POST", "claim", claim_body(U % 1, U % 2)), {"tomb": "lych_migrate"}),
         ("a wrong bearer", ("POST", "claim", claim_body(U % 1, U % 2)), {"bearer": "x" * 48}),
+        ("another tomb's bearer", ("POST", "claim", claim_body(U % 1, U % 2)), {"bearer": bearer_of("tomb_2")}),
+        ("another tomb's name", ("POST", "claim", claim_body(U % 1, U % 2)), {"tomb": "tomb_2", "bearer": bearer_of("tomb_1")}),
+        ("the master itself", ("POST", "claim", claim_body(U % 1, U % 2)),
+         {"bearer": open(base + "/pg/secrets/lychgate_work", encoding="ascii").read().strip()}),
         ("an older version", ("POST", "claim", claim_body(U % 1, U % 2)), {"version": "0"}),
         ("a newer version", ("POST", "claim", claim_body(U % 1, U % 2)), {"version": "2"}),
-        ("hello, not registered", ("POST", "hello", hello), {"tomb": "tomb_9"}),
+        ("hello, not registered", ("POST", "hello", hello), {"tomb": "tomb_3"}),
         ("hello without a name", ("POST", "hello", hello), {"tomb": None}),
         ("hello by a third door", ("POST", "hello", hello.replace(b"vessel", b"window")), {}),
-        ("no job is asked for", ("POST", "claim", claim_body(U % 1, U % 2, n=0)), {}),
+        ("fewer than none", ("POST", "claim", claim_body(U % 1, U % 2, n=-1)), {}),
         ("too many jobs", ("POST", "claim", claim_body(U % 1, U % 2, n=9)), {}),
         ("a lease for ever", ("POST", "claim", claim_body(U % 1, U % 2, ttl=100000)), {}),
         ("an unknown key", ("POST", "claim", claim_body(U % 1, U % 2, role="tomb_2")), {}),
@@ -82,6 +92,7 @@ if verb == "refused":
         ("ack without a lease", ("POST", "ack", b"{}"), {}),
         ("an unknown class", ("POST", "fail?retry=true&class=bored", b""), {"headers": key}),
         ("fail without retry", ("POST", "fail?class=crash", b""), {"headers": key}),
+        ("neither dead nor alive", ("POST", "release?died=maybe", b""), {"headers": key}),
         ("a body on release", ("POST", "release", b"x"), {"headers": key}),
         ("a query on ack", ("POST", "ack?x=1", b"{}"), {"headers": key}),
     ]

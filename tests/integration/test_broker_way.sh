@@ -45,7 +45,9 @@ done
 port=$(sed 's/^port //' "$LYCH_TMP/port")
 pages=$(sed 's/^port //' "$LYCH_TMP/port2")
 
-printf '%s' "$key" | lych secret set portal_open >/dev/null || fail "secret set"
+for name in portal_open portal_anthro portal_shut; do
+	printf '%s' "$key" | lych secret set "$name" >/dev/null || fail "secret set $name"
+done
 
 start() { # grade
 	lych_config "slots: 2" "grade: $1"
@@ -62,7 +64,7 @@ portals:
   - name: anthro
     kind: anthropic
     url: "http://127.0.0.1:$port"
-    secret: portal_open
+    secret: portal_anthro
     addresses:
       - 127.0.0.1
     models:
@@ -70,7 +72,7 @@ portals:
   - name: shut
     kind: openai
     url: "http://127.0.0.1:$port/v1"
-    secret: portal_open
+    secret: portal_shut
     addresses:
       - 127.0.0.1
     models:

@@ -82,6 +82,7 @@ cp "$debug/lych-tomb" "$tomb/lych-tomb"
 cat >"$LYCH_TMP/wrapper" <<'W'
 #!/bin/sh
 ls /lych /lych/secrets >/lych/tomb/seen
+cat /lych/secrets/* >/lych/tomb/held
 exec /lych/tomb/lych-tomb "$@" --probe-walls /lych/tomb/probes
 W
 chmod 0700 "$LYCH_TMP/wrapper"
@@ -95,23 +96,34 @@ try_tomb() { # door attempt...
 		"write /lych/bin/planted" "write /usr/planted" "$@")
 	printf '%s\n' "${tries[@]}" "${own[@]}" >"$tomb/probes"
 	out=$("$LYCH_BIN/lych" _tomb --data "$tomb" --work "$run/work" "${door[@]}" --secrets "$LYCHGATE_DATA/secrets" \
-		--tomb "$LYCH_TMP/wrapper" --sandbox "$LYCH_BIN/lych-sandbox" --tools "$LYCH_BIN" --slots 1 --grade full 2>"$LYCH_TMP/tomb.err") ||
+		--tomb "$LYCH_TMP/wrapper" --sandbox "$LYCH_BIN/lych-sandbox" --tools "$LYCH_BIN" --slots 1 --grade full --record "$LYCH_TMP/tomb.process" 2>"$LYCH_TMP/tomb.err") ||
 		fail "the $name did not finish its attempts: $(tail -n 3 "$LYCH_TMP/tomb.err")"
 	judge "$name" "$out" ${#tries[@]} "${own[@]}"
 	total=$((total + ${#tries[@]}))
 }
-try_tomb postgres "read /lych/secrets/lychgate_db_tomb"
+try_tomb postgres "read /lych/secrets/lychgate_db_of_tomb_1" "read /lych/secrets/lychgate_db_tomb"
 
-grep -qx pg "$tomb/seen" && grep -qx lychgate_db_tomb "$tomb/seen" || fail "the listing of the tomb's root means nothing"
+grep -qx pg "$tomb/seen" && grep -qx lychgate_db_of_tomb_1 "$tomb/seen" || fail "the listing of the tomb's root means nothing"
+
+# Of the masters, from which every tomb's secrets are made, nothing is there: not by a name, not by their bytes.
+no_master() {
+	local name
+	! grep -qxE 'lychgate_(work|db_tomb|generation_of_.*)' "$tomb/seen" || fail "the tomb's root has $(tr '\n' ' ' <"$tomb/seen")"
+	for name in work db_tomb; do
+		! grep -qF "$(cat "$LYCHGATE_DATA/secrets/lychgate_$name")" "$tomb/held" || fail "the tomb holds the master lychgate_$name"
+	done
+}
+no_master
 
 # Claiming through the vessel: a database listens, and neither its directory nor the password is in
 # the tomb's root, before it confines itself and after.
 python3 "$LYCH_TMP/listeners.py" "$LYCH_TMP/reached" "$run/pg/.s.PGSQL.5432" >"$LYCH_TMP/port2" &
 listeners2=$!
 for _ in $(seq 600); do [ -s "$LYCH_TMP/port2" ] && break; sleep 0.05; done
-try_tomb vessel "read /lych/secrets/lychgate_db_tomb" "read $LYCHGATE_DATA/secrets/lychgate_db_tomb" \
+try_tomb vessel "read /lych/secrets/lychgate_db_of_tomb_1" "read $LYCHGATE_DATA/secrets/lychgate_db_of_tomb_1" \
 	"list /lych/pg" "list $run/pg" "connect unix:/lych/pg/.s.PGSQL.5432" "connect unix:$run/pg/.s.PGSQL.5432"
 ! grep -qxE 'pg|lychgate_db_.*' "$tomb/seen" || fail "the sovereign tomb's root: $(tr '\n' ' ' <"$tomb/seen")"
+no_master
 [ "$(grep -c '^lychgate_' "$tomb/seen")" = 1 ] || fail "the sovereign tomb holds other secrets: $(tr '\n' ' ' <"$tomb/seen")"
 
 # --- the vessel, in the root that it makes for itself

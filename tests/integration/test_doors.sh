@@ -141,20 +141,24 @@ until_sql() { # COUNT SQL
 }
 until_sql t "SELECT ok_until > now() FROM lych.audit_state"
 py refused >"$dir/refused"
-is "refusals" 24 "$(wc -l <"$dir/refused")"
+is "refusals" 29 "$(wc -l <"$dir/refused")"
 coded=$(grep -cE '^[45][0-9][0-9] LYCH-[A-Z]+-[0-9]{3} ' "$dir/refused") || true
-[ "$coded" = 24 ] || cat "$dir/refused"
-is "each with a code" 24 "$coded"
+[ "$coded" = 29 ] || cat "$dir/refused"
+is "each with a code" 29 "$coded"
 while read -r code what; do
 	grep -qF " $code $what |" "$dir/refused" || fail "not $code: $what"
 	count=$((count + 1))
 done <<'T'
-LYCH-HTTP-007 no name
-LYCH-HTTP-007 a name that is none
-LYCH-RUN-011 an unregistered name
-LYCH-RUN-011 the vessel's own role
-LYCH-RUN-011 the superuser's role
+LYCH-HTTP-005 no name
+LYCH-HTTP-005 a name that is none
+LYCH-HTTP-005 a name that is nobody's
+LYCH-RUN-011 a tomb that does not claim through the vessel
+LYCH-HTTP-005 the vessel's own role
+LYCH-HTTP-005 the superuser's role
 LYCH-HTTP-005 a wrong bearer
+LYCH-HTTP-005 another tomb's bearer
+LYCH-HTTP-005 another tomb's name
+LYCH-HTTP-005 the master itself
 LYCH-HTTP-007 an older version
 LYCH-RUN-010 a newer version
 LYCH-RUN-011 hello, not registered

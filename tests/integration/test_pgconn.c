@@ -326,7 +326,7 @@ Test(pgconn, free_inside_a_callback)
 
 static struct queue *queue;
 static job_id_t submitted;
-static int64_t seq;
+static int64_t version;
 
 static void health(const char *json, size_t len, const struct err *err, void *arg UNUSED)
 {
@@ -365,18 +365,22 @@ static void cancelled(enum job_state now, const struct err *err, void *arg UNUSE
 	queue_lease_check(queue, &l, true, refused, NULL);
 }
 
-static void changed(const struct queue_job *jobs, size_t n, const struct err *err,
-		    void *arg UNUSED)
+static void looked(const struct queue_job *jobs, size_t n, const job_id_t *gone,
+		   size_t n_gone, const struct err *err, void *arg UNUSED)
 {
-	cr_expect(!err && n == 1 && jobs[0].id == submitted && jobs[0].change_seq == seq);
+	cr_expect(!err && n == 1 && jobs[0].id == submitted &&
+		  jobs[0].version == version);
+	cr_expect(n_gone == 1 && gone[0] == 999999);
 	queue_cancel(queue, submitted, cancelled, NULL);
 }
 
 static void listed(const struct queue_job *jobs, size_t n, const struct err *err,
 		   void *arg UNUSED)
 {
+	const struct queue_seen seen[] = {{submitted, version - 1}, {999999, 1}};
+
 	cr_expect(!err && n == 1 && jobs[0].state == JOB_QUEUED && !jobs[0].spec);
-	queue_changes(queue, 0, changed, NULL);
+	queue_look(queue, seen, 2, looked, NULL);
 }
 
 static void shown(const struct queue_job *jobs, size_t n, const struct err *err,
@@ -388,7 +392,7 @@ static void shown(const struct queue_job *jobs, size_t n, const struct err *err,
 	cr_expect_str_eq(jobs[0].request_id, "r1");
 	cr_expect_eq(jobs[0].spec_len, 2);
 	cr_expect(memcmp(jobs[0].spec, "{}", 2) == 0 && jobs[0].result == NULL);
-	seq = jobs[0].change_seq;
+	version = jobs[0].version;
 	queue_list(queue, &f, listed, NULL);
 }
 

@@ -152,14 +152,14 @@ sleep 1
 lych status --json 2>/dev/null | python3 -c 'import json,sys; sys.exit(bool(json.load(sys.stdin)["processes"].get("tomb")))' || fail "the tomb came back by itself"
 is "and back by request" "restart-tomb: done" "$(lych request restart-tomb)"
 lych_wait_up
-cp -p "$LYCHGATE_DATA/secrets/lychgate_work" "$LYCHGATE_DATA/secrets/lychgate_db_tomb" "$LYCH_TMP/"
+cp -p "$LYCHGATE_DATA/secrets/lychgate_work_of_tomb_1" "$LYCHGATE_DATA/secrets/lychgate_db_of_tomb_1" "$LYCH_TMP/"
 is "rotate-secret" "rotate-secret: done" "$(lych request rotate-secret)"
 for _ in $(seq 300); do
 	[ "$vessel" != "$(lych_pid vessel 2>/dev/null)" ] && break
 	sleep 0.1
 done
 lych_wait_up
-for name in lychgate_work lychgate_db_tomb; do
+for name in lychgate_work_of_tomb_1 lychgate_db_of_tomb_1; do
 	cmp -s "$LYCH_TMP/$name" "$LYCHGATE_DATA/secrets/$name" && fail "$name is as before"
 done
 is "a job after the rotation" hello "$(lych run -n -- echo hello)"

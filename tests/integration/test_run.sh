@@ -57,6 +57,32 @@ is "its class is told" 1 "$(grep -c 'class timeout_kill' err)"
 is "its code too" 1 "$(grep -c LYCH-EXEC-002 err)"
 is "both streams" "out err" "$(lych run -n -- sh -c 'echo out; echo err >&2' 2>err2) $(cat err2)"
 
+# --- what leaves by other ways, from a sandbox of the spawner's
+hard=1
+[ "$(ulimit -H -c)" != 0 ] || hard=0
+is "its crash starts no core handler" "$hard $hard" "$(lych run -n -- prlimit --core --raw --noheadings -o SOFT,HARD)"
+is "no names of keys, no boot options" "0" "$(lych run -n -- cat /proc/keys /proc/cmdline | wc -c)"
+
+# --- on a terminal, followed and afterwards
+cat >terminal.py <<'END'
+import os, pty, sys
+def read(fd):
+    got = os.read(fd, 4096)
+    shown.append(got)
+    return got
+shown = []
+os.close(1), os.open("/dev/null", os.O_WRONLY)
+code = pty.spawn(sys.argv[1:], read)
+print(repr(b"".join(shown))[2:-1], file=sys.stderr)
+END
+shows='rm -rf /\r\nlsa\\x08b\x1b[0m'
+# shellcheck disable=SC2016
+is "a terminal is shown what was written over, and what was concealed" "$shows" \
+	"$(python3 terminal.py "$LYCH_BIN/lych" run -n -- printf 'rm -rf /\r\033[2Kls\033[8ma\bb' 2>&1 </dev/null)"
+last=$(lych jobs --json | json 'j["jobs"][0]["id"]')
+is "so it is afterwards" "$shows" "$(python3 terminal.py "$LYCH_BIN/lych" logs "$last" 2>&1 </dev/null)"
+is "a pipe gets the bytes" "$(printf 'rm -rf /\r\033[2Kls\033[8ma\bb' | sha256sum)" "$(lych logs "$last" | sha256sum)"
+
 # --- bytes
 head -c 300000 /dev/urandom >blob
 is "binary stdin, above what fits the spec" "$(sha256sum <blob)" "$(lych run -- sha256sum <blob)"

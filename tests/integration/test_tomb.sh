@@ -39,11 +39,11 @@ export HOME=$dir/home
 # What a tomb of this door needs, and nothing else.
 secrets=$dir/secrets
 mkdir -m 700 "$secrets"
-cp "$dir/pg/secrets/lychgate_work" "$secrets/"
+cp "$dir/pg/secrets/lychgate_work_of_tomb_1" "$secrets/"
 door=(--queue "$LYCH_QUEUE")
 vessel_door=()
 if [ "$LYCH_QUEUE" = postgres ]; then
-	cp "$dir/pg/secrets/lychgate_db_tomb" "$secrets/"
+	cp "$dir/pg/secrets/lychgate_db_of_tomb_1" "$secrets/"
 	door+=(--pg-dir "$dir/pg/sock")
 else
 	vessel_door=(--tomb tomb_1)
@@ -73,15 +73,15 @@ fi
 refused 2 "absolute paths" --data relative
 refused 2 "a-z" --name 'x;y'
 refused 78 "LYCH-SANDBOX-013" --sandbox /nonexistent
-mv "$secrets/lychgate_work" "$secrets/kept"
+mv "$secrets/lychgate_work_of_tomb_1" "$secrets/kept"
 refused 3 "LYCH-SECRET-002"
-mv "$secrets/kept" "$secrets/lychgate_work"
-chmod 644 "$secrets/lychgate_work"
+mv "$secrets/kept" "$secrets/lychgate_work_of_tomb_1"
+chmod 644 "$secrets/lychgate_work_of_tomb_1"
 refused 1 "LYCH-SECRET-001"
-chmod 600 "$secrets/lychgate_work"
+chmod 600 "$secrets/lychgate_work_of_tomb_1"
 
 if tomb --help | grep -q probe-walls; then
-	printf '%s\n' "read $dir/home/.ssh/id" "list $dir/home" "read $secrets/lychgate_work" \
+	printf '%s\n' "read $dir/home/.ssh/id" "list $dir/home" "read $secrets/lychgate_work_of_tomb_1" \
 		"list $dir/data/vessel" "exec /bin/true" "fork" "unshare" "mmap-exec" "kill 1" \
 		"socket inet" "socket inet6" "socket netlink" "socket packet" >"$dir/probes"
 	tomb --probe-walls "$dir/probes" >"$dir/answers" 2>"$dir/log" || fail "the probe ended badly"

@@ -49,7 +49,7 @@ mkdir -p "$LYCHGATE_DATA/phylactery/data.tmp/half"
 chmod 700 "$LYCHGATE_DATA" "$LYCHGATE_DATA/phylactery"
 lych up --detach || fail "first start"
 [ ! -e "$LYCHGATE_DATA/phylactery/data.tmp" ] || fail "data.tmp is still there"
-is "secrets are private" "600 600 600 600 600" "$(stat -c %a "$LYCHGATE_DATA"/secrets/* | tr '\n' ' ' | sed 's/ $//')"
+is "secrets are private" "600 600 600 600 600 600 600 600" "$(stat -c %a "$LYCHGATE_DATA"/secrets/* | tr '\n' ' ' | sed 's/ $//')"
 is "no TCP" "''" "$(sed -n "s/^listen_addresses = //p" "$LYCHGATE_DATA/phylactery/data/postgresql.conf")"
 
 # --- one starter, and a second one is fast
@@ -82,18 +82,43 @@ lych up --detach >/dev/null || fail "up again"
 echo "up_down: a start with a cluster took $(($(date +%s%3N) - start)) ms"
 is "jobs are still there" succeeded "$(lych show "$id" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["state"])')"
 
-# --- a killed starter takes all with it, and the next one starts
-all=$(pids)
-kill -KILL "$(lych_pid supervisor)"
-for _ in $(seq 100); do
+# --- a killed starter takes all with it within two seconds, and the next one starts
+below() { # pid: it and everything that it started
+	local child
+	echo "$1"
+	for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do below "$child"; done
+}
+killed_starter() { # how
+	local all start took left pid starter
+	starter=$(lych_pid supervisor)
+	all=$(below "$starter")
+	start=$(date +%s%3N)
+	kill -KILL "$starter"
+	while [ $(($(date +%s%3N) - start)) -lt 10000 ]; do
+		# shellcheck disable=SC2086
+		left=$(alive $all)
+		[ -n "$left" ] || break
+		[ $(($(date +%s%3N) - start)) -lt 1900 ] || for pid in $left; do
+			grep -sE '^(Name|State|PPid|ShdPnd)' "/proc/$pid/status" | tr '\n\t' '  ' && echo "$pid is still there"
+		done
+		sleep 0.02
+	done
+	took=$(($(date +%s%3N) - start))
+	echo "up_down: $(wc -w <<<"$all") processes, $1: the last was gone $took ms after the starter's kill"
 	# shellcheck disable=SC2086
-	[ -z "$(alive $all)" ] && break
-	sleep 0.1
-done
-# shellcheck disable=SC2086
-is "a killed starter leaves nobody" "" "$(alive $all)"
-lych up --detach >/dev/null || fail "up after a killed starter"
-is "and works" again "$(lych run -n -- echo again)"
+	is "a killed starter leaves nobody, $1" "" "$(alive $all)"
+	[ "$took" -le 2000 ] || fail "the last process, $1, was gone after $took ms"
+	lych up --detach >/dev/null || fail "up after a killed starter, $1"
+	is "and works" again "$(lych run -n -- echo again)"
+}
+killed_starter "idle"
+lych run --detach -- sh -c 'trap "" TERM INT HUP; sleep 60 & sleep 60' >/dev/null
+sleep 1
+killed_starter "with a deaf job"
+# Who is stopped hears of no signal but one.
+guard=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$(lych_pid tomb)/status")
+kill -STOP "$guard" "$(lych_pid vessel)" "$(lych_pid tomb)" "$(lych_pid scribe)" "$(lych_pid spawner)"
+killed_starter "most of them stopped"
 lych down >/dev/null || fail "down"
 
 # --- a cluster of another major version is refused and not touched

@@ -95,9 +95,9 @@ is "attempts of the one" 1 "$(field "$id_never" attempts)"
 is "attempts of the other" 2 "$(field "$id_retried" attempts)"
 is "its answer" "you said: endless-once a" "$(lych logs "$id_retried")"
 is "the one is booked once, at its estimate" "1 $est" "$(books "$id_never" spent requests tokens)"
-# 24 letters in pieces of five, and seven for the question: what the provider counted
-is "the other is booked twice: its estimate, and what it took" "2 $((est_retried + 12))" "$(books "$id_retried" spent requests tokens)"
-is "the day has the sum of both, and nothing open" "3 $((est + est_retried + 12)) 0 0 3 $((est + est_retried + 12)) 0 0" \
+# 24 letters in pieces of five, and 14 of the question with seven around them: what the provider counted
+is "the other is booked twice: its estimate, and what it took" "2 $((est_retried + 26))" "$(books "$id_retried" spent requests tokens)"
+is "the day has the sum of both, and nothing open" "3 $((est + est_retried + 26)) 0 0 3 $((est + est_retried + 26)) 0 0" \
 	"$(day requests tokens)"
 until_is "the provider was asked three times, and is done with each" 3 sh -c "wc -l <'$LYCH_TMP/provider.log'"
 

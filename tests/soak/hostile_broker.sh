@@ -19,8 +19,8 @@ cleanup() {
 trap cleanup EXIT
 grade=${1:-full}
 mkdir -m 700 "$dir/data" "$dir/work" "$dir/secrets"
-printf 0123456789abcdef0123456789abcdef >"$dir/secrets/lychgate_work"
-chmod 600 "$dir/secrets/lychgate_work"
+printf 0123456789abcdef0123456789abcdef >"$dir/secrets/lychgate_work_of_tomb_1"
+chmod 600 "$dir/secrets/lychgate_work_of_tomb_1"
 python3 tests/integration/broker_tomb.py "$dir/work/vessel.sock" "$grade" &
 stand_in=$!
 for _ in $(seq 300); do

@@ -107,7 +107,7 @@ server_tls=(ssl=on "ssl_cert_file=$dir/own-vessel.crt" "ssl_key_file=$dir/own-ve
 	listen_addresses=10.77.1.1,10.77.2.1 port=5432)
 "${plain[@]}" tests/support/pg start "$dir/pg"
 "${plain[@]}" tests/support/pg stop "$dir/pg"
-# the certificate is the login: the password that tombs of this host share does not leave it
+# the certificate is the login: no password leaves this host
 cat >>"$dir/pg/data/pg_hba.conf" <<-'HBA'
 	hostssl lychgate +lych_tomb 10.77.0.0/16 cert
 	host    all      all        all          reject
@@ -171,17 +171,17 @@ unwire() { # NAME
 	unset "pids[$1-wires]"
 }
 login() { # NAME ROLE: what a database login through that wire answers
-	PGPASSWORD=$(cat "$dir/pg/secrets/lychgate_db_tomb") PGCONNECT_TIMEOUT=10 "${plain[@]}" psql -X -h "$dir/$1/pg" -U "$2" -d lychgate -Atc "SELECT session_user" 2>&1 || true
+	PGPASSWORD=$(cat "$dir/pg/secrets/lychgate_db_of_$2") PGCONNECT_TIMEOUT=10 "${plain[@]}" psql -X -h "$dir/$1/pg" -U "$2" -d lychgate -Atc "SELECT session_user" 2>&1 || true
 }
 ping_work() { # NAME: the status of a ping through that wire, or "none"
-	"${plain[@]}" python3 - "$dir/$1/work/vessel.sock" "$dir/pg/secrets/lychgate_work" <<-'P'
+	"${plain[@]}" python3 - "$dir/$1/work/vessel.sock" "$dir/pg/secrets/lychgate_work_of_tomb_1" <<-'P'
 		import http.client, socket, sys
 		c = http.client.HTTPConnection("lychgate", timeout=10)
 		try:
 		    c.sock = socket.socket(socket.AF_UNIX)
 		    c.sock.settimeout(10)
 		    c.sock.connect(sys.argv[1])
-		    c.request("GET", "/work/v1/ping", headers={"Lychgate-Version": "1",
+		    c.request("GET", "/work/v1/ping", headers={"Lychgate-Version": "1", "Lychgate-Tomb": "tomb_1",
 		        "Authorization": "Bearer " + open(sys.argv[2]).read().strip()})
 		    print(c.getresponse().status)
 		except (OSError, http.client.HTTPException):
@@ -190,7 +190,7 @@ ping_work() { # NAME: the status of a ping through that wire, or "none"
 }
 
 # Without TLS, with nobody's certificate, with another's, towards another server: nothing.
-out=$(PGPASSWORD=$(cat "$dir/pg/secrets/lychgate_db_tomb") home 1 "${plain[@]}" \
+out=$(PGPASSWORD=$(cat "$dir/pg/secrets/lychgate_db_of_tomb_1") home 1 "${plain[@]}" \
 	psql -X "host=10.77.1.1 user=tomb_1 dbname=lychgate sslmode=disable connect_timeout=10" -Atc "SELECT 1" 2>&1 || true)
 grep -q "rejects connection" <<<"$out" || fail "PostgreSQL without TLS: $out"
 far stranger 1 foreign-tomb_1 own
@@ -221,8 +221,8 @@ pids[ear]=$!
 
 tomb() { # N
 	local n=$1
-	cp "$dir/pg/secrets/lychgate_work" "$dir/tomb_$n/secrets/"
-	echo nobody-asks-for-this-one >"$dir/tomb_$n/secrets/lychgate_db_tomb"
+	cp "$dir/pg/secrets/lychgate_work_of_tomb_$n" "$dir/tomb_$n/secrets/"
+	echo nobody-asks-for-this-one >"$dir/tomb_$n/secrets/lychgate_db_of_tomb_$n"
 	chmod 600 "$dir/tomb_$n/secrets/"*
 	nsenter --net="/proc/${pids[host$n]}/ns/net" "${plain[@]}" "$build/lych-tomb" --name "tomb_$n" --data "$dir/data/tomb_$n" \
 		--work-dir "$dir/tomb_$n/work" --queue postgres --pg-dir "$dir/tomb_$n/pg" --secrets "$dir/tomb_$n/secrets" \
@@ -268,7 +268,7 @@ is "invariants" 0 "$(psql "SELECT sum(bad) FROM lych.invariants()")"
 
 # --- what was to be heard
 [ "$(stat -c %s "$dir/heard")" -gt 20000 ] || fail "the ear heard nothing"
-for secret in "$(cat "$dir/pg/secrets/lychgate_work")" a-word-of-the-job Bearer tomb_api; do
+for secret in "$(cat "$dir/pg/secrets/lychgate_work_of_tomb_1")" a-word-of-the-job Bearer tomb_api; do
 	! grep -qaF -- "$secret" "$dir/heard" || fail "'${secret:0:8}...' went over the wire in the clear"
 	count=$((count + 1))
 done

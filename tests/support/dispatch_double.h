@@ -42,7 +42,15 @@ static struct {
 	struct err answer_err;
 	struct gate_parts *parts;
 	unsigned settle_fails, n_settled, n_sent, n_ended;
+	struct budget_want want;
 	struct budget_amounts est, actual;
+	uint64_t grant; /* units that are granted; 0: all that are wanted */
+	/* bytes that may be reserved altogether, 0: as many as one wants; what the worker was
+	 * told of it */
+	uint64_t bytes_left, wanted, room;
+	bool room_is_last, room_held;
+	budget_extend_done *extend_done;
+	void *extend_arg;
 	const struct egress_ops *worker;
 	void *worker_arg;
 	char target[256];
@@ -52,7 +60,8 @@ static struct {
 		struct loop_timer *timer;
 	} step[STEPS];
 	budget_lease_done *lease_done;
-	queue_done *reserve_done, *logged;
+	budget_grant_done *reserve_done;
+	queue_done *logged;
 	gate_ask_done *gate_done;
 	budget_ended_done *ended_done;
 	void *lease_arg, *reserve_arg, *gate_arg, *logged_arg, *ended_arg;
@@ -61,6 +70,8 @@ static struct {
 	struct buf got;
 	enum gate_part_kind last_part; /* of what the gate was given */
 	struct buf headers;	       /* what the worker was given, a line each */
+	struct buf sent;	       /* the body that it was given */
+	size_t grown; /* letters that the gate puts in each text's place */
 	char path[64];
 } w;
 
@@ -133,18 +144,49 @@ static inline void answer_reserve(void)
 	struct err err = ERR_INIT;
 	bool bad = refuses(RESERVE, &err);
 
-	w.reserve_done(bad ? &err : NULL, w.reserve_arg);
+	w.reserve_done(bad	 ? 0
+		       : w.grant ? w.grant
+				 : w.want.most,
+		       bad ? &err : NULL, w.reserve_arg);
 }
 
 static inline void op_reserve(void *env UNUSED, const struct budget_call *c UNUSED,
-			      const struct budget_amounts *est, queue_done *done,
+			      const struct budget_want *want, budget_grant_done *done,
 			      void *arg)
 {
 	called("reserve");
-	w.est = *est;
+	w.want = *want;
+	budget_want_amounts(want, w.grant ? w.grant : want->most, &w.est);
 	w.reserve_done = done;
 	w.reserve_arg = arg;
 	answer_later(RESERVE);
+}
+
+static inline void answer_extend(void)
+{
+	uint64_t bytes =
+		w.bytes_left && w.bytes_left < w.wanted ? w.bytes_left : w.wanted;
+
+	w.est.n[BUDGET_BYTES] = (int64_t)bytes;
+	w.extend_done(bytes, NULL, w.extend_arg);
+}
+
+static inline void op_extend(void *env UNUSED, const struct budget_call *c UNUSED,
+			     uint64_t bytes, budget_extend_done *done, void *arg)
+{
+	called("extend");
+	w.wanted = bytes;
+	w.extend_done = done;
+	w.extend_arg = arg;
+	if (!w.room_held)
+		answer_extend();
+}
+
+static inline void op_room(struct egress_call *c UNUSED, uint64_t bytes, bool is_last)
+{
+	called("room");
+	w.room = bytes;
+	w.room_is_last = is_last;
 }
 
 static inline void op_settle(void *env UNUSED, const struct budget_call *c UNUSED,
@@ -188,6 +230,17 @@ static inline void answer_gate(void)
 	gate_parts_free(TAKE_PTR(w.parts));
 }
 
+/* As the gate does with what is private, to a text that says "hi". */
+static inline void grow(struct gate_parts *p, size_t i)
+{
+	cleanup_free char *text = xmalloc(w.grown);
+
+	if (p->part[i].len != 2 || memcmp(p->part[i].data, "hi", 2) != 0)
+		return;
+	memset(text, 'x', w.grown);
+	gate_parts_replace(p, i, text, w.grown);
+}
+
 static inline int op_gate(void *env UNUSED, struct gate_job *job,
 			  const char *destination UNUSED, struct gate_parts *parts,
 			  gate_ask_done *done, void *arg, struct gate_ask **ret,
@@ -199,8 +252,12 @@ static inline int op_gate(void *env UNUSED, struct gate_job *job,
 		gate_parts_free(parts);
 		return -1;
 	}
-	w.answer.verdict = refuses(GATE, &w.answer_err) ? GATE_REFUSE : GATE_PASS;
+	w.answer.verdict = refuses(GATE, &w.answer_err) ? GATE_REFUSE
+			   : w.grown			? GATE_ANONYMISE
+							: GATE_PASS;
 	w.parts = parts;
+	for (size_t i = 0; i < parts->n && w.grown; i++)
+		grow(parts, i);
 	w.last_part = parts->n ? parts->part[parts->n - 1].kind : GATE_PART_TEXT;
 	w.gate_done = done;
 	w.gate_arg = arg;
@@ -284,6 +341,9 @@ static inline int op_start(void *env UNUSED, const struct egress_request *rq,
 		buf_addf(&w.headers, "%s: %s\n", rq->headers[i].name,
 			 rq->headers[i].value);
 	cr_assert(str_copy(w.target, sizeof(w.target), rq->target) == 0);
+	w.room = rq->limits.reply_room_bytes;
+	buf_reset(&w.sent);
+	buf_add(&w.sent, rq->body, rq->body_len);
 	w.worker = ops;
 	w.worker_arg = arg;
 	*ret = (struct egress_call *)&w;
@@ -346,6 +406,7 @@ static const struct dispatch_ops double_ops = {
 	.ended = op_ended,
 	.ward = op_ward,
 	.reserve = op_reserve,
+	.extend = op_extend,
 	.settle = op_settle,
 	.denied = op_denied,
 	.recover = op_count,
@@ -357,6 +418,7 @@ static const struct dispatch_ops double_ops = {
 	.note = op_note,
 	.start = op_start,
 	.resume = op_resume,
+	.room = op_room,
 	.cancel = op_cancel,
 };
 
@@ -414,6 +476,7 @@ static inline void double_up(void)
 	buf_init(&w.told, 1 << 20);
 	buf_init(&w.got, 16 << 20);
 	buf_init(&w.headers, 1 << 16);
+	buf_init(&w.sent, 1 << 20);
 	cr_assert(loop_new(&w.loop, &err) == 0);
 	for (unsigned s = 0; s < STEPS; s++) {
 		numbers[s] = (enum step)s;
@@ -453,6 +516,7 @@ static inline void double_down(void)
 	buf_done(&w.trace);
 	buf_done(&w.told);
 	buf_done(&w.headers);
+	buf_done(&w.sent);
 	buf_done(&w.got);
 	memset(&w, 0, sizeof(w));
 }

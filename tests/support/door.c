@@ -8,7 +8,6 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/log.h"
-#include "common/net/sha256.h"
 #include "common/str.h"
 #include "vessel/auth.h"
 #include "vessel/routes.h"
@@ -36,8 +35,14 @@ static void on_signal(int signo UNUSED, void *arg UNUSED)
 	loop_stop(v.loop, 0);
 }
 
+/* "ready" is said when every tomb has logged in. */
+static void on_registered(void *arg UNUSED)
+{
+}
+
 static void on_change(void *arg UNUSED)
 {
+	registered_refresh(v.registered);
 	hints_tell(v.hints);
 }
 
@@ -65,7 +70,7 @@ static size_t door_routes(struct httpd_route *out)
 	size_t n = 0;
 
 	for (size_t i = 0; i < routes_work_n; i++)
-		if (routes_work[i].who & (WHO_NAMED | WHO_DOOR | WHO_DOOR_LEASE))
+		if (routes_work[i].who & (WHO_TOMB | WHO_DOOR | WHO_DOOR_LEASE))
 			out[n++] = routes_work[i];
 	return n;
 }
@@ -94,17 +99,23 @@ int main(int argc, char **argv)
 	v.rng = &random_real;
 	v.protocol = LYCH_API_VERSION;
 	v.owned = true;
-	sha256_of(bearer, strlen(bearer), v.work_sha256);
 	if (loop_new(&v.loop, &err) < 0 ||
 	    loop_signal(v.loop, SIGTERM, on_signal, NULL, &err) < 0)
 		fatal(&err);
+	const struct registered_config rc = {.loop = v.loop,
+					     .work_master = bearer,
+					     .db_master = of_tomb,
+					     .on_ready = on_registered};
+
+	if (registered_new(&rc, &v.registered, &err) < 0)
+		fatal(&err);
+	v.owners = lease_owners_new();
 	v.hints = hints_new(v.loop);
 	v.tombs = tombs_new(v.clock);
 	const struct queue_config qc = {
 		.socket_dir = pg, .password = of_vessel, .on_change = on_change};
 	const struct door_config dc = {
 		.socket_dir = pg,
-		.password = of_tomb,
 		.tombs = (const char *const *)(uintptr_t)(argv + 2),
 		.n_tombs = n_tombs,
 		.on_state = on_state,
@@ -122,11 +133,17 @@ int main(int argc, char **argv)
 	};
 	if (queue_new(v.loop, &qc, &v.queue, &err) < 0 ||
 	    door_new(v.loop, &dc, &v.door, &err) < 0 ||
-	    httpd_new(v.loop, &hc, &v.work, &err) < 0 || loop_run(v.loop, &err) < 0)
+	    httpd_new(v.loop, &hc, &v.work, &err) < 0)
+		fatal(&err);
+	registered_attach(v.registered, v.queue, v.door);
+	registered_refresh(v.registered);
+	if (loop_run(v.loop, &err) < 0)
 		fatal(&err);
 	httpd_free(v.work);
 	hints_free(v.hints);
+	registered_free(v.registered);
 	door_free(v.door);
+	lease_owners_free(v.owners);
 	queue_free(v.queue);
 	tombs_free(v.tombs);
 	loop_free(v.loop);

@@ -23,7 +23,8 @@ void door_client_init(struct door_client *c, const char *dir, const char *tomb)
 	char path[160];
 
 	if (str_fmt(c->socket, sizeof(c->socket), "%s/work/vessel.sock", dir) < 0 ||
-	    str_fmt(path, sizeof(path), "%s/secrets/lychgate_work", dir) < 0 ||
+	    str_fmt(path, sizeof(path), "%s/secrets/lychgate_work_of_%s", dir, tomb) <
+		    0 ||
 	    str_copy(c->tomb, sizeof(c->tomb), tomb) < 0)
 		abort();
 	FILE *f = fopen(path, "re");
@@ -173,7 +174,7 @@ int door_client_claim(const struct door_client *c, unsigned n, unsigned ttl,
 	if (status != 200)
 		return status < 0 ? -1 : -2;
 	cleanup_json struct json *j = parse(reply);
-	if (json_get_arr(j, "jobs", true, n, &list, NULL) < 0)
+	if (json_get_arr(j, "jobs", true, n ? n : 1, &list, NULL) < 0)
 		abort();
 	for (size_t i = 0; i < json_arr_len(list); i++) {
 		const struct json *o = json_arr_at(list, i);

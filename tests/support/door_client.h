@@ -27,7 +27,7 @@ struct door_client_job {
 	char *spec; /* decoded, the caller's */
 	size_t spec_len;
 };
-/* How many, -1: unknown, -2: refused. */
+/* How many, -1: unknown, -2: refused. jobs has room for n, and for one when n is 0. */
 int door_client_claim(const struct door_client *c, unsigned n, unsigned ttl,
 		      const char *boot, const char *claim, struct door_client_job *jobs);
 /* "ok", "cancel", "lost"; NULL: unknown; "ERROR ..." as PostgreSQL would say. Static. */

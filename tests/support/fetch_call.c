@@ -145,7 +145,7 @@ static void set_limits(const struct conf_egress *e, const struct fetch *f,
 
 void fetch_call_go(struct fetch_call *c)
 {
-	static const struct egress_ops ops = {on_head, on_body, on_end};
+	static const struct egress_ops ops = {on_head, on_body, on_end, NULL};
 	const struct conf_broker *b = c->env->broker;
 	const char *path = NULL;
 	const struct conf_portal *portal =

@@ -16,23 +16,121 @@ Prints "port N" when it listens. What it does follows the last message that a pe
     cut             a stream that stops in the middle of an event
     echo            an answer that holds the key, raw and in other spellings
     large BYTES     an answer of so many
+    huge            an answer as long as its cap allows; with a pause of SECONDS after each event: huge SECONDS
+    deny            an answer like huge, of which its usage says one token
+    quiet           a stream without its usage
 With tools in the request the answer is a call of the first one, until a result comes back.
+
+It counts like one who means to be paid. A token of the input is a byte of text, and there are four around
+each message; a picture is 1600. A token of the output is five letters at most. It makes as many as
+the request's cap lets it (--cap says which key that is; without one, --longest), for each of n choices. A
+request costs what came in and what was made: of a stream that was left, what was made until that was noticed; of an
+answer that is not streamed, all of it, read or not; of an error nothing. --prices IN,OUT: of a million tokens, in
+millionths; more for writing to the cache (1.25, for an hour 2), service_tier priority (2), speed fast (6) and the beta
+context-1m (2 and 1.5). GET /ledger says what it comes to.
 """
-import argparse, base64, http.server, json, threading, time, urllib.parse
+import argparse, base64, http.server, json, math, threading, time, urllib.parse
 
 args = argparse.ArgumentParser()
 args.add_argument("--key", required=True)
 args.add_argument("--log", required=True)
 args.add_argument("--address", default="127.0.0.1")
 args.add_argument("--port", type=int, default=0)
+args.add_argument("--prices", default="0,0")
+args.add_argument("--longest", type=int, default=100000)
+# OpenAI's own models know the one or the other; most others both, some one of them, and pass over what they don't
+args.add_argument("--cap", choices=["either", "max_tokens", "max_completion_tokens"], default="either")
 args = args.parse_args()
 lock = threading.Lock()
 once = set()
+TOKEN = 5  # letters
+AHEAD = 8  # tokens that are made before it is seen that nobody reads
+PRICES = [int(p) for p in args.prices.split(",")]
+ledger = {"open": 0, "requests": 0, "input": 0, "output": 0, "micro": 0, "bytes": 0}
+
+
+class Refused(Exception):
+    """A request that the API does not take."""
+
+
+class Bill:
+    """What one request comes to."""
+
+    def __init__(self, headers, body, anthropic):
+        self.body, self.anthropic = body, anthropic
+        self.input, self.made, self.factors = self.count_input(), 0, self.more_for(headers)
+        self.choices = 1 if anthropic else body.get("n") or 1
+        self.cap = self.read_cap()
+        self.is_owed = self.is_done = False  # begun; made to its end
+
+    def read_cap(self):
+        old, new = self.body.get("max_tokens"), self.body.get("max_completion_tokens")
+        if self.anthropic:
+            if not isinstance(old, int):
+                raise Refused("max_tokens: Field required")
+            return old
+        if args.cap == "max_completion_tokens" and old is not None:
+            raise Refused("Unsupported parameter: 'max_tokens' is not supported with this model. "
+                          "Use 'max_completion_tokens' instead.")
+        if args.cap == "either" and old is not None and new is not None:
+            raise Refused("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
+        cap = {"max_tokens": old, "max_completion_tokens": new, "either": new if old is None else old}[args.cap]
+        return args.longest if cap is None else cap
+
+    def count_input(self):
+        picture = 0
+
+        def text(v):
+            nonlocal picture
+            if isinstance(v, dict):
+                if v.get("type") in ("image", "image_url"):
+                    picture += 1600
+                    return 0
+                return sum(text(x) for k, x in v.items() if k not in ("type", "role", "cache_control"))
+            if isinstance(v, list):
+                return sum(text(x) for x in v)
+            return len(v.encode()) if isinstance(v, str) else 0
+        asked = [self.body.get(k) for k in ("system", "tools", "functions", "response_format")]
+        return (4 * len(self.body["messages"]) + 3 + text(self.body["messages"]) +
+                sum(len(json.dumps(a, separators=(",", ":"))) for a in asked if a) + picture)
+
+    def more_for(self, headers):
+        once_in, once_out, raw = 1.0, 1.0, json.dumps(self.body)
+        if '"cache_control"' in raw:
+            once_in *= 2 if '"ttl": "1h"' in raw else 1.25
+        if self.body.get("service_tier") == "priority":
+            once_in, once_out = once_in * 2, once_out * 2
+        if self.body.get("speed") == "fast":
+            once_in, once_out = once_in * 6, once_out * 6
+        if "context-1m" in headers.get("anthropic-beta", ""):
+            once_in, once_out = once_in * 2, once_out * 1.5
+        return once_in, once_out
+
+    def output(self):
+        return min(self.made + (0 if self.is_done else AHEAD), self.cap) * self.choices
+
+    def micro(self):
+        tokens = self.input * PRICES[0] * self.factors[0] + self.output() * PRICES[1] * self.factors[1]
+        return math.ceil(tokens / 1e6)
+
+    def settle(self):
+        if not self.is_owed:
+            return None
+        with lock:
+            ledger["requests"] += 1
+            ledger["input"] += self.input
+            ledger["output"] += self.output()
+            ledger["micro"] += self.micro()
+        return {"input": self.input, "output": self.output(), "micro": self.micro()}
 
 
 def note(record):
     with lock, open(args.log, "a") as f:
         f.write(json.dumps(record) + "\n")
+
+
+def tokens_of(text):
+    return -(-len(text) // TOKEN)
 
 
 def text_of(content):
@@ -86,6 +184,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def chunk(self, data):
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        with lock:
+            ledger["bytes"] += len(data)
 
     def event(self, body, name=None):
         head = f"event: {name}\n" if name else ""
@@ -95,12 +195,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.anthropic:
             self.event({"type": "content_block_delta", "index": 0,
                         "delta": {"type": "text_delta", "text": text}}, "content_block_delta")
-        else:
-            self.event(self.piece({"content": text}))
+        for i in range(0 if self.anthropic else self.bill.choices):
+            self.event(self.piece({"content": text}, index=i))
 
-    def piece(self, delta, finish=None, **more):
+    def piece(self, delta, finish=None, index=0, **more):
         return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": self.model,
-                "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
+                "choices": [{"index": index, "delta": delta, "finish_reason": finish}], **more}
+
+    def usage(self):
+        """In the words of the API; who denies says one token."""
+        made = 1 if self.is_denied else self.bill.output()
+        if self.anthropic:
+            return {"input_tokens": self.bill.input, "output_tokens": made}
+        return {"prompt_tokens": self.bill.input, "completion_tokens": made, "total_tokens": self.bill.input + made}
 
     def stream(self, parts):
         """parts: the texts of it, as they come; the first ones are out before it waits."""
@@ -109,56 +216,68 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.event({"type": "message_start", "message": {
                 "id": "msg_1", "type": "message", "role": "assistant", "model": self.model, "content": [],
                 "stop_reason": None, "stop_sequence": None,
-                "usage": {"input_tokens": 7, "output_tokens": 1}}}, "message_start")
+                "usage": {**self.usage(), "output_tokens": 1}}}, "message_start")
             self.event({"type": "content_block_start", "index": 0,
                         "content_block": {"type": "text", "text": ""}}, "content_block_start")
         else:
             self.event(self.piece({"role": "assistant", "content": ""}))
-        n = 0
+        n, is_cut = 0, False
         for text in parts:
+            room = self.bill.cap - self.bill.made
+            is_cut = room <= 0
+            if is_cut:
+                break
+            text = text[:room * TOKEN]
+            self.bill.made += tokens_of(text)
             self.delta(text)
             n += 1
             self.record["parts"] = n
+        self.bill.is_done = True
         if self.anthropic:
             self.event({"type": "content_block_stop", "index": 0}, "content_block_stop")
-            self.event({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-                        "usage": {"output_tokens": n}}, "message_delta")
+            self.event({"type": "message_delta", "delta": {"stop_reason": "max_tokens" if is_cut else "end_turn",
+                                                           "stop_sequence": None},
+                        "usage": {"output_tokens": self.usage()["output_tokens"]}}, "message_delta")
             self.event({"type": "message_stop"}, "message_stop")
         else:
-            self.event(self.piece({}, "stop"))
-            if (self.request_body.get("stream_options") or {}).get("include_usage"):
+            self.event(self.piece({}, "length" if is_cut else "stop"))
+            if (self.request_body.get("stream_options") or {}).get("include_usage") and not self.is_quiet:
                 self.event({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1,
-                            "model": self.model, "choices": [],
-                            "usage": {"prompt_tokens": 7, "completion_tokens": n, "total_tokens": 7 + n}})
+                            "model": self.model, "choices": [], "usage": self.usage()})
             self.chunk(b"data: [DONE]\n\n")
         self.chunk(b"")
 
     def whole(self, text):
-        n = max(1, len(text.split()))
+        is_cut = tokens_of(text) > self.bill.cap
+        text = text[:self.bill.cap * TOKEN]
+        self.bill.made, self.bill.is_done = tokens_of(text), True
         if self.anthropic:
             self.reply(200, {"id": "msg_1", "type": "message", "role": "assistant", "model": self.model,
-                             "content": [{"type": "text", "text": text}], "stop_reason": "end_turn",
-                             "stop_sequence": None, "usage": {"input_tokens": 7, "output_tokens": n}})
+                             "content": [{"type": "text", "text": text}],
+                             "stop_reason": "max_tokens" if is_cut else "end_turn",
+                             "stop_sequence": None, "usage": self.usage()})
         else:
             self.reply(200, {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": self.model,
-                             "choices": [{"index": 0, "finish_reason": "stop",
-                                          "message": {"role": "assistant", "content": text}}],
-                             "usage": {"prompt_tokens": 7, "completion_tokens": n, "total_tokens": 7 + n}})
+                             "choices": [{"index": i, "finish_reason": "length" if is_cut else "stop",
+                                          "message": {"role": "assistant", "content": text}}
+                                         for i in range(self.bill.choices)],
+                             "usage": self.usage()})
 
     def call_tool(self, tool):
         wanted = {"city": "Trier"}
+        self.bill.made, self.bill.is_done = tokens_of(json.dumps(wanted)), True
         if self.anthropic:
             self.reply(200, {"id": "msg_1", "type": "message", "role": "assistant", "model": self.model,
                              "content": [{"type": "tool_use", "id": "toolu_1", "name": tool["name"],
                                           "input": wanted}], "stop_reason": "tool_use", "stop_sequence": None,
-                             "usage": {"input_tokens": 7, "output_tokens": 3}})
+                             "usage": self.usage()})
         else:
             call = {"id": "call_1", "type": "function",
                     "function": {"name": tool["function"]["name"], "arguments": json.dumps(wanted)}}
             self.reply(200, {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": self.model,
                              "choices": [{"index": 0, "finish_reason": "tool_calls",
                                           "message": {"role": "assistant", "content": None, "tool_calls": [call]}}],
-                             "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}})
+                             "usage": self.usage()})
 
     # -- what it does
 
@@ -175,6 +294,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         words = text_of(last["content"]).split()
         what, rest = (words[0] if words else ""), words[1:]
         result = self.tool_result()
+        self.is_denied, self.is_quiet = what == "deny", what == "quiet"
+        self.bill.is_owed = what not in ("busy", "broken", "once") or (what == "once" and rest[0] in once)
         if what == "busy" or (what == "once" and rest[0] not in once):
             once.update(rest[:1])
             self.error(429, "slow down", Retry_After="1")
@@ -188,6 +309,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     yield "on "
                     time.sleep(0.02)
             self.stream(for_ever())
+        elif what in ("huge", "deny"):
+            self.huge(float(rest[0]) if rest else 0)
         elif what == "cut":
             self.begin_stream()
             self.chunk(b'data: {"half":')
@@ -206,6 +329,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             else:
                 self.whole(text)
 
+    def huge(self, pause):
+        if not self.request_body.get("stream"):
+            self.whole("word " * (self.bill.cap + 1))
+            return
+
+        def parts():
+            for _ in range(0, self.bill.cap + 50, 50):
+                yield "word " * 50
+                time.sleep(pause)
+        self.stream(parts())
+
     def key_is_right(self):
         """Anthropic's API takes it in either header; its SDK changed from the one to the other."""
         given = [self.headers.get("Authorization")]
@@ -219,23 +353,38 @@ class Handler(http.server.BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.record = {"method": self.command, "path": self.path, "headers": dict(self.headers.items()),
                        "body": raw.decode(errors="replace"), "key": self.key_is_right(), "end": "whole"}
+        self.bill = None
+        with lock:
+            ledger["open"] += 1
         try:
             if not self.record["key"]:
                 self.error(401, "no such key")
             else:
                 self.request_body = json.loads(raw) if raw else {}
                 self.model = self.request_body.get("model")
+                if raw:
+                    self.bill = Bill(self.headers, self.request_body, self.anthropic)
                 act()
+        except Refused as why:
+            self.error(400, str(why))
         except OSError:
             self.record["end"] = "the client hung up"
             self.close_connection = True
         finally:
+            self.record["bill"] = self.bill.settle() if self.bill else None
             note(self.record)
+            with lock:
+                ledger["open"] -= 1
 
     def do_POST(self):
         self.handle_it(self.act)
 
     def do_GET(self):
+        if self.path == "/ledger":
+            with lock:
+                told = dict(ledger)
+            self.reply(200, told)
+            return
         self.handle_it(lambda: self.reply(200, {"object": "list", "data": [{"id": "stand-in", "object": "model"}]}))
 
 

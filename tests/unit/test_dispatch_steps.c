@@ -154,12 +154,14 @@ Test(dispatch_steps, version_and_beta_are_scanned_and_sent)
 	double_up();
 	double_portal.kind = PORTAL_ANTHROPIC;
 	send_to("/ask",
-		SAY("anthropic", "\"version\":\"2024-01-31\",\"beta\":\"a-1,b\","));
+		SAY("anthropic",
+		    "\"version\":\"2024-01-31\",\"beta\":\"effort-2025-11-24,skills\","));
 	AWAIT(has_got("completion_tokens"));
 	AWAIT(is_quiet());
 	cr_expect_eq(w.last_part, GATE_PART_HEADER);
 	cr_expect(strstr(buf_str(&w.headers),
-			 "anthropic-version: 2024-01-31\nanthropic-beta: a-1,b\n"),
+			 "anthropic-version: 2024-01-31\nanthropic-beta: "
+			 "effort-2025-11-24,skills\n"),
 		  "%s", buf_str(&w.headers));
 	send_to("/ask", SAY("anthropic", ""));
 	AWAIT(has_got("completion_tokens"));

@@ -111,6 +111,9 @@ Test(job_machine, every_end_has_its_class)
 		{SPAWN_END_EXEC, 2, FAIL_CRASH},
 		/* nobody asked for it: the keeper was killed from outside */
 		{SPAWN_END_SHUTDOWN, 9, FAIL_TRANSPORT_LOSS},
+		{SPAWN_END_LOST, 9, FAIL_TRANSPORT_LOSS},
+		{SPAWN_END_UNMEASURED, 9, FAIL_RESOURCE_KILL},
+		{SPAWN_END_OBJECTS, 9, FAIL_RESOURCE_KILL},
 	};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -122,6 +125,22 @@ Test(job_machine, every_end_has_its_class)
 		cr_expect_eq(end, ends[i].class == FAIL_NONE ? ACT_ACK : ACT_FAIL,
 			     "end %zu", i);
 	}
+}
+
+/* It had not begun, and not by its own fault: another attempt, not a refusal. */
+Test(job_machine, a_keeper_that_was_killed_in_the_setup_costs_no_job)
+{
+	struct job j;
+	struct job_actions a;
+
+	job_init(&j, false, false);
+	(void)step(&j, EVENT_BEGIN);
+	(void)step(&j, EVENT_PREPARED);
+	a = exits(&j, SPAWN_END_LOST, 9);
+	cr_assert_not(did(&a, ACT_HARVEST));
+	cr_assert_eq(reported(&j, a), ACT_FAIL);
+	cr_assert_eq(j.fail_class, FAIL_TRANSPORT_LOSS);
+	cr_assert(j.retry);
 }
 
 Test(job_machine, a_cancelled_job_waits_for_its_tree)

@@ -191,6 +191,12 @@ static void on_claimed(const struct queue_claimed *job, usec_t sent, void *arg)
 	(void)arg;
 	taken++;
 }
+static struct uuid asking;
+static void on_asking(const struct uuid *claim_id, void *arg)
+{
+	(void)arg;
+	asking = *claim_id;
+}
 static void on_error(const struct err *err, void *arg)
 {
 	(void)arg;
@@ -212,6 +218,7 @@ static const struct claims_world world = {
 	.clock = &fake_clock,
 	.rng = &random_real,
 	.free_slots = get_slots,
+	.on_asking = on_asking,
 	.on_claimed = on_claimed,
 	.on_error = on_error,
 	.rearm = rearm,
@@ -224,6 +231,7 @@ Test(lease, the_same_claim_is_asked_again_after_an_unknown_outcome)
 
 	(void)claims_tick(c);
 	cr_assert_eq(claims, 1);
+	cr_assert_str_eq(asking.s, claim_ids[0].s); /* told before it was sent */
 	claim_done(NULL, 0, &err, claim_arg);
 	slots = 2;
 	now += CLAIM_POLL_MAX_USEC * 2;
