@@ -118,7 +118,7 @@ check-real: ## Python's own tests, CMake, npm, git, pip, servers: unchanged in f
 	@tests/support/as-user make --no-print-directory NAMES="$(NAMES)" check-real-inner
 # root searches the memory of the tomb; all else is the user's
 	@if [ "$$(id -u)" -eq 0 ]; then \
-		"$$(tests/support/as-user --tree)/tests/real/broker/run" --user lychgate-test; \
+		"$$(tests/support/as-user --tree)/tests/real/broker/run" --user "$${LYCH_TEST_USER:-lychgate-test}"; \
 	else tests/real/broker/run; fi
 check-real-inner:
 	@$(MAKE) -s -j2 all
