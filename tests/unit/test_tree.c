@@ -523,7 +523,7 @@ Test(disk, a_tree_is_within_what_all_that_was_added_leaves, .init = make_tmpfs_t
 	/* as if renames hid all of it from the next round */
 	(void)snprintf(empty, sizeof(empty), "%s/empty", dir);
 	cr_assert_eq(mkdir(empty, 0700), 0);
-	close_fd(&w.root[0].fd);
+	fd_close(&w.root[0].fd);
 	w.root[0].fd = open(empty, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cr_assert_geq(w.root[0].fd, 0);
 	cr_assert(is_still_after_a_round(&w));
