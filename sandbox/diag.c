@@ -20,6 +20,8 @@
 #define TCP_LISTENING 10 /* of the kernel's enum, which is that of unix sockets, too */
 /* One that nobody holds: the structures themselves. */
 #define TCP_SOCKET_BYTES 4096
+/* One that is not yet or no longer whole (SYN_RECV, TIME_WAIT), with its port's entries. */
+#define TCP_SMALL_BYTES 512
 #define UNIX_SOCKET_BYTES 2048
 /* net.unix.max_dgram_qlen of a new namespace, and the one that passes it. */
 #define DATAGRAMS_MAX 11
@@ -52,6 +54,12 @@ static const struct rtattr *next(struct attributes *l)
 	return a;
 }
 
+/* RTA_DATA and its kin cast const away. */
+static const void *payload(const struct rtattr *a)
+{
+	return (const char *)a + RTA_LENGTH(0);
+}
+
 /* The payload of one, at least size bytes; NULL. */
 static const void *attribute(struct attributes l, unsigned short type, size_t size)
 {
@@ -59,7 +67,7 @@ static const void *attribute(struct attributes l, unsigned short type, size_t si
 
 	while ((a = next(&l)))
 		if (a->rta_type == type && RTA_PAYLOAD(a) >= size)
-			return RTA_DATA(a);
+			return payload(a);
 	return NULL;
 }
 
@@ -80,7 +88,7 @@ static unsigned orphans(struct attributes l)
 	unsigned n = 0;
 
 	while ((a = next(&l))) {
-		const uint32_t *ino = RTA_DATA(a);
+		const uint32_t *ino = payload(a);
 
 		for (size_t i = 0;
 		     a->rta_type == UNIX_DIAG_ICONS && i < RTA_PAYLOAD(a) / sizeof(*ino);
@@ -122,9 +130,9 @@ static bool parse_inet(const struct inet_diag_msg *m, struct attributes a,
 	const uint32_t *mem = attribute(a, INET_DIAG_SKMEMINFO,
 					sizeof(*mem) * (SK_MEMINFO_BACKLOG + 1));
 
-	/* What is in TIME_WAIT has none, and is small. */
 	ret->ino = m->idiag_inode;
-	ret->bytes = (mem ? held_by(mem) : 0) + (ret->ino ? 0 : TCP_SOCKET_BYTES);
+	ret->bytes =
+		mem ? held_by(mem) + (ret->ino ? 0 : TCP_SOCKET_BYTES) : TCP_SMALL_BYTES;
 	return true;
 }
 
@@ -153,21 +161,25 @@ struct look {
 /* 1: the dump is whole; 0: more comes; -1. */
 static int take_answer(int family, const char *answer, size_t len, const struct look *l)
 {
-	const struct nlmsghdr *h = (const void *)answer;
-
-	for (; NLMSG_OK(h, len); h = NLMSG_NEXT(h, len)) {
+	while (len >= sizeof(struct nlmsghdr)) {
+		const struct nlmsghdr *h = (const void *)answer;
 		struct diag_one one;
+		size_t step = NLMSG_ALIGN((size_t)h->nlmsg_len);
 
+		if (h->nlmsg_len < NLMSG_HDRLEN || h->nlmsg_len > len ||
+		    h->nlmsg_type == NLMSG_ERROR)
+			return -1;
 		if (h->nlmsg_type == NLMSG_DONE)
 			return 1;
-		if (h->nlmsg_type == NLMSG_ERROR || h->nlmsg_len < NLMSG_HDRLEN ||
-		    !diag_parse(family, NLMSG_DATA(h), h->nlmsg_len - NLMSG_HDRLEN,
-				l->queue, &one))
+		if (!diag_parse(family, answer + NLMSG_HDRLEN,
+				h->nlmsg_len - NLMSG_HDRLEN, l->queue, &one))
 			return -1;
 		l->sum->bytes += one.bytes;
 		l->sum->sockets++;
 		if (family == AF_UNIX && one.ino && l->each)
 			l->each(l->arg, one.ino);
+		answer += step < len ? step : len;
+		len -= step < len ? step : len;
 	}
 	return 0;
 }

@@ -344,6 +344,9 @@ static uint64_t measure_socket(struct hidden *h, int pidfd, int info, const char
 	if (h->diag_fd >= 0 && among(h->listed, h->n_listed, st->st_ino))
 		return SOCKET_BYTES;
 	fd = copy_fd(pidfd, name);
+	/* Closed meanwhile, or under another number: the namespace's list has what it holds. */
+	if (fd < 0 && errno == EBADF && h->diag_fd >= 0)
+		return 0;
 	if (fd < 0)
 		return SOCKET_BYTES + h->queue;
 	if (h->diag_fd >= 0 && is_tcp(fd))
