@@ -56,19 +56,13 @@ static struct use_exact *begin(const struct use *u)
  * Proportional shared anonymous memory of one process: mappings of the kernel's
  * own tmpfs whose object was not already counted through a descriptor.
  */
-static uint64_t exact_shmem(const struct use *u, const char *path)
+static uint64_t sum_shmem(const struct use *u, FILE *f)
 {
-	int fd = openat(u->tree->proc_fd, path, O_RDONLY | O_CLOEXEC);
-	cleanup_file FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
 	cleanup_free char *line = NULL;
 	size_t size = 0;
 	uint64_t sum = 0;
 	bool counts = false;
 
-	if (!f) {
-		fd_close(&fd);
-		return 0;
-	}
 	while (getline(&line, &size, f) > 0) {
 		unsigned major_nr, minor_nr;
 		uint64_t ino;
@@ -84,6 +78,18 @@ static uint64_t exact_shmem(const struct use *u, const char *path)
 		}
 	}
 	return sum;
+}
+
+static uint64_t exact_shmem(const struct use *u, const char *path)
+{
+	int fd = openat(u->tree->proc_fd, path, O_RDONLY | O_CLOEXEC);
+	cleanup_file FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+	if (!f) {
+		fd_close(&fd);
+		return 0;
+	}
+	return sum_shmem(u, f);
 }
 
 static uint64_t exact_task(const struct use *u, const char *dir, bool *ret_found)
