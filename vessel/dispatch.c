@@ -83,11 +83,21 @@ static void on_recovered(unsigned n, const struct err *err, void *arg)
 {
 	struct dispatch *d = arg;
 
-	d->is_recovered = !err;
+	d->is_recovering = false;
 	d->fig.recovered += n;
 	if (n > 0)
 		log_info("%u requests of an earlier vessel were booked at their estimate",
 			 n);
+}
+
+/* Every second: a reservation that waited for a lock while its vessel was killed comes after
+ * the first look. */
+static void recover(struct dispatch *d)
+{
+	if (d->is_recovering)
+		return;
+	d->is_recovering = true;
+	d->ops->recover(d->env, on_recovered, d);
 }
 
 static void on_swept(unsigned n UNUSED, const struct err *err UNUSED, void *arg UNUSED)
@@ -102,8 +112,7 @@ static void on_sweep(void *arg)
 	loop_timer_arm(d->sweep, DISPATCH_SWEEP_USEC);
 	if (!d->is_owned)
 		return;
-	if (!d->is_recovered)
-		d->ops->recover(d->env, on_recovered, d);
+	recover(d);
 	dispatch_hint(d);
 	dispatch_jobs_sweep(d);
 	if (now - d->forgot >= 60 * USEC_PER_SEC) {
@@ -115,7 +124,7 @@ static void on_sweep(void *arg)
 void dispatch_owned(struct dispatch *d)
 {
 	d->is_owned = true;
-	d->ops->recover(d->env, on_recovered, d);
+	recover(d);
 }
 
 void dispatch_redacted(struct dispatch *d, const char *portal, bool in_header,

@@ -206,7 +206,7 @@ struct dispatch {
 	struct loop_timer *sweep;
 	usec_t forgot; /* when old calls were last forgotten */
 	struct labels *labels;
-	bool is_stopping, is_looking, look_again, is_recovered, is_owned;
+	bool is_stopping, is_looking, look_again, is_recovering, is_owned;
 	struct queue_lease looked[DISPATCH_JOBS_MAX];
 	struct dispatch_figures fig;
 };

@@ -63,6 +63,12 @@ BEGIN
 	END IF;
 	PERFORM set_config('synchronous_commit', 'off', true);
 	v_used := lych.budget_lock(p_job, v_identity, v_day);
+	-- Who waited for the locks may be of a vessel that ended meanwhile. The next one books what is
+	-- open of its predecessors every second, so what passes here all the same is not lost.
+	IF NOT EXISTS (SELECT 1 FROM lych.vessel_owner o WHERE o.boot = p_boot) THEN
+		RETURN QUERY SELECT 'fenced', '', 0, 0::bigint;
+		RETURN;
+	END IF;
 	-- Under the lock of the job's row nobody else reserves for this job.
 	SELECT c.seq = p_seq AND c.call_id = p_call, c.units INTO v_is_same, v_units
 	FROM lych.broker_call c
