@@ -229,7 +229,7 @@ static void note_word(struct gate_matcher *m, const char *word, size_t end)
 		last->end = end;
 		return;
 	}
-	if (m->n_words == m->words_cap) {
+	if (!m->word || m->n_words == m->words_cap) {
 		m->words_cap = m->words_cap * 2 + 64;
 		m->word = xreallocarray(m->word, m->words_cap, sizeof(*m->word));
 	}

@@ -60,7 +60,7 @@ static bool is_of_same_tomb(const struct upload *u, const char *owner)
 {
 	size_t n = strcspn(owner, ".");
 
-	return owner[n] == '.' && n < u->owner_len && strncmp(u->name, owner, n + 1) == 0;
+	return n < u->owner_len && owner[n] == '.' && strncmp(u->name, owner, n + 1) == 0;
 }
 
 static struct upload *find(const struct incoming *in, const char *name)

@@ -123,7 +123,7 @@ static void forget(struct registry_seen *s, size_t i)
 {
 	s->n_dirs -= s->page[i]->n;
 	seen_page_drop(s->page[i]);
-	memmove(s->page + i, s->page + i + 1, (--s->n - i) * sizeof(s->page[0]));
+	memmove(s->page + i, s->page + i + 1, (--s->n - i) * sizeof(struct seen_page *));
 }
 
 static void forget_oldest(struct registry_seen *s)
@@ -171,7 +171,7 @@ uint64_t seen_page_commit(struct registry_seen *s, struct seen_page *p)
 		qsort(p->dir, p->n, sizeof(*p->dir), by_value);
 	p->used = ++s->uses;
 	at = place_of(s, p->id);
-	memmove(s->page + at + 1, s->page + at, (s->n++ - at) * sizeof(s->page[0]));
+	memmove(s->page + at + 1, s->page + at, (s->n++ - at) * sizeof(struct seen_page *));
 	s->page[at] = p;
 	s->n_dirs += p->n;
 	return p->id;
