@@ -7,9 +7,10 @@
 # thousand rounds: tests/soak/hold.sh.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
+bin=${LYCH_BIN:-${LYCH_BUILD:-build/release}}
 # Real work beside them: six hundred processes of one user.
-tests/escape/hold.py "$LYCH_BUILD/lych-sandbox" "$LYCH_BUILD/tests/escape/try_hold" "${ROUNDS:-24}" "${SEED:-$RANDOM}"
+tests/escape/hold.py "$bin/lych-sandbox" "$bin/tests/escape/try_hold" "${ROUNDS:-24}" "${SEED:-$RANDOM}"
 hold=$?
 # Killed before the job had begun.
-tests/escape/lost.py "$LYCH_BUILD/lych-sandbox" "${TRIES:-20}" || exit 1
+tests/escape/lost.py "$bin/lych-sandbox" "${TRIES:-20}" || exit 1
 exit "$hold"

@@ -268,9 +268,16 @@ lych secret rotate lychgate_work --store=podman >/dev/null || fail "rotate in th
 is "without the migration where it has no part" "lychgate-vessel lychgate-tomb" "$(sed -nE 's/^--user restart (.*)\.service$/\1/p' "$HOME/systemctl.log" | tr '\n' ' ' | sed 's/ $//')"
 refused "the superuser's in the pod" LYCH-SECRET-010 lych secret rotate lychgate_db_migrate --store=podman
 podman secret rm other_app >/dev/null || fail "rm other_app" # whose damage is not ours to tell
-f=$(find "$V" -name '*.secret' | head -n 1)
-tail -c +41 "$f" | head -c 1 | tr '\000-\377' '\001-\377\000' | dd of="$f" bs=1 seek=40 conv=notrunc 2>/dev/null # another byte
-is "a damaged one is seen" 1 "$(bad podman | wc -w)"
+damage() { # NAME: another byte in the middle of its file
+	local f
+	f=$V/$(podman secret ls --format 'lych-secret {{.Name}} {{.ID}}' | awk -v name="$1" '$2 == name { print $3 }').secret
+	[ -f "$f" ] || fail "$1 has no file: $f"
+	tail -c +41 "$f" | head -c 1 | tr '\000-\377' '\001-\377\000' | dd of="$f" bs=1 seek=40 conv=notrunc 2>/dev/null
+}
+damage lychgate_db_vessel
+is "a damaged one is seen" lychgate_db_vessel "$(bad podman)"
+damage lychgate_work
+is "and what was made from one" "lychgate_db_vessel lychgate_work lychgate_work_of_tomb_1" "$(bad podman)"
 head -c 32 /dev/urandom | od -An -vtx1 | tr -d ' \n' >"$K"
 is "with another key nothing opens" 8 "$(bad podman | wc -w)"
 refused "the reason is told" LYCH-SECRET-009 lych secret check --store=podman
