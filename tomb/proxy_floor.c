@@ -2,8 +2,10 @@
 /*
  * The broker as frames on the job's descriptor 3 (common/broker_proto.h). The other end
  * is hostile: a packet that is cut, that brings descriptors or is no frame is refused
- * with an X and ends the request it belongs to; a bounded number of packets is read a
- * turn; answers wait in a bounded queue for which the vessel is held back.
+ * with an X and ends the request it belongs to, and the next one is read a little later:
+ * who sends nothing but refusals costs other jobs no more than who sends nothing; a
+ * bounded number of packets is read a turn; answers wait in a bounded queue for which the
+ * vessel is held back.
  */
 #include "tomb/proxy_floor.h"
 #include "tomb/proxy_priv.h"
@@ -25,6 +27,8 @@
 #include <sys/socket.h>
 
 #define FRAMES_PER_TURN 8
+/* Nobody notices it once; a flood of refusals takes a hundredth of a processor. */
+#define REFUSED_PAUSE_USEC USEC_PER_MSEC
 /* More than the largest refusal on top of what the vessel may bring. */
 #define QUEUE_MAX_BYTES (2 * PROXY_BACKLOG_MAX_BYTES)
 
@@ -38,6 +42,8 @@ struct proxy_floor {
 	struct proxy *proxy;
 	int fd;
 	struct loop_io *io;
+	struct loop_timer *pause;
+	bool is_paused; /* after a refusal: nothing is read */
 	/* the request */
 	struct floor_head *head; /* NULL: none is being read or answered */
 	struct buf body;
@@ -53,7 +59,22 @@ struct proxy_floor {
 
 static void watch(struct proxy_floor *f)
 {
-	loop_io_set(f->io, LOOP_READ | (f->out ? LOOP_WRITE : 0));
+	loop_io_set(f->io, (f->is_paused ? 0 : LOOP_READ) | (f->out ? LOOP_WRITE : 0));
+}
+
+static void on_pause_over(void *arg)
+{
+	struct proxy_floor *f = arg;
+
+	f->is_paused = false;
+	watch(f);
+}
+
+static void pause_reading(struct proxy_floor *f)
+{
+	f->is_paused = true;
+	loop_timer_arm(f->pause, REFUSED_PAUSE_USEC);
+	watch(f);
 }
 
 /* False: the other end is gone. */
@@ -295,6 +316,7 @@ static void on_head(struct proxy_floor *f, const char *json, size_t len)
 	drop_queue(f);
 	f->head = xnew(struct floor_head);
 	if (floor_head_parse(json, len, f->head, &err) < 0) {
+		pause_reading(f);
 		if (f->head->id[0]) {
 			refuse(f, &err);
 		} else {
@@ -317,6 +339,7 @@ static void bad_frame(struct proxy_floor *f, const char *why)
 	(void)err_set_id(&err, ERRID_BROKER_FRAME, "%s", why);
 	put_abort(f, f->head ? f->head->id : "", &err);
 	forget(f);
+	pause_reading(f);
 }
 
 static void on_request_end(struct proxy_floor *f)
@@ -393,6 +416,7 @@ static void on_frame(struct proxy_floor *f, const char *data, size_t len)
 static void hang_up(struct proxy_floor *f)
 {
 	forget(f);
+	loop_timer_disarm(f->pause);
 	loop_io_set(f->io, 0);
 }
 
@@ -435,7 +459,8 @@ static void on_io(int fd UNUSED, unsigned what, void *arg)
 		watch(f);
 	}
 	if (what & LOOP_READ)
-		for (int i = 0; i < FRAMES_PER_TURN && read_frame(f); i++)
+		for (int i = 0; i < FRAMES_PER_TURN && !f->is_paused && read_frame(f);
+		     i++)
 			;
 }
 
@@ -455,6 +480,7 @@ int proxy_floor_new(struct proxy *p, int fd, struct proxy_floor **ret, struct er
 	f = xnew(struct proxy_floor);
 	f->proxy = p;
 	f->fd = TAKE_FD(mine);
+	f->pause = loop_timer_new(proxy_config_of(p)->loop, on_pause_over, f);
 	f->io = loop_io_new(proxy_config_of(p)->loop, f->fd, LOOP_READ, on_io, f);
 	*ret = f;
 	return 0;
@@ -465,6 +491,7 @@ void proxy_floor_free(struct proxy_floor *f)
 	if (!f)
 		return;
 	forget(f);
+	loop_timer_free(f->pause);
 	loop_io_free(f->io);
 	fd_close(&f->fd);
 	drop_queue(f);
