@@ -79,7 +79,7 @@ void dispatch_hint(struct dispatch *d)
 	d->ops->ended(d->env, d->looked, n, on_ended, d);
 }
 
-static void on_recovered(unsigned n, const struct err *err, void *arg)
+static void on_recovered(unsigned n, const struct err *err UNUSED, void *arg)
 {
 	struct dispatch *d = arg;
 
