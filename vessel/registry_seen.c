@@ -171,7 +171,8 @@ uint64_t seen_page_commit(struct registry_seen *s, struct seen_page *p)
 		qsort(p->dir, p->n, sizeof(*p->dir), by_value);
 	p->used = ++s->uses;
 	at = place_of(s, p->id);
-	memmove(s->page + at + 1, s->page + at, (s->n++ - at) * sizeof(struct seen_page *));
+	memmove(s->page + at + 1, s->page + at,
+		(s->n++ - at) * sizeof(struct seen_page *));
 	s->page[at] = p;
 	s->n_dirs += p->n;
 	return p->id;
