@@ -77,8 +77,8 @@ def t_claims_open_again_after_many_starts_without_a_database():
     claims_open()
     one_job()
     until("everything is shipped", 10, lambda: audit()["waiting"] == 0)
-    before = records()
     assert vessel.stop() == 0
+    before = records()  # what came until then is of a database that was there
     pg("stop")
     starts = count(records(), "vessel.start")
     for n in range(STARTS):
