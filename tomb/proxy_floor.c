@@ -29,6 +29,8 @@
 #define FRAMES_PER_TURN 8
 /* Nobody notices it once; a flood of refusals takes a hundredth of a processor. */
 #define REFUSED_PAUSE_USEC USEC_PER_MSEC
+/* In a row, by a job that reads none: nobody talks to it any more. */
+#define UNREAD_REFUSALS_MAX 256
 /* More than the largest refusal on top of what the vessel may bring. */
 #define QUEUE_MAX_BYTES (2 * PROXY_BACKLOG_MAX_BYTES)
 
@@ -44,6 +46,7 @@ struct proxy_floor {
 	struct loop_io *io;
 	struct loop_timer *pause;
 	bool is_paused; /* after a refusal: nothing is read */
+	unsigned unread_refusals;
 	/* the request */
 	struct floor_head *head; /* NULL: none is being read or answered */
 	struct buf body;
@@ -70,8 +73,17 @@ static void on_pause_over(void *arg)
 	watch(f);
 }
 
+static void hang_up_on(struct proxy_floor *f)
+{
+	f->broken = true;
+	(void)shutdown(f->fd, SHUT_RDWR);
+}
+
 static void pause_reading(struct proxy_floor *f)
 {
+	f->unread_refusals = f->out ? f->unread_refusals + 1 : 0;
+	if (f->unread_refusals > UNREAD_REFUSALS_MAX)
+		hang_up_on(f);
 	f->is_paused = true;
 	loop_timer_arm(f->pause, REFUSED_PAUSE_USEC);
 	watch(f);
@@ -107,8 +119,7 @@ static void put(struct proxy_floor *f, enum broker_frame type, const void *data,
 		return;
 	/* Only small frames to one that never reads pile up so far. */
 	if (f->out_bytes + len + 1 > QUEUE_MAX_BYTES) {
-		f->broken = true;
-		(void)shutdown(f->fd, SHUT_RDWR);
+		hang_up_on(f);
 		return;
 	}
 	p = xmalloc(sizeof(*p) + len + 1);
