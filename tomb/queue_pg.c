@@ -105,7 +105,7 @@ static void claim_call(struct queue_pg *q, unsigned n, const struct uuid *boot,
 	params[2] = param_text(q->ttl);
 	params[3] = param_text(boot->s);
 	params[4] = param_text(claim_id->s);
-	pg_call(q->pg, &stmt_claim, params, CALL_TIMEOUT_USEC, true, claim_reply, w);
+	pg_call(q->pg, &stmt_claim, params, CALL_TIMEOUT_USEC, PG_RESEND, claim_reply, w);
 }
 
 static void pg_claim(void *ctx, unsigned n, const struct uuid *claim_id,
@@ -190,7 +190,7 @@ static void pg_extend(void *ctx, const struct lease_key *keys, size_t n,
 	params[3] = param_text(buf_str(&tokens));
 	params[4] = param_text(q->ttl);
 	/* Not resent: the deadline counts from when it was sent first. */
-	pg_call(q->pg, &stmt_extend, params, CALL_TIMEOUT_USEC, false, extend_reply, w);
+	pg_call(q->pg, &stmt_extend, params, CALL_TIMEOUT_USEC, 0, extend_reply, w);
 }
 
 /* ---- ack, fail, release ---- */
@@ -252,7 +252,7 @@ static void pg_ack(void *ctx, const struct lease_key *key, const void *result, s
 
 	key_params(key, &t, params);
 	params[3] = (struct pg_param){.data = result, .len = len, .binary = true};
-	pg_call(q->pg, &stmt_ack, params, CALL_TIMEOUT_USEC, true, end_reply,
+	pg_call(q->pg, &stmt_ack, params, CALL_TIMEOUT_USEC, PG_RESEND, end_reply,
 		end_wait_new(done, arg));
 }
 
@@ -268,7 +268,7 @@ static void pg_fail(void *ctx, const struct lease_key *key, bool retry,
 	params[3] = param_text(retry ? "t" : "f");
 	params[4] = param_text(fail_class_name(why));
 	params[5] = (struct pg_param){.data = result, .len = len, .binary = true};
-	pg_call(q->pg, &stmt_fail, params, CALL_TIMEOUT_USEC, true, end_reply,
+	pg_call(q->pg, &stmt_fail, params, CALL_TIMEOUT_USEC, PG_RESEND, end_reply,
 		end_wait_new(done, arg));
 }
 
@@ -281,7 +281,7 @@ static void pg_release(void *ctx, const struct lease_key *key, bool died,
 
 	key_params(key, &t, params);
 	params[3] = param_text(died ? "t" : "f");
-	pg_call(q->pg, &stmt_release, params, CALL_TIMEOUT_USEC, true, end_reply,
+	pg_call(q->pg, &stmt_release, params, CALL_TIMEOUT_USEC, PG_RESEND, end_reply,
 		end_wait_new(done, arg));
 }
 

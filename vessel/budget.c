@@ -221,7 +221,8 @@ void budget_reserve(struct queue *q, const struct uuid *boot, const struct budge
 	};
 
 	op->done.grant = done;
-	pg_call(q->pg, &stmt_reserve, params, CALL_TIMEOUT_USEC, true, reserve_done, op);
+	pg_call(q->pg, &stmt_reserve, params, CALL_TIMEOUT_USEC, PG_RESEND | PG_YIELD,
+		reserve_done, op);
 }
 
 static void extend_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -247,7 +248,8 @@ void budget_extend(struct queue *q, const struct uuid *boot, const struct budget
 	};
 
 	op->done.extend = done;
-	pg_call(q->pg, &stmt_extend, params, CALL_TIMEOUT_USEC, true, extend_done, op);
+	pg_call(q->pg, &stmt_extend, params, CALL_TIMEOUT_USEC, PG_RESEND | PG_YIELD,
+		extend_done, op);
 }
 
 static void plain_done(const struct pg_result *res UNUSED, const struct err *err,
@@ -272,7 +274,8 @@ void budget_settle(struct queue *q, const struct uuid *boot, const struct budget
 	};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_settle, params, SETTLE_TIMEOUT_USEC, true, plain_done, op);
+	pg_call(q->pg, &stmt_settle, params, SETTLE_TIMEOUT_USEC, PG_RESEND | PG_YIELD,
+		plain_done, op);
 }
 
 void budget_denied(struct queue *q, job_id_t id, queue_done *done, void *arg)
@@ -283,7 +286,7 @@ void budget_denied(struct queue *q, job_id_t id, queue_done *done, void *arg)
 
 	op->done.plain = done;
 	/* not sent again: a second copy would count twice */
-	pg_call(q->pg, &stmt_denied, params, CALL_TIMEOUT_USEC, false, plain_done, op);
+	pg_call(q->pg, &stmt_denied, params, CALL_TIMEOUT_USEC, PG_YIELD, plain_done, op);
 }
 
 /* ---- the reconciler's ---- */
@@ -309,7 +312,8 @@ void budget_recover(struct queue *q, const struct uuid *boot, queue_count_done *
 	const struct pg_param params[] = {{.data = boot->s}};
 
 	op->done.count = done;
-	pg_call(q->pg, &stmt_recover, params, CALL_TIMEOUT_USEC, true, count_done, op);
+	pg_call(q->pg, &stmt_recover, params, CALL_TIMEOUT_USEC, PG_RESEND, count_done,
+		op);
 }
 
 void budget_sweep(struct queue *q, unsigned limit, queue_count_done *done, void *arg)
@@ -319,7 +323,7 @@ void budget_sweep(struct queue *q, unsigned limit, queue_count_done *done, void 
 	const struct pg_param params[] = {{.data = n.s}};
 
 	op->done.count = done;
-	pg_call(q->pg, &stmt_sweep, params, CALL_TIMEOUT_USEC, true, count_done, op);
+	pg_call(q->pg, &stmt_sweep, params, CALL_TIMEOUT_USEC, PG_RESEND, count_done, op);
 }
 
 /* ---- leases ---- */
@@ -352,7 +356,8 @@ void budget_lease(struct queue *q, const struct queue_lease *l, bool with_spec,
 					  {.data = with_spec ? "t" : "f"}};
 
 	op->done.lease = done;
-	pg_call(q->pg, &stmt_lease, params, CALL_TIMEOUT_USEC, true, lease_done, op);
+	pg_call(q->pg, &stmt_lease, params, CALL_TIMEOUT_USEC, PG_RESEND | PG_YIELD,
+		lease_done, op);
 }
 
 static void ended_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -398,7 +403,7 @@ void budget_ended(struct queue *q, const struct queue_lease *leases, size_t n,
 		{.data = jobs.data}, {.data = epochs.data}, {.data = tokens.data}};
 
 	op->done.ended = done;
-	pg_call(q->pg, &stmt_ended, params, READ_TIMEOUT_USEC, false, ended_done, op);
+	pg_call(q->pg, &stmt_ended, params, READ_TIMEOUT_USEC, 0, ended_done, op);
 }
 
 /* ---- reading ---- */
@@ -433,5 +438,5 @@ void budget_show(struct queue *q, job_id_t id, budget_rows_done *done, void *arg
 	const struct pg_param params[] = {{.data = job.s}};
 
 	op->done.rows = done;
-	pg_call(q->pg, &stmt_show, params, READ_TIMEOUT_USEC, true, show_done, op);
+	pg_call(q->pg, &stmt_show, params, READ_TIMEOUT_USEC, PG_RESEND, show_done, op);
 }

@@ -104,12 +104,12 @@ static void fail_all(struct door_tomb *t, const char *why)
 }
 
 static void call(struct op *op, const struct pg_stmt *stmt, const struct pg_param *params,
-		 bool resend)
+		 unsigned how)
 {
 	struct err err = ERR_INIT;
 
 	if (op->tomb->pg) {
-		pg_call(op->tomb->pg, stmt, params, CALL_TIMEOUT_USEC, resend, op->reply,
+		pg_call(op->tomb->pg, stmt, params, CALL_TIMEOUT_USEC, how, op->reply,
 			op);
 		return;
 	}
@@ -246,7 +246,7 @@ void door_claim(struct door_tomb *t, const struct door_claim *rq, door_claim_don
 	op->done.claim = done;
 	(void)snprintf(n, sizeof(n), "%u", rq->n);
 	(void)snprintf(ttl, sizeof(ttl), "%u", rq->ttl_sec);
-	call(op, &stmt_claim, params, true);
+	call(op, &stmt_claim, params, PG_RESEND);
 }
 
 /* ---- extend ---- */
@@ -292,7 +292,7 @@ void door_extend(struct door_tomb *t, const struct door_extend *rq,
 					  text_param(buf_str(&epochs)),
 					  text_param(buf_str(&tokens)), text_param(ttl)};
 	/* Not resent: the tomb counts the deadline from when it asked. */
-	call(op, &stmt_extend, params, false);
+	call(op, &stmt_extend, params, 0);
 }
 
 /* ---- ack, fail, release ---- */
@@ -328,7 +328,7 @@ static void end_call(struct door_tomb *t, const struct pg_stmt *stmt,
 	params[0] = text_param(text.job);
 	params[1] = text_param(text.epoch);
 	params[2] = text_param(l->token.s);
-	call(op, stmt, params, true);
+	call(op, stmt, params, PG_RESEND);
 }
 
 void door_ack(struct door_tomb *t, const struct queue_lease *l, const void *result,

@@ -169,7 +169,7 @@ void queue_submit(struct queue *q, const struct queue_submit *s, queue_submit_do
 	};
 
 	op->done.submit = done;
-	pg_call(q->pg, &stmt_submit, params, QUEUE_CALL_USEC, true, submit_done, op);
+	pg_call(q->pg, &stmt_submit, params, QUEUE_CALL_USEC, PG_RESEND, submit_done, op);
 }
 
 /* ---- cancel ---------------------------------------------------------------------- */
@@ -198,7 +198,7 @@ void queue_cancel(struct queue *q, job_id_t id, queue_state_done *done, void *ar
 	const struct pg_param params[] = {text_param(job.s)};
 
 	op->done.state = done;
-	pg_call(q->pg, &stmt_cancel, params, QUEUE_CALL_USEC, true, cancel_done, op);
+	pg_call(q->pg, &stmt_cancel, params, QUEUE_CALL_USEC, PG_RESEND, cancel_done, op);
 }
 
 /* ---- leases ------------------------------------------------------------------------ */
@@ -240,7 +240,8 @@ void queue_lease_check(struct queue *q, const struct queue_lease *l, bool strict
 	};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_lease_check, params, QUEUE_CALL_USEC, true, lease_done, op);
+	pg_call(q->pg, &stmt_lease_check, params, QUEUE_CALL_USEC, PG_RESEND | PG_YIELD,
+		lease_done, op);
 }
 
 void queue_set_phase(struct queue *q, const struct queue_lease *l, const char *phase,
@@ -256,7 +257,8 @@ void queue_set_phase(struct queue *q, const struct queue_lease *l, const char *p
 	};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_set_phase, params, QUEUE_CALL_USEC, true, lease_done, op);
+	pg_call(q->pg, &stmt_set_phase, params, QUEUE_CALL_USEC, PG_RESEND | PG_YIELD,
+		lease_done, op);
 }
 
 static void has_blob_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -280,7 +282,8 @@ void queue_job_has_blob(struct queue *q, job_id_t id, const char *sha256_hex,
 	const struct pg_param params[] = {text_param(job.s), text_param(sha256_hex)};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_has_blob, params, QUEUE_CALL_USEC, true, has_blob_done, op);
+	pg_call(q->pg, &stmt_has_blob, params, QUEUE_CALL_USEC, PG_RESEND | PG_YIELD,
+		has_blob_done, op);
 }
 
 static void owner_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -309,7 +312,8 @@ void queue_lease_owner(struct queue *q, const struct queue_lease *l,
 					  text_param(l->token.s)};
 
 	op->done.text = done;
-	pg_call(q->pg, &stmt_lease_owner, params, QUEUE_CALL_USEC, true, owner_done, op);
+	pg_call(q->pg, &stmt_lease_owner, params, QUEUE_CALL_USEC, PG_RESEND | PG_YIELD,
+		owner_done, op);
 }
 
 static void tombs_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -335,7 +339,7 @@ void queue_tombs(struct queue *q, queue_tombs_done *done, void *arg)
 	struct op *op = op_new(arg);
 
 	op->done.tombs = done;
-	pg_call(q->pg, &stmt_tombs, NULL, QUEUE_CALL_USEC, true, tombs_done, op);
+	pg_call(q->pg, &stmt_tombs, NULL, QUEUE_CALL_USEC, PG_RESEND, tombs_done, op);
 }
 
 /* ---- the reconciler ------------------------------------------------------------------
@@ -362,7 +366,7 @@ void queue_reap(struct queue *q, unsigned limit, queue_count_done *done, void *a
 	};
 
 	op->done.count = done;
-	pg_call(q->pg, &stmt_reap, params, QUEUE_CALL_USEC, true, reap_done, op);
+	pg_call(q->pg, &stmt_reap, params, QUEUE_CALL_USEC, PG_RESEND, reap_done, op);
 }
 
 static void retain_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -386,7 +390,7 @@ void queue_retain(struct queue *q, unsigned keep_sec, unsigned limit,
 	const struct pg_param params[] = {text_param(keep.s), text_param(n.s)};
 
 	op->done.ids = done;
-	pg_call(q->pg, &stmt_retain, params, QUEUE_CALL_USEC, true, retain_done, op);
+	pg_call(q->pg, &stmt_retain, params, QUEUE_CALL_USEC, PG_RESEND, retain_done, op);
 }
 
 static void shas_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -407,7 +411,7 @@ void queue_live_blobs(struct queue *q, queue_shas_done *done, void *arg)
 	struct op *op = op_new(arg);
 
 	op->done.shas = done;
-	pg_call(q->pg, &stmt_live_blobs, NULL, QUEUE_CALL_USEC, true, shas_done, op);
+	pg_call(q->pg, &stmt_live_blobs, NULL, QUEUE_CALL_USEC, PG_RESEND, shas_done, op);
 }
 
 static void beat_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -432,7 +436,7 @@ void queue_vessel_beat(struct queue *q, const struct uuid *boot, queue_done *don
 
 	q->boot = *boot;
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_beat, params, QUEUE_CALL_USEC, true, beat_done, op);
+	pg_call(q->pg, &stmt_beat, params, QUEUE_CALL_USEC, PG_RESEND, beat_done, op);
 }
 
 static void bye_done(const struct pg_result *res UNUSED, const struct err *err, void *arg)
@@ -450,7 +454,7 @@ void queue_vessel_bye(struct queue *q, const struct uuid *boot, queue_done *done
 	const struct pg_param params[] = {text_param(boot->s)};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_bye, params, QUEUE_CALL_USEC, true, bye_done, op);
+	pg_call(q->pg, &stmt_bye, params, QUEUE_CALL_USEC, PG_RESEND, bye_done, op);
 }
 
 static void health_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -467,7 +471,7 @@ void queue_health(struct queue *q, queue_text_done *done, void *arg)
 	struct op *op = op_new(arg);
 
 	op->done.text = done;
-	pg_call(q->pg, &stmt_health, NULL, QUEUE_READ_USEC, true, health_done, op);
+	pg_call(q->pg, &stmt_health, NULL, QUEUE_READ_USEC, PG_RESEND, health_done, op);
 }
 
 /* The function itself came with version 5: where there is none, the schema is older. */
@@ -511,5 +515,5 @@ void queue_schema_check(struct queue *q, unsigned want, queue_done *done, void *
 
 	op->done.plain = done;
 	op->want = want;
-	pg_call(q->pg, &stmt_schema, NULL, QUEUE_CALL_USEC, true, schema_done, op);
+	pg_call(q->pg, &stmt_schema, NULL, QUEUE_CALL_USEC, PG_RESEND, schema_done, op);
 }

@@ -63,7 +63,7 @@ void queue_audit_begin(struct queue *q, const struct uuid *boot,
 	const struct pg_param params[] = {{.data = boot->s}};
 
 	op->done.begin = done;
-	pg_call(q->pg, &stmt_begin, params, CALL_TIMEOUT_USEC, true, begin_done, op);
+	pg_call(q->pg, &stmt_begin, params, CALL_TIMEOUT_USEC, PG_RESEND, begin_done, op);
 }
 
 static void next_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -95,7 +95,7 @@ void queue_audit_next(struct queue *q, const struct queue_audit_place *after,
 	const struct pg_param params[] = {{.data = xid.s}, {.data = id.s}, {.data = n.s}};
 
 	op->done.next = done;
-	pg_call(q->pg, &stmt_next, params, CALL_TIMEOUT_USEC, false, next_done, op);
+	pg_call(q->pg, &stmt_next, params, CALL_TIMEOUT_USEC, 0, next_done, op);
 }
 
 static void mark_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -128,5 +128,5 @@ void queue_audit_mark(struct queue *q, const struct uuid *boot, const struct uui
 					  {.data = pseq.s},  {.data = good ? "t" : "f"}};
 
 	op->done.mark = done;
-	pg_call(q->pg, &stmt_mark, params, CALL_TIMEOUT_USEC, false, mark_done, op);
+	pg_call(q->pg, &stmt_mark, params, CALL_TIMEOUT_USEC, 0, mark_done, op);
 }

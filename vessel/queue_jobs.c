@@ -98,7 +98,7 @@ void queue_show(struct queue *q, job_id_t id, queue_jobs_done *done, void *arg)
 
 	op->done.jobs = done;
 	op->one = true;
-	pg_call(q->pg, &stmt_show, params, QUEUE_READ_USEC, true, jobs_done, op);
+	pg_call(q->pg, &stmt_show, params, QUEUE_READ_USEC, PG_RESEND, jobs_done, op);
 }
 
 void queue_list(struct queue *q, const struct queue_list *f, queue_jobs_done *done,
@@ -113,7 +113,7 @@ void queue_list(struct queue *q, const struct queue_list *f, queue_jobs_done *do
 	};
 
 	op->done.jobs = done;
-	pg_call(q->pg, &stmt_list, params, QUEUE_READ_USEC, true, jobs_done, op);
+	pg_call(q->pg, &stmt_list, params, QUEUE_READ_USEC, PG_RESEND, jobs_done, op);
 }
 
 /* ---- look ------------------------------------------------------------------------ */
@@ -154,7 +154,7 @@ void queue_look(struct queue *q, const struct queue_seen *seen, size_t n,
 					  text_param(buf_str(&versions_text))};
 
 	op->done.look = done;
-	pg_call(q->pg, &stmt_look, params, QUEUE_CALL_USEC, true, look_done, op);
+	pg_call(q->pg, &stmt_look, params, QUEUE_CALL_USEC, PG_RESEND, look_done, op);
 }
 
 /* ---- again, or no more ------------------------------------------------------------ */
@@ -208,7 +208,7 @@ void queue_retry(struct queue *q, job_id_t id, unsigned max_waiting, queue_done 
 	const struct pg_param params[] = {text_param(job.s), text_param(max.s)};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_retry, params, QUEUE_CALL_USEC, false, retry_done, op);
+	pg_call(q->pg, &stmt_retry, params, QUEUE_CALL_USEC, 0, retry_done, op);
 }
 
 void queue_remove(struct queue *q, job_id_t id, queue_done *done, void *arg)
@@ -218,5 +218,5 @@ void queue_remove(struct queue *q, job_id_t id, queue_done *done, void *arg)
 	const struct pg_param params[] = {text_param(job.s)};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_remove, params, QUEUE_CALL_USEC, false, remove_done, op);
+	pg_call(q->pg, &stmt_remove, params, QUEUE_CALL_USEC, 0, remove_done, op);
 }

@@ -35,7 +35,7 @@ static void beat(void *arg)
 {
 	struct watchdog *w = arg;
 
-	pg_call(w->pg, &stmt_sweep, NULL, SWEEP_TIMEOUT_USEC, false, swept, w);
+	pg_call(w->pg, &stmt_sweep, NULL, SWEEP_TIMEOUT_USEC, 0, swept, w);
 }
 
 int watchdog_new(struct loop *l, const struct watchdog_config *cfg, struct watchdog **ret,

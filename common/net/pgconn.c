@@ -2,14 +2,15 @@
 /*
  * Theory of operation
  *
- * A pool is a first-in-first-out queue of calls and up to eight connections. A
- * connection that is READY takes the first call; if its statement is not prepared
- * there yet, PREPARE goes first. One call at a time is on a connection.
+ * A pool is two first-in-first-out queues of calls and up to eight connections. A
+ * connection that is READY takes the first call that does not yield, else the first
+ * that does, unless it is the last one without such a call; if its statement is not
+ * prepared there yet, PREPARE goes first. One call at a time is on a connection.
  *
  * A connection is lost when the socket fails, when the server says so (57P01, 57P02,
  * 57P03, class 08), when a call's deadline passes while it is on the wire, or when
  * connecting takes too long. What was on the wire has an unknown outcome: with
- * `resend` it goes back to the head of the queue, else its callback gets RUN_DB.
+ * PG_RESEND it goes back to the head of the queue, else its callback gets RUN_DB.
  * A transaction that the server rolled back by itself (40001, 40P01) is sent again.
  *
  * Callbacks may make new calls and may free the pool: `depth` counts the frames in
@@ -52,8 +53,20 @@ bool pg_leave(struct pg *pg)
 
 /* ---- calls ------------------------------------------------------------------ */
 
-void pg_requests_remove(struct pg_requests *list, struct pg_request *call)
+/* Where a call waits. */
+static struct pg_requests *list_of(const struct pg_request *call)
 {
+	struct pg *pg = call->pg;
+
+	if (call->refused)
+		return &pg->refused;
+	return call->yields ? &pg->yielding : &pg->waiting;
+}
+
+static void list_remove(struct pg_request *call)
+{
+	struct pg_requests *list = list_of(call);
+
 	if (call->prev)
 		call->prev->next = call->next;
 	else
@@ -65,8 +78,10 @@ void pg_requests_remove(struct pg_requests *list, struct pg_request *call)
 	call->prev = call->next = NULL;
 }
 
-static void list_append(struct pg_requests *list, struct pg_request *call)
+static void list_append(struct pg_request *call)
 {
+	struct pg_requests *list = list_of(call);
+
 	call->prev = list->tail;
 	if (list->tail)
 		list->tail->next = call;
@@ -75,8 +90,10 @@ static void list_append(struct pg_requests *list, struct pg_request *call)
 	list->tail = call;
 }
 
-void pg_requests_prepend(struct pg_requests *list, struct pg_request *call)
+void pg_request_again(struct pg_request *call)
 {
+	struct pg_requests *list = list_of(call);
+
 	call->next = list->head;
 	if (list->head)
 		list->head->prev = call;
@@ -123,7 +140,8 @@ static void call_deadline(void *arg)
 	pg_enter(pg);
 	if (call->refused)
 		(void)err_set_id(&err, ERRID_RUN_QUEUE_FULL,
-				 "%d calls wait for the database", CALLS_MAX);
+				 "%d calls wait for the database",
+				 call->yields ? YIELDING_MAX : CALLS_MAX);
 	else
 		(void)err_set_id(&err, ERRID_RUN_DB, "%s: no answer in time",
 				 call->stmt->name);
@@ -133,21 +151,22 @@ static void call_deadline(void *arg)
 		pg_request_end(call, NULL, &err);
 		pgconn_lost(cn, &err);
 	} else {
-		pg_requests_remove(call->refused ? &pg->refused : &pg->waiting, call);
+		list_remove(call);
 		pg_request_end(call, NULL, &err);
 	}
 	(void)pg_leave(pg);
 }
 
 void pg_call(struct pg *pg, const struct pg_stmt *stmt, const struct pg_param *params,
-	     usec_t timeout_usec, bool resend, pg_done *done, void *arg)
+	     usec_t timeout_usec, unsigned how, pg_done *done, void *arg)
 {
 	struct pg_request *call = xnew(struct pg_request);
 
 	assert(stmt->n_params >= 0 && stmt->n_params <= PARAMS_MAX);
 	call->pg = pg;
 	call->stmt = stmt;
-	call->resend = resend;
+	call->resend = how & PG_RESEND;
+	call->yields = how & PG_YIELD;
 	call->done = done;
 	call->arg = arg;
 	for (int i = 0; i < stmt->n_params; i++) {
@@ -163,24 +182,45 @@ void pg_call(struct pg *pg, const struct pg_stmt *stmt, const struct pg_param *p
 		call->formats[i] = params[i].binary;
 	}
 	call->timer = loop_timer_new(pg->loop, call_deadline, call);
-	call->refused = pg->n_calls >= CALLS_MAX;
+	call->refused = pg->n_calls >= (call->yields ? YIELDING_MAX : CALLS_MAX);
 	pg->n_calls++;
 	loop_timer_arm(call->timer, call->refused ? 0 : timeout_usec);
-	list_append(call->refused ? &pg->refused : &pg->waiting, call);
+	list_append(call);
 	pg_dispatch(pg);
+}
+
+/* The call that a free connection takes; NULL: none. */
+static struct pg_request *next_call(const struct pg *pg)
+{
+	unsigned up = 0, taken = 0;
+
+	if (pg->waiting.head)
+		return pg->waiting.head;
+	for (unsigned i = 0; i < pg->n_conns; i++) {
+		const struct pg_conn *cn = &pg->conns[i];
+
+		up += cn->state >= CONN_READY;
+		taken += cn->call && cn->call->yields;
+	}
+	return up == 1 || taken + 1 < up ? pg->yielding.head : NULL;
 }
 
 void pg_dispatch(struct pg *pg)
 {
+	struct pg_request *call;
+
 	pg_enter(pg);
-	for (unsigned i = 0; i < pg->n_conns && pg->waiting.head && !pg->freed; i++) {
+	for (unsigned i = 0; i < pg->n_conns && !pg->freed; i++) {
 		struct pg_conn *cn = &pg->conns[i];
 		struct err err = ERR_INIT;
 
 		if (cn->state != CONN_READY)
 			continue;
-		cn->call = pg->waiting.head;
-		pg_requests_remove(&pg->waiting, cn->call);
+		call = next_call(pg);
+		if (!call)
+			break;
+		cn->call = call;
+		list_remove(call);
 		cn->call->conn = cn;
 		if (pgconn_send(cn))
 			continue;
@@ -262,7 +302,7 @@ static void drop_calls(struct pg_requests *list)
 	while (list->head) {
 		struct pg_request *call = list->head;
 
-		pg_requests_remove(list, call);
+		list_remove(call);
 		call_free(call);
 	}
 }
@@ -284,6 +324,7 @@ void pg_free(struct pg *pg)
 		cn->timer = NULL;
 	}
 	drop_calls(&pg->waiting);
+	drop_calls(&pg->yielding);
 	drop_calls(&pg->refused);
 	(void)pg_leave(pg);
 }

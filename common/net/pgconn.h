@@ -2,11 +2,12 @@
 /*
  * Asynchronous libpq on the loop: a small pool of connections to one server
  * over its unix socket, prepared statements by name, an absolute deadline per
- * call, reconnection with jittered backoff, LISTEN.
+ * call, reconnection with jittered backoff, LISTEN. What jobs ask for yields: a
+ * person's call is answered while hundreds of theirs wait.
  *
  * Any error after a call was sent is an unknown outcome, so every call here is
  * idempotent by construction (claim_id, lease token, request_id): with
- * `resend` the same call is sent again after a reconnect until its deadline.
+ * PG_RESEND the same call is sent again after a reconnect until its deadline.
  * Users: vessel/queue.c, door.c, watchdog.c and tomb/queue_pg.c only (check-layers).
  */
 #ifndef LYCH_COMMON_NET_PGCONN_H
@@ -42,6 +43,15 @@ struct pg_stmt {
 	int n_params;
 };
 
+/* How a call is made; 0: sent once, in the order of coming. */
+enum pg_how {
+	/* The same call is sent again after a reconnect, until its deadline. */
+	PG_RESEND = 1,
+	/* Made at the pace of jobs, hundreds at once: it waits behind every call that
+	 * does not yield, and of two or more that are up one is never used for it. */
+	PG_YIELD = 2,
+};
+
 struct pg_param {
 	const void *data; /* NULL: SQL NULL */
 	size_t len;	  /* bytes when binary */
@@ -59,11 +69,11 @@ MUST_CHECK int pg_new(struct loop *l, const struct pg_config *cfg, struct pg **r
 /* Open calls are dropped without a callback; allowed inside a callback. */
 void pg_free(struct pg *pg);
 bool pg_is_up(const struct pg *pg);
-/* Parameters are copied. done is called exactly once, from the loop. Connection loss
- * or deadline: ERRID_RUN_DB. At most 4096 calls wait; more is ERRID_RUN_QUEUE_FULL at
- * once. */
+/* Parameters are copied. how: of enum pg_how. done is called exactly once, from the loop. Connection loss
+ * or deadline: ERRID_RUN_DB. At most 4096 calls wait, 3840 of those that yield; more is
+ * ERRID_RUN_QUEUE_FULL at once. */
 void pg_call(struct pg *pg, const struct pg_stmt *stmt, const struct pg_param *params,
-	     usec_t timeout_usec, bool resend, pg_done *done, void *arg);
+	     usec_t timeout_usec, unsigned how, pg_done *done, void *arg);
 
 size_t pg_rows(const struct pg_result *res);
 bool pg_is_null(const struct pg_result *res, size_t row, size_t col);

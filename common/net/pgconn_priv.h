@@ -9,6 +9,7 @@
 
 #define CONNS_MAX 8
 #define CALLS_MAX 4096
+#define YIELDING_MAX 3840 /* of these */
 #define PREPARED_MAX 64
 #define PARAMS_MAX 16
 
@@ -21,7 +22,7 @@ struct pg_request {
 	const struct pg_stmt *stmt;
 	char *values[PARAMS_MAX];
 	int lengths[PARAMS_MAX], formats[PARAMS_MAX];
-	bool resend, refused;
+	bool resend, yields, refused;
 	struct loop_timer *timer; /* the deadline */
 	pg_done *done;
 	void *arg;
@@ -56,7 +57,7 @@ struct pg {
 	void *arg;
 	struct pg_conn conns[CONNS_MAX];
 	unsigned n_conns;
-	struct pg_requests waiting, refused;
+	struct pg_requests waiting, yielding, refused;
 	size_t n_calls;
 	bool up, told, freed;
 	unsigned depth;
@@ -81,8 +82,8 @@ bool pg_leave(struct pg *pg);
 /* Give waiting calls to connections that are ready. */
 void pg_dispatch(struct pg *pg);
 void pg_tell_state(struct pg *pg, bool up, const struct err *why);
-void pg_requests_remove(struct pg_requests *list, struct pg_request *call);
-void pg_requests_prepend(struct pg_requests *list, struct pg_request *call);
+/* Back to the head of those that wait, to be sent again. */
+void pg_request_again(struct pg_request *call);
 /* The one place where done is called. The call is in no list and no connection. */
 void pg_request_end(struct pg_request *call, PGresult *res, const struct err *err);
 

@@ -69,7 +69,6 @@ static void conn_ready(struct pg_conn *cn)
  */
 static bool command_done(struct pg_conn *cn)
 {
-	struct pg *pg = cn->pg;
 	struct pg_request *call = cn->call;
 	PGresult *res = cn->res;
 	struct err err = ERR_INIT;
@@ -98,7 +97,7 @@ static bool command_done(struct pg_conn *cn)
 	conn_ready(cn);
 	if (failed && call->resend && pg_is_rollback(res)) {
 		PQclear(res);
-		pg_requests_prepend(&pg->waiting, call);
+		pg_request_again(call);
 		return true;
 	}
 	if (failed)
@@ -215,7 +214,7 @@ void pgconn_lost(struct pg_conn *cn, const struct err *why)
 	if (call) {
 		call->conn = NULL;
 		if (call->resend)
-			pg_requests_prepend(&pg->waiting, call);
+			pg_request_again(call);
 		else
 			pg_request_end(call, NULL, why);
 	}

@@ -123,15 +123,17 @@ static const struct pg_stmt stmt_nap = {
 	"nap", "SELECT $1::text FROM (SELECT pg_sleep(1.0)) AS s", 1};
 static const struct pg_stmt stmt_long = {
 	"long", "SELECT $1::text FROM (SELECT pg_sleep(20)) AS s", 1};
+static const struct pg_stmt stmt_bulk = {
+	"bulk", "SELECT $1::text FROM (SELECT pg_sleep(0.2)) AS s", 1};
 static const struct pg_stmt stmt_bad = {"bad", "SELECT $1::text::int", 1};
 static const struct pg_stmt stmt_bytes = {"bytes", "SELECT $1::bytea, NULL::bytea", 1};
 
 static void call(struct pg *pg, const struct pg_stmt *s, const char *v, usec_t timeout,
-		 bool resend)
+		 unsigned how)
 {
 	const struct pg_param p[] = {{.data = v}};
 
-	pg_call(pg, s, p, timeout, resend, answered, NULL);
+	pg_call(pg, s, p, timeout, how, answered, NULL);
 }
 
 Test(pgconn, wrong_password_is_down_and_calls_end_at_their_deadline)
@@ -149,7 +151,7 @@ Test(pgconn, wrong_password_is_down_and_calls_end_at_their_deadline)
 
 	cr_assert(pg_new(loop, &cfg, &pg, &err) == 0);
 	stop_after = 1;
-	call(pg, &stmt_echo, "x", USEC_PER_SEC, true);
+	call(pg, &stmt_echo, "x", USEC_PER_SEC, PG_RESEND);
 	run(10);
 	cr_expect_eq(ok_calls, 0);
 	cr_expect_eq(last_id, ERRID_RUN_DB);
@@ -166,7 +168,7 @@ Test(pgconn, many_calls_each_answered_once)
 
 	stop_after = 1000;
 	for (int i = 0; i < 1000; i++)
-		call(pg, &stmt_echo, "hello", 20 * USEC_PER_SEC, true);
+		call(pg, &stmt_echo, "hello", 20 * USEC_PER_SEC, PG_RESEND);
 	run(30);
 	cr_expect_eq(ok_calls, 1000);
 	cr_expect_str_eq(last_text, "hello");
@@ -179,9 +181,58 @@ Test(pgconn, too_many_waiting_are_refused_once_each)
 
 	stop_after = 4100;
 	for (int i = 0; i < 4100; i++)
-		call(pg, &stmt_echo, "x", 30 * USEC_PER_SEC, true);
+		call(pg, &stmt_echo, "x", 30 * USEC_PER_SEC, PG_RESEND);
 	run(40);
 	cr_expect_eq(ok_calls, 4096);
+	cr_expect_eq(last_id, ERRID_RUN_QUEUE_FULL);
+	pg_free(pg);
+}
+
+static int bulk_done;
+
+static void bulk_answered(const struct pg_result *res UNUSED, const struct err *err,
+			  void *arg UNUSED)
+{
+	cr_expect(!err);
+	if (++bulk_done == 60)
+		loop_stop(loop, 0);
+}
+
+/* What jobs ask for, as much as they like, is not in the way of anybody else's call. */
+Test(pgconn, calls_that_yield_wait_behind_all_others)
+{
+	struct pg *pg = pool(3, NULL);
+	const struct pg_param p[] = {{.data = "x"}};
+
+	stop_after = 6; /* enough for all three to be connected */
+	for (int i = 0; i < 6; i++)
+		call(pg, &stmt_bulk, "warm", 10 * USEC_PER_SEC, PG_RESEND);
+	run(15);
+	for (int i = 0; i < 60; i++) /* 6 s of work for two connections */
+		pg_call(pg, &stmt_bulk, p, 30 * USEC_PER_SEC, PG_RESEND | PG_YIELD,
+			bulk_answered, NULL);
+	for (int i = 0; i < 5; i++) {
+		stop_after++;
+		call(pg, &stmt_echo, "now", 10 * USEC_PER_SEC, PG_RESEND);
+		run(15);
+	}
+	cr_expect_eq(ok_calls, 11);
+	cr_expect_eq(bulk_done, 0, "one of five calls waited for %d that yield",
+		     bulk_done);
+	run(20);
+	pg_free(pg);
+}
+
+Test(pgconn, too_many_that_yield_leave_places_to_others)
+{
+	struct pg *pg = pool(1, NULL);
+
+	for (int i = 0; i < 4000; i++)
+		call(pg, &stmt_echo, "x", 30 * USEC_PER_SEC, PG_RESEND | PG_YIELD);
+	call(pg, &stmt_echo, "a person's", 30 * USEC_PER_SEC, PG_RESEND);
+	stop_after = 4001;
+	run(40);
+	cr_expect_eq(ok_calls, 3841);
 	cr_expect_eq(last_id, ERRID_RUN_QUEUE_FULL);
 	pg_free(pg);
 }
@@ -191,8 +242,8 @@ Test(pgconn, server_errors_carry_their_sqlstate)
 	struct pg *pg = pool(1, NULL);
 
 	stop_after = 2;
-	call(pg, &stmt_bad, "no number", 10 * USEC_PER_SEC, true);
-	call(pg, &stmt_echo, "after", 10 * USEC_PER_SEC, true);
+	call(pg, &stmt_bad, "no number", 10 * USEC_PER_SEC, PG_RESEND);
+	call(pg, &stmt_echo, "after", 10 * USEC_PER_SEC, PG_RESEND);
 	run(15);
 	cr_expect(str_starts(last_err, "22P02: "), "%s", last_err);
 	cr_expect_str_eq(last_text, "after");
@@ -220,7 +271,7 @@ Test(pgconn, bytes_pass_both_ways)
 
 	for (int i = 0; i < 256; i++)
 		all[i] = (unsigned char)i;
-	pg_call(pg, &stmt_bytes, p, 10 * USEC_PER_SEC, true, got_bytes, all);
+	pg_call(pg, &stmt_bytes, p, 10 * USEC_PER_SEC, PG_RESEND, got_bytes, all);
 	run(15);
 	pg_free(pg);
 }
@@ -230,8 +281,8 @@ Test(pgconn, deadline_drops_the_connection_and_the_next_call_works)
 	struct pg *pg = pool(1, NULL);
 
 	stop_after = 2;
-	call(pg, &stmt_long, "x", 1500 * USEC_PER_MSEC, true);
-	call(pg, &stmt_echo, "next", 20 * USEC_PER_SEC, true);
+	call(pg, &stmt_long, "x", 1500 * USEC_PER_MSEC, PG_RESEND);
+	call(pg, &stmt_echo, "next", 20 * USEC_PER_SEC, PG_RESEND);
 	run(15);
 	cr_expect_eq(ok_calls, 1);
 	cr_expect_str_eq(last_text, "next");
@@ -253,10 +304,10 @@ Test(pgconn, a_call_in_flight_survives_kill_9_of_the_server)
 	struct loop_timer *t = loop_timer_new(loop, kill_server, &kills);
 
 	stop_after = 4;
-	call(pg, &stmt_echo, "warm", 20 * USEC_PER_SEC, true);
-	call(pg, &stmt_nap, "slow", 30 * USEC_PER_SEC, true);
-	call(pg, &stmt_nap, "lost", 30 * USEC_PER_SEC, false);
-	call(pg, &stmt_echo, "quick", 30 * USEC_PER_SEC, true);
+	call(pg, &stmt_echo, "warm", 20 * USEC_PER_SEC, PG_RESEND);
+	call(pg, &stmt_nap, "slow", 30 * USEC_PER_SEC, PG_RESEND);
+	call(pg, &stmt_nap, "lost", 30 * USEC_PER_SEC, 0);
+	call(pg, &stmt_echo, "quick", 30 * USEC_PER_SEC, PG_RESEND);
 	loop_timer_arm(t, 500 * USEC_PER_MSEC);
 	run(40);
 	cr_expect_eq(kills, 1);
@@ -315,9 +366,9 @@ Test(pgconn, free_inside_a_callback)
 	struct pg *pg = pool(2, NULL);
 	const struct pg_param p[] = {{.data = "x"}};
 
-	pg_call(pg, &stmt_echo, p, 10 * USEC_PER_SEC, true, free_inside, pg);
+	pg_call(pg, &stmt_echo, p, 10 * USEC_PER_SEC, PG_RESEND, free_inside, pg);
 	for (int i = 0; i < 10; i++)
-		call(pg, &stmt_nap, "never told", 10 * USEC_PER_SEC, true);
+		call(pg, &stmt_nap, "never told", 10 * USEC_PER_SEC, PG_RESEND);
 	run(15);
 	cr_expect_eq(done_calls, 0);
 }

@@ -160,15 +160,18 @@ egress: {{response_max: 2GiB, retries: 0}}
 class Api(http.client.HTTPConnection):
     def __init__(self):
         super().__init__("lychgate", timeout=60)
+        self.slowest = 0.0
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(API)
 
     def call(self, method, path, body=None):
+        began = time.monotonic()
         self.request(method, path, json.dumps(body) if body else None)
         r = self.getresponse()
         data = r.read()
+        self.slowest = max(self.slowest, time.monotonic() - began)
         assert r.status in (200, 201), (method, path, r.status, data)
         return data
 
@@ -262,6 +265,7 @@ def wave(api, n):
           f"{totals[-1] / middle:.2f}x the median")
     print(f"  an ask: median {middle_ask * 1000:.0f} ms, p99 {asks[int(len(asks) * 0.99)] * 1000:.0f} ms, "
           f"slowest {asks[-1] * 1000:.0f} ms: {asks[-1] / middle_ask:.2f}x the median", flush=True)
+    print(f"  what a person asks meanwhile: at most {api.slowest * 1000:.0f} ms", flush=True)
     assert totals[-1] <= TOTAL_MAX * middle, "a job was starved"
     assert asks[-1] <= ASK_MAX * middle_ask, "an ask was starved"
 
