@@ -12,7 +12,7 @@
  * PING, which it answers before anything else that came after it.
  *
  *	tomb -> spawner
- *	  SPAWN_RUN   + the spec (common/spawn_spec.h)
+ *	  SPAWN_RUN   + the spec (common/payload.h)
  *		      + SCM_RIGHTS { stdin, stdout, stderr }
  *	  SPAWN_KILL
  *	  SPAWN_PING      not again before its PONG
@@ -34,10 +34,11 @@
 #ifndef LYCH_COMMON_SPAWN_PROTO_H
 #define LYCH_COMMON_SPAWN_PROTO_H
 
+#include "common/payload.h"
 #include <stdint.h>
 
 #define SPAWN_PROTO_VERSION 5u
-#define SPAWN_SPEC_MAX_BYTES ((uint32_t)12 << 20) /* the NUL-separated block */
+#define SPAWN_SPEC_MAX_BYTES PAYLOAD_MAX_BYTES /* the NUL-separated block */
 #define SPAWN_JOBS_MAX 256
 #define SPAWN_TEXT_MAX 200
 #define SPAWN_LIMITS_MAX 8
@@ -83,7 +84,7 @@ struct spawn_run {
 	uint32_t type; /* SPAWN_RUN */
 	uint32_t version;
 	uint64_t handle;     /* chosen by the tomb, unique among live jobs */
-	uint32_t spec_bytes; /* of the block: common/spawn_spec.h */
+	uint32_t spec_bytes; /* of the block: common/payload.h */
 	uint32_t flags;	     /* SPAWN_RUN_BROKER */
 };
 

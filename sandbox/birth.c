@@ -175,7 +175,7 @@ static int fork_job(struct keep *k, struct err *err)
 }
 
 /* spec, handed: what a warm job still lacks, in the order of handover.h. */
-static int let_go(struct keep *k, const struct spawn_spec *spec, const int *handed,
+static int let_go(struct keep *k, const struct payload *spec, const int *handed,
 		  unsigned n, struct err *err)
 {
 	struct job_go go = {.nproc = k->limits.nproc,
@@ -392,7 +392,7 @@ static int bind_workspace(struct keep *k, int *work, struct err *err)
 	return attach_workspace(k, TAKE_FD(*work), err);
 }
 
-int birth_bind(struct keep *k, const struct keeper_bind *m, const struct spawn_spec *spec,
+int birth_bind(struct keep *k, const struct keeper_bind *m, const struct payload *spec,
 	       int *fds, const char **stage, struct err *err)
 {
 	unsigned n_fds = HANDOVER_WORK;

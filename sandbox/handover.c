@@ -8,10 +8,10 @@
 
 _Static_assert(HANDOVER_FDS + 1 == FDPASS_MAX, "the descriptors of a handover");
 
-int handover_send(int sock, const void *msg, size_t size, const struct spawn_spec *spec,
+int handover_send(int sock, const void *msg, size_t size, const struct payload *spec,
 		  const int *fds, unsigned n_fds, struct err *err)
 {
-	int r = spec ? spawn_spec_send(sock, msg, size, spec, fds, n_fds, MSG_DONTWAIT)
+	int r = spec ? payload_send(sock, msg, size, spec, fds, n_fds, MSG_DONTWAIT)
 		     : fdpass_send(sock, msg, size, fds, n_fds, MSG_DONTWAIT);
 
 	return r < 0 ? err_sys(err, "hand over") : 0;

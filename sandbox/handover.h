@@ -9,7 +9,7 @@
 #ifndef LYCH_SANDBOX_HANDOVER_H
 #define LYCH_SANDBOX_HANDOVER_H
 
-#include "common/spawn_spec.h"
+#include "common/payload.h"
 #include "sandbox/sandbox.h"
 
 enum {
@@ -23,11 +23,11 @@ enum {
 	HANDOVER_FDS,
 };
 
-/* fds: n_fds of them, none -1. spec: goes with it (common/spawn_spec.h), and msg says its
+/* fds: n_fds of them, none -1. spec: goes with it (common/payload.h), and msg says its
  * bytes; NULL: none. Does not block. */
 MUST_CHECK int handover_send(int sock, const void *msg, size_t size,
-			     const struct spawn_spec *spec, const int *fds,
-			     unsigned n_fds, struct err *err);
+			     const struct payload *spec, const int *fds, unsigned n_fds,
+			     struct err *err);
 /*
  * Blocks for one packet: a struct of size bytes, and *ret_tail bytes behind it, together up
  * to max. fds (FDPASS_MAX places, -1 before) get what came with it, O_CLOEXEC, theirs to

@@ -162,7 +162,7 @@ static int stage_exec(const struct sbx_spec *spec, struct err *err)
 }
 
 /* Warm: the same block that the spawner judged. */
-static int take_spec(struct job *j, const struct spawn_spec *sent, const int *fds,
+static int take_spec(struct job *j, const struct payload *sent, const int *fds,
 		     struct err *err)
 {
 	struct sbx_spec spec;
@@ -199,9 +199,9 @@ static OWN_FRAME int go_warm(struct job *j, struct err *err)
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	struct {
 		struct job_go go;
-		char tail[SPAWN_SPEC_INLINE];
+		char tail[PAYLOAD_INLINE];
 	} m;
-	struct spawn_spec spec = SPAWN_SPEC_NONE;
+	struct payload spec = PAYLOAD_NONE;
 	unsigned n_fds = 0;
 	size_t tail = 0;
 	static const char ready = 1;
@@ -211,7 +211,7 @@ static OWN_FRAME int go_warm(struct job *j, struct err *err)
 	if (handover_recv(j->status_fd, &m, sizeof(m.go), sizeof(m), &tail, fds, &n_fds,
 			  err) < 0)
 		return err_wrap(err, "the keeper is gone");
-	if (spawn_spec_take(m.tail, tail, m.go.spec_bytes, fds, &n_fds, &spec, err) < 0 ||
+	if (payload_take(m.tail, tail, m.go.spec_bytes, fds, &n_fds, &spec, err) < 0 ||
 	    take_go(j, &m.go, fds, n_fds, HANDOVER_WORK, err) < 0)
 		return -1;
 	/* What the spec has of its own goes with exec. */

@@ -61,7 +61,7 @@ MUST_CHECK int birth_give(struct keep *k, const char **stage, struct err *err);
 MUST_CHECK int birth_pin(struct keep *k, struct err *err);
 /* A warm keeper got its spec (fds as in handover.h; taken over). */
 MUST_CHECK int birth_bind(struct keep *k, const struct keeper_bind *m,
-			  const struct spawn_spec *spec, int *fds, const char **stage,
+			  const struct payload *spec, int *fds, const char **stage,
 			  struct err *err);
 
 /* keeper.c. A word for the guard; keeper and meter have a pipe each. */

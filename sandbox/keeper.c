@@ -147,10 +147,9 @@ static void bind_warm(struct keep *k, const struct keeper_bind *m, const char *t
 		      size_t tail_bytes, int *fds, unsigned n_fds)
 {
 	const char *stage = "spec";
-	struct spawn_spec spec = SPAWN_SPEC_NONE;
+	struct payload spec = PAYLOAD_NONE;
 	struct err err = ERR_INIT;
-	int r = spawn_spec_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec,
-				&err);
+	int r = payload_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec, &err);
 
 	if (r == 0 && n_fds < HANDOVER_WORK)
 		r = err_set_id(&err, ERRID_SANDBOX_SPAWNER, "%u descriptors", n_fds);
@@ -158,7 +157,7 @@ static void bind_warm(struct keep *k, const struct keeper_bind *m, const char *t
 		r = birth_bind(k, m, &spec, fds, &stage, &err);
 	if (r < 0)
 		fail_setup(k, stage, &err);
-	spawn_spec_done(&spec);
+	payload_done(&spec);
 }
 
 /* A warm one: its spec. The end of the parent is the guard's matter. */
@@ -169,7 +168,7 @@ static OWN_FRAME void on_parent(struct keep *k)
 			uint32_t type;
 			struct keeper_bind bind;
 		};
-		char tail[SPAWN_SPEC_INLINE];
+		char tail[PAYLOAD_INLINE];
 	} m;
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;

@@ -36,9 +36,9 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "common/landlock.h"
+#include "common/payload.h"
 #include "common/proto.h"
 #include "common/spawn_proto.h"
-#include "common/spawn_spec.h"
 #include "sandbox/cpus.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -167,8 +167,8 @@ MUST_CHECK int keeper_start(const struct sbx_birth *birth, struct keeper *ret,
  * workspace: full, the detached mount; floor, the directory; -1: none. All are only
  * borrowed. On failure nothing ran, and the keeper is good for nothing else. */
 MUST_CHECK int keeper_bind(struct keeper *k, const struct sbx_spec *spec,
-			   const struct spawn_spec *sent, const int stdio[3],
-			   int workspace, struct err *err);
+			   const struct payload *sent, const int stdio[3], int workspace,
+			   struct err *err);
 /* How many there may be at once: with a job, warm, and about to end. */
 #define KEEPERS_MAX (4 * SPAWN_JOBS_MAX)
 /* How often to ask for a lost one. */

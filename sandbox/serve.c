@@ -90,15 +90,15 @@ static void put_hello(struct server *s)
 static int on_run(struct server *s, const struct spawn_run *m, const char *tail,
 		  size_t tail_bytes, int *fds, unsigned n_fds, struct err *err)
 {
-	struct spawn_spec spec;
+	struct payload spec;
 
 	if (m->version != SPAWN_PROTO_VERSION || (m->flags & ~SPAWN_RUN_BROKER) ||
 	    serve_find(s, m->handle))
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed RUN");
-	if (spawn_spec_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec, err) < 0)
+	if (payload_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec, err) < 0)
 		return -1;
 	if (n_fds != HANDOVER_WORK) {
-		spawn_spec_done(&spec);
+		payload_done(&spec);
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a RUN with %u descriptors",
 				  n_fds);
 	}
@@ -135,7 +135,7 @@ static int on_tomb(struct server *s, struct err *err)
 			struct spawn_kill kill;
 			struct spawn_ping ping;
 		};
-		char tail[SPAWN_SPEC_INLINE];
+		char tail[PAYLOAD_INLINE];
 	} m;
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;

@@ -83,7 +83,7 @@ struct served {
 struct leftovers {
 	bool any;
 	struct sbx_spec spec;
-	struct spawn_spec sent;
+	struct payload sent;
 	int fd[FDPASS_MAX];
 };
 
@@ -114,7 +114,7 @@ void serve_put(struct server *s, const void *msg, size_t size, int fd);
 struct served *serve_find(struct server *s, uint64_t handle);
 /* What the tomb asked for becomes a keeper, or a refusal. fds: HANDOVER_WORK of them. sent and
  * fds are taken over. */
-void serve_start(struct server *s, const struct spawn_run *m, struct spawn_spec *sent,
+void serve_start(struct server *s, const struct spawn_run *m, struct payload *sent,
 		 int fds[FDPASS_MAX]);
 /* Before anything else is done. */
 void serve_tidy(struct server *s);

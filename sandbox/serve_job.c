@@ -152,7 +152,7 @@ static int start_cold(struct server *s, const struct sbx_spec *spec, const int s
 
 /* The sandbox waits already. What fails now is the job's refusal, and its own end. */
 static int start_warm(struct server *s, const struct sbx_spec *spec,
-		      const struct spawn_spec *sent, const int stdio[3], struct keeper *k,
+		      const struct payload *sent, const int stdio[3], struct keeper *k,
 		      struct err *err)
 {
 	cleanup_close int mount = -1;
@@ -168,7 +168,7 @@ static int start_warm(struct server *s, const struct sbx_spec *spec,
 }
 
 static int start_keeper(struct server *s, const struct sbx_spec *spec,
-			const struct spawn_spec *sent, const int stdio[3],
+			const struct payload *sent, const int stdio[3],
 			struct keeper *ret, const char **stage, struct err *err)
 {
 	int r;
@@ -193,13 +193,13 @@ void serve_tidy(struct server *s)
 	if (!l->any)
 		return;
 	spec_done(&l->spec);
-	spawn_spec_done(&l->sent);
+	payload_done(&l->sent);
 	for (unsigned i = 0; i < FDPASS_MAX; i++)
 		fd_close(&l->fd[i]);
 	l->any = false;
 }
 
-void serve_start(struct server *s, const struct spawn_run *m, struct spawn_spec *sent,
+void serve_start(struct server *s, const struct spawn_run *m, struct payload *sent,
 		 int fds[FDPASS_MAX])
 {
 	struct served j = {.handle = m->handle};
@@ -210,7 +210,7 @@ void serve_start(struct server *s, const struct spawn_run *m, struct spawn_spec 
 
 	l->any = true;
 	l->sent = *sent;
-	*sent = SPAWN_SPEC_NONE;
+	*sent = PAYLOAD_NONE;
 	for (unsigned i = 0; i < FDPASS_MAX; i++)
 		l->fd[i] = TAKE_FD(fds[i]);
 	spec_init(&l->spec);

@@ -124,9 +124,8 @@ int keeper_start(const struct sbx_birth *birth, struct keeper *ret, struct err *
 	return 0;
 }
 
-int keeper_bind(struct keeper *k, const struct sbx_spec *spec,
-		const struct spawn_spec *sent, const int stdio[3], int workspace,
-		struct err *err)
+int keeper_bind(struct keeper *k, const struct sbx_spec *spec, const struct payload *sent,
+		const int stdio[3], int workspace, struct err *err)
 {
 	const int fds[] = {stdio[0], stdio[1], stdio[2], workspace};
 	struct keeper_bind m = {

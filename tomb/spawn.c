@@ -6,7 +6,7 @@
 #include "common/denied.h"
 #include "common/fdpass.h"
 #include "common/mem.h"
-#include "common/spawn_spec.h"
+#include "common/payload.h"
 #include "common/watch.h"
 
 #include <errno.h>
@@ -272,15 +272,15 @@ int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_
 			      .handle = handle,
 			      .spec_bytes = (uint32_t)block_len,
 			      .flags = broker ? SPAWN_RUN_BROKER : 0};
-	struct spawn_spec spec;
+	struct payload spec;
 	int r;
 
 	if (s->fd < 0)
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "the spawner is gone");
-	if (spawn_spec_make(block, block_len, &spec, err) < 0)
+	if (payload_make(block, block_len, &spec, err) < 0)
 		return -1;
-	r = spawn_spec_send(s->fd, &m, sizeof(m), &spec, stdio, 3, MSG_DONTWAIT);
-	spawn_spec_done(&spec);
+	r = payload_send(s->fd, &m, sizeof(m), &spec, stdio, 3, MSG_DONTWAIT);
+	payload_done(&spec);
 	if (r == 0)
 		return 0;
 	/* Full for the moment, which is no verdict on the job. */

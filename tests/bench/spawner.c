@@ -2,7 +2,7 @@
 #include "tests/bench/spawner.h"
 
 #include "common/cleanup.h"
-#include "common/spawn_spec.h"
+#include "common/payload.h"
 #include "tests/bench/die.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ uint64_t spawner_request(struct spawner *s, char *const words[])
 	const int fds[] = {s->null_fd, s->null_fd, s->null_fd};
 	char block[BLOCK_MAX];
 	size_t len = 0;
-	struct spawn_spec spec;
+	struct payload spec;
 	struct err err = ERR_INIT;
 
 	for (; *words; words++) {
@@ -70,12 +70,12 @@ uint64_t spawner_request(struct spawner *s, char *const words[])
 		memcpy(block + len, *words, n);
 		len += n;
 	}
-	if (spawn_spec_make(block, len, &spec, &err) < 0)
+	if (payload_make(block, len, &spec, &err) < 0)
 		die("the spec: %s", err.msg);
 	m.spec_bytes = spec.bytes;
-	if (spawn_spec_send(s->sock, &m, sizeof(m), &spec, fds, ARRAY_SIZE(fds), 0) < 0)
+	if (payload_send(s->sock, &m, sizeof(m), &spec, fds, ARRAY_SIZE(fds), 0) < 0)
 		die_errno("send to the spawner");
-	spawn_spec_done(&spec);
+	payload_done(&spec);
 	return m.handle;
 }
 

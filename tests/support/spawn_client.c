@@ -16,8 +16,8 @@
 #include "common/cleanup.h"
 #include "common/fdpass.h"
 #include "common/mem.h"
+#include "common/payload.h"
 #include "common/spawn_proto.h"
-#include "common/spawn_spec.h"
 #include "common/str.h"
 
 #include <errno.h>
@@ -69,13 +69,13 @@ static void send_run(uint64_t handle, const char *block, size_t len)
 			      .handle = handle,
 			      .spec_bytes = (uint32_t)len};
 	const int fds[] = {null_fd, null_fd, 2};
-	struct spawn_spec spec;
+	struct payload spec;
 
-	if (spawn_spec_make(block, len, &spec, NULL) < 0)
+	if (payload_make(block, len, &spec, NULL) < 0)
 		abort();
-	if (spawn_spec_send(sock, &m, sizeof(m), &spec, fds, ARRAY_SIZE(fds), 0) < 0)
+	if (payload_send(sock, &m, sizeof(m), &spec, fds, ARRAY_SIZE(fds), 0) < 0)
 		printf("send failed: %s\n", strerror(errno));
-	spawn_spec_done(&spec);
+	payload_done(&spec);
 }
 
 /* What is said to be `bytes` of a spec, and comes as a memfd that nothing seals and `tail`

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A spec with a message: each length has its one way, and nothing else is taken. */
+/* What goes with a message: each length has its one way, and nothing else is taken. */
 #include "common/cleanup.h"
 #include "common/fdpass.h"
 #include "common/mem.h"
+#include "common/payload.h"
 #include "common/spawn_proto.h"
-#include "common/spawn_spec.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static void setup(void)
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
 }
 
-TestSuite(spawn_spec, .init = setup);
+TestSuite(payload, .init = setup);
 
 static char *pattern(size_t n)
 {
@@ -36,17 +36,17 @@ static char *pattern(size_t n)
 
 struct came {
 	struct head head;
-	char tail[SPAWN_SPEC_INLINE];
+	char tail[PAYLOAD_INLINE];
 };
 
-static int take(struct came *m, int *fds, unsigned *n_fds, struct spawn_spec *ret,
+static int take(struct came *m, int *fds, unsigned *n_fds, struct payload *ret,
 		struct err *err)
 {
 	ssize_t n = fdpass_recv(sv[1], m, sizeof(*m), fds, n_fds, 0);
 
 	cr_assert_geq(n, (ssize_t)sizeof(m->head));
-	return spawn_spec_take(m->tail, (size_t)n - sizeof(m->head), m->head.bytes, fds,
-			       n_fds, ret, err);
+	return payload_take(m->tail, (size_t)n - sizeof(m->head), m->head.bytes, fds,
+			    n_fds, ret, err);
 }
 
 static void there_and_back(size_t bytes)
@@ -54,15 +54,15 @@ static void there_and_back(size_t bytes)
 	cleanup_free char *block = pattern(bytes);
 	int fds[FDPASS_MAX] = FDPASS_NONE, out = STDERR_FILENO;
 	struct head h = {(uint32_t)bytes};
-	struct spawn_spec sent, got;
+	struct payload sent, got;
 	struct err err = ERR_INIT;
 	struct came m;
 	unsigned n_fds;
 
-	cr_assert_eq(spawn_spec_make(block, bytes, &sent, &err), 0);
-	cr_expect_eq(sent.memfd >= 0, bytes > SPAWN_SPEC_INLINE);
-	cr_assert_eq(spawn_spec_send(sv[0], &h, sizeof(h), &sent, &out, 1, 0), 0);
-	spawn_spec_done(&sent);
+	cr_assert_eq(payload_make(block, bytes, &sent, &err), 0);
+	cr_expect_eq(sent.memfd >= 0, bytes > PAYLOAD_INLINE);
+	cr_assert_eq(payload_send(sv[0], &h, sizeof(h), &sent, &out, 1, 0), 0);
+	payload_done(&sent);
 	cr_assert_eq(take(&m, fds, &n_fds, &got, &err), 0, "%s", err.msg);
 	cr_expect_eq(got.bytes, bytes);
 	cr_expect_eq(memcmp(got.block, block, bytes), 0);
@@ -71,33 +71,33 @@ static void there_and_back(size_t bytes)
 	cr_expect_geq(fds[0], 0);
 	cr_expect_eq(fds[1], -1);
 	/* And further on, as the spawner does with a warm keeper. */
-	cr_assert_eq(spawn_spec_send(sv[0], &h, sizeof(h), &got, fds, n_fds, 0), 0);
-	spawn_spec_done(&got);
+	cr_assert_eq(payload_send(sv[0], &h, sizeof(h), &got, fds, n_fds, 0), 0);
+	payload_done(&got);
 	cr_expect_eq(got.memfd, -1);
 	fd_close(&fds[0]);
 	cr_assert_eq(take(&m, fds, &n_fds, &got, &err), 0);
 	cr_expect_eq(memcmp(got.block, block, bytes), 0);
 	fd_close(&fds[0]);
-	spawn_spec_done(&got);
+	payload_done(&got);
 }
 
-Test(spawn_spec, there_and_back)
+Test(payload, there_and_back)
 {
 	there_and_back(1);
-	there_and_back(SPAWN_SPEC_INLINE);
-	there_and_back(SPAWN_SPEC_INLINE + 1);
+	there_and_back(PAYLOAD_INLINE);
+	there_and_back(PAYLOAD_INLINE + 1);
 	there_and_back((size_t)1 << 20);
 }
 
-Test(spawn_spec, no_spec_and_one_that_is_too_long_are_not_made)
+Test(payload, nothing_and_too_much_are_not_made)
 {
-	struct spawn_spec s;
+	struct payload s;
 	struct err err = ERR_INIT;
 
-	cr_expect_eq(spawn_spec_make("", 0, &s, &err), -1);
+	cr_expect_eq(payload_make("", 0, &s, &err), -1);
 	cr_expect_eq(err.id, ERRID_SPEC_SIZE);
 	err_clear(&err);
-	cr_expect_eq(spawn_spec_make("", (size_t)SPAWN_SPEC_MAX_BYTES + 1, &s, &err), -1);
+	cr_expect_eq(payload_make("", (size_t)SPAWN_SPEC_MAX_BYTES + 1, &s, &err), -1);
 	cr_expect_eq(err.id, ERRID_SPEC_SIZE);
 }
 
@@ -105,9 +105,9 @@ Test(spawn_spec, no_spec_and_one_that_is_too_long_are_not_made)
 static void refused(uint32_t says, size_t tail, long memfd_bytes, int seals,
 		    const char *what)
 {
-	cleanup_free char *block = pattern(SPAWN_SPEC_INLINE);
+	cleanup_free char *block = pattern(PAYLOAD_INLINE);
 	int fds[FDPASS_MAX] = FDPASS_NONE, fd = -1;
-	struct spawn_spec got = SPAWN_SPEC_NONE;
+	struct payload got = PAYLOAD_NONE;
 	struct head h = {says};
 	struct err err = ERR_INIT;
 	struct came m;
@@ -127,7 +127,7 @@ static void refused(uint32_t says, size_t tail, long memfd_bytes, int seals,
 		fd_close(&fds[i]);
 }
 
-Test(spawn_spec, what_is_not_what_it_says_is_refused)
+Test(payload, what_is_not_what_it_says_is_refused)
 {
 	const int all = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
