@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of a file or a frame, taken from the front: never more than are left. */
-#ifndef LYCH_VESSEL_READER_H
-#define LYCH_VESSEL_READER_H
+#ifndef LYCH_COMMON_READER_H
+#define LYCH_COMMON_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +21,18 @@ static inline bool reader_take(struct reader *r, void *out, size_t n)
 	r->at += n;
 	r->left -= n;
 	return true;
+}
+
+/* n bytes where they lie; NULL: fewer are left, and none is taken. */
+static inline const char *reader_bytes(struct reader *r, size_t n)
+{
+	const char *at = r->at;
+
+	if (r->left < n)
+		return NULL;
+	r->at += n;
+	r->left -= n;
+	return at;
 }
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/watch.h"
 
-void watch_begin(struct watch *w, usec_t now)
+void watch_begin(struct watch *w, usec_t now, usec_t patience)
 {
-	*w = (struct watch){.looked = now};
+	*w = (struct watch){.looked = now, .patience = patience};
 }
 
 void watch_end(struct watch *w)
@@ -26,5 +26,5 @@ bool watch_look(struct watch *w, usec_t now, bool excused)
 	w->looked = now;
 	if (!excused)
 		w->silent += passed < WATCH_LOOK_USEC ? passed : WATCH_LOOK_USEC;
-	return w->silent >= WATCH_SILENCE_USEC;
+	return w->silent >= w->patience;
 }

@@ -18,15 +18,16 @@
 
 struct watch {
 	usec_t looked; /* 0: not watched */
-	usec_t silent;
+	usec_t silent, patience;
 };
 
-/* now: clock_awake_usec(). From now on it is listened to. */
-void watch_begin(struct watch *w, usec_t now);
+/* now: clock_awake_usec(). From now on it is listened to, and stuck after `patience` of
+ * silence (WATCH_SILENCE_USEC, where it has promised a sign each WATCH_BEAT_USEC). */
+void watch_begin(struct watch *w, usec_t now, usec_t patience);
 void watch_end(struct watch *w);
 void watch_heard(struct watch *w);
 /* Look again. excused: it could not have said anything since the last look. true: it has
- * been silent for WATCH_SILENCE_USEC. */
+ * been silent for that long. */
 MUST_CHECK bool watch_look(struct watch *w, usec_t now, bool excused);
 
 #endif

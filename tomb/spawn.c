@@ -207,7 +207,7 @@ static void take_hello(struct spawn *s, union spawn_message *m, size_t n)
 	}
 	s->greeted = true;
 	CUT(m->hello.mechanism);
-	watch_begin(&s->watch, clock_awake_usec());
+	watch_begin(&s->watch, clock_awake_usec(), WATCH_SILENCE_USEC);
 	loop_timer_arm(s->look, WATCH_LOOK_USEC);
 	s->ev.hello(&m->hello, s->ev.arg);
 }

@@ -18,17 +18,14 @@
 #include "common/landlock.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/net/children.h"
 #include "vessel/egress_wire.h"
 #include "vessel/egress_worker.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -52,27 +49,12 @@ struct parent {
 
 /* ---- one worker ---- */
 
-/* Everything but stdio, the secrets and its own socket. */
-static void close_others(int a, int b)
-{
-	int low = a < b ? a : b, high = a < b ? b : a;
-
-	if (low > 3)
-		(void)close_range(3, (unsigned)low - 1, 0);
-	if (high > low + 1)
-		(void)close_range((unsigned)low + 1, (unsigned)high - 1, 0);
-	(void)close_range((unsigned)high + 1, ~0U, 0);
-}
-
 NORETURN static void become_worker(struct parent *p, size_t i, int fd, pid_t parent)
 {
-	sigset_t none;
-
-	(void)sigemptyset(&none);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent ||
-	    sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+	if (child_begin(parent) < 0)
 		_exit(EXIT_FAILURE);
-	close_others(p->world.secrets_fd, fd);
+	/* the secrets and its own socket */
+	children_keep(p->world.secrets_fd, fd);
 	_exit(egress_worker_run(&p->world, i, fd));
 }
 
@@ -125,12 +107,10 @@ static void say_ended(const struct parent *p, size_t i, int status)
 
 static void reap(struct parent *p)
 {
-	struct signalfd_siginfo info;
 	int status;
 	pid_t pid;
 
-	while (read(p->signals, &info, sizeof(info)) > 0)
-		continue;
+	children_heard(p->signals);
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		for (size_t i = 0; i < p->n; i++) {
 			if (p->child[i].pid != pid)
@@ -180,25 +160,8 @@ static int supervise(struct parent *p)
 
 static int prepare(struct parent *p, struct err *err)
 {
-	static const int ends[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE};
-	const struct rlimit no_core = {0, 0};
-	sigset_t watched;
-
-	(void)prctl(PR_SET_NAME, "lych-egress");
-	/* The vessel's end is ours; a signal to its whole group is for the vessel. A
-	 * write to who is gone is an error. */
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
-		if (signal(ends[i], SIG_IGN) == SIG_ERR)
-			return err_sys(err, "ignore a signal");
-	if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || sigemptyset(&watched) < 0 ||
-	    sigaddset(&watched, SIGCHLD) < 0 ||
-	    sigprocmask(SIG_SETMASK, &watched, NULL) < 0)
-		return err_sys(err, "watch the children");
-	p->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (p->signals < 0)
-		return err_sys(err, "watch the children");
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
-		return err_sys(err, "forbid core files");
+	if (children_begin("lych-egress", &p->signals, err) < 0)
+		return -1;
 	if (egress_roots_new(&p->world.roots, err) < 0 ||
 	    resolve_config_read(&p->world.resolve, "/etc/resolv.conf", "/etc/hosts",
 				err) < 0)

@@ -14,10 +14,10 @@
 #include "common/clock.h"
 #include "common/id.h"
 #include "common/mem.h"
+#include "common/reader.h"
 #include "common/str.h"
 #include "vessel/gate_fold.h"
 #include "vessel/gate_mac.h"
-#include "vessel/reader.h"
 #include <ctype.h>
 
 #define PRIME (((uint64_t)1 << 61) - 1)

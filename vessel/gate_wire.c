@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/gate_wire.h"
 #include "common/mem.h"
+#include "common/reader.h"
 #include "common/str.h"
 #include "vessel/gate_private.h"
 #include "vessel/gate_rules.h"
-#include "vessel/reader.h"
 
 #define RULE_NAME_MAX 40
 
