@@ -49,35 +49,51 @@ struct harvest_copy {
 
 struct harvest_walk {
 	int work_fd, kept_fd, held_fd;
-	char *const *globs;
+	const char *const *globs;
 	size_t n_globs;
 	struct harvest_caps caps;
 	struct harvest_frame frame[HARVEST_DEPTH_MAX + 1];
 	unsigned depth; /* frames in use */
-	char path[HARVEST_PATH_MAX + 256 + 2];
+	char path[HARVEST_NAMED_MAX];
 	struct harvest_copy copy;
 	unsigned files, walked, copies;
 	uint64_t total, held_bytes;
 	char *block;
 };
 
-static void list_add(struct harvest_list *l, const struct harvest_item *item)
+/* A new one, with copies of these; why or class may be NULL. */
+static struct harvest_item *list_add(struct harvest_list *l, const char *path,
+				     const char *why, const char *class)
 {
 	if (l->n == l->cap) {
 		l->cap = l->cap ? l->cap * 2 : 16;
 		l->item = xreallocarray(l->item, l->cap, sizeof(*l->item));
 	}
-	l->item[l->n] = *item;
-	l->item[l->n++].path = xstrdup(item->path);
+	l->item[l->n] = (struct harvest_item){
+		.path = xstrdup(path),
+		.why = why ? xstrdup(why) : NULL,
+		.class = class ? xstrdup(class) : NULL,
+	};
+	return &l->item[l->n++];
+}
+
+static void item_done(struct harvest_item *item)
+{
+	free(item->path);
+	free(item->why);
+	free(item->class);
+}
+
+static void refuse_as(struct harvest *h, const char *path, const char *why)
+{
+	h->refused_total++;
+	if (h->refused.n < HARVEST_LISTED_MAX)
+		(void)list_add(&h->refused, path, why, NULL);
 }
 
 static void refuse(struct harvest *h, const char *why)
 {
-	struct harvest_item item = {.path = h->walk->path, .why = why};
-
-	h->refused_total++;
-	if (h->refused.n < HARVEST_LISTED_MAX)
-		list_add(&h->refused, &item);
+	refuse_as(h, h->walk->path, why);
 }
 
 static bool is_wanted(const struct harvest_walk *w)
@@ -214,19 +230,19 @@ static int take_file(struct harvest *h, int dirfd, const char *name,
 static void copy_finish(struct harvest *h)
 {
 	struct harvest_copy *c = &h->walk->copy;
-	struct harvest_item item = {.path = h->walk->path, .size = c->copied, .n = c->n};
+	struct harvest_item *item;
 
-	sha256_hex(c->hash, item.sha256);
 	if (!c->hazard) {
 		h->walk->total += c->copied;
-		item.class = c->class;
-		list_add(&h->kept, &item);
+		item = list_add(&h->kept, h->walk->path, NULL, c->class);
 	} else {
 		h->walk->held_bytes += c->copied;
-		item.why = c->hazard;
 		h->held_total++;
-		list_add(&h->held, &item);
+		item = list_add(&h->held, h->walk->path, c->hazard, NULL);
 	}
+	item->size = c->copied;
+	item->n = c->n;
+	sha256_hex(c->hash, item->sha256);
 	copy_reset(c);
 	h->walk->path[h->walk->frame[h->walk->depth - 1].path_len] = '\0';
 }
@@ -378,8 +394,8 @@ static void walk_free(struct harvest *h)
 }
 
 int harvest_begin(struct harvest *h, int work_fd, int kept_fd, int held_fd,
-		  char *const *globs, size_t n_globs, const struct harvest_caps *caps,
-		  struct err *err)
+		  const char *const *globs, size_t n_globs,
+		  const struct harvest_caps *caps, struct err *err)
 {
 	struct harvest_walk *w = xnew(struct harvest_walk);
 
@@ -444,13 +460,8 @@ int harvest_step(struct harvest *h, struct err *err)
 
 void harvest_reject(struct harvest *h, size_t i, const char *why)
 {
-	struct harvest_item item = h->kept.item[i];
-
-	item.why = why;
-	h->refused_total++;
-	if (h->refused.n < HARVEST_LISTED_MAX)
-		list_add(&h->refused, &item);
-	free(item.path);
+	refuse_as(h, h->kept.item[i].path, why);
+	item_done(&h->kept.item[i]);
 	memmove(&h->kept.item[i], &h->kept.item[i + 1],
 		(h->kept.n - i - 1) * sizeof(*h->kept.item));
 	h->kept.n--;
@@ -459,7 +470,7 @@ void harvest_reject(struct harvest *h, size_t i, const char *why)
 static void list_free(struct harvest_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		free(l->item[i].path);
+		item_done(&l->item[i]);
 	free(l->item);
 	*l = (struct harvest_list){.n = 0};
 }

@@ -6,8 +6,8 @@
  * Nothing but a regular file is ever opened. Files are copied out (their size is what was
  * copied; modes, owners, ACLs and extended attributes stay behind) and hashed in the same
  * pass. What the trusted side would obey by its name (common/net/hazard.h) is put aside;
- * names that differ only where some file systems do not look are refused together. It
- * works in small steps, so that a big tree does not stop the heartbeat.
+ * names that differ only where some file systems do not look are refused together. A file
+ * worker does it, in steps, between which it says that it is still at it.
  */
 #ifndef LYCH_TOMB_HARVEST_H
 #define LYCH_TOMB_HARVEST_H
@@ -22,7 +22,9 @@
 
 #define HARVEST_DEPTH_MAX 32
 #define HARVEST_PATH_MAX 512
-#define HARVEST_LISTED_MAX 64 /* refused and quarantined ones that are named */
+#define HARVEST_NAMED_MAX                                                                \
+	(HARVEST_PATH_MAX + 256 + 2) /* of what was refused, with a NUL */
+#define HARVEST_LISTED_MAX 64	     /* refused and quarantined ones that are named */
 
 struct harvest_caps {
 	unsigned files;	      /* delivered */
@@ -36,11 +38,11 @@ extern const struct harvest_caps harvest_caps_default;
 
 struct harvest_item {
 	char *path; /* as the job named it; may be cut and is not UTF-8 when refused */
-	const char *why; /* refused or quarantined: a constant */
+	char *why;  /* refused or quarantined; else NULL */
 	uint64_t size;
 	char sha256[SHA256_HEX_SIZE];
-	const char *class; /* kept: hazard_class() */
-	unsigned n;	   /* the name of its copy: "<n>" */
+	char *class; /* kept: hazard_class(); else NULL */
+	unsigned n;  /* the name of its copy: "<n>" */
 };
 
 struct harvest_list {
@@ -57,7 +59,7 @@ struct harvest {
 /* All borrowed until harvest_done(): work_fd (the workspace), kept_fd and held_fd (empty
  * directories for the copies). */
 MUST_CHECK int harvest_begin(struct harvest *h, int work_fd, int kept_fd, int held_fd,
-			     char *const *globs, size_t n_globs,
+			     const char *const *globs, size_t n_globs,
 			     const struct harvest_caps *caps, struct err *err);
 /* 1: call again; 0: finished, lists sorted by path; -1: the tomb's own failure. */
 MUST_CHECK int harvest_step(struct harvest *h, struct err *err);
