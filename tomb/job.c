@@ -241,6 +241,19 @@ static void on_exited(struct job *j, const struct job_event *ev, struct job_acti
 	settle(j, a);
 }
 
+/* As if its tree were gone: there never was one. */
+static void on_unstarted(struct job *j, struct job_actions *a)
+{
+	assert(j->killing && (is_before(j) || j->step == STEP_START));
+	if (j->verdict ==
+	    VERDICT_NONE) { /* more output than allowed, of what went before */
+		j->verdict = VERDICT_FAIL;
+		j->fail_class = FAIL_OUTPUT_LIMIT;
+		set_detail(j, "more output than its limit");
+	}
+	settle(j, a);
+}
+
 static void on_trouble(struct job *j, const struct job_event *ev, struct job_actions *a)
 {
 	if (j->step >= STEP_REPORT || j->verdict != VERDICT_NONE) {
@@ -355,6 +368,9 @@ void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret
 		return;
 	case EVENT_EXITED:
 		on_exited(j, ev, ret);
+		return;
+	case EVENT_UNSTARTED:
+		on_unstarted(j, ret);
 		return;
 	case EVENT_HARVESTED:
 		advance(j, STEP_HARVEST, STEP_DELIVER, ACT_DELIVER, ret);

@@ -52,6 +52,7 @@ enum job_event_type {
 	EVENT_STARTED, /* the four of the spawner */
 	EVENT_REFUSED,
 	EVENT_EXITED,
+	EVENT_UNSTARTED, /* asked to be killed before it was handed to the spawner */
 	EVENT_HARVESTED,
 	EVENT_DELIVERED,
 	EVENT_ANSWER,

@@ -157,6 +157,31 @@ Test(job_machine, a_cancelled_job_waits_for_its_tree)
 	cr_assert_eq(j.verdict, VERDICT_CANCELLED);
 }
 
+/* Its files were on their way: the spawner never heard of it, so nobody says that it ended. */
+Test(job_machine, a_job_that_was_not_handed_over_yet_is_over_at_once)
+{
+	static const struct {
+		enum job_event_type why;
+		enum job_action end;
+	} kills[] = {{EVENT_CANCEL, ACT_FAIL},
+		     {EVENT_SHUTDOWN, ACT_RELEASE},
+		     {EVENT_OVERFLOW, ACT_FAIL}};
+
+	for (size_t i = 0; i < sizeof(kills) / sizeof(kills[0]); i++) {
+		struct job_actions a;
+		struct job j;
+
+		job_init(&j, false, false);
+		(void)step(&j, EVENT_BEGIN);
+		(void)step(&j, EVENT_PREPARED);
+		a = step(&j, kills[i].why);
+		cr_assert(did(&a, ACT_KILL));
+		a = step(&j, EVENT_UNSTARTED);
+		cr_assert_not(did(&a, ACT_HARVEST));
+		cr_expect_eq(reported(&j, a), kills[i].end, "%zu", i);
+	}
+}
+
 Test(job_machine, a_lost_lease_kills_and_says_nothing)
 {
 	struct job j = running();
@@ -339,8 +364,10 @@ Test(job_machine, a_conflict_is_a_security_event)
 
 struct world {
 	struct job job;
-	bool sandbox; /* handed to the spawner, its end not yet told */
-	bool told;    /* started was told for this sandbox */
+	bool placing;	/* its files are on their way, the spawner knows nothing of it */
+	bool unstarted; /* killed meanwhile */
+	bool sandbox;	/* handed to the spawner, its end not yet told */
+	bool told;	/* started was told for this sandbox */
 	bool preparing, harvesting, delivering, asked, cleaned, discarded, released;
 	unsigned ends, kills;
 };
@@ -356,12 +383,14 @@ static void obey(struct world *w, const struct job_actions *a)
 		case ACT_DEPS_FETCH:
 		case ACT_DEPS_INSTALL:
 		case ACT_START:
-			cr_assert_not(w->sandbox, "two sandboxes at once");
-			w->sandbox = true;
+			cr_assert_not(w->sandbox || w->placing, "two sandboxes at once");
+			w->placing = true;
 			w->told = false;
 			break;
 		case ACT_KILL:
-			cr_assert(w->sandbox, "a kill without a sandbox");
+			cr_assert(w->sandbox || w->placing, "a kill without a sandbox");
+			w->unstarted = w->placing;
+			w->placing = false;
 			w->kills++;
 			break;
 		case ACT_HARVEST:
@@ -373,7 +402,7 @@ static void obey(struct world *w, const struct job_actions *a)
 			w->delivering = true;
 			break;
 		case ACT_ABORT:
-			w->preparing = w->harvesting = w->delivering = false;
+			w->preparing = w->placing = w->harvesting = w->delivering = false;
 			break;
 		case ACT_ACK:
 		case ACT_FAIL:
@@ -418,13 +447,16 @@ static void say_something(struct world *w, int32_t r, int i, struct job_event *e
 			ev->type = r / 96 % 4 ? EVENT_SHUTDOWN : EVENT_SHUTDOWN_NOW;
 		break;
 	case 4:
-		if (w->sandbox)
+		if (w->sandbox || w->placing)
 			ev->type = EVENT_OVERFLOW;
 		break;
 	case 5:
-		if (!w->preparing && !w->sandbox && !w->harvesting && !w->delivering)
+		if (!w->preparing && !w->placing && !w->sandbox && !w->harvesting &&
+		    !w->delivering)
 			break;
 		ev->type = EVENT_TROUBLE;
+		ev->nothing_runs = w->placing;
+		w->placing = false;
 		ev->fail_class = FAIL_TRANSPORT_LOSS;
 		ev->retry = true;
 		ev->text = "trouble";
@@ -483,6 +515,11 @@ static void end_something(struct world *w, int32_t r, struct job_event *ev,
 		ev->answer = (enum queue_answer)(r / 24 % ANSWER_MAX_);
 		ev->type = finish(&w->asked, EVENT_ANSWER);
 		break;
+	case 22:
+	case 23:
+		w->sandbox |= w->placing;
+		w->placing = false;
+		break;
 	case 20:
 	case 21:
 		if (w->cleaned)
@@ -512,7 +549,9 @@ static void one_life(unsigned seed)
 		struct spawn_exited x = {.tree_gone = 1};
 
 		(void)random_r(&rd, &r);
-		if (r % 24 < 6)
+		if (w.unstarted)
+			ev.type = finish(&w.unstarted, EVENT_UNSTARTED);
+		else if (r % 24 < 6)
 			say_something(&w, r, i, &ev);
 		else
 			end_something(&w, r, &ev, &x);
