@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transfers of one job: inputs in, output and artifacts out. */
+/* The transfers of one job: inputs in, output and artifacts out. What touches its folder is
+ * asked of the file workers. */
 #include "tomb/run.h"
 
 #include "common/cleanup.h"
 #include "common/deps.h"
-#include "common/fs.h"
-#include "common/jsonw.h"
 #include "common/log.h"
-#include "common/mem.h"
 #include "common/str.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define INPUT_NAME "input.tar"
@@ -64,7 +62,15 @@ static void relay_trouble(const struct err *why, void *arg)
 		run_trouble(arg, FAIL_TRANSPORT_LOSS, true, false, &copy);
 }
 
-static int make_relay(struct run *run, struct err *err)
+static void ask(struct run *run, enum files_op op, const char *name,
+		const struct buf *payload, file_done *done)
+{
+	assert(!run->task);
+	run->task =
+		files_ask(run->world->files, op, run->folder, name, payload, done, run);
+}
+
+static void make_relay(struct run *run, struct files_answer *a)
 {
 	struct relay_events ev = {
 		.overflow = relay_overflow,
@@ -74,17 +80,10 @@ static int make_relay(struct run *run, struct err *err)
 	};
 	int fds[RELAY_STREAMS];
 
-	fds[RELAY_STDOUT] = workspace_spool(&run->ws, "stdout", err);
-	if (fds[RELAY_STDOUT] < 0)
-		return -1;
-	fds[RELAY_STDERR] = workspace_spool(&run->ws, "stderr", err);
-	if (fds[RELAY_STDERR] < 0) {
-		fd_close(&fds[RELAY_STDOUT]);
-		return -1;
-	}
+	for (int i = 0; i < RELAY_STREAMS; i++)
+		fds[i] = TAKE_FD(a->fds[i]);
 	run->relay = relay_new(run->world->loop, run->world->work, &run->key, fds,
 			       run->spec.output_bytes, &ev);
-	return 0;
 }
 
 /* The i-th blob that this job needs and the name of its file in spool/; NULL at the end.
@@ -119,43 +118,72 @@ static void fetch_done(const struct err *err, void *arg)
 		fetch_next(run);
 }
 
+/* A descriptor that a file worker must have sent. */
+static bool has_fd(struct run *run, const struct files_answer *a, unsigned n,
+		   const struct err *err)
+{
+	struct err missing = ERR_INIT;
+
+	if (!err && n && a->fds[n - 1] < 0) {
+		(void)err_set(&missing, ERR_UPSTREAM, "a file worker sent no descriptor");
+		err = &missing;
+	}
+	if (err)
+		trouble_of(run, true, err);
+	return !err;
+}
+
+static void fetch_opened(struct files_answer *a, const struct err *err, void *arg)
+{
+	struct run *run = arg;
+	char name[32];
+
+	run->task = NULL;
+	if (!has_fd(run, a, 1, err))
+		return;
+	run->get_fd = TAKE_FD(a->fds[0]);
+	run->get = blob_get_start(run->world->work, &run->key,
+				  blob_at(run, run->fetch_next++, name, sizeof(name)),
+				  run->get_fd, fetch_done, run);
+}
+
 static void fetch_next(struct run *run)
 {
 	char name[32];
-	const char *sha = blob_at(run, run->fetch_next, name, sizeof(name));
-	struct err err = ERR_INIT;
 
-	if (!sha) {
+	if (!blob_at(run, run->fetch_next, name, sizeof(name))) {
 		run_simple(run, EVENT_PREPARED);
 		return;
 	}
-	run->fetch_next++;
-	run->get_fd = workspace_spool(&run->ws, name, &err);
-	if (run->get_fd < 0) {
-		trouble_of(run, false, &err);
+	ask(run, FILES_NEW, name, NULL, fetch_opened);
+}
+
+static void made(struct files_answer *a, const struct err *err, void *arg)
+{
+	struct run *run = arg;
+	char name[32];
+
+	run->task = NULL;
+	if (err) {
+		run_trouble(run, FAIL_TRANSPORT_LOSS, true, false, err);
 		return;
 	}
-	run->get = blob_get_start(run->world->work, &run->key, sha, run->get_fd,
-				  fetch_done, run);
+	if (!has_fd(run, a, RELAY_STREAMS, err))
+		return;
+	make_relay(run, a);
+	if (blob_at(run, 0, name, sizeof(name)))
+		run_phase(run, "preparing");
+	fetch_next(run);
 }
 
 void run_prepare(struct run *run)
 {
-	struct err err = ERR_INIT;
-	char name[32];
-
 	if (err_is_set(&run->spec_err)) {
 		run_trouble(run, FAIL_SETUP_REFUSED, false, false, &run->spec_err);
 		return;
 	}
-	if (workspace_make(&run->ws, run->world->jobs_fd, &run->key, &err) < 0 ||
-	    make_relay(run, &err) < 0) {
-		run_trouble(run, FAIL_TRANSPORT_LOSS, true, false, &err);
-		return;
-	}
-	if (blob_at(run, 0, name, sizeof(name)))
-		run_phase(run, "preparing");
-	fetch_next(run);
+	run->made = true;
+	ask(run, FILES_MAKE, "", NULL, made);
 }
 
 /* A pipe whose reading end is ours and does not block. */
@@ -175,15 +203,17 @@ static int run_spawn(struct run *run, enum tomb_spec_use use, int stdin_fd,
 		     struct err *err)
 {
 	cleanup_buf struct buf block = {.max = SPAWN_SPEC_MAX_BYTES};
+	char work[FILES_JOB_SIZE + sizeof("/work")];
 	const struct tomb_spec_place place = {
 		.grade = run->world->grade,
-		.workspace = run->ws.work_name,
+		.workspace = work,
 		.tools = run->world->tools,
 		.key = &run->broker_key,
 	};
 	int out[2] = {-1, -1}, errs[2] = {-1, -1};
 	int r;
 
+	(void)snprintf(work, sizeof(work), "%s/work", run->folder);
 	if (tomb_spec_block(&run->spec, use, &place, &block, err) < 0)
 		return -1;
 	if (make_pipe(errs, err) < 0)
@@ -199,6 +229,7 @@ static int run_spawn(struct run *run, enum tomb_spec_use use, int stdin_fd,
 	r = spawn_run(run->world->spawn, run->handle, block.data, block.len,
 		      (const int[]){stdin_fd, out[1] >= 0 ? out[1] : errs[1], errs[1]},
 		      tomb_spec_egress(&run->spec, use) != EGRESS_NONE, err);
+	run->handed = r == 0;
 	if (block.data)
 		explicit_bzero(block.data, block.len); /* it has the job's key */
 	fd_close(&out[1]);
@@ -206,36 +237,92 @@ static int run_spawn(struct run *run, enum tomb_spec_use use, int stdin_fd,
 	return r;
 }
 
-void run_unpack(struct run *run)
+static void spawn_or_tell(struct run *run, enum tomb_spec_use use, int stdin_fd)
 {
 	struct err err = ERR_INIT;
-	cleanup_close int tar =
-		fs_open_beneath(run->ws.spool_fd, INPUT_NAME, O_RDONLY, 0, &err);
 
-	if (tar < 0 || run_spawn(run, SPEC_USE_UNPACK, tar, &err) < 0)
+	if (run_spawn(run, use, stdin_fd, &err) < 0)
 		trouble_of(run, true, &err);
 }
 
-/* The files of the spec, once. What the archive brought is not followed. */
-static int place_files(struct run *run, struct err *err)
+static void unpack_opened(struct files_answer *a, const struct err *err, void *arg)
 {
-	if (run->placed)
-		return 0;
-	run->placed = true;
-	return workspace_place(&run->ws, &run->spec, err);
+	struct run *run = arg;
+
+	run->task = NULL;
+	if (has_fd(run, a, 1, err))
+		spawn_or_tell(run, SPEC_USE_UNPACK, a->fds[0]);
 }
 
-static void place_trouble(struct run *run, const struct err *err)
+void run_unpack(struct run *run)
 {
-	bool full = err->sys == ENOSPC || err->sys == EDQUOT;
+	ask(run, FILES_OPEN, INPUT_NAME, NULL, unpack_opened);
+}
 
+static void add_put(struct buf *b, enum files_where where, unsigned mode,
+		    const char *path, const char *data, size_t len)
+{
+	const struct files_put p = {.where = where,
+				    .mode = mode,
+				    .path = path,
+				    .path_len = strlen(path),
+				    .data = data,
+				    .data_len = len};
+
+	files_put_add(b, &p);
+}
+
+/* The files of the spec, once: behind the archive, whose links are not followed. */
+static void add_files(struct run *run, struct buf *b)
+{
+	const struct tomb_spec *s = &run->spec;
+	char from[FILES_NAME_SIZE];
+
+	if (run->placed)
+		return;
+	run->placed = true;
+	for (size_t i = 0; i < s->n_files; i++) {
+		const struct tomb_file *f = &s->files[i];
+
+		(void)snprintf(from, sizeof(from), "file-%zu", i);
+		if (f->data)
+			add_put(b, FILES_IN_WORK, f->mode, f->path, f->data, f->len);
+		else
+			add_put(b, FILES_FROM_BLOB, f->mode, f->path, from, strlen(from));
+	}
+	if (s->script)
+		add_put(b, FILES_IN_WORK, 0644, SPEC_SCRIPT_NAME, s->script,
+			strlen(s->script));
+}
+
+static bool is_placed(struct run *run, const struct files_answer *a, unsigned n_fds,
+		      const struct err *err)
+{
+	bool full;
+
+	run->task = NULL;
+	if (!err || err->code == ERR_UNAVAILABLE)
+		return has_fd(run, a, n_fds, err);
+	full = err->sys == ENOSPC || err->sys == EDQUOT;
 	run_trouble(run, full ? FAIL_TRANSPORT_LOSS : FAIL_SETUP_REFUSED, full, true,
 		    err);
+	return false;
+}
+
+static void deps_placed(struct files_answer *a, const struct err *err, void *arg)
+{
+	struct run *run = arg;
+
+	if (!is_placed(run, a, 0, err))
+		return;
+	run_phase(run, "preparing");
+	spawn_or_tell(run, SPEC_USE_DEPS_FETCH, run->world->null_fd);
 }
 
 void run_deps_fetch(struct run *run)
 {
 	cleanup_buf struct buf text = {.max = DEPS_MAX * (DEPS_TEXT_MAX + 1)};
+	cleanup_buf struct buf all = {.max = PAYLOAD_MAX_BYTES};
 	struct err err = ERR_INIT;
 
 	if (run->world->grade == GRADE_FLOOR) {
@@ -244,57 +331,44 @@ void run_deps_fetch(struct run *run)
 		run_trouble(run, FAIL_SETUP_REFUSED, false, true, &err);
 		return;
 	}
+	relay_drain(run->relay);
 	deps_requirements(&run->spec.deps, &text);
-	if (place_files(run, &err) < 0 ||
-	    workspace_put(&run->ws, DEPS_REQUIREMENTS, buf_str(&text), text.len, &err) <
-		    0) {
-		place_trouble(run, &err);
-		return;
-	}
-	run_phase(run, "preparing");
-	if (run_spawn(run, SPEC_USE_DEPS_FETCH, run->world->null_fd, &err) < 0)
-		trouble_of(run, true, &err);
+	add_files(run, &all);
+	add_put(&all, FILES_IN_WORK, 0644, DEPS_REQUIREMENTS, buf_str(&text), text.len);
+	ask(run, FILES_PLACE, "", &all, deps_placed);
 }
 
 void run_deps_install(struct run *run)
 {
-	struct err err = ERR_INIT;
-
 	relay_drain(run->relay);
-	if (run_spawn(run, SPEC_USE_DEPS_INSTALL, run->world->null_fd, &err) < 0)
-		trouble_of(run, true, &err);
+	spawn_or_tell(run, SPEC_USE_DEPS_INSTALL, run->world->null_fd);
 }
 
-/* What the job reads: its own bytes as a file of the spool, or nothing. */
-static int open_stdin(struct run *run, struct err *err)
+static void start_placed(struct files_answer *a, const struct err *err, void *arg)
 {
-	const struct tomb_spec *s = &run->spec;
+	struct run *run = arg;
+	bool has_stdin = run->spec.stdin_data || run->spec.stdin_blob[0];
 
-	if (s->stdin_data) {
-		cleanup_close int fd = workspace_spool(&run->ws, STDIN_NAME, err);
-
-		if (fd < 0 || fs_write_all(fd, s->stdin_data, s->stdin_len, err) < 0)
-			return -1;
-	} else if (!s->stdin_blob[0]) {
-		int fd = fcntl(run->world->null_fd, F_DUPFD_CLOEXEC, 3);
-
-		return fd < 0 ? err_sys(err, "duplicate /dev/null") : fd;
-	}
-	return fs_open_beneath(run->ws.spool_fd, STDIN_NAME, O_RDONLY, 0, err);
+	if (is_placed(run, a, has_stdin ? 1 : 0, err))
+		spawn_or_tell(run, SPEC_USE_JOB,
+			      has_stdin ? a->fds[0] : run->world->null_fd);
 }
 
+/* What the job reads is a file of the spool, or nothing. */
 void run_start(struct run *run)
 {
-	struct err err = ERR_INIT;
-	cleanup_close int in = -1;
+	cleanup_buf struct buf all = {.max = PAYLOAD_MAX_BYTES};
+	const struct tomb_spec *s = &run->spec;
 
-	if (place_files(run, &err) < 0) {
-		place_trouble(run, &err);
-		return;
-	}
-	in = open_stdin(run, &err);
-	if (in < 0 || run_spawn(run, SPEC_USE_JOB, in, &err) < 0)
-		trouble_of(run, true, &err);
+	relay_drain(run->relay);
+	add_files(run, &all);
+	if (s->stdin_data)
+		add_put(&all, FILES_IN_SPOOL, 0, STDIN_NAME, s->stdin_data, s->stdin_len);
+	if (all.len || s->stdin_blob[0])
+		ask(run, FILES_PLACE, s->stdin_data || s->stdin_blob[0] ? STDIN_NAME : "",
+		    &all, start_placed);
+	else
+		spawn_or_tell(run, SPEC_USE_JOB, run->world->null_fd);
 }
 
 static void phase_done(const struct work_reply *reply, void *arg)
@@ -322,57 +396,26 @@ void run_phase(struct run *run, const char *phase)
 	run->phase_call = work_send(run->world->work, &run->key, &rq, phase_done, run);
 }
 
-static int make_copies_dir(int at, const char *name, struct err *err)
-{
-	if (mkdirat(at, name, 0700) < 0)
-		return err_sys(err, "make the folder for artifacts");
-	return fs_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0, err);
-}
-
-/* Which copy in quarantine is what: for the person who looks at it later. */
-static int write_manifest(const struct run *run, struct err *err)
-{
-	cleanup_buf struct buf out = {.max = RESULT_MAX_BYTES};
-
-	for (size_t i = 0; i < run->harvest.held.n; i++) {
-		const struct harvest_item *item = &run->harvest.held.item[i];
-		struct jsonw w;
-
-		jsonw_init(&w, &out);
-		jsonw_obj(&w);
-		jsonw_ku64(&w, "copy", item->n);
-		jsonw_kstr(&w, "path", item->path);
-		jsonw_kstr(&w, "why", item->why);
-		jsonw_ku64(&w, "size", item->size);
-		jsonw_kstr(&w, "sha256", item->sha256);
-		jsonw_obj_end(&w);
-		buf_addc(&out, '\n');
-	}
-	if (!out.len)
-		return 0;
-	return fs_write_atomic(run->held_fd, "manifest.jsonl", out.data, out.len, 0600,
-			       err);
-}
-
-static void harvest_more(void *arg)
+static void harvested(struct files_answer *a, const struct err *err, void *arg)
 {
 	struct run *run = arg;
-	struct err err = ERR_INIT;
-	int r = harvest_step(&run->harvest, &err);
+	struct err bad = ERR_INIT;
 
-	if (r > 0) {
-		loop_timer_arm(run->harvest_timer, 0);
+	run->task = NULL;
+	if (!err &&
+	    files_harvest_read(a->payload, a->payload_bytes, &run->harvest, &bad) < 0)
+		err = &bad;
+	if (err) {
+		trouble_of(run, false, err);
 		return;
 	}
-	if (r < 0 || write_manifest(run, &err) < 0)
-		trouble_of(run, false, &err);
-	else
-		run_simple(run, EVENT_HARVESTED);
+	run->harvested = true;
+	run_simple(run, EVENT_HARVESTED);
 }
 
 void run_harvest(struct run *run)
 {
-	struct err err = ERR_INIT;
+	cleanup_buf struct buf globs = {.max = PAYLOAD_MAX_BYTES};
 
 	relay_drain(run->relay);
 	if (!run->spec.n_globs) {
@@ -380,20 +423,9 @@ void run_harvest(struct run *run)
 		return;
 	}
 	run_phase(run, "harvesting");
-	run->kept_fd = make_copies_dir(run->world->artifacts_fd, run->ws.name, &err);
-	if (run->kept_fd >= 0)
-		run->held_fd =
-			make_copies_dir(run->world->quarantine_fd, run->ws.name, &err);
-	if (run->held_fd < 0 ||
-	    harvest_begin(&run->harvest, run->ws.work_fd, run->kept_fd, run->held_fd,
-			  run->spec.globs, run->spec.n_globs, &harvest_caps_default,
-			  &err) < 0) {
-		trouble_of(run, false, &err);
-		return;
-	}
-	run->harvested = true;
-	run->harvest_timer = loop_timer_new(run->world->loop, harvest_more, run);
-	harvest_more(run);
+	for (size_t i = 0; i < run->spec.n_globs; i++)
+		buf_add(&globs, run->spec.globs[i], strlen(run->spec.globs[i]) + 1);
+	ask(run, FILES_HARVEST, "", &globs, harvested);
 }
 
 static void put_next(struct run *run);
@@ -418,10 +450,21 @@ static void put_done(const struct err *err, void *arg)
 	put_next(run);
 }
 
+static void put_opened(struct files_answer *a, const struct err *err, void *arg)
+{
+	struct run *run = arg;
+	const struct harvest_item *item = &run->harvest.kept.item[run->put_next];
+
+	run->task = NULL;
+	if (!has_fd(run, a, 1, err))
+		return;
+	run->put_fd = TAKE_FD(a->fds[0]);
+	run->put = blob_put_start(run->world->work, &run->key, item->sha256, run->put_fd,
+				  item->size, put_done, run);
+}
+
 static void put_next(struct run *run)
 {
-	const struct harvest_item *item;
-	struct err err = ERR_INIT;
 	char name[16];
 
 	if (!run->harvested || run->put_next >= run->harvest.kept.n) {
@@ -429,15 +472,8 @@ static void put_next(struct run *run)
 		deliver_check(run);
 		return;
 	}
-	item = &run->harvest.kept.item[run->put_next];
-	(void)snprintf(name, sizeof(name), "%u", item->n);
-	run->put_fd = fs_open_beneath(run->kept_fd, name, O_RDONLY, 0, &err);
-	if (run->put_fd < 0) {
-		trouble_of(run, false, &err);
-		return;
-	}
-	run->put = blob_put_start(run->world->work, &run->key, item->sha256, run->put_fd,
-				  item->size, put_done, run);
+	(void)snprintf(name, sizeof(name), "%u", run->harvest.kept.item[run->put_next].n);
+	ask(run, FILES_COPY, name, NULL, put_opened);
 }
 
 void run_deliver(struct run *run)
@@ -458,36 +494,29 @@ void run_abort(struct run *run)
 	blob_put_cancel(run->put);
 	run->put = NULL;
 	fd_close(&run->put_fd);
-	if (run->harvest_timer)
-		loop_timer_disarm(run->harvest_timer);
+	files_cancel(run->task);
+	run->task = NULL;
 	relay_free(run->relay);
 	run->relay = NULL;
 }
 
-static void remove_copies(int at, const char *name)
+static void cleaned(struct files_answer *a UNUSED, const struct err *err, void *arg)
 {
-	struct err err = ERR_INIT;
+	struct run *run = arg;
 
-	if (fs_remove_beneath(at, name, &err) < 0)
-		log_err(LOG_WARN_, "copies of artifacts stay behind", &err);
+	run->task = NULL;
+	if (err)
+		log_err(LOG_WARN_, "a job's folder stays behind until the next start",
+			err);
+	run_simple(run, EVENT_CLEANED);
+	loop_timer_arm(run->reap, 0);
 }
 
-bool run_clean(struct run *run)
+void run_clean(struct run *run)
 {
-	struct err err = ERR_INIT;
-	int r;
-
 	run_abort(run);
-	fd_close(&run->kept_fd);
-	fd_close(&run->held_fd);
-	if (run->ws.name[0]) {
-		remove_copies(run->world->artifacts_fd, run->ws.name);
-		/* What was held stays for a person; an empty folder says nothing. */
-		(void)unlinkat(run->world->quarantine_fd, run->ws.name, AT_REMOVEDIR);
-	}
-	r = workspace_remove(&run->ws, &err);
-	if (r < 0)
-		log_err(LOG_WARN_, "a job's folder stays behind until the next start",
-			&err);
-	return r <= 0;
+	if (run->made)
+		ask(run, FILES_CLEAN, "", NULL, cleaned);
+	else
+		cleaned(NULL, NULL, run);
 }

@@ -3,13 +3,15 @@
  * lych-tomb: the worker. The order of its start, each step final before the next:
  *
  *	refuse root, options, data directory and its lock, leftovers of an earlier run
- *	proved dead and removed, the spawner executed (it must not inherit what follows),
+ *	proved dead and removed, the spawner executed, the file workers' parent forked
+ *	(neither must inherit what follows; `lych status` knows the spawner as the first),
  *	secrets, queue, vessel and control sockets, confinement and its self-test, the
  *	spawner's HELLO, the database, ready, loop.
  *
- * From the confinement on the tomb opens its own directory and unix sockets and executes
- * nothing: all that runs a job is the spawner, which it can only ask. When the spawner
- * ends, so does the tomb, and the starter begins both anew.
+ * From the confinement on the tomb opens unix sockets and no file, and executes nothing: all
+ * that runs a job is the spawner, all that touches a job's folder a file worker, and it can
+ * only ask them. When the spawner or the workers' parent ends, so does the tomb, and the
+ * starter begins all of them anew.
  */
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -25,6 +27,7 @@
 #include "common/str.h"
 #include "tomb/claim.h"
 #include "tomb/control.h"
+#include "tomb/files.h"
 #include "tomb/handback.h"
 #include "tomb/health.h"
 #include "tomb/hello.h"
@@ -63,11 +66,13 @@
 struct tomb {
 	struct tomb_options opt;
 	struct place place;
+	struct files_place files_place;
 	char work_socket[PATH_MAX], tools[PATH_MAX];
 	int null_fd;
 	struct loop *loop;
 	struct notify *notify;
 	struct loop_timer *tick, *patience;
+	struct files *files;
 	struct spawn *spawn;
 	struct queue_pg *pg;	 /* the one door, */
 	struct queue_vessel *qv; /* or the other */
@@ -84,7 +89,7 @@ struct tomb {
 	struct runner *runner;
 	struct confine_report walls;
 	struct uuid boot;
-	bool hello, known, db_up, ready, stopping, last, disk_full;
+	bool hello, files_up, known, db_up, ready, stopping, last, disk_full;
 	int exit_code;
 	usec_t last_error;
 #ifdef LYCH_TEST_BUILD
@@ -162,7 +167,7 @@ static void on_signal(int signo, void *arg)
 
 static void check_ready(struct tomb *t)
 {
-	if (t->ready || !t->hello || !t->known || !t->db_up)
+	if (t->ready || !t->hello || !t->files_up || !t->known || !t->db_up)
 		return;
 	t->ready = true;
 	notify_ready(t->notify);
@@ -367,6 +372,26 @@ static void on_gone(const struct err *why, void *arg)
 	loop_stop(t->loop, err_exit_code(why) ? err_exit_code(why) : 1);
 }
 
+/* ---- the file workers ---- */
+
+static void on_files_up(void *arg)
+{
+	struct tomb *t = arg;
+
+	log_info("file workers are up");
+	t->files_up = true;
+	check_ready(t);
+}
+
+static void on_files_gone(const struct err *why, void *arg)
+{
+	struct tomb *t = arg;
+
+	/* No job could be begun, or its artifacts taken: whoever starts us begins anew. */
+	log_err(LOG_ERROR_, "the file workers are gone", why);
+	loop_stop(t->loop, err_exit_code(why) ? err_exit_code(why) : 1);
+}
+
 /* ---- the control socket ---- */
 
 static void on_health(struct buf *json, void *arg)
@@ -544,9 +569,7 @@ static void make_cores(struct tomb *t)
 		.slots = t->opt.slots,
 		.spawn = t->spawn,
 		.notes = t->notes,
-		.jobs_fd = t->place.jobs_fd,
-		.artifacts_fd = t->place.artifacts_fd,
-		.quarantine_fd = t->place.quarantine_fd,
+		.files = t->files,
 		.null_fd = t->null_fd,
 		.grade = t->opt.grade,
 		.tools = t->tools,
@@ -585,6 +608,24 @@ static int find_tools(struct tomb *t, struct err *err)
 			  t->opt.sandbox);
 }
 
+/* As early as can be: what they are forked from holds no secret yet. */
+static int start_files(struct tomb *t, struct err *err)
+{
+	t->files_place = (struct files_place){
+		.jobs = t->place.jobs_path,
+		.artifacts = t->place.artifacts_path,
+		.quarantine = t->place.quarantine_path,
+	};
+#ifdef LYCH_TEST_BUILD
+	if (t->opt.probe_walls &&
+	    confine_probe_load(t->opt.probe_walls, &t->probe, err) < 0)
+		return -1;
+	t->files_place.probe = &t->probe;
+	t->files_place.probe_process = t->opt.probe_process;
+#endif
+	return files_start(&t->files_place, t->opt.slots, &t->files, err);
+}
+
 static int start(struct tomb *t, struct err *err)
 {
 	struct spawn_events ev = {
@@ -597,17 +638,20 @@ static int start(struct tomb *t, struct err *err)
 		.arg = t,
 	};
 
+	const struct files_events fev = {
+		.up = on_files_up,
+		.gone = on_files_gone,
+		.arg = t,
+		.patience_usec = FILES_PATIENCE_USEC,
+	};
+
 	if (place_open(&t->place, t->opt.data, err) < 0 ||
 	    notes_open(t->place.data_fd, &t->boot, t->place.proved, &t->notes, err) < 0 ||
 	    find_tools(t, err) < 0 ||
 	    spawn_start(t->opt.sandbox, t->place.jobs_path, t->tools, t->opt.cgroup,
-			t->opt.grade, t->opt.slots, &t->spawn, err) < 0)
+			t->opt.grade, t->opt.slots, &t->spawn, err) < 0 ||
+	    start_files(t, err) < 0)
 		return -1;
-#ifdef LYCH_TEST_BUILD
-	if (t->opt.probe_walls &&
-	    confine_probe_load(t->opt.probe_walls, &t->probe, err) < 0)
-		return -1;
-#endif
 	t->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (t->null_fd < 0)
 		return err_sys(err, "open /dev/null");
@@ -622,11 +666,12 @@ static int start(struct tomb *t, struct err *err)
 	if (open_peers(t, err) < 0 || open_control(t, err) < 0)
 		return -1;
 	make_cores(t);
-	if (spawn_attach(t->spawn, t->loop, &ev, err) < 0 ||
+	if (files_attach(t->files, t->loop, &fev, err) < 0 ||
+	    spawn_attach(t->spawn, t->loop, &ev, err) < 0 ||
 	    tomb_confine(&t->opt, &t->walls, err) < 0)
 		return -1;
 #ifdef LYCH_TEST_BUILD
-	if (t->opt.probe_walls)
+	if (t->opt.probe_walls && !t->opt.probe_process)
 		confine_probe_run(&t->probe);
 #endif
 	return 0;
@@ -647,6 +692,7 @@ static void finish(struct tomb *t)
 	httpc_free(t->intents);
 	work_free(t->work);
 	vessel_peer_done(&t->peer);
+	files_free(t->files);
 	spawn_free(t->spawn);
 	loop_timer_free(t->tick);
 	loop_timer_free(t->patience);

@@ -22,6 +22,7 @@ enum {
 	OPT_CGROUP,
 	OPT_READY_FD,
 	OPT_PROBE_WALLS,
+	OPT_PROBE_PROCESS,
 	OPT_PROTOCOL,
 	OPT_VERSION,
 };
@@ -48,6 +49,8 @@ static const struct argp_option option_table[] = {
 #ifdef LYCH_TEST_BUILD
 	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
 	 0},
+	{"probe-process", OPT_PROBE_PROCESS, "files-parent|file-worker", 0,
+	 "Who tries it, instead of the tomb itself", 0},
 	{"speak-protocol", OPT_PROTOCOL, "N", 0, "Lie about the protocol's version", 0},
 #endif
 	{0},
@@ -123,6 +126,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PROBE_WALLS:
 		o->probe_walls = arg;
+		return 0;
+	case OPT_PROBE_PROCESS:
+		o->probe_process = arg;
 		return 0;
 	case OPT_VERSION:
 		(void)printf("lych-tomb %s\n", LYCH_VERSION);

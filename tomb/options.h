@@ -8,9 +8,10 @@
 
 struct tomb_options {
 	const char *name, *data, *work_dir, *secrets, *sandbox;
-	const char *pg_dir;	 /* NULL through the vessel */
-	const char *cgroup;	 /* NULL: none */
-	const char *probe_walls; /* test builds */
+	const char *pg_dir;	   /* NULL through the vessel */
+	const char *cgroup;	   /* NULL: none */
+	const char *probe_walls;   /* test builds: a file of attempts, */
+	const char *probe_process; /* and who tries them; NULL: the tomb itself */
 	unsigned slots;
 	enum sbx_grade grade;
 	enum queue_door queue;

@@ -10,12 +10,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-static int open_sub(struct place *p, const char *name, int *ret, struct err *err)
+/* A directory of ours: its path, made when it is missing. */
+static int make_sub(const struct place *p, const char *data, const char *name,
+		    char path[PATH_MAX], struct err *err)
 {
-	if (fs_mkdir_beneath(p->data_fd, name, 0700, err) < 0)
-		return -1;
-	*ret = fs_open_beneath(p->data_fd, name, O_RDONLY | O_DIRECTORY, 0, err);
-	return *ret < 0 ? -1 : 0;
+	if (str_fmt(path, PATH_MAX, "%s/%s", data, name) < 0)
+		return err_set(err, ERR_INVALID, "%s: too long", data);
+	return fs_mkdir_beneath(p->data_fd, name, 0700, err);
 }
 
 /* Of whoever starts us. */
@@ -41,8 +42,7 @@ int place_open(struct place *p, const char *data, struct err *err)
 
 	if (fs_mkdir_all(data, 0700, err) < 0)
 		return -1;
-	if (!realpath(data, real) ||
-	    str_fmt(p->jobs_path, sizeof(p->jobs_path), "%s/jobs", real) < 0)
+	if (!realpath(data, real))
 		return err_sys(err, "%s", data);
 	p->data_fd = open(real, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (p->data_fd < 0)
@@ -54,25 +54,24 @@ int place_open(struct place *p, const char *data, struct err *err)
 	if (fs_lock(p->lock_fd, &holder, err) < 0)
 		return err_wrap(err, "%s (held by process %d)", real, (int)holder);
 	take_word(p);
-	if (open_sub(p, "jobs", &p->jobs_fd, err) < 0 ||
-	    open_sub(p, "artifacts", &p->artifacts_fd, err) < 0 ||
-	    open_sub(p, "quarantine", &p->quarantine_fd, err) < 0 ||
+	/* Copies on their way to the vessel: their jobs are run or reported again. */
+	if (fs_remove_beneath(p->data_fd, "artifacts", err) < 0 ||
+	    make_sub(p, real, "jobs", p->jobs_path, err) < 0 ||
+	    make_sub(p, real, "artifacts", p->artifacts_path, err) < 0 ||
+	    make_sub(p, real, "quarantine", p->quarantine_path, err) < 0)
+		return -1;
+	p->jobs_fd = fs_open_beneath(p->data_fd, "jobs", O_RDONLY | O_DIRECTORY, 0, err);
+	if (p->jobs_fd < 0 ||
 	    workspace_remove_stale(p->jobs_fd, p->jobs_path, &stale, err) < 0)
 		return -1;
 	if (stale)
 		log_info("removed %u job folders of an earlier run", stale);
-	/* Copies on their way to the vessel: their jobs are run or reported again. */
-	if (fs_remove_beneath(p->data_fd, "artifacts", err) < 0)
-		return -1;
-	fd_close(&p->artifacts_fd);
-	return open_sub(p, "artifacts", &p->artifacts_fd, err);
+	return 0;
 }
 
 void place_close(struct place *p)
 {
 	fd_close(&p->jobs_fd);
-	fd_close(&p->artifacts_fd);
-	fd_close(&p->quarantine_fd);
 	fd_close(&p->data_fd);
 	fd_close(&p->lock_fd);
 }

@@ -9,18 +9,14 @@
 #include <stdbool.h>
 
 struct place {
-	char jobs_path[PATH_MAX];
-	int data_fd, lock_fd, jobs_fd, artifacts_fd, quarantine_fd;
+	char jobs_path[PATH_MAX], artifacts_path[PATH_MAX], quarantine_path[PATH_MAX];
+	int data_fd, lock_fd;
+	int jobs_fd;	/* to ask how much room there is */
 	bool proved;	/* every earlier tomb is dead, and all that it started */
 	bool blameless; /* ... and died for no reason that could lie in its jobs */
 };
 
-#define PLACE_INIT                                                                       \
-	{.data_fd = -1,                                                                  \
-	 .lock_fd = -1,                                                                  \
-	 .jobs_fd = -1,                                                                  \
-	 .artifacts_fd = -1,                                                             \
-	 .quarantine_fd = -1}
+#define PLACE_INIT {.data_fd = -1, .lock_fd = -1, .jobs_fd = -1}
 
 /* Makes data when it is missing, locks it, removes job folders and copies of an earlier
  * run, once their processes are proved dead. */

@@ -7,12 +7,12 @@
 #include "common/buf.h"
 #include "tomb/blob.h"
 #include "tomb/denials.h"
+#include "tomb/files.h"
 #include "tomb/harvest.h"
 #include "tomb/job.h"
 #include "tomb/relay.h"
 #include "tomb/runner.h"
 #include "tomb/spec.h"
-#include "tomb/workspace.h"
 
 struct run {
 	struct run *next;
@@ -24,10 +24,13 @@ struct run {
 	size_t note;	     /* of the lease, for a successor; 0: none */
 	struct err spec_err; /* the spec could not be read */
 	struct tomb_spec spec;
-	struct workspace ws;
+	char folder[FILES_JOB_SIZE]; /* "42.1" */
+	bool made;		     /* it was asked for: it is to be removed */
+	struct file_task *task;	     /* about the folder; NULL: none */
 	struct relay *relay;
 	struct denials denials;
 	uint64_t handle; /* of the spawner; 0: none */
+	bool handed;	 /* that handle is known to the spawner */
 	/* egress: the job's broker, while it runs, and its key */
 	struct proxy *proxy;
 	struct broker_key broker_key;
@@ -40,8 +43,6 @@ struct run {
 	/* harvest and uploads */
 	struct harvest harvest;
 	bool harvested;
-	struct loop_timer *harvest_timer;
-	int kept_fd, held_fd;
 	size_t put_next;
 	struct blob_put *put;
 	int put_fd;
@@ -50,7 +51,7 @@ struct run {
 	struct buf report;
 	bool report_written;
 	bool end_pending; /* the queue's answer is on its way to us */
-	struct loop_timer *end_again, *clean, *reap;
+	struct loop_timer *end_again, *reap;
 };
 
 /* The machine takes ev, and what it wants is done. */
@@ -70,8 +71,7 @@ void run_harvest(struct run *run);
 void run_deliver(struct run *run);
 void run_phase(struct run *run, const char *phase);
 void run_abort(struct run *run);
-/* The folder, the copies and every descriptor, a bounded part of it a call. false: call
- * again. */
-MUST_CHECK bool run_clean(struct run *run);
+/* The folder and the copies; EVENT_CLEANED when they are gone, or can't be removed. */
+void run_clean(struct run *run);
 
 #endif

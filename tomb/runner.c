@@ -34,14 +34,9 @@ static void run_free(struct run *run)
 {
 	run_abort(run);
 	lease_drop(run->world->leases, run->lease);
-	loop_timer_free(run->harvest_timer);
 	loop_timer_free(run->end_again);
-	loop_timer_free(run->clean);
 	loop_timer_free(run->reap);
 	harvest_done(&run->harvest);
-	workspace_done(&run->ws);
-	fd_close(&run->kept_fd);
-	fd_close(&run->held_fd);
 	proxy_free(run->proxy);
 	explicit_bzero(&run->broker_key, sizeof(run->broker_key));
 	tomb_spec_done(&run->spec);
@@ -170,17 +165,22 @@ static void on_reap(void *arg)
 	w->on_slot(w->arg);
 }
 
-/* A job may leave very many files: they go turn by turn, so that leases are renewed. */
-static void on_clean(void *arg)
+/* For the spawner one more sandbox of this job. */
+static void new_handle(struct run *run)
 {
-	struct run *run = arg;
+	run->handle = run->runner->next_handle++;
+	run->handed = false;
+}
 
-	if (!run_clean(run)) {
-		loop_timer_arm(run->clean, 0);
+static void kill_tree(struct run *run, const struct job_actions *how)
+{
+	if (run->handed) {
+		spawn_kill(run->world->spawn, run->handle, how->kill_why,
+			   how->kill_grace_ms);
 		return;
 	}
-	run_simple(run, EVENT_CLEANED);
-	loop_timer_arm(run->reap, 0);
+	/* Its files were still being placed. */
+	run_simple(run, EVENT_UNSTARTED);
 }
 
 static void carry_out(struct run *run, enum job_action what,
@@ -193,30 +193,26 @@ static void carry_out(struct run *run, enum job_action what,
 		run_prepare(run);
 		return;
 	case ACT_UNPACK:
-		run->handle = run->runner->next_handle++;
+		new_handle(run);
 		run_unpack(run);
 		return;
 	case ACT_DEPS_FETCH:
-		if (run->relay)
-			relay_drain(run->relay);
-		run->handle = run->runner->next_handle++;
+		new_handle(run);
 		run_deps_fetch(run);
 		return;
 	case ACT_DEPS_INSTALL:
-		run->handle = run->runner->next_handle++;
+		new_handle(run);
 		run_deps_install(run);
 		return;
 	case ACT_START:
-		if (run->relay)
-			relay_drain(run->relay);
-		run->handle = run->runner->next_handle++;
+		new_handle(run);
 		run_start(run);
 		return;
 	case ACT_RUNNING:
 		run_phase(run, "running");
 		return;
 	case ACT_KILL:
-		spawn_kill(w->spawn, run->handle, all->kill_why, all->kill_grace_ms);
+		kill_tree(run, all);
 		return;
 	case ACT_HARVEST:
 		run_harvest(run);
@@ -245,7 +241,7 @@ static void carry_out(struct run *run, enum job_action what,
 		run->lease = NULL;
 		notes_end(w->notes, run->note);
 		run->note = 0;
-		on_clean(run);
+		run_clean(run);
 		return;
 	case ACT_MAX_:
 		break;
@@ -322,12 +318,12 @@ void runner_take(struct runner *r, const struct queue_claimed *claimed, usec_t s
 	run->world = &r->world;
 	run->key = claimed->key;
 	run->note = notes_lease(r->world.notes, &run->key);
-	run->get_fd = run->put_fd = run->kept_fd = run->held_fd = -1;
+	run->get_fd = run->put_fd = -1;
 	broker_key_of(run->key.job, run->key.epoch, &run->key.token, &run->broker_key);
-	workspace_init(&run->ws);
+	(void)snprintf(run->folder, sizeof(run->folder), "%" PRId64 ".%" PRId64,
+		       run->key.job, run->key.epoch);
 	buf_init(&run->report, RESULT_MAX_BYTES);
 	run->end_again = loop_timer_new(r->world.loop, end_send, run);
-	run->clean = loop_timer_new(r->world.loop, on_clean, run);
 	run->reap = loop_timer_new(r->world.loop, on_reap, run);
 	run->next = r->runs;
 	r->runs = run;

@@ -14,6 +14,7 @@
 #include "tomb/work.h"
 #include <stdbool.h>
 
+struct files;
 struct runner;
 
 struct runner_world {
@@ -26,8 +27,8 @@ struct runner_world {
 	struct spawn *spawn;
 	struct leases *leases;
 	struct notes *notes;
-	int jobs_fd, artifacts_fd, quarantine_fd; /* directories */
-	int null_fd;				  /* /dev/null for reading */
+	struct files *files;
+	int null_fd; /* /dev/null for reading */
 	enum sbx_grade grade;
 	const char *tools; /* the directory of the broker's clients, as we see it */
 	void (*on_slot)(void *arg);  /* a job is done and gone */

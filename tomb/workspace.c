@@ -10,49 +10,46 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Directory entries removed in one turn of the loop: some milliseconds. */
-#define REMOVE_STEP 512
-
-void workspace_init(struct workspace *w)
+int workspace_make(int jobs_fd, const char *job, struct err *err)
 {
-	*w = (struct workspace){.jobs_fd = -1, .work_fd = -1, .spool_fd = -1};
+	cleanup_close int dir = -1;
+
+	if (mkdirat(jobs_fd, job, 0700) < 0)
+		return err_sys(err, "make the job's folder");
+	dir = fs_open_beneath(jobs_fd, job, O_PATH | O_DIRECTORY, 0, err);
+	if (dir < 0)
+		return -1;
+	if (mkdirat(dir, "work", 0700) < 0 || mkdirat(dir, "spool", 0700) < 0)
+		return err_sys(err, "make the job's folder");
+	return 0;
+}
+
+int workspace_open(struct workspace *ret, int jobs_fd, const char *job, struct err *err)
+{
+	cleanup_close int dir =
+		fs_open_beneath(jobs_fd, job, O_PATH | O_DIRECTORY, 0, err);
+	cleanup_close int work = -1;
+	int spool;
+
+	if (dir < 0)
+		return -1;
+	work = fs_open_beneath(dir, "work", O_RDONLY | O_DIRECTORY, 0, err);
+	spool = work < 0 ? -1
+			 : fs_open_beneath(dir, "spool", O_RDONLY | O_DIRECTORY, 0, err);
+	if (spool < 0)
+		return -1;
+	*ret = (struct workspace){.work_fd = TAKE_FD(work), .spool_fd = spool};
+	return 0;
 }
 
 void workspace_done(struct workspace *w)
 {
 	fd_close(&w->work_fd);
 	fd_close(&w->spool_fd);
-	fs_removal_free(TAKE_PTR(w->removal));
-}
-
-int workspace_make(struct workspace *w, int jobs_fd, const struct lease_key *key,
-		   struct err *err)
-{
-	cleanup_close int dir = -1;
-
-	w->jobs_fd = jobs_fd;
-	if (str_fmt(w->name, sizeof(w->name), "%" PRId64 ".%" PRId64, key->job,
-		    key->epoch) < 0 ||
-	    str_fmt(w->work_name, sizeof(w->work_name), "%s/work", w->name) < 0)
-		return err_set(err, ERR_INTERNAL, "the job's id is too long");
-	/* A folder that is there is not of this attempt: an epoch is given once. */
-	if (mkdirat(jobs_fd, w->name, 0700) < 0)
-		return err_sys(err, "make the job's folder");
-	dir = fs_open_beneath(jobs_fd, w->name, O_PATH | O_DIRECTORY, 0, err);
-	if (dir < 0)
-		return -1;
-	if (mkdirat(dir, "work", 0700) < 0 || mkdirat(dir, "spool", 0700) < 0)
-		return err_sys(err, "make the job's folder");
-	w->work_fd = fs_open_beneath(dir, "work", O_RDONLY | O_DIRECTORY, 0, err);
-	w->spool_fd = w->work_fd < 0 ? -1
-				     : fs_open_beneath(dir, "spool",
-						       O_RDONLY | O_DIRECTORY, 0, err);
-	return w->spool_fd < 0 ? -1 : 0;
 }
 
 int workspace_spool(const struct workspace *w, const char *name, struct err *err)
@@ -73,8 +70,8 @@ static int open_parent(int work_fd, const char *path, const char **ret_name,
 	return fs_open_beneath(work_fd, dir ? dir : ".", O_RDONLY | O_DIRECTORY, 0, err);
 }
 
-static int place_data(int dir, const char *name, const void *data, size_t len,
-		      unsigned mode, struct err *err)
+static int place_data(int dir, const char *name, const struct files_put *p,
+		      struct err *err)
 {
 	cleanup_close int fd = -1;
 
@@ -83,66 +80,45 @@ static int place_data(int dir, const char *name, const void *data, size_t len,
 		return err_sys(err, "replace '%.100s'", name);
 	fd = fs_open_beneath(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600,
 			     err);
-	if (fd < 0 || fs_write_all(fd, data, len, err) < 0)
+	if (fd < 0 || fs_write_all(fd, p->data, p->data_len, err) < 0)
 		return -1;
-	if (fchmod(fd, mode) < 0)
+	if (fchmod(fd, p->mode) < 0)
 		return err_sys(err, "mode of '%.100s'", name);
 	return 0;
 }
 
-static int place_blob(const struct workspace *w, size_t i, int dir, const char *name,
-		      unsigned mode, struct err *err)
+static int place_blob(const struct workspace *w, int dir, const char *name,
+		      const struct files_put *p, struct err *err)
 {
-	cleanup_close int fd = -1;
-	char from[32];
+	cleanup_close int fd = fs_open_beneath(w->spool_fd, p->data, O_RDONLY, 0, err);
 
-	if (str_fmt(from, sizeof(from), "file-%zu", i) < 0)
-		return err_set(err, ERR_INTERNAL, "too many files");
-	fd = fs_open_beneath(w->spool_fd, from, O_RDONLY, 0, err);
 	if (fd < 0)
 		return -1;
-	if (fchmod(fd, mode) < 0)
+	if (fchmod(fd, p->mode) < 0)
 		return err_sys(err, "mode of '%.100s'", name);
-	return fs_move_file(w->spool_fd, from, dir, name, err);
+	return fs_move_file(w->spool_fd, p->data, dir, name, err);
 }
 
-int workspace_place(const struct workspace *w, const struct tomb_spec *s, struct err *err)
+static int put_below_work(const struct workspace *w, const struct files_put *p,
+			  struct err *err)
 {
-	for (size_t i = 0; i < s->n_files; i++) {
-		const struct tomb_file *f = &s->files[i];
-		const char *name;
-		cleanup_close int dir = open_parent(w->work_fd, f->path, &name, err);
+	const char *name;
+	cleanup_close int dir = open_parent(w->work_fd, p->path, &name, err);
 
-		if (dir < 0)
-			return err_wrap(err, "file '%.200s'", f->path);
-		if (f->data ? place_data(dir, name, f->data, f->len, f->mode, err) < 0
-			    : place_blob(w, i, dir, name, f->mode, err) < 0)
-			return -1;
-	}
-	if (s->script && place_data(w->work_fd, SPEC_SCRIPT_NAME, s->script,
-				    strlen(s->script), 0644, err) < 0)
-		return err_wrap(err, "script");
+	if (dir < 0 || (p->where == FILES_FROM_BLOB ? place_blob(w, dir, name, p, err)
+						    : place_data(dir, name, p, err)) < 0)
+		return err_wrap(err, "file '%.200s'", p->path);
 	return 0;
 }
 
-int workspace_put(const struct workspace *w, const char *path, const void *data,
-		  size_t len, struct err *err)
+int workspace_put(const struct workspace *w, const struct files_put *p, struct err *err)
 {
-	const char *name;
-	cleanup_close int dir = open_parent(w->work_fd, path, &name, err);
+	cleanup_close int fd = -1;
 
-	return dir < 0 || place_data(dir, name, data, len, 0644, err) < 0 ? -1 : 0;
-}
-
-int workspace_remove(struct workspace *w, struct err *err)
-{
-	fd_close(&w->work_fd);
-	fd_close(&w->spool_fd);
-	if (!w->name[0])
-		return 0;
-	if (!w->removal)
-		w->removal = fs_removal_new(w->jobs_fd, w->name);
-	return fs_removal_step(w->removal, REMOVE_STEP, err);
+	if (p->where != FILES_IN_SPOOL)
+		return put_below_work(w, p, err);
+	fd = workspace_spool(w, p->path, err);
+	return fd < 0 ? -1 : fs_write_all(fd, p->data, p->data_len, err);
 }
 
 int workspace_remove_stale(int jobs_fd, const char *jobs_path, unsigned *ret_removed,
