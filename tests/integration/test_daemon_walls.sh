@@ -83,25 +83,28 @@ cat >"$LYCH_TMP/wrapper" <<'W'
 #!/bin/sh
 ls /lych /lych/secrets >/lych/tomb/seen
 cat /lych/secrets/* >/lych/tomb/held
-exec /lych/tomb/lych-tomb "$@" --probe-walls /lych/tomb/probes
+process=$(cat /lych/tomb/process)
+exec /lych/tomb/lych-tomb "$@" --probe-walls /lych/tomb/probes ${process:+--probe-process "$process"}
 W
 chmod 0700 "$LYCH_TMP/wrapper"
-own=("write /lych/tomb/jobs/probe" "socket unix")
-total=0
-try_tomb() { # door attempt...
-	local door=(--queue "$1") name="tomb ($1)" out
+own=("socket unix")
+total=0 process=
+try_tomb() { # door attempt...: by $process, which does not outlive it; "": the tomb itself
+	local door=(--queue "$1") name="${process:-tomb} ($1)" out
 	[ "$1" = vessel ] || door+=(--pg "$run/pg")
 	shift
 	tries=("${common[@]}" "connect unix:$run/api/vessel.sock" "list $LYCHGATE_DATA/vessel"
-		"write /lych/bin/planted" "write /usr/planted" "$@")
+		"write /lych/bin/planted" "write /usr/planted" "list /lych/tomb" "write /lych/tomb/planted" "$@")
 	printf '%s\n' "${tries[@]}" "${own[@]}" >"$tomb/probes"
+	echo "$process" >"$tomb/process"
 	out=$("$LYCH_BIN/lych" _tomb --data "$tomb" --work "$run/work" "${door[@]}" --secrets "$LYCHGATE_DATA/secrets" \
 		--tomb "$LYCH_TMP/wrapper" --sandbox "$LYCH_BIN/lych-sandbox" --tools "$LYCH_BIN" --slots 1 --grade full --record "$LYCH_TMP/tomb.process" 2>"$LYCH_TMP/tomb.err") ||
-		fail "the $name did not finish its attempts: $(tail -n 3 "$LYCH_TMP/tomb.err")"
+		[ -n "$process" ] || fail "the $name did not finish its attempts: $(tail -n 3 "$LYCH_TMP/tomb.err")"
 	judge "$name" "$out" ${#tries[@]} "${own[@]}"
 	total=$((total + ${#tries[@]}))
 }
-try_tomb postgres "read /lych/secrets/lychgate_db_of_tomb_1" "read /lych/secrets/lychgate_db_tomb"
+try_tomb postgres "list /lych/tomb/jobs" "write /lych/tomb/jobs/probe" "list /lych/tomb/quarantine" \
+	"read /lych/secrets/lychgate_db_of_tomb_1" "read /lych/secrets/lychgate_db_tomb"
 
 grep -qx pg "$tomb/seen" && grep -qx lychgate_db_of_tomb_1 "$tomb/seen" || fail "the listing of the tomb's root means nothing"
 
@@ -125,6 +128,19 @@ try_tomb vessel "read /lych/secrets/lychgate_db_of_tomb_1" "read $LYCHGATE_DATA/
 ! grep -qxE 'pg|lychgate_db_.*' "$tomb/seen" || fail "the sovereign tomb's root: $(tr '\n' ' ' <"$tomb/seen")"
 no_master
 [ "$(grep -c '^lychgate_' "$tomb/seen")" = 1 ] || fail "the sovereign tomb holds other secrets: $(tr '\n' ' ' <"$tomb/seen")"
+
+# --- who touches the jobs' folders has these and nothing else: no socket, no secret, no database
+common_all=("${common[@]}")
+no_fork=()
+for t in "${common[@]}"; do [ "$t" = fork ] || no_fork+=("$t"); done
+beside=("socket unix" "list /lych/work" "list /lych/pg" "list /lych/secrets" "read /lych/secrets/lychgate_work_of_tomb_1" "read /etc/passwd"
+	"read /lych/tomb/leases" "read /lych/tomb/lock")
+folders=("write /lych/tomb/jobs/probe" "write /lych/tomb/artifacts/probe" "write /lych/tomb/quarantine/probe")
+process=file-worker own=("${folders[@]}")
+try_tomb vessel "${beside[@]}"
+process=files-parent own=("${folders[@]}" fork) common=("${no_fork[@]}")
+try_tomb vessel "${beside[@]}"
+common=("${common_all[@]}")
 
 # --- the vessel, in the root that it makes for itself
 tries=("${common[@]}" "list $LYCHGATE_DATA/tomb" "read /etc/passwd" "write $LYCHGATE_DATA/planted")
