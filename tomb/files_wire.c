@@ -36,12 +36,20 @@ void files_put_add(struct buf *b, const struct files_put *p)
 	buf_addc(b, '\0');
 }
 
-/* A string of len bytes and the NUL behind it. NULL: it is not there. */
-static const char *take_string(struct reader *r, uint32_t len)
+/* len bytes and a NUL behind them. NULL: they are not there. */
+static const char *take_data(struct reader *r, uint32_t len)
 {
 	const char *s = len < r->left ? reader_bytes(r, (size_t)len + 1) : NULL;
 
 	return s && s[len] == '\0' ? s : NULL;
+}
+
+/* The same without a NUL in between. */
+static const char *take_text(struct reader *r, uint32_t len)
+{
+	const char *s = take_data(r, len);
+
+	return s && strlen(s) == len ? s : NULL;
 }
 
 int files_put_next(struct reader *r, struct files_put *ret)
@@ -57,9 +65,9 @@ int files_put_next(struct reader *r, struct files_put *ret)
 				  .mode = h.mode,
 				  .path_len = h.path_len,
 				  .data_len = h.data_len};
-	ret->path = take_string(r, h.path_len);
-	ret->data = ret->path ? take_string(r, h.data_len) : NULL;
-	return ret->data && strlen(ret->path) == h.path_len ? 1 : -1;
+	ret->path = take_text(r, h.path_len);
+	ret->data = ret->path ? take_data(r, h.data_len) : NULL;
+	return ret->data ? 1 : -1;
 }
 
 /* ---- what was harvested ------------------------------------------------------------ */
@@ -120,8 +128,8 @@ void files_harvest_write(struct buf *b, const struct harvest *h)
 
 static bool is_sha256(const char hex[SHA256_HEX_SIZE])
 {
-	return strspn(hex, "0123456789abcdef") == SHA256_HEX_SIZE - 1 &&
-	       hex[SHA256_HEX_SIZE - 1] == '\0';
+	return hex[SHA256_HEX_SIZE - 1] == '\0' &&
+	       strspn(hex, "0123456789abcdef") == SHA256_HEX_SIZE - 1;
 }
 
 static char *copy_unless_empty(const char *s)
@@ -140,9 +148,9 @@ static bool read_item(struct reader *r, bool sealed, bool kept, struct harvest_i
 	    h.class_len > CLASS_MAX || (h.why_len > 0) == kept ||
 	    (h.class_len > 0) != kept || (sealed && !is_sha256(h.sha256)))
 		return false;
-	path = take_string(r, h.path_len);
-	why = path ? take_string(r, h.why_len) : NULL;
-	class = why ? take_string(r, h.class_len) : NULL;
+	path = take_text(r, h.path_len);
+	why = path ? take_text(r, h.why_len) : NULL;
+	class = why ? take_text(r, h.class_len) : NULL;
 	if (!class)
 		return false;
 	*ret = (struct harvest_item){.path = xstrdup(path),
