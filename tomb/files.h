@@ -9,7 +9,7 @@
  *
  * The tomb may fork nothing once it has confined itself, and a worker that hangs cannot be
  * taken back. So their parent is forked at the very start, before a secret is read; it
- * confines itself to the three directories and forks a worker whenever it is asked to. They
+ * confines itself to their directories and forks a worker whenever it is asked to. They
  * hold no secret and no socket but the one to the tomb, and they are who parses what jobs left.
  *
  * Tasks of one job are done in the order in which they were asked for, one after the other.
@@ -28,7 +28,7 @@ struct file_task;
 
 /* Where they work: absolute paths, kept by the caller. */
 struct files_place {
-	const char *jobs, *artifacts, *quarantine;
+	const char *jobs, *spool, *artifacts, *quarantine;
 #ifdef LYCH_TEST_BUILD
 	const struct confine_probe *probe;
 	const char *probe_process; /* "files-parent", "file-worker": who tries it; NULL */

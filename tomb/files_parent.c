@@ -26,11 +26,12 @@
 
 #define TREE_RIGHTS                                                                      \
 	(LL_FS_RO | LL_FS_WRITE_FILE | LL_FS_TRUNCATE | LL_FS_MAKE_DIR |                 \
-	 LL_FS_MAKE_REG | LL_FS_REMOVE_DIR | LL_FS_REMOVE_FILE | LL_FS_REFER)
+	 LL_FS_MAKE_REG | LL_FS_REMOVE_DIR | LL_FS_REMOVE_FILE)
 
 int files_confine(const struct files_place *place, bool parent, struct err *err)
 {
 	const struct confine_path paths[] = {{place->jobs, TREE_RIGHTS},
+					     {place->spool, TREE_RIGHTS},
 					     {place->artifacts, TREE_RIGHTS},
 					     {place->quarantine, TREE_RIGHTS}};
 	const struct confine_policy policy = {

@@ -24,8 +24,8 @@
 #define FILES_FDS_MAX 2
 
 enum files_op {
-	/* The job's folder with work/ and spool/, and two empty files of the spool:
-	 * answered with stdout's and stderr's descriptors, for reading and writing. */
+	/* The job's folder with work/, its spool, and two empty files of that: answered
+	 * with stdout's and stderr's descriptors, for reading and writing. */
 	FILES_MAKE,
 	/* Payload: files_put_add(). Answered, where `name` is set, with that file of the
 	 * spool for reading. */
@@ -36,7 +36,7 @@ enum files_op {
 	 * artifacts/JOB and quarantine/JOB; answered with a payload, files_harvest_read(). */
 	FILES_HARVEST,
 	FILES_COPY, /* the copy `name` of artifacts/JOB, for reading */
-	/* Removes the job's folder and its copies. What is in quarantine stays. */
+	/* Removes the job's folder, spool and copies. What is in quarantine stays. */
 	FILES_CLEAN,
 	FILES_OP_MAX_
 };
@@ -69,7 +69,7 @@ MUST_CHECK bool files_reply_is_sound(struct files_reply *r, size_t bytes);
 
 enum files_where {
 	FILES_IN_WORK,	 /* data as a file below work/ */
-	FILES_FROM_BLOB, /* the file `data` of the spool, moved below work/ */
+	FILES_FROM_BLOB, /* a copy of the file `data` of the spool, below work/ */
 	FILES_IN_SPOOL,	 /* data as a new file of the spool */
 	FILES_WHERE_MAX_
 };

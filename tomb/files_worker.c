@@ -29,7 +29,7 @@
 
 struct worker {
 	int fd;
-	int jobs, artifacts, quarantine; /* directories */
+	int jobs, spool, artifacts, quarantine; /* directories */
 };
 
 /* What one task is answered with. */
@@ -62,8 +62,8 @@ static int do_make(const struct worker *w, const struct files_request *rq,
 	struct workspace ws;
 	int r = 0;
 
-	if (workspace_make(w->jobs, rq->job, err) < 0 ||
-	    workspace_open(&ws, w->jobs, rq->job, err) < 0)
+	if (workspace_make(w->jobs, w->spool, rq->job, err) < 0 ||
+	    workspace_open(&ws, w->jobs, w->spool, rq->job, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(outputs) && r == 0; i++)
 		r = give(a, workspace_spool(&ws, outputs[i], err));
@@ -90,7 +90,7 @@ static int do_spool(const struct worker *w, const struct files_request *rq,
 	struct workspace ws;
 	int r = 0;
 
-	if (workspace_open(&ws, w->jobs, rq->job, err) < 0)
+	if (workspace_open(&ws, w->jobs, w->spool, rq->job, err) < 0)
 		return -1;
 	if (rq->op == FILES_PLACE)
 		r = place_all(w, &ws, p, err);
@@ -179,7 +179,7 @@ static int do_harvest(const struct worker *w, const struct files_request *rq,
 	struct workspace ws;
 	int r;
 
-	if (held < 0 || workspace_open(&ws, w->jobs, rq->job, err) < 0)
+	if (held < 0 || workspace_open(&ws, w->jobs, w->spool, rq->job, err) < 0)
 		return -1;
 	r = harvest_all(w, &h, ws.work_fd, kept, held, p, err);
 	if (r == 0)
@@ -213,11 +213,15 @@ static int remove_tree(const struct worker *w, int at, const char *name, struct 
 static int do_clean(const struct worker *w, const struct files_request *rq,
 		    struct err *err)
 {
-	int r = remove_tree(w, w->jobs, rq->job, err);
+	const int trees[] = {w->jobs, w->spool, w->artifacts};
+	int r = 0;
 
 	/* What was held stays for a person; an empty folder says nothing. */
 	(void)unlinkat(w->quarantine, rq->job, AT_REMOVEDIR);
-	return remove_tree(w, w->artifacts, rq->job, r < 0 ? NULL : err) < 0 ? -1 : r;
+	for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
+		if (remove_tree(w, trees[i], rq->job, r < 0 ? NULL : err) < 0)
+			r = -1;
+	return r;
 }
 
 /* ---- the loop -------------------------------------------------------------------------- */
@@ -301,11 +305,12 @@ static int open_tree_of(const char *path, int *ret, struct err *err)
 
 int files_worker_run(const struct files_place *place, int fd)
 {
-	struct worker w = {.fd = fd, .jobs = -1, .artifacts = -1, .quarantine = -1};
+	struct worker w = {.fd = fd};
 	struct err err = ERR_INIT;
 
 	if (files_confine(place, false, &err) < 0 ||
 	    open_tree_of(place->jobs, &w.jobs, &err) < 0 ||
+	    open_tree_of(place->spool, &w.spool, &err) < 0 ||
 	    open_tree_of(place->artifacts, &w.artifacts, &err) < 0 ||
 	    open_tree_of(place->quarantine, &w.quarantine, &err) < 0) {
 		log_err(LOG_ERROR_, "cannot start", &err);

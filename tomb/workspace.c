@@ -14,21 +14,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int workspace_make(int jobs_fd, const char *job, struct err *err)
+#define COPY_BYTES ((size_t)64 << 20)
+
+int workspace_make(int jobs_fd, int spools_fd, const char *job, struct err *err)
 {
 	cleanup_close int dir = -1;
 
-	if (mkdirat(jobs_fd, job, 0700) < 0)
+	if (mkdirat(jobs_fd, job, 0700) < 0 || mkdirat(spools_fd, job, 0700) < 0)
 		return err_sys(err, "make the job's folder");
 	dir = fs_open_beneath(jobs_fd, job, O_PATH | O_DIRECTORY, 0, err);
 	if (dir < 0)
 		return -1;
-	if (mkdirat(dir, "work", 0700) < 0 || mkdirat(dir, "spool", 0700) < 0)
-		return err_sys(err, "make the job's folder");
-	return 0;
+	return mkdirat(dir, "work", 0700) < 0 ? err_sys(err, "make the job's folder") : 0;
 }
 
-int workspace_open(struct workspace *ret, int jobs_fd, const char *job, struct err *err)
+int workspace_open(struct workspace *ret, int jobs_fd, int spools_fd, const char *job,
+		   struct err *err)
 {
 	cleanup_close int dir =
 		fs_open_beneath(jobs_fd, job, O_PATH | O_DIRECTORY, 0, err);
@@ -38,8 +39,9 @@ int workspace_open(struct workspace *ret, int jobs_fd, const char *job, struct e
 	if (dir < 0)
 		return -1;
 	work = fs_open_beneath(dir, "work", O_RDONLY | O_DIRECTORY, 0, err);
-	spool = work < 0 ? -1
-			 : fs_open_beneath(dir, "spool", O_RDONLY | O_DIRECTORY, 0, err);
+	spool = work < 0
+			? -1
+			: fs_open_beneath(spools_fd, job, O_RDONLY | O_DIRECTORY, 0, err);
 	if (spool < 0)
 		return -1;
 	*ret = (struct workspace){.work_fd = TAKE_FD(work), .spool_fd = spool};
@@ -70,45 +72,46 @@ static int open_parent(int work_fd, const char *path, const char **ret_name,
 	return fs_open_beneath(work_fd, dir ? dir : ".", O_RDONLY | O_DIRECTORY, 0, err);
 }
 
-static int place_data(int dir, const char *name, const struct files_put *p,
-		      struct err *err)
+/* A new file in place of what has its name, which is never written through. */
+static int make_file(int dir, const char *name, struct err *err)
 {
-	cleanup_close int fd = -1;
-
-	/* What the archive brought under this name gives way; never written through. */
 	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
 		return err_sys(err, "replace '%.100s'", name);
-	fd = fs_open_beneath(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600,
-			     err);
-	if (fd < 0 || fs_write_all(fd, p->data, p->data_len, err) < 0)
-		return -1;
-	if (fchmod(fd, p->mode) < 0)
-		return err_sys(err, "mode of '%.100s'", name);
-	return 0;
+	return fs_open_beneath(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600,
+			       err);
 }
 
-static int place_blob(const struct workspace *w, int dir, const char *name,
-		      const struct files_put *p, struct err *err)
+static int copy_all(int to, int from, struct err *err)
 {
-	cleanup_close int fd = fs_open_beneath(w->spool_fd, p->data, O_RDONLY, 0, err);
+	ssize_t n;
 
-	if (fd < 0)
-		return -1;
-	if (fchmod(fd, p->mode) < 0)
-		return err_sys(err, "mode of '%.100s'", name);
-	return fs_move_file(w->spool_fd, p->data, dir, name, err);
+	do
+		n = copy_file_range(from, NULL, to, NULL, COPY_BYTES, 0);
+	while (n > 0 || (n < 0 && errno == EINTR));
+	return n < 0 ? err_sys(err, "copy") : 0;
+}
+
+static int fill(const struct workspace *w, int to, const struct files_put *p,
+		struct err *err)
+{
+	cleanup_close int from = -1;
+
+	if (p->where != FILES_FROM_BLOB)
+		return fs_write_all(to, p->data, p->data_len, err);
+	from = fs_open_beneath(w->spool_fd, p->data, O_RDONLY, 0, err);
+	return from < 0 || copy_all(to, from, err) < 0 ? -1 : 0;
 }
 
 static int put_below_work(const struct workspace *w, const struct files_put *p,
 			  struct err *err)
 {
-	const char *name;
+	const char *name = "";
 	cleanup_close int dir = open_parent(w->work_fd, p->path, &name, err);
+	cleanup_close int fd = dir < 0 ? -1 : make_file(dir, name, err);
 
-	if (dir < 0 || (p->where == FILES_FROM_BLOB ? place_blob(w, dir, name, p, err)
-						    : place_data(dir, name, p, err)) < 0)
+	if (fd < 0 || fill(w, fd, p, err) < 0)
 		return err_wrap(err, "file '%.200s'", p->path);
-	return 0;
+	return fchmod(fd, p->mode) < 0 ? err_sys(err, "mode of '%.100s'", name) : 0;
 }
 
 int workspace_put(const struct workspace *w, const struct files_put *p, struct err *err)
@@ -119,6 +122,15 @@ int workspace_put(const struct workspace *w, const struct files_put *p, struct e
 		return put_below_work(w, p, err);
 	fd = workspace_spool(w, p->path, err);
 	return fd < 0 ? -1 : fs_write_all(fd, p->data, p->data_len, err);
+}
+
+/* "42.1": nothing else is ours to remove. */
+static bool is_job(const char *name)
+{
+	size_t job = strspn(name, "0123456789");
+	size_t epoch = name[job] == '.' ? strspn(name + job + 1, "0123456789") : 0;
+
+	return job > 0 && epoch > 0 && name[job + 1 + epoch] == '\0';
 }
 
 int workspace_remove_stale(int jobs_fd, const char *jobs_path, unsigned *ret_removed,
@@ -135,8 +147,13 @@ int workspace_remove_stale(int jobs_fd, const char *jobs_path, unsigned *ret_rem
 	if (stale_kill_users(jobs_path, err) < 0)
 		return -1;
 	while ((errno = 0, de = readdir(dir)) != NULL) {
-		if (str_eq(de->d_name, ".") || str_eq(de->d_name, ".."))
+		if (str_eq(de->d_name, ".") || str_eq(de->d_name, "..") ||
+		    str_eq(de->d_name, "lost+found"))
 			continue;
+		if (!is_job(de->d_name))
+			return err_set_id(err, ERRID_START_JOBS,
+					  "%s holds '%.100s', which is no job's folder",
+					  jobs_path, de->d_name);
 		if (fs_remove_beneath(jobs_fd, de->d_name, err) < 0)
 			return err_wrap(err, "a folder of an earlier run");
 		(*ret_removed)++;

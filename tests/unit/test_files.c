@@ -21,7 +21,7 @@
 #define PATIENCE_USEC (3 * USEC_PER_SEC)
 
 static char dir[] = "/tmp/lych-files-XXXXXX";
-static char jobs[64], artifacts[64], quarantine[64];
+static char jobs[64], spool[64], artifacts[64], quarantine[64];
 static struct files_place place;
 static struct loop *loop;
 static struct loop_timer *guard;
@@ -74,9 +74,10 @@ static void setup(void)
 
 	cr_assert_not_null(mkdtemp(dir));
 	sub(jobs, "jobs");
+	sub(spool, "spool");
 	sub(artifacts, "artifacts");
 	sub(quarantine, "quarantine");
-	place = (struct files_place){jobs, artifacts, quarantine};
+	place = (struct files_place){jobs, spool, artifacts, quarantine};
 	cr_assert_eq(files_start(&place, 2, &files, &err), 0, "%s", err.msg);
 	cr_assert_eq(loop_new(&loop, &err), 0);
 	guard = loop_timer_new(loop, too_long, NULL);
@@ -204,7 +205,7 @@ Test(files, a_job_from_its_folder_to_its_removal)
 	must(FILES_MAKE, "1.1", "", NULL);
 	cr_assert(got[0] >= 0 && got[1] >= 0);
 	cr_assert_eq(pwrite(got[0], "said", 4, 0), 4);
-	cr_assert_str_eq(content("jobs/1.1/spool", "stdout"), "said");
+	cr_assert_str_eq(content("spool/1.1", "stdout"), "said");
 	must(FILES_NEW, "1.1", "file-0", NULL);
 	cr_assert_eq(write(got[0], "of a blob", 9), 9);
 	put(&b, FILES_IN_WORK, 0644, "a/b/c.txt", "text");
@@ -214,7 +215,6 @@ Test(files, a_job_from_its_folder_to_its_removal)
 	must(FILES_PLACE, "1.1", "stdin", &b);
 	cr_assert_str_eq(content("jobs/1.1/work", "a/b/c.txt"), "text");
 	cr_assert_str_eq(content("jobs/1.1/work", "run.sh"), "of a blob");
-	cr_assert_not(exists("jobs/1.1/spool/file-0"));
 	char text[16] = "";
 	cr_assert_eq(read(got[0], text, sizeof(text)), 7);
 	cr_assert_str_eq(text, "read me");
@@ -237,6 +237,7 @@ Test(files, a_job_from_its_folder_to_its_removal)
 
 	must(FILES_CLEAN, "1.1", "", NULL);
 	cr_assert_not(exists("jobs/1.1"));
+	cr_assert_not(exists("spool/1.1"));
 	cr_assert_not(exists("artifacts/1.1"));
 	cr_assert(exists("quarantine/1.1"), "what was held is for a person");
 }
