@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
+#include "common/mountinfo.h"
 #include "common/str.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -217,6 +218,22 @@ static bool wants_egress(const struct conf_broker *c, bool *ret_host)
 	return any;
 }
 
+/* Where the folders of jobs are. A value that is not set leaves its line out. */
+static int set_jobs(const struct bind *b, struct unit_values *v, struct err *err)
+{
+	const struct conf *c = &b->conf;
+	cleanup_free char *bytes =
+		c->jobs_tmpfs_bytes ? xasprintf("%" PRIu64, c->jobs_tmpfs_bytes) : NULL;
+
+	if (c->jobs_dir && mountinfo_check_own(c->jobs_dir, err) < 0)
+		return -1;
+	if (unit_values_text(v, "JOBS_DIR", UNIT_PATH, c->jobs_dir, err) < 0 ||
+	    unit_values_text(v, "JOBS_TMPFS", UNIT_WORD, bytes, err) < 0)
+		return -1;
+	return unit_values_text(v, "JOBS_APART", UNIT_WORD,
+				c->jobs_dir || bytes ? "yes" : "no", err);
+}
+
 static int set_values(const struct bind *b, struct unit_values *v, struct err *err)
 {
 	const struct conf_pod *pod = &b->conf.pod;
@@ -236,6 +253,8 @@ static int set_values(const struct bind *b, struct unit_values *v, struct err *e
 	    unit_values_text(v, "TOMB_GRADE", UNIT_WORD, sbx_grade_name(b->conf.grade),
 			     err) < 0 ||
 	    set_cpus(b, v, err) < 0)
+		return -1;
+	if (set_jobs(b, v, err) < 0)
 		return -1;
 	unit_values_number(v, "TOMB_SLOTS", b->conf.slots);
 	unit_values_number(v, "TOMB_PIDS", pod->tomb_processes);
@@ -396,6 +415,7 @@ int bind_render(struct bind *b, struct err *err)
 		.lych = self,
 		.mount = b->mount,
 		.n_mounts = b->n_mounts,
+		.jobs_dir = b->conf.jobs_dir,
 		.sovereign = str_eq(b->conf.pod.profile, "sovereign"),
 		.egress = egress,
 		.egress_host = host,

@@ -12,6 +12,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -228,6 +229,14 @@ static char **tomb_argv(const struct super *u)
 	a[n++] = xasprintf("%u", s->conf->slots);
 	a[n++] = xstrdup("--grade");
 	a[n++] = xstrdup(sbx_grade_name(s->conf->grade));
+	if (s->conf->jobs_dir) {
+		a[n++] = xstrdup("--jobs-dir");
+		a[n++] = xstrdup(s->conf->jobs_dir);
+	}
+	if (s->conf->jobs_tmpfs_bytes) {
+		a[n++] = xstrdup("--jobs-tmpfs");
+		a[n++] = xasprintf("%" PRIu64, s->conf->jobs_tmpfs_bytes);
+	}
 	a[n++] = xstrdup("--record");
 	a[n++] = xasprintf("%s/tomb.process", s->paths->data);
 	a[n++] = xstrdup("--ready");

@@ -46,6 +46,7 @@ struct unit_world {
 	const char *lych;   /* this program */
 	char *const *mount; /* checked already (mounts.h); for the tomb only */
 	size_t n_mounts;
+	const char *jobs_dir; /* checked already; for the tomb only; NULL: none */
 	bool sovereign;
 	bool egress;	  /* codex.yaml names somebody to ask ... */
 	bool egress_host; /* ... on this machine too */

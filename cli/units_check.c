@@ -93,7 +93,8 @@ static int check_volume(const struct check *c, const char *value)
 	if (str_starts(from, "lychgate-") && str_ends(from, ".volume"))
 		return 0;
 	if (is_tomb(c)) {
-		if (str_eq(from, cgroup))
+		if (str_eq(from, cgroup) ||
+		    (c->w->jobs_dir && str_eq(from, c->w->jobs_dir)))
 			return 0;
 		for (size_t i = 0; i < c->w->n_mounts; i++)
 			if (str_eq(from, c->w->mount[i]))
@@ -105,6 +106,20 @@ static int check_volume(const struct check *c, const char *value)
 	    is_below(from, c->w->runtime))
 		return 0;
 	return refuse(c, "Volume", value, "neither Lychgate's own nor an allowed mount");
+}
+
+/* One use: a tmpfs for the folders of jobs. */
+static int check_mount(const struct check *c, const char *value)
+{
+	static const char begin[] =
+		"type=tmpfs,destination=/var/lib/lychgate/tomb/jobs,tmpfs-size=";
+	static const char end[] = ",tmpfs-mode=0700,chown=true";
+	const char *size = value + sizeof(begin) - 1;
+
+	if (is_tomb(c) && str_starts(value, begin) &&
+	    str_eq(size + strspn(size, "0123456789"), end))
+		return 0;
+	return refuse(c, "Mount", value, "not the tmpfs of the jobs' folders");
 }
 
 static int check_network(const struct check *c, const char *value)
@@ -184,6 +199,7 @@ static const struct {
 } known[] = {
 	{"Secret", check_secret},
 	{"Volume", check_volume},
+	{"Mount", check_mount},
 	{"Network", check_network},
 	{"PublishPort", check_port},
 	{"PodmanArgs", check_podman_args},

@@ -18,13 +18,15 @@
  *
  * The child takes a clone of every tree that it may see (open_tree) *before* it
  * puts anything in place, moves those clones into an empty tmpfs, pivots into it
- * and detaches the old root. What was not cloned does not exist there: no home,
+ * and detaches the old root (with a tmpfs for the folders of jobs, or a file system that
+ * the owner named, where codex.yaml says so). What was not cloned does not exist there: no home,
  * no api socket, no user bus, no vessel data, no other secret. Then it drops every
  * capability, sets no_new_privs and executes lych-tomb as pid 1. It stays dumpable
  * across that exec (an ordinary one), since the spawner has to write uid maps.
  *
  * Whatever fails here ends the child with 78 before the exec: no wall, no tomb.
  */
+#include "cli/up_wall.h"
 #include "cli/cmd.h"
 #include "cli/proc.h"
 #include "cli/up.h"
@@ -34,6 +36,7 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/mountinfo.h"
 #include "common/net/tomb_secret.h"
 #include "common/proto.h"
 #include "common/str.h"
@@ -51,35 +54,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#define OWN_DB TOMB_SECRET_DB_OF TOMB_NAME
-#define OWN_WORK TOMB_SECRET_WORK_OF TOMB_NAME
-#define NEW_ROOT "/tmp" /* only a place to mount on; hidden again by the pivot */
-
-struct wall {
-	char *data, *work, *secrets, *tomb, *sandbox, *tools;
-	char *pg; /* NULL: it claims through the vessel, and has no database in its root */
-	char *slots, *grade, *queue;
-	char *cgroup; /* NULL: no delegated group */
-	char *record; /* who the tomb is: up_gone.c */
-	bool scope, ready;
-};
-
-enum tree_kind {
-	TREE_RO,  /* system path: read-only, no devices, no setuid */
-	TREE_RW,  /* a directory of the tomb's own */
-	TREE_DEV, /* one device node */
-	TREE_CGROUP,
-};
-
-struct tree {
-	const char *from;
-	const char *to; /* below the new root */
-	enum tree_kind kind;
-	bool optional;
-	int fd;
-	bool is_dir;
-};
 
 static int write_text(const char *path, const char *text, struct err *err)
 {
@@ -105,218 +79,6 @@ static int map_self(uid_t uid, gid_t gid, struct err *err)
 	    write_text("/proc/self/gid_map", line, err) < 0)
 		return err_wrap(err, "user namespace");
 	return 0;
-}
-
-/* ---- the root ------------------------------------------------------------- */
-
-static int tree_take(struct tree *t, struct err *err)
-{
-	struct mount_attr attr = {0};
-	struct stat st;
-
-	t->fd = open_tree(AT_FDCWD, t->from,
-			  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
-				  AT_SYMLINK_NOFOLLOW);
-	if (t->fd < 0) {
-		if (errno == ENOENT && t->optional)
-			return 0;
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "open_tree %s", t->from);
-	}
-	if (fstat(t->fd, &st) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "stat %s", t->from);
-	if (S_ISLNK(st.st_mode))
-		return err_set_id(err, ERRID_SANDBOX_ROOT, "%s is a symlink", t->from);
-	t->is_dir = S_ISDIR(st.st_mode);
-	switch (t->kind) {
-	case TREE_RO:
-		attr.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-		break;
-	case TREE_RW:
-	case TREE_CGROUP:
-		attr.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
-		break;
-	case TREE_DEV:
-		attr.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
-		break;
-	default:
-		return err_set(err, ERR_INTERNAL, "tree kind");
-	}
-	/* jobs run what they build: the work folders live below the tomb's data */
-	if (t->kind == TREE_RW && str_eq(t->to, "/lych/tomb"))
-		attr.attr_set &= ~(unsigned long long)MOUNT_ATTR_NOEXEC;
-	attr.propagation = MS_PRIVATE;
-	if (mount_setattr(t->fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) <
-	    0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount_setattr %s", t->from);
-	return 0;
-}
-
-/* Make the place (parents exist already or are made), then move the clone there. */
-static int tree_place(const struct tree *t, struct err *err)
-{
-	char path[PATH_MAX];
-
-	if (t->fd < 0)
-		return 0;
-	if (str_fmt(path, sizeof(path), NEW_ROOT "%s", t->to) < 0)
-		return err_set_id(err, ERRID_SANDBOX_ROOT, "%s: too long", t->to);
-	if (t->is_dir) {
-		if (mkdir(path, 0755) < 0 && errno != EEXIST)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "mkdir %s", t->to);
-	} else {
-		int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-		if (fd < 0)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "make %s", t->to);
-		(void)close(fd);
-	}
-	if (move_mount(t->fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "move_mount %s", t->to);
-	return 0;
-}
-
-/* /bin, /lib … are links into /usr on a merged system, directories on others. */
-static int system_links(char link[6][64], struct tree *extra, size_t *n_extra,
-			struct err *err)
-{
-	static const char *const names[6] = {"/bin",   "/sbin",	 "/lib",
-					     "/lib64", "/lib32", "/libx32"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		struct stat st;
-		ssize_t n;
-
-		link[i][0] = '\0';
-		if (lstat(names[i], &st) < 0)
-			continue;
-		if (S_ISDIR(st.st_mode)) {
-			extra[*n_extra] = (struct tree){.from = names[i],
-							.to = names[i],
-							.kind = TREE_RO,
-							.fd = -1};
-			if (tree_take(&extra[(*n_extra)++], err) < 0)
-				return -1;
-			continue;
-		}
-		n = readlink(names[i], link[i], 63);
-		if (n < 0)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "readlink %s",
-					  names[i]);
-		link[i][n] = '\0';
-	}
-	return 0;
-}
-
-static int make_links(char link[6][64], struct err *err)
-{
-	static const char *const names[6] = {"bin",   "sbin",  "lib",
-					     "lib64", "lib32", "libx32"};
-	static const char *const dev[][2] = {{"/proc/self/fd", "dev/fd"},
-					     {"/proc/self/fd/0", "dev/stdin"},
-					     {"/proc/self/fd/1", "dev/stdout"},
-					     {"/proc/self/fd/2", "dev/stderr"}};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (link[i][0] && symlink(link[i], names[i]) < 0)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "symlink /%s",
-					  names[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(dev); i++)
-		if (symlink(dev[i][0], dev[i][1]) < 0)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "symlink /%s",
-					  dev[i][1]);
-	return 0;
-}
-
-static int enter_root(struct err *err)
-{
-	struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
-					    MOUNT_ATTR_NODEV};
-
-	if (mount("proc", NEW_ROOT "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  NULL) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT,
-				  "mount /proc (a masked /proc outside makes the kernel "
-				  "refuse it)");
-	if (mount("tmpfs", NEW_ROOT "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  "size=4m,mode=0700") < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount /tmp");
-	if (chdir(NEW_ROOT) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "pivot_root");
-	if (umount2(".", MNT_DETACH) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "detach the old root");
-	if (chdir("/") < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "chdir /");
-	if (mount_setattr(AT_FDCWD, "/", 0, &ro, sizeof(ro)) < 0 ||
-	    mount_setattr(AT_FDCWD, "/lych/secrets", 0, &ro, sizeof(ro)) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "make the root read-only");
-	return 0;
-}
-
-static int build_root(const struct wall *w, struct err *err)
-{
-	cleanup_free char *db = xasprintf("%s/" OWN_DB, w->secrets);
-	cleanup_free char *work = xasprintf("%s/" OWN_WORK, w->secrets);
-	struct tree trees[] = {
-		{"/usr", "/usr", TREE_RO, false, -1, true},
-		{"/etc", "/etc", TREE_RO, false, -1, true},
-		{"/dev/null", "/dev/null", TREE_DEV, false, -1, false},
-		{"/dev/zero", "/dev/zero", TREE_DEV, false, -1, false},
-		{"/dev/full", "/dev/full", TREE_DEV, false, -1, false},
-		{"/dev/random", "/dev/random", TREE_DEV, false, -1, false},
-		{"/dev/urandom", "/dev/urandom", TREE_DEV, false, -1, false},
-		{w->data, "/lych/tomb", TREE_RW, false, -1, true},
-		{w->work, "/lych/work", TREE_RW, false, -1, true},
-		{work, "/lych/secrets/" OWN_WORK, TREE_RO, false, -1, false},
-		{w->tomb, "/lych/bin/lych-tomb", TREE_RO, false, -1, false},
-		{w->sandbox, "/lych/bin/lych-sandbox", TREE_RO, false, -1, false},
-		{w->tools, "/lych/bin/tools", TREE_RO, false, -1, true},
-		{0}, /* what some tombs have and others have not */
-		{0},
-		{0},
-	};
-	static const char *const dirs[] = {"proc", "dev",      "tmp",
-					   "lych", "lych/bin", "lych/secrets"};
-	struct tree extra[6];
-	char link[6][64];
-	size_t n_extra = 0, n = ARRAY_SIZE(trees) - 3;
-
-	if (w->pg) {
-		trees[n++] = (struct tree){w->pg, "/lych/pg", TREE_RO, false, -1, true};
-		trees[n++] = (struct tree){
-			db, "/lych/secrets/" OWN_DB, TREE_RO, false, -1, false};
-	}
-	if (w->cgroup)
-		trees[n++] = (struct tree){
-			w->cgroup, "/lych/cgroup", TREE_CGROUP, true, -1, true};
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_NS, "make mounts private");
-	for (size_t i = 0; i < n; i++)
-		if (tree_take(&trees[i], err) < 0)
-			return -1;
-	if (w->cgroup && trees[n - 1].fd < 0)
-		return err_set_id(err, ERRID_SANDBOX_CGROUP, "%s is gone", w->cgroup);
-	if (system_links(link, extra, &n_extra, err) < 0)
-		return -1;
-	if (mount("tmpfs", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0755") <
-	    0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount the new root");
-	if (chdir(NEW_ROOT) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "chdir");
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
-		if (mkdir(dirs[i], 0755) < 0)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "mkdir /%s", dirs[i]);
-	if (mount("tmpfs", "lych/secrets", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  "size=64k,mode=0700") < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount /lych/secrets");
-	for (size_t i = 0; i < n; i++)
-		if (tree_place(&trees[i], err) < 0)
-			return -1;
-	for (size_t i = 0; i < n_extra; i++)
-		if (tree_place(&extra[i], err) < 0)
-			return -1;
-	if (make_links(link, err) < 0)
-		return -1;
-	return enter_root(err);
 }
 
 /* ---- the child ------------------------------------------------------------ */
@@ -374,12 +136,14 @@ NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int 
 		argv[n++] = "--cgroup";
 		argv[n++] = "/lych/cgroup";
 	}
+	argv[n++] = "--jobs-apart";
+	argv[n++] = w->jobs_dir || w->jobs_tmpfs ? "yes" : "no";
 	if (w->ready) {
 		argv[n++] = "--ready-fd";
 		argv[n++] = "3";
 	}
 	argv[n] = NULL;
-	if (map_self(uid, gid, &err) < 0 || build_root(w, &err) < 0 ||
+	if (map_self(uid, gid, &err) < 0 || wall_build_root(w, &err) < 0 ||
 	    drop_everything(&err) < 0)
 		goto fail;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || poll(&guard, 1, 0) != 0) {
@@ -473,6 +237,9 @@ static int guard_run(struct wall *w, struct err *err)
 	sigset_t mask;
 	long pid;
 
+	/* Here, where the whole mount table can be seen. */
+	if (w->jobs_dir && mountinfo_check_own(w->jobs_dir, err) < 0)
+		return -1;
 	if (choose_limits(w, err) < 0 || settle_before(w, err) < 0)
 		return -1;
 	if (pipe2(alive, O_CLOEXEC) < 0)
@@ -519,6 +286,8 @@ int cmd_tomb_wall(int argc, char **argv)
 		{"scope", no_argument, NULL, 'c'},
 		{"ready", no_argument, NULL, 'r'},
 		{"record", required_argument, NULL, 'b'},
+		{"jobs-dir", required_argument, NULL, 'j'},
+		{"jobs-tmpfs", required_argument, NULL, 'm'},
 		{NULL, 0, NULL, 0},
 	};
 	enum queue_door door = DOOR_MAX_;
@@ -567,6 +336,12 @@ int cmd_tomb_wall(int argc, char **argv)
 			break;
 		case 'b':
 			w.record = optarg;
+			break;
+		case 'j':
+			w.jobs_dir = optarg;
+			break;
+		case 'm':
+			w.jobs_tmpfs = optarg;
 			break;
 		default:
 			return EXIT_USAGE;

@@ -234,14 +234,20 @@ static unsigned free_slots(void *arg)
 	return t->opt.slots - used;
 }
 
+static bool is_full(int fd)
+{
+	struct statvfs v;
+
+	return fstatvfs(fd, &v) == 0 &&
+	       ((uint64_t)v.f_bavail * v.f_frsize < ROOM_MIN_BYTES ||
+		(v.f_files > 0 && v.f_favail < ROOM_MIN_FILES));
+}
+
 /* On a full disk every job would fail, and use up its attempts. */
 static bool has_room(void *arg)
 {
 	struct tomb *t = arg;
-	struct statvfs v;
-	bool full = fstatvfs(t->place.jobs_fd, &v) == 0 &&
-		    ((uint64_t)v.f_bavail * v.f_frsize < ROOM_MIN_BYTES ||
-		     (v.f_files > 0 && v.f_favail < ROOM_MIN_FILES));
+	bool full = is_full(t->place.jobs_fd) || is_full(t->place.data_fd);
 	struct err err = ERR_INIT;
 
 	if (full && !t->disk_full) {
@@ -613,6 +619,7 @@ static int start_files(struct tomb *t, struct err *err)
 {
 	t->files_place = (struct files_place){
 		.jobs = t->place.jobs_path,
+		.spool = t->place.spool_path,
 		.artifacts = t->place.artifacts_path,
 		.quarantine = t->place.quarantine_path,
 	};
@@ -645,7 +652,7 @@ static int start(struct tomb *t, struct err *err)
 		.patience_usec = FILES_PATIENCE_USEC,
 	};
 
-	if (place_open(&t->place, t->opt.data, err) < 0 ||
+	if (place_open(&t->place, t->opt.data, t->opt.jobs_apart, err) < 0 ||
 	    notes_open(t->place.data_fd, &t->boot, t->place.proved, &t->notes, err) < 0 ||
 	    find_tools(t, err) < 0 ||
 	    spawn_start(t->opt.sandbox, t->place.jobs_path, t->tools, t->opt.cgroup,

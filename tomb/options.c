@@ -20,6 +20,7 @@ enum {
 	OPT_SLOTS,
 	OPT_GRADE,
 	OPT_CGROUP,
+	OPT_JOBS_APART,
 	OPT_READY_FD,
 	OPT_PROBE_WALLS,
 	OPT_PROBE_PROCESS,
@@ -44,6 +45,8 @@ static const struct argp_option option_table[] = {
 	{"grade", OPT_GRADE, "full|floor", 0, "The walls that every job gets (required)",
 	 0},
 	{"cgroup", OPT_CGROUP, "DIR", 0, "A delegated cgroup v2 directory", 0},
+	{"jobs-apart", OPT_JOBS_APART, "yes|no", 0,
+	 "yes: do not start unless DATA/jobs is a file system of its own", 0},
 	{"ready-fd", OPT_READY_FD, "N", 0, "Write READY=1 to this descriptor", 0},
 	{"version", OPT_VERSION, NULL, 0, "Print the version", 0},
 #ifdef LYCH_TEST_BUILD
@@ -118,6 +121,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_CGROUP:
 		o->cgroup = arg;
+		return 0;
+	case OPT_JOBS_APART:
+		o->jobs_apart = str_eq(arg, "yes");
+		if (!o->jobs_apart && !str_eq(arg, "no"))
+			argp_error(state, "--jobs-apart: yes or no");
 		return 0;
 	case OPT_READY_FD:
 		if (parse_u64(arg, 3, INT_MAX, &n, NULL) < 0)

@@ -5,6 +5,7 @@
 #include "common/attr.h"
 #include "common/err.h"
 #include "common/proto.h"
+#include <stdbool.h>
 
 struct tomb_options {
 	const char *name, *data, *work_dir, *secrets, *sandbox;
@@ -12,6 +13,7 @@ struct tomb_options {
 	const char *cgroup;	   /* NULL: none */
 	const char *probe_walls;   /* test builds: a file of attempts, */
 	const char *probe_process; /* and who tries them; NULL: the tomb itself */
+	bool jobs_apart; /* data/jobs is a file system of its own, or nothing starts */
 	unsigned slots;
 	enum sbx_grade grade;
 	enum queue_door queue;

@@ -4,11 +4,14 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/log.h"
+#include "common/mountinfo.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include "tomb/workspace.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* A directory of ours: its path, made when it is missing. */
 static int make_sub(const struct place *p, const char *data, const char *name,
@@ -16,7 +19,9 @@ static int make_sub(const struct place *p, const char *data, const char *name,
 {
 	if (str_fmt(path, PATH_MAX, "%s/%s", data, name) < 0)
 		return err_set(err, ERR_INVALID, "%s: too long", data);
-	return fs_mkdir_beneath(p->data_fd, name, 0700, err);
+	return mkdirat(p->data_fd, name, 0700) < 0 && errno != EEXIST
+		       ? err_sys(err, "make %s", path)
+		       : 0;
 }
 
 /* Of whoever starts us. */
@@ -34,7 +39,7 @@ static void take_word(struct place *p)
 	p->proved = p->blameless || str_eq(word, TOMB_GONE_ALONE);
 }
 
-int place_open(struct place *p, const char *data, struct err *err)
+int place_open(struct place *p, const char *data, bool jobs_apart, struct err *err)
 {
 	char real[PATH_MAX];
 	pid_t holder = 0;
@@ -54,15 +59,21 @@ int place_open(struct place *p, const char *data, struct err *err)
 	if (fs_lock(p->lock_fd, &holder, err) < 0)
 		return err_wrap(err, "%s (held by process %d)", real, (int)holder);
 	take_word(p);
-	/* Copies on their way to the vessel: their jobs are run or reported again. */
+	/* What was on its way to the vessel: those jobs are run or reported again. */
 	if (fs_remove_beneath(p->data_fd, "artifacts", err) < 0 ||
+	    fs_remove_beneath(p->data_fd, "spool", err) < 0 ||
+	    make_sub(p, real, "spool", p->spool_path, err) < 0 ||
 	    make_sub(p, real, "jobs", p->jobs_path, err) < 0 ||
 	    make_sub(p, real, "artifacts", p->artifacts_path, err) < 0 ||
 	    make_sub(p, real, "quarantine", p->quarantine_path, err) < 0)
 		return -1;
-	p->jobs_fd = fs_open_beneath(p->data_fd, "jobs", O_RDONLY | O_DIRECTORY, 0, err);
-	if (p->jobs_fd < 0 ||
-	    workspace_remove_stale(p->jobs_fd, p->jobs_path, &stale, err) < 0)
+	if (jobs_apart && mountinfo_check_own(p->jobs_path, err) < 0)
+		return -1;
+	/* Perhaps a mount, which the others are not. */
+	p->jobs_fd = open(p->jobs_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (p->jobs_fd < 0)
+		return err_sys(err, "open %s", p->jobs_path);
+	if (workspace_remove_stale(p->jobs_fd, p->jobs_path, &stale, err) < 0)
 		return -1;
 	if (stale)
 		log_info("removed %u job folders of an earlier run", stale);

@@ -4,6 +4,7 @@
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/mountinfo.h"
 #include "common/str.h"
 
 #include <dirent.h>
@@ -18,7 +19,6 @@
 
 #define STALE_WAIT_USEC (5 * USEC_PER_SEC)
 #define STALE_PAUSE_USEC 20000
-#define MOUNTINFO_MAX ((size_t)1 << 20)
 
 /* Where the jobs directory is, said so that it can be found in any mount table. */
 struct stale_place {
@@ -38,98 +38,30 @@ static bool is_below(const char *path, const char *dir)
 	return str_starts(path, dir) && names_a_job(path + strlen(dir));
 }
 
-/* One field of a mountinfo line; blanks in it are written as octal escapes. */
-static const char *mount_field(const char *s, char *out, size_t size)
-{
-	size_t n = 0;
-
-	while (*s && *s != ' ' && *s != '\n') {
-		char c = *s++;
-
-		if (c == '\\' && s[0] >= '0' && s[0] <= '3' && s[1] >= '0' &&
-		    s[1] <= '7' && s[2] >= '0' && s[2] <= '7') {
-			c = (char)((s[0] - '0') * 64 + (s[1] - '0') * 8 + (s[2] - '0'));
-			s += 3;
-		}
-		if (n + 1 < size)
-			out[n++] = c;
-	}
-	out[n] = '\0';
-	return *s == ' ' ? s + 1 : s;
-}
-
-struct mount_line {
-	char id[16], parent[16], dev[32], root[PATH_MAX], point[PATH_MAX];
-};
-
-static const char *mount_parse(const char *line, struct mount_line *m)
-{
-	const char *s = mount_field(line, m->id, sizeof(m->id));
-
-	s = mount_field(s, m->parent, sizeof(m->parent));
-	s = mount_field(s, m->dev, sizeof(m->dev));
-	s = mount_field(s, m->root, sizeof(m->root));
-	(void)mount_field(s, m->point, sizeof(m->point));
-	s = line + strcspn(line, "\n");
-	return *s ? s + 1 : s;
-}
-
-static int read_mounts(int proc_fd, const char *pid, struct buf *ret)
-{
-	char path[64];
-	cleanup_close int fd = -1;
-
-	buf_reset(ret);
-	if (str_fmt(path, sizeof(path), "%s/mountinfo", pid) < 0)
-		return -1;
-	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	for (;;) {
-		char block[8192];
-		ssize_t n = read(fd, block, sizeof(block));
-
-		if (n <= 0)
-			return n == 0 && buf_ok(ret) ? 0 : -1;
-		buf_add(ret, block, (size_t)n);
-	}
-}
-
 static int find_place(int proc_fd, const char *jobs_path, struct stale_place *ret,
 		      struct err *err)
 {
-	cleanup_buf struct buf mounts = {.max = MOUNTINFO_MAX};
+	cleanup_buf struct buf mounts = {.max = MOUNTINFO_MAX_BYTES};
 	struct mount_line m;
-	struct statx sx;
-	char id[24];
+	size_t n;
 
 	ret->path = jobs_path;
-	if (statx(AT_FDCWD, jobs_path, AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &sx) < 0 ||
-	    !(sx.stx_mask & STATX_MNT_ID))
-		return err_sys(err, "the mount of %s", jobs_path);
-	if (read_mounts(proc_fd, "self", &mounts) < 0)
+	if (mountinfo_read(proc_fd, "self", &mounts) < 0)
 		return err_sys(err, "read our mount table");
-	(void)snprintf(id, sizeof(id), "%llu", (unsigned long long)sx.stx_mnt_id);
-	for (const char *line = buf_str(&mounts); *line;) {
-		size_t n;
-
-		line = mount_parse(line, &m);
-		if (!str_eq(m.id, id))
-			continue;
-		n = str_eq(m.point, "/") ? 0 : strlen(m.point);
-		if (n > strlen(jobs_path) || strncmp(jobs_path, m.point, n) != 0 ||
-		    str_copy(ret->dev, sizeof(ret->dev), m.dev) < 0 ||
-		    str_fmt(ret->in_fs, sizeof(ret->in_fs), "%s%s",
-			    str_eq(m.root, "/") ? "" : m.root, jobs_path + n) < 0)
-			break;
-		return 0;
-	}
-	return err_set(err, ERR_SYS, "%s is not in our mount table", jobs_path);
+	if (mountinfo_find(jobs_path, buf_str(&mounts), &m, err) < 0)
+		return -1;
+	n = str_eq(m.point, "/") ? 0 : strlen(m.point);
+	if (n > strlen(jobs_path) || strncmp(jobs_path, m.point, n) != 0 ||
+	    str_copy(ret->dev, sizeof(ret->dev), m.dev) < 0 ||
+	    str_fmt(ret->in_fs, sizeof(ret->in_fs), "%s%s",
+		    str_eq(m.root, "/") ? "" : m.root, jobs_path + n) < 0)
+		return err_set(err, ERR_SYS, "%s is not in our mount table", jobs_path);
+	return 0;
 }
 
 static bool stands_in_a_job(int proc_fd, const char *pid, const struct stale_place *place)
 {
-	cleanup_buf struct buf mounts = {.max = MOUNTINFO_MAX};
+	cleanup_buf struct buf mounts = {.max = MOUNTINFO_MAX_BYTES};
 	char path[64], cwd[PATH_MAX];
 	struct mount_line m;
 	ssize_t n;
@@ -142,10 +74,10 @@ static bool stands_in_a_job(int proc_fd, const char *pid, const struct stale_pla
 		if (is_below(cwd, place->path))
 			return true;
 	}
-	if (read_mounts(proc_fd, pid, &mounts) < 0)
+	if (mountinfo_read(proc_fd, pid, &mounts) < 0)
 		return false; /* gone meanwhile, or not ours to see */
 	for (const char *line = buf_str(&mounts); *line;) {
-		line = mount_parse(line, &m);
+		line = mountinfo_line(line, &m);
 		if (str_eq(m.dev, place->dev) && is_below(m.root, place->in_fs))
 			return true;
 	}

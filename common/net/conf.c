@@ -27,7 +27,7 @@ struct raw_limits {
 };
 
 struct raw_tomb {
-	char *grade, *slots, *queue;
+	char *grade, *slots, *queue, *jobs_dir, *jobs_tmpfs;
 };
 
 struct raw_queue {
@@ -78,6 +78,8 @@ static const cyaml_schema_field_t tomb_fields[] = {
 	CONF_STR("grade", raw_tomb, grade),
 	CONF_STR("slots", raw_tomb, slots),
 	CONF_STR("queue", raw_tomb, queue),
+	CONF_STR("jobs_dir", raw_tomb, jobs_dir),
+	CONF_STR("jobs_tmpfs", raw_tomb, jobs_tmpfs),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_field_t queue_fields[] = {
@@ -286,21 +288,47 @@ static int read_broker(const struct conf_reader *r, const struct raw_conf *raw,
 	return 0;
 }
 
+/* A file system of the jobs' own: at most one of the two. */
+static int read_jobs(const struct conf_reader *r, const struct raw_tomb *raw,
+		     struct conf *c)
+{
+	if (raw->jobs_dir && raw->jobs_tmpfs)
+		return conf_fail_at(r, "tomb.jobs_tmpfs", "or tomb.jobs_dir: not both");
+	if (conf_read_number(r, "tomb.jobs_tmpfs", raw->jobs_tmpfs, parse_size,
+			     (uint64_t)64 << 20, (uint64_t)1 << 50,
+			     &c->jobs_tmpfs_bytes) < 0)
+		return -1;
+	if (!raw->jobs_dir)
+		return 0;
+	if (raw->jobs_dir[0] != '/')
+		return conf_fail_at(r, "tomb.jobs_dir", "an absolute path is required");
+	c->jobs_dir = xstrdup(raw->jobs_dir);
+	return 0;
+}
+
+static int read_tomb(const struct conf_reader *r, const struct raw_tomb *raw,
+		     struct conf *c)
+{
+	uint64_t slots = c->slots;
+
+	if (raw->grade && !sbx_grade_from_name(raw->grade, &c->grade))
+		return conf_fail_at(r, "tomb.grade", "full or floor");
+	if (raw->queue && !queue_door_from_name(raw->queue, &c->queue))
+		return conf_fail_at(r, "tomb.queue", "postgres or vessel");
+	if (conf_read_number(r, "tomb.slots", raw->slots, parse_u64, 1, 64, &slots) < 0)
+		return -1;
+	c->slots = (unsigned)slots;
+	return read_jobs(r, raw, c);
+}
+
 static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
 		       struct conf *c)
 {
-	uint64_t slots = c->slots, waiting = c->queue_max;
+	uint64_t waiting = c->queue_max;
 
 	if (!str_eq(raw->version, "1"))
 		return conf_fail_at(r, "version", "only \"1\" is known");
-	if (raw->tomb && raw->tomb->grade &&
-	    !sbx_grade_from_name(raw->tomb->grade, &c->grade))
-		return conf_fail_at(r, "tomb.grade", "full or floor");
-	if (raw->tomb && raw->tomb->queue &&
-	    !queue_door_from_name(raw->tomb->queue, &c->queue))
-		return conf_fail_at(r, "tomb.queue", "postgres or vessel");
-	if (raw->tomb && conf_read_number(r, "tomb.slots", raw->tomb->slots, parse_u64, 1,
-					  64, &slots) < 0)
+	if (raw->tomb && read_tomb(r, raw->tomb, c) < 0)
 		return -1;
 	if (raw->queue &&
 	    conf_read_number(r, "queue.max_waiting", raw->queue->max_waiting, parse_u64,
@@ -322,7 +350,6 @@ static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
 		return -1;
 	if (read_broker(r, raw, &c->broker) < 0)
 		return -1;
-	c->slots = (unsigned)slots;
 	c->queue_max = (unsigned)waiting;
 	return 0;
 }
@@ -355,7 +382,8 @@ void conf_defaults(struct conf *c)
 void conf_done(struct conf *c)
 {
 	free(c->postgres_bin);
-	c->postgres_bin = NULL;
+	free(c->jobs_dir);
+	c->postgres_bin = c->jobs_dir = NULL;
 	conf_pod_done(&c->pod);
 	conf_broker_done(&c->broker);
 }

@@ -156,6 +156,14 @@ old() { # what, words: as refused, but nothing can be done here: exit 4
 	is "$1: words" 1 "$(grep -cF -- "$2" err)"
 	[ "$before" = "$(snapshot)" ] || fail "$1: something was written"
 }
+setup_refused() { # what, words: as refused, but a wall can't stand: exit 78
+	local before
+	before=$(snapshot)
+	run bind --install
+	is "$1: exit" 78 $?
+	is "$1: words" 1 "$(grep -cF -- "$2" err)"
+	[ "$before" = "$(snapshot)" ] || fail "$1: something was written"
+}
 old "an old Podman" "this is Podman 5.3.9"
 rm "$state/version"; touch "$state/no-reload"; old "no user manager" "Failed to connect to bus"
 rm "$state/no-reload"
@@ -193,6 +201,12 @@ template "the configuration" LYCH-BIND-007 "the configuration, in the tomb" 's/^
 template "the vessel's data" LYCH-BIND-007 "another room" 's/^ReadOnly=true/&\nVolume=@DATA_DIR@\/vessel:\/v/'
 template "a continued line" LYCH-BIND-007 "continued" 's/^ReadOnly=true/&\nLabel=a \\/'
 template "a provider's key in the tomb" LYCH-BIND-007 "a provider's key is the vessel's" 's/^ReadOnly=true/&\nSecret=portal_main,type=mount,uid=%U,gid=%G,mode=0400/'
+template "a mount of another kind" LYCH-BIND-007 "not the tmpfs of the jobs" 's/^ReadOnly=true/&\nMount=type=bind,source=\/home,destination=\/h/'
+template "a tmpfs elsewhere" LYCH-BIND-007 "not the tmpfs of the jobs" 's/^ReadOnly=true/&\nMount=type=tmpfs,destination=\/run,tmpfs-size=1,tmpfs-mode=0700,chown=true/'
+mkdir "$LYCH_TMP/plain"
+config <<<"tomb: {jobs_dir: \"$LYCH_TMP/plain\"}"
+setup_refused "jobs in a directory that is no mount" "no mount of its own"
+config </dev/null
 tomb=$templates/golden-mean/lychgate.pod.in
 template "a way out where nobody is to ask" LYCH-BIND-007 "Network=pasta" 's/^@?NO_EGRESS@ Network=.*/Network=pasta:--map-guest-addr,none/'
 tomb=$templates/host/lychgate-reactor.service.in
@@ -374,6 +388,16 @@ config </dev/null
 run bind --install; is "golden-mean again" 0 $?
 is "nothing of the other is left" "$(rendered)" "$(installed)"
 is "nor in Podman's list" "$n" "$(wc -l <"$units/.lychgate.app")"
+
+# --- a file system of the jobs' own
+is "jobs in the data directory: the tomb is told so" yes "$(grep -q -- '--jobs-apart no' "$units/lychgate-tomb.container" && echo yes)"
+config <<<'tomb: {jobs_tmpfs: 2GiB}'
+run bind --install; is "jobs on a tmpfs" 0 $?
+is "jobs on a tmpfs: the mount" "Mount=type=tmpfs,destination=/var/lib/lychgate/tomb/jobs,tmpfs-size=2147483648,tmpfs-mode=0700,chown=true" \
+	"$(grep '^Mount=' "$units/lychgate-tomb.container")"
+is "jobs on a tmpfs: the tomb checks it" yes "$(grep -q -- '--jobs-apart yes' "$units/lychgate-tomb.container" && echo yes)"
+config </dev/null
+run bind --install; is "and back" 0 $?
 
 # --- somebody to ask: a way out, and a provider's key for the vessel alone
 network() { sed -n 's/^Network=//p' "$units/lychgate.pod"; }

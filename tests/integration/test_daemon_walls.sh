@@ -135,7 +135,7 @@ no_fork=()
 for t in "${common[@]}"; do [ "$t" = fork ] || no_fork+=("$t"); done
 beside=("socket unix" "list /lych/work" "list /lych/pg" "list /lych/secrets" "read /lych/secrets/lychgate_work_of_tomb_1" "read /etc/passwd"
 	"read /lych/tomb/leases" "read /lych/tomb/lock")
-folders=("write /lych/tomb/jobs/probe" "write /lych/tomb/artifacts/probe" "write /lych/tomb/quarantine/probe")
+folders=("write /lych/tomb/jobs/1.1" "write /lych/tomb/spool/probe" "write /lych/tomb/artifacts/probe" "write /lych/tomb/quarantine/probe")
 process=file-worker own=("${folders[@]}")
 try_tomb vessel "${beside[@]}"
 process=files-parent own=("${folders[@]}" fork) common=("${no_fork[@]}")
