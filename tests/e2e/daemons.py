@@ -29,7 +29,7 @@ def table(sovereign):
         ("write its own image", ["write /usr/planted", "write /etc/planted", "write /planted", "write /tmp/planted"], ALL),
         ("other processes: signal, trace", ["kill 1", "ptrace 1"], ALL),
         ("the vessel's data", [f"list {V}/vessel"], ALL - {"vessel"}),
-        ("job trees", [f"list {V}/tomb"], ALL - {"tomb"}),
+        ("job trees", [f"list {V}/tomb", f"list {V}/tomb/jobs", f"write {V}/tomb/jobs/1.1"], ALL),
         ("the cluster's files", [f"list {V}/phylactery"], ALL),
         ("the audit log", [f"list {V}/audit"], ALL - {"scribe"}),
         ("`api` socket", [f"connect unix:{S}/api/vessel.sock"], ALL - {"vessel"}),
@@ -40,7 +40,7 @@ def table(sovereign):
 
 OWN = {
     "vessel": [f"write {V}/vessel/probe", "socket unix"],
-    "tomb": [f"write {V}/tomb/jobs/probe", "socket unix"],
+    "tomb": ["socket unix"],
     "scribe": [f"write {V}/audit/probe"],
 }
 

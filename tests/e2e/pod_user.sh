@@ -272,6 +272,19 @@ descendants() { # pid
 	done
 }
 
+# The folders of jobs on a tmpfs, as the tomb's container sees it and in a job; and back.
+jobs_on_tmpfs() {
+	local conf=~/.config/lychgate/codex.yaml
+	cp -p "$conf" codex.before
+	printf 'tomb:\n  jobs_tmpfs: 256MiB\n' >>"$conf"
+	lych bind --install && systemctl --user restart lychgate-pod && until_true 120 all_are active || return 1
+	lych run --no-stdin -- sh -c 'stat -f -c %T . && df -m --output=size . | tail -n 1 && cp /bin/echo e && ./e ran' | tee said || return 1
+	[ "$(tr -d ' ' <said | paste -sd' ')" = "tmpfs 256 ran" ] || return 1
+	[ -z "$(ls "$data/tomb/jobs")" ] || fail "on the disk: $(ls "$data/tomb/jobs")" || return 1
+	cp -p codex.before "$conf"
+	lych bind --install && systemctl --user restart lychgate-pod && until_true 120 all_are active
+}
+
 # What it attempts on this host and in a job, what the daemons and Podman say of their walls.
 doctor() {
 	local rc=0
@@ -590,6 +603,7 @@ while read -r profile; do
 	[ -e quick ] || step "$profile: each container and the pod killed under 100 jobs" kills
 	step "$profile: saved while it runs" backup
 	step "$profile: destroyed and restored" restore "$profile"
+	[ "$profile" = sovereign ] || step "$profile: jobs on a tmpfs" jobs_on_tmpfs
 	step "$profile: stopped, nothing left" stop
 	step "$profile: started again" start
 	step "$profile: upgraded" upgrade "$profile"
