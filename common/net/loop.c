@@ -8,6 +8,7 @@
 #include <event2/event.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <time.h>
 
 #define LOOP_SIGNALS_MAX 8
 
@@ -23,6 +24,7 @@ struct loop {
 	unsigned n_sigs;
 	int exit_code;
 	bool stopped;
+	uint64_t longest_turn; /* microseconds */
 };
 
 struct loop_timer {
@@ -87,16 +89,36 @@ void loop_free(struct loop *l)
 	free(l);
 }
 
+static uint64_t cpu_usec(void)
+{
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
+		return 0;
+	return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / 1000;
+}
+
 int loop_run(struct loop *l, struct err *err)
 {
+	uint64_t before = cpu_usec(), after;
+
 	while (!l->stopped) {
-		int r = event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+		int r = event_base_loop(l->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
 
 		if (r < 0)
 			return err_set(err, ERR_INTERNAL, "the event loop failed");
+		after = cpu_usec();
+		if (after - before > l->longest_turn)
+			l->longest_turn = after - before;
+		before = after;
 	}
 	l->stopped = false;
 	return l->exit_code;
+}
+
+uint64_t loop_longest_turn_usec(const struct loop *l)
+{
+	return l->longest_turn;
 }
 
 void loop_stop(struct loop *l, int exit_code)

@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include <stdbool.h>
+#include <stdint.h>
 
 struct event_base;
 struct loop;
@@ -26,6 +27,9 @@ void loop_free(struct loop *l); /* frees the signal handlers; timers and ios bel
 /* Until loop_stop(); returns the code given to it, or -1 with err. */
 MUST_CHECK int loop_run(struct loop *l, struct err *err);
 void loop_stop(struct loop *l, int exit_code);
+/* The longest turn yet, in microseconds of this thread's processor time: what was done between
+ * two looks at who is ready. What waits for a disk is not in it. */
+uint64_t loop_longest_turn_usec(const struct loop *l);
 /* Only httpd.c, httpc.c, db.c need it. */
 struct event_base *loop_base(struct loop *l);
 
