@@ -16,7 +16,8 @@
 /* An epoch grows by claim and reap: a final state is a few steps past its last attempt.
  */
 #define EPOCH_LOOKBACK 16
-#define NAME_SIZE 48
+#define FAN_JOBS 256
+#define NAME_SIZE 80
 #define META_MAX_BYTES 1024
 
 struct output {
@@ -80,8 +81,9 @@ void output_free(struct output *o)
 static void attempt_name(char out[NAME_SIZE], job_id_t job, int64_t epoch,
 			 const char *file)
 {
-	int r = str_fmt(out, NAME_SIZE, "%lld.%lld%s%s", (long long)job, (long long)epoch,
-			file ? "/" : "", file ? file : "");
+	int r = str_fmt(out, NAME_SIZE, "%lld/%lld.%lld%s%s", (long long)(job / FAN_JOBS),
+			(long long)job, (long long)epoch, file ? "/" : "",
+			file ? file : "");
 	assert(r == 0);
 }
 
@@ -390,13 +392,18 @@ int64_t output_latest(const struct output *o, job_id_t job, int64_t epoch)
 	return 0;
 }
 
-static DIR *open_listing(const struct output *o, struct err *err)
+/* NULL: there is none (no error), or it can't be listed. */
+static DIR *open_listing(const struct output *o, const char *name, struct err *err)
 {
-	cleanup_close int fd =
-		fs_open_beneath(o->dir, ".", O_RDONLY | O_DIRECTORY, 0, err);
+	cleanup_close int fd = -1;
+	DIR *dir;
+
+	if (!exists(o, name))
+		return NULL;
+	fd = fs_open_beneath(o->dir, name, O_RDONLY | O_DIRECTORY, 0, err);
 	if (fd < 0)
 		return NULL;
-	DIR *dir = fdopendir(fd);
+	dir = fdopendir(fd);
 	if (!dir) {
 		(void)err_sys(err, "list output");
 		return NULL;
@@ -405,33 +412,60 @@ static DIR *open_listing(const struct output *o, struct err *err)
 	return dir;
 }
 
+static void fan_name(char out[NAME_SIZE], job_id_t fan)
+{
+	(void)snprintf(out, NAME_SIZE, "%lld", (long long)fan);
+}
+
 int output_remove(struct output *o, job_id_t job, struct err *err)
 {
-	cleanup_dir DIR *dir = open_listing(o, err);
+	struct err why = ERR_INIT;
+	char fan[NAME_SIZE], name[NAME_SIZE];
+	cleanup_dir DIR *dir = NULL;
 	const struct dirent *e;
 	job_id_t id;
 	int64_t epoch;
 
-	if (!dir)
+	fan_name(fan, job / FAN_JOBS);
+	dir = open_listing(o, fan, &why);
+	if (!dir && err_is_set(&why)) {
+		*err = why;
 		return -1;
-	while ((e = readdir(dir))) {
-		if (attempt_parse(e->d_name, &id, &epoch) && id == job &&
-		    remove_attempt(o, e->d_name, err) < 0)
+	}
+	while (dir && (e = readdir(dir))) {
+		if (!attempt_parse(e->d_name, &id, &epoch) || id != job)
+			continue;
+		attempt_name(name, id, epoch, NULL);
+		if (remove_attempt(o, name, err) < 0)
 			return -1;
 	}
+	(void)unlinkat(o->dir, fan, AT_REMOVEDIR); /* when it was the last */
 	return 0;
 }
 
-int output_jobs(const struct output *o, job_id_t after, job_id_t *ret_ids, size_t max,
-		size_t *ret_n, struct err *err)
+/* The smallest fan that is at least `from`; -1: none, or err is set. */
+static job_id_t next_fan(const struct output *o, job_id_t from, struct err *err)
 {
-	cleanup_dir DIR *dir = open_listing(o, err);
+	cleanup_dir DIR *dir = open_listing(o, ".", err);
+	const struct dirent *e;
+	job_id_t found = -1;
+
+	while (dir && (e = readdir(dir))) {
+		uint64_t fan;
+
+		if (parse_u64(e->d_name, 0, INT64_MAX, &fan, NULL) == 0 &&
+		    (job_id_t)fan >= from && (found < 0 || (job_id_t)fan < found))
+			found = (job_id_t)fan;
+	}
+	return found;
+}
+
+/* The max smallest ids above `after`, by insertion: max is small. */
+static size_t jobs_of_fan(DIR *dir, job_id_t after, job_id_t *ret_ids, size_t max)
+{
 	const struct dirent *e;
 	size_t n = 0;
 
-	if (!dir)
-		return -1;
-	/* the max smallest ids above `after`, by insertion: max is small */
 	while ((e = readdir(dir))) {
 		job_id_t id;
 		int64_t epoch;
@@ -449,6 +483,30 @@ int output_jobs(const struct output *o, job_id_t after, job_id_t *ret_ids, size_
 			ret_ids[i] = ret_ids[i - 1];
 		ret_ids[at] = id;
 	}
-	*ret_n = n;
+	return n;
+}
+
+int output_jobs(const struct output *o, job_id_t after, job_id_t *ret_ids, size_t max,
+		size_t *ret_n, struct err *err)
+{
+	struct err why = ERR_INIT;
+	job_id_t fan = after / FAN_JOBS;
+	char name[NAME_SIZE];
+
+	*ret_n = 0;
+	while (*ret_n == 0 && (fan = next_fan(o, fan, &why)) >= 0) {
+		cleanup_dir DIR *dir = NULL;
+
+		fan_name(name, fan++);
+		dir = open_listing(o, name, &why);
+		if (dir)
+			*ret_n = jobs_of_fan(dir, after, ret_ids, max);
+		else if (err_is_set(&why))
+			break;
+	}
+	if (err_is_set(&why)) {
+		*err = why;
+		return -1;
+	}
 	return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What jobs print, one directory an attempt: output/<job>.<epoch>/{stdout,
+ * What jobs print, one directory an attempt: output/<job/256>/<job>.<epoch>/{stdout,
  * stdout.sum,stderr,stderr.sum,meta}. Bytes are appended at offsets, so that a
  * resent part changes nothing; meta appears when the attempt's output is complete.
+ * No directory has so many entries that to list it would be long.
  * Every byte has a digest (output_sum.h), and none is given out that differs.
  */
 #ifndef LYCH_VESSEL_OUTPUT_H
@@ -59,7 +60,8 @@ MUST_CHECK int output_read(const struct output *o, job_id_t job, int64_t epoch,
 int64_t output_latest(const struct output *o, job_id_t job, int64_t epoch);
 /* Every epoch of the job; missing is success. */
 MUST_CHECK int output_remove(struct output *o, job_id_t job, struct err *err);
-/* Ids (ascending, unique) above `after` that have a directory; at most max. */
+/* Ids (ascending, unique) above `after` that have a directory: the next ones, at most max and
+ * perhaps fewer; none: there are no more. */
 MUST_CHECK int output_jobs(const struct output *o, job_id_t after, job_id_t *ret_ids,
 			   size_t max, size_t *ret_n, struct err *err);
 

@@ -180,7 +180,7 @@ Test(output, removal_and_listing)
 
 	for (job_id_t j = 1; j <= 3; j++)
 		cr_assert_eq(put(j * 10, 1, 0, "x", &size), 0);
-	cr_assert_eq(mkdirat(data_fd, "output/not-ours", 0700), 0);
+	cr_assert_eq(mkdirat(data_fd, "output/0/not-ours", 0700), 0);
 	cr_assert_eq(output_jobs(o, 0, ids, 2, &n, &err), 0);
 	cr_assert(n == 2 && ids[0] == 10 && ids[1] == 20);
 	cr_assert_eq(output_jobs(o, 20, ids, 2, &n, &err), 0);
@@ -190,6 +190,17 @@ Test(output, removal_and_listing)
 	cr_assert_eq(output_jobs(o, 0, ids, 2, &n, &err), 0);
 	cr_assert(n == 2 && ids[1] == 30);
 	cr_assert_eq(budget.used, 2 + 2 * SUM_SLOT_BYTES);
+	/* of one directory at a time */
+	cr_assert_eq(put(1000, 3, 0, "x", &size), 0);
+	cr_assert_eq(output_jobs(o, 10, ids, 2, &n, &err), 0);
+	cr_assert(n == 1 && ids[0] == 30);
+	cr_assert_eq(output_jobs(o, 30, ids, 2, &n, &err), 0);
+	cr_assert(n == 1 && ids[0] == 1000);
+	cr_assert_eq(output_jobs(o, 1000, ids, 2, &n, &err), 0);
+	cr_assert_eq(n, 0);
+	cr_assert_eq(output_remove(o, 1000, &err), 0);
+	cr_assert_lt(faccessat(data_fd, "output/3", F_OK, 0), 0,
+		     "an empty directory stays");
 }
 
 Test(output, what_is_stored_counts_after_a_restart)
@@ -210,8 +221,9 @@ Test(output, a_symlink_in_the_store_is_not_followed)
 	char got[8];
 	size_t n;
 
-	cr_assert_eq(mkdirat(data_fd, "output/5.1", 0700), 0);
-	cr_assert_eq(symlinkat("/etc/passwd", data_fd, "output/5.1/stdout"), 0);
+	cr_assert_eq(mkdirat(data_fd, "output/0", 0700), 0);
+	cr_assert_eq(mkdirat(data_fd, "output/0/5.1", 0700), 0);
+	cr_assert_eq(symlinkat("/etc/passwd", data_fd, "output/0/5.1/stdout"), 0);
 	cr_assert_lt(put(5, 1, 0, "x", &size), 0);
 	cr_assert_lt(
 		output_read(o, 5, 1, OUTPUT_STDOUT, 0, got, sizeof(got), &n, &next, &err),

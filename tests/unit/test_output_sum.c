@@ -111,7 +111,7 @@ static int open_file(const char *name, int flags)
 	char path[64];
 	int fd;
 
-	(void)snprintf(path, sizeof(path), "output/1.1/%s", name);
+	(void)snprintf(path, sizeof(path), "output/0/1.1/%s", name);
 	fd = openat(data_fd, path, flags | O_CLOEXEC);
 	cr_assert_geq(fd, 0, "%s", path);
 	return fd;
@@ -215,7 +215,7 @@ Test(output_sum, bytes_that_are_missing_are_seen)
 		expect_whole();
 		finish();
 	}
-	cr_assert_eq(unlinkat(data_fd, "output/1.1/stdout", 0), 0);
+	cr_assert_eq(unlinkat(data_fd, "output/0/1.1/stdout", 0), 0);
 	cr_assert_lt(
 		output_read(o, 1, 1, OUTPUT_STDOUT, 0, got, 9, &n, &(uint64_t){0}, &err),
 		0);
@@ -283,7 +283,7 @@ Test(output_sum, what_an_older_release_stored_can_be_read)
 	uint64_t size;
 
 	store_all(false);
-	cr_assert_eq(unlinkat(data_fd, "output/1.1/stdout.sum", 0), 0);
+	cr_assert_eq(unlinkat(data_fd, "output/0/1.1/stdout.sum", 0), 0);
 	expect_whole();
 	cr_assert_eq(output_append(o, 1, 1, OUTPUT_STDOUT, TOTAL, text, 10, &size, &err),
 		     0, "%s", err.msg);
