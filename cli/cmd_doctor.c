@@ -370,16 +370,19 @@ static void examine_audit(struct doctor *d, const struct json *audit)
 	doctor_line(&d->out, "scribe", "the log is written", text, FAIL);
 }
 
-static void examine_database(struct doctor *d, const struct json *status)
+/* Every job is looked at. */
+static void examine_database(struct doctor *d, struct client *c)
 {
-	const struct json *queue = NULL, *inv = NULL, *v;
+	const struct client_request rq = {
+		.method = "GET", .target = "/v1/check", .timeout_ms = 65000};
+	cleanup_json struct json *check = NULL;
+	const struct json *inv = NULL, *v;
 	struct err err = ERR_INIT;
 	const char *key;
 
-	if (json_get_obj(status, "queue", true, &queue, &err) < 0 ||
-	    json_get_obj(queue, "invariants", true, &inv, &err) < 0) {
-		doctor_line(&d->out, "database", "invariants",
-			    "the database does not answer", FAIL);
+	if (client_json(c, &rq, &check, NULL, &err) < 0 ||
+	    json_get_obj(check, "invariants", true, &inv, &err) < 0) {
+		doctor_line(&d->out, "database", "invariants", err.msg, FAIL);
 		return;
 	}
 	for (size_t i = 0; json_obj_at(inv, i, &key, &v); i++) {
@@ -493,7 +496,7 @@ static void examine_services(struct doctor *d)
 		doctor_line(&d->out, "scribe", "self-test", err.msg, FAIL);
 	else
 		examine_audit(d, audit);
-	examine_database(d, status);
+	examine_database(d, c);
 	examine_tombs(d, status);
 	if (tomb_health(d, &reply, &err) < 0 ||
 	    json_get_obj(reply, "result", true, &health, &err) < 0)

@@ -18,7 +18,7 @@ httpd_handler api_events;
 /* api_uploads.c: the same for the owner and for a tomb */
 httpd_handler api_upload_begin, api_upload_part, api_upload_commit;
 /* api_status.c */
-httpd_handler api_status, api_metrics;
+httpd_handler api_status, api_check, api_metrics;
 /* api_gate.c */
 httpd_handler api_gate_scan, api_private_list, api_private_add, api_private_remove;
 /* api_ward.c */

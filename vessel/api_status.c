@@ -30,14 +30,17 @@ static void write_database(struct jsonw *w, const struct vessel *v, const struct
 	jsonw_obj_end(w);
 }
 
+typedef void ask_fn(struct queue *q, queue_text_done *done, void *arg);
+
 /* Without waiting when the database is known to be away. */
-static void ask_health(struct vessel *v, struct httpd_req *req, queue_text_done *done)
+static void ask_queue(struct vessel *v, struct httpd_req *req, ask_fn *ask,
+		      queue_text_done *done)
 {
 	struct api_call *c = api_call_new(v, req);
 	struct err err = ERR_INIT;
 
 	if (queue_is_up(v->queue)) {
-		queue_health(v->queue, done, c);
+		ask(v->queue, done, c);
 		return;
 	}
 	(void)err_set_id(&err, ERRID_RUN_DB, "no connection");
@@ -91,7 +94,32 @@ void api_status(struct httpd_req *req, void *arg)
 		httpd_reply_err(req, &err);
 		return;
 	}
-	ask_health(v, req, status_done);
+	ask_queue(v, req, queue_health, status_done);
+}
+
+static void check_done(const char *json, size_t len, const struct err *err, void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	cleanup_buf struct buf out = {.max = STATUS_MAX_BYTES};
+
+	if (err) {
+		httpd_reply_err(c->req, err);
+		return;
+	}
+	buf_add(&out, json, len);
+	httpd_reply_json(c->req, 200, &out);
+}
+
+void api_check(struct httpd_req *req, void *arg)
+{
+	struct vessel *v = arg;
+	struct err err = ERR_INIT;
+
+	if (api_no_query(req, &err) < 0) {
+		httpd_reply_err(req, &err);
+		return;
+	}
+	ask_queue(v, req, queue_check, check_done);
 }
 
 static void write_audit_metrics(const struct vessel *v, struct buf *out)
@@ -144,6 +172,12 @@ static void metrics_done(const char *json, size_t len, const struct err *err, vo
 	metrics_gauge(&out, "store_max_bytes", "Their limit", v->budget.max);
 	metrics_gauge(&out, "streams", "Event streams open now",
 		      events_subscribers(v->events));
+	metrics_gauge(&out, "loop_longest_turn_usec",
+		      "Processor time of the longest turn of the loop",
+		      loop_longest_turn_usec(v->loop));
+	metrics_gauge(&out, "queue_violations",
+		      "Broken invariants of the queue, counted once an hour",
+		      v->metrics.queue_violations);
 	write_audit_metrics(v, &out);
 	write_gate_metrics(v, &out);
 	dispatch_write_metrics(v->dispatch, &out);
@@ -166,5 +200,5 @@ void api_metrics(struct httpd_req *req, void *arg)
 		httpd_reply_err(req, &err);
 		return;
 	}
-	ask_health(v, req, metrics_done);
+	ask_queue(v, req, queue_health, metrics_done);
 }

@@ -171,46 +171,18 @@ static int cmp_hex(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-struct collection {
-	const char **live;
-	size_t n;
-	usec_t before;
-	unsigned removed;
-};
-
-static int collect_fan(struct blobs *b, const char *fan, struct collection *c,
-		       struct err *err)
-{
-	cleanup_dir DIR *dir = list(b->blobs, fan, err);
-	const struct dirent *e;
-
-	if (!dir)
-		return -1;
-	while ((e = readdir(dir))) {
-		const char *name = e->d_name;
-		struct stat st;
-
-		if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    !S_ISREG(st.st_mode) || last_used_usec(&st) >= c->before)
-			continue;
-		if (c->n > 0 && bsearch(&name, c->live, c->n, sizeof(name), cmp_hex))
-			continue;
-		if (unlinkat(dirfd(dir), name, 0) < 0)
-			return err_sys(err, "unlink blob %s", name);
-		store_return(b->budget, (uint64_t)st.st_size);
-		c->removed++;
-	}
-	return 0;
-}
-
-int blobs_collect(struct blobs *b, const char *const *live, size_t n,
+int blobs_collect(struct blobs *b, const char *fan, const char *const *live, size_t n,
 		  usec_t before_wall_usec, unsigned *ret_n, struct err *err)
 {
 	cleanup_free const char **sorted = xcalloc(n + 1, sizeof(*sorted));
-	cleanup_dir DIR *dir = list(b->blobs, ".", err);
-	struct collection c = {sorted, n, before_wall_usec, 0};
+	cleanup_dir DIR *dir = NULL;
 	const struct dirent *e;
+	struct stat st;
 
+	*ret_n = 0;
+	if (fstatat(b->blobs, fan, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		return 0;
+	dir = list(b->blobs, fan, err);
 	if (!dir)
 		return -1;
 	for (size_t i = 0; i < n; i++)
@@ -218,9 +190,17 @@ int blobs_collect(struct blobs *b, const char *const *live, size_t n,
 	if (n > 0)
 		qsort(sorted, n, sizeof(*sorted), cmp_hex);
 	while ((e = readdir(dir))) {
-		if (e->d_name[0] != '.' && collect_fan(b, e->d_name, &c, err) < 0)
-			return -1;
+		const char *name = e->d_name;
+
+		if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISREG(st.st_mode) || last_used_usec(&st) >= before_wall_usec)
+			continue;
+		if (n > 0 && bsearch(&name, sorted, n, sizeof(name), cmp_hex))
+			continue;
+		if (unlinkat(dirfd(dir), name, 0) < 0)
+			return err_sys(err, "unlink blob %s", name);
+		store_return(b->budget, (uint64_t)st.st_size);
+		(*ret_n)++;
 	}
-	*ret_n = c.removed;
 	return 0;
 }

@@ -36,9 +36,12 @@ MUST_CHECK int blobs_touch(struct blobs *b, const char *sha256_hex, uint64_t *re
 MUST_CHECK int blobs_open(const struct blobs *b, const char *sha256_hex,
 			  uint64_t *ret_size, struct err *err);
 
-/* Remove blobs that are not among live (n lower-case hex strings) and were last used
- * before. */
-MUST_CHECK int blobs_collect(struct blobs *b, const char *const *live, size_t n,
-			     usec_t before_wall_usec, unsigned *ret_n, struct err *err);
+/* The store lies in so many pieces, by the first two digits of the digests: "00" to "ff". */
+#define BLOBS_FANS 256
+/* Remove blobs of one piece ("a7") that are not among live (n lower-case hex strings) and
+ * were last used before. */
+MUST_CHECK int blobs_collect(struct blobs *b, const char *fan, const char *const *live,
+			     size_t n, usec_t before_wall_usec, unsigned *ret_n,
+			     struct err *err);
 
 #endif

@@ -53,6 +53,7 @@ struct options {
 	const char *tombs[DOOR_TOMBS_MAX];
 	size_t n_tombs;
 	uint64_t ready_fd, protocol;
+	uint64_t sweep_after_sec; /* test builds; 0: as usual */
 	bool has_ready_fd;
 };
 
@@ -96,6 +97,7 @@ enum {
 	OPT_PROBE_WALLS,
 	OPT_PROBE_WORKER,
 	OPT_PROTOCOL,
+	OPT_SWEEP_AFTER,
 };
 
 static const struct argp_option option_table[] = {
@@ -120,6 +122,7 @@ static const struct argp_option option_table[] = {
 	{"probe-worker", OPT_PROBE_WORKER, "NAME", 0,
 	 "Let that egress worker (or their parent) try it, not the vessel", 0},
 	{"speak-protocol", OPT_PROTOCOL, "N", 0, "Lie about the protocol's version", 0},
+	{"sweep-after", OPT_SWEEP_AFTER, "SECONDS", 0, "When to retire old jobs", 0},
 #endif
 	{0},
 };
@@ -173,6 +176,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_PROTOCOL:
 		if (parse_u64(arg, 1, UINT32_MAX, &o->protocol, NULL) < 0)
 			argp_error(state, "--speak-protocol: a number");
+		return 0;
+	case OPT_SWEEP_AFTER:
+		if (parse_u64(arg, 1, 86400, &o->sweep_after_sec, NULL) < 0)
+			argp_error(state, "--sweep-after: seconds");
 		return 0;
 	case OPT_READY_FD:
 		if (parse_u64(arg, 3, INT_MAX, &o->ready_fd, NULL) < 0)
@@ -573,6 +580,7 @@ static int start(struct serve *s, struct err *err)
 {
 	struct vessel *v = &s->v;
 	struct reconcile_config rc = {.remember = remember_boot,
+				      .sweep_after = RECONCILE_SWEEP_USEC,
 				      .owned = on_owned,
 				      .ended = on_ended,
 				      .arg = s};
@@ -615,6 +623,8 @@ static int start(struct serve *s, struct err *err)
 	if (s->opt.probe_walls && !s->opt.probe_worker)
 		confine_probe_run(&s->probe);
 #endif
+	if (s->opt.sweep_after_sec)
+		rc.sweep_after = s->opt.sweep_after_sec * USEC_PER_SEC;
 	rc.previous = s->previous;
 	s->reconcile = reconcile_new(v, &rc);
 	return 0;

@@ -22,6 +22,7 @@
 	X(leases_reaped, "Expired leases taken back")                                    \
 	X(jobs_retired, "Old jobs deleted")                                              \
 	X(blobs_collected, "Unnamed blobs deleted")                                      \
+	X(sweeps, "Times everything old was looked for, to the end")                     \
 	X(db_losses, "Times the database went away")                                     \
 	X(egress_worker_ends, "Times an egress worker ended")                            \
 	X(credentials_redacted, "Credentials that were taken out of replies")
@@ -30,6 +31,7 @@ struct metrics {
 #define X(name, help) uint64_t name;
 	METRICS_COUNTERS(X)
 #undef X
+	uint64_t queue_violations; /* at the last look, once an hour */
 };
 
 /* The counters, then every number of the queue's health JSON (may be NULL) as a gauge. */

@@ -30,7 +30,7 @@ static const struct pg_stmt stmt_reap = {"reap",
 static const struct pg_stmt stmt_retain = {"retain",
 	"SELECT * FROM vessel_api.retain($1::int, $2::int)", 2};
 static const struct pg_stmt stmt_live_blobs = {"live_blobs",
-	"SELECT * FROM vessel_api.live_blobs()", 0};
+	"SELECT * FROM vessel_api.live_blobs($1)", 1};
 static const struct pg_stmt stmt_beat = {"beat", "SELECT vessel_api.vessel_beat($1::uuid)", 1};
 static const struct pg_stmt stmt_bye = {"bye", "SELECT vessel_api.vessel_bye($1::uuid)", 1};
 static const struct pg_stmt stmt_tombs = {"tombs",
@@ -39,6 +39,7 @@ static const struct pg_stmt stmt_lease_owner = {"lease_owner",
 	"SELECT * FROM vessel_api.lease_owner($1::bigint, $2::bigint, $3::uuid)", 3};
 static const struct pg_stmt stmt_schema = {"schema", "SELECT vessel_api.schema_version()", 0};
 static const struct pg_stmt stmt_health = {"health", "SELECT vessel_api.health()", 0};
+static const struct pg_stmt stmt_check = {"check_queue", "SELECT vessel_api.check_queue()", 0};
 /* clang-format on */
 
 /* One open call: what to tell whom. */
@@ -406,12 +407,15 @@ static void shas_done(const struct pg_result *res, const struct err *err, void *
 	free(op);
 }
 
-void queue_live_blobs(struct queue *q, queue_shas_done *done, void *arg)
+void queue_live_blobs(struct queue *q, const char *prefix, queue_shas_done *done,
+		      void *arg)
 {
 	struct op *op = op_new(arg);
+	const struct pg_param params[] = {text_param(prefix)};
 
 	op->done.shas = done;
-	pg_call(q->pg, &stmt_live_blobs, NULL, QUEUE_CALL_USEC, PG_RESEND, shas_done, op);
+	pg_call(q->pg, &stmt_live_blobs, params, QUEUE_CALL_USEC, PG_RESEND, shas_done,
+		op);
 }
 
 static void beat_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -472,6 +476,16 @@ void queue_health(struct queue *q, queue_text_done *done, void *arg)
 
 	op->done.text = done;
 	pg_call(q->pg, &stmt_health, NULL, QUEUE_READ_USEC, PG_RESEND, health_done, op);
+}
+
+void queue_check(struct queue *q, queue_text_done *done, void *arg)
+{
+	struct op *op = op_new(arg);
+
+	op->done.text = done;
+	/* It may take long, and nobody's turn is held up by it. */
+	pg_call(q->pg, &stmt_check, NULL, QUEUE_CHECK_USEC, PG_RESEND | PG_YIELD,
+		health_done, op);
 }
 
 /* The function itself came with version 5: where there is none, the schema is older. */

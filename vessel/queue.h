@@ -150,7 +150,8 @@ void queue_retain(struct queue *q, unsigned keep_sec, unsigned limit,
 /* Every blob sha256 that some job still names. */
 typedef void queue_shas_done(const char *const *hex, size_t n, const struct err *err,
 			     void *arg);
-void queue_live_blobs(struct queue *q, queue_shas_done *done, void *arg);
+void queue_live_blobs(struct queue *q, const char *prefix, queue_shas_done *done,
+		      void *arg);
 /* The fencing row: only one vessel may own the database. boot is this process's.
  * ERRID_START_TWO when another one is alive (renewed < 15 s ago). Call every 5 s. */
 void queue_vessel_beat(struct queue *q, const struct uuid *boot, queue_done *done,
@@ -201,8 +202,10 @@ void queue_audit_mark(struct queue *q, const struct uuid *boot, const struct uui
 		      const struct queue_audit_place *acked, bool good,
 		      queue_audit_mark_done *done, void *arg);
 
-/* Invariants of queue-and-recovery.md section 6 and counters, as JSON text for
- * status/doctor/metrics. */
+/* Counters, as JSON text for status and metrics. */
 void queue_health(struct queue *q, queue_text_done *done, void *arg);
+/* The queue's invariants (docs/ARCHITECTURE.md) and how many are broken, as JSON text: each job,
+ * attempt and event is looked at, so it may take seconds. */
+void queue_check(struct queue *q, queue_text_done *done, void *arg);
 
 #endif

@@ -10,6 +10,7 @@
 #include <assert.h>
 
 #define QUEUE_CALL_USEC (10 * USEC_PER_SEC)
+#define QUEUE_CHECK_USEC (60 * USEC_PER_SEC)
 #define QUEUE_READ_USEC (3 * USEC_PER_SEC) /* a person waits for these */
 
 struct queue {

@@ -6,13 +6,15 @@
  * compared with ours: another one ends the vessel before it changes a row. Once an
  * hour the sweep walks its steps one after the other, each step the callback of
  * the one before: retire old jobs and remove their output, drop forgotten
- * uploads, collect blobs that no job names, remove output that no job owns. A
- * step that fails is logged and ends this sweep; the next one begins anew, for
- * every step may be repeated.
+ * uploads, collect blobs that no job names, remove output that no job owns, count
+ * the queue's broken invariants. A step that fails is logged and ends this sweep; the
+ * next one begins anew, for every step may be repeated. Whatever there are many of is
+ * gone through a few at a turn of the loop, which serves people in between.
  */
 #include "vessel/reconcile.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/net/json.h"
 #include "common/str.h"
 #include "vessel/migrate.h"
 
@@ -21,19 +23,17 @@
 #define FIRST_BEAT_LIMIT_USEC (60 * USEC_PER_SEC)
 #define REAP_USEC USEC_PER_SEC
 #define REAP_MAX 100
-/* After a start or an outage tombs still acknowledge what they finished meanwhile: until
- * then nobody names the artifacts that they uploaded. */
-#define SWEEP_FIRST_USEC (600 * USEC_PER_SEC)
 #define SWEEP_USEC (3600 * USEC_PER_SEC)
 #define KEEP_SEC (30u * 86400)
 #define RETIRE_MAX 500
 #define UNNAMED_AGE_USEC (3600 * USEC_PER_SEC)
 #define ORPHANS_MAX 64
+#define SLICE_JOBS 8 /* whose output is removed in one turn: some milliseconds */
 
 struct reconcile {
 	struct vessel *v;
 	struct reconcile_config cfg;
-	struct loop_timer *beat, *reap, *sweep;
+	struct loop_timer *beat, *reap, *sweep, *slice;
 	usec_t give_up; /* boot clock: when the first beat must have come */
 	bool beating, reaping, sweeping, said_bye, schema_checked;
 	bool stopped;	  /* answers that still come change nothing */
@@ -41,6 +41,9 @@ struct reconcile {
 	job_id_t orphans[ORPHANS_MAX];
 	size_t n_orphans, at_orphan;
 	job_id_t orphan_cursor;
+	job_id_t retired[RETIRE_MAX];
+	size_t n_retired, at_retired;
+	unsigned fan; /* of the blob store: the one that is collected */
 };
 
 static usec_t now_boot(const struct reconcile *r)
@@ -89,7 +92,7 @@ static void beat_done(const struct err *err, void *arg)
 		return;
 	r->v->owned = true;
 	loop_timer_arm(r->reap, REAP_USEC);
-	loop_timer_arm(r->sweep, SWEEP_FIRST_USEC);
+	loop_timer_arm(r->sweep, r->cfg.sweep_after);
 	r->cfg.owned(r->cfg.arg);
 }
 
@@ -168,7 +171,7 @@ void reconcile_db_up(struct reconcile *r)
 	if (!r->beating)
 		loop_timer_arm(r->beat, 0);
 	if (r->v->owned && !r->sweeping)
-		loop_timer_arm(r->sweep, SWEEP_FIRST_USEC);
+		loop_timer_arm(r->sweep, r->cfg.sweep_after);
 }
 
 /* ---- leases ---- */
@@ -213,6 +216,27 @@ static void sweep_end(struct reconcile *r, const char *step, const struct err *e
 	loop_timer_arm(r->sweep, SWEEP_USEC);
 }
 
+static void checked(const char *json, size_t len, const struct err *err, void *arg)
+{
+	struct reconcile *r = arg;
+	cleanup_json struct json *j = NULL;
+	uint64_t broken = 0;
+	struct err why = ERR_INIT;
+
+	if (!err && json_parse(json, len, JSON_DEPTH_DEFAULT, &j, &why) == 0 &&
+	    json_get_u64(j, "violations", true, 0, INT64_MAX, &broken, &why) == 0 &&
+	    broken)
+		(void)err_set(&why, ERR_INTERNAL,
+			      "%llu violations of the queue's invariants ('lych doctor' "
+			      "names them)",
+			      (unsigned long long)broken);
+	if (!err && err_is_set(&why))
+		err = &why;
+	r->v->metrics.queue_violations = broken;
+	r->v->metrics.sweeps++;
+	sweep_end(r, "check the queue", err);
+}
+
 static void next_orphan(struct reconcile *r);
 
 static void orphan_checked(const struct queue_job *jobs, size_t n, const struct err *err,
@@ -243,10 +267,10 @@ static void next_orphan(struct reconcile *r)
 	struct queue_list f = {.limit = 1};
 
 	if (r->at_orphan >= r->n_orphans) {
-		/* fewer than a full page: begin at the smallest id next time */
-		if (r->n_orphans < ORPHANS_MAX)
+		/* at the end: begin at the smallest id next time */
+		if (r->n_orphans == 0)
 			r->orphan_cursor = 0;
-		sweep_end(r, NULL, NULL);
+		queue_check(r->v->queue, checked, r);
 		return;
 	}
 	f.before = r->orphans[r->at_orphan] + 1;
@@ -266,23 +290,44 @@ static void sweep_output(struct reconcile *r)
 	next_orphan(r);
 }
 
+static void collect_fan(struct reconcile *r);
+
+static void fan_name(const struct reconcile *r, char out[4])
+{
+	(void)snprintf(out, 4, "%02x", r->fan);
+}
+
 static void live_blobs_known(const char *const *hex, size_t n, const struct err *err,
 			     void *arg)
 {
 	struct reconcile *r = arg;
 	struct err why = ERR_INIT;
 	unsigned removed = 0;
+	char fan[4];
 
 	if (err) {
 		sweep_end(r, "ask for the blobs in use", err);
 		return;
 	}
-	if (blobs_collect(r->v->blobs, hex, n, hour_ago_wall(r), &removed, &why) < 0) {
+	fan_name(r, fan);
+	if (blobs_collect(r->v->blobs, fan, hex, n, hour_ago_wall(r), &removed, &why) <
+	    0) {
 		sweep_end(r, "collect blobs", &why);
 		return;
 	}
 	r->v->metrics.blobs_collected += removed;
-	sweep_output(r);
+	if (++r->fan < BLOBS_FANS)
+		collect_fan(r);
+	else
+		sweep_output(r);
+}
+
+static void collect_fan(struct reconcile *r)
+{
+	char fan[4];
+
+	fan_name(r, fan);
+	queue_live_blobs(r->v->queue, fan, live_blobs_known, r);
 }
 
 static void sweep_uploads(struct reconcile *r)
@@ -290,26 +335,42 @@ static void sweep_uploads(struct reconcile *r)
 	unsigned n;
 
 	incoming_reap(r->v->incoming, hour_ago_wall(r), &n);
-	queue_live_blobs(r->v->queue, live_blobs_known, r);
+	r->fan = 0;
+	collect_fan(r);
 }
 
 static void retired(const job_id_t *ids, size_t n, const struct err *err, void *arg)
 {
 	struct reconcile *r = arg;
-	struct err why = ERR_INIT;
 
 	if (err) {
 		sweep_end(r, "retire old jobs", err);
 		return;
 	}
-	for (size_t i = 0; i < n; i++) {
-		if (output_remove(r->v->output, ids[i], &why) < 0) {
+	r->n_retired = n < RETIRE_MAX ? n : RETIRE_MAX;
+	r->at_retired = 0;
+	if (n)
+		memcpy(r->retired, ids, r->n_retired * sizeof(*ids));
+	loop_timer_arm(r->slice, 0);
+}
+
+/* The output of some jobs that the database has forgotten. */
+static void on_slice(void *arg)
+{
+	struct reconcile *r = arg;
+	struct err why = ERR_INIT;
+
+	for (unsigned i = 0; i < SLICE_JOBS && r->at_retired < r->n_retired; i++)
+		if (output_remove(r->v->output, r->retired[r->at_retired++], &why) < 0) {
 			sweep_end(r, "remove output of a retired job", &why);
 			return;
 		}
+	if (r->at_retired < r->n_retired) {
+		loop_timer_arm(r->slice, 0);
+		return;
 	}
-	r->v->metrics.jobs_retired += n;
-	if (n >= RETIRE_MAX)
+	r->v->metrics.jobs_retired += r->n_retired;
+	if (r->n_retired >= RETIRE_MAX)
 		queue_retain(r->v->queue, KEEP_SEC, RETIRE_MAX, retired, r);
 	else
 		sweep_uploads(r);
@@ -322,7 +383,7 @@ static void on_sweep(void *arg)
 	if (r->sweeping)
 		return;
 	if (!r->v->owned) {
-		loop_timer_arm(r->sweep, SWEEP_FIRST_USEC);
+		loop_timer_arm(r->sweep, r->cfg.sweep_after);
 		return;
 	}
 	r->sweeping = true;
@@ -339,6 +400,7 @@ struct reconcile *reconcile_new(struct vessel *v, const struct reconcile_config 
 	r->beat = loop_timer_new(v->loop, on_beat, r);
 	r->reap = loop_timer_new(v->loop, on_reap, r);
 	r->sweep = loop_timer_new(v->loop, on_sweep, r);
+	r->slice = loop_timer_new(v->loop, on_slice, r);
 	loop_timer_arm(r->beat, 0);
 	return r;
 }
@@ -359,5 +421,6 @@ void reconcile_free(struct reconcile *r)
 	loop_timer_free(r->beat);
 	loop_timer_free(r->reap);
 	loop_timer_free(r->sweep);
+	loop_timer_free(r->slice);
 	free(r);
 }

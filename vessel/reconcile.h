@@ -12,12 +12,17 @@
 
 struct reconcile;
 
+/* After a start or an outage tombs still acknowledge what they finished meanwhile: until
+ * then nobody names the artifacts that they uploaded. */
+#define RECONCILE_SWEEP_USEC (600 * USEC_PER_SEC)
+
 struct reconcile_config {
 	/* The last process on this data directory (its lock is ours now, so it is dead);
 	 * "" when there was none. Its row is taken over first. */
 	struct uuid previous;
 	/* Between the two: the name of this process is made durable. */
 	int (*remember)(void *arg, struct err *err);
+	usec_t sweep_after;	  /* the first sweep comes so long after that */
 	void (*owned)(void *arg); /* once: the row is ours */
 	void (*ended)(const struct err *why,
 		      void *arg); /* stop: not ours, or never was */

@@ -45,6 +45,7 @@ const struct httpd_route routes_api[] = {
 	{HTTP_M_POST, "/v1/ward/test", WHO_OWNER, WARD_TEST_BYTES, api_ward_test},
 	{HTTP_M_GET, "/v1/portals", WHO_OWNER, 0, api_portals},
 	{HTTP_M_GET, "/v1/status", WHO_OWNER, 0, api_status},
+	{HTTP_M_GET, "/v1/check", WHO_OWNER, 0, api_check},
 	{HTTP_M_GET, "/v1/budget", WHO_OWNER, 0, api_budget},
 	{HTTP_M_GET, "/metrics", WHO_OWNER, 0, api_metrics},
 };

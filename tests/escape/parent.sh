@@ -54,7 +54,7 @@ print(j["result"]["exit_code"], j["attempts"], "exited" if j["result"]["walls"] 
 			fail "flood: see above"
 		count=$((count + 1))
 		is "all still works" 42 "$(lych run -n -- echo 42)"
-		is "the queue's invariants hold" 0 "$(lych status --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["vessel"]["queue"]["violations"])')"
+		is "the queue's invariants hold" 0 "$(lych_violations)"
 		is "nobody fell over" "0 0 0 0" "$(python3 -c 'import json,sys; print(*(p["restarts"] for p in json.load(open(sys.argv[1]))["parts"]))' "$LYCHGATE_DATA/starter.json")"
 		lych down >/dev/null || fail "down"
 	fi

@@ -188,7 +188,7 @@ def t_a_removed_job_leaves_nothing_but_the_log():
     want(work(lease, "POST", "/work/v1/output?stream=stdout&offset=0", b"bytes"), 200)
     finish_output(lease, 5)
     settle(lease, "ack", {"v": 1, "exit_code": 0})
-    where = f"{D}/data/vessel/output/{job}.{lease[1]}"
+    where = f"{D}/data/vessel/output/{job // 256}/{job}.{lease[1]}"
     assert os.path.isdir(where)
     text, _ = say("rm", str(job))
     assert text == f"job {job}: removed\n", text

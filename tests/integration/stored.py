@@ -31,7 +31,7 @@ def job_that_printed(out, err=b"", chunk=50_000, state="succeeded"):
     if state == "succeeded":
         finish_output(lease, len(out), len(err))
         settle(lease, "ack", {"v": 1, "exit_code": 0})
-    return job, f"{D}/data/vessel/output/{job}.{lease[1]}/", lease
+    return job, f"{D}/data/vessel/output/{job // 256}/{job}.{lease[1]}/", lease
 
 
 def t_output_is_read_back_as_it_was_stored():

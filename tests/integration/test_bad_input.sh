@@ -131,7 +131,7 @@ refused "an artifact whose bytes are gone" 3 LYCH-STORE-001 artifacts "$id" --ou
 is "half a file is not left" 0 "$(find again -name huge 2>/dev/null | wc -l)"
 
 is "all still works" 42 "$(lych run -n -- echo 42)"
-is "the queue's invariants hold" 0 "$(lych status --json | json 'j["vessel"]["queue"]["violations"]')"
+is "the queue's invariants hold" 0 "$(lych_violations)"
 is "nobody fell over" "0 0 0 0" "$(json '*(p["restarts"] for p in j["parts"])' <"$LYCHGATE_DATA/starter.json")"
 
 # --- the lesser grade names what it does not close

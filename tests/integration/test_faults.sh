@@ -75,7 +75,7 @@ for how in stop kill immediate; do
 		"$LYCHGATE_DATA/phylactery/data" || fail "PostgreSQL: $how"
 	lych_wait_up
 done
-is "the queue's invariants hold" 0 "$(lych status --json | json 'j["vessel"]["queue"]["violations"]')"
+is "the queue's invariants hold" 0 "$(lych_violations)"
 
 # --- while the database is away, a question is answered soon
 kill -STOP "$(lych_pid postgres)"

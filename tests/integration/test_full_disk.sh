@@ -142,7 +142,7 @@ done
 late=$(lych run -n --detach --request-id late -- echo late) && settled "sent again" "$late"
 is "the same request is one job" "$late" "$(lych run -n --detach --request-id late -- echo late)"
 is "no stranger among the jobs" "$((${#accepted[@]} + 9))" "$(lych jobs --limit 500 --json | json 'len(j["jobs"])')"
-is "the queue's invariants hold" 0 "$(lych status --json | json 'j["vessel"]["queue"]["violations"]')"
+is "the queue's invariants hold" 0 "$(lych_violations)"
 for _ in $(seq 100); do kill -0 "$(lych_pid postgres)" 2>/dev/null && break; sleep 0.2; done
 is "status names the living" 1 "$(kill -0 "$(lych_pid postgres)" && echo 1)"
 lych down >/dev/null || fail "down"

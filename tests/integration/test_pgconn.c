@@ -379,11 +379,19 @@ static struct queue *queue;
 static job_id_t submitted;
 static int64_t version;
 
-static void health(const char *json, size_t len, const struct err *err, void *arg UNUSED)
+static void queue_is_sound(const char *json, size_t len, const struct err *err,
+			   void *arg UNUSED)
 {
 	cr_assert(!err, "%s", err->msg);
 	cr_expect(strstr(json, "\"violations\": 0") != NULL && len == strlen(json));
 	loop_stop(loop, 0);
+}
+
+static void health(const char *json, size_t len, const struct err *err, void *arg UNUSED)
+{
+	cr_assert(!err, "%s", err->msg);
+	cr_expect(strstr(json, "\"leases\": 0") != NULL && len == strlen(json));
+	queue_check(queue, queue_is_sound, NULL);
 }
 
 static void reaped(unsigned n, const struct err *err, void *arg UNUSED)

@@ -743,7 +743,7 @@ Test(SUITE, phases_blobs_and_lists)
 	expect(pgtest_askp(vessel, "SELECT vessel_api.has_blob($1::bigint, '" SHA2 "')",
 			   job, NULL),
 	       "f");
-	expect(pgtest_ask(vessel, "SELECT count(*) FROM vessel_api.live_blobs()"), "2");
+	expect(pgtest_ask(vessel, "SELECT count(*) FROM vessel_api.live_blobs('')"), "2");
 	expect(pgtest_ask(vessel,
 			  "SELECT count(*) FROM vessel_api.list('succeeded', 0, 9)"),
 	       "1");
@@ -754,7 +754,7 @@ Test(SUITE, phases_blobs_and_lists)
 	expect(pgtest_ask(vessel, "SELECT count(*) FROM vessel_api.retain(3600, 9)"),
 	       "0");
 	expect(pgtest_ask(vessel, "SELECT count(*) FROM vessel_api.retain(0, 9)"), "1");
-	expect(pgtest_ask(vessel, "SELECT count(*) FROM vessel_api.live_blobs()"), "0");
+	expect(pgtest_ask(vessel, "SELECT count(*) FROM vessel_api.live_blobs('')"), "0");
 	expect(pgtest_askp(vessel, "SELECT count(*) FROM vessel_api.show($1::bigint)",
 			   job, NULL),
 	       "0");
@@ -823,10 +823,12 @@ Test(SUITE, an_invariant_that_is_broken_is_counted)
 	struct held h = claim(tomb);
 
 	expect(ack(tomb, h, "{}"), "ok");
-	expect(pgtest_ask(vessel, "SELECT vessel_api.health()::jsonb ->> 'violations'"),
+	expect(pgtest_ask(vessel,
+			  "SELECT vessel_api.check_queue()::jsonb ->> 'violations'"),
 	       "0");
 	(void)pgtest_ask(root, "DELETE FROM lych.result");
-	expect(pgtest_ask(vessel, "SELECT vessel_api.health()::jsonb ->> 'violations'"),
+	expect(pgtest_ask(vessel,
+			  "SELECT vessel_api.check_queue()::jsonb ->> 'violations'"),
 	       "1");
 	(void)pgtest_ask(root, "TRUNCATE lych.job CASCADE");
 }

@@ -455,7 +455,7 @@ def books(house, job, audit):
         fail(80, f"{sent} were allowed, {unsent} of them not sent, {spent} are booked")
     if metric("lychgate_broker_recovered_total") != 1:
         fail(80, f"{metric('lychgate_broker_recovered_total')} were recovered")
-    broken = {k: v for k, v in json.loads(api("/v1/status"))["queue"]["invariants"].items() if v}
+    broken = {k: v for k, v in json.loads(api("/v1/check"))["invariants"].items() if v}
     if broken:
         fail(80, f"{broken}")
 

@@ -72,6 +72,18 @@ import json, sys
 print(json.load(sys.stdin)["processes"][sys.argv[1]])' "$1"
 }
 
+# How many of the queue's invariants are broken, with their names.
+lych_violations() {
+	python3 -c '
+import http.client, json, socket, sys
+c = http.client.HTTPConnection("lychgate", timeout=65)
+c.sock = socket.socket(socket.AF_UNIX)
+c.sock.connect(sys.argv[1])
+c.request("GET", "/v1/check")
+j = json.load(c.getresponse())
+print(j["violations"], *(k for k, v in j["invariants"].items() if v))' "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock"
+}
+
 lych_wait_up() {
 	for _ in $(seq 300); do
 		if lych status --json 2>/dev/null | python3 -c '

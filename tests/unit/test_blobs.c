@@ -236,12 +236,15 @@ Test(blobs, collection_spares_the_named_and_the_young)
 	cr_assert_eq(put("owner", 0, "abc", &size), 0);
 	cr_assert_eq(commit("abc"), 0);
 	const char *live[] = {sha_of("abc")};
-	cr_assert_eq(blobs_collect(b, NULL, 0, 1, &n, &err), 0);
+	char fan[3] = {live[0][0], live[0][1]};
+	cr_assert_eq(blobs_collect(b, fan, NULL, 0, 1, &n, &err), 0);
 	cr_assert_eq(n, 0, "young");
-	cr_assert_eq(blobs_collect(b, live, 1, later, &n, &err), 0);
+	cr_assert_eq(blobs_collect(b, fan, live, 1, later, &n, &err), 0);
 	cr_assert_eq(n, 0, "named");
 	cr_assert_eq(blobs_touch(b, live[0], &size, &err), 0);
-	cr_assert_eq(blobs_collect(b, NULL, 0, later, &n, &err), 0);
+	cr_assert_eq(blobs_collect(b, "00", NULL, 0, later, &n, &err), 0);
+	cr_assert_eq(n, 0, "another piece of the store");
+	cr_assert_eq(blobs_collect(b, fan, NULL, 0, later, &n, &err), 0);
 	cr_assert_eq(n, 1);
 	cr_assert_eq(budget.used, 0);
 	cr_assert_lt(blobs_touch(b, live[0], &size, &err), 0);
