@@ -156,6 +156,7 @@ check-soak: deps-check ## unruly jobs, and JOBS (10000) of all kinds, through on
 	@$(AS_USER) JOBS=$(JOBS) check-inner-soak
 check-inner-soak:
 	@$(MAKE) -s -j2 all test-programs
+	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-vessel
 	@JOBS=$(JOBS) tests/support/check soak
 
 FUZZ_SECONDS ?= 60
