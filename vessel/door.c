@@ -208,6 +208,18 @@ static struct pg_param text_param(const char *s)
 	return (struct pg_param){.data = s};
 }
 
+/* What the functions themselves refuse has no name of its own: it is the tomb's mistake. */
+static const struct err *named(const struct err *err, struct err *ret)
+{
+	if (!err || err->id != ERRID_NONE ||
+	    (err->code != ERR_DENIED && err->code != ERR_INVALID))
+		return err;
+	(void)err_set_id(
+		ret, err->code == ERR_DENIED ? ERRID_RUN_FOREIGN_QUEUE : ERRID_SPEC_RANGE,
+		"%s", err->msg);
+	return ret;
+}
+
 /* ---- claim ---- */
 
 static void claim_reply(const struct pg_result *res, const struct err *err, void *arg)
@@ -217,6 +229,7 @@ static void claim_reply(const struct pg_result *res, const struct err *err, void
 	struct err bad = ERR_INIT;
 	size_t n = err ? 0 : pg_rows(res);
 
+	err = named(err, &bad);
 	if (n > DOOR_CLAIM_MAX) {
 		(void)err_set(&bad, ERR_UPSTREAM, "claim: %zu rows", n);
 		err = &bad;
@@ -255,8 +268,10 @@ static void extend_reply(const struct pg_result *res, const struct err *err, voi
 {
 	cleanup_op struct op *op = arg;
 	struct door_word words[DOOR_EXTEND_MAX];
+	struct err bad = ERR_INIT;
 	size_t n = err ? 0 : pg_rows(res);
 
+	err = named(err, &bad);
 	/* More rows than were asked about cannot be; the tomb finds out what is missing.
 	 */
 	if (n > DOOR_EXTEND_MAX)
@@ -302,6 +317,7 @@ static void end_reply(const struct pg_result *res, const struct err *err, void *
 	cleanup_op struct op *op = arg;
 	struct err bad = ERR_INIT;
 
+	err = named(err, &bad);
 	if (!err && pg_rows(res) != 1) {
 		(void)err_set(&bad, ERR_UPSTREAM, "%zu answers of the queue",
 			      pg_rows(res));

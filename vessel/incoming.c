@@ -476,8 +476,9 @@ int incoming_commit(struct incoming *in, const char *owner, const char *id,
 	cleanup_close int fd = -1;
 	struct commit *c;
 
-	if (sha256_hex_parse(sha256_hex, want, err) < 0)
-		return -1;
+	if (sha256_hex_parse(sha256_hex, want, NULL) < 0)
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "sha256: 64 lower-case hex digits");
 	fd = upload_open(in, owner, id, &u, err);
 	if (fd < 0)
 		return -1;

@@ -163,6 +163,7 @@ LYCH-HTTP-007 an older version
 LYCH-RUN-010 a newer version
 LYCH-RUN-011 hello, not registered
 LYCH-SPEC-002 an unknown key
+LYCH-RUN-013 a queue not granted
 T
 is "nothing was claimed" 0 "$(psql "SELECT count(*) FROM lych.attempt")"
 

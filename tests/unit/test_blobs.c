@@ -109,6 +109,19 @@ Test(blobs, names_are_not_paths)
 	cr_assert_eq(err.id, ERRID_STORE_BLOB);
 }
 
+Test(blobs, a_hash_that_is_none_is_a_mistake_with_a_name)
+{
+	static const char *const bad[] = {"", "x", "../../../../../../../../etc/pass",
+					  "E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B9"
+					  "34CA495991B7852B855"};
+
+	for (size_t i = 0; i < 4; i++) {
+		err = (struct err)ERR_INIT;
+		cr_assert_lt(commit_as("owner", id, bad[i], 0), 0);
+		cr_assert_eq(err.id, ERRID_SPEC_RANGE, "%s: %s", bad[i], err_text(&err));
+	}
+}
+
 Test(blobs, another_owner_has_no_such_upload)
 {
 	uint64_t size;
