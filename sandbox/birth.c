@@ -170,6 +170,8 @@ static int fork_job(struct keep *k, struct err *err)
 	if (r < 0 || await_job(k, err) < 0)
 		return -1;
 	k->notify.log = &k->watch->denials;
+	k->notify.filters_made = &k->watch->filters_made;
+	k->use.filters_made = &k->watch->filters_made;
 	k->main_pid = atomic_load(&k->watch->main_pid);
 	return 0;
 }
@@ -229,7 +231,10 @@ static int take_position(struct keep *k, const int *rw, size_t n_rw, const char 
 {
 	*stage = "limits";
 	if (supervise_trees(k, rw, n_rw, err) < 0 ||
-	    notify_bind(&k->notify, k->spec, err) < 0)
+	    notify_bind(&k->notify, k->spec,
+			k->spec->grade == GRADE_FULL ? k->root.work_fd
+						     : k->spec->workspace_fd,
+			err) < 0)
 		return -1;
 	k->notify.disk_room = files_room;
 	k->notify.disk_arg = k;

@@ -52,7 +52,8 @@ struct watch {
 	_Atomic int32_t meter_pid;
 	_Atomic uint64_t memory_peak, disk_peak; /* seen so far, bytes */
 	_Atomic uint32_t processes_peak;
-	_Atomic int32_t main_pid; /* the job: its process, as soon as it exists */
+	_Atomic uint32_t filters_made; /* the keeper: seccomp filters, by the job */
+	_Atomic int32_t main_pid;      /* the job: its process, as soon as it exists */
 	/* The guard: of what it has waited for; whether it ends the job, or did, so that no
 	 * last look is wanted. */
 	_Atomic uint64_t reaped_cpu_usec;
@@ -113,6 +114,9 @@ struct guard_birth {
 };
 MUST_CHECK int guard_fork(const struct guard_birth *born, pid_t *ret_pid,
 			  int ret_words[2], struct watch **ret_watch, struct err *err);
+
+/* Of the caller: who looks after a job is among the next to get a processor. */
+MUST_CHECK int guard_short_slice(struct err *err);
 
 /* The job's process begins: job_main() with what it needs; never returns. birth.c */
 NORETURN void birth_of_job(const struct guard_birth *born, struct watch *w, pid_t guard);

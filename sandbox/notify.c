@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/fdpass.h"
 #include "common/mem.h"
+#include "sandbox/paths.h"
 #include "sandbox/tree.h"
 
 #include <errno.h>
@@ -106,15 +107,15 @@ static int add_tree(struct notify *n, const char *path, int from_fd, struct err 
 	return 0;
 }
 
-int notify_bind(struct notify *n, const struct sbx_spec *spec, struct err *err)
+int notify_bind(struct notify *n, const struct sbx_spec *spec, int work_fd,
+		struct err *err)
 {
 	n->where = seccomp_where(spec);
 	if (spec->explain)
 		notify_explain_start(n, spec);
-	if (spec->grade != GRADE_FLOOR)
-		return 0; /* the private root is the wall around metadata */
 	if (spec->workspace && !spec->workspace_ro &&
-	    add_tree(n, spec->workspace, spec->workspace_fd, err) < 0)
+	    add_tree(n, spec->grade == GRADE_FULL ? PATH_WORK : spec->workspace, work_fd,
+		     err) < 0)
 		return -1;
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		if (spec->mounts[i].kind == MOUNT_RW &&
@@ -218,6 +219,9 @@ static int judge_metadata(struct notify *n, const struct seccomp_notif *req, int
 {
 	if (r != NOTIFY_OUTSIDE && r != NOTIFY_SET_ID)
 		return r;
+	/* An attribute of what lies in memory: a file system that has none says so. */
+	if (n->grade == GRADE_FULL)
+		return -EOPNOTSUPP;
 	/* The trees are those of Landlock's rules; it only does not know these calls. */
 	if (!notify_is_the_jobs(n, req))
 		return -EPERM;
@@ -230,6 +234,7 @@ static int judge_metadata(struct notify *n, const struct seccomp_notif *req, int
 static int judge(struct notify *n, const struct seccomp_notif *req)
 {
 	int r = -EPERM;
+	bool supervised;
 
 	switch (req->data.nr) {
 	case __NR_sched_setaffinity:
@@ -239,13 +244,17 @@ static int judge(struct notify *n, const struct seccomp_notif *req)
 	case NR_LANDLOCK_ADD_RULE:
 	case NR_LANDLOCK_RESTRICT_SELF:
 		return notify_landlock(n, req);
+	case __NR_seccomp:
+		if (sc_judge(n->where, &req->data) == SC_SUPERVISED)
+			return notify_filter(n);
+		break;
 	default:
 		break;
 	}
-	if (n->grade == GRADE_FLOOR && notify_meta(n, req, &r))
+	supervised = sc_judge(n->where, &req->data) == SC_SUPERVISED;
+	if (supervised && notify_meta(n, req, &r))
 		return judge_metadata(n, req, r);
-	if (req->data.nr == __NR_ioctl &&
-	    sc_judge(n->where, &req->data) == SC_SUPERVISED) {
+	if (supervised && req->data.nr == __NR_ioctl) {
 		r = notify_interfaces(n, req);
 		if (r != NOTIFY_OUTSIDE)
 			return r;

@@ -4,8 +4,8 @@
  *
  * Some calls cannot be judged from registers, and Landlock does not see them: in floor a
  * chmod of a file of ours that lies outside of every tree of the job; in full a question
- * about interfaces, on a socket of another network; in both grades an affinity that would
- * leave the CPUs of the limit. The filter stops such a call, the
+ * about interfaces, on a socket of another network, and an attribute of what lies in memory;
+ * in both grades an affinity that would leave the CPUs of the limit. The filter stops such a call, the
  * kernel tells the keeper, and the keeper copies the arguments out of the job's memory,
  * opens the object itself (or takes the job's own descriptor), judges what it has and acts
  * on that very descriptor, or refuses. It never says "go on" to the kernel for such a call: what the job's memory or a
@@ -43,7 +43,7 @@ struct tree;
 
 struct explain;
 
-/* A tree (or single file) that the job may write: floor only. */
+/* A tree (or single file) that the job may write. */
 struct notify_tree {
 	int fd; /* O_PATH; while it is open its mount keeps its number */
 	uint64_t mount;
@@ -70,6 +70,7 @@ struct notify {
 	void *disk_arg;
 	uint64_t file_max;
 	unsigned rules_made, domains_made; /* of Landlock, by the job */
+	_Atomic uint32_t *filters_made;	   /* borrowed: of seccomp */
 	bool started;  /* the job's command was executed: what is refused now is told */
 	int status_fd; /* borrowed, for one step */
 	struct denials *log; /* borrowed: what was refused */
@@ -88,8 +89,8 @@ bool notify_is_listener(int fd);
 /* ---- in the keeper --------------------------------------------------------------- */
 
 void notify_init(struct notify *n, enum sbx_grade grade);
-/* The writable trees of the spec, opened now. Before the job can ask. */
-MUST_CHECK int notify_bind(struct notify *n, const struct sbx_spec *spec,
+/* The writable trees of the spec, opened now; work_fd: the workspace. Before the job can ask. */
+MUST_CHECK int notify_bind(struct notify *n, const struct sbx_spec *spec, int work_fd,
 			   struct err *err);
 /*
  * One packet of the job's status socket. NOTIFY_LISTENER: it was the listener, which is
@@ -173,6 +174,7 @@ int notify_meta_named(const struct seccomp_notif *req, char *path, size_t size);
 #define NOTIFY_GO_ON (-5002)
 int notify_fallocate(struct notify *n, const struct seccomp_notif *req);
 int notify_landlock(struct notify *n, const struct seccomp_notif *req);
+int notify_filter(struct notify *n);
 /* notify_cpu.c */
 int notify_affinity(const struct notify *n, const struct seccomp_notif *req);
 /* notify_net.c: an ioctl about network interfaces. NOTIFY_OUTSIDE: none that only asks. */

@@ -10,7 +10,9 @@
  *
  * Landlock rules and domains live in the kernel's memory, and a domain holds all rules of those
  * above it; programs have some dozens. The kernel goes on with a call that is still within the
- * count: what decides is how many there were, not what its arguments point to.
+ * count: what decides is how many there were, not what its arguments point to. So it is with
+ * seccomp filters, which are only counted: a thread may have its own, and /proc tells how many
+ * each has, not which of them are the same.
  */
 #include "sandbox/notify.h"
 
@@ -21,6 +23,7 @@
 #include <linux/falloc.h>
 #include <linux/magic.h>
 #include <linux/seccomp.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -76,6 +79,13 @@ int notify_fallocate(struct notify *n, const struct seccomp_notif *req)
 		return -EINTR;
 	return make_room(n, fd, (int)(int32_t)req->data.args[1], (off_t)req->data.args[2],
 			 (off_t)req->data.args[3]);
+}
+
+/* What the meter charges for filters is no more than so many. */
+int notify_filter(struct notify *n)
+{
+	atomic_fetch_add(n->filters_made, 1);
+	return NOTIFY_GO_ON;
 }
 
 int notify_landlock(struct notify *n, const struct seccomp_notif *req)

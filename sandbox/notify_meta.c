@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mode, owner, times and extended attributes, on behalf of the job (grade floor). The
- * keeper is of the same uid and holds no capability there, so the kernel's own checks are
- * those that the job would have met; what the keeper adds is the tree (notify_path.c), no
- * new set-id bit, and no other owner than oneself.
+ * Mode, owner, times and extended attributes, on behalf of the job (grade floor; in full only
+ * attributes are set here). The keeper is of the same uid and holds no capability that would
+ * let it change a file, so the kernel's own checks are those that the job would have met; what
+ * the keeper adds is the tree (notify_path.c), no new set-id bit, no other owner than oneself,
+ * and no attribute of a file in memory: the kernel bounds them by the number of inodes at most.
  */
 #include "sandbox/notify.h"
 
@@ -12,10 +13,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/seccomp.h>
 #include <linux/xattr.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <utime.h>
 
@@ -252,8 +255,11 @@ static int open_target(struct notify *n, const struct meta_call *c,
 static int forbid(const struct target *t, const struct meta_call *c,
 		  const struct change *ch)
 {
+	struct statfs fs;
 	struct stat st;
 
+	if (c->op == OP_SET && (fstatfs(t->fd, &fs) < 0 || fs.f_type == TMPFS_MAGIC))
+		return -EOPNOTSUPP;
 	if (c->op == OP_OWNER && ((ch->uid != (uid_t)-1 && ch->uid != geteuid()) ||
 				  (ch->gid != (gid_t)-1 && ch->gid != getegid())))
 		return -EPERM;

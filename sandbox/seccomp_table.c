@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -223,12 +224,16 @@ const struct sc_clause sc_clauses[] = {
 	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, NODE_BITS, S_IFSOCK)),
 	IF("mknodat", SC_BOTH, SC_ALLOW, BITS(2, NODE_BITS, 0)),
 
+	/* Pages of the machine's own pool, which no limit of the job counts. */
+	IF("mmap", SC_BOTH, SC_EPERM, ANY(3, MAP_HUGETLB)),
+	IF("memfd_create", SC_BOTH, SC_EPERM, ANY(1, MFD_HUGETLB)),
+
 	IF("personality", SC_BOTH, SC_ALLOW, IS(0, 0)),
 	IF("personality", SC_BOTH, SC_ALLOW, IS(0, ALL_BITS)),
-	/* a filter of the job's own only takes away; a listener would let it act as a
-	   kernel */
+	/* a filter of the job's own only takes away, and is counted: notify_limits.c; a
+	   listener would let it act as a kernel */
 	IF("seccomp", SC_BOTH, SC_ALLOW, IS(0, SECCOMP_SET_MODE_STRICT)),
-	IF("seccomp", SC_BOTH, SC_ALLOW, IS(0, SECCOMP_SET_MODE_FILTER),
+	IF("seccomp", SC_BOTH, SC_SUPERVISED, IS(0, SECCOMP_SET_MODE_FILTER),
 	   BITS(1, SECCOMP_FILTER_FLAG_NEW_LISTENER, 0)),
 	IF("seccomp", SC_BOTH, SC_ALLOW, IS(0, SECCOMP_GET_ACTION_AVAIL)),
 
@@ -273,8 +278,8 @@ static const char *const allow[] = {
 	/* memory */
 	"mmap", "mprotect", "munmap", "brk", "mremap", "msync", "mincore", "madvise",
 	"mlock", "mlock2", "munlock", "mlockall", "munlockall", "membarrier",
-	"pkey_alloc", "pkey_free", "pkey_mprotect", "mbind", "set_mempolicy",
-	"get_mempolicy", "#453" /* map_shadow_stack */, "#462" /* mseal */,
+	"pkey_alloc", "pkey_free", "pkey_mprotect", "set_mempolicy", "get_mempolicy",
+	"#453" /* map_shadow_stack */, "#462" /* mseal */,
 	/* processes and threads of the job; Landlock scopes the signals */
 	"fork", "vfork", "execve", "execveat", "exit", "exit_group", "wait4", "waitid",
 	"kill", "tkill", "tgkill", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn",
@@ -311,27 +316,18 @@ static const char *const absent_in_floor[] = {"pidfd_open", NULL};
 
 /* A file's mode, owner, times and attributes. In full the private root is the wall; in floor
  * the keeper looks at the object and acts itself: notify_meta.c. */
-static const char *const metadata[] = {"chmod",
-				       "fchmod",
-				       "fchmodat",
-				       "#452" /* fchmodat2 */,
-				       "chown",
-				       "fchown",
-				       "lchown",
-				       "fchownat",
-				       "utime",
-				       "utimes",
-				       "futimesat",
-				       "utimensat",
-				       "setxattr",
-				       "lsetxattr",
-				       "fsetxattr",
-				       "removexattr",
-				       "lremovexattr",
-				       "fremovexattr",
-				       "#463" /* setxattrat */,
-				       "#466" /* removexattrat */,
-				       NULL};
+static const char *const metadata[] = {
+	"chmod",       "fchmod",       "fchmodat",     "#452" /* fchmodat2 */,
+	"chown",       "fchown",       "lchown",       "fchownat",
+	"utime",       "utimes",       "futimesat",    "utimensat",
+	"removexattr", "lremovexattr", "fremovexattr", "#466" /* removexattrat */,
+	NULL};
+
+/* An attribute of a memfd, an access list of a file in a tmpfs, which what is made below a
+ * directory inherits: the kernel keeps 64 KiB for each, and nothing counts them. In both grades
+ * the keeper sets them, in the trees of the job that lie on a disk. */
+static const char *const attributes[] = {"setxattr", "lsetxattr", "fsetxattr",
+					 "#463" /* setxattrat */, NULL};
 
 /* cpus beyond --cpus: the affinity is how that limit stands without a cgroup, so the
  * keeper sets it, within those: notify_cpu.c. Disk that is taken at once, rules that the
@@ -366,6 +362,8 @@ static const char *const deny[] = {
 	"syncfs", "acct",
 	/* one byte of a huge page keeps the whole of it, where nothing counts it */
 	"vmsplice",
+	/* a file in memory keeps a policy for each of its pages, when it is mapped no more */
+	"mbind",
 	/* other processes */
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise",
 	"process_mrelease", "kcmp", "pidfd_getfd", "migrate_pages", "move_pages",
@@ -417,6 +415,7 @@ const struct sc_list sc_lists[] = {
 	{SC_FLOOR, SC_ENOSYS, absent_in_floor},
 	{SC_FULL, SC_ALLOW, metadata},
 	{SC_FLOOR, SC_SUPERVISED, metadata},
+	{SC_BOTH, SC_SUPERVISED, attributes},
 	{SC_BOTH, SC_SUPERVISED, within_limits},
 	{SC_BOTH, SC_EPERM, deny_else},
 	{SC_BOTH, SC_EPERM, deny},

@@ -27,7 +27,10 @@ struct use_found { /* by one round */
 	uint64_t unlinked_bytes; /* on the workspace's file system, without a name */
 	unsigned unreadable;	 /* live processes that hide what they use */
 	uint64_t locks;		 /* byte-range locks; only in a thorough round */
-	bool watch;		 /* something may be hidden: look again soon */
+	uint64_t thread_filters; /* on threads that are not their process's first */
+	/* Processes that were forked and executed nothing since; what they map. */
+	uint64_t forked, forked_mappings;
+	bool watch; /* something may be hidden: look again soon */
 };
 
 /* Of the cheap half: the numbers of /proc/PID/status, bytes. */
@@ -44,8 +47,9 @@ struct use {
 	int meminfo_fd;	    /* borrowed */
 	uint64_t work_dev;
 	bool has_work;
-	unsigned own_filters;  /* on the keeper, and so on the job without its doing */
-	struct meminfo base;   /* when the job had not begun */
+	unsigned own_filters; /* on the keeper, and so on the job without its doing */
+	const _Atomic uint32_t *filters_made; /* borrowed; NULL: not counted */
+	struct meminfo base;		      /* when the job had not begun */
 	struct inode_set seen; /* objects met through descriptors in this round */
 	struct hidden *hidden;
 	struct use_walk *walk;
@@ -101,6 +105,12 @@ void use_walk_done(struct use *u);
 /* use_exact.c: a slice; true: exact_bytes is known. */
 bool use_exact_step(struct use *u);
 void use_exact_done(struct use *u);
+/* Of a task: filters that are not on the keeper. */
+unsigned use_filters(const struct use *u, const struct use_pages *p);
+/* How many the job has made so far. */
+uint64_t use_filters_made(const struct use *u);
+/* use.c: so much of the kernel's memory has come since the job began and is not known of it. */
+uint64_t use_missing_kernel(const struct use *u);
 /* use.c: so much shared memory, and of the kernel's, has come since the job began that nobody
  * can be shown to have: more is not hidden. */
 uint64_t use_missing(const struct use *u);

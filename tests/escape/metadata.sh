@@ -134,6 +134,63 @@ before=$(stat -c '%a %y %z' "$scratch/work/try_metadata")
 check "a read-only workspace stays as it is" \
 	[ "$before" = "$(stat -c '%a %y %z' "$scratch/work/try_metadata")" ]
 
+# In full only attributes are set by the keeper: in the job's trees, by any name, and in no memory.
+cat >"$scratch/attributes.py" <<'END'
+import errno, os, subprocess, sys
+failed = 0
+def wants(what, want, *args, **more):
+    global failed
+    try:
+        os.setxattr(*args, **more)
+        got = 0
+    except OSError as e:
+        got = e.errno
+    if got != want:
+        print("FAIL", what, os.strerror(got), "instead of", os.strerror(want))
+        failed += 1
+NONE = errno.EOPNOTSUPP
+for name in "f", "/tmp/t", "/dev/shm/t", sys.argv[1] + "/g":
+    open(name, "w").close()
+os.symlink("f", "l")
+os.symlink("/tmp/t", "out")
+fd, ro, memory = os.open("f", os.O_RDWR), os.open("f", os.O_RDONLY), os.memfd_create("x")
+wants("a name", 0, "f", "user.a", b"v")
+wants("a whole name", 0, "/work/f", "user.b", b"v")
+wants("a name with dots", 0, "../work/./f", "user.b", b"v")
+wants("a link", 0, "l", "user.c", b"v")
+wants("a link itself", errno.EPERM, "l", "user.c", b"v", follow_symlinks=False)
+wants("a descriptor", 0, fd, "user.d", b"v")
+wants("one that only reads", 0, ro, "user.e", b"v")
+wants("its name", 0, f"/proc/self/fd/{fd}", "user.f", b"v")
+wants("a directory", 0, ".", "user.g", b"v")
+wants("a tree of its own", 0, sys.argv[1] + "/g", "user.a", b"v")
+wants("what is not there", errno.ENOENT, "nothing", "user.a", b"v")
+wants("/tmp", NONE, "/tmp/t", "user.a", b"v")
+wants("/dev/shm", NONE, "/dev/shm/t", "user.a", b"v")
+wants("through a link", NONE, "out", "user.a", b"v")
+wants("a memfd", NONE, memory, "user.a", b"v")
+wants("its name", NONE, f"/proc/self/fd/{memory}", "user.a", b"v")
+wants("a pipe", NONE, os.pipe()[0], "user.a", b"v")
+wants("the system's", NONE, "/usr/bin/env", "user.a", b"v")
+wants("trusted", errno.EPERM, "f", "trusted.a", b"v")
+wants("a capability", errno.EPERM, "f", "security.capability", b"\1\0\0\2" + bytes(16))
+assert os.listxattr("f") and os.getxattr("f", "user.a") == b"v"
+# who copies with them does not mind
+for command in (["cp", "-a", "f", "/tmp/"], ["mv", "f", "/tmp/f2"], ["mv", "/tmp/f2", "f3"], ["install", "-m", "600", "f3", "/tmp/f3"]):
+    if subprocess.run(command).returncode:
+        print("FAIL", *command)
+        failed += 1
+sys.exit(failed)
+END
+mkdir "$scratch/attributes" "$scratch/plain"
+cp "$scratch/attributes.py" "$scratch/plain"
+if python3 -c 'import os, sys
+os.setxattr(sys.argv[1], "user.x", b"1")' "$scratch/attributes" 2>/dev/null; then
+	"$sandbox" --grade full --workspace "$scratch/plain" --rw "$scratch/attributes" --timeout 60 -- \
+		python3 attributes.py "$scratch/attributes" </dev/null
+	check "full: attributes in its trees, and in no memory" [ $? -eq 0 ]
+fi
+
 # A flood costs the job, not the supervision: it is ended in time, and nothing is left.
 start=$(date +%s)
 "$sandbox" --grade floor --workspace "$scratch/work" --timeout 2 --grace 100ms --processes 16 -- \

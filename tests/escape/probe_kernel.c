@@ -258,6 +258,25 @@ static int do_vmsplice(void)
 		return NO_ANSWER;
 	return answer_of(vmsplice(p[1], &v, 1, 0));
 }
+static int do_mbind(void)
+{
+	unsigned long node = 1;
+	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return answer_of(syscall(SYS_mbind, p, 4096, 2 /* MPOL_BIND */, &node,
+				 sizeof(node) * 8, 0));
+}
+static int map_huge(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB,
+		       -1, 0);
+
+	return p == MAP_FAILED ? errno : GOT_THROUGH;
+}
+static int memfd_huge(void)
+{
+	return answer_of(memfd_create("x", MFD_HUGETLB));
+}
 static int map_shown(int prot, int flags)
 {
 	int fd = open(target("shown"), O_RDONLY | O_CLOEXEC);
@@ -449,6 +468,9 @@ static const struct probe probes[] = {
 	{"76d", "map a read-only file shared for write", map_shown_for_write, {EACCES},
 	 {EACCES}},
 	{"76e", "mprotect it for write", protect_shown_for_write, {EACCES}, {EACCES}},
+	{"76f", "mbind: policies that a file in memory keeps", do_mbind, DENIED},
+	{"76g", "pages of the machine's pool by mmap", map_huge, DENIED},
+	{"76h", "by memfd_create", memfd_huge, DENIED},
 	{"77", "statmount, listmount, lsm_*, cachestat, open_tree_attr, file_setattr",
 	 new_and_denied, DENIED},
 	{"77b", "map_shadow_stack", shadow_stack, {ENOSYS, EOPNOTSUPP, EINVAL, ALLOWED},

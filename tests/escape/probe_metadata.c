@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -150,6 +151,29 @@ static int fsetxattr_shown(void)
 {
 	return answer_of(fsetxattr(shown_fd(), "user.probe", "1", 1, 0));
 }
+/* What lies in memory has none: nothing would count them. */
+static int fsetxattr_memfd(void)
+{
+	int fd = (int)memfd_create("x", MFD_CLOEXEC);
+
+	return answer_of(fsetxattr(fd, "user.probe", "1", 1, 0));
+}
+static int list_in_tmp(void)
+{
+	/* version 2; the owner, the group, others */
+	static const uint32_t list[] = {2,	    0x60001, UINT32_MAX, 0x40004,
+					UINT32_MAX, 0x20,    UINT32_MAX};
+
+	if (mkdir("/tmp/listed", 0700) < 0)
+		return errno;
+	return answer_of(setxattr("/tmp/listed", "system.posix_acl_default", list,
+				  sizeof(list), 0));
+}
+static int setxattr_own(void)
+{
+	(void)close(open("attributed", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+	return allowed_or_errno(setxattr("attributed", "user.probe", "1", 1, 0));
+}
 static int setxattrat_it(void)
 {
 	struct {
@@ -281,6 +305,7 @@ static int watch_it(void)
 /* clang-format off */
 #define OUT {ENOENT}, {EPERM}
 #define SHOWN {EROFS}, {EPERM}
+#define NO_ATTRIBUTE {EOPNOTSUPP}, {EPERM}
 #define SEEN {ENOENT}, {ALLOWED}
 #define SEEN_NOTE "floor: what exists outside can be seen, not read"
 
@@ -304,12 +329,13 @@ static const struct probe probes[] = {
 	{"7d", "utimensat, no symlink followed", utimensat_link, OUT},
 	{"7e", "futimesat", futimesat_it, OUT},
 	{"7f", "futimens of a descriptor shown read-only", futimens_shown, SHOWN},
-	{"8", "setxattr", setxattr_it, OUT},
-	{"8b", "lsetxattr", lsetxattr_it, OUT},
-	{"8c", "setxattrat", setxattrat_it, {ENOENT, ENOSYS}, {EPERM}},
+	{"8", "setxattr", setxattr_it, NO_ATTRIBUTE},
+	{"8b", "lsetxattr", lsetxattr_it, NO_ATTRIBUTE},
+	{"8c", "setxattrat", setxattrat_it, {EOPNOTSUPP, ENOSYS}, {EPERM}},
 	{"8d", "removexattr", removexattr_it, OUT},
 	{"8e", "removexattrat", removexattrat_it, {ENOENT, ENOSYS}, {EPERM}},
-	{"8f", "fsetxattr of a descriptor shown read-only", fsetxattr_shown, SHOWN},
+	{"8f", "fsetxattr of a descriptor shown read-only", fsetxattr_shown,
+	 NO_ATTRIBUTE},
 	{"8g", "fremovexattr of it", fremovexattr_shown, SHOWN},
 	{"8h", "file_setattr", file_setattr_it, {EPERM}, {EPERM}},
 	{"8i", "FS_IOC_SETFLAGS of it", set_flags_shown, SHOWN},
@@ -321,6 +347,11 @@ static const struct probe probes[] = {
 	{"8n", "a lease on a file shown read-only", lease_shown, {EPERM}, {EPERM}},
 	{"8o", "FS_IOC_REMOVE_ENCRYPTION_KEY: lock the owner's encrypted directories",
 	 remove_key, {EPERM}, {EPERM}},
+	{"8p", "an attribute of a memfd", fsetxattr_memfd, NO_ATTRIBUTE},
+	{"8q", "an access list in /tmp that files inherit", list_in_tmp, {EOPNOTSUPP},
+	 {EACCES}},
+	{"8r", "an attribute of a file of its own", setxattr_own, {ALLOWED, EOPNOTSUPP},
+	 {ALLOWED, EOPNOTSUPP}, "where the workspace's file system has them"},
 	{"9", "stat", stat_it, SEEN, SEEN_NOTE},
 	{"9b", "access", access_it, SEEN, SEEN_NOTE},
 	{"9c", "readlink", readlink_it, SEEN, SEEN_NOTE},

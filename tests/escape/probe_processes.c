@@ -510,7 +510,8 @@ static const struct probe probes[] = {
 	{"54g", "move_pages", move_pages_of_victim, DENIED},
 	{"54h", "/proc/PID/ mem, environ, maps, root, cwd, fd, cmdline, ns", proc_victim,
 	 {ENOENT}, {EACCES}},
-	{"54i", "the same of the keeper", proc_keeper, {ENOENT, EACCES}, {EACCES}},
+	/* EPERM: once the keeper has looked there itself */
+	{"54i", "the same of the keeper", proc_keeper, {ENOENT, EACCES, EPERM}, {EACCES}},
 	{"55", "prlimit: read another's limits", get_limit_victim, DENIED},
 	{"55b", "prlimit: set them", set_limit_victim, DENIED},
 	{"55c", "prlimit: set the keeper's", set_limit_keeper, DENIED},

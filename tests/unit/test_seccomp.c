@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -383,11 +384,13 @@ Test(sandbox_seccomp, only_the_own_ids_are_taken)
 Test(sandbox_seccomp, metadata_in_floor_is_the_keepers)
 {
 	static const char *const calls[] = {
-		"chmod",     "fchmod",	    "fchmodat",	    "#452",	    "chown",
-		"lchown",    "fchown",	    "fchownat",	    "utime",	    "utimes",
-		"futimesat", "utimensat",   "setxattr",	    "lsetxattr",    "fsetxattr",
-		"#463",	     "removexattr", "lremovexattr", "fremovexattr", "#466",
+		"chmod",       "fchmod",       "fchmodat",     "#452",
+		"chown",       "lchown",       "fchown",       "fchownat",
+		"utime",       "utimes",       "futimesat",    "utimensat",
+		"removexattr", "lremovexattr", "fremovexattr", "#466",
 	};
+	/* 64 KiB of the kernel's memory each, where the object lies in memory */
+	static const char *const sets[] = {"setxattr", "lsetxattr", "fsetxattr", "#463"};
 
 	compile();
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
@@ -398,6 +401,11 @@ Test(sandbox_seccomp, metadata_in_floor_is_the_keepers)
 		cr_assert_eq(RUN(floor_, nr, 0), KEEPER, "%s", calls[i]);
 		cr_assert_eq(RUN(floor_, nr, ~0ULL, ~0ULL, ~0ULL, ~0ULL, ~0ULL), KEEPER);
 		cr_assert_eq(RUN(full, nr, 0), ALLOW, "%s", calls[i]);
+	}
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		cr_assert_eq(RUN(floor_, sc_number(sets[i]), 0), KEEPER, "%s", sets[i]);
+		cr_assert_eq(RUN(full, sc_number(sets[i]), ~0ULL, 1, 2, 3), KEEPER, "%s",
+			     sets[i]);
 	}
 	cr_assert_eq(RUN(floor_, 469, 0), E_PERM, "file_setattr");
 	cr_assert_eq(RUN(full, 469, 0), E_PERM, "file_setattr");
@@ -578,6 +586,28 @@ Test(sandbox_seccomp, in_floor_no_process_is_had_by_its_number)
 	cr_assert_eq(RUN(floor_, SYS_pidfd_open, 1), E_NOSYS);
 	cr_assert_eq(RUN(full, SYS_pidfd_open, 1), ALLOW);
 	cr_assert_eq(RUN(floor_, SYS_ioctl, 3, 0xc040ff0b), E_PERM, "PIDFD_GET_INFO");
+}
+
+Test(sandbox_seccomp, what_keeps_memory_that_nobody_counts_is_refused)
+{
+	compile();
+	cr_assert_eq(RUN(full, SYS_mbind, 0, 4096, 2), E_PERM);
+	cr_assert_eq(RUN(floor_, SYS_mbind, 0, 4096, 2), E_PERM);
+	cr_assert_eq(RUN(full, SYS_set_mempolicy, 0), ALLOW, "its own, one a thread");
+	cr_assert_eq(RUN(full, SYS_mmap, 0, 4096, 3, MAP_HUGETLB | MAP_ANONYMOUS),
+		     E_PERM);
+	cr_assert_eq(RUN(floor_, SYS_mmap, 0, 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS),
+		     ALLOW);
+	cr_assert_eq(RUN(floor_, SYS_memfd_create, 0, MFD_HUGETLB | MFD_CLOEXEC), E_PERM);
+	cr_assert_eq(RUN(full, SYS_memfd_create, 0, MFD_ALLOW_SEALING), ALLOW);
+	/* The keeper counts filters and lets the kernel go on. */
+	cr_assert_eq(RUN(full, SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0), KEEPER);
+	cr_assert_eq(RUN(floor_, SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			 SECCOMP_FILTER_FLAG_TSYNC),
+		     KEEPER);
+	cr_assert_eq(RUN(full, SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			 SECCOMP_FILTER_FLAG_NEW_LISTENER),
+		     E_PERM);
 }
 
 Test(sandbox_seccomp, no_device_is_made)
