@@ -77,7 +77,8 @@ static uint64_t held_by(const uint32_t *m)
 			       ? m[SK_MEMINFO_WMEM_ALLOC]
 			       : m[SK_MEMINFO_WMEM_QUEUED];
 
-	return out + m[SK_MEMINFO_RMEM_ALLOC] + m[SK_MEMINFO_OPTMEM] +
+	return out + m[SK_MEMINFO_RMEM_ALLOC] +
+	       (uint64_t)m[SK_MEMINFO_OPTMEM] * DIAG_OPTIONS_TIMES +
 	       m[SK_MEMINFO_BACKLOG];
 }
 
@@ -153,13 +154,17 @@ bool diag_parse(int family, const void *msg, size_t len, uint64_t queue,
 
 struct look {
 	uint64_t queue;
-	void (*each)(void *arg, uint64_t ino);
+	diag_each *each;
 	void *arg;
 	struct diag_sum *sum;
 };
 
-/* 1: the dump is whole; 0: more comes; -1. */
-static int take_answer(int family, const char *answer, size_t len, const struct look *l)
+/* A kernel without udp_diag: what such a socket holds shows through its descriptor only. */
+static bool without_udp;
+
+/* 1: the dump is whole; 0: more comes; -1. tell: each one of it. */
+static int take_answer(int family, bool tell, const char *answer, size_t len,
+		       const struct look *l)
 {
 	while (len >= sizeof(struct nlmsghdr)) {
 		const struct nlmsghdr *h = (const void *)answer;
@@ -176,15 +181,15 @@ static int take_answer(int family, const char *answer, size_t len, const struct 
 			return -1;
 		l->sum->bytes += one.bytes;
 		l->sum->sockets++;
-		if (family == AF_UNIX && one.ino && l->each)
-			l->each(l->arg, one.ino);
+		if (tell && one.ino && l->each)
+			l->each(l->arg, family, one.ino);
 		answer += step < len ? step : len;
 		len -= step < len ? step : len;
 	}
 	return 0;
 }
 
-static int dump(int fd, int family, const struct look *l)
+static int dump(int fd, int family, int protocol, const struct look *l)
 {
 	static _Alignas(struct nlmsghdr) char answer[ANSWER_MAX];
 	struct request q = {.head = {.nlmsg_type = SOCK_DIAG_BY_FAMILY,
@@ -200,7 +205,7 @@ static int dump(int fd, int family, const struct look *l)
 	} else {
 		q.head.nlmsg_len = NLMSG_LENGTH(sizeof(q.in));
 		q.in.sdiag_family = (uint8_t)family;
-		q.in.sdiag_protocol = IPPROTO_TCP;
+		q.in.sdiag_protocol = (uint8_t)protocol;
 		q.in.idiag_states = UINT32_MAX;
 		q.in.idiag_ext = 1u << (INET_DIAG_SKMEMINFO - 1);
 	}
@@ -213,19 +218,31 @@ static int dump(int fd, int family, const struct look *l)
 			continue;
 		if (n <= 0)
 			return -1;
-		r = take_answer(family, answer, (size_t)n, l);
+		r = take_answer(family, protocol != IPPROTO_TCP, answer, (size_t)n, l);
 	}
 	return r < 0 ? -1 : 0;
 }
 
-int diag_look(int fd, uint64_t queue, void (*each)(void *arg, uint64_t ino), void *arg,
-	      struct diag_sum *ret)
+/* Those that have a port. */
+static int dump_udp(int fd, const struct look *l)
+{
+	static const int protocols[] = {IPPROTO_UDP, IPPROTO_UDPLITE};
+
+	for (size_t i = 0; i < 2 && !without_udp; i++)
+		if (dump(fd, AF_INET, protocols[i], l) < 0 ||
+		    dump(fd, AF_INET6, protocols[i], l) < 0)
+			return -1;
+	return 0;
+}
+
+int diag_look(int fd, uint64_t queue, diag_each *each, void *arg, struct diag_sum *ret)
 {
 	const struct look l = {queue, each, arg, ret};
 
 	*ret = (struct diag_sum){0};
-	return dump(fd, AF_UNIX, &l) < 0 || dump(fd, AF_INET, &l) < 0 ||
-			       dump(fd, AF_INET6, &l) < 0
+	return dump(fd, AF_UNIX, 0, &l) < 0 || dump(fd, AF_INET, IPPROTO_TCP, &l) < 0 ||
+			       dump(fd, AF_INET6, IPPROTO_TCP, &l) < 0 ||
+			       dump_udp(fd, &l) < 0
 		       ? -1
 		       : 0;
 }
@@ -235,7 +252,10 @@ int diag_open(struct err *err)
 	cleanup_close int fd =
 		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	struct diag_sum sum;
+	const struct look l = {.sum = &sum};
 
+	without_udp = false;
+	without_udp = fd >= 0 && dump_udp(fd, &l) < 0;
 	if (fd < 0 || diag_look(fd, 0, NULL, NULL, &sum) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT,
 				  "sockets can't be listed (unix_diag, tcp_diag)");

@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A socket is charged for its options and memberships; a group that it listens to is an entry of the
+ * interface's own too, five times as large, which nobody is charged for. */
+#define DIAG_OPTIONS_TIMES 6u
+
 struct diag_sum {
 	uint64_t bytes;
 	unsigned sockets;
@@ -21,10 +25,11 @@ struct diag_sum {
 /* In that namespace. Lists once, so that a kernel which can't is met here:
  * ERRID_SANDBOX_LIMIT. */
 MUST_CHECK int diag_open(struct err *err);
-/* unix sockets that have an inode go to each(), if it is not NULL. queue: the most that a unix
+/* unix and UDP sockets that have an inode go to each(), if it is not NULL. queue: the most that a unix
  * socket whose sender is gone may hold (diag_queue_bytes()). -1: they could not be listed. */
-MUST_CHECK int diag_look(int fd, uint64_t queue, void (*each)(void *arg, uint64_t ino),
-			 void *arg, struct diag_sum *ret);
+typedef void diag_each(void *arg, int family, uint64_t ino);
+MUST_CHECK int diag_look(int fd, uint64_t queue, diag_each *each, void *arg,
+			 struct diag_sum *ret);
 /* What one socket may have on its way at most: net.core.wmem_max, as the kernel doubles it. */
 uint64_t diag_queue_bytes(void);
 

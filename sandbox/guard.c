@@ -365,7 +365,7 @@ static int before_fork(const struct guard_birth *born, struct err *err)
 }
 
 /* sched(7): a waiting thread with a short slice is among the next, however many wait. */
-static int ask_for_short_slice(struct err *err)
+int guard_short_slice(struct err *err)
 {
 	struct {
 		uint32_t size, policy;
@@ -401,7 +401,7 @@ static int after_fork(struct guard *g, const struct guard_birth *born, struct er
 		return err_sys_id(err, ERRID_SANDBOX_CAPS, "no_new_privs of the guard");
 	if (ns_close_all_but(keep, ARRAY_SIZE(keep), err) < 0 ||
 	    ns_stdio_null(born->birth->null_fd, true, err) < 0 ||
-	    caps_keep_only(none, err) < 0 || ask_for_short_slice(err) < 0)
+	    caps_keep_only(none, err) < 0 || guard_short_slice(err) < 0)
 		return -1;
 	if (setsid() < 0 || chdir("/") < 0)
 		return err_sys(err, "setsid and chdir of the guard");

@@ -56,8 +56,10 @@
 #define PIPE_BYTES_UNKNOWN ((uint64_t)64 << 10)
 /* The structures behind a descriptor: file, inode, name, and what it is of. */
 #define SOCKET_BYTES 4096
-#define PIPE_BYTES 1536
-#define ANON_BYTES 512
+#define PIPE_BYTES 3072
+#define ANON_BYTES 1024
+/* An event that waits is some times as large as what will be read of it. */
+#define EVENT_TIMES 5
 #define EPOLL_ITEM_BYTES 256
 /* With the inode that it holds in memory. */
 #define INOTIFY_WATCH_BYTES 1280
@@ -94,6 +96,7 @@ struct hidden {
 	uint64_t listed[HIDDEN_SOCKETS_MAX]; /* unix sockets of the namespace */
 	unsigned n_listed;
 	bool list_full;
+	struct inode_set udp;		     /* of those that are listed */
 	uint64_t unheld[HIDDEN_SOCKETS_MAX]; /* those that nobody held, last time */
 	unsigned n_unheld;
 	usec_t crowded_since; /* more hiding places than are free; 0: not now */
@@ -119,6 +122,8 @@ struct hidden *hidden_new(uint64_t shm_dev, int tmp_fd, int shm_fd, int diag_fd)
 
 void hidden_free(struct hidden *h)
 {
+	if (h)
+		inode_set_done(&h->udp);
 	free(h);
 }
 
@@ -176,10 +181,14 @@ static bool among(const uint64_t *list, unsigned n, uint64_t v)
 	return false;
 }
 
-static void list_one(void *arg, uint64_t ino)
+static void list_one(void *arg, int family, uint64_t ino)
 {
 	struct hidden *h = arg;
 
+	if (family != AF_UNIX) {
+		(void)inode_set_add(&h->udp, 0, ino);
+		return;
+	}
 	h->list_full |= h->n_listed == HIDDEN_SOCKETS_MAX;
 	if (!h->list_full)
 		h->listed[h->n_listed++] = ino;
@@ -224,6 +233,7 @@ void hidden_begin(struct hidden *h)
 	h->n_listed = 0;
 	h->list_full = false;
 	h->parked = 0;
+	inode_set_reset(&h->udp);
 	list_sockets(h);
 }
 
@@ -306,8 +316,8 @@ static uint64_t socket_bytes(const struct hidden *h, int fd)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, m, &len) < 0)
 		return h->queue;
-	sum = (uint64_t)m[SK_MEMINFO_RMEM_ALLOC] + m[SK_MEMINFO_OPTMEM] +
-	      m[SK_MEMINFO_BACKLOG];
+	sum = (uint64_t)m[SK_MEMINFO_RMEM_ALLOC] +
+	      (uint64_t)m[SK_MEMINFO_OPTMEM] * DIAG_OPTIONS_TIMES + m[SK_MEMINFO_BACKLOG];
 	sum += m[SK_MEMINFO_WMEM_ALLOC] > m[SK_MEMINFO_WMEM_QUEUED]
 		       ? m[SK_MEMINFO_WMEM_ALLOC]
 		       : m[SK_MEMINFO_WMEM_QUEUED];
@@ -341,7 +351,8 @@ static uint64_t measure_socket(struct hidden *h, int pidfd, int info, const char
 
 	read_info(info, name, text, sizeof(text));
 	hidden_park(h, (unsigned)info_number(text, "scm_fds:"));
-	if (h->diag_fd >= 0 && among(h->listed, h->n_listed, st->st_ino))
+	if (h->diag_fd >= 0 && (among(h->listed, h->n_listed, st->st_ino) ||
+				inode_set_has(&h->udp, 0, st->st_ino)))
 		return SOCKET_BYTES;
 	fd = copy_fd(pidfd, name);
 	/* Closed meanwhile, or under another number: the namespace's list has what it holds. */
@@ -352,6 +363,17 @@ static uint64_t measure_socket(struct hidden *h, int pidfd, int info, const char
 	if (h->diag_fd >= 0 && is_tcp(fd))
 		return SOCKET_BYTES;
 	return SOCKET_BYTES + socket_bytes(h, fd);
+}
+
+/* Of an inotify instance; the others have no such number. */
+static uint64_t events_bytes(int pidfd, const char *name)
+{
+	cleanup_close int fd = copy_fd(pidfd, name);
+	int in = 0;
+
+	return fd >= 0 && ioctl(fd, FIONREAD, &in) == 0 && in > 0
+		       ? (uint64_t)in * EVENT_TIMES
+		       : 0;
 }
 
 uint64_t hidden_fd(struct hidden *h, int pidfd, int info, const char *name,
@@ -366,10 +388,45 @@ uint64_t hidden_fd(struct hidden *h, int pidfd, int info, const char *name,
 		return measure_socket(h, pidfd, info, name, st);
 	/* An anonymous inode: epoll, inotify, eventfd ... */
 	return ANON_BYTES + count_info(info, name, "tfd:") * EPOLL_ITEM_BYTES +
-	       count_info(info, name, "inotify wd:") * INOTIFY_WATCH_BYTES;
+	       count_info(info, name, "inotify wd:") * INOTIFY_WATCH_BYTES +
+	       events_bytes(pidfd, name);
 }
 
 /* ---- mappings ----------------------------------------------------------------------- */
+
+static uint64_t take_number(const char **p, uint64_t base)
+{
+	uint64_t v = 0;
+
+	for (;; (*p)++) {
+		char c = **p;
+		uint64_t digit = c >= '0' && c <= '9'	? (uint64_t)(c - '0')
+				 : c >= 'a' && c <= 'f' ? (uint64_t)(c - 'a' + 10)
+							: base;
+
+		if (digit >= base)
+			return v;
+		v = v * base + digit;
+	}
+}
+
+/* Every line of every map is looked at: sscanf would take longer than the kernel does. */
+bool hidden_map_file(const char *line, uint64_t *dev, uint64_t *ino)
+{
+	uint64_t major_nr, minor_nr;
+
+	for (int field = 0; field < 3; field++) { /* range, rights, offset */
+		line += strcspn(line, " ");
+		line += *line == ' ';
+	}
+	major_nr = take_number(&line, 16);
+	line += *line == ':';
+	minor_nr = take_number(&line, 16);
+	line += *line == ' ';
+	*dev = makedev((unsigned)major_nr, (unsigned)minor_nr);
+	*ino = take_number(&line, 10);
+	return *ino != 0;
+}
 
 bool hidden_parse_map(const char *line, uint64_t *dev, uint64_t *ino, uint64_t *bytes)
 {

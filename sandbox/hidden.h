@@ -57,6 +57,8 @@ void hidden_end(struct hidden *h, const struct inode_set *held, uint64_t memory,
 		uint64_t files, struct hidden_sum *ret);
 
 /* Pure parts. */
+/* Device and inode out of a line of maps, by its fields; false: it is of no file. */
+bool hidden_map_file(const char *line, uint64_t *dev, uint64_t *ino);
 /* Device, inode and range out of a line of maps; false: none of ours. */
 bool hidden_parse_map(const char *line, uint64_t *dev, uint64_t *ino, uint64_t *bytes);
 

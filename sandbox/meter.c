@@ -47,12 +47,16 @@ static void fail(struct keep *k)
 void meter_fork(struct keep *k)
 {
 	pid_t self = getpid(), pid = _Fork();
+	struct err err = ERR_INIT;
 
 	if (pid == 0) {
 		fd_close(&k->words);
 		k->words = TAKE_FD(k->meter_words);
 		notify_leave(&k->notify);
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != self)
+			_exit(EXIT_SETUP);
+		/* It may fill a gigabyte in the time that a busy machine lets us wait. */
+		if (guard_short_slice(&err) < 0)
 			_exit(EXIT_SETUP);
 		k->tree.meter = getpid();
 		k->tree.self = self;

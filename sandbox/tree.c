@@ -16,8 +16,6 @@
 
 #define TREE_PROCS_MAX 65536
 #define SCANNED_AT_ONCE 16
-/* Of the kernel's task flags, shown in /proc/PID/stat: forked, but did not exec. */
-#define PF_FORKNOEXEC 0x40
 
 /* Of the kernel's internal tmpfs, as long as the machine runs; no device is 0. */
 static uint64_t shm_dev;

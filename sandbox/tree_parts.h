@@ -7,6 +7,8 @@
 
 #include <dirent.h>
 
+/* Of the kernel's task flags, shown in /proc/PID/stat: forked, but did not exec. */
+#define PF_FORKNOEXEC 0x40u
 #define TREE_STATUS_MAX 8192 /* of /proc/PID/status, and smaps_rollup */
 
 /* Our own numbers in kernel text: digits end at the first other byte. */

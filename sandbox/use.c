@@ -19,6 +19,7 @@
 #include "common/str.h"
 #include "sandbox/tree_parts.h"
 
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -115,11 +116,30 @@ static uint64_t max_of(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+unsigned use_filters(const struct use *u, const struct use_pages *p)
+{
+	return p->filters > u->own_filters ? p->filters - u->own_filters : 0;
+}
+
+uint64_t use_filters_made(const struct use *u)
+{
+	return u->filters_made ? atomic_load(u->filters_made) : UINT64_MAX;
+}
+
+/* Tasks that were forked have the same ones: there are no more than were made. */
+static uint64_t filter_bytes(const struct use *u, uint64_t first)
+{
+	uint64_t found = first + max_of(u->last.thread_filters, u->now.thread_filters);
+	uint64_t made = use_filters_made(u);
+
+	return (found < made ? found : made) * FILTER_BYTES;
+}
+
 /* The cheap half: an upper bound of what is mapped. */
 static uint64_t add_pages(struct use *u, struct use_sum *sum)
 {
 	long hz = sysconf(_SC_CLK_TCK);
-	uint64_t ticks = 0, bound = 0;
+	uint64_t ticks = 0, bound = 0, filters = 0;
 
 	u->largest_shmem = 0;
 	for (size_t i = 0; i < u->tree->n; i++) {
@@ -137,10 +157,10 @@ static uint64_t add_pages(struct use *u, struct use_sum *sum)
 		p->size = v.size;
 		bound += p->pages;
 		u->largest_shmem = max_of(u->largest_shmem, v.shmem);
-		if (v.filters > u->own_filters)
-			sum->memory_bytes += (v.filters - u->own_filters) * FILTER_BYTES;
+		filters += use_filters(u, &v);
 		use_meanwhile(u);
 	}
+	sum->memory_bytes += filter_bytes(u, filters);
 	sum->cpu_usec = ticks * USEC_PER_SEC / (uint64_t)(hz > 0 ? hz : 100);
 	return bound;
 }
@@ -189,6 +209,15 @@ uint64_t use_missing(const struct use *u)
 	return beyond(beyond(now.shmem, u->base.shmem) +
 			      beyond(now.kernel, u->base.kernel),
 		      known);
+}
+
+uint64_t use_missing_kernel(const struct use *u)
+{
+	struct meminfo now;
+
+	if (meminfo_read(u->meminfo_fd, &now) < 0)
+		return UINT64_MAX;
+	return beyond(beyond(now.kernel, u->base.kernel), u->now.kernel_bytes);
 }
 
 /* Memory that left the machine's since it was last looked for, beyond what is known of the job. */

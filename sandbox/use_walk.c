@@ -30,19 +30,35 @@
 /* A thorough round is in a hurry. */
 #define SLICE_THOROUGH_USEC (20 * USEC_PER_MSEC)
 #define ENTRIES_AT_ONCE 32
-/* vm_area_struct, its lock and its part of the tree. */
-#define MAPPING_BYTES 256
+/* vm_area_struct, its part of the tree, what finds its pages; of a file the open file too. */
+#define MAPPING_BYTES 384
+#define FILE_MAPPING_BYTES 512
+/* The structures behind a descriptor: the open file, what it remembers; the name and inode that
+ * it keeps in memory, once for all that have it open. */
 #define FILE_BYTES 512
+#define INODE_BYTES 1536
+/* Of a directory, the entries that come next. */
+#define DIRECTORY_BYTES 16384
+/* Of one of /proc, what was read of it: a page or some. What is told of a descriptor may have a line
+ * for each of its locks. */
+#define PROC_FILE_BYTES 16384
+#define PROC_FDINFO_BYTES ((uint64_t)16 << 20)
 #define MAPS_CHUNK 65536
 #define MAPS_LINE_MAX 4608 /* a path, escaped as it may be, and the numbers before it */
+/* Of one mapping and one process that was forked on the way to it; what is not asked about. */
+#define ANCESTOR_BYTES 64
+#define ANCESTORS_FREE ((uint64_t)32 << 20)
 #define TABLES_MAX 64
+/* So many filters, at their largest, are some megabytes. */
+#define FILTERS_FEW 32
 #define PATH_BYTES 340
 
 struct use_walk {
-	struct inode_set seen; /* of this round */
+	struct inode_set seen; /* of this round: objects behind descriptors */
+	struct inode_set held; /* files that are open or mapped */
 	struct visit {
 		pid_t pid;
-		bool threaded;
+		bool threaded, forked;
 	} *visit;
 	size_t n, at;
 	/* of the process that is visited */
@@ -90,6 +106,7 @@ void use_walk_done(struct use *u)
 		return;
 	leave(w);
 	inode_set_done(&w->seen);
+	inode_set_done(&w->held);
 	free(w->visit);
 	free(w);
 	u->walk = NULL;
@@ -105,7 +122,8 @@ static struct use_walk *begin(struct use *u)
 		const struct tree_proc *p = &u->tree->proc[i];
 
 		if (p->member && !tree_is_dead(p))
-			w->visit[w->n++] = (struct visit){p->pid, p->threads > 1};
+			w->visit[w->n++] = (struct visit){p->pid, p->threads > 1,
+							  p->flags & PF_FORKNOEXEC};
 	}
 	hidden_begin(u->hidden);
 	return w;
@@ -143,6 +161,28 @@ static void count_locks(struct use *u, const struct use_walk *w, const char *nam
 		u->now.locks += hidden_count(fd, "lock:");
 }
 
+/* A file of the kernel's own; they look empty. */
+static uint64_t proc_bytes(const struct use_walk *w, const char *name,
+			   const struct stat *st)
+{
+	char path[64];
+	ssize_t n = -1;
+
+	if (st->st_size == 0 && st->st_blocks == 0)
+		n = readlinkat(dirfd(w->fds), name, path, sizeof(path) - 1);
+	if (n <= 0)
+		return 0;
+	path[n] = '\0';
+	if (!str_starts(path, "/proc/"))
+		return 0;
+	return strstr(path, "/fdinfo/") ? PROC_FDINFO_BYTES : PROC_FILE_BYTES;
+}
+
+static uint64_t held_bytes(struct use_walk *w, uint64_t dev, uint64_t ino)
+{
+	return inode_set_add(&w->held, dev, ino) ? INODE_BYTES : 0;
+}
+
 /* What a descriptor keeps alive without a name is counted once. */
 static void measure_file(struct use *u, struct use_walk *w, const char *name,
 			 const struct stat *st)
@@ -150,7 +190,8 @@ static void measure_file(struct use *u, struct use_walk *w, const char *name,
 	uint64_t bytes = (uint64_t)st->st_blocks * 512;
 	bool memory = st->st_dev == u->tree->shm_dev;
 
-	u->now.kernel_bytes += FILE_BYTES;
+	u->now.kernel_bytes += FILE_BYTES + held_bytes(w, st->st_dev, st->st_ino) +
+			       proc_bytes(w, name, st);
 	if (u->thorough)
 		count_locks(u, w, name);
 	if (!memory && !(u->has_work && st->st_nlink == 0 && st->st_dev == u->work_dev))
@@ -179,7 +220,9 @@ static void read_table(struct use *u, struct use_walk *w)
 			 !(st.st_mode & S_IFMT))
 			measure_other(u, w, e->d_name, &st);
 		else
-			u->now.kernel_bytes += FILE_BYTES;
+			u->now.kernel_bytes +=
+				FILE_BYTES + held_bytes(w, st.st_dev, st.st_ino) +
+				(S_ISDIR(st.st_mode) ? DIRECTORY_BYTES : 0);
 	}
 }
 
@@ -222,8 +265,15 @@ static void read_maps(struct use *u, struct use_walk *w)
 	}
 	end = lines + w->carried + n;
 	for (char *nl; (nl = memchr(at, '\n', (size_t)(end - at))); at = nl + 1) {
+		uint64_t dev, ino;
+
 		*nl = '\0';
-		u->now.kernel_bytes += MAPPING_BYTES;
+		u->now.forked_mappings += w->visit[w->at].forked;
+		if (hidden_map_file(at, &dev, &ino))
+			u->now.kernel_bytes +=
+				FILE_MAPPING_BYTES + held_bytes(w, dev, ino);
+		else
+			u->now.kernel_bytes += MAPPING_BYTES;
 		if ((size_t)(nl - at) > tail && memcmp(nl - tail, gone, tail) == 0)
 			hidden_map(u->hidden, at);
 	}
@@ -253,19 +303,35 @@ static bool is_shared(const struct use_walk *w, pid_t task)
 	return false;
 }
 
+/* Where a job has made many, each of its threads is asked for its own. */
+static void count_filters(struct use *u, const char *dir)
+{
+	char path[PATH_BYTES], text[TREE_STATUS_MAX];
+	struct use_pages v;
+
+	if (str_fmt(path, sizeof(path), "%s/status", dir) == 0 &&
+	    tree_read(u->tree->proc_fd, path, text, sizeof(text)) > 0 &&
+	    use_parse_status(text, &v))
+		u->now.thread_filters += use_filters(u, &v);
+}
+
 /* false: it has no more. */
 static bool next_task(struct use *u, struct use_walk *w)
 {
+	bool many = use_filters_made(u) > FILTERS_FEW;
 	pid_t pid = w->visit[w->at].pid;
 	struct dirent *e;
 	char dir[64];
 	uint64_t tid;
 
 	while ((e = readdir(w->tasks))) {
-		if (parse_u64(e->d_name, 1, INT32_MAX, &tid, NULL) < 0 ||
-		    is_shared(w, (pid_t)tid))
+		if (parse_u64(e->d_name, 1, INT32_MAX, &tid, NULL) < 0)
 			continue;
 		(void)snprintf(dir, sizeof(dir), "%d/task/%d", pid, (int)tid);
+		if (many && (pid_t)tid != pid)
+			count_filters(u, dir);
+		if (is_shared(w, (pid_t)tid))
+			continue;
 		/* One that has exited holds nothing, and may not be looked at. */
 		if (!is_alive(u, dir))
 			continue;
@@ -317,14 +383,37 @@ static bool advance(struct use *u, struct use_walk *w, bool *visited)
 	return true;
 }
 
+/*
+ * A page that is shared since a fork is found from every process that may have it: each mapping
+ * of a process that executed nothing since has an entry for each of its ancestors, the ended ones
+ * too as long as there are others of theirs. Nobody tells how many ancestors: no more than there are such
+ * processes, and all together no more than the kernel's memory grew by. A pool of workers has one.
+ */
+static uint64_t guess_ancestors(const struct use *u)
+{
+	uint64_t most = u->now.forked_mappings * u->now.forked * ANCESTOR_BYTES;
+	uint64_t missing;
+
+	if (most <= ANCESTORS_FREE)
+		return 0;
+	missing = use_missing_kernel(u);
+	most = most < missing ? most : missing;
+	return most > ANCESTORS_FREE ? most - ANCESTORS_FREE : 0;
+}
+
 static void finish(struct use *u, struct use_walk *w)
 {
 	struct inode_set was = u->seen;
 	struct hidden_sum sum;
+	uint64_t guessed;
+
+	for (size_t i = 0; i < w->n; i++)
+		u->now.forked += w->visit[i].forked;
+	guessed = guess_ancestors(u);
 
 	hidden_end(u->hidden, &w->seen, use_missing(u), u->files_grown, &sum);
-	u->now.hidden_bytes = sum.memory_bytes;
-	u->now.guessed_bytes = sum.guessed_bytes;
+	u->now.hidden_bytes = sum.memory_bytes + guessed;
+	u->now.guessed_bytes = sum.guessed_bytes + guessed;
 	u->now.unlinked_bytes += sum.file_bytes;
 	u->now.watch = sum.watch;
 	u->seen = w->seen;

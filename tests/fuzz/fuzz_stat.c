@@ -31,6 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)!tree_parse_stat(line, &p);
 	(void)tree_status_bytes(line, "VmRSS");
 	(void)hidden_parse_map(line, &dev, &ino, &bytes);
+	(void)hidden_map_file(line, &dev, &ino);
 	(void)use_parse_status(line, &pages);
 	(void)!meminfo_parse(line, &info);
 	(void)!pulse_parse(line, &pulse);

@@ -231,6 +231,38 @@ static uint64_t count(const char *text, const char *prefix)
 	return n;
 }
 
+Test(hidden, the_file_of_a_mapping_is_told_by_its_fields)
+{
+	const struct {
+		const char *line;
+		uint64_t dev, ino;
+	} files[] = {
+		{"7f00-7f10 r-xp 00000000 fe:01 1234   /usr/lib/x.so", makedev(0xfe, 1),
+		 1234},
+		{"7f00-7f10 rw-s 00001000 00:1a 77 /memfd:a b (deleted)",
+		 makedev(0, 0x1a), 77},
+		{"ffffffffff600000-ffffffffff601000 r--s 0 103:02 18446744073709551615",
+		 makedev(0x103, 2), UINT64_MAX},
+	};
+	static const char *const none[] = {
+		"",
+		"7f00-7f10",
+		"7f00-7f10 rw-p 00000000 00:00 0 ",
+		"7ffc-7ffd rw-p 00000000 00:00 0   [stack]",
+		"7f00-7f10 rw-p 00000000 00:1a",
+	};
+	uint64_t dev, ino;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		cr_assert(hidden_map_file(files[i].line, &dev, &ino), "%s",
+			  files[i].line);
+		cr_expect_eq(dev, files[i].dev, "%s", files[i].line);
+		cr_expect_eq(ino, files[i].ino, "%s", files[i].line);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+		cr_expect_not(hidden_map_file(none[i], &dev, &ino), "%s", none[i]);
+}
+
 Test(hidden, lines_are_counted_by_how_they_begin)
 {
 	cr_expect_eq(count("tfd: 1\nxtfd: 2\ntfd: 3", "tfd:"), 2u);

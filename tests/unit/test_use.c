@@ -129,6 +129,12 @@ Test(diag, what_a_tcp_socket_holds)
 	put(&m, sizeof(m));
 	put_attribute(INET_DIAG_SKMEMINFO, mem, sizeof(mem));
 	cr_expect_eq(bytes_of(AF_INET), 150u);
+	/* Who listens to a group has an entry of the interface too. */
+	mem[SK_MEMINFO_OPTMEM] = 1000;
+	len = 0;
+	put(&m, sizeof(m));
+	put_attribute(INET_DIAG_SKMEMINFO, mem, sizeof(mem));
+	cr_expect_eq(bytes_of(AF_INET), 150u + 6000u);
 	m.idiag_inode = 0;
 	memcpy(msg, &m, sizeof(m));
 	cr_expect_geq(bytes_of(AF_INET), 150u + 4096,
