@@ -244,6 +244,10 @@ static int judge(struct notify *n, const struct seccomp_notif *req)
 	case NR_LANDLOCK_ADD_RULE:
 	case NR_LANDLOCK_RESTRICT_SELF:
 		return notify_landlock(n, req);
+	case __NR_setsockopt:
+		if (sc_judge(n->where, &req->data) == SC_SUPERVISED)
+			return notify_join(n, req);
+		break;
 	case __NR_seccomp:
 		if (sc_judge(n->where, &req->data) == SC_SUPERVISED)
 			return notify_filter(n);

@@ -13,6 +13,11 @@
  * count: what decides is how many there were, not what its arguments point to. So it is with
  * seccomp filters, which are only counted: a thread may have its own, and /proc tells how many
  * each has, not which of them are the same.
+ *
+ * A multicast group that a socket joins is an entry in a list of the interface, which is searched
+ * under a lock that all network namespaces of the machine share, and again when the socket is closed:
+ * a job that joined a hundred thousand kept everybody from making a namespace for minutes after its
+ * end. Programs join a handful.
  */
 #include "sandbox/notify.h"
 
@@ -29,6 +34,7 @@
 
 #define RULES_MAX 4096
 #define DOMAINS_MAX 64
+#define GROUPS_MAX 4096
 /* What takes nothing, or gives back. */
 #define GIVES_BACK (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE)
 
@@ -81,6 +87,22 @@ int notify_fallocate(struct notify *n, const struct seccomp_notif *req)
 			 (off_t)req->data.args[3]);
 }
 
+static int count_to(struct notify *n, const struct seccomp_notif *req, unsigned *made,
+		    unsigned most)
+{
+	if (*made >= most) {
+		notify_record_call(n, req);
+		return -EPERM;
+	}
+	(*made)++;
+	return NOTIFY_GO_ON;
+}
+
+int notify_join(struct notify *n, const struct seccomp_notif *req)
+{
+	return count_to(n, req, &n->groups_joined, GROUPS_MAX);
+}
+
 /* What the meter charges for filters is no more than so many. */
 int notify_filter(struct notify *n)
 {
@@ -90,13 +112,7 @@ int notify_filter(struct notify *n)
 
 int notify_landlock(struct notify *n, const struct seccomp_notif *req)
 {
-	bool rule = req->data.nr == NR_LANDLOCK_ADD_RULE;
-	unsigned *made = rule ? &n->rules_made : &n->domains_made;
-
-	if (*made >= (rule ? RULES_MAX : DOMAINS_MAX)) {
-		notify_record_call(n, req);
-		return -EPERM;
-	}
-	(*made)++;
-	return NOTIFY_GO_ON;
+	if (req->data.nr == NR_LANDLOCK_ADD_RULE)
+		return count_to(n, req, &n->rules_made, RULES_MAX);
+	return count_to(n, req, &n->domains_made, DOMAINS_MAX);
 }

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -57,6 +58,9 @@
 #define TYPE(a, t) BITS(a, 0xf, t)
 #define INET(family, type, proto)                                                        \
 	IF("socket", SC_FULL_LO, SC_ALLOW, IS(0, family), TYPE(1, type), IS(2, proto))
+
+#define JOINS(level, option)                                                             \
+	IF("setsockopt", SC_FULL, SC_SUPERVISED, IS(1, level), IS(2, option))
 
 #define PRCTL(option) IF("prctl", SC_BOTH, SC_ALLOW, IS(0, option))
 
@@ -178,6 +182,13 @@ const struct sc_clause sc_clauses[] = {
 	   IS(2, SO_ATTACH_REUSEPORT_CBPF)),
 	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET),
 	   IS(2, SO_ATTACH_REUSEPORT_EBPF)),
+
+	/* Each group that is joined is searched for under a lock of all networks of the machine, when it
+	   is left too: counted, notify_limits.c */
+	JOINS(IPPROTO_IP, IP_ADD_MEMBERSHIP), JOINS(IPPROTO_IP, IP_ADD_SOURCE_MEMBERSHIP),
+	JOINS(IPPROTO_IP, MCAST_JOIN_GROUP), JOINS(IPPROTO_IP, MCAST_JOIN_SOURCE_GROUP),
+	JOINS(IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP), JOINS(IPPROTO_IPV6, MCAST_JOIN_GROUP),
+	JOINS(IPPROTO_IPV6, MCAST_JOIN_SOURCE_GROUP),
 
 	/* The limit for core dumps stays at the 1 that limits.c set: with any other the kernel
 	   starts the host's handler, if there is one, for each crash. Programs with secrets

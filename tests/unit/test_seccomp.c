@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -600,6 +601,11 @@ Test(sandbox_seccomp, what_keeps_memory_that_nobody_counts_is_refused)
 		     ALLOW);
 	cr_assert_eq(RUN(floor_, SYS_memfd_create, 0, MFD_HUGETLB | MFD_CLOEXEC), E_PERM);
 	cr_assert_eq(RUN(full, SYS_memfd_create, 0, MFD_ALLOW_SEALING), ALLOW);
+	cr_assert_eq(RUN(full, SYS_setsockopt, 3, IPPROTO_IP, IP_ADD_MEMBERSHIP), KEEPER);
+	cr_assert_eq(RUN(full, SYS_setsockopt, 3, IPPROTO_IPV6, MCAST_JOIN_SOURCE_GROUP),
+		     KEEPER);
+	cr_assert_eq(RUN(full, SYS_setsockopt, 3, IPPROTO_IP, IP_TTL), ALLOW);
+	cr_assert_eq(RUN(full, SYS_setsockopt, 3, SOL_SOCKET, IP_ADD_MEMBERSHIP), ALLOW);
 	/* The keeper counts filters and lets the kernel go on. */
 	cr_assert_eq(RUN(full, SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0), KEEPER);
 	cr_assert_eq(RUN(floor_, SYS_seccomp, SECCOMP_SET_MODE_FILTER,
