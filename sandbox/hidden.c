@@ -15,13 +15,14 @@
  *			 and could be parked, counts on. A socket that is parked itself
  *			 shows only in the list of its network namespace.
  *
- * What was made and hidden between two looks has no known size. So hiding places
- * are few: a handful are free, since real work has them too (a shared mapping
- * without its descriptor; a message just being passed); each further one that
- * stays costs a flat amount, and while there are any the next look comes soon.
+ * What was made and hidden between two looks has no known size. But the machine's shared
+ * memory has grown by it: what came in that time, and nothing else explains, belongs to the
+ * place that is new. And hiding places are few: a handful are free, since real work has them
+ * too (a shared mapping without its descriptor; a message just being passed); each further
+ * one that stays costs a flat amount, and while there are any the next look comes soon.
  * docs/SANDBOX.md says what can be hidden all the same.
  */
-#include "sandbox/hidden.h"
+#include "sandbox/hidden_priv.h"
 
 #include "common/attr.h"
 #include "common/cleanup.h"
@@ -32,17 +33,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 
 /* Hiding places that cost nothing, and what each further one costs at most. */
 #define PLACES_FREE 8
@@ -65,42 +63,6 @@
 #define INOTIFY_WATCH_BYTES 1280
 #define COUNT_CHUNK 65536
 #define INFO_MAX 512 /* what comes first: flags, and the descriptors in a socket */
-
-/* An object that was once seen with its true size: through a descriptor or by name. */
-struct hidden_known {
-	uint64_t dev, ino, bytes;
-	unsigned round; /* the last one that met it */
-	bool file;	/* of the workspace's file system, else memory */
-	bool named;	/* met by name: it is counted there */
-};
-
-/* An object that is mapped, and not held by a descriptor. */
-struct hidden_mapped {
-	uint64_t dev, ino, bytes; /* the most that one process maps of it */
-	uint64_t now;		  /* of the process being read */
-	bool file;
-};
-
-struct hidden {
-	uint64_t shm_dev, work_dev, sock_dev;
-	uint64_t tmp_dev[2]; /* measured as a whole, by statvfs */
-	int diag_fd;
-	uint64_t queue; /* diag_queue_bytes() */
-	unsigned round;
-	struct hidden_known known[HIDDEN_KNOWN_MAX];
-	unsigned n_known;
-	struct hidden_mapped mapped[HIDDEN_MAPPED_MAX];
-	unsigned n_mapped;
-	uint64_t socket_bytes;		     /* of all sockets of the namespace */
-	unsigned parked;		     /* descriptors in the queues of sockets */
-	uint64_t listed[HIDDEN_SOCKETS_MAX]; /* unix sockets of the namespace */
-	unsigned n_listed;
-	bool list_full;
-	struct inode_set udp;		     /* of those that are listed */
-	uint64_t unheld[HIDDEN_SOCKETS_MAX]; /* those that nobody held, last time */
-	unsigned n_unheld;
-	usec_t crowded_since; /* more hiding places than are free; 0: not now */
-};
 
 struct hidden *hidden_new(uint64_t shm_dev, int tmp_fd, int shm_fd, int diag_fd)
 {
@@ -173,14 +135,6 @@ void hidden_note(struct hidden *h, uint64_t dev, uint64_t ino, uint64_t bytes,
 
 /* ---- sockets that nobody holds ------------------------------------------------- */
 
-static bool among(const uint64_t *list, unsigned n, uint64_t v)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (list[i] == v)
-			return true;
-	return false;
-}
-
 static void list_one(void *arg, int family, uint64_t ino)
 {
 	struct hidden *h = arg;
@@ -217,7 +171,7 @@ static unsigned count_unheld(struct hidden *h, const struct inode_set *held)
 	for (unsigned i = 0; i < h->n_listed; i++) {
 		if (inode_set_has(held, h->sock_dev, h->listed[i]))
 			continue;
-		twice += among(h->unheld, h->n_unheld, h->listed[i]);
+		twice += hidden_among(h->unheld, h->n_unheld, h->listed[i]);
 		now[n++] = h->listed[i];
 	}
 	memcpy(h->unheld, now, n * sizeof(now[0]));
@@ -351,7 +305,7 @@ static uint64_t measure_socket(struct hidden *h, int pidfd, int info, const char
 
 	read_info(info, name, text, sizeof(text));
 	hidden_park(h, (unsigned)info_number(text, "scm_fds:"));
-	if (h->diag_fd >= 0 && (among(h->listed, h->n_listed, st->st_ino) ||
+	if (h->diag_fd >= 0 && (hidden_among(h->listed, h->n_listed, st->st_ino) ||
 				inode_set_has(&h->udp, 0, st->st_ino)))
 		return SOCKET_BYTES;
 	fd = copy_fd(pidfd, name);
@@ -393,54 +347,6 @@ uint64_t hidden_fd(struct hidden *h, int pidfd, int info, const char *name,
 }
 
 /* ---- mappings ----------------------------------------------------------------------- */
-
-static uint64_t take_number(const char **p, uint64_t base)
-{
-	uint64_t v = 0;
-
-	for (;; (*p)++) {
-		char c = **p;
-		uint64_t digit = c >= '0' && c <= '9'	? (uint64_t)(c - '0')
-				 : c >= 'a' && c <= 'f' ? (uint64_t)(c - 'a' + 10)
-							: base;
-
-		if (digit >= base)
-			return v;
-		v = v * base + digit;
-	}
-}
-
-/* Every line of every map is looked at: sscanf would take longer than the kernel does. */
-bool hidden_map_file(const char *line, uint64_t *dev, uint64_t *ino)
-{
-	uint64_t major_nr, minor_nr;
-
-	for (int field = 0; field < 3; field++) { /* range, rights, offset */
-		line += strcspn(line, " ");
-		line += *line == ' ';
-	}
-	major_nr = take_number(&line, 16);
-	line += *line == ':';
-	minor_nr = take_number(&line, 16);
-	line += *line == ' ';
-	*dev = makedev((unsigned)major_nr, (unsigned)minor_nr);
-	*ino = take_number(&line, 10);
-	return *ino != 0;
-}
-
-bool hidden_parse_map(const char *line, uint64_t *dev, uint64_t *ino, uint64_t *bytes)
-{
-	uint64_t from, to;
-	unsigned major_nr, minor_nr;
-
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*x %x:%x %" SCNu64, &from, &to,
-		   &major_nr, &minor_nr, ino) != 5 ||
-	    !*ino || to < from)
-		return false;
-	*dev = makedev(major_nr, minor_nr);
-	*bytes = to - from;
-	return true;
-}
 
 static void map_add(struct hidden *h, uint64_t dev, uint64_t ino, uint64_t bytes,
 		    bool file)
@@ -486,10 +392,11 @@ static void sum_remnants(struct hidden *h, const struct inode_set *held,
 			 struct hidden_sum *sum, unsigned places[2])
 {
 	for (unsigned i = 0; i < h->n_mapped; i++) {
-		const struct hidden_mapped *m = &h->mapped[i];
+		struct hidden_mapped *m = &h->mapped[i];
 		struct hidden_known *k = known_find(h, m->dev, m->ino, m->file);
 
-		if (inode_set_has(held, m->file ? h->work_dev : m->dev, m->ino))
+		m->held = inode_set_has(held, m->file ? h->work_dev : m->dev, m->ino);
+		if (m->held)
 			continue;
 		places[m->file]++;
 		if (k && m->file) {
@@ -535,11 +442,6 @@ static void sum_parked(struct hidden *h, unsigned parked, struct hidden_sum *sum
 	h->n_known = kept;
 }
 
-static uint64_t beyond(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 /* What each place may hold at most, and all together no more than is missing. */
 static uint64_t guess(unsigned places, uint64_t missing)
 {
@@ -549,15 +451,17 @@ static uint64_t guess(unsigned places, uint64_t missing)
 	return most < missing ? most : missing;
 }
 
-void hidden_end(struct hidden *h, const struct inode_set *held, uint64_t memory,
-		uint64_t files, struct hidden_sum *ret)
+void hidden_end(struct hidden *h, const struct inode_set *held,
+		const struct hidden_missing *missing, struct hidden_sum *ret)
 {
 	struct hidden_sum sum = {.memory_bytes = h->socket_bytes};
 	unsigned places[2] = {0, 0}, parked, all;
+	uint64_t more;
 
 	parked = h->parked + PLACES_OF_A_SOCKET * count_unheld(h, held);
 	sum_remnants(h, held, &sum, places);
 	sum_parked(h, parked, &sum);
+	hidden_sum_growth(h, missing, parked, &sum);
 	all = places[0] + places[1] + parked;
 	sum.watch = parked || all > PLACES_WATCHED;
 	if (all <= PLACES_FREE)
@@ -566,11 +470,12 @@ void hidden_end(struct hidden *h, const struct inode_set *held, uint64_t memory,
 		h->crowded_since = clock_boot_usec();
 	else if (clock_boot_usec() - h->crowded_since >= CROWDED_USEC) {
 		/* Parked descriptors can be either: they count as both. */
-		sum.guessed_bytes =
-			guess(places[0] + parked, beyond(memory, sum.memory_bytes));
-		sum.memory_bytes += sum.guessed_bytes;
-		sum.file_bytes +=
-			guess(places[1] + parked, beyond(files, sum.file_bytes));
+		more = guess(places[0] + parked,
+			     hidden_beyond(missing->memory, sum.memory_bytes));
+		sum.guessed_bytes += more;
+		sum.memory_bytes += more;
+		sum.file_bytes += guess(places[1] + parked,
+					hidden_beyond(missing->files, sum.file_bytes));
 	}
 	*ret = sum;
 }

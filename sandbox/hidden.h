@@ -16,6 +16,7 @@
 #define HIDDEN_KNOWN_MAX 256
 #define HIDDEN_MAPPED_MAX 512
 #define HIDDEN_SOCKETS_MAX 4096
+#define HIDDEN_GROWN_MAX 64
 /* An object is remembered from this size on. */
 #define HIDDEN_KNOWN_BYTES ((uint64_t)1 << 20)
 
@@ -51,10 +52,16 @@ uint64_t hidden_count(int fd, const char *prefix);
 /* A mapping of one process, a line of its maps; then the end of that process. */
 void hidden_map(struct hidden *h, const char *line);
 void hidden_maps_end(struct hidden *h);
-/* held: every object that a descriptor showed in this round. memory, files: what can be hidden at
- * most, as far as the machine's own numbers tell; of memory what this finds is still part. */
-void hidden_end(struct hidden *h, const struct inode_set *held, uint64_t memory,
-		uint64_t files, struct hidden_sum *ret);
+/* What can be hidden at most, as far as the machine's own numbers tell. */
+struct hidden_missing {
+	uint64_t memory, files; /* of memory what this finds is still part */
+	/* Shared memory, by the time that the round began: how much has come that nothing behind a
+	 * descriptor explains; how much of it the processes show as theirs. */
+	uint64_t shmem, shown;
+};
+/* held: every object that a descriptor showed in this round. */
+void hidden_end(struct hidden *h, const struct inode_set *held,
+		const struct hidden_missing *missing, struct hidden_sum *ret);
 
 /* Pure parts. */
 /* Device and inode out of a line of maps, by its fields; false: it is of no file. */

@@ -141,7 +141,7 @@ static uint64_t add_pages(struct use *u, struct use_sum *sum)
 	long hz = sysconf(_SC_CLK_TCK);
 	uint64_t ticks = 0, bound = 0, filters = 0;
 
-	u->largest_shmem = 0;
+	u->largest_shmem = u->shmem = 0;
 	for (size_t i = 0; i < u->tree->n; i++) {
 		struct tree_proc *p = &u->tree->proc[i];
 		struct use_pages v;
@@ -157,6 +157,7 @@ static uint64_t add_pages(struct use *u, struct use_sum *sum)
 		p->size = v.size;
 		bound += p->pages;
 		u->largest_shmem = max_of(u->largest_shmem, v.shmem);
+		u->shmem += v.shmem;
 		filters += use_filters(u, &v);
 		use_meanwhile(u);
 	}
@@ -232,6 +233,9 @@ static void begin_round(struct use *u, const struct meminfo *now, uint64_t known
 {
 	u->thorough = thorough;
 	u->round_began = clock_boot_usec();
+	u->begun_shmem = now->shmem;
+	u->begun_tmpfs = tmpfs_bytes(u->tmp_fd) + tmpfs_bytes(u->shm_fd);
+	u->begun_shown = u->shmem;
 	u->now = (struct use_found){0};
 	/* What went by and by is missed, too: only a thorough round starts anew. */
 	if (!thorough)

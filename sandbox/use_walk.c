@@ -404,14 +404,18 @@ static uint64_t guess_ancestors(const struct use *u)
 static void finish(struct use *u, struct use_walk *w)
 {
 	struct inode_set was = u->seen;
+	struct hidden_missing missing = {.memory = use_missing(u),
+					 .files = u->files_grown,
+					 .shown = u->begun_shown};
 	struct hidden_sum sum;
-	uint64_t guessed;
+	uint64_t guessed, known = u->base.shmem + u->begun_tmpfs + u->now.object_bytes;
 
 	for (size_t i = 0; i < w->n; i++)
 		u->now.forked += w->visit[i].forked;
 	guessed = guess_ancestors(u);
 
-	hidden_end(u->hidden, &w->seen, use_missing(u), u->files_grown, &sum);
+	missing.shmem = u->begun_shmem > known ? u->begun_shmem - known : 0;
+	hidden_end(u->hidden, &w->seen, &missing, &sum);
 	u->now.hidden_bytes = sum.memory_bytes + guessed;
 	u->now.guessed_bytes = sum.guessed_bytes + guessed;
 	u->now.unlinked_bytes += sum.file_bytes;

@@ -284,7 +284,8 @@ static struct hidden_sum one_look(struct hidden *h, struct inode_set *held, uint
 		(void)inode_set_add(held, 1, ino);
 		hidden_note(h, 1, ino, bytes, HIDDEN_MEMORY);
 	}
-	hidden_end(h, held, missing, missing, &sum);
+	hidden_end(h, held, &(struct hidden_missing){.memory = missing, .files = missing},
+		   &sum);
 	return sum;
 }
 
@@ -307,6 +308,70 @@ Test(hidden, what_could_be_parked_counts_on)
 	cr_expect_eq(one_look(h, &held, 0, 0, 1, ANY).memory_bytes, 0u,
 		     "it was forgotten");
 	inode_set_done(&held);
+	hidden_free(h);
+}
+
+/* One round in which one page of an object is mapped that nobody holds (ino; 0: none). */
+static uint64_t one_growth(struct hidden *h, unsigned ino, unsigned parked,
+			   uint64_t shmem_mib, uint64_t shown_mib)
+{
+	const struct hidden_missing missing = {.shmem = shmem_mib << 20,
+					       .shown = shown_mib << 20};
+	struct inode_set held = {0};
+	struct hidden_sum sum;
+	char line[96];
+
+	(void)snprintf(line, sizeof(line),
+		       "10000-11000 rw-s 00000000 00:01 %u /memfd:x (deleted)", ino);
+	hidden_begin(h);
+	hidden_park(h, parked);
+	if (ino)
+		hidden_map(h, line);
+	hidden_maps_end(h);
+	hidden_end(h, &held, &missing, &sum);
+	cr_expect_eq(sum.guessed_bytes, sum.memory_bytes);
+	return sum.memory_bytes >> 20;
+}
+
+Test(hidden, what_came_while_a_place_is_new_is_the_places)
+{
+	struct hidden *h = hidden_new(1, -1, -1, -1);
+
+	cr_expect_eq(one_growth(h, 0, 0, 50, 0), 0u, "it came before there was a place");
+	cr_expect_eq(one_growth(h, 7, 0, 150, 0), 100u);
+	cr_expect_eq(one_growth(h, 7, 0, 170, 0), 120u, "the round had begun before it");
+	cr_expect_eq(one_growth(h, 7, 0, 400, 0), 120u, "this is somebody else's");
+	cr_expect_eq(one_growth(h, 7, 0, 60, 0), 60u, "there is no more");
+	cr_expect_eq(one_growth(h, 0, 0, 400, 0), 0u, "the place is gone");
+	hidden_free(h);
+}
+
+Test(hidden, what_pages_explain_is_not_hidden)
+{
+	struct hidden *h = hidden_new(1, -1, -1, -1);
+	char line[] = "10000000-20000000 rw-s 00000000 00:01 7 /dev/zero (deleted)";
+	const struct hidden_missing missing = {.shmem = (uint64_t)200 << 20,
+					       .shown = (uint64_t)200 << 20};
+	struct inode_set held = {0};
+	struct hidden_sum sum;
+
+	hidden_begin(h);
+	hidden_map(h, line);
+	hidden_maps_end(h);
+	hidden_end(h, &held, &missing, &sum);
+	cr_expect_eq(sum.memory_bytes, 0u, "256 MiB are mapped, 200 of them there");
+	hidden_free(h);
+}
+
+/* In floor nobody lists the sockets that are parked in one. */
+Test(hidden, what_comes_while_something_is_parked_may_be_in_it)
+{
+	struct hidden *h = hidden_new(1, -1, -1, -1);
+
+	cr_expect_eq(one_growth(h, 0, 1, 100, 0), 100u);
+	cr_expect_eq(one_growth(h, 0, 1, 150, 0), 150u);
+	cr_expect_eq(one_growth(h, 0, 1, 151, 0), 150u, "others' memory grows too");
+	cr_expect_eq(one_growth(h, 0, 0, 151, 0), 0u, "nothing is parked any more");
 	hidden_free(h);
 }
 
