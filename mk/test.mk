@@ -46,6 +46,9 @@ $(ESCAPE_TRY_C:%.c=$(B)/%): $(B)/%: $(B)/%.o $(OBJ_common)
 # A section of the threats a file, the victims, and the program that holds them.
 PROBE_OBJ := $(call obj,$(wildcard tests/escape/probe_*.c tests/escape/victim_*.c))
 $(B)/tests/escape/try_probe: $(PROBE_OBJ)
+# The kinds of objects, a file for each part of the kernel.
+OBJECTS_OBJ := $(call obj,$(wildcard tests/escape/objects_*.c))
+$(B)/tests/escape/try_objects: $(OBJECTS_OBJ)
 # It compares the kernel's answers with the table's.
 $(B)/tests/escape/try_syscalls: $(addprefix $(B)/,sandbox/seccomp_table.o sandbox/seccomp_bpf.o sandbox/seccomp_shrink.o)
 $(B)/tests/escape/try_syscalls: LDLIBS := -lseccomp
