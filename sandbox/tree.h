@@ -21,6 +21,7 @@ struct tree_proc {
 	pid_t pid, ppid;
 	char state;
 	bool member;
+	bool shares; /* use.c: its memory is its parent's, where it is counted */
 	unsigned threads;
 	uint64_t flags;	      /* PF_* of the kernel */
 	uint64_t start;	      /* clock ticks after boot */

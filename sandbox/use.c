@@ -19,9 +19,11 @@
 #include "common/str.h"
 #include "sandbox/tree_parts.h"
 
+#include <linux/kcmp.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 
 /* A program for seccomp, as the job gave it and as the kernel runs it, at its largest. */
 #define FILTER_BYTES ((uint64_t)160 << 10)
@@ -135,6 +137,27 @@ static uint64_t filter_bytes(const struct use *u, uint64_t first)
 	return (found < made ? found : made) * FILTER_BYTES;
 }
 
+/*
+ * A child of vfork(2) until it executes, and its like: one address space, which is counted with
+ * the parent. Asked at once, for such a child is soon another or gone, and would count twice. Where
+ * kcmp(2) is refused (a container's filter) use_exact.c has to find out.
+ */
+static bool shares_memory(const struct use *u, size_t at)
+{
+	const struct tree_proc *p = &u->tree->proc[at];
+
+	if (!(p->flags & PF_FORKNOEXEC))
+		return false;
+	for (size_t i = 0; i < at; i++) {
+		const struct tree_proc *o = &u->tree->proc[i];
+
+		if (o->pid == p->ppid)
+			return o->pages &&
+			       syscall(SYS_kcmp, o->pid, p->pid, KCMP_VM, 0UL, 0UL) == 0;
+	}
+	return false;
+}
+
 /* The cheap half: an upper bound of what is mapped. */
 static uint64_t add_pages(struct use *u, struct use_sum *sum)
 {
@@ -147,18 +170,22 @@ static uint64_t add_pages(struct use *u, struct use_sum *sum)
 		struct use_pages v;
 
 		p->pages = p->size = 0;
+		p->shares = false;
 		if (!p->member)
 			continue;
 		sum->processes += p->threads ? p->threads : 1;
 		ticks += p->cpu_ticks;
 		if (tree_is_dead(p) || !pages_of(u, p, &v))
 			continue;
+		filters += use_filters(u, &v);
+		p->shares = shares_memory(u, i);
+		if (p->shares)
+			continue;
 		p->pages = v.anon + v.shmem + v.swap + v.tables + v.huge;
 		p->size = v.size;
 		bound += p->pages;
 		u->largest_shmem = max_of(u->largest_shmem, v.shmem);
 		u->shmem += v.shmem;
-		filters += use_filters(u, &v);
 		use_meanwhile(u);
 	}
 	sum->memory_bytes += filter_bytes(u, filters);
@@ -280,9 +307,11 @@ static void tell_apart(struct use *u, uint64_t limit, uint64_t others, uint64_t 
 
 	if (u->exact_at && others + u->exact_bytes + grown + filled <= limit) {
 		sum->memory_bytes = others + u->exact_bytes + grown;
+		u->doubt_since = 0;
 		return;
 	}
-	if (use_exact_step(u)) {
+	/* Of one that went meanwhile nobody knows whose its memory is now: told apart anew. */
+	if (use_exact_step(u) && !(u->exact_gone && others + u->exact_bytes > limit)) {
 		u->exact_bound = bound;
 		u->exact_at = clock_boot_usec();
 		u->doubt_since = 0;
@@ -315,10 +344,12 @@ int use_look(struct use *u, uint64_t memory_limit, struct use_sum *ret, struct e
 	sum.unlinked_bytes = f.unlinked_bytes;
 	sum.unreadable = f.unreadable;
 	sum.locks = f.locks;
-	if (memory_limit && sum.memory_bytes > memory_limit && others <= memory_limit)
+	if (memory_limit && sum.memory_bytes > memory_limit && others <= memory_limit) {
 		tell_apart(u, memory_limit, others, bound, &sum);
-	else
+	} else {
 		use_exact_done(u);
+		u->doubt_since = 0;
+	}
 	*ret = sum;
 	return 0;
 }

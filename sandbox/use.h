@@ -67,6 +67,7 @@ struct use {
 	/* exact sizes, where pages shared after fork() would be counted twice */
 	struct use_exact *exact;
 	uint64_t exact_bytes, exact_bound;
+	bool exact_gone; /* exact_bytes has the bound of one that ended meanwhile */
 	usec_t exact_at; /* when that was known; 0: not so far */
 	usec_t doubt_since;
 	/* Called now and then while it looks; may be NULL. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the keeper: the memory of each process by its share of every page (the kernel walks
- * its page tables for it), a few processes at a look. Address spaces that processes share (a
- * child of vfork() until it executes) count once.
+ * its page tables for it), a few processes at a look. Address spaces that processes share count
+ * once.
  */
 #include "common/cleanup.h"
 #include "common/mem.h"
@@ -10,6 +10,7 @@
 #include "sandbox/tree_parts.h"
 #include "sandbox/use.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/kcmp.h>
@@ -26,6 +27,7 @@ struct use_exact {
 	} *one;
 	size_t n, at;
 	uint64_t sum;
+	bool gone; /* of one or some their bound is in the sum */
 };
 
 void use_exact_done(struct use *u)
@@ -34,7 +36,6 @@ void use_exact_done(struct use *u)
 		free(u->exact->one);
 	free(u->exact);
 	u->exact = NULL;
-	u->doubt_since = 0;
 }
 
 static struct use_exact *begin(const struct use *u)
@@ -45,7 +46,7 @@ static struct use_exact *begin(const struct use *u)
 	for (size_t i = 0; i < u->tree->n; i++) {
 		const struct tree_proc *p = &u->tree->proc[i];
 
-		if (p->member && !tree_is_dead(p))
+		if (p->member && !p->shares && !tree_is_dead(p))
 			x->one[x->n++] =
 				(struct one){p->pid, p->threads, p->pages, p->size};
 	}
@@ -113,7 +114,7 @@ static uint64_t exact_task(const struct use *u, const char *dir, bool *ret_found
 	return sum + exact_shmem(u, path);
 }
 
-static uint64_t exact_process(const struct use *u, const struct one *p)
+static uint64_t exact_process(const struct use *u, const struct one *p, bool *ret_gone)
 {
 	cleanup_dir DIR *tasks = NULL;
 	struct dirent *e;
@@ -131,7 +132,8 @@ static uint64_t exact_process(const struct use *u, const struct one *p)
 		if (e->d_name[0] != '.' &&
 		    str_fmt(path, sizeof(path), "%d/task/%s", p->pid, e->d_name) == 0)
 			sum = exact_task(u, path, &found);
-	/* Neither readable nor gone: the bound stands for it. */
+	/* Not readable, or gone: the bound stands for it. */
+	*ret_gone |= !found && !tasks && (errno == ENOENT || errno == ESRCH);
 	return found ? sum : p->pages;
 }
 
@@ -161,10 +163,11 @@ bool use_exact_step(struct use *u)
 		if (clock_boot_usec() >= until)
 			return false;
 		if (!is_counted(x, p))
-			x->sum += exact_process(u, p);
+			x->sum += exact_process(u, p, &x->gone);
 		use_meanwhile(u);
 	}
 	u->exact_bytes = x->sum;
+	u->exact_gone = x->gone;
 	use_exact_done(u);
 	return true;
 }

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run in a job by within_limits.sh: memory that is easily counted twice, or taken for more than it is."""
+import ctypes
+import mmap
+import os
+import subprocess
+import sys
+import time
+
+MIB = 1 << 20
+
+
+def touched(size):
+    m = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    for at in range(0, size, 4096):
+        m[at] = 1
+    return m
+
+
+def shared_pages(n):
+    """Mappings that have no descriptor: nobody outside sees how large their objects are."""
+    held = [mmap.mmap(-1, 4096) for _ in range(n)]
+    for m in held:
+        m[0] = 1
+    time.sleep(2)
+
+
+def vfork(n):
+    """A child has its parent's memory until it executes."""
+    held = touched(400 * MIB)
+    assert subprocess._USE_VFORK
+    for _ in range(n):
+        subprocess.run(["/bin/true"], check=True)
+    held.close()
+
+
+def forked(n):
+    """Children that write nothing share all pages."""
+    held = touched(300 * MIB)
+    for _ in range(n):
+        if os.fork() == 0:
+            time.sleep(3)
+            os._exit(held[0] - 1)
+    for _ in range(n):
+        assert os.wait()[1] == 0
+
+
+def threads_end(n):
+    """A shared object that many processes have mapped, whose makers have ended."""
+    held = mmap.mmap(-1, 200 * MIB)
+    for at in range(0, 200 * MIB, 4096):
+        held[at] = 1
+    for _ in range(n):
+        if os.fork() == 0:
+            if os.fork() == 0:
+                time.sleep(2)
+            os._exit(held[0] - 1)
+    for _ in range(n):
+        assert os.wait()[1] == 0
+    time.sleep(2)
+
+
+ctypes.CDLL(None).prctl(4, 0)  # as programs with secrets: not dumpable
+globals()[sys.argv[1]](int(sys.argv[2]))

@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 180
+# What stays below its limit is not ended: memory that is easily counted twice, or taken for more than it
+# is, under 512 MiB, on a machine that is busy. Needs Python, and not to be root.
+set -uo pipefail
+bin=${LYCH_BUILD:-build/release}
+sandbox=$(realpath "$bin/lych-sandbox") || exit 1
+scratch=$(mktemp -d)
+burners=()
+trap 'kill "${burners[@]}" 2>/dev/null; rm -rf "$scratch"' EXIT
+cp "$(dirname "$0")/within_limits.py" "$scratch/"
+for _ in 1 2 3 4 5 6; do
+	(exec timeout 170 bash -c 'while :; do :; done') &
+	burners+=($!)
+done
+
+failed=0
+for grade in full floor; do
+	for what in "shared_pages 24" "shared_pages 400" "vfork ${VFORKS:-1000}" "forked 8" "threads_end 8"; do
+		# shellcheck disable=SC2086 # two words
+		if said=$("$sandbox" --grade $grade --workspace "$scratch" --memory 512MiB --timeout 60 -- \
+			/usr/bin/python3 within_limits.py $what 2>&1); then
+			echo "ok    $grade: $what"
+		else
+			echo "FAIL  $grade: $what: ${said:0:600}"
+			failed=$((failed + 1))
+		fi
+	done
+done
+exit $((failed > 0))
