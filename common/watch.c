@@ -16,6 +16,11 @@ void watch_heard(struct watch *w)
 	w->silent = 0;
 }
 
+void watch_hung_up(struct watch *w)
+{
+	w->silent = WATCH_SILENCE_USEC - 2 * WATCH_LOOK_USEC;
+}
+
 bool watch_look(struct watch *w, usec_t now, bool excused)
 {
 	usec_t passed;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #define WATCH_BEAT_USEC (2 * USEC_PER_SEC)
+#define WATCH_BEAT_LINE "WATCHDOG=1" /* where it is told in lines */
 #define WATCH_LOOK_USEC USEC_PER_SEC
 #define WATCH_SILENCE_USEC (10 * USEC_PER_SEC)
 
@@ -26,6 +27,8 @@ struct watch {
 void watch_begin(struct watch *w, usec_t now, usec_t patience);
 void watch_end(struct watch *w);
 void watch_heard(struct watch *w);
+/* It has hung up, so that it is about to end: it is given two looks for that. */
+void watch_hung_up(struct watch *w);
 /* Look again. excused: it could not have said anything since the last look. true: it has
  * been silent for that long. */
 MUST_CHECK bool watch_look(struct watch *w, usec_t now, bool excused);

@@ -4,8 +4,10 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/watch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,7 +19,7 @@ struct notify {
 	int ready_fd;
 	int sock; /* connected datagram socket of the service manager, -1: none */
 	usec_t watchdog_usec; /* 0: not asked for */
-	struct loop_timer *timer;
+	struct loop_timer *timer, *beat;
 };
 
 /* NOTIFY_SOCKET is a path, or an abstract name written with '@'. */
@@ -79,6 +81,20 @@ static void notify_alive(void *arg)
 	loop_timer_arm(n->timer, n->watchdog_usec / 3);
 }
 
+/* The starter is told as long as it listens; one that is stopped keeps nobody waiting. */
+static void notify_beat(void *arg)
+{
+	static const char line[] = WATCH_BEAT_LINE "\n";
+	struct notify *n = arg;
+	ssize_t w = write(n->ready_fd, line, sizeof(line) - 1);
+
+	if (w < 0 && errno != EAGAIN && errno != EINTR) {
+		fd_close(&n->ready_fd);
+		return;
+	}
+	loop_timer_arm(n->beat, WATCH_BEAT_USEC);
+}
+
 int notify_new(struct loop *l, int ready_fd, struct notify **ret, struct err *err)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
@@ -90,12 +106,17 @@ int notify_new(struct loop *l, int ready_fd, struct notify **ret, struct err *er
 		return -1;
 	if (sock >= 0 && read_watchdog(&watchdog, err) < 0)
 		return -1;
+	if (ready_fd >= 0 && fcntl(ready_fd, F_SETFL, O_NONBLOCK) < 0)
+		return err_sys(err, "the readiness pipe");
 	n = xnew(struct notify);
 	n->loop = l;
 	n->ready_fd = ready_fd;
 	n->sock = TAKE_FD(sock);
 	n->watchdog_usec = watchdog;
 	n->timer = loop_timer_new(l, notify_alive, n);
+	n->beat = loop_timer_new(l, notify_beat, n);
+	if (ready_fd >= 0)
+		loop_timer_arm(n->beat, 0);
 	*ret = n;
 	return 0;
 }
@@ -117,7 +138,6 @@ void notify_ready(struct notify *n)
 {
 	notify_send(n, "READY=1");
 	write_line(n->ready_fd, "READY=1");
-	fd_close(&n->ready_fd);
 	if (n->watchdog_usec > 0)
 		notify_alive(n);
 }
@@ -138,6 +158,7 @@ void notify_stopping(struct notify *n)
 {
 	notify_send(n, "STOPPING=1");
 	loop_timer_disarm(n->timer);
+	loop_timer_disarm(n->beat);
 }
 
 void notify_free(struct notify *n)
@@ -145,6 +166,7 @@ void notify_free(struct notify *n)
 	if (!n)
 		return;
 	loop_timer_free(n->timer);
+	loop_timer_free(n->beat);
 	fd_close(&n->ready_fd);
 	fd_close(&n->sock);
 	free(n);

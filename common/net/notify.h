@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readiness and watchdog: sd_notify(3) by hand (NOTIFY_SOCKET, WATCHDOG_USEC)
- * and, for the embedded starter, one byte-line on an inherited descriptor. */
+ * and, for the embedded starter, lines on an inherited descriptor. */
 #ifndef LYCH_COMMON_NET_NOTIFY_H
 #define LYCH_COMMON_NET_NOTIFY_H
 
@@ -9,12 +9,12 @@
 #include "common/net/loop.h"
 
 struct notify;
-/* ready_fd: -1, or a pipe to which "READY=1\n" (or "STATUS=...\n") is written.
+/* ready_fd: -1, or a pipe to which "READY=1\n" (or "STATUS=...\n") is written and, from the
+ * first turn of the loop on until it stops, WATCH_BEAT_LINE "\n" every WATCH_BEAT_USEC. It becomes the callee's.
  * Opens and connects what it needs at once, so that it works after confinement. */
 MUST_CHECK int notify_new(struct loop *l, int ready_fd, struct notify **ret,
 			  struct err *err);
-void notify_ready(struct notify *n); /* also starts the watchdog timer where asked for;
-					closes ready_fd */
+void notify_ready(struct notify *n); /* also starts the watchdog timer where asked for */
 void notify_status(struct notify *n, const char *text);
 void notify_stopping(struct notify *n);
 void notify_free(struct notify *n);

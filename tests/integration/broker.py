@@ -198,9 +198,9 @@ class Vessel:
              "--secrets", D + "/pg/secrets", "--config", D + "/codex.yaml", "--ready-fd", str(w)],
             env=ENV, stderr=open(D + "/vessel.log", "ab"), pass_fds=[w])
         os.close(w)
-        line = os.read(r, 100)
-        os.close(r)
-        assert b"READY=1" in line, open(D + "/vessel.log").read()[-3000:]
+        with os.fdopen(r, "rb") as f:
+            is_ready = b"READY=1\n" in f
+        assert is_ready, open(D + "/vessel.log").read()[-3000:]
         until(lambda: status()["audit"]["ok"])
 
     def stop(self, signo=signal.SIGTERM):

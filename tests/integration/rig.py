@@ -150,10 +150,10 @@ class Vessel:
                                   stderr=self.log, pass_fds=[w], cwd=D)
         os.close(w)
         t = time.monotonic()
-        line = os.read(r, 100)
-        os.close(r)
+        with os.fdopen(r, "rb") as f:
+            is_ready = b"READY=1\n" in f
         self.ready_after = time.monotonic() - t
-        assert b"READY=1" in line, open(D + "/vessel.log").read()[-2000:]
+        assert is_ready, open(D + "/vessel.log").read()[-2000:]
 
     def stop(self, signo=signal.SIGTERM):
         self.p.send_signal(signo)

@@ -186,7 +186,7 @@ def start(name, *argv, wait=True, **more):
     os.close(w)
     atexit.register(p.kill)
     if wait:
-        assert b"READY=1" in os.read(r, 100), open(f"{D}/{name}.log").read()[-3000:]
+        assert b"READY=1\n" in os.fdopen(r, "rb", closefd=False), open(f"{D}/{name}.log").read()[-3000:]
     os.close(r)
     return p
 

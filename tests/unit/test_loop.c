@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/net/loop.h"
 #include "common/net/notify.h"
+#include "common/watch.h"
 
 #include "common/str.h"
 #include "tests/support/scratch_socket.h"
@@ -178,9 +179,9 @@ static void manager_hears(const char *name, pid_t watchdog_pid)
 	}
 	notify_stopping(n);
 	cr_expect(read(p[0], line, sizeof(line) - 1) > 0);
-	cr_expect_str_eq(line, "STATUS=starting\nREADY=1\n");
-	cr_expect_eq(read(p[0], line, 1), 0, "the descriptor is closed");
+	cr_expect(str_starts(line, "STATUS=starting\nREADY=1\n"), "%s", line);
 	notify_free(n);
+	cr_expect_eq(read(p[0], line, 1), 0, "the descriptor is closed");
 	loop_io_free(io);
 	close(fd);
 	close(p[0]);
@@ -198,6 +199,66 @@ Test(loop, manager_hears_readiness_and_watchdog)
 	manager_hears(name, 1);
 	cr_assert(str_fmt(name, sizeof(name), "@lych-notify-%d", getpid()) == 0);
 	manager_hears(name, getpid());
+}
+
+static char said[4096];
+
+static void starter_reads(int fd, unsigned what, void *arg)
+{
+	size_t n = strlen(said);
+	ssize_t got = read(fd, said + n, sizeof(said) - n - 1);
+
+	(void)what;
+	(void)arg;
+	cr_assert(got > 0);
+	if (strstr(said, WATCH_BEAT_LINE "\n" WATCH_BEAT_LINE "\n"))
+		loop_stop(loop, 0);
+}
+
+/* Before it is ready too, and for as long as the loop turns. */
+Test(loop, starter_hears_that_it_lives)
+{
+	struct notify *n = NULL;
+	struct err err = ERR_INIT;
+	int p[2];
+
+	begin();
+	cr_assert(pipe2(p, O_CLOEXEC) == 0);
+	cr_assert(notify_new(loop, p[1], &n, &err) == 0, "%s", err.msg);
+	io = loop_io_new(loop, p[0], LOOP_READ, starter_reads, NULL);
+	cr_expect_eq(run(), 0);
+	notify_ready(n);
+	cr_expect(read(p[0], said, sizeof(said) - 1) > 0);
+	cr_expect(str_starts(said, "READY=1\n"), "%s", said);
+	notify_free(n);
+	loop_io_free(io);
+	close(p[0]);
+	loop_free(loop);
+}
+
+/* A starter that is stopped, or ends before its parts, keeps none of them waiting. */
+Test(loop, nobody_waits_for_the_starter)
+{
+	static char much[1 << 16];
+	struct notify *n = NULL;
+	struct err err = ERR_INIT;
+	int p[2];
+
+	begin();
+	cr_assert(pipe2(p, O_CLOEXEC) == 0);
+	cr_assert(notify_new(loop, p[1], &n, &err) == 0, "%s", err.msg);
+	while (write(p[1], much, sizeof(much)) > 0)
+		;
+	timer = loop_timer_new(loop, fire_and_free, NULL);
+	loop_timer_arm(timer, 5000);
+	cr_expect_eq(run(), 7);
+	close(p[0]);
+	timer = loop_timer_new(loop, fire_and_free, NULL);
+	loop_timer_arm(timer, WATCH_BEAT_USEC + 5000);
+	cr_expect_eq(run(), 7);
+	notify_stopping(n);
+	notify_free(n);
+	loop_free(loop);
 }
 
 Test(loop, notify_refuses_a_bad_environment)

@@ -34,6 +34,21 @@ Test(watch, time_in_which_nobody_looked_counts_as_one_look)
 	cr_assert(watch_look(&w, now += 3600 * USEC_PER_SEC, false));
 }
 
+Test(watch, who_hung_up_has_two_looks_left)
+{
+	struct watch w;
+	usec_t now = BEGIN;
+
+	watch_begin(&w, now);
+	watch_hung_up(&w);
+	cr_assert_not(watch_look(&w, now += WATCH_LOOK_USEC, false));
+	cr_assert(watch_look(&w, now += WATCH_LOOK_USEC, false));
+	/* nobody is watched before it has begun */
+	watch_end(&w);
+	watch_hung_up(&w);
+	cr_assert_not(watch_look(&w, now += 3600 * USEC_PER_SEC, false));
+}
+
 Test(watch, what_is_excused_does_not_count)
 {
 	struct watch w;
