@@ -18,7 +18,8 @@ void watch_heard(struct watch *w)
 
 void watch_hung_up(struct watch *w)
 {
-	w->silent = WATCH_SILENCE_USEC - 2 * WATCH_LOOK_USEC;
+	w->silent =
+		w->patience > 2 * WATCH_LOOK_USEC ? w->patience - 2 * WATCH_LOOK_USEC : 0;
 }
 
 bool watch_look(struct watch *w, usec_t now, bool excused)

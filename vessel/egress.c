@@ -19,6 +19,7 @@
 #include "common/str.h"
 #include "vessel/egress_link.h"
 #include "vessel/egress_parent.h"
+#include "vessel/egress_pulse.h"
 #include "vessel/egress_worker.h"
 
 #include <assert.h>
@@ -67,27 +68,34 @@ struct egress {
 	struct loop *loop;
 	struct egress_events events;
 	struct loop_io *io;
-	struct loop_timer *late;
+	struct loop_timer *late, *look;
+	struct egress_pulse *pulse; /* the parent's */
+	struct egress_heard heard;
 	struct worker *worker;
 	size_t n;
 	struct confine_report parent_walls;
 	struct err failed; /* why attaching failed */
 	pid_t pid;
 	int control;
-	bool parent_up, attaching;
+	bool parent_up, attaching, parent_stuck;
 };
 
 /* ---- the parent ---- */
 
 int egress_fork(const struct egress_config *cfg, struct egress **ret, struct err *err)
 {
+	struct egress_pulse *pulse;
 	struct egress *e;
 	int pair[2];
 	pid_t pid;
 
 	assert(cfg->n_portals <= EGRESS_PORTALS_MAX);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+	if (egress_pulse_new(&pulse, err) < 0)
+		return -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		egress_pulse_free(pulse);
 		return err_sys(err, "a socket to the egress workers");
+	}
 	(void)fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
@@ -95,15 +103,17 @@ int egress_fork(const struct egress_config *cfg, struct egress **ret, struct err
 			(void)close_range(3, (unsigned)pair[1] - 1, 0);
 		(void)close_range((unsigned)pair[1] + 1, ~0U, 0);
 		log_init("egress", LOG_INFO_);
-		_exit(egress_parent_run(cfg, pair[1]));
+		_exit(egress_parent_run(cfg, pair[1], pulse));
 	}
 	fd_close(&pair[1]);
 	if (pid < 0) {
 		fd_close(&pair[0]);
+		egress_pulse_free(pulse);
 		return err_sys(err, "fork the parent of the egress workers");
 	}
 	e = xnew(struct egress);
 	e->cfg = *cfg;
+	e->pulse = pulse;
 	e->pid = pid;
 	e->control = pair[0];
 	e->n = egress_workers_count(cfg);
@@ -513,6 +523,7 @@ static void on_closed(const struct err *why, void *arg)
 static void parent_lost(struct egress *e, const struct err *why)
 {
 	loop_io_set(e->io, 0);
+	loop_timer_disarm(e->look);
 	e->parent_up = false;
 	if (e->attaching)
 		attach_failed(e, why);
@@ -593,6 +604,23 @@ static void on_control(int fd UNUSED, unsigned what UNUSED, void *arg)
 		parent_lost(e, &err);
 }
 
+/* It lives outside of our Landlock scope: whoever supervises us ends it. */
+static void on_look(void *arg)
+{
+	struct egress *e = arg;
+	struct err err = ERR_INIT;
+
+	if (!egress_heard_look(&e->heard, e->pulse)) {
+		loop_timer_arm(e->look, WATCH_LOOK_USEC);
+		return;
+	}
+	e->parent_stuck = true;
+	(void)err_set_id(&err, ERRID_EGRESS_AWAY,
+			 "the parent of the workers does not answer: it is stopped or "
+			 "stuck");
+	parent_lost(e, &err);
+}
+
 static void on_late(void *arg)
 {
 	struct egress *e = arg;
@@ -610,6 +638,9 @@ int egress_attach(struct egress *e, struct loop *l, const struct egress_events *
 	e->events = *events;
 	e->io = loop_io_new(l, e->control, LOOP_READ, on_control, e);
 	e->late = loop_timer_new(l, on_late, e);
+	e->look = loop_timer_new(l, on_look, e);
+	egress_heard_begin(&e->heard, e->pulse);
+	loop_timer_arm(e->look, WATCH_LOOK_USEC);
 	loop_timer_arm(e->late, ATTACH_USEC);
 	e->attaching = true;
 	if (loop_run(l, err) < 0)
@@ -640,8 +671,10 @@ void egress_free(struct egress *e)
 	}
 	loop_io_free(e->io);
 	loop_timer_free(e->late);
+	loop_timer_free(e->look);
 	fd_close(&e->control);
-	(void)waitpid(e->pid, NULL, 0);
+	(void)waitpid(e->pid, NULL, e->parent_stuck ? WNOHANG : 0);
+	egress_pulse_free(e->pulse);
 	free(e->worker);
 	free(e);
 }

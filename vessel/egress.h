@@ -10,6 +10,9 @@
  * Order at start: egress_fork() first of all, egress_attach() when there is a loop and
  * before the vessel confines itself.
  *
+ * A worker that does not move any more, stopped or stuck, is ended by the parent and started
+ * again; when the parent itself does not, its end is on_lost(), as when it died.
+ *
  * The reply is hostile: whoever speaks for a worker here believes only lengths that were
  * checked (egress_wire.h). A worker that breaks the protocol loses its link, ends by
  * that, and is started again.
@@ -39,6 +42,7 @@
 #define EGRESS_CALLS_MAX 512 /* in flight, a worker */
 
 struct confine_probe;
+struct egress_pulse;
 struct egress;
 struct egress_call;
 
@@ -61,10 +65,10 @@ struct egress_portal {
 
 /*
  * The gate worker's whole life, supplied by gate_worker.h: called in the worker process,
- * after it has confined itself, with the socket (SOCK_STREAM, blocking) to the vessel.
- * Returns the exit code at end of file.
+ * after it has confined itself, with the socket (SOCK_STREAM, blocking) to the vessel; it
+ * shows that it lives (egress_pulse.h). Returns the exit code at end of file.
  */
-typedef int egress_gate_main(int fd, void *arg);
+typedef int egress_gate_main(int fd, struct egress_pulse *pulse, void *arg);
 
 struct egress_config {
 	const char *secrets_dir;

@@ -19,6 +19,7 @@
 #include "common/str.h"
 #include "vessel/egress_easy.h"
 #include "vessel/egress_link.h"
+#include "vessel/egress_pulse.h"
 #include "vessel/egress_reply.h"
 #include "vessel/redact_reply.h"
 
@@ -77,6 +78,7 @@ struct http {
 	struct egress_link *link;
 	struct httpc_multi *curl;
 	struct resolver *resolver;
+	struct loop_timer *beat;
 	struct call *calls;
 	unsigned n_calls;
 };
@@ -691,6 +693,14 @@ static void on_closed(const struct err *why, void *arg)
 	loop_stop(h->loop, why ? EXIT_FAILURE : 0);
 }
 
+static void on_beat(void *arg)
+{
+	struct http *h = arg;
+
+	egress_pulse_beat(h->cfg->pulse);
+	loop_timer_arm(h->beat, WATCH_BEAT_USEC);
+}
+
 int egress_http_serve(const struct egress_http_config *cfg)
 {
 	struct http h = {.cfg = cfg};
@@ -702,6 +712,8 @@ int egress_http_serve(const struct egress_http_config *cfg)
 	    httpc_multi_new(h.loop, 0, on_look, &h, &h.curl, &err) == 0) {
 		h.resolver = resolver_new(h.loop, cfg->resolve);
 		h.link = egress_link_new(h.loop, cfg->fd, OUT_MAX, &ops);
+		h.beat = loop_timer_new(h.loop, on_beat, &h);
+		loop_timer_arm(h.beat, 0);
 		code = loop_run(h.loop, &err);
 	}
 	while (h.calls)
@@ -709,6 +721,7 @@ int egress_http_serve(const struct egress_http_config *cfg)
 	if (code < 0)
 		log_err(LOG_ERROR_, "stopping", &err);
 	egress_link_free(h.link);
+	loop_timer_free(h.beat);
 	resolver_free(h.resolver);
 	httpc_multi_free(h.curl);
 	loop_free(h.loop);

@@ -18,6 +18,7 @@ struct egress_http_config {
 	const struct resolve_config *resolve;
 	/* own addresses; a portal's exact ones are in it already */
 	const struct addr_policy *addresses;
+	struct egress_pulse *pulse;
 };
 
 /* Until the vessel's end closes: the exit code. The process has confined itself. */

@@ -19,11 +19,13 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/net/children.h"
+#include "vessel/egress_pulse.h"
 #include "vessel/egress_wire.h"
 #include "vessel/egress_worker.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -34,7 +36,9 @@
 #define STEADY_USEC (60 * USEC_PER_SEC) /* one that lived so long begins anew */
 
 struct child {
-	pid_t pid;	   /* 0: none */
+	pid_t pid; /* 0: none */
+	struct egress_pulse *pulse;
+	struct egress_heard heard;
 	usec_t started;	   /* boot clock */
 	usec_t due;	   /* when to start it */
 	unsigned in_a_row; /* ends, each soon after the start */
@@ -44,6 +48,7 @@ struct parent {
 	struct egress_world world;
 	struct child *child;
 	size_t n;
+	struct egress_pulse *pulse; /* our own */
 	int control, signals;
 };
 
@@ -55,6 +60,11 @@ NORETURN static void become_worker(struct parent *p, size_t i, int fd, pid_t par
 		_exit(EXIT_FAILURE);
 	/* the secrets and its own socket */
 	children_keep(p->world.secrets_fd, fd);
+	for (size_t k = 0; k < p->n; k++)
+		if (k != i)
+			egress_pulse_free(p->child[k].pulse);
+	egress_pulse_free(p->pulse);
+	p->world.pulse = p->child[i].pulse;
 	_exit(egress_worker_run(&p->world, i, fd));
 }
 
@@ -77,8 +87,10 @@ static int start_worker(struct parent *p, size_t i)
 		       NULL);
 	fd_close(&pair[0]);
 	fd_close(&pair[1]);
-	if (c->pid > 0)
+	if (c->pid > 0) {
+		egress_heard_begin(&c->heard, c->pulse);
 		return 0;
+	}
 	c->pid = 0;
 	return -1;
 }
@@ -140,21 +152,45 @@ static int start_due(struct parent *p)
 	return next <= now ? 0 : (int)((next - now) / USEC_PER_MSEC) + 1;
 }
 
+/* The end of a worker is seen as any other, and the next one started. */
+static void end_stuck(struct parent *p)
+{
+	char name[EGRESS_NAME_SIZE + 8];
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct child *c = &p->child[i];
+
+		if (c->pid == 0 || !egress_heard_look(&c->heard, c->pulse))
+			continue;
+		egress_worker_name(p->world.cfg, i, name);
+		log_kv(LOG_WARN_, "an egress worker is stopped or stuck; it is killed",
+		       "worker", name, NULL);
+		(void)kill(c->pid, SIGKILL);
+		egress_heard_begin(&c->heard, c->pulse);
+	}
+}
+
 /* Until the vessel's end closes. */
 static int supervise(struct parent *p)
 {
+	const int look_msec = WATCH_LOOK_USEC / USEC_PER_MSEC;
+
 	for (;;) {
 		struct pollfd fds[] = {{.fd = p->control, .events = POLLIN},
 				       {.fd = p->signals, .events = POLLIN}};
 		int timeout = start_due(p);
 
+		if (timeout < 0 || timeout > look_msec)
+			timeout = look_msec;
 		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
 			return EXIT_FAILURE;
+		egress_pulse_beat(p->pulse);
 		/* Anything from there is the end: the vessel has nothing to say. */
 		if (fds[0].revents)
 			return 0;
 		if (fds[1].revents)
 			reap(p);
+		end_stuck(p);
 	}
 }
 
@@ -201,18 +237,29 @@ static int say(const struct parent *p, const struct confine_report *walls,
 	return fdpass_send(p->control, b.data, b.len, NULL, 0, 0);
 }
 
-int egress_parent_run(const struct egress_config *cfg, int control)
+static int make_pulses(struct parent *p, struct err *err)
+{
+	p->n = egress_workers_count(p->world.cfg);
+	p->child = xcalloc(p->n, sizeof(*p->child));
+	for (size_t i = 0; i < p->n; i++)
+		if (egress_pulse_new(&p->child[i].pulse, err) < 0)
+			return -1;
+	return 0;
+}
+
+int egress_parent_run(const struct egress_config *cfg, int control,
+		      struct egress_pulse *pulse)
 {
 	struct parent p = {.world = {.cfg = cfg, .secrets_fd = -1},
+			   .pulse = pulse,
 			   .control = control,
 			   .signals = -1};
 	struct confine_report walls;
 	struct err err = ERR_INIT;
 	int code;
 
-	p.n = egress_workers_count(cfg);
-	p.child = xcalloc(p.n, sizeof(*p.child));
-	if (prepare(&p, &err) < 0 || confine(&p, &walls, &err) < 0) {
+	if (make_pulses(&p, &err) < 0 || prepare(&p, &err) < 0 ||
+	    confine(&p, &walls, &err) < 0) {
 		log_err(LOG_ERROR_, "cannot start", &err);
 		(void)say(&p, NULL, &err);
 		code = err_exit_code(&err);
@@ -224,6 +271,8 @@ int egress_parent_run(const struct egress_config *cfg, int control)
 	egress_roots_free(p.world.roots);
 	fd_close(&p.world.secrets_fd);
 	fd_close(&p.signals);
+	for (size_t i = 0; i < p.n; i++)
+		egress_pulse_free(p.child[i].pulse);
 	free(p.child);
 	return code;
 }

@@ -113,6 +113,7 @@ static int serve(struct egress_world *w, const struct egress_portal *portal,
 		.roots = w->roots,
 		.resolve = &w->resolve,
 		.addresses = &w->addresses,
+		.pulse = w->pulse,
 	};
 
 	return egress_http_serve(&cfg);
@@ -165,7 +166,7 @@ int egress_worker_run(struct egress_world *w, size_t i, int fd)
 	if (say(fd, &walls, NULL, &err) < 0)
 		code = err_exit_code(&err);
 	else if (is_gate)
-		code = w->cfg->gate(fd, w->cfg->gate_arg);
+		code = w->cfg->gate(fd, w->pulse, w->cfg->gate_arg);
 	else
 		code = serve(w, portal, &key, fd);
 	key_done(&key);

@@ -18,6 +18,7 @@ struct egress_world {
 	struct resolve_config resolve;
 	struct addr_policy addresses; /* the host's own */
 	int secrets_fd;
+	struct egress_pulse *pulse; /* in the child: its own */
 };
 
 /* The workers in order: the portals, the one without a key, the gate's where there is one. */

@@ -12,6 +12,7 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "vessel/egress_pulse.h"
 #include "vessel/gate_private.h"
 #include "vessel/gate_wire.h"
 #include <errno.h>
@@ -24,6 +25,7 @@
 
 struct worker {
 	int fd;
+	struct egress_pulse *pulse;
 	struct gate *g;
 	struct gate_private *private;
 	struct gate_report *report;
@@ -143,8 +145,10 @@ static int step(struct worker *w, struct err *err)
 {
 	char header[GATE_FRAME_HEADER];
 	struct gate_frame f;
-	int r = read_all(w->fd, header, sizeof(header), err);
+	int r;
 
+	egress_pulse_wait(w->pulse, w->fd);
+	r = read_all(w->fd, header, sizeof(header), err);
 	if (r <= 0)
 		return r;
 	if (gate_wire_header(header, sizeof(header), &f) <= 0)
@@ -160,9 +164,9 @@ static int step(struct worker *w, struct err *err)
 	return r < 0 ? -1 : 1;
 }
 
-int gate_worker_main(int fd, void *arg)
+int gate_worker_main(int fd, struct egress_pulse *pulse, void *arg)
 {
-	struct worker w = {.fd = fd, .report = xnew(struct gate_report)};
+	struct worker w = {.fd = fd, .pulse = pulse, .report = xnew(struct gate_report)};
 	struct err err = ERR_INIT;
 	int r = 1;
 

@@ -4,8 +4,10 @@
 #ifndef LYCH_VESSEL_GATE_WORKER_H
 #define LYCH_VESSEL_GATE_WORKER_H
 
-/* fd: SOCK_STREAM, blocking. arg is not used. Returns the exit code at end of file; a
+#include "vessel/egress_pulse.h"
+
+/* fd: SOCK_STREAM, blocking. pulse: NULL, or where it shows that it lives. arg is not used. Returns the exit code at end of file; a
  * protocol error or rules that do not load are an exit code other than 0. */
-int gate_worker_main(int fd, void *arg);
+int gate_worker_main(int fd, struct egress_pulse *pulse, void *arg);
 
 #endif

@@ -36,7 +36,8 @@ struct confine_policy {
 	bool may_make_inet_sockets;
 	/*
 	 * It forks children that confine themselves further (below_parent): fork() as glibc
-	 * makes it and no other clone, and what a child's own confinement calls. No exec.
+	 * makes it and no other clone, and what a child's own confinement calls; it may end
+	 * them, by SIGKILL alone and as far as its Landlock scope reaches. No exec.
 	 */
 	bool may_fork;
 	/* The process is such a child: what it inherited is checked instead of set. */

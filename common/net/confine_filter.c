@@ -443,8 +443,8 @@ static bool is_refused(int nr)
 }
 
 /*
- * The parent of the egress workers: fork() as glibc makes it, and what its children call
- * to confine themselves below it. Each of these only takes something away.
+ * The parent of the egress workers: fork() as glibc makes it, SIGKILL, and what its children
+ * call to confine themselves below it. Each of the last only takes something away.
  */
 static void emit_parent(struct program *p)
 {
@@ -457,6 +457,9 @@ static void emit_parent(struct program *p)
 		ARG_ONE_OF,
 		1,
 		{CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD}};
+	/* What does not move any more is ended; Landlock's scope leaves only its own in reach. */
+	static const struct arg_check child_kill = {
+		SYS_kill, 1, ARG_ONE_OF, 1, {SIGKILL}};
 	static const struct arg_check process_state = {
 		SYS_prctl,
 		0,
@@ -466,6 +469,7 @@ static void emit_parent(struct program *p)
 		 PR_CAPBSET_READ, PR_SET_VMA_, PR_GET_SECUREBITS, PR_SET_PDEATHSIG}};
 
 	emit_check(p, &fork_call);
+	emit_check(p, &child_kill);
 	emit_check(p, &process_state);
 	for (size_t i = 0; i < ARRAY_SIZE(own_walls); i++)
 		emit_answer(p, own_walls[i], ANSWER_ALLOW);
@@ -506,13 +510,13 @@ static int emit_policy(struct program *p, const struct confine_policy *policy,
 		emit_answer(p, *nr, ANSWER_ALLOW);
 	}
 	emit_check(p, &own_tgkill);
-	if (policy->may_signal)
+	if (policy->may_fork)
+		emit_parent(p);
+	else if (policy->may_signal)
 		emit_check(p, &own_kill);
 	else
 		emit_answer(p, SYS_kill, ANSWER_EPERM);
 	emit_sockets(p, policy);
-	if (policy->may_fork)
-		emit_parent(p);
 	return 0;
 }
 

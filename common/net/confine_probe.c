@@ -101,11 +101,12 @@ static bool probe_pid(const char *arg, pid_t *ret)
 	return true;
 }
 
+/* The one signal that some of them may send, as far as Landlock's scope reaches. */
 static int probe_kill(const char *arg)
 {
 	pid_t pid;
 
-	return probe_pid(arg, &pid) ? kill(pid, SIGTERM) : -1;
+	return probe_pid(arg, &pid) ? kill(pid, SIGKILL) : -1;
 }
 
 static int probe_ptrace(const char *arg)

@@ -9,6 +9,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/egress.h"
+#include "vessel/egress_pulse.h"
 #include "vessel/redact.h"
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -156,15 +157,15 @@ static void on_lost(const struct err *why, void *arg)
 }
 
 /* Echoes what it is asked; tries what it may not. */
-static int gate_main(int fd, void *arg UNUSED)
+static int gate_main(int fd, struct egress_pulse *pulse, void *arg UNUSED)
 {
 	char byte;
 
 	if (open("/etc/passwd", O_RDONLY | O_CLOEXEC) >= 0)
 		return 3;
-	while (read(fd, &byte, 1) == 1)
-		if (write(fd, &byte, 1) != 1)
-			return 2;
+	do
+		egress_pulse_wait(pulse, fd);
+	while (read(fd, &byte, 1) == 1 && write(fd, &byte, 1) == 1);
 	return 0;
 }
 
@@ -930,6 +931,24 @@ Test(egress, the_gate_is_alone_with_its_socket_and_comes_back)
 			run(&w);
 	}
 	down(&w);
+}
+
+/* That a stopped worker is: test_hangs.sh. */
+Test(egress, a_stopped_parent_is_lost)
+{
+	char name[64];
+	struct world w;
+	pid_t parent;
+
+	up(&w);
+	parent = stat_of(worker_pid("(keyless)"), name);
+	cr_assert(parent > 1);
+	(void)kill(parent, SIGSTOP);
+	while (!w.lost)
+		run(&w);
+	down(&w);
+	cr_expect_eq(kill(parent, 0), 0, "who lost it does not wait for it");
+	(void)kill(parent, SIGKILL);
 }
 
 Test(egress, without_the_vessel_nobody_is_left)

@@ -65,7 +65,7 @@ static void on_answer(const struct gate_answer *a, void *arg)
 	loop_stop(loop, 0);
 }
 
-typedef int worker_fn(int fd, void *arg);
+typedef int worker_fn(int fd, struct egress_pulse *pulse, void *arg);
 
 static void start_worker(worker_fn *fn)
 {
@@ -76,7 +76,7 @@ static void start_worker(worker_fn *fn)
 	cr_assert_geq(worker, 0);
 	if (worker == 0) {
 		(void)close(fds[0]);
-		_exit(fn(fds[1], NULL));
+		_exit(fn(fds[1], NULL, NULL));
 	}
 	(void)close(fds[1]);
 	cr_assert_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
@@ -244,7 +244,7 @@ Test(gate_client, small_amounts_add_up, .init = begin, .fini = end)
 	cr_assert_lt(passed, 8);
 }
 
-static int answer_nonsense(int fd, void *arg)
+static int answer_nonsense(int fd, struct egress_pulse *pulse UNUSED, void *arg)
 {
 	char bytes[64];
 
@@ -255,7 +255,7 @@ static int answer_nonsense(int fd, void *arg)
 	return 0;
 }
 
-static int die_at_once(int fd, void *arg)
+static int die_at_once(int fd, struct egress_pulse *pulse UNUSED, void *arg)
 {
 	char bytes[64];
 
@@ -265,7 +265,7 @@ static int die_at_once(int fd, void *arg)
 }
 
 /* Says "public" of a part that does not exist, whatever is asked. */
-static int answer_out_of_bounds(int fd, void *arg)
+static int answer_out_of_bounds(int fd, struct egress_pulse *pulse UNUSED, void *arg)
 {
 	static struct gate_report r = {.n = 1};
 	struct buf out;

@@ -39,7 +39,7 @@ Test(watch, who_hung_up_has_two_looks_left)
 	struct watch w;
 	usec_t now = BEGIN;
 
-	watch_begin(&w, now);
+	watch_begin(&w, now, WATCH_SILENCE_USEC);
 	watch_hung_up(&w);
 	cr_assert_not(watch_look(&w, now += WATCH_LOOK_USEC, false));
 	cr_assert(watch_look(&w, now += WATCH_LOOK_USEC, false));
