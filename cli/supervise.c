@@ -2,7 +2,8 @@
 /*
  * The starter's long life: PostgreSQL, scribe, vessel and tomb as children, started in
  * that order, restarted with backoff when one dies, stopped in reverse order.
- * One thread, one poll loop. Children die with this process (PDEATHSIG: an immediate
+ * One thread, one poll loop. A part that does not move any more is killed, and so started
+ * again (supervise_watch.c). Children die with this process (PDEATHSIG: an immediate
  * shutdown for PostgreSQL, SIGKILL for the others); as a subreaper it also inherits
  * what a killed postmaster leaves, so that "stopped" means that nothing is left.
  */
@@ -52,11 +53,15 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 
 	part_log_tail(u, id, why, sizeof(why));
 	fd_close(&p->ready_fd);
+	watch_end(&p->watch);
 	p->pid = 0;
 	if (p->state == PART_READY && now - p->started >= HEALTHY_AFTER)
 		p->backoff = 0;
 	p->state = PART_DOWN;
-	if (u->stopping || u->halting)
+	if (u->stopping)
+		return 0;
+	watch_kill_strays(u);
+	if (u->halting)
 		return 0;
 	(void)snprintf(code, sizeof(code), "%s %d", WIFEXITED(status) ? "exit" : "signal",
 		       WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
@@ -142,24 +147,11 @@ static void stop_part(struct super *u, enum part_id id)
 static void reap_strays(struct super *u)
 {
 	usec_t deadline = clock_boot_usec() + 10 * USEC_PER_SEC;
-	cleanup_free char *file = xasprintf("/proc/self/task/%d/children", getpid());
 
 	while (waitpid(-1, NULL, WNOHANG) >= 0) {
-		cleanup_free char *text = NULL;
-		struct err ignored = ERR_INIT;
-		size_t len;
-
 		wait_signal(u, 50);
-		if (clock_boot_usec() < deadline ||
-		    fs_read_file(AT_FDCWD, file, 65536, &text, &len, &ignored) < 0)
-			continue;
-		for (char *s = text; *s;) {
-			unsigned long pid = strtoul(s, &s, 10);
-
-			if (pid > 1)
-				(void)kill((pid_t)pid, SIGKILL);
-			s += strspn(s, " \n");
-		}
+		if (clock_boot_usec() >= deadline)
+			watch_kill_strays(u);
 	}
 }
 
@@ -373,22 +365,28 @@ static int poll_timeout(const struct super *u)
 /* 1: told to stop. */
 static int turn(struct super *u, struct err *err)
 {
-	struct pollfd p[2 + PART_MAX];
+	struct pollfd p[3 + PART_MAX];
 	struct signalfd_siginfo si;
+	int timeout, look;
 
 	if (advance(u, err) < 0)
 		return -1;
+	look = watch_turn(u);
+	timeout = poll_timeout(u);
 	p[0] = (struct pollfd){.fd = u->sfd, .events = POLLIN};
 	for (int i = 0; i < PART_MAX; i++)
 		p[1 + i] = (struct pollfd){.fd = u->part[i].ready_fd, .events = POLLIN};
 	p[1 + PART_MAX] = (struct pollfd){.fd = u->intents_fd, .events = POLLIN};
-	if (poll(p, 2 + PART_MAX, poll_timeout(u)) < 0 && errno != EINTR)
+	p[2 + PART_MAX] = (struct pollfd){.fd = u->pg_ask_fd, .events = POLLIN};
+	if (poll(p, ARRAY_SIZE(p), look < timeout ? look : timeout) < 0 && errno != EINTR)
 		return err_sys(err, "poll");
 	for (int i = 0; i < PART_MAX; i++)
 		if (p[1 + i].fd >= 0 && p[1 + i].revents)
 			part_hear(u, (enum part_id)i);
 	if (p[1 + PART_MAX].revents)
 		take_intents(u);
+	if (p[2 + PART_MAX].fd >= 0 && p[2 + PART_MAX].revents)
+		watch_pg_hear(u);
 	while (read(u->sfd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
 		if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
 			return 1;
@@ -406,7 +404,8 @@ static int turn(struct super *u, struct err *err)
 
 int supervise_run(struct supervise *s, struct err *err)
 {
-	struct super u = {.s = s, .first = true, .sfd = -1, .intents_fd = -1};
+	struct super u = {
+		.s = s, .first = true, .sfd = -1, .intents_fd = -1, .pg_ask_fd = -1};
 	sigset_t mask;
 	int r;
 
@@ -439,6 +438,7 @@ int supervise_run(struct supervise *s, struct err *err)
 	free(u.no_cgroup);
 	fd_close(&u.sfd);
 	fd_close(&u.intents_fd);
+	fd_close(&u.pg_ask_fd);
 	intents_close(&u.intents);
 	return r < 0 ? -1 : 0;
 }

@@ -292,6 +292,7 @@ int part_start(struct super *u, enum part_id id, struct err *err)
 	}
 	p->ready_fd = ready[0];
 	p->n_heard = 0;
+	watch_end(&p->watch);
 	p->state = PART_STARTING;
 	p->started = clock_boot_usec();
 	return 0;
@@ -313,20 +314,24 @@ void part_ready(struct super *u, enum part_id id)
 	struct part *p = &u->part[id];
 
 	p->state = PART_READY;
-	fd_close(&p->ready_fd);
+	if (id == PART_PG)
+		watch_begin(&p->watch, clock_awake_usec(), WATCH_SILENCE_USEC);
 	log_kv(LOG_INFO_, "ready", "part", supervise_names[id], NULL);
 	part_write_state(u);
 }
 
-/* One line of a part; false: what it says was the last that we wait for. */
-static bool hear_line(struct super *u, enum part_id id, const char *line)
+static void hear_line(struct super *u, enum part_id id, const char *line)
 {
-	if (id == PART_TOMB && str_starts(line, UP_NO_CGROUP))
+	struct part *p = &u->part[id];
+
+	if (str_eq(line, WATCH_BEAT_LINE) && !p->watch.looked)
+		watch_begin(&p->watch, clock_awake_usec(), WATCH_SILENCE_USEC);
+	else if (str_eq(line, WATCH_BEAT_LINE))
+		watch_heard(&p->watch);
+	else if (id == PART_TOMB && str_starts(line, UP_NO_CGROUP))
 		part_set_no_cgroup(u, line + strlen(UP_NO_CGROUP));
-	if (!str_eq(line, "READY=1"))
-		return true;
-	part_ready(u, id);
-	return false;
+	else if (str_eq(line, "READY=1") && p->state == PART_STARTING)
+		part_ready(u, id);
 }
 
 void part_hear(struct super *u, enum part_id id)
@@ -338,14 +343,14 @@ void part_hear(struct super *u, enum part_id id)
 
 	if (n <= 0) {
 		fd_close(&p->ready_fd);
+		watch_hung_up(&p->watch);
 		return;
 	}
 	p->n_heard += (size_t)n;
 	p->heard[p->n_heard] = '\0';
 	for (; (end = strchr(line, '\n')); line = end + 1) {
 		*end = '\0';
-		if (!hear_line(u, id, line))
-			return;
+		hear_line(u, id, line);
 	}
 	/* The rest of an unfinished line; one that is too long says nothing to us. */
 	p->n_heard = strlen(line);

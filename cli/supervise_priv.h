@@ -6,6 +6,7 @@
 
 #include "cli/intents.h"
 #include "cli/up.h"
+#include "common/watch.h"
 
 enum part_id { PART_PG, PART_SCRIBE, PART_VESSEL, PART_TOMB, PART_MAX };
 enum part_state { PART_DOWN, PART_STARTING, PART_READY };
@@ -19,6 +20,7 @@ struct part {
 	unsigned restarts, scope_serial;
 	off_t log_from;
 	usec_t started, next_start, backoff;
+	struct watch watch; /* since its first sign of life */
 };
 
 struct super {
@@ -33,6 +35,9 @@ struct super {
 	bool tomb_held; /* stopped by request: until another one or the next start */
 	struct intents intents;
 	int intents_fd;	     /* inotify: something was dropped */
+	int pg_ask_fd;	     /* a question to PostgreSQL that is out; -1: none */
+	usec_t pg_ask_at;    /* when the next one is due, awake */
+	usec_t look_at;	     /* when the parts are looked at next, awake */
 	bool halting;	     /* parts are being stopped to be started anew */
 	bool restarting;     /* ... and are not all ready again */
 	unsigned generation; /* how often that was asked for */
@@ -55,10 +60,18 @@ void part_adopt_code(struct err *err);
 /* Starts it; it is PART_STARTING then. */
 MUST_CHECK int part_start(struct super *u, enum part_id id, struct err *err);
 
-/* Reads what a starting part says; READY=1 makes it PART_READY. */
+/* Reads what a part says; READY=1 makes it PART_READY. */
 void part_hear(struct super *u, enum part_id id);
 
 void part_ready(struct super *u, enum part_id id);
+
+/* supervise_watch.c. Ends each part that does not move any more; returns in how many ms it is
+ * to be called again. */
+int watch_turn(struct super *u);
+/* What came to pg_ask_fd. */
+void watch_pg_hear(struct super *u);
+/* Kills what a part that died left to us: we are a subreaper. */
+void watch_kill_strays(const struct super *u);
 
 /* Runs lych-vessel migrate to its end. */
 MUST_CHECK int part_migrate(struct super *u, struct err *err);
