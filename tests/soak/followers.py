@@ -4,6 +4,7 @@ of them at a time. The jobs are null: tombs made of SQL claim, lose, give back, 
 database goes, while others change jobs, keep transactions open and hang up. Nobody may be left waiting."""
 import asyncio
 import collections
+import contextlib
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import threading
 import time
 import uuid
 
+import sse
 from rig import API, BOOT, D, api, main, psql, want
 
 FOLLOWERS = int(os.environ.get("FOLLOWERS", "1000"))
@@ -79,49 +81,23 @@ def disturb(seed):
               "PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$;")
 
 
-async def http(method, path, body=b"", headers=""):
-    r, w = await asyncio.open_unix_connection(API, limit=1 << 20)
-    w.write(f"{method} {path} HTTP/1.1\r\nHost: lychgate\r\n{headers}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    await w.drain()
-    status = int((await r.readline()).split()[1])
-    while (await r.readline()) not in (b"\r\n", b""):
-        pass
-    return status, r, w
-
-
 async def submit():
-    body = json.dumps({"argv": ["true"], "request_id": uuid.uuid4().hex}).encode()
-    status, r, w = await http("POST", "/v1/jobs", body, "Connection: close\r\n")
-    job = json.loads(await r.read())
-    w.close()
-    assert status == 201, job
-    return job["id"]
+    status, answer = await sse.ask(API, "POST", "/v1/jobs", {"argv": ["true"], "request_id": uuid.uuid4().hex})
+    assert status == 201, answer
+    return json.loads(answer)["id"]
 
 
 async def follow(job, rng, heard):
     """To the end event; some hang up on the way and come back."""
     last = ""
     while True:
-        status, r, w = await http("GET", f"/v1/jobs/{job}/events", b"", last and f"Last-Event-ID: {last}\r\n")
-        assert status == 200, (job, status)
-        name = None
-        try:
-            while True:
-                line = (await r.readline()).decode().rstrip("\n")
-                if line.startswith("event: "):
-                    name = line[7:]
-                elif line.startswith("id: "):
-                    last = line[4:]
-                elif line.startswith("data: "):
-                    heard.append((name, json.loads(line[6:])["state"]))
-                    if name == "end":
-                        return heard[-1][1]
-                    if rng.random() < 0.02:
-                        break
-                elif line == "" and r.at_eof():
+        async with contextlib.aclosing(sse.events(API, job, last)) as stream:
+            async for name, data, last in stream:
+                heard.append((name, data["state"]))
+                if name == "end":
+                    return heard[-1][1]
+                if rng.random() < 0.02:
                     break
-        finally:
-            w.close()
 
 
 async def person(seed):
