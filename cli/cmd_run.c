@@ -543,11 +543,12 @@ static int build_spec(struct client *c, const struct run_args *a, struct buf *ou
 
 /* ---- the run ---------------------------------------------------------------- */
 
-static int submit(struct client *c, const struct buf *spec, const char *request_id,
+static int submit(struct client *c, const struct buf *spec, const struct run_args *a,
 		  struct json **ret, job_id_t *ret_id, struct err *err)
 {
 	const struct client_request rq = {.method = "POST",
-					  .target = "/v1/jobs",
+					  .target = a->detach ? "/v1/jobs"
+							      : "/v1/jobs?attended=1",
 					  .body = buf_str(spec),
 					  .body_len = spec->len,
 					  .timeout_ms = 60000};
@@ -561,7 +562,7 @@ static int submit(struct client *c, const struct buf *spec, const char *request_
 			err,
 			"not known whether it was accepted; the same command with "
 			"--request-id %s is the same job",
-			request_id);
+			a->request_id);
 	return -1;
 }
 
@@ -644,7 +645,7 @@ static int run(const struct run_args *a, struct err *err)
 		return -1;
 	if (!a->detach && follow_init(&f, c, p.api_sock, err) < 0)
 		return -1;
-	if (submit(c, &spec, a->request_id, &job, &id, err) < 0)
+	if (submit(c, &spec, a, &job, &id, err) < 0)
 		return -1;
 	if (a->detach) {
 		if (a->json)
@@ -664,7 +665,8 @@ static int run(const struct run_args *a, struct err *err)
 	else if (r < 0 && !f.job)
 		(void)err_wrap(err,
 			       "job %" PRId64
-			       " is followed no more; 'lych logs -f %" PRId64 "'",
+			       " is followed no more and will be cancelled; 'lych logs "
+			       "-f %" PRId64 "'",
 			       id, id);
 	else if (r == 0 && !f.job)
 		r = 128 + f.stopped_by;

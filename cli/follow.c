@@ -265,7 +265,8 @@ int follow_job(struct follow *f, struct err *err)
 					 .arg = f,
 					 .wake_fd = f->sigfd,
 					 .last_id = f->last_id};
-	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/events", f->id);
+	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/events%s", f->id,
+					      f->cancels ? "?attended=1" : "");
 	usec_t deadline = clock_boot_usec() + RESUME_TIMEOUT;
 
 	while (!f->job) {

@@ -22,8 +22,8 @@ struct follow {
 	bool json;	  /* NDJSON events instead of output */
 	const char *only; /* NULL: both; "stdout" or "stderr": this one, on stdout */
 	bool quiet;	  /* no output at all: only wait */
-	bool cancels;	  /* SIGINT and SIGTERM cancel the job (run); else they end the
-			 following */
+	bool cancels; /* SIGINT and SIGTERM cancel the job (run), and so does the vessel
+			 when we are gone; else they end the following */
 	/* result */
 	struct json *job; /* of the end event; owned */
 	int stopped_by;	  /* signal that ended the following, 0 */

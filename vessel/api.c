@@ -43,6 +43,16 @@ int api_no_query(const struct httpd_req *req, struct err *err)
 	return httpd_req_check_query(req, none, err);
 }
 
+int api_query_attended(const struct httpd_req *req, bool *ret, struct err *err)
+{
+	uint64_t attended = 0;
+
+	if (api_query_u64(req, "attended", 0, 1, &attended, err) < 0)
+		return -1;
+	*ret = attended;
+	return 0;
+}
+
 int api_query_stream(const struct httpd_req *req, enum output_stream *ret,
 		     struct err *err)
 {

@@ -60,6 +60,9 @@ MUST_CHECK int api_query_u64(const struct httpd_req *req, const char *name, uint
 MUST_CHECK int api_no_query(const struct httpd_req *req, struct err *err);
 MUST_CHECK int api_query_stream(const struct httpd_req *req, enum output_stream *ret,
 				struct err *err);
+/* attended=1: the client waits for the job (attended.h). */
+MUST_CHECK int api_query_attended(const struct httpd_req *req, bool *ret,
+				  struct err *err);
 /* The header Lychgate-Size. */
 void api_add_size(struct httpd_req *req, uint64_t size);
 /* Bytes [offset, offset+limit) of a file of `size` bytes, with Lychgate-Size. Takes fd

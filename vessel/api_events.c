@@ -41,6 +41,7 @@ struct stream {
 	struct place at;
 	unsigned busy;
 	bool is_final, ending, gone;
+	bool attended; /* its reader waits for the job, and is counted */
 	bool told_unreadable[OUTPUT_STREAM_MAX_];
 };
 
@@ -59,6 +60,8 @@ static void on_close(void *arg)
 
 	s->sse = NULL;
 	s->gone = true;
+	if (s->attended)
+		attended_leave(s->v->attended, s->job);
 	loop_timer_disarm(s->idle);
 	events_unsubscribe(s->sub);
 	s->sub = NULL;
@@ -184,8 +187,12 @@ static void ended(const struct queue_job *jobs, size_t n, const struct err *err,
 		return;
 	}
 	/* without an answer the stream just stops: the reader comes back by offsets */
-	if (!err && n == 1 && !send_job(s, "end", &jobs[0], JOB_RESULT))
-		return;
+	if (!err && n == 1) {
+		if (s->attended)
+			attended_over(s->v->attended, s->job);
+		if (!send_job(s, "end", &jobs[0], JOB_RESULT))
+			return;
+	}
 	finish(s);
 }
 
@@ -313,6 +320,8 @@ static void shown(const struct queue_job *jobs, size_t n, const struct err *err,
 		stream_put(s);
 		return;
 	}
+	if (s->attended)
+		attended_enter(s->v->attended, s->job);
 	s->v->metrics.streams_opened++;
 	httpd_stream_set_mark(s->sse, SSE_PUMP_BYTES);
 	loop_timer_arm(s->idle, SSE_IDLE_USEC);
@@ -346,13 +355,15 @@ static int read_last_id(const struct httpd_req *req, struct place *ret, struct e
 
 void api_events(struct httpd_req *req, void *arg)
 {
-	static const char *const allowed[] = {"stdout", "stderr", NULL};
+	static const char *const allowed[] = {"stdout", "stderr", "attended", NULL};
 	struct vessel *v = arg;
 	struct place at = {.epoch = -1};
 	struct err err = ERR_INIT;
+	bool attended;
 	job_id_t id;
 
 	if (api_job_id(req, &id, &err) < 0 ||
+	    api_query_attended(req, &attended, &err) < 0 ||
 	    httpd_req_check_query(req, allowed, &err) < 0 ||
 	    api_query_u64(req, "stdout", 0, INT64_MAX, &at.offset[OUTPUT_STDOUT], &err) <
 		    0 ||
@@ -367,6 +378,9 @@ void api_events(struct httpd_req *req, void *arg)
 	s->req = req;
 	s->job = id;
 	s->at = at;
+	s->attended = attended;
+	if (attended)
+		attended_seen(v->attended, id);
 	s->idle = loop_timer_new(v->loop, on_idle, s);
 	s->sub = events_subscribe(v->events, id, &callbacks, s);
 	s->busy = 1;

@@ -53,6 +53,8 @@ static void submit_done(job_id_t id, bool existing, const struct err *err, void 
 	c->v->metrics.submits += !existing;
 	c->flag = existing;
 	c->a = (uint64_t)id;
+	if (c->what)
+		attended_seen(c->v->attended, id);
 	events_hint(c->v->events);
 	queue_show(c->v->queue, id, submit_shown, c);
 }
@@ -78,7 +80,7 @@ static int prepare(struct vessel *v, struct httpd_req *req, struct spec *spec,
 	size_t len;
 	const void *body = httpd_req_body(req, &len);
 
-	if (api_no_query(req, err) < 0 || spec_parse(body, len, &v->conf, spec, err) < 0)
+	if (spec_parse(body, len, &v->conf, spec, err) < 0)
 		return -1;
 	if (!*spec->request_id) {
 		struct uuid id;
@@ -94,13 +96,17 @@ static int prepare(struct vessel *v, struct httpd_req *req, struct spec *spec,
 
 void api_jobs_submit(struct httpd_req *req, void *arg)
 {
+	static const char *const allowed[] = {"attended", NULL};
 	struct vessel *v = arg;
 	cleanup_spec struct spec spec = {0};
 	cleanup_buf struct buf canonical;
 	struct err err = ERR_INIT;
+	bool attended;
 
 	buf_init(&canonical, SPEC_MAX_BYTES);
-	if (prepare(v, req, &spec, &canonical, &err) < 0) {
+	if (httpd_req_check_query(req, allowed, &err) < 0 ||
+	    api_query_attended(req, &attended, &err) < 0 ||
+	    prepare(v, req, &spec, &canonical, &err) < 0) {
 		httpd_reply_err(req, &err);
 		return;
 	}
@@ -108,6 +114,7 @@ void api_jobs_submit(struct httpd_req *req, void *arg)
 	/* shown only if the second question fails; longer ids are cut there */
 	if (str_copy(c->text, sizeof(c->text), spec.request_id) < 0)
 		c->text[0] = '\0';
+	c->what = attended;
 	struct queue_submit s = {
 		.queue = QUEUE_NAME,
 		.request_id = spec.request_id,
@@ -117,6 +124,7 @@ void api_jobs_submit(struct httpd_req *req, void *arg)
 		.retry_on_lost = spec.retry_on_lost,
 		.max_runtime_sec = (unsigned)(spec.timeout_ms / 1000) + RUNTIME_SLACK_SEC,
 		.max_waiting = v->conf.queue_max,
+		.attended = attended,
 	};
 	queue_submit(v->queue, &s, submit_done, c);
 }

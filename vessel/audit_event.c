@@ -29,6 +29,7 @@ static const struct kind kinds[] = {
 	{"job.enqueued", 1006, 1, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"job.claimed", 1006, 6, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"job.cancel_requested", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"job.abandoned", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"job.retried", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"job.removed", 1006, 3, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"job.cancelled", 1006, 3, SEVERITY_INFO, STATUS_SUCCESS, 0},

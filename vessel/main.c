@@ -34,6 +34,7 @@
 #include "vessel/watchdog.h"
 #include <argp.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -402,6 +403,7 @@ static void begin(struct serve *s)
 	s->begun = true;
 	audit_owned(s->v.audit);
 	dispatch_owned(s->v.dispatch);
+	attended_begin(s->v.attended);
 	notify_ready(s->notify);
 	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "boot", s->v.boot.s, NULL);
 }
@@ -506,6 +508,28 @@ static int confine(struct serve *s, struct err *err)
 	return confine_selftest(&policy, foreign, &s->v.walls, err);
 }
 
+static void on_abandoned(job_id_t job, void *arg)
+{
+	struct serve *s = arg;
+	char id[24];
+
+	(void)snprintf(id, sizeof(id), "%" PRId64, job);
+	log_kv(LOG_INFO_, "nobody waits for a job any more; it is cancelled", "job", id,
+	       NULL);
+	s->v.metrics.cancels++;
+	events_hint(s->v.events);
+}
+
+static void open_attended(struct serve *s)
+{
+	const struct attended_world w = {.loop = s->v.loop,
+					 .queue = s->v.queue,
+					 .on_abandoned = on_abandoned,
+					 .arg = s};
+
+	s->v.attended = attended_new(&w);
+}
+
 static int open_database(struct serve *s, struct err *err)
 {
 	struct queue_config cfg = {
@@ -536,6 +560,7 @@ static int open_database(struct serve *s, struct err *err)
 		return -1;
 	registered_attach(s->v.registered, s->v.queue, s->v.door);
 	events_set_queue(s->v.events, s->v.queue);
+	open_attended(s);
 	return watchdog_new(s->v.loop, &dog, &s->watchdog, err);
 }
 
@@ -644,6 +669,7 @@ static void stop(struct serve *s)
 	outward_free(v);
 	watchdog_free(s->watchdog);
 	events_free(v->events);
+	attended_free(v->attended);
 	hints_free(v->hints);
 	registered_free(v->registered);
 	door_free(v->door);

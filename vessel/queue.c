@@ -16,7 +16,7 @@
 /* clang-format off */
 static const struct pg_stmt stmt_submit = {"submit",
 	"SELECT job_id, existing, status FROM vessel_api.enqueue($1, $2, $3::bytea, $4::int,"
-	" $5::boolean, $6::int, $7::int)", 7};
+	" $5::boolean, $6::int, $7::int, $8::boolean)", 8};
 static const struct pg_stmt stmt_cancel = {"cancel",
 	"SELECT * FROM vessel_api.cancel($1::bigint)", 1};
 static const struct pg_stmt stmt_lease_check = {"lease_check",
@@ -167,6 +167,7 @@ void queue_submit(struct queue *q, const struct queue_submit *s, queue_submit_do
 		text_param(s->retry_on_lost ? "t" : "f"),
 		text_param(runtime.s),
 		text_param(waiting.s),
+		text_param(s->attended ? "t" : "f"),
 	};
 
 	op->done.submit = done;

@@ -64,6 +64,7 @@ struct queue_submit {
 	bool retry_on_lost;	  /* else one attempt only */
 	unsigned max_runtime_sec; /* per attempt: after it, extend answers lost */
 	unsigned max_waiting;
+	bool attended; /* somebody waits for it (attended.h) */
 };
 typedef void queue_submit_done(job_id_t id, bool existing, const struct err *err,
 			       void *arg);
@@ -147,6 +148,10 @@ typedef void queue_ids_done(const job_id_t *ids, size_t n, const struct err *err
 			    void *arg);
 void queue_retain(struct queue *q, unsigned keep_sec, unsigned limit,
 		  queue_ids_done *done, void *arg);
+/* Nobody waits any more for these jobs, or (others) for any but these: at most limit of those that
+ * are attended are cancelled; their ids. Not sent twice. */
+void queue_abandon(struct queue *q, const job_id_t *jobs, size_t n, bool others,
+		   unsigned limit, queue_ids_done *done, void *arg);
 /* Every blob sha256 that some job still names. */
 typedef void queue_shas_done(const char *const *hex, size_t n, const struct err *err,
 			     void *arg);

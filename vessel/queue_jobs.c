@@ -21,6 +21,8 @@ static const struct pg_stmt stmt_retry = {"retry",
 	"SELECT vessel_api.retry($1::bigint, $2::int)", 2};
 static const struct pg_stmt stmt_remove = {"remove",
 	"SELECT vessel_api.remove($1::bigint)", 1};
+static const struct pg_stmt stmt_abandon = {"abandon",
+	"SELECT vessel_api.abandon($1::bigint[], $2::boolean, $3::int)", 3};
 /* clang-format on */
 
 /* One open call: what to tell whom. */
@@ -29,6 +31,7 @@ struct op {
 		queue_jobs_done *jobs;
 		queue_look_done *look;
 		queue_done *plain;
+		queue_ids_done *ids;
 	} done;
 	void *arg;
 	bool one; /* exactly one is expected */
@@ -219,4 +222,34 @@ void queue_remove(struct queue *q, job_id_t id, queue_done *done, void *arg)
 
 	op->done.plain = done;
 	pg_call(q->pg, &stmt_remove, params, QUEUE_CALL_USEC, 0, remove_done, op);
+}
+
+/* ---- nobody waits for it ------------------------------------------------------------ */
+
+static void abandon_done(const struct pg_result *res, const struct err *err, void *arg)
+{
+	struct op *op = arg;
+	size_t n = err ? 0 : pg_rows(res);
+	cleanup_free job_id_t *ids = xcalloc(n + 1, sizeof(*ids));
+
+	for (size_t i = 0; i < n; i++)
+		ids[i] = pg_i64(res, i, 0);
+	op->done.ids(ids, n, err, op->arg);
+	free(op);
+}
+
+void queue_abandon(struct queue *q, const job_id_t *jobs, size_t n, bool others,
+		   unsigned limit, queue_ids_done *done, void *arg)
+{
+	struct op *op = op_new(arg);
+	struct number max = number(limit);
+	cleanup_buf struct buf ids;
+
+	numbers_init(&ids, jobs, n);
+	const struct pg_param params[] = {text_param(buf_str(&ids)),
+					  text_param(others ? "t" : "f"),
+					  text_param(max.s)};
+
+	op->done.ids = done;
+	pg_call(q->pg, &stmt_abandon, params, QUEUE_CALL_USEC, 0, abandon_done, op);
 }

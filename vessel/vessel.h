@@ -10,6 +10,7 @@
 #include "common/net/confine.h"
 #include "common/net/httpd.h"
 #include "common/net/loop.h"
+#include "vessel/attended.h"
 #include "vessel/blobs.h"
 #include "vessel/door.h"
 #include "vessel/events.h"
@@ -40,6 +41,7 @@ struct vessel {
 	struct output *output;
 	struct queue *queue;
 	struct events *events;
+	struct attended *attended;
 	struct door *door; /* tombs that claim through us */
 	struct hints *hints;
 	struct tombs *tombs;	       /* who was seen */

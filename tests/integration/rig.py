@@ -189,6 +189,7 @@ class Events(threading.Thread):
         super().__init__(daemon=True)
         self.c = Unix(API, timeout=30)
         self.c.request("GET", f"/v1/jobs/{job}/events{query}")
+        self.sock = self.c.sock  # the answer takes it over
         self.r = self.c.getresponse()
         assert self.r.status == 200, self.r.read()
         self.events, self.out = [], {"stdout": b"", "stderr": b""}
@@ -209,6 +210,9 @@ class Events(threading.Thread):
                     if data["offset"] == 0:
                         self.out[data["stream"]] = b""
                     self.out[data["stream"]] += base64.b64decode(data["data"])
+
+    def leave(self):
+        self.sock.shutdown(socket.SHUT_RDWR)
 
     def states(self):
         return [d["state"] for n, d in self.events if n == "state"]
