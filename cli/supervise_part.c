@@ -292,7 +292,8 @@ int part_start(struct super *u, enum part_id id, struct err *err)
 	}
 	p->ready_fd = ready[0];
 	p->n_heard = 0;
-	watch_end(&p->watch);
+	p->spoke = false;
+	watch_begin(&p->watch, clock_awake_usec(), WATCH_SILENCE_USEC);
 	p->state = PART_STARTING;
 	p->started = clock_boot_usec();
 	return 0;
@@ -314,8 +315,7 @@ void part_ready(struct super *u, enum part_id id)
 	struct part *p = &u->part[id];
 
 	p->state = PART_READY;
-	if (id == PART_PG)
-		watch_begin(&p->watch, clock_awake_usec(), WATCH_SILENCE_USEC);
+	p->spoke |= id == PART_PG;
 	log_kv(LOG_INFO_, "ready", "part", supervise_names[id], NULL);
 	part_write_state(u);
 }
@@ -324,14 +324,14 @@ static void hear_line(struct super *u, enum part_id id, const char *line)
 {
 	struct part *p = &u->part[id];
 
-	if (str_eq(line, WATCH_BEAT_LINE) && !p->watch.looked)
-		watch_begin(&p->watch, clock_awake_usec(), WATCH_SILENCE_USEC);
-	else if (str_eq(line, WATCH_BEAT_LINE))
+	if (str_eq(line, WATCH_BEAT_LINE)) {
+		p->spoke = true;
 		watch_heard(&p->watch);
-	else if (id == PART_TOMB && str_starts(line, UP_NO_CGROUP))
+	} else if (id == PART_TOMB && str_starts(line, UP_NO_CGROUP)) {
 		part_set_no_cgroup(u, line + strlen(UP_NO_CGROUP));
-	else if (str_eq(line, "READY=1") && p->state == PART_STARTING)
+	} else if (str_eq(line, "READY=1") && p->state == PART_STARTING) {
 		part_ready(u, id);
+	}
 }
 
 void part_hear(struct super *u, enum part_id id)

@@ -20,7 +20,8 @@ struct part {
 	unsigned restarts, scope_serial;
 	off_t log_from;
 	usec_t started, next_start, backoff;
-	struct watch watch; /* since its first sign of life */
+	struct watch watch;
+	bool spoke; /* it gave a sign of life */
 };
 
 struct super {

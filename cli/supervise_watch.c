@@ -39,7 +39,8 @@ static char *children_of(pid_t pid)
 		       : text;
 }
 
-static bool waits_for_disk(pid_t pid)
+/* As /proc/PID/stat has it; '?': it is gone. */
+static char state_of(pid_t pid)
 {
 	cleanup_free char *path = xasprintf("/proc/%d/stat", pid);
 	cleanup_free char *text = NULL;
@@ -48,22 +49,29 @@ static bool waits_for_disk(pid_t pid)
 	size_t len;
 
 	if (fs_read_file(AT_FDCWD, path, PROC_TEXT_MAX, &text, &len, &ignored) < 0)
-		return false;
+		return '?';
 	state = strrchr(text, ')'); /* its name may hold anything */
-	return state && str_starts(state, ") D");
+	return state && str_starts(state, ") ") ? state[2] : '?';
 }
 
-/* The tomb is a child of its guard. */
-static bool is_excused(const struct part *p)
+/* It, or a child of it: the tomb is one of its guard. */
+static bool is_in_state(const struct part *p, char state)
 {
 	cleanup_free char *children = children_of(p->pid);
 
-	if (waits_for_disk(p->pid))
+	if (state_of(p->pid) == state)
 		return true;
 	for (char *s = children; s && *s; s += strspn(s, " \n"))
-		if (waits_for_disk((pid_t)strtol(s, &s, 10)))
+		if (state_of((pid_t)strtol(s, &s, 10)) == state)
 			return true;
 	return false;
+}
+
+/* One that is starting has said nothing yet, and is given more time for that (supervise.c),
+ * unless it is seen to be stopped. */
+static bool is_excused(const struct part *p)
+{
+	return is_in_state(p, 'D') || (!p->spoke && !is_in_state(p, 'T'));
 }
 
 /* ---- PostgreSQL ------------------------------------------------------------ */
@@ -95,7 +103,7 @@ void watch_pg_hear(struct super *u)
 
 static void watch_pg(struct super *u, usec_t now)
 {
-	if (!u->part[PART_PG].watch.looked || now < u->pg_ask_at)
+	if (!u->part[PART_PG].spoke || now < u->pg_ask_at)
 		return;
 	fd_close(&u->pg_ask_fd);
 	u->pg_ask_fd = pg_ask(u->s->paths->pg_dir);

@@ -26,6 +26,7 @@
 #define PG_MAJOR_MAX 99
 #define PG_DEBIAN_DIR "/usr/lib/postgresql"
 #define INITDB_TIMEOUT (300 * USEC_PER_SEC)
+#define OLD_SERVER_PATIENCE (3 * USEC_PER_SEC)
 #define OLD_SERVER_TIMEOUT (30 * USEC_PER_SEC)
 
 void pg_cluster_done(struct pg_cluster *c)
@@ -409,20 +410,25 @@ static pid_t live_server(const struct pg_cluster *c)
 }
 
 /* The lock is ours, so whatever serves this directory was left by a starter that was
- * killed. */
+ * killed. It is continued, for it may be stopped; and where a child of it is, only an
+ * immediate shutdown ends, from which the next start recovers. */
 static int stop_left_over(const struct pg_cluster *c, struct err *err)
 {
 	cleanup_free char *file = xasprintf("%s/postmaster.pid", c->data);
-	usec_t deadline = clock_boot_usec() + OLD_SERVER_TIMEOUT;
+	usec_t begun = clock_boot_usec();
 	pid_t pid;
 
 	while ((pid = live_server(c)) > 0) {
 		struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
 		cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+		usec_t waited = clock_boot_usec() - begun;
+		int how = waited < OLD_SERVER_PATIENCE ? SIGINT : SIGQUIT;
 
-		if (pidfd >= 0 && live_server(c) == pid)
-			(void)syscall(SYS_pidfd_send_signal, pidfd, SIGINT, NULL, 0);
-		if (clock_boot_usec() >= deadline)
+		if (pidfd >= 0 && live_server(c) == pid) {
+			(void)syscall(SYS_pidfd_send_signal, pidfd, how, NULL, 0);
+			(void)syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
+		}
+		if (waited >= OLD_SERVER_TIMEOUT)
 			return err_set_id(err, ERRID_START_DB,
 					  "an earlier server (pid %d) does not stop",
 					  pid);

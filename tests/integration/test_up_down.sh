@@ -119,6 +119,16 @@ killed_starter "with a deaf job"
 guard=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$(lych_pid tomb)/status")
 kill -STOP "$guard" "$(lych_pid vessel)" "$(lych_pid tomb)" "$(lych_pid scribe)" "$(lych_pid spawner)"
 killed_starter "most of them stopped"
+
+# --- a PostgreSQL that is stopped outlives its starter: the next one ends it
+pg=$(lych_pid postgres)
+kill -STOP "$pg" "$(pgrep -P "$pg" -f 'lych_vessel' | head -n 1)"
+kill -KILL "$(lych_pid supervisor)"
+start=$(date +%s%3N)
+lych up --detach >/dev/null || fail "up beside a stopped PostgreSQL"
+echo "up_down: a start beside a stopped PostgreSQL took $(($(date +%s%3N) - start)) ms"
+is "it is gone" "" "$(alive "$pg")"
+is "and a job runs" again "$(lych run -n -- echo again)"
 lych down >/dev/null || fail "down"
 
 # --- a cluster of another major version is refused and not touched
