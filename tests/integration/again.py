@@ -158,6 +158,28 @@ def t_again_it_has_as_many_tries_as_at_first():
     assert "hundred" in want(api("POST", f"/v1/jobs/{job}/retry"), 409, "LYCH-RUN-006").json["detail"]
 
 
+def pause(job):
+    return float(psql(f"SELECT extract(epoch FROM run_at - clock_timestamp()) FROM lych.job WHERE id = {job}", "lych_migrate"))
+
+
+def t_again_its_pauses_begin_anew():
+    job = quarantined()
+    want(api("POST", f"/v1/jobs/{job}/retry"), 200)
+    die_under(job)
+    assert pause(job) <= 0, "the first loss costs none"
+    die_under(job)
+    assert 0.3 < pause(job) <= 1.5
+    job = submit(priority=100)
+    for _ in range(3):
+        psql(f"UPDATE lych.job SET run_at = now() WHERE id = {job}", "lych_migrate")
+        settle(claim(job), "fail_again", {"v": 1}, "transport_loss")
+    assert job_of(job)["state"] == "lost"
+    want(api("POST", f"/v1/jobs/{job}/retry"), 200)
+    settle(claim(job), "fail_again", {"v": 1}, "transport_loss")
+    assert 0.8 < pause(job) <= 2, pause(job)
+    want(api("POST", f"/v1/jobs/{job}/cancel"), 200)
+
+
 def t_the_new_attempt_replaces_result_and_artifacts():
     job = failed(b"the first", b"old bytes")
     say("retry", "--json", str(job))

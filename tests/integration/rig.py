@@ -132,7 +132,8 @@ def settle(lease, how, result, klass=""):
     if how == "ack":
         sql = f"SELECT tomb_api.ack({job}, {epoch}, '{token}', '\\x{data}')"
     else:
-        sql = f"SELECT tomb_api.fail({job}, {epoch}, '{token}', false, '{klass}', '\\x{data}')"
+        again = "true" if how == "fail_again" else "false"
+        sql = f"SELECT tomb_api.fail({job}, {epoch}, '{token}', {again}, '{klass}', '\\x{data}')"
     assert psql(sql) == "ok"
 
 
