@@ -26,8 +26,6 @@
 #define PASS_ON_MAX_MSEC 100
 /* The least that the kernel grants (sched(7), since Linux 6.12 for SCHED_OTHER). */
 #define SLICE_NSEC 100000
-/* The keeper's last look at the files: a disk may be slow, and there may be many. */
-#define LOOK_MAX_USEC (60 * USEC_PER_SEC)
 
 /* ---- ending ------------------------------------------------------------------------ */
 
@@ -316,7 +314,7 @@ static bool is_over(struct guard *g)
 	if (!g->empty)
 		return false;
 	if (!g->look_by)
-		g->look_by = now + LOOK_MAX_USEC;
+		g->look_by = now + LAST_LOOK_MAX_USEC;
 	return g->looked || g->keeper_gone || g->killed || g->refused ||
 	       now >= g->look_by;
 }

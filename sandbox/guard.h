@@ -34,6 +34,8 @@
 
 /* From the spec (a cold start: from birth) until exec. */
 #define SETUP_MAX_USEC (15 * USEC_PER_SEC)
+/* The keeper's last look at the files: a disk may be slow, and there may be many. */
+#define LAST_LOOK_MAX_USEC (60 * USEC_PER_SEC)
 
 /*
  * Shared by the keeper and its guard. Each number has one writer; a text is written before

@@ -113,8 +113,10 @@ static int on_kill(struct server *s, const struct spawn_kill *m, struct err *err
 	if (m->reserved || m->why < SPAWN_END_OUTPUT || m->why > SPAWN_END_SHUTDOWN)
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed KILL");
 	/* Unknown: its end is on the way to the tomb already. */
-	if (j)
+	if (j) {
 		(void)!send(j->keeper.sock, m, sizeof(*m), MSG_NOSIGNAL | MSG_DONTWAIT);
+		serve_end_within(j, m->grace_ms * USEC_PER_MSEC);
+	}
 	return 0;
 }
 
@@ -186,7 +188,7 @@ static usec_t settle(struct server *s, usec_t now)
 
 static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 {
-	usec_t at = pool_turn(&s->pool);
+	usec_t at = pool_turn(&s->pool), overdue = serve_overdue(s);
 	usec_t leaves = limits_sweep(), rules = ahead_turn(&s->ahead),
 	       ends = endings_next(&s->endings), now = clock_boot_usec(),
 	       settles = settle(s, now), left;
@@ -202,6 +204,8 @@ static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 	if (ends < at)
 		at = ends;
 	left = at > now ? at - now : 0;
+	if (overdue < left)
+		left = overdue;
 	ts = (struct timespec){.tv_sec = (time_t)(left / USEC_PER_SEC),
 			       .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
 	p[POLL_TOMB] = (struct pollfd){.fd = s->fd, .events = POLLIN};
@@ -218,7 +222,8 @@ static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 		p[n++] = (struct pollfd){.fd = s->pool.warm[i].keeper.sock,
 					 .events = POLLIN};
 	*ret_n = n;
-	return ppoll(p, n, at == USEC_INFINITY ? NULL : &ts, NULL);
+	return ppoll(p, n, at == USEC_INFINITY && overdue == USEC_INFINITY ? NULL : &ts,
+		     NULL);
 }
 
 /* From the last of each table to its first: taking one out moves only the last one. */

@@ -6,6 +6,7 @@
 #include "common/fdpass.h"
 #include "sandbox/ahead.h"
 #include "sandbox/endings.h"
+#include "sandbox/guard.h"
 #include "sandbox/handover.h"
 #include "sandbox/keeper.h"
 
@@ -73,8 +74,13 @@ void pool_done(struct pool *p);
 /* After a job, longer than a short one takes: under load there is no time for it. */
 #define SETTLE_AFTER_USEC (5 * USEC_PER_MSEC)
 
+/* An end is told so much later than it is due, at the latest: else the guard is stopped or stuck,
+ * and keeper and guard are ended as if they had died. */
+#define OVERDUE_USEC (LAST_LOOK_MAX_USEC + 5 * USEC_PER_SEC)
+
 struct served {
 	uint64_t handle;
+	usec_t end_by; /* clock_awake_usec(): its end is overdue then */
 	struct keeper keeper;
 };
 
@@ -120,6 +126,10 @@ void serve_start(struct server *s, const struct spawn_run *m, struct payload *se
 void serve_tidy(struct server *s);
 /* Something came from a job's keeper. */
 void serve_on_keeper(struct server *s, struct served *j);
+/* It is to end within usec. */
+void serve_end_within(struct served *j, usec_t usec);
+/* Ends those that are overdue. Returns in how many microseconds to come again. */
+usec_t serve_overdue(struct server *s);
 /* endings.all[i] may be over. */
 void serve_on_ending(struct server *s, unsigned i);
 

@@ -48,6 +48,29 @@ static void lose_keeper(struct server *s, struct served *j)
 	*j = s->job[--s->n];
 }
 
+void serve_end_within(struct served *j, usec_t usec)
+{
+	usec_t by = clock_awake_usec() + usec + OVERDUE_USEC;
+
+	if (!j->end_by || by < j->end_by)
+		j->end_by = by;
+}
+
+usec_t serve_overdue(struct server *s)
+{
+	usec_t now = clock_awake_usec(), next = USEC_INFINITY;
+
+	for (unsigned i = s->n; i-- > 0;) {
+		struct served *j = &s->job[i];
+
+		if (j->end_by <= now)
+			lose_keeper(s, j);
+		else if (j->end_by - now < next)
+			next = j->end_by - now;
+	}
+	return next;
+}
+
 void serve_on_ending(struct server *s, unsigned i)
 {
 	struct spawn_exited m = {.type = SPAWN_EXITED,
@@ -222,6 +245,8 @@ void serve_start(struct server *s, const struct spawn_run *m, struct payload *se
 		r = start_keeper(s, &l->spec, &l->sent, l->fd, &j.keeper, &stage, &err);
 	l->sent.block = NULL; /* the caller's packet, perhaps */
 	if (r == 0) {
+		serve_end_within(&j, SETUP_MAX_USEC + l->spec.timeout_usec +
+					     l->spec.grace_ms * USEC_PER_MSEC);
 		s->job[s->n++] = j;
 		return;
 	}

@@ -187,7 +187,8 @@ static unsigned kill_strays(void)
 void keeper_end(struct keeper *k, bool lost)
 {
 	fd_close(&k->sock); /* EOF: a guard that still lives ends its job */
-	if (k->grade == GRADE_FULL && k->pidfd >= 0)
+	/* A lost one may only be stopped. */
+	if ((k->grade == GRADE_FULL || lost) && k->pidfd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
 	k->lost |= lost;
 	if (k->lost)
