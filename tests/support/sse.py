@@ -21,20 +21,22 @@ async def _begin(sock, method, target, body, headers):
         first = (await r.readline()).split()
         if len(first) < 2:
             raise ConnectionError("no answer")
-        while (await r.readline()) not in (b"\r\n", b""):
-            pass
-        return int(first[1]), r, w
+        length = None
+        while (line := await r.readline()) not in (b"\r\n", b""):
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.partition(b":")[2])
+        return int(first[1]), length, r, w
     except BaseException:
         w.close()
         raise
 
 
 async def ask(sock, method, target, body=None):
-    """(status, the whole answer) of one request on a connection of its own."""
+    """(status, the whole answer) of one request on a connection of its own; EOFError when it was cut off."""
     data = json.dumps(body).encode() if body is not None else b""
-    status, r, w = await _begin(sock, method, target, data, ["Connection: close"])
+    status, length, r, w = await _begin(sock, method, target, data, ["Connection: close"])
     try:
-        return status, await r.read()
+        return status, await r.readexactly(length) if length is not None else await r.read()
     finally:
         w.close()
 
@@ -42,7 +44,7 @@ async def ask(sock, method, target, body=None):
 async def events(sock, job, last="", silence=None):
     """Each event of a job's stream as (name, data, id); it ends where the stream does. last: the id of the
     last event that the reader has. silence: so many seconds without a line are asyncio.TimeoutError."""
-    status, r, w = await asyncio.wait_for(
+    status, _, r, w = await asyncio.wait_for(
         _begin(sock, "GET", f"/v1/jobs/{job}/events", b"", [f"Last-Event-ID: {last}"] if last else []), silence)
     name = None
     try:
