@@ -30,6 +30,8 @@
 #define FIRST_TIMEOUT (40 * USEC_PER_SEC) /* retries of the first start */
 #define BACKOFF_MIN (100 * USEC_PER_MSEC)
 #define BACKOFF_MAX (5 * USEC_PER_SEC)
+/* Of one that had been ready: it can start, so that its jobs need not wait for long. */
+#define BACKOFF_READY_MAX USEC_PER_SEC
 #define HEALTHY_AFTER (10 * USEC_PER_SEC)
 
 /* ---- the ends of children ------------------------------------------------- */
@@ -49,6 +51,7 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 {
 	struct part *p = &u->part[id];
 	usec_t now = clock_boot_usec();
+	usec_t longest = p->state == PART_READY ? BACKOFF_READY_MAX : BACKOFF_MAX;
 	char why[512], code[32];
 
 	part_log_tail(u, id, why, sizeof(why));
@@ -80,8 +83,8 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 		return -1;
 	}
 	p->backoff = p->backoff ? p->backoff * 2 : BACKOFF_MIN;
-	if (p->backoff > BACKOFF_MAX)
-		p->backoff = BACKOFF_MAX;
+	if (p->backoff > longest)
+		p->backoff = longest;
 	p->next_start = now + p->backoff;
 	p->restarts++;
 	part_write_state(u);

@@ -109,6 +109,19 @@ for _ in $(seq 100); do
 done
 [ "$(of_job "$id" 'j["state"]')" = cancelled ] || fail "a cancelled job of a dead worker: $(of_job "$id" 'j["state"]')"
 
+# --- a worker that died again and again, each time when it had been ready, is not waited for
+for _ in 1 2 3 4 5 6 7; do
+	lych_wait_up
+	kill -KILL "$(lych_pid tomb)"
+	sleep 0.2
+done
+lych_wait_up
+id=$(long_job)
+wait_running 1
+kill_and_wait "tomb, an eighth time" "$(lych_pid tomb)" 1
+lych cancel "$id" >/dev/null
+wait_running 0
+
 # --- a claim that was granted and whose answer nobody read: the successor asks what it brought
 lych_wait_up
 PGPASSWORD=$(cat "$LYCHGATE_DATA/secrets/lychgate_db_migrate") "$(dirname "$(readlink -f "/proc/$(lych_pid postgres)/exe")")/psql" -qX \
