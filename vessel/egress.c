@@ -32,6 +32,8 @@
 #include <sys/wait.h>
 
 #define ATTACH_USEC (60 * USEC_PER_SEC)
+/* It makes namespaces, for which it may have to wait for the whole machine. */
+#define PARENT_BEGIN_USEC ATTACH_USEC
 #define BODIES_MAX ((size_t)128 << 20) /* of one worker's open calls together */
 #define CREDIT_BYTES (EGRESS_WINDOW_BYTES / 4)
 
@@ -639,7 +641,7 @@ int egress_attach(struct egress *e, struct loop *l, const struct egress_events *
 	e->io = loop_io_new(l, e->control, LOOP_READ, on_control, e);
 	e->late = loop_timer_new(l, on_late, e);
 	e->look = loop_timer_new(l, on_look, e);
-	egress_heard_begin(&e->heard, e->pulse);
+	egress_heard_begin(&e->heard, e->pulse, PARENT_BEGIN_USEC);
 	loop_timer_arm(e->look, WATCH_LOOK_USEC);
 	loop_timer_arm(e->late, ATTACH_USEC);
 	e->attaching = true;

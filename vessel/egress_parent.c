@@ -88,7 +88,7 @@ static int start_worker(struct parent *p, size_t i)
 	fd_close(&pair[0]);
 	fd_close(&pair[1]);
 	if (c->pid > 0) {
-		egress_heard_begin(&c->heard, c->pulse);
+		egress_heard_begin(&c->heard, c->pulse, WATCH_SILENCE_USEC);
 		return 0;
 	}
 	c->pid = 0;
@@ -166,7 +166,7 @@ static void end_stuck(struct parent *p)
 		log_kv(LOG_WARN_, "an egress worker is stopped or stuck; it is killed",
 		       "worker", name, NULL);
 		(void)kill(c->pid, SIGKILL);
-		egress_heard_begin(&c->heard, c->pulse);
+		egress_heard_begin(&c->heard, c->pulse, WATCH_SILENCE_USEC);
 	}
 }
 

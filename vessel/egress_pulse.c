@@ -41,10 +41,11 @@ void egress_pulse_wait(struct egress_pulse *p, int fd)
 	while (poll(&poll_fd, 1, WATCH_BEAT_USEC / USEC_PER_MSEC) == 0);
 }
 
-void egress_heard_begin(struct egress_heard *h, struct egress_pulse *p)
+void egress_heard_begin(struct egress_heard *h, const struct egress_pulse *p,
+			usec_t first_usec)
 {
 	*h = (struct egress_heard){.beats = atomic_load(&p->beats)};
-	watch_begin(&h->watch, clock_awake_usec(), EGRESS_BEGIN_USEC);
+	watch_begin(&h->watch, clock_awake_usec(), first_usec);
 }
 
 bool egress_heard_look(struct egress_heard *h, const struct egress_pulse *p)

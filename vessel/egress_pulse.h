@@ -23,17 +23,15 @@ void egress_pulse_beat(struct egress_pulse *p);
 /* Until fd has something to read, or its end; it beats meanwhile. */
 void egress_pulse_wait(struct egress_pulse *p, int fd);
 
-#define EGRESS_BEGIN_USEC (60 * USEC_PER_SEC)
-
 struct egress_heard {
 	struct watch watch;
 	uint32_t beats;
 	bool began;
 };
 
-/* Anew: of a process that begins now. To begin may take EGRESS_BEGIN_USEC: it makes
- * namespaces, which waits for the whole machine. */
-void egress_heard_begin(struct egress_heard *h, struct egress_pulse *p);
+/* Anew: of a process that begins now, and gives its first sign within that time. */
+void egress_heard_begin(struct egress_heard *h, const struct egress_pulse *p,
+			usec_t first_usec);
 /* Every WATCH_LOOK_USEC. true: it did not begin in time, or has not moved for
  * WATCH_SILENCE_USEC. */
 MUST_CHECK bool egress_heard_look(struct egress_heard *h, const struct egress_pulse *p);
