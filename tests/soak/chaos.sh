@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone
-# timeout: 600
+# timeout: 900
 # Jobs that are followed, while every process of a Lychgate is killed and stopped by turns, once for each door of the
 # tomb: no job is lost and none completes twice, nobody who follows one is left waiting, and where the death of a
 # worker is proved its jobs run again within five seconds. CHAOS_JOBS (500, by hand 20000), SEED, LYCH_QUEUE, KEEP=DIR
