@@ -111,16 +111,16 @@ void files_look(struct keep *k)
 	notify_stay_apart(&k->notify, true);
 	disk = check_disk(k);
 	notify_stay_apart(&k->notify, false);
-	pause = keep_room_usec(disk, k->spec->disk_bytes);
+	pause = pace_room_usec(disk, k->spec->disk_bytes);
 	if (pause > LOOK_MAX_USEC)
 		pause = LOOK_MAX_USEC;
 	cost = (clock_boot_usec() - start - k->answering) * LOOK_COST_FACTOR;
 	if (k->n_looks++ < LOOKS_AT_ONCE && !disk_at_start(&k->disk))
-		pause = SAMPLE_MIN_USEC;
+		pause = PACE_MIN_USEC;
 	else if (cost > pause)
 		pause = cost < LOOK_SLOW_USEC ? cost : LOOK_SLOW_USEC;
-	if (pause < SAMPLE_MIN_USEC)
-		pause = SAMPLE_MIN_USEC;
+	if (pause < PACE_MIN_USEC)
+		pause = PACE_MIN_USEC;
 	k->next_look = clock_boot_usec() + pause;
 }
 

@@ -9,12 +9,12 @@
 #include "sandbox/guard.h"
 #include "sandbox/keeper.h"
 #include "sandbox/notify.h"
+#include "sandbox/pace.h"
 #include "sandbox/tree.h"
 #include "sandbox/use.h"
 
 /* How much of a walk over the job's trees is done before anything else is seen to. */
 #define DISK_ENTRIES_A_STEP 4000
-#define SAMPLE_MIN_USEC (5 * USEC_PER_MSEC)
 
 enum keep_phase {
 	KEEP_WARM,    /* built, without a spec */
@@ -42,7 +42,7 @@ struct keep {
 	uint32_t named_heard;
 	uint64_t grown_before,
 		grown_round; /* disk.grown, one round ago and at the last */
-	usec_t cost;	     /* of the looks since the last rest */
+	struct pace pace;
 	struct tree tree;
 	struct use use;
 	int diag_fd;
@@ -73,8 +73,6 @@ void keep_verdict(struct keep *k, enum spawn_end how, const char *detail);
 void keep_sample(struct keep *k);
 void keep_over(struct keep *k, enum spawn_end how, const char *what, uint64_t is,
 	       uint64_t limit);
-/* How long it takes at least to fill what is left. */
-usec_t keep_room_usec(uint64_t is, uint64_t limit);
 
 /* meter.c. From here on the job is measured. */
 void meter_fork(struct keep *k);

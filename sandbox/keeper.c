@@ -78,7 +78,8 @@ static void on_executed(struct keep *k)
 	m.broker = k->broker.kind;
 	tell_parent(k, &m, sizeof(m), &k->broker.tomb, m.broker ? 1 : 0);
 	broker_done(&k->broker);
-	k->next_look = k->next_sample = clock_boot_usec() + SAMPLE_MIN_USEC;
+	k->pace.at = clock_boot_usec();
+	k->next_look = k->next_sample = k->pace.at + PACE_MIN_USEC;
 	if (k->phase == KEEP_SETUP)
 		k->phase = KEEP_RUNNING;
 	fd_close(&k->sock);

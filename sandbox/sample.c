@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the meter: one look at what the job's processes use, against its limits. How often: so that
- * little can have been filled meanwhile (keep_room_usec), and so that looking stays a small part of
- * the time.
+ * Runs in the meter: one look at what the job's processes use, against its limits. How often:
+ * pace.h.
  */
 #include "sandbox/keep.h"
 
-#define SAMPLE_WATCH_USEC (10 * USEC_PER_MSEC)
-#define SAMPLE_MAX_USEC (100 * USEC_PER_MSEC)
-#define SAMPLE_SLOW_USEC (250 * USEC_PER_MSEC)
-#define FILL_BYTES_PER_MSEC ((uint64_t)4 << 20)
-#define SAMPLE_COST_FACTOR 10
 /* Standing at the process limit this long is a bomb, not a peak. */
 #define AT_LIMIT_USEC (200 * USEC_PER_MSEC)
 /* So many samples in a row with a process that hides what it holds. */
@@ -45,12 +39,6 @@ static void check_processes(struct keep *k, unsigned n, usec_t now)
 	/* One process with a limit of one is no bomb. */
 	if (n > 1 && now - k->at_limit_since >= AT_LIMIT_USEC)
 		keep_over(k, SPAWN_END_PROCESSES, "processes", n, k->spec->processes);
-}
-
-/* As much as that can be filled in the meantime. */
-usec_t keep_room_usec(uint64_t is, uint64_t limit)
-{
-	return is >= limit ? 0 : (limit - is) * USEC_PER_MSEC / FILL_BYTES_PER_MSEC;
 }
 
 static void check_memory(struct keep *k, const struct use_sum *use)
@@ -115,31 +103,6 @@ static void check_files(struct keep *k, usec_t now)
 			     "what it has on the disk could not be counted in time");
 }
 
-/* When to look again: before what there is room for can have been filled, and not so soon
- * that looking takes a large part of the time; a round that is not whole goes on meanwhile. */
-static void rest(struct keep *k, const struct use_sum *use, usec_t cost)
-{
-	usec_t pause = keep_room_usec(use->memory_bytes, k->spec->memory_bytes);
-
-	if (pause > SAMPLE_MAX_USEC)
-		pause = SAMPLE_MAX_USEC;
-	if (use->watch && pause > SAMPLE_WATCH_USEC)
-		pause = SAMPLE_WATCH_USEC;
-	k->cost += cost;
-	if (use->going || !use->settled) {
-		pause = SAMPLE_MIN_USEC;
-	} else {
-		if (k->cost * SAMPLE_COST_FACTOR > pause)
-			pause = k->cost * SAMPLE_COST_FACTOR < SAMPLE_SLOW_USEC
-					? k->cost * SAMPLE_COST_FACTOR
-					: SAMPLE_SLOW_USEC;
-		k->cost = 0;
-	}
-	if (pause < SAMPLE_MIN_USEC)
-		pause = SAMPLE_MIN_USEC;
-	k->next_sample = clock_boot_usec() + pause;
-}
-
 /* Large files that have a name, met by the keeper since we last asked. */
 static void hear_named(struct keep *k)
 {
@@ -166,7 +129,7 @@ static void check_cpu(struct keep *k, const struct use_sum *use)
 
 void keep_sample(struct keep *k)
 {
-	usec_t start = clock_boot_usec();
+	usec_t start = clock_boot_usec(), now;
 	struct err err = ERR_INIT;
 	struct use_sum use;
 
@@ -184,5 +147,7 @@ void keep_sample(struct keep *k)
 	check_cpu(k, &use);
 	if (limits_cgroup_value(&k->limits, "memory.events", "oom_kill"))
 		keep_verdict(k, SPAWN_END_OOM, "memory.max of the cgroup");
-	rest(k, &use, clock_boot_usec() - start);
+	now = clock_boot_usec();
+	k->next_sample =
+		now + pace_rest_usec(&k->pace, &use, k->spec->memory_bytes, start, now);
 }

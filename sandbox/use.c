@@ -290,6 +290,7 @@ static void look_behind(struct use *u, uint64_t known, struct use_sum *sum)
 	}
 	sum->watch = u->last.watch || u->thorough || !u->rounds;
 	sum->going = u->walk;
+	sum->hurry = u->walk && u->thorough;
 	sum->rounds = u->rounds;
 	sum->held_up = u->walk && u->thorough &&
 		       clock_boot_usec() - u->round_began > HELD_UP_USEC;

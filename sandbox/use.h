@@ -87,6 +87,7 @@ struct use_sum {
 	bool settled; /* memory_bytes is what counts; else a bound that is being told apart */
 	bool watch;	 /* look again soon */
 	bool going;	 /* a round is not whole yet */
+	bool hurry;	 /* it is not to wait */
 	unsigned rounds; /* whole ones so far */
 	bool held_up; /* a round has gone on for too long while the machine's memory went */
 };
