@@ -132,11 +132,11 @@ class Seed:
 
     def edit(self, edits):
         """Those that lie within another's bytes are left out."""
-        text, upto = self.text, len(self.text) + 1
+        text, before = self.text, len(self.text) + 1
         for begin, end, value in sorted(edits, key=lambda e: (e[0], e[1]), reverse=True):
-            if end <= upto:
+            if end <= before:
                 text = text[:begin] + value + text[end:]
-                upto = begin
+                before = begin
         return text
 
     def sweep(self, n):

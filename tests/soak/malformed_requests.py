@@ -127,14 +127,14 @@ class Op:
 
 class Share:
     def __init__(self, share):
-        self.names, self.upto, total = [], [], 0
+        self.names, self.sums, total = [], [], 0
         for name, n in share.items():
             total += n
             self.names.append(name)
-            self.upto.append(total)
+            self.sums.append(total)
 
     def pick(self, rng):
-        return rng.choices(self.names, cum_weights=self.upto)[0]
+        return rng.choices(self.names, cum_weights=self.sums)[0]
 
 
 class Mill:
