@@ -3,7 +3,7 @@
 #include "common/mem.h"
 #include "common/net/pgconn.h"
 
-#define BEAT_USEC USEC_PER_SEC
+#define BEAT_USEC (250 * USEC_PER_MSEC)
 #define SWEEP_TIMEOUT_USEC (5 * USEC_PER_SEC)
 
 static const struct pg_stmt stmt_sweep = {"sweep",

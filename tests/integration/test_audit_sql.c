@@ -69,9 +69,10 @@ static const char *submit(PGconn *c, const char *request)
 
 static const char *claim(void)
 {
-	return pgtest_ask(tomb,
-			  "SELECT count(*) FROM tomb_api.claim('main', 8, 30, '" OTHER
-			  "', gen_random_uuid())");
+	return pgtest_rowsp(tomb,
+			    "SELECT * FROM tomb_api.claim('main', 8, 30, '" OTHER
+			    "', $1::uuid)",
+			    pgtest_uuid(), NULL);
 }
 
 static const char *mark(const char *boot, const char *stream, const char *good)
@@ -153,9 +154,11 @@ Test(audit_sql, a_lease_that_is_held_is_renewed_and_ended_while_claims_are_close
 	expect(mark(VESSEL, OTHER, "t"), "ok");
 	expect(claim(), "1");
 	expect(mark(VESSEL, OTHER, "f"), "ok");
-	expect(pgtest_ask(tomb, "SELECT status FROM tomb_api.extend('" OTHER
-				"', ARRAY(SELECT 0::bigint), ARRAY[1::bigint],"
-				" ARRAY[gen_random_uuid()], 30)"),
+	expect(pgtest_askp(tomb,
+			   "SELECT status FROM tomb_api.extend('" OTHER
+			   "', ARRAY(SELECT 0::bigint), ARRAY[1::bigint],"
+			   " ARRAY[$1::uuid], 30)",
+			   pgtest_uuid(), NULL),
 	       "lost");
 	char *lease = xstrdup(
 		pgtest_ask(root, "SELECT job_id || ',' || epoch || ',''' || token || ''''"

@@ -63,8 +63,10 @@ static void begin(void)
 				" '{\"argv\":[\"true\"],\"egress\":\"brokered\"}', 50,"
 				" true, 600, 100)"));
 	copy(token, sizeof(token),
-	     pgtest_ask(tomb, "SELECT token FROM tomb_api.claim('main', 1, 30, '" BOOT_A
-			      "', gen_random_uuid())"));
+	     pgtest_askp(tomb,
+			 "SELECT token FROM tomb_api.claim('main', 1, 30, '" BOOT_A
+			 "', $1::uuid)",
+			 pgtest_uuid(), NULL));
 	copy(epoch, sizeof(epoch), "1");
 }
 

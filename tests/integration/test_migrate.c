@@ -118,7 +118,8 @@ Test(migrate, logins_are_plain_and_no_password_reaches_the_log)
 		pgtest_ask(root, "SELECT string_agg(array_to_string(setconfig, ','), ';')"
 				 " FROM pg_db_role_setting s JOIN pg_roles r ON r.oid ="
 				 " s.setrole WHERE rolname = 'tomb_1'"),
-		"temp_file_limit=64MB");
+		"temp_file_limit=64MB,log_min_messages=fatal,log_min_error_statement="
+		"panic");
 	cr_expect_str_eq(pgtest_ask(root,
 				    "SELECT count(*) FROM pg_roles WHERE rolcanlogin AND"
 				    " rolname ~ '^(lych_|tomb_)' AND rolname <>"

@@ -137,14 +137,23 @@ Test(SUITE, tomb_has_no_table_and_exactly_five_functions)
 	       "tomb_api.extend(uuid,bigint[],bigint[],uuid[],integer) "
 	       "tomb_api.fail(bigint,bigint,uuid,boolean,text,bytea) "
 	       "tomb_api.release(bigint,bigint,uuid,boolean)");
-	expect(pgtest_ask(root,
-			  "SELECT count(*) FROM pg_proc p WHERE p.proname ~"
-			  " 'advisory|^lo_|^loread|^lowrite|^pg_sleep|logical_emit|"
-			  "export_snap'"
-			  " AND has_function_privilege('tomb_1', p.oid, 'EXECUTE')"),
+	/* Nor anything of PostgreSQL's own, but to write a number as text. */
+	expect(pgtest_ask(
+		       root,
+		       "SELECT string_agg(p.oid::regprocedure::text, ' ') FROM pg_proc p"
+		       " WHERE p.pronamespace = 'pg_catalog'::regnamespace"
+		       " AND has_function_privilege('tomb_1', p.oid, 'EXECUTE')"),
+	       "int8(integer)");
+	expect(pgtest_ask(root, "SELECT count(*) FROM pg_class c WHERE"
+				" c.relkind IN ('r','v','m','p','f')"
+				" AND c.relnamespace = 'pg_catalog'::regnamespace"
+				" AND (has_table_privilege('tomb_1', c.oid,"
+				"  'SELECT,INSERT,UPDATE,DELETE,TRUNCATE')"
+				"  OR has_any_column_privilege('tomb_1', c.oid,"
+				"  'SELECT,INSERT,UPDATE'))"),
 	       "0");
 	expect(pgtest_ask(root, "SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE"
-				" nspname NOT IN ('pg_catalog','information_schema') AND"
+				" nspname <> 'pg_catalog' AND"
 				" has_schema_privilege('tomb_1', oid, 'USAGE,CREATE')"),
 	       "tomb_api");
 	expect(pgtest_ask(root, "SELECT count(*) FROM pg_proc p WHERE p.pronamespace IN"
@@ -203,6 +212,22 @@ Test(SUITE, forbidden_acts_of_a_tomb)
 		"SELECT rolpassword FROM pg_authid",
 		"SELECT pg_reload_conf()",
 		"ALTER SYSTEM SET work_mem = '1GB'",
+		"SELECT count(*) FROM generate_series(1, 9)",
+		"SELECT repeat('x', 9)",
+		"SELECT 2 ^ 0.5",
+		"SELECT now()",
+		"SELECT * FROM pg_stat_activity",
+		"SELECT * FROM pg_locks",
+		"SELECT prosrc FROM pg_proc",
+		"SELECT * FROM pg_settings",
+		"SELECT * FROM information_schema.tables",
+		"SELECT pg_current_xact_id()",
+		"SELECT pg_notify('lych', '')",
+		"SET log_min_messages = 'debug5'",
+		"SET log_min_error_statement = 'error'",
+		"ALTER ROLE tomb_1 RESET log_min_messages",
+		"ALTER ROLE tomb_1 CONNECTION LIMIT -1",
+		"GRANT lych_tomb TO tomb_2",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(acts); i++)
@@ -210,8 +235,10 @@ Test(SUITE, forbidden_acts_of_a_tomb)
 	expect(pgtest_askp(tomb, "SELECT pg_terminate_backend($1::int)",
 			   pgtest_ask(vessel, "SELECT pg_backend_pid()"), NULL),
 	       "ERROR 42501");
-	expect(pgtest_ask(tomb, "SELECT * FROM tomb_api.claim('other', 1, 30, '" BOOT
-				"', gen_random_uuid())"),
+	expect(pgtest_askp(tomb,
+			   "SELECT * FROM tomb_api.claim('other', 1, 30, '" BOOT
+			   "', $1::uuid)",
+			   pgtest_uuid(), NULL),
 	       "ERROR 42501");
 }
 
@@ -807,7 +834,7 @@ Test(SUITE, watchdog_ends_idle_transactions_of_tombs_only)
 	(void)pgtest_ask(tomb, "BEGIN");
 	(void)pgtest_ask(vessel, "BEGIN");
 	expect(pgtest_ask(dog, "SELECT count(*) FROM watch_api.sweep()"), "0");
-	(void)pgtest_ask(root, "SELECT pg_sleep(2.2)");
+	(void)pgtest_ask(root, "SELECT pg_sleep(0.6)");
 	expect(pgtest_ask(dog, "SELECT role || ': ' || why FROM watch_api.sweep()"),
 	       "tomb_1: idle in transaction");
 	cr_expect(strncmp(pgtest_ask(tomb, "SELECT 1"), "ERROR", 5) == 0);
@@ -815,6 +842,84 @@ Test(SUITE, watchdog_ends_idle_transactions_of_tombs_only)
 	expect(pgtest_ask(vessel, "SELECT 1"), "1");
 	expect(pgtest_ask(dog, "SELECT * FROM lych.job"), "ERROR 42501");
 	PQfinish(dog);
+}
+
+/* Sends what waits for a lock, and waits until it does. */
+static void send_and_wait(PGconn *c, const char *sql)
+{
+	cr_assert(PQsendQuery(c, sql));
+	for (int i = 0; i < 250; i++) {
+		if (strcmp(pgtest_ask(root, "SELECT count(*) FROM pg_locks WHERE NOT"
+					    " granted AND waitstart < clock_timestamp()"
+					    " - interval '260 ms'"),
+			   "0") != 0)
+			return;
+		(void)pgtest_ask(root, "SELECT pg_sleep(0.02)");
+	}
+	cr_assert_fail("it does not wait: %s", sql);
+}
+
+Test(SUITE, nobody_waits_for_a_job_that_is_not_the_callers)
+{
+	(void)submit("r1", "t");
+	struct held h = claim(tomb);
+
+	(void)pgtest_ask(tomb2, "BEGIN");
+	expect(pgtest_askp(tomb2, "SELECT tomb_api.ack($1::bigint, 1, $2::uuid, '')",
+			   h.job, BOOT, NULL),
+	       "denied");
+	/* neither by another one's token, were it known */
+	expect(pgtest_askp(tomb2,
+			   "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)",
+			   h.job, h.epoch, h.token, NULL),
+	       "denied");
+	(void)pgtest_ask(vessel, "SET lock_timeout = '1s'");
+	expect(cancel(h.job), "cancelling");
+	(void)pgtest_ask(tomb2, "ROLLBACK");
+}
+
+Test(SUITE, watchdog_ends_the_tomb_that_others_wait_for)
+{
+	PGconn *dog = pgtest_connect("lych_watchdog");
+	PGconn *mine = pgtest_connect("tomb_1"), *owner = pgtest_connect("lych_vessel");
+	static char sql[200];
+
+	(void)submit("r1", "t");
+	struct held h = claim(tomb);
+	(void)pgtest_ask(mine, "BEGIN");
+	expect(pgtest_askp(mine,
+			   "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)",
+			   h.job, h.epoch, h.token, NULL),
+	       "ok");
+	(void)snprintf(sql, sizeof(sql), "SELECT vessel_api.cancel(%s)", h.job);
+	send_and_wait(owner, sql);
+	/* it is at work again: neither idle for long nor in an old transaction */
+	(void)pgtest_ask(mine, "SELECT 1");
+	expect(pgtest_ask(dog, "SELECT role || ': ' || why FROM watch_api.sweep()"),
+	       "tomb_1: others wait for it");
+	PGresult *r = PQgetResult(owner);
+	expect(PQgetvalue(r, 0, 0), "cancelling");
+	PQclear(r);
+	expect(pgtest_ask(dog, "SELECT count(*) FROM watch_api.sweep()"), "0");
+	PQfinish(mine);
+	PQfinish(owner);
+	PQfinish(dog);
+}
+
+Test(SUITE, a_result_that_names_thousands_of_artifacts_keeps_256)
+{
+	size_t size = 100 * 4096, at = 0;
+	char *text = xmalloc(size);
+
+	at += (size_t)snprintf(text, size, "{\"v\":1,\"artifacts\":[");
+	for (int i = 0; i < 4000; i++)
+		at += (size_t)snprintf(text + at, size - at, "%s{\"sha256\":\"%064d\"}",
+				       i ? "," : "", i);
+	(void)snprintf(text + at, size - at, "]}");
+	(void)submit("r1", "t");
+	expect(ack(tomb, claim(tomb), text), "ok");
+	expect(pgtest_ask(root, "SELECT count(*) FROM lych.job_blob"), "256");
+	free(text);
 }
 
 Test(SUITE, an_invariant_that_is_broken_is_counted)

@@ -27,8 +27,8 @@ ends = collections.Counter()
 stop = threading.Event()
 
 # One statement a way for a job to go: all of a claim in one transaction, or step by step.
-CLAIM = "SELECT * FROM tomb_api.claim('main', {n}, 30, '%s', gen_random_uuid())" % BOOT
-AT_ONCE = "SELECT count(tomb_api.ack(c.job_id, c.epoch, c.token, '\\x7b7d')) FROM (" + CLAIM + ") c;"
+CLAIM = "SELECT * FROM tomb_api.claim('main', {n}, 30, '%s', '{id}')" % BOOT
+AT_ONCE = "SELECT tomb_api.ack(c.job_id, c.epoch, c.token, '\\x7b7d') FROM (" + CLAIM + ") c;"
 
 
 class Psql:
@@ -53,9 +53,9 @@ def tomb(seed):
     rng, s, v = random.Random(seed), Psql("tomb_1"), Psql("lych_vessel")
     while not stop.is_set():
         if rng.random() < 0.4:
-            s.ask(AT_ONCE.format(n=rng.randint(1, 16)))
+            s.ask(AT_ONCE.format(n=rng.randint(1, 16), id=uuid.uuid4()))
             continue
-        for job, epoch, token, *_ in s.ask(CLAIM.format(n=rng.randint(1, 8)) + ";"):
+        for job, epoch, token, *_ in s.ask(CLAIM.format(n=rng.randint(1, 8), id=uuid.uuid4()) + ";"):
             lease = f"{job}, {epoch}, '{token}'"
             for phase in ("running", "harvesting"):
                 if rng.random() < 0.5:

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/pgtest.h"
+#include "common/id.h"
 #include "common/mem.h"
 #include <assert.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -125,7 +127,7 @@ static const char *keep(char *s)
 	return s;
 }
 
-static const char *answer(PGresult *r)
+static const char *answer(PGresult *r, bool rows)
 {
 	char *s;
 	ExecStatusType status = PQresultStatus(r);
@@ -134,6 +136,8 @@ static const char *answer(PGresult *r)
 		const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
 
 		s = xasprintf("ERROR %s", state ? state : "connection");
+	} else if (rows) {
+		s = xasprintf("%d", PQntuples(r));
 	} else {
 		s = xstrdup(PQntuples(r) > 0 ? PQgetvalue(r, 0, 0) : "");
 	}
@@ -143,18 +147,43 @@ static const char *answer(PGresult *r)
 
 const char *pgtest_ask(PGconn *c, const char *sql)
 {
-	return answer(PQexec(c, sql));
+	return answer(PQexec(c, sql), false);
+}
+
+static PGresult *exec_params(PGconn *c, const char *sql, va_list ap)
+{
+	const char *params[16];
+	int n = 0;
+
+	while (n < 16 && (params[n] = va_arg(ap, const char *)) != NULL)
+		n++;
+	return PQexecParams(c, sql, n, NULL, params, NULL, NULL, 0);
 }
 
 const char *pgtest_askp(PGconn *c, const char *sql, ...)
 {
-	const char *params[16];
-	int n = 0;
 	va_list ap;
 
 	va_start(ap, sql);
-	while (n < 16 && (params[n] = va_arg(ap, const char *)) != NULL)
-		n++;
+	PGresult *r = exec_params(c, sql, ap);
 	va_end(ap);
-	return answer(PQexecParams(c, sql, n, NULL, params, NULL, NULL, 0));
+	return answer(r, false);
+}
+
+const char *pgtest_rowsp(PGconn *c, const char *sql, ...)
+{
+	va_list ap;
+
+	va_start(ap, sql);
+	PGresult *r = exec_params(c, sql, ap);
+	va_end(ap);
+	return answer(r, true);
+}
+
+const char *pgtest_uuid(void)
+{
+	struct uuid id;
+
+	uuid_new(&random_real, &id);
+	return keep(xstrdup(id.s));
 }

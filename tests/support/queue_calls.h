@@ -76,9 +76,11 @@ static inline struct held claim(PGconn *c)
 {
 	if (THROUGH_VESSEL)
 		return claim_through_vessel(c);
-	PGresult *r =
-		PQexec(c, "SELECT job_id, epoch, token FROM tomb_api.claim('main', 1,"
-			  " 30, '" BOOT "', gen_random_uuid())");
+	const char *const id[] = {pgtest_uuid()};
+	PGresult *r = PQexecParams(c,
+				   "SELECT job_id, epoch, token FROM"
+				   " tomb_api.claim('main', 1, 30, '" BOOT "', $1::uuid)",
+				   1, NULL, id, NULL, NULL, 0);
 	bool any = PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) == 1;
 	struct held h = {
 		.job = keep(any ? PQgetvalue(r, 0, 0) : ""),
@@ -90,22 +92,47 @@ static inline struct held claim(PGconn *c)
 	return h;
 }
 
+static inline int by_job(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static inline const char *claim_by_login(PGconn *c, unsigned ask, const char *boot,
+					 const char *claim_id)
+{
+	char text[200] = "", many[16], row[2][80] = {{0}};
+	const char *rows[2] = {row[0], row[1]};
+	const char *const params[] = {many, boot, claim_id};
+
+	(void)snprintf(many, sizeof(many), "%u", ask);
+	PGresult *r =
+		PQexecParams(c,
+			     "SELECT job_id, epoch, token FROM tomb_api.claim('main',"
+			     " $1::int, 30, $2::uuid, $3::uuid)",
+			     3, NULL, params, NULL, NULL, 0);
+	cr_assert_eq(PQresultStatus(r), PGRES_TUPLES_OK, "%s", PQresultErrorMessage(r));
+	cr_assert_leq(PQntuples(r), 2);
+	for (int i = 0; i < PQntuples(r); i++)
+		(void)snprintf(row[i], sizeof(row[i]), "%s.%s.%s", PQgetvalue(r, i, 0),
+			       PQgetvalue(r, i, 1), PQgetvalue(r, i, 2));
+	if (PQntuples(r) == 2)
+		qsort(rows, 2, sizeof(rows[0]), by_job);
+	(void)snprintf(text, sizeof(text), "%s%s%s", rows[0], *rows[1] ? " " : "",
+		       rows[1]);
+	PQclear(r);
+	return keep(text);
+}
+
 /* Up to n jobs by this boot and claim_id, as one text: "job.epoch.token job.epoch.token". */
 static inline const char *claim_as(PGconn *c, unsigned ask, const char *boot,
 				   const char *claim_id)
 {
 	struct door_client_job jobs[2] = {0};
-	char text[200] = "", many[16];
+	char text[200] = "";
 	size_t at = 0;
 
-	(void)snprintf(many, sizeof(many), "%u", ask);
 	if (!THROUGH_VESSEL)
-		return pgtest_askp(
-			c,
-			"SELECT string_agg(job_id || '.' || epoch || '.' || token, ' '"
-			" ORDER BY job_id) FROM tomb_api.claim('main', $1::int, 30,"
-			" $2::uuid, $3::uuid)",
-			many, boot, claim_id, NULL);
+		return claim_by_login(c, ask, boot, claim_id);
 	int n = door_client_claim(door_of(c), ask, 30, boot, claim_id, jobs);
 	cr_assert_geq(n, 0);
 	bool swap = n == 2 && strcmp(jobs[0].job, jobs[1].job) > 0;
