@@ -72,6 +72,16 @@ static int check_tomb(struct vessel *v, const struct httpd_req *req,
 	return registered_check(v->registered, ret_name, h + strlen(BEARER_PREFIX), err);
 }
 
+static int charge(struct vessel *v, struct httpd_req *req, const char *tomb,
+		  struct err *err)
+{
+	struct httpd_share *share = registered_share(v->registered, tomb);
+
+	if (!share)
+		return err_set_id(err, ERRID_HTTP_BUSY, "too many tombs");
+	return httpd_req_charge(req, share, err);
+}
+
 static int check_version(struct vessel *v, const struct httpd_req *req, const char *name,
 			 struct err *err)
 {
@@ -132,6 +142,8 @@ int auth_work(struct httpd_req *req, void *arg, struct err *err)
 
 	if (check_tomb(v, req, p.tomb, err) < 0)
 		return err->id == ERRID_HTTP_PEER ? refused(v, "work") : -1;
+	if (charge(v, req, p.tomb, err) < 0)
+		return -1;
 	if (!(who & known)) {
 		(void)err_set_id(err, ERRID_HTTP_PEER, "not a tomb's route");
 		return refused(v, "work");

@@ -41,8 +41,13 @@
 
 #define SECRET_MAX_BYTES 512
 #define API_CONNECTIONS 256
-/* What the jobs of a tomb ask comes beside its own calls. */
-#define WORK_CONNECTIONS (256 + 2 * BROKER_INFLIGHT_ALL)
+/* Of one tomb: what its jobs ask comes beside its own calls. */
+#define TOMB_CONNECTIONS (128 + BROKER_INFLIGHT_ALL)
+/* So that one of them leaves room. */
+#define WORK_CONNECTIONS (2 * TOMB_CONNECTIONS)
+/* Of one tomb at once: half of what an egress worker takes, and some claims' worth. */
+#define TOMB_BODIES_MAX_BYTES ((size_t)64 << 20)
+#define TOMB_ANSWERS_MAX_BYTES ((size_t)64 << 20)
 #define IDLE_USEC (60 * USEC_PER_SEC)
 #define STOP_USEC (500 * USEC_PER_MSEC)
 #define BOOT_FILE "boot"
@@ -290,23 +295,41 @@ static int open_data(struct serve *s, struct err *err)
 	return 0;
 }
 
-static int listen_on(struct serve *s, const char *path, const struct httpd_route *routes,
-		     size_t n, httpd_auth *auth, unsigned connections, size_t backlog_max,
-		     struct httpd **ret, struct err *err)
+static int listen_api(struct serve *s, struct err *err)
 {
-	struct httpd_config cfg = {
-		.socket_path = path,
+	const struct httpd_config cfg = {
+		.socket_path = s->api_socket,
 		.socket_mode = 0600,
-		.routes = routes,
-		.n_routes = n,
-		.auth = auth,
+		.routes = routes_api,
+		.n_routes = routes_api_n,
+		.auth = auth_api,
 		.arg = &s->v,
-		.max_connections = connections,
+		.max_connections = API_CONNECTIONS,
 		.idle_usec = IDLE_USEC,
-		.stream_backlog_max_bytes = backlog_max,
+		.stream_backlog_max_bytes = SSE_BACKLOG_MAX_BYTES,
 	};
 
-	return httpd_new(s->v.loop, &cfg, ret, err);
+	return httpd_new(s->v.loop, &cfg, &s->v.api, err);
+}
+
+static int listen_work(struct serve *s, struct err *err)
+{
+	const struct httpd_config cfg = {
+		.socket_path = s->work_socket,
+		.socket_mode = 0600,
+		.routes = routes_work,
+		.n_routes = routes_work_n,
+		.auth = auth_work,
+		.arg = &s->v,
+		.max_connections = WORK_CONNECTIONS,
+		.idle_usec = IDLE_USEC,
+		.stream_backlog_max_bytes = DISPATCH_BACKLOG_MAX_BYTES,
+		.share_connections = TOMB_CONNECTIONS,
+		.share_bodies_max_bytes = TOMB_BODIES_MAX_BYTES,
+		.share_answers_max_bytes = TOMB_ANSWERS_MAX_BYTES,
+	};
+
+	return httpd_new(s->v.loop, &cfg, &s->v.work, err);
 }
 
 static int open_sockets(struct serve *s, struct err *err)
@@ -321,11 +344,9 @@ static int open_sockets(struct serve *s, struct err *err)
 	if (fs_mkdir_all(o->api_dir, 0700, err) < 0 ||
 	    fs_mkdir_all(o->work_dir, 0700, err) < 0)
 		return -1;
-	if (listen_on(s, s->api_socket, routes_api, routes_api_n, auth_api,
-		      API_CONNECTIONS, SSE_BACKLOG_MAX_BYTES, &s->v.api, err) < 0)
+	if (listen_api(s, err) < 0)
 		return -1;
-	return listen_on(s, s->work_socket, routes_work, routes_work_n, auth_work,
-			 WORK_CONNECTIONS, DISPATCH_BACKLOG_MAX_BYTES, &s->v.work, err);
+	return listen_work(s, err);
 }
 
 /* ---- callbacks ---- */
@@ -671,11 +692,11 @@ static void stop(struct serve *s)
 	events_free(v->events);
 	attended_free(v->attended);
 	hints_free(v->hints);
-	registered_free(v->registered);
 	door_free(v->door);
 	tombs_free(v->tombs);
 	lease_owners_free(v->owners);
 	queue_free(v->queue);
+	registered_free(v->registered); /* last: requests that ended count there */
 	private_store_free(v->terms);
 	gate_client_free(v->gate);
 	incoming_free(v->incoming);

@@ -3,6 +3,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/net/httpd.h"
 #include "common/net/sha256.h"
 #include "common/net/tomb_secret.h"
 #include "common/str.h"
@@ -25,6 +26,12 @@ struct tomb {
 	uint8_t bearer_sha256[SHA256_SIZE]; /* of what it must show, not that itself */
 };
 
+/* It outlives the tomb's registration, as its connections do. */
+struct held {
+	char name[TOMB_NAME_SIZE];
+	struct httpd_share share;
+};
+
 struct registered {
 	struct registered_config cfg;
 	struct masters *master;
@@ -33,6 +40,7 @@ struct registered {
 	struct loop_timer *timer;
 	struct tomb tomb[QUEUE_TOMBS_MAX];
 	size_t n;
+	struct held held[QUEUE_TOMBS_MAX];
 	bool is_known, is_asking, is_stale; /* stale: it changed while it was asked for */
 	usec_t asked;
 };
@@ -200,4 +208,26 @@ int registered_check(const struct registered *r, const char *tomb, const char *b
 	if (!mem_eq_ct(got, t->bearer_sha256, sizeof(got)))
 		return err_set_id(err, ERRID_HTTP_PEER, "not this tomb's bearer");
 	return 0;
+}
+
+static bool holds_nothing(const struct held *h)
+{
+	return !h->share.connections && !h->share.bodies && !h->share.answers;
+}
+
+struct httpd_share *registered_share(struct registered *r, const char *tomb)
+{
+	struct held *place = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(r->held); i++) {
+		struct held *h = &r->held[i];
+
+		if (str_eq(h->name, tomb))
+			return &h->share;
+		if (!place && holds_nothing(h))
+			place = h;
+	}
+	if (!place || str_copy(place->name, sizeof(place->name), tomb) < 0)
+		return NULL;
+	return &place->share;
 }

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 struct door;
+struct httpd_share;
 struct queue;
 struct registered;
 
@@ -40,5 +41,8 @@ void registered_refresh(struct registered *r);
  * not known. */
 MUST_CHECK int registered_check(const struct registered *r, const char *tomb,
 				const char *bearer, struct err *err);
+/* What that tomb, which is one, holds of the work socket; good for as long as the vessel
+ * runs. NULL: as many names as there may be tombs hold something under other names. */
+struct httpd_share *registered_share(struct registered *r, const char *tomb);
 
 #endif

@@ -38,6 +38,8 @@ void httpd_req_free(struct httpd_req *req)
 		req->conn->req = NULL;
 		req->conn->httpd->bodies_bytes -= req->body.max;
 	}
+	if (req->share)
+		req->share->bodies -= (size_t)req->g.content_length;
 	if (req->ctx_free && req->ctx)
 		req->ctx_free(req->ctx);
 	free(req->head);
@@ -60,6 +62,7 @@ void conn_free(struct conn *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	h->n_conns--;
+	share_leave(c);
 	if (req)
 		h->bodies_bytes -= req->body.max;
 	httpd_listen_resume(h);
@@ -95,6 +98,7 @@ void conn_cut_when_deaf(struct conn *c, bool yes)
 
 static void conn_linger(struct conn *c)
 {
+	share_answer_is_out(c);
 	/* A close with unread bytes would be a reset that can overtake the answer. */
 	c->state = CONN_LINGER;
 	if (shutdown(bufferevent_getfd(c->bev), SHUT_WR) < 0)
@@ -146,7 +150,7 @@ static int admit(struct conn *c, struct httpd_req *req, size_t head_len, struct 
 	if (cfg->bodies_max_bytes > 0 &&
 	    req->g.content_length > cfg->bodies_max_bytes - c->httpd->bodies_bytes)
 		return err_set_id(err, ERRID_HTTP_BUSY, "too many bodies at once");
-	return 0;
+	return share_admit_body(req, err);
 }
 
 static void dispatch(struct conn *c)
@@ -301,6 +305,7 @@ static void write_cb(struct bufferevent *bev, void *arg)
 		conn_linger(c);
 		return;
 	}
+	share_answer_is_out(c);
 	c->state = CONN_HEAD;
 	c->scanned = 0;
 	loop_timer_arm(c->timer, c->httpd->cfg.idle_usec);
@@ -336,6 +341,7 @@ void conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid)
 		c->next->prev = c;
 	h->conns = c;
 	h->n_conns++;
+	share_join(c);
 	(void)bufferevent_set_max_single_read(c->bev, READ_CHUNK_BYTES);
 	bufferevent_setcb(c->bev, read_cb, write_cb, event_cb, c);
 	conn_cut_when_deaf(c, true);

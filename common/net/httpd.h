@@ -57,6 +57,16 @@ struct httpd_route {
 typedef void httpd_error_body(struct buf *b, const struct err *err, int status,
 			      const char *request_id, const char *path, void *arg);
 
+/*
+ * What one client that showed who it is holds of a server, on all its connections: they
+ * themselves, the bodies of its requests, the answers that it has not taken. Zeroed by its
+ * owner, which keeps it for as long as the server and its requests live.
+ */
+struct httpd_share {
+	unsigned connections;
+	size_t bodies, answers; /* bytes */
+};
+
 struct httpd_config {
 	/* Of httpd_new: a stale socket is removed only if nothing answers on it. */
 	const char *socket_path;
@@ -73,7 +83,11 @@ struct httpd_config {
 	const char *const *hosts; /* NULL-terminated; NULL: {"lychgate"} */
 	usec_t request_usec;	 /* a whole request must have come by then; 0: no limit */
 	size_t bodies_max_bytes; /* all declared bodies held at once; 0: no limit */
-	bool encoded_slash_ok;	 /* %2f in a path is '/' (npm's scoped names) */
+	/* What a share may hold; 0 connections: there are no shares. With shares a connection
+	 * that has not shown yet whose it is makes place for a new one, the oldest first. */
+	unsigned share_connections;
+	size_t share_bodies_max_bytes, share_answers_max_bytes;
+	bool encoded_slash_ok; /* %2f in a path is '/' (npm's scoped names) */
 	httpd_error_body *error_body;
 };
 
@@ -111,6 +125,10 @@ const void *httpd_req_body(const struct httpd_req *req, size_t *ret_len);
 /* SO_PEERCRED at accept. */
 void httpd_req_peer(const struct httpd_req *req, uid_t *ret_uid, pid_t *ret_pid);
 /* A slot for the authenticator's principal (any pointer; freed with free_fn). */
+/* By the authenticator, when it knows whose the request is: it and its connection count
+ * against this share. ERRID_HTTP_BUSY: it has no room for them. */
+MUST_CHECK int httpd_req_charge(struct httpd_req *req, struct httpd_share *share,
+				struct err *err);
 void httpd_req_set_ctx(struct httpd_req *req, void *ctx, void (*free_fn)(void *));
 void *httpd_req_ctx(const struct httpd_req *req);
 /* Called once if the client goes away before the reply. A later reply is then a no-op

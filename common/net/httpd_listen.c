@@ -92,7 +92,7 @@ static bool accept_one(struct httpd *h)
 	if (!h->socket_path &&
 	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
 		return true;
-	if (h->n_conns >= h->cfg.max_connections)
+	if (h->n_conns >= h->cfg.max_connections && !share_evict_stranger(h))
 		httpd_send_busy(fd);
 	else
 		conn_new(h, TAKE_FD(fd), peer.uid, peer.pid);

@@ -52,6 +52,11 @@ enum conn_state {
 	CONN_LINGER, /* answered and half-closed: what still comes in is dropped */
 };
 
+/* Connections of which nobody knows yet whose they are, in the order of their coming. */
+struct strangers {
+	struct conn *oldest, *newest;
+};
+
 struct httpd {
 	struct loop *loop;
 	struct httpd_config cfg;
@@ -63,6 +68,7 @@ struct httpd {
 	struct loop_timer *pause; /* accept again later */
 	struct conn *conns;
 	unsigned n_conns;
+	struct strangers strangers;
 	size_t bodies_bytes; /* declared by the requests in conns */
 	bool full;	     /* adopted: waits for a connection to end */
 };
@@ -70,6 +76,9 @@ struct httpd {
 struct conn {
 	struct httpd *httpd;
 	struct conn *prev, *next;
+	struct conn *older, *newer; /* among the strangers, while it has no share */
+	struct httpd_share *share;
+	size_t answer_bytes; /* of these counted there */
 	struct bufferevent *bev;
 	struct loop_timer
 		*timer; /* idle, head and body deadlines; linger; deferred close */
@@ -97,6 +106,7 @@ struct httpd_req {
 	struct gate_pair query[GATE_QUERY_MAX];
 	size_t n_query;
 	struct buf body;
+	struct httpd_share *share; /* its body counts there until it is freed */
 	uid_t uid;
 	pid_t pid;
 	void *ctx;
@@ -127,6 +137,15 @@ void conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid);
 void httpd_listen_resume(struct httpd *h);
 /* Best effort and at once, for a client that gets no more than this. */
 void httpd_send_busy(int fd);
+/* httpd_share.c: who holds what. */
+void share_join(struct conn *c);
+void share_leave(struct conn *c);
+MUST_CHECK int share_admit_body(struct httpd_req *req, struct err *err);
+/* False: the share has no room for an answer of len bytes. */
+bool share_take_answer(struct conn *c, size_t len);
+void share_answer_is_out(struct conn *c);
+/* The oldest connection that is nobody's is closed; false: there is none. */
+bool share_evict_stranger(struct httpd *h);
 void httpd_req_free(struct httpd_req *req);
 void conn_free(struct conn *c);
 /* Is a client closed that takes nothing of its answer for idle_usec? Yes, but for SSE. */

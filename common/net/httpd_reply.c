@@ -200,6 +200,14 @@ void httpd_reply(struct httpd_req *req, int status, const char *content_type,
 {
 	struct conn *c = req->conn;
 
+	if (c && len > ERROR_BODY_MAX && !share_take_answer(c, len)) {
+		struct err err = ERR_INIT;
+
+		(void)err_set_id(&err, ERRID_HTTP_BUSY,
+				 "earlier answers wait to be taken");
+		httpd_reply_err(req, &err);
+		return;
+	}
 	if (c) {
 		assert(c->req == req);
 		reply_head(c, req, status, content_type, len);
