@@ -56,8 +56,10 @@ static void call_free(struct dispatch_call *c)
 	if (c->next)
 		c->next->link = c->link;
 	c->d->fig.in_flight--;
-	if (c->job)
+	if (c->job) {
 		c->job->in_flight--;
+		c->d->in_flight[c->job->party]--;
+	}
 	c->kind->done(c);
 	dispatch_room_forget(c);
 	loop_timer_free(c->timer);

@@ -73,6 +73,8 @@ struct dispatch_job *dispatch_job_get(struct dispatch *d, const struct queue_lea
 	j = xnew(struct dispatch_job);
 	j->lease = *l;
 	j->gate = gate_job_new(d->cfg.clock);
+	j->party = d->ops->party(d->env, l);
+	gate_job_turn(j->gate)->party = j->party;
 	plant_canary(j);
 	j->next = d->jobs;
 	d->jobs = j;

@@ -83,7 +83,7 @@ struct dispatch_job {
 	struct queue_lease lease;
 	char identity[65];
 	char egress[16]; /* "none", "brokered", "registry"; with "+deps" behind it */
-	unsigned in_flight;
+	unsigned in_flight, party;
 	usec_t used; /* boot clock: the last request */
 	usec_t denials[DISPATCH_DENIALS];
 	uint64_t n_denials; /* since it began */
@@ -199,6 +199,7 @@ struct dispatch {
 	struct dispatch_call *calls;
 	struct dispatch_job *jobs;
 	size_t n_jobs;
+	unsigned in_flight[DISPATCH_PARTIES];	      /* of each tomb */
 	struct registry registry[REGISTRY_KIND_MAX_]; /* url NULL: not configured */
 	struct registry_seen *seen;
 	struct settlement *settlements;

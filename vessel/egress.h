@@ -39,7 +39,7 @@
 /* What a worker may send of one reply before it was taken: the vessel buffers no more
  * than that for a call that is paused. */
 #define EGRESS_WINDOW_BYTES (256u << 10)
-#define EGRESS_CALLS_MAX 512 /* in flight, a worker */
+#define EGRESS_CALLS_MAX 1024 /* in flight, a worker: of two tombs */
 
 struct confine_probe;
 struct egress_pulse;

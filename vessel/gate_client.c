@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation. Questions wait in a queue; one is at the worker. What a job's
+ * Theory of operation. Questions wait in a queue; one is at the worker. Which is next is
+ * found when the worker is free: of the party that had least, the job that had least,
+ * the question that came first. Who comes back after a while begins where the others are. What a job's
  * question needs of the job (gate_job_fill) is taken when it is sent to the worker, and
  * what it leaves behind (gate_job_sent) is remembered when it is answered: two questions
  * of one job that come at once see each other.
@@ -22,6 +24,8 @@
 #define TIMEOUT_DEFAULT_USEC (10 * USEC_PER_SEC)
 #define READ_BYTES 65536
 #define FAMILIES_TEXT 200
+/* Of a question without a byte. */
+#define COST_MIN ((uint64_t)4096)
 
 struct gate_ask {
 	struct gate_client *c;
@@ -31,11 +35,17 @@ struct gate_ask {
 	struct gate_parts *parts;
 	gate_ask_done *done;
 	void *arg;
-	bool is_second;	   /* the look at what was anonymised */
+	bool is_second;	   /* the look at what was anonymised; comes at once */
 	bool is_cancelled; /* at the worker; nobody wants the answer */
 	double score;
 	struct gate_finding *findings; /* of the first look */
 	size_t n;
+};
+
+/* What one party had: bytes, and where its jobs are. */
+struct party {
+	uint64_t used, jobs_at;
+	unsigned waiting;
 };
 
 struct gate_client {
@@ -48,6 +58,8 @@ struct gate_client {
 	struct buf out, in;
 	size_t out_at;
 	struct gate_ask *first, *last; /* waiting; the first may be at the worker */
+	struct party party[GATE_PARTIES];
+	uint64_t parties_at;
 	bool at_work;
 	uint64_t id;
 	size_t n;
@@ -60,6 +72,78 @@ struct gate_client {
 
 static void work(struct gate_client *c);
 static void away(struct gate_client *c, const char *why);
+
+/* ---- whose turn it is ---------------------------------------------------------------- */
+
+/* A person's questions have no job. */
+static struct gate_turn *turn_of(const struct gate_ask *a, struct gate_turn *none)
+{
+	*none = (struct gate_turn){0};
+	return a->job ? gate_job_turn(a->job) : none;
+}
+
+static void joins(struct gate_ask *a)
+{
+	struct gate_turn none, *t = turn_of(a, &none);
+	struct party *p = &a->c->party[t->party];
+
+	if (p->waiting++ == 0 && p->used < a->c->parties_at)
+		p->used = a->c->parties_at;
+	if (t->waiting++ == 0 && t->used < p->jobs_at)
+		t->used = p->jobs_at;
+}
+
+static void leaves(struct gate_ask *a)
+{
+	struct gate_turn none, *t = turn_of(a, &none);
+
+	a->c->party[t->party].waiting--;
+	t->waiting--;
+}
+
+static void charge(struct gate_ask *a)
+{
+	struct gate_turn none, *t = turn_of(a, &none);
+	struct party *p = &a->c->party[t->party];
+
+	a->c->parties_at = p->used;
+	p->jobs_at = t->used;
+	p->used += a->parts->bytes + COST_MIN;
+	t->used += a->parts->bytes + COST_MIN;
+}
+
+static bool is_before(const struct gate_ask *a, const struct gate_ask *b)
+{
+	struct gate_turn none_a, none_b;
+	const struct gate_turn *x = turn_of(a, &none_a), *y = turn_of(b, &none_b);
+
+	if (x->party != y->party)
+		return a->c->party[x->party].used < a->c->party[y->party].used;
+	return x->used < y->used;
+}
+
+/* Whose turn it is becomes the first. */
+static void bring_forward(struct gate_client *c)
+{
+	struct gate_ask *best = c->first, *before_best = NULL;
+
+	if (!best || best->is_second)
+		return;
+	for (struct gate_ask *a = c->first; a->next; a = a->next) {
+		if (!is_before(a->next, best))
+			continue;
+		best = a->next;
+		before_best = a;
+	}
+	if (before_best) {
+		before_best->next = best->next;
+		if (c->last == best)
+			c->last = before_best;
+		best->next = c->first;
+		c->first = best;
+	}
+	charge(best);
+}
 
 /* ---- the end of a question ---------------------------------------------------------- */
 
@@ -79,6 +163,7 @@ static struct gate_ask *pop(struct gate_client *c)
 	if (!c->first)
 		c->last = NULL;
 	c->n--;
+	leaves(a);
 	return a;
 }
 
@@ -163,6 +248,8 @@ static void fail_all(struct gate_client *c, enum err_id id, const char *why)
 	c->first = c->last = NULL;
 	c->n = 0;
 	c->at_work = false;
+	for (struct gate_ask *x = a; x; x = x->next)
+		leaves(x);
 	while (a) {
 		struct gate_ask *next = a->next;
 		struct err err = ERR_INIT;
@@ -243,6 +330,7 @@ static void take_report(struct gate_client *c, const struct gate_report *r)
 		if (!c->last)
 			c->last = a;
 		c->n++;
+		joins(a);
 	}
 }
 
@@ -300,11 +388,13 @@ static void flush(struct gate_client *c)
 /* The next question, if none is at the worker. */
 static void work(struct gate_client *c)
 {
-	struct gate_ask *a = c->first;
 	struct gate_input in = {0};
+	struct gate_ask *a;
 
-	if (c->fd < 0 || c->at_work || !a)
+	if (c->fd < 0 || c->at_work || !c->first)
 		return;
+	bring_forward(c);
+	a = c->first;
 	if (a->job)
 		gate_job_fill(a->job, a->destination, &in);
 	in.parts = a->parts->part;
@@ -486,6 +576,7 @@ int gate_client_ask(struct gate_client *c, struct gate_job *job, const char *des
 		c->first = a;
 	c->last = a;
 	c->n++;
+	joins(a);
 	*ret = a;
 	/* never from within this function */
 	loop_timer_arm(c->soon, 0);
@@ -497,9 +588,11 @@ void gate_client_cancel(struct gate_ask *a)
 	struct gate_client *c = a->c;
 	struct gate_ask **at = &c->first, *before = NULL;
 
-	/* the job may be gone before the answer comes */
-	a->job = NULL;
 	if (a == c->first && c->at_work) {
+		/* the job may be gone before the answer comes */
+		leaves(a);
+		a->job = NULL;
+		joins(a);
 		a->is_cancelled = true;
 		return;
 	}
@@ -512,6 +605,7 @@ void gate_client_cancel(struct gate_ask *a)
 	if (c->last == a)
 		c->last = before;
 	c->n--;
+	leaves(a);
 	ask_free(a);
 }
 

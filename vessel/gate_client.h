@@ -58,6 +58,10 @@ bool gate_client_is_up(const struct gate_client *c);
 void gate_client_set_private(struct gate_client *c, const struct gate_private *p);
 
 /*
+ * Questions take turns by what they cost, the bytes: first between the person and each
+ * tomb, then between the jobs of a tomb (gate_job_turn). So nobody waits for more than the
+ * one at the worker and what others of equal share have asked for.
+ *
  * Judges parts (taken, freed by the client) on their way to `destination`. job may be
  * NULL: then nothing is rewritten or remembered (`lych gate scan`) and the verdict is the
  * plain one. ERRID_GATE_AWAY at once when there is no worker, ERRID_GATE_BUSY. done comes

@@ -13,6 +13,7 @@ struct destination {
 
 struct gate_job {
 	const struct clock_ops *clock;
+	struct gate_turn turn;
 	struct gate_map map;
 	struct destination to[GATE_DESTINATIONS_MAX];
 	size_t n_to;
@@ -29,6 +30,11 @@ struct gate_job *gate_job_new(const struct clock_ops *clock)
 
 	j->clock = clock;
 	return j;
+}
+
+struct gate_turn *gate_job_turn(struct gate_job *j)
+{
+	return &j->turn;
 }
 
 static void wipe_free(const char *s, size_t len)

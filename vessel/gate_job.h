@@ -31,6 +31,18 @@ static inline void gate_job_free_p(struct gate_job **j)
 }
 #define cleanup_gate_job __attribute__((cleanup(gate_job_free_p)))
 
+/*
+ * Whose turn it is at the worker. Who takes part: the person (party 0), each tomb, and within a
+ * tomb each of its jobs.
+ */
+#define GATE_PARTIES 65
+struct gate_turn {
+	unsigned party; /* below GATE_PARTIES */
+	uint64_t used;	/* bytes, of this job; the client's to count */
+	unsigned waiting;
+};
+struct gate_turn *gate_job_turn(struct gate_job *j);
+
 /* A value that was planted in the job: found anywhere, the score is 1.0.
  * ERRID_GATE_CANARY: too short, too long, too many. */
 MUST_CHECK int gate_job_add_canary(struct gate_job *j, const void *value, size_t len,

@@ -231,3 +231,11 @@ struct httpd_share *registered_share(struct registered *r, const char *tomb)
 		return NULL;
 	return &place->share;
 }
+
+unsigned registered_number(const struct registered *r, const char *tomb)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(r->held); i++)
+		if (str_eq(r->held[i].name, tomb))
+			return (unsigned)i + 1;
+	return 0;
+}

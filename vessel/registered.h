@@ -44,5 +44,7 @@ MUST_CHECK int registered_check(const struct registered *r, const char *tomb,
 /* What that tomb, which is one, holds of the work socket; good for as long as the vessel
  * runs. NULL: as many names as there may be tombs hold something under other names. */
 struct httpd_share *registered_share(struct registered *r, const char *tomb);
+/* From 1 to as many as there may be; 0: it holds nothing. */
+unsigned registered_number(const struct registered *r, const char *tomb);
 
 #endif

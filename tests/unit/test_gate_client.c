@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
+#include "common/mem.h"
 #include "common/net/json.h"
 #include "common/net/loop.h"
 #include "vessel/gate_wire.h"
@@ -125,6 +126,84 @@ static void ask(struct gate_job *job, const char *text)
 
 	gate_parts_add(p, GATE_PART_TEXT, "content", text, strlen(text));
 	ask_parts(job, p, NULL);
+}
+
+/* Whose questions were answered, in their order. */
+static char turns[64];
+static size_t n_turns, n_expected;
+
+static void on_turn(const struct gate_answer *a UNUSED, void *arg)
+{
+	turns[n_turns++] = *(const char *)arg;
+	if (n_turns == n_expected)
+		loop_stop(loop, 0);
+}
+
+static struct gate_ask *ask_for(struct gate_job *job, const char *who, size_t len)
+{
+	struct gate_parts *p = gate_parts_new();
+	char *text = xmalloc(len);
+	struct gate_ask *a;
+	struct err err = ERR_INIT;
+
+	memset(text, ' ', len);
+	gate_parts_add(p, GATE_PART_TEXT, "content", text, len);
+	free(text);
+	cr_assert_eq(gate_client_ask(client, job, "portal:x", p, on_turn,
+				     (void *)(uintptr_t)who, &a, &err),
+		     0, "%s", err.msg);
+	n_expected++;
+	return a;
+}
+
+static const char *in_turn(void)
+{
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(loop_run(loop, &err), 0, "%s", err.msg);
+	turns[n_turns] = '\0';
+	return turns;
+}
+
+Test(gate_client, a_tomb_that_asks_much_lets_others_ask_too, .init = begin, .fini = end)
+{
+	cleanup_gate_job struct gate_job *a = gate_job_new(&clock_real);
+	cleanup_gate_job struct gate_job *b = gate_job_new(&clock_real);
+	cleanup_gate_job struct gate_job *c = gate_job_new(&clock_real);
+
+	gate_job_turn(a)->party = gate_job_turn(b)->party = 1;
+	gate_job_turn(c)->party = 2;
+	start_worker(gate_worker_main);
+	for (int i = 0; i < 4; i++)
+		(void)ask_for(a, "a", 100000);
+	(void)ask_for(b, "b", 100000);
+	for (int i = 0; i < 3; i++)
+		(void)ask_for(c, "c", 1000);
+	(void)ask_for(NULL, "-", 1000);
+	/* the first that came; then who had nothing; the small ones are soon through; then
+	 * the jobs of the one that asks much, in turn */
+	cr_expect_str_eq(in_turn(), "ac-ccbaaa");
+}
+
+Test(gate_client, who_comes_late_has_no_more_than_its_turn, .init = begin, .fini = end)
+{
+	cleanup_gate_job struct gate_job *a = gate_job_new(&clock_real);
+	cleanup_gate_job struct gate_job *b = gate_job_new(&clock_real);
+
+	gate_job_turn(a)->party = 1;
+	gate_job_turn(b)->party = 2;
+	start_worker(gate_worker_main);
+	for (int i = 0; i < 6; i++)
+		(void)ask_for(a, "a", 50000);
+	cr_expect_str_eq(in_turn(), "aaaaaa");
+	n_turns = n_expected = 0;
+	for (int i = 0; i < 3; i++)
+		(void)ask_for(a, "a", 50000);
+	for (int i = 0; i < 3; i++)
+		(void)ask_for(b, "b", 50000);
+	gate_client_cancel(ask_for(b, "b", 50000));
+	n_expected--;
+	cr_expect_str_eq(in_turn(), "bababa");
 }
 
 Test(gate_client, without_a_worker_nothing_passes, .init = begin, .fini = end)
