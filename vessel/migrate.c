@@ -24,6 +24,7 @@
 #include "common/net/pgconn.h"
 #include "common/net/tomb_secret.h"
 #include "common/str.h"
+#include <errno.h>
 #include <getopt.h>
 #include <libpq-fe.h>
 #include <stdbool.h>
@@ -37,6 +38,7 @@ struct migration {
 #define ROLE_MIGRATE "lych_migrate"
 #define SECRET_SIZE 256
 #define TOMBS_MAX 64
+#define LOGIN_TRIES 10
 /* Any constant will do; every run of every version must use the same. */
 #define LOCK_SQL "SELECT pg_advisory_lock(7241980532)"
 
@@ -114,14 +116,25 @@ static int run_sql(PGconn *c, const char *what, const char *sql, struct err *err
 	return 0;
 }
 
+/* Somebody holds a row that we need: SQLSTATE 55P03. */
+static bool waited_too_long(const PGresult *r)
+{
+	const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
+
+	return state && str_eq(state, "55P03");
+}
+
 static int run_params(PGconn *c, const char *what, const char *sql, int n,
 		      const char *const *params, PGresult **ret, struct err *err)
 {
 	cleanup_result PGresult *r = PQexecParams(c, sql, n, NULL, params, NULL, NULL, 0);
 	ExecStatusType s = PQresultStatus(r);
 
-	if (s != PGRES_COMMAND_OK && s != PGRES_TUPLES_OK)
-		return pg_err(ERRID_START_MIGRATION, what, PQerrorMessage(c), err);
+	if (s != PGRES_COMMAND_OK && s != PGRES_TUPLES_OK) {
+		(void)pg_err(ERRID_START_MIGRATION, what, PQerrorMessage(c), err);
+		err->sys = waited_too_long(r) ? EAGAIN : 0;
+		return -1;
+	}
 	if (ret)
 		*ret = TAKE_PTR(r);
 	return 0;
@@ -318,12 +331,10 @@ static int end_sessions(PGconn *c, const char *tomb, struct err *err)
 			  1, params, NULL, err);
 }
 
-static int set_logins(PGconn *c, int secrets_fd, const struct migrate_config *cfg,
-		      struct err *err)
+static int set_all(PGconn *c, int secrets_fd, const struct migrate_config *cfg,
+		   bool *ret_new, struct err *err)
 {
-	bool is_new[TOMBS_MAX] = {false};
-
-	if (run_sql(c, "logins", "BEGIN", err) < 0 ||
+	if (run_sql(c, "logins", "BEGIN; SET LOCAL lock_timeout = '500ms'", err) < 0 ||
 	    set_login(c, secrets_fd, "lych_vessel", "lychgate_db_vessel", err) < 0 ||
 	    set_login(c, secrets_fd, "lych_watchdog", "lychgate_db_watchdog", err) < 0 ||
 	    run_sql(c, "grant the database",
@@ -332,11 +343,29 @@ static int set_logins(PGconn *c, int secrets_fd, const struct migrate_config *cf
 		    err) < 0)
 		return -1;
 	for (size_t i = 0; i < cfg->n_tombs; i++) {
-		if (set_tomb(c, secrets_fd, cfg->tombs[i], &is_new[i], err) < 0)
+		if (set_tomb(c, secrets_fd, cfg->tombs[i], &ret_new[i], err) < 0)
 			return -1;
 	}
-	if (run_sql(c, "logins", "COMMIT", err) < 0)
-		return -1;
+	return run_sql(c, "logins", "COMMIT", err);
+}
+
+/* A role may change its own row, so a tomb's session may hold it, for as long as it likes: it is
+ * ended, and we are sooner than its next one. */
+static int set_logins(PGconn *c, int secrets_fd, const struct migrate_config *cfg,
+		      struct err *err)
+{
+	bool is_new[TOMBS_MAX] = {false};
+	struct err ignored = ERR_INIT;
+
+	for (int left = LOGIN_TRIES; set_all(c, secrets_fd, cfg, is_new, err) < 0;) {
+		(void)run_sql(c, "logins", "ROLLBACK", &ignored);
+		if (err->sys != EAGAIN || --left == 0)
+			return -1;
+		err_clear(err);
+		for (size_t i = 0; i < cfg->n_tombs; i++)
+			if (end_sessions(c, cfg->tombs[i], err) < 0)
+				return -1;
+	}
 	for (size_t i = 0; i < cfg->n_tombs; i++)
 		if (is_new[i] && end_sessions(c, cfg->tombs[i], err) < 0)
 			return -1;

@@ -2,6 +2,7 @@
 /* timeout: 120 */
 /* What `lych-vessel migrate` refuses, and that it changes nothing that is right already.
  */
+#include "common/clock.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "tests/support/pgtest.h"
@@ -153,6 +154,25 @@ Test(migrate, logins_are_plain_and_no_password_reaches_the_log)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		cr_expect(strstr(log, pgtest_secret(names[i])) == NULL, "%s", names[i]);
 	cr_expect(strstr(log, "SCRAM-SHA-256$4096") == NULL);
+}
+
+Test(migrate, a_tomb_that_holds_its_own_row_delays_it_for_a_moment)
+{
+	usec_t began;
+
+	good();
+	PGconn *tomb = pgtest_connect("tomb_1");
+	(void)pgtest_ask(tomb, "SET idle_in_transaction_session_timeout = 0");
+	(void)pgtest_ask(tomb, "BEGIN");
+	cr_expect_str_eq(pgtest_ask(tomb, "ALTER ROLE tomb_1 SET work_mem = '1GB'"), "");
+	cr_expect_str_eq(pgtest_ask(tomb, "ALTER ROLE tomb_1 PASSWORD 'mine'"), "");
+	began = clock_boot_usec();
+	good();
+	cr_expect_lt(clock_boot_usec() - began, 10 * USEC_PER_SEC);
+	cr_expect(strncmp(pgtest_ask(tomb, "COMMIT"), "ERROR", 5) == 0);
+	PQfinish(tomb);
+	/* its password is the one that was given */
+	PQfinish(pgtest_connect("tomb_1"));
 }
 
 Test(migrate, names_and_secrets_are_checked)
