@@ -61,7 +61,8 @@ static int become_server(const struct paths *p, const char *secrets, struct err 
 	if (pg_prepare(p, NULL, secrets, &c, err) == 0 && pg_configure(p, &c, err) == 0) {
 		argv = pg_server_argv(p, &c);
 		/* the server holds the lock as long as it lives */
-		if (fcntl(c.lock_fd, F_SETFD, 0) == 0)
+		if (fcntl(c.lock_fd, F_SETFD, 0) == 0 &&
+		    proc_limit_data(PG_DATA_MAX_BYTES) == 0)
 			(void)execve(argv[0], argv, env);
 		r = err_sys_id(err, ERRID_START_DB, "exec %s", argv[0]);
 	}

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -97,6 +98,8 @@ NORETURN static void child_main(const struct proc_spec *s, int status_fd, pid_t 
 	if (s->death_signal &&
 	    (prctl(PR_SET_PDEATHSIG, s->death_signal) < 0 || getppid() != parent))
 		goto fail;
+	if (s->data_max_bytes && proc_limit_data(s->data_max_bytes) < 0)
+		goto fail;
 	if (chdir(s->cwd ? s->cwd : "/") < 0)
 		goto fail;
 	if (to_fd(in, 0, O_RDONLY) < 0 || to_fd(out, 1, O_WRONLY) < 0 ||
@@ -113,6 +116,18 @@ fail:
 	e = errno;
 	(void)!write(status, &e, sizeof(e));
 	_exit(127);
+}
+
+int proc_limit_data(uint64_t max)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_DATA, &r) < 0)
+		return -1;
+	if (r.rlim_max == RLIM_INFINITY || r.rlim_max > max)
+		r.rlim_max = max;
+	r.rlim_cur = r.rlim_max;
+	return setrlimit(RLIMIT_DATA, &r);
 }
 
 int proc_start(const struct proc_spec *spec, pid_t *ret, struct err *err)

@@ -6,6 +6,7 @@
 #include "common/attr.h"
 #include "common/clock.h"
 #include "common/err.h"
+#include <stdint.h>
 #include <sys/types.h>
 
 #define PROC_READY_FD 3 /* where a child finds its readiness pipe */
@@ -15,12 +16,16 @@ struct proc_spec {
 	const char *const *env;	 /* complete */
 	int in, out, err;	 /* -1: /dev/null */
 	int ready_fd;		 /* becomes PROC_READY_FD; -1: none */
-	int death_signal;	 /* sent to the child when this process dies; 0: none */
-	const char *cwd;	 /* NULL: "/" */
+	uint64_t
+		data_max_bytes; /* of its own memory, and its children's each; 0: as ours */
+	int death_signal;	/* sent to the child when this process dies; 0: none */
+	const char *cwd;	/* NULL: "/" */
 };
 
 /* Succeeds only when the exec did; umask 077, default signals, nothing blocked. */
 MUST_CHECK int proc_start(const struct proc_spec *spec, pid_t *ret, struct err *err);
+/* As data_max_bytes, for the calling process; errno. */
+MUST_CHECK int proc_limit_data(uint64_t max);
 /* Run to the end, whatever that is; stdout+stderr, bounded (what is above the bound is
  * lost). */
 MUST_CHECK int proc_output(const char *const *argv, const char *const *env,

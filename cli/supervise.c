@@ -306,6 +306,7 @@ static int advance(struct super *u, struct err *err)
 
 	if (u->state_again && now >= u->state_again)
 		part_write_state(u);
+	part_logs_trim(u);
 	if (pg->state == PART_STARTING && pg_is_ready(&u->s->pg, pg->pid))
 		part_ready(u, PART_PG);
 	if (pg->state == PART_READY && !u->migrated && migrate_now(u, err) < 0)
@@ -346,7 +347,7 @@ static int advance(struct super *u, struct err *err)
 
 static int poll_timeout(const struct super *u)
 {
-	usec_t now = clock_boot_usec(), next = now + 60 * USEC_PER_SEC;
+	usec_t now = clock_boot_usec(), next = u->logs_again;
 
 	if (u->part[PART_PG].state == PART_STARTING)
 		return 5;

@@ -18,7 +18,6 @@
 
 #define MIGRATE_TIMEOUT (300 * USEC_PER_SEC)
 #define STATE_AGAIN USEC_PER_SEC
-#define LOG_ROTATE_BYTES ((off_t)16 << 20)
 
 const char *const supervise_names[PART_MAX] = {"postgres", "scribe", "vessel", "tomb"};
 static const char *const state_names[] = {"down", "starting", "ready"};
@@ -28,27 +27,6 @@ char *part_log_path(const struct super *u, enum part_id id)
 	if (id == PART_PG)
 		return xstrdup(u->s->pg.log);
 	return xasprintf("%s/log/%s.log", u->s->paths->data, supervise_names[id]);
-}
-
-/* Opened anew for each start; a log that grew large makes place for one successor. */
-static int log_open(const struct super *u, enum part_id id, off_t *ret_from,
-		    struct err *err)
-{
-	cleanup_free char *path = part_log_path(u, id);
-	struct stat st;
-
-	if (stat(path, &st) == 0 && st.st_size > LOG_ROTATE_BYTES) {
-		cleanup_free char *old = xasprintf("%s.1", path);
-
-		if (rename(path, old) < 0)
-			return err_sys(err, "rename %s", path);
-	}
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(err, "open %s", path);
-	*ret_from = st.st_size;
-	return fd;
 }
 
 /* A child's own error code travels in its text: "LYCH-SANDBOX-004 ...". */
@@ -269,7 +247,7 @@ int part_start(struct super *u, enum part_id id, struct err *err)
 	       : id == PART_SCRIBE ? scribe_argv(u->s)
 	       : id == PART_VESSEL ? vessel_argv(u->s)
 				   : tomb_argv(u);
-	log = log_open(u, id, &p->log_from, err);
+	log = part_log_open(u, id, &p->log_from, err);
 	if (log < 0)
 		return -1;
 	if (id != PART_PG && pipe2(ready, O_CLOEXEC) < 0)
@@ -281,6 +259,8 @@ int part_start(struct super *u, enum part_id id, struct err *err)
 	/* As in a crash, which all of them are made for: nobody is left who would end
 	 * one that waits for another or is stopped. PostgreSQL ends its own at once and
 	 * recovers at the next start. */
+	if (id == PART_PG)
+		spec.data_max_bytes = PG_DATA_MAX_BYTES;
 	spec.death_signal = id == PART_PG ? SIGQUIT : SIGKILL;
 	int r = proc_start(&spec, &p->pid, err);
 

@@ -44,12 +44,20 @@ struct super {
 	unsigned generation; /* how often that was asked for */
 	usec_t migrate_again;
 	usec_t first_deadline, state_again; /* 0: the state file is up to date */
+	usec_t logs_again;
 };
 
 extern const char *const supervise_names[PART_MAX];
 
 /* The file that the part writes to. The caller frees it. */
 char *part_log_path(const struct super *u, enum part_id id);
+
+/* Opened anew for each start; *ret_from: where that start's part of it begins. */
+MUST_CHECK int part_log_open(const struct super *u, enum part_id id, off_t *ret_from,
+			     struct err *err);
+
+/* Every few seconds: a log that grew large makes place for one successor. */
+void part_logs_trim(struct super *u);
 
 /* The last thing that the part logged since its start, "" when that is nothing: for the
  * error of a start that failed. */

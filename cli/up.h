@@ -30,6 +30,9 @@ struct pg_cluster {
 	int lock_fd; /* <data>/phylactery/lock: whoever holds it may run the server */
 };
 void pg_cluster_done(struct pg_cluster *c);
+/* Of memory of its own that a process of the server may have (what all share is apart): a
+ * login can ask for any amount. */
+#define PG_DATA_MAX_BYTES ((uint64_t)256 << 20)
 /* Find the programs of the cluster that is there; nothing is made. */
 MUST_CHECK int pg_find(const struct paths *p, const char *conf_bin,
 		       struct pg_cluster *ret, struct err *err);

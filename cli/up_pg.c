@@ -359,6 +359,11 @@ static const char postgresql_conf[] =
 	"restart_after_crash = on\n"
 	"max_slot_wal_keep_size = 1GB\n"
 	"idle_in_transaction_session_timeout = '60s'\n"
+	"authentication_timeout = '10s'\n"
+	/* no parallel workers: a tomb's statement would have more processors and memory
+	 * than its session */
+	"max_worker_processes = 0\n"
+	"max_logical_replication_workers = 0\n"
 	"autovacuum = on\n"
 	"autovacuum_naptime = '15s'\n"
 	"jit = off\n"

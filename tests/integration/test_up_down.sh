@@ -52,6 +52,18 @@ lych up --detach || fail "first start"
 is "secrets are private" "600 600 600 600 600 600 600 600" "$(stat -c %a "$LYCHGATE_DATA"/secrets/* | tr '\n' ' ' | sed 's/ $//')"
 is "no TCP" "''" "$(sed -n "s/^listen_addresses = //p" "$LYCHGATE_DATA/phylactery/data/postgresql.conf")"
 
+# --- what a login of the database can ask of the machine
+is "memory of one process of the server" 268435456 "$(sed -n 's/^Max data size *\([0-9]*\) .*/\1/p' "/proc/$(lych_pid postgres)/limits")"
+is "and no process beside it" 0 "$(sed -n 's/^max_worker_processes = //p' "$LYCHGATE_DATA/phylactery/data/postgresql.conf")"
+log=$LYCHGATE_DATA/phylactery/log/postgres.log
+head -c 17M /dev/zero >>"$log"
+for _ in $(seq 200); do
+	[ "$(stat -c %s "$log")" -gt 1000000 ] || break
+	sleep 0.1
+done
+is "a log that grew large begins anew while it is written" "yes 17" \
+	"$([ "$(stat -c %s "$log")" -lt 1000000 ] && echo yes) $(($(stat -c %s "$log.1") >> 20))"
+
 # --- one starter, and a second one is fast
 start=$(date +%s%3N)
 is "a second start" 0 "$(lych up --detach >"$LYCH_TMP/out"; echo $?)"
