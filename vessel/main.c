@@ -50,6 +50,7 @@
 #define TOMB_ANSWERS_MAX_BYTES ((size_t)64 << 20)
 #define IDLE_USEC (60 * USEC_PER_SEC)
 #define STOP_USEC (500 * USEC_PER_MSEC)
+#define SOCKETS_USEC (250 * USEC_PER_MSEC)
 #define BOOT_FILE "boot"
 
 struct options {
@@ -84,7 +85,8 @@ struct serve {
 #ifdef LYCH_TEST_BUILD
 	struct confine_probe probe;
 #endif
-	struct loop_timer *stop_timer;
+	struct loop_timer *stop_timer, *sockets_timer;
+	bool api_failed, work_failed; /* logged once, until it works again */
 	bool stopping, begun;
 };
 
@@ -349,6 +351,29 @@ static int open_sockets(struct serve *s, struct err *err)
 	return listen_work(s, err);
 }
 
+/* A tomb may remove files where its own socket lies, and ours. */
+static void renew(struct httpd *h, const char *path, bool *failed)
+{
+	struct err err = ERR_INIT;
+	int r = httpd_renew(h, &err);
+
+	if (r < 0 && !*failed)
+		log_err(LOG_ERROR_, "a socket is gone and cannot be made anew", &err);
+	if (r > 0)
+		log_kv(LOG_ERROR_, "security: a socket was removed; it is made anew",
+		       "socket", path, NULL);
+	*failed = r < 0;
+}
+
+static void on_sockets_timer(void *arg)
+{
+	struct serve *s = arg;
+
+	renew(s->v.api, s->api_socket, &s->api_failed);
+	renew(s->v.work, s->work_socket, &s->work_failed);
+	loop_timer_arm(s->sockets_timer, SOCKETS_USEC);
+}
+
 /* ---- callbacks ---- */
 
 static void on_gate_away(const struct err *why, void *arg UNUSED)
@@ -501,7 +526,8 @@ static size_t neighbours(const struct serve *s, char (*paths)[PATH_MAX], size_t 
 
 static int confine(struct serve *s, struct err *err)
 {
-	static const uint64_t own_sockets = LL_FS_READ_DIR | LL_FS_REMOVE_FILE;
+	static const uint64_t own_sockets =
+		LL_FS_READ_DIR | LL_FS_REMOVE_FILE | LL_FS_MAKE_SOCK;
 	const struct confine_path paths[] = {
 		{s->opt.data, LL_FS_RO | LL_FS_WRITE_FILE | LL_FS_TRUNCATE |
 				      LL_FS_MAKE_DIR | LL_FS_MAKE_REG | LL_FS_REMOVE_DIR |
@@ -652,6 +678,7 @@ static int start(struct serve *s, struct err *err)
 	if (outward_attach(v, err) < 0)
 		return -1;
 	s->stop_timer = loop_timer_new(v->loop, on_stop_timer, s);
+	s->sockets_timer = loop_timer_new(v->loop, on_sockets_timer, s);
 	v->events = events_new(v->loop);
 	v->hints = hints_new(v->loop);
 	v->tombs = tombs_new(v->clock);
@@ -671,6 +698,7 @@ static int start(struct serve *s, struct err *err)
 #endif
 	if (s->opt.sweep_after_sec)
 		rc.sweep_after = s->opt.sweep_after_sec * USEC_PER_SEC;
+	loop_timer_arm(s->sockets_timer, SOCKETS_USEC);
 	rc.previous = s->previous;
 	s->reconcile = reconcile_new(v, &rc);
 	return 0;
@@ -685,6 +713,7 @@ static void stop(struct serve *s)
 	httpd_free(v->work);
 	broker_free(v);
 	loop_timer_free(s->stop_timer);
+	loop_timer_free(s->sockets_timer);
 	reconcile_free(s->reconcile);
 	audit_free(v->audit);
 	outward_free(v);

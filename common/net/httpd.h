@@ -95,6 +95,12 @@ struct httpd_config {
 MUST_CHECK int httpd_new(struct loop *l, const struct httpd_config *cfg,
 			 struct httpd **ret, struct err *err);
 /*
+ * Of httpd_new: whoever may remove files beside the socket can remove it, and nobody could
+ * connect any more. Is it still there? Else it is made anew, in the place of whatever socket lies
+ * there; 1: that was so. ERRID_START_SOCKET.
+ */
+MUST_CHECK int httpd_renew(struct httpd *h, struct err *err);
+/*
  * Serve on a listening TCP socket on 127.0.0.1 (ERRID_START_SOCKET for anything
  * else), which is taken in any case. Its clients are hostile: there is no peer uid
  * (httpd_req_peer says (uid_t)-1 and 0); at max_connections nothing more is accepted

@@ -192,6 +192,35 @@ static int listen_on(struct httpd *h, struct err *err)
 	return 0;
 }
 
+static bool is_in_place(const struct httpd *h)
+{
+	struct stat st;
+
+	return lstat(h->socket_path, &st) == 0 && st.st_dev == h->dev &&
+	       st.st_ino == h->ino;
+}
+
+int httpd_renew(struct httpd *h, struct err *err)
+{
+	int old = h->fd;
+	struct stat st;
+
+	if (is_in_place(h))
+		return 0;
+	/* listen_on() would take a socket that answers for another server's */
+	if (lstat(h->socket_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+	    unlink(h->socket_path) < 0)
+		return err_sys_id(err, ERRID_START_SOCKET, "unlink %s", h->socket_path);
+	if (listen_on(h, err) < 0)
+		return -1;
+	/* who has knocked at the old one is asked to do so again */
+	loop_io_free(h->io);
+	(void)close(old);
+	h->io = loop_io_new(h->loop, h->fd, LOOP_READ, accept_cb, h);
+	loop_timer_disarm(h->pause);
+	return 1;
+}
+
 static int adopt(int fd, struct err *err)
 {
 	struct sockaddr_in addr = {0};
@@ -265,10 +294,7 @@ int httpd_new_adopted(struct loop *l, const struct httpd_config *cfg, int listen
 
 static void unlink_socket(const struct httpd *h)
 {
-	struct stat st;
-
-	if (h->socket_path && lstat(h->socket_path, &st) == 0 && st.st_dev == h->dev &&
-	    st.st_ino == h->ino)
+	if (h->socket_path && is_in_place(h))
 		(void)unlink(h->socket_path);
 }
 

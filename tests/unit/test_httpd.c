@@ -656,3 +656,28 @@ Test(httpd, socket_in_the_way)
 	cr_expect(httpd_new(loop, &cfg, &h, &err) < 0);
 	loop_free(loop);
 }
+
+Test(httpd, a_socket_that_was_removed_is_made_anew)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct err err = ERR_INIT;
+	int impostor;
+
+	start(5 * USEC_PER_SEC);
+	cr_expect_eq(httpd_renew(server, &err), 0);
+	cr_assert(unlink(sock_path) == 0);
+	cr_expect_eq(httpd_renew(server, &err), 1, "%s", err.msg);
+	expect_answer("GET /v1/jobs/1 HTTP/1.1\r\n" H "\r\n", " 200 ", "[1]");
+	/* somebody else's takes its place */
+	cr_assert(unlink(sock_path) == 0);
+	cr_assert(str_copy(a.sun_path, sizeof(a.sun_path), sock_path) == 0);
+	impostor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_assert(bind(impostor, (struct sockaddr *)&a, sizeof(a)) == 0);
+	cr_assert(listen(impostor, 1) == 0);
+	cr_expect_eq(httpd_renew(server, &err), 1, "%s", err.msg);
+	expect_answer("GET /v1/jobs/2 HTTP/1.1\r\n" H "\r\n", " 200 ", "[2]");
+	cr_expect_eq(httpd_renew(server, &err), 0);
+	close(impostor);
+	stop();
+	cr_expect(access(sock_path, F_OK) < 0);
+}
