@@ -368,7 +368,9 @@ static int find_room(struct incoming *in, const char *owner, const struct upload
 					  (unsigned long long)BLOB_MAX_BYTES);
 		remove_upload(in, others.idle);
 	}
-	return store_reserve(in->budget, n, err);
+	return store_reserve(in->budget,
+			     str_eq(owner, UPLOAD_OWNER) ? STORE_PERSON : STORE_TOMB, n,
+			     err);
 }
 
 int incoming_append(struct incoming *in, const char *owner, const char *id,

@@ -234,7 +234,7 @@ static int append(struct output *o, const struct sum_pair *p, uint64_t size,
 	if (p->sums >= 0)
 		more += sum_bytes(size + len) - sum_bytes(size);
 	if (store_size(p->data, &have, err) < 0 ||
-	    store_reserve(o->budget, more, err) < 0)
+	    store_reserve(o->budget, STORE_TOMB, more, err) < 0)
 		return -1;
 	if (sum_append(p, size, data, len, err) < 0) {
 		store_return(o->budget, more);

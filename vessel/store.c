@@ -9,12 +9,13 @@
 
 #define MEASURE_DEPTH_MAX 3
 
-int store_reserve(struct store_budget *b, uint64_t n, struct err *err)
+int store_reserve(struct store_budget *b, enum store_who who, uint64_t n, struct err *err)
 {
-	if (n > b->max || b->used > b->max - n)
+	uint64_t max = who == STORE_TOMB ? b->max - b->max / 4 : b->max;
+
+	if (n > max || b->used > max - n)
 		return err_set_id(err, ERRID_STORE_LIMIT, "%llu of %llu bytes are in use",
-				  (unsigned long long)b->used,
-				  (unsigned long long)b->max);
+				  (unsigned long long)b->used, (unsigned long long)max);
 	b->used += n;
 	return 0;
 }

@@ -16,8 +16,13 @@ struct store_budget {
 	uint64_t used, max; /* bytes */
 };
 
+/* Of these the last quarter is the person's alone: what jobs deliver can't keep a person from
+ * sending the next one. */
+enum store_who { STORE_PERSON, STORE_TOMB };
+
 /* ERRID_STORE_LIMIT when n more bytes would pass the limit; else they count as used. */
-MUST_CHECK int store_reserve(struct store_budget *b, uint64_t n, struct err *err);
+MUST_CHECK int store_reserve(struct store_budget *b, enum store_who who, uint64_t n,
+			     struct err *err);
 void store_return(struct store_budget *b, uint64_t n);
 
 /* Turns the error of a write (ENOSPC, EDQUOT, EFBIG) into ERRID_CORE_DISK_FULL. Returns

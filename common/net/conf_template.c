@@ -43,7 +43,7 @@ static const char template[] =
 	"  max_waiting: 10000\n"
 	"\n"
 	"store:\n"
-	"  # blobs and output together\n"
+	"  # blobs and output together; the last quarter is for what you send\n"
 	"  max: 20GiB\n"
 	"\n"
 	"# The directory with initdb and postgres; found by itself when left "

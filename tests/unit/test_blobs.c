@@ -339,6 +339,28 @@ Test(blobs, tombs_leave_the_person_a_share)
 	cr_assert_eq(err.id, ERRID_STORE_LIMIT);
 }
 
+Test(blobs, tombs_leave_the_person_a_quarter_of_the_bytes)
+{
+	char mine[UPLOAD_ID_SIZE], theirs[UPLOAD_ID_SIZE];
+	uint64_t size;
+
+	budget.max = 100;
+	cr_assert_eq(begin("tomb_1.1.1", theirs), 0);
+	cr_assert_eq(begin("owner", mine), 0);
+	cr_assert_eq(incoming_append(in, "tomb_1.1.1", theirs, 0, "x", 1, &size, &err),
+		     0);
+	budget.used = 74;
+	cr_assert_eq(incoming_append(in, "tomb_1.1.1", theirs, 1, "x", 1, &size, &err),
+		     0);
+	cr_assert_lt(incoming_append(in, "tomb_1.1.1", theirs, 2, "x", 1, &size, &err),
+		     0);
+	cr_assert_eq(err.id, ERRID_STORE_LIMIT);
+	err_clear(&err);
+	cr_assert_eq(incoming_append(in, "owner", mine, 0, "0123456789", 10, &size, &err),
+		     0, "%s", err.msg);
+	cr_assert_eq(budget.used, 85);
+}
+
 Test(blobs, what_one_attempt_sends_is_bounded_by_its_own_idle_uploads)
 {
 	char first[UPLOAD_ID_SIZE], second[UPLOAD_ID_SIZE], path[128];
