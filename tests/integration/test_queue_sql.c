@@ -891,19 +891,78 @@ Test(SUITE, watchdog_ends_the_tomb_that_others_wait_for)
 			   "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)",
 			   h.job, h.epoch, h.token, NULL),
 	       "ok");
-	(void)snprintf(sql, sizeof(sql), "SELECT vessel_api.cancel(%s)", h.job);
+	(void)snprintf(sql, sizeof(sql), "SELECT vessel_api.contain(%s, 'x')", h.job);
 	send_and_wait(owner, sql);
 	/* it is at work again: neither idle for long nor in an old transaction */
 	(void)pgtest_ask(mine, "SELECT 1");
 	expect(pgtest_ask(dog, "SELECT role || ': ' || why FROM watch_api.sweep()"),
 	       "tomb_1: others wait for it");
 	PGresult *r = PQgetResult(owner);
-	expect(PQgetvalue(r, 0, 0), "cancelling");
+	expect(PQgetvalue(r, 0, 0), "contained");
 	PQclear(r);
 	expect(pgtest_ask(dog, "SELECT count(*) FROM watch_api.sweep()"), "0");
 	PQfinish(mine);
 	PQfinish(owner);
 	PQfinish(dog);
+}
+
+Test(SUITE, a_job_whose_row_is_held_is_cancelled_as_soon_as_it_is_free)
+{
+	PGconn *mine = pgtest_connect("tomb_1");
+
+	(void)submit("r1", "t");
+	struct held h = claim(tomb);
+	(void)pgtest_ask(mine, "BEGIN");
+	expect(pgtest_askp(mine,
+			   "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)",
+			   h.job, h.epoch, h.token, NULL),
+	       "ok");
+	/* nobody waits for it */
+	(void)pgtest_ask(vessel, "SELECT vessel_api.vessel_beat('" VESSEL "')");
+	expect(cancel(h.job), "cancelling");
+	expect(cancel(h.job), "cancelling");
+	expect(pgtest_askp(vessel,
+			   "SELECT vessel_api.set_phase($1::bigint, $2::bigint, $3::uuid,"
+			   " 'running')",
+			   h.job, h.epoch, h.token, NULL),
+	       "ERROR 55P03");
+	expect(pgtest_askp(vessel, "SELECT vessel_api.remove($1::bigint)", h.job, NULL),
+	       "state");
+	expect(pgtest_askp(vessel, "SELECT vessel_api.retry($1::bigint, 9)", h.job, NULL),
+	       "state");
+	expect(pgtest_ask(vessel,
+			  "SELECT count(*) FROM vessel_api.reap('" VESSEL "', 9, 0)"),
+	       "0");
+	expect(pgtest_ask(root, "SELECT count(*) FROM lych.wish"), "1");
+	(void)pgtest_ask(mine, "ROLLBACK");
+	expect(pgtest_ask(vessel,
+			  "SELECT count(*) FROM vessel_api.reap('" VESSEL "', 9, 0)"),
+	       "0");
+	expect(state(h.job), "cancelling/");
+	expect(extend(tomb, h), "cancel");
+	expect(pgtest_ask(root, "SELECT count(*) FROM lych.wish"), "0");
+	expect(pgtest_ask(root, "SELECT count(*) FROM lych.audit_outbox"
+				" WHERE event = 'job.cancel_requested'"),
+	       "1");
+	PQfinish(mine);
+}
+
+Test(SUITE, an_attempt_that_ended_holds_nothing)
+{
+	PGconn *mine = pgtest_connect("tomb_1");
+
+	(void)submit("r1", "t");
+	struct held h = claim(tomb);
+	expect(ack(tomb, h, "{}"), "ok");
+	(void)pgtest_ask(mine, "BEGIN");
+	expect(pgtest_askp(mine,
+			   "SELECT tomb_api.ack($1::bigint, $2::bigint, $3::uuid, '{}')",
+			   h.job, h.epoch, h.token, NULL),
+	       "already");
+	(void)pgtest_ask(vessel, "SET lock_timeout = '1s'");
+	expect(pgtest_askp(vessel, "SELECT vessel_api.remove($1::bigint)", h.job, NULL),
+	       "ok");
+	PQfinish(mine);
 }
 
 Test(SUITE, a_result_that_names_thousands_of_artifacts_keeps_256)
