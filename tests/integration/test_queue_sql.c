@@ -906,6 +906,57 @@ Test(SUITE, watchdog_ends_the_tomb_that_others_wait_for)
 	PQfinish(dog);
 }
 
+Test(SUITE, watchdog_ends_a_tomb_that_says_anything_else_for_long)
+{
+	static const char *const more[] = {
+		"", "; SELECT tomb_api.ack(1, 1, '" BOOT "', 'x')",
+		"-- SELECT tomb_api.", /* a comment, and one that is long: */
+		"/* tomb_api. */"};
+	PGconn *dog = pgtest_connect("lych_watchdog");
+	char *many = xmalloc(200000), *sql;
+	size_t at = 0;
+
+	for (int i = 0; i < 9999; i++)
+		at += (size_t)snprintf(many + at, 200000 - at, "(%d),", i);
+	(void)snprintf(many + at, 200000 - at, "(1)");
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
+		PGconn *odd = pgtest_connect("tomb_1");
+
+		sql = xasprintf("%s\nSELECT 1 FROM (VALUES %s) a, (VALUES %s) b OFFSET"
+				" 100000000000%s",
+				i >= 2 ? more[i] : "", many, many, i < 2 ? more[i] : "");
+		cr_assert(PQsendQuery(odd, sql));
+		free(sql);
+		(void)pgtest_ask(root, "SELECT pg_sleep(0.6)");
+		expect(pgtest_ask(dog,
+				  "SELECT role || ': ' || why FROM watch_api.sweep()"),
+		       "tomb_1: not a call");
+		PQfinish(odd);
+	}
+	free(many);
+	/* one call after the other in one transaction is none either */
+	(void)pgtest_ask(tomb, "BEGIN");
+	for (int i = 0; i < 8; i++) {
+		(void)pgtest_ask(tomb, "SELECT tomb_api.ack(1, 1, '" BOOT "', 'x')");
+		(void)pgtest_ask(root, "SELECT pg_sleep(0.08)");
+	}
+	expect(pgtest_ask(dog, "SELECT role || ': ' || why FROM watch_api.sweep()"),
+	       "tomb_1: not a call");
+	/* a call may take its time */
+	(void)pgtest_ask(root, "BEGIN");
+	(void)pgtest_ask(root, "LOCK TABLE lych.attempt");
+	cr_assert(PQsendQuery(tomb2, "SELECT tomb_api.ack(1, 1, '" BOOT "', 'x')"));
+	PGconn *other = pgtest_connect("lych_migrate");
+	(void)pgtest_ask(other, "SELECT pg_sleep(0.6)");
+	expect(pgtest_ask(dog, "SELECT count(*) FROM watch_api.sweep()"), "0");
+	(void)pgtest_ask(root, "ROLLBACK");
+	PGresult *r = PQgetResult(tomb2);
+	expect(PQgetvalue(r, 0, 0), "unknown");
+	PQclear(r);
+	PQfinish(other);
+	PQfinish(dog);
+}
+
 Test(SUITE, a_job_whose_row_is_held_is_cancelled_as_soon_as_it_is_free)
 {
 	PGconn *mine = pgtest_connect("tomb_1");

@@ -340,16 +340,21 @@ BEGIN
 END $$;
 
 -- A worker makes one call at a time, each a transaction of its own. So what it is ended for is no
--- part of its work: to sit in a transaction, or in a statement for seconds, also by not taking what it
--- asked for or listens to (then its session is idle, and in a transaction all the same); and to be
--- waited for by anybody else. Of those who wait in a row for each other the one at its end is to
--- blame, and whoever of the same login stands in between.
+-- part of its work: to sit in a transaction; to say anything else than a call for longer than half a
+-- second (a hundred thousand NOTIFYs, say: everybody who tells of a change waits for their commit);
+-- to be at a call for seconds, also by not taking what it asked for or listens to (then its session is
+-- idle, and in a transaction all the same); and to be waited for by anybody else. Of those who wait
+-- in a row for each other the one at its end is to blame, and whoever of the same login stands in
+-- between.
 CREATE OR REPLACE FUNCTION watch_api.sweep() RETURNS TABLE (pid int, role text, why text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 	-- MATERIALIZED is the wall here: without it the planner may terminate before it filters.
 	WITH RECURSIVE seen AS MATERIALIZED (
 		SELECT a.pid, a.usesysid, a.usename::text AS role, a.state, a.state_change,
 			a.xact_start, a.wait_event_type = 'Lock' AS waits,
+			-- the text that is seen ends behind 1023 bytes
+			a.query ~ '^(\s*SELECT\M[^;]*\mtomb_api\.[^;]*|LISTEN lych)$'
+				AND octet_length(a.query) < 1000 AND a.query_start < a.xact_start + interval '250 ms' AS is_call,
 			EXISTS (SELECT 1 FROM pg_auth_members m WHERE m.member = a.usesysid
 				AND m.roleid = (SELECT r.oid FROM pg_roles r
 						WHERE r.rolname = 'lych_tomb')) AS is_tomb
@@ -372,6 +377,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 				THEN 'idle in transaction'
 			WHEN s.xact_start < clock_timestamp() - interval '5 s'
 				THEN 'long transaction'
+			WHEN NOT s.is_call AND s.xact_start < clock_timestamp() - interval '500 ms'
+				THEN 'not a call'
 			WHEN EXISTS (SELECT 1 FROM blocked o JOIN blame b
 					ON b.victim = o.victim AND b.usesysid = s.usesysid
 				     WHERE o.pid = s.pid)
