@@ -210,7 +210,7 @@ static void blob_part(struct vessel *v, struct httpd_req *req,
 	struct api_call *c = api_call_new(v, req);
 	c->a = offset;
 	c->b = limit;
-	queue_job_has_blob(v->queue, l->job, sha, blob_named, c);
+	queue_job_has_blob(v->queue, l, sha, blob_named, c);
 }
 
 void work_blob(struct httpd_req *req, void *arg)

@@ -128,9 +128,10 @@ static int check_route(struct vessel *v, const struct httpd_req *req, unsigned w
 
 	if (door && !door_find(v->door, p->tomb))
 		return err_set_id(err, ERRID_RUN_TOMB, "'%s' is not registered", p->tomb);
-	if (who & (WHO_LEASE | WHO_DOOR_LEASE))
-		return read_lease(req, &p->lease, err);
-	return 0;
+	if (!(who & (WHO_LEASE | WHO_DOOR_LEASE)))
+		return 0;
+	p->lease.party = registered_number(v->registered, p->tomb);
+	return read_lease(req, &p->lease, err);
 }
 
 int auth_work(struct httpd_req *req, void *arg, struct err *err)

@@ -221,8 +221,8 @@ void budget_reserve(struct queue *q, const struct uuid *boot, const struct budge
 	};
 
 	op->done.grant = done;
-	pg_call(q->pg, &stmt_reserve, params, CALL_TIMEOUT_USEC, PG_RESEND | PG_YIELD,
-		reserve_done, op);
+	pg_call(q->pg, &stmt_reserve, params, CALL_TIMEOUT_USEC,
+		PG_RESEND | PG_YIELD | PG_OF(c->lease.party), reserve_done, op);
 }
 
 static void extend_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -248,8 +248,8 @@ void budget_extend(struct queue *q, const struct uuid *boot, const struct budget
 	};
 
 	op->done.extend = done;
-	pg_call(q->pg, &stmt_extend, params, CALL_TIMEOUT_USEC, PG_RESEND | PG_YIELD,
-		extend_done, op);
+	pg_call(q->pg, &stmt_extend, params, CALL_TIMEOUT_USEC,
+		PG_RESEND | PG_YIELD | PG_OF(c->lease.party), extend_done, op);
 }
 
 static void plain_done(const struct pg_result *res UNUSED, const struct err *err,
@@ -274,8 +274,8 @@ void budget_settle(struct queue *q, const struct uuid *boot, const struct budget
 	};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_settle, params, SETTLE_TIMEOUT_USEC, PG_RESEND | PG_YIELD,
-		plain_done, op);
+	pg_call(q->pg, &stmt_settle, params, SETTLE_TIMEOUT_USEC,
+		PG_RESEND | PG_YIELD | PG_OF(c->lease.party), plain_done, op);
 }
 
 void budget_denied(struct queue *q, job_id_t id, queue_done *done, void *arg)
@@ -356,8 +356,8 @@ void budget_lease(struct queue *q, const struct queue_lease *l, bool with_spec,
 					  {.data = with_spec ? "t" : "f"}};
 
 	op->done.lease = done;
-	pg_call(q->pg, &stmt_lease, params, CALL_TIMEOUT_USEC, PG_RESEND | PG_YIELD,
-		lease_done, op);
+	pg_call(q->pg, &stmt_lease, params, CALL_TIMEOUT_USEC,
+		PG_RESEND | PG_YIELD | PG_OF(l->party), lease_done, op);
 }
 
 static void ended_done(const struct pg_result *res, const struct err *err, void *arg)

@@ -43,7 +43,7 @@
  * the work socket's streams, so that the drain callback comes. */
 #define DISPATCH_BACKLOG_MAX_BYTES ((size_t)1 << 20)
 #define DISPATCH_PAUSE_BYTES (DISPATCH_BACKLOG_MAX_BYTES / 2)
-/* Tombs, and one who is none. */
+/* Whose leases are: tombs, and one who is none. */
 #define DISPATCH_PARTIES GATE_PARTIES
 
 struct vessel;
@@ -67,8 +67,6 @@ struct dispatch_ops {
 	void (*denied)(void *env, job_id_t job, queue_done *done, void *arg);
 	void (*recover)(void *env, queue_count_done *done, void *arg);
 	void (*sweep)(void *env, queue_count_done *done, void *arg);
-	/* A number of the tomb whose lease it is, below DISPATCH_PARTIES; 0: nobody's. */
-	unsigned (*party)(void *env, const struct queue_lease *l);
 	int (*gate)(void *env, struct gate_job *job, const char *destination,
 		    struct gate_parts *parts, gate_ask_done *done, void *arg,
 		    struct gate_ask **ret, struct err *err);

@@ -58,7 +58,7 @@ static void call_free(struct dispatch_call *c)
 	c->d->fig.in_flight--;
 	if (c->job) {
 		c->job->in_flight--;
-		c->d->in_flight[c->job->party]--;
+		c->d->in_flight[c->job->lease.party]--;
 	}
 	c->kind->done(c);
 	dispatch_room_forget(c);

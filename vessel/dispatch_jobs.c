@@ -10,6 +10,7 @@
 
 /* A job that has not asked for so long begins anew. */
 #define JOB_IDLE_USEC (24 * 3600 * USEC_PER_SEC)
+_Static_assert(QUEUE_TOMBS_MAX < DISPATCH_PARTIES, "a turn for each tomb");
 
 static bool is_same(const struct queue_lease *a, const struct queue_lease *b)
 {
@@ -73,8 +74,7 @@ struct dispatch_job *dispatch_job_get(struct dispatch *d, const struct queue_lea
 	j = xnew(struct dispatch_job);
 	j->lease = *l;
 	j->gate = gate_job_new(d->cfg.clock);
-	j->party = d->ops->party(d->env, l);
-	gate_job_turn(j->gate)->party = j->party;
+	gate_job_turn(j->gate)->party = l->party;
 	plant_canary(j);
 	j->next = d->jobs;
 	d->jobs = j;

@@ -26,15 +26,15 @@ static int take_job(struct dispatch_call *c, const char *identity, const char *e
 		return err_set_id(err, ERRID_BROKER_BUSY, "%u are under way",
 				  j ? j->in_flight : 0);
 	/* more than a tomb lets its jobs have */
-	if (c->d->in_flight[j->party] >= BROKER_INFLIGHT_ALL)
+	if (c->d->in_flight[j->lease.party] >= BROKER_INFLIGHT_ALL)
 		return err_set_id(err, ERRID_BROKER_BUSY, "%u of this tomb are",
-				  c->d->in_flight[j->party]);
+				  c->d->in_flight[j->lease.party]);
 	if (*egress && (str_copy(j->egress, sizeof(j->egress), egress) < 0 ||
 			str_copy(j->identity, sizeof(j->identity), identity) < 0))
 		return err_set(err, ERR_INTERNAL, "a job's identity or egress");
 	j->used = dispatch_now(c->d);
 	j->in_flight++;
-	c->d->in_flight[j->party]++;
+	c->d->in_flight[j->lease.party]++;
 	c->job = j;
 	if (c->kind->installs)
 		return is_mode(j, "registry") || strchr(j->egress, '+')

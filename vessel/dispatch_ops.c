@@ -2,7 +2,6 @@
 /* The real doors of the dispatcher's steps. */
 #include "common/mem.h"
 #include "vessel/dispatch.h"
-#include "vessel/lease_owner.h"
 #include "vessel/vessel.h"
 
 #define SWEEP_CALLS 5000u
@@ -85,15 +84,6 @@ static void sweep(void *env, queue_count_done *done, void *arg)
 	budget_sweep(e->v->queue, SWEEP_CALLS, done, arg);
 }
 
-static unsigned party(void *env, const struct queue_lease *l)
-{
-	struct env *e = env;
-	const char *tomb = lease_owners_name(e->v->owners, l);
-
-	_Static_assert(DISPATCH_PARTIES > QUEUE_TOMBS_MAX, "a number for each tomb");
-	return tomb ? registered_number(e->v->registered, tomb) : 0;
-}
-
 static int gate(void *env, struct gate_job *job, const char *destination,
 		struct gate_parts *parts, gate_ask_done *done, void *arg,
 		struct gate_ask **ret, struct err *err)
@@ -144,7 +134,6 @@ struct dispatch_ops *dispatch_ops_real(struct vessel *v)
 		.denied = denied,
 		.recover = recover,
 		.sweep = sweep,
-		.party = party,
 		.gate = gate,
 		.gate_cancel = gate_client_cancel,
 		.before = before,

@@ -83,7 +83,7 @@ struct dispatch_job {
 	struct queue_lease lease;
 	char identity[65];
 	char egress[16]; /* "none", "brokered", "registry"; with "+deps" behind it */
-	unsigned in_flight, party;
+	unsigned in_flight;
 	usec_t used; /* boot clock: the last request */
 	usec_t denials[DISPATCH_DENIALS];
 	uint64_t n_denials; /* since it began */

@@ -50,13 +50,6 @@ static bool is_same(const struct queue_lease *a, const struct queue_lease *b)
 	return a->job == b->job && a->epoch == b->epoch && str_eq(a->token.s, b->token.s);
 }
 
-const char *lease_owners_name(const struct lease_owners *o, const struct queue_lease *l)
-{
-	const struct place *at = &o->place[(uint64_t)l->job % PLACES];
-
-	return is_same(&at->lease, l) ? at->tomb : NULL;
-}
-
 static void refuse(struct lease_owners *o, struct httpd_req *req)
 {
 	usec_t now = clock_boot_usec();

@@ -16,9 +16,6 @@ struct lease_owners;
 struct lease_owners *lease_owners_new(void);
 void lease_owners_free(struct lease_owners *o);
 
-/* Whose it is, when that was found lately; NULL. */
-const char *lease_owners_name(const struct lease_owners *o, const struct queue_lease *l);
-
 typedef void lease_fn(struct vessel *v, struct httpd_req *req,
 		      const struct queue_lease *l);
 /* fn, with the lease of the request's principal, once it is known to be that tomb's: at

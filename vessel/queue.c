@@ -12,6 +12,7 @@
 #include "vessel/queue_priv.h"
 
 #define CONNECTIONS 4
+_Static_assert(QUEUE_TOMBS_MAX < PG_PARTIES, "a turn for each tomb");
 
 /* clang-format off */
 static const struct pg_stmt stmt_submit = {"submit",
@@ -242,8 +243,8 @@ void queue_lease_check(struct queue *q, const struct queue_lease *l, bool strict
 	};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_lease_check, params, QUEUE_CALL_USEC, PG_RESEND | PG_YIELD,
-		lease_done, op);
+	pg_call(q->pg, &stmt_lease_check, params, QUEUE_CALL_USEC,
+		PG_RESEND | PG_YIELD | PG_OF(l->party), lease_done, op);
 }
 
 void queue_set_phase(struct queue *q, const struct queue_lease *l, const char *phase,
@@ -259,8 +260,8 @@ void queue_set_phase(struct queue *q, const struct queue_lease *l, const char *p
 	};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_set_phase, params, QUEUE_CALL_USEC, PG_RESEND | PG_YIELD,
-		lease_done, op);
+	pg_call(q->pg, &stmt_set_phase, params, QUEUE_CALL_USEC,
+		PG_RESEND | PG_YIELD | PG_OF(l->party), lease_done, op);
 }
 
 static void has_blob_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -276,16 +277,16 @@ static void has_blob_done(const struct pg_result *res, const struct err *err, vo
 	free(op);
 }
 
-void queue_job_has_blob(struct queue *q, job_id_t id, const char *sha256_hex,
-			queue_done *done, void *arg)
+void queue_job_has_blob(struct queue *q, const struct queue_lease *l,
+			const char *sha256_hex, queue_done *done, void *arg)
 {
 	struct op *op = op_new(arg);
-	struct number job = number(id);
+	struct number job = number(l->job);
 	const struct pg_param params[] = {text_param(job.s), text_param(sha256_hex)};
 
 	op->done.plain = done;
-	pg_call(q->pg, &stmt_has_blob, params, QUEUE_CALL_USEC, PG_RESEND | PG_YIELD,
-		has_blob_done, op);
+	pg_call(q->pg, &stmt_has_blob, params, QUEUE_CALL_USEC,
+		PG_RESEND | PG_YIELD | PG_OF(l->party), has_blob_done, op);
 }
 
 static void owner_done(const struct pg_result *res, const struct err *err, void *arg)
@@ -314,8 +315,8 @@ void queue_lease_owner(struct queue *q, const struct queue_lease *l,
 					  text_param(l->token.s)};
 
 	op->done.text = done;
-	pg_call(q->pg, &stmt_lease_owner, params, QUEUE_CALL_USEC, PG_RESEND | PG_YIELD,
-		owner_done, op);
+	pg_call(q->pg, &stmt_lease_owner, params, QUEUE_CALL_USEC,
+		PG_RESEND | PG_YIELD | PG_OF(l->party), owner_done, op);
 }
 
 static void tombs_done(const struct pg_result *res, const struct err *err, void *arg)

@@ -112,6 +112,7 @@ struct queue_lease {
 	job_id_t job;
 	int64_t epoch;
 	struct uuid token;
+	unsigned party; /* a number for the tomb that speaks, 0: nobody's; takes turns */
 };
 /* strict: expires_at > now, current epoch, no taint, no cancel (egress).
  * Not strict: the token matches the current unended attempt (output, phases, artifacts).
@@ -121,8 +122,8 @@ void queue_lease_check(struct queue *q, const struct queue_lease *l, bool strict
 void queue_set_phase(struct queue *q, const struct queue_lease *l, const char *phase,
 		     queue_done *done, void *arg);
 /* Does this job's spec name this blob? (input, files) */
-void queue_job_has_blob(struct queue *q, job_id_t job, const char *sha256_hex,
-			queue_done *done, void *arg);
+void queue_job_has_blob(struct queue *q, const struct queue_lease *l,
+			const char *sha256_hex, queue_done *done, void *arg);
 
 /* The tombs of the database (registered.h). */
 #define QUEUE_TOMBS_MAX 64

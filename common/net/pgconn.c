@@ -2,9 +2,10 @@
 /*
  * Theory of operation
  *
- * A pool is two first-in-first-out queues of calls and up to eight connections. A
- * connection that is READY takes the first call that does not yield, else the first
- * that does, unless it is the last one without such a call; if its statement is not
+ * A pool is first-in-first-out queues of calls, one of those that do not yield and one for
+ * each party of those that do, and up to eight connections. A connection that is READY
+ * takes the first call that does not yield, else the first of the party whose turn it is,
+ * unless it is the last one without such a call; if its statement is not
  * prepared there yet, PREPARE goes first. One call at a time is on a connection.
  *
  * A connection is lost when the socket fails, when the server says so (57P01, 57P02,
@@ -60,7 +61,7 @@ static struct pg_requests *list_of(const struct pg_request *call)
 
 	if (call->refused)
 		return &pg->refused;
-	return call->yields ? &pg->yielding : &pg->waiting;
+	return call->yields ? &pg->yielding[call->party] : &pg->waiting;
 }
 
 static void list_remove(struct pg_request *call)
@@ -167,6 +168,8 @@ void pg_call(struct pg *pg, const struct pg_stmt *stmt, const struct pg_param *p
 	call->stmt = stmt;
 	call->resend = how & PG_RESEND;
 	call->yields = how & PG_YIELD;
+	call->party = how >> 8;
+	assert(call->party < PG_PARTIES);
 	call->done = done;
 	call->arg = arg;
 	for (int i = 0; i < stmt->n_params; i++) {
@@ -189,8 +192,22 @@ void pg_call(struct pg *pg, const struct pg_stmt *stmt, const struct pg_param *p
 	pg_dispatch(pg);
 }
 
+/* Of those that yield: the parties take turns. */
+static struct pg_request *next_in_turn(struct pg *pg)
+{
+	for (unsigned i = 0; i < PG_PARTIES; i++) {
+		unsigned party = (pg->next_party + i) % PG_PARTIES;
+
+		if (!pg->yielding[party].head)
+			continue;
+		pg->next_party = party + 1;
+		return pg->yielding[party].head;
+	}
+	return NULL;
+}
+
 /* The call that a free connection takes; NULL: none. */
-static struct pg_request *next_call(const struct pg *pg)
+static struct pg_request *next_call(struct pg *pg)
 {
 	unsigned up = 0, taken = 0;
 
@@ -202,7 +219,7 @@ static struct pg_request *next_call(const struct pg *pg)
 		up += cn->state >= CONN_READY;
 		taken += cn->call && cn->call->yields;
 	}
-	return up == 1 || taken + 1 < up ? pg->yielding.head : NULL;
+	return up == 1 || taken + 1 < up ? next_in_turn(pg) : NULL;
 }
 
 void pg_dispatch(struct pg *pg)
@@ -324,7 +341,8 @@ void pg_free(struct pg *pg)
 		cn->timer = NULL;
 	}
 	drop_calls(&pg->waiting);
-	drop_calls(&pg->yielding);
+	for (unsigned i = 0; i < PG_PARTIES; i++)
+		drop_calls(&pg->yielding[i]);
 	drop_calls(&pg->refused);
 	(void)pg_leave(pg);
 }

@@ -51,6 +51,10 @@ enum pg_how {
 	 * does not yield, and of two or more that are up one is never used for it. */
 	PG_YIELD = 2,
 };
+/* Of calls that yield: whose. They take turns by that, so that nobody's hundreds are before
+ * another one's next. */
+#define PG_PARTIES 65u
+#define PG_OF(party) ((unsigned)(party) << 8) /* below PG_PARTIES */
 
 struct pg_param {
 	const void *data; /* NULL: SQL NULL */

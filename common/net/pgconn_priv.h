@@ -23,6 +23,7 @@ struct pg_request {
 	char *values[PARAMS_MAX];
 	int lengths[PARAMS_MAX], formats[PARAMS_MAX];
 	bool resend, yields, refused;
+	unsigned party;
 	struct loop_timer *timer; /* the deadline */
 	pg_done *done;
 	void *arg;
@@ -57,7 +58,8 @@ struct pg {
 	void *arg;
 	struct pg_conn conns[CONNS_MAX];
 	unsigned n_conns;
-	struct pg_requests waiting, yielding, refused;
+	struct pg_requests waiting, refused, yielding[PG_PARTIES];
+	unsigned next_party; /* whose turn it is */
 	size_t n_calls;
 	bool up, told, freed;
 	unsigned depth;

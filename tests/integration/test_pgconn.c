@@ -223,6 +223,32 @@ Test(pgconn, calls_that_yield_wait_behind_all_others)
 	pg_free(pg);
 }
 
+/* Of two tombs that ask, the one that asks little is not behind all of the other. */
+Test(pgconn, calls_that_yield_take_turns_between_parties)
+{
+	struct pg *pg = pool(3, NULL);
+	const struct pg_param p[] = {{.data = "x"}};
+
+	stop_after = 6;
+	for (int i = 0; i < 6; i++)
+		call(pg, &stmt_bulk, "warm", 10 * USEC_PER_SEC, PG_RESEND);
+	run(15);
+	for (int i = 0; i < 60; i++)
+		pg_call(pg, &stmt_bulk, p, 30 * USEC_PER_SEC,
+			PG_RESEND | PG_YIELD | PG_OF(1), bulk_answered, NULL);
+	for (int i = 0; i < 4; i++) {
+		stop_after++;
+		call(pg, &stmt_echo, "mine", 10 * USEC_PER_SEC,
+		     PG_RESEND | PG_YIELD | PG_OF(2 + (unsigned)i % 2));
+		run(15);
+	}
+	cr_expect_eq(ok_calls, 10);
+	cr_expect_leq(bulk_done, 12, "one of four calls waited for %d of another's",
+		      bulk_done);
+	run(20);
+	pg_free(pg);
+}
+
 Test(pgconn, too_many_that_yield_leave_places_to_others)
 {
 	struct pg *pg = pool(1, NULL);

@@ -241,11 +241,6 @@ static inline void grow(struct gate_parts *p, size_t i)
 	gate_parts_replace(p, i, text, w.grown);
 }
 
-static inline unsigned op_party(void *env UNUSED, const struct queue_lease *l UNUSED)
-{
-	return 1;
-}
-
 static inline int op_gate(void *env UNUSED, struct gate_job *job,
 			  const char *destination UNUSED, struct gate_parts *parts,
 			  gate_ask_done *done, void *arg, struct gate_ask **ret,
@@ -416,7 +411,6 @@ static const struct dispatch_ops double_ops = {
 	.denied = op_denied,
 	.recover = op_count,
 	.sweep = op_count,
-	.party = op_party,
 	.gate = op_gate,
 	.gate_cancel = op_gate_cancel,
 	.before = op_before,

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether anybody is starved: a storm in processes of its own, and meanwhile a witness that times what
-others do. rig.py must have been imported (a vessel runs in its directory)."""
+"""Whether anybody is starved: a storm in processes of its own, what those were answered, and how long
+what others do takes meanwhile."""
 import multiprocessing
 import os
 import statistics
 import time
 import traceback
 
-LIMIT = 1.0  # seconds that nobody may wait longer
-
 
 class Storm:
-    """fn(count, until) in n processes for some seconds. count("word") counts an answer."""
+    """fn(count, goes_on) in n processes for some seconds. count("word") counts an answer."""
 
     def __init__(self, fn, seconds, n=1):
         self.seen = multiprocessing.Queue()
@@ -24,15 +22,15 @@ class Storm:
         words = {}
 
         def count(word, n=1):
-            words[word] = words.get(word, 0) + n
+            words[str(word)] = words.get(str(word), 0) + n
         try:
-            fn(count, lambda: time.monotonic() < self.until)
+            fn(count, self.goes_on)
         except Exception:  # pylint: disable=broad-except
             traceback.print_exc()
             count("broke off")
         self.seen.put(words)
 
-    def runs(self):
+    def goes_on(self):
         return time.monotonic() < self.until
 
     def end(self):
@@ -54,34 +52,31 @@ class Times:
     def __init__(self):
         self.took = {}
 
-    def time(self, what, fn):
-        began = time.monotonic()
-        answer = fn()
-        self.took.setdefault(what, []).append(time.monotonic() - began)
-        return answer
+    def add(self, what, seconds):
+        self.took.setdefault(what, []).append(seconds)
 
     def worst(self):
         return max((max(v) for v in self.took.values()), default=0)
 
+    def median(self):
+        return statistics.median(x for v in self.took.values() for x in v) if self.took else 0
+
     def table(self):
-        return " ".join(f"{k} {1000 * statistics.median(v):.0f}/{1000 * max(v):.0f}" for k, v in self.took.items())
+        """Each kind: the median and the longest, in milliseconds."""
+        return ", ".join(f"{k} {1000 * statistics.median(v):.0f}/{1000 * max(v):.0f}" for k, v in self.took.items())
 
 
 def memory_kib(pid):
     """What a process and its children hold that is their own."""
     total = 0
-    with open(f"/proc/{pid}/status", encoding="ascii") as f:
-        for line in f:
-            if line.startswith("RssAnon:"):
-                total += int(line.split()[1])
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-        children = f.read().split()
-    for child in children:
-        try:
-            total += memory_kib(int(child))
-        except OSError:
-            pass
-    return total
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii") as f:
+            total = sum(int(line.split()[1]) for line in f if line.startswith("RssAnon:"))
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            children = f.read().split()
+    except OSError:
+        return total  # it ended meanwhile
+    return total + sum(memory_kib(int(child)) for child in children)
 
 
 def disk_kib(*tops):
