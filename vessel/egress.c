@@ -426,7 +426,9 @@ static int hand_to_gate(struct worker *w, struct err *err)
 		fd_close(&fd);
 		return err_sys(err, "the gate worker's socket");
 	}
-	w->egress->events.on_gate(fd, w->egress->events.arg);
+	w->egress->events.on_gate((unsigned)(w - w->egress->worker) -
+					  (unsigned)w->egress->cfg.n_portals - 1,
+				  fd, w->egress->events.arg);
 	return 0;
 }
 

@@ -39,6 +39,7 @@
 /* What a worker may send of one reply before it was taken: the vessel buffers no more
  * than that for a call that is paused. */
 #define EGRESS_WINDOW_BYTES (256u << 10)
+#define EGRESS_GATES 2u
 #define EGRESS_CALLS_MAX 1024 /* in flight, a worker: of two tombs */
 
 struct confine_probe;
@@ -74,7 +75,7 @@ struct egress_config {
 	const char *secrets_dir;
 	const struct egress_portal *portals;
 	size_t n_portals;
-	egress_gate_main *gate; /* NULL: no gate worker */
+	egress_gate_main *gate; /* of each of EGRESS_GATES; NULL: no gate worker */
 	void *gate_arg;
 	/* Test builds: what the worker of that name ("parent" too), once it is confined,
 	 * tries instead of working. NULL: nothing. */
@@ -157,9 +158,10 @@ struct egress_events {
 			    void *arg);
 	/* A worker went or came back; why is NULL when it is up. For the log. */
 	void (*on_worker)(const char *name, bool up, const struct err *why, void *arg);
-	/* The gate's worker is up and confined: fd is the receiver's (SOCK_STREAM,
-	 * non-blocking). Called again after a restart; the old one gave end of file. */
-	void (*on_gate)(int fd, void *arg);
+	/* The gate's worker of that number is up and confined: fd is the receiver's
+	 * (SOCK_STREAM, non-blocking). Called again after a restart; the old one gave end
+	 * of file. */
+	void (*on_gate)(unsigned which, int fd, void *arg);
 	/* The parent is gone: nothing can leave any more, the vessel ends. */
 	void (*on_lost)(const struct err *why, void *arg);
 	void *arg;
@@ -195,7 +197,7 @@ bool egress_has_portal(const struct egress *e, const char *name);
 
 /* For status, doctor and metrics. */
 struct egress_worker_info {
-	const char *name; /* "portal:NAME", "keyless", "gate", "parent" */
+	const char *name; /* "portal:NAME", "keyless", "gate", "gate:large", "parent" */
 	bool up;
 	unsigned restarts, calls;
 	const struct confine_report *walls; /* of its last start */

@@ -23,21 +23,22 @@ struct key {
 
 size_t egress_workers_count(const struct egress_config *cfg)
 {
-	return cfg->n_portals + 1 + (cfg->gate ? 1 : 0);
+	return cfg->n_portals + 1 + (cfg->gate ? EGRESS_GATES : 0);
 }
 
 bool egress_worker_is_gate(const struct egress_config *cfg, size_t i)
 {
-	return i == cfg->n_portals + 1;
+	return i > cfg->n_portals;
 }
 
 void egress_worker_name(const struct egress_config *cfg, size_t i,
 			char out[EGRESS_NAME_SIZE + 8])
 {
 	const char *kind = i < cfg->n_portals ? "portal:" : "";
-	const char *name = i < cfg->n_portals	 ? cfg->portals[i].name
-			   : i == cfg->n_portals ? "keyless"
-						 : "gate";
+	const char *name = i < cfg->n_portals	     ? cfg->portals[i].name
+			   : i == cfg->n_portals     ? "keyless"
+			   : i == cfg->n_portals + 1 ? "gate"
+						     : "gate:large";
 
 	(void)snprintf(out, EGRESS_NAME_SIZE + 8, "%s%s", kind, name);
 }

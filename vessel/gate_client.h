@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dispatcher's side of the gate: a question to the gate worker, an answer on the
+ * The dispatcher's side of the gate: a question to a gate worker, an answer on the
  * loop. Anonymising and the second look are done here: what the dispatcher hears is
  * final. A worker that is away, slow, or speaks nonsense is a refusal (score 1.0).
  *
@@ -22,7 +22,10 @@
 #include "vessel/gate_parts.h"
 #include "vessel/gate_private.h"
 
-#define GATE_ASKS_MAX 1024 /* waiting or at work */
+#define GATE_ASKS_MAX 1024 /* waiting or at work, of each worker */
+/* Two workers: up to so many bytes of text a question is a small one. */
+#define GATE_SMALL_BYTES ((size_t)128 << 10)
+enum gate_lanes { GATE_SMALL, GATE_LARGE, GATE_LANES_MAX_ };
 
 struct gate_client;
 struct gate_ask;
@@ -52,7 +55,7 @@ typedef void gate_ask_done(const struct gate_answer *a, void *arg);
 struct gate_client *gate_client_new(const struct gate_client_config *cfg);
 void gate_client_free(struct gate_client *c); /* open questions end without an answer */
 /* The socket to a (new) worker: egress_events.on_gate. Takes fd. */
-void gate_client_attach(struct gate_client *c, int fd);
+void gate_client_attach(struct gate_client *c, enum gate_lanes which, int fd);
 bool gate_client_is_up(const struct gate_client *c);
 /* What the user registered: copied to the worker now, and to each later one. */
 void gate_client_set_private(struct gate_client *c, const struct gate_private *p);
@@ -60,7 +63,9 @@ void gate_client_set_private(struct gate_client *c, const struct gate_private *p
 /*
  * Questions take turns by what they cost, the bytes: first between the person and each
  * tomb, then between the jobs of a tomb (gate_job_turn). So nobody waits for more than the
- * one at the worker and what others of equal share have asked for.
+ * one at the worker and what others of equal share have asked for. Small questions and
+ * large ones have a worker each; what a job asks while it waits goes to the one that it
+ * waits for.
  *
  * Judges parts (taken, freed by the client) on their way to `destination`. job may be
  * NULL: then nothing is rewritten or remembered (`lych gate scan`) and the verdict is the

@@ -40,6 +40,7 @@ struct gate_turn {
 	unsigned party; /* below GATE_PARTIES */
 	uint64_t used;	/* bytes, of this job; the client's to count */
 	unsigned waiting;
+	bool is_large; /* which worker it waits for */
 };
 struct gate_turn *gate_job_turn(struct gate_job *j);
 

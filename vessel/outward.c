@@ -83,11 +83,13 @@ static void on_lost(const struct err *why, void *arg)
 	loop_stop(v->loop, err_exit_code(why));
 }
 
-static void on_gate(int fd, void *arg)
+_Static_assert(GATE_LANES_MAX_ == EGRESS_GATES, "a worker for each lane");
+
+static void on_gate(unsigned which, int fd, void *arg)
 {
 	struct vessel *v = arg;
 
-	gate_client_attach(v->gate, fd);
+	gate_client_attach(v->gate, (enum gate_lanes)which, fd);
 }
 
 int outward_attach(struct vessel *v, struct err *err)

@@ -22,7 +22,7 @@ TestSuite(gate_client, .timeout = 120);
 
 static struct loop *loop;
 static struct gate_client *client;
-static pid_t worker = -1;
+static pid_t worker = -1, large_worker = -1;
 static unsigned n_away;
 
 /* What the last answer said. */
@@ -68,20 +68,27 @@ static void on_answer(const struct gate_answer *a, void *arg)
 
 typedef int worker_fn(int fd, struct egress_pulse *pulse, void *arg);
 
-static void start_worker(worker_fn *fn)
+static pid_t start_one(worker_fn *fn, enum gate_lanes which)
 {
 	int fds[2];
+	pid_t pid;
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	worker = fork();
-	cr_assert_geq(worker, 0);
-	if (worker == 0) {
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (pid == 0) {
 		(void)close(fds[0]);
 		_exit(fn(fds[1], NULL, NULL));
 	}
 	(void)close(fds[1]);
 	cr_assert_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
-	gate_client_attach(client, fds[0]);
+	gate_client_attach(client, which, fds[0]);
+	return pid;
+}
+
+static void start_worker(worker_fn *fn)
+{
+	worker = start_one(fn, GATE_SMALL);
 }
 
 static void begin(void)
@@ -98,10 +105,12 @@ static void begin(void)
 static void end(void)
 {
 	gate_client_free(client);
-	if (worker > 0) {
+	for (int i = 0; i < 2; i++) {
+		pid_t pid = i ? large_worker : worker;
 		int status = 0;
 
-		cr_expect_eq(waitpid(worker, &status, 0), worker);
+		if (pid > 0)
+			cr_expect_eq(waitpid(pid, &status, 0), pid);
 	}
 	loop_free(loop);
 }
@@ -204,6 +213,46 @@ Test(gate_client, who_comes_late_has_no_more_than_its_turn, .init = begin, .fini
 	gate_client_cancel(ask_for(b, "b", 50000));
 	n_expected--;
 	cr_expect_str_eq(in_turn(), "bababa");
+}
+
+Test(gate_client, small_questions_do_not_wait_for_large_ones, .init = begin, .fini = end)
+{
+	cleanup_gate_job struct gate_job *a = gate_job_new(&clock_real);
+	cleanup_gate_job struct gate_job *b = gate_job_new(&clock_real);
+
+	start_worker(gate_worker_main);
+	large_worker = start_one(gate_worker_main, GATE_LARGE);
+	for (int i = 0; i < 3; i++)
+		(void)ask_for(a, "A", (size_t)2 << 20);
+	/* of a job that waits for a large one: behind it, so that they see each other */
+	(void)ask_for(a, "a", 100);
+	for (int i = 0; i < 3; i++)
+		(void)ask_for(b, "b", 1000);
+	cr_expect_str_eq(in_turn(), "bbbAAAa");
+	n_turns = n_expected = 0;
+	(void)ask_for(a, "a", 100);
+	(void)ask_for(b, "B", (size_t)1 << 20);
+	cr_expect_str_eq(in_turn(), "aB");
+	cr_expect(gate_client_is_up(client));
+}
+
+Test(gate_client, a_large_question_without_its_worker_is_refused, .init = begin,
+     .fini = end)
+{
+	struct gate_parts *p = gate_parts_new();
+	char *text = xmalloc(GATE_SMALL_BYTES + 1);
+	struct gate_ask *a;
+	struct err err = ERR_INIT;
+
+	start_worker(gate_worker_main);
+	cr_expect_not(gate_client_is_up(client));
+	memset(text, 'x', GATE_SMALL_BYTES + 1);
+	gate_parts_add(p, GATE_PART_TEXT, "content", text, GATE_SMALL_BYTES + 1);
+	free(text);
+	cr_expect_lt(gate_client_ask(client, NULL, "x", p, on_answer, NULL, &a, &err), 0);
+	cr_expect_eq(err.id, ERRID_GATE_AWAY);
+	ask(NULL, "small");
+	cr_expect_eq(heard.verdict, GATE_PASS);
 }
 
 Test(gate_client, without_a_worker_nothing_passes, .init = begin, .fini = end)
