@@ -206,7 +206,9 @@ static void add_tree(struct table *t, const char *prefix, const struct json *v,
 	const char *key;
 
 	if (depth < JSON_DEPTH_DEFAULT && is_object(v)) {
-		for (size_t i = 0; json_obj_at(v, i, &key, &child); i++) {
+		const void *at = NULL;
+
+		while (json_obj_next(v, &at, &key, &child)) {
 			cleanup_free char *name =
 				xasprintf("%s%s%s", prefix, prefix[0] ? "." : "", key);
 
@@ -240,13 +242,13 @@ static size_t columns_of(const char *s)
 void table_print(const struct table *t, bool header)
 {
 	bool colour = render_has_colour(STDOUT_FILENO);
+	cleanup_free size_t *widths = xcalloc(t->n_cols, sizeof(*widths));
 
+	for (size_t i = 0; i < t->n_cells; i++)
+		if (columns_of(t->cells[i]) > widths[i % t->n_cols])
+			widths[i % t->n_cols] = columns_of(t->cells[i]);
 	for (size_t i = 0; i < t->n_cells; i++) {
-		size_t col = i % t->n_cols, width = 0;
-
-		for (size_t k = col; k < t->n_cells; k += t->n_cols)
-			if (columns_of(t->cells[k]) > width)
-				width = columns_of(t->cells[k]);
+		size_t col = i % t->n_cols, width = widths[col];
 		bool head = header && i < t->n_cols;
 
 		if (head && colour)

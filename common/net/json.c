@@ -294,6 +294,22 @@ int json_as_obj(const struct json *v, struct err *err)
 	return 0;
 }
 
+bool json_obj_next(const struct json *obj, const void **at, const char **ret_key,
+		   const struct json **ret_val)
+{
+	const struct lh_entry *e = *at;
+
+	if (!json_object_is_type(obj_of(obj), json_type_object))
+		return false;
+	e = e ? e->next : json_object_get_object(obj_of(obj))->head;
+	if (!e)
+		return false;
+	*at = e;
+	*ret_key = e->k;
+	*ret_val = json_of((struct json_object *)(uintptr_t)e->v);
+	return true;
+}
+
 bool json_obj_at(const struct json *obj, size_t i, const char **ret_key,
 		 const struct json **ret_val)
 {

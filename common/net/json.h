@@ -94,7 +94,10 @@ MUST_CHECK int json_as_str(const struct json *v, size_t max_bytes, const char **
 			   struct err *err);
 MUST_CHECK int json_as_obj(const struct json *v, struct err *err);
 
-/* Iterate an object: i from 0; false at the end. */
+/* The next member of an object: *at NULL before the first; false at the end. */
+bool json_obj_next(const struct json *obj, const void **at, const char **ret_key,
+		   const struct json **ret_val);
+/* The i-th, from 0; false: it has fewer. Not for walking through one that may be large. */
 bool json_obj_at(const struct json *obj, size_t i, const char **ret_key,
 		 const struct json **ret_val);
 

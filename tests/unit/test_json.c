@@ -369,6 +369,19 @@ Test(json, writes_again)
 	cr_expect(json_obj_at(j, 2, &key, &val));
 	cr_expect_str_eq(key, "i");
 	cr_expect_not(json_obj_at(j, 7, &key, &val));
+	const void *at = NULL;
+	size_t n = 0;
+
+	while (json_obj_next(j, &at, &key, &val)) {
+		const char *same = NULL;
+		const struct json *other = NULL;
+
+		cr_expect(json_obj_at(j, n++, &same, &other));
+		cr_expect(same == key && other == val);
+	}
+	cr_expect_not(json_obj_at(j, n, &key, &val));
+	at = NULL;
+	cr_expect_not(json_obj_next(NULL, &at, &key, &val));
 	buf_done(&b);
 	json_free(j);
 }
