@@ -7,7 +7,9 @@
  *   2. compares lych.schema_version with the migrations compiled in: each one that
  *      was applied must be here with the same sha256. A version we do not have, or
  *      another text under a number that we have, is refused before anything changes;
- *   3. applies the missing ones in order, each in one transaction with its row;
+ *   3. applies the missing ones in order, each in one transaction with its row
+ *	(--to N: none behind that one, and then it ends here: `lych restore` fills in rows
+ *	of that version before it goes on);
  *   4. gives every login its password and every tomb its grant; a tomb's password is made
  *      from the tombs' master, its name and its generation (tomb_secret.h), and sessions
  *      of an older generation are ended.
@@ -376,7 +378,7 @@ int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *
 {
 	cleanup_secret char password[SECRET_SIZE] = {0};
 	cleanup_conn PGconn *c = NULL;
-	size_t have = 0;
+	size_t have = 0, last = ARRAY_SIZE(schema_migrations);
 	cleanup_close int secrets_fd = fs_open_dir(cfg->secrets_dir, err);
 
 	if (secrets_fd < 0 || pg_env_check(err) < 0)
@@ -387,10 +389,13 @@ int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *
 		return -1;
 	if (run_sql(c, "lock", LOCK_SQL, err) < 0 || check_versions(c, &have, err) < 0)
 		return -1;
-	for (size_t i = have; i < ARRAY_SIZE(schema_migrations); i++)
+	last = cfg->to && cfg->to < last ? cfg->to : last;
+	for (size_t i = have; i < last; i++)
 		if (apply(c, &schema_migrations[i], err) < 0)
 			return -1;
-	*ret_applied = (int)(ARRAY_SIZE(schema_migrations) - have);
+	*ret_applied = last > have ? (int)(last - have) : 0;
+	if (cfg->to)
+		return 0;
 	if (cfg->restart_audit && run_sql(c, "restart the audit numbering",
 					  "SELECT lych.audit_restart()", err) < 0)
 		return -1;
@@ -438,7 +443,7 @@ int migrate_rotate_owner(const struct migrate_config *cfg, struct err *err)
 static int usage(void)
 {
 	fputs("usage: lych-vessel migrate --pg-dir DIR --secrets DIR [--tomb NAME]... "
-	      "[--rotate-owner] [--restart-audit]\n",
+	      "[--rotate-owner] [--restart-audit] [--to VERSION]\n",
 	      stderr);
 	return 2;
 }
@@ -451,6 +456,7 @@ int migrate_main(int argc, char **argv)
 		{"tomb", required_argument, NULL, 't'},
 		{"rotate-owner", no_argument, NULL, 'r'},
 		{"restart-audit", no_argument, NULL, 'a'},
+		{"to", required_argument, NULL, 'v'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *tombs[TOMBS_MAX] = {"tomb_1"};
@@ -458,6 +464,7 @@ int migrate_main(int argc, char **argv)
 	struct err err = ERR_INIT;
 	bool rotate = false;
 	int applied = 0, opt;
+	uint64_t to = 0;
 
 	log_init("migrate", LOG_INFO_);
 	optind = 0;
@@ -470,6 +477,8 @@ int migrate_main(int argc, char **argv)
 			rotate = true;
 		else if (opt == 'a')
 			cfg.restart_audit = true;
+		else if (opt == 'v' && parse_u64(optarg, 1, INT32_MAX, &to, &err) == 0)
+			cfg.to = (unsigned)to;
 		else if (opt == 't' && cfg.n_tombs < TOMBS_MAX)
 			tombs[cfg.n_tombs++] = optarg;
 		else
@@ -489,7 +498,7 @@ int migrate_main(int argc, char **argv)
 		log_err(LOG_ERROR_, "migration refused", &err);
 		return err_exit_code(&err);
 	}
-	log_info("schema at version %zu, %d migrations applied now",
-		 ARRAY_SIZE(schema_migrations), applied);
+	log_info("%d migrations applied now, this program knows %zu", applied,
+		 ARRAY_SIZE(schema_migrations));
 	return 0;
 }

@@ -21,6 +21,9 @@ struct migrate_config {
 	const char *const *tombs; /* role names tomb_... */
 	size_t n_tombs;
 	bool restart_audit; /* a new numbering of the outbox */
+	/* No further than this version, and no logins: a place for rows of that version.
+	 * 0: the newest. */
+	unsigned to;
 };
 /* ERRID_START_DB, _START_MIGRATION, _START_SCHEMA or _SECRET_*. *ret_applied: how many
  * ran now. */
