@@ -240,15 +240,32 @@ static int collect(int in, int out, const char *input, usec_t deadline, struct b
 	}
 }
 
+/* To its end, or to the deadline; `said` and `told` are our ends of its pipes. */
+static int attend(pid_t pid, const char *name, int told, int said, const char *input,
+		  usec_t deadline, char **ret_text, int *ret_status, struct err *err)
+{
+	cleanup_buf struct buf b = {0};
+	int r;
+
+	buf_init(&b, PROC_OUTPUT_MAX);
+	r = collect(told, said, input, deadline, &b, err);
+	if (r < 0)
+		(void)kill(pid, SIGKILL);
+	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+		;
+	if (r < 0)
+		return err_wrap(err, "%s", name);
+	*ret_text = xstrdup(buf_str(&b));
+	return 0;
+}
+
 int proc_output(const char *const *argv, const char *const *env, const char *input,
 		usec_t timeout_usec, char **ret_output, int *ret_status, struct err *err)
 {
 	usec_t deadline = clock_boot_usec() + timeout_usec;
-	cleanup_buf struct buf b = {0};
 	int in[2], out[2];
 	pid_t pid = -1;
 
-	buf_init(&b, PROC_OUTPUT_MAX);
 	if (pipe2(in, O_CLOEXEC) < 0)
 		return err_sys(err, "pipe");
 	if (pipe2(out, O_CLOEXEC) < 0) {
@@ -274,15 +291,37 @@ int proc_output(const char *const *argv, const char *const *env, const char *inp
 		(void)close(out[0]);
 		return -1;
 	}
-	r = collect(in[1], out[0], input, deadline, &b, err);
-	if (r < 0)
-		(void)kill(pid, SIGKILL);
-	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
-		;
-	if (r < 0)
-		return err_wrap(err, "%s", argv[0]);
-	*ret_output = xstrdup(buf_str(&b));
-	return 0;
+	return attend(pid, argv[0], in[1], out[0], input, deadline, ret_output,
+		      ret_status, err);
+}
+
+int proc_pipe(const char *const *argv, const char *const *env, int in, int out,
+	      usec_t timeout_usec, char **ret_said, int *ret_status, struct err *err)
+{
+	usec_t deadline = clock_boot_usec() + timeout_usec;
+	int said[2];
+	pid_t pid = -1;
+
+	if (pipe2(said, O_CLOEXEC) < 0)
+		return err_sys(err, "pipe");
+	struct proc_spec s = {
+		.argv = argv,
+		.env = env,
+		.in = in,
+		.out = out,
+		.err = said[1],
+		.ready_fd = -1,
+		.death_signal = SIGKILL,
+	};
+	int r = proc_start(&s, &pid, err);
+
+	(void)close(said[1]);
+	if (r < 0) {
+		(void)close(said[0]);
+		return -1;
+	}
+	return attend(pid, argv[0], -1, said[0], NULL, deadline, ret_said, ret_status,
+		      err);
 }
 
 int proc_run(const char *const *argv, const char *const *env, const char *input,

@@ -31,6 +31,11 @@ MUST_CHECK int proc_limit_data(uint64_t max);
 MUST_CHECK int proc_output(const char *const *argv, const char *const *env,
 			   const char *input, usec_t timeout_usec, char **ret_output,
 			   int *ret_status, struct err *err);
+/* The same with stdin from and stdout to a descriptor (borrowed; -1: /dev/null). *ret_said:
+ * its stderr, bounded. */
+MUST_CHECK int proc_pipe(const char *const *argv, const char *const *env, int in, int out,
+			 usec_t timeout_usec, char **ret_said, int *ret_status,
+			 struct err *err);
 /* Run to the end with input on stdin; its stdout+stderr (bounded) in *ret_output (may be
  * NULL). Any end but exit 0 is an error of the given id (or CORE_DISK_FULL), with the line
  * of what it said that tells why. */
