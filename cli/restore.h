@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lych restore, its parts: cmd_restore.c owns the order of steps and the exchange;
+ * lych restore, its parts: cmd_restore.c owns the order of steps; restore_archive.c what
+ * the archive says, restore_place.c what is there already and the exchange;
  * restore_embedded.c and restore_pod.c own the new cluster's server and its migration.
  */
 #ifndef LYCH_CLI_RESTORE_H
@@ -58,5 +59,25 @@ struct restore {
 	char *pg_dir, *cluster; /* what its containers mount */
 	bool is_started;
 };
+
+/* ---- restore_archive.c ------------------------------------------------------ */
+/* Reads all of it; nothing is made. ERRID_BACKUP_DAMAGED, _VERSION. */
+MUST_CHECK int restore_check(struct restore *r, int fd, struct err *err);
+/* Below r->new_fd, and all is checked again. */
+MUST_CHECK int restore_extract(struct restore *r, int fd, struct err *err);
+
+/* ---- restore_place.c -------------------------------------------------------- */
+/* Where the server's programs see the dump too; the caller frees it. */
+char *restore_dump(const struct restore *r) MUST_CHECK;
+/* *ret_empty: no installation. One is refused unless forced. */
+MUST_CHECK int restore_place_check(const struct restore *r, bool *ret_empty,
+				   struct err *err);
+/* The lock of a directory, as a descriptor. */
+MUST_CHECK int restore_lock(const char *dir, struct err *err);
+MUST_CHECK int restore_remove(const char *path, struct err *err);
+/* The new directory takes the old one's place; r->kept. */
+MUST_CHECK int restore_exchange(struct restore *r, bool was_empty, struct err *err);
+/* The configuration, where there is none. What was done, for people. */
+const char *restore_config(const struct restore *r);
 
 #endif

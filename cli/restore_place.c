@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lych restore: what is there already, and the exchange. */
+#include "cli/restore.h"
+
+#include "cli/archive.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/fs.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+
+char *restore_dump(const struct restore *r)
+{
+	return xasprintf("%s/phylactery/" ARCHIVE_DATABASE, r->new.data);
+}
+
+/* Rendered units belong to what is installed, not to what is stored: they are no content
+ * of an installation, and stay where they are. */
+#define BOUND "bind"
+
+static int is_content(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	if (type == FTW_D && at->level == 1 && str_eq(path + at->base, BOUND))
+		return FTW_SKIP_SUBTREE;
+	return type != FTW_D && type != FTW_DP && !str_eq(path + at->base, "lock")
+		       ? FTW_STOP
+		       : FTW_CONTINUE;
+}
+
+/* Directories without a file are no installation. */
+int restore_place_check(const struct restore *r, bool *ret_empty, struct err *err)
+{
+	*ret_empty = nftw(r->p.data, is_content, 16, FTW_PHYS | FTW_ACTIONRETVAL) == 0;
+	if (!*ret_empty && !r->a->force)
+		return err_set_id(err, ERRID_BACKUP_NOT_EMPTY, "%s", r->p.data);
+	return 0;
+}
+
+int restore_lock(const char *dir, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/lock", dir);
+	cleanup_close int fd =
+		open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_sys(err, "%s", path);
+	if (fs_lock(fd, NULL, err) < 0) {
+		struct err why = *err;
+
+		return err_set_id(err, ERRID_BACKUP_STATE, "%s: %s; 'lych down' first",
+				  dir, why.msg);
+	}
+	return TAKE_FD(fd);
+}
+
+int restore_remove(const char *path, struct err *err)
+{
+	cleanup_free char *parent =
+		xstrndup(path, (size_t)(strrchr(path, '/') - path) + 1);
+	cleanup_close int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? err_sys(err, "%s", parent)
+		      : fs_remove_beneath(fd, strrchr(path, '/') + 1, err);
+}
+
+/* From here on it is restored: what fails is said, and nothing is taken back. */
+static void after_exchange(struct restore *r, bool was_empty)
+{
+	cleanup_free char *bound = xasprintf("%s/" BOUND, r->p.data);
+	cleanup_free char *bound_before = xasprintf("%s/" BOUND, r->new.data);
+	struct err ignored = ERR_INIT;
+
+	/* the old directory now has the new one's name */
+	if (renameat2(AT_FDCWD, bound_before, AT_FDCWD, bound, RENAME_NOREPLACE) < 0 &&
+	    errno != ENOENT)
+		was_empty = false;
+	if (was_empty) {
+		(void)!restore_remove(r->new.data, &ignored);
+		return;
+	}
+	r->kept = xasprintf("%s.before-%llu", r->p.data,
+			    (unsigned long long)(clock_wall_usec() / USEC_PER_SEC));
+	if (renameat2(AT_FDCWD, r->new.data, AT_FDCWD, r->kept, RENAME_NOREPLACE) < 0) {
+		free(r->kept);
+		r->kept = xstrdup(r->new.data);
+	}
+}
+
+int restore_exchange(struct restore *r, bool was_empty, struct err *err)
+{
+	cleanup_free char *dump = restore_dump(r);
+
+	if (unlink(dump) < 0)
+		return err_sys(err, "%s", dump);
+	if (syncfs(r->new_fd) < 0)
+		return err_sys(err, "syncfs");
+	if (renameat2(AT_FDCWD, r->new.data, AT_FDCWD, r->p.data, RENAME_EXCHANGE) < 0)
+		return err_sys_id(err, ERRID_BACKUP_FAILED, "exchange %s", r->p.data);
+	after_exchange(r, was_empty);
+	return 0;
+}
+
+/* The configuration has its own place; one that is there is the user's. */
+const char *restore_config(const struct restore *r)
+{
+	cleanup_free char *from = xasprintf("%s/" ARCHIVE_CONFIG, r->p.data);
+	cleanup_free char *dir =
+		xstrndup(r->p.config, (size_t)(strrchr(r->p.config, '/') - r->p.config));
+	cleanup_close int dirfd = -1;
+	cleanup_free char *text = NULL;
+	struct err ignored = ERR_INIT;
+	size_t len;
+
+	if (access(from, F_OK) < 0)
+		return "none was saved";
+	if (access(r->p.config, F_OK) == 0)
+		return "the one that is there stays; the saved one is config/codex.yaml "
+		       "in "
+		       "the data directory";
+	if (fs_mkdir_all(dir, 0700, &ignored) < 0 ||
+	    (dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
+	    fs_read_file(AT_FDCWD, from, 1 << 20, &text, &len, &ignored) < 0 ||
+	    fs_write_atomic(dirfd, strrchr(r->p.config, '/') + 1, text, len, 0600,
+			    &ignored) < 0)
+		return "it could not be put in place; it is config/codex.yaml in the "
+		       "data "
+		       "directory";
+	return "restored";
+}
