@@ -11,6 +11,12 @@
 #include <sys/stat.h>
 
 #define BLOCK 512
+#define DIGITS "0123456789"
+#define HEX DIGITS "abcdef"
+#define NUMBER_DIGITS 19 /* of 63 bits */
+#define SEGMENT_DIGITS 10
+#define OUTPUT_FAN 256 /* as vessel/output.c */
+#define RANK_ALWAYS 2u /* description and database */
 #define NAME_BYTES 100
 #define SIZE_MAX_BYTES ((uint64_t)1 << 33) /* what eleven octal digits say */
 #define MANIFEST_NAME "MANIFEST"
@@ -182,9 +188,103 @@ static int names_of(int dirfd, char ***ret, size_t *ret_n, struct err *err)
 	return 0;
 }
 
-/* What vanishes between list and read (a finished job that was forgotten) is left out. */
+/* ---- the names that an archive has ------------------------------------------------- */
+
+static size_t span(const char *s, const char *of, size_t n)
+{
+	return strspn(s, of) == n ? n : 0;
+}
+
+/* "<aa>/<sha256>" */
+static bool is_blob(const char *s)
+{
+	return strlen(s) == 3 + SHA256_HEX_SIZE - 1 && s[2] == '/' &&
+	       span(s + 3, HEX, SHA256_HEX_SIZE - 1) && memcmp(s, s + 3, 2) == 0;
+}
+
+/* A decimal number as we write one, up to `end`; what is behind that, or NULL. */
+static const char *number_to(const char *s, char end, uint64_t *ret)
+{
+	char digits[NUMBER_DIGITS + 1];
+	size_t n = strspn(s, DIGITS);
+
+	if (n == 0 || n > NUMBER_DIGITS || s[n] != end)
+		return NULL;
+	memcpy(digits, s, n);
+	digits[n] = '\0';
+	return parse_u64(digits, 0, INT64_MAX, ret, NULL) < 0 ? NULL : s + n + 1;
+}
+
+/* "<job/256>/<job>.<epoch>/" and what the vessel keeps of an attempt (output.h) */
+static bool is_output(const char *s)
+{
+	static const char *const names[] = {"meta", "stderr", "stderr.sum", "stdout",
+					    "stdout.sum"};
+	uint64_t fan = 0, job = 0, epoch = 0;
+
+	if (!(s = number_to(s, '/', &fan)) || !(s = number_to(s, '.', &job)) ||
+	    !(s = number_to(s, '/', &epoch)) || job == 0 || fan != job / OUTPUT_FAN)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_eq(s, names[i]))
+			return true;
+	return false;
+}
+
+static bool is_segment(const char *s)
+{
+	return str_starts(s, "segment-") &&
+	       span(s + strlen("segment-"), DIGITS, SEGMENT_DIGITS) &&
+	       str_eq(s + strlen("segment-") + SEGMENT_DIGITS, ".jsonl");
+}
+
+/* Its place in the one order that archives have, below it by name; 0: no such name. */
+static unsigned rank_of(const char *name)
+{
+	static const char *const files[] = {ARCHIVE_INFO, ARCHIVE_DATABASE,
+					    ARCHIVE_CONFIG, ARCHIVE_PRIVATE};
+	static const struct {
+		const char *prefix;
+		bool (*is)(const char *name);
+	} trees[] = {
+		{"vessel/blobs/", is_blob},
+		{"vessel/output/", is_output},
+		{"audit/", is_segment},
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(files); i++)
+		if (str_eq(name, files[i]))
+			return i + 1;
+	for (unsigned i = 0; i < ARRAY_SIZE(trees); i++)
+		if (str_starts(name, trees[i].prefix) &&
+		    trees[i].is(name + strlen(trees[i].prefix)))
+			return ARRAY_SIZE(files) + i + 1;
+	return str_eq(name, MANIFEST_NAME) ? ARRAY_SIZE(files) + ARRAY_SIZE(trees) + 1
+					   : 0;
+}
+
+/* May it follow `last` ("": nothing yet)? Description and database are always there. */
+static bool is_next(const char *last, const char *name)
+{
+	unsigned before = last[0] ? rank_of(last) : 0, rank = rank_of(name);
+
+	return rank > before
+		       ? before >= RANK_ALWAYS || rank == before + 1
+		       : rank == before && before > RANK_ALWAYS && strcmp(last, name) < 0;
+}
+
+/* ---- a directory -------------------------------------------------------------- */
+
+/* What is half written, and locks. */
+static bool is_passing(const char *name)
+{
+	return name[0] == '.' || str_ends(name, ".tmp") || str_eq(name, "lock");
+}
+
+/* What vanishes between list and read (a finished job that was forgotten) is left out; what
+ * has another name than an archive knows is not, for it would be missed when it is too late. */
 static int add_level(struct archive_writer *w, const char *prefix, int dirfd,
-		     const char *skip, unsigned depth, struct err *err)
+		     unsigned depth, struct err *err)
 {
 	char **names = NULL;
 	size_t n = 0;
@@ -199,11 +299,15 @@ static int add_level(struct archive_writer *w, const char *prefix, int dirfd,
 		cleanup_close int sub = -1;
 		struct stat st;
 
-		if (r < 0 || (skip && str_eq(names[i], skip)) ||
-		    str_ends(names[i], ".tmp") ||
+		if (r < 0 || is_passing(names[i]) ||
 		    fstatat(dirfd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
 			goto next;
-		if (S_ISREG(st.st_mode)) {
+		if (S_ISREG(st.st_mode) && !rank_of(name)) {
+			r = err_set_id(err, ERRID_BACKUP_FAILED,
+				       "%s is not a file that Lychgate keeps there: move "
+				       "it away",
+				       name);
+		} else if (S_ISREG(st.st_mode)) {
 			r = archive_add_file(w, name, dirfd, names[i], err);
 			if (r < 0 && err->sys == ENOENT) {
 				err_clear(err);
@@ -212,7 +316,7 @@ static int add_level(struct archive_writer *w, const char *prefix, int dirfd,
 		} else if (S_ISDIR(st.st_mode)) {
 			sub = fs_open_beneath(dirfd, names[i], O_RDONLY | O_DIRECTORY, 0,
 					      err);
-			r = sub < 0 ? -1 : add_level(w, name, sub, skip, depth + 1, err);
+			r = sub < 0 ? -1 : add_level(w, name, sub, depth + 1, err);
 		}
 	next:
 		free(names[i]);
@@ -222,16 +326,16 @@ static int add_level(struct archive_writer *w, const char *prefix, int dirfd,
 }
 
 int archive_add_tree(struct archive_writer *w, const char *prefix, int dirfd,
-		     const char *path, const char *skip, struct err *err)
+		     const char *path, struct err *err)
 {
 	cleanup_close int fd =
 		fs_open_beneath(dirfd, path, O_RDONLY | O_DIRECTORY, 0, err);
 
-	return fd < 0 ? -1 : add_level(w, prefix, fd, skip, 0, err);
+	return fd < 0 ? -1 : add_level(w, prefix, fd, 0, err);
 }
 
 /* The last line is of all lines before it. */
-static void seal_manifest(struct buf *m)
+static void end_manifest(struct buf *m)
 {
 	cleanup_sha256 struct sha256 *sum = sha256_new();
 	char hex[SHA256_HEX_SIZE];
@@ -243,7 +347,7 @@ static void seal_manifest(struct buf *m)
 
 int archive_end(struct archive_writer *w, struct err *err)
 {
-	seal_manifest(&w->manifest);
+	end_manifest(&w->manifest);
 	if (!buf_ok(&w->manifest))
 		return err_set_id(err, ERRID_BACKUP_FAILED, "too many files");
 	if (begin_entry(w, MANIFEST_NAME, w->manifest.len, err) < 0 ||
@@ -290,25 +394,6 @@ static int get(int fd, char *out, size_t len, bool *ret_eof, struct err *err)
 	return 0;
 }
 
-static bool name_is_ours(const char *name)
-{
-	static const char *const files[] = {ARCHIVE_INFO, ARCHIVE_DATABASE,
-					    ARCHIVE_CONFIG, ARCHIVE_PRIVATE,
-					    MANIFEST_NAME};
-	static const char *const trees[] = {"vessel/blobs/", "vessel/output/", "audit/"};
-	struct err ignored = ERR_INIT;
-
-	if (path_check_relative(name, strlen(name), &ignored) < 0)
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-		if (str_eq(name, files[i]))
-			return true;
-	for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
-		if (str_starts(name, trees[i]))
-			return true;
-	return false;
-}
-
 static int parse_header(const char header[BLOCK], char name[NAME_BYTES + 1],
 			uint64_t *ret_size, struct err *err)
 {
@@ -322,7 +407,7 @@ static int parse_header(const char header[BLOCK], char name[NAME_BYTES + 1],
 			return damaged(err, "no header where one belongs", "");
 		size = size * 8 + (uint64_t)(header[i] - '0');
 	}
-	if (!name_is_ours(name))
+	if (!rank_of(name))
 		return damaged(err, "a name that no backup has", "");
 	if (make_header(name, size, want, err) < 0 || memcmp(want, header, BLOCK) != 0)
 		return damaged(err, "a header that is not ours", name);
@@ -360,7 +445,9 @@ static int read_file(int fd, const struct archive_reader *r, const char *name,
 		left -= n;
 	}
 	list_entry(manifest, sum, size, name);
-	return read_padding(fd, size, err);
+	if (read_padding(fd, size, err) < 0)
+		return -1;
+	return r->on_file_end ? r->on_file_end(name, r->arg, err) : 0;
 }
 
 /* The manifest must be what was read before it, and nothing may follow. */
@@ -370,7 +457,7 @@ static int read_end(int fd, uint64_t size, struct buf *manifest, struct err *err
 	char last[2 * BLOCK];
 	bool eof = false;
 
-	seal_manifest(manifest);
+	end_manifest(manifest);
 	if (!buf_ok(manifest) || size != manifest->len)
 		return damaged(err, "files are missing or changed", "");
 	text = xmalloc(manifest->len);
@@ -391,20 +478,24 @@ static int read_end(int fd, uint64_t size, struct buf *manifest, struct err *err
 int archive_read(int fd, const struct archive_reader *r, struct err *err)
 {
 	cleanup_buf struct buf manifest = {0};
-	char header[BLOCK], name[NAME_BYTES + 1];
+	char header[BLOCK], name[NAME_BYTES + 1], last[NAME_BYTES + 1] = "";
 	uint64_t size = 0;
 
 	buf_init(&manifest, MANIFEST_MAX);
 	buf_adds(&manifest, MANIFEST_HEAD);
-	for (unsigned i = 0;; i++) {
+	for (;;) {
 		if (get(fd, header, BLOCK, NULL, err) < 0 ||
 		    parse_header(header, name, &size, err) < 0)
 			return -1;
-		if (i == 0 && !str_eq(name, ARCHIVE_INFO))
+		if (!last[0] && !str_eq(name, ARCHIVE_INFO))
 			return damaged(err, "it does not begin as a backup", "");
+		if (!is_next(last, name))
+			return damaged(err, "a file that is twice or not in its place",
+				       name);
 		if (str_eq(name, MANIFEST_NAME))
 			return read_end(fd, size, &manifest, err);
 		if (read_file(fd, r, name, size, &manifest, err) < 0)
 			return -1;
+		memcpy(last, name, sizeof(last));
 	}
 }

@@ -2,9 +2,10 @@
 /*
  * A backup as one tar file (ustar, regular files only). Every byte of it is determined by
  * names and contents: a header is what we would write for that name and size, padding is
- * zero, and the last entry, MANIFEST, lists length and sha256 of all the others in their
- * order. So any change of any bit, and any cut, is seen by reading it once. It says that
- * an archive is whole, not who made it.
+ * zero, names are those that a backup has and come in one order, each once, and the last
+ * entry, MANIFEST, lists length and sha256 of all the others. So any change of any bit,
+ * and any cut, is seen by reading it once. It says that an archive is whole, not who made
+ * it.
  */
 #ifndef LYCH_CLI_ARCHIVE_H
 #define LYCH_CLI_ARCHIVE_H
@@ -32,15 +33,17 @@ MUST_CHECK int archive_add(struct archive_writer *w, const char *name, const voi
 /* The bytes that a file has now: what is appended meanwhile stays out. */
 MUST_CHECK int archive_add_file(struct archive_writer *w, const char *name, int dirfd,
 				const char *path, struct err *err);
-/* Every regular file below dirfd/path, sorted, as prefix/...; `skip`: a name left out. */
+/* Every regular file below dirfd/path, sorted, as prefix/...; one with a name that no
+ * archive has is ERRID_BACKUP_FAILED. */
 MUST_CHECK int archive_add_tree(struct archive_writer *w, const char *prefix, int dirfd,
-				const char *path, const char *skip, struct err *err);
+				const char *path, struct err *err);
 MUST_CHECK int archive_end(struct archive_writer *w, struct err *err);
 
-/* Reads and checks all of it: ERRID_BACKUP_DAMAGED. Either callback may be NULL. */
+/* Reads and checks all of it: ERRID_BACKUP_DAMAGED. Any callback may be NULL. */
 struct archive_reader {
 	int (*on_file)(const char *name, uint64_t size, void *arg, struct err *err);
 	int (*on_data)(const void *data, size_t len, void *arg, struct err *err);
+	int (*on_file_end)(const char *name, void *arg, struct err *err);
 	void *arg;
 };
 MUST_CHECK int archive_read(int fd, const struct archive_reader *r, struct err *err);

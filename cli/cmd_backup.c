@@ -135,9 +135,9 @@ static int fill(const struct source *from, struct archive_writer *w, struct err 
 	if (faccessat(data, ARCHIVE_PRIVATE, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    archive_add_file(w, ARCHIVE_PRIVATE, data, ARCHIVE_PRIVATE, err) < 0)
 		return -1;
-	if (archive_add_tree(w, "vessel/blobs", data, "vessel/blobs", NULL, err) < 0 ||
-	    archive_add_tree(w, "vessel/output", data, "vessel/output", NULL, err) < 0 ||
-	    archive_add_tree(w, "audit", data, "audit", "lock", err) < 0)
+	if (archive_add_tree(w, "vessel/blobs", data, "vessel/blobs", err) < 0 ||
+	    archive_add_tree(w, "vessel/output", data, "vessel/output", err) < 0 ||
+	    archive_add_tree(w, "audit", data, "audit", err) < 0)
 		return -1;
 	return archive_end(w, err);
 }
