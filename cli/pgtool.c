@@ -6,7 +6,9 @@
 #include "common/fs.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include <assert.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 
 #define TOOL_TIMEOUT (3600 * USEC_PER_SEC)
 
@@ -88,8 +90,8 @@ char *pgtool_path(const struct pgtool *t, const char *path)
 }
 
 /* The program and the connection: the container's own `lych _pgtool` knows both. */
-static int begin_args(const struct pgtool *t, const char *program, char **ret_path,
-		      const char **argv, struct err *err)
+static int begin_args(const struct pgtool *t, const char *program, bool has_in,
+		      char **ret_path, const char **argv, struct err *err)
 {
 	const char *const host[] = {"-h",	    t->socket_dir,   "-U",
 				    "lych_migrate", "--no-password", NULL};
@@ -98,6 +100,7 @@ static int begin_args(const struct pgtool *t, const char *program, char **ret_pa
 	if (t->container) {
 		argv[n++] = t->podman->program;
 		argv[n++] = "exec";
+		argv[n++] = has_in ? "--interactive" : "--interactive=false";
 		argv[n++] = t->container;
 		argv[n++] = "/usr/bin/lych";
 		argv[n++] = "_pgtool";
@@ -120,7 +123,7 @@ int pgtool_run(const struct pgtool *t, const char *program, const char *const *a
 {
 	cleanup_free char *path = NULL;
 	const char *argv[24];
-	int n = begin_args(t, program, &path, argv, err);
+	int n = begin_args(t, program, false, &path, argv, err);
 
 	if (n < 0)
 		return -1;
@@ -154,4 +157,67 @@ int pgtool_number(const struct pgtool *t, const char *database, const char *sql,
 			return 0;
 	}
 	return err_set_id(err, ERRID_BACKUP_FAILED, "psql's answer is no number");
+}
+
+#define FIXED_ARGS_MAX 20
+#define ERROR_WORD "ERROR:  "
+#define SQLSTATE_LEN 5
+
+/* "ERROR:  22P02: invalid input ..." is what the server said; NULL: it said nothing. */
+static char *find_error(char *said)
+{
+	for (char *at = said; at && *at; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		if (!str_starts(at, ERROR_WORD))
+			continue;
+		at[strcspn(at, "\n")] = '\0';
+		return at + strlen(ERROR_WORD);
+	}
+	return NULL;
+}
+
+/* Classes 22 (values), 23 (constraints) and 54 (too large for the server). */
+static bool is_of_rows(const char *error)
+{
+	return error && strlen(error) > SQLSTATE_LEN && error[SQLSTATE_LEN] == ':' &&
+	       (str_starts(error, "22") || str_starts(error, "23") ||
+		str_starts(error, "54"));
+}
+
+int pgtool_script(const struct pgtool *t, const char *const *statements, int in, int out,
+		  bool is_one, enum err_id bad_rows, struct err *err)
+{
+	static const char *const args[] = {
+		"-X", "-q",	 "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose",
+		"-d", "lychgate"};
+	const char *argv[FIXED_ARGS_MAX + 2 * PGTOOL_STATEMENTS_MAX + 1];
+	cleanup_free char *path = NULL;
+	cleanup_free char *said = NULL;
+	int status = 0, r = begin_args(t, "psql", in >= 0, &path, argv, err);
+	size_t n = (size_t)r;
+	const char *error;
+
+	if (r < 0)
+		return -1;
+
+	memcpy(argv + n, args, sizeof(args));
+	n += ARRAY_SIZE(args);
+	if (is_one)
+		argv[n++] = "-1";
+	for (; *statements; statements++) {
+		assert(n + 2 < ARRAY_SIZE(argv));
+		argv[n++] = "-c";
+		argv[n++] = *statements;
+	}
+	argv[n] = NULL;
+	if (proc_pipe(argv, (const char *const *)t->env, in, out, TOOL_TIMEOUT, &said,
+		      &status, err) < 0)
+		return -1;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (proc_says_disk_full(said))
+		return err_set_id(err, ERRID_CORE_DISK_FULL, "%s", proc_why(said));
+	error = find_error(said);
+	return err_set_id(err, is_of_rows(error) ? bad_rows : ERRID_BACKUP_FAILED,
+			  "psql: %s", error ? error : proc_why(said));
 }

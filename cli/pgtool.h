@@ -45,4 +45,13 @@ MUST_CHECK int pgtool_run(const struct pgtool *t, const char *program,
 MUST_CHECK int pgtool_number(const struct pgtool *t, const char *database,
 			     const char *sql, uint64_t *ret, struct err *err);
 
+/* Constant statements (NULL-terminated, at most PGTOOL_STATEMENTS_MAX) on database
+ * lychgate, in one session that ends with the first that fails. COPY reads `in` and writes
+ * `out` (-1: nothing). is_one: as one transaction. The error is bad_rows when the server
+ * refuses values or their combination, else ERRID_BACKUP_FAILED or ERRID_CORE_DISK_FULL. */
+#define PGTOOL_STATEMENTS_MAX 64
+MUST_CHECK int pgtool_script(const struct pgtool *t, const char *const *statements,
+			     int in, int out, bool is_one, enum err_id bad_rows,
+			     struct err *err);
+
 #endif
