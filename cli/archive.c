@@ -20,7 +20,7 @@
 #define NAME_BYTES 100
 #define SIZE_MAX_BYTES ((uint64_t)1 << 33) /* what eleven octal digits say */
 #define MANIFEST_NAME "MANIFEST"
-#define MANIFEST_HEAD "lychgate-backup 1\n"
+#define MANIFEST_HEAD "lychgate-backup 2\n"
 #define MANIFEST_MAX ((size_t)256 << 20)
 #define DEPTH_MAX 8
 #define CHUNK ((size_t)64 << 10)

@@ -17,9 +17,11 @@
 #include <stdint.h>
 
 #define ARCHIVE_INFO "BACKUP.json"
-#define ARCHIVE_DATABASE "database.dump"
+#define ARCHIVE_DATABASE "database.copy"
 #define ARCHIVE_CONFIG "config/codex.yaml"
 #define ARCHIVE_PRIVATE "vessel/private"
+
+#define ARCHIVE_FORMAT 2
 
 struct archive_writer {
 	int fd; /* borrowed */

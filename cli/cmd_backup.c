@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lych backup: database, blobs, output, audit log and configuration as one file, of
- * embedded mode or (--pod) of the pod, whose database is dumped inside its container. Live:
- * the database first, as one snapshot, then the files. So every blob that the snapshot
- * names is in it (they are removed only with a job that was forgotten), and the audit log
- * has all that the database knows, or more. Secrets are named, not copied.
+ * embedded mode or (--pod) of the pod, whose database is read inside its container. Live:
+ * the database first, the rows of one snapshot (content.h), then the files. So every blob
+ * that the snapshot names is in it (they are removed only with a job that was forgotten),
+ * and the audit log has all that the database knows, or more. Secrets are named, not copied.
  */
 #include "cli/archive.h"
 #include "cli/cmd.h"
+#include "cli/content.h"
+#include "cli/copy_text.h"
 #include "cli/pgtool.h"
 #include "cli/render.h"
 #include "cli/secret.h"
@@ -23,6 +25,7 @@
 #include <sys/syscall.h>
 
 #define INFO_MAX ((size_t)1 << 20)
+#define CHUNK ((size_t)64 << 10)
 
 struct backup_args {
 	bool json, pod;
@@ -59,8 +62,10 @@ struct source {
 	struct paths paths;
 	struct pgtool tool;
 	const char *store; /* of the secrets: secret.h */
-	char *tmp;	   /* a private directory that the tool sees too */
+	char *tmp;	   /* a private directory */
 };
+
+/* ---- what is in it --------------------------------------------------------------- */
 
 /* Podman may hold others' secrets too. */
 static void write_name(const char *name, const char *kind UNUSED, void *arg)
@@ -69,30 +74,28 @@ static void write_name(const char *name, const char *kind UNUSED, void *arg)
 		jsonw_str(arg, name);
 }
 
-static int write_info(const struct source *from, bool has_config, struct buf *b,
-		      struct err *err)
+struct rows {
+	int fd;
+	uint64_t schema, jobs;
+};
+
+static int write_info(const struct source *from, const struct rows *rows, bool has_config,
+		      struct buf *b, struct err *err)
 {
 	cleanup_secret_store struct secret_store s = {.dirfd = -1};
-	const struct pgtool *t = &from->tool;
-	uint64_t schema = 0, jobs = 0;
 	char at[RFC3339_SIZE];
 	struct jsonw w;
 
-	if (pgtool_number(t, "lychgate", "SELECT max(version) FROM lych.schema_version",
-			  &schema, err) < 0 ||
-	    pgtool_number(t, "lychgate", "SELECT count(*) FROM lych.job", &jobs, err) <
-		    0 ||
-	    secret_store_open(from->store, &from->paths, &s, err) < 0)
+	if (secret_store_open(from->store, &from->paths, &s, err) < 0)
 		return -1;
 	clock_rfc3339(clock_wall_usec(), at);
 	jsonw_init(&w, b);
 	jsonw_obj(&w);
-	jsonw_ku64(&w, "format", 1);
+	jsonw_ku64(&w, "format", ARCHIVE_FORMAT);
 	jsonw_kstr(&w, "version", LYCH_VERSION);
 	jsonw_kstr(&w, "created_at", at);
-	jsonw_ku64(&w, "schema", schema);
-	jsonw_ku64(&w, "postgres_major", t->major);
-	jsonw_ku64(&w, "jobs_before", jobs);
+	jsonw_ku64(&w, "schema", rows->schema);
+	jsonw_ku64(&w, "jobs", rows->jobs);
 	jsonw_kbool(&w, "config", has_config);
 	jsonw_key(&w, "secrets");
 	jsonw_arr(&w);
@@ -103,34 +106,86 @@ static int write_info(const struct source *from, bool has_config, struct buf *b,
 	return buf_ok(b) ? 0 : err_set(err, ERR_TOO_LARGE, "the secrets' names");
 }
 
+/* What a restore would refuse is no backup: it is read as one would read it. */
+static int check_rows(struct rows *rows, struct err *err)
+{
+	cleanup_free char *chunk = xmalloc(CHUNK);
+	struct err why = ERR_INIT;
+	struct copy_text text;
+	ssize_t n;
+
+	if (lseek(rows->fd, 0, SEEK_SET) < 0)
+		return err_sys(err, ARCHIVE_DATABASE);
+	copy_text_begin(&text);
+	while ((n = read(rows->fd, chunk, CHUNK)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "read " ARCHIVE_DATABASE);
+		if (copy_text_add(&text, chunk, (size_t)n, &why) < 0)
+			return err_set_id(err, ERRID_BACKUP_FAILED, "%s", why.msg);
+	}
+	if (copy_text_end(&text, content_sections((unsigned)rows->schema), &why) < 0)
+		return err_set_id(err, ERRID_BACKUP_FAILED, "%s", why.msg);
+	rows->jobs = copy_text_rows(&text, CONTENT_JOBS);
+	return 0;
+}
+
+static int save_rows(const struct source *from, int tmpfd, struct rows *rows,
+		     struct err *err)
+{
+	struct content_script script;
+
+	rows->fd = fs_open_beneath(tmpfd, ARCHIVE_DATABASE, O_RDWR | O_CREAT | O_EXCL,
+				   0600, err);
+	if (rows->fd < 0 || pgtool_number(&from->tool, "lychgate",
+					  "SELECT max(version) FROM lych.schema_version",
+					  &rows->schema, err) < 0)
+		return -1;
+	if (rows->schema < CONTENT_SCHEMA_FIRST || rows->schema > CONTENT_SCHEMA)
+		return err_set_id(err, ERRID_BACKUP_VERSION,
+				  "the database is at schema %llu, this program knows %d "
+				  "to %d",
+				  (unsigned long long)rows->schema, CONTENT_SCHEMA_FIRST,
+				  CONTENT_SCHEMA);
+	content_save((unsigned)rows->schema, &script);
+	if (pgtool_script(&from->tool, script.statement, -1, rows->fd, false,
+			  ERRID_BACKUP_FAILED, err) < 0)
+		return -1;
+	return check_rows(rows, err);
+}
+
+static int add_config(const struct source *from, struct archive_writer *w,
+		      struct err *err)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	return fs_read_file(AT_FDCWD, from->paths.config, 1 << 20, &text, &len, err) < 0
+		       ? -1
+		       : archive_add(w, ARCHIVE_CONFIG, text, len, err);
+}
+
 static int fill(const struct source *from, struct archive_writer *w, struct err *err)
 {
 	const struct paths *p = &from->paths;
 	cleanup_close int data = open(p->data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_close int tmpfd = open(from->tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup_free char *dump = xasprintf("%s/" ARCHIVE_DATABASE, from->tmp);
-	cleanup_free char *dump_there = pgtool_path(&from->tool, dump);
-	const char *const args[] = {"-F", "custom",   "-f", dump_there,
-				    "-d", "lychgate", NULL};
 	bool has_config = access(p->config, F_OK) == 0;
 	cleanup_buf struct buf info = {0};
+	struct rows rows = {.fd = -1};
+	int r;
 
 	buf_init(&info, INFO_MAX);
 	if (data < 0 || tmpfd < 0)
 		return err_sys(err, "%s", p->data);
-	if (write_info(from, has_config, &info, err) < 0 ||
+	r = save_rows(from, tmpfd, &rows, err);
+	fd_close(&rows.fd);
+	if (r < 0 || write_info(from, &rows, has_config, &info, err) < 0 ||
 	    archive_add(w, ARCHIVE_INFO, info.data, info.len, err) < 0 ||
-	    pgtool_run(&from->tool, "pg_dump", args, NULL, err) < 0 ||
-	    archive_add_file(w, ARCHIVE_DATABASE, tmpfd, ARCHIVE_DATABASE, err) < 0)
+	    archive_add_file(w, ARCHIVE_DATABASE, tmpfd, ARCHIVE_DATABASE, err) < 0 ||
+	    (has_config && add_config(from, w, err) < 0))
 		return -1;
-	if (has_config) {
-		cleanup_free char *text = NULL;
-		size_t len;
-
-		if (fs_read_file(AT_FDCWD, p->config, 1 << 20, &text, &len, err) < 0 ||
-		    archive_add(w, ARCHIVE_CONFIG, text, len, err) < 0)
-			return -1;
-	}
 	/* what the gate refuses: digests of terms and files, none of their text */
 	if (faccessat(data, ARCHIVE_PRIVATE, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    archive_add_file(w, ARCHIVE_PRIVATE, data, ARCHIVE_PRIVATE, err) < 0)
@@ -140,28 +195,6 @@ static int fill(const struct source *from, struct archive_writer *w, struct err 
 	    archive_add_tree(w, "audit", data, "audit", err) < 0)
 		return -1;
 	return archive_end(w, err);
-}
-
-/* Complete under its name or not there; never over another file. */
-static int write_archive(const struct source *from, const char *file,
-			 struct archive_writer *w, struct err *err)
-{
-	cleanup_free char *part = xasprintf("%s.part", file);
-	cleanup_close int fd =
-		open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int r;
-
-	if (fd < 0)
-		return err_sys_id(err, ERRID_BACKUP_FAILED, "%s", part);
-	archive_begin(w, fd);
-	r = fchmod(fd, 0600) < 0 ? err_sys(err, "chmod") : fill(from, w, err);
-	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, file, RENAME_NOREPLACE) < 0)
-		r = err_sys_id(err,
-			       errno == EEXIST ? ERRID_STORE_EXISTS : ERRID_BACKUP_FAILED,
-			       "%s", file);
-	if (r < 0)
-		(void)unlink(part);
-	return r;
 }
 
 static void say(const struct backup_args *a, const struct archive_writer *w)
@@ -185,6 +218,30 @@ static void say(const struct backup_args *a, const struct archive_writer *w)
 	jsonw_obj_end(&j);
 	(void)puts(buf_str(&b));
 }
+
+/* Complete under its name or not there; never over another file. */
+static int write_archive(const struct source *from, const struct backup_args *a,
+			 struct archive_writer *w, struct err *err)
+{
+	cleanup_free char *part = xasprintf("%s.part", a->file);
+	cleanup_close int fd =
+		open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r;
+
+	if (fd < 0)
+		return err_sys_id(err, ERRID_BACKUP_FAILED, "%s", part);
+	archive_begin(w, fd);
+	r = fchmod(fd, 0600) < 0 ? err_sys(err, "chmod") : fill(from, w, err);
+	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, a->file, RENAME_NOREPLACE) < 0)
+		r = err_sys_id(err,
+			       errno == EEXIST ? ERRID_STORE_EXISTS : ERRID_BACKUP_FAILED,
+			       "%s", a->file);
+	if (r < 0)
+		(void)unlink(part);
+	return r;
+}
+
+/* ---- of what ------------------------------------------------------------------- */
 
 /* The directory is made; whoever opened the source removes it. */
 static int make_tmp(struct source *from, const char *dir, struct err *err)
@@ -216,7 +273,7 @@ static void remove_tmp(struct source *from)
 static int save(struct source *from, const struct backup_args *a, struct err *err)
 {
 	struct archive_writer w = {.fd = -1};
-	int r = write_archive(from, a->file, &w, err);
+	int r = write_archive(from, a, &w, err);
 
 	if (r == 0) {
 		say(a, &w);
@@ -259,25 +316,22 @@ static int backup_embedded(struct source *from, const struct backup_args *a,
 	return r;
 }
 
-/* The dump is written where the container writes its cluster: that directory is ours. */
 static int backup_pod(struct source *from, const struct backup_args *a, struct err *err)
 {
-	cleanup_free char *outside = xasprintf("%s/phylactery", from->paths.data);
 	cleanup_podman struct podman podman = {0};
 	int r = -1;
 
 	from->store = "podman";
 	if (podman_open(&podman, err) < 0)
 		return -1;
-	if (pgtool_open_container(&from->tool, &podman, "lychgate-phylactery", outside,
-				  err) < 0) {
+	if (pgtool_open_container(&from->tool, &podman, "lychgate-phylactery", err) < 0) {
 		struct err why = *err;
 
 		(void)err_set_id(err, ERRID_BACKUP_STATE,
 				 "the pod's database does not answer ('systemctl --user "
 				 "start lychgate-pod'): %s",
 				 why.msg);
-	} else if (make_tmp(from, outside, err) == 0) {
+	} else if (make_tmp(from, from->paths.data, err) == 0) {
 		r = save(from, a, err);
 	}
 	pgtool_close(&from->tool);

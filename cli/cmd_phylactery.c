@@ -5,7 +5,8 @@
  * this process becomes the server: it gets the service manager's signals itself. Secrets
  * are given, never made: they belong to whoever installed the pod.
  *
- * lych _pgtool: what `lych backup` and `lych restore` start in that container (pgtool.h).
+ * lych _pgtool: psql, as `lych backup` and `lych restore` start it in that container
+ * (pgtool.h).
  */
 #include "cli/cmd.h"
 #include "cli/proc.h"
@@ -127,7 +128,7 @@ static int nameless_passfile(struct err *err)
 }
 
 /* Comes back only with an error. */
-static int become_tool(const char *program, char **args, size_t n_args, struct err *err)
+static int become_psql(char **args, size_t n_args, struct err *err)
 {
 	const struct paths p = {.data = (char[]){CONTAINER_DATA}};
 	struct pg_cluster c = {.lock_fd = -1};
@@ -141,7 +142,7 @@ static int become_tool(const char *program, char **args, size_t n_args, struct e
 		pg_cluster_done(&c);
 		return -1;
 	}
-	path = xasprintf("%s/%s", c.bin, program);
+	path = xasprintf("%s/psql", c.bin);
 	pg_cluster_done(&c);
 	while (env[n_env])
 		n_env++;
@@ -162,15 +163,12 @@ static int become_tool(const char *program, char **args, size_t n_args, struct e
 
 int cmd_pgtool(int argc, char **argv)
 {
-	static const char *const programs[] = {"pg_dump", "pg_restore", "psql"};
 	struct err err = ERR_INIT;
 
-	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(programs); i++) {
-		if (!str_eq(argv[1], programs[i]))
-			continue;
-		(void)become_tool(programs[i], argv + 2, (size_t)argc - 2, &err);
-		return cmd_fail(&err, false);
+	if (argc < 2 || !str_eq(argv[1], "psql")) {
+		(void)fputs("usage: lych _pgtool psql ARGUMENT...\n", stderr);
+		return EXIT_USAGE;
 	}
-	(void)fputs("usage: lych _pgtool pg_dump|pg_restore|psql ARGUMENT...\n", stderr);
-	return EXIT_USAGE;
+	(void)become_psql(argv + 2, (size_t)argc - 2, &err);
+	return cmd_fail(&err, false);
 }

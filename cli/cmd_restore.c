@@ -4,15 +4,19 @@
  *
  * Theory of operation
  *
+ * Nothing of an archive is executed or becomes part of a statement (restore_rows.c). Before
+ * anything is made it is read to its end: that it is whole, and that its rows have the one
+ * form (copy_text.h).
+ *
  * Everything is made beside the data directory, in DATA.restore, and takes its place by one
  * rename when it is whole: before that a failure changes nothing, after it nothing is left
- * to do. Order: the archive is read to its end and checked; then a new cluster with new
- * passwords, the roles by `lych-vessel migrate`, the database from the dump, its schema by
- * migrate again, a new numbering of the audit outbox (lych.audit_restart: transaction ids of
- * another cluster mean nothing here), the files (which are checked a second time as they are
- * written), the number of jobs; then the exchange. What was there is kept as DATA.before-TIME.
- * For the pod (--pod) server and migration run in containers of their own, in the images and
- * with the secrets that the units name; the rest is the same.
+ * to do. Order: the files (checked a second time as they are written); a new cluster with
+ * new passwords; the schema of the archive by `lych-vessel migrate`, its rows, the newest
+ * schema by migrate again; a new numbering of the audit outbox (lych.audit_restart:
+ * transaction ids of another cluster mean nothing here); then the exchange. What was there
+ * is kept as DATA.before-TIME. For the pod (--pod) server and migration run in containers
+ * of their own, in the images and with the secrets that the units name; the rest is the
+ * same.
  */
 #include "cli/archive.h"
 #include "cli/cmd.h"
@@ -31,47 +35,6 @@
 #include <sys/stat.h>
 
 #define NAMES_MAX 512
-
-/* ---- the database ------------------------------------------------------------ */
-
-/* The roles first: the dump names them as owners, and has no password. */
-static int fill_database(struct restore *r, struct err *err)
-{
-	cleanup_free char *dump = restore_dump(r);
-	cleanup_free char *dump_there = pgtool_path(&r->tool, dump);
-	const char *const load[] = {"--clean",	       "--if-exists", "--create",
-				    "--exit-on-error", "-d",	      "postgres",
-				    dump_there,	       NULL};
-	const char *const renumber[] = {"-X", "-q",
-					"-d", "lychgate",
-					"-v", "ON_ERROR_STOP=1",
-					"-c", "SELECT lych.audit_restart()",
-					NULL};
-	uint64_t known = 0, jobs = 0;
-
-	if (r->ops->migrate(r, err) < 0 ||
-	    pgtool_number(&r->tool, "lychgate",
-			  "SELECT max(version) FROM lych.schema_version", &known,
-			  err) < 0)
-		return -1;
-	if (r->schema > known)
-		return err_set_id(err, ERRID_BACKUP_VERSION,
-				  "its schema is %llu, this release knows %llu",
-				  (unsigned long long)r->schema,
-				  (unsigned long long)known);
-	if (pgtool_run(&r->tool, "pg_restore", load, NULL, err) < 0 ||
-	    r->ops->migrate(r, err) < 0 ||
-	    pgtool_run(&r->tool, "psql", renumber, NULL, err) < 0 ||
-	    pgtool_number(&r->tool, "lychgate", "SELECT count(*) FROM lych.job", &jobs,
-			  err) < 0)
-		return -1;
-	if (jobs < r->jobs)
-		return err_set_id(err, ERRID_BACKUP_FAILED,
-				  "%llu jobs arrived, there were %llu",
-				  (unsigned long long)jobs, (unsigned long long)r->jobs);
-	r->jobs = jobs;
-	return 0;
-}
 
 /* ---- all of it --------------------------------------------------------------- */
 
@@ -150,7 +113,6 @@ static void say(struct restore *r, const char *config)
 
 static int build(struct restore *r, int fd, struct err *err)
 {
-	cleanup_free char *dump = restore_dump(r);
 	struct err second = ERR_INIT;
 	int rc = -1;
 
@@ -163,12 +125,8 @@ static int build(struct restore *r, int fd, struct err *err)
 	conf_defaults(&r->conf);
 	if ((access(r->p.config, F_OK) < 0 ||
 	     conf_load(r->p.config, &r->conf, err) == 0) &&
-	    restore_extract(r, fd, err) == 0) {
-		if (renameat(r->new_fd, ARCHIVE_DATABASE, AT_FDCWD, dump) < 0)
-			(void)err_sys(err, "%s", dump);
-		else if (r->ops->start(r, err) == 0)
-			rc = fill_database(r, err);
-	}
+	    restore_extract(r, fd, err) == 0 && r->ops->start(r, err) == 0)
+		rc = restore_rows(r, err);
 	conf_done(&r->conf);
 	pgtool_close(&r->tool);
 	if (r->ops->stop(r, rc == 0 ? err : &second) < 0)

@@ -41,8 +41,12 @@ int pgtool_open(struct pgtool *t, const struct pg_cluster *pg, const char *socke
 {
 	size_t n = 0;
 
-	*t = (struct pgtool){
-		.major = pg->major, .bin = pg->bin, .socket_dir = socket_dir};
+	*t = (struct pgtool){.psql = xasprintf("%s/psql", pg->bin),
+			     .socket_dir = socket_dir};
+	if (access(t->psql, X_OK) < 0)
+		return err_set_id(err, ERRID_START_TOOL,
+				  "%s: install the package postgresql-client-%u", t->psql,
+				  pg->major);
 	if (write_passfile(t, secrets, tmp, err) < 0)
 		return -1;
 	t->env = proc_env();
@@ -56,19 +60,13 @@ int pgtool_open(struct pgtool *t, const struct pg_cluster *pg, const char *socke
 }
 
 int pgtool_open_container(struct pgtool *t, const struct podman *podman,
-			  const char *container, const char *outside, struct err *err)
+			  const char *container, struct err *err)
 {
-	uint64_t version = 0;
+	uint64_t one = 0;
 
-	*t = (struct pgtool){
-		.podman = podman, .container = container, .outside = outside};
+	*t = (struct pgtool){.podman = podman, .container = container};
 	t->env = proc_env();
-	if (pgtool_number(t, "postgres",
-			  "SELECT current_setting('server_version_num')::int", &version,
-			  err) < 0)
-		return -1;
-	t->major = (unsigned)(version / 10000);
-	return 0;
+	return pgtool_number(t, "postgres", "SELECT 1", &one, err);
 }
 
 void pgtool_close(struct pgtool *t)
@@ -76,66 +74,33 @@ void pgtool_close(struct pgtool *t)
 	if (t->passfile)
 		(void)unlink(t->passfile);
 	free(t->passfile);
+	free(t->psql);
 	proc_env_free(t->env);
 	*t = (struct pgtool){0};
 }
 
-char *pgtool_path(const struct pgtool *t, const char *path)
-{
-	size_t n = t->outside ? strlen(t->outside) : 0;
-
-	return t->outside && strncmp(path, t->outside, n) == 0
-		       ? xasprintf(PGTOOL_INSIDE "%s", path + n)
-		       : xstrdup(path);
-}
-
 /* The program and the connection: the container's own `lych _pgtool` knows both. */
-static int begin_args(const struct pgtool *t, const char *program, bool has_in,
-		      char **ret_path, const char **argv, struct err *err)
+static size_t begin_args(const struct pgtool *t, bool has_in, const char **argv)
 {
-	const char *const host[] = {"-h",	    t->socket_dir,   "-U",
-				    "lych_migrate", "--no-password", NULL};
-	size_t n = 0;
+	const char *const here[] = {t->psql, "-h",	     t->socket_dir,
+				    "-U",    "lych_migrate", "--no-password"};
+	const char *const there[] = {
+		t->container ? t->podman->program : NULL,
+		"exec",
+		has_in ? "--interactive" : "--interactive=false",
+		t->container,
+		"/usr/bin/lych",
+		"_pgtool",
+		"psql",
+	};
+	const char *const *from = t->container ? there : here;
+	size_t n = t->container ? ARRAY_SIZE(there) : ARRAY_SIZE(here);
 
-	if (t->container) {
-		argv[n++] = t->podman->program;
-		argv[n++] = "exec";
-		argv[n++] = has_in ? "--interactive" : "--interactive=false";
-		argv[n++] = t->container;
-		argv[n++] = "/usr/bin/lych";
-		argv[n++] = "_pgtool";
-		argv[n++] = program;
-		return (int)n;
-	}
-	*ret_path = xasprintf("%s/%s", t->bin, program);
-	if (access(*ret_path, X_OK) < 0)
-		return err_set_id(err, ERRID_START_TOOL,
-				  "%s: install the package postgresql-client-%u",
-				  *ret_path, t->major);
-	argv[n++] = *ret_path;
-	for (size_t i = 0; host[i]; i++)
-		argv[n++] = host[i];
-	return (int)n;
+	memcpy(argv, from, n * sizeof(*argv));
+	return n;
 }
 
-int pgtool_run(const struct pgtool *t, const char *program, const char *const *args,
-	       char **ret_output, struct err *err)
-{
-	cleanup_free char *path = NULL;
-	const char *argv[24];
-	int n = begin_args(t, program, false, &path, argv, err);
-
-	if (n < 0)
-		return -1;
-	for (; *args; args++) {
-		if ((size_t)n + 1 >= ARRAY_SIZE(argv))
-			return err_set(err, ERR_INTERNAL, "too many arguments");
-		argv[n++] = *args;
-	}
-	argv[n] = NULL;
-	return proc_run(argv, (const char *const *)t->env, NULL, TOOL_TIMEOUT,
-			ERRID_BACKUP_FAILED, ret_output, err);
-}
+#define FIXED_ARGS_MAX 20
 
 /* Podman's warnings may stand around it: the line that is a number. */
 int pgtool_number(const struct pgtool *t, const char *database, const char *sql,
@@ -143,9 +108,13 @@ int pgtool_number(const struct pgtool *t, const char *database, const char *sql,
 {
 	const char *const args[] = {"-X",     "-q", "-A", "-t", "-d",
 				    database, "-c", sql,  NULL};
+	const char *argv[FIXED_ARGS_MAX + ARRAY_SIZE(args)];
+	size_t n = begin_args(t, false, argv);
 	cleanup_free char *out = NULL;
 
-	if (pgtool_run(t, "psql", args, &out, err) < 0)
+	memcpy(argv + n, args, sizeof(args));
+	if (proc_run(argv, (const char *const *)t->env, NULL, TOOL_TIMEOUT,
+		     ERRID_BACKUP_FAILED, &out, err) < 0)
 		return -1;
 	for (char *at = out, *next; *at; at = next) {
 		struct err ignored = ERR_INIT;
@@ -159,7 +128,6 @@ int pgtool_number(const struct pgtool *t, const char *database, const char *sql,
 	return err_set_id(err, ERRID_BACKUP_FAILED, "psql's answer is no number");
 }
 
-#define FIXED_ARGS_MAX 20
 #define ERROR_WORD "ERROR:  "
 #define SQLSTATE_LEN 5
 
@@ -191,14 +159,10 @@ int pgtool_script(const struct pgtool *t, const char *const *statements, int in,
 		"-X", "-q",	 "-v", "ON_ERROR_STOP=1", "-v", "VERBOSITY=verbose",
 		"-d", "lychgate"};
 	const char *argv[FIXED_ARGS_MAX + 2 * PGTOOL_STATEMENTS_MAX + 1];
-	cleanup_free char *path = NULL;
+	size_t n = begin_args(t, in >= 0, argv);
 	cleanup_free char *said = NULL;
-	int status = 0, r = begin_args(t, "psql", in >= 0, &path, argv, err);
-	size_t n = (size_t)r;
 	const char *error;
-
-	if (r < 0)
-		return -1;
+	int status = 0;
 
 	memcpy(argv + n, args, sizeof(args));
 	n += ARRAY_SIZE(args);

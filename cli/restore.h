@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lych restore, its parts: cmd_restore.c owns the order of steps; restore_archive.c what
- * the archive says, restore_place.c what is there already and the exchange;
- * restore_embedded.c and restore_pod.c own the new cluster's server and its migration.
+ * the archive says, restore_rows.c the database, restore_place.c what is
+ * there already and the exchange; restore_embedded.c and restore_pod.c own the new
+ * cluster's server and its migration.
  */
 #ifndef LYCH_CLI_RESTORE_H
 #define LYCH_CLI_RESTORE_H
 
+#include "cli/copy_text.h"
 #include "cli/pgtool.h"
 #include "cli/up.h"
 #include "common/attr.h"
@@ -25,8 +27,9 @@ struct restore_ops {
 	const char *store; /* of the secrets: secret.h */
 	/* A new cluster below r->new.data, its server up, r->tool open. */
 	int (*start)(struct restore *r, struct err *err);
-	/* Roles, passwords and schema as this release wants them. */
-	int (*migrate)(struct restore *r, struct err *err);
+	/* Roles, passwords and schema as this release wants them. to: the schema of that
+	 * version and no more; NULL: all. */
+	int (*migrate)(struct restore *r, const char *to, struct err *err);
 	/* Cleanly, or it is an error; nothing where nothing runs. */
 	int (*stop)(struct restore *r, struct err *err);
 };
@@ -42,14 +45,17 @@ struct restore {
 	const struct restore_ops *ops;
 	struct paths p;	  /* of the user */
 	struct paths new; /* the same, with data beside it; borrows */
-	struct conf conf;
-	int new_fd, out; /* DATA.restore; the file that is being written */
+	struct conf conf; /* of the user; never the archive's */
+	int new_fd;	  /* DATA.restore */
 	struct pgtool tool;
+	/* the archive */
+	int out; /* the file of it that is being written */
 	struct buf info_text;
 	struct json *info;
-	uint64_t schema, postgres_major, jobs;
+	bool in_info, in_rows;
+	uint64_t schema, jobs, bytes;
+	struct copy_text rows;
 	char *kept; /* DATA.before-TIME, when something was there */
-	bool in_info;
 	/* embedded */
 	struct pg_cluster pg;
 	pid_t server;
@@ -66,9 +72,11 @@ MUST_CHECK int restore_check(struct restore *r, int fd, struct err *err);
 /* Below r->new_fd, and all is checked again. */
 MUST_CHECK int restore_extract(struct restore *r, int fd, struct err *err);
 
+/* ---- restore_rows.c --------------------------------------------------------- */
+/* The new cluster's database, of the rows that were extracted, which are removed. */
+MUST_CHECK int restore_rows(struct restore *r, struct err *err);
+
 /* ---- restore_place.c -------------------------------------------------------- */
-/* Where the server's programs see the dump too; the caller frees it. */
-char *restore_dump(const struct restore *r) MUST_CHECK;
 /* *ret_empty: no installation. One is refused unless forced. */
 MUST_CHECK int restore_place_check(const struct restore *r, bool *ret_empty,
 				   struct err *err);

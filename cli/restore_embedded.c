@@ -67,11 +67,11 @@ static int server_stop(struct restore *r, struct err *err)
 	return 0;
 }
 
-static int migrate(struct restore *r, struct err *err)
+static int migrate(struct restore *r, const char *to, struct err *err)
 {
 	cleanup_env char **env = proc_env();
 
-	return up_migrate(r->vessel, &r->new, (const char *const *)env,
+	return up_migrate(r->vessel, &r->new, to, (const char *const *)env,
 			  RESTORE_MIGRATE_TIMEOUT, err);
 }
 
@@ -82,10 +82,6 @@ static int start(struct restore *r, struct err *err)
 	if (paths_program("lych-vessel", &r->vessel, err) < 0 ||
 	    pg_prepare(&r->new, r->conf.postgres_bin, NULL, &r->pg, err) < 0)
 		return -1;
-	if (r->postgres_major > r->pg.major)
-		return err_set_id(err, ERRID_BACKUP_VERSION,
-				  "its database is of PostgreSQL %llu, here is %u",
-				  (unsigned long long)r->postgres_major, r->pg.major);
 	if (server_start(r, err) < 0)
 		return -1;
 	return pgtool_open(&r->tool, &r->pg, r->new.pg_dir, secrets, r->new.data, err);

@@ -13,11 +13,6 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
-char *restore_dump(const struct restore *r)
-{
-	return xasprintf("%s/phylactery/" ARCHIVE_DATABASE, r->new.data);
-}
-
 /* Rendered units belong to what is installed, not to what is stored: they are no content
  * of an installation, and stay where they are. */
 #define BOUND "bind"
@@ -93,10 +88,6 @@ static void after_exchange(struct restore *r, bool was_empty)
 
 int restore_exchange(struct restore *r, bool was_empty, struct err *err)
 {
-	cleanup_free char *dump = restore_dump(r);
-
-	if (unlink(dump) < 0)
-		return err_sys(err, "%s", dump);
 	if (syncfs(r->new_fd) < 0)
 		return err_sys(err, "syncfs");
 	if (renameat2(AT_FDCWD, r->new.data, AT_FDCWD, r->p.data, RENAME_EXCHANGE) < 0)

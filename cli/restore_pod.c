@@ -102,7 +102,8 @@ static int start_container(struct restore *r, struct err *err)
 	add(&a, "--detach");
 	add(&a, "--stop-timeout=60");
 	add_secret(&a, "lychgate_db_migrate");
-	add_taken(&a, xasprintf("--volume=%s:" PGTOOL_INSIDE ":rw,Z", r->cluster));
+	add_taken(&a,
+		  xasprintf("--volume=%s:/var/lib/lychgate/phylactery:rw,Z", r->cluster));
 	add_taken(&a, xasprintf("--volume=%s:/run/lychgate/pg:rw,z", r->pg_dir));
 	if (add_image(&a, "phylactery", &r->conf.pod.phylactery, err) < 0)
 		return -1;
@@ -126,8 +127,7 @@ static int wait_for_server(struct restore *r, struct err *err)
 		cleanup_free char *out = NULL;
 		struct err why = ERR_INIT;
 
-		if (pgtool_open_container(&r->tool, &r->podman, SERVER, r->cluster,
-					  &why) == 0)
+		if (pgtool_open_container(&r->tool, &r->podman, SERVER, &why) == 0)
 			return 0;
 		pgtool_close(&r->tool);
 		if (podman_run(&r->podman, state, &out, err) < 0)
@@ -151,16 +151,10 @@ static int start(struct restore *r, struct err *err)
 		return -1;
 	if (mkdir(r->pg_dir, 0700) < 0)
 		return err_sys(err, "%s", r->pg_dir);
-	if (start_container(r, err) < 0 || wait_for_server(r, err) < 0)
-		return -1;
-	if (r->postgres_major > r->tool.major)
-		return err_set_id(err, ERRID_BACKUP_VERSION,
-				  "its database is of PostgreSQL %llu, the image has %u",
-				  (unsigned long long)r->postgres_major, r->tool.major);
-	return 0;
+	return start_container(r, err) < 0 ? -1 : wait_for_server(r, err);
 }
 
-static int migrate(struct restore *r, struct err *err)
+static int migrate(struct restore *r, const char *to, struct err *err)
 {
 	cleanup_args struct args a = {0};
 
@@ -178,6 +172,8 @@ static int migrate(struct restore *r, struct err *err)
 	add(&a, "--pg-dir=/run/lychgate/pg");
 	add(&a, "--secrets=/run/secrets");
 	add(&a, "--tomb=" TOMB_NAME);
+	if (to)
+		add_taken(&a, xasprintf("--to=%s", to));
 	return run(r, &a, RESTORE_MIGRATE_TIMEOUT, ERRID_START_MIGRATION, err);
 }
 

@@ -281,7 +281,7 @@ int part_start(struct super *u, enum part_id id, struct err *err)
 
 int part_migrate(struct super *u, struct err *err)
 {
-	if (up_migrate(u->s->vessel, u->s->paths, (const char *const *)u->env,
+	if (up_migrate(u->s->vessel, u->s->paths, NULL, (const char *const *)u->env,
 		       MIGRATE_TIMEOUT, err) < 0) {
 		part_adopt_code(err);
 		return -1;

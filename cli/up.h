@@ -52,8 +52,9 @@ bool pg_is_ready(const struct pg_cluster *c, pid_t pid);
 
 /* ---- up_migrate.c -------------------------------------------------------- */
 /* Schema, roles and passwords as this release wants them, for every tomb that has secrets
- * in <data>/secrets; those of TOMB_NAME are made when it has none. */
-MUST_CHECK int up_migrate(const char *vessel, const struct paths *p,
+ * in <data>/secrets; those of TOMB_NAME are made when it has none. to: that version of the
+ * schema, and no logins; NULL: the newest. */
+MUST_CHECK int up_migrate(const char *vessel, const struct paths *p, const char *to,
 			  const char *const *env, usec_t timeout, struct err *err);
 
 /* ---- supervise.c --------------------------------------------------------- */

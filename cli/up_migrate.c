@@ -9,12 +9,12 @@
 
 #define FIXED_ARGS 6
 
-int up_migrate(const char *vessel, const struct paths *p, const char *const *env,
-	       usec_t timeout, struct err *err)
+int up_migrate(const char *vessel, const struct paths *p, const char *to,
+	       const char *const *env, usec_t timeout, struct err *err)
 {
 	cleanup_free char *secrets = xasprintf("%s/secrets", p->data);
 	cleanup_secret_store struct secret_store s = {.dirfd = -1};
-	const char *argv[FIXED_ARGS + 2 * SECRET_TOMBS_MAX + 1] = {
+	const char *argv[FIXED_ARGS + 2 * SECRET_TOMBS_MAX + 3] = {
 		vessel, "migrate", "--pg-dir", p->pg_dir, "--secrets", secrets};
 	struct secret_tombs tombs;
 	size_t n = FIXED_ARGS;
@@ -26,6 +26,10 @@ int up_migrate(const char *vessel, const struct paths *p, const char *const *env
 	for (size_t i = 0; i < tombs.n; i++) {
 		argv[n++] = "--tomb";
 		argv[n++] = tombs.name[i];
+	}
+	if (to) {
+		argv[n++] = "--to";
+		argv[n++] = to;
 	}
 	return proc_run(argv, env, NULL, timeout, ERRID_START_MIGRATION, NULL, err);
 }
