@@ -24,6 +24,9 @@
 #define MANIFEST_MAX ((size_t)256 << 20)
 #define DEPTH_MAX 8
 #define CHUNK ((size_t)64 << 10)
+#define SEAL_WORD "seal "
+/* "seal <id> <hex>\n" */
+#define SEAL_LEN (sizeof(SEAL_WORD) - 1 + BACKUP_KEY_ID_SIZE + SHA256_HEX_SIZE)
 
 static const char zeros[BLOCK];
 
@@ -334,7 +337,7 @@ int archive_add_tree(struct archive_writer *w, const char *prefix, int dirfd,
 	return fd < 0 ? -1 : add_level(w, prefix, fd, 0, err);
 }
 
-/* The last line is of all lines before it. */
+/* The last line but the seal is of all lines before it. */
 static void end_manifest(struct buf *m)
 {
 	cleanup_sha256 struct sha256 *sum = sha256_new();
@@ -345,9 +348,13 @@ static void end_manifest(struct buf *m)
 	buf_addf(m, "end %s\n", hex);
 }
 
-int archive_end(struct archive_writer *w, struct err *err)
+int archive_end(struct archive_writer *w, const struct backup_key *key, struct err *err)
 {
+	char seal[SHA256_HEX_SIZE];
+
 	end_manifest(&w->manifest);
+	backup_key_seal(key, w->manifest.data, w->manifest.len, seal);
+	buf_addf(&w->manifest, SEAL_WORD "%s %s\n", key->id, seal);
 	if (!buf_ok(&w->manifest))
 		return err_set_id(err, ERRID_BACKUP_FAILED, "too many files");
 	if (begin_entry(w, MANIFEST_NAME, w->manifest.len, err) < 0 ||
@@ -450,18 +457,42 @@ static int read_file(int fd, const struct archive_reader *r, const char *name,
 	return r->on_file_end ? r->on_file_end(name, r->arg, err) : 0;
 }
 
+/* The line behind the manifest's own; whether the seal is right is not for here to say. */
+static int read_seal(const struct archive_reader *r, const struct buf *manifest,
+		     char line[SEAL_LEN + 1], bool has_seal, struct err *err)
+{
+	char *id = line + strlen(SEAL_WORD), *seal = id + BACKUP_KEY_ID_SIZE;
+
+	if (!has_seal)
+		return r->on_seal ? r->on_seal(NULL, NULL, manifest->data, manifest->len,
+					       r->arg, err)
+				  : 0;
+	if (!str_starts(line, SEAL_WORD) || !span(id, HEX, BACKUP_KEY_ID_SIZE - 1) ||
+	    id[BACKUP_KEY_ID_SIZE - 1] != ' ' || !span(seal, HEX, SHA256_HEX_SIZE - 1) ||
+	    line[SEAL_LEN - 1] != '\n')
+		return damaged(err, "a seal that is none", "");
+	id[BACKUP_KEY_ID_SIZE - 1] = '\0';
+	line[SEAL_LEN - 1] = '\0';
+	return r->on_seal
+		       ? r->on_seal(id, seal, manifest->data, manifest->len, r->arg, err)
+		       : 0;
+}
+
 /* The manifest must be what was read before it, and nothing may follow. */
-static int read_end(int fd, uint64_t size, struct buf *manifest, struct err *err)
+static int read_end(int fd, const struct archive_reader *r, uint64_t size,
+		    struct buf *manifest, struct err *err)
 {
 	cleanup_free char *text = NULL;
-	char last[2 * BLOCK];
-	bool eof = false;
+	char last[2 * BLOCK], line[SEAL_LEN + 1] = "";
+	bool eof = false, has_seal;
 
 	end_manifest(manifest);
-	if (!buf_ok(manifest) || size != manifest->len)
+	has_seal = size == manifest->len + SEAL_LEN;
+	if (!buf_ok(manifest) || (size != manifest->len && !has_seal))
 		return damaged(err, "files are missing or changed", "");
 	text = xmalloc(manifest->len);
 	if (get(fd, text, manifest->len, NULL, err) < 0 ||
+	    get(fd, line, has_seal ? SEAL_LEN : 0, NULL, err) < 0 ||
 	    read_padding(fd, size, err) < 0)
 		return -1;
 	if (memcmp(text, manifest->data, manifest->len) != 0)
@@ -472,7 +503,8 @@ static int read_end(int fd, uint64_t size, struct buf *manifest, struct err *err
 		return damaged(err, "something follows the manifest", "");
 	if (get(fd, last, 1, &eof, err) < 0)
 		return -1;
-	return eof ? 0 : damaged(err, "something follows its end", "");
+	return eof ? read_seal(r, manifest, line, has_seal, err)
+		   : damaged(err, "something follows its end", "");
 }
 
 int archive_read(int fd, const struct archive_reader *r, struct err *err)
@@ -493,7 +525,7 @@ int archive_read(int fd, const struct archive_reader *r, struct err *err)
 			return damaged(err, "a file that is twice or not in its place",
 				       name);
 		if (str_eq(name, MANIFEST_NAME))
-			return read_end(fd, size, &manifest, err);
+			return read_end(fd, r, size, &manifest, err);
 		if (read_file(fd, r, name, size, &manifest, err) < 0)
 			return -1;
 		memcpy(last, name, sizeof(last));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lych backup: database, blobs, output, audit log and configuration as one file, of
+ * lych backup: database, blobs, output, audit log and configuration as one sealed file, of
  * embedded mode or (--pod) of the pod, whose database is read inside its container. Live:
  * the database first, the rows of one snapshot (content.h), then the files. So every blob
  * that the snapshot names is in it (they are removed only with a job that was forgotten),
@@ -63,7 +63,42 @@ struct source {
 	struct pgtool tool;
 	const char *store; /* of the secrets: secret.h */
 	char *tmp;	   /* a private directory */
+	struct backup_key key;
+	bool is_first;		     /* the key is new: */
+	char code[BACKUP_CODE_SIZE]; /* shown once */
 };
+
+/* ---- the key ----------------------------------------------------------------- */
+
+static int take_key(struct source *from, struct err *err)
+{
+	struct backup_code code;
+	bool has = false;
+
+	if (backup_key_load(&from->paths, &from->key, &has, err) < 0)
+		return -1;
+	if (has)
+		return 0;
+	from->is_first = true;
+	backup_code_new(&code);
+	backup_key_of(&code, &from->key);
+	backup_code_write(&code, from->code);
+	explicit_bzero(&code, sizeof(code));
+	return 0;
+}
+
+static void tell_code(const struct source *from)
+{
+	(void)fprintf(
+		stderr,
+		"\n  The recovery code of this machine's backups. It is shown this "
+		"once:\n\n      %s\n\n"
+		"  Write it down and keep it elsewhere: a restore on another machine "
+		"asks for it,\n  and so does one here when " BACKUP_KEY_FILE
+		" beside codex.yaml is lost.\n\n",
+		from->code);
+	(void)fflush(stderr);
+}
 
 /* ---- what is in it --------------------------------------------------------------- */
 
@@ -194,10 +229,11 @@ static int fill(const struct source *from, struct archive_writer *w, struct err 
 	    archive_add_tree(w, "vessel/output", data, "vessel/output", err) < 0 ||
 	    archive_add_tree(w, "audit", data, "audit", err) < 0)
 		return -1;
-	return archive_end(w, err);
+	return archive_end(w, &from->key, err);
 }
 
-static void say(const struct backup_args *a, const struct archive_writer *w)
+static void say(const struct source *from, const struct backup_args *a,
+		const struct archive_writer *w)
 {
 	cleanup_buf struct buf b = {0};
 	char size[32];
@@ -205,7 +241,8 @@ static void say(const struct backup_args *a, const struct archive_writer *w)
 
 	if (!a->json) {
 		render_size(size, w->bytes);
-		(void)printf("%s: %llu files, %s; secrets are named in it, not copied\n",
+		(void)printf("%s: %llu files, %s, sealed; secrets are named in it, not "
+			     "copied\n",
 			     a->file, (unsigned long long)w->files, size);
 		return;
 	}
@@ -215,11 +252,19 @@ static void say(const struct backup_args *a, const struct archive_writer *w)
 	jsonw_kstr(&j, "file", a->file);
 	jsonw_ku64(&j, "files", w->files);
 	jsonw_ku64(&j, "bytes", w->bytes);
+	jsonw_kstr(&j, "key", from->key.id);
+	if (from->is_first)
+		jsonw_kstr(&j, "recovery_code", from->code);
 	jsonw_obj_end(&j);
 	(void)puts(buf_str(&b));
+	explicit_bzero(b.data, b.len);
 }
 
-/* Complete under its name or not there; never over another file. */
+/*
+ * Complete under its name or not there; never over another file. When it has its name, a
+ * person has been shown the code and the machine has the key: in that order, for a code of
+ * no key is harmless, and a key whose code nobody has is not.
+ */
 static int write_archive(const struct source *from, const struct backup_args *a,
 			 struct archive_writer *w, struct err *err)
 {
@@ -232,6 +277,15 @@ static int write_archive(const struct source *from, const struct backup_args *a,
 		return err_sys_id(err, ERRID_BACKUP_FAILED, "%s", part);
 	archive_begin(w, fd);
 	r = fchmod(fd, 0600) < 0 ? err_sys(err, "chmod") : fill(from, w, err);
+	if (r == 0 && from->is_first) {
+		if (a->json)
+			say(from, a, w);
+		else
+			tell_code(from);
+		r = render_flush(err);
+		if (r == 0)
+			r = backup_key_keep(&from->paths, &from->key, err);
+	}
 	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, a->file, RENAME_NOREPLACE) < 0)
 		r = err_sys_id(err,
 			       errno == EEXIST ? ERRID_STORE_EXISTS : ERRID_BACKUP_FAILED,
@@ -275,8 +329,8 @@ static int save(struct source *from, const struct backup_args *a, struct err *er
 	struct archive_writer w = {.fd = -1};
 	int r = write_archive(from, a, &w, err);
 
-	if (r == 0) {
-		say(a, &w);
+	if (r == 0 && !(a->json && from->is_first)) {
+		say(from, a, &w);
 		r = render_flush(err);
 	}
 	archive_done(&w);
@@ -347,10 +401,11 @@ static int backup(const struct backup_args *a, struct err *err)
 		return -1;
 	if (access(a->file, F_OK) == 0)
 		(void)err_set_id(err, ERRID_STORE_EXISTS, "%s", a->file);
-	else
+	else if (take_key(&from, err) == 0)
 		r = a->pod ? backup_pod(&from, a, err) : backup_embedded(&from, a, err);
 	remove_tmp(&from);
 	paths_done(&from.paths);
+	explicit_bzero(&from, sizeof(from));
 	return r;
 }
 
@@ -366,7 +421,8 @@ int cmd_backup(int argc, char **argv)
 		.parser = backup_parse,
 		.args_doc = "FILE",
 		.doc = "Save database, blobs, output, audit log and configuration of a "
-		       "running Lychgate in one file. Secrets are only named."};
+		       "running Lychgate in one sealed file. Secrets are only named. The "
+		       "first time a recovery code is shown, once."};
 	struct backup_args a = {0};
 	struct err err = ERR_INIT;
 

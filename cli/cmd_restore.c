@@ -4,9 +4,12 @@
  *
  * Theory of operation
  *
- * Nothing of an archive is executed or becomes part of a statement (restore_rows.c). Before
- * anything is made it is read to its end: that it is whole, and that its rows have the one
- * form (copy_text.h).
+ * An archive may come from anywhere. Before anything is made it is read to its end: that
+ * it is whole, that its rows have the one form (copy_text.h), and by its seal that whoever
+ * made it had the recovery code of this machine's person, or the code that is asked for.
+ * --unsealed leaves that last question out, and with it all that would act by itself: its
+ * configuration is laid aside, and no job of it begins before a person says so. Either way
+ * nothing of an archive is executed or becomes part of a statement (restore_rows.c).
  *
  * Everything is made beside the data directory, in DATA.restore, and takes its place by one
  * rename when it is whole: before that a failure changes nothing, after it nothing is left
@@ -85,7 +88,20 @@ static void tell_missing(const struct restore *r, struct jsonw *w)
 	free(have.name);
 }
 
-static void say(struct restore *r, const char *config)
+static void warn_unsealed(const struct restore *r)
+{
+	(void)fprintf(
+		stderr,
+		"lych: WARNING: the seal was not looked at. Whoever made this archive "
+		"chose every job, result,\n"
+		"      event and book in it, and its audit log proves nothing. %llu "
+		"jobs that had not ended are\n"
+		"      quarantined: look at each ('lych show'), then 'lych retry' or "
+		"'lych rm'.\n",
+		(unsigned long long)r->held);
+}
+
+static void say(struct restore *r, const char *config, const char *key)
 {
 	cleanup_buf struct buf b = {0};
 	struct jsonw w;
@@ -97,9 +113,16 @@ static void say(struct restore *r, const char *config)
 	jsonw_ku64(&w, "jobs", r->jobs);
 	jsonw_kstr(&w, "config", config);
 	jsonw_kstr(&w, "kept", r->kept);
+	jsonw_kbool(&w, "sealed", !r->a->is_unsealed);
+	jsonw_ku64(&w, "held", r->held);
+	jsonw_kstr(&w, "key", key);
 	if (!r->a->json)
 		(void)printf("restored %llu jobs to %s; configuration: %s\n",
 			     (unsigned long long)r->jobs, r->p.data, config);
+	if (!r->a->json && key)
+		(void)printf("the key of its seal is %s as " BACKUP_KEY_FILE
+			     " beside codex.yaml\n",
+			     key);
 	jsonw_key(&w, "secrets_to_set");
 	jsonw_arr(&w);
 	tell_missing(r, &w);
@@ -109,6 +132,21 @@ static void say(struct restore *r, const char *config)
 		(void)puts(buf_str(&b));
 	else if (r->kept)
 		(void)printf("what was there is %s\n", r->kept);
+	if (r->a->is_unsealed)
+		warn_unsealed(r);
+}
+
+/* From here on it is restored: what fails is said, and nothing is taken back. */
+static const char *keep_key(const struct restore *r)
+{
+	struct err err = ERR_INIT;
+
+	if (!r->key_is_new)
+		return NULL;
+	if (backup_key_keep(&r->p, &r->key, &err) == 0)
+		return "kept";
+	cmd_tell(err.id, err.msg);
+	return "not kept";
 }
 
 static int build(struct restore *r, int fd, struct err *err)
@@ -125,7 +163,9 @@ static int build(struct restore *r, int fd, struct err *err)
 	conf_defaults(&r->conf);
 	if ((access(r->p.config, F_OK) < 0 ||
 	     conf_load(r->p.config, &r->conf, err) == 0) &&
-	    restore_extract(r, fd, err) == 0 && r->ops->start(r, err) == 0)
+	    restore_extract(r, fd, err) == 0 &&
+	    (!r->a->is_unsealed || restore_own_terms(r, err) == 0) &&
+	    r->ops->start(r, err) == 0)
 		rc = restore_rows(r, err);
 	conf_done(&r->conf);
 	pgtool_close(&r->tool);
@@ -170,7 +210,7 @@ static int restore(struct restore *r, struct err *err)
 		(void)!restore_remove(beside, &ignored);
 		return -1;
 	}
-	say(r, restore_config(r));
+	say(r, restore_config(r), keep_key(r));
 	return render_flush(err);
 }
 
@@ -188,6 +228,12 @@ static error_t restore_parse(int key, char *arg, struct argp_state *state)
 	case 'p':
 		a->pod = true;
 		return 0;
+	case 'c':
+		a->code_file = arg;
+		return 0;
+	case 'u':
+		a->is_unsealed = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (a->file)
 			argp_usage(state);
@@ -196,6 +242,8 @@ static error_t restore_parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!a->file)
 			cmd_usage(state, "the archive's name is required");
+		if (a->is_unsealed && a->code_file)
+			cmd_usage(state, "--unsealed asks for no code");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -208,6 +256,15 @@ int cmd_restore(int argc, char **argv)
 		{"force", 'f', NULL, 0,
 		 "also where an installation is: it is moved aside", 0},
 		{"pod", 'p', NULL, 0, "for the pod, with Podman's secrets and images", 0},
+		{"code-file", 'c', "FILE", 0,
+		 "where the recovery code is, when this machine does not have the key; "
+		 "-: stdin",
+		 0},
+		{"unsealed", 'u', NULL, 0,
+		 "whoever made it: its configuration is not taken, and its jobs that "
+		 "have "
+		 "not ended are quarantined",
+		 0},
 		{"json", 'j', NULL, 0, "answer in JSON", 0},
 		{0},
 	};
@@ -226,6 +283,7 @@ int cmd_restore(int argc, char **argv)
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
 	r.ops = a.pod ? &restore_pod : &restore_embedded;
 	rc = restore(&r, &err);
+	backup_key_wipe(&r.key);
 	json_free(r.info);
 	buf_done(&r.info_text);
 	fd_close(&r.new_fd);

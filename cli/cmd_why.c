@@ -204,7 +204,8 @@ static void why_lost(struct why *y)
 		 y->id);
 }
 
-/* Contained by a person or a signal, or put aside because its workers died under it. */
+/* Contained by a person or a signal, put aside because its workers died under it, or come
+ * with an archive that nobody vouched for. */
 static void why_quarantined(struct why *y)
 {
 	const char *taint = text(y->job, "taint");
@@ -213,6 +214,18 @@ static void why_quarantined(struct why *y)
 		buf_addf(&y->reason, "it was contained, and is kept as evidence: %s",
 			 taint);
 		buf_adds(&y->advice, err_info(ERRID_RUN_TAINTED)->hint);
+		return;
+	}
+	if (number(y->job, "lost") == 0) {
+		buf_adds(&y->reason,
+			 "it came with an archive that was restored without its seal "
+			 "(--unsealed), where it had not ended: whoever made the archive "
+			 "chose what it does, so it does not begin by itself");
+		buf_addf(&y->advice,
+			 "'lych show %" PRId64
+			 "' tells what it would do; 'lych retry %" PRId64
+			 "' runs it, 'lych rm %" PRId64 "' removes it",
+			 y->id, y->id, y->id);
 		return;
 	}
 	buf_addf(

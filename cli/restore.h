@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lych restore, its parts: cmd_restore.c owns the order of steps; restore_archive.c what
- * the archive says, restore_rows.c the database, restore_place.c what is
+ * the archive says and who made it, restore_rows.c the database, restore_place.c what is
  * there already and the exchange; restore_embedded.c and restore_pod.c own the new
  * cluster's server and its migration.
  */
 #ifndef LYCH_CLI_RESTORE_H
 #define LYCH_CLI_RESTORE_H
 
+#include "cli/backup_key.h"
 #include "cli/copy_text.h"
 #include "cli/pgtool.h"
 #include "cli/up.h"
@@ -36,8 +37,8 @@ struct restore_ops {
 extern const struct restore_ops restore_embedded, restore_pod;
 
 struct restore_args {
-	bool json, force, pod;
-	const char *file;
+	bool json, force, pod, is_unsealed;
+	const char *file, *code_file;
 };
 
 struct restore {
@@ -55,7 +56,13 @@ struct restore {
 	bool in_info, in_rows;
 	uint64_t schema, jobs, bytes;
 	struct copy_text rows;
-	char *kept; /* DATA.before-TIME, when something was there */
+	/* who made it */
+	struct backup_key key;
+	bool has_key;	 /* key is the one that it is sealed with, */
+	bool key_is_new; /* and this machine has none */
+	/* the outcome */
+	uint64_t held; /* jobs that may not begin by themselves */
+	char *kept;    /* DATA.before-TIME, when something was there */
 	/* embedded */
 	struct pg_cluster pg;
 	pid_t server;
@@ -67,7 +74,8 @@ struct restore {
 };
 
 /* ---- restore_archive.c ------------------------------------------------------ */
-/* Reads all of it; nothing is made. ERRID_BACKUP_DAMAGED, _VERSION. */
+/* Reads all of it; nothing is made. ERRID_BACKUP_DAMAGED, _VERSION, and unless it shall
+ * not be looked at _SEAL, _UNSEALED, _CODE, _NO_CODE: r->key is what it is sealed with. */
 MUST_CHECK int restore_check(struct restore *r, int fd, struct err *err);
 /* Below r->new_fd, and all is checked again. */
 MUST_CHECK int restore_extract(struct restore *r, int fd, struct err *err);
@@ -83,6 +91,8 @@ MUST_CHECK int restore_place_check(const struct restore *r, bool *ret_empty,
 /* The lock of a directory, as a descriptor. */
 MUST_CHECK int restore_lock(const char *dir, struct err *err);
 MUST_CHECK int restore_remove(const char *path, struct err *err);
+/* What the gate refuses is this machine's, whatever the archive says. */
+MUST_CHECK int restore_own_terms(const struct restore *r, struct err *err);
 /* The new directory takes the old one's place; r->kept. */
 MUST_CHECK int restore_exchange(struct restore *r, bool was_empty, struct err *err);
 /* The configuration, where there is none. What was done, for people. */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lych restore: what the archive says. It is read twice, once before anything is made and
- * once as it is written, and both times all of it is checked: its form (archive.h), and the
- * form of its rows (copy_text.h).
+ * lych restore: what the archive says, and who made it. It is read twice, once before
+ * anything is made and once as it is written, and both times all of it is checked: its
+ * form (archive.h), the form of its rows (copy_text.h), its seal.
  */
 #include "cli/restore.h"
 
 #include "cli/archive.h"
+#include "cli/cmd.h"
 #include "cli/content.h"
+#include "cli/prompt.h"
+#include "cli/render.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
@@ -17,6 +20,117 @@
 #include <sys/statvfs.h>
 
 #define INFO_MAX ((size_t)1 << 20)
+#define CODE_TEXT_MAX 1024
+#define CODE_QUESTION "Recovery code of this archive: "
+#define ATTEMPTS 3 /* at a terminal */
+/* A configuration that nobody vouches for, and what the gate refuses by it. */
+#define ASIDE_PRIVATE "config/private"
+
+/* ---- who made it ----------------------------------------------------------------- */
+
+static int read_code_file(const char *path, char *text, size_t *ret_len, struct err *err)
+{
+	cleanup_free char *all = NULL;
+	int r = str_eq(path, "-")
+			? prompt_secret(CODE_QUESTION, text, CODE_TEXT_MAX, ret_len, err)
+			: fs_read_file(AT_FDCWD, path, CODE_TEXT_MAX, &all, ret_len, err);
+
+	if (r < 0)
+		return err->code == ERR_TOO_LARGE
+			       ? err_set_id(err, ERRID_BACKUP_CODE, "it is too long")
+			       : -1;
+	if (all) {
+		memcpy(text, all, *ret_len);
+		explicit_bzero(all, *ret_len);
+	}
+	return 0;
+}
+
+/* The key that the code in text makes, when it is the one that is asked for. */
+static int try_code(struct restore *r, const char *text, size_t len, const char *id,
+		    struct err *err)
+{
+	struct backup_code code;
+	struct backup_key key;
+
+	if (backup_code_parse(text, len, &code, err) < 0)
+		return -1;
+	backup_key_of(&code, &key);
+	explicit_bzero(&code, sizeof(code));
+	if (!str_eq(key.id, id)) {
+		(void)err_set_id(err, ERRID_BACKUP_CODE,
+				 "it makes the key %s, the archive is sealed with %s",
+				 key.id, id);
+		backup_key_wipe(&key);
+		return -1;
+	}
+	r->key = key;
+	backup_key_wipe(&key);
+	return 0;
+}
+
+static int ask_code(struct restore *r, const char *id, struct err *err)
+{
+	char text[CODE_TEXT_MAX + 1];
+	size_t len = 0;
+	int rc = -1;
+
+	if (!r->a->code_file && !render_is_terminal(STDIN_FILENO))
+		return err_set_id(err, ERRID_BACKUP_NO_CODE,
+				  "it is sealed with the key %s, which is not this "
+				  "machine's",
+				  id);
+	for (int i = 0; rc < 0 && i < ATTEMPTS; i++) {
+		if (i > 0)
+			cmd_tell(ERRID_NONE, err->msg);
+		rc = r->a->code_file ? read_code_file(r->a->code_file, text, &len, err)
+				     : prompt_secret(CODE_QUESTION, text, CODE_TEXT_MAX,
+						     &len, err);
+		if (rc < 0)
+			break;
+		rc = try_code(r, text, len, id, err);
+		if (r->a->code_file)
+			break;
+	}
+	explicit_bzero(text, sizeof(text));
+	if (rc == 0)
+		err_clear(err);
+	return rc;
+}
+
+/* This machine's key, or the one of a code. */
+static int find_key(struct restore *r, const char *id, struct err *err)
+{
+	bool has = false;
+
+	if (backup_key_load(&r->p, &r->key, &has, err) < 0)
+		return -1;
+	if (!(has && str_eq(r->key.id, id))) {
+		if (ask_code(r, id, err) < 0)
+			return -1;
+		r->key_is_new = !has;
+	}
+	r->has_key = true;
+	return 0;
+}
+
+static int on_seal(const char *id, const char *seal, const void *data, size_t len,
+		   void *arg, struct err *err)
+{
+	struct restore *r = arg;
+	char right[SHA256_HEX_SIZE];
+
+	if (r->a->is_unsealed)
+		return 0;
+	if (!id)
+		return err_set_id(err, ERRID_BACKUP_UNSEALED, "%s", r->a->file);
+	if (!r->has_key && find_key(r, id, err) < 0)
+		return -1;
+	backup_key_seal(&r->key, data, len, right);
+	if (!str_eq(r->key.id, id) || !mem_eq_ct(right, seal, sizeof(right) - 1))
+		return err_set_id(err, ERRID_BACKUP_SEAL, "key %s", id);
+	return 0;
+}
 
 /* ---- what it says ---------------------------------------------------------------- */
 
@@ -122,6 +236,7 @@ int restore_check(struct restore *r, int fd, struct err *err)
 	const struct archive_reader reader = {.on_file = on_info_file,
 					      .on_data = on_info_data,
 					      .on_file_end = on_info_end,
+					      .on_seal = on_seal,
 					      .arg = r};
 
 	buf_init(&r->info_text, INFO_MAX);
@@ -136,22 +251,29 @@ int restore_check(struct restore *r, int fd, struct err *err)
 
 /* ---- writing it ------------------------------------------------------------------ */
 
+/* Where it comes to lie. Nothing reads what is below config/ but a person. */
+static const char *place_of(const struct restore *r, const char *name)
+{
+	return r->a->is_unsealed && str_eq(name, ARCHIVE_PRIVATE) ? ASIDE_PRIVATE : name;
+}
+
 static int on_file(const char *name, uint64_t size, void *arg, struct err *err)
 {
 	struct restore *r = arg;
-	const char *slash = strrchr(name, '/');
+	const char *place = place_of(r, name), *slash = strrchr(place, '/');
 
 	if (begin_file(r, name, size, err) < 0)
 		return -1;
 	if (r->in_info)
 		return 0;
 	if (slash) {
-		cleanup_free char *dir = xstrndup(name, (size_t)(slash - name));
+		cleanup_free char *dir = xstrndup(place, (size_t)(slash - place));
 
 		if (fs_mkdir_beneath(r->new_fd, dir, 0700, err) < 0)
 			return -1;
 	}
-	r->out = fs_open_beneath(r->new_fd, name, O_WRONLY | O_CREAT | O_EXCL, 0600, err);
+	r->out =
+		fs_open_beneath(r->new_fd, place, O_WRONLY | O_CREAT | O_EXCL, 0600, err);
 	return r->out < 0 ? -1 : 0;
 }
 
@@ -177,6 +299,7 @@ int restore_extract(struct restore *r, int fd, struct err *err)
 	const struct archive_reader reader = {.on_file = on_file,
 					      .on_data = on_data,
 					      .on_file_end = on_file_end,
+					      .on_seal = on_seal,
 					      .arg = r};
 	int rc;
 

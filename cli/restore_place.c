@@ -96,7 +96,26 @@ int restore_exchange(struct restore *r, bool was_empty, struct err *err)
 	return 0;
 }
 
-/* The configuration has its own place; one that is there is the user's. */
+#define TERMS_MAX ((size_t)24 << 20) /* what the vessel reads */
+
+int restore_own_terms(const struct restore *r, struct err *err)
+{
+	cleanup_free char *from = xasprintf("%s/" ARCHIVE_PRIVATE, r->p.data);
+	cleanup_free char *bytes = NULL;
+	size_t len = 0;
+
+	if (access(from, F_OK) < 0)
+		return 0;
+	return fs_read_file(AT_FDCWD, from, TERMS_MAX, &bytes, &len, err) < 0
+		       ? -1
+		       : fs_write_atomic(r->new_fd, ARCHIVE_PRIVATE, bytes, len, 0600,
+					 err);
+}
+
+/*
+ * The configuration has its own place; one that is there is the user's. It names programs
+ * that are started and hosts that get keys: one that nobody vouches for is never put there.
+ */
 const char *restore_config(const struct restore *r)
 {
 	cleanup_free char *from = xasprintf("%s/" ARCHIVE_CONFIG, r->p.data);
@@ -109,17 +128,18 @@ const char *restore_config(const struct restore *r)
 
 	if (access(from, F_OK) < 0)
 		return "none was saved";
+	if (r->a->is_unsealed)
+		return "not taken; the archive's is config/codex.yaml in the data "
+		       "directory, to be read before any of it is used";
 	if (access(r->p.config, F_OK) == 0)
 		return "the one that is there stays; the saved one is config/codex.yaml "
-		       "in "
-		       "the data directory";
+		       "in the data directory";
 	if (fs_mkdir_all(dir, 0700, &ignored) < 0 ||
 	    (dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
 	    fs_read_file(AT_FDCWD, from, 1 << 20, &text, &len, &ignored) < 0 ||
 	    fs_write_atomic(dirfd, strrchr(r->p.config, '/') + 1, text, len, 0600,
 			    &ignored) < 0)
 		return "it could not be put in place; it is config/codex.yaml in the "
-		       "data "
-		       "directory";
+		       "data directory";
 	return "restored";
 }

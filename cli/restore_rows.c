@@ -73,9 +73,12 @@ int restore_rows(struct restore *r, struct err *err)
 {
 	struct content_script finish;
 
-	content_finish(false, &finish);
+	content_finish(r->a->is_unsealed, &finish);
 	if (make_schema(r, err) < 0 || load(r, err) < 0 ||
 	    r->ops->migrate(r, NULL, err) < 0 || check(r, err) < 0)
+		return -1;
+	if (r->a->is_unsealed &&
+	    pgtool_number(&r->tool, "lychgate", content_unended, &r->held, err) < 0)
 		return -1;
 	return pgtool_script(&r->tool, finish.statement, -1, -1, true,
 			     ERRID_BACKUP_DAMAGED, err);

@@ -40,6 +40,7 @@ static const struct kind kinds[] = {
 	/* Remediation Activity: isolate 1, evict 2 */
 	{"attempt.revoked", 7001, 2, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"job.contained", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"job.quarantined", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	/* Authentication: logon 1 */
 	{"peer.refused", 3002, 1, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Application Lifecycle: start 3, stop 4, other 99 */

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 400
 # lych backup and restore: what a damaged, cut, foreign or newer archive changes (nothing), then a
-# destroyed installation that comes back with its jobs, results, blobs, output and audit log.
+# destroyed installation that comes back with its jobs, results, blobs, output and audit log, here
+# and, with the recovery code, on another machine.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/support/lych.sh
@@ -20,6 +21,7 @@ refused() { # what, code, command...
 	count=$((count + 1))
 }
 A=$LYCH_TMP/saved.tar
+key=$(dirname "$LYCH_CONFIG")/backup.key
 state() { # everything that a user can see of the jobs, and the bytes behind it
 	lych jobs --json --limit 500 | python3 -c '
 import json, sys
@@ -55,7 +57,35 @@ for i in $(seq 12); do lych run -n -- echo "job $i" >/dev/null || fail "job $i";
 echo sk-not-a-real-key-0123456789 | lych secret set portal_x >/dev/null
 state "$LYCH_TMP/before"
 [ "$(wc -l <"$LYCH_TMP/before")" -gt 40 ] || fail "there is little to compare"
-refused "a restore over what runs" LYCH-BACKUP-001 bash -c "'$LYCH_BIN/lych' backup '$A' >/dev/null && '$LYCH_BIN/lych' restore --force '$A'"
+# --- the key and its code: made once, shown once
+refused "a backup that cannot be written" LYCH-BACKUP-002 lych backup "$LYCH_TMP/nowhere/a.tar"
+[ ! -e "$key" ] || fail "there is a key, and nobody has seen its code"
+lych backup "$A" >"$LYCH_TMP/out" 2>"$LYCH_TMP/said" || fail "backup"
+code=$(grep -oE '([0-9A-HJKMNP-TV-Z]{4}-){7}[0-9A-HJKMNP-TV-Z]{4}' "$LYCH_TMP/said")
+is "it has 160 bits" 39 "${#code}"
+is "and is not on stdout" 0 "$(grep -c "$code" "$LYCH_TMP/out")"
+is "the key is private" "600 65" "$(stat -c '%a %s' "$key")"
+lych backup "$LYCH_TMP/second.tar" --json >"$LYCH_TMP/out" 2>&1 || fail "a second backup"
+is "it is not shown again" 0 "$(grep -ciE "$code|recovery" "$LYCH_TMP/out")"
+tests/integration/forge.py check "$A" "$code" || fail "the seal is not what is documented"
+tests/integration/forge.py check "$LYCH_TMP/second.tar" "$code" || fail "the second one has another key"
+grep -raqF -e "$code" -e "$(cat "$key")" "$A" "$LYCHGATE_DATA" && fail "code or key are in the archive, the data or the logs"
+for mode in 640 604; do
+	chmod "$mode" "$key"
+	refused "a key that others can read ($mode)" LYCH-SECRET-001 lych backup "$LYCH_TMP/third.tar"
+done
+chmod 600 "$key"
+chmod 720 "$(dirname "$key")"
+refused "a key that others can replace" LYCH-SECRET-001 lych backup "$LYCH_TMP/third.tar"
+chmod 700 "$(dirname "$key")"
+mv "$key" "$key.real" && ln -s "$key.real" "$key"
+refused "a key that is a link" LYCH-SECRET-001 lych backup "$LYCH_TMP/third.tar"
+mv "$key.real" "$key"
+: >"$LYCHGATE_DATA/vessel/blobs/stray"
+refused "a file that no archive has" LYCH-BACKUP-002 lych backup "$LYCH_TMP/third.tar"
+rm "$LYCHGATE_DATA/vessel/blobs/stray"
+[ ! -e "$LYCH_TMP/third.tar" ] || fail "there is an archive all the same"
+refused "a restore over what runs" LYCH-BACKUP-001 lych restore --force "$A"
 is "the archive is private" 600 "$(stat -c %a "$A")"
 refused "an archive is not written over" LYCH-STORE-006 lych backup "$A"
 is "tar can read it" 0 "$(tar tf "$A" >"$LYCH_TMP/list"; echo $?)"
@@ -89,7 +119,9 @@ while read -r at; do
 import sys
 f = open(sys.argv[1], "r+b"); at = int(sys.argv[2]); f.seek(at); b = f.read(1)[0]; f.seek(at); f.write(bytes([b ^ 1 << at % 8]))' "$LYCH_TMP/bad" "$at"
 	"$LYCH_BIN/lych" restore --force "$LYCH_TMP/bad" </dev/null >/dev/null 2>"$LYCH_TMP/err" && fail "a bit at $at was not seen"
-	grep -q 'LYCH-BACKUP-003' "$LYCH_TMP/err" || fail "a bit at $at: $(cat "$LYCH_TMP/err")"
+	# in the seal itself: another one, or of another key
+	grep -qE 'LYCH-BACKUP-00[369]' "$LYCH_TMP/err" || fail "a bit at $at: $(cat "$LYCH_TMP/err")"
+	grep -q 'LYCH-BACKUP-003' "$LYCH_TMP/err" || [ "$at" -gt $((size - 2048)) ] || fail "a bit at $at: $(cat "$LYCH_TMP/err")"
 	count=$((count + 1))
 done <"$LYCH_TMP/places"
 for cut in 0 1 511 512 513 $((size / 2)) $((size - 1024)) $((size - 512)) $((size - 1)); do
@@ -119,7 +151,7 @@ rm -rf "$LYCHGATE_DATA".before-*
 cp -a "$LYCHGATE_DATA/audit" "$LYCH_TMP/audit.before"
 rm -rf "$LYCHGATE_DATA"
 rm "$LYCH_CONFIG"
-lych restore "$A" >"$LYCH_TMP/out" || fail "restore"
+lych restore "$A" >"$LYCH_TMP/out" </dev/null || fail "restore"
 is "it says what is missing" 1 "$(grep -c 'set again: lych secret set portal_x' "$LYCH_TMP/out")"
 is "the configuration is back" "600" "$(stat -c %a "$LYCH_CONFIG")"
 for f in "$LYCH_TMP"/audit.before/*; do
@@ -144,4 +176,91 @@ lych up --detach || fail "up after the second restore"
 state "$LYCH_TMP/after"
 diff "$LYCH_TMP/before" "$LYCH_TMP/after" >"$LYCH_TMP/diff" || fail "not the same the second time: $(head -n 20 "$LYCH_TMP/diff")"
 lych down >/dev/null
+
+# --- another machine: no key, so the code is asked for
+mv "$key" "$key.first"
+rm -rf "$LYCHGATE_DATA" "$LYCHGATE_DATA".before-* "$LYCH_CONFIG"
+nothing() {
+	if [ -e "$key" ] || [ -n "$(find "$LYCHGATE_DATA" -type f 2>/dev/null)" ]; then fail "$1: something was made"; fi
+}
+code_file() { printf '%s' "$1" >"$LYCH_TMP/code"; }
+refused "no code" LYCH-BACKUP-009 lych restore "$A"
+other=$(tr '0123456789' '1234567890' <<<"$code")
+code_file "$other"
+refused "another code" LYCH-BACKUP-008 lych restore --code-file "$LYCH_TMP/code" "$A"
+for wrong in "" "${code%?}" "${code}0" "${code%?}U" "${code%?}!" "$(printf '%s\xff' "${code%?}")" "$(head -c 2000 /dev/zero | tr '\0' 0)"; do
+	code_file "$wrong"
+	"$LYCH_BIN/lych" restore --code-file "$LYCH_TMP/code" "$A" >"$LYCH_TMP/out" 2>"$LYCH_TMP/err" && fail "'$wrong' is taken as a code"
+	grep -q LYCH-BACKUP-008 "$LYCH_TMP/err" || fail "'$wrong': $(cat "$LYCH_TMP/err")"
+	[ -z "$wrong" ] || ! grep -qF -- "$wrong" "$LYCH_TMP/err" || fail "the code is told: $(cat "$LYCH_TMP/err")"
+	count=$((count + 1))
+done
+nothing "without the code"
+# as a person copies it: small letters, no dashes, blanks, O for 0, L and I for 1, over two lines
+odd=$(tr 'A-Z01' 'a-zol' <<<"$code" | sed 's/-/ /2; s/-//3; s/-/\n/4; s/l/I/2')
+{ echo "$code"; echo "$odd"; tr -d - <<<"$code"; cat "$key.first"; } | grep . >"$LYCH_TMP/words"
+while :; do grep -laF -f "$LYCH_TMP/words" /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null; done >"$LYCH_TMP/told" &
+looker=$!
+printf ' %s \r\n' "$odd" | lych restore --code-file - --json "$A" >"$LYCH_TMP/out" || fail "the code in another spelling: '$odd'"
+kill "$looker" && wait "$looker" 2>/dev/null
+is "no argument or environment had code or key" "" "$(cat "$LYCH_TMP/told")"
+is "the key is kept here now" "$(cat "$key.first") 600" "$(cat "$key") $(stat -c %a "$key")"
+is "and the configuration taken" '"restored" true' "$(python3 -c 'import json,sys; o=json.load(open(sys.argv[1])); print(json.dumps(o["config"]), json.dumps(o["sealed"]))' "$LYCH_TMP/out")"
+lych up --detach || fail "up on the other machine"
+state "$LYCH_TMP/after"
+diff "$LYCH_TMP/before" "$LYCH_TMP/after" >"$LYCH_TMP/diff" || fail "not the same elsewhere: $(head -n 20 "$LYCH_TMP/diff")"
+lych down >/dev/null
+
+# --- at a terminal: asked for, not shown, three times
+cat >"$LYCH_TMP/type" <<'EOF'
+import os, pty, sys, time
+words = [w.encode() + b"\r" for w in sys.argv[1].split()]
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+text = b""
+while True:
+    try:
+        piece = os.read(fd, 4096)
+    except OSError:
+        break
+    if not piece:
+        break
+    text += piece
+    if words and text.endswith(b"archive: "):
+        time.sleep(0.2)
+        os.write(fd, words.pop(0))
+sys.stdout.buffer.write(text)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+EOF
+rm -rf "$LYCHGATE_DATA" "$key"
+python3 "$LYCH_TMP/type" "no ${other} ${code%??}" "$LYCH_BIN/lych" restore "$A" >"$LYCH_TMP/out" && fail "three wrong codes are taken"
+is "asked three times" 3 "$(grep -o 'Recovery code of this archive: ' "$LYCH_TMP/out" | wc -l)"
+is "and then refused" 1 "$(grep -c LYCH-BACKUP-008 "$LYCH_TMP/out")"
+nothing "three wrong codes"
+python3 "$LYCH_TMP/type" "${other} ${code,,}" "$LYCH_BIN/lych" restore "$A" >"$LYCH_TMP/out" || fail "the code at a terminal: $(cat "$LYCH_TMP/out")"
+is "it is not shown" 0 "$(grep -ciF -e "$code" -e "$other" "$LYCH_TMP/out")"
+is "the key is kept" "$(cat "$key.first")" "$(cat "$key")"
+
+# --- a machine with a key of its own: the archive's code is asked for, its own key stays
+rm -rf "$LYCHGATE_DATA"
+head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \n' >"$key"
+own=$(cat "$key")
+code_file "$code"
+refused "an archive of another machine" LYCH-BACKUP-009 lych restore "$A"
+lych restore --code-file "$LYCH_TMP/code" "$A" >/dev/null || fail "restore beside a key of its own"
+is "its own key stays" "$own" "$(cat "$key")"
+# --- no room: told before anything is made
+place=$LYCH_TMP/small
+mkdir "$place"
+enter=(unshare --user --map-current-user --keep-caps --mount)
+"${enter[@]}" mount -t tmpfs -o size=64k,mode=0700 none "$place" 2>/dev/null || skip "an unprivileged mount is refused here"
+# shellcheck disable=SC2016
+refused "no room" LYCH-CORE-005 "${enter[@]}" sh -c 'mount -t tmpfs -o size=64k,mode=0700 none "$1" && mkdir "$1/data" &&
+	LYCHGATE_DATA=$1/data setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all "$2" restore --code-file "$3" "$4"
+	r=$?; find "$1" -mindepth 2 >"$5"; exit $r' sh "$place" "$LYCH_BIN/lych" "$LYCH_TMP/code" "$A" "$LYCH_TMP/left"
+is "nothing was made there" "" "$(cat "$LYCH_TMP/left")"
+
+echo "not a key" >"$key"
+refused "a key that is none" LYCH-SECRET-001 lych restore --force "$A"
 echo "$count checks"
