@@ -3,7 +3,7 @@
 # timeout: 400
 # lych backup and restore: what a damaged, cut, foreign or newer archive changes (nothing), then a
 # destroyed installation that comes back with its jobs, results, blobs, output and audit log, here
-# and, with the recovery code, on another machine.
+# and, with the recovery code, on another machine. What others forge: test_backup_forged.sh.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/support/lych.sh
