@@ -510,6 +510,7 @@ upgrade() { # profile
 
 # ---- backup ----
 
+backup_key=$HOME/.config/lychgate/backup.key
 jobs_as_seen() {
 	lych jobs --limit 500 --json | python3 -c '
 import json, sys
@@ -521,9 +522,10 @@ backup() {
 	local name
 	lych run --no-stdin --artifact f -- sh -c 'head -c 300000 /dev/urandom >f; echo done' || return 1
 	jobs_as_seen >seen && [ "$(wc -l <seen)" -gt 30 ] || fail "little to compare" || return 1
-	rm -f saved.tar
-	lych backup --pod saved.tar || return 1
-	[ "$(stat -c %a saved.tar)" = 600 ] || return 1
+	rm -f saved.tar "$backup_key"
+	lych backup --pod saved.tar 2>told || { cat told; return 1; }
+	grep -oE '([0-9A-HJKMNP-TV-Z]{4}-){7}[0-9A-HJKMNP-TV-Z]{4}' told >code || fail "no recovery code: $(cat told)" || return 1
+	[ "$(stat -c %a saved.tar "$backup_key" | sort -u)" = 600 ] || return 1
 	for name in $secrets; do
 		# one that its owner wrote ends in a line's end: without the empty line, which is everywhere
 		podman secret inspect --showsecret --format '{{.SecretData}}' "lychgate_$name" | grep . >value || return 1
@@ -547,11 +549,16 @@ restore() { # profile
 	refused LYCH-BACKUP-005 lych restore --pod saved.tar || return 1
 	cp saved.tar bad.tar && printf x | dd of=bad.tar bs=1 seek=4000 conv=notrunc status=none
 	refused LYCH-BACKUP-003 lych restore --pod --force bad.tar || return 1
+	mv "$backup_key" the.key # as on another machine
+	refused LYCH-BACKUP-009 lych restore --pod --force saved.tar </dev/null || return 1
+	tr '0123456789' '1234567890' <code >other.code
+	refused LYCH-BACKUP-008 lych restore --pod --force --code-file other.code saved.tar || return 1
 	[ "$(stat -c %i "$data/phylactery/data/global/pg_control")" = "$system" ] || return 1
 	cp -a "$data/audit" audit.before
 	rm -rf "$data"/phylactery "$data"/vessel "$data"/audit "$data"/tomb "$data"/reactor
 	podman secret rm portal_x || return 1
-	lych restore --pod saved.tar | tee said || return 1
+	lych restore --pod --code-file code saved.tar | tee said || return 1
+	cmp the.key "$backup_key" || fail "the key is not kept" || return 1
 	echo sk-not-a-real-key-0123456789 | lych secret set portal_x --store=podman || return 1
 	grep -q 'set again: lych secret set portal_x' said || fail "it does not say what is missing" || return 1
 	[ -z "$(podman ps -aq)" ] || fail "a container is left" || return 1
@@ -562,7 +569,7 @@ restore() { # profile
 	lych-audit verify "$data/audit" || return 1
 	diff <(head -c "$(tar xOf saved.tar --wildcards 'audit/segment-*' | wc -c)" audit.before/segment-0000000001.jsonl) \
 		<(tar xOf saved.tar --wildcards 'audit/segment-*') >/dev/null || fail "another log" || return 1
-	rm -rf audit.before saved.tar bad.tar
+	rm -rf audit.before saved.tar bad.tar code other.code told the.key
 	[ ! -e "$data.restore" ] && [ "$(lych run --no-stdin -- echo new)" = new ] && healthy_soon
 }
 healthy_soon() { until_true 60 healthy; }
