@@ -8,14 +8,13 @@
 #include "common/fs.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "tests/support/certificate.h"
+#include "tests/support/proc_stat.h"
 #include "vessel/egress.h"
 #include "vessel/egress_pulse.h"
 #include "vessel/redact.h"
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <fcntl.h>
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -318,45 +317,6 @@ static void answer_done(struct answer *a)
 	buf_done(&a->head);
 	buf_done(&a->body);
 	*a = (struct answer){0};
-}
-
-/* Parent of pid, and its name in parentheses; 0: it is gone. */
-static pid_t stat_of(pid_t pid, char name[64])
-{
-	char path[64], text[512] = "", *close_;
-	cleanup_close int fd = -1;
-	pid_t parent = 0;
-
-	cr_assert_eq(str_fmt(path, sizeof(path), "/proc/%d/stat", pid), 0);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
-		return 0;
-	close_ = strrchr(text, ')');
-	cr_assert_eq(sscanf(close_ + 2, "%*c %d", &parent), 1);
-	close_[1] = '\0';
-	cr_assert_eq(str_copy(name, 64, strchr(text, '(')), 0);
-	return parent;
-}
-
-/* The worker of that name: a grandchild of ours. */
-static pid_t worker_pid(const char *name)
-{
-	cleanup_dir DIR *d = opendir("/proc");
-	struct dirent *e;
-
-	cr_assert_not_null(d);
-	while ((e = readdir(d))) {
-		char its[64], above[64];
-		uint64_t pid;
-		pid_t parent;
-
-		if (parse_u64(e->d_name, 2, INT32_MAX, &pid, NULL) < 0)
-			continue;
-		parent = stat_of((pid_t)pid, its);
-		if (parent > 0 && str_eq(its, name) && stat_of(parent, above) == getpid())
-			return (pid_t)pid;
-	}
-	return -1;
 }
 
 /* ---- refusals ---- */
@@ -669,19 +629,6 @@ Test(egress, a_large_body_goes_up)
 	down(&w);
 }
 
-static long rss_kib(pid_t pid)
-{
-	char path[64], text[256] = "";
-	long pages = 0;
-	cleanup_close int fd = -1;
-
-	cr_assert_eq(str_fmt(path, sizeof(path), "/proc/%d/statm", pid), 0);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	cr_assert(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
-	cr_assert_eq(sscanf(text, "%*d %ld", &pages), 1);
-	return pages * 4;
-}
-
 Test(egress, a_gibibyte_comes_down_in_flat_memory)
 {
 	struct world w;
@@ -695,11 +642,11 @@ Test(egress, a_gibibyte_comes_down_in_flat_memory)
 	long own, before;
 
 	up(&w);
-	worker = worker_pid("(portal:test)");
+	worker = grandchild_named("(portal:test)");
 	cr_assert(worker > 0);
 	(void)getrusage(RUSAGE_SELF, &use);
 	own = use.ru_maxrss;
-	before = rss_kib(worker);
+	before = proc_rss_kib(worker);
 	ask_with(&w, &a, &rq);
 	cr_expect_eq(a.bytes, (uint64_t)1 << 30, "%s", a.err.msg);
 	(void)getrusage(RUSAGE_SELF, &use);
@@ -707,8 +654,8 @@ Test(egress, a_gibibyte_comes_down_in_flat_memory)
 #ifndef __SANITIZE_ADDRESS__
 	cr_expect_lt(use.ru_maxrss - own, 8192, "the vessel's side: +%ld KiB",
 		     use.ru_maxrss - own);
-	cr_expect_lt(rss_kib(worker) - before, 8192, "the worker: +%ld KiB",
-		     rss_kib(worker) - before);
+	cr_expect_lt(proc_rss_kib(worker) - before, 8192, "the worker: +%ld KiB",
+		     proc_rss_kib(worker) - before);
 #else
 	(void)own;
 	(void)before;
@@ -794,36 +741,6 @@ Test(egress, many_at_once)
 
 /* ---- TLS ---- */
 
-/* A key and a certificate by itself, for the address, in one file. */
-static void make_certificate(const char *path, const char *address)
-{
-	EVP_PKEY *key = EVP_EC_gen("P-256");
-	X509 *x = X509_new();
-	char names[64];
-	X509_EXTENSION *ext;
-	FILE *f = fopen(path, "we");
-
-	cr_assert(key && x && f);
-	cr_assert_eq(str_fmt(names, sizeof(names), "IP:%s", address), 0);
-	ext = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, names);
-	cr_assert(ext && X509_set_version(x, X509_VERSION_3) &&
-		  ASN1_INTEGER_set(X509_get_serialNumber(x), 1) &&
-		  X509_gmtime_adj(X509_getm_notBefore(x), -3600) &&
-		  X509_gmtime_adj(X509_getm_notAfter(x), 3600) &&
-		  X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
-					     (const unsigned char *)"egress test", -1, -1,
-					     0) &&
-		  X509_set_issuer_name(x, X509_get_subject_name(x)) &&
-		  X509_set_pubkey(x, key) && X509_add_ext(x, ext, -1) &&
-		  X509_sign(x, key, EVP_sha256()));
-	cr_assert(PEM_write_PrivateKey(f, key, NULL, NULL, 0, NULL, NULL) &&
-		  PEM_write_X509(f, x));
-	cr_assert_eq(fclose(f), 0);
-	X509_EXTENSION_free(ext);
-	X509_free(x);
-	EVP_PKEY_free(key);
-}
-
 /* The server has a certificate for `address`; believed is the one in `bundle`. */
 static void ask_tls(const char *address, bool believe, struct answer *a)
 {
@@ -835,8 +752,8 @@ static void ask_tls(const char *address, bool believe, struct answer *a)
 
 	cr_assert_eq(str_fmt(own, sizeof(own), "%s/own.pem", dir), 0);
 	cr_assert_eq(str_fmt(other, sizeof(other), "%s/other.pem", dir), 0);
-	make_certificate(own, address);
-	make_certificate(other, "127.0.0.1");
+	certificate_write(own, address);
+	certificate_write(other, "127.0.0.1");
 	cr_assert_eq(str_fmt(variable, sizeof(variable), "SSL_CERT_FILE=%s",
 			     believe ? own : other),
 		     0);
@@ -896,7 +813,7 @@ Test(egress, a_killed_worker_loses_its_calls_and_comes_back)
 	while (a.bytes == 0)
 		run(&w);
 	egress_resume(a.call);
-	pid = worker_pid("(portal:test)");
+	pid = grandchild_named("(portal:test)");
 	cr_assert(pid > 0 && kill(pid, SIGKILL) == 0);
 	wait_end(&a);
 	cr_expect_eq(a.err.id, ERRID_EGRESS_LOST, "%s", a.err.msg);
@@ -929,7 +846,7 @@ Test(egress, the_gate_is_alone_with_its_socket_and_comes_back)
 		(void)fcntl(w.gate_fd, F_SETFL, 0);
 		cr_assert_eq(read(w.gate_fd, &byte, 1), 1);
 		cr_assert_eq(byte, 'x');
-		pid = worker_pid("(gate)");
+		pid = grandchild_named("(gate)");
 		cr_assert(pid > 0);
 		(void)kill(pid, SIGKILL);
 		w.downs = 1;
@@ -947,7 +864,7 @@ Test(egress, a_stopped_parent_is_lost)
 	pid_t parent;
 
 	up(&w);
-	parent = stat_of(worker_pid("(keyless)"), name);
+	parent = proc_parent(grandchild_named("(keyless)"), name);
 	cr_assert(parent > 1);
 	(void)kill(parent, SIGSTOP);
 	while (!w.lost)
@@ -967,7 +884,7 @@ Test(egress, without_the_vessel_nobody_is_left)
 	vessel = fork();
 	if (vessel == 0) {
 		up(&w);
-		pid = worker_pid("(keyless)");
+		pid = grandchild_named("(keyless)");
 		cr_assert(write(status[1], &pid, sizeof(pid)) == sizeof(pid));
 		pause();
 		_exit(0);

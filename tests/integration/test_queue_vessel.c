@@ -2,6 +2,6 @@
 /* timeout: 180 */
 /* Every test of the queue, the workers' calls through the vessel's door. */
 #define THROUGH_VESSEL 1
-#include "vessel/migrate.h"
-
+#define SUITE queue_vessel
+#include "tests/integration/test_queue_locks.c"
 #include "tests/integration/test_queue_sql.c"

@@ -146,7 +146,7 @@ Test(httpd_share, who_has_not_said_who_it_is_makes_place_the_oldest_first)
 	fd[0] = dial("GET /hello HTTP/1.1\r\n" H "Authorization: a\r\n\r\n");
 	cr_expect_eq(status(fd[0]), 200);
 	for (size_t i = 1; i < ARRAY_SIZE(fd); i++)
-		fd[i] = dial("GET /hel"); /* and never goes on */
+		fd[i] = dial("GET /h"); /* and never goes on */
 	/* the first and second of them are gone; whoever is known stays */
 	cr_expect_eq(status(fd[1]), -1);
 	cr_expect_eq(status(fd[2]), -1);
