@@ -16,7 +16,8 @@
 	X(audit_state, 14)                                                               \
 	X(budget, 14)                                                                    \
 	X(broker_call, 14)                                                               \
-	X(removed, 14)
+	X(removed, 14)                                                                   \
+	X(wish, 16)
 
 /* HEADER: the columns' names go with the rows, and MATCH refuses other ones. */
 static const struct {

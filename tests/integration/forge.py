@@ -9,6 +9,7 @@ them. A second implementation of the format (docs/OPERATIONS.md), so it also say
       NAME=FILE        this file of the archive, or one more, with these bytes
       NAME-            not this file
       rows:TABLE=FILE  this section of database.copy (job, payload, ..., number)
+      rows:TABLE-      not this section
       info:KEY=JSON    one member of its description
       seal=keep|none|CODE|copy:ARCHIVE   (keep: the bytes that stood there)
       format=N         that of the manifest's first line
@@ -20,7 +21,7 @@ import sys
 import tarfile
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-SECTIONS = "job payload attempt lease result job_blob audit_outbox audit_state budget broker_call removed number".split()
+SECTIONS = "job payload attempt lease result job_blob audit_outbox audit_state budget broker_call removed wish number".split()
 ORDER = ["BACKUP.json", "database.copy", "config/codex.yaml", "vessel/private", "vessel/blobs/", "vessel/output/", "audit/"]
 
 
@@ -84,6 +85,10 @@ def make(source, target, changes):
             seal = value
         elif what == "format":
             number = int(value)
+        elif what.startswith("rows:") and what.endswith("-"):
+            parts = files["database.copy"].split(b"\n\\.\n")
+            del parts[SECTIONS.index(what[5:-1])]
+            files["database.copy"] = b"\n\\.\n".join(parts)
         elif what.startswith("rows:"):
             files["database.copy"] = replace_section(files["database.copy"], what[5:], open(value, "rb").read().removesuffix(b"\n"))
         elif what.startswith("info:"):

@@ -90,7 +90,7 @@ forge info:schema=99 "seal=$code"
 refused "a newer schema" LYCH-BACKUP-004
 forge info:schema=3 "seal=$code"
 refused "a schema that no archive had" LYCH-BACKUP-003
-forge info:schema=14 "seal=$code"
+forge info:schema=14 rows:wish- "seal=$code"
 "$LYCH_BIN/lych" restore --force "$F" >/dev/null 2>"$LYCH_TMP/err" </dev/null || fail "an archive of an older schema: $(cat "$LYCH_TMP/err")"
 rm -rf "$LYCHGATE_DATA"
 mv "$LYCHGATE_DATA".before-* "$LYCHGATE_DATA" || fail "what was there is gone"

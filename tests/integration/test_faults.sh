@@ -77,17 +77,21 @@ for how in stop kill immediate; do
 done
 is "the queue's invariants hold" 0 "$(lych_violations)"
 
-# --- while the database is away, a question is answered soon
-kill -STOP "$(lych_pid postgres)"
-for p in $(pgrep -P "$(lych_pid postgres)"); do kill -STOP "$p"; done
+# --- while the database is away, a question is answered soon; one that stands still for long is started anew
+freeze() {
+	lych_wait_up
+	kill -STOP "$(lych_pid postgres)"
+	for p in $(pgrep -P "$(lych_pid postgres)"); do kill -STOP "$p"; done
+}
+freeze
 start=$(date +%s%3N)
 refused "show without a database" 4 LYCH-RUN-007 "$L" show "$id"
 took=$(($(date +%s%3N) - start))
 [ "$took" -lt 15000 ] || fail "show took $took ms"
+freeze
 refused "run without a database" 4 LYCH-RUN-007 "$L" run -n --detach -- echo once
 once=$(sed -nE 's/.*--request-id ([^ ]+) is the same job.*/\1/p' err)
 lych status --json >status; is "status answers all the same" 0 $?
-for p in $(lych_pid postgres) $(pgrep -P "$(lych_pid postgres)"); do kill -CONT "$p"; done
 lych_wait_up
 is "and it goes on" on "$(lych run -n -- echo on)"
 is "what was not known is one job: $once" once "$(lych run -n --request-id "$once" -- echo once)"

@@ -237,11 +237,12 @@ BEGIN
 			PERFORM 1 FROM lych.job j WHERE j.id = r.id AND j.attended FOR UPDATE NOWAIT;
 			CONTINUE WHEN NOT FOUND;
 			UPDATE lych.job j SET attended = false WHERE j.id = r.id;
+			PERFORM lych.audit('job.abandoned', r.id, r.epoch);
 			PERFORM vessel_api.cancel(r.id);
 		EXCEPTION WHEN lock_not_available THEN
+			PERFORM lych.audit('job.abandoned', r.id, r.epoch);
 			INSERT INTO lych.wish (job_id) VALUES (r.id) ON CONFLICT DO NOTHING;
 		END;
-		PERFORM lych.audit('job.abandoned', r.id, r.epoch);
 		RETURN NEXT r.id;
 	END LOOP;
 END $$;
