@@ -79,7 +79,7 @@ is "the queue's invariants hold" 0 "$(lych_violations)"
 
 # --- while the database is away, a question is answered soon; one that stands still for long is started anew
 freeze() {
-	lych_wait_up
+	until lych jobs >/dev/null 2>&1; do sleep 0.1; done
 	kill -STOP "$(lych_pid postgres)"
 	for p in $(pgrep -P "$(lych_pid postgres)"); do kill -STOP "$p"; done
 }

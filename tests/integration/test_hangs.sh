@@ -96,6 +96,7 @@ kill -CONT "$starter"
 kill -CONT $before
 sleep 3
 lych_wait_up
-[ "$(pids)" = "$before" ] || fail "somebody was replaced for standing still with all others"
+after=$(pids)
+[ "$after" = "$before" ] || fail "somebody was replaced for standing still with all others: ${before//$'\n'/ } are ${after//$'\n'/ }"
 [ "$(lych run -n -- echo back)" = back ] || fail "no job runs after all stood still"
 echo "hangs: all were replaced"
