@@ -46,7 +46,8 @@ int payload_send(int sock, const void *msg, size_t size, const struct payload *p
 	assert(n_fds + longer <= FDPASS_MAX);
 	if (longer)
 		all[n++] = p->memfd;
-	memcpy(all + n, fds, n_fds * sizeof(*fds));
+	for (unsigned i = 0; i < n_fds; i++)
+		all[n + i] = fds[i];
 	return fdpass_send_with(sock, msg, size, p->block, longer ? 0 : p->bytes, all,
 				n + n_fds, flags);
 }

@@ -251,7 +251,7 @@ int diag_open(struct err *err)
 {
 	cleanup_close int fd =
 		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	struct diag_sum sum;
+	struct diag_sum sum = {0};
 	const struct look l = {.sum = &sum};
 
 	without_udp = false;

@@ -169,6 +169,16 @@ def credential(world):
             world.fail(75, f"{url}: {got}")
 
 
+def below(pid, name):
+    """Its child of that name."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        for child in f.read().split():
+            with open(f"/proc/{child}/comm", encoding="ascii") as comm:
+                if comm.read() == name + "\n":
+                    return int(child)
+    raise AssertionError(f"{pid} has no child {name}")
+
+
 def broken_off(world):
     """78, 79: whoever stops in the middle, it is settled, and the server is let go."""
     got, _ = world.ask(get(f"{A}/slow"), "cancel ")
@@ -177,13 +187,7 @@ def broken_off(world):
     lab.wait_for(lambda: world.take()["slow"] == 0)
     world.begin(get(f"{A}/slow"))
     lab.wait_for(lambda: world.take()["slow"] == 1)
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/comm", encoding="ascii") as f:
-                if f.read() == "keyless\n" and os.stat(f"/proc/{pid}").st_uid == os.getuid():
-                    os.kill(int(pid), 9)
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
+    os.kill(below(below(world.drive.pid, "lych-egress"), "keyless"), 9)
     got = json.loads(world.drive.stdout.readline())
     if got["code"] != "LYCH-EGRESS-002" or got["unsettled"] or got["sent"] != 1:
         world.fail(79, got)

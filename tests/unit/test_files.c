@@ -77,7 +77,10 @@ static void setup(void)
 	sub(spool, "spool");
 	sub(artifacts, "artifacts");
 	sub(quarantine, "quarantine");
-	place = (struct files_place){jobs, spool, artifacts, quarantine};
+	place = (struct files_place){.jobs = jobs,
+				     .spool = spool,
+				     .artifacts = artifacts,
+				     .quarantine = quarantine};
 	cr_assert_eq(files_start(&place, 2, &files, &err), 0, "%s", err.msg);
 	cr_assert_eq(loop_new(&loop, &err), 0);
 	guard = loop_timer_new(loop, too_long, NULL);
