@@ -856,7 +856,7 @@ Test(egress, the_gate_is_alone_with_its_socket_and_comes_back)
 	down(&w);
 }
 
-/* That a stopped worker is: test_hangs.sh. */
+/* That a stopped worker is: tests/soak/hangs.sh. */
 Test(egress, a_stopped_parent_is_lost)
 {
 	char name[64];
