@@ -224,8 +224,9 @@ static void end_by_sql(uint64_t dice, const char *boot, const struct door_client
 			" ARRAY[$3::bigint], ARRAY[$4::uuid], 5)",
 			4, lease));
 	if (dice < 85)
+		/* no backslash in it, so its bytes as they are */
 		r = ask("SELECT tomb_api.ack($1::bigint, $2::bigint, $3::uuid,"
-			" convert_to($4, 'UTF8'))",
+			" $4::bytea)",
 			4, params);
 	else if (dice < 93)
 		r = ask("SELECT tomb_api.fail($1::bigint, $2::bigint, $3::uuid, true,"
@@ -271,11 +272,22 @@ static void end_job(const char *boot, const struct door_client_job *j)
 		answer_note('F', j->job, j->epoch, door_end("release", j, ""));
 }
 
+/* In hex; the caller's. */
+static char *digest_of(const void *spec, size_t len)
+{
+	uint8_t digest[SHA256_SIZE];
+	char *hex = xmalloc(SHA256_HEX_SIZE);
+
+	sha256_of(spec, len, digest);
+	hex_encode(digest, sizeof(digest), hex);
+	return hex;
+}
+
 static int claim_by_sql(const char *boot, const char *claim_id,
 			struct door_client_job *jobs)
 {
 	const char *const params[] = {boot, claim_id};
-	PGresult *r = ask("SELECT job_id, epoch, token, encode(sha256(spec), 'hex')"
+	PGresult *r = ask("SELECT job_id, epoch, token, spec"
 			  " FROM tomb_api.claim('main', 4, 5, $1::uuid, $2::uuid)",
 			  2, params);
 	int n = PQntuples(r);
@@ -288,7 +300,13 @@ static int claim_by_sql(const char *boot, const char *claim_id,
 		    str_copy(jobs[i].token, sizeof(jobs[i].token), PQgetvalue(r, i, 2)) <
 			    0)
 			abort();
-		jobs[i].spec = xstrdup(PQgetvalue(r, i, 3));
+		size_t len;
+		unsigned char *spec =
+			PQunescapeBytea((const unsigned char *)PQgetvalue(r, i, 3), &len);
+
+		assert(spec);
+		jobs[i].spec = digest_of(spec, len);
+		PQfreemem(spec);
 	}
 	PQclear(r);
 	return n;
@@ -305,11 +323,8 @@ static int claim_by_door(const char *boot, const char *claim_id,
 	if (n < 0)
 		answer_note('S', "?", "?", "ERROR refused");
 	for (int i = 0; i < n; i++) {
-		uint8_t digest[SHA256_SIZE];
-		char *hex = xmalloc(SHA256_HEX_SIZE);
+		char *hex = digest_of(jobs[i].spec, jobs[i].spec_len);
 
-		sha256_of(jobs[i].spec, jobs[i].spec_len, digest);
-		hex_encode(digest, sizeof(digest), hex);
 		free(jobs[i].spec);
 		jobs[i].spec = hex;
 	}
