@@ -42,6 +42,20 @@ static void send_and_wait(PGconn *c, const char *sql)
 	cr_assert_fail("it does not wait: %s", sql);
 }
 
+/* A job of tomb_1, whose row this session of it holds: it gave the job back and does not commit. */
+static struct held claim_and_hold_row(PGconn *mine)
+{
+	(void)submit("r1", "t");
+	struct held h = claim(tomb);
+
+	(void)pgtest_ask(mine, "BEGIN");
+	expect(pgtest_askp(mine,
+			   "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)",
+			   h.job, h.epoch, h.token, NULL),
+	       "ok");
+	return h;
+}
+
 Test(SUITE, nobody_waits_for_a_job_that_is_not_the_callers)
 {
 	(void)submit("r1", "t");
@@ -67,13 +81,8 @@ Test(SUITE, watchdog_ends_the_tomb_that_others_wait_for)
 	PGconn *mine = pgtest_connect("tomb_1"), *owner = pgtest_connect("lych_vessel");
 	static char sql[200];
 
-	(void)submit("r1", "t");
-	struct held h = claim(tomb);
-	(void)pgtest_ask(mine, "BEGIN");
-	expect(pgtest_askp(mine,
-			   "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)",
-			   h.job, h.epoch, h.token, NULL),
-	       "ok");
+	struct held h = claim_and_hold_row(mine);
+
 	(void)snprintf(sql, sizeof(sql), "SELECT vessel_api.contain(%s, 'x')", h.job);
 	send_and_wait(owner, sql);
 	/* it is at work again: neither idle for long nor in an old transaction */
@@ -144,13 +153,8 @@ Test(SUITE, a_job_whose_row_is_held_is_cancelled_as_soon_as_it_is_free)
 {
 	PGconn *mine = pgtest_connect("tomb_1");
 
-	(void)submit("r1", "t");
-	struct held h = claim(tomb);
-	(void)pgtest_ask(mine, "BEGIN");
-	expect(pgtest_askp(mine,
-			   "SELECT tomb_api.release($1::bigint, $2::bigint, $3::uuid)",
-			   h.job, h.epoch, h.token, NULL),
-	       "ok");
+	struct held h = claim_and_hold_row(mine);
+
 	/* nobody waits for it */
 	(void)pgtest_ask(vessel, "SELECT vessel_api.vessel_beat('" VESSEL "')");
 	expect(cancel(h.job), "cancelling");
