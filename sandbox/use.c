@@ -37,6 +37,8 @@
 #define MISSING_BYTES ((uint64_t)64 << 20)
 /* Such a round that is not whole by then has been held up. */
 #define HELD_UP_USEC (2 * USEC_PER_SEC)
+/* By then already, where the kernel's memory grew in it by more than the job may have. */
+#define HELD_UP_GROWN_USEC (500 * USEC_PER_MSEC)
 
 static uint64_t kib(const char *text, const char *name)
 {
@@ -261,6 +263,7 @@ static void begin_round(struct use *u, const struct meminfo *now, uint64_t known
 	u->thorough = thorough;
 	u->round_began = clock_boot_usec();
 	u->begun_shmem = now->shmem;
+	u->begun_kernel = now->kernel;
 	u->begun_tmpfs = tmpfs_bytes(u->tmp_fd) + tmpfs_bytes(u->shm_fd);
 	u->begun_shown = u->shmem;
 	u->now = (struct use_found){0};
@@ -271,10 +274,22 @@ static void begin_round(struct use *u, const struct meminfo *now, uint64_t known
 	u->seen_bytes = known;
 }
 
-/* The other half: a slice of a round. known: what the job is known to use. */
-static void look_behind(struct use *u, uint64_t known, struct use_sum *sum)
+/* While a round counts a million things, as many more can be made. */
+static bool is_held_up(const struct use *u, const struct meminfo *now, uint64_t limit)
 {
-	struct meminfo now = {.available = u->seen_available};
+	usec_t since = clock_boot_usec() - u->round_began;
+
+	if (!u->walk || !u->thorough)
+		return false;
+	return since > HELD_UP_USEC || (limit && since > HELD_UP_GROWN_USEC &&
+					beyond(now->kernel, u->begun_kernel) > limit);
+}
+
+/* The other half: a slice of a round. known: what the job is known to use. */
+static void look_behind(struct use *u, uint64_t limit, uint64_t known,
+			struct use_sum *sum)
+{
+	struct meminfo now = {.available = u->seen_available, .kernel = u->begun_kernel};
 	bool missing;
 
 	/* Unreadable, nothing is missing; it was read when the job began. */
@@ -292,8 +307,7 @@ static void look_behind(struct use *u, uint64_t known, struct use_sum *sum)
 	sum->going = u->walk;
 	sum->hurry = u->walk && u->thorough;
 	sum->rounds = u->rounds;
-	sum->held_up = u->walk && u->thorough &&
-		       clock_boot_usec() - u->round_began > HELD_UP_USEC;
+	sum->held_up = is_held_up(u, &now, limit);
 	if (!u->walk)
 		u->thorough = false;
 }
@@ -335,7 +349,8 @@ int use_look(struct use *u, uint64_t memory_limit, struct use_sum *ret, struct e
 	bound = add_pages(u, &sum);
 	others = sum.memory_bytes + tmpfs_bytes(u->tmp_fd) + tmpfs_bytes(u->shm_fd);
 	f = found_so_far(u);
-	look_behind(u, others + bound + f.object_bytes + f.kernel_bytes + f.hidden_bytes,
+	look_behind(u, memory_limit,
+		    others + bound + f.object_bytes + f.kernel_bytes + f.hidden_bytes,
 		    &sum);
 	f = found_so_far(u);
 	others += f.object_bytes + f.kernel_bytes + f.hidden_bytes;
