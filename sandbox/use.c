@@ -250,11 +250,14 @@ uint64_t use_missing_kernel(const struct use *u)
 	return beyond(beyond(now.kernel, u->base.kernel), u->now.kernel_bytes);
 }
 
-/* Memory that left the machine's since it was last looked for, beyond what is known of the job. */
+/* Memory that left the machine's since it was last looked for, or came to the kernel's, beyond what is known of
+ * the job. The kernel's is asked too: what others give back meanwhile would hide it in the other. */
 static bool is_missing(const struct use *u, const struct meminfo *now, uint64_t known)
 {
-	return beyond(u->seen_available, now->available) >
-	       beyond(known, u->seen_bytes) + MISSING_BYTES;
+	uint64_t gone = beyond(u->seen_available, now->available);
+	uint64_t came = beyond(now->kernel, u->seen_kernel);
+
+	return max_of(gone, came) > beyond(known, u->seen_bytes) + MISSING_BYTES;
 }
 
 static void begin_round(struct use *u, const struct meminfo *now, uint64_t known,
@@ -271,6 +274,7 @@ static void begin_round(struct use *u, const struct meminfo *now, uint64_t known
 	if (!thorough)
 		return;
 	u->seen_available = now->available;
+	u->seen_kernel = now->kernel;
 	u->seen_bytes = known;
 }
 
@@ -289,7 +293,7 @@ static bool is_held_up(const struct use *u, const struct meminfo *now, uint64_t 
 static void look_behind(struct use *u, uint64_t limit, uint64_t known,
 			struct use_sum *sum)
 {
-	struct meminfo now = {.available = u->seen_available, .kernel = u->begun_kernel};
+	struct meminfo now = {.available = u->seen_available, .kernel = u->seen_kernel};
 	bool missing;
 
 	/* Unreadable, nothing is missing; it was read when the job began. */
@@ -394,6 +398,7 @@ int use_init(struct use *u, struct tree *t, int tmp_fd, int shm_fd, int meminfo_
 				  "/proc/meminfo can't be read: nothing could bound what "
 				  "is hidden");
 	u->seen_available = u->base.available;
+	u->seen_kernel = u->base.kernel;
 	u->own_filters = count_filters(u);
 	u->hidden = hidden_new(t->shm_dev, tmp_fd, shm_fd, diag_fd);
 	return 0;

@@ -55,9 +55,9 @@ struct use {
 	struct use_walk *walk;
 	struct use_found now, last; /* of the round that goes on; of the last whole one */
 	unsigned rounds;	    /* whole ones so far */
-	bool thorough;		 /* this round looks at locks, too, and does not pause */
-	uint64_t seen_available; /* MemAvailable when the last thorough round began ... */
-	uint64_t seen_bytes;	 /* ... and what was known of by then */
+	bool thorough; /* this round looks at locks, too, and does not pause */
+	/* When the last thorough round began: MemAvailable, the kernel's, and what was known of. */
+	uint64_t seen_available, seen_kernel, seen_bytes;
 	usec_t round_began;
 	uint64_t largest_shmem; /* that one process has mapped: some of what is known */
 	uint64_t shmem; /* all of them together: some of it counted more than once */

@@ -29,7 +29,7 @@
 #define SLICE_USEC (4 * USEC_PER_MSEC)
 /* A thorough round is in a hurry. */
 #define SLICE_THOROUGH_USEC (20 * USEC_PER_MSEC)
-#define ENTRIES_AT_ONCE 32
+#define ENTRIES_AT_ONCE 8
 /* vm_area_struct, its part of the tree, what finds its pages; of a file the open file too. */
 #define MAPPING_BYTES 384
 #define FILE_MAPPING_BYTES 512
