@@ -36,6 +36,9 @@
 #define LEAF_PAUSE_USEC (5 * USEC_PER_MSEC)
 /* The keeper, its guard and its meter live in the job's user namespace and count there. */
 #define NPROC_OF_KEEPER 3
+/* Floor: others of this user that come after they were counted. Without room for them a job could not reach
+ * the limit that the meter ends it at. */
+#define NPROC_MEANWHILE 64
 
 static void add_limit(struct sbx_limits *l, const char *name, const char *mechanism,
 		      uint64_t value)
@@ -206,8 +209,11 @@ int limits_prepare(const struct sbx_spec *spec, struct sbx_limits *l, struct err
 	if (!spec->memory_bytes || !spec->processes || !spec->cpus || !spec->disk_bytes)
 		return err_set_id(err, ERRID_SANDBOX_LIMIT,
 				  "memory, disk, processes and cpus each need a limit");
-	if (spec->grade == GRADE_FLOOR && count_others(&others, err) < 0)
-		return err_wrap(err, "processes");
+	if (spec->grade == GRADE_FLOOR) {
+		if (count_others(&others, err) < 0)
+			return err_wrap(err, "processes");
+		others += NPROC_MEANWHILE;
+	}
 	l->nproc = others + NPROC_OF_KEEPER + spec->processes;
 	if (l->cgroup_fd >= 0 && leaf_limit(spec, l, err) < 0)
 		return -1;
