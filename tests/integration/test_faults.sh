@@ -77,19 +77,24 @@ for how in stop kill immediate; do
 done
 is "the queue's invariants hold" 0 "$(lych_violations)"
 
-# --- while the database is away, a question is answered soon; one that stands still for long is started anew
+# --- while the database is away, a question is answered soon; one that stands still for long is started anew,
+# which the starter does not get to before the question has its answer
 freeze() {
 	until lych jobs >/dev/null 2>&1; do sleep 0.1; done
-	kill -STOP "$(lych_pid postgres)"
-	for p in $(pgrep -P "$(lych_pid postgres)"); do kill -STOP "$p"; done
+	starter=$(lych_pid supervisor) postgres=$(lych_pid postgres)
+	kill -STOP "$starter" "$postgres"
+	mapfile -t backends < <(pgrep -P "$postgres")
+	kill -STOP "${backends[@]}"
 }
 freeze
 start=$(date +%s%3N)
 refused "show without a database" 4 LYCH-RUN-007 "$L" show "$id"
 took=$(($(date +%s%3N) - start))
 [ "$took" -lt 15000 ] || fail "show took $took ms"
+kill -CONT "${backends[@]}" "$postgres" "$starter"
 freeze
 refused "run without a database" 4 LYCH-RUN-007 "$L" run -n --detach -- echo once
+kill -CONT "$starter"
 once=$(sed -nE 's/.*--request-id ([^ ]+) is the same job.*/\1/p' err)
 lych status --json >status; is "status answers all the same" 0 $?
 lych_wait_up
