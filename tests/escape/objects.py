@@ -10,7 +10,7 @@ A line a kind and grade: how it ended, what the machine lost at most, how many o
 made where that is counted, and what refused the next. Then those that a job can't make at all. Exit 1:
 one lost more than the limit and 128 MiB, or was made that is to be refused. GRADES (full floor),
 TRIES (3): a figure that is too large is taken again, for others work on the machine too, and so is one
-during which this program did not get to look."""
+during which this program did not get to look. EACH_SEC (10): how long each may go on."""
 import ctypes, json, os, shutil, subprocess, sys, tempfile, threading, time
 
 MIB = 1 << 20
@@ -22,6 +22,7 @@ PROCESSES = 100
 FEW = {"memfd-remnants": 2, "shared-remnants": 2, "parked-memfds": 2, "parked-sockets": 2}
 GRADES = os.environ.get("GRADES", "full floor").split()
 TRIES = int(os.environ.get("TRIES", "3"))
+EACH_SEC = os.environ.get("EACH_SEC", "10")
 BLIND_SEC = 0.05  # between two looks
 SYS_SCHED_SETATTR = 314
 
@@ -82,7 +83,7 @@ class Run:
         base = settle()
         start = time.monotonic()
         with subprocess.Popen(
-                [sandbox, "--grade", grade, "--json", "--workspace", work, "--timeout", "20s", "--memory", str(LIMIT), "--disk", "1GiB",
+                [sandbox, "--grade", grade, "--json", "--workspace", work, "--timeout", EACH_SEC + "s", "--memory", str(LIMIT), "--disk", "1GiB",
                  "--processes", "256", "--nofile", "768", "--grace", "0", "--", "./o", kind, str(processes), "mark"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace") as job:
             watch = Watch(base, job)

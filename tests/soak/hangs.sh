@@ -16,14 +16,6 @@ now_ms() { date +%s%3N; }
 state() { lych show "$1" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["state"])'; }
 # A job that runs for as long as nobody writes into its go file: told by what it says.
 long_job() { lych run --detach --timeout 300 -- sh -c 'echo begun; sleep 120' "$marker"; }
-wait_until() { # seconds, what, command...
-	local end=$((SECONDS + $1)) what=$2
-	shift 2
-	until "$@"; do
-		[ $SECONDS -lt $end ] || fail "$what"
-		sleep 0.05
-	done
-}
 running() { [ "$(tests/support/marked "$marker" | wc -l)" -gt 0 ]; }
 child() { # pid, name: the first of its children that is called so
 	local pid

@@ -23,14 +23,6 @@ measure() { # seconds: how long `lych run -- true` took, in ms, a line each
 	done
 }
 median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-until_true() { # seconds, what, command...
-	local end=$((SECONDS + $1)) what=$2
-	shift 2
-	until "$@"; do
-		[ $SECONDS -lt $end ] || fail "$what"
-		sleep 0.05
-	done
-}
 running() { [ "$("$marked" "$mark" | wc -l)" -gt 120 ]; }
 gone() { [ -z "$("$marked" "$mark")" ]; }
 
@@ -43,17 +35,17 @@ for grade in ${GRADES:-full floor}; do
 	for act in burn ${ACTS:-rename link directory metadata mprotect storm locks}; do
 		mark=lych-hold-$$-$RANDOM
 		id=$(lych run -n --detach --timeout 300 --processes 400 --memory 1GiB --file "$hold=t" -- ./t "$act" 240 "$mark")
-		until_true 30 "$act did not begin" running
+		wait_until 30 "$act did not begin" running
 		measure 6 >"$LYCH_TMP/times"
 		said=$(median <"$LYCH_TMP/times")
 		t=$(date +%s%N)
 		lych cancel "$id" >/dev/null
-		until_true 60 "$act lives on" gone
+		wait_until 60 "$act lives on" gone
 		echo "hold: $grade: beside $act: $(wc -l <"$LYCH_TMP/times") neighbours, median $said ms, slowest $(sort -n "$LYCH_TMP/times" | tail -n 1) ms;" \
 			"all of it gone $((($(date +%s%N) - t) / 1000000)) ms after the cancel"
 		[ "$act" != burn ] || burning=$said
 		[ "$said" -le $((3 * burning)) ] || fail "$grade: a neighbour takes $said ms beside $act, $burning beside the burners, $quiet alone"
-		until_true 30 "the end of $act is not told" sh -c "'$LYCH_BIN/lych' show $id | grep -q cancelled"
+		wait_until 30 "the end of $act is not told" sh -c "'$LYCH_BIN/lych' show $id | grep -q cancelled"
 	done
 	lych jobs --json --limit 500 | python3 -c '
 import json, sys

@@ -24,6 +24,16 @@ skip() { # a skip in CI is a failure
 	exit 77
 }
 
+# fail() with what did not come true in time.
+wait_until() { # seconds, what, command...
+	local end=$((SECONDS + $1)) what=$2
+	shift 2
+	until "$@"; do
+		[ $SECONDS -lt $end ] || fail "$what"
+		sleep 0.05
+	done
+}
+
 lych() { "$LYCH_BIN/lych" "$@"; }
 
 lych_end() {
