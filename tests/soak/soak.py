@@ -148,22 +148,23 @@ def processes():
     top = status["processes"]
     postgres = set(descendants(top["postgres"]))
     below = set(descendants(top["spawner"]))
-    rest = set(descendants(top["supervisor"])) - postgres - below
+    files = {p for p in descendants(top["tomb"]) if p != top["tomb"] and read(p, "comm") == "lych-tomb\n"}
+    rest = set(descendants(top["supervisor"])) - postgres - below - files
     return {"tomb": {top["tomb"]}, "vessel": {top["vessel"]}, "spawner": {top["spawner"]},
-            "pool": below - {top["spawner"]},
+            "pool": below - {top["spawner"]}, "files": files,
             "other": rest - {top["tomb"], top["vessel"]}, "postgres": postgres}
 
 
 def snapshot():
-    """The pool of waiting sandboxes is as large as the last load made it: what one of its
-    processes has is compared, not how many there are."""
+    """The pool of waiting sandboxes, and the file workers that were busy in the last half a minute, are as
+    many as the last load made them: what one of their processes has is compared, not how many there are."""
     s = collections.OrderedDict()
     roles = processes()
     for part, pids in roles.items():
         if part == "postgres":
             s[part, "processes"] = len(pids)
             continue
-        each = max(len(pids), 1) if part == "pool" else 1
+        each = max(len(pids), 1) if part in ("pool", "files") else 1
         memory = [line.split() for p in pids for line in read(p, "smaps_rollup").splitlines()]
         spaces = {os.readlink(f"/proc/{p}/ns/{n}") for p in pids for n in NAMESPACES}
         s[part, "processes"] = len(pids)
@@ -196,8 +197,9 @@ def settled():
 
 # More than this beyond the baseline is a leak. 10,000 jobs that leave 100 bytes each are 1 MiB.
 # PSS also grows when a stranger that shared libc with us ends; connections come and go.
-# What depends on how many sandboxes wait: a keeper and its child each, three descriptors.
-POOL = {("pool", "processes"): 2 * 16, ("spawner", "fds"): 3 * 16}
+# What depends on how many sandboxes wait: a keeper and its child each, three descriptors; file workers: one for
+# each slot, and a descriptor.
+POOL = {("pool", "processes"): 2 * 16, ("spawner", "fds"): 3 * 16, ("files", "processes"): 8}
 SPARE = {"heap KiB": 1024, "PSS KiB": 4096, "fds": 8, "namespaces": 0.5, "mounts": 0.5}
 
 

@@ -231,7 +231,7 @@ Test(gate_client, small_questions_do_not_wait_for_large_ones, .init = begin, .fi
 	cr_expect_str_eq(in_turn(), "bbbAAAa");
 	n_turns = n_expected = 0;
 	(void)ask_for(a, "a", 100);
-	(void)ask_for(b, "B", (size_t)1 << 20);
+	(void)ask_for(b, "B", (size_t)4 << 20);
 	cr_expect_str_eq(in_turn(), "aB");
 	cr_expect(gate_client_is_up(client));
 }
