@@ -148,7 +148,7 @@ def processes():
     top = status["processes"]
     postgres = set(descendants(top["postgres"]))
     below = set(descendants(top["spawner"]))
-    files = {p for p in descendants(top["tomb"]) if p != top["tomb"] and read(p, "comm") == "lych-tomb\n"}
+    files = {p for p in descendants(top["tomb"]) if read(p, "comm") == "lych-files\n"}
     rest = set(descendants(top["supervisor"])) - postgres - below - files
     return {"tomb": {top["tomb"]}, "vessel": {top["vessel"]}, "spawner": {top["spawner"]},
             "pool": below - {top["spawner"]}, "files": files,
