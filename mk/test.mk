@@ -95,7 +95,7 @@ check: deps-check ## everything that must pass before a commit (ONLY=name, MUST_
 check-inner:
 	@$(MAKE) -s -j2 all test-programs
 	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel build/debug/lych-scribe
-	@$(CHECK) lint unit replay programs
+	@$(CHECK) all
 
 .PHONY: check-unit check-escape check-integration check-replay
 check-unit: deps-check ## unit tests only
