@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #define KEY_LABEL "lychgate backup key 1"
@@ -178,6 +179,23 @@ int backup_key_load(const struct paths *p, struct backup_key *ret, bool *ret_has
 	*ret = key;
 	*ret_has = true;
 	backup_key_wipe(&key);
+	return 0;
+}
+
+int backup_key_lock(const struct paths *p, int *ret_fd, struct err *err)
+{
+	cleanup_free char *dir =
+		xstrndup(p->config, (size_t)(strrchr(p->config, '/') - p->config));
+	cleanup_close int fd = -1;
+	int r;
+
+	if (fs_mkdir_all(dir, 0700, err) < 0 || (fd = open_dir(p, err)) < 0)
+		return -1;
+	while ((r = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
+		;
+	if (r < 0)
+		return err_sys(err, "lock %s", dir);
+	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 

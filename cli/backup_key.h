@@ -45,6 +45,8 @@ void backup_key_wipe(struct backup_key *key);
 /* *ret_has: this machine has one. ERRID_SECRET_FILE: others could read or replace it. */
 MUST_CHECK int backup_key_load(const struct paths *p, struct backup_key *ret,
 			       bool *ret_has, struct err *err);
+/* Who makes the machine's first key waits here for whoever else does: closing *ret_fd lets the next one in. */
+MUST_CHECK int backup_key_lock(const struct paths *p, int *ret_fd, struct err *err);
 /* On the disk, and never in the place of another: ERRID_STORE_EXISTS. */
 MUST_CHECK int backup_key_keep(const struct paths *p, const struct backup_key *key,
 			       struct err *err);

@@ -22,7 +22,9 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 #define INFO_MAX ((size_t)1 << 20)
 #define CHUNK ((size_t)64 << 10)
@@ -66,11 +68,28 @@ struct source {
 	struct backup_key key;
 	bool is_first;		     /* the key is new: */
 	char code[BACKUP_CODE_SIZE]; /* shown once */
+	int first_fd;		     /* of the new one: backup_key_lock(), or -1 */
 };
 
 /* ---- the key ----------------------------------------------------------------- */
 
-static int take_key(struct source *from, struct err *err)
+/* Of a descriptor that was closed the program made /dev/null. */
+static int refuse_nowhere(int fd, const char *what, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "%s", what);
+	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3))
+		return err_set_id(
+			err, ERRID_BACKUP_FAILED,
+			"the first backup shows the recovery code, once, and %s "
+			"goes nowhere: run it where somebody reads that",
+			what);
+	return 0;
+}
+
+static int take_key(struct source *from, const struct backup_args *a, struct err *err)
 {
 	struct backup_code code;
 	bool has = false;
@@ -79,6 +98,17 @@ static int take_key(struct source *from, struct err *err)
 		return -1;
 	if (has)
 		return 0;
+	/* Of several first ones at once one is the first. */
+	if (backup_key_lock(&from->paths, &from->first_fd, err) < 0 ||
+	    backup_key_load(&from->paths, &from->key, &has, err) < 0)
+		return -1;
+	if (has) {
+		fd_close(&from->first_fd);
+		return 0;
+	}
+	if (refuse_nowhere(a->json ? STDOUT_FILENO : STDERR_FILENO,
+			   a->json ? "stdout" : "stderr", err) < 0)
+		return -1;
 	from->is_first = true;
 	backup_code_new(&code);
 	backup_key_of(&code, &from->key);
@@ -87,9 +117,9 @@ static int take_key(struct source *from, struct err *err)
 	return 0;
 }
 
-static void tell_code(const struct source *from)
+static int tell_code(const struct source *from, struct err *err)
 {
-	(void)fprintf(
+	int n = fprintf(
 		stderr,
 		"\n  The recovery code of this machine's backups. It is shown this "
 		"once:\n\n      %s\n\n"
@@ -97,7 +127,10 @@ static void tell_code(const struct source *from)
 		"asks for it,\n  and so does one here when " BACKUP_KEY_FILE
 		" beside codex.yaml is lost.\n\n",
 		from->code);
-	(void)fflush(stderr);
+
+	return n < 0 || fflush(stderr) != 0
+		       ? err_sys_id(err, ERRID_BACKUP_FAILED, "show the recovery code")
+		       : 0;
 }
 
 /* ---- what is in it --------------------------------------------------------------- */
@@ -281,8 +314,9 @@ static int write_archive(const struct source *from, const struct backup_args *a,
 		if (a->json)
 			say(from, a, w);
 		else
-			tell_code(from);
-		r = render_flush(err);
+			r = tell_code(from, err);
+		if (r == 0)
+			r = render_flush(err);
 		if (r == 0)
 			r = backup_key_keep(&from->paths, &from->key, err);
 	}
@@ -394,16 +428,17 @@ static int backup_pod(struct source *from, const struct backup_args *a, struct e
 
 static int backup(const struct backup_args *a, struct err *err)
 {
-	struct source from = {0};
+	struct source from = {.first_fd = -1};
 	int r = -1;
 
 	if (paths_resolve(&from.paths, err) < 0)
 		return -1;
 	if (access(a->file, F_OK) == 0)
 		(void)err_set_id(err, ERRID_STORE_EXISTS, "%s", a->file);
-	else if (take_key(&from, err) == 0)
+	else if (take_key(&from, a, err) == 0)
 		r = a->pod ? backup_pod(&from, a, err) : backup_embedded(&from, a, err);
 	remove_tmp(&from);
+	fd_close(&from.first_fd);
 	paths_done(&from.paths);
 	explicit_bzero(&from, sizeof(from));
 	return r;

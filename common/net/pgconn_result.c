@@ -85,10 +85,11 @@ int64_t pg_i64(const struct pg_result *res, size_t row, size_t col)
 
 	if (!*s)
 		return 0;
-	/* The server's own number in a column that our SQL declares as one. */
-	int r = parse_u64(s + neg, 0, INT64_MAX, &v, NULL);
+	/* The server's own number in a column that our SQL declares as one: the least of them, which a stranger's
+	 * archive can have, has no positive twin. */
+	int r = parse_u64(s + neg, 0, (uint64_t)INT64_MAX + neg, &v, NULL);
 	assert(r == 0);
-	return neg ? -(int64_t)v : (int64_t)v;
+	return (int64_t)(neg ? 0 - v : v);
 }
 
 bool pg_bool(const struct pg_result *res, size_t row, size_t col)

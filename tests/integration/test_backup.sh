@@ -60,8 +60,25 @@ state "$LYCH_TMP/before"
 # --- the key and its code: made once, shown once
 refused "a backup that cannot be written" LYCH-BACKUP-002 lych backup "$LYCH_TMP/nowhere/a.tar"
 [ ! -e "$key" ] || fail "there is a key, and nobody has seen its code"
+for nowhere in /dev/null /dev/full; do
+	lych backup "$A" >/dev/null 2>$nowhere && fail "a first backup, whose code is shown to $nowhere"
+	lych backup --json "$A" >$nowhere 2>"$LYCH_TMP/said" && fail "a first backup, whose code is said to $nowhere"
+done
+lych backup "$A" >/dev/null 2>&- && fail "a first backup without a stderr"
+is "there is neither a key nor an archive" 0 "$(find "$key" "$A"* 2>/dev/null | wc -l)"
+codes='([0-9A-HJKMNP-TV-Z]{4}-){7}[0-9A-HJKMNP-TV-Z]{4}'
+first=()
+for i in 1 2 3; do
+	lych backup "$LYCH_TMP/first.$i" >/dev/null 2>"$LYCH_TMP/first.$i.said" &
+	first+=($!)
+done
+for i in "${first[@]}"; do wait "$i" || fail "one of three first backups at once: $(cat "$LYCH_TMP"/first.?.said)"; done
+code=$(cat "$LYCH_TMP"/first.?.said | grep -oE "$codes")
+is "of three at once one is the first, and shows the code" 39 "${#code}"
+for i in 1 2 3; do tests/integration/forge.py check "$LYCH_TMP/first.$i" "$code" || fail "it is not the code of archive $i"; done
+rm "$key" "$LYCH_TMP"/first.*
 lych backup "$A" >"$LYCH_TMP/out" 2>"$LYCH_TMP/said" || fail "backup"
-code=$(grep -oE '([0-9A-HJKMNP-TV-Z]{4}-){7}[0-9A-HJKMNP-TV-Z]{4}' "$LYCH_TMP/said")
+code=$(grep -oE "$codes" "$LYCH_TMP/said")
 is "it has 160 bits" 39 "${#code}"
 is "and is not on stdout" 0 "$(grep -c "$code" "$LYCH_TMP/out")"
 is "the key is private" "600 65" "$(stat -c '%a %s' "$key")"
