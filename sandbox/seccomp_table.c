@@ -23,6 +23,9 @@
 #define IPPROTO_TCP_NR 6
 #define IPPROTO_UDP_NR 17
 #define TCP_ULP_NR 31
+#define TCP_MD5SIG_NR 14
+#define TCP_MD5SIG_EXT_NR 32
+#define TCP_AO_ADD_KEY_NR 38
 #define IPPROTO_UDPLITE_NR 136
 
 #define IS(a, v) {.mask = ALL_BITS, .value = (uint32_t)(v), .arg = (a)}
@@ -61,6 +64,9 @@
 
 #define JOINS(level, option)                                                             \
 	IF("setsockopt", SC_FULL, SC_SUPERVISED, IS(1, level), IS(2, option))
+
+#define NO_TCP(option)                                                                   \
+	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, IPPROTO_TCP_NR), IS(2, option))
 
 #define PRCTL(option) IF("prctl", SC_BOTH, SC_ALLOW, IS(0, option))
 
@@ -173,9 +179,11 @@ const struct sc_clause sc_clauses[] = {
 
 	/* a lease on a file that is only shown makes whoever writes to it wait */
 	IF("fcntl", SC_BOTH, SC_EPERM, IS(1, F_SETLEASE)),
-	/* programs for the kernel's interpreter; a job has no packets to choose from */
 	/* other protocols on top of TCP: modules of their own, loaded by name */
-	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, IPPROTO_TCP_NR), IS(2, TCP_ULP_NR)),
+	NO_TCP(TCP_ULP_NR),
+	/* keys of routers: the kernel keeps any number of them for a socket, and no list tells how many */
+	NO_TCP(TCP_MD5SIG_NR), NO_TCP(TCP_MD5SIG_EXT_NR), NO_TCP(TCP_AO_ADD_KEY_NR),
+	/* programs for the kernel's interpreter; a job has no packets to choose from */
 	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET), IS(2, SO_ATTACH_FILTER)),
 	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET), IS(2, SO_ATTACH_BPF)),
 	IF("setsockopt", SC_BOTH, SC_EPERM, IS(1, SOL_SOCKET),

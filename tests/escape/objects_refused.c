@@ -8,6 +8,7 @@
 #include <linux/rtnetlink.h>
 #include <mqueue.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -31,6 +32,23 @@ static void count(long r)
 static void make_keys(void)
 {
 	count(syscall(SYS_add_key, "user", "x", "y", 1, -3));
+}
+
+/* TCP_MD5SIG, TCP_MD5SIG_EXT and TCP_AO_ADD_KEY: keys that routers sign with, any number a socket. */
+static void make_tcp_keys(void)
+{
+	struct {
+		struct sockaddr_storage whose;
+		uint8_t flags, prefix;
+		uint16_t bytes;
+		uint32_t interface;
+		uint8_t key[80];
+	} md5 = {.whose = {.ss_family = AF_INET}, .bytes = 8};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	for (int option = 14; option <= 38; option++)
+		if (option == 14 || option == 32 || option == 38)
+			count(setsockopt(fd, IPPROTO_TCP, option, &md5, sizeof(md5)));
 }
 
 static void make_aio(void)
@@ -180,6 +198,7 @@ static void make_addresses(void)
 
 const struct object_kind objects_refused[] = {
 	{"keys", make_keys},
+	{"tcp-keys", make_tcp_keys},
 	{"aio", make_aio},
 	{"io-uring", make_rings},
 	{"sysv-segments", make_segments},

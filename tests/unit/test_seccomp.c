@@ -605,6 +605,14 @@ Test(sandbox_seccomp, what_keeps_memory_that_nobody_counts_is_refused)
 	cr_assert_eq(RUN(full, SYS_setsockopt, 3, IPPROTO_IPV6, MCAST_JOIN_SOURCE_GROUP),
 		     KEEPER);
 	cr_assert_eq(RUN(full, SYS_setsockopt, 3, IPPROTO_IP, IP_TTL), ALLOW);
+	/* keys for a TCP socket: as many as somebody likes, and nobody counts them */
+	cr_assert_neq(RUN(full, SYS_setsockopt, 3, IPPROTO_TCP, 14 /* TCP_MD5SIG */),
+		      ALLOW);
+	cr_assert_neq(RUN(full, SYS_setsockopt, 3, IPPROTO_TCP, 32 /* ..._EXT */), ALLOW);
+	cr_assert_neq(RUN(full, SYS_setsockopt, 3, IPPROTO_TCP, 38 /* TCP_AO_ADD_KEY */),
+		      ALLOW);
+	cr_assert_eq(RUN(full, SYS_setsockopt, 3, IPPROTO_TCP, 1 /* TCP_NODELAY */),
+		     ALLOW);
 	cr_assert_eq(RUN(full, SYS_setsockopt, 3, SOL_SOCKET, IP_ADD_MEMBERSHIP), ALLOW);
 	/* The keeper counts filters and lets the kernel go on. */
 	cr_assert_eq(RUN(full, SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0), KEEPER);
