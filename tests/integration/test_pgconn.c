@@ -276,6 +276,30 @@ Test(pgconn, server_errors_carry_their_sqlstate)
 	pg_free(pg);
 }
 
+static void got_ends(const struct pg_result *res, const struct err *err, void *arg UNUSED)
+{
+	cr_assert(!err);
+	cr_expect_eq(pg_i64(res, 0, 0), INT64_MIN);
+	cr_expect_eq(pg_i64(res, 0, 1), INT64_MAX);
+	cr_expect_eq(pg_i64(res, 0, 2), -1);
+	cr_expect_eq(pg_i64(res, 0, 3), 0);
+	loop_stop(loop, 0);
+}
+
+Test(pgconn, every_bigint_is_a_number)
+{
+	static const struct pg_stmt ends = {
+		"ends",
+		"SELECT '-9223372036854775808'::bigint, '9223372036854775807'::bigint, "
+		"-1::bigint, 0::bigint",
+		0};
+	struct pg *pg = pool(1, NULL);
+
+	pg_call(pg, &ends, NULL, 10 * USEC_PER_SEC, PG_RESEND, got_ends, NULL);
+	run(15);
+	pg_free(pg);
+}
+
 static void got_bytes(const struct pg_result *res, const struct err *err, void *arg)
 {
 	size_t len = 0;
