@@ -135,8 +135,7 @@ void backup_key_wipe(struct backup_key *key)
 /* -1 with ENOENT in err->sys: there is none. */
 static int open_dir(const struct paths *p, struct err *err)
 {
-	cleanup_free char *dir =
-		xstrndup(p->config, (size_t)(strrchr(p->config, '/') - p->config));
+	cleanup_free char *dir = paths_config_dir(p);
 	cleanup_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
 
@@ -184,8 +183,7 @@ int backup_key_load(const struct paths *p, struct backup_key *ret, bool *ret_has
 
 int backup_key_lock(const struct paths *p, int *ret_fd, struct err *err)
 {
-	cleanup_free char *dir =
-		xstrndup(p->config, (size_t)(strrchr(p->config, '/') - p->config));
+	cleanup_free char *dir = paths_config_dir(p);
 	cleanup_close int fd = -1;
 	int r;
 
@@ -201,8 +199,7 @@ int backup_key_lock(const struct paths *p, int *ret_fd, struct err *err)
 
 int backup_key_keep(const struct paths *p, const struct backup_key *key, struct err *err)
 {
-	cleanup_free char *dir =
-		xstrndup(p->config, (size_t)(strrchr(p->config, '/') - p->config));
+	cleanup_free char *dir = paths_config_dir(p);
 	cleanup_close int dirfd = -1;
 	char text[SHA256_HEX_SIZE + 1], tmp[64];
 	struct request_id unique;

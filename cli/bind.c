@@ -128,9 +128,7 @@ static int load_config(struct bind *b, struct err *err)
 
 static int check_mounts(struct bind *b, const char *templates, struct err *err)
 {
-	cleanup_free char *config_dir =
-		xstrndup(b->paths.config,
-			 (size_t)(strrchr(b->paths.config, '/') - b->paths.config));
+	cleanup_free char *config_dir = paths_config_dir(&b->paths);
 	cleanup_free char *list_path = xasprintf("%s/mount-allowlist.json", config_dir);
 	cleanup_free char *self = NULL;
 	cleanup_allowlist struct mount_allowlist list = {0};

@@ -66,9 +66,8 @@ struct source {
 	const char *store; /* of the secrets: secret.h */
 	char *tmp;	   /* a private directory */
 	struct backup_key key;
-	bool is_first;		     /* the key is new: */
-	char code[BACKUP_CODE_SIZE]; /* shown once */
-	int first_fd;		     /* of the new one: backup_key_lock(), or -1 */
+	int first_fd; /* backup_key_lock(): the key is new; -1: it is not */
+	char code[BACKUP_CODE_SIZE]; /* of a new one, shown once */
 };
 
 /* ---- the key ----------------------------------------------------------------- */
@@ -87,6 +86,11 @@ static int refuse_nowhere(int fd, const char *what, struct err *err)
 			"goes nowhere: run it where somebody reads that",
 			what);
 	return 0;
+}
+
+static bool is_first(const struct source *from)
+{
+	return from->first_fd >= 0;
 }
 
 static int take_key(struct source *from, const struct backup_args *a, struct err *err)
@@ -109,7 +113,6 @@ static int take_key(struct source *from, const struct backup_args *a, struct err
 	if (refuse_nowhere(a->json ? STDOUT_FILENO : STDERR_FILENO,
 			   a->json ? "stdout" : "stderr", err) < 0)
 		return -1;
-	from->is_first = true;
 	backup_code_new(&code);
 	backup_key_of(&code, &from->key);
 	backup_code_write(&code, from->code);
@@ -286,7 +289,7 @@ static void say(const struct source *from, const struct backup_args *a,
 	jsonw_ku64(&j, "files", w->files);
 	jsonw_ku64(&j, "bytes", w->bytes);
 	jsonw_kstr(&j, "key", from->key.id);
-	if (from->is_first)
+	if (is_first(from))
 		jsonw_kstr(&j, "recovery_code", from->code);
 	jsonw_obj_end(&j);
 	(void)puts(buf_str(&b));
@@ -310,7 +313,7 @@ static int write_archive(const struct source *from, const struct backup_args *a,
 		return err_sys_id(err, ERRID_BACKUP_FAILED, "%s", part);
 	archive_begin(w, fd);
 	r = fchmod(fd, 0600) < 0 ? err_sys(err, "chmod") : fill(from, w, err);
-	if (r == 0 && from->is_first) {
+	if (r == 0 && is_first(from)) {
 		if (a->json)
 			say(from, a, w);
 		else
@@ -363,7 +366,7 @@ static int save(struct source *from, const struct backup_args *a, struct err *er
 	struct archive_writer w = {.fd = -1};
 	int r = write_archive(from, a, &w, err);
 
-	if (r == 0 && !(a->json && from->is_first)) {
+	if (r == 0 && !(a->json && is_first(from))) {
 		say(from, a, &w);
 		r = render_flush(err);
 	}

@@ -223,3 +223,8 @@ int paths_program(const char *name, char **ret, struct err *err)
 		free(places[i]);
 	return *ret ? 0 : -1;
 }
+
+char *paths_config_dir(const struct paths *p)
+{
+	return xstrndup(p->config, (size_t)(strrchr(p->config, '/') - p->config));
+}

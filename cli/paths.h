@@ -22,6 +22,9 @@ MUST_CHECK int paths_resolve(struct paths *ret, struct err *err);
 void paths_done(struct paths *p);
 #define cleanup_paths __attribute__((cleanup(paths_done)))
 
+/* Where codex.yaml and what belongs beside it lie; caller frees. */
+char *paths_config_dir(const struct paths *p);
+
 /* Make what is missing (0700) and check what is there: ours, 0700, no symlink, sockets'
  * paths not too long for sun_path (ERRID_START_SOCKET). */
 MUST_CHECK int paths_make(const struct paths *p, struct err *err);

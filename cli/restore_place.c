@@ -119,8 +119,7 @@ int restore_own_terms(const struct restore *r, struct err *err)
 const char *restore_config(const struct restore *r)
 {
 	cleanup_free char *from = xasprintf("%s/" ARCHIVE_CONFIG, r->p.data);
-	cleanup_free char *dir =
-		xstrndup(r->p.config, (size_t)(strrchr(r->p.config, '/') - r->p.config));
+	cleanup_free char *dir = paths_config_dir(&r->p);
 	cleanup_close int dirfd = -1;
 	cleanup_free char *text = NULL;
 	struct err ignored = ERR_INIT;
