@@ -61,9 +61,8 @@ struct use {
 	usec_t round_began;
 	uint64_t largest_shmem; /* that one process has mapped: some of what is known */
 	uint64_t shmem; /* all of them together: some of it counted more than once */
-	/* When the round began: shared memory of the machine, of the job's tmpfs, and shmem. */
-	uint64_t begun_shmem, begun_tmpfs, begun_shown;
-	uint64_t begun_kernel; /* and of the kernel's */
+	/* When the round began: shared memory of the machine, the kernel's, of the job's tmpfs, and shmem. */
+	uint64_t begun_shmem, begun_kernel, begun_tmpfs, begun_shown;
 	uint64_t files_grown; /* the keeper: of the workspace's file system, by whoever */
 	/* exact sizes, where pages shared after fork() would be counted twice */
 	struct use_exact *exact;

@@ -44,11 +44,11 @@ static void make_tcp_keys(void)
 		uint32_t interface;
 		uint8_t key[80];
 	} md5 = {.whose = {.ss_family = AF_INET}, .bytes = 8};
+	static const int options[] = {14, 32, 38};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	for (int option = 14; option <= 38; option++)
-		if (option == 14 || option == 32 || option == 38)
-			count(setsockopt(fd, IPPROTO_TCP, option, &md5, sizeof(md5)));
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		count(setsockopt(fd, IPPROTO_TCP, options[i], &md5, sizeof(md5)));
 }
 
 static void make_aio(void)

@@ -198,7 +198,7 @@ def settled():
 # More than this beyond the baseline is a leak. 10,000 jobs that leave 100 bytes each are 1 MiB.
 # PSS also grows when a stranger that shared libc with us ends; connections come and go.
 # What depends on how many sandboxes wait: a keeper and its child each, three descriptors; file workers: one for
-# each slot, and a descriptor.
+# each slot.
 POOL = {("pool", "processes"): 2 * 16, ("spawner", "fds"): 3 * 16, ("files", "processes"): 8}
 SPARE = {"heap KiB": 1024, "PSS KiB": 4096, "fds": 8, "namespaces": 0.5, "mounts": 0.5}
 
