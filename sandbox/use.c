@@ -150,11 +150,12 @@ static bool shares_memory(const struct use *u, size_t at)
 
 	if (!(p->flags & PF_FORKNOEXEC))
 		return false;
-	for (size_t i = 0; i < at; i++) {
+	for (size_t i = 0; i < u->tree->n; i++) {
 		const struct tree_proc *o = &u->tree->proc[i];
 
+		/* The list is by number, and numbers begin anew: the parent may be still to come. */
 		if (o->pid == p->ppid)
-			return o->pages &&
+			return o->member && (i > at || o->pages) &&
 			       syscall(SYS_kcmp, o->pid, p->pid, KCMP_VM, 0UL, 0UL) == 0;
 	}
 	return false;
