@@ -23,7 +23,7 @@ struct row {
 struct status {
 	struct row row[UNITS_MAX];
 	size_t n;
-	bool complete; /* every file is there, every service is active */
+	bool complete; /* every file is there, every service is active, the vessel has its database */
 	struct json *vessel;
 	struct err vessel_err;
 };
@@ -112,8 +112,7 @@ static int read_health(const struct bind *b, struct status *s, struct err *err)
 
 static int gather(const struct bind *b, struct status *s, struct err *err)
 {
-	const struct client_request rq = {
-		.method = "GET", .target = "/v1/status", .timeout_ms = 5000};
+	bool ready = false;
 	cleanup_client struct client *c = NULL;
 
 	s->complete = b->receipt.n_files > 0;
@@ -136,8 +135,9 @@ static int gather(const struct bind *b, struct status *s, struct err *err)
 		return -1;
 	for (size_t i = 0; i < s->n; i++)
 		s->complete = s->complete && !str_eq(s->row[i].health, "unhealthy");
-	if (client_json(c, &rq, &s->vessel, NULL, &s->vessel_err) < 0)
+	if (client_status(c, &s->vessel, &ready, &s->vessel_err) < 0)
 		s->vessel = NULL;
+	s->complete = s->complete && ready;
 	return 0;
 }
 
@@ -149,7 +149,7 @@ static void print_json(const struct bind *b, const struct status *s)
 	buf_init(&out, (size_t)16 << 20);
 	jsonw_init(&w, &out);
 	jsonw_obj(&w);
-	jsonw_kbool(&w, "ready", s->complete && s->vessel);
+	jsonw_kbool(&w, "ready", s->complete);
 	jsonw_kstr(&w, "mode", "pod");
 	jsonw_kstr(&w, "profile", b->receipt.profile);
 	jsonw_kstr(&w, "rendered", b->receipt.time);
@@ -222,7 +222,6 @@ static void print_people(const struct bind *b, const struct status *s)
 int bind_status(struct bind *b, bool as_json, struct err *err)
 {
 	struct status s = {.vessel_err = ERR_INIT};
-	bool ready;
 
 	if (podman_open(&b->podman, err) < 0 || gather(b, &s, err) < 0) {
 		json_free(s.vessel);
@@ -232,9 +231,8 @@ int bind_status(struct bind *b, bool as_json, struct err *err)
 		print_json(b, &s);
 	else
 		print_people(b, &s);
-	ready = s.complete && s.vessel;
 	json_free(s.vessel);
 	if (render_flush(err) < 0)
 		return -1;
-	return ready ? 0 : EXIT_UNAVAILABLE;
+	return s.complete ? 0 : EXIT_UNAVAILABLE;
 }

@@ -298,6 +298,22 @@ int client_json(struct client *c, const struct client_request *rq, struct json *
 	return r;
 }
 
+int client_status(struct client *c, struct json **ret, bool *ret_ready, struct err *err)
+{
+	const struct client_request rq = {
+		.method = "GET", .target = "/v1/status", .timeout_ms = 5000};
+	cleanup_json struct json *said = NULL;
+	const struct json *database = NULL;
+
+	*ret_ready = false;
+	if (client_json(c, &rq, &said, NULL, err) < 0 ||
+	    json_get_obj(said, "database", true, &database, err) < 0 ||
+	    json_get_bool(database, "up", true, ret_ready, err) < 0)
+		return -1;
+	*ret = TAKE_PTR(said);
+	return 0;
+}
+
 int client_raw(struct client *c, const struct client_request *rq, client_sink *sink,
 	       void *arg, struct err *err)
 {

@@ -42,6 +42,10 @@ struct client_request {
 MUST_CHECK int client_json(struct client *c, const struct client_request *rq,
 			   struct json **ret, int *ret_status, struct err *err);
 
+/* What the vessel says of itself. *ret_ready: its database answers too. */
+MUST_CHECK int client_status(struct client *c, struct json **ret, bool *ret_ready,
+			     struct err *err);
+
 /* Raw bytes as they come. The sink returns -1 with err to stop. */
 typedef int client_sink(const void *data, size_t len, void *arg, struct err *err);
 MUST_CHECK int client_raw(struct client *c, const struct client_request *rq,

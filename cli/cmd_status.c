@@ -216,14 +216,13 @@ static void print_people(const struct json *starter, const struct json *vessel,
 
 static int status(const struct json_arg *a, struct err *err)
 {
-	const struct client_request rq = {
-		.method = "GET", .target = "/v1/status", .timeout_ms = 5000};
 	cleanup_paths struct paths p = {0};
 	cleanup_json struct json *starter = NULL;
 	cleanup_json struct json *vessel = NULL;
 	cleanup_client struct client *c = NULL;
 	struct err away = ERR_INIT;
 	const char *state = "";
+	bool ready = false;
 
 	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0)
 		return -1;
@@ -239,7 +238,7 @@ static int status(const struct json_arg *a, struct err *err)
 	}
 	if (json_get_str(starter, "state", true, 32, &state, err) < 0)
 		return -1;
-	bool answers = client_json(c, &rq, &vessel, NULL, &away) == 0;
+	bool answers = client_status(c, &vessel, &ready, &away) == 0;
 
 	if (!a->json) {
 		print_people(starter, answers ? vessel : NULL, &away);
@@ -250,7 +249,7 @@ static int status(const struct json_arg *a, struct err *err)
 		buf_init(&b, (size_t)16 << 20);
 		jsonw_init(&w, &b);
 		jsonw_obj(&w);
-		jsonw_kbool(&w, "ready", answers && str_eq(state, "up"));
+		jsonw_kbool(&w, "ready", ready && str_eq(state, "up"));
 		write_processes(&w, starter);
 		jsonw_key(&w, "starter");
 		json_write(starter, &w);
