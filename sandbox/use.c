@@ -86,24 +86,22 @@ static bool read_pages(const struct use *u, const char *path, struct use_pages *
 	       use_parse_status(text, ret);
 }
 
-/* Of a process; a leader that has exited shows none, the threads behind it do. */
-static bool pages_of(const struct use *u, const struct tree_proc *p,
-		     struct use_pages *ret)
+bool use_pages_of(const struct use *u, pid_t pid, unsigned threads, struct use_pages *ret)
 {
 	cleanup_dir DIR *tasks = NULL;
 	struct dirent *e;
 	char path[320];
 	bool found;
 
-	(void)snprintf(path, sizeof(path), "%d/status", p->pid);
+	(void)snprintf(path, sizeof(path), "%d/status", pid);
 	found = read_pages(u, path, ret);
-	if (found || p->threads <= 1)
+	if (found || threads <= 1)
 		return found;
-	(void)snprintf(path, sizeof(path), "%d/task", p->pid);
+	(void)snprintf(path, sizeof(path), "%d/task", pid);
 	tasks = tree_open_dir(u->tree->proc_fd, path);
 	while (tasks && !found && (e = readdir(tasks)))
 		found = e->d_name[0] != '.' &&
-			str_fmt(path, sizeof(path), "%d/task/%s/status", p->pid,
+			str_fmt(path, sizeof(path), "%d/task/%s/status", pid,
 				e->d_name) == 0 &&
 			read_pages(u, path, ret);
 	return found;
@@ -178,7 +176,7 @@ static uint64_t add_pages(struct use *u, struct use_sum *sum)
 			continue;
 		sum->processes += p->threads ? p->threads : 1;
 		ticks += p->cpu_ticks;
-		if (tree_is_dead(p) || !pages_of(u, p, &v))
+		if (tree_is_dead(p) || !use_pages_of(u, p->pid, p->threads, &v))
 			continue;
 		filters += use_filters(u, &v);
 		p->shares = shares_memory(u, i);
@@ -324,14 +322,17 @@ static void tell_apart(struct use *u, uint64_t limit, uint64_t others, uint64_t 
 	usec_t now = clock_boot_usec();
 	uint64_t grown = beyond(bound, u->exact_bound);
 	uint64_t filled = (now - u->exact_at) * FILL_BYTES_PER_USEC;
+	struct use_exact_sum exact;
 
 	if (u->exact_at && others + u->exact_bytes + grown + filled <= limit) {
 		sum->memory_bytes = others + u->exact_bytes + grown;
 		u->doubt_since = 0;
 		return;
 	}
-	/* Of one that went meanwhile nobody knows whose its memory is now: told apart anew. */
-	if (use_exact_step(u) && !(u->exact_gone && others + u->exact_bytes > limit)) {
+	/* Between the two nobody knows: told apart anew. */
+	if (use_exact_step(u, &exact) &&
+	    (others + exact.most <= limit || others + exact.least > limit)) {
+		u->exact_bytes = exact.most;
 		u->exact_bound = bound;
 		u->exact_at = clock_boot_usec();
 		u->doubt_since = 0;

@@ -67,7 +67,6 @@ struct use {
 	/* exact sizes, where pages shared after fork() would be counted twice */
 	struct use_exact *exact;
 	uint64_t exact_bytes, exact_bound;
-	bool exact_gone; /* exact_bytes has the bound of one that ended meanwhile */
 	usec_t exact_at; /* when that was known; 0: not so far */
 	usec_t doubt_since;
 	/* Called now and then while it looks; may be NULL. */
@@ -107,8 +106,15 @@ void use_note_file(struct use *u, uint64_t dev, uint64_t ino, uint64_t bytes);
 /* use_walk.c: a slice; true: the round is whole. */
 bool use_walk_step(struct use *u);
 void use_walk_done(struct use *u);
-/* use_exact.c: a slice; true: exact_bytes is known. */
-bool use_exact_step(struct use *u);
+/* Of a process; a leader that has exited shows none, the threads behind it do. False: nobody has its
+ * memory any more. */
+bool use_pages_of(const struct use *u, pid_t pid, unsigned threads,
+		  struct use_pages *ret);
+/* use_exact.c: a slice; true: *ret is known. */
+struct use_exact_sum {
+	uint64_t least, most; /* bytes; they differ when processes ended meanwhile */
+};
+bool use_exact_step(struct use *u, struct use_exact_sum *ret);
 void use_exact_done(struct use *u);
 /* Of a task: filters that are not on the keeper. */
 unsigned use_filters(const struct use *u, const struct use_pages *p);

@@ -3,6 +3,11 @@
  * Runs in the keeper: the memory of each process by its share of every page (the kernel walks
  * its page tables for it), a few processes at a look. Address spaces that processes share count
  * once.
+ *
+ * Processes end meanwhile. What one shared is then counted with others, who may have been asked
+ * before or after: so a round has two results. At least: the shares of those that are still there,
+ * none of which can have been too large. At most: the bound of each that went too, whose
+ * memory a child may have that the round does not know; where no process came, nobody has it.
  */
 #include "common/cleanup.h"
 #include "common/mem.h"
@@ -10,7 +15,6 @@
 #include "sandbox/tree_parts.h"
 #include "sandbox/use.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/kcmp.h>
@@ -24,10 +28,9 @@ struct use_exact {
 		pid_t pid;
 		unsigned threads;
 		uint64_t pages, size;
+		uint64_t found; /* bytes; of one that was gone, 0 */
 	} *one;
 	size_t n, at;
-	uint64_t sum;
-	bool gone; /* of one or some their bound is in the sum */
 };
 
 void use_exact_done(struct use *u)
@@ -48,7 +51,7 @@ static struct use_exact *begin(const struct use *u)
 
 		if (p->member && !p->shares && !tree_is_dead(p))
 			x->one[x->n++] =
-				(struct one){p->pid, p->threads, p->pages, p->size};
+				(struct one){p->pid, p->threads, p->pages, p->size, 0};
 	}
 	return x;
 }
@@ -108,15 +111,20 @@ static uint64_t exact_task(const struct use *u, const char *dir, bool *ret_found
 	      tree_status_bytes(text, "Private_Hugetlb");
 	(void)snprintf(path, sizeof(path), "%s/status", dir);
 	if (tree_read(u->tree->proc_fd, path, text, sizeof(text)) > 0 &&
-	    use_parse_status(text, &v))
+	    use_parse_status(text, &v)) {
 		sum += v.tables;
+		if (v.shmem == 0) /* a second walk of the page tables for nothing */
+			return sum;
+	}
 	(void)snprintf(path, sizeof(path), "%s/smaps", dir);
 	return sum + exact_shmem(u, path);
 }
 
-static uint64_t exact_process(const struct use *u, const struct one *p, bool *ret_gone)
+/* Bytes; 0 when it is gone. One that is not readable counts as its bound. */
+static uint64_t exact_process(const struct use *u, const struct one *p)
 {
 	cleanup_dir DIR *tasks = NULL;
+	struct use_pages v;
 	struct dirent *e;
 	char path[320];
 	bool found;
@@ -132,9 +140,9 @@ static uint64_t exact_process(const struct use *u, const struct one *p, bool *re
 		if (e->d_name[0] != '.' &&
 		    str_fmt(path, sizeof(path), "%d/task/%s", p->pid, e->d_name) == 0)
 			sum = exact_task(u, path, &found);
-	/* Not readable, or gone: the bound stands for it. */
-	*ret_gone |= !found && !tasks && (errno == ENOENT || errno == ESRCH);
-	return found ? sum : p->pages;
+	if (found)
+		return sum;
+	return use_pages_of(u, p->pid, p->threads, &v) ? p->pages : 0;
 }
 
 /* One that was counted has the very same. Only asked where the numbers are the same. */
@@ -150,7 +158,46 @@ static bool is_counted(const struct use_exact *x, const struct one *p)
 	return false;
 }
 
-bool use_exact_step(struct use *u)
+static bool is_known(const struct use_exact *x, pid_t pid)
+{
+	for (size_t i = 0; i < x->n; i++)
+		if (x->one[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Has one come since the round began, who may have what another one left? */
+static bool has_newcomer(const struct use *u, const struct use_exact *x)
+{
+	for (size_t i = 0; i < u->tree->n; i++) {
+		const struct tree_proc *p = &u->tree->proc[i];
+
+		if (p->member && !p->shares && !tree_is_dead(p) && !is_known(x, p->pid))
+			return true;
+	}
+	return false;
+}
+
+static struct use_exact_sum sum_up(const struct use *u, const struct use_exact *x)
+{
+	struct use_exact_sum s = {0};
+	bool has_new = has_newcomer(u, x);
+	struct use_pages v;
+
+	for (size_t i = 0; i < x->n; i++) {
+		const struct one *p = &x->one[i];
+
+		if (use_pages_of(u, p->pid, p->threads, &v)) {
+			s.least += p->found;
+			s.most += p->found;
+		} else {
+			s.most += has_new ? p->pages : p->found;
+		}
+	}
+	return s;
+}
+
+bool use_exact_step(struct use *u, struct use_exact_sum *ret)
 {
 	usec_t until = clock_boot_usec() + SLICE_USEC;
 	struct use_exact *x = u->exact;
@@ -158,16 +205,15 @@ bool use_exact_step(struct use *u)
 	if (!x)
 		x = u->exact = begin(u);
 	for (; x->at < x->n; x->at++) {
-		const struct one *p = &x->one[x->at];
+		struct one *p = &x->one[x->at];
 
 		if (clock_boot_usec() >= until)
 			return false;
 		if (!is_counted(x, p))
-			x->sum += exact_process(u, p, &x->gone);
+			p->found = exact_process(u, p);
 		use_meanwhile(u);
 	}
-	u->exact_bytes = x->sum;
-	u->exact_gone = x->gone;
+	*ret = sum_up(u, x);
 	use_exact_done(u);
 	return true;
 }

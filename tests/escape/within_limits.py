@@ -45,6 +45,18 @@ def forked(n):
         assert os.wait()[1] == 0
 
 
+def ending(n):
+    """The same ones, which go one after the other while they are counted, and stay zombies for a while."""
+    held = touched(300 * MIB)
+    for i in range(n):
+        if os.fork() == 0:
+            time.sleep(1 + i / 50)
+            os._exit(held[0] - 1)
+    time.sleep(2 + n / 50)
+    for _ in range(n):
+        assert os.wait()[1] == 0
+
+
 def threads_end(n):
     """A shared object that many processes have mapped, whose makers have ended."""
     held = mmap.mmap(-1, 200 * MIB)
