@@ -516,7 +516,8 @@ jobs_as_seen() {
 import json, sys
 for j in sorted(json.load(sys.stdin)["jobs"], key=lambda j: j["id"]):
     print(j["id"], j["request_id"], j["state"], j["class"], j["attempts"], j["finished_at"])'
-	(cd "$data" && find vessel/blobs vessel/output -type f -exec sha256sum {} + | sort -k 2)
+	# what a vessel was writing when it was killed belongs to nothing
+	(cd "$data" && find vessel/blobs vessel/output -type f ! -name '*.tmp' -exec sha256sum {} + | sort -k 2)
 }
 backup() {
 	local name
