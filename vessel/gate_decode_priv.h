@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the decoders share: blocks are begun, filled, and kept if they are worth it. */
+#ifndef LYCH_VESSEL_GATE_DECODE_PRIV_H
+#define LYCH_VESSEL_GATE_DECODE_PRIV_H
+
+#include "vessel/gate_decode.h"
+
+/* 1 + the value of each character of both alphabets of base64; 0: of none. */
+extern const uint8_t gate_values64[256];
+/* The same of hexadecimal digits, either case. */
+extern const uint8_t gate_values16[256];
+
+/* Room for that many more bytes; false, and d->too_large, when there is none. */
+bool decoded_reserve(struct gate_decoded *d, size_t more);
+void decoded_put(struct gate_decoded *d, char c);
+/* Where the next block begins in d->data. */
+size_t decoded_begin(struct gate_decoded *d);
+/* The block is what was put since `out`; it came from s[src, src + src_len). */
+void decoded_end(struct gate_decoded *d, size_t out, size_t src, size_t src_len);
+/* The same if something can be read in it, or its kind is known; else it is dropped. */
+bool decoded_keep(struct gate_decoded *d, size_t out, size_t src, size_t src_len);
+/* A run that holds much and nothing known. */
+void decoded_note_opaque(struct gate_decoded *d, size_t src, size_t src_len);
+
+void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d);
+void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d);
+
+#endif
