@@ -24,6 +24,7 @@
 #include "vessel/gate_matcher.h"
 #include "vessel/gate_private.h"
 #include "vessel/gate_score.h"
+#include "vessel/gate_valid.h"
 
 #define DEADLINE_DEFAULT_USEC (2 * USEC_PER_SEC)
 #define DECODED_RATIO 4
@@ -31,6 +32,8 @@
 #define SEVERITY_BINARY 0.85
 #define SEVERITY_OPAQUE 0.6
 #define LAYERS_MAX 256
+#define OPAQUE_DISTINCT                                                                  \
+	60 /* values of bytes in a run that is: what was drawn by lot has more */
 
 struct gate {
 	struct gate_config cfg;
@@ -454,29 +457,60 @@ static bool is_within(const struct gate_decoded *d, size_t at, size_t *ret_end)
 	return false;
 }
 
-/* Bytes that are no text, and that no decoder made text of. */
-static void look_for_binary(struct scan *s, const struct gate_decoded *of_deflate,
-			    const struct gate_decoded *of_utf16)
+/* Bytes of the layer's [from, to) that are no text, and that no decoder made text of. below: what
+ * the layer decodes to; NULL: that was not tried. */
+static bool find_unread(const struct layer *l, size_t from, size_t to,
+			const struct gate_decoded *below, size_t *ret_at)
 {
-	const struct layer *l = s->layer;
-	size_t from = 0, at;
+	size_t at;
 
-	/* What happens to decode as base64 is judged by note_opaque. */
-	if (l->kind != LAYER_ROOT &&
-	    !(l->kind == LAYER_BLOCKS && l->encoding == GATE_DEFLATE))
-		return;
-	while (gate_find_binary(l->data + from, l->len - from, &at)) {
+	while (from < to && gate_find_binary(l->data + from, to - from, &at)) {
 		size_t end = 0;
 
 		at += from;
-		if (!is_within(of_deflate, at, &end) && !is_within(of_utf16, at, &end)) {
-			size_t stop = l->len - at > 64 ? at + 64 : l->len;
-
-			found(s, "binary", GATE_BINARY, SEVERITY_BINARY, at, stop);
-			return;
+		if (!below || (!is_within(&below[GATE_DEFLATE], at, &end) &&
+			       !is_within(&below[GATE_UTF16], at, &end))) {
+			*ret_at = at;
+			return true;
 		}
 		from = end;
 	}
+	return false;
+}
+
+/* A run that was decoded because something in it can be read, or by chance looks so, and
+ * that is mostly something else. */
+static void look_for_opaque(struct scan *s, const struct gate_decoded *below)
+{
+	const struct layer *l = s->layer;
+	size_t min = l->encoding == GATE_HEX ? GATE_OPAQUE16_MIN : GATE_OPAQUE64_MIN;
+
+	for (size_t i = 0; i < l->n_blocks; i++) {
+		const struct gate_block *b = &l->block[i];
+		const char *data = l->data + b->out;
+		size_t at;
+
+		if (b->out_len >= min && !gate_kind_of(data, b->out_len) &&
+		    distinct_bytes(data, b->out_len) > OPAQUE_DISTINCT &&
+		    find_unread(l, b->out, (size_t)b->out + b->out_len, below, &at))
+			found(s, "opaque", GATE_BINARY, SEVERITY_OPAQUE, b->out,
+			      (size_t)b->out + b->out_len);
+	}
+}
+
+static void look_for_binary(struct scan *s, const struct gate_decoded *below)
+{
+	const struct layer *l = s->layer;
+	bool is_blocks = l->kind == LAYER_BLOCKS;
+	size_t at;
+
+	/* What happens to decode as base64 or hex must be long to be one. */
+	if (is_blocks && (l->encoding == GATE_BASE64 || l->encoding == GATE_HEX))
+		look_for_opaque(s, below);
+	else if ((l->kind == LAYER_ROOT || (is_blocks && l->encoding == GATE_DEFLATE)) &&
+		 find_unread(l, 0, l->len, below, &at))
+		found(s, "binary", GATE_BINARY, SEVERITY_BINARY, at,
+		      l->len - at > 64 ? at + 64 : l->len);
 }
 
 /* ---- layers ---------------------------------------------------------------------- */
@@ -576,10 +610,11 @@ static void decode(struct scan *s, const struct layer *l)
 		s->failed |= d[e].too_large;
 		s->budget -= d[e].len <= s->budget ? d[e].len : s->budget;
 	}
-	look_for_binary(s, &d[GATE_DEFLATE], &d[GATE_UTF16]);
-	if (d[GATE_BASE64].opaque_len && !s->failed)
-		found(s, "opaque", GATE_BINARY, SEVERITY_OPAQUE, d[GATE_BASE64].opaque,
-		      (size_t)d[GATE_BASE64].opaque + d[GATE_BASE64].opaque_len);
+	look_for_binary(s, d);
+	for (unsigned e = 0; e < GATE_ENCODING_MAX_ && !s->failed; e++)
+		if (d[e].opaque_len)
+			found(s, "opaque", GATE_BINARY, SEVERITY_OPAQUE, d[e].opaque,
+			      (size_t)d[e].opaque + d[e].opaque_len);
 	for (unsigned e = 0; e < GATE_ENCODING_MAX_; e++) {
 		look_in_blocks(s, l, &d[e], (enum gate_encoding)e);
 		gate_decoded_done(&d[e]);
@@ -608,6 +643,8 @@ static void look(struct scan *s, const struct layer *l)
 		without_words(s, l);
 	if (!s->root->is_split)
 		look_at_kinds(s);
+	if (!s->failed && l->depth >= GATE_DEPTH_MAX)
+		look_for_binary(s, NULL);
 	if (s->failed || l->depth >= GATE_DEPTH_MAX)
 		return;
 	fold(s, l);

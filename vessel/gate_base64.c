@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/mem.h"
 #include "vessel/gate_decode_priv.h"
+#include "vessel/gate_kind.h"
 #include "vessel/gate_runs.h"
 #include "vessel/gate_valid.h"
-#include <string.h>
 
 #define BASE64_MIN 12	   /* characters of a run */
 #define BASE64_LINE_MIN 40 /* a run goes on over a line's end behind that many */
-#define OPAQUE_MIN 192	   /* bytes decoded of which nothing is known */
+#define KIND_BYTES 18	   /* by which gate_kind_of() knows most of them */
 
 const uint8_t gate_values64[256] = {
 	['A'] = 1,  ['B'] = 2,	['C'] = 3,  ['D'] = 4,	['E'] = 5,  ['F'] = 6,
@@ -41,24 +41,54 @@ static bool is_mixed(const char *s, size_t len)
 	return upper && other;
 }
 
+/* A file of a known kind begins at s: its letters are no part of what came before. */
+static bool begins_kind(const char *s, size_t len)
+{
+	char out[KIND_BYTES];
+	unsigned bits = 0, have = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && n < sizeof(out); i++) {
+		int v = value64(s[i]);
+
+		if (v < 0)
+			break;
+		bits = (bits << 6 | (unsigned)v) & 0xffffff;
+		have += 6;
+		if (have >= 8) {
+			have -= 8;
+			out[n++] = (char)(bits >> have);
+		}
+	}
+	return gate_kind_of(out, n) != NULL;
+}
+
+/* Line ends at s: how many bytes. */
+static size_t line_end(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && n < 3 && (s[n] == '\r' || s[n] == '\n'))
+		n++;
+	return n;
+}
+
 /* The run at s, over line ends: its length; *ret_n characters of the alphabet. */
 static size_t run64(const char *s, size_t len, size_t *ret_n)
 {
 	size_t i = 0, line = 0, n = 0;
 
 	for (;;) {
-		size_t skip = 0;
+		size_t skip;
 
 		while (i < len && value64(s[i]) >= 0) {
 			i++;
 			n++;
 			line++;
 		}
-		while (i + skip < len && skip < 3 && strchr("\r\n", s[i + skip]) &&
-		       s[i + skip])
-			skip++;
+		skip = line_end(s + i, len - i);
 		if (line < BASE64_LINE_MIN || skip == 0 || i + skip >= len ||
-		    value64(s[i + skip]) < 0)
+		    value64(s[i + skip]) < 0 || begins_kind(s + i + skip, len - i - skip))
 			break;
 		i += skip;
 		line = 0;
@@ -91,46 +121,124 @@ static void put64(struct gate_decoded *d, const uint8_t *six, size_t n, unsigned
 	d->len = (size_t)(out - d->data);
 }
 
-/* The run s[i, i + run), n characters of the alphabet. six: room for all of them. */
-static void take_run64(struct gate_decoded *d, const char *s, size_t i, size_t run,
-		       size_t n, uint8_t *six)
+struct taker {
+	const char *s;
+	size_t len;
+	struct gate_decoded *d;
+	uint8_t *six; /* the values of a run */
+	size_t room;
+};
+
+/* The run [at, at + run), n characters of the alphabet and what lies between them. */
+static void take(struct taker *t, size_t at, size_t run, size_t n)
 {
+	struct gate_decoded *d = t->d;
 	bool kept = false;
 	size_t k = 0;
 
-	for (size_t at = i; at < i + run; at++)
-		if (value64(s[at]) >= 0)
-			six[k++] = (uint8_t)value64(s[at]);
+	if (n > t->room) {
+		t->room = n * 2;
+		t->six = xreallocarray(t->six, t->room, 1);
+	}
+	for (size_t i = at; i < at + run; i++)
+		if (value64(t->s[i]) >= 0)
+			t->six[k++] = (uint8_t)value64(t->s[i]);
 	/* It may begin with letters that are none of it. */
 	for (unsigned skip = 0; skip < 4 && !kept && !d->too_large; skip++) {
 		size_t before = d->len, out = decoded_begin(d);
 
-		put64(d, six, k, skip);
-		kept = decoded_keep(d, out, i, run);
+		put64(d, t->six, k, skip);
+		kept = decoded_keep(d, out, at, run);
 		if (!kept)
 			d->len = before;
 	}
-	if (!kept && n / 4 * 3 >= OPAQUE_MIN && distinct_bytes(s + i, run) > 40)
-		decoded_note_opaque(d, i, run);
+	if (!kept && n / 4 * 3 >= GATE_OPAQUE64_MIN &&
+	    distinct_bytes(t->s + at, run) > 40)
+		decoded_note_opaque(d, at, run);
+}
+
+/* From the line at `at` on those of one length, and the shorter one that may be their end. */
+static void take_lines_from(struct taker *t, size_t at, size_t end)
+{
+	size_t n = 0, width = 0, line, i = at;
+
+	do {
+		line = gate_run_end(gate_values64, t->s, end, i) - i;
+		width = width ? width : line;
+		n += line;
+		i += line;
+		if (line < width || i == end)
+			break;
+		line = line_end(t->s + i, end - i);
+		i += line;
+	} while (line && gate_run_end(gate_values64, t->s, end, i) - i <= width);
+	if (n >= BASE64_MIN)
+		take(t, at, i - at, n);
+}
+
+/*
+ * A text of its own may begin at each line. What came before need not be a whole number of groups
+ * of four: so each of the four ways to count is tried once, from the first line on where it counts
+ * anew. And what it begins with must not be glued to what came before: so lines of another length
+ * are taken by themselves, too.
+ */
+static void take_at_lines(struct taker *t, size_t at, size_t run, size_t n)
+{
+	bool tried[4] = {true};
+	size_t k = 0, before = 0;
+
+	for (size_t i = at, end = at + run; i < end;) {
+		size_t line = gate_run_end(gate_values64, t->s, end, i) - i;
+
+		if (before && line != before)
+			take_lines_from(t, i, end);
+		if (before && !tried[k % 4] && n - k >= BASE64_MIN) {
+			tried[k % 4] = true;
+			take(t, i, end - i, n - k);
+		}
+		k += line;
+		before = line;
+		i += line;
+		while (i < end && value64(t->s[i]) < 0)
+			i++;
+	}
+}
+
+static void take_runs(struct taker *t)
+{
+	const char *s = t->s;
+
+	for (size_t i = gate_next_run(gate_values64, BASE64_MIN, s, t->len, 0);
+	     i < t->len && !t->d->too_large;
+	     i = gate_next_run(gate_values64, BASE64_MIN, s, t->len, i)) {
+		size_t n = 0, run = run64(s + i, t->len - i, &n);
+
+		if (is_mixed(s + i, run)) {
+			take(t, i, run, n);
+			take_at_lines(t, i, run, n);
+		}
+		i += run;
+	}
+}
+
+/* Lines that are short, or that something stands before: no run goes on over their ends. */
+static void take_lines(struct taker *t)
+{
+	struct gate_lines l;
+	size_t at = 0;
+
+	while (!t->d->too_large &&
+	       gate_next_lines(gate_values64, "", t->s, t->len, &at, &l))
+		if (l.n >= BASE64_MIN && (l.width < BASE64_LINE_MIN || !l.is_plain) &&
+		    is_mixed(t->s + l.from, l.to - l.from))
+			take(t, l.from, l.to - l.from, l.n);
 }
 
 void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d)
 {
-	uint8_t *six = NULL;
-	size_t room = 0;
+	struct taker t = {.s = s, .len = len, .d = d};
 
-	for (size_t i = gate_next_run(gate_values64, BASE64_MIN, s, len, 0);
-	     i < len && !d->too_large;
-	     i = gate_next_run(gate_values64, BASE64_MIN, s, len, i)) {
-		size_t n = 0, run = run64(s + i, len - i, &n);
-
-		if (!six || n > room) {
-			room = n * 2;
-			six = xreallocarray(six, room, 1);
-		}
-		if (is_mixed(s + i, run))
-			take_run64(d, s, i, run, n, six);
-		i += run;
-	}
-	free(six);
+	take_runs(&t);
+	take_lines(&t);
+	free(t.six);
 }

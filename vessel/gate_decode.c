@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#define UTF16_MIN 6    /* characters */
+#define UTF16_MIN 4    /* characters */
 #define READABLE_MIN 8 /* bytes in a row, for a run to be taken */
 #define DEFLATE_STEP 256
 /* What a stream may have taken beyond what it gave: the head of a block is below 300 bytes. */
@@ -56,13 +56,16 @@ void decoded_end(struct gate_decoded *d, size_t out, size_t src, size_t src_len)
 	};
 }
 
-static bool has_utf16(const char *s, size_t len)
+bool gate_has_utf16(const char *s, size_t len)
 {
-	size_t n = 0;
+	size_t n[2] = {0}; /* at even places, at odd ones */
 
-	for (size_t i = 0; i + 1 < len && n < READABLE_MIN / 2; i += 2)
-		n = (s[i] == 0) != (s[i + 1] == 0) ? n + 1 : 0;
-	return n >= READABLE_MIN / 2;
+	for (size_t i = 0; i + 1 < len; i++) {
+		n[i % 2] = (s[i] == 0) != (s[i + 1] == 0) ? n[i % 2] + 1 : 0;
+		if (n[i % 2] >= READABLE_MIN / 2)
+			return true;
+	}
+	return false;
 }
 
 /* Something can be read in it, or its first bytes are known. */
@@ -72,7 +75,7 @@ static bool is_worth(const char *s, size_t len)
 
 	return gate_has_readable(s, len, READABLE_MIN) ||
 	       (len > 18 && memcmp(s, gzip, 3) == 0) ||
-	       (len > 8 && memcmp(s, zlib, 2) == 0) || has_utf16(s, len) ||
+	       (len > 8 && memcmp(s, zlib, 2) == 0) || gate_has_utf16(s, len) ||
 	       gate_kind_of(s, len);
 }
 

@@ -26,9 +26,13 @@ struct gate_decoded {
 	uint32_t opaque, opaque_len;
 };
 
+/* Decoded bytes of one run of which nothing is known are a finding from so many on. */
+#define GATE_OPAQUE64_MIN 192 /* of base64: names and paths look like a short one */
+#define GATE_OPAQUE16_MIN 128 /* of hex: no digest is as long */
+
 enum gate_encoding {
 	GATE_BASE64,  /* both alphabets, over several lines */
-	GATE_HEX,     /* also in pairs with a blank or a colon between them */
+	GATE_HEX,     /* the same; also in pairs with a blank or a colon between them */
 	GATE_DEFLATE, /* gzip and zlib */
 	GATE_UTF16,   /* both orders */
 	GATE_ENCODING_MAX_

@@ -22,7 +22,22 @@ bool decoded_keep(struct gate_decoded *d, size_t out, size_t src, size_t src_len
 /* A run that holds much and nothing known. */
 void decoded_note_opaque(struct gate_decoded *d, size_t src, size_t src_len);
 
+/* Two zeros in each four bytes, as UTF-16 of either order has them. */
+bool gate_has_utf16(const char *s, size_t len);
+
 void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d);
 void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d);
+
+/* Lines of one length that hold nothing but an alphabet; the last may be shorter. */
+struct gate_lines {
+	size_t from, to; /* in the text */
+	size_t n;	 /* letters of the alphabet in it */
+	bool is_plain;	 /* nothing but line ends between the letters of two lines */
+	size_t width;	 /* letters of the first line */
+};
+/* The next such lines, two or more, from *at on, which is moved behind them. between: what
+ * may stand between two letters of a line. */
+bool gate_next_lines(const uint8_t in[256], const char *between, const char *s,
+		     size_t len, size_t *at, struct gate_lines *ret);
 
 #endif

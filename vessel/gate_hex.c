@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/gate_decode_priv.h"
 #include "vessel/gate_runs.h"
+#include "vessel/gate_valid.h"
 
 #define HEX_MIN 16
 
@@ -47,13 +48,27 @@ static void put_pairs(struct gate_decoded *d, const char *s, size_t n, size_t st
 		d->data[d->len++] = (char)(value16(s[0]) << 4 | value16(s[1]));
 }
 
+/* What was put since `out` and came from s[src, src + src_len). */
+static bool keep_pairs(struct gate_decoded *d, size_t out, size_t src, size_t src_len)
+{
+	const char *s = d->data + out;
+	size_t n = d->len - out;
+	bool is_opaque = n >= GATE_OPAQUE16_MIN && distinct_bytes(s, n) > 60;
+
+	if (decoded_keep(d, out, src, src_len))
+		return true;
+	if (is_opaque)
+		decoded_note_opaque(d, src, src_len);
+	return false;
+}
+
 static void take_pairs(struct gate_decoded *d, const char *s, size_t at, size_t n,
 		       size_t stride, size_t run)
 {
 	size_t before = d->len, out = decoded_begin(d);
 
 	put_pairs(d, s + at, n, stride);
-	if (!decoded_keep(d, out, at, run))
+	if (!keep_pairs(d, out, at, run))
 		d->len = before;
 }
 
@@ -119,8 +134,35 @@ static void decode_spaced_hex(const char *s, size_t len, struct gate_decoded *d)
 	}
 }
 
+/* Digits over lines' ends, as xxd -p and od write them. */
+static void decode_hex_lines(const char *s, size_t len, struct gate_decoded *d)
+{
+	struct gate_lines l;
+	size_t at = 0;
+
+	while (!d->too_large && gate_next_lines(gate_values16, " :", s, len, &at, &l)) {
+		size_t before = d->len, out = decoded_begin(d), n = 0;
+		int high = 0;
+
+		if (l.n < HEX_MIN || !decoded_reserve(d, l.n / 2))
+			continue;
+		for (size_t i = l.from; i < l.to; i++) {
+			int v = value16(s[i]);
+
+			if (v < 0)
+				continue;
+			if (n++ % 2)
+				d->data[d->len++] = (char)(high << 4 | v);
+			high = v;
+		}
+		if (!keep_pairs(d, out, l.from, l.to - l.from))
+			d->len = before;
+	}
+}
+
 void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d)
 {
 	decode_joined_hex(s, len, d);
 	decode_spaced_hex(s, len, d);
+	decode_hex_lines(s, len, d);
 }

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a secret may be written: over lines, in few letters, among other runs. */
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "vessel/gate.h"
+#include "vessel/gate_private.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TOKEN "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"
+#define TERM "Projekt Morgenstern 4711"
+
+static struct gate *g;
+static struct gate_private *terms;
+static struct gate_report r;
+
+static void begin(void)
+{
+	const struct gate_config cfg = {.portal_threshold = 0.4,
+					.forbidden_threshold = 0.7};
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(gate_new(&cfg, &g, &err), 0, "%s", err.msg);
+	terms = gate_private_new();
+	gate_set_private(g, terms);
+}
+
+static void end(void)
+{
+	gate_set_private(g, NULL);
+	gate_private_free(terms);
+	gate_free(g);
+}
+
+TestSuite(gate_written, .init = begin, .fini = end, .timeout = 120);
+
+static void add_term(const char *term)
+{
+	struct err err = ERR_INIT;
+	uint64_t id;
+
+	cr_assert_eq(gate_private_add(terms, PRIVATE_TERM, "t", term, strlen(term), 0,
+				      &id, &err),
+		     0, "%s", err.msg);
+}
+
+static double score(const struct buf *b)
+{
+	const struct gate_part p = {.data = buf_str(b), .len = b->len};
+	const struct gate_input in = {.parts = &p, .n_parts = 1};
+
+	gate_scan(g, &in, &r);
+	return r.score;
+}
+
+/* A small generator of numbers. */
+static uint32_t draw(uint32_t *s, uint32_t n)
+{
+	*s = *s * 1664525u + 1013904223u;
+	return (*s >> 8) % n;
+}
+
+static void add_noise(struct buf *b, uint32_t *seed, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char c = (char)draw(seed, 256);
+
+		buf_add(b, &c, 1);
+	}
+}
+
+/* width 0: on one line. */
+static void add64(struct buf *out, const void *data, size_t len, size_t width)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+		"0123456789+/";
+	const uint8_t *u = data;
+	size_t n = 0;
+
+	for (size_t i = 0; i * 6 < len * 8; i++) {
+		size_t at = i * 6 / 8;
+		unsigned two = (unsigned)u[at] << 8 | (at + 1 < len ? u[at + 1] : 0U);
+
+		if (width && n && n % width == 0)
+			buf_adds(out, "\n");
+		buf_add(out, &digits[two >> (10 - i * 6 % 8) & 63], 1);
+		n++;
+	}
+}
+
+/* between: what stands between two bytes. */
+static void add16(struct buf *out, const void *data, size_t len, size_t width,
+		  const char *between)
+{
+	const uint8_t *u = data;
+
+	for (size_t i = 0; i < len; i++) {
+		char two[3];
+
+		(void)snprintf(two, sizeof(two), "%02x", u[i]);
+		if (i)
+			buf_adds(out, width && i % width == 0 ? "\n" : between);
+		buf_adds(out, two);
+	}
+}
+
+static struct buf new_buf(void)
+{
+	struct buf b;
+
+	buf_init(&b, (size_t)4 << 20);
+	return b;
+}
+
+Test(gate_written, in_short_lines)
+{
+	static const size_t widths[] = {8, 12, 20, 36, 41, 60, 75, 76};
+	uint32_t seed = 7;
+
+	add_term(TERM);
+	for (unsigned round = 0; round < 400; round++) {
+		size_t width = widths[draw(&seed, ARRAY_SIZE(widths))];
+		cleanup_buf struct buf text = new_buf(), b64 = new_buf(), b16 = new_buf();
+
+		for (uint32_t i = draw(&seed, 60); i > 0; i--)
+			buf_adds(&text, i % 7 ? "x" : " ");
+		buf_adds(&text, " " TERM " and so on");
+		add64(&b64, text.data, text.len, width);
+		cr_expect_eq(score(&b64), 1.0, "%zu:\n%s", width, buf_str(&b64));
+		add16(&b16, text.data, text.len, width / 2, "");
+		cr_expect_eq(score(&b16), 1.0, "%zu:\n%s", width, buf_str(&b16));
+		b16.len = 0;
+		add16(&b16, text.data, text.len, 16, " ");
+		cr_expect_eq(score(&b16), 1.0, "\n%s", buf_str(&b16));
+	}
+}
+
+/* A run that is long enough has something that looks like text, by chance. */
+Test(gate_written, what_is_opaque_is_seen_at_any_length)
+{
+	uint32_t seed = 99;
+
+	for (size_t n = 200; n < 20000; n += n / 3) {
+		for (unsigned round = 0; round < 8; round++) {
+			cleanup_buf struct buf noise = new_buf(), b64 = new_buf(),
+					       b16 = new_buf();
+
+			add_noise(&noise, &seed, n);
+			add64(&b64, noise.data, n, 0);
+			cr_expect_geq(score(&b64), 0.4, "base64 of %zu bytes", n);
+			add16(&b16, noise.data, n, 0, "");
+			cr_expect_geq(score(&b16), 0.4, "hex of %zu bytes", n);
+			b16.len = 0;
+			add16(&b16, noise.data, n, 16, " ");
+			cr_expect_geq(score(&b16), 0.4, "hex of %zu bytes, od", n);
+		}
+	}
+}
+
+Test(gate_written, a_compressors_first_bytes_excuse_nothing)
+{
+	static const char head[] = "\x1f\x8b\x08\0\0\0\0\0\0\3";
+	uint32_t seed = 3;
+	cleanup_buf struct buf noise = new_buf(), b64 = new_buf();
+
+	buf_add(&noise, head, sizeof(head) - 1);
+	add_noise(&noise, &seed, 3000);
+	add64(&b64, noise.data, noise.len, 0);
+	cr_expect_geq(score(&b64), 0.4, "%f", r.score);
+}
+
+/* One of base64 that is read, or of noise, for each seed. */
+static void add_run(struct buf *out, uint32_t *seed)
+{
+	static const char *const said[] = {
+		"AKIAQZ3RLMT5WXV7BNC2",
+		TOKEN,
+		TERM,
+		"4111 1111 1111 1111",
+		"the quick brown fox jumps over the lazy dog and then some more",
+	};
+	cleanup_buf struct buf text = new_buf(), run = new_buf();
+	uint32_t what = draw(seed, ARRAY_SIZE(said) + 1);
+
+	if (what == ARRAY_SIZE(said))
+		add_noise(&text, seed, 200 + draw(seed, 900));
+	for (uint32_t i = 0; what < ARRAY_SIZE(said) && i <= draw(seed, 3); i++)
+		buf_addf(&text, "%s ", said[what]);
+	add64(&run, text.data, text.len, draw(seed, 2) ? 76 : 0);
+	/* the end of it may be cut at any letter */
+	buf_add(out, run.data, run.len > 60 ? run.len - draw(seed, 5) : run.len);
+	buf_adds(out, draw(seed, 4) ? "\n" : "\r\n");
+}
+
+Test(gate_written, a_line_before_another_lowers_nothing)
+{
+	uint32_t seed = 4228;
+
+	add_term(TERM);
+	for (unsigned round = 0; round < 1500; round++) {
+		cleanup_buf struct buf a = new_buf(), b = new_buf(), both = new_buf();
+		double sa, sb;
+
+		add_run(&a, &seed);
+		add_run(&b, &seed);
+		buf_add(&both, a.data, a.len);
+		buf_add(&both, b.data, b.len);
+		sa = score(&a);
+		sb = score(&b);
+		cr_expect_geq(score(&both), (sa > sb ? sa : sb) - 1e-9,
+			      "round %u: %f %f -> %f\n%s", round, sa, sb, r.score,
+			      buf_str(&both));
+	}
+}
