@@ -405,15 +405,13 @@ static bool on_private(size_t offset, size_t len, void *arg)
 	return !s->failed;
 }
 
-static void look_for_private(struct scan *s)
+/* Registered terms in a layer, whose text is put into their form first. */
+static void look_for_terms(struct scan *s, const struct layer *above, unsigned how)
 {
-	const struct layer *above = s->layer;
 	struct gate_folded f;
 	struct layer l;
 
-	if (!s->g->private || gate_private_count(s->g->private) == 0)
-		return;
-	gate_fold(above->data, above->len, FOLD_SHAPES | FOLD_CASE, &f);
+	gate_fold(above->data, above->len, how, &f);
 	l = (struct layer){
 		.kind = LAYER_FOLDED,
 		.parent = above,
@@ -424,8 +422,49 @@ static void look_for_private(struct scan *s)
 	};
 	s->layer = &l;
 	gate_private_search(s->g->private, f.data, f.len, on_private, s);
-	s->layer = above;
 	gate_folded_done(&f);
+}
+
+/* Any word may be base64 of a few letters: nobody but who registered them can say. */
+static void look_for_short_terms(struct scan *s, const struct layer *above)
+{
+	struct gate_decoded d;
+
+	if (above->depth >= GATE_DEPTH_MAX)
+		return;
+	gate_decode_short(above->data, above->len, s->budget, &d);
+	s->failed |= d.too_large;
+	s->budget -= d.len <= s->budget ? d.len : s->budget;
+	if (d.n && !s->failed) {
+		const struct layer l = {
+			.kind = LAYER_BLOCKS,
+			.parent = above,
+			.data = d.data,
+			.len = d.len,
+			.depth = above->depth + 1,
+			.block = d.block,
+			.n_blocks = d.n,
+			.encoding = GATE_BASE64,
+		};
+
+		look_for_terms(s, &l, FOLD_SHAPES | FOLD_CASE);
+		look_for_short_terms(s, &l);
+	}
+	gate_decoded_done(&d);
+}
+
+static void look_for_private(struct scan *s)
+{
+	const struct layer *l = s->layer;
+
+	if (!s->g->private || gate_private_count(s->g->private) == 0)
+		return;
+	look_for_terms(s, l, FOLD_SHAPES | FOLD_CASE);
+	if (memchr(l->data, '+', l->len) || memchr(l->data, '\\', l->len))
+		look_for_terms(s, l, FOLD_SHAPES | FOLD_CASE | FOLD_FORM);
+	if (gate_private_has_short(s->g->private, GATE_SHORT_MAX))
+		look_for_short_terms(s, l);
+	s->layer = l;
 }
 
 static void look_at_kind(struct scan *s, size_t start, size_t len)

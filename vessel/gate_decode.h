@@ -41,6 +41,10 @@ enum gate_encoding {
 /* At most max bytes of result. */
 void gate_decode(enum gate_encoding e, const char *s, size_t len, size_t max,
 		 struct gate_decoded *ret);
+/* Words of base64 and hex that hold 4 to GATE_SHORT_MAX bytes, all of them readable, which most
+ * words do not. Those of UTF-16 become one byte a letter. */
+#define GATE_SHORT_MAX 8
+void gate_decode_short(const char *s, size_t len, size_t max, struct gate_decoded *ret);
 void gate_decoded_done(struct gate_decoded *d);
 
 #endif

@@ -450,6 +450,14 @@ static size_t percents_at(const char *s, size_t len, char out[4], size_t *ret_n)
 	return at;
 }
 
+/* What stands for a blank at s: how many bytes, 0 when nothing does. */
+static size_t form_blank_at(const char *s, size_t len)
+{
+	if (s[0] == '+')
+		return 1;
+	return len > 1 && s[0] == '\\' && s[1] && strchr("nrt", s[1]) ? 2 : 0;
+}
+
 static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 {
 	uint32_t c = 0;
@@ -458,6 +466,10 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 	char bytes[4] = {0};
 	size_t n_bytes, used;
 
+	if (w->how & FOLD_FORM && (used = form_blank_at(s + i, len - i)) > 0) {
+		put_byte(w, ' ', i);
+		return used;
+	}
 	if (n && is_byte) {
 		(void)percents_at(s + i, len - i, bytes, &n_bytes);
 		used = utf8_at(bytes, n_bytes, &c);

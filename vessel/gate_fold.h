@@ -17,6 +17,9 @@
 #define FOLD_SHAPES 2u
 /* lower case, and one blank for each run of blanks */
 #define FOLD_CASE 4u
+/* with FOLD_CASE: `+` and the escapes \\n, \\r and \\t are blanks, as in forms and in JSON within
+ * JSON */
+#define FOLD_FORM 8u
 
 struct gate_folded {
 	char *data;    /* len bytes, never longer than the input */

@@ -378,6 +378,14 @@ void gate_private_at(const struct gate_private *p, size_t i, struct private_entr
 	};
 }
 
+bool gate_private_has_short(const struct gate_private *p, size_t max)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->entry[i].bytes <= max)
+			return true;
+	return false;
+}
+
 /* ---- as bytes -------------------------------------------------------------------- */
 
 static void put_u32(struct buf *out, uint32_t v)

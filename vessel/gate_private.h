@@ -57,6 +57,9 @@ MUST_CHECK int gate_private_remove(struct gate_private *p, uint64_t id, struct e
 size_t gate_private_count(const struct gate_private *p);
 void gate_private_at(const struct gate_private *p, size_t i, struct private_entry *ret);
 
+/* Is there a term of at most that many bytes? */
+bool gate_private_has_short(const struct gate_private *p, size_t max);
+
 /* As bytes, for the file and for the worker. */
 void gate_private_write(const struct gate_private *p, struct buf *out);
 MUST_CHECK int gate_private_read(const void *data, size_t len, struct gate_private **ret,

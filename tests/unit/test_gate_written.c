@@ -138,6 +138,55 @@ Test(gate_written, in_short_lines)
 	}
 }
 
+Test(gate_written, with_blanks_of_a_form)
+{
+	static const char *const forms[] = {
+		"q=Projekt+Morgenstern+4711&x=1",
+		"q=projekt%20morgenstern+4711",
+		"{\"a\": \"Projekt\\nMorgenstern\\t4711\"}",
+		"Projekt \\n  Morgenstern\\r\\n4711",
+	};
+
+	add_term(TERM);
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		cleanup_buf struct buf b = new_buf();
+
+		buf_adds(&b, forms[i]);
+		cr_expect_eq(score(&b), 1.0, "%s", forms[i]);
+	}
+}
+
+Test(gate_written, a_short_term_in_base64_and_hex)
+{
+	static const char *const short_terms[] = {"k9Qm",    "zT4xW",	 "hU7rpq",
+						  "W9x2Kf3", "Zk81vQpR", "m\xc3\xbcll7"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(short_terms); i++) {
+		const char *t = short_terms[i];
+		cleanup_buf struct buf once = new_buf(), twice = new_buf(),
+				       hex = new_buf(), wide = new_buf(), in = new_buf(),
+				       path = new_buf();
+
+		add64(&once, t, strlen(t), 0);
+		cr_expect_lt(score(&once), 0.4, "%s is not registered yet", t);
+		add_term(t);
+		cr_expect_eq(score(&once), 1.0, "%s: %s", t, buf_str(&once));
+		add64(&twice, once.data, once.len, 0);
+		cr_expect_eq(score(&twice), 1.0, "%s: %s", t, buf_str(&twice));
+		add16(&hex, t, strlen(t), 0, "");
+		cr_expect_eq(score(&hex), 1.0, "%s: %s", t, buf_str(&hex));
+		buf_addf(&in, "my value is %s=, thanks", buf_str(&once));
+		cr_expect_eq(score(&in), 1.0, "%s", buf_str(&in));
+		buf_addf(&path, "GET /v1/%s/x?y=1", buf_str(&once));
+		cr_expect_eq(score(&path), 1.0, "%s", buf_str(&path));
+		for (size_t k = 0; k < strlen(t); k++)
+			buf_add(&wide, (char[]){t[k], 0}, 2);
+		if (i != ARRAY_SIZE(short_terms) -
+				 1) /* else no letter has a byte of its own */
+			cr_expect_eq(score(&wide), 1.0, "%s in UTF-16", t);
+	}
+}
+
 /* A run that is long enough has something that looks like text, by chance. */
 Test(gate_written, what_is_opaque_is_seen_at_any_length)
 {
