@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/content.h"
 
+#include "common/mem.h"
 #include "common/str.h"
 #include <assert.h>
+#include <inttypes.h>
 
 /* Name and first schema, each behind what its keys name; the jobs first (CONTENT_JOBS). */
 #define TABLES(X)                                                                        \
@@ -92,31 +94,73 @@ static const char *const hold[] = {
 };
 
 /* What the tables let in and no release writes: the vessel could not read, number or log
- * it. The outbox is sent in pieces of 512 events. */
+ * it, or nothing of it could ever run. Number, table, what its rows keep, columns, and why
+ * one that does not is refused. No counter of a release comes near its limit here, and each
+ * has room to grow. The outbox is sent in pieces of 512 events. */
+#define ID " BETWEEN 1 AND 9007199254740991"
+#define COUNT " BETWEEN 0 AND 4503599627370495"
+#define PROMISES(X)                                                                      \
+	X(2, job, "id" ID, "id", "a number that none has")                               \
+	X(3, job, "isfinite(created_at) AND isfinite(updated_at) AND isfinite(run_at)",  \
+	  "created_at, updated_at, run_at", "a time that none has")                      \
+	X(4, job, "queue = 'main'", "queue", "a queue that no tomb serves")              \
+	X(5, job,                                                                        \
+	  "class IN ('', 'setup_refused', 'policy_deny', 'timeout_kill', 'oom_kill',"    \
+	  " 'output_limit', 'disk_limit', 'resource_kill', 'crash', 'lease_expired',"    \
+	  " 'gate_failed', 'transport_loss', 'budget_exhausted')",                       \
+	  "class", "a word that none has")                                               \
+	X(6, job, "epoch" COUNT, "epoch", "a number that none has")                      \
+	X(7, job, "version" COUNT, "version", "a number that none has")                  \
+	X(8, job, "attempts BETWEEN 0 AND 1000", "attempts", "a number that none has")   \
+	X(9, job, "lost BETWEEN 0 AND 90000", "lost", "a number that none has")          \
+	X(10, job, "releases BETWEEN 0 AND 1000000000", "releases",                      \
+	  "a number that none has")                                                      \
+	X(11, attempt, "epoch" COUNT, "epoch", "a number that none has")                 \
+	X(12, lease, "epoch" COUNT, "epoch", "a number that none has")                   \
+	X(13, result, "epoch" COUNT, "epoch", "a number that none has")                  \
+	X(14, audit_outbox, "id" ID, "id", "a number that none has")                     \
+	X(15, audit_outbox, "isfinite(at)", "at", "a time that none has")                \
+	X(16, audit_outbox, "coalesce(job_id, 1)" ID, "job_id",                          \
+	  "a number that none has")                                                      \
+	X(17, audit_outbox, "coalesce(epoch, 0)" COUNT, "epoch",                         \
+	  "a number that none has")                                                      \
+	X(18, audit_outbox, "octet_length(event) <= 200", "event",                       \
+	  "a size that none has")                                                        \
+	X(19, audit_outbox, "octet_length(data::text) <= 65536", "data",                 \
+	  "a size that none has")
+
+/* Of all that are broken the first promise's first row: 10^12 times the promise, and the
+ * row, 1 the first behind the names. COPY wrote them in the archive's order; one that a
+ * migration since wrote anew stands behind the others. */
+#define ROW_FACTOR 1000000000000
 const char content_broken[] =
-	"SELECT CASE"
-	" WHEN (SELECT count(*) FROM lych.audit_state) <> 1 THEN 1"
-	" WHEN EXISTS (SELECT 1 FROM lych.job WHERE id NOT BETWEEN 1 AND "
-	"9007199254740991)"
-	" THEN 2"
-	" WHEN EXISTS (SELECT 1 FROM lych.job WHERE NOT (isfinite(created_at)"
-	" AND isfinite(updated_at) AND isfinite(run_at))) THEN 3"
-	" WHEN EXISTS (SELECT 1 FROM lych.audit_outbox WHERE NOT isfinite(at)"
-	" OR id NOT BETWEEN 1 AND 9007199254740991 OR octet_length(event) > 200"
-	" OR octet_length(data::text) > 65536) THEN 4"
-	" ELSE 0 END";
+	"SELECT coalesce(min(promise * 1000000000000 + n), 0) FROM (SELECT 1::bigint AS"
+	" promise, 0::bigint AS n WHERE (SELECT count(*) FROM lych.audit_state) <> 1"
+#define X(number, table, keeps, columns, why)                                            \
+	" UNION ALL SELECT " #number ", (SELECT count(*) FROM lych." #table              \
+	" AS a WHERE a.ctid <= b.ctid) FROM (SELECT ctid FROM lych." #table              \
+	" WHERE NOT (" keeps ") ORDER BY ctid LIMIT 1) AS b"
+	PROMISES(X)
+#undef X
+		") AS broken";
 
-const char *content_broken_why(uint64_t number)
+char *content_broken_why(uint64_t number)
 {
-	static const char *const why[] = {
-		"",
-		"the state of the audit log is not one row",
-		"a job has a number that none has",
-		"a job has a time that none has",
-		"an event has a time, number or size that none has",
+	static const struct {
+		const char *table, *columns, *why;
+	} promises[] = {
+#define X(number, table, keeps, columns, why) [number] = {#table, columns, why},
+		PROMISES(X)
+#undef X
 	};
+	uint64_t promise = number / ROW_FACTOR, row = number % ROW_FACTOR;
 
-	return number < ARRAY_SIZE(why) ? why[number] : "";
+	if (promise == 1)
+		return xstrdup("audit_state: it is not one row");
+	if (promise >= ARRAY_SIZE(promises) || !promises[promise].table)
+		return xstrdup("a promise that is not known");
+	return xasprintf("%s, row %" PRIu64 ", %s: %s", promises[promise].table, row,
+			 promises[promise].columns, promises[promise].why);
 }
 
 /* ---- scripts ------------------------------------------------------------------- */

@@ -41,9 +41,11 @@ unsigned content_sections(unsigned schema);
 void content_finish(bool held, struct content_script *ret);
 /* How many jobs have not ended: a query that answers a number. */
 extern const char content_unended[];
-/* A number again: 0, or which promise the rows break that no constraint states. */
+/* A number again: 0, or which promise the rows break that no constraint states, and which
+ * row does. */
 extern const char content_broken[];
-const char *content_broken_why(uint64_t number);
+/* That number in words, "job, row 3, class: ..."; the caller frees it. */
+char *content_broken_why(uint64_t number);
 
 /* Every table by name, for who compares them with the catalogue: NULL at the end. */
 const char *content_table(unsigned schema, size_t i);

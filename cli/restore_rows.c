@@ -59,9 +59,11 @@ static int check(struct restore *r, struct err *err)
 	    pgtool_number(&r->tool, "lychgate", "SELECT count(*) FROM lych.job", &jobs,
 			  err) < 0)
 		return -1;
-	if (broken)
-		return err_set_id(err, ERRID_BACKUP_DAMAGED, "%s",
-				  content_broken_why(broken));
+	if (broken) {
+		cleanup_free char *why = content_broken_why(broken);
+
+		return err_set_id(err, ERRID_BACKUP_DAMAGED, "%s", why);
+	}
 	if (jobs != r->jobs)
 		return err_set_id(err, ERRID_BACKUP_FAILED,
 				  "%llu jobs arrived, there were %llu",

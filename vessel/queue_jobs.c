@@ -51,11 +51,13 @@ static int row_to_job(const struct pg_result *res, size_t row, struct queue_job 
 	j->id = pg_i64(res, row, 0);
 	j->queue = pg_text(res, row, 1);
 	j->request_id = pg_text(res, row, 2);
-	if (!job_state_from_name(pg_text(res, row, 3), &j->state) ||
-	    !fail_class_from_name(pg_text(res, row, 4), &j->fail_class))
-		return err_set(err, ERR_INTERNAL, "job %lld: state %s, class %s",
-			       (long long)j->id, pg_text(res, row, 3),
-			       pg_text(res, row, 4));
+	if (!job_state_from_name(pg_text(res, row, 3), &j->state))
+		return err_set(err, ERR_INTERNAL, "job %lld: state %s", (long long)j->id,
+			       pg_text(res, row, 3));
+	/* A word of another release, or of a database that somebody wrote to: one such row
+	 * must not hide all others. */
+	if (!fail_class_from_name(pg_text(res, row, 4), &j->fail_class))
+		j->fail_class = FAIL_NONE;
 	j->phase = pg_text(res, row, 5);
 	j->epoch = pg_i64(res, row, 6);
 	j->attempts = (int)pg_i64(res, row, 7);

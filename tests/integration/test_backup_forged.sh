@@ -142,6 +142,34 @@ rows audit_outbox | sed '2s/\t20[0-9-]* [0-9:.]*+00\t/\tinfinity\t/' >"$LYCH_TMP
 grep -q infinity "$LYCH_TMP/text" || fail "no event was changed"
 forge "rows:audit_outbox=$LYCH_TMP/text"
 damaged "an event of no time"
+column() { # table, row, column, value: it and the others as they are
+	rows "$1" | awk -F'\t' -v OFS='\t' -v row="$2" -v c="$3" -v v="$4" \
+		'NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) at = i } NR == row + 1 { $at = v } { print }' >"$LYCH_TMP/text"
+	cmp -s <(rows "$1") "$LYCH_TMP/text" && fail "no $3 of $1 was changed"
+	forge "rows:$1=$LYCH_TMP/text"
+}
+nonsense() { # table, row, column, value
+	column "$@"
+	damaged "$1.$3 = $4"
+	grep -qF "$1, row $2, $3: " "$LYCH_TMP/err" || fail "$1.$3 = $4: $(cat "$LYCH_TMP/err")"
+}
+least=-9223372036854775808 most=9223372036854775807
+dead=$(rows job | awk -F'\t' 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "state") at = i } $at == "dead" { print NR - 1 }' | head -n 1)
+nonsense job "$dead" class boo
+nonsense job 2 queue other
+nonsense job 1 epoch $most
+nonsense job 1 epoch -1
+nonsense job 2 version $most
+nonsense job 2 attempts -5
+nonsense job 3 lost -1000
+nonsense job 3 lost 2000000000
+nonsense job 1 releases -2000000000
+nonsense attempt 1 epoch -1
+nonsense lease 1 epoch $most
+nonsense result 1 epoch $least
+nonsense audit_outbox 1 job_id $least
+nonsense audit_outbox 2 epoch -1
+nonsense audit_outbox 3 event "$(printf 'e%.0s' $(seq 300))"
 forge info:jobs=2
 damaged "another number of jobs than its description says"
 

@@ -4,6 +4,7 @@
  * what the role that reads rows into them may do. */
 #include "cli/content.h"
 #include "common/mem.h"
+#include "common/proto.h"
 #include "common/str.h"
 #include "tests/support/pgtest.h"
 #include "vessel/migrate.h"
@@ -151,9 +152,25 @@ static void who_reads_the_rows_can_touch_no_file_and_no_program(void)
 	PQfinish(root);
 }
 
+/* The words that an archive may say, and those that the vessel can read. */
+static void every_class_may_be_restored(void)
+{
+	PGconn *root = pgtest_connect("lych_migrate");
+
+	cr_expect_str_eq(pgtest_ask(root, content_broken), "0");
+	for (int i = FAIL_NONE; i < FAIL_CLASS_MAX_; i++) {
+		char *word = xasprintf("'%s'", fail_class_name((enum fail_class)i));
+
+		cr_expect(strstr(content_broken, word), "%s", word);
+		free(word);
+	}
+	PQfinish(root);
+}
+
 /* In this order: the first needs a cluster that has no schema yet. */
 Test(content, of_each_schema)
 {
 	every_table_is_saved_or_left_out_with_a_reason();
 	who_reads_the_rows_can_touch_no_file_and_no_program();
+	every_class_may_be_restored();
 }

@@ -244,6 +244,19 @@ def t_output_streams_live_and_in_full():
     slow.close()
 
 
+def t_a_class_that_nobody_knows_hides_no_other_job():
+    job, other = submit(priority=100), submit()
+    lease = claim(job)
+    finish_output(lease, 0)
+    settle(lease, "fail", {"v": 1, "exit_code": 3, "class": "crash"}, "crash")
+    psql(f"UPDATE lych.job SET class = 'boo' WHERE id = {job}", "lych_migrate")
+    jobs = {j["id"]: j for j in want(api("GET", "/v1/jobs"), 200).json["jobs"]}
+    assert jobs[job]["state"] == "failed" and jobs[job]["class"] is None, jobs[job]
+    assert jobs[other]["state"] == "queued", jobs[other]
+    want(api("GET", f"/v1/jobs/{job}"), 200)
+    want(api("POST", f"/v1/jobs/{other}/cancel"), 200)
+
+
 def t_a_new_attempt_begins_its_output_anew():
     job = submit(priority=100)
     ev = Events(job)
