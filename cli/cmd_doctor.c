@@ -17,7 +17,6 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
-#include "common/landlock.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include <argp.h>
@@ -25,13 +24,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/seccomp.h>
-#include <sched.h>
+#include <limits.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/utsname.h>
-#include <sys/wait.h>
 
 #define SANDBOX_TIMEOUT (60 * USEC_PER_SEC)
 
@@ -76,58 +71,6 @@ void doctor_line(struct doctor_lines *d, const char *where, const char *tried,
 	(void)printf("%s%-5s%s  %-8s  %-34s  %s\n", on, verdict_names[v],
 		     colour ? "\x1b[0m" : "", where, buf_str(&b), buf_str(&b) + second);
 	buf_done(&b);
-}
-
-/* ---- the kernel -------------------------------------------------------------- */
-
-static int try_userns(void)
-{
-	pid_t pid = fork();
-	int status = 0;
-
-	if (pid == 0)
-		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
-			      CLONE_NEWIPC | CLONE_NEWUTS) == 0
-			      ? 0
-			      : errno);
-	if (pid < 0 || waitpid(pid, &status, 0) < 0)
-		return errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
-}
-
-static void examine_kernel(struct doctor *d)
-{
-	struct err err = ERR_INIT;
-	struct utsname u;
-	char text[160];
-	unsigned action = SECCOMP_RET_KILL_PROCESS;
-	int abi = 0, e;
-
-	if (uname(&u) == 0)
-		doctor_line(&d->out, "kernel", "release", u.release, PASS);
-	if (landlock_require(&abi, &err) < 0) {
-		doctor_line(&d->out, "kernel", "Landlock", err.msg, FAIL);
-	} else {
-		(void)snprintf(text, sizeof(text), "ABI %d (needs %d)", abi,
-			       LL_ABI_REQUIRED);
-		doctor_line(&d->out, "kernel", "Landlock", text, PASS);
-	}
-	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) < 0)
-		doctor_line(&d->out, "kernel", "seccomp filters", strerrorname_np(errno),
-			    FAIL);
-	else
-		doctor_line(&d->out, "kernel", "seccomp filters", "available", PASS);
-	e = try_userns();
-	if (e)
-		doctor_line(&d->out, "kernel", "user, mount, pid, net namespaces",
-			    strerrorname_np(e), FAIL);
-	else
-		doctor_line(&d->out, "kernel", "user, mount, pid, net namespaces",
-			    "allowed", PASS);
-	const char *reason = up_no_cgroup_reason();
-
-	doctor_line(&d->out, "kernel", "delegated cgroup", reason ? reason : "available",
-		    reason ? KNOWN : PASS);
 }
 
 /* ---- the probe's answers ----------------------------------------------------- */
@@ -469,6 +412,31 @@ static int tomb_health(const struct doctor *d, struct json **ret, struct err *er
 	return json_parse(reply, len, JSON_DEPTH_DEFAULT, ret, err);
 }
 
+/* No socket: nothing runs, or what runs cannot be reached. */
+static void examine_absence(struct doctor *d)
+{
+	cleanup_close int pidfd = -1;
+	struct err err = ERR_INIT;
+	pid_t pid = 0;
+	char text[PATH_MAX + 200];
+
+	if (starter_hold(&d->paths, &pidfd, &pid, &err) < 0) {
+		doctor_line(&d->out, "services", "who holds the data", err.msg, FAIL);
+		return;
+	}
+	if (!pid) {
+		doctor_line(&d->out, "services",
+			    "vessel, scribe, tomb, database, a real job",
+			    "not running: 'lych up' first", SKIP);
+		return;
+	}
+	(void)snprintf(text, sizeof(text),
+		       "not there, but process %d ('lych up') runs: if it is not back in "
+		       "10 s, 'lych down', 'lych up' (%s)",
+		       pid, d->paths.api_sock);
+	doctor_line(&d->out, "vessel", "its socket", text, FAIL);
+}
+
 static void examine_services(struct doctor *d)
 {
 	const struct client_request rq = {
@@ -480,9 +448,7 @@ static void examine_services(struct doctor *d)
 	struct err err = ERR_INIT;
 
 	if (access(d->paths.api_sock, F_OK) < 0) {
-		doctor_line(&d->out, "services",
-			    "vessel, scribe, tomb, database, a real job",
-			    "not running: 'lych up' first", SKIP);
+		examine_absence(d);
 		return;
 	}
 	if (client_new(d->paths.api_sock, &c, &err) < 0 ||
@@ -540,7 +506,6 @@ static int doctor(struct doctor *d, struct err *err)
 	    victims_make(d->paths.home, &d->victims, err) < 0)
 		return -1;
 	d->env = proc_env();
-	examine_kernel(d);
 	doctor_host(&d->out);
 	doctor_pod(&d->out);
 	doctor_broker(&d->out, &d->paths);

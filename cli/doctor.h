@@ -21,7 +21,7 @@ struct doctor_lines {
 void doctor_line(struct doctor_lines *d, const char *where, const char *tried,
 		 const char *answer, enum verdict v);
 
-/* doctor_host.c: what this host's own policies say and do. */
+/* doctor_host.c: what the kernel can do, what this host's own policies say and do. */
 void doctor_host(struct doctor_lines *d);
 /* doctor_pod.c: the containers of a bound pod, as Podman and the kernel have them. Nothing
  * when nothing is bound. */

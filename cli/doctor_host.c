@@ -6,17 +6,22 @@
 #include "cli/doctor.h"
 
 #include "cli/podman.h"
+#include "cli/up.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
+#include "common/landlock.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/seccomp.h>
 #include <pwd.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #define WHERE "host"
@@ -189,6 +194,59 @@ static void examine_linger(struct doctor_lines *d, bool has_podman)
 			NOTE);
 }
 
+/* ---- the kernel -------------------------------------------------------------- */
+
+static int try_userns(void)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0)
+		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
+			      CLONE_NEWIPC | CLONE_NEWUTS) == 0
+			      ? 0
+			      : errno);
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		return errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+}
+
+static void examine_kernel(struct doctor_lines *d)
+{
+	struct err err = ERR_INIT;
+	struct utsname u;
+	char text[160];
+	unsigned action = SECCOMP_RET_KILL_PROCESS;
+	int abi = 0, e;
+
+	if (uname(&u) == 0)
+		doctor_line(d, "kernel", "release", u.release, PASS);
+	if (landlock_require(&abi, &err) < 0) {
+		doctor_line(d, "kernel", "Landlock", err.msg, FAIL);
+	} else {
+		(void)snprintf(text, sizeof(text), "ABI %d (needs %d)", abi,
+			       LL_ABI_REQUIRED);
+		doctor_line(d, "kernel", "Landlock", text, PASS);
+	}
+	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) < 0)
+		doctor_line(d, "kernel", "seccomp filters", strerrorname_np(errno), FAIL);
+	else
+		doctor_line(d, "kernel", "seccomp filters", "available", PASS);
+	e = try_userns();
+	if (e)
+		doctor_line(d, "kernel", "user, mount, pid, net namespaces",
+			    strerrorname_np(e), FAIL);
+	else
+		doctor_line(d, "kernel", "user, mount, pid, net namespaces", "allowed",
+			    PASS);
+	const char *reason = up_no_cgroup_reason();
+
+	doctor_line(d, "kernel", "delegated cgroup", reason ? reason : "available",
+		    reason ? KNOWN : PASS);
+}
+
+/* ---- all of it ---------------------------------------------------------------- */
+
 void doctor_host(struct doctor_lines *d)
 {
 	cleanup_podman struct podman p = {0};
@@ -201,6 +259,7 @@ void doctor_host(struct doctor_lines *d)
 		       p.replaces   ? "quadlet install --replace"
 		       : p.installs ? "quadlet install"
 				    : "units are placed by lych");
+	examine_kernel(d);
 	/* Embedded mode needs none of it. */
 	doctor_line(d, WHERE, "Podman",
 		    usable	? text

@@ -25,6 +25,7 @@
 
 #define PG_ASK_USEC (4 * USEC_PER_SEC)
 #define PROC_TEXT_MAX 65536
+#define CUT_OFF_LOOKS 3 /* the vessel needs a fraction of one */
 
 /* The pids of its children, in text; NULL: it is gone. The caller frees it. */
 static char *children_of(pid_t pid)
@@ -110,6 +111,36 @@ static void watch_pg(struct super *u, usec_t now)
 	u->pg_ask_at = now + PG_ASK_USEC;
 }
 
+/* ---- the vessel's socket ---------------------------------------------------- */
+
+/* Removed, it is made anew by the vessel, in the directory that the vessel was given. When
+ * that one was removed, the vessel cannot reach what stands in its place: the next one can.
+ * Where all of the runtime directory is gone (a session that ended) a next one would find
+ * neither database nor log, and this one still has them. */
+static bool is_cut_off(struct super *u)
+{
+	const struct paths *p = u->s->paths;
+	bool gone = u->part[PART_VESSEL].state == PART_READY &&
+		    access(p->api_sock, F_OK) < 0 && errno == ENOENT &&
+		    access(p->work_dir, F_OK) == 0 && access(p->pg_dir, F_OK) == 0 &&
+		    access(p->audit_dir, F_OK) == 0;
+
+	u->cut_off_looks = gone ? u->cut_off_looks + 1 : 0;
+	return u->cut_off_looks == CUT_OFF_LOOKS;
+}
+
+static void watch_socket(struct super *u)
+{
+	struct part *p = &u->part[PART_VESSEL];
+
+	if (!is_cut_off(u))
+		return;
+	log_kv(LOG_WARN_, "the vessel cannot make its socket anew; it is started again",
+	       "socket", u->s->paths->api_sock, NULL);
+	watch_end(&p->watch);
+	(void)kill(p->pid, SIGKILL);
+}
+
 /* ---- all of them ----------------------------------------------------------- */
 
 int watch_turn(struct super *u)
@@ -130,6 +161,7 @@ int watch_turn(struct super *u)
 		watch_end(&p->watch);
 		(void)kill(p->pid, SIGKILL);
 	}
+	watch_socket(u);
 	return WATCH_LOOK_USEC / USEC_PER_MSEC;
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 120
+# timeout: 200
 # lych doctor: passes where the walls stand, and fails loudly where one is missing. The missing
 # wall is a lych-sandbox that confines nothing.
 set -uo pipefail
@@ -49,6 +49,30 @@ d = json.load(open(sys.argv[1]))
 assert d["failed"] == 0 and d["passed"] > 150, d
 assert {l["where"] for l in d["lines"]} >= {"kernel", "full", "floor", "job", "vessel", "tomb", "database"}
 ' "$LYCH_TMP/json" || fail "its JSON"
+
+# --- everything runs, but nobody can reach it: the directory of the socket is gone
+vessel=$(lych_pid vessel) starter=$(lych_pid supervisor)
+kill -STOP "$starter" # who would mend it
+rm -r "$XDG_RUNTIME_DIR/lychgate/api"
+lych doctor >"$LYCH_TMP/out"
+rc=$?
+[ "$rc" -eq 1 ] || fail "no socket, and doctor exits $rc: $(grep -v ^PASS "$LYCH_TMP/out")"
+grep -q "^FAIL *vessel *its socket .*process $starter .*'lych down', 'lych up'" "$LYCH_TMP/out" || fail "what is wrong is not said: $(grep -v ^PASS "$LYCH_TMP/out")"
+grep -q ^SKIP "$LYCH_TMP/out" && fail "what runs is said not to run"
+kill -CONT "$starter"
+wait_until 20 "the socket did not come back" lych jobs >"$LYCH_TMP/jobs" 2>&1
+[ "$(lych_pid vessel)" != "$vessel" ] || fail "the old vessel made a socket where it cannot"
+[ "$(stat -c %a "$XDG_RUNTIME_DIR/lychgate/api")" = 700 ] || fail "its new directory is open"
+lych_wait_up
+[ "$(lych run -n -- echo again)" = again ] || fail "no job after that"
+lych doctor >"$LYCH_TMP/out" || { grep -v ^PASS "$LYCH_TMP/out"; fail "doctor after that"; }
+# the socket alone: the vessel sees to it, and goes on
+vessel=$(lych_pid vessel)
+rm "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock"
+wait_until 5 "the socket alone did not come back" lych jobs >"$LYCH_TMP/jobs" 2>&1
+sleep 4
+[ "$(lych_pid vessel)" = "$vessel" ] || fail "the vessel was ended for a socket that it made anew"
+
 left=$(find "$HOME" -maxdepth 1 -name '.lych-doctor*')
 [ -z "$left" ] || fail "left behind: $left"
 tail -n 2 "$LYCH_TMP/out"
