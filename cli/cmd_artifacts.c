@@ -151,8 +151,11 @@ int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
 		if (quiet)
 			continue;
 		buf_init(&b, 65536);
+		buf_addf(&b, "lych: %s/", dir);
 		render_escape(&b, a.path, strlen(a.path), 0);
-		(void)fprintf(stderr, "lych: %s/%s\n", dir, buf_str(&b));
+		cleanup_free char *line = render_fit(buf_str(&b), STDERR_FILENO);
+
+		(void)fprintf(stderr, "%s\n", line);
 		buf_done(&b);
 	}
 	return 0;

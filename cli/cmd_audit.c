@@ -138,6 +138,12 @@ static int show(const struct reader *r, const char *line, size_t len, struct err
 			render_escape(&out, job, strlen(job), 40);
 		}
 	}
+	if (!r->a->json) {
+		cleanup_free char *fit = render_fit(buf_str(&out), STDOUT_FILENO);
+
+		buf_reset(&out);
+		buf_adds(&out, fit);
+	}
 	buf_addc(&out, '\n');
 	return render_write(STDOUT_FILENO, buf_str(&out), out.len, err);
 }

@@ -13,5 +13,8 @@ unsigned glyph_len(unsigned char c);
 uint32_t glyph_decode(const unsigned char *s, unsigned n);
 /* Controls, and what reorders or hides text. */
 bool glyph_is_dangerous(uint32_t cp);
+/* Columns that a terminal gives it, 1 or 2; never fewer than it takes, but for letters of
+ * ambiguous width (Greek, Cyrillic) on a terminal that is set to show these in two. */
+unsigned glyph_columns(uint32_t cp);
 
 #endif

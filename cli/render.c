@@ -12,10 +12,15 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 
 #define CELL_MAX 4096
 #define TABLE_CELL_WIDTH 100
 #define VALUE_MAX ((size_t)8 << 20)
+#define ROW_MAX ((size_t)256 << 20)
+#define COLUMNS_UNKNOWN 80
+#define COLUMN_GAP 2
+#define COLUMN_MIN 4
 
 static void add_escaped(struct buf *out, const unsigned char *s, unsigned n, uint32_t cp)
 {
@@ -230,38 +235,142 @@ void table_tree(struct table *t, const struct json *obj)
 	add_tree(t, "", obj, 0);
 }
 
-static size_t columns_of(const char *s)
-{
-	size_t n = 0;
+/* ---- the width of a terminal ------------------------------------------------ */
 
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
+/* 0: no terminal, so nothing is cut. */
+static size_t terminal_columns(int fd)
+{
+	struct winsize w = {0};
+
+	if (!render_is_terminal(fd))
+		return 0;
+	return ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col : COLUMNS_UNKNOWN;
+}
+
+/* The first character of a text that is not empty: its bytes, and columns of a terminal. */
+static size_t glyph_of(const char *s, size_t *ret_columns)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	unsigned n = glyph_len(u[0]);
+
+	if (n == 0 || strnlen(s, n) < n) {
+		*ret_columns = 1;
+		return 1;
+	}
+	*ret_columns = glyph_columns(glyph_decode(u, n));
 	return n;
+}
+
+/* What is not for a terminal is aligned by characters. */
+static size_t columns_of(const char *s, bool terminal)
+{
+	size_t n = 0, bytes, columns;
+
+	for (; *s; s += bytes) {
+		bytes = glyph_of(s, &columns);
+		n += terminal ? columns : 1;
+	}
+	return n;
+}
+
+/* Returns the columns that it took. */
+static size_t add_cut(struct buf *out, const char *s, size_t max)
+{
+	size_t all = columns_of(s, true), used = 0, bytes, columns;
+
+	if (all <= max) {
+		buf_adds(out, s);
+		return all;
+	}
+	if (max == 0)
+		return 0;
+	for (; *s; s += bytes) {
+		bytes = glyph_of(s, &columns);
+		if (used + columns > max - 1)
+			break;
+		buf_add(out, s, bytes);
+		used += columns;
+	}
+	buf_adds(out, "…");
+	return used + 1;
+}
+
+char *render_fit(const char *line, int fd)
+{
+	size_t max = terminal_columns(fd);
+	cleanup_buf struct buf b = {0};
+
+	if (!max)
+		return xstrdup(line);
+	buf_init(&b, strlen(line) + 8);
+	(void)add_cut(&b, line, max);
+	return xstrdup(buf_str(&b));
+}
+
+/* The widest first: a name of a job does not push away what stands beside it. */
+static void shrink(size_t *widths, size_t n, size_t max)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (widths[i] > max)
+			widths[i] = max;
+		total += widths[i] + (i + 1 < n ? COLUMN_GAP : 0);
+	}
+	while (total > max) {
+		size_t widest = 0;
+
+		for (size_t i = 1; i < n; i++)
+			if (widths[i] > widths[widest])
+				widest = i;
+		if (widths[widest] <= COLUMN_MIN)
+			return; /* render_fit() cuts the line */
+		widths[widest]--;
+		total--;
+	}
+}
+
+/* max 0: for no terminal. */
+static void add_row(struct buf *line, char *const *cells, const size_t *widths, size_t n,
+		    size_t max)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t used = max ? add_cut(line, cells[i], widths[i])
+				  : columns_of(cells[i], false);
+
+		if (!max)
+			buf_adds(line, cells[i]);
+		if (i + 1 == n)
+			break;
+		for (size_t k = used; k < widths[i] + COLUMN_GAP; k++)
+			buf_addc(line, ' ');
+	}
 }
 
 void table_print(const struct table *t, bool header)
 {
+	size_t max = terminal_columns(STDOUT_FILENO), n = t->n_cols;
 	bool colour = render_has_colour(STDOUT_FILENO);
-	cleanup_free size_t *widths = xcalloc(t->n_cols, sizeof(*widths));
+	cleanup_free size_t *widths = xcalloc(n, sizeof(*widths));
 
-	for (size_t i = 0; i < t->n_cells; i++)
-		if (columns_of(t->cells[i]) > widths[i % t->n_cols])
-			widths[i % t->n_cols] = columns_of(t->cells[i]);
 	for (size_t i = 0; i < t->n_cells; i++) {
-		size_t col = i % t->n_cols, width = widths[col];
-		bool head = header && i < t->n_cols;
+		size_t columns = columns_of(t->cells[i], max > 0);
 
-		if (head && colour)
-			(void)fputs("\x1b[1m", stdout);
-		(void)fputs(t->cells[i], stdout);
-		if (head && colour)
-			(void)fputs("\x1b[0m", stdout);
-		if (col + 1 == t->n_cols) {
-			(void)putchar('\n');
-			continue;
-		}
-		for (size_t k = columns_of(t->cells[i]); k < width + 2; k++)
-			(void)putchar(' ');
+		if (columns > widths[i % n])
+			widths[i % n] = columns;
+	}
+	if (max)
+		shrink(widths, n, max);
+	for (size_t i = 0; i + n <= t->n_cells; i += n) {
+		bool head = header && i == 0 && colour;
+		cleanup_buf struct buf line = {0};
+
+		buf_init(&line, ROW_MAX);
+		add_row(&line, t->cells + i, widths, n, max);
+		cleanup_free char *fit = render_fit(buf_str(&line), STDOUT_FILENO);
+
+		(void)printf("%s%s%s\n", head ? "\x1b[1m" : "", fit,
+			     head ? "\x1b[0m" : "");
 	}
 }
 

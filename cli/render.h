@@ -22,17 +22,23 @@ void render_escape(struct buf *out, const char *text, size_t len, size_t width);
 bool render_has_colour(int fd);
 bool render_is_terminal(int fd);
 
-/* A table: columns as wide as their widest cell. Cells are escaped. */
+/* Of a line that has been escaped what a terminal shows in one, cut as above: what wrapped
+ * would begin a line of its own, and could look like one of ours. Whole when fd is none.
+ * The caller frees it. */
+char *render_fit(const char *line, int fd);
+
+/* A table: columns as wide as their widest cell. Cells are escaped. On a terminal the widest
+ * columns give way until a row is one line of it. */
 struct table {
 	size_t n_cols, n_cells;
 	char **cells;
 };
 void table_init(struct table *t, size_t n_cols);
 void table_cell(struct table *t, const char *text);
-/* The same, never cut. */
+/* The same, cut for a terminal only. */
 void table_cell_whole(struct table *t, const char *text);
-/* An object as rows of two cells, "a.b" and its value, nothing cut; a list's limits and
- * walls are one row each. */
+/* An object as rows of two cells, "a.b" and its value, cut by table_print() only; a list's
+ * limits and walls are one row each. */
 void table_tree(struct table *t, const struct json *obj);
 void table_print(const struct table *t, bool header); /* stdout */
 void table_done(struct table *t);

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pty.h>
 #include <string.h>
 
 static const char *escaped(const char *text, size_t len, size_t width)
@@ -93,6 +94,59 @@ Test(render, a_tree_has_one_row_for_each_limit_and_wall_and_cuts_nothing)
 	cr_assert_str_eq(t.cells[ARRAY_SIZE(rows)], filler);
 	table_done(&t);
 	json_free(j);
+}
+
+/* Both ends of a terminal of that width. */
+static void terminal(int fd[2], unsigned short columns)
+{
+	struct winsize w = {.ws_row = 24, .ws_col = columns};
+
+	cr_assert_eq(openpty(&fd[0], &fd[1], NULL, NULL, &w), 0);
+}
+
+Test(render, a_line_is_cut_to_the_columns_of_its_terminal)
+{
+	static const struct {
+		const char *in;
+		unsigned short columns;
+		const char *out;
+	} cases[] = {
+		{"abcdefghij", 10, "abcdefghij"},
+		{"abcdefghij", 9, "abcdefgh…"},
+		{"a    7  9 MiB", 5, "a   …"},
+		{"字字字", 6, "字字字"},
+		{"字字字", 5, "字字…"}, /* each takes two */
+		{"字字字", 4, "字…"},
+		{"\U0001f600x", 2, "…"},
+		{"éé", 1, "…"},
+		{"é", 1, "é"},
+		{"\xff\xe5\xad", 2, "\xff…"}, /* no character is a column for each byte */
+		{"\xff\xff", 2, "\xff\xff"},
+	};
+	char filler[100] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int fd[2];
+
+		terminal(fd, cases[i].columns);
+		char *fit = render_fit(cases[i].in, fd[1]);
+
+		cr_expect_str_eq(fit, cases[i].out, "case %zu: %s", i, fit);
+		free(fit);
+		(void)close(fd[0]);
+		(void)close(fd[1]);
+	}
+	memset(filler, 'x', sizeof(filler) - 1);
+	int fd[2], none = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	terminal(fd, 0);
+	char *unknown = render_fit(filler, fd[1]), *whole = render_fit(filler, none);
+
+	cr_expect_eq(strlen(unknown), 79 + strlen("…"));
+	cr_expect_str_eq(whole, filler);
+	free(unknown);
+	free(whole);
+	(void)close(none);
 }
 
 Test(render, output_that_cannot_be_written_is_an_error_of_its_own)
