@@ -6,8 +6,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#define DROP 0u		 /* nothing stands for it */
-#define SAME 0xffffffffu /* not for us */
+#define DROP GATE_FOLD_DROP
+#define SAME GATE_FOLD_SAME
 
 /* ---- characters ------------------------------------------------------------------ */
 
@@ -214,7 +214,7 @@ static uint32_t look_up(uint32_t c)
 
 #define TABLE_END 0x10000 /* nearly all that texts have lies below */
 
-static uint32_t fold_one(uint32_t c)
+uint32_t gate_fold_one(uint32_t c)
 {
 	/* 1 + what stands for the character; of none 255. Made when the first is asked for. */
 	static uint8_t table[TABLE_END];
@@ -423,7 +423,7 @@ static void put_byte(struct walk *w, char c, size_t from)
 static void put_character(struct walk *w, uint32_t c, size_t from)
 {
 	char utf8[4];
-	uint32_t to = w->how & FOLD_SHAPES ? fold_one(c) : SAME;
+	uint32_t to = w->how & FOLD_SHAPES ? gate_fold_one(c) : SAME;
 	size_t n;
 
 	if (to == DROP && c != 0)
@@ -521,7 +521,7 @@ static size_t next_change(const char *s, size_t len, size_t i)
 			continue;
 		}
 		n = utf8_at(s + i, len - i, &c);
-		if (n && fold_one(c) != SAME)
+		if (n && gate_fold_one(c) != SAME)
 			break;
 		i += n ? n - 1 : 0;
 	}
