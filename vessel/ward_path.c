@@ -1,37 +1,95 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation. The path is read again and again, each time with its escapes undone
- * once more, until there are none: each stage is what some server works with. A stage is
- * folded (case, look-alikes) and then written as plain segments, in four ways: with ".."
- * followed or left, with parameters cut off or left. If one of them begins with the
- * segments of the prefix, written the same way, the path is within.
+ * once more, until there are none: each stage is what some server works with. Between two
+ * rounds some read characters (an overlong or full-width '%' begins an escape), others keep
+ * the bytes; how they read them differs, too (ward_shape.h). So a stage is a text of ASCII.
+ *
+ * Of a stage every segment may be several things: a name, ".." or nothing, and a reader need
+ * not be the same in two places. All that they could come to is kept at once: for each number
+ * of segments of the prefix, how few names may stand behind these and nothing else. Fewer are
+ * never worse, as what may be ".." may also be nothing. When all segments of the prefix are
+ * there, the path is within.
  */
 #include "vessel/ward_path.h"
 
 #include "common/str.h"
-#include "vessel/gate_fold.h"
+#include "vessel/ward_shape.h"
+#include <stdint.h>
 #include <string.h>
 
 /* Nobody codes a path so often for a purpose that is good. */
 #define STAGES_MAX 8
+/* Nor has any path for a good purpose so many stages of such a length. */
+#define WORK_BYTES_MAX ((size_t)256 << 10)
+
+#define SEGMENTS_MAX (WARD_PATH_BYTES_MAX / 2)
+#define NEVER UINT16_MAX
 
 struct text {
 	char s[WARD_PATH_BYTES_MAX];
 	size_t n; /* s[n] is a NUL; others may stand before it */
 };
 
+/* A rule's path. */
+struct prefix {
+	char s[WARD_PATH_BYTES_MAX];
+	struct {
+		uint16_t at, len;
+	} seg[SEGMENTS_MAX];
+	size_t n;
+};
+
+/* ---- escapes ---- */
+
+/* At a '%': its length and what it stands for; 0: none. "%u0061" is Microsoft's. */
+static size_t escape_at(const char *s, size_t n, unsigned *ret)
+{
+	size_t first = n > 1 && (s[1] == 'u' || s[1] == 'U') ? 2 : 1;
+	size_t end = first == 2 ? 6 : 3;
+
+	if (n < end)
+		return 0;
+	*ret = 0;
+	for (size_t i = first; i < end; i++) {
+		int digit = hex_digit_value(s[i]);
+
+		if (digit < 0)
+			return 0;
+		*ret = *ret << 4 | (unsigned)digit;
+	}
+	return end;
+}
+
+static size_t put_utf8(char *to, unsigned c)
+{
+	if (c < 0x800) {
+		to[0] = (char)(0xc0 | c >> 6);
+		to[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	to[0] = (char)(0xe0 | c >> 12);
+	to[1] = (char)(0x80 | (c >> 6 & 0x3f));
+	to[2] = (char)(0x80 | (c & 0x3f));
+	return 3;
+}
+
 /* Whole escapes once, others stay. False: there was none. */
 static bool undo_escapes(struct text *t)
 {
-	size_t to = 0;
+	size_t to = 0, used;
 
-	for (size_t i = 0; i < t->n; i++, to++) {
-		int high = t->s[i] == '%' && i + 2 < t->n ? hex_digit_value(t->s[i + 1])
-							  : -1;
-		int low = high < 0 ? -1 : hex_digit_value(t->s[i + 2]);
+	for (size_t i = 0; i < t->n; i += used) {
+		unsigned c = 0;
 
-		t->s[to] = low < 0 ? t->s[i] : (char)(high * 16 + low);
-		i += low < 0 ? 0 : 2;
+		used = t->s[i] == '%' ? escape_at(t->s + i, t->n - i, &c) : 0;
+		if (used > 3 && c >= 0x80)
+			to += put_utf8(t->s + to, c);
+		else
+			t->s[to++] = used == 0	? t->s[i]
+				     : c == '/' ? WARD_SLASH_OR_NAME
+						: (char)c;
+		used += used == 0;
 	}
 	t->s[to] = '\0';
 	if (to == t->n)
@@ -40,154 +98,203 @@ static bool undo_escapes(struct text *t)
 	return true;
 }
 
-/* ---- what characters may be taken for ---- */
+/* ---- one segment ---- */
 
-static bool is_next(char c)
-{
-	return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-/* Overlong UTF-8 of ASCII, which no decoder should take: "%c0%af" is a slash to some. */
-static void shorten(struct text *t)
-{
-	size_t to = 0;
-
-	for (size_t i = 0; i < t->n; to++) {
-		const unsigned char *p = (const unsigned char *)t->s + i;
-		size_t left = t->n - i;
-		size_t len = p[0] == 0xc0 || p[0] == 0xc1 ? 2
-			     : p[0] == 0xe0		  ? 3
-			     : p[0] == 0xf0		  ? 4
-							  : 1;
-		unsigned v = len == 2 ? p[0] & 1U : 0;
-
-		for (size_t k = 1; k < len && k < left && is_next(t->s[i + k]); k++) {
-			v = v << 6 | (p[k] & 0x3fU);
-			if (k + 1 == len && v < 0x80) {
-				t->s[i + k] = (char)v;
-				i += k;
-			}
-		}
-		t->s[to] = t->s[i++];
-	}
-	t->s[to] = '\0';
-	t->n = to;
-}
-
-static void unshape(struct text *t)
-{
-	struct gate_folded f;
-
-	shorten(t);
-	gate_fold(t->s, t->n, FOLD_SHAPES, &f);
-	memcpy(t->s, f.data, f.len);
-	t->n = f.len;
-	t->s[t->n] = '\0';
-	gate_folded_done(&f);
-}
-
-/* Into *out: never longer. */
-static void fold(const struct text *in, struct text *out)
-{
-	bool ascii = true;
-
-	*out = *in;
-	for (size_t i = 0; i < out->n; i++)
-		ascii = ascii && (unsigned char)out->s[i] < 0x80;
-	if (!ascii)
-		unshape(out);
-	for (size_t i = 0; i < out->n; i++) {
-		char *c = &out->s[i];
-
-		if (*c == '\\')
-			*c = '/';
-		else if (*c >= 'A' && *c <= 'Z')
-			*c = (char)(*c | 0x20);
-	}
-}
-
-/* ---- segments ---- */
-
+/* What may be left off at either end of a name; '+' is a blank in forms. */
 static bool is_blank(char c)
 {
-	return c == ' ' || c == '.' || (unsigned char)c < 0x20;
+	return c == ' ' || c == '.' || c == '+' || (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* "/a/b" of the text: no empty segments, none of a dot; what ends a path for some (a query,
- * a fragment, a NUL) ends the segment that it stands in. */
-static void write_plain(const struct text *t, bool follow, bool cut, struct text *out)
+/* May a name end here: what follows are blanks, a parameter, what ends a path for some (a
+ * query, a fragment, a NUL), a stream of NTFS ("::$DATA") or an empty one? */
+static bool may_end(const char *s, size_t n)
 {
-	out->n = 0;
-	for (size_t at = 0; at < t->n;) {
-		const char *p = t->s + at, *slash = memchr(p, '/', t->n - at);
-		size_t n = slash ? (size_t)(slash - p) : t->n - at, keep = 0;
-		bool is_up;
+	size_t i = 0;
 
-		at += n + 1;
-		while (keep < n && p[keep] != '\0' &&
-		       !strchr(cut ? "?#;" : "?#", p[keep]))
-			keep++;
-		is_up = keep == 2 && p[0] == '.' && p[1] == '.';
-		if (is_up && follow)
-			while (out->n > 0 && out->s[--out->n] != '/')
-				;
-		while (!is_up && keep > 0 && is_blank(p[keep - 1]))
-			keep--;
-		while (!is_up && keep > 0 && p[0] == ' ') {
-			p++;
-			keep--;
-		}
-		if (keep == 0 || (is_up && follow))
-			continue;
-		out->s[out->n++] = '/';
-		memmove(out->s + out->n, p, keep);
-		out->n += keep;
-	}
-	out->s[out->n] = '\0';
-}
-
-static bool begins_with(const struct text *t, const struct text *prefix)
-{
-	return t->n >= prefix->n && memcmp(t->s, prefix->s, prefix->n) == 0 &&
-	       (t->n == prefix->n || t->s[prefix->n] == '/');
-}
-
-static bool stage_is_within(const struct text *stage, const struct text *prefix)
-{
-	bool has_parameter = memchr(prefix->s, ';', prefix->n) != NULL;
-	struct text folded, a, b;
-
-	fold(stage, &folded);
-	for (int way = 0; way < 4; way++) {
-		bool follow = way & 1, cut = way & 2;
-
-		/* a prefix that names a parameter is about it */
-		if (cut && has_parameter)
-			continue;
-		write_plain(&folded, follow, cut, &a);
-		write_plain(prefix, follow, cut, &b);
-		if (begins_with(&a, &b))
+	for (; i < n && is_blank(s[i]); i++)
+		if (s[i] == '\0')
 			return true;
+	if (i == n || s[i] == '?' || s[i] == '#' || s[i] == ';')
+		return true;
+	if (s[i] != ':' || memchr(s + i, '$', n - i))
+		return s[i] == ':';
+	while (i < n && s[i] == ':')
+		i++;
+	return i == n;
+}
+
+static bool may_be_up(const char *s, size_t n)
+{
+	unsigned dots = 0;
+
+	for (size_t i = 0; i < n && is_blank(s[i]) && s[i] != '\0'; i++)
+		dots += s[i] == '.';
+	return dots >= 2 && may_end(s, n);
+}
+
+/* Blanks before it do not count, but a dot does: ".admin" is another name. */
+static bool may_be(const char *s, size_t n, const char *name, size_t len)
+{
+	for (; n >= len; s++, n--) {
+		size_t k = 0;
+
+		while (k < len && (s[k] == name[k] || (name[k] == '+' && s[k] == ' ')))
+			k++;
+		if (k == len && may_end(s + len, n - len))
+			return true;
+		if (!is_blank(s[0]) || s[0] == '.')
+			return false;
 	}
 	return false;
 }
 
-bool ward_path_is_within(const char *path, const char *prefix)
-{
-	struct text stage, raw, folded;
+/* ---- a stage ---- */
 
-	/* an escape takes more than what it becomes; a segment, a slash more */
-	if (str_copy(stage.s, sizeof(stage.s) - 1, path) < 0 ||
-	    str_copy(raw.s, sizeof(raw.s) - 1, prefix) < 0)
-		return true;
-	stage.n = strlen(stage.s);
-	raw.n = strlen(raw.s);
-	fold(&raw, &folded);
-	for (unsigned i = 0; i < STAGES_MAX; i++) {
-		if (stage_is_within(&stage, &folded))
+/* False: too long. */
+static bool read_prefix(const char *path, struct prefix *p)
+{
+	size_t len;
+
+	p->n = 0;
+	if (str_copy(p->s, sizeof(p->s) - 1, path) < 0)
+		return false;
+	for (char *c = p->s; *c; c++)
+		*c = (char)(*c >= 'A' && *c <= 'Z' ? *c | 0x20 : *c);
+	for (const char *s = p->s; *s; s += len) {
+		size_t keep;
+
+		s += *s == '/';
+		len = keep = strcspn(s, "/");
+		while (keep > 0 && s[keep - 1] == '.')
+			keep--;
+		if (keep == 0)
+			continue;
+		p->seg[p->n].at = (uint16_t)(s - p->s);
+		p->seg[p->n++].len = (uint16_t)keep;
+	}
+	return true;
+}
+
+/* What may stand before a segment (fewest[m]: m segments of the prefix, and so many names
+ * behind them) becomes what may stand after it. True: the whole prefix may. */
+static bool take_segment(const char *s, size_t n, bool may_join, const struct prefix *p,
+			 uint16_t *fewest, size_t *top)
+{
+	bool is_up = may_be_up(s, n);
+	bool is_nothing = may_join || is_up || may_end(s, n);
+
+	/* from the top: so what becomes of one is not taken for another */
+	for (size_t m = *top + 1; m-- > 0;) {
+		uint16_t was = fewest[m];
+
+		if (was == NEVER)
+			continue;
+		if (!is_nothing)
+			fewest[m]++;
+		if (was > 0 || !may_be(s, n, p->s + p->seg[m].at, p->seg[m].len))
+			continue;
+		if (m + 1 == p->n)
 			return true;
-		if (!undo_escapes(&stage))
+		fewest[m + 1] = 0;
+		*top = m + 1 > *top ? m + 1 : *top;
+	}
+	for (size_t m = 0; is_up && m <= *top; m++) {
+		if (fewest[m + 1] == 0)
+			fewest[m] = 0;
+		else if (fewest[m] > 0 && fewest[m] != NEVER)
+			fewest[m]--;
+	}
+	return false;
+}
+
+static bool stage_is_within(const struct text *t, const struct prefix *p)
+{
+	uint16_t fewest[SEGMENTS_MAX + 1];
+	bool may_join = false;
+	size_t top = 0;
+
+	for (size_t m = 0; m <= p->n; m++)
+		fewest[m] = NEVER;
+	fewest[0] = 0;
+	if (p->n == 0)
+		return true;
+	for (size_t at = 0; at <= t->n;) {
+		const char *s = t->s + at;
+		size_t n = 0;
+
+		while (at + n < t->n && s[n] != '/' && s[n] != WARD_SLASH_OR_NAME)
+			n++;
+		/* what stands before the first slash is nothing */
+		if (at + n > 0 && take_segment(s, n, may_join, p, fewest, &top))
+			return true;
+		may_join = at + n < t->n && s[n] == WARD_SLASH_OR_NAME;
+		at += n + 1;
+	}
+	return false;
+}
+
+/* ---- the stages ---- */
+
+struct reading {
+	enum ward_reader who;
+	const struct prefix *prefix;
+	size_t work;	/* bytes */
+	bool met_bytes; /* some are not ASCII, so readers differ */
+};
+
+/* With the bytes of `now` read as characters before more escapes are undone. */
+static bool rest_is_within(struct reading *r, const struct text *from, unsigned stage)
+{
+	struct text now = *from, next;
+
+	for (unsigned i = stage; i < STAGES_MAX; i++) {
+		bool is_ascii = ward_shape_is_ascii(now.s, now.n);
+
+		r->met_bytes |= !is_ascii;
+		r->work += now.n;
+		if (r->work > WORK_BYTES_MAX ||
+		    !ward_shape_read(r->who, now.s, now.n, next.s, sizeof(next.s),
+				     &next.n) ||
+		    stage_is_within(&next, r->prefix))
+			return true;
+		/* nothing was read that the caller will not read */
+		if (is_ascii && i == stage)
+			return false;
+		if (!undo_escapes(&next))
+			return false;
+		now = next;
+	}
+	return true;
+}
+
+static bool reads_within(struct reading *r, const struct text *path)
+{
+	struct text raw = *path;
+
+	for (unsigned i = 0; i < STAGES_MAX; i++) {
+		if (rest_is_within(r, &raw, i))
+			return true;
+		if (!undo_escapes(&raw))
 			return false;
 	}
 	return true;
+}
+
+bool ward_path_is_within(const char *path, const char *prefix)
+{
+	struct text raw;
+	struct prefix p;
+	struct reading r = {.prefix = &p};
+
+	raw.n = strlen(path);
+	if (str_copy(raw.s, sizeof(raw.s) - 1, path) < 0 || !read_prefix(prefix, &p))
+		return true;
+	for (r.who = 0; r.who < WARD_READER_MAX_; r.who++) {
+		if (reads_within(&r, &raw))
+			return true;
+		if (!r.met_bytes)
+			return false;
+	}
+	return false;
 }

@@ -4,9 +4,10 @@
  *
  * For rules that forbid. Servers differ in what they make of a path: they undo escapes once
  * or again, cut parameters off (";x"), drop empty segments, follow "..", take "\" for "/",
- * ignore case, blanks and dots at the end of a name, read overlong UTF-8, full-width letters
- * and look-alikes as what they resemble. A rule that denies /admin holds when any of them
- * would come to /admin; so it is read widely, and what can't be told is a match.
+ * ignore case, blanks and dots at the end of a name, read overlong UTF-8, bytes that are none
+ * and characters that are compatible with ASCII or look like it as what they resemble. A rule
+ * that denies /admin holds when any of them would come to /admin; so it is read widely, and
+ * what can't be told is a match. docs/EGRESS.md has the list.
  */
 #ifndef LYCH_VESSEL_WARD_PATH_H
 #define LYCH_VESSEL_WARD_PATH_H

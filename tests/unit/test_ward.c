@@ -266,7 +266,7 @@ static void spell_char(struct buf *b, char c)
 {
 	unsigned u = (unsigned char)c;
 
-	switch (pick(8)) {
+	switch (pick(12)) {
 	case 0:
 		buf_addf(b, pick(2) ? "%%%02x" : "%%%02X", u);
 		break;
@@ -289,6 +289,16 @@ static void spell_char(struct buf *b, char c)
 	case 6: /* with nothing in between */
 		buf_addf(b, "%%e2%%80%%8b%c", c);
 		break;
+	case 7: /* escapes that begin in another way */
+		buf_addf(b, pick(2) ? "%%c0%%a5%02x" : "%%ef%%bc%%85%02X", u);
+		break;
+	case 8:
+		buf_addf(b, "%%25u%04x", u);
+		break;
+	case 9: /* overlong, six bytes */
+		buf_addf(b, "%%fc%%80%%80%%80%%%02x%%%02x", 0x80 | u >> 6,
+			 0x80 | (u & 0x3f));
+		break;
 	default:
 		buf_addc(b, c);
 		break;
@@ -297,14 +307,30 @@ static void spell_char(struct buf *b, char c)
 
 static void spell_segment(struct buf *b, const char *s, size_t n)
 {
-	static const char *const before[] = {
-		"/",	  "//",	      "/;a/",	     "/%3b/",
-		"/;%2f",  "%2f",      "/%5c",	     "%255c",
-		"/%2F",	  "/%20/",    "/%252e/",     "/b/%252e%252e/",
-		"/%3fx/", "/;a=b;c/", "/%e2%80%8b/", "/%ef%bc%8f"};
-	static const char *const after[] = {"",	     ";x",     "%3bx",	"%3By", ";",
-					    ".",     "%2e%2e", "%20",	"%3fq", "%23f",
-					    "%2500", "%253b",  ";x=%2f"};
+	static const char *const before[] = {"/",
+					     "//",
+					     "/;a/",
+					     "/%3b/",
+					     "/;%2f",
+					     "%2f",
+					     "/%5c",
+					     "%255c",
+					     "/%2F",
+					     "/%20/",
+					     "/%252e/",
+					     "/b/%252e%252e/",
+					     "/%3fx/",
+					     "/;a=b;c/",
+					     "/%e2%80%8b/",
+					     "/%ef%bc%8f",
+					     "/b/..%20/",
+					     "/b/%e2%80%a5/",
+					     "/b/..%c2%a0;/",
+					     "/+/"};
+	static const char *const after[] = {"",	       ";x",	 "%3bx",   "%3By", ";",
+					    ".",       "%2e%2e", "%20",	   "%3fq", "%23f",
+					    "%2500",   "%253b",	 ";x=%2f", "+",	   "%80",
+					    "::$DATA", "%cd%bex"};
 
 	buf_adds(b, before[pick(ARRAY_SIZE(before))]);
 	for (size_t i = 0; i < n; i++)
