@@ -51,6 +51,9 @@ static const char head[] =
 	"their first bytes\n"
 	"say so. Every file arrives with mode 0644, without extended attributes, ACLs or "
 	"capabilities.\n"
+	"Of the build descriptions `setup.cfg`, `tox.ini`, `pyproject.toml` and "
+	"`package.json` may name\n"
+	"plugins that a linter loads, also one that an editor starts.\n"
 	"Read what a job wrote before you run it.\n";
 
 static const char *const kinds[HAZARD_KIND_MAX_] = {
