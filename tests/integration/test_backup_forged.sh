@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 500
+# timeout: 650
 # Archives that somebody else made, whole and with right hashes. With a seal to check, none is
 # restored. With --unsealed each is refused, or what it says is data: nothing of it runs (a file
 # that every one of them would make never appears), neither as it is restored nor afterwards.
