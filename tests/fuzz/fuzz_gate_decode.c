@@ -70,7 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *s = (const char *)data;
 	static const unsigned how[] = {FOLD_ESCAPES | FOLD_SHAPES,
-				       FOLD_SHAPES | FOLD_CASE, FOLD_ESCAPES, 7};
+				       FOLD_SHAPES | FOLD_CASE, FOLD_ESCAPES, 7, 15};
+	struct gate_decoded few;
 	size_t at;
 
 	for (unsigned e = 0; e < GATE_ENCODING_MAX_; e++) {
@@ -82,6 +83,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check_decoded(&d, size, max);
 		gate_decoded_done(&d);
 	}
+	gate_decode_short(s, size, size * 2, &few);
+	check_decoded(&few, size, size * 2);
+	gate_decoded_done(&few);
 	for (unsigned i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
 		struct gate_folded f;
 
