@@ -119,7 +119,8 @@ def verify(ids):
             if (j["state"], j["class"] or None, j["attempts"], j["lost"]) != (state, cls, 1, 0):
                 wrong.append((kind_of(n), j))
         before = page[-1]["id"]
-    assert not wrong, f"{len(wrong)} jobs ended otherwise, the first: {wrong[:3]}"
+    whole = [(kind, api.call("GET", f"/v1/jobs/{j['id']}")) for kind, j in wrong[:3]]
+    assert not wrong, f"{len(wrong)} jobs ended otherwise, the first: {whole}"
 
 
 def read(pid, name):
