@@ -467,12 +467,31 @@ static void look_for_private(struct scan *s)
 	s->layer = l;
 }
 
+/* The lines of a picture in base64 look drawn by lot, and it is known by what. */
+static void forget_entropy(struct scan *s, size_t start, size_t end)
+{
+	struct span whole = span_in_root(s->layer, start, end);
+	struct gate_report *r = s->r;
+	struct gate_finding f = {0};
+	size_t kept = 0;
+
+	if (!place(s, whole, whole, &f))
+		return;
+	for (size_t i = 0; i < r->n; i++)
+		if (r->finding[i].family != GATE_ENTROPY || !covers(&f, &r->finding[i]))
+			r->finding[kept++] = r->finding[i];
+	r->n = kept;
+}
+
 static void look_at_kind(struct scan *s, size_t start, size_t len)
 {
 	const struct gate_kind *k = gate_kind_of(s->layer->data + start, len);
 
-	if (k)
-		found(s, k->name, k->family, k->severity, start, start + len);
+	if (!k)
+		return;
+	if (k->family == GATE_MEDIA && s->layer->kind == LAYER_BLOCKS)
+		forget_entropy(s, start, start + len);
+	found(s, k->name, k->family, k->severity, start, start + len);
 }
 
 static void look_at_kinds(struct scan *s)
@@ -496,9 +515,33 @@ static bool is_within(const struct gate_decoded *d, size_t at, size_t *ret_end)
 	return false;
 }
 
+/* Pictures, sound and their like: they are a finding as such, and are not read. The caller frees
+ * the list. */
+static struct gate_stretches media_of(const struct scan *s, const struct layer *l)
+{
+	bool is_root = l->kind == LAYER_ROOT && !s->root->is_split;
+	size_t n = is_root ? s->root->n : l->kind == LAYER_BLOCKS ? l->n_blocks : 0;
+	struct gate_stretches all = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		size_t start = is_root ? s->root->piece[i].start : l->block[i].out;
+		size_t len = is_root ? s->in->parts[s->root->piece[i].part].len
+				     : l->block[i].out_len;
+		const struct gate_kind *k = gate_kind_of(l->data + start, len);
+
+		if (!k || k->family != GATE_MEDIA)
+			continue;
+		if (!all.one)
+			all.one = xreallocarray(NULL, n - i, sizeof(*all.one));
+		all.one[all.n++] = (struct gate_stretch){start, start + len};
+	}
+	return all;
+}
+
 /* Bytes of the layer's [from, to) that are no text, and that no decoder made text of. below: what
  * the layer decodes to; NULL: that was not tried. */
 static bool find_unread(const struct layer *l, size_t from, size_t to,
+			const struct gate_stretches *media,
 			const struct gate_decoded *below, size_t *ret_at)
 {
 	size_t at;
@@ -507,8 +550,9 @@ static bool find_unread(const struct layer *l, size_t from, size_t to,
 		size_t end = 0;
 
 		at += from;
-		if (!below || (!is_within(&below[GATE_DEFLATE], at, &end) &&
-			       !is_within(&below[GATE_UTF16], at, &end))) {
+		if (!gate_stretches_has(media, at, &end) &&
+		    (!below || (!is_within(&below[GATE_DEFLATE], at, &end) &&
+				!is_within(&below[GATE_UTF16], at, &end)))) {
 			*ret_at = at;
 			return true;
 		}
@@ -519,7 +563,8 @@ static bool find_unread(const struct layer *l, size_t from, size_t to,
 
 /* A run that was decoded because something in it can be read, or by chance looks so, and
  * that is mostly something else. */
-static void look_for_opaque(struct scan *s, const struct gate_decoded *below)
+static void look_for_opaque(struct scan *s, const struct gate_stretches *media,
+			    const struct gate_decoded *below)
 {
 	const struct layer *l = s->layer;
 	size_t min = l->encoding == GATE_HEX ? GATE_OPAQUE16_MIN : GATE_OPAQUE64_MIN;
@@ -531,23 +576,36 @@ static void look_for_opaque(struct scan *s, const struct gate_decoded *below)
 
 		if (b->out_len >= min && !gate_kind_of(data, b->out_len) &&
 		    distinct_bytes(data, b->out_len) > OPAQUE_DISTINCT &&
-		    find_unread(l, b->out, (size_t)b->out + b->out_len, below, &at))
+		    find_unread(l, b->out, (size_t)b->out + b->out_len, media, below,
+				&at))
 			found(s, "opaque", GATE_BINARY, SEVERITY_OPAQUE, b->out,
 			      (size_t)b->out + b->out_len);
 	}
 }
 
-static void look_for_binary(struct scan *s, const struct gate_decoded *below)
+/* What is opaque backwards is so forwards, unless it is something that can be known. */
+static bool is_backwards(const struct layer *l)
+{
+	for (; l; l = l->parent)
+		if (l->kind == LAYER_REVERSED)
+			return true;
+	return false;
+}
+
+static void look_for_binary(struct scan *s, const struct gate_stretches *media,
+			    const struct gate_decoded *below)
 {
 	const struct layer *l = s->layer;
 	bool is_blocks = l->kind == LAYER_BLOCKS;
 	size_t at;
 
+	if (is_backwards(l))
+		return;
 	/* What happens to decode as base64 or hex must be long to be one. */
 	if (is_blocks && (l->encoding == GATE_BASE64 || l->encoding == GATE_HEX))
-		look_for_opaque(s, below);
+		look_for_opaque(s, media, below);
 	else if ((l->kind == LAYER_ROOT || (is_blocks && l->encoding == GATE_DEFLATE)) &&
-		 find_unread(l, 0, l->len, below, &at))
+		 find_unread(l, 0, l->len, media, below, &at))
 		found(s, "binary", GATE_BINARY, SEVERITY_BINARY, at,
 		      l->len - at > 64 ? at + 64 : l->len);
 }
@@ -642,15 +700,19 @@ static void look_in_blocks(struct scan *s, const struct layer *l,
 
 static void decode(struct scan *s, const struct layer *l)
 {
+	struct gate_stretches media = media_of(s, l);
 	struct gate_decoded d[GATE_ENCODING_MAX_];
 
 	for (unsigned e = 0; e < GATE_ENCODING_MAX_; e++) {
-		gate_decode((enum gate_encoding)e, l->data, l->len, s->budget, &d[e]);
+		gate_decode((enum gate_encoding)e, l->data, l->len, &media, s->budget,
+			    &d[e]);
 		s->failed |= d[e].too_large;
 		s->budget -= d[e].len <= s->budget ? d[e].len : s->budget;
 	}
-	look_for_binary(s, d);
-	for (unsigned e = 0; e < GATE_ENCODING_MAX_ && !s->failed; e++)
+	look_for_binary(s, &media, d);
+	free(media.one);
+	for (unsigned e = 0; e < GATE_ENCODING_MAX_ && !s->failed && !is_backwards(l);
+	     e++)
 		if (d[e].opaque_len)
 			found(s, "opaque", GATE_BINARY, SEVERITY_OPAQUE, d[e].opaque,
 			      (size_t)d[e].opaque + d[e].opaque_len);
@@ -682,8 +744,12 @@ static void look(struct scan *s, const struct layer *l)
 		without_words(s, l);
 	if (!s->root->is_split)
 		look_at_kinds(s);
-	if (!s->failed && l->depth >= GATE_DEPTH_MAX)
-		look_for_binary(s, NULL);
+	if (!s->failed && l->depth >= GATE_DEPTH_MAX) {
+		struct gate_stretches media = media_of(s, l);
+
+		look_for_binary(s, &media, NULL);
+		free(media.one);
+	}
 	if (s->failed || l->depth >= GATE_DEPTH_MAX)
 		return;
 	fold(s, l);

@@ -4,6 +4,7 @@
 #include "vessel/gate_kind.h"
 #include "vessel/gate_runs.h"
 #include "vessel/gate_valid.h"
+#include <string.h>
 
 #define BASE64_MIN 12	   /* characters of a run */
 #define BASE64_LINE_MIN 40 /* a run goes on over a line's end behind that many */
@@ -63,6 +64,12 @@ static bool begins_kind(const char *s, size_t len)
 	return gate_kind_of(out, n) != NULL;
 }
 
+/* The line that ends a key or a certificate is of the alphabet, too, up to its blank. */
+static bool is_pem(const char *s, size_t len)
+{
+	return len >= 5 && memcmp(s, "-----", 5) == 0;
+}
+
 /* Line ends at s: how many bytes. */
 static size_t line_end(const char *s, size_t len)
 {
@@ -88,7 +95,8 @@ static size_t run64(const char *s, size_t len, size_t *ret_n)
 		}
 		skip = line_end(s + i, len - i);
 		if (line < BASE64_LINE_MIN || skip == 0 || i + skip >= len ||
-		    value64(s[i + skip]) < 0 || begins_kind(s + i + skip, len - i - skip))
+		    value64(s[i + skip]) < 0 || is_pem(s + i + skip, len - i - skip) ||
+		    begins_kind(s + i + skip, len - i - skip))
 			break;
 		i += skip;
 		line = 0;
@@ -177,21 +185,27 @@ static void take_lines_from(struct taker *t, size_t at, size_t end)
 }
 
 /*
- * A text of its own may begin at each line. What came before need not be a whole number of groups
- * of four: so each of the four ways to count is tried once, from the first line on where it counts
- * anew. And what it begins with must not be glued to what came before: so lines of another length
- * are taken by themselves, too.
+ * A text of its own may begin, or end, at each line. What came before need not be a whole number
+ * of groups of four: so each of the four ways to count is tried once, from the first line on where
+ * it counts anew. And it must not be glued to what stands before or behind: so where a line has
+ * another length than the one before, the lines up to there and those from there on are taken by
+ * themselves, too.
  */
 static void take_at_lines(struct taker *t, size_t at, size_t run, size_t n)
 {
 	bool tried[4] = {true};
-	size_t k = 0, before = 0;
+	size_t k = 0, before = 0, from = at, from_k = 0, end = at + run;
 
-	for (size_t i = at, end = at + run; i < end;) {
+	for (size_t i = at; i < end;) {
 		size_t line = gate_run_end(gate_values64, t->s, end, i) - i;
 
-		if (before && line != before)
+		if (before && line != before) {
+			if (k - from_k >= BASE64_MIN)
+				take(t, from, i - from, k - from_k);
 			take_lines_from(t, i, end);
+			from = i;
+			from_k = k;
+		}
 		if (before && !tried[k % 4] && n - k >= BASE64_MIN) {
 			tried[k % 4] = true;
 			take(t, i, end - i, n - k);
@@ -230,8 +244,11 @@ static void take_lines(struct taker *t)
 	while (!t->d->too_large &&
 	       gate_next_lines(gate_values64, "", t->s, t->len, &at, &l))
 		if (l.n >= BASE64_MIN && (l.width < BASE64_LINE_MIN || !l.is_plain) &&
-		    is_mixed(t->s + l.from, l.to - l.from))
+		    is_mixed(t->s + l.from, l.to - l.from)) {
 			take(t, l.from, l.to - l.from, l.n);
+			if (l.whole_n < l.n && l.whole_n >= BASE64_MIN)
+				take(t, l.from, l.whole_to - l.from, l.whole_n);
+		}
 }
 
 void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d)

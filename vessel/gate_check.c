@@ -453,8 +453,10 @@ static bool check_ipv6(const struct gate_match *m)
 
 	for (size_t i = 0; i < len; i++)
 		colons += s[i] == ':';
-	/* 2000::/3 without documentation, or fc00::/7, fe80::/10; a clock has no letters */
-	if (colons < 3 || len < 10 || strncasecmp(s, "2001:db8", 8) == 0)
+	/* 2000::/3 without documentation, or fc00::/7, fe80::/10; a time of a log has colons,
+	 * too, but fewer */
+	if ((colons != 7 && !memmem(s, len, "::", 2)) || len < 10 ||
+	    strncasecmp(s, "2001:db8", 8) == 0)
 		return false;
 	return s[0] == '2' || s[0] == '3' || tolower((unsigned char)s[0]) == 'f';
 }

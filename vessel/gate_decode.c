@@ -154,7 +154,18 @@ static bool inflate_at(const char *s, size_t len, struct gate_decoded *d,
 	return d->too_large || d->len - out >= (r == Z_STREAM_END ? 4 : 16);
 }
 
-static void decode_deflate(const char *s, size_t len, struct gate_decoded *d)
+bool gate_stretches_has(const struct gate_stretches *s, size_t at, size_t *ret_end)
+{
+	for (size_t i = 0; i < s->n && s->one[i].start <= at; i++)
+		if (at < s->one[i].end) {
+			*ret_end = s->one[i].end;
+			return true;
+		}
+	return false;
+}
+
+static void decode_deflate(const char *s, size_t len, const struct gate_stretches *unread,
+			   struct gate_decoded *d)
 {
 	/* The second byte of each head is one that text seldom has. */
 	static const struct gate_stops second = {.one = {1, 0x8b, 0x9c, 0xda},
@@ -162,12 +173,16 @@ static void decode_deflate(const char *s, size_t len, struct gate_decoded *d)
 
 	for (size_t i = 0; i + 8 < len && !d->too_large; i++) {
 		const unsigned char *u;
-		size_t before = d->len, out, used = 0;
+		size_t before = d->len, out, used = 0, end = 0;
 
 		i = gate_next_stop(&second, s, len, i + 1) - 1;
 		u = (const unsigned char *)s + i;
 		if (i + 8 >= len)
 			break;
+		if (gate_stretches_has(unread, i, &end)) {
+			i = end - 1;
+			continue;
+		}
 		if (!(u[0] == 0x1f && u[1] == 0x8b && u[2] == 8) &&
 		    !(u[0] == 0x78 && (u[1] == 1 || u[1] == 0x9c || u[1] == 0xda)))
 			continue;
@@ -216,19 +231,27 @@ static void decode_utf16(const char *s, size_t len, struct gate_decoded *d)
 	}
 }
 
-void gate_decode(enum gate_encoding e, const char *s, size_t len, size_t max,
+void gate_decode(enum gate_encoding e, const char *s, size_t len,
+		 const struct gate_stretches *unread, size_t max,
 		 struct gate_decoded *ret)
 {
-	static void (*const decoders[GATE_ENCODING_MAX_])(const char *, size_t,
-							  struct gate_decoded *) = {
-		[GATE_BASE64] = gate_decode_base64,
-		[GATE_HEX] = gate_decode_hex,
-		[GATE_DEFLATE] = decode_deflate,
-		[GATE_UTF16] = decode_utf16,
-	};
-
 	*ret = (struct gate_decoded){.max = max};
-	decoders[e](s, len, ret);
+	switch (e) {
+	case GATE_BASE64:
+		gate_decode_base64(s, len, ret);
+		break;
+	case GATE_HEX:
+		gate_decode_hex(s, len, ret);
+		break;
+	case GATE_DEFLATE:
+		decode_deflate(s, len, unread, ret);
+		break;
+	case GATE_UTF16:
+		decode_utf16(s, len, ret);
+		break;
+	case GATE_ENCODING_MAX_:
+		break;
+	}
 }
 
 void gate_decoded_done(struct gate_decoded *d)

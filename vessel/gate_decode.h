@@ -38,8 +38,20 @@ enum gate_encoding {
 	GATE_ENCODING_MAX_
 };
 
-/* At most max bytes of result. */
-void gate_decode(enum gate_encoding e, const char *s, size_t len, size_t max,
+/* [start, end) of a text; several are in order. */
+struct gate_stretch {
+	size_t start, end;
+};
+struct gate_stretches {
+	struct gate_stretch *one;
+	size_t n;
+};
+/* Is `at` in one of them; then *ret_end is its end. */
+bool gate_stretches_has(const struct gate_stretches *s, size_t at, size_t *ret_end);
+
+/* At most max bytes of result. No compressed stream is looked for in `unread`. */
+void gate_decode(enum gate_encoding e, const char *s, size_t len,
+		 const struct gate_stretches *unread, size_t max,
 		 struct gate_decoded *ret);
 /* Words of base64 and hex that hold 4 to GATE_SHORT_MAX bytes, all of them readable, which most
  * words do not. Those of UTF-16 become one byte a letter. */

@@ -28,12 +28,15 @@ bool gate_has_utf16(const char *s, size_t len);
 void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d);
 void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d);
 
-/* Lines of one length that hold nothing but an alphabet; the last may be shorter. */
+/* Lines of one length that hold nothing but an alphabet, behind what quotes or indents them; the
+ * last may be shorter. */
 struct gate_lines {
 	size_t from, to; /* in the text */
 	size_t n;	 /* letters of the alphabet in it */
 	bool is_plain;	 /* nothing but line ends between the letters of two lines */
 	size_t width;	 /* letters of the first line */
+	size_t whole_to; /* without the shorter one, which may be of something else */
+	size_t whole_n;
 };
 /* The next such lines, two or more, from *at on, which is moved behind them. between: what
  * may stand between two letters of a line. */

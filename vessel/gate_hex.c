@@ -134,6 +134,27 @@ static void decode_spaced_hex(const char *s, size_t len, struct gate_decoded *d)
 	}
 }
 
+static void take_digits(struct gate_decoded *d, const char *s, size_t from, size_t to,
+			size_t n)
+{
+	size_t before = d->len, out = decoded_begin(d), k = 0;
+	int high = 0;
+
+	if (n < HEX_MIN || !decoded_reserve(d, n / 2))
+		return;
+	for (size_t i = from; i < to; i++) {
+		int v = value16(s[i]);
+
+		if (v < 0)
+			continue;
+		if (k++ % 2)
+			d->data[d->len++] = (char)(high << 4 | v);
+		high = v;
+	}
+	if (!keep_pairs(d, out, from, to - from))
+		d->len = before;
+}
+
 /* Digits over lines' ends, as xxd -p and od write them. */
 static void decode_hex_lines(const char *s, size_t len, struct gate_decoded *d)
 {
@@ -141,22 +162,9 @@ static void decode_hex_lines(const char *s, size_t len, struct gate_decoded *d)
 	size_t at = 0;
 
 	while (!d->too_large && gate_next_lines(gate_values16, " :", s, len, &at, &l)) {
-		size_t before = d->len, out = decoded_begin(d), n = 0;
-		int high = 0;
-
-		if (l.n < HEX_MIN || !decoded_reserve(d, l.n / 2))
-			continue;
-		for (size_t i = l.from; i < l.to; i++) {
-			int v = value16(s[i]);
-
-			if (v < 0)
-				continue;
-			if (n++ % 2)
-				d->data[d->len++] = (char)(high << 4 | v);
-			high = v;
-		}
-		if (!keep_pairs(d, out, l.from, l.to - l.from))
-			d->len = before;
+		take_digits(d, s, l.from, l.to, l.n);
+		if (l.whole_n < l.n)
+			take_digits(d, s, l.from, l.whole_to, l.whole_n);
 	}
 }
 

@@ -46,8 +46,24 @@ static bool is_sentence(const char *s, size_t len)
 	return gate_readable(s, n) + 3 >= n;
 }
 
+/* A sequence that begins with a sequence, each of 256 bytes or more, and not longer than it says: in
+ * DER that is a certificate, a request or a list of revoked ones. A private key begins with a
+ * number, an encrypted one with a short sequence. */
+static bool is_certificate(const char *s, size_t len)
+{
+	const unsigned char *u = (const unsigned char *)s;
+
+	return len > 256 && u[0] == 0x30 && u[1] == 0x82 && u[4] == 0x30 &&
+	       u[5] == 0x82 && (size_t)(u[2] << 8 | u[3]) + 4 >= len &&
+	       (u[6] << 8 | u[7]) + 4 < (u[2] << 8 | u[3]);
+}
+
 const struct gate_kind *gate_kind_of(const char *s, size_t len)
 {
+	static const struct gate_kind certificate = {"certificate", GATE_MEDIA, 0.1};
+
+	if (is_certificate(s, len))
+		return &certificate;
 	for (size_t i = 0; len >= 16 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (len >= kinds[i].at + kinds[i].len &&
 		    s[kinds[i].at] == kinds[i].magic[0] &&

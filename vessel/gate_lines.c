@@ -10,9 +10,10 @@ struct line {
 	size_t n;	 /* letters; 0: something else is in it */
 };
 
+/* What indents, quotes or comments a line out; in a list of strings what follows one. */
 static bool is_edge(char c)
 {
-	return c == ' ' || c == '\t' || c == '\r';
+	return c && strchr(" \t\r>#*|\"'`,;", c);
 }
 
 /* The end of the letters that begin at `at`; *ret_n: how many. */
@@ -67,7 +68,9 @@ bool gate_next_lines(const uint8_t in[256], const char *between, const char *s,
 		*ret = (struct gate_lines){.from = first.from,
 					   .n = first.n,
 					   .width = first.n,
-					   .is_plain = true};
+					   .is_plain = true,
+					   .whole_to = first.to,
+					   .whole_n = first.n};
 		while (first.n && last.n == first.n && *at < len) {
 			struct line l = line_at(in, between, s, len, *at);
 
@@ -78,8 +81,11 @@ bool gate_next_lines(const uint8_t in[256], const char *between, const char *s,
 			last = l;
 			lines++;
 			/* a shorter one is the last one, or the first one of others */
-			if (l.n == first.n)
+			if (l.n == first.n) {
 				*at = l.next;
+				ret->whole_to = l.to;
+				ret->whole_n = ret->n;
+			}
 		}
 		ret->to = last.to;
 		if (lines > 1)

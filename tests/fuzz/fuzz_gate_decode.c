@@ -71,6 +71,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *s = (const char *)data;
 	static const unsigned how[] = {FOLD_ESCAPES | FOLD_SHAPES,
 				       FOLD_SHAPES | FOLD_CASE, FOLD_ESCAPES, 7, 15};
+	struct gate_stretch one = {size / 3, size / 2};
+	const struct gate_stretches unread = {.one = &one, .n = one.end > one.start};
 	struct gate_decoded few;
 	size_t at;
 
@@ -78,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t max = size * 4 + (e % 2 ? 0 : 65536);
 		struct gate_decoded d;
 
-		gate_decode((enum gate_encoding)e, s, size, max, &d);
+		gate_decode((enum gate_encoding)e, s, size, &unread, max, &d);
 		if (!d.too_large)
 			check_decoded(&d, size, max);
 		gate_decoded_done(&d);

@@ -40,10 +40,12 @@ static bool would_take_the_line(const char *s, size_t len, unsigned depth)
 	struct gate_folded f;
 	bool takes = false;
 
+	const struct gate_stretches none = {0};
+
 	for (unsigned e = 0; e < GATE_ENCODING_MAX_; e++) {
 		struct gate_decoded d;
 
-		gate_decode((enum gate_encoding)e, s, len, (size_t)1 << 20, &d);
+		gate_decode((enum gate_encoding)e, s, len, &none, (size_t)1 << 20, &d);
 		for (size_t i = 0; i < d.n; i++)
 			takes |= d.block[i].src + d.block[i].src_len == len;
 		gate_decoded_done(&d);

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #define TOKEN "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"
 #define TERM "Projekt Morgenstern 4711"
@@ -221,7 +222,98 @@ Test(gate_written, a_compressors_first_bytes_excuse_nothing)
 	cr_expect_geq(score(&b64), 0.4, "%f", r.score);
 }
 
-/* One of base64 that is read, or of noise, for each seed. */
+/* What stands before and behind lines of it in mails, comments and lists. */
+Test(gate_written, in_lines_that_are_quoted)
+{
+	static const struct {
+		const char *before, *behind;
+	} quotes[] = {
+		{"> ", ""}, {"# ", ""}, {"  * ", ""}, {"\t\"", "\","}, {"| ", " |"}};
+	static const size_t widths[] = {8, 20, 64, 76};
+
+	add_term(TERM);
+	for (size_t q = 0; q < ARRAY_SIZE(quotes) * ARRAY_SIZE(widths); q++) {
+		cleanup_buf struct buf text = new_buf(), run = new_buf(), b = new_buf();
+		char *line, *state = NULL;
+
+		buf_adds(&text,
+			 "a text that is somewhat longer: " TERM " and more of it");
+		add64(&run, text.data, text.len, widths[q % ARRAY_SIZE(widths)]);
+		for (line = strtok_r(run.data, "\n", &state); line;
+		     line = strtok_r(NULL, "\n", &state))
+			buf_addf(&b, "%s%s%s\n", quotes[q / ARRAY_SIZE(widths)].before,
+				 line, quotes[q / ARRAY_SIZE(widths)].behind);
+		cr_expect_eq(score(&b), 1.0, "%s", buf_str(&b));
+	}
+}
+
+static void add_chunk(struct buf *out, const char *type, const void *data, size_t len)
+{
+	const uint8_t size[4] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16),
+				 (uint8_t)(len >> 8), (uint8_t)len};
+
+	buf_add(out, size, 4);
+	buf_adds(out, type);
+	buf_add(out, data, len);
+	buf_adds(out, "sum.");
+}
+
+/* A picture is a finding as a picture, whatever its points are. */
+Test(gate_written, a_picture_is_not_read)
+{
+	cleanup_buf struct buf points = new_buf(), png = new_buf(), b = new_buf();
+	char *packed = malloc(1 << 20);
+	uLongf n = 1 << 20;
+	uint32_t seed = 11;
+
+	for (unsigned i = 0; i < 40; i++) /* of few colours */
+		for (unsigned k = 0; k < 5000; k++)
+			buf_add(&points, (char[]){(char)(128 + draw(&seed, 3) * i)}, 1);
+	cr_assert_eq(
+		compress((Bytef *)packed, &n, (const Bytef *)points.data, points.len),
+		Z_OK);
+	buf_add(&png, "\x89PNG\r\n\x1a\n", 8);
+	add_chunk(&png, "IHDR", "\0\0\0\1\0\0\0\1\x08\2\0\0\0", 13);
+	add_chunk(&png, "IDAT", packed, n);
+	free(packed);
+	cr_expect_lt(score(&png), 0.4, "raw: %f", r.score);
+	buf_adds(&b, "{\"image_url\": \"data:image/png;base64,");
+	add64(&b, png.data, png.len, 0);
+	buf_adds(&b, "\"}");
+	cr_expect_lt(score(&b), 0.4, "in base64: %f", r.score);
+	cr_expect_eq(r.n, 1);
+	cr_expect_eq(r.finding[0].family, GATE_MEDIA);
+	/* what is written beside it is */
+	buf_adds(&b, " " TOKEN);
+	cr_expect_eq(score(&b), 1.0);
+}
+
+Test(gate_written, certificates_and_logs_are_let_go)
+{
+	static const uint8_t head[] = {0x30, 0x82, 3, 0xfc, 0x30, 0x82, 2, 0x60};
+	cleanup_buf struct buf der = new_buf(), b = new_buf(), log = new_buf();
+	uint32_t seed = 5;
+
+	buf_add(&der, head, sizeof(head));
+	add_noise(&der, &seed, 1024 - sizeof(head));
+	buf_adds(&b, "-----BEGIN CERTIFICATE-----\n");
+	add64(&b, der.data, der.len, 64);
+	buf_adds(&b, "\n-----END CERTIFICATE-----\n");
+	cr_expect_lt(score(&b), 0.4, "%f", r.score);
+	/* one that is longer than it says is none */
+	add_noise(&der, &seed, 64);
+	b.len = 0;
+	add64(&b, der.data, der.len, 64);
+	cr_expect_geq(score(&b), 0.4, "%f", r.score);
+	for (unsigned i = 0; i < 100; i++)
+		buf_addf(&log,
+			 "127.0.0.1 - - [10/Oct/2024:13:%02u:%02u +0200] \"GET / "
+			 "HTTP/1.1\" 200 12\n",
+			 i / 60, i % 60);
+	cr_expect_lt(score(&log), 0.4, "%f", r.score);
+}
+
+/* One of base64 that is read, or of noise, or a line of something else, for each seed. */
 static void add_run(struct buf *out, uint32_t *seed)
 {
 	static const char *const said[] = {
@@ -231,16 +323,25 @@ static void add_run(struct buf *out, uint32_t *seed)
 		"4111 1111 1111 1111",
 		"the quick brown fox jumps over the lazy dog and then some more",
 	};
-	cleanup_buf struct buf text = new_buf(), run = new_buf();
-	uint32_t what = draw(seed, ARRAY_SIZE(said) + 1);
+	static const size_t widths[] = {0, 0, 76, 76, 20, 12};
+	cleanup_buf struct buf text = new_buf(), run = new_buf(), twice = new_buf();
+	uint32_t what = draw(seed, ARRAY_SIZE(said) + 2);
 
+	if (what > ARRAY_SIZE(said)) {
+		buf_adds(out, draw(seed, 2) ? "hello\n" : "beefcafe\n");
+		return;
+	}
 	if (what == ARRAY_SIZE(said))
 		add_noise(&text, seed, 200 + draw(seed, 900));
 	for (uint32_t i = 0; what < ARRAY_SIZE(said) && i <= draw(seed, 3); i++)
 		buf_addf(&text, "%s ", said[what]);
-	add64(&run, text.data, text.len, draw(seed, 2) ? 76 : 0);
-	/* the end of it may be cut at any letter */
-	buf_add(out, run.data, run.len > 60 ? run.len - draw(seed, 5) : run.len);
+	add64(&run, text.data, text.len, widths[draw(seed, ARRAY_SIZE(widths))]);
+	if (what < ARRAY_SIZE(said) && draw(seed, 3) == 0) {
+		add64(&twice, run.data, run.len, draw(seed, 2) ? 76 : 0);
+		buf_add(out, twice.data, twice.len);
+	} else { /* the end of it may be cut at any letter */
+		buf_add(out, run.data, run.len > 60 ? run.len - draw(seed, 5) : run.len);
+	}
 	buf_adds(out, draw(seed, 4) ? "\n" : "\r\n");
 }
 
