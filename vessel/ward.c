@@ -110,9 +110,12 @@ static bool has_dot_segment(const char *plain)
 
 static bool path_matches(const struct conf_rule *rule, const char *path)
 {
-	if (!rule->path || prefix_matches(rule->path, path))
+	if (!rule->path)
 		return true;
-	return is_strict(rule->action) && ward_path_is_within(path, rule->path);
+	if (is_strict(rule->action))
+		return prefix_matches(rule->path, path) ||
+		       ward_path_is_within(path, rule->path);
+	return prefix_matches(rule->path, path) && !ward_path_may_climb(path);
 }
 
 /* ---- one rule ---- */

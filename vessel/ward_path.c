@@ -234,13 +234,28 @@ static bool stage_is_within(const struct text *t, const struct prefix *p)
 	return false;
 }
 
+static bool stage_climbs(const struct text *t)
+{
+	for (size_t at = 0; at <= t->n;) {
+		const char *s = t->s + at;
+		size_t n = 0;
+
+		while (at + n < t->n && s[n] != '/' && s[n] != WARD_SLASH_OR_NAME)
+			n++;
+		if (may_be_up(s, n))
+			return true;
+		at += n + 1;
+	}
+	return false;
+}
+
 /* ---- the stages ---- */
 
 struct reading {
 	enum ward_reader who;
-	const struct prefix *prefix;
-	size_t work;	/* bytes */
-	bool met_bytes; /* some are not ASCII, so readers differ */
+	const struct prefix *prefix; /* NULL: does it climb? */
+	size_t work;		     /* bytes */
+	bool met_bytes;		     /* some are not ASCII, so readers differ */
 };
 
 /* With the bytes of `now` read as characters before more escapes are undone. */
@@ -256,7 +271,7 @@ static bool rest_is_within(struct reading *r, const struct text *from, unsigned 
 		if (r->work > WORK_BYTES_MAX ||
 		    !ward_shape_read(r->who, now.s, now.n, next.s, sizeof(next.s),
 				     &next.n) ||
-		    stage_is_within(&next, r->prefix))
+		    (r->prefix ? stage_is_within(&next, r->prefix) : stage_climbs(&next)))
 			return true;
 		/* nothing was read that the caller will not read */
 		if (is_ascii && i == stage)
@@ -281,14 +296,14 @@ static bool reads_within(struct reading *r, const struct text *path)
 	return true;
 }
 
-bool ward_path_is_within(const char *path, const char *prefix)
+/* May any reader come to it? */
+static bool read_by_all(const char *path, const struct prefix *prefix)
 {
+	struct reading r = {.prefix = prefix};
 	struct text raw;
-	struct prefix p;
-	struct reading r = {.prefix = &p};
 
 	raw.n = strlen(path);
-	if (str_copy(raw.s, sizeof(raw.s) - 1, path) < 0 || !read_prefix(prefix, &p))
+	if (str_copy(raw.s, sizeof(raw.s) - 1, path) < 0)
 		return true;
 	for (r.who = 0; r.who < WARD_READER_MAX_; r.who++) {
 		if (reads_within(&r, &raw))
@@ -297,4 +312,16 @@ bool ward_path_is_within(const char *path, const char *prefix)
 			return false;
 	}
 	return false;
+}
+
+bool ward_path_is_within(const char *path, const char *prefix)
+{
+	struct prefix p;
+
+	return !read_prefix(prefix, &p) || read_by_all(path, &p);
+}
+
+bool ward_path_may_climb(const char *path)
+{
+	return read_by_all(path, NULL);
 }

@@ -20,4 +20,8 @@
  * without a query. */
 bool ward_path_is_within(const char *path, const char *prefix);
 
+/* For rules that allow: may a part of it be taken for ".." by any of them? What is below the
+ * path of such a rule by its bytes may be elsewhere then. */
+bool ward_path_may_climb(const char *path);
+
 #endif
