@@ -42,17 +42,30 @@ static bool is_invisible(uint32_t cp)
 	       cp == 0xfeff || (cp >= 0xe0000 && cp <= 0xe01ef);
 }
 
+/* Takes no room, or looks like a blank. Joiners and selectors of a variant belong to the character
+ * before them: emoji, and scripts whose letters join. Behind one of ASCII they only hide. */
+static bool is_unseen(uint32_t cp, uint32_t before)
+{
+	if (cp == 0x200c || cp == 0x200d || (cp >= 0xfe00 && cp <= 0xfe0f))
+		return before < 0x80;
+	return is_invisible(cp) || (cp >= 0x2028 && cp <= 0x202f) || cp == 0x2800 ||
+	       cp == 0x3164 || cp == 0xffa0 || cp == 0x115f || cp == 0x1160 ||
+	       cp == 0x17b4 || cp == 0x17b5 || (cp >= 0x180b && cp <= 0x180f) ||
+	       (cp >= 0xfff0 && cp <= 0xfffb) || (cp >= 0x1d173 && cp <= 0x1d17a) ||
+	       (cp >= 0xe0000 && cp <= 0xe0fff);
+}
+
 bool hazard_is_plain(const char *path)
 {
+	uint32_t before = '/';
 	size_t n;
 
 	for (; *path; path += n) {
 		uint32_t cp = next_point(path, &n);
 
-		if (cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || cp == 0x61c ||
-		    cp == 0x200e || cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) ||
-		    (cp >= 0x2066 && cp <= 0x206f) || cp == 0xfeff)
+		if (cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || is_unseen(cp, before))
 			return false;
+		before = cp;
 	}
 	return true;
 }

@@ -235,12 +235,18 @@ Test(hazard, text_that_lies_is_not_plain)
 	static const char *const lies[] = {
 		"a\302\2332J",	 "gpj.\342\200\256exe", "a\342\200\250b", "\xe2\x81\xa6x",
 		"\xef\xbb\xbfx", "a\330\234b",		"a\x1b[2J",	  "a\302\205b",
+		"se\u200bt.py",	 "se\u200dt.py",	"se\u2060t.py",	  "se\u00adt.py",
+		"se\u034ft.py",	 "set\ufe0f.py",	"se\u3164t.py",	  "se\u2800t.py",
+		"\u200dset.py",	 "se\U000e0061t.py",
 	};
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
 		cr_expect_not(hazard_is_plain(lies[i]), "%zu", i);
 	cr_expect(hazard_is_plain("na\xc3\xafve \xe6\x97\xa5\xe6\x9c\xac.txt"));
 	cr_expect(hazard_is_plain("\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb"));
+	cr_expect(hazard_is_plain("\u2764\ufe0f.png"));
+	cr_expect(
+		hazard_is_plain("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645.txt"));
 }
 
 static void same_key(const char *a, const char *b, int want)
