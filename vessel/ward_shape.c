@@ -157,7 +157,9 @@ bool ward_shape_read(enum ward_reader who, const char *s, size_t n, char *out,
 	for (size_t i = 0; i < n; i += used) {
 		used = 1;
 		if (p[i] < 0x80) {
-			put(&o, s[i]);
+			/* the WHATWG's parsers drop these wherever they stand */
+			if (s[i] != '\t' && s[i] != '\r' && s[i] != '\n')
+				put(&o, s[i]);
 			continue;
 		}
 		if (who == WARD_7BIT) {

@@ -94,6 +94,8 @@ Test(ward_path, utf8_of_lax_decoders)
 		{.path = "/x/%f8%80%80%80%ae%f8%80%80%80%ae/admin"},
 		{.path = "/x/%c0%2e%c0%2e/admin"},
 		{.path = "/%c1%21dmin"},
+		{.path = "/ad%2509min"},
+		{.path = "/ad%250d%250amin"},
 		{.path = "/%c1%61dmin"},
 		{.path = "/%e0%01%21dmin"},
 		{.path = "/x%c0%2f..%c0%2fadmin"},
