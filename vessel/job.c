@@ -72,6 +72,20 @@ static void write_result(struct jsonw *w, const struct queue_job *j)
 	}
 }
 
+/* One that came with an archive may be anything. */
+static void write_spec(struct jsonw *w, const struct queue_job *j)
+{
+	cleanup_json struct json *spec = NULL;
+	struct err ignored = ERR_INIT;
+
+	jsonw_key(w, "spec");
+	if (j->spec &&
+	    json_parse(j->spec, j->spec_len, JSON_DEPTH_DEFAULT, &spec, &ignored) == 0)
+		jsonw_raw(w, j->spec, j->spec_len);
+	else
+		jsonw_null(w);
+}
+
 void job_write(struct jsonw *w, const struct queue_job *j, unsigned parts)
 {
 	jsonw_obj(w);
@@ -88,13 +102,8 @@ void job_write(struct jsonw *w, const struct queue_job *j, unsigned parts)
 	kstr_or_null(w, "finished_at", j->finished_at);
 	kstr_or_null(w, "tomb", j->owner);
 	kstr_or_null(w, "taint", j->taint);
-	if (parts & JOB_SPEC) {
-		jsonw_key(w, "spec");
-		if (j->spec)
-			jsonw_raw(w, j->spec, j->spec_len);
-		else
-			jsonw_null(w);
-	}
+	if (parts & JOB_SPEC)
+		write_spec(w, j);
 	if (parts & JOB_RESULT)
 		write_result(w, j);
 	jsonw_obj_end(w);
