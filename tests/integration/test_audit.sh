@@ -116,7 +116,8 @@ echo "audit: $killed kills, $(wc -l <in_log) events of the database, each once a
 # --- a scribe that hangs: claims stop, what runs goes on, and one fsync takes all that gathered
 runner=$(lych run -n --detach -- sh -c 'sleep 3; echo through')
 until_holds "it runs" 20 '[ "$(field '"$runner"' "j[\"state\"]")" = running ]'
-kill -STOP "$(lych_pid scribe)"
+# the starter would begin another one before all of this was looked at
+starter=$(lych_pid supervisor) && kill -STOP "$starter" "$(lych_pid scribe)"
 began=$SECONDS
 for i in $(seq 60); do lych run -n --detach --request-id "gathered-$i" -- true >/dev/null || fail "submit while it hangs"; done
 stopped_with 15 LYCH-AUDIT-004
@@ -124,7 +125,7 @@ echo "audit: a hanging scribe stopped claims within $((SECONDS - began)) s"
 waits
 ends_well "$runner"
 before=$(audit 'a["events"], a["batches"]')
-kill -CONT "$(lych_pid scribe)"
+kill -CONT "$(lych_pid scribe)" "$starter"
 goes_on
 ends_well "$waiting"
 after=$(audit 'a["events"], a["batches"]')
