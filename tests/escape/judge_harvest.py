@@ -80,7 +80,7 @@ for name in ("...", "..x", "quote\"'$(x)`x`;|&", "x" * 255):
     check("a strange but harmless name arrives", "names/" + name in arrived, name)
 for path in arrived:
     check("no control or hidden character",
-          not re.search("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029]", path), repr(path))
+          not re.search("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2028\u2029]", path), repr(path))
     check("no name that is an option", not any(c.startswith("-") for c in path.split("/")), path)
 for name in ("File", "file", "FILE."):
     check("names that collide", "names/colliding/" + name not in arrived, name)
@@ -97,7 +97,8 @@ names = re.search(r'HELD = """(.*?)"""', text, re.S).group(1).encode().decode("u
 for i, name in enumerate(names):
     path = f"auto/{i}/{name}"
     check("what would run by itself does not arrive", path not in arrived, path)
-planted = len(names) + 12
+# a name with a character that takes no room is refused for that
+planted = sum(n.isascii() for n in names) + 12
 check("all of them are counted", result["quarantined_total"] >= planted,
       (result["quarantined_total"], planted))
 check("some of each kind are named", 20 <= len(held) <= 64, len(held))
