@@ -144,7 +144,7 @@ static void take(struct taker *t, size_t at, size_t run, size_t n)
 	bool kept = false;
 	size_t k = 0;
 
-	if (n > t->room) {
+	if (!t->six || n > t->room) {
 		t->room = n * 2;
 		t->six = xreallocarray(t->six, t->room, 1);
 	}

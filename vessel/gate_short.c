@@ -47,9 +47,10 @@ static size_t narrowed(char *s, size_t n)
 static void take(struct gate_decoded *d, const uint8_t in[256], unsigned bits,
 		 const char *s, size_t at, size_t n)
 {
-	char bytes[LETTERS_MAX];
-	size_t k = narrowed(bytes, bytes_of(in, bits, s + at, n, bytes)), out;
+	char bytes[LETTERS_MAX] = {0};
+	size_t k = bytes_of(in, bits, s + at, n, bytes), out;
 
+	k = narrowed(bytes, k);
 	if (k < BYTES_MIN || gate_readable(bytes, k) < k)
 		return;
 	out = decoded_begin(d);
