@@ -408,6 +408,7 @@ static bool on_private(size_t offset, size_t len, void *arg)
 /* Registered terms in a layer, whose text is put into their form first. */
 static void look_for_terms(struct scan *s, const struct layer *above, unsigned how)
 {
+	const struct layer *before = s->layer;
 	struct gate_folded f;
 	struct layer l;
 
@@ -422,6 +423,7 @@ static void look_for_terms(struct scan *s, const struct layer *above, unsigned h
 	};
 	s->layer = &l;
 	gate_private_search(s->g->private, f.data, f.len, on_private, s);
+	s->layer = before;
 	gate_folded_done(&f);
 }
 
@@ -464,7 +466,6 @@ static void look_for_private(struct scan *s)
 		look_for_terms(s, l, FOLD_SHAPES | FOLD_CASE | FOLD_FORM);
 	if (gate_private_has_short(s->g->private, GATE_SHORT_MAX))
 		look_for_short_terms(s, l);
-	s->layer = l;
 }
 
 /* The lines of a picture in base64 look drawn by lot, and it is known by what. */
