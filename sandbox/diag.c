@@ -189,7 +189,9 @@ static int take_answer(int family, bool tell, const char *answer, size_t len,
 	return 0;
 }
 
-static int dump(int fd, int family, int protocol, const struct look *l)
+#define ALL_STATES UINT32_MAX
+
+static int dump(int fd, int family, int protocol, uint32_t states, const struct look *l)
 {
 	static _Alignas(struct nlmsghdr) char answer[ANSWER_MAX];
 	struct request q = {.head = {.nlmsg_type = SOCK_DIAG_BY_FAMILY,
@@ -199,14 +201,14 @@ static int dump(int fd, int family, int protocol, const struct look *l)
 	if (family == AF_UNIX) {
 		q.head.nlmsg_len = NLMSG_LENGTH(sizeof(q.un));
 		q.un.sdiag_family = AF_UNIX;
-		q.un.udiag_states = UINT32_MAX;
+		q.un.udiag_states = states;
 		q.un.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS |
 				  UDIAG_SHOW_RQLEN | UDIAG_SHOW_MEMINFO;
 	} else {
 		q.head.nlmsg_len = NLMSG_LENGTH(sizeof(q.in));
 		q.in.sdiag_family = (uint8_t)family;
 		q.in.sdiag_protocol = (uint8_t)protocol;
-		q.in.idiag_states = UINT32_MAX;
+		q.in.idiag_states = states;
 		q.in.idiag_ext = 1u << (INET_DIAG_SKMEMINFO - 1);
 	}
 	if (send(fd, &q, q.head.nlmsg_len, 0) < 0)
@@ -229,8 +231,8 @@ static int dump_udp(int fd, const struct look *l)
 	static const int protocols[] = {IPPROTO_UDP, IPPROTO_UDPLITE};
 
 	for (size_t i = 0; i < 2 && !without_udp; i++)
-		if (dump(fd, AF_INET, protocols[i], l) < 0 ||
-		    dump(fd, AF_INET6, protocols[i], l) < 0)
+		if (dump(fd, AF_INET, protocols[i], ALL_STATES, l) < 0 ||
+		    dump(fd, AF_INET6, protocols[i], ALL_STATES, l) < 0)
 			return -1;
 	return 0;
 }
@@ -240,13 +242,16 @@ int diag_look(int fd, uint64_t queue, diag_each *each, void *arg, struct diag_su
 	const struct look l = {queue, each, arg, ret};
 
 	*ret = (struct diag_sum){0};
-	return dump(fd, AF_UNIX, 0, &l) < 0 || dump(fd, AF_INET, IPPROTO_TCP, &l) < 0 ||
-			       dump(fd, AF_INET6, IPPROTO_TCP, &l) < 0 ||
+	return dump(fd, AF_UNIX, 0, ALL_STATES, &l) < 0 ||
+			       dump(fd, AF_INET, IPPROTO_TCP, ALL_STATES, &l) < 0 ||
+			       dump(fd, AF_INET6, IPPROTO_TCP, ALL_STATES, &l) < 0 ||
 			       dump_udp(fd, &l) < 0
 		       ? -1
 		       : 0;
 }
 
+/* Each is asked for sockets in no state: where they can be listed the answer is empty, and the kernel
+ * does not go through the tables of the whole machine for it. */
 int diag_open(struct err *err)
 {
 	cleanup_close int fd =
@@ -254,9 +259,11 @@ int diag_open(struct err *err)
 	struct diag_sum sum = {0};
 	const struct look l = {.sum = &sum};
 
-	without_udp = false;
-	without_udp = fd >= 0 && dump_udp(fd, &l) < 0;
-	if (fd < 0 || diag_look(fd, 0, NULL, NULL, &sum) < 0)
+	without_udp = fd >= 0 && (dump(fd, AF_INET, IPPROTO_UDP, 0, &l) < 0 ||
+				  dump(fd, AF_INET, IPPROTO_UDPLITE, 0, &l) < 0);
+	if (fd < 0 || dump(fd, AF_UNIX, 0, 0, &l) < 0 ||
+	    dump(fd, AF_INET, IPPROTO_TCP, 0, &l) < 0 ||
+	    dump(fd, AF_INET6, IPPROTO_TCP, 0, &l) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT,
 				  "sockets can't be listed (unix_diag, tcp_diag)");
 	return TAKE_FD(fd);
