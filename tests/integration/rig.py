@@ -61,8 +61,8 @@ class Answer:
         return f"{self.status} {self.body[:300]!r}"
 
 
-def call(sock, method, path, body=None, headers=None):
-    c = Unix(sock)
+def call(sock, method, path, body=None, headers=None, timeout=20):
+    c = Unix(sock, timeout)
     if isinstance(body, (dict, list)):
         body = json.dumps(body)
     c.request(method, path, body, headers or {})
