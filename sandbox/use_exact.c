@@ -166,13 +166,18 @@ static bool is_known(const struct use_exact *x, pid_t pid)
 	return false;
 }
 
-/* Has one come since the round began, who may have what another one left? */
+/* Has one come since the round began, who may have what another one left? Looked for now: one that
+ * forks and ends all the time has come since the last list was made. */
 static bool has_newcomer(const struct use *u, const struct use_exact *x)
 {
+	struct err ignored = ERR_INIT;
+
+	if (tree_scan(u->tree, &ignored) < 0)
+		return true;
 	for (size_t i = 0; i < u->tree->n; i++) {
 		const struct tree_proc *p = &u->tree->proc[i];
 
-		if (p->member && !p->shares && !tree_is_dead(p) && !is_known(x, p->pid))
+		if (p->member && !tree_is_dead(p) && !is_known(x, p->pid))
 			return true;
 	}
 	return false;
@@ -181,7 +186,8 @@ static bool has_newcomer(const struct use *u, const struct use_exact *x)
 static struct use_exact_sum sum_up(const struct use *u, const struct use_exact *x)
 {
 	struct use_exact_sum s = {0};
-	bool has_new = has_newcomer(u, x);
+	uint64_t gone_found = 0, gone_pages = 0;
+	bool is_gone = false;
 	struct use_pages v;
 
 	for (size_t i = 0; i < x->n; i++) {
@@ -189,11 +195,15 @@ static struct use_exact_sum sum_up(const struct use *u, const struct use_exact *
 
 		if (use_pages_of(u, p->pid, p->threads, &v)) {
 			s.least += p->found;
-			s.most += p->found;
 		} else {
-			s.most += has_new ? p->pages : p->found;
+			is_gone = true;
+			gone_found += p->found;
+			gone_pages += p->pages;
 		}
 	}
+	s.most = s.least;
+	if (is_gone)
+		s.most += has_newcomer(u, x) ? gone_pages : gone_found;
 	return s;
 }
 
