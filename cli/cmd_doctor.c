@@ -439,20 +439,19 @@ static void examine_absence(struct doctor *d)
 
 static void examine_services(struct doctor *d)
 {
-	const struct client_request rq = {
-		.method = "GET", .target = "/v1/status", .timeout_ms = 5000};
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *status = NULL;
 	cleanup_json struct json *reply = NULL;
 	const struct json *health = NULL, *audit = NULL;
 	struct err err = ERR_INIT;
+	bool ready = false; /* examine_database() looks closer */
 
 	if (access(d->paths.api_sock, F_OK) < 0) {
 		examine_absence(d);
 		return;
 	}
 	if (client_new(d->paths.api_sock, &c, &err) < 0 ||
-	    client_json(c, &rq, &status, NULL, &err) < 0) {
+	    client_status(c, &status, &ready, &err) < 0) {
 		doctor_line(&d->out, "vessel", "GET /v1/status", err.msg, FAIL);
 		return;
 	}

@@ -32,8 +32,6 @@
 #define SEVERITY_BINARY 0.85
 #define SEVERITY_OPAQUE 0.6
 #define LAYERS_MAX 256
-#define OPAQUE_DISTINCT                                                                  \
-	60 /* values of bytes in a run that is: what was drawn by lot has more */
 
 struct gate {
 	struct gate_config cfg;
@@ -427,6 +425,28 @@ static void look_for_terms(struct scan *s, const struct layer *above, unsigned h
 	gate_folded_done(&f);
 }
 
+/* What was decoded is paid for. */
+static void pay(struct scan *s, const struct gate_decoded *d)
+{
+	s->failed |= d->too_large;
+	s->budget -= d->len <= s->budget ? d->len : s->budget;
+}
+
+static struct layer layer_of_blocks(const struct layer *above,
+				    const struct gate_decoded *d, enum gate_encoding e)
+{
+	return (struct layer){
+		.kind = LAYER_BLOCKS,
+		.parent = above,
+		.data = d->data,
+		.len = d->len,
+		.depth = above->depth + 1,
+		.block = d->block,
+		.n_blocks = d->n,
+		.encoding = e,
+	};
+}
+
 /* Any word may be base64 of a few letters: nobody but who registered them can say. */
 static void look_for_short_terms(struct scan *s, const struct layer *above)
 {
@@ -435,19 +455,9 @@ static void look_for_short_terms(struct scan *s, const struct layer *above)
 	if (above->depth >= GATE_DEPTH_MAX)
 		return;
 	gate_decode_short(above->data, above->len, s->budget, &d);
-	s->failed |= d.too_large;
-	s->budget -= d.len <= s->budget ? d.len : s->budget;
+	pay(s, &d);
 	if (d.n && !s->failed) {
-		const struct layer l = {
-			.kind = LAYER_BLOCKS,
-			.parent = above,
-			.data = d.data,
-			.len = d.len,
-			.depth = above->depth + 1,
-			.block = d.block,
-			.n_blocks = d.n,
-			.encoding = GATE_BASE64,
-		};
+		const struct layer l = layer_of_blocks(above, &d, GATE_BASE64);
 
 		look_for_terms(s, &l, FOLD_SHAPES | FOLD_CASE);
 		look_for_short_terms(s, &l);
@@ -576,7 +586,7 @@ static void look_for_opaque(struct scan *s, const struct gate_stretches *media,
 		size_t at;
 
 		if (b->out_len >= min && !gate_kind_of(data, b->out_len) &&
-		    distinct_bytes(data, b->out_len) > OPAQUE_DISTINCT &&
+		    distinct_bytes(data, b->out_len) > GATE_OPAQUE_DISTINCT &&
 		    find_unread(l, b->out, (size_t)b->out + b->out_len, media, below,
 				&at))
 			found(s, "opaque", GATE_BINARY, SEVERITY_OPAQUE, b->out,
@@ -684,16 +694,7 @@ static void reverse(struct scan *s, const struct layer *l)
 static void look_in_blocks(struct scan *s, const struct layer *l,
 			   const struct gate_decoded *d, enum gate_encoding e)
 {
-	const struct layer below = {
-		.kind = LAYER_BLOCKS,
-		.parent = l,
-		.data = d->data,
-		.len = d->len,
-		.depth = l->depth + 1,
-		.block = d->block,
-		.n_blocks = d->n,
-		.encoding = e,
-	};
+	const struct layer below = layer_of_blocks(l, d, e);
 
 	if (d->n && !s->failed)
 		look_below(s, &below);
@@ -707,8 +708,7 @@ static void decode(struct scan *s, const struct layer *l)
 	for (unsigned e = 0; e < GATE_ENCODING_MAX_; e++) {
 		gate_decode((enum gate_encoding)e, l->data, l->len, &media, s->budget,
 			    &d[e]);
-		s->failed |= d[e].too_large;
-		s->budget -= d[e].len <= s->budget ? d[e].len : s->budget;
+		pay(s, &d[e]);
 	}
 	look_for_binary(s, &media, d);
 	free(media.one);

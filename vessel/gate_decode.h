@@ -29,6 +29,8 @@ struct gate_decoded {
 /* Decoded bytes of one run of which nothing is known are a finding from so many on. */
 #define GATE_OPAQUE64_MIN 192 /* of base64: names and paths look like a short one */
 #define GATE_OPAQUE16_MIN 128 /* of hex: no digest is as long */
+/* And so many values of bytes are in it: what was drawn by lot has more. */
+#define GATE_OPAQUE_DISTINCT 60
 
 enum gate_encoding {
 	GATE_BASE64,  /* both alphabets, over several lines */

@@ -53,7 +53,8 @@ static bool keep_pairs(struct gate_decoded *d, size_t out, size_t src, size_t sr
 {
 	const char *s = d->data + out;
 	size_t n = d->len - out;
-	bool is_opaque = n >= GATE_OPAQUE16_MIN && distinct_bytes(s, n) > 60;
+	bool is_opaque =
+		n >= GATE_OPAQUE16_MIN && distinct_bytes(s, n) > GATE_OPAQUE_DISTINCT;
 
 	if (decoded_keep(d, out, src, src_len))
 		return true;

@@ -208,6 +208,16 @@ static bool take_segment(const char *s, size_t n, bool may_join, const struct pr
 	return false;
 }
 
+/* The length of the segment that begins at `at`. */
+static size_t segment_at(const struct text *t, size_t at)
+{
+	size_t n = 0;
+
+	while (at + n < t->n && t->s[at + n] != '/' && t->s[at + n] != WARD_SLASH_OR_NAME)
+		n++;
+	return n;
+}
+
 static bool stage_is_within(const struct text *t, const struct prefix *p)
 {
 	uint16_t fewest[SEGMENTS_MAX + 1];
@@ -221,10 +231,8 @@ static bool stage_is_within(const struct text *t, const struct prefix *p)
 		return true;
 	for (size_t at = 0; at <= t->n;) {
 		const char *s = t->s + at;
-		size_t n = 0;
+		size_t n = segment_at(t, at);
 
-		while (at + n < t->n && s[n] != '/' && s[n] != WARD_SLASH_OR_NAME)
-			n++;
 		/* what stands before the first slash is nothing */
 		if (at + n > 0 && take_segment(s, n, may_join, p, fewest, &top))
 			return true;
@@ -236,15 +244,10 @@ static bool stage_is_within(const struct text *t, const struct prefix *p)
 
 static bool stage_climbs(const struct text *t)
 {
-	for (size_t at = 0; at <= t->n;) {
-		const char *s = t->s + at;
-		size_t n = 0;
-
-		while (at + n < t->n && s[n] != '/' && s[n] != WARD_SLASH_OR_NAME)
-			n++;
-		if (may_be_up(s, n))
+	for (size_t at = 0, n; at <= t->n; at += n + 1) {
+		n = segment_at(t, at);
+		if (may_be_up(t->s + at, n))
 			return true;
-		at += n + 1;
 	}
 	return false;
 }
