@@ -24,6 +24,11 @@ usec_t clock_awake_usec(void)
 	return read_clock(CLOCK_MONOTONIC);
 }
 
+usec_t clock_thread_usec(void)
+{
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 usec_t clock_wall_usec(void)
 {
 	return read_clock(CLOCK_REALTIME);

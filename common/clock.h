@@ -15,6 +15,7 @@ typedef uint64_t usec_t;
 usec_t clock_boot_usec(void);
 usec_t clock_wall_usec(void);
 usec_t clock_awake_usec(void);
+usec_t clock_thread_usec(void); /* CPU time of the calling thread */
 /* RFC 3339, UTC, milliseconds: "2026-11-21T22:15:00.123Z" (25 bytes with NUL). */
 #define RFC3339_SIZE 25
 void clock_rfc3339(usec_t wall_usec, char out[RFC3339_SIZE]);

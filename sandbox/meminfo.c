@@ -36,6 +36,7 @@ static int take(const char *text, const char *name, uint64_t *ret)
 int meminfo_parse(const char *text, struct meminfo *ret)
 {
 	return take(text, "MemAvailable:", &ret->available) < 0 ||
+			       take(text, "SwapFree:", &ret->swap) < 0 ||
 			       take(text, "Shmem:", &ret->shmem) < 0 ||
 			       take(text, "SUnreclaim:", &ret->kernel) < 0
 		       ? -1

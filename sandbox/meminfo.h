@@ -7,8 +7,9 @@
 #include "common/err.h"
 #include <stdint.h>
 
-struct meminfo {			   /* bytes */
-	uint64_t available, shmem, kernel; /* kernel: slabs that can't be reclaimed */
+struct meminfo { /* bytes */
+	uint64_t available, swap, shmem,
+		kernel; /* swap: free; kernel: slabs that can't be reclaimed */
 };
 
 /* Of this machine's /proc, whatever root its reader stands in later. */

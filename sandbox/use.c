@@ -31,8 +31,10 @@
 #define TMPFS_INODE_BYTES 1024
 /* As sample.c: so much can be filled meanwhile. */
 #define FILL_BYTES_PER_USEC 4096
-/* Not told apart for so long: what the bound says is what counts. */
-#define DOUBT_MAX_USEC USEC_PER_SEC
+/* Not told apart for so long: what the bound says is what counts. On a busy machine later, where
+ * so little of the machine's memory went meanwhile that the job has at most twice its limit. */
+#define DOUBT_USEC USEC_PER_SEC
+#define DOUBT_BUSY_USEC (10 * USEC_PER_SEC)
 /* Gone from the machine's memory, and not known of the job: a thorough round looks for it. */
 #define MISSING_BYTES ((uint64_t)64 << 20)
 /* Such a round that is not whole by then has been held up. */
@@ -315,6 +317,30 @@ static void look_behind(struct use *u, uint64_t limit, uint64_t known,
 		u->thorough = false;
 }
 
+/* Of the machine, in memory and swap. */
+static uint64_t machine_free(const struct use *u, uint64_t unreadable)
+{
+	struct meminfo now;
+
+	return meminfo_read(u->meminfo_fd, &now) < 0 ? unreadable
+						     : now.available + now.swap;
+}
+
+static bool doubt_is_over(struct use *u, uint64_t limit, usec_t now)
+{
+	usec_t since;
+
+	if (!u->doubt_since) {
+		u->doubt_since = now;
+		u->doubt_free = machine_free(u, UINT64_MAX);
+	}
+	since = now - u->doubt_since;
+	if (since < DOUBT_USEC)
+		return false;
+	return since >= DOUBT_BUSY_USEC ||
+	       beyond(u->doubt_free, machine_free(u, 0)) > limit;
+}
+
 /* others: what counts once, whoever has it mapped. */
 static void tell_apart(struct use *u, uint64_t limit, uint64_t others, uint64_t bound,
 		       struct use_sum *sum)
@@ -339,9 +365,7 @@ static void tell_apart(struct use *u, uint64_t limit, uint64_t others, uint64_t 
 		sum->memory_bytes = others + u->exact_bytes;
 		return;
 	}
-	if (!u->doubt_since)
-		u->doubt_since = now;
-	sum->settled = now - u->doubt_since >= DOUBT_MAX_USEC;
+	sum->settled = doubt_is_over(u, limit, now);
 }
 
 int use_look(struct use *u, uint64_t memory_limit, struct use_sum *ret, struct err *err)

@@ -69,6 +69,7 @@ struct use {
 	uint64_t exact_bytes, exact_bound;
 	usec_t exact_at; /* when that was known; 0: not so far */
 	usec_t doubt_since;
+	uint64_t doubt_free; /* the machine's memory and swap then */
 	/* Called now and then while it looks; may be NULL. */
 	void (*meanwhile)(void *arg);
 	void *meanwhile_arg;

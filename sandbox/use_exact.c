@@ -21,7 +21,9 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
+/* Of our own work at a look; where others have the processors, that takes a multiple of it. */
 #define SLICE_USEC (20 * USEC_PER_MSEC)
+#define SLICE_MOST_USEC (200 * USEC_PER_MSEC)
 
 struct use_exact {
 	struct one {
@@ -209,7 +211,8 @@ static struct use_exact_sum sum_up(const struct use *u, const struct use_exact *
 
 bool use_exact_step(struct use *u, struct use_exact_sum *ret)
 {
-	usec_t until = clock_boot_usec() + SLICE_USEC;
+	usec_t until = clock_thread_usec() + SLICE_USEC;
+	usec_t at_most = clock_boot_usec() + SLICE_MOST_USEC;
 	struct use_exact *x = u->exact;
 
 	if (!x)
@@ -217,7 +220,7 @@ bool use_exact_step(struct use *u, struct use_exact_sum *ret)
 	for (; x->at < x->n; x->at++) {
 		struct one *p = &x->one[x->at];
 
-		if (clock_boot_usec() >= until)
+		if (clock_thread_usec() >= until || clock_boot_usec() >= at_most)
 			return false;
 		if (!is_counted(x, p))
 			p->found = exact_process(u, p);

@@ -17,7 +17,7 @@ done
 
 failed=0
 for grade in full floor; do
-	for what in "shared_pages 24" "shared_pages 400" "vfork ${VFORKS:-1000}" "forked 8" "forked 24" "ending 24" "threads_end 8"; do
+	for what in "shared_pages 24" "shared_pages 400" "vfork ${VFORKS:-1000}" "forked 8" "forked 24" "forked 100" "ending 24" "threads_end 8"; do
 		# shellcheck disable=SC2086 # two words
 		if said=$("$sandbox" --grade $grade --workspace "$scratch" --memory 512MiB --timeout 60 -- \
 			/usr/bin/python3 within_limits.py $what 2>&1); then

@@ -32,18 +32,23 @@ Test(use, a_status_is_read)
 	cr_expect_not(use_parse_status("", &v));
 }
 
-Test(meminfo, the_three_numbers_or_none)
+Test(meminfo, the_four_numbers_or_none)
 {
 	struct meminfo m;
 
-	cr_assert_eq(meminfo_parse("MemTotal: 9 kB\nMemAvailable:    5 kB\nShmem: 3 kB\n"
-				   "SReclaimable: 8 kB\nSUnreclaim:      2 kB\n",
-				   &m),
-		     0);
+	cr_assert_eq(
+		meminfo_parse("MemTotal: 9 kB\nMemAvailable:    5 kB\nSwapTotal: 7 kB\n"
+			      "SwapFree: 6 kB\nShmem: 3 kB\nSReclaimable: 8 "
+			      "kB\nSUnreclaim:      2 kB\n",
+			      &m),
+		0);
 	cr_expect_eq(m.available, 5 * 1024u);
+	cr_expect_eq(m.swap, 6 * 1024u);
 	cr_expect_eq(m.shmem, 3 * 1024u);
 	cr_expect_eq(m.kernel, 2 * 1024u);
-	cr_expect_lt(meminfo_parse("MemAvailable: 5 kB\nShmem: 3 kB\n", &m), 0);
+	cr_expect_lt(
+		meminfo_parse("MemAvailable: 5 kB\nSwapFree: 6 kB\nShmem: 3 kB\n", &m),
+		0);
 	cr_expect_lt(meminfo_parse("", &m), 0);
 }
 
