@@ -33,6 +33,8 @@
 #define SEVERITY_OPAQUE 0.6
 #define LAYERS_MAX 256
 
+static const char rule_binary[] = "binary";
+
 struct gate {
 	struct gate_config cfg;
 	struct gate_matcher *matcher;
@@ -307,6 +309,13 @@ static bool overlaps(const struct gate_finding *a, const struct gate_finding *b)
 	       a->offset < b->offset + b->len && b->offset < a->offset + a->len;
 }
 
+/* "binary" says where it begins: what stands in the bytes behind is something else. What is
+ * decoded has its whole run for a place. */
+static bool tells_all(const struct gate_finding *f)
+{
+	return f->rule != rule_binary || f->depth > 0;
+}
+
 /* Of a text without words only what the words hid is new: the rest is the same thing with
  * another border. */
 static bool is_known(const struct scan *s, const struct gate_finding *a,
@@ -316,7 +325,7 @@ static bool is_known(const struct scan *s, const struct gate_finding *a,
 				? overlaps(a, f)
 				: covers(a, f);
 
-	return is_there && a->severity >= f->severity;
+	return is_there && tells_all(a) && a->severity >= f->severity;
 }
 
 /* The stronger of two that tell the same stays. */
@@ -329,7 +338,8 @@ static void keep(struct scan *s, const struct gate_finding *f)
 		if (is_known(s, &r->finding[i], f))
 			return;
 	for (size_t i = 0; i < r->n; i++)
-		if (!(covers(f, &r->finding[i]) && f->severity >= r->finding[i].severity))
+		if (!(covers(f, &r->finding[i]) && tells_all(f) &&
+		      f->severity >= r->finding[i].severity))
 			r->finding[kept++] = r->finding[i];
 	r->n = kept;
 	if (r->n == GATE_FINDINGS_MAX)
@@ -617,7 +627,7 @@ static void look_for_binary(struct scan *s, const struct gate_stretches *media,
 		look_for_opaque(s, media, below);
 	else if ((l->kind == LAYER_ROOT || (is_blocks && l->encoding == GATE_DEFLATE)) &&
 		 find_unread(l, 0, l->len, media, below, &at))
-		found(s, "binary", GATE_BINARY, SEVERITY_BINARY, at,
+		found(s, rule_binary, GATE_BINARY, SEVERITY_BINARY, at,
 		      l->len - at > 64 ? at + 64 : l->len);
 }
 
