@@ -23,7 +23,7 @@ GROUP = "lychbench"
 DRIVER = "bench_latency"
 WAITS = ("ppoll", "poll", "recvfrom", "waitid", "wait4")
 
-# step, who, what marks its beginning. who: driver, spawner, keeper, job. A mark is the entry of
+# step, who, what marks its beginning. who: driver, spawner, keeper, guard, job. A mark is the entry of
 # a function of lych-sandbox, "> call" or "< call" (a system call begins or has returned),
 # "born" (the first event of the process), "exec", "exit".
 REQUEST = [
@@ -38,16 +38,22 @@ END = [
     ("job: execve", "job", "> execve"),
     ("the command itself, with ld.so", "job", "exec"),
     ("its exit, the keeper wakes up", "job", "exit"),
-    ("keeper: last look, report", "keeper", "< ppoll"),
-    ("the spawner wakes up, EXITED", "keeper", "> sendto"),
+    ("keeper: last look", "keeper", "last_look"),
+    ("the guard wakes up", "keeper", "> write"),
+    ("guard: report", "guard", "guard_report"),
+    ("the spawner wakes up, EXITED", "guard", "> sendto"),
     ("the driver wakes up", "spawner", "> sendmsg"),
     ("", "driver", "< recvfrom"),
 ]
 JOB = [
+    ("keeper: fork of the guard", "keeper", "guard_fork"),
+    ("guard: until it forks", "guard", "born"),
+    ("guard: fork of the job", "guard", "> clone"),
     ("job: until its first stage", "job", "born"),
     ("job: descriptors", "job", "fds_arrange"),
     ("job: session, signals", "job", "> setsid"),
     ("job: cgroup", "job", "limits_enter"),
+    ("job: /proc covered", "job", "root_cover_proc"),
     ("job: capabilities", "job", "walls_drop_caps"),
     ("job: seccomp", "job", "seccomp_install"),
     ("job: listener to the keeper, whose rules and go", "job", "notify_hand_over"),
@@ -61,7 +67,6 @@ MARKS = {
         ("keeper: identity maps", "keeper", "born"),
         ("keeper: descriptors, signals, session", "keeper", "keeper_main"),
         ("keeper: root from the template", "keeper", "root_from_template"),
-        ("keeper: fork of the job", "keeper", "> clone"),
         *JOB,
     ],
     "floor": [
@@ -69,8 +74,7 @@ MARKS = {
         ("spawner: keeper_start, limits", "spawner", "keeper_start"),
         ("fork of the keeper", "spawner", "> clone"),
         ("keeper: descriptors, signals, session", "keeper", "born"),
-        ("keeper: fork of the job", "keeper", "> clone"),
-        *JOB,
+        *(step for step in JOB if step[2] != "root_cover_proc"),
     ],
     "warm": [
         *REQUEST,
@@ -191,7 +195,7 @@ def starts(stream):
 def walk(driver, evs, marks):
     """[(time, pid)] of the marks, in order; None when one does not come."""
     who, parent, times = {"driver": driver}, {}, []
-    child_of = {"keeper": "spawner", "job": "keeper"}
+    child_of = {"keeper": "spawner", "guard": "keeper", "job": "guard"}
     i = 0
     for _, role, mark in marks:
         while True:
