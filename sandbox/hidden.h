@@ -7,6 +7,7 @@
 #define LYCH_SANDBOX_HIDDEN_H
 
 #include "common/clock.h"
+#include "common/err.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +34,8 @@ enum hidden_how { HIDDEN_MEMORY, HIDDEN_UNLINKED, HIDDEN_NAMED };
 
 /* shm_dev: the kernel's own tmpfs. tmp_fd, shm_fd: mounts of the job's own, or -1. diag_fd:
  * diag.h, of the job's network namespace (borrowed), or -1. */
-struct hidden *hidden_new(uint64_t shm_dev, int tmp_fd, int shm_fd, int diag_fd);
+MUST_CHECK struct hidden *hidden_new(uint64_t shm_dev, int tmp_fd, int shm_fd,
+				     int diag_fd, struct err *err);
 void hidden_free(struct hidden *h);
 void hidden_set_work(struct hidden *h, uint64_t work_dev);
 void hidden_begin(struct hidden *h);

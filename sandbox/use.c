@@ -426,8 +426,8 @@ int use_init(struct use *u, struct tree *t, int tmp_fd, int shm_fd, int meminfo_
 	u->seen_available = u->base.available;
 	u->seen_kernel = u->base.kernel;
 	u->own_filters = count_filters(u);
-	u->hidden = hidden_new(t->shm_dev, tmp_fd, shm_fd, diag_fd);
-	return 0;
+	u->hidden = hidden_new(t->shm_dev, tmp_fd, shm_fd, diag_fd, err);
+	return u->hidden ? 0 : -1;
 }
 
 int use_set_work(struct use *u, int work_fd, struct err *err)

@@ -294,7 +294,8 @@ static struct hidden_sum one_look(struct hidden *h, struct inode_set *held, uint
 Test(hidden, what_could_be_parked_counts_on)
 {
 	const uint64_t size = (uint64_t)64 << 20;
-	struct hidden *h = hidden_new(1, -1, -1, -1);
+	struct err err = ERR_INIT;
+	struct hidden *h = hidden_new(1, -1, -1, -1, &err);
 	struct inode_set held = {0};
 
 	cr_expect_eq(one_look(h, &held, 7, size, 0, ANY).memory_bytes, 0u,
@@ -335,7 +336,8 @@ static uint64_t one_growth(struct hidden *h, unsigned ino, unsigned parked,
 
 Test(hidden, what_came_while_a_place_is_new_is_the_places)
 {
-	struct hidden *h = hidden_new(1, -1, -1, -1);
+	struct err err = ERR_INIT;
+	struct hidden *h = hidden_new(1, -1, -1, -1, &err);
 
 	cr_expect_eq(one_growth(h, 0, 0, 50, 0), 0u, "it came before there was a place");
 	cr_expect_eq(one_growth(h, 7, 0, 150, 0), 100u);
@@ -348,7 +350,8 @@ Test(hidden, what_came_while_a_place_is_new_is_the_places)
 
 Test(hidden, what_pages_explain_is_not_hidden)
 {
-	struct hidden *h = hidden_new(1, -1, -1, -1);
+	struct err err = ERR_INIT;
+	struct hidden *h = hidden_new(1, -1, -1, -1, &err);
 	char line[] = "10000000-20000000 rw-s 00000000 00:01 7 /dev/zero (deleted)";
 	const struct hidden_missing missing = {.shmem = (uint64_t)200 << 20,
 					       .shown = (uint64_t)200 << 20};
@@ -366,7 +369,8 @@ Test(hidden, what_pages_explain_is_not_hidden)
 /* In floor nobody lists the sockets that are parked in one. */
 Test(hidden, what_comes_while_something_is_parked_may_be_in_it)
 {
-	struct hidden *h = hidden_new(1, -1, -1, -1);
+	struct err err = ERR_INIT;
+	struct hidden *h = hidden_new(1, -1, -1, -1, &err);
 
 	cr_expect_eq(one_growth(h, 0, 1, 100, 0), 100u);
 	cr_expect_eq(one_growth(h, 0, 1, 150, 0), 150u);
@@ -378,7 +382,8 @@ Test(hidden, what_comes_while_something_is_parked_may_be_in_it)
 Test(hidden, few_places_are_free_and_many_are_not)
 {
 	const uint64_t mib = (uint64_t)1 << 20;
-	struct hidden *h = hidden_new(1, -1, -1, -1);
+	struct err err = ERR_INIT;
+	struct hidden *h = hidden_new(1, -1, -1, -1, &err);
 	struct inode_set held = {0};
 	struct hidden_sum sum;
 
