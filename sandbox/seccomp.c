@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Installs the filter of seccomp_table.c, with a listener for the keeper. One program a kind of sandbox, compiled once
- * into static memory: the parent does it before the fork, the children inherit it.
+ * into static memory, and what the keeper answers from: the parent does it before the fork, the children inherit it.
  */
 #include "sandbox/notify.h"
 #include "sandbox/seccomp_table.h"
@@ -40,7 +40,7 @@ int seccomp_prepare(const struct sbx_spec *spec, struct err *err)
 	if (lengths[kind][observe])
 		return 0;
 	n = sc_compile(wheres[kind], observe, programs[kind][observe], SC_PROGRAM_MAX);
-	if (n < 0)
+	if (n < 0 || sc_collect(wheres[kind]) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_SECCOMP, "compile the filter");
 	lengths[kind][observe] = (unsigned short)n;
 	return 0;

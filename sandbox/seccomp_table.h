@@ -73,6 +73,8 @@ struct seccomp_data;
 int sc_compile(enum sc_where where, bool observe, struct sock_filter *out, size_t max);
 /* seccomp_shrink.c: the same answers from a shorter program, in place; its new length. */
 size_t sc_shrink(struct sock_filter *out, size_t n);
+/* What sc_judge() answers from: looked up once, before the forks that inherit it; -1 as of sc_compile(). */
+int sc_collect(enum sc_where where);
 /* What the table says to one call, without the filter: for the keeper, who is asked. */
 enum sc_verdict sc_judge(enum sc_where where, const struct seccomp_data *d);
 bool sc_is_observed(enum sc_where where, const struct seccomp_data *d);
