@@ -13,7 +13,10 @@
 #include <unistd.h>
 
 #define REVIEW_USEC (10 * USEC_PER_SEC)
+/* After a start or an end: the next start may follow at once. While jobs run, so long that a short
+ * one is over: on two processors a sandbox that is being made takes from it what it came to save. */
 #define BUILD_DELAY_USEC (3 * USEC_PER_MSEC)
+#define BUILD_DELAY_BUSY_USEC (20 * USEC_PER_MSEC)
 #define RETRY_USEC USEC_PER_SEC
 /* Below this much memory that could be had, nothing is built in advance. */
 #define MEMORY_SHORT_BYTES ((uint64_t)256 << 20)
@@ -63,7 +66,7 @@ bool pool_take(struct pool *p, const struct sbx_spec *spec, struct keeper *ret)
 {
 	if (!p->max || !fits(p, spec))
 		return false;
-	p->build_at = clock_boot_usec() + BUILD_DELAY_USEC;
+	p->busy_at = clock_boot_usec();
 	for (unsigned i = 0; i < p->n; i++) {
 		if (!p->warm[i].ready)
 			continue;
@@ -106,7 +109,7 @@ void pool_on_event(struct pool *p, unsigned i)
 	else
 		log_warn("no warm sandbox: its keeper ended");
 	drop_one(p, i);
-	p->build_at = clock_boot_usec() + RETRY_USEC;
+	p->retry_at = clock_boot_usec() + RETRY_USEC;
 }
 
 static bool memory_is_short(const struct pool *p)
@@ -142,13 +145,25 @@ static void build_one(struct pool *p, usec_t now)
 	if (seccomp_prepare(&p->shape, &err) < 0 ||
 	    keeper_start(&birth, &p->warm[p->n].keeper, &err) < 0) {
 		log_err(LOG_WARN_, "no warm sandbox", &err);
-		p->build_at = now + RETRY_USEC;
+		p->retry_at = now + RETRY_USEC;
 	} else {
 		p->warm[p->n++].ready = false;
 	}
 }
 
-usec_t pool_turn(struct pool *p)
+static usec_t build_at(const struct pool *p, bool jobs_run)
+{
+	usec_t at = p->busy_at + (jobs_run ? BUILD_DELAY_BUSY_USEC : BUILD_DELAY_USEC);
+
+	return at > p->retry_at ? at : p->retry_at;
+}
+
+void pool_after_end(struct pool *p)
+{
+	p->busy_at = clock_boot_usec();
+}
+
+usec_t pool_turn(struct pool *p, bool jobs_run)
 {
 	usec_t now = clock_boot_usec();
 
@@ -159,8 +174,8 @@ usec_t pool_turn(struct pool *p)
 		drop_one(p, 0);
 	/* One at a time: the next when this one is ready. */
 	if (p->n < p->want && ready(p) == p->n) {
-		if (now < p->build_at)
-			return p->build_at;
+		if (now < build_at(p, jobs_run))
+			return build_at(p, jobs_run);
 		build_one(p, now);
 	}
 	return p->review_at;

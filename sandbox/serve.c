@@ -188,7 +188,7 @@ static usec_t settle(struct server *s, usec_t now)
 
 static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 {
-	usec_t at = pool_turn(&s->pool), overdue = serve_overdue(s);
+	usec_t at = pool_turn(&s->pool, s->n > 0), overdue = serve_overdue(s);
 	usec_t leaves = limits_sweep(), rules = ahead_turn(&s->ahead),
 	       ends = endings_next(&s->endings), now = clock_boot_usec(),
 	       settles = settle(s, now), left;

@@ -50,7 +50,8 @@ struct pool {
 	unsigned max;	  /* 0: no pool */
 	unsigned want;	  /* 0..max */
 	unsigned spare;	  /* the fewest ready since the last look */
-	usec_t build_at;  /* not before: the job that was just started goes first */
+	usec_t busy_at;	  /* the last start or end of a job: that goes first */
+	usec_t retry_at;  /* not before: one could not be built */
 	usec_t review_at; /* next look at the demand */
 	int meminfo_fd;	  /* the host's, owned */
 	struct endings *endings;
@@ -62,9 +63,11 @@ void pool_init(struct pool *p, const struct spawner_place *place, unsigned max,
 bool pool_take(struct pool *p, const struct sbx_spec *spec, struct keeper *ret);
 /* Something came from warm[i]: it is ready, or gone. */
 void pool_on_event(struct pool *p, unsigned i);
-/* Builds, or takes away, at most one. Returns when to come again, USEC_INFINITY: on an
+/* A job has ended: whoever waits for that goes first. */
+void pool_after_end(struct pool *p);
+/* Builds, or takes away, at most one; jobs_run: some do now. Returns when to come again, USEC_INFINITY: on an
  * event. */
-usec_t pool_turn(struct pool *p);
+usec_t pool_turn(struct pool *p, bool jobs_run);
 void pool_done(struct pool *p);
 
 /* HELLO, a PONG, and at most STARTED and an end for every job; what was refused to a job waits in

@@ -37,6 +37,7 @@ static void let_end(struct server *s, struct served *j)
 {
 	cpus_give(&j->keeper.limits.cpus);
 	endings_add(&s->endings, &j->keeper);
+	pool_after_end(&s->pool);
 	*j = s->job[--s->n];
 }
 
