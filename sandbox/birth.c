@@ -202,7 +202,7 @@ static int let_go(struct keep *k, const struct payload *spec, const int *handed,
 
 /* When the machine runs out of memory the kernel takes the job, not who watches it nor the
  * user's own programs. The job cannot take it back: /proc is read-only for it. */
-static int first_for_oom(const struct keep *k, struct err *err)
+int birth_first_for_oom(const struct keep *k, struct err *err)
 {
 	static const char most[] = "1000"; /* proc_pid_oom_score_adj(5) */
 	char path[40];
@@ -217,8 +217,7 @@ static int first_for_oom(const struct keep *k, struct err *err)
 
 int birth_pin(struct keep *k, struct err *err)
 {
-	if (first_for_oom(k, err) < 0 ||
-	    cpus_pin(k->main_pid, &k->limits.cpus, &k->notify.cpus, err) < 0)
+	if (cpus_pin(k->main_pid, &k->limits.cpus, &k->notify.cpus, err) < 0)
 		return -1;
 	k->pinned = true;
 	return 0;

@@ -143,6 +143,7 @@ static void start_clock(struct guard *g)
 		return;
 	g->phase = GUARD_RUNNING;
 	g->deadline = g->began + g->watch->timeout_usec;
+	guard_start_pulse(g, g->began);
 	g->child_ended = true; /* it may have ended before we were told */
 }
 

@@ -43,6 +43,8 @@ struct guard {
 
 /* How they do; sets held and killed, and when to look again. */
 void guard_take_pulse(struct guard *g, usec_t now);
+/* The job runs: the first look is due when it is no short one. */
+void guard_start_pulse(struct guard *g, usec_t now);
 /* REFUSED or EXITED, to the parent. */
 void guard_report(struct guard *g);
 

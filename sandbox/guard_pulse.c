@@ -96,6 +96,11 @@ static void look_at_meter(struct guard *g, usec_t now)
 	g->held |= now - g->still_since >= HELD_MAX_USEC;
 }
 
+void guard_start_pulse(struct guard *g, usec_t now)
+{
+	g->pulse_at = now + PULSE_IDLE_USEC;
+}
+
 void guard_take_pulse(struct guard *g, usec_t now)
 {
 	struct pulse keeper;

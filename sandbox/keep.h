@@ -59,6 +59,8 @@ MUST_CHECK int birth_give(struct keep *k, const char **stage, struct err *err);
 /* The job onto its CPUs, while it waits for us: moving it costs nothing then. A warm one
  * waits for its spec, a cold one at its first question. */
 MUST_CHECK int birth_pin(struct keep *k, struct err *err);
+/* The job before everybody else when memory runs out; not before it can be looked at. */
+MUST_CHECK int birth_first_for_oom(const struct keep *k, struct err *err);
 /* A warm keeper got its spec (fds as in handover.h; taken over). */
 MUST_CHECK int birth_bind(struct keep *k, const struct keeper_bind *m,
 			  const struct payload *spec, int *fds, const char **stage,

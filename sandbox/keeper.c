@@ -102,6 +102,18 @@ static void on_failed(struct keep *k, const struct job_status *status, struct er
 	fail_setup(k, "job", err);
 }
 
+/* What needs no spec is done while nobody waits for it. */
+static void on_ready(struct keep *k)
+{
+	static const uint32_t ready = KEEPER_READY;
+	struct err err = ERR_INIT;
+
+	if (birth_first_for_oom(k, &err) < 0)
+		fail_setup(k, "limits", &err);
+	else
+		tell_parent(k, &ready, sizeof(ready), NULL, 0);
+}
+
 /* ending: a process of the job is on its way out, or it has no listener yet. The end of the
  * file is an exec otherwise: an exit lets go of the filter first (end.c), then of the
  * socket, and the caller has asked in the other order. */
@@ -117,9 +129,7 @@ static void on_status(struct keep *k, bool ending)
 	if (n == NOTIFY_LISTENER)
 		return;
 	if (n == NOTIFY_READY && k->phase == KEEP_WARM) {
-		static const uint32_t ready = KEEPER_READY;
-
-		tell_parent(k, &ready, sizeof(ready), NULL, 0);
+		on_ready(k);
 	} else if (n == 0 && k->phase != KEEP_WARM && k->notify.taken && k->pinned &&
 		   (!ending || tree_has_executed(&k->tree, k->main_pid))) {
 		fd_close(&k->status_fd);
@@ -139,7 +149,8 @@ static void on_question(struct keep *k, short revents)
 	 * beside one that has nothing to do. */
 	if (keep_look_is_due(k, clock_boot_usec()))
 		notify_stay_apart(&k->notify, true);
-	if (k->phase == KEEP_SETUP && !k->pinned && birth_pin(k, &err) < 0)
+	if (k->phase == KEEP_SETUP && !k->pinned &&
+	    (birth_first_for_oom(k, &err) < 0 || birth_pin(k, &err) < 0))
 		fail_setup(k, "limits", &err);
 	notify_step(&k->notify, revents, k->status_fd);
 }
