@@ -166,9 +166,9 @@ def install(directory):
 
 def one_round(grade, act, cause, pool):
     global jobs
-    jobs = tempfile.mkdtemp(dir=scratch)
     held = None
     while not held:
+        jobs = tempfile.mkdtemp(dir=scratch)
         try:
             held = Held(grade, act, cause, pool)
         except TimeoutError:

@@ -26,6 +26,7 @@
 #define WALK_LAST 1023
 #define X32_BIT 0x40000000L
 #define IA32_LAST 470
+#define HARMLESS 20 /* getpid; of x32 writev, of nothing */
 #define HIGH 0xdeadbeef00000000UL
 
 static enum sc_where where;
@@ -123,25 +124,34 @@ static void call_ia32(long nr)
 			 : "memory", "r8", "r9", "r10", "r11");
 }
 
-static int walk_killed(void (*call)(long), long last, const char *what)
+/* The signal that it died of; 0: none. */
+static int killed_by(void (*call)(long), long nr)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		call(nr);
+		_exit(0);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSIGNALED(status)
+		       ? WTERMSIG(status)
+		       : 0;
+}
+
+/* by: what a kernel says that has no such door; then it says so to each. */
+static int walk_killed(void (*call)(long), long last, int by, const char *what)
 {
 	const struct rlimit no_core = {0, 0};
+	int all;
 
 	(void)setrlimit(RLIMIT_CORE, &no_core);
-	for (long nr = 0; nr <= last; nr++) {
-		int status = 0;
-		pid_t pid = fork();
-
-		if (pid == 0) {
-			call(nr);
-			_exit(0);
-		}
-		if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) ||
-		    WTERMSIG(status) != SIGSYS) {
+	all = killed_by(call, HARMLESS);
+	for (long nr = 0; nr <= last; nr++)
+		if ((all != SIGSYS && all != by) || killed_by(call, nr) != all) {
 			(void)printf("FAIL\t%s %ld: not killed\n", what, nr);
 			return -1;
 		}
-	}
 	(void)printf("ok\t%s 0..%ld: each is killed\n", what, last);
 	return 0;
 }
@@ -160,8 +170,8 @@ int main(int argc, char **argv)
 	    walk(REVIEWED_LAST + 1, WALK_LAST, "calls to come") < 0 || walk_far() < 0)
 		return 1;
 #ifdef __x86_64__
-	if (walk_killed(call_x32, REVIEWED_LAST + 100, "x32 calls") < 0 ||
-	    walk_killed(call_ia32, IA32_LAST, "i386 calls") < 0)
+	if (walk_killed(call_x32, REVIEWED_LAST + 100, SIGSYS, "x32 calls") < 0 ||
+	    walk_killed(call_ia32, IA32_LAST, SIGSEGV, "i386 calls") < 0)
 		return 1;
 #endif
 	return 0;
