@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # alone
-# timeout: 300
+# timeout: 600
 # Jobs that hold locks which their supervision wants, and attack it by number: each is ended within a
 # second of the decision, whoever decides or dies, and nobody of its supervision is changed by it. A
 # thousand rounds: tests/soak/hold.sh.
