@@ -127,6 +127,21 @@ static int fetch_one(struct client *c, job_id_t id, const char *top_path, int to
 	return give_name(parent, fd, slash ? slash + 1 : a->path, full, force, err);
 }
 
+int artifacts_open_place(const char *dir, struct err *err)
+{
+	int fd;
+
+	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+		return err_sys(err, "%s", dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0) {
+		(void)err_sys(err, "%s", dir);
+		fd_close(&fd);
+		return -1;
+	}
+	return fd;
+}
+
 int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
 		    bool quiet, struct err *err)
 {
@@ -136,11 +151,9 @@ int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
 
 	if (artifacts_get(c, id, &j, &arr, err) < 0)
 		return -1;
-	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-		return err_sys(err, "%s", dir);
-	top = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	top = artifacts_open_place(dir, err);
 	if (top < 0)
-		return err_sys(err, "%s", dir);
+		return -1;
 	for (size_t i = 0; i < json_arr_len(arr); i++) {
 		struct artifact a;
 		struct buf b;

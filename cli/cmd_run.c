@@ -635,9 +635,15 @@ static int run(const struct run_args *a, struct err *err)
 	cleanup_buf struct buf spec = {0};
 	struct follow f;
 	struct job_end end = {0};
+	cleanup_close int place = -1;
 	job_id_t id;
 	int r;
 
+	if (a->out) {
+		place = artifacts_open_place(a->out, err);
+		if (place < 0)
+			return -1;
+	}
 	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0)
 		return -1;
 	buf_init(&spec, SPEC_MAX_BYTES);

@@ -101,11 +101,16 @@ is "--env" "v=1" "$(lych run -n --env V=1 -- sh -c 'echo v=$V')"
 is "nothing is inherited" "" "$(SECRET=1 lych run -n -- sh -c 'echo $SECRET')"
 
 # --- artifacts
+newest() { lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]'; }
+id=$(newest)
+lych run -n --artifact 'o/**' --out missing/got -- true >/dev/null 2>err; is "a place that can't be made" 1 $?
+is "it is named" 1 "$(grep -c 'missing/got: No such file' err)"
+is "and there is no job" "$id" "$(newest)"
 lych run -n --artifact 'o/**' --out got -- sh -c 'mkdir -p o/p; echo a >o/a; echo b >o/p/b; ln -s /etc/passwd o/l' 2>/dev/null
 is "artifacts come back" "a b" "$(cat got/o/a got/o/p/b | tr '\n' ' ' | sed 's/ $//')"
 is "a symlink does not" 0 "$(find got -type l | wc -l)"
 is "their mode" 644 "$(stat -c %a got/o/a)"
-id=$(lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]')
+id=$(newest)
 lych artifacts "$id" --out got >/dev/null 2>err; is "nothing is overwritten" 1 $?
 is "its code" 1 "$(grep -c LYCH-STORE-006 err)"
 is "its whole name" 1 "$(grep -c ': got/o/a$' err)"
