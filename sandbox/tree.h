@@ -21,7 +21,9 @@ struct tree_proc {
 	pid_t pid, ppid;
 	char state;
 	bool member;
-	bool shares; /* use.c: its memory is its parent's, where it is counted */
+	bool shares;	/* use.c: its memory is its parent's, where it is counted */
+	bool may_share; /* use.c: or not; in_doubt: that is asked of a child of its */
+	bool in_doubt;
 	unsigned threads;
 	uint64_t flags;	      /* PF_* of the kernel */
 	uint64_t start;	      /* clock ticks after boot */

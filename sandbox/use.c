@@ -19,6 +19,7 @@
 #include "common/str.h"
 #include "sandbox/tree_parts.h"
 
+#include <errno.h>
 #include <linux/kcmp.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -139,24 +140,49 @@ static uint64_t filter_bytes(const struct use *u, uint64_t first)
 	return (found < made ? found : made) * FILTER_BYTES;
 }
 
+uint64_t use_bytes_of(const struct use_pages *v)
+{
+	return v->anon + v->shmem + v->swap + v->tables + v->huge;
+}
+
+/* As who waits for a child of vfork(2) does. */
+static bool is_suspended(const struct use *u, pid_t pid)
+{
+	char path[40], text[TREE_STATUS_MAX];
+
+	(void)snprintf(path, sizeof(path), "%d/status", pid);
+	return tree_read(u->tree->proc_fd, path, text, sizeof(text)) > 0 &&
+	       strstr(text, "\nState:\tD");
+}
+
 /*
  * A child of vfork(2) until it executes, and its like: one address space, which is counted with
- * the parent. Asked at once, for such a child is soon another or gone, and would count twice. Where
- * kcmp(2) is refused (a container's filter) use_exact.c has to find out.
+ * the parent. Asked at once, for such a child is soon another or gone, and would count twice.
+ *
+ * Where kcmp(2) is refused (a container's filter; floor, of what is not dumpable) it may be so when the
+ * parent waits and has the very same numbers. One child of each: that is then in doubt, and no more.
  */
-static bool shares_memory(const struct use *u, size_t at)
+static bool shares_memory(struct use *u, size_t at, const struct use_pages *v)
 {
-	const struct tree_proc *p = &u->tree->proc[at];
+	struct tree_proc *p = &u->tree->proc[at];
 
 	if (!(p->flags & PF_FORKNOEXEC))
 		return false;
 	for (size_t i = 0; i < u->tree->n; i++) {
-		const struct tree_proc *o = &u->tree->proc[i];
+		struct tree_proc *o = &u->tree->proc[i];
+		long differ;
 
+		if (o->pid != p->ppid)
+			continue;
 		/* The list is by number, and numbers begin anew: the parent may be still to come. */
-		if (o->pid == p->ppid)
-			return o->member && (i > at || o->pages) &&
-			       syscall(SYS_kcmp, o->pid, p->pid, KCMP_VM, 0UL, 0UL) == 0;
+		if (!o->member || (i < at && !o->pages))
+			return false;
+		differ = syscall(SYS_kcmp, o->pid, p->pid, KCMP_VM, 0UL, 0UL);
+		if (differ < 0 && errno != ESRCH && !o->in_doubt &&
+		    o->pages == use_bytes_of(v) && o->size == v->size &&
+		    is_suspended(u, o->pid))
+			o->in_doubt = p->may_share = true;
+		return differ == 0;
 	}
 	return false;
 }
@@ -170,10 +196,14 @@ static uint64_t add_pages(struct use *u, struct use_sum *sum)
 	u->largest_shmem = u->shmem = 0;
 	for (size_t i = 0; i < u->tree->n; i++) {
 		struct tree_proc *p = &u->tree->proc[i];
-		struct use_pages v;
 
 		p->pages = p->size = 0;
-		p->shares = false;
+		p->shares = p->may_share = p->in_doubt = false;
+	}
+	for (size_t i = 0; i < u->tree->n; i++) {
+		struct tree_proc *p = &u->tree->proc[i];
+		struct use_pages v;
+
 		if (!p->member)
 			continue;
 		sum->processes += p->threads ? p->threads : 1;
@@ -181,10 +211,10 @@ static uint64_t add_pages(struct use *u, struct use_sum *sum)
 		if (tree_is_dead(p) || !use_pages_of(u, p->pid, p->threads, &v))
 			continue;
 		filters += use_filters(u, &v);
-		p->shares = shares_memory(u, i);
+		p->shares = shares_memory(u, i, &v);
 		if (p->shares)
 			continue;
-		p->pages = v.anon + v.shmem + v.swap + v.tables + v.huge;
+		p->pages = use_bytes_of(&v);
 		p->size = v.size;
 		bound += p->pages;
 		u->largest_shmem = max_of(u->largest_shmem, v.shmem);

@@ -111,9 +111,11 @@ void use_walk_done(struct use *u);
  * memory any more. */
 bool use_pages_of(const struct use *u, pid_t pid, unsigned threads,
 		  struct use_pages *ret);
+uint64_t use_bytes_of(const struct use_pages *v);
 /* use_exact.c: a slice; true: *ret is known. */
 struct use_exact_sum {
-	uint64_t least, most; /* bytes; they differ when processes ended meanwhile */
+	uint64_t least,
+		most; /* bytes; they differ when processes ended meanwhile, or may share */
 };
 bool use_exact_step(struct use *u, struct use_exact_sum *ret);
 void use_exact_done(struct use *u);

@@ -7,7 +7,8 @@
  * Processes end meanwhile. What one shared is then counted with others, who may have been asked
  * before or after: so a round has two results. At least: the shares of those that are still there,
  * none of which can have been too large. At most: the bound of each that went too, whose
- * memory a child may have that the round does not know; where no process came, nobody has it.
+ * memory a child may have that the round does not know; where no process came, nobody has it. And so
+ * those whose memory may be their parent's (shares_memory()).
  */
 #include "common/cleanup.h"
 #include "common/mem.h"
@@ -31,6 +32,7 @@ struct use_exact {
 		unsigned threads;
 		uint64_t pages, size;
 		uint64_t found; /* bytes; of one that was gone, 0 */
+		bool may_share;
 	} *one;
 	size_t n, at;
 };
@@ -52,8 +54,11 @@ static struct use_exact *begin(const struct use *u)
 		const struct tree_proc *p = &u->tree->proc[i];
 
 		if (p->member && !p->shares && !tree_is_dead(p))
-			x->one[x->n++] =
-				(struct one){p->pid, p->threads, p->pages, p->size, 0};
+			x->one[x->n++] = (struct one){.pid = p->pid,
+						      .threads = p->threads,
+						      .pages = p->pages,
+						      .size = p->size,
+						      .may_share = p->may_share};
 	}
 	return x;
 }
@@ -144,7 +149,7 @@ static uint64_t exact_process(const struct use *u, const struct one *p)
 			sum = exact_task(u, path, &found);
 	if (found)
 		return sum;
-	return use_pages_of(u, p->pid, p->threads, &v) ? p->pages : 0;
+	return use_pages_of(u, p->pid, p->threads, &v) ? use_bytes_of(&v) : 0;
 }
 
 /* One that was counted has the very same. Only asked where the numbers are the same. */
@@ -188,7 +193,7 @@ static bool has_newcomer(const struct use *u, const struct use_exact *x)
 static struct use_exact_sum sum_up(const struct use *u, const struct use_exact *x)
 {
 	struct use_exact_sum s = {0};
-	uint64_t gone_found = 0, gone_pages = 0;
+	uint64_t gone_found = 0, gone_pages = 0, shared = 0;
 	bool is_gone = false;
 	struct use_pages v;
 
@@ -196,14 +201,15 @@ static struct use_exact_sum sum_up(const struct use *u, const struct use_exact *
 		const struct one *p = &x->one[i];
 
 		if (use_pages_of(u, p->pid, p->threads, &v)) {
-			s.least += p->found;
+			s.least += p->may_share ? 0 : p->found;
+			shared += p->may_share ? p->found : 0;
 		} else {
 			is_gone = true;
 			gone_found += p->found;
 			gone_pages += p->pages;
 		}
 	}
-	s.most = s.least;
+	s.most = s.least + shared;
 	if (is_gone)
 		s.most += has_newcomer(u, x) ? gone_pages : gone_found;
 	return s;

@@ -30,6 +30,7 @@
  *	--binds-pretend		a bind mount by mount(2) is 0 and does nothing
  *	--no-keys		keyctl is EPERM, as in many a container
  *	--keys-used-up		keyctl is EDQUOT
+ *	--no-kcmp		kcmp is EPERM, as in a container of Podman's
  *	--no-getfd		pidfd_getfd is EPERM, as in many a container
  *	--no-listen		listen is EACCES
  *	--broken-cgroup		any directory is a cgroup v2 with controllers, whose
@@ -73,7 +74,7 @@ static struct {
 	int landlock_abi, landlock_errno; /* -1, 0: the truth */
 	bool no_new_calls, no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
-		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_listen,
+		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_kcmp, no_listen,
 		no_first_word, no_domain, binds_pretend, no_keys, keys_used_up;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
@@ -172,6 +173,8 @@ static void build_filter(void)
 		on_call(CALL(keyctl), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.keys_used_up)
 		on_call(CALL(keyctl), SECCOMP_RET_ERRNO | EDQUOT);
+	if (lies.no_kcmp)
+		on_call(CALL(kcmp), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.no_getfd)
 		on_call(PIDFD_GETFD, SECCOMP_RET_ERRNO | EPERM);
 	if (lies.no_listen)
@@ -371,6 +374,8 @@ static char **parse(char **a)
 			lies.caps_stay = true;
 		else if (strcmp(*a, "--no-hostname") == 0)
 			lies.no_hostname = true;
+		else if (strcmp(*a, "--no-kcmp") == 0)
+			lies.no_kcmp = true;
 		else if (strcmp(*a, "--no-getfd") == 0)
 			lies.no_getfd = true;
 		else if (strcmp(*a, "--no-listen") == 0)
