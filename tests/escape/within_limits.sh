@@ -27,7 +27,7 @@ within() { # what, command...
 	fi
 }
 for grade in full floor; do
-	job=("$sandbox" --grade $grade --workspace "$scratch" --memory 512MiB --timeout 60 -- /usr/bin/python3 within_limits.py)
+	job=("$sandbox" --grade "$grade" --workspace "$scratch" --memory 512MiB --timeout 60 -- /usr/bin/python3 within_limits.py)
 	for what in "shared_pages 24" "shared_pages 400" "vfork ${VFORKS:-1000}" "forked 8" "forked 24" "forked 100" "ending 24" "threads_end 8"; do
 		# shellcheck disable=SC2086 # two words
 		within "$grade: $what" "${job[@]}" $what

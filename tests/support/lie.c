@@ -74,8 +74,8 @@ static struct {
 	int landlock_abi, landlock_errno; /* -1, 0: the truth */
 	bool no_new_calls, no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
-		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_kcmp, no_listen,
-		no_first_word, no_domain, binds_pretend, no_keys, keys_used_up;
+		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_kcmp,
+		no_listen, no_first_word, no_domain, binds_pretend, no_keys, keys_used_up;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
