@@ -3,6 +3,7 @@
 """Makes tables of what tests/bench/measure printed.
 
 report.py quick RUN.tsv             the start-up table on standard output
+report.py before RUN.tsv            starts of two builds, and the second's ratio to the first
 report.py whole OUT-DIR RUN.tsv...  README.md, latest.json and plot data in OUT-DIR; the verdict on
                                     standard output; exit 1 when a must is missed in any run
 
@@ -77,6 +78,16 @@ def quick(path):
         print(line)
     for name, why in run["absent"].items():
         print(f"{name}: absent: {why}")
+
+
+def before(path):
+    start = load(path)["rows"]["start"]
+    print("start of /bin/true, from request to reaped, medians in microseconds")
+    for name in sorted(n for n in start if n.startswith("this-")):
+        kind = name.removeprefix("this-")
+        old, new = start["before-" + kind], start[name]
+        print(f"{kind:12}{median(old) / 1000:8.0f} ->{median(new) / 1000:8.0f}   "
+              "× {:.2f} ({:.2f}–{:.2f})".format(*ratio(new, old)))
 
 
 def difference(mine, other):
@@ -267,6 +278,8 @@ def whole(out_dir, paths):
 
 if sys.argv[1:2] == ["quick"] and len(sys.argv) == 3:
     quick(sys.argv[2])
+elif sys.argv[1:2] == ["before"] and len(sys.argv) == 3:
+    before(sys.argv[2])
 elif sys.argv[1:2] == ["whole"] and len(sys.argv) > 3:
     sys.exit(whole(sys.argv[2], sys.argv[3:]))
 else:
