@@ -40,17 +40,13 @@
 static int drop_bounding(struct err *err)
 {
 	for (int c = 0;; c++) {
-		int has = prctl(PR_CAPBSET_READ, c, 0, 0, 0);
-
-		if (has < 0)
-			return c > CAP_CHECKPOINT_RESTORE
+		if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
+			return c > CAP_CHECKPOINT_RESTORE &&
+					       prctl(PR_CAPBSET_READ, c, 0, 0, 0) < 0
 				       ? 0 /* the kernel's last was before */
 				       : err_sys_id(err, ERRID_SANDBOX_CAPS,
-						    "read capability %d", c);
-		if (has > 0 && prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
-			return err_sys_id(err, ERRID_SANDBOX_CAPS, "drop capability %d",
-					  c);
-		if (has > 0 && prctl(PR_CAPBSET_READ, c, 0, 0, 0) != 0)
+						    "drop capability %d", c);
+		if (prctl(PR_CAPBSET_READ, c, 0, 0, 0) != 0)
 			return err_set_id(err, ERRID_SANDBOX_CAPS, "capability %d stayed",
 					  c);
 	}
