@@ -165,7 +165,7 @@ void pool_after_end(struct pool *p)
 
 usec_t pool_turn(struct pool *p, bool jobs_run)
 {
-	usec_t now = clock_boot_usec();
+	usec_t now = clock_boot_usec(), at = build_at(p, jobs_run);
 
 	if (!p->max)
 		return USEC_INFINITY;
@@ -174,8 +174,8 @@ usec_t pool_turn(struct pool *p, bool jobs_run)
 		drop_one(p, 0);
 	/* One at a time: the next when this one is ready. */
 	if (p->n < p->want && ready(p) == p->n) {
-		if (now < build_at(p, jobs_run))
-			return build_at(p, jobs_run);
+		if (now < at)
+			return at;
 		build_one(p, now);
 	}
 	return p->review_at;

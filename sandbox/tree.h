@@ -22,8 +22,8 @@ struct tree_proc {
 	char state;
 	bool member;
 	bool shares;	/* use.c: its memory is its parent's, where it is counted */
-	bool may_share; /* use.c: or not; in_doubt: that is asked of a child of its */
-	bool in_doubt;
+	bool may_share; /* use.c: its memory may be its parent's: nobody can tell */
+	bool in_doubt;	/* use.c: of one of its children that is so */
 	unsigned threads;
 	uint64_t flags;	      /* PF_* of the kernel */
 	uint64_t start;	      /* clock ticks after boot */

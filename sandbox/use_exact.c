@@ -193,7 +193,7 @@ static bool has_newcomer(const struct use *u, const struct use_exact *x)
 static struct use_exact_sum sum_up(const struct use *u, const struct use_exact *x)
 {
 	struct use_exact_sum s = {0};
-	uint64_t gone_found = 0, gone_pages = 0, shared = 0;
+	uint64_t gone_found = 0, gone_pages = 0, doubtful = 0;
 	bool is_gone = false;
 	struct use_pages v;
 
@@ -201,15 +201,14 @@ static struct use_exact_sum sum_up(const struct use *u, const struct use_exact *
 		const struct one *p = &x->one[i];
 
 		if (use_pages_of(u, p->pid, p->threads, &v)) {
-			s.least += p->may_share ? 0 : p->found;
-			shared += p->may_share ? p->found : 0;
+			*(p->may_share ? &doubtful : &s.least) += p->found;
 		} else {
 			is_gone = true;
 			gone_found += p->found;
 			gone_pages += p->pages;
 		}
 	}
-	s.most = s.least + shared;
+	s.most = s.least + doubtful;
 	if (is_gone)
 		s.most += has_newcomer(u, x) ? gone_pages : gone_found;
 	return s;
