@@ -52,9 +52,10 @@ static void check_memory(struct keep *k, const struct use_sum *use)
 		atomic_store(&k->watch->memory_peak, is);
 	if (is <= limit)
 		return;
-	(void)snprintf(text, sizeof(text), "memory bytes%s: %llu of %llu",
+	(void)snprintf(text, sizeof(text), "memory bytes%s%s: %llu of %llu",
 		       use->unowned_bytes > limit / 2 ? ", most of them of no process"
 						      : "",
+		       use->doubted ? ", what is shared not told apart in time" : "",
 		       (unsigned long long)is, (unsigned long long)limit);
 	if (use->guessed_bytes)
 		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),

@@ -356,18 +356,20 @@ static uint64_t machine_free(const struct use *u, uint64_t unreadable)
 						     : now.available + now.swap;
 }
 
+bool use_is_late(const struct use *u, usec_t now)
+{
+	return u->doubt_since && now >= u->doubt_since + DOUBT_USEC;
+}
+
 static bool doubt_is_over(struct use *u, uint64_t limit, usec_t now)
 {
-	usec_t since;
-
 	if (!u->doubt_since) {
 		u->doubt_since = now;
 		u->doubt_free = machine_free(u, UINT64_MAX);
 	}
-	since = now - u->doubt_since;
-	if (since < DOUBT_USEC)
+	if (!use_is_late(u, now))
 		return false;
-	return since >= DOUBT_BUSY_USEC ||
+	return now >= u->doubt_since + DOUBT_BUSY_USEC ||
 	       beyond(u->doubt_free, machine_free(u, 0)) > limit;
 }
 
@@ -395,7 +397,7 @@ static void tell_apart(struct use *u, uint64_t limit, uint64_t others, uint64_t 
 		sum->memory_bytes = others + u->exact_bytes;
 		return;
 	}
-	sum->settled = doubt_is_over(u, limit, now);
+	sum->settled = sum->doubted = doubt_is_over(u, limit, now);
 }
 
 int use_look(struct use *u, uint64_t memory_limit, struct use_sum *ret, struct err *err)

@@ -85,6 +85,7 @@ struct use_sum {
 	uint64_t cpu_usec; /* of the living */
 	uint64_t locks;
 	bool settled; /* memory_bytes is what counts; else a bound that is being told apart */
+	bool doubted;	 /* settled, for time is up: memory_bytes is the bound */
 	bool watch;	 /* look again soon */
 	bool going;	 /* a round is not whole yet */
 	bool hurry;	 /* it is not to wait */
@@ -118,6 +119,8 @@ struct use_exact_sum {
 		most; /* bytes; they differ when processes ended meanwhile, or may share */
 };
 bool use_exact_step(struct use *u, struct use_exact_sum *ret);
+/* It takes longer than it should to find out. */
+bool use_is_late(const struct use *u, usec_t now);
 void use_exact_done(struct use *u);
 /* Of a task: filters that are not on the keeper. */
 unsigned use_filters(const struct use *u, const struct use_pages *p);

@@ -25,6 +25,8 @@
 /* Of our own work at a look; where others have the processors, that takes a multiple of it. */
 #define SLICE_USEC (20 * USEC_PER_MSEC)
 #define SLICE_MOST_USEC (200 * USEC_PER_MSEC)
+/* So many slices at a look that comes late: the rest of the look is work too, and the job waits for its verdict. */
+#define SLICES_LATE 5
 
 struct use_exact {
 	struct one {
@@ -216,8 +218,9 @@ static struct use_exact_sum sum_up(const struct use *u, const struct use_exact *
 
 bool use_exact_step(struct use *u, struct use_exact_sum *ret)
 {
-	usec_t until = clock_thread_usec() + SLICE_USEC;
-	usec_t at_most = clock_boot_usec() + SLICE_MOST_USEC;
+	unsigned slices = use_is_late(u, clock_boot_usec()) ? SLICES_LATE : 1;
+	usec_t until = clock_thread_usec() + slices * SLICE_USEC;
+	usec_t at_most = clock_boot_usec() + slices * SLICE_MOST_USEC;
 	struct use_exact *x = u->exact;
 
 	if (!x)

@@ -95,6 +95,7 @@ works "keeps a container's lack of a domain name" full --no-domain
 refuse "covers of /proc that only pretend" full SANDBOX-006 covered --binds-pretend
 refuse "a network with a route" full SANDBOX-009 route --route-works
 refuse "capabilities that stay" full SANDBOX-011 capabilities --caps-stay
+refuse "a bounding set that stays" full SANDBOX-011 "capability 0 stayed" --bounding-stays
 works "runs without any namespace" floor --no-userns --no-netns --no-pivot
 
 out=$(unshare --user --map-root-user "$sandbox" -- touch "$scratch/ran" 2>&1 </dev/null)

@@ -24,6 +24,7 @@
  *	--no-first-word		a send of one byte is EPERM: the job's first word
  *	--route-works		connect is 0 and does nothing
  *	--caps-stay		capset is 0 and does nothing
+ *	--bounding-stays	prctl(PR_CAPBSET_DROP) is 0 and does nothing
  *	--no-pivot		pivot_root is EPERM
  *	--no-hostname		sethostname is EPERM, as in a container of Podman's
  *	--no-domain		setdomainname is EPERM, as there
@@ -75,7 +76,8 @@ static struct {
 	bool no_new_calls, no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
 		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_kcmp,
-		no_listen, no_first_word, no_domain, binds_pretend, no_keys, keys_used_up;
+		no_listen, no_first_word, no_domain, binds_pretend, no_keys, keys_used_up,
+		bounding_stays;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
@@ -163,6 +165,8 @@ static void build_filter(void)
 		on_call(CALL(connect), SECCOMP_RET_ERRNO);
 	if (lies.caps_stay)
 		on_call(CALL(capset), SECCOMP_RET_ERRNO);
+	if (lies.bounding_stays)
+		answer_value(CALL(prctl), 0, PR_CAPBSET_DROP, 0);
 	if (lies.no_hostname)
 		on_call(CALL(sethostname), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.no_domain)
@@ -372,6 +376,8 @@ static char **parse(char **a)
 			lies.route_works = true;
 		else if (strcmp(*a, "--caps-stay") == 0)
 			lies.caps_stay = true;
+		else if (strcmp(*a, "--bounding-stays") == 0)
+			lies.bounding_stays = true;
 		else if (strcmp(*a, "--no-hostname") == 0)
 			lies.no_hostname = true;
 		else if (strcmp(*a, "--no-kcmp") == 0)
