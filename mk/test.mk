@@ -143,12 +143,12 @@ e2e-inner:
 # Sanitizers: unit tests, the corpora, and the daemons' own flows. Escape tests
 # judge the release build: a sanitizer's runtime is not what is shipped.
 .PHONY: check-asan check-inner-asan
-check-asan: deps-check ## unit, replay and integration with ASan and UBSan
-	@tests/support/as-user make --no-print-directory VARIANT=asan check-inner-asan
+check-asan: deps-check ## unit, replay and integration with ASan and UBSan (SUITES="unit replay": some)
+	@tests/support/as-user make --no-print-directory VARIANT=asan SUITES="$(SUITES)" check-inner-asan
 check-inner-asan:
 	@$(MAKE) -s -j2 VARIANT=asan all test-programs build/asan/tests/support/seeded_leak
 	@tests/support/leak-is-seen build/asan/tests/support/seeded_leak
-	@VARIANT=asan tests/support/check unit replay integration
+	@VARIANT=asan tests/support/check $(or $(SUITES),unit replay integration)
 $(B)/tests/support/seeded_leak: $(B)/tests/support/seeded_leak.o
 	$(CC) $(LDFLAGS) -o $@ $^ -lcriterion
 
