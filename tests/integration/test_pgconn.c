@@ -369,38 +369,33 @@ Test(pgconn, a_call_in_flight_survives_kill_9_of_the_server)
 	pg_free(pg);
 }
 
-static void poke(void *arg)
+static void notify(void)
 {
 	PGconn *c = pgtest_connect("lych_migrate");
 
 	(void)pgtest_ask(c, "NOTIFY lych");
 	PQfinish(c);
-	loop_timer_arm(*(struct loop_timer **)arg, 500 * USEC_PER_MSEC);
 }
 
-static void stop(void *arg UNUSED)
+static void expect_notice(int nth)
 {
-	loop_stop(loop, 0);
+	stop_at_notices = nth;
+	run(30);
+	cr_assert_eq(notices, nth);
 }
 
 Test(pgconn, listen_is_renewed_after_a_reconnect)
 {
 	struct pg *pg = pool(1, "lych");
 	int kills = 0;
-	struct loop_timer *stopper = loop_timer_new(loop, stop, NULL);
-	struct loop_timer *t = loop_timer_new(loop, poke, &stopper);
-	struct loop_timer *k = loop_timer_new(loop, kill_server, &kills);
 
-	loop_timer_arm(t, USEC_PER_SEC);
-	run(10);
-	cr_expect_eq(notices, 2); /* connected, notified */
-	loop_timer_arm(k, 0);
-	loop_timer_arm(t, 4 * USEC_PER_SEC);
-	run(20);
-	cr_expect_eq(notices, 4); /* reconnected, notified */
-	loop_timer_free(t);
-	loop_timer_free(k);
-	loop_timer_free(stopper);
+	expect_notice(1); /* connected */
+	notify();
+	expect_notice(2);
+	kill_server(&kills);
+	expect_notice(3); /* reconnected */
+	notify();
+	expect_notice(4);
 	pg_free(pg);
 }
 
