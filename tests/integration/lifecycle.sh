@@ -118,8 +118,9 @@ for grade in full floor; do
 	run "$grade" exited orphan - --grace 100ms
 	judge "$grade orphan: counted" [ "$(value killed_strays)" -ge 1 ]
 done
-run full oom files /tmp --memory 64M --tmp 256M
-run full oom files /dev/shm --memory 64M --tmp 256M
+# So much that it is not full before anybody looked.
+run full oom files /tmp --memory 64M --tmp 2G
+run full oom files /dev/shm --memory 64M --tmp 2G
 run full exited shmfile /dev/shm --memory 250M --tmp 256M
 
 # A grandchild that holds stdout open delays nothing, and nothing of it stays.
