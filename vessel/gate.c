@@ -23,6 +23,7 @@
 #include "vessel/gate_mac.h"
 #include "vessel/gate_matcher.h"
 #include "vessel/gate_private.h"
+#include "vessel/gate_runs.h"
 #include "vessel/gate_score.h"
 #include "vessel/gate_valid.h"
 
@@ -31,7 +32,7 @@
 #define DECODED_MIN_BYTES ((size_t)256 << 10)
 #define SEVERITY_BINARY 0.85
 #define SEVERITY_OPAQUE 0.6
-#define LAYERS_MAX 256
+#define LAYERS_MAX 512
 
 static const char rule_binary[] = "binary";
 
@@ -469,7 +470,7 @@ static void look_for_short_terms(struct scan *s, const struct layer *above)
 	if (d.n && !s->failed) {
 		const struct layer l = layer_of_blocks(above, &d, GATE_BASE64);
 
-		look_for_terms(s, &l, FOLD_SHAPES | FOLD_CASE);
+		look_for_terms(s, &l, FOLD_SHAPES | FOLD_CASE | FOLD_LETTERS);
 		look_for_short_terms(s, &l);
 	}
 	gate_decoded_done(&d);
@@ -477,13 +478,19 @@ static void look_for_short_terms(struct scan *s, const struct layer *above)
 
 static void look_for_private(struct scan *s)
 {
+	static const struct gate_stops others = {
+		.one = {UINT8_MAX, UINT8_MAX, UINT8_MAX, UINT8_MAX}, .above = 0x7f};
+	const unsigned how = FOLD_SHAPES | FOLD_CASE | FOLD_LETTERS;
 	const struct layer *l = s->layer;
 
 	if (!s->g->private || gate_private_count(s->g->private) == 0)
 		return;
-	look_for_terms(s, l, FOLD_SHAPES | FOLD_CASE);
+	look_for_terms(s, l, how);
 	if (memchr(l->data, '+', l->len) || memchr(l->data, '\\', l->len))
-		look_for_terms(s, l, FOLD_SHAPES | FOLD_CASE | FOLD_FORM);
+		look_for_terms(s, l, how | FOLD_FORM);
+	/* registered before FOLD_LETTERS was */
+	if (gate_next_stop(&others, l->data, l->len, 0) < l->len)
+		look_for_terms(s, l, FOLD_SHAPES | FOLD_CASE);
 	if (gate_private_has_short(s->g->private, GATE_SHORT_MAX))
 		look_for_short_terms(s, l);
 }
@@ -529,7 +536,8 @@ static void look_at_kinds(struct scan *s)
 static bool is_within(const struct gate_decoded *d, size_t at, size_t *ret_end)
 {
 	for (size_t i = 0; i < d->n; i++)
-		if (at >= d->block[i].src && at < d->block[i].src + d->block[i].src_len) {
+		if (!d->block[i].is_strange && at >= d->block[i].src &&
+		    at < d->block[i].src + d->block[i].src_len) {
 			*ret_end = d->block[i].src + d->block[i].src_len;
 			return true;
 		}
@@ -686,17 +694,29 @@ static void without_words(struct scan *s, const struct layer *l)
 	gate_folded_done(&f);
 }
 
+/* Characters backwards: what is behind it in UTF-8 stays with its first byte. */
+static char *reversed(const char *data, size_t len)
+{
+	char *ret = xmalloc(len + 1);
+
+	for (size_t i = 0, n; i < len; i += n) {
+		for (n = 1; n < 4 && i + n < len && (unsigned char)data[i] >= 0xc2 &&
+			    ((unsigned char)data[i + n] & 0xc0) == 0x80;)
+			n++;
+		memcpy(ret + len - i - n, data + i, n);
+	}
+	return ret;
+}
+
 static void reverse(struct scan *s, const struct layer *l)
 {
+	char *data = reversed(l->data, l->len);
 	struct layer below = {.kind = LAYER_REVERSED,
 			      .parent = l,
+			      .data = data,
 			      .len = l->len,
 			      .depth = l->depth + 1};
-	char *data = xmalloc(l->len + 1);
 
-	for (size_t i = 0; i < l->len; i++)
-		data[i] = l->data[l->len - 1 - i];
-	below.data = data;
 	look_below(s, &below);
 	free(data);
 }
@@ -765,7 +785,7 @@ static void look(struct scan *s, const struct layer *l)
 		return;
 	fold(s, l);
 	decode(s, l);
-	if (l->kind == LAYER_ROOT && !s->root->is_split)
+	if (!is_backwards(l) && !s->root->is_split)
 		reverse(s, l);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/mem.h"
+#include "common/str.h"
 #include "vessel/gate_decode_priv.h"
+#include "vessel/gate_fold.h"
 #include "vessel/gate_kind.h"
 #include "vessel/gate_runs.h"
 #include <ctype.h>
@@ -11,6 +13,11 @@
 #define UTF16_MIN 4    /* characters */
 #define READABLE_MIN 8 /* bytes in a row, for a run to be taken */
 #define DEFLATE_STEP 256
+/* Flags of gzip's header. */
+#define GZIP_EXTRA 4u
+#define GZIP_NAME 8u
+#define GZIP_COMMENT 16u
+#define GZIP_EXTRA_MAX 8
 /* What a stream may have taken beyond what it gave: the head of a block is below 300 bytes. */
 #define DEFLATE_MUTE_MAX 512
 
@@ -56,13 +63,41 @@ void decoded_end(struct gate_decoded *d, size_t out, size_t src, size_t src_len)
 	};
 }
 
+/*
+ * The character of Latin, Greek or Cyrillic letters, or of their signs, whose low byte is s[low]; 0: none. Of other
+ * scripts every second pair of bytes would be one.
+ */
+static uint32_t wide_at(const char *s, size_t low)
+{
+	uint32_t c = (unsigned char)s[low] | (uint32_t)(unsigned char)s[1 - low] << 8;
+	bool is_sign =
+		c == '\n' || c == '\t' || c == '\r' || (c >= 0x2010 && c <= 0x2027);
+	bool is_letter = (c >= 0x20 && c < 0x7f) || (c >= 0xa0 && c < 0x250) ||
+			 (c >= 0x370 && c < 0x530) || (c >= 0x1e00 && c < 0x1f00);
+
+	return is_sign || is_letter ? c : 0;
+}
+
+static size_t wide_run(const char *s, size_t len, size_t low)
+{
+	size_t n = 0;
+
+	while (2 * n + 1 < len && wide_at(s + 2 * n, low))
+		n++;
+	return n;
+}
+
 bool gate_has_utf16(const char *s, size_t len)
 {
 	size_t n[2] = {0}; /* at even places, at odd ones */
 
 	for (size_t i = 0; i + 1 < len; i++) {
 		n[i % 2] = (s[i] == 0) != (s[i + 1] == 0) ? n[i % 2] + 1 : 0;
-		if (n[i % 2] >= READABLE_MIN / 2)
+		if (n[i % 2] >= READABLE_MIN / 2 ||
+		    wide_run(s + i, len - i < READABLE_MIN ? len - i : READABLE_MIN, 0) >=
+			    READABLE_MIN / 2 ||
+		    wide_run(s + i, len - i < READABLE_MIN ? len - i : READABLE_MIN, 1) >=
+			    READABLE_MIN / 2)
 			return true;
 	}
 	return false;
@@ -164,6 +199,50 @@ bool gate_stretches_has(const struct gate_stretches *s, size_t at, size_t *ret_e
 	return false;
 }
 
+/* Up to the NUL; 0: that is no text. */
+static size_t text_field(const char *s, size_t len)
+{
+	const char *end = memchr(s, 0, len);
+	size_t n = end ? (size_t)(end - s) : 0;
+
+	return end && utf8_is_valid(s, n) && !str_has_control(s, n) ? n + 1 : 0;
+}
+
+/*
+ * A header of gzip (RFC 1952) without room for anything else: a name and a comment are text, which is read
+ * as it stands there, and an extra field is as short as that of a block (BGZF).
+ */
+static bool has_plain_head(const char *s, size_t len)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	size_t at = 10, n;
+
+	if (len < at || u[0] != 0x1f) /* zlib's is two bytes */
+		return true;
+	if (u[3] & GZIP_EXTRA) {
+		n = len >= at + 2 ? u[at] | (size_t)u[at + 1] << 8 : SIZE_MAX;
+		if (n > GZIP_EXTRA_MAX)
+			return false;
+		at += 2 + n;
+	}
+	for (unsigned flag = GZIP_NAME; flag <= GZIP_COMMENT; flag <<= 1) {
+		if (!(u[3] & flag))
+			continue;
+		n = at < len ? text_field(s + at, len - at) : 0;
+		if (n == 0)
+			return false;
+		at += n;
+	}
+	return true;
+}
+
+static void end_stream(struct gate_decoded *d, size_t out, const char *s, size_t len,
+		       size_t src, size_t src_len)
+{
+	decoded_end(d, out, src, src_len);
+	d->block[d->n - 1].is_strange = !has_plain_head(s + src, len - src);
+}
+
 static void decode_deflate(const char *s, size_t len, const struct gate_stretches *unread,
 			   struct gate_decoded *d)
 {
@@ -190,42 +269,38 @@ static void decode_deflate(const char *s, size_t len, const struct gate_stretche
 		if (!inflate_at(s + i, len - i, d, &used)) {
 			d->len = before;
 			if (used >= GATE_STRANGE_MIN) /* else no finding anyway */
-				decoded_end(d, before, i, used);
+				end_stream(d, before, s, len, i, used);
 			continue;
 		}
-		decoded_end(d, out, i, used);
+		end_stream(d, out, s, len, i, used);
 		i += used ? used - 1 : 0;
 	}
 }
 
 /* ---- UTF-16 ---------------------------------------------------------------------- */
 
-static bool is_wide(const char *s, size_t low)
-{
-	unsigned char c = (unsigned char)s[low];
-
-	return s[1 - low] == 0 && (c >= 0x20 || c == '\n' || c == '\t' || c == '\r') &&
-	       c < 0x7f;
-}
-
 static void decode_utf16(const char *s, size_t len, struct gate_decoded *d)
 {
-	/* Without a NUL there is none. */
-	const char *zero = memchr(s, 0, len);
+	/* the high byte of nearly all */
+	static const struct gate_stops high = {.one = {0, 1, 3, 4}, .above = UINT8_MAX};
+	size_t first = gate_next_stop(&high, s, len, 0);
 
-	for (size_t i = zero && zero > s ? (size_t)(zero - s) - 1 : 0;
-	     zero && i + 1 < len && !d->too_large;) {
-		size_t low = is_wide(s + i, 0) ? 0 : 1, n = 0, out;
+	for (size_t i = first ? first - 1 : 0; i + 1 < len && !d->too_large;) {
+		size_t low = wide_at(s + i, 0) ? 0 : 1, out;
+		size_t n = wide_run(s + i, len - i, low);
+		char utf8[4];
 
-		while (i + 2 * n + 1 < len && is_wide(s + i + 2 * n, low))
-			n++;
 		if (n < UTF16_MIN) {
 			i++;
 			continue;
 		}
 		out = decoded_begin(d);
-		for (size_t k = 0; k < n; k++)
-			decoded_put(d, s[i + 2 * k + low]);
+		for (size_t k = 0; k < n; k++) {
+			size_t bytes = gate_utf8_put(wide_at(s + i + 2 * k, low), utf8);
+
+			for (size_t b = 0; b < bytes; b++)
+				decoded_put(d, utf8[b]);
+		}
 		decoded_end(d, out, i, 2 * n);
 		i += 2 * n;
 	}

@@ -22,7 +22,7 @@ bool decoded_keep(struct gate_decoded *d, size_t out, size_t src, size_t src_len
 /* A run that holds much and nothing known. */
 void decoded_note_opaque(struct gate_decoded *d, size_t src, size_t src_len);
 
-/* Two zeros in each four bytes, as UTF-16 of either order has them. */
+/* As of UTF-16 of either order: a zero in each two bytes of some, or letters of a known script. */
 bool gate_has_utf16(const char *s, size_t len);
 
 void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d);

@@ -31,10 +31,13 @@ static const struct shape ranges[] = {
 static const struct {
 	uint32_t from, to;
 } dropped[] = {
-	{0xad, 0xad},	  {0x300, 0x36f},     {0x61c, 0x61c},	  {0x115f, 0x1160},
-	{0x17b4, 0x17b5}, {0x180b, 0x180f},   {0x200b, 0x200f},	  {0x202a, 0x202e},
-	{0x2060, 0x206f}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},	  {0xfeff, 0xfeff},
-	{0xffa0, 0xffa0}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+	{0xad, 0xad},	    {0x300, 0x36f},   {0x483, 0x489},	  {0x591, 0x5bd},
+	{0x610, 0x61a},	    {0x61c, 0x61c},   {0x64b, 0x65f},	  {0x115f, 0x1160},
+	{0x17b4, 0x17b5},   {0x180b, 0x180f}, {0x1ab0, 0x1aff},	  {0x1dc0, 0x1dff},
+	{0x200b, 0x200f},   {0x202a, 0x202e}, {0x2060, 0x206f},	  {0x20d0, 0x20ff},
+	{0x3164, 0x3164},   {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f},	  {0xfeff, 0xfeff},
+	{0xffa0, 0xffa0},   {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d165, 0x1d182},
+	{0xe0000, 0xe0fff},
 };
 
 /* Single look-alikes: UTF-8 and what it stands for, by turns. */
@@ -222,8 +225,9 @@ uint32_t gate_fold_one(uint32_t c)
 	if (c < 0x80)
 		return c;
 	/* of the higher ones: mathematical letters and marks, letters in boxes, tags */
-	if (c >= TABLE_END && (c < 0x1d100 || (c >= 0x1d800 && c < 0x1f100) ||
-			       (c >= 0x1f200 && c < 0xe0000)))
+	if (c >= TABLE_END &&
+	    (c < 0x1bca0 || (c > 0x1bca3 && c < 0x1d100) ||
+	     (c >= 0x1d800 && c < 0x1f100) || (c >= 0x1f200 && c < 0xe0000)))
 		return SAME;
 	if (c >= TABLE_END)
 		return look_up(c);
@@ -233,6 +237,47 @@ uint32_t gate_fold_one(uint32_t c)
 		table[c] = to == SAME ? UINT8_MAX : (uint8_t)(to + 1);
 	}
 	return table[c] == UINT8_MAX ? SAME : table[c] - 1U;
+}
+
+/* Capitals of other letters than ASCII's, each so far from the small one; every second of a range
+ * where the two are neighbours. */
+static const struct {
+	uint32_t from, to, each, small;
+} capitals[] = {
+	{0xc0, 0xde, 1, 0x20},	 {0x100, 0x136, 2, 1},	  {0x139, 0x147, 2, 1},
+	{0x14a, 0x176, 2, 1},	 {0x391, 0x3a9, 1, 0x20}, {0x400, 0x40f, 1, 0x50},
+	{0x410, 0x42f, 1, 0x20}, {0x460, 0x480, 2, 1},	  {0x48a, 0x4be, 2, 1},
+	{0x4c1, 0x4cd, 2, 1},	 {0x4d0, 0x52e, 2, 1},	  {0x531, 0x556, 1, 0x30},
+	{0x1e00, 0x1e94, 2, 1},	 {0x1ea0, 0x1efe, 2, 1},
+};
+
+/* The capital's small letter and the other way round; the character itself when it has neither. */
+static uint32_t other_case(uint32_t c, bool *ret_is_small)
+{
+	*ret_is_small = false;
+	for (size_t i = 0; i < ARRAY_SIZE(capitals); i++) {
+		uint32_t from = capitals[i].from, to = capitals[i].to;
+		uint32_t each = capitals[i].each, small = capitals[i].small;
+
+		if (c >= from && c <= to && (c - from) % each == 0)
+			return c + small;
+		if (c >= from + small && c <= to + small &&
+		    (c - small - from) % each == 0) {
+			*ret_is_small = true;
+			return c - small;
+		}
+	}
+	return c;
+}
+
+/* One character for both cases. What only one of the two looks like, the other is, too. */
+static uint32_t fold_letter(uint32_t c)
+{
+	bool is_small;
+	uint32_t other = other_case(c, &is_small);
+	uint32_t to = other == c ? SAME : gate_fold_one(other);
+
+	return to != SAME && to != DROP ? to : is_small ? c : other;
 }
 
 /* One character of UTF-8 at s; its length, or 0 when it is none. */
@@ -261,7 +306,7 @@ static size_t utf8_at(const char *s, size_t len, uint32_t *ret)
 	return n;
 }
 
-static size_t utf8_put(uint32_t c, char out[4])
+size_t gate_utf8_put(uint32_t c, char out[4])
 {
 	if (c < 0x80) {
 		out[0] = (char)c;
@@ -353,12 +398,29 @@ static size_t entity_at(const char *s, size_t len, uint32_t *ret)
 	return 0;
 }
 
+/* {1F600}: up to eight digits. */
+static size_t braced_at(const char *s, size_t len, uint32_t *ret)
+{
+	size_t n = 1;
+
+	while (n < len && n <= 8 && hex_value(s[n]) >= 0)
+		n++;
+	if (len == 0 || s[0] != '{' || n == 1 || n == len || s[n] != '}' ||
+	    !hex_digits(s + 1, n - 1, n - 1, ret) || *ret > 0x10ffff)
+		return 0;
+	return n + 1;
+}
+
 static size_t backslash_at(const char *s, size_t len, uint32_t *ret)
 {
 	uint32_t low;
+	size_t n;
 
 	if (len < 2)
 		return 0;
+	n = s[1] == 'x' || s[1] == 'u' ? braced_at(s + 2, len - 2, ret) : 0;
+	if (n)
+		return n + 2;
 	switch (s[1]) {
 	case '"':
 	case '/':
@@ -388,6 +450,9 @@ static size_t backslash_at(const char *s, size_t len, uint32_t *ret)
 static size_t escape_at(const char *s, size_t len, uint32_t *ret, bool *is_byte)
 {
 	*is_byte = false;
+	if (s[0] == '%' && len > 1 &&
+	    (s[1] | 0x20) == 'u') /* as escape() of ECMAScript */
+		return hex_digits(s + 2, len - 2, 4, ret) ? 6 : 0;
 	if (s[0] == '%') {
 		*is_byte = true;
 		return hex_digits(s + 1, len - 1, 2, ret) ? 3 : 0;
@@ -428,26 +493,29 @@ static void put_character(struct walk *w, uint32_t c, size_t from)
 
 	if (to == DROP && c != 0)
 		return;
-	n = utf8_put(to == SAME ? c : to, utf8);
+	if (to == SAME && c >= 0x80 && w->how & FOLD_LETTERS)
+		to = fold_letter(c);
+	n = gate_utf8_put(to == SAME ? c : to, utf8);
 	for (size_t i = 0; i < n; i++)
 		put_byte(w, utf8[i], from);
 }
 
-/* Percent signs one after the other may be one character of UTF-8. */
-static size_t percents_at(const char *s, size_t len, char out[4], size_t *ret_n)
+/* Bytes that are written one after the other, each behind `sign` (%41, \x41), may be one character
+ * of UTF-8: how many there are. */
+static size_t bytes_at(const char *s, size_t len, const char *sign, char out[4])
 {
-	size_t at = 0, n = 0;
+	size_t head = strlen(sign), n = 0;
 	uint32_t v;
 
-	while (n < 4 && at < len && s[at] == '%' &&
-	       hex_digits(s + at + 1, len - at - 1, 2, &v)) {
+	while (n < 4 && len > head && memcmp(s, sign, head) == 0 &&
+	       hex_digits(s + head, len - head, 2, &v)) {
 		out[n++] = (char)v;
-		at += 3;
+		s += head + 2;
+		len -= head + 2;
 		if (n == 1 && v < 0xc0)
 			break;
 	}
-	*ret_n = n;
-	return at;
+	return n;
 }
 
 /* What stands for a blank at s: how many bytes, 0 when nothing does. */
@@ -464,15 +532,14 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 	bool is_byte;
 	size_t n = w->how & FOLD_ESCAPES ? escape_at(s + i, len - i, &c, &is_byte) : 0;
 	char bytes[4] = {0};
-	size_t n_bytes, used;
+	size_t used;
 
 	if (w->how & FOLD_FORM && (used = form_blank_at(s + i, len - i)) > 0) {
 		put_byte(w, ' ', i);
 		return used;
 	}
 	if (n && is_byte) {
-		(void)percents_at(s + i, len - i, bytes, &n_bytes);
-		used = utf8_at(bytes, n_bytes, &c);
+		used = utf8_at(bytes, bytes_at(s + i, len - i, "%", bytes), &c);
 		w->f->had_escapes = true;
 		if (used == 0) {
 			put_byte(w, bytes[0], i);
@@ -482,9 +549,12 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 		return used * 3;
 	}
 	if (n) {
+		/* what else it would be is a character below U+0100 */
+		used = c >= 0xc0 && n == 4 ? bytes_at(s + i, len - i, "\\x", bytes) : 0;
+		used = used ? utf8_at(bytes, used, &c) : 0;
 		w->f->had_escapes = true;
 		put_character(w, c, i);
-		return n;
+		return used ? used * 4 : n;
 	}
 	n = (unsigned char)s[i] < 0x80 ? 0 : utf8_at(s + i, len - i, &c);
 	if (n == 0) {

@@ -20,6 +20,8 @@
 /* with FOLD_CASE: `+` and the escapes \\n, \\r and \\t are blanks, as in forms and in JSON within
  * JSON */
 #define FOLD_FORM 8u
+/* with FOLD_CASE: other alphabets' capitals, too */
+#define FOLD_LETTERS 16u
 
 struct gate_folded {
 	char *data;    /* len bytes, never longer than the input */
@@ -33,6 +35,9 @@ struct gate_folded {
 #define GATE_FOLD_SAME 0xffffffffu /* none that FOLD_SHAPES changes */
 /* What FOLD_SHAPES makes of one character: one of ASCII, or one of the two above. */
 uint32_t gate_fold_one(uint32_t c);
+
+/* As UTF-8; how many bytes. */
+size_t gate_utf8_put(uint32_t c, char out[4]);
 
 /* len < 4 GiB. What is no UTF-8 stays as it is. */
 void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret);

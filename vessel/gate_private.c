@@ -316,7 +316,7 @@ int gate_private_add(struct gate_private *p, enum private_kind kind, const char 
 		return -1;
 	if (len > max)
 		return err_set_id(err, ERRID_GATE_TERM, "longer than %zu bytes", max);
-	gate_fold(data, len, FOLD_SHAPES | FOLD_CASE, &f);
+	gate_fold(data, len, FOLD_SHAPES | FOLD_CASE | FOLD_LETTERS, &f);
 	n = trimmed(&f);
 	if (n < PRIVATE_TERM_MIN_BYTES) {
 		gate_folded_done(&f);

@@ -70,7 +70,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *s = (const char *)data;
 	static const unsigned how[] = {FOLD_ESCAPES | FOLD_SHAPES,
-				       FOLD_SHAPES | FOLD_CASE, FOLD_ESCAPES, 7, 15};
+				       FOLD_SHAPES | FOLD_CASE,
+				       FOLD_ESCAPES,
+				       7,
+				       15,
+				       31};
 	struct gate_stretch one = {size / 3, size / 2};
 	const struct gate_stretches unread = {.one = &one, .n = one.end > one.start};
 	struct gate_decoded few;
