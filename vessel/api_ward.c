@@ -10,6 +10,7 @@
 #include "common/net/json.h"
 #include "common/str.h"
 #include "vessel/api.h"
+#include "vessel/fetch_ward.h"
 #include "vessel/url.h"
 #include "vessel/ward.h"
 
@@ -207,10 +208,16 @@ static void write_verdict(struct jsonw *w, const struct ward_question *q)
 	struct ward_verdict v = {.action = WARD_DENY};
 	struct err err = q->unreadable;
 	bool is_readable = !err_is_set(&err);
+	enum reason why = REASON_NONE;
 	int permitted = -1;
 
-	if (is_readable && check_egress(q, &err) == 0)
+	if (is_readable && check_egress(q, &err) == 0) {
 		permitted = ward_decide(&q->v->conf.broker, &q->ask, &v, &err);
+		if (q->ask.target == WARD_HOST) /* in the words that a job is told */
+			permitted =
+				fetch_ward_judge_url(&q->url, &q->v->conf.broker, &q->ask,
+						     permitted, &v, &why, &err);
+	}
 	jsonw_kbool(w, "permitted", permitted == 0);
 	jsonw_kstr(w, "action", ward_action_name(v.action));
 	jsonw_ku64(w, "rule", v.number);

@@ -12,6 +12,9 @@ static enum reason nearest(const struct conf_broker *b, const struct ward_ask *a
 	for (size_t i = 0; i < b->n_rules; i++) {
 		enum ward_match m = ward_match(&b->rule[i], ask);
 
+		if (b->rule[i].action ==
+		    WARD_DENY) /* allows nothing that could be meant */
+			continue;
 		if (m == WARD_OTHER_PATH)
 			return REASON_PATH;
 		if (m == WARD_OTHER_METHOD)
@@ -76,10 +79,10 @@ static int check_labels(const struct fetch *f, const struct conf_rule *rule,
 			  rule->name);
 }
 
-static int explain(const struct fetch *f, const struct conf_broker *b,
+static int explain(const struct url *u, const struct conf_broker *b,
 		   const struct ward_ask *ask, enum reason *ret_reason, struct err *err)
 {
-	enum reason r = url_needs_rule(&f->url);
+	enum reason r = url_needs_rule(u);
 
 	if (err->id != ERRID_WARD_NOT_ALLOWED && err->id != ERRID_WARD_SPELLING)
 		return -1;
@@ -93,17 +96,27 @@ static int explain(const struct fetch *f, const struct conf_broker *b,
 			  what_a_rule_must_name(r));
 }
 
+int fetch_ward_judge_url(const struct url *u, const struct conf_broker *b,
+			 const struct ward_ask *ask, int said,
+			 const struct ward_verdict *v, enum reason *ret_reason,
+			 struct err *err)
+{
+	if (said < 0)
+		return explain(u, b, ask, ret_reason, err);
+	/* Whatever matched: an address is fetched only where a rule is about exactly it. */
+	if (url_needs_rule(u) == REASON_IP_LITERAL && !v->address_named)
+		return reason_set(ret_reason, REASON_IP_LITERAL, err, "no rule names it");
+	return 0;
+}
+
 int fetch_ward_judge(const struct fetch *f, const struct conf_broker *b,
 		     const struct ward_ask *ask, int said, const struct ward_verdict *v,
 		     struct labels *labels, job_id_t job, usec_t now, bool *ret_odd,
 		     enum reason *ret_reason, struct err *err)
 {
 	*ret_odd = false;
-	if (said < 0)
-		return explain(f, b, ask, ret_reason, err);
-	/* Whatever matched: an address is fetched only where a rule is about exactly it. */
-	if (url_needs_rule(&f->url) == REASON_IP_LITERAL && !v->address_named)
-		return reason_set(ret_reason, REASON_IP_LITERAL, err, "no rule names it");
+	if (fetch_ward_judge_url(&f->url, b, ask, said, v, ret_reason, err) < 0)
+		return -1;
 	return check_labels(f, v->rule, labels, job, now, ret_odd, ret_reason, err);
 }
 

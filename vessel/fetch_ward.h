@@ -20,6 +20,13 @@
 void fetch_ward_ask(const struct fetch *f, char path[URL_BYTES_MAX + 1],
 		    struct ward_ask *ret);
 
+/* said, v, err: what the ward answered to ask. The same as below, but for the names below a wildcard:
+ * nothing is counted. */
+MUST_CHECK int fetch_ward_judge_url(const struct url *u, const struct conf_broker *b,
+				    const struct ward_ask *ask, int said,
+				    const struct ward_verdict *v, enum reason *ret_reason,
+				    struct err *err);
+
 /*
  * said, v, err: what ward_take() answered to ask. Once for each request, redirected ones
  * too: it counts the name. *ret_odd: the name is below a wildcard, looks made up and is

@@ -75,6 +75,13 @@ grep -q '^3 .*another path' "$LYCH_TMP/out" || fail "no reason for rule 3: $(cat
 refused "another path" LYCH-WARD-001 lych ward test https://docs.example.org/
 refused "another method" LYCH-WARD-001 lych ward test --method POST https://docs.example.org/api
 refused "http" LYCH-WARD-001 lych ward test http://docs.example.org/api
+# In the words that the job itself is told (docs/EGRESS.md), whatever a rule that denies a part of the host says.
+refused "one label" "single_label: " lych ward test https://nohost/
+refused "an address" "ip_literal: " lych ward test https://127.0.0.1:8099/
+refused "another scheme by its word" "scheme: " lych ward test http://elsewhere.example.org/
+refused "a path by its word" "path: " lych ward test https://docs.example.org/apix
+refused "a port by its word" "port: " lych ward test https://docs.example.org:8443/api
+refused "a method by its word" "method: " lych ward test --method POST https://docs.example.org/api
 refused "a denied path, however spelled" LYCH-WARD-002 lych ward test https://docs.example.org/api/%70rivate
 for spelled in '/api/private;x' '/;a/api/private' '/api;b/private/y' '/api/private%3bx' '/%3b/api/private' '/api/%3Bx/private' \
 	'/api//private' '/API/Private' '/api/%2570rivate' '/api%2fprivate' '/api/private%20' '/api/x/%252e%252e/private'; do
