@@ -41,12 +41,42 @@ static const struct argp_option option_table[] = {
 	{0},
 };
 
+/* What says how the request is framed, and to whom it goes: two of one kind are refused on the way. */
+static bool is_ours(const char *name)
+{
+	static const char *const ours[] = {
+		"host", "connection", "content-length", "transfer-encoding",
+		"te",	"trailer",    "upgrade",	"keep-alive",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		if (str_eq(name, ours[i]))
+			return true;
+	return false;
+}
+
+static bool has_header(const struct fetch *f, const char *name)
+{
+	for (size_t i = 0; i < f->rq.n_headers; i++)
+		if (str_eq(f->rq.headers[i].name, name))
+			return true;
+	return false;
+}
+
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			return false;
+	return true;
+}
+
 static void add_header(struct fetch *f, char *text, struct argp_state *state)
 {
 	char *colon = strchr(text, ':'), *value;
 
-	if (!colon || colon == text || str_has_control(text, strlen(text))) {
-		argp_error(state, "--header wants 'NAME: VALUE'");
+	if (!colon || colon == text || !is_plain(text)) {
+		argp_error(state, "--header wants 'NAME: VALUE', in ASCII");
 		return;
 	}
 	/* Two more are ours. */
@@ -56,6 +86,11 @@ static void add_header(struct fetch *f, char *text, struct argp_state *state)
 	for (char *p = text; *p; p++)
 		if (*p >= 'A' && *p <= 'Z')
 			*p = (char)(*p + 'a' - 'A');
+	if (is_ours(text))
+		argp_error(state, "--header %s: it is made from the request itself",
+			   text);
+	if (has_header(f, text))
+		argp_error(state, "--header %s: given twice", text);
 	value = colon + 1 + strspn(colon + 1, " ");
 	f->rq.headers[f->rq.n_headers++] = (struct client_header){text, value};
 }
@@ -168,14 +203,6 @@ static void add_escaped(struct buf *out, const char *text)
 		else
 			buf_addf(out, "%%%02X", c);
 	}
-}
-
-static bool has_header(const struct fetch *f, const char *name)
-{
-	for (size_t i = 0; i < f->rq.n_headers; i++)
-		if (str_eq(f->rq.headers[i].name, name))
-			return true;
-	return false;
 }
 
 static int fetch(struct fetch *f)

@@ -241,6 +241,9 @@ for grade in ("full", "floor"):
     said("an option that is none", "lych-ask --speed x", 2, "unrecognized option", True)
     said("two URLs", "lych-fetch a b", 2, "one URL", True)
     said("a header that is none", "lych-fetch -H x http://a/", 2, "NAME: VALUE", True)
+    said("a header beyond ASCII", "lych-fetch -H 'Accept: \u00e9' http://a/", 2, "in ASCII", True)
+    said("a header of the framing", "lych-fetch -H 'Host: x' http://a/", 2, "from the request itself", True)
+    said("a header twice", "lych-fetch -H 'Accept: a' -H 'accept: b' http://a/", 2, "given twice", True)
     said("refused", "lych-ask refuse me", 1, "lych-ask: refused (403): LYCH-WARD-001: Not allowed: "
          "by rule 7. Ask for it. [31m\n")
     said("the provider refuses", "lych-ask too many", 1,
