@@ -35,7 +35,8 @@ int conf_host_check(const char *host, struct err *err)
 				   "no name of another script");
 	case HOST_NUMBER:
 		return refuse(err, "a host that ends in a number is no name; an address "
-				   "is four decimal numbers, or in [ ]");
+				   "is four decimal numbers (of IPv6: in [ ] in a "
+				   "URL, without them in a rule)");
 	}
 	if (!strchr(host, '.'))
 		return refuse(err, "a host name of one label means another machine in "
