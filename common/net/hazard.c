@@ -3,6 +3,7 @@
 
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/ignorable.h"
 #include "common/mem.h"
 #include "common/str.h"
 
@@ -33,26 +34,13 @@ static uint32_t next_point(const char *s, size_t *ret_len)
 	return cp;
 }
 
-/* What HFS+ leaves out when it compares names, and other characters without a width. */
-static bool is_invisible(uint32_t cp)
-{
-	return cp == 0xad || cp == 0x34f || cp == 0x61c || cp == 0x180e ||
-	       (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x202a && cp <= 0x202e) ||
-	       (cp >= 0x2060 && cp <= 0x206f) || (cp >= 0xfe00 && cp <= 0xfe0f) ||
-	       cp == 0xfeff || (cp >= 0xe0000 && cp <= 0xe01ef);
-}
-
 /* Takes no room, or looks like a blank. Joiners and selectors of a variant belong to the character
  * before them: emoji, and scripts whose letters join. Behind one of ASCII they only hide. */
 static bool is_unseen(uint32_t cp, uint32_t before)
 {
 	if (cp == 0x200c || cp == 0x200d || (cp >= 0xfe00 && cp <= 0xfe0f))
 		return before < 0x80;
-	return is_invisible(cp) || (cp >= 0x2028 && cp <= 0x202f) || cp == 0x2800 ||
-	       cp == 0x3164 || cp == 0xffa0 || cp == 0x115f || cp == 0x1160 ||
-	       cp == 0x17b4 || cp == 0x17b5 || (cp >= 0x180b && cp <= 0x180f) ||
-	       (cp >= 0xfff0 && cp <= 0xfffb) || (cp >= 0x1d173 && cp <= 0x1d17a) ||
-	       (cp >= 0xe0000 && cp <= 0xe0fff);
+	return is_ignorable(cp) || (cp >= 0x2028 && cp <= 0x202f) || cp == 0x2800;
 }
 
 bool hazard_is_plain(const char *path)
@@ -94,7 +82,8 @@ static void close_component(struct buf *key, size_t from)
 		key->len = len;
 }
 
-char *hazard_key(const char *path)
+/* Letters become small ones, or (for HAZARD_EXACT) stay as they are. */
+static char *key_of(const char *path, bool is_cased)
 {
 	cleanup_buf struct buf key;
 	bool stream = false; /* after a colon */
@@ -103,7 +92,7 @@ char *hazard_key(const char *path)
 	buf_init(&key, KEY_MAX);
 	for (; *path; path += n) {
 		uint32_t cp = next_point(path, &n);
-		char c = fold_point(cp);
+		char c = is_cased && cp < 0x80 ? (char)cp : fold_point(cp);
 
 		if (c == '/' || c == '\\') {
 			close_component(&key, from);
@@ -112,7 +101,7 @@ char *hazard_key(const char *path)
 			stream = false;
 		} else if (c == ':') {
 			stream = true;
-		} else if (stream || is_invisible(cp)) {
+		} else if (stream || is_ignorable(cp)) {
 			continue;
 		} else if (c) {
 			buf_addc(&key, c);
@@ -122,6 +111,11 @@ char *hazard_key(const char *path)
 	}
 	close_component(&key, from);
 	return xstrndup(buf_ok(&key) ? buf_str(&key) : "", key.len);
+}
+
+char *hazard_key(const char *path)
+{
+	return key_of(path, false);
 }
 
 /* Length of the component at s. */
@@ -162,7 +156,8 @@ static bool stem_stands_at(const char *s, const char *name)
 	       !strchr(s + len, '/');
 }
 
-static bool row_matches(const struct hazard *h, const char *s, const char *as_named)
+/* cased: the last component, its letters not folded. */
+static bool row_matches(const struct hazard *h, const char *s, const char *cased)
 {
 	const char *end;
 
@@ -172,7 +167,7 @@ static bool row_matches(const struct hazard *h, const char *s, const char *as_na
 	case HAZARD_FILE:
 		return stands_at(s, h->name, &end) && *end == '\0';
 	case HAZARD_EXACT:
-		return !strchr(s, '/') && str_eq(as_named, h->name);
+		return !strchr(s, '/') && str_eq(cased, h->name);
 	case HAZARD_STEM:
 		return stem_stands_at(s, h->name);
 	case HAZARD_SUFFIX:
@@ -186,8 +181,9 @@ static bool row_matches(const struct hazard *h, const char *s, const char *as_na
 const char *hazard_of(const char *path)
 {
 	cleanup_free char *key = hazard_key(path);
-	const char *slash = strrchr(path, '/');
-	const char *as_named = slash ? slash + 1 : path;
+	cleanup_free char *cased_key = key_of(path, true);
+	const char *slash = strrchr(cased_key, '/');
+	const char *cased = slash ? slash + 1 : cased_key;
 
 	for (const char *s = key;;) {
 		size_t len = component(s);
@@ -199,7 +195,7 @@ const char *hazard_of(const char *path)
 		if (is_short_name(s, len))
 			return why_short;
 		for (size_t i = 0; i < hazard_table_len; i++)
-			if (row_matches(&hazard_table[i], s, as_named))
+			if (row_matches(&hazard_table[i], s, cased))
 				return hazard_table[i].why;
 		if (s[len] == '\0')
 			return NULL;

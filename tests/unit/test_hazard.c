@@ -200,10 +200,51 @@ Test(hazard, other_spellings_do_not_help)
 		".hu\xc5\xbfky/x",	   /* long s */
 		".\342\204\252ube/config", /* kelvin sign */
 		"\xe2\x80\x8b",		   /* nothing to see */
+		"HEAD::$DATA",
+		"HEAD:x",
+		"HEAD ",
+		"HEAD.",
+		"bare\\HEAD",
+		"bare/HE\u200bAD. .",
+		"commondir ",
+		"CLAUDE.md::$DATA",
+		"y.desktop:z",
+		".en\U0001bca0vrc",
 	};
 
 	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
 		cr_expect_not_null(hazard_of(held[i]), "%zu %s", i, held[i]);
+}
+
+static void expect_held_as(const struct hazard *h, const char *before, const char *after)
+{
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "d%s%s%s%s%s", before,
+		       h->kind == HAZARD_SUFFIX ? "x" : "", h->name,
+		       h->kind == HAZARD_STEM ? ".x" : "", after);
+	if (h->kind == HAZARD_DIR) {
+		size_t len = strlen(path);
+
+		(void)snprintf(path + len, sizeof(path) - len, "/x");
+	}
+	cr_expect_not_null(hazard_of(path), "%s", path);
+}
+
+/* No kind of row has a comparison of its own that forgives less. */
+Test(hazard, each_row_is_held_in_other_spellings)
+{
+	static const char *const behind[] = {
+		":",   ":x",  "::$DATA", " ",	       ".",
+		". .", ".:x", "\u200b",	 "\U0001bca3", "\ufe0f.",
+	};
+
+	for (size_t i = 0; i < hazard_table_len; i++) {
+		expect_held_as(&hazard_table[i], "\\", "");
+		expect_held_as(&hazard_table[i], "/\u2060", "");
+		for (size_t k = 0; k < sizeof(behind) / sizeof(behind[0]); k++)
+			expect_held_as(&hazard_table[i], "/", behind[k]);
+	}
 }
 
 /* Every row, as it stands and in capitals, and each says why. */
@@ -233,11 +274,13 @@ Test(hazard, each_row_matches_itself)
 Test(hazard, text_that_lies_is_not_plain)
 {
 	static const char *const lies[] = {
-		"a\302\2332J",	 "gpj.\342\200\256exe", "a\342\200\250b", "\xe2\x81\xa6x",
-		"\xef\xbb\xbfx", "a\330\234b",		"a\x1b[2J",	  "a\302\205b",
-		"se\u200bt.py",	 "se\u200dt.py",	"se\u2060t.py",	  "se\u00adt.py",
-		"se\u034ft.py",	 "set\ufe0f.py",	"se\u3164t.py",	  "se\u2800t.py",
-		"\u200dset.py",	 "se\U000e0061t.py",
+		"a\302\2332J",	    "gpj.\342\200\256exe", "a\342\200\250b",
+		"\xe2\x81\xa6x",    "\xef\xbb\xbfx",	   "a\330\234b",
+		"a\x1b[2J",	    "a\302\205b",	   "se\u200bt.py",
+		"se\u200dt.py",	    "se\u2060t.py",	   "se\u00adt.py",
+		"se\u034ft.py",	    "set\ufe0f.py",	   "se\u3164t.py",
+		"se\u2800t.py",	    "\u200dset.py",	   "se\U000e0061t.py",
+		"se\U0001bca0t.py", "se\ufffbt.py",
 	};
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
@@ -262,6 +305,7 @@ Test(hazard, keys_collide_where_file_systems_do)
 	same_key("README.md", "readme.MD", 1);
 	same_key("a/b", "A\\B.", 1);
 	same_key("a", "a\xe2\x80\x8d", 1);
+	same_key("a", "a\u3164\U0001bca1\U0001d173", 1);
 	same_key("a", "b", 0);
 	same_key("\xc3\xa9", "e", 0);
 	same_key("a/b", "ab", 0);
