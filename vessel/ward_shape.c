@@ -2,6 +2,7 @@
 #include "vessel/ward_shape.h"
 
 #include "common/attr.h"
+#include "common/ignorable.h"
 #include "vessel/gate_fold.h"
 
 #include <stdint.h>
@@ -20,12 +21,12 @@ static const struct row {
 #undef X
 };
 
-/* Controls, and marks that FOLD_SHAPES leaves where they are. */
+/* Controls, and marks that FOLD_SHAPES leaves where they are; beside what is_ignorable(). */
 static const struct {
 	uint32_t from, to;
 } vanish[] = {
-	{0x80, 0x9f},	  {0x483, 0x489},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},
-	{0x20d0, 0x20ff}, {0xfe20, 0xfe2f}, {0xfff0, 0xfffb},
+	{0x80, 0x9f},	  {0x483, 0x489},   {0x1ab0, 0x1aff},
+	{0x1dc0, 0x1dff}, {0x20d0, 0x20ff}, {0xfe20, 0xfe2f},
 };
 
 struct out {
@@ -76,7 +77,7 @@ static bool vanishes(uint32_t c)
 	for (size_t i = 0; i < ARRAY_SIZE(vanish); i++)
 		if (c >= vanish[i].from && c <= vanish[i].to)
 			return true;
-	return false;
+	return is_ignorable(c);
 }
 
 /* A character that more bytes than one, or a byte beyond ASCII, stand for. */

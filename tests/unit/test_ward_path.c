@@ -86,6 +86,26 @@ Test(ward_path, what_is_left_off_at_the_end_of_a_name)
 	expect_within(t, ARRAY_SIZE(t));
 }
 
+/* Characters that show nothing, within a name, at its end and between two dots. */
+Test(ward_path, what_shows_nothing)
+{
+	static const struct spelling t[] = {
+		{.path = "/ad%F0%9B%B2%A0min"},
+		{.path = "/admin%F0%9B%B2%A0"},
+		{.path = "/%F0%9B%B2%A3admin"},
+		{.path = "/x/.%F0%9B%B2%A0./admin"},
+		{.path = "/x/..%F0%9B%B2%A3/admin"},
+		{.path = "/ad%25F0%259B%25B2%25A1min"},
+		{.path = "/ad%EF%BF%B0min"},
+		{.path = "/ad%EF%BF%BBmin"},
+		{.path = "/ad%C2%ADmin"},
+		{.path = "/ad%E3%85%A4min"},
+		{.path = "/ad%F3%A0%BF%BFmin"},
+	};
+
+	expect_within(t, ARRAY_SIZE(t));
+}
+
 Test(ward_path, utf8_of_lax_decoders)
 {
 	static const struct spelling t[] = {
