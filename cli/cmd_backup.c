@@ -22,6 +22,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -296,6 +297,74 @@ static void say(const struct source *from, const struct backup_args *a,
 	explicit_bzero(b.data, b.len);
 }
 
+/* Nobody may read an archive before it is whole; so this mode also tells one that was left
+ * unfinished from every other file. */
+#define PART_MODE 0200
+
+static bool is_named(const char *path, const struct stat *st)
+{
+	struct stat now;
+
+	return lstat(path, &now) == 0 && now.st_dev == st->st_dev &&
+	       now.st_ino == st->st_ino;
+}
+
+static bool is_left(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1 &&
+	       (st->st_mode & 07777) == PART_MODE;
+}
+
+/*
+ * The file that an archive grows in, locked as long as it does. One that a killed backup left
+ * is begun anew. -EAGAIN: it was renamed or removed meanwhile.
+ */
+static int try_part(const char *part, int *ret_fd, struct err *err)
+{
+	int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	cleanup_close int fd = open(part, flags | O_CREAT | O_EXCL, PART_MODE);
+	bool is_new = fd >= 0, is_locked;
+	struct stat st = {0};
+
+	if (fd < 0 && errno != EEXIST)
+		return err_sys_id(err, ERRID_BACKUP_FAILED, "%s", part);
+	if (!is_new && (fd = open(part, flags)) < 0 && errno == ENOENT)
+		return -EAGAIN;
+	is_locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	if (fd >= 0 && !is_locked && errno == EWOULDBLOCK)
+		return err_set_id(err, ERRID_BACKUP_FAILED,
+				  "another backup is writing %s: wait for that one, or "
+				  "give another name",
+				  part);
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !is_named(part, &st)))
+		return -EAGAIN;
+	/* where a file system has no locks, only a new file is surely nobody else's */
+	if (!is_new && (!is_locked || !is_left(&st)))
+		return err_set_id(
+			err, ERRID_BACKUP_FAILED,
+			"%s is there, and no backup left it unfinished: move it "
+			"away, or give the archive another name",
+			part);
+	if (fchmod(fd, PART_MODE) < 0 || ftruncate(fd, 0) < 0)
+		return err_sys_id(err, ERRID_BACKUP_FAILED, "%s", part);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int open_part(const char *part, int *ret_fd, struct err *err)
+{
+	int r = -EAGAIN;
+
+	for (int i = 0; i < 10 && r == -EAGAIN; i++)
+		r = try_part(part, ret_fd, err);
+	if (r != -EAGAIN)
+		return r;
+	return err_set_id(err, ERRID_BACKUP_FAILED,
+			  "%s: other backups make and remove it all the time, give "
+			  "another name",
+			  part);
+}
+
 /*
  * Complete under its name or not there; never over another file. When it has its name, a
  * person has been shown the code and the machine has the key: in that order, for a code of
@@ -305,14 +374,13 @@ static int write_archive(const struct source *from, const struct backup_args *a,
 			 struct archive_writer *w, struct err *err)
 {
 	cleanup_free char *part = xasprintf("%s.part", a->file);
-	cleanup_close int fd =
-		open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	cleanup_close int fd = -1;
 	int r;
 
-	if (fd < 0)
-		return err_sys_id(err, ERRID_BACKUP_FAILED, "%s", part);
+	if (open_part(part, &fd, err) < 0)
+		return -1;
 	archive_begin(w, fd);
-	r = fchmod(fd, 0600) < 0 ? err_sys(err, "chmod") : fill(from, w, err);
+	r = fill(from, w, err);
 	if (r == 0 && is_first(from)) {
 		if (a->json)
 			say(from, a, w);
@@ -323,6 +391,8 @@ static int write_archive(const struct source *from, const struct backup_args *a,
 		if (r == 0)
 			r = backup_key_keep(&from->paths, &from->key, err);
 	}
+	if (r == 0 && fchmod(fd, 0600) < 0)
+		r = err_sys_id(err, ERRID_BACKUP_FAILED, "chmod %s", part);
 	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, a->file, RENAME_NOREPLACE) < 0)
 		r = err_sys_id(err,
 			       errno == EEXIST ? ERRID_STORE_EXISTS : ERRID_BACKUP_FAILED,

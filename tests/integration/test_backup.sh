@@ -105,6 +105,7 @@ rm "$LYCHGATE_DATA/vessel/blobs/stray"
 refused "a restore over what runs" LYCH-BACKUP-001 lych restore --force "$A"
 is "the archive is private" 600 "$(stat -c %a "$A")"
 refused "an archive is not written over" LYCH-STORE-006 lych backup "$A"
+is "no option is named that it does not have" 1 "$(grep -c 'Give another name, or move it away' "$LYCH_TMP/err")"
 is "tar can read it" 0 "$(tar tf "$A" >"$LYCH_TMP/list"; echo $?)"
 for f in "$LYCHGATE_DATA"/secrets/*; do
 	grep -qaF "$(cat "$f")" "$A" && fail "the value of ${f##*/} is in the archive"
@@ -116,6 +117,45 @@ is "each begins with its columns" 1 "$(head -n 1 "$LYCH_TMP/rows" | grep -c '^id
 grep -qaF 'SCRAM-SHA-256$4096:' "$A" && fail "a password's verifier is in the archive"
 is "secrets are named" 1 "$(tar xOf "$A" BACKUP.json | grep -c '"portal_x"')"
 is "no remains" 0 "$(find "$LYCHGATE_DATA" "$LYCH_TMP" -maxdepth 1 -name '*.part' -o -maxdepth 1 -name 'backup.*' | wc -l)"
+# --- of one that was killed the next one takes the place; of no other file
+begin_backup() { # file: $pid is in the middle of it
+	env --default-signal=INT "$LYCH_BIN/lych" backup "$1" >/dev/null 2>&1 &
+	pid=$!
+	until [ -e "$1.part" ] || ! kill -0 "$pid" 2>/dev/null; do :; done
+}
+for sig in KILL TERM INT; do
+	P=$LYCH_TMP/killed.$sig.tar
+	begin_backup "$P"
+	kill -"$sig" "$pid" || fail "it was over before it was killed ($sig)"
+	wait "$pid" 2>/dev/null
+	is "no archive ($sig)" 0 "$(find "$P" 2>/dev/null | wc -l)"
+	lych backup "$P" >/dev/null 2>"$LYCH_TMP/err" || fail "after $sig: $(cat "$LYCH_TMP/err")"
+	is "it is private ($sig)" 600 "$(stat -c %a "$P")"
+	tests/integration/forge.py check "$P" "$code" || fail "the archive after $sig is not whole"
+	is "nothing is left of it ($sig)" 0 "$(find "$P.part" 2>/dev/null | wc -l)"
+done
+P=$LYCH_TMP/two.tar
+begin_backup "$P"
+kill -STOP "$pid"
+refused "a second backup to one file" LYCH-BACKUP-002 lych backup "$P"
+is "it says who writes there" 1 "$(grep -c 'another backup is writing' "$LYCH_TMP/err")"
+kill -CONT "$pid"
+wait "$pid" || fail "the first of two backups"
+tests/integration/forge.py check "$P" "$code" || fail "the first of two is not whole"
+P=$LYCH_TMP/mine.tar
+echo mine >"$P.part"
+for mode in 600 200; do
+	refused "a file of mine ($mode)" LYCH-BACKUP-002 lych backup "$P"
+	is "it says what to do" 1 "$(grep -c 'move it away' "$LYCH_TMP/err")"
+	chmod 600 "$P.part"
+	is "and leaves it" mine "$(cat "$P.part")"
+	ln -f "$P.part" "$P.other" && chmod 200 "$P.part"
+done
+rm "$P.part" "$P.other"
+echo mine >"$P.other" && ln -s "$P.other" "$P.part"
+refused "a link" LYCH-BACKUP-002 lych backup "$P"
+is "nothing was written through it" mine "$(cat "$P.other")"
+rm "$P.part" "$P.other"
 (cd "$LYCHGATE_DATA" && find audit -type f ! -name lock -exec sha256sum {} +) >/dev/null
 lych down >/dev/null
 
