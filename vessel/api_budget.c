@@ -39,14 +39,28 @@ static void put_row(struct jsonw *w, const struct budget_row *r,
 	jsonw_obj_end(w);
 }
 
+static bool has_book_of_a_job(const struct budget_row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(rows[i].scope, "job"))
+			return true;
+	return false;
+}
+
+/* c->flag: no job has the id that was asked for. */
 static void shown(const struct budget_row *rows, size_t n, const struct err *err,
 		  void *arg)
 {
 	cleanup_free struct api_call *c = arg;
-	cleanup_buf struct buf out;
+	cleanup_buf struct buf out = {0};
+	struct err missing = ERR_INIT;
 	struct budget_limits limits;
 	struct jsonw w;
 
+	if (!err && c->flag && !has_book_of_a_job(rows, n)) {
+		(void)err_set_id(&missing, ERRID_RUN_NOT_FOUND, "no such job");
+		err = &missing;
+	}
 	if (err) {
 		httpd_reply_err(c->req, err);
 		return;
@@ -70,10 +84,27 @@ static void shown(const struct budget_row *rows, size_t n, const struct err *err
 	httpd_reply_json(c->req, 200, &out);
 }
 
+/* One that used nothing has no book, nor has one that never was; one that was removed may have
+ * its book still. */
+static void looked_up(const struct queue_job *jobs UNUSED, size_t n,
+		      const struct err *err, void *arg)
+{
+	struct api_call *c = arg;
+
+	if (err && err->id != ERRID_RUN_NOT_FOUND) {
+		httpd_reply_err(c->req, err);
+		free(c);
+		return;
+	}
+	c->flag = err || n == 0;
+	budget_show(c->v->queue, (job_id_t)c->a, shown, c);
+}
+
 void api_budget(struct httpd_req *req, void *arg)
 {
 	static const char *const allowed[] = {"job", NULL};
 	struct vessel *v = arg;
+	struct api_call *c;
 	struct err err = ERR_INIT;
 	uint64_t job = 0;
 
@@ -82,5 +113,10 @@ void api_budget(struct httpd_req *req, void *arg)
 		httpd_reply_err(req, &err);
 		return;
 	}
-	budget_show(v->queue, (job_id_t)job, shown, api_call_new(v, req));
+	c = api_call_new(v, req);
+	c->a = job;
+	if (job)
+		queue_show(v->queue, (job_id_t)job, looked_up, c);
+	else
+		budget_show(v->queue, 0, shown, c);
 }

@@ -270,7 +270,12 @@ static int read_limit(const struct json *obj, const char *key, uint64_t min,
 		return 0;
 	uint64_t v = *ret;
 	if (json_get_u64(obj, key, false, min, INT64_MAX, &v, err) < 0)
-		return err_wrap(err, "limits");
+		return !err || err->id != ERRID_SPEC_RANGE
+			       ? err_wrap(err, "limits")
+			       : err_set_id(err, ERRID_SPEC_RANGE,
+					    "limits.%s: not within %llu to %llu", key,
+					    (unsigned long long)min,
+					    (unsigned long long)ceiling);
 	if (v > ceiling)
 		return err_set_id(err, ERRID_SPEC_LIMIT, "limits.%s: %llu, ceiling %llu",
 				  key, (unsigned long long)v,
