@@ -552,5 +552,5 @@ int cmd_doctor(int argc, char **argv)
 	buf_done(&d.out.text);
 	if (r < 0)
 		return cmd_fail(&err, d.out.json);
-	return fflush(stdout) == 0 ? r : EXIT_FAILED;
+	return render_flush(&err) < 0 ? cmd_fail(&err, d.out.json) : r;
 }

@@ -287,6 +287,7 @@ int cmd_version(int argc, char **argv)
 	static const struct argp argp = {
 		.options = json_options, .parser = json_parse_arg, .doc = "The version."};
 	struct json_arg a = {0};
+	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
 	if (a.json)
@@ -294,5 +295,5 @@ int cmd_version(int argc, char **argv)
 			     LYCH_API_VERSION);
 	else
 		(void)printf("lych %s (API %d)\n", LYCH_VERSION, LYCH_API_VERSION);
-	return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
+	return render_flush(&err) < 0 ? cmd_fail(&err, a.json) : 0;
 }

@@ -9,7 +9,9 @@
 #include "common/proto.h"
 #include "common/str.h"
 #include <argp.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 static const struct cmd commands[] = {
 	{"up", "start Lychgate here (a private PostgreSQL, scribe, vessel and tomb)",
@@ -64,11 +66,13 @@ static void usage(FILE *to)
 
 int main(int argc, char **argv)
 {
+	/* before the descriptor is taken by something that swallows what is written */
+	bool is_closed = fcntl(STDOUT_FILENO, F_GETFD) < 0;
 	struct err err = ERR_INIT;
 
 	argp_err_exit_status = EXIT_USAGE;
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (fs_fill_stdio(&err) < 0 || render_stdout_init(&err) < 0)
+	if (fs_fill_stdio(&err) < 0 || render_stdout_init(is_closed, &err) < 0)
 		return cmd_fail(&err, false);
 	if (argc < 2) {
 		usage(stderr);
@@ -77,7 +81,7 @@ int main(int argc, char **argv)
 	if (str_eq(argv[1], "--help") || str_eq(argv[1], "-h") ||
 	    str_eq(argv[1], "help")) {
 		usage(stdout);
-		return 0;
+		return render_flush(&err) < 0 ? cmd_fail(&err, false) : 0;
 	}
 	if (str_eq(argv[1], "--version"))
 		return cmd_version(1, argv + 1);

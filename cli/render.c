@@ -416,10 +416,16 @@ void render_size(char out[32], unsigned long long bytes)
 	(void)snprintf(out, 32, u ? "%.1f %s" : "%.0f %s", v, units[u]);
 }
 
+static bool stdout_is_closed;
+
 int render_write(int fd, const void *data, size_t len, struct err *err)
 {
 	const char *p = data;
 
+	if (len && fd == STDOUT_FILENO && stdout_is_closed) {
+		errno = EBADF;
+		return err_sys_id(err, ERRID_CORE_OUTPUT, "stdout is closed");
+	}
 	while (len) {
 		struct pollfd pfd = {.fd = fd, .events = POLLOUT};
 		ssize_t n = write(fd, p, len);
@@ -448,10 +454,11 @@ static ssize_t write_stdout(void *cookie, const char *data, size_t len)
 	return 0;
 }
 
-int render_stdout_init(struct err *err)
+int render_stdout_init(bool is_closed, struct err *err)
 {
 	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_stdout});
 
+	stdout_is_closed = is_closed;
 	if (!f)
 		return err_sys(err, "stdout");
 	if (render_is_terminal(STDOUT_FILENO) && setvbuf(f, NULL, _IOLBF, BUFSIZ) != 0)

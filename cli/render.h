@@ -49,8 +49,9 @@ const char *render_text_of(const struct json *o, const char *key);
 void render_json(const struct json *j);
 /* "512.0 MiB" */
 void render_size(char out[32], unsigned long long bytes);
-/* What is written to stdout by stdio goes through render_write too: first in main. */
-MUST_CHECK int render_stdout_init(struct err *err);
+/* What is written to stdout by stdio goes through render_write too: first in main. is_closed:
+ * nobody gave this process a stdout, so whatever is written there is lost, and is an error. */
+MUST_CHECK int render_stdout_init(bool is_closed, struct err *err);
 /* All of it to stdout or stderr, whoever made that non-blocking: ERRID_CORE_OUTPUT. */
 MUST_CHECK int render_write(int fd, const void *data, size_t len, struct err *err);
 /* Flush stdout; EPIPE and a full disk are errors. */
