@@ -127,15 +127,35 @@ static int fetch_one(struct client *c, job_id_t id, const char *top_path, int to
 	return give_name(parent, fd, slash ? slash + 1 : a->path, full, force, err);
 }
 
+/* Why errno refused it, in words: what is missing is rarely what was named. */
+static int refuse_place(const char *dir, struct err *err)
+{
+	int why = errno;
+	struct stat st;
+
+	if (why == ENOENT && lstat(dir, &st) == 0)
+		return err_set_id(err, ERRID_STORE_PLACE,
+				  "%s: a link to something that is not there", dir);
+	if (why == ENOTDIR && stat(dir, &st) == 0)
+		return err_set_id(err, ERRID_STORE_PLACE, "%s: not a directory", dir);
+	errno = why;
+	(void)err_sys_id(err, ERRID_STORE_PLACE, "%s", dir);
+	return why == ENOENT
+		       ? err_wrap(err, "the directory that it would be in is missing")
+		       : -1;
+}
+
 int artifacts_open_place(const char *dir, struct err *err)
 {
 	int fd;
 
+	if (!*dir)
+		return err_set_id(err, ERRID_STORE_PLACE, "--out: the name is empty");
 	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-		return err_sys(err, "%s", dir);
+		return refuse_place(dir, err);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0) {
-		(void)err_sys(err, "%s", dir);
+		(void)refuse_place(dir, err);
 		fd_close(&fd);
 		return -1;
 	}
@@ -193,6 +213,8 @@ static error_t art_parse(int key, char *arg, struct argp_state *state)
 		a->force = true;
 		return 0;
 	case 'o':
+		if (a->out)
+			cmd_usage(state, "--out is given twice: %s and %s", a->out, arg);
 		a->out = arg;
 		return 0;
 	case ARGP_KEY_ARG:

@@ -52,7 +52,6 @@ enum {
 	KEY_PROCESSES,
 	KEY_OUTPUT,
 	KEY_ARTIFACT,
-	KEY_OUT,
 	KEY_REQUEST_ID,
 	KEY_NETWORK,
 	KEY_EGRESS,
@@ -152,6 +151,8 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		add(state, a->artifacts, &a->n_artifacts, ARRAY_SIZE(a->artifacts), arg);
 		return 0;
 	case 'o':
+		if (a->out)
+			cmd_usage(state, "--out is given twice: %s and %s", a->out, arg);
 		a->out = arg;
 		return 0;
 	case 'n':
@@ -194,9 +195,6 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		       "--priority");
 		a->has_priority = true;
 		return 0;
-	case KEY_OUT:
-		a->out = arg;
-		return 0;
 	case KEY_FORCE:
 		a->force = true;
 		return 0;
@@ -227,6 +225,10 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (a->out && !a->n_artifacts)
 			cmd_usage(state, "--out goes with --artifact");
+		if (a->out && a->detach)
+			cmd_usage(state, "--out does not go with --detach, which waits "
+					 "for no artifacts: when the job has ended, "
+					 "'lych artifacts -o DIR JOB' fetches them");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -609,6 +611,10 @@ static int bring_out(const struct run_args *a, struct client *c, const struct fo
 	}
 	if (artifacts_fetch(c, f->id, a->out, a->force, a->json, err) == 0)
 		return code;
+	(void)err_wrap(err,
+		       "job %" PRId64 " has ended and its artifacts are kept, 'lych "
+		       "artifacts -o DIR %" PRId64 "'",
+		       f->id, f->id);
 	if (code == 0)
 		return -1;
 	(void)cmd_fail(err, a->json);

@@ -41,6 +41,20 @@ lych run -n --env A=1 --env A=2 -- true >/dev/null 2>err; is "a variable twice" 
 is "its code" 1 "$(grep -c 'LYCH-SPEC-008' err)"
 is "its name" 1 "$(grep -c -e '--env A is given twice' err)"
 lych run -n --out got -- true >/dev/null 2>&1; is "--out without --artifact" 2 $?
+lych run -n -d -a 'o/*' --out early -- true >out 2>err; is "--out with --detach" 2 $?
+is "it says how to fetch them" 1 "$(grep -c 'lych artifacts -o DIR JOB' err)"
+lych run -n -a 'o/*' --out early -o late -- true >/dev/null 2>err; is "--out twice" 2 $?
+is "both are named" 1 "$(grep -c 'twice: early and late' err)"
+is "nothing was made or begun" 0 "$(find early late out -size +0 2>/dev/null; find early late 2>/dev/null | wc -l)"
+lych artifacts 1 -o early -o late >/dev/null 2>&1; is "artifacts: --out twice" 2 $?
+lych budget 999999 >/dev/null 2>err; is "the budget of an unknown job" 3 $?
+is "its code" 1 "$(grep -c LYCH-RUN-001 err)"
+lych budget >/dev/null; is "the budget of the day" 0 $?
+lych run -n --memory 1 -- true >/dev/null 2>err; is "too little memory" 2 $?
+is "the range is the true one" 1 "$(grep -c 'limits.memory_bytes: not within 1048576 to 68719476736$' err)"
+is "no document is named that has none" 0 "$(grep -c PROTOCOL.md err)"
+for _ in 1 2; do XDG_CONFIG_HOME=$LYCH_TMP/other lych config init >/dev/null 2>err; done; is "a second codex.yaml" 1 $?
+is "no option is named that it does not have" 1 "$(grep -c 'Give another name, or move it away' err)"
 lych logs 1 --json >/dev/null 2>&1; is "logs --json without -f" 2 $?
 XDG_RUNTIME_DIR=$LYCH_TMP/none lych jobs >/dev/null 2>err; is "nobody answers" 4 $?
 
@@ -105,6 +119,14 @@ newest() { lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]'; }
 id=$(newest)
 lych run -n --artifact 'o/**' --out missing/got -- true >/dev/null 2>err; is "a place that can't be made" 1 $?
 is "it is named" 1 "$(grep -c 'missing/got: No such file' err)"
+is "so is what is missing" 1 "$(grep -c 'the directory that it would be in is missing' err)"
+is "and what to do" 1 "$(grep -c 'LYCH-STORE-008.*mkdir -p' err)"
+ln -s nowhere dangling
+for place in "f:not a directory" "dangling:a link to something that is not there" ":the name is empty" "f/x:Not a directory"; do
+	lych run -n --artifact 'o/**' --out "${place%%:*}" -- true >/dev/null 2>err; is "a place that is none: $place" 1 $?
+	is "why: $place" 1 "$(grep -c "${place#*:}\$" err)"
+	is "its code: $place" 1 "$(grep -c LYCH-STORE-008 err)"
+done
 is "and there is no job" "$id" "$(newest)"
 lych run -n --artifact 'o/**' --out got -- sh -c 'mkdir -p o/p; echo a >o/a; echo b >o/p/b; ln -s /etc/passwd o/l' 2>/dev/null
 is "artifacts come back" "a b" "$(cat got/o/a got/o/p/b | tr '\n' ' ' | sed 's/ $//')"
@@ -117,6 +139,8 @@ is "its whole name" 1 "$(grep -c ': got/o/a$' err)"
 lych run -n --artifact 'o/**' --out got -- sh -c 'mkdir o; echo c >o/a; exit 9' >/dev/null 2>err
 is "the job's own code wins" 9 $?
 is "the conflict is told" 1 "$(grep -c LYCH-STORE-006 err)"
+is "and how to have them all the same" 1 "$(grep -c "lych artifacts -o DIR $(newest)'" err)"
+lych budget "$id" >/dev/null; is "the budget of a job that used nothing" 0 $?
 lych run -n --artifact 'l*' --out links -- ln -s /etc/passwd l 2>err; is "a link asked for" 0 $?
 is "what does not come back is told" 1 "$(grep -c '^lych: not fetched: l: ' err)"
 lych artifacts "$id" --out got --force >/dev/null 2>&1; is "but with --force" 0 $?
@@ -132,7 +156,17 @@ for json in "" --json; do
 done
 lych jobs --json >/dev/full 2>err; is "a full stdout of a list" 1 $?
 is "its code" 1 "$(grep -c LYCH-CORE-006 err)"
-lych run -- echo hi >&-; is "a closed stdout" 0 $?
+for json in "" --json; do
+	# shellcheck disable=SC2086
+	lych run -n $json -- echo hi >&- 2>err; is "a closed stdout $json" 1 $?
+	is "its code $json" 1 "$(grep -c LYCH-CORE-006 err)"
+done
+for list in "ward list" "jobs --json" "show $id" "logs $last" version --help; do
+	# shellcheck disable=SC2086
+	lych $list >&- 2>err; is "a closed stdout: $list" 1 $?
+	is "its code: $list" 1 "$(grep -c LYCH-CORE-006 err)"
+done
+lych run -n -- true >&-; is "a closed stdout that nothing is written to" 0 $?
 lych run -- sh -c 'cat; exit 3' <&- >&- 2>&-; is "all three closed" 3 $?
 is "a closed stdin is an empty one" 0 "$(lych run -- wc -c <&-)"
 is "a non-blocking stdout" 3000000 "$(python3 -c 'import os, subprocess, sys, time
