@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/gate_fold.h"
 #include "common/attr.h"
+#include "common/ignorable.h"
 #include "common/mem.h"
 #include "vessel/gate_runs.h"
 #include <ctype.h>
@@ -28,16 +29,13 @@ static const struct shape ranges[] = {
 	{0x1f130, 0x1f149, 'A', 26}, {0x1f170, 0x1f189, 'A', 26},
 };
 
+/* Marks that stand on or under the letter before them. */
 static const struct {
 	uint32_t from, to;
-} dropped[] = {
-	{0xad, 0xad},	    {0x300, 0x36f},   {0x483, 0x489},	  {0x591, 0x5bd},
-	{0x610, 0x61a},	    {0x61c, 0x61c},   {0x64b, 0x65f},	  {0x115f, 0x1160},
-	{0x17b4, 0x17b5},   {0x180b, 0x180f}, {0x1ab0, 0x1aff},	  {0x1dc0, 0x1dff},
-	{0x200b, 0x200f},   {0x202a, 0x202e}, {0x2060, 0x206f},	  {0x20d0, 0x20ff},
-	{0x3164, 0x3164},   {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f},	  {0xfeff, 0xfeff},
-	{0xffa0, 0xffa0},   {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d165, 0x1d182},
-	{0xe0000, 0xe0fff},
+} marks[] = {
+	{0x300, 0x36f},	  {0x483, 0x489},     {0x591, 0x5bd},	{0x610, 0x61a},
+	{0x64b, 0x65f},	  {0x1ab0, 0x1aff},   {0x1dc0, 0x1dff}, {0x20d0, 0x20ff},
+	{0xfe20, 0xfe2f}, {0x1d165, 0x1d182},
 };
 
 /* Single look-alikes: UTF-8 and what it stands for, by turns. */
@@ -193,8 +191,10 @@ static uint32_t look_up(uint32_t c)
 
 		return c == 0x131 ? 'i' : to == '.' ? SAME : (unsigned char)to;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(dropped); i++)
-		if (c >= dropped[i].from && c <= dropped[i].to)
+	if (is_ignorable(c))
+		return DROP;
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		if (c >= marks[i].from && c <= marks[i].to)
 			return DROP;
 	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
 		if (c >= ranges[i].from && c <= ranges[i].to)
