@@ -20,6 +20,7 @@
 #include "common/proto.h"
 #include "common/str.h"
 #include <argp.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -66,6 +67,7 @@ struct source {
 	struct pgtool tool;
 	const char *store; /* of the secrets: secret.h */
 	char *tmp;	   /* a private directory */
+	int tmp_fd;	   /* of it, locked as long as it is in use */
 	struct backup_key key;
 	int first_fd; /* backup_key_lock(): the key is new; -1: it is not */
 	char code[BACKUP_CODE_SIZE]; /* of a new one, shown once */
@@ -404,15 +406,64 @@ static int write_archive(const struct source *from, const struct backup_args *a,
 
 /* ---- of what ------------------------------------------------------------------- */
 
-/* The directory is made; whoever opened the source removes it. */
-static int make_tmp(struct source *from, const char *dir, struct err *err)
+#define TMP_NAME "backup."
+#define TMP_NAME_LEN (sizeof(TMP_NAME "XXXXXX") - 1)
+
+/* What killed backups left of their rows: nobody holds its lock. */
+static void sweep_tmp(const char *dir)
 {
-	cleanup_free char *name = xasprintf("%s/backup.XXXXXX", dir);
+	cleanup_dir DIR *d = opendir(dir);
+	struct err ignored = ERR_INIT;
+	const struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		cleanup_close int fd = -1;
+		struct stat st;
+
+		if (!str_starts(e->d_name, TMP_NAME) || strlen(e->d_name) != TMP_NAME_LEN)
+			continue;
+		fd = openat(dirfd(d), e->d_name,
+			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+		    flock(fd, LOCK_EX | LOCK_NB) == 0)
+			(void)!fs_remove_beneath(dirfd(d), e->d_name, &ignored);
+	}
+}
+
+/* -EAGAIN: another backup took it for one that was left, before it was locked. */
+static int try_tmp(struct source *from, const char *dir, struct err *err)
+{
+	cleanup_free char *name = xasprintf("%s/" TMP_NAME "XXXXXX", dir);
+	cleanup_close int fd = -1;
+	struct stat st;
 
 	if (!mkdtemp(name))
 		return err_sys(err, "%s", name);
+	fd = open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -EAGAIN : err_sys(err, "%s", name);
+	/* where a file system has no locks, nothing is taken for one that was left */
+	if ((flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) ||
+	    fstat(fd, &st) < 0 || !is_named(name, &st))
+		return -EAGAIN;
 	from->tmp = TAKE_PTR(name);
+	from->tmp_fd = TAKE_FD(fd);
 	return 0;
+}
+
+/* The directory is made; whoever opened the source removes it. */
+static int make_tmp(struct source *from, const char *dir, struct err *err)
+{
+	int r = -EAGAIN;
+
+	sweep_tmp(dir);
+	for (int i = 0; i < 10 && r == -EAGAIN; i++)
+		r = try_tmp(from, dir, err);
+	return r != -EAGAIN ? r
+			    : err_set_id(err, ERRID_BACKUP_FAILED,
+					 "%s: other backups remove what this one makes, "
+					 "try again",
+					 dir);
 }
 
 static void remove_tmp(struct source *from)
@@ -429,6 +480,7 @@ static void remove_tmp(struct source *from)
 	(void)!fs_remove_beneath(parent, slash + 1, &ignored);
 	free(from->tmp);
 	from->tmp = NULL;
+	fd_close(&from->tmp_fd);
 }
 
 static int save(struct source *from, const struct backup_args *a, struct err *err)
@@ -501,7 +553,7 @@ static int backup_pod(struct source *from, const struct backup_args *a, struct e
 
 static int backup(const struct backup_args *a, struct err *err)
 {
-	struct source from = {.first_fd = -1};
+	struct source from = {.first_fd = -1, .tmp_fd = -1};
 	int r = -1;
 
 	if (paths_resolve(&from.paths, err) < 0)

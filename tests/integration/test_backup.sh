@@ -133,6 +133,7 @@ for sig in KILL TERM INT; do
 	is "it is private ($sig)" 600 "$(stat -c %a "$P")"
 	tests/integration/forge.py check "$P" "$code" || fail "the archive after $sig is not whole"
 	is "nothing is left of it ($sig)" 0 "$(find "$P.part" 2>/dev/null | wc -l)"
+	is "nor of its rows ($sig)" 0 "$(find "$LYCHGATE_DATA" -maxdepth 1 -name 'backup.*' | wc -l)"
 done
 P=$LYCH_TMP/two.tar
 begin_backup "$P"
