@@ -114,6 +114,7 @@ for grade in full floor; do
 	# Allowed.
 	run "$grade" exited forkshare - --memory 300M
 	run "$grade" exited links WORK --disk 32M
+	run "$grade" exited zombies 2000 --processes 64 # a hundred thousand: soak/unruly_jobs
 	# Left behind by the main process: gone within a second all the same.
 	run "$grade" exited orphan - --grace 100ms
 	judge "$grade orphan: counted" [ "$(value killed_strays)" -ge 1 ]
