@@ -11,7 +11,7 @@
 #include <criterion/parameterized.h>
 #include <string.h>
 
-TestSuite(ask, .timeout = 5);
+TestSuite(ask, .timeout = 30);
 
 static struct ask_cost cost;
 

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(broker_proto, .timeout = 5);
+TestSuite(broker_proto, .timeout = 30);
 
 Test(broker_proto, a_key_is_43_characters_that_need_no_escape)
 {

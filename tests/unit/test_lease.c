@@ -66,7 +66,7 @@ static struct lease_key key(job_id_t job)
 	return (struct lease_key){.job = job, .epoch = 1};
 }
 
-TestSuite(lease, .timeout = 5);
+TestSuite(lease, .timeout = 30);
 
 Test(lease, without_an_answer_the_deadline_is_told_before_the_ttl_is_over)
 {

@@ -34,7 +34,7 @@ static void end(void)
 	(void)rmdir(dir);
 }
 
-TestSuite(notes, .init = begin, .fini = end, .timeout = 5);
+TestSuite(notes, .init = begin, .fini = end, .timeout = 30);
 
 static struct notes *reopen(struct notes *n, bool proved)
 {

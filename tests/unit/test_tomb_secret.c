@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(tomb_secret, .timeout = 5);
+TestSuite(tomb_secret, .timeout = 30);
 
 /* RFC 4231, cases 2 and 6. */
 Test(tomb_secret, hmac_is_the_one_of_the_rfc)

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(tomb_spec, .timeout = 5);
+TestSuite(tomb_spec, .timeout = 30);
 
 static const struct broker_key key = {"lych-the-key"};
 

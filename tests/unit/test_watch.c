@@ -6,7 +6,7 @@
 
 #define BEGIN (1000 * USEC_PER_SEC)
 
-TestSuite(watch, .timeout = 5);
+TestSuite(watch, .timeout = 30);
 
 Test(watch, silence_of_ten_seconds_is_a_hang_and_a_word_ends_it)
 {
