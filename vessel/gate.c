@@ -785,7 +785,9 @@ static void look(struct scan *s, const struct layer *l)
 		return;
 	fold(s, l);
 	decode(s, l);
-	if (!is_backwards(l) && !s->root->is_split)
+	/* look-alikes are folded when what is above is read backwards */
+	if (!is_backwards(l) && !s->root->is_split &&
+	    (l->kind != LAYER_FOLDED || l->depth > l->parent->depth))
 		reverse(s, l);
 }
 
