@@ -2,7 +2,6 @@
 #include "vessel/ward_shape.h"
 
 #include "common/attr.h"
-#include "common/ignorable.h"
 #include "vessel/gate_fold.h"
 
 #include <stdint.h>
@@ -19,14 +18,6 @@ static const struct row {
 #define X(from, words) {from, words},
 #include "vessel/ward_shape.def"
 #undef X
-};
-
-/* Controls, and marks that FOLD_SHAPES leaves where they are; beside what is_ignorable(). */
-static const struct {
-	uint32_t from, to;
-} vanish[] = {
-	{0x80, 0x9f},	  {0x483, 0x489},   {0x1ab0, 0x1aff},
-	{0x1dc0, 0x1dff}, {0x20d0, 0x20ff}, {0xfe20, 0xfe2f},
 };
 
 struct out {
@@ -72,12 +63,10 @@ static const char *word_of(uint32_t c, size_t *ret_len)
 	return w[0] == NO_WORD ? NULL : w;
 }
 
-static bool vanishes(uint32_t c)
+/* A control character, which stands for nothing as what FOLD_SHAPES drops does. */
+static bool is_control(uint32_t c)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(vanish); i++)
-		if (c >= vanish[i].from && c <= vanish[i].to)
-			return true;
-	return is_ignorable(c);
+	return c >= 0x80 && c <= 0x9f;
 }
 
 /* A character that more bytes than one, or a byte beyond ASCII, stand for. */
@@ -89,7 +78,7 @@ static void put_point(struct out *o, uint32_t c)
 
 	for (size_t i = 0; word && i < len; i++)
 		put(o, word[i] == '/' ? WARD_SLASH_OR_NAME : word[i]);
-	if (word || vanishes(c))
+	if (word || is_control(c))
 		return;
 	to = gate_fold_one(c);
 	if (to == GATE_FOLD_DROP && c != 0)

@@ -3,6 +3,7 @@
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "tests/support/gate_texts.h"
 #include "vessel/gate.h"
 #include "vessel/gate_private.h"
 #include <criterion/criterion.h>
@@ -12,76 +13,18 @@
 
 #define TOKEN "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"
 
-static struct gate *g;
-static struct gate_private *terms;
-static struct gate_report r;
-
-static void begin(void)
-{
-	const struct gate_config cfg = {.portal_threshold = 0.4,
-					.forbidden_threshold = 0.7};
-	struct err err = ERR_INIT;
-
-	cr_assert_eq(gate_new(&cfg, &g, &err), 0, "%s", err.msg);
-	terms = gate_private_new();
-	gate_set_private(g, terms);
-}
-
-static void end(void)
-{
-	gate_set_private(g, NULL);
-	gate_private_free(terms);
-	gate_free(g);
-}
-
 TestSuite(gate_hidden, .init = begin, .fini = end, .timeout = 120);
-
-static void add_term(const char *term)
-{
-	struct err err = ERR_INIT;
-	uint64_t id;
-
-	cr_assert_eq(gate_private_add(terms, PRIVATE_TERM, "t", term, strlen(term), 0,
-				      &id, &err),
-		     0, "%s", err.msg);
-}
-
-static double score_of(const void *data, size_t len)
-{
-	const struct gate_part p = {.data = data, .len = len};
-	const struct gate_input in = {.parts = &p, .n_parts = 1};
-
-	gate_scan(g, &in, &r);
-	return r.score;
-}
 
 static double score(const char *text)
 {
 	return score_of(text, strlen(text));
 }
 
-static struct buf new_buf(void)
-{
-	struct buf b;
-
-	buf_init(&b, (size_t)1 << 20);
-	return b;
-}
-
 static struct buf base64(const void *data, size_t len)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-		"0123456789+/";
-	const uint8_t *u = data;
 	struct buf out = new_buf();
 
-	for (size_t i = 0; i * 6 < len * 8; i++) {
-		size_t at = i * 6 / 8;
-		unsigned two = (unsigned)u[at] << 8 | (at + 1 < len ? u[at + 1] : 0U);
-
-		buf_add(&out, &digits[two >> (10 - i * 6 % 8) & 63], 1);
-	}
+	add64(&out, data, len, 0);
 	return out;
 }
 

@@ -3,6 +3,7 @@
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "tests/support/gate_texts.h"
 #include "vessel/gate.h"
 #include "vessel/gate_private.h"
 #include <criterion/criterion.h>
@@ -13,47 +14,11 @@
 #define TOKEN "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"
 #define TERM "Projekt Morgenstern 4711"
 
-static struct gate *g;
-static struct gate_private *terms;
-static struct gate_report r;
-
-static void begin(void)
-{
-	const struct gate_config cfg = {.portal_threshold = 0.4,
-					.forbidden_threshold = 0.7};
-	struct err err = ERR_INIT;
-
-	cr_assert_eq(gate_new(&cfg, &g, &err), 0, "%s", err.msg);
-	terms = gate_private_new();
-	gate_set_private(g, terms);
-}
-
-static void end(void)
-{
-	gate_set_private(g, NULL);
-	gate_private_free(terms);
-	gate_free(g);
-}
-
 TestSuite(gate_written, .init = begin, .fini = end, .timeout = 120);
-
-static void add_term(const char *term)
-{
-	struct err err = ERR_INIT;
-	uint64_t id;
-
-	cr_assert_eq(gate_private_add(terms, PRIVATE_TERM, "t", term, strlen(term), 0,
-				      &id, &err),
-		     0, "%s", err.msg);
-}
 
 static double score(const struct buf *b)
 {
-	const struct gate_part p = {.data = buf_str(b), .len = b->len};
-	const struct gate_input in = {.parts = &p, .n_parts = 1};
-
-	gate_scan(g, &in, &r);
-	return r.score;
+	return score_of(buf_str(b), b->len);
 }
 
 /* A small generator of numbers. */
@@ -72,26 +37,6 @@ static void add_noise(struct buf *b, uint32_t *seed, size_t n)
 	}
 }
 
-/* width 0: on one line. */
-static void add64(struct buf *out, const void *data, size_t len, size_t width)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-		"0123456789+/";
-	const uint8_t *u = data;
-	size_t n = 0;
-
-	for (size_t i = 0; i * 6 < len * 8; i++) {
-		size_t at = i * 6 / 8;
-		unsigned two = (unsigned)u[at] << 8 | (at + 1 < len ? u[at + 1] : 0U);
-
-		if (width && n && n % width == 0)
-			buf_adds(out, "\n");
-		buf_add(out, &digits[two >> (10 - i * 6 % 8) & 63], 1);
-		n++;
-	}
-}
-
 /* between: what stands between two bytes. */
 static void add16(struct buf *out, const void *data, size_t len, size_t width,
 		  const char *between)
@@ -106,14 +51,6 @@ static void add16(struct buf *out, const void *data, size_t len, size_t width,
 			buf_adds(out, width && i % width == 0 ? "\n" : between);
 		buf_adds(out, two);
 	}
-}
-
-static struct buf new_buf(void)
-{
-	struct buf b;
-
-	buf_init(&b, (size_t)4 << 20);
-	return b;
 }
 
 Test(gate_written, in_short_lines)
