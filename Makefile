@@ -59,7 +59,7 @@ LIBS_scribe := -levent_core -ljson-c -lseccomp -lcap -lcrypto
 LIBS_audit := -lcrypto
 LIBS_tomb := -lpq -levent_core -lcurl -ljson-c -lseccomp -lcap -lcrypto
 LIBS_secrets := -lcrypto
-LIBS_cli := -lcurl -ljson-c -lcyaml -lcap -lcrypto
+LIBS_cli := -ljson-c -lcyaml -lcap -lcrypto
 CPPFLAGS += $(call pkg,--cflags,libpq libhs)
 
 # ---- sources ---------------------------------------------------------------

@@ -5,18 +5,24 @@
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/http1.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/net/sha256.h"
 #include "common/proto.h"
 #include "common/str.h"
-#include <curl/curl.h>
 #include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define CONNECT_SEC 5
 
 struct client {
-	CURL *easy;
-	CURLM *multi;
 	char *socket;
+	struct http1 http;
 };
 
 /* One exchange in flight. */
@@ -27,51 +33,63 @@ struct exchange {
 	void *sink_arg;
 	struct sse *sse;
 	const struct client_events *ev;
-	struct err *err;
-	bool failed, enough;
+	usec_t until; /* no answer by then is an error; 0: whenever */
 	usec_t heard; /* of a stream: when its last bytes came */
-	/* what is being sent */
-	const char *send;
-	size_t send_len;
+	struct http1_head head;
 };
 
 int client_new(const char *socket_path, struct client **ret, struct err *err)
 {
-	struct client *c = xnew(struct client);
+	struct client *c;
 
-	/* no TLS is ever spoken here: its set-up would cost more than the request */
-	if (curl_global_init(CURL_GLOBAL_NOTHING) != 0)
-		goto fail;
-	c->easy = curl_easy_init();
-	c->multi = curl_multi_init();
+	if (strlen(socket_path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+		return err_set_id(
+			err, ERRID_HTTP_AWAY, "%s: a socket's path has at most %zu bytes",
+			socket_path, sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
+	c = xnew(struct client);
 	c->socket = xstrdup(socket_path);
-	if (!c->easy || !c->multi)
-		goto fail;
 	*ret = c;
 	return 0;
-fail:
-	client_free(c);
-	return err_set(err, ERR_INTERNAL, "libcurl could not be set up");
 }
 
 void client_free(struct client *c)
 {
 	if (!c)
 		return;
-	if (c->easy)
-		curl_easy_cleanup(c->easy);
-	if (c->multi)
-		curl_multi_cleanup(c->multi);
 	free(c->socket);
 	free(c);
 }
 
-static bool is_refusal(struct exchange *x)
+static int away(const struct client *c, const char *why, struct err *err)
 {
-	long status = 0;
+	return err_set_id(err, ERRID_HTTP_AWAY, "%s: %s", c->socket, why);
+}
 
-	(void)curl_easy_getinfo(x->c->easy, CURLINFO_RESPONSE_CODE, &status);
-	return status < 200 || status > 299;
+/* sys is ECONNREFUSED when nothing can have been heard by anybody. */
+static int open_socket(const struct client *c, struct err *err)
+{
+	const struct timeval patience = {.tv_sec = CONNECT_SEC};
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return err_sys_id(err, ERRID_HTTP_AWAY, "socket");
+	(void)!str_copy(to.sun_path, sizeof(to.sun_path), c->socket);
+	/* a vessel that is stopped accepts nobody, and its queue fills: unix(7) waits as for send */
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
+		return err_sys_id(err, ERRID_HTTP_AWAY, "SO_SNDTIMEO");
+	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
+		(void)away(c, errno == EAGAIN ? "no answer in time" : strerror(errno),
+			   err);
+		err->sys = ECONNREFUSED;
+		return -1;
+	}
+	return TAKE_FD(fd);
+}
+
+static bool is_refusal(const struct exchange *x)
+{
+	return x->head.status < 200 || x->head.status > 299;
 }
 
 static int on_sse(const char *event, const char *data, size_t len, void *arg,
@@ -85,83 +103,24 @@ static int on_sse(const char *event, const char *data, size_t len, void *arg,
 	return x->ev->on_event(event, j, x->ev->arg, err);
 }
 
-static size_t on_write(char *data, size_t size, size_t n, void *arg)
+static int on_data(const void *data, size_t len, void *arg, struct err *err)
 {
 	struct exchange *x = arg;
-	size_t len = size * n;
 	int r;
 
 	if (is_refusal(x) || (!x->sink && !x->sse)) {
 		buf_add(&x->body, data, len);
-		return buf_ok(&x->body) ? len : 0;
+		return buf_ok(&x->body) ? 0
+					: err_set_id(err, ERRID_HTTP_ANSWER,
+						     "the answer is too large");
 	}
-	r = x->sink ? x->sink(data, len, x->sink_arg, x->err)
-		    : sse_feed(x->sse, data, len, on_sse, x, x->err);
+	r = x->sink ? x->sink(data, len, x->sink_arg, err)
+		    : sse_feed(x->sse, data, len, on_sse, x, err);
 	x->heard = clock_boot_usec(); /* what it took to write it out is not silence */
-	if (r == 0)
-		return len;
-	if (r > 0)
-		x->enough = true;
-	else
-		x->failed = true;
-	return 0;
-}
-
-static size_t on_read(char *out, size_t size, size_t n, void *arg)
-{
-	struct exchange *x = arg;
-	size_t len = size * n < x->send_len ? size * n : x->send_len;
-
-	if (len)
-		memcpy(out, x->send, len);
-	x->send += len;
-	x->send_len -= len;
-	return len;
-}
-
-static CURLcode set_options(struct client *c, const struct client_request *rq,
-			    struct exchange *x, const char *url,
-			    struct curl_slist *headers)
-{
-	CURL *e = c->easy;
-	CURLcode r = CURLE_OK;
-
-	curl_easy_reset(e);
-#define OPT(name, value) (r = r ? r : curl_easy_setopt(e, name, value))
-	OPT(CURLOPT_UNIX_SOCKET_PATH, c->socket);
-	OPT(CURLOPT_URL, url);
-	OPT(CURLOPT_PROXY, "");
-	OPT(CURLOPT_NOPROXY, "*");
-	OPT(CURLOPT_NOSIGNAL, 1L);
-	OPT(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	OPT(CURLOPT_FOLLOWLOCATION, 0L);
-	OPT(CURLOPT_HTTPHEADER, headers);
-	OPT(CURLOPT_WRITEFUNCTION, on_write);
-	OPT(CURLOPT_WRITEDATA, x);
-	OPT(CURLOPT_CONNECTTIMEOUT_MS, 5000L);
-	OPT(CURLOPT_TIMEOUT_MS, (long)rq->timeout_ms);
-	if (str_eq(rq->method, "POST")) {
-		OPT(CURLOPT_POST, 1L);
-		OPT(CURLOPT_POSTFIELDS, rq->body ? rq->body : "");
-		OPT(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)rq->body_len);
-	} else if (str_eq(rq->method, "PUT")) {
-		x->send = rq->body;
-		x->send_len = rq->body_len;
-		OPT(CURLOPT_UPLOAD, 1L);
-		OPT(CURLOPT_READFUNCTION, on_read);
-		OPT(CURLOPT_READDATA, x);
-		OPT(CURLOPT_INFILESIZE_LARGE, (curl_off_t)rq->body_len);
-	} else {
-		OPT(CURLOPT_HTTPGET, 1L);
-		if (str_eq(rq->method, "DELETE"))
-			OPT(CURLOPT_CUSTOMREQUEST, "DELETE");
-	}
-#undef OPT
 	return r;
 }
 
-static int refusal(struct exchange *x, const struct client_request *rq, long status,
-		   struct err *err)
+static int refusal(struct exchange *x, const struct client_request *rq, struct err *err)
 {
 	cleanup_json struct json *j = NULL;
 	const char *code = "", *detail = "", *title = "";
@@ -174,7 +133,8 @@ static int refusal(struct exchange *x, const struct client_request *rq, long sta
 	    json_get_str(j, "title", false, 512, &title, &bad) < 0 ||
 	    json_get_str(j, "detail", false, 2048, &detail, &bad) < 0)
 		return err_set_id(err, ERRID_HTTP_ANSWER,
-				  "the vessel answered %ld without an error", status);
+				  "the vessel answered %d without an error",
+				  x->head.status);
 	if (rq->ret_expected)
 		(void)!json_get_u64(j, "expected", false, 0, INT64_MAX, rq->ret_expected,
 				    &bad);
@@ -185,102 +145,79 @@ static int refusal(struct exchange *x, const struct client_request *rq, long sta
 	return err_set_id(err, id, "%s", detail[0] ? detail : title);
 }
 
-/* sys is ECONNREFUSED when nothing can have been heard by anybody. */
-static int transport_error(CURLcode r, const struct client *c, struct err *err)
+/* The socket beside the wake descriptor; struct http1's wait(). */
+static int wait_for(short events, void *arg, struct err *err)
 {
-	(void)err_set_id(err, ERRID_HTTP_AWAY, "%s: %s", c->socket,
-			 r == CURLE_OPERATION_TIMEDOUT ? "no answer in time"
-						       : curl_easy_strerror(r));
-	if (r == CURLE_COULDNT_CONNECT)
-		err->sys = ECONNREFUSED;
-	return -1;
-}
+	struct exchange *x = arg;
+	struct pollfd fds[] = {
+		{.fd = x->c->http.fd, .events = events},
+		{.fd = x->ev ? x->ev->wake_fd : -1, .events = POLLIN},
+	};
 
-/* Drive one transfer; the wake descriptor is watched beside the socket. */
-static int drive(struct exchange *x, CURLcode *ret, struct err *err)
-{
-	struct client *c = x->c;
-	int running = 1, left, ready = 0;
-	const CURLMsg *msg;
+	for (;;) {
+		int n = poll(fds, ARRAY_SIZE(fds), 250);
+		usec_t now = clock_boot_usec();
 
-	while (running) {
-		struct curl_waitfd wake = {.fd = x->ev ? x->ev->wake_fd : -1,
-					   .events = CURL_WAIT_POLLIN};
-		unsigned n_wake = wake.fd >= 0;
-
-		if (curl_multi_perform(c->multi, &running) != CURLM_OK)
-			return err_set(err, ERR_INTERNAL, "libcurl: perform");
-		if (!running)
-			break;
-		if (curl_multi_poll(c->multi, n_wake ? &wake : NULL, n_wake, 1000,
-				    &ready) != CURLM_OK)
-			return err_set(err, ERR_INTERNAL, "libcurl: poll");
-		if (n_wake && wake.revents && x->ev->on_wake(x->ev->arg, err) < 0)
+		if (n < 0 && errno != EINTR)
+			return err_sys_id(err, ERRID_HTTP_AWAY, "poll");
+		if (n > 0 && fds[1].revents && x->ev->on_wake(x->ev->arg, err) < 0)
 			return -1;
-		if (x->ev && ready == 0 &&
-		    clock_boot_usec() - x->heard > CLIENT_SILENCE_USEC)
+		if (n > 0 && fds[0].revents)
+			return 0;
+		if (x->until && now > x->until)
+			return away(x->c, "no answer in time", err);
+		if (x->ev && now - x->heard > CLIENT_SILENCE_USEC)
 			return err_set_id(err, ERRID_HTTP_AWAY,
-					  "%s: it has been silent for %u s", c->socket,
+					  "%s: it has been silent for %u s", x->c->socket,
 					  (unsigned)(CLIENT_SILENCE_USEC / USEC_PER_SEC));
 	}
-	*ret = CURLE_RECV_ERROR;
-	while ((msg = curl_multi_info_read(c->multi, &left)))
-		if (msg->msg == CURLMSG_DONE)
-			*ret = msg->data.result;
-	return 0;
+}
+
+/* A connection of its own: a kept one may be closed just when it is used again. */
+static int send_request(struct exchange *x, const struct client_request *rq,
+			struct err *err)
+{
+	struct http1 *http = &x->c->http;
+	cleanup_buf struct buf head = {.max = 65536};
+
+	buf_addf(&head,
+		 "%s %s HTTP/1.1\r\nHost: lychgate\r\nConnection: close\r\n"
+		 "Content-Type: application/%s\r\n",
+		 rq->method, rq->target, rq->raw ? "octet-stream" : "json");
+	if (x->ev && x->ev->last_id[0])
+		buf_addf(&head, "Last-Event-ID: %s\r\n", x->ev->last_id);
+	if (str_eq(rq->method, "POST") || str_eq(rq->method, "PUT"))
+		buf_addf(&head, "Content-Length: %zu\r\n", rq->body_len);
+	buf_adds(&head, "\r\n");
+	if (!buf_ok(&head))
+		return err_set_id(err, ERRID_CORE_USAGE, "the request is too long");
+	if (http1_send(http, head.data, head.len, err) < 0)
+		return -1;
+	return rq->body_len ? http1_send(http, rq->body, rq->body_len, err) : 0;
 }
 
 static int exchange_run(struct exchange *x, const struct client_request *rq,
 			int *ret_status, struct err *err)
 {
-	struct client *c = x->c;
-	cleanup_free char *url = xasprintf("http://lychgate%s", rq->target);
-	cleanup_free char *last = x->ev && x->ev->last_id[0]
-					  ? xasprintf("Last-Event-ID: %s", x->ev->last_id)
-					  : NULL;
-	struct curl_slist *headers = NULL, *more;
-	CURLcode code = CURLE_OK;
-	long status = 0;
+	struct http1 *http = &x->c->http;
 	int r = -1;
 
-	x->err = err;
-	headers = curl_slist_append(NULL, "Expect:");
-	more = curl_slist_append(headers,
-				 rq->raw ? "Content-Type: application/octet-stream"
-					 : "Content-Type: application/json");
-	if (more && last)
-		more = curl_slist_append(headers, last);
-	if (!headers || !more || set_options(c, rq, x, url, more) != CURLE_OK) {
-		(void)err_set(err, ERR_INTERNAL, "libcurl: options");
-		goto out;
-	}
-	if (curl_multi_add_handle(c->multi, c->easy) != CURLM_OK) {
-		(void)err_set(err, ERR_INTERNAL, "libcurl: add");
-		goto out;
-	}
-	r = drive(x, &code, err);
-	(void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
-	(void)curl_multi_remove_handle(c->multi, c->easy);
-	if (r < 0)
-		goto out;
-	r = -1;
-	if (x->failed)
-		goto out;
-	if (x->enough)
-		r = 0;
-	else if (code != CURLE_OK)
-		r = buf_ok(&x->body) ? transport_error(code, c, err)
-				     : err_set_id(err, ERRID_HTTP_ANSWER,
-						  "the answer is too large");
-	else if (status < 200 || status > 299)
-		r = refusal(x, rq, status, err);
-	else
-		r = 0;
+	*http = (struct http1){.wait = wait_for, .arg = x, .bad = ERRID_HTTP_AWAY};
+	x->head = (struct http1_head){0};
+	x->until =
+		rq->timeout_ms ? clock_boot_usec() + rq->timeout_ms * USEC_PER_MSEC : 0;
+	http->fd = open_socket(x->c, err);
+	if (http->fd < 0)
+		return -1;
+	if (send_request(x, rq, err) == 0 &&
+	    http1_head(http, &x->head, NULL, NULL, err) == 0)
+		r = http1_body(http, &x->head, on_data, x, err);
+	if (r == 0 && is_refusal(x))
+		r = refusal(x, rq, err);
 	if (ret_status)
-		*ret_status = (int)status;
-out:
-	curl_slist_free_all(headers);
-	return r;
+		*ret_status = x->head.status;
+	fd_close(&http->fd);
+	return r < 0 ? -1 : 0;
 }
 
 int client_json(struct client *c, const struct client_request *rq, struct json **ret,
