@@ -19,6 +19,7 @@
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
+#include "common/utf8.h"
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,7 @@
 #include "common/fs.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>

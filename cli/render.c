@@ -8,6 +8,7 @@
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>

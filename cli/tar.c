@@ -5,6 +5,7 @@
 #include "common/fs.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -4,6 +4,7 @@
 #include "cli/glyph.h"
 #include "common/attr.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 #define SGR_DIGITS_MAX 3
 #define SGR_PARTS_MAX 8

@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <limits.h>

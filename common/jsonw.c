@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/jsonw.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 #include <assert.h>
 #include <string.h>
@@ -63,24 +64,6 @@ void jsonw_arr_end(struct jsonw *w)
 	close_level(w, ']');
 }
 
-/* Length of the well-formed UTF-8 sequence at p, 0 when it is not one. */
-static size_t sequence(const unsigned char *p, size_t left)
-{
-	size_t n = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
-
-	return n <= left && utf8_is_valid(p, n) ? n : 0;
-}
-
-static uint32_t code_point(const unsigned char *p, size_t n)
-{
-	static const unsigned char mask[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-	uint32_t cp = p[0] & mask[n];
-
-	for (size_t i = 1; i < n; i++)
-		cp = (cp << 6) | (p[i] & 0x3fu);
-	return cp;
-}
-
 /* What could break a line or reorder what a terminal or an editor shows. */
 static bool must_escape(uint32_t cp)
 {
@@ -113,14 +96,13 @@ static void encode(struct jsonw *w, const unsigned char *p, size_t len)
 			len -= n;
 			continue;
 		}
-		n = sequence(p, len);
+		n = utf8_get(p, len, &cp);
 		if (n == 0) {
 			buf_adds(w->out, "\xef\xbf\xbd");
 			p++;
 			len--;
 			continue;
 		}
-		cp = code_point(p, n);
 		if (cp == '"' || cp == '\\')
 			buf_addf(w->out, "\\%c", (int)cp);
 		else if (cp == '\n')

@@ -3,6 +3,7 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>

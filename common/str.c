@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/str.h"
 #include "common/clock.h"
+#include "common/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -187,45 +188,6 @@ int parse_micro(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct
 			  "'%.40s' is not a decimal number (like 12 or 0.40, at most six "
 			  "digits behind the point)",
 			  s);
-}
-
-bool utf8_is_valid(const void *data, size_t len)
-{
-	const unsigned char *p = data, *end = p + len;
-
-	while (p < end) {
-		unsigned char c = *p++;
-		unsigned more;
-		uint32_t cp, least;
-
-		if (c < 0x80)
-			continue;
-		if (c >= 0xc2 && c <= 0xdf) {
-			more = 1;
-			cp = c & 0x1fu;
-			least = 0x80;
-		} else if (c >= 0xe0 && c <= 0xef) {
-			more = 2;
-			cp = c & 0x0fu;
-			least = 0x800;
-		} else if (c >= 0xf0 && c <= 0xf4) {
-			more = 3;
-			cp = c & 0x07u;
-			least = 0x10000;
-		} else {
-			return false;
-		}
-		if ((size_t)(end - p) < more)
-			return false;
-		for (; more; more--) {
-			if ((*p & 0xc0) != 0x80)
-				return false;
-			cp = (cp << 6) | (*p++ & 0x3fu);
-		}
-		if (cp < least || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
-			return false;
-	}
-	return true;
 }
 
 bool str_has_control(const char *s, size_t len)

@@ -31,8 +31,6 @@ MUST_CHECK int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t ma
 MUST_CHECK int parse_micro(const char *s, uint64_t min, uint64_t max, uint64_t *ret,
 			   struct err *err);
 
-/* UTF-8 per RFC 3629: no overlong forms, no surrogates, <= U+10FFFF. NUL is allowed. */
-bool utf8_is_valid(const void *data, size_t len);
 /* No byte below 0x20 and no 0x7f. */
 bool str_has_control(const char *s, size_t len);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/pick.h"
+#include "common/utf8.h"
 
 #include <string.h>
 
@@ -148,21 +149,9 @@ bool pick_raw(const char *json, size_t len, const char *path, const char **ret,
 
 static void add_utf8(struct buf *out, uint32_t c)
 {
-	if (c < 0x80) {
-		buf_addc(out, (char)c);
-	} else if (c < 0x800) {
-		buf_addc(out, (char)(0xc0 | c >> 6));
-		buf_addc(out, (char)(0x80 | (c & 0x3f)));
-	} else if (c < 0x10000) {
-		buf_addc(out, (char)(0xe0 | c >> 12));
-		buf_addc(out, (char)(0x80 | (c >> 6 & 0x3f)));
-		buf_addc(out, (char)(0x80 | (c & 0x3f)));
-	} else {
-		buf_addc(out, (char)(0xf0 | c >> 18));
-		buf_addc(out, (char)(0x80 | (c >> 12 & 0x3f)));
-		buf_addc(out, (char)(0x80 | (c >> 6 & 0x3f)));
-		buf_addc(out, (char)(0x80 | (c & 0x3f)));
-	}
+	char utf8[4];
+
+	buf_add(out, utf8, utf8_put(c, utf8));
 }
 
 static bool hex4(const char *p, const char *end, uint32_t *ret)

@@ -7,6 +7,7 @@
 #include "common/jsonw.h"
 #include "common/net/json.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -554,6 +554,8 @@ static int on_parent_frame(struct egress *e, const char *data, size_t len,
 	if (egress_ready_parse(f.data, f.len, &e->parent_walls, err) < 0)
 		return -1;
 	e->parent_up = true;
+	/* Its walls stand: from here it owes a sign of life as anybody else. */
+	egress_heard_begin(&e->heard, e->pulse, WATCH_SILENCE_USEC);
 	attach_step(e);
 	return 0;
 }

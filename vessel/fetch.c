@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 #include <string.h>
 #include <strings.h>
@@ -389,12 +390,9 @@ int fetch_reply_text(struct fetch_reply *r, const void *data, size_t len, struct
 	if (!r->latin1)
 		return add_utf8(r, p, len, out, ret_reason, err);
 	for (size_t i = 0; i < len; i++) {
-		if (p[i] < 0x80) {
-			buf_addc(out, (char)p[i]);
-		} else {
-			buf_addc(out, (char)(0xc0 | p[i] >> 6));
-			buf_addc(out, (char)(0x80 | (p[i] & 0x3f)));
-		}
+		char utf8[4];
+
+		buf_add(out, utf8, utf8_put(p[i], utf8));
 	}
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include "vessel/gate_check.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 #include "vessel/gate_names.h"
 #include "vessel/gate_valid.h"
 #include "vessel/gate_words.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 #include "vessel/gate_decode_priv.h"
 #include "vessel/gate_fold.h"
 #include "vessel/gate_kind.h"
@@ -296,7 +297,7 @@ static void decode_utf16(const char *s, size_t len, struct gate_decoded *d)
 		}
 		out = decoded_begin(d);
 		for (size_t k = 0; k < n; k++) {
-			size_t bytes = gate_utf8_put(wide_at(s + i + 2 * k, low), utf8);
+			size_t bytes = utf8_put(wide_at(s + i + 2 * k, low), utf8);
 
 			for (size_t b = 0; b < bytes; b++)
 				decoded_put(d, utf8[b]);

@@ -3,6 +3,7 @@
 #include "common/attr.h"
 #include "common/ignorable.h"
 #include "common/mem.h"
+#include "common/utf8.h"
 #include "vessel/gate_runs.h"
 #include <ctype.h>
 #include <string.h>
@@ -306,30 +307,6 @@ static size_t utf8_at(const char *s, size_t len, uint32_t *ret)
 	return n;
 }
 
-size_t gate_utf8_put(uint32_t c, char out[4])
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xc0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xe0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | (c >> 18 & 7));
-	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* ---- escapes --------------------------------------------------------------------- */
 
 static int hex_value(char c)
@@ -495,7 +472,7 @@ static void put_character(struct walk *w, uint32_t c, size_t from)
 		return;
 	if (to == SAME && c >= 0x80 && w->how & FOLD_LETTERS)
 		to = fold_letter(c);
-	n = gate_utf8_put(to == SAME ? c : to, utf8);
+	n = utf8_put(to == SAME ? c : to, utf8);
 	for (size_t i = 0; i < n; i++)
 		put_byte(w, utf8[i], from);
 }

@@ -36,9 +36,6 @@ struct gate_folded {
 /* What FOLD_SHAPES makes of one character: one of ASCII, or one of the two above. */
 uint32_t gate_fold_one(uint32_t c);
 
-/* As UTF-8; how many bytes. */
-size_t gate_utf8_put(uint32_t c, char out[4]);
-
 /* len < 4 GiB. What is no UTF-8 stays as it is. */
 void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret);
 /*

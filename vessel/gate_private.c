@@ -16,6 +16,7 @@
 #include "common/mem.h"
 #include "common/reader.h"
 #include "common/str.h"
+#include "common/utf8.h"
 #include "vessel/gate_fold.h"
 #include "vessel/gate_mac.h"
 #include <ctype.h>

@@ -14,6 +14,7 @@
 #include "vessel/ward_path.h"
 
 #include "common/str.h"
+#include "common/utf8.h"
 #include "vessel/ward_shape.h"
 #include <stdint.h>
 #include <string.h>
@@ -61,19 +62,6 @@ static size_t escape_at(const char *s, size_t n, unsigned *ret)
 	return end;
 }
 
-static size_t put_utf8(char *to, unsigned c)
-{
-	if (c < 0x800) {
-		to[0] = (char)(0xc0 | c >> 6);
-		to[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	to[0] = (char)(0xe0 | c >> 12);
-	to[1] = (char)(0x80 | (c >> 6 & 0x3f));
-	to[2] = (char)(0x80 | (c & 0x3f));
-	return 3;
-}
-
 /* Whole escapes once, others stay. False: there was none. */
 static bool undo_escapes(struct text *t)
 {
@@ -84,7 +72,7 @@ static bool undo_escapes(struct text *t)
 
 		used = t->s[i] == '%' ? escape_at(t->s + i, t->n - i, &c) : 0;
 		if (used > 3 && c >= 0x80)
-			to += put_utf8(t->s + to, c);
+			to += utf8_put(t->s + to, c);
 		else
 			t->s[to++] = used == 0	? t->s[i]
 				     : c == '/' ? WARD_SLASH_OR_NAME

@@ -9,6 +9,7 @@
 #include "common/net/conf_priv.h"
 
 #include "common/str.h"
+#include "common/utf8.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "common/ignorable.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -19,18 +20,11 @@ static const char why_empty[] = "name with nothing to see";
 /* The code point at s and its length; the string is UTF-8, or each byte is one. */
 static uint32_t next_point(const char *s, size_t *ret_len)
 {
-	const unsigned char *p = (const unsigned char *)s;
-	size_t n = p[0] < 0xc0 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	uint32_t cp = p[0];
+	uint32_t cp = (unsigned char)*s;
 
-	if (n > strnlen(s, n) || !utf8_is_valid(s, n))
-		n = 1;
-	*ret_len = n;
-	if (n > 1) {
-		cp = p[0] & (0xffu >> (n + 1));
-		for (size_t i = 1; i < n; i++)
-			cp = cp << 6 | (p[i] & 0x3fu);
-	}
+	*ret_len = utf8_get(s, strnlen(s, 4), &cp);
+	if (*ret_len == 0)
+		*ret_len = 1;
 	return cp;
 }
 

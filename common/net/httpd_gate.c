@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 #include <assert.h>
 #include <strings.h>

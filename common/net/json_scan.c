@@ -13,6 +13,7 @@
 
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/utf8.h"
 
 #include <assert.h>
 #include <math.h>
@@ -123,21 +124,11 @@ static void arena_put(struct scan *s, bool keep, unsigned byte)
 
 static void arena_put_char(struct scan *s, bool keep, unsigned cp)
 {
-	if (cp < 0x80) {
-		arena_put(s, keep, cp);
-	} else if (cp < 0x800) {
-		arena_put(s, keep, 0xc0 | cp >> 6);
-		arena_put(s, keep, 0x80 | (cp & 0x3f));
-	} else if (cp < 0x10000) {
-		arena_put(s, keep, 0xe0 | cp >> 12);
-		arena_put(s, keep, 0x80 | (cp >> 6 & 0x3f));
-		arena_put(s, keep, 0x80 | (cp & 0x3f));
-	} else {
-		arena_put(s, keep, 0xf0 | cp >> 18);
-		arena_put(s, keep, 0x80 | (cp >> 12 & 0x3f));
-		arena_put(s, keep, 0x80 | (cp >> 6 & 0x3f));
-		arena_put(s, keep, 0x80 | (cp & 0x3f));
-	}
+	char utf8[4];
+	size_t n = utf8_put(cp, utf8);
+
+	for (size_t i = 0; i < n; i++)
+		arena_put(s, keep, (unsigned char)utf8[i]);
 }
 
 /* After "\u": one character, two escapes for a surrogate pair. */

@@ -6,6 +6,7 @@
 #include "common/id.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 #include <assert.h>
 #include <stdio.h>

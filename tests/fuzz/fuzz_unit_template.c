@@ -3,6 +3,7 @@
 #include "cli/unit_template.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 #include <assert.h>
 

@@ -5,6 +5,7 @@
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/fs.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -861,14 +862,17 @@ Test(egress, a_stopped_parent_is_lost)
 {
 	char name[64];
 	struct world w;
+	usec_t stopped;
 	pid_t parent;
 
 	up(&w);
 	parent = proc_parent(grandchild_named("(keyless)"), name);
 	cr_assert(parent > 1);
-	(void)kill(parent, SIGSTOP);
+	(void)kill(parent, SIGSTOP); /* before its first sign of life */
+	stopped = clock_boot_usec();
 	while (!w.lost)
 		run(&w);
+	cr_expect(clock_boot_usec() - stopped < 15 * USEC_PER_SEC);
 	down(&w);
 	cr_expect_eq(kill(parent, 0), 0, "who lost it does not wait for it");
 	(void)kill(parent, SIGKILL);

@@ -5,6 +5,7 @@
 #include "common/net/json.h"
 #include "common/proto.h"
 #include "common/str.h"
+#include "common/utf8.h"
 #include "vessel/audit_event.h"
 #include "vessel/audit_line.h"
 #include "vessel/scribe.h"

@@ -2,6 +2,7 @@
 #include "common/clock.h"
 #include "common/id.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
