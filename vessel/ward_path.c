@@ -72,7 +72,7 @@ static bool undo_escapes(struct text *t)
 
 		used = t->s[i] == '%' ? escape_at(t->s + i, t->n - i, &c) : 0;
 		if (used > 3 && c >= 0x80)
-			to += utf8_put(t->s + to, c);
+			to += utf8_put(c, t->s + to);
 		else
 			t->s[to++] = used == 0	? t->s[i]
 				     : c == '/' ? WARD_SLASH_OR_NAME
