@@ -18,7 +18,12 @@
 #define NPM_TIMEOUT (20 * USEC_PER_SEC)
 #define ADDRESSES_MAX 16
 
-void machine_registry_done(struct machine_registry *r)
+struct machine_registry {
+	char *url;  /* as it stands there; NULL: nothing is set */
+	char *from; /* the variable, file or program that says so */
+};
+
+static void machine_registry_done(struct machine_registry *r)
 {
 	free(r->url);
 	free(r->from);
@@ -184,8 +189,10 @@ static void pip_registry(const char *home, struct machine_registry *ret)
 			return;
 }
 
-void machine_registry(enum registry_kind kind, const char *home,
-		      struct machine_registry *ret)
+/* The strongest setting wins, as for the program itself: environment, the user's file, the
+ * machine's; of npm then its own default, which it is asked for. */
+static void machine_registry(enum registry_kind kind, const char *home,
+			     struct machine_registry *ret)
 {
 	*ret = (struct machine_registry){0};
 	if (kind == REGISTRY_NPM)

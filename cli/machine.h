@@ -7,17 +7,6 @@
 #include "common/buf.h"
 #include "common/net/conf.h"
 
-struct machine_registry {
-	char *url;  /* as it stands there; NULL: nothing is set */
-	char *from; /* the variable, file or program that says so */
-};
-void machine_registry_done(struct machine_registry *r);
-
-/* The strongest setting wins, as for the program itself: environment, the user's file, the
- * machine's; of npm then its own default, which it is asked for. */
-void machine_registry(enum registry_kind kind, const char *home,
-		      struct machine_registry *ret);
-
 /* The value of `key` in the text of an .npmrc (section NULL) or of a pip.conf (in
  * `section`); NULL: it has none. Caller frees. */
 char *machine_ini_value(const char *text, const char *section, const char *key);

@@ -144,7 +144,7 @@ void jsonw_str(struct jsonw *w, const char *s)
 		jsonw_null(w);
 }
 
-void jsonw_u64(struct jsonw *w, uint64_t v)
+static void jsonw_u64(struct jsonw *w, uint64_t v)
 {
 	value(w);
 	buf_addf(w->out, "%llu", (unsigned long long)v);

@@ -31,7 +31,6 @@ void jsonw_arr_end(struct jsonw *w);
 void jsonw_key(struct jsonw *w, const char *key);
 void jsonw_str(struct jsonw *w, const char *s); /* NULL writes null */
 void jsonw_strn(struct jsonw *w, const void *s, size_t len);
-void jsonw_u64(struct jsonw *w, uint64_t v);
 void jsonw_i64(struct jsonw *w, int64_t v);
 void jsonw_bool(struct jsonw *w, bool v);
 void jsonw_null(struct jsonw *w);

@@ -61,16 +61,6 @@ void grants_collect(struct grants_table *t, const struct sbx_spec *spec)
 	add(t, full ? PATH_WORK : spec->workspace, spec->workspace_ro ? rox : all);
 }
 
-void grants_done_table(struct grants_table *t)
-{
-	for (size_t i = 0; i < t->n; i++)
-		free(t->g[i].real);
-	free(t->g);
-	free(t->workspace);
-	free(t->workspace_at);
-	*t = (struct grants_table){.g = NULL};
-}
-
 unsigned grants_on(const struct grants_table *t, const char *real)
 {
 	/* In full every directory of the private root may be listed. */

@@ -29,7 +29,6 @@ struct grants_table {
 
 /* In the root that the job will see. A path of the lists that is not there is left out. */
 void grants_collect(struct grants_table *t, const struct sbx_spec *spec);
-void grants_done_table(struct grants_table *t);
 /* The rights on a real path, all rules added up. */
 unsigned grants_on(const struct grants_table *t, const char *real);
 /* The smallest option that adds this right to that path; "" when none does. */

@@ -67,7 +67,6 @@ MUST_CHECK int birth_bind(struct keep *k, const struct keeper_bind *m,
 			  struct err *err);
 
 /* keeper.c. A word for the guard; keeper and meter have a pipe each. */
-void keep_say(const struct keep *k, uint32_t word);
 /* The job has passed a limit: the guard ends it. */
 void keep_verdict(struct keep *k, enum spawn_end how, const char *detail);
 

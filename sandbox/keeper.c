@@ -34,7 +34,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-void keep_say(const struct keep *k, uint32_t word)
+static void keep_say(const struct keep *k, uint32_t word)
 {
 	if (k->words >= 0)
 		(void)!write(k->words, &word,

@@ -10,7 +10,6 @@
  * NULL: the file is the number); 0 without a leaf. */
 uint64_t limits_cgroup_value(const struct sbx_limits *l, const char *file,
 			     const char *key);
-void limits_cgroup_kill(const struct sbx_limits *l);
 
 /* report.c */
 void report_started(const struct sbx_spec *spec, const struct sbx_limits *limits,

@@ -369,7 +369,7 @@ uint64_t limits_cgroup_value(const struct sbx_limits *l, const char *file,
 	return l->cgroup_fd < 0 ? 0 : leaf_value(l->cgroup_fd, file, key);
 }
 
-void limits_cgroup_kill(const struct sbx_limits *l)
+static void limits_cgroup_kill(const struct sbx_limits *l)
 {
 	if (l->cgroup_fd >= 0)
 		(void)cg_write(l->cgroup_fd, "cgroup.kill", "1", NULL, 0, NULL);

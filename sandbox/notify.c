@@ -74,20 +74,6 @@ void notify_init(struct notify *n, enum sbx_grade grade)
 			     .status_fd = -1};
 }
 
-void notify_done(struct notify *n)
-{
-	for (size_t i = 0; i < n->n_trees; i++) {
-		fd_close(&n->tree[i].fd);
-		free(n->tree[i].name);
-	}
-	free(n->tree);
-	notify_explain_done(n);
-	fd_close(&n->listener);
-	fd_close(&n->own_fds);
-	fd_close(&n->asker_fd);
-	notify_init(n, n->grade);
-}
-
 static int add_tree(struct notify *n, const char *path, int from_fd, struct err *err)
 {
 	cleanup_close int fd = from_fd >= 0 ? fcntl(from_fd, F_DUPFD_CLOEXEC, 3)

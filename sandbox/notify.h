@@ -115,7 +115,6 @@ void notify_meanwhile(struct notify *n, int status_fd);
 void notify_stay_apart(const struct notify *n, bool apart);
 /* In a copy: somebody else answers. */
 void notify_leave(struct notify *n);
-void notify_done(struct notify *n);
 
 /* ---- between notify*.c ------------------------------------------------------------ */
 
@@ -203,6 +202,5 @@ void notify_record_metadata(struct notify *n, const struct seccomp_notif *req,
 			    unsigned wall);
 /* What could not be looked at before; last: what still can't is forgotten. */
 void notify_explain_again(struct notify *n, bool last);
-void notify_explain_done(struct notify *n);
 
 #endif

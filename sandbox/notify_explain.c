@@ -593,13 +593,3 @@ void notify_explain_again(struct notify *n, bool last)
 	while (last && x->n_pending)
 		forget(&x->pending[--x->n_pending]);
 }
-
-void notify_explain_done(struct notify *n)
-{
-	if (!n->explain)
-		return;
-	notify_explain_again(n, true);
-	grants_done_table(&n->explain->grants);
-	free(n->explain);
-	n->explain = NULL;
-}

@@ -192,7 +192,8 @@ bool tree_has_executed(const struct tree *t, pid_t pid)
 	       tree_parse_stat(line, &p) == 0 && !(p.flags & PF_FORKNOEXEC);
 }
 
-void tree_meanwhile(const struct tree *t)
+/* Lets the caller do what cannot wait. */
+static void tree_meanwhile(const struct tree *t)
 {
 	if (t->meanwhile)
 		t->meanwhile(t->meanwhile_arg);

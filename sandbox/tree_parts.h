@@ -16,8 +16,6 @@ uint64_t tree_take_u64(const char **p);
 /* Read a small file of /proc; the length, or -1 with errno. */
 ssize_t tree_read(int dir, const char *path, char *out, size_t size);
 DIR *tree_open_dir(int dir, const char *path);
-/* Lets the caller do what cannot wait. */
-void tree_meanwhile(const struct tree *t);
 /* Exited, but not the last of its threads: those live on behind it. */
 bool tree_is_dead(const struct tree_proc *p);
 

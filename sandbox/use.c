@@ -473,12 +473,3 @@ int use_set_work(struct use *u, int work_fd, struct err *err)
 	hidden_set_work(u->hidden, st.st_dev);
 	return 0;
 }
-
-void use_done(struct use *u)
-{
-	use_walk_done(u);
-	use_exact_done(u);
-	inode_set_done(&u->seen);
-	hidden_free(u->hidden);
-	u->hidden = NULL;
-}

@@ -98,7 +98,6 @@ MUST_CHECK int use_init(struct use *u, struct tree *t, int tmp_fd, int shm_fd,
 			int meminfo_fd, int diag_fd, struct err *err);
 /* The file system of the workspace: unlinked files there count as disk. */
 MUST_CHECK int use_set_work(struct use *u, int work_fd, struct err *err);
-void use_done(struct use *u);
 /* One look, some milliseconds of it a slice of a round. */
 MUST_CHECK int use_look(struct use *u, uint64_t memory_limit, struct use_sum *ret,
 			struct err *err);
@@ -107,7 +106,6 @@ void use_note_file(struct use *u, uint64_t dev, uint64_t ino, uint64_t bytes);
 
 /* use_walk.c: a slice; true: the round is whole. */
 bool use_walk_step(struct use *u);
-void use_walk_done(struct use *u);
 /* Of a process; a leader that has exited shows none, the threads behind it do. False: nobody has its
  * memory any more. */
 bool use_pages_of(const struct use *u, pid_t pid, unsigned threads,

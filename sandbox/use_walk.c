@@ -98,7 +98,7 @@ static void leave(struct use_walk *w)
 	w->mapped = false;
 }
 
-void use_walk_done(struct use *u)
+static void use_walk_done(struct use *u)
 {
 	struct use_walk *w = u->walk;
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-const char *proxy_dialect_name(enum proxy_dialect d)
+static const char *proxy_dialect_name(enum proxy_dialect d)
 {
 	return d == DIALECT_ANTHROPIC ? "anthropic" : "openai";
 }

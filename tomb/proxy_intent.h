@@ -26,7 +26,6 @@
 
 /* In whose words the job is answered. */
 enum proxy_dialect { DIALECT_OPENAI, DIALECT_ANTHROPIC, DIALECT_PLAIN };
-const char *proxy_dialect_name(enum proxy_dialect d); /* "openai", "anthropic" */
 
 struct intent_header {
 	const char *name, *value;

@@ -55,7 +55,6 @@ struct run {
 };
 
 /* The machine takes ev, and what it wants is done. */
-void run_event(struct run *run, const struct job_event *ev);
 void run_simple(struct run *run, enum job_event_type type);
 /* The tomb could not do its part. */
 void run_trouble(struct run *run, enum fail_class class, bool retry, bool nothing_runs,

@@ -88,6 +88,8 @@ static void run_log(enum log_level level, const char *msg, const struct run *run
 
 static void end_send(void *arg);
 
+static void run_event(struct run *run, const struct job_event *ev);
+
 static void end_done(enum queue_answer answer, const struct err *err, void *arg)
 {
 	struct run *run = arg;
@@ -249,7 +251,7 @@ static void carry_out(struct run *run, enum job_action what,
 	assert(false && "unknown action");
 }
 
-void run_event(struct run *run, const struct job_event *ev)
+static void run_event(struct run *run, const struct job_event *ev)
 {
 	struct job_actions todo;
 

@@ -178,6 +178,8 @@ static void on_more(void *arg)
 
 static const struct egress_ops egress_ops = {on_head, on_body, on_end, on_more};
 
+static void dispatch_act(struct dispatch_call *c);
+
 void dispatch_ready(struct dispatch_call *c)
 {
 	c->is_ready = true;
@@ -187,7 +189,7 @@ void dispatch_ready(struct dispatch_call *c)
 		dispatch_act(c);
 }
 
-void dispatch_act(struct dispatch_call *c)
+static void dispatch_act(struct dispatch_call *c)
 {
 	struct err err = ERR_INIT, less = ERR_INIT;
 

@@ -226,7 +226,6 @@ void dispatch_reserve(struct dispatch_call *c);
 void dispatch_gate(struct dispatch_call *c);
 void dispatch_audit(struct dispatch_call *c);
 void dispatch_ready(struct dispatch_call *c);
-void dispatch_act(struct dispatch_call *c);
 
 /* dispatch_budget.c */
 /* Bytes that are reserved for a reply at first, beside what is sent. */

@@ -245,11 +245,6 @@ static struct worker *worker_for(const struct egress *e, const char *portal)
 	return NULL;
 }
 
-bool egress_has_portal(const struct egress *e, const char *name)
-{
-	return name && worker_for(e, name) != NULL;
-}
-
 static struct egress_call *find(const struct worker *w, uint32_t id)
 {
 	struct egress_call *c = w->calls;

@@ -193,8 +193,6 @@ void egress_room(struct egress_call *call, uint64_t bytes, bool is_last);
 /* The connection is cut, no callback comes any more, the call is gone. */
 void egress_cancel(struct egress_call *call);
 
-bool egress_has_portal(const struct egress *e, const char *name);
-
 /* For status, doctor and metrics. */
 struct egress_worker_info {
 	const char *name; /* "portal:NAME", "keyless", "gate", "gate:large", "parent" */

@@ -11,7 +11,6 @@
 
 struct egress_roots {
 	X509_STORE *store;
-	char *path;
 };
 
 static const char *find_bundle(void)
@@ -48,7 +47,6 @@ int egress_roots_new(struct egress_roots **ret, struct err *err)
 		return err_set(err, ERR_INTERNAL, "no certificate store");
 	}
 	if (path) {
-		r->path = xstrdup(path);
 		if (X509_STORE_load_file(r->store, path) != 1) {
 			(void)err_set_id(
 				err, ERRID_START_CONFIG,
@@ -66,7 +64,6 @@ void egress_roots_free(struct egress_roots *r)
 	if (!r)
 		return;
 	X509_STORE_free(r->store);
-	free(r->path);
 	free(r);
 	curl_global_cleanup();
 }
@@ -77,9 +74,4 @@ int egress_roots_use(const struct egress_roots *r, void *ssl_ctx)
 
 	(void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
 	return SSL_CTX_set1_cert_store(ctx, r->store), 0;
-}
-
-const char *egress_roots_path(const struct egress_roots *r)
-{
-	return r->path;
 }

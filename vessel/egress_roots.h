@@ -21,7 +21,5 @@ MUST_CHECK int egress_roots_new(struct egress_roots **ret, struct err *err);
 void egress_roots_free(struct egress_roots *r);
 /* ssl_ctx: an SSL_CTX that is about to connect. Also forbids renegotiation. */
 MUST_CHECK int egress_roots_use(const struct egress_roots *r, void *ssl_ctx);
-const char *
-egress_roots_path(const struct egress_roots *r); /* NULL: there is no bundle */
 
 #endif

@@ -72,7 +72,6 @@ struct gate_family_info {
 	const char *label; /* of the placeholder: "PRIVATE_KEY" in <PRIVATE_KEY_1> */
 };
 const struct gate_family_info *gate_family_info(enum gate_family f);
-bool gate_family_from_name(const char *name, enum gate_family *ret);
 
 /* What a part is. Only text can be rewritten: what is found elsewhere refuses. */
 enum gate_part_kind {

@@ -35,7 +35,7 @@ bool decoded_reserve(struct gate_decoded *d, size_t more)
 	return true;
 }
 
-void decoded_put(struct gate_decoded *d, char c)
+static void decoded_put(struct gate_decoded *d, char c)
 {
 	if (decoded_reserve(d, 1))
 		d->data[d->len++] = c;
@@ -88,7 +88,8 @@ static size_t wide_run(const char *s, size_t len, size_t low)
 	return n;
 }
 
-bool gate_has_utf16(const char *s, size_t len)
+/* As of UTF-16 of either order: a zero in each two bytes of some, or letters of a known script. */
+static bool gate_has_utf16(const char *s, size_t len)
 {
 	size_t n[2] = {0}; /* at even places, at odd ones */
 

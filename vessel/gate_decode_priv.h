@@ -12,7 +12,6 @@ extern const uint8_t gate_values16[256];
 
 /* Room for that many more bytes; false, and d->too_large, when there is none. */
 bool decoded_reserve(struct gate_decoded *d, size_t more);
-void decoded_put(struct gate_decoded *d, char c);
 /* Where the next block begins in d->data. */
 size_t decoded_begin(struct gate_decoded *d);
 /* The block is what was put since `out`; it came from s[src, src + src_len). */
@@ -21,9 +20,6 @@ void decoded_end(struct gate_decoded *d, size_t out, size_t src, size_t src_len)
 bool decoded_keep(struct gate_decoded *d, size_t out, size_t src, size_t src_len);
 /* A run that holds much and nothing known. */
 void decoded_note_opaque(struct gate_decoded *d, size_t src, size_t src_len);
-
-/* As of UTF-16 of either order: a zero in each two bytes of some, or letters of a known script. */
-bool gate_has_utf16(const char *s, size_t len);
 
 void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d);
 void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d);

@@ -63,16 +63,6 @@ const struct gate_family_info *gate_family_info(enum gate_family f)
 	return &families[f];
 }
 
-bool gate_family_from_name(const char *name, enum gate_family *ret)
-{
-	for (unsigned i = 0; i < GATE_FAMILY_MAX_; i++)
-		if (str_eq(families[i].name, name)) {
-			*ret = (enum gate_family)i;
-			return true;
-		}
-	return false;
-}
-
 const char *gate_rule_name(const char *name, size_t len)
 {
 	static const char *const others[] = {

@@ -38,7 +38,7 @@ static unsigned number(const char *digits, size_t n)
 	return v;
 }
 
-bool valid_luhn(const char *s, size_t len)
+static bool valid_luhn(const char *s, size_t len)
 {
 	char d[DIGITS_MAX];
 	size_t n = digits_of(s, len, d, sizeof(d));

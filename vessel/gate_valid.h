@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 /* Everything but the digits (letters, digits for IBAN) is passed over. */
-bool valid_luhn(const char *s, size_t len);
 /* Luhn, a length and a first digits that some network issues (ISO/IEC 7812). */
 bool valid_card(const char *s, size_t len);
 /* ISO 13616: the letters and digits of an IBAN of that country; 0: it has none. */

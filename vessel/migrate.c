@@ -414,7 +414,9 @@ unsigned migrate_schema_version(void)
 	" EXECUTE 'ALTER ROLE " ROLE_MIGRATE " PASSWORD ' || quote_literal(p_verifier);" \
 	" END $$"
 
-int migrate_rotate_owner(const struct migrate_config *cfg, struct err *err)
+/* Give the superuser the password of lychgate_db_migrate.next; may be done again. Whoever
+ * asked renames that file over lychgate_db_migrate afterwards. */
+static int migrate_rotate_owner(const struct migrate_config *cfg, struct err *err)
 {
 	cleanup_secret char password[SECRET_SIZE] = {0};
 	cleanup_secret char next[SECRET_SIZE] = {0};

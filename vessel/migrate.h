@@ -31,8 +31,5 @@ MUST_CHECK int migrate_run(const struct migrate_config *cfg, int *ret_applied,
 			   struct err *err);
 /* The schema that this program is built for. */
 unsigned migrate_schema_version(void);
-/* Give the superuser the password of lychgate_db_migrate.next; may be done again. Whoever
- * asked renames that file over lychgate_db_migrate afterwards. */
-MUST_CHECK int migrate_rotate_owner(const struct migrate_config *cfg, struct err *err);
 
 #endif

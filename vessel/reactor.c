@@ -30,8 +30,9 @@ static int count(int dirfd, unsigned *ret, struct err *err)
 	return 0;
 }
 
-int reactor_drop(int data_fd, const struct random_ops *rng, enum intent what,
-		 struct uuid *ret_id, struct err *err)
+/* On disk when it returns. ERRID_HOST_BUSY when nobody takes them away. */
+static int reactor_drop(int data_fd, const struct random_ops *rng, enum intent what,
+			struct uuid *ret_id, struct err *err)
 {
 	cleanup_close int dirfd =
 		fs_open_beneath(data_fd, INTENT_DIR, O_RDONLY | O_DIRECTORY, 0, err);

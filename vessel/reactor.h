@@ -9,8 +9,5 @@
 #include "common/intent.h"
 
 MUST_CHECK int reactor_init(int data_fd, struct err *err);
-/* On disk when it returns. ERRID_HOST_BUSY when nobody takes them away. */
-MUST_CHECK int reactor_drop(int data_fd, const struct random_ops *rng, enum intent what,
-			    struct uuid *ret_id, struct err *err);
 
 #endif

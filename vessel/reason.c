@@ -19,15 +19,8 @@ const char *reason_word(enum reason r)
 	return (unsigned)r < REASON_MAX_ ? reasons[r].word : "-";
 }
 
-enum reason reason_from_word(const char *word)
-{
-	for (unsigned i = 1; i < REASON_MAX_; i++)
-		if (str_eq(reasons[i].word, word))
-			return (enum reason)i;
-	return REASON_NONE;
-}
-
-enum err_id reason_id(enum reason r)
+/* The public error that it belongs to. */
+static enum err_id reason_id(enum reason r)
 {
 	return (unsigned)r < REASON_MAX_ ? reasons[r].id : ERRID_NONE;
 }

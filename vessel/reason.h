@@ -21,10 +21,6 @@ enum reason {
 
 /* "ip_literal"; "-" for REASON_NONE. */
 const char *reason_word(enum reason r);
-/* REASON_NONE for a word that is none. */
-enum reason reason_from_word(const char *word);
-/* The public error that it belongs to. */
-enum err_id reason_id(enum reason r);
 
 /*
  * The refusal as a statement: *ret (NULL is fine) becomes r, err its public error with the

@@ -557,11 +557,6 @@ bool scribe_log_is_full(const struct scribe_log *l)
 	return l->n_staged >= SCRIBE_BATCH_EVENTS || l->staged.len >= SCRIBE_BATCH_BYTES;
 }
 
-size_t scribe_log_staged(const struct scribe_log *l)
-{
-	return l->n_staged;
-}
-
 int scribe_log_commit(struct scribe_log *l, struct err *err)
 {
 	if (l->is_broken)

@@ -68,7 +68,6 @@ MUST_CHECK int scribe_log_add(struct scribe_log *l, const char *prod,
 MUST_CHECK int scribe_log_own(struct scribe_log *l, const char *event,
 			      const struct buf *more, struct err *err);
 bool scribe_log_is_full(const struct scribe_log *l); /* commit before the next add */
-size_t scribe_log_staged(const struct scribe_log *l);
 /* Write and fdatasync what is staged; begins a new segment when the old one is full. */
 MUST_CHECK int scribe_log_commit(struct scribe_log *l, struct err *err);
 

@@ -345,7 +345,8 @@ static bool is_default_port(const struct url *u)
 	return u->port == (u->https ? PORT_HTTPS : PORT_HTTP);
 }
 
-void url_write_host(const struct url *u, struct buf *out)
+/* The host as it stands in a URL or a Host header: IPv6 in brackets, no port. */
+static void url_write_host(const struct url *u, struct buf *out)
 {
 	if (u->kind == URL_HOST_IPV6)
 		buf_addf(out, "[%s]", u->host);

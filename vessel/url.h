@@ -54,8 +54,6 @@ enum reason url_needs_rule(const struct url *u);
  * there), for the log and for comparing. */
 void url_write(const struct url *u, struct buf *out);
 void url_write_origin(const struct url *u, struct buf *out);
-/* The host as it stands in a URL or a Host header: IPv6 in brackets, no port. */
-void url_write_host(const struct url *u, struct buf *out);
 
 bool url_same_origin(const struct url *a, const struct url *b);
 

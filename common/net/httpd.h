@@ -201,8 +201,6 @@ bool httpd_sse_send(struct httpd_stream *s, const char *id, const char *event,
 bool httpd_sse_comment(struct httpd_stream *s);
 
 /* The gate's pure parts, for tests and the fuzzer. */
-MUST_CHECK int httpd_gate_content_length(const char *value, uint64_t *ret,
-					 struct err *err);
 MUST_CHECK int
 httpd_gate_path(const char *raw, bool encoded_slash_ok, char *out, size_t size,
 		struct err *err); /* decode, refuse %00, %2f, control, '..' */

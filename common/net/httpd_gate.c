@@ -174,6 +174,8 @@ static int judge_host(const struct gate_head *g, const char *const *hosts,
 	return refuse(err, "Host is not ours");
 }
 
+static int httpd_gate_content_length(const char *value, uint64_t *ret, struct err *err);
+
 static int judge_headers(struct gate_head *g, const char *const *hosts, struct err *err)
 {
 	const char *length = gate_header(g, "Content-Length");
@@ -212,7 +214,7 @@ int gate_parse(char *head, size_t len, const char *const *hosts, struct gate_hea
 	return 0;
 }
 
-int httpd_gate_content_length(const char *value, uint64_t *ret, struct err *err)
+static int httpd_gate_content_length(const char *value, uint64_t *ret, struct err *err)
 {
 	struct err why = ERR_INIT;
 

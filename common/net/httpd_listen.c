@@ -32,7 +32,8 @@
 #define ADOPTED_PER_TURN 8
 #define ADOPTED_PAUSE_USEC (10 * USEC_PER_MSEC)
 
-void httpd_send_busy(int fd)
+/* Best effort and at once, for a client that gets no more than this. */
+static void httpd_send_busy(int fd)
 {
 	const struct err_info *busy = err_info(ERRID_HTTP_BUSY);
 	cleanup_buf struct buf body;

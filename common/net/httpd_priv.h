@@ -135,8 +135,6 @@ MUST_CHECK int httpd_find_route(const struct httpd_config *cfg, struct httpd_req
 void conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid);
 /* A connection ended: a listener that waited for that goes on. */
 void httpd_listen_resume(struct httpd *h);
-/* Best effort and at once, for a client that gets no more than this. */
-void httpd_send_busy(int fd);
 /* httpd_share.c: who holds what. */
 void share_join(struct conn *c);
 void share_leave(struct conn *c);

@@ -65,11 +65,6 @@ int json_parse(const void *data, size_t len, unsigned depth_max, struct json **r
 	return 0;
 }
 
-struct json *json_ref(struct json *j)
-{
-	return json_of(json_object_get(obj_of(j)));
-}
-
 void json_free(struct json *j)
 {
 	json_object_put(obj_of(j));

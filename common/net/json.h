@@ -30,8 +30,6 @@ MUST_CHECK int json_scan(const void *data, size_t len, unsigned depth_max,
 MUST_CHECK int json_parse(const void *data, size_t len, unsigned depth_max,
 			  struct json **ret, struct err *err);
 void json_free(struct json *j);
-/* One more owner of a whole value; json_free() takes it away. */
-struct json *json_ref(struct json *j);
 static inline void json_free_p(struct json **j)
 {
 	json_free(*j);
