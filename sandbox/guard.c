@@ -248,6 +248,8 @@ static void on_clock(struct guard *g)
 		guard_take_pulse(g, now);
 	if (g->killed)
 		end_job(g, SPAWN_END_LOST, 0, "the keeper was killed");
+	if (g->stopped)
+		end_job(g, SPAWN_END_LOST, 0, "the meter was stopped");
 	if (g->held)
 		end_job(g, SPAWN_END_UNMEASURED, 0,
 			"it kept its meter from measuring it for a second");

@@ -37,11 +37,13 @@ struct guard {
 	/* guard_pulse.c */
 	usec_t pulse_at, still_since;
 	uint64_t switches;
-	bool held;   /* the meter, for too long */
-	bool killed; /* SIGKILL waits for the keeper, or for the meter */
+	bool held;	/* the meter, for too long */
+	unsigned stops; /* looks in a row that found it stopped */
+	bool stopped;	/* too many of them */
+	bool killed;	/* SIGKILL waits for the keeper, or for the meter */
 };
 
-/* How they do; sets held and killed, and when to look again. */
+/* How they do; sets held, stopped and killed, and when to look again. */
 void guard_take_pulse(struct guard *g, usec_t now);
 /* The job runs: the first look is due when it is no short one. */
 void guard_start_pulse(struct guard *g, usec_t now);

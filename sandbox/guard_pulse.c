@@ -3,7 +3,8 @@
  * Runs in the guard: is the meter held? It says since when it is about something; the kernel
  * says (/proc/PID/status) whether it waits for a processor, which is no fault of anybody's, and how
  * often it has left one. One that has neither waited for a processor nor had one for a second
- * is blocked or stopped.
+ * is blocked, by the job. One that is stopped is so by somebody outside, as the job may signal
+ * and trace none of us: the job is not to blame, but nobody measures it.
  */
 #include "sandbox/guard_priv.h"
 
@@ -82,13 +83,19 @@ static void look_at_meter(struct guard *g, usec_t now)
 	uint64_t since = atomic_load(&g->watch->busy_since);
 	struct pulse p;
 
+	if (read_pulse(meter_fd(g), &p) < 0)
+		return;
+	if (p.state == 'T' || p.state == 't') {
+		g->stopped |= ++g->stops > HELD_MAX_USEC / PULSE_IDLE_USEC;
+		g->still_since = now;
+		return;
+	}
+	g->stops = 0;
 	if (!since || now < since + PULSE_BUSY_USEC) {
 		g->still_since = now;
 		return;
 	}
 	g->pulse_at = now + PULSE_BUSY_USEC;
-	if (read_pulse(meter_fd(g), &p) < 0)
-		return;
 	if (p.state == 'R' || p.switches != g->switches || since > g->still_since)
 		g->still_since = now;
 	g->switches = p.switches;

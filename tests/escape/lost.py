@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Keepers and guards killed while they set a job up: each job runs to its end or is told as lost,
-never as refused, and nothing of it is left.
+never as refused, and nothing of it is left. A meter that is stopped measures nothing, which is no
+fault of its job: within seconds it is lost, too.
 
 	lost.py SANDBOX TRIES"""
 import os, signal, sys, tempfile, time
@@ -44,10 +45,35 @@ def one(s, top, whom, pause):
     return job
 
 
+def stopped(sandbox, grade, scratch):
+    """Seconds until a job whose meter is stopped was lost; None: it was not."""
+    jobs = os.path.join(scratch, "stopped")
+    os.mkdir(jobs, 0o700)
+    s = Spawner(sandbox, jobs, grade, "--pool", "0")
+    top = s.process.pid if grade == "floor" else children(s.process.pid).pop()
+    known = children(top)
+    job = s.run("sleep", "20")
+    keeper = next_child(top, known)
+    guard = next_child(keeper, set())
+    meter = next_child(keeper, {guard})
+    os.kill(meter, signal.SIGSTOP)
+    at = time.monotonic()
+    s.wait(job, 60)
+    took = time.monotonic() - at
+    s.close()
+    return took if job.exited and job.exited[0] == LOST else None
+
+
 def main():
     sandbox, tries = os.path.abspath(sys.argv[1]), int(sys.argv[2])
     failed = 0
     for grade in ("full", "floor"):
+        with tempfile.TemporaryDirectory() as scratch:
+            took = stopped(sandbox, grade, scratch)
+        print(f"{grade:5} kill -STOP of the meter: lost after {took} s")
+        if took is None or took > 10:
+            failed += 1
+            print(f"FAIL {grade}: a stopped meter")
         for whom in ("keeper", "guard"):
             with tempfile.TemporaryDirectory() as scratch:
                 jobs = os.path.join(scratch, "jobs")
