@@ -25,6 +25,10 @@ WATCHING = ("starter", "tomb", "vessel", "egress parent")
 # Who is needed for a job to run again.
 NEEDED = ("starter", "postmaster", "backend", "scribe", "vessel", "egress parent", "guard of tomb", "tomb",
           "files' parent", "file worker", "outer spawner", "spawner")
+GONE_SEC = 2  # without its starter nobody lives on
+# ... but who is stopped, and ends at its own hands: PostgreSQL shuts down, and a vessel in its Landlock scope may not
+# kill who stands outside of it.
+STAY_STOPPED = ("postmaster", "backend", "egress parent", "egress worker", "gate")
 STOP_SEC = (0.1, 20)
 PAUSE_SEC = (0.1, 1)
 # kill: whatever else is wrong. measure: a kill while nothing is. stop: for a while. hold: until it is missed.
@@ -113,10 +117,15 @@ class Strikes(threading.Thread):
 
     def up_again(self, house, at):
         """As a person would: lych up, when everything is gone."""
-        was = house.everybody()
+        was, stalls = house.everybody(), self.stalls.seconds
+        stopped = {k for t, (k, _) in self.out.items() if t.is_alive()}
         while any(p.is_there() for p in was) and time.time() < at + 20:
             time.sleep(0.02)
-        self.gone.append(time.time() - at)
+        took = time.time() - at
+        if not stopped.intersection(STAY_STOPPED):
+            self.gone.append(took)
+            if took > GONE_SEC and self.stalls.seconds - stalls <= STALLS_SEC:
+                self.wrong.append(f"a killed starter's last process was gone after {took:.1f} s")
         for _ in range(20):
             r = subprocess.run([self.lych, "up", "--detach"], stdin=subprocess.DEVNULL, capture_output=True,
                                text=True, check=False)
