@@ -142,7 +142,12 @@ int http1_head(struct http1 *h, struct http1_head *ret, http1_header *header, vo
 		if (header)
 			header(line, value, arg);
 	}
-	return ret->chunked && ret->sized ? no_http(h, err) : 0;
+	if (ret->chunked && ret->sized)
+		return no_http(h, err);
+	/* A body that ends where the connection does may have been cut anywhere. */
+	if (!ret->chunked && !ret->sized && ret->status != 204 && ret->status != 304)
+		return no_http(h, err);
+	return 0;
 }
 
 static int pass_on(struct http1 *h, uint64_t size, http1_data *data, void *arg,

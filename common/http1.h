@@ -44,10 +44,11 @@ typedef int http1_data(const void *data, size_t len, void *arg, struct err *err)
 /* All of it, or until the other side has closed: it may have answered before, so that is no
  * error. -1: wait() gave up. */
 MUST_CHECK int http1_send(struct http1 *h, const void *data, size_t len, struct err *err);
-/* header may be NULL; name and value live for its call. */
+/* header may be NULL; name and value live for its call. A head that does not say how long its body
+ * is is refused, but for 204 and 304. */
 MUST_CHECK int http1_head(struct http1 *h, struct http1_head *ret, http1_header *header,
 			  void *arg, struct err *err);
-/* The whole body, in pieces of 1 to 65536 bytes; none when the head names no length. */
+/* The whole body, in pieces of 1 to 65536 bytes. */
 MUST_CHECK int http1_body(struct http1 *h, const struct http1_head *head,
 			  http1_data *data, void *arg, struct err *err);
 

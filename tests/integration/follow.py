@@ -204,10 +204,13 @@ def t_the_command_asks_again_when_nobody_speaks():
     server = socket.socket(socket.AF_UNIX)
     server.bind(D + "/mute/lychgate/api/vessel.sock")
     server.listen(8)
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     job = {"id": 1, "state": "running"}
     out = b'id: 4-2-0\nevent: output\ndata: {"stream":"stdout","offset":%d,"data":"%s"}\n\n'
     asked = []
+
+    def chunk(data):
+        return b"%x\r\n%s\r\n" % (len(data), data)
 
     def serve():
         for n in range(2):
@@ -216,13 +219,13 @@ def t_the_command_asks_again_when_nobody_speaks():
             while b"\r\n\r\n" not in request:
                 request += c.recv(4096)
             asked.append((time.monotonic(), request.decode()))
-            c.sendall(head + b"event: state\ndata: %s\n\n" % json.dumps(job).encode())
+            c.sendall(head + chunk(b"event: state\ndata: %s\n\n" % json.dumps(job).encode()))
             if n == 0:
-                c.sendall(out % (0, b"aGk="))
+                c.sendall(chunk(out % (0, b"aGk=")))
                 kept.append(c)  # open, and nothing more is said
             else:
-                c.sendall(out % (2, b"IQo=") + b"event: end\ndata: %s\n\n" % json.dumps(
-                    {**job, "state": "succeeded"}).encode())
+                c.sendall(chunk(out % (2, b"IQo=") + b"event: end\ndata: %s\n\n" % json.dumps(
+                    {**job, "state": "succeeded"}).encode()))
                 c.close()
 
     kept = []

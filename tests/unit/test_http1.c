@@ -108,6 +108,7 @@ Test(http1, refuses_what_is_cut_or_no_answer)
 		"<html>",
 		HEAD "Content-Length: 0\n\r\n",
 		"HTTP/1.1 200 OK\ncontent-length: 0\n\n",
+		HEAD "\r\nhello", /* until it is closed, or cut */
 		HEAD "no colon\r\n\r\n",
 		HEAD ": no name\r\n\r\n",
 	};
