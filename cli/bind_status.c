@@ -209,7 +209,9 @@ static void print_people(const struct bind *b, const struct status *s)
 	table_print(&t, true);
 	table_done(&t);
 	if (!s->vessel) {
-		(void)printf("\nvessel: does not answer: %s\n", s->vessel_err.msg);
+		cleanup_free char *why = render_shown(s->vessel_err.msg);
+
+		(void)printf("\nvessel: does not answer: %s\n", why);
 		return;
 	}
 	(void)puts("");

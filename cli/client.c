@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #define CONNECT_SEC 5
+/* Of an answer that may take as long as it likes: a part of an upload may wait for a disk. */
+#define ANSWER_SILENCE_USEC (60 * USEC_PER_SEC)
 
 struct client {
 	char *socket;
@@ -33,8 +35,8 @@ struct exchange {
 	void *sink_arg;
 	struct sse *sse;
 	const struct client_events *ev;
-	usec_t until; /* no answer by then is an error; 0: whenever */
-	usec_t heard; /* of a stream: when its last bytes came */
+	usec_t until; /* no answer by then is an error; 0: as long as something comes */
+	usec_t heard; /* when the last bytes came */
 	struct http1_head head;
 };
 
@@ -92,6 +94,15 @@ static bool is_refusal(const struct exchange *x)
 	return x->head.status < 200 || x->head.status > 299;
 }
 
+/* What was wrong with it is not the user's mistake. */
+static int not_acceptable(struct err *err)
+{
+	struct err why = *err;
+
+	*err = (struct err)ERR_INIT;
+	return err_set_id(err, ERRID_HTTP_ANSWER, "%s", why.msg);
+}
+
 static int on_sse(const char *event, const char *data, size_t len, void *arg,
 		  struct err *err)
 {
@@ -99,7 +110,7 @@ static int on_sse(const char *event, const char *data, size_t len, void *arg,
 	cleanup_json struct json *j = NULL;
 
 	if (json_parse(data, len, JSON_DEPTH_DEFAULT, &j, err) < 0)
-		return err_wrap(err, "event %s", event);
+		return not_acceptable(err);
 	return x->ev->on_event(event, j, x->ev->arg, err);
 }
 
@@ -149,6 +160,7 @@ static int refusal(struct exchange *x, const struct client_request *rq, struct e
 static int wait_for(short events, void *arg, struct err *err)
 {
 	struct exchange *x = arg;
+	const usec_t patience = x->ev ? CLIENT_SILENCE_USEC : ANSWER_SILENCE_USEC;
 	struct pollfd fds[] = {
 		{.fd = x->c->http.fd, .events = events},
 		{.fd = x->ev ? x->ev->wake_fd : -1, .events = POLLIN},
@@ -162,14 +174,17 @@ static int wait_for(short events, void *arg, struct err *err)
 			return err_sys_id(err, ERRID_HTTP_AWAY, "poll");
 		if (n > 0 && fds[1].revents && x->ev->on_wake(x->ev->arg, err) < 0)
 			return -1;
-		if (n > 0 && fds[0].revents)
+		if (n > 0 && fds[0].revents) {
+			if (!x->ev)
+				x->heard = now;
 			return 0;
+		}
 		if (x->until && now > x->until)
 			return away(x->c, "no answer in time", err);
-		if (x->ev && now - x->heard > CLIENT_SILENCE_USEC)
+		if (!x->until && now - x->heard > patience)
 			return err_set_id(err, ERRID_HTTP_AWAY,
 					  "%s: it has been silent for %u s", x->c->socket,
-					  (unsigned)(CLIENT_SILENCE_USEC / USEC_PER_SEC));
+					  (unsigned)(patience / USEC_PER_SEC));
 	}
 }
 
@@ -204,6 +219,7 @@ static int exchange_run(struct exchange *x, const struct client_request *rq,
 
 	*http = (struct http1){.wait = wait_for, .arg = x, .bad = ERRID_HTTP_AWAY};
 	x->head = (struct http1_head){0};
+	x->heard = clock_boot_usec();
 	x->until =
 		rq->timeout_ms ? clock_boot_usec() + rq->timeout_ms * USEC_PER_MSEC : 0;
 	http->fd = open_socket(x->c, err);
@@ -230,7 +246,7 @@ int client_json(struct client *c, const struct client_request *rq, struct json *
 	r = exchange_run(&x, rq, ret_status, err);
 	if (r == 0 &&
 	    json_parse(buf_str(&x.body), x.body.len, JSON_DEPTH_DEFAULT, ret, err) < 0)
-		r = err_wrap(err, "answer to %s %s", rq->method, rq->target);
+		r = not_acceptable(err);
 	buf_done(&x.body);
 	return r;
 }
@@ -268,7 +284,7 @@ int client_stream(struct client *c, const char *target, const struct client_even
 {
 	const struct client_request rq = {.method = "GET", .target = target};
 	struct sse sse;
-	struct exchange x = {.c = c, .sse = &sse, .ev = ev, .heard = clock_boot_usec()};
+	struct exchange x = {.c = c, .sse = &sse, .ev = ev};
 	int r;
 
 	sse_init(&sse);

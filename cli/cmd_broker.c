@@ -105,10 +105,12 @@ static int print_portals(const struct json *j, struct err *err)
 		return -1;
 	for (size_t i = 0; i < json_arr_len(portals); i++) {
 		const struct json *p = json_arr_at(portals, i);
-		const char *secret = render_text_of(p, "secret");
+		cleanup_free char *name = render_shown(render_text_of(p, "name"));
+		cleanup_free char *kind = render_shown(render_text_of(p, "kind"));
+		cleanup_free char *url = render_shown(render_text_of(p, "url"));
+		cleanup_free char *secret = render_shown(render_text_of(p, "secret"));
 
-		(void)printf("%s  %s  %s  %s%s\n", render_text_of(p, "name"),
-			     render_text_of(p, "kind"), render_text_of(p, "url"),
+		(void)printf("%s  %s  %s  %s%s\n", name, kind, url,
 			     *secret ? "key: " : "no key", secret);
 		if (print_models(p, err) < 0)
 			return -1;
@@ -116,8 +118,10 @@ static int print_portals(const struct json *j, struct err *err)
 	for (size_t i = 0; i < json_arr_len(registries); i++) {
 		const struct json *g = json_arr_at(registries, i);
 
-		(void)printf("registry %s  %s\n", render_text_of(g, "name"),
-			     render_text_of(g, "url"));
+		cleanup_free char *name = render_shown(render_text_of(g, "name"));
+		cleanup_free char *url = render_shown(render_text_of(g, "url"));
+
+		(void)printf("registry %s  %s\n", name, url);
 	}
 	if (json_arr_len(portals) + json_arr_len(registries) == 0)
 		(void)puts("No portal and no registry: see portals in codex.yaml(5).");

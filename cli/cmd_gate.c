@@ -130,6 +130,7 @@ static int print_findings(const struct json *j, struct err *err)
 {
 	static const char *const head[] = {"FAMILY", "RULE",   "SEVERITY", "OFFSET",
 					   "LENGTH", "LAYERS", "DIGEST"};
+	cleanup_free char *verdict = render_shown(text_of(j, "verdict"));
 	const struct json *arr = NULL;
 	char share[16];
 	struct table t;
@@ -137,7 +138,7 @@ static int print_findings(const struct json *j, struct err *err)
 	if (json_get_arr(j, "findings", true, FINDINGS_MAX, &arr, err) < 0)
 		return -1;
 	share_text(j, "score", share);
-	(void)printf("score %s: %s\n", share, text_of(j, "verdict"));
+	(void)printf("score %s: %s\n", share, verdict);
 	table_init(&t, ARRAY_SIZE(head));
 	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
 		table_cell(&t, head[i]);

@@ -307,10 +307,13 @@ static int cancel(const struct jobs_args *a, struct client *c, const char *socke
 		    json_get_str(j, "state", true, 32, &state, err) < 0)
 			return -1;
 	}
-	if (a->json)
+	if (a->json) {
 		render_json(j);
-	else
-		(void)printf("job %" PRId64 ": %s\n", a->id, state);
+	} else {
+		cleanup_free char *shown = render_shown(state);
+
+		(void)printf("job %" PRId64 ": %s\n", a->id, shown);
+	}
 	if (render_flush(err) < 0)
 		return -1;
 	/* a job that had ended in another way before was not cancelled */

@@ -656,8 +656,8 @@ static int run(const struct run_args *a, struct err *err)
 	buf_init(&spec, SPEC_MAX_BYTES);
 	if (build_spec(c, a, &spec, err) < 0)
 		return -1;
-	if (!a->detach && follow_init(&f, c, p.api_sock, err) < 0)
-		return -1;
+	/* Until it is followed an interrupt ends this program: an attended job whose client is
+	 * gone is cancelled by the vessel. */
 	if (submit(c, &spec, a, &job, &id, err) < 0)
 		return -1;
 	if (a->detach) {
@@ -667,6 +667,8 @@ static int run(const struct run_args *a, struct err *err)
 			(void)printf("%" PRId64 "\n", id);
 		return render_flush(err);
 	}
+	if (follow_init(&f, c, p.api_sock, err) < 0)
+		return -1;
 	f.id = id;
 	f.json = a->json;
 	f.cancels = true;

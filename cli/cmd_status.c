@@ -204,7 +204,9 @@ static void print_people(const struct json *starter, const struct json *vessel,
 	(void)printf("\ncgroup: %s%s%s%s\n\n", cgroup, reason[0] ? " (" : "", reason,
 		     reason[0] ? "): limits by rlimits and supervision" : "");
 	if (!vessel) {
-		(void)printf("vessel: does not answer: %s\n", vessel_err->msg);
+		cleanup_free char *why = render_shown(vessel_err->msg);
+
+		(void)printf("vessel: does not answer: %s\n", why);
 		return;
 	}
 	print_audit(vessel);

@@ -11,6 +11,8 @@
 #include "common/str.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 
@@ -61,6 +63,34 @@ static const char *plain(const struct follow *f)
 	return f->terminal[1] ? "\x1b[0m" : "";
 }
 
+static int on_wake(void *arg, struct err *err);
+
+/* In pieces that a pipe with any room takes whole: who waits for a reader hears an interrupt. */
+static int write_out(struct follow *f, int fd, const char *data, size_t len,
+		     struct err *err)
+{
+	while (len) {
+		struct pollfd p[] = {{.fd = fd, .events = POLLOUT},
+				     {.fd = f->sigfd, .events = POLLIN}};
+		size_t n = len < PIPE_BUF ? len : PIPE_BUF;
+
+		if (poll(p, ARRAY_SIZE(p), -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			return err_sys(err, "poll");
+		}
+		if (p[1].revents && on_wake(f, err) < 0)
+			return -1;
+		if (!p[0].revents)
+			continue;
+		if (render_write(fd, data, n, err) < 0)
+			return -1;
+		data += n;
+		len -= n;
+	}
+	return 0;
+}
+
 static int put(struct follow *f, int which, const void *data, size_t len, struct err *err)
 {
 	int fd = out_fd(f, which);
@@ -68,10 +98,10 @@ static int put(struct follow *f, int which, const void *data, size_t len, struct
 	int r;
 
 	if (!f->terminal[fd == STDERR_FILENO])
-		return render_write(fd, data, len, err);
+		return write_out(f, fd, data, len, err);
 	buf_init(&shown, PIECE_MAX * 8);
 	term_filter(&f->filter[which], data, len, &shown);
-	r = render_write(fd, buf_str(&shown), shown.len, err);
+	r = write_out(f, fd, buf_str(&shown), shown.len, err);
 	buf_done(&shown);
 	return r;
 }
@@ -97,7 +127,8 @@ static int put_end(struct follow *f, struct err *err)
 	return 0;
 }
 
-static int put_event(const char *event, const struct json *data, struct err *err)
+static int put_event(struct follow *f, const char *event, const struct json *data,
+		     struct err *err)
 {
 	struct buf b;
 	struct jsonw w;
@@ -112,7 +143,7 @@ static int put_event(const char *event, const struct json *data, struct err *err
 	json_write(data, &w);
 	jsonw_obj_end(&w);
 	buf_addc(&b, '\n');
-	r = render_write(STDOUT_FILENO, buf_str(&b), b.len, err);
+	r = write_out(f, STDOUT_FILENO, buf_str(&b), b.len, err);
 	buf_done(&b);
 	return r;
 }
@@ -155,7 +186,7 @@ static int on_damaged(struct follow *f, const struct json *data, struct err *err
 	f->damaged = true;
 	f->offset[which] = offset + bytes;
 	if (f->json)
-		return put_event("damaged", data, err);
+		return put_event(f, "damaged", data, err);
 	cmd_tell(err_id_from_text(code), detail);
 	return 0;
 }
@@ -176,7 +207,7 @@ static int on_output(struct follow *f, const struct json *data, struct err *err)
 		return 0;
 	known = (size_t)(f->offset[which] - offset);
 	if (is_wanted(f, which) &&
-	    (f->json ? put_event("output", data, err)
+	    (f->json ? put_event(f, "output", data, err)
 		     : put(f, which, bytes + known, len - known, err)) < 0)
 		return -1;
 	f->offset[which] = offset + len;
@@ -207,7 +238,7 @@ static int on_event(const char *event, const struct json *data, void *arg,
 		return on_output(f, data, err);
 	if (str_eq(event, "damaged"))
 		return on_damaged(f, data, err);
-	if (f->json && put_event(event, data, err) < 0)
+	if (f->json && put_event(f, event, data, err) < 0)
 		return -1;
 	return str_eq(event, "end") ? keep_end(f, data, err) : 0;
 }

@@ -383,6 +383,15 @@ void table_done(struct table *t)
 	*t = (struct table){0};
 }
 
+char *render_shown(const char *text)
+{
+	cleanup_buf struct buf b;
+
+	buf_init(&b, 1 << 20);
+	render_escape(&b, text, strlen(text), 0);
+	return xstrdup(buf_str(&b));
+}
+
 const char *render_text_of(const struct json *o, const char *key)
 {
 	const char *s = "";

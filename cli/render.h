@@ -18,6 +18,9 @@
  * (bytes of ASCII, characters otherwise), 0 = all; a cut ends in "…". */
 void render_escape(struct buf *out, const char *text, size_t len, size_t width);
 
+/* The same, whole. The caller frees it. */
+char *render_shown(const char *text);
+
 /* Is this stream a terminal that wants colours? NO_COLOR and TERM=dumb say no. */
 bool render_has_colour(int fd);
 bool render_is_terminal(int fd);

@@ -239,6 +239,50 @@ def t_the_command_asks_again_when_nobody_speaks():
     assert "last-event-id: 4-2-0" in asked[1][1].lower(), asked
 
 
+def mute(name, serve):
+    """A socket in the place of a vessel's; serve(connection) for each that comes."""
+    os.makedirs(f"{D}/{name}/lychgate/api", 0o700)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(f"{D}/{name}/lychgate/api/vessel.sock")
+    server.listen(8)
+
+    def accept():
+        while True:
+            serve(server.accept()[0])
+
+    threading.Thread(target=accept, daemon=True).start()
+    return f"{D}/{name}"
+
+
+def t_who_waits_for_a_reader_hears_an_interrupt():
+    """Its output goes into a pipe that nobody reads."""
+    kept = []
+
+    def serve(c):
+        kept.append(c)
+        c.recv(4096)
+        data = b"A" * 65536
+        c.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for n in range(4):
+            event = b'id: 4-%d-0\nevent: output\ndata: {"stream":"stdout","offset":%d,"data":"%s"}\n\n' % (
+                n * 49152, n * 49152, data)
+            c.sendall(b"%x\r\n%s\r\n" % (len(event), event))
+
+    p = lych("logs", "-f", "1", runtime=mute("full", serve))
+    time.sleep(1)
+    p.send_signal(signal.SIGINT)
+    assert p.wait(5) == 130, p.returncode
+
+
+def t_who_waits_for_an_answer_hears_an_interrupt():
+    kept = []
+    p = lych("run", "-n", "--", "true", runtime=mute("still", kept.append))
+    until("it asks", lambda: kept)
+    time.sleep(0.2)
+    p.send_signal(signal.SIGINT)
+    assert p.wait(5) == -signal.SIGINT, p.returncode
+
+
 def t_the_command_outlasts_a_vessel_that_is_killed():
     global vessel
     job = submit(priority=100)
