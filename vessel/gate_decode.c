@@ -281,6 +281,21 @@ static void decode_deflate(const char *s, size_t len, const struct gate_stretche
 
 /* ---- UTF-16 ---------------------------------------------------------------------- */
 
+static void add_wide(struct gate_decoded *d, const char *s, size_t at, size_t n,
+		     size_t low)
+{
+	size_t out = decoded_begin(d);
+	char utf8[4];
+
+	for (size_t k = 0; k < n; k++) {
+		size_t bytes = utf8_put(wide_at(s + at + 2 * k, low), utf8);
+
+		for (size_t b = 0; b < bytes; b++)
+			decoded_put(d, utf8[b]);
+	}
+	decoded_end(d, out, at, 2 * n);
+}
+
 static void decode_utf16(const char *s, size_t len, struct gate_decoded *d)
 {
 	/* the high byte of nearly all */
@@ -288,23 +303,21 @@ static void decode_utf16(const char *s, size_t len, struct gate_decoded *d)
 	size_t first = gate_next_stop(&high, s, len, 0);
 
 	for (size_t i = first ? first - 1 : 0; i + 1 < len && !d->too_large;) {
-		size_t low = wide_at(s + i, 0) ? 0 : 1, out;
-		size_t n = wide_run(s + i, len - i, low);
-		char utf8[4];
+		size_t low = wide_at(s + i, 0) ? 0 : 1;
+		size_t n = wide_run(s + i, len - i, low), other = 0;
 
 		if (n < UTF16_MIN) {
 			i++;
 			continue;
 		}
-		out = decoded_begin(d);
-		for (size_t k = 0; k < n; k++) {
-			size_t bytes = utf8_put(wide_at(s + i + 2 * k, low), utf8);
-
-			for (size_t b = 0; b < bytes; b++)
-				decoded_put(d, utf8[b]);
-		}
-		decoded_end(d, out, i, 2 * n);
-		i += 2 * n;
+		add_wide(d, s, i, n, low);
+		/* A byte before a text of the other order reads as its first character, and
+		 * its last one is left: which of both is meant nobody knows. */
+		if (low == 0)
+			other = wide_run(s + i + 1, len - i - 1, 1);
+		if (other >= n)
+			add_wide(d, s, i + 1, other, 1);
+		i += 2 * n + (other >= n);
 	}
 }
 

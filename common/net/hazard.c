@@ -34,7 +34,8 @@ static bool is_unseen(uint32_t cp, uint32_t before)
 {
 	if (cp == 0x200c || cp == 0x200d || (cp >= 0xfe00 && cp <= 0xfe0f))
 		return before < 0x80;
-	return is_ignorable(cp) || (cp >= 0x2028 && cp <= 0x202f) || cp == 0x2800;
+	return is_ignorable(cp) || (cp >= 0x2028 && cp <= 0x202f) || cp == 0xa0 ||
+	       cp == 0x2800;
 }
 
 bool hazard_is_plain(const char *path)

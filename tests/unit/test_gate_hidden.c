@@ -254,3 +254,28 @@ Test(gate_hidden, a_compressed_file_with_its_name_is_read)
 	cr_expect_eq(score_of(out, z.total_out), 0.0);
 	(void)deflateEnd(&z);
 }
+
+/* The first byte of the other order may stand at the end of what is before it. */
+Test(gate_hidden, utf16_of_both_orders_behind_any_line)
+{
+	static const char *const before[] = {"", "x", "hell\n", "hello\n", "hello\n\n"};
+	static const char *const secrets[] = {"Zebrawolke", "4111 1111 1111 1111"};
+
+	add_term(secrets[0]);
+	for (size_t k = 0; k < ARRAY_SIZE(secrets); k++)
+		for (size_t i = 0; i < ARRAY_SIZE(before); i++)
+			for (unsigned order = 0; order < 2; order++) {
+				cleanup_buf struct buf wide = utf16(secrets[k]),
+						       all = new_buf();
+
+				for (size_t b = 0; order && b + 1 < wide.len; b += 2) {
+					wide.data[b + 1] = wide.data[b];
+					wide.data[b] = '\0';
+				}
+				buf_adds(&all, before[i]);
+				buf_add(&all, wide.data, wide.len);
+				cr_expect_geq(score_of(all.data, all.len), 0.4,
+					      "%s, order %u, behind '%s'", secrets[k],
+					      order, before[i]);
+			}
+}

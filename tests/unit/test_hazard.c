@@ -276,11 +276,12 @@ Test(hazard, text_that_lies_is_not_plain)
 	static const char *const lies[] = {
 		"a\302\2332J",	    "gpj.\342\200\256exe", "a\342\200\250b",
 		"\xe2\x81\xa6x",    "\xef\xbb\xbfx",	   "a\330\234b",
-		"a\x1b[2J",	    "a\302\205b",	   "se\u200bt.py",
-		"se\u200dt.py",	    "se\u2060t.py",	   "se\u00adt.py",
-		"se\u034ft.py",	    "set\ufe0f.py",	   "se\u3164t.py",
-		"se\u2800t.py",	    "\u200dset.py",	   "se\U000e0061t.py",
-		"se\U0001bca0t.py", "se\ufffbt.py",
+		"a\x1b[2J",	    "a\302\205b",	   "a\u00a0b",
+		"agents.md\u00a0",  "a\U00013430b",	   "a\U00016fe4b",
+		"se\u200bt.py",	    "se\u200dt.py",	   "se\u2060t.py",
+		"se\u00adt.py",	    "se\u034ft.py",	   "set\ufe0f.py",
+		"se\u3164t.py",	    "se\u2800t.py",	   "\u200dset.py",
+		"se\U000e0061t.py", "se\U0001bca0t.py",	   "se\ufffbt.py",
 	};
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
