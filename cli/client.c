@@ -172,7 +172,8 @@ static int wait_for(short events, void *arg, struct err *err)
 
 		if (n < 0 && errno != EINTR)
 			return err_sys_id(err, ERRID_HTTP_AWAY, "poll");
-		if (n > 0 && fds[1].revents && x->ev->on_wake(x->ev->arg, err) < 0)
+		if (n > 0 && x->ev && fds[1].revents &&
+		    x->ev->on_wake(x->ev->arg, err) < 0)
 			return -1;
 		if (n > 0 && fds[0].revents) {
 			if (!x->ev)
