@@ -191,7 +191,7 @@ static int chunk_size(const struct http1 *h, const char *line, uint64_t *ret,
 
 static int read_chunks(struct http1 *h, http1_data *data, void *arg, struct err *err)
 {
-	char line[HTTP1_LINE_MAX_BYTES];
+	char line[HTTP1_LINE_MAX_BYTES] = "";
 	uint64_t size = 0;
 	int r;
 

@@ -184,6 +184,7 @@ static void look_at_root(struct scan *s, const struct root *r)
 	s->root = r;
 	s->layer = &l;
 	look(s, &l);
+	s->root = NULL;
 	s->layer = NULL;
 }
 
