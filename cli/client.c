@@ -175,13 +175,13 @@ static int wait_for(short events, void *arg, struct err *err)
 		if (n > 0 && x->ev && fds[1].revents &&
 		    x->ev->on_wake(x->ev->arg, err) < 0)
 			return -1;
+		if (x->until && now > x->until)
+			return away(x->c, "no answer in time", err);
 		if (n > 0 && fds[0].revents) {
 			if (!x->ev)
 				x->heard = now;
 			return 0;
 		}
-		if (x->until && now > x->until)
-			return away(x->c, "no answer in time", err);
 		if (!x->until && now - x->heard > patience)
 			return err_set_id(err, ERRID_HTTP_AWAY,
 					  "%s: it has been silent for %u s", x->c->socket,

@@ -25,6 +25,7 @@ static char dir[] = "/tmp/lych-client-XXXXXX";
 static char path[108];
 static int listener;
 static pid_t vessel;
+static unsigned drip_usec; /* between what is said over and over */
 
 static void begin(void)
 {
@@ -69,8 +70,9 @@ static void speak(const char *head, const char *fill, size_t n, bool stay)
 		asked[len] = '\0';
 	} while (!strstr(asked, "\r\n\r\n"));
 	(void)send(fd, head, strlen(head), MSG_NOSIGNAL);
-	while (n--)
-		(void)send(fd, fill, strlen(fill), MSG_NOSIGNAL);
+	while (n-- && send(fd, fill, strlen(fill), MSG_NOSIGNAL) >= 0)
+		if (drip_usec)
+			(void)usleep(drip_usec);
 	while (stay)
 		(void)pause();
 	_exit(0);
@@ -159,6 +161,18 @@ Test(client, silence_ends, .init = begin, .fini = end)
 	cr_expect_eq(err.id, ERRID_HTTP_AWAY, "%s", err.msg);
 	cr_expect(strstr(err.msg, "no answer in time"));
 	cr_expect(clock_boot_usec() - t >= 300 * USEC_PER_MSEC);
+}
+
+/* The time is for the whole answer, however little of it comes at a time. */
+Test(client, an_answer_that_trickles_ends, .init = begin, .fini = end)
+{
+	struct err err = ERR_INIT;
+
+	drip_usec = 10000;
+	speak(OK "Content-Length: 8000000\r\n\r\n", " ", 8000000, false);
+	cr_expect_eq(ask(300, &err), -1);
+	cr_expect_eq(err.id, ERRID_HTTP_AWAY, "%s", err.msg);
+	cr_expect(strstr(err.msg, "no answer in time"));
 }
 
 /* Stopped, with a full queue: a connect that would wait for ever gives up. */
