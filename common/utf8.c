@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/utf8.h"
 
-size_t utf8_get(const void *data, size_t len, uint32_t *ret)
+size_t utf8_get_lax(const void *data, size_t len, uint32_t *ret)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	const unsigned char *p = data;
@@ -20,7 +20,18 @@ size_t utf8_get(const void *data, size_t len, uint32_t *ret)
 			return 0;
 		c = c << 6 | (p[i] & 0x3fU);
 	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+	if (c < least[n])
+		return 0;
+	*ret = c;
+	return n;
+}
+
+size_t utf8_get(const void *data, size_t len, uint32_t *ret)
+{
+	uint32_t c;
+	size_t n = utf8_get_lax(data, len, &c);
+
+	if (n == 0 || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
 		return 0;
 	*ret = c;
 	return n;

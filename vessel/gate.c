@@ -16,7 +16,6 @@
 #include "vessel/gate.h"
 
 #include "common/mem.h"
-#include "vessel/gate_fold.h"
 #include "vessel/gate_scan.h"
 #include "vessel/gate_score.h"
 
@@ -43,14 +42,8 @@ static void fold(struct scan *s, const struct layer *l)
 	struct layer below;
 
 	gate_fold_around(l->data, l->len, GATE_REACH, &f);
-	below = (struct layer){
-		.kind = LAYER_FOLDED,
-		.parent = l,
-		.data = f.data,
-		.len = f.len,
-		.depth = l->depth + (f.had_escapes ? 1U : 0U),
-		.map = f.map,
-	};
+	below = layer_of_folded(l, &f, LAYER_FOLDED);
+	below.depth += f.had_escapes ? 1U : 0U;
 	if (f.changed && (f.had_escapes || l->kind != LAYER_FOLDED))
 		look_below(s, &below);
 	gate_folded_done(&f);
@@ -67,14 +60,7 @@ static void without_words(struct scan *s, const struct layer *l)
 	if (n == 0)
 		return;
 	gate_fold_words(l->data, l->len, word, n, GATE_REACH / 2, &f);
-	below = (struct layer){
-		.kind = LAYER_WORDLESS,
-		.parent = l,
-		.data = f.data,
-		.len = f.len,
-		.depth = l->depth,
-		.map = f.map,
-	};
+	below = layer_of_folded(l, &f, LAYER_WORDLESS);
 	if (f.changed)
 		look_below(s, &below);
 	gate_folded_done(&f);

@@ -281,32 +281,6 @@ static uint32_t fold_letter(uint32_t c)
 	return to != SAME && to != DROP ? to : is_small ? c : other;
 }
 
-/* One character of UTF-8 at s; its length, or 0 when it is none. */
-static size_t utf8_at(const char *s, size_t len, uint32_t *ret)
-{
-	const unsigned char *u = (const unsigned char *)s;
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = u[0] < 0x80	 ? 1
-		   : u[0] < 0xc2 ? 0
-		   : u[0] < 0xe0 ? 2
-		   : u[0] < 0xf0 ? 3
-		   : u[0] < 0xf5 ? 4
-				 : 0;
-	uint32_t c = n == 1 ? u[0] : u[0] & (0x7fu >> n);
-
-	if (n == 0 || n > len)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((u[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (u[i] & 0x3f);
-	}
-	if (c < least[n])
-		return 0;
-	*ret = c;
-	return n;
-}
-
 /* ---- escapes --------------------------------------------------------------------- */
 
 static int hex_value(char c)
@@ -516,7 +490,7 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 		return used;
 	}
 	if (n && is_byte) {
-		used = utf8_at(bytes, bytes_at(s + i, len - i, "%", bytes), &c);
+		used = utf8_get_lax(bytes, bytes_at(s + i, len - i, "%", bytes), &c);
 		w->f->had_escapes = true;
 		if (used == 0) {
 			put_byte(w, bytes[0], i);
@@ -528,12 +502,12 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 	if (n) {
 		/* what else it would be is a character below U+0100 */
 		used = c >= 0xc0 && n == 4 ? bytes_at(s + i, len - i, "\\x", bytes) : 0;
-		used = used ? utf8_at(bytes, used, &c) : 0;
+		used = used ? utf8_get_lax(bytes, used, &c) : 0;
 		w->f->had_escapes = true;
 		put_character(w, c, i);
 		return used ? used * 4 : n;
 	}
-	n = (unsigned char)s[i] < 0x80 ? 0 : utf8_at(s + i, len - i, &c);
+	n = (unsigned char)s[i] < 0x80 ? 0 : utf8_get_lax(s + i, len - i, &c);
 	if (n == 0) {
 		put_byte(w, s[i], i);
 		return 1;
@@ -567,7 +541,7 @@ static size_t next_change(const char *s, size_t len, size_t i)
 				break;
 			continue;
 		}
-		n = utf8_at(s + i, len - i, &c);
+		n = utf8_get_lax(s + i, len - i, &c);
 		if (n && gate_fold_one(c) != SAME)
 			break;
 		i += n ? n - 1 : 0;

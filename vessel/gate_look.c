@@ -4,7 +4,6 @@
 #include "vessel/gate_scan.h"
 
 #include "common/mem.h"
-#include "vessel/gate_fold.h"
 #include "vessel/gate_kind.h"
 #include "vessel/gate_private.h"
 #include "vessel/gate_runs.h"
@@ -36,6 +35,19 @@ static bool on_private(size_t offset, size_t len, void *arg)
 	return !s->failed;
 }
 
+struct layer layer_of_folded(const struct layer *above, const struct gate_folded *f,
+			     enum layer_kind kind)
+{
+	return (struct layer){
+		.kind = kind,
+		.parent = above,
+		.data = f->data,
+		.len = f->len,
+		.depth = above->depth,
+		.map = f->map,
+	};
+}
+
 /* Registered terms in a layer, whose text is put into their form first. */
 static void look_for_terms(struct scan *s, const struct layer *above, unsigned how)
 {
@@ -44,14 +56,7 @@ static void look_for_terms(struct scan *s, const struct layer *above, unsigned h
 	struct layer l;
 
 	gate_fold(above->data, above->len, how, &f);
-	l = (struct layer){
-		.kind = LAYER_FOLDED,
-		.parent = above,
-		.data = f.data,
-		.len = f.len,
-		.depth = above->depth,
-		.map = f.map,
-	};
+	l = layer_of_folded(above, &f, LAYER_FOLDED);
 	s->layer = &l;
 	gate_private_search(s->g->private, f.data, f.len, on_private, s);
 	s->layer = before;

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "vessel/gate.h"
 #include "vessel/gate_decode.h"
+#include "vessel/gate_fold.h"
 #include "vessel/gate_matcher.h"
 
 struct gate {
@@ -97,6 +98,9 @@ extern const char gate_rule_binary[];
 void scan_pay(struct scan *s, const struct gate_decoded *d);
 struct layer layer_of_blocks(const struct layer *above, const struct gate_decoded *d,
 			     enum gate_encoding e);
+/* kind: one that has a map. */
+struct layer layer_of_folded(const struct layer *above, const struct gate_folded *f,
+			     enum layer_kind kind);
 void look_for_canaries(struct scan *s);
 void look_for_private(struct scan *s);
 void look_at_kinds(struct scan *s);
