@@ -193,7 +193,6 @@ static int wait_for(short events, void *arg, struct err *err)
 static int send_request(struct exchange *x, const struct client_request *rq,
 			struct err *err)
 {
-	struct http1 *http = &x->c->http;
 	cleanup_buf struct buf head = {.max = 65536};
 
 	buf_addf(&head,
@@ -205,11 +204,7 @@ static int send_request(struct exchange *x, const struct client_request *rq,
 	if (str_eq(rq->method, "POST") || str_eq(rq->method, "PUT"))
 		buf_addf(&head, "Content-Length: %zu\r\n", rq->body_len);
 	buf_adds(&head, "\r\n");
-	if (!buf_ok(&head))
-		return err_set_id(err, ERRID_CORE_USAGE, "the request is too long");
-	if (http1_send(http, head.data, head.len, err) < 0)
-		return -1;
-	return rq->body_len ? http1_send(http, rq->body, rq->body_len, err) : 0;
+	return http1_request(&x->c->http, &head, rq->body, rq->body_len, err);
 }
 
 static int exchange_run(struct exchange *x, const struct client_request *rq,

@@ -42,6 +42,17 @@ int http1_send(struct http1 *h, const void *data, size_t len, struct err *err)
 	return 0;
 }
 
+int http1_request(struct http1 *h, const struct buf *head, const void *body, size_t len,
+		  struct err *err)
+{
+	if (!buf_ok(head))
+		return err_set_id(err, ERRID_CORE_USAGE, "the request is too long");
+	return http1_send(h, head->data, head->len, err) < 0 ||
+			       http1_send(h, body, len, err) < 0
+		       ? -1
+		       : 0;
+}
+
 /* 1: there is something; 0: the end. */
 static int fill(struct http1 *h, struct err *err)
 {

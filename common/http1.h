@@ -9,6 +9,7 @@
 #define LYCH_COMMON_HTTP1_H
 
 #include "common/attr.h"
+#include "common/buf.h"
 #include "common/err.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,6 +45,10 @@ typedef int http1_data(const void *data, size_t len, void *arg, struct err *err)
 /* All of it, or until the other side has closed: it may have answered before, so that is no
  * error. -1: wait() gave up. */
 MUST_CHECK int http1_send(struct http1 *h, const void *data, size_t len, struct err *err);
+/* A head with its empty line, and a body of len bytes. ERRID_CORE_USAGE: the head was too long
+ * for its buffer. */
+MUST_CHECK int http1_request(struct http1 *h, const struct buf *head, const void *body,
+			     size_t len, struct err *err);
 /* header may be NULL; name and value live for its call. A head that does not say how long its body
  * is is refused, but for 204 and 304. */
 MUST_CHECK int http1_head(struct http1 *h, struct http1_head *ret, http1_header *header,

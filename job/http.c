@@ -39,11 +39,7 @@ static int send_request(struct http1 *h, const struct client_request *rq, struct
 	if (rq->body)
 		buf_addf(&head, "content-length: %zu\r\n", rq->len);
 	buf_adds(&head, "\r\n");
-	if (!buf_ok(&head))
-		return err_set_id(err, ERRID_CORE_USAGE, "the request is too long");
-	if (http1_send(h, head.data, head.len, err) < 0)
-		return -1;
-	return rq->body ? http1_send(h, rq->body, rq->len, err) : 0;
+	return http1_request(h, &head, rq->body, rq->body ? rq->len : 0, err);
 }
 
 static void on_header(const char *name, const char *value, void *arg)
