@@ -46,14 +46,12 @@ int egress_roots_new(struct egress_roots **ret, struct err *err)
 		egress_roots_free(r);
 		return err_set(err, ERR_INTERNAL, "no certificate store");
 	}
-	if (path) {
-		if (X509_STORE_load_file(r->store, path) != 1) {
-			(void)err_set_id(
-				err, ERRID_START_CONFIG,
-				"the certificate authorities in %s cannot be read", path);
-			egress_roots_free(r);
-			return -1;
-		}
+	if (path && X509_STORE_load_file(r->store, path) != 1) {
+		(void)err_set_id(err, ERRID_START_CONFIG,
+				 "the certificate authorities in %s cannot be read",
+				 path);
+		egress_roots_free(r);
+		return -1;
 	}
 	*ret = r;
 	return 0;

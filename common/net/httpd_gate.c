@@ -174,7 +174,14 @@ static int judge_host(const struct gate_head *g, const char *const *hosts,
 	return refuse(err, "Host is not ours");
 }
 
-static int httpd_gate_content_length(const char *value, uint64_t *ret, struct err *err);
+static int content_length(const char *value, uint64_t *ret, struct err *err)
+{
+	struct err why = ERR_INIT;
+
+	if (parse_u64(value, 0, INT64_MAX, ret, &why) < 0)
+		return refuse(err, "Content-Length is not a plain number");
+	return 0;
+}
 
 static int judge_headers(struct gate_head *g, const char *const *hosts, struct err *err)
 {
@@ -188,7 +195,7 @@ static int judge_headers(struct gate_head *g, const char *const *hosts, struct e
 		return refuse(err, "Transfer-Encoding");
 	if (gate_header(g, "Upgrade"))
 		return refuse(err, "Upgrade");
-	if (length && httpd_gate_content_length(length, &g->content_length, err) < 0)
+	if (length && content_length(length, &g->content_length, err) < 0)
 		return -1;
 	if (expect && strcasecmp(expect, "100-continue") != 0)
 		return refuse(err, "unknown Expect");
@@ -211,15 +218,6 @@ int gate_parse(char *head, size_t len, const char *const *hosts, struct gate_hea
 	if (judge_headers(&g, hosts, err) < 0)
 		return -1;
 	*ret = g;
-	return 0;
-}
-
-static int httpd_gate_content_length(const char *value, uint64_t *ret, struct err *err)
-{
-	struct err why = ERR_INIT;
-
-	if (parse_u64(value, 0, INT64_MAX, ret, &why) < 0)
-		return refuse(err, "Content-Length is not a plain number");
 	return 0;
 }
 

@@ -118,7 +118,7 @@ class Strikes(threading.Thread):
     def up_again(self, house, at):
         """As a person would: lych up, when everything is gone."""
         was, stalls = house.everybody(), self.stalls.seconds
-        stopped = {k for t, (k, _) in self.out.items() if t.is_alive()}
+        stopped = self.stopped()
         while any(p.is_there() for p in was) and time.time() < at + 20:
             time.sleep(0.02)
         took = time.time() - at
@@ -179,10 +179,14 @@ class Strikes(threading.Thread):
         except (ValueError, KeyError, TypeError):
             return False
 
+    def stopped(self):
+        """The kinds of which one is stopped now."""
+        self.out = {t: what for t, what in self.out.items() if t.is_alive()}
+        return {k for k, _ in self.out.values()}
+
     def may(self, kind, how):
         """What is measured is not disturbed by what else goes on."""
-        self.out = {t: what for t, what in self.out.items() if t.is_alive()}
-        stopped = {k for k, _ in self.out.values()}
+        stopped = self.stopped()
         if how == "measure":
             return not stopped.intersection(NEEDED) and self.is_up()
         if how == "hold":
