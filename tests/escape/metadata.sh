@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 240
+# timeout: 400
 # Grade floor: the metadata of files outside, by every call and every way to name them, and
 # against a thread that swaps links, directories and the path's own bytes. Judged from
 # outside: mode, owner, times, attributes and links of the victims are what they were. Then
@@ -53,7 +53,7 @@ for f in sys.argv[1:]: print([(n, os.getxattr(f, n)) for n in os.listxattr(f)])'
 outer=() # what runs the sandbox
 run() {
 	"${outer[@]}" "$sandbox" --grade floor --workspace "$scratch/work" --ro "$scratch/out/ro" \
-		--timeout 120 "$@" </dev/null 2>&1 | cat # no stdio is a file: notify_meta.c
+		--timeout 300 "$@" </dev/null 2>&1 | cat # no stdio is a file: notify_meta.c
 }
 
 before=$(state)

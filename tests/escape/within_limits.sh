@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 600
+# alone
 # What stays below its limit is not ended: memory that is easily counted twice, or taken for more than it
 # is, under 512 MiB, on a machine that is busy. What only looks as if it did is ended. Needs Python, and
 # not to be root.
