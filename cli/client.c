@@ -94,6 +94,16 @@ static bool is_refusal(const struct exchange *x)
 	return x->head.status < 200 || x->head.status > 299;
 }
 
+/* The last exchange of this process brought something to be read. */
+static bool is_answered;
+
+bool client_is_misread(const struct err *err)
+{
+	return is_answered &&
+	       (err->id == ERRID_SPEC_KEY || err->id == ERRID_SPEC_TYPE ||
+		err->id == ERRID_SPEC_RANGE || err->id == ERRID_SPEC_MISSING);
+}
+
 /* What was wrong with it is not the user's mistake. */
 static int not_acceptable(struct err *err)
 {
@@ -111,6 +121,7 @@ static int on_sse(const char *event, const char *data, size_t len, void *arg,
 
 	if (json_parse(data, len, JSON_DEPTH_DEFAULT, &j, err) < 0)
 		return not_acceptable(err);
+	is_answered = true;
 	return x->ev->on_event(event, j, x->ev->arg, err);
 }
 
@@ -213,6 +224,7 @@ static int exchange_run(struct exchange *x, const struct client_request *rq,
 	struct http1 *http = &x->c->http;
 	int r = -1;
 
+	is_answered = false;
 	*http = (struct http1){.wait = wait_for, .arg = x, .bad = ERRID_HTTP_AWAY};
 	x->head = (struct http1_head){0};
 	x->heard = clock_boot_usec();
@@ -243,6 +255,7 @@ int client_json(struct client *c, const struct client_request *rq, struct json *
 	if (r == 0 &&
 	    json_parse(buf_str(&x.body), x.body.len, JSON_DEPTH_DEFAULT, ret, err) < 0)
 		r = not_acceptable(err);
+	is_answered = r == 0;
 	buf_done(&x.body);
 	return r;
 }

@@ -42,6 +42,9 @@ struct client_request {
 MUST_CHECK int client_json(struct client *c, const struct client_request *rq,
 			   struct json **ret, int *ret_status, struct err *err);
 
+/* Is it about the form of what the vessel said last, and not of what the user gave? */
+bool client_is_misread(const struct err *err);
+
 /* What the vessel says of itself. *ret_ready: its database answers too. */
 MUST_CHECK int client_status(struct client *c, struct json **ret, bool *ret_ready,
 			     struct err *err);

@@ -24,6 +24,8 @@ struct artifact {
 
 static int artifact_read(const struct json *v, struct artifact *a, struct err *err)
 {
+	struct err why = ERR_INIT;
+
 	*a = (struct artifact){.class_name = ""};
 	if (!v || json_as_obj(v, err) < 0 ||
 	    json_get_u64(v, "n", true, 0, ARTIFACTS_MAX, &a->n, err) < 0 ||
@@ -32,7 +34,10 @@ static int artifact_read(const struct json *v, struct artifact *a, struct err *e
 	    json_get_str(v, "sha256", true, 64, &a->sha256, err) < 0 ||
 	    json_get_str(v, "class", false, 64, &a->class_name, err) < 0)
 		return -1;
-	return path_check_relative(a->path, strlen(a->path), err);
+	return path_check_relative(a->path, strlen(a->path), &why) < 0
+		       ? err_set_id(err, ERRID_HTTP_ANSWER, "an artifact's name: %s",
+				    why.msg)
+		       : 0;
 }
 
 static int artifacts_get(struct client *c, job_id_t id, struct json **ret,

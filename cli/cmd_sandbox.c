@@ -197,8 +197,9 @@ static int execute(char **argv, struct err *err)
 {
 	sigset_t none;
 
-	/* As whoever started this wants them: lych itself ignores SIGPIPE. */
+	/* As whoever started this wants them: lych itself ignores these. */
 	(void)signal(SIGPIPE, SIG_DFL);
+	(void)signal(SIGXFSZ, SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)execv(argv[0], argv);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cmd.h"
 
+#include "cli/client.h"
 #include "cli/render.h"
 #include "common/buf.h"
 #include "common/jsonw.h"
@@ -26,7 +27,13 @@ void cmd_tell(enum err_id id, const char *text)
 int cmd_fail(const struct err *err, bool json)
 {
 	cleanup_buf struct buf b = {0};
+	struct err misread = ERR_INIT;
 
+	if (client_is_misread(err)) {
+		(void)err_set_id(&misread, ERRID_HTTP_ANSWER, "%s: %s", err_title(err),
+				 err->msg);
+		err = &misread;
+	}
 	buf_init(&b, 65536);
 	if (json) {
 		struct jsonw w;

@@ -17,6 +17,9 @@
 #include <sys/signalfd.h>
 
 #define RESUME_TIMEOUT (60 * USEC_PER_SEC)
+/* Between two streams, twice as long after each that brought nothing. */
+#define NAP_LEAST_MSEC 100
+#define NAP_MOST_MSEC 800
 #define PIECE_MAX ((size_t)256 << 10)
 
 int follow_init(struct follow *f, struct client *c, const char *socket, struct err *err)
@@ -279,6 +282,22 @@ static int on_wake(void *arg, struct err *err)
 	return 0;
 }
 
+/* By the person, who does not wait for the job's end. */
+static bool is_left(const struct follow *f)
+{
+	return f->stopped_by && (!f->cancels || f->interrupts > 1);
+}
+
+/* An interrupt is heard at once; that it could not be passed on, the next stream shows. */
+static void nap(struct follow *f, int msec)
+{
+	struct pollfd p = {.fd = f->sigfd, .events = POLLIN};
+	struct err ignored = ERR_INIT;
+
+	if (poll(&p, 1, msec) > 0)
+		(void)!on_wake(f, &ignored);
+}
+
 /* ---- the stream, resumed --------------------------------------------------- */
 
 /* Once an answer was had, a vessel that goes away (a restart) is waited for. Our own
@@ -299,20 +318,16 @@ int follow_job(struct follow *f, struct err *err)
 	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/events%s", f->id,
 					      f->cancels ? "?attended=1" : "");
 	usec_t deadline = clock_boot_usec() + RESUME_TIMEOUT;
+	int rest_msec = NAP_LEAST_MSEC;
 
-	while (!f->job) {
+	while (!f->job && !is_left(f)) {
 		uint64_t before = f->events;
-		struct timespec nap = {.tv_nsec = 100 * 1000 * 1000};
 		struct err why = ERR_INIT;
 		unsigned interrupts = f->interrupts;
 		int r = client_stream(f->client, target, &ev, &why);
 
-		if (f->job)
+		if (f->job || is_left(f))
 			break;
-		if (f->stopped_by && (!f->cancels || f->interrupts > 1)) {
-			(void)put_end(f, &why);
-			return 0;
-		}
 		if (r < 0 && !may_resume(&why)) {
 			*err = why;
 			return -1;
@@ -328,7 +343,11 @@ int follow_job(struct follow *f, struct err *err)
 					"the event stream ends again and again");
 			return -1;
 		}
-		(void)nanosleep(&nap, NULL);
+		if (f->events > before)
+			rest_msec = NAP_LEAST_MSEC;
+		nap(f, rest_msec);
+		if (rest_msec < NAP_MOST_MSEC)
+			rest_msec *= 2;
 	}
 	return put_end(f, err);
 }

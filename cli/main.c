@@ -11,6 +11,7 @@
 #include <argp.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct cmd commands[] = {
@@ -71,7 +72,10 @@ int main(int argc, char **argv)
 	struct err err = ERR_INIT;
 
 	argp_err_exit_status = EXIT_USAGE;
+	/* What can't be written is an error with a reason; and what is made can be read by its owner. */
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	(void)umask(umask(0) & 077);
 	if (fs_fill_stdio(&err) < 0 || render_stdout_init(is_closed, &err) < 0)
 		return cmd_fail(&err, false);
 	if (argc < 2) {

@@ -254,6 +254,23 @@ def mute(name, serve):
     return f"{D}/{name}"
 
 
+def t_a_stream_that_ends_at_once_is_asked_for_less_and_less():
+    asked = []
+
+    def serve(c):
+        asked.append(time.monotonic())
+        c.recv(4096)
+        c.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+        c.close()
+
+    p = lych("logs", "-f", "1", runtime=mute("brief", serve))
+    time.sleep(5)
+    n = len(asked)
+    p.send_signal(signal.SIGINT)
+    assert p.wait(5) == 130, p.returncode
+    assert 4 <= n <= 9, asked
+
+
 def t_who_waits_for_a_reader_hears_an_interrupt():
     """Its output goes into a pipe that nobody reads."""
     kept = []

@@ -116,6 +116,9 @@ is "each begins with its columns" 1 "$(head -n 1 "$LYCH_TMP/rows" | grep -c '^id
 # shellcheck disable=SC2016
 grep -qaF 'SCRAM-SHA-256$4096:' "$A" && fail "a password's verifier is in the archive"
 is "secrets are named" 1 "$(tar xOf "$A" BACKUP.json | grep -c '"portal_x"')"
+sh -c 'umask 777; exec "$@"' - "$LYCH_BIN/lych" backup "$LYCH_TMP/masked.tar" >/dev/null 2>"$LYCH_TMP/err" || fail "umask 777: $(cat "$LYCH_TMP/err")"
+is "an archive can be read by its owner, whatever the umask" 600 "$(stat -c %a "$LYCH_TMP/masked.tar")"
+refused "an archive that is larger than a file may be" LYCH-BACKUP-002 sh -c 'ulimit -f 20; exec "$@"' - "$LYCH_BIN/lych" backup "$LYCH_TMP/third.tar"
 is "no remains" 0 "$(find "$LYCHGATE_DATA" "$LYCH_TMP" -maxdepth 1 -name '*.part' -o -maxdepth 1 -name 'backup.*' | wc -l)"
 # --- of one that was killed the next one takes the place; of no other file
 begin_backup() { # file: $pid is in the middle of it
@@ -189,6 +192,7 @@ done
 cat "$A" "$LYCH_TMP/noise" >"$LYCH_TMP/bad"
 refused "something after its end" LYCH-BACKUP-003 lych restore --force "$LYCH_TMP/bad"
 refused "where something is" LYCH-BACKUP-005 lych restore "$A"
+refused "files that are larger than one may be" LYCH- sh -c 'ulimit -f 100; exec "$@"' - "$LYCH_BIN/lych" restore --force "$A"
 is "none of them changed anything" "$whole" "$(tree)"
 [ ! -e "$LYCHGATE_DATA.restore" ] || fail "something was left beside it"
 

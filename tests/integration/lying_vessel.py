@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For test_lying_vessel.sh: LYCH SOCKET FILE. A socket in the vessel's place that gives every request one answer."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+LYCH, SOCKET, FILE = sys.argv[1:]
+EVIL = "\x1b]0;title\x07\x1b[31m\x9b2J\u202e"
+answer = b""
+kept = []
+failed = []
+
+
+def serve(server):
+    while True:
+        c, _ = server.accept()
+        request = b""
+        while b"\r\n\r\n" not in request:
+            request += c.recv(65536)
+        c.sendall(answer)
+        if answer:
+            c.shutdown(socket.SHUT_WR)
+        kept.append(c)
+
+
+def reply(status, body, content_type="application/json"):
+    if not isinstance(body, bytes):
+        body = json.dumps(body, ensure_ascii=False).encode()
+    return (f"HTTP/1.1 {status} X\r\nContent-Type: {content_type}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n").encode() + body
+
+
+def lych(*args, timeout=30):
+    p = subprocess.run([LYCH, *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout)
+    return p.returncode, p.stdout.decode(errors="replace"), p.stderr.decode(errors="replace")
+
+
+def check(what, ok, got):
+    if not ok:
+        failed.append(what)
+        print(f"FAIL {what}: {got}")
+
+
+def is_clean(text):
+    return all(c in "\n\t" or (c.isprintable() and c != "\u202e") for c in text)
+
+
+AMOUNT = {"requests": 1, "tokens": 2, "money": 3, "bytes": 4, "denials": 5}
+JOB = {"id": 1, "request_id": EVIL, "state": EVIL, "class": EVIL, "queue": EVIL, "priority": 100, "attempts": 1,
+       "created_at": EVIL, "started_at": EVIL, "finished_at": EVIL, "argv": [EVIL], "origin": EVIL, "phase": EVIL,
+       "result": {"detail": EVIL, "exit_code": 0, EVIL: EVIL}}
+EACH = {
+    ("jobs",): {"jobs": [JOB], "next": None},
+    ("show", "1"): JOB,
+    ("why", "1"): JOB,
+    ("cancel", "1", "--no-wait"): JOB,
+    ("artifacts", "1"): {"artifacts": [{"n": 0, "path": EVIL, "size": 1, "sha256": "0" * 64}], **JOB},
+    ("portals",): {"portals": [{"name": EVIL, "kind": EVIL, "url": EVIL, "secret": EVIL,
+                                "models": [{"name": EVIL, "input_micro": 1, "output_micro": 2}]}],
+                   "registries": [{"name": EVIL, "url": EVIL}]},
+    ("budget",): {"books": [{"scope": EVIL, "key": EVIL, "spent": AMOUNT, "reserved": AMOUNT, "limit": AMOUNT}]},
+    ("ward", "list"): {"rules": [{"name": EVIL, "host": EVIL, "action": EVIL, "line": 1}]},
+    ("private", "list"): {"entries": [{"id": 1, "kind": EVIL, "bytes": 1, "created": EVIL, "name": EVIL}]},
+    ("gate", "scan", FILE): {"verdict": EVIL, "score": 0.5, "findings": [
+        {"family": EVIL, "rule": EVIL, "severity": 1, "offset": 0, "length": 1, "depth": 0, "mac": EVIL}]},
+}
+
+EXIT = {"show": 1, "why": 1, "cancel": 1, "artifacts": 1}  # its state is none; no path
+LIES = [  # what, answer, code
+    ("one without a length", b"HTTP/1.1 200 X\r\n\r\n{}", "LYCH-HTTP-008"),
+    ("no JSON", reply(200, b"{"), "LYCH-HTTP-009"),
+    ("a list", reply(200, b"[]"), "LYCH-HTTP-009"),
+    ("an error that has no code", reply(500, b"{}"), "LYCH-HTTP-009"),
+]
+with socket.socket(socket.AF_UNIX) as s:
+    s.bind(SOCKET)
+    os.chmod(SOCKET, 0o600)
+    s.listen(64)
+    threading.Thread(target=serve, args=(s,), daemon=True).start()
+
+    for args, body in EACH.items():
+        for what, status in (("an answer", 200), ("a refusal", 409)):
+            answer = reply(status, body if status == 200 else
+                           {"error_code": "LYCH-RUN-002", "title": EVIL, "detail": EVIL, "hint": EVIL})
+            rc, out, err = lych(*args)
+            check(f"{args}: {what} with escapes", is_clean(out + err) and rc == (EXIT.get(args[0], 0) if status == 200 else 1), (rc, out, err))
+        for what, answer, code in LIES + [("an answer of other types", reply(200, {k: 1 for k in body}), "LYCH-HTTP-009")]:
+            rc, out, err = lych(*args)
+            check(f"{args}: {what}", rc not in (0, 2) and code in err, (rc, out, err))
+
+    answer = b""
+    began = time.monotonic()
+    rc, out, err = lych("logs", "1", timeout=100)
+    took = time.monotonic() - began
+    check("a log that does not come", rc == 4 and "LYCH-HTTP-008" in err and 55 < took < 75, (rc, took, out, err))
+
+print(f"lying_vessel: {len(EACH) * 7 + 1} answers")
+sys.exit(bool(failed))
