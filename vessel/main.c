@@ -17,22 +17,19 @@
 #include "common/net/confine_probe.h"
 #include "common/net/health.h"
 #include "common/net/notify.h"
-#include "common/net/sha256.h"
 #include "common/str.h"
 #include "vessel/audit.h"
-#include "vessel/auth.h"
 #include "vessel/broker.h"
 #include "vessel/dispatch.h"
 #include "vessel/migrate.h"
+#include "vessel/options.h"
 #include "vessel/outward.h"
 #include "vessel/private_store.h"
 #include "vessel/reactor.h"
 #include "vessel/reconcile.h"
-#include "vessel/routes.h"
-#include "vessel/sse_caps.h"
+#include "vessel/sockets.h"
 #include "vessel/vessel.h"
 #include "vessel/watchdog.h"
-#include <argp.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -40,29 +37,8 @@
 #include <sys/stat.h>
 
 #define SECRET_MAX_BYTES 512
-#define API_CONNECTIONS 256
-/* Of one tomb: what its jobs ask comes beside its own calls. */
-#define TOMB_CONNECTIONS (128 + BROKER_INFLIGHT_ALL)
-/* So that one of them leaves room. */
-#define WORK_CONNECTIONS (2 * TOMB_CONNECTIONS)
-/* Of one tomb at once: half of what an egress worker takes, and some claims' worth. */
-#define TOMB_BODIES_MAX_BYTES ((size_t)64 << 20)
-#define TOMB_ANSWERS_MAX_BYTES ((size_t)64 << 20)
-#define IDLE_USEC (60 * USEC_PER_SEC)
 #define STOP_USEC (500 * USEC_PER_MSEC)
-#define SOCKETS_USEC (250 * USEC_PER_MSEC)
 #define BOOT_FILE "boot"
-
-struct options {
-	const char *data, *api_dir, *work_dir, *pg_dir, *audit_dir, *secrets, *config;
-	const char *probe_walls;  /* test builds */
-	const char *probe_worker; /* NULL: the vessel itself */
-	const char *tombs[DOOR_TOMBS_MAX];
-	size_t n_tombs;
-	uint64_t ready_fd, protocol;
-	uint64_t sweep_after_sec; /* test builds; 0: as usual */
-	bool has_ready_fd;
-};
 
 struct secrets {
 	char vessel[SECRET_MAX_BYTES], watchdog[SECRET_MAX_BYTES];
@@ -81,146 +57,13 @@ struct serve {
 	struct uuid previous;
 	int lock_fd;
 	int secrets_fd;
-	char api_socket[PATH_MAX], work_socket[PATH_MAX];
+	struct sockets sockets;
 #ifdef LYCH_TEST_BUILD
 	struct confine_probe probe;
 #endif
-	struct loop_timer *stop_timer, *sockets_timer;
-	bool api_failed, work_failed; /* logged once, until it works again */
+	struct loop_timer *stop_timer;
 	bool stopping, begun;
 };
-
-/* ---- options ---- */
-
-enum {
-	OPT_DATA = 256,
-	OPT_API_DIR,
-	OPT_WORK_DIR,
-	OPT_PG_DIR,
-	OPT_AUDIT_DIR,
-	OPT_SECRETS,
-	OPT_CONFIG,
-	OPT_READY_FD,
-	OPT_TOMB,
-	OPT_PROBE_WALLS,
-	OPT_PROBE_WORKER,
-	OPT_PROTOCOL,
-	OPT_SWEEP_AFTER,
-};
-
-static const struct argp_option option_table[] = {
-	{"data", OPT_DATA, "DIR", 0, "The vessel's data directory (required)", 0},
-	{"api-dir", OPT_API_DIR, "DIR", 0, "Where the owner's socket is made (required)",
-	 0},
-	{"work-dir", OPT_WORK_DIR, "DIR", 0, "Where the tombs' socket is made (required)",
-	 0},
-	{"pg-dir", OPT_PG_DIR, "DIR", 0, "PostgreSQL's socket directory (required)", 0},
-	{"audit-dir", OPT_AUDIT_DIR, "DIR", 0, "The scribe's socket directory (required)",
-	 0},
-	{"secrets", OPT_SECRETS, "DIR", 0, "Directory of the secret files (required)", 0},
-	{"config", OPT_CONFIG, "FILE", 0, "codex.yaml (default: built-in values)", 0},
-	{"ready-fd", OPT_READY_FD, "N", 0, "Write READY=1 to this descriptor", 0},
-	{"tomb", OPT_TOMB, "NAME", 0,
-	 "A tomb that claims through the work socket (profile sovereign); may be given "
-	 "64 times",
-	 0},
-#ifdef LYCH_TEST_BUILD
-	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
-	 0},
-	{"probe-worker", OPT_PROBE_WORKER, "NAME", 0,
-	 "Let that egress worker (or their parent) try it, not the vessel", 0},
-	{"speak-protocol", OPT_PROTOCOL, "N", 0, "Lie about the protocol's version", 0},
-	{"sweep-after", OPT_SWEEP_AFTER, "SECONDS", 0, "When to retire old jobs", 0},
-#endif
-	{0},
-};
-
-/* The working directory changes with the private root. */
-static bool is_absolute(const struct options *o)
-{
-	return str_starts(o->data, "/") && str_starts(o->api_dir, "/") &&
-	       str_starts(o->work_dir, "/") && str_starts(o->pg_dir, "/") &&
-	       str_starts(o->audit_dir, "/") && str_starts(o->secrets, "/");
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-	struct options *o = state->input;
-
-	switch (key) {
-	case OPT_DATA:
-		o->data = arg;
-		return 0;
-	case OPT_API_DIR:
-		o->api_dir = arg;
-		return 0;
-	case OPT_WORK_DIR:
-		o->work_dir = arg;
-		return 0;
-	case OPT_PG_DIR:
-		o->pg_dir = arg;
-		return 0;
-	case OPT_AUDIT_DIR:
-		o->audit_dir = arg;
-		return 0;
-	case OPT_SECRETS:
-		o->secrets = arg;
-		return 0;
-	case OPT_CONFIG:
-		o->config = arg;
-		return 0;
-	case OPT_PROBE_WALLS:
-		o->probe_walls = arg;
-		return 0;
-	case OPT_PROBE_WORKER:
-		o->probe_worker = arg;
-		return 0;
-	case OPT_TOMB:
-		if (o->n_tombs >= ARRAY_SIZE(o->tombs))
-			argp_error(state, "--tomb: at most %d", DOOR_TOMBS_MAX);
-		else
-			o->tombs[o->n_tombs++] = arg;
-		return 0;
-	case OPT_PROTOCOL:
-		if (parse_u64(arg, 1, UINT32_MAX, &o->protocol, NULL) < 0)
-			argp_error(state, "--speak-protocol: a number");
-		return 0;
-	case OPT_SWEEP_AFTER:
-		if (parse_u64(arg, 1, 86400, &o->sweep_after_sec, NULL) < 0)
-			argp_error(state, "--sweep-after: seconds");
-		return 0;
-	case OPT_READY_FD:
-		if (parse_u64(arg, 3, INT_MAX, &o->ready_fd, NULL) < 0)
-			argp_error(state, "--ready-fd: a descriptor above 2");
-		o->has_ready_fd = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "'%s': no arguments are expected", arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (!o->data || !o->api_dir || !o->work_dir || !o->pg_dir ||
-		    !o->audit_dir || !o->secrets)
-			argp_error(state, "--data, --api-dir, --work-dir, --pg-dir, "
-					  "--audit-dir and --secrets are required");
-		if (!is_absolute(o))
-			argp_error(state, "directories are named by absolute paths");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static int parse_options(int argc, char **argv, struct options *ret, struct err *err)
-{
-	static const struct argp argp = {
-		option_table, parse_option, NULL, "Serve the api and work sockets.",
-		NULL,	      NULL,	    NULL};
-
-	argp_err_exit_status = 2;
-	if (argp_parse(&argp, argc, argv, 0, NULL, ret) != 0)
-		return err_set_id(err, ERRID_CORE_USAGE, "options of serve");
-	return 0;
-}
 
 /* ---- before confinement ---- */
 
@@ -295,83 +138,6 @@ static int open_data(struct serve *s, struct err *err)
 	    output_new(v->data_fd, &v->budget, v->conf.output_max, &v->output, err) < 0)
 		return store_err(err);
 	return 0;
-}
-
-static int listen_api(struct serve *s, struct err *err)
-{
-	const struct httpd_config cfg = {
-		.socket_path = s->api_socket,
-		.socket_mode = 0600,
-		.routes = routes_api,
-		.n_routes = routes_api_n,
-		.auth = auth_api,
-		.arg = &s->v,
-		.max_connections = API_CONNECTIONS,
-		.idle_usec = IDLE_USEC,
-		.stream_backlog_max_bytes = SSE_BACKLOG_MAX_BYTES,
-	};
-
-	return httpd_new(s->v.loop, &cfg, &s->v.api, err);
-}
-
-static int listen_work(struct serve *s, struct err *err)
-{
-	const struct httpd_config cfg = {
-		.socket_path = s->work_socket,
-		.socket_mode = 0600,
-		.routes = routes_work,
-		.n_routes = routes_work_n,
-		.auth = auth_work,
-		.arg = &s->v,
-		.max_connections = WORK_CONNECTIONS,
-		.idle_usec = IDLE_USEC,
-		.stream_backlog_max_bytes = DISPATCH_BACKLOG_MAX_BYTES,
-		.share_connections = TOMB_CONNECTIONS,
-		.share_bodies_max_bytes = TOMB_BODIES_MAX_BYTES,
-		.share_answers_max_bytes = TOMB_ANSWERS_MAX_BYTES,
-	};
-
-	return httpd_new(s->v.loop, &cfg, &s->v.work, err);
-}
-
-static int open_sockets(struct serve *s, struct err *err)
-{
-	const struct options *o = &s->opt;
-
-	if (str_fmt(s->api_socket, sizeof(s->api_socket), "%s/vessel.sock", o->api_dir) <
-		    0 ||
-	    str_fmt(s->work_socket, sizeof(s->work_socket), "%s/vessel.sock",
-		    o->work_dir) < 0)
-		return err_set_id(err, ERRID_START_SOCKET, "a socket's path is too long");
-	if (fs_mkdir_all(o->api_dir, 0700, err) < 0 ||
-	    fs_mkdir_all(o->work_dir, 0700, err) < 0)
-		return -1;
-	if (listen_api(s, err) < 0)
-		return -1;
-	return listen_work(s, err);
-}
-
-/* A tomb may remove files where its own socket lies, and ours. */
-static void renew(struct httpd *h, const char *path, bool *failed)
-{
-	struct err err = ERR_INIT;
-	int r = httpd_renew(h, &err);
-
-	if (r < 0 && !*failed)
-		log_err(LOG_ERROR_, "a socket is gone and cannot be made anew", &err);
-	if (r > 0)
-		log_kv(LOG_ERROR_, "security: a socket was removed; it is made anew",
-		       "socket", path, NULL);
-	*failed = r < 0;
-}
-
-static void on_sockets_timer(void *arg)
-{
-	struct serve *s = arg;
-
-	renew(s->v.api, s->api_socket, &s->api_failed);
-	renew(s->v.work, s->work_socket, &s->work_failed);
-	loop_timer_arm(s->sockets_timer, SOCKETS_USEC);
 }
 
 /* ---- callbacks ---- */
@@ -678,12 +444,12 @@ static int start(struct serve *s, struct err *err)
 	if (outward_attach(v, err) < 0)
 		return -1;
 	s->stop_timer = loop_timer_new(v->loop, on_stop_timer, s);
-	s->sockets_timer = loop_timer_new(v->loop, on_sockets_timer, s);
 	v->events = events_new(v->loop);
 	v->hints = hints_new(v->loop);
 	v->tombs = tombs_new(v->clock);
 	v->owners = lease_owners_new();
-	if (open_registered(s, err) < 0 || open_sockets(s, err) < 0 ||
+	if (open_registered(s, err) < 0 ||
+	    sockets_open(&s->sockets, v, s->opt.api_dir, s->opt.work_dir, err) < 0 ||
 	    open_database(s, err) < 0 || fs_mkdir_all(s->opt.audit_dir, 0700, err) < 0 ||
 	    audit_new(v, s->opt.audit_dir, &v->audit, err) < 0)
 		return -1;
@@ -698,7 +464,7 @@ static int start(struct serve *s, struct err *err)
 #endif
 	if (s->opt.sweep_after_sec)
 		rc.sweep_after = s->opt.sweep_after_sec * USEC_PER_SEC;
-	loop_timer_arm(s->sockets_timer, SOCKETS_USEC);
+	sockets_watch(&s->sockets);
 	rc.previous = s->previous;
 	s->reconcile = reconcile_new(v, &rc);
 	return 0;
@@ -709,11 +475,9 @@ static void stop(struct serve *s)
 	struct vessel *v = &s->v;
 
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
-	httpd_free(v->api);
-	httpd_free(v->work);
+	sockets_close(&s->sockets);
 	broker_free(v);
 	loop_timer_free(s->stop_timer);
-	loop_timer_free(s->sockets_timer);
 	reconcile_free(s->reconcile);
 	audit_free(v->audit);
 	outward_free(v);
@@ -745,7 +509,7 @@ static int serve_main(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int code;
 
-	if (parse_options(argc, argv, &s.opt, &err) < 0) {
+	if (options_parse(argc, argv, &s.opt, &err) < 0) {
 		log_err(LOG_ERROR_, "cannot start", &err);
 		return err_exit_code(&err);
 	}
