@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tomb's process is made of: main.c makes and ends it, events.c moves it. */
+#ifndef LYCH_TOMB_TOMB_H
+#define LYCH_TOMB_TOMB_H
+
+#include "common/net/confine.h"
+#include "common/net/confine_probe.h"
+#include "common/net/loop.h"
+#include "common/net/notify.h"
+#include "tomb/claim.h"
+#include "tomb/control.h"
+#include "tomb/files.h"
+#include "tomb/handback.h"
+#include "tomb/hello.h"
+#include "tomb/lease.h"
+#include "tomb/options.h"
+#include "tomb/place.h"
+#include "tomb/queue_pg.h"
+#include "tomb/queue_vessel.h"
+#include "tomb/runner.h"
+#include "tomb/spawn.h"
+#include "tomb/work.h"
+#include <limits.h>
+#include <stdbool.h>
+
+struct tomb {
+	struct tomb_options opt;
+	struct place place;
+	struct files_place files_place;
+	char work_socket[PATH_MAX], tools[PATH_MAX];
+	int null_fd;
+	struct loop *loop;
+	struct notify *notify;
+	struct loop_timer *tick, *patience;
+	struct files *files;
+	struct spawn *spawn;
+	struct queue_pg *pg;	 /* the one door, */
+	struct queue_vessel *qv; /* or the other */
+	struct queue queue;
+	struct vessel_peer peer;
+	struct hello *greeting;
+	struct work *work;
+	struct httpc *intents;
+	struct control *control;
+	struct leases *leases;
+	struct notes *notes;
+	struct handback *handback;
+	struct claims *claims;
+	struct runner *runner;
+	struct confine_report walls;
+	struct uuid boot;
+	bool hello, files_up, known, db_up, ready, stopping, last, disk_full;
+	int exit_code;
+	usec_t last_error;
+#ifdef LYCH_TEST_BUILD
+	struct confine_probe probe;
+#endif
+};
+
+#endif
