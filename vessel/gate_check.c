@@ -3,7 +3,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/utf8.h"
-#include "vessel/gate_names.h"
+#include "vessel/gate_check_person.h"
 #include "vessel/gate_valid.h"
 #include "vessel/gate_words.h"
 #include <ctype.h>
@@ -23,7 +23,6 @@
 #define TEXT64_MIN 24
 #define DISTINCT_MIN 4
 #define CODE_MAX 160
-#define PHONE_DIGITS_MAX 15
 #define AWS_KEY_LEN 20
 #define AWS_PREFIX_LEN 4
 #define CRC_BODY_LEN 36 /* with the checksum */
@@ -75,27 +74,6 @@ static bool is_diverse(const char *s, size_t len)
 	       distinct_bytes(r.s, r.len) >= (r.len < 16   ? 5
 					      : r.len < 40 ? 8
 							   : 10);
-}
-
-struct classes {
-	size_t lower, upper, digit, other;
-};
-
-static struct classes classes_of(const char *s, size_t len)
-{
-	struct classes c = {0};
-
-	for (size_t i = 0; i < len; i++) {
-		if (s[i] >= 'a' && s[i] <= 'z')
-			c.lower++;
-		else if (s[i] >= 'A' && s[i] <= 'Z')
-			c.upper++;
-		else if (s[i] >= '0' && s[i] <= '9')
-			c.digit++;
-		else
-			c.other++;
-	}
-	return c;
 }
 
 static bool unproved(struct gate_match *m)
@@ -207,10 +185,10 @@ static bool check_password(const struct gate_match *m)
 static bool check_authline(struct gate_match *m)
 {
 	struct rest r;
-	struct classes c;
+	struct gate_classes c;
 
 	take_rest(&r, m->text + m->start, m->end - m->start);
-	c = classes_of(r.s, r.len);
+	c = gate_classes_of(r.s, r.len);
 	/* Shorter ones are examples of documents more often than somebody's. */
 	if (r.len < AUTH_MIN)
 		m->severity = SEVERITY_UNPROVED;
@@ -220,7 +198,7 @@ static bool check_authline(struct gate_match *m)
 
 static bool is_prose(const char *s, size_t len)
 {
-	struct classes c = classes_of(s, len);
+	struct gate_classes c = gate_classes_of(s, len);
 
 	/* A word, a name of a variable, a path, a call: no digit, one case. */
 	return c.digit == 0 && (c.upper == 0 || c.lower == 0 || c.other == 0) &&
@@ -279,7 +257,7 @@ static bool check_keyword(struct gate_match *m)
 	    !is_something(&r, KEYWORD_MIN) || is_prose(r.s, r.len) ||
 	    entropy_of(r.s, r.len) < 2.75)
 		return false;
-	if (!is_quoted && memchr(r.s, '.', r.len) && !classes_of(r.s, r.len).digit)
+	if (!is_quoted && memchr(r.s, '.', r.len) && !gate_classes_of(r.s, r.len).digit)
 		return false;
 	weigh_by_entropy(m, r.s, r.len);
 	return true;
@@ -289,10 +267,10 @@ static bool check_keyword(struct gate_match *m)
 static bool check_hex(const struct gate_match *m)
 {
 	struct rest r;
-	struct classes c;
+	struct gate_classes c;
 
 	take_rest(&r, m->text + m->start, m->end - m->start);
-	c = classes_of(r.s, r.len);
+	c = gate_classes_of(r.s, r.len);
 	if (r.len == 32 || r.len == 40 || r.len == 56 || r.len == 64 || r.len == 96 ||
 	    r.len == 128)
 		return false;
@@ -329,15 +307,15 @@ static bool is_named_digest(const struct gate_match *m)
 static bool check_text64(const struct gate_match *m)
 {
 	struct rest r;
-	struct classes c;
+	struct gate_classes c;
 	size_t changes = 0;
 
 	/* Most of these runs are names: the rest of one has no more of anything. */
-	c = classes_of(m->text + m->start, m->end - m->start);
+	c = gate_classes_of(m->text + m->start, m->end - m->start);
 	if (c.digit < 3 || c.upper < 3 || c.lower < 3)
 		return false;
 	take_rest(&r, m->text + m->start, m->end - m->start);
-	c = classes_of(r.s, r.len);
+	c = gate_classes_of(r.s, r.len);
 	if (c.digit < 3 || c.upper < 3 || c.lower < 3 || c.other > r.len / 6 ||
 	    is_named_digest(m) || !is_something(&r, TEXT64_MIN))
 		return false;
@@ -346,149 +324,6 @@ static bool check_text64(const struct gate_match *m)
 		changes += (islower((unsigned char)r.s[i]) != 0) !=
 			   (islower((unsigned char)r.s[i - 1]) != 0);
 	return changes * 3 > r.len && entropy_of(r.s, r.len) > (r.len < 32 ? 4.0 : 4.4);
-}
-
-/* The domain, or one above it. */
-static bool is_within_domain(const char *s, size_t len, const char *domain)
-{
-	size_t n = strlen(domain);
-
-	return len >= n && strncasecmp(s + len - n, domain, n) == 0 &&
-	       (len == n || s[len - n - 1] == '.');
-}
-
-static bool check_email(struct gate_match *m)
-{
-	static const char *const unreal[] = {"example.com",
-					     "example.org",
-					     "example.net",
-					     "example",
-					     "invalid",
-					     "test",
-					     "localhost",
-					     "domain.com",
-					     "localhost.localdomain",
-					     "users.noreply.github.com",
-					     "users.noreply.gitlab.com"};
-	static const char *const files[] = {"png", "jpg", "svg", "gif",
-					    "js",  "css", "py",	 "html"};
-	const char *end = m->text + m->end;
-	const char *host = memrchr(m->text + m->start, '@', m->end - m->start);
-
-	if (!host++)
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(unreal); i++)
-		if (is_within_domain(host, (size_t)(end - host), unreal[i]))
-			return false;
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-		if (is_within_domain(host, (size_t)(end - host), files[i]))
-			return false;
-	return true;
-}
-
-static bool check_phone(struct gate_match *m)
-{
-	const char *s = m->text + m->start, *fiction;
-	size_t len = m->end - m->start;
-
-	/* The number that follows on it is another one. */
-	while (classes_of(s, len).digit > PHONE_DIGITS_MAX) {
-		const char *blank = memrchr(s, ' ', len);
-
-		if (!blank)
-			return false;
-		len = (size_t)(blank - s);
-	}
-	m->end = m->start + len;
-	fiction = memmem(s, len, "555", 3);
-	if (classes_of(s, len).digit < 8 || distinct_bytes(s, len) < 5)
-		return false;
-	/* 555-0100 to 555-0199 belong to nobody */
-	return !(fiction && memmem(fiction, len - (size_t)(fiction - s), "01", 2) &&
-		 classes_of(s, len).digit <= 11);
-}
-
-/* A word behind it may look like one more group; where there are numbers, it is no word. */
-static bool check_iban(struct gate_match *m)
-{
-	const char *s = m->text + m->start;
-	size_t len = m->end - m->start, n = valid_iban_length(s, len), at = 0;
-
-	for (; at < len && n > 0; at++)
-		n -= s[at] != ' ';
-	if (n > 0 || (at < len && s[at] != ' ') || classes_of(s + at, len - at).digit)
-		return false;
-	m->end = m->start + at;
-	return valid_iban(s, at);
-}
-
-static bool check_ipv4(struct gate_match *m)
-{
-	unsigned b[4] = {0}, at = 0;
-	const char *s = m->text + m->start;
-
-	for (size_t i = 0; i < m->end - m->start; i++) {
-		if (s[i] == '.') {
-			at++;
-			continue;
-		}
-		b[at] = b[at] * 10 + (unsigned)(s[i] - '0');
-		if (b[at] > 255)
-			return false;
-	}
-	/* nobody's: this host, loopback, documentation, masks, versions */
-	if (b[0] == 0 || b[0] == 127 || b[0] >= 224 || (b[0] == 192 && b[1] == 0) ||
-	    (b[0] == 198 && b[1] == 51 && b[2] == 100) ||
-	    (b[0] == 203 && b[1] == 0 && b[2] == 113) || b[0] < 8)
-		return false;
-	if (b[0] == 10 || (b[0] == 172 && b[1] >= 16 && b[1] < 32) ||
-	    (b[0] == 192 && b[1] == 168) || (b[0] == 169 && b[1] == 254))
-		m->severity = 0.1;
-	return true;
-}
-
-static bool check_ipv6(const struct gate_match *m)
-{
-	const char *s = m->text + m->start;
-	size_t len = m->end - m->start, colons = 0;
-
-	for (size_t i = 0; i < len; i++)
-		colons += s[i] == ':';
-	/* 2000::/3 without documentation, or fc00::/7, fe80::/10; a time of a log has colons,
-	 * too, but fewer */
-	if ((colons != 7 && !memmem(s, len, "::", 2)) || len < 10 ||
-	    strncasecmp(s, "2001:db8", 8) == 0)
-		return false;
-	return s[0] == '2' || s[0] == '3' || tolower((unsigned char)s[0]) == 'f';
-}
-
-static bool check_mac(const struct gate_match *m)
-{
-	const char *s = m->text + m->start;
-	struct classes c = classes_of(s, m->end - m->start);
-
-	return distinct_bytes(s, m->end - m->start) > 4 && !(c.upper && c.lower) &&
-	       strncasecmp(s, "ff:ff", 5) != 0;
-}
-
-static bool check_gps(const struct gate_match *m)
-{
-	const char *s = m->text + m->start;
-	char *next;
-	char copy[64];
-	size_t len = m->end - m->start;
-	double lat, lon;
-
-	if (len >= sizeof(copy))
-		return false;
-	memcpy(copy, s, len);
-	copy[len] = '\0';
-	lat = strtod(copy, &next);
-	while (*next == ',' || *next == ' ')
-		next++;
-	lon = strtod(next, NULL);
-	return lat >= -90 && lat <= 90 && lon >= -180 && lon <= 180 &&
-	       (lat > 1 || lat < -1) && (lon > 1 || lon < -1);
 }
 
 static bool is_key_letter(const struct gate_match *m, size_t at)
@@ -511,7 +346,7 @@ static bool check_aws(struct gate_match *m)
 	if (len == AWS_KEY_LEN && is_alone)
 		return valid_aws_key(s, len) || unproved(m);
 	return (len == AWS_KEY_LEN || is_alone) &&
-	       classes_of(s + AWS_PREFIX_LEN, len - AWS_PREFIX_LEN).digit > 0 &&
+	       gate_classes_of(s + AWS_PREFIX_LEN, len - AWS_PREFIX_LEN).digit > 0 &&
 	       valid_aws_key(s, len);
 }
 
@@ -539,19 +374,11 @@ static bool check_base58(struct gate_match *m)
 	return valid_base58check(s, m->end - m->start);
 }
 
-static bool check_name(const struct gate_match *m)
-{
-	const char *s = m->text + m->start;
-	const char *blank = memchr(s, ' ', m->end - m->start);
-
-	return gate_is_given_name(s, blank ? (size_t)(blank - s) : m->end - m->start);
-}
-
 static bool is_one(enum gate_check_kind check, struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	size_t len = m->end - m->start;
-	struct classes c;
+	struct gate_classes c;
 
 	switch (check) {
 	case CHECK_NONE:
@@ -559,7 +386,7 @@ static bool is_one(enum gate_check_kind check, struct gate_match *m)
 	case CHECK_DIVERSE:
 		return is_diverse(s, len);
 	case CHECK_MIXED:
-		c = classes_of(s, len);
+		c = gate_classes_of(s, len);
 		return c.lower > 6 && c.upper > 6 && is_diverse(s, len);
 	case CHECK_CRC62:
 		return check_crc(m);
@@ -588,27 +415,27 @@ static bool is_one(enum gate_check_kind check, struct gate_match *m)
 	case CHECK_CARD:
 		return valid_card(s, len);
 	case CHECK_IBAN:
-		return check_iban(m);
+		return gate_check_iban(m);
 	case CHECK_SSN:
 		return valid_ssn(s, len);
 	case CHECK_NHS:
 		return valid_nhs(s, len);
 	case CHECK_EMAIL:
-		return check_email(m);
+		return gate_check_email(m);
 	case CHECK_PHONE:
-		return check_phone(m);
+		return gate_check_phone(m);
 	case CHECK_IPV4:
-		return check_ipv4(m);
+		return gate_check_ipv4(m);
 	case CHECK_IPV6:
-		return check_ipv6(m);
+		return gate_check_ipv6(m);
 	case CHECK_MAC:
-		return check_mac(m);
+		return gate_check_mac(m);
 	case CHECK_GPS:
-		return check_gps(m);
+		return gate_check_gps(m);
 	case CHECK_HASDIGITS:
-		return classes_of(s, len).digit >= 4;
+		return gate_classes_of(s, len).digit >= 4;
 	case CHECK_NAME:
-		return check_name(m);
+		return gate_check_name(m);
 	}
 	return false;
 }

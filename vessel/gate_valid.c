@@ -322,3 +322,20 @@ size_t distinct_bytes(const char *s, size_t len)
 		n += (size_t)__builtin_popcountll(seen[i]);
 	return n;
 }
+
+struct gate_classes gate_classes_of(const char *s, size_t len)
+{
+	struct gate_classes c = {0};
+
+	for (size_t i = 0; i < len; i++) {
+		if (s[i] >= 'a' && s[i] <= 'z')
+			c.lower++;
+		else if (s[i] >= 'A' && s[i] <= 'Z')
+			c.upper++;
+		else if (s[i] >= '0' && s[i] <= '9')
+			c.digit++;
+		else
+			c.other++;
+	}
+	return c;
+}

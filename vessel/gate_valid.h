@@ -32,4 +32,10 @@ bool valid_aws_key(const char *s, size_t len);
 double entropy_of(const char *s, size_t len);
 size_t distinct_bytes(const char *s, size_t len);
 
+/* How many bytes there are of each kind; other: all but ASCII's letters and digits. */
+struct gate_classes {
+	size_t lower, upper, digit, other;
+};
+struct gate_classes gate_classes_of(const char *s, size_t len);
+
 #endif
