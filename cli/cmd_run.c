@@ -102,11 +102,66 @@ static void dependency(struct argp_state *state, struct run_args *a, const char 
 		cmd_usage(state, "--dep %s: pypi:NAME, npm:NAME or npm-lock", arg);
 }
 
+/* A number with its bounds; false: it is another option. */
+static bool parse_limit(struct argp_state *state, struct run_args *a, int key,
+			const char *arg)
+{
+	struct err err = ERR_INIT;
+
+	switch (key) {
+	case 't':
+		number(state,
+		       parse_duration_usec(arg, 1000, LIMIT_TIMEOUT_USEC_MAX,
+					   &a->timeout_usec, &err),
+		       &err, "--timeout");
+		return true;
+	case 'm':
+		number(state, parse_size(arg, 1, LIMIT_MEMORY_MAX, &a->memory, &err),
+		       &err, "--memory");
+		return true;
+	case KEY_DISK:
+		number(state, parse_size(arg, 1, LIMIT_DISK_MAX, &a->disk, &err), &err,
+		       "--disk");
+		return true;
+	case KEY_OUTPUT:
+		number(state, parse_size(arg, 1, LIMIT_OUTPUT_MAX, &a->output, &err),
+		       &err, "--output");
+		return true;
+	case KEY_CPUS:
+		number(state, parse_u64(arg, 1, LIMIT_CPUS_MAX, &a->cpus, &err), &err,
+		       "--cpus");
+		return true;
+	case KEY_PROCESSES:
+		number(state, parse_u64(arg, 1, LIMIT_PROCESSES_MAX, &a->processes, &err),
+		       &err, "--processes");
+		return true;
+	case KEY_PRIORITY:
+		number(state, parse_u64(arg, 0, 100, &a->priority, &err), &err,
+		       "--priority");
+		a->has_priority = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What goes with what. */
+static void check_together(const struct argp_state *state, const struct run_args *a)
+{
+	if (a->out && !a->n_artifacts)
+		cmd_usage(state, "--out goes with --artifact");
+	if (a->out && a->detach)
+		cmd_usage(state, "--out does not go with --detach, which waits "
+				 "for no artifacts: when the job has ended, "
+				 "'lych artifacts -o DIR JOB' fetches them");
+}
+
 static error_t run_parse(int key, char *arg, struct argp_state *state)
 {
 	struct run_args *a = state->input;
-	struct err err = ERR_INIT;
 
+	if (parse_limit(state, a, key, arg))
+		return 0;
 	switch (key) {
 	case 'f':
 		add(state, a->files, &a->n_files, RUN_FILES_MAX, arg);
@@ -133,37 +188,6 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'j':
 		a->json = true;
-		return 0;
-	case 't':
-		number(state,
-		       parse_duration_usec(arg, 1000, LIMIT_TIMEOUT_USEC_MAX,
-					   &a->timeout_usec, &err),
-		       &err, "--timeout");
-		return 0;
-	case 'm':
-		number(state, parse_size(arg, 1, LIMIT_MEMORY_MAX, &a->memory, &err),
-		       &err, "--memory");
-		return 0;
-	case KEY_DISK:
-		number(state, parse_size(arg, 1, LIMIT_DISK_MAX, &a->disk, &err), &err,
-		       "--disk");
-		return 0;
-	case KEY_OUTPUT:
-		number(state, parse_size(arg, 1, LIMIT_OUTPUT_MAX, &a->output, &err),
-		       &err, "--output");
-		return 0;
-	case KEY_CPUS:
-		number(state, parse_u64(arg, 1, LIMIT_CPUS_MAX, &a->cpus, &err), &err,
-		       "--cpus");
-		return 0;
-	case KEY_PROCESSES:
-		number(state, parse_u64(arg, 1, LIMIT_PROCESSES_MAX, &a->processes, &err),
-		       &err, "--processes");
-		return 0;
-	case KEY_PRIORITY:
-		number(state, parse_u64(arg, 0, 100, &a->priority, &err), &err,
-		       "--priority");
-		a->has_priority = true;
 		return 0;
 	case KEY_FORCE:
 		a->force = true;
@@ -193,12 +217,7 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_NO_ARGS:
 		cmd_usage(state, "no command; lych run [OPTION...] -- ARGV...");
 	case ARGP_KEY_END:
-		if (a->out && !a->n_artifacts)
-			cmd_usage(state, "--out goes with --artifact");
-		if (a->out && a->detach)
-			cmd_usage(state, "--out does not go with --detach, which waits "
-					 "for no artifacts: when the job has ended, "
-					 "'lych artifacts -o DIR JOB' fetches them");
+		check_together(state, a);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
