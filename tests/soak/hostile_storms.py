@@ -152,6 +152,27 @@ def t_32_a_word_that_cannot_be_interrupted():
     settle_all()
 
 
+def t_32_one_call_that_goes_on():
+    """It gives its job back, and counts: at work, and waiting for nothing."""
+    leases = leases_of_other(8)
+    many = ",".join("(VALUES " + ",".join(["(1)"] * 20) + ")" + c for c in "abcdefg")
+
+    def fn(count, on):
+        while on():
+            c = login_or_none(count, timeout=30)
+            if not c:
+                continue
+            try:
+                c.ask("SELECT tomb_api.release({}, {}, '{}'), (SELECT 1 FROM {} OFFSET 100000000000)".format(
+                    *random.choice(leases), many))
+            except BROKEN as e:
+                count(getattr(e, "code", "ended"))
+    World.witness.theirs = [j for j, _, _ in leases] * 100
+    storm("SQL: a call that gives a job back and goes on, while the owner cancels it", fn, seconds=8, n=4, wanted=["57P01"])
+    World.witness.theirs = []
+    settle_all()
+
+
 def t_33_it_burns():
     vals = ",".join(["(1)"] * 3000)
     storm("SQL: 8 sessions that count to 10^10 by joins", in_sessions(
