@@ -191,7 +191,7 @@ def t_34_it_takes_memory():
                 except BROKEN as e:
                     count(getattr(e, "code", "ended"))
                 c.close()
-    storm("SQL: statements of 300 MB", fn, wanted=["53200"])
+    storm("SQL: statements of 300 MB", fn, seconds=20, wanted=["53200"])
     storm("SQL: work_mem of 2 GB and a recursion that grows", in_sessions(
         "SET work_mem = '2GB'; WITH RECURSIVE t (a) AS (SELECT '" + "x" * 100 + "' UNION ALL SELECT a FROM t) SELECT a FROM t OFFSET 1000000000000"),
         wanted=["53"])
