@@ -19,7 +19,7 @@
 /* The schema of the first archives, and the newest whose tables are known here. Whoever
  * adds a migration raises it, and says in content.c what becomes of a new table. */
 #define CONTENT_SCHEMA_FIRST 14
-#define CONTENT_SCHEMA 16
+#define CONTENT_SCHEMA 17
 
 #define CONTENT_STATEMENTS_MAX 64
 struct content_script {
