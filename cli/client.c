@@ -121,7 +121,6 @@ static int on_sse(const char *event, const char *data, size_t len, void *arg,
 
 	if (json_parse(data, len, JSON_DEPTH_DEFAULT, &j, err) < 0)
 		return not_acceptable(err);
-	is_answered = true;
 	return x->ev->on_event(event, j, x->ev->arg, err);
 }
 
@@ -234,8 +233,10 @@ static int exchange_run(struct exchange *x, const struct client_request *rq,
 	if (http->fd < 0)
 		return -1;
 	if (send_request(x, rq, err) == 0 &&
-	    http1_head(http, &x->head, NULL, NULL, err) == 0)
+	    http1_head(http, &x->head, NULL, NULL, err) == 0) {
+		is_answered = !is_refusal(x);
 		r = http1_body(http, &x->head, on_data, x, err);
+	}
 	if (r == 0 && is_refusal(x))
 		r = refusal(x, rq, err);
 	if (ret_status)
@@ -255,7 +256,6 @@ int client_json(struct client *c, const struct client_request *rq, struct json *
 	if (r == 0 &&
 	    json_parse(buf_str(&x.body), x.body.len, JSON_DEPTH_DEFAULT, ret, err) < 0)
 		r = not_acceptable(err);
-	is_answered = r == 0;
 	buf_done(&x.body);
 	return r;
 }

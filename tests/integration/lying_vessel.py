@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """For test_lying_vessel.sh: LYCH SOCKET FILE. A socket in the vessel's place that gives every request one answer."""
+import hashlib
 import json
 import os
 import socket
@@ -21,7 +22,7 @@ def serve(server):
         request = b""
         while b"\r\n\r\n" not in request:
             request += c.recv(65536)
-        c.sendall(answer)
+        c.sendall(reply(200, b"x", "application/octet-stream") if b"/artifacts/" in request else answer)
         if answer:
             c.shutdown(socket.SHUT_WR)
         kept.append(c)
@@ -92,11 +93,17 @@ with socket.socket(socket.AF_UNIX) as s:
             rc, out, err = lych(*args)
             check(f"{args}: {what}", rc not in (0, 2) and code in err, (rc, out, err))
 
+    good = {"n": 0, "path": "good", "size": 1, "sha256": hashlib.sha256(b"x").hexdigest(), "class": "file"}
+    for bad in ({**good, "n": "1"}, {**good, "class": None}, {"path": "bad"}, 7):
+        answer = reply(200, {**JOB, "state": "succeeded", "artifacts": [good, bad]})
+        rc, out, err = lych("artifacts", "1", "--force", "--out", os.path.dirname(FILE) + "/got")
+        check(f"a second artifact that is none: {bad}", rc == 1 and "LYCH-HTTP-009" in err, (rc, out, err))
+
     answer = b""
     began = time.monotonic()
     rc, out, err = lych("logs", "1", timeout=100)
     took = time.monotonic() - began
     check("a log that does not come", rc == 4 and "LYCH-HTTP-008" in err and 55 < took < 75, (rc, took, out, err))
 
-print(f"lying_vessel: {len(EACH) * 7 + 1} answers")
+print(f"lying_vessel: {len(EACH) * 7 + 5} answers")
 sys.exit(bool(failed))
