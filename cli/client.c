@@ -14,11 +14,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define CONNECT_SEC 5
+#define CONNECT_USEC (5 * USEC_PER_SEC)
+#define CONNECT_NAP_MSEC 50
 /* Of an answer that may take as long as it likes: a part of an upload may wait for a disk. */
 #define ANSWER_SILENCE_USEC (60 * USEC_PER_SEC)
 
@@ -67,24 +67,31 @@ static int away(const struct client *c, const char *why, struct err *err)
 	return err_set_id(err, ERRID_HTTP_AWAY, "%s: %s", c->socket, why);
 }
 
-/* sys is ECONNREFUSED when nothing can have been heard by anybody. */
-static int open_socket(const struct client *c, struct err *err)
+/* A vessel that is stopped accepts nobody, and its queue fills (EAGAIN). Who waits for room
+ * hears an interrupt. sys is ECONNREFUSED when nothing can have been heard by anybody. */
+static int open_socket(const struct client *c, const struct client_events *ev,
+		       struct err *err)
 {
-	const struct timeval patience = {.tv_sec = CONNECT_SEC};
+	const usec_t until = clock_boot_usec() + CONNECT_USEC;
+	struct pollfd wake = {.fd = ev ? ev->wake_fd : -1, .events = POLLIN};
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cleanup_close int fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return err_sys_id(err, ERRID_HTTP_AWAY, "socket");
 	(void)!str_copy(to.sun_path, sizeof(to.sun_path), c->socket);
-	/* a vessel that is stopped accepts nobody, and its queue fills: unix(7) waits as for send */
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
-		return err_sys_id(err, ERRID_HTTP_AWAY, "SO_SNDTIMEO");
-	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
-		(void)away(c, errno == EAGAIN ? "no answer in time" : strerror(errno),
-			   err);
-		err->sys = ECONNREFUSED;
-		return -1;
+	while (connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
+		if (errno != EAGAIN || clock_boot_usec() > until) {
+			(void)away(c,
+				   errno == EAGAIN ? "no answer in time"
+						   : strerror(errno),
+				   err);
+			err->sys = ECONNREFUSED;
+			return -1;
+		}
+		if (poll(&wake, 1, CONNECT_NAP_MSEC) > 0 && ev->on_wake(ev->arg, err) < 0)
+			return -1;
 	}
 	return TAKE_FD(fd);
 }
@@ -229,7 +236,7 @@ static int exchange_run(struct exchange *x, const struct client_request *rq,
 	x->heard = clock_boot_usec();
 	x->until =
 		rq->timeout_ms ? clock_boot_usec() + rq->timeout_ms * USEC_PER_MSEC : 0;
-	http->fd = open_socket(x->c, err);
+	http->fd = open_socket(x->c, x->ev, err);
 	if (http->fd < 0)
 		return -1;
 	if (send_request(x, rq, err) == 0 &&

@@ -308,7 +308,7 @@ static bool may_resume(const struct err *err)
 	       err->code == ERR_TIMEOUT;
 }
 
-int follow_job(struct follow *f, struct err *err)
+static int follow_streams(struct follow *f, struct err *err)
 {
 	const struct client_events ev = {.on_event = on_event,
 					 .on_wake = on_wake,
@@ -349,7 +349,16 @@ int follow_job(struct follow *f, struct err *err)
 		if (rest_msec < NAP_MOST_MSEC)
 			rest_msec *= 2;
 	}
-	return put_end(f, err);
+	return 0;
+}
+
+int follow_job(struct follow *f, struct err *err)
+{
+	struct err ignored = ERR_INIT;
+	int r = follow_streams(f, err);
+
+	/* the job's colours end with its output, whatever is said next */
+	return put_end(f, r < 0 ? &ignored : err) < 0 ? -1 : r;
 }
 
 /* ---- ends ------------------------------------------------------------------- */

@@ -311,6 +311,46 @@ def t_who_waits_for_an_answer_hears_an_interrupt():
     assert p.wait(5) == -signal.SIGINT, p.returncode
 
 
+def t_who_waits_for_a_vessel_that_accepts_nobody_hears_an_interrupt():
+    os.makedirs(f"{D}/closed/lychgate/api", 0o700)
+    path = f"{D}/closed/lychgate/api/vessel.sock"
+    waiting = []
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen(0)
+        try:
+            while True:
+                waiting.append(socket.socket(socket.AF_UNIX))
+                waiting[-1].setblocking(False)
+                waiting[-1].connect(path)
+        except BlockingIOError:
+            pass
+        p = lych("logs", "-f", "1", runtime=f"{D}/closed")
+        time.sleep(1)
+        began = time.monotonic()
+        p.send_signal(signal.SIGINT)
+        assert p.wait(5) == 130 and time.monotonic() - began < 0.5, (p.returncode, time.monotonic() - began)
+
+
+def t_the_colour_of_a_job_ends_with_its_output():
+    """Its vessel says something that cannot be read, which a person is told on the same terminal."""
+
+    def serve(c):
+        c.recv(4096)
+        c.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for event in (b"output\ndata: " + json.dumps({"stream": "stdout", "offset": 0, "data": "G1szMW1yZWQ="}).encode(),
+                      b"output\ndata: {"):
+            event = b"id: 4-7-0\nevent: " + event + b"\n\n"
+            c.sendall(b"%x\r\n%s\r\n" % (len(event), event))
+
+    shown, terminal = os.openpty()
+    p = subprocess.Popen([os.environ["LYCH_BUILD"] + "/lych", "logs", "-f", "1"], stdin=terminal, stdout=terminal,
+                         stderr=terminal, env={**os.environ, "XDG_RUNTIME_DIR": mute("red", serve)})
+    assert p.wait(10) == 1, p.returncode
+    text = os.read(shown, 65536)
+    assert b"\x1b[31mred" in text and b"\x1b[0m" in text[text.index(b"red"):text.index(b"lych: ")], text
+
+
 def t_the_command_outlasts_a_vessel_that_is_killed():
     global vessel
     job = submit(priority=100)
