@@ -63,16 +63,26 @@ for part in tomb vessel scribe postgres keyless gate lych-egress; do
 done
 lych cancel "$id" >/dev/null
 
-# --- a guard only waits: it is missed when there is something to tell
-id=$(long_job)
-wait_until 20 "the job did not start" running
-guard=$(lych_pid guard)
-kill -STOP "$guard"
-kill -KILL "$(lych_pid tomb)"
-wait_until 5 "a killed tomb whose guard is stopped was not replaced" is_new guard "$guard"
-lych_wait_up
-wait_until 60 "the job does not run after the stop of the guard" running
-lych cancel "$id" >/dev/null
+# --- who only waits for another is missed when there is something to tell: the tomb's guard, and the spawner's
+# parent outside its namespaces
+parent_of() { awk '/^PPid:/ { print $2 }' "/proc/$1/status"; }
+waits() { # part: stopped is who waits for it
+	local part=$1 pid waiter
+	id=$(long_job)
+	wait_until 20 "the job did not start" running
+	pid=$(pid_of "$part")
+	waiter=$(parent_of "$pid")
+	kill -STOP "$waiter"
+	[ "$(lych run -n -- echo back)" = back ] || fail "no job runs while the $part's parent is stopped"
+	kill -KILL "$pid"
+	wait_until 15 "a killed $part whose parent is stopped was not replaced" is_new "$part" "$pid"
+	[ ! -e "/proc/$waiter" ] || fail "the stopped parent of the $part (pid $waiter) is still there"
+	lych_wait_up
+	wait_until 60 "the job does not run after the stop of the $part's parent" running
+	lych cancel "$id" >/dev/null
+}
+waits tomb
+waits spawner
 grep -q 'stopped or stuck; it is killed.*part="scribe"' "$LYCHGATE_DATA/log/starter.log" || fail "the starter did not say why"
 
 # --- who was not looked at is not missed: all of them stood still together
