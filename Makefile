@@ -84,7 +84,7 @@ MANIFEST := secrets/manifest.c
 NET_vessel := $(SRC_net)
 NET_conf := common/net/conf.c $(wildcard common/net/conf_*.c)
 NET_tomb := $(filter-out $(NET_conf),$(SRC_net))
-NET_cli := $(addprefix common/net/,json.c json_scan.c sha256.c tomb_secret.c) $(NET_conf)
+NET_cli := $(addprefix common/net/,json.c json_scan.c npm_lock.c sha256.c tomb_secret.c) $(NET_conf)
 NET_scribe := $(wildcard common/net/confine*.c) $(addprefix common/net/,json.c json_scan.c loop.c notify.c sha256.c)
 NET_audit := common/net/sha256.c
 

@@ -6,8 +6,11 @@
 #include "cli/tar.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
+#include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
+#include "common/net/json.h"
+#include "common/net/npm_lock.h"
 #include "common/str.h"
 #include "common/utf8.h"
 #include <errno.h>
@@ -20,6 +23,8 @@
 #define INLINE_ONE_MAX ((size_t)128 << 10) /* one file or stdin, raw bytes */
 #define INLINE_ALL_MAX                                                                   \
 	((size_t)512 << 10) /* together, raw bytes: base64 and escapes fit */
+
+#define LOCK_FILE_MAX ((size_t)8 << 20) /* with what is left out of the spec */
 
 /* ---- bytes that go in ------------------------------------------------------- */
 
@@ -214,6 +219,46 @@ static int write_names(struct jsonw *w, const char *key, const char *const *name
 	return 0;
 }
 
+/* The path of the job's package-lock.json, owned; NULL: it has none. */
+static char *find_lock(const struct run_args *a)
+{
+	static const char name[] = "package-lock.json";
+
+	for (size_t i = 0; i < a->n_files; i++) {
+		const char *eq = strrchr(a->files[i], '=');
+		cleanup_free char *path =
+			eq ? xstrndup(a->files[i], (size_t)(eq - a->files[i]))
+			   : xstrdup(a->files[i]);
+		cleanup_free char *copy = xstrdup(path);
+
+		if (str_eq(eq ? eq + 1 : basename(copy), name))
+			return TAKE_PTR(path);
+	}
+	return a->dir ? xasprintf("%s/%s", a->dir, name) : NULL;
+}
+
+static int write_lock(const struct run_args *a, struct jsonw *w, struct err *err)
+{
+	cleanup_free char *path = find_lock(a);
+	cleanup_buf struct buf lock = {.max = SPEC_MAX_BYTES};
+	cleanup_buf struct buf package = {.max = SPEC_MAX_BYTES};
+	cleanup_free char *text = NULL;
+	cleanup_json struct json *j = NULL;
+	size_t len;
+
+	if (!path)
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "--dep npm-lock: no package-lock.json among --file "
+				  "and --dir");
+	if (fs_read_file(AT_FDCWD, path, LOCK_FILE_MAX, &text, &len, err) < 0 ||
+	    json_parse(text, len, NPM_LOCK_DEPTH_MAX, &j, err) < 0 ||
+	    npm_lock_write(j, NULL, &lock, &package, err) < 0)
+		return err_wrap(err, "--dep npm-lock: %s", path);
+	jsonw_key(w, "npm_lock");
+	jsonw_raw(w, buf_str(&lock), lock.len);
+	return 0;
+}
+
 static int write_deps(const struct run_args *a, struct jsonw *w, struct err *err)
 {
 	jsonw_key(w, "deps");
@@ -221,7 +266,8 @@ static int write_deps(const struct run_args *a, struct jsonw *w, struct err *err
 	if (write_names(w, "pypi", a->pypi, a->n_pypi, deps_is_requirement, err) < 0 ||
 	    write_names(w, "npm", a->npm, a->n_npm, deps_is_npm, err) < 0)
 		return -1;
-	jsonw_kbool(w, "npm_lock", a->npm_lock);
+	if (a->npm_lock && write_lock(a, w, err) < 0)
+		return -1;
 	jsonw_obj_end(w);
 	return 0;
 }

@@ -107,6 +107,14 @@ void broker_env(enum sbx_grade grade, enum egress_mode egress,
 			    arg);
 }
 
+void broker_env_mirrors(void (*put)(const char *name, const char *value, void *arg),
+			void *arg)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+		if (variables[i].who & MIRRORS)
+			put(variables[i].name, variables[i].text, arg);
+}
+
 /* They name another place, or another key, to a program that reads ours. */
 static const struct {
 	unsigned who;

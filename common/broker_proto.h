@@ -114,6 +114,10 @@ bool broker_betas(const char *s, char out[BROKER_BETAS_SIZE]);
 void broker_env(enum sbx_grade grade, enum egress_mode egress,
 		const struct broker_key *key,
 		void (*put)(const char *name, const char *value, void *arg), void *arg);
+/* Those of pip, uv and npm alone, which need no key: for a program that asks for packages and
+ * nothing else. Grade full. */
+void broker_env_mirrors(void (*put)(const char *name, const char *value, void *arg),
+			void *arg);
 /* May a job that has this egress not set the variable itself? */
 bool broker_env_is_reserved(enum egress_mode egress, const char *name);
 

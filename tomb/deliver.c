@@ -321,6 +321,7 @@ static void deps_placed(struct files_answer *a, const struct err *err, void *arg
 
 void run_deps_fetch(struct run *run)
 {
+	const struct deps *d = &run->spec.deps;
 	cleanup_buf struct buf text = {.max = DEPS_MAX * (DEPS_TEXT_MAX + 1)};
 	cleanup_buf struct buf all = {.max = PAYLOAD_MAX_BYTES};
 	struct err err = ERR_INIT;
@@ -332,9 +333,17 @@ void run_deps_fetch(struct run *run)
 		return;
 	}
 	relay_drain(run->relay);
-	deps_requirements(&run->spec.deps, &text);
+	deps_requirements(d, &text);
 	add_files(run, &all);
-	add_put(&all, FILES_IN_WORK, 0644, DEPS_REQUIREMENTS, buf_str(&text), text.len);
+	add_put(&all, FILES_NEW_DIR, 0, DEPS_DIR, "", 0);
+	add_put(&all, FILES_IN_WORK, 0644, DEPS_DIR "/" DEPS_REQUIREMENTS, buf_str(&text),
+		text.len);
+	if (d->npm_lock) {
+		add_put(&all, FILES_IN_WORK, 0644, DEPS_DIR "/package.json",
+			d->npm_package, strlen(d->npm_package));
+		add_put(&all, FILES_IN_WORK, 0644, DEPS_DIR "/package-lock.json",
+			d->npm_lock, strlen(d->npm_lock));
+	}
 	ask(run, FILES_PLACE, "", &all, deps_placed);
 }
 

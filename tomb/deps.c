@@ -5,36 +5,46 @@
 
 #include <string.h>
 
-/* $1: list, lock or none; behind it npm's packages. Nothing of the job's is in the text. */
+/* $1: list, lock or none; behind it npm's packages. Nothing of the job's is in the text, nor
+ * where it runs: DEPS_DIR, which holds what deps_*() wrote. -I: modules are not looked for
+ * beside requirements.txt, nor where a variable says. */
 static const char fetch[] =
 	"set -eu\n"
 	"kind=$1; shift\n"
 	"if [ -s " DEPS_REQUIREMENTS " ]; then\n"
-	"	python3 -m pip download --quiet --no-input --no-cache-dir "
+	"	python3 -I -m pip download --quiet --no-input --no-cache-dir "
 	"--only-binary=:all: \\\n"
-	"		--dest " DEPS_DIR "/wheels -r " DEPS_REQUIREMENTS "\n"
+	"		--dest wheels -r " DEPS_REQUIREMENTS "\n"
 	"fi\n"
 	"case $kind in\n"
 	"list) npm install --no-save --no-package-lock --ignore-scripts --loglevel=error "
 	"\\\n"
-	"	--cache " DEPS_DIR "/npm -- \"$@\" ;;\n"
-	"lock) npm ci --ignore-scripts --loglevel=error --cache " DEPS_DIR "/npm ;;\n"
+	"	--cache npm -- \"$@\" ;;\n"
+	"lock) npm ci --ignore-scripts --loglevel=error --cache npm ;;\n"
 	"esac\n";
 static const char install[] =
 	"set -eu\n"
-	"if [ -s " DEPS_REQUIREMENTS " ]; then\n"
-	"	python3 -m pip install --quiet --no-input --no-cache-dir --no-index \\\n"
+	"if [ -s " DEPS_DIR "/" DEPS_REQUIREMENTS " ]; then\n"
+	"	python3 -I -m pip install --quiet --no-input --no-cache-dir --no-index "
+	"\\\n"
 	"		--disable-pip-version-check --only-binary=:all: "
 	"--no-warn-script-location \\\n"
 	"		--find-links " DEPS_DIR "/wheels --target " DEPS_DIR
 	"/python \\\n"
-	"		-r " DEPS_REQUIREMENTS "\n"
+	"		-r " DEPS_DIR "/" DEPS_REQUIREMENTS "\n"
 	"fi\n"
 	"case $1 in\n"
-	"list | lock) npm rebuild --offline --foreground-scripts --loglevel=error \\\n"
-	"	--cache " DEPS_DIR "/npm ;;\n"
+	"list | lock)\n"
+	"	if [ -e node_modules ]; then\n"
+	"		cp -a --remove-destination " DEPS_DIR
+	"/node_modules/. node_modules/\n"
+	"	elif [ -e " DEPS_DIR "/node_modules ]; then\n"
+	"		mv " DEPS_DIR "/node_modules .\n"
+	"	fi\n"
+	"	npm rebuild --offline --foreground-scripts --loglevel=error \\\n"
+	"		--cache " DEPS_DIR "/npm ;;\n"
 	"esac\n"
-	"rm -rf " DEPS_DIR "/npm " DEPS_DIR "/wheels\n";
+	"rm -rf " DEPS_DIR "/npm " DEPS_DIR "/wheels " DEPS_DIR "/node_modules\n";
 
 void deps_requirements(const struct deps *d, struct buf *out)
 {

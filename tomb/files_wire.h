@@ -68,6 +68,7 @@ MUST_CHECK bool files_reply_is_sound(struct files_reply *r, size_t bytes);
 /* ---- what is placed */
 
 enum files_where {
+	FILES_NEW_DIR,	 /* an empty directory of work/; one that is there is refused */
 	FILES_IN_WORK,	 /* data as a file below work/ */
 	FILES_FROM_BLOB, /* a copy of the file `data` of the spool, below work/ */
 	FILES_IN_SPOOL,	 /* data as a new file of the spool */

@@ -322,7 +322,7 @@ int tomb_spec_parse(const void *data, size_t len, struct tomb_spec *ret, struct 
 	    parse_globs(obj, &s, err) < 0 || parse_limits(obj, &s, err) < 0 ||
 	    parse_modes(obj, &s, err) < 0 ||
 	    spec_bool(obj, "explain", &s.explain, err) < 0 ||
-	    deps_read(obj, &s.deps, err) < 0 ||
+	    deps_read(obj, NULL, &s.deps, err) < 0 ||
 	    spec_sha(obj, "input", s.input_blob, err) < 0) {
 		tomb_spec_done(&s);
 		return -1;
@@ -420,12 +420,12 @@ enum egress_mode tomb_spec_egress(const struct tomb_spec *s, enum tomb_spec_use 
 }
 
 /* The commands that are the tomb's own. */
-static void block_own(const struct tomb_spec *s, enum tomb_spec_use use,
-		      const struct tomb_spec_place *place, struct buf *out)
+static void block_own(const struct tomb_spec *s, enum tomb_spec_use use, struct buf *out)
 {
 	static const char *const tar[] = {"tar", "-x", "-f", "-", "--no-same-owner"};
 
-	broker_env(place->grade, tomb_spec_egress(s, use), place->key, block_env, out);
+	if (use == SPEC_USE_DEPS_FETCH)
+		broker_env_mirrors(block_env, out);
 	block_str(out, "--");
 	if (use == SPEC_USE_DEPS_FETCH)
 		deps_fetch_argv(&s->deps, out);
@@ -435,6 +435,15 @@ static void block_own(const struct tomb_spec *s, enum tomb_spec_use use,
 		block_str(out, tar[i]);
 }
 
+static void block_workspace(const struct tomb_spec *s, enum tomb_spec_use use,
+			    const struct tomb_spec_place *place, struct buf *out)
+{
+	block_str(out,
+		  s->read_only && use == SPEC_USE_JOB ? "--workspace-ro" : "--workspace");
+	buf_adds(out, place->workspace);
+	block_str(out, use == SPEC_USE_DEPS_FETCH ? "/" DEPS_DIR : "");
+}
+
 int tomb_spec_block(const struct tomb_spec *s, enum tomb_spec_use use,
 		    const struct tomb_spec_place *place, struct buf *out, struct err *err)
 {
@@ -442,9 +451,7 @@ int tomb_spec_block(const struct tomb_spec *s, enum tomb_spec_use use,
 
 	buf_reset(out);
 	block_opt(out, "--grade", sbx_grade_name(place->grade));
-	block_opt(out,
-		  s->read_only && use == SPEC_USE_JOB ? "--workspace-ro" : "--workspace",
-		  place->workspace);
+	block_workspace(s, use, place, out);
 	/* Unpacking and installing have no business with a network either. */
 	block_opt(out, "--network",
 		  (s->loopback && use == SPEC_USE_JOB) || use == SPEC_USE_DEPS_FETCH
@@ -460,7 +467,7 @@ int tomb_spec_block(const struct tomb_spec *s, enum tomb_spec_use use,
 	if (use == SPEC_USE_JOB)
 		block_job(s, place, out);
 	else
-		block_own(s, use, place, out);
+		block_own(s, use, out);
 	if (!buf_ok(out) || out->len > SPAWN_SPEC_MAX_BYTES)
 		return err_set_id(err, ERRID_SPEC_SIZE,
 				  "the sandbox's arguments are too long");

@@ -118,6 +118,13 @@ int workspace_put(const struct workspace *w, const struct files_put *p, struct e
 {
 	cleanup_close int fd = -1;
 
+	if (p->where == FILES_NEW_DIR)
+		return mkdirat(w->work_fd, p->path, 0700) < 0
+			       ? err_sys(err,
+					 "make '%.100s', a name that the job's files may "
+					 "not have",
+					 p->path)
+			       : 0;
 	if (p->where != FILES_IN_SPOOL)
 		return put_below_work(w, p, err);
 	fd = workspace_spool(w, p->path, err);

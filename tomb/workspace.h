@@ -27,7 +27,8 @@ void workspace_done(struct workspace *w);
 /* A new file of the spool, read-write. */
 MUST_CHECK int workspace_spool(const struct workspace *w, const char *name,
 			       struct err *err);
-/* One file, below work/ in place of what is there; what leads to it is not followed. */
+/* One file, below work/ in place of what is there; what leads to it is not followed. Or a
+ * directory, which must not be there. */
 MUST_CHECK int workspace_put(const struct workspace *w, const struct files_put *p,
 			     struct err *err);
 

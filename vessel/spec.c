@@ -399,7 +399,9 @@ static int read_deps(struct spec *s, const struct conf *conf, struct err *err)
 {
 	const struct deps *d = &s->deps;
 
-	if (deps_read(s->root, &s->deps, err) < 0 ||
+	const char *npm = conf->broker.registry[REGISTRY_NPM].url.text;
+
+	if (deps_read(s->root, npm ? npm : "", &s->deps, err) < 0 ||
 	    ((d->n_npm || d->npm_lock) && check_registry(conf, REGISTRY_NPM, err) < 0))
 		return -1;
 	return d->n_pypi ? check_registry(conf, REGISTRY_PYPI, err) : 0;

@@ -61,7 +61,10 @@ static void write_deps(struct jsonw *w, const struct spec *s)
 	jsonw_obj(w);
 	write_strings(w, "pypi", (const char *const *)d->pypi, d->n_pypi);
 	write_strings(w, "npm", (const char *const *)d->npm, d->n_npm);
-	jsonw_kbool(w, "npm_lock", d->npm_lock);
+	if (d->npm_lock) {
+		jsonw_key(w, "npm_lock");
+		jsonw_raw(w, d->npm_lock, strlen(d->npm_lock));
+	}
 	jsonw_obj_end(w);
 }
 

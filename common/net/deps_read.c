@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/net/deps_read.h"
 
+#include "common/buf.h"
+#include "common/cleanup.h"
 #include "common/deps.h"
 #include "common/mem.h"
+#include "common/net/npm_lock.h"
+#include "common/proto.h"
 
 #include <stdlib.h>
 
@@ -30,7 +34,28 @@ static int read_list(const struct json *deps, const char *key,
 	return 0;
 }
 
-int deps_read(const struct json *spec, struct deps *ret, struct err *err)
+static int read_lock(const struct json *deps, const char *registry, struct deps *d,
+		     struct err *err)
+{
+	const struct json *lock = NULL;
+	cleanup_buf struct buf text = {.max = SPEC_MAX_BYTES};
+	cleanup_buf struct buf package = {.max = SPEC_MAX_BYTES};
+
+	if (json_get_obj(deps, "npm_lock", false, &lock, err) < 0)
+		return -1;
+	if (!lock)
+		return 0;
+	if (d->n_npm)
+		return err_set_id(err, ERRID_SPEC_DEPS, "npm or npm_lock, not both");
+	if (npm_lock_write(lock, registry, &text, &package, err) < 0)
+		return err_wrap(err, "deps.npm_lock");
+	d->npm_lock = xstrdup(buf_str(&text));
+	d->npm_package = xstrdup(buf_str(&package));
+	return 0;
+}
+
+int deps_read(const struct json *spec, const char *registry, struct deps *ret,
+	      struct err *err)
 {
 	static const char *const keys[] = {"pypi", "npm", "npm_lock"};
 	const struct json *obj = NULL, *arr = NULL;
@@ -43,9 +68,7 @@ int deps_read(const struct json *spec, struct deps *ret, struct err *err)
 	    json_check_keys(obj, keys, ARRAY_SIZE(keys), err) < 0 ||
 	    read_list(obj, "pypi", deps_is_requirement, &d.pypi, &d.n_pypi, err) < 0 ||
 	    read_list(obj, "npm", deps_is_npm, &d.npm, &d.n_npm, err) < 0 ||
-	    json_get_bool(obj, "npm_lock", false, &d.npm_lock, err) < 0 ||
-	    (d.npm_lock && d.n_npm &&
-	     err_set_id(err, ERRID_SPEC_DEPS, "npm or npm_lock, not both") < 0)) {
+	    read_lock(obj, registry, &d, err) < 0) {
 		deps_done(&d);
 		return -1;
 	}
@@ -61,6 +84,8 @@ void deps_done(struct deps *d)
 		free(d->npm[i]);
 	free(d->pypi);
 	free(d->npm);
+	free(d->npm_lock);
+	free(d->npm_package);
 	*d = (struct deps){.n_pypi = 0};
 }
 

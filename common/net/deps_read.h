@@ -13,15 +13,18 @@
 struct deps {
 	char **pypi, **npm; /* owned */
 	size_t n_pypi, n_npm;
-	bool npm_lock; /* package-lock.json of the workspace; not with npm */
+	/* owned; NULL: none, and not with npm: package-lock.json and the package.json to it,
+	 * as npm_lock_write() makes them */
+	char *npm_lock, *npm_package;
 };
 
 /*
- * spec: the whole. Without deps, or with an empty list, *ret is left as it is; else it is
+ * spec: the whole. registry: npm_lock.h. Without deps, or with an empty list, *ret is left as it is; else it is
  * whole (deps_done() frees it) or untouched. ERRID_SPEC_DEPS, and json.h's for what has
  * another shape.
  */
-MUST_CHECK int deps_read(const struct json *spec, struct deps *ret, struct err *err);
+MUST_CHECK int deps_read(const struct json *spec, const char *registry, struct deps *ret,
+			 struct err *err);
 void deps_done(struct deps *d);
 bool deps_any(const struct deps *d);
 

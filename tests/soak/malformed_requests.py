@@ -55,8 +55,12 @@ SPEC = {"request_id": "@ID@", "argv": ["true", "x"], "stdin": "s", "files": [
     {"path": "a/b", "content": "c", "mode": "0755"}, {"path": "d", "base64": "AA=="}, {"path": "e", "blob": SHA}], "env": {"A": "b"},
     "limits": {"memory_bytes": 67108864, "disk_bytes": 67108864, "output_bytes": 1000000, "timeout_ms": 60000, "processes": 9, "cpus": 1},
     "network": "loopback", "egress": "registry", "profile": "candidate", "artifacts": ["*.txt", "d/**"], "privacy": "public", "priority": 50,
-    "retry": "never", "explain": False, "deps": {"pypi": ["x==1.0"], "npm": ["y@1.0.0"], "npm_lock": False}, "grants": [], "gates": []}
-SCRIPT = {"request_id": "@ID@", "script": "true", "interpreter": "/bin/sh", "stdin_base64": "AA==", "egress": "none", "retry": "on_lost"}
+    "retry": "never", "explain": False, "deps": {"pypi": ["x==1.0"], "npm": ["y@1.0.0"]}, "grants": [], "gates": []}
+SCRIPT = {"request_id": "@ID@", "script": "true", "interpreter": "/bin/sh", "stdin_base64": "AA==", "egress": "none", "retry": "on_lost",
+          "deps": {"npm_lock": {"lockfileVersion": 3, "packages": {"": {"dependencies": {"y": "^1.0.0"}}, "node_modules/y": {
+              "version": "1.0.0", "integrity": "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=", "resolved": "https://registry.npmjs.org/y/-/y-1.0.0.tgz",
+              "peerDependencies": {"z": "*"}, "peerDependenciesMeta": {"z": {"optional": True}}, "bin": {"y": "y.js"}, "os": ["linux"],
+              "dev": False}}}}}
 RESULT = {"v": 1, "exit_code": 0, "signal": None, "class": "", "detail": "", "end": "exited", "exec_errno": None, "refused": {
     "error_code": "LYCH-SANDBOX-002", "stage": "landlock", "detail": "d"}, "wall_ms": 12, "cpu_ms": 3, "memory_peak_bytes": 1,
     "disk_peak_bytes": 1, "processes_peak": 2, "stdout_bytes": 3, "stderr_bytes": 0, "stdout_truncated": False, "stderr_truncated": False,

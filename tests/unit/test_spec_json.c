@@ -152,7 +152,14 @@ static struct refusal refusals[] = {
 	R("{" ARGV ",\"deps\":{\"pypi\":\"six\"}}", SPEC_TYPE),
 	R("{" ARGV ",\"deps\":{\"pypi\":[\"six @ https://evil/six.whl\"]}}", SPEC_DEPS),
 	R("{" ARGV ",\"deps\":{\"npm\":[\"--registry=https://evil/\"]}}", SPEC_DEPS),
-	R("{" ARGV ",\"deps\":{\"npm\":[\"x\"],\"npm_lock\":true}}", SPEC_DEPS),
+	R("{" ARGV ",\"deps\":{\"npm\":[\"x\"],\"npm_lock\":{}}}", SPEC_DEPS),
+	R("{" ARGV ",\"deps\":{\"npm_lock\":true}}", SPEC_TYPE),
+	R("{" ARGV ",\"deps\":{\"npm_lock\":{\"lockfileVersion\":3,\"packages\":{\"\":{},"
+	  "\"a\":{}}}}}",
+	  SPEC_DEPS),
+	R("{" ARGV
+	  ",\"deps\":{\"npm_lock\":{\"lockfileVersion\":3,\"packages\":{\"\":{}}}}}",
+	  REGISTRY_NONE),
 	R("{" ARGV ",\"deps\":{\"npm\":[\"x\"]}}", REGISTRY_NONE),
 	R("{" ARGV ",\"deps\":{\"pypi\":[\"x\"]}}", REGISTRY_NONE),
 	R("{" ARGV ",\"grants\":{\"net\":true}}", SPEC_UNSUPPORTED),
