@@ -133,5 +133,33 @@ out=$(lych run --dep "pypi:tiny==1.0 --hash=sha256:$(printf '0%.0s' $(seq 64))" 
 has "a wrong hash" "$out" "DO NOT MATCH"
 out=$(lych run --dep "pypi:tiny==1.0 --hash=${sha/=/:}" -n -- python3 -m tiny 2>&1)
 has "the right hash" "$out" "tiny works"
+# what the job brings along is not there while they are fetched, and does not stand in their way
+evil=$LYCH_TMP/evil
+mkdir -p "$evil/pip" "$evil/pkg_resources"
+echo 'open("/work/ran", "w").write("pip.py")' >"$evil/pip.py"
+for f in pip/__init__ pip/__main__ sitecustomize usercustomize runpy zipfile ssl; do
+	echo "open('/work/ran', 'w').write('$f'); raise SystemExit(0)" >"$evil/$f.py"
+done
+printf '[global]\nindex-url = http://127.0.0.1:1/simple\n' >"$evil/pip.conf"
+mkdir -p "$evil/.config/pip" "$evil/.pip"
+cp "$evil/pip.conf" "$evil/.config/pip/"
+cp "$evil/pip.conf" "$evil/.pip/"
+echo 'other==1.0' >"$evil/requirements.txt"
+out=$(lych run -C "$evil" --dep pypi:tiny==1.0 -n -- sh -c 'cat ran; cd /tmp && python3 -I -c "
+import sys
+sys.path.append(\"/work/.lychgate-deps/python\")
+import runpy
+runpy.run_module(\"tiny\", run_name=\"__main__\")"' 2>&1)
+has "a dependency beside files that are in the way" "$out" "tiny works"
+has "none of them has run" "$out" "ran: No such file"
+for kind in link directory; do
+	rm -rf "${evil:?}"
+	mkdir -p "$evil/there"
+	if [ $kind = link ]; then ln -s there "$evil/.lychgate-deps"; else mkdir "$evil/.lychgate-deps"; fi
+	echo 'other==1.0' >"$evil/there/requirements.txt"
+	out=$(lych run -C "$evil" --dep pypi:tiny==1.0 -n -- echo ran 2>&1) && fail "a $kind in the place of the dependencies"
+	has "a $kind in the place of the dependencies" "$out" "a name that the job's files may not have"
+	! grep -qx ran <<<"$out" || fail "the job ran with a $kind in the place of the dependencies"
+done
 has "the audit log has it" "$(lych audit tail -n 200 2>/dev/null)" "package"
 echo "packages: $count checks"
