@@ -154,12 +154,8 @@ static int build(struct restore *r, int fd, struct err *err)
 	struct err second = ERR_INIT;
 	int rc = -1;
 
-	/* a rest of one that was cut off */
-	if (restore_remove(r->new.data, err) < 0 || paths_make(&r->new, err) < 0)
+	if (restore_beside_make(r, err) < 0)
 		return -1;
-	r->new_fd = open(r->new.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r->new_fd < 0)
-		return err_sys(err, "%s", r->new.data);
 	conf_defaults(&r->conf);
 	if ((access(r->p.config, F_OK) < 0 ||
 	     conf_load(r->p.config, &r->conf, err) == 0) &&
@@ -174,40 +170,59 @@ static int build(struct restore *r, int fd, struct err *err)
 	return rc;
 }
 
-static int restore(struct restore *r, struct err *err)
+static int open_archive(const char *path, struct err *err)
 {
-	cleanup_close int fd =
-		open(r->a->file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	cleanup_close int lock = -1;
-	cleanup_close int run_lock = -1;
-	cleanup_close int pg_lock = -1;
-	cleanup_free char *beside = NULL;
-	cleanup_free char *phylactery = NULL;
-	bool was_empty = true;
+	cleanup_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
 
+	if (fd < 0 && errno == ELOOP)
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "%s is a link: name the archive itself", path);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(err, "%s", r->a->file);
+		return err_sys(err, "%s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set_id(err, ERRID_BACKUP_DAMAGED, "%s is no regular file",
-				  r->a->file);
-	if (paths_resolve(&r->p, err) < 0 || restore_check(r, fd, err) < 0)
-		return -1;
-	if (paths_make(&r->p, err) < 0)
-		return -1;
-	lock = restore_lock(r->p.data, err);
-	run_lock = lock < 0 ? -1 : restore_lock(r->p.runtime, err);
-	phylactery = xasprintf("%s/phylactery", r->p.data);
-	pg_lock = run_lock < 0 ? -1 : restore_lock(phylactery, err); /* the pod's, too */
+				  path);
+	return TAKE_FD(fd);
+}
+
+/* All of it under the locks of who could be there: ours, a running Lychgate's, the pod's. */
+static int restore_locked(struct restore *r, int fd, struct err *err)
+{
+	cleanup_close int lock = restore_lock(r->p.data, err);
+	cleanup_close int run_lock = lock < 0 ? -1 : restore_lock(r->p.runtime, err);
+	cleanup_free char *phylactery = xasprintf("%s/phylactery", r->p.data);
+	cleanup_close int pg_lock = run_lock < 0 ? -1 : restore_lock(phylactery, err);
+	bool was_empty = true;
+
 	if (pg_lock < 0 || restore_place_check(r, &was_empty, err) < 0)
 		return -1;
+	if (build(r, fd, err) < 0 || restore_exchange(r, was_empty, err) < 0) {
+		restore_beside_remove(r);
+		return -1;
+	}
+	return 0;
+}
+
+static int restore(struct restore *r, struct err *err)
+{
+	cleanup_close int fd = open_archive(r->a->file, err);
+	cleanup_free char *beside = NULL;
+	struct err ignored = ERR_INIT;
+	bool was_empty, was_there;
+
+	/* what is refused here has made nothing */
+	if (fd < 0 || paths_resolve(&r->p, err) < 0 || restore_check(r, fd, err) < 0 ||
+	    restore_place_check(r, &was_empty, err) < 0)
+		return -1;
+	was_there = access(r->p.data, F_OK) == 0;
 	beside = xasprintf("%s.restore", r->p.data);
 	r->new = r->p;
 	r->new.data = beside;
-	if (build(r, fd, err) < 0 || restore_exchange(r, was_empty, err) < 0) {
-		struct err ignored = ERR_INIT;
-
-		(void)!restore_remove(beside, &ignored);
+	if (paths_make(&r->p, err) < 0 || restore_locked(r, fd, err) < 0) {
+		if (!was_there && restore_place_check(r, &was_empty, &ignored) == 0 &&
+		    was_empty)
+			(void)!restore_remove(r->p.data, &ignored);
 		return -1;
 	}
 	say(r, restore_config(r), keep_key(r));

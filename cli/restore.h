@@ -85,7 +85,11 @@ MUST_CHECK int restore_extract(struct restore *r, int fd, struct err *err);
 MUST_CHECK int restore_rows(struct restore *r, struct err *err);
 
 /* ---- restore_place.c -------------------------------------------------------- */
-/* *ret_empty: no installation. One is refused unless forced. */
+/* DATA.restore, new, and r->new_fd. One that is there is removed when a restore that was cut
+ * off left it, else refused. */
+MUST_CHECK int restore_beside_make(struct restore *r, struct err *err);
+void restore_beside_remove(const struct restore *r);
+/* *ret_empty: no installation, or no directory. One is refused unless forced. */
 MUST_CHECK int restore_place_check(const struct restore *r, bool *ret_empty,
 				   struct err *err);
 /* The lock of a directory, as a descriptor. */

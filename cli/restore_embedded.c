@@ -4,11 +4,31 @@
 
 #include "cli/proc.h"
 #include "common/cleanup.h"
+#include "common/fs.h"
 #include "common/mem.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
+
+#define LOG_MAX ((size_t)1 << 20)
+
+/* The log goes with what is made: its last line is what stays of it. */
+static int server_failed(const struct restore *r, const char *what, struct err *err)
+{
+	cleanup_free char *text = NULL;
+	struct err ignored = ERR_INIT;
+	const char *line = "it wrote no log";
+	size_t len = 0;
+
+	if (fs_read_file(AT_FDCWD, r->pg.log, LOG_MAX, &text, &len, &ignored) == 0 &&
+	    len) {
+		text[len - (text[len - 1] == '\n')] = '\0';
+		line = strrchr(text, '\n') ? strrchr(text, '\n') + 1 : text;
+	}
+	return err_set_id(err, ERRID_START_DB, "%s: %.300s", what, line);
+}
 
 static int server_start(struct restore *r, struct err *err)
 {
@@ -44,7 +64,7 @@ static int server_start(struct restore *r, struct err *err)
 		if (is_dead)
 			r->server = 0;
 		if (is_dead || clock_boot_usec() >= deadline)
-			return err_set_id(err, ERRID_START_DB, "see %s", r->pg.log);
+			return server_failed(r, "the new cluster", err);
 		(void)nanosleep(&nap, NULL);
 	}
 	return 0;
@@ -61,9 +81,7 @@ static int server_stop(struct restore *r, struct err *err)
 		;
 	r->server = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return err_set_id(err, ERRID_START_DB,
-				  "the new cluster did not stop cleanly, see %s",
-				  r->pg.log);
+		return server_failed(r, "the new cluster did not stop cleanly", err);
 	return 0;
 }
 

@@ -30,7 +30,11 @@ static int is_content(const char *path, const struct stat *st, int type, struct 
 /* Directories without a file are no installation. */
 int restore_place_check(const struct restore *r, bool *ret_empty, struct err *err)
 {
-	*ret_empty = nftw(r->p.data, is_content, 16, FTW_PHYS | FTW_ACTIONRETVAL) == 0;
+	int found = nftw(r->p.data, is_content, 16, FTW_PHYS | FTW_ACTIONRETVAL);
+
+	if (found < 0 && errno != ENOENT)
+		return err_sys(err, "look at %s", r->p.data);
+	*ret_empty = found <= 0;
 	if (!*ret_empty && !r->a->force)
 		return err_set_id(err, ERRID_BACKUP_NOT_EMPTY, "%s", r->p.data);
 	return 0;
@@ -63,6 +67,44 @@ int restore_remove(const char *path, struct err *err)
 		      : fs_remove_beneath(fd, strrchr(path, '/') + 1, err);
 }
 
+/* While the file BESIDE-mark is there, the directory BESIDE is one that a restore makes, or
+ * left: ours to remove. Without it the directory is somebody's: what a restore that was cut
+ * off moved aside, or no restore at all. */
+static char *mark_of(const struct restore *r)
+{
+	return xasprintf("%s-mark", r->new.data);
+}
+
+int restore_beside_make(struct restore *r, struct err *err)
+{
+	cleanup_free char *mark = mark_of(r);
+	cleanup_close int fd = -1;
+
+	if (access(mark, F_OK) < 0 && access(r->new.data, F_OK) == 0)
+		return err_set_id(err, ERRID_BACKUP_FAILED,
+				  "%s is there, and a restore that was cut off did not "
+				  "make it: move it away",
+				  r->new.data);
+	if (restore_remove(r->new.data, err) < 0)
+		return -1;
+	fd = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_sys(err, "%s", mark);
+	if (paths_make(&r->new, err) < 0)
+		return -1;
+	r->new_fd = open(r->new.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return r->new_fd < 0 ? err_sys(err, "%s", r->new.data) : 0;
+}
+
+void restore_beside_remove(const struct restore *r)
+{
+	cleanup_free char *mark = mark_of(r);
+	struct err ignored = ERR_INIT;
+
+	if (access(mark, F_OK) == 0 && restore_remove(r->new.data, &ignored) == 0)
+		(void)unlink(mark);
+}
+
 /* From here on it is restored: what fails is said, and nothing is taken back. */
 static void after_exchange(struct restore *r, bool was_empty)
 {
@@ -88,10 +130,20 @@ static void after_exchange(struct restore *r, bool was_empty)
 
 int restore_exchange(struct restore *r, bool was_empty, struct err *err)
 {
+	cleanup_free char *mark = mark_of(r);
+
 	if (syncfs(r->new_fd) < 0)
 		return err_sys(err, "syncfs");
-	if (renameat2(AT_FDCWD, r->new.data, AT_FDCWD, r->p.data, RENAME_EXCHANGE) < 0)
-		return err_sys_id(err, ERRID_BACKUP_FAILED, "exchange %s", r->p.data);
+	/* what has its name afterwards is what was there before */
+	if (unlink(mark) < 0)
+		return err_sys(err, "%s", mark);
+	if (renameat2(AT_FDCWD, r->new.data, AT_FDCWD, r->p.data, RENAME_EXCHANGE) < 0) {
+		struct err ignored = ERR_INIT;
+
+		(void)err_sys_id(err, ERRID_BACKUP_FAILED, "exchange %s", r->p.data);
+		(void)!restore_remove(r->new.data, &ignored);
+		return -1;
+	}
 	after_exchange(r, was_empty);
 	return 0;
 }

@@ -192,6 +192,27 @@ done
 cat "$A" "$LYCH_TMP/noise" >"$LYCH_TMP/bad"
 refused "something after its end" LYCH-BACKUP-003 lych restore --force "$LYCH_TMP/bad"
 refused "where something is" LYCH-BACKUP-005 lych restore "$A"
+# a directory that has the name of what a restore makes, and is somebody's: of one that was cut off behind its exchange, it is
+# what was there before
+mkdir "$LYCHGATE_DATA.restore"
+echo mine >"$LYCHGATE_DATA.restore/file"
+refused "where it would be made something is" LYCH-BACKUP-002 lych restore --force "$A"
+grep -q 'move it away' "$LYCH_TMP/err" || fail "nothing is advised: $(cat "$LYCH_TMP/err")"
+is "what was in its place is there" mine "$(cat "$LYCHGATE_DATA.restore/file")"
+rm -r "$LYCHGATE_DATA.restore"
+# where nothing is, what is refused makes nothing; and few descriptors are not an installation
+elsewhere() { LYCHGATE_DATA=$LYCH_TMP/elsewhere "$LYCH_BIN/lych" restore "$@"; }
+mkdir -p "$LYCH_TMP/stranger"
+echo hers >"$LYCH_TMP/stranger/file"
+refused "a stranger's directory" LYCH-BACKUP-005 env LYCHGATE_DATA="$LYCH_TMP/stranger" "$LYCH_BIN/lych" restore "$A"
+is "it is as it was" file "$(ls -A "$LYCH_TMP/stranger")"
+(ulimit -n 8 && elsewhere "$A") >/dev/null 2>"$LYCH_TMP/err" </dev/null && fail "with eight descriptors"
+! grep -q LYCH-BACKUP-005 "$LYCH_TMP/err" || fail "few descriptors are taken for an installation"
+ln -s "$A" "$LYCH_TMP/link.tar"
+refused "a link to an archive" 'LYCH-CORE-004' elsewhere "$LYCH_TMP/link.tar"
+(ulimit -n 24 && elsewhere "$A") >/dev/null 2>"$LYCH_TMP/err" </dev/null && fail "with few descriptors"
+! grep -q 'see /.*log' "$LYCH_TMP/err" || fail "a log is named that is not there: $(cat "$LYCH_TMP/err")"
+is "what failed has left nothing" "" "$(find "$LYCH_TMP" -maxdepth 1 -name 'elsewhere*')"
 refused "files that are larger than one may be" LYCH- sh -c 'ulimit -f 100; exec "$@"' - "$LYCH_BIN/lych" restore --force "$A"
 is "none of them changed anything" "$whole" "$(tree)"
 [ ! -e "$LYCHGATE_DATA.restore" ] || fail "something was left beside it"
