@@ -21,7 +21,8 @@ struct part {
 	off_t log_from;
 	usec_t started, next_start, backoff;
 	struct watch watch;
-	bool spoke; /* it gave a sign of life */
+	bool spoke;		/* it gave a sign of life */
+	unsigned cut_off_looks; /* its socket was missing in so many */
 };
 
 struct super {
@@ -35,14 +36,13 @@ struct super {
 	bool asked_restart, asked_stop;
 	bool tomb_held; /* stopped by request: until another one or the next start */
 	struct intents intents;
-	int intents_fd;		/* inotify: something was dropped */
-	int pg_ask_fd;		/* a question to PostgreSQL that is out; -1: none */
-	usec_t pg_ask_at;	/* when the next one is due, awake */
-	unsigned cut_off_looks; /* the vessel's socket was missing in so many */
-	usec_t look_at;		/* when the parts are looked at next, awake */
-	bool halting;		/* parts are being stopped to be started anew */
-	bool restarting;	/* ... and are not all ready again */
-	unsigned generation;	/* how often that was asked for */
+	int intents_fd;	     /* inotify: something was dropped */
+	int pg_ask_fd;	     /* a question to PostgreSQL that is out; -1: none */
+	usec_t pg_ask_at;    /* when the next one is due, awake */
+	usec_t look_at;	     /* when the parts are looked at next, awake */
+	bool halting;	     /* parts are being stopped to be started anew */
+	bool restarting;     /* ... and are not all ready again */
+	unsigned generation; /* how often that was asked for */
 	usec_t migrate_again;
 	usec_t first_deadline, state_again; /* 0: the state file is up to date */
 	usec_t logs_again;

@@ -111,34 +111,38 @@ static void watch_pg(struct super *u, usec_t now)
 	u->pg_ask_at = now + PG_ASK_USEC;
 }
 
-/* ---- the vessel's socket ---------------------------------------------------- */
+/* ---- sockets that were removed ---------------------------------------------- */
 
-/* Removed, it is made anew by the vessel, in the directory that the vessel was given. When
- * that one was removed, the vessel cannot reach what stands in its place: the next one can.
- * Where all of the runtime directory is gone (a session that ended) a next one would find
- * neither database nor log, and this one still has them. */
-static bool is_cut_off(struct super *u)
+/* The vessel makes its own anew, in the directory that it was given. When that one was
+ * removed, the vessel cannot reach what stands in its place: the next one can. The scribe
+ * makes none anew. Where all of the runtime directory is gone (a session that ended) a next
+ * one would find neither database nor log, and this one still has them. */
+static bool is_cut_off(const struct super *u, const struct part *part, const char *socket)
 {
 	const struct paths *p = u->s->paths;
-	bool gone = u->part[PART_VESSEL].state == PART_READY &&
-		    access(p->api_sock, F_OK) < 0 && errno == ENOENT &&
-		    access(p->work_dir, F_OK) == 0 && access(p->pg_dir, F_OK) == 0 &&
-		    access(p->audit_dir, F_OK) == 0;
 
-	u->cut_off_looks = gone ? u->cut_off_looks + 1 : 0;
-	return u->cut_off_looks == CUT_OFF_LOOKS;
+	return part->state == PART_READY && access(socket, F_OK) < 0 && errno == ENOENT &&
+	       access(p->work_dir, F_OK) == 0 && access(p->pg_dir, F_OK) == 0 &&
+	       access(p->audit_dir, F_OK) == 0;
 }
 
-static void watch_socket(struct super *u)
+static void watch_socket(const struct super *u, struct part *p, const char *socket)
 {
-	struct part *p = &u->part[PART_VESSEL];
-
-	if (!is_cut_off(u))
+	p->cut_off_looks = is_cut_off(u, p, socket) ? p->cut_off_looks + 1 : 0;
+	if (p->cut_off_looks != CUT_OFF_LOOKS)
 		return;
-	log_kv(LOG_WARN_, "the vessel cannot make its socket anew; it is started again",
-	       "socket", u->s->paths->api_sock, NULL);
+	log_kv(LOG_WARN_, "a socket is gone; who listened on it is started again",
+	       "socket", socket, NULL);
 	watch_end(&p->watch);
 	(void)kill(p->pid, SIGKILL);
+}
+
+static void watch_sockets(struct super *u)
+{
+	cleanup_free char *scribe = xasprintf("%s/scribe.sock", u->s->paths->audit_dir);
+
+	watch_socket(u, &u->part[PART_VESSEL], u->s->paths->api_sock);
+	watch_socket(u, &u->part[PART_SCRIBE], scribe);
 }
 
 /* ---- all of them ----------------------------------------------------------- */
@@ -161,7 +165,7 @@ int watch_turn(struct super *u)
 		watch_end(&p->watch);
 		(void)kill(p->pid, SIGKILL);
 	}
-	watch_socket(u);
+	watch_sockets(u);
 	return WATCH_LOOK_USEC / USEC_PER_MSEC;
 }
 

@@ -72,6 +72,12 @@ rm "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock"
 wait_until 5 "the socket alone did not come back" lych jobs >"$LYCH_TMP/jobs" 2>&1
 sleep 4
 [ "$(lych_pid vessel)" = "$vessel" ] || fail "the vessel was ended for a socket that it made anew"
+# the scribe's: by another scribe, and a vessel that starts after that finds it
+rm "$XDG_RUNTIME_DIR/lychgate/audit/scribe.sock"
+wait_until 15 "the scribe's socket did not come back" test -S "$XDG_RUNTIME_DIR/lychgate/audit/scribe.sock"
+kill -KILL "$(lych_pid vessel)"
+lych_wait_up
+[ "$(lych run -n -- echo logged)" = logged ] || fail "no job with another scribe"
 
 left=$(find "$HOME" -maxdepth 1 -name '.lych-doctor*')
 [ -z "$left" ] || fail "left behind: $left"
