@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bind.h"
 
+#include "cli/config_file.h"
 #include "cli/mounts.h"
 #include "cli/secret_tombs.h"
 #include "cli/trusted.h"
@@ -101,27 +102,14 @@ void bind_done(struct bind *b)
 
 static int load_config(struct bind *b, struct err *err)
 {
-	cleanup_free char *real = NULL;
 	struct err e = ERR_INIT;
-	struct stat st;
 
-	if (conf_load(b->paths.config, &b->conf, &e) < 0) {
-		*err = e;
-		return e.code == ERR_NOT_FOUND
-			       ? err_set_id(err, ERRID_BIND_NO_CONFIG,
-					    "%s does not exist", b->paths.config)
-			       : -1;
-	}
-	real = realpath(b->paths.config, NULL);
-	if (!real || lstat(real, &st) < 0)
-		return err_sys_id(err, ERRID_START_CONFIG, "%s", b->paths.config);
-	/* Another name of the file is another way to change it. */
-	if (st.st_nlink != 1)
-		return err_set_id(err, ERRID_START_CONFIG_MODE,
-				  "%s has %ju names (hard "
-				  "links)",
-				  b->paths.config, (uintmax_t)st.st_nlink);
-	return trusted_above(real, ERRID_START_CONFIG_MODE, err);
+	if (config_load(b->paths.config, &b->conf, &e) == 0)
+		return 0;
+	*err = e;
+	return e.code == ERR_NOT_FOUND ? err_set_id(err, ERRID_BIND_NO_CONFIG,
+						    "%s does not exist", b->paths.config)
+				       : -1;
 }
 
 /* ---- mounts ----------------------------------------------------------------- */

@@ -8,6 +8,7 @@
  */
 #include "cli/archive.h"
 #include "cli/cmd.h"
+#include "cli/config_file.h"
 #include "cli/content.h"
 #include "cli/copy_text.h"
 #include "cli/pgtool.h"
@@ -392,6 +393,9 @@ static int write_archive(const struct source *from, const struct backup_args *a,
 			r = render_flush(err);
 		if (r == 0)
 			r = backup_key_keep(&from->paths, &from->key, err);
+		if (r < 0) /* it may have been read */
+			(void)err_wrap(err, "no archive was made, and no code that was "
+					    "shown is one: the next time shows another");
 	}
 	if (r == 0 && fchmod(fd, 0600) < 0)
 		r = err_sys_id(err, ERRID_BACKUP_FAILED, "chmod %s", part);
@@ -518,7 +522,7 @@ static int backup_embedded(struct source *from, const struct backup_args *a,
 	free(state.runtime);
 	from->store = "files";
 	conf_defaults(&conf);
-	if ((access(p->config, F_OK) < 0 || conf_load(p->config, &conf, err) == 0) &&
+	if ((access(p->config, F_OK) < 0 || config_load(p->config, &conf, err) == 0) &&
 	    pg_find(p, conf.postgres_bin, &pg, err) == 0 &&
 	    make_tmp(from, p->data, err) == 0 &&
 	    pgtool_open(&from->tool, &pg, pg_dir, secrets, from->tmp, err) == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lych config init|check: a codex.yaml to begin with; and what one means for jobs. */
 #include "cli/cmd.h"
+#include "cli/config_file.h"
 #include "cli/machine.h"
 #include "cli/paths.h"
 #include "cli/render.h"
@@ -190,7 +191,7 @@ static int config_check(const struct config_args *a, const struct paths *p,
 			(void)printf("no %s: every key is at its default\n", p->config);
 		return 0;
 	}
-	if (conf_load(p->config, &conf, err) < 0)
+	if (config_load(p->config, &conf, err) < 0)
 		return -1;
 	print_config(a, p->config, &conf);
 	conf_done(&conf);

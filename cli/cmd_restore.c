@@ -23,6 +23,7 @@
  */
 #include "cli/archive.h"
 #include "cli/cmd.h"
+#include "cli/config_file.h"
 #include "cli/render.h"
 #include "cli/restore.h"
 #include "cli/secret.h"
@@ -158,7 +159,7 @@ static int build(struct restore *r, int fd, struct err *err)
 		return -1;
 	conf_defaults(&r->conf);
 	if ((access(r->p.config, F_OK) < 0 ||
-	     conf_load(r->p.config, &r->conf, err) == 0) &&
+	     config_load(r->p.config, &r->conf, err) == 0) &&
 	    restore_extract(r, fd, err) == 0 &&
 	    (!r->a->is_unsealed || restore_own_terms(r, err) == 0) &&
 	    r->ops->start(r, err) == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lych secret list|set|rotate|check: names and states, never a value. */
 #include "cli/cmd.h"
+#include "cli/config_file.h"
 #include "cli/paths.h"
 #include "cli/render.h"
 #include "cli/secret_tombs.h"
@@ -183,7 +184,7 @@ static int take_stock(struct secret_store *s, struct inventory *v, struct err *e
 {
 	struct conf conf;
 
-	if (conf_load_or_defaults(s->paths->config, &conf, err) < 0)
+	if (config_load_or_defaults(s->paths->config, &conf, err) < 0)
 		return -1;
 	add_portals(&conf.broker, v);
 	conf_done(&conf);

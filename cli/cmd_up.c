@@ -6,6 +6,7 @@
  */
 #include "cli/client.h"
 #include "cli/cmd.h"
+#include "cli/config_file.h"
 #include "cli/render.h"
 #include "cli/secret.h"
 #include "cli/up.h"
@@ -373,7 +374,8 @@ static int up(const struct up_args *a, struct err *err)
 	pid_t holder = 0;
 	int lock, r, nobody = -1;
 
-	if (paths_resolve(&p, err) < 0 || conf_load_or_defaults(p.config, &conf, err) < 0)
+	if (paths_resolve(&p, err) < 0 ||
+	    config_load_or_defaults(p.config, &conf, err) < 0)
 		return -1;
 	if (paths_make(&p, err) < 0 || check_portal_secrets(&p, &conf, err) < 0) {
 		conf_done(&conf);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What codex.yaml lets jobs ask for, and whether the keys for it are there. The walls of the
  * workers that do the asking are the vessel's to report. */
+#include "cli/config_file.h"
 #include "cli/doctor.h"
 
 #include "cli/secret.h"
@@ -57,7 +58,7 @@ void doctor_broker(struct doctor_lines *d, const struct paths *p)
 	size_t permitting = 0;
 	char answer[96];
 
-	if (conf_load_or_defaults(p->config, &conf, &err) < 0) {
+	if (config_load_or_defaults(p->config, &conf, &err) < 0) {
 		doctor_line(d, WHERE, "codex.yaml", err.msg, FAIL);
 		return;
 	}

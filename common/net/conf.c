@@ -471,12 +471,3 @@ int conf_load(const char *path, struct conf *ret, struct err *err)
 		return err_wrap(err, "%s", path);
 	return 0;
 }
-
-int conf_load_or_defaults(const char *path, struct conf *ret, struct err *err)
-{
-	if (access(path, F_OK) < 0 && errno == ENOENT) {
-		conf_defaults(ret);
-		return 0;
-	}
-	return conf_load(path, ret, err);
-}

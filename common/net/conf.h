@@ -65,8 +65,6 @@ void conf_done(struct conf *c);
 /* The file must be ours, regular, 0600 (ERRID_START_CONFIG_MODE); missing is
  * ERR_NOT_FOUND. Syntax and schema errors are ERRID_START_CONFIG with line and hint. */
 MUST_CHECK int conf_load(const char *path, struct conf *ret, struct err *err);
-/* The same, but without a file everything is at its default. */
-MUST_CHECK int conf_load_or_defaults(const char *path, struct conf *ret, struct err *err);
 /* The parser alone, for tests and the fuzzer. */
 MUST_CHECK int conf_parse(const char *text, size_t len, struct conf *ret,
 			  struct err *err);

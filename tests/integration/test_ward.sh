@@ -35,6 +35,14 @@ is "a setting with a password is not" 1 "$(grep -c '# pypi: the setting was not 
 grep -q hunter22 "$LYCH_CONFIG" && fail "the password was copied"
 is "nothing is allowed" 1 "$(lych config check | grep -c 'may ask nothing')"
 is "check --json" "[]" "$(lych config check --json | get permits)"
+open=$LYCH_TMP/open
+mkdir -p "$open/lychgate"
+chmod 777 "$open/lychgate"
+cp -p "$LYCH_CONFIG" "$open/lychgate/codex.yaml"
+for verb in "config check" "up --detach"; do
+	# shellcheck disable=SC2086
+	refused "$verb with a file that others can replace" LYCH-STARTUP-003 env XDG_CONFIG_HOME="$open" "$LYCH_BIN/lych" $verb
+done
 # the way that the file names is the way to allow it
 sed -i '/^# From the npm/,$ { s/^# ward:$/ward:/; s/^#   - {registry: npm/  - {registry: npm/ }' "$LYCH_CONFIG"
 lych config check | grep -q 'rule 1, allow, anybody: registry npm' || fail "$(lych config check)"
