@@ -189,8 +189,13 @@ int backup_key_lock(const struct paths *p, int *ret_fd, struct err *err)
 
 	if (fs_mkdir_all(dir, 0700, err) < 0 || (fd = open_dir(p, err)) < 0)
 		return -1;
-	while ((r = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
-		;
+	r = flock(fd, LOCK_EX | LOCK_NB);
+	if (r < 0 && errno == EWOULDBLOCK)
+		(void)fprintf(stderr,
+			      "lych: waiting for another backup, which has %s locked\n",
+			      dir);
+	while (r < 0 && (errno == EINTR || errno == EWOULDBLOCK))
+		r = flock(fd, LOCK_EX);
 	if (r < 0)
 		return err_sys(err, "lock %s", dir);
 	*ret_fd = TAKE_FD(fd);

@@ -184,6 +184,7 @@ struct piece {
 	bool terminal;
 	struct term_filter filter;
 	uint64_t got;
+	size_t room; /* what the answer that is read may still bring */
 };
 
 static int on_piece(const void *data, size_t len, void *arg, struct err *err)
@@ -192,6 +193,9 @@ static int on_piece(const void *data, size_t len, void *arg, struct err *err)
 	struct buf b;
 	int r;
 
+	if (len > p->room)
+		return err_set_id(err, ERRID_HTTP_ANSWER, "more than was asked for");
+	p->room -= len;
 	p->got += len;
 	if (!p->terminal)
 		return render_write(p->fd, data, len, err);
@@ -203,10 +207,9 @@ static int on_piece(const void *data, size_t len, void *arg, struct err *err)
 }
 
 /* 0, or EXIT_FAILED when not all of it could be read. */
-static int log_stream(struct client *c, job_id_t id, const char *stream, int fd,
+static int log_pieces(struct client *c, job_id_t id, const char *stream, struct piece *p,
 		      struct err *err)
 {
-	struct piece p = {.fd = fd, .terminal = render_is_terminal(fd)};
 	int code = 0;
 
 	for (;;) {
@@ -214,34 +217,39 @@ static int log_stream(struct client *c, job_id_t id, const char *stream, int fd,
 		cleanup_free char *target =
 			xasprintf("/v1/jobs/%" PRId64 "/output?stream=%s&offset=%" PRIu64
 				  "&limit=%zu",
-				  id, stream, p.got, UPLOAD_PART_MAX_BYTES);
+				  id, stream, p->got, UPLOAD_PART_MAX_BYTES);
 		const struct client_request rq = {
 			.method = "GET", .target = target, .ret_expected = &expected};
-		uint64_t before = p.got;
+		uint64_t before = p->got;
 
-		if (client_raw(c, &rq, on_piece, &p, err) < 0) {
-			if (err->id != ERRID_STORE_DAMAGED || expected <= p.got)
+		p->room = UPLOAD_PART_MAX_BYTES;
+		if (client_raw(c, &rq, on_piece, p, err) < 0) {
+			if (err->id != ERRID_STORE_DAMAGED || expected <= p->got)
 				return -1;
 			/* the rest is worth having */
 			cmd_tell(err->id, err->msg);
 			err_clear(err);
 			code = EXIT_FAILED;
-			p.got = expected;
+			p->got = expected;
 		}
-		if (p.got == before)
-			break;
+		if (p->got == before)
+			return code;
 	}
-	if (p.terminal && p.got) {
-		struct buf b;
-		int r;
+}
 
-		buf_init(&b, 256);
-		term_filter_end(&p.filter, &b);
-		r = render_write(fd, buf_str(&b), b.len, err);
-		buf_done(&b);
-		return r < 0 ? -1 : code;
-	}
-	return code;
+static int log_stream(struct client *c, job_id_t id, const char *stream, int fd,
+		      struct err *err)
+{
+	struct piece p = {.fd = fd, .terminal = render_is_terminal(fd)};
+	int r = log_pieces(c, id, stream, &p, err);
+	struct err ignored = ERR_INIT;
+	cleanup_buf struct buf b = {.max = 256};
+
+	if (!p.terminal || !p.got)
+		return r;
+	/* the job's colours end with its output, whatever is said next */
+	term_filter_end(&p.filter, &b);
+	return render_write(fd, buf_str(&b), b.len, r < 0 ? &ignored : err) < 0 ? -1 : r;
 }
 
 static int logs(const struct jobs_args *a, struct client *c, const char *socket,

@@ -310,10 +310,13 @@ static int set_tomb(PGconn *c, int secrets_fd, const char *tomb, bool *ret_new,
 	const char *const params[] = {tomb, number};
 	const char *const grant[] = {tomb};
 
-	if (set_password(c, tomb, password, err) < 0 ||
-	    run_params(c, tomb, "SELECT lych.set_generation($1, $2::bigint)", 2, params,
-		       &r, err) < 0 ||
-	    run_params(c, tomb,
+	if (set_password(c, tomb, password, err) < 0)
+		return -1;
+	if (run_params(c, tomb, "SELECT lych.set_generation($1, $2::bigint)", 2, params,
+		       &r, err) < 0)
+		return err_wrap(err, "'lych secret rotate --tomb %s' makes a newer one",
+				tomb);
+	if (run_params(c, tomb,
 		       "INSERT INTO lych.worker_queue (role, queue)"
 		       " VALUES ($1, 'main') ON CONFLICT DO NOTHING",
 		       1, grant, NULL, err) < 0)

@@ -176,7 +176,7 @@ def t_the_next_generation_ends_the_last_one():
     # and it does not come back
     make("tomb_2:6")
     r = migrate()
-    assert r.returncode != 0 and "generation 6 of tomb_2 is older than 7" in r.stderr, r
+    assert r.returncode != 0 and "generation 6 of tomb_2 is older than 7" in r.stderr and "lych secret rotate --tomb tomb_2" in r.stderr, r
     want(as_other(None, "GET", "ping", bearer=bearer_of("tomb_2")), 401, "LYCH-HTTP-005")
     assert "password authentication failed" in login("tomb_2", password_of("tomb_2"))
     want(as_other(None, "GET", "ping", bearer=old[0]), 401, "LYCH-HTTP-005")
