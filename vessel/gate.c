@@ -3,8 +3,9 @@
  * Theory of operation. All parts are joined into one root text ("name: value" for an
  * object's members, a newline between others). look() searches a layer, then makes the
  * layers below it: the folded text, what runs of base64, hex, gzip and UTF-16 decode to,
- * the text backwards. Each layer knows its way back to the root, so that each finding ends
- * as a span of a part; a span inside an encoded run is all of the run.
+ * what characters that show nothing stand for (gate_unseen.c), the text backwards. Each layer
+ * knows its way back to the root, so that each finding ends as a span of a part; a span inside
+ * an encoded run is all of the run.
  *
  * A second root holds only the borders between parts of one tag, and the end of what was
  * sent before, without anything between: what is found across a border there is a secret
@@ -36,6 +37,36 @@ static void look_below(struct scan *s, const struct layer *l)
 	s->layer = above;
 }
 
+static void look_in_blocks(struct scan *s, const struct layer *l,
+			   const struct gate_decoded *d, enum gate_encoding e)
+{
+	const struct layer below = layer_of_blocks(l, d, e);
+
+	if (d->n && !s->failed)
+		look_below(s, &below);
+}
+
+/* Characters that stand for bytes and were written as escapes: the folded text has them not. */
+static void look_at_unseen(struct scan *s, const struct layer *l)
+{
+	const struct gate_stretches none = {0};
+	struct gate_folded f;
+	struct layer plain;
+
+	gate_fold(l->data, l->len, FOLD_ESCAPES, &f);
+	plain = layer_of_folded(l, &f, LAYER_FOLDED);
+	plain.depth++;
+	for (unsigned e = GATE_TAGS; e < GATE_ENCODING_MAX_ && !s->failed; e++) {
+		struct gate_decoded d;
+
+		gate_decode((enum gate_encoding)e, f.data, f.len, &none, s->budget, &d);
+		scan_pay(s, &d);
+		look_in_blocks(s, &plain, &d, (enum gate_encoding)e);
+		gate_decoded_done(&d);
+	}
+	gate_folded_done(&f);
+}
+
 static void fold(struct scan *s, const struct layer *l)
 {
 	struct gate_folded f;
@@ -46,6 +77,8 @@ static void fold(struct scan *s, const struct layer *l)
 	below.depth += f.had_escapes ? 1U : 0U;
 	if (f.changed && (f.had_escapes || l->kind != LAYER_FOLDED))
 		look_below(s, &below);
+	if (f.had_unseen && !s->failed)
+		look_at_unseen(s, l);
 	gate_folded_done(&f);
 }
 
@@ -91,15 +124,6 @@ static void reverse(struct scan *s, const struct layer *l)
 
 	look_below(s, &below);
 	free(data);
-}
-
-static void look_in_blocks(struct scan *s, const struct layer *l,
-			   const struct gate_decoded *d, enum gate_encoding e)
-{
-	const struct layer below = layer_of_blocks(l, d, e);
-
-	if (d->n && !s->failed)
-		look_below(s, &below);
 }
 
 static void decode(struct scan *s, const struct layer *l)

@@ -339,6 +339,10 @@ void gate_decode(enum gate_encoding e, const char *s, size_t len,
 	case GATE_UTF16:
 		decode_utf16(s, len, ret);
 		break;
+	case GATE_TAGS:
+	case GATE_SELECTORS:
+		gate_decode_unseen(e, s, len, ret);
+		break;
 	case GATE_ENCODING_MAX_:
 		break;
 	}

@@ -38,6 +38,9 @@ enum gate_encoding {
 	GATE_HEX,     /* the same; also in pairs with a blank or a colon between them */
 	GATE_DEFLATE, /* gzip and zlib */
 	GATE_UTF16,   /* both orders */
+	/* characters that show nothing (gate_unseen.c); they are the last */
+	GATE_TAGS,
+	GATE_SELECTORS,
 	GATE_ENCODING_MAX_
 };
 
@@ -60,6 +63,8 @@ void gate_decode(enum gate_encoding e, const char *s, size_t len,
  * words do not. Those of UTF-16 become one byte a letter. */
 #define GATE_SHORT_MAX 8
 void gate_decode_short(const char *s, size_t len, size_t max, struct gate_decoded *ret);
+/* A character that GATE_TAGS or GATE_SELECTORS makes a byte of. */
+bool gate_is_unseen(uint32_t c);
 void gate_decoded_done(struct gate_decoded *d);
 
 #endif

@@ -22,6 +22,9 @@ bool decoded_keep(struct gate_decoded *d, size_t out, size_t src, size_t src_len
 void decoded_note_opaque(struct gate_decoded *d, size_t src, size_t src_len);
 
 void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d);
+/* GATE_TAGS, GATE_SELECTORS */
+void gate_decode_unseen(enum gate_encoding e, const char *s, size_t len,
+			struct gate_decoded *d);
 void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d);
 
 /* Lines of one length that hold nothing but an alphabet, behind what quotes or indents them; the

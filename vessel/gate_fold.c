@@ -4,6 +4,7 @@
 #include "common/ignorable.h"
 #include "common/mem.h"
 #include "common/utf8.h"
+#include "vessel/gate_decode.h"
 #include "vessel/gate_runs.h"
 #include <ctype.h>
 #include <string.h>
@@ -496,6 +497,7 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 			put_byte(w, bytes[0], i);
 			return 3;
 		}
+		w->f->had_unseen |= gate_is_unseen(c);
 		put_character(w, c, i);
 		return used * 3;
 	}
@@ -504,6 +506,7 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 		used = c >= 0xc0 && n == 4 ? bytes_at(s + i, len - i, "\\x", bytes) : 0;
 		used = used ? utf8_get_lax(bytes, used, &c) : 0;
 		w->f->had_escapes = true;
+		w->f->had_unseen |= gate_is_unseen(c);
 		put_character(w, c, i);
 		return used ? used * 4 : n;
 	}

@@ -29,6 +29,7 @@ struct gate_folded {
 	size_t len;
 	bool changed; /* differs from the input */
 	bool had_escapes;
+	bool had_unseen; /* an escape was a character that stands for a byte (gate_decode.h) */
 };
 
 #define GATE_FOLD_DROP 0u	   /* nothing stands for it */

@@ -221,7 +221,7 @@ static void look_for_opaque(struct scan *s, const struct gate_stretches *media,
 			    const struct gate_decoded *below)
 {
 	const struct layer *l = s->layer;
-	size_t min = l->encoding == GATE_HEX ? GATE_OPAQUE16_MIN : GATE_OPAQUE64_MIN;
+	size_t min = l->encoding == GATE_BASE64 ? GATE_OPAQUE64_MIN : GATE_OPAQUE16_MIN;
 
 	for (size_t i = 0; i < l->n_blocks; i++) {
 		const struct gate_block *b = &l->block[i];
@@ -254,8 +254,8 @@ void look_for_binary(struct scan *s, const struct gate_stretches *media,
 
 	if (layer_is_backwards(l))
 		return;
-	/* What happens to decode as base64 or hex must be long to be one. */
-	if (is_blocks && (l->encoding == GATE_BASE64 || l->encoding == GATE_HEX))
+	/* What happens to decode as base64, hex or selectors must be long to be one. */
+	if (is_blocks && l->encoding != GATE_DEFLATE && l->encoding != GATE_UTF16)
 		look_for_opaque(s, media, below);
 	else if ((l->kind == LAYER_ROOT || (is_blocks && l->encoding == GATE_DEFLATE)) &&
 		 find_unread(l, 0, l->len, media, below, &at))

@@ -529,6 +529,23 @@ def measure(gate, maker, n, n_negative):
 
 
 FULL = {i: i + 0xFEE0 for i in range(0x21, 0x7F)}
+
+
+def tags(text):
+    """Each letter of ASCII as the tag that stands for it, which shows nothing."""
+    return "".join(chr(0xE0000 + ord(c)) for c in text)
+
+
+def selectors(text):
+    """Each byte as a variation selector."""
+    return "".join(chr(0xFE00 + b if b < 16 else 0xE0100 + b - 16) for b in text.encode("latin-1"))
+
+
+def strewn(letters, between="a walk by the sea, "):
+    """One behind each letter of a text that shows."""
+    return "".join(c + between[i % len(between)] for i, c in enumerate(letters))
+
+
 ENCODINGS = [
     ("as it is", lambda s: s.encode()),
     ("base64", lambda s: base64.b64encode(s.encode())),
@@ -543,6 +560,9 @@ ENCODINGS = [
     ("backwards", lambda s: s[::-1].encode()),
     ("zero-width", lambda s: "\u200b".join(s).encode()),
     ("full-width", lambda s: s.translate(FULL).encode()),
+    ("tags", lambda s: tags(s).encode()),
+    ("tags, strewn", lambda s: strewn(tags(s)).encode()),
+    ("variation selectors", lambda s: selectors(s).encode()),
     ("two parts", None),
 ]
 

@@ -7,7 +7,8 @@ check digit or a checksum from gate_corpus.py's makers) and scanned alone; then 
 them, behind them, on both sides, at both ends of the value and within it, and in the text around: the score must not
 be lower. A rule of which no token can be drawn fails, so that a new rule is tested or says how.
 Then tokens of gate_corpus.py with letters missing at an end, or any letters glued to them: the shares that are refused
-must reach BOUNDS.
+must reach BOUNDS. And each of the tokens written in characters that show nothing, by themselves and strewn into a text, and
+with such characters strewn into it: no score may be lower, either.
     gate_glue.py --program PATH [--tokens N] [--seed N] [--verbose]
 """
 import argparse
@@ -20,7 +21,7 @@ from pathlib import Path
 import re._constants as sre
 import re._parser as sre_parse
 
-from gate_corpus import ALNUM, CUTS, Gate, Maker, cut_short
+from gate_corpus import ALNUM, CUTS, Gate, Maker, cut_short, selectors, strewn, tags
 
 ROOT = Path(__file__).resolve().parents[2]
 RULE = re.compile(r'^R\((\w+),\s*(\w+),\s*(\d+),\s*(\w+),\s*(\w+),\s*("(?:[^"\\]|\\.)*"),\s*("(?:[^"\\]|\\.)*")\)', re.M)
@@ -212,6 +213,18 @@ def places(text, start, end, word):
     yield "near, named", word + ": " + text
 
 
+def unseen(text):
+    """The token in characters that show nothing, and among them."""
+    yield "in selectors", selectors(text)
+    yield "in selectors, strewn", strewn(selectors(text))
+    if not (text.isascii() and text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable()):
+        return  # bytes, and tags stand for letters
+    yield "in tags", tags(text)
+    yield "in tags, strewn", strewn(tags(text))
+    yield "with tags within", strewn(text, tags("meet me there "))
+    yield "with selectors within", strewn(text, selectors("meet me there "))
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("--program", required=True)
@@ -229,6 +242,11 @@ def main():
         if len(tokens) < a.tokens:
             bad[rule[0], "no live token", ""] = [f"{len(tokens)} of {a.tokens} drawn from {rule[5][:60]}"]
         for text, start, end, score in tokens:
+            for place, changed in unseen(text):
+                tried += 1
+                got = gate.scan(b"see\n" + changed.encode() + b"\nthere\n")["score"]
+                if got < score:
+                    bad.setdefault((rule[0], place, ""), []).append(f"{score} -> {got}: {text[:120]!r}")
             for word in words:
                 for place, changed in places(text, start, end, word):
                     tried += 1
