@@ -43,7 +43,8 @@ struct channel {
 	uint64_t place, group;
 	uint64_t spoke; /* number of the last event with text of it */
 	void *filter;
-	bool holds; /* something of this event */
+	bool holds;   /* something of this event */
+	size_t piece; /* that its last text became */
 	size_t trail[EVENT_DEPTH_MAX + 1];
 	char *before, *after; /* the frame of what is held; NULL: nothing is */
 };
@@ -51,7 +52,8 @@ struct channel {
 struct spoken {
 	const struct spoken_ops *ops;
 	void *arg;
-	bool is_raw;	  /* not strict: an event was too long, all passes */
+	bool is_raw; /* not strict: an event was too long, all passes */
+	bool is_over;
 	struct buf event; /* incomplete */
 	uint64_t n_events;
 	struct channel *channel[SPOKEN_CHANNELS_MAX];
@@ -391,6 +393,20 @@ static void keep_frame(struct event *e, struct channel *c)
 	c->after = xstrdup(b.data + f.cut);
 }
 
+/* Who has no frame holds nothing: it would never go out. */
+static void let_go(struct event *e, struct channel *c)
+{
+	struct piece *p = &e->piece[c->piece];
+	struct buf out;
+
+	buf_init(&out, 2 * SPOKEN_EVENT_MAX_BYTES);
+	buf_add(&out, p->text, p->len);
+	e->s->ops->release(c->filter, &out);
+	free(p->text);
+	p->text = buf_take(&out, &p->len);
+	buf_done(&out);
+}
+
 static void flush(struct spoken *s, struct channel *c, struct buf *out)
 {
 	cleanup_buf struct buf text;
@@ -472,6 +488,7 @@ static void filter(struct event *e, const struct place *p, const char *text, siz
 	}
 	ops->feed(c->filter, text, len, out);
 	c->holds = is_spoken(p) && p->is_delta && !e->ends && ops->held(c->filter) > 0;
+	c->piece = e->n - 1;
 	if (c->holds)
 		memcpy(c->trail, e->trail, sizeof(c->trail));
 	else
@@ -534,7 +551,7 @@ static void write_event(const struct event *e, struct buf *out)
 static bool is_name(const char *s, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		if (!isalnum((unsigned char)s[i]) && !strchr("._-", s[i]))
+		if (!isalnum((unsigned char)s[i]) && (!s[i] || !strchr("._-", s[i])))
 			return false;
 	return len > 0 && len <= NAME_MAX_BYTES;
 }
@@ -556,7 +573,8 @@ static const char *value_of(const char *line, size_t len, const char *field,
 	return line + skip;
 }
 
-/* The lines before the data, as they go on. */
+/* The lines before the data, as they go on. One with a NUL would end there what is a string here, and
+ * hide the data behind it; a reader makes nothing of it. */
 static void add_head(const struct spoken *s, const char *line, size_t len,
 		     struct buf *head)
 {
@@ -564,6 +582,8 @@ static void add_head(const struct spoken *s, const char *line, size_t len,
 	const char *name = value_of(line, len, "event", &n);
 
 	if (!s->ops->is_strict) {
+		if (memchr(line, '\0', len))
+			return;
 		buf_add(head, line, len);
 		buf_addc(head, '\n');
 	} else if (name && is_name(name, n)) {
@@ -607,7 +627,8 @@ static int take_other(struct spoken *s, const char *text, size_t len,
 		      const struct buf *head, const struct buf *data, bool has_data,
 		      struct buf *out, struct err *err)
 {
-	if (has_data)
+	/* the last one may not end its line, and nothing can be put behind it */
+	if (has_data || s->is_over)
 		flush_all(s, out);
 	if (!s->ops->is_strict) {
 		buf_add(out, text, len);
@@ -633,9 +654,13 @@ static int take_json(struct spoken *s, const char *head, const struct json *j,
 	flush_left(&e, out);
 	walk_event(&e, collect);
 	for (size_t i = 0; i < s->n; i++) {
-		if (s->channel[i]->holds)
-			keep_frame(&e, s->channel[i]);
-		s->channel[i]->holds = false;
+		struct channel *c = s->channel[i];
+
+		if (c->holds)
+			keep_frame(&e, c);
+		if (c->holds && !c->before)
+			let_go(&e, c);
+		c->holds = false;
 	}
 	if (e.is_full && s->ops->is_strict)
 		r = refuse(err, "an event of it has too many texts");
@@ -715,8 +740,11 @@ int spoken_feed(struct spoken *s, const void *data, size_t len, struct buf *out,
 
 int spoken_end(struct spoken *s, struct buf *out, struct err *err)
 {
-	int r = s->event.len ? take_event(s, s->event.data, s->event.len, out, err) : 0;
+	int r = 0;
 
+	s->is_over = true;
+	if (s->event.len)
+		r = take_event(s, s->event.data, s->event.len, out, err);
 	buf_done(&s->event);
 	if (r == 0)
 		flush_all(s, out);

@@ -17,7 +17,7 @@
  *
  * Hostile bytes, bounded by SPOKEN_EVENT_MAX_BYTES and SPOKEN_CHANNELS_MAX. Strict: what is no
  * such event ends the reply, comments and odd lines lose their text. Else it passes as
- * it is. Fuzzed (fuzz_spoken).
+ * it is, but for a line with a NUL beside an event's data. Fuzzed (fuzz_spoken).
  */
 #ifndef LYCH_VESSEL_SPOKEN_H
 #define LYCH_VESSEL_SPOKEN_H
