@@ -380,6 +380,25 @@ void run_start(struct run *run)
 		spawn_or_tell(run, SPEC_USE_JOB, run->world->null_fd);
 }
 
+void run_waits_for(const struct run *run, char *out, size_t size)
+{
+	static const char *const sandbox[STEP_MAX_] = {
+		[STEP_UNPACK] = "the sandbox that unpacks the input did not end",
+		[STEP_DEPS_FETCH] = "the sandbox that fetches dependencies did not end",
+		[STEP_DEPS_INSTALL] = "the one that installs dependencies did not end",
+		[STEP_START] = "the spawner did not say that the job runs",
+	};
+	const char *hung = sandbox[run->job.step];
+	char name[32];
+
+	if (run->get && blob_at(run, run->fetch_next - 1, name, sizeof(name)))
+		(void)snprintf(out, size, "the vessel did not give all of %s", name);
+	else
+		(void)snprintf(out, size, "%s",
+			       run->task || !hung ? "a file worker did not answer"
+						  : hung);
+}
+
 static void phase_done(const struct work_reply *reply, void *arg)
 {
 	struct run *run = arg;

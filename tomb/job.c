@@ -275,6 +275,22 @@ static void on_trouble(struct job *j, const struct job_event *ev, struct job_act
 	report(j, a);
 }
 
+/* Whoever hangs is no part of the job: another attempt does all of it again. */
+static void on_late(struct job *j, const struct job_event *ev, struct job_actions *a)
+{
+	if (j->step >= STEP_RUN || j->verdict != VERDICT_NONE || j->killing)
+		return; /* it was done meanwhile, or is being ended */
+	assert(j->step >= STEP_PREPARE);
+	j->verdict = VERDICT_FAIL;
+	j->fail_class = FAIL_TRANSPORT_LOSS;
+	j->retry = true;
+	set_detail(j, ev->text);
+	if (job_is_live(j))
+		act_kill(j, a, SPAWN_END_SHUTDOWN, 0);
+	else
+		settle(j, a);
+}
+
 static void on_cancel(struct job *j, struct job_actions *a)
 {
 	if (j->verdict != VERDICT_NONE || (!job_is_live(j) && j->step != STEP_PREPARE))
@@ -368,6 +384,9 @@ void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret
 		return;
 	case EVENT_EXITED:
 		on_exited(j, ev, ret);
+		return;
+	case EVENT_LATE:
+		on_late(j, ev, ret);
 		return;
 	case EVENT_UNSTARTED:
 		on_unstarted(j, ret);

@@ -7,6 +7,9 @@
  *	prepare -> [unpack] -> [deps fetch -> deps install] -> start -> run -> harvest
  *	-> deliver -> report -> clean
  *
+ * Each step before the run has a deadline (runner.c): one that something hangs in ends the attempt,
+ * not the job.
+ *
  * A sandbox may be alive from unpack to run. From there nothing moves on but
  * by the spawner's word that the tree is gone: whoever wants the job dead asks for a
  * kill and leaves a verdict for that moment.
@@ -52,6 +55,7 @@ enum job_event_type {
 	EVENT_STARTED, /* the four of the spawner */
 	EVENT_REFUSED,
 	EVENT_EXITED,
+	EVENT_LATE,	 /* a step before the job's own run took too long: text */
 	EVENT_UNSTARTED, /* asked to be killed before it was handed to the spawner */
 	EVENT_HARVESTED,
 	EVENT_DELIVERED,
@@ -68,7 +72,7 @@ enum job_event_type {
 
 struct job_event {
 	enum job_event_type type;
-	/* EVENT_TROUBLE */
+	/* EVENT_TROUBLE; text: of EVENT_LATE, too */
 	enum fail_class fail_class;
 	bool retry;
 	bool nothing_runs; /* in unpack or start: it was never handed to the spawner */

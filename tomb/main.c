@@ -176,6 +176,7 @@ static void make_cores(struct tomb *t)
 		.files = t->files,
 		.null_fd = t->null_fd,
 		.grade = t->opt.grade,
+		.prepare_usec = t->opt.prepare_usec,
 		.tools = t->tools,
 		.on_slot = event_slot,
 		.on_lease = event_tick_soon,

@@ -2,6 +2,7 @@
 #include "tomb/options.h"
 
 #include "common/str.h"
+#include "tomb/runner.h"
 
 #include <argp.h>
 #include <limits.h>
@@ -24,6 +25,7 @@ enum {
 	OPT_READY_FD,
 	OPT_PROBE_WALLS,
 	OPT_PROBE_PROCESS,
+	OPT_PREPARE,
 	OPT_PROTOCOL,
 	OPT_VERSION,
 };
@@ -54,6 +56,8 @@ static const struct argp_option option_table[] = {
 	 0},
 	{"probe-process", OPT_PROBE_PROCESS, "files-parent|file-worker", 0,
 	 "Who tries it, instead of the tomb itself", 0},
+	{"prepare-seconds", OPT_PREPARE, "N", 0,
+	 "Patience with each step before a job's run", 0},
 	{"speak-protocol", OPT_PROTOCOL, "N", 0, "Lie about the protocol's version", 0},
 #endif
 	{0},
@@ -100,6 +104,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (parse_u64(arg, 1, UINT32_MAX, &n, NULL) < 0)
 			argp_error(state, "--speak-protocol: a number");
 		o->protocol = (unsigned)n;
+		return 0;
+	case OPT_PREPARE:
+		if (parse_u64(arg, 1, 3600, &n, NULL) < 0)
+			argp_error(state, "--prepare-seconds: 1 to 3600");
+		o->prepare_usec = n * USEC_PER_SEC;
 		return 0;
 	case OPT_PG_DIR:
 		o->pg_dir = arg;
@@ -165,6 +174,7 @@ int tomb_options_parse(int argc, char **argv, struct tomb_options *ret, struct e
 	*ret = (struct tomb_options){.grade = GRADE_MAX_,
 				     .queue = DOOR_MAX_,
 				     .protocol = LYCH_API_VERSION,
+				     .prepare_usec = PREPARE_USEC,
 				     .ready_fd = -1};
 	if (argp_parse(&argp, argc, argv, 0, NULL, ret) != 0)
 		return err_set_id(err, ERRID_CORE_USAGE, "options");

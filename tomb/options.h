@@ -3,6 +3,7 @@
 #define LYCH_TOMB_OPTIONS_H
 
 #include "common/attr.h"
+#include "common/clock.h"
 #include "common/err.h"
 #include "common/proto.h"
 #include <stdbool.h>
@@ -17,8 +18,9 @@ struct tomb_options {
 	unsigned slots;
 	enum sbx_grade grade;
 	enum queue_door queue;
-	unsigned protocol; /* LYCH_API_VERSION; test builds may lie */
-	int ready_fd;	   /* -1: none */
+	usec_t prepare_usec; /* PREPARE_USEC; test builds have less patience */
+	unsigned protocol;   /* LYCH_API_VERSION; test builds may lie */
+	int ready_fd;	     /* -1: none */
 };
 
 /* --help, --version and usage errors end the process as argp does (exit 2). */

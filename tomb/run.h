@@ -47,6 +47,8 @@ struct run {
 	struct blob_put *put;
 	int put_fd;
 	bool uploaded, flushed;
+	struct loop_timer *late; /* of a step before the run */
+	usec_t late_usec;
 	/* the end */
 	struct buf report;
 	bool report_written;
@@ -68,6 +70,8 @@ void run_deps_install(struct run *run);
 void run_start(struct run *run);
 void run_harvest(struct run *run);
 void run_deliver(struct run *run);
+/* Who would have to do something now, in words; before the run. */
+void run_waits_for(const struct run *run, char *out, size_t size);
 void run_phase(struct run *run, const char *phase);
 void run_abort(struct run *run);
 /* The folder and the copies; EVENT_CLEANED when they are gone, or can't be removed. */

@@ -34,6 +34,7 @@ static void run_free(struct run *run)
 {
 	run_abort(run);
 	lease_drop(run->world->leases, run->lease);
+	loop_timer_free(run->late);
 	loop_timer_free(run->end_again);
 	loop_timer_free(run->reap);
 	harvest_done(&run->harvest);
@@ -185,11 +186,56 @@ static void kill_tree(struct run *run, const struct job_actions *how)
 	run_simple(run, EVENT_UNSTARTED);
 }
 
+/* The clock of the step that begins; of none that is the job's own. */
+static void set_clock(struct run *run, enum job_action what)
+{
+	usec_t by = run->world->prepare_usec;
+
+	switch (what) {
+	case ACT_UNPACK:
+	case ACT_DEPS_FETCH:
+	case ACT_DEPS_INSTALL:
+		by += run->spec.timeout_ms * USEC_PER_MSEC;
+		break;
+	case ACT_PREPARE:
+	case ACT_START:
+		break;
+	case ACT_RUNNING:
+	case ACT_KILL:
+	case ACT_HARVEST:
+	case ACT_DELIVER:
+	case ACT_ABORT:
+	case ACT_ACK:
+	case ACT_FAIL:
+	case ACT_RELEASE:
+	case ACT_SECURITY:
+	case ACT_CLEAN:
+	case ACT_MAX_:
+		loop_timer_disarm(run->late);
+		return;
+	}
+	run->late_usec = by;
+	loop_timer_arm(run->late, by);
+}
+
+static void on_late(void *arg)
+{
+	struct run *run = arg;
+	char who[128], text[SPAWN_TEXT_MAX];
+	struct job_event ev = {.type = EVENT_LATE, .text = text};
+
+	run_waits_for(run, who, sizeof(who));
+	(void)snprintf(text, sizeof(text), "%s was not done within %" PRIu64 " s: %s",
+		       job_step_name(run->job.step), run->late_usec / USEC_PER_SEC, who);
+	run_event(run, &ev);
+}
+
 static void carry_out(struct run *run, enum job_action what,
 		      const struct job_actions *all)
 {
 	const struct runner_world *w = run->world;
 
+	set_clock(run, what);
 	switch (what) {
 	case ACT_PREPARE:
 		run_prepare(run);
@@ -325,6 +371,7 @@ void runner_take(struct runner *r, const struct queue_claimed *claimed, usec_t s
 	(void)snprintf(run->folder, sizeof(run->folder), "%" PRId64 ".%" PRId64,
 		       run->key.job, run->key.epoch);
 	buf_init(&run->report, RESULT_MAX_BYTES);
+	run->late = loop_timer_new(r->world.loop, on_late, run);
 	run->end_again = loop_timer_new(r->world.loop, end_send, run);
 	run->reap = loop_timer_new(r->world.loop, on_reap, run);
 	run->next = r->runs;

@@ -17,6 +17,13 @@
 struct files;
 struct runner;
 
+/*
+ * So long each step before a job's own run may take: its folder and all its inputs; later its files
+ * and the spawner's word that it runs. A sandbox before the job's ends by the job's time limit, and has so
+ * much beyond it. The largest blob (4 GiB) arrives in it at 14 MB a second; what needs longer begins nowhere.
+ */
+#define PREPARE_USEC (300 * USEC_PER_SEC)
+
 struct runner_world {
 	struct loop *loop;
 	const struct queue *queue;
@@ -30,7 +37,8 @@ struct runner_world {
 	struct files *files;
 	int null_fd; /* /dev/null for reading */
 	enum sbx_grade grade;
-	const char *tools; /* the directory of the broker's clients, as we see it */
+	usec_t prepare_usec; /* PREPARE_USEC */
+	const char *tools;   /* the directory of the broker's clients, as we see it */
 	void (*on_slot)(void *arg);  /* a job is done and gone */
 	void (*on_lease)(void *arg); /* the leases' next tick may have changed */
 	/* An answer that only a second speaker for the job explains. */

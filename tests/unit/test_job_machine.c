@@ -290,6 +290,79 @@ Test(job_machine, a_keeper_killed_before_the_job_began_is_not_the_jobs_fault)
 	}
 }
 
+static struct job_actions late(struct job *j)
+{
+	const struct job_event ev = {.type = EVENT_LATE, .text = "it hangs"};
+	struct job_actions a;
+
+	job_step(j, &ev, &a);
+	return a;
+}
+
+static struct job at_step(enum job_step wanted)
+{
+	struct job j;
+
+	job_init(&j, wanted == STEP_UNPACK,
+		 wanted == STEP_DEPS_FETCH || wanted == STEP_DEPS_INSTALL);
+	(void)step(&j, EVENT_BEGIN);
+	if (wanted > STEP_PREPARE)
+		(void)step(&j, EVENT_PREPARED);
+	if (wanted == STEP_DEPS_INSTALL)
+		(void)exits(&j, SPAWN_END_EXITED, 0);
+	cr_assert_eq(j.step, wanted);
+	return j;
+}
+
+/* Whoever it is that hangs, the job is not to blame: the attempt ends, and says by whom. */
+Test(job_machine, what_hangs_before_the_run_ends_the_attempt)
+{
+	for (enum job_step s = STEP_PREPARE; s < STEP_RUN; s++) {
+		/* its sandbox ends, it had none yet, it could not be made */
+		for (int end = 0; end < 3; end++) {
+			struct job j = at_step(s);
+			struct job_actions a = late(&j);
+
+			cr_assert_eq(did(&a, ACT_KILL), s != STEP_PREPARE, "%s",
+				     job_step_name(s));
+			if (s != STEP_PREPARE) {
+				cr_assert_eq(j.step, s, "its tree is waited for");
+				cr_assert_eq(late(&j).n, 0, "the second word");
+				a = end == 0   ? exits(&j, SPAWN_END_SHUTDOWN, 9)
+				    : end == 1 ? step(&j, EVENT_UNSTARTED)
+					       : step(&j, EVENT_REFUSED);
+			}
+			cr_assert(did(&a, ACT_ABORT));
+			cr_assert_eq(reported(&j, a), ACT_FAIL);
+			cr_assert_eq(j.fail_class, FAIL_TRANSPORT_LOSS);
+			cr_assert(j.retry);
+			cr_assert_not(j.ran);
+			cr_assert_str_eq(j.detail, "it hangs");
+		}
+	}
+}
+
+Test(job_machine, what_is_no_longer_before_the_run_is_not_late)
+{
+	struct job j = running(), k = at_step(STEP_START), l = at_step(STEP_PREPARE);
+
+	cr_assert_eq(late(&j).n, 0);
+	(void)exits(&j, SPAWN_END_EXITED, 0);
+	cr_assert_eq(late(&j).n, 0);
+	cr_assert_eq(j.verdict, VERDICT_ACK);
+	(void)step(&k, EVENT_CANCEL);
+	cr_assert_eq(late(&k).n, 0);
+	cr_assert_eq(k.verdict, VERDICT_CANCELLED);
+	(void)step(&l, EVENT_LEASE_LOST);
+	cr_assert_eq(late(&l).n, 0);
+	cr_assert_eq(l.verdict, VERDICT_DISCARD);
+	/* it is being ended for what it did */
+	l = at_step(STEP_UNPACK);
+	(void)step(&l, EVENT_OVERFLOW);
+	cr_assert_eq(late(&l).n, 0);
+	cr_assert_eq(l.verdict, VERDICT_NONE);
+}
+
 Test(job_machine, what_never_reached_a_spawner_is_given_back)
 {
 	const struct job_event gone = {.type = EVENT_TROUBLE,
@@ -440,6 +513,9 @@ static void say_something(struct world *w, int32_t r, int i, struct job_event *e
 		if (r / 24 % 4 == 0) {
 			ev->type = EVENT_LEASE_LOST;
 			w->discarded = true;
+		} else if (r / 24 % 4 == 1) {
+			ev->type = EVENT_LATE;
+			ev->text = "late";
 		}
 		break;
 	case 3:
