@@ -171,7 +171,7 @@ static int fork_job(struct keep *k, struct err *err)
 		return -1;
 	k->notify.log = &k->watch->denials;
 	k->notify.filters_made = &k->watch->filters_made;
-	k->use.filters_made = &k->watch->filters_made;
+	k->notify.shared_maps = &k->watch->shared_maps;
 	k->main_pid = atomic_load(&k->watch->main_pid);
 	return 0;
 }
@@ -328,8 +328,13 @@ static int watch_job(struct keep *k, struct err *err)
 		if (k->diag_fd < 0)
 			return -1;
 	}
-	return use_init(&k->use, &k->tree, k->root.tmp_fd, k->root.shm_fd,
-			k->birth.meminfo_fd, k->diag_fd, err);
+	if (use_init(&k->use, &k->tree, k->root.tmp_fd, k->root.shm_fd,
+		     k->birth.meminfo_fd, k->diag_fd, err) < 0)
+		return -1;
+	/* What the keeper counts of the job's calls. */
+	k->use.filters_made = &k->watch->filters_made;
+	k->use.shared_maps = &k->watch->shared_maps;
+	return 0;
 }
 
 int birth_give(struct keep *k, const char **stage, struct err *err)

@@ -29,6 +29,7 @@
 
 #include "sandbox/denials.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/shared_maps.h"
 
 #include <stdatomic.h>
 
@@ -54,8 +55,9 @@ struct watch {
 	_Atomic int32_t meter_pid;
 	_Atomic uint64_t memory_peak, disk_peak; /* seen so far, bytes */
 	_Atomic uint32_t processes_peak;
-	_Atomic uint32_t filters_made; /* the keeper: seccomp filters, by the job */
-	_Atomic int32_t main_pid;      /* the job: its process, as soon as it exists */
+	_Atomic uint32_t filters_made;	/* the keeper: seccomp filters, by the job */
+	struct shared_maps shared_maps; /* the keeper */
+	_Atomic int32_t main_pid;	/* the job: its process, as soon as it exists */
 	/* The guard: of what it has waited for; whether it ends the job, or did, so that no
 	 * last look is wanted. */
 	_Atomic uint64_t reaped_cpu_usec;

@@ -19,7 +19,9 @@
  * memory has grown by it: what came in that time, and nothing else explains, belongs to the
  * place that is new. And hiding places are few: a handful are free, since real work has them
  * too (a shared mapping without its descriptor; a message just being passed); each further
- * one that stays costs a flat amount, and while there are any the next look comes soon.
+ * one that stays costs a flat amount, and while there are any the next look comes soon. A
+ * place that is a shared mapping without a file holds no more than was asked for when it was
+ * made (shared_maps.h): neither is charged to it beyond that, for others' memory grows too.
  * docs/SANDBOX.md says what can be hidden all the same.
  */
 #include "sandbox/hidden_priv.h"
@@ -29,6 +31,7 @@
 #include "common/str.h"
 #include "sandbox/diag.h"
 #include "sandbox/inode_set.h"
+#include "sandbox/shared_maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -357,30 +360,33 @@ uint64_t hidden_fd(struct hidden *h, int pidfd, int info, const char *name,
 
 /* ---- mappings ----------------------------------------------------------------------- */
 
-static void map_add(struct hidden *h, uint64_t dev, uint64_t ino, uint64_t bytes,
-		    bool file)
+static void map_add(struct hidden *h, const struct hidden_mapped *seen)
 {
 	struct hidden_mapped *m = NULL;
 
 	for (unsigned i = 0; i < h->n_mapped && !m; i++)
-		if (h->mapped[i].ino == ino && h->mapped[i].dev == dev)
+		if (h->mapped[i].ino == seen->ino && h->mapped[i].dev == seen->dev)
 			m = &h->mapped[i];
 	if (!m) {
 		if (h->n_mapped == HIDDEN_MAPPED_MAX)
 			return; /* that many places are beyond any limit already */
 		m = &h->mapped[h->n_mapped++];
-		*m = (struct hidden_mapped){.dev = dev, .ino = ino, .file = file};
+		*m = *seen;
+		m->now = 0;
 	}
-	m->now += bytes;
+	m->now += seen->now;
 }
 
 void hidden_map(struct hidden *h, const char *line)
 {
-	uint64_t dev, ino, bytes;
+	struct hidden_mapped m = {0};
 
-	if (hidden_parse_map(line, &dev, &ino, &bytes) && dev != h->tmp_dev[0] &&
-	    dev != h->tmp_dev[1])
-		map_add(h, dev, ino, bytes, dev != h->shm_dev);
+	if (!hidden_parse_map(line, &m.dev, &m.ino, &m.now) || m.dev == h->tmp_dev[0] ||
+	    m.dev == h->tmp_dev[1])
+		return;
+	m.file = m.dev != h->shm_dev;
+	m.zero = !m.file && hidden_map_is_zero(line);
+	map_add(h, &m);
 }
 
 void hidden_maps_end(struct hidden *h)
@@ -396,9 +402,14 @@ void hidden_maps_end(struct hidden *h)
 
 /* ---- the sum ------------------------------------------------------------------------ */
 
+/* Of each kind, so many hide something. */
+struct places {
+	unsigned files, memory, zero;
+};
+
 /* What is mapped without a descriptor: the part of it that no mapping shows. */
 static void sum_remnants(struct hidden *h, const struct inode_set *held,
-			 struct hidden_sum *sum, unsigned places[2])
+			 struct hidden_sum *sum, struct places *places)
 {
 	for (unsigned i = 0; i < h->n_mapped; i++) {
 		struct hidden_mapped *m = &h->mapped[i];
@@ -407,7 +418,9 @@ static void sum_remnants(struct hidden *h, const struct inode_set *held,
 		m->held = inode_set_has(held, m->file ? h->work_dev : m->dev, m->ino);
 		if (m->held)
 			continue;
-		places[m->file]++;
+		(*(m->file   ? &places->files
+		   : m->zero ? &places->zero
+			     : &places->memory))++;
 		if (k && m->file) {
 			sum->file_bytes += k->bytes;
 			k->round = h->round;
@@ -451,27 +464,39 @@ static void sum_parked(struct hidden *h, unsigned parked, struct hidden_sum *sum
 	h->n_known = kept;
 }
 
-/* What each place may hold at most, and all together no more than is missing. */
-static uint64_t guess(unsigned places, uint64_t missing)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-	uint64_t most =
-		places > PLACES_FREE ? (uint64_t)(places - PLACES_FREE) * PLACE_BYTES : 0;
+	return a < b ? a : b;
+}
 
-	return most < missing ? most : missing;
+/* What each place may hold at most, and all together no more than is missing. zero: those that hold no
+ * more than was asked for when they were made. */
+static uint64_t guess(unsigned places, unsigned zero, const struct shared_most *asked,
+		      uint64_t missing)
+{
+	const struct shared_most any = {PLACE_BYTES, UINT64_MAX};
+	uint64_t most = hidden_beyond(places, PLACES_FREE) * PLACE_BYTES;
+	uint64_t beyond = hidden_beyond(zero, hidden_beyond(PLACES_FREE, places));
+
+	if (!asked)
+		asked = &any;
+	most += least(beyond * least(PLACE_BYTES, asked->each), asked->all);
+	return least(most, missing);
 }
 
 void hidden_end(struct hidden *h, const struct inode_set *held,
 		const struct hidden_missing *missing, struct hidden_sum *ret)
 {
 	struct hidden_sum sum = {.memory_bytes = h->socket_bytes};
-	unsigned places[2] = {0, 0}, parked, all;
+	struct places places = {0};
+	unsigned parked, all;
 	uint64_t more;
 
 	parked = h->parked + PLACES_OF_A_SOCKET * count_unheld(h, held);
-	sum_remnants(h, held, &sum, places);
+	sum_remnants(h, held, &sum, &places);
 	sum_parked(h, parked, &sum);
 	hidden_sum_growth(h, missing, parked, &sum);
-	all = places[0] + places[1] + parked;
+	all = places.files + places.memory + places.zero + parked;
 	sum.watch = parked || all > PLACES_WATCHED;
 	if (all <= PLACES_FREE)
 		h->crowded_since = 0;
@@ -479,11 +504,11 @@ void hidden_end(struct hidden *h, const struct inode_set *held,
 		h->crowded_since = clock_boot_usec();
 	else if (clock_boot_usec() - h->crowded_since >= CROWDED_USEC) {
 		/* Parked descriptors can be either: they count as both. */
-		more = guess(places[0] + parked,
+		more = guess(places.memory + parked, places.zero, missing->asked,
 			     hidden_beyond(missing->memory, sum.memory_bytes));
 		sum.guessed_bytes += more;
 		sum.memory_bytes += more;
-		sum.file_bytes += guess(places[1] + parked,
+		sum.file_bytes += guess(places.files + parked, 0, NULL,
 					hidden_beyond(missing->files, sum.file_bytes));
 	}
 	*ret = sum;

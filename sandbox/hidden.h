@@ -23,6 +23,7 @@
 
 struct hidden;
 struct inode_set;
+struct shared_most;
 
 struct hidden_sum {
 	uint64_t memory_bytes, file_bytes;
@@ -60,6 +61,7 @@ struct hidden_missing {
 	/* Shared memory, by the time that the round began: how much has come that nothing behind a
 	 * descriptor explains; how much of it the processes show as theirs. */
 	uint64_t shmem, shown;
+	const struct shared_most *asked; /* NULL: nobody counts what is asked for */
 };
 /* held: every object that a descriptor showed in this round. */
 void hidden_end(struct hidden *h, const struct inode_set *held,
@@ -68,6 +70,9 @@ void hidden_end(struct hidden *h, const struct inode_set *held,
 /* Pure parts. */
 /* Device and inode out of a line of maps, by its fields; false: it is of no file. */
 bool hidden_map_file(const char *line, uint64_t *dev, uint64_t *ino);
+/* Is it of an object that was made by a shared mapping without a file? As long as that, it can be had by no
+ * descriptor. The device is to be the kernel's own. */
+bool hidden_map_is_zero(const char *line);
 /* Device, inode and range out of a line of maps; false: none of ours. */
 bool hidden_parse_map(const char *line, uint64_t *dev, uint64_t *ino, uint64_t *bytes);
 

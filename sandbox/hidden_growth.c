@@ -5,22 +5,17 @@
  * objects behind descriptors nor mapped pages explain, belongs to the place that is new.
  */
 #include "sandbox/hidden_priv.h"
+#include "sandbox/shared_maps.h"
 
 #include <string.h>
 
 /* Others' memory grows too: less than that is nobody's. */
 #define GROWTH_BYTES ((uint64_t)4 << 20)
 
-/* One that is hidden memory, and was not two rounds ago. */
-static struct hidden_mapped *new_place(struct hidden *h)
+/* It is hidden memory, and was not two rounds ago. */
+static bool is_new(const struct hidden *h, const struct hidden_mapped *m)
 {
-	for (unsigned i = 0; i < h->n_mapped; i++) {
-		struct hidden_mapped *m = &h->mapped[i];
-
-		if (!m->file && !m->held && !hidden_among(h->was[1], h->n_was[1], m->ino))
-			return m;
-	}
-	return NULL;
+	return !m->file && !m->held && !hidden_among(h->was[1], h->n_was[1], m->ino);
 }
 
 static void remember_places(struct hidden *h, unsigned parked)
@@ -62,17 +57,54 @@ static bool is_hidden(const struct hidden *h, uint64_t ino)
 	return false;
 }
 
-static void grow(struct hidden *h, uint64_t ino, uint64_t bytes)
+/* Of one place. Where there are too many, whose the least of it is matters little. */
+static struct hidden_grown *grown_of(struct hidden *h, uint64_t ino)
 {
-	unsigned i = 0;
+	struct hidden_grown *least = &h->grown[0];
 
-	while (i < h->n_grown && h->grown[i].ino != ino)
-		i++;
-	if (i == HIDDEN_GROWN_MAX)
-		i--; /* whose it is matters little by then */
-	if (i == h->n_grown)
-		h->grown[h->n_grown++] = (struct hidden_grown){.ino = ino};
-	h->grown[i].bytes += bytes;
+	for (unsigned i = 0; i < h->n_grown; i++) {
+		if (h->grown[i].ino == ino)
+			return &h->grown[i];
+		if (h->grown[i].bytes < least->bytes)
+			least = &h->grown[i];
+	}
+	if (h->n_grown == HIDDEN_GROWN_MAX) {
+		least->ino = ino;
+		return least;
+	}
+	h->grown[h->n_grown] = (struct hidden_grown){.ino = ino};
+	return &h->grown[h->n_grown++];
+}
+
+/* Returns what can be no part of that place: it holds no more than `most`. */
+static uint64_t grow(struct hidden *h, uint64_t ino, uint64_t bytes, uint64_t most)
+{
+	struct hidden_grown *g = grown_of(h, ino);
+	uint64_t room = hidden_beyond(most, g->bytes);
+	uint64_t mine = bytes < room ? bytes : room;
+
+	g->bytes += mine;
+	return bytes - mine;
+}
+
+/* To the places that are new: first to one that can be of any size; what is made without a file
+ * has at most the length that was asked for. Returns what none of them can hold. */
+static uint64_t grow_new(struct hidden *h, const struct shared_most *asked,
+			 uint64_t growth)
+{
+	const struct hidden_mapped *m;
+
+	for (unsigned i = 0; i < h->n_mapped; i++) {
+		m = &h->mapped[i];
+		if (is_new(h, m) && (!asked || !m->zero))
+			return grow(h, m->ino, growth, UINT64_MAX);
+	}
+	for (unsigned i = 0; i < h->n_mapped && growth; i++) {
+		m = &h->mapped[i];
+		if (is_new(h, m))
+			growth = grow(h, m->ino, growth, asked->each);
+	}
+	return growth;
 }
 
 /* Of the places that there still are. */
@@ -96,13 +128,12 @@ void hidden_sum_growth(struct hidden *h, const struct hidden_missing *missing,
 {
 	uint64_t left = unexplained(h, missing, sum->memory_bytes - h->socket_bytes);
 	uint64_t growth = hidden_beyond(left, h->unexplained), mine;
-	const struct hidden_mapped *m = new_place(h);
 
 	if (!parked)
 		h->parked_bytes = 0;
-	if (growth >= GROWTH_BYTES && m)
-		grow(h, m->ino, growth);
-	else if (growth >= GROWTH_BYTES && may_have_grown(h, parked))
+	if (growth >= GROWTH_BYTES)
+		growth = grow_new(h, missing->asked, growth);
+	if (growth >= GROWTH_BYTES && may_have_grown(h, parked))
 		h->parked_bytes += growth;
 	mine = h->parked_bytes + grown(h);
 	/* What was explained meanwhile is no guess any more. */

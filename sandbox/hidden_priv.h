@@ -19,6 +19,7 @@ struct hidden_mapped {
 	uint64_t dev, ino, bytes; /* the most that one process maps of it */
 	uint64_t now;		  /* of the process being read */
 	bool file, held;
+	bool zero; /* no descriptor of it can be had: hidden_map_is_zero() */
 };
 
 struct hidden {

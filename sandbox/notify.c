@@ -234,6 +234,11 @@ static int judge(struct notify *n, const struct seccomp_notif *req)
 		if (sc_judge(n->where, &req->data) == SC_SUPERVISED)
 			return notify_join(n, req);
 		break;
+	case __NR_mmap:
+	case __NR_madvise:
+		if (sc_judge(n->where, &req->data) == SC_SUPERVISED)
+			return notify_map(n, req);
+		break;
 	case __NR_seccomp:
 		if (sc_judge(n->where, &req->data) == SC_SUPERVISED)
 			return notify_filter(n);

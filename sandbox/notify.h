@@ -72,6 +72,7 @@ struct notify {
 	unsigned rules_made, domains_made; /* of Landlock, by the job */
 	unsigned groups_joined;		   /* by its sockets */
 	_Atomic uint32_t *filters_made;	   /* borrowed: of seccomp */
+	struct shared_maps *shared_maps;   /* borrowed: that the job asked for */
 	bool started;  /* the job's command was executed: what is refused now is told */
 	int status_fd; /* borrowed, for one step */
 	struct denials *log; /* borrowed: what was refused */
@@ -175,6 +176,7 @@ int notify_meta_named(const struct seccomp_notif *req, char *path, size_t size);
 int notify_fallocate(struct notify *n, const struct seccomp_notif *req);
 int notify_landlock(struct notify *n, const struct seccomp_notif *req);
 int notify_filter(struct notify *n);
+int notify_map(struct notify *n, const struct seccomp_notif *req);
 int notify_join(struct notify *n, const struct seccomp_notif *req);
 /* notify_cpu.c */
 int notify_affinity(const struct notify *n, const struct seccomp_notif *req);

@@ -14,6 +14,9 @@
  * seccomp filters, which are only counted: a thread may have its own, and /proc tells how many
  * each has, not which of them are the same.
  *
+ * How long a shared mapping is that is asked for is only noted too (shared_maps.h), and that pages
+ * are made huge ones.
+ *
  * A multicast group that a socket joins is an entry in a list of the interface, which is searched
  * under a lock that all network namespaces of the machine share, and again when the socket is closed:
  * a job that joined a hundred thousand kept everybody from making a namespace for minutes after its
@@ -22,6 +25,7 @@
 #include "sandbox/notify.h"
 
 #include "common/cleanup.h"
+#include "sandbox/shared_maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +34,7 @@
 #include <linux/seccomp.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 
 #define RULES_MAX 4096
@@ -107,6 +112,15 @@ int notify_join(struct notify *n, const struct seccomp_notif *req)
 int notify_filter(struct notify *n)
 {
 	atomic_fetch_add(n->filters_made, 1);
+	return NOTIFY_GO_ON;
+}
+
+int notify_map(struct notify *n, const struct seccomp_notif *req)
+{
+	if (req->data.nr == __NR_mmap)
+		shared_maps_add(n->shared_maps, req->data.args[1]);
+	else
+		atomic_store(&n->shared_maps->huge, true);
 	return NOTIFY_GO_ON;
 }
 

@@ -23,6 +23,7 @@
 #define IPPROTO_TCP_NR 6
 #define IPPROTO_UDP_NR 17
 #define TCP_ULP_NR 31
+#define MADV_COLLAPSE_NR 25
 #define TCP_MD5SIG_NR 14
 #define TCP_MD5SIG_EXT_NR 32
 #define TCP_AO_ADD_KEY_NR 38
@@ -245,6 +246,10 @@ const struct sc_clause sc_clauses[] = {
 
 	/* Pages of the machine's own pool, which no limit of the job counts. */
 	IF("mmap", SC_BOTH, SC_EPERM, ANY(3, MAP_HUGETLB)),
+	/* How long a shared one is, nobody can ask later; that there are huge pages neither:
+	   counted, notify_limits.c. The bit is in MAP_SHARED_VALIDATE too. */
+	IF("mmap", SC_BOTH, SC_SUPERVISED, ANY(3, MAP_SHARED)),
+	IF("madvise", SC_BOTH, SC_SUPERVISED, IS(2, MADV_COLLAPSE_NR)),
 	IF("memfd_create", SC_BOTH, SC_EPERM, ANY(1, MFD_HUGETLB)),
 
 	IF("personality", SC_BOTH, SC_ALLOW, IS(0, 0)),

@@ -13,6 +13,7 @@
 
 #include "sandbox/hidden.h"
 #include "sandbox/meminfo.h"
+#include "sandbox/shared_maps.h"
 #include "sandbox/tree.h"
 
 struct use_walk; /* use_walk.c: where a round stands */
@@ -48,8 +49,9 @@ struct use {
 	uint64_t work_dev;
 	bool has_work;
 	unsigned own_filters; /* on the keeper, and so on the job without its doing */
-	const _Atomic uint32_t *filters_made; /* borrowed; NULL: not counted */
-	struct meminfo base;		      /* when the job had not begun */
+	const _Atomic uint32_t *filters_made;  /* borrowed; NULL: not counted */
+	const struct shared_maps *shared_maps; /* borrowed; NULL: not counted */
+	struct meminfo base;		       /* when the job had not begun */
 	struct inode_set seen; /* objects met through descriptors in this round */
 	struct hidden *hidden;
 	struct use_walk *walk;

@@ -407,6 +407,7 @@ static void finish(struct use *u, struct use_walk *w)
 	struct hidden_missing missing = {.memory = use_missing(u),
 					 .files = u->files_grown,
 					 .shown = u->begun_shown};
+	struct shared_most most;
 	struct hidden_sum sum;
 	uint64_t guessed, known = u->base.shmem + u->begun_tmpfs + u->now.object_bytes;
 
@@ -415,6 +416,10 @@ static void finish(struct use *u, struct use_walk *w)
 	guessed = guess_ancestors(u);
 
 	missing.shmem = u->begun_shmem > known ? u->begun_shmem - known : 0;
+	if (u->shared_maps) {
+		most = shared_maps_most(u->shared_maps);
+		missing.asked = &most;
+	}
 	hidden_end(u->hidden, &w->seen, &missing, &sum);
 	u->now.hidden_bytes = sum.memory_bytes + guessed;
 	u->now.guessed_bytes = sum.guessed_bytes + guessed;

@@ -284,6 +284,52 @@ static void make_anonymous_remnants(void)
 	make_remnants(true);
 }
 
+/* They look like nothing at first, and are filled later, by another mapping of the same object. */
+static void make_regrown_remnants(void)
+{
+	const size_t whole = (size_t)16 << 20;
+	char *p[64];
+
+	for (size_t i = 0; i < 64; i++) {
+		p[i] = mmap(NULL, whole, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (p[i] == MAP_FAILED)
+			return;
+		(void)munmap(p[i] + 4096, whole - 4096);
+	}
+	(void)usleep(500000);
+	for (size_t i = 0; i < 64; i++, made++) {
+		char *q = mremap(p[i], 0, whole, MREMAP_MAYMOVE);
+
+		if (q == MAP_FAILED)
+			return;
+		memset(q, 1, whole);
+		(void)munmap(q, whole);
+	}
+	(void)pause();
+}
+
+/* A huge page for an object of one small page. */
+static void make_huge_remnants(void)
+{
+	const size_t huge = (size_t)2 << 20;
+	char *room = mmap(NULL, 2 * huge, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *at = (char *)(((uintptr_t)room + huge - 1) & ~(huge - 1));
+
+	for (;; made++) {
+		char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED)
+			return;
+		*p = 1;
+		if (mremap(p, 0, huge, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
+			return;
+		(void)madvise(at, huge, 25 /* MADV_COLLAPSE */);
+	}
+}
+
 static void *filtered(void *arg)
 {
 	make_filters();
@@ -311,6 +357,8 @@ const struct object_kind objects_of_memory[] = {
 	{"policies", make_policies},
 	{"memfd-remnants", make_memfd_remnants},
 	{"shared-remnants", make_anonymous_remnants},
+	{"regrown-remnants", make_regrown_remnants},
+	{"huge-remnants", make_huge_remnants},
 	{"page-tables", make_page_tables},
 	{"threads", make_threads},
 	{"timers", make_timers},

@@ -26,6 +26,33 @@ def shared_pages(n):
     time.sleep(2)
 
 
+def beside(n):
+    """The same while somebody outside fills shared memory of his own, and for a while after that."""
+    held = [mmap.mmap(-1, 4096) for _ in range(n)]
+    for m in held:
+        m[0] = 1
+    with open("made", "wb"):
+        pass
+    while not os.path.exists("filled"):
+        time.sleep(0.02)
+    time.sleep(1)
+
+
+def remnants(n):
+    """Beyond the limit: of each object one page stays mapped."""
+    held = []
+    page = LIBC.munmap
+    page.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    for _ in range(n):
+        m = mmap.mmap(-1, 16 * MIB)
+        m.write(b"x" * (16 * MIB))
+        at = ctypes.addressof(ctypes.c_char.from_buffer(m))
+        assert page(at + 4096, 16 * MIB - 4096) == 0
+        held.append(m)
+    time.sleep(5)
+    os._exit(0)
+
+
 def vfork(n):
     """A child has its parent's memory until it executes."""
     held = touched(400 * MIB)

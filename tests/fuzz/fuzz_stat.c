@@ -32,6 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)tree_status_bytes(line, "VmRSS");
 	(void)hidden_parse_map(line, &dev, &ino, &bytes);
 	(void)hidden_map_file(line, &dev, &ino);
+	(void)hidden_map_is_zero(line);
+	(void)meminfo_parse_huge(line);
 	(void)use_parse_status(line, &pages);
 	(void)!meminfo_parse(line, &info);
 	(void)!pulse_parse(line, &pulse);

@@ -599,6 +599,15 @@ Test(sandbox_seccomp, what_keeps_memory_that_nobody_counts_is_refused)
 		     E_PERM);
 	cr_assert_eq(RUN(floor_, SYS_mmap, 0, 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS),
 		     ALLOW);
+	/* The keeper notes how long a shared one is, and lets the kernel go on. */
+	cr_assert_eq(RUN(full, SYS_mmap, 0, 4096, 3, MAP_SHARED | MAP_ANONYMOUS), KEEPER);
+	cr_assert_eq(RUN(floor_, SYS_mmap, 0, 4096, 1, MAP_SHARED_VALIDATE, 7), KEEPER);
+	cr_assert_eq(RUN(full, SYS_mmap, 0, 4096, 3, MAP_PRIVATE, 7), ALLOW);
+	cr_assert_eq(
+		RUN(full, SYS_mmap, 0, 4096, 3, MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB),
+		E_PERM);
+	cr_assert_eq(RUN(full, SYS_madvise, 0, 4096, 25 /* MADV_COLLAPSE */), KEEPER);
+	cr_assert_eq(RUN(full, SYS_madvise, 0, 4096, MADV_DONTNEED), ALLOW);
 	cr_assert_eq(RUN(floor_, SYS_memfd_create, 0, MFD_HUGETLB | MFD_CLOEXEC), E_PERM);
 	cr_assert_eq(RUN(full, SYS_memfd_create, 0, MFD_ALLOW_SEALING), ALLOW);
 	cr_assert_eq(RUN(full, SYS_setsockopt, 3, IPPROTO_IP, IP_ADD_MEMBERSHIP), KEEPER);
