@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 60
+# fallocate(2) takes a gibibyte in two milliseconds, before anybody has looked. Under a disk limit of
+# 128 MiB a job asks for pieces of 60 MiB, each a file of its own: the third is refused (or, where a file system has no
+# such call and they are written, the job ended), whether it asks for them one after the other or from
+# many processes at once. What is on the disk afterwards is judged from outside. Needs Python, and not to be root.
+set -uo pipefail
+bin=${LYCH_BUILD:-build/release}
+sandbox=$(realpath "$bin/lych-sandbox") || exit 1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+limit=128 slack=128 pieces=9
+failed=0
+
+cat >"$scratch/take.py" <<'END'
+import errno, os, sys
+
+def take(n):
+    fd = os.open(f"piece.{n}", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        os.posix_fallocate(fd, 0, 60 << 20)
+    except OSError as e:
+        return errno.errorcode[e.errno]
+    return "ok"
+
+if sys.argv[1] == "in turn":
+    said = [take(n) for n in range(int(sys.argv[2]))]
+else:
+    for n in range(int(sys.argv[2])):
+        if os.fork() == 0:
+            with open(f"said.{n}", "w") as f:
+                f.write(take(n))
+            os._exit(0)
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            break
+    said = sorted(open(f"said.{n}").read() for n in range(int(sys.argv[2])))
+print(*said, flush=True)
+END
+
+for grade in full floor; do
+	for way in "in turn" "at once"; do
+		work=$scratch/work
+		mkdir "$work"
+		cp "$scratch/take.py" "$work"
+		told=$("$sandbox" --grade "$grade" --json --workspace "$work" --timeout 30 --memory 512MiB --disk ${limit}MiB -- \
+			/usr/bin/python3 take.py "$way" $pieces 2>&1 </dev/null)
+		# the blocks of what it made: reserved, not only said to be that long
+		took=$(du -sm "$work" | cut -f1)
+		rm -rf "$work"
+		answers=$(head -n 1 <<<"$told")
+		how=$(grep -o '"how":"[^"]*"' <<<"$told")
+		# Refused: two of them and no more. Ended: before it had too much.
+		case $how in
+		'"how":"exited"')
+			ok=$(grep -o '\bok\b' <<<"$answers" | wc -l)
+			no=$(grep -o '\bENOSPC\b' <<<"$answers" | wc -l)
+			[ "$ok" -eq 2 ] && [ "$no" -eq $((pieces - 2)) ] && right=1 || right=
+			;;
+		'"how":"disk"') right=1 ;;
+		*) right= ;;
+		esac
+		if [ -n "$right" ] && [ "$took" -le $((limit + slack)) ]; then
+			echo "ok    $grade: $way: $took MiB, $how, $answers"
+		else
+			echo "FAIL  $grade: $way: $took MiB, ${told:0:400}"
+			failed=$((failed + 1))
+		fi
+	done
+done
+exit $((failed > 0))
