@@ -82,6 +82,11 @@ const char *path_beside(const char *path, const char *name);
 int read_outside(const char *path);
 int write_outside(const char *path);
 
+/* probe_supervision.c; rows of section_processes */
+int attack_guard(void);
+int attack_keeper(void);
+int attack_meter(void);
+
 /* Outside. The scratch directory: the victims' place, "work" in it is the workspace. */
 const char *scratch_path(const char *name);
 /* argv[0] with this terminal as its own and as standard input; its exit code */

@@ -329,6 +329,17 @@ static int spare_oneself(void)
 
 	return fd < 0 ? errno : answer_of(write(fd, "0", 1));
 }
+static int first_for_oom(void)
+{
+	char text[16] = "";
+	int fd = open("/proc/self/oom_score_adj", O_RDONLY);
+
+	if (fd < 0)
+		return errno;
+	return read(fd, text, sizeof(text) - 1) > 0 && strcmp(text, "1000\n") == 0
+		       ? HELD
+		       : GOT_THROUGH;
+}
 static int io_realtime(void)
 {
 	return answer_of(syscall(SYS_ioprio_set, IOPRIO_PROCESS, 0, 0x2000));
@@ -361,46 +372,6 @@ static int core_dumps(void)
 static int hide(void)
 {
 	return answer_of(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
-}
-
-/* ---- 66: the guard ---- */
-
-static int guard_attacks_refused(pid_t pid)
-{
-	struct rlimit l = {1, 1};
-	siginfo_t info = {.si_code = SI_QUEUE};
-	cpu_set_t one;
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0), refused = 0;
-
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	refused += kill(pid, SIGSTOP) < 0;
-	refused += kill(pid, SIGKILL) < 0;
-	refused += syscall(SYS_tkill, pid, SIGKILL) < 0;
-	refused += syscall(SYS_tgkill, pid, pid, SIGSTOP) < 0;
-	refused += syscall(SYS_rt_sigqueueinfo, pid, SIGKILL, &info) < 0;
-	refused += syscall(SYS_rt_tgsigqueueinfo, pid, pid, SIGKILL, &info) < 0;
-	refused += fd < 0 || syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0;
-	refused += ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0;
-	refused += ptrace(PTRACE_ATTACH, pid, NULL, NULL) < 0;
-	refused += prlimit(pid, RLIMIT_NOFILE, &l, NULL) < 0;
-	refused += prlimit(pid, RLIMIT_CPU, &l, NULL) < 0;
-	refused += setpriority(PRIO_PROCESS, (id_t)pid, 19) < 0;
-	refused += syscall(SYS_ioprio_set, IOPRIO_PROCESS, pid, IOPRIO_IDLE) < 0;
-	refused += sched_setaffinity(pid, sizeof(one), &one) < 0;
-	refused += sched_setscheduler(pid, SCHED_BATCH, &(struct sched_param){0}) < 0;
-	if (fd >= 0)
-		(void)close(fd);
-	return refused == 15;
-}
-/* Judged from outside too: tests/escape/guard.sh */
-static int attack_guard(void)
-{
-	return guard_attacks_refused(guard_pid()) ? HELD : GOT_THROUGH;
-}
-static int attack_keeper(void)
-{
-	return guard_attacks_refused(keeper_pid()) ? HELD : GOT_THROUGH;
 }
 
 /* ---- 58, 59: System V objects and keys ---- */
@@ -534,6 +505,8 @@ static const struct probe probes[] = {
 	{"57i", "a shorter slice of the processor", short_slice, DENIED},
 	{"57j", "not to be the first when memory runs out", spare_oneself, {EACCES},
 	 {EACCES}},
+	{"57l", "its oom_score_adj is 1000", first_for_oom, {HELD}, {EACCES},
+	 "judged from outside by tests/escape/hold.py"},
 	{"57e", "raise a hard limit", raise_limit, DENIED},
 	{"57f", "core dumps, and the host's handler for them", core_dumps, {HELD}, {HELD},
 	 "RLIMIT_CORE stays 1"},
@@ -575,6 +548,7 @@ static const struct probe probes[] = {
 	{"66b", "signal, stop, trace, limit, renice, re-pin the guard", attack_guard, {HELD},
 	 {HELD}},
 	{"66c", "the same of the keeper", attack_keeper, {HELD}, {HELD}},
+	{"66e", "the same of the meter", attack_meter, {HELD}, {HELD}},
 	ELSEWHERE("66d", "hold locks that the supervision wants, beside 240 burners",
 		  "ended within a second of the decision",
 		  "tests/escape/guard.sh", "hold.py"),
