@@ -9,10 +9,14 @@
 #define MANY 100000000
 #define BLOCK_BYTES ((size_t)1 << 20)
 
-/* Each makes objects until it is refused, with errno, or until it is ended. */
+/* Each makes objects until it is refused, with errno, or until it is ended. The rows are also the table of
+ * docs/SANDBOX.md (try_objects --table, `make docs`). */
 struct object_kind {
 	const char *name;
 	void (*make)(void);
+	const char *where; /* "both" grades or "full": what a job of floor can't make */
+	const char *bound; /* how it is counted, or who bounds it */
+	const char *most;  /* what the machine lost, where that is more than the limit */
 };
 extern const struct object_kind objects_of_sockets[], objects_of_files[],
 	objects_of_descriptors[], objects_of_memory[], objects_refused[];

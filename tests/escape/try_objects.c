@@ -3,10 +3,11 @@
  * Runs inside: makes one kind of the kernel's objects as fast as it goes, in as many processes
  * as it is told, and keeps them. tests/escape/objects.py looks at the machine's memory meanwhile.
  *
- *	try_objects KIND PROCESSES MARK		(MARK: to be found by)
+ *	try_objects KIND PROCESSES MARK [SECONDS]	(MARK: to be found by)
  *	try_objects --list | --refused		the kinds; those that can't be made at all
+ *	try_objects --table			both, as docs/SANDBOX.md has them
  *
- * Each process makes them until it is refused (or until it is ended), then it waits. One of
+ * Each process makes them until it is refused (or until it is ended), then it waits, so long. One of
  * them prints how many it made, where it counts them, and what refused the next.
  */
 #include "tests/escape/objects.h"
@@ -51,6 +52,24 @@ static void list(const struct object_kind *k)
 		(void)puts(k->name);
 }
 
+static void table(const struct object_kind *k)
+{
+	for (; k->name; k++)
+		(void)printf("| %s | %s | %s | %s |\n", k->name, k->where, k->bound,
+			     k->most);
+}
+
+static void tables(void)
+{
+	(void)puts("\n| object | grades | what bounds it | most |\n| --- | --- | --- | "
+		   "--- |");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		table(parts[i]);
+	(void)puts("\nNot to be made at all:\n\n| object | grades | refused by | |\n"
+		   "| --- | --- | --- | --- |");
+	table(objects_refused);
+}
+
 static const struct object_kind *find(const char *name)
 {
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
@@ -72,7 +91,8 @@ static bool is_refused(void)
 
 int main(int argc, char **argv)
 {
-	unsigned long n = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
+	unsigned long n = argc >= 4 ? strtoul(argv[2], NULL, 10) : 0;
+	unsigned hold = argc == 5 ? (unsigned)strtoul(argv[4], NULL, 10) : HOLD_SEC;
 	const struct object_kind *k = argc > 1 ? find(argv[1]) : NULL;
 	bool refused;
 
@@ -81,6 +101,8 @@ int main(int argc, char **argv)
 			list(parts[i]);
 	if (argc == 2 && strcmp(argv[1], "--refused") == 0)
 		list(objects_refused);
+	if (argc == 2 && strcmp(argv[1], "--table") == 0)
+		tables();
 	if (!k || !n)
 		return argc == 2 ? 0 : 2;
 	for (who = 0; who < (int)n - 1 && fork() != 0; who++)
@@ -93,6 +115,6 @@ int main(int argc, char **argv)
 		(void)fflush(stdout);
 	}
 	if (n > 1 && !refused)
-		(void)sleep(HOLD_SEC);
+		(void)sleep(hold);
 	return 0;
 }
