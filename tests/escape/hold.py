@@ -91,7 +91,7 @@ class Held:
         self.cause, self.timeout = cause, RUN + 1 + self.begin if cause == "timeout" else 2 * BEGIN_MAX
         command = ["./try_hold", act, str(BURNERS), self.mark]
         options = (*OPTIONS, "--timeout", f"{int(self.timeout * 1000)}ms")
-        self.spawner = self.job = self.cli = None
+        self.spawner = self.job = self.cli = self.said = None
         if cause == "parent":
             self.work = os.path.join(jobs, self.mark)
             os.mkdir(self.work, 0o700)
@@ -128,9 +128,12 @@ class Held:
         top = self.spawner.process.pid
         for pid in marked(self.mark):  # the job's first process is the guard's child
             chain = [pid]
-            while chain[-1] > 1 and chain[-1] != top:
-                with open(f"/proc/{chain[-1]}/stat") as f:
-                    chain.append(int(f.read().rsplit(")", 1)[1].split()[1]))
+            try:
+                while chain[-1] > 1 and chain[-1] != top:
+                    with open(f"/proc/{chain[-1]}/stat") as f:
+                        chain.append(int(f.read().rsplit(")", 1)[1].split()[1]))
+            except OSError:
+                continue  # gone meanwhile; there are others
             if chain[-1] == top:
                 # ..., job, guard, keeper, [inner,] spawner
                 return chain[-3 if self.spawner.grade == "full" else -2]
@@ -140,10 +143,11 @@ class Held:
         """How it ended, as its parent was told within so long; None: nobody said so."""
         if self.cli:
             try:
-                ends = [json.loads(x)["how"] for x in self.cli.communicate(timeout=seconds)[1].splitlines() if x.startswith("{")]
+                self.said = self.said or self.cli.communicate(timeout=seconds)[1]
             except subprocess.TimeoutExpired:
                 return None
-            return UNMEASURED if ends == ["unmeasured"] else ends[-1] if ends else None
+            how = ([json.loads(x)["how"] for x in self.said.splitlines() if x.startswith("{")] or [f"exit {self.cli.returncode}"])[-1]
+            return UNMEASURED if how == "unmeasured" else how
         until_then = time.monotonic() + seconds
         while not self.job.exited and not self.job.refused:
             left = max(0, until_then - time.monotonic())
@@ -189,18 +193,8 @@ def install(directory):
     os.chmod(target, 0o700)
 
 
-def one_round(grade, act, cause, pool):
-    global jobs
-    held = None
-    while not held:
-        jobs = tempfile.mkdtemp(dir=scratch)
-        try:
-            held = Held(grade, act, cause, pool)
-        except TimeoutError:
-            if cause != "timeout" or Held.begin > BEGIN_MAX:
-                raise
-            Held.begin *= 2  # its time was over before it was under way
-    held.began = min(stamps(held.work))
+def watch(held, grade, act):
+    """For the time that it runs: what the job changed of its supervision."""
     keeper = held.keeper()
     guard = children(keeper)[0]
     try:
@@ -223,6 +217,27 @@ def one_round(grade, act, cause, pool):
             worse.append(f"{who}: {now}")
     if worse:
         print(f"FAIL {grade} {act}: {worse}", flush=True)
+    return worse
+
+
+def one_round(grade, act, cause, pool):
+    global jobs
+    held = None
+    while not held:
+        jobs = tempfile.mkdtemp(dir=scratch)
+        try:
+            held = Held(grade, act, cause, pool)
+        except TimeoutError:
+            if cause != "timeout" or Held.begin > BEGIN_MAX:
+                raise
+            Held.begin *= 2  # its time was over before it was under way
+    held.began = min(stamps(held.work))
+    try:
+        worse = watch(held, grade, act)
+    except (OSError, LookupError):  # not there: it ended before
+        worse = []
+        if held.told(20) is None:
+            raise
     decided = held.end()
     time.sleep(max(0, decided - boot()))
     # All of it is dead when nobody has the mark any more: then nothing can be written.
