@@ -236,6 +236,7 @@ static int take_position(struct keep *k, const int *rw, size_t n_rw, const char 
 			err) < 0)
 		return -1;
 	k->notify.disk_room = files_room;
+	k->notify.disk_given = files_given;
 	k->notify.disk_arg = k;
 	k->notify.file_max = k->spec->output_bytes;
 	k->watch->timeout_usec = k->spec->timeout_usec;

@@ -9,6 +9,8 @@
 #define DISK_ENTRIES_AT_ONCE 16
 /* A tree is walked so often though nothing seems to be added to it. */
 #define DISK_ROUND_USEC USEC_PER_SEC
+/* What is given by fallocate(2) is counted by then. */
+#define GIVEN_USEC (500 * USEC_PER_MSEC)
 #define LOOK_MAX_USEC (100 * USEC_PER_MSEC)
 #define LOOK_SLOW_USEC (250 * USEC_PER_MSEC)
 #define LOOK_COST_FACTOR 10
@@ -49,6 +51,27 @@ uint64_t files_room(void *keep)
 	return is < k->spec->disk_bytes ? k->spec->disk_bytes - is : 0;
 }
 
+/* What was given since the round before the last whole one, where no growth is seen: what came while a
+ * round went on is in it or not, and what has no name waits for the meter, too. */
+uint64_t files_given(void *keep, uint64_t more)
+{
+	struct keep *k = keep;
+
+	if (k->disk.sees_growth)
+		return 0;
+	k->given[0] += more;
+	return k->given[0] + k->given[1];
+}
+
+static void forget_given(struct keep *k, usec_t now)
+{
+	if (now < k->given_since + GIVEN_USEC)
+		return;
+	k->given[1] = k->given[0];
+	k->given[0] = 0;
+	k->given_since = now;
+}
+
 static bool walk_disk(struct keep *k)
 {
 	bool done = false;
@@ -61,6 +84,7 @@ static bool walk_disk(struct keep *k)
 	if (done) {
 		atomic_store(&k->watch->disk_total, k->disk.total);
 		atomic_fetch_add(&k->watch->disk_rounds, 1);
+		forget_given(k, clock_boot_usec());
 	}
 	return done;
 }

@@ -37,6 +37,9 @@ struct keep {
 	enum keep_phase phase;
 	usec_t answering; /* spent on the job's calls in this sample */
 	usec_t next_sample, next_look, next_round;
+	/* files.c: of the disk, given by fallocate(2) and maybe not counted yet: since then; before. */
+	uint64_t given[2];
+	usec_t given_since;
 	usec_t at_limit_since;
 	unsigned hiding, n_looks, rounds, disk_rounds;
 	uint32_t named_heard;
@@ -85,6 +88,7 @@ void files_look(struct keep *k);
 void files_tell_named(void *keep, uint64_t dev, uint64_t ino, uint64_t bytes);
 /* What the disk limit still covers, as far as is known now. */
 uint64_t files_room(void *keep);
+uint64_t files_given(void *keep, uint64_t more);
 /* So much was in use: the peak, if there was not more before. */
 void files_note(struct keep *k, uint64_t bytes);
 

@@ -67,6 +67,8 @@ struct notify {
 	int asker_fd;
 	/* What the disk limit still covers, bytes; how large one file may be. */
 	uint64_t (*disk_room)(void *arg);
+	/* Of that what was given already and may not be counted yet; what is given now. */
+	uint64_t (*disk_given)(void *arg, uint64_t more);
 	void *disk_arg;
 	uint64_t file_max;
 	unsigned rules_made, domains_made; /* of Landlock, by the job */

@@ -55,8 +55,14 @@ static uint64_t to_take(const struct stat *st, uint64_t offset, uint64_t length)
 	return length - (has < inside ? has : inside);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static int make_room(const struct notify *n, int fd, int mode, off_t offset, off_t length)
 {
+	uint64_t take, room;
 	struct statfs fs;
 	struct stat st;
 
@@ -74,8 +80,14 @@ static int make_room(const struct notify *n, int fd, int mode, off_t offset, off
 	if ((uint64_t)length > n->file_max ||
 	    (uint64_t)offset > n->file_max - (uint64_t)length)
 		return -EFBIG;
-	if (to_take(&st, (uint64_t)offset, (uint64_t)length) > n->disk_room(n->disk_arg))
+	take = to_take(&st, (uint64_t)offset, (uint64_t)length);
+	room = n->disk_room(n->disk_arg);
+	if (take > room)
 		return -ENOSPC;
+	/* Whether there is room the next look knows: until then it is written, if it must be. */
+	if (take > room - least(room, n->disk_given(n->disk_arg, 0)))
+		return -EOPNOTSUPP;
+	(void)n->disk_given(n->disk_arg, take);
 	return fallocate(fd, mode, offset, length) < 0 ? -errno : 0;
 }
 

@@ -4,7 +4,7 @@
 # fallocate(2) takes a gibibyte in two milliseconds, before anybody has looked. Under a disk limit of
 # 128 MiB a job asks for pieces of 60 MiB, each a file of its own: the third is refused (or, where a file system has no
 # such call and they are written, the job ended), whether it asks for them one after the other or from
-# many processes at once. What is on the disk afterwards is judged from outside. Needs Python, and not to be root.
+# many processes at once; also where the file system does not tell what was added (as with two writable trees). What is on the disk afterwards is judged from outside. Needs Python, and not to be root.
 set -uo pipefail
 bin=${LYCH_BUILD:-build/release}
 sandbox=$(realpath "$bin/lych-sandbox") || exit 1
@@ -42,15 +42,17 @@ print(*said, flush=True)
 END
 
 for grade in full floor; do
-	for way in "in turn" "at once"; do
+	for way in "in turn" "at once" "in turn, blind" "at once, blind"; do
 		work=$scratch/work
-		mkdir "$work"
+		mkdir "$work" "$scratch/other"
 		cp "$scratch/take.py" "$work"
-		told=$("$sandbox" --grade "$grade" --json --workspace "$work" --timeout 30 --memory 512MiB --disk ${limit}MiB -- \
-			/usr/bin/python3 take.py "$way" $pieces 2>&1 </dev/null)
+		two=()
+		[[ $way != *blind ]] || two=(--rw "$scratch/other")
+		told=$("$sandbox" --grade "$grade" --json --workspace "$work" "${two[@]}" --timeout 30 --memory 512MiB --disk ${limit}MiB -- \
+			/usr/bin/python3 take.py "${way%, blind}" $pieces 2>&1 </dev/null)
 		# the blocks of what it made: reserved, not only said to be that long
 		took=$(du -sm "$work" | cut -f1)
-		rm -rf "$work"
+		rm -rf "$work" "$scratch/other"
 		answers=$(head -n 1 <<<"$told")
 		how=$(grep -o '"how":"[^"]*"' <<<"$told")
 		# Refused: two of them and no more. Ended: before it had too much.
