@@ -195,7 +195,7 @@ void hidden_begin(struct hidden *h)
 {
 	h->round++;
 	h->socket_bytes = 0;
-	h->n_mapped = 0;
+	h->n_mapped = h->n_zero = h->more_zero = 0;
 	h->n_listed = 0;
 	h->list_full = false;
 	h->parked = 0;
@@ -360,7 +360,7 @@ uint64_t hidden_fd(struct hidden *h, int pidfd, int info, const char *name,
 
 /* ---- mappings ----------------------------------------------------------------------- */
 
-static void map_add(struct hidden *h, const struct hidden_mapped *seen)
+static void map_add(struct hidden *h, const struct hidden_mapped *seen, bool first)
 {
 	struct hidden_mapped *m = NULL;
 
@@ -368,8 +368,14 @@ static void map_add(struct hidden *h, const struct hidden_mapped *seen)
 		if (h->mapped[i].ino == seen->ino && h->mapped[i].dev == seen->dev)
 			m = &h->mapped[i];
 	if (!m) {
+		/* Small ones may be many. They leave room for those that can be of any size. */
+		if (seen->zero && h->n_zero == HIDDEN_MAPPED_MAX / 2) {
+			h->more_zero += first;
+			return;
+		}
 		if (h->n_mapped == HIDDEN_MAPPED_MAX)
 			return; /* that many places are beyond any limit already */
+		h->n_zero += seen->zero;
 		m = &h->mapped[h->n_mapped++];
 		*m = *seen;
 		m->now = 0;
@@ -377,7 +383,7 @@ static void map_add(struct hidden *h, const struct hidden_mapped *seen)
 	m->now += seen->now;
 }
 
-void hidden_map(struct hidden *h, const char *line)
+void hidden_map(struct hidden *h, const char *line, bool first)
 {
 	struct hidden_mapped m = {0};
 
@@ -386,7 +392,7 @@ void hidden_map(struct hidden *h, const char *line)
 		return;
 	m.file = m.dev != h->shm_dev;
 	m.zero = !m.file && hidden_map_is_zero(line);
-	map_add(h, &m);
+	map_add(h, &m, first);
 }
 
 void hidden_maps_end(struct hidden *h)
@@ -474,13 +480,14 @@ static uint64_t least(uint64_t a, uint64_t b)
 static uint64_t guess(unsigned places, unsigned zero, const struct shared_most *asked,
 		      uint64_t missing)
 {
-	const struct shared_most any = {PLACE_BYTES, UINT64_MAX};
+	const struct shared_most any = {PLACE_BYTES, UINT64_MAX, 0};
 	uint64_t most = hidden_beyond(places, PLACES_FREE) * PLACE_BYTES;
 	uint64_t beyond = hidden_beyond(zero, hidden_beyond(PLACES_FREE, places));
 
 	if (!asked)
 		asked = &any;
-	most += least(beyond * least(PLACE_BYTES, asked->each), asked->all);
+	most += least(beyond * least(PLACE_BYTES, asked->each),
+		      shared_maps_add_up(asked->all, beyond * asked->small));
 	return least(most, missing);
 }
 
@@ -488,7 +495,7 @@ void hidden_end(struct hidden *h, const struct inode_set *held,
 		const struct hidden_missing *missing, struct hidden_sum *ret)
 {
 	struct hidden_sum sum = {.memory_bytes = h->socket_bytes};
-	struct places places = {0};
+	struct places places = {.zero = h->more_zero};
 	unsigned parked, all;
 	uint64_t more;
 

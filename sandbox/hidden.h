@@ -52,8 +52,9 @@ uint64_t hidden_fd(struct hidden *h, int pidfd, int info, const char *name,
 void hidden_park(struct hidden *h, unsigned n);
 /* How many lines of a file of /proc begin so. */
 uint64_t hidden_count(int fd, const char *prefix);
-/* A mapping of one process, a line of its maps; then the end of that process. */
-void hidden_map(struct hidden *h, const char *line);
+/* A mapping of one process, a line of its maps (first: of an object that no line was of in this round); then
+ * the end of that process. */
+void hidden_map(struct hidden *h, const char *line, bool first);
 void hidden_maps_end(struct hidden *h);
 /* What can be hidden at most, as far as the machine's own numbers tell. */
 struct hidden_missing {

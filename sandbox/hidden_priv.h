@@ -32,6 +32,7 @@ struct hidden {
 	unsigned n_known;
 	struct hidden_mapped mapped[HIDDEN_MAPPED_MAX];
 	unsigned n_mapped;
+	unsigned n_zero, more_zero;	     /* of them; beyond what there is room for */
 	uint64_t socket_bytes;		     /* of all sockets of the namespace */
 	unsigned parked;		     /* descriptors in the queues of sockets */
 	uint64_t listed[HIDDEN_SOCKETS_MAX]; /* unix sockets of the namespace */

@@ -414,7 +414,7 @@ static bool holds(const struct sc_cond *c, const struct seccomp_data *d)
 	if (c->special == SC_OWN_GID)
 		return low == getegid() || low == UINT32_MAX;
 	if (c->special == SC_NULL_POINTER)
-		return d->args[c->arg] == 0;
+		return low == 0 && d->args[c->arg] >> 32 == 0;
 	if (c->special == SC_ANY_BIT)
 		return low != 0;
 	return low == c->value;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/seccomp_table.h"
 #include "common/attr.h"
+#include "sandbox/shared_maps.h"
 
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -32,6 +33,8 @@
 #define IS(a, v) {.mask = ALL_BITS, .value = (uint32_t)(v), .arg = (a)}
 #define BITS(a, m, v) {.mask = (uint32_t)(m), .value = (uint32_t)(v), .arg = (a)}
 #define ANY(a, m) {.mask = (uint32_t)(m), .arg = (a), .special = SC_ANY_BIT}
+/* Of all 64 bits; a power of two. */
+#define BELOW(a, n) {.mask = ~((uint32_t)(n) - 1), .arg = (a), .special = SC_NULL_POINTER}
 #define SC_NULL(a) {.mask = ALL_BITS, .arg = (a), .special = SC_NULL_POINTER}
 #define OWN_UID(a) {.mask = ALL_BITS, .arg = (a), .special = SC_OWN_UID}
 #define OWN_GID(a) {.mask = ALL_BITS, .arg = (a), .special = SC_OWN_GID}
@@ -246,8 +249,11 @@ const struct sc_clause sc_clauses[] = {
 
 	/* Pages of the machine's own pool, which no limit of the job counts. */
 	IF("mmap", SC_BOTH, SC_EPERM, ANY(3, MAP_HUGETLB)),
-	/* How long a shared one is, nobody can ask later; that there are huge pages neither:
-	   counted, notify_limits.c. The bit is in MAP_SHARED_VALIDATE too. */
+	/* How long a shared one is, nobody can ask later, nor whether there are huge pages:
+	   noted, notify_limits.c. The bit is in MAP_SHARED_VALIDATE too. Not of the many small ones:
+	   a call that waits for the keeper can be interrupted by a signal, and mmap is
+	   not known for that. */
+	IF("mmap", SC_BOTH, SC_ALLOW, ANY(3, MAP_SHARED), BELOW(1, SHARED_MAPS_SMALL)),
 	IF("mmap", SC_BOTH, SC_SUPERVISED, ANY(3, MAP_SHARED)),
 	IF("madvise", SC_BOTH, SC_SUPERVISED, IS(2, MADV_COLLAPSE_NR)),
 	IF("memfd_create", SC_BOTH, SC_EPERM, ANY(1, MFD_HUGETLB)),

@@ -7,7 +7,7 @@
  *		compares the low 32 bits of an argument under a mask (the kernel reads an
  *		int from a 64-bit register, so the high half is the job's to play with);
  *		SC_ANY_BIT holds when a bit of the mask is set;
- *		SC_NULL compares all 64; SC_OWN_UID and SC_OWN_GID hold for our own id and
+ *		SC_NULL compares all 64 (those of the mask, and the high half); SC_OWN_UID and SC_OWN_GID hold for our own id and
  *		for -1, "as it is".
  *	lists	the answer when no clause matched.
  */

@@ -20,13 +20,19 @@ struct shared_maps {
 	_Atomic bool huge;
 };
 
+/* Shorter ones are not told: as many as there are, each may be so long. */
+#define SHARED_MAPS_SMALL ((uint64_t)128 << 10)
+
 /* One more is asked for; before the kernel is let do it. */
 void shared_maps_add(struct shared_maps *s, uint64_t length);
 
-/* What the objects can hold at most, bytes. */
+/* What the objects can hold at most, bytes: one of them; all that were told together, and each of those that
+ * were not. */
 struct shared_most {
-	uint64_t each, all;
+	uint64_t each, all, small;
 };
+/* UINT64_MAX at most. */
+uint64_t shared_maps_add_up(uint64_t a, uint64_t b);
 struct shared_most shared_maps_most(const struct shared_maps *s);
 
 #endif

@@ -266,16 +266,19 @@ static void read_maps(struct use *u, struct use_walk *w)
 	end = lines + w->carried + n;
 	for (char *nl; (nl = memchr(at, '\n', (size_t)(end - at))); at = nl + 1) {
 		uint64_t dev, ino;
+		bool first = false;
 
 		*nl = '\0';
 		u->now.forked_mappings += w->visit[w->at].forked;
-		if (hidden_map_file(at, &dev, &ino))
+		if (hidden_map_file(at, &dev, &ino)) {
+			first = inode_set_add(&w->held, dev, ino);
 			u->now.kernel_bytes +=
-				FILE_MAPPING_BYTES + held_bytes(w, dev, ino);
-		else
+				FILE_MAPPING_BYTES + (first ? (uint64_t)INODE_BYTES : 0);
+		} else {
 			u->now.kernel_bytes += MAPPING_BYTES;
+		}
 		if ((size_t)(nl - at) > tail && memcmp(nl - tail, gone, tail) == 0)
-			hidden_map(u->hidden, at);
+			hidden_map(u->hidden, at, first);
 	}
 	/* A line longer than any of the kernel's: cut, and counted as it is. */
 	w->carried = (size_t)(end - at) < MAPS_LINE_MAX ? (size_t)(end - at) : 0;

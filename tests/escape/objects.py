@@ -19,7 +19,7 @@ SLACK = 128 * MIB
 TOO_MUCH = 1536 * MIB  # it has failed by then, and others need memory too
 PROCESSES = 100
 # What is hidden between two looks: a few are faster at it than many.
-FEW = {"memfd-remnants": 2, "shared-remnants": 2, "regrown-remnants": 2, "huge-remnants": 2, "parked-memfds": 2, "parked-sockets": 2}
+FEW = {"memfd-remnants": 2, "shared-remnants": 2, "small-remnants": 2, "regrown-remnants": 2, "huge-remnants": 2, "parked-memfds": 2, "parked-sockets": 2}
 GRADES = os.environ.get("GRADES", "full floor").split()
 TRIES = int(os.environ.get("TRIES", "3"))
 EACH_SEC = os.environ.get("EACH_SEC", "10")

@@ -284,6 +284,22 @@ static void make_anonymous_remnants(void)
 	make_remnants(true);
 }
 
+/* As long as nobody is told of, and as many as there may be mappings. */
+static void make_small_remnants(void)
+{
+	const size_t whole = ((size_t)128 << 10) - 4096;
+
+	for (;; made++) {
+		char *p = mmap(NULL, whole, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED)
+			return;
+		memset(p, 1, whole);
+		(void)munmap(p + 4096, whole - 4096);
+	}
+}
+
 /* They look like nothing at first, and are filled later, by another mapping of the same object. */
 static void make_regrown_remnants(void)
 {
@@ -368,6 +384,10 @@ const struct object_kind objects_of_memory[] = {
 	 ""},
 	{"shared-remnants", make_anonymous_remnants, "both",
 	 "the same, and no more than was asked for when it was mapped", ""},
+	{"small-remnants", make_small_remnants, "both",
+	 "the same; below 128 KiB nobody is told what was asked for, each is taken to "
+	 "have so much",
+	 ""},
 	{"regrown-remnants", make_regrown_remnants, "both", "the same", "134 MiB"},
 	{"huge-remnants", make_huge_remnants, "both",
 	 "the same, and 2 MiB more for each from the first MADV_COLLAPSE on", "149 MiB"},

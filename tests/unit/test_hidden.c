@@ -29,7 +29,7 @@ static struct hidden_sum look(struct hidden *h, unsigned zeros, unsigned memfds,
 		(void)snprintf(line, sizeof(line),
 			       "10000-11000 rw-s 00000000 00:01 %u      %s (deleted)",
 			       100 + i, i < zeros ? "/dev/zero" : "/memfd:/dev/zero");
-		hidden_map(h, line);
+		hidden_map(h, line, true);
 		hidden_maps_end(h);
 	}
 	hidden_end(h, &held, &missing, &sum);
@@ -63,8 +63,9 @@ static struct hidden_sum settled(unsigned zeros, unsigned memfds, uint64_t befor
 
 Test(remnants, hold_no_more_than_was_asked_for)
 {
-	const struct shared_most pages = {4096, 24 * 4096}, some = {3 * MIB, 500 * MIB},
-				 once = {500 * MIB, 501 * MIB};
+	const struct shared_most pages = {4096, 24 * 4096, 0},
+				 some = {3 * MIB, 500 * MIB, 0},
+				 once = {500 * MIB, 501 * MIB, 0};
 
 	cr_expect_eq(settled(24, 0, 0, 900 * MIB, &pages).guessed_bytes, 16u * 4096);
 	cr_expect_eq(settled(24, 0, 0, 900 * MIB, &some).guessed_bytes, 16 * 3 * MIB);
@@ -74,10 +75,21 @@ Test(remnants, hold_no_more_than_was_asked_for)
 	cr_expect_eq(settled(24, 0, 0, 7 * MIB, &once).guessed_bytes, 7 * MIB);
 }
 
+/* Of those that nobody was told of each may have so much; also of those that there is no room to list. */
+Test(remnants, are_counted_however_many_small_ones_there_are)
+{
+	const struct shared_most small = {MIB / 8, 0, MIB / 8};
+
+	cr_expect_eq(settled(24, 0, 0, 900 * MIB, &small).guessed_bytes, 2 * MIB);
+	cr_expect_eq(settled(4008, 0, 0, 900 * MIB, &small).guessed_bytes, 500 * MIB);
+	cr_expect_eq(settled(4000, 16, 0, 900 * MIB, &small).guessed_bytes,
+		     8 * 32 * MIB + 500 * MIB, "they leave room for memfds");
+}
+
 /* They can be written without being mapped. */
 Test(remnants, of_a_memfd_may_hold_more_than_was_mapped)
 {
-	const struct shared_most pages = {4096, 40 * 4096};
+	const struct shared_most pages = {4096, 40 * 4096, 0};
 
 	cr_expect_eq(settled(0, 24, 0, 900 * MIB, &pages).guessed_bytes, 16 * 32 * MIB);
 	cr_expect_eq(settled(20, 10, 0, 900 * MIB, &pages).guessed_bytes,
@@ -88,7 +100,8 @@ Test(remnants, of_a_memfd_may_hold_more_than_was_mapped)
 
 Test(remnants, that_are_new_are_charged_what_came_as_far_as_they_can_hold_it)
 {
-	const struct shared_most pages = {4096, 2 * 4096}, large = {64 * MIB, 99 * MIB};
+	const struct shared_most pages = {4096, 2 * 4096, 0},
+				 large = {64 * MIB, 99 * MIB, 0};
 	struct hidden *h = fresh();
 
 	(void)look(h, 0, 0, 0, &pages);
@@ -111,7 +124,7 @@ Test(remnants, that_are_new_are_charged_what_came_as_far_as_they_can_hold_it)
 /* Whoever makes many small ones does not make room for a large one. */
 Test(remnants, many_small_ones_hide_no_large_one)
 {
-	const struct shared_most pages = {4096, 400 * 4096};
+	const struct shared_most pages = {4096, 400 * 4096, 0};
 	struct hidden *h = fresh();
 	uint64_t before;
 
@@ -140,6 +153,7 @@ Test(shared_maps, are_summed_and_the_longest_is_known)
 	if (!meminfo_has_huge_shmem()) {
 		cr_expect_eq(most.each, 3 * MIB);
 		cr_expect_eq(most.all, 3 * MIB + 2 * 4096);
+		cr_expect_eq(most.small, SHARED_MAPS_SMALL);
 	}
 	atomic_store(&s.huge, true);
 	most = shared_maps_most(&s);

@@ -600,9 +600,15 @@ Test(sandbox_seccomp, what_keeps_memory_that_nobody_counts_is_refused)
 	cr_assert_eq(RUN(floor_, SYS_mmap, 0, 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS),
 		     ALLOW);
 	/* The keeper notes how long a shared one is, and lets the kernel go on. */
-	cr_assert_eq(RUN(full, SYS_mmap, 0, 4096, 3, MAP_SHARED | MAP_ANONYMOUS), KEEPER);
-	cr_assert_eq(RUN(floor_, SYS_mmap, 0, 4096, 1, MAP_SHARED_VALIDATE, 7), KEEPER);
-	cr_assert_eq(RUN(full, SYS_mmap, 0, 4096, 3, MAP_PRIVATE, 7), ALLOW);
+	cr_assert_eq(RUN(full, SYS_mmap, 0, 1 << 20, 3, MAP_SHARED | MAP_ANONYMOUS),
+		     KEEPER);
+	cr_assert_eq(RUN(floor_, SYS_mmap, 0, 1 << 17, 1, MAP_SHARED_VALIDATE, 7),
+		     KEEPER);
+	cr_assert_eq(RUN(full, SYS_mmap, 0, 1ul << 32, 3, MAP_SHARED | MAP_ANONYMOUS),
+		     KEEPER, "the high half counts");
+	cr_assert_eq(RUN(full, SYS_mmap, 0, (1 << 17) - 1, 3, MAP_SHARED | MAP_ANONYMOUS),
+		     ALLOW);
+	cr_assert_eq(RUN(full, SYS_mmap, 0, 1 << 20, 3, MAP_PRIVATE, 7), ALLOW);
 	cr_assert_eq(
 		RUN(full, SYS_mmap, 0, 4096, 3, MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB),
 		E_PERM);

@@ -327,7 +327,7 @@ static uint64_t one_growth(struct hidden *h, unsigned ino, unsigned parked,
 	hidden_begin(h);
 	hidden_park(h, parked);
 	if (ino)
-		hidden_map(h, line);
+		hidden_map(h, line, true);
 	hidden_maps_end(h);
 	hidden_end(h, &held, &missing, &sum);
 	cr_expect_eq(sum.guessed_bytes, sum.memory_bytes);
@@ -359,7 +359,7 @@ Test(hidden, what_pages_explain_is_not_hidden)
 	struct hidden_sum sum;
 
 	hidden_begin(h);
-	hidden_map(h, line);
+	hidden_map(h, line, true);
 	hidden_maps_end(h);
 	hidden_end(h, &held, &missing, &sum);
 	cr_expect_eq(sum.memory_bytes, 0u, "256 MiB are mapped, 200 of them there");
