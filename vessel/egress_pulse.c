@@ -1,35 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/egress_pulse.h"
 
+#include "common/mem.h"
+
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
-struct egress_pulse {
+struct shared {
 	_Atomic uint32_t beats;
+	struct reading_page note;
+};
+
+/* Of each process by itself: what the other may write holds no pointer. */
+struct egress_pulse {
+	struct shared *shared;
+	struct reading reading;
 };
 
 int egress_pulse_new(struct egress_pulse **ret, struct err *err)
 {
-	void *page = mmap(NULL, sizeof(**ret), PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED)
 		return err_sys(err, "a shared page");
-	*ret = page;
+	*ret = xnew(struct egress_pulse);
+	(*ret)->shared = page;
+	(*ret)->reading.page = &page->note;
 	return 0;
 }
 
 void egress_pulse_free(struct egress_pulse *p)
 {
 	if (p)
-		(void)munmap(p, sizeof(*p));
+		(void)munmap(p->shared, sizeof(*p->shared));
+	free(p);
 }
 
 void egress_pulse_beat(struct egress_pulse *p)
 {
 	if (p)
-		atomic_fetch_add(&p->beats, 1);
+		atomic_fetch_add(&p->shared->beats, 1);
+}
+
+struct reading *egress_pulse_reading(struct egress_pulse *p)
+{
+	return p ? &p->reading : NULL;
 }
 
 void egress_pulse_wait(struct egress_pulse *p, int fd)
@@ -44,13 +62,13 @@ void egress_pulse_wait(struct egress_pulse *p, int fd)
 void egress_heard_begin(struct egress_heard *h, const struct egress_pulse *p,
 			usec_t first_usec)
 {
-	*h = (struct egress_heard){.beats = atomic_load(&p->beats)};
+	*h = (struct egress_heard){.beats = atomic_load(&p->shared->beats)};
 	watch_begin(&h->watch, clock_awake_usec(), first_usec);
 }
 
 bool egress_heard_look(struct egress_heard *h, const struct egress_pulse *p)
 {
-	uint32_t beats = atomic_load(&p->beats);
+	uint32_t beats = atomic_load(&p->shared->beats);
 
 	if (beats != h->beats && h->began)
 		watch_heard(&h->watch);

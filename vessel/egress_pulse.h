@@ -2,7 +2,8 @@
 /*
  * Signs of life of the egress workers and of their parent, without a message: a number in a
  * page that one shows and another watches (common/watch.h). Each has a page of its own, and
- * a worker that lies in it only hides that itself is stuck.
+ * a worker that lies in it only hides that itself is stuck. The same page has the note of what
+ * it reads (reading.h), for the vessel to find after its death.
  */
 #ifndef LYCH_VESSEL_EGRESS_PULSE_H
 #define LYCH_VESSEL_EGRESS_PULSE_H
@@ -10,6 +11,7 @@
 #include "common/attr.h"
 #include "common/err.h"
 #include "common/watch.h"
+#include "vessel/reading.h"
 #include <stdint.h>
 
 struct egress_pulse; /* shared with the processes that are forked later */
@@ -19,6 +21,9 @@ MUST_CHECK int egress_pulse_new(struct egress_pulse **ret, struct err *err);
 void egress_pulse_free(struct egress_pulse *p);
 /* At least every WATCH_BEAT_USEC. NULL is fine. */
 void egress_pulse_beat(struct egress_pulse *p);
+
+/* Its note; NULL for NULL. */
+struct reading *egress_pulse_reading(struct egress_pulse *p);
 
 /* Until fd has something to read, or its end; it beats meanwhile. */
 void egress_pulse_wait(struct egress_pulse *p, int fd);
