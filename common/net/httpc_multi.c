@@ -8,9 +8,17 @@
 
 struct httpc_multi {
 	struct loop *loop;
+	httpc_multi_turn_fn *turn;
+	void *turn_arg;
 	CURLM *curl;
 	struct loop_timer *timer; /* curl's own deadline */
 	struct loop_timer *look;  /* for finished transfers, in the next turn */
+};
+
+struct sock {
+	struct httpc_multi *m;
+	struct loop_io *io;
+	CURL *easy;
 };
 
 static void kick(struct httpc_multi *m, curl_socket_t s, int mask)
@@ -23,9 +31,16 @@ static void kick(struct httpc_multi *m, curl_socket_t s, int mask)
 
 static void on_io(int fd, unsigned what, void *arg)
 {
-	kick(arg, fd,
+	/* a copy: it may be gone afterwards */
+	struct sock s = *(struct sock *)arg;
+
+	if (s.m->turn)
+		s.m->turn(s.easy, true, s.m->turn_arg);
+	kick(s.m, fd,
 	     ((what & LOOP_READ) ? CURL_CSELECT_IN : 0) |
 		     ((what & LOOP_WRITE) ? CURL_CSELECT_OUT : 0));
+	if (s.m->turn)
+		s.m->turn(s.easy, false, s.m->turn_arg);
 }
 
 static void on_timer(void *arg)
@@ -33,23 +48,29 @@ static void on_timer(void *arg)
 	kick(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
-static int wants_socket(CURL *easy UNUSED, curl_socket_t s, int what, void *arg,
-			void *io_ptr)
+static int wants_socket(CURL *easy, curl_socket_t s, int what, void *arg, void *sock_ptr)
 {
 	struct httpc_multi *m = arg;
-	struct loop_io *io = io_ptr;
+	struct sock *k = sock_ptr;
 	unsigned mask = ((what & CURL_POLL_IN) ? LOOP_READ : 0) |
 			((what & CURL_POLL_OUT) ? LOOP_WRITE : 0);
 
 	if (what == CURL_POLL_REMOVE) {
-		loop_io_free(io);
+		if (k)
+			loop_io_free(k->io);
+		free(k);
 		(void)curl_multi_assign(m->curl, s, NULL);
-	} else if (io) {
-		loop_io_set(io, mask);
-	} else {
-		io = loop_io_new(m->loop, s, mask, on_io, m);
-		(void)curl_multi_assign(m->curl, s, io);
+		return 0;
 	}
+	if (k) {
+		loop_io_set(k->io, mask);
+	} else {
+		k = xnew(struct sock);
+		k->m = m;
+		k->io = loop_io_new(m->loop, s, mask, on_io, k);
+		(void)curl_multi_assign(m->curl, s, k);
+	}
+	k->easy = easy;
 	return 0;
 }
 
@@ -73,6 +94,7 @@ int httpc_multi_new(struct loop *l, unsigned connections_max, httpc_multi_look_f
 	struct httpc_multi *m = xnew(struct httpc_multi);
 
 	m->loop = l;
+	m->turn_arg = arg;
 	m->curl = curl_multi_init();
 	assert(m->curl);
 	m->timer = loop_timer_new(l, on_timer, m);
@@ -96,6 +118,11 @@ void httpc_multi_free(struct httpc_multi *m)
 	loop_timer_free(m->timer);
 	loop_timer_free(m->look);
 	free(m);
+}
+
+void httpc_multi_on_turn(struct httpc_multi *m, httpc_multi_turn_fn *turn)
+{
+	m->turn = turn;
 }
 
 int httpc_multi_add(struct httpc_multi *m, CURL *easy)

@@ -19,10 +19,16 @@ struct httpc_multi;
 /* Transfers may be over: httpc_multi_next() until it says no. */
 typedef void httpc_multi_look_fn(void *arg);
 
+/* Around each turn in which curl acts upon what came for a transfer, or upon room for it:
+ * begins, and then not. easy: to be compared, not to be used; it may be gone in the second. */
+typedef void httpc_multi_turn_fn(CURL *easy, bool begins, void *arg);
+
 /* connections_max: at once, the rest waits; 0: any number. */
 MUST_CHECK int httpc_multi_new(struct loop *l, unsigned connections_max,
 			       httpc_multi_look_fn *look, void *arg,
 			       struct httpc_multi **ret, struct err *err);
+/* Where each transfer has connections of its own. The arg of look is turn's too. */
+void httpc_multi_on_turn(struct httpc_multi *m, httpc_multi_turn_fn *turn);
 /* Transfers must have been removed. From within look only when that returns at once and
  * asks for nothing more. NULL is fine. */
 void httpc_multi_free(struct httpc_multi *m);
