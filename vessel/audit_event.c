@@ -48,6 +48,7 @@ static const struct kind kinds[] = {
 	{"vessel.stop", 6002, 4, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"vessel.owner", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"vessel.heartbeat", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"daemon.died", 6002, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Device Config State Change: log 1 */
 	{"audit.restarted", 5019, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	/* API Activity: create 1, other 99. `allowed` is on disk before it happens */
@@ -71,6 +72,7 @@ static const struct kind kinds[] = {
 	{"detection.canary", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"detection.canaries", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"detection.credential_echoed", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"detection.daemon_died", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"detection.odd_name", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 };
 /* An event that is not in the table is logged all the same: base event, other. */

@@ -149,6 +149,10 @@ typedef void queue_ids_done(const job_id_t *ids, size_t n, const struct err *err
 			    void *arg);
 void queue_retain(struct queue *q, unsigned keep_sec, unsigned limit,
 		  queue_ids_done *done, void *arg);
+/* The job is revoked, wherever it is, and nothing of it runs again before a person says so.
+ * One that is contained already, or gone, is no error. */
+void queue_contain(struct queue *q, job_id_t job, const char *reason, queue_done *done,
+		   void *arg);
 /* Nobody waits any more for these jobs, or (others) for any but these: at most limit of those that
  * are attended are cancelled; their ids. Not sent twice. */
 void queue_abandon(struct queue *q, const job_id_t *jobs, size_t n, bool others,
