@@ -16,7 +16,8 @@ int broker_start(struct vessel *v, struct err *err)
 							     .rng = v->rng,
 							     .broker = &v->conf.broker,
 							     .ops = v->dispatch_ops,
-							     .packages = v->packages});
+							     .packages = v->packages,
+							     .note = &v->reading});
 	return 0;
 }
 

@@ -134,6 +134,11 @@ void dispatch_redacted(struct dispatch *d, const char *portal, bool in_header,
 	dispatch_log_redacted(d, portal, in_header, count);
 }
 
+void dispatch_signal(struct dispatch *d)
+{
+	d->fig.signals++;
+}
+
 void dispatch_stop(struct dispatch *d)
 {
 	struct err why = ERR_INIT;

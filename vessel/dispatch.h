@@ -28,6 +28,7 @@
 #include "vessel/egress.h"
 #include "vessel/gate_client.h"
 #include "vessel/packages.h"
+#include "vessel/reading.h"
 #include "vessel/ward.h"
 
 /* Denials of one job within this time that are a signal for containment. */
@@ -90,6 +91,7 @@ struct dispatch_config {
 	const struct conf_broker *broker; /* borrowed */
 	const struct dispatch_ops *ops;	  /* borrowed */
 	struct packages *packages;	  /* borrowed */
+	struct reading *note;		  /* borrowed: of what is parsed; NULL: none */
 };
 
 struct dispatch *dispatch_new(const struct dispatch_config *cfg);
@@ -102,6 +104,8 @@ void dispatch_owned(struct dispatch *d);
 void dispatch_hint(struct dispatch *d);
 /* No more is begun, what is under way is cut and settled. */
 void dispatch_stop(struct dispatch *d);
+/* Something was found that is a signal for containment (deaths.h). */
+void dispatch_signal(struct dispatch *d);
 /* The portal's credential came back in a reply (egress_events.on_redacted). */
 void dispatch_redacted(struct dispatch *d, const char *portal, bool in_header,
 		       unsigned count);

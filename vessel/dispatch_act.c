@@ -48,11 +48,16 @@ static bool on_body(const void *data, size_t len, void *arg)
 {
 	struct dispatch_call *c = arg;
 	struct err err = ERR_INIT;
+	bool began;
+	int r;
 
 	c->down += len;
 	if (c->step != STEP_ACT || !c->stream)
 		return true;
-	if (c->kind->body(c, data, len, &c->pending, &err) < 0) {
+	began = dispatch_reads(c, READING_REPLY);
+	r = c->kind->body(c, data, len, &c->pending, &err);
+	dispatch_has_read(c->d, began);
+	if (r < 0) {
 		dispatch_cut(c, &err);
 		return true;
 	}
@@ -83,13 +88,18 @@ static void on_head(const struct egress_head *h, void *arg)
 {
 	struct dispatch_call *c = arg;
 	struct err err = ERR_INIT;
+	bool began;
+	int r;
 
 	if (c->step != STEP_ACT)
 		return;
 	c->is_sent = true;
 	c->status = h->status;
 	c->answered = dispatch_now(c->d);
-	if (c->kind->head(c, h, &err) < 0)
+	began = dispatch_reads(c, READING_REPLY);
+	r = c->kind->head(c, h, &err);
+	dispatch_has_read(c->d, began);
+	if (r < 0)
 		dispatch_cut(c, &err);
 }
 
@@ -138,6 +148,15 @@ static void broke(struct dispatch_call *c, const struct err *err)
 	dispatch_finish(c, &why);
 }
 
+static int read_end(struct dispatch_call *c, struct err *err)
+{
+	bool began = dispatch_reads(c, READING_REPLY);
+	int r = c->kind->end(c, &c->pending, err);
+
+	dispatch_has_read(c->d, began);
+	return r;
+}
+
 static void on_end(const struct egress_end *e, void *arg)
 {
 	struct dispatch_call *c = arg;
@@ -158,7 +177,7 @@ static void on_end(const struct egress_end *e, void *arg)
 		/* a worker that ends well without a head is broken */
 		(void)err_set_id(&err, ERRID_EGRESS_REPLY, "no reply");
 		broke(c, &err);
-	} else if (c->kind->end(c, &c->pending, &err) < 0) {
+	} else if (read_end(c, &err) < 0) {
 		broke(c, &err);
 	} else {
 		c->is_whole = true;
@@ -214,6 +233,8 @@ int dispatch_send(struct dispatch_call *c, const struct egress_request *rq,
 	const struct conf_egress *e = &c->d->cfg.broker->egress;
 	struct egress_request full = *rq;
 
+	full.job = c->lease.job;
+	full.epoch = c->lease.epoch;
 	full.limits.connect_usec = e->connect_usec;
 	full.limits.first_byte_usec = e->first_byte_usec;
 	full.limits.idle_usec = e->idle_usec;

@@ -183,7 +183,11 @@ static int ask_start(struct dispatch_call *c, struct err *err)
 	size_t n_headers = 2;
 	const struct conf_egress *e = &c->d->cfg.broker->egress;
 
-	if (put_cap(c, err) < 0)
+	bool began = dispatch_reads(c, READING_REQUEST);
+	int r = put_cap(c, err);
+
+	dispatch_has_read(c->d, began);
+	if (r < 0)
 		return -1;
 	if (c->version)
 		headers[n_headers++] =

@@ -45,7 +45,10 @@ static void on_reserved(uint64_t units, const struct err *err, void *arg)
 
 void dispatch_reserve(struct dispatch_call *c)
 {
+	bool began = dispatch_reads(c, READING_REQUEST);
+
 	c->kind->estimate(c);
+	dispatch_has_read(c->d, began);
 	budget_want_amounts(&c->want, c->want.most, &c->est);
 	c->is_reserving = true;
 	c->is_ahead = c->job->is_granted;

@@ -18,6 +18,8 @@ static void on_gate(const struct gate_answer *a, void *arg)
 {
 	struct dispatch_call *c = arg;
 	struct err err = ERR_INIT;
+	bool began;
+	int r;
 
 	c->gate = NULL;
 	c->is_scanned = true;
@@ -25,9 +27,14 @@ static void on_gate(const struct gate_answer *a, void *arg)
 	c->is_anonymised = a->verdict == GATE_ANONYMISE;
 	if (a->has_canary)
 		canary(c);
-	if (a->verdict == GATE_REFUSE)
+	if (a->verdict == GATE_REFUSE) {
 		dispatch_refuse_in_turn(c, a->err);
-	else if (c->kind->write(c, a, &err) < 0)
+		return;
+	}
+	began = dispatch_reads(c, READING_REQUEST);
+	r = c->kind->write(c, a, &err);
+	dispatch_has_read(c->d, began);
+	if (r < 0)
 		dispatch_refuse_in_turn(c, &err);
 	else
 		dispatch_audit(c);
@@ -35,11 +42,16 @@ static void on_gate(const struct gate_answer *a, void *arg)
 
 void dispatch_gate(struct dispatch_call *c)
 {
+	struct gate_parts *parts;
 	struct err err = ERR_INIT;
+	bool began;
 
 	dispatch_step(c, STEP_GATE);
-	if (c->d->ops->gate(c->d->env, c->job->gate, c->target, c->kind->parts(c),
-			    on_gate, c, &c->gate, &err) < 0) {
+	began = dispatch_reads(c, READING_REQUEST);
+	parts = c->kind->parts(c);
+	dispatch_has_read(c->d, began);
+	if (c->d->ops->gate(c->d->env, c->job->gate, c->target, parts, on_gate, c,
+			    &c->gate, &err) < 0) {
 		c->gate = NULL;
 		dispatch_refuse_in_turn(c, &err);
 	}

@@ -74,7 +74,8 @@ struct dispatch_job *dispatch_job_get(struct dispatch *d, const struct queue_lea
 	j = xnew(struct dispatch_job);
 	j->lease = *l;
 	j->gate = gate_job_new(d->cfg.clock);
-	gate_job_turn(j->gate)->party = l->party;
+	*gate_job_turn(j->gate) =
+		(struct gate_turn){.party = l->party, .job = l->job, .epoch = l->epoch};
 	plant_canary(j);
 	j->next = d->jobs;
 	d->jobs = j;

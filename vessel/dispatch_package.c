@@ -199,11 +199,13 @@ static int follow(struct dispatch_call *c, const char *location, struct err *err
 	return 0;
 }
 
+/* The last thing of a head: what follows touches the disk, and reads nothing. */
 static void keep(struct dispatch_call *c, const char *type)
 {
 	cleanup_buf struct buf key = {.max = 4 * REGISTRY_PATH_MAX};
 	struct err err = ERR_INIT;
 
+	reading_clear(c->d->cfg.note);
 	cache_key(c, &key);
 	if (!buf_ok(&key) || packages_begin(c->d->cfg.packages, buf_str(&key), type,
 					    &c->package.keep, &err) < 0) {
@@ -276,12 +278,17 @@ static int package_head(struct dispatch_call *c, const struct egress_head *h,
 	return 0;
 }
 
-/* What goes to the job goes to the cache; a cache that fails is left. */
-static void keep_more(struct dispatch_package *p, const void *data, size_t len)
+/* What goes to the job goes to the cache; a cache that fails is left. The last thing of a
+ * piece, as above. */
+static void keep_more(struct dispatch_call *c, const void *data, size_t len)
 {
+	struct dispatch_package *p = &c->package;
 	struct err err = ERR_INIT;
 
-	if (!p->keep || packages_add(p->keep, data, len, &err) == 0)
+	if (!p->keep)
+		return;
+	reading_clear(c->d->cfg.note);
+	if (packages_add(p->keep, data, len, &err) == 0)
 		return;
 	log_kv(LOG_WARN_, "a package is not kept", "why", err.msg, NULL);
 	packages_abort(p->keep);
@@ -301,7 +308,7 @@ static int package_body(struct dispatch_call *c, const void *data, size_t len,
 	else if (registry_rewrite_feed(p->rewrite, data, len, out, err) < 0)
 		return -1;
 	if (buf_ok(out) && out->len > before)
-		keep_more(p, out->data + before, out->len - before);
+		keep_more(c, out->data + before, out->len - before);
 	return 0;
 }
 
@@ -315,6 +322,7 @@ static int package_end(struct dispatch_call *c, struct buf *out UNUSED, struct e
 	if (p->seen)
 		seen_by_add_id(&c->job->seen,
 			       seen_page_commit(c->d->seen, TAKE_PTR(p->seen)));
+	reading_clear(c->d->cfg.note);
 	if (p->keep && packages_commit(TAKE_PTR(p->keep), &ignored) < 0)
 		log_kv(LOG_WARN_, "a package is not kept", "why", ignored.msg, NULL);
 	return 0;

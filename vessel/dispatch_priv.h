@@ -217,6 +217,19 @@ static inline usec_t dispatch_now(const struct dispatch *d)
 	return d->cfg.clock->boot_usec(d->cfg.clock->ctx);
 }
 
+/*
+ * Around each piece of parsing of what the job wrote, or of what came back for it; before the
+ * disk is touched it is over, for who waits there reads nothing.
+ */
+static inline bool dispatch_reads(const struct dispatch_call *c, enum reading_what what)
+{
+	return reading_begin(c->d->cfg.note, c->lease.job, c->lease.epoch, what);
+}
+static inline void dispatch_has_read(struct dispatch *d, bool began)
+{
+	reading_end(d->cfg.note, began);
+}
+
 /* The steps, in their order; each goes on with the next, or refuses. Gate and log may be
  * under way while the reservation is: they refuse by dispatch_refuse_in_turn(), and the
  * last of them and the reservation goes on by dispatch_ready(). */

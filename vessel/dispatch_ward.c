@@ -16,9 +16,12 @@ static int judge(struct dispatch_call *c, struct err *err)
 
 void dispatch_ward(struct dispatch_call *c)
 {
+	bool began = dispatch_reads(c, READING_REQUEST);
 	struct err why = ERR_INIT;
+	int r = judge(c, &why);
 
-	if (judge(c, &why) < 0)
+	dispatch_has_read(c->d, began);
+	if (r < 0)
 		dispatch_refuse_early(c, &why);
 	else if (c->is_reserved)
 		dispatch_gate(c);

@@ -39,6 +39,8 @@
 
 struct egress_call {
 	struct worker *worker;
+	job_id_t job; /* 0: of none */
+	int64_t epoch;
 	struct egress_call *prev, *next;
 	struct egress_ops ops;
 	void *arg;
@@ -62,6 +64,10 @@ struct worker {
 	size_t bodies;
 	uint32_t next_id;
 	struct confine_report walls;
+	struct egress_pulse *pulse;
+	/* What it read when we gave it up, of a job that had a request with it: counts when it
+	 * is found dead with that. */
+	struct reading_note suspect;
 	bool up;
 };
 
@@ -84,46 +90,56 @@ struct egress {
 
 /* ---- the parent ---- */
 
+NORETURN static void become_parent(const struct egress *e, int control)
+{
+	struct egress_pulse *workers[EGRESS_PORTALS_MAX + 1 + EGRESS_GATES];
+
+	if (control > 3)
+		(void)close_range(3, (unsigned)control - 1, 0);
+	(void)close_range((unsigned)control + 1, ~0U, 0);
+	log_init("egress", LOG_INFO_);
+	for (size_t i = 0; i < e->n; i++)
+		workers[i] = e->worker[i].pulse;
+	_exit(egress_parent_run(&e->cfg, control, e->pulse, workers));
+}
+
+static int start_parent(struct egress *e, struct err *err)
+{
+	int pair[2];
+
+	if (egress_pulse_new(&e->pulse, err) < 0)
+		return -1;
+	for (size_t i = 0; i < e->n; i++)
+		if (egress_pulse_new(&e->worker[i].pulse, err) < 0)
+			return -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(err, "a socket to the egress workers");
+	(void)fflush(NULL);
+	e->pid = fork();
+	if (e->pid == 0)
+		become_parent(e, pair[1]);
+	fd_close(&pair[1]);
+	e->control = pair[0];
+	return e->pid < 0 ? err_sys(err, "fork the parent of the egress workers") : 0;
+}
+
 int egress_fork(const struct egress_config *cfg, struct egress **ret, struct err *err)
 {
-	struct egress_pulse *pulse;
-	struct egress *e;
-	int pair[2];
-	pid_t pid;
+	struct egress *e = xnew(struct egress);
 
 	assert(cfg->n_portals <= EGRESS_PORTALS_MAX);
-	if (egress_pulse_new(&pulse, err) < 0)
-		return -1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		egress_pulse_free(pulse);
-		return err_sys(err, "a socket to the egress workers");
-	}
-	(void)fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		if (pair[1] > 3)
-			(void)close_range(3, (unsigned)pair[1] - 1, 0);
-		(void)close_range((unsigned)pair[1] + 1, ~0U, 0);
-		log_init("egress", LOG_INFO_);
-		_exit(egress_parent_run(cfg, pair[1], pulse));
-	}
-	fd_close(&pair[1]);
-	if (pid < 0) {
-		fd_close(&pair[0]);
-		egress_pulse_free(pulse);
-		return err_sys(err, "fork the parent of the egress workers");
-	}
-	e = xnew(struct egress);
 	e->cfg = *cfg;
-	e->pulse = pulse;
-	e->pid = pid;
-	e->control = pair[0];
+	e->pid = e->control = -1;
 	e->n = egress_workers_count(cfg);
 	e->worker = xcalloc(e->n, sizeof(*e->worker));
 	for (size_t i = 0; i < e->n; i++) {
 		e->worker[i].egress = e;
 		e->worker[i].next_id = 1;
 		egress_worker_name(cfg, i, e->worker[i].name);
+	}
+	if (start_parent(e, err) < 0) {
+		egress_free(e);
+		return -1;
 	}
 	*ret = e;
 	return 0;
@@ -282,11 +298,15 @@ int egress_start(struct egress *e, const struct egress_request *rq,
 				  rq->portal ? "a portal takes a path"
 					     : "it has no host");
 	id = new_id(w);
+	if (rq->job)
+		egress_whose_add(egress_link_out(w->link), id, rq->job, rq->epoch);
 	if (egress_request_add(egress_link_out(w->link), id, rq, err) < 0)
 		return -1;
 	egress_frame_add_data(egress_link_out(w->link), id, rq->body, rq->body_len);
 	c = xnew(struct egress_call);
 	c->worker = w;
+	c->job = rq->job;
+	c->epoch = rq->epoch;
 	c->id = id;
 	c->ops = *ops;
 	c->arg = arg;
@@ -421,9 +441,11 @@ static int hand_to_gate(struct worker *w, struct err *err)
 		fd_close(&fd);
 		return err_sys(err, "the gate worker's socket");
 	}
+	/* what its predecessor left there is the gate's to judge */
 	w->egress->events.on_gate((unsigned)(w - w->egress->worker) -
 					  (unsigned)w->egress->cfg.n_portals - 1,
-				  fd, w->egress->events.arg);
+				  fd, egress_pulse_reading(w->pulse),
+				  w->egress->events.arg);
 	return 0;
 }
 
@@ -482,6 +504,58 @@ static int on_frame(const struct egress_frame *f, void *arg, struct err *err)
 	return broken(err, "a frame that is the vessel's to send");
 }
 
+/* ---- what it read when it died ---- */
+
+/* A worker that is taken over writes what it likes there, but names nobody who asked nothing
+ * of it. */
+static bool reads_of_a_call(const struct worker *w, struct reading_note *ret)
+{
+	if (!reading_get(egress_pulse_reading(w->pulse), ret))
+		return false;
+	for (const struct egress_call *c = w->calls; c; c = c->next)
+		if (reading_is_of(ret, c->job, c->epoch))
+			return true;
+	return false;
+}
+
+static void tell_died(struct worker *w, const struct reading_note *note)
+{
+	struct egress *e = w->egress;
+
+	if (e->events.on_died)
+		e->events.on_died(w->name, note, e->events.arg);
+}
+
+/* An end of file is its death, or a clean end, which leaves no note. One that we gave up may
+ * still live. */
+static void look_at_note(struct worker *w, bool is_dead)
+{
+	struct reading_note note;
+
+	w->suspect = (struct reading_note){0};
+	if (!reads_of_a_call(w, &note))
+		return;
+	if (!is_dead) {
+		w->suspect = note;
+		return;
+	}
+	reading_clear(egress_pulse_reading(w->pulse));
+	tell_died(w, &note);
+}
+
+/* Another one has come, so it is dead. */
+static void clear_note(struct worker *w)
+{
+	struct reading *r = egress_pulse_reading(w->pulse);
+	struct reading_note note;
+
+	if (w->suspect.job && reading_get(r, &note) &&
+	    reading_is_of(&note, w->suspect.job, w->suspect.epoch))
+		tell_died(w, &note);
+	w->suspect = (struct reading_note){0};
+	reading_clear(r);
+}
+
 /* Every open call of it is lost, and counts. */
 static void on_closed(const struct err *why, void *arg)
 {
@@ -489,6 +563,7 @@ static void on_closed(const struct err *why, void *arg)
 	struct err early = ERR_INIT;
 
 	egress_link_free(TAKE_PTR(w->link));
+	look_at_note(w, !why);
 	(void)err_set_id(&early, ERRID_EGRESS_AWAY, "%s ended before it was ready",
 			 w->name);
 	attach_failed(w->egress, why ? why : &early);
@@ -563,6 +638,8 @@ static void new_link(struct worker *w, int fd)
 	 * way at most. */
 	if (w->link)
 		on_closed(NULL, w);
+	if (!egress_worker_is_gate(&w->egress->cfg, (size_t)(w - w->egress->worker)))
+		clear_note(w);
 	w->up = false;
 	w->link = egress_link_new(w->egress->loop, fd,
 				  BODIES_MAX + EGRESS_CALLS_MAX * EGRESS_FRAME_MAX, &ops);
@@ -669,12 +746,14 @@ void egress_free(struct egress *e)
 		egress_link_free(e->worker[i].link);
 		while (e->worker[i].calls)
 			call_free(e->worker[i].calls);
+		egress_pulse_free(e->worker[i].pulse);
 	}
 	loop_io_free(e->io);
 	loop_timer_free(e->late);
 	loop_timer_free(e->look);
 	fd_close(&e->control);
-	(void)waitpid(e->pid, NULL, e->parent_stuck ? WNOHANG : 0);
+	if (e->pid > 0)
+		(void)waitpid(e->pid, NULL, e->parent_stuck ? WNOHANG : 0);
 	egress_pulse_free(e->pulse);
 	free(e->worker);
 	free(e);

@@ -23,6 +23,7 @@
 #include "common/attr.h"
 #include "common/clock.h"
 #include "common/err.h"
+#include "common/id.h"
 #include "common/net/confine.h"
 #include "common/net/loop.h"
 #include "vessel/reason.h"
@@ -45,6 +46,8 @@
 struct confine_probe;
 struct egress_pulse;
 struct egress;
+struct reading;
+struct reading_note;
 struct egress_call;
 
 struct egress_header {
@@ -67,7 +70,8 @@ struct egress_portal {
 /*
  * The gate worker's whole life, supplied by gate_worker.h: called in the worker process,
  * after it has confined itself, with the socket (SOCK_STREAM, blocking) to the vessel; it
- * shows that it lives (egress_pulse.h). Returns the exit code at end of file.
+ * shows that it lives, and whose is what it reads (egress_pulse.h). Returns the exit code at
+ * end of file.
  */
 typedef int egress_gate_main(int fd, struct egress_pulse *pulse, void *arg);
 
@@ -95,6 +99,8 @@ struct egress_limits {
 };
 
 struct egress_request {
+	job_id_t job; /* whose it is; 0: no job's */
+	int64_t epoch;
 	const char *portal; /* NULL: the worker without a key */
 	const char *method; /* GET, HEAD, POST */
 	/* A portal: what follows its url, "/chat/completions", so that no request can carry
@@ -160,8 +166,10 @@ struct egress_events {
 	void (*on_worker)(const char *name, bool up, const struct err *why, void *arg);
 	/* The gate's worker of that number is up and confined: fd is the receiver's
 	 * (SOCK_STREAM, non-blocking). Called again after a restart; the old one gave end
-	 * of file. */
-	void (*on_gate)(unsigned which, int fd, void *arg);
+	 * of file, and is dead by now. note: what it reads (reading.h), for as long as e. */
+	void (*on_gate)(unsigned which, int fd, struct reading *note, void *arg);
+	/* It died while it read this, of a job that had a request with it. May be NULL. */
+	void (*on_died)(const char *name, const struct reading_note *note, void *arg);
 	/* The parent is gone: nothing can leave any more, the vessel ends. */
 	void (*on_lost)(const struct err *why, void *arg);
 	void *arg;

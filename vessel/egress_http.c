@@ -48,6 +48,8 @@ struct call {
 	struct http *http;
 	struct call *prev, *next;
 	uint32_t id;
+	job_id_t job; /* 0: of none */
+	int64_t epoch;
 	struct egress_wire_request request;
 	struct buf body;
 	struct url url;
@@ -81,7 +83,19 @@ struct http {
 	struct loop_timer *beat;
 	struct call *calls;
 	unsigned n_calls;
+	struct reading *note; /* of what is parsed just now */
+	bool in_turn;	      /* it is of curl's turn */
+	struct {	      /* of the request that comes next */
+		uint32_t call;
+		job_id_t job;
+		int64_t epoch;
+	} whose;
 };
+
+static bool reads_reply(const struct call *c)
+{
+	return reading_begin(c->http->note, c->job, c->epoch, READING_REPLY);
+}
 
 /* ---- life and end of a call ---- */
 
@@ -286,10 +300,8 @@ static int room_for(struct call *c, size_t len)
 	return down <= c->room;
 }
 
-static size_t on_header(char *line, size_t size, size_t n, void *arg)
+static size_t take_header(struct call *c, char *line, size_t len)
 {
-	struct call *c = arg;
-	size_t len = size * n;
 	int r = egress_reply_line(&c->reply, line, len, &c->why);
 
 	/* a head is short: what is over the room is taken from what follows */
@@ -309,6 +321,17 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	wait_for(c, FOR_BODY, idle_usec(c));
 	egress_link_flush(c->http->link);
 	return len;
+}
+
+/* curl calls these in the turn of a socket, and elsewhere too. */
+static size_t on_header(char *line, size_t size, size_t n, void *arg)
+{
+	struct call *c = arg;
+	bool began = reads_reply(c);
+	size_t taken = take_header(c, line, size * n);
+
+	reading_end(c->http->note, began);
+	return taken;
 }
 
 /* As much of what is redacted as the vessel has room for. */
@@ -336,10 +359,8 @@ static int hand_on(struct call *c, const void *data, size_t len)
 	return r;
 }
 
-static size_t on_body(char *data, size_t size, size_t n, void *arg)
+static size_t take_body(struct call *c, const char *data, size_t len)
 {
-	struct call *c = arg;
-	size_t len = size * n;
 	int room = room_for(c, len);
 
 	if (room < 0)
@@ -355,6 +376,16 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 		return 0;
 	egress_link_flush(c->http->link);
 	return len;
+}
+
+static size_t on_body(char *data, size_t size, size_t n, void *arg)
+{
+	struct call *c = arg;
+	bool began = reads_reply(c);
+	size_t taken = take_body(c, data, size * n);
+
+	reading_end(c->http->note, began);
+	return taken;
 }
 
 /* ---- attempts ---- */
@@ -380,12 +411,10 @@ static void end_when_sent(struct call *c)
 		egress_link_flush(c->http->link);
 }
 
-static void on_done(CURL *easy, CURLcode code)
+static void on_done(struct call *c, CURLcode code)
 {
-	struct call *c = NULL;
 	struct err err = ERR_INIT;
 
-	(void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&c);
 	c->sent = c->sent || egress_easy_sent(c->easy);
 	if (c->again) {
 		try_again(c);
@@ -421,9 +450,32 @@ static void on_look(void *arg)
 	CURL *easy;
 
 	while (httpc_multi_next(h->curl, &easy, &code)) {
+		struct call *c = NULL;
+		bool began;
+
+		(void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&c);
+		began = reads_reply(c);
 		httpc_multi_remove(h->curl, easy);
-		on_done(easy, code);
+		on_done(c, code);
+		reading_end(h->note, began);
 	}
+}
+
+/* TLS and HTTP are curl's to parse. */
+static void on_turn(CURL *easy, bool begins, void *arg)
+{
+	struct http *h = arg;
+
+	if (!begins) {
+		reading_end(h->note, h->in_turn);
+		h->in_turn = false;
+		return;
+	}
+	for (const struct call *c = h->calls; c; c = c->next)
+		if (c->easy && c->easy->curl == easy) {
+			h->in_turn = reads_reply(c);
+			return;
+		}
 }
 
 static void attempt(struct call *c)
@@ -498,7 +550,9 @@ static void find_address(struct call *c)
 			(void)err_set_id(&c->why, ERRID_EGRESS_BUSY,
 					 "too many names at once");
 			end(c, &c->why);
+			return;
 		}
+		resolve_whose(c->query, c->http->note, c->job, c->epoch);
 		return;
 	}
 	if (addr_parse(c->url.host, &c->addrs[0]) < 0) {
@@ -577,6 +631,11 @@ static int on_request(struct http *h, const struct egress_frame *f, struct err *
 	c = xnew(struct call);
 	c->http = h;
 	c->id = f->call;
+	if (h->whose.call == f->call) {
+		c->job = h->whose.job;
+		c->epoch = h->whose.epoch;
+		h->whose.call = 0;
+	}
 	c->next = h->calls;
 	if (c->next)
 		c->next->prev = c;
@@ -660,11 +719,9 @@ static int on_room(struct call *c, const struct egress_frame *f, struct err *err
 	return 0;
 }
 
-static int on_frame(const struct egress_frame *f, void *arg, struct err *err)
+static int take_frame(struct http *h, struct call *c, const struct egress_frame *f,
+		      struct err *err)
 {
-	struct http *h = arg;
-	struct call *c = find(h, f->call);
-
 	if (f->type == EGRESS_F_REQUEST)
 		return on_request(h, f, err);
 	/* its END and these may have crossed each other */
@@ -682,6 +739,30 @@ static int on_frame(const struct egress_frame *f, void *arg, struct err *err)
 		return 0;
 	}
 	return broken(err, "a frame that is the worker's to send");
+}
+
+static int on_frame(const struct egress_frame *f, void *arg, struct err *err)
+{
+	struct http *h = arg;
+	struct call *c = find(h, f->call);
+	bool began = false;
+	int r;
+
+	if (f->type == EGRESS_F_WHOSE) {
+		h->whose.call = f->call;
+		return egress_whose_parse(f->data, f->len, &h->whose.job, &h->whose.epoch,
+					  err);
+	}
+	if (f->type == EGRESS_F_REQUEST && h->whose.call == f->call)
+		began = reading_begin(h->note, h->whose.job, h->whose.epoch,
+				      READING_REQUEST);
+	else if (c && f->type == EGRESS_F_DATA)
+		began = reading_begin(h->note, c->job, c->epoch, READING_REQUEST);
+	else if (c)
+		began = reads_reply(c);
+	r = take_frame(h, c, f, err);
+	reading_end(h->note, began);
+	return r;
 }
 
 static void on_closed(const struct err *why, void *arg)
@@ -703,13 +784,14 @@ static void on_beat(void *arg)
 
 int egress_http_serve(const struct egress_http_config *cfg)
 {
-	struct http h = {.cfg = cfg};
+	struct http h = {.cfg = cfg, .note = egress_pulse_reading(cfg->pulse)};
 	const struct egress_link_ops ops = {on_frame, on_closed, &h};
 	struct err err = ERR_INIT;
 	int code = -1;
 
 	if (loop_new(&h.loop, &err) == 0 &&
 	    httpc_multi_new(h.loop, 0, on_look, &h, &h.curl, &err) == 0) {
+		httpc_multi_on_turn(h.curl, on_turn);
 		h.resolver = resolver_new(h.loop, cfg->resolve);
 		h.link = egress_link_new(h.loop, cfg->fd, OUT_MAX, &ops);
 		h.beat = loop_timer_new(h.loop, on_beat, &h);

@@ -237,18 +237,16 @@ static int say(const struct parent *p, const struct confine_report *walls,
 	return fdpass_send(p->control, b.data, b.len, NULL, 0, 0);
 }
 
-static int make_pulses(struct parent *p, struct err *err)
+static void take_pulses(struct parent *p, struct egress_pulse *const *workers)
 {
 	p->n = egress_workers_count(p->world.cfg);
 	p->child = xcalloc(p->n, sizeof(*p->child));
 	for (size_t i = 0; i < p->n; i++)
-		if (egress_pulse_new(&p->child[i].pulse, err) < 0)
-			return -1;
-	return 0;
+		p->child[i].pulse = workers[i];
 }
 
 int egress_parent_run(const struct egress_config *cfg, int control,
-		      struct egress_pulse *pulse)
+		      struct egress_pulse *pulse, struct egress_pulse *const *workers)
 {
 	struct parent p = {.world = {.cfg = cfg, .secrets_fd = -1},
 			   .pulse = pulse,
@@ -258,8 +256,8 @@ int egress_parent_run(const struct egress_config *cfg, int control,
 	struct err err = ERR_INIT;
 	int code;
 
-	if (make_pulses(&p, &err) < 0 || prepare(&p, &err) < 0 ||
-	    confine(&p, &walls, &err) < 0) {
+	take_pulses(&p, workers);
+	if (prepare(&p, &err) < 0 || confine(&p, &walls, &err) < 0) {
 		log_err(LOG_ERROR_, "cannot start", &err);
 		(void)say(&p, NULL, &err);
 		code = err_exit_code(&err);
@@ -271,8 +269,6 @@ int egress_parent_run(const struct egress_config *cfg, int control,
 	egress_roots_free(p.world.roots);
 	fd_close(&p.world.secrets_fd);
 	fd_close(&p.signals);
-	for (size_t i = 0; i < p.n; i++)
-		egress_pulse_free(p.child[i].pulse);
 	free(p.child);
 	return code;
 }

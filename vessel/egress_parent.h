@@ -19,8 +19,8 @@
 #define EGRESS_PARENT_PACKET_MAX 16384
 
 /* In the child; control is the only descriptor that it keeps, pulse where it shows the
- * vessel that it lives. Returns the exit code. */
+ * vessel that it lives, workers that of each worker. Returns the exit code. */
 int egress_parent_run(const struct egress_config *cfg, int control,
-		      struct egress_pulse *pulse);
+		      struct egress_pulse *pulse, struct egress_pulse *const *workers);
 
 #endif

@@ -538,6 +538,29 @@ int egress_room_parse(const void *data, size_t len, uint64_t *ret, bool *ret_is_
 	return finished(&r, err, "a reply's room is malformed");
 }
 
+void egress_whose_add(struct buf *out, uint32_t call, job_id_t job, int64_t epoch)
+{
+	cleanup_buf struct buf b;
+
+	buf_init(&b, 16);
+	add_uint(&b, (uint64_t)job, 8);
+	add_uint(&b, (uint64_t)epoch, 8);
+	egress_frame_add(out, EGRESS_F_WHOSE, call, b.data, b.len);
+}
+
+int egress_whose_parse(const void *data, size_t len, job_id_t *ret_job,
+		       int64_t *ret_epoch, struct err *err)
+{
+	struct reader r = {.p = data, .left = len};
+	uint64_t job = get_uint(&r, 8), epoch = get_uint(&r, 8);
+
+	if (job > INT64_MAX || epoch > INT64_MAX)
+		return broken(err, "a job's number is malformed");
+	*ret_job = (job_id_t)job;
+	*ret_epoch = (int64_t)epoch;
+	return finished(&r, err, "a job's number is malformed");
+}
+
 void egress_ready_add(struct buf *out, const struct confine_report *walls)
 {
 	cleanup_buf struct buf b;

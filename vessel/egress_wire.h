@@ -17,6 +17,7 @@
 #define LYCH_VESSEL_EGRESS_WIRE_H
 
 #include "common/buf.h"
+#include "common/id.h"
 #include "vessel/egress.h"
 
 #define EGRESS_FRAME_HEADER 12u
@@ -33,7 +34,8 @@ enum egress_frame_type {
 	EGRESS_F_REDACTED,  /* worker: u8 in a header, u32 count */
 	EGRESS_F_END,	    /* worker: the end of a call */
 	EGRESS_F_MORE,	    /* worker: empty; half of the room for the reply is used up */
-	EGRESS_F_ROOM, /* vessel: u64 bytes of the reply altogether, u8 the last word */
+	EGRESS_F_ROOM,	/* vessel: u64 bytes of the reply altogether, u8 the last word */
+	EGRESS_F_WHOSE, /* vessel: i64 job, i64 epoch; before the head of the same call */
 	EGRESS_F_MAX_
 };
 
@@ -95,6 +97,11 @@ MUST_CHECK int egress_credit_parse(const void *data, size_t len, uint32_t *ret,
 void egress_room_add(struct buf *out, uint32_t call, uint64_t bytes, bool is_last);
 MUST_CHECK int egress_room_parse(const void *data, size_t len, uint64_t *ret,
 				 bool *ret_is_last, struct err *err);
+
+/* By itself and not in the request: who reads that has to know before, whose it is. */
+void egress_whose_add(struct buf *out, uint32_t call, job_id_t job, int64_t epoch);
+MUST_CHECK int egress_whose_parse(const void *data, size_t len, job_id_t *ret_job,
+				  int64_t *ret_epoch, struct err *err);
 
 void egress_ready_add(struct buf *out, const struct confine_report *walls);
 MUST_CHECK int egress_ready_parse(const void *data, size_t len,

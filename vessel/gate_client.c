@@ -17,7 +17,7 @@ struct gate_client *gate_client_new(const struct gate_client_config *cfg)
 	struct gate_client *c = xnew(struct gate_client);
 
 	for (unsigned i = 0; i < GATE_LANES_MAX_; i++)
-		c->lane[i] = gate_lane_new(cfg);
+		c->lane[i] = gate_lane_new(cfg, i == GATE_SMALL ? "gate" : "gate:large");
 	return c;
 }
 
@@ -30,9 +30,10 @@ void gate_client_free(struct gate_client *c)
 	free(c);
 }
 
-void gate_client_attach(struct gate_client *c, enum gate_lanes which, int fd)
+void gate_client_attach(struct gate_client *c, enum gate_lanes which, int fd,
+			struct reading *note)
 {
-	gate_lane_attach(c->lane[which], fd);
+	gate_lane_attach(c->lane[which], fd, note);
 }
 
 bool gate_client_is_up(const struct gate_client *c)

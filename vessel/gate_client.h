@@ -21,6 +21,7 @@
 #include "vessel/gate_job.h"
 #include "vessel/gate_parts.h"
 #include "vessel/gate_private.h"
+#include "vessel/reading.h"
 
 #define GATE_ASKS_MAX 1024 /* waiting or at work, of each worker */
 /* Two workers: up to so many bytes of text a question is a small one. */
@@ -37,6 +38,9 @@ struct gate_client_config {
 	void (*on_away)(const struct err *why,
 			void *arg); /* the worker went, for the log;
 							      may be NULL */
+	/* It died while it read this, which had been given to it. May be NULL. */
+	void (*on_died)(const char *name, const struct reading_note *note, void *arg);
+	struct reading *note; /* of this process; NULL: none */
 	void *arg;
 };
 
@@ -54,8 +58,10 @@ typedef void gate_ask_done(const struct gate_answer *a, void *arg);
 
 struct gate_client *gate_client_new(const struct gate_client_config *cfg);
 void gate_client_free(struct gate_client *c); /* open questions end without an answer */
-/* The socket to a (new) worker: egress_events.on_gate. Takes fd. */
-void gate_client_attach(struct gate_client *c, enum gate_lanes which, int fd);
+/* The socket to a (new) worker: egress_events.on_gate. Takes fd. note: what the worker
+ * reads, NULL: not known; the last one is dead. */
+void gate_client_attach(struct gate_client *c, enum gate_lanes which, int fd,
+			struct reading *note);
 bool gate_client_is_up(const struct gate_client *c);
 /* What the user registered: copied to the worker now, and to each later one. */
 void gate_client_set_private(struct gate_client *c, const struct gate_private *p);

@@ -13,6 +13,7 @@
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/clock.h"
+#include "common/id.h"
 #include "vessel/gate.h"
 #include "vessel/gate_parts.h"
 
@@ -38,7 +39,9 @@ static inline void gate_job_free_p(struct gate_job **j)
 #define GATE_PARTIES 65
 struct gate_turn {
 	unsigned party; /* below GATE_PARTIES */
-	uint64_t used;	/* bytes, of this job; the client's to count */
+	job_id_t job;	/* for the note of what is read (reading.h); 0: none */
+	int64_t epoch;
+	uint64_t used; /* bytes, of this job; the client's to count */
 	unsigned waiting;
 	bool is_large; /* which worker it waits for */
 };

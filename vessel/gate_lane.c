@@ -51,6 +51,9 @@ struct party {
 struct gate_lane {
 	struct gate_client_config cfg;
 	struct gate_config gate;
+	const char *name;
+	struct reading *note;	   /* the worker's */
+	struct reading_note asked; /* whose question it had last */
 	int fd;
 	struct loop_io *io;
 	struct loop_timer *timer; /* of the one at the worker */
@@ -290,9 +293,14 @@ static void pass(struct gate_ask *a, enum gate_verdict verdict,
 /* True: it goes to the worker once more. */
 static bool anonymise(struct gate_ask *a)
 {
+	const struct gate_turn *t = gate_job_turn(a->job);
+	struct reading *note = a->c->cfg.note;
+	bool began = reading_begin(note, t->job, t->epoch, READING_TEXTS);
 	struct err err = ERR_INIT;
+	int r = gate_job_anonymise(a->job, a->findings, a->n, a->parts, &err);
 
-	if (gate_job_anonymise(a->job, a->findings, a->n, a->parts, &err) < 0) {
+	reading_end(note, began);
+	if (r < 0) {
 		finish(a, GATE_REFUSE, a->score, &err);
 		return false;
 	}
@@ -349,6 +357,19 @@ static void drop(struct gate_lane *c)
 	c->out_at = 0;
 }
 
+/* An end of file is its death, or a clean end, which leaves no note; when another one comes
+ * it is dead. One that is taken over names nobody but who asked. */
+static void look_at_note(struct gate_lane *c)
+{
+	struct reading_note note;
+	bool is_noted = reading_get(c->note, &note);
+
+	reading_clear(c->note);
+	if (is_noted && c->cfg.on_died &&
+	    reading_is_of(&note, c->asked.job, c->asked.epoch))
+		c->cfg.on_died(c->name, &note, c->cfg.arg);
+}
+
 static void away(struct gate_lane *c, const char *why)
 {
 	struct err err = ERR_INIT;
@@ -385,6 +406,16 @@ static void flush(struct gate_lane *c)
 	loop_io_set(c->io, LOOP_READ);
 }
 
+static void put_whose(struct gate_lane *c, const struct gate_ask *a)
+{
+	struct gate_turn none;
+	const struct gate_turn *t = turn_of(a, &none);
+
+	c->asked = (struct reading_note){.job = t->job, .epoch = t->epoch};
+	if (t->job)
+		gate_wire_put_whose(&c->out, t->job, t->epoch);
+}
+
 /* The next question, if none is at the worker. */
 static void work(struct gate_lane *c)
 {
@@ -399,6 +430,7 @@ static void work(struct gate_lane *c)
 		gate_job_fill(a->job, a->destination, &in);
 	in.parts = a->parts->part;
 	in.n_parts = a->parts->n;
+	put_whose(c, a);
 	gate_wire_put_scan(&c->out, ++c->id, &in);
 	c->at_work = true;
 	c->began = clock_boot_usec();
@@ -449,6 +481,7 @@ static void on_io(int fd, unsigned what, void *arg)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
+		look_at_note(c);
 		away(c, "the worker has gone");
 		return;
 	}
@@ -479,10 +512,12 @@ static void send_private(struct gate_lane *c)
 	buf_add(&c->out, c->private.data, c->private.len);
 }
 
-void gate_lane_attach(struct gate_lane *c, int fd)
+void gate_lane_attach(struct gate_lane *c, int fd, struct reading *note)
 {
+	look_at_note(c);
 	if (c->fd >= 0)
 		away(c, "another worker has come");
+	c->note = note;
 	c->figures.restarts += c->was_up;
 	c->was_up = true;
 	c->fd = fd;
@@ -510,11 +545,12 @@ void gate_lane_set_private(struct gate_lane *c, const struct gate_private *p)
 
 /* ---- asking ---------------------------------------------------------------------------- */
 
-struct gate_lane *gate_lane_new(const struct gate_client_config *cfg)
+struct gate_lane *gate_lane_new(const struct gate_client_config *cfg, const char *name)
 {
 	struct gate_lane *c = xnew(struct gate_lane);
 
 	c->cfg = *cfg;
+	c->name = name;
 	if (!c->cfg.timeout_usec)
 		c->cfg.timeout_usec = TIMEOUT_DEFAULT_USEC;
 	c->gate.portal_threshold = cfg->portal_threshold;

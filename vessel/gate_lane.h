@@ -10,9 +10,10 @@
 
 struct gate_lane;
 
-struct gate_lane *gate_lane_new(const struct gate_client_config *cfg);
+/* name: its worker's, as egress_worker_name() has it. */
+struct gate_lane *gate_lane_new(const struct gate_client_config *cfg, const char *name);
 void gate_lane_free(struct gate_lane *c);
-void gate_lane_attach(struct gate_lane *c, int fd);
+void gate_lane_attach(struct gate_lane *c, int fd, struct reading *note);
 bool gate_lane_is_up(const struct gate_lane *c);
 void gate_lane_set_private(struct gate_lane *c, const struct gate_private *p);
 MUST_CHECK int gate_lane_ask(struct gate_lane *c, struct gate_job *job,

@@ -133,6 +133,24 @@ void gate_wire_put_scan(struct buf *out, uint64_t id, const struct gate_input *i
 	end(out, at);
 }
 
+void gate_wire_put_whose(struct buf *out, job_id_t job, int64_t epoch)
+{
+	size_t at = begin(out, GATE_F_WHOSE, 0);
+
+	buf_add(out, &job, sizeof(job));
+	buf_add(out, &epoch, sizeof(epoch));
+	end(out, at);
+}
+
+bool gate_wire_get_whose(const void *data, size_t len, job_id_t *ret_job,
+			 int64_t *ret_epoch)
+{
+	struct reader r = {.at = data, .left = len};
+
+	return reader_take(&r, ret_job, sizeof(*ret_job)) &&
+	       reader_take(&r, ret_epoch, sizeof(*ret_epoch)) && r.left == 0;
+}
+
 struct scan_memory {
 	struct gate_canary canary[GATE_CANARIES_MAX];
 	struct gate_tail tail[GATE_TAILS_MAX];

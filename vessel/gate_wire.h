@@ -15,6 +15,7 @@
 #define LYCH_VESSEL_GATE_WIRE_H
 
 #include "common/buf.h"
+#include "common/id.h"
 #include "vessel/gate.h"
 
 #define GATE_FRAME_HEADER 16u
@@ -26,6 +27,7 @@ enum gate_frame_type {
 	GATE_F_PRIVATE,	   /* vessel: gate_private_write()'s bytes */
 	GATE_F_SCAN,	   /* vessel: a question */
 	GATE_F_REPORT,	   /* worker: its answer */
+	GATE_F_WHOSE,	   /* vessel: i64 job, i64 epoch of the question that is next */
 	GATE_F_MAX_
 };
 
@@ -44,6 +46,10 @@ void gate_wire_put_header(struct buf *out, enum gate_frame_type type, uint64_t i
 void gate_wire_put_config(struct buf *out, const struct gate_config *c);
 bool gate_wire_get_config(const void *data, size_t len, struct gate_config *ret);
 void gate_wire_put_scan(struct buf *out, uint64_t id, const struct gate_input *in);
+/* By itself: who reads a question has to know before, whose it is. Without one: no job's. */
+void gate_wire_put_whose(struct buf *out, job_id_t job, int64_t epoch);
+bool gate_wire_get_whose(const void *data, size_t len, job_id_t *ret_job,
+			 int64_t *ret_epoch);
 /* *ret points into data and into *ret_memory, which the caller frees. */
 bool gate_wire_get_scan(const void *data, size_t len, struct gate_input *ret,
 			void **ret_memory);

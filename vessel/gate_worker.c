@@ -29,6 +29,8 @@ struct worker {
 	struct gate *g;
 	struct gate_private *private;
 	struct gate_report *report;
+	job_id_t job; /* of the question that is next; 0: none */
+	int64_t epoch;
 	char *frame; /* reused, up to SMALL_BYTES */
 	size_t cap;
 };
@@ -90,14 +92,21 @@ static int take_private(struct worker *w, const struct gate_frame *f, struct err
 static int answer(struct worker *w, const struct gate_frame *f, struct err *err)
 {
 	cleanup_free void *memory = NULL;
+	struct reading *note = egress_pulse_reading(w->pulse);
+	bool began = reading_begin(note, w->job, w->epoch, READING_TEXTS), is_one;
 	cleanup_buf struct buf out;
 	struct gate_input in;
 
+	w->job = 0;
 	buf_init(&out, GATE_FRAME_MAX);
-	if (!w->g || !gate_wire_get_scan(w->frame, f->len, &in, &memory))
+	is_one = w->g && gate_wire_get_scan(w->frame, f->len, &in, &memory);
+	if (is_one) {
+		gate_scan(w->g, &in, w->report);
+		gate_wire_put_report(&out, f->id, w->report);
+	}
+	reading_end(note, began);
+	if (!is_one)
 		return err_set(err, ERR_UPSTREAM, "a question");
-	gate_scan(w->g, &in, w->report);
-	gate_wire_put_report(&out, f->id, w->report);
 	if (!buf_ok(&out))
 		return err_set(err, ERR_INTERNAL, "an answer does not fit");
 	return fs_write_all(w->fd, out.data, out.len, err);
@@ -110,6 +119,10 @@ static int take_frame(struct worker *w, const struct gate_frame *f, struct err *
 		return take_config(w, f, err);
 	case GATE_F_PRIVATE:
 		return take_private(w, f, err);
+	case GATE_F_WHOSE:
+		return gate_wire_get_whose(w->frame, f->len, &w->job, &w->epoch)
+			       ? 0
+			       : err_set(err, ERR_UPSTREAM, "whose question it is");
 	case GATE_F_SCAN:
 		return answer(w, f, err);
 	case GATE_F_REPORT:

@@ -20,6 +20,7 @@
 #include "common/str.h"
 #include "vessel/audit.h"
 #include "vessel/broker.h"
+#include "vessel/deaths.h"
 #include "vessel/dispatch.h"
 #include "vessel/migrate.h"
 #include "vessel/options.h"
@@ -215,6 +216,7 @@ static void begin(struct serve *s)
 	s->begun = true;
 	audit_owned(s->v.audit);
 	dispatch_owned(s->v.dispatch);
+	deaths_hint(s->v.deaths);
 	attended_begin(s->v.attended);
 	notify_ready(s->notify);
 	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "boot", s->v.boot.s, NULL);
@@ -398,6 +400,9 @@ static int open_gate(struct serve *s, struct err *err)
 		.portal_threshold = s->v.conf.broker.gate.portal_threshold,
 		.forbidden_threshold = s->v.conf.broker.gate.forbidden_threshold,
 		.on_away = on_gate_away,
+		.on_died = outward_died,
+		.note = &s->v.reading,
+		.arg = &s->v,
 	};
 
 	s->v.gate = gate_client_new(&cfg);
@@ -453,7 +458,7 @@ static int start(struct serve *s, struct err *err)
 	    open_database(s, err) < 0 || fs_mkdir_all(s->opt.audit_dir, 0700, err) < 0 ||
 	    audit_new(v, s->opt.audit_dir, &v->audit, err) < 0)
 		return -1;
-	if (broker_start(v, err) < 0)
+	if (broker_start(v, err) < 0 || deaths_open(v, s->opt.api_dir, err) < 0)
 		return -1;
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	if (confine(s, err) < 0)
@@ -476,6 +481,7 @@ static void stop(struct serve *s)
 
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	sockets_close(&s->sockets);
+	deaths_close(v);
 	broker_free(v);
 	loop_timer_free(s->stop_timer);
 	reconcile_free(s->reconcile);

@@ -3,6 +3,7 @@
 
 #include "common/log.h"
 #include "common/mem.h"
+#include "vessel/deaths.h"
 #include "vessel/dispatch.h"
 #include "vessel/gate_client.h"
 #include "vessel/gate_worker.h"
@@ -85,11 +86,19 @@ static void on_lost(const struct err *why, void *arg)
 
 _Static_assert(GATE_LANES_MAX_ == EGRESS_GATES, "a worker for each lane");
 
-static void on_gate(unsigned which, int fd, void *arg)
+static void on_gate(unsigned which, int fd, struct reading *note, void *arg)
 {
 	struct vessel *v = arg;
 
-	gate_client_attach(v->gate, (enum gate_lanes)which, fd);
+	gate_client_attach(v->gate, (enum gate_lanes)which, fd, note);
+}
+
+void outward_died(const char *name, const struct reading_note *note, void *arg)
+{
+	struct vessel *v = arg;
+
+	if (v->deaths)
+		deaths_found(v->deaths, name, note);
 }
 
 int outward_attach(struct vessel *v, struct err *err)
@@ -98,6 +107,7 @@ int outward_attach(struct vessel *v, struct err *err)
 		.on_redacted = on_redacted,
 		.on_worker = on_worker,
 		.on_gate = on_gate,
+		.on_died = outward_died,
 		.on_lost = on_lost,
 		.arg = v,
 	};

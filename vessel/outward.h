@@ -14,6 +14,8 @@ struct confine_probe;
 MUST_CHECK int outward_fork(struct vessel *v, const char *secrets_dir,
 			    const struct confine_probe *probe, const char *probe_worker,
 			    struct err *err);
+/* A worker died while it read this (egress_events, gate_client_config); arg: the vessel. */
+void outward_died(const char *name, const struct reading_note *note, void *arg);
 /* v->loop is there, the vessel is not confined yet. Every worker holds its walls when it
  * returns 0. The parent's end stops the loop. */
 MUST_CHECK int outward_attach(struct vessel *v, struct err *err);

@@ -16,6 +16,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/dns.h"
+#include "vessel/reading.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -56,6 +57,9 @@ struct resolve_query {
 	struct loop_timer *at_once; /* the answer that is there already */
 	struct addr addrs[RESOLVE_ADDRS_MAX];
 	size_t n;
+	struct reading *note;
+	job_id_t job;
+	int64_t epoch;
 };
 
 struct cached {
@@ -322,7 +326,12 @@ static void ask_by_tcp(struct ask *a);
 /* False: it was not for us, go on waiting. */
 static bool ask_take(struct ask *a, const uint8_t *msg, size_t len)
 {
-	switch (dns_parse(msg, len, a->id, a->q->name, a->type, &a->answer)) {
+	const struct resolve_query *q = a->q;
+	bool began = reading_begin(q->note, q->job, q->epoch, READING_REPLY);
+	enum dns_verdict r = dns_parse(msg, len, a->id, q->name, a->type, &a->answer);
+
+	reading_end(q->note, began);
+	switch (r) {
 	case DNS_OK:
 		ask_answered(a);
 		return true;
@@ -571,6 +580,14 @@ struct resolve_query *resolve_start(struct resolver *r, const char *name,
 		ask_try(&q->ask[i]);
 	}
 	return q;
+}
+
+void resolve_whose(struct resolve_query *q, struct reading *note, job_id_t job,
+		   int64_t epoch)
+{
+	q->note = note;
+	q->job = job;
+	q->epoch = epoch;
 }
 
 void resolve_cancel(struct resolve_query *q)

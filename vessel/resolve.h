@@ -17,6 +17,7 @@
 #include "common/attr.h"
 #include "common/clock.h"
 #include "common/err.h"
+#include "common/id.h"
 #include "common/net/loop.h"
 #include "vessel/addr.h"
 #include "vessel/reason.h"
@@ -71,6 +72,10 @@ typedef void resolve_done(enum reason reason, const struct addr *addrs, size_t n
 struct resolve_query *resolve_start(struct resolver *r, const char *name,
 				    const struct addr_policy *policy, resolve_done *done,
 				    void *arg) MUST_CHECK;
+/* Whose it is: what comes for it is read under its note (reading.h). */
+struct reading;
+void resolve_whose(struct resolve_query *q, struct reading *note, job_id_t job,
+		   int64_t epoch);
 void resolve_cancel(struct resolve_query *q); /* no callback any more; NULL is fine */
 
 #endif

@@ -21,6 +21,7 @@
 #include "vessel/metrics.h"
 #include "vessel/output.h"
 #include "vessel/queue.h"
+#include "vessel/reading.h"
 #include "vessel/registered.h"
 #include "vessel/store.h"
 #include "vessel/tombs.h"
@@ -48,6 +49,8 @@ struct vessel {
 	struct registered *registered; /* who there is */
 	struct lease_owners *owners;
 	struct audit *audit;
+	struct deaths *deaths;	/* of daemons that read what was a job's */
+	struct reading reading; /* what this one reads just now */
 	struct gate_client *gate;
 	struct private_store *terms;
 	struct dispatch *dispatch;

@@ -138,7 +138,7 @@ static void on_worker(const char *name, bool up, const struct err *why, void *ar
 		loop_stop(w->loop, 0);
 }
 
-static void on_gate(unsigned which, int fd, void *arg)
+static void on_gate(unsigned which, int fd, struct reading *note UNUSED, void *arg)
 {
 	struct world *w = arg;
 
@@ -183,7 +183,11 @@ static int begin(struct world *w, const char *secret, struct err *err)
 				    .portals = portals,
 				    .n_portals = https_base[0] ? 4 : 3,
 				    .gate = gate_main};
-	struct egress_events events = {on_redacted, on_worker, on_gate, on_lost, w};
+	struct egress_events events = {.on_redacted = on_redacted,
+				       .on_worker = on_worker,
+				       .on_gate = on_gate,
+				       .on_lost = on_lost,
+				       .arg = w};
 
 	*w = (struct world){.gate_fd = -1, .large_fd = -1};
 	portals[0] = (struct egress_portal){"test", base, false, secret, loopback, 1};

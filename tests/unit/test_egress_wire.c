@@ -304,3 +304,26 @@ Test(egress_wire, a_replys_room_is_a_number_and_a_word)
 	cr_assert(egress_room_parse("\1\0\0\0\0\0\0\0\0\0", 10, &got, &is_last, &err) <
 		  0);
 }
+
+Test(egress_wire, whose_a_call_is_comes_over_or_is_refused)
+{
+	static const unsigned char negative[16] = {[7] = 0x80, [8] = 1};
+	struct err err = ERR_INIT;
+	cleanup_buf struct buf b;
+	struct egress_frame f;
+	int64_t epoch = 0;
+	job_id_t job = 0;
+	size_t used;
+
+	buf_init(&b, BIG);
+	egress_whose_add(&b, 9, INT64_MAX, 3);
+	cr_assert_eq(egress_frame_next(b.data, b.len, &f, &used, &err), 1);
+	cr_expect_eq(f.type, EGRESS_F_WHOSE);
+	cr_expect_eq(f.call, 9u);
+	for (size_t n = 0; n < f.len; n++)
+		cr_expect_lt(egress_whose_parse(f.data, n, &job, &epoch, &err), 0);
+	cr_expect_lt(egress_whose_parse(negative, 16, &job, &epoch, &err), 0);
+	cr_assert_eq(egress_whose_parse(f.data, f.len, &job, &epoch, &err), 0);
+	cr_expect_eq(job, INT64_MAX);
+	cr_expect_eq(epoch, 3);
+}

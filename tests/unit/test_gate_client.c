@@ -82,7 +82,7 @@ static pid_t start_one(worker_fn *fn, enum gate_lanes which)
 	}
 	(void)close(fds[1]);
 	cr_assert_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
-	gate_client_attach(client, which, fds[0]);
+	gate_client_attach(client, which, fds[0], NULL);
 	return pid;
 }
 
