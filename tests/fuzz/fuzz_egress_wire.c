@@ -55,6 +55,8 @@ static void check(const struct egress_frame *f)
 	uint64_t room;
 	uint32_t credit;
 	bool in_header, is_last;
+	job_id_t job;
+	int64_t epoch;
 
 	switch (f->type) {
 	case EGRESS_F_REQUEST:
@@ -87,6 +89,10 @@ static void check(const struct egress_frame *f)
 	case EGRESS_F_ROOM:
 		if (egress_room_parse(f->data, f->len, &room, &is_last, &err) == 0)
 			assert(room <= (uint64_t)1 << 40);
+		break;
+	case EGRESS_F_WHOSE:
+		if (egress_whose_parse(f->data, f->len, &job, &epoch, &err) == 0)
+			assert(job >= 0 && epoch >= 0);
 		break;
 	case EGRESS_F_DATA:
 	case EGRESS_F_CANCEL:

@@ -66,10 +66,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct gate_frame f;
 	struct gate_config c;
+	job_id_t job;
+	int64_t epoch;
 
 	if (gate_wire_header(data, size, &f) > 0 && f.len > GATE_FRAME_MAX)
 		abort();
 	(void)gate_wire_get_config(data, size, &c);
+	if (gate_wire_get_whose(data, size, &job, &epoch) && size != 16)
+		abort();
 	check_report(data, size);
 	check_scan(data, size);
 	check_private(data, size);

@@ -75,8 +75,19 @@ static struct {
 	char path[64];
 } w;
 
+static struct reading_page double_page;
+static struct reading double_note = {.page = &double_page};
+
+/* Only while the request is read and judged it is noted whose it is: not while anything is
+ * waited for. */
 static inline void called(const char *what)
 {
+	struct reading_note note;
+	bool is_noted = reading_get(&double_note, &note);
+
+	cr_expect_eq(is_noted, str_eq(what, "ward"), "%s", what);
+	if (is_noted)
+		cr_expect(reading_is_of(&note, 7, 1));
 	buf_addf(&w.trace, "%s%s", w.trace.len ? " " : "", what);
 }
 
@@ -450,7 +461,8 @@ static inline void dispatch_up(void)
 					    .clock = &double_clock,
 					    .rng = &random_real,
 					    .broker = &w.broker,
-					    .ops = &double_ops};
+					    .ops = &double_ops,
+					    .note = &double_note};
 
 	w.d = dispatch_new(&cfg);
 }

@@ -8,6 +8,7 @@
 #include "common/mem.h"
 #include "common/net/json.h"
 #include "common/net/loop.h"
+#include "vessel/egress_pulse.h"
 #include "vessel/gate_wire.h"
 #include "vessel/gate_worker.h"
 #include <criterion/criterion.h>
@@ -23,7 +24,9 @@ TestSuite(gate_client, .timeout = 120);
 static struct loop *loop;
 static struct gate_client *client;
 static pid_t worker = -1, large_worker = -1;
-static unsigned n_away;
+static unsigned n_away, n_died;
+static struct egress_pulse *worker_pulse; /* of the next one that is started */
+static struct reading_note died;
 
 /* What the last answer said. */
 static struct {
@@ -40,6 +43,13 @@ static void on_away(const struct err *why, void *arg)
 	(void)why;
 	(void)arg;
 	n_away++;
+}
+
+static void on_died(const char *name, const struct reading_note *note, void *arg UNUSED)
+{
+	cr_expect_str_eq(name, "gate");
+	died = *note;
+	n_died++;
 }
 
 static void on_answer(const struct gate_answer *a, void *arg)
@@ -78,11 +88,11 @@ static pid_t start_one(worker_fn *fn, enum gate_lanes which)
 	cr_assert_geq(pid, 0);
 	if (pid == 0) {
 		(void)close(fds[0]);
-		_exit(fn(fds[1], NULL, NULL));
+		_exit(fn(fds[1], worker_pulse, NULL));
 	}
 	(void)close(fds[1]);
 	cr_assert_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
-	gate_client_attach(client, which, fds[0], NULL);
+	gate_client_attach(client, which, fds[0], egress_pulse_reading(worker_pulse));
 	return pid;
 }
 
@@ -93,8 +103,10 @@ static void start_worker(worker_fn *fn)
 
 static void begin(void)
 {
-	struct gate_client_config cfg = {
-		.portal_threshold = 0.4, .forbidden_threshold = 0.7, .on_away = on_away};
+	struct gate_client_config cfg = {.portal_threshold = 0.4,
+					 .forbidden_threshold = 0.7,
+					 .on_away = on_away,
+					 .on_died = on_died};
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	cr_assert_eq(loop_new(&loop, NULL), 0);
@@ -441,6 +453,73 @@ Test(gate_client, a_worker_that_dies_is_a_refusal, .init = begin, .fini = end)
 Test(gate_client, a_span_outside_of_the_question_is_a_refusal, .init = begin, .fini = end)
 {
 	expect_away(answer_out_of_bounds);
+}
+
+/* ---- a worker that dies of what it reads ---- */
+
+static job_id_t writes;
+
+static bool read_all(int fd, char *out, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = read(fd, out, len);
+
+		if (n <= 0)
+			return false;
+		out += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+/* Reads up to a question, and notes what the test says. */
+static int die_reading(int fd, struct egress_pulse *pulse, void *arg UNUSED)
+{
+	static char body[65536];
+	char header[GATE_FRAME_HEADER];
+	struct gate_frame f;
+
+	while (read_all(fd, header, sizeof(header)) &&
+	       gate_wire_header(header, sizeof(header), &f) > 0 &&
+	       read_all(fd, body, f.len))
+		if (f.type == GATE_F_SCAN)
+			break;
+	(void)reading_begin(egress_pulse_reading(pulse), writes, 3, READING_TEXTS);
+	(void)raise(SIGKILL);
+	return 1;
+}
+
+static void ask_and_die(job_id_t asks)
+{
+	cleanup_gate_job struct gate_job *j = gate_job_new(&clock_real);
+	struct gate_parts *p = gate_parts_new();
+	struct gate_ask *a;
+
+	*gate_job_turn(j) = (struct gate_turn){.party = 1, .job = asks, .epoch = 3};
+	cr_assert_eq(egress_pulse_new(&worker_pulse, NULL), 0);
+	start_worker(die_reading);
+	gate_parts_add(p, GATE_PART_TEXT, "c", "hello", 5);
+	cr_assert_eq(gate_client_ask(client, j, "x", p, on_answer, NULL, &a, NULL), 0);
+	cr_assert_eq(loop_run(loop, NULL), 0);
+	cr_assert_eq(heard.id, ERRID_GATE_AWAY);
+}
+
+Test(gate_client, whose_a_dying_worker_read_is_told, .init = begin, .fini = end)
+{
+	writes = 7;
+	ask_and_die(7);
+	cr_assert_eq(n_died, 1u);
+	cr_expect(reading_is_of(&died, 7, 3));
+	cr_expect_eq(died.what, READING_TEXTS);
+	egress_pulse_free(worker_pulse);
+}
+
+Test(gate_client, it_names_nobody_but_who_asked, .init = begin, .fini = end)
+{
+	writes = 8;
+	ask_and_die(7);
+	cr_expect_eq(n_died, 0u);
+	egress_pulse_free(worker_pulse);
 }
 
 Test(gate_client, another_worker_takes_over, .init = begin, .fini = end)
