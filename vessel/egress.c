@@ -37,6 +37,10 @@
 #define BODIES_MAX ((size_t)128 << 20) /* of one worker's open calls together */
 #define CREDIT_BYTES (EGRESS_WINDOW_BYTES / 4)
 
+/* Jobs whose calls are remembered beyond their end: who hangs up while its reply is read is
+ * found all the same. */
+#define RECENT 64u
+
 struct egress_call {
 	struct worker *worker;
 	job_id_t job; /* 0: of none */
@@ -68,6 +72,8 @@ struct worker {
 	/* What it read when we gave it up, of a job that had a request with it: counts when it
 	 * is found dead with that. */
 	struct reading_note suspect;
+	struct reading_note recent[RECENT]; /* the last jobs that asked something of it */
+	unsigned next_recent;
 	bool up;
 };
 
@@ -280,6 +286,22 @@ static uint32_t new_id(struct worker *w)
 	return id;
 }
 
+static bool is_recent(const struct worker *w, job_id_t job, int64_t epoch)
+{
+	for (unsigned i = 0; i < RECENT; i++)
+		if (reading_is_of(&w->recent[i], job, epoch))
+			return true;
+	return false;
+}
+
+static void remember_job(struct worker *w, job_id_t job, int64_t epoch)
+{
+	if (is_recent(w, job, epoch))
+		return;
+	w->recent[w->next_recent++ % RECENT] =
+		(struct reading_note){.job = job, .epoch = epoch};
+}
+
 int egress_start(struct egress *e, const struct egress_request *rq,
 		 const struct egress_ops *ops, void *arg, struct egress_call **ret,
 		 struct err *err)
@@ -318,6 +340,7 @@ int egress_start(struct egress *e, const struct egress_request *rq,
 	w->calls = c;
 	w->n_calls++;
 	w->bodies += c->body_len;
+	remember_job(w, c->job, c->epoch);
 	egress_link_flush(w->link);
 	*ret = c;
 	return 0;
@@ -506,12 +529,14 @@ static int on_frame(const struct egress_frame *f, void *arg, struct err *err)
 
 /* ---- what it read when it died ---- */
 
-/* A worker that is taken over writes what it likes there, but names nobody who asked nothing
- * of it. */
+/* A worker that is taken over writes what it likes there, but names nobody who asks nothing
+ * of it, nor did lately. */
 static bool reads_of_a_call(const struct worker *w, struct reading_note *ret)
 {
 	if (!reading_get(egress_pulse_reading(w->pulse), ret))
 		return false;
+	if (is_recent(w, ret->job, ret->epoch))
+		return true;
 	for (const struct egress_call *c = w->calls; c; c = c->next)
 		if (reading_is_of(ret, c->job, c->epoch))
 			return true;

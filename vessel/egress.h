@@ -168,7 +168,8 @@ struct egress_events {
 	 * (SOCK_STREAM, non-blocking). Called again after a restart; the old one gave end
 	 * of file, and is dead by now. note: what it reads (reading.h), for as long as e. */
 	void (*on_gate)(unsigned which, int fd, struct reading *note, void *arg);
-	/* It died while it read this, of a job that had a request with it. May be NULL. */
+	/* It died while it read this, of a job that has a request with it, or lately had. May be
+	 * NULL. */
 	void (*on_died)(const char *name, const struct reading_note *note, void *arg);
 	/* The parent is gone: nothing can leave any more, the vessel ends. */
 	void (*on_lost)(const struct err *why, void *arg);

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import signal
+import socket
 import socketserver
 import subprocess
 import sys
@@ -400,6 +401,36 @@ def t_a_portals_worker_dies_twice_of_one_job():
         b.wait_for_ever()  # at the same worker
         return a.ask_beside("flood", stream=True)
     dies_twice(a, "portal:main", "reply", ask, b)
+
+
+def swallow(c):
+    try:
+        c.getresponse().read()
+    except Exception:  # it is hung up
+        pass
+
+
+def t_who_hangs_up_meanwhile_is_found_all_the_same():
+    a = Job()
+    body = json.dumps({"dialect": "openai", "stream": True, "request": {
+        "model": "m", "max_tokens": 50, "stream": True, "messages": [{"role": "user", "content": "flood"}]}})
+    for n in range(1, 21):
+        pid = worker("portal:main")
+        before = busy(pid)
+        c = rig.Unix(rig.WORK, 60)
+        c.request("POST", "/work/v1/ask", f'{{"seq":{n},' + body[1:], rig.lease_headers(a.lease))
+        sock = c.sock  # the answer takes it over
+        threading.Thread(target=swallow, args=(c,), daemon=True).start()
+        until(lambda: busy(pid) >= before + 6, 2)
+        os.kill(pid, signal.SIGSTOP)
+        sock.shutdown(socket.SHUT_RDWR)
+        time.sleep(0.5)  # the vessel lets go of it
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(1)
+        if of(a.id):
+            break
+    assert of(a.id) == [("daemon.died", "portal:main", "reply", 1)], of(a.id)
+    assert a.is_running(), a.shown()
 
 
 def main():
