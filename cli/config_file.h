@@ -8,7 +8,8 @@
 #include "common/net/conf.h"
 
 /* As conf_load(), and ERRID_START_CONFIG_MODE where somebody else could put another in its
- * place: it names hosts that get keys, and programs. ret: conf_done() after success. */
+ * place: it names hosts that get keys, and programs. (The directories above it are not
+ * looked at in a user namespace without root.) ret: conf_done() after success. */
 MUST_CHECK int config_load(const char *path, struct conf *ret, struct err *err);
 /* The defaults where there is none. */
 MUST_CHECK int config_load_or_defaults(const char *path, struct conf *ret,
