@@ -5,6 +5,25 @@
 
 #include <string.h>
 
+/*
+ * pip, which builds nothing and clones nothing: "wheels only" does not hold for what a wheel
+ * requires by a URL, whose archive pip would unpack and ask for its metadata by running it.
+ * Where a pip has other insides there is none of this, and nothing is fetched.
+ */
+#define PIP_OF_WHEELS                                                                    \
+	"import sys\n"                                                                   \
+	"from pip._internal.cli.main import main\n"                                      \
+	"from pip._internal.distributions.sdist import SourceDistribution\n"             \
+	"from pip._internal.exceptions import InstallationError\n"                       \
+	"from pip._internal.operations import prepare\n"                                 \
+	"def refuse(*args, **kwargs):\n"                                                 \
+	"    raise InstallationError(\"a package that is no wheel of the registry\")\n"  \
+	"SourceDistribution.prepare_distribution_metadata\n"                             \
+	"SourceDistribution.prepare_distribution_metadata = refuse\n"                    \
+	"prepare.unpack_vcs_link\n"                                                      \
+	"prepare.unpack_vcs_link = refuse\n"                                             \
+	"sys.exit(main(sys.argv[1:]))\n"
+
 /* $1: list, lock or none; behind it npm's packages. Nothing of the job's is in the text, nor
  * where it runs: DEPS_DIR, which holds what deps_*() wrote. -I: modules are not looked for
  * beside requirements.txt, nor where a variable says. */
@@ -12,7 +31,8 @@ static const char fetch[] =
 	"set -eu\n"
 	"kind=$1; shift\n"
 	"if [ -s " DEPS_REQUIREMENTS " ]; then\n"
-	"	python3 -I -m pip download --quiet --no-input --no-cache-dir "
+	"	python3 -I -c '" PIP_OF_WHEELS
+	"' download --quiet --no-input --no-cache-dir "
 	"--only-binary=:all: \\\n"
 	"		--dest wheels -r " DEPS_REQUIREMENTS "\n"
 	"fi\n"

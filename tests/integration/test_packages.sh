@@ -133,6 +133,12 @@ out=$(lych run --dep "pypi:tiny==1.0 --hash=sha256:$(printf '0%.0s' $(seq 64))" 
 has "a wrong hash" "$out" "DO NOT MATCH"
 out=$(lych run --dep "pypi:tiny==1.0 --hash=${sha/=/:}" -n -- python3 -m tiny 2>&1)
 has "the right hash" "$out" "tiny works"
+# what a wheel requires by a URL is not built where the mirrors are
+out=$(lych run --dep pypi:direct==1.0 -n -- echo ran 2>&1) && fail "a dependency that must be built"
+! grep -qx ran <<<"$out" || fail "the job ran without what must be built"
+has "a dependency that must be built" "$out" "no wheel of the registry"
+grep -q 'built-1.0.tar.gz' "$LYCH_TMP/asked" || fail "the archive was not even asked for: nothing is shown"
+! grep -q phoned-home "$LYCH_TMP/asked" || fail "what a wheel requires has run where the mirrors are"
 # what the job brings along is not there while they are fetched, and does not stand in their way
 evil=$LYCH_TMP/evil
 mkdir -p "$evil/pip" "$evil/pkg_resources"

@@ -66,6 +66,35 @@ TARBALLS = {
 }
 
 
+# A wheel that requires a source archive by its URL, which is the mirror's own: pip would run its backend.
+DIRECT = wheel("direct", "1.0", "print('direct works')\n")
+
+
+def direct_wheel():
+    body = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(DIRECT)) as old, zipfile.ZipFile(body, "w") as z:
+        for n in old.namelist():
+            text = old.read(n).decode()
+            if n.endswith("METADATA"):
+                text += "Requires-Dist: built @ http://127.0.0.1:8787/registry/pypi/~0/pypi/files/built-1.0.tar.gz\n"
+            z.writestr(n, text)
+    return body.getvalue()
+
+
+def source_archive():
+    body = io.BytesIO()
+    files = {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:8787/registry/pypi/simple/phoned-home/')\n",
+    }
+    with tarfile.open(fileobj=body, mode="w:gz") as t:
+        for name, text in files.items():
+            info = tarfile.TarInfo("built-1.0/" + name)
+            info.size = len(text)
+            t.addfile(info, io.BytesIO(text.encode()))
+    return body.getvalue()
+
+
 class Registry(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -100,6 +129,12 @@ class Registry(http.server.BaseHTTPRequestHandler):
             page = (f'<!DOCTYPE html><html><body><a href="../../..{WHEEL_PATH}#sha256={WHEEL_SHA}">tiny-1.0-py3-none-any.whl</a>'
                     '<a href="https://elsewhere.example/tiny-2.0-py3-none-any.whl">tiny-2.0-py3-none-any.whl</a></body></html>')
             return self.answer(200, "text/html", page.encode())
+        if path == "/pypi/simple/direct/":
+            return self.answer(200, "text/html", b'<a href="../../files/direct-1.0-py3-none-any.whl">direct</a>')
+        if path == "/pypi/files/direct-1.0-py3-none-any.whl":
+            return self.answer(200, "application/zip", direct_wheel())
+        if path == "/pypi/files/built-1.0.tar.gz":
+            return self.answer(200, "application/gzip", source_archive())
         if path == "/pypi/simple/odd/":
             return self.answer(200, "text/html", "".join(f'<a href="../../..{p}">odd</a>' for p in ODD_PATHS).encode())
         if path in (WHEEL_PATH, *ODD_PATHS):
