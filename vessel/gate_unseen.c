@@ -74,13 +74,14 @@ static bool next_byte(enum gate_encoding e, const char *s, size_t len, size_t *a
 	}
 }
 
+/* The end of a flag ends a run: what stands behind it is no part of the flag. */
 static bool shows_nothing(const char *s, size_t len)
 {
 	for (size_t i = 0, n; i < len; i += n) {
 		uint32_t c;
 
 		n = utf8_get_lax(s + i, len - i, &c);
-		if (n == 0 || !is_ignorable(c))
+		if (n == 0 || !is_ignorable(c) || c == 0xe0000 + CANCEL_TAG)
 			return false;
 	}
 	return true;
@@ -108,8 +109,9 @@ static bool next_run(enum gate_encoding e, const char *s, size_t len, size_t *at
 	return true;
 }
 
+/* is_strewn: without the signs that say how an emoji looks; no text has these bytes. */
 static void put_run(enum gate_encoding e, const char *s, const struct run *run,
-		    struct gate_decoded *d)
+		    bool is_strewn, struct gate_decoded *d)
 {
 	size_t at = run->from, from;
 	int byte;
@@ -117,7 +119,9 @@ static void put_run(enum gate_encoding e, const char *s, const struct run *run,
 	if (!decoded_reserve(d, run->n))
 		return;
 	while (next_byte(e, s, run->to, &at, &from, &byte))
-		d->data[d->len++] = (char)byte;
+		if (!is_strewn || e != GATE_SELECTORS ||
+		    (byte != PRESENTS_TEXT && byte != PRESENTS_EMOJI))
+			d->data[d->len++] = (char)byte;
 }
 
 /* The sign behind an emoji that says how it looks; the three flags that are made of tags. */
@@ -165,7 +169,7 @@ void gate_decode_unseen(enum gate_encoding e, const char *s, size_t len,
 		if (run.n < UNSEEN_MIN)
 			continue;
 		out = decoded_begin(d);
-		put_run(e, s, &run, d);
+		put_run(e, s, &run, false, d);
 		keep(d, before, out, run.from, run.to - run.from);
 	}
 	if (runs < 2 || d->too_large)
@@ -174,6 +178,6 @@ void gate_decode_unseen(enum gate_encoding e, const char *s, size_t len,
 	out = decoded_begin(d);
 	for (at = begin; !d->too_large && next_run(e, s, end, &at, &run);)
 		if (!is_ordinary(e, &run))
-			put_run(e, s, &run, d);
+			put_run(e, s, &run, true, d);
 	keep(d, before, out, begin, end - begin);
 }

@@ -85,6 +85,25 @@ Test(gate_unseen, a_token_written_in_them_is_refused)
 	}
 }
 
+/* The sign of an emoji is a selector, and a flag is made of tags. */
+Test(gate_unseen, behind_an_ordinary_sign_for_each_letter_it_is_refused)
+{
+	static const char *const sign[] = {SCOTLAND, HEART};
+
+	for (enum way w = 0; w < WAY_MAX_; w++)
+		for (size_t halves = 0; halves < 2; halves++) {
+			cleanup_buf struct buf b = new_buf();
+
+			for (size_t i = 0; i < strlen(TOKEN); i++) {
+				if (!halves || i == strlen(TOKEN) / 2)
+					buf_adds(&b, sign[w]);
+				put(&b, character(w, (unsigned char)TOKEN[i]));
+			}
+			cr_expect_eq(score_of(b.data, b.len), 1.0, "%s, %zu", way_name[w],
+				     halves);
+		}
+}
+
 Test(gate_unseen, strewn_between_letters_it_is_refused_whichever_of_the_two_is_the_token)
 {
 	for (enum way w = 0; w < WAY_MAX_; w++) {
