@@ -90,7 +90,8 @@ static int open_socket(const struct client *c, const struct client_events *ev,
 			err->sys = ECONNREFUSED;
 			return -1;
 		}
-		if (poll(&wake, 1, CONNECT_NAP_MSEC) > 0 && ev->on_wake(ev->arg, err) < 0)
+		if (poll(&wake, 1, CONNECT_NAP_MSEC) > 0 && ev &&
+		    ev->on_wake(ev->arg, err) < 0)
 			return -1;
 	}
 	return TAKE_FD(fd);

@@ -396,9 +396,11 @@ static void keep_frame(struct event *e, struct channel *c)
 /* Who has no frame holds nothing: it would never go out. */
 static void let_go(struct event *e, struct channel *c)
 {
-	struct piece *p = &e->piece[c->piece];
+	struct piece *p = e->piece ? &e->piece[c->piece] : NULL;
 	struct buf out;
 
+	if (!p)
+		return;
 	buf_init(&out, 2 * SPOKEN_EVENT_MAX_BYTES);
 	buf_add(&out, p->text, p->len);
 	e->s->ops->release(c->filter, &out);
