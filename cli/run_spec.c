@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <limits.h>
 #include <sys/stat.h>
 
@@ -105,14 +104,23 @@ static int write_bytes(struct client *c, struct jsonw *w, int fd,
 	return 0;
 }
 
+/* PATH[=DEST] of --file: the path, owned; *ret_dest is the name that the job has it by, a part
+ * of arg. */
+static char *split_file(const char *arg, const char **ret_dest)
+{
+	const char *eq = strrchr(arg, '=');
+	const char *slash = strrchr(arg, '/');
+
+	*ret_dest = eq ? eq + 1 : slash ? slash + 1 : arg;
+	return eq ? xstrndup(arg, (size_t)(eq - arg)) : xstrdup(arg);
+}
+
 static int write_file(struct client *c, struct jsonw *w, const char *arg, size_t *budget,
 		      struct err *err)
 {
 	static const char *const keys[3] = {"content", "base64", "blob"};
-	const char *eq = strrchr(arg, '=');
-	cleanup_free char *path = eq ? xstrndup(arg, (size_t)(eq - arg)) : xstrdup(arg);
-	cleanup_free char *copy = xstrdup(path);
-	const char *dest = eq ? eq + 1 : basename(copy);
+	const char *dest;
+	cleanup_free char *path = split_file(arg, &dest);
 	cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
 
@@ -225,13 +233,10 @@ static char *find_lock(const struct run_args *a)
 	static const char name[] = "package-lock.json";
 
 	for (size_t i = 0; i < a->n_files; i++) {
-		const char *eq = strrchr(a->files[i], '=');
-		cleanup_free char *path =
-			eq ? xstrndup(a->files[i], (size_t)(eq - a->files[i]))
-			   : xstrdup(a->files[i]);
-		cleanup_free char *copy = xstrdup(path);
+		const char *dest;
+		cleanup_free char *path = split_file(a->files[i], &dest);
 
-		if (str_eq(eq ? eq + 1 : basename(copy), name))
+		if (str_eq(dest, name))
 			return TAKE_PTR(path);
 	}
 	return a->dir ? xasprintf("%s/%s", a->dir, name) : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/deps.h"
 
+#include "common/str.h"
 #include <ctype.h>
 #include <stddef.h>
 #include <string.h>
@@ -13,20 +14,10 @@ static bool alnum(char c)
 	return isalnum((unsigned char)c) != 0;
 }
 
-/* Bytes at s that are letters, digits or of `more`. */
-static size_t run_of(const char *s, const char *more)
-{
-	size_t n = 0;
-
-	while (s[n] && (alnum(s[n]) || strchr(more, s[n])))
-		n++;
-	return n;
-}
-
 /* Letters, digits, '.', '_', '-'; it begins and ends with one of the first two. */
 static size_t python_name(const char *s)
 {
-	size_t n = run_of(s, "._-");
+	size_t n = str_run(s, "._-");
 
 	return n && alnum(s[0]) && alnum(s[n - 1]) ? n : 0;
 }
@@ -60,7 +51,7 @@ static size_t clause(const char *s)
 			n = strlen(operators[i]);
 	if (!n)
 		return 0;
-	version = run_of(s + n, ".*+!_-");
+	version = str_run(s + n, ".*+!_-");
 	return version && alnum(s[n]) ? n + version : 0;
 }
 
@@ -146,6 +137,6 @@ bool deps_is_npm(const char *s)
 	s += strspn(s, "^~");
 	if (strncmp(s, ">=", 2) == 0 || strncmp(s, "<=", 2) == 0)
 		s += 2;
-	n = run_of(s, ".+-*");
+	n = str_run(s, ".+-*");
 	return n && alnum(s[0]) && s[n] == '\0';
 }

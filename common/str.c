@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/utf8.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,15 @@ bool str_ends(const char *s, const char *suffix)
 	size_t n = strlen(s), m = strlen(suffix);
 
 	return n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+
+size_t str_run(const char *s, const char *more)
+{
+	size_t n = 0;
+
+	while (s[n] && (isalnum((unsigned char)s[n]) || strchr(more, s[n])))
+		n++;
+	return n;
 }
 
 int str_copy(char *dst, size_t size, const char *src)

@@ -12,6 +12,8 @@
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
+/* Bytes at s that are letters or digits of ASCII, or of `more`. */
+size_t str_run(const char *s, const char *more);
 
 /* Copy with the NUL; fails (and stores "") when it does not fit. */
 MUST_CHECK int str_copy(char *dst, size_t size, const char *src);

@@ -11,7 +11,8 @@
  *		  run at their installation runs here, as untrusted as the job, and reaches
  *		  nothing
  *
- * Both work below the job's own limits. The job finds Python's packages by PYTHONPATH, Node's where Node looks for them.
+ * Both work below the job's own limits. The job finds Python's packages by PYTHONPATH,
+ * Node's where Node looks for them.
  */
 #ifndef LYCH_TOMB_DEPS_H
 #define LYCH_TOMB_DEPS_H

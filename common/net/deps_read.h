@@ -19,9 +19,9 @@ struct deps {
 };
 
 /*
- * spec: the whole. registry: npm_lock.h. Without deps, or with an empty list, *ret is left as it is; else it is
- * whole (deps_done() frees it) or untouched. ERRID_SPEC_DEPS, and json.h's for what has
- * another shape.
+ * spec: the whole. registry: npm_lock.h. Without deps, or with an empty list, *ret is left
+ * as it is; else it is whole (deps_done() frees it) or untouched. ERRID_SPEC_DEPS, and
+ * json.h's for what has another shape.
  */
 MUST_CHECK int deps_read(const struct json *spec, const char *registry, struct deps *ret,
 			 struct err *err);

@@ -4,7 +4,6 @@
 #include "common/broker_proto.h"
 #include "common/jsonw.h"
 #include "common/str.h"
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,25 +27,15 @@ static int refuse(const struct pin *p, const char *why, struct err *err)
 
 /* ---- grammar ---------------------------------------------------------------- */
 
-/* Bytes at s that are letters, digits or of `more`. */
-static size_t run_of(const char *s, const char *more)
-{
-	size_t n = 0;
-
-	while (s[n] && (isalnum((unsigned char)s[n]) || strchr(more, s[n])))
-		n++;
-	return n;
-}
-
 /* "a", "@b/c"; capitals are of old packages. 0: none. */
 static size_t name_len(const char *s)
 {
-	size_t scope = *s == '@' ? 1 + run_of(s + 1, "._~-") : 0, n;
+	size_t scope = *s == '@' ? 1 + str_run(s + 1, "._~-") : 0, n;
 
 	if (scope && (scope == 1 || s[scope] != '/'))
 		return 0;
 	scope += scope > 0;
-	n = run_of(s + scope, "._~-");
+	n = str_run(s + scope, "._~-");
 	return n && s[scope] != '.' ? scope + n : 0;
 }
 
@@ -74,7 +63,7 @@ static bool is_place(const char *s)
 
 static bool is_version(const char *s)
 {
-	return *s && !s[run_of(s, ".+-")];
+	return *s && !s[str_run(s, ".+-")];
 }
 
 /* Versions, operators, tags, and another name for all of that; never a place. */
@@ -89,7 +78,7 @@ static bool is_range(const char *s)
 			return false;
 		s += n + (s[n] == '@');
 	}
-	return !s[run_of(s, ".+-_*^~<>=|, ")];
+	return !s[str_run(s, ".+-_*^~<>=|, ")];
 }
 
 /* One digest or more, as the Subresource Integrity of W3C writes them. */
@@ -104,7 +93,7 @@ static bool is_integrity(const char *s)
 		for (size_t i = 0; !kind && i < ARRAY_SIZE(kinds); i++)
 			if (str_starts(s, kinds[i]))
 				kind = strlen(kinds[i]);
-		n = kind ? run_of(s + kind, "+/=") : 0;
+		n = kind ? str_run(s + kind, "+/=") : 0;
 		if (n < 28) /* a SHA-1 in base64 */
 			return false;
 		s += kind + n;
@@ -121,7 +110,7 @@ static bool is_file_path(const char *s)
 		bool begins = s == whole || s[-1] == '/';
 
 		if (*s == '%' ? !str_starts(s, "%2f") && !str_starts(s, "%2F")
-			      : run_of(s, "@._~+/-") == 0)
+			      : str_run(s, "@._~+/-") == 0)
 			return false;
 		if (begins && (*s == '/' || *s == '.'))
 			return false;
