@@ -522,7 +522,7 @@ static int backup_embedded(struct source *from, const struct backup_args *a,
 	free(state.runtime);
 	from->store = "files";
 	conf_defaults(&conf);
-	if ((access(p->config, F_OK) < 0 || config_load(p->config, &conf, err) == 0) &&
+	if (config_load_or_defaults(p->config, &conf, err) == 0 &&
 	    pg_find(p, conf.postgres_bin, &pg, err) == 0 &&
 	    make_tmp(from, p->data, err) == 0 &&
 	    pgtool_open(&from->tool, &pg, pg_dir, secrets, from->tmp, err) == 0)

@@ -158,8 +158,7 @@ static int build(struct restore *r, int fd, struct err *err)
 	if (restore_beside_make(r, err) < 0)
 		return -1;
 	conf_defaults(&r->conf);
-	if ((access(r->p.config, F_OK) < 0 ||
-	     config_load(r->p.config, &r->conf, err) == 0) &&
+	if (config_load_or_defaults(r->p.config, &r->conf, err) == 0 &&
 	    restore_extract(r, fd, err) == 0 &&
 	    (!r->a->is_unsealed || restore_own_terms(r, err) == 0) &&
 	    r->ops->start(r, err) == 0)
