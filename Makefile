@@ -65,28 +65,31 @@ CPPFLAGS += $(call pkg,--cflags,libpq libhs)
 # ---- sources ---------------------------------------------------------------
 # A program is its directory plus what it takes from common/. Tests link the
 # objects without main.o.
-SRC_common := $(wildcard common/*.c)
-SRC_net := $(wildcard common/net/*.c)
-SRC_sandbox := $(wildcard sandbox/*.c)
-SRC_vessel := $(wildcard vessel/*.c)
-# three programs live in vessel/: the control plane, the log's writer, its reader
-SRC_scribe := $(addprefix vessel/,scribe_main.c scribe.c scribe_log.c audit_line.c)
-SRC_audit := $(addprefix vessel/,audit_main.c audit_line.c)
-MAINS := $(addsuffix /main.c,sandbox vessel tomb cli secrets) vessel/scribe_main.c vessel/audit_main.c job/ask.c job/fetch.c
-SRC_tomb := $(wildcard tomb/*.c)
+sources = $(sort $(shell find $(1) -name '*.c'))
+# libc only: what the sandbox and the job's own tools may use too
+SRC_common := $(wildcard common/*.c common/proto/*.c)
+SRC_rooms := $(sort $(wildcard common/*/*.c))
+SRC_net := $(filter-out $(SRC_common),$(SRC_rooms))
+SRC_sandbox := $(call sources,sandbox)
+# four programs live in vessel/: the control plane, the log's writer, its reader, and the compiler of the gate's rules
+SRC_vessel := $(filter-out vessel/gate/compile/%,$(call sources,vessel))
+SRC_scribe := $(addprefix vessel/scribe/,scribe_main.c scribe.c scribe_log.c audit_line.c)
+SRC_audit := $(addprefix vessel/scribe/,audit_main.c audit_line.c)
+MAINS := $(addsuffix /main.c,sandbox vessel tomb cli secrets) vessel/scribe/scribe_main.c vessel/scribe/audit_main.c job/ask.c job/fetch.c
+SRC_tomb := $(call sources,tomb)
 # lych-ask and lych-fetch, which run inside jobs
 SRC_job := $(wildcard job/*.c)
-SRC_cli := $(wildcard cli/*.c)
+SRC_cli := $(filter-out cli/probe/%,$(call sources,cli))
 # lych-secret-driver, and the manifest that lych reads too
 SRC_secrets := $(wildcard secrets/*.c)
 MANIFEST := secrets/manifest.c
-# what of common/net each program links
+# what of common/'s rooms each program links
+room = $(wildcard common/$(1)/*.c)
 NET_vessel := $(SRC_net)
-NET_conf := common/net/conf.c $(wildcard common/net/conf_*.c)
-NET_tomb := $(filter-out $(NET_conf),$(SRC_net))
-NET_cli := $(addprefix common/net/,json.c json_scan.c npm_lock.c sha256.c tomb_secret.c) $(NET_conf)
-NET_scribe := $(wildcard common/net/confine*.c) $(addprefix common/net/,json.c json_scan.c loop.c notify.c sha256.c)
-NET_audit := common/net/sha256.c
+NET_tomb := $(filter-out $(call room,conf),$(SRC_net))
+NET_cli := $(call room,conf) $(call room,json) $(addprefix common/crypto/,sha256.c tomb_secret.c)
+NET_scribe := $(call room,confine) $(addprefix common/,json/json.c json/json_scan.c net/loop.c net/notify.c crypto/sha256.c)
+NET_audit := common/crypto/sha256.c
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 OBJ_common := $(call obj,$(SRC_common))
@@ -133,11 +136,11 @@ $(B)/%.o: %.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-# The migrations travel inside the vessel: vessel/schema/NNNN_name.sql in order.
-$(B)/vessel/migrate.o: $(B)/gen/schema.inc
-$(B)/gen/schema.inc: $(sort $(wildcard vessel/schema/*.sql)) tests/support/embed-sql
+# The migrations travel inside the vessel: vessel/db/schema/NNNN_name.sql in order.
+$(B)/vessel/db/migrate.o: $(B)/gen/schema.inc
+$(B)/gen/schema.inc: $(sort $(wildcard vessel/db/schema/*.sql)) tests/support/embed-sql
 	@mkdir -p $(@D)
-	tests/support/embed-sql $(sort $(wildcard vessel/schema/*.sql)) > $@
+	tests/support/embed-sql $(sort $(wildcard vessel/db/schema/*.sql)) > $@
 
 # ---- more targets live beside what they serve ------------------------------
 include $(wildcard mk/*.mk)

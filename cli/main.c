@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lych: a person's command line. */
-#include "cli/cmd.h"
+#include "cli/base/cmd.h"
 
-#include "cli/render.h"
+#include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which addresses are public. The policy is vessel/addr.h's; who writes a configuration
+/* Which addresses are public. The policy is vessel/egress/addr.h's; who writes a configuration
  * asks too. */
 #ifndef LYCH_COMMON_ADDR_PUBLIC_H
 #define LYCH_COMMON_ADDR_PUBLIC_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lych-ask: one question to a model, through the job's broker. Runs inside a job. */
-#include "common/broker_proto.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/lsan.h"
 #include "common/mem.h"
+#include "common/proto/broker_proto.h"
 #include "common/str.h"
 #include "job/client.h"
 #include "job/pick.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/client.h"
 
-#include "common/broker_proto.h"
+#include "common/proto/broker_proto.h"
 #include "common/str.h"
 
 #include <stdarg.h>

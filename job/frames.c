@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frames of common/broker_proto.h. All processes of the job share the descriptor, and
+ * The frames of common/proto/broker_proto.h. All processes of the job share the descriptor, and
  * it carries one request at a time: each client holds a POSIX lock of the whole socket
  * (of the process, not of the open file, which all of them have in common), so those of
  * the job wait for one another. One that was killed leaves the rest of its answer behind;
@@ -8,12 +8,12 @@
  */
 #include "job/client.h"
 
-#include "common/broker_proto.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/id.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
+#include "common/proto/broker_proto.h"
 #include "common/str.h"
 #include "job/pick.h"
 

@@ -3,10 +3,10 @@
  * stranger's server (common/http1.h). One request a connection. */
 #include "job/client.h"
 
-#include "common/broker_proto.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/http1.h"
+#include "common/proto/broker_proto.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

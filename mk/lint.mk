@@ -41,7 +41,7 @@ docs: $(DOC_WRITERS) ## write the generated documents (docs/ERRORS.md, docs/QUAR
 # ---- static analysis ----------------------------------------------------------
 # -fanalyzer where a mistake costs most and where gcc 12's C analysis is sound;
 # its leak checks know no cleanup attribute's TAKE_PTR, hence the two exceptions.
-ANALYZE_C = $(SRC_sandbox) $(SRC_common) $(wildcard common/net/confine*.c common/net/json*.c common/net/httpd_gate.c)
+ANALYZE_C = $(SRC_sandbox) $(SRC_common) $(wildcard common/confine/*.c common/json/json*.c) common/net/httpd_gate.c
 ANALYZE_FLAGS := -fanalyzer -DLYCH_ANALYZER=1 -Wno-analyzer-malloc-leak -Wno-analyzer-fd-leak -Wno-analyzer-too-complex
 
 .PHONY: check-static check-static-inner
@@ -54,7 +54,7 @@ check-static-inner: compile_commands.json $(B)/gen/schema.inc $(B)/gen/gate_db.i
 # ---- editors --------------------------------------------------------------------
 .PHONY: compile_commands.json
 compile_commands.json: ## for clangd and clang-tidy
-	@{ echo '['; sep=; for f in $(ALL_C) $(wildcard tests/*/*.c); do \
+	@{ echo '['; sep=; for f in $(ALL_C) $(call sources,tests); do \
 		printf '%s{"directory":"%s","file":"%s","arguments":[' "$$sep" "$(CURDIR)" "$$f"; \
 		printf '"%s",' $(CC) $(CPPFLAGS) $(filter-out -W% -f%,$(CFLAGS)); \
 		printf '"-c","%s"]}' "$$f"; sep=,$$'\n'; \

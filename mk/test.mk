@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests. A test program is linked with all of common/ and common/net/, with the
+# Tests. A test program is linked with all of common/, with the
 # helpers tests/support/*.c that have no main(), and with the objects (but main.o)
 # of the directories whose headers it includes.
 
@@ -11,7 +11,7 @@ SUPPORT_C := $(wildcard tests/support/*.c)
 SUPPORT_PROGRAMS := $(call main_in,$(SUPPORT_C))
 SUPPORT_OBJ := $(call obj,$(filter-out $(SUPPORT_PROGRAMS) $(addprefix tests/support/,seeded_leak.c fetch_call.c),$(SUPPORT_C)))
 
-UNIT_C := $(wildcard tests/unit/test_*.c)
+UNIT_C := $(call sources,tests/unit)
 INTEGRATION_C := $(wildcard tests/integration/test_*.c)
 ESCAPE_TEST_C := $(wildcard tests/escape/test_*.c)
 ESCAPE_TRY_C := $(wildcard tests/escape/try_*.c)
@@ -50,16 +50,16 @@ $(B)/tests/escape/try_probe: $(PROBE_OBJ)
 OBJECTS_OBJ := $(call obj,$(wildcard tests/escape/objects_*.c))
 $(B)/tests/escape/try_objects: $(OBJECTS_OBJ)
 # It compares the kernel's answers with the table's.
-$(B)/tests/escape/try_syscalls: $(addprefix $(B)/,sandbox/seccomp_table.o sandbox/seccomp_bpf.o sandbox/seccomp_shrink.o)
+$(B)/tests/escape/try_syscalls: $(addprefix $(B)/,sandbox/walls/seccomp_table.o sandbox/walls/seccomp_bpf.o sandbox/walls/seccomp_shrink.o)
 $(B)/tests/escape/try_syscalls: LDLIBS := -lseccomp
 # A row says only what it has.
 $(PROBE_OBJ): CFLAGS += -Wno-missing-field-initializers
 $(B)/tests/support/errors_md $(B)/tests/support/lie: %: %.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
-$(B)/tests/support/quarantine_md: $(B)/tests/support/quarantine_md.o $(B)/common/net/hazard.o $(B)/common/net/hazard_table.o $(OBJ_common)
+$(B)/tests/support/quarantine_md: $(B)/tests/support/quarantine_md.o $(B)/common/text/hazard.o $(B)/common/text/hazard_table.o $(B)/common/text/ignorable.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
 # Our URL grammar beside libcurl's.
-$(B)/tests/support/url_read: $(addprefix $(B)/vessel/,url.o addr.o reason.o)
+$(B)/tests/support/url_read: $(addprefix $(B)/vessel/egress/,url.o addr.o reason.o)
 # A fetch without the vessel around it.
 $(B)/tests/support/fetch_drive: $(B)/tests/support/fetch_call.o $(call room_obj,vessel)
 # The vessel's second door alone, and who goes through it.

@@ -19,13 +19,13 @@
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
-#include "common/denied.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
+#include "common/proto/denied.h"
 #include "common/str.h"
-#include "sandbox/keeper.h"
-#include "sandbox/keyring.h"
-#include "sandbox/meminfo.h"
+#include "sandbox/contract/keeper.h"
+#include "sandbox/contract/meminfo.h"
+#include "sandbox/walls/keyring.h"
 
 #include <errno.h>
 #include <fcntl.h>

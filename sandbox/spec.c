@@ -9,7 +9,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/contract/sandbox.h"
 #include "sandbox/spec_limits.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@
 
 enum opt {
 #define OPTION(symbol, name, kind, repeats) OPT_##symbol,
-#include "common/sandbox_options.def"
+#include "common/proto/sandbox_options.def"
 	OPT_MAX_
 };
 
@@ -278,7 +278,7 @@ static const struct option {
 	bool repeats;
 } options[] = {
 #define OPTION(symbol, name, kind, repeats) {name, OPT_##symbol, OPTION_##kind, repeats},
-#include "common/sandbox_options.def"
+#include "common/proto/sandbox_options.def"
 };
 
 static int take_limit(struct parse *p, int i, const char *value, struct err *err)

@@ -13,7 +13,7 @@ enum kind { SIZE, COUNT, TIME, SECONDS };
 
 static const char *const names[SPEC_LIMIT_COUNT] = {
 #define LIMIT(symbol, name) [SPEC_LIMIT_##symbol] = (name),
-#include "common/sandbox_options.def"
+#include "common/proto/sandbox_options.def"
 };
 
 static const struct {

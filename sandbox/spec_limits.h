@@ -3,11 +3,11 @@
 #ifndef LYCH_SANDBOX_SPEC_LIMITS_H
 #define LYCH_SANDBOX_SPEC_LIMITS_H
 
-#include "sandbox/sandbox.h"
+#include "sandbox/contract/sandbox.h"
 
 enum spec_limit {
 #define LIMIT(symbol, name) SPEC_LIMIT_##symbol,
-#include "common/sandbox_options.def"
+#include "common/proto/sandbox_options.def"
 	SPEC_LIMIT_COUNT
 };
 

@@ -9,8 +9,8 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/id.h"
-#include "tomb/queue.h"
-#include "tomb/spawn.h"
+#include "tomb/job/spawn.h"
+#include "tomb/queue/queue.h"
 #include <stdbool.h>
 
 void event_tick(void *arg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The leases of an earlier tomb of this data directory that is proved dead, with all that it
- * started (tomb/notes.h): they are given to the queue at once, so that nobody waits until
+ * started (tomb/queue/notes.h): they are given to the queue at once, so that nobody waits until
  * they run out. What a claim brought whose answer it had not read is asked for
  * first. Each is said until there is a definite answer.
  */
@@ -9,8 +9,8 @@
 #define LYCH_TOMB_HANDBACK_H
 
 #include "common/net/loop.h"
-#include "tomb/notes.h"
-#include "tomb/queue.h"
+#include "tomb/queue/notes.h"
+#include "tomb/queue/queue.h"
 
 struct handback;
 

@@ -14,18 +14,18 @@
  * starter begins all of them anew.
  */
 #include "common/cleanup.h"
+#include "common/crypto/sha256.h"
+#include "common/crypto/tomb_secret.h"
 #include "common/fs.h"
 #include "common/log.h"
-#include "common/net/sha256.h"
-#include "common/net/tomb_secret.h"
 #include "common/proto.h"
 #include "common/str.h"
+#include "tomb/broker/proxy.h"
 #include "tomb/events.h"
+#include "tomb/files/workspace.h"
 #include "tomb/health.h"
-#include "tomb/proxy.h"
 #include "tomb/tomb.h"
 #include "tomb/walls.h"
-#include "tomb/workspace.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "tomb/options.h"
 
 #include "common/str.h"
-#include "tomb/runner.h"
+#include "tomb/job/runner.h"
 
 #include <argp.h>
 #include <limits.h>

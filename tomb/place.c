@@ -7,7 +7,7 @@
 #include "common/mountinfo.h"
 #include "common/proto.h"
 #include "common/str.h"
-#include "tomb/workspace.h"
+#include "tomb/files/workspace.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "tomb/rpc.h"
 
 #include "common/cleanup.h"
+#include "common/json/json.h"
 #include "common/jsonw.h"
-#include "common/net/json.h"
 #include "common/str.h"
 
 #include <inttypes.h>

@@ -3,23 +3,23 @@
 #ifndef LYCH_TOMB_TOMB_H
 #define LYCH_TOMB_TOMB_H
 
-#include "common/net/confine.h"
-#include "common/net/confine_probe.h"
+#include "common/confine/confine.h"
+#include "common/confine/confine_probe.h"
 #include "common/net/loop.h"
 #include "common/net/notify.h"
-#include "tomb/claim.h"
 #include "tomb/control.h"
-#include "tomb/files.h"
+#include "tomb/files/files.h"
 #include "tomb/handback.h"
-#include "tomb/hello.h"
-#include "tomb/lease.h"
+#include "tomb/job/runner.h"
+#include "tomb/job/spawn.h"
 #include "tomb/options.h"
 #include "tomb/place.h"
-#include "tomb/queue_pg.h"
-#include "tomb/queue_vessel.h"
-#include "tomb/runner.h"
-#include "tomb/spawn.h"
-#include "tomb/work.h"
+#include "tomb/queue/claim.h"
+#include "tomb/queue/hello.h"
+#include "tomb/queue/lease.h"
+#include "tomb/queue/queue_pg.h"
+#include "tomb/queue/queue_vessel.h"
+#include "tomb/queue/work.h"
 #include <limits.h>
 #include <stdbool.h>
 

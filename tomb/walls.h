@@ -5,8 +5,8 @@
 #define LYCH_TOMB_WALLS_H
 
 #include "common/attr.h"
+#include "common/confine/confine.h"
 #include "common/err.h"
-#include "common/net/confine.h"
 #include "tomb/options.h"
 
 /* Confines this process for good, then tries what it must not reach. walls: what was tried. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/broker.h"
-#include "vessel/dispatch.h"
-#include "vessel/packages.h"
+#include "vessel/broker/dispatch/dispatch.h"
+#include "vessel/broker/intents/packages.h"
 
 /* Of all packages together, for all jobs. */
 #define PACKAGES_MAX_BYTES ((uint64_t)2 << 30)

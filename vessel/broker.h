@@ -6,7 +6,7 @@
 #ifndef LYCH_VESSEL_BROKER_H
 #define LYCH_VESSEL_BROKER_H
 
-#include "vessel/vessel.h"
+#include "vessel/api/vessel.h"
 
 /* v has queue and audit, and the workers are up. */
 MUST_CHECK int broker_start(struct vessel *v, struct err *err);

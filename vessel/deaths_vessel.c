@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The book of deaths in the vessel: its real doors, and what the last vessel was reading. */
 #include "common/cleanup.h"
-#include "vessel/audit.h"
-#include "vessel/deaths.h"
-#include "vessel/dispatch.h"
-#include "vessel/vessel.h"
+#include "vessel/api/vessel.h"
+#include "vessel/audit/audit.h"
+#include "vessel/broker/deaths.h"
+#include "vessel/broker/dispatch/dispatch.h"
 
 #include <fcntl.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The real doors of the dispatcher's steps. */
 #include "common/mem.h"
-#include "vessel/dispatch.h"
-#include "vessel/vessel.h"
+#include "vessel/api/vessel.h"
+#include "vessel/broker/dispatch/dispatch.h"
 
 #define SWEEP_CALLS 5000u
 

@@ -5,7 +5,7 @@
 
 #include "common/attr.h"
 #include "common/err.h"
-#include "vessel/door.h"
+#include "vessel/db/door.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

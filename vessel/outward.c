@@ -3,10 +3,10 @@
 
 #include "common/log.h"
 #include "common/mem.h"
-#include "vessel/deaths.h"
-#include "vessel/dispatch.h"
-#include "vessel/gate_client.h"
-#include "vessel/gate_worker.h"
+#include "vessel/broker/deaths.h"
+#include "vessel/broker/dispatch/dispatch.h"
+#include "vessel/broker/gate/gate_client.h"
+#include "vessel/gate/gate_worker.h"
 
 #include <assert.h>
 #include <stdlib.h>

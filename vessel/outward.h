@@ -5,8 +5,8 @@
 #define LYCH_VESSEL_OUTWARD_H
 
 #include "common/jsonw.h"
-#include "vessel/egress.h"
-#include "vessel/vessel.h"
+#include "vessel/api/vessel.h"
+#include "vessel/egress/egress.h"
 
 /* First of all, before a secret is read: v->conf is there, v->egress comes to be. `probe`
  * and `probe_worker` as in egress_config. */

@@ -4,10 +4,10 @@
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
+#include "common/json/json.h"
 #include "common/jsonw.h"
-#include "common/net/json.h"
 #include "common/str.h"
-#include "vessel/api.h"
+#include "vessel/api/api.h"
 #include <errno.h>
 #include <fcntl.h>
 

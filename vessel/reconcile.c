@@ -12,11 +12,11 @@
  * gone through a few at a turn of the loop, which serves people in between.
  */
 #include "vessel/reconcile.h"
+#include "common/json/json.h"
 #include "common/log.h"
 #include "common/mem.h"
-#include "common/net/json.h"
 #include "common/str.h"
-#include "vessel/migrate.h"
+#include "vessel/db/migrate.h"
 
 #define BEAT_USEC (5 * USEC_PER_SEC)
 #define BEAT_RETRY_USEC (250 * USEC_PER_MSEC)

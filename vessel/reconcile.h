@@ -8,7 +8,7 @@
 #define LYCH_VESSEL_RECONCILE_H
 
 #include "common/err.h"
-#include "vessel/vessel.h"
+#include "vessel/api/vessel.h"
 
 struct reconcile;
 

@@ -5,11 +5,11 @@
 #include "common/log.h"
 #include "common/net/httpd.h"
 #include "common/str.h"
-#include "vessel/auth.h"
-#include "vessel/dispatch.h"
-#include "vessel/routes.h"
-#include "vessel/sse_caps.h"
-#include "vessel/vessel.h"
+#include "common/text/sse_caps.h"
+#include "vessel/api/auth.h"
+#include "vessel/api/routes.h"
+#include "vessel/api/vessel.h"
+#include "vessel/broker/dispatch/dispatch.h"
 
 #define API_CONNECTIONS 256
 /* Of one tomb: what its jobs ask comes beside its own calls. */

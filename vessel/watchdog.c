@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/watchdog.h"
 #include "common/mem.h"
-#include "common/net/pgconn.h"
+#include "common/pg/pgconn.h"
 
 #define BEAT_USEC (250 * USEC_PER_MSEC)
 #define SWEEP_TIMEOUT_USEC (5 * USEC_PER_SEC)

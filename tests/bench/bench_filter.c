@@ -3,7 +3,7 @@
  * The filter of grade full as a file, for a peer that takes one (bwrap --seccomp FD): the
  * same walls, instruction by instruction.
  */
-#include "sandbox/seccomp_table.h"
+#include "sandbox/walls/seccomp_table.h"
 #include "tests/bench/die.h"
 
 #include <linux/filter.h>

@@ -10,7 +10,7 @@
 
 : "${B:?}" "${bench:?}" "${work:?}"
 
-# What grade full shows of this machine (sandbox/paths.c), for the peers that bind paths.
+# What grade full shows of this machine (sandbox/contract/paths.c), for the peers that bind paths.
 shown_system=(/usr /bin /sbin /lib /lib32 /lib64 /libx32)
 shown_etc=()
 for p in ld.so.cache ld.so.conf ld.so.conf.d alternatives ssl/certs ssl/openssl.cnf ca-certificates.conf \

@@ -2,7 +2,7 @@
 #include "tests/bench/spawner.h"
 
 #include "common/cleanup.h"
-#include "common/payload.h"
+#include "common/proto/payload.h"
 #include "tests/bench/die.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #ifndef LYCH_TESTS_BENCH_SPAWNER_H
 #define LYCH_TESTS_BENCH_SPAWNER_H
 
-#include "common/spawn_proto.h"
+#include "common/proto/spawn_proto.h"
 
 #include <stddef.h>
 #include <stdint.h>

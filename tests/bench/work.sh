@@ -10,7 +10,7 @@ prepare() {
 	rm -rf project tree
 	mkdir project tree
 	cp -r "$1/common" project/
-	rm -rf project/common/net
+	rm -rf project/common/*/
 	cat >project/Makefile <<'MAKE'
 OBJ := $(patsubst %.c,%.o,$(wildcard common/*.c))
 libcommon.a: $(OBJ)

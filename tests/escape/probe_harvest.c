@@ -4,8 +4,8 @@
 #include "tests/escape/probe.h"
 
 #define PLANT "tests/escape/plant.py"
-#define UNIT "tests/unit/test_harvest.c"
-#define HAZARD "tests/unit/test_hazard.c"
+#define UNIT "tests/unit/tomb/files/test_harvest.c"
+#define HAZARD "tests/unit/common/text/test_hazard.c"
 #define WORKSPACE "tests/escape/workspace.sh"
 
 /* clang-format off */

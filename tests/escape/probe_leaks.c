@@ -421,7 +421,7 @@ static const struct probe probes[] = {
 	{"108", "the names of your keys (/proc/keys)", key_names, MASKED},
 	{"108b", "/proc/key-users", key_users, MASKED},
 	ELSEWHERE("108c", "a key of the session it was started from", "not possessed",
-	 "tests/unit/test_keyring.c", "a_key_of_the_session_is_left_behind"),
+	 "tests/unit/sandbox/walls/test_keyring.c", "a_key_of_the_session_is_left_behind"),
 	{"109", "boot options, disks, swap, locks, interrupts: /proc/cmdline, partitions, diskstats, ...",
 	 host_files, MASKED},
 	{"109b", "/proc/asound, bus, driver, fs, scsi, sys/sunrpc",

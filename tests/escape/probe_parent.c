@@ -28,7 +28,7 @@ static const struct probe probes[] = {
 	ELSEWHERE("89d", "300 connections at once", "503 beyond 256, places come back", FLOOD,
 	 "beyond the cap"),
 	ELSEWHERE("89e", "a reader of events that is too slow", "cut off",
-	 "tests/unit/test_httpd.c", "slow_event_reader_is_cut_off"),
+	 "tests/unit/common/net/test_httpd.c", "slow_event_reader_is_cut_off"),
 	ELSEWHERE("90", "8,000 descriptors by SCM_RIGHTS", "none is kept", FLOOD,
 	 "8000 descriptors pushed"),
 	ELSEWHERE("90b", "out-of-band bytes", "no request", FLOOD, "out-of-band bytes"),

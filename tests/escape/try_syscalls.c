@@ -2,12 +2,12 @@
 /*
  *	try_syscalls full|floor
  * Inside: every system call number there is, and those that may come. What the table of
- * the filter (sandbox/seccomp_table.c) refuses, the kernel must refuse with the same errno,
+ * the filter (sandbox/walls/seccomp_table.c) refuses, the kernel must refuse with the same errno,
  * with zeros, with ones and with only the upper half of each register set; what is of
  * another architecture must kill. What the table allows is not made: that is the attempts'
  * matter. On stdout a line a kind, and how many; exit 1 at the first difference.
  */
-#include "sandbox/seccomp_table.h"
+#include "sandbox/walls/seccomp_table.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mount-allowlist.json. */
-#include "cli/mounts.h"
+#include "cli/pod/mounts.h"
 #include "common/str.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An archive from anywhere: what is read of it is written again, and that is the same. */
-#include "cli/archive.h"
+#include "cli/backup/archive.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/str.h"

@@ -6,10 +6,10 @@
  * mutation (place, what), or, when the first byte is 0xff, the rest is the request itself.
  */
 #include "tests/support/mutate.h"
-#include "vessel/ask.h"
-#include "vessel/ask_cost.h"
-#include "vessel/fetch.h"
-#include "vessel/gate_parts.h"
+#include "vessel/broker/intents/ask.h"
+#include "vessel/broker/intents/ask_cost.h"
+#include "vessel/broker/intents/fetch.h"
+#include "vessel/gate/gate_parts.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A provider's reply: first byte how it is read, second the size of its pieces. Nothing
  * is added, and without a hidden chunk nothing is lost. */
-#include "vessel/ask_reply.h"
-#include "vessel/ask_text.h"
+#include "vessel/broker/intents/ask_reply.h"
+#include "vessel/broker/intents/ask_text.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,11 +3,11 @@
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/conf/conf.h"
 #include "common/mem.h"
-#include "common/net/conf.h"
 #include "common/str.h"
-#include "vessel/url.h"
-#include "vessel/ward.h"
+#include "vessel/broker/ward.h"
+#include "vessel/egress/url.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
 /* A line of the control socket. Whatever comes in, what goes out is one line of strict
  * JSON that a peer can match to its question. */
 #include "common/buf.h"
-#include "common/net/json.h"
+#include "common/json/json.h"
 #include "tomb/rpc.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of an archive's database: what is taken has no line that psql or the server
  * could read as anything but a row or a table's end, however it comes in pieces. */
-#include "cli/copy_text.h"
+#include "cli/backup/copy_text.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A message of sock_diag: the kernel's, but of what a job named and made. */
 #include "common/mem.h"
-#include "sandbox/diag.h"
+#include "sandbox/keeper/diag.h"
 
 #include <stdlib.h>
 #include <string.h>

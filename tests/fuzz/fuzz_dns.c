@@ -2,7 +2,7 @@
 /* An answer of a name server. The first byte chooses the type and whether the question is put
  * in front, so that the records are reached. */
 #include "common/str.h"
-#include "vessel/dns.h"
+#include "vessel/egress/dns.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -4,9 +4,9 @@
  * vessel may answer. The first byte chooses the parser.
  */
 #include "common/mem.h"
-#include "tomb/hello.h"
-#include "tomb/queue_vessel.h"
-#include "vessel/door_wire.h"
+#include "tomb/queue/hello.h"
+#include "tomb/queue/queue_vessel.h"
+#include "vessel/db/door_wire.h"
 
 #include <assert.h>
 #include <stdint.h>

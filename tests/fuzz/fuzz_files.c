@@ -6,7 +6,7 @@
  */
 #include "common/proto.h"
 #include "common/str.h"
-#include "tomb/files_wire.h"
+#include "tomb/files/files_wire.h"
 
 #include <assert.h>
 #include <stdint.h>

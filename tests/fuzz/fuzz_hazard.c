@@ -4,8 +4,8 @@
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
-#include "common/net/hazard.h"
 #include "common/str.h"
+#include "common/text/hazard.h"
 
 #include <assert.h>
 #include <stdint.h>

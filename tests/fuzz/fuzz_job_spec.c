@@ -3,7 +3,7 @@
  */
 #include "common/buf.h"
 #include "common/proto.h"
-#include "vessel/spec.h"
+#include "vessel/api/spec.h"
 #include <assert.h>
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * trip. */
 #include "common/attr.h"
 #include "common/buf.h"
+#include "common/json/json.h"
 #include "common/jsonw.h"
-#include "common/net/json.h"
 
 #include <assert.h>
 

@@ -6,10 +6,10 @@
  */
 #include "common/attr.h"
 #include "common/cleanup.h"
+#include "common/json/json.h"
 #include "common/jsonw.h"
-#include "common/net/json.h"
 #include "common/str.h"
-#include "tomb/proxy_floor.h"
+#include "tomb/broker/proxy_floor.h"
 
 #include <assert.h>
 #include <string.h>

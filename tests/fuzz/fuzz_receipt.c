@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The receipt of lych bind: whatever it says, the names in it are names of ours. */
-#include "cli/receipt.h"
+#include "cli/pod/receipt.h"
 #include "common/str.h"
 
 #include <assert.h>

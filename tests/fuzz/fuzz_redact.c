@@ -4,7 +4,7 @@
  * is in none of them, neither as it is nor percent-encoded.
  */
 #include "common/mem.h"
-#include "vessel/redact.h"
+#include "vessel/egress/redact.h"
 
 #include <assert.h>
 #include <stdint.h>

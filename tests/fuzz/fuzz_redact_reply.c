@@ -5,7 +5,7 @@
  * puts together of the "content" in it holds more of it than a beginning.
  */
 #include "common/mem.h"
-#include "vessel/redact_reply.h"
+#include "vessel/egress/redact_reply.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A registry's index: the pieces must not matter, and what comes out as a link is ours or
  * nothing. A path of a job: its URL stays below the registry. First byte: which one. */
-#include "vessel/registry.h"
+#include "vessel/broker/intents/registry.h"
 
 #include <assert.h>
 #include <stdint.h>

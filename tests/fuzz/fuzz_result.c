@@ -2,10 +2,10 @@
 /* A tomb's account of a job, as the vessel reads it: an artifact that is accepted has a
  * relative path that nothing on a person's side obeys, and a real hash. */
 #include "common/id.h"
-#include "common/net/hazard.h"
-#include "common/net/json.h"
+#include "common/json/json.h"
 #include "common/str.h"
-#include "vessel/job.h"
+#include "common/text/hazard.h"
+#include "vessel/api/job.h"
 
 #include <assert.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* The block that the tomb sends to the spawner: whatever comes, a spec that is taken
  * keeps the promises that the walls rely on. */
 #include "common/str.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/contract/sandbox.h"
 
 #include <assert.h>
 #include <string.h>

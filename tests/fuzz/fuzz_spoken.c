@@ -7,10 +7,10 @@
  * filter stays open and none keeps a byte.
  */
 #include "common/cleanup.h"
+#include "common/json/json.h"
 #include "common/mem.h"
-#include "common/net/json.h"
 #include "common/str.h"
-#include "vessel/spoken.h"
+#include "common/text/spoken.h"
 
 #include <assert.h>
 #include <stdint.h>

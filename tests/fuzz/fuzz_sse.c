@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The event stream as the command line reads it: the pieces must not matter. */
-#include "cli/sse.h"
+#include "cli/base/sse.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/PID/stat, whose second field is a name that the job chose: no name moves a field. */
 #include "common/mem.h"
-#include "sandbox/guard.h"
-#include "sandbox/hidden.h"
-#include "sandbox/use.h"
+#include "sandbox/keeper/guard.h"
+#include "sandbox/keeper/hidden.h"
+#include "sandbox/keeper/use.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's bytes on a terminal: whatever comes in, nothing leaves that moves the cursor back,
  * erases or hides, and only known renditions leave with an ESC. */
-#include "cli/render.h"
-#include "cli/term_filter.h"
+#include "cli/ui/render.h"
+#include "cli/ui/term_filter.h"
 
 #include <assert.h>
 #include <stdint.h>

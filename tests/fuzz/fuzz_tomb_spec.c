@@ -2,7 +2,7 @@
 /* A spec out of the queue, and the block that it becomes: the job's argv is all that
  * follows the first "--", so nothing of it can be read as an option. */
 #include "common/str.h"
-#include "tomb/spec.h"
+#include "tomb/spec/spec.h"
 
 #include <assert.h>
 

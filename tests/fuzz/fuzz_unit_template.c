@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values and templates of units: up to the first NUL a value, the rest a template. */
-#include "cli/unit_template.h"
+#include "cli/pod/unit_template.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/utf8.h"

@@ -3,7 +3,7 @@
  * somebody could read in another way. With a line feed: the rest is a Location header. */
 #include "common/buf.h"
 #include "common/str.h"
-#include "vessel/url.h"
+#include "vessel/egress/url.h"
 
 #include <assert.h>
 #include <stdint.h>

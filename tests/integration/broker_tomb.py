@@ -32,7 +32,7 @@ def ask():
     return urllib.request.urlopen(r, timeout=60).read()
 """ + SAMPLING
 
-# Descriptor 3, by hand: common/broker_proto.h.
+# Descriptor 3, by hand: common/proto/broker_proto.h.
 FRAMES = r"""
 import array, json, os, socket, time
 S = socket.socket(fileno=3)

@@ -10,7 +10,7 @@
 #include "common/str.h"
 #include "tests/support/migrated.h"
 #include "tests/support/pgtest.h"
-#include "vessel/migrate.h"
+#include "vessel/db/migrate.h"
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
 #include <signal.h>

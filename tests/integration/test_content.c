@@ -2,12 +2,12 @@
 /* timeout: 120 */
 /* What of the database an archive has: no table is forgotten, at no version of the schema; and
  * what the role that reads rows into them may do. */
-#include "cli/content.h"
+#include "cli/backup/content.h"
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include "tests/support/pgtest.h"
-#include "vessel/migrate.h"
+#include "vessel/db/migrate.h"
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
 

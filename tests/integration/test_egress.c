@@ -9,11 +9,11 @@
 #include "common/fs.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/worker/egress_pulse.h"
 #include "tests/support/certificate.h"
 #include "tests/support/proc_stat.h"
-#include "vessel/egress.h"
-#include "vessel/egress_pulse.h"
-#include "vessel/redact.h"
+#include "vessel/egress/egress.h"
+#include "vessel/egress/redact.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "tests/support/pgtest.h"
-#include "vessel/migrate.h"
+#include "vessel/db/migrate.h"
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
 #include <fcntl.h>

@@ -2,12 +2,12 @@
 /* timeout: 120 */
 /* The asynchronous pool and the vessel's queue calls against a real server that dies. */
 #include "common/mem.h"
-#include "common/net/pgconn.h"
+#include "common/pg/pgconn.h"
 #include "common/str.h"
 #include "tests/support/migrated.h"
 #include "tests/support/pgtest.h"
-#include "vessel/migrate.h"
-#include "vessel/queue.h"
+#include "vessel/db/migrate.h"
+#include "vessel/db/queue.h"
 #include "vessel/watchdog.h"
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>

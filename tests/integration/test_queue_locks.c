@@ -8,7 +8,7 @@
 #define SUITE queue_locks
 #endif
 #include "tests/support/queue_suite.h"
-#include "vessel/migrate.h"
+#include "vessel/db/migrate.h"
 
 Test(SUITE, watchdog_ends_idle_transactions_of_tombs_only)
 {

@@ -10,7 +10,7 @@
 #define SUITE queue_sql
 #endif
 #include "tests/support/queue_suite.h"
-#include "vessel/migrate.h"
+#include "vessel/db/migrate.h"
 
 /* ---- what a worker's login must not do ----------------------------------------- */
 

@@ -20,7 +20,7 @@ vessel = None  # the one that runs
 # ---- refusals first ----
 
 def routes():
-    text = open("vessel/routes.c").read()
+    text = open("vessel/api/routes.c").read()
     rows = re.findall(r'\{HTTP_M_(\w+),\s*"([^"]+)",\s*(WHO_\w+)', text)
     assert len(rows) >= 21, rows
     return rows

@@ -277,8 +277,8 @@ def walk(house, table):
 # ---- the verdict ---------------------------------------------------------------------------------
 
 def code_of(word):
-    """The public code of a reason of vessel/reason.def."""
-    with open("vessel/reason.def", encoding="ascii") as f:
+    """The public code of a reason of vessel/egress/reason.def."""
+    with open("vessel/egress/reason.def", encoding="ascii") as f:
         symbol = re.search(rf'"{word}",\s+(\w+)\)', f.read())
     if not symbol:
         return WORKER[word]

@@ -11,9 +11,9 @@
  * Exit 0: nothing lost, nothing double, nothing wrong.
  */
 #include "common/attr.h"
+#include "common/crypto/sha256.h"
 #include "common/id.h"
 #include "common/mem.h"
-#include "common/net/sha256.h"
 #include "common/str.h"
 #include "tests/support/door_client.h"
 #include <assert.h>

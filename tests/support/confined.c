@@ -8,8 +8,8 @@
  * Exit 0 all walls stand and the work went; 78 could not confine; 1 otherwise.
  */
 #include "common/cleanup.h"
+#include "common/confine/confine.h"
 #include "common/landlock.h"
-#include "common/net/confine.h"
 #include "common/net/loop.h"
 #include "common/str.h"
 #include <errno.h>

@@ -5,7 +5,7 @@
  * it. For anything but --serve it becomes lych-sandbox.real, beside it.
  */
 #include "common/landlock.h"
-#include "common/spawn_proto.h"
+#include "common/proto/spawn_proto.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SERVE_FD 3 /* tomb/spawn.c */
+#define SERVE_FD 3 /* tomb/job/spawn.c */
 
 static int serve(void)
 {

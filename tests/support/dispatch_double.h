@@ -13,7 +13,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "tests/support/scratch_socket.h"
-#include "vessel/dispatch_priv.h"
+#include "vessel/broker/dispatch/dispatch_priv.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

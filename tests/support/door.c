@@ -9,9 +9,9 @@
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/str.h"
-#include "vessel/auth.h"
-#include "vessel/routes.h"
-#include "vessel/vessel.h"
+#include "vessel/api/auth.h"
+#include "vessel/api/routes.h"
+#include "vessel/api/vessel.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -4,8 +4,8 @@
 #include "common/base64.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/json/json.h"
 #include "common/mem.h"
-#include "common/net/json.h"
 #include "common/str.h"
 
 #include <errno.h>

@@ -9,9 +9,9 @@
 
 #include "common/attr.h"
 #include "common/net/loop.h"
-#include "vessel/egress.h"
-#include "vessel/fetch.h"
-#include "vessel/fetch_ward.h"
+#include "vessel/broker/intents/fetch.h"
+#include "vessel/broker/intents/fetch_ward.h"
+#include "vessel/egress/egress.h"
 
 struct fetch_verdict {
 	struct ward_verdict ward;

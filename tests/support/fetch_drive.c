@@ -6,11 +6,11 @@
  * in a network of its own.
  */
 #include "common/cleanup.h"
+#include "common/conf/conf.h"
 #include "common/fs.h"
+#include "common/json/json.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
-#include "common/net/conf.h"
-#include "common/net/json.h"
 #include "common/net/loop.h"
 #include "common/str.h"
 #include "tests/support/fetch_call.h"

@@ -12,8 +12,8 @@
 #include "common/clock.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
-#include "vessel/gate.h"
-#include "vessel/gate_private.h"
+#include "vessel/gate/gate.h"
+#include "vessel/gate/gate_private.h"
 #include <errno.h>
 
 #define LINE_MAX_BYTES 128

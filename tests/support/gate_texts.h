@@ -4,8 +4,8 @@
 #define LYCH_TESTS_GATE_TEXTS_H
 
 #include "common/buf.h"
-#include "vessel/gate.h"
-#include "vessel/gate_private.h"
+#include "vessel/gate/gate.h"
+#include "vessel/gate/gate_private.h"
 #include <criterion/criterion.h>
 #include <string.h>
 

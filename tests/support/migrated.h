@@ -6,7 +6,7 @@
 
 #include "common/mem.h"
 #include "tests/support/pgtest.h"
-#include "vessel/migrate.h"
+#include "vessel/db/migrate.h"
 #include <stdio.h>
 #include <stdlib.h>
 

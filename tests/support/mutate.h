@@ -8,8 +8,8 @@
 #define LYCH_TESTS_SUPPORT_MUTATE_H
 
 #include "common/attr.h"
+#include "common/json/json.h"
 #include "common/jsonw.h"
-#include "common/net/json.h"
 #include "common/str.h"
 #include <ctype.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes docs/QUARANTINE.md from common/net/hazard_table.c (`make docs`). */
-#include "common/net/hazard.h"
+/* Writes docs/QUARANTINE.md from common/text/hazard_table.c (`make docs`). */
 #include "common/str.h"
+#include "common/text/hazard.h"
 
 static const char head[] =
 	"# What is quarantined\n\n"
-	"Generated from `common/net/hazard_table.c` by `make docs`; do not edit.\n\n"
+	"Generated from `common/text/hazard_table.c` by `make docs`; do not edit.\n\n"
 	"A job's artifacts are data, until a program on your side obeys one of them: git "
 	"a "
 	"hook, an\n"

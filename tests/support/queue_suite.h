@@ -19,7 +19,7 @@
 #include "tests/support/migrated.h"
 #include "tests/support/pgtest.h"
 #include "tests/support/queue_calls.h"
-#include "vessel/migrate.h"
+#include "vessel/db/migrate.h"
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
 #include <signal.h>

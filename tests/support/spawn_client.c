@@ -16,8 +16,8 @@
 #include "common/cleanup.h"
 #include "common/fdpass.h"
 #include "common/mem.h"
-#include "common/payload.h"
-#include "common/spawn_proto.h"
+#include "common/proto/payload.h"
+#include "common/proto/spawn_proto.h"
 #include "common/str.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A spawner (lych-sandbox --serve) and its other end, without a tomb: common/spawn_proto.h in
+"""A spawner (lych-sandbox --serve) and its other end, without a tomb: common/proto/spawn_proto.h in
 Python. One Spawner per process of the test; what a job writes goes to a file."""
 import array, fcntl, os, select, signal, socket, struct, subprocess, tempfile, time
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What vessel/url.h and libcurl's own parser make of URLs. One URL a line on stdin, in hex; for each
+ * What vessel/egress/url.h and libcurl's own parser make of URLs. One URL a line on stdin, in hex; for each
  * a line "ours <host> <port> <URL as we write it>" or "refused <reason>", a tab, and
  * "curl <host> <port>" or "curl - <code>" about the URL as it came.
  */
@@ -8,7 +8,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "vessel/url.h"
+#include "vessel/egress/url.h"
 
 #include <curl/curl.h>
 #include <stdio.h>

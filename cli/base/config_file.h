@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The user's codex.yaml, as every command of lych reads it. */
+#ifndef LYCH_CLI_CONFIG_FILE_H
+#define LYCH_CLI_CONFIG_FILE_H
+
+#include "common/attr.h"
+#include "common/conf/conf.h"
+#include "common/err.h"
+
+/* As conf_load(), and ERRID_START_CONFIG_MODE where somebody else could put another in its
+ * place: it names hosts that get keys, and programs. (The directories above it are not
+ * looked at in a user namespace without root.) ret: conf_done() after success. */
+MUST_CHECK int config_load(const char *path, struct conf *ret, struct err *err);
+/* The defaults where there is none. */
+MUST_CHECK int config_load_or_defaults(const char *path, struct conf *ret,
+				       struct err *err);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/base/cmd.h"
+
+#include "cli/base/client.h"
+#include "cli/ui/render.h"
+#include "common/buf.h"
+#include "common/jsonw.h"
+#include <argp.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
+
+void cmd_tell(enum err_id id, const char *text)
+{
+	cleanup_buf struct buf b = {0};
+
+	buf_init(&b, 65536);
+	render_escape(&b, text, strlen(text), 0);
+	if (id == ERRID_NONE) {
+		(void)fprintf(stderr, "lych: %s\n", buf_str(&b));
+		return;
+	}
+	(void)fprintf(stderr, "lych: %s: %s\n", err_info(id)->title, buf_str(&b));
+	(void)fprintf(stderr, "      %s  %s\n", err_info(id)->text, err_info(id)->hint);
+}
+
+int cmd_fail(const struct err *err, bool json)
+{
+	cleanup_buf struct buf b = {0};
+	struct err misread = ERR_INIT;
+
+	if (client_is_misread(err)) {
+		(void)err_set_id(&misread, ERRID_HTTP_ANSWER, "%s: %s", err_title(err),
+				 err->msg);
+		err = &misread;
+	}
+	buf_init(&b, 65536);
+	if (json) {
+		struct jsonw w;
+
+		jsonw_init(&w, &b);
+		jsonw_obj(&w);
+		jsonw_kstr(&w, "error_code", err_text(err));
+		jsonw_kstr(&w, "title", err_title(err));
+		jsonw_kstr(&w, "detail", err->msg);
+		jsonw_kstr(&w, "hint", err_hint(err));
+		jsonw_obj_end(&w);
+		(void)fprintf(stderr, "%s\n", buf_str(&b));
+		return err_exit_code(err);
+	}
+	render_escape(&b, err->msg, strlen(err->msg), 0);
+	(void)fprintf(stderr, "lych: %s: %s\n", err_title(err), buf_str(&b));
+	(void)fprintf(stderr, "      %s  %s\n", err_text(err), err_hint(err));
+	return err_exit_code(err);
+}
+
+void cmd_usage(const struct argp_state *state, const char *fmt, ...)
+{
+	cleanup_buf struct buf b = {0};
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	buf_init(&b, 8192);
+	render_escape(&b, text, strlen(text), 0);
+	(void)fprintf(stderr, "lych: %s: %s\n", err_info(ERRID_CORE_USAGE)->title,
+		      buf_str(&b));
+	(void)fprintf(stderr, "      %s  See '%s --help'.\n",
+		      err_info(ERRID_CORE_USAGE)->text, state->name);
+	exit(EXIT_USAGE);
+}
+
+int cmd_refuse_root(struct err *err)
+{
+	struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {0};
+	uid_t r, e, s;
+
+	if (getresuid(&r, &e, &s) < 0)
+		return err_sys(err, "getresuid");
+	if (r == 0 || e == 0 || s == 0)
+		return err_set_id(err, ERRID_CORE_ROOT, "uid %u", e);
+	if (syscall(SYS_capget, &h, d) < 0)
+		return err_sys(err, "capget");
+	if (d[0].effective || d[0].permitted || d[1].effective || d[1].permitted)
+		return err_set_id(err, ERRID_CORE_ROOT,
+				  "this process holds capabilities");
+	return 0;
+}

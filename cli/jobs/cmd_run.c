@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lych run: from options to a job, submit, follow, exit as the job did. */
+#include "cli/base/client.h"
+#include "cli/base/cmd.h"
+#include "cli/base/paths.h"
+#include "cli/jobs/artifacts.h"
+#include "cli/jobs/follow.h"
+#include "cli/jobs/run_spec.h"
+#include "cli/ui/render.h"
+#include "common/cleanup.h"
+#include "common/id.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+
+enum {
+	KEY_DISK = 256,
+	KEY_CPUS,
+	KEY_PROCESSES,
+	KEY_OUTPUT,
+	KEY_ARTIFACT,
+	KEY_REQUEST_ID,
+	KEY_NETWORK,
+	KEY_EGRESS,
+	KEY_DEP,
+	KEY_PRIORITY,
+	KEY_RETRY,
+	KEY_FORCE,
+	KEY_EXPLAIN,
+};
+
+static const struct argp_option run_options[] = {
+	{"file", 'f', "PATH[=DEST]", 0, "copy a file in (more than once)", 0},
+	{"dir", 'C', "DIR", 0, "copy the contents of a directory in", 0},
+	{"env", 'e', "K=V", 0, "set an environment variable of the job", 0},
+	{"timeout", 't', "TIME", 0, "wall time: 30, 30s, 5m, 2h", 0},
+	{"memory", 'm', "SIZE", 0, "memory of all its processes: 512MiB", 0},
+	{"disk", KEY_DISK, "SIZE", 0, "bytes it may write", 0},
+	{"output", KEY_OUTPUT, "SIZE", 0, "bytes of stdout and stderr", 0},
+	{"cpus", KEY_CPUS, "N", 0, "processors", 0},
+	{"processes", KEY_PROCESSES, "N", 0, "processes and threads", 0},
+	{"artifact", 'a', "GLOB", 0, "collect these files afterwards", 0},
+	{"out", 'o', "DIR", 0, "fetch the artifacts into this directory", 0},
+	{"force", KEY_FORCE, NULL, 0, "let --out overwrite files", 0},
+	{"request-id", KEY_REQUEST_ID, "ID", 0, "the same id and content is the same job",
+	 0},
+	{"network", KEY_NETWORK, "loopback|none", 0,
+	 "a loopback of its own, or none at all", 0},
+	{"egress", KEY_EGRESS, "none|brokered|registry", 0,
+	 "ask models and URLs that the ward allows; package mirrors too", 0},
+	{"dep", KEY_DEP, "pypi:NAME|npm:NAME|npm-lock", 0,
+	 "install a package before it begins (more than once): pypi:six==1.16.0, "
+	 "npm:left-pad@1.3.0, or what package-lock.json says",
+	 0},
+	{"priority", KEY_PRIORITY, "0..100", 0, "larger is earlier (50)", 0},
+	{"retry", KEY_RETRY, "on_lost|never", 0, "when its worker is lost", 0},
+	{"explain", KEY_EXPLAIN, NULL, 0,
+	 "record refused files and connections too, for 'lych why'", 0},
+	{"no-stdin", 'n', NULL, 0, "leave stdin alone", 0},
+	{"detach", 'd', NULL, 0, "print the job's id and return", 0},
+	{"json", 'j', NULL, 0, "one JSON object a line: state, output, end", 0},
+	{0},
+};
+
+static const char run_doc[] =
+	"Run ARGV in a sandbox and wait for it.\v"
+	"stdin goes in when it is not a terminal. Ctrl-C cancels "
+	"the job. The exit code is the "
+	"job's own; 128+N after a signal, 124 after a time-out, 78 "
+	"when no sandbox could be "
+	"established, 4 when the worker was lost, 127 when there is "
+	"no such command, 126 when it could not be executed.";
+
+static void add(struct argp_state *state, const char **list, size_t *n, size_t max,
+		const char *arg)
+{
+	if (*n >= max)
+		cmd_usage(state, "too many: %s", arg);
+	else
+		list[(*n)++] = arg;
+}
+
+static void number(struct argp_state *state, int r, const struct err *err,
+		   const char *option)
+{
+	if (r < 0)
+		cmd_usage(state, "%s: %s", option, err->msg);
+}
+
+static void dependency(struct argp_state *state, struct run_args *a, const char *arg)
+{
+	if (str_eq(arg, "npm-lock"))
+		a->npm_lock = true;
+	else if (str_starts(arg, "pypi:"))
+		add(state, a->pypi, &a->n_pypi, DEPS_MAX, arg + strlen("pypi:"));
+	else if (str_starts(arg, "npm:"))
+		add(state, a->npm, &a->n_npm, DEPS_MAX, arg + strlen("npm:"));
+	else
+		cmd_usage(state, "--dep %s: pypi:NAME, npm:NAME or npm-lock", arg);
+}
+
+/* A number with its bounds; false: it is another option. */
+static bool parse_limit(struct argp_state *state, struct run_args *a, int key,
+			const char *arg)
+{
+	struct err err = ERR_INIT;
+
+	switch (key) {
+	case 't':
+		number(state,
+		       parse_duration_usec(arg, 1000, LIMIT_TIMEOUT_USEC_MAX,
+					   &a->timeout_usec, &err),
+		       &err, "--timeout");
+		return true;
+	case 'm':
+		number(state, parse_size(arg, 1, LIMIT_MEMORY_MAX, &a->memory, &err),
+		       &err, "--memory");
+		return true;
+	case KEY_DISK:
+		number(state, parse_size(arg, 1, LIMIT_DISK_MAX, &a->disk, &err), &err,
+		       "--disk");
+		return true;
+	case KEY_OUTPUT:
+		number(state, parse_size(arg, 1, LIMIT_OUTPUT_MAX, &a->output, &err),
+		       &err, "--output");
+		return true;
+	case KEY_CPUS:
+		number(state, parse_u64(arg, 1, LIMIT_CPUS_MAX, &a->cpus, &err), &err,
+		       "--cpus");
+		return true;
+	case KEY_PROCESSES:
+		number(state, parse_u64(arg, 1, LIMIT_PROCESSES_MAX, &a->processes, &err),
+		       &err, "--processes");
+		return true;
+	case KEY_PRIORITY:
+		number(state, parse_u64(arg, 0, 100, &a->priority, &err), &err,
+		       "--priority");
+		a->has_priority = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What goes with what. */
+static void check_together(const struct argp_state *state, const struct run_args *a)
+{
+	if (a->out && !a->n_artifacts)
+		cmd_usage(state, "--out goes with --artifact");
+	if (a->out && a->detach)
+		cmd_usage(state, "--out does not go with --detach, which waits "
+				 "for no artifacts: when the job has ended, "
+				 "'lych artifacts -o DIR JOB' fetches them");
+}
+
+static error_t run_parse(int key, char *arg, struct argp_state *state)
+{
+	struct run_args *a = state->input;
+
+	if (parse_limit(state, a, key, arg))
+		return 0;
+	switch (key) {
+	case 'f':
+		add(state, a->files, &a->n_files, RUN_FILES_MAX, arg);
+		return 0;
+	case 'C':
+		a->dir = arg;
+		return 0;
+	case 'e':
+		add(state, a->env, &a->n_env, ENV_MAX, arg);
+		return 0;
+	case 'a':
+		add(state, a->artifacts, &a->n_artifacts, ARRAY_SIZE(a->artifacts), arg);
+		return 0;
+	case 'o':
+		if (a->out)
+			cmd_usage(state, "--out is given twice: %s and %s", a->out, arg);
+		a->out = arg;
+		return 0;
+	case 'n':
+		a->no_stdin = true;
+		return 0;
+	case 'd':
+		a->detach = true;
+		return 0;
+	case 'j':
+		a->json = true;
+		return 0;
+	case KEY_FORCE:
+		a->force = true;
+		return 0;
+	case KEY_EXPLAIN:
+		a->explain = true;
+		return 0;
+	case KEY_REQUEST_ID:
+		a->request_id = arg;
+		return 0;
+	case KEY_NETWORK:
+		a->network = arg;
+		return 0;
+	case KEY_EGRESS:
+		a->egress = arg;
+		return 0;
+	case KEY_DEP:
+		dependency(state, a, arg);
+		return 0;
+	case KEY_RETRY:
+		a->retry = arg;
+		return 0;
+	case ARGP_KEY_ARGS:
+		a->argv = state->argv + state->next;
+		a->argc = state->argc - state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		cmd_usage(state, "no command; lych run [OPTION...] -- ARGV...");
+	case ARGP_KEY_END:
+		check_together(state, a);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp run_argp = {.options = run_options,
+				     .parser = run_parse,
+				     .args_doc = "-- ARGV...",
+				     .doc = run_doc};
+
+/* ---- the run ---------------------------------------------------------------- */
+
+static int submit(struct client *c, const struct buf *spec, const struct run_args *a,
+		  struct json **ret, job_id_t *ret_id, struct err *err)
+{
+	const struct client_request rq = {.method = "POST",
+					  .target = a->detach ? "/v1/jobs"
+							      : "/v1/jobs?attended=1",
+					  .body = buf_str(spec),
+					  .body_len = spec->len,
+					  .timeout_ms = 60000};
+
+	if (client_json(c, &rq, ret, NULL, err) == 0 &&
+	    json_get_i64(*ret, "id", true, 1, INT64_MAX, ret_id, err) == 0)
+		return 0;
+	if ((err->id == ERRID_RUN_DB || err->id == ERRID_HTTP_AWAY) &&
+	    err->sys != ECONNREFUSED)
+		return err_wrap(
+			err,
+			"not known whether it was accepted; the same command with "
+			"--request-id %s is the same job",
+			a->request_id);
+	return -1;
+}
+
+static void tell_not_fetched(const struct json *job, const char *key)
+{
+	const struct json *result, *arr;
+	struct err none = ERR_INIT;
+	char total_key[64];
+	uint64_t total = 0;
+
+	if (json_is_null(job, "result") ||
+	    json_get_obj(job, "result", true, &result, &none) < 0 ||
+	    json_get_arr(result, key, true, 1 << 20, &arr, &none) < 0 ||
+	    str_fmt(total_key, sizeof(total_key), "%s_total", key) < 0 ||
+	    json_get_u64(result, total_key, false, 0, INT64_MAX, &total, &none) < 0)
+		return;
+	for (size_t i = 0; i < json_arr_len(arr); i++) {
+		const struct json *v = json_arr_at(arr, i);
+		const char *path, *why;
+
+		if (json_get_str(v, "path", true, 8192, &path, &none) == 0 &&
+		    json_get_str(v, "why", true, 8192, &why, &none) == 0) {
+			cleanup_free char *text =
+				xasprintf("not fetched: %s: %s", path, why);
+
+			cmd_tell(ERRID_NONE, text);
+		}
+	}
+	if (total > json_arr_len(arr)) {
+		cleanup_free char *text = xasprintf("not fetched: %" PRIu64 " more",
+						    total - json_arr_len(arr));
+
+		cmd_tell(ERRID_NONE, text);
+	}
+}
+
+/* The job's own failure is worth more than that of bringing its artifacts out. */
+static int bring_out(const struct run_args *a, struct client *c, const struct follow *f,
+		     int code, struct err *err)
+{
+	if (!a->json) {
+		tell_not_fetched(f->job, "refused_artifacts");
+		tell_not_fetched(f->job, "quarantined");
+	}
+	if (artifacts_fetch(c, f->id, a->out, a->force, a->json, err) == 0)
+		return code;
+	(void)err_wrap(err,
+		       "job %" PRId64 " has ended and its artifacts are kept, 'lych "
+		       "artifacts -o DIR %" PRId64 "'",
+		       f->id, f->id);
+	if (code == 0)
+		return -1;
+	(void)cmd_fail(err, a->json);
+	return code;
+}
+
+static void tell_end(const struct job_end *end, job_id_t id)
+{
+	cleanup_free char *more = NULL;
+
+	job_end_explain(end, id);
+	if (end->state == JOB_SUCCEEDED || end->denials == 0)
+		return;
+	more = xasprintf("denials of its walls: %zu; see 'lych why %" PRId64 "'",
+			 end->denials, id);
+	cmd_tell(ERRID_NONE, more);
+}
+
+static int run(const struct run_args *a, struct err *err)
+{
+	cleanup_paths struct paths p = {0};
+	cleanup_client struct client *c = NULL;
+	cleanup_json struct json *job = NULL;
+	cleanup_buf struct buf spec = {0};
+	struct follow f;
+	struct job_end end = {0};
+	cleanup_close int place = -1;
+	job_id_t id;
+	int r;
+
+	if (a->out) {
+		place = artifacts_open_place(a->out, err);
+		if (place < 0)
+			return -1;
+	}
+	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0)
+		return -1;
+	buf_init(&spec, SPEC_MAX_BYTES);
+	if (run_spec_build(c, a, &spec, err) < 0)
+		return -1;
+	/* Until it is followed an interrupt ends this program: an attended job whose client is
+	 * gone is cancelled by the vessel. */
+	if (submit(c, &spec, a, &job, &id, err) < 0)
+		return -1;
+	if (a->detach) {
+		if (a->json)
+			render_json(job);
+		else
+			(void)printf("%" PRId64 "\n", id);
+		return render_flush(err);
+	}
+	if (follow_init(&f, c, p.api_sock, err) < 0)
+		return -1;
+	f.id = id;
+	f.json = a->json;
+	f.cancels = true;
+	r = follow_job(&f, err);
+	if (r < 0 && err->id == ERRID_CORE_OUTPUT && err->sys == EPIPE)
+		/* nobody reads its output any more: as in a pipeline of the shell, that
+		 * ends it */
+		r = follow_cancel(&f, err) < 0 ? -1 : 128 + SIGPIPE;
+	else if (r < 0 && !f.job)
+		(void)err_wrap(err,
+			       "job %" PRId64
+			       " is followed no more and will be cancelled; 'lych logs "
+			       "-f %" PRId64 "'",
+			       id, id);
+	else if (r == 0 && !f.job)
+		r = 128 + f.stopped_by;
+	else if (r == 0)
+		r = job_end_read(f.job, &end, err);
+	if (r == 0) {
+		r = job_end_exit_code(&end);
+		if (!a->json)
+			tell_end(&end, id);
+		r = a->out ? bring_out(a, c, &f, r, err) : r;
+	}
+	follow_done(&f);
+	return r;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct run_args a = {0};
+	struct err err = ERR_INIT;
+	struct uuid made;
+	int r;
+
+	(void)argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+	/* Ours, so that an answer that got lost can be asked for again. */
+	if (!a.request_id) {
+		uuid_new(&random_real, &made);
+		a.request_id = made.s;
+	}
+	r = run(&a, &err);
+	return r < 0 ? cmd_fail(&err, a.json) : r;
+}

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lych why: how a job ended and why, in plain words. Everything comes from the job's
+ * result, which the sandbox and the tomb wrote; nothing from what the job printed. A wall
+ * is named only where a record or the end itself names it: a job that failed by itself is
+ * said to have failed by itself.
+ */
+#include "cli/base/client.h"
+#include "cli/base/cmd.h"
+#include "cli/base/paths.h"
+#include "cli/jobs/follow.h"
+#include "cli/ui/denials.h"
+#include "cli/ui/render.h"
+#include "common/cleanup.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/proto/denied.h"
+#include "common/str.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+
+#define WORDS_MAX 4096
+#define JSON_MAX_BYTES ((size_t)1 << 20)
+
+enum unit { BYTES, MSEC, COUNT };
+
+/* A limit, as the spec names it and as lych run does. */
+static const struct limit {
+	const char *end;   /* the spawner's word when it was exceeded */
+	const char *class; /* the same when the tomb counted */
+	const char *name, *key, *option;
+	enum unit unit;
+	uint64_t max;
+} limits[] = {
+	{"timeout", "timeout_kill", "time", "timeout_ms", "--timeout", MSEC,
+	 LIMIT_TIMEOUT_USEC_MAX / 1000},
+	{"oom", "oom_kill", "memory", "memory_bytes", "--memory", BYTES,
+	 LIMIT_MEMORY_MAX},
+	{"disk", "disk_limit", "disk", "disk_bytes", "--disk", BYTES, LIMIT_DISK_MAX},
+	{"output", "output_limit", "output", "output_bytes", "--output", BYTES,
+	 LIMIT_OUTPUT_MAX},
+	{"processes", "-", "processes", "processes", "--processes", COUNT,
+	 LIMIT_PROCESSES_MAX},
+};
+
+struct why {
+	job_id_t id;
+	const struct json *job, *spec, *result; /* spec, result: NULL when absent */
+	struct job_end end;
+	const char *how, *sig, *exec; /* "" when absent */
+	bool final, ran, explain;
+	const struct limit *limit; /* that ended it */
+	uint64_t limit_value;
+	struct spawn_denied *denied;
+	size_t n_denied;
+	uint64_t dropped;
+	struct buf reason, advice;
+};
+
+static const char *text(const struct json *o, const char *key)
+{
+	const char *s = "";
+
+	if (!o || !json_has(o, key) || json_is_null(o, key) ||
+	    json_get_str(o, key, true, 65536, &s, NULL) < 0)
+		return "";
+	return s;
+}
+
+static uint64_t number(const struct json *o, const char *key)
+{
+	uint64_t v = 0;
+
+	return o && json_get_u64(o, key, true, 0, UINT64_MAX, &v, NULL) == 0 ? v : 0;
+}
+
+static const struct json *child(const struct json *o, const char *key)
+{
+	const struct json *c = NULL;
+
+	return o && json_has(o, key) && !json_is_null(o, key) &&
+			       json_get_obj(o, key, true, &c, NULL) == 0
+		       ? c
+		       : NULL;
+}
+
+/* As lych run reads it: the largest unit that says it exactly. */
+static void put_value(struct buf *b, enum unit unit, uint64_t v)
+{
+	static const struct {
+		uint64_t n;
+		const char *name;
+	} bytes[] = {{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}},
+	  msecs[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}};
+
+	for (size_t i = 0; unit == BYTES && i < ARRAY_SIZE(bytes); i++)
+		if (v && v % bytes[i].n == 0) {
+			buf_addf(b, "%" PRIu64 "%s", v / bytes[i].n, bytes[i].name);
+			return;
+		}
+	for (size_t i = 0; unit == MSEC && i < ARRAY_SIZE(msecs); i++)
+		if (v && v % msecs[i].n == 0) {
+			buf_addf(b, "%" PRIu64 "%s", v / msecs[i].n, msecs[i].name);
+			return;
+		}
+	buf_addf(b, "%" PRIu64 "%s", v, unit == MSEC ? "ms" : "");
+}
+
+/* ---- the reason ------------------------------------------------------------- */
+
+static void why_limit(struct why *y)
+{
+	const struct limit *l = y->limit;
+	const char *detail = text(y->result, "detail");
+	uint64_t twice;
+
+	buf_addf(&y->reason, "it was ended at its %s limit of ", l->name);
+	put_value(&y->reason, l->unit, y->limit_value);
+	if (detail[0])
+		buf_addf(&y->reason, " (%s)", detail);
+	if (y->limit_value >= l->max) {
+		buf_addf(&y->advice,
+			 "that is the most that any job may have: make it need less");
+		return;
+	}
+	twice = y->limit_value > l->max / 2 ? l->max : y->limit_value * 2;
+	buf_addf(&y->advice, "anything above ");
+	put_value(&y->advice, l->unit, y->limit_value);
+	buf_addf(&y->advice,
+		 " is a raise, how much it needs cannot be known; try "
+		 "'lych run %s ",
+		 l->option);
+	put_value(&y->advice, l->unit, twice);
+	buf_addf(&y->advice, "'");
+}
+
+static void why_refused(struct why *y)
+{
+	const struct json *r = child(y->result, "refused");
+	enum err_id id = err_id_from_text(text(r, "error_code"));
+
+	if (r)
+		buf_addf(&y->reason,
+			 "nothing ran: a wall could not be raised, at stage %s: %s (%s)",
+			 text(r, "stage"), text(r, "detail"), text(r, "error_code"));
+	else
+		buf_addf(&y->reason, "the job did not start: %s",
+			 text(y->result, "detail"));
+	buf_adds(&y->advice, err_info(id ? id : ERRID_EXEC_SETUP)->hint);
+}
+
+static void why_exec(struct why *y)
+{
+	const char *what = strerrordesc_np(y->end.exec_errno);
+
+	buf_addf(&y->reason, "the command could not be executed: %s (%s)",
+		 what ? what : "?", y->exec);
+	if (y->end.exec_errno == ENOENT)
+		buf_adds(&y->advice,
+			 "inside, a bare name is looked for in /usr/local/bin, /usr/bin "
+			 "and /bin, a file of the job's own is ./NAME, and the "
+			 "interpreter in a script's first line must exist too");
+	else if (y->end.exec_errno == ENOEXEC)
+		buf_adds(&y->advice, "it is no program of this machine, and as a script "
+				     "it lacks a first line such as #!/bin/sh");
+	else if (y->end.exec_errno == EACCES)
+		buf_adds(&y->advice,
+			 "it must be a regular file with its executable bit set");
+	else
+		buf_adds(&y->advice, err_info(ERRID_SANDBOX_EXEC)->hint);
+}
+
+static void why_signal(struct why *y)
+{
+	buf_addf(&y->reason, "it was ended by %s", y->sig);
+	if (str_eq(y->sig, "SIGSYS")) {
+		buf_adds(&y->reason, ", which the seccomp filter sends for a system call "
+				     "of a foreign architecture");
+		buf_adds(&y->advice, "run a program built for this machine's own "
+				     "architecture");
+	} else if (str_eq(y->sig, "SIGXFSZ")) {
+		buf_adds(&y->reason, ": it wrote one file past the largest size allowed, "
+				     "which is its disk limit");
+		buf_adds(&y->advice, "raise --disk");
+	} else {
+		buf_adds(&y->reason, ", which it raised itself or met in its own code; "
+				     "no limit and no wall ended it");
+	}
+}
+
+static void why_lost(struct why *y)
+{
+	buf_addf(&y->reason,
+		 "its worker was lost (%s)%s%s, so what became of it is not "
+		 "known",
+		 fail_class_name(y->end.fail_class), y->end.detail[0] ? ": " : "",
+		 y->end.detail);
+	buf_addf(&y->advice,
+		 "'lych status' shows whether a worker is up; 'lych retry %" PRId64
+		 "' runs it again when it may run twice",
+		 y->id);
+}
+
+/* Contained by a person or a signal, put aside because its workers died under it, or come
+ * with an archive that nobody vouched for. */
+static void why_quarantined(struct why *y)
+{
+	const char *taint = text(y->job, "taint");
+
+	if (taint[0]) {
+		buf_addf(&y->reason, "it was contained, and is kept as evidence: %s",
+			 taint);
+		buf_adds(&y->advice, err_info(ERRID_RUN_TAINTED)->hint);
+		return;
+	}
+	if (number(y->job, "lost") == 0) {
+		buf_adds(&y->reason,
+			 "it came with an archive that was restored without its seal "
+			 "(--unsealed), where it had not ended: whoever made the archive "
+			 "chose what it does, so it does not begin by itself");
+		buf_addf(&y->advice,
+			 "'lych show %" PRId64
+			 "' tells what it would do; 'lych retry %" PRId64
+			 "' runs it, 'lych rm %" PRId64 "' removes it",
+			 y->id, y->id, y->id);
+		return;
+	}
+	buf_addf(
+		&y->reason,
+		"its worker died or fell silent %" PRIu64
+		" times while it ran, so it is not begun again by itself: it may be what "
+		"ends a worker, or it only met an outage each time; nothing records that "
+		"it is to blame",
+		number(y->job, "lost"));
+	buf_addf(&y->advice,
+		 "'lych status' and the tomb's log tell how its workers ended; 'lych "
+		 "retry "
+		 "%" PRId64 "' runs it again, 'lych rm %" PRId64 "' removes it",
+		 y->id, y->id);
+}
+
+static void why_unfinished(struct why *y)
+{
+	buf_addf(&y->reason, "it has not ended yet: %s", job_state_name(y->end.state));
+	buf_adds(&y->advice, "what the walls have refused is known when it has ended");
+}
+
+static void why_own_end(struct why *y)
+{
+	if (y->end.has_exit_code && y->end.exit_code == 0)
+		buf_adds(&y->reason, "it succeeded: exit code 0");
+	else if (y->end.has_exit_code)
+		buf_addf(&y->reason,
+			 "it ended by itself with exit code %d, the program's own",
+			 y->end.exit_code);
+	else
+		buf_addf(&y->reason, "it ended: %s",
+			 y->end.detail[0] ? y->end.detail
+					  : fail_class_name(y->end.fail_class));
+}
+
+static void find_reason(struct why *y)
+{
+	if (!y->final)
+		why_unfinished(y);
+	else if (y->end.state == JOB_CANCELLED)
+		buf_adds(&y->reason, "it was cancelled");
+	else if (y->end.state == JOB_QUARANTINED)
+		why_quarantined(y);
+	else if (y->end.state == JOB_LOST)
+		why_lost(y);
+	else if (y->limit)
+		why_limit(y);
+	else if (y->end.fail_class == FAIL_SETUP_REFUSED)
+		why_refused(y);
+	else if (y->exec[0])
+		why_exec(y);
+	else if (y->end.signal)
+		why_signal(y);
+	else
+		why_own_end(y);
+}
+
+/* ---- from the job ----------------------------------------------------------- */
+
+static const struct limit *find_limit(const struct why *y)
+{
+	const char *class_name = fail_class_name(y->end.fail_class);
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (str_eq(limits[i].class, class_name) ||
+		    (y->end.fail_class == FAIL_RESOURCE_KILL &&
+		     str_eq(limits[i].end, y->how)))
+			return &limits[i];
+	return NULL;
+}
+
+static int read_denials(struct why *y, struct err *err)
+{
+	const struct json *arr = NULL;
+
+	if (!y->result || !json_has(y->result, "denials"))
+		return 0;
+	if (json_get_arr(y->result, "denials", true, SPAWN_DENIED_MAX, &arr, err) < 0)
+		return -1;
+	y->n_denied = json_arr_len(arr);
+	y->denied = xcalloc(y->n_denied + 1, sizeof(*y->denied));
+	for (size_t i = 0; i < y->n_denied; i++)
+		if (denials_read_one(json_arr_at(arr, i), &y->denied[i], err) < 0)
+			return -1;
+	y->dropped = number(y->result, "denials_dropped");
+	return 0;
+}
+
+static int why_read(struct why *y, const struct json *job, struct err *err)
+{
+	const struct json *layers = NULL;
+
+	y->job = job;
+	y->spec = child(job, "spec");
+	y->result = child(job, "result");
+	if (job_end_read(job, &y->end, err) < 0 || read_denials(y, err) < 0)
+		return -1;
+	y->final = job_state_is_final(y->end.state);
+	y->how = text(y->result, "end");
+	y->sig = text(y->result, "signal");
+	y->exec = text(y->result, "exec_errno");
+	if (y->spec && json_get_bool(y->spec, "explain", false, &y->explain, err) < 0)
+		return -1;
+	if (child(y->result, "walls"))
+		y->ran = json_get_arr(child(y->result, "walls"), "layers", true, 64,
+				      &layers, NULL) == 0;
+	y->limit = find_limit(y);
+	if (y->limit)
+		y->limit_value = number(child(y->spec, "limits"), y->limit->key);
+	find_reason(y);
+	return 0;
+}
+
+/* ---- for people ------------------------------------------------------------- */
+
+static size_t count_walls(const struct why *y, bool absent)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < y->n_denied; i++)
+		n += (y->denied[i].wall == SPAWN_WALL_ABSENT) == absent;
+	return n;
+}
+
+static void print_group(const struct why *y, uint32_t wall)
+{
+	for (size_t i = 0; i < y->n_denied; i++) {
+		cleanup_buf struct buf b = {0};
+
+		if (y->denied[i].wall != wall)
+			continue;
+		buf_init(&b, WORDS_MAX);
+		denied_sentence(&y->denied[i], &b);
+		(void)printf("  %s\n", buf_str(&b));
+	}
+}
+
+static const char unexplained[] = "The job ran without --explain: calls that no job may "
+				  "make are recorded, files and "
+				  "connections that nothing grants are not. 'lych run "
+				  "--explain' records those too.";
+
+static const char explained[] =
+	"What was not copied in does not exist inside; looking for it is no refusal.";
+
+static const char grants[] =
+	"The options named are those of lych-sandbox; to 'lych run' a file is granted by "
+	"copying it in with --file or --dir.";
+
+static void print_denials(const struct why *y)
+{
+	size_t refused = count_walls(y, false), absent = count_walls(y, true);
+
+	if (!y->final || !y->ran)
+		return;
+	if (refused == 0)
+		(void)puts("No wall refused anything that is recorded.");
+	else
+		(void)printf("Refused by its walls (%zu):\n", refused);
+	for (uint32_t w = 1; w < SPAWN_WALL_MAX_; w++)
+		if (w != SPAWN_WALL_ABSENT)
+			print_group(y, w);
+	if (absent) {
+		(void)printf("Not shown inside, which is absence and no refusal (%zu):\n",
+			     absent);
+		print_group(y, SPAWN_WALL_ABSENT);
+	}
+	if (y->dropped)
+		(void)printf("  and %" PRIu64 " more kinds that were only counted\n",
+			     y->dropped);
+	if (refused && y->end.state == JOB_FAILED && y->end.fail_class == FAIL_CRASH)
+		(void)puts("Whether one of these made it fail, only its own output can "
+			   "tell: 'lych logs'.");
+	for (size_t i = 0; i < y->n_denied; i++)
+		if (y->denied[i].grant[0]) {
+			(void)puts(grants);
+			break;
+		}
+	(void)puts(y->explain ? explained : unexplained);
+}
+
+static void print_line(const char *label, const struct buf *words)
+{
+	cleanup_buf struct buf b = {0};
+
+	if (!words->len)
+		return;
+	buf_init(&b, WORDS_MAX * 8);
+	render_escape(&b, words->data, words->len, 0);
+	(void)printf("%s%s%s\n", label, buf_str(&b), b.data[b.len - 1] == '.' ? "" : ".");
+}
+
+static void print_text(const struct why *y, job_id_t id)
+{
+	cleanup_free char *head =
+		xasprintf("job %" PRId64 " %s: ", id, job_state_name(y->end.state));
+
+	print_line(head, &y->reason);
+	print_line("What to do: ", &y->advice);
+	print_denials(y);
+}
+
+/* ---- for programs ----------------------------------------------------------- */
+
+static void put_buf(struct jsonw *w, const char *key, const struct buf *b)
+{
+	jsonw_key(w, key);
+	if (b->len)
+		jsonw_strn(w, b->data, b->len);
+	else
+		jsonw_null(w);
+}
+
+static int print_json(const struct why *y, job_id_t id, struct err *err)
+{
+	cleanup_buf struct buf out = {0};
+	struct jsonw w;
+
+	buf_init(&out, JSON_MAX_BYTES);
+	jsonw_init(&w, &out);
+	jsonw_obj(&w);
+	jsonw_ki64(&w, "id", id);
+	jsonw_kstr(&w, "state", job_state_name(y->end.state));
+	jsonw_kstr(&w, "class", fail_class_name(y->end.fail_class));
+	jsonw_kstr(&w, "end", y->how[0] ? y->how : NULL);
+	put_buf(&w, "reason", &y->reason);
+	put_buf(&w, "advice", &y->advice);
+	jsonw_key(&w, "limit");
+	if (y->limit) {
+		jsonw_obj(&w);
+		jsonw_kstr(&w, "name", y->limit->key);
+		jsonw_ku64(&w, "value", y->limit_value);
+		jsonw_kstr(&w, "option", y->limit->option);
+		jsonw_obj_end(&w);
+	} else {
+		jsonw_null(&w);
+	}
+	jsonw_kbool(&w, "explained", y->explain);
+	jsonw_key(&w, "denials");
+	jsonw_arr(&w);
+	for (size_t i = 0; i < y->n_denied; i++) {
+		cleanup_buf struct buf b = {0};
+
+		buf_init(&b, WORDS_MAX);
+		denied_sentence(&y->denied[i], &b);
+		jsonw_obj(&w);
+		jsonw_kstr(&w, "sentence", buf_str(&b));
+		jsonw_key(&w, "record");
+		denied_json(&y->denied[i], &w);
+		jsonw_obj_end(&w);
+	}
+	jsonw_arr_end(&w);
+	jsonw_ku64(&w, "denials_dropped", y->dropped);
+	jsonw_obj_end(&w);
+	if (!buf_ok(&out))
+		return err_set(err, ERR_TOO_LARGE, "the answer");
+	(void)puts(buf_str(&out));
+	return 0;
+}
+
+/* ---- the command ------------------------------------------------------------ */
+
+struct why_args {
+	bool json;
+	job_id_t id;
+};
+
+static error_t why_parse(int key, char *arg, struct argp_state *state)
+{
+	struct why_args *a = state->input;
+	struct err err = ERR_INIT;
+
+	switch (key) {
+	case 'j':
+		a->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->id)
+			argp_usage(state);
+		if (job_id_parse(arg, &a->id, &err) < 0)
+			cmd_usage(state, "%s", err.msg);
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->id)
+			argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int why(const struct why_args *a, struct err *err)
+{
+	cleanup_paths struct paths p = {0};
+	cleanup_client struct client *c = NULL;
+	cleanup_json struct json *job = NULL;
+	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, a->id);
+	const struct client_request rq = {
+		.method = "GET", .target = target, .timeout_ms = 30000};
+	struct why y = {.id = a->id, .how = ""};
+	int r;
+
+	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0 ||
+	    client_json(c, &rq, &job, NULL, err) < 0)
+		return -1;
+	buf_init(&y.reason, WORDS_MAX);
+	buf_init(&y.advice, WORDS_MAX);
+	r = why_read(&y, job, err);
+	if (r == 0 && a->json)
+		r = print_json(&y, a->id, err);
+	else if (r == 0)
+		print_text(&y, a->id);
+	free(y.denied);
+	buf_done(&y.reason);
+	buf_done(&y.advice);
+	return r < 0 ? -1 : render_flush(err);
+}
+
+int cmd_why(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"json", 'j', NULL, 0, "answer in JSON", 0}, {0}};
+	static const struct argp argp = {
+		.options = options,
+		.parser = why_parse,
+		.args_doc = "JOB",
+		.doc = "How a job ended and why, what the walls refused it, and the "
+		       "smallest grant that would change that."};
+	struct why_args a = {0};
+	struct err err = ERR_INIT;
+
+	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	return why(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/jobs/follow.h"
+
+#include "cli/base/cmd.h"
+#include "common/base64.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/proto/denied.h"
+#include "common/str.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#define RESUME_TIMEOUT (60 * USEC_PER_SEC)
+/* Between two streams, twice as long after each that brought nothing. */
+#define NAP_LEAST_MSEC 100
+#define NAP_MOST_MSEC 800
+#define PIECE_MAX ((size_t)256 << 10)
+
+int follow_init(struct follow *f, struct client *c, const char *socket, struct err *err)
+{
+	sigset_t mask;
+
+	*f = (struct follow){.client = c, .socket = socket, .sigfd = -1};
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+		return err_sys(err, "sigprocmask");
+	f->sigfd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (f->sigfd < 0)
+		return err_sys(err, "signalfd");
+	f->terminal[0] = render_is_terminal(STDOUT_FILENO);
+	f->terminal[1] = render_is_terminal(STDERR_FILENO);
+	return 0;
+}
+
+void follow_done(struct follow *f)
+{
+	json_free(f->job);
+	f->job = NULL;
+	fd_close(&f->sigfd);
+}
+
+/* ---- output ---------------------------------------------------------------- */
+
+static bool is_wanted(const struct follow *f, int which)
+{
+	return !f->quiet && (!f->only || str_eq(f->only, which ? "stderr" : "stdout"));
+}
+
+static int out_fd(const struct follow *f, int which)
+{
+	return which && !f->only ? STDERR_FILENO : STDOUT_FILENO;
+}
+
+/* Before words of our own: the job may have chosen a colour for them. */
+static const char *plain(const struct follow *f)
+{
+	return f->terminal[1] ? "\x1b[0m" : "";
+}
+
+static int on_wake(void *arg, struct err *err);
+
+/* In pieces that a pipe with any room takes whole: who waits for a reader hears an interrupt. */
+static int write_out(struct follow *f, int fd, const char *data, size_t len,
+		     struct err *err)
+{
+	while (len) {
+		struct pollfd p[] = {{.fd = fd, .events = POLLOUT},
+				     {.fd = f->sigfd, .events = POLLIN}};
+		size_t n = len < PIPE_BUF ? len : PIPE_BUF;
+
+		if (poll(p, ARRAY_SIZE(p), -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			return err_sys(err, "poll");
+		}
+		if (p[1].revents && on_wake(f, err) < 0)
+			return -1;
+		if (!p[0].revents)
+			continue;
+		if (render_write(fd, data, n, err) < 0)
+			return -1;
+		data += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static int put(struct follow *f, int which, const void *data, size_t len, struct err *err)
+{
+	int fd = out_fd(f, which);
+	struct buf shown;
+	int r;
+
+	if (!f->terminal[fd == STDERR_FILENO])
+		return write_out(f, fd, data, len, err);
+	buf_init(&shown, PIECE_MAX * 8);
+	term_filter(&f->filter[which], data, len, &shown);
+	r = write_out(f, fd, buf_str(&shown), shown.len, err);
+	buf_done(&shown);
+	return r;
+}
+
+static int put_end(struct follow *f, struct err *err)
+{
+	for (int i = 0; i < 2; i++) {
+		struct buf shown;
+		int r;
+
+		int fd = out_fd(f, i);
+
+		if (!is_wanted(f, i) || !f->terminal[fd == STDERR_FILENO] || f->json ||
+		    !f->offset[i])
+			continue;
+		buf_init(&shown, 256);
+		term_filter_end(&f->filter[i], &shown);
+		r = render_write(fd, buf_str(&shown), shown.len, err);
+		buf_done(&shown);
+		if (r < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int put_event(struct follow *f, const char *event, const struct json *data,
+		     struct err *err)
+{
+	struct buf b;
+	struct jsonw w;
+	int r;
+
+	buf_init(&b, (size_t)8 << 20);
+	jsonw_init(&w, &b);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "event", event);
+	jsonw_key(&w,
+		  str_eq(event, "output") || str_eq(event, "damaged") ? event : "job");
+	json_write(data, &w);
+	jsonw_obj_end(&w);
+	buf_addc(&b, '\n');
+	r = write_out(f, STDOUT_FILENO, buf_str(&b), b.len, err);
+	buf_done(&b);
+	return r;
+}
+
+/* Which stream, and where in it; another attempt begins anew. */
+static int read_place(struct follow *f, const struct json *data, int *ret_which,
+		      uint64_t *ret_offset, struct err *err)
+{
+	const char *stream;
+	int which;
+
+	if (json_get_str(data, "stream", true, 16, &stream, err) < 0 ||
+	    json_get_u64(data, "offset", true, 0, INT64_MAX, ret_offset, err) < 0)
+		return -1;
+	*ret_which = which = str_eq(stream, "stderr");
+	if (*ret_offset == 0 && f->offset[which] > 0) {
+		(void)fprintf(stderr,
+			      "%s\nlych: another attempt of the job begins; its %s "
+			      "starts over\n",
+			      plain(f), stream);
+		f->offset[which] = 0;
+	}
+	if (*ret_offset > f->offset[which])
+		return err_set_id(err, ERRID_HTTP_ANSWER, "a gap in the job's %s",
+				  stream);
+	return 0;
+}
+
+static int on_damaged(struct follow *f, const struct json *data, struct err *err)
+{
+	const char *code, *detail;
+	uint64_t offset, bytes;
+	int which;
+
+	if (read_place(f, data, &which, &offset, err) < 0 ||
+	    json_get_u64(data, "bytes", true, 0, INT64_MAX - offset, &bytes, err) < 0 ||
+	    json_get_str(data, "error_code", true, 64, &code, err) < 0 ||
+	    json_get_str(data, "detail", true, 2048, &detail, err) < 0)
+		return -1;
+	f->damaged = true;
+	f->offset[which] = offset + bytes;
+	if (f->json)
+		return put_event(f, "damaged", data, err);
+	cmd_tell(err_id_from_text(code), detail);
+	return 0;
+}
+
+static int on_output(struct follow *f, const struct json *data, struct err *err)
+{
+	cleanup_free char *bytes = NULL;
+	const char *text;
+	uint64_t offset;
+	size_t len, known;
+	int which;
+
+	if (read_place(f, data, &which, &offset, err) < 0 ||
+	    json_get_str(data, "data", true, PIECE_MAX * 2, &text, err) < 0 ||
+	    base64_decode(text, strlen(text), &bytes, &len, err) < 0)
+		return -1;
+	if (offset + len <= f->offset[which])
+		return 0;
+	known = (size_t)(f->offset[which] - offset);
+	if (is_wanted(f, which) &&
+	    (f->json ? put_event(f, "output", data, err)
+		     : put(f, which, bytes + known, len - known, err)) < 0)
+		return -1;
+	f->offset[which] = offset + len;
+	return 0;
+}
+
+static int keep_end(struct follow *f, const struct json *data, struct err *err)
+{
+	struct buf b;
+	struct jsonw w;
+	int r;
+
+	buf_init(&b, (size_t)8 << 20);
+	jsonw_init(&w, &b);
+	json_write(data, &w);
+	r = json_parse(buf_str(&b), b.len, JSON_DEPTH_DEFAULT, &f->job, err);
+	buf_done(&b);
+	return r < 0 ? -1 : 1;
+}
+
+static int on_event(const char *event, const struct json *data, void *arg,
+		    struct err *err)
+{
+	struct follow *f = arg;
+
+	f->events++;
+	if (str_eq(event, "output"))
+		return on_output(f, data, err);
+	if (str_eq(event, "damaged"))
+		return on_damaged(f, data, err);
+	if (f->json && put_event(f, event, data, err) < 0)
+		return -1;
+	return str_eq(event, "end") ? keep_end(f, data, err) : 0;
+}
+
+/* ---- signals --------------------------------------------------------------- */
+
+int follow_cancel(const struct follow *f, struct err *err)
+{
+	cleanup_client struct client *c = NULL;
+	cleanup_json struct json *j = NULL;
+	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/cancel", f->id);
+	const struct client_request rq = {
+		.method = "POST", .target = target, .timeout_ms = 10000};
+
+	return client_new(f->socket, &c, err) < 0 ||
+			       client_json(c, &rq, &j, NULL, err) < 0
+		       ? -1
+		       : 0;
+}
+
+static int on_wake(void *arg, struct err *err)
+{
+	struct follow *f = arg;
+	struct signalfd_siginfo si;
+	struct err why = ERR_INIT;
+
+	while (read(f->sigfd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		f->stopped_by = (int)si.ssi_signo;
+		if (!f->cancels || f->interrupts++ > 0)
+			return err_set(err, ERR_TIMEOUT, "stopped by a signal");
+		(void)fprintf(stderr,
+			      "%s\nlych: cancelling job %" PRId64
+			      "; once more to stop waiting for its end\n",
+			      plain(f), f->id);
+		if (follow_cancel(f, &why) < 0)
+			return err_wrap(&why, "cancel"), *err = why, -1;
+	}
+	return 0;
+}
+
+/* By the person, who does not wait for the job's end. */
+static bool is_left(const struct follow *f)
+{
+	return f->stopped_by && (!f->cancels || f->interrupts > 1);
+}
+
+/* An interrupt is heard at once; that it could not be passed on, the next stream shows. */
+static void nap(struct follow *f, int msec)
+{
+	struct pollfd p = {.fd = f->sigfd, .events = POLLIN};
+	struct err ignored = ERR_INIT;
+
+	if (poll(&p, 1, msec) > 0)
+		(void)!on_wake(f, &ignored);
+}
+
+/* ---- the stream, resumed --------------------------------------------------- */
+
+/* Once an answer was had, a vessel that goes away (a restart) is waited for. Our own
+ * output that fails (ERRID_CORE_OUTPUT) is none of these. */
+static bool may_resume(const struct err *err)
+{
+	return err->id == ERRID_HTTP_AWAY || err->code == ERR_UNAVAILABLE ||
+	       err->code == ERR_TIMEOUT;
+}
+
+static int follow_streams(struct follow *f, struct err *err)
+{
+	const struct client_events ev = {.on_event = on_event,
+					 .on_wake = on_wake,
+					 .arg = f,
+					 .wake_fd = f->sigfd,
+					 .last_id = f->last_id};
+	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/events%s", f->id,
+					      f->cancels ? "?attended=1" : "");
+	usec_t deadline = clock_boot_usec() + RESUME_TIMEOUT;
+	int rest_msec = NAP_LEAST_MSEC;
+
+	while (!f->job && !is_left(f)) {
+		uint64_t before = f->events;
+		struct err why = ERR_INIT;
+		unsigned interrupts = f->interrupts;
+		int r = client_stream(f->client, target, &ev, &why);
+
+		if (f->job || is_left(f))
+			break;
+		if (r < 0 && !may_resume(&why)) {
+			*err = why;
+			return -1;
+		}
+		/* A connection that stood for a while counts from its end. */
+		if (f->events > before || f->interrupts > interrupts)
+			deadline = clock_boot_usec() + RESUME_TIMEOUT;
+		if (clock_boot_usec() >= deadline) {
+			*err = why;
+			if (!err_is_set(err))
+				return err_set_id(
+					err, ERRID_HTTP_AWAY,
+					"the event stream ends again and again");
+			return -1;
+		}
+		if (f->events > before)
+			rest_msec = NAP_LEAST_MSEC;
+		nap(f, rest_msec);
+		if (rest_msec < NAP_MOST_MSEC)
+			rest_msec *= 2;
+	}
+	return 0;
+}
+
+int follow_job(struct follow *f, struct err *err)
+{
+	struct err ignored = ERR_INIT;
+	int r = follow_streams(f, err);
+
+	/* the job's colours end with its output, whatever is said next */
+	return put_end(f, r < 0 ? &ignored : err) < 0 ? -1 : r;
+}
+
+/* ---- ends ------------------------------------------------------------------- */
+
+static int signal_number(const char *name)
+{
+	for (int i = 1; i < NSIG; i++) {
+		const char *abbrev = sigabbrev_np(i);
+
+		if (abbrev && str_starts(name, "SIG") && str_eq(name + 3, abbrev))
+			return i;
+	}
+	return 0;
+}
+
+int job_end_read(const struct json *job, struct job_end *ret, struct err *err)
+{
+	const char *state = "", *class_name = "", *sig = "", *sys = "";
+	const struct json *result = NULL, *denials = NULL;
+	int64_t code = 0;
+
+	*ret = (struct job_end){.detail = ""};
+	if (json_get_str(job, "state", true, 32, &state, err) < 0)
+		return -1;
+	if (!job_state_from_name(state, &ret->state))
+		return err_set_id(err, ERRID_HTTP_ANSWER, "unknown state '%s'", state);
+	if (json_has(job, "class") && !json_is_null(job, "class") &&
+	    json_get_str(job, "class", true, 32, &class_name, err) < 0)
+		return -1;
+	if (!fail_class_from_name(class_name, &ret->fail_class))
+		return err_set_id(err, ERRID_HTTP_ANSWER, "unknown class '%s'",
+				  class_name);
+	if (!json_has(job, "result") || json_is_null(job, "result"))
+		return 0;
+	if (json_get_obj(job, "result", true, &result, err) < 0 ||
+	    json_get_str(result, "detail", false, 4096, &ret->detail, err) < 0)
+		return -1;
+	if (json_has(result, "exit_code") && !json_is_null(result, "exit_code")) {
+		if (json_get_i64(result, "exit_code", true, 0, 255, &code, err) < 0)
+			return -1;
+		ret->has_exit_code = true;
+		ret->exit_code = (int)code;
+	}
+	if (json_has(result, "signal") && !json_is_null(result, "signal")) {
+		if (json_get_str(result, "signal", true, 32, &sig, err) < 0)
+			return -1;
+		ret->signal = signal_number(sig);
+	}
+	if (json_has(result, "exec_errno") && !json_is_null(result, "exec_errno")) {
+		if (json_get_str(result, "exec_errno", true, 32, &sys, err) < 0)
+			return -1;
+		ret->exec_errno = denied_errno_from_name(sys);
+	}
+	if (json_has(result, "denials")) {
+		if (json_get_arr(result, "denials", true, SPAWN_DENIED_MAX, &denials,
+				 err) < 0)
+			return -1;
+		ret->denials = json_arr_len(denials);
+	}
+	return 0;
+}
+
+int job_end_exit_code(const struct job_end *e)
+{
+	if (e->state == JOB_TIMED_OUT)
+		return EXIT_TIMED_OUT;
+	if (e->state == JOB_CANCELLED)
+		return 128 + SIGINT;
+	if (e->state == JOB_LOST || e->state == JOB_QUARANTINED)
+		return EXIT_UNAVAILABLE;
+	if (e->fail_class == FAIL_SETUP_REFUSED)
+		return EXIT_SETUP;
+	if (e->exec_errno)
+		return e->exec_errno == ENOENT ? EXIT_NO_COMMAND : EXIT_CANNOT_EXEC;
+	if (e->has_exit_code &&
+	    (e->state == JOB_SUCCEEDED || e->fail_class == FAIL_CRASH))
+		return e->exit_code;
+	/* Whether the end of its pipe or our SIGKILL came first is a race, not a fact. */
+	if (e->fail_class == FAIL_OUTPUT_LIMIT)
+		return 128 + SIGKILL;
+	if (e->signal)
+		return 128 + e->signal;
+	return e->has_exit_code && e->exit_code ? e->exit_code : EXIT_FAILED;
+}
+
+/* The public error of an end that isn't the job's success. */
+static enum err_id end_error(enum fail_class c)
+{
+	static const enum err_id ids[FAIL_CLASS_MAX_] = {
+		[FAIL_SETUP_REFUSED] = ERRID_EXEC_SETUP,
+		[FAIL_POLICY_DENY] = ERRID_EXEC_POLICY,
+		[FAIL_TIMEOUT_KILL] = ERRID_EXEC_TIMEOUT,
+		[FAIL_OOM_KILL] = ERRID_EXEC_OOM,
+		[FAIL_OUTPUT_LIMIT] = ERRID_EXEC_OUTPUT,
+		[FAIL_DISK_LIMIT] = ERRID_EXEC_DISK,
+		[FAIL_RESOURCE_KILL] = ERRID_EXEC_RESOURCE,
+		[FAIL_CRASH] = ERRID_EXEC_CRASH,
+		[FAIL_LEASE_EXPIRED] = ERRID_EXEC_LEASE,
+		[FAIL_GATE_FAILED] = ERRID_EXEC_POLICY,
+		[FAIL_TRANSPORT_LOSS] = ERRID_EXEC_TRANSPORT,
+		[FAIL_BUDGET_EXHAUSTED] = ERRID_EXEC_POLICY,
+	};
+
+	return ids[c];
+}
+
+void job_end_explain(const struct job_end *e, job_id_t id)
+{
+	const char *state = job_state_name(e->state);
+	bool says_more = e->detail[0] && !str_eq(e->detail, state);
+	cleanup_free char *text = NULL;
+
+	if (e->state == JOB_SUCCEEDED ||
+	    (e->fail_class == FAIL_CRASH && e->has_exit_code && !e->detail[0]))
+		return;
+	text = xasprintf("job %" PRId64 ": %s%s%s%s%s", id, state,
+			 e->fail_class ? ", class " : "",
+			 e->fail_class ? fail_class_name(e->fail_class) : "",
+			 says_more ? ": " : "", says_more ? e->detail : "");
+	cmd_tell(e->exec_errno ? ERRID_SANDBOX_EXEC : end_error(e->fail_class), text);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Follow one job to its end: output live, Ctrl-C cancels, a lost stream is resumed. */
+#ifndef LYCH_CLI_FOLLOW_H
+#define LYCH_CLI_FOLLOW_H
+
+#include "cli/base/client.h"
+#include "cli/base/sse.h"
+#include "cli/ui/render.h"
+#include "cli/ui/term_filter.h"
+#include "common/attr.h"
+#include "common/err.h"
+#include "common/id.h"
+#include "common/json/json.h"
+#include "common/proto.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct follow {
+	struct client *client;
+	const char *socket; /* for the second connection that a cancel needs */
+	job_id_t id;
+	bool json;	  /* NDJSON events instead of output */
+	const char *only; /* NULL: both; "stdout" or "stderr": this one, on stdout */
+	bool quiet;	  /* no output at all: only wait */
+	bool cancels; /* SIGINT and SIGTERM cancel the job (run), and so does the vessel
+			 when we are gone; else they end the following */
+	/* result */
+	struct json *job; /* of the end event; owned */
+	int stopped_by;	  /* signal that ended the following, 0 */
+	bool damaged;	  /* some of its output could not be read; it was told */
+	/* internal */
+	char last_id[SSE_ID_SIZE]; /* where a lost stream goes on */
+	uint64_t offset[2];
+	struct term_filter filter[2];
+	bool terminal[2];
+	int sigfd;
+	unsigned interrupts;
+	uint64_t events; /* that have come, on every connection together */
+};
+
+/* Block the signals early, so that none is lost between submit and follow. */
+MUST_CHECK int follow_init(struct follow *f, struct client *c, const char *socket,
+			   struct err *err);
+/* Until the job's end (f->job set) or until told to stop (f->stopped_by). */
+MUST_CHECK int follow_job(struct follow *f, struct err *err);
+/* Ask the vessel to cancel the job, on a connection of its own. */
+MUST_CHECK int follow_cancel(const struct follow *f, struct err *err);
+void follow_done(struct follow *f);
+
+/* How a job ended, from its object. */
+struct job_end {
+	enum job_state state;
+	enum fail_class fail_class;
+	bool has_exit_code;
+	int exit_code;
+	int signal;	/* 0: none */
+	int exec_errno; /* the command could not be executed; 0: it was, or never tried */
+	size_t denials;
+	const char *detail;
+};
+MUST_CHECK int job_end_read(const struct json *job, struct job_end *ret, struct err *err);
+/* What `lych run` exits with: the job's own code, 128+signal, 124, 78, 4; 126 or 127 when
+ * it could not be executed. */
+int job_end_exit_code(const struct job_end *e);
+/* Two lines on stderr about an end that isn't the job's own. */
+void job_end_explain(const struct job_end *e, job_id_t id);
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/jobs/run_spec.h"
+
+#include "cli/base/cmd.h"
+#include "cli/base/tar.h"
+#include "cli/ui/render.h"
+#include "common/base64.h"
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/json/json.h"
+#include "common/json/npm_lock.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "common/utf8.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#define INLINE_ONE_MAX ((size_t)128 << 10) /* one file or stdin, raw bytes */
+#define INLINE_ALL_MAX                                                                   \
+	((size_t)512 << 10) /* together, raw bytes: base64 and escapes fit */
+
+#define LOCK_FILE_MAX ((size_t)8 << 20) /* with what is left out of the spec */
+
+/* ---- bytes that go in ------------------------------------------------------- */
+
+struct input {
+	int fd;
+	const char *head; /* bytes read already */
+	size_t head_len;
+};
+
+static int input_read(void *out, size_t size, size_t *ret_len, void *arg, struct err *err)
+{
+	struct input *in = arg;
+	char *p = out;
+	size_t len = 0;
+
+	if (in->head_len) {
+		len = in->head_len < size ? in->head_len : size;
+		memcpy(p, in->head, len);
+		in->head += len;
+		in->head_len -= len;
+	}
+	while (len < size) {
+		ssize_t n = read(in->fd, p + len, size - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "read");
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	*ret_len = len;
+	return 0;
+}
+
+/* Text that JSON can carry as it is? */
+static bool is_text(const char *data, size_t len)
+{
+	return utf8_is_valid(data, len) && !memchr(data, '\0', len);
+}
+
+/*
+ * The bytes of fd as one of three keys: text, base64 or the sha256 of a blob.
+ * *budget is what may still be put into the spec itself.
+ */
+static int write_bytes(struct client *c, struct jsonw *w, int fd,
+		       const char *const keys[3], size_t *budget, struct err *err)
+{
+	size_t max = *budget < INLINE_ONE_MAX ? *budget : INLINE_ONE_MAX, len = 0;
+	cleanup_free char *head = xmalloc(max + 1);
+	struct input in = {.fd = fd};
+	char sha[65];
+	uint64_t size;
+
+	if (input_read(head, max + 1, &len, &in, err) < 0)
+		return -1;
+	if (len > max) {
+		in.head = head;
+		in.head_len = len;
+		if (client_upload(c, input_read, &in, sha, &size, err) < 0)
+			return -1;
+		jsonw_kstr(w, keys[2], sha);
+		return 0;
+	}
+	*budget -= len;
+	if (is_text(head, len)) {
+		jsonw_key(w, keys[0]);
+		jsonw_strn(w, head, len);
+		return 0;
+	}
+	struct buf b;
+
+	buf_init(&b, INLINE_ONE_MAX * 2);
+	base64_add(&b, head, len);
+	jsonw_kstr(w, keys[1], buf_str(&b));
+	buf_done(&b);
+	return 0;
+}
+
+/* PATH[=DEST] of --file: the path, owned; *ret_dest is the name that the job has it by, a part
+ * of arg. */
+static char *split_file(const char *arg, const char **ret_dest)
+{
+	const char *eq = strrchr(arg, '=');
+	const char *slash = strrchr(arg, '/');
+
+	*ret_dest = eq ? eq + 1 : slash ? slash + 1 : arg;
+	return eq ? xstrndup(arg, (size_t)(eq - arg)) : xstrdup(arg);
+}
+
+static int write_file(struct client *c, struct jsonw *w, const char *arg, size_t *budget,
+		      struct err *err)
+{
+	static const char *const keys[3] = {"content", "base64", "blob"};
+	const char *dest;
+	cleanup_free char *path = split_file(arg, &dest);
+	cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return err_sys_id(err, ERRID_CORE_USAGE, "--file %s", path);
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "--file %s", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set_id(err, ERRID_CORE_USAGE, "--file %s: not a regular file",
+				  path);
+	if (path_check_relative(dest, strlen(dest), err) < 0)
+		return err_wrap(err, "--file %s", arg);
+	jsonw_obj(w);
+	jsonw_kstr(w, "path", dest);
+	if (write_bytes(c, w, fd, keys, budget, err) < 0)
+		return err_wrap(err, "--file %s", path);
+	jsonw_kstr(w, "mode", st.st_mode & 0100 ? "0755" : "0644");
+	jsonw_obj_end(w);
+	return 0;
+}
+
+static void tell_skipped(const char *path, const char *why, void *arg)
+{
+	struct buf b;
+
+	(void)arg;
+	buf_init(&b, 65536);
+	render_escape(&b, path, strlen(path), 0);
+	(void)fprintf(stderr, "lych: left out: %s: %s\n", buf_str(&b), why);
+	buf_done(&b);
+}
+
+static int write_dir(struct client *c, struct jsonw *w, const char *dir, struct err *err)
+{
+	struct tar *t = NULL;
+	uint64_t size;
+	char sha[65];
+	int r;
+
+	if (tar_open(dir, tell_skipped, NULL, &t, err) < 0)
+		return err_wrap(err, "--dir");
+	r = client_upload(c, tar_read, t, sha, &size, err);
+	if (r == 0 && render_is_terminal(STDERR_FILENO)) {
+		char text[32];
+
+		render_size(text, size);
+		(void)fprintf(stderr, "lych: %" PRIu64 " files copied in (%s)\n",
+			      tar_stats(t)->files, text);
+	}
+	tar_close(t);
+	if (r < 0)
+		return err_wrap(err, "--dir %s", dir);
+	jsonw_kstr(w, "input", sha);
+	return 0;
+}
+
+/* ---- the spec --------------------------------------------------------------- */
+
+/* Does one of the first n set this name (with its '=' behind len bytes)? */
+static bool env_is_set(const struct run_args *a, size_t n, size_t len)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(a->env[i], a->env[n], len + 1) == 0)
+			return true;
+	return false;
+}
+
+static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
+{
+	jsonw_key(w, "env");
+	jsonw_obj(w);
+	for (size_t i = 0; i < a->n_env; i++) {
+		const char *eq = strchr(a->env[i], '=');
+
+		if (!eq || !env_name_is_allowed(a->env[i], (size_t)(eq - a->env[i])))
+			return err_set_id(err, ERRID_SPEC_ENV, "--env %s", a->env[i]);
+		if (env_is_set(a, i, (size_t)(eq - a->env[i])))
+			return err_set_id(err, ERRID_SPEC_ENV,
+					  "--env %.*s is given twice",
+					  (int)(eq - a->env[i]), a->env[i]);
+		if (!utf8_is_valid(eq + 1, strlen(eq + 1)))
+			return err_set_id(err, ERRID_SPEC_ENV, "--env %s: not UTF-8",
+					  a->env[i]);
+		cleanup_free char *name = xstrndup(a->env[i], (size_t)(eq - a->env[i]));
+
+		jsonw_kstr(w, name, eq + 1);
+	}
+	jsonw_obj_end(w);
+	return 0;
+}
+
+static int write_names(struct jsonw *w, const char *key, const char *const *names,
+		       size_t n, bool (*is_one)(const char *), struct err *err)
+{
+	jsonw_key(w, key);
+	jsonw_arr(w);
+	for (size_t i = 0; i < n; i++) {
+		if (!is_one(names[i]))
+			return err_set_id(err, ERRID_SPEC_DEPS, "--dep %s:%.200s", key,
+					  names[i]);
+		jsonw_str(w, names[i]);
+	}
+	jsonw_arr_end(w);
+	return 0;
+}
+
+/* The path of the job's package-lock.json, owned; NULL: it has none. */
+static char *find_lock(const struct run_args *a)
+{
+	static const char name[] = "package-lock.json";
+
+	for (size_t i = 0; i < a->n_files; i++) {
+		const char *dest;
+		cleanup_free char *path = split_file(a->files[i], &dest);
+
+		if (str_eq(dest, name))
+			return TAKE_PTR(path);
+	}
+	return a->dir ? xasprintf("%s/%s", a->dir, name) : NULL;
+}
+
+static int write_lock(const struct run_args *a, struct jsonw *w, struct err *err)
+{
+	cleanup_free char *path = find_lock(a);
+	cleanup_buf struct buf lock = {.max = SPEC_MAX_BYTES};
+	cleanup_buf struct buf package = {.max = SPEC_MAX_BYTES};
+	cleanup_free char *text = NULL;
+	cleanup_json struct json *j = NULL;
+	size_t len;
+
+	if (!path)
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "--dep npm-lock: no package-lock.json among --file "
+				  "and --dir");
+	if (fs_read_file(AT_FDCWD, path, LOCK_FILE_MAX, &text, &len, err) < 0 ||
+	    json_parse(text, len, NPM_LOCK_DEPTH_MAX, &j, err) < 0 ||
+	    npm_lock_write(j, NULL, &lock, &package, err) < 0)
+		return err_wrap(err, "--dep npm-lock: %s", path);
+	jsonw_key(w, "npm_lock");
+	jsonw_raw(w, buf_str(&lock), lock.len);
+	return 0;
+}
+
+static int write_deps(const struct run_args *a, struct jsonw *w, struct err *err)
+{
+	jsonw_key(w, "deps");
+	jsonw_obj(w);
+	if (write_names(w, "pypi", a->pypi, a->n_pypi, deps_is_requirement, err) < 0 ||
+	    write_names(w, "npm", a->npm, a->n_npm, deps_is_npm, err) < 0)
+		return -1;
+	if (a->npm_lock && write_lock(a, w, err) < 0)
+		return -1;
+	jsonw_obj_end(w);
+	return 0;
+}
+
+static void write_limits(const struct run_args *a, struct jsonw *w)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} l[] = {
+		{"memory_bytes", a->memory}, {"disk_bytes", a->disk},
+		{"output_bytes", a->output}, {"timeout_ms", a->timeout_usec / 1000},
+		{"processes", a->processes}, {"cpus", a->cpus},
+	};
+
+	jsonw_key(w, "limits");
+	jsonw_obj(w);
+	for (size_t i = 0; i < ARRAY_SIZE(l); i++)
+		if (l[i].value)
+			jsonw_ku64(w, l[i].name, l[i].value);
+	jsonw_obj_end(w);
+}
+
+static int write_stdin(struct client *c, struct jsonw *w, size_t *budget, struct err *err)
+{
+	static const char *const keys[3] = {"stdin", "stdin_base64", "stdin_blob"};
+
+	if (render_is_terminal(STDIN_FILENO))
+		return 0;
+	return write_bytes(c, w, STDIN_FILENO, keys, budget, err) < 0
+		       ? err_wrap(err, "stdin")
+		       : 0;
+}
+
+static int write_argv(const struct run_args *a, struct jsonw *w, struct err *err)
+{
+	if (a->argc > ARGV_MAX)
+		return err_set_id(err, ERRID_SPEC_ARGV, "%d strings", a->argc);
+	jsonw_key(w, "argv");
+	jsonw_arr(w);
+	for (int i = 0; i < a->argc; i++) {
+		size_t len = strlen(a->argv[i]);
+
+		if (len > ARG_MAX_BYTES || !utf8_is_valid(a->argv[i], len))
+			return err_set_id(err, ERRID_SPEC_ARGV, "argument %d: %s", i,
+					  len > ARG_MAX_BYTES ? "too long" : "not UTF-8");
+		jsonw_str(w, a->argv[i]);
+	}
+	jsonw_arr_end(w);
+	return 0;
+}
+
+static int write_globs(const struct run_args *a, struct jsonw *w, struct err *err)
+{
+	jsonw_key(w, "artifacts");
+	jsonw_arr(w);
+	for (size_t i = 0; i < a->n_artifacts; i++) {
+		if (!utf8_is_valid(a->artifacts[i], strlen(a->artifacts[i])))
+			return err_set_id(err, ERRID_SPEC_PATH,
+					  "--artifact %s: not UTF-8", a->artifacts[i]);
+		jsonw_str(w, a->artifacts[i]);
+	}
+	jsonw_arr_end(w);
+	return 0;
+}
+
+/* What goes in: files, a directory, stdin. */
+static int write_inputs(struct client *c, const struct run_args *a, struct jsonw *w,
+			struct err *err)
+{
+	size_t budget = INLINE_ALL_MAX;
+
+	if (a->n_files) {
+		jsonw_key(w, "files");
+		jsonw_arr(w);
+		for (size_t i = 0; i < a->n_files; i++)
+			if (write_file(c, w, a->files[i], &budget, err) < 0)
+				return -1;
+		jsonw_arr_end(w);
+	}
+	if (a->dir && write_dir(c, w, a->dir, err) < 0)
+		return -1;
+	return a->no_stdin ? 0 : write_stdin(c, w, &budget, err);
+}
+
+int run_spec_build(struct client *c, const struct run_args *a, struct buf *out,
+		   struct err *err)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, out);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "request_id", a->request_id);
+	if (write_argv(a, &w, err) < 0 || write_inputs(c, a, &w, err) < 0)
+		return -1;
+	if (a->n_env && write_env(a, &w, err) < 0)
+		return -1;
+	write_limits(a, &w);
+	if (a->network)
+		jsonw_kstr(&w, "network", a->network);
+	if (a->egress)
+		jsonw_kstr(&w, "egress", a->egress);
+	if ((a->n_pypi || a->n_npm || a->npm_lock) && write_deps(a, &w, err) < 0)
+		return -1;
+	if (a->retry)
+		jsonw_kstr(&w, "retry", a->retry);
+	if (a->has_priority)
+		jsonw_ku64(&w, "priority", a->priority);
+	if (a->explain)
+		jsonw_kbool(&w, "explain", true);
+	if (a->n_artifacts && write_globs(a, &w, err) < 0)
+		return -1;
+	jsonw_obj_end(&w);
+	if (!buf_ok(out))
+		return err_set_id(err, ERRID_SPEC_SIZE, "above %zu bytes",
+				  SPEC_MAX_BYTES);
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what a person asked of lych run to the spec of a job. */
+#ifndef LYCH_CLI_RUN_SPEC_H
+#define LYCH_CLI_RUN_SPEC_H
+
+#include "cli/base/client.h"
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include "common/proto.h"
+#include "common/proto/deps.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RUN_FILES_MAX 1024
+
+/* All of it is the command line's own; 0, NULL and false: not given. */
+struct run_args {
+	const char *files[RUN_FILES_MAX], *env[ENV_MAX], *artifacts[64];
+	size_t n_files, n_env, n_artifacts;
+	const char *pypi[DEPS_MAX], *npm[DEPS_MAX];
+	size_t n_pypi, n_npm;
+	bool npm_lock;
+	const char *dir, *out, *request_id, *network, *egress, *retry;
+	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
+	bool has_priority, explain, json, detach, no_stdin, force;
+	char **argv;
+	int argc;
+};
+
+/* *out: at most SPEC_MAX_BYTES. What is too large for it is sent as a blob meanwhile; all paths
+ * that are read are the user's own. */
+MUST_CHECK int run_spec_build(struct client *c, const struct run_args *a, struct buf *out,
+			      struct err *err);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lych config init|check: a codex.yaml to begin with; and what one means for jobs. */
+#include "cli/base/cmd.h"
+#include "cli/base/config_file.h"
+#include "cli/base/machine.h"
+#include "cli/base/paths.h"
+#include "cli/ui/render.h"
+#include "common/cleanup.h"
+#include "common/conf/conf.h"
+#include "common/fs.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+
+struct config_args {
+	const char *verb;
+	bool json;
+};
+
+static error_t config_parse(int key, char *arg, struct argp_state *state)
+{
+	struct config_args *a = state->input;
+
+	switch (key) {
+	case 'j':
+		a->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->verb)
+			argp_usage(state);
+		a->verb = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* ---- init -------------------------------------------------------------------- */
+
+static int check_text(const struct buf *text, size_t *ret_registries, struct err *err)
+{
+	struct conf conf;
+
+	if (!buf_ok(text))
+		return err_set(err, ERR_INTERNAL, "the file would be too long");
+	if (conf_parse(buf_str(text), text->len, &conf, err) < 0)
+		return err_wrap(err, "what this machine's settings made of it");
+	*ret_registries = 0;
+	for (unsigned k = 0; k < REGISTRY_KIND_MAX_; k++)
+		*ret_registries += conf.broker.registry[k].url.text != NULL;
+	conf_done(&conf);
+	return 0;
+}
+
+static int config_init(const struct config_args *a, const struct paths *p,
+		       struct err *err)
+{
+	cleanup_free char *dir = xstrdup(p->config);
+	cleanup_buf struct buf text = {0};
+	cleanup_close int fd = -1;
+	size_t n_registries = 0;
+
+	*strrchr(dir, '/') = '\0';
+	buf_init(&text, CONF_FILE_MAX_BYTES);
+	buf_adds(&text, conf_template());
+	if (access(p->config, F_OK) < 0)
+		machine_write_registries(p->home, true, &text);
+	if (check_text(&text, &n_registries, err) < 0 || fs_mkdir_all(dir, 0700, err) < 0)
+		return -1;
+	fd = open(p->config, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 && errno == EEXIST)
+		return err_set_id(err, ERRID_STORE_EXISTS, "%s; it was not touched",
+				  p->config);
+	if (fd < 0)
+		return err_sys(err, "%s", p->config);
+	if (fs_write_all(fd, text.data, text.len, err) < 0)
+		return -1;
+	if (fsync(fd) < 0)
+		return err_sys(err, "%s", p->config);
+	if (a->json)
+		(void)printf("{\"ok\":true,\"registries\":%zu}\n", n_registries);
+	else
+		(void)printf("%s written; every key is at its default%s\n", p->config,
+			     n_registries ? ", registries as npm and pip have them here"
+					  : "");
+	return 0;
+}
+
+/* ---- check ------------------------------------------------------------------- */
+
+static void put_rule(struct buf *b, const struct conf_broker *c,
+		     const struct conf_rule *rule)
+{
+	static const char *const schemes[] = {
+		[WARD_HTTPS] = "https", [WARD_HTTP] = "http", [WARD_ANY_SCHEME] = "*"};
+
+	buf_addf(b, "rule %zu, %s", (size_t)(rule - c->rule) + 1,
+		 ward_action_name(rule->action));
+	if (rule->action == WARD_LIMIT)
+		buf_addf(b, " %" PRIu64 " in %" PRIu64 " s", rule->limit_count,
+			 rule->limit_window_usec / USEC_PER_SEC);
+	buf_addf(b, ", %s: ", rule->identity ? rule->identity : "anybody");
+	switch (rule->target) {
+	case WARD_PORTAL:
+		buf_addf(b, "portal %s (%s)", rule->name,
+			 conf_portal_find(c, rule->name)->url.text);
+		break;
+	case WARD_REGISTRY:
+		buf_addf(b, "registry %s, with egress registry", rule->name);
+		break;
+	case WARD_HOST:
+	default:
+		buf_addf(b, "%s %s://%s%s", rule->method ? rule->method : "any method",
+			 schemes[rule->scheme], rule->is_suffix ? "*." : "", rule->name);
+		if (rule->port)
+			buf_addf(b, ":%u", rule->port);
+		buf_adds(b, rule->path ? rule->path : "/");
+	}
+}
+
+/* The rules of two kinds: those that permit, those that refuse. */
+static void print_rules(struct jsonw *w, const struct conf_broker *c, bool permitting)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_rules; i++) {
+		cleanup_buf struct buf b = {0};
+
+		if ((c->rule[i].action <= WARD_LIMIT) != permitting)
+			continue;
+		buf_init(&b, 8192);
+		put_rule(&b, c, &c->rule[i]);
+		if (w) {
+			jsonw_str(w, buf_str(&b));
+			continue;
+		}
+		if (n++ == 0)
+			(void)printf("%s\n",
+				     permitting ? "jobs that run with --egress may ask:"
+						: "but not:");
+		(void)printf("  %s\n", buf_str(&b));
+	}
+	if (!w && permitting && n == 0)
+		(void)puts(
+			"jobs may ask nothing of models, the network or registries: no "
+			"rule of the ward allows it");
+}
+
+static void print_config(const struct config_args *a, const char *file,
+			 const struct conf *conf)
+{
+	cleanup_buf struct buf out = {0};
+	struct jsonw w;
+
+	if (!a->json) {
+		(void)printf("%s: ok\n", file);
+		print_rules(NULL, &conf->broker, true);
+		print_rules(NULL, &conf->broker, false);
+		return;
+	}
+	buf_init(&out, (size_t)1 << 20);
+	jsonw_init(&w, &out);
+	jsonw_obj(&w);
+	jsonw_kbool(&w, "ok", true);
+	jsonw_kstr(&w, "file", file);
+	jsonw_key(&w, "permits");
+	jsonw_arr(&w);
+	print_rules(&w, &conf->broker, true);
+	jsonw_arr_end(&w);
+	jsonw_key(&w, "refuses");
+	jsonw_arr(&w);
+	print_rules(&w, &conf->broker, false);
+	jsonw_arr_end(&w);
+	jsonw_obj_end(&w);
+	(void)puts(buf_str(&out));
+}
+
+static int config_check(const struct config_args *a, const struct paths *p,
+			struct err *err)
+{
+	struct conf conf;
+
+	if (access(p->config, F_OK) < 0 && errno == ENOENT) {
+		if (a->json)
+			(void)puts("{\"ok\":true,\"file\":null}");
+		else
+			(void)printf("no %s: every key is at its default\n", p->config);
+		return 0;
+	}
+	if (config_load(p->config, &conf, err) < 0)
+		return -1;
+	print_config(a, p->config, &conf);
+	conf_done(&conf);
+	return 0;
+}
+
+static int config(const struct config_args *a, struct err *err)
+{
+	cleanup_paths struct paths p = {0};
+
+	if (paths_resolve(&p, err) < 0)
+		return -1;
+	if (str_eq(a->verb, "init"))
+		return config_init(a, &p, err);
+	if (str_eq(a->verb, "check"))
+		return config_check(a, &p, err);
+	return err_set_id(err, ERRID_CORE_USAGE,
+			  "'lych config init' or 'lych config check'");
+}
+
+int cmd_config(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"json", 'j', NULL, 0, "answer in JSON", 0},
+		{0},
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = config_parse,
+		.args_doc = "init|check",
+		.doc = "Write codex.yaml, or check it and say what "
+		       "it allows to jobs."};
+	struct config_args a = {0};
+	struct err err = ERR_INIT;
+
+	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	return config(&a, &err) < 0 || render_flush(&err) < 0 ? cmd_fail(&err, a.json)
+							      : 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host's side of the reactor: takes the vessel's intents, each once. The vessel is
+ * trusted but lives in a container that may be taken over one day: what it drops can say
+ * one word of four and nothing else, is opened beneath its directory and never followed,
+ * and whatever is not an intent is set aside and reported.
+ */
+#ifndef LYCH_CLI_INTENTS_H
+#define LYCH_CLI_INTENTS_H
+
+#include "cli/base/paths.h"
+#include "common/attr.h"
+#include "common/err.h"
+#include "common/proto/intent.h"
+
+#define INTENTS_RATE_MAX 10  /* restarts and rotations ... */
+#define INTENTS_RATE_SEC 600 /* ... in this time; stops are never too many */
+
+struct intents {
+	int dirfd, receipts;
+	/* Carries it out; idempotent: after a crash it is asked again. */
+	int (*act)(enum intent what, void *arg, struct err *err);
+	void *arg;
+	unsigned n_done, n_failed, n_aside;
+};
+
+/* <data>/vessel/reactor and <data>/reactor (made here; the vessel does not see it). */
+MUST_CHECK int intents_open(const struct paths *p, struct intents *ret, struct err *err);
+void intents_close(struct intents *in);
+/* Everything that waits; leaves the directory empty. Logs each. */
+MUST_CHECK int intents_run(struct intents *in, struct err *err);
+
+/* The state in an intent's receipt: "", "begun", "done", "failed". */
+struct intent_receipt {
+	char state[16], detail[256];
+};
+MUST_CHECK int intents_receipt(const struct paths *p, const char *id,
+			       struct intent_receipt *ret, struct err *err);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lych status, version. */
+#include "cli/base/client.h"
+#include "cli/base/cmd.h"
+#include "cli/base/paths.h"
+#include "cli/local/up.h"
+#include "cli/pod/bind.h"
+#include "cli/ui/render.h"
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/proto.h"
+#include "common/str.h"
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+
+struct json_arg {
+	bool json;
+};
+
+static error_t json_parse_arg(int key, char *arg UNUSED, struct argp_state *state)
+{
+	struct json_arg *a = state->input;
+
+	switch (key) {
+	case 'j':
+		a->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_usage(state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option json_options[] = {
+	{"json", 'j', NULL, 0, "answer in JSON", 0},
+	{0},
+};
+
+/* ---- status ---------------------------------------------------------------- */
+
+/* First child of a process; 0 without. */
+static pid_t first_child(pid_t pid)
+{
+	cleanup_free char *path = xasprintf("/proc/%d/task/%d/children", pid, pid);
+	cleanup_free char *text = NULL;
+	struct err ignored = ERR_INIT;
+	size_t len;
+
+	if (pid <= 0 || fs_read_file(AT_FDCWD, path, 65536, &text, &len, &ignored) < 0)
+		return 0;
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+/* In how many pid namespaces does it live? */
+static unsigned pid_depth(pid_t pid)
+{
+	cleanup_free char *path = xasprintf("/proc/%d/status", pid);
+	cleanup_free char *text = NULL;
+	struct err ignored = ERR_INIT;
+	unsigned n = 0;
+	size_t len;
+	char *s;
+
+	if (fs_read_file(AT_FDCWD, path, 65536, &text, &len, &ignored) < 0)
+		return 0;
+	s = strstr(text, "\nNSpid:");
+	if (!s)
+		return 0;
+	for (s += 7; *s && *s != '\n'; s++)
+		n += *s != '\t' && (s[1] == '\t' || s[1] == '\n');
+	return n;
+}
+
+static int64_t part_pid(const struct json *starter, const char *name)
+{
+	const struct json *parts = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (json_get_arr(starter, "parts", true, 16, &parts, &ignored) < 0)
+		return 0;
+	for (size_t i = 0; i < json_arr_len(parts); i++) {
+		const struct json *p = json_arr_at(parts, i);
+		const char *have = "";
+		int64_t pid = 0;
+
+		if (json_get_str(p, "name", true, 32, &have, &ignored) == 0 &&
+		    str_eq(have, name) &&
+		    json_get_i64(p, "pid", true, 0, INT_MAX, &pid, &ignored) == 0)
+			return pid;
+	}
+	return 0;
+}
+
+/* Pids of what runs. The tomb is pid 1 behind its wall's guard; the spawner is the first
+ * process below the tomb that is in a pid namespace of its own. */
+static void write_processes(struct jsonw *w, const struct json *starter)
+{
+	int64_t self = 0;
+	struct err ignored = ERR_INIT;
+	pid_t guard = (pid_t)part_pid(starter, "tomb"), tomb, spawner;
+
+	/* a scope's systemd-run has become the guard by exec */
+	tomb = first_child(guard);
+	spawner = first_child(tomb);
+	while (spawner && pid_depth(spawner) <= pid_depth(tomb))
+		spawner = first_child(spawner);
+	if (json_get_i64(starter, "pid", true, 0, INT_MAX, &self, &ignored) < 0)
+		self = 0;
+	jsonw_key(w, "processes");
+	jsonw_obj(w);
+	jsonw_ki64(w, "supervisor", self);
+	jsonw_ki64(w, "postgres", part_pid(starter, "postgres"));
+	jsonw_ki64(w, "scribe", part_pid(starter, "scribe"));
+	jsonw_ki64(w, "vessel", part_pid(starter, "vessel"));
+	jsonw_ki64(w, "guard", guard);
+	jsonw_ki64(w, "tomb", tomb);
+	jsonw_ki64(w, "spawner", spawner);
+	jsonw_obj_end(w);
+}
+
+static int starter_read(const struct paths *p, struct json **ret, struct err *err)
+{
+	cleanup_free char *path = xasprintf("%s/" STARTER_STATE, p->data);
+	cleanup_free char *lock_path = xasprintf("%s/lock", p->data);
+	cleanup_free char *text = NULL;
+	cleanup_close int lock = open(lock_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	pid_t holder = 0;
+	size_t len;
+
+	if (lock < 0 || fs_lock_holder(lock, &holder, err) < 0 || !holder)
+		return err_set_id(err, ERRID_HTTP_AWAY, "nothing runs on %s", p->data);
+	if (fs_read_file(AT_FDCWD, path, 65536, &text, &len, err) < 0)
+		return -1;
+	return json_parse(text, len, JSON_DEPTH_DEFAULT, ret, err);
+}
+
+/* Jobs wait while the audit log can't be written: that is said first. */
+static void print_audit(const struct json *vessel)
+{
+	const char *code = "?", *detail = "", *hint = "";
+	const struct json *audit = NULL;
+	struct err ignored = ERR_INIT;
+	bool ok = false;
+
+	if (json_get_obj(vessel, "audit", true, &audit, &ignored) < 0 ||
+	    (json_get_bool(audit, "ok", true, &ok, &ignored) == 0 && ok))
+		return;
+	(void)!json_get_str(audit, "error_code", true, 64, &code, &ignored);
+	(void)!json_get_str(audit, "detail", true, 1024, &detail, &ignored);
+	(void)!json_get_str(audit, "hint", true, 1024, &hint, &ignored);
+	(void)printf("NO JOB IS BEGUN: the audit log is not written\n      %s  %s\n"
+		     "      %s\n\n",
+		     code, detail, hint);
+}
+
+static void print_people(const struct json *starter, const struct json *vessel,
+			 const struct err *vessel_err)
+{
+	const char *cgroup = "?", *reason = "", *state = "?";
+	struct err ignored = ERR_INIT;
+	const struct json *parts = NULL;
+	struct table t;
+
+	if (json_get_str(starter, "cgroup", true, 64, &cgroup, &ignored) < 0 ||
+	    json_get_str(starter, "cgroup_reason", true, 256, &reason, &ignored) < 0 ||
+	    json_get_str(starter, "state", true, 32, &state, &ignored) < 0 ||
+	    json_get_arr(starter, "parts", true, 16, &parts, &ignored) < 0)
+		return;
+	(void)printf("Lychgate %s: %s\n\n", LYCH_VERSION, state);
+	table_init(&t, 4);
+	table_cell(&t, "PART");
+	table_cell(&t, "STATE");
+	table_cell(&t, "PID");
+	table_cell(&t, "RESTARTS");
+	for (size_t i = 0; i < json_arr_len(parts); i++) {
+		const struct json *p = json_arr_at(parts, i);
+		const char *name = "?", *st = "?";
+		int64_t pid = 0;
+		uint64_t restarts = 0;
+		char num[32];
+
+		(void)!json_get_str(p, "name", true, 32, &name, &ignored);
+		(void)!json_get_str(p, "state", true, 32, &st, &ignored);
+		(void)!json_get_i64(p, "pid", true, 0, INT_MAX, &pid, &ignored);
+		(void)!json_get_u64(p, "restarts", true, 0, UINT32_MAX, &restarts,
+				    &ignored);
+		table_cell(&t, name);
+		table_cell(&t, st);
+		(void)snprintf(num, sizeof(num), "%" PRId64, pid);
+		table_cell(&t, num);
+		(void)snprintf(num, sizeof(num), "%" PRIu64, restarts);
+		table_cell(&t, num);
+	}
+	table_print(&t, true);
+	table_done(&t);
+	(void)printf("\ncgroup: %s%s%s%s\n\n", cgroup, reason[0] ? " (" : "", reason,
+		     reason[0] ? "): limits by rlimits and supervision" : "");
+	if (!vessel) {
+		cleanup_free char *why = render_shown(vessel_err->msg);
+
+		(void)printf("vessel: does not answer: %s\n", why);
+		return;
+	}
+	print_audit(vessel);
+	table_init(&t, 2);
+	table_tree(&t, vessel);
+	table_print(&t, false);
+	table_done(&t);
+}
+
+static int status(const struct json_arg *a, struct err *err)
+{
+	cleanup_paths struct paths p = {0};
+	cleanup_json struct json *starter = NULL;
+	cleanup_json struct json *vessel = NULL;
+	cleanup_client struct client *c = NULL;
+	struct err away = ERR_INIT;
+	const char *state = "";
+	bool ready = false;
+
+	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0)
+		return -1;
+	if (starter_read(&p, &starter, &away) < 0) {
+		cleanup_bind struct bind b = BIND_INIT;
+
+		if (bind_open(&b, err) < 0)
+			return -1;
+		if (b.has_receipt)
+			return bind_status(&b, a->json, err);
+		*err = away;
+		return -1;
+	}
+	if (json_get_str(starter, "state", true, 32, &state, err) < 0)
+		return -1;
+	bool answers = client_status(c, &vessel, &ready, &away) == 0;
+
+	if (!a->json) {
+		print_people(starter, answers ? vessel : NULL, &away);
+	} else {
+		cleanup_buf struct buf b = {0};
+		struct jsonw w;
+
+		buf_init(&b, (size_t)16 << 20);
+		jsonw_init(&w, &b);
+		jsonw_obj(&w);
+		jsonw_kbool(&w, "ready", ready && str_eq(state, "up"));
+		write_processes(&w, starter);
+		jsonw_key(&w, "starter");
+		json_write(starter, &w);
+		jsonw_key(&w, "vessel");
+		if (answers)
+			json_write(vessel, &w);
+		else
+			jsonw_null(&w);
+		jsonw_obj_end(&w);
+		(void)puts(buf_str(&b));
+	}
+	if (render_flush(err) < 0)
+		return -1;
+	return answers ? 0 : EXIT_UNAVAILABLE;
+}
+
+int cmd_status(int argc, char **argv)
+{
+	static const struct argp argp = {.options = json_options,
+					 .parser = json_parse_arg,
+					 .doc = "What runs, and which walls stand."};
+	struct json_arg a = {0};
+	struct err err = ERR_INIT;
+	int r;
+
+	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	r = status(&a, &err);
+	return r < 0 ? cmd_fail(&err, a.json) : r;
+}
+
+/* ---- version --------------------------------------------------------------- */
+
+int cmd_version(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = json_options, .parser = json_parse_arg, .doc = "The version."};
+	struct json_arg a = {0};
+	struct err err = ERR_INIT;
+
+	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (a.json)
+		(void)printf("{\"version\":\"%s\",\"api\":%d}\n", LYCH_VERSION,
+			     LYCH_API_VERSION);
+	else
+		(void)printf("lych %s (API %d)\n", LYCH_VERSION, LYCH_API_VERSION);
+	return render_flush(&err) < 0 ? cmd_fail(&err, a.json) : 0;
+}

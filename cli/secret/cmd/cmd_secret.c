@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lych secret list|set|rotate|check: names and states, never a value. */
+#include "cli/base/cmd.h"
+#include "cli/base/config_file.h"
+#include "cli/base/paths.h"
+#include "cli/secret/secret_tombs.h"
+#include "cli/ui/render.h"
+#include "common/cleanup.h"
+#include "common/conf/conf.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <argp.h>
+#include <errno.h>
+#include <stdarg.h>
+
+#define ENTRIES_MAX 256
+
+struct secret_args {
+	const char *verb, *name, *store, *tomb;
+	bool json, generate, replace;
+};
+
+enum { OPT_STORE = 256, OPT_GENERATE, OPT_REPLACE, OPT_TOMB };
+
+static error_t secret_parse(int key, char *arg, struct argp_state *state)
+{
+	struct secret_args *a = state->input;
+
+	switch (key) {
+	case 'j':
+		a->json = true;
+		return 0;
+	case OPT_STORE:
+		a->store = arg;
+		return 0;
+	case OPT_GENERATE:
+		a->generate = true;
+		return 0;
+	case OPT_REPLACE:
+		a->replace = true;
+		return 0;
+	case OPT_TOMB:
+		a->tomb = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (!a->verb)
+			a->verb = arg;
+		else if (!a->name)
+			a->name = arg;
+		else
+			cmd_usage(state, "'%s': one name; a value comes from stdin", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->verb)
+			cmd_usage(state, "list, set, rotate, tomb or check");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option secret_options[] = {
+	{"store", OPT_STORE, "files|podman", 0,
+	 "where the values are: embedded mode's files (default), or Podman's secrets", 0},
+	{"generate", OPT_GENERATE, NULL, 0, "set: a random value instead of stdin's", 0},
+	{"replace", OPT_REPLACE, NULL, 0, "set: also when there is one", 0},
+	{"tomb", OPT_TOMB, "NAME", 0,
+	 "rotate: the next generation of this tomb's own secrets", 0},
+	{"json", 'j', NULL, 0, "answer in JSON", 0},
+	{0},
+};
+static const struct argp secret_argp = {
+	.options = secret_options,
+	.parser = secret_parse,
+	.args_doc = "list|check\nset|rotate NAME\nrotate --tomb NAME\ntomb NAME",
+	.doc = "Secrets: what there is, and what is wrong with it. A value is read from "
+	       "stdin or made, and never shown.",
+};
+
+/* ---- what is there ----------------------------------------------------------- */
+
+struct entry {
+	char *name;
+	char kind[16];
+	const struct secret_info *info; /* NULL: not in the manifest */
+	bool present, is_bad;
+	bool is_named; /* codex.yaml has a portal with it, or a generation a tomb */
+	struct secret_value value;
+	char state[256]; /* "ok", or what is wrong, or a note */
+};
+
+struct inventory {
+	struct entry e[ENTRIES_MAX];
+	size_t n;
+	bool full;
+};
+
+static struct entry *inventory_add(struct inventory *v, const char *name)
+{
+	struct entry *e;
+
+	for (size_t i = 0; i < v->n; i++)
+		if (str_eq(v->e[i].name, name))
+			return &v->e[i];
+	if (v->n == ENTRIES_MAX) {
+		v->full = true;
+		return NULL;
+	}
+	e = &v->e[v->n++];
+	e->name = xstrdup(name);
+	e->info = secret_find(name);
+	(void)snprintf(e->state, sizeof(e->state), "ok");
+	return e;
+}
+
+static void inventory_free(struct inventory *v)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		free(v->e[i].name);
+		secret_value_wipe(&v->e[i].value);
+	}
+	explicit_bzero(v, sizeof(*v));
+	free(v);
+}
+
+static void on_name(const char *name, const char *kind, void *arg)
+{
+	struct entry *e;
+
+	/* Podman's store holds other applications' secrets too: none of our business. */
+	if (!str_eq(kind, "file") && !str_starts(name, "lychgate_") &&
+	    !str_starts(name, "portal_"))
+		return;
+	e = inventory_add(arg, name);
+	if (!e)
+		return;
+	e->present = true;
+	(void)snprintf(e->kind, sizeof(e->kind), "%s", kind);
+}
+
+static void PRINTF_FMT(3, 4) mark(struct entry *e, bool is_bad, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(e->state, sizeof(e->state), fmt, ap);
+	va_end(ap);
+	e->is_bad = is_bad;
+}
+
+static void add_portals(const struct conf_broker *b, struct inventory *v)
+{
+	const char *name;
+
+	for (size_t i = 0; (name = conf_portal_secret(b, i)); i++) {
+		struct entry *e = inventory_add(v, name);
+
+		if (e)
+			e->is_named = true;
+	}
+}
+
+/* Whoever has a generation has both secrets. */
+static void add_tombs(struct inventory *v)
+{
+	size_t n = v->n;
+
+	for (size_t i = 0; i < n; i++)
+		for (enum tomb_secret k = 0;
+		     str_starts(v->e[i].name, TOMB_GENERATION_OF) && k < TOMB_SECRET_MAX_;
+		     k++) {
+			cleanup_free char *name =
+				xasprintf("%s%s", tomb_secret_prefix(k),
+					  v->e[i].name + strlen(TOMB_GENERATION_OF));
+			struct entry *e = inventory_add(v, name);
+
+			if (e)
+				e->is_named = true;
+		}
+}
+
+static int take_stock(struct secret_store *s, struct inventory *v, struct err *err)
+{
+	struct conf conf;
+
+	if (config_load_or_defaults(s->paths->config, &conf, err) < 0)
+		return -1;
+	add_portals(&conf.broker, v);
+	conf_done(&conf);
+	for (size_t i = 0; i < secret_manifest_len; i++)
+		if (!strchr(secret_manifest[i].name, '*'))
+			(void)inventory_add(v, secret_manifest[i].name);
+	if (s->ops->list(s, on_name, v, err) < 0)
+		return -1;
+	add_tombs(v);
+	if (v->full)
+		return err_set_id(err, ERRID_SECRET_CHECK, "%s holds more than %d",
+				  s->where, ENTRIES_MAX);
+	return 0;
+}
+
+static void judge_value(struct secret_store *s, struct entry *e)
+{
+	struct err why = ERR_INIT;
+
+	if (s->ops->read(s, e->name, &e->value, &why) < 0 ||
+	    secret_value_check(&e->value, &why) < 0 ||
+	    (e->info->rotation == ROTATE_TOMB &&
+	     secret_tomb_judge(s, e->name, &e->value, &why) < 0))
+		mark(e, true, "%.200s", why.msg);
+}
+
+static void judge(struct secret_store *s, struct entry *e)
+{
+	size_t len = strlen(e->name), suffix = strlen(SECRET_NEXT_SUFFIX);
+
+	if (!e->info && str_ends(e->name, SECRET_NEXT_SUFFIX)) {
+		mark(e, true, "a rotation was not finished: 'lych secret rotate %.*s'",
+		     (int)(len - suffix), e->name);
+		return;
+	}
+	if (!e->info) {
+		mark(e, true, "unused: not in the manifest");
+		return;
+	}
+	if (!e->present) {
+		if (e->info->rotation == ROTATE_TOMB)
+			mark(e, true, "missing: 'lych secret tomb' makes it");
+		else if (e->is_named)
+			mark(e, true,
+			     "missing: a portal of codex.yaml wants it: 'lych secret set "
+			     "%s'",
+			     e->name);
+		else if (e->info->required)
+			mark(e, true, "missing");
+		else
+			mark(e, false, "not set, and not needed");
+		return;
+	}
+	judge_value(s, e);
+	if (!e->is_bad && !e->info->required && !e->is_named &&
+	    e->info->rotation != ROTATE_TOMB)
+		mark(e, false,
+		     e->info->rotation == ROTATE_GIVEN
+			     ? "unused: no portal of codex.yaml names it"
+			     : "unused: no release reads it yet");
+	else if (!e->is_bad && str_eq(e->kind, "file") && s->ops == &secret_podman)
+		mark(e, false, "ok, but Podman's driver 'file' does not encrypt");
+}
+
+/* One value under two names: who reads the one can act as the other. */
+static void judge_aliases(struct inventory *v)
+{
+	for (size_t i = 0; i < v->n; i++)
+		for (size_t k = 0; k < v->n; k++) {
+			const struct secret_value *a = &v->e[i].value,
+						  *b = &v->e[k].value;
+
+			if (i != k && a->len && a->len == b->len &&
+			    mem_eq_ct(a->s, b->s, a->len))
+				mark(&v->e[i], true, "the same value as %.64s",
+				     v->e[k].name);
+		}
+}
+
+/* ---- output ------------------------------------------------------------------ */
+
+static void readers(const struct secret_info *info, char *out, size_t size)
+{
+	static const char *const names[] = {"phylactery", "migrate", "vessel", "tomb",
+					    "egress worker"};
+	size_t n = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; info && i < ARRAY_SIZE(names) && n < size; i++)
+		if (info->consumers & 1U << i)
+			n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "",
+					      names[i]);
+}
+
+static void print_json(const struct secret_store *s, const struct inventory *v,
+		       bool checked)
+{
+	cleanup_buf struct buf b = {0};
+	struct jsonw w;
+	char who[128];
+
+	buf_init(&b, 1 << 20);
+	jsonw_init(&w, &b);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "store", s->ops->name);
+	jsonw_kstr(&w, "where", s->where);
+	jsonw_key(&w, "secrets");
+	jsonw_arr(&w);
+	for (size_t i = 0; i < v->n; i++) {
+		const struct entry *e = &v->e[i];
+
+		readers(e->info, who, sizeof(who));
+		jsonw_obj(&w);
+		jsonw_kstr(&w, "name", e->name);
+		jsonw_kbool(&w, "present", e->present);
+		jsonw_kbool(&w, "required",
+			    e->is_named || (e->info && e->info->required));
+		jsonw_kstr(&w, "readers", who);
+		jsonw_kstr(&w, "rotation",
+			   e->info ? secret_rotation_name(e->info->rotation) : "");
+		jsonw_kstr(&w, "kept_by", e->kind);
+		jsonw_kstr(&w, "purpose", e->info ? e->info->purpose : "");
+		if (checked) {
+			jsonw_kbool(&w, "ok", !e->is_bad);
+			jsonw_kstr(&w, "state", e->state);
+		}
+		jsonw_obj_end(&w);
+	}
+	jsonw_arr_end(&w);
+	jsonw_obj_end(&w);
+	(void)puts(buf_str(&b));
+}
+
+static void print_table(const struct secret_store *s, const struct inventory *v,
+			bool checked)
+{
+	struct table t;
+	char who[128];
+
+	(void)printf("store: %s, %s\n", s->ops->name, s->where);
+	table_init(&t, 4);
+	table_cell(&t, checked ? "" : "SET");
+	table_cell(&t, "NAME");
+	table_cell(&t, checked ? "STATE" : "READ BY");
+	table_cell(&t, checked ? "" : "ROTATION");
+	for (size_t i = 0; i < v->n; i++) {
+		const struct entry *e = &v->e[i];
+
+		readers(e->info, who, sizeof(who));
+		table_cell(&t, checked	    ? (e->is_bad ? "bad" : "ok")
+			       : e->present ? "yes"
+					    : "no");
+		table_cell(&t, e->name);
+		table_cell_whole(&t, checked ? e->state : e->info ? who : "nobody");
+		table_cell(&t, checked || !e->info
+				       ? ""
+				       : secret_rotation_name(e->info->rotation));
+	}
+	table_print(&t, true);
+	table_done(&t);
+}
+
+static int look(const struct secret_args *a, struct secret_store *s, bool check,
+		struct err *err)
+{
+	struct inventory *v = xcalloc(1, sizeof(*v));
+	size_t n_bad = 0;
+	int r = take_stock(s, v, err);
+
+	for (size_t i = 0; r == 0 && check && i < v->n; i++)
+		judge(s, &v->e[i]);
+	if (r == 0 && check)
+		judge_aliases(v);
+	for (size_t i = 0; i < v->n; i++)
+		n_bad += v->e[i].is_bad;
+	if (r == 0) {
+		(a->json ? print_json : print_table)(s, v, check);
+		r = render_flush(err);
+	}
+	if (r == 0 && n_bad)
+		r = err_set_id(err, ERRID_SECRET_CHECK, "%zu in the store '%s' (%s)",
+			       n_bad, s->ops->name, s->where);
+	inventory_free(v);
+	return r;
+}
+
+/* ---- set and rotate ---------------------------------------------------------- */
+
+static void say(const struct secret_args *a, const struct secret_store *s,
+		const char *state, const char *note)
+{
+	cleanup_buf struct buf b = {0};
+	struct jsonw w;
+
+	if (!a->json) {
+		(void)printf("%s: %s in the store '%s' (%s); %s\n", a->name, state,
+			     s->ops->name, s->where, note);
+		return;
+	}
+	buf_init(&b, 65536);
+	jsonw_init(&w, &b);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "name", a->name);
+	jsonw_kstr(&w, "store", s->ops->name);
+	jsonw_kstr(&w, "where", s->where);
+	jsonw_kstr(&w, "state", state);
+	jsonw_kstr(&w, "note", note);
+	jsonw_obj_end(&w);
+	(void)puts(buf_str(&b));
+}
+
+static int read_stdin(struct secret_value *v, struct err *err)
+{
+	char in[SECRET_VALUE_MAX_BYTES + 2];
+	size_t len = 0;
+	int r = 0;
+
+	if (isatty(STDIN_FILENO))
+		return err_set_id(err, ERRID_SECRET_VALUE,
+				  "the value is read from a pipe or a file on stdin, not "
+				  "from a terminal, where it would be shown; or say "
+				  "--generate");
+	for (;;) {
+		ssize_t n = read(STDIN_FILENO, in + len, sizeof(in) - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			r = err_sys(err, "read stdin");
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+		if (len == sizeof(in))
+			break;
+	}
+	if (r == 0 && len && in[len - 1] == '\n')
+		len--;
+	if (r == 0 && len > SECRET_VALUE_MAX_BYTES)
+		r = err_set_id(err, ERRID_SECRET_VALUE, "more than %d bytes",
+			       SECRET_VALUE_MAX_BYTES);
+	if (r == 0) {
+		memcpy(v->s, in, len);
+		v->s[len] = '\0';
+		v->len = len;
+	}
+	explicit_bzero(in, sizeof(in));
+	return r;
+}
+
+static int tomb(const struct secret_args *a, struct secret_store *s, struct err *err)
+{
+	if (secret_tomb_set(s, a->name, SECRET_TOMB_MAKE, err) < 0)
+		return -1;
+	say(a, s, "has its own secrets",
+	    "its database role and what it is are told by 'lych-vessel migrate --tomb'");
+	return render_flush(err);
+}
+
+static int rotate_tomb(struct secret_args *a, struct secret_store *s, struct err *err)
+{
+	const char *note = "";
+
+	if (secret_rotate_tomb(s, a->tomb, &note, err) < 0)
+		return -1;
+	a->name = a->tomb;
+	say(a, s, "next generation", note);
+	return render_flush(err);
+}
+
+static int set(const struct secret_args *a, struct secret_store *s,
+	       const struct secret_info *info, struct err *err)
+{
+	cleanup_secret_value struct secret_value v = {0};
+
+	if (a->replace && info->rotation == ROTATE_OWNER)
+		return err_set_id(
+			err, ERRID_SECRET_EXISTS,
+			"'%s' is what PostgreSQL knows: use 'lych secret rotate "
+			"%s', which tells it",
+			a->name, a->name);
+	if (a->generate && info->rotation == ROTATE_GIVEN)
+		return err_set_id(err, ERRID_SECRET_VALUE,
+				  "'%s' is issued by its provider: give it on stdin",
+				  a->name);
+	if (info->rotation == ROTATE_TOMB)
+		return err_set_id(err, ERRID_SECRET_VALUE,
+				  "'%s' is made from a master: 'lych secret tomb NAME', "
+				  "'lych secret rotate --tomb NAME'",
+				  a->name);
+	if (a->generate)
+		secret_value_generate(&v);
+	else if (read_stdin(&v, err) < 0)
+		return -1;
+	if (secret_value_check(&v, err) < 0 ||
+	    s->ops->write(s, a->name, &v, a->replace, err) < 0 ||
+	    (secret_is_tombs_master(a->name) &&
+	     secret_tombs_set(s, SECRET_TOMB_AS_IT_IS, err) < 0))
+		return -1;
+	say(a, s, "set", "what runs uses it after its next start");
+	return render_flush(err);
+}
+
+static int check_usage(const struct secret_args *a, bool takes_name, struct err *err)
+{
+	bool rotates_tomb = a->tomb != NULL;
+
+	if (!takes_name && !str_eq(a->verb, "list") && !str_eq(a->verb, "check"))
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "'%.40s': list, set, rotate, tomb or check", a->verb);
+	if (rotates_tomb && !str_eq(a->verb, "rotate"))
+		return err_set_id(err, ERRID_CORE_USAGE, "--tomb belongs to rotate");
+	if (takes_name != (a->name != NULL || rotates_tomb) || (a->name && rotates_tomb))
+		return err_set_id(err, ERRID_CORE_USAGE, "'%s' takes %s name", a->verb,
+				  takes_name ? "a" : "no");
+	if ((a->generate || a->replace) && !str_eq(a->verb, "set"))
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "--generate and --replace belong to set");
+	return 0;
+}
+
+static int secret(struct secret_args *a, struct err *err)
+{
+	cleanup_paths struct paths p = {0};
+	cleanup_secret_store struct secret_store s = {.dirfd = -1};
+	const struct secret_info *info = a->name ? secret_find(a->name) : NULL;
+	bool is_tomb = str_eq(a->verb, "tomb") || a->tomb;
+	bool takes_name = is_tomb || str_eq(a->verb, "set") || str_eq(a->verb, "rotate");
+	const char *note = "";
+
+	if (check_usage(a, takes_name, err) < 0)
+		return -1;
+	if (takes_name && !is_tomb && !info)
+		return err_set_id(err, ERRID_SECRET_NAME, "'%.80s'", a->name);
+	if (paths_resolve(&p, err) < 0)
+		return -1;
+	/* before the first start the directory is made here */
+	if (str_eq(a->verb, "set") && str_eq(a->store, "files") &&
+	    paths_make(&p, err) < 0)
+		return -1;
+	if (secret_store_open(a->store, &p, &s, err) < 0)
+		return -1;
+	if (is_tomb)
+		return a->tomb ? rotate_tomb(a, &s, err) : tomb(a, &s, err);
+	if (!takes_name)
+		return look(a, &s, str_eq(a->verb, "check"), err);
+	if (str_eq(a->verb, "set"))
+		return set(a, &s, info, err);
+	if (secret_rotate(&s, info, a->name, &note, err) < 0)
+		return -1;
+	say(a, &s, "rotated", note);
+	return render_flush(err);
+}
+
+int cmd_secret(int argc, char **argv)
+{
+	struct secret_args a = {.store = "files"};
+	struct err err = ERR_INIT;
+
+	(void)argp_parse(&secret_argp, argc, argv, 0, NULL, &a);
+	return secret(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/ui/prompt.h"
+#include "common/attr.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { CTRL_C = 3, CTRL_D = 4, CTRL_H = 8, CTRL_U = 21, DEL = 127 };
+
+/* One byte; 0 at the end. */
+static int read_byte(unsigned char *ret, struct err *err)
+{
+	ssize_t n;
+
+	do
+		n = read(STDIN_FILENO, ret, 1);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? err_sys(err, "read stdin") : (int)n;
+}
+
+/* A character of UTF-8 less. */
+static size_t erase(const char *s, size_t len)
+{
+	while (len > 0 && ((unsigned char)s[--len] & 0xc0) == 0x80)
+		;
+	return len;
+}
+
+/* Byte by byte: the terminal neither edits nor signals while it does not echo. */
+static int read_line(char *out, size_t max, size_t *ret_len, struct err *err)
+{
+	size_t len = 0;
+
+	for (;;) {
+		unsigned char c = 0;
+		int n = read_byte(&c, err);
+
+		if (n < 0)
+			return -1;
+		if (c == CTRL_C)
+			return err_set(err, ERR_INVALID, "given up: nothing was read");
+		if (n == 0 || c == '\n' || c == '\r' || c == CTRL_D)
+			break;
+		if (c == DEL || c == CTRL_H)
+			len = erase(out, len);
+		else if (c == CTRL_U)
+			len = 0;
+		else if (len == max)
+			return err_set(err, ERR_TOO_LARGE, "longer than %zu bytes", max);
+		else
+			out[len++] = (char)c;
+	}
+	*ret_len = len;
+	return 0;
+}
+
+static int read_terminal(const char *question, char *out, size_t max, size_t *ret_len,
+			 struct err *err)
+{
+	struct termios was, silent;
+	int r;
+
+	if (tcgetattr(STDIN_FILENO, &was) < 0)
+		return err_sys(err, "the terminal");
+	silent = was;
+	silent.c_lflag &= (tcflag_t) ~(ECHO | ECHONL | ICANON | ISIG);
+	silent.c_cc[VMIN] = 1;
+	silent.c_cc[VTIME] = 0;
+	if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent) < 0)
+		return err_sys(err, "the terminal");
+	(void)fprintf(stderr, "%s", question);
+	(void)fflush(stderr);
+	r = read_line(out, max, ret_len, err);
+	(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &was);
+	(void)fputc('\n', stderr);
+	return r;
+}
+
+static int read_all(char *out, size_t max, size_t *ret_len, struct err *err)
+{
+	size_t len = 0;
+
+	/* one byte more tells that it is too long; a line's end does not count */
+	while (len <= max) {
+		ssize_t n = read(STDIN_FILENO, out + len, max + 1 - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "read stdin");
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	if (len > 0 && out[len - 1] == '\n')
+		len--;
+	if (len > max)
+		return err_set(err, ERR_TOO_LARGE, "longer than %zu bytes", max);
+	*ret_len = len;
+	return 0;
+}
+
+int prompt_secret(const char *question, char *out, size_t max, size_t *ret_len,
+		  struct err *err)
+{
+	int r = isatty(STDIN_FILENO) ? read_terminal(question, out, max, ret_len, err)
+				     : read_all(out, max, ret_len, err);
+
+	if (r == 0)
+		out[*ret_len] = '\0';
+	else
+		explicit_bzero(out, max + 1);
+	return r;
+}

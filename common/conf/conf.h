@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * codex.yaml, read strictly: the only caller of libcyaml. libcyaml's own
+ * leniencies (numbers like 12abc, any word as a bool, a second document, NUL cut)
+ * are closed here: numbers are strings through parse_*, booleans strict enums,
+ * document markers, NUL, aliases, tags and empty files are refused.
+ */
+#ifndef LYCH_COMMON_NET_CONF_H
+#define LYCH_COMMON_NET_CONF_H
+
+#include "common/attr.h"
+#include "common/clock.h"
+#include "common/conf/conf_egress.h"
+#include "common/err.h"
+#include "common/proto.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CONF_FILE_MAX_BYTES 65536
+
+#define CONF_MOUNTS_MAX 32
+
+/* What `lych bind` renders (the key pod). */
+struct conf_pod {
+	const char *profile; /* "golden-mean" or "sovereign" */
+	bool cgroups;	     /* cgroups: required (the default) or none */
+	bool unmask_proc;    /* yes or no (the default) */
+	struct conf_unit {
+		char *image; /* NULL: this release's */
+		uint64_t memory;
+	} tomb, vessel, scribe, phylactery;
+	unsigned tomb_processes;
+	unsigned tomb_cpus; /* 0: all that there are */
+	struct conf_mount {
+		char *path; /* as it stands there */
+		bool read_write;
+	} *mount;
+	size_t n_mounts;
+};
+
+/* Everything has a default: no file is needed. */
+struct conf {
+	enum sbx_grade grade;  /* tomb.grade: full */
+	unsigned slots;	       /* tomb.slots: jobs at once, 1..64, default 8 */
+	enum queue_door queue; /* tomb.queue: postgres */
+	/* Where the folders of jobs are, when not in the tomb's data directory: at most one. */
+	char *jobs_dir;		   /* tomb.jobs_dir: a mount of its own; NULL: none */
+	uint64_t jobs_tmpfs_bytes; /* tomb.jobs_tmpfs: 64 MiB and more; 0: none */
+	uint64_t memory_default, memory_max; /* limits.memory.{default,max}, bytes */
+	uint64_t disk_default, disk_max;
+	uint64_t output_default, output_max;
+	usec_t timeout_default_usec, timeout_max_usec;
+	unsigned processes_default, processes_max;
+	unsigned cpus_default, cpus_max;
+	unsigned queue_max;	  /* queue.max_waiting: 1..1000000, default 10000 */
+	uint64_t store_max_bytes; /* store.max: default 20 GiB for blobs + output */
+	char *postgres_bin; /* postgres.bin: directory with initdb and postgres, NULL =
+			       find */
+	struct conf_pod pod;
+	struct conf_broker broker;
+};
+
+void conf_defaults(struct conf *c);
+void conf_done(struct conf *c);
+/* The file must be ours, regular, 0600 (ERRID_START_CONFIG_MODE); missing is
+ * ERR_NOT_FOUND. Syntax and schema errors are ERRID_START_CONFIG with line and hint. */
+MUST_CHECK int conf_load(const char *path, struct conf *ret, struct err *err);
+/* The parser alone, for tests and the fuzzer. */
+MUST_CHECK int conf_parse(const char *text, size_t len, struct conf *ret,
+			  struct err *err);
+/* A commented file with every key at its default, for 'lych config init'. */
+const char *conf_template(void);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/json/deps_read.h"
+
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/json/npm_lock.h"
+#include "common/mem.h"
+#include "common/proto.h"
+#include "common/proto/deps.h"
+
+#include <stdlib.h>
+
+static int read_list(const struct json *deps, const char *key,
+		     bool (*is_one)(const char *), char ***ret, size_t *ret_n,
+		     struct err *err)
+{
+	const struct json *arr = NULL;
+	size_t n;
+
+	if (json_get_arr(deps, key, false, DEPS_MAX, &arr, err) < 0)
+		return -1;
+	n = arr ? json_arr_len(arr) : 0;
+	if (n)
+		*ret = xcalloc(n, sizeof(**ret));
+	for (size_t i = 0; i < n; i++) {
+		const char *text = NULL;
+
+		if (json_as_str(json_arr_at(arr, i), DEPS_TEXT_MAX, &text, err) < 0)
+			return err_wrap(err, "deps.%s[%zu]", key, i);
+		if (!is_one(text))
+			return err_set_id(err, ERRID_SPEC_DEPS, "deps.%s[%zu]", key, i);
+		(*ret)[(*ret_n)++] = xstrdup(text);
+	}
+	return 0;
+}
+
+static int read_lock(const struct json *deps, const char *registry, struct deps *d,
+		     struct err *err)
+{
+	const struct json *lock = NULL;
+	cleanup_buf struct buf text = {.max = SPEC_MAX_BYTES};
+	cleanup_buf struct buf package = {.max = SPEC_MAX_BYTES};
+
+	if (json_get_obj(deps, "npm_lock", false, &lock, err) < 0)
+		return -1;
+	if (!lock)
+		return 0;
+	if (d->n_npm)
+		return err_set_id(err, ERRID_SPEC_DEPS, "npm or npm_lock, not both");
+	if (npm_lock_write(lock, registry, &text, &package, err) < 0)
+		return err_wrap(err, "deps.npm_lock");
+	d->npm_lock = xstrdup(buf_str(&text));
+	d->npm_package = xstrdup(buf_str(&package));
+	return 0;
+}
+
+int deps_read(const struct json *spec, const char *registry, struct deps *ret,
+	      struct err *err)
+{
+	static const char *const keys[] = {"pypi", "npm", "npm_lock"};
+	const struct json *obj = NULL, *arr = NULL;
+	struct deps d = {.n_pypi = 0};
+
+	if (!json_has(spec, "deps") ||
+	    json_get_arr(spec, "deps", true, 0, &arr, NULL) == 0)
+		return 0;
+	if (json_get_obj(spec, "deps", true, &obj, err) < 0 ||
+	    json_check_keys(obj, keys, ARRAY_SIZE(keys), err) < 0 ||
+	    read_list(obj, "pypi", deps_is_requirement, &d.pypi, &d.n_pypi, err) < 0 ||
+	    read_list(obj, "npm", deps_is_npm, &d.npm, &d.n_npm, err) < 0 ||
+	    read_lock(obj, registry, &d, err) < 0) {
+		deps_done(&d);
+		return -1;
+	}
+	*ret = d;
+	return 0;
+}
+
+void deps_done(struct deps *d)
+{
+	for (size_t i = 0; i < d->n_pypi; i++)
+		free(d->pypi[i]);
+	for (size_t i = 0; i < d->n_npm; i++)
+		free(d->npm[i]);
+	free(d->pypi);
+	free(d->npm);
+	free(d->npm_lock);
+	free(d->npm_package);
+	*d = (struct deps){.n_pypi = 0};
+}
+
+bool deps_any(const struct deps *d)
+{
+	return d->n_pypi || d->n_npm || d->npm_lock;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/proto/broker_proto.h"
+
+#include "common/base64.h"
+#include "common/buf.h"
+#include "common/str.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <string.h>
+
+#define KEY_PREFIX "lych-"
+
+void broker_key_write(const uint8_t raw[BROKER_KEY_BYTES], struct broker_key *ret)
+{
+	cleanup_buf struct buf text = {.max = 64};
+	size_t at = strlen(KEY_PREFIX);
+
+	base64_add(&text, raw, BROKER_KEY_BYTES);
+	/* Without the padding, and with the alphabet that needs no escape anywhere. */
+	assert(buf_ok(&text) && text.len == BROKER_KEY_SIZE - sizeof(KEY_PREFIX) + 1);
+	memcpy(ret->s, KEY_PREFIX, at);
+	for (size_t i = 0; i < text.len - 1; i++) {
+		char c = text.data[i];
+
+		ret->s[at++] = c == '+' ? '-' : c == '/' ? '_' : c;
+	}
+	ret->s[at] = '\0';
+	explicit_bzero(text.data, text.len);
+}
+
+bool broker_version_is_valid(const char *s)
+{
+	static const char form[] = "dddd-dd-dd";
+
+	for (size_t i = 0; i < sizeof(form); i++)
+		if (form[i] == 'd' ? !isdigit((unsigned char)s[i]) : s[i] != form[i])
+			return false;
+	return true;
+}
+
+bool broker_betas(const char *s, char out[BROKER_BETAS_SIZE])
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < BROKER_BETAS_MAX; i++) {
+		size_t n = 0;
+
+		s += strspn(s, " ");
+		while (isalnum((unsigned char)s[n]) || (s[n] && strchr("._-", s[n])))
+			n++;
+		if (n == 0 || n > BROKER_BETA_MAX_BYTES)
+			return false;
+		memcpy(out + at, s, n);
+		at += n;
+		s += n + strspn(s + n, " ");
+		out[at] = '\0';
+		if (*s == '\0')
+			return true;
+		if (*s++ != ',')
+			return false;
+		out[at++] = ',';
+	}
+	return false;
+}
+
+enum value { VALUE_TEXT, VALUE_KEY };
+
+#define SDK 1u
+#define MIRRORS 2u
+static const struct {
+	unsigned who;
+	enum value kind;
+	const char *name, *text;
+} variables[] = {
+	{SDK, VALUE_TEXT, "OPENAI_BASE_URL", BROKER_URL "/v1"},
+	{SDK, VALUE_KEY, "OPENAI_API_KEY", NULL},
+	{SDK, VALUE_TEXT, "ANTHROPIC_BASE_URL", BROKER_URL},
+	{SDK, VALUE_KEY, "ANTHROPIC_API_KEY", NULL},
+	/* A proxy of the job's own is not between it and the broker. */
+	{SDK, VALUE_TEXT, "NO_PROXY", BROKER_ADDRESS ",localhost,::1"},
+	{SDK, VALUE_TEXT, "no_proxy", BROKER_ADDRESS ",localhost,::1"},
+	{MIRRORS, VALUE_TEXT, "PIP_INDEX_URL", BROKER_URL BROKER_PATH_PYPI "simple/"},
+	{MIRRORS, VALUE_TEXT, "PIP_DISABLE_PIP_VERSION_CHECK", "1"},
+	{MIRRORS, VALUE_TEXT, "UV_DEFAULT_INDEX", BROKER_URL BROKER_PATH_PYPI "simple/"},
+	{MIRRORS, VALUE_TEXT, "NPM_CONFIG_REGISTRY", BROKER_URL BROKER_PATH_NPM},
+	/* What a read-only mirror does not have. */
+	{MIRRORS, VALUE_TEXT, "NPM_CONFIG_AUDIT", "false"},
+	{MIRRORS, VALUE_TEXT, "NPM_CONFIG_FUND", "false"},
+	{MIRRORS, VALUE_TEXT, "NPM_CONFIG_UPDATE_NOTIFIER", "false"},
+};
+
+void broker_env(enum sbx_grade grade, enum egress_mode egress,
+		const struct broker_key *key,
+		void (*put)(const char *name, const char *value, void *arg), void *arg)
+{
+	unsigned who = egress == EGRESS_REGISTRY ? SDK | MIRRORS : SDK;
+
+	if (egress == EGRESS_NONE)
+		return;
+	put("LYCHGATE_BROKER", grade == GRADE_FULL ? BROKER_URL : "fd:3", arg);
+	put("LYCHGATE_BROKER_KEY", key->s, arg);
+	for (size_t i = 0; grade == GRADE_FULL && i < ARRAY_SIZE(variables); i++)
+		if (variables[i].who & who)
+			put(variables[i].name,
+			    variables[i].kind == VALUE_KEY ? key->s : variables[i].text,
+			    arg);
+}
+
+void broker_env_mirrors(void (*put)(const char *name, const char *value, void *arg),
+			void *arg)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+		if (variables[i].who & MIRRORS)
+			put(variables[i].name, variables[i].text, arg);
+}
+
+/* They name another place, or another key, to a program that reads ours. */
+static const struct {
+	unsigned who;
+	const char *name;
+} misleading[] = {
+	{SDK, "ANTHROPIC_AUTH_TOKEN"}, {SDK, "OPENAI_API_BASE"},
+	{SDK, "OPENAI_ADMIN_KEY"},     {MIRRORS, "PIP_EXTRA_INDEX_URL"},
+	{MIRRORS, "PIP_NO_INDEX"},     {MIRRORS, "UV_INDEX_URL"},
+	{MIRRORS, "UV_INDEX"},	       {MIRRORS, "UV_EXTRA_INDEX_URL"},
+};
+
+bool broker_env_is_reserved(enum egress_mode egress, const char *name)
+{
+	unsigned who = egress == EGRESS_REGISTRY ? SDK | MIRRORS : SDK;
+
+	if (egress == EGRESS_NONE)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+		if ((variables[i].who & who) && str_eq(variables[i].name, name))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(misleading); i++)
+		if ((misleading[i].who & who) && str_eq(misleading[i].name, name))
+			return true;
+	return false;
+}

@@ -1,0 +1,754 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. An event is read whole, parsed, and walked twice: first to learn in
+ * which channels it speaks and whether it ends something, then to give each string to its
+ * channel's filter. A string is told apart by its place: the keys on the way to it and
+ * the "index" numbers of the objects that it lies in; elements of a list without such
+ * a number share their place, so parts of one text are one text. The text of a model has a
+ * short list of names, and for those only the name and the numbers count, so that a
+ * block's beginning and its deltas are one channel.
+ *
+ * For what a filter holds a frame of the last event is kept: that event with nothing in it but the
+ * way to this text and the small values beside it, cut in two where the text goes.
+ */
+#include "common/text/spoken.h"
+
+#include "common/cleanup.h"
+#include "common/fnv.h"
+#include "common/json/json.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define EVENT_DEPTH_MAX 24
+#define FRAME_MAX_BYTES ((size_t)16 << 10)
+#define NAME_MAX_BYTES 64
+
+/* Keys whose text goes on in the next event. */
+static const struct {
+	const char *key;
+	enum spoken_form form;
+} spoken[] = {
+	{"content", SPOKEN_TEXT},   {"text", SPOKEN_TEXT},
+	{"thinking", SPOKEN_TEXT},  {"reasoning_content", SPOKEN_TEXT},
+	{"reasoning", SPOKEN_TEXT}, {"refusal", SPOKEN_TEXT},
+	{"arguments", SPOKEN_JSON}, {"partial_json", SPOKEN_JSON},
+	{"input", SPOKEN_TEXT},
+};
+
+struct channel {
+	uint64_t place, group;
+	uint64_t spoke; /* number of the last event with text of it */
+	void *filter;
+	bool holds;   /* something of this event */
+	size_t piece; /* that its last text became */
+	size_t trail[EVENT_DEPTH_MAX + 1];
+	char *before, *after; /* the frame of what is held; NULL: nothing is */
+};
+
+struct spoken {
+	const struct spoken_ops *ops;
+	void *arg;
+	bool is_raw; /* not strict: an event was too long, all passes */
+	bool is_over;
+	struct buf event; /* incomplete */
+	uint64_t n_events;
+	struct channel *channel[SPOKEN_CHANNELS_MAX];
+	size_t n;
+};
+
+struct spoken *spoken_new(const struct spoken_ops *ops, void *arg)
+{
+	struct spoken *s = xnew(struct spoken);
+
+	s->ops = ops;
+	s->arg = arg;
+	buf_init(&s->event, SPOKEN_EVENT_MAX_BYTES);
+	return s;
+}
+
+static void drop_frame(struct channel *c)
+{
+	free(c->before);
+	free(c->after);
+	c->before = c->after = NULL;
+}
+
+void spoken_free(struct spoken *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n; i++) {
+		s->ops->close(s->channel[i]->filter);
+		drop_frame(s->channel[i]);
+		free(s->channel[i]);
+	}
+	buf_done(&s->event);
+	free(s);
+}
+
+static int refuse(struct err *err, const char *why)
+{
+	return err_set_id(err, ERRID_EGRESS_REPLY, "%s", why);
+}
+
+/* ---- where a string is -------------------------------------------------------------- */
+
+struct place {
+	const char *key;
+	uint64_t path, where; /* hashes of the keys, and of the numbers */
+	uint64_t group;	      /* `where` at the first number: the choice, or the block */
+	unsigned depth;
+	bool is_delta, is_numbered;
+};
+
+/* What takes a string's place. */
+struct piece {
+	size_t at; /* counted over keys, strings and numbers */
+	char *text;
+	size_t len;
+};
+
+struct event {
+	struct spoken *s;
+	const char *head;
+	const struct json *json;
+	size_t at;
+	size_t trail[EVENT_DEPTH_MAX + 1]; /* of members and elements, to the string */
+	bool speaks, ends, is_ping, is_full;
+	struct piece *piece;
+	size_t n, cap;
+};
+
+typedef void leaf_fn(struct event *e, const struct place *p, const char *text,
+		     size_t len);
+
+static void add_number(struct place *p, uint64_t n)
+{
+	p->where = fnv(p->where ? p->where : FNV_START, &n, sizeof(n));
+	if (!p->is_numbered)
+		p->group = p->where;
+	p->is_numbered = true;
+}
+
+static bool read_index(const struct json *v, uint64_t *ret)
+{
+	return json_has(v, "index") &&
+	       json_get_u64(v, "index", false, 0, UINT32_MAX, ret, NULL) == 0;
+}
+
+struct step {
+	struct event *e;
+	const struct place *p;
+	leaf_fn *fn;
+	size_t i;
+};
+
+static void walk(struct event *e, const struct json *v, const struct place *p,
+		 leaf_fn *fn);
+
+static void walk_member(const char *key, const struct json *val, void *arg)
+{
+	struct step *s = arg;
+	struct place below = *s->p;
+
+	s->e->trail[s->p->depth] = s->i++;
+	s->e->at++;
+	below.depth++;
+	below.key = key;
+	below.path = fnv(below.path, key, strlen(key) + 1);
+	below.is_delta = below.is_delta || str_eq(key, "delta");
+	walk(s->e, val, &below, s->fn);
+}
+
+/* Where a list says which text an element belongs to, its position does when it does
+ * not itself. */
+static bool is_numbered_list(const char *key)
+{
+	return key && (str_eq(key, "choices") || str_eq(key, "tool_calls"));
+}
+
+static void walk_list(struct event *e, const struct json *v, const struct place *p,
+		      leaf_fn *fn)
+{
+	for (size_t i = 0; i < json_arr_len(v); i++) {
+		const struct json *one = json_arr_at(v, i);
+		struct place below = *p;
+		uint64_t n;
+
+		e->trail[p->depth] = i;
+		below.depth++;
+		if (is_numbered_list(p->key) && !read_index(one, &n))
+			add_number(&below, i);
+		walk(e, one, &below, fn);
+	}
+}
+
+static void walk(struct event *e, const struct json *v, const struct place *p,
+		 leaf_fn *fn)
+{
+	struct place here = *p;
+	struct step s = {.e = e, .p = &here, .fn = fn};
+	const char *text = "";
+	uint64_t n;
+
+	switch (json_kind_of(v)) {
+	case JSON_STRING:
+		/* a string of this parser's is one */
+		if (json_as_str(v, SIZE_MAX, &text, NULL) == 0)
+			fn(e, p, text, strlen(text));
+		e->at++;
+		break;
+	case JSON_NUMBER:
+		e->at++;
+		break;
+	case JSON_OBJECT:
+		if (read_index(v, &n))
+			add_number(&here, n);
+		json_obj_each(v, walk_member, &s);
+		break;
+	case JSON_ARRAY:
+		walk_list(e, v, p, fn);
+		break;
+	case JSON_NULL:
+	case JSON_BOOL:
+		break;
+	}
+}
+
+static void walk_event(struct event *e, leaf_fn *fn)
+{
+	const struct place top = {.path = FNV_START};
+
+	e->at = 0;
+	walk(e, e->json, &top, fn);
+}
+
+static size_t kind_of(const char *key)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(spoken) && !(key && str_eq(key, spoken[i].key)))
+		i++;
+	return i;
+}
+
+static bool is_spoken(const struct place *p)
+{
+	return kind_of(p->key) < ARRAY_SIZE(spoken);
+}
+
+/* NULL: there are too many. */
+static struct channel *channel_at(struct spoken *s, const struct place *p)
+{
+	size_t kind = kind_of(p->key);
+	bool speaks = kind < ARRAY_SIZE(spoken);
+	uint64_t place = fnv(speaks ? kind : p->path, &p->where, sizeof(p->where));
+	struct channel *c;
+
+	for (size_t i = 0; i < s->n; i++)
+		if (s->channel[i]->place == place)
+			return s->channel[i];
+	if (s->n == SPOKEN_CHANNELS_MAX)
+		return NULL;
+	c = s->channel[s->n++] = xnew(struct channel);
+	c->place = place;
+	c->group = p->group;
+	c->filter = s->ops->open(speaks ? spoken[kind].form : SPOKEN_TEXT, s->arg);
+	return c;
+}
+
+/* ---- what is held ---------------------------------------------------------------------- */
+
+struct frame {
+	const struct event *e;
+	const struct channel *c;
+	struct jsonw *w;
+	size_t at;  /* as in walk() */
+	size_t i;   /* member of the object at this depth */
+	size_t cut; /* where the text goes */
+	unsigned depth;
+	bool is_delta;
+};
+
+static void frame_value(struct frame *f, const struct json *v);
+
+static void count_piece(enum json_piece what UNUSED, const char *key UNUSED,
+			const char *text UNUSED, size_t len UNUSED, void *arg)
+{
+	++*(size_t *)arg;
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Small values beside the way say what event it is; within the delta only its type does:
+ * the rest is text, or is added up by whoever reads it. */
+static bool is_kept(const struct frame *f, const char *key, const struct json *val)
+{
+	enum json_kind kind = json_kind_of(val);
+
+	if (kind == JSON_OBJECT || kind == JSON_ARRAY)
+		return false;
+	if (kind != JSON_STRING)
+		return !f->is_delta || str_eq(key, "index");
+	return kind_of(key) == ARRAY_SIZE(spoken) &&
+	       (!f->is_delta || str_eq(key, "type"));
+}
+
+/* A string as its filter left it. */
+static void frame_string(struct frame *f)
+{
+	const struct piece wanted = {.at = f->at};
+	const struct piece *p =
+		bsearch(&wanted, f->e->piece, f->e->n, sizeof(wanted), compare_pieces);
+
+	jsonw_strn(f->w, p && p->text ? p->text : "", p && p->text ? p->len : 0);
+}
+
+static void frame_member(const char *key, const struct json *val, void *arg)
+{
+	struct frame *f = arg;
+
+	f->at++;
+	if (f->i++ == f->c->trail[f->depth]) {
+		struct frame below = *f;
+
+		jsonw_key(f->w, key);
+		below.depth++;
+		below.i = 0;
+		below.is_delta = below.is_delta || str_eq(key, "delta");
+		frame_value(&below, val);
+		f->cut = below.cut;
+	} else if (is_kept(f, key, val)) {
+		jsonw_key(f->w, key);
+		if (json_kind_of(val) == JSON_STRING)
+			frame_string(f);
+		else
+			json_write(val, f->w);
+	}
+	json_visit(val, count_piece, &f->at);
+}
+
+static void frame_list(struct frame *f, const struct json *v)
+{
+	size_t wanted = f->c->trail[f->depth];
+	struct frame below = *f;
+
+	for (size_t i = 0; i < wanted; i++)
+		json_visit(json_arr_at(v, i), count_piece, &below.at);
+	jsonw_arr(f->w);
+	below.depth++;
+	below.i = 0;
+	frame_value(&below, json_arr_at(v, wanted));
+	f->cut = below.cut;
+	jsonw_arr_end(f->w);
+}
+
+static void frame_value(struct frame *f, const struct json *v)
+{
+	switch (json_kind_of(v)) {
+	case JSON_OBJECT:
+		jsonw_obj(f->w);
+		json_obj_each(v, frame_member, f);
+		jsonw_obj_end(f->w);
+		break;
+	case JSON_ARRAY:
+		frame_list(f, v);
+		break;
+	case JSON_STRING:
+	case JSON_NULL:
+	case JSON_BOOL:
+	case JSON_NUMBER:
+		jsonw_raw(f->w, "", 0);
+		f->cut = f->w->out->len;
+		break;
+	}
+}
+
+static void keep_frame(struct event *e, struct channel *c)
+{
+	struct jsonw w;
+	struct frame f = {.e = e, .c = c, .w = &w};
+	cleanup_buf struct buf b;
+
+	drop_frame(c);
+	buf_init(&b, FRAME_MAX_BYTES);
+	buf_adds(&b, e->head);
+	buf_adds(&b, "data: ");
+	jsonw_init(&w, &b);
+	frame_value(&f, e->json);
+	if (!buf_ok(&b)) {
+		e->is_full = true;
+		return;
+	}
+	c->before = xstrndup(b.data, f.cut);
+	c->after = xstrdup(b.data + f.cut);
+}
+
+/* Who has no frame holds nothing: it would never go out. */
+static void let_go(struct event *e, struct channel *c)
+{
+	struct piece *p = e->piece ? &e->piece[c->piece] : NULL;
+	struct buf out;
+
+	if (!p)
+		return;
+	buf_init(&out, 2 * SPOKEN_EVENT_MAX_BYTES);
+	buf_add(&out, p->text, p->len);
+	e->s->ops->release(c->filter, &out);
+	free(p->text);
+	p->text = buf_take(&out, &p->len);
+	buf_done(&out);
+}
+
+static void flush(struct spoken *s, struct channel *c, struct buf *out)
+{
+	cleanup_buf struct buf text;
+	struct jsonw w;
+
+	buf_init(&text, SPOKEN_EVENT_MAX_BYTES);
+	if (!c->before)
+		return;
+	s->ops->release(c->filter, &text);
+	buf_adds(out, c->before);
+	jsonw_init(&w, out);
+	jsonw_strn(&w, buf_str(&text), text.len);
+	buf_adds(out, c->after);
+	buf_adds(out, "\n\n");
+	drop_frame(c);
+}
+
+static void flush_all(struct spoken *s, struct buf *out)
+{
+	for (size_t i = 0; i < s->n; i++)
+		flush(s, s->channel[i], out);
+}
+
+static bool group_speaks(const struct spoken *s, uint64_t group)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->channel[i]->group == group && s->channel[i]->spoke == s->n_events)
+			return true;
+	return false;
+}
+
+/* Before an event: the channels that it leaves. */
+static void flush_left(struct event *e, struct buf *out)
+{
+	struct spoken *s = e->s;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct channel *c = s->channel[i];
+
+		if (c->before && c->spoke != s->n_events && !e->is_ping &&
+		    (!e->speaks || e->ends || group_speaks(s, c->group)))
+			flush(s, c, out);
+	}
+}
+
+/* ---- an event's strings ----------------------------------------------------------------- */
+
+/* First walk. */
+static void survey(struct event *e, const struct place *p, const char *text, size_t len)
+{
+	struct channel *c = channel_at(e->s, p);
+
+	if (!c)
+		e->is_full = true;
+	if (is_spoken(p)) {
+		e->speaks = true;
+		if (c)
+			c->spoke = e->s->n_events;
+	}
+	if (len && (str_eq(p->key, "finish_reason") || str_eq(p->key, "stop_reason")))
+		e->ends = true;
+	if (p->depth == 1 && str_eq(p->key, "type") && str_eq(text, "ping"))
+		e->is_ping = true;
+}
+
+static void filter(struct event *e, const struct place *p, const char *text, size_t len,
+		   struct buf *out)
+{
+	const struct spoken_ops *ops = e->s->ops;
+	struct channel *c = channel_at(e->s, p);
+	void *once;
+
+	if (!c) {
+		once = ops->open(SPOKEN_TEXT, e->s->arg);
+		ops->feed(once, text, len, out);
+		ops->release(once, out);
+		ops->close(once);
+		return;
+	}
+	ops->feed(c->filter, text, len, out);
+	c->holds = is_spoken(p) && p->is_delta && !e->ends && ops->held(c->filter) > 0;
+	c->piece = e->n - 1;
+	if (c->holds)
+		memcpy(c->trail, e->trail, sizeof(c->trail));
+	else
+		ops->release(c->filter, out);
+	drop_frame(c);
+}
+
+/* Second walk: what each string becomes. */
+static void collect(struct event *e, const struct place *p, const char *text, size_t len)
+{
+	struct piece *piece;
+	struct buf out;
+
+	if (e->n == e->cap) {
+		e->cap = 2 * e->cap + 16;
+		e->piece = xreallocarray(e->piece, e->cap, sizeof(*e->piece));
+	}
+	piece = &e->piece[e->n++];
+	buf_init(&out, 2 * SPOKEN_EVENT_MAX_BYTES);
+	filter(e, p, text, len, &out);
+	if (!buf_ok(&out))
+		e->is_full = true;
+	*piece = (struct piece){.at = e->at};
+	piece->text = buf_take(&out, &piece->len);
+	buf_done(&out);
+}
+
+struct writer {
+	size_t at, next, n;
+	const struct piece *piece;
+};
+
+static void put_pieces(enum json_piece what, const char **text, size_t *len, void *arg)
+{
+	struct writer *w = arg;
+
+	if (what == JSON_PIECE_STRING && w->next < w->n &&
+	    w->piece[w->next].at == w->at) {
+		*text = w->piece[w->next].text ? w->piece[w->next].text : "";
+		*len = w->piece[w->next].text ? w->piece[w->next].len : 0;
+		w->next++;
+	}
+	w->at++;
+}
+
+static void write_event(const struct event *e, struct buf *out)
+{
+	struct writer x = {.piece = e->piece, .n = e->n};
+	struct jsonw w;
+
+	buf_adds(out, e->head);
+	buf_adds(out, "data: ");
+	jsonw_init(&w, out);
+	json_write_replaced(e->json, &w, put_pieces, &x);
+	buf_adds(out, "\n\n");
+}
+
+/* ---- the lines of an event ---------------------------------------------------------------- */
+
+static bool is_name(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)s[i]) && (!s[i] || !strchr("._-", s[i])))
+			return false;
+	return len > 0 && len <= NAME_MAX_BYTES;
+}
+
+/* The value of a line "field:value" or "field: value"; NULL: it is another. */
+static const char *value_of(const char *line, size_t len, const char *field,
+			    size_t *ret_len)
+{
+	size_t skip = strlen(field);
+
+	if (len < skip || memcmp(line, field, skip) != 0 ||
+	    (len > skip && line[skip] != ':'))
+		return NULL;
+	if (len > skip)
+		skip++;
+	if (len > skip && line[skip] == ' ')
+		skip++;
+	*ret_len = len - skip;
+	return line + skip;
+}
+
+/* The lines before the data, as they go on. One with a NUL would end there what is a string here, and
+ * hide the data behind it; a reader makes nothing of it. */
+static void add_head(const struct spoken *s, const char *line, size_t len,
+		     struct buf *head)
+{
+	size_t n = 0;
+	const char *name = value_of(line, len, "event", &n);
+
+	if (!s->ops->is_strict) {
+		if (memchr(line, '\0', len))
+			return;
+		buf_add(head, line, len);
+		buf_addc(head, '\n');
+	} else if (name && is_name(name, n)) {
+		buf_adds(head, "event: ");
+		buf_add(head, name, n);
+		buf_addc(head, '\n');
+	} else if (len > 0 && line[0] == ':') {
+		buf_adds(head, ":\n");
+	}
+}
+
+/* True when it has data; several lines of it are one with line breaks. */
+static bool split_event(const struct spoken *s, const char *text, size_t len,
+			struct buf *head, struct buf *data)
+{
+	const char *end = text + len;
+	bool has_data = false;
+
+	while (text < end) {
+		const char *nl = memchr(text, '\n', (size_t)(end - text)), *value;
+		size_t n = (size_t)((nl ? nl : end) - text), value_len = 0;
+
+		if (n && text[n - 1] == '\r')
+			n--;
+		value = value_of(text, n, "data", &value_len);
+		if (value) {
+			if (has_data)
+				buf_addc(data, '\n');
+			buf_add(data, value, value_len);
+			has_data = true;
+		} else if (n > 0) {
+			add_head(s, text, n, head);
+		}
+		text = nl ? nl + 1 : end;
+	}
+	return has_data;
+}
+
+/* An event that is no JSON: "[DONE]", or a comment. */
+static int take_other(struct spoken *s, const char *text, size_t len,
+		      const struct buf *head, const struct buf *data, bool has_data,
+		      struct buf *out, struct err *err)
+{
+	/* the last one may not end its line, and nothing can be put behind it */
+	if (has_data || s->is_over)
+		flush_all(s, out);
+	if (!s->ops->is_strict) {
+		buf_add(out, text, len);
+		return 0;
+	}
+	if (has_data && data->len > 0 && !str_eq(buf_str(data), "[DONE]"))
+		return refuse(err, "an event of it is no JSON object");
+	buf_adds(out, buf_str(head));
+	if (has_data)
+		buf_addf(out, "data: %s\n", buf_str(data));
+	buf_adds(out, has_data || head->len ? "\n" : "");
+	return 0;
+}
+
+static int take_json(struct spoken *s, const char *head, const struct json *j,
+		     struct buf *out, struct err *err)
+{
+	struct event e = {.s = s, .head = head, .json = j};
+	int r = 0;
+
+	s->n_events++;
+	walk_event(&e, survey);
+	flush_left(&e, out);
+	walk_event(&e, collect);
+	for (size_t i = 0; i < s->n; i++) {
+		struct channel *c = s->channel[i];
+
+		if (c->holds)
+			keep_frame(&e, c);
+		if (c->holds && !c->before)
+			let_go(&e, c);
+		c->holds = false;
+	}
+	if (e.is_full && s->ops->is_strict)
+		r = refuse(err, "an event of it has too many texts");
+	else
+		write_event(&e, out);
+	for (size_t i = 0; i < e.n; i++)
+		free(e.piece[i].text);
+	free(e.piece);
+	return r;
+}
+
+static int take_event(struct spoken *s, const char *text, size_t len, struct buf *out,
+		      struct err *err)
+{
+	cleanup_json struct json *j = NULL;
+	cleanup_buf struct buf head, data;
+	bool has_data;
+
+	buf_init(&head, SPOKEN_EVENT_MAX_BYTES);
+	buf_init(&data, SPOKEN_EVENT_MAX_BYTES);
+	has_data = split_event(s, text, len, &head, &data);
+	if (!has_data || json_parse(data.data, data.len, EVENT_DEPTH_MAX, &j, NULL) < 0)
+		return take_other(s, text, len, &head, &data, has_data, out, err);
+	return take_json(s, buf_str(&head), j, out, err);
+}
+
+/* Bytes of the event at the front, its blank line with it; 0: it is not complete. */
+static size_t event_end(const char *s, size_t len, size_t from)
+{
+	for (size_t i = from; i + 1 < len; i++) {
+		if (s[i] != '\n')
+			continue;
+		if (s[i + 1] == '\n')
+			return i + 2;
+		if (i + 2 < len && s[i + 1] == '\r' && s[i + 2] == '\n')
+			return i + 3;
+	}
+	return 0;
+}
+
+/* An event that is too long. */
+static int too_long(struct spoken *s, const void *data, size_t len, struct buf *out,
+		    struct err *err)
+{
+	if (s->ops->is_strict)
+		return refuse(err, "an event of it is too long");
+	flush_all(s, out);
+	buf_add(out, s->event.data, s->event.len);
+	buf_add(out, data, len);
+	buf_done(&s->event);
+	s->is_raw = true;
+	return 0;
+}
+
+int spoken_feed(struct spoken *s, const void *data, size_t len, struct buf *out,
+		struct err *err)
+{
+	size_t from, n, at = 0;
+
+	if (s->is_raw) {
+		buf_add(out, data, len);
+		return 0;
+	}
+	from = s->event.len > 2 ? s->event.len - 2 : 0;
+	buf_add(&s->event, data, len);
+	if (!buf_ok(&s->event))
+		return too_long(s, data, len, out, err);
+	while ((n = event_end(s->event.data + at, s->event.len - at, from)) > 0) {
+		if (take_event(s, s->event.data + at, n, out, err) < 0)
+			return -1;
+		at += n;
+		from = 0;
+	}
+	buf_consume(&s->event, at);
+	return 0;
+}
+
+int spoken_end(struct spoken *s, struct buf *out, struct err *err)
+{
+	int r = 0;
+
+	s->is_over = true;
+	if (s->event.len)
+		r = take_event(s, s->event.data, s->event.len, out, err);
+	buf_done(&s->event);
+	if (r == 0)
+		flush_all(s, out);
+	return r;
+}

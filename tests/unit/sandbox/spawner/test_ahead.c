@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Landlock rules that are made before there is a job: given away once, and not when what they
+ * hold on to is no longer what the names mean. */
+#include "common/cleanup.h"
+#include "sandbox/contract/paths.h"
+#include "sandbox/spawner/ahead.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <string.h>
+
+static struct ahead a;
+
+static void made(void)
+{
+	ahead_init(&a, true);
+	cr_assert_eq(ahead_turn(&a), USEC_INFINITY);
+	cr_assert_geq(a.rules.fd, 0);
+}
+
+static void done(void)
+{
+	ahead_done(&a);
+}
+
+Test(ahead, they_are_used_once, .init = made, .fini = done)
+{
+	struct landlock_set taken = ahead_take(&a);
+
+	cr_expect_geq(taken.fd, 0);
+	cr_expect(taken.handled_fs != 0 && taken.abi >= LL_ABI_REQUIRED);
+	landlock_done(&taken);
+	taken = ahead_take(&a);
+	cr_expect_eq(taken.fd, -1);
+}
+
+Test(ahead, the_next_wait_until_a_job_would_be_over, .init = made, .fini = done)
+{
+	struct landlock_set taken = ahead_take(&a);
+	usec_t at = ahead_turn(&a);
+
+	landlock_done(&taken);
+	cr_expect_gt(at, clock_boot_usec());
+	cr_expect_lt(at, clock_boot_usec() + USEC_PER_SEC);
+	cr_expect_eq(a.rules.fd, -1);
+}
+
+Test(ahead, a_directory_that_changed_makes_them_useless, .init = made, .fini = done)
+{
+	struct landlock_set taken;
+
+	a.place[1].mtime.tv_nsec ^= 1;
+	taken = ahead_take(&a);
+	cr_expect_eq(taken.fd, -1);
+	cr_expect_eq(a.rules.fd, -1);
+}
+
+Test(ahead, a_link_that_leads_elsewhere_makes_them_useless, .init = made, .fini = done)
+{
+	struct landlock_set taken;
+
+	cr_assert_gt(a.n_places, 3, "no link among the paths of this host");
+	a.place[a.n_places - 1].ino++;
+	taken = ahead_take(&a);
+	cr_expect_eq(taken.fd, -1);
+}
+
+Test(ahead, nobody_wants_them_in_full)
+{
+	struct landlock_set taken;
+
+	ahead_init(&a, false);
+	cr_expect_eq(ahead_turn(&a), USEC_INFINITY);
+	cr_expect_eq(a.rules.fd, -1);
+	taken = ahead_take(&a);
+	cr_expect_eq(taken.fd, -1);
+	cr_expect_eq(ahead_turn(&a), USEC_INFINITY);
+}
+
+static bool is_watched(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = slash == path ? 1 : (size_t)(slash - path);
+
+	for (const char *const *d = ahead_directories; *d; d++)
+		if (strlen(*d) == n && memcmp(*d, path, n) == 0)
+			return true;
+	return false;
+}
+
+Test(ahead, each_path_is_in_a_directory_that_is_looked_at)
+{
+	const char *const *const lists[] = {paths_system, paths_etc_public,
+					    paths_etc_floor};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (const char *const *p = lists[i]; *p; p++)
+			cr_expect(is_watched(*p), "%s", *p);
+}

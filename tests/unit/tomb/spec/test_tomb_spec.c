@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tomb/spec/spec.h"
+
+#include "common/str.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+TestSuite(tomb_spec, .timeout = 30);
+
+static const struct broker_key key = {"lych-the-key"};
+
+#define SHA "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+static int parse(const char *json, struct tomb_spec *s)
+{
+	struct err err = ERR_INIT;
+
+	*s = (struct tomb_spec){.n_argv = 0};
+	return tomb_spec_parse(json, strlen(json), s, &err);
+}
+
+Test(tomb_spec, what_the_vessel_would_not_store_is_refused_here_too)
+{
+	static const char *const bad[] = {
+		"",
+		"[]",
+		"{}",
+		"{\"argv\":[]}",
+		"{\"argv\":[\"\"]}",
+		"{\"argv\":[1]}",
+		"{\"argv\":\"ls\"}",
+		"{\"argv\":[\"a\\u0000b\"]}",
+		"{\"argv\":[\"a\"],\"argv\":[\"b\"]}",
+		"{\"argv\":[\"a\"],\"script\":\"x\"}",
+		"{\"script\":\"x\",\"interpreter\":\"bin/sh\"}",
+		"{\"script\":\"x\",\"interpreter\":\"\"}",
+		"{\"argv\":[\"a\"],\"surprise\":1}",
+		"{\"argv\":[\"a\"],\"stdin\":\"x\",\"stdin_base64\":\"eA==\"}",
+		"{\"argv\":[\"a\"],\"stdin_base64\":\"eA\"}",
+		"{\"argv\":[\"a\"],\"stdin_blob\":\"../../etc/passwd\"}",
+		"{\"argv\":[\"a\"],\"input\":\"ABC\"}",
+		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"../x\",\"content\":\"\"}]}",
+		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"/x\",\"content\":\"\"}]}",
+		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"a/./x\",\"content\":\"\"}]}",
+		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"x\"}]}",
+		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"x\",\"content\":\"\","
+		"\"base64\":\"\"}]}",
+		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"x\",\"content\":\"\",\"mode\":"
+		"\"4755\"}]}",
+		"{\"argv\":[\"a\"],\"env\":{\"LD_PRELOAD\":\"x\"}}",
+		"{\"argv\":[\"a\"],\"env\":{\"A=B\":\"x\"}}",
+		"{\"argv\":[\"a\"],\"env\":{\"A\":1}}",
+		"{\"argv\":[\"a\"],\"limits\":{\"memory_bytes\":0}}",
+		"{\"argv\":[\"a\"],\"limits\":{\"memory_bytes\":1e9}}",
+		"{\"argv\":[\"a\"],\"limits\":{\"cpus\":9999}}",
+		"{\"argv\":[\"a\"],\"limits\":{\"speed\":1}}",
+		"{\"argv\":[\"a\"],\"network\":\"open\"}",
+		"{\"argv\":[\"a\"],\"egress\":\"open\"}",
+		"{\"argv\":[\"a\"],\"egress\":\"brokered\",\"network\":\"none\"}",
+		"{\"argv\":[\"a\"],\"egress\":\"brokered\",\"env\":{\"OPENAI_API_KEY\":"
+		"\"sk-of-mine\"}}",
+		"{\"argv\":[\"a\"],\"egress\":\"registry\",\"env\":{\"PIP_INDEX_URL\":"
+		"\"x\"}}",
+		"{\"argv\":[\"a\"],\"profile\":\"root\"}",
+		"{\"argv\":[\"a\"],\"grants\":[\"ptrace\"]}",
+		"{\"argv\":[\"a\"],\"deps\":{\"pip\":[\"x\"]}}",
+		"{\"argv\":[\"a\"],\"artifacts\":[\"/etc/*\"]}",
+		"{\"argv\":[\"a\"],\"artifacts\":[\"\"]}",
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct tomb_spec s;
+
+		cr_expect_lt(parse(bad[i], &s), 0, "%s", bad[i]);
+		tomb_spec_done(&s);
+	}
+}
+
+/* The block as one string, strings separated by '|'. */
+static const char *block(const struct tomb_spec *s, enum tomb_spec_use use,
+			 enum sbx_grade g)
+{
+	const struct tomb_spec_place place = {
+		.grade = g, .workspace = "42.1/work", .tools = "/x/tools", .key = &key};
+	static char text[4096];
+	struct buf b;
+	struct err err = ERR_INIT;
+
+	buf_init(&b, sizeof(text));
+	cr_assert_eq(tomb_spec_block(s, use, &place, &b, &err), 0, "%s", err.msg);
+	cr_assert_lt(b.len, sizeof(text));
+	cr_assert_eq(b.data[b.len - 1], '\0', "every string is terminated");
+	memcpy(text, b.data, b.len);
+	for (size_t i = 0; i + 1 < b.len; i++)
+		if (text[i] == '\0')
+			text[i] = '|';
+	buf_done(&b);
+	return text;
+}
+
+Test(tomb_spec, options_of_the_job_cannot_be_forged_by_its_argv)
+{
+	struct tomb_spec s;
+
+	cr_assert_eq(
+		parse("{\"argv\":[\"--workspace\",\"/\",\"--\"],\"env\":{\"A\":\"--ro\"},"
+		      "\"limits\":{\"memory_bytes\":1048576,\"timeout_ms\":1500}}",
+		      &s),
+		0);
+	cr_assert_str_eq(block(&s, SPEC_USE_JOB, GRADE_FULL),
+			 "--grade|full|--workspace|42.1/work|--network|loopback|"
+			 "--timeout|1500ms|--memory|1048576|--disk|1073741824|--file-"
+			 "size|1073741824|"
+			 "--processes|256|--cpus|1|--env|PATH=/usr/local/bin:/usr/bin:/"
+			 "bin:/lych/bin|--env|A=--ro|--|--workspace|/|--");
+	tomb_spec_done(&s);
+}
+
+Test(tomb_spec, a_script_runs_by_its_interpreter)
+{
+	struct tomb_spec s;
+
+	cr_assert_eq(
+		parse("{\"script\":\"echo\",\"network\":\"none\",\"profile\":\"read\"}",
+		      &s),
+		0);
+	cr_assert(str_ends(block(&s, SPEC_USE_JOB, GRADE_FLOOR),
+			   "|--env|PATH=/usr/local/bin:/usr/bin:/bin:/x/tools|--|"
+			   "/bin/sh|./.lychgate-script"));
+	cr_assert(str_starts(block(&s, SPEC_USE_JOB, GRADE_FLOOR),
+			     "--grade|floor|--workspace-ro|42.1/work|--network|none|"));
+	tomb_spec_done(&s);
+}
+
+Test(tomb_spec, unpacking_gets_the_same_limits_and_nothing_of_the_job)
+{
+	struct tomb_spec s;
+
+	cr_assert_eq(
+		parse("{\"argv\":[\"rm\"],\"env\":{\"A\":\"b\"},\"profile\":\"read\","
+		      "\"input\":\"" SHA "\",\"limits\":{\"disk_bytes\":4096}}",
+		      &s),
+		0);
+	cr_assert_str_eq(block(&s, SPEC_USE_UNPACK, GRADE_FULL),
+			 "--grade|full|--workspace|42.1/work|--network|none|--timeout|"
+			 "600000ms|--memory|536870912|--disk|4096|--file-size|4096|--"
+			 "processes|256|--cpus|1|"
+			 "--|tar|-x|-f|-|--no-same-owner");
+	tomb_spec_done(&s);
+}
+
+Test(tomb_spec, canonical_defaults_are_accepted)
+{
+	struct tomb_spec s;
+
+	cr_assert_eq(
+		parse("{\"request_id\":\"r\",\"argv\":[\"a\"],\"stdin\":\"\",\"files\":[]"
+		      ","
+		      "\"input\":null,\"env\":{},\"deps\":[],\"limits\":{},\"network\":"
+		      "\"loopback\",\"egress\":\"none\",\"grants\":[],\"profile\":"
+		      "\"candidate\",\"gates\":{},\"artifacts\":[],\"privacy\":"
+		      "\"restricted\",\"priority\":50,\"retry\":\"on_lost\"}",
+		      &s),
+		0);
+	cr_assert_null(s.stdin_data);
+	tomb_spec_done(&s);
+}
+
+Test(tomb_spec, explain_is_for_the_job_not_for_the_unpacking)
+{
+	struct tomb_spec s;
+
+	cr_assert_lt(parse("{\"argv\":[\"a\"],\"explain\":\"1\"}", &s), 0);
+	cr_assert_eq(parse("{\"argv\":[\"a\"],\"explain\":true}", &s), 0);
+	cr_assert_not_null(
+		strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "|--explain|--env|PATH="));
+	cr_assert_null(strstr(block(&s, SPEC_USE_UNPACK, GRADE_FULL), "explain"));
+	tomb_spec_done(&s);
+	cr_assert_eq(parse("{\"argv\":[\"a\"]}", &s), 0);
+	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "explain"));
+	tomb_spec_done(&s);
+}
+
+Test(tomb_spec, who_may_ask_has_the_variables_of_its_broker_and_nobody_else)
+{
+	static const char *const sdk = "|--env|OPENAI_API_KEY=lych-the-key|";
+	struct tomb_spec s;
+
+	cr_assert_eq(parse("{\"argv\":[\"a\"]}", &s), 0);
+	cr_assert_eq(s.egress, EGRESS_NONE);
+	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "lych-the-key"));
+	tomb_spec_done(&s);
+
+	cr_assert_eq(parse("{\"argv\":[\"a\"],\"egress\":\"brokered\"}", &s), 0);
+	cr_assert_eq(s.egress, EGRESS_BROKERED);
+	cr_assert_not_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), sdk));
+	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "PIP_INDEX_URL"));
+	/* An SDK could not use its variables there. */
+	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FLOOR), "OPENAI"));
+	cr_assert_not_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FLOOR),
+				  "|--env|LYCHGATE_BROKER=fd:3|--env|LYCHGATE_BROKER_KEY="
+				  "lych-the-key|--|a"));
+	cr_assert_null(strstr(block(&s, SPEC_USE_UNPACK, GRADE_FULL), "lych-the-key"));
+	tomb_spec_done(&s);
+
+	cr_assert_eq(parse("{\"argv\":[\"a\"],\"egress\":\"registry\"}", &s), 0);
+	cr_assert_not_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), sdk));
+	cr_assert_not_null(
+		strstr(block(&s, SPEC_USE_JOB, GRADE_FULL),
+		       "|PIP_INDEX_URL=http://127.0.0.1:8787/registry/pypi/simple/|"));
+	tomb_spec_done(&s);
+}
+
+Test(tomb_spec, bytes_of_files_and_stdin)
+{
+	struct tomb_spec s;
+
+	cr_assert_eq(
+		parse("{\"argv\":[\"a\"],\"stdin_base64\":\"AAH/\",\"files\":[{\"path\":"
+		      "\"a/b\",\"base64\":\"AA==\",\"mode\":\"0755\"},{\"path\":\"c\","
+		      "\"blob\":\"" SHA "\"}]}",
+		      &s),
+		0);
+	cr_assert_eq(s.stdin_len, 3);
+	cr_assert_eq(memcmp(s.stdin_data, "\0\1\377", 3), 0);
+	cr_assert_eq(s.n_files, 2);
+	cr_assert_eq(s.files[0].mode, 0755);
+	cr_assert_eq(s.files[0].len, 1);
+	cr_assert_null(s.files[1].data);
+	cr_assert_str_eq(s.files[1].blob, SHA);
+	tomb_spec_done(&s);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/mem.h"
+#include "common/str.h"
+#include "vessel/broker/intents/registry.h"
+
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <string.h>
+
+TestSuite(registry, .timeout = 20);
+
+#define LOCAL "http://127.0.0.1:8787/registry/"
+#define HASH "#sha256=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static char npm_url[] = "https://npm.example/mirror/",
+	    pypi_url[] = "https://pypi.example/root/simple/",
+	    files_url[] = "https://files.example/";
+static const struct registry npm = {
+	.kind = REGISTRY_NPM, .url = npm_url, .files = {files_url}, .n_files = 1};
+static const struct registry pypi = {
+	.kind = REGISTRY_PYPI, .url = pypi_url, .files = {files_url}, .n_files = 1};
+
+static const char *const refused[] = {
+	"",
+	"/",
+	"//",
+	"..",
+	"../x",
+	"left-pad/../..",
+	".",
+	"left-pad//-/x.tgz",
+	"left pad",
+	"left-pad?x=1",
+	"left-pad#x",
+	"a%2fb",
+	"@a%2f%2fb/%2f",
+	"%2e%2e",
+	"@s/%2e%2e/x",
+	"left-pad%00",
+	"a\\b",
+	"a:b",
+	"-/v1/search",
+	"-/npm/v1/security/audits",
+	"~2/x.tgz",
+	"~0/x.tgz",
+	"~1/",
+	"~/x",
+	"~1",
+	"left-pad/1.3.0/x",
+	"a/-/b.sh",
+	"caf\xc3\xa9",
+	"a\nb",
+	"@scope/a/b",
+	"%2",
+	"%",
+	"a%",
+};
+
+Test(registry, what_is_no_package_is_refused)
+{
+	char url[4096], longer[REGISTRY_PATH_MAX + 8];
+	bool index;
+
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		struct err err = ERR_INIT;
+
+		cr_expect(registry_upstream(&npm, refused[i], url, sizeof(url), &index,
+					    &err) < 0,
+			  "'%s' became %s", refused[i], url);
+		cr_expect_eq(err.id, ERRID_REGISTRY_PATH);
+		err_clear(&err);
+		cr_expect(registry_upstream(&pypi, refused[i], url, sizeof(url), &index,
+					    &err) < 0,
+			  "'%s' became %s", refused[i], url);
+	}
+	memset(longer, 'a', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	cr_expect(registry_upstream(&npm, longer, url, sizeof(url), &index,
+				    &(struct err)ERR_INIT) < 0);
+}
+
+Test(registry, indexes_and_files_have_their_url_upstream)
+{
+	static const struct {
+		const struct registry *r;
+		const char *path, *url;
+		bool index;
+	} row[] = {
+		{&npm, "left-pad", "https://npm.example/mirror/left-pad", true},
+		{&npm, "@babel%2fcore", "https://npm.example/mirror/@babel%2fcore", true},
+		{&npm, "@babel%2Fcore", "https://npm.example/mirror/@babel%2Fcore", true},
+		{&npm, "@babel/core", "https://npm.example/mirror/@babel/core", true},
+		{&npm, "left-pad/-/left-pad-1.3.0.tgz",
+		 "https://npm.example/mirror/left-pad/-/left-pad-1.3.0.tgz", false},
+		{&npm, "@babel/core/-/core-7.0.0.tgz",
+		 "https://npm.example/mirror/@babel/core/-/core-7.0.0.tgz", false},
+		{&npm, "~1/x/y.tgz", "https://files.example/x/y.tgz", false},
+		{&pypi, "simple/six/", "https://pypi.example/root/simple/six/", true},
+		{&pypi, "~0/root/packages/six-1.16.0-py2.py3-none-any.whl",
+		 "https://pypi.example/root/packages/six-1.16.0-py2.py3-none-any.whl",
+		 false},
+		{&pypi, "~1/p/torch-2.0%2Bcpu.whl",
+		 "https://files.example/p/torch-2.0%2Bcpu.whl", false},
+		{&pypi, "~1/p/six.whl.metadata",
+		 "https://files.example/p/six.whl.metadata", false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		char url[4096];
+		bool index = !row[i].index;
+		struct err err = ERR_INIT;
+
+		cr_assert_eq(registry_upstream(row[i].r, row[i].path, url, sizeof(url),
+					       &index, &err),
+			     0, "%s: %s", row[i].path, err.msg);
+		cr_expect_str_eq(url, row[i].url);
+		cr_expect_eq(index, row[i].index, "%s", row[i].path);
+	}
+}
+
+Test(registry, links_lead_to_the_mirror_or_nowhere)
+{
+	static const struct registry_page six = {&pypi,
+						 "https://pypi.example/root/simple/six/"};
+	static const struct registry_page pad = {&npm, "https://npm.example/mirror/pad"};
+	static const struct {
+		const struct registry_page *page;
+		const char *link, *mapped;
+	} row[] = {
+		{&six, "../../packages/a/six.whl" HASH,
+		 LOCAL "pypi/~0/root/packages/a/six.whl" HASH},
+		{&six, "/packages/six.whl", LOCAL "pypi/~0/packages/six.whl"},
+		{&six, "six.whl", LOCAL "pypi/simple/six/six.whl"},
+		{&six, "https://files.example/a/six.whl" HASH,
+		 LOCAL "pypi/~1/a/six.whl" HASH},
+		{&six, "https://pypi.example/x/six.whl", LOCAL "pypi/~0/x/six.whl"},
+		{&pad, "https://npm.example/mirror/pad/-/pad-1.tgz",
+		 LOCAL "npm/pad/-/pad-1.tgz"},
+		{&pad, "https://files.example/pad-1.tgz", LOCAL "npm/~1/pad-1.tgz"},
+		{&pad, "https://npm.example/other/pad-1.tgz", NULL},
+		{&six, "https://files.example.evil/six.whl", NULL},
+		{&six, "https://files.example@evil/six.whl", NULL},
+		{&six, "https://evil/six.whl", NULL},
+		{&six, "//files.example/six.whl", NULL},
+		{&six, "http://files.example/six.whl", NULL},
+		{&six, "file:///etc/passwd", NULL},
+		{&six, "javascript:alert(1)", NULL},
+		{&six, "six.whl?x=1", NULL},
+		{&six, "#top", NULL},
+		{&six, "", NULL},
+		{&six, "..\\six.whl", NULL},
+		{&pad, "https://npm.example/mirror/../other/x.tgz", NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct registry_page page = *row[i].page;
+		struct buf out cleanup_buf;
+		bool kept;
+
+		buf_init(&out, 8192);
+		kept = registry_map_link(&page, row[i].link, &out);
+		cr_expect_eq(kept, row[i].mapped != NULL, "%s -> %s", row[i].link,
+			     buf_str(&out));
+		if (kept && row[i].mapped)
+			cr_expect_str_eq(buf_str(&out), row[i].mapped);
+	}
+}
+
+/* The page in pieces of n bytes; the error's text where there is one. */
+static int rewrite(const struct registry_page *page, enum registry_form form,
+		   const char *key, const char *text, size_t n, struct buf *out,
+		   struct err *err)
+{
+	struct registry_page p = *page;
+	struct registry_rewrite *rw =
+		registry_rewrite_new(form, key, registry_map_link, &p);
+	size_t len = strlen(text);
+	int r = 0;
+
+	for (size_t i = 0; !r && i < len; i += n)
+		r = registry_rewrite_feed(rw, text + i, len - i < n ? len - i : n, out,
+					  err);
+	if (!r)
+		r = registry_rewrite_end(rw, err);
+	registry_rewrite_free(rw);
+	return r;
+}
+
+static const struct registry_page npm_page = {&npm, "https://npm.example/mirror/pad"};
+static const struct registry_page pypi_page = {&pypi,
+					       "https://pypi.example/root/simple/six/"};
+
+static const struct {
+	const struct registry_page *page;
+	enum registry_form form;
+	const char *key, *in, *out;
+} pages[] = {
+	{&npm_page, REGISTRY_JSON, "tarball",
+	 "{\"name\":\"pad\",\"versions\":{\"1.0\":{\"dist\":{\"integrity\":\"sha512-x\","
+	 "\"tarball\": \"https:\\/\\/npm.example/mirror/pad/-/pad-1.0.tgz\"},"
+	 "\"homepage\":\"https://npm.example/mirror/\"},\"2.0\":{\"dist\":{\"tarball\":"
+	 "\"https://evil/"
+	 "pad.tgz\"}}},\"x\":[1,-2.5e3,true,null,\"tarball\",\"\\u00e4\"]}",
+	 "{\"name\":\"pad\",\"versions\":{\"1.0\":{\"dist\":{\"integrity\":\"sha512-x\","
+	 "\"tarball\": \"" LOCAL "npm/pad/-/pad-1.0.tgz\"},"
+	 "\"homepage\":\"https://npm.example/mirror/\"},\"2.0\":{\"dist\":{\"tarball\":"
+	 "\"\"}}},\"x\":[1,-2.5e3,true,null,\"tarball\",\"\\u00e4\"]}"},
+	{&npm_page, REGISTRY_JSON, "tarball",
+	 "{\"tarball\":{\"tarball\":[\"https://evil/\"]}}",
+	 "{\"tarball\":{\"tarball\":[\"https://evil/\"]}}"},
+	{&pypi_page, REGISTRY_JSON, "url",
+	 "{\"files\":[{\"url\":\"../../p/six.whl\",\"hashes\":{\"sha256\":\"ab\"}}]}",
+	 "{\"files\":[{\"url\":\"" LOCAL
+	 "pypi/~0/root/p/six.whl\",\"hashes\":{\"sha256\":\"ab\"}}]}"},
+	{&pypi_page, REGISTRY_HTML, NULL,
+	 "<!DOCTYPE html><html><!-- <a href=x> --><body>\n<a href=\"../../p/six.whl" HASH
+	 "\" data-requires-python=\"&gt;=3.6\">six.whl</a><br/>\n"
+	 "<A HREF='https://evil/six.whl'>x</A><a data-x=href=1 "
+	 "href=/p/a.whl>y</a></body>",
+	 "<!DOCTYPE html><html><!-- <a href=x> --><body>\n<a href=\"" LOCAL
+	 "pypi/~0/root/p/six.whl" HASH "\" data-requires-python=\"&gt;=3.6\">six.whl</a>"
+	 "<br/>\n<A HREF=\"\">x</A><a data-x=href=1 href=\"" LOCAL
+	 "pypi/~0/p/a.whl\">y</a></body>"},
+};
+
+Test(registry, pages_are_rewritten_however_they_are_cut)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(pages); i++)
+		for (size_t n = 1; n < strlen(pages[i].in) + 1; n++) {
+			struct buf out cleanup_buf;
+			struct err err = ERR_INIT;
+
+			buf_init(&out, 65536);
+			cr_assert_eq(rewrite(pages[i].page, pages[i].form, pages[i].key,
+					     pages[i].in, n, &out, &err),
+				     0, "page %zu in pieces of %zu: %s", i, n, err.msg);
+			cr_assert_str_eq(buf_str(&out), pages[i].out);
+		}
+}
+
+Test(registry, what_is_no_index_is_an_error)
+{
+	static const char *const json[] = {
+		"",
+		"[",
+		"{\"a\":1",
+		"{}{}",
+		"\"x\"",
+		"{\"a\":]}",
+		"{\"a\" 'b'}",
+		"{\"\\u0074arball\":\"https://evil/\"}",
+		"{\"a\":\"\n\"}",
+		"<html>",
+		"{:1}",
+	};
+	static const char *const html[] = {
+		"<base href=\"https://evil/\"><a href=\"six.whl\">",
+		"<script>",
+		"<a href=\"x",
+		"<STYLE >",
+	};
+	char *deep = xmalloc(REGISTRY_DEPTH_MAX + 3);
+	struct buf out cleanup_buf;
+
+	buf_init(&out, 1 << 20);
+	for (size_t i = 0; i < ARRAY_SIZE(json); i++) {
+		struct err err = ERR_INIT;
+
+		cr_expect(rewrite(&npm_page, REGISTRY_JSON, "tarball", json[i], 7, &out,
+				  &err) < 0,
+			  "%s", json[i]);
+		cr_expect_eq(err.id, ERRID_REGISTRY_INDEX);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(html); i++) {
+		struct err err = ERR_INIT;
+
+		cr_expect(rewrite(&pypi_page, REGISTRY_HTML, NULL, html[i], 3, &out,
+				  &err) < 0,
+			  "%s", html[i]);
+	}
+	memset(deep, '[', REGISTRY_DEPTH_MAX + 2);
+	deep[REGISTRY_DEPTH_MAX + 2] = '\0';
+	cr_expect(rewrite(&npm_page, REGISTRY_JSON, "tarball", deep, 9, &out,
+			  &(struct err)ERR_INIT) < 0);
+	free(deep);
+}
+
+Test(registry, a_link_that_is_too_long_is_an_error_and_holds_no_memory)
+{
+	size_t n = REGISTRY_LINK_MAX * 3;
+	char *text = xmalloc(n + 64);
+	struct err err = ERR_INIT;
+	struct buf out cleanup_buf;
+
+	buf_init(&out, 1 << 20);
+	(void)snprintf(text, 64, "{\"tarball\":\"");
+	memset(text + 12, 'a', n);
+	memcpy(text + 12 + n, "\"}", 3);
+	cr_expect(rewrite(&npm_page, REGISTRY_JSON, "tarball", text, 1000, &out, &err) <
+		  0);
+	cr_expect_eq(err.id, ERRID_REGISTRY_INDEX);
+	free(text);
+}
+
+Test(registry, the_form_is_told_by_the_content_type)
+{
+	enum registry_form form;
+	const char *key;
+	struct err err = ERR_INIT;
+
+	cr_expect_eq(registry_form(REGISTRY_NPM, "application/json; charset=utf-8", &form,
+				   &key, &err),
+		     0);
+	cr_expect_str_eq(key, "tarball");
+	cr_expect_eq(registry_form(REGISTRY_PYPI, "text/html", &form, &key, &err), 0);
+	cr_expect_eq(form, REGISTRY_HTML);
+	cr_expect(registry_form(REGISTRY_NPM, "text/html", &form, &key, &err) < 0);
+	cr_expect(registry_form(REGISTRY_PYPI, "application/jsonx", &form, &key, &err) <
+		  0);
+	cr_expect(registry_form(REGISTRY_PYPI, NULL, &form, &key, &err) < 0);
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Exchanges: from a request that a front end has read to the last byte of its answer.
+ *
+ *	queued ── its turn to be parsed ──> asked ── the vessel's head ──> streaming
+ *	   └────────── refusal ──────────────┴── refusal, whole, in the job's words
+ *
+ * A front end hands a request over and keeps its bytes until the exchange speaks. Parsing
+ * is paced per job (struct pace): a burst is free, beyond it bytes cost time, so that a
+ * job which sends large bodies for ever takes a small share of the loop.
+ */
+#include "tomb/broker/proxy.h"
+#include "tomb/broker/proxy_priv.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/mem.h"
+#include "common/str.h"
+
+#include <assert.h>
+#include <string.h>
+#include <strings.h>
+
+/* Longer than any provider takes; the job's own time limit ends it before. */
+#define CALL_USEC ((usec_t)3600 * USEC_PER_SEC)
+#define ANSWER_MAX_BYTES ((size_t)4 << 30)
+#define REFUSAL_MAX_BYTES 8192
+/* Of one job, all its requests and answers together. */
+#define UP_MAX_BYTES ((uint64_t)1 << 30)
+#define DOWN_MAX_BYTES ((uint64_t)16 << 30)
+/* Rebuilt intents that lie here at once. */
+#define INTENTS_MAX_BYTES ((size_t)16 << 20)
+
+/* What may be parsed: a burst, then so much a second; each request costs a little. */
+#define PACE_BURST_BYTES ((uint64_t)8 << 20)
+#define PACE_BYTES_PER_SEC ((uint64_t)1 << 20)
+#define PACE_REQUEST_BYTES 1024
+
+struct pace {
+	usec_t full_at; /* when the whole burst is there again */
+};
+
+struct proxy {
+	struct proxy_config cfg;
+	char *phantom;
+	struct proxy_http *http;
+	struct proxy_floor *floor;
+	struct exchange *first, *last; /* in the order in which they came */
+	unsigned n_active;
+	size_t intents_bytes;
+	uint64_t seq;
+	uint64_t up_bytes, down_bytes;
+	struct pace pace;
+};
+
+struct exchange {
+	struct proxy *proxy;
+	struct exchange *prev, *next;
+	const struct client_ops *ops;
+	void *client;
+	struct ask ask; /* its pointers: until it is asked */
+	struct intent_header *headers;
+	struct loop_timer *turn;
+	bool active; /* one of inflight_max */
+	struct httpc_call *call;
+	size_t intent_bytes;
+	int status;	   /* of the vessel's answer; 0: none yet */
+	bool streaming;	   /* the head went to the client */
+	struct buf reason; /* of a refusal */
+	char retry_after[16];
+};
+
+const struct proxy_config *proxy_config_of(const struct proxy *p)
+{
+	return &p->cfg;
+}
+
+enum proxy_dialect proxy_dialect_of(const char *path)
+{
+	if (!path)
+		return DIALECT_OPENAI;
+	if (str_starts(path, "/v1/messages"))
+		return DIALECT_ANTHROPIC;
+	return str_starts(path, "/v1/") ? DIALECT_OPENAI : DIALECT_PLAIN;
+}
+
+int proxy_check_key(const struct proxy *p, const char *authorization, const char *api_key,
+		    struct err *err)
+{
+	const char *key = api_key;
+
+	if (authorization && strncasecmp(authorization, "Bearer ", 7) == 0)
+		key = authorization + 7;
+	if (!key)
+		return err_set_id(err, ERRID_BROKER_KEY, "no key was sent");
+	/* The length is no secret, the rest is compared in constant time. */
+	if (strlen(key) != strlen(p->phantom) ||
+	    !mem_eq_ct(key, p->phantom, strlen(p->phantom)))
+		return err_set_id(err, ERRID_BROKER_KEY, "another key");
+	return 0;
+}
+
+int proxy_check_packages(const struct proxy *p, struct err *err)
+{
+	if (!p->cfg.packages)
+		return err_set_id(err, ERRID_BROKER_PACKAGES, "egress is not registry");
+	return 0;
+}
+
+/* ---- pacing ---- */
+
+/* Takes len bytes of the job's share; how long to wait until it has them. */
+static usec_t pace_take(struct pace *p, size_t len, usec_t now)
+{
+	const usec_t burst = PACE_BURST_BYTES * USEC_PER_SEC / PACE_BYTES_PER_SEC;
+	usec_t cost =
+		((uint64_t)len + PACE_REQUEST_BYTES) * USEC_PER_SEC / PACE_BYTES_PER_SEC;
+
+	if (p->full_at < now)
+		p->full_at = now;
+	p->full_at += cost;
+	return p->full_at - now > burst ? p->full_at - now - burst : 0;
+}
+
+/* ---- the end of an exchange ---- */
+
+/* Start what waits and may. */
+static void start_next(struct proxy *p)
+{
+	usec_t now = clock_boot_usec();
+
+	for (struct exchange *x = p->first; x && p->n_active < p->cfg.inflight_max;
+	     x = x->next) {
+		if (x->active)
+			continue;
+		x->active = true;
+		p->n_active++;
+		loop_timer_arm(x->turn, pace_take(&p->pace, x->ask.len, now));
+	}
+}
+
+static void exchange_free(struct exchange *x)
+{
+	struct proxy *p = x->proxy;
+
+	if (x->prev)
+		x->prev->next = x->next;
+	else
+		p->first = x->next;
+	if (x->next)
+		x->next->prev = x->prev;
+	else
+		p->last = x->prev;
+	p->n_active -= x->active;
+	p->intents_bytes -= x->intent_bytes;
+	httpc_cancel(x->call);
+	loop_timer_free(x->turn);
+	free(x->headers);
+	buf_done(&x->reason);
+	free(x);
+	start_next(p);
+}
+
+static void exchange_refuse(struct exchange *x, const struct proxy_refusal *r)
+{
+	const struct client_ops *ops = x->ops;
+	enum proxy_dialect d = x->ask.dialect;
+	void *client = x->client;
+
+	exchange_free(x);
+	ops->refuse(client, r, d);
+}
+
+static void exchange_fail(struct exchange *x, const struct err *err)
+{
+	struct proxy_refusal r;
+	struct request_id id;
+
+	request_id_new(&random_real, &id);
+	refusal_of_err(&r, err, err_http_status(err), id.s);
+	exchange_refuse(x, &r);
+}
+
+void exchange_abandon(struct exchange *x)
+{
+	exchange_free(x);
+}
+
+/* ---- the vessel's answer ---- */
+
+/* The status that a provider, a web server or a registry gave; 0: it is a refusal. */
+static int upstream_status(struct httpc_call *call, int status)
+{
+	const char *text = httpc_header(call, "Lychgate-Upstream-Status");
+	struct err ignored = ERR_INIT;
+	uint64_t n = 0;
+
+	if (status != 200)
+		return 0;
+	if (!text)
+		return 200;
+	return parse_u64(text, 200, 599, &n, &ignored) == 0 ? (int)n : 0;
+}
+
+static void on_head(struct httpc_call *call, int status, void *arg)
+{
+	struct exchange *x = arg;
+	const char *retry = httpc_header(call, "Retry-After");
+	int upstream = upstream_status(call, status);
+
+	x->status = status;
+	/* The vessel has it: the copies here are not needed any more. */
+	x->proxy->intents_bytes -= x->intent_bytes;
+	x->intent_bytes = 0;
+	if (!upstream) {
+		if (retry && str_copy(x->retry_after, sizeof(x->retry_after), retry) < 0)
+			x->retry_after[0] = '\0';
+		return;
+	}
+	x->streaming = true;
+	x->ops->head(x->client, upstream, call);
+}
+
+static void on_body(struct httpc_call *call, const void *data, size_t len, void *arg)
+{
+	struct exchange *x = arg;
+	const struct client_ops *ops = x->ops;
+	void *client = x->client;
+
+	if (!x->streaming) {
+		if (x->reason.len + len <= REFUSAL_MAX_BYTES)
+			buf_add(&x->reason, data, len);
+		return;
+	}
+	x->proxy->down_bytes += len;
+	if (x->proxy->down_bytes > DOWN_MAX_BYTES) {
+		exchange_free(x);
+		ops->cut(client);
+		return;
+	}
+	ops->data(client, data, len);
+	if (ops->backlog(client) > PROXY_BACKLOG_PAUSE_BYTES)
+		httpc_pause(call);
+}
+
+static void on_end(const struct err *why, void *arg)
+{
+	struct exchange *x = arg;
+	const struct client_ops *ops = x->ops;
+	void *client = x->client;
+	struct proxy_refusal r;
+	struct err err = ERR_INIT;
+
+	x->call = NULL;
+	if (x->streaming) {
+		exchange_free(x);
+		if (why)
+			ops->cut(client);
+		else
+			ops->end(client);
+	} else if (why) {
+		(void)err_set_id(&err, ERRID_BROKER_AWAY, "%s", why->msg);
+		exchange_fail(x, &err);
+	} else {
+		refusal_of_reply(&r, x->status, buf_str(&x->reason), x->reason.len);
+		memcpy(r.retry_after, x->retry_after, sizeof(r.retry_after));
+		exchange_refuse(x, &r);
+	}
+}
+
+void exchange_drained(struct exchange *x)
+{
+	if (x->call)
+		httpc_resume(x->call);
+}
+
+/* ---- asking ---- */
+
+static int write_intent(struct exchange *x, struct buf *out, const char **ret_target,
+			struct err *err)
+{
+	const struct ask *a = &x->ask;
+	uint64_t seq = ++x->proxy->seq;
+	const struct intent_ask q = {
+		.dialect = a->dialect,
+		.headers = a->headers,
+		.n_headers = a->n_headers,
+		.body = a->body,
+		.len = a->len,
+	};
+	const struct intent_fetch f = {
+		.method = a->method,
+		.url = a->url,
+		.headers = a->headers,
+		.n_headers = a->n_headers,
+		.body = a->body,
+		.len = a->len,
+	};
+
+	switch (a->what) {
+	case ASK_CHAT:
+	case ASK_MESSAGES:
+		*ret_target = "/work/v1/ask";
+		return intent_ask(seq, &q, out, err);
+	case LIST_MODELS:
+		*ret_target = a->dialect == DIALECT_ANTHROPIC
+				      ? "/work/v1/models?dialect=anthropic"
+				      : "/work/v1/models?dialect=openai";
+		return 0;
+	case FETCH:
+		*ret_target = "/work/v1/fetch";
+		return intent_fetch(seq, &f, out, err);
+	case PACKAGE_NPM:
+	case PACKAGE_PYPI:
+		*ret_target = "/work/v1/package";
+		return intent_package(seq, a->what == PACKAGE_NPM ? "npm" : "pypi",
+				      a->url, out, err);
+	}
+	return err_set(err, ERR_INTERNAL, "unknown request");
+}
+
+static int count_bytes(struct exchange *x, size_t len, struct err *err)
+{
+	struct proxy *p = x->proxy;
+
+	p->up_bytes += len;
+	if (p->up_bytes > UP_MAX_BYTES || p->down_bytes >= DOWN_MAX_BYTES)
+		return err_set_id(err, ERRID_BROKER_BYTES, "%s",
+				  p->up_bytes > UP_MAX_BYTES ? "sent" : "received");
+	if (p->intents_bytes + len > INTENTS_MAX_BYTES)
+		return err_set_id(err, ERRID_BROKER_INFLIGHT, "their bodies are large");
+	x->intent_bytes = len;
+	p->intents_bytes += len;
+	return 0;
+}
+
+static int send_intent(struct exchange *x, struct err *err)
+{
+	static const struct httpc_stream_ops ops = {on_head, on_body, on_end};
+	cleanup_buf struct buf intent;
+	struct vessel_headers h;
+	const char *target = NULL;
+	struct httpc_request rq;
+	int r;
+
+	buf_init(&intent, INTENT_MAX_BYTES);
+	if (write_intent(x, &intent, &target, err) < 0 ||
+	    count_bytes(x, intent.len, err) < 0)
+		return -1;
+	vessel_headers(&h, x->proxy->cfg.peer, &x->proxy->cfg.key);
+	rq = (struct httpc_request){
+		.method = x->ask.what == LIST_MODELS ? HTTP_M_GET : HTTP_M_POST,
+		.target = target,
+		.headers = h.line,
+		.body = buf_str(&intent),
+		.body_len = intent.len,
+		.timeout_usec = CALL_USEC,
+		.reply_max_bytes = ANSWER_MAX_BYTES,
+	};
+	r = httpc_stream(x->proxy->cfg.vessel, &rq, &ops, x, &x->call, err);
+	vessel_headers_done(&h);
+	return r;
+}
+
+static void on_turn(void *arg)
+{
+	struct exchange *x = arg;
+	struct err err = ERR_INIT;
+
+	if (send_intent(x, &err) < 0)
+		exchange_fail(x, &err);
+}
+
+struct exchange *exchange_begin(struct proxy *p, const struct ask *a,
+				const struct client_ops *ops, void *client)
+{
+	struct exchange *x = xnew(struct exchange);
+
+	x->proxy = p;
+	x->ops = ops;
+	x->client = client;
+	x->ask = *a;
+	if (a->n_headers > 0) {
+		x->headers = xcalloc(a->n_headers, sizeof(*x->headers));
+		memcpy(x->headers, a->headers, a->n_headers * sizeof(*x->headers));
+		x->ask.headers = x->headers;
+	}
+	buf_init(&x->reason, REFUSAL_MAX_BYTES);
+	x->turn = loop_timer_new(p->cfg.loop, on_turn, x);
+	x->prev = p->last;
+	if (x->prev)
+		x->prev->next = x;
+	else
+		p->first = x;
+	p->last = x;
+	start_next(p);
+	return x;
+}
+
+/* ---- life ---- */
+
+static struct proxy *proxy_new(const struct proxy_config *cfg)
+{
+	struct proxy *p = xnew(struct proxy);
+
+	p->cfg = *cfg;
+	p->phantom = xstrdup(cfg->phantom);
+	p->cfg.phantom = p->phantom;
+	return p;
+}
+
+int proxy_new_http(const struct proxy_config *cfg, int listen_fd, struct proxy **ret,
+		   struct err *err)
+{
+	struct proxy *p = proxy_new(cfg);
+
+	if (proxy_http_new(p, listen_fd, &p->http, err) < 0) {
+		proxy_free(p);
+		return -1;
+	}
+	*ret = p;
+	return 0;
+}
+
+int proxy_new_floor(const struct proxy_config *cfg, int fd, struct proxy **ret,
+		    struct err *err)
+{
+	struct proxy *p = proxy_new(cfg);
+
+	if (proxy_floor_new(p, fd, &p->floor, err) < 0) {
+		proxy_free(p);
+		return -1;
+	}
+	*ret = p;
+	return 0;
+}
+
+void proxy_free(struct proxy *p)
+{
+	if (!p)
+		return;
+	/* Each lets go of its exchanges first. */
+	proxy_http_free(p->http);
+	proxy_floor_free(p->floor);
+	assert(!p->first);
+	explicit_bzero(p->phantom, strlen(p->phantom));
+	explicit_bzero(&p->cfg.key, sizeof(p->cfg.key));
+	free(p->phantom);
+	free(p);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The broker as HTTP/1.1 on the job's own loopback. The job's side is hostile: what
+ * common/net/httpd.h promises about framing, caps and deadlines is used to the full, a
+ * key is checked before a byte of a body is read, and a flood waits in the backlog of its
+ * own namespace.
+ */
+#include "tomb/broker/proxy_priv.h"
+
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "common/net/httpd.h"
+#include "common/proto/broker_proto.h"
+#include "common/str.h"
+
+#include <assert.h>
+
+#define IDLE_USEC (30 * USEC_PER_SEC)
+#define REQUEST_USEC (120 * USEC_PER_SEC)
+#define BODIES_MAX_BYTES ((size_t)16 << 20)
+
+struct proxy_http {
+	struct proxy *proxy;
+	struct httpd *httpd;
+};
+
+/* One request, until its answer is out or its client gone. */
+struct http_client {
+	struct httpd_req *req;	     /* until the answer begins */
+	struct httpd_stream *stream; /* from then on */
+	struct exchange *exchange;
+	bool no_body; /* of this status: what comes is dropped */
+};
+
+/* ---- answers ---- */
+
+static void add_headers(struct httpd_req *req, const struct httpc_call *call)
+{
+	const char *name, *value, *as;
+	size_t at = 0;
+
+	for (int n = 0; n < 16 && httpc_header_next(call, &at, &name, &value);)
+		if (strlen(name) + strlen(value) < 200 && proxy_header_passes(name, &as))
+			n += httpd_req_pass_header(req, as, value);
+}
+
+static void client_refuse(void *arg, const struct proxy_refusal *r, enum proxy_dialect d)
+{
+	struct http_client *c = arg;
+	cleanup_buf struct buf body;
+
+	buf_init(&body, 16384);
+	refusal_write(r, d, &body);
+	if (r->retry_after[0])
+		httpd_req_add_header(c->req, "Retry-After", r->retry_after);
+	if (refusal_is_final(r))
+		httpd_req_add_header(c->req, "X-Should-Retry", "false");
+	httpd_reply(c->req, r->status, "application/json", buf_str(&body), body.len);
+	free(c);
+}
+
+static void on_close(void *arg)
+{
+	struct http_client *c = arg;
+
+	exchange_abandon(c->exchange);
+	free(c);
+}
+
+static void on_drain(void *arg)
+{
+	struct http_client *c = arg;
+
+	exchange_drained(c->exchange);
+}
+
+static void client_head(void *arg, int status, const struct httpc_call *call)
+{
+	struct http_client *c = arg;
+	const char *type = httpc_header(call, "Content-Type");
+
+	add_headers(c->req, call);
+	c->no_body = status == 204 || status == 304;
+	if (c->no_body)
+		return;
+	/* The request ends here, and so does its on_gone. */
+	c->stream = httpd_stream_start(c->req, status, type ? type : "text/plain",
+				       on_close, c);
+	c->req = NULL;
+	assert(c->stream);
+	httpd_stream_on_drain(c->stream, on_drain, c);
+}
+
+static void client_data(void *arg, const void *data, size_t len)
+{
+	struct http_client *c = arg;
+
+	/* Cut off: on_close follows, and lets go of the exchange. */
+	if (c->stream)
+		(void)httpd_stream_send(c->stream, data, len);
+}
+
+static size_t client_backlog(void *arg)
+{
+	const struct http_client *c = arg;
+
+	return c->stream ? httpd_stream_backlog(c->stream) : 0;
+}
+
+static void client_end(void *arg)
+{
+	struct http_client *c = arg;
+
+	if (c->stream)
+		httpd_stream_end(c->stream);
+	else
+		httpd_reply(c->req, 204, NULL, "", 0);
+	free(c);
+}
+
+static void client_cut(void *arg)
+{
+	struct http_client *c = arg;
+
+	if (c->stream)
+		httpd_stream_abort(c->stream);
+	else
+		httpd_reply(c->req, 502, NULL, "", 0);
+	free(c);
+}
+
+static const struct client_ops client_ops = {
+	.refuse = client_refuse,
+	.head = client_head,
+	.data = client_data,
+	.backlog = client_backlog,
+	.end = client_end,
+	.cut = client_cut,
+};
+
+/* ---- requests ---- */
+
+static void on_gone(void *arg)
+{
+	struct http_client *c = arg;
+
+	exchange_abandon(c->exchange);
+	httpd_reply(c->req, 503, NULL, "", 0); /* into the void */
+	free(c);
+}
+
+static void refuse(struct httpd_req *req, enum proxy_dialect d, const struct err *err)
+{
+	struct http_client *c = xnew(struct http_client);
+	struct proxy_refusal r;
+	struct request_id id;
+
+	request_id_new(&random_real, &id);
+	refusal_of_err(&r, err, err_http_status(err), id.s);
+	c->req = req;
+	client_refuse(c, &r, d);
+}
+
+static void begin(struct httpd_req *req, struct ask *a, const char *const *params,
+		  struct proxy_http *h)
+{
+	struct intent_header headers[64];
+	struct http_client *c;
+	struct err err = ERR_INIT;
+
+	if (httpd_req_check_query(req, params, &err) < 0) {
+		refuse(req, a->dialect, &err);
+		return;
+	}
+	if (a->what == FETCH || a->what == ASK_MESSAGES) {
+		while (a->n_headers < ARRAY_SIZE(headers) &&
+		       httpd_req_header_at(req, a->n_headers, &headers[a->n_headers].name,
+					   &headers[a->n_headers].value))
+			a->n_headers++;
+		a->headers = headers;
+	}
+	a->body = httpd_req_body(req, &a->len);
+	c = xnew(struct http_client);
+	c->req = req;
+	c->exchange = exchange_begin(h->proxy, a, &client_ops, c);
+	httpd_req_on_gone(req, on_gone, c);
+}
+
+/* SDKs name the revision of their calls in the query; it changes nothing here. */
+static const char *const sdk_params[] = {"beta", NULL};
+static const char *const no_params[] = {NULL};
+static const char *const url_params[] = {"url", NULL};
+
+static void ask_chat(struct httpd_req *req, void *arg)
+{
+	struct ask a = {.what = ASK_CHAT, .dialect = DIALECT_OPENAI};
+
+	begin(req, &a, sdk_params, arg);
+}
+
+static void ask_messages(struct httpd_req *req, void *arg)
+{
+	struct ask a = {.what = ASK_MESSAGES, .dialect = DIALECT_ANTHROPIC};
+
+	begin(req, &a, sdk_params, arg);
+}
+
+static void list_models(struct httpd_req *req, void *arg)
+{
+	static const char *const params[] = {"limit", "before_id", "after_id", "beta",
+					     NULL};
+	struct ask a = {
+		.what = LIST_MODELS,
+		/* Only their SDKs name a version. */
+		.dialect = httpd_req_header(req, "anthropic-version") ? DIALECT_ANTHROPIC
+								      : DIALECT_OPENAI,
+	};
+
+	begin(req, &a, params, arg);
+}
+
+static void fetch(struct httpd_req *req, void *arg)
+{
+	const char *url = httpd_req_query(req, "url");
+	struct ask a = {
+		.what = FETCH,
+		.dialect = DIALECT_PLAIN,
+		.method = httpd_req_route(req)->method == HTTP_M_POST ? "POST" : "GET",
+		.url = url ? url : "",
+	};
+
+	begin(req, &a, url_params, arg);
+}
+
+static void package(struct httpd_req *req, enum proxy_what what, struct proxy_http *h)
+{
+	struct ask a = {
+		.what = what,
+		.dialect = DIALECT_PLAIN,
+		.url = httpd_req_param(req, "path"),
+	};
+
+	begin(req, &a, no_params, h);
+}
+
+static void package_npm(struct httpd_req *req, void *arg)
+{
+	package(req, PACKAGE_NPM, arg);
+}
+
+static void package_pypi(struct httpd_req *req, void *arg)
+{
+	package(req, PACKAGE_PYPI, arg);
+}
+
+enum who { WHO_KEY = 1, WHO_ANY, WHO_PACKAGES };
+
+/* docs/PROTOCOL.md, "Inside a job", describes each line. */
+static const struct httpd_route routes[] = {
+	{HTTP_M_POST, BROKER_PATH_CHAT, WHO_KEY, INTENT_REQUEST_MAX_BYTES, ask_chat},
+	{HTTP_M_POST, BROKER_PATH_MESSAGES, WHO_KEY, INTENT_REQUEST_MAX_BYTES,
+	 ask_messages},
+	{HTTP_M_GET, BROKER_PATH_MODELS, WHO_KEY, 0, list_models},
+	{HTTP_M_GET, BROKER_PATH_FETCH, WHO_ANY, 0, fetch},
+	{HTTP_M_POST, BROKER_PATH_FETCH, WHO_ANY, INTENT_FETCH_BODY_MAX_BYTES, fetch},
+	{HTTP_M_GET, BROKER_PATH_NPM "{path...}", WHO_PACKAGES, 0, package_npm},
+	{HTTP_M_GET, BROKER_PATH_PYPI "{path...}", WHO_PACKAGES, 0, package_pypi},
+};
+
+static int auth(struct httpd_req *req, void *arg, struct err *err)
+{
+	const struct proxy_http *h = arg;
+
+	switch ((enum who)httpd_req_route(req)->who) {
+	case WHO_KEY:
+		return proxy_check_key(h->proxy, httpd_req_header(req, "Authorization"),
+				       httpd_req_header(req, "X-Api-Key"), err);
+	case WHO_PACKAGES:
+		return proxy_check_packages(h->proxy, err);
+	case WHO_ANY:
+		break;
+	}
+	return 0;
+}
+
+/* What httpd refuses by itself, in the words of the path's dialect. */
+static void error_body(struct buf *b, const struct err *err, int status,
+		       const char *request_id, const char *path, void *arg UNUSED)
+{
+	struct proxy_refusal r;
+
+	refusal_of_err(&r, err, status, request_id);
+	refusal_write(&r, proxy_dialect_of(path), b);
+}
+
+int proxy_http_new(struct proxy *p, int listen_fd, struct proxy_http **ret,
+		   struct err *err)
+{
+	static const char *const hosts[] = {BROKER_HOST, "localhost:8787", NULL};
+	struct proxy_http *h = xnew(struct proxy_http);
+	const struct httpd_config cfg = {
+		.routes = routes,
+		.n_routes = ARRAY_SIZE(routes),
+		.auth = auth,
+		.arg = h,
+		.max_connections = proxy_config_of(p)->inflight_max * 4,
+		.idle_usec = IDLE_USEC,
+		.stream_backlog_max_bytes = PROXY_BACKLOG_MAX_BYTES,
+		.hosts = hosts,
+		.request_usec = REQUEST_USEC,
+		.bodies_max_bytes = BODIES_MAX_BYTES,
+		.encoded_slash_ok = true,
+		.error_body = error_body,
+	};
+
+	h->proxy = p;
+	if (httpd_new_adopted(proxy_config_of(p)->loop, &cfg, listen_fd, &h->httpd, err) <
+	    0) {
+		free(h);
+		return -1;
+	}
+	*ret = h;
+	return 0;
+}
+
+void proxy_http_free(struct proxy_http *h)
+{
+	if (!h)
+		return;
+	httpd_free(h->httpd);
+	free(h);
+}

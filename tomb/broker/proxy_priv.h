@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by proxy*.c and its tests. */
+#ifndef LYCH_TOMB_PROXY_PRIV_H
+#define LYCH_TOMB_PROXY_PRIV_H
+
+#include "common/buf.h"
+#include "tomb/broker/proxy.h"
+#include "tomb/broker/proxy_intent.h"
+
+/* Unwritten bytes of one answer at which the vessel is asked to wait; the client is cut
+ * off at PROXY_BACKLOG_MAX_BYTES, which is not reached. */
+#define PROXY_BACKLOG_PAUSE_BYTES ((size_t)256 << 10)
+#define PROXY_BACKLOG_MAX_BYTES (2 * PROXY_BACKLOG_PAUSE_BYTES)
+
+enum proxy_what { ASK_CHAT, ASK_MESSAGES, LIST_MODELS, FETCH, PACKAGE_NPM, PACKAGE_PYPI };
+
+/* One request of the job, until its answer is out. */
+struct exchange;
+
+/* How an answer reaches the job; client is the front end's own. whole, end and cut are
+ * the last call: the exchange has let go of the client. */
+struct client_ops {
+	/* A short answer, all of it. r->retry_after, and "do not retry", are told. */
+	void (*refuse)(void *client, const struct proxy_refusal *r, enum proxy_dialect d);
+	/* The head of an answer that is streamed; call has the vessel's headers. */
+	void (*head)(void *client, int status, const struct httpc_call *call);
+	void (*data)(void *client, const void *data, size_t len);
+	size_t (*backlog)(void *client);
+	void (*end)(void *client);
+	void (*cut)(void *client); /* it broke off in the middle */
+};
+
+/* What a request is about, in the front end's memory until exchange_begin returns. */
+struct ask {
+	enum proxy_what what;
+	enum proxy_dialect dialect; /* in which errors are told */
+	const char *method;	    /* FETCH */
+	const char *url;	    /* FETCH; the path of a package */
+	const struct intent_header *headers;
+	size_t n_headers;
+	const void *body; /* must stay until the first call of ops */
+	size_t len;
+};
+
+/* Never calls ops from within. One beyond the job's inflight_max waits for its turn. */
+struct exchange *exchange_begin(struct proxy *p, const struct ask *a,
+				const struct client_ops *ops, void *client);
+/* The client is gone; cancels at the vessel. ops are not called any more. */
+void exchange_abandon(struct exchange *x);
+/* The backlog went down. */
+void exchange_drained(struct exchange *x);
+
+/* 0, or ERRID_BROKER_KEY: authorization ("Bearer ...") or api_key, each may be NULL. */
+MUST_CHECK int proxy_check_key(const struct proxy *p, const char *authorization,
+			       const char *api_key, struct err *err);
+/* 0, or ERRID_BROKER_PACKAGES. */
+MUST_CHECK int proxy_check_packages(const struct proxy *p, struct err *err);
+const struct proxy_config *proxy_config_of(const struct proxy *p);
+/* The dialect in which a path's errors are told; NULL: unknown. */
+enum proxy_dialect proxy_dialect_of(const char *path);
+
+/* The two front ends. */
+struct proxy_http;
+struct proxy_floor;
+MUST_CHECK int proxy_http_new(struct proxy *p, int listen_fd, struct proxy_http **ret,
+			      struct err *err);
+void proxy_http_free(struct proxy_http *h);
+MUST_CHECK int proxy_floor_new(struct proxy *p, int fd, struct proxy_floor **ret,
+			       struct err *err);
+void proxy_floor_free(struct proxy_floor *f);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handlers behind the route tables (routes.c), and what they share. */
+#ifndef LYCH_VESSEL_API_H
+#define LYCH_VESSEL_API_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include "common/net/httpd.h"
+#include "vessel/api/vessel.h"
+
+/* api_jobs.c */
+httpd_handler api_jobs_submit, api_jobs_list, api_jobs_show, api_jobs_output,
+	api_jobs_artifacts, api_jobs_artifact;
+/* api_acts.c */
+httpd_handler api_jobs_cancel, api_jobs_retry, api_jobs_remove;
+/* api_events.c */
+httpd_handler api_events;
+/* api_uploads.c: the same for the owner and for a tomb */
+httpd_handler api_upload_begin, api_upload_part, api_upload_commit;
+/* api_status.c */
+httpd_handler api_status, api_check, api_metrics;
+/* api_gate.c */
+httpd_handler api_gate_scan, api_private_list, api_private_add, api_private_remove;
+/* api_ward.c */
+httpd_handler api_ward, api_ward_test, api_portals;
+/* api_budget.c */
+httpd_handler api_budget;
+/* reactor.c */
+httpd_handler api_intent;
+/* api_work.c */
+httpd_handler work_ping, work_output, work_output_end, work_phase, work_blob,
+	work_upload_begin, work_upload_part, work_upload_commit;
+/* api_broker.c */
+httpd_handler work_ask, work_fetch, work_package, work_models;
+/* api_door.c */
+httpd_handler work_hello, work_hints, work_claim, work_extend, work_ack, work_fail,
+	work_release;
+
+/* A request that waits for the database: made by a handler, freed by its callback. */
+struct api_call {
+	struct vessel *v;
+	struct httpd_req *req;
+	uint64_t a, b; /* the handler's own numbers */
+	unsigned what;
+	bool flag;
+	char text[80];
+};
+struct api_call *api_call_new(struct vessel *v, struct httpd_req *req);
+
+/* api.c */
+MUST_CHECK int api_job_id(const struct httpd_req *req, job_id_t *ret, struct err *err);
+/* The start of every handler of one job: its id, no query but `allowed` (NULL: none).
+ * False: it was refused, and answered. */
+bool api_begin(struct vessel *v, struct httpd_req *req, const char *const *allowed,
+	       job_id_t *ret_id, struct api_call **ret);
+/* A decimal query parameter; absent leaves *ret. ERRID_HTTP_QUERY. */
+MUST_CHECK int api_query_u64(const struct httpd_req *req, const char *name, uint64_t min,
+			     uint64_t max, uint64_t *ret, struct err *err);
+/* Refuse any query parameter. */
+MUST_CHECK int api_no_query(const struct httpd_req *req, struct err *err);
+MUST_CHECK int api_query_stream(const struct httpd_req *req, enum output_stream *ret,
+				struct err *err);
+/* attended=1: the client waits for the job (attended.h). */
+MUST_CHECK int api_query_attended(const struct httpd_req *req, bool *ret,
+				  struct err *err);
+/* The header Lychgate-Size. */
+void api_add_size(struct httpd_req *req, uint64_t size);
+/* Bytes [offset, offset+limit) of a file of `size` bytes, with Lychgate-Size. Takes fd
+ * (-1: empty). */
+void api_reply_range(struct httpd_req *req, int fd, uint64_t size, uint64_t offset,
+		     uint64_t limit);
+/* Which attempt's output is the job's: the present one, or the last one of a finished
+ * job. */
+int64_t api_output_epoch(const struct output *o, const struct queue_job *j);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The owner's jobs: submit, list, show, output, artifacts. */
+#include "common/cleanup.h"
+#include "common/json/json.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "vessel/api/api.h"
+#include "vessel/api/job.h"
+#include "vessel/api/spec.h"
+
+#define LIST_MAX 500
+#define LIST_DEFAULT 50
+/* They are compared with their digests in the loop. */
+#define OUTPUT_ANSWER_MAX ((size_t)1 << 20)
+#define LIST_JSON_MAX_BYTES ((size_t)4 << 20)
+/* Beyond the job's own time: fetching inputs, harvesting, uploading artifacts. */
+#define RUNTIME_SLACK_SEC 900
+
+static void reply_job(struct httpd_req *req, int status, const struct queue_job *j,
+		      unsigned parts)
+{
+	cleanup_buf struct buf out;
+	struct jsonw w;
+
+	buf_init(&out, JOB_JSON_MAX_BYTES);
+	jsonw_init(&w, &out);
+	job_write(&w, j, parts);
+	httpd_reply_json(req, status, &out);
+}
+
+static void submit_shown(const struct queue_job *jobs, size_t n, const struct err *err,
+			 void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	struct queue_job bare = {
+		.id = (job_id_t)c->a, .request_id = c->text, .state = JOB_QUEUED};
+
+	/* the job is accepted whatever this second question brought */
+	reply_job(c->req, c->flag ? 200 : 201, !err && n == 1 ? &jobs[0] : &bare,
+		  JOB_HEAD);
+}
+
+static void submit_done(job_id_t id, bool existing, const struct err *err, void *arg)
+{
+	struct api_call *c = arg;
+
+	if (err) {
+		httpd_reply_err(c->req, err);
+		free(c);
+		return;
+	}
+	c->v->metrics.submits += !existing;
+	c->flag = existing;
+	c->a = (uint64_t)id;
+	if (c->what)
+		attended_seen(c->v->attended, id);
+	events_hint(c->v->events);
+	queue_show(c->v->queue, id, submit_shown, c);
+}
+
+static int touch_blobs(struct vessel *v, const struct spec *spec, struct err *err)
+{
+	uint64_t size;
+
+	for (size_t i = 0; i < spec_blobs(spec); i++) {
+		if (blobs_touch(v->blobs, spec_blob(spec, i), &size, err) < 0) {
+			if (err->id == ERRID_STORE_BLOB)
+				return err_set_id(err, ERRID_SPEC_BLOB, "%s",
+						  spec_blob(spec, i));
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static int prepare(struct vessel *v, struct httpd_req *req, struct spec *spec,
+		   struct buf *canonical, struct err *err)
+{
+	size_t len;
+	const void *body = httpd_req_body(req, &len);
+
+	if (spec_parse(body, len, &v->conf, spec, err) < 0)
+		return -1;
+	if (!*spec->request_id) {
+		struct uuid id;
+
+		uuid_new(v->rng, &id);
+		if (spec_set_request_id(spec, id.s, err) < 0)
+			return -1;
+	}
+	if (touch_blobs(v, spec, err) < 0)
+		return -1;
+	return spec_write(spec, canonical, err);
+}
+
+void api_jobs_submit(struct httpd_req *req, void *arg)
+{
+	static const char *const allowed[] = {"attended", NULL};
+	struct vessel *v = arg;
+	cleanup_spec struct spec spec = {0};
+	cleanup_buf struct buf canonical;
+	struct err err = ERR_INIT;
+	bool attended;
+
+	buf_init(&canonical, SPEC_MAX_BYTES);
+	if (httpd_req_check_query(req, allowed, &err) < 0 ||
+	    api_query_attended(req, &attended, &err) < 0 ||
+	    prepare(v, req, &spec, &canonical, &err) < 0) {
+		httpd_reply_err(req, &err);
+		return;
+	}
+	struct api_call *c = api_call_new(v, req);
+	/* shown only if the second question fails; longer ids are cut there */
+	if (str_copy(c->text, sizeof(c->text), spec.request_id) < 0)
+		c->text[0] = '\0';
+	c->what = attended;
+	struct queue_submit s = {
+		.queue = QUEUE_NAME,
+		.request_id = spec.request_id,
+		.spec = canonical.data,
+		.spec_len = canonical.len,
+		.priority = (int)spec.priority,
+		.retry_on_lost = spec.retry_on_lost,
+		.max_runtime_sec = (unsigned)(spec.timeout_ms / 1000) + RUNTIME_SLACK_SEC,
+		.max_waiting = v->conf.queue_max,
+		.attended = attended,
+	};
+	queue_submit(v->queue, &s, submit_done, c);
+}
+
+static void list_done(const struct queue_job *jobs, size_t n, const struct err *err,
+		      void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	cleanup_buf struct buf out;
+	struct jsonw w;
+
+	buf_init(&out, LIST_JSON_MAX_BYTES);
+	if (err) {
+		httpd_reply_err(c->req, err);
+		return;
+	}
+	jsonw_init(&w, &out);
+	jsonw_obj(&w);
+	jsonw_key(&w, "jobs");
+	jsonw_arr(&w);
+	for (size_t i = 0; i < n; i++)
+		job_write(&w, &jobs[i], JOB_HEAD);
+	jsonw_arr_end(&w);
+	jsonw_obj_end(&w);
+	httpd_reply_json(c->req, 200, &out);
+}
+
+static int read_filter(const struct httpd_req *req, struct queue_list *ret,
+		       struct err *err)
+{
+	static const char *const allowed[] = {"state", "limit", "before", NULL};
+	uint64_t limit = LIST_DEFAULT, before = 0;
+	const char *state;
+
+	if (httpd_req_check_query(req, allowed, err) < 0 ||
+	    api_query_u64(req, "limit", 1, LIST_MAX, &limit, err) < 0 ||
+	    api_query_u64(req, "before", 1, INT64_MAX, &before, err) < 0)
+		return -1;
+	state = httpd_req_query(req, "state");
+	if (state && !job_state_from_name(state, &ret->state))
+		return err_set_id(err, ERRID_HTTP_QUERY, "state: no such state");
+	ret->by_state = state != NULL;
+	ret->limit = (unsigned)limit;
+	ret->before = (job_id_t)before;
+	return 0;
+}
+
+void api_jobs_list(struct httpd_req *req, void *arg)
+{
+	struct vessel *v = arg;
+	struct queue_list f = {0};
+	struct err err = ERR_INIT;
+
+	if (read_filter(req, &f, &err) < 0) {
+		httpd_reply_err(req, &err);
+		return;
+	}
+	queue_list(v->queue, &f, list_done, api_call_new(v, req));
+}
+
+/* A callback's start: the one job, or the answer has been sent. */
+static const struct queue_job *one(struct httpd_req *req, const struct queue_job *jobs,
+				   size_t n, const struct err *err)
+{
+	struct err missing = ERR_INIT;
+
+	if (!err && n == 1)
+		return &jobs[0];
+	if (!err) {
+		(void)err_set_id(&missing, ERRID_RUN_NOT_FOUND, "no such job");
+		err = &missing;
+	}
+	httpd_reply_err(req, err);
+	return NULL;
+}
+
+static void show_done(const struct queue_job *jobs, size_t n, const struct err *err,
+		      void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	const struct queue_job *j = one(c->req, jobs, n, err);
+
+	if (j)
+		reply_job(c->req, 200, j, JOB_SPEC | JOB_RESULT);
+}
+
+void api_jobs_show(struct httpd_req *req, void *arg)
+{
+	struct vessel *v = arg;
+	struct api_call *c;
+	job_id_t id;
+
+	if (api_begin(v, req, NULL, &id, &c))
+		queue_show(v->queue, id, show_done, c);
+}
+
+static void output_shown(const struct queue_job *jobs, size_t n, const struct err *err,
+			 void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	const struct queue_job *j = one(c->req, jobs, n, err);
+	struct err why = ERR_INIT;
+	uint64_t size;
+	bool final;
+
+	if (!j)
+		return;
+	int64_t epoch = api_output_epoch(c->v->output, j);
+	enum output_stream s = (enum output_stream)c->what;
+	if (output_size(c->v->output, j->id, epoch, s, &size, &final, &why) < 0) {
+		httpd_reply_err(c->req, &why);
+		return;
+	}
+	size_t room = c->b < OUTPUT_ANSWER_MAX ? (size_t)c->b : OUTPUT_ANSWER_MAX, got;
+	cleanup_free char *buf = xmalloc(room);
+	uint64_t next;
+
+	if (output_read(c->v->output, j->id, epoch, s, c->a, buf, room, &got, &next,
+			&why) < 0) {
+		if (why.id == ERRID_STORE_DAMAGED)
+			httpd_reply_err_expected(c->req, &why, next);
+		else
+			httpd_reply_err(c->req, &why);
+		return;
+	}
+	/* a queued job may still print, whatever its last attempt left */
+	final = (final && j->state != JOB_QUEUED && j->state != JOB_HELD) ||
+		job_state_is_final(j->state);
+	httpd_req_add_header(c->req, "Lychgate-Final", final ? "1" : "0");
+	api_add_size(c->req, size);
+	httpd_reply(c->req, 200, "application/octet-stream", buf, got);
+}
+
+void api_jobs_output(struct httpd_req *req, void *arg)
+{
+	static const char *const allowed[] = {"stream", "offset", "limit", NULL};
+	struct vessel *v = arg;
+	struct err err = ERR_INIT;
+	enum output_stream s;
+	struct api_call *c;
+	job_id_t id;
+
+	if (!api_begin(v, req, allowed, &id, &c))
+		return;
+	c->b = UPLOAD_PART_MAX_BYTES;
+	if (api_query_stream(req, &s, &err) < 0 ||
+	    api_query_u64(req, "offset", 0, INT64_MAX, &c->a, &err) < 0 ||
+	    api_query_u64(req, "limit", 1, UPLOAD_PART_MAX_BYTES, &c->b, &err) < 0) {
+		httpd_reply_err(req, &err);
+		free(c);
+		return;
+	}
+	c->what = s;
+	queue_show(v->queue, id, output_shown, c);
+}
+
+static void write_artifact(struct jsonw *w, size_t n, const struct job_artifact *a)
+{
+	jsonw_obj(w);
+	jsonw_ku64(w, "n", n);
+	jsonw_kstr(w, "path", a->path);
+	jsonw_ku64(w, "size", a->size);
+	jsonw_kstr(w, "sha256", a->sha256);
+	jsonw_kstr(w, "class", a->klass);
+	jsonw_obj_end(w);
+}
+
+static void artifacts_shown(const struct queue_job *jobs, size_t n, const struct err *err,
+			    void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	cleanup_json struct json *result = NULL;
+	cleanup_buf struct buf out;
+	const struct queue_job *j = one(c->req, jobs, n, err);
+	struct job_artifact a;
+	struct jsonw w;
+
+	buf_init(&out, JOB_JSON_MAX_BYTES);
+	if (!j)
+		return;
+	/* A tomb is only half trusted: what it wrote amiss is left out, not an error. */
+	if (job_result_parse(j, &result, NULL) < 0)
+		result = NULL;
+	jsonw_init(&w, &out);
+	jsonw_obj(&w);
+	jsonw_key(&w, "artifacts");
+	jsonw_arr(&w);
+	for (size_t i = 0; result && i < job_artifacts(result); i++) {
+		if (job_artifact_at(result, i, &a, NULL) == 0)
+			write_artifact(&w, i, &a);
+	}
+	jsonw_arr_end(&w);
+	jsonw_obj_end(&w);
+	httpd_reply_json(c->req, 200, &out);
+}
+
+void api_jobs_artifacts(struct httpd_req *req, void *arg)
+{
+	struct vessel *v = arg;
+	struct api_call *c;
+	job_id_t id;
+
+	if (api_begin(v, req, NULL, &id, &c))
+		queue_show(v->queue, id, artifacts_shown, c);
+}
+
+static void artifact_shown(const struct queue_job *jobs, size_t n, const struct err *err,
+			   void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	cleanup_json struct json *result = NULL;
+	const struct queue_job *j = one(c->req, jobs, n, err);
+	struct err why = ERR_INIT;
+	struct job_artifact a;
+	uint64_t size;
+	int fd = -1;
+
+	if (!j)
+		return;
+	if (job_result_parse(j, &result, &why) == 0 &&
+	    job_artifact_at(result, (size_t)c->a, &a, &why) == 0)
+		fd = blobs_open(c->v->blobs, a.sha256, &size, &why);
+	if (fd < 0) {
+		httpd_reply_err(c->req, &why);
+		return;
+	}
+	api_reply_range(c->req, fd, size, 0, size);
+}
+
+void api_jobs_artifact(struct httpd_req *req, void *arg)
+{
+	struct vessel *v = arg;
+	struct err err = ERR_INIT;
+	struct api_call *c;
+	job_id_t id;
+
+	if (!api_begin(v, req, NULL, &id, &c))
+		return;
+	if (parse_u64(httpd_req_param(req, "n"), 0, ARTIFACTS_MAX, &c->a, NULL) < 0) {
+		(void)err_set_id(&err, ERRID_STORE_ARTIFACT, "n is a small number");
+		httpd_reply_err(req, &err);
+		free(c);
+		return;
+	}
+	queue_show(v->queue, id, artifact_shown, c);
+}

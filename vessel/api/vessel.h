@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the control plane share: one struct, made by main.c. */
+#ifndef LYCH_VESSEL_VESSEL_H
+#define LYCH_VESSEL_VESSEL_H
+
+#include "common/clock.h"
+#include "common/conf/conf.h"
+#include "common/confine/confine.h"
+#include "common/err.h"
+#include "common/id.h"
+#include "common/net/httpd.h"
+#include "common/net/loop.h"
+#include "common/worker/reading.h"
+#include "vessel/api/attended.h"
+#include "vessel/api/events.h"
+#include "vessel/api/hints.h"
+#include "vessel/api/lease_owner.h"
+#include "vessel/api/tombs.h"
+#include "vessel/broker/gate/gate_client.h"
+#include "vessel/db/door.h"
+#include "vessel/db/queue.h"
+#include "vessel/db/registered.h"
+#include "vessel/store/blobs.h"
+#include "vessel/store/incoming.h"
+#include "vessel/store/metrics.h"
+#include "vessel/store/output.h"
+#include "vessel/store/store.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define QUEUE_NAME "main"
+
+struct vessel {
+	struct loop *loop;
+	const struct clock_ops *clock;
+	const struct random_ops *rng;
+	struct conf conf;
+	struct store_budget budget;
+	struct blobs *blobs;
+	struct incoming *incoming; /* uploads that will be blobs */
+	struct output *output;
+	struct queue *queue;
+	struct events *events;
+	struct attended *attended;
+	struct door *door; /* tombs that claim through us */
+	struct hints *hints;
+	struct tombs *tombs;	       /* who was seen */
+	struct registered *registered; /* who there is */
+	struct lease_owners *owners;
+	struct audit *audit;
+	struct deaths *deaths;	/* of daemons that read what was a job's */
+	struct reading reading; /* what this one reads just now */
+	struct gate_client *gate;
+	struct private_store *terms;
+	struct dispatch *dispatch;
+	struct dispatch_ops *dispatch_ops;
+	struct packages *packages;
+	struct egress *egress;	       /* whoever speaks to the network for us */
+	struct egress_portal *portals; /* conf.broker's, as egress has them */
+	struct httpd *api, *work;
+	struct metrics metrics;
+	struct confine_report walls;
+	struct uuid boot;    /* of this process, in the fencing row */
+	uid_t uid;	     /* the owner's */
+	usec_t started_usec; /* boot clock */
+	unsigned protocol;   /* LYCH_API_VERSION; test builds may lie */
+	bool owned;	     /* the fencing row is ours: nothing is served before */
+	int data_fd;
+};
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request to a model, as its provider's API has it: read from what the tomb rebuilt,
+ * judged by a list of keys with their types, written anew. Pure.
+ *
+ * The list is what the current `openai` and `anthropic` SDKs send, and the further
+ * sampling keys of llama.cpp, vLLM and Ollama. A key that is not on it is refused, since
+ * nobody here knows what it makes the provider do. Refused too is what would make the
+ * provider act for the job outside of this exchange: fetch a URL (images, documents,
+ * search and fetch tools, MCP servers), read a file or a conversation that is stored
+ * there, or store this one; what messages and tools may look like is ask_shape.h's.
+ */
+#ifndef LYCH_VESSEL_ASK_H
+#define LYCH_VESSEL_ASK_H
+
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/conf/conf_egress.h"
+#include "common/err.h"
+#include "common/json/json.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ASK_MODEL_MAX_BYTES 200
+
+struct ask {
+	enum portal_kind dialect;
+	bool stream;
+	const char *model; /* borrowed from the request */
+	/* OpenAI: usage comes only when asked for. Did the job ask? If not, we do, and
+	 * the chunk is taken out again (ask_reply.h). */
+	bool wants_usage;
+};
+
+/* ERRID_BROKER_REQUEST, or ERRID_BROKER_FEATURE for what is refused on purpose.
+ * `stream`: what the tomb says of it, which must agree. */
+MUST_CHECK int ask_read(const struct json *request, enum portal_kind dialect, bool stream,
+			struct ask *ret, struct err *err);
+
+/* Takes out of the request what ask_finish() puts there. */
+void ask_strip(const struct ask *a, struct json *request);
+/* Turns the written request (a JSON object) into the one that is sent: with the cap on its
+ * answer, and what makes the provider report usage. */
+void ask_finish(const struct ask *a, enum portal_cap field, uint64_t cap,
+		struct buf *body);
+/* Bytes that ask_finish() adds at most. */
+#define ASK_FINISH_BYTES 96u
+
+/* What follows a portal's url whose path is base_path. OpenAI's base has its version in
+ * it, Anthropic's has it or not. */
+const char *ask_target(enum portal_kind dialect, const char *base_path);
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vessel/broker/intents/ask_reply.h"
+#include "common/json/json.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "vessel/broker/intents/ask_text.h"
+#include <string.h>
+
+#define REPLY_DEPTH_MAX 24
+#define TOKENS_MAX ((uint64_t)1 << 40)
+/* Four characters are a token in most texts, and an event has one or more of them. */
+#define TOKEN_CHARS 8u	/* a text has at least so many on the whole */
+#define TOKEN_EVENTS 2u /* some send half of one */
+/* What is no guess: the longest tokens there are, and a letter an event. */
+#define TOKEN_CHARS_MAX 128u
+#define TOKEN_EVENTS_MAX 16u
+
+struct ask_reply {
+	enum portal_kind dialect;
+	bool is_stream;
+	bool hides_usage;	/* the chunk with it was our wish, not the job's */
+	bool is_raw;		/* too large: passes unread from here on */
+	struct buf kept;	/* an event that is not complete; the whole reply */
+	size_t line;		/* in kept: where the present line begins */
+	uint64_t chars, events; /* of text that came */
+	struct ask_usage usage;
+};
+
+struct ask_reply *ask_reply_new(const struct ask *a, bool is_stream)
+{
+	struct ask_reply *r = xnew(struct ask_reply);
+
+	r->dialect = a->dialect;
+	r->is_stream = is_stream;
+	r->hides_usage = a->dialect == PORTAL_OPENAI && a->stream && !a->wants_usage;
+	buf_init(&r->kept, is_stream ? ASK_EVENT_MAX_BYTES : ASK_REPLY_MAX_BYTES);
+	return r;
+}
+
+void ask_reply_free(struct ask_reply *r)
+{
+	if (!r)
+		return;
+	buf_done(&r->kept);
+	free(r);
+}
+
+static uint64_t max_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+struct ask_usage ask_reply_usage(const struct ask_reply *r)
+{
+	uint64_t came = max_of(r->chars / TOKEN_CHARS, r->events / TOKEN_EVENTS);
+	struct ask_usage u = r->usage;
+
+	if (u.tokens.output < came)
+		u.is_known = false;
+	u.tokens.output = max_of(u.tokens.output, came);
+	return u;
+}
+
+uint64_t ask_reply_least(const struct ask_reply *r)
+{
+	return max_of(r->chars / TOKEN_CHARS_MAX, r->events / TOKEN_EVENTS_MAX);
+}
+
+/* ---- usage ---- */
+
+static bool read_tokens(const struct json *usage, const char *key, uint64_t *ret)
+{
+	return !json_is_null(usage, key) &&
+	       json_get_u64(usage, key, true, 0, TOKENS_MAX, ret, NULL) == 0;
+}
+
+static void read_openai(struct ask_reply *r, const struct json *usage)
+{
+	uint64_t input = 0, output = 0, cached = 0;
+	struct ask_tokens *t = &r->usage.tokens;
+	const struct json *details = NULL;
+
+	if (!read_tokens(usage, "prompt_tokens", &input) ||
+	    !read_tokens(usage, "completion_tokens", &output))
+		return;
+	if (json_get_obj(usage, "prompt_tokens_details", true, &details, NULL) == 0)
+		(void)!read_tokens(details, "cached_tokens", &cached);
+	/* of several the largest holds */
+	t->input = max_of(t->input, input);
+	t->output = max_of(t->output, output);
+	t->cache_read = cached;
+	r->usage.is_known = true;
+}
+
+/* Running totals; the three parts of the input are told apart. */
+static void read_anthropic(struct ask_reply *r, const struct json *usage, bool is_last)
+{
+	uint64_t input = 0, written = 0, cached = 0, output = 0;
+	struct ask_tokens *t = &r->usage.tokens;
+
+	(void)!read_tokens(usage, "input_tokens", &input);
+	(void)!read_tokens(usage, "cache_creation_input_tokens", &written);
+	(void)!read_tokens(usage, "cache_read_input_tokens", &cached);
+	(void)!read_tokens(usage, "output_tokens", &output);
+	t->cache_write = max_of(t->cache_write, written);
+	t->cache_read = max_of(t->cache_read, cached);
+	t->input = max_of(t->input, input + written + cached);
+	t->output = max_of(t->output, output);
+	if (is_last)
+		r->usage.is_known = true;
+}
+
+/* True when this event is the usage that only we wanted. */
+static bool read_value(struct ask_reply *r, const struct json *j)
+{
+	const struct json *usage = NULL, *message = NULL, *choices = NULL;
+
+	(void)!json_get_obj(j, "usage", true, &usage, NULL);
+	if (r->dialect == PORTAL_ANTHROPIC) {
+		if (usage)
+			read_anthropic(r, usage, true);
+		else if (json_get_obj(j, "message", true, &message, NULL) == 0 &&
+			 json_get_obj(message, "usage", true, &usage, NULL) == 0)
+			read_anthropic(r, usage, false);
+		return false;
+	}
+	if (!usage)
+		return false;
+	read_openai(r, usage);
+	return r->hides_usage &&
+	       json_get_arr(j, "choices", true, SIZE_MAX, &choices, NULL) == 0 &&
+	       json_arr_len(choices) == 0;
+}
+
+static bool read_text(struct ask_reply *r, const char *text, size_t len)
+{
+	cleanup_json struct json *j = NULL;
+
+	/* most events have none: they are not parsed */
+	if (!memmem(text, len, "\"usage\"", 7) ||
+	    json_parse(text, len, REPLY_DEPTH_MAX, &j, NULL) < 0)
+		return false;
+	return read_value(r, j);
+}
+
+/* ---- events ---- */
+
+static const char *data_of(const char *line, size_t *len)
+{
+	size_t skip = 5;
+
+	if (*len < 5 || memcmp(line, "data:", 5) != 0)
+		return NULL;
+	if (*len > skip && line[skip] == ' ')
+		skip++;
+	*len -= skip;
+	return line + skip;
+}
+
+/* An event has one data line in both dialects; of several the first that is JSON counts. */
+static void event_done(struct ask_reply *r, struct buf *out)
+{
+	const char *at = r->kept.data, *end = at + r->kept.len;
+	bool hide = false;
+
+	while (at < end && !hide) {
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+		size_t len = (size_t)((stop ? stop : end) - at);
+		const char *data = data_of(at, &len);
+
+		if (data) {
+			size_t chars = ask_text_chars(data, len);
+
+			r->chars += chars;
+			r->events += chars > 0;
+			hide = read_text(r, data, len);
+		}
+		at = stop ? stop + 1 : end;
+	}
+	if (!hide)
+		buf_add(out, r->kept.data, r->kept.len);
+	buf_reset(&r->kept);
+	r->line = 0;
+}
+
+static void pass_raw(struct ask_reply *r, const void *data, size_t len, struct buf *out)
+{
+	if (r->kept.len)
+		buf_add(out, r->kept.data, r->kept.len);
+	buf_add(out, data, len);
+	buf_done(&r->kept);
+	r->is_raw = true;
+	r->usage.is_known = false;
+}
+
+static bool is_blank(const char *line, size_t len)
+{
+	return len == 0 || (len == 1 && line[0] == '\r');
+}
+
+static void feed_stream(struct ask_reply *r, const char *data, size_t len,
+			struct buf *out)
+{
+	while (len > 0) {
+		const char *stop = memchr(data, '\n', len);
+		size_t take = stop ? (size_t)(stop - data) + 1 : len;
+
+		if (take > r->kept.max - r->kept.len) {
+			pass_raw(r, data, len, out);
+			return;
+		}
+		buf_add(&r->kept, data, take);
+		data += take;
+		len -= take;
+		if (!stop)
+			return;
+		if (is_blank(r->kept.data + r->line, r->kept.len - r->line - 1))
+			event_done(r, out);
+		else
+			r->line = r->kept.len;
+	}
+}
+
+void ask_reply_feed(struct ask_reply *r, const void *data, size_t len, struct buf *out)
+{
+	if (len == 0)
+		return;
+	if (r->is_raw) {
+		buf_add(out, data, len);
+	} else if (r->is_stream) {
+		feed_stream(r, data, len, out);
+	} else {
+		buf_add(out, data, len);
+		if (len > r->kept.max - r->kept.len) {
+			buf_done(&r->kept);
+			r->is_raw = true;
+		} else {
+			buf_add(&r->kept, data, len);
+		}
+	}
+}
+
+void ask_reply_end(struct ask_reply *r, struct buf *out)
+{
+	if (r->is_raw || r->kept.len == 0)
+		return;
+	if (r->is_stream) {
+		event_done(r, out); /* without its blank line */
+	} else {
+		r->chars = ask_text_chars(r->kept.data, r->kept.len);
+		(void)read_text(r, r->kept.data, r->kept.len);
+	}
+	buf_done(&r->kept);
+}

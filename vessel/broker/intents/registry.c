@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vessel/broker/intents/registry.h"
+
+#include "common/buf.h"
+#include "common/mem.h"
+#include "common/proto/broker_proto.h"
+#include "common/str.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define SIMPLE "simple/"
+#define PEP691 "application/vnd.pypi.simple.v1+json"
+#define PEP691_HTML "application/vnd.pypi.simple.v1+html"
+
+#define PLACE_SIZE 24 /* "~", a number, "/" */
+
+static const char *const names[REGISTRY_KIND_MAX_] = {"npm", "pypi"};
+
+void registry_init(struct registry *r, enum registry_kind kind,
+		   const struct conf_registry *c)
+{
+	*r = (struct registry){.kind = kind, .n_files = c->n_file_hosts};
+	r->url = xasprintf("%s/", c->url.text);
+	for (size_t i = 0; i < r->n_files; i++)
+		r->files[i] = xasprintf("https://%s/", c->file_host[i]);
+}
+
+void registry_done(struct registry *r)
+{
+	free(r->url);
+	for (size_t i = 0; i < r->n_files; i++)
+		free(r->files[i]);
+	*r = (struct registry){.n_files = 0};
+}
+
+const char *registry_name(enum registry_kind kind)
+{
+	return names[kind];
+}
+
+bool registry_from_name(const char *s, enum registry_kind *ret)
+{
+	for (int k = 0; k < REGISTRY_KIND_MAX_; k++)
+		if (strcmp(s, names[k]) == 0) {
+			*ret = (enum registry_kind)k;
+			return true;
+		}
+	return false;
+}
+
+static int refuse(struct err *err, const char *why)
+{
+	return err_set_id(err, ERRID_REGISTRY_PATH, "%s", why);
+}
+
+/* The escapes that real clients send; length 3 of one that is allowed, else 0. */
+static size_t escape_len(const char *s, bool in_scope)
+{
+	if (strncasecmp(s, "%2f", 3) == 0)
+		return in_scope ? 3 : 0;
+	return strncasecmp(s, "%2b", 3) == 0 || strncasecmp(s, "%40", 3) == 0 ? 3 : 0;
+}
+
+static int check_segment(const char *s, size_t len, struct err *err)
+{
+	bool in_scope = s[0] == '@' || strncmp(s, "%40", 3) == 0;
+
+	if ((len == 1 && s[0] == '.') || (len == 2 && s[0] == '.' && s[1] == '.'))
+		return refuse(err, "a dot segment");
+	for (size_t i = 0; i < len;) {
+		size_t n = 1;
+
+		if (s[i] == '%')
+			n = escape_len(s + i, in_scope && i > 0);
+		else if (!isalnum((unsigned char)s[i]) && !strchr("-._~@+!", s[i]))
+			n = 0;
+		if (!n)
+			return refuse(err, "a character that no package has");
+		i += n;
+	}
+	return 0;
+}
+
+static int check_path(const char *path, struct err *err)
+{
+	const char *s = path;
+
+	if (!*path || strlen(path) > REGISTRY_PATH_MAX)
+		return refuse(err, *path ? "it is too long" : "it names nothing");
+	while (*s) {
+		size_t len = strcspn(s, "/");
+
+		if (!len)
+			return refuse(err, "an empty segment");
+		if (check_segment(s, len, err) < 0)
+			return -1;
+		s += len;
+		if (*s == '/')
+			s++;
+	}
+	return 0;
+}
+
+static size_t origin_len(const char *url)
+{
+	const char *host = strstr(url, "://");
+
+	return host ? (size_t)(strchrnul(host + 3, '/') - url) + 1 : 0;
+}
+
+/* "~N/REST": true with what stands before REST upstream. */
+static bool place(const struct registry *r, const char *path, const char **ret_base,
+		  size_t *ret_len, const char **ret_rest)
+{
+	size_t n;
+
+	if (path[0] != '~' || !isdigit((unsigned char)path[1]) || path[2] != '/')
+		return false;
+	n = (size_t)(path[1] - '0');
+	if (n > r->n_files || (n == 0 && r->kind != REGISTRY_PYPI))
+		return false;
+	*ret_base = n ? r->files[n - 1] : r->url;
+	*ret_len = n ? strlen(*ret_base) : origin_len(r->url);
+	*ret_rest = path + 3;
+	return **ret_rest != '\0';
+}
+
+/* Of npm's paths only packuments have a name of one or (with a scope) two segments. */
+static bool is_packument(const char *rest)
+{
+	const char *slash = strchr(rest, '/');
+
+	if (strncmp(rest, "-/", 2) == 0)
+		return false;
+	return !slash || (rest[0] == '@' && !strchr(slash + 1, '/') && slash[1]);
+}
+
+static bool is_tarball(const char *rest)
+{
+	return strstr(rest, "/-/") &&
+	       (str_ends(rest, ".tgz") || str_ends(rest, ".tar.gz"));
+}
+
+static bool is_distribution(const char *rest)
+{
+	static const char *const ends[] = {".whl",	    ".tar.gz",
+					   ".zip",	    ".tar.bz2",
+					   ".whl.metadata", ".tar.gz.metadata"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		if (str_ends(rest, ends[i]))
+			return true;
+	return false;
+}
+
+int registry_upstream(const struct registry *r, const char *path, char *url, size_t size,
+		      bool *ret_index, struct err *err)
+{
+	const char *base = r->url, *rest = path;
+	size_t len = strlen(base);
+	bool index = false, file;
+
+	if (check_path(path, err) < 0)
+		return -1;
+	if (place(r, path, &base, &len, &rest)) {
+		file = r->kind == REGISTRY_NPM ? str_ends(rest, ".tgz")
+					       : is_distribution(rest);
+	} else if (path[0] == '~') {
+		return refuse(err, "no such place of files");
+	} else if (r->kind == REGISTRY_NPM) {
+		index = is_packument(rest);
+		file = is_tarball(rest);
+	} else {
+		if (!str_starts(path, SIMPLE))
+			return refuse(err, "a simple index is below simple/");
+		rest = path + strlen(SIMPLE);
+		index = *rest && strchrnul(rest, '/')[0] == '/' &&
+			strchr(rest, '/')[1] == '\0';
+		file = is_distribution(rest);
+	}
+	if (!index && !file)
+		return refuse(err, "neither an index nor a file of a package");
+	if (str_fmt(url, size, "%.*s%s", (int)len, base, rest) < 0)
+		return refuse(err, "it is too long");
+	*ret_index = index;
+	return 0;
+}
+
+/* RFC 3986, 5.2.4, of a path; in place. */
+static void remove_dots(char *path)
+{
+	char *in = path, *out = path;
+
+	while (*in) {
+		size_t len = strcspn(in + 1, "/") + 1; /* "/segment" */
+
+		if (len == 2 && in[1] == '.') {
+			if (!in[2])
+				*out++ = '/';
+		} else if (len == 3 && in[1] == '.' && in[2] == '.') {
+			while (out > path && *--out != '/')
+				;
+			if (!in[3])
+				*out++ = '/';
+		} else {
+			memmove(out, in, len);
+			out += len;
+		}
+		in += len;
+	}
+	*out = '\0';
+}
+
+/* The absolute form of a link; false where there is none that could be ours. */
+static bool absolute(const char *page, const char *link, char *out, size_t size)
+{
+	size_t origin = origin_len(page);
+	int r;
+
+	if (!origin || link[0] == '?' || link[0] == '#' || !link[0] ||
+	    strpbrk(link, " \\?"))
+		return false;
+	if (strncasecmp(link, "http://", 7) == 0 || strncasecmp(link, "https://", 8) == 0)
+		r = str_copy(out, size, link);
+	else if (link[0] == '/' && link[1] == '/')
+		return false;
+	else if (link[0] == '/')
+		r = str_fmt(out, size, "%.*s%s", (int)origin, page, link + 1);
+	else if (memchr(link, ':', strcspn(link, "/")))
+		return false; /* another scheme */
+	else
+		r = str_fmt(out, size, "%.*s%s", (int)(strrchr(page, '/') - page + 1),
+			    page, link);
+	origin = r < 0 ? 0 : origin_len(out);
+	if (!origin || out[origin - 1] != '/')
+		return false;
+	remove_dots(out + origin - 1);
+	return true;
+}
+
+/* The place of the registry that the URL is below: its name on our side, and what
+ * follows. NULL: none. */
+static const char *place_of(const struct registry *r, const char *url,
+			    char name[PLACE_SIZE])
+{
+	size_t origin = origin_len(r->url);
+
+	name[0] = '\0';
+	if (str_starts(url, r->url)) {
+		(void)snprintf(name, PLACE_SIZE, "%s",
+			       r->kind == REGISTRY_PYPI ? SIMPLE : "");
+		return url + strlen(r->url);
+	}
+	for (size_t i = 0; i < r->n_files; i++)
+		if (str_starts(url, r->files[i])) {
+			(void)snprintf(name, PLACE_SIZE, "~%zu/", i + 1);
+			return url + strlen(r->files[i]);
+		}
+	if (r->kind != REGISTRY_PYPI || strncmp(url, r->url, origin) != 0)
+		return NULL;
+	(void)snprintf(name, PLACE_SIZE, "~0/");
+	return url + origin;
+}
+
+bool registry_resolve(const struct registry_page *page, const char *link, char *url,
+		      size_t size)
+{
+	char name[PLACE_SIZE];
+
+	return strlen(link) < REGISTRY_LINK_MAX && !strchr(link, '#') &&
+	       !str_has_control(link, strlen(link)) &&
+	       absolute(page->url, link, url, size) &&
+	       place_of(page->registry, url, name) != NULL;
+}
+
+bool registry_map_link(void *arg, const char *link, struct buf *out)
+{
+	const struct registry_page *page = arg;
+	const struct registry *r = page->registry;
+	char url[REGISTRY_LINK_MAX * 2], fragment[256] = "", name[PLACE_SIZE];
+	const char *rest;
+	char *hash;
+
+	if (!absolute(page->url, link, url, sizeof(url)))
+		return false;
+	hash = strchr(url, '#');
+	if (hash && str_copy(fragment, sizeof(fragment), hash) < 0)
+		return false;
+	if (hash)
+		*hash = '\0';
+	rest = place_of(r, url, name);
+	if (!rest)
+		return false;
+	buf_addf(out, BROKER_URL "/registry/%s/%s%s%s", names[r->kind], name, rest,
+		 fragment);
+	return true;
+}
+
+const char *registry_accept(enum registry_kind kind)
+{
+	return kind == REGISTRY_NPM
+		       ? "application/vnd.npm.install-v1+json; q=1.0, application/json; "
+			 "q=0.8"
+		       : PEP691 ", " PEP691_HTML "; q=0.2, text/html; q=0.1";
+}
+
+static bool type_is(const char *content_type, const char *type)
+{
+	size_t n = strlen(type);
+
+	return strncasecmp(content_type, type, n) == 0 &&
+	       (content_type[n] == '\0' || content_type[n] == ';' ||
+		content_type[n] == ' ');
+}
+
+int registry_form(enum registry_kind kind, const char *content_type,
+		  enum registry_form *ret_form, const char **ret_key, struct err *err)
+{
+	const char *type = content_type ? content_type : "";
+
+	*ret_key = NULL;
+	if (kind == REGISTRY_NPM &&
+	    (type_is(type, "application/json") ||
+	     type_is(type, "application/vnd.npm.install-v1+json"))) {
+		*ret_form = REGISTRY_JSON;
+		*ret_key = "tarball";
+		return 0;
+	}
+	if (kind == REGISTRY_PYPI && type_is(type, PEP691)) {
+		*ret_form = REGISTRY_JSON;
+		*ret_key = "url";
+		return 0;
+	}
+	if (kind == REGISTRY_PYPI &&
+	    (type_is(type, "text/html") || type_is(type, PEP691_HTML))) {
+		*ret_form = REGISTRY_HTML;
+		return 0;
+	}
+	return err_set_id(err, ERRID_REGISTRY_INDEX, "its content type is neither");
+}

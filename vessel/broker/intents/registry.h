@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The names of a package registry on its two sides: what a job asks for below
+ * /registry/{npm,pypi}/, and the URL upstream. Pure. A job can name nothing but what the
+ * configuration lists: the registry itself and the places where it keeps its files.
+ *
+ *	npm	npm/REST		URL REST
+ *		npm/~N/REST		FILES[N-1] REST
+ *	pypi	pypi/simple/REST	URL REST
+ *		pypi/~0/REST		the origin of URL, REST
+ *		pypi/~N/REST		FILES[N-1] REST
+ */
+#ifndef LYCH_VESSEL_REGISTRY_H
+#define LYCH_VESSEL_REGISTRY_H
+
+#include "common/attr.h"
+#include "common/buf.h"
+#include "common/conf/conf_egress.h"
+#include "common/err.h"
+#include "vessel/broker/intents/registry_rewrite.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#define REGISTRY_FILES_MAX CONF_FILE_HOSTS_MAX
+#define REGISTRY_PATH_MAX 1024
+
+struct registry {
+	enum registry_kind kind;
+	char *url; /* "https://host[:port]/path/", with the slash */
+	/* of the same form; links elsewhere are dropped */
+	char *files[REGISTRY_FILES_MAX];
+	size_t n_files;
+};
+
+/* Of what codex.yaml says; c has a URL. */
+void registry_init(struct registry *r, enum registry_kind kind,
+		   const struct conf_registry *c);
+void registry_done(struct registry *r);
+
+const char *registry_name(enum registry_kind kind); /* "npm" */
+bool registry_from_name(const char *s, enum registry_kind *ret);
+
+/*
+ * path: behind "/registry/<name>/", as it stood in the request, still percent-encoded.
+ * Only what such registries are made of: segments of unreserved characters, '@', '+',
+ * '!', and %2F behind an @scope, %2B and %40; no query. url gets the upstream's,
+ * *ret_index whether links of it are to be rewritten. ERRID_REGISTRY_PATH.
+ */
+MUST_CHECK int registry_upstream(const struct registry *r, const char *path, char *url,
+				 size_t size, bool *ret_index, struct err *err);
+
+/* What page a link of which is being rewritten. */
+struct registry_page {
+	const struct registry *registry;
+	const char *url; /* upstream's */
+};
+
+/* A registry_map of a struct registry_page: absolute links, those from the root and
+ * relative ones become http://127.0.0.1:8787/registry/…; the fragment (a hash) stays; a
+ * link with a query, or to anywhere else, is dropped. */
+bool registry_map_link(void *page, const char *link, struct buf *out);
+
+/* The same judgement of a redirect: the URL where it leads, when that is one of the
+ * registry's places. */
+bool registry_resolve(const struct registry_page *page, const char *link, char *url,
+		      size_t size);
+
+/* The Accept header that asks for what we can rewrite; which form came back is told by
+ * its content type: -1 with ERRID_REGISTRY_INDEX for any other. */
+const char *registry_accept(enum registry_kind kind);
+MUST_CHECK int registry_form(enum registry_kind kind, const char *content_type,
+			     enum registry_form *ret_form, const char **ret_key,
+			     struct err *err);
+
+#endif

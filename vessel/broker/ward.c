@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vessel/broker/ward.h"
+
+#include "common/str.h"
+#include "vessel/broker/ward_path.h"
+
+#include <string.h>
+
+static bool is_strict(enum ward_action a)
+{
+	return a == WARD_HOLD || a == WARD_DENY;
+}
+
+void ward_ask_portal(const struct conf_portal *p, const char *identity,
+		     struct ward_ask *ret)
+{
+	*ret = (struct ward_ask){
+		.identity = identity,
+		.target = WARD_PORTAL,
+		.name = p->name,
+		.https = p->url.https,
+		.host = p->url.host,
+		.port = p->url.port,
+		.method = "POST",
+		.path = p->url.path[0] ? p->url.path : "/",
+	};
+}
+
+void ward_ask_registry(const struct conf_broker *b, enum registry_kind kind,
+		       const char *identity, struct ward_ask *ret)
+{
+	const struct conf_url *u = &b->registry[kind].url;
+
+	*ret = (struct ward_ask){
+		.identity = identity,
+		.target = WARD_REGISTRY,
+		.name = registry_kind_name(kind),
+		.https = u->https,
+		.host = u->host,
+		.port = u->port,
+		.method = "GET",
+		.path = u->path && u->path[0] ? u->path : "/",
+	};
+}
+
+/* ---- host ---- */
+
+static bool host_matches(const struct conf_rule *rule, const char *host)
+{
+	size_t n = strlen(host), m = strlen(rule->name);
+
+	if (!rule->is_suffix)
+		return str_eq(host, rule->name);
+	return n > m + 1 && host[n - m - 1] == '.' && str_eq(host + n - m, rule->name);
+}
+
+/* ---- path ---- */
+
+/* Does it end within `path` where a segment ends? */
+static bool prefix_matches(const char *prefix, const char *path)
+{
+	size_t n = strlen(prefix);
+
+	return strncmp(path, prefix, n) == 0 &&
+	       (prefix[n - 1] == '/' || path[n] == '\0' || path[n] == '/');
+}
+
+/*
+ * What a server may take it for: escapes undone once, empty segments dropped. -1: a
+ * broken escape, a control byte, a backslash, or too long.
+ */
+static int plain_path(const char *path, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (const char *p = path; *p; p++) {
+		char c = *p;
+
+		if (c == '%') {
+			int high = hex_digit_value(p[1]);
+			int low = high < 0 ? -1 : hex_digit_value(p[2]);
+
+			if (low < 0)
+				return -1;
+			c = (char)(high * 16 + low);
+			p += 2;
+		}
+		if ((unsigned char)c < 0x20 || c == 0x7f || c == '\\')
+			return -1;
+		if (c == '/' && n > 0 && out[n - 1] == '/')
+			continue;
+		if (n + 1 >= size)
+			return -1;
+		out[n++] = c;
+	}
+	out[n] = '\0';
+	return 0;
+}
+
+static bool has_dot_segment(const char *plain)
+{
+	for (const char *p = plain; p; p = strchr(p, '/')) {
+		size_t n = strcspn(++p, "/;");
+
+		if ((n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+			return true;
+	}
+	return false;
+}
+
+static bool path_matches(const struct conf_rule *rule, const char *path)
+{
+	if (!rule->path)
+		return true;
+	if (is_strict(rule->action))
+		return prefix_matches(rule->path, path) ||
+		       ward_path_is_within(path, rule->path);
+	return prefix_matches(rule->path, path) && !ward_path_may_climb(path);
+}
+
+/* ---- one rule ---- */
+
+static bool target_matches(const struct conf_rule *rule, const struct ward_ask *ask)
+{
+	if (rule->target == WARD_HOST)
+		return ask->target == WARD_HOST || is_strict(rule->action);
+	return ask->target == rule->target && str_eq(ask->name, rule->name);
+}
+
+static bool method_matches(const char *rule, const char *method)
+{
+	return !rule || str_eq(rule, method) ||
+	       (str_eq(rule, "GET") && str_eq(method, "HEAD"));
+}
+
+enum ward_match ward_match(const struct conf_rule *rule, const struct ward_ask *ask)
+{
+	if (rule->identity && !str_eq(rule->identity, ask->identity))
+		return WARD_OTHER_IDENTITY;
+	if (!target_matches(rule, ask))
+		return WARD_OTHER_TARGET;
+	if (rule->target != WARD_HOST)
+		return WARD_MATCHES;
+	if (!host_matches(rule, ask->host))
+		return WARD_OTHER_HOST;
+	if (rule->scheme != WARD_ANY_SCHEME && (rule->scheme == WARD_HTTPS) != ask->https)
+		return WARD_OTHER_SCHEME;
+	if (rule->port && rule->port != ask->port)
+		return WARD_OTHER_PORT;
+	if (!method_matches(rule->method, ask->method))
+		return WARD_OTHER_METHOD;
+	return path_matches(rule, ask->path) ? WARD_MATCHES : WARD_OTHER_PATH;
+}
+
+const char *ward_match_text(enum ward_match m)
+{
+	static const char *const texts[] = {
+		[WARD_MATCHES] = "matches",
+		[WARD_OTHER_IDENTITY] = "another identity",
+		[WARD_OTHER_TARGET] = "another target",
+		[WARD_OTHER_HOST] = "another host",
+		[WARD_OTHER_SCHEME] = "another scheme",
+		[WARD_OTHER_PORT] = "another port",
+		[WARD_OTHER_METHOD] = "another method",
+		[WARD_OTHER_PATH] = "another path",
+	};
+
+	return m < WARD_MATCH_MAX_ ? texts[m] : "?";
+}
+
+/* ---- the decision ---- */
+
+/* Rules compare spellings; so there must be one only. */
+static int check_spelling(const struct ward_ask *ask, struct err *err)
+{
+	char plain[WARD_PATH_BYTES_MAX];
+
+	if (!ask->host || !conf_host_is_plain(ask->host))
+		return err_set_id(err, ERRID_WARD_SPELLING, "host_grammar: the host");
+	if (!ask->path || ask->path[0] != '/' || strpbrk(ask->path, "?#") ||
+	    plain_path(ask->path, plain, sizeof(plain)) < 0 || has_dot_segment(plain))
+		return err_set_id(err, ERRID_WARD_SPELLING, "dot_segment: the path");
+	if (!str_eq(ask->method, "GET") && !str_eq(ask->method, "HEAD") &&
+	    !str_eq(ask->method, "POST"))
+		return err_set_id(err, ERRID_WARD_SPELLING,
+				  "method: GET, HEAD and POST only");
+	return 0;
+}
+
+/* What the deciding rules give to a fetch: each thing from the first that gives it. */
+static void take_gifts(const struct conf_broker *b, const struct ward_ask *ask,
+		       struct ward_verdict *v)
+{
+	for (size_t i = 0; i < b->n_rules; i++) {
+		const struct conf_rule *rule = &b->rule[i];
+
+		if (rule->action != v->action || ward_match(rule, ask) != WARD_MATCHES)
+			continue;
+		if (!v->credential)
+			v->credential = rule->credential;
+		if (!v->addresses && rule->addresses.n)
+			v->addresses = &rule->addresses;
+		v->address_named |= rule->is_address;
+	}
+}
+
+static int refuse(const struct ward_ask *ask, const struct ward_verdict *v,
+		  struct err *err)
+{
+	static const char *const targets[] = {
+		[WARD_PORTAL] = "portal",
+		[WARD_REGISTRY] = "registry",
+		[WARD_HOST] = "host",
+	};
+	const char *what = ask->target == WARD_HOST ? ask->host : ask->name;
+	const char *reason = v->rule ? v->rule->reason : NULL;
+
+	if (!v->rule)
+		return err_set_id(err, ERRID_WARD_NOT_ALLOWED,
+				  "not_allowed: no rule allows %s %.253s to this job",
+				  targets[ask->target], what);
+	return err_set_id(
+		err, v->action == WARD_HOLD ? ERRID_WARD_HELD : ERRID_WARD_DENIED,
+		"%s: rule %u of the ward%s%s", v->action == WARD_HOLD ? "held" : "denied",
+		v->number, reason ? ": " : "", reason ? reason : "");
+}
+
+int ward_decide(const struct conf_broker *b, const struct ward_ask *ask,
+		struct ward_verdict *ret, struct err *err)
+{
+	struct ward_verdict v = {.action = WARD_DENY};
+
+	*ret = v;
+	if (check_spelling(ask, err) < 0)
+		return -1;
+	for (size_t i = 0; i < b->n_rules; i++) {
+		const struct conf_rule *rule = &b->rule[i];
+
+		if (ward_match(rule, ask) != WARD_MATCHES)
+			continue;
+		if (!v.rule || rule->action > v.action) {
+			v.rule = rule;
+			v.number = (unsigned)i + 1;
+			v.action = rule->action;
+		}
+	}
+	if (!v.rule || is_strict(v.action)) {
+		*ret = v;
+		return refuse(ask, &v, err);
+	}
+	if (ask->target == WARD_HOST)
+		take_gifts(b, ask, &v);
+	*ret = v;
+	return 0;
+}
+
+/* ---- before a job is taken in ---- */
+
+static bool rule_could(const struct conf_broker *b, const struct conf_rule *rule,
+		       const char *identity, enum egress_mode egress)
+{
+	struct ward_verdict v;
+	struct ward_ask ask;
+
+	if (is_strict(rule->action) ||
+	    (rule->identity && !str_eq(rule->identity, identity)) ||
+	    (rule->target == WARD_REGISTRY) != (egress == EGRESS_REGISTRY))
+		return false;
+	switch (rule->target) {
+	case WARD_PORTAL:
+		ward_ask_portal(conf_portal_find(b, rule->name), identity, &ask);
+		break;
+	case WARD_REGISTRY:
+		ward_ask_registry(b,
+				  str_eq(rule->name, registry_kind_name(REGISTRY_NPM))
+					  ? REGISTRY_NPM
+					  : REGISTRY_PYPI,
+				  identity, &ask);
+		break;
+	case WARD_HOST:
+	default:
+		return true; /* which URLs, only the job knows */
+	}
+	return ward_decide(b, &ask, &v, NULL) == 0;
+}
+
+int ward_could_permit(const struct conf_broker *b, const char *identity,
+		      enum egress_mode egress, struct err *err)
+{
+	for (size_t i = 0; i < b->n_rules; i++)
+		if (rule_could(b, &b->rule[i], identity, egress))
+			return 0;
+	return err_set_id(err, ERRID_WARD_EMPTY,
+			  "egress %s: no rule of the ward in codex.yaml allows %s any "
+			  "%s",
+			  egress_mode_name(egress), identity,
+			  egress == EGRESS_REGISTRY ? "registry" : "portal or host");
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. A form is a string; at each place of the text every form is tried,
+ * one of its characters for one unit of the text, a unit being a byte or one escape of it.
+ * No form has a '%' or a '\' in it, so a unit is read in one way only and a match needs no
+ * way back. A trial ends as no match, as a match of so many characters, or open: the
+ * text ended while everything agreed. Where a trial is open the text from there on
+ * waits for more, which is never longer than the longest form in its longest escapes.
+ * What had to go out before it was decided stays as if it waited, and is not written twice.
+ */
+#include "vessel/egress/redact.h"
+
+#include "common/base64.h"
+#include "common/crypto/locked.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define FORM_MAX (4 * (REDACT_SECRET_MAX + 2) / 3 + 4)
+#define PREFIX_BYTES 8
+#define COMMON_PREFIX_MAX 16 /* a vendor's own part ends with '-' or '_' within it */
+
+struct form {
+	char text[FORM_MAX];
+	size_t len;
+	size_t min; /* so many of its characters are a match */
+};
+
+struct redact {
+	struct form form[7]; /* raw, 3 of base64, 3 of base64url */
+	unsigned n;
+	bool begins[256]; /* bytes with which a match can begin */
+};
+
+static void wipe_buf(struct buf *b)
+{
+	if (b->data)
+		explicit_bzero(b->data, b->cap);
+	buf_done(b);
+}
+
+static size_t min_prefix(const char *secret, size_t len)
+{
+	size_t common = 0, min;
+
+	for (size_t i = 0; i < len && i < COMMON_PREFIX_MAX; i++)
+		if (secret[i] == '-' || secret[i] == '_')
+			common = i + 1;
+	min = common + PREFIX_BYTES;
+	return min < len ? min : len;
+}
+
+/* The characters of base64 that the secret alone decides when `before` other bytes
+ * stand in front of it in the group of three. */
+static void add_base64(struct redact *r, const char *secret, size_t len, size_t before,
+		       bool url)
+{
+	size_t from = (8 * before + 5) / 6, to = 8 * (before + len) / 6;
+	struct form *f = &r->form[r->n];
+	char plain[REDACT_SECRET_MAX + 2] = {0};
+	struct buf b;
+
+	buf_init(&b, FORM_MAX);
+	memcpy(plain + before, secret, len);
+	base64_add(&b, plain, before + len);
+	assert(buf_ok(&b) && to <= b.len && to > from);
+	memcpy(f->text, b.data + from, to - from);
+	f->len = to - from;
+	f->min = 8 * (before + min_prefix(secret, len)) / 6 - from;
+	explicit_bzero(plain, sizeof(plain));
+	wipe_buf(&b);
+	if (!url) {
+		r->n++;
+		return;
+	}
+	for (size_t i = 0; i < f->len; i++)
+		f->text[i] = f->text[i] == '+'	 ? '-'
+			     : f->text[i] == '/' ? '_'
+						 : f->text[i];
+	/* Most have neither character: it is one that is there already. */
+	if (memcmp(f->text, r->form[1 + before].text, f->len) != 0)
+		r->n++;
+}
+
+int redact_new(const char *secret, size_t len, struct redact **ret, struct err *err)
+{
+	struct redact *r;
+	void *memory;
+
+	if (len < REDACT_SECRET_MIN || len > REDACT_SECRET_MAX)
+		return err_set_id(err, ERRID_EGRESS_SECRET,
+				  "it has not 8 to 512 characters");
+	for (size_t i = 0; i < len; i++)
+		if (secret[i] <= ' ' || secret[i] >= 0x7f || strchr("%\"\\", secret[i]))
+			return err_set_id(err, ERRID_EGRESS_SECRET,
+					  "a character in it is of no token");
+	if (locked_new(sizeof(*r), &memory, err) < 0)
+		return -1;
+	r = memory;
+	memcpy(r->form[0].text, secret, len);
+	r->form[0].len = len;
+	r->form[0].min = min_prefix(secret, len);
+	r->n = 1;
+	for (size_t before = 0; before < 3; before++)
+		add_base64(r, secret, len, before, false);
+	for (size_t before = 0; before < 3; before++)
+		add_base64(r, secret, len, before, true);
+	for (unsigned i = 0; i < r->n; i++)
+		r->begins[(unsigned char)r->form[i].text[0]] = true;
+	r->begins['%'] = r->begins['\\'] = true;
+	*ret = r;
+	return 0;
+}
+
+void redact_free(struct redact *r)
+{
+	locked_free(r, sizeof(*r));
+}
+
+/* ---- matching ---- */
+
+enum unit { UNIT_NO, UNIT_YES, UNIT_OPEN };
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* The hex digits of c, `zeros` zeros in front, at text. */
+static enum unit match_hex(const char *text, size_t len, char c, unsigned zeros)
+{
+	for (unsigned i = 0; i < zeros + 2; i++) {
+		int want = i < zeros ? 0 : i == zeros ? (c >> 4) & 15 : c & 15;
+
+		if (i >= len)
+			return UNIT_OPEN;
+		if (hex_value(text[i]) != want)
+			return UNIT_NO;
+	}
+	return UNIT_YES;
+}
+
+/* One unit of text for the character c; *ret_used is its width when it is one. */
+static enum unit match_unit(const char *text, size_t len, char c, size_t *ret_used)
+{
+	if (len == 0)
+		return UNIT_OPEN;
+	*ret_used = 1;
+	if (text[0] == c)
+		return UNIT_YES;
+	*ret_used = 3;
+	if (text[0] == '%')
+		return match_hex(text + 1, len - 1, c, 0);
+	if (text[0] != '\\')
+		return UNIT_NO;
+	if (len == 1)
+		return UNIT_OPEN;
+	*ret_used = 6;
+	if (text[1] == 'u')
+		return match_hex(text + 2, len - 2, c, 2);
+	*ret_used = 4;
+	if (text[1] == 'x')
+		return match_hex(text + 2, len - 2, c, 0);
+	*ret_used = 2;
+	return c == '/' && text[1] == '/' ? UNIT_YES : UNIT_NO;
+}
+
+/* Bytes of text that are the form or enough of its beginning, 0: none; *ret_open: it
+ * depends on what follows. */
+static size_t match_form(const struct form *f, const char *text, size_t len,
+			 bool *ret_open)
+{
+	size_t at = 0, i = 0;
+
+	for (; i < f->len; i++) {
+		size_t used;
+		enum unit u = match_unit(text + at, len - at, f->text[i], &used);
+
+		if (u == UNIT_OPEN)
+			*ret_open = true;
+		if (u != UNIT_YES)
+			break;
+		at += used;
+	}
+	return i >= f->min ? at : 0;
+}
+
+static size_t match(const struct redact *r, const char *text, size_t len, bool *ret_open)
+{
+	size_t best = 0;
+
+	*ret_open = false;
+	for (unsigned i = 0; i < r->n; i++) {
+		size_t n = match_form(&r->form[i], text, len, ret_open);
+
+		best = n > best ? n : best;
+	}
+	return best;
+}
+
+/* ---- the stream ---- */
+
+void redact_begin(struct redact_stream *s, const struct redact *what)
+{
+	*s = (struct redact_stream){.what = what};
+	buf_init(&s->held, REDACT_HELD_MAX);
+}
+
+/* text[from..to) without what went out already. */
+static void put(const struct redact_stream *s, const char *text, size_t from, size_t to,
+		struct buf *out)
+{
+	from = from < s->gone ? s->gone : from;
+	if (from < to)
+		buf_add(out, text + from, to - from);
+}
+
+/* A match of text[at..end): one mark, also when it began in what went out. */
+static void mark(struct redact_stream *s, size_t at, size_t end, size_t len,
+		 struct buf *out)
+{
+	if (end <= s->gone)
+		return;
+	if (at >= s->gone || !s->marked) {
+		buf_adds(out, REDACT_MARK);
+		s->hits++;
+	}
+	s->ends_in_mark = end == len;
+}
+
+/* Adds what is decided to out; returns how many bytes of text that was. */
+static size_t scan(struct redact_stream *s, const char *text, size_t len, bool last,
+		   struct buf *out)
+{
+	size_t at = 0, from = 0; /* of what was not written yet */
+
+	while (at < len) {
+		size_t n;
+		bool open;
+
+		if (!s->what->begins[(unsigned char)text[at]]) {
+			at++;
+			continue;
+		}
+		n = match(s->what, text + at, len - at, &open);
+		if (open && !last)
+			break;
+		if (n == 0) {
+			at++;
+			continue;
+		}
+		put(s, text, from, at, out);
+		mark(s, at, at + n, len, out);
+		at += n;
+		from = at;
+	}
+	put(s, text, from, at, out);
+	return at;
+}
+
+static void forget(struct redact_stream *s)
+{
+	buf_reset(&s->held);
+	s->gone = 0;
+	s->marked = false;
+}
+
+void redact_feed(struct redact_stream *s, const void *data, size_t len, struct buf *out)
+{
+	const char *p = data;
+
+	if (!s->what) {
+		buf_add(out, data, len);
+		return;
+	}
+	/* What is held is joined with as much as a match could need, until none is held. */
+	while (s->held.len > 0 && len > 0) {
+		size_t room = REDACT_HELD_MAX - s->held.len;
+		size_t n = len < room ? len : room, old = s->held.len, done;
+
+		buf_add(&s->held, p, n);
+		done = scan(s, s->held.data, s->held.len, false, out);
+		assert(buf_ok(&s->held) && (done > 0 || n == len));
+		if (done >= old) {
+			/* the rest is of the new bytes: go on in them */
+			p += done - old;
+			len -= done - old;
+			forget(s);
+			break;
+		}
+		p += n;
+		len -= n;
+		buf_consume(&s->held, done);
+		s->gone = s->gone > done ? s->gone - done : 0;
+	}
+	if (len > 0 && s->held.len == 0) {
+		size_t done = scan(s, p, len, false, out);
+
+		buf_add(&s->held, p + done, len - done);
+		assert(buf_ok(&s->held));
+	}
+}
+
+size_t redact_held(const struct redact_stream *s)
+{
+	return s->held.len - s->gone;
+}
+
+void redact_release(struct redact_stream *s, struct buf *out)
+{
+	if (redact_held(s) == 0)
+		return;
+	s->ends_in_mark = false;
+	(void)scan(s, s->held.data, s->held.len, true, out);
+	s->gone = s->held.len;
+	s->marked = s->ends_in_mark;
+}
+
+void redact_end(struct redact_stream *s, struct buf *out)
+{
+	redact_release(s, out);
+	forget(s);
+}
+
+void redact_done(struct redact_stream *s)
+{
+	wipe_buf(&s->held);
+}

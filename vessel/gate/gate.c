@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. All parts are joined into one root text ("name: value" for an
+ * object's members, a newline between others). look() searches a layer, then makes the
+ * layers below it: the folded text, what runs of base64, hex, gzip and UTF-16 decode to,
+ * what characters that show nothing stand for (gate_unseen.c), the text backwards. Each layer
+ * knows its way back to the root, so that each finding ends as a span of a part; a span inside
+ * an encoded run is all of the run.
+ *
+ * A second root holds only the borders between parts of one tag, and the end of what was
+ * sent before, without anything between: what is found across a border there is a secret
+ * that was cut.
+ *
+ * Bytes that were decoded are paid from a budget of four times the input; the deadline is
+ * looked at before each layer and within the search. Both running out mean 1.0.
+ */
+#include "vessel/gate/gate.h"
+
+#include "common/mem.h"
+#include "vessel/gate/gate_scan.h"
+#include "vessel/gate/gate_score.h"
+
+#include <string.h>
+
+#define DEADLINE_DEFAULT_USEC (2 * USEC_PER_SEC)
+#define DECODED_RATIO 4
+#define DECODED_MIN_BYTES ((size_t)256 << 10)
+#define LAYERS_MAX 512
+
+static void look(struct scan *s, const struct layer *l);
+
+static void look_below(struct scan *s, const struct layer *l)
+{
+	const struct layer *above = s->layer;
+
+	look(s, l);
+	s->layer = above;
+}
+
+static void look_in_blocks(struct scan *s, const struct layer *l,
+			   const struct gate_decoded *d, enum gate_encoding e)
+{
+	const struct layer below = layer_of_blocks(l, d, e);
+
+	if (d->n && !s->failed)
+		look_below(s, &below);
+}
+
+/* Characters that stand for bytes and were written as escapes: the folded text has them not. */
+static void look_at_unseen(struct scan *s, const struct layer *l)
+{
+	const struct gate_stretches none = {0};
+	struct gate_folded f;
+	struct layer plain;
+
+	gate_fold(l->data, l->len, FOLD_ESCAPES, &f);
+	plain = layer_of_folded(l, &f, LAYER_FOLDED);
+	plain.depth++;
+	for (unsigned e = GATE_TAGS; e < GATE_ENCODING_MAX_ && !s->failed; e++) {
+		struct gate_decoded d;
+
+		gate_decode((enum gate_encoding)e, f.data, f.len, &none, s->budget, &d);
+		scan_pay(s, &d);
+		look_in_blocks(s, &plain, &d, (enum gate_encoding)e);
+		gate_decoded_done(&d);
+	}
+	gate_folded_done(&f);
+}
+
+static void fold(struct scan *s, const struct layer *l)
+{
+	struct gate_folded f;
+	struct layer below;
+
+	gate_fold_around(l->data, l->len, GATE_REACH, &f);
+	below = layer_of_folded(l, &f, LAYER_FOLDED);
+	below.depth += f.had_escapes ? 1U : 0U;
+	if (f.changed && (f.had_escapes || l->kind != LAYER_FOLDED))
+		look_below(s, &below);
+	if (f.had_unseen && !s->failed)
+		look_at_unseen(s, l);
+	gate_folded_done(&f);
+}
+
+/* A word that was put before, behind or into something hides nothing. */
+static void without_words(struct scan *s, const struct layer *l)
+{
+	size_t n;
+	const struct gate_span *word = gate_matcher_words(s->g->matcher, &n);
+	struct gate_folded f;
+	struct layer below;
+
+	if (n == 0)
+		return;
+	gate_fold_words(l->data, l->len, word, n, GATE_REACH / 2, &f);
+	below = layer_of_folded(l, &f, LAYER_WORDLESS);
+	if (f.changed)
+		look_below(s, &below);
+	gate_folded_done(&f);
+}
+
+/* Characters backwards: what is behind it in UTF-8 stays with its first byte. */
+static char *reversed(const char *data, size_t len)
+{
+	char *ret = xmalloc(len + 1);
+
+	for (size_t i = 0, n; i < len; i += n) {
+		for (n = 1; n < 4 && i + n < len && (unsigned char)data[i] >= 0xc2 &&
+			    ((unsigned char)data[i + n] & 0xc0) == 0x80;)
+			n++;
+		memcpy(ret + len - i - n, data + i, n);
+	}
+	return ret;
+}
+
+static void reverse(struct scan *s, const struct layer *l)
+{
+	char *data = reversed(l->data, l->len);
+	struct layer below = {.kind = LAYER_REVERSED,
+			      .parent = l,
+			      .data = data,
+			      .len = l->len,
+			      .depth = l->depth + 1};
+
+	look_below(s, &below);
+	free(data);
+}
+
+static void decode(struct scan *s, const struct layer *l)
+{
+	struct gate_stretches media = layer_media(s, l);
+	struct gate_decoded d[GATE_ENCODING_MAX_];
+
+	for (unsigned e = 0; e < GATE_ENCODING_MAX_; e++) {
+		gate_decode((enum gate_encoding)e, l->data, l->len, &media, s->budget,
+			    &d[e]);
+		scan_pay(s, &d[e]);
+	}
+	look_for_binary(s, &media, d);
+	free(media.one);
+	for (unsigned e = 0;
+	     e < GATE_ENCODING_MAX_ && !s->failed && !layer_is_backwards(l); e++)
+		if (d[e].opaque_len)
+			scan_found(s, "opaque", GATE_BINARY, SEVERITY_OPAQUE, d[e].opaque,
+				   (size_t)d[e].opaque + d[e].opaque_len);
+	for (unsigned e = 0; e < GATE_ENCODING_MAX_; e++) {
+		look_in_blocks(s, l, &d[e], (enum gate_encoding)e);
+		gate_decoded_done(&d[e]);
+	}
+}
+
+static void look(struct scan *s, const struct layer *l)
+{
+	unsigned with = s->root->is_split ? GATE_RULE_SPLIT : 0;
+	unsigned without = l->kind == LAYER_REVERSED ? GATE_RULE_WEAK : 0;
+
+	if (s->failed || l->len == 0)
+		return;
+	s->layer = l;
+	if (++s->layers > LAYERS_MAX || clock_boot_usec() > s->deadline ||
+	    !gate_matcher_run(s->g->matcher, l->data, l->len, with, without, s->deadline,
+			      scan_on_match, s)) {
+		s->failed = true;
+		return;
+	}
+	look_for_canaries(s);
+	look_for_private(s);
+	if (s->failed || l->kind == LAYER_WORDLESS)
+		return;
+	if (l->kind != LAYER_REVERSED) /* where no word is one */
+		without_words(s, l);
+	if (!s->root->is_split)
+		look_at_kinds(s);
+	if (!s->failed && l->depth >= GATE_DEPTH_MAX) {
+		struct gate_stretches media = layer_media(s, l);
+
+		look_for_binary(s, &media, NULL);
+		free(media.one);
+	}
+	if (s->failed || l->depth >= GATE_DEPTH_MAX)
+		return;
+	fold(s, l);
+	decode(s, l);
+	/* look-alikes are folded when what is above is read backwards */
+	if (!layer_is_backwards(l) && !s->root->is_split &&
+	    (l->kind != LAYER_FOLDED || l->depth > l->parent->depth))
+		reverse(s, l);
+}
+
+static void look_at_root(struct scan *s, const struct root *r)
+{
+	const struct layer l = {.kind = LAYER_ROOT, .data = r->data, .len = r->len};
+
+	s->root = r;
+	s->layer = &l;
+	look(s, &l);
+	s->root = NULL;
+	s->layer = NULL;
+}
+
+static void look_across_borders(struct scan *s)
+{
+	struct root r = {.is_split = true};
+
+	root_all_borders(&r, s->in);
+	if (r.n)
+		look_at_root(s, &r);
+	root_done(&r);
+}
+
+/* ---- the whole ------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct gate_finding *x = a, *y = b;
+
+	if (x->part != y->part)
+		return x->part < y->part ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static void fail(struct scan *s)
+{
+	static const struct gate_finding unreadable = {
+		.family = GATE_UNREADABLE,
+		.severity = 1.0,
+		.len = 1,
+		.rule = "unreadable",
+		.is_split = true,
+	};
+
+	if (s->r->n == GATE_FINDINGS_MAX)
+		s->r->n--;
+	s->r->finding[s->r->n++] = unreadable;
+}
+
+static bool fits(const struct gate_input *in, size_t *ret_bytes)
+{
+	size_t bytes = 0;
+
+	if (in->n_parts > GATE_PARTS_MAX)
+		return false;
+	for (size_t i = 0; i < in->n_parts; i++) {
+		if (in->parts[i].len > GATE_INPUT_MAX_BYTES)
+			return false;
+		bytes += in->parts[i].len;
+		if (bytes > GATE_INPUT_MAX_BYTES)
+			return false;
+	}
+	*ret_bytes = bytes;
+	return true;
+}
+
+void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *ret)
+{
+	struct scan s = {.g = g, .in = in, .r = ret};
+	struct root r = {0};
+	size_t bytes = 0;
+	double bucket;
+
+	ret->n = 0;
+	s.deadline = clock_boot_usec() + g->cfg.deadline_usec;
+	if (fits(in, &bytes)) {
+		s.budget = bytes * DECODED_RATIO;
+		if (s.budget < DECODED_MIN_BYTES)
+			s.budget = DECODED_MIN_BYTES;
+		root_join(&r, in);
+		if (r.n)
+			look_at_root(&s, &r);
+		look_across_borders(&s);
+	} else {
+		s.failed = true;
+	}
+	if (s.failed)
+		fail(&s);
+	root_done(&r);
+	qsort(ret->finding, ret->n, sizeof(ret->finding[0]), by_place);
+	ret->score = gate_score(ret->finding, ret->n);
+	ret->added = gate_added(ret->finding, ret->n);
+	bucket = ret->added > 0 ? gate_bucket_score(in->carry + ret->added) : 0;
+	if (bucket > ret->score)
+		ret->score = bucket;
+	ret->verdict = gate_judge(ret->score, g->cfg.portal_threshold,
+				  g->cfg.forbidden_threshold);
+}
+
+int gate_new(const struct gate_config *cfg, struct gate **ret, struct err *err)
+{
+	struct gate *g = xnew(struct gate);
+
+	g->cfg = *cfg;
+	if (!g->cfg.deadline_usec)
+		g->cfg.deadline_usec = DEADLINE_DEFAULT_USEC;
+	if (gate_matcher_new(&g->matcher, err) < 0) {
+		free(g);
+		return -1;
+	}
+	*ret = g;
+	return 0;
+}
+
+void gate_free(struct gate *g)
+{
+	if (!g)
+		return;
+	gate_matcher_free(g->matcher);
+	explicit_bzero(&g->cfg, sizeof(g->cfg));
+	free(g);
+}
+
+void gate_set_private(struct gate *g, const struct gate_private *p)
+{
+	g->private = p;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kind of file some bytes are, by their first ones. */
+#ifndef LYCH_VESSEL_GATE_KIND_H
+#define LYCH_VESSEL_GATE_KIND_H
+
+#include "vessel/gate/gate.h"
+
+/* So many bytes that are no text, close together, are binary: gate_find_binary(). */
+#define GATE_STRANGE_MIN 20
+
+struct gate_kind {
+	const char *name; /* "sqlite" */
+	enum gate_family family;
+	double severity;
+};
+
+/* NULL: not known. */
+const struct gate_kind *gate_kind_of(const char *s, size_t len);
+/* The first stretch that is no text at all: false when there is none. */
+bool gate_find_binary(const char *s, size_t len, size_t *ret_at);
+/* How many bytes from s on could be read: ASCII without control bytes, or UTF-8. */
+size_t gate_readable(const char *s, size_t len);
+/* Are there that many such bytes in a row? */
+bool gate_has_readable(const char *s, size_t len, size_t min);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arithmetic of gate.h's score. */
+#ifndef LYCH_VESSEL_GATE_SCORE_H
+#define LYCH_VESSEL_GATE_SCORE_H
+
+#include "vessel/gate/gate.h"
+
+/* -log of the product in the score: what findings add to a job's bucket, in which
+ * 1 - exp(-sum) is a score again. */
+double gate_added(const struct gate_finding *f, size_t n);
+double gate_bucket_score(double sum);
+
+#endif
