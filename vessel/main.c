@@ -456,7 +456,12 @@ static int start(struct serve *s, struct err *err)
 	if (open_registered(s, err) < 0 ||
 	    sockets_open(&s->sockets, v, s->opt.api_dir, s->opt.work_dir, err) < 0 ||
 	    open_database(s, err) < 0 || fs_mkdir_all(s->opt.audit_dir, 0700, err) < 0 ||
-	    audit_new(v, s->opt.audit_dir, &v->audit, err) < 0)
+	    audit_new(&(struct audit_config){.loop = v->loop,
+					     .clock = v->clock,
+					     .queue = v->queue,
+					     .boot = &v->boot,
+					     .socket_dir = s->opt.audit_dir},
+		      &v->audit, err) < 0)
 		return -1;
 	if (broker_start(v, err) < 0 || deaths_open(v, s->opt.api_dir, err) < 0)
 		return -1;

@@ -122,36 +122,3 @@ void outward_free(struct vessel *v)
 	free(v->portals);
 	v->portals = NULL;
 }
-
-void outward_write_walls(struct jsonw *w, const struct confine_report *r)
-{
-	jsonw_arr(w);
-	for (unsigned i = 0; i < r->n; i++) {
-		jsonw_obj(w);
-		jsonw_kstr(w, "wall", r->line[i].wall);
-		jsonw_kstr(w, "answer", r->line[i].answer);
-		jsonw_kbool(w, "held", r->line[i].held);
-		jsonw_obj_end(w);
-	}
-	jsonw_arr_end(w);
-}
-
-void outward_write_status(const struct vessel *v, struct jsonw *w)
-{
-	jsonw_key(w, "egress_workers");
-	jsonw_arr(w);
-	for (size_t i = 0; i < egress_worker_count(v->egress); i++) {
-		struct egress_worker_info info;
-
-		egress_worker_info(v->egress, i, &info);
-		jsonw_obj(w);
-		jsonw_kstr(w, "name", info.name);
-		jsonw_kbool(w, "up", info.up);
-		jsonw_ku64(w, "restarts", info.restarts);
-		jsonw_ku64(w, "calls", info.calls);
-		jsonw_key(w, "walls");
-		outward_write_walls(w, info.walls);
-		jsonw_obj_end(w);
-	}
-	jsonw_arr_end(w);
-}

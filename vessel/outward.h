@@ -4,7 +4,6 @@
 #ifndef LYCH_VESSEL_OUTWARD_H
 #define LYCH_VESSEL_OUTWARD_H
 
-#include "common/jsonw.h"
 #include "vessel/api/vessel.h"
 #include "vessel/egress/egress.h"
 
@@ -20,10 +19,5 @@ void outward_died(const char *name, const struct reading_note *note, void *arg);
  * returns 0. The parent's end stops the loop. */
 MUST_CHECK int outward_attach(struct vessel *v, struct err *err);
 void outward_free(struct vessel *v);
-
-/* "egress_workers":[{"name","up","restarts","calls","walls":[...]}], for status. */
-void outward_write_status(const struct vessel *v, struct jsonw *w);
-/* {"wall","answer","held"} of each, as an array. */
-void outward_write_walls(struct jsonw *w, const struct confine_report *r);
 
 #endif

@@ -13,7 +13,7 @@ static const struct group {
 	const char *rules; /* with blanks between */
 } groups[] = {
 #define X(last, rules) {last, rules},
-#include "common/net/conf_suffix.def"
+#include "common/conf/conf_suffix.def"
 #undef X
 };
 

@@ -35,14 +35,6 @@ struct handover {
 };
 #define HANDOVER_MAGIC 0x6c796e66u
 
-bool notify_is_listener(int fd)
-{
-	uint64_t none = 0;
-
-	return fd > 2 && ioctl(fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &none) < 0 &&
-	       errno == ENOENT;
-}
-
 /* ---- in the job ------------------------------------------------------------------- */
 
 int notify_hand_over(int status_fd, int *listener, struct err *err)
@@ -133,7 +125,7 @@ static int fetch_listener(pid_t main_pid, int number)
 
 static int take(struct notify *n, int fd, const struct tree *procs, struct err *err)
 {
-	if (n->taken || !notify_is_listener(fd)) {
+	if (n->taken || !seccomp_is_listener(fd)) {
 		fd_close(&fd);
 		return err_set_id(err, ERRID_SANDBOX_LISTENER,
 				  "the job gave no listener, or two");

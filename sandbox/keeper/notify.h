@@ -83,12 +83,8 @@ struct notify {
 	bool tell_absent;
 };
 
-/* seccomp.c: which column of the table counts for this spec. */
-enum sc_where seccomp_where(const struct sbx_spec *spec);
-
 /* In the job, after seccomp_install: gives the listener to the keeper and closes it. */
 MUST_CHECK int notify_hand_over(int status_fd, int *listener, struct err *err);
-bool notify_is_listener(int fd);
 
 /* ---- in the keeper --------------------------------------------------------------- */
 

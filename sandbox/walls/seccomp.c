@@ -3,12 +3,13 @@
  * Installs the filter of seccomp_table.c, with a listener for the keeper. One program a kind of sandbox, compiled once
  * into static memory, and what the keeper answers from: the parent does it before the fork, the children inherit it.
  */
-#include "sandbox/keeper/notify.h"
+#include "sandbox/contract/sandbox.h"
 #include "sandbox/walls/seccomp_table.h"
 
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,6 +31,14 @@ static int kind_of(const struct sbx_spec *spec)
 enum sc_where seccomp_where(const struct sbx_spec *spec)
 {
 	return wheres[kind_of(spec)];
+}
+
+bool seccomp_is_listener(int fd)
+{
+	uint64_t none = 0;
+
+	return fd > 2 && ioctl(fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &none) < 0 &&
+	       errno == ENOENT;
 }
 
 int seccomp_prepare(const struct sbx_spec *spec, struct err *err)
@@ -64,7 +73,7 @@ int seccomp_install(const struct sbx_spec *spec, int *ret_listener, struct err *
 	if (fd < 0)
 		return err_sys_id(err, ERRID_SANDBOX_SECCOMP, "seccomp");
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER ||
-	    !notify_is_listener(fd))
+	    !seccomp_is_listener(fd))
 		return err_set_id(err, ERRID_SANDBOX_SECCOMP,
 				  "the seccomp filter is not in force");
 	*ret_listener = fd;

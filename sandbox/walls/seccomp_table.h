@@ -83,4 +83,9 @@ void sc_name(int nr, char *out, size_t size);
 /* The number of a name of the lists on this machine; -1: this architecture has none. */
 int sc_number(const char *name);
 
+/* seccomp.c: which column of the table counts for this spec; is this descriptor a listener's? */
+struct sbx_spec;
+enum sc_where seccomp_where(const struct sbx_spec *spec);
+bool seccomp_is_listener(int fd);
+
 #endif

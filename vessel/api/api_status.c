@@ -5,7 +5,7 @@
 #include "vessel/api/api.h"
 #include "vessel/audit/audit.h"
 #include "vessel/broker/dispatch/dispatch.h"
-#include "vessel/outward.h"
+#include "vessel/egress/egress.h"
 #include <unistd.h>
 
 #define STATUS_MAX_BYTES ((size_t)2 << 20)
@@ -28,6 +28,40 @@ static void write_database(struct jsonw *w, const struct vessel *v, const struct
 	jsonw_kbool(w, "up", !err && queue_is_up(v->queue));
 	jsonw_kstr(w, "detail", err ? err->msg : NULL);
 	jsonw_obj_end(w);
+}
+
+/* {"wall","answer","held"} of each, as an array. */
+static void write_walls(struct jsonw *w, const struct confine_report *r)
+{
+	jsonw_arr(w);
+	for (unsigned i = 0; i < r->n; i++) {
+		jsonw_obj(w);
+		jsonw_kstr(w, "wall", r->line[i].wall);
+		jsonw_kstr(w, "answer", r->line[i].answer);
+		jsonw_kbool(w, "held", r->line[i].held);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
+}
+
+static void write_workers(struct jsonw *w, const struct vessel *v)
+{
+	jsonw_key(w, "egress_workers");
+	jsonw_arr(w);
+	for (size_t i = 0; i < egress_worker_count(v->egress); i++) {
+		struct egress_worker_info info;
+
+		egress_worker_info(v->egress, i, &info);
+		jsonw_obj(w);
+		jsonw_kstr(w, "name", info.name);
+		jsonw_kbool(w, "up", info.up);
+		jsonw_ku64(w, "restarts", info.restarts);
+		jsonw_ku64(w, "calls", info.calls);
+		jsonw_key(w, "walls");
+		write_walls(w, info.walls);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
 }
 
 typedef void ask_fn(struct queue *q, queue_text_done *done, void *arg);
@@ -71,8 +105,8 @@ static void status_done(const char *json, size_t len, const struct err *err, voi
 	write_store(&w, v);
 	jsonw_ku64(&w, "streams", events_subscribers(v->events));
 	jsonw_key(&w, "walls");
-	outward_write_walls(&w, &v->walls);
-	outward_write_status(v, &w);
+	write_walls(&w, &v->walls);
+	write_workers(&w, v);
 	jsonw_key(&w, "tombs");
 	tombs_write(v->tombs, &w);
 	audit_write_status(v->audit, &w);

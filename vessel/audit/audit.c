@@ -31,7 +31,7 @@
 #define HEARTBEAT_USEC (60 * USEC_PER_SEC)
 
 struct audit {
-	struct vessel *v;
+	struct audit_config cfg;
 	char socket_path[128];
 	struct audit_link *own, *queue; /* queue: NULL before audit_begin */
 	struct loop_timer *fetch, *mark, *refused, *heartbeat;
@@ -131,7 +131,7 @@ static void on_mark(void *arg)
 		return;
 	}
 	a->is_marking = true;
-	queue_audit_mark(a->v->queue, &a->v->boot, &a->stream, &a->acked,
+	queue_audit_mark(a->cfg.queue, a->cfg.boot, &a->stream, &a->acked,
 			 links_are_good(a), marked, a);
 }
 
@@ -244,7 +244,7 @@ static void on_fetch(void *arg)
 	if (a->is_fetching || a->must_begin || room == 0)
 		return; /* an answer, or its end, comes back here */
 	a->is_fetching = true;
-	queue_audit_next(a->v->queue, &a->read,
+	queue_audit_next(a->cfg.queue, &a->read,
 			 room < FETCH_MAX ? (unsigned)room : FETCH_MAX, fetched, a);
 }
 
@@ -259,8 +259,8 @@ static void begun(const struct uuid *stream, const struct queue_audit_place *ack
 {
 	struct audit *a = arg;
 	struct audit_link_config cfg = {
-		.loop = a->v->loop,
-		.clock = a->v->clock,
+		.loop = a->cfg.loop,
+		.clock = a->cfg.clock,
 		.socket_path = a->socket_path,
 		.prod = "queue",
 		.on_ack = on_queue_ack,
@@ -290,7 +290,7 @@ static void on_mark_or_begin(void *arg)
 		on_mark(a);
 	} else if (a->is_owned && !a->is_beginning) {
 		a->is_beginning = true;
-		queue_audit_begin(a->v->queue, &a->v->boot, begun, a);
+		queue_audit_begin(a->cfg.queue, a->cfg.boot, begun, a);
 	}
 }
 
@@ -355,7 +355,7 @@ static void say(struct audit *a, const char *name, const struct buf *data)
 {
 	const struct audit_event e = {
 		.name = name,
-		.time_ms = a->v->clock->wall_usec(a->v->clock->ctx) / USEC_PER_MSEC,
+		.time_ms = a->cfg.clock->wall_usec(a->cfg.clock->ctx) / USEC_PER_MSEC,
 		.actor = "lych-vessel",
 		.data = data->data,
 		.data_len = data->len,
@@ -373,7 +373,7 @@ static void say_start(struct audit *a)
 	jsonw_init(&w, &b);
 	jsonw_obj(&w);
 	jsonw_kstr(&w, "version", LYCH_VERSION);
-	jsonw_kstr(&w, "boot", a->v->boot.s);
+	jsonw_kstr(&w, "boot", a->cfg.boot->s);
 	jsonw_ki64(&w, "pid", getpid());
 	jsonw_key(&w, "secrets_read");
 	jsonw_arr(&w);
@@ -433,35 +433,34 @@ void audit_stopping(struct audit *a)
 
 /* ---- life ---- */
 
-int audit_new(struct vessel *v, const char *socket_dir, struct audit **ret,
-	      struct err *err)
+int audit_new(const struct audit_config *cfg, struct audit **ret, struct err *err)
 {
 	struct audit *a = xnew(struct audit);
-	struct audit_link_config cfg = {
-		.loop = v->loop,
-		.clock = v->clock,
+	struct audit_link_config link = {
+		.loop = cfg->loop,
+		.clock = cfg->clock,
 		.socket_path = a->socket_path,
 		.prod = "vessel",
-		.stream = v->boot,
+		.stream = *cfg->boot,
 		.on_ack = on_own_ack,
 		.on_change = on_link_change,
 		.arg = a,
 	};
 
 	if (str_fmt(a->socket_path, sizeof(a->socket_path), "%s/" SCRIBE_SOCKET,
-		    socket_dir) < 0) {
+		    cfg->socket_dir) < 0) {
 		free(a);
 		return err_set_id(err, ERRID_START_SOCKET,
 				  "the path of the scribe's socket is too long");
 	}
-	a->v = v;
+	a->cfg = *cfg;
 	a->waits_end = &a->waits;
 	(void)err_set_id(&a->db_why, ERRID_RUN_DB, "the database is not owned yet");
-	a->fetch = loop_timer_new(v->loop, on_fetch, a);
-	a->mark = loop_timer_new(v->loop, on_mark_or_begin, a);
-	a->refused = loop_timer_new(v->loop, on_refused, a);
-	a->heartbeat = loop_timer_new(v->loop, on_heartbeat, a);
-	a->own = audit_link_new(&cfg);
+	a->fetch = loop_timer_new(cfg->loop, on_fetch, a);
+	a->mark = loop_timer_new(cfg->loop, on_mark_or_begin, a);
+	a->refused = loop_timer_new(cfg->loop, on_refused, a);
+	a->heartbeat = loop_timer_new(cfg->loop, on_heartbeat, a);
+	a->own = audit_link_new(&link);
 	say_start(a);
 	loop_timer_arm(a->heartbeat, HEARTBEAT_USEC);
 	*ret = a;

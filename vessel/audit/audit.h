@@ -7,12 +7,22 @@
 #ifndef LYCH_VESSEL_AUDIT_H
 #define LYCH_VESSEL_AUDIT_H
 
+#include "common/clock.h"
+#include "common/id.h"
 #include "common/jsonw.h"
-#include "vessel/api/vessel.h"
+#include "common/net/loop.h"
+#include "vessel/db/queue.h"
 
 struct audit;
 
-MUST_CHECK int audit_new(struct vessel *v, const char *socket_dir, struct audit **ret,
+struct audit_config {
+	struct loop *loop;
+	const struct clock_ops *clock;
+	struct queue *queue;
+	const struct uuid *boot; /* of this process; borrowed, as all of these are */
+	const char *socket_dir;
+};
+MUST_CHECK int audit_new(const struct audit_config *cfg, struct audit **ret,
 			 struct err *err);
 void audit_free(struct audit *a);
 /* The fencing row is ours: shipping may begin. */
