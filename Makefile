@@ -73,9 +73,9 @@ SRC_net := $(filter-out $(SRC_common),$(SRC_rooms))
 SRC_sandbox := $(call sources,sandbox)
 # four programs live in vessel/: the control plane, the log's writer, its reader, and the compiler of the gate's rules
 SRC_vessel := $(filter-out vessel/gate/compile/%,$(call sources,vessel))
-SRC_scribe := $(addprefix vessel/scribe/,scribe_main.c scribe.c scribe_log.c audit_line.c)
-SRC_audit := $(addprefix vessel/scribe/,audit_main.c audit_line.c)
-MAINS := $(addsuffix /main.c,sandbox vessel tomb cli secrets) vessel/scribe/scribe_main.c vessel/scribe/audit_main.c job/ask.c job/fetch.c
+SRC_scribe := $(addprefix vessel/scribe/,main.c scribe.c log.c line.c)
+SRC_audit := $(addprefix vessel/scribe/,audit_main.c line.c)
+MAINS := $(addsuffix /main.c,sandbox vessel tomb cli secrets) vessel/scribe/main.c vessel/scribe/audit_main.c job/ask.c job/fetch.c
 SRC_tomb := $(call sources,tomb)
 # lych-ask and lych-fetch, which run inside jobs
 SRC_job := $(wildcard job/*.c)

@@ -3,14 +3,14 @@
 # runtime only, the compiler of expressions (libhs) stays here.
 
 GATE_COMPILER := $(B)/vessel/gate/compile/compile
-$(GATE_COMPILER): $(B)/vessel/gate/compile/compile.o $(B)/vessel/gate/gate_rules.o $(B)/vessel/gate/gate_words.o $(OBJ_common)
+$(GATE_COMPILER): $(B)/vessel/gate/compile/compile.o $(B)/vessel/gate/rules.o $(B)/vessel/gate/words.o $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lhs -lpcre2-8
 $(B)/gen/gate_db.inc: $(GATE_COMPILER)
 	@mkdir -p $(@D)
 	$(call say,RULES $@)
 	$(Q)$(GATE_COMPILER) > $@
-$(B)/vessel/gate/gate_db.o: $(B)/gen/gate_db.inc
+$(B)/vessel/gate/anchors.o: $(B)/gen/gate_db.inc
 
 .PHONY: bench-gate
 bench-gate: $(B)/tests/support/gate_measure ## the gate's CPU time for 64 KiB, on a machine that does nothing else

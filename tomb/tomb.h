@@ -4,7 +4,7 @@
 #define LYCH_TOMB_TOMB_H
 
 #include "common/confine/confine.h"
-#include "common/confine/confine_probe.h"
+#include "common/confine/probe.h"
 #include "common/net/loop.h"
 #include "common/net/notify.h"
 #include "tomb/control.h"

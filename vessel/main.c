@@ -10,7 +10,7 @@
  * else, make unix sockets and no other, and execute nothing.
  */
 #include "common/cleanup.h"
-#include "common/confine/confine_probe.h"
+#include "common/confine/probe.h"
 #include "common/fs.h"
 #include "common/landlock.h"
 #include "common/log.h"

@@ -5,8 +5,8 @@
 #include "common/mem.h"
 #include "vessel/broker/deaths.h"
 #include "vessel/broker/dispatch/dispatch.h"
-#include "vessel/broker/gate/gate_client.h"
-#include "vessel/gate/gate_worker.h"
+#include "vessel/broker/gate/client.h"
+#include "vessel/gate/worker.h"
 
 #include <assert.h>
 #include <stdlib.h>

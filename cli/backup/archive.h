@@ -7,8 +7,8 @@
  * and any cut, is seen by reading it once. Its last line is the seal (backup_key.h) of all
  * lines before it, and so of all files: it says who made the archive.
  */
-#ifndef LYCH_CLI_ARCHIVE_H
-#define LYCH_CLI_ARCHIVE_H
+#ifndef LYCH_CLI_BACKUP_ARCHIVE_H
+#define LYCH_CLI_BACKUP_ARCHIVE_H
 
 #include "cli/backup/backup_key.h"
 #include "common/attr.h"

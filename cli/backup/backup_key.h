@@ -5,8 +5,8 @@
  * `lych backup` writes. Whoever has the code can make the key again, on any machine; the
  * key does not give the code. docs/OPERATIONS.md has the formulas.
  */
-#ifndef LYCH_CLI_BACKUP_KEY_H
-#define LYCH_CLI_BACKUP_KEY_H
+#ifndef LYCH_CLI_BACKUP_BACKUP_KEY_H
+#define LYCH_CLI_BACKUP_BACKUP_KEY_H
 
 #include "cli/base/paths.h"
 #include "common/attr.h"

@@ -8,8 +8,8 @@
  * schema_version, tomb (which generation of a tomb's secrets counts), worker_queue (which
  * tombs there are), vessel_owner (which vessel runs).
  */
-#ifndef LYCH_CLI_CONTENT_H
-#define LYCH_CLI_CONTENT_H
+#ifndef LYCH_CLI_BACKUP_CONTENT_H
+#define LYCH_CLI_BACKUP_CONTENT_H
 
 #include "common/attr.h"
 #include <stdbool.h>

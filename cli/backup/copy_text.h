@@ -10,8 +10,8 @@
  * a dot as a whole line; what the server escapes does not stand there as it is. What the
  * fields mean is the server's business.
  */
-#ifndef LYCH_CLI_COPY_TEXT_H
-#define LYCH_CLI_COPY_TEXT_H
+#ifndef LYCH_CLI_BACKUP_COPY_TEXT_H
+#define LYCH_CLI_BACKUP_COPY_TEXT_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -7,8 +7,8 @@
  * file: on the host 0600 in a directory of ours that exists for this time, in the container
  * one without a name; never argv or the environment.
  */
-#ifndef LYCH_CLI_PGTOOL_H
-#define LYCH_CLI_PGTOOL_H
+#ifndef LYCH_CLI_BACKUP_PGTOOL_H
+#define LYCH_CLI_BACKUP_PGTOOL_H
 
 #include "cli/base/podman.h"
 #include "cli/local/up.h"

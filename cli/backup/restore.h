@@ -5,8 +5,8 @@
  * there already and the exchange; restore_embedded.c and restore_pod.c own the new
  * cluster's server and its migration.
  */
-#ifndef LYCH_CLI_RESTORE_H
-#define LYCH_CLI_RESTORE_H
+#ifndef LYCH_CLI_BACKUP_RESTORE_H
+#define LYCH_CLI_BACKUP_RESTORE_H
 
 #include "cli/backup/backup_key.h"
 #include "cli/backup/copy_text.h"

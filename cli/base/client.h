@@ -4,8 +4,8 @@
  * proxy, no environment, no redirect. An answer that isn't 2xx becomes the error that
  * the vessel named.
  */
-#ifndef LYCH_CLI_CLIENT_H
-#define LYCH_CLI_CLIENT_H
+#ifndef LYCH_CLI_BASE_CLIENT_H
+#define LYCH_CLI_BASE_CLIENT_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -5,8 +5,8 @@
  * 1 refused or failed, 2 usage, 3 not found, 4 unavailable, 78 set-up;
  * `lych run` passes the job's own code through.
  */
-#ifndef LYCH_CLI_CMD_H
-#define LYCH_CLI_CMD_H
+#ifndef LYCH_CLI_BASE_CMD_H
+#define LYCH_CLI_BASE_CMD_H
 
 #include "common/attr.h"
 #include "common/err.h"

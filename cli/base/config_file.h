@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The user's codex.yaml, as every command of lych reads it. */
-#ifndef LYCH_CLI_CONFIG_FILE_H
-#define LYCH_CLI_CONFIG_FILE_H
+#ifndef LYCH_CLI_BASE_CONFIG_FILE_H
+#define LYCH_CLI_BASE_CONFIG_FILE_H
 
 #include "common/attr.h"
 #include "common/conf/conf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this machine's npm and pip are told to install from. */
-#ifndef LYCH_CLI_MACHINE_H
-#define LYCH_CLI_MACHINE_H
+#ifndef LYCH_CLI_BASE_MACHINE_H
+#define LYCH_CLI_BASE_MACHINE_H
 
 #include "common/attr.h"
 #include "common/buf.h"

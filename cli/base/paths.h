@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a user's Lychgate lives (docs/PROTOCOL.md "Programs and files"). */
-#ifndef LYCH_CLI_PATHS_H
-#define LYCH_CLI_PATHS_H
+#ifndef LYCH_CLI_BASE_PATHS_H
+#define LYCH_CLI_BASE_PATHS_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -4,8 +4,8 @@
  * the environment that systemd would give them (proc_env), not this shell's. Refusals are
  * ERRID_BIND_PODMAN unless said otherwise.
  */
-#ifndef LYCH_CLI_PODMAN_H
-#define LYCH_CLI_PODMAN_H
+#ifndef LYCH_CLI_BASE_PODMAN_H
+#define LYCH_CLI_BASE_PODMAN_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Children of the starter: explicit environment, closed descriptors, death signal. */
-#ifndef LYCH_CLI_PROC_H
-#define LYCH_CLI_PROC_H
+#ifndef LYCH_CLI_BASE_PROC_H
+#define LYCH_CLI_BASE_PROC_H
 
 #include "common/attr.h"
 #include "common/clock.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Server-sent events, the subset that the vessel sends: event, id and data lines, one data
  * line an event, comments. Bytes come in any pieces. */
-#ifndef LYCH_CLI_SSE_H
-#define LYCH_CLI_SSE_H
+#ifndef LYCH_CLI_BASE_SSE_H
+#define LYCH_CLI_BASE_SSE_H
 
 #include "common/attr.h"
 #include "common/buf.h"

@@ -5,8 +5,8 @@
  * are 0644/0755, entries are sorted: the same tree gives the same bytes. Nothing
  * is followed: every step is openat2 beneath the top, and a link is only read.
  */
-#ifndef LYCH_CLI_TAR_H
-#define LYCH_CLI_TAR_H
+#ifndef LYCH_CLI_BASE_TAR_H
+#define LYCH_CLI_BASE_TAR_H
 
 #include "common/attr.h"
 #include "common/buf.h"

@@ -4,8 +4,8 @@
  * believed only when nobody but its owner (the user or root) can change it, or replace it
  * or any directory above it. Each refusal bears the id that the caller gives.
  */
-#ifndef LYCH_CLI_TRUSTED_H
-#define LYCH_CLI_TRUSTED_H
+#ifndef LYCH_CLI_BASE_TRUSTED_H
+#define LYCH_CLI_BASE_TRUSTED_H
 
 #include "common/attr.h"
 #include "common/err.h"

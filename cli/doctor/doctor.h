@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of lych doctor: what is tried, and one line a wall. */
-#ifndef LYCH_CLI_DOCTOR_H
-#define LYCH_CLI_DOCTOR_H
+#ifndef LYCH_CLI_DOCTOR_DOCTOR_H
+#define LYCH_CLI_DOCTOR_DOCTOR_H
 
 #include "common/attr.h"
 #include "common/buf.h"

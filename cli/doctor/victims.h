@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lych doctor puts in harm's way, and how it looks afterwards. All of it is its own.
  */
-#ifndef LYCH_CLI_VICTIMS_H
-#define LYCH_CLI_VICTIMS_H
+#ifndef LYCH_CLI_DOCTOR_VICTIMS_H
+#define LYCH_CLI_DOCTOR_VICTIMS_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef LYCH_CLI_ARTIFACTS_H
-#define LYCH_CLI_ARTIFACTS_H
+#ifndef LYCH_CLI_JOBS_ARTIFACTS_H
+#define LYCH_CLI_JOBS_ARTIFACTS_H
 
 #include "cli/base/client.h"
 #include "common/id.h"

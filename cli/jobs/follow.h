@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Follow one job to its end: output live, Ctrl-C cancels, a lost stream is resumed. */
-#ifndef LYCH_CLI_FOLLOW_H
-#define LYCH_CLI_FOLLOW_H
+#ifndef LYCH_CLI_JOBS_FOLLOW_H
+#define LYCH_CLI_JOBS_FOLLOW_H
 
 #include "cli/base/client.h"
 #include "cli/base/sse.h"

@@ -16,8 +16,8 @@
  * "." (where lych was started), which is refused where that would show the home directory.
  * --include NAME takes another profile in, which may not include any further.
  */
-#ifndef LYCH_CLI_PROFILE_H
-#define LYCH_CLI_PROFILE_H
+#ifndef LYCH_CLI_JOBS_PROFILE_H
+#define LYCH_CLI_JOBS_PROFILE_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From what a person asked of lych run to the spec of a job. */
-#ifndef LYCH_CLI_RUN_SPEC_H
-#define LYCH_CLI_RUN_SPEC_H
+#ifndef LYCH_CLI_JOBS_RUN_SPEC_H
+#define LYCH_CLI_JOBS_RUN_SPEC_H
 
 #include "cli/base/client.h"
 #include "common/attr.h"

@@ -5,8 +5,8 @@
  * one word of four and nothing else, is opened beneath its directory and never followed,
  * and whatever is not an intent is set aside and reported.
  */
-#ifndef LYCH_CLI_INTENTS_H
-#define LYCH_CLI_INTENTS_H
+#ifndef LYCH_CLI_LOCAL_INTENTS_H
+#define LYCH_CLI_LOCAL_INTENTS_H
 
 #include "cli/base/paths.h"
 #include "common/attr.h"

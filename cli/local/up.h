@@ -4,8 +4,8 @@
  * the tomb's wall, up_cgroup.c its group, supervise.c the processes, cmd_up.c the
  * commands.
  */
-#ifndef LYCH_CLI_UP_H
-#define LYCH_CLI_UP_H
+#ifndef LYCH_CLI_LOCAL_UP_H
+#define LYCH_CLI_LOCAL_UP_H
 
 #include "cli/base/paths.h"
 #include "common/attr.h"

@@ -18,8 +18,8 @@
  * Who is to blame: a tomb that died alone was perhaps killed by what it ran. One whose
  * starter is dead too went down with the house, and none of its jobs is suspected.
  */
-#ifndef LYCH_CLI_UP_GONE_H
-#define LYCH_CLI_UP_GONE_H
+#ifndef LYCH_CLI_LOCAL_UP_GONE_H
+#define LYCH_CLI_LOCAL_UP_GONE_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -14,8 +14,8 @@
  *
  * A file whose bytes are not in the receipt belongs to somebody else.
  */
-#ifndef LYCH_CLI_BIND_H
-#define LYCH_CLI_BIND_H
+#ifndef LYCH_CLI_POD_BIND_H
+#define LYCH_CLI_POD_BIND_H
 
 #include "cli/base/paths.h"
 #include "cli/base/podman.h"

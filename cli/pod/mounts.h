@@ -17,8 +17,8 @@
  * What is put into a shared directory afterwards is not seen: docs/THREAT_MODEL.md.
  * mount_allowlist_parse() reads outside bytes: fuzz_allowlist.c.
  */
-#ifndef LYCH_CLI_MOUNTS_H
-#define LYCH_CLI_MOUNTS_H
+#ifndef LYCH_CLI_POD_MOUNTS_H
+#define LYCH_CLI_POD_MOUNTS_H
 
 #include "common/attr.h"
 #include "common/err.h"

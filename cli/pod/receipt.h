@@ -4,8 +4,8 @@
  * in it is a name of ours (unit_name_is_ours), so a receipt that somebody made up can not
  * point lych at another file.
  */
-#ifndef LYCH_CLI_RECEIPT_H
-#define LYCH_CLI_RECEIPT_H
+#ifndef LYCH_CLI_POD_RECEIPT_H
+#define LYCH_CLI_POD_RECEIPT_H
 
 #include "cli/pod/units.h"
 #include "common/attr.h"

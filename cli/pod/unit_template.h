@@ -12,8 +12,8 @@
  * NAME is [A-Z][A-Z0-9_]*; any other '@' is just one. Substitution happens once: what a
  * value holds is not looked at again.
  */
-#ifndef LYCH_CLI_UNIT_TEMPLATE_H
-#define LYCH_CLI_UNIT_TEMPLATE_H
+#ifndef LYCH_CLI_POD_UNIT_TEMPLATE_H
+#define LYCH_CLI_POD_UNIT_TEMPLATE_H
 
 #include "common/attr.h"
 #include "common/buf.h"

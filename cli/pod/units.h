@@ -3,8 +3,8 @@
  * The units of one profile, rendered in memory, and what is required of each before it may
  * be installed: a template that was changed or forgotten must not open a wall in silence.
  */
-#ifndef LYCH_CLI_UNITS_H
-#define LYCH_CLI_UNITS_H
+#ifndef LYCH_CLI_POD_UNITS_H
+#define LYCH_CLI_POD_UNITS_H
 
 #include "cli/pod/unit_template.h"
 #include "common/attr.h"

@@ -3,8 +3,8 @@
  * The two places where values lie: embedded mode's files and Podman's secret store. The
  * caller names one; nothing guesses. Values are wiped by whoever holds them.
  */
-#ifndef LYCH_CLI_SECRET_H
-#define LYCH_CLI_SECRET_H
+#ifndef LYCH_CLI_SECRET_SECRET_H
+#define LYCH_CLI_SECRET_SECRET_H
 
 #include "cli/base/paths.h"
 #include "common/attr.h"

@@ -3,8 +3,8 @@
  * The tombs of a store: each has a generation there, and two secrets made from it
  * (common/crypto/tomb_secret.h). Who makes them: `lych up`, `lych bind`, `lych secret`.
  */
-#ifndef LYCH_CLI_SECRET_TOMBS_H
-#define LYCH_CLI_SECRET_TOMBS_H
+#ifndef LYCH_CLI_SECRET_SECRET_TOMBS_H
+#define LYCH_CLI_SECRET_SECRET_TOMBS_H
 
 #include "cli/secret/secret.h"
 #include "common/crypto/tomb_secret.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The denials in a job's result, back as what the sandbox told. */
-#ifndef LYCH_CLI_DENIALS_H
-#define LYCH_CLI_DENIALS_H
+#ifndef LYCH_CLI_UI_DENIALS_H
+#define LYCH_CLI_UI_DENIALS_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A unified diff of two small texts, by lines. */
-#ifndef LYCH_CLI_DIFF_H
-#define LYCH_CLI_DIFF_H
+#ifndef LYCH_CLI_UI_DIFF_H
+#define LYCH_CLI_UI_DIFF_H
 
 #include "common/buf.h"
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked of a person at a terminal and shown to nobody: no echo, no argv, no history. */
-#ifndef LYCH_CLI_PROMPT_H
-#define LYCH_CLI_PROMPT_H
+#ifndef LYCH_CLI_UI_PROMPT_H
+#define LYCH_CLI_UI_PROMPT_H
 
 #include "common/attr.h"
 #include "common/err.h"

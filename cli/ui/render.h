@@ -4,8 +4,8 @@
  * byte, bidi control and invalid byte is shown escaped; a job's output on a terminal
  * passes term_filter.h. Pipes get raw bytes.
  */
-#ifndef LYCH_CLI_RENDER_H
-#define LYCH_CLI_RENDER_H
+#ifndef LYCH_CLI_UI_RENDER_H
+#define LYCH_CLI_UI_RENDER_H
 
 #include "common/attr.h"
 #include "common/buf.h"

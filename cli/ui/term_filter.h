@@ -15,8 +15,8 @@
  * Text in the colour of its background can't be told from here, since nobody knows the
  * terminal's colours; it is there to be selected, and in `lych logs JOB | less`.
  */
-#ifndef LYCH_CLI_TERM_FILTER_H
-#define LYCH_CLI_TERM_FILTER_H
+#ifndef LYCH_CLI_UI_TERM_FILTER_H
+#define LYCH_CLI_UI_TERM_FILTER_H
 
 #include "common/buf.h"
 #include <stdbool.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three stages. conf_lint.c admits a small, unsurprising subset of YAML (see
+ * Three stages. lint.c admits a small, unsurprising subset of YAML (see
  * there). libcyaml then checks the shape: every value is a string to it, so that
  * none of its number and bool readings is used. Last, each value is parsed and
  * range-checked here, with the line that it stands on in the message.
  */
 #include "common/conf/conf.h"
-#include "common/conf/conf_priv.h"
+#include "common/conf/priv.h"
 
 #include "common/buf.h"
 #include "common/cleanup.h"

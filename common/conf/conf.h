@@ -5,12 +5,12 @@
  * are closed here: numbers are strings through parse_*, booleans strict enums,
  * document markers, NUL, aliases, tags and empty files are refused.
  */
-#ifndef LYCH_COMMON_NET_CONF_H
-#define LYCH_COMMON_NET_CONF_H
+#ifndef LYCH_COMMON_CONF_CONF_H
+#define LYCH_COMMON_CONF_CONF_H
 
 #include "common/attr.h"
 #include "common/clock.h"
-#include "common/conf/conf_egress.h"
+#include "common/conf/egress.h"
 #include "common/err.h"
 #include "common/proto.h"
 #include <stdbool.h>

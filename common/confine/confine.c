@@ -14,7 +14,7 @@
  */
 #include "common/confine/confine.h"
 #include "common/cleanup.h"
-#include "common/confine/confine_priv.h"
+#include "common/confine/priv.h"
 #include "common/landlock.h"
 #include "common/lsan.h"
 #include <assert.h>

@@ -4,8 +4,8 @@
  * own directories, seccomp to the calls that they need, then a self-test that
  * attempts what was just forbidden. Any failure: the daemon exits 78.
  */
-#ifndef LYCH_COMMON_NET_CONFINE_H
-#define LYCH_COMMON_NET_CONFINE_H
+#ifndef LYCH_COMMON_CONFINE_CONFINE_H
+#define LYCH_COMMON_CONFINE_CONFINE_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -4,8 +4,8 @@
  * from the lease: the tomb gives it to the job, the vessel looks for it in what the job
  * sends away. It tells nothing of the token. PROTOCOL.md has the formula.
  */
-#ifndef LYCH_COMMON_NET_BROKER_KEY_H
-#define LYCH_COMMON_NET_BROKER_KEY_H
+#ifndef LYCH_COMMON_CRYPTO_BROKER_KEY_H
+#define LYCH_COMMON_CRYPTO_BROKER_KEY_H
 
 #include "common/proto/broker_proto.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory for a credential: never swapped, never in a core file, wiped when it goes. */
-#ifndef LYCH_VESSEL_LOCKED_H
-#define LYCH_VESSEL_LOCKED_H
+#ifndef LYCH_COMMON_CRYPTO_LOCKED_H
+#define LYCH_COMMON_CRYPTO_LOCKED_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -8,8 +8,8 @@
  * begins at the second in which it was made, so that a tomb whose number was forgotten does
  * not come back to a secret that it had before.
  */
-#ifndef LYCH_COMMON_NET_TOMB_SECRET_H
-#define LYCH_COMMON_NET_TOMB_SECRET_H
+#ifndef LYCH_COMMON_CRYPTO_TOMB_SECRET_H
+#define LYCH_COMMON_CRYPTO_TOMB_SECRET_H
 
 #include "common/attr.h"
 #include "common/err.h"

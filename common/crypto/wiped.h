@@ -4,8 +4,8 @@
  * copies a credential about in buffers of its own (libcurl: its list of headers, the request
  * that it sends). NULL when there is none, as libc's.
  */
-#ifndef LYCH_VESSEL_WIPED_H
-#define LYCH_VESSEL_WIPED_H
+#ifndef LYCH_COMMON_CRYPTO_WIPED_H
+#define LYCH_COMMON_CRYPTO_WIPED_H
 
 #include <stddef.h>
 

@@ -5,8 +5,8 @@
  * NUL in keys and clamps integers; a pre-scan of our own refuses all of these
  * before json-c sees a byte (RFC 8259, RFC 7493 I-JSON).
  */
-#ifndef LYCH_COMMON_NET_JSON_H
-#define LYCH_COMMON_NET_JSON_H
+#ifndef LYCH_COMMON_JSON_JSON_H
+#define LYCH_COMMON_JSON_JSON_H
 
 #include "common/attr.h"
 #include "common/err.h"

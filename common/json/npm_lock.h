@@ -9,8 +9,8 @@
  * It is looked at before the job is accepted. The tomb gets what was written here, and no
  * other file leads what it fetches.
  */
-#ifndef LYCH_COMMON_NET_NPM_LOCK_H
-#define LYCH_COMMON_NET_NPM_LOCK_H
+#ifndef LYCH_COMMON_JSON_NPM_LOCK_H
+#define LYCH_COMMON_JSON_NPM_LOCK_H
 
 #include "common/attr.h"
 #include "common/buf.h"

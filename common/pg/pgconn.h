@@ -10,8 +10,8 @@
  * PG_RESEND the same call is sent again after a reconnect until its deadline.
  * Users: vessel/db/queue.c, door.c, watchdog.c and tomb/queue/queue_pg.c only (check-layers).
  */
-#ifndef LYCH_COMMON_NET_PGCONN_H
-#define LYCH_COMMON_NET_PGCONN_H
+#ifndef LYCH_COMMON_PG_PGCONN_H
+#define LYCH_COMMON_PG_PGCONN_H
 
 #include "common/attr.h"
 #include "common/clock.h"

@@ -23,8 +23,8 @@
  * which gets no more frames. path holds the query; header names are lower case. D carries
  * 1 to BROKER_FRAME_MAX - 1 bytes; those of a request make up body_bytes exactly.
  */
-#ifndef LYCH_COMMON_BROKER_PROTO_H
-#define LYCH_COMMON_BROKER_PROTO_H
+#ifndef LYCH_COMMON_PROTO_BROKER_PROTO_H
+#define LYCH_COMMON_PROTO_BROKER_PROTO_H
 
 #include "common/attr.h"
 #include "common/id.h"

@@ -6,8 +6,8 @@
  * A record's object and the value in its grant are what the job named: raw bytes. The grant
  * is one option and, after one space, its value, not quoted.
  */
-#ifndef LYCH_COMMON_DENIED_H
-#define LYCH_COMMON_DENIED_H
+#ifndef LYCH_COMMON_PROTO_DENIED_H
+#define LYCH_COMMON_PROTO_DENIED_H
 
 #include "common/buf.h"
 #include "common/jsonw.h"

@@ -4,8 +4,8 @@
  * hashes, never a URL, a path, an option or a marker: what is fetched comes from the
  * registries of codex.yaml or not at all.
  */
-#ifndef LYCH_COMMON_DEPS_H
-#define LYCH_COMMON_DEPS_H
+#ifndef LYCH_COMMON_PROTO_DEPS_H
+#define LYCH_COMMON_PROTO_DEPS_H
 
 #include "common/attr.h"
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * What the vessel may ask of the host: these words, and nothing beside them. A file of
  * reactor/ holds one word and a newline; its name is ID.intent, ID a version 4 UUID.
  */
-#ifndef LYCH_COMMON_INTENT_H
-#define LYCH_COMMON_INTENT_H
+#ifndef LYCH_COMMON_PROTO_INTENT_H
+#define LYCH_COMMON_PROTO_INTENT_H
 
 #include "common/attr.h"
 #include <stdbool.h>

@@ -6,8 +6,8 @@
  * rest of the packet; more, which no socket would carry, are a sealed memfd that comes first
  * among the descriptors. One way for each length: the other is refused.
  */
-#ifndef LYCH_COMMON_PAYLOAD_H
-#define LYCH_COMMON_PAYLOAD_H
+#ifndef LYCH_COMMON_PROTO_PAYLOAD_H
+#define LYCH_COMMON_PROTO_PAYLOAD_H
 
 #include "common/attr.h"
 #include "common/err.h"

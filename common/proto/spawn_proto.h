@@ -31,8 +31,8 @@
  * STARTED when the exec itself failed (how = SPAWN_END_EXEC), and when the keeper or guard was
  * killed before it (SPAWN_END_LOST).
  */
-#ifndef LYCH_COMMON_SPAWN_PROTO_H
-#define LYCH_COMMON_SPAWN_PROTO_H
+#ifndef LYCH_COMMON_PROTO_SPAWN_PROTO_H
+#define LYCH_COMMON_PROTO_SPAWN_PROTO_H
 
 #include "common/proto/payload.h"
 #include <stdint.h>

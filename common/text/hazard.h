@@ -10,8 +10,8 @@
  * It errs on the wide side: what is held can still be looked at by a person. What is
  * only ever run on purpose (a Makefile, setup.py, a script) is not in it.
  */
-#ifndef LYCH_COMMON_NET_HAZARD_H
-#define LYCH_COMMON_NET_HAZARD_H
+#ifndef LYCH_COMMON_TEXT_HAZARD_H
+#define LYCH_COMMON_TEXT_HAZARD_H
 
 #include <stdbool.h>
 #include <stddef.h>

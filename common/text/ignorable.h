@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Characters that show nothing: whoever compares names or looks for words leaves them out. */
-#ifndef LYCH_COMMON_IGNORABLE_H
-#define LYCH_COMMON_IGNORABLE_H
+#ifndef LYCH_COMMON_TEXT_IGNORABLE_H
+#define LYCH_COMMON_TEXT_IGNORABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -19,8 +19,8 @@
  * such event ends the reply, comments and odd lines lose their text. Else it passes as
  * it is, but for a line with a NUL beside an event's data. Fuzzed (fuzz_spoken).
  */
-#ifndef LYCH_VESSEL_SPOKEN_H
-#define LYCH_VESSEL_SPOKEN_H
+#ifndef LYCH_COMMON_TEXT_SPOKEN_H
+#define LYCH_COMMON_TEXT_SPOKEN_H
 
 #include "common/attr.h"
 #include "common/buf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes of event streams, related to each other; bytes. */
-#ifndef LYCH_VESSEL_SSE_CAPS_H
-#define LYCH_VESSEL_SSE_CAPS_H
+#ifndef LYCH_COMMON_TEXT_SSE_CAPS_H
+#define LYCH_COMMON_TEXT_SSE_CAPS_H
 
 #include "common/clock.h"
 #include "common/proto.h"

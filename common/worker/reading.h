@@ -2,7 +2,7 @@
 /*
  * Vessel, and its workers. Whose is what is being parsed just now: a note in a page that
  * outlives whoever writes it, so that after a death it is known what was being read. The
- * vessel's page is a file, a worker's is shared with the vessel (egress_pulse.h). Nothing is
+ * vessel's page is a file, a worker's is shared with the vessel (pulse.h). Nothing is
  * synced: a process's death is to be survived, not the machine's.
  *
  * Around each piece of parsing and around nothing else: not around a wait, nor around what
@@ -10,8 +10,8 @@
  * request that is merely under way is in none. A note is a few stores; who reads one believes
  * nothing of it that does not fit together (a torn one, random bytes).
  */
-#ifndef LYCH_VESSEL_READING_H
-#define LYCH_VESSEL_READING_H
+#ifndef LYCH_COMMON_WORKER_READING_H
+#define LYCH_COMMON_WORKER_READING_H
 
 #include "common/attr.h"
 #include "common/err.h"

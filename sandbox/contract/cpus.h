@@ -4,8 +4,8 @@
  * Among equals the one that the parent is on: the kernel put it there because it was free,
  * and the job, which is forked there, need not move.
  */
-#ifndef LYCH_SANDBOX_CPUS_H
-#define LYCH_SANDBOX_CPUS_H
+#ifndef LYCH_SANDBOX_CONTRACT_CPUS_H
+#define LYCH_SANDBOX_CONTRACT_CPUS_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -6,8 +6,8 @@
  * every leg; the job is given its Landlock ruleset, and in floor its end of the broker,
  * before them, and the memfd of a long spec comes before all.
  */
-#ifndef LYCH_SANDBOX_HANDOVER_H
-#define LYCH_SANDBOX_HANDOVER_H
+#ifndef LYCH_SANDBOX_CONTRACT_HANDOVER_H
+#define LYCH_SANDBOX_CONTRACT_HANDOVER_H
 
 #include "common/proto/payload.h"
 #include "sandbox/contract/sandbox.h"

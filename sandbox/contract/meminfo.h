@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the whole machine has, of /proc/meminfo: bounds what one job could have hidden. */
-#ifndef LYCH_SANDBOX_MEMINFO_H
-#define LYCH_SANDBOX_MEMINFO_H
+#ifndef LYCH_SANDBOX_CONTRACT_MEMINFO_H
+#define LYCH_SANDBOX_CONTRACT_MEMINFO_H
 
 #include "common/attr.h"
 #include "common/err.h"

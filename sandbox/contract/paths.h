@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a job sees of the host: lists, ended by NULL, that the private root (full) and the
  * Landlock rules (floor) share. */
-#ifndef LYCH_SANDBOX_PATHS_H
-#define LYCH_SANDBOX_PATHS_H
+#ifndef LYCH_SANDBOX_CONTRACT_PATHS_H
+#define LYCH_SANDBOX_CONTRACT_PATHS_H
 
 #define PATH_WORK "/work"
 /* In grade full: exists in the private root and nothing grants it. See selftest.c. */

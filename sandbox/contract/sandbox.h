@@ -29,8 +29,8 @@
  * (the spawner), serve_job.c (its jobs), pool.c (its warm sandboxes), ahead.c (rules made in
  * advance), serve_walls.c (its namespaces).
  */
-#ifndef LYCH_SANDBOX_SANDBOX_H
-#define LYCH_SANDBOX_SANDBOX_H
+#ifndef LYCH_SANDBOX_CONTRACT_SANDBOX_H
+#define LYCH_SANDBOX_CONTRACT_SANDBOX_H
 
 #include "common/attr.h"
 #include "common/clock.h"

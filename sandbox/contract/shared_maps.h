@@ -5,8 +5,8 @@
  * most of it is unmapped nothing tells how long it was. The sum of what was asked for bounds what
  * all of them hold, the longest what one does.
  */
-#ifndef LYCH_SANDBOX_SHARED_MAPS_H
-#define LYCH_SANDBOX_SHARED_MAPS_H
+#ifndef LYCH_SANDBOX_CONTRACT_SHARED_MAPS_H
+#define LYCH_SANDBOX_CONTRACT_SHARED_MAPS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * with the guard, which tells them to the parent when the job is over: what a keeper knew is
  * not lost with it.
  */
-#ifndef LYCH_SANDBOX_DENIALS_H
-#define LYCH_SANDBOX_DENIALS_H
+#ifndef LYCH_SANDBOX_KEEPER_DENIALS_H
+#define LYCH_SANDBOX_KEEPER_DENIALS_H
 
 #include "common/proto/spawn_proto.h"
 

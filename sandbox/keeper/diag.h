@@ -4,8 +4,8 @@
  * what they hold: also what no descriptor shows, such as what waits in connections that nobody
  * has accepted, or what a closed socket still has to deliver. Grade full.
  */
-#ifndef LYCH_SANDBOX_DIAG_H
-#define LYCH_SANDBOX_DIAG_H
+#ifndef LYCH_SANDBOX_KEEPER_DIAG_H
+#define LYCH_SANDBOX_KEEPER_DIAG_H
 
 #include "common/attr.h"
 #include "common/err.h"

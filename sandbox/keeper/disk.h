@@ -11,8 +11,8 @@
  * allocation; elsewhere, and with several trees (a file can be moved from one that counts
  * growth only), each round is walked.
  */
-#ifndef LYCH_SANDBOX_DISK_H
-#define LYCH_SANDBOX_DISK_H
+#ifndef LYCH_SANDBOX_KEEPER_DISK_H
+#define LYCH_SANDBOX_KEEPER_DISK_H
 
 #include "common/attr.h"
 #include "common/err.h"

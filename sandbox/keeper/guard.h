@@ -24,8 +24,8 @@
  * the job, which is ended for it. The end of either of keeper and meter is the end of the job;
  * that of a keeper that is held shows only in the signal that waits for it.
  */
-#ifndef LYCH_SANDBOX_GUARD_H
-#define LYCH_SANDBOX_GUARD_H
+#ifndef LYCH_SANDBOX_KEEPER_GUARD_H
+#define LYCH_SANDBOX_KEEPER_GUARD_H
 
 #include "sandbox/contract/sandbox.h"
 #include "sandbox/contract/shared_maps.h"

@@ -3,8 +3,8 @@
  * What a job keeps alive without a process that maps or holds it: see hidden.c.
  * One sample is hidden_begin(), what the walk over the tree meets, hidden_end().
  */
-#ifndef LYCH_SANDBOX_HIDDEN_H
-#define LYCH_SANDBOX_HIDDEN_H
+#ifndef LYCH_SANDBOX_KEEPER_HIDDEN_H
+#define LYCH_SANDBOX_KEEPER_HIDDEN_H
 
 #include "common/clock.h"
 #include "common/err.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by hidden*.c. */
-#ifndef LYCH_SANDBOX_HIDDEN_PRIV_H
-#define LYCH_SANDBOX_HIDDEN_PRIV_H
+#ifndef LYCH_SANDBOX_KEEPER_HIDDEN_PRIV_H
+#define LYCH_SANDBOX_KEEPER_HIDDEN_PRIV_H
 
 #include "sandbox/keeper/hidden.h"
 #include "sandbox/keeper/inode_set.h"

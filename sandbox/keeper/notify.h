@@ -29,8 +29,8 @@
  * keeper's own; of the job's words they hold only the object that it named, bounded. At
  * most SPAWN_DENIED_MAX kinds are kept, then counted.
  */
-#ifndef LYCH_SANDBOX_NOTIFY_H
-#define LYCH_SANDBOX_NOTIFY_H
+#ifndef LYCH_SANDBOX_KEEPER_NOTIFY_H
+#define LYCH_SANDBOX_KEEPER_NOTIFY_H
 
 #include "sandbox/contract/sandbox.h"
 #include "sandbox/keeper/denials.h"

@@ -3,8 +3,8 @@
  * When the meter looks again: before what there is room for can have been filled, and not so soon
  * that looking takes a large part of the time, unless the job is about to pass its limit.
  */
-#ifndef LYCH_SANDBOX_PACE_H
-#define LYCH_SANDBOX_PACE_H
+#ifndef LYCH_SANDBOX_KEEPER_PACE_H
+#define LYCH_SANDBOX_KEEPER_PACE_H
 
 #include "sandbox/keeper/use.h"
 

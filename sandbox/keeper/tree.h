@@ -4,8 +4,8 @@
  * Grade full: everything in the job's pid namespace but the keeper (pid 1) and the guard.
  * Grade floor: every descendant of the guard, which is their subreaper.
  */
-#ifndef LYCH_SANDBOX_TREE_H
-#define LYCH_SANDBOX_TREE_H
+#ifndef LYCH_SANDBOX_KEEPER_TREE_H
+#define LYCH_SANDBOX_KEEPER_TREE_H
 
 #include "common/attr.h"
 #include "common/clock.h"

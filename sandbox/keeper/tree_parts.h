@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between tree.c, which lists, and use*.c, which measure. */
-#ifndef LYCH_SANDBOX_TREE_PARTS_H
-#define LYCH_SANDBOX_TREE_PARTS_H
+#ifndef LYCH_SANDBOX_KEEPER_TREE_PARTS_H
+#define LYCH_SANDBOX_KEEPER_TREE_PARTS_H
 
 #include "sandbox/keeper/tree.h"
 

@@ -8,8 +8,8 @@
  * of them there are: what the last whole round found counts until the next is whole, and what a
  * round has found so far counts as soon as it is more.
  */
-#ifndef LYCH_SANDBOX_USE_H
-#define LYCH_SANDBOX_USE_H
+#ifndef LYCH_SANDBOX_KEEPER_USE_H
+#define LYCH_SANDBOX_KEEPER_USE_H
 
 #include "sandbox/contract/meminfo.h"
 #include "sandbox/contract/shared_maps.h"

@@ -9,8 +9,8 @@
  * /usr, which is granted as a whole; where a file of /etc was replaced since, the keeper makes
  * its own.
  */
-#ifndef LYCH_SANDBOX_AHEAD_H
-#define LYCH_SANDBOX_AHEAD_H
+#ifndef LYCH_SANDBOX_SPAWNER_AHEAD_H
+#define LYCH_SANDBOX_SPAWNER_AHEAD_H
 
 #include "common/clock.h"
 #include "common/landlock.h"

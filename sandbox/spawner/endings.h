@@ -4,8 +4,8 @@
  * is proved to be gone. The kernel takes its time over a namespace, and a keeper may be held
  * longer than its job, by another's lock: the spawner waits for none of them.
  */
-#ifndef LYCH_SANDBOX_ENDINGS_H
-#define LYCH_SANDBOX_ENDINGS_H
+#ifndef LYCH_SANDBOX_SPAWNER_ENDINGS_H
+#define LYCH_SANDBOX_SPAWNER_ENDINGS_H
 
 #include "sandbox/contract/sandbox.h"
 

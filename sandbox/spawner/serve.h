@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the spawner (serve.c, serve_job.c, serve_walls.c, pool.c) share. */
-#ifndef LYCH_SANDBOX_SERVE_H
-#define LYCH_SANDBOX_SERVE_H
+#ifndef LYCH_SANDBOX_SPAWNER_SERVE_H
+#define LYCH_SANDBOX_SPAWNER_SERVE_H
 
 #include "common/fdpass.h"
 #include "sandbox/contract/handover.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The descriptors of a job's broker (common/proto/broker_proto.h). ERRID_SANDBOX_BROKER. */
-#ifndef LYCH_SANDBOX_BROKER_H
-#define LYCH_SANDBOX_BROKER_H
+#ifndef LYCH_SANDBOX_WALLS_BROKER_H
+#define LYCH_SANDBOX_WALLS_BROKER_H
 
 #include "common/err.h"
 #include "common/proto/broker_proto.h"

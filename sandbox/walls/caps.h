@@ -4,8 +4,8 @@
  * allocates for each question, and a process that was just forked copies a page for each
  * that it touches, in every start of a job.
  */
-#ifndef LYCH_SANDBOX_CAPS_H
-#define LYCH_SANDBOX_CAPS_H
+#ifndef LYCH_SANDBOX_WALLS_CAPS_H
+#define LYCH_SANDBOX_WALLS_CAPS_H
 
 #include "common/attr.h"
 #include "common/err.h"

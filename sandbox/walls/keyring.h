@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of the session that lych-sandbox was started from. */
-#ifndef LYCH_SANDBOX_KEYRING_H
-#define LYCH_SANDBOX_KEYRING_H
+#ifndef LYCH_SANDBOX_WALLS_KEYRING_H
+#define LYCH_SANDBOX_WALLS_KEYRING_H
 
 #include "common/attr.h"
 #include "common/err.h"

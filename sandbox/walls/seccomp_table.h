@@ -11,8 +11,8 @@
  *		for -1, "as it is".
  *	lists	the answer when no clause matched.
  */
-#ifndef LYCH_SANDBOX_SECCOMP_TABLE_H
-#define LYCH_SANDBOX_SECCOMP_TABLE_H
+#ifndef LYCH_SANDBOX_WALLS_SECCOMP_TABLE_H
+#define LYCH_SANDBOX_WALLS_SECCOMP_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 #include "vessel/broker/intents/ask.h"
 #include "vessel/broker/intents/ask_cost.h"
 #include "vessel/broker/intents/fetch.h"
-#include "vessel/gate/gate_parts.h"
+#include "vessel/gate/parts.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * frame's payload through the parser of its type. */
 #include "common/mem.h"
 #include "common/str.h"
-#include "vessel/egress/egress_wire.h"
+#include "vessel/egress/wire.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decoders and folding on any bytes: blocks in order and in bounds, maps that grow; a text
  * without its words is made of the text. */
-#include "vessel/gate/gate_decode.h"
-#include "vessel/gate/gate_fold.h"
-#include "vessel/gate/gate_kind.h"
-#include "vessel/gate/gate_words.h"
+#include "vessel/gate/decode.h"
+#include "vessel/gate/fold.h"
+#include "vessel/gate/kind.h"
+#include "vessel/gate/words.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

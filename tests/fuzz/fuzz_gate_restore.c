@@ -2,7 +2,7 @@
 /* A hostile reply, in pieces of any size: the same text comes out as in one piece. */
 #include "common/buf.h"
 #include "common/clock.h"
-#include "vessel/broker/gate/gate_job.h"
+#include "vessel/broker/gate/job.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames between vessel and worker, both ways, and the private store's file. */
 #include "common/buf.h"
-#include "vessel/gate/gate_private.h"
-#include "vessel/gate/gate_wire.h"
+#include "vessel/gate/private.h"
+#include "vessel/gate/wire.h"
 #include <stdlib.h>
 #include <string.h>
 

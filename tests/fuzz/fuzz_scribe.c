@@ -2,7 +2,7 @@
 /* A producer's packet: whatever is taken becomes one line that reads back, and the same
  * again when it is sent once more. Also the line's own parser, on any bytes. */
 #include "common/clock.h"
-#include "vessel/scribe/audit_line.h"
+#include "vessel/scribe/line.h"
 #include "vessel/scribe/scribe.h"
 #include <stdlib.h>
 #include <string.h>

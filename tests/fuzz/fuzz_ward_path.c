@@ -3,7 +3,7 @@
  * way there and back before it takes nothing out. The first line is the rule's. */
 #include "common/buf.h"
 #include "common/cleanup.h"
-#include "common/conf/conf_priv.h"
+#include "common/conf/priv.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/broker/ward_path.h"

@@ -9,7 +9,7 @@
 #include "common/fs.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "common/worker/egress_pulse.h"
+#include "common/worker/pulse.h"
 #include "tests/support/certificate.h"
 #include "tests/support/proc_stat.h"
 #include "vessel/egress/egress.h"

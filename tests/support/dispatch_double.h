@@ -5,15 +5,15 @@
  * that it was called, and refuses, waits or answers as the test says. No database, no
  * network, no worker.
  */
-#ifndef LYCH_TESTS_DISPATCH_DOUBLE_H
-#define LYCH_TESTS_DISPATCH_DOUBLE_H
+#ifndef LYCH_TESTS_SUPPORT_DISPATCH_DOUBLE_H
+#define LYCH_TESTS_SUPPORT_DISPATCH_DOUBLE_H
 
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "tests/support/scratch_socket.h"
-#include "vessel/broker/dispatch/dispatch_priv.h"
+#include "vessel/broker/dispatch/priv.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
  * A tomb's half of the work socket for tests: plain sockets, one connection a call, so
  * that it can be killed anywhere. Needs a door (tests/support/door.c) or a vessel.
  */
-#ifndef LYCH_TESTS_DOOR_CLIENT_H
-#define LYCH_TESTS_DOOR_CLIENT_H
+#ifndef LYCH_TESTS_SUPPORT_DOOR_CLIENT_H
+#define LYCH_TESTS_SUPPORT_DOOR_CLIENT_H
 
 #include <stddef.h>
 

@@ -4,8 +4,8 @@
  * egress.h, without leases, books, gate and log: ward, a worker, and a redirect begins all of
  * it again. What comes back is text.
  */
-#ifndef LYCH_TESTS_FETCH_CALL_H
-#define LYCH_TESTS_FETCH_CALL_H
+#ifndef LYCH_TESTS_SUPPORT_FETCH_CALL_H
+#define LYCH_TESTS_SUPPORT_FETCH_CALL_H
 
 #include "common/attr.h"
 #include "common/net/loop.h"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No word hides a secret: every rule of the gate x every word that documents put in a secret's place.
 
-For each line of vessel/gate/gate_rules.def live tokens are drawn from its expression (those with a
+For each line of vessel/gate/rules.def live tokens are drawn from its expression (those with a
 check digit or a checksum from gate_corpus.py's makers) and scanned alone; then with each word before
 them, behind them, on both sides, at both ends of the value and within it, and in the text around: the score must not
 be lower. A rule of which no token can be drawn fails, so that a new rule is tested or says how.
@@ -161,13 +161,13 @@ class Live:
 
 
 def parse_rules():
-    text = (ROOT / "vessel/gate/gate_rules.def").read_text()
+    text = (ROOT / "vessel/gate/rules.def").read_text()
     for name, family, severity, flags, check, _, expression in RULE.findall(text):
         yield name, family.lower(), int(severity) * 10, flags, check, ast.literal_eval(expression)
 
 
 def published():
-    text = (ROOT / "vessel/gate/gate_words.def").read_text()
+    text = (ROOT / "vessel/gate/words.def").read_text()
     return [ast.literal_eval("(" + value + ")") for value in PUBLISHED.findall(text)]
 
 
@@ -233,7 +233,7 @@ def main():
     a.add_argument("--verbose", action="store_true")
     a = a.parse_args()
     gate, live = Gate(a.program), Live(a.seed)
-    words = WORDS + [w for w in WORD.findall((ROOT / "vessel/gate/gate_words.def").read_text()) if w not in WORDS]
+    words = WORDS + [w for w in WORD.findall((ROOT / "vessel/gate/words.def").read_text()) if w not in WORDS]
     words += [w.upper() for w in words if w.upper() != w]
     bad, tried, n_rules = {}, 0, 0
     for rule in parse_rules():

@@ -13,7 +13,7 @@
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "vessel/gate/gate.h"
-#include "vessel/gate/gate_private.h"
+#include "vessel/gate/private.h"
 #include <errno.h>
 
 #define LINE_MAX_BYTES 128

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests of the gate: one with a store of terms, what it says of a text, and texts in base64. */
-#ifndef LYCH_TESTS_GATE_TEXTS_H
-#define LYCH_TESTS_GATE_TEXTS_H
+#ifndef LYCH_TESTS_SUPPORT_GATE_TEXTS_H
+#define LYCH_TESTS_SUPPORT_GATE_TEXTS_H
 
 #include "common/buf.h"
 #include "vessel/gate/gate.h"
-#include "vessel/gate/gate_private.h"
+#include "vessel/gate/private.h"
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pgtest_start(), and the schema with these tombs in it; aborts when that fails. In a
  * header, since only tests of the vessel link its migrations. */
-#ifndef LYCH_TESTS_MIGRATED_H
-#define LYCH_TESTS_MIGRATED_H
+#ifndef LYCH_TESTS_SUPPORT_MIGRATED_H
+#define LYCH_TESTS_SUPPORT_MIGRATED_H
 
 #include "common/mem.h"
 #include "tests/support/pgtest.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A throwaway PostgreSQL for one test program, and plain libpq to judge from the outside.
  */
-#ifndef LYCH_TESTS_PGTEST_H
-#define LYCH_TESTS_PGTEST_H
+#ifndef LYCH_TESTS_SUPPORT_PGTEST_H
+#define LYCH_TESTS_SUPPORT_PGTEST_H
 
 #include "common/attr.h"
 #include <libpq-fe.h>

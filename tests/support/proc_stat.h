@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /proc says of the processes of a test. */
-#ifndef LYCH_TESTS_PROC_STAT_H
-#define LYCH_TESTS_PROC_STAT_H
+#ifndef LYCH_TESTS_SUPPORT_PROC_STAT_H
+#define LYCH_TESTS_SUPPORT_PROC_STAT_H
 
 #include <sys/types.h>
 

@@ -4,8 +4,8 @@
  * is for (THROUGH_VESSEL), everybody else's as SQL. For one test program, which has the
  * cluster and the door started.
  */
-#ifndef LYCH_TESTS_QUEUE_CALLS_H
-#define LYCH_TESTS_QUEUE_CALLS_H
+#ifndef LYCH_TESTS_SUPPORT_QUEUE_CALLS_H
+#define LYCH_TESTS_SUPPORT_QUEUE_CALLS_H
 
 #include "common/cleanup.h"
 #include "common/id.h"

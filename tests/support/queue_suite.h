@@ -4,8 +4,8 @@
  * when the workers' calls go through the vessel (THROUGH_VESSEL), an empty queue before each
  * test, and no broken invariant after it. SUITE is the suite's name.
  */
-#ifndef LYCH_TESTS_QUEUE_SUITE_H
-#define LYCH_TESTS_QUEUE_SUITE_H
+#ifndef LYCH_TESTS_SUPPORT_QUEUE_SUITE_H
+#define LYCH_TESTS_SUPPORT_QUEUE_SUITE_H
 
 #ifndef THROUGH_VESSEL
 #define THROUGH_VESSEL 0

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For tests that are both ends of a socket: the loop is turned until something came. They
  * wait for conditions, and give up after half a minute. */
-#ifndef LYCH_TESTS_TURNS_H
-#define LYCH_TESTS_TURNS_H
+#ifndef LYCH_TESTS_SUPPORT_TURNS_H
+#define LYCH_TESTS_SUPPORT_TURNS_H
 
 #include "common/buf.h"
 #include "common/net/loop.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The known answers of docs/SECRETS.md: its lines "    name = value". */
-#ifndef LYCH_TESTS_VECTORS_H
-#define LYCH_TESTS_VECTORS_H
+#ifndef LYCH_TESTS_SUPPORT_VECTORS_H
+#define LYCH_TESTS_SUPPORT_VECTORS_H
 
 #include "common/cleanup.h"
 #include "common/fs.h"

@@ -11,8 +11,8 @@
  * connections and requests wait or are refused, and what a job sends in bulk is parsed
  * at a bounded rate, since all jobs of a tomb share one loop.
  */
-#ifndef LYCH_TOMB_PROXY_H
-#define LYCH_TOMB_PROXY_H
+#ifndef LYCH_TOMB_BROKER_PROXY_H
+#define LYCH_TOMB_BROKER_PROXY_H
 
 #include "common/attr.h"
 #include "common/err.h"

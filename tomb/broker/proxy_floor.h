@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The head of a request on the broker's descriptor: the pure part, a fuzz target. */
-#ifndef LYCH_TOMB_PROXY_FLOOR_H
-#define LYCH_TOMB_PROXY_FLOOR_H
+#ifndef LYCH_TOMB_BROKER_PROXY_FLOOR_H
+#define LYCH_TOMB_BROKER_PROXY_FLOOR_H
 
 #include "common/proto/broker_proto.h"
 #include "tomb/broker/proxy_priv.h"

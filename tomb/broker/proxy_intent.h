@@ -5,8 +5,8 @@
  * bytes out. Nothing of a request goes on as it came: a body is parsed strictly and
  * written anew, header by header and value by value.
  */
-#ifndef LYCH_TOMB_PROXY_INTENT_H
-#define LYCH_TOMB_PROXY_INTENT_H
+#ifndef LYCH_TOMB_BROKER_PROXY_INTENT_H
+#define LYCH_TOMB_BROKER_PROXY_INTENT_H
 
 #include "common/attr.h"
 #include "common/buf.h"

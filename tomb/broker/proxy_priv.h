@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by proxy*.c and its tests. */
-#ifndef LYCH_TOMB_PROXY_PRIV_H
-#define LYCH_TOMB_PROXY_PRIV_H
+#ifndef LYCH_TOMB_BROKER_PROXY_PRIV_H
+#define LYCH_TOMB_BROKER_PROXY_PRIV_H
 
 #include "common/buf.h"
 #include "tomb/broker/proxy.h"

@@ -14,8 +14,8 @@
  *
  * Tasks of one job are done in the order in which they were asked for, one after the other.
  */
-#ifndef LYCH_TOMB_FILES_H
-#define LYCH_TOMB_FILES_H
+#ifndef LYCH_TOMB_FILES_FILES_H
+#define LYCH_TOMB_FILES_FILES_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -9,7 +9,7 @@
 
 #include "common/cleanup.h"
 #include "common/confine/confine.h"
-#include "common/confine/confine_probe.h"
+#include "common/confine/probe.h"
 #include "common/crypto/sha256.h"
 #include "common/fdpass.h"
 #include "common/landlock.h"

@@ -7,8 +7,8 @@
  *
  * What a worker answers is read like a stranger's: it walks trees that jobs made.
  */
-#ifndef LYCH_TOMB_FILES_WIRE_H
-#define LYCH_TOMB_FILES_WIRE_H
+#ifndef LYCH_TOMB_FILES_FILES_WIRE_H
+#define LYCH_TOMB_FILES_FILES_WIRE_H
 
 #include "common/attr.h"
 #include "common/buf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Globs on relative paths: '?' one byte, '*' any run without '/', '**' any run. */
-#ifndef LYCH_TOMB_GLOB_H
-#define LYCH_TOMB_GLOB_H
+#ifndef LYCH_TOMB_FILES_GLOB_H
+#define LYCH_TOMB_FILES_GLOB_H
 
 #include <stdbool.h>
 

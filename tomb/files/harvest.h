@@ -9,8 +9,8 @@
  * names that differ only where some file systems do not look are refused together. A file
  * worker does it, in steps, between which it says that it is still at it.
  */
-#ifndef LYCH_TOMB_HARVEST_H
-#define LYCH_TOMB_HARVEST_H
+#ifndef LYCH_TOMB_FILES_HARVEST_H
+#define LYCH_TOMB_FILES_HARVEST_H
 
 #include "common/attr.h"
 #include "common/err.h"

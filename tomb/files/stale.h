@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef LYCH_TOMB_STALE_H
-#define LYCH_TOMB_STALE_H
+#ifndef LYCH_TOMB_FILES_STALE_H
+#define LYCH_TOMB_FILES_STALE_H
 
 #include "common/attr.h"
 #include "common/err.h"

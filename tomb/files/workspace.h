@@ -6,8 +6,8 @@
  * may lie on two file systems, so that a job that fills its own does not stop its output. Used
  * by the file workers: each of these calls may wait for whoever holds a directory.
  */
-#ifndef LYCH_TOMB_WORKSPACE_H
-#define LYCH_TOMB_WORKSPACE_H
+#ifndef LYCH_TOMB_FILES_WORKSPACE_H
+#define LYCH_TOMB_FILES_WORKSPACE_H
 
 #include "common/attr.h"
 #include "common/err.h"

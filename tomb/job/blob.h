@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blobs between the vessel's store and files of the tomb, in parts. */
-#ifndef LYCH_TOMB_BLOB_H
-#define LYCH_TOMB_BLOB_H
+#ifndef LYCH_TOMB_JOB_BLOB_H
+#define LYCH_TOMB_JOB_BLOB_H
 
 #include "common/err.h"
 #include "tomb/queue/work.h"

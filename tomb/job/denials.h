@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the walls refused one job, as the spawner tells it: bounded, for its result. */
-#ifndef LYCH_TOMB_DENIALS_H
-#define LYCH_TOMB_DENIALS_H
+#ifndef LYCH_TOMB_JOB_DENIALS_H
+#define LYCH_TOMB_JOB_DENIALS_H
 
 #include "common/attr.h"
 #include "common/jsonw.h"

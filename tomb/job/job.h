@@ -14,8 +14,8 @@
  * by the spawner's word that the tree is gone: whoever wants the job dead asks for a
  * kill and leaves a verdict for that moment.
  */
-#ifndef LYCH_TOMB_JOB_H
-#define LYCH_TOMB_JOB_H
+#ifndef LYCH_TOMB_JOB_JOB_H
+#define LYCH_TOMB_JOB_JOB_H
 
 #include "common/clock.h"
 #include "common/proto.h"

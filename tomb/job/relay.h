@@ -5,8 +5,8 @@
  * taken waits on the disk and resumes at the offset that the vessel expects. On a full
  * disk the job waits in its pipe until there is room.
  */
-#ifndef LYCH_TOMB_RELAY_H
-#define LYCH_TOMB_RELAY_H
+#ifndef LYCH_TOMB_JOB_RELAY_H
+#define LYCH_TOMB_JOB_RELAY_H
 
 #include "common/attr.h"
 #include "common/err.h"

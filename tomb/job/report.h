@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The result of a job (docs/PROTOCOL.md) as JSON. */
-#ifndef LYCH_TOMB_REPORT_H
-#define LYCH_TOMB_REPORT_H
+#ifndef LYCH_TOMB_JOB_REPORT_H
+#define LYCH_TOMB_JOB_REPORT_H
 
 #include "common/buf.h"
 #include "tomb/files/harvest.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One job under way: what runner.c (events, reports) and deliver.c (transfers) share. */
-#ifndef LYCH_TOMB_RUN_H
-#define LYCH_TOMB_RUN_H
+#ifndef LYCH_TOMB_JOB_RUN_H
+#define LYCH_TOMB_JOB_RUN_H
 
 #include "common/buf.h"
 #include "common/proto/broker_proto.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The I/O around the job machine: carries out its actions and feeds it what happens. */
-#ifndef LYCH_TOMB_RUNNER_H
-#define LYCH_TOMB_RUNNER_H
+#ifndef LYCH_TOMB_JOB_RUNNER_H
+#define LYCH_TOMB_JOB_RUNNER_H
 
 #include "common/net/httpc.h"
 #include "common/net/loop.h"

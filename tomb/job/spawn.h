@@ -5,8 +5,8 @@
  * (common/proto/spawn_proto.h). A broken promise on it is fatal for the tomb, and the end of
  * either side ends every job.
  */
-#ifndef LYCH_TOMB_SPAWN_H
-#define LYCH_TOMB_SPAWN_H
+#ifndef LYCH_TOMB_JOB_SPAWN_H
+#define LYCH_TOMB_JOB_SPAWN_H
 
 #include "common/attr.h"
 #include "common/err.h"

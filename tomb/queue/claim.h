@@ -5,8 +5,8 @@
  * same claim_id is sent again, so that leases whose reply was lost are not left to
  * expire.
  */
-#ifndef LYCH_TOMB_CLAIM_H
-#define LYCH_TOMB_CLAIM_H
+#ifndef LYCH_TOMB_QUEUE_CLAIM_H
+#define LYCH_TOMB_QUEUE_CLAIM_H
 
 #include "common/clock.h"
 #include "common/id.h"

@@ -5,8 +5,8 @@
  * noticed. A vessel that is away is waited for; one that speaks another version of the
  * protocol ends the tomb.
  */
-#ifndef LYCH_TOMB_HELLO_H
-#define LYCH_TOMB_HELLO_H
+#ifndef LYCH_TOMB_QUEUE_HELLO_H
+#define LYCH_TOMB_QUEUE_HELLO_H
 
 #include "common/attr.h"
 #include "common/net/loop.h"

@@ -6,8 +6,8 @@
  * must be killed, whatever the database thinks, for another tomb may start the job next.
  * No database time is ever compared with a local clock.
  */
-#ifndef LYCH_TOMB_LEASE_H
-#define LYCH_TOMB_LEASE_H
+#ifndef LYCH_TOMB_QUEUE_LEASE_H
+#define LYCH_TOMB_QUEUE_LEASE_H
 
 #include "common/clock.h"
 #include "tomb/queue/queue.h"

@@ -11,8 +11,8 @@
  * They are of use only to somebody who has a proof that the earlier tomb and all that it
  * started are dead (the file NOTES_GONE: ARCHITECTURE, "When a worker dies").
  */
-#ifndef LYCH_TOMB_NOTES_H
-#define LYCH_TOMB_NOTES_H
+#ifndef LYCH_TOMB_QUEUE_NOTES_H
+#define LYCH_TOMB_QUEUE_NOTES_H
 
 #include "common/attr.h"
 #include "common/err.h"

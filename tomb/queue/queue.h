@@ -5,8 +5,8 @@
  * asynchronous and idempotent; `done` is called exactly once from the loop. An err
  * means that the outcome is unknown: send the same call again.
  */
-#ifndef LYCH_TOMB_QUEUE_H
-#define LYCH_TOMB_QUEUE_H
+#ifndef LYCH_TOMB_QUEUE_QUEUE_H
+#define LYCH_TOMB_QUEUE_QUEUE_H
 
 #include "common/err.h"
 #include "common/id.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The door straight to PostgreSQL: a login that may execute five functions. */
-#ifndef LYCH_TOMB_QUEUE_PG_H
-#define LYCH_TOMB_QUEUE_PG_H
+#ifndef LYCH_TOMB_QUEUE_QUEUE_PG_H
+#define LYCH_TOMB_QUEUE_QUEUE_PG_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -5,8 +5,8 @@
  * once; no answer, or one about the vessel and not about the request, is an unknown
  * outcome as over PostgreSQL, and the caller sends the same call again.
  */
-#ifndef LYCH_TOMB_QUEUE_VESSEL_H
-#define LYCH_TOMB_QUEUE_VESSEL_H
+#ifndef LYCH_TOMB_QUEUE_QUEUE_VESSEL_H
+#define LYCH_TOMB_QUEUE_QUEUE_VESSEL_H
 
 #include "common/attr.h"
 #include "common/err.h"

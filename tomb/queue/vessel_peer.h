@@ -3,8 +3,8 @@
  * What every request of a tomb on the work socket begins with: who it is, what version
  * of the protocol it speaks, and for a job its lease.
  */
-#ifndef LYCH_TOMB_VESSEL_PEER_H
-#define LYCH_TOMB_VESSEL_PEER_H
+#ifndef LYCH_TOMB_QUEUE_VESSEL_PEER_H
+#define LYCH_TOMB_QUEUE_VESSEL_PEER_H
 
 #include "common/attr.h"
 #include "common/err.h"

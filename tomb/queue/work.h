@@ -4,8 +4,8 @@
  * the vessel gives a definite answer or the call is cancelled: every route is idempotent,
  * and a vessel that is away is waited for.
  */
-#ifndef LYCH_TOMB_WORK_H
-#define LYCH_TOMB_WORK_H
+#ifndef LYCH_TOMB_QUEUE_WORK_H
+#define LYCH_TOMB_QUEUE_WORK_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -14,8 +14,8 @@
  * Both work below the job's own limits. The job finds Python's packages by PYTHONPATH,
  * Node's where Node looks for them.
  */
-#ifndef LYCH_TOMB_DEPS_H
-#define LYCH_TOMB_DEPS_H
+#ifndef LYCH_TOMB_SPEC_DEPS_H
+#define LYCH_TOMB_SPEC_DEPS_H
 
 #include "common/buf.h"
 #include "common/json/deps_read.h"

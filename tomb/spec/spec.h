@@ -4,8 +4,8 @@
  * validated it and stored it as canonical JSON; it is parsed strictly all the same,
  * since the queue is another process's memory.
  */
-#ifndef LYCH_TOMB_SPEC_H
-#define LYCH_TOMB_SPEC_H
+#ifndef LYCH_TOMB_SPEC_SPEC_H
+#define LYCH_TOMB_SPEC_SPEC_H
 
 #include "common/attr.h"
 #include "common/buf.h"

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handlers behind the route tables (routes.c), and what they share. */
-#ifndef LYCH_VESSEL_API_H
-#define LYCH_VESSEL_API_H
+#ifndef LYCH_VESSEL_API_API_H
+#define LYCH_VESSEL_API_API_H
 
 #include "common/attr.h"
 #include "common/err.h"
 #include "common/net/httpd.h"
 #include "vessel/api/vessel.h"
 
-/* api_jobs.c */
+/* jobs.c */
 httpd_handler api_jobs_submit, api_jobs_list, api_jobs_show, api_jobs_output,
 	api_jobs_artifacts, api_jobs_artifact;
-/* api_acts.c */
+/* acts.c */
 httpd_handler api_jobs_cancel, api_jobs_retry, api_jobs_remove;
-/* api_events.c */
+/* job_stream.c */
 httpd_handler api_events;
-/* api_uploads.c: the same for the owner and for a tomb */
+/* uploads.c: the same for the owner and for a tomb */
 httpd_handler api_upload_begin, api_upload_part, api_upload_commit;
-/* api_status.c */
+/* status.c */
 httpd_handler api_status, api_check, api_metrics;
-/* api_gate.c */
+/* gate.c */
 httpd_handler api_gate_scan, api_private_list, api_private_add, api_private_remove;
-/* api_ward.c */
+/* ward.c */
 httpd_handler api_ward, api_ward_test, api_portals;
-/* api_budget.c */
+/* budget.c */
 httpd_handler api_budget;
 /* reactor.c */
 httpd_handler api_intent;
-/* api_work.c */
+/* work.c */
 httpd_handler work_ping, work_output, work_output_end, work_phase, work_blob,
 	work_upload_begin, work_upload_part, work_upload_commit;
-/* api_broker.c */
+/* broker.c */
 httpd_handler work_ask, work_fetch, work_package, work_models;
-/* api_door.c */
+/* door.c */
 httpd_handler work_hello, work_hints, work_claim, work_extend, work_ack, work_fail,
 	work_release;
 

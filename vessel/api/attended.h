@@ -12,8 +12,8 @@
  * comes here. So is the order of things: a job that ends first, or was submitted once more by
  * somebody who does not wait for it, is left alone.
  */
-#ifndef LYCH_VESSEL_ATTENDED_H
-#define LYCH_VESSEL_ATTENDED_H
+#ifndef LYCH_VESSEL_API_ATTENDED_H
+#define LYCH_VESSEL_API_ATTENDED_H
 
 #include "common/id.h"
 #include "common/net/loop.h"

@@ -3,10 +3,10 @@
  * Who speaks. On the api socket: the peer's uid is the vessel's own. On the work
  * socket: a tomb by its name and its own bearer (registered.h), at our protocol version;
  * for what concerns a job also a lease, which must be that tomb's (lease_owner.h) and whose
- * truth the database decides (api_work.c, api_door.c).
+ * truth the database decides (work.c, door.c).
  */
-#ifndef LYCH_VESSEL_AUTH_H
-#define LYCH_VESSEL_AUTH_H
+#ifndef LYCH_VESSEL_API_AUTH_H
+#define LYCH_VESSEL_API_AUTH_H
 
 #include "common/attr.h"
 #include "common/err.h"

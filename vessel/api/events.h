@@ -11,8 +11,8 @@
  *
  * Sees the database through queue.h and time through the loop only.
  */
-#ifndef LYCH_VESSEL_EVENTS_H
-#define LYCH_VESSEL_EVENTS_H
+#ifndef LYCH_VESSEL_API_EVENTS_H
+#define LYCH_VESSEL_API_EVENTS_H
 
 #include "common/id.h"
 #include "common/net/loop.h"

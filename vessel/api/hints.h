@@ -3,8 +3,8 @@
  * The hint for tombs that cannot LISTEN: a question that the vessel holds until a job
  * changed somewhere, or for DOOR_HINT_SEC. Only a hint: a tomb asks again without one.
  */
-#ifndef LYCH_VESSEL_HINTS_H
-#define LYCH_VESSEL_HINTS_H
+#ifndef LYCH_VESSEL_API_HINTS_H
+#define LYCH_VESSEL_API_HINTS_H
 
 #include "common/attr.h"
 #include "common/net/httpd.h"

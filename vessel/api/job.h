@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job as people see it. Pure. */
-#ifndef LYCH_VESSEL_JOB_H
-#define LYCH_VESSEL_JOB_H
+#ifndef LYCH_VESSEL_API_JOB_H
+#define LYCH_VESSEL_API_JOB_H
 
 #include "common/jsonw.h"
 #include "vessel/db/queue.h"

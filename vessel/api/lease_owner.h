@@ -4,8 +4,8 @@
  * one's still can't speak for it here, as it can't at the database, where the functions
  * compare the role. An attempt's owner never changes, so it is asked for once.
  */
-#ifndef LYCH_VESSEL_LEASE_OWNER_H
-#define LYCH_VESSEL_LEASE_OWNER_H
+#ifndef LYCH_VESSEL_API_LEASE_OWNER_H
+#define LYCH_VESSEL_API_LEASE_OWNER_H
 
 #include "common/net/httpd.h"
 #include "vessel/db/queue.h"

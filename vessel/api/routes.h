@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef LYCH_VESSEL_ROUTES_H
-#define LYCH_VESSEL_ROUTES_H
+#ifndef LYCH_VESSEL_API_ROUTES_H
+#define LYCH_VESSEL_API_ROUTES_H
 
 #include "common/net/httpd.h"
 

@@ -4,8 +4,8 @@
  * canonical text out. Pure: no I/O, no clock. docs/PROTOCOL.md "Job spec" is the
  * rule; the tomb gets the canonical text and nothing else.
  */
-#ifndef LYCH_VESSEL_SPEC_H
-#define LYCH_VESSEL_SPEC_H
+#ifndef LYCH_VESSEL_API_SPEC_H
+#define LYCH_VESSEL_API_SPEC_H
 
 #include "common/attr.h"
 #include "common/buf.h"

@@ -3,8 +3,8 @@
  * Who was seen on the work socket: for status and doctor, never for a decision. What a
  * tomb says about itself is repeated here, bounded.
  */
-#ifndef LYCH_VESSEL_TOMBS_H
-#define LYCH_VESSEL_TOMBS_H
+#ifndef LYCH_VESSEL_API_TOMBS_H
+#define LYCH_VESSEL_API_TOMBS_H
 
 #include "common/attr.h"
 #include "common/clock.h"

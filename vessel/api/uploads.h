@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The three steps of an upload, the same for the owner and, once its lease is checked, a
  * tomb. */
-#ifndef LYCH_VESSEL_UPLOADS_H
-#define LYCH_VESSEL_UPLOADS_H
+#ifndef LYCH_VESSEL_API_UPLOADS_H
+#define LYCH_VESSEL_API_UPLOADS_H
 
 #include "common/net/httpd.h"
 #include "vessel/api/vessel.h"

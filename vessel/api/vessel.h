@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of the control plane share: one struct, made by main.c. */
-#ifndef LYCH_VESSEL_VESSEL_H
-#define LYCH_VESSEL_VESSEL_H
+#ifndef LYCH_VESSEL_API_VESSEL_H
+#define LYCH_VESSEL_API_VESSEL_H
 
 #include "common/clock.h"
 #include "common/conf/conf.h"
@@ -16,7 +16,7 @@
 #include "vessel/api/hints.h"
 #include "vessel/api/lease_owner.h"
 #include "vessel/api/tombs.h"
-#include "vessel/broker/gate/gate_client.h"
+#include "vessel/broker/gate/client.h"
 #include "vessel/db/door.h"
 #include "vessel/db/queue.h"
 #include "vessel/db/registered.h"

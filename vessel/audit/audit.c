@@ -16,8 +16,8 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "vessel/audit/audit_event.h"
-#include "vessel/audit/audit_link.h"
+#include "vessel/audit/event.h"
+#include "vessel/audit/link.h"
 #include "vessel/scribe/scribe.h"
 
 #define FETCH_MAX 256

@@ -4,8 +4,8 @@
  * database (starts, refused peers), and says whether the log is written. It is the only
  * one that opens claims, and lets them close by themselves when it is not sure.
  */
-#ifndef LYCH_VESSEL_AUDIT_H
-#define LYCH_VESSEL_AUDIT_H
+#ifndef LYCH_VESSEL_AUDIT_AUDIT_H
+#define LYCH_VESSEL_AUDIT_AUDIT_H
 
 #include "common/clock.h"
 #include "common/id.h"

@@ -6,10 +6,10 @@
  * calls are asynchronous, done is called exactly once from the loop, and each may be sent
  * again: a call is named by its job, epoch and number, and by a random id.
  */
-#ifndef LYCH_VESSEL_BUDGET_H
-#define LYCH_VESSEL_BUDGET_H
+#ifndef LYCH_VESSEL_BROKER_BUDGET_H
+#define LYCH_VESSEL_BROKER_BUDGET_H
 
-#include "common/conf/conf_egress.h"
+#include "common/conf/egress.h"
 #include "common/err.h"
 #include "common/id.h"
 #include "vessel/db/queue.h"

@@ -9,12 +9,12 @@
  * log, then the job. The book is short: who comes when it is full takes the place of the
  * oldest that is done with.
  */
-#ifndef LYCH_VESSEL_DEATHS_H
-#define LYCH_VESSEL_DEATHS_H
+#ifndef LYCH_VESSEL_BROKER_DEATHS_H
+#define LYCH_VESSEL_BROKER_DEATHS_H
 
 #include "common/net/loop.h"
 #include "common/worker/reading.h"
-#include "vessel/audit/audit_event.h"
+#include "vessel/audit/event.h"
 #include "vessel/db/queue.h"
 
 #define DEATHS_FILE "deaths"

@@ -9,12 +9,12 @@
  * spells it (ward_path.h); a permitting one is read narrowly, byte by byte. So adding a rule that is
  * stricter never permits anything that was refused.
  */
-#ifndef LYCH_VESSEL_WARD_H
-#define LYCH_VESSEL_WARD_H
+#ifndef LYCH_VESSEL_BROKER_WARD_H
+#define LYCH_VESSEL_BROKER_WARD_H
 
 #include "common/attr.h"
 #include "common/clock.h"
-#include "common/conf/conf_egress.h"
+#include "common/conf/egress.h"
 #include "common/err.h"
 #include "common/proto.h"
 #include <stdbool.h>

@@ -9,8 +9,8 @@
  * that denies /admin holds when any of them would come to /admin; so it is read widely, and
  * what can't be told is a match. docs/EGRESS.md has the list.
  */
-#ifndef LYCH_VESSEL_WARD_PATH_H
-#define LYCH_VESSEL_WARD_PATH_H
+#ifndef LYCH_VESSEL_BROKER_WARD_PATH_H
+#define LYCH_VESSEL_BROKER_WARD_PATH_H
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
 #include "vessel/broker/ward_shape.h"
 
 #include "common/attr.h"
-#include "vessel/gate/gate_fold.h"
+#include "vessel/gate/fold.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * What is left is ASCII (for one of them, beside bytes that are no character): what a rule
  * may name, in small letters, and a few signs that mean something to ward_path.c.
  */
-#ifndef LYCH_VESSEL_WARD_SHAPE_H
-#define LYCH_VESSEL_WARD_SHAPE_H
+#ifndef LYCH_VESSEL_BROKER_WARD_SHAPE_H
+#define LYCH_VESSEL_BROKER_WARD_SHAPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * So session_user is the tomb here as there, the vessel's own role gains no power over
  * leases, and no SQL knows which door was taken (docs/adr/0018).
  */
-#ifndef LYCH_VESSEL_DOOR_H
-#define LYCH_VESSEL_DOOR_H
+#ifndef LYCH_VESSEL_DB_DOOR_H
+#define LYCH_VESSEL_DB_DOOR_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -3,8 +3,8 @@
  * What a tomb says on the work socket about itself and about its leases: the requests of
  * the queue's second door and of `hello`, from JSON. Pure, strict, and a fuzz target.
  */
-#ifndef LYCH_VESSEL_DOOR_WIRE_H
-#define LYCH_VESSEL_DOOR_WIRE_H
+#ifndef LYCH_VESSEL_DB_DOOR_WIRE_H
+#define LYCH_VESSEL_DB_DOOR_WIRE_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -4,8 +4,8 @@
  * program's schema and sets the logins' passwords. Run before `serve`, at every
  * start: it changes nothing that is right already.
  */
-#ifndef LYCH_VESSEL_MIGRATE_H
-#define LYCH_VESSEL_MIGRATE_H
+#ifndef LYCH_VESSEL_DB_MIGRATE_H
+#define LYCH_VESSEL_DB_MIGRATE_H
 
 #include "common/attr.h"
 #include "common/err.h"

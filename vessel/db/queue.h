@@ -6,8 +6,8 @@
  * `done` is called exactly once from the loop. Borrowed pointers in callbacks live until
  * the callback returns.
  */
-#ifndef LYCH_VESSEL_QUEUE_H
-#define LYCH_VESSEL_QUEUE_H
+#ifndef LYCH_VESSEL_DB_QUEUE_H
+#define LYCH_VESSEL_DB_QUEUE_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by queue.c, queue_jobs.c, queue_audit.c and budget.c. */
-#ifndef LYCH_VESSEL_QUEUE_PRIV_H
-#define LYCH_VESSEL_QUEUE_PRIV_H
+#ifndef LYCH_VESSEL_DB_QUEUE_PRIV_H
+#define LYCH_VESSEL_DB_QUEUE_PRIV_H
 
 #include "common/buf.h"
 #include "common/pg/pgconn.h"

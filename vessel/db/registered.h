@@ -7,8 +7,8 @@
  * For tombs that claim through the vessel it also makes the password of their database
  * role, and gives it to the door.
  */
-#ifndef LYCH_VESSEL_REGISTERED_H
-#define LYCH_VESSEL_REGISTERED_H
+#ifndef LYCH_VESSEL_DB_REGISTERED_H
+#define LYCH_VESSEL_DB_REGISTERED_H
 
 #include "common/attr.h"
 #include "common/err.h"

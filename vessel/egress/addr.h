@@ -7,8 +7,8 @@
  * An IPv6 address that carries an IPv4 one (mapped, compatible, NAT64, 6to4, Teredo,
  * ISATAP) is refused: it would be another way to write the IPv4 address.
  */
-#ifndef LYCH_VESSEL_ADDR_H
-#define LYCH_VESSEL_ADDR_H
+#ifndef LYCH_VESSEL_EGRESS_ADDR_H
+#define LYCH_VESSEL_EGRESS_ADDR_H
 
 #include "common/addr_public.h"
 #include "common/attr.h"

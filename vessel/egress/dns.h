@@ -4,8 +4,8 @@
  * functions over bytes; the answer is hostile. What was not asked is not believed: records
  * count only when they hang on the name that was asked, by aliases in the same answer.
  */
-#ifndef LYCH_VESSEL_DNS_H
-#define LYCH_VESSEL_DNS_H
+#ifndef LYCH_VESSEL_EGRESS_DNS_H
+#define LYCH_VESSEL_EGRESS_DNS_H
 
 #include "common/attr.h"
 #include "vessel/egress/addr.h"

@@ -17,10 +17,10 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "common/worker/egress_pulse.h"
-#include "vessel/egress/egress_link.h"
-#include "vessel/egress/egress_parent.h"
-#include "vessel/egress/egress_worker.h"
+#include "common/worker/pulse.h"
+#include "vessel/egress/link.h"
+#include "vessel/egress/parent.h"
+#include "vessel/egress/worker.h"
 
 #include <assert.h>
 #include <errno.h>

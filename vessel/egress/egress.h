@@ -4,8 +4,8 @@
  * provider's key: it hands a request to a worker process and gets the reply back as
  * events on its loop. One worker a portal (it alone holds that portal's credential), one
  * without any key for URLs and packages, one without network for the gate
- * (egress_worker.h). All of them are children of one parent that is forked before the
- * vessel reads a secret (egress_parent.h).
+ * (worker.h). All of them are children of one parent that is forked before the
+ * vessel reads a secret (parent.h).
  *
  * Order at start: egress_fork() first of all, egress_attach() when there is a loop and
  * before the vessel confines itself.
@@ -14,11 +14,11 @@
  * again; when the parent itself does not, its end is on_lost(), as when it died.
  *
  * The reply is hostile: whoever speaks for a worker here believes only lengths that were
- * checked (egress_wire.h). A worker that breaks the protocol loses its link, ends by
+ * checked (wire.h). A worker that breaks the protocol loses its link, ends by
  * that, and is started again.
  */
-#ifndef LYCH_VESSEL_EGRESS_H
-#define LYCH_VESSEL_EGRESS_H
+#ifndef LYCH_VESSEL_EGRESS_EGRESS_H
+#define LYCH_VESSEL_EGRESS_EGRESS_H
 
 #include "common/attr.h"
 #include "common/clock.h"
@@ -68,9 +68,9 @@ struct egress_portal {
 };
 
 /*
- * The gate worker's whole life, supplied by gate_worker.h: called in the worker process,
+ * The gate worker's whole life, supplied by vessel/gate/worker.h: called in the worker process,
  * after it has confined itself, with the socket (SOCK_STREAM, blocking) to the vessel; it
- * shows that it lives, and whose is what it reads (egress_pulse.h). Returns the exit code at
+ * shows that it lives, and whose is what it reads (common/worker/pulse.h). Returns the exit code at
  * end of file.
  */
 typedef int egress_gate_main(int fd, struct egress_pulse *pulse, void *arg);

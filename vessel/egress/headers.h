@@ -10,8 +10,8 @@
  * twice, Content-Length together with Transfer-Encoding or either twice.
  * Back: what is not named, is malformed or too long is dropped.
  */
-#ifndef LYCH_VESSEL_HEADERS_H
-#define LYCH_VESSEL_HEADERS_H
+#ifndef LYCH_VESSEL_EGRESS_HEADERS_H
+#define LYCH_VESSEL_EGRESS_HEADERS_H
 
 #include "common/attr.h"
 #include "common/err.h"
@@ -46,7 +46,7 @@ struct header_offer {
 };
 
 /* What of the fields that a job named in a fetch goes out; a portal's are written by the
- * dispatcher (vessel/broker/dispatch/dispatch_ask.c). *ret is empty or whole; the caller frees it. */
+ * dispatcher (vessel/broker/dispatch/ask.c). *ret is empty or whole; the caller frees it. */
 MUST_CHECK int headers_out(const struct header_offer *offered, size_t n,
 			   struct headers *ret, enum reason *ret_reason, struct err *err);
 

@@ -5,8 +5,8 @@
  * decides what the job learns. Several reasons share one public error where the difference
  * would answer questions about a network that the job cannot see.
  */
-#ifndef LYCH_VESSEL_REASON_H
-#define LYCH_VESSEL_REASON_H
+#ifndef LYCH_VESSEL_EGRESS_REASON_H
+#define LYCH_VESSEL_EGRESS_REASON_H
 
 #include "common/attr.h"
 #include "common/err.h"

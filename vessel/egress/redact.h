@@ -9,8 +9,8 @@
  * As a stream: bytes that may be the beginning of a match wait for what follows them, no
  * others do, so a chunk's border hides nothing and ordinary text is not delayed.
  */
-#ifndef LYCH_VESSEL_REDACT_H
-#define LYCH_VESSEL_REDACT_H
+#ifndef LYCH_VESSEL_EGRESS_REDACT_H
+#define LYCH_VESSEL_EGRESS_REDACT_H
 
 #include "common/attr.h"
 #include "common/buf.h"

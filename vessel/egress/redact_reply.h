@@ -10,8 +10,8 @@
  * remembered: a beginning of the key is all that can go through, one too short to be a match.
  * Not read: numbers, the names of keys, and texts that a reader joins from different keys.
  */
-#ifndef LYCH_VESSEL_REDACT_REPLY_H
-#define LYCH_VESSEL_REDACT_REPLY_H
+#ifndef LYCH_VESSEL_EGRESS_REDACT_REPLY_H
+#define LYCH_VESSEL_EGRESS_REDACT_REPLY_H
 
 #include "vessel/egress/redact.h"
 

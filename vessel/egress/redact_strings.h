@@ -5,8 +5,8 @@
  * and what stands between quotes in them is read as a string. Nothing is kept but what a
  * match may begin with. Fuzzed (fuzz_redact_reply).
  */
-#ifndef LYCH_VESSEL_REDACT_STRINGS_H
-#define LYCH_VESSEL_REDACT_STRINGS_H
+#ifndef LYCH_VESSEL_EGRESS_REDACT_STRINGS_H
+#define LYCH_VESSEL_EGRESS_REDACT_STRINGS_H
 
 #include "vessel/egress/redact.h"
 #include <stdint.h>

@@ -11,8 +11,8 @@
  * refuses, a time-out, a chain of more than RESOLVE_CNAMES_MAX aliases or one that loops, and
  * an answer that makes no sense.
  */
-#ifndef LYCH_VESSEL_RESOLVE_H
-#define LYCH_VESSEL_RESOLVE_H
+#ifndef LYCH_VESSEL_EGRESS_RESOLVE_H
+#define LYCH_VESSEL_EGRESS_RESOLVE_H
 
 #include "common/attr.h"
 #include "common/clock.h"

@@ -15,8 +15,8 @@
  * control byte is refused; so a prefix rule compares the bytes that are sent.
  * No user name, no fragment, no backslash, no byte outside ASCII. At most URL_BYTES_MAX.
  */
-#ifndef LYCH_VESSEL_URL_H
-#define LYCH_VESSEL_URL_H
+#ifndef LYCH_VESSEL_EGRESS_URL_H
+#define LYCH_VESSEL_EGRESS_URL_H
 
 #include "common/attr.h"
 #include "common/buf.h"

@@ -3,7 +3,7 @@
  * Theory of operation. All parts are joined into one root text ("name: value" for an
  * object's members, a newline between others). look() searches a layer, then makes the
  * layers below it: the folded text, what runs of base64, hex, gzip and UTF-16 decode to,
- * what characters that show nothing stand for (gate_unseen.c), the text backwards. Each layer
+ * what characters that show nothing stand for (unseen.c), the text backwards. Each layer
  * knows its way back to the root, so that each finding ends as a span of a part; a span inside
  * an encoded run is all of the run.
  *
@@ -17,8 +17,8 @@
 #include "vessel/gate/gate.h"
 
 #include "common/mem.h"
-#include "vessel/gate/gate_scan.h"
-#include "vessel/gate/gate_score.h"
+#include "vessel/gate/scan.h"
+#include "vessel/gate/score.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * The privatization gate: how private is a text that is about to leave, where, and why.
  *
  * This header is the judgement alone, a pure function of the text, the rules
- * (vessel/gate/gate_rules.def) and what the user registered (gate_private.h). It runs in the gate
- * worker (gate_worker.h); the dispatcher asks it through gate_client.h.
+ * (vessel/gate/rules.def) and what the user registered (private.h). It runs in the gate
+ * worker (worker.h); the dispatcher asks it through vessel/broker/gate/client.h.
  *
  * Bytes become layers: the text itself, its folded form (homoglyphs, zero-width
  * characters, escapes undone), what its runs of base64, hex, gzip ... decode to, three
@@ -15,8 +15,8 @@
  * Monotone: a further part, or further text set apart by a newline, never lowers a score, but for
  * an encoded run that goes on to the end and takes that text for its own (fuzz_gate_scan).
  */
-#ifndef LYCH_VESSEL_GATE_H
-#define LYCH_VESSEL_GATE_H
+#ifndef LYCH_VESSEL_GATE_GATE_H
+#define LYCH_VESSEL_GATE_GATE_H
 
 #include "common/attr.h"
 #include "common/clock.h"
@@ -114,7 +114,7 @@ struct gate_input {
 	size_t n_tails;
 	const struct gate_canary *canaries;
 	size_t n_canaries;
-	double carry; /* the job's bucket (gate_job.h): adds up with this; 0 without */
+	double carry; /* the job's bucket (vessel/broker/gate/job.h): adds up with this; 0 without */
 };
 
 struct gate_finding {

@@ -10,7 +10,7 @@
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
-#include "vessel/scribe/audit_line.h"
+#include "vessel/scribe/line.h"
 #include <argp.h>
 #include <fcntl.h>
 #include <stdio.h>

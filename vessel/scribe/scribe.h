@@ -3,12 +3,12 @@
  * The scribe's socket: SOCK_SEQPACKET, one JSON object a packet (docs/PROTOCOL.md, "The
  * audit socket"). Producers of our own uid only (SO_PEERCRED).
  */
-#ifndef LYCH_VESSEL_SCRIBE_H
-#define LYCH_VESSEL_SCRIBE_H
+#ifndef LYCH_VESSEL_SCRIBE_SCRIBE_H
+#define LYCH_VESSEL_SCRIBE_SCRIBE_H
 
 #include "common/confine/confine.h"
 #include "common/net/loop.h"
-#include "vessel/scribe/scribe_log.h"
+#include "vessel/scribe/log.h"
 
 #define SCRIBE_SOCKET "scribe.sock"
 #define SCRIBE_PACKET_MAX ((size_t)16384)

@@ -2,8 +2,8 @@
 /*
  * Files by their sha256 (inputs and artifacts): blobs/<aa>/<sha256>. incoming.h makes them.
  */
-#ifndef LYCH_VESSEL_BLOBS_H
-#define LYCH_VESSEL_BLOBS_H
+#ifndef LYCH_VESSEL_STORE_BLOBS_H
+#define LYCH_VESSEL_STORE_BLOBS_H
 
 #include "common/attr.h"
 #include "common/clock.h"

@@ -11,8 +11,8 @@
  * UPLOADS_TOMB_MAX; whoever begins or sends more loses the one of its own that was idle
  * longest. All tombs together leave the person UPLOADS_OWNER_MAX.
  */
-#ifndef LYCH_VESSEL_INCOMING_H
-#define LYCH_VESSEL_INCOMING_H
+#ifndef LYCH_VESSEL_STORE_INCOMING_H
+#define LYCH_VESSEL_STORE_INCOMING_H
 
 #include "common/attr.h"
 #include "common/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters of this process and their Prometheus text. */
-#ifndef LYCH_VESSEL_METRICS_H
-#define LYCH_VESSEL_METRICS_H
+#ifndef LYCH_VESSEL_STORE_METRICS_H
+#define LYCH_VESSEL_STORE_METRICS_H
 
 #include "common/buf.h"
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * No directory has so many entries that to list it would be long.
  * Every byte has a digest (output_sum.h), and none is given out that differs.
  */
-#ifndef LYCH_VESSEL_OUTPUT_H
-#define LYCH_VESSEL_OUTPUT_H
+#ifndef LYCH_VESSEL_STORE_OUTPUT_H
+#define LYCH_VESSEL_STORE_OUTPUT_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -5,8 +5,8 @@
  * appended first and covered after; nobody is told of bytes that are not covered. What a
  * writer that died left behind its last slots counts as never written.
  */
-#ifndef LYCH_VESSEL_OUTPUT_SUM_H
-#define LYCH_VESSEL_OUTPUT_SUM_H
+#ifndef LYCH_VESSEL_STORE_OUTPUT_SUM_H
+#define LYCH_VESSEL_STORE_OUTPUT_SUM_H
 
 #include "common/attr.h"
 #include "common/err.h"

@@ -4,8 +4,8 @@
  * jobs and clients can make the vessel keep, and writes that leave nothing
  * half-done when the disk is full.
  */
-#ifndef LYCH_VESSEL_STORE_H
-#define LYCH_VESSEL_STORE_H
+#ifndef LYCH_VESSEL_STORE_STORE_H
+#define LYCH_VESSEL_STORE_STORE_H
 
 #include "common/attr.h"
 #include "common/err.h"

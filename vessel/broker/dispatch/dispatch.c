@@ -4,13 +4,13 @@
  * that end under way, the books of vessels before this one, the end.
  *
  * A call walks the steps of dispatch.h, each in a file of its own and begun by the
- * callback of the one before: dispatch_lease.c, _ward.c, _budget.c, _gate.c, _audit.c,
- * _act.c. What it is beside them, and its three ways out, is in dispatch_call.c.
+ * callback of the one before: lease.c, _ward.c, _budget.c, _gate.c, _audit.c,
+ * _act.c. What it is beside them, and its three ways out, is in call.c.
  */
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "vessel/broker/dispatch/dispatch_priv.h"
+#include "vessel/broker/dispatch/priv.h"
 
 static void begin(struct dispatch *d, struct httpd_req *req, const struct queue_lease *l,
 		  const struct dispatch_kind *kind)

@@ -18,15 +18,15 @@
  * What a step needs is behind struct dispatch_ops, so that the order can be tried without
  * a database or a network. The real ones: dispatch_ops_real().
  */
-#ifndef LYCH_VESSEL_DISPATCH_H
-#define LYCH_VESSEL_DISPATCH_H
+#ifndef LYCH_VESSEL_BROKER_DISPATCH_DISPATCH_H
+#define LYCH_VESSEL_BROKER_DISPATCH_DISPATCH_H
 
 #include "common/net/httpd.h"
 #include "common/worker/reading.h"
 #include "vessel/audit/audit.h"
-#include "vessel/audit/audit_event.h"
+#include "vessel/audit/event.h"
 #include "vessel/broker/budget.h"
-#include "vessel/broker/gate/gate_client.h"
+#include "vessel/broker/gate/client.h"
 #include "vessel/broker/intents/packages.h"
 #include "vessel/broker/ward.h"
 #include "vessel/egress/egress.h"

@@ -4,10 +4,10 @@
  * data directory, written whole and atomically. Each change goes to the gate's worker at
  * once. A file that is damaged ends the start: the gate would let through what it holds.
  */
-#ifndef LYCH_VESSEL_PRIVATE_STORE_H
-#define LYCH_VESSEL_PRIVATE_STORE_H
+#ifndef LYCH_VESSEL_BROKER_GATE_PRIVATE_STORE_H
+#define LYCH_VESSEL_BROKER_GATE_PRIVATE_STORE_H
 
-#include "vessel/broker/gate/gate_client.h"
+#include "vessel/broker/gate/client.h"
 
 struct private_store;
 

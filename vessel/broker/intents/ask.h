@@ -10,12 +10,12 @@
  * search and fetch tools, MCP servers), read a file or a conversation that is stored
  * there, or store this one; what messages and tools may look like is ask_shape.h's.
  */
-#ifndef LYCH_VESSEL_ASK_H
-#define LYCH_VESSEL_ASK_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_ASK_H
+#define LYCH_VESSEL_BROKER_INTENTS_ASK_H
 
 #include "common/attr.h"
 #include "common/buf.h"
-#include "common/conf/conf_egress.h"
+#include "common/conf/egress.h"
 #include "common/err.h"
 #include "common/json/json.h"
 #include <stdbool.h>

@@ -10,11 +10,11 @@
  * beyond the ordinary; what costs more and has no price is refused, and so is a beta that
  * nobody knows to cost nothing.
  */
-#ifndef LYCH_VESSEL_ASK_COST_H
-#define LYCH_VESSEL_ASK_COST_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_ASK_COST_H
+#define LYCH_VESSEL_BROKER_INTENTS_ASK_COST_H
 
 #include "common/attr.h"
-#include "common/conf/conf_egress.h"
+#include "common/conf/egress.h"
 #include "common/err.h"
 #include "common/json/json.h"
 #include <stdbool.h>

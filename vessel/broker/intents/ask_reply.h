@@ -8,11 +8,11 @@
  * each; a whole reply is kept until its end only for its usage (at most
  * ASK_REPLY_MAX_BYTES; a larger one passes, and its usage is not known).
  */
-#ifndef LYCH_VESSEL_ASK_REPLY_H
-#define LYCH_VESSEL_ASK_REPLY_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_ASK_REPLY_H
+#define LYCH_VESSEL_BROKER_INTENTS_ASK_REPLY_H
 
 #include "common/buf.h"
-#include "common/conf/conf_egress.h"
+#include "common/conf/egress.h"
 #include "vessel/broker/intents/ask.h"
 #include "vessel/broker/intents/ask_cost.h"
 #include <stdbool.h>

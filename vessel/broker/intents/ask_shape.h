@@ -9,11 +9,11 @@
  * that is not known here. Where bytes are carried they are a data: URL or base64, and what
  * a model and its tools say to each other (arguments, schemas, results) is data and passes.
  */
-#ifndef LYCH_VESSEL_ASK_SHAPE_H
-#define LYCH_VESSEL_ASK_SHAPE_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_ASK_SHAPE_H
+#define LYCH_VESSEL_BROKER_INTENTS_ASK_SHAPE_H
 
 #include "common/attr.h"
-#include "common/conf/conf_egress.h"
+#include "common/conf/egress.h"
 #include "common/err.h"
 #include "common/json/json.h"
 

@@ -4,8 +4,8 @@
  * whatever its provider says. Hostile bytes, read once and not parsed; what is no JSON gives
  * a number that means nothing and harms nobody. Fuzzed (fuzz_ask_reply).
  */
-#ifndef LYCH_VESSEL_ASK_TEXT_H
-#define LYCH_VESSEL_ASK_TEXT_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_ASK_TEXT_H
+#define LYCH_VESSEL_BROKER_INTENTS_ASK_TEXT_H
 
 #include <stddef.h>
 

@@ -9,8 +9,8 @@
  *	                  or is refused
  *	fetch_reply_*()   what of a reply goes back: text
  */
-#ifndef LYCH_VESSEL_FETCH_H
-#define LYCH_VESSEL_FETCH_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_FETCH_H
+#define LYCH_VESSEL_BROKER_INTENTS_FETCH_H
 
 #include "common/attr.h"
 #include "common/buf.h"

@@ -4,8 +4,8 @@
  * allows, names below a wildcard (labels.h), and where no rule allows it the word that
  * tells a person what a rule would have to name.
  */
-#ifndef LYCH_VESSEL_FETCH_WARD_H
-#define LYCH_VESSEL_FETCH_WARD_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_FETCH_WARD_H
+#define LYCH_VESSEL_BROKER_INTENTS_FETCH_WARD_H
 
 #include "common/attr.h"
 #include "common/clock.h"

@@ -5,8 +5,8 @@
  * wildcard the distinct names are counted; one that looks made up (long, or of high
  * entropy) counts for many and is reported. No I/O, no clock of its own.
  */
-#ifndef LYCH_VESSEL_LABELS_H
-#define LYCH_VESSEL_LABELS_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_LABELS_H
+#define LYCH_VESSEL_BROKER_INTENTS_LABELS_H
 
 #include "common/attr.h"
 #include "common/clock.h"

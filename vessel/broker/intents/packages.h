@@ -6,8 +6,8 @@
  * sha256 of what follows. The least recently used make room. It is a cache: what a crash
  * left damaged is found by its hash before it is given out for the first time, and goes.
  */
-#ifndef LYCH_VESSEL_PACKAGES_H
-#define LYCH_VESSEL_PACKAGES_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_PACKAGES_H
+#define LYCH_VESSEL_BROKER_INTENTS_PACKAGES_H
 
 #include "common/attr.h"
 #include "common/clock.h"

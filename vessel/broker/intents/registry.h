@@ -10,12 +10,12 @@
  *		pypi/~0/REST		the origin of URL, REST
  *		pypi/~N/REST		FILES[N-1] REST
  */
-#ifndef LYCH_VESSEL_REGISTRY_H
-#define LYCH_VESSEL_REGISTRY_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_REGISTRY_H
+#define LYCH_VESSEL_BROKER_INTENTS_REGISTRY_H
 
 #include "common/attr.h"
 #include "common/buf.h"
-#include "common/conf/conf_egress.h"
+#include "common/conf/egress.h"
 #include "common/err.h"
 #include "vessel/broker/intents/registry_rewrite.h"
 #include <stdbool.h>

@@ -6,8 +6,8 @@
  * tag. All other bytes pass unchanged, so integrity fields and hashes do too. What is not
  * of the form is an error, never a page with a link left as it was.
  */
-#ifndef LYCH_VESSEL_REGISTRY_REWRITE_H
-#define LYCH_VESSEL_REGISTRY_REWRITE_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_REGISTRY_REWRITE_H
+#define LYCH_VESSEL_BROKER_INTENTS_REGISTRY_REWRITE_H
 
 #include "common/attr.h"
 #include "common/buf.h"

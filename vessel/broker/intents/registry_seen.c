@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/broker/intents/registry_seen.h"
-#include "common/crypto/gate_mac.h"
+#include "common/crypto/hmac.h"
 #include "common/id.h"
 #include "common/mem.h"
 #include <ctype.h>

@@ -6,8 +6,8 @@
  * digest of 64 bits is kept, by page; the pages that were used last, all jobs' together, within
  * the bounds below. What does not fit is not known, and then its digits are read as anything else.
  */
-#ifndef LYCH_VESSEL_REGISTRY_SEEN_H
-#define LYCH_VESSEL_REGISTRY_SEEN_H
+#ifndef LYCH_VESSEL_BROKER_INTENTS_REGISTRY_SEEN_H
+#define LYCH_VESSEL_BROKER_INTENTS_REGISTRY_SEEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

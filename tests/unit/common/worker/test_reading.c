@@ -2,7 +2,7 @@
 /* The note of what is being read (common/worker/reading.h): what is refused, and what outlives. */
 #include "common/fs.h"
 #include "common/str.h"
-#include "common/worker/egress_pulse.h"
+#include "common/worker/pulse.h"
 #include "common/worker/reading.h"
 
 #include <criterion/criterion.h>

@@ -6,8 +6,8 @@
 #include "common/proto.h"
 #include "common/str.h"
 #include "common/utf8.h"
-#include "vessel/audit/audit_event.h"
-#include "vessel/scribe/audit_line.h"
+#include "vessel/audit/event.h"
+#include "vessel/scribe/line.h"
 #include "vessel/scribe/scribe.h"
 #include <criterion/criterion.h>
 

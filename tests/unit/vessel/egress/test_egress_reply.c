@@ -2,7 +2,7 @@
 /* The head of a reply: what is refused, what is dropped, what is kept. */
 #include "common/mem.h"
 #include "common/str.h"
-#include "vessel/egress/egress_reply.h"
+#include "vessel/egress/reply.h"
 #include <criterion/criterion.h>
 
 /* Feeds lines cut at \n; the last answer. */

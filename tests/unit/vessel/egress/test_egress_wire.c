@@ -3,7 +3,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "vessel/egress/egress_wire.h"
+#include "vessel/egress/wire.h"
 #include <criterion/criterion.h>
 
 #define BIG (1u << 20)

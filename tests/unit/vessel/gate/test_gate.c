@@ -4,8 +4,8 @@
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
-#include "vessel/gate/gate_private.h"
-#include "vessel/gate/gate_score.h"
+#include "vessel/gate/private.h"
+#include "vessel/gate/score.h"
 #include <criterion/criterion.h>
 #include <zlib.h>
 

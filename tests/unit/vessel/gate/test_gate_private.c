@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vessel/gate/gate_private.h"
+#include "vessel/gate/private.h"
 
 #include "common/buf.h"
 #include "common/cleanup.h"
-#include "vessel/broker/gate/gate_client.h"
+#include "vessel/broker/gate/client.h"
 #include "vessel/broker/gate/private_store.h"
-#include "vessel/gate/gate_fold.h"
+#include "vessel/gate/fold.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sys/stat.h>

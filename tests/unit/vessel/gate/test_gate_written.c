@@ -5,7 +5,7 @@
 #include "common/mem.h"
 #include "tests/support/gate_texts.h"
 #include "vessel/gate/gate.h"
-#include "vessel/gate/gate_private.h"
+#include "vessel/gate/private.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
-#include "vessel/scribe/scribe_log.h"
+#include "vessel/scribe/log.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sys/stat.h>

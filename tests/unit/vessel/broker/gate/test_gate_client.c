@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The dispatcher's side and a real worker in a process of its own; then liars in its place. */
-#include "vessel/broker/gate/gate_client.h"
+#include "vessel/broker/gate/client.h"
 
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -8,9 +8,9 @@
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/net/loop.h"
-#include "common/worker/egress_pulse.h"
-#include "vessel/gate/gate_wire.h"
-#include "vessel/gate/gate_worker.h"
+#include "common/worker/pulse.h"
+#include "vessel/gate/wire.h"
+#include "vessel/gate/worker.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vessel/broker/gate/gate_job.h"
+#include "vessel/broker/gate/job.h"
 
 #include "common/buf.h"
 #include "common/cleanup.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vessel/broker/gate/gate_reply.h"
+#include "vessel/broker/gate/reply.h"
 
 #include "common/buf.h"
 #include "common/clock.h"

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What codex.yaml says about the broker: who may be asked (portals, registries), who may
+ * ask what (ward), how much (budgets), what may not leave (gate), and the caps of one
+ * request (egress). Plain data, valid by construction: conf_parse() refuses the rest.
+ */
+#ifndef LYCH_COMMON_CONF_EGRESS_H
+#define LYCH_COMMON_CONF_EGRESS_H
+
+#include "common/attr.h"
+#include "common/clock.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CONF_PORTALS_MAX 16
+#define CONF_MODELS_MAX 64    /* of one portal */
+#define CONF_ADDRESSES_MAX 16 /* of one portal, registry or rule */
+#define CONF_FILE_HOSTS_MAX 8
+#define CONF_RULES_MAX 256
+#define CONF_PORTAL_NAME_SIZE 33   /* [a-z][a-z0-9_]{0,31} */
+#define CONF_PRICE_PER 1000000	   /* tokens that a price is for */
+#define CONF_EXTRAS_MAX 16	   /* of one model */
+#define CONF_BETAS_MAX 32	   /* of one portal */
+#define CONF_TOKENS_MAX 100000000u /* of one request, of one picture */
+
+/*
+ * A base URL. https, or http to an address of this machine or its network that
+ * `addresses` names. The host is a lower-case name of two labels or more, or an address
+ * without brackets as inet_ntop writes it (common/host.h); the path "" or "/v1": no slash
+ * at its end, no dot segment, no escape. No query, no user, no fragment.
+ */
+struct conf_url {
+	bool https;
+	bool is_address;
+	char *host;
+	unsigned port; /* 1..65535; 443 or 80 when it is not written */
+	char *path;
+	char *text; /* the whole, put together from these parts */
+};
+
+/* Exact addresses that may be reached though they are not public; as inet_ntop writes
+ * them. */
+struct conf_addresses {
+	char **v;
+	size_t n;
+};
+
+enum portal_kind { PORTAL_OPENAI, PORTAL_ANTHROPIC, PORTAL_KIND_MAX_ };
+
+/* What a request may ask for that has prices of its own: "beta:NAME", "service_tier:NAME",
+ * "speed:NAME", "inference_geo:NAME", "audio". Prices as in conf_model. */
+struct conf_extra {
+	char *name;
+	uint64_t input_price, output_price;
+	uint64_t context; /* 0: not known */
+};
+
+struct conf_model {
+	char *name;
+	/* micro-units of the user's own currency for CONF_PRICE_PER tokens */
+	uint64_t input_price, output_price;
+	/* of tokens that the provider reads from its cache, or writes there for some minutes */
+	uint64_t cache_read_price, cache_write_price;
+	bool has_cache_write; /* it stood there */
+	uint64_t max_output;  /* tokens of one answer; 0: none is named */
+	uint64_t context;     /* tokens that the provider takes at most; 0: not known */
+	uint64_t picture;     /* tokens that one picture is at most */
+	struct conf_extra *extra;
+	size_t n_extras;
+};
+
+/* The key by which a server of the OpenAI dialect is told how long an answer may be. */
+enum portal_cap { CAP_MAX_TOKENS, CAP_MAX_COMPLETION_TOKENS, PORTAL_CAP_MAX_ };
+
+struct conf_portal {
+	char *name;
+	enum portal_kind kind;
+	struct conf_url url;
+	char *secret; /* "portal_<name>", no other portal's; NULL: it wants no key */
+	enum portal_cap output_cap; /* of PORTAL_OPENAI */
+	char **beta;		    /* names that cost nothing beyond the known ones */
+	size_t n_betas;
+	struct conf_model *model;
+	size_t n_models; /* >= 1; no two portals of a kind offer the same one */
+	struct conf_addresses addresses;
+};
+
+enum registry_kind { REGISTRY_NPM, REGISTRY_PYPI, REGISTRY_KIND_MAX_ };
+
+struct conf_registry {
+	struct conf_url url; /* url.text NULL: not configured */
+	char **file_host;    /* other hosts that its index may send a download to */
+	size_t n_file_hosts;
+	struct conf_addresses addresses;
+};
+
+/* In order of strictness: the later one wins. */
+enum ward_action { WARD_ALLOW, WARD_LIMIT, WARD_HOLD, WARD_DENY, WARD_ACTION_MAX_ };
+enum ward_scheme { WARD_HTTPS, WARD_HTTP, WARD_ANY_SCHEME };
+enum ward_target { WARD_PORTAL, WARD_REGISTRY, WARD_HOST };
+
+/*
+ * One rule. What an allow or limit leaves out is read narrowly (https, its default port,
+ * GET and HEAD), what a hold or deny leaves out widely (any).
+ */
+struct conf_rule {
+	enum ward_target target;
+	enum ward_action action;
+	char *identity; /* NULL: whoever asks */
+	char *name;	/* a portal's; "npm" or "pypi"; of WARD_HOST: the host */
+	bool is_suffix; /* the host stood as "*.name" */
+	bool is_address;
+	enum ward_scheme scheme;
+	unsigned port; /* 0: any */
+	char *method;  /* "GET" (and HEAD), "HEAD", "POST"; NULL: any */
+	char *path;    /* a prefix that begins with '/'; NULL: any */
+	/* WARD_LIMIT: so many in such a time, else 0 */
+	uint64_t limit_count;
+	usec_t limit_window_usec;
+	char *credential; /* a portal's name: its key may go there; NULL: none */
+	char *reason;	  /* shown to whom it concerns; NULL: none given */
+	struct conf_addresses addresses;
+	unsigned line; /* in codex.yaml */
+};
+
+enum budget_scope { BUDGET_JOB, BUDGET_IDENTITY_DAY, BUDGET_DAY, BUDGET_SCOPE_MAX_ };
+
+/* Caps; 0 allows none. */
+struct conf_budget {
+	uint64_t requests;
+	uint64_t tokens;      /* in and out together */
+	uint64_t money_micro; /* millionths of the unit that the prices are in */
+	uint64_t bytes;	      /* up and down together */
+	uint64_t denials;
+};
+
+/* 0 <= portal <= forbidden <= 1 */
+struct conf_gate {
+	double portal_threshold;    /* from here on: anonymise, and scan again */
+	double forbidden_threshold; /* from here on: refuse */
+};
+
+/* Caps of one request, and of one job's requests at a time. */
+struct conf_egress {
+	usec_t connect_usec;
+	usec_t first_byte_usec;
+	usec_t idle_usec;
+	usec_t total_usec;
+	uint64_t request_max_bytes;
+	uint64_t response_max_bytes;
+	uint64_t package_max_bytes;
+	unsigned in_flight; /* of one job */
+	unsigned retries;   /* of what may be sent twice, before any byte went back */
+};
+
+struct conf_broker {
+	struct conf_portal *portal;
+	size_t n_portals;
+	struct conf_registry registry[REGISTRY_KIND_MAX_];
+	struct conf_rule *rule;
+	size_t n_rules;
+	struct conf_budget budget[BUDGET_SCOPE_MAX_];
+	struct conf_gate gate;
+	struct conf_egress egress;
+};
+
+const char *portal_kind_name(enum portal_kind k);     /* "openai" */
+const char *portal_cap_name(enum portal_cap c);	      /* "max_tokens" */
+const char *registry_kind_name(enum registry_kind k); /* "npm" */
+const char *ward_action_name(enum ward_action a);     /* "allow" */
+const char *budget_scope_name(enum budget_scope s);   /* "identity_day" */
+
+/* The secrets that the portals name, no two the same: at(0), at(1) ... until NULL. */
+const char *conf_portal_secret(const struct conf_broker *b, size_t at);
+/* NULL: no portal of that name. */
+const struct conf_portal *conf_portal_find(const struct conf_broker *b, const char *name);
+/* The portal of that kind that offers the model, and the model; NULL: none does. */
+const struct conf_portal *conf_portal_of_model(const struct conf_broker *b,
+					       enum portal_kind kind, const char *model,
+					       const struct conf_model **ret_model);
+
+/* A name of two labels or more, or an address without brackets, in its one spelling. */
+bool conf_host_is_plain(const char *host);
+
+/*
+ * A URL in the shape that conf_url describes; ret is untouched and errors are
+ * ERRID_START_CONFIG without a line. conf_url_done() frees what it holds.
+ */
+struct err;
+MUST_CHECK int conf_url_parse(const char *text, struct conf_url *ret, struct err *err);
+void conf_url_done(struct conf_url *u);
+
+#endif

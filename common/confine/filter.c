@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The daemons' seccomp filter, as data. Three answers: allowed; EPERM for what
+ * is known and refused; ENOSYS for what nobody here has looked at, so that a
+ * newer glibc falls back instead of failing. A foreign architecture (and x32) kills.
+ *
+ * The program is written as plain BPF and not with libseccomp's rules: those give
+ * a number that is allowed for some arguments only the *default* answer for the
+ * others, and the default here must stay ENOSYS.
+ *
+ * What keeps a taken-over daemon from becoming something else: no execve, no new
+ * process or thread, no executable memory, no socket but of the policy's families, no
+ * namespace or mount call, no ptrace, no signal to another process, no further filter.
+ */
+#include "common/confine/priv.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#if defined(__x86_64__)
+#define ARCH_NATIVE AUDIT_ARCH_X86_64
+#define X32_BIT 0x40000000U
+#elif defined(__aarch64__)
+#define ARCH_NATIVE AUDIT_ARCH_AARCH64
+#else
+#error "the daemons' filter is reviewed for x86_64 and aarch64 only"
+#endif
+
+#define PR_SET_VMA_ 0x53564d41 /* glibc names its arenas */
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the argument offsets below are those of a little-endian machine"
+#endif
+
+/* Allowed whatever the arguments: what libevent, libpq, libcurl, json-c, OpenSSL
+ * and our own code call on the glibc of Debian 12 and 13. Files are Landlock's. */
+static const int allowed[] = {
+	/* descriptors */
+	SYS_read,
+	SYS_write,
+	SYS_readv,
+	SYS_writev,
+	SYS_pread64,
+	SYS_pwrite64,
+	SYS_preadv,
+	SYS_pwritev,
+	SYS_preadv2,
+	SYS_pwritev2,
+	SYS_lseek,
+	SYS_close,
+	SYS_close_range,
+	SYS_dup,
+	SYS_dup3,
+	SYS_pipe2,
+	SYS_ppoll,
+	SYS_pselect6,
+	SYS_epoll_create1,
+	SYS_epoll_ctl,
+	SYS_epoll_pwait,
+	SYS_epoll_pwait2,
+	SYS_eventfd2,
+	SYS_timerfd_create,
+	SYS_timerfd_settime,
+	SYS_timerfd_gettime,
+	SYS_signalfd4,
+	SYS_sendfile,
+	SYS_splice,
+	SYS_copy_file_range,
+	SYS_memfd_create,
+	/* sockets that exist already, or come by accept */
+	SYS_bind,
+	SYS_listen,
+	SYS_accept,
+	SYS_accept4,
+	SYS_connect,
+	SYS_getsockname,
+	SYS_getpeername,
+	SYS_getsockopt,
+	SYS_setsockopt,
+	SYS_sendto,
+	SYS_recvfrom,
+	SYS_sendmsg,
+	SYS_recvmsg,
+	SYS_sendmmsg,
+	SYS_recvmmsg,
+	SYS_shutdown,
+	/* files */
+	SYS_openat,
+	SYS_openat2,
+	SYS_newfstatat,
+	SYS_fstat,
+	SYS_statx,
+	SYS_statfs,
+	SYS_fstatfs,
+	SYS_faccessat,
+	SYS_faccessat2,
+	SYS_readlinkat,
+	SYS_getdents64,
+	SYS_mkdirat,
+	SYS_unlinkat,
+	SYS_renameat,
+	SYS_renameat2,
+	SYS_linkat,
+	SYS_symlinkat,
+	SYS_fchmod,
+	SYS_fchmodat,
+	452, /* fchmodat2: on what has no name below us */
+	SYS_ftruncate,
+	SYS_truncate,
+	SYS_fallocate,
+	SYS_fsync,
+	SYS_fdatasync,
+	SYS_sync_file_range,
+	SYS_fadvise64,
+	SYS_flock,
+	SYS_umask,
+	SYS_getcwd,
+	SYS_chdir,
+	SYS_fchdir,
+	/* memory; executable mappings are refused below */
+	SYS_brk,
+	SYS_munmap,
+	SYS_mremap,
+	SYS_madvise,
+	SYS_mincore,
+	SYS_msync,
+	SYS_mlock,
+	SYS_mlock2,
+	SYS_munlock,
+	/* time and the machine */
+	SYS_clock_gettime,
+	SYS_clock_getres,
+	SYS_clock_nanosleep,
+	SYS_nanosleep,
+	SYS_gettimeofday,
+	SYS_times,
+	SYS_getrusage,
+	SYS_sysinfo,
+	SYS_uname,
+	SYS_getrandom,
+	SYS_getcpu,
+	SYS_setitimer,
+	SYS_getitimer,
+	/* this process */
+	SYS_getpid,
+	SYS_gettid,
+	SYS_getppid,
+	SYS_getuid,
+	SYS_geteuid,
+	SYS_getgid,
+	SYS_getegid,
+	SYS_getresuid,
+	SYS_getresgid,
+	SYS_getgroups,
+	SYS_getpgid,
+	SYS_getsid,
+	SYS_capget,
+	SYS_getpriority,
+	SYS_sched_yield,
+	SYS_sched_getaffinity,
+	SYS_futex,
+	SYS_set_robust_list,
+	SYS_rseq,
+	SYS_membarrier,
+	SYS_rt_sigaction,
+	SYS_rt_sigprocmask,
+	SYS_rt_sigreturn,
+	SYS_rt_sigpending,
+	SYS_rt_sigsuspend,
+	SYS_rt_sigtimedwait,
+	SYS_sigaltstack,
+	SYS_restart_syscall,
+	SYS_exit,
+	SYS_exit_group,
+	SYS_wait4,
+	SYS_waitid,
+#if defined(__x86_64__)
+	SYS_open,
+	SYS_stat,
+	SYS_lstat,
+	SYS_access,
+	SYS_readlink,
+	SYS_mkdir,
+	SYS_rmdir,
+	SYS_unlink,
+	SYS_rename,
+	SYS_link,
+	SYS_symlink,
+	SYS_chmod,
+	SYS_creat,
+	SYS_getdents,
+	SYS_dup2,
+	SYS_pipe,
+	SYS_poll,
+	SYS_select,
+	SYS_epoll_create,
+	SYS_epoll_wait,
+	SYS_eventfd,
+	SYS_signalfd,
+	SYS_time,
+	SYS_alarm,
+	SYS_pause,
+	SYS_getpgrp,
+#endif
+};
+
+/* Known, and refused. (Numbers above 440 are the same on every architecture.) */
+static const int refused[] = {
+	SYS_execve,
+	SYS_execveat,
+	SYS_clone,
+	SYS_clone3,
+	SYS_ptrace,
+	SYS_process_vm_readv,
+	SYS_process_vm_writev,
+	SYS_kcmp,
+	SYS_pidfd_open,
+	SYS_pidfd_getfd,
+	SYS_pidfd_send_signal,
+	SYS_process_madvise,
+	SYS_tkill,
+	SYS_rt_sigqueueinfo,
+	SYS_rt_tgsigqueueinfo,
+	SYS_setpgid,
+	SYS_setsid,
+	SYS_unshare,
+	SYS_setns,
+	SYS_mount,
+	SYS_umount2,
+	SYS_pivot_root,
+	SYS_chroot,
+	SYS_open_tree,
+	SYS_move_mount,
+	SYS_fsopen,
+	SYS_fsconfig,
+	SYS_fsmount,
+	SYS_fspick,
+	SYS_mount_setattr,
+	SYS_quotactl,
+	SYS_quotactl_fd,
+	SYS_swapon,
+	SYS_swapoff,
+	SYS_io_uring_setup,
+	SYS_io_uring_enter,
+	SYS_io_uring_register,
+	SYS_io_setup,
+	SYS_io_submit,
+	SYS_bpf,
+	SYS_perf_event_open,
+	SYS_userfaultfd,
+	SYS_keyctl,
+	SYS_add_key,
+	SYS_request_key,
+	SYS_seccomp,
+	SYS_landlock_create_ruleset,
+	SYS_landlock_add_rule,
+	SYS_landlock_restrict_self,
+	SYS_name_to_handle_at,
+	SYS_open_by_handle_at,
+	SYS_fanotify_init,
+	SYS_fanotify_mark,
+	SYS_mknodat,
+	SYS_fchown,
+	SYS_fchownat,
+	SYS_setxattr,
+	SYS_lsetxattr,
+	SYS_fsetxattr,
+	SYS_removexattr,
+	SYS_lremovexattr,
+	SYS_fremovexattr,
+	SYS_utimensat,
+	SYS_setuid,
+	SYS_setgid,
+	SYS_setreuid,
+	SYS_setregid,
+	SYS_setresuid,
+	SYS_setresgid,
+	SYS_setfsuid,
+	SYS_setfsgid,
+	SYS_setgroups,
+	SYS_capset,
+	SYS_personality,
+	SYS_sched_setaffinity,
+	SYS_sched_setscheduler,
+	SYS_sched_setparam,
+	SYS_sched_setattr,
+	SYS_setpriority,
+	SYS_ioprio_set,
+	SYS_setrlimit,
+	SYS_reboot,
+	SYS_kexec_load,
+	SYS_init_module,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_syslog,
+	SYS_acct,
+	SYS_settimeofday,
+	SYS_clock_settime,
+	SYS_clock_adjtime,
+	SYS_adjtimex,
+	SYS_sethostname,
+	SYS_setdomainname,
+	SYS_vhangup,
+	SYS_shmget,
+	SYS_shmat,
+	SYS_shmctl,
+	SYS_semget,
+	SYS_msgget,
+	SYS_mq_open,
+	SYS_mbind,
+	SYS_set_mempolicy,
+	SYS_migrate_pages,
+	SYS_move_pages,
+	SYS_remap_file_pages,
+	SYS_pkey_mprotect,
+	SYS_memfd_secret,
+	SYS_inotify_init1,
+#if defined(__x86_64__)
+	SYS_fork,
+	SYS_vfork,
+	SYS_mknod,
+	SYS_chown,
+	SYS_lchown,
+	SYS_utime,
+	SYS_utimes,
+	SYS_futimesat,
+	SYS_uselib,
+	SYS_ustat,
+	SYS_modify_ldt,
+	SYS_iopl,
+	SYS_ioperm,
+	SYS_arch_prctl,
+	SYS_inotify_init,
+	SYS__sysctl,
+#endif
+};
+
+/* One number whose answer depends on one argument (its low 32 bits are what the
+ * kernel reads: int or unsigned int in every call below but mmap's, whose
+ * protection bits are all in the low half). */
+enum arg_rule {
+	ARG_ONE_OF,  /* allowed when the argument is one of values[] */
+	ARG_NONE_OF, /* refused when it is one of values[] */
+	ARG_NO_BITS, /* refused when it has any bit of values[0] */
+};
+
+struct arg_check {
+	int nr;
+	unsigned arg;
+	enum arg_rule rule;
+	unsigned n;
+	uint32_t values[10];
+};
+
+static const struct arg_check checked[] = {
+	{SYS_socketpair, 0, ARG_ONE_OF, 1, {AF_UNIX}},
+	{SYS_mmap, 2, ARG_NO_BITS, 1, {PROT_EXEC}},
+	{SYS_mprotect, 2, ARG_NO_BITS, 1, {PROT_EXEC}},
+	/* libevent asks how much there is; stdio asks whether it is a terminal */
+	{SYS_ioctl, 1, ARG_ONE_OF, 4, {FIONREAD, FIONBIO, FIOCLEX, 0x5401 /* TCGETS */}},
+	/* SIGIO and leases are signals to others by another name */
+	{SYS_fcntl,
+	 1,
+	 ARG_NONE_OF,
+	 5,
+	 {F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY}},
+	{SYS_prlimit64, 0, ARG_ONE_OF, 1, {0}},
+	{SYS_prctl,
+	 0,
+	 ARG_ONE_OF,
+	 8,
+	 {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP,
+	  PR_CAPBSET_READ, PR_SET_VMA_, PR_GET_SECUREBITS}},
+};
+
+#define PROGRAM_MAX 1024
+
+struct program {
+	struct sock_filter code[PROGRAM_MAX];
+	unsigned short n;
+	bool overflow;
+};
+
+static void emit(struct program *p, uint16_t code, uint8_t jt, uint8_t jf, uint32_t k)
+{
+	if (p->n >= PROGRAM_MAX) {
+		p->overflow = true;
+		return;
+	}
+	p->code[p->n++] = (struct sock_filter){code, jt, jf, k};
+}
+
+static void emit_return(struct program *p, uint32_t action)
+{
+	emit(p, BPF_RET | BPF_K, 0, 0, action);
+}
+
+#define ANSWER_ALLOW SECCOMP_RET_ALLOW
+#define ANSWER_EPERM (SECCOMP_RET_ERRNO | EPERM)
+#define ANSWER_ENOSYS (SECCOMP_RET_ERRNO | ENOSYS)
+
+static void emit_answer(struct program *p, int nr, uint32_t action)
+{
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)nr);
+	emit_return(p, action);
+}
+
+/* jeq nr ? : skip the block; ld arg; (jeq value ? hit : next)...; miss; hit */
+static void emit_check(struct program *p, const struct arg_check *c)
+{
+	uint32_t hit = c->rule == ARG_ONE_OF ? ANSWER_ALLOW : ANSWER_EPERM;
+	uint32_t miss = c->rule == ARG_ONE_OF ? ANSWER_EPERM : ANSWER_ALLOW;
+	uint16_t op = c->rule == ARG_NO_BITS ? BPF_JSET : BPF_JEQ;
+
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)(c->n + 3), (uint32_t)c->nr);
+	emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0,
+	     (uint32_t)(offsetof(struct seccomp_data, args) + c->arg * sizeof(uint64_t)));
+	for (unsigned i = 0; i < c->n; i++)
+		emit(p, (uint16_t)(BPF_JMP | op | BPF_K), (uint8_t)(c->n - i), 0,
+		     c->values[i]);
+	emit_return(p, miss);
+	emit_return(p, hit);
+}
+
+static bool is_refused(int nr)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		if (refused[i] == nr)
+			return true;
+	return nr == SYS_socket || nr == SYS_kill || nr == SYS_tgkill || nr == SYS_mmap ||
+	       nr == SYS_mprotect || nr == SYS_prctl || nr == SYS_ioctl;
+}
+
+/*
+ * The parent of the egress workers: fork() as glibc makes it, SIGKILL, and what its children
+ * call to confine themselves below it. Each of the last only takes something away.
+ */
+static void emit_parent(struct program *p)
+{
+	static const int own_walls[] = {SYS_seccomp, SYS_landlock_create_ruleset,
+					SYS_landlock_add_rule,
+					SYS_landlock_restrict_self};
+	static const struct arg_check fork_call = {
+		SYS_clone,
+		0,
+		ARG_ONE_OF,
+		1,
+		{CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD}};
+	/* What does not move any more is ended; Landlock's scope leaves only its own in reach. */
+	static const struct arg_check child_kill = {
+		SYS_kill, 1, ARG_ONE_OF, 1, {SIGKILL}};
+	static const struct arg_check process_state = {
+		SYS_prctl,
+		0,
+		ARG_ONE_OF,
+		8,
+		{PR_SET_NAME, PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP,
+		 PR_CAPBSET_READ, PR_SET_VMA_, PR_GET_SECUREBITS, PR_SET_PDEATHSIG}};
+
+	emit_check(p, &fork_call);
+	emit_check(p, &child_kill);
+	emit_check(p, &process_state);
+	for (size_t i = 0; i < ARRAY_SIZE(own_walls); i++)
+		emit_answer(p, own_walls[i], ANSWER_ALLOW);
+}
+
+/* socket() by its family: the policy's only. */
+static void emit_sockets(struct program *p, const struct confine_policy *policy)
+{
+	struct arg_check families = {SYS_socket, 0, ARG_ONE_OF, 0, {0}};
+
+	if (policy->may_make_unix_sockets)
+		families.values[families.n++] = AF_UNIX;
+	if (policy->may_make_inet_sockets) {
+		families.values[families.n++] = AF_INET;
+		families.values[families.n++] = AF_INET6;
+	}
+	if (families.n > 0)
+		emit_check(p, &families);
+	else
+		emit_answer(p, SYS_socket, ANSWER_EPERM);
+}
+
+/* What depends on the policy and on this process. */
+static int emit_policy(struct program *p, const struct confine_policy *policy,
+		       struct err *err)
+{
+	uint32_t self = (uint32_t)getpid();
+	struct arg_check own_tgkill = {
+		SYS_tgkill, 0, ARG_ONE_OF, 1, {self}}; /* abort() */
+	struct arg_check own_kill = {SYS_kill, 0, ARG_ONE_OF, 1, {self}};
+
+	for (const int *nr = policy->extra_syscalls; nr && *nr >= 0; nr++) {
+		if (is_refused(*nr))
+			return err_set_id(
+				err, ERRID_START_CONFINE,
+				"%s asks for system call %d, which no daemon may have",
+				policy->name, *nr);
+		emit_answer(p, *nr, ANSWER_ALLOW);
+	}
+	emit_check(p, &own_tgkill);
+	if (policy->may_fork)
+		emit_parent(p);
+	else if (policy->may_signal)
+		emit_check(p, &own_kill);
+	else
+		emit_answer(p, SYS_kill, ANSWER_EPERM);
+	emit_sockets(p, policy);
+	return 0;
+}
+
+int confine_filter(const struct confine_policy *policy, struct err *err)
+{
+	static struct program p;
+	struct sock_fprog prog;
+
+	p = (struct program){0};
+	emit(&p, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
+	emit(&p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, ARCH_NATIVE);
+	emit_return(&p, SECCOMP_RET_KILL_PROCESS);
+	emit(&p, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+#ifdef X32_BIT
+	emit(&p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, X32_BIT);
+	emit_return(&p, SECCOMP_RET_KILL_PROCESS);
+#endif
+	if (emit_policy(&p, policy, err) < 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(checked); i++)
+		emit_check(&p, &checked[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(allowed); i++)
+		emit_answer(&p, allowed[i], ANSWER_ALLOW);
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		emit_answer(&p, refused[i], ANSWER_EPERM);
+	emit_return(&p, ANSWER_ENOSYS);
+	if (p.overflow)
+		return err_set_id(err, ERRID_START_CONFINE,
+				  "the filter of %s is too long", policy->name);
+
+	prog = (struct sock_fprog){.len = p.n, .filter = p.code};
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
+		return err_sys_id(err, ERRID_START_CONFINE,
+				  "install the seccomp filter of %s", policy->name);
+	return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/confine/probe.h"
+
+#ifdef LYCH_TEST_BUILD
+
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#define PROBE_FILE_MAX_BYTES 65536
+
+int confine_probe_load(const char *path, struct confine_probe *ret, struct err *err)
+{
+	size_t len;
+
+	if (fs_read_file(AT_FDCWD, path, PROBE_FILE_MAX_BYTES, &ret->text, &len, err) < 0)
+		return err_wrap(err, "--probe-walls");
+	return 0;
+}
+
+static int probe_open(const char *path, int flags)
+{
+	cleanup_close int fd =
+		open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+
+	return fd < 0 ? -1 : 0;
+}
+
+static int probe_stat(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st);
+}
+
+static int probe_exec(const char *path)
+{
+	char name[] = "probe";
+	char *const argv[] = {name, NULL}, *const env[] = {NULL};
+
+	return execve(path, argv, env);
+}
+
+static int probe_connect(const char *arg)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	cleanup_close int fd = -1;
+
+	if (!str_starts(arg, "unix:") ||
+	    str_copy(sa.sun_path, sizeof(sa.sun_path), arg + strlen("unix:")) < 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	return connect(fd, (const struct sockaddr *)&sa, sizeof(sa));
+}
+
+static int probe_socket(const char *family)
+{
+	static const struct {
+		const char *name;
+		int family, type;
+	} table[] = {{"inet", AF_INET, SOCK_STREAM},
+		     {"inet6", AF_INET6, SOCK_STREAM},
+		     {"netlink", AF_NETLINK, SOCK_RAW},
+		     {"packet", AF_PACKET, SOCK_RAW},
+		     {"unix", AF_UNIX, SOCK_STREAM}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		if (str_eq(family, table[i].name)) {
+			cleanup_close int fd =
+				socket(table[i].family, table[i].type | SOCK_CLOEXEC, 0);
+			return fd < 0 ? -1 : 0;
+		}
+	}
+	errno = EINVAL;
+	return -1;
+}
+
+static bool probe_pid(const char *arg, pid_t *ret)
+{
+	uint64_t pid;
+
+	if (parse_u64(arg, 1, INT32_MAX, &pid, NULL) < 0) {
+		errno = EINVAL;
+		return false;
+	}
+	*ret = (pid_t)pid;
+	return true;
+}
+
+/* The one signal that some of them may send, as far as Landlock's scope reaches. */
+static int probe_kill(const char *arg)
+{
+	pid_t pid;
+
+	return probe_pid(arg, &pid) ? kill(pid, SIGKILL) : -1;
+}
+
+static int probe_ptrace(const char *arg)
+{
+	pid_t pid;
+
+	return probe_pid(arg, &pid) ? (int)ptrace(PTRACE_SEIZE, pid, NULL, NULL) : -1;
+}
+
+static int probe_fork(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	return pid < 0 ? -1 : 0;
+}
+
+static int probe_mmap_exec(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? -1 : 0;
+}
+
+/* -2: no such verb */
+static int probe(const char *verb, const char *arg)
+{
+	if (str_eq(verb, "read"))
+		return probe_open(arg, O_RDONLY);
+	if (str_eq(verb, "write"))
+		return probe_open(arg, O_WRONLY | O_CREAT);
+	if (str_eq(verb, "list"))
+		return probe_open(arg, O_RDONLY | O_DIRECTORY);
+	if (str_eq(verb, "stat"))
+		return probe_stat(arg);
+	if (str_eq(verb, "exec"))
+		return probe_exec(arg);
+	if (str_eq(verb, "connect"))
+		return probe_connect(arg);
+	if (str_eq(verb, "socket"))
+		return probe_socket(arg);
+	if (str_eq(verb, "kill"))
+		return probe_kill(arg);
+	if (str_eq(verb, "ptrace"))
+		return probe_ptrace(arg);
+	if (str_eq(verb, "fork"))
+		return probe_fork();
+	if (str_eq(verb, "unshare"))
+		return unshare(CLONE_NEWUSER);
+	if (str_eq(verb, "mmap-exec"))
+		return probe_mmap_exec();
+	return -2;
+}
+
+static void probe_line(char *line)
+{
+	char *space = strchr(line, ' ');
+	const char *arg = "", *answer = "ok";
+	int r;
+
+	if (space) {
+		*space = '\0';
+		arg = space + 1;
+	}
+	errno = 0;
+	r = probe(line, arg);
+	if (r == -2)
+		answer = "unknown";
+	else if (r < 0)
+		answer = strerrorname_np(errno);
+	(void)printf("%s%s%s: %s\n", line, space ? " " : "", arg, answer ? answer : "?");
+	/* an exec that works would lose what stdio still holds */
+	(void)fflush(stdout);
+}
+
+void confine_probe_run(struct confine_probe *p)
+{
+	char *save = NULL;
+
+	for (char *line = strtok_r(p->text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save))
+		probe_line(line);
+	exit(0);
+}
+
+#endif

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An ask: one request to a model, through the portal that offers it. */
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "common/proto/broker_proto.h"
+#include "common/str.h"
+#include "vessel/broker/dispatch/priv.h"
+#include "vessel/egress/headers.h"
+#include <string.h>
+
+#define INTENT_DEPTH_MAX 28
+/* An event that was held back, and what came with its end. */
+#define PIECE_MAX_BYTES (4 * ASK_EVENT_MAX_BYTES)
+#define MODELS_MAX_BYTES ((size_t)1 << 20)
+
+static int bad(struct err *err, const char *what)
+{
+	return err_set_id(err, ERRID_BROKER_REQUEST, "%s", what);
+}
+
+static bool find_dialect(const char *name, enum portal_kind *ret)
+{
+	for (unsigned k = 0; k < PORTAL_KIND_MAX_; k++)
+		if (str_eq(portal_kind_name((enum portal_kind)k), name)) {
+			*ret = (enum portal_kind)k;
+			return true;
+		}
+	return false;
+}
+
+static int read_intent(struct dispatch_call *c, enum portal_kind *ret_dialect,
+		       bool *ret_stream, struct err *err)
+{
+	static const char *const keys[] = {"seq",     "dialect", "stream",
+					   "request", "version", "beta"};
+	const char *dialect;
+	size_t len;
+	const void *body = httpd_req_body(c->req, &len);
+
+	if (json_parse(body, len, INTENT_DEPTH_MAX, &c->intent, err) < 0 ||
+	    json_check_keys(c->intent, keys, ARRAY_SIZE(keys), err) < 0 ||
+	    json_get_u64(c->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) < 0 ||
+	    json_get_str(c->intent, "dialect", true, 16, &dialect, err) < 0 ||
+	    json_get_bool(c->intent, "stream", true, ret_stream, err) < 0 ||
+	    json_get_obj(c->intent, "request", true, &c->request, err) < 0)
+		return -1;
+	return find_dialect(dialect, ret_dialect) ? 0 : bad(err, "dialect");
+}
+
+/* Only what the tomb would have written itself. */
+static int read_fields(struct dispatch_call *c, enum portal_kind dialect, struct err *err)
+{
+	char betas[BROKER_BETAS_SIZE];
+
+	if (json_get_str(c->intent, "version", false, BROKER_BETAS_SIZE, &c->version,
+			 err) < 0 ||
+	    json_get_str(c->intent, "beta", false, BROKER_BETAS_SIZE, &c->beta, err) < 0)
+		return -1;
+	if (dialect != PORTAL_ANTHROPIC && (c->version || c->beta))
+		return bad(err, "version and beta belong to another dialect");
+	if (c->version && !broker_version_is_valid(c->version))
+		return bad(err, "version");
+	if (c->beta && (!broker_betas(c->beta, betas) || !str_eq(betas, c->beta)))
+		return bad(err, "beta");
+	return 0;
+}
+
+static int ask_intent(struct dispatch_call *c, struct err *err)
+{
+	enum portal_kind dialect = PORTAL_OPENAI;
+	bool stream = false;
+
+	if (read_intent(c, &dialect, &stream, err) < 0 ||
+	    read_fields(c, dialect, err) < 0 ||
+	    ask_read(c->request, dialect, stream, &c->ask, err) < 0 ||
+	    ask_cost_read(c->request, dialect, &c->cost, err) < 0)
+		return -1;
+	ask_strip(&c->ask, json_obj_child(c->intent, "request"));
+	c->portal =
+		conf_portal_of_model(c->d->cfg.broker, dialect, c->ask.model, &c->model);
+	if (!c->portal)
+		return err_set_id(err, ERRID_BROKER_MODEL, "%s", c->ask.model);
+	if (str_fmt(c->target, sizeof(c->target), "portal:%s", c->portal->name) < 0)
+		return err_set(err, ERR_INTERNAL, "a portal's name is too long");
+	ward_ask_portal(c->portal, NULL, &c->ward);
+	return 0;
+}
+
+/* Only who may ask at all learns what costs how much. */
+static int ask_judged(struct dispatch_call *c, int r, struct err *err)
+{
+	if (r < 0 ||
+	    ask_prices_of(&c->cost, c->beta, c->portal, c->model, &c->prices, err) < 0)
+		return -1;
+	return ask_output(&c->cost, c->model, &c->want.least, &c->want.most, err);
+}
+
+/* Tokens of the input and money for them, and for each token of an answer its part. */
+static void ask_estimate(struct dispatch_call *c)
+{
+	struct budget_amounts *base = &c->want.base, *unit = &c->want.unit;
+	size_t len;
+
+	(void)httpd_req_body(c->req, &len);
+	len += ASK_FINISH_BYTES;
+	c->input = ask_input_most(&c->cost, &c->prices, c->model, len);
+	c->up_reserved = dispatch_up_most(c, len);
+	base->n[BUDGET_REQUESTS] = 1;
+	base->n[BUDGET_TOKENS] = (int64_t)c->input;
+	base->n[BUDGET_MONEY] = (int64_t)ask_price_input(&c->cost, &c->prices, c->input);
+	base->n[BUDGET_BYTES] = (int64_t)(c->up_reserved + DISPATCH_ROOM_BYTES);
+	unit->n[BUDGET_TOKENS] = (int64_t)(c->cost.choices * BUDGET_UNIT);
+	unit->n[BUDGET_MONEY] = (int64_t)(c->cost.choices * c->prices.output);
+}
+
+static struct gate_parts *ask_parts(struct dispatch_call *c)
+{
+	struct gate_parts *p = gate_parts_new();
+
+	gate_parts_add_json(p, c->request);
+	/* behind the request: it is written from its own parts */
+	if (c->beta)
+		gate_parts_add(p, GATE_PART_HEADER, "anthropic-beta", c->beta,
+			       strlen(c->beta));
+	return p;
+}
+
+static int ask_write(struct dispatch_call *c, const struct gate_answer *a,
+		     struct err *err)
+{
+	struct jsonw w;
+
+	jsonw_init(&w, &c->body);
+	if (a->verdict == GATE_ANONYMISE)
+		gate_parts_write_json(a->parts, 0, c->request, &w);
+	else
+		json_write(c->request, &w);
+	return buf_ok(&c->body) ? 0 : bad(err, "the request is too large");
+}
+
+static uint64_t parts_of(uint64_t n, uint64_t each)
+{
+	return (n + each - 1) / each;
+}
+
+/* Of an answer's tokens, how many pay for what the request has grown by since they were
+ * reserved: what stands for a text that was taken out may be longer. */
+static uint64_t growth(const struct dispatch_call *c)
+{
+	uint64_t input = ask_input_most(&c->cost, &c->prices, c->model,
+					c->body.len + ASK_FINISH_BYTES),
+		 price = (uint64_t)c->want.unit.n[BUDGET_MONEY], tokens, money, for_money;
+
+	if (input <= c->input)
+		return 0;
+	tokens = parts_of(input - c->input, c->cost.choices);
+	money = ask_price_input(&c->cost, &c->prices, input) -
+		(uint64_t)c->want.base.n[BUDGET_MONEY];
+	for_money = !money		 ? 0
+		    : !price		 ? c->units
+		    : money > UINT32_MAX ? c->units
+					 : parts_of(money * BUDGET_UNIT, price);
+	return tokens > for_money ? tokens : for_money;
+}
+
+static int put_cap(struct dispatch_call *c, struct err *err)
+{
+	uint64_t less = growth(c);
+
+	if (less > 0 && c->units < less + c->want.least)
+		return err_set_id(err, ERRID_BUDGET_TOKENS,
+				  "what stands for its private texts is longer");
+	c->cap = c->units - less;
+	ask_finish(&c->ask, c->portal->output_cap, c->cap, &c->body);
+	return buf_ok(&c->body) ? 0 : bad(err, "the request is too large");
+}
+
+static int ask_start(struct dispatch_call *c, struct err *err)
+{
+	struct egress_header headers[4] = {
+		{"content-type", "application/json"},
+		{"accept", "application/json, text/event-stream"}};
+	size_t n_headers = 2;
+	const struct conf_egress *e = &c->d->cfg.broker->egress;
+
+	bool began = dispatch_reads(c, READING_REQUEST);
+	int r = put_cap(c, err);
+
+	dispatch_has_read(c->d, began);
+	if (r < 0)
+		return -1;
+	if (c->version)
+		headers[n_headers++] =
+			(struct egress_header){"anthropic-version", c->version};
+	if (c->beta)
+		headers[n_headers++] = (struct egress_header){"anthropic-beta", c->beta};
+	const struct egress_request rq = {
+		.portal = c->portal->name,
+		.method = "POST",
+		.target = ask_target(c->ask.dialect, c->portal->url.path),
+		.headers = headers,
+		.n_headers = n_headers,
+		.body = c->body.data,
+		.body_len = c->body.len,
+		.limits = {.reply_max_bytes = e->response_max_bytes},
+	};
+
+	return dispatch_send(c, &rq, err);
+}
+
+static void ask_describe(const struct dispatch_call *c, struct jsonw *w)
+{
+	if (!c->ask.model)
+		return;
+	jsonw_kstr(w, "model", c->ask.model);
+	jsonw_kbool(w, "stream", c->ask.stream);
+	if (c->beta)
+		jsonw_kstr(w, "beta", c->beta);
+	/* at most: what is left by then may be less */
+	jsonw_ku64(w, "max_output", c->want.most * c->cost.choices);
+}
+
+/* ---- the reply ---- */
+
+static const char *header_of(const struct egress_head *h, const char *name)
+{
+	for (size_t i = 0; i < h->n_headers; i++)
+		if (str_eq(h->headers[i].name, name))
+			return h->headers[i].value;
+	return "";
+}
+
+/* What an SDK reads; an error's page in HTML helps nobody but whoever probes. */
+static int ask_head(struct dispatch_call *c, const struct egress_head *h, struct err *err)
+{
+	const char *type = header_of(h, "content-type");
+	bool is_stream;
+
+	if (headers_is_type(type, "text/event-stream"))
+		type = "text/event-stream; charset=utf-8";
+	else if (headers_is_type(type, "application/json"))
+		type = "application/json";
+	else if (headers_is_type(type, "text/plain"))
+		type = "text/plain; charset=utf-8";
+	else
+		return err_set_id(err, ERRID_EGRESS_REPLY,
+				  "the portal answered %u with a type that is not text",
+				  h->status);
+	is_stream = str_starts(type, "text/event-stream");
+	c->reply = ask_reply_new(&c->ask, is_stream);
+	c->put_right = gate_reply_new(c->job->gate, is_stream);
+	dispatch_stream(c, h, type);
+	return 0;
+}
+
+static int ask_body(struct dispatch_call *c, const void *data, size_t len,
+		    struct buf *out, struct err *err)
+{
+	cleanup_buf struct buf told;
+
+	buf_init(&told, PIECE_MAX_BYTES);
+	ask_reply_feed(c->reply, data, len, &told);
+	if (!buf_ok(&told))
+		return err_set(err, ERR_INTERNAL, "a piece of a reply does not fit");
+	if (ask_reply_least(c->reply) > c->cap * c->cost.choices)
+		return err_set_id(err, ERRID_BUDGET_TOKENS,
+				  "the provider goes on beyond the cap of the request");
+	gate_reply_feed(c->put_right, told.data, told.len, out);
+	return 0;
+}
+
+static int ask_end(struct dispatch_call *c, struct buf *out, struct err *err)
+{
+	cleanup_buf struct buf told;
+
+	buf_init(&told, PIECE_MAX_BYTES);
+	ask_reply_end(c->reply, &told);
+	if (!buf_ok(&told))
+		return err_set(err, ERR_INTERNAL, "the end of a reply does not fit");
+	gate_reply_feed(c->put_right, told.data, told.len, out);
+	gate_reply_end(c->put_right, out);
+	return 0;
+}
+
+/* By its provider, which says so before it begins; what stands between us and it may say
+ * something else when it is done with it. */
+static bool was_refused(unsigned status)
+{
+	return (status >= 400 && status < 500 && status != 408 && status != 499) ||
+	       status == 500 || status == 501 || status == 503 || status == 529;
+}
+
+/* An error of the provider costs nothing. What is known of a whole reply costs what it says;
+ * of any other all that was reserved, for it may have been carried out to its end. */
+static void ask_actual(const struct dispatch_call *c, struct budget_amounts *ret)
+{
+	struct ask_usage u = {0};
+	uint64_t money;
+
+	if (was_refused(c->status))
+		return;
+	if (c->reply)
+		u = ask_reply_usage(c->reply);
+	/* this dialect does not tell what of the rest was written */
+	if (c->ask.dialect == PORTAL_OPENAI && c->cost.writes_cache)
+		u.tokens.cache_write = u.tokens.input;
+	money = ask_price(&c->prices, &u.tokens);
+	ret->n[BUDGET_TOKENS] = (int64_t)(u.tokens.input + u.tokens.output);
+	ret->n[BUDGET_MONEY] = (int64_t)money;
+	if (u.is_known && c->is_whole) {
+		c->d->fig.tokens_in += u.tokens.input;
+		c->d->fig.tokens_out += u.tokens.output;
+		return;
+	}
+	for (unsigned i = BUDGET_TOKENS; i <= BUDGET_MONEY; i++)
+		if (ret->n[i] < c->est.n[i])
+			ret->n[i] = c->est.n[i];
+}
+
+static void ask_done(struct dispatch_call *c)
+{
+	ask_reply_free(c->reply);
+	gate_reply_free(c->put_right);
+	json_free(c->intent);
+}
+
+const struct dispatch_kind dispatch_kind_ask = {
+	.name = "ask",
+	.read = ask_intent,
+	.judged = ask_judged,
+	.estimate = ask_estimate,
+	.parts = ask_parts,
+	.write = ask_write,
+	.start = ask_start,
+	.describe = ask_describe,
+	.head = ask_head,
+	.body = ask_body,
+	.end = ask_end,
+	.actual = ask_actual,
+	.done = ask_done,
+};
+
+/* ---- the models that a job may ask ---- */
+
+struct listing {
+	struct dispatch *d;
+	struct httpd_req *req;
+	enum portal_kind dialect;
+};
+
+static void put_model(struct jsonw *w, enum portal_kind d, const char *portal,
+		      const char *name)
+{
+	jsonw_obj(w);
+	jsonw_kstr(w, "id", name);
+	if (d == PORTAL_OPENAI) {
+		jsonw_kstr(w, "object", "model");
+		jsonw_ku64(w, "created", 0);
+		jsonw_kstr(w, "owned_by", portal);
+	} else {
+		jsonw_kstr(w, "type", "model");
+		jsonw_kstr(w, "display_name", name);
+		jsonw_kstr(w, "created_at", "1970-01-01T00:00:00Z");
+	}
+	jsonw_obj_end(w);
+}
+
+static void put_models(const struct listing *l, const char *identity, struct jsonw *w)
+{
+	const struct conf_broker *b = l->d->cfg.broker;
+	const char *first = NULL, *last = NULL;
+
+	jsonw_obj(w);
+	if (l->dialect == PORTAL_OPENAI)
+		jsonw_kstr(w, "object", "list");
+	jsonw_key(w, "data");
+	jsonw_arr(w);
+	for (size_t i = 0; i < b->n_portals; i++) {
+		const struct conf_portal *p = &b->portal[i];
+		struct ward_verdict verdict;
+		struct ward_ask ask;
+
+		ward_ask_portal(p, identity, &ask);
+		if (p->kind != l->dialect || ward_decide(b, &ask, &verdict, NULL) < 0)
+			continue;
+		for (size_t m = 0; m < p->n_models; m++) {
+			last = p->model[m].name;
+			if (!first)
+				first = last;
+			put_model(w, l->dialect, p->name, last);
+		}
+	}
+	jsonw_arr_end(w);
+	if (l->dialect == PORTAL_ANTHROPIC) {
+		jsonw_kbool(w, "has_more", false);
+		jsonw_kstr(w, "first_id", first);
+		jsonw_kstr(w, "last_id", last);
+	}
+	jsonw_obj_end(w);
+}
+
+static void on_listing(const char *identity, const char *egress, const struct err *err,
+		       void *arg)
+{
+	cleanup_free struct listing *l = arg;
+	cleanup_buf struct buf out;
+	struct err why = ERR_INIT;
+	struct jsonw w;
+
+	if (!err && !str_eq(egress, "brokered") && !str_eq(egress, "registry")) {
+		(void)err_set_id(&why, ERRID_BROKER_MODE, "egress: %s", egress);
+		err = &why;
+	}
+	if (err) {
+		httpd_reply_err(l->req, err);
+		return;
+	}
+	buf_init(&out, MODELS_MAX_BYTES);
+	jsonw_init(&w, &out);
+	put_models(l, identity, &w);
+	httpd_req_add_header(l->req, "Lychgate-Upstream-Status", "200");
+	httpd_reply_json(l->req, 200, &out);
+}
+
+void dispatch_models(struct dispatch *d, struct httpd_req *req,
+		     const struct queue_lease *lease)
+{
+	static const char *const allowed[] = {"dialect", NULL};
+	const char *dialect = httpd_req_query(req, "dialect");
+	struct err err = ERR_INIT;
+	enum portal_kind kind;
+
+	if (httpd_req_check_query(req, allowed, &err) < 0) {
+		httpd_reply_err(req, &err);
+		return;
+	}
+	if (!dialect || !find_dialect(dialect, &kind)) {
+		(void)err_set_id(&err, ERRID_HTTP_QUERY, "dialect: openai or anthropic");
+		httpd_reply_err(req, &err);
+		return;
+	}
+	struct listing *l = xnew(struct listing);
+
+	*l = (struct listing){d, req, kind};
+	d->ops->lease(d->env, lease, true, on_listing, l);
+}

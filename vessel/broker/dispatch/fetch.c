@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fetch: one URL for a job, by the worker that has no key, or, where a rule says so and
+ * below a portal's own URL, by that portal's. What a URL, a header and a reply may be is
+ * fetch.h's, what the ward says fetch_ward.h's; here they meet the steps. */
+#include "common/cleanup.h"
+#include "common/str.h"
+#include "vessel/broker/dispatch/priv.h"
+#include <string.h>
+
+#define INTENT_DEPTH_MAX 6
+#define URL_MAX_BYTES (2 * (size_t)URL_BYTES_MAX)
+
+static int read_intent(struct dispatch_call *c, struct err *err)
+{
+	size_t max = (size_t)c->d->cfg.broker->egress.request_max_bytes, len;
+	const void *body = httpd_req_body(c->req, &len);
+
+	if (json_parse(body, len, INTENT_DEPTH_MAX, &c->intent, err) < 0 ||
+	    json_get_u64(c->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) < 0)
+		return -1;
+	return fetch_read(c->intent, max, &c->fetch, &c->reason, err);
+}
+
+static int fetch_intent(struct dispatch_call *c, struct err *err)
+{
+	if (c->hops == 0 && read_intent(c, err) < 0)
+		return -1;
+	fetch_ward_ask(&c->fetch, c->path, &c->ward);
+	buf_done(&c->url);
+	buf_init(&c->url, URL_MAX_BYTES);
+	fetch_target(&c->fetch, &c->url);
+	return buf_ok(&c->url) ? 0 : err_set(err, ERR_INTERNAL, "a URL does not fit");
+}
+
+static int fetch_judged(struct dispatch_call *c, int r, struct err *err)
+{
+	bool odd = false;
+
+	if (fetch_ward_judge(&c->fetch, c->d->cfg.broker, &c->ward, r, &c->verdict,
+			     c->d->labels, c->lease.job, dispatch_now(c->d), &odd,
+			     &c->reason, err) < 0)
+		return -1;
+	if (odd)
+		dispatch_log_odd_name(c);
+	return 0;
+}
+
+static void fetch_estimate(struct dispatch_call *c)
+{
+	/* a redirect may take the body along */
+	c->up_reserved =
+		dispatch_up_most(c, c->fetch.body_len) * (1 + FETCH_REDIRECTS_MAX);
+	c->want.base.n[BUDGET_REQUESTS] = 1;
+	c->want.base.n[BUDGET_BYTES] = (int64_t)(c->up_reserved + DISPATCH_ROOM_BYTES);
+}
+
+static struct gate_parts *fetch_parts(struct dispatch_call *c)
+{
+	struct gate_parts *p = gate_parts_new();
+
+	gate_parts_add(p, GATE_PART_URL, "url", c->url.data, c->url.len);
+	for (size_t i = 0; i < c->fetch.headers.n; i++) {
+		const struct header *h = &c->fetch.headers.h[i];
+		char line[HEADER_NAME_MAX + HEADER_VALUE_MAX + 4];
+
+		if (str_fmt(line, sizeof(line), "%s: %s", h->name, h->value) == 0)
+			gate_parts_add(p, GATE_PART_HEADER, h->name, line, strlen(line));
+		else
+			p->overflow = true;
+	}
+	if (c->fetch.body_len)
+		gate_parts_add(p, GATE_PART_TEXT, "body", c->fetch.body,
+			       c->fetch.body_len);
+	return p;
+}
+
+/* The body may be anonymised, it is the last part; a URL or a header may not (gate.h). */
+static int fetch_write(struct dispatch_call *c, const struct gate_answer *a,
+		       struct err *err)
+{
+	if (a->verdict == GATE_ANONYMISE && c->fetch.body_len) {
+		const struct gate_part *body = &a->parts->part[a->parts->n - 1];
+
+		buf_add(&c->body, body->data, body->len);
+	} else {
+		buf_add(&c->body, c->fetch.body ? c->fetch.body : "", c->fetch.body_len);
+	}
+	return buf_ok(&c->body)
+		       ? 0
+		       : err_set_id(err, ERRID_HTTP_BODY, "the body is too large");
+}
+
+static int fetch_start(struct dispatch_call *c, struct err *err)
+{
+	const struct conf_egress *e = &c->d->cfg.broker->egress;
+	struct egress_header headers[HEADERS_MAX];
+	const char *target = buf_str(&c->url);
+	const struct conf_portal *portal =
+		fetch_ward_portal(&c->fetch, c->d->cfg.broker, &c->verdict, &target);
+
+	for (size_t i = 0; i < c->fetch.headers.n && i < HEADERS_MAX; i++)
+		headers[i] = (struct egress_header){c->fetch.headers.h[i].name,
+						    c->fetch.headers.h[i].value};
+	/* a portal's worker knows its own */
+	const struct conf_addresses *named = portal ? NULL : c->verdict.addresses;
+	const struct egress_request rq = {
+		.portal = portal ? portal->name : NULL,
+		.method = fetch_method_name(c->fetch.method),
+		.target = target,
+		.headers = headers,
+		.n_headers = c->fetch.headers.n,
+		.body = c->body.data,
+		.body_len = c->body.len,
+		.addresses = named ? (const char *const *)named->v : NULL,
+		.n_addresses = named ? named->n : 0,
+		.limits = {.reply_max_bytes = e->response_max_bytes},
+	};
+
+	return dispatch_send(c, &rq, err);
+}
+
+/* Where it goes, without the query: that is the job's text. */
+static void fetch_describe(const struct dispatch_call *c, struct jsonw *w)
+{
+	const struct conf_portal *portal;
+	const char *target;
+	struct buf origin;
+
+	if (c->reason != REASON_NONE)
+		jsonw_kstr(w, "reason", reason_word(c->reason));
+	if (!c->fetch.url.host[0])
+		return;
+	buf_init(&origin, URL_MAX_BYTES);
+	url_write_origin(&c->fetch.url, &origin);
+	jsonw_kstr(w, "method", fetch_method_name(c->fetch.method));
+	jsonw_kstr(w, "origin", buf_str(&origin));
+	jsonw_ku64(w, "redirects", c->fetch.redirects);
+	portal = fetch_ward_portal(&c->fetch, c->d->cfg.broker, &c->verdict, &target);
+	if (portal)
+		jsonw_kstr(w, "credential", portal->name);
+	buf_done(&origin);
+}
+
+/* How a text of that type writes what stands in it. */
+static enum gate_form form_of(const char *type)
+{
+	return strstr(type, "json") || strstr(type, "javascript") ||
+			       headers_is_type(type, "text/event-stream")
+		       ? GATE_FORM_JSON
+		       : GATE_FORM_TEXT;
+}
+
+static int fetch_head(struct dispatch_call *c, const struct egress_head *h,
+		      struct err *err)
+{
+	struct header_offer offers[EGRESS_HEADERS_MAX];
+	struct egress_header back[HEADERS_MAX];
+	struct egress_head clean = {.status = h->status, .headers = back};
+	const char *type = NULL;
+	int r = fetch_redirect(&c->fetch, h->status, h->location, &c->reason, err);
+
+	if (r < 0)
+		return -1;
+	if (r > 0) {
+		dispatch_again(c);
+		return 0;
+	}
+	for (size_t i = 0; i < h->n_headers && i < EGRESS_HEADERS_MAX; i++)
+		offers[i] =
+			(struct header_offer){h->headers[i].name, h->headers[i].value};
+	if (fetch_reply_begin(&c->fetch_reply, &c->fetch, h->status, offers, h->n_headers,
+			      &c->reason, err) < 0)
+		return -1;
+	for (size_t i = 0; i < c->fetch_reply.headers.n && i < HEADERS_MAX; i++) {
+		const struct header *one = &c->fetch_reply.headers.h[i];
+
+		back[clean.n_headers++] = (struct egress_header){one->name, one->value};
+	}
+	type = headers_get(&c->fetch_reply.headers, "content-type");
+	type = type ? type : "text/plain; charset=utf-8";
+	c->put_back = gate_restore_new(c->job->gate, form_of(type));
+	dispatch_stream(c, &clean, type);
+	return 0;
+}
+
+/* What the job sent anonymised comes back as it was; whole characters reach that step. */
+static int fetch_body(struct dispatch_call *c, const void *data, size_t len,
+		      struct buf *out, struct err *err)
+{
+	cleanup_buf struct buf text;
+
+	if (gate_job_is_clean(c->job->gate))
+		return fetch_reply_text(&c->fetch_reply, data, len, out, &c->reason, err);
+	/* Latin-1 grows to the double; four bytes may wait from before */
+	buf_init(&text, 2 * len + 8);
+	if (fetch_reply_text(&c->fetch_reply, data, len, &text, &c->reason, err) < 0)
+		return -1;
+	gate_restore_feed(c->put_back, text.data, text.len, out);
+	return buf_ok(&text) ? 0 : err_set(err, ERR_INTERNAL, "a text does not fit");
+}
+
+static int fetch_end(struct dispatch_call *c, struct buf *out, struct err *err)
+{
+	gate_restore_end(c->put_back, out);
+	return fetch_reply_end(&c->fetch_reply, &c->reason, err);
+}
+
+static void fetch_free(struct dispatch_call *c)
+{
+	fetch_done(&c->fetch);
+	fetch_reply_done(&c->fetch_reply);
+	gate_restore_free(c->put_back);
+	buf_done(&c->url);
+	json_free(c->intent);
+}
+
+const struct dispatch_kind dispatch_kind_fetch = {
+	.name = "fetch",
+	.read = fetch_intent,
+	.judged = fetch_judged,
+	.estimate = fetch_estimate,
+	.parts = fetch_parts,
+	.write = fetch_write,
+	.start = fetch_start,
+	.describe = fetch_describe,
+	.head = fetch_head,
+	.body = fetch_body,
+	.end = fetch_end,
+	.done = fetch_free,
+};

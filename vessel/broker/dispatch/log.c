@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the dispatcher tells the audit log: the decision before the act, the end after it,
+ * refusals, and the signals for containment. No text of a request is in any of it. */
+#include "common/cleanup.h"
+#include "common/str.h"
+#include "vessel/broker/dispatch/priv.h"
+#include <stdio.h>
+
+struct told {
+	struct buf data;
+	struct jsonw w;
+	char name[48];
+	struct audit_event e;
+};
+
+static void begin(struct told *t, struct dispatch *d, const struct queue_lease *l,
+		  const char *first, const char *second)
+{
+	(void)snprintf(t->name, sizeof(t->name), "%s.%s", first, second);
+	t->e = (struct audit_event){
+		.name = t->name,
+		.time_ms = d->cfg.clock->wall_usec(d->cfg.clock->ctx) / USEC_PER_MSEC,
+		.actor = "lych-vessel",
+		.job = l ? l->job : 0,
+		.epoch = l ? l->epoch : 0,
+	};
+	buf_init(&t->data, AUDIT_DATA_MAX);
+	jsonw_init(&t->w, &t->data);
+	jsonw_obj(&t->w);
+}
+
+static void end(struct told *t)
+{
+	jsonw_obj_end(&t->w);
+	t->e.data = buf_str(&t->data);
+	t->e.data_len = t->data.len;
+}
+
+static void put_call(struct told *t, const struct dispatch_call *c)
+{
+	char score[16];
+
+	if (c->books.seq)
+		jsonw_ku64(&t->w, "request", c->books.seq);
+	jsonw_kstr(&t->w, "target", c->target);
+	if (c->job)
+		jsonw_kstr(&t->w, "identity", c->job->identity);
+	if (c->verdict.number)
+		jsonw_ku64(&t->w, "rule", c->verdict.number);
+	c->kind->describe(c, &t->w);
+	if (c->is_scanned) {
+		(void)snprintf(score, sizeof(score), "%.3f", c->score);
+		jsonw_kstr(&t->w, "score", score);
+		jsonw_kbool(&t->w, "anonymised", c->is_anonymised);
+	}
+}
+
+static void put_amounts(struct told *t, const struct budget_amounts *a)
+{
+	for (unsigned i = 0; i < BUDGET_DENIALS; i++)
+		jsonw_ki64(&t->w, budget_thing_name((enum budget_thing)i), a->n[i]);
+}
+
+struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done,
+				       struct err *err)
+{
+	struct audit_wait *w;
+	struct told t = {.data = {.max = 0}};
+
+	begin(&t, c->d, &c->lease, c->kind->name, "allowed");
+	put_call(&t, c);
+	jsonw_key(&t.w, "estimate");
+	jsonw_obj(&t.w);
+	put_amounts(&t, &c->est);
+	jsonw_obj_end(&t.w);
+	jsonw_ku64(&t.w, "body_bytes", c->body.len);
+	end(&t);
+	w = c->d->ops->before(c->d->env, &t.e, done, c, err);
+	buf_done(&t.data);
+	/* the log has copied the event: what waits does not point at it */
+	/* cppcheck-suppress returnDanglingLifetime */
+	return w;
+}
+
+void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts *actual,
+		      const struct err *why)
+{
+	struct told t = {.data = {.max = 0}};
+
+	begin(&t, c->d, &c->lease, c->kind->name,
+	      !why	       ? "done"
+	      : c->is_reserved ? "failed"
+			       : "denied");
+	if (c->books.seq)
+		jsonw_ku64(&t.w, "request", c->books.seq);
+	jsonw_kstr(&t.w, "target", c->target);
+	if (why)
+		jsonw_kstr(&t.w, "error_code", err_text(why));
+	if (why && c->reason != REASON_NONE)
+		jsonw_kstr(&t.w, "reason", reason_word(c->reason));
+	if (c->status)
+		jsonw_ku64(&t.w, "status", c->status);
+	jsonw_kbool(&t.w, "sent", c->is_sent || c->hops > 0);
+	jsonw_key(&t.w, "spent");
+	jsonw_obj(&t.w);
+	put_amounts(&t, actual);
+	jsonw_obj_end(&t.w);
+	jsonw_ku64(&t.w, "ms", (dispatch_now(c->d) - c->began) / USEC_PER_MSEC);
+	end(&t);
+	c->d->ops->note(c->d->env, &t.e);
+	buf_done(&t.data);
+}
+
+void dispatch_log_refused(const struct dispatch_call *c, const struct err *why)
+{
+	struct told t = {.data = {.max = 0}};
+
+	begin(&t, c->d, &c->lease, c->kind->name, "denied");
+	put_call(&t, c);
+	jsonw_kstr(&t.w, "error_code", err_text(why));
+	if (err_code_info(why->code)->public_text)
+		jsonw_kstr(&t.w, "detail", why->msg);
+	end(&t);
+	c->d->ops->note(c->d->env, &t.e);
+	buf_done(&t.data);
+}
+
+void dispatch_log_denials(struct dispatch *d, const struct dispatch_job *j)
+{
+	struct told t = {.data = {.max = 0}};
+
+	begin(&t, d, &j->lease, "detection", "denials");
+	jsonw_ku64(&t.w, "denials", j->n_denials);
+	jsonw_ku64(&t.w, "within_seconds", DISPATCH_DENIALS_USEC / USEC_PER_SEC);
+	end(&t);
+	d->ops->note(d->env, &t.e);
+	buf_done(&t.data);
+}
+
+void dispatch_log_untold(struct dispatch *d, const struct dispatch_job *j,
+			 const char *first, const char *second,
+			 const struct dispatch_told *t)
+{
+	struct told told = {.data = {.max = 0}};
+
+	begin(&told, d, j ? &j->lease : NULL, first, second);
+	if (j)
+		jsonw_kstr(&told.w, "identity", j->identity);
+	jsonw_ku64(&told.w, "not_told_one_by_one", t->untold);
+	jsonw_ku64(&told.w, "within_seconds",
+		   (dispatch_now(d) - t->since) / USEC_PER_SEC);
+	jsonw_kstr(&told.w, "last_error_code", err_info(t->last)->text);
+	end(&told);
+	d->ops->note(d->env, &told.e);
+	buf_done(&told.data);
+}
+
+void dispatch_log_canary(const struct dispatch_call *c)
+{
+	struct told t = {.data = {.max = 0}};
+
+	begin(&t, c->d, &c->lease, "detection", "canary");
+	jsonw_ku64(&t.w, "request", c->books.seq);
+	jsonw_kstr(&t.w, "target", c->target);
+	jsonw_kstr(&t.w, "identity", c->job->identity);
+	end(&t);
+	c->d->ops->note(c->d->env, &t.e);
+	buf_done(&t.data);
+}
+
+void dispatch_log_odd_name(const struct dispatch_call *c)
+{
+	struct told t = {.data = {.max = 0}};
+
+	begin(&t, c->d, &c->lease, "detection", "odd_name");
+	jsonw_kstr(&t.w, "identity", c->job->identity);
+	jsonw_kstr(&t.w, "below", c->verdict.rule->name);
+	jsonw_kstr(&t.w, "host", c->fetch.url.host);
+	end(&t);
+	c->d->ops->note(c->d->env, &t.e);
+	buf_done(&t.data);
+}
+
+void dispatch_log_redacted(struct dispatch *d, const char *portal, bool in_header,
+			   unsigned count)
+{
+	struct told t = {.data = {.max = 0}};
+
+	begin(&t, d, NULL, "detection", "credential_echoed");
+	jsonw_kstr(&t.w, "portal", portal);
+	jsonw_kbool(&t.w, "in_header", in_header);
+	jsonw_ku64(&t.w, "count", count);
+	end(&t);
+	d->ops->note(d->env, &t.e);
+	buf_done(&t.data);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A package: an index or a file of a registry that codex.yaml names, from the cache or by
+ * the worker that has no key. A job can name nothing but paths (registry.h); where a
+ * registry sends a file elsewhere, that must be one of its file hosts. The gate reads the
+ * path. Digits in it that look like keys are let go when an index that this job fetched
+ * named their directory (registry_seen.h): then the gate looks for nothing in them but
+ * registered terms and canaries.
+ */
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/log.h"
+#include "common/proto/broker_proto.h"
+#include "common/str.h"
+#include "vessel/broker/dispatch/priv.h"
+
+#include <string.h>
+
+#define INTENT_DEPTH_MAX 3
+#define INDEX_AGE_MAX_USEC (5 * 60 * USEC_PER_SEC)
+/* Most indexes are no longer. */
+#define ROOM_BYTES ((int64_t)256 << 10)
+#define FILE_TYPE "application/octet-stream"
+
+static const struct conf_registry *conf_of(const struct dispatch_call *c)
+{
+	return &c->d->cfg.broker->registry[c->package.registry->kind];
+}
+
+static int read_intent(struct dispatch_call *c, struct err *err)
+{
+	static const char *const keys[] = {"seq", "registry", "path"};
+	struct dispatch_package *p = &c->package;
+	const char *name = NULL, *path = NULL;
+	enum registry_kind kind;
+	size_t len;
+	const void *body = httpd_req_body(c->req, &len);
+
+	if (json_parse(body, len, INTENT_DEPTH_MAX, &c->intent, err) < 0 ||
+	    json_check_keys(c->intent, keys, ARRAY_SIZE(keys), err) < 0 ||
+	    json_get_u64(c->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) < 0 ||
+	    json_get_str(c->intent, "registry", true, 16, &name, err) < 0 ||
+	    json_get_str(c->intent, "path", true, REGISTRY_PATH_MAX, &path, err) < 0)
+		return -1;
+	if (!registry_from_name(name, &kind) || !c->d->registry[kind].url)
+		return err_set_id(err, ERRID_REGISTRY_NONE, "%.16s", name);
+	p->registry = &c->d->registry[kind];
+	p->path = path;
+	if (str_fmt(c->target, sizeof(c->target), "registry:%s", name) < 0)
+		return err_set(err, ERR_INTERNAL, "a registry's name");
+	return registry_upstream(p->registry, path, p->url, sizeof(p->url), &p->is_index,
+				 err);
+}
+
+static int package_read(struct dispatch_call *c, struct err *err)
+{
+	if (c->hops == 0 && read_intent(c, err) < 0)
+		return -1;
+	ward_ask_registry(c->d->cfg.broker, c->package.registry->kind, NULL, &c->ward);
+	return 0;
+}
+
+static void package_estimate(struct dispatch_call *c)
+{
+	c->want.base.n[BUDGET_REQUESTS] = 1;
+	c->want.base.n[BUDGET_BYTES] = ROOM_BYTES;
+}
+
+/* The path's segments of digits, one behind the other; what else it has. */
+struct split_path {
+	char digits[REGISTRY_PATH_MAX + 1], rest[REGISTRY_PATH_MAX + 1];
+	size_t n_digits, n_rest;
+};
+
+static bool is_hex(const char *s, size_t len)
+{
+	return strspn(s, "0123456789abcdefABCDEF") >= len;
+}
+
+static void split(const char *path, struct split_path *ret)
+{
+	ret->n_digits = ret->n_rest = 0;
+	for (const char *s = path; *s;) {
+		size_t len = strcspn(s, "/");
+
+		if (is_hex(s, len)) {
+			memcpy(ret->digits + ret->n_digits, s, len);
+			ret->n_digits += len;
+		}
+		if (!seen_is_hex(s, len) || !s[len]) {
+			memcpy(ret->rest + ret->n_rest, s, len);
+			ret->n_rest += len;
+			if (s[len])
+				ret->rest[ret->n_rest++] = '/';
+		}
+		s += len + (s[len] == '/');
+	}
+}
+
+static struct gate_parts *package_parts(struct dispatch_call *c)
+{
+	const char *path = c->package.path;
+	struct gate_parts *parts = gate_parts_new();
+	bool is_seen =
+		!c->package.is_index && seen_by_has(&c->job->seen, c->d->seen, path);
+	enum gate_part_kind kind = is_seen ? GATE_PART_ECHO : GATE_PART_URL;
+	struct split_path s;
+
+	split(path, &s);
+	if (is_seen)
+		gate_parts_add(parts, GATE_PART_URL, "path", s.rest, s.n_rest);
+	gate_parts_add(parts, kind, "path", path, strlen(path));
+	/* what was cut into segments */
+	gate_parts_add(parts, kind, "path", s.digits, s.n_digits);
+	return parts;
+}
+
+static int package_write(struct dispatch_call *c UNUSED,
+			 const struct gate_answer *a UNUSED, struct err *err UNUSED)
+{
+	return 0; /* GET: there is no body */
+}
+
+static void cache_key(const struct dispatch_call *c, struct buf *out)
+{
+	const struct dispatch_package *p = &c->package;
+
+	buf_addf(out, "%s %s %s", registry_name(p->registry->kind),
+		 p->is_index ? registry_accept(p->registry->kind) : "file", p->url);
+}
+
+/* From the cache; true when the request is answered. An index of which the vessel does not
+ * know what it names is fetched again. */
+static bool serve_kept(struct dispatch_call *c)
+{
+	struct packages_hit hit;
+	cleanup_buf struct buf key = {.max = 4 * REGISTRY_PATH_MAX};
+
+	cache_key(c, &key);
+	if (!buf_ok(&key) ||
+	    (c->package.is_index &&
+	     !seen_by_add(&c->job->seen, c->d->seen, buf_str(&key))) ||
+	    !packages_find(c->d->cfg.packages, buf_str(&key),
+			   c->package.is_index ? INDEX_AGE_MAX_USEC : USEC_INFINITY,
+			   &hit))
+		return false;
+	httpd_req_add_header(c->req, "Lychgate-Upstream-Status", "200");
+	httpd_reply_file(c->req, 200, hit.content_type, hit.fd, PACKAGES_HEAD, hit.len);
+	c->req = NULL;
+	dispatch_served(c);
+	return true;
+}
+
+static int package_start(struct dispatch_call *c, struct err *err)
+{
+	const struct conf_egress *e = &c->d->cfg.broker->egress;
+	const struct conf_addresses *named = &conf_of(c)->addresses;
+	const struct egress_header accept = {
+		"accept",
+		c->package.is_index ? registry_accept(c->package.registry->kind) : "*/*"};
+
+	if (serve_kept(c))
+		return 0;
+	const struct egress_request rq = {
+		.method = "GET",
+		.target = c->package.url,
+		.headers = &accept,
+		.n_headers = 1,
+		.addresses = (const char *const *)named->v,
+		.n_addresses = named->n,
+		.limits = {.reply_max_bytes = e->package_max_bytes},
+	};
+
+	return dispatch_send(c, &rq, err);
+}
+
+static void package_describe(const struct dispatch_call *c, struct jsonw *w)
+{
+	if (!c->package.registry)
+		return;
+	jsonw_kstr(w, "registry", registry_name(c->package.registry->kind));
+	jsonw_kstr(w, "path", c->package.path);
+}
+
+/* Where a file lies elsewhere, the registry sends there; never further than the places
+ * that codex.yaml names for it. */
+static int follow(struct dispatch_call *c, const char *location, struct err *err)
+{
+	struct dispatch_package *p = &c->package;
+	const struct registry_page page = {p->registry, p->url};
+	char url[sizeof(p->url)];
+
+	if (c->hops >= FETCH_REDIRECTS_MAX ||
+	    !registry_resolve(&page, location, url, sizeof(url)))
+		return err_set_id(err, ERRID_REGISTRY_INDEX,
+				  "a redirect to another place");
+	memcpy(p->url, url, sizeof(url));
+	dispatch_again(c);
+	return 0;
+}
+
+/* The last thing of a head: what follows touches the disk, and reads nothing. */
+static void keep(struct dispatch_call *c, const char *type)
+{
+	cleanup_buf struct buf key = {.max = 4 * REGISTRY_PATH_MAX};
+	struct err err = ERR_INIT;
+
+	reading_clear(c->d->cfg.note);
+	cache_key(c, &key);
+	if (!buf_ok(&key) || packages_begin(c->d->cfg.packages, buf_str(&key), type,
+					    &c->package.keep, &err) < 0) {
+		c->package.keep = NULL; /* it goes through all the same */
+		log_kv(LOG_WARN_, "a package is not kept", "why", err.msg, NULL);
+	}
+}
+
+/* A link of an index goes to the job, and is remembered as what it may ask for. */
+static bool map_link(void *arg, const char *link, struct buf *out)
+{
+	struct dispatch_package *p = arg;
+	size_t at = out->len;
+	const char *end;
+
+	if (!registry_map_link(&p->page, link, out))
+		return false;
+	at += strlen(BROKER_URL "/registry//") + strlen(registry_name(p->registry->kind));
+	if (!buf_ok(out) || out->len <= at)
+		return true;
+	end = memchr(out->data + at, '#', out->len - at);
+	seen_page_link(p->seen, out->data + at,
+		       end ? (size_t)(end - out->data) - at : out->len - at);
+	return true;
+}
+
+static void begin_index(struct dispatch_call *c, enum registry_form form, const char *key)
+{
+	struct dispatch_package *p = &c->package;
+	cleanup_buf struct buf name = {.max = 4 * REGISTRY_PATH_MAX};
+
+	cache_key(c, &name);
+	p->page = (struct registry_page){p->registry, p->url};
+	p->rewrite = registry_rewrite_new(form, key, map_link, p);
+	p->seen = seen_page_begin(c->d->seen, buf_str(&name));
+}
+
+static const char *header_of(const struct egress_head *h, const char *name)
+{
+	for (size_t i = 0; i < h->n_headers; i++)
+		if (str_eq(h->headers[i].name, name))
+			return h->headers[i].value;
+	return NULL;
+}
+
+static int package_head(struct dispatch_call *c, const struct egress_head *h,
+			struct err *err)
+{
+	struct dispatch_package *p = &c->package;
+	const struct egress_head bare = {.status = h->status};
+	const char *type = header_of(h, "content-type"), *key = NULL;
+	enum registry_form form;
+
+	if (h->location && h->status >= 300 && h->status < 400)
+		return follow(c, h->location, err);
+	if (h->status != 200) {
+		p->drop = true; /* its words are nobody's business */
+		dispatch_stream(c, &bare, "text/plain");
+		return 0;
+	}
+	if (p->is_index) {
+		if (registry_form(p->registry->kind, type, &form, &key, err) < 0)
+			return -1;
+		begin_index(c, form, key);
+	} else {
+		type = FILE_TYPE;
+	}
+	keep(c, type);
+	dispatch_stream(c, &bare, type);
+	return 0;
+}
+
+/* What goes to the job goes to the cache; a cache that fails is left. The last thing of a
+ * piece, as above. */
+static void keep_more(struct dispatch_call *c, const void *data, size_t len)
+{
+	struct dispatch_package *p = &c->package;
+	struct err err = ERR_INIT;
+
+	if (!p->keep)
+		return;
+	reading_clear(c->d->cfg.note);
+	if (packages_add(p->keep, data, len, &err) == 0)
+		return;
+	log_kv(LOG_WARN_, "a package is not kept", "why", err.msg, NULL);
+	packages_abort(p->keep);
+	p->keep = NULL;
+}
+
+static int package_body(struct dispatch_call *c, const void *data, size_t len,
+			struct buf *out, struct err *err)
+{
+	struct dispatch_package *p = &c->package;
+	size_t before = out->len;
+
+	if (p->drop)
+		return 0;
+	if (!p->rewrite)
+		buf_add(out, data, len);
+	else if (registry_rewrite_feed(p->rewrite, data, len, out, err) < 0)
+		return -1;
+	if (buf_ok(out) && out->len > before)
+		keep_more(c, out->data + before, out->len - before);
+	return 0;
+}
+
+static int package_end(struct dispatch_call *c, struct buf *out UNUSED, struct err *err)
+{
+	struct dispatch_package *p = &c->package;
+	struct err ignored = ERR_INIT;
+
+	if (p->rewrite && registry_rewrite_end(p->rewrite, err) < 0)
+		return -1;
+	if (p->seen)
+		seen_by_add_id(&c->job->seen,
+			       seen_page_commit(c->d->seen, TAKE_PTR(p->seen)));
+	reading_clear(c->d->cfg.note);
+	if (p->keep && packages_commit(TAKE_PTR(p->keep), &ignored) < 0)
+		log_kv(LOG_WARN_, "a package is not kept", "why", ignored.msg, NULL);
+	return 0;
+}
+
+static void package_done(struct dispatch_call *c)
+{
+	packages_abort(c->package.keep);
+	registry_rewrite_free(c->package.rewrite);
+	seen_page_drop(c->package.seen);
+	json_free(c->intent);
+}
+
+const struct dispatch_kind dispatch_kind_package = {
+	.name = "package",
+	.installs = true,
+	.read = package_read,
+	.estimate = package_estimate,
+	.parts = package_parts,
+	.write = package_write,
+	.start = package_start,
+	.describe = package_describe,
+	.head = package_head,
+	.body = package_body,
+	.end = package_end,
+	.done = package_done,
+};

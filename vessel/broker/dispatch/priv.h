@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by dispatch*.c. */
+#ifndef LYCH_VESSEL_BROKER_DISPATCH_PRIV_H
+#define LYCH_VESSEL_BROKER_DISPATCH_PRIV_H
+
+#include "common/json/json.h"
+#include "common/jsonw.h"
+#include "vessel/broker/dispatch/dispatch.h"
+#include "vessel/broker/gate/reply.h"
+#include "vessel/broker/intents/ask.h"
+#include "vessel/broker/intents/ask_cost.h"
+#include "vessel/broker/intents/ask_reply.h"
+#include "vessel/broker/intents/fetch_ward.h"
+#include "vessel/broker/intents/packages.h"
+#include "vessel/broker/intents/registry.h"
+#include "vessel/broker/intents/registry_seen.h"
+
+#define DISPATCH_JOBS_MAX BUDGET_LEASES_MAX
+#define TARGET_SIZE (CONF_PORTAL_NAME_SIZE + 16) /* "portal:NAME" */
+#define TARGETS_MAX (CONF_PORTALS_MAX + 4)
+
+/* What a rule or a registry names goes to the worker as it is. */
+_Static_assert(CONF_ADDRESSES_MAX <= EGRESS_ADDRESSES_MAX, "addresses of a request");
+
+struct dispatch_call;
+
+/* What a kind of request puts in the place of each step. */
+struct dispatch_kind {
+	const char
+		*name; /* "ask": also the books' word, and the beginning of its events */
+	bool installs; /* for egress registry and for jobs with dependencies */
+	/* Reads the request, fills call->ward and call->target. */
+	int (*read)(struct dispatch_call *c, struct err *err);
+	/* The ward's word is r: a further refusal, or a better reason. May be NULL. */
+	int (*judged)(struct dispatch_call *c, int r, struct err *err);
+	/* After that: what may it take? call->want, and call->up_reserved of its bytes. */
+	void (*estimate)(struct dispatch_call *c);
+	struct gate_parts *(*parts)(struct dispatch_call *c);
+	/* a: what may go. Fills call->body. */
+	int (*write)(struct dispatch_call *c, const struct gate_answer *a,
+		     struct err *err);
+	int (*start)(struct dispatch_call *c, struct err *err);
+	/* For the log: members of an open object. */
+	void (*describe)(const struct dispatch_call *c, struct jsonw *w);
+	/* The reply: its head (the stream is started by dispatch_stream), what goes on of
+	 * its body, its end. */
+	int (*head)(struct dispatch_call *c, const struct egress_head *h,
+		    struct err *err);
+	int (*body)(struct dispatch_call *c, const void *data, size_t len,
+		    struct buf *out, struct err *err);
+	int (*end)(struct dispatch_call *c, struct buf *out, struct err *err);
+	/* What it took beside requests and bytes, sent being true. May be NULL. */
+	void (*actual)(const struct dispatch_call *c, struct budget_amounts *ret);
+	void (*done)(struct dispatch_call *c); /* frees what is the kind's own */
+};
+extern const struct dispatch_kind dispatch_kind_ask, dispatch_kind_fetch,
+	dispatch_kind_package;
+
+enum dispatch_step {
+	STEP_LEASE,
+	STEP_RESERVE,
+	STEP_GATE,
+	STEP_AUDIT,
+	STEP_ACT,     /* the egress worker has it */
+	STEP_SERVED,  /* answered; to be ended from the loop */
+	STEP_AGAIN,   /* a redirect, to be followed from the loop */
+	STEP_DRAIN,   /* the worker is done, the reader is not */
+	STEP_CUT,     /* to be cut from the loop, for call->why */
+	STEP_REFUSED, /* its answer waits for its time */
+	STEPS_
+};
+
+/* How much of one thing the log was told. */
+struct dispatch_told {
+	unsigned told;	 /* one by one */
+	uint64_t untold; /* since the last time that their number was told */
+	usec_t since;	 /* the first of those */
+	enum err_id last;
+};
+
+/* One attempt of one job, as long as it asks. */
+struct dispatch_job {
+	struct queue_lease lease;
+	char identity[65];
+	char egress[16]; /* "none", "brokered", "registry"; with "+deps" behind it */
+	unsigned in_flight;
+	usec_t used; /* boot clock: the last request */
+	usec_t denials[DISPATCH_DENIALS];
+	uint64_t n_denials; /* since it began */
+	bool is_granted;    /* its last reservation was: the next is not waited for */
+	usec_t signalled;   /* when the last signal was given, 0: never */
+	struct dispatch_told refusals, canaries;
+	struct gate_job *gate;
+	struct seen_by seen; /* the indexes that it fetched */
+	struct dispatch_job *next;
+};
+
+struct dispatch_call {
+	struct dispatch *d;
+	struct dispatch_call *next, **link;
+	const struct dispatch_kind *kind;
+	struct httpd_req *req; /* NULL: answered or streaming */
+	struct httpd_stream *stream;
+	struct queue_lease lease;
+	struct dispatch_job *job; /* NULL before the lease was found good */
+	enum dispatch_step step;
+	bool is_gone;	   /* the tomb hung up */
+	bool is_reserving; /* the reservation's answer is awaited */
+	bool is_ahead;	   /* gate and log were not kept waiting for it */
+	bool is_ready;	   /* and are done */
+	bool is_reserved, is_scanned, is_logged, is_sent, is_paused;
+	bool is_whole;	   /* the reply came to its end */
+	bool is_cancelled; /* its worker was told to let go, or is gone */
+	struct loop_timer *timer;
+	struct err why;
+	bool lease_later;  /* nothing has asked for the lease yet; the reservation will */
+	struct err judged; /* a refusal that waits for the word on lease or budget */
+	unsigned retry_sec;
+
+	struct budget_call books;
+	struct budget_want want;
+	uint64_t units; /* that were granted of those */
+	/* What is reserved; before that is known, what is at most. */
+	struct budget_amounts est;
+	uint64_t up_reserved;	      /* of its bytes; the rest is for the reply */
+	struct dispatch_room *asking; /* more of them are */
+	bool room_is_last;	      /* and there are none */
+	struct ward_ask ward;
+	struct ward_verdict verdict;
+	char target[TARGET_SIZE]; /* "portal:NAME", "fetch" */
+	struct gate_ask *gate;
+	double score;
+	bool is_anonymised;
+	struct audit_wait *wait;
+	struct egress_call *egress;
+	struct buf body;    /* what is sent */
+	struct buf pending; /* of the reply, for its reader */
+	size_t pending_at;
+	unsigned hops; /* redirects that were followed, and what they took */
+	uint64_t hop_up, hop_down;
+	enum reason reason; /* of a refusal, for the log: the job may know less */
+	unsigned status;    /* the upstream's; 0 before its head */
+	uint64_t up, down;  /* bytes */
+	usec_t began, acted, answered, stepped; /* stepped: when its step began */
+
+	/* of an ask */
+	struct json *intent;
+	const char *version, *beta; /* Anthropic's fields, of the intent; NULL: none */
+	const struct json *request;
+	struct ask ask;
+	struct ask_cost cost;
+	struct ask_prices prices;
+	uint64_t input, cap; /* tokens: reserved for the request; written into it */
+	const struct conf_portal *portal;
+	const struct conf_model *model;
+	struct ask_reply *reply;
+	struct gate_reply *put_right;
+
+	/* of a fetch */
+	struct fetch fetch;
+	struct fetch_reply fetch_reply;
+	struct gate_restore *put_back;
+	struct buf url; /* as it is sent */
+	char path[URL_BYTES_MAX + 1];
+
+	/* of a package */
+	struct dispatch_package {
+		const struct registry *registry;
+		const char *path;	     /* as the job named it */
+		char url[URL_BYTES_MAX + 1]; /* upstream */
+		bool is_index, drop;
+		struct registry_page page;
+		struct registry_rewrite *rewrite;
+		struct seen_page *seen; /* of the index that goes by */
+		struct packages_write *keep;
+	} package;
+};
+
+enum dispatch_verdict { VERDICT_ALLOWED, VERDICT_REFUSED, VERDICT_FAILED, VERDICTS_ };
+
+struct dispatch_figures {
+	struct {
+		char target[TARGET_SIZE];
+		uint64_t n[VERDICTS_];
+		uint64_t decide_usec, first_byte_usec, total_usec, first_bytes, ends;
+	} target[TARGETS_MAX];
+	size_t n_targets;
+	uint64_t step_usec[STEPS_]; /* spent in each, over all calls */
+	uint64_t refused[ERRID_MAX_];
+	uint64_t tokens_in, tokens_out, money_micro, bytes_up, bytes_down;
+	uint64_t denials, canaries, signals, recovered, revoked, gone, redactions;
+	uint64_t reservations_open, settles_open, in_flight;
+};
+
+struct dispatch {
+	struct dispatch_config cfg;
+	const struct dispatch_ops *ops;
+	void *env;
+	struct dispatch_call *calls;
+	struct dispatch_job *jobs;
+	size_t n_jobs;
+	unsigned in_flight[DISPATCH_PARTIES];	      /* of each tomb */
+	struct registry registry[REGISTRY_KIND_MAX_]; /* url NULL: not configured */
+	struct registry_seen *seen;
+	struct settlement *settlements;
+	struct dispatch_told strangers; /* refusals of requests that are of no job */
+	struct loop_timer *sweep;
+	usec_t forgot; /* when old calls were last forgotten */
+	struct labels *labels;
+	bool is_stopping, is_looking, look_again, is_recovering, is_owned;
+	struct queue_lease looked[DISPATCH_JOBS_MAX];
+	struct dispatch_figures fig;
+};
+
+static inline usec_t dispatch_now(const struct dispatch *d)
+{
+	return d->cfg.clock->boot_usec(d->cfg.clock->ctx);
+}
+
+/*
+ * Around each piece of parsing of what the job wrote, or of what came back for it; before the
+ * disk is touched it is over, for who waits there reads nothing.
+ */
+static inline bool dispatch_reads(const struct dispatch_call *c, enum reading_what what)
+{
+	return reading_begin(c->d->cfg.note, c->lease.job, c->lease.epoch, what);
+}
+static inline void dispatch_has_read(struct dispatch *d, bool began)
+{
+	reading_end(d->cfg.note, began);
+}
+
+/* The steps, in their order; each goes on with the next, or refuses. Gate and log may be
+ * under way while the reservation is: they refuse by dispatch_refuse_in_turn(), and the
+ * last of them and the reservation goes on by dispatch_ready(). */
+void dispatch_lease(struct dispatch_call *c);
+void dispatch_ward(struct dispatch_call *c);
+void dispatch_reserve(struct dispatch_call *c);
+void dispatch_gate(struct dispatch_call *c);
+void dispatch_audit(struct dispatch_call *c);
+void dispatch_ready(struct dispatch_call *c);
+
+/* budget.c */
+/* Bytes that are reserved for a reply at first, beside what is sent. */
+#define DISPATCH_ROOM_BYTES ((uint64_t)64 << 10)
+/* Sent so often at most: reserved for. */
+uint64_t dispatch_up_most(const struct dispatch_call *c, uint64_t bytes);
+/* What the worker may read of the reply for now. */
+uint64_t dispatch_room(const struct dispatch_call *c);
+/* It has read half of that. */
+void dispatch_more_room(struct dispatch_call *c);
+/* The call ends: the answer finds nobody. */
+void dispatch_room_forget(struct dispatch_call *c);
+/* Books what a call took; tried again until the database has it. */
+void dispatch_settle(struct dispatch *d, const struct budget_call *books,
+		     const struct budget_amounts *actual);
+void dispatch_settlements_free(struct dispatch *d);
+
+/* act.c */
+/* The body of the reply begins; extra headers are added before. */
+void dispatch_stream(struct dispatch_call *c, const struct egress_head *h,
+		     const char *content_type);
+/* Hands the request to its worker; the reply comes to the kind's functions. Times and
+ * retries are codex.yaml's, the same for all; the size of the reply is the kind's. */
+MUST_CHECK int dispatch_send(struct dispatch_call *c, const struct egress_request *rq,
+			     struct err *err);
+
+/* call.c */
+struct dispatch_call *dispatch_call_new(struct dispatch *d, struct httpd_req *req,
+					const struct queue_lease *l,
+					const struct dispatch_kind *kind);
+/* With the whole: nothing of it is settled or told. */
+void dispatch_call_drop(struct dispatch_call *c);
+/* Answers with err, a denial at its time, and ends the call. */
+void dispatch_refuse(struct dispatch_call *c, const struct err *err);
+/* The same before the reservation: once the lease was found good. */
+void dispatch_refuse_early(struct dispatch_call *c, const struct err *why);
+/* The same after it was asked for: once that is answered, for its word comes first. */
+void dispatch_refuse_in_turn(struct dispatch_call *c, const struct err *why);
+/* An answer that still came would go on with a call that has ended: of gate or log. */
+void dispatch_stop_waiting(struct dispatch_call *c);
+/* Ends a call of which nothing is under way any more: settles it. why: NULL when the reply
+ * came to its end. */
+void dispatch_finish(struct dispatch_call *c, const struct err *why);
+/* After the database, or the log: true when the call was ended meanwhile. */
+MUST_CHECK bool dispatch_is_over(struct dispatch_call *c);
+void dispatch_on_close(void *arg); /* of its stream */
+/* From start(): the request has its whole answer. */
+void dispatch_served(struct dispatch_call *c);
+/* From a head: the call goes through all steps again. */
+void dispatch_again(struct dispatch_call *c);
+/* Ends a call for a reason, wherever it is: refuses, or cuts its stream. */
+void dispatch_cut(struct dispatch_call *c, const struct err *why);
+
+/* jobs.c */
+struct dispatch_job *dispatch_job_find(struct dispatch *d, const struct queue_lease *l);
+/* NULL: too many. */
+struct dispatch_job *dispatch_job_get(struct dispatch *d, const struct queue_lease *l);
+void dispatch_jobs_free(struct dispatch *d);
+void dispatch_jobs_sweep(struct dispatch *d);
+/* Counts a refusal by policy. */
+void dispatch_denied(struct dispatch *d, struct dispatch_job *j);
+bool dispatch_is_denial(const struct err *err);
+
+/* told.c */
+/* One more of what a job can make happen at will: is it to be told by itself? */
+MUST_CHECK bool dispatch_tell(struct dispatch *d, struct dispatch_told *t,
+			      enum err_id what);
+/* The number of the others, where it is time; at_end: whatever the time is. j NULL: of
+ * the requests that are of no job. */
+void dispatch_tell_rest(struct dispatch *d, struct dispatch_job *j, bool at_end);
+
+/* log.c */
+struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done,
+				       struct err *err);
+/* Of a call that was allowed: how it ended. */
+void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts *actual,
+		      const struct err *why);
+void dispatch_log_refused(const struct dispatch_call *c, const struct err *why);
+void dispatch_log_denials(struct dispatch *d, const struct dispatch_job *j);
+void dispatch_log_untold(struct dispatch *d, const struct dispatch_job *j,
+			 const char *first, const char *second,
+			 const struct dispatch_told *t);
+void dispatch_log_canary(const struct dispatch_call *c);
+/* A name below a wildcard that looks made up: data may leave in it. */
+void dispatch_log_odd_name(const struct dispatch_call *c);
+void dispatch_log_redacted(struct dispatch *d, const char *portal, bool in_header,
+			   unsigned count);
+
+/* metrics.c */
+/* The call goes on to a step; what the one before it took is counted. */
+void dispatch_step(struct dispatch_call *c, enum dispatch_step step);
+void dispatch_count(struct dispatch *d, const char *target, enum dispatch_verdict v);
+void dispatch_count_times(const struct dispatch_call *c);
+
+#endif

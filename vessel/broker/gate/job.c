@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/mem.h"
+#include "common/str.h"
+#include "vessel/broker/gate/job_priv.h"
+#include <math.h>
+
+struct destination {
+	char *name;
+	uint64_t used; /* order of use: the oldest one goes */
+	struct gate_tail tail[GATE_TAILS_MAX];
+	size_t n;
+};
+
+struct gate_job {
+	const struct clock_ops *clock;
+	struct gate_turn turn;
+	struct gate_map map;
+	struct destination to[GATE_DESTINATIONS_MAX];
+	size_t n_to;
+	uint64_t uses;
+	struct gate_canary canary[GATE_CANARIES_MAX];
+	size_t n_canaries;
+	double bucket; /* at `bucket_usec`; halves in GATE_BUCKET_HALF_LIFE_USEC */
+	usec_t bucket_usec;
+};
+
+struct gate_job *gate_job_new(const struct clock_ops *clock)
+{
+	struct gate_job *j = xnew(struct gate_job);
+
+	j->clock = clock;
+	return j;
+}
+
+struct gate_turn *gate_job_turn(struct gate_job *j)
+{
+	return &j->turn;
+}
+
+static void wipe_free(const char *s, size_t len)
+{
+	char *p = (char *)(uintptr_t)s;
+
+	if (p)
+		explicit_bzero(p, len);
+	free(p);
+}
+
+void gate_job_free(struct gate_job *j)
+{
+	if (!j)
+		return;
+	for (size_t i = 0; i < j->map.n; i++)
+		wipe_free(j->map.row[i].text, j->map.row[i].len);
+	free(j->map.row);
+	for (size_t i = 0; i < j->n_canaries; i++)
+		wipe_free(j->canary[i].data, j->canary[i].len);
+	for (size_t i = 0; i < j->n_to; i++)
+		free(j->to[i].name);
+	explicit_bzero(j, sizeof(*j));
+	free(j);
+}
+
+int gate_job_add_canary(struct gate_job *j, const void *value, size_t len,
+			struct err *err)
+{
+	char *copy;
+
+	if (len < GATE_CANARY_MIN_BYTES || len > GATE_CANARY_MAX_BYTES)
+		return err_set_id(err, ERRID_GATE_CANARY, "%zu bytes", len);
+	if (j->n_canaries == GATE_CANARIES_MAX)
+		return err_set_id(err, ERRID_GATE_CANARY, "there are %d already",
+				  GATE_CANARIES_MAX);
+	copy = xmalloc(len);
+	memcpy(copy, value, len);
+	j->canary[j->n_canaries].data = copy;
+	j->canary[j->n_canaries++].len = len;
+	return 0;
+}
+
+static void leak(struct gate_job *j)
+{
+	usec_t now = j->clock->boot_usec(j->clock->ctx);
+	double halves =
+		(double)(now - j->bucket_usec) / (double)GATE_BUCKET_HALF_LIFE_USEC;
+
+	j->bucket *= exp2(-halves);
+	j->bucket_usec = now;
+}
+
+static struct destination *find_destination(struct gate_job *j, const char *name)
+{
+	for (size_t i = 0; i < j->n_to; i++)
+		if (str_eq(j->to[i].name, name))
+			return &j->to[i];
+	return NULL;
+}
+
+static struct destination *make_destination(struct gate_job *j, const char *name)
+{
+	struct destination *d = find_destination(j, name);
+
+	if (!d && j->n_to < GATE_DESTINATIONS_MAX) {
+		d = &j->to[j->n_to++];
+		d->name = xstrdup(name);
+	} else if (!d) {
+		d = &j->to[0];
+		for (size_t i = 1; i < j->n_to; i++)
+			if (j->to[i].used < d->used)
+				d = &j->to[i];
+		free(d->name);
+		*d = (struct destination){.name = xstrdup(name)};
+	}
+	d->used = ++j->uses;
+	return d;
+}
+
+void gate_job_fill(struct gate_job *j, const char *destination, struct gate_input *in)
+{
+	const struct destination *d = find_destination(j, destination);
+
+	leak(j);
+	in->tails = d ? d->tail : NULL;
+	in->n_tails = d ? d->n : 0;
+	in->canaries = j->canary;
+	in->n_canaries = j->n_canaries;
+	in->carry = j->bucket;
+}
+
+static struct gate_tail *tail_of(struct destination *d, uint32_t tag)
+{
+	for (size_t i = 0; i < d->n; i++)
+		if (d->tail[i].tag == tag)
+			return &d->tail[i];
+	/* the first one makes room: what is at a request's end is the newest */
+	if (d->n == GATE_TAILS_MAX)
+		memmove(&d->tail[0], &d->tail[1], sizeof(d->tail[0]) * --d->n);
+	d->tail[d->n] = (struct gate_tail){.tag = tag};
+	return &d->tail[d->n++];
+}
+
+static void tail_add(struct gate_tail *t, const char *s, size_t len)
+{
+	size_t keep;
+
+	if (len > GATE_TAIL_BYTES) {
+		s += len - GATE_TAIL_BYTES;
+		len = GATE_TAIL_BYTES;
+	}
+	keep = GATE_TAIL_BYTES - len < t->len ? GATE_TAIL_BYTES - len : t->len;
+	memmove(t->data, t->data + t->len - keep, keep);
+	memcpy(t->data + keep, s, len);
+	t->len = (uint32_t)(keep + len);
+}
+
+void gate_job_sent(struct gate_job *j, const char *destination,
+		   const struct gate_parts *p, double added)
+{
+	struct destination *d = make_destination(j, destination);
+
+	for (size_t i = 0; i < p->n; i++)
+		if (p->part[i].kind == GATE_PART_TEXT && p->part[i].len)
+			tail_add(tail_of(d, p->part[i].tag), p->part[i].data,
+				 p->part[i].len);
+	leak(j);
+	j->bucket += added;
+}
+
+/* ---- placeholders ---------------------------------------------------------------- */
+
+const struct gate_map *gate_job_map(const struct gate_job *j)
+{
+	return &j->map;
+}
+
+bool gate_job_is_clean(const struct gate_job *j)
+{
+	return j->map.n == 0;
+}
+
+/* The placeholder of a text: the one it has, or a new one. NULL: the map is full. */
+static const struct gate_row *row_of(struct gate_map *m, enum gate_family family,
+				     const char *text, size_t len)
+{
+	struct gate_row *row;
+	unsigned number = 1;
+	char *copy;
+
+	for (size_t i = 0; i < m->n; i++) {
+		if (m->row[i].len == len && memcmp(m->row[i].text, text, len) == 0)
+			return &m->row[i];
+		number += m->row[i].family == family;
+	}
+	if (m->n == GATE_MAP_MAX || len > GATE_MAP_MAX_BYTES - m->bytes)
+		return NULL;
+	if (m->n == m->cap) {
+		m->cap = m->cap * 2 + 8;
+		m->row = xreallocarray(m->row, m->cap, sizeof(*m->row));
+	}
+	copy = xmalloc(len);
+	memcpy(copy, text, len);
+	row = &m->row[m->n++];
+	*row = (struct gate_row){.family = family, .text = copy, .len = len};
+	(void)snprintf(row->name, sizeof(row->name), "%s_%u",
+		       gate_family_info(family)->label, number);
+	m->bytes += len;
+	return row;
+}
+
+/* Findings f[0..n) of one part, by offset: those that overlap are one. */
+static int rewrite_part(struct gate_map *m, const struct gate_finding *f, size_t n,
+			struct gate_parts *p, struct err *err)
+{
+	const struct gate_part *part = &p->part[f->part];
+	struct buf out;
+	size_t at = 0;
+	int r = 0;
+
+	buf_init(&out, part->len + n * (GATE_ROW_NAME_SIZE + 2) + 1);
+	for (size_t i = 0; i < n && r == 0;) {
+		size_t start = f[i].offset, end = start + f[i].len, best = i;
+		const struct gate_row *row;
+
+		for (; i < n && f[i].offset < end; i++) {
+			if (f[i].offset + f[i].len > end)
+				end = f[i].offset + f[i].len;
+			if (f[i].severity > f[best].severity)
+				best = i;
+		}
+		row = row_of(m, f[best].family, part->data + start, end - start);
+		if (!row) {
+			r = err_set_id(err, ERRID_GATE_MAP, "the job's map is full");
+			break;
+		}
+		buf_add(&out, part->data + at, start - at);
+		buf_addf(&out, "<%s>", row->name);
+		at = end;
+	}
+	buf_add(&out, part->data + at, part->len - at);
+	if (r == 0)
+		gate_parts_replace(p, f->part, buf_str(&out), out.len);
+	if (out.data)
+		explicit_bzero(out.data, out.len);
+	buf_done(&out);
+	return r;
+}
+
+static int check_rewritable(const struct gate_finding *f, const struct gate_parts *p,
+			    struct err *err)
+{
+	if (f->part >= p->n || f->is_split || p->part[f->part].kind != GATE_PART_TEXT)
+		return err_set_id(err, ERRID_GATE_MAP, "%s",
+				  gate_family_info(f->family)->name);
+	return 0;
+}
+
+int gate_job_anonymise(struct gate_job *j, const struct gate_finding *f, size_t n,
+		       struct gate_parts *p, struct err *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (check_rewritable(&f[i], p, err) < 0)
+			return -1;
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && f[end].part == f[i].part; end++)
+			;
+		if (rewrite_part(&j->map, f + i, end - i, p, err) < 0)
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. What a process may no longer do, its children may not either: the
+ * seccomp filter and the Landlock domain of the parent bind the workers. So the parent is
+ * left with the sockets of the network that they need and makes none; it is without any
+ * file but the secrets' directory, which it has by a descriptor, in a root of its own in
+ * which nothing has a name; it may fork and may not exec. Each worker takes the rest from
+ * itself (worker.c).
+ *
+ * Ends: the vessel's death or its closing the socket is an end of file here, and this
+ * process ends; its children have its death as their signal (they are inside its domain,
+ * so it reaches them), and their sockets to the vessel end besides.
+ */
+#include "vessel/egress/parent.h"
+
+#include "common/cleanup.h"
+#include "common/fdpass.h"
+#include "common/landlock.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/net/children.h"
+#include "common/worker/pulse.h"
+#include "vessel/egress/wire.h"
+#include "vessel/egress/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define BACKOFF_USEC (100 * USEC_PER_MSEC)
+#define BACKOFF_MAX_USEC (30 * USEC_PER_SEC)
+#define STEADY_USEC (60 * USEC_PER_SEC) /* one that lived so long begins anew */
+
+struct child {
+	pid_t pid; /* 0: none */
+	struct egress_pulse *pulse;
+	struct egress_heard heard;
+	usec_t started;	   /* boot clock */
+	usec_t due;	   /* when to start it */
+	unsigned in_a_row; /* ends, each soon after the start */
+};
+
+struct parent {
+	struct egress_world world;
+	struct child *child;
+	size_t n;
+	struct egress_pulse *pulse; /* our own */
+	int control, signals;
+};
+
+/* ---- one worker ---- */
+
+NORETURN static void become_worker(struct parent *p, size_t i, int fd, pid_t parent)
+{
+	if (child_begin(parent) < 0)
+		_exit(EXIT_FAILURE);
+	/* the secrets and its own socket */
+	children_keep(p->world.secrets_fd, fd);
+	for (size_t k = 0; k < p->n; k++)
+		if (k != i)
+			egress_pulse_free(p->child[k].pulse);
+	egress_pulse_free(p->pulse);
+	p->world.pulse = p->child[i].pulse;
+	_exit(egress_worker_run(&p->world, i, fd));
+}
+
+/* -1: it could not even be begun; tried again later. */
+static int start_worker(struct parent *p, size_t i)
+{
+	struct child *c = &p->child[i];
+	unsigned char which = (unsigned char)i;
+	pid_t self = getpid();
+	int pair[2];
+
+	c->started = clock_boot_usec();
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	c->pid = fork();
+	if (c->pid == 0)
+		become_worker(p, i, pair[1], self);
+	if (c->pid > 0 && fdpass_send(p->control, &which, 1, pair, 1, 0) < 0)
+		log_kv(LOG_WARN_, "the vessel took no worker", "why", strerror(errno),
+		       NULL);
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+	if (c->pid > 0) {
+		egress_heard_begin(&c->heard, c->pulse, WATCH_SILENCE_USEC);
+		return 0;
+	}
+	c->pid = 0;
+	return -1;
+}
+
+static void put_off(struct child *c)
+{
+	usec_t now = clock_boot_usec(), wait = BACKOFF_USEC;
+
+	c->pid = 0;
+	c->in_a_row = now - c->started > STEADY_USEC ? 0 : c->in_a_row + 1;
+	for (unsigned k = 1; k < c->in_a_row && wait < BACKOFF_MAX_USEC; k++)
+		wait *= 2;
+	c->due = now + (wait < BACKOFF_MAX_USEC ? wait : BACKOFF_MAX_USEC);
+}
+
+static void say_ended(const struct parent *p, size_t i, int status)
+{
+	char name[EGRESS_NAME_SIZE + 8], how[64];
+
+	egress_worker_name(p->world.cfg, i, name);
+	(void)snprintf(how, sizeof(how), "%s %d",
+		       WIFSIGNALED(status) ? "signal" : "exit code",
+		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	log_kv(LOG_WARN_, "an egress worker ended", "worker", name, "how", how, NULL);
+}
+
+static void reap(struct parent *p)
+{
+	int status;
+	pid_t pid;
+
+	children_heard(p->signals);
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		for (size_t i = 0; i < p->n; i++) {
+			if (p->child[i].pid != pid)
+				continue;
+			say_ended(p, i, status);
+			put_off(&p->child[i]);
+		}
+	}
+}
+
+/* ---- the parent ---- */
+
+static int start_due(struct parent *p)
+{
+	usec_t now = clock_boot_usec(), next = USEC_INFINITY;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct child *c = &p->child[i];
+
+		if (c->pid == 0 && c->due <= now && start_worker(p, i) < 0)
+			put_off(c);
+		if (c->pid == 0 && c->due < next)
+			next = c->due;
+	}
+	if (next == USEC_INFINITY)
+		return -1;
+	return next <= now ? 0 : (int)((next - now) / USEC_PER_MSEC) + 1;
+}
+
+/* The end of a worker is seen as any other, and the next one started. */
+static void end_stuck(struct parent *p)
+{
+	char name[EGRESS_NAME_SIZE + 8];
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct child *c = &p->child[i];
+
+		if (c->pid == 0 || !egress_heard_look(&c->heard, c->pulse))
+			continue;
+		egress_worker_name(p->world.cfg, i, name);
+		log_kv(LOG_WARN_, "an egress worker is stopped or stuck; it is killed",
+		       "worker", name, NULL);
+		(void)kill(c->pid, SIGKILL);
+		egress_heard_begin(&c->heard, c->pulse, WATCH_SILENCE_USEC);
+	}
+}
+
+/* Until the vessel's end closes. */
+static int supervise(struct parent *p)
+{
+	const int look_msec = WATCH_LOOK_USEC / USEC_PER_MSEC;
+
+	for (;;) {
+		struct pollfd fds[] = {{.fd = p->control, .events = POLLIN},
+				       {.fd = p->signals, .events = POLLIN}};
+		int timeout = start_due(p);
+
+		if (timeout < 0 || timeout > look_msec)
+			timeout = look_msec;
+		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
+			return EXIT_FAILURE;
+		egress_pulse_beat(p->pulse);
+		/* Anything from there is the end: the vessel has nothing to say. */
+		if (fds[0].revents)
+			return 0;
+		if (fds[1].revents)
+			reap(p);
+		end_stuck(p);
+	}
+}
+
+static int prepare(struct parent *p, struct err *err)
+{
+	if (children_begin("lych-egress", &p->signals, err) < 0)
+		return -1;
+	if (egress_roots_new(&p->world.roots, err) < 0 ||
+	    resolve_config_read(&p->world.resolve, "/etc/resolv.conf", "/etc/hosts",
+				err) < 0)
+		return -1;
+	return addr_policy_read_own(&p->world.addresses, err);
+}
+
+static int confine(struct parent *p, struct confine_report *ret, struct err *err)
+{
+	const struct confine_policy policy = {
+		.name = "egress parent",
+		.private_root = true,
+		.may_make_inet_sockets = true, /* for its children */
+		.may_fork = true,
+		.held_dir = p->world.cfg->secrets_dir,
+		.held_rights = LL_FS_RO,
+		.held_fd = &p->world.secrets_fd,
+	};
+	const char *const foreign[] = {p->world.cfg->secrets_dir, "/etc/passwd", NULL};
+
+	if (confine_self(&policy, err) < 0)
+		return -1;
+	return confine_selftest(&policy, foreign, ret, err);
+}
+
+static int say(const struct parent *p, const struct confine_report *walls,
+	       const struct err *why)
+{
+	cleanup_buf struct buf b;
+
+	buf_init(&b, EGRESS_PARENT_PACKET_MAX);
+	buf_addc(&b, (char)EGRESS_PARENT_ITSELF);
+	if (why)
+		egress_failed_add(&b, why);
+	else
+		egress_ready_add(&b, walls);
+	return fdpass_send(p->control, b.data, b.len, NULL, 0, 0);
+}
+
+static void take_pulses(struct parent *p, struct egress_pulse *const *workers)
+{
+	p->n = egress_workers_count(p->world.cfg);
+	p->child = xcalloc(p->n, sizeof(*p->child));
+	for (size_t i = 0; i < p->n; i++)
+		p->child[i].pulse = workers[i];
+}
+
+int egress_parent_run(const struct egress_config *cfg, int control,
+		      struct egress_pulse *pulse, struct egress_pulse *const *workers)
+{
+	struct parent p = {.world = {.cfg = cfg, .secrets_fd = -1},
+			   .pulse = pulse,
+			   .control = control,
+			   .signals = -1};
+	struct confine_report walls;
+	struct err err = ERR_INIT;
+	int code;
+
+	take_pulses(&p, workers);
+	if (prepare(&p, &err) < 0 || confine(&p, &walls, &err) < 0) {
+		log_err(LOG_ERROR_, "cannot start", &err);
+		(void)say(&p, NULL, &err);
+		code = err_exit_code(&err);
+	} else {
+		egress_worker_probe(cfg, "parent");
+		code = say(&p, &walls, NULL) < 0 ? EXIT_FAILURE : supervise(&p);
+	}
+	resolve_config_done(&p.world.resolve);
+	egress_roots_free(p.world.roots);
+	fd_close(&p.world.secrets_fd);
+	fd_close(&p.signals);
+	free(p.child);
+	return code;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parent of the egress workers: forked from lych-vessel before that reads a secret or
+ * confines itself, because the vessel can start no process later. It reads what its
+ * children need of the system (authorities, name servers, own addresses), confines
+ * itself, forks a child a worker, and forks it anew when it ends; one that does not move any
+ * more it ends. It parses nothing: the
+ * vessel only ever closes the socket between them, and then everything here ends.
+ *
+ * Packets to the vessel (SOCK_SEQPACKET): one byte, which worker, with the vessel's end of
+ * its socket; or EGRESS_PARENT_ITSELF and a READY or FAILED frame (wire.h).
+ */
+#ifndef LYCH_VESSEL_EGRESS_PARENT_H
+#define LYCH_VESSEL_EGRESS_PARENT_H
+
+#include "vessel/egress/egress.h"
+
+#define EGRESS_PARENT_ITSELF 255u
+#define EGRESS_PARENT_PACKET_MAX 16384
+
+/* In the child; control is the only descriptor that it keeps, pulse where it shows the
+ * vessel that it lives, workers that of each worker. Returns the exit code. */
+int egress_parent_run(const struct egress_config *cfg, int control,
+		      struct egress_pulse *pulse, struct egress_pulse *const *workers);
+
+#endif

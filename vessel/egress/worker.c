@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vessel/egress/worker.h"
+
+#include "common/cleanup.h"
+#include "common/confine/probe.h"
+#include "common/crypto/locked.h"
+#include "common/fs.h"
+#include "common/log.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include "vessel/egress/http.h"
+#include "vessel/egress/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+/* The credential and what to look for, for as long as the worker lives. */
+struct key {
+	char *text; /* locked; REDACT_SECRET_MAX + 2; NULL: none */
+	struct redact *redact;
+};
+
+size_t egress_workers_count(const struct egress_config *cfg)
+{
+	return cfg->n_portals + 1 + (cfg->gate ? EGRESS_GATES : 0);
+}
+
+bool egress_worker_is_gate(const struct egress_config *cfg, size_t i)
+{
+	return i > cfg->n_portals;
+}
+
+void egress_worker_name(const struct egress_config *cfg, size_t i,
+			char out[EGRESS_NAME_SIZE + 8])
+{
+	const char *kind = i < cfg->n_portals ? "portal:" : "";
+	const char *name = i < cfg->n_portals	     ? cfg->portals[i].name
+			   : i == cfg->n_portals     ? "keyless"
+			   : i == cfg->n_portals + 1 ? "gate"
+						     : "gate:large";
+
+	(void)snprintf(out, EGRESS_NAME_SIZE + 8, "%s%s", kind, name);
+}
+
+static void key_done(struct key *k)
+{
+	redact_free(k->redact);
+	locked_free(k->text, REDACT_SECRET_MAX + 2);
+	*k = (struct key){0};
+}
+
+static int read_key(const struct egress_portal *portal, int secrets_fd, struct key *ret,
+		    struct err *err)
+{
+	void *memory;
+
+	if (!portal || !portal->secret)
+		return 0;
+	if (locked_new(REDACT_SECRET_MAX + 2, &memory, err) < 0)
+		return -1;
+	ret->text = memory;
+	if (fs_read_secret(secrets_fd, portal->secret, ret->text, REDACT_SECRET_MAX + 2,
+			   err) < 0 ||
+	    redact_new(ret->text, strlen(ret->text), &ret->redact, err) < 0) {
+		struct err why = *err;
+
+		key_done(ret);
+		return err_set_id(err, ERRID_EGRESS_SECRET,
+				  "portal %s: %s ('lych secret set %s')", portal->name,
+				  why.msg, portal->secret);
+	}
+	return 0;
+}
+
+static int confine(const struct egress_world *w, const char *name, bool is_gate,
+		   struct confine_report *ret, struct err *err)
+{
+	const struct confine_policy policy = {
+		.name = name,
+		.may_make_inet_sockets = !is_gate,
+		.below_parent = true,
+	};
+	const char *const foreign[] = {w->cfg->secrets_dir, "/etc/passwd", "/proc/self",
+				       NULL};
+
+	if (confine_self(&policy, err) < 0)
+		return -1;
+	return confine_selftest(&policy, foreign, ret, err);
+}
+
+/* The first frame, before the socket belongs to anything else. */
+static int say(int fd, const struct confine_report *walls, const struct err *why,
+	       struct err *err)
+{
+	cleanup_buf struct buf b;
+
+	buf_init(&b, 2 * EGRESS_FRAME_MAX);
+	if (why)
+		egress_failed_add(&b, why);
+	else
+		egress_ready_add(&b, walls);
+	return fs_write_all(fd, b.data, b.len, err);
+}
+
+static int serve(struct egress_world *w, const struct egress_portal *portal,
+		 const struct key *key, int fd)
+{
+	const struct egress_http_config cfg = {
+		.fd = fd,
+		.portal = portal,
+		.credential = key->text,
+		.redact = key->redact,
+		.roots = w->roots,
+		.resolve = &w->resolve,
+		.addresses = &w->addresses,
+		.pulse = w->pulse,
+	};
+
+	return egress_http_serve(&cfg);
+}
+
+static int allow_addresses(struct egress_world *w, const struct egress_portal *portal,
+			   struct err *err)
+{
+	for (size_t i = 0; portal && i < portal->n_addresses; i++)
+		if (addr_policy_allow(&w->addresses, portal->addresses[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+void egress_worker_probe(const struct egress_config *cfg UNUSED, const char *name UNUSED)
+{
+#ifdef LYCH_TEST_BUILD
+	struct confine_probe probe;
+
+	if (!cfg->probe || !str_eq(cfg->probe_worker, name))
+		return;
+	probe = *cfg->probe;
+	confine_probe_run(&probe);
+#endif
+}
+
+int egress_worker_run(struct egress_world *w, size_t i, int fd)
+{
+	bool is_gate = egress_worker_is_gate(w->cfg, i);
+	const struct egress_portal *portal =
+		i < w->cfg->n_portals ? &w->cfg->portals[i] : NULL;
+	char name[EGRESS_NAME_SIZE + 8];
+	struct confine_report walls;
+	struct err err = ERR_INIT;
+	struct key key = {0};
+	int code;
+
+	egress_worker_name(w->cfg, i, name);
+	(void)prctl(PR_SET_NAME, name);
+	code = read_key(portal, w->secrets_fd, &key, &err);
+	fd_close(&w->secrets_fd);
+	if (code < 0 || allow_addresses(w, portal, &err) < 0 ||
+	    confine(w, name, is_gate, &walls, &err) < 0) {
+		key_done(&key);
+		(void)say(fd, NULL, &err, NULL);
+		fd_close(&fd);
+		return err_exit_code(&err);
+	}
+	egress_worker_probe(w->cfg, name);
+	if (say(fd, &walls, NULL, &err) < 0)
+		code = err_exit_code(&err);
+	else if (is_gate)
+		code = w->cfg->gate(fd, w->pulse, w->cfg->gate_arg);
+	else
+		code = serve(w, portal, &key, fd);
+	key_done(&key);
+	return code;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vessel/gate/check_person.h"
+
+#include "common/mem.h"
+#include "common/str.h"
+#include "vessel/gate/names.h"
+#include "vessel/gate/valid.h"
+#include <ctype.h>
+#include <strings.h>
+
+#define PHONE_DIGITS_MAX 15
+
+/* The domain, or one above it. */
+static bool is_within_domain(const char *s, size_t len, const char *domain)
+{
+	size_t n = strlen(domain);
+
+	return len >= n && strncasecmp(s + len - n, domain, n) == 0 &&
+	       (len == n || s[len - n - 1] == '.');
+}
+
+bool gate_check_email(struct gate_match *m)
+{
+	static const char *const unreal[] = {"example.com",
+					     "example.org",
+					     "example.net",
+					     "example",
+					     "invalid",
+					     "test",
+					     "localhost",
+					     "domain.com",
+					     "localhost.localdomain",
+					     "users.noreply.github.com",
+					     "users.noreply.gitlab.com"};
+	static const char *const files[] = {"png", "jpg", "svg", "gif",
+					    "js",  "css", "py",	 "html"};
+	const char *end = m->text + m->end;
+	const char *host = memrchr(m->text + m->start, '@', m->end - m->start);
+
+	if (!host++)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(unreal); i++)
+		if (is_within_domain(host, (size_t)(end - host), unreal[i]))
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (is_within_domain(host, (size_t)(end - host), files[i]))
+			return false;
+	return true;
+}
+
+bool gate_check_phone(struct gate_match *m)
+{
+	const char *s = m->text + m->start, *fiction;
+	size_t len = m->end - m->start;
+
+	/* The number that follows on it is another one. */
+	while (gate_classes_of(s, len).digit > PHONE_DIGITS_MAX) {
+		const char *blank = memrchr(s, ' ', len);
+
+		if (!blank)
+			return false;
+		len = (size_t)(blank - s);
+	}
+	m->end = m->start + len;
+	fiction = memmem(s, len, "555", 3);
+	if (gate_classes_of(s, len).digit < 8 || distinct_bytes(s, len) < 5)
+		return false;
+	/* 555-0100 to 555-0199 belong to nobody */
+	return !(fiction && memmem(fiction, len - (size_t)(fiction - s), "01", 2) &&
+		 gate_classes_of(s, len).digit <= 11);
+}
+
+/* A word behind it may look like one more group; where there are numbers, it is no word. */
+bool gate_check_iban(struct gate_match *m)
+{
+	const char *s = m->text + m->start;
+	size_t len = m->end - m->start, n = valid_iban_length(s, len), at = 0;
+
+	for (; at < len && n > 0; at++)
+		n -= s[at] != ' ';
+	if (n > 0 || (at < len && s[at] != ' ') ||
+	    gate_classes_of(s + at, len - at).digit)
+		return false;
+	m->end = m->start + at;
+	return valid_iban(s, at);
+}
+
+bool gate_check_ipv4(struct gate_match *m)
+{
+	unsigned b[4] = {0}, at = 0;
+	const char *s = m->text + m->start;
+
+	for (size_t i = 0; i < m->end - m->start; i++) {
+		if (s[i] == '.') {
+			at++;
+			continue;
+		}
+		b[at] = b[at] * 10 + (unsigned)(s[i] - '0');
+		if (b[at] > 255)
+			return false;
+	}
+	/* nobody's: this host, loopback, documentation, masks, versions */
+	if (b[0] == 0 || b[0] == 127 || b[0] >= 224 || (b[0] == 192 && b[1] == 0) ||
+	    (b[0] == 198 && b[1] == 51 && b[2] == 100) ||
+	    (b[0] == 203 && b[1] == 0 && b[2] == 113) || b[0] < 8)
+		return false;
+	if (b[0] == 10 || (b[0] == 172 && b[1] >= 16 && b[1] < 32) ||
+	    (b[0] == 192 && b[1] == 168) || (b[0] == 169 && b[1] == 254))
+		m->severity = 0.1;
+	return true;
+}
+
+bool gate_check_ipv6(const struct gate_match *m)
+{
+	const char *s = m->text + m->start;
+	size_t len = m->end - m->start, colons = 0;
+
+	for (size_t i = 0; i < len; i++)
+		colons += s[i] == ':';
+	/* 2000::/3 without documentation, or fc00::/7, fe80::/10; a time of a log has colons,
+	 * too, but fewer */
+	if ((colons != 7 && !memmem(s, len, "::", 2)) || len < 10 ||
+	    strncasecmp(s, "2001:db8", 8) == 0)
+		return false;
+	return s[0] == '2' || s[0] == '3' || tolower((unsigned char)s[0]) == 'f';
+}
+
+bool gate_check_mac(const struct gate_match *m)
+{
+	const char *s = m->text + m->start;
+	struct gate_classes c = gate_classes_of(s, m->end - m->start);
+
+	return distinct_bytes(s, m->end - m->start) > 4 && !(c.upper && c.lower) &&
+	       strncasecmp(s, "ff:ff", 5) != 0;
+}
+
+bool gate_check_gps(const struct gate_match *m)
+{
+	const char *s = m->text + m->start;
+	char *next;
+	char copy[64];
+	size_t len = m->end - m->start;
+	double lat, lon;
+
+	if (len >= sizeof(copy))
+		return false;
+	memcpy(copy, s, len);
+	copy[len] = '\0';
+	lat = strtod(copy, &next);
+	while (*next == ',' || *next == ' ')
+		next++;
+	lon = strtod(next, NULL);
+	return lat >= -90 && lat <= 90 && lon >= -180 && lon <= 180 &&
+	       (lat > 1 || lat < -1) && (lon > 1 || lon < -1);
+}
+
+bool gate_check_name(const struct gate_match *m)
+{
+	const char *s = m->text + m->start;
+	const char *blank = memchr(s, ' ', m->end - m->start);
+
+	return gate_is_given_name(s, blank ? (size_t)(blank - s) : m->end - m->start);
+}

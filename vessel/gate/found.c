@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a match in a layer to a finding in a part, and which of two findings stays. */
+#include "vessel/gate/scan.h"
+
+#include "common/crypto/hmac.h"
+
+#include <string.h>
+
+const char gate_rule_binary[] = "binary";
+
+/* From a layer's span to the root's. */
+static void to_root(const struct layer *l, size_t *start, size_t *end)
+{
+	for (; l->parent; l = l->parent) {
+		size_t from = *start, to = *end;
+
+		switch (l->kind) {
+		case LAYER_ROOT:
+			return;
+		case LAYER_REVERSED:
+			*start = l->len - to;
+			*end = l->len - from;
+			break;
+		case LAYER_WORDLESS:
+			*start = l->map[from];
+			*end = l->map[to - 1] + 1U;
+			break;
+		case LAYER_FOLDED:
+			while (to < l->len && l->map[to] == l->map[to - 1])
+				to++;
+			*start = l->map[from];
+			*end = l->map[to];
+			break;
+		case LAYER_BLOCKS:
+			*start = SIZE_MAX;
+			*end = 0;
+			for (size_t i = 0; i < l->n_blocks; i++) {
+				const struct gate_block *b = &l->block[i];
+
+				if (b->out >= to || b->out + b->out_len <= from)
+					continue;
+				if (b->src < *start)
+					*start = b->src;
+				if (b->src + b->src_len > *end)
+					*end = b->src + b->src_len;
+			}
+			if (*start > *end) /* between two blocks */
+				*start = *end = 0;
+			break;
+		}
+	}
+}
+
+/* Across a piece's start; the keyword before a value counts as a part of it. */
+static bool place_split(const struct root *r, struct span whole, struct span span,
+			struct gate_finding *f)
+{
+	size_t at = root_piece_at(r, whole.end - 1), begin = r->piece[at].start;
+
+	if (begin <= whole.start || begin >= whole.end)
+		return false;
+	if (span.end <= begin)
+		span = whole;
+	if (span.start < begin)
+		span.start = begin;
+	f->part = r->piece[at].part;
+	f->offset = (uint32_t)(span.start - begin);
+	f->len = (uint32_t)(span.end - span.start);
+	f->is_split = true;
+	return true;
+}
+
+bool finding_place(const struct scan *s, struct span whole, struct span span,
+		   struct gate_finding *f)
+{
+	const struct root *r = s->root;
+	size_t at, begin, start = span.start, end = span.end;
+
+	if (start >= end || r->n == 0)
+		return false;
+	if (r->is_split)
+		return place_split(r, whole, span, f);
+	at = root_piece_at(r, start);
+	begin = r->piece[at].start;
+	f->part = r->piece[at].part;
+	f->offset = (uint32_t)(start - begin);
+	f->len = (uint32_t)(end - start);
+	if (f->offset + f->len > s->in->parts[f->part].len) {
+		/* on into the next part: no placeholder could stand for it */
+		f->is_split = true;
+		if (f->offset >= s->in->parts[f->part].len)
+			return false;
+		f->len = (uint32_t)s->in->parts[f->part].len - f->offset;
+	}
+	return true;
+}
+
+bool finding_covers(const struct gate_finding *a, const struct gate_finding *b)
+{
+	return a->part == b->part && a->is_split == b->is_split &&
+	       a->offset <= b->offset && a->offset + a->len >= b->offset + b->len;
+}
+
+static bool overlaps(const struct gate_finding *a, const struct gate_finding *b)
+{
+	return a->part == b->part && a->is_split == b->is_split &&
+	       a->offset < b->offset + b->len && b->offset < a->offset + a->len;
+}
+
+/* "binary" says where it begins: what stands in the bytes behind is something else. What is
+ * decoded has its whole run for a place. */
+static bool tells_all(const struct gate_finding *f)
+{
+	return f->rule != gate_rule_binary || f->depth > 0;
+}
+
+/* Of a text without words only what the words hid is new: the rest is the same thing with
+ * another border. */
+static bool is_known(const struct scan *s, const struct gate_finding *a,
+		     const struct gate_finding *f)
+{
+	bool is_there = s->layer->kind == LAYER_WORDLESS && a->family == f->family
+				? overlaps(a, f)
+				: finding_covers(a, f);
+
+	return is_there && tells_all(a) && a->severity >= f->severity;
+}
+
+/* The stronger of two that tell the same stays. */
+static void keep(struct scan *s, const struct gate_finding *f)
+{
+	struct gate_report *r = s->r;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (is_known(s, &r->finding[i], f))
+			return;
+	for (size_t i = 0; i < r->n; i++)
+		if (!(finding_covers(f, &r->finding[i]) && tells_all(f) &&
+		      f->severity >= r->finding[i].severity))
+			r->finding[kept++] = r->finding[i];
+	r->n = kept;
+	if (r->n == GATE_FINDINGS_MAX)
+		s->failed = true;
+	else
+		r->finding[r->n++] = *f;
+}
+
+struct span layer_span_in_root(const struct layer *l, size_t start, size_t end)
+{
+	to_root(l, &start, &end);
+	return (struct span){start, end};
+}
+
+/* In the layer being searched: [start, end), of a match that begins at `whole`. */
+static void scan_found_in(struct scan *s, const char *rule, enum gate_family family,
+			  double severity, size_t whole, size_t start, size_t end)
+{
+	struct gate_finding f = {.family = family,
+				 .severity = severity,
+				 .rule = rule,
+				 .depth = (uint8_t)s->layer->depth};
+	uint8_t mac[SHA256_SIZE];
+
+	if (!finding_place(s, layer_span_in_root(s->layer, whole, end),
+			   layer_span_in_root(s->layer, start, end), &f))
+		return;
+	if (s->in->parts[f.part].kind == GATE_PART_ECHO && family != GATE_EXACT &&
+	    family != GATE_CANARY)
+		return;
+	gate_mac(s->g->cfg.mac_key, s->layer->data + start, end - start, mac);
+	memcpy(f.mac, mac, sizeof(f.mac));
+	keep(s, &f);
+}
+
+void scan_found(struct scan *s, const char *rule, enum gate_family family,
+		double severity, size_t start, size_t end)
+{
+	scan_found_in(s, rule, family, severity, start, start, end);
+}
+
+bool scan_on_match(const struct gate_rule *rule, const struct gate_match *m, void *arg)
+{
+	struct scan *s = arg;
+
+	scan_found_in(s, rule->name, m->family, m->severity, m->whole, m->start, m->end);
+	return !s->failed;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One text of all parts, and one of the borders between them. */
+#include "vessel/gate/scan.h"
+
+#include "common/cleanup.h"
+#include "common/mem.h"
+
+#include <string.h>
+
+static void root_add(struct root *r, const char *s, size_t len)
+{
+	if (!len)
+		return;
+	if (r->len + len > r->cap) {
+		r->cap = (r->len + len) * 2 + 64;
+		r->data = xreallocarray(r->data, r->cap, 1);
+	}
+	memcpy(r->data + r->len, s, len);
+	r->len += len;
+}
+
+static void root_piece(struct root *r, size_t part)
+{
+	if (r->n == r->n_cap) {
+		r->n_cap = r->n_cap * 2 + 16;
+		r->piece = xreallocarray(r->piece, r->n_cap, sizeof(*r->piece));
+	}
+	r->piece[r->n].start = r->len;
+	r->piece[r->n++].part = (uint32_t)part;
+}
+
+void root_done(struct root *r)
+{
+	if (r->data)
+		explicit_bzero(r->data, r->len);
+	free(r->data);
+	free(r->piece);
+}
+
+void root_join(struct root *r, const struct gate_input *in)
+{
+	for (size_t i = 0; i < in->n_parts; i++) {
+		const struct gate_part *p = &in->parts[i];
+		bool is_name = p->kind == GATE_PART_NAME;
+
+		root_piece(r, i);
+		root_add(r, p->data, p->len);
+		root_add(r, is_name ? ": " : "\n", is_name ? 2 : 1);
+	}
+}
+
+struct tagged {
+	uint32_t tag, part;
+};
+
+/* The parts of one tag, each cut to its two ends. */
+static void root_borders(struct root *r, const struct gate_input *in,
+			 const struct tagged *of, size_t n)
+{
+	bool has_before = false;
+
+	for (size_t i = 0; i < in->n_tails; i++)
+		if (in->tails[i].tag == of->tag && in->tails[i].len) {
+			root_add(r, in->tails[i].data, in->tails[i].len);
+			has_before = true;
+		}
+	for (size_t i = 0; i < n; i++) {
+		const struct gate_part *p = &in->parts[of[i].part];
+		size_t head = p->len < GATE_TAIL_BYTES ? p->len : GATE_TAIL_BYTES;
+
+		if (has_before) {
+			root_piece(r, of[i].part);
+			root_add(r, p->data, head);
+		}
+		if (!has_before || p->len > GATE_TAIL_BYTES) {
+			root_add(r, "\n\n", 2);
+			root_add(r, p->data + p->len - head, head);
+		}
+		has_before = true;
+	}
+	root_add(r, "\n\n", 2);
+}
+
+static int by_tag(const void *a, const void *b)
+{
+	const struct tagged *x = a, *y = b;
+
+	if (x->tag != y->tag)
+		return x->tag < y->tag ? -1 : 1;
+	return x->part < y->part ? -1 : x->part > y->part;
+}
+
+void root_all_borders(struct root *r, const struct gate_input *in)
+{
+	cleanup_free struct tagged *t = xcalloc(in->n_parts + 1, sizeof(*t));
+	size_t n = 0, end;
+
+	for (size_t i = 0; i < in->n_parts; i++)
+		if (in->parts[i].kind == GATE_PART_TEXT && in->parts[i].len) {
+			t[n].tag = in->parts[i].tag;
+			t[n++].part = (uint32_t)i;
+		}
+	qsort(t, n, sizeof(*t), by_tag);
+	for (size_t i = 0; i < n; i = end) {
+		for (end = i + 1; end < n && t[end].tag == t[i].tag; end++)
+			;
+		root_borders(r, in, t + i, end - i);
+	}
+}
+
+size_t root_piece_at(const struct root *r, size_t at)
+{
+	size_t lo = 0, hi = r->n;
+
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (r->piece[mid].start <= at)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}

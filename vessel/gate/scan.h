@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside a scan (gate.c): the roots (root.c), what is found in a layer and where that is
+ * in the parts (found.c), and what is looked for in each layer (look.c).
+ */
+#ifndef LYCH_VESSEL_GATE_SCAN_H
+#define LYCH_VESSEL_GATE_SCAN_H
+
+#include "common/attr.h"
+#include "common/clock.h"
+#include "vessel/gate/decode.h"
+#include "vessel/gate/fold.h"
+#include "vessel/gate/gate.h"
+#include "vessel/gate/matcher.h"
+
+struct gate {
+	struct gate_config cfg;
+	struct gate_matcher *matcher;
+	const struct gate_private *private;
+};
+
+enum layer_kind {
+	LAYER_ROOT,
+	LAYER_FOLDED,
+	LAYER_BLOCKS,
+	LAYER_REVERSED,
+	LAYER_WORDLESS, /* has a map, as the folded one */
+};
+
+struct layer {
+	enum layer_kind kind;
+	const struct layer *parent;
+	const char *data;
+	size_t len;
+	unsigned depth; /* encodings undone */
+	const uint32_t *map;
+	const struct gate_block *block;
+	size_t n_blocks;
+	enum gate_encoding encoding; /* of blocks */
+};
+
+/* A root text, and where its parts are. */
+struct root {
+	char *data;
+	size_t len, cap;
+	struct {
+		size_t start;
+		uint32_t part;
+	} *piece;
+	size_t n, n_cap;
+	bool is_split; /* only what lies across a piece's start counts */
+};
+
+struct scan {
+	struct gate *g;
+	const struct gate_input *in;
+	struct gate_report *r;
+	const struct root *root;
+	const struct layer *layer; /* being searched */
+	usec_t deadline;
+	size_t budget; /* bytes that may still be decoded */
+	unsigned layers;
+	bool failed;
+};
+
+/* ---- root.c ---- */
+
+/* All parts, one behind the other. */
+void root_join(struct root *r, const struct gate_input *in);
+/* Only the borders between parts of one tag. */
+void root_all_borders(struct root *r, const struct gate_input *in);
+void root_done(struct root *r);
+/* The piece that the byte lies in; r->n > 0. */
+size_t root_piece_at(const struct root *r, size_t at);
+
+/* ---- found.c ---- */
+
+struct span {
+	size_t start, end;
+};
+
+/* From the layer's span to the root's. */
+struct span layer_span_in_root(const struct layer *l, size_t start, size_t end);
+/* Where in the parts it is; false when it is nowhere that counts. */
+MUST_CHECK bool finding_place(const struct scan *s, struct span whole, struct span span,
+			      struct gate_finding *f);
+bool finding_covers(const struct gate_finding *a, const struct gate_finding *b);
+/* In the layer being searched: [start, end). */
+void scan_found(struct scan *s, const char *rule, enum gate_family family,
+		double severity, size_t start, size_t end);
+/* For gate_matcher_run; arg is the scan. */
+bool scan_on_match(const struct gate_rule *rule, const struct gate_match *m, void *arg);
+extern const char gate_rule_binary[];
+
+/* ---- look.c ---- */
+
+/* What was decoded is paid for. */
+void scan_pay(struct scan *s, const struct gate_decoded *d);
+struct layer layer_of_blocks(const struct layer *above, const struct gate_decoded *d,
+			     enum gate_encoding e);
+/* kind: one that has a map. */
+struct layer layer_of_folded(const struct layer *above, const struct gate_folded *f,
+			     enum layer_kind kind);
+void look_for_canaries(struct scan *s);
+void look_for_private(struct scan *s);
+void look_at_kinds(struct scan *s);
+/* Pictures, sound and their like: they are a finding as such, and are not read. The caller frees
+ * the list. */
+struct gate_stretches layer_media(const struct scan *s, const struct layer *l);
+/* What is opaque backwards is so forwards, unless it is something that can be known. */
+bool layer_is_backwards(const struct layer *l);
+/* below: what the layer decodes to; NULL: that was not tried. */
+void look_for_binary(struct scan *s, const struct gate_stretches *media,
+		     const struct gate_decoded *below);
+
+#define SEVERITY_OPAQUE 0.6
+
+#endif
