@@ -2,7 +2,7 @@
 /*
  * The vessel's side of the queue: typed calls over the vessel_api SQL functions.
  * The rules (lease, fencing, idempotency, retry) live once, in
- * the SQL files of vessel/schema; nothing here decides. All calls are asynchronous;
+ * the SQL files of vessel/db/schema; nothing here decides. All calls are asynchronous;
  * `done` is called exactly once from the loop. Borrowed pointers in callbacks live until
  * the callback returns.
  */
