@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests. A test program is linked with all of common/, with the
-# helpers tests/support/*.c that have no main(), and with the objects (but main.o)
-# of the directories whose headers it includes.
+# Tests. A test program is linked with archives: of common/, of the
+# helpers tests/support/*.c that have no main(), and of the objects (but main.o) of
+# the directories whose headers it includes. So it has what it calls, and no more
+# shared libraries than that needs: Criterion forks for each of its tests, and each
+# fork pays for all that is mapped.
 
-TEST_LIBS := -lcriterion $(sort $(LIBS_vessel) $(LIBS_cli))
+TEST_LIBS := $(sort $(LIBS_vessel) $(LIBS_cli))
+# link_test: the objects among what it depends on, then its archives, then of these libraries those that it needs.
+link_test = $(CC) $(LDFLAGS) $(2) -o $@ $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -Wl,--as-needed $(1)
 # .c files that are programs by themselves / that are helpers to link
 paren := (
 main_in = $(shell grep -l '^int main[$(paren)]' /dev/null $(1))
@@ -23,8 +27,19 @@ ROOMS := sandbox vessel tomb cli secrets job
 room_users = $(shell grep -l '^\#include "$(1)/' /dev/null $(CRITERION_C) $(FUZZ_C) $(SUPPORT_C))
 $(foreach r,$(ROOMS),$(eval USERS_$(r) := $(call room_users,$(r))))
 room_obj = $(call obj,$(filter-out $(MAINS),$(SRC_$(1))) $(if $(filter cli,$(1)),$(MANIFEST)))
-objs_for = $(sort $(foreach r,$(ROOMS),$(if $(filter $(1),$(USERS_$(r))),$(call room_obj,$(r)))))
+archive = $(patsubst %,$(B)/lib/%.a,$(1))
+rooms_of = $(call archive,$(foreach r,$(ROOMS),$(if $(filter $(1),$(USERS_$(r))),$(r))) net common)
 OBJ_net := $(call obj,$(SRC_net))
+
+# Thin: lists of the objects where they lie. All of them anew, so that none stays whose source is gone.
+$(foreach r,$(ROOMS),$(eval $(call archive,$(r)): $(call room_obj,$(r))))
+$(call archive,net): $(OBJ_net)
+$(call archive,common): $(OBJ_common)
+$(call archive,support): $(SUPPORT_OBJ)
+$(B)/lib/%.a:
+	@mkdir -p $(@D)
+	@rm -f $@
+	ar rcsD --thin $@ $^
 
 UNIT_BIN := $(UNIT_C:%.c=$(B)/%)
 INTEGRATION_BIN := $(INTEGRATION_C:%.c=$(B)/%)
@@ -33,8 +48,8 @@ SUPPORT_BIN := $(SUPPORT_PROGRAMS:%.c=$(B)/%)
 FUZZ_BIN := $(FUZZ_C:%.c=$(B)/%)
 
 define criterion_rule
-$(B)/$(1:%.c=%): $(B)/$(1:%.c=%.o) $(call objs_for,$(1)) $(SUPPORT_OBJ) $(OBJ_net) $(OBJ_common)
-	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(TEST_LIBS)
+$(B)/$(1:%.c=%): $(B)/$(1:%.c=%.o) $(call archive,support) $(call rooms_of,$(1))
+	$$(call link_test,-lcriterion $$(TEST_LIBS))
 endef
 $(foreach t,$(CRITERION_C),$(eval $(call criterion_rule,$(t))))
 # Criterion's macros shadow and cast as they like.
@@ -61,13 +76,13 @@ $(B)/tests/support/quarantine_md: $(B)/tests/support/quarantine_md.o $(B)/common
 # Our URL grammar beside libcurl's.
 $(B)/tests/support/url_read: $(addprefix $(B)/vessel/egress/,url.o addr.o reason.o)
 # A fetch without the vessel around it.
-$(B)/tests/support/fetch_drive: $(B)/tests/support/fetch_call.o $(call room_obj,vessel)
+$(B)/tests/support/fetch_drive: $(B)/tests/support/fetch_call.o $(call archive,vessel)
 # The vessel's second door alone, and who goes through it.
-$(B)/tests/support/door: $(call room_obj,vessel)
-$(B)/tests/support/gate_measure: $(call room_obj,vessel)
+$(B)/tests/support/door: $(call archive,vessel)
+$(B)/tests/support/gate_measure: $(call archive,vessel)
 $(B)/tests/support/chaos_queue: $(B)/tests/support/door_client.o
-$(filter-out %/errors_md %/lie %/quarantine_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(OBJ_net) $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^ $(sort $(LIBS_vessel))
+$(filter-out %/errors_md %/lie %/quarantine_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(call archive,net common)
+	$(call link_test,$(TEST_LIBS))
 
 # Fuzz targets: libFuzzer's main in the fuzz variant, elsewhere one that replays files.
 ifeq ($(VARIANT),fuzz)
@@ -76,8 +91,8 @@ else
 FUZZ_MAIN := $(B)/tests/fuzz/replay.o
 endif
 define fuzz_rule
-$(B)/$(1:%.c=%): $(B)/$(1:%.c=%.o) $(filter %.o,$(FUZZ_MAIN)) $(call objs_for,$(1)) $(OBJ_net) $(OBJ_common)
-	$$(CC) $$(LDFLAGS) $(filter -f%,$(FUZZ_MAIN)) -o $$@ $$^ $$(sort $$(LIBS_vessel) $$(LIBS_cli))
+$(B)/$(1:%.c=%): $(B)/$(1:%.c=%.o) $(filter %.o,$(FUZZ_MAIN)) $(call rooms_of,$(1))
+	$$(call link_test,$$(TEST_LIBS),$(filter -f%,$(FUZZ_MAIN)))
 endef
 $(foreach t,$(FUZZ_C),$(eval $(call fuzz_rule,$(t))))
 
