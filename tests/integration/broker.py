@@ -17,10 +17,13 @@ import time
 import traceback
 import uuid
 
+from pgwire import Logins
+
 D, BUILD = sys.argv[1:3]
 API, WORK = D + "/run/api/vessel.sock", D + "/run/work/vessel.sock"
 SECRET = open(D + "/pg/secrets/lychgate_work_of_tomb_1").read().strip()
 BOOT = str(uuid.uuid4())
+database = Logins(D + "/pg")
 KEY = "sk-stand-in-0123456789abcdefghij"
 ENV = {"HOME": D + "/home", "PATH": os.environ["PATH"],
        **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}}
@@ -233,10 +236,7 @@ def status():
 
 
 def psql(sql, role):
-    r = subprocess.run(["tests/support/pg", "psql", D + "/pg", role, "-At", "-F", "|", "-c", sql],
-                       capture_output=True, text=True, check=False)
-    assert r.returncode == 0, r.stderr
-    return r.stdout.strip()
+    return database.ask(sql, role)
 
 
 def job(egress="brokered"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A vessel judged from outside, for tests that tests/support/rig runs as FILE.py DIR VESSEL: a real
-PostgreSQL and scribe in DIR, an HTTP client on the vessel's two sockets, and a tomb made of psql and
+PostgreSQL and scribe in DIR, an HTTP client on the vessel's two sockets, and a tomb made of SQL and
 that client. Each function of the test named t_* is one case; main(globals()) runs them."""
 import base64
 import hashlib
@@ -16,6 +16,8 @@ import time
 import traceback
 import uuid
 
+from pgwire import Logins
+
 D, VESSEL = sys.argv[1:3]
 API, WORK = D + "/run/api/vessel.sock", D + "/run/work/vessel.sock"
 
@@ -27,6 +29,7 @@ def bearer_of(tomb):
 
 SECRET = bearer_of("tomb_1")
 BOOT = str(uuid.uuid4())
+database = Logins(D + "/pg")
 ARGS = [VESSEL, "serve", "--data", D + "/data/vessel", "--api-dir", D + "/run/api",
         "--work-dir", D + "/run/work", "--pg-dir", D + "/pg/sock",
         "--audit-dir", D + "/run/audit", "--secrets", D + "/pg/secrets"]
@@ -101,10 +104,7 @@ def want(answer, status, code=None):
 
 
 def psql(sql, role="tomb_1"):
-    r = subprocess.run(["tests/support/pg", "psql", D + "/pg", role, "-At", "-F", "|", "-c", sql],
-                       capture_output=True, text=True, check=False)
-    assert r.returncode == 0, r.stderr
-    return r.stdout.strip()
+    return database.ask(sql, role)
 
 
 def submit(spec=None, **more):

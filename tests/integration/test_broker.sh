@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 240
 # The broker of the vessel judged from outside: a real PostgreSQL, a real scribe, real egress
-# workers and the gate, a provider on loopback, and a tomb made of psql and an HTTP client.
+# workers and the gate, a provider on loopback, and a tomb made of SQL and an HTTP client.
 # The cases are in broker.py.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -19,4 +19,4 @@ mkdir -p "$dir/data/vessel" "$dir/run/api" "$dir/run/work" "$dir/run/audit" "$di
 chmod -R 700 "$dir"
 tests/support/pg start "$dir/pg"
 "$build/lych-vessel" migrate --pg-dir "$dir/pg/sock" --secrets "$dir/pg/secrets" --tomb tomb_1
-python3 tests/integration/broker.py "$dir" "$build"
+PYTHONPATH=tests/support python3 tests/integration/broker.py "$dir" "$build"

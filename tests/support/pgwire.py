@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import os
+import select
 import socket
 import struct
 
@@ -151,3 +152,41 @@ class Pg:
             self.s.close()
         except OSError:
             pass
+
+
+class Logins:
+    """Sessions that stay open between statements, in the place of a psql for each: one a role, and one more while
+    that is at work. What a statement set or opened is gone before the next one of its session."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster  # as tests/support/pg makes it
+        self.free = {}
+
+    def _login(self, role):
+        whose = role.removeprefix("lych_") if role.startswith("lych_") else "of_" + role
+        with open(f"{self.cluster}/secrets/lychgate_db_{whose}", encoding="ascii") as f:
+            return Pg(self.cluster + "/sock", role, f.read().strip(), timeout=600)
+
+    def _session(self, role):
+        while True:
+            try:
+                session = self.free.setdefault(role, []).pop()
+            except IndexError:
+                return self._login(role)
+            poll = select.poll()
+            poll.register(session.s, select.POLLIN)
+            if not poll.poll(0):  # to an idle session the server says nothing, but that it ends
+                return session
+            session.close()
+
+    def ask(self, sql, role):
+        """What psql -At would print. Raises PgError."""
+        session = self._session(role)
+        try:
+            rows = session.ask(sql)
+            session.ask("DISCARD ALL")
+        except BaseException:
+            session.close()
+            raise
+        self.free[role].append(session)
+        return "\n".join("|".join(value or "" for value in row) for row in rows).strip()
