@@ -3,13 +3,15 @@
 """Jobs that hold locks against their supervisor (try_hold.c), and how long their last instruction
 comes after the decision to end them. Judged by what they themselves wrote into a shared file.
 
-	hold.py SANDBOX TRY_HOLD ROUNDS [SEED]
+	hold.py SANDBOX TRY_HOLD ROUNDS [SEED [SECONDS]]
 
-ROUNDS of (grade, act, cause, pool) in turns: every act with every cause before any comes again.
+ROUNDS of (grade, act, cause, pool) in turns: every act and every cause in the first as many as there are acts, and
+every act with every cause before any comes again. After SECONDS no further one begins, once every act was tried
+and every cause had a round that was measured.
 How long the kernel takes to take them down is told apart. Exit 1: one took longer than a second, or ended
 before the decision, or by something else than it (what holds its meter for a second may be ended for that:
 such a round says nothing of the second, and they may be no more than half of all)."""
-import array, itertools, json, os, random, select, shutil, signal, statistics, struct, subprocess, sys, tempfile, time
+import array, itertools, json, math, os, random, select, shutil, signal, statistics, struct, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from spawner import Spawner, descendants
@@ -263,18 +265,31 @@ def one_round(grade, act, cause, pool):
     return last - decided, (dead - decided) if dead else 120.0, bool(worse)
 
 
+def turn(rng):
+    """All cases, the next one last: first each act once, and with them each cause."""
+    cases = [(g, a, c) for g, a, c in itertools.product(GRADES, ACTS, CAUSES) if (g, c) != ("floor", "inner")]
+    rng.shuffle(cases)
+    acts = rng.sample(ACTS, len(ACTS))
+    causes = rng.sample(CAUSES, len(CAUSES))
+    first = [next(x for x in cases if x[1:] == pair) for pair in zip(acts, itertools.cycle(causes))]
+    return [x for x in cases if x not in first] + first[::-1]
+
+
 def main():
     rounds, seed = int(sys.argv[3]), int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    enough = time.monotonic() + float(sys.argv[5]) if len(sys.argv) > 5 else math.inf
     rng = random.Random(seed)
-    cases = [(g, a, c) for g, a, c in itertools.product(GRADES, ACTS, CAUSES) if (g, c) != ("floor", "inner")]
     order, worst, failed, slow, unmeasured = [], {}, 0, [], 0
+    untried = {*ACTS, *CAUSES}
     for n in range(rounds):
-        if not order:
-            order = cases[:]
-            rng.shuffle(order)
+        if not untried and time.monotonic() > enough:
+            rounds = n
+            break
+        order = order or turn(rng)
         grade, act, cause = order.pop()
         lived, dead, worse = one_round(grade, act, cause, n % 2 * 2)
         failed += worse
+        untried -= {act} if lived is None else {act, cause}
         if lived is None:
             unmeasured += 1
             continue
