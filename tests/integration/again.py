@@ -9,6 +9,7 @@ import time
 from rig import D, Events, api, claim, finish_output, lych, main, psql, settle, submit, upload, want, work
 
 vessel = None  # the one that runs
+BETWEEN_READINGS = 0.4  # seconds, on a machine that does much else
 
 
 def say(*args, code=0):
@@ -164,13 +165,19 @@ def pause(job):
                       f"FROM lych.job WHERE id = {job}", "lych_migrate"))
 
 
+def is_drawn(job, least, most):
+    """The end of the attempt and run_at are two readings of the clock in one transaction, the end's the earlier."""
+    seconds = pause(job)
+    assert least <= seconds <= most + BETWEEN_READINGS, seconds
+
+
 def t_again_its_pauses_begin_anew():
     job = quarantined()
     want(api("POST", f"/v1/jobs/{job}/retry"), 200)
     die_under(job)
     assert pause(job) <= 0, "the first loss costs none"
     die_under(job)
-    assert 0.3 < pause(job) <= 1.5
+    is_drawn(job, 0.5, 1.5)
     job = submit(priority=100)
     for _ in range(3):
         psql(f"UPDATE lych.job SET run_at = now() WHERE id = {job}", "lych_migrate")
@@ -178,7 +185,7 @@ def t_again_its_pauses_begin_anew():
     assert job_of(job)["state"] == "lost"
     want(api("POST", f"/v1/jobs/{job}/retry"), 200)
     settle(claim(job), "fail_again", {"v": 1}, "transport_loss")
-    assert 0.8 < pause(job) <= 2, pause(job)
+    is_drawn(job, 1, 2)
     want(api("POST", f"/v1/jobs/{job}/cancel"), 200)
 
 
