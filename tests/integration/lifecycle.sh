@@ -10,20 +10,29 @@ unruly=$LYCH_BUILD/tests/escape/try_unruly
 client=$LYCH_BUILD/tests/support/spawn_client
 scratch=$(mktemp -d)
 trap 'chmod -R u+rwx "$scratch" 2>/dev/null; rm -rf "$scratch"' EXIT
+mkfifo "$scratch/never"
 failed=0 count=0
 
 ok() { count=$((count + 1)); echo "ok $*"; }
 bad() { count=$((count + 1)); failed=1; echo "not ok $*"; }
 
-survivors() { # marker: pids
+# What is asked again and again answers in a variable, and starts no program where bash can do without.
+nap() { read -rt "$1" <>"$scratch/never" || :; }
+clock() { ms=$((${EPOCHREALTIME/[.,]/} / 1000)); } # ms: milliseconds
+survivors() { # marker; alive: pids
 	local all=(/proc/[0-9]*/cmdline)
-	grep -lszxFf - "${all[@]}" <<<"$1" | cut -d/ -f3
+	mapfile -t alive < <(grep -lszxFf - "${all[@]}" <<<"$1")
+	alive=("${alive[@]#/proc/}")
+	alive=("${alive[@]%/cmdline}")
 }
 gone_within() { # ms marker
-	local end=$(($(date +%s%3N) + $1))
-	while [ -n "$(survivors "$2")" ]; do
-		[ "$(date +%s%3N)" -lt "$end" ] || return 1
-		sleep 0.02
+	local ms end
+	clock
+	end=$((ms + $1))
+	while survivors "$2"; [ ${#alive[@]} -gt 0 ]; do
+		clock
+		[ "$ms" -lt "$end" ] || return 1
+		nap 0.02
 	done
 }
 fresh() { # a new workspace in $work, a new marker in $mark
@@ -39,38 +48,52 @@ judge() { # what, command...: its exit code is the verdict
 	if "$@"; then ok "$what"; else bad "$what"; fi
 }
 between() { [ "$2" -ge "$1" ] && [ "$2" -le "$3" ]; }
+has() { [[ $2 == *"$1"* ]]; }
+says() { [[ $2 =~ $1 ]]; }
+# The last line of standard input that is a report; result is it.
+last_report() {
+	local line
+	result=
+	while read -r line; do [[ $line != "{"* ]] || result=$line; done
+}
+value() { # its number of that name; value
+	value=
+	[[ ! $result =~ .*\"$1\":([0-9]+) ]] || value=${BASH_REMATCH[1]}
+}
+sweep() { rm -rf "$work" 2>/dev/null || { chmod -R u+rwx "$work"; rm -rf "$work"; }; }
 
 # grade, expected "how", act, argument, options...: runs, checks how, the tree and the time (40 s)
 run() {
-	local grade=$1 how=$2 act=$3 arg=$4 out start ms got
+	local grade=$1 how=$2 act=$3 arg=$4 start ms got=
 	shift 4
 	[[ " $* " == *" --timeout "* ]] || set -- "$@" --timeout 40
 	fresh
 	[ "$arg" = WORK ] && { arg=/work; [ "$grade" = floor ] && arg=$work; }
-	start=$(date +%s%3N)
-	out=$(timeout -k 1 90 "$sandbox" --grade "$grade" --json --workspace "$work" "$@" \
-		-- "./u" "$act" "$arg" "$mark" 2>&1 >/dev/null </dev/null | grep '^{' | tail -n 1)
-	ms=$(($(date +%s%3N) - start))
-	got=$(sed -nE 's/.*"how":"([a-z]+)".*/\1/p' <<<"$out")
-	detail=$(sed -nE 's/.*"detail":"([^"]*)".*/\1/p' <<<"$out")
-	result=$out
+	clock
+	start=$ms
+	last_report < <(timeout -k 1 90 "$sandbox" --grade "$grade" --json --workspace "$work" "$@" \
+		-- "./u" "$act" "$arg" "$mark" 2>&1 >/dev/null </dev/null)
+	clock
+	ms=$((ms - start)) detail=
+	[[ ! $result =~ .*\"how\":\"([a-z]+)\" ]] || got=${BASH_REMATCH[1]}
+	[[ ! $result =~ .*\"detail\":\"([^\"]*)\" ]] || detail=${BASH_REMATCH[1]}
 	if [ "$got" != "$how" ]; then
-		bad "$grade $act: $got instead of $how after $ms ms: $out"
-	elif ! grep -q '"tree_gone":true' <<<"$out"; then
+		bad "$grade $act: $got instead of $how after $ms ms: $result"
+	elif ! has '"tree_gone":true' "$result"; then
 		bad "$grade $act: no proof of the end"
 	elif ! gone_within 0 "$mark"; then
 		bad "$grade $act: survivors"
 	else
 		ok "$grade $act: $how in $ms ms ${detail:+($detail)}"
 	fi
-	chmod -R u+rwx "$work"; rm -rf "$work"
+	sweep
 }
-value() { sed -nE "s/.*\"$1\":([0-9]+).*/\1/p" <<<"$result"; }
 
 for grade in full floor; do
 	# Refused, or stopped.
 	run "$grade" oom heap - --memory 96M
-	mib=$(($(value memory_peak_bytes) >> 20))
+	value memory_peak_bytes
+	mib=$((value >> 20))
 	judge "$grade heap: $mib MiB of 96" [ "$mib" -lt 600 ]
 	run "$grade" oom shared - --memory 96M
 	run "$grade" oom memfd - --memory 96M
@@ -94,10 +117,12 @@ for grade in full floor; do
 	run "$grade" disk deep WORK --disk 32M
 	# Behind the first walk, which found nothing, and over before the next one.
 	fresh
-	result=$("$sandbox" --grade "$grade" --json --workspace "$work" --disk 4M -- /bin/sh -c \
-		'sleep 0.1; for i in 1 2 3 4 5 6 7 8; do head -c 1048576 /dev/zero >"$i"; done' 2>&1 </dev/null | grep '^{' | tail -n 1)
-	judge "$grade between two walks: $(value disk_peak_bytes) bytes of 4 MiB, $(value wall_ms) ms" \
-		grep -q '"how":"disk"' <<<"$result"
+	last_report < <("$sandbox" --grade "$grade" --json --workspace "$work" --disk 4M -- /bin/sh -c \
+		'sleep 0.1; for i in 1 2 3 4 5 6 7 8; do head -c 1048576 /dev/zero >"$i"; done' 2>&1 </dev/null)
+	value wall_ms
+	ms=$value
+	value disk_peak_bytes
+	judge "$grade between two walks: $value bytes of 4 MiB, $ms ms" has '"how":"disk"' "$result"
 	rm -rf "$work"
 	run "$grade" processes bomb - --processes 32
 	run "$grade" processes threads - --processes 32
@@ -105,19 +130,20 @@ for grade in full floor; do
 	run "$grade" timeout deaf - --timeout 500ms
 	run "$grade" timeout stop - --timeout 500ms
 	run "$grade" timeout regicide - --timeout 700ms
-	ms=$(value wall_ms)
-	judge "$grade regicide: the keeper kept time ($ms ms for 700)" between 650 "$ms" 1400
+	value wall_ms
+	judge "$grade regicide: the keeper kept time ($value ms for 700)" between 650 "$value" 1400
 	run "$grade" timeout sleep - --timeout 400ms
-	ms=$(value wall_ms)
+	value wall_ms
 	# not before, and soon after
-	judge "$grade timeout: kept ($ms ms for 400)" between 400 "$ms" 800
+	judge "$grade timeout: kept ($value ms for 400)" between 400 "$value" 800
 	# Allowed.
 	run "$grade" exited forkshare - --memory 300M
 	run "$grade" exited links WORK --disk 32M
 	run "$grade" exited zombies 2000 --processes 64 # a hundred thousand: soak/unruly_jobs
 	# Left behind by the main process: gone within a second all the same.
 	run "$grade" exited orphan - --grace 100ms
-	judge "$grade orphan: counted" [ "$(value killed_strays)" -ge 1 ]
+	value killed_strays
+	judge "$grade orphan: counted" [ "$value" -ge 1 ]
 done
 # So much that it is not full before anybody looked.
 run full oom files /tmp --memory 64M --tmp 2G
@@ -127,10 +153,12 @@ run full exited shmfile /dev/shm --memory 250M --tmp 256M
 # A grandchild that holds stdout open delays nothing, and nothing of it stays.
 for grade in full floor; do
 	fresh
-	start=$(date +%s%3N)
+	clock
+	start=$ms
 	timeout -k 1 10 "$sandbox" --grade "$grade" --timeout 10 --workspace "$work" -- \
 		sh -c 'exec 2>&1; ./u sleep - "$1" & exit 3' x "$mark" </dev/null | cat >/dev/null
-	ms=$(($(date +%s%3N) - start))
+	clock
+	ms=$((ms - start))
 	if [ "$ms" -lt 5000 ] && gone_within 0 "$mark"; then
 		ok "$grade stdout held by a grandchild: $ms ms"
 	else
@@ -150,7 +178,7 @@ for grade in full floor; do
 	out=$("$sandbox" --grade "$grade" --json -- true 2>&1 </dev/null)
 	for limit in memory:536870912 disk:1073741824 processes:256 cpus:1 timeout:600000000; do
 		judge "$grade: the default of ${limit/:/ is }" \
-			grep -qF "{\"name\":\"${limit%:*}\",\"value\":${limit#*:}," <<<"$out"
+			has "{\"name\":\"${limit%:*}\",\"value\":${limit#*:}," "$out"
 	done
 done
 
@@ -159,33 +187,55 @@ for grade in full floor; do
 	for cg in "$scratch" "$scratch/nowhere"; do
 		rc=0
 		out=$("$sandbox" --grade "$grade" --timeout 5 --cgroup "$cg" -- sh -c 'echo it ran' 2>&1 </dev/null) || rc=$?
-		judge "$grade: no cgroup at ${cg##*/} (exit $rc)" grep -qE 'LYCH-SANDBOX-008|LYCH-SPEC-006' <<<"$out"
+		judge "$grade: no cgroup at ${cg##*/} (exit $rc)" says 'LYCH-SANDBOX-008|LYCH-SPEC-006' "$out"
 		judge "$grade: and nothing ran" [ "$rc" -ne 0 ]
 		judge "$grade: really nothing" [ "${out/it ran/}" = "$out" ]
 	done
 done
 
 # ---- killed by hand -----------------------------------------------------------------
-parent_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f2; }
-wait_job() { # marker, how many
-	for _ in $(seq 1000); do
-		[ "$(survivors "$1" | wc -l)" -ge "$2" ] && return
-		sleep 0.02
-	done
-	return 1
+# Of a process that is gone: nothing.
+parent_of() { # pid; parent
+	local stat=
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || :
+	read -r _ parent _ <<<"${stat##*) }" || :
 }
+children_of() { # pid; children, the eldest first
+	children=()
+	{ read -ra children <"/proc/$1/task/$1/children"; } 2>/dev/null || :
+}
+status_of() { # pid, name; status
+	local name rest
+	status=
+	{
+		while read -r name rest; do
+			[ "$name" != "$2:" ] || status=$rest
+		done <"/proc/$1/status"
+	} 2>/dev/null || :
+}
+# Where programs start slowly this takes long.
+wait_until() { # seconds, command...
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		nap 0.02
+	done
+}
+are_alive() { survivors "$1" && [ ${#alive[@]} -ge "$2" ]; }
+wait_job() { wait_until 40 are_alive "$1" "$2"; } # marker, how many
 
 # Started means that exec worked; what the program then does to its signals takes it a moment more.
-ignores_term() { # marker
+one_ignores_term() { # marker
 	local pid
-	for _ in $(seq 1000); do
-		for pid in $(survivors "$1"); do
-			(($((0x$(sed -n 's/^SigIgn:\s*//p' "/proc/$pid/status" 2>/dev/null || echo 0))) >> 14 & 1)) && return
-		done
-		sleep 0.02
+	survivors "$1"
+	for pid in "${alive[@]}"; do
+		status_of "$pid" SigIgn
+		(((0x${status:-0} >> 14) & 1)) && return
 	done
 	return 1
 }
+ignores_term() { wait_until 40 one_ignores_term "$1"; }
 
 # A job with a main process, a child, and a deaf orphan in a session of its own.
 brood='./u deaf - "$1" & ./u sleep - "$1" & (setsid ./u deaf - "$1" &) ; ./u stop - "$1"'
@@ -196,22 +246,23 @@ for grade in full floor; do
 		fresh
 		"$sandbox" --grade "$grade" --timeout 60 --workspace "$work" -- \
 			sh -c "$brood" "$mark" "$mark" </dev/null >/dev/null 2>&1 &
-		parent=$!
+		command=$!
 		wait_job "$mark" 5 || bad "$grade kill -9 $whom: the job did not start"
 		case $whom in
-		parent) victim=$parent ;;
-		keeper) victim=$(pgrep -P "$parent" | head -n 1) ;;
-		guard) victim=$(pgrep -P "$(pgrep -P "$parent" | head -n 1)" | head -n 1) ;;
+		parent) victim=$command ;;
+		keeper) children_of "$command" && victim=${children[0]} ;;
+		guard) children_of "$command" && children_of "${children[0]}" && victim=${children[0]} ;;
 		esac
-		before=$(survivors "$mark" | wc -l)
+		survivors "$mark"
+		before=${#alive[@]}
 		kill -KILL "$victim"
 		if gone_within 5000 "$mark"; then
 			ok "$grade kill -9 of the $whom: all $before gone"
 		else
-			bad "$grade kill -9 of the $whom: left $(survivors "$mark" | tr '\n' ' ')"
-			survivors "$mark" | xargs -r kill -KILL
+			bad "$grade kill -9 of the $whom: left ${alive[*]}"
+			kill -KILL "${alive[@]}"
 		fi
-		wait "$parent" 2>/dev/null
+		wait "$command" 2>/dev/null
 	done
 done
 
@@ -224,16 +275,19 @@ client_start() { # grade, warm sandboxes
 	client_pid=$!
 	exec 7>"$scratch/in.$serial"
 	expect '^hello [0-9]+ abi='
-	spawner=$(sed -n 's/^pid //p' "$scratch/out.$serial")
+	expect '^pid ([0-9]+)' && spawner=$group
 }
 tell() { echo "$*" >&7; }
-expect() { # pattern
-	for _ in $(seq 1500); do
-		grep -qE -- "$1" "$scratch/out.$serial" && return
-		sleep 0.02
+has_said() { # pattern, how often; said, group
+	local line lines
+	said=0
+	mapfile -t lines <"$scratch/out.$serial"
+	for line in "${lines[@]}"; do
+		[[ ! $line =~ $1 ]] || said=$((said + 1)) group=${BASH_REMATCH[1]:-}
 	done
-	return 1
+	[ $said -ge "${2:-1}" ]
 }
+expect() { wait_until 40 has_said "$@"; }
 client_stop() { exec 7>&-; wait "$client_pid" 2>/dev/null; }
 check() { # what, pattern
 	if expect "$2"; then ok "$1"; else bad "$1: $(tail -n 3 "$scratch/out.$serial" | tr '\n' '|')"; fi
@@ -241,39 +295,34 @@ check() { # what, pattern
 
 # The keepers: the children of the inner spawner (floor: of the only one). Below each its guard, below
 # that the job; that of an idle one did not execute anything yet, so its arguments are still the spawner's.
-keepers() {
-	local top=$spawner
-	[ "$grade" = floor ] || top=$(pgrep -P "$spawner")
-	pgrep -P "$top" | tr '\n' ' '
+keepers() { # keepers
+	children_of "$spawner"
+	[ "$grade" = floor ] || children_of "${children[0]:-}"
+	keepers=("${children[@]}")
 }
-job_below() { pgrep -P "$(pgrep -P "$1" | head -n 1)" | head -n 1; } # keeper
-idle_keeper() {
-	local k
-	for k in $(keepers); do
-		if grep -qz -- --serve "/proc/$(job_below "$k")/cmdline" 2>/dev/null; then
-			echo "$k"
-			return
-		fi
+job_below() { # keeper; job
+	children_of "$1"
+	children_of "${children[0]:-}"
+	job=${children[0]:-}
+}
+idle_keeper() { # idle, and its job
+	local argv
+	keepers
+	for idle in "${keepers[@]}"; do
+		job_below "$idle"
+		{ mapfile -d '' -t argv <"/proc/$job/cmdline"; } 2>/dev/null && has --serve "${argv[*]}" && return
 	done
 	return 1
 }
 # Ready, and nothing else being built that a job could meet instead.
-warm_waits() {
-	local k
-	for _ in $(seq 250); do
-		k=$(idle_keeper) && grep -q '^State:\s*S' "/proc/$(job_below "$k")/status" &&
-			[ "$(sed -n 's/^Seccomp:\s*//p' "/proc/$(job_below "$k")/status")" = 2 ] && return
-		sleep 0.02
-	done
-	return 1
+one_waits() {
+	idle_keeper && status_of "$job" State && [[ $status == S* ]] && status_of "$job" Seccomp && [ "$status" = 2 ]
 }
+warm_waits() { wait_until 15 one_waits; }
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
 none_alive() { # pids
 	local p
-	for p; do
-		for _ in $(seq 500); do kill -0 "$p" 2>/dev/null || break; sleep 0.02; done
-		kill -0 "$p" 2>/dev/null && return 1
-	done
-	return 0
+	for p; do wait_until 12 is_gone "$p" || return; done
 }
 among() { [[ " $1 " == *" $2 "* ]]; }
 
@@ -335,13 +384,9 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 	check "$kind serve: the keeper stays" '^exited 19 how=2 code=15 gone=1'
 	judge "$kind serve: nothing of these is left" gone_within 0 "$mark"
 	# Many at once, each ends once.
-	for i in $(seq 100 139); do tell "run $i $w --timeout 60 -- sleep 0.3"; done
-	for _ in $(seq 1500); do
-		[ "$(grep -cE '^exited 1[0-3][0-9] how=0 code=0' "$scratch/out.$serial")" -ge 40 ] && break
-		sleep 0.02
-	done
-	n=$(grep -cE '^exited 1[0-3][0-9] how=0 code=0' "$scratch/out.$serial")
-	judge "$kind serve: 40 at once ($n)" [ "$n" -eq 40 ]
+	for i in {100..139}; do tell "run $i $w --timeout 60 -- sleep 0.3"; done
+	expect '^exited 1[0-3][0-9] how=0 code=0' 40
+	judge "$kind serve: 40 at once ($said)" [ "$said" -eq 40 ]
 	client_stop
 	check "$kind serve: a clean end" '^end 0'
 
@@ -353,22 +398,26 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 		# Its readiness is on the way to the spawner when we see it: it may be missed once.
 		for try in 1 2 3 4 5; do
 			judge "$kind: a sandbox waits" warm_waits
-			before=$(keepers)
+			keepers
+			before="${keepers[*]}"
 			tell "run $try $w --timeout 30 -- ./u sleep - $mark-$try"
 			expect "^started $try "
-			among "$before" "$(parent_of "$(parent_of "$(survivors "$mark-$try" | head -n 1)")")" && break
+			survivors "$mark-$try"
+			parent_of "${alive[0]:-}"
+			parent_of "$parent"
+			among "$before" "$parent" && break
 		done
 		judge "$kind: the job is in what waited (try $try)" [ "$try" -lt 5 ]
 		judge "$kind: another one waits" warm_waits
-		kill -KILL "$(idle_keeper)"
+		idle_keeper
+		kill -KILL "$idle"
 		judge "$kind: killed while it waits, another one waits" warm_waits
 		tell "run 9 $w --timeout 5 -- true"
 		check "$kind: and jobs run" '^exited 9 how=0 code=0'
-		judge "$kind: the first job did not notice" [ -n "$(survivors "$mark-$try")" ]
-		waiting=$(keepers)
+		judge "$kind: the first job did not notice" are_alive "$mark-$try" 1
+		keepers
 		client_stop
-		# shellcheck disable=SC2086 # a list of numbers
-		judge "$kind: EOF ends what waits" none_alive $waiting
+		judge "$kind: EOF ends what waits" none_alive "${keepers[@]}"
 	fi
 
 	# kill -9 of a keeper, of a guard: only its job, and no fault of it.
@@ -379,12 +428,13 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 		tell "run 1 $w --timeout 60 -- ./u sleep - $mark"
 		tell "run 2 $w --timeout 60 -- ./u sleep - $mark-other"
 		expect '^started 1 ' && expect '^started 2 '
-		victim=$(parent_of "$(survivors "$mark" | head -n 1)")
-		[ "$whom" = guard ] || victim=$(parent_of "$victim")
-		kill -KILL "$victim"
+		survivors "$mark"
+		parent_of "${alive[0]}"
+		[ "$whom" = guard ] || parent_of "$parent"
+		kill -KILL "$parent"
 		check "$grade serve: kill -9 of a $whom is told" '^exited 1 how=12 code=9 gone=1'
 		judge "$grade serve: kill -9 of a $whom ends its job" gone_within 5000 "$mark"
-		judge "$grade serve: and no other" [ -n "$(survivors "$mark-other")" ]
+		judge "$grade serve: and no other" are_alive "$mark-other" 1
 		client_stop
 		judge "$grade serve: EOF ends the other" gone_within 5000 "$mark-other"
 	done
@@ -400,7 +450,7 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 		wait_job "$mark" 6 || bad "$grade serve, $whom: jobs did not start"
 		case $whom in
 		outer) kill -KILL "$spawner" ;;
-		inner) kill -KILL "$(pgrep -P "$spawner")" ;;
+		inner) children_of "$spawner" && kill -KILL "${children[@]}" ;;
 		client) kill -KILL "$client_pid" ;;
 		raw) tell "raw 24" ;;
 		unsealed) tell "wrong 9 4000 1 0" ;;
@@ -414,11 +464,10 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 		if gone_within 5000 "$mark"; then
 			ok "$grade serve, $whom: nothing left"
 		else
-			bad "$grade serve, $whom: left $(survivors "$mark" | tr '\n' ' ')"
-			survivors "$mark" | xargs -r kill -KILL
+			bad "$grade serve, $whom: left ${alive[*]}"
+			kill -KILL "${alive[@]}"
 		fi
-		for _ in $(seq 500); do kill -0 "$spawner" 2>/dev/null || break; sleep 0.02; done
-		if [ "$whom" != client ] && kill -0 "$spawner" 2>/dev/null; then bad "$grade serve, $whom: the spawner lives on"; fi
+		if ! wait_until 12 is_gone "$spawner" && [ "$whom" != client ]; then bad "$grade serve, $whom: the spawner lives on"; fi
 		client_stop
 	done
 done
