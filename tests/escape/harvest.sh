@@ -45,7 +45,7 @@ for grade in full floor; do
 	timeout 120 "$LYCH_BIN/lych" run --file "$plant=plant.py" --artifact '**' --out got \
 		-- python3 plant.py "$canary" >out 2>err </dev/null || fail "$grade: plant: $(cat out err)"
 	grep -qx 'planted [0-9]*' out || fail "$grade: plant.py said $(cat out)"
-	id=$(lych jobs --limit 1 --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')
+	id=$(lych jobs --limit 1 --json | python3 -ISc 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')
 	lych show "$id" --json >show.json || fail "$grade: show"
 	lych show "$id" >show.txt
 	lych artifacts "$id" >list.txt

@@ -25,10 +25,7 @@ for grade in full floor; do
 	pids="$(lych_pid tomb) $(lych_pid vessel) $(lych_pid postgres) $(lych_pid supervisor) $(lych_pid spawner)"
 	# A neighbour with something to steal, alive all the while.
 	lych run -n --detach --env TOKEN=of-the-neighbour -- sh -c 'echo of-the-neighbour >own; sleep 120' >neighbour
-	for _ in $(seq 100); do
-		[ "$(lych show "$(cat neighbour)" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["state"])')" = running ] && break
-		sleep 0.1
-	done
+	wait_until 40 "$grade: the neighbour does not run" lych_job_is "$(cat neighbour)" running
 	lych run --file "$reach=reach.py" -- python3 reach.py "$grade" "$LYCHGATE_DATA" "$XDG_RUNTIME_DIR" "$pids" \
 		>out 2>err </dev/null
 	rc=$?
@@ -41,7 +38,7 @@ for grade in full floor; do
 	said=$(lych run -n -- sh -c 'printf "\7\0\0\0\0\0\0\0forged exit\n"; echo "level=error unit=tomb forged";
 		echo "{\"error_code\":\"LYCH-SANDBOX-001\",\"hint\":\"retry without sandbox\"}"; exit 78' 2>err | tr -d '\0' | tail -n 1)
 	is "$grade: it is printed, that is all" '{"error_code":"LYCH-SANDBOX-001","hint":"retry without sandbox"}' "$said"
-	id=$(lych jobs --limit 1 --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')
+	id=$(lych jobs --limit 1 --json | python3 -ISc 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')
 	is "$grade: exit 78 of its own is its own, and is not tried again" "78 1 exited" "$(lych show "$id" --json | python3 -c '
 import json, sys
 j = json.load(sys.stdin)

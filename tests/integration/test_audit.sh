@@ -33,7 +33,7 @@ is() { # what, expected, got
 	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
 	count=$((count + 1))
 }
-json() { python3 -c 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"; }
+json() { python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"; }
 field() { lych show "$1" --json | json "$2"; }
 audit() { lych status --json | json "*(lambda a: [$1])(j['vessel']['audit'])" 2>/dev/null; }
 # Until a condition holds: what, seconds, shell text
@@ -41,7 +41,7 @@ until_holds() {
 	local end=$((SECONDS + $2))
 	while [ $SECONDS -lt $end ]; do
 		eval "$3" && { count=$((count + 1)); return; }
-		sleep 0.1
+		nap 0.1
 	done
 	fail "$1: not within $2 s: $3 ($(lych status --json | json 'j["vessel"]["audit"]' | cut -c1-300))"
 }
@@ -97,7 +97,7 @@ for i in $(seq 40); do lych run -n --detach --request-id "job-$i" -- sh -c "slee
 feeder=$!
 killed=0
 for victim in scribe scribe vessel scribe vessel scribe; do
-	sleep 0.7
+	nap 0.7
 	pid=$(lych_pid "$victim" 2>/dev/null)
 	[ "${pid:-0}" -gt 0 ] && kill -9 "$pid" 2>/dev/null && killed=$((killed + 1))
 	[ "$victim" = vessel ] && sleep 1

@@ -21,7 +21,7 @@ record() { # number, event, job
 until_holds() { # what, command
 	for _ in $(seq 600); do
 		eval "$2" && return
-		sleep 0.05
+		nap 0.05
 	done
 	fail "$1"
 }

@@ -224,7 +224,7 @@ for delay in 0.05 0.3 0.9 1.6; do
 	sleep "$delay"
 	kill -KILL "$pid" 2>/dev/null || break # it was done: then what was there lies aside
 	wait "$pid" 2>/dev/null
-	for _ in $(seq 100); do pgrep -u "$(id -u)" -f "$LYCHGATE_DATA.restore" >/dev/null || break; sleep 0.1; done
+	for _ in $(seq 100); do pgrep -u "$(id -u)" -f "$LYCHGATE_DATA.restore" >/dev/null || break; nap 0.1; done
 	[ "$(find "$LYCH_TMP" -maxdepth 1 -name 'data.before-*' | wc -l)" -gt 0 ] && break
 	is "killed after $delay s" "$whole" "$(tree)"
 done

@@ -46,7 +46,7 @@ one_more() { # how it is seen, what, table, bytes: its own rows, and behind them
 	forge "rows:$3=$LYCH_TMP/text"
 	"$1" "$2"
 }
-json() { python3 -c 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"; }
+json() { python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"; }
 
 # --- something to save: jobs that ended, one that runs, one that waits, one that was removed
 lych_config "slots: 1"
@@ -55,7 +55,7 @@ lych run -n -- echo one >/dev/null || fail "a job"
 lych run -n -- sh -c 'exit 3'
 echo "a secret word of theirs" | lych private add --name theirs >/dev/null || fail "private add"
 running=$(lych run -n --detach -- sh -c 'sleep 300; echo came to its end') || fail "a job that runs"
-for _ in $(seq 100); do [ "$(lych show "$running" --json | json 'j["state"]')" = running ] && break; sleep 0.1; done
+wait_until 30 "it does not run" lych_job_is "$running" running
 waiting=$(lych run -n --detach -- sh -c 'echo waited') || fail "a job that waits"
 gone=$(lych run -n --detach -- true) || fail "a job that goes"
 lych cancel "$gone" >/dev/null

@@ -16,7 +16,7 @@ is() { # what, expected, got
 	count=$((count + 1))
 }
 json() { # expressions over j, printed side by side
-	python3 -c 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"
+	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"
 }
 # Two lines on stderr: title and detail; code and hint. Nothing on stdout.
 refused() { # what, exit code, error code, lych's arguments

@@ -40,7 +40,7 @@ s.serve_forever()' "$LYCH_TMP/www" >"$LYCH_TMP/port2" 2>/dev/null &
 servers+=($!)
 until [ -s "$LYCH_TMP/port" ] && [ -s "$LYCH_TMP/port2" ]; do
 	kill -0 "${servers[@]}" 2>/dev/null || fail "the stand-ins"
-	sleep 0.05
+	nap 0.05
 done
 port=$(sed 's/^port //' "$LYCH_TMP/port")
 pages=$(sed 's/^port //' "$LYCH_TMP/port2")
@@ -146,7 +146,7 @@ except OSError:
 		is "the address comes back $how" "you said: $text" "$(job lych-ask -m small $how "$text")"
 		for _ in $(seq 100); do # it writes down what came when it has answered
 			[ "$(asked)" -eq "$before" ] || break
-			sleep 0.1
+			nap 0.1
 		done
 		tail -n +$((before + 1)) provider.log >sent
 		is "and was not sent $how" 0 "$(grep -c 'erika\|firma-beispiel' sent)"

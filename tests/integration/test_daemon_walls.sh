@@ -50,7 +50,7 @@ python3 "$LYCH_TMP/listeners.py" "$LYCH_TMP/reached" "$run/api/vessel.sock" "$XD
 listeners=$!
 sleep 300 &
 sleeper=$!
-for _ in $(seq 600); do [ -s "$LYCH_TMP/port" ] && break; sleep 0.05; done
+for _ in $(seq 600); do [ -s "$LYCH_TMP/port" ] && break; nap 0.05; done
 
 # What each daemon tries; "own" is what it must still be able to do.
 common=(
@@ -122,7 +122,7 @@ no_master
 # the tomb's root, before it confines itself and after.
 python3 "$LYCH_TMP/listeners.py" "$LYCH_TMP/reached" "$run/pg/.s.PGSQL.5432" >"$LYCH_TMP/port2" &
 listeners2=$!
-for _ in $(seq 600); do [ -s "$LYCH_TMP/port2" ] && break; sleep 0.05; done
+for _ in $(seq 600); do [ -s "$LYCH_TMP/port2" ] && break; nap 0.05; done
 try_tomb vessel "read /lych/secrets/lychgate_db_of_tomb_1" "read $LYCHGATE_DATA/secrets/lychgate_db_of_tomb_1" \
 	"list /lych/pg" "list $run/pg" "connect unix:/lych/pg/.s.PGSQL.5432" "connect unix:$run/pg/.s.PGSQL.5432"
 ! grep -qxE 'pg|lychgate_db_.*' "$tomb/seen" || fail "the sovereign tomb's root: $(tr '\n' ' ' <"$tomb/seen")"

@@ -25,7 +25,7 @@ log=$LYCHGATE_DATA/log/tomb.log
 met() { grep -q "LYCH-SANDBOX-013.*takes no jobs any more" "$log"; }
 for _ in $(seq 300); do
 	if met; then break; fi
-	sleep 0.05
+	nap 0.05
 done
 mv "$LYCH_BIN/lych-sandbox.real" "$LYCH_BIN/lych-sandbox"
 met || fail "the tomb did not say that its spawner is gone"
@@ -40,7 +40,7 @@ for _ in $(seq 600); do
 	succeeded) break ;;
 	*dead* | *quarantined* | *lost* | *failed*) fail "a job ended with a spawner that never took it: $(lych jobs --json)" ;;
 	esac
-	sleep 0.2
+	nap 0.2
 done
 lych jobs --json --limit 500 >"$LYCH_TMP/jobs.json"
 [ "$(states)" = succeeded ] || fail "states: $(states): $(cat "$LYCH_TMP/jobs.json")"

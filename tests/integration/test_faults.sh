@@ -17,7 +17,7 @@ is() { # what, expected, got
 	count=$((count + 1))
 }
 json() { # expressions over j, printed side by side
-	python3 -c 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"
+	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"
 }
 refused() { # what, exit code, error code, command...
 	local what=$1 want=$2 code=$3 rc
@@ -80,7 +80,7 @@ is "the queue's invariants hold" 0 "$(lych_violations)"
 # --- while the database is away, a question is answered soon; one that stands still for long is started anew,
 # which the starter does not get to before the question has its answer
 freeze() {
-	until lych jobs >/dev/null 2>&1; do sleep 0.1; done
+	until lych jobs >/dev/null 2>&1; do nap 0.1; done
 	starter=$(lych_pid supervisor) postgres=$(lych_pid postgres)
 	kill -STOP "$starter" "$postgres"
 	mapfile -t backends < <(pgrep -P "$postgres")

@@ -33,7 +33,7 @@ is() { # what, expected, got
 	count=$((count + 1))
 }
 json() { # expressions over j, printed side by side
-	python3 -c 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"
+	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"
 }
 field() { lych show "$1" --json | json "$2"; } # job, expressions
 fill() { dd if=/dev/zero of="$ballast" bs=64k oflag=append conv=notrunc 2>/dev/null; }
@@ -43,8 +43,9 @@ told() { # what: full, or that the database does not answer; never anything else
 	count=$((count + 1))
 }
 settled() { # what, job: it ended well, at the first attempt that began
-	for _ in $(seq 300); do
-		case $(field "$2" 'j["state"]' 2>/dev/null) in succeeded) break ;; queued | preparing | running | "") sleep 0.1 ;; *) break ;; esac
+	for _ in $(seq 600); do
+		lych_job "$2" 2>/dev/null
+		case $job_state in succeeded) break ;; queued | preparing | running | "") nap 0.1 ;; *) break ;; esac
 	done
 	is "$1" "succeeded 0" "$(field "$2" 'j["state"], j["lost"]')"
 }
@@ -71,7 +72,7 @@ is "its neighbour's output is whole" 30 "$(lych logs "$neighbour" | wc -l)"
 
 # --- full, while a job runs that talks, and others are accepted
 talker=$(lych run -n --detach -- sh -c 'sleep 1; head -c 300000 /dev/zero | tr "\0" x; echo; sleep 1; echo end')
-for _ in $(seq 600); do [ "$(field "$talker" 'j["state"]')" = running ] && break; sleep 0.05; done
+wait_until 60 "it does not run" lych_job_is "$talker" running
 fill
 waiting=()
 for i in 1 2 3 4; do waiting+=("$(lych run -n --detach --request-id "waits-$i" -- echo "waited $i")"); done
@@ -128,13 +129,13 @@ done
 is "its log had no room" 1 "$(grep -c PANIC "$LYCHGATE_DATA/phylactery/log/postgres.log" | sed 's/[2-9].*/1/')"
 [ "${#accepted[@]}" -ge 1 ] || fail "only ${#accepted[@]} were accepted"
 fill
-for _ in $(seq 100); do lych jobs >/dev/null 2>&1; [ $? -eq 4 ] && break; sleep 0.2; done
+for _ in $(seq 100); do lych jobs >/dev/null 2>&1; [ $? -eq 4 ] && break; nap 0.2; done
 lych jobs >/dev/null 2>err; is "a question has an answer" 4 $?
 told "a question"
 lych run -n --detach --request-id late -- echo late >/dev/null 2>err; is "so has a submission" 4 $?
 told "a submission"
 rm "$ballast"
-for _ in $(seq 300); do lych jobs >/dev/null 2>&1 && break; sleep 0.1; done
+for _ in $(seq 300); do lych jobs >/dev/null 2>&1 && break; nap 0.1; done
 for id in "${accepted[@]}"; do
 	settled "accepted on a full disk" "$id"
 	is "and whole" "900000" "$(lych logs "$id")"
@@ -143,7 +144,7 @@ late=$(lych run -n --detach --request-id late -- echo late) && settled "sent aga
 is "the same request is one job" "$late" "$(lych run -n --detach --request-id late -- echo late)"
 is "no stranger among the jobs" "$((${#accepted[@]} + 9))" "$(lych jobs --limit 500 --json | json 'len(j["jobs"])')"
 is "the queue's invariants hold" 0 "$(lych_violations)"
-for _ in $(seq 100); do kill -0 "$(lych_pid postgres)" 2>/dev/null && break; sleep 0.2; done
+for _ in $(seq 150); do kill -0 "$(lych_pid postgres)" 2>/dev/null && break; nap 0.2; done
 is "status names the living" 1 "$(kill -0 "$(lych_pid postgres)" && echo 1)"
 lych down >/dev/null || fail "down"
 echo "full_disk: $count checks, ${#accepted[@]} large descriptions accepted"

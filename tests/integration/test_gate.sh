@@ -17,7 +17,7 @@ is() { # what, expected, got
 	count=$((count + 1))
 }
 json() { # expression over j
-	python3 -c 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
+	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
 }
 token=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
 secret="Project Nachtigall-$$"
@@ -119,7 +119,7 @@ for _ in $(seq 400); do
 	lych gate scan about >out 2>&1
 	is "never passed" 1 "$(($? != 0))"
 	! grep -q exact out || break
-	sleep 0.05
+	nap 0.05
 done
 grep -q exact out || fail "the worker did not come back: $(cat out)"
 [ "$(gate_worker)" != "$worker" ] || fail "it is the same worker"

@@ -17,7 +17,7 @@ record=$LYCHGATE_DATA/tomb.process
 
 now_ms() { date +%s%3N; }
 of_job() { # id, expressions over j
-	lych show "$1" --json | python3 -c 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$2"
+	lych show "$1" --json | python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$2"
 }
 long_job() { lych run --detach --timeout 300 -- sh -c 'sleep 200' "$marker"; }
 # The processes of jobs, by pid and start time: who runs again is somebody else.
@@ -26,7 +26,7 @@ guard_of_tomb() { sed -n 's/^PPid:[[:space:]]*//p' "/proc/$(lych_pid tomb)/statu
 wait_running() { # how many
 	for _ in $(seq 400); do
 		[ "$(jobs_alive | wc -l)" -eq "$1" ] && return
-		sleep 0.05
+		nap 0.05
 	done
 	fail "$(jobs_alive | wc -l) jobs run, not $1"
 }
@@ -41,7 +41,7 @@ kill_and_wait() { # what, pid, how many jobs
 		took=$(($(now_ms) - start))
 		[ "$(wc -w <<<"$now")" -ne "$3" ] || [ -n "$(comm -12 <(echo "$before") <(echo "$now"))" ] || break
 		[ $took -lt 60000 ] || fail "after the kill of the $1 $(wc -w <<<"$now") of $3 jobs run again"
-		sleep 0.02
+		nap 0.02
 	done
 	echo "handback: killed the $1: $3 jobs ran again after $took ms"
 	[ $took -le $LIMIT_MS ] || fail "killed the $1: the jobs ran again after $took ms"
@@ -61,9 +61,9 @@ lych_wait_up
 more=$(long_job)
 wait_running 4
 kill -KILL "$(lych_pid spawner)"
-for _ in $(seq 100); do
-	[ "$(of_job "${jobs[0]}" 'j["state"]')" = quarantined ] && break
-	sleep 0.05
+for _ in $(seq 300); do
+	lych_job_is "${jobs[0]}" quarantined && break
+	nap 0.05
 done
 for id in "${jobs[@]}"; do
 	[ "$(of_job "$id" 'j["state"], j["lost"]')" = "quarantined 3" ] || fail "a third loss: $(of_job "$id" 'j["state"], j["lost"]')"
@@ -77,7 +77,7 @@ before=$(jobs_alive)
 kill -KILL "$(lych_pid supervisor)"
 for _ in $(seq 100); do
 	[ -n "$(jobs_alive)" ] || break
-	sleep 0.05
+	nap 0.05
 done
 [ -z "$(jobs_alive)" ] || fail "a killed starter left a job: $(jobs_alive)"
 lych up --detach >/dev/null || fail "up after a killed starter"
@@ -98,14 +98,14 @@ id=$(lych run --detach --timeout 300 -- sh -c 'trap "" TERM; sleep 200 & wait; s
 wait_running 1
 kill -STOP "$(lych_pid tomb)" # it does not hear of the cancel
 (lych cancel "$id" >/dev/null 2>&1 || true) &
-for _ in $(seq 100); do
-	[ "$(of_job "$id" 'j["state"]')" != cancelling ] || break
-	sleep 0.05
+for _ in $(seq 300); do
+	! lych_job_is "$id" cancelling || break
+	nap 0.05
 done
 kill -KILL "$(lych_pid tomb)"
-for _ in $(seq 100); do
-	[ "$(of_job "$id" 'j["state"]')" = cancelling ] || break
-	sleep 0.05
+for _ in $(seq 300); do
+	lych_job_is "$id" cancelling || break
+	nap 0.05
 done
 [ "$(of_job "$id" 'j["state"]')" = cancelled ] || fail "a cancelled job of a dead worker: $(of_job "$id" 'j["state"]')"
 
@@ -113,7 +113,7 @@ done
 for _ in 1 2 3 4 5 6 7; do
 	lych_wait_up
 	kill -KILL "$(lych_pid tomb)"
-	sleep 0.2
+	nap 0.2
 done
 lych_wait_up
 id=$(long_job)
@@ -127,7 +127,7 @@ lych_wait_up
 PGPASSWORD=$(cat "$LYCHGATE_DATA/secrets/lychgate_db_migrate") "$(dirname "$(readlink -f "/proc/$(lych_pid postgres)/exe")")/psql" -qX \
 	-h "$XDG_RUNTIME_DIR/lychgate/pg" -U lych_migrate -d lychgate >/dev/null \
 	-c "BEGIN; SELECT 1 FROM lych.worker_queue FOR UPDATE; SELECT pg_sleep(3); COMMIT" &
-sleep 0.5
+nap 0.5
 id=$(long_job)
 sleep 1 # its claim waits in the server
 kill -KILL "$(lych_pid tomb)"
@@ -156,9 +156,10 @@ sleep 6
 [ "$(of_job "$id" 'j["state"], j["lost"]')" = "running 0" ] || fail "handed back without a proof: $(of_job "$id" 'j["state"], j["lost"]')"
 wait_running 0
 [ ! -e "$LYCHGATE_DATA/tomb/gone" ] || fail "a proof is left"
-for _ in $(seq 400); do
-	[ "$(of_job "$id" 'j["lost"]')" = 0 ] || break
-	sleep 0.1
+for _ in $(seq 600); do
+	lych_job "$id"
+	[ "$job_lost" = 0 ] || break
+	nap 0.1
 done
 [ "$(of_job "$id" 'j["lost"]')" = 1 ] || fail "its lease never ran out"
 [ "$(stat -c %a "$LYCHGATE_DATA/tomb/leases")" = 600 ] || fail "the file of the leases is open to others"

@@ -54,19 +54,19 @@ works() { # MiB
 	! lych run -- sh -c 'head -c 200m /dev/zero >big' 2>"$LYCH_TMP/err" || fail "200 MiB on a tmpfs of $1"
 	echo hello >"$LYCH_TMP/in"
 	[ "$(lych run --file "$LYCH_TMP/in=a/b" --artifact 'c*' -- sh -c 'cat a/b; cp a/b c')" = hello ] || fail "a file"
-	lych artifacts -1 >/dev/null 2>&1 || lych artifacts "$(lych jobs --json --limit 1 | python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')" | grep -q ' c$\|^c' || fail "an artifact"
+	lych artifacts -1 >/dev/null 2>&1 || lych artifacts "$(lych jobs --json --limit 1 | python3 -ISc 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')" | grep -q ' c$\|^c' || fail "an artifact"
 	[ ! -e "$LYCHGATE_DATA/tomb/jobs" ] || [ -z "$(ls "$LYCHGATE_DATA/tomb/jobs")" ] || fail "something lies in the data directory"
 }
 lych_config "jobs_dir: \"$APART/own\""
 works 64
 id=$(lych run --detach -- sh -c 'echo begun; sleep 60')
-for _ in $(seq 300); do [ -z "$(ls "$APART/own")" ] || break; sleep 0.05; done
+for _ in $(seq 300); do [ -z "$(ls "$APART/own")" ] || break; nap 0.05; done
 [ -n "$(ls "$APART/own")" ] || fail "no folder in the named directory"
 # A job folder of a tomb that is killed is removed by the next one.
 kill -KILL "$(lych_pid tomb)"
 lych_wait_up
 lych cancel "$id" >/dev/null
-for _ in $(seq 300); do [ -n "$(ls "$APART/own")" ] || break; sleep 0.05; done
+for _ in $(seq 300); do [ -n "$(ls "$APART/own")" ] || break; nap 0.05; done
 [ -z "$(ls "$APART/own")" ] || fail "left in the named directory: $(ls "$APART/own")"
 lych down
 echo "apart: jobs on a directory of their own"

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 FILES=${FILES:-200000}
 lych_begin large
 lych up --detach 2>/dev/null || fail "up"
-json() { python3 -c 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"; }
+json() { python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"; }
 
 neighbour=$(lych run -n --detach -- sh -c 'sleep 20; echo neighbour')
 # While the walk over so many files takes its time, what others write on the file system counts against the disk limit

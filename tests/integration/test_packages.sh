@@ -22,7 +22,7 @@ python3 tests/support/registry.py "$LYCH_TMP/asked" "$LYCH_TMP/port" &
 registry=$!
 # what ended the test, not what kill says, is its exit code
 trap 'rc=$?; kill $registry 2>/dev/null; (exit $rc); lych_end' EXIT
-for _ in $(seq 300); do [ -s "$LYCH_TMP/port" ] && break; sleep 0.05; done
+for _ in $(seq 300); do [ -s "$LYCH_TMP/port" ] && break; nap 0.05; done
 port=$(cat "$LYCH_TMP/port")
 lych_config "slots: 2"
 cat >>"$LYCH_CONFIG" <<END

@@ -83,7 +83,7 @@ lych react 2>/dev/null || fail "the same again"
 is "the same id is not carried out again" 1 "$(calls | wc -l)"
 : >"$log"
 drop stop-tomb >/dev/null
-sleep 0.02
+nap 0.02
 drop stop-pod >/dev/null
 lych react 2>/dev/null || fail "stops"
 is "stops, in order" "--user stop lychgate-tomb.service --user stop lychgate-pod.service" "$(calls | tr '\n' ' ' | sed 's/ $//')"
@@ -154,9 +154,9 @@ is "and back by request" "restart-tomb: done" "$(lych request restart-tomb)"
 lych_wait_up
 cp -p "$LYCHGATE_DATA/secrets/lychgate_work_of_tomb_1" "$LYCHGATE_DATA/secrets/lychgate_db_of_tomb_1" "$LYCH_TMP/"
 is "rotate-secret" "rotate-secret: done" "$(lych request rotate-secret)"
-for _ in $(seq 300); do
+for _ in $(seq 600); do
 	[ "$vessel" != "$(lych_pid vessel 2>/dev/null)" ] && break
-	sleep 0.1
+	nap 0.1
 done
 lych_wait_up
 for name in lychgate_work_of_tomb_1 lychgate_db_of_tomb_1; do
@@ -165,11 +165,11 @@ done
 is "a job after the rotation" hello "$(lych run -n -- echo hello)"
 printf 'stop-pod and more\n' >"$LYCH_TMP/intent"
 mv "$LYCH_TMP/intent" "$LYCHGATE_DATA/vessel/reactor/$(uuid).intent"
-for _ in $(seq 100); do [ "$(aside)" -eq 1 ] && break; sleep 0.1; done
+for _ in $(seq 100); do [ "$(aside)" -eq 1 ] && break; nap 0.1; done
 is "the starter sets aside what is no intent" "1 0" "$(aside) $(left)"
 starter=$(lych_pid supervisor)
 is "stop-pod" "stop-pod: done" "$(lych request stop-pod)"
-for _ in $(seq 600); do kill -0 "$starter" 2>/dev/null || break; sleep 0.1; done
+for _ in $(seq 600); do kill -0 "$starter" 2>/dev/null || break; nap 0.1; done
 kill -0 "$starter" 2>/dev/null && fail "the starter is still there"
 is "and it starts again" 0 "$(lych up --detach >/dev/null; echo $?)"
 echo "$count checks"

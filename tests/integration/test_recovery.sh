@@ -29,7 +29,7 @@ job_processes() { tests/support/marked "$marker" | sort; }
 wait_running() {
 	for _ in $(seq 600); do
 		[ "$(job_processes | wc -l)" -ge "$1" ] && return
-		sleep 0.05
+		nap 0.05
 	done
 	fail "jobs did not start"
 }
@@ -41,7 +41,7 @@ kill_and_look() { # name pid
 	kill -KILL "$2"
 	# soon: later they would have ended by themselves
 	for _ in $(seq 30); do
-		sleep 0.1
+		nap 0.1
 		after=$(comm -12 <(echo "$before") <(job_processes))
 		[ -n "$after" ] || break
 	done

@@ -13,12 +13,12 @@ lych_begin restarts
 lych up --detach
 marker=lych-restarts-$$
 
-field() { lych show "$1" --json 2>/dev/null | python3 -c 'import json,sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2" 2>/dev/null || true; }
+field() { lych show "$1" --json 2>/dev/null | python3 -ISc 'import json,sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2" 2>/dev/null || true; }
 running() { [ "$(tests/support/marked "$marker" | wc -l)" -eq "$1" ]; }
 until_running() {
 	for _ in $(seq 400); do
 		running "$1" && return
-		sleep 0.05
+		nap 0.05
 	done
 	fail "$1 jobs do not run"
 }
@@ -42,7 +42,7 @@ killed=0
 next=$((SECONDS + EVERY_SEC))
 while [ "$(field "$dead" lost)" != 1 ]; do
 	[ $((SECONDS - start)) -lt $LIMIT_SEC ] || fail "$LIMIT_SEC s after its worker died the job is $(field "$dead" state), after $killed restarts"
-	sleep 0.5
+	nap 0.5
 	[ $SECONDS -ge $next ] || continue
 	pid=$(lych_pid "${parts[killed % 2]}" 2>/dev/null || true)
 	[[ ${pid:-0} =~ ^[1-9] ]] || continue

@@ -17,7 +17,7 @@ is() { # what, expected, got
 	count=$((count + 1))
 }
 json() { # expression over j
-	python3 -c 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
+	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
 }
 
 # --- refusals
@@ -190,13 +190,14 @@ is "its code" 1 "$(grep -c LYCH-RUN-002 err)"
 # --- cancel proves the tree gone
 mark=lych-run-$$-$RANDOM
 id=$(lych run -n --detach -- sh -c 'trap "" TERM; setsid sh -c "sleep 60; :" "$0" & sleep 60; :' "$mark")
-for _ in $(seq 600); do [ "$(lych show "$id" --json | json 'j["state"]')" = running ] && break; sleep 0.05; done
+wait_until 60 "it does not run" lych_job_is "$id" running
 is "cancel" "job $id: cancelled" "$(lych cancel "$id" 2>/dev/null)"
 is "its tree is gone" True "$(lych show "$id" --json | json 'j["result"]["tree_gone"]')"
 is "nobody sleeps on" "" "$("$marked" "$mark")"
 "$LYCH_BIN/lych" run -n -- sleep 77 2>/dev/null &
 pid=$!
-for _ in $(seq 600); do [ "$(lych jobs --limit 1 --json | json 'j["jobs"][0]["state"]')" = running ] && break; sleep 0.05; done
+newest_runs() { [[ $(lych jobs --limit 1 --json) == *'"state":"running"'* ]]; }
+wait_until 60 "it does not run" newest_runs
 kill -TERM $pid
 wait $pid; is "a signal cancels" 130 $?
 
@@ -218,12 +219,13 @@ is "200 jobs were accepted" 200 "$(sort -u <<<"$ids" | wc -l)"
 for _ in $(seq 600); do
 	left=$(lych status --json | json 'sum(v for k,v in j["vessel"]["queue"]["jobs"].items() if k in ("queued","running","preparing","cancelling"))')
 	[ "$left" = 0 ] && break
-	sleep 0.1
+	nap 0.1
 done
 is "all ended" 0 "$left"
 ok=0
 for id in $ids; do
-	[ "$(lych show "$id" --json | json 'j["state"], j["attempts"]')" = "('succeeded', 1)" ] && ok=$((ok + 1))
+	lych_job "$id"
+	[ "$job_state $job_attempts" = "succeeded 1" ] && ok=$((ok + 1))
 done
 is "each succeeded, none ran twice" 200 "$ok"
 is "the queue's invariants hold" 0 "$(lych_violations)"

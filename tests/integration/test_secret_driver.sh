@@ -96,7 +96,7 @@ for _ in $(seq 200); do
 	grep -qs '^VmLck:.*[1-9]' "/proc/$pid/status" && break
 	child=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null)
 	[ -z "$child" ] || pid=${child%% *}
-	sleep 0.05
+	nap 0.05
 done
 case ${driver%/*} in */asan) ;; # the sanitizer's mlock does nothing
 *) is "its memory is locked" 1 "$(awk '/^VmLck:/ { print ($2 >= 500) }' "/proc/$pid/status")" ;;

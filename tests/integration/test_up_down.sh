@@ -62,7 +62,7 @@ log=$LYCHGATE_DATA/phylactery/log/postgres.log
 head -c 17M /dev/zero >>"$log"
 for _ in $(seq 200); do
 	[ "$(stat -c %s "$log")" -gt 1000000 ] || break
-	sleep 0.1
+	nap 0.1
 done
 is "a log that grew large begins anew while it is written" "yes 17" \
 	"$([ "$(stat -c %s "$log")" -lt 1000000 ] && echo yes) $(($(stat -c %s "$log.1") >> 20))"
@@ -80,13 +80,13 @@ is "it still works" hello "$(lych run -n -- echo hello)"
 # --- what dies comes back by itself
 for part in tomb vessel postgres; do
 	kill -KILL "$(lych_pid $part)"
-	sleep 0.2
+	nap 0.2
 	lych_wait_up
 	is "after kill -9 of the $part" back "$(lych run -n -- echo back)"
 done
 
 # --- down leaves nothing, up again loses nothing
-id=$(lych jobs --limit 1 --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')
+id=$(lych jobs --limit 1 --json | python3 -ISc 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')
 all=$(pids)
 lych down >/dev/null || fail "down"
 # shellcheck disable=SC2086
@@ -95,7 +95,7 @@ is "nor a socket of PostgreSQL" 0 "$(find "$XDG_RUNTIME_DIR/lychgate/pg" -name '
 start=$(date +%s%3N)
 lych up --detach >/dev/null || fail "up again"
 echo "up_down: a start with a cluster took $(($(date +%s%3N) - start)) ms"
-is "jobs are still there" succeeded "$(lych show "$id" --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["state"])')"
+is "jobs are still there" succeeded "$(lych show "$id" --json | python3 -ISc 'import json,sys; print(json.load(sys.stdin)["state"])')"
 
 # --- a killed starter takes all with it within two seconds, and the next one starts
 below() { # pid: it and everything that it started
@@ -116,7 +116,7 @@ killed_starter() { # how
 		[ $(($(date +%s%3N) - start)) -lt 1900 ] || for pid in $left; do
 			grep -sE '^(Name|State|PPid|ShdPnd)' "/proc/$pid/status" | tr '\n\t' '  ' && echo "$pid is still there"
 		done
-		sleep 0.02
+		nap 0.02
 	done
 	took=$(($(date +%s%3N) - start))
 	echo "up_down: $(wc -w <<<"$all") processes, $1: the last was gone $took ms after the starter's kill"

@@ -20,7 +20,7 @@ refused() { # what, code, command...
 	count=$((count + 1))
 }
 get() { # KEY of the JSON object on stdin
-	python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
+	python3 -ISc 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"
 }
 
 # --- config init: registries from npm's and pip's settings, and nothing allowed by that

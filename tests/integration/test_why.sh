@@ -24,7 +24,7 @@ lacks() {
 	count=$((count + 1))
 }
 json() { # expression over j
-	python3 -c 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
+	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
 }
 ends() { # expected exit code of lych run, its arguments; $why and $whyj tell about it
 	local want=$1
@@ -132,7 +132,7 @@ has "a raise" "'lych run --output 200KiB'" "$why"
 
 # --- a job that has not ended, and one that was cancelled
 id=$(lych run -n --detach -- sleep 60)
-for _ in $(seq 600); do [ "$(lych show "$id" --json | json 'j["state"]')" = running ] && break; sleep 0.05; done
+wait_until 60 "it does not run" lych_job_is "$id" running
 has "not ended" "it has not ended yet: running" "$(lych why "$id")"
 lych cancel "$id" >/dev/null 2>&1
 has "cancelled" "it was cancelled" "$(lych why "$id")"

@@ -24,13 +24,18 @@ skip() { # a skip in CI is a failure
 	exit 77
 }
 
+# Seconds; without a program where a place was made for it: reading what nobody writes to.
+nap() {
+	if [ -n "${LYCH_TMP:-}" ]; then read -rt "$1" <>"$LYCH_TMP/never" || :; else sleep "$1"; fi
+}
+
 # fail() with what did not come true in time.
 wait_until() { # seconds, what, command...
 	local end=$((SECONDS + $1)) what=$2
 	shift 2
 	until "$@"; do
 		[ $SECONDS -lt $end ] || fail "$what"
-		sleep 0.05
+		nap 0.05
 	done
 }
 
@@ -50,6 +55,7 @@ lych_end() {
 lych_begin() {
 	LYCH_TMP=$(mktemp -d "/tmp/ly-$1-XXXXXX")
 	trap lych_end EXIT
+	mkfifo -m 0600 "$LYCH_TMP/never"
 	mkdir -m 0700 "$LYCH_TMP/home" "$LYCH_TMP/run" "$LYCH_TMP/home/.config" "$LYCH_TMP/home/.config/lychgate"
 	export HOME=$LYCH_TMP/home XDG_RUNTIME_DIR=$LYCH_TMP/run LYCHGATE_DATA=$LYCH_TMP/data
 	unset XDG_DATA_HOME XDG_CONFIG_HOME
@@ -75,11 +81,34 @@ lych_ledger() { # n, file
 		fail "an output is missing, doubled or mixed: $(head -n 5 "$LYCH_TMP/wrong" | tr '\n' ' ')"
 }
 
+# What lych status says of our own processes: lych_is_ready, and their pids; nothing, when it does not answer.
+lych_look() {
+	local status
+	status=$(lych status --json) || :
+	lych_is_ready='' lych_processes=''
+	if [[ $status =~ ^\{\"ready\":(true|false),\"processes\":\{([^{}]*)\} ]]; then
+		lych_is_ready=${BASH_REMATCH[1]} lych_processes=,${BASH_REMATCH[2]}
+	fi
+}
+
 # Pid of one of our own processes: tomb, vessel, postgres, supervisor; spawner: the inner one.
 lych_pid() {
-	lych status --json | python3 -c '
-import json, sys
-print(json.load(sys.stdin)["processes"][sys.argv[1]])' "$1"
+	lych_look
+	[[ $lych_processes =~ ,\"$1\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
+}
+
+# What lych show says of a job: job_state, job_attempts, job_lost.
+lych_job() {
+	local shown word='(null|"[a-z_]*")'
+	shown=$(lych show "$1" --json) || :
+	job_state='' job_attempts='' job_lost=''
+	if [[ $shown =~ \"state\":\"([a-z_]+)\",\"class\":$word,\"phase\":$word,\"attempts\":([0-9]+),\"lost\":([0-9]+), ]]; then
+		job_state=${BASH_REMATCH[1]} job_attempts=${BASH_REMATCH[4]} job_lost=${BASH_REMATCH[5]}
+	fi
+}
+lych_job_is() { # job, state
+	lych_job "$1"
+	[ "$job_state" = "$2" ]
 }
 
 # How many of the queue's invariants are broken, with their names.
@@ -94,15 +123,19 @@ j = json.load(c.getresponse())
 print(j["violations"], *(k for k, v in j["invariants"].items() if v))' "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock"
 }
 
-lych_wait_up() {
-	for _ in $(seq 300); do
-		if lych status --json 2>/dev/null | python3 -c '
-import json, sys
-s = json.load(sys.stdin)
-sys.exit(not (s["ready"] and all(s["processes"].get(n) for n in ("tomb", "vessel", "postgres", "spawner"))))' 2>/dev/null; then
-			return
-		fi
-		sleep 0.1
+lych_is_up() {
+	local name
+	lych_look 2>/dev/null
+	[ "$lych_is_ready" = true ] || return
+	for name in tomb vessel postgres spawner; do
+		[[ $lych_processes =~ ,\"$name\":[1-9] ]] || return
 	done
-	fail "Lychgate did not come back"
+}
+
+lych_wait_up() {
+	local end=$((SECONDS + 90))
+	until lych_is_up; do
+		[ $SECONDS -lt $end ] || fail "Lychgate did not come back"
+		nap 0.1
+	done
 }
