@@ -39,28 +39,31 @@ void files_note(struct keep *k, uint64_t bytes)
 		atomic_store(&k->watch->disk_peak, bytes);
 }
 
-/* What was found, and what anybody has added since: disk_step() may have seen it or not. */
-uint64_t files_room(void *keep)
+/* Where the file system tells no growth, what was given since the round before the last whole one
+ * stands for it: what came while a round went on is in it or not, and what has no name waits for
+ * the meter, too. */
+struct room files_room(void *keep)
 {
 	struct keep *k = keep;
-	uint64_t is;
 
 	disk_see_growth(&k->disk);
-	is = k->disk.total > disk_bytes(&k->disk) ? k->disk.total : disk_bytes(&k->disk);
-	is += k->unlinked + disk_added(&k->disk);
-	return is < k->spec->disk_bytes ? k->spec->disk_bytes - is : 0;
+	return room_of(&(struct room_seen){.limit = k->spec->disk_bytes,
+					   .total = k->disk.total,
+					   .total_unlinked = k->total_unlinked,
+					   .partial = disk_bytes(&k->disk),
+					   .unlinked = k->unlinked,
+					   .given = k->given_whole,
+					   .maybe = k->disk.sees_growth
+							    ? disk_added(&k->disk)
+							    : k->given[0] + k->given[1]});
 }
 
-/* What was given since the round before the last whole one, where no growth is seen: what came while a
- * round went on is in it or not, and what has no name waits for the meter, too. */
-uint64_t files_given(void *keep, uint64_t more)
+void files_given(void *keep, uint64_t asked, uint64_t grew)
 {
 	struct keep *k = keep;
 
-	if (k->disk.sees_growth)
-		return 0;
-	k->given[0] += more;
-	return k->given[0] + k->given[1];
+	k->given[0] += asked > grew ? asked : grew;
+	k->given_whole += grew;
 }
 
 static void forget_given(struct keep *k, usec_t now)
@@ -84,6 +87,8 @@ static bool walk_disk(struct keep *k)
 	if (done) {
 		atomic_store(&k->watch->disk_total, k->disk.total);
 		atomic_fetch_add(&k->watch->disk_rounds, 1);
+		k->total_unlinked = k->unlinked;
+		k->given_whole = 0;
 		forget_given(k, clock_boot_usec());
 	}
 	return done;

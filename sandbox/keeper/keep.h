@@ -40,6 +40,7 @@ struct keep {
 	/* files.c: of the disk, given by fallocate(2) and maybe not counted yet: since then; before. */
 	uint64_t given[2];
 	usec_t given_since;
+	uint64_t given_whole; /* since the last whole round ended: not counted yet */
 	usec_t at_limit_since;
 	unsigned hiding, n_looks, rounds, disk_rounds;
 	uint32_t named_heard;
@@ -52,7 +53,8 @@ struct keep {
 	struct notify notify;
 	struct landlock_set rules; /* for the job, until it goes */
 	struct disk_walk disk;
-	uint64_t unlinked; /* when the round of the walk began */
+	uint64_t unlinked;	 /* when the round of the walk began */
+	uint64_t total_unlinked; /* the same of the last whole one */
 	int landlock_abi;
 };
 
@@ -87,8 +89,10 @@ void meter_end(struct keep *k);
 void files_look(struct keep *k);
 void files_tell_named(void *keep, uint64_t dev, uint64_t ino, uint64_t bytes);
 /* What the disk limit still covers, as far as is known now. */
-uint64_t files_room(void *keep);
-uint64_t files_given(void *keep, uint64_t more);
+struct room files_room(void *keep);
+/* The keeper made fallocate(2) for the job: for `asked` bytes that the file did not seem to have, of
+ * which it has `grew` more. */
+void files_given(void *keep, uint64_t asked, uint64_t grew);
 /* So much was in use: the peak, if there was not more before. */
 void files_note(struct keep *k, uint64_t bytes);
 

@@ -34,6 +34,7 @@
 
 #include "sandbox/contract/sandbox.h"
 #include "sandbox/keeper/denials.h"
+#include "sandbox/keeper/room.h"
 #include "sandbox/walls/seccomp_table.h"
 
 #include <sched.h>
@@ -65,12 +66,11 @@ struct notify {
 	enum sc_where where;
 	uint32_t asker; /* whose pidfd is kept */
 	int asker_fd;
-	/* What the disk limit still covers, bytes; how large one file may be. */
-	uint64_t (*disk_room)(void *arg);
-	/* Of that what was given already and may not be counted yet; what is given now. */
-	uint64_t (*disk_given)(void *arg, uint64_t more);
+	/* What the disk limit still covers, and what is taken of that now (keep.h). */
+	struct room (*disk_room)(void *arg);
+	void (*disk_given)(void *arg, uint64_t asked, uint64_t grew);
 	void *disk_arg;
-	uint64_t file_max;
+	uint64_t file_max;		   /* how large one file may be */
 	unsigned rules_made, domains_made; /* of Landlock, by the job */
 	unsigned groups_joined;		   /* by its sockets */
 	_Atomic uint32_t *filters_made;	   /* borrowed: of seccomp */

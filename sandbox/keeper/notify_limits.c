@@ -4,9 +4,12 @@
  *
  * fallocate(2) takes a gibibyte of disk in two milliseconds, faster than any look. The keeper
  * makes it for the job, on the job's own open file, when what is asked for is within the disk
- * limit; it may have to wait for the file's lock, as with any change that it makes. Memory (a
- * memfd, a tmpfs) is not reserved in advance: the pages would be charged to the keeper. A program
- * gets EOPNOTSUPP, upon which posix_fallocate(3) writes instead.
+ * limit; it may have to wait for the file's lock, as with any change that it makes. Beyond the
+ * limit it is refused (ENOSPC) for what was found to be the job's, or was given to it since. What
+ * was only added to the file system may be a neighbour's: it is no room, and no reason to say
+ * that the disk is full. The program gets EOPNOTSUPP, upon which posix_fallocate(3) writes
+ * instead, and the looks measure what it wrote. So it is with memory (a memfd, a tmpfs), which is
+ * not reserved in advance: the pages would be charged to the keeper.
  *
  * Landlock rules and domains live in the kernel's memory, and a domain holds all rules of those
  * above it; programs have some dozens. The kernel goes on with a call that is still within the
@@ -55,14 +58,24 @@ static uint64_t to_take(const struct stat *st, uint64_t offset, uint64_t length)
 	return length - (has < inside ? has : inside);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+/* What the file got of it, which is not all when the file system had no more. */
+static int give(const struct notify *n, int fd, int mode, off_t offset, off_t length,
+		const struct stat *before, uint64_t take)
 {
-	return a < b ? a : b;
+	int r = fallocate(fd, mode, offset, length) < 0 ? -errno : 0;
+	struct stat after;
+	uint64_t grew = 0;
+
+	if (fstat(fd, &after) == 0 && after.st_blocks > before->st_blocks)
+		grew = (uint64_t)(after.st_blocks - before->st_blocks) * 512;
+	n->disk_given(n->disk_arg, take, grew);
+	return r;
 }
 
 static int make_room(const struct notify *n, int fd, int mode, off_t offset, off_t length)
 {
-	uint64_t take, room;
+	uint64_t take;
+	struct room room;
 	struct statfs fs;
 	struct stat st;
 
@@ -82,13 +95,12 @@ static int make_room(const struct notify *n, int fd, int mode, off_t offset, off
 		return -EFBIG;
 	take = to_take(&st, (uint64_t)offset, (uint64_t)length);
 	room = n->disk_room(n->disk_arg);
-	if (take > room)
+	if (take > room.most)
 		return -ENOSPC;
 	/* Whether there is room the next look knows: until then it is written, if it must be. */
-	if (take > room - least(room, n->disk_given(n->disk_arg, 0)))
+	if (take > room.least)
 		return -EOPNOTSUPP;
-	(void)n->disk_given(n->disk_arg, take);
-	return fallocate(fd, mode, offset, length) < 0 ? -errno : 0;
+	return give(n, fd, mode, offset, length, &st, take);
 }
 
 int notify_fallocate(struct notify *n, const struct seccomp_notif *req)
