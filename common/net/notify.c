@@ -18,8 +18,7 @@ struct notify {
 	struct loop *loop;
 	int ready_fd;
 	int sock; /* connected datagram socket of the service manager, -1: none */
-	usec_t watchdog_usec; /* 0: not asked for */
-	struct loop_timer *timer, *beat;
+	struct loop_timer *beat;
 };
 
 /* NOTIFY_SOCKET is a path, or an abstract name written with '@'. */
@@ -46,39 +45,10 @@ static int notify_dial(const char *name, int *ret_fd, struct err *err)
 	return 0;
 }
 
-/* The manager expects a sign of life within WATCHDOG_USEC, if it means this process. */
-static int read_watchdog(usec_t *ret, struct err *err)
-{
-	const char *usec = getenv("WATCHDOG_USEC");
-	const char *pid = getenv("WATCHDOG_PID");
-	uint64_t v;
-
-	if (!usec)
-		return 0;
-	if (pid) {
-		if (parse_u64(pid, 1, INT32_MAX, &v, err) < 0)
-			return err_wrap(err, "WATCHDOG_PID");
-		if (v != (uint64_t)getpid())
-			return 0;
-	}
-	if (parse_u64(usec, 1000, INT64_MAX, &v, err) < 0)
-		return err_wrap(err, "WATCHDOG_USEC");
-	*ret = v;
-	return 0;
-}
-
 static void notify_send(struct notify *n, const char *text)
 {
 	if (n->sock >= 0)
 		(void)send(n->sock, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-static void notify_alive(void *arg)
-{
-	struct notify *n = arg;
-
-	notify_send(n, "WATCHDOG=1");
-	loop_timer_arm(n->timer, n->watchdog_usec / 3);
 }
 
 /* The starter is told as long as it listens; one that is stopped keeps nobody waiting. */
@@ -99,12 +69,9 @@ int notify_new(struct loop *l, int ready_fd, struct notify **ret, struct err *er
 {
 	const char *name = getenv("NOTIFY_SOCKET");
 	cleanup_close int sock = -1;
-	usec_t watchdog = 0;
 	struct notify *n;
 
 	if (name && notify_dial(name, &sock, err) < 0)
-		return -1;
-	if (sock >= 0 && read_watchdog(&watchdog, err) < 0)
 		return -1;
 	if (ready_fd >= 0 && fcntl(ready_fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(err, "the readiness pipe");
@@ -112,8 +79,6 @@ int notify_new(struct loop *l, int ready_fd, struct notify **ret, struct err *er
 	n->loop = l;
 	n->ready_fd = ready_fd;
 	n->sock = TAKE_FD(sock);
-	n->watchdog_usec = watchdog;
-	n->timer = loop_timer_new(l, notify_alive, n);
 	n->beat = loop_timer_new(l, notify_beat, n);
 	if (ready_fd >= 0)
 		loop_timer_arm(n->beat, 0);
@@ -138,8 +103,6 @@ void notify_ready(struct notify *n)
 {
 	notify_send(n, "READY=1");
 	write_line(n->ready_fd, "READY=1");
-	if (n->watchdog_usec > 0)
-		notify_alive(n);
 }
 
 void notify_status(struct notify *n, const char *text)
@@ -157,7 +120,6 @@ void notify_status(struct notify *n, const char *text)
 void notify_stopping(struct notify *n)
 {
 	notify_send(n, "STOPPING=1");
-	loop_timer_disarm(n->timer);
 	loop_timer_disarm(n->beat);
 }
 
@@ -165,7 +127,6 @@ void notify_free(struct notify *n)
 {
 	if (!n)
 		return;
-	loop_timer_free(n->timer);
 	loop_timer_free(n->beat);
 	fd_close(&n->ready_fd);
 	fd_close(&n->sock);

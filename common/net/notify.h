@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readiness and watchdog: sd_notify(3) by hand (NOTIFY_SOCKET, WATCHDOG_USEC)
- * and, for the embedded starter, lines on an inherited descriptor. */
+/* Readiness: sd_notify(3) by hand (NOTIFY_SOCKET) and, for the embedded starter, which also hears
+ * that the loop turns, lines on an inherited descriptor. */
 #ifndef LYCH_COMMON_NET_NOTIFY_H
 #define LYCH_COMMON_NET_NOTIFY_H
 
@@ -14,7 +14,7 @@ struct notify;
  * Opens and connects what it needs at once, so that it works after confinement. */
 MUST_CHECK int notify_new(struct loop *l, int ready_fd, struct notify **ret,
 			  struct err *err);
-void notify_ready(struct notify *n); /* also starts the watchdog timer where asked for */
+void notify_ready(struct notify *n);
 void notify_status(struct notify *n, const char *text);
 void notify_stopping(struct notify *n);
 void notify_free(struct notify *n);
