@@ -3,10 +3,7 @@
 
 #include <stdbool.h>
 
-/* Of one page: the spawner copies each that it writes to while a child has it. */
-static _Alignas(4096) struct {
-	uint16_t jobs_on[CPU_SETSIZE], ring[CPU_SETSIZE];
-} page;
+static uint16_t jobs_on[CPU_SETSIZE];
 
 /* Neighbours, in a ring, as their caches are nearest. */
 static void take_ring(const uint16_t *ring, unsigned n, unsigned first, unsigned wanted,
@@ -21,7 +18,7 @@ static void take_ring(const uint16_t *ring, unsigned n, unsigned first, unsigned
 void cpus_choose(const cpu_set_t *have, const uint16_t jobs[CPU_SETSIZE], int here,
 		 unsigned wanted, struct sbx_cpus *ret)
 {
-	uint16_t *ring = page.ring;
+	uint16_t ring[CPU_SETSIZE];
 	unsigned all = (unsigned)CPU_COUNT(have), n = 0;
 	unsigned start = 0, best = 0, least = UINT32_MAX;
 
@@ -56,7 +53,7 @@ static void count(const struct sbx_cpus *c, bool more)
 		if (!CPU_ISSET(cpu, &c->mine))
 			continue;
 		left--;
-		page.jobs_on[cpu] = (uint16_t)(page.jobs_on[cpu] + (more ? 1 : -1));
+		jobs_on[cpu] = (uint16_t)(jobs_on[cpu] + (more ? 1 : -1));
 	}
 }
 
@@ -66,7 +63,7 @@ int cpus_take(unsigned wanted, struct sbx_cpus *ret, struct err *err)
 
 	if (sched_getaffinity(0, sizeof(have), &have) < 0)
 		return err_sys_id(err, ERRID_SANDBOX_LIMIT, "cpus: sched_getaffinity");
-	cpus_choose(&have, page.jobs_on, sched_getcpu(), wanted, ret);
+	cpus_choose(&have, jobs_on, sched_getcpu(), wanted, ret);
 	count(ret, true);
 	return 0;
 }

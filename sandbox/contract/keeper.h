@@ -31,13 +31,6 @@ MUST_CHECK int ns_stdio_null(int null_fd, bool err_too, struct err *err);
 /* Maps the program's code in one go. A fork shares it but maps nothing of it, and each
  * first step into a page would be a fault. Only faster: a failure does not matter. */
 void ns_map_code(void);
-/* In the parent, once: what forks take with them of the program's code is mapped in them
- * from the beginning. Linux 6.15 and later; only faster, elsewhere each maps its own. An
- * error is one after which we cannot go on. */
-MUST_CHECK int ns_share_code(struct err *err);
-/* In the parent, when it has nothing else to do: the next fork is quicker where the parent has
- * run on several processors. Only faster: a failure does not matter. */
-void ns_forget_cpus(void);
 /* Die with the parent; -1 when it is dead already. */
 MUST_CHECK int ns_die_with(int parent_pidfd, struct err *err);
 

@@ -174,24 +174,11 @@ enum { POLL_TOMB, POLL_LIFELINE, POLL_FIRST };
 /* At the spawner's own end: what is not over then is the kernel's to end (full), or its guard's. */
 #define END_MAX_USEC (2 * USEC_PER_SEC)
 
-/* Returns when to come again. */
-static usec_t settle(struct server *s, usec_t now)
-{
-	if (s->n)
-		return USEC_INFINITY;
-	if (now >= s->settle_at) {
-		ns_forget_cpus();
-		s->settle_at = USEC_INFINITY;
-	}
-	return s->settle_at;
-}
-
 static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 {
 	usec_t at = pool_turn(&s->pool, s->n > 0), overdue = serve_overdue(s);
 	usec_t leaves = limits_sweep(), rules = ahead_turn(&s->ahead),
-	       ends = endings_next(&s->endings), now = clock_boot_usec(),
-	       settles = settle(s, now), left;
+	       ends = endings_next(&s->endings), now = clock_boot_usec(), left;
 	struct timespec ts;
 	unsigned n = POLL_FIRST;
 
@@ -199,8 +186,6 @@ static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 		at = leaves;
 	if (rules < at)
 		at = rules;
-	if (settles < at)
-		at = settles;
 	if (ends < at)
 		at = ends;
 	left = at > now ? at - now : 0;
@@ -314,13 +299,12 @@ static int serve_inner(struct server *s, struct err *err)
 		return -1;
 	if (chdir("/") < 0)
 		return err_sys(err, "chdir /");
-	if (tree_learn(err) < 0 || ns_share_code(err) < 0)
+	if (tree_learn(err) < 0)
 		return -1;
 	fs_raise_nofile();
 	ahead_init(&s->ahead, s->place.grade == GRADE_FLOOR);
 	pool_init(&s->pool, &s->place, s->pool_max, TAKE_FD(meminfo), s->cgroup,
 		  &s->endings);
-	s->settle_at = clock_boot_usec();
 	return serve_loop(s, err);
 }
 

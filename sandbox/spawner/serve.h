@@ -74,9 +74,6 @@ void pool_done(struct pool *p);
  * its keeper's socket while there is no room for it (has_room). */
 #define OUT_MAX (4 * SPAWN_JOBS_MAX + 2)
 
-/* After a job, longer than a short one takes: under load there is no time for it. */
-#define SETTLE_AFTER_USEC (5 * USEC_PER_MSEC)
-
 /* An end is told so much later than it is due, at the latest: else the guard is stopped or stuck,
  * and keeper and guard are ended as if they had died. */
 #define OVERDUE_USEC (LAST_LOOK_MAX_USEC + 5 * USEC_PER_SEC)
@@ -103,7 +100,6 @@ struct server {
 	struct pool pool;
 	struct ahead ahead;
 	unsigned pool_max;
-	usec_t settle_at; /* nobody is waited for by then; USEC_INFINITY: that was seen to */
 	struct leftovers left;
 	/* The numbers stand together: each page that a start writes to is copied for it. */
 	unsigned n, n_out;

@@ -85,7 +85,6 @@ void serve_on_ending(struct server *s, unsigned i)
 		return;
 	if (owed)
 		serve_put(s, &m, sizeof(m), -1);
-	s->settle_at = clock_boot_usec() + SETTLE_AFTER_USEC;
 }
 
 /* What the spawner itself demands of a spec, beyond its grammar. */

@@ -22,10 +22,6 @@
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
-#ifndef MADV_GUARD_INSTALL
-#define MADV_GUARD_INSTALL 102
-#define MADV_GUARD_REMOVE 103
-#endif
 
 static const struct {
 	int flag;
@@ -157,60 +153,6 @@ void ns_map_code(void)
 	uintptr_t from = (uintptr_t)__executable_start & ~(PAGE_BYTES - 1);
 
 	(void)madvise((void *)from, (uintptr_t)etext - from, MADV_POPULATE_READ);
-}
-
-/*
- * dup_mmap() copies the page tables of a mapping only when it has an anon_vma, which a
- * mapping gets with its first private page. A program's code and constants never have one,
- * so each child meets a fault for every sixteen pages that it steps on: some twenty in a
- * start. A guard page (madvise(2), MADV_GUARD_INSTALL) gives the mapping its anon_vma for
- * good, also when it is taken away at once.
- */
-static int share_mapping_at(uintptr_t page, struct err *err)
-{
-	if (madvise((void *)page, PAGE_BYTES, MADV_GUARD_INSTALL) < 0)
-		return 0;
-	if (madvise((void *)page, PAGE_BYTES, MADV_GUARD_REMOVE) < 0)
-		return err_sys(err, "give a page of the program back");
-	return 0;
-}
-
-int ns_share_code(struct err *err)
-{
-	extern const char __executable_start[], etext[];
-	static const char constant;
-	const uintptr_t mask = ~(PAGE_BYTES - 1);
-	uintptr_t page = ((uintptr_t)etext - 1) & mask, first;
-
-	/* Not where we are meanwhile. */
-	first = (uintptr_t)__executable_start & mask;
-	while (page > first && (page == ((uintptr_t)share_mapping_at & mask) ||
-				page == ((uintptr_t)ns_share_code & mask) ||
-				page == ((uintptr_t)madvise & mask)))
-		page -= PAGE_BYTES;
-	if (share_mapping_at((uintptr_t)&constant & mask, err) < 0)
-		return -1;
-	return share_mapping_at(page, err);
-}
-
-/*
- * fork(2) ends with a flush of the parent's address space on every processor where it has run
- * since the last flush that freed a page table: an interrupt, and until a sleeping processor has
- * answered it, some 40 us in a virtual machine, in the middle of a start. A page table that
- * comes and goes while nobody waits has it done.
- */
-void ns_forget_cpus(void)
-{
-	const size_t table = (size_t)2 << 20; /* what one page table maps */
-	char *all = mmap(NULL, 2 * table, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *page;
-
-	if (all == MAP_FAILED)
-		return;
-	page = (char *)(((uintptr_t)all + table) & ~(table - 1));
-	if (mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE) == 0)
-		*(volatile char *)page = 1;
-	(void)munmap(all, 2 * table);
 }
 
 int ns_die_with(int parent_pidfd, struct err *err)
