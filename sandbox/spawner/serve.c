@@ -97,13 +97,12 @@ static int on_run(struct server *s, const struct spawn_run *m, const char *tail,
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed RUN");
 	if (payload_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec, err) < 0)
 		return -1;
-	if (n_fds != HANDOVER_WORK) {
-		payload_done(&spec);
-		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a RUN with %u descriptors",
-				  n_fds);
-	}
-	serve_start(s, m, &spec, fds);
-	return 0;
+	if (n_fds == HANDOVER_WORK)
+		serve_start(s, m, &spec, fds);
+	payload_done(&spec);
+	return n_fds == HANDOVER_WORK ? 0
+				      : err_set_id(err, ERRID_SANDBOX_SPAWNER,
+						   "a RUN with %u descriptors", n_fds);
 }
 
 static int on_kill(struct server *s, const struct spawn_kill *m, struct err *err)
@@ -252,7 +251,6 @@ static int serve_loop(struct server *s, struct err *err)
 				continue;
 			return err_sys(err, "poll");
 		}
-		serve_tidy(s);
 		if (p[POLL_LIFELINE].revents)
 			break; /* the outer process is gone */
 		on_keepers(s, p);

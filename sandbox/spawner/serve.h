@@ -84,15 +84,6 @@ struct served {
 	struct keeper keeper;
 };
 
-/* What a RUN leaves behind once its job is on its way: seen to when that says something,
- * not while it waits for this very processor. */
-struct leftovers {
-	bool any;
-	struct sbx_spec spec;
-	struct payload sent;
-	int fd[FDPASS_MAX];
-};
-
 struct server {
 	int fd, lifeline;
 	const char *jobs_dir, *cgroup;
@@ -100,7 +91,6 @@ struct server {
 	struct pool pool;
 	struct ahead ahead;
 	unsigned pool_max;
-	struct leftovers left;
 	/* The numbers stand together: each page that a start writes to is copied for it. */
 	unsigned n, n_out;
 	struct served job[SPAWN_JOBS_MAX];
@@ -117,12 +107,9 @@ void serve_put(struct server *s, const void *msg, size_t size, int fd);
 
 /* serve_job.c. The job of this handle; NULL. */
 struct served *serve_find(struct server *s, uint64_t handle);
-/* What the tomb asked for becomes a keeper, or a refusal. fds: HANDOVER_WORK of them. sent and
- * fds are taken over. */
-void serve_start(struct server *s, const struct spawn_run *m, struct payload *sent,
-		 int fds[FDPASS_MAX]);
-/* Before anything else is done. */
-void serve_tidy(struct server *s);
+/* What the tomb asked for becomes a keeper, or a refusal. stdio: HANDOVER_WORK descriptors. */
+void serve_start(struct server *s, const struct spawn_run *m, const struct payload *sent,
+		 const int *stdio);
 /* Something came from a job's keeper. */
 void serve_on_keeper(struct server *s, struct served *j);
 /* It is to end within usec. */

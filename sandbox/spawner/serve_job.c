@@ -209,49 +209,29 @@ static int start_keeper(struct server *s, const struct sbx_spec *spec,
 	return r;
 }
 
-void serve_tidy(struct server *s)
-{
-	struct leftovers *l = &s->left;
-
-	if (!l->any)
-		return;
-	spec_done(&l->spec);
-	payload_done(&l->sent);
-	for (unsigned i = 0; i < FDPASS_MAX; i++)
-		fd_close(&l->fd[i]);
-	l->any = false;
-}
-
-void serve_start(struct server *s, const struct spawn_run *m, struct payload *sent,
-		 int fds[FDPASS_MAX])
+void serve_start(struct server *s, const struct spawn_run *m, const struct payload *sent,
+		 const int *stdio)
 {
 	struct served j = {.handle = m->handle};
-	struct leftovers *l = &s->left;
 	struct err err = ERR_INIT;
 	const char *stage = "spec";
+	struct sbx_spec spec;
 	int r;
 
-	l->any = true;
-	l->sent = *sent;
-	*sent = PAYLOAD_NONE;
-	for (unsigned i = 0; i < FDPASS_MAX; i++)
-		l->fd[i] = TAKE_FD(fds[i]);
-	spec_init(&l->spec);
-	r = spec_parse_block(l->sent.block, l->sent.bytes, &l->spec, &err);
-	l->spec.broker = m->flags & SPAWN_RUN_BROKER;
+	r = spec_parse_block(sent->block, sent->bytes, &spec, &err);
+	spec.broker = m->flags & SPAWN_RUN_BROKER;
 	if (r == 0)
-		r = judge_spec(s, &l->spec, &err);
+		r = judge_spec(s, &spec, &err);
 	if (r == 0)
-		r = start_keeper(s, &l->spec, &l->sent, l->fd, &j.keeper, &stage, &err);
-	l->sent.block = NULL; /* the caller's packet, perhaps */
+		r = start_keeper(s, &spec, sent, stdio, &j.keeper, &stage, &err);
 	if (r == 0) {
-		serve_end_within(&j, SETUP_MAX_USEC + l->spec.timeout_usec +
-					     l->spec.grace_ms * USEC_PER_MSEC);
+		serve_end_within(&j, SETUP_MAX_USEC + spec.timeout_usec +
+					     spec.grace_ms * USEC_PER_MSEC);
 		s->job[s->n++] = j;
-		return;
+	} else {
+		put_refused(s, m->handle, stage, &err);
 	}
-	serve_tidy(s);
-	put_refused(s, m->handle, stage, &err);
+	spec_done(&spec);
 }
 
 void serve_on_keeper(struct server *s, struct served *j)
