@@ -12,13 +12,12 @@ union control {
 	struct cmsghdr align;
 };
 
-int fdpass_send_with(int sock, const void *msg, size_t size, const void *tail,
-		     size_t tail_size, const int *fds, unsigned n_fds, int flags)
+int fdpass_send(int sock, const void *msg, size_t size, const int *fds, unsigned n_fds,
+		int flags)
 {
 	union control control = {0};
-	struct iovec iov[] = {{(void *)(uintptr_t)msg, size},
-			      {(void *)(uintptr_t)tail, tail_size}};
-	struct msghdr h = {.msg_iov = iov, .msg_iovlen = tail_size ? 2 : 1};
+	struct iovec iov = {(void *)(uintptr_t)msg, size};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
 
 	assert(n_fds <= FDPASS_MAX);
 	if (n_fds > 0) {
@@ -32,15 +31,7 @@ int fdpass_send_with(int sock, const void *msg, size_t size, const void *tail,
 		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
 	}
-	return sendmsg(sock, &h, MSG_NOSIGNAL | flags) == (ssize_t)(size + tail_size)
-		       ? 0
-		       : -1;
-}
-
-int fdpass_send(int sock, const void *msg, size_t size, const int *fds, unsigned n_fds,
-		int flags)
-{
-	return fdpass_send_with(sock, msg, size, NULL, 0, fds, n_fds, flags);
+	return sendmsg(sock, &h, MSG_NOSIGNAL | flags) == (ssize_t)size ? 0 : -1;
 }
 
 static unsigned take_fds(struct msghdr *h, int *fds)

@@ -14,10 +14,6 @@
  * are sendmsg's, MSG_NOSIGNAL is added. -1 with errno when not all of it went. */
 MUST_CHECK int fdpass_send(int sock, const void *msg, size_t size, const int *fds,
 			   unsigned n_fds, int flags);
-/* The same, and tail (tail_size bytes, may be 0) in the same packet, behind msg. */
-MUST_CHECK int fdpass_send_with(int sock, const void *msg, size_t size, const void *tail,
-				size_t tail_size, const int *fds, unsigned n_fds,
-				int flags);
 /*
  * Receives at most size bytes. fds (FDPASS_MAX places, -1 before) get what came with
  * them, O_CLOEXEC, the caller's to close even on failure; *n_fds how many. Returns the

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,15 +21,13 @@ int payload_make(const char *block, size_t bytes, struct payload *ret, struct er
 
 	if (!bytes || bytes > PAYLOAD_MAX_BYTES)
 		return err_set_id(err, ERRID_SPEC_SIZE, "a payload of %zu bytes", bytes);
-	if (bytes > PAYLOAD_INLINE) {
-		fd = memfd_create("payload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-		if (fd < 0)
-			return err_sys(err, "memfd_create");
-		if (fs_write_all(fd, block, bytes, err) < 0)
-			return -1;
-		if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-			return err_sys(err, "seal a payload");
-	}
+	fd = memfd_create("payload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return err_sys(err, "memfd_create");
+	if (fs_write_all(fd, block, bytes, err) < 0)
+		return -1;
+	if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		return err_sys(err, "seal a payload");
 	*ret = (struct payload){
 		.block = block, .bytes = (uint32_t)bytes, .memfd = TAKE_FD(fd)};
 	return 0;
@@ -39,17 +36,12 @@ int payload_make(const char *block, size_t bytes, struct payload *ret, struct er
 int payload_send(int sock, const void *msg, size_t size, const struct payload *p,
 		 const int *fds, unsigned n_fds, int flags)
 {
-	bool longer = p->memfd >= 0;
-	int all[FDPASS_MAX];
-	unsigned n = 0;
+	int all[FDPASS_MAX] = {p->memfd};
 
-	assert(n_fds + longer <= FDPASS_MAX);
-	if (longer)
-		all[n++] = p->memfd;
+	assert(p->memfd >= 0 && n_fds < FDPASS_MAX);
 	for (unsigned i = 0; i < n_fds; i++)
-		all[n + i] = fds[i];
-	return fdpass_send_with(sock, msg, size, p->block, longer ? 0 : p->bytes, all,
-				n + n_fds, flags);
+		all[1 + i] = fds[i];
+	return fdpass_send(sock, msg, size, all, 1 + n_fds, flags);
 }
 
 static int read_sealed(int fd, uint32_t bytes, char **ret, struct err *err)
@@ -77,15 +69,16 @@ static int read_sealed(int fd, uint32_t bytes, char **ret, struct err *err)
 	return 0;
 }
 
-static int take_memfd(size_t tail_bytes, uint32_t bytes, int *fds, unsigned *n_fds,
-		      struct payload *ret, struct err *err)
+int payload_take(uint32_t bytes, int *fds, unsigned *n_fds, struct payload *ret,
+		 struct err *err)
 {
 	cleanup_close int fd = -1;
 	char *block;
 
-	if (!*n_fds || tail_bytes || bytes > PAYLOAD_MAX_BYTES)
+	if (!*n_fds || !bytes || bytes > PAYLOAD_MAX_BYTES)
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER,
-				  "a payload of %u bytes is not in a memfd", bytes);
+				  "a payload of %u bytes with %u descriptors", bytes,
+				  *n_fds);
 	fd = fds[0];
 	memmove(fds, fds + 1, (FDPASS_MAX - 1) * sizeof(*fds));
 	fds[FDPASS_MAX - 1] = -1;
@@ -94,18 +87,6 @@ static int take_memfd(size_t tail_bytes, uint32_t bytes, int *fds, unsigned *n_f
 		return -1;
 	*ret = (struct payload){
 		.block = block, .bytes = bytes, .memfd = TAKE_FD(fd), .own = block};
-	return 0;
-}
-
-int payload_take(const char *tail, size_t tail_bytes, uint32_t bytes, int *fds,
-		 unsigned *n_fds, struct payload *ret, struct err *err)
-{
-	if (bytes > PAYLOAD_INLINE)
-		return take_memfd(tail_bytes, bytes, fds, n_fds, ret, err);
-	if (!bytes || tail_bytes != bytes)
-		return err_set_id(err, ERRID_SANDBOX_SPAWNER,
-				  "a payload of %u bytes came as %zu", bytes, tail_bytes);
-	*ret = (struct payload){.block = tail, .bytes = bytes, .memfd = -1};
 	return 0;
 }
 

@@ -2,9 +2,8 @@
 /*
  * How bytes of any length go with a message: a spec (the NUL-separated block that lych-sandbox
  * reads) to the spawner, from there to a warm keeper, from there to its job; files to the
- * tomb's file workers, and what they harvested back. Up to PAYLOAD_INLINE bytes they are the
- * rest of the packet; more, which no socket would carry, are a sealed memfd that comes first
- * among the descriptors. One way for each length: the other is refused.
+ * tomb's file workers, and what they harvested back. They are a sealed memfd that comes first
+ * among the descriptors: who reads it knows that nobody changes it meanwhile.
  */
 #ifndef LYCH_COMMON_PROTO_PAYLOAD_H
 #define LYCH_COMMON_PROTO_PAYLOAD_H
@@ -14,13 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PAYLOAD_INLINE 3072u
 #define PAYLOAD_MAX_BYTES ((uint32_t)12 << 20)
 
 struct payload {
 	const char *block;
 	uint32_t bytes;
-	int memfd; /* a longer one's; -1 */
+	int memfd; /* -1: there is none */
 	char *own; /* the block, where it is not borrowed */
 };
 #define PAYLOAD_NONE ((struct payload){.memfd = -1})
@@ -34,12 +32,11 @@ MUST_CHECK int payload_send(int sock, const void *msg, size_t size,
 			    const struct payload *p, const int *fds, unsigned n_fds,
 			    int flags);
 /*
- * What came with a message that says `bytes`: tail is the rest of its packet (borrowed for
- * ret's life when it holds them), fds and *n_fds what fdpass_recv() gave. A memfd is taken
- * out of fds; it has to be sealed and of that size. ERRID_SANDBOX_SPAWNER.
+ * What came with a message that says `bytes`: fds and *n_fds are what fdpass_recv() gave. The memfd
+ * is taken out of fds; it has to be sealed and of that size. ERRID_SANDBOX_SPAWNER.
  */
-MUST_CHECK int payload_take(const char *tail, size_t tail_bytes, uint32_t bytes, int *fds,
-			    unsigned *n_fds, struct payload *ret, struct err *err);
+MUST_CHECK int payload_take(uint32_t bytes, int *fds, unsigned *n_fds,
+			    struct payload *ret, struct err *err);
 void payload_done(struct payload *p);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The channel between the tomb and the spawner (lych-sandbox --serve FD): one
- * SOCK_SEQPACKET socketpair, one message a packet, fixed-size structs (a RUN is
- * followed by its spec) in host byte order (both ends are the same build:
+ * SOCK_SEQPACKET socketpair, one message a packet, fixed-size structs in host
+ * byte order (both ends are the same build:
  * `version` is compared in HELLO).
  * The tomb speaks first. A message with a wrong size, type, version or number of
  * descriptors ends the side that received it: both are our own code, so it is
@@ -12,8 +12,7 @@
  * PING, which it answers before anything else that came after it.
  *
  *	tomb -> spawner
- *	  SPAWN_RUN   + the spec (common/proto/payload.h)
- *		      + SCM_RIGHTS { stdin, stdout, stderr }
+ *	  SPAWN_RUN   + SCM_RIGHTS { spec (common/proto/payload.h), stdin, stdout, stderr }
  *	  SPAWN_KILL
  *	  SPAWN_PING      not again before its PONG
  *	spawner -> tomb
@@ -37,7 +36,7 @@
 #include "common/proto/payload.h"
 #include <stdint.h>
 
-#define SPAWN_PROTO_VERSION 5u
+#define SPAWN_PROTO_VERSION 6u
 #define SPAWN_SPEC_MAX_BYTES PAYLOAD_MAX_BYTES /* the NUL-separated block */
 #define SPAWN_JOBS_MAX 256
 #define SPAWN_TEXT_MAX 200

@@ -17,18 +17,17 @@ int handover_send(int sock, const void *msg, size_t size, const struct payload *
 	return r < 0 ? err_sys(err, "hand over") : 0;
 }
 
-int handover_recv(int sock, void *msg, size_t size, size_t max, size_t *ret_tail,
-		  int *fds, unsigned *n_fds, struct err *err)
+int handover_recv(int sock, void *msg, size_t size, int *fds, unsigned *n_fds,
+		  struct err *err)
 {
 	ssize_t n;
 
 	do
-		n = fdpass_recv(sock, msg, max, fds, n_fds, 0);
+		n = fdpass_recv(sock, msg, size, fds, n_fds, 0);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return err_sys(err, "take over");
-	if ((size_t)n < size)
-		return err_set(err, ERR_SETUP, "%zd bytes instead of %zu", n, size);
-	*ret_tail = (size_t)n - size;
-	return 0;
+	return (size_t)n == size
+		       ? 0
+		       : err_set(err, ERR_SETUP, "%zd bytes instead of %zu", n, size);
 }

@@ -4,7 +4,7 @@
  * spawner and a warm keeper, the keeper and its job. One SOCK_SEQPACKET packet, one
  * fixed-size struct, with some of them a spec. The order of the descriptors is the same on
  * every leg; the job is given its Landlock ruleset, and in floor its end of the broker,
- * before them, and the memfd of a long spec comes before all.
+ * before them, and the memfd of the spec comes before all.
  */
 #ifndef LYCH_SANDBOX_CONTRACT_HANDOVER_H
 #define LYCH_SANDBOX_CONTRACT_HANDOVER_H
@@ -29,12 +29,11 @@ MUST_CHECK int handover_send(int sock, const void *msg, size_t size,
 			     const struct payload *spec, const int *fds, unsigned n_fds,
 			     struct err *err);
 /*
- * Blocks for one packet: a struct of size bytes, and *ret_tail bytes behind it, together up
- * to max. fds (FDPASS_MAX places, -1 before) get what came with it, O_CLOEXEC, theirs to
- * close; *n_fds how many. A shorter packet, a cut one or the end of file is an error.
+ * Blocks for one packet: a struct of size bytes. fds (FDPASS_MAX places, -1 before) get what came
+ * with it, O_CLOEXEC, theirs to close; *n_fds how many. Another length or the end of file is an
+ * error.
  */
-MUST_CHECK int handover_recv(int sock, void *msg, size_t size, size_t max,
-			     size_t *ret_tail, int *fds, unsigned *n_fds,
+MUST_CHECK int handover_recv(int sock, void *msg, size_t size, int *fds, unsigned *n_fds,
 			     struct err *err);
 
 #endif

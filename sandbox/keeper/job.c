@@ -194,28 +194,23 @@ static int take_go(struct job *j, const struct job_go *go, const int *fds, unsig
 	return go->broker ? take_broker(fds[1], err) : 0;
 }
 
-static OWN_FRAME int go_warm(struct job *j, struct err *err)
+static int go_warm(struct job *j, struct err *err)
 {
-	int fds[FDPASS_MAX] = FDPASS_NONE;
-	struct {
-		struct job_go go;
-		char tail[PAYLOAD_INLINE];
-	} m;
-	struct payload spec = PAYLOAD_NONE;
-	unsigned n_fds = 0;
-	size_t tail = 0;
 	static const char ready = 1;
+	int fds[FDPASS_MAX] = FDPASS_NONE;
+	struct payload spec = PAYLOAD_NONE;
+	struct job_go go;
+	unsigned n_fds = 0;
 
 	if (send(j->status_fd, &ready, sizeof(ready), MSG_NOSIGNAL) < 0)
 		return err_sys(err, "tell the keeper");
-	if (handover_recv(j->status_fd, &m, sizeof(m.go), sizeof(m), &tail, fds, &n_fds,
-			  err) < 0)
+	if (handover_recv(j->status_fd, &go, sizeof(go), fds, &n_fds, err) < 0)
 		return err_wrap(err, "the keeper is gone");
-	if (payload_take(m.tail, tail, m.go.spec_bytes, fds, &n_fds, &spec, err) < 0 ||
-	    take_go(j, &m.go, fds, n_fds, HANDOVER_WORK, err) < 0)
+	if (payload_take(go.spec_bytes, fds, &n_fds, &spec, err) < 0 ||
+	    take_go(j, &go, fds, n_fds, HANDOVER_WORK, err) < 0)
 		return -1;
 	/* What the spec has of its own goes with exec. */
-	return take_spec(j, &spec, fds + 1 + m.go.broker, err);
+	return take_spec(j, &spec, fds + 1 + go.broker, err);
 }
 
 static int go_cold(struct job *j, struct err *err)
@@ -223,10 +218,8 @@ static int go_cold(struct job *j, struct err *err)
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	struct job_go go;
 	unsigned n_fds = 0;
-	size_t tail = 0;
 
-	if (handover_recv(j->status_fd, &go, sizeof(go), sizeof(go), &tail, fds, &n_fds,
-			  err) < 0)
+	if (handover_recv(j->status_fd, &go, sizeof(go), fds, &n_fds, err) < 0)
 		return err_wrap(err, "the keeper is gone");
 	return take_go(j, &go, fds, n_fds, 0, err);
 }

@@ -155,13 +155,13 @@ static void on_question(struct keep *k, short revents)
 	notify_step(&k->notify, revents, k->status_fd);
 }
 
-static void bind_warm(struct keep *k, const struct keeper_bind *m, const char *tail,
-		      size_t tail_bytes, int *fds, unsigned n_fds)
+static void bind_warm(struct keep *k, const struct keeper_bind *m, int *fds,
+		      unsigned n_fds)
 {
 	const char *stage = "spec";
 	struct payload spec = PAYLOAD_NONE;
 	struct err err = ERR_INIT;
-	int r = payload_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec, &err);
+	int r = payload_take(m->spec_bytes, fds, &n_fds, &spec, &err);
 
 	if (r == 0 && n_fds < HANDOVER_WORK)
 		r = err_set_id(&err, ERRID_SANDBOX_SPAWNER, "%u descriptors", n_fds);
@@ -173,27 +173,19 @@ static void bind_warm(struct keep *k, const struct keeper_bind *m, const char *t
 }
 
 /* A warm one: its spec. The end of the parent is the guard's matter. */
-static OWN_FRAME void on_parent(struct keep *k)
+static void on_parent(struct keep *k)
 {
-	struct {
-		union {
-			uint32_t type;
-			struct keeper_bind bind;
-		};
-		char tail[PAYLOAD_INLINE];
-	} m;
+	struct keeper_bind m;
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
 	ssize_t n = fdpass_recv(k->sock, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
-
-	_Static_assert(offsetof(typeof(m), tail) == sizeof(m.bind), "the tail of BIND");
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	k->phase = KEEP_SETUP;
 	keep_say(k, KEEPER_TAKEN);
-	if (n >= (ssize_t)sizeof(m.bind) && m.type == KEEPER_BIND) {
-		bind_warm(k, &m.bind, m.tail, (size_t)n - sizeof(m.bind), fds, n_fds);
+	if (n == (ssize_t)sizeof(m) && m.type == KEEPER_BIND) {
+		bind_warm(k, &m, fds, n_fds);
 	} else {
 		struct err err = ERR_INIT;
 

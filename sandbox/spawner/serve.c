@@ -87,15 +87,15 @@ static void put_hello(struct server *s)
 }
 /* ---- from the tomb ------------------------------------------------------------- */
 
-static int on_run(struct server *s, const struct spawn_run *m, const char *tail,
-		  size_t tail_bytes, int *fds, unsigned n_fds, struct err *err)
+static int on_run(struct server *s, const struct spawn_run *m, int *fds, unsigned n_fds,
+		  struct err *err)
 {
 	struct payload spec;
 
 	if (m->version != SPAWN_PROTO_VERSION || (m->flags & ~SPAWN_RUN_BROKER) ||
 	    serve_find(s, m->handle))
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed RUN");
-	if (payload_take(tail, tail_bytes, m->spec_bytes, fds, &n_fds, &spec, err) < 0)
+	if (payload_take(m->spec_bytes, fds, &n_fds, &spec, err) < 0)
 		return -1;
 	if (n_fds == HANDOVER_WORK)
 		serve_start(s, m, &spec, fds);
@@ -129,23 +129,16 @@ static void on_ping(struct server *s, const struct spawn_ping *m)
 /* 1: go on; 0: the tomb is gone; -1: it broke the protocol. */
 static int on_tomb(struct server *s, struct err *err)
 {
-	static struct { /* not on the stack, whose pages a fork shares: fewer to copy */
-		union {
-			uint32_t type;
-			struct spawn_run run;
-			struct spawn_kill kill;
-			struct spawn_ping ping;
-		};
-		char tail[PAYLOAD_INLINE];
-	} m;
+	union {
+		uint32_t type;
+		struct spawn_run run;
+		struct spawn_kill kill;
+		struct spawn_ping ping;
+	} m = {0};
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
-	ssize_t n;
+	ssize_t n = fdpass_recv(s->fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 	int r = 0;
-
-	_Static_assert(offsetof(typeof(m), tail) == sizeof(m.run), "the tail of RUN");
-	m.type = 0;
-	n = fdpass_recv(s->fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 1;
@@ -153,8 +146,8 @@ static int on_tomb(struct server *s, struct err *err)
 		r = err_set_id(err, ERRID_SANDBOX_SPAWNER, "a message that is too large");
 	else if (n <= 0)
 		return 0;
-	else if (n >= (ssize_t)sizeof(m.run) && m.type == SPAWN_RUN)
-		r = on_run(s, &m.run, m.tail, (size_t)n - sizeof(m.run), fds, n_fds, err);
+	else if (n == (ssize_t)sizeof(m.run) && m.type == SPAWN_RUN)
+		r = on_run(s, &m.run, fds, n_fds, err);
 	else if (n == (ssize_t)sizeof(m.kill) && m.type == SPAWN_KILL && n_fds == 0)
 		r = on_kill(s, &m.kill, err);
 	else if (n == (ssize_t)sizeof(m.ping) && m.type == SPAWN_PING && n_fds == 0)

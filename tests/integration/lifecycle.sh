@@ -440,7 +440,7 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 	done
 
 	# kill -9 of the spawner (outer, inner) and of the client; protocol errors.
-	for whom in outer inner client raw unsealed short_memfd cut more no_memfd empty twice; do
+	for whom in outer inner client raw unsealed short_memfd both in_packet no_memfd empty twice; do
 		[ "$grade/$whom" = floor/inner ] && continue
 		fresh
 		client_start "$grade" 3
@@ -453,12 +453,12 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 		inner) children_of "$spawner" && kill -KILL "${children[@]}" ;;
 		client) kill -KILL "$client_pid" ;;
 		raw) tell "raw 24" ;;
-		unsealed) tell "wrong 9 4000 1 0" ;;
-		short_memfd) tell "wrong 9 100 1 0" ;;
-		cut) tell "wrong 9 100 0 50" ;;
-		more) tell "wrong 9 100 0 150" ;;
-		no_memfd) tell "wrong 9 4000 0 0" ;;
-		empty) tell "wrong 9 0 0 0" ;;
+		unsealed) tell "wrong 9 100 100 0 0" ;;
+		short_memfd) tell "wrong 9 100 99 1 0" ;;
+		both) tell "wrong 9 100 100 1 100" ;;
+		in_packet) tell "wrong 9 100 0 0 100" ;;
+		no_memfd) tell "wrong 9 100 0 0 0" ;;
+		empty) tell "wrong 9 0 0 0 0" ;;
 		twice) tell "run 3 --grade $grade --timeout 60 -- true" ;;
 		esac
 		if gone_within 5000 "$mark"; then

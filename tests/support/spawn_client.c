@@ -7,8 +7,9 @@
  *	run HANDLE OPTION... -- ARGV...	words by blanks; stdio: /dev/null, null, stderr
  *	kill HANDLE WHY GRACE_MS
  *	raw N				N bytes of nonsense instead of a message
- *	wrong HANDLE BYTES 0|1 TAIL	a RUN that says BYTES of a spec, with a memfd of
- *					so many that is not sealed, and TAIL in the packet
+ *	wrong HANDLE BYTES HAS 0|1 TAIL	a RUN that says BYTES of a spec, with a memfd of HAS
+ *					(0: none) that is sealed or not, and TAIL bytes in
+ *					the packet behind it
  *
  * "pid N" (the spawner's outer process) is the first line. EOF of stdin: closes the
  * socket and waits for the spawner. EOF of the spawner: prints "gone" and exits 3.
@@ -31,6 +32,8 @@
 #define LINE_MAX_BYTES 65536
 #define WORDS_MAX 256
 #define ARGS_MAX 16
+#define TAIL_MAX_BYTES 256
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static int sock = -1, null_fd = -1;
 
@@ -78,26 +81,6 @@ static void send_run(uint64_t handle, const char *block, size_t len)
 	payload_done(&spec);
 }
 
-/* What is said to be `bytes` of a spec, and comes as a memfd that nothing seals and `tail`
- * bytes in the packet. */
-static void send_wrong(uint64_t handle, size_t bytes, bool in_memfd, size_t tail)
-{
-	struct spawn_run m = {.type = SPAWN_RUN,
-			      .version = SPAWN_PROTO_VERSION,
-			      .handle = handle,
-			      .spec_bytes = (uint32_t)bytes};
-	cleanup_close int fd = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	cleanup_free char *block = xcalloc(1, bytes + tail + 1);
-	const int fds[] = {fd, null_fd, null_fd, 2};
-	unsigned skip = in_memfd ? 0 : 1;
-
-	if (fd < 0 || write(fd, block, bytes) != (ssize_t)bytes)
-		abort();
-	if (fdpass_send_with(sock, &m, sizeof(m), block, tail, fds + skip,
-			     ARRAY_SIZE(fds) - skip, 0) < 0)
-		printf("send failed: %s\n", strerror(errno));
-}
-
 static uint64_t number(const char *s)
 {
 	uint64_t v = 0;
@@ -107,6 +90,29 @@ static uint64_t number(const char *s)
 		exit(2);
 	}
 	return v;
+}
+
+/* word: HANDLE BYTES HAS 0|1 TAIL. */
+static void send_wrong(char *const *word)
+{
+	size_t bytes = number(word[1]), has = number(word[2]), tail = number(word[4]);
+	struct {
+		struct spawn_run run;
+		char tail[TAIL_MAX_BYTES];
+	} m = {.run = {.type = SPAWN_RUN,
+		       .version = SPAWN_PROTO_VERSION,
+		       .handle = number(word[0]),
+		       .spec_bytes = (uint32_t)bytes}};
+	cleanup_close int fd = memfd_create("spec", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	const int fds[] = {fd, null_fd, null_fd, 2};
+	unsigned skip = has ? 0 : 1;
+
+	if (tail > sizeof(m.tail) || fd < 0 || ftruncate(fd, (off_t)has) < 0 ||
+	    (number(word[3]) && fcntl(fd, F_ADD_SEALS, SEALS) < 0))
+		abort();
+	if (fdpass_send(sock, &m, sizeof(m.run) + tail, fds + skip,
+			ARRAY_SIZE(fds) - skip, 0) < 0)
+		printf("send failed: %s\n", strerror(errno));
 }
 
 static void obey(char *line)
@@ -129,9 +135,8 @@ static void obey(char *line)
 			len += strlen(word[i]) + 1;
 		}
 		send_run(number(word[1]), block, len);
-	} else if (str_eq(word[0], "wrong") && n == 5) {
-		send_wrong(number(word[1]), number(word[2]), number(word[3]),
-			   number(word[4]));
+	} else if (str_eq(word[0], "wrong") && n == 6) {
+		send_wrong(word + 1);
 	} else if (str_eq(word[0], "kill") && n == 4) {
 		struct spawn_kill m = {.type = SPAWN_KILL,
 				       .handle = number(word[1]),

@@ -3,8 +3,7 @@
 Python. One Spawner per process of the test; what a job writes goes to a file."""
 import array, fcntl, os, select, signal, socket, struct, subprocess, tempfile, time
 
-VERSION = 5
-INLINE = 3072  # a longer spec is a memfd
+VERSION = 6
 RUN, KILL, HELLO, STARTED, REFUSED, EXITED, DENIED = 2, 4, 1, 3, 5, 7, 9
 BROKER = 1  # a flag of RUN
 LISTENER, CHANNEL = 1, 2  # what STARTED brings
@@ -59,19 +58,16 @@ class Spawner:
         os.mkdir(work, 0o700)
         words = ["--grade", self.grade, "--workspace", str(handle), *options, "--", *argv]
         block = b"".join(w.encode() + b"\0" for w in words)
-        head, spec = struct.pack("<IIQII", RUN, VERSION, handle, len(block), flags), []
-        if len(block) <= INLINE:
-            head += block
-        else:
-            spec = [os.memfd_create("spec", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)]
-            os.write(spec[0], block)
-            fcntl.fcntl(spec[0], F_ADD_SEALS, SEALS)
+        head = struct.pack("<IIQII", RUN, VERSION, handle, len(block), flags)
+        spec = os.memfd_create("spec", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.write(spec, block)
+        fcntl.fcntl(spec, F_ADD_SEALS, SEALS)
         out = tempfile.TemporaryFile()
         null = os.open("/dev/null", os.O_RDONLY)
-        fds = array.array("i", spec + [stdin if stdin is not None else null, out.fileno(), out.fileno()])
+        fds = array.array("i", [spec, stdin if stdin is not None else null, out.fileno(), out.fileno()])
         self.sock.sendmsg([head], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
-        for fd in spec + [null]:
-            os.close(fd)
+        os.close(spec)
+        os.close(null)
         self.jobs[handle] = Job(handle, out)
         return self.jobs[handle]
 

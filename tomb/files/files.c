@@ -318,19 +318,19 @@ static void finish(struct file_worker *w, const struct files_reply *r,
 	dispatch(f);
 }
 
-static void take_reply(struct file_worker *w, const struct files_reply *r,
-		       const char *tail, size_t tail_bytes, int *fds, unsigned n_fds)
+static void take_reply(struct file_worker *w, const struct files_reply *r, int *fds,
+		       unsigned n_fds)
 {
 	struct files_answer a = {.fds = {-1, -1}};
 	struct payload p = PAYLOAD_NONE;
 	struct err err = ERR_INIT;
 
 	if (r->payload_bytes &&
-	    payload_take(tail, tail_bytes, r->payload_bytes, fds, &n_fds, &p, &err) < 0) {
+	    payload_take(r->payload_bytes, fds, &n_fds, &p, &err) < 0) {
 		worker_lost(w, err.msg);
 		return;
 	}
-	if (n_fds > FILES_FDS_MAX || (!r->payload_bytes && tail_bytes)) {
+	if (n_fds > FILES_FDS_MAX) {
 		payload_done(&p);
 		worker_lost(w, "it sent too much");
 		return;
@@ -365,29 +365,26 @@ static void first_word(struct file_worker *w, const struct files_reply *r)
 static void on_worker(int fd UNUSED, unsigned what UNUSED, void *arg)
 {
 	struct file_worker *w = arg;
-	struct {
-		struct files_reply reply;
-		char tail[PAYLOAD_INLINE];
-	} m;
+	struct files_reply reply;
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
-	ssize_t n = fdpass_recv(w->fd, &m, sizeof(m), fds, &n_fds, MSG_DONTWAIT);
+	ssize_t n = fdpass_recv(w->fd, &reply, sizeof(reply), fds, &n_fds, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0)
 		worker_lost(w, n < 0 ? strerror(errno) : "it ended");
-	else if (!files_reply_is_sound(&m.reply, (size_t)n) ||
-		 (m.reply.word == FILES_READY) == w->ready)
+	else if (!files_reply_is_sound(&reply, (size_t)n) ||
+		 (reply.word == FILES_READY) == w->ready)
 		worker_lost(w, "it sent a message that is none");
 	else if (!w->ready)
-		first_word(w, &m.reply);
+		first_word(w, &reply);
 	else if (!w->task)
 		worker_lost(w, "it speaks without being asked");
-	else if (m.reply.word == FILES_BUSY)
+	else if (reply.word == FILES_BUSY)
 		watch_heard(&w->task->watch);
 	else
-		take_reply(w, &m.reply, m.tail, (size_t)n - sizeof(m.reply), fds, n_fds);
+		take_reply(w, &reply, fds, n_fds);
 	for (unsigned i = 0; i < FDPASS_MAX; i++)
 		fd_close(&fds[i]);
 }

@@ -13,7 +13,7 @@
 bool files_reply_is_sound(struct files_reply *r, size_t bytes)
 {
 	r->err.msg[sizeof(r->err.msg) - 1] = '\0';
-	return bytes >= sizeof(*r) && r->word < FILES_WORD_MAX_ &&
+	return bytes == sizeof(*r) && r->word < FILES_WORD_MAX_ &&
 	       (r->word == FILES_FAILED) == (r->err.code != ERR_NONE) &&
 	       (unsigned)r->err.code < ERR_CODE_MAX_ && (unsigned)r->err.id < ERRID_MAX_;
 }

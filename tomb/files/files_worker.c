@@ -269,24 +269,20 @@ static int reply(const struct worker *w, const struct answer *a)
 /* -1: the tomb is gone, or broke its word. */
 static int serve_one(const struct worker *w)
 {
-	struct {
-		struct files_request rq;
-		char tail[PAYLOAD_INLINE];
-	} m;
+	struct files_request rq;
 	int fds[FDPASS_MAX] = FDPASS_NONE, r = 0;
 	unsigned n_fds = 0;
-	ssize_t n = fdpass_recv(w->fd, &m, sizeof(m), fds, &n_fds, 0);
+	ssize_t n = fdpass_recv(w->fd, &rq, sizeof(rq), fds, &n_fds, 0);
 	struct answer a = {.fds = {-1, -1}, .payload = {.max = PAYLOAD_MAX_BYTES}};
 	struct payload p = PAYLOAD_NONE;
 	struct err err = ERR_INIT;
 
-	if (n < (ssize_t)sizeof(m.rq) ||
-	    (m.rq.payload_bytes &&
-	     payload_take(m.tail, (size_t)n - sizeof(m.rq), m.rq.payload_bytes, fds,
-			  &n_fds, &p, &err) < 0))
+	if (n != (ssize_t)sizeof(rq) ||
+	    (rq.payload_bytes &&
+	     payload_take(rq.payload_bytes, fds, &n_fds, &p, &err) < 0))
 		return -1;
-	m.rq.job[FILES_JOB_SIZE - 1] = m.rq.name[FILES_NAME_SIZE - 1] = '\0';
-	if (act(w, &m.rq, &p, &a, &err) < 0)
+	rq.job[FILES_JOB_SIZE - 1] = rq.name[FILES_NAME_SIZE - 1] = '\0';
+	if (act(w, &rq, &p, &a, &err) < 0)
 		r = files_say(w->fd, FILES_FAILED, &err);
 	else
 		r = reply(w, &a);
