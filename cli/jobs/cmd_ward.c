@@ -2,9 +2,11 @@
 /* lych ward list|test: the rules of the broker, and one decision explained by them. */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
+#include "cli/base/config_file.h"
 #include "cli/base/paths.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
+#include "common/conf/conf.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -201,6 +203,18 @@ static void print_verdict(const struct json *j, bool permitted)
 	(void)fputs(buf_str(&safe), stdout);
 }
 
+/* The vessel answers by the file of its start: a rule in it now that no URL can match would
+ * never be among those that are shown. */
+static int check_rules(const char *path, struct err *err)
+{
+	struct conf conf;
+
+	if (config_load_or_defaults(path, &conf, err) < 0)
+		return -1;
+	conf_done(&conf);
+	return 0;
+}
+
 static int test(const struct ward_args *a, struct client *c, struct err *err)
 {
 	cleanup_buf struct buf body = {0};
@@ -263,6 +277,8 @@ int cmd_ward(int argc, char **argv)
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
 	if (paths_resolve(&p, &err) == 0 && client_new(p.api_sock, &c, &err) == 0)
-		r = str_eq(a.verb, "list") ? list(&a, c, &err) : test(&a, c, &err);
+		r = str_eq(a.verb, "list")	       ? list(&a, c, &err)
+		    : check_rules(p.config, &err) == 0 ? test(&a, c, &err)
+						       : -1;
 	return r < 0 ? cmd_fail(&err, a.json) : r;
 }

@@ -180,7 +180,7 @@ const struct conf_portal *conf_portal_of_model(const struct conf_broker *b,
 					       enum portal_kind kind, const char *model,
 					       const struct conf_model **ret_model);
 
-/* A name of two labels or more, or an address without brackets, in its one spelling. */
+/* A name, or an address without brackets, in its one spelling: what a rule can name. */
 bool conf_host_is_plain(const char *host);
 
 /*

@@ -301,7 +301,7 @@ static int read_registry(const struct conf_item *item, const struct raw_registry
 		return -1;
 	g->file_host = xcalloc(raw->file_hosts_count + 1, sizeof(*g->file_host));
 	for (unsigned i = 0; i < raw->file_hosts_count; i++) {
-		if (conf_host_check(raw->file_hosts[i], &why) < 0)
+		if (conf_host_check_full(raw->file_hosts[i], &why) < 0)
 			return conf_fail_item(item, "file_hosts", why.msg);
 		g->file_host[g->n_file_hosts++] = xstrdup(raw->file_hosts[i]);
 	}

@@ -75,8 +75,10 @@ unsigned conf_item_line(const struct conf_item *item);
 int conf_fail_item(const struct conf_item *item, const char *key, const char *why);
 
 /* ---- url.c ---- */
-/* A name of two labels or more (a message without a line). */
+/* A name by the grammar of every URL (a message without a line). */
 MUST_CHECK int conf_host_check(const char *host, struct err *err);
+/* And of two labels or more: where a base URL leads must not depend on the network. */
+MUST_CHECK int conf_host_check_full(const char *host, struct err *err);
 MUST_CHECK int conf_path_check(const char *path, struct err *err);
 /* As inet_ntop() writes it, allocated; NULL: no address, or one that is none of its own. */
 char *conf_address(const char *text);

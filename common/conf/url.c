@@ -38,6 +38,13 @@ int conf_host_check(const char *host, struct err *err)
 				   "is four decimal numbers (of IPv6: in [ ] in a "
 				   "URL, without them in a rule)");
 	}
+	return 0;
+}
+
+int conf_host_check_full(const char *host, struct err *err)
+{
+	if (conf_host_check(host, err) < 0)
+		return -1;
 	if (!strchr(host, '.'))
 		return refuse(err, "a host name of one label means another machine in "
 				   "another place: write the full name, or the address");
@@ -152,7 +159,7 @@ static int read_authority(char *text, struct conf_url *u, struct err *err)
 		u->host = conf_address(text);
 		u->is_address = u->host != NULL;
 		if (!u->host) {
-			if (conf_host_check(text, err) < 0)
+			if (conf_host_check_full(text, err) < 0)
 				return -1;
 			u->host = xstrdup(text);
 		}

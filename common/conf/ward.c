@@ -115,7 +115,9 @@ static int read_host(const struct conf_item *item, const char *host,
 	rule->is_address = rule->name != NULL;
 	if (rule->name)
 		return 0;
-	if (conf_host_check(host, &why) < 0)
+	/* a whole top-level domain may be refused, never allowed */
+	if ((rule->is_suffix && permits(rule) ? conf_host_check_full(host, &why)
+					      : conf_host_check(host, &why)) < 0)
 		return conf_fail_item(item, "host", why.msg);
 	if (rule->is_suffix && permits(rule) && conf_suffix_is_shared(host))
 		return conf_fail_item(

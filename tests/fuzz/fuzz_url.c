@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A URL that is taken is written so that it is read as the same again, and holds nothing that
- * somebody could read in another way. With a line feed: the rest is a Location header. */
+ * somebody could read in another way; and a rule of the ward can name its host. With a line
+ * feed: the rest is a Location header. */
 #include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/conf/conf.h"
+#include "common/mem.h"
 #include "common/str.h"
+#include "vessel/broker/ward.h"
 #include "vessel/egress/url.h"
 
 #include <assert.h>
@@ -10,6 +15,44 @@
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Mapped addresses and "::", as inet_ntop() writes them: the same places by another name, which the
+ * ward refuses whatever its rules are. */
+static bool is_nobodys(const struct url *u)
+{
+	return u->kind == URL_HOST_IPV6 &&
+	       (str_eq(u->host, "::") || str_starts(u->host, "::ffff:"));
+}
+
+/* Whatever a URL can say, a rule can name. (That a URL can say what a rule takes: fuzz_conf.) */
+static void check_rule(const struct url *u)
+{
+	cleanup_free char *text =
+		xasprintf("version: \"1\"\nward:\n"
+			  "- {host: \"%s\", scheme: %s, port: %u, "
+			  "action: allow}\n",
+			  u->host, u->https ? "https" : "http", (unsigned)u->port);
+	const struct ward_ask ask = {.identity = "owner",
+				     .target = WARD_HOST,
+				     .https = u->https,
+				     .host = u->host,
+				     .port = u->port,
+				     .method = "GET",
+				     .path = "/"};
+	struct err err = ERR_INIT;
+	struct ward_verdict v;
+	struct conf c;
+
+	if (conf_parse(text, strlen(text), &c, &err) < 0) {
+		assert(is_nobodys(u));
+		conf_defaults(&c);
+		assert(ward_decide(&c.broker, &ask, &v, &err) < 0 &&
+		       err.id == ERRID_WARD_SPELLING);
+	} else {
+		assert(ward_decide(&c.broker, &ask, &v, &err) == 0 && v.number == 1);
+	}
+	conf_done(&c);
+}
 
 static void check(const struct url *u)
 {
@@ -29,6 +72,7 @@ static void check(const struct url *u)
 	assert(url_parse(out.data, out.len, &again, &why, NULL) == 0);
 	assert(url_same_origin(u, &again) && str_eq(u->target, again.target));
 	assert(u->kind == again.kind && u->path_len == again.path_len);
+	check_rule(u);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -46,6 +46,19 @@ done
 # the way that the file names is the way to allow it
 sed -i '/^# From the npm/,$ { s/^# ward:$/ward:/; s/^#   - {registry: npm/  - {registry: npm/ }' "$LYCH_CONFIG"
 lych config check | grep -q 'rule 1, allow, anybody: registry npm' || fail "$(lych config check)"
+# a rule that no URL can match is refused with its line, and one label is a name
+cp -p "$LYCH_CONFIG" "$LYCH_TMP/codex.good"
+hostless() { # HOST: as the last rule
+	cp -p "$LYCH_TMP/codex.good" "$LYCH_CONFIG"
+	printf '  - {host: %s, action: allow}\n' "$1" >>"$LYCH_CONFIG"
+}
+for host in api.example.9x a.xn--zz 127.1; do
+	hostless "$host"
+	refused "config check: $host" "line $(wc -l <"$LYCH_CONFIG"): ward, entry 2: host: " lych config check
+done
+hostless build-host
+lych config check | grep -q 'rule 2, allow, anybody: GET https://build-host:443/' || fail "$(lych config check)"
+cp -p "$LYCH_TMP/codex.good" "$LYCH_CONFIG"
 
 # --- a real one
 echo sk-not-a-real-key-0123456789 | lych secret set portal_main >/dev/null || fail "secret set"
@@ -70,12 +83,13 @@ ward:
   - {host: docs.example.org, path: /api, action: allow, reason: "reference"}
   - {host: "*.example.org", path: /api/private, action: deny, reason: "not ours"}
   - {portal: local, identity: guest, action: allow}
+  - {host: build-host, action: allow}
 END
 lych up --detach || fail up
 
 # --- the ward, listed and explained
 lych ward list | grep -q '^2 *allow *anybody *https://docs.example.org:443/api GET *reference' || fail "list: $(lych ward list)"
-is "list --json" 4 "$(lych ward list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["rules"]))')"
+is "list --json" 5 "$(lych ward list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["rules"]))')"
 is "no such verb" 2 "$(lych ward grant x >/dev/null 2>&1; echo $?)"
 lych ward test https://docs.example.org/api/x >"$LYCH_TMP/out" || fail "not permitted: $(cat "$LYCH_TMP/out")"
 grep -q '^permitted: GET https://docs.example.org/api/x, by rule 2' "$LYCH_TMP/out" || fail "$(cat "$LYCH_TMP/out")"
@@ -85,6 +99,7 @@ refused "another method" LYCH-WARD-001 lych ward test --method POST https://docs
 refused "http" LYCH-WARD-001 lych ward test http://docs.example.org/api
 # In the words that the job itself is told (docs/EGRESS.md), whatever a rule that denies a part of the host says.
 refused "one label" "single_label: " lych ward test https://nohost/
+is "one label that a rule names" 0 "$(lych ward test https://build-host/ >/dev/null; echo $?)"
 refused "an address" "ip_literal: " lych ward test https://127.0.0.1:8099/
 refused "another scheme by its word" "scheme: " lych ward test http://elsewhere.example.org/
 refused "a path by its word" "path: " lych ward test https://docs.example.org/apix
@@ -103,6 +118,12 @@ refused "no such portal" LYCH-WARD-007 lych ward test nobody
 refused "no such registry" LYCH-WARD-007 lych ward test registry:npm
 is "a portal" 0 "$(lych ward test main >/dev/null; echo $?)"
 is "with a limit" limit "$(lych ward test main --json | get action)"
+# the file as it is now, whatever the vessel began with
+cp -p "$LYCH_CONFIG" "$LYCH_TMP/codex.good"
+hostless a.xn--zz
+refused "ward test: a rule that no URL can match" "line $(wc -l <"$LYCH_CONFIG"): ward, entry 6: host: " lych ward test https://docs.example.org/api/x
+cp -p "$LYCH_TMP/codex.good" "$LYCH_CONFIG"
+is "and without it" 0 "$(lych ward test https://docs.example.org/api/x >/dev/null; echo $?)"
 
 # --- portals: the key's name, never the key
 lych portals >"$LYCH_TMP/out" || fail portals

@@ -68,6 +68,8 @@ static const struct bad bads[] = {
 	{WITH_URL("https://a_b.example.com"), "url: a host is"},
 	{WITH_URL("https://b\xc3\xbc.example.com"), "url: a host is"},
 	{WITH_URL("https://localhost"), "url: a host name of one label"},
+	{WITH_URL("https://api.example.9x"), "url: a host that ends in a number"},
+	{WITH_URL("https://a.xn--zz"), "url: a part of the host begins with xn--"},
 	{WITH_URL("https://"), "url: a host is"},
 	{WITH_URL("https:///v1"), "url: a host is"},
 	{WITH_URL("https://127.1"), "url: a host that ends in a number"},
@@ -222,6 +224,16 @@ static const struct bad bads[] = {
 	{RULE("{host: \"*\", action: allow}"), RULE_LINE ": host"},
 	{RULE("{host: \"*.com\", action: allow}"),
 	 RULE_LINE ": host: a host name of one"},
+	/* what no URL can say */
+	{RULE("{host: api.example.9x, action: allow}"),
+	 RULE_LINE ": host: a host that ends in a number"},
+	{RULE("{host: a.xn--zz, action: allow}"),
+	 RULE_LINE ": host: a part of the host begins with xn--"},
+	{RULE("{host: 0x7f, action: deny}"),
+	 RULE_LINE ": host: a host that ends in a number"},
+	{RULE("{host: Api, action: deny}"), RULE_LINE ": host: a host is lower-case"},
+	{RULE("{host: \"::\", action: deny}"), RULE_LINE ": host"},
+	{RULE("{host: \"::ffff:127.0.0.1\", action: deny}"), RULE_LINE ": host"},
 	{RULE("{host: \"*.\", action: allow}"), RULE_LINE ": host"},
 	{RULE("{host: \"a.*.example.org\", action: allow}"), RULE_LINE ": host"},
 	{RULE("{host: \"*.*.example.org\", action: allow}"), RULE_LINE ": host"},
@@ -401,6 +413,9 @@ Test(conf_egress, a_wildcard_of_one_owner_is_allowed_and_of_any_denied)
 		RULE("{host: raw.githubusercontent.com, action: allow}"),
 		RULE("{host: co.uk, action: allow}"),
 		RULE("{host: a.xn--bcher-kva.example, action: allow}"),
+		RULE("{host: build-host, action: allow}"),
+		RULE("{host: xn--bcher-kva, action: hold}"),
+		RULE("{host: \"*.com\", action: deny}"),
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(goods); i++) {
