@@ -5,86 +5,71 @@
 
 void sse_init(struct sse *s)
 {
-	*s = (struct sse){0};
-	buf_init(&s->line, SSE_LINE_MAX_BYTES);
-	buf_init(&s->data, SSE_LINE_MAX_BYTES);
+	*s = (struct sse){.event = ""};
+	event_stream_init(&s->lines, SSE_EVENT_MAX_BYTES);
 }
 
 void sse_done(struct sse *s)
 {
-	buf_done(&s->line);
-	buf_done(&s->data);
+	event_stream_done(&s->lines);
 }
 
-static const char *value_of(const char *line, const char *name)
+static bool copy_value(const struct event_line *l, char *out, size_t size)
 {
-	size_t n = strlen(name);
-
-	if (strncmp(line, name, n) != 0 || line[n] != ':')
-		return NULL;
-	line += n + 1;
-	return *line == ' ' ? line + 1 : line;
+	if (l->value_len >= size || memchr(l->value, '\0', l->value_len))
+		return false;
+	memcpy(out, l->value, l->value_len);
+	out[l->value_len] = '\0';
+	return true;
 }
 
-static int take_line(struct sse *s, sse_fn *fn, void *arg, struct err *err)
+static int take_line(struct sse *s, const struct event_line *l, struct err *err)
 {
-	const char *line, *v;
+	if (event_line_is(l, "event") && !copy_value(l, s->event, sizeof(s->event)))
+		return err_set_id(err, ERRID_HTTP_ANSWER, "an event's name is too long");
+	if (event_line_is(l, "id") && (!copy_value(l, s->next_id, sizeof(s->next_id)) ||
+				       str_has_control(s->next_id, l->value_len)))
+		return err_set_id(err, ERRID_HTTP_ANSWER, "an event's id is none");
+	if (s->lines.n_data > 1)
+		return err_set_id(err, ERRID_HTTP_ANSWER, "an event with two data lines");
+	return 0;
+}
+
+static int take_event(struct sse *s, sse_fn *fn, void *arg, struct err *err)
+{
+	const struct buf *data = &s->lines.data;
 	int r = 0;
 
-	if (s->line.len && s->line.data[s->line.len - 1] == '\r') {
-		s->line.data[s->line.len - 1] = '\0';
-		s->line.len--;
-	}
-	line = buf_str(&s->line);
-	if (s->line.len == 0) {
-		if (s->has_data)
-			r = fn(s->event[0] ? s->event : "message", buf_str(&s->data),
-			       s->data.len, arg, err);
-		if (r >= 0)
-			memcpy(s->id, s->next_id, sizeof(s->id));
-		buf_reset(&s->data);
-		s->event[0] = '\0';
-		s->has_data = false;
-	} else if ((v = value_of(line, "event"))) {
-		if (str_copy(s->event, sizeof(s->event), v) < 0)
-			r = err_set_id(err, ERRID_HTTP_ANSWER,
-				       "an event's name is too long");
-	} else if ((v = value_of(line, "id"))) {
-		if (str_copy(s->next_id, sizeof(s->next_id), v) < 0 ||
-		    str_has_control(v, strlen(v)))
-			r = err_set_id(err, ERRID_HTTP_ANSWER, "an event's id is none");
-	} else if ((v = value_of(line, "data"))) {
-		if (s->has_data)
-			r = err_set_id(err, ERRID_HTTP_ANSWER,
-				       "an event with two data lines");
-		s->has_data = true;
-		buf_add(&s->data, v, s->line.len - (size_t)(v - line));
-	}
-	buf_reset(&s->line);
+	if (s->lines.n_data > 0)
+		r = fn(s->event[0] ? s->event : "message", buf_str(data), data->len, arg,
+		       err);
+	if (r >= 0)
+		memcpy(s->id, s->next_id, sizeof(s->id));
+	s->event[0] = '\0';
 	return r;
 }
 
 int sse_feed(struct sse *s, const void *data, size_t len, sse_fn *fn, void *arg,
 	     struct err *err)
 {
-	const char *p = data;
+	const char *at = data;
+	struct event_line l;
+	int r = 0;
 
-	while (len) {
-		const char *nl = memchr(p, '\n', len);
-		size_t n = nl ? (size_t)(nl - p) : len;
-
-		buf_add(&s->line, p, n);
-		if (!buf_ok(&s->line))
-			return err_set_id(err, ERRID_HTTP_ANSWER,
-					  "a line of the stream is too long");
-		if (!nl)
+	while (r == 0) {
+		switch (event_stream_take(&s->lines, &at, &len, &l)) {
+		case EVENT_NONE:
 			return 0;
-		p += n + 1;
-		len -= n + 1;
-		int r = take_line(s, fn, arg, err);
-
-		if (r)
-			return r;
+		case EVENT_LINE:
+			r = take_line(s, &l, err);
+			break;
+		case EVENT_END:
+			r = take_event(s, fn, arg, err);
+			break;
+		case EVENT_TOO_LONG:
+			return err_set_id(err, ERRID_HTTP_ANSWER,
+					  "an event of the stream is too long");
+		}
 	}
-	return 0;
+	return r;
 }

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server-sent events, the subset that the vessel sends: event, id and data lines, one data
- * line an event, comments. Bytes come in any pieces. */
+/* Server-sent events (common/text/event_stream.h), the subset that the vessel sends: event, id and
+ * data lines, one data line an event, comments. Bytes come in any pieces. */
 #ifndef LYCH_CLI_BASE_SSE_H
 #define LYCH_CLI_BASE_SSE_H
 
 #include "common/attr.h"
-#include "common/buf.h"
 #include "common/err.h"
+#include "common/text/event_stream.h"
 
-#define SSE_LINE_MAX_BYTES ((size_t)4 << 20)
+#define SSE_EVENT_MAX_BYTES ((size_t)4 << 20)
 #define SSE_ID_SIZE 64
 
 struct sse {
-	struct buf line, data;
+	struct event_stream lines;
 	char event[32];
 	char next_id[SSE_ID_SIZE];
 	char id[SSE_ID_SIZE]; /* of the last event that the callback took; "" for none */
-	bool has_data;
 };
 
 void sse_init(struct sse *s);
