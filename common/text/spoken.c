@@ -54,7 +54,8 @@ struct spoken {
 	void *arg;
 	bool is_raw; /* not strict: an event was too long, all passes */
 	bool is_over;
-	struct buf event; /* incomplete */
+	struct event_stream lines;
+	struct buf head; /* the lines before an event's data, as they go on */
 	uint64_t n_events;
 	struct channel *channel[SPOKEN_CHANNELS_MAX];
 	size_t n;
@@ -66,7 +67,8 @@ struct spoken *spoken_new(const struct spoken_ops *ops, void *arg)
 
 	s->ops = ops;
 	s->arg = arg;
-	buf_init(&s->event, SPOKEN_EVENT_MAX_BYTES);
+	event_stream_init(&s->lines, SPOKEN_EVENT_MAX_BYTES);
+	buf_init(&s->head, 2 * SPOKEN_EVENT_MAX_BYTES);
 	return s;
 }
 
@@ -86,7 +88,8 @@ void spoken_free(struct spoken *s)
 		drop_frame(s->channel[i]);
 		free(s->channel[i]);
 	}
-	buf_done(&s->event);
+	event_stream_done(&s->lines);
+	buf_done(&s->head);
 	free(s);
 }
 
@@ -558,90 +561,47 @@ static bool is_name(const char *s, size_t len)
 	return len > 0 && len <= NAME_MAX_BYTES;
 }
 
-/* The value of a line "field:value" or "field: value"; NULL: it is another. */
-static const char *value_of(const char *line, size_t len, const char *field,
-			    size_t *ret_len)
+/* A line that is no data. One with a NUL would end there what is a string here, and hide the data
+ * behind it; a reader makes nothing of it. */
+static void add_head(struct spoken *s, const struct event_line *l)
 {
-	size_t skip = strlen(field);
+	struct buf *head = &s->head;
 
-	if (len < skip || memcmp(line, field, skip) != 0 ||
-	    (len > skip && line[skip] != ':'))
-		return NULL;
-	if (len > skip)
-		skip++;
-	if (len > skip && line[skip] == ' ')
-		skip++;
-	*ret_len = len - skip;
-	return line + skip;
-}
-
-/* The lines before the data, as they go on. One with a NUL would end there what is a string here, and
- * hide the data behind it; a reader makes nothing of it. */
-static void add_head(const struct spoken *s, const char *line, size_t len,
-		     struct buf *head)
-{
-	size_t n = 0;
-	const char *name = value_of(line, len, "event", &n);
-
+	if (event_line_is(l, "data"))
+		return;
 	if (!s->ops->is_strict) {
-		if (memchr(line, '\0', len))
+		if (memchr(l->text, '\0', l->len))
 			return;
-		buf_add(head, line, len);
+		buf_add(head, l->text, l->len);
 		buf_addc(head, '\n');
-	} else if (name && is_name(name, n)) {
+	} else if (event_line_is(l, "event") && is_name(l->value, l->value_len)) {
 		buf_adds(head, "event: ");
-		buf_add(head, name, n);
+		buf_add(head, l->value, l->value_len);
 		buf_addc(head, '\n');
-	} else if (len > 0 && line[0] == ':') {
+	} else if (l->field_len == 0) {
 		buf_adds(head, ":\n");
 	}
 }
 
-/* True when it has data; several lines of it are one with line breaks. */
-static bool split_event(const struct spoken *s, const char *text, size_t len,
-			struct buf *head, struct buf *data)
-{
-	const char *end = text + len;
-	bool has_data = false;
-
-	while (text < end) {
-		const char *nl = memchr(text, '\n', (size_t)(end - text)), *value;
-		size_t n = (size_t)((nl ? nl : end) - text), value_len = 0;
-
-		if (n && text[n - 1] == '\r')
-			n--;
-		value = value_of(text, n, "data", &value_len);
-		if (value) {
-			if (has_data)
-				buf_addc(data, '\n');
-			buf_add(data, value, value_len);
-			has_data = true;
-		} else if (n > 0) {
-			add_head(s, text, n, head);
-		}
-		text = nl ? nl + 1 : end;
-	}
-	return has_data;
-}
-
 /* An event that is no JSON: "[DONE]", or a comment. */
-static int take_other(struct spoken *s, const char *text, size_t len,
-		      const struct buf *head, const struct buf *data, bool has_data,
-		      struct buf *out, struct err *err)
+static int take_other(struct spoken *s, struct buf *out, struct err *err)
 {
+	const struct buf *data = &s->lines.data;
+	bool has_data = s->lines.n_data > 0;
+
 	/* the last one may not end its line, and nothing can be put behind it */
 	if (has_data || s->is_over)
 		flush_all(s, out);
 	if (!s->ops->is_strict) {
-		buf_add(out, text, len);
+		buf_add(out, s->lines.event.data, s->lines.event.len);
 		return 0;
 	}
 	if (has_data && data->len > 0 && !str_eq(buf_str(data), "[DONE]"))
 		return refuse(err, "an event of it is no JSON object");
-	buf_adds(out, buf_str(head));
+	buf_adds(out, buf_str(&s->head));
 	if (has_data)
 		buf_addf(out, "data: %s\n", buf_str(data));
-	buf_adds(out, has_data || head->len ? "\n" : "");
+	buf_adds(out, has_data || s->head.len ? "\n" : "");
 	return 0;
 }
 
@@ -674,33 +634,19 @@ static int take_json(struct spoken *s, const char *head, const struct json *j,
 	return r;
 }
 
-static int take_event(struct spoken *s, const char *text, size_t len, struct buf *out,
-		      struct err *err)
+static int take_event(struct spoken *s, struct buf *out, struct err *err)
 {
+	const struct buf *data = &s->lines.data;
 	cleanup_json struct json *j = NULL;
-	cleanup_buf struct buf head, data;
-	bool has_data;
+	int r;
 
-	buf_init(&head, SPOKEN_EVENT_MAX_BYTES);
-	buf_init(&data, SPOKEN_EVENT_MAX_BYTES);
-	has_data = split_event(s, text, len, &head, &data);
-	if (!has_data || json_parse(data.data, data.len, EVENT_DEPTH_MAX, &j, NULL) < 0)
-		return take_other(s, text, len, &head, &data, has_data, out, err);
-	return take_json(s, buf_str(&head), j, out, err);
-}
-
-/* Bytes of the event at the front, its blank line with it; 0: it is not complete. */
-static size_t event_end(const char *s, size_t len, size_t from)
-{
-	for (size_t i = from; i + 1 < len; i++) {
-		if (s[i] != '\n')
-			continue;
-		if (s[i + 1] == '\n')
-			return i + 2;
-		if (i + 2 < len && s[i + 1] == '\r' && s[i + 2] == '\n')
-			return i + 3;
-	}
-	return 0;
+	if (s->lines.n_data == 0 ||
+	    json_parse(data->data, data->len, EVENT_DEPTH_MAX, &j, NULL) < 0)
+		r = take_other(s, out, err);
+	else
+		r = take_json(s, buf_str(&s->head), j, out, err);
+	buf_reset(&s->head);
+	return r;
 }
 
 /* An event that is too long. */
@@ -710,9 +656,9 @@ static int too_long(struct spoken *s, const void *data, size_t len, struct buf *
 	if (s->ops->is_strict)
 		return refuse(err, "an event of it is too long");
 	flush_all(s, out);
-	buf_add(out, s->event.data, s->event.len);
+	buf_add(out, s->lines.event.data, s->lines.event.len);
 	buf_add(out, data, len);
-	buf_done(&s->event);
+	event_stream_done(&s->lines);
 	s->is_raw = true;
 	return 0;
 }
@@ -720,34 +666,41 @@ static int too_long(struct spoken *s, const void *data, size_t len, struct buf *
 int spoken_feed(struct spoken *s, const void *data, size_t len, struct buf *out,
 		struct err *err)
 {
-	size_t from, n, at = 0;
+	const char *at = data;
+	struct event_line line;
 
 	if (s->is_raw) {
 		buf_add(out, data, len);
 		return 0;
 	}
-	from = s->event.len > 2 ? s->event.len - 2 : 0;
-	buf_add(&s->event, data, len);
-	if (!buf_ok(&s->event))
-		return too_long(s, data, len, out, err);
-	while ((n = event_end(s->event.data + at, s->event.len - at, from)) > 0) {
-		if (take_event(s, s->event.data + at, n, out, err) < 0)
-			return -1;
-		at += n;
-		from = 0;
+	for (;;) {
+		switch (event_stream_take(&s->lines, &at, &len, &line)) {
+		case EVENT_NONE:
+			return 0;
+		case EVENT_LINE:
+			add_head(s, &line);
+			break;
+		case EVENT_END:
+			if (take_event(s, out, err) < 0)
+				return -1;
+			break;
+		case EVENT_TOO_LONG:
+			return too_long(s, at, len, out, err);
+		}
 	}
-	buf_consume(&s->event, at);
-	return 0;
 }
 
 int spoken_end(struct spoken *s, struct buf *out, struct err *err)
 {
+	struct event_line line;
 	int r = 0;
 
 	s->is_over = true;
-	if (s->event.len)
-		r = take_event(s, s->event.data, s->event.len, out, err);
-	buf_done(&s->event);
+	if (event_stream_end(&s->lines, &line) == EVENT_LINE)
+		add_head(s, &line);
+	if (s->lines.event.len)
+		r = take_event(s, out, err);
+	event_stream_done(&s->lines);
 	if (r == 0)
 		flush_all(s, out);
 	return r;

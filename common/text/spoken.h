@@ -3,7 +3,7 @@
  * The texts that a stream of events speaks. A model's text comes as a few letters in each
  * of many events, in several channels at once (a choice, a block, a tool's arguments); who
  * looks for something in it has to read on from event to event. This takes the bytes of a
- * reply (text/event-stream, one JSON object an event, OpenAI's and Anthropic's alike), gives
+ * reply (common/text/event_stream.h, one JSON object an event, OpenAI's and Anthropic's alike), gives
  * each channel's text to a filter of its own, and writes the events anew with what the
  * filters let go.
  *
@@ -25,10 +25,11 @@
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/err.h"
+#include "common/text/event_stream.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SPOKEN_EVENT_MAX_BYTES ((size_t)1 << 20)
+#define SPOKEN_EVENT_MAX_BYTES EVENT_MAX_BYTES
 #define SPOKEN_CHANNELS_MAX 512
 
 enum spoken_form {

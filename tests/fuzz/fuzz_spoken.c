@@ -10,6 +10,7 @@
 #include "common/json/json.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/text/event_stream.h"
 #include "common/text/spoken.h"
 
 #include <assert.h>
@@ -234,36 +235,23 @@ static void read_event(struct texts *all, const struct buf *data)
 		read_value(all, j, NULL, "");
 }
 
-/* As an ordinary reader of text/event-stream: lines, an empty one ends an event. */
 static struct texts *texts_of(const void *stream, size_t size)
 {
 	struct texts *all = xnew(struct texts);
-	const char *at = stream, *end = at + size;
-	cleanup_buf struct buf data;
-	bool has_data = false;
+	const char *at = stream;
+	struct event_stream s;
+	struct event_line line;
+	enum event_got got;
 
-	buf_init(&data, OUT_MAX);
-	while (at < end) {
-		const char *nl = memchr(at, '\n', (size_t)(end - at));
-		size_t n = (size_t)((nl ? nl : end) - at), skip = 4;
-
-		n -= n && at[n - 1] == '\r';
-		if (n == 0 && nl) {
-			read_event(all, &data);
-			buf_consume(&data, data.len);
-			has_data = false;
-		} else if (n >= skip && memcmp(at, "data", skip) == 0 &&
-			   (n == skip || at[skip] == ':')) {
-			skip += n > skip;
-			skip += n > skip && at[skip] == ' ';
-			if (has_data)
-				buf_addc(&data, '\n');
-			buf_add(&data, at + skip, n - skip);
-			has_data = true;
-		}
-		at = nl ? nl + 1 : end;
+	event_stream_init(&s, OUT_MAX);
+	while ((got = event_stream_take(&s, &at, &size, &line)) != EVENT_NONE) {
+		assert(got != EVENT_TOO_LONG);
+		if (got == EVENT_END)
+			read_event(all, &s.data);
 	}
-	read_event(all, &data);
+	(void)event_stream_end(&s, &line);
+	read_event(all, &s.data);
+	event_stream_done(&s);
 	return all;
 }
 

@@ -18,10 +18,10 @@
 struct ask_reply {
 	enum portal_kind dialect;
 	bool is_stream;
-	bool hides_usage;	/* the chunk with it was our wish, not the job's */
-	bool is_raw;		/* too large: passes unread from here on */
-	struct buf kept;	/* an event that is not complete; the whole reply */
-	size_t line;		/* in kept: where the present line begins */
+	bool hides_usage; /* the chunk with it was our wish, not the job's */
+	bool is_raw;	  /* too large: passes unread from here on */
+	struct event_stream lines;
+	struct buf kept;	/* of a reply that is no stream: all of it */
 	uint64_t chars, events; /* of text that came */
 	struct ask_usage usage;
 };
@@ -33,7 +33,8 @@ struct ask_reply *ask_reply_new(const struct ask *a, bool is_stream)
 	r->dialect = a->dialect;
 	r->is_stream = is_stream;
 	r->hides_usage = a->dialect == PORTAL_OPENAI && a->stream && !a->wants_usage;
-	buf_init(&r->kept, is_stream ? ASK_EVENT_MAX_BYTES : ASK_REPLY_MAX_BYTES);
+	event_stream_init(&r->lines, ASK_EVENT_MAX_BYTES);
+	buf_init(&r->kept, ASK_REPLY_MAX_BYTES);
 	return r;
 }
 
@@ -41,6 +42,7 @@ void ask_reply_free(struct ask_reply *r)
 {
 	if (!r)
 		return;
+	event_stream_done(&r->lines);
 	buf_done(&r->kept);
 	free(r);
 }
@@ -145,79 +147,44 @@ static bool read_text(struct ask_reply *r, const char *text, size_t len)
 
 /* ---- events ---- */
 
-static const char *data_of(const char *line, size_t *len)
-{
-	size_t skip = 5;
-
-	if (*len < 5 || memcmp(line, "data:", 5) != 0)
-		return NULL;
-	if (*len > skip && line[skip] == ' ')
-		skip++;
-	*len -= skip;
-	return line + skip;
-}
-
-/* An event has one data line in both dialects; of several the first that is JSON counts. */
 static void event_done(struct ask_reply *r, struct buf *out)
 {
-	const char *at = r->kept.data, *end = at + r->kept.len;
-	bool hide = false;
+	const struct buf *event = &r->lines.event, *data = &r->lines.data;
+	size_t chars = ask_text_chars(buf_str(data), data->len);
 
-	while (at < end && !hide) {
-		const char *stop = memchr(at, '\n', (size_t)(end - at));
-		size_t len = (size_t)((stop ? stop : end) - at);
-		const char *data = data_of(at, &len);
-
-		if (data) {
-			size_t chars = ask_text_chars(data, len);
-
-			r->chars += chars;
-			r->events += chars > 0;
-			hide = read_text(r, data, len);
-		}
-		at = stop ? stop + 1 : end;
-	}
-	if (!hide)
-		buf_add(out, r->kept.data, r->kept.len);
-	buf_reset(&r->kept);
-	r->line = 0;
+	r->chars += chars;
+	r->events += chars > 0;
+	if (!read_text(r, buf_str(data), data->len))
+		buf_add(out, event->data, event->len);
 }
 
-static void pass_raw(struct ask_reply *r, const void *data, size_t len, struct buf *out)
+static void pass_raw(struct ask_reply *r, const char *data, size_t len, struct buf *out)
 {
-	if (r->kept.len)
-		buf_add(out, r->kept.data, r->kept.len);
+	buf_add(out, r->lines.event.data, r->lines.event.len);
 	buf_add(out, data, len);
-	buf_done(&r->kept);
+	event_stream_done(&r->lines);
 	r->is_raw = true;
 	r->usage.is_known = false;
-}
-
-static bool is_blank(const char *line, size_t len)
-{
-	return len == 0 || (len == 1 && line[0] == '\r');
 }
 
 static void feed_stream(struct ask_reply *r, const char *data, size_t len,
 			struct buf *out)
 {
-	while (len > 0) {
-		const char *stop = memchr(data, '\n', len);
-		size_t take = stop ? (size_t)(stop - data) + 1 : len;
+	struct event_line line;
 
-		if (take > r->kept.max - r->kept.len) {
+	for (;;) {
+		switch (event_stream_take(&r->lines, &data, &len, &line)) {
+		case EVENT_NONE:
+			return;
+		case EVENT_LINE:
+			break;
+		case EVENT_END:
+			event_done(r, out);
+			break;
+		case EVENT_TOO_LONG:
 			pass_raw(r, data, len, out);
 			return;
 		}
-		buf_add(&r->kept, data, take);
-		data += take;
-		len -= take;
-		if (!stop)
-			return;
-		if (is_blank(r->kept.data + r->line, r->kept.len - r->line - 1))
-			event_done(r, out);
-		else
-			r->line = r->kept.len;
 	}
 }
 
@@ -242,11 +209,16 @@ void ask_reply_feed(struct ask_reply *r, const void *data, size_t len, struct bu
 
 void ask_reply_end(struct ask_reply *r, struct buf *out)
 {
-	if (r->is_raw || r->kept.len == 0)
+	struct event_line line;
+
+	if (r->is_raw)
 		return;
 	if (r->is_stream) {
-		event_done(r, out); /* without its blank line */
-	} else {
+		(void)event_stream_end(&r->lines, &line);
+		if (r->lines.event.len) /* without its blank line */
+			event_done(r, out);
+		event_stream_done(&r->lines);
+	} else if (r->kept.len) {
 		r->chars = ask_text_chars(r->kept.data, r->kept.len);
 		(void)read_text(r, r->kept.data, r->kept.len);
 	}

@@ -4,8 +4,8 @@
  * read, and a usage chunk that the job did not ask for is taken out. Hostile bytes: what
  * is no event or no JSON passes as it is and tells nothing. Fuzzed (fuzz_ask_reply).
  *
- * A stream is handled event by event (to a blank line), at most ASK_EVENT_MAX_BYTES
- * each; a whole reply is kept until its end only for its usage (at most
+ * A stream is handled event by event (common/text/event_stream.h: what its data lines say
+ * together), at most ASK_EVENT_MAX_BYTES each; a whole reply is kept until its end only for its usage (at most
  * ASK_REPLY_MAX_BYTES; a larger one passes, and its usage is not known).
  */
 #ifndef LYCH_VESSEL_BROKER_INTENTS_ASK_REPLY_H
@@ -13,12 +13,13 @@
 
 #include "common/buf.h"
 #include "common/conf/egress.h"
+#include "common/text/event_stream.h"
 #include "vessel/broker/intents/ask.h"
 #include "vessel/broker/intents/ask_cost.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ASK_EVENT_MAX_BYTES ((size_t)1 << 20)
+#define ASK_EVENT_MAX_BYTES EVENT_MAX_BYTES
 #define ASK_REPLY_MAX_BYTES ((size_t)16 << 20)
 
 struct ask_reply;

@@ -530,6 +530,36 @@ Test(redact_reply, several_lines_of_data_are_one, .init = begin, .fini = end)
 	expect("data: {\"a\":\ndata: 1}\n\n", true, "data: {\"a\":1}\n\n");
 }
 
+Test(redact_reply, lines_may_end_in_any_way, .init = begin, .fini = end)
+{
+	static const char *const ends[] = {"\n", "\r", "\r\n"};
+	cleanup_buf struct buf reply, out;
+	unsigned hits = 0;
+
+	buf_init(&reply, BIG);
+	buf_init(&out, BIG);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(steps); k++) {
+			const char *e = ends[i];
+
+			buf_reset(&reply);
+			buf_addf(&reply,
+				 "event: d%sdata: {\"delta\":{\"text\":\"it is "
+				 "sk-proj-\"}}%s%s",
+				 e, e, e);
+			buf_addf(&reply,
+				 "data: {\"delta\":%sdata: {\"text\":\"Zq7/R+xV2m9"
+				 "LbT0c_Hs!\"}}%s%s",
+				 e, e, e);
+			cr_expect_eq(run(buf_str(&reply), true, steps[k], &out, &hits),
+				     0);
+			cr_expect_eq(hits, 1u, "line end %zu", i);
+			cr_expect_null(strchr(buf_str(&out), '\r'));
+			cr_expect_not_null(strstr(buf_str(&out), "event: d\ndata: {"));
+			cr_expect_null(strstr(buf_str(&out), "Zq7"));
+		}
+}
+
 /* ---- a whole reply ---- */
 
 Test(redact_reply, parts_of_a_message, .init = begin, .fini = end)

@@ -119,6 +119,26 @@ Test(gate_reply, what_is_no_event_passes, .init = begin, .fini = end)
 	expect(true, "", "");
 }
 
+Test(gate_reply, lines_may_end_in_any_way, .init = begin, .fini = end)
+{
+	static const char want[] = "event: a\ndata: {\"text\":\"a@b.de\"}\n\n"
+				   "data: {\"text\":\"a@b.de!\"}\n\n";
+
+	expect(true,
+	       "event: a\rdata: {\"text\":\"<EMAIL_1>\"}\r\r"
+	       "data: {\"text\":\"<EMAIL_1>!\"}\r\r",
+	       want);
+	expect(true,
+	       "event: a\r\ndata: {\"text\":\r\ndata: \"<EMAIL_1>\"}\r\n\r\n"
+	       "data: {\"text\":\"<EMAIL_1>!\"}\r\n\r\n",
+	       want);
+	expect(true,
+	       "\xef\xbb\xbf"
+	       "event: a\ndata: {\"text\":\"<EMAIL_1>\"}\n\r\n"
+	       "data: {\"text\":\"<EMAIL_1>!\"}\n\r",
+	       want);
+}
+
 Test(gate_reply, without_placeholders_nothing_is_touched)
 {
 	job = gate_job_new(&clock_real);

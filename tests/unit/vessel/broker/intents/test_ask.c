@@ -470,6 +470,40 @@ Test(ask, usage_in_a_chunk_with_choices_stays_and_a_broken_stream_is_not_known)
 	cr_expect_str_eq(buf_str(&out), CHUNK("a") "data: {\"choi");
 }
 
+Test(ask, a_streams_lines_may_end_in_any_way_and_its_data_be_several)
+{
+	static const char *const forms[] = {
+		"data: {\"choices\":[],\ndata: \"usage\":{\"prompt_tokens\":11,\n"
+		"data:\"completion_tokens\":7}}\n\n",
+		"event: x\rdata: {\"choices\":[],\"usage\":{\"prompt_tokens\":11,"
+		"\"completion_tokens\":7}}\r\r",
+		"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":11,\r\n"
+		"data: \"completion_tokens\":7}}\r\n\r\n",
+		"\xef\xbb\xbf"
+		"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":11,"
+		"\"completion_tokens\":7}}\n\r\n",
+		/* several in one line are none */
+		"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":11,"
+		"\"completion_tokens\":7}}data: x\n\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		for (size_t piece = 1; piece <= strlen(forms[i]); piece += 4) {
+			struct ask_usage u =
+				feed(PORTAL_OPENAI, true, false, forms[i], piece);
+			bool is_read = i + 1 < ARRAY_SIZE(forms);
+
+			cr_expect_eq(u.is_known, is_read, "form %zu", i);
+			cr_expect_str_eq(buf_str(&out), is_read ? "" : forms[i]);
+			buf_done(&out);
+			u = feed(PORTAL_OPENAI, true, true, forms[i], piece);
+			cr_expect(!is_read ||
+				  (u.tokens.input == 11 && u.tokens.output == 7));
+			cr_expect_str_eq(buf_str(&out), forms[i], "no byte is lost");
+			buf_done(&out);
+		}
+}
+
 Test(ask, anthropics_running_totals)
 {
 	static const char start[] =
