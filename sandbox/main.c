@@ -481,11 +481,11 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1 && str_eq(argv[1], "--serve"))
 		return serve(argc, argv);
-	if (spec_parse(argc, argv, &spec, &err) < 0) {
+	if (sbx_spec_parse(argc, argv, &spec, &err) < 0) {
 		complain(&err);
 		return EXIT_USAGE;
 	}
 	code = run(&spec);
-	spec_done(&spec);
+	sbx_spec_done(&spec);
 	return code;
 }

@@ -43,7 +43,7 @@ struct parse {
 	bool seen[OPT_MAX_], limit_seen[SPEC_LIMIT_COUNT];
 };
 
-void spec_init(struct sbx_spec *s)
+void sbx_spec_init(struct sbx_spec *s)
 {
 	*s = (struct sbx_spec){
 		.grade = GRADE_FULL,
@@ -69,7 +69,7 @@ static void strings_free(char **list)
 	free(list);
 }
 
-void spec_done(struct sbx_spec *s)
+void sbx_spec_done(struct sbx_spec *s)
 {
 	for (size_t i = 0; i < s->n_mounts; i++)
 		free(s->mounts[i].path);
@@ -83,7 +83,7 @@ void spec_done(struct sbx_spec *s)
 	strings_free(s->argv);
 	free(s->cgroup);
 	free(s->hostname);
-	spec_init(s);
+	sbx_spec_init(s);
 }
 
 static void strings_add(char ***list, size_t *n, const char *s)
@@ -529,24 +529,25 @@ static int parse_args(struct parse *p, size_t n, const char *const *args, struct
 	return finish(p, err);
 }
 
-int spec_parse(int argc, char *const argv[], struct sbx_spec *ret, struct err *err)
+int sbx_spec_parse(int argc, char *const argv[], struct sbx_spec *ret, struct err *err)
 {
 	struct parse p = {.spec = ret};
 	cleanup_free const char **args = NULL;
 	size_t n = argc > 1 ? (size_t)argc - 1 : 0;
 
-	spec_init(ret);
+	sbx_spec_init(ret);
 	args = xcalloc(n + 1, sizeof(*args));
 	for (size_t i = 0; i < n; i++)
 		args[i] = argv[i + 1];
 	if (parse_args(&p, n, args, err) < 0) {
-		spec_done(ret);
+		sbx_spec_done(ret);
 		return -1;
 	}
 	return 0;
 }
 
-int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct err *err)
+int sbx_spec_parse_block(const char *block, size_t len, struct sbx_spec *ret,
+			 struct err *err)
 {
 	struct parse p = {.spec = ret, .from_block = true};
 	cleanup_free const char **args = NULL;
@@ -554,7 +555,7 @@ int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct
 	       max = 2 * (VARIABLES_MAX + MOUNTS_MAX + OPT_MAX_ + SPEC_LIMIT_COUNT) +
 		     SPEC_ARGS_MAX + 2;
 
-	spec_init(ret);
+	sbx_spec_init(ret);
 	if (len == 0 || len > SPAWN_SPEC_MAX_BYTES || block[len - 1] != '\0')
 		return err_set_id(err, ERRID_SPEC_SIZE,
 				  "a block is 1 to %u bytes and ends with a NUL",
@@ -567,13 +568,13 @@ int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret, struct
 	for (size_t at = 0; at < len; at += strlen(block + at) + 1)
 		args[n++] = block + at;
 	if (parse_args(&p, n, args, err) < 0) {
-		spec_done(ret);
+		sbx_spec_done(ret);
 		return -1;
 	}
 	return 0;
 }
 
-int spec_base_workspace(struct sbx_spec *s, const char *jobs_dir, struct err *err)
+int sbx_spec_base_workspace(struct sbx_spec *s, const char *jobs_dir, struct err *err)
 {
 	struct parse p = {.spec = s, .from_block = true};
 	char *path;

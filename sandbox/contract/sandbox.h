@@ -55,7 +55,7 @@ struct sbx_mount {
 	char *path;
 };
 
-/* The spec: owned strings; see spec_parse(). */
+/* The spec: owned strings; see sbx_spec_parse(). */
 struct sbx_spec {
 	enum sbx_grade grade;
 	enum sbx_net net;
@@ -106,16 +106,16 @@ struct sbx_spec {
  * HOME, PATH, TMPDIR, LANG, USER and TERM are added to env when they are not given.
  * Errors: ERRID_CORE_USAGE / SPEC_*.
  */
-MUST_CHECK int spec_parse(int argc, char *const argv[], struct sbx_spec *ret,
-			  struct err *err);
+MUST_CHECK int sbx_spec_parse(int argc, char *const argv[], struct sbx_spec *ret,
+			      struct err *err);
 /* A block of NUL-terminated strings, the same grammar; <= SPAWN_SPEC_MAX_BYTES. */
-MUST_CHECK int spec_parse_block(const char *block, size_t len, struct sbx_spec *ret,
-				struct err *err);
+MUST_CHECK int sbx_spec_parse_block(const char *block, size_t len, struct sbx_spec *ret,
+				    struct err *err);
 /* Makes a relative workspace of a block absolute; nothing to do for others. */
-MUST_CHECK int spec_base_workspace(struct sbx_spec *s, const char *jobs_dir,
-				   struct err *err);
-void spec_init(struct sbx_spec *s); /* defaults of common/proto.h */
-void spec_done(struct sbx_spec *s);
+MUST_CHECK int sbx_spec_base_workspace(struct sbx_spec *s, const char *jobs_dir,
+				       struct err *err);
+void sbx_spec_init(struct sbx_spec *s); /* defaults of common/proto.h */
+void sbx_spec_done(struct sbx_spec *s);
 
 /* What keeper and guard tell the parent over a SOCK_SEQPACKET pair: the very structs of
  * common/proto/spawn_proto.h (spawn_started, spawn_refused, spawn_exited), handle 0. */

@@ -408,7 +408,7 @@ int birth_bind(struct keep *k, const struct keeper_bind *m, const struct payload
 	unsigned n_fds = HANDOVER_WORK;
 
 	*stage = "spec";
-	if (spec_parse_block(spec->block, spec->bytes, &k->own_spec, err) < 0)
+	if (sbx_spec_parse_block(spec->block, spec->bytes, &k->own_spec, err) < 0)
 		return -1;
 	if (k->own_spec.grade != k->spec->grade || k->own_spec.net != k->spec->net)
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER,

@@ -167,7 +167,7 @@ static int take_spec(struct job *j, const struct payload *sent, const int *fds,
 {
 	struct sbx_spec spec;
 
-	if (spec_parse_block(sent->block, sent->bytes, &spec, err) < 0)
+	if (sbx_spec_parse_block(sent->block, sent->bytes, &spec, err) < 0)
 		return -1;
 	j->spec = spec;
 	j->work_fd = fds[HANDOVER_WORK];

@@ -29,7 +29,7 @@ void pool_init(struct pool *p, const struct spawner_place *place, unsigned max,
 			   .endings = endings};
 	p->want = p->max ? 1 : 0;
 	p->review_at = clock_boot_usec() + REVIEW_USEC;
-	spec_init(&p->shape);
+	sbx_spec_init(&p->shape);
 	p->shape.grade = place->grade;
 	p->shape.tools = place->tools;
 	p->shape.hostname = xstrdup(SBX_HOSTNAME);
@@ -187,5 +187,5 @@ void pool_done(struct pool *p)
 		drop_one(p, p->n - 1);
 	fd_close(&p->meminfo_fd);
 	p->shape.cgroup_fd = -1; /* borrowed */
-	spec_done(&p->shape);
+	sbx_spec_done(&p->shape);
 }

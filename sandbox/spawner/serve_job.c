@@ -127,7 +127,7 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid())
 		return err_set_id(err, ERRID_SANDBOX_WORKSPACE,
 				  "%s is not a directory of ours", spec->workspace);
-	return spec_base_workspace(spec, s->jobs_dir, err);
+	return sbx_spec_base_workspace(spec, s->jobs_dir, err);
 }
 
 /* From the template where it fits, else from the jobs namespace. */
@@ -218,7 +218,7 @@ void serve_start(struct server *s, const struct spawn_run *m, const struct paylo
 	struct sbx_spec spec;
 	int r;
 
-	r = spec_parse_block(sent->block, sent->bytes, &spec, &err);
+	r = sbx_spec_parse_block(sent->block, sent->bytes, &spec, &err);
 	spec.broker = m->flags & SPAWN_RUN_BROKER;
 	if (r == 0)
 		r = judge_spec(s, &spec, &err);
@@ -231,7 +231,7 @@ void serve_start(struct server *s, const struct spawn_run *m, const struct paylo
 	} else {
 		put_refused(s, m->handle, stage, &err);
 	}
-	spec_done(&spec);
+	sbx_spec_done(&spec);
 }
 
 void serve_on_keeper(struct server *s, struct served *j)

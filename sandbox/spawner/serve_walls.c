@@ -39,7 +39,7 @@ static int wall_full(const char *jobs_dir, const char *cgroup_dir, const char *t
 	struct sbx_spec spec;
 	int r;
 
-	spec_init(&spec);
+	sbx_spec_init(&spec);
 	mounts[spec.n_mounts++].path = jobs;
 	if (cgroup)
 		mounts[spec.n_mounts++] = (struct sbx_mount){MOUNT_RW, cgroup};
@@ -133,7 +133,7 @@ static int split_template(struct spawner_place *p, struct err *err)
 	char hostname[] = SBX_HOSTNAME;
 	struct sbx_spec shape;
 
-	spec_init(&shape);
+	sbx_spec_init(&shape);
 	shape.hostname = hostname;
 	shape.tools = p->tools;
 	p->jobs_ns = open_mount_ns(err);

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = ERR_INIT;
 	struct sbx_spec s;
 
-	if (spec_parse_block((const char *)data, size, &s, &err) < 0) {
+	if (sbx_spec_parse_block((const char *)data, size, &s, &err) < 0) {
 		assert(err_is_set(&err));
 		assert(!s.argv && !s.env && !s.workspace && s.n_mounts == 0);
 		return 0;
@@ -28,9 +28,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		       !strstr(s.mounts[i].path, "//"));
 	}
 	if (s.workspace) {
-		assert(spec_base_workspace(&s, "/jobs", &err) == 0);
+		assert(sbx_spec_base_workspace(&s, "/jobs", &err) == 0);
 		assert(s.workspace[0] == '/' && !strstr(s.workspace, "/../"));
 	}
-	spec_done(&s);
+	sbx_spec_done(&s);
 	return 0;
 }

@@ -29,7 +29,7 @@ static int parse_list(const char args[ARGS_MAX][64], struct sbx_spec *spec,
 		argv[n + 1] = text[n];
 		n++;
 	}
-	return spec_parse(n + 1, argv, spec, err);
+	return sbx_spec_parse(n + 1, argv, spec, err);
 }
 
 ParameterizedTestParameters(sandbox_spec, bad_command_lines_are_refused)
@@ -140,7 +140,7 @@ Test(sandbox_spec, defaults_stand_without_options)
 	cr_assert(has_env(&s, "HOME=/tmp"));
 	cr_assert(has_env(&s, "PATH=/usr/local/bin:/usr/bin:/bin"));
 	cr_assert(has_env(&s, "TERM=dumb"));
-	spec_done(&s);
+	sbx_spec_done(&s);
 }
 
 Test(sandbox_spec, nothing_of_the_callers_environment_is_taken)
@@ -155,7 +155,7 @@ Test(sandbox_spec, nothing_of_the_callers_environment_is_taken)
 	while (s.env[n])
 		n++;
 	cr_assert_eq(n, 7, "A, HOME, PATH, TMPDIR, LANG, USER, TERM");
-	spec_done(&s);
+	sbx_spec_done(&s);
 }
 
 Test(sandbox_spec, options_take_their_value_both_ways)
@@ -181,7 +181,7 @@ Test(sandbox_spec, options_take_their_value_both_ways)
 	cr_assert_eq(s.n_mounts, 1);
 	cr_assert_eq(s.mounts[0].kind, MOUNT_RW);
 	cr_assert_str_eq(s.mounts[0].path, "/usr/share");
-	spec_done(&s);
+	sbx_spec_done(&s);
 }
 
 Test(sandbox_spec, a_relative_workspace_is_below_the_callers_directory)
@@ -196,7 +196,7 @@ Test(sandbox_spec, a_relative_workspace_is_below_the_callers_directory)
 	cr_assert_eq(parse_list(args, &s, &err), 0, "%s", err.msg);
 	cr_assert_str_eq(s.workspace, want);
 	cr_assert_str_eq(s.caller_cwd, cwd);
-	spec_done(&s);
+	sbx_spec_done(&s);
 }
 
 Test(sandbox_spec, a_stricter_path_where_it_would_be_no_wall_is_refused)
@@ -232,7 +232,7 @@ Test(sandbox_spec, nested_paths_are_mounted_parents_first)
 	cr_assert_str_eq(s.mounts[0].path, "/usr");
 	cr_assert_str_eq(s.mounts[1].path, "/usr/share");
 	cr_assert_eq(s.mounts[1].kind, MOUNT_RO);
-	spec_done(&s);
+	sbx_spec_done(&s);
 }
 
 /* ---- the block ------------------------------------------------------------------ */
@@ -243,7 +243,7 @@ static int parse_block(const char *block, size_t len, struct sbx_spec *s,
 		       enum err_id *ret_id)
 {
 	struct err err = ERR_INIT;
-	int r = spec_parse_block(block, len, s, &err);
+	int r = sbx_spec_parse_block(block, len, s, &err);
 
 	*ret_id = err.id;
 	return r;
@@ -304,12 +304,12 @@ Test(sandbox_spec, a_relative_workspace_of_a_block_gets_its_base)
 	cr_assert_str_eq(s.workspace, "42.1/work");
 	cr_assert_null(s.caller_cwd);
 	cr_assert_str_eq(s.argv[2], "exit 7");
-	cr_assert_eq(spec_base_workspace(&s, "relative", &err), -1);
-	cr_assert_eq(spec_base_workspace(&s, "/data/jobs", NULL), 0);
+	cr_assert_eq(sbx_spec_base_workspace(&s, "relative", &err), -1);
+	cr_assert_eq(sbx_spec_base_workspace(&s, "/data/jobs", NULL), 0);
 	cr_assert_str_eq(s.workspace, "/data/jobs/42.1/work");
 	cr_assert(has_env(&s, "HOME=/data/jobs/42.1/work"));
 	cr_assert(has_env(&s, "TMPDIR=/data/jobs/42.1/work"));
-	spec_done(&s);
+	sbx_spec_done(&s);
 }
 
 Test(sandbox_spec, a_given_variable_wins_over_its_default)
@@ -322,8 +322,8 @@ Test(sandbox_spec, a_given_variable_wins_over_its_default)
 	cr_assert(has_env(&s, "HOME=/x"));
 	cr_assert_not(has_env(&s, "HOME=/tmp"));
 	cr_assert(has_env(&s, "PATH="));
-	spec_done(&s);
-	spec_done(&s); /* twice is once */
+	sbx_spec_done(&s);
+	sbx_spec_done(&s); /* twice is once */
 }
 
 Test(sandbox_spec, a_limit_has_two_spellings_and_one_meaning)
@@ -358,14 +358,14 @@ Test(sandbox_spec, a_limit_has_two_spellings_and_one_meaning)
 			     0);
 		cr_assert_eq(parse_list(by_name, &a, &err), 0, "%s", err.msg);
 		cr_assert_eq(parse_list(by_limit, &b, &err), 0, "%s", err.msg);
-		spec_init(&plain);
+		sbx_spec_init(&plain);
 		cr_assert_arr_eq((char *)&a + limits[i].offset,
 				 (char *)&b + limits[i].offset, limits[i].size);
 		cr_assert_arr_neq((char *)&a + limits[i].offset,
 				  (char *)&plain + limits[i].offset, limits[i].size,
 				  "%s set nothing", limits[i].option);
-		spec_done(&a);
-		spec_done(&b);
+		sbx_spec_done(&a);
+		sbx_spec_done(&b);
 	}
 }
 
@@ -390,8 +390,8 @@ Test(sandbox_spec, explain_is_off_unless_asked_for)
 
 	cr_assert_eq(parse_list(without, &s, &err), 0);
 	cr_assert_not(s.explain);
-	spec_done(&s);
+	sbx_spec_done(&s);
 	cr_assert_eq(parse_list(with, &s, &err), 0);
 	cr_assert(s.explain);
-	spec_done(&s);
+	sbx_spec_done(&s);
 }

@@ -23,7 +23,7 @@ static NORETURN void be_job(int status_fd, bool execs)
 	struct sbx_spec spec;
 	int listener = -1;
 
-	spec_init(&spec);
+	sbx_spec_init(&spec);
 	spec.grade = GRADE_FLOOR;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    seccomp_install(&spec, &listener, &err) < 0 ||
