@@ -16,30 +16,11 @@
 #define SSE_ALIVE_USEC ((uint64_t)5 * 1000000)
 
 /* Sizes in bytes. */
-#define SPEC_MAX_BYTES ((size_t)1 << 20)
 #define RESULT_MAX_BYTES ((size_t)1 << 20)
 #define OUTPUT_CHUNK_MAX_BYTES ((size_t)256 << 10)
 #define UPLOAD_PART_MAX_BYTES ((size_t)4 << 20)
 #define BLOB_MAX_BYTES ((uint64_t)4 << 30)
-#define ARGV_MAX 256
-#define ARG_MAX_BYTES 32768
-#define ENV_MAX 128
-#define FILES_MAX 1024
 #define ARTIFACTS_MAX 256
-
-/* Defaults and ceilings of a job's limits. */
-#define LIMIT_MEMORY_DEFAULT ((uint64_t)512 << 20)
-#define LIMIT_MEMORY_MAX ((uint64_t)64 << 30)
-#define LIMIT_CPUS_DEFAULT 1
-#define LIMIT_CPUS_MAX 64
-#define LIMIT_PROCESSES_DEFAULT 256
-#define LIMIT_PROCESSES_MAX 4096
-#define LIMIT_TIMEOUT_USEC_DEFAULT ((uint64_t)600 * 1000000)
-#define LIMIT_TIMEOUT_USEC_MAX ((uint64_t)14400 * 1000000)
-#define LIMIT_OUTPUT_DEFAULT ((uint64_t)64 << 20)
-#define LIMIT_OUTPUT_MAX ((uint64_t)1 << 30)
-#define LIMIT_DISK_DEFAULT ((uint64_t)1 << 30)
-#define LIMIT_DISK_MAX ((uint64_t)64 << 30)
 
 /* In a tomb's data directory: whoever starts a tomb there has proved that every earlier one
  * is dead, and all that it started. The tomb takes it away before it notes a lease.

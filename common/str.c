@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PATH_BYTES_MAX 4095
 #define PATH_COMPONENT_MAX 255
 #define PATH_DEPTH_MAX 64
 

@@ -43,8 +43,9 @@ void hex_encode(const void *data, size_t len, char *out);
 /* Exactly 2*len lower-case digits. */
 MUST_CHECK int hex_decode(const char *hex, void *out, size_t len);
 
+#define PATH_BYTES_MAX 4095
 /*
- * A relative path that a job or a client named: 1..4095 bytes of UTF-8, no
+ * A relative path that a job or a client named: 1..PATH_BYTES_MAX bytes of UTF-8, no
  * leading '/', no empty, "." or ".." component, no component over 255 bytes,
  * no control byte, no NUL, depth at most 64.
  */

@@ -23,10 +23,10 @@ static const struct {
 } limits[SPEC_LIMIT_COUNT] = {
 #define ROW(symbol, kind, min, max, field)                                               \
 	[SPEC_LIMIT_##symbol] = {kind, min, max, offsetof(struct sbx_spec, field)}
-	ROW(TIMEOUT, TIME, USEC_PER_MSEC, LIMIT_TIMEOUT_USEC_MAX, timeout_usec),
+	ROW(TIMEOUT, TIME, LIMIT_TIMEOUT_USEC_MIN, LIMIT_TIMEOUT_USEC_MAX, timeout_usec),
 	ROW(CPU_TIME, SECONDS, USEC_PER_SEC, LIMIT_TIMEOUT_USEC_MAX *LIMIT_CPUS_MAX,
 	    cpu_sec),
-	ROW(MEMORY, SIZE, (uint64_t)1 << 20, LIMIT_MEMORY_MAX, memory_bytes),
+	ROW(MEMORY, SIZE, LIMIT_MEMORY_MIN, LIMIT_MEMORY_MAX, memory_bytes),
 	ROW(DISK, SIZE, SIZE_LEAST, LIMIT_DISK_MAX, disk_bytes),
 	ROW(TMP, SIZE, SIZE_LEAST, LIMIT_MEMORY_MAX, tmp_bytes),
 	ROW(FILE_SIZE, SIZE, SIZE_LEAST, LIMIT_DISK_MAX, output_bytes),

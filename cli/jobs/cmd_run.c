@@ -111,8 +111,9 @@ static bool parse_limit(struct argp_state *state, struct run_args *a, int key,
 	switch (key) {
 	case 't':
 		number(state,
-		       parse_duration_usec(arg, 1000, LIMIT_TIMEOUT_USEC_MAX,
-					   &a->timeout_usec, &err),
+		       parse_duration_usec(arg, LIMIT_TIMEOUT_USEC_MIN,
+					   LIMIT_TIMEOUT_USEC_MAX, &a->timeout_usec,
+					   &err),
 		       &err, "--timeout");
 		return true;
 	case 'm':
@@ -164,7 +165,7 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	switch (key) {
 	case 'f':
-		add(state, a->files, &a->n_files, RUN_FILES_MAX, arg);
+		add(state, a->files, &a->n_files, FILES_MAX, arg);
 		return 0;
 	case 'C':
 		a->dir = arg;

@@ -15,6 +15,7 @@
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/proto/denied.h"
+#include "common/proto/job_spec.h"
 #include "common/str.h"
 
 #include <argp.h>

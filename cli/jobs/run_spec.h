@@ -9,15 +9,14 @@
 #include "common/err.h"
 #include "common/proto.h"
 #include "common/proto/deps.h"
+#include "common/proto/job_spec.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define RUN_FILES_MAX 1024
-
 /* All of it is the command line's own; 0, NULL and false: not given. */
 struct run_args {
-	const char *files[RUN_FILES_MAX], *env[ENV_MAX], *artifacts[64];
+	const char *files[FILES_MAX], *env[ENV_MAX], *artifacts[GLOBS_MAX];
 	size_t n_files, n_env, n_artifacts;
 	const char *pypi[DEPS_MAX], *npm[DEPS_MAX];
 	size_t n_pypi, n_npm;

@@ -11,6 +11,7 @@
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/proto/job_spec.h"
 #include "common/str.h"
 
 #include <cyaml/cyaml.h>
@@ -259,14 +260,15 @@ static int read_limits(const struct conf_reader *r, const struct raw_limits *l,
 {
 	if (!l)
 		return 0;
-	if (read_pair(r, "memory", l->memory, parse_size, 1 << 20, &c->memory_default,
-		      &c->memory_max) < 0 ||
+	if (read_pair(r, "memory", l->memory, parse_size, LIMIT_MEMORY_MIN,
+		      &c->memory_default, &c->memory_max) < 0 ||
 	    read_pair(r, "disk", l->disk, parse_size, 1 << 20, &c->disk_default,
 		      &c->disk_max) < 0 ||
 	    read_pair(r, "output", l->output, parse_size, 1, &c->output_default,
 		      &c->output_max) < 0 ||
-	    read_pair(r, "timeout", l->timeout, parse_duration_usec, USEC_PER_MSEC,
-		      &c->timeout_default_usec, &c->timeout_max_usec) < 0 ||
+	    read_pair(r, "timeout", l->timeout, parse_duration_usec,
+		      LIMIT_TIMEOUT_USEC_MIN, &c->timeout_default_usec,
+		      &c->timeout_max_usec) < 0 ||
 	    read_count_pair(r, "processes", l->processes, &c->processes_default,
 			    &c->processes_max) < 0 ||
 	    read_count_pair(r, "cpus", l->cpus, &c->cpus_default, &c->cpus_max) < 0)

@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/proto/deps.h"
+#include "common/proto/job_spec.h"
 
 #include <stdlib.h>
 

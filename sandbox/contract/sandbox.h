@@ -37,6 +37,7 @@
 #include "common/err.h"
 #include "common/landlock.h"
 #include "common/proto.h"
+#include "common/proto/job_spec.h"
 #include "common/proto/payload.h"
 #include "common/proto/spawn_proto.h"
 #include "sandbox/contract/cpus.h"
@@ -114,7 +115,7 @@ MUST_CHECK int sbx_spec_parse_block(const char *block, size_t len, struct sbx_sp
 /* Makes a relative workspace of a block absolute; nothing to do for others. */
 MUST_CHECK int sbx_spec_base_workspace(struct sbx_spec *s, const char *jobs_dir,
 				       struct err *err);
-void sbx_spec_init(struct sbx_spec *s); /* defaults of common/proto.h */
+void sbx_spec_init(struct sbx_spec *s); /* defaults of common/proto/job_spec.h */
 void sbx_spec_done(struct sbx_spec *s);
 
 /* What keeper and guard tell the parent over a SOCK_SEQPACKET pair: the very structs of

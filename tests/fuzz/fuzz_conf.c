@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/conf/conf.h"
 #include "common/mem.h"
+#include "common/proto/job_spec.h"
 #include "common/str.h"
 #include "vessel/broker/ward.h"
 #include "vessel/egress/url.h"

@@ -4,6 +4,7 @@
  * vessel may answer. The first byte chooses the parser.
  */
 #include "common/mem.h"
+#include "common/proto/job_spec.h"
 #include "tomb/queue/hello.h"
 #include "tomb/queue/queue_vessel.h"
 #include "vessel/db/door_wire.h"

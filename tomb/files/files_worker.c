@@ -136,7 +136,7 @@ static int write_manifest(const struct harvest *h, int held_fd, struct err *err)
 }
 
 /* The globs where they lie in the payload. -1: it is no list of them. */
-static ssize_t read_globs(const struct payload *p, const char *globs[SPEC_GLOBS_MAX])
+static ssize_t read_globs(const struct payload *p, const char *globs[GLOBS_MAX])
 {
 	const char *at = p->block, *end = at ? at + p->bytes : NULL;
 	ssize_t n = 0;
@@ -144,7 +144,7 @@ static ssize_t read_globs(const struct payload *p, const char *globs[SPEC_GLOBS_
 	if (!at || end[-1] != '\0')
 		return -1;
 	for (; at < end; at += strlen(at) + 1) {
-		if (n == SPEC_GLOBS_MAX)
+		if (n == GLOBS_MAX)
 			return -1;
 		globs[n++] = at;
 	}
@@ -154,7 +154,7 @@ static ssize_t read_globs(const struct payload *p, const char *globs[SPEC_GLOBS_
 static int harvest_all(const struct worker *w, struct harvest *h, int work, int kept,
 		       int held, const struct payload *p, struct err *err)
 {
-	const char *globs[SPEC_GLOBS_MAX];
+	const char *globs[GLOBS_MAX];
 	ssize_t n = read_globs(p, globs);
 	int r;
 

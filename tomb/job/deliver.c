@@ -291,7 +291,7 @@ static void add_files(struct run *run, struct buf *b)
 			add_put(b, FILES_FROM_BLOB, f->mode, f->path, from, strlen(from));
 	}
 	if (s->script)
-		add_put(b, FILES_IN_WORK, 0644, SPEC_SCRIPT_NAME, s->script,
+		add_put(b, FILES_IN_WORK, 0644, SCRIPT_NAME, s->script,
 			strlen(s->script));
 }
 

@@ -8,6 +8,7 @@
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/net/httpc.h"
+#include "common/proto/job_spec.h"
 #include "common/str.h"
 
 #include <inttypes.h>

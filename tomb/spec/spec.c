@@ -59,7 +59,7 @@ static int spec_sha(const struct json *obj, const char *key, char out[SHA256_HEX
 static int parse_argv(const struct json *obj, struct tomb_spec *s, struct err *err)
 {
 	const struct json *arr = NULL;
-	const char *script = NULL, *interpreter = "/bin/sh";
+	const char *script = NULL, *interpreter = INTERPRETER_DEFAULT;
 	size_t n;
 
 	if (spec_arr(obj, "argv", ARGV_MAX, &arr, err) < 0 ||
@@ -118,12 +118,12 @@ static int parse_stdin(const struct json *obj, struct tomb_spec *s, struct err *
 
 static int parse_file(const struct json *v, struct tomb_file *f, struct err *err)
 {
-	static const char *const keys[] = {"path", "content", "base64", "blob", "mode"};
+	static const char *const keys[] = {SPEC_FILE_KEYS};
 	const char *path = NULL, *content = NULL, *b64 = NULL, *mode = "0644";
 
 	if (json_as_obj(v, err) < 0 ||
 	    json_check_keys(v, keys, ARRAY_SIZE(keys), err) < 0 ||
-	    json_get_str(v, "path", true, 4095, &path, err) < 0)
+	    json_get_str(v, "path", true, SPEC_PATH_MAX_BYTES, &path, err) < 0)
 		return -1;
 	if (path_check_relative(path, strlen(path), err) < 0)
 		return -1;
@@ -199,7 +199,7 @@ static int parse_globs(const struct json *obj, struct tomb_spec *s, struct err *
 	const struct json *arr = NULL;
 	size_t n;
 
-	if (spec_arr(obj, "artifacts", SPEC_GLOBS_MAX, &arr, err) < 0)
+	if (spec_arr(obj, "artifacts", GLOBS_MAX, &arr, err) < 0)
 		return -1;
 	n = arr ? json_arr_len(arr) : 0;
 	if (n)
@@ -207,7 +207,7 @@ static int parse_globs(const struct json *obj, struct tomb_spec *s, struct err *
 	for (size_t i = 0; i < n; i++) {
 		const char *glob = NULL;
 
-		if (json_as_str(json_arr_at(arr, i), 4095, &glob, err) < 0)
+		if (json_as_str(json_arr_at(arr, i), SPEC_PATH_MAX_BYTES, &glob, err) < 0)
 			return err_wrap(err, "artifacts[%zu]", i);
 		if (!glob[0] || glob[0] == '/' || str_has_control(glob, strlen(glob)))
 			return err_set_id(err, ERRID_SPEC_PATH, "artifacts[%zu]", i);
@@ -218,8 +218,7 @@ static int parse_globs(const struct json *obj, struct tomb_spec *s, struct err *
 
 static int parse_limits(const struct json *obj, struct tomb_spec *s, struct err *err)
 {
-	static const char *const keys[] = {"memory_bytes", "disk_bytes", "output_bytes",
-					   "timeout_ms",   "processes",	 "cpus"};
+	static const char *const keys[] = {SPEC_LIMIT_KEYS};
 	const struct json *l = NULL;
 	uint64_t processes = LIMIT_PROCESSES_DEFAULT, cpus = LIMIT_CPUS_DEFAULT;
 
@@ -252,7 +251,7 @@ static int parse_limits(const struct json *obj, struct tomb_spec *s, struct err 
 
 static int parse_modes(const struct json *obj, struct tomb_spec *s, struct err *err)
 {
-	static const char *const empty[] = {"grants", "gates"};
+	static const char *const empty[] = {SPEC_LATER_KEYS};
 	const char *network = "loopback", *egress = "none", *profile = "candidate";
 
 	if (spec_str(obj, "network", 16, &network, err) < 0 ||
@@ -302,13 +301,7 @@ static int parse_modes(const struct json *obj, struct tomb_spec *s, struct err *
 
 int tomb_spec_parse(const void *data, size_t len, struct tomb_spec *ret, struct err *err)
 {
-	static const char *const keys[] = {
-		"request_id", "argv",	      "script",	   "interpreter", "stdin",
-		"stdin_blob", "stdin_base64", "files",	   "input",	  "env",
-		"deps",	      "limits",	      "network",   "egress",	  "grants",
-		"profile",    "gates",	      "artifacts", "privacy",	  "priority",
-		"retry",      "explain",
-	};
+	static const char *const keys[] = {SPEC_KEYS};
 	cleanup_json struct json *obj = NULL;
 	struct tomb_spec s = {.n_argv = 0};
 
@@ -406,7 +399,7 @@ static void block_job(const struct tomb_spec *s, const struct tomb_spec_place *p
 	block_str(out, "--");
 	if (s->script) {
 		block_str(out, s->interpreter);
-		block_str(out, "./" SPEC_SCRIPT_NAME);
+		block_str(out, "./" SCRIPT_NAME);
 	}
 	for (size_t i = 0; i < s->n_argv; i++)
 		block_str(out, s->argv[i]);

@@ -13,13 +13,11 @@
 #include "common/id.h"
 #include "common/proto.h"
 #include "common/proto/broker_proto.h"
+#include "common/proto/job_spec.h"
 #include "tomb/spec/deps.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define SPEC_SCRIPT_NAME ".lychgate-script"
-#define SPEC_GLOBS_MAX 64
 
 struct tomb_file {
 	char *path;

@@ -10,6 +10,7 @@
 #include "common/base64.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
+#include "common/proto/job_spec.h"
 #include "common/str.h"
 #include "vessel/api/api.h"
 #include "vessel/api/auth.h"

@@ -7,6 +7,7 @@
 #include "vessel/api/routes.h"
 #include "common/attr.h"
 #include "common/proto.h"
+#include "common/proto/job_spec.h"
 #include "vessel/api/api.h"
 #include "vessel/api/auth.h"
 

@@ -16,10 +16,6 @@
 #include "vessel/broker/ward.h"
 #include <assert.h>
 
-#define MEMORY_MIN_BYTES ((uint64_t)1 << 20)
-#define DISK_MIN_BYTES ((uint64_t)64 << 10)
-#define INTERPRETER_MAX_BYTES 4095
-
 static int read_request_id(struct spec *s, struct err *err)
 {
 	const char *id = NULL;
@@ -100,22 +96,6 @@ static int read_argv(struct spec *s, struct err *err)
 	return 0;
 }
 
-static int check_interpreter(const char *p, struct err *err)
-{
-	size_t len = strlen(p);
-
-	if (p[0] == '/') {
-		/* the rest of an absolute path obeys the rules of a relative one */
-		if (path_check_relative(p + 1, len - 1, NULL) < 0)
-			return err_set_id(err, ERRID_SPEC_PATH, "interpreter");
-		return 0;
-	}
-	if (strchr(p, '/') || p[0] == '-' || path_check_relative(p, len, NULL) < 0)
-		return err_set_id(err, ERRID_SPEC_PATH,
-				  "interpreter: an absolute path or a bare name");
-	return 0;
-}
-
 static int read_command(struct spec *s, struct err *err)
 {
 	bool has_argv = json_has(s->root, "argv"),
@@ -132,12 +112,12 @@ static int read_command(struct spec *s, struct err *err)
 					  "interpreter goes with script only");
 		return read_argv(s, err);
 	}
-	s->interpreter = "/bin/sh";
+	s->interpreter = INTERPRETER_DEFAULT;
 	if (json_get_str(s->root, "script", true, SPEC_MAX_BYTES, &s->script, err) < 0 ||
-	    json_get_str(s->root, "interpreter", false, INTERPRETER_MAX_BYTES,
+	    json_get_str(s->root, "interpreter", false, SPEC_PATH_MAX_BYTES,
 			 &s->interpreter, err) < 0)
 		return -1;
-	return check_interpreter(s->interpreter, err);
+	return spec_interpreter_check(s->interpreter, err);
 }
 
 static int read_stdin(struct spec *s, struct err *err)
@@ -155,22 +135,19 @@ static int read_stdin(struct spec *s, struct err *err)
 
 static int read_file(const struct json *j, struct spec_file *f, struct err *err)
 {
-	static const char *const keys[] = {"path", "content", "base64", "blob", "mode"};
+	static const char *const keys[] = {SPEC_FILE_KEYS};
 	const char *mode = "0644";
-	struct err why = ERR_INIT;
 
 	if (json_as_obj(j, err) < 0 ||
 	    json_check_keys(j, keys, ARRAY_SIZE(keys), err) < 0 ||
-	    json_get_str(j, "path", true, 4095, &f->path, err) < 0 ||
+	    json_get_str(j, "path", true, SPEC_PATH_MAX_BYTES, &f->path, err) < 0 ||
 	    json_get_str(j, "content", false, SPEC_MAX_BYTES, &f->content, err) < 0 ||
 	    read_base64(j, "base64", &f->base64, err) < 0 ||
 	    read_sha(j, "blob", &f->blob, err) < 0 ||
 	    json_get_str(j, "mode", false, 16, &mode, err) < 0)
 		return -1;
-	if (path_check_relative(f->path, strlen(f->path), &why) < 0)
-		return err_set_id(err, ERRID_SPEC_PATH, "%s", why.msg);
-	if (str_eq(f->path, SCRIPT_NAME) || str_starts(f->path, SCRIPT_NAME "/"))
-		return err_set_id(err, ERRID_SPEC_PATH, "%s is reserved", SCRIPT_NAME);
+	if (spec_file_check(f->path, err) < 0)
+		return -1;
 	if (!!f->content + !!f->base64 + !!f->blob != 1)
 		return err_set_id(err, ERRID_SPEC_MISSING,
 				  "exactly one of content, base64, blob");
@@ -284,8 +261,7 @@ static int read_limit(const struct json *obj, const char *key, uint64_t min,
 
 static int read_limits(struct spec *s, const struct conf *c, struct err *err)
 {
-	static const char *const keys[] = {"memory_bytes", "disk_bytes", "output_bytes",
-					   "timeout_ms",   "processes",	 "cpus"};
+	static const char *const keys[] = {SPEC_LIMIT_KEYS};
 	const struct json *obj = NULL;
 
 	s->memory_bytes = c->memory_default;
@@ -298,9 +274,9 @@ static int read_limits(struct spec *s, const struct conf *c, struct err *err)
 		return -1;
 	if (obj && json_check_keys(obj, keys, ARRAY_SIZE(keys), err) < 0)
 		return -1;
-	if (read_limit(obj, "memory_bytes", MEMORY_MIN_BYTES, c->memory_max,
+	if (read_limit(obj, "memory_bytes", LIMIT_MEMORY_MIN, c->memory_max,
 		       &s->memory_bytes, err) < 0 ||
-	    read_limit(obj, "disk_bytes", DISK_MIN_BYTES, c->disk_max, &s->disk_bytes,
+	    read_limit(obj, "disk_bytes", LIMIT_DISK_MIN, c->disk_max, &s->disk_bytes,
 		       err) < 0 ||
 	    read_limit(obj, "output_bytes", 1, c->output_max, &s->output_bytes, err) <
 		    0 ||
@@ -370,7 +346,7 @@ static int read_artifacts(struct spec *s, struct err *err)
 		const char *glob;
 		struct err why = ERR_INIT;
 
-		if (json_as_str(json_arr_at(arr, i), 4095, &glob, err) < 0)
+		if (json_as_str(json_arr_at(arr, i), SPEC_PATH_MAX_BYTES, &glob, err) < 0)
 			return err_wrap(err, "artifacts[%zu]", i);
 		if (path_check_relative(glob, strlen(glob), &why) < 0)
 			return err_set_id(err, ERRID_SPEC_PATH, "artifacts[%zu]: %s", i,
@@ -410,7 +386,7 @@ static int read_deps(struct spec *s, const struct conf *conf, struct err *err)
 /* Keys of a later version: accepted only when they ask for nothing. */
 static int check_later(const struct spec *s, struct err *err)
 {
-	static const char *const later[] = {"grants", "gates"};
+	static const char *const later[] = {SPEC_LATER_KEYS};
 
 	for (size_t i = 0; i < ARRAY_SIZE(later); i++) {
 		const struct json *v = NULL, *val;
@@ -450,12 +426,7 @@ static int check_egress(const struct spec *s, const struct conf *conf, struct er
 
 static int read_all(struct spec *s, const struct conf *conf, struct err *err)
 {
-	static const char *const keys[] = {
-		"request_id", "argv",	      "script", "interpreter", "stdin",
-		"stdin_blob", "stdin_base64", "files",	"input",       "env",
-		"limits",     "network",      "egress", "profile",     "artifacts",
-		"privacy",    "priority",     "retry",	"deps",	       "grants",
-		"gates",      "explain"};
+	static const char *const keys[] = {SPEC_KEYS};
 
 	if (json_check_keys(s->root, keys, ARRAY_SIZE(keys), err) < 0 ||
 	    read_request_id(s, err) < 0 || read_command(s, err) < 0 ||

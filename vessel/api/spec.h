@@ -13,13 +13,10 @@
 #include "common/err.h"
 #include "common/json/deps_read.h"
 #include "common/json/json.h"
+#include "common/proto/job_spec.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define REQUEST_ID_MAX_BYTES 128
-#define GLOBS_MAX 64
-#define SCRIPT_NAME ".lychgate-script"
 
 struct spec_file {
 	const char *path;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/proto/job_spec.h"
+
+#include <string.h>
+
+int spec_interpreter_check(const char *s, struct err *err)
+{
+	size_t len = strlen(s);
+
+	if (s[0] == '/') {
+		/* the rest of an absolute path obeys the rules of a relative one */
+		if (path_check_relative(s + 1, len - 1, NULL) < 0)
+			return err_set_id(err, ERRID_SPEC_PATH, "interpreter");
+		return 0;
+	}
+	if (strchr(s, '/') || s[0] == '-' || path_check_relative(s, len, NULL) < 0)
+		return err_set_id(err, ERRID_SPEC_PATH,
+				  "interpreter: an absolute path or a bare name");
+	return 0;
+}
+
+int spec_file_check(const char *path, struct err *err)
+{
+	struct err why = ERR_INIT;
+
+	if (path_check_relative(path, strlen(path), &why) < 0)
+		return err_set_id(err, ERRID_SPEC_PATH, "%s", why.msg);
+	if (str_eq(path, SCRIPT_NAME) || str_starts(path, SCRIPT_NAME "/"))
+		return err_set_id(err, ERRID_SPEC_PATH, "%s is reserved", SCRIPT_NAME);
+	return 0;
+}
