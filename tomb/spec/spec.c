@@ -64,21 +64,21 @@ static int parse_argv(const struct json *obj, struct tomb_spec *s, struct err *e
 
 	if (spec_arr(obj, "argv", ARGV_MAX, &arr, err) < 0 ||
 	    spec_str(obj, "script", SPEC_MAX_BYTES, &script, err) < 0 ||
-	    spec_str(obj, "interpreter", 4096, &interpreter, err) < 0)
+	    spec_str(obj, "interpreter", SPEC_PATH_MAX_BYTES, &interpreter, err) < 0)
 		return -1;
 	n = arr ? json_arr_len(arr) : 0;
 	if ((n > 0) == (script != NULL))
 		return err_set_id(err, ERRID_SPEC_ARGV, "exactly one of argv and script");
 	if (script) {
-		if (!interpreter[0] ||
-		    str_has_control(interpreter, strlen(interpreter)) ||
-		    (strchr(interpreter, '/') && interpreter[0] != '/'))
-			return err_set_id(err, ERRID_SPEC_ARGV,
-					  "interpreter: an absolute path or a bare name");
+		if (spec_interpreter_check(interpreter, err) < 0)
+			return -1;
 		s->script = xstrdup(script);
 		s->interpreter = xstrdup(interpreter);
 		return 0;
 	}
+	if (spec_has(obj, "interpreter"))
+		return err_set_id(err, ERRID_SPEC_ARGV,
+				  "interpreter goes with script only");
 	s->argv = xcalloc(n, sizeof(*s->argv));
 	for (size_t i = 0; i < n; i++) {
 		const char *arg = NULL;
@@ -125,7 +125,7 @@ static int parse_file(const struct json *v, struct tomb_file *f, struct err *err
 	    json_check_keys(v, keys, ARRAY_SIZE(keys), err) < 0 ||
 	    json_get_str(v, "path", true, SPEC_PATH_MAX_BYTES, &path, err) < 0)
 		return -1;
-	if (path_check_relative(path, strlen(path), err) < 0)
+	if (spec_file_check(path, err) < 0)
 		return -1;
 	f->path = xstrdup(path);
 	if (spec_str(v, "content", SPEC_MAX_BYTES, &content, err) < 0 ||
@@ -209,8 +209,8 @@ static int parse_globs(const struct json *obj, struct tomb_spec *s, struct err *
 
 		if (json_as_str(json_arr_at(arr, i), SPEC_PATH_MAX_BYTES, &glob, err) < 0)
 			return err_wrap(err, "artifacts[%zu]", i);
-		if (!glob[0] || glob[0] == '/' || str_has_control(glob, strlen(glob)))
-			return err_set_id(err, ERRID_SPEC_PATH, "artifacts[%zu]", i);
+		if (path_check_relative(glob, strlen(glob), err) < 0)
+			return err_wrap(err, "artifacts[%zu]", i);
 		s->globs[s->n_globs++] = xstrdup(glob);
 	}
 	return 0;
@@ -232,11 +232,11 @@ static int parse_limits(const struct json *obj, struct tomb_spec *s, struct err 
 		return 0;
 	if (json_get_obj(obj, "limits", true, &l, err) < 0 ||
 	    json_check_keys(l, keys, ARRAY_SIZE(keys), err) < 0 ||
-	    json_get_u64(l, "memory_bytes", false, 1, LIMIT_MEMORY_MAX, &s->memory_bytes,
-			 err) < 0 ||
-	    json_get_u64(l, "disk_bytes", false, 1, LIMIT_DISK_MAX, &s->disk_bytes, err) <
-		    0 ||
-	    json_get_u64(l, "output_bytes", false, 0, LIMIT_OUTPUT_MAX, &s->output_bytes,
+	    json_get_u64(l, "memory_bytes", false, LIMIT_MEMORY_MIN, LIMIT_MEMORY_MAX,
+			 &s->memory_bytes, err) < 0 ||
+	    json_get_u64(l, "disk_bytes", false, LIMIT_DISK_MIN, LIMIT_DISK_MAX,
+			 &s->disk_bytes, err) < 0 ||
+	    json_get_u64(l, "output_bytes", false, 1, LIMIT_OUTPUT_MAX, &s->output_bytes,
 			 err) < 0 ||
 	    json_get_u64(l, "timeout_ms", false, 1, LIMIT_TIMEOUT_USEC_MAX / 1000,
 			 &s->timeout_ms, err) < 0 ||

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tomb/spec/spec.h"
 
+#include "common/cleanup.h"
+#include "common/mem.h"
 #include "common/str.h"
 
 #include <criterion/criterion.h>
@@ -35,6 +37,12 @@ Test(tomb_spec, what_the_vessel_would_not_store_is_refused_here_too)
 		"{\"argv\":[\"a\"],\"script\":\"x\"}",
 		"{\"script\":\"x\",\"interpreter\":\"bin/sh\"}",
 		"{\"script\":\"x\",\"interpreter\":\"\"}",
+		"{\"script\":\"x\",\"interpreter\":\"-c\"}",
+		"{\"script\":\"x\",\"interpreter\":\"..\"}",
+		"{\"script\":\"x\",\"interpreter\":\"/\"}",
+		"{\"script\":\"x\",\"interpreter\":\"/bin//sh\"}",
+		"{\"script\":\"x\",\"interpreter\":\"/bin/../sh\"}",
+		"{\"argv\":[\"a\"],\"interpreter\":\"/bin/sh\"}",
 		"{\"argv\":[\"a\"],\"surprise\":1}",
 		"{\"argv\":[\"a\"],\"stdin\":\"x\",\"stdin_base64\":\"eA==\"}",
 		"{\"argv\":[\"a\"],\"stdin_base64\":\"eA\"}",
@@ -43,6 +51,10 @@ Test(tomb_spec, what_the_vessel_would_not_store_is_refused_here_too)
 		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"../x\",\"content\":\"\"}]}",
 		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"/x\",\"content\":\"\"}]}",
 		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"a/./x\",\"content\":\"\"}]}",
+		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"" SCRIPT_NAME
+		"\",\"content\":\"\"}]}",
+		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"" SCRIPT_NAME
+		"/x\",\"content\":\"\"}]}",
 		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"x\"}]}",
 		"{\"argv\":[\"a\"],\"files\":[{\"path\":\"x\",\"content\":\"\","
 		"\"base64\":\"\"}]}",
@@ -52,6 +64,10 @@ Test(tomb_spec, what_the_vessel_would_not_store_is_refused_here_too)
 		"{\"argv\":[\"a\"],\"env\":{\"A=B\":\"x\"}}",
 		"{\"argv\":[\"a\"],\"env\":{\"A\":1}}",
 		"{\"argv\":[\"a\"],\"limits\":{\"memory_bytes\":0}}",
+		"{\"argv\":[\"a\"],\"limits\":{\"memory_bytes\":1048575}}",
+		"{\"argv\":[\"a\"],\"limits\":{\"disk_bytes\":65535}}",
+		"{\"argv\":[\"a\"],\"limits\":{\"output_bytes\":0}}",
+		"{\"argv\":[\"a\"],\"limits\":{\"timeout_ms\":0}}",
 		"{\"argv\":[\"a\"],\"limits\":{\"memory_bytes\":1e9}}",
 		"{\"argv\":[\"a\"],\"limits\":{\"cpus\":9999}}",
 		"{\"argv\":[\"a\"],\"limits\":{\"speed\":1}}",
@@ -67,6 +83,8 @@ Test(tomb_spec, what_the_vessel_would_not_store_is_refused_here_too)
 		"{\"argv\":[\"a\"],\"deps\":{\"pip\":[\"x\"]}}",
 		"{\"argv\":[\"a\"],\"artifacts\":[\"/etc/*\"]}",
 		"{\"argv\":[\"a\"],\"artifacts\":[\"\"]}",
+		"{\"argv\":[\"a\"],\"artifacts\":[\"out/../*\"]}",
+		"{\"argv\":[\"a\"],\"artifacts\":[\"out//*\"]}",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -75,6 +93,39 @@ Test(tomb_spec, what_the_vessel_would_not_store_is_refused_here_too)
 		cr_expect_lt(parse(bad[i], &s), 0, "%s", bad[i]);
 		tomb_spec_done(&s);
 	}
+}
+
+static int parse_interpreter(size_t len)
+{
+	cleanup_free char *name = xmalloc(len + 1);
+	cleanup_free char *text = NULL;
+	struct tomb_spec s;
+	int r;
+
+	/* components of less than 256 bytes */
+	for (size_t i = 0; i < len; i++)
+		name[i] = i % 200 == 0 ? '/' : 'x';
+	name[len] = '\0';
+	text = xasprintf("{\"script\":\"x\",\"interpreter\":\"%s\"}", name);
+	r = parse(text, &s);
+	tomb_spec_done(&s);
+	return r;
+}
+
+Test(tomb_spec, its_bounds_are_the_vessels)
+{
+	struct tomb_spec s;
+
+	cr_expect_lt(parse_interpreter(SPEC_PATH_MAX_BYTES + 1), 0);
+	cr_expect_eq(parse_interpreter(SPEC_PATH_MAX_BYTES), 0);
+	cr_assert_eq(parse("{\"argv\":[\"a\"],\"limits\":{\"memory_bytes\":1048576,"
+			   "\"disk_bytes\":65536,\"output_bytes\":1,\"timeout_ms\":1,"
+			   "\"processes\":1,\"cpus\":1}}",
+			   &s),
+		     0);
+	cr_expect_eq(s.memory_bytes, LIMIT_MEMORY_MIN);
+	cr_expect_eq(s.disk_bytes, LIMIT_DISK_MIN);
+	tomb_spec_done(&s);
 }
 
 /* The block as one string, strings separated by '|'. */
@@ -139,12 +190,12 @@ Test(tomb_spec, unpacking_gets_the_same_limits_and_nothing_of_the_job)
 
 	cr_assert_eq(
 		parse("{\"argv\":[\"rm\"],\"env\":{\"A\":\"b\"},\"profile\":\"read\","
-		      "\"input\":\"" SHA "\",\"limits\":{\"disk_bytes\":4096}}",
+		      "\"input\":\"" SHA "\",\"limits\":{\"disk_bytes\":65536}}",
 		      &s),
 		0);
 	cr_assert_str_eq(block(&s, SPEC_USE_UNPACK, GRADE_FULL),
 			 "--grade|full|--workspace|42.1/work|--network|none|--timeout|"
-			 "600000ms|--memory|536870912|--disk|4096|--file-size|4096|--"
+			 "600000ms|--memory|536870912|--disk|65536|--file-size|65536|--"
 			 "processes|256|--cpus|1|"
 			 "--|tar|-x|-f|-|--no-same-owner");
 	tomb_spec_done(&s);
