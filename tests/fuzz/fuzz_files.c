@@ -52,7 +52,7 @@ static void read_harvest(const char *data, size_t size)
 static void read_puts(const char *data, size_t size)
 {
 	cleanup_buf struct buf same = {.max = PAYLOAD_MAX_BYTES};
-	struct reader r = {data, size};
+	struct wire r = {.at = data, .left = size};
 	struct files_put p;
 	int more;
 

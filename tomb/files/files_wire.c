@@ -37,28 +37,28 @@ void files_put_add(struct buf *b, const struct files_put *p)
 }
 
 /* len bytes and a NUL behind them. NULL: they are not there. */
-static const char *take_data(struct reader *r, uint32_t len)
+static const char *take_data(struct wire *r, uint32_t len)
 {
-	const char *s = len < r->left ? reader_bytes(r, (size_t)len + 1) : NULL;
+	const char *s = len < r->left ? wire_bytes(r, (size_t)len + 1) : NULL;
 
 	return s && s[len] == '\0' ? s : NULL;
 }
 
 /* The same without a NUL in between. */
-static const char *take_text(struct reader *r, uint32_t len)
+static const char *take_text(struct wire *r, uint32_t len)
 {
 	const char *s = take_data(r, len);
 
 	return s && strlen(s) == len ? s : NULL;
 }
 
-int files_put_next(struct reader *r, struct files_put *ret)
+int files_put_next(struct wire *r, struct files_put *ret)
 {
 	struct put_head h;
 
 	if (!r->left)
 		return 0;
-	if (!reader_take(r, &h, sizeof(h)) || h.where >= FILES_WHERE_MAX_ ||
+	if (!wire_take(r, &h, sizeof(h)) || h.where >= FILES_WHERE_MAX_ ||
 	    (h.mode & ~0755u))
 		return -1;
 	*ret = (struct files_put){.where = (enum files_where)h.where,
@@ -138,12 +138,12 @@ static char *copy_unless_empty(const char *s)
 }
 
 /* sealed: it has a copy. What is kept has a class and no reason, the others the reverse. */
-static bool read_item(struct reader *r, bool sealed, bool kept, struct harvest_item *ret)
+static bool read_item(struct wire *r, bool sealed, bool kept, struct harvest_item *ret)
 {
 	const char *path, *why, *class;
 	struct item_head h;
 
-	if (!reader_take(r, &h, sizeof(h)) || h.path_len >= HARVEST_NAMED_MAX ||
+	if (!wire_take(r, &h, sizeof(h)) || h.path_len >= HARVEST_NAMED_MAX ||
 	    (kept && h.path_len > HARVEST_PATH_MAX) || h.why_len > WHY_MAX ||
 	    h.class_len > CLASS_MAX || (h.why_len > 0) == kept ||
 	    (h.class_len > 0) != kept || (sealed && !is_sha256(h.sha256)))
@@ -163,7 +163,7 @@ static bool read_item(struct reader *r, bool sealed, bool kept, struct harvest_i
 	return true;
 }
 
-static bool read_list(struct reader *r, uint32_t n, bool sealed, bool kept,
+static bool read_list(struct wire *r, uint32_t n, bool sealed, bool kept,
 		      struct harvest_list *ret)
 {
 	ret->item = xcalloc((size_t)n + 1, sizeof(*ret->item));
@@ -175,16 +175,16 @@ static bool read_list(struct reader *r, uint32_t n, bool sealed, bool kept,
 
 int files_harvest_read(const char *data, size_t len, struct harvest *ret, struct err *err)
 {
-	struct reader r = {data, len};
+	struct wire r = {.at = data, .left = len};
 	struct harvest_head h;
 
 	*ret = (struct harvest){.walk = NULL};
-	if (reader_take(&r, &h, sizeof(h)) && h.kept <= ARTIFACTS_MAX &&
+	if (wire_take(&r, &h, sizeof(h)) && h.kept <= ARTIFACTS_MAX &&
 	    h.refused <= HARVEST_LISTED_MAX && h.held <= HARVEST_LISTED_MAX &&
 	    h.refused <= h.refused_total && h.held <= h.held_total &&
 	    read_list(&r, h.kept, true, true, &ret->kept) &&
 	    read_list(&r, h.refused, false, false, &ret->refused) &&
-	    read_list(&r, h.held, true, false, &ret->held) && r.left == 0) {
+	    read_list(&r, h.held, true, false, &ret->held) && wire_is_done(&r)) {
 		ret->refused_total = (size_t)h.refused_total;
 		ret->held_total = (size_t)h.held_total;
 		return 0;

@@ -14,7 +14,7 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/proto/payload.h"
-#include "common/reader.h"
+#include "common/proto/wire.h"
 #include "tomb/files/harvest.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -84,7 +84,7 @@ struct files_put {
 
 void files_put_add(struct buf *b, const struct files_put *p);
 /* The next one, its strings where they lie in the payload. 1; 0: no more; -1: no list. */
-MUST_CHECK int files_put_next(struct reader *r, struct files_put *ret);
+MUST_CHECK int files_put_next(struct wire *r, struct files_put *ret);
 
 /* ---- what was harvested */
 

@@ -74,7 +74,7 @@ static int do_make(const struct worker *w, const struct files_request *rq,
 static int place_all(const struct worker *w, const struct workspace *ws,
 		     const struct payload *p, struct err *err)
 {
-	struct reader r = {p->block, p->block ? p->bytes : 0};
+	struct wire r = {.at = p->block, .left = p->block ? p->bytes : 0};
 	struct files_put put;
 	int more;
 

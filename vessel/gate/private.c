@@ -15,7 +15,7 @@
 #include "common/crypto/hmac.h"
 #include "common/id.h"
 #include "common/mem.h"
-#include "common/reader.h"
+#include "common/proto/wire.h"
 #include "common/str.h"
 #include "common/utf8.h"
 #include "vessel/gate/fold.h"
@@ -389,82 +389,75 @@ bool gate_private_has_short(const struct gate_private *p, size_t max)
 
 /* ---- as bytes -------------------------------------------------------------------- */
 
-static void put_u32(struct buf *out, uint32_t v)
-{
-	buf_add(out, &v, sizeof(v));
-}
-
-static void put_u64(struct buf *out, uint64_t v)
-{
-	buf_add(out, &v, sizeof(v));
-}
-
 void gate_private_write(const struct gate_private *p, struct buf *out)
 {
 	buf_adds(out, MAGIC);
 	buf_add(out, p->key, sizeof(p->key));
-	put_u64(out, p->next_id);
-	put_u32(out, (uint32_t)p->n);
+	wire_put_uint(out, p->next_id, 8);
+	wire_put_uint(out, p->n, 4);
 	for (size_t i = 0; i < p->n; i++) {
 		const struct entry *e = &p->entry[i];
 
-		put_u64(out, e->id);
-		put_u64(out, e->created_usec);
-		put_u32(out, e->kind);
-		put_u32(out, e->bytes);
-		put_u64(out, e->head);
+		wire_put_uint(out, e->id, 8);
+		wire_put_uint(out, e->created_usec, 8);
+		wire_put_uint(out, e->kind, 4);
+		wire_put_uint(out, e->bytes, 4);
+		wire_put_uint(out, e->head, 8);
 		buf_add(out, e->mac, sizeof(e->mac));
-		put_u32(out, (uint32_t)strlen(e->name));
-		buf_adds(out, e->name);
-		put_u32(out, e->n);
+		wire_put_sized(out, 4, e->name, strlen(e->name));
+		wire_put_uint(out, e->n, 4);
 		if (e->n)
 			buf_add(out, e->print, e->n * sizeof(*e->print));
 	}
 }
 
-static bool read_entry(struct reader *r, struct gate_private *p, struct entry *e)
+static bool read_entry(struct wire *r, struct gate_private *p, struct entry *e)
 {
-	uint32_t kind, name_len;
+	uint32_t kind;
+	const char *name;
+	size_t name_len;
 
-	if (!reader_take(r, &e->id, sizeof(e->id)) ||
-	    !reader_take(r, &e->created_usec, sizeof(e->created_usec)) ||
-	    !reader_take(r, &kind, sizeof(kind)) || kind > PRIVATE_FILE ||
-	    !reader_take(r, &e->bytes, sizeof(e->bytes)) ||
+	e->id = wire_uint(r, 8);
+	e->created_usec = wire_uint(r, 8);
+	kind = (uint32_t)wire_uint(r, 4);
+	e->bytes = (uint32_t)wire_uint(r, 4);
+	e->head = wire_uint(r, 8);
+	if (!wire_take(r, e->mac, sizeof(e->mac)) || kind > PRIVATE_FILE ||
 	    e->bytes < PRIVATE_TERM_MIN_BYTES || e->bytes > PRIVATE_FILE_MAX_BYTES ||
-	    !reader_take(r, &e->head, sizeof(e->head)) ||
-	    !reader_take(r, e->mac, sizeof(e->mac)) ||
-	    !reader_take(r, &name_len, sizeof(name_len)) ||
-	    name_len > PRIVATE_NAME_MAX_BYTES || name_len > r->left || e->id == 0 ||
-	    e->id >= p->next_id)
+	    e->id == 0 || e->id >= p->next_id)
 		return false;
 	e->kind = (enum private_kind)kind;
-	e->name = xstrndup(r->at, name_len);
-	r->at += name_len;
-	r->left -= name_len;
-	if (strlen(e->name) != name_len || check_name(e->name, NULL) < 0 ||
-	    !reader_take(r, &e->n, sizeof(e->n)) || e->n > PRIVATE_PRINTS_MAX ||
-	    e->n > r->left / sizeof(uint64_t) || p->n_prints + e->n > PRIVATE_PRINTS_MAX)
+	name = wire_sized(r, 4, PRIVATE_NAME_MAX_BYTES, &name_len);
+	e->name = xstrndup(name, name_len);
+	e->n = (uint32_t)wire_uint(r, 4);
+	if (r->failed || strlen(e->name) != name_len || check_name(e->name, NULL) < 0 ||
+	    e->n > PRIVATE_PRINTS_MAX || e->n > r->left / sizeof(uint64_t) ||
+	    p->n_prints + e->n > PRIVATE_PRINTS_MAX) {
+		e->n = 0;
 		return false;
+	}
 	p->n_prints += e->n;
 	if (!e->n)
 		return true;
 	e->print = xcalloc(e->n, sizeof(*e->print));
-	return reader_take(r, e->print, e->n * sizeof(*e->print));
+	return wire_take(r, e->print, e->n * sizeof(*e->print));
 }
 
 int gate_private_read(const void *data, size_t len, struct gate_private **ret,
 		      struct err *err)
 {
 	cleanup_private struct gate_private *p = xnew(struct gate_private);
-	struct reader r = {.at = data, .left = len};
+	struct wire r = {.at = data, .left = len};
 	char magic[sizeof(MAGIC) - 1];
 	uint32_t n;
 
-	if (!reader_take(&r, magic, sizeof(magic)) ||
+	if (!wire_take(&r, magic, sizeof(magic)) ||
 	    memcmp(magic, MAGIC, sizeof(magic)) != 0 ||
-	    !reader_take(&r, p->key, sizeof(p->key)) ||
-	    !reader_take(&r, &p->next_id, sizeof(p->next_id)) || p->next_id == 0 ||
-	    !reader_take(&r, &n, sizeof(n)) || n > PRIVATE_ENTRIES_MAX)
+	    !wire_take(&r, p->key, sizeof(p->key)))
+		return err_set_id(err, ERRID_GATE_STORE, "its head");
+	p->next_id = wire_uint(&r, 8);
+	n = (uint32_t)wire_uint(&r, 4);
+	if (r.failed || p->next_id == 0 || n > PRIVATE_ENTRIES_MAX)
 		return err_set_id(err, ERRID_GATE_STORE, "its head");
 	p->entry = xcalloc(n + 1U, sizeof(*p->entry));
 	for (uint32_t i = 0; i < n; i++) {

@@ -1,60 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vessel/gate/wire.h"
 #include "common/mem.h"
-#include "common/reader.h"
+#include "common/proto/wire.h"
 #include "common/str.h"
 #include "vessel/gate/private.h"
 #include "vessel/gate/rules.h"
 
 #define RULE_NAME_MAX 40
 
-static bool get_u32(struct reader *r, uint32_t *out)
+static bool get_u32(struct wire *r, uint32_t *out)
 {
-	return reader_take(r, out, sizeof(*out));
+	*out = (uint32_t)wire_uint(r, sizeof(*out));
+	return !r->failed;
 }
 
-/* u32 length and bytes, which stay where they are. */
-static bool get_bytes(struct reader *r, const char **ret, size_t *ret_len)
+static bool get_u64(struct wire *r, uint64_t *out)
 {
-	uint32_t n;
-
-	if (!get_u32(r, &n) || n > r->left)
-		return false;
-	*ret = r->at;
-	*ret_len = n;
-	r->at += n;
-	r->left -= n;
-	return true;
+	*out = wire_uint(r, sizeof(*out));
+	return !r->failed;
 }
 
-static bool get_share(struct reader *r, double most, double *ret)
+/* They stay where they are. */
+static bool get_bytes(struct wire *r, const char **ret, size_t *ret_len)
 {
-	return reader_take(r, ret, sizeof(*ret)) && *ret >= 0 && *ret <= most;
+	*ret = wire_sized(r, sizeof(uint32_t), UINT32_MAX, ret_len);
+	return !r->failed;
+}
+
+static bool get_share(struct wire *r, double most, double *ret)
+{
+	return wire_take(r, ret, sizeof(*ret)) && *ret >= 0 && *ret <= most;
 }
 
 static void put_u32(struct buf *out, uint32_t v)
 {
-	buf_add(out, &v, sizeof(v));
+	wire_put_uint(out, v, sizeof(v));
 }
 
 static void put_bytes(struct buf *out, const char *s, size_t len)
 {
-	put_u32(out, (uint32_t)len);
-	buf_add(out, s, len);
+	wire_put_sized(out, sizeof(uint32_t), s, len);
 }
 
 /* ---- frames ---------------------------------------------------------------------- */
 
 int gate_wire_header(const void *data, size_t len, struct gate_frame *ret)
 {
-	struct reader r = {.at = data, .left = len};
+	struct wire r = {.at = data, .left = len};
 	uint32_t type;
 
 	if (len < GATE_FRAME_HEADER)
 		return 0;
-	if (!get_u32(&r, &ret->len) || !get_u32(&r, &type) ||
-	    !reader_take(&r, &ret->id, sizeof(ret->id)) || ret->len > GATE_FRAME_MAX ||
-	    type < GATE_F_CONFIG || type >= GATE_F_MAX_)
+	ret->len = (uint32_t)wire_uint(&r, 4);
+	type = (uint32_t)wire_uint(&r, 4);
+	ret->id = wire_uint(&r, 8);
+	if (r.failed || ret->len > GATE_FRAME_MAX || type < GATE_F_CONFIG ||
+	    type >= GATE_F_MAX_)
 		return -1;
 	ret->type = (enum gate_frame_type)type;
 	return 1;
@@ -65,7 +66,7 @@ void gate_wire_put_header(struct buf *out, enum gate_frame_type type, uint64_t i
 {
 	put_u32(out, (uint32_t)len);
 	put_u32(out, type);
-	buf_add(out, &id, sizeof(id));
+	wire_put_uint(out, id, 8);
 }
 
 /* The length is known when the payload is there. */
@@ -84,7 +85,8 @@ static void end(struct buf *out, size_t at)
 	if (!buf_ok(out))
 		return;
 	len = (uint32_t)(out->len - at - GATE_FRAME_HEADER);
-	memcpy(out->data + at, &len, sizeof(len));
+	for (unsigned i = 0; i < sizeof(len); i++)
+		out->data[at + i] = (char)(len >> (8 * i));
 }
 
 /* ---- configuration ---------------------------------------------------------------- */
@@ -96,19 +98,18 @@ void gate_wire_put_config(struct buf *out, const struct gate_config *c)
 	buf_add(out, &c->portal_threshold, sizeof(c->portal_threshold));
 	buf_add(out, &c->forbidden_threshold, sizeof(c->forbidden_threshold));
 	buf_add(out, c->mac_key, sizeof(c->mac_key));
-	buf_add(out, &c->deadline_usec, sizeof(c->deadline_usec));
+	wire_put_uint(out, c->deadline_usec, 8);
 	end(out, at);
 }
 
 bool gate_wire_get_config(const void *data, size_t len, struct gate_config *ret)
 {
-	struct reader r = {.at = data, .left = len};
+	struct wire r = {.at = data, .left = len};
 
 	return get_share(&r, 1, &ret->portal_threshold) &&
 	       get_share(&r, 1, &ret->forbidden_threshold) &&
-	       reader_take(&r, ret->mac_key, sizeof(ret->mac_key)) &&
-	       reader_take(&r, &ret->deadline_usec, sizeof(ret->deadline_usec)) &&
-	       r.left == 0;
+	       wire_take(&r, ret->mac_key, sizeof(ret->mac_key)) &&
+	       get_u64(&r, &ret->deadline_usec) && wire_is_done(&r);
 }
 
 /* ---- questions --------------------------------------------------------------------- */
@@ -137,18 +138,19 @@ void gate_wire_put_whose(struct buf *out, job_id_t job, int64_t epoch)
 {
 	size_t at = begin(out, GATE_F_WHOSE, 0);
 
-	buf_add(out, &job, sizeof(job));
-	buf_add(out, &epoch, sizeof(epoch));
+	wire_put_uint(out, (uint64_t)job, 8);
+	wire_put_uint(out, (uint64_t)epoch, 8);
 	end(out, at);
 }
 
 bool gate_wire_get_whose(const void *data, size_t len, job_id_t *ret_job,
 			 int64_t *ret_epoch)
 {
-	struct reader r = {.at = data, .left = len};
+	struct wire r = {.at = data, .left = len};
 
-	return reader_take(&r, ret_job, sizeof(*ret_job)) &&
-	       reader_take(&r, ret_epoch, sizeof(*ret_epoch)) && r.left == 0;
+	*ret_job = (job_id_t)wire_uint(&r, 8);
+	*ret_epoch = (int64_t)wire_uint(&r, 8);
+	return wire_is_done(&r);
 }
 
 struct scan_memory {
@@ -157,7 +159,7 @@ struct scan_memory {
 	struct gate_part part[];
 };
 
-static bool get_part(struct reader *r, struct gate_part *p)
+static bool get_part(struct wire *r, struct gate_part *p)
 {
 	uint32_t kind;
 
@@ -168,26 +170,26 @@ static bool get_part(struct reader *r, struct gate_part *p)
 	return true;
 }
 
-static bool get_lists(struct reader *r, const uint32_t n[3], struct scan_memory *m)
+static bool get_lists(struct wire *r, const uint32_t n[3], struct scan_memory *m)
 {
 	for (uint32_t i = 0; i < n[0]; i++)
 		if (!get_part(r, &m->part[i]))
 			return false;
 	for (uint32_t i = 0; i < n[1]; i++)
-		if (!reader_take(r, &m->tail[i], sizeof(m->tail[i])) ||
+		if (!wire_take(r, &m->tail[i], sizeof(m->tail[i])) ||
 		    m->tail[i].len > GATE_TAIL_BYTES)
 			return false;
 	for (uint32_t i = 0; i < n[2]; i++)
 		if (!get_bytes(r, &m->canary[i].data, &m->canary[i].len) ||
 		    m->canary[i].len < GATE_CANARY_MIN_BYTES)
 			return false;
-	return r->left == 0;
+	return wire_is_done(r);
 }
 
 bool gate_wire_get_scan(const void *data, size_t len, struct gate_input *ret,
 			void **ret_memory)
 {
-	struct reader r = {.at = data, .left = len};
+	struct wire r = {.at = data, .left = len};
 	struct scan_memory *m;
 	uint32_t n[3];
 
@@ -236,7 +238,7 @@ void gate_wire_put_report(struct buf *out, uint64_t id, const struct gate_report
 	end(out, at);
 }
 
-static bool get_finding(struct reader *r, struct gate_finding *f)
+static bool get_finding(struct wire *r, struct gate_finding *f)
 {
 	uint32_t family, depth, is_split;
 	const char *name;
@@ -247,7 +249,7 @@ static bool get_finding(struct reader *r, struct gate_finding *f)
 	    !get_u32(r, &f->offset) || !get_u32(r, &f->len) || f->len == 0 ||
 	    !get_u32(r, &depth) || depth > UINT8_MAX || !get_u32(r, &is_split) ||
 	    is_split > 1 || !get_share(r, 1, &f->severity) ||
-	    !reader_take(r, f->mac, sizeof(f->mac)) || !get_bytes(r, &name, &name_len) ||
+	    !wire_take(r, f->mac, sizeof(f->mac)) || !get_bytes(r, &name, &name_len) ||
 	    name_len > RULE_NAME_MAX)
 		return false;
 	f->family = (enum gate_family)family;
@@ -270,7 +272,7 @@ static bool is_inside(const struct gate_finding *f, const struct gate_part *part
 bool gate_wire_get_report(const void *data, size_t len, const struct gate_part *parts,
 			  size_t n_parts, struct gate_report *ret)
 {
-	struct reader r = {.at = data, .left = len};
+	struct wire r = {.at = data, .left = len};
 	uint32_t n;
 
 	ret->n = 0;
@@ -290,5 +292,5 @@ bool gate_wire_get_report(const void *data, size_t len, const struct gate_part *
 			return false;
 		ret->n++;
 	}
-	return r.left == 0;
+	return wire_is_done(&r);
 }
