@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/proto/wire.h"
 #include "common/str.h"
 
 #include <stdlib.h>
@@ -18,66 +19,36 @@
 /* ---- numbers and strings ---- */
 
 struct reader {
-	const unsigned char *p;
-	size_t left;
+	struct wire w;
 	char *strings; /* where they are copied to, NUL-terminated; one byte less each than
 			  what they take in the frame */
-	bool bad;
 };
 
 static uint64_t get_uint(struct reader *r, unsigned bytes)
 {
-	uint64_t v = 0;
-
-	if (r->left < bytes) {
-		r->bad = true;
-		return 0;
-	}
-	for (unsigned i = 0; i < bytes; i++)
-		v |= (uint64_t)r->p[i] << (8 * i);
-	r->p += bytes;
-	r->left -= bytes;
-	return v;
+	return wire_uint(&r->w, bytes);
 }
 
-/* Never NULL; "" once the reader is bad. */
+/* Never NULL; "" once the reader has failed. */
 static const char *get_str(struct reader *r, size_t max)
 {
-	size_t len = (size_t)get_uint(r, 2);
+	size_t len;
+	const char *at = wire_sized(&r->w, 2, max, &len);
 	char *s = r->strings;
 
-	if (r->bad || len > r->left || len > max || memchr(r->p, '\0', len)) {
-		r->bad = true;
+	if (r->w.failed || memchr(at, '\0', len)) {
+		r->w.failed = true;
 		return "";
 	}
-	memcpy(s, r->p, len);
+	memcpy(s, at, len);
 	s[len] = '\0';
 	r->strings += len + 1;
-	r->p += len;
-	r->left -= len;
 	return s;
 }
 
-static void add_uint(struct buf *out, uint64_t v, unsigned bytes)
-{
-	unsigned char le[8];
-
-	for (unsigned i = 0; i < bytes; i++)
-		le[i] = (unsigned char)(v >> (8 * i));
-	buf_add(out, le, bytes);
-}
-
-/* A longer one than a length can say makes the buffer fail, as one past its cap does. */
 static void add_str(struct buf *out, const char *s)
 {
-	size_t len = strlen(s);
-
-	if (len > UINT16_MAX) {
-		out->failed = true;
-		return;
-	}
-	add_uint(out, len, 2);
-	buf_add(out, s, len);
+	wire_put_sized(out, 2, s, strlen(s));
 }
 
 static int broken(struct err *err, const char *what)
@@ -85,11 +56,9 @@ static int broken(struct err *err, const char *what)
 	return err_set_id(err, ERRID_EGRESS_WORKER, "a frame: %s", what);
 }
 
-static int finished(const struct reader *r, struct err *err, const char *what)
+static int finished(const struct wire *w, struct err *err, const char *what)
 {
-	if (r->bad || r->left > 0)
-		return broken(err, what);
-	return 0;
+	return wire_is_done(w) ? 0 : broken(err, what);
 }
 
 /* ---- frames ---- */
@@ -97,28 +66,28 @@ static int finished(const struct reader *r, struct err *err, const char *what)
 int egress_frame_next(const void *data, size_t len, struct egress_frame *ret,
 		      size_t *ret_used, struct err *err)
 {
-	struct reader r = {.p = data, .left = len};
+	struct wire w = {.at = data, .left = len};
 	uint32_t size, call;
 	unsigned type;
 
 	if (len < EGRESS_FRAME_HEADER)
 		return 0;
-	size = (uint32_t)get_uint(&r, 4);
-	type = (unsigned)get_uint(&r, 1);
-	if (get_uint(&r, 3) != 0 || type == 0 || type >= EGRESS_F_MAX_)
+	size = (uint32_t)wire_uint(&w, 4);
+	type = (unsigned)wire_uint(&w, 1);
+	if (wire_uint(&w, 3) != 0 || type == 0 || type >= EGRESS_F_MAX_)
 		return broken(err, "unknown type");
-	call = (uint32_t)get_uint(&r, 4);
+	call = (uint32_t)wire_uint(&w, 4);
 	if (size > EGRESS_FRAME_MAX)
 		return broken(err, "too long");
 	/* what is of the worker, and what is of a call */
 	if ((call == 0) != (type == EGRESS_F_READY || type == EGRESS_F_FAILED))
 		return broken(err, "of no call");
-	if (r.left < size)
+	if (w.left < size)
 		return 0;
 	*ret = (struct egress_frame){
 		.type = (enum egress_frame_type)type,
 		.call = call,
-		.data = r.p,
+		.data = (const unsigned char *)data + EGRESS_FRAME_HEADER,
 		.len = size,
 	};
 	*ret_used = EGRESS_FRAME_HEADER + size;
@@ -132,9 +101,9 @@ void egress_frame_add(struct buf *out, enum egress_frame_type type, uint32_t cal
 		out->failed = true;
 		return;
 	}
-	add_uint(out, len, 4);
-	add_uint(out, (unsigned)type, 4); /* the zeros too */
-	add_uint(out, call, 4);
+	wire_put_uint(out, len, 4);
+	wire_put_uint(out, (unsigned)type, 4); /* the zeros too */
+	wire_put_uint(out, call, 4);
 	buf_add(out, data, len);
 }
 
@@ -238,7 +207,7 @@ static const char *request_wrong(const struct egress_request *rq)
 
 static void add_headers(struct buf *out, const struct egress_header *h, size_t n)
 {
-	add_uint(out, n, 1);
+	wire_put_uint(out, n, 1);
 	for (size_t i = 0; i < n; i++) {
 		add_str(out, h[i].name);
 		add_str(out, h[i].value);
@@ -250,15 +219,15 @@ static size_t get_headers(struct reader *r, struct egress_header *h)
 	size_t n = (size_t)get_uint(r, 1);
 
 	if (n > EGRESS_HEADERS_MAX) {
-		r->bad = true;
+		r->w.failed = true;
 		return 0;
 	}
 	for (size_t i = 0; i < n; i++) {
 		h[i].name = get_str(r, HEADER_NAME_MAX);
 		h[i].value = get_str(r, HEADER_VALUE_MAX);
 	}
-	if (!r->bad && !are_headers(h, n))
-		r->bad = true;
+	if (!r->w.failed && !are_headers(h, n))
+		r->w.failed = true;
 	return n;
 }
 
@@ -275,17 +244,17 @@ int egress_request_add(struct buf *out, uint32_t call, const struct egress_reque
 	add_str(&b, rq->method);
 	add_str(&b, rq->target);
 	add_headers(&b, rq->headers, rq->n_headers);
-	add_uint(&b, rq->n_addresses, 1);
+	wire_put_uint(&b, rq->n_addresses, 1);
 	for (size_t i = 0; i < rq->n_addresses; i++)
 		add_str(&b, rq->addresses[i]);
-	add_uint(&b, l->connect_usec, 8);
-	add_uint(&b, l->first_byte_usec, 8);
-	add_uint(&b, l->idle_usec, 8);
-	add_uint(&b, l->total_usec, 8);
-	add_uint(&b, l->reply_max_bytes, 8);
-	add_uint(&b, l->reply_room_bytes, 8);
-	add_uint(&b, rq->retries, 1);
-	add_uint(&b, rq->body_len, 4);
+	wire_put_uint(&b, l->connect_usec, 8);
+	wire_put_uint(&b, l->first_byte_usec, 8);
+	wire_put_uint(&b, l->idle_usec, 8);
+	wire_put_uint(&b, l->total_usec, 8);
+	wire_put_uint(&b, l->reply_max_bytes, 8);
+	wire_put_uint(&b, l->reply_room_bytes, 8);
+	wire_put_uint(&b, rq->retries, 1);
+	wire_put_uint(&b, rq->body_len, 4);
 	if (!add_built(out, EGRESS_F_REQUEST, call, &b))
 		return err_set_id(err, ERRID_EGRESS_REQUEST,
 				  "its target and headers are too large together");
@@ -296,7 +265,7 @@ int egress_request_parse(const void *data, size_t len, struct egress_wire_reques
 			 struct err *err)
 {
 	cleanup_free char *memory = xmalloc(len + 1);
-	struct reader r = {.p = data, .left = len, .strings = memory};
+	struct reader r = {.w = {.at = data, .left = len}, .strings = memory};
 	struct egress_request *rq = &ret->rq;
 
 	*ret = (struct egress_wire_request){.memory = NULL};
@@ -316,7 +285,7 @@ int egress_request_parse(const void *data, size_t len, struct egress_wire_reques
 	rq->limits.reply_room_bytes = get_uint(&r, 8);
 	rq->retries = (unsigned)get_uint(&r, 1);
 	rq->body_len = (size_t)get_uint(&r, 4);
-	if (finished(&r, err, "a request is malformed") < 0)
+	if (finished(&r.w, err, "a request is malformed") < 0)
 		return -1;
 	if (request_wrong(rq))
 		return broken(err, request_wrong(rq));
@@ -347,9 +316,9 @@ int egress_head_add(struct buf *out, uint32_t call, const struct egress_head *he
 	buf_init(&b, EGRESS_FRAME_MAX);
 	if (wrong)
 		return err_set_id(err, ERRID_EGRESS_REPLY, "%s", wrong);
-	add_uint(&b, head->status, 2);
+	wire_put_uint(&b, head->status, 2);
 	add_headers(&b, head->headers, head->n_headers);
-	add_uint(&b, head->location ? 1 : 0, 1);
+	wire_put_uint(&b, head->location ? 1 : 0, 1);
 	if (head->location)
 		add_str(&b, head->location);
 	if (!add_built(out, EGRESS_F_HEAD, call, &b))
@@ -361,7 +330,7 @@ int egress_head_parse(const void *data, size_t len, struct egress_wire_head *ret
 		      struct err *err)
 {
 	cleanup_free char *memory = xmalloc(len + 1);
-	struct reader r = {.p = data, .left = len, .strings = memory};
+	struct reader r = {.w = {.at = data, .left = len}, .strings = memory};
 	uint64_t has_location;
 
 	*ret = (struct egress_wire_head){.memory = NULL};
@@ -373,7 +342,7 @@ int egress_head_parse(const void *data, size_t len, struct egress_wire_head *ret
 		return broken(err, "a head is malformed");
 	if (has_location)
 		ret->head.location = get_str(&r, HEADER_VALUE_MAX);
-	if (finished(&r, err, "a head is malformed") < 0)
+	if (finished(&r.w, err, "a head is malformed") < 0)
 		return -1;
 	if (head_wrong(&ret->head))
 		return broken(err, head_wrong(&ret->head));
@@ -385,8 +354,8 @@ int egress_head_parse(const void *data, size_t len, struct egress_wire_head *ret
 
 static void add_err(struct buf *out, const struct err *why)
 {
-	add_uint(out, (unsigned)why->id, 4);
-	add_uint(out, (unsigned)why->code, 1);
+	wire_put_uint(out, (unsigned)why->id, 4);
+	wire_put_uint(out, (unsigned)why->code, 1);
 	add_str(out, why->msg);
 }
 
@@ -396,8 +365,9 @@ static void get_err(struct reader *r, struct err *ret)
 	uint64_t id = get_uint(r, 4), code = get_uint(r, 1);
 	const char *msg = get_str(r, sizeof(ret->msg) - 1);
 
-	if (r->bad || id >= ERRID_MAX_ || code == ERR_NONE || code >= ERR_CODE_MAX_) {
-		r->bad = true;
+	if (r->w.failed || id >= ERRID_MAX_ || code == ERR_NONE ||
+	    code >= ERR_CODE_MAX_) {
+		r->w.failed = true;
 		return;
 	}
 	if (id == ERRID_NONE)
@@ -411,15 +381,15 @@ void egress_end_add(struct buf *out, uint32_t call, const struct egress_end *end
 	cleanup_buf struct buf b;
 
 	buf_init(&b, EGRESS_FRAME_MAX);
-	add_uint(&b, end->err ? 1 : 0, 1);
+	wire_put_uint(&b, end->err ? 1 : 0, 1);
 	if (end->err)
 		add_err(&b, end->err);
-	add_uint(&b, (unsigned)end->reason, 1);
-	add_uint(&b, end->bytes_up, 8);
-	add_uint(&b, end->bytes_down, 8);
-	add_uint(&b, end->attempts, 1);
-	add_uint(&b, end->sent, 1);
-	add_uint(&b, end->redactions, 4);
+	wire_put_uint(&b, (unsigned)end->reason, 1);
+	wire_put_uint(&b, end->bytes_up, 8);
+	wire_put_uint(&b, end->bytes_down, 8);
+	wire_put_uint(&b, end->attempts, 1);
+	wire_put_uint(&b, end->sent, 1);
+	wire_put_uint(&b, end->redactions, 4);
 	if (!add_built(out, EGRESS_F_END, call, &b))
 		out->failed = true;
 }
@@ -428,14 +398,14 @@ int egress_end_parse(const void *data, size_t len, struct egress_end *ret,
 		     struct err *ret_err, struct err *err)
 {
 	char text[sizeof(ret_err->msg)];
-	struct reader r = {.p = data, .left = len, .strings = text};
+	struct reader r = {.w = {.at = data, .left = len}, .strings = text};
 	uint64_t failed = get_uint(&r, 1), sent, reason;
 
 	*ret = (struct egress_end){0};
 	*ret_err = (struct err)ERR_INIT;
 	if (failed == 1) {
 		get_err(&r, ret_err);
-		if (!r.bad && !str_starts(err_text(ret_err), "LYCH-EGRESS-") &&
+		if (!r.w.failed && !str_starts(err_text(ret_err), "LYCH-EGRESS-") &&
 		    !str_starts(err_text(ret_err), "LYCH-FETCH-"))
 			return broken(err, "an error of another family");
 		ret->err = ret_err;
@@ -450,7 +420,7 @@ int egress_end_parse(const void *data, size_t len, struct egress_end *ret,
 	ret->redactions = (unsigned)get_uint(&r, 4);
 	if (failed > 1 || sent > 1 || reason >= REASON_MAX_)
 		return broken(err, "an end is malformed");
-	return finished(&r, err, "an end is malformed");
+	return finished(&r.w, err, "an end is malformed");
 }
 
 void egress_failed_add(struct buf *out, const struct err *why)
@@ -466,76 +436,78 @@ void egress_failed_add(struct buf *out, const struct err *why)
 int egress_failed_parse(const void *data, size_t len, struct err *ret, struct err *err)
 {
 	char text[sizeof(ret->msg)];
-	struct reader r = {.p = data, .left = len, .strings = text};
+	struct reader r = {.w = {.at = data, .left = len}, .strings = text};
 
 	get_err(&r, ret);
-	return finished(&r, err, "a failure is malformed");
+	return finished(&r.w, err, "a failure is malformed");
 }
 
 /* ---- the small ones ---- */
 
 void egress_redacted_add(struct buf *out, uint32_t call, bool in_header, unsigned count)
 {
-	unsigned char b[5] = {in_header, (unsigned char)count,
-			      (unsigned char)(count >> 8), (unsigned char)(count >> 16),
-			      (unsigned char)(count >> 24)};
+	cleanup_buf struct buf b;
 
-	egress_frame_add(out, EGRESS_F_REDACTED, call, b, sizeof(b));
+	buf_init(&b, 5);
+	wire_put_uint(&b, in_header, 1);
+	wire_put_uint(&b, count, 4);
+	egress_frame_add(out, EGRESS_F_REDACTED, call, b.data, b.len);
 }
 
 int egress_redacted_parse(const void *data, size_t len, bool *ret_in_header,
 			  unsigned *ret_count, struct err *err)
 {
-	struct reader r = {.p = data, .left = len};
-	uint64_t in_header = get_uint(&r, 1), count = get_uint(&r, 4);
+	struct wire w = {.at = data, .left = len};
+	uint64_t in_header = wire_uint(&w, 1), count = wire_uint(&w, 4);
 
 	if (in_header > 1 || count == 0)
 		return broken(err, "a redaction is malformed");
 	*ret_in_header = in_header == 1;
 	*ret_count = (unsigned)count;
-	return finished(&r, err, "a redaction is malformed");
+	return finished(&w, err, "a redaction is malformed");
 }
 
 void egress_credit_add(struct buf *out, uint32_t call, uint32_t bytes)
 {
-	unsigned char b[4] = {(unsigned char)bytes, (unsigned char)(bytes >> 8),
-			      (unsigned char)(bytes >> 16), (unsigned char)(bytes >> 24)};
+	cleanup_buf struct buf b;
 
-	egress_frame_add(out, EGRESS_F_CREDIT, call, b, sizeof(b));
+	buf_init(&b, 4);
+	wire_put_uint(&b, bytes, 4);
+	egress_frame_add(out, EGRESS_F_CREDIT, call, b.data, b.len);
 }
 
 int egress_credit_parse(const void *data, size_t len, uint32_t *ret, struct err *err)
 {
-	struct reader r = {.p = data, .left = len};
-	uint64_t bytes = get_uint(&r, 4);
+	struct wire w = {.at = data, .left = len};
+	uint64_t bytes = wire_uint(&w, 4);
 
 	if (bytes == 0 || bytes > EGRESS_WINDOW_BYTES)
 		return broken(err, "a credit is malformed");
 	*ret = (uint32_t)bytes;
-	return finished(&r, err, "a credit is malformed");
+	return finished(&w, err, "a credit is malformed");
 }
 
 void egress_room_add(struct buf *out, uint32_t call, uint64_t bytes, bool is_last)
 {
-	unsigned char b[9];
+	cleanup_buf struct buf b;
 
-	for (unsigned i = 0; i < 8; i++)
-		b[i] = (unsigned char)(bytes >> (8 * i));
-	b[8] = is_last;
-	egress_frame_add(out, EGRESS_F_ROOM, call, b, sizeof(b));
+	buf_init(&b, 9);
+	wire_put_uint(&b, bytes, 8);
+	wire_put_uint(&b, is_last, 1);
+	egress_frame_add(out, EGRESS_F_ROOM, call, b.data, b.len);
 }
 
 int egress_room_parse(const void *data, size_t len, uint64_t *ret, bool *ret_is_last,
 		      struct err *err)
 {
-	struct reader r = {.p = data, .left = len};
-	uint64_t bytes = get_uint(&r, 8), is_last = get_uint(&r, 1);
+	struct wire w = {.at = data, .left = len};
+	uint64_t bytes = wire_uint(&w, 8), is_last = wire_uint(&w, 1);
 
 	if (bytes > LIMIT_BYTES_MAX || is_last > 1)
 		return broken(err, "a reply's room is malformed");
 	*ret = bytes;
 	*ret_is_last = is_last == 1;
-	return finished(&r, err, "a reply's room is malformed");
+	return finished(&w, err, "a reply's room is malformed");
 }
 
 void egress_whose_add(struct buf *out, uint32_t call, job_id_t job, int64_t epoch)
@@ -543,22 +515,22 @@ void egress_whose_add(struct buf *out, uint32_t call, job_id_t job, int64_t epoc
 	cleanup_buf struct buf b;
 
 	buf_init(&b, 16);
-	add_uint(&b, (uint64_t)job, 8);
-	add_uint(&b, (uint64_t)epoch, 8);
+	wire_put_uint(&b, (uint64_t)job, 8);
+	wire_put_uint(&b, (uint64_t)epoch, 8);
 	egress_frame_add(out, EGRESS_F_WHOSE, call, b.data, b.len);
 }
 
 int egress_whose_parse(const void *data, size_t len, job_id_t *ret_job,
 		       int64_t *ret_epoch, struct err *err)
 {
-	struct reader r = {.p = data, .left = len};
-	uint64_t job = get_uint(&r, 8), epoch = get_uint(&r, 8);
+	struct wire w = {.at = data, .left = len};
+	uint64_t job = wire_uint(&w, 8), epoch = wire_uint(&w, 8);
 
 	if (job > INT64_MAX || epoch > INT64_MAX)
 		return broken(err, "a job's number is malformed");
 	*ret_job = (job_id_t)job;
 	*ret_epoch = (int64_t)epoch;
-	return finished(&r, err, "a job's number is malformed");
+	return finished(&w, err, "a job's number is malformed");
 }
 
 void egress_ready_add(struct buf *out, const struct confine_report *walls)
@@ -566,9 +538,9 @@ void egress_ready_add(struct buf *out, const struct confine_report *walls)
 	cleanup_buf struct buf b;
 
 	buf_init(&b, EGRESS_FRAME_MAX);
-	add_uint(&b, walls->n, 1);
+	wire_put_uint(&b, walls->n, 1);
 	for (unsigned i = 0; i < walls->n; i++) {
-		add_uint(&b, walls->line[i].held, 1);
+		wire_put_uint(&b, walls->line[i].held, 1);
 		add_str(&b, walls->line[i].wall);
 		add_str(&b, walls->line[i].answer);
 	}
@@ -580,13 +552,13 @@ int egress_ready_parse(const void *data, size_t len, struct confine_report *ret,
 		       struct err *err)
 {
 	cleanup_free char *memory = xmalloc(len + 1);
-	struct reader r = {.p = data, .left = len, .strings = memory};
+	struct reader r = {.w = {.at = data, .left = len}, .strings = memory};
 	uint64_t n = get_uint(&r, 1);
 
 	*ret = (struct confine_report){0};
 	if (n > ARRAY_SIZE(ret->line))
 		return broken(err, "a report is malformed");
-	for (; ret->n < n && !r.bad; ret->n++) {
+	for (; ret->n < n && !r.w.failed; ret->n++) {
 		uint64_t held = get_uint(&r, 1);
 		const char *wall = get_str(&r, sizeof(ret->line[0].wall) - 1);
 		const char *answer = get_str(&r, sizeof(ret->line[0].answer) - 1);
@@ -599,5 +571,5 @@ int egress_ready_parse(const void *data, size_t len, struct confine_report *ret,
 			return broken(err, "a report is malformed");
 		ret->line[ret->n].held = held == 1;
 	}
-	return finished(&r, err, "a report is malformed");
+	return finished(&r.w, err, "a report is malformed");
 }
