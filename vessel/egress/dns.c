@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Theory of operation. Every read goes through a cursor that knows the end of the message and,
- * once it failed, reads zeros and stays failed: so a parser may read on and ask once. A
- * compressed name may only point backwards, before where the name began, so reading it ends.
+ * Theory of operation. Every read goes through common/proto/wire.h, so a parser may read on and ask
+ * once. A compressed name may only point backwards, before where the name began, so reading
+ * it ends.
  */
 #include "vessel/egress/dns.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
-#include "common/str.h"
+#include "common/proto/wire.h"
 
 #include <string.h>
 
@@ -30,33 +30,37 @@ struct wire_name {
 	size_t n;
 };
 
+/* A reader that can stand anywhere in the message. */
 struct cursor {
-	const uint8_t *msg;
-	size_t len, at;
-	bool failed;
+	const char *msg;
+	size_t len;
+	struct wire w;
 };
+
+static size_t place(const struct cursor *c)
+{
+	return c->len - c->w.left;
+}
+
+static void seek(struct cursor *c, size_t at)
+{
+	c->w.at = c->msg + at;
+	c->w.left = c->len - at;
+}
 
 static unsigned get8(struct cursor *c)
 {
-	if (c->failed || c->at >= c->len) {
-		c->failed = true;
-		return 0;
-	}
-	return c->msg[c->at++];
+	return (unsigned)wire_uint(&c->w, 1);
 }
 
 static unsigned get16(struct cursor *c)
 {
-	unsigned high = get8(c);
-
-	return high << 8 | get8(c);
+	return (unsigned)wire_uint_be(&c->w, 2);
 }
 
 static uint32_t get32(struct cursor *c)
 {
-	uint32_t high = get16(c);
-
-	return high << 16 | get16(c);
+	return (uint32_t)wire_uint_be(&c->w, 4);
 }
 
 static uint8_t lower(unsigned b)
@@ -95,24 +99,25 @@ static bool name_from_text(const char *text, struct wire_name *ret)
 static void get_name(struct cursor *c, struct wire_name *ret)
 {
 	struct cursor label = *c;
-	size_t limit = c->at; /* a pointer leads before this */
+	size_t limit = place(c); /* a pointer leads before this */
 	bool jumped = false;
 
 	ret->n = 0;
 	for (;;) {
 		unsigned n = get8(&label);
 
-		if (label.failed)
+		if (label.w.failed)
 			break;
 		if (n >= 0xc0) {
 			size_t to = (n & 0x3f) << 8 | get8(&label);
 
-			if (label.failed || to >= limit || to < HEADER_BYTES)
+			if (label.w.failed || to >= limit || to < HEADER_BYTES)
 				break;
 			if (!jumped)
-				c->at = label.at;
+				c->w = label.w;
 			jumped = true;
-			limit = label.at = to;
+			limit = to;
+			seek(&label, to);
 			continue;
 		}
 		if (n > LABEL_MAX_BYTES || ret->n + n + 1 > NAME_MAX_BYTES - (n > 0))
@@ -120,15 +125,15 @@ static void get_name(struct cursor *c, struct wire_name *ret)
 		ret->b[ret->n++] = (uint8_t)n;
 		for (unsigned i = 0; i < n; i++)
 			ret->b[ret->n++] = lower(get8(&label));
-		if (label.failed)
+		if (label.w.failed)
 			break;
 		if (n > 0)
 			continue;
 		if (!jumped)
-			c->at = label.at;
+			c->w = label.w;
 		return;
 	}
-	c->failed = true;
+	c->w.failed = true;
 }
 
 struct record {
@@ -141,6 +146,7 @@ struct record {
 static void get_record(struct cursor *c, enum dns_type asked, struct record *ret)
 {
 	unsigned type, class, len;
+	const char *bytes;
 	size_t end;
 
 	ret->type = 0;
@@ -149,30 +155,29 @@ static void get_record(struct cursor *c, enum dns_type asked, struct record *ret
 	class = get16(c);
 	ret->ttl = get32(c);
 	len = get16(c);
-	if (c->failed || len > c->len - c->at) {
-		c->failed = true;
+	bytes = wire_bytes(&c->w, len);
+	if (!bytes)
 		return;
-	}
-	end = c->at + len;
+	end = place(c);
 	/* RFC 2181: a TTL with its highest bit set is 0. */
 	if (ret->ttl & TTL_SIGN)
 		ret->ttl = 0;
 	if (class == CLASS_IN && type == TYPE_CNAME) {
 		struct cursor data = *c;
 
+		seek(&data, end - len);
 		get_name(&data, &ret->target);
-		if (data.failed || data.at != end)
-			c->failed = true;
+		if (data.w.failed || place(&data) != end)
+			c->w.failed = true;
 		ret->type = type;
 	} else if (class == CLASS_IN && type == (unsigned)asked) {
 		ret->addr = (struct addr){.v6 = asked == DNS_TYPE_AAAA};
 		if (len != (ret->addr.v6 ? 16u : 4u))
-			c->failed = true;
+			c->w.failed = true;
 		else
-			memcpy(ret->addr.b, c->msg + c->at, len);
+			memcpy(ret->addr.b, bytes, len);
 		ret->type = type;
 	}
-	c->at = end;
 }
 
 static const struct record *find_alias(const struct record *r, size_t n,
@@ -222,14 +227,16 @@ static bool is_our_question(struct cursor *c, const struct wire_name *name,
 	get_name(c, &asked);
 	t = get16(c);
 	class = get16(c);
-	return !c->failed && name_eq(&asked, name) && t == (unsigned)type &&
+	return !c->w.failed && name_eq(&asked, name) && t == (unsigned)type &&
 	       class == CLASS_IN;
 }
 
 enum dns_verdict dns_parse(const uint8_t *msg, size_t len, uint16_t id, const char *name,
 			   enum dns_type type, struct dns_answer *ret)
 {
-	struct cursor c = {.msg = msg, .len = len};
+	struct cursor c = {.msg = (const char *)msg,
+			   .len = len,
+			   .w = {.at = (const char *)msg, .left = len}};
 	struct dns_answer a = {.n = 0};
 	cleanup_free struct record *records = NULL;
 	struct wire_name asked;
@@ -237,9 +244,9 @@ enum dns_verdict dns_parse(const uint8_t *msg, size_t len, uint16_t id, const ch
 		 answers = get16(&c);
 	enum dns_verdict verdict;
 
-	c.at = HEADER_BYTES;
-	if (len < HEADER_BYTES || their_id != id || !(flags & FLAG_QR) ||
-	    (flags & FLAG_OPCODE) || questions != 1 || !name_from_text(name, &asked) ||
+	(void)get32(&c); /* two more numbers */
+	if (their_id != id || !(flags & FLAG_QR) || (flags & FLAG_OPCODE) ||
+	    questions != 1 || !name_from_text(name, &asked) ||
 	    !is_our_question(&c, &asked, type))
 		return DNS_FOREIGN;
 	if (flags & FLAG_TC)
@@ -251,9 +258,9 @@ enum dns_verdict dns_parse(const uint8_t *msg, size_t len, uint16_t id, const ch
 	if (answers > RECORDS_MAX)
 		return DNS_BAD;
 	records = xcalloc(answers + 1, sizeof(*records));
-	for (unsigned i = 0; i < answers && !c.failed; i++)
+	for (unsigned i = 0; i < answers && !c.w.failed; i++)
 		get_record(&c, type, &records[i]);
-	if (c.failed)
+	if (c.w.failed)
 		return DNS_BAD;
 	verdict = follow(records, answers, asked, type, &a);
 	if (verdict == DNS_OK)
