@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An ask: one request to a model, through the portal that offers it. */
+#include "vessel/broker/intents/ask.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/proto/broker_proto.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
+#include "vessel/broker/gate/reply.h"
+#include "vessel/broker/intents/ask_cost.h"
+#include "vessel/broker/intents/ask_reply.h"
 #include "vessel/egress/headers.h"
 #include <string.h>
 
@@ -12,6 +16,20 @@
 /* An event that was held back, and what came with its end. */
 #define PIECE_MAX_BYTES (4 * ASK_EVENT_MAX_BYTES)
 #define MODELS_MAX_BYTES ((size_t)1 << 20)
+
+struct ask_own {
+	struct json *intent;
+	const char *version, *beta; /* Anthropic's fields, of the intent; NULL: none */
+	const struct json *request;
+	struct ask ask;
+	struct ask_cost cost;
+	struct ask_prices prices;
+	uint64_t input, cap; /* tokens: reserved for the request; written into it */
+	const struct conf_portal *portal;
+	const struct conf_model *model;
+	struct ask_reply *reply;
+	struct gate_reply *put_right;
+};
 
 static int bad(struct err *err, const char *what)
 {
@@ -31,18 +49,20 @@ static bool find_dialect(const char *name, enum portal_kind *ret)
 static int read_intent(struct dispatch_call *c, enum portal_kind *ret_dialect,
 		       bool *ret_stream, struct err *err)
 {
+	struct ask_own *own = c->own;
 	static const char *const keys[] = {"seq",     "dialect", "stream",
 					   "request", "version", "beta"};
 	const char *dialect;
 	size_t len;
 	const void *body = httpd_req_body(c->req, &len);
 
-	if (json_parse(body, len, INTENT_DEPTH_MAX, &c->intent, err) < 0 ||
-	    json_check_keys(c->intent, keys, ARRAY_SIZE(keys), err) < 0 ||
-	    json_get_u64(c->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) < 0 ||
-	    json_get_str(c->intent, "dialect", true, 16, &dialect, err) < 0 ||
-	    json_get_bool(c->intent, "stream", true, ret_stream, err) < 0 ||
-	    json_get_obj(c->intent, "request", true, &c->request, err) < 0)
+	if (json_parse(body, len, INTENT_DEPTH_MAX, &own->intent, err) < 0 ||
+	    json_check_keys(own->intent, keys, ARRAY_SIZE(keys), err) < 0 ||
+	    json_get_u64(own->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) <
+		    0 ||
+	    json_get_str(own->intent, "dialect", true, 16, &dialect, err) < 0 ||
+	    json_get_bool(own->intent, "stream", true, ret_stream, err) < 0 ||
+	    json_get_obj(own->intent, "request", true, &own->request, err) < 0)
 		return -1;
 	return find_dialect(dialect, ret_dialect) ? 0 : bad(err, "dialect");
 }
@@ -50,91 +70,100 @@ static int read_intent(struct dispatch_call *c, enum portal_kind *ret_dialect,
 /* Only what the tomb would have written itself. */
 static int read_fields(struct dispatch_call *c, enum portal_kind dialect, struct err *err)
 {
+	struct ask_own *own = c->own;
 	char betas[BROKER_BETAS_SIZE];
 
-	if (json_get_str(c->intent, "version", false, BROKER_BETAS_SIZE, &c->version,
+	if (json_get_str(own->intent, "version", false, BROKER_BETAS_SIZE, &own->version,
 			 err) < 0 ||
-	    json_get_str(c->intent, "beta", false, BROKER_BETAS_SIZE, &c->beta, err) < 0)
+	    json_get_str(own->intent, "beta", false, BROKER_BETAS_SIZE, &own->beta, err) <
+		    0)
 		return -1;
-	if (dialect != PORTAL_ANTHROPIC && (c->version || c->beta))
+	if (dialect != PORTAL_ANTHROPIC && (own->version || own->beta))
 		return bad(err, "version and beta belong to another dialect");
-	if (c->version && !broker_version_is_valid(c->version))
+	if (own->version && !broker_version_is_valid(own->version))
 		return bad(err, "version");
-	if (c->beta && (!broker_betas(c->beta, betas) || !str_eq(betas, c->beta)))
+	if (own->beta && (!broker_betas(own->beta, betas) || !str_eq(betas, own->beta)))
 		return bad(err, "beta");
 	return 0;
 }
 
 static int ask_intent(struct dispatch_call *c, struct err *err)
 {
+	struct ask_own *own = c->own;
 	enum portal_kind dialect = PORTAL_OPENAI;
 	bool stream = false;
 
 	if (read_intent(c, &dialect, &stream, err) < 0 ||
 	    read_fields(c, dialect, err) < 0 ||
-	    ask_read(c->request, dialect, stream, &c->ask, err) < 0 ||
-	    ask_cost_read(c->request, dialect, &c->cost, err) < 0)
+	    ask_read(own->request, dialect, stream, &own->ask, err) < 0 ||
+	    ask_cost_read(own->request, dialect, &own->cost, err) < 0)
 		return -1;
-	ask_strip(&c->ask, json_obj_child(c->intent, "request"));
-	c->portal =
-		conf_portal_of_model(c->d->cfg.broker, dialect, c->ask.model, &c->model);
-	if (!c->portal)
-		return err_set_id(err, ERRID_BROKER_MODEL, "%s", c->ask.model);
-	if (str_fmt(c->target, sizeof(c->target), "portal:%s", c->portal->name) < 0)
+	ask_strip(&own->ask, json_obj_child(own->intent, "request"));
+	own->portal = conf_portal_of_model(c->d->cfg.broker, dialect, own->ask.model,
+					   &own->model);
+	if (!own->portal)
+		return err_set_id(err, ERRID_BROKER_MODEL, "%s", own->ask.model);
+	if (str_fmt(c->target, sizeof(c->target), "portal:%s", own->portal->name) < 0)
 		return err_set(err, ERR_INTERNAL, "a portal's name is too long");
-	ward_ask_portal(c->portal, NULL, &c->ward);
+	ward_ask_portal(own->portal, NULL, &c->ward);
 	return 0;
 }
 
 /* Only who may ask at all learns what costs how much. */
 static int ask_judged(struct dispatch_call *c, int r, struct err *err)
 {
-	if (r < 0 ||
-	    ask_prices_of(&c->cost, c->beta, c->portal, c->model, &c->prices, err) < 0)
+	struct ask_own *own = c->own;
+
+	if (r < 0 || ask_prices_of(&own->cost, own->beta, own->portal, own->model,
+				   &own->prices, err) < 0)
 		return -1;
-	return ask_output(&c->cost, c->model, &c->want.least, &c->want.most, err);
+	return ask_output(&own->cost, own->model, &c->want.least, &c->want.most, err);
 }
 
 /* Tokens of the input and money for them, and for each token of an answer its part. */
 static void ask_estimate(struct dispatch_call *c)
 {
+	struct ask_own *own = c->own;
 	struct budget_amounts *base = &c->want.base, *unit = &c->want.unit;
 	size_t len;
 
 	(void)httpd_req_body(c->req, &len);
 	len += ASK_FINISH_BYTES;
-	c->input = ask_input_most(&c->cost, &c->prices, c->model, len);
+	own->input = ask_input_most(&own->cost, &own->prices, own->model, len);
 	c->up_reserved = dispatch_up_most(c, len);
 	base->n[BUDGET_REQUESTS] = 1;
-	base->n[BUDGET_TOKENS] = (int64_t)c->input;
-	base->n[BUDGET_MONEY] = (int64_t)ask_price_input(&c->cost, &c->prices, c->input);
+	base->n[BUDGET_TOKENS] = (int64_t)own->input;
+	base->n[BUDGET_MONEY] =
+		(int64_t)ask_price_input(&own->cost, &own->prices, own->input);
 	base->n[BUDGET_BYTES] = (int64_t)(c->up_reserved + DISPATCH_ROOM_BYTES);
-	unit->n[BUDGET_TOKENS] = (int64_t)(c->cost.choices * BUDGET_UNIT);
-	unit->n[BUDGET_MONEY] = (int64_t)(c->cost.choices * c->prices.output);
+	unit->n[BUDGET_TOKENS] = (int64_t)(own->cost.choices * BUDGET_UNIT);
+	unit->n[BUDGET_MONEY] = (int64_t)(own->cost.choices * own->prices.output);
 }
 
 static struct gate_parts *ask_parts(struct dispatch_call *c)
 {
+	struct ask_own *own = c->own;
 	struct gate_parts *p = gate_parts_new();
 
-	gate_parts_add_json(p, c->request);
+	gate_parts_add_json(p, own->request);
 	/* behind the request: it is written from its own parts */
-	if (c->beta)
-		gate_parts_add(p, GATE_PART_HEADER, "anthropic-beta", c->beta,
-			       strlen(c->beta));
+	if (own->beta)
+		gate_parts_add(p, GATE_PART_HEADER, "anthropic-beta", own->beta,
+			       strlen(own->beta));
 	return p;
 }
 
 static int ask_write(struct dispatch_call *c, const struct gate_answer *a,
 		     struct err *err)
 {
+	struct ask_own *own = c->own;
 	struct jsonw w;
 
 	jsonw_init(&w, &c->body);
 	if (a->verdict == GATE_ANONYMISE)
-		gate_parts_write_json(a->parts, 0, c->request, &w);
+		gate_parts_write_json(a->parts, 0, own->request, &w);
 	else
-		json_write(c->request, &w);
+		json_write(own->request, &w);
 	return buf_ok(&c->body) ? 0 : bad(err, "the request is too large");
 }
 
@@ -147,14 +176,15 @@ static uint64_t parts_of(uint64_t n, uint64_t each)
  * reserved: what stands for a text that was taken out may be longer. */
 static uint64_t growth(const struct dispatch_call *c)
 {
-	uint64_t input = ask_input_most(&c->cost, &c->prices, c->model,
+	struct ask_own *own = c->own;
+	uint64_t input = ask_input_most(&own->cost, &own->prices, own->model,
 					c->body.len + ASK_FINISH_BYTES),
 		 price = (uint64_t)c->want.unit.n[BUDGET_MONEY], tokens, money, for_money;
 
-	if (input <= c->input)
+	if (input <= own->input)
 		return 0;
-	tokens = parts_of(input - c->input, c->cost.choices);
-	money = ask_price_input(&c->cost, &c->prices, input) -
+	tokens = parts_of(input - own->input, own->cost.choices);
+	money = ask_price_input(&own->cost, &own->prices, input) -
 		(uint64_t)c->want.base.n[BUDGET_MONEY];
 	for_money = !money		 ? 0
 		    : !price		 ? c->units
@@ -165,18 +195,20 @@ static uint64_t growth(const struct dispatch_call *c)
 
 static int put_cap(struct dispatch_call *c, struct err *err)
 {
+	struct ask_own *own = c->own;
 	uint64_t less = growth(c);
 
 	if (less > 0 && c->units < less + c->want.least)
 		return err_set_id(err, ERRID_BUDGET_TOKENS,
 				  "what stands for its private texts is longer");
-	c->cap = c->units - less;
-	ask_finish(&c->ask, c->portal->output_cap, c->cap, &c->body);
+	own->cap = c->units - less;
+	ask_finish(&own->ask, own->portal->output_cap, own->cap, &c->body);
 	return buf_ok(&c->body) ? 0 : bad(err, "the request is too large");
 }
 
 static int ask_start(struct dispatch_call *c, struct err *err)
 {
+	struct ask_own *own = c->own;
 	struct egress_header headers[4] = {
 		{"content-type", "application/json"},
 		{"accept", "application/json, text/event-stream"}};
@@ -189,15 +221,16 @@ static int ask_start(struct dispatch_call *c, struct err *err)
 	dispatch_has_read(c->d, began);
 	if (r < 0)
 		return -1;
-	if (c->version)
+	if (own->version)
 		headers[n_headers++] =
-			(struct egress_header){"anthropic-version", c->version};
-	if (c->beta)
-		headers[n_headers++] = (struct egress_header){"anthropic-beta", c->beta};
+			(struct egress_header){"anthropic-version", own->version};
+	if (own->beta)
+		headers[n_headers++] =
+			(struct egress_header){"anthropic-beta", own->beta};
 	const struct egress_request rq = {
-		.portal = c->portal->name,
+		.portal = own->portal->name,
 		.method = "POST",
-		.target = ask_target(c->ask.dialect, c->portal->url.path),
+		.target = ask_target(own->ask.dialect, own->portal->url.path),
 		.headers = headers,
 		.n_headers = n_headers,
 		.body = c->body.data,
@@ -210,14 +243,16 @@ static int ask_start(struct dispatch_call *c, struct err *err)
 
 static void ask_describe(const struct dispatch_call *c, struct jsonw *w)
 {
-	if (!c->ask.model)
+	struct ask_own *own = c->own;
+
+	if (!own->ask.model)
 		return;
-	jsonw_kstr(w, "model", c->ask.model);
-	jsonw_kbool(w, "stream", c->ask.stream);
-	if (c->beta)
-		jsonw_kstr(w, "beta", c->beta);
+	jsonw_kstr(w, "model", own->ask.model);
+	jsonw_kbool(w, "stream", own->ask.stream);
+	if (own->beta)
+		jsonw_kstr(w, "beta", own->beta);
 	/* at most: what is left by then may be less */
-	jsonw_ku64(w, "max_output", c->want.most * c->cost.choices);
+	jsonw_ku64(w, "max_output", c->want.most * own->cost.choices);
 }
 
 /* ---- the reply ---- */
@@ -233,6 +268,7 @@ static const char *header_of(const struct egress_head *h, const char *name)
 /* What an SDK reads; an error's page in HTML helps nobody but whoever probes. */
 static int ask_head(struct dispatch_call *c, const struct egress_head *h, struct err *err)
 {
+	struct ask_own *own = c->own;
 	const char *type = header_of(h, "content-type");
 	bool is_stream;
 
@@ -247,8 +283,8 @@ static int ask_head(struct dispatch_call *c, const struct egress_head *h, struct
 				  "the portal answered %u with a type that is not text",
 				  h->status);
 	is_stream = str_starts(type, "text/event-stream");
-	c->reply = ask_reply_new(&c->ask, is_stream);
-	c->put_right = gate_reply_new(c->job->gate, is_stream);
+	own->reply = ask_reply_new(&own->ask, is_stream);
+	own->put_right = gate_reply_new(c->job->gate, is_stream);
 	dispatch_stream(c, h, type);
 	return 0;
 }
@@ -256,29 +292,31 @@ static int ask_head(struct dispatch_call *c, const struct egress_head *h, struct
 static int ask_body(struct dispatch_call *c, const void *data, size_t len,
 		    struct buf *out, struct err *err)
 {
+	struct ask_own *own = c->own;
 	cleanup_buf struct buf told;
 
 	buf_init(&told, PIECE_MAX_BYTES);
-	ask_reply_feed(c->reply, data, len, &told);
+	ask_reply_feed(own->reply, data, len, &told);
 	if (!buf_ok(&told))
 		return err_set(err, ERR_INTERNAL, "a piece of a reply does not fit");
-	if (ask_reply_least(c->reply) > c->cap * c->cost.choices)
+	if (ask_reply_least(own->reply) > own->cap * own->cost.choices)
 		return err_set_id(err, ERRID_BUDGET_TOKENS,
 				  "the provider goes on beyond the cap of the request");
-	gate_reply_feed(c->put_right, told.data, told.len, out);
+	gate_reply_feed(own->put_right, told.data, told.len, out);
 	return 0;
 }
 
 static int ask_end(struct dispatch_call *c, struct buf *out, struct err *err)
 {
+	struct ask_own *own = c->own;
 	cleanup_buf struct buf told;
 
 	buf_init(&told, PIECE_MAX_BYTES);
-	ask_reply_end(c->reply, &told);
+	ask_reply_end(own->reply, &told);
 	if (!buf_ok(&told))
 		return err_set(err, ERR_INTERNAL, "the end of a reply does not fit");
-	gate_reply_feed(c->put_right, told.data, told.len, out);
-	gate_reply_end(c->put_right, out);
+	gate_reply_feed(own->put_right, told.data, told.len, out);
+	gate_reply_end(own->put_right, out);
 	return 0;
 }
 
@@ -294,17 +332,18 @@ static bool was_refused(unsigned status)
  * of any other all that was reserved, for it may have been carried out to its end. */
 static void ask_actual(const struct dispatch_call *c, struct budget_amounts *ret)
 {
+	struct ask_own *own = c->own;
 	struct ask_usage u = {0};
 	uint64_t money;
 
 	if (was_refused(c->status))
 		return;
-	if (c->reply)
-		u = ask_reply_usage(c->reply);
+	if (own->reply)
+		u = ask_reply_usage(own->reply);
 	/* this dialect does not tell what of the rest was written */
-	if (c->ask.dialect == PORTAL_OPENAI && c->cost.writes_cache)
+	if (own->ask.dialect == PORTAL_OPENAI && own->cost.writes_cache)
 		u.tokens.cache_write = u.tokens.input;
-	money = ask_price(&c->prices, &u.tokens);
+	money = ask_price(&own->prices, &u.tokens);
 	ret->n[BUDGET_TOKENS] = (int64_t)(u.tokens.input + u.tokens.output);
 	ret->n[BUDGET_MONEY] = (int64_t)money;
 	if (u.is_known && c->is_whole) {
@@ -319,13 +358,16 @@ static void ask_actual(const struct dispatch_call *c, struct budget_amounts *ret
 
 static void ask_done(struct dispatch_call *c)
 {
-	ask_reply_free(c->reply);
-	gate_reply_free(c->put_right);
-	json_free(c->intent);
+	struct ask_own *own = c->own;
+
+	ask_reply_free(own->reply);
+	gate_reply_free(own->put_right);
+	json_free(own->intent);
 }
 
 const struct dispatch_kind dispatch_kind_ask = {
 	.name = "ask",
+	.own_size = sizeof(struct ask_own),
 	.read = ask_intent,
 	.judged = ask_judged,
 	.estimate = ask_estimate,

@@ -13,6 +13,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
+#include "vessel/broker/intents/ask_reply.h"
 #include <assert.h>
 
 /* Of a reply, what its reader has not taken yet: an anonymised one comes in one piece. */
@@ -25,12 +26,14 @@ struct dispatch_call *dispatch_call_new(struct dispatch *d, struct httpd_req *re
 					const struct queue_lease *l,
 					const struct dispatch_kind *kind)
 {
-	struct dispatch_call *c = xnew(struct dispatch_call);
+	struct dispatch_call *c =
+		xcalloc(1, sizeof(struct dispatch_call) + kind->own_size);
 
 	c->d = d;
 	c->req = req;
 	c->lease = *l;
 	c->kind = kind;
+	c->own = c->behind;
 	c->began = c->stepped = dispatch_now(d);
 	c->timer = loop_timer_new(d->cfg.loop, on_timer, c);
 	c->books.lease = *l;

@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
+#include "vessel/broker/intents/labels.h"
 
 static void begin(struct dispatch *d, struct httpd_req *req, const struct queue_lease *l,
 		  const struct dispatch_kind *kind)

@@ -5,62 +5,80 @@
 #include "common/cleanup.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
+#include "vessel/broker/gate/reply.h"
+#include "vessel/broker/intents/fetch_ward.h"
 #include <string.h>
 
 #define INTENT_DEPTH_MAX 6
 #define URL_MAX_BYTES (2 * (size_t)URL_BYTES_MAX)
 
+struct fetch_own {
+	struct json *intent;
+	struct fetch fetch;
+	struct fetch_reply reply;
+	struct gate_restore *put_back;
+	struct buf url; /* as it is sent */
+	char path[URL_BYTES_MAX + 1];
+};
+
 static int read_intent(struct dispatch_call *c, struct err *err)
 {
+	struct fetch_own *own = c->own;
 	size_t max = (size_t)c->d->cfg.broker->egress.request_max_bytes, len;
 	const void *body = httpd_req_body(c->req, &len);
 
-	if (json_parse(body, len, INTENT_DEPTH_MAX, &c->intent, err) < 0 ||
-	    json_get_u64(c->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) < 0)
+	if (json_parse(body, len, INTENT_DEPTH_MAX, &own->intent, err) < 0 ||
+	    json_get_u64(own->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) < 0)
 		return -1;
-	return fetch_read(c->intent, max, &c->fetch, &c->reason, err);
+	return fetch_read(own->intent, max, &own->fetch, &c->reason, err);
 }
 
 static int fetch_intent(struct dispatch_call *c, struct err *err)
 {
+	struct fetch_own *own = c->own;
+
 	if (c->hops == 0 && read_intent(c, err) < 0)
 		return -1;
-	fetch_ward_ask(&c->fetch, c->path, &c->ward);
-	buf_done(&c->url);
-	buf_init(&c->url, URL_MAX_BYTES);
-	fetch_target(&c->fetch, &c->url);
-	return buf_ok(&c->url) ? 0 : err_set(err, ERR_INTERNAL, "a URL does not fit");
+	fetch_ward_ask(&own->fetch, own->path, &c->ward);
+	buf_done(&own->url);
+	buf_init(&own->url, URL_MAX_BYTES);
+	fetch_target(&own->fetch, &own->url);
+	return buf_ok(&own->url) ? 0 : err_set(err, ERR_INTERNAL, "a URL does not fit");
 }
 
 static int fetch_judged(struct dispatch_call *c, int r, struct err *err)
 {
+	struct fetch_own *own = c->own;
 	bool odd = false;
 
-	if (fetch_ward_judge(&c->fetch, c->d->cfg.broker, &c->ward, r, &c->verdict,
+	if (fetch_ward_judge(&own->fetch, c->d->cfg.broker, &c->ward, r, &c->verdict,
 			     c->d->labels, c->lease.job, dispatch_now(c->d), &odd,
 			     &c->reason, err) < 0)
 		return -1;
 	if (odd)
-		dispatch_log_odd_name(c);
+		dispatch_log_odd_name(c, own->fetch.url.host);
 	return 0;
 }
 
 static void fetch_estimate(struct dispatch_call *c)
 {
+	struct fetch_own *own = c->own;
+
 	/* a redirect may take the body along */
 	c->up_reserved =
-		dispatch_up_most(c, c->fetch.body_len) * (1 + FETCH_REDIRECTS_MAX);
+		dispatch_up_most(c, own->fetch.body_len) * (1 + FETCH_REDIRECTS_MAX);
 	c->want.base.n[BUDGET_REQUESTS] = 1;
 	c->want.base.n[BUDGET_BYTES] = (int64_t)(c->up_reserved + DISPATCH_ROOM_BYTES);
 }
 
 static struct gate_parts *fetch_parts(struct dispatch_call *c)
 {
+	struct fetch_own *own = c->own;
 	struct gate_parts *p = gate_parts_new();
 
-	gate_parts_add(p, GATE_PART_URL, "url", c->url.data, c->url.len);
-	for (size_t i = 0; i < c->fetch.headers.n; i++) {
-		const struct header *h = &c->fetch.headers.h[i];
+	gate_parts_add(p, GATE_PART_URL, "url", own->url.data, own->url.len);
+	for (size_t i = 0; i < own->fetch.headers.n; i++) {
+		const struct header *h = &own->fetch.headers.h[i];
 		char line[HEADER_NAME_MAX + HEADER_VALUE_MAX + 4];
 
 		if (str_fmt(line, sizeof(line), "%s: %s", h->name, h->value) == 0)
@@ -68,9 +86,9 @@ static struct gate_parts *fetch_parts(struct dispatch_call *c)
 		else
 			p->overflow = true;
 	}
-	if (c->fetch.body_len)
-		gate_parts_add(p, GATE_PART_TEXT, "body", c->fetch.body,
-			       c->fetch.body_len);
+	if (own->fetch.body_len)
+		gate_parts_add(p, GATE_PART_TEXT, "body", own->fetch.body,
+			       own->fetch.body_len);
 	return p;
 }
 
@@ -78,12 +96,15 @@ static struct gate_parts *fetch_parts(struct dispatch_call *c)
 static int fetch_write(struct dispatch_call *c, const struct gate_answer *a,
 		       struct err *err)
 {
-	if (a->verdict == GATE_ANONYMISE && c->fetch.body_len) {
+	struct fetch_own *own = c->own;
+
+	if (a->verdict == GATE_ANONYMISE && own->fetch.body_len) {
 		const struct gate_part *body = &a->parts->part[a->parts->n - 1];
 
 		buf_add(&c->body, body->data, body->len);
 	} else {
-		buf_add(&c->body, c->fetch.body ? c->fetch.body : "", c->fetch.body_len);
+		buf_add(&c->body, own->fetch.body ? own->fetch.body : "",
+			own->fetch.body_len);
 	}
 	return buf_ok(&c->body)
 		       ? 0
@@ -92,23 +113,24 @@ static int fetch_write(struct dispatch_call *c, const struct gate_answer *a,
 
 static int fetch_start(struct dispatch_call *c, struct err *err)
 {
+	struct fetch_own *own = c->own;
 	const struct conf_egress *e = &c->d->cfg.broker->egress;
 	struct egress_header headers[HEADERS_MAX];
-	const char *target = buf_str(&c->url);
+	const char *target = buf_str(&own->url);
 	const struct conf_portal *portal =
-		fetch_ward_portal(&c->fetch, c->d->cfg.broker, &c->verdict, &target);
+		fetch_ward_portal(&own->fetch, c->d->cfg.broker, &c->verdict, &target);
 
-	for (size_t i = 0; i < c->fetch.headers.n && i < HEADERS_MAX; i++)
-		headers[i] = (struct egress_header){c->fetch.headers.h[i].name,
-						    c->fetch.headers.h[i].value};
+	for (size_t i = 0; i < own->fetch.headers.n && i < HEADERS_MAX; i++)
+		headers[i] = (struct egress_header){own->fetch.headers.h[i].name,
+						    own->fetch.headers.h[i].value};
 	/* a portal's worker knows its own */
 	const struct conf_addresses *named = portal ? NULL : c->verdict.addresses;
 	const struct egress_request rq = {
 		.portal = portal ? portal->name : NULL,
-		.method = fetch_method_name(c->fetch.method),
+		.method = fetch_method_name(own->fetch.method),
 		.target = target,
 		.headers = headers,
-		.n_headers = c->fetch.headers.n,
+		.n_headers = own->fetch.headers.n,
 		.body = c->body.data,
 		.body_len = c->body.len,
 		.addresses = named ? (const char *const *)named->v : NULL,
@@ -122,20 +144,21 @@ static int fetch_start(struct dispatch_call *c, struct err *err)
 /* Where it goes, without the query: that is the job's text. */
 static void fetch_describe(const struct dispatch_call *c, struct jsonw *w)
 {
+	struct fetch_own *own = c->own;
 	const struct conf_portal *portal;
 	const char *target;
 	struct buf origin;
 
 	if (c->reason != REASON_NONE)
 		jsonw_kstr(w, "reason", reason_word(c->reason));
-	if (!c->fetch.url.host[0])
+	if (!own->fetch.url.host[0])
 		return;
 	buf_init(&origin, URL_MAX_BYTES);
-	url_write_origin(&c->fetch.url, &origin);
-	jsonw_kstr(w, "method", fetch_method_name(c->fetch.method));
+	url_write_origin(&own->fetch.url, &origin);
+	jsonw_kstr(w, "method", fetch_method_name(own->fetch.method));
 	jsonw_kstr(w, "origin", buf_str(&origin));
-	jsonw_ku64(w, "redirects", c->fetch.redirects);
-	portal = fetch_ward_portal(&c->fetch, c->d->cfg.broker, &c->verdict, &target);
+	jsonw_ku64(w, "redirects", own->fetch.redirects);
+	portal = fetch_ward_portal(&own->fetch, c->d->cfg.broker, &c->verdict, &target);
 	if (portal)
 		jsonw_kstr(w, "credential", portal->name);
 	buf_done(&origin);
@@ -153,11 +176,12 @@ static enum gate_form form_of(const char *type)
 static int fetch_head(struct dispatch_call *c, const struct egress_head *h,
 		      struct err *err)
 {
+	struct fetch_own *own = c->own;
 	struct header_offer offers[EGRESS_HEADERS_MAX];
 	struct egress_header back[HEADERS_MAX];
 	struct egress_head clean = {.status = h->status, .headers = back};
 	const char *type = NULL;
-	int r = fetch_redirect(&c->fetch, h->status, h->location, &c->reason, err);
+	int r = fetch_redirect(&own->fetch, h->status, h->location, &c->reason, err);
 
 	if (r < 0)
 		return -1;
@@ -168,17 +192,17 @@ static int fetch_head(struct dispatch_call *c, const struct egress_head *h,
 	for (size_t i = 0; i < h->n_headers && i < EGRESS_HEADERS_MAX; i++)
 		offers[i] =
 			(struct header_offer){h->headers[i].name, h->headers[i].value};
-	if (fetch_reply_begin(&c->fetch_reply, &c->fetch, h->status, offers, h->n_headers,
+	if (fetch_reply_begin(&own->reply, &own->fetch, h->status, offers, h->n_headers,
 			      &c->reason, err) < 0)
 		return -1;
-	for (size_t i = 0; i < c->fetch_reply.headers.n && i < HEADERS_MAX; i++) {
-		const struct header *one = &c->fetch_reply.headers.h[i];
+	for (size_t i = 0; i < own->reply.headers.n && i < HEADERS_MAX; i++) {
+		const struct header *one = &own->reply.headers.h[i];
 
 		back[clean.n_headers++] = (struct egress_header){one->name, one->value};
 	}
-	type = headers_get(&c->fetch_reply.headers, "content-type");
+	type = headers_get(&own->reply.headers, "content-type");
 	type = type ? type : "text/plain; charset=utf-8";
-	c->put_back = gate_restore_new(c->job->gate, form_of(type));
+	own->put_back = gate_restore_new(c->job->gate, form_of(type));
 	dispatch_stream(c, &clean, type);
 	return 0;
 }
@@ -187,35 +211,41 @@ static int fetch_head(struct dispatch_call *c, const struct egress_head *h,
 static int fetch_body(struct dispatch_call *c, const void *data, size_t len,
 		      struct buf *out, struct err *err)
 {
+	struct fetch_own *own = c->own;
 	cleanup_buf struct buf text;
 
 	if (gate_job_is_clean(c->job->gate))
-		return fetch_reply_text(&c->fetch_reply, data, len, out, &c->reason, err);
+		return fetch_reply_text(&own->reply, data, len, out, &c->reason, err);
 	/* Latin-1 grows to the double; four bytes may wait from before */
 	buf_init(&text, 2 * len + 8);
-	if (fetch_reply_text(&c->fetch_reply, data, len, &text, &c->reason, err) < 0)
+	if (fetch_reply_text(&own->reply, data, len, &text, &c->reason, err) < 0)
 		return -1;
-	gate_restore_feed(c->put_back, text.data, text.len, out);
+	gate_restore_feed(own->put_back, text.data, text.len, out);
 	return buf_ok(&text) ? 0 : err_set(err, ERR_INTERNAL, "a text does not fit");
 }
 
 static int fetch_end(struct dispatch_call *c, struct buf *out, struct err *err)
 {
-	gate_restore_end(c->put_back, out);
-	return fetch_reply_end(&c->fetch_reply, &c->reason, err);
+	struct fetch_own *own = c->own;
+
+	gate_restore_end(own->put_back, out);
+	return fetch_reply_end(&own->reply, &c->reason, err);
 }
 
 static void fetch_free(struct dispatch_call *c)
 {
-	fetch_done(&c->fetch);
-	fetch_reply_done(&c->fetch_reply);
-	gate_restore_free(c->put_back);
-	buf_done(&c->url);
-	json_free(c->intent);
+	struct fetch_own *own = c->own;
+
+	fetch_done(&own->fetch);
+	fetch_reply_done(&own->reply);
+	gate_restore_free(own->put_back);
+	buf_done(&own->url);
+	json_free(own->intent);
 }
 
 const struct dispatch_kind dispatch_kind_fetch = {
 	.name = "fetch",
+	.own_size = sizeof(struct fetch_own),
 	.read = fetch_intent,
 	.judged = fetch_judged,
 	.estimate = fetch_estimate,

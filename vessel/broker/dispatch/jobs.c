@@ -5,6 +5,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
+#include "vessel/broker/intents/labels.h"
 #include <assert.h>
 #include <string.h>
 

@@ -168,14 +168,14 @@ void dispatch_log_canary(const struct dispatch_call *c)
 	buf_done(&t.data);
 }
 
-void dispatch_log_odd_name(const struct dispatch_call *c)
+void dispatch_log_odd_name(const struct dispatch_call *c, const char *host)
 {
 	struct told t = {.data = {.max = 0}};
 
 	begin(&t, c->d, &c->lease, "detection", "odd_name");
 	jsonw_kstr(&t.w, "identity", c->job->identity);
 	jsonw_kstr(&t.w, "below", c->verdict.rule->name);
-	jsonw_kstr(&t.w, "host", c->fetch.url.host);
+	jsonw_kstr(&t.w, "host", host);
 	end(&t);
 	c->d->ops->note(c->d->env, &t.e);
 	buf_done(&t.data);

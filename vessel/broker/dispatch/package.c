@@ -13,6 +13,7 @@
 #include "common/proto/broker_proto.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
+#include "vessel/broker/intents/fetch.h"
 
 #include <string.h>
 
@@ -22,25 +23,39 @@
 #define ROOM_BYTES ((int64_t)256 << 10)
 #define FILE_TYPE "application/octet-stream"
 
+struct package_own {
+	struct json *intent;
+	const struct registry *registry;
+	const char *path;	     /* as the job named it */
+	char url[URL_BYTES_MAX + 1]; /* upstream */
+	bool is_index, drop;
+	struct registry_page page;
+	struct registry_rewrite *rewrite;
+	struct seen_page *seen; /* of the index that goes by */
+	struct packages_write *keep;
+};
+
 static const struct conf_registry *conf_of(const struct dispatch_call *c)
 {
-	return &c->d->cfg.broker->registry[c->package.registry->kind];
+	const struct package_own *p = c->own;
+
+	return &c->d->cfg.broker->registry[p->registry->kind];
 }
 
 static int read_intent(struct dispatch_call *c, struct err *err)
 {
 	static const char *const keys[] = {"seq", "registry", "path"};
-	struct dispatch_package *p = &c->package;
+	struct package_own *p = c->own;
 	const char *name = NULL, *path = NULL;
 	enum registry_kind kind;
 	size_t len;
 	const void *body = httpd_req_body(c->req, &len);
 
-	if (json_parse(body, len, INTENT_DEPTH_MAX, &c->intent, err) < 0 ||
-	    json_check_keys(c->intent, keys, ARRAY_SIZE(keys), err) < 0 ||
-	    json_get_u64(c->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) < 0 ||
-	    json_get_str(c->intent, "registry", true, 16, &name, err) < 0 ||
-	    json_get_str(c->intent, "path", true, REGISTRY_PATH_MAX, &path, err) < 0)
+	if (json_parse(body, len, INTENT_DEPTH_MAX, &p->intent, err) < 0 ||
+	    json_check_keys(p->intent, keys, ARRAY_SIZE(keys), err) < 0 ||
+	    json_get_u64(p->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) < 0 ||
+	    json_get_str(p->intent, "registry", true, 16, &name, err) < 0 ||
+	    json_get_str(p->intent, "path", true, REGISTRY_PATH_MAX, &path, err) < 0)
 		return -1;
 	if (!registry_from_name(name, &kind) || !c->d->registry[kind].url)
 		return err_set_id(err, ERRID_REGISTRY_NONE, "%.16s", name);
@@ -54,9 +69,11 @@ static int read_intent(struct dispatch_call *c, struct err *err)
 
 static int package_read(struct dispatch_call *c, struct err *err)
 {
+	struct package_own *p = c->own;
+
 	if (c->hops == 0 && read_intent(c, err) < 0)
 		return -1;
-	ward_ask_registry(c->d->cfg.broker, c->package.registry->kind, NULL, &c->ward);
+	ward_ask_registry(c->d->cfg.broker, p->registry->kind, NULL, &c->ward);
 	return 0;
 }
 
@@ -99,10 +116,10 @@ static void split(const char *path, struct split_path *ret)
 
 static struct gate_parts *package_parts(struct dispatch_call *c)
 {
-	const char *path = c->package.path;
+	struct package_own *p = c->own;
+	const char *path = p->path;
 	struct gate_parts *parts = gate_parts_new();
-	bool is_seen =
-		!c->package.is_index && seen_by_has(&c->job->seen, c->d->seen, path);
+	bool is_seen = !p->is_index && seen_by_has(&c->job->seen, c->d->seen, path);
 	enum gate_part_kind kind = is_seen ? GATE_PART_ECHO : GATE_PART_URL;
 	struct split_path s;
 
@@ -123,7 +140,7 @@ static int package_write(struct dispatch_call *c UNUSED,
 
 static void cache_key(const struct dispatch_call *c, struct buf *out)
 {
-	const struct dispatch_package *p = &c->package;
+	const struct package_own *p = c->own;
 
 	buf_addf(out, "%s %s %s", registry_name(p->registry->kind),
 		 p->is_index ? registry_accept(p->registry->kind) : "file", p->url);
@@ -133,16 +150,15 @@ static void cache_key(const struct dispatch_call *c, struct buf *out)
  * know what it names is fetched again. */
 static bool serve_kept(struct dispatch_call *c)
 {
+	struct package_own *p = c->own;
 	struct packages_hit hit;
 	cleanup_buf struct buf key = {.max = 4 * REGISTRY_PATH_MAX};
 
 	cache_key(c, &key);
 	if (!buf_ok(&key) ||
-	    (c->package.is_index &&
-	     !seen_by_add(&c->job->seen, c->d->seen, buf_str(&key))) ||
+	    (p->is_index && !seen_by_add(&c->job->seen, c->d->seen, buf_str(&key))) ||
 	    !packages_find(c->d->cfg.packages, buf_str(&key),
-			   c->package.is_index ? INDEX_AGE_MAX_USEC : USEC_INFINITY,
-			   &hit))
+			   p->is_index ? INDEX_AGE_MAX_USEC : USEC_INFINITY, &hit))
 		return false;
 	httpd_req_add_header(c->req, "Lychgate-Upstream-Status", "200");
 	httpd_reply_file(c->req, 200, hit.content_type, hit.fd, PACKAGES_HEAD, hit.len);
@@ -153,17 +169,17 @@ static bool serve_kept(struct dispatch_call *c)
 
 static int package_start(struct dispatch_call *c, struct err *err)
 {
+	struct package_own *p = c->own;
 	const struct conf_egress *e = &c->d->cfg.broker->egress;
 	const struct conf_addresses *named = &conf_of(c)->addresses;
 	const struct egress_header accept = {
-		"accept",
-		c->package.is_index ? registry_accept(c->package.registry->kind) : "*/*"};
+		"accept", p->is_index ? registry_accept(p->registry->kind) : "*/*"};
 
 	if (serve_kept(c))
 		return 0;
 	const struct egress_request rq = {
 		.method = "GET",
-		.target = c->package.url,
+		.target = p->url,
 		.headers = &accept,
 		.n_headers = 1,
 		.addresses = (const char *const *)named->v,
@@ -176,17 +192,19 @@ static int package_start(struct dispatch_call *c, struct err *err)
 
 static void package_describe(const struct dispatch_call *c, struct jsonw *w)
 {
-	if (!c->package.registry)
+	struct package_own *p = c->own;
+
+	if (!p->registry)
 		return;
-	jsonw_kstr(w, "registry", registry_name(c->package.registry->kind));
-	jsonw_kstr(w, "path", c->package.path);
+	jsonw_kstr(w, "registry", registry_name(p->registry->kind));
+	jsonw_kstr(w, "path", p->path);
 }
 
 /* Where a file lies elsewhere, the registry sends there; never further than the places
  * that codex.yaml names for it. */
 static int follow(struct dispatch_call *c, const char *location, struct err *err)
 {
-	struct dispatch_package *p = &c->package;
+	struct package_own *p = c->own;
 	const struct registry_page page = {p->registry, p->url};
 	char url[sizeof(p->url)];
 
@@ -202,14 +220,15 @@ static int follow(struct dispatch_call *c, const char *location, struct err *err
 /* The last thing of a head: what follows touches the disk, and reads nothing. */
 static void keep(struct dispatch_call *c, const char *type)
 {
+	struct package_own *p = c->own;
 	cleanup_buf struct buf key = {.max = 4 * REGISTRY_PATH_MAX};
 	struct err err = ERR_INIT;
 
 	reading_clear(c->d->cfg.note);
 	cache_key(c, &key);
-	if (!buf_ok(&key) || packages_begin(c->d->cfg.packages, buf_str(&key), type,
-					    &c->package.keep, &err) < 0) {
-		c->package.keep = NULL; /* it goes through all the same */
+	if (!buf_ok(&key) ||
+	    packages_begin(c->d->cfg.packages, buf_str(&key), type, &p->keep, &err) < 0) {
+		p->keep = NULL; /* it goes through all the same */
 		log_kv(LOG_WARN_, "a package is not kept", "why", err.msg, NULL);
 	}
 }
@@ -217,7 +236,7 @@ static void keep(struct dispatch_call *c, const char *type)
 /* A link of an index goes to the job, and is remembered as what it may ask for. */
 static bool map_link(void *arg, const char *link, struct buf *out)
 {
-	struct dispatch_package *p = arg;
+	struct package_own *p = arg;
 	size_t at = out->len;
 	const char *end;
 
@@ -234,7 +253,7 @@ static bool map_link(void *arg, const char *link, struct buf *out)
 
 static void begin_index(struct dispatch_call *c, enum registry_form form, const char *key)
 {
-	struct dispatch_package *p = &c->package;
+	struct package_own *p = c->own;
 	cleanup_buf struct buf name = {.max = 4 * REGISTRY_PATH_MAX};
 
 	cache_key(c, &name);
@@ -254,7 +273,7 @@ static const char *header_of(const struct egress_head *h, const char *name)
 static int package_head(struct dispatch_call *c, const struct egress_head *h,
 			struct err *err)
 {
-	struct dispatch_package *p = &c->package;
+	struct package_own *p = c->own;
 	const struct egress_head bare = {.status = h->status};
 	const char *type = header_of(h, "content-type"), *key = NULL;
 	enum registry_form form;
@@ -282,7 +301,7 @@ static int package_head(struct dispatch_call *c, const struct egress_head *h,
  * piece, as above. */
 static void keep_more(struct dispatch_call *c, const void *data, size_t len)
 {
-	struct dispatch_package *p = &c->package;
+	struct package_own *p = c->own;
 	struct err err = ERR_INIT;
 
 	if (!p->keep)
@@ -298,7 +317,7 @@ static void keep_more(struct dispatch_call *c, const void *data, size_t len)
 static int package_body(struct dispatch_call *c, const void *data, size_t len,
 			struct buf *out, struct err *err)
 {
-	struct dispatch_package *p = &c->package;
+	struct package_own *p = c->own;
 	size_t before = out->len;
 
 	if (p->drop)
@@ -314,7 +333,7 @@ static int package_body(struct dispatch_call *c, const void *data, size_t len,
 
 static int package_end(struct dispatch_call *c, struct buf *out UNUSED, struct err *err)
 {
-	struct dispatch_package *p = &c->package;
+	struct package_own *p = c->own;
 	struct err ignored = ERR_INIT;
 
 	if (p->rewrite && registry_rewrite_end(p->rewrite, err) < 0)
@@ -330,14 +349,17 @@ static int package_end(struct dispatch_call *c, struct buf *out UNUSED, struct e
 
 static void package_done(struct dispatch_call *c)
 {
-	packages_abort(c->package.keep);
-	registry_rewrite_free(c->package.rewrite);
-	seen_page_drop(c->package.seen);
-	json_free(c->intent);
+	struct package_own *p = c->own;
+
+	packages_abort(p->keep);
+	registry_rewrite_free(p->rewrite);
+	seen_page_drop(p->seen);
+	json_free(p->intent);
 }
 
 const struct dispatch_kind dispatch_kind_package = {
 	.name = "package",
+	.own_size = sizeof(struct package_own),
 	.installs = true,
 	.read = package_read,
 	.estimate = package_estimate,

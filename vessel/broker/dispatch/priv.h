@@ -6,14 +6,10 @@
 #include "common/json/json.h"
 #include "common/jsonw.h"
 #include "vessel/broker/dispatch/dispatch.h"
-#include "vessel/broker/gate/reply.h"
-#include "vessel/broker/intents/ask.h"
-#include "vessel/broker/intents/ask_cost.h"
-#include "vessel/broker/intents/ask_reply.h"
-#include "vessel/broker/intents/fetch_ward.h"
 #include "vessel/broker/intents/packages.h"
 #include "vessel/broker/intents/registry.h"
 #include "vessel/broker/intents/registry_seen.h"
+#include <stddef.h>
 
 #define DISPATCH_JOBS_MAX BUDGET_LEASES_MAX
 #define TARGET_SIZE (CONF_PORTAL_NAME_SIZE + 16) /* "portal:NAME" */
@@ -29,6 +25,7 @@ struct dispatch_kind {
 	const char
 		*name; /* "ask": also the books' word, and the beginning of its events */
 	bool installs; /* for egress registry and for jobs with dependencies */
+	size_t own_size; /* of what is the kind's own in a call, behind it: call->own */
 	/* Reads the request, fills call->ward and call->target. */
 	int (*read)(struct dispatch_call *c, struct err *err);
 	/* The ward's word is r: a further refusal, or a better reason. May be NULL. */
@@ -143,37 +140,8 @@ struct dispatch_call {
 	uint64_t up, down;  /* bytes */
 	usec_t began, acted, answered, stepped; /* stepped: when its step began */
 
-	/* of an ask */
-	struct json *intent;
-	const char *version, *beta; /* Anthropic's fields, of the intent; NULL: none */
-	const struct json *request;
-	struct ask ask;
-	struct ask_cost cost;
-	struct ask_prices prices;
-	uint64_t input, cap; /* tokens: reserved for the request; written into it */
-	const struct conf_portal *portal;
-	const struct conf_model *model;
-	struct ask_reply *reply;
-	struct gate_reply *put_right;
-
-	/* of a fetch */
-	struct fetch fetch;
-	struct fetch_reply fetch_reply;
-	struct gate_restore *put_back;
-	struct buf url; /* as it is sent */
-	char path[URL_BYTES_MAX + 1];
-
-	/* of a package */
-	struct dispatch_package {
-		const struct registry *registry;
-		const char *path;	     /* as the job named it */
-		char url[URL_BYTES_MAX + 1]; /* upstream */
-		bool is_index, drop;
-		struct registry_page page;
-		struct registry_rewrite *rewrite;
-		struct seen_page *seen; /* of the index that goes by */
-		struct packages_write *keep;
-	} package;
+	void *own; /* its kind's: only that knows what it is */
+	max_align_t behind[];
 };
 
 enum dispatch_verdict { VERDICT_ALLOWED, VERDICT_REFUSED, VERDICT_FAILED, VERDICTS_ };
@@ -323,7 +291,7 @@ void dispatch_log_untold(struct dispatch *d, const struct dispatch_job *j,
 			 const struct dispatch_told *t);
 void dispatch_log_canary(const struct dispatch_call *c);
 /* A name below a wildcard that looks made up: data may leave in it. */
-void dispatch_log_odd_name(const struct dispatch_call *c);
+void dispatch_log_odd_name(const struct dispatch_call *c, const char *host);
 void dispatch_log_redacted(struct dispatch *d, const char *portal, bool in_header,
 			   unsigned count);
 
