@@ -6,7 +6,7 @@
 #ifndef LYCH_TESTS_SUPPORT_DISPATCH_WORLD_H
 #define LYCH_TESTS_SUPPORT_DISPATCH_WORLD_H
 
-#include "vessel/dispatch_machine.h"
+#include "vessel/broker/dispatch/machine.h"
 
 #include <criterion/criterion.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Step 6: an egress worker does it, and what comes back goes through the kind's caps to its
  * reader, no faster than that takes it. */
-#include "common/log.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
 #include <assert.h>
@@ -13,11 +12,6 @@ static bool pump(struct dispatch_call *c)
 {
 	struct buf *b = &c->pending;
 
-	if (!c->stream) {
-		buf_reset(b);
-		c->pending_at = 0;
-		return true; /* it is gone; the end is near */
-	}
 	while (c->pending_at < b->len &&
 	       httpd_stream_backlog(c->stream) <= DISPATCH_PAUSE_BYTES) {
 		size_t n = b->len - c->pending_at;
@@ -34,73 +28,39 @@ static bool pump(struct dispatch_call *c)
 	return httpd_stream_backlog(c->stream) <= DISPATCH_PAUSE_BYTES;
 }
 
-/* The reply came to its end. It goes out first, in this turn of the loop: the books and
- * the log's word on its end, which nobody waits for, do not delay it. */
-static void complete(struct dispatch_call *c)
+enum dispatch_event dispatch_pump(struct dispatch_call *c)
 {
-	httpd_stream_end(c->stream);
-	c->stream = NULL;
-	dispatch_step(c, STEP_SERVED);
-	loop_timer_arm(c->timer, 0);
-}
-
-static bool on_body(const void *data, size_t len, void *arg)
-{
-	struct dispatch_call *c = arg;
-	struct err err = ERR_INIT;
-	bool began;
-	int r;
-
-	c->down += len;
-	if (c->step != STEP_ACT || !c->stream)
-		return true;
-	began = dispatch_reads(c, READING_REPLY);
-	r = c->kind->body(c, data, len, &c->pending, &err);
-	dispatch_has_read(c->d, began);
-	if (r < 0) {
-		dispatch_cut(c, &err);
-		return true;
-	}
-	if (!buf_ok(&c->pending)) {
-		(void)err_set(&err, ERR_INTERNAL, "a piece of a reply does not fit");
-		dispatch_cut(c, &err);
-		return true;
-	}
-	c->is_paused = !pump(c);
-	return !c->is_paused;
+	return pump(c) ? ON_READER_READY : ON_READER_BEHIND;
 }
 
 static void on_drain(void *arg)
 {
-	struct dispatch_call *c = arg;
-
-	if (c->step == STEP_CUT || !pump(c))
-		return;
-	if (c->step == STEP_DRAIN) {
-		complete(c);
-	} else if (c->is_paused && c->egress) {
-		c->is_paused = false;
-		c->d->ops->resume(c->egress); /* may end the call */
-	}
+	dispatch_on(arg, ON_DRAINED, NULL);
 }
 
-static void on_head(const struct egress_head *h, void *arg)
+static void on_close(void *arg)
 {
 	struct dispatch_call *c = arg;
-	struct err err = ERR_INIT;
-	bool began;
-	int r;
 
-	if (c->step != STEP_ACT)
-		return;
-	c->is_sent = true;
-	c->status = h->status;
-	c->answered = dispatch_now(c->d);
-	began = dispatch_reads(c, READING_REPLY);
-	r = c->kind->head(c, h, &err);
-	dispatch_has_read(c->d, began);
-	if (r < 0)
-		dispatch_cut(c, &err);
+	c->stream = NULL;
+	c->d->fig.gone++;
+	dispatch_on(c, ON_CLOSED, NULL);
+}
+
+/* The reply goes out first, in this turn of the loop: the books and the log's word on its end,
+ * which nobody waits for, do not delay it. */
+enum dispatch_event dispatch_end_stream(struct dispatch_call *c)
+{
+	httpd_stream_end(c->stream);
+	c->stream = NULL;
+	return ON_NOTHING;
+}
+
+enum dispatch_event dispatch_abort_stream(struct dispatch_call *c)
+{
+	httpd_stream_abort(c->stream);
+	c->stream = NULL;
+	return ON_NOTHING;
 }
 
 void dispatch_stream(struct dispatch_call *c, const struct egress_head *h,
@@ -116,115 +76,131 @@ void dispatch_stream(struct dispatch_call *c, const struct egress_head *h,
 		if (!str_eq(h->headers[i].name, "content-type"))
 			(void)httpd_req_pass_header(c->req, h->headers[i].name,
 						    h->headers[i].value);
-	c->stream = httpd_stream_start(c->req, 200, content_type, dispatch_on_close, c);
+	c->stream = httpd_stream_start(c->req, 200, content_type, on_close, c);
+	assert(c->stream); /* else the tomb had hung up, and the call was cut */
 	c->req = NULL;
-	if (c->stream)
-		httpd_stream_on_drain(c->stream, on_drain, c);
+	httpd_stream_on_drain(c->stream, on_drain, c);
 }
 
-/* What of a worker's error the job may know: its code. */
-static void tell_less(const struct err *err, struct err *ret)
+/* ---- what the worker says ---- */
+
+static void on_head(const struct egress_head *h, void *arg)
 {
-	(void)err_set_id(ret, err->id, "the reason is in the audit log");
+	struct dispatch_call *c = arg;
+
+	c->now.head = h;
+	dispatch_on(c, ON_HEAD, NULL);
 }
 
-static void broke(struct dispatch_call *c, const struct err *err)
+static bool on_body(const void *data, size_t len, void *arg)
 {
-	struct err why = ERR_INIT;
+	struct dispatch_call *c = arg;
 
-	log_kv(LOG_INFO_, "a request ended with an error", "target", c->target, "error",
-	       err_text(err), "why", err->msg, NULL);
-	if (c->room_is_last && err->id == ERRID_EGRESS_TOO_LARGE)
-		(void)err_set_id(&why, ERRID_BUDGET_BYTES, "the reply was cut there");
-	else
-		tell_less(err, &why);
-	if (!c->stream) {
-		dispatch_refuse(c, &why);
-		return;
-	}
-	c->d->fig.refused[why.id]++;
-	httpd_stream_abort(c->stream);
-	c->stream = NULL;
-	dispatch_finish(c, &why);
-}
-
-static int read_end(struct dispatch_call *c, struct err *err)
-{
-	bool began = dispatch_reads(c, READING_REPLY);
-	int r = c->kind->end(c, &c->pending, err);
-
-	dispatch_has_read(c->d, began);
-	return r;
+	c->down += len;
+	c->now.data = data;
+	c->now.len = len;
+	dispatch_on(c, ON_CHUNK, NULL);
+	return c->machine.way != WAY_PAUSED;
 }
 
 static void on_end(const struct egress_end *e, void *arg)
 {
 	struct dispatch_call *c = arg;
-	struct err err = ERR_INIT;
 
 	c->egress = NULL;
-	c->is_sent = e->sent;
-	c->is_cancelled = e->err && e->err->id == ERRID_EGRESS_LOST;
+	c->sent = e->sent;
 	c->up = c->hop_up + e->bytes_up;
 	c->down = c->hop_down + e->bytes_down;
 	if (e->reason != REASON_NONE)
 		c->reason = e->reason;
-	if (c->step != STEP_ACT)
-		return; /* its cut is on the way */
-	if (e->err) {
-		broke(c, e->err);
-	} else if (!c->stream) {
-		/* a worker that ends well without a head is broken */
-		(void)err_set_id(&err, ERRID_EGRESS_REPLY, "no reply");
-		broke(c, &err);
-	} else if (read_end(c, &err) < 0) {
-		broke(c, &err);
-	} else {
-		c->is_whole = true;
-		dispatch_step(c, STEP_DRAIN);
-		if (pump(c))
-			complete(c);
-	}
+	dispatch_on(c,
+		    !e->err			      ? ON_WORKER_DONE
+		    : e->err->id == ERRID_EGRESS_LOST ? ON_WORKER_LOST
+						      : ON_WORKER_FAILED,
+		    e->err);
 }
 
 static void on_more(void *arg)
 {
-	struct dispatch_call *c = arg;
-
-	if (c->step == STEP_ACT)
-		dispatch_more_room(c);
+	dispatch_on(arg, ON_MORE, NULL);
 }
 
 static const struct egress_ops egress_ops = {on_head, on_body, on_end, on_more};
 
-static void dispatch_act(struct dispatch_call *c);
+/* ---- what is made of it ---- */
 
-void dispatch_ready(struct dispatch_call *c)
+enum dispatch_event dispatch_read_head(struct dispatch_call *c)
 {
-	c->is_ready = true;
-	if (c->is_reserving)
-		dispatch_step(c, STEP_RESERVE); /* what it takes beyond the others */
-	else if (!dispatch_is_over(c))
-		dispatch_act(c);
+	const struct egress_head *h = c->now.head;
+	bool began;
+	int r;
+
+	c->status = h->status;
+	c->answered = dispatch_now(c->d);
+	began = dispatch_reads(c, READING_REPLY);
+	r = c->kind->head(c, h, &c->said);
+	dispatch_has_read(c->d, began);
+	if (r < 0)
+		return ON_HEAD_BAD;
+	return r == DISPATCH_REDIRECTS ? ON_HEAD_REDIRECTS : ON_HEAD_STREAMS;
 }
 
-static void dispatch_act(struct dispatch_call *c)
+enum dispatch_event dispatch_read_chunk(struct dispatch_call *c)
 {
-	struct err err = ERR_INIT, less = ERR_INIT;
+	bool began = dispatch_reads(c, READING_REPLY);
+	int r = c->kind->body(c, c->now.data, c->now.len, &c->pending, &c->said);
 
-	dispatch_step(c, STEP_ACT);
-	c->acted = dispatch_now(c->d);
-	if (c->kind->start(c, &err) < 0) {
-		tell_less(&err, &less);
-		dispatch_refuse(c, &less);
-		return;
+	dispatch_has_read(c->d, began);
+	if (r < 0)
+		return ON_CHUNK_BAD;
+	if (!buf_ok(&c->pending)) {
+		(void)err_set(&c->said, ERR_INTERNAL, "a piece of a reply does not fit");
+		return ON_CHUNK_BAD;
 	}
-	if (c->step == STEP_SERVED)
-		return;
+	return pump(c) ? ON_CHUNK_PASSED : ON_CHUNK_STUCK;
+}
+
+enum dispatch_event dispatch_read_end(struct dispatch_call *c)
+{
+	bool began = dispatch_reads(c, READING_REPLY);
+	int r = c->kind->end(c, &c->pending, &c->said);
+
+	dispatch_has_read(c->d, began);
+	return r < 0 ? ON_END_BAD : ON_END_GOOD;
+}
+
+/* ---- the worker is handed it, held up, let go ---- */
+
+enum dispatch_event dispatch_start(struct dispatch_call *c)
+{
+	int r;
+
+	c->acted = dispatch_now(c->d);
+	r = c->kind->start(c, &c->said);
+	if (r < 0)
+		return ON_START_BAD;
+	if (r == DISPATCH_KEPT) {
+		c->status = 200;
+		return ON_KEPT;
+	}
 	/* until the worker says otherwise: what is cut here counts */
-	c->is_sent = true;
+	c->sent = true;
 	c->up = c->hop_up + c->body.len;
 	c->down = c->hop_down;
+	return ON_STARTED;
+}
+
+enum dispatch_event dispatch_resume(struct dispatch_call *c)
+{
+	c->d->ops->resume(c->egress); /* may end the call */
+	return ON_NOTHING;
+}
+
+enum dispatch_event dispatch_cancel(struct dispatch_call *c)
+{
+	c->d->ops->cancel(c->egress);
+	c->egress = NULL;
+	return ON_NOTHING;
 }
 
 int dispatch_send(struct dispatch_call *c, const struct egress_request *rq,

@@ -346,7 +346,7 @@ static void ask_actual(const struct dispatch_call *c, struct budget_amounts *ret
 	money = ask_price(&own->prices, &u.tokens);
 	ret->n[BUDGET_TOKENS] = (int64_t)(u.tokens.input + u.tokens.output);
 	ret->n[BUDGET_MONEY] = (int64_t)money;
-	if (u.is_known && c->is_whole) {
+	if (u.is_known && dispatch_is(c, IS_WHOLE)) {
 		c->d->fig.tokens_in += u.tokens.input;
 		c->d->fig.tokens_out += u.tokens.output;
 		return;

@@ -7,20 +7,18 @@ static void on_logged(const struct err *err, void *arg)
 	struct dispatch_call *c = arg;
 
 	c->wait = NULL;
-	if (err)
-		dispatch_refuse_in_turn(c, err);
-	else
-		dispatch_ready(c);
+	dispatch_on(c, err ? ON_LOG_BAD : ON_LOGGED, err);
 }
 
-void dispatch_audit(struct dispatch_call *c)
+enum dispatch_event dispatch_log(struct dispatch_call *c)
 {
-	struct err err = ERR_INIT;
+	c->wait = dispatch_log_before(c, on_logged, &c->said);
+	return c->wait ? ON_LOG_BEGUN : ON_LOG_BAD;
+}
 
-	dispatch_step(c, STEP_AUDIT);
-	c->wait = dispatch_log_before(c, on_logged, &err);
-	if (!c->wait)
-		dispatch_refuse_in_turn(c, &err);
-	else
-		c->is_logged = true;
+enum dispatch_event dispatch_forget_log(struct dispatch_call *c)
+{
+	c->d->ops->forget(c->wait);
+	c->wait = NULL;
+	return ON_NOTHING;
 }

@@ -15,48 +15,35 @@
 static void on_reserved(uint64_t units, const struct err *err, void *arg)
 {
 	struct dispatch_call *c = arg;
-	struct err why = ERR_INIT;
+	/* with the database away nobody knows whether it was: settled with nothing */
+	enum dispatch_event ev = !err			   ? ON_RESERVED
+				 : err->id == ERRID_RUN_DB ? ON_RESERVE_LOST
+							   : ON_RESERVE_BAD;
 
-	c->is_reserving = false;
 	if (!err) {
 		c->units = units;
 		budget_want_amounts(&c->want, units, &c->est);
 	}
 	c->job->is_granted = !err;
-	/* With the database away nobody knows whether it was: settled with nothing. */
-	c->is_reserved = !err || err->id == ERRID_RUN_DB;
-	if (c->is_reserved)
+	if (ev != ON_RESERVE_BAD)
 		c->d->fig.reservations_open++;
-	if (err && !c->is_gone) {
-		dispatch_stop_waiting(c);
-		why = *err;
-		dispatch_refuse(c, &why);
-	} else if (dispatch_is_over(c)) {
-		return;
-	} else if (err_is_set(&c->judged)) {
-		why = c->judged;
-		dispatch_refuse(c, &why);
-	} else if (!c->is_ahead) {
-		dispatch_gate(c);
-	} else if (c->is_ready) {
-		dispatch_ready(c);
-	}
+	dispatch_on_database(c, ev, err);
 }
 
-void dispatch_reserve(struct dispatch_call *c)
+enum dispatch_event dispatch_estimate(struct dispatch_call *c)
 {
 	bool began = dispatch_reads(c, READING_REQUEST);
 
 	c->kind->estimate(c);
 	dispatch_has_read(c->d, began);
 	budget_want_amounts(&c->want, c->want.most, &c->est);
-	c->is_reserving = true;
-	c->is_ahead = c->job->is_granted;
-	if (c->is_ahead)
-		dispatch_gate(c);
-	else
-		dispatch_step(c, STEP_RESERVE);
+	return ON_NOTHING;
+}
+
+enum dispatch_event dispatch_reserve(struct dispatch_call *c)
+{
 	c->d->ops->reserve(c->d->env, &c->books, &c->want, on_reserved, c);
+	return ON_NOTHING;
 }
 
 /* ---- room for a reply: bytes are reserved while it comes ---- */
@@ -87,31 +74,40 @@ static void on_room(uint64_t bytes, const struct err *err, void *arg)
 {
 	struct dispatch_room *r = arg;
 	struct dispatch_call *c = r->call;
+	bool is_last = err || bytes < r->wanted;
 
-	if (c) {
-		c->asking = NULL;
-		c->room_is_last = err || bytes < r->wanted;
-		/* with the database away nobody knows: the settlement gives it back */
-		if (!err && bytes > (uint64_t)c->est.n[BUDGET_BYTES])
-			c->est.n[BUDGET_BYTES] = (int64_t)bytes;
-		if (c->egress)
-			c->d->ops->room(c->egress, dispatch_room(c), c->room_is_last);
-	}
 	free(r);
+	if (!c)
+		return;
+	c->asking = NULL;
+	/* with the database away nobody knows: the settlement gives it back */
+	if (!err && bytes > (uint64_t)c->est.n[BUDGET_BYTES])
+		c->est.n[BUDGET_BYTES] = (int64_t)bytes;
+	dispatch_on(c, is_last ? ON_ROOM_LAST : ON_ROOM_GIVEN, NULL);
 }
 
-void dispatch_more_room(struct dispatch_call *c)
+enum dispatch_event dispatch_want_room(struct dispatch_call *c UNUSED)
 {
-	uint64_t room = dispatch_room(c), step = room;
+	return ON_ROOM_WANTED;
+}
 
-	if (c->asking || c->room_is_last)
-		return;
+enum dispatch_event dispatch_extend(struct dispatch_call *c)
+{
+	uint64_t step = dispatch_room(c);
+
 	step = step < ROOM_STEP_MIN ? ROOM_STEP_MIN : step;
 	step = step > ROOM_STEP_MAX ? ROOM_STEP_MAX : step;
 	c->asking = xnew(struct dispatch_room);
 	c->asking->call = c;
 	c->asking->wanted = (uint64_t)c->est.n[BUDGET_BYTES] + step;
 	c->d->ops->extend(c->d->env, &c->books, c->asking->wanted, on_room, c->asking);
+	return ON_NOTHING;
+}
+
+enum dispatch_event dispatch_tell_room(struct dispatch_call *c)
+{
+	c->d->ops->room(c->egress, dispatch_room(c), c->machine.room == ROOM_LAST);
+	return ON_NOTHING;
 }
 
 void dispatch_room_forget(struct dispatch_call *c)
@@ -158,8 +154,8 @@ static void on_settle(void *arg)
 	s->d->ops->settle(s->d->env, &s->books, &s->actual, settled, s);
 }
 
-void dispatch_settle(struct dispatch *d, const struct budget_call *books,
-		     const struct budget_amounts *actual)
+void dispatch_settlement_new(struct dispatch *d, const struct budget_call *books,
+			     const struct budget_amounts *actual)
 {
 	struct settlement *s = xnew(struct settlement);
 

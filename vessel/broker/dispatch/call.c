@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a call. There are three ways out, all through dispatch_finish(): the reply
- * came to its end, a refusal was answered, the tomb hung up. What was reserved is settled
- * there and nowhere else; a settlement lives on by itself until the database took it.
+ * The life of a call: what happens is told to its machine (dispatch_machine.h) by dispatch_on(),
+ * and what that says is to be done is done here, by the functions of the files of each step.
  *
- * Database calls cannot be taken back: when the tomb hangs up during one, or the call is
- * cut, its callback finds that by dispatch_is_over(). The rest (gate, log, worker) is
- * cancelled at once, though the database is asked at the same time. A call is never ended
- * from inside a callback of its egress call or stream: it is marked (STEP_CUT) and cut from
- * the loop.
+ * Database calls cannot be taken back: when the tomb hangs up during one, or the call is cut, its
+ * state waits for the answer. The rest (gate, log, worker) is cancelled at once, though the
+ * database is asked at the same time. A call is never ended from inside a callback of its egress
+ * call or stream, but by the end of either: it is marked, and ended from the loop.
  */
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
@@ -19,8 +18,18 @@
 /* Of a reply, what its reader has not taken yet: an anonymised one comes in one piece. */
 #define PENDING_MAX_BYTES (2 * ASK_REPLY_MAX_BYTES)
 
-static void on_timer(void *arg);
-static void on_gone(void *arg);
+static void on_timer(void *arg)
+{
+	dispatch_on(arg, ON_TURN, NULL);
+}
+
+static void on_gone(void *arg)
+{
+	struct dispatch_call *c = arg;
+
+	c->d->fig.gone++;
+	dispatch_on(c, ON_GONE, NULL);
+}
 
 struct dispatch_call *dispatch_call_new(struct dispatch *d, struct httpd_req *req,
 					const struct queue_lease *l,
@@ -34,6 +43,7 @@ struct dispatch_call *dispatch_call_new(struct dispatch *d, struct httpd_req *re
 	c->lease = *l;
 	c->kind = kind;
 	c->own = c->behind;
+	dispatch_machine_init(&c->machine);
 	c->began = c->stepped = dispatch_now(d);
 	c->timer = loop_timer_new(d->cfg.loop, on_timer, c);
 	c->books.lease = *l;
@@ -53,287 +63,137 @@ struct dispatch_call *dispatch_call_new(struct dispatch *d, struct httpd_req *re
 	return c;
 }
 
-static void call_free(struct dispatch_call *c)
+/* ---- what is done for the call itself ---- */
+
+static enum dispatch_event at_turn(struct dispatch_call *c)
 {
+	loop_timer_arm(c->timer, 0);
+	return ON_NOTHING;
+}
+
+/* A redirect: the same call goes all the way again, but for what it reserved. */
+static enum dispatch_event rewind_for_hop(struct dispatch_call *c)
+{
+	c->hops++;
+	c->hop_up = c->up;
+	c->hop_down = c->down;
+	c->sent = false;
+	c->status = 0;
+	buf_reset(&c->body);
+	return ON_NOTHING;
+}
+
+static enum dispatch_event leave(struct dispatch_call *c)
+{
+	c->job->in_flight--;
+	c->d->in_flight[c->job->lease.party]--;
+	return ON_NOTHING;
+}
+
+static enum dispatch_event call_free(struct dispatch_call *c)
+{
+	assert(!c->egress && !c->gate && !c->wait && !c->req && !c->stream);
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
 	c->d->fig.in_flight--;
-	if (c->job) {
-		c->job->in_flight--;
-		c->d->in_flight[c->job->lease.party]--;
-	}
 	c->kind->done(c);
 	dispatch_room_forget(c);
 	loop_timer_free(c->timer);
 	buf_done(&c->body);
 	buf_done(&c->pending);
 	free(c);
+	return ON_NOTHING;
 }
 
-void dispatch_stop_waiting(struct dispatch_call *c)
+/* ---- events in, effects out ---- */
+
+static dispatch_doing *const doings[DISPATCH_EFFECTS_] = {
+	[DO_LOOK_SPEC] = dispatch_look_spec,
+	[DO_LOOK] = dispatch_look,
+	[DO_TAKE] = dispatch_take,
+	[DO_JUDGE] = dispatch_judge,
+	[DO_ESTIMATE] = dispatch_estimate,
+	[DO_RESERVE] = dispatch_reserve,
+	[DO_GATE] = dispatch_gate,
+	[DO_CANCEL_GATE] = dispatch_cancel_gate,
+	[DO_WRITE] = dispatch_write,
+	[DO_LOG] = dispatch_log,
+	[DO_FORGET_LOG] = dispatch_forget_log,
+	[DO_START] = dispatch_start,
+	[DO_READ_HEAD] = dispatch_read_head,
+	[DO_READ_CHUNK] = dispatch_read_chunk,
+	[DO_READ_END] = dispatch_read_end,
+	[DO_PUMP] = dispatch_pump,
+	[DO_RESUME] = dispatch_resume,
+	[DO_CANCEL] = dispatch_cancel,
+	[DO_REWIND] = rewind_for_hop,
+	[DO_WHY_SAID] = dispatch_why_said,
+	[DO_WHY_LESS] = dispatch_why_less,
+	[DO_WHY_BROKEN] = dispatch_why_broken,
+	[DO_WHY_NO_REPLY] = dispatch_why_no_reply,
+	[DO_WHY_GONE] = dispatch_why_gone,
+	[DO_COUNT_CUT] = dispatch_count_cut,
+	[DO_REFUSE] = dispatch_refuse,
+	[DO_AT_TURN] = at_turn,
+	[DO_AT_TIME] = dispatch_at_time,
+	[DO_ANSWER] = dispatch_answer,
+	[DO_DROP_REQUEST] = dispatch_drop_request,
+	[DO_END_STREAM] = dispatch_end_stream,
+	[DO_ABORT_STREAM] = dispatch_abort_stream,
+	[DO_SETTLE] = dispatch_settle,
+	[DO_LOG_DONE] = dispatch_log_done,
+	[DO_LOG_FAILED] = dispatch_log_failed,
+	[DO_LEAVE] = leave,
+	[DO_FREE] = call_free,
+	[DO_WANT_ROOM] = dispatch_want_room,
+	[DO_EXTEND] = dispatch_extend,
+	[DO_TELL_ROOM] = dispatch_tell_room,
+};
+
+static void defect(struct dispatch_call *c, enum dispatch_state was,
+		   enum dispatch_event ev)
 {
-	if (c->gate)
-		c->d->ops->gate_cancel(c->gate);
-	if (c->wait)
-		c->d->ops->forget(c->wait);
-	c->gate = NULL;
-	c->wait = NULL;
+	log_kv(LOG_ERROR_, "a request of a job was told what cannot be, and is cut",
+	       "state", dispatch_state_name(was), "event", dispatch_event_name(ev), NULL);
+	(void)err_set_id(&c->said, ERRID_CORE_INTERNAL, "%s in %s",
+			 dispatch_event_name(ev), dispatch_state_name(was));
 }
 
-/* Lets go of what is under way outside of the database. */
-static void let_go(struct dispatch_call *c)
+/* The call may be gone after the last effect, which is also the only one that says what comes
+ * next. */
+static enum dispatch_event take_in(struct dispatch_call *c, enum dispatch_event ev)
 {
-	dispatch_stop_waiting(c);
-	if (c->egress) {
-		c->d->ops->cancel(c->egress);
-		c->is_cancelled = true;
-	}
-	c->egress = NULL;
+	enum dispatch_state was = c->machine.way;
+	enum dispatch_event next = ON_NOTHING;
+	struct dispatch_effects out;
+
+	dispatch_machine_step(&c->machine, ev, &out);
+	if (out.is_defect)
+		defect(c, was, ev);
+	if (was != c->machine.way)
+		dispatch_count_phase(c, was);
+	for (unsigned i = 0; i < out.n; i++)
+		next = doings[out.list[i]](c);
+	return next;
 }
 
-void dispatch_call_drop(struct dispatch_call *c)
+void dispatch_on(struct dispatch_call *c, enum dispatch_event ev, const struct err *said)
 {
-	let_go(c);
-	if (c->req)
-		httpd_reply_err(c->req, &c->why); /* frees it */
-	call_free(c);
+	if (said)
+		c->said = *said;
+	while (ev != ON_NOTHING)
+		ev = take_in(c, ev);
 }
 
-void dispatch_finish(struct dispatch_call *c, const struct err *why)
+void dispatch_on_database(struct dispatch_call *c, enum dispatch_event ev,
+			  const struct err *said)
 {
-	struct dispatch *d = c->d;
-	struct budget_amounts actual = {{0}};
+	struct err why = ERR_INIT;
 
-	assert(!c->egress && !c->gate && !c->wait && !c->req && !c->stream);
-	dispatch_step(c, c->step); /* counts its time */
-	if (c->is_reserved) {
-		/* as reserved: redirects on its way are no requests of the job's */
-		actual.n[BUDGET_REQUESTS] = c->is_sent || c->hops > 0 ? 1 : 0;
-		if (actual.n[BUDGET_REQUESTS] > 0) {
-			if (c->kind->actual)
-				c->kind->actual(c, &actual);
-			actual.n[BUDGET_BYTES] = (int64_t)(c->up + c->down);
-			/* its worker has read more than came here: nobody knows how much */
-			if (c->is_cancelled &&
-			    actual.n[BUDGET_BYTES] < c->est.n[BUDGET_BYTES])
-				actual.n[BUDGET_BYTES] = c->est.n[BUDGET_BYTES];
-		}
-		d->fig.reservations_open--;
-		d->fig.money_micro += (uint64_t)actual.n[BUDGET_MONEY];
-		d->fig.bytes_up += c->up;
-		d->fig.bytes_down += c->down;
-		dispatch_settle(d, &c->books, &actual);
-	}
-	if (c->is_logged) {
-		dispatch_log_end(c, &actual, why);
-		dispatch_count(d, c->target,
-			       !why		? VERDICT_ALLOWED
-			       : c->is_reserved ? VERDICT_FAILED
-						: VERDICT_REFUSED);
-		dispatch_count_times(c);
-	}
-	call_free(c);
-}
-
-static bool awaits_database(const struct dispatch_call *c)
-{
-	return c->step == STEP_LEASE || c->is_reserving;
-}
-
-/* ---- refusals ---- */
-
-static void answer_refusal(struct dispatch_call *c)
-{
-	char text[16];
-
-	if (c->retry_sec && str_fmt(text, sizeof(text), "%u", c->retry_sec) == 0)
-		httpd_req_add_header(c->req, "Retry-After", text);
-	httpd_reply_err(c->req, &c->why);
-	c->req = NULL;
-	dispatch_finish(c, &c->why);
-}
-
-/* The next multiple of the refusal's time since the request came. */
-static usec_t refusal_delay(const struct dispatch_call *c)
-{
-	usec_t spent = dispatch_now(c->d) - c->began;
-
-	return DISPATCH_REFUSAL_USEC - spent % DISPATCH_REFUSAL_USEC;
-}
-
-void dispatch_refuse(struct dispatch_call *c, const struct err *err)
-{
-	struct dispatch *d = c->d;
-	struct dispatch_told *told = c->job ? &c->job->refusals : &d->strangers;
-
-	c->why = *err;
-	d->fig.refused[err->id]++;
-	if (!c->is_logged)
-		dispatch_count(d, c->target, VERDICT_REFUSED);
-	if (c->job && dispatch_is_denial(err))
-		dispatch_denied(d, c->job);
-	if (!c->is_logged && dispatch_tell(d, told, err->id))
-		dispatch_log_refused(c, err);
-	dispatch_step(c, STEP_REFUSED);
-	if (dispatch_is_denial(err) && !d->is_stopping)
-		loop_timer_arm(c->timer, refusal_delay(c));
-	else
-		answer_refusal(c);
-}
-
-void dispatch_refuse_in_turn(struct dispatch_call *c, const struct err *why)
-{
-	if (!c->is_reserving) {
-		dispatch_refuse(c, why);
-		return;
-	}
-	c->judged = *why;
-	dispatch_step(c, STEP_RESERVE);
-}
-
-/* ---- cuts ---- */
-
-/* Goes on from the loop, outside of callbacks of the call's own parts. */
-static void from_loop(struct dispatch_call *c, enum dispatch_step step)
-{
-	dispatch_step(c, step);
-	loop_timer_arm(c->timer, 0);
-}
-
-/* Outside of callbacks of the call's own parts. */
-static void cut_now(struct dispatch_call *c)
-{
-	let_go(c);
-	if (c->stream) {
-		httpd_stream_abort(c->stream);
-		c->stream = NULL;
-		dispatch_finish(c, &c->why);
-	} else if (c->req && !c->is_gone) {
-		struct err why = c->why;
-
-		dispatch_refuse(c, &why);
-	} else {
-		if (c->req)
-			httpd_reply_err(c->req, &c->why); /* frees it */
-		c->req = NULL;
-		dispatch_finish(c, &c->why);
-	}
-}
-
-void dispatch_cut(struct dispatch_call *c, const struct err *why)
-{
-	if (c->step == STEP_CUT || c->step == STEP_REFUSED || c->step == STEP_SERVED)
-		return;
-	c->why = *why;
-	dispatch_stop_waiting(c);
-	if (awaits_database(c))
-		return; /* its callback looks: dispatch_is_over() */
-	from_loop(c, STEP_CUT);
-}
-
-/* A redirect: the same call goes all the way again, but for what it reserved. */
-static void again(struct dispatch_call *c)
-{
-	let_go(c);
-	c->is_cancelled = false; /* what came of a redirect has been counted */
-	c->hops++;
-	c->hop_up = c->up;
-	c->hop_down = c->down;
-	c->is_sent = false;
-	c->status = 0;
-	buf_reset(&c->body);
-	dispatch_lease(c);
-}
-
-void dispatch_served(struct dispatch_call *c)
-{
-	c->status = 200;
-	from_loop(c, STEP_SERVED);
-}
-
-void dispatch_again(struct dispatch_call *c)
-{
-	from_loop(c, STEP_AGAIN);
-}
-
-static void on_timer(void *arg)
-{
-	struct dispatch_call *c = arg;
-
-	if (c->step == STEP_CUT) {
-		cut_now(c);
-	} else if (c->step == STEP_AGAIN) {
-		again(c);
-	} else if (c->step == STEP_SERVED) {
-		dispatch_finish(c, NULL);
-	} else if (c->is_gone) {
-		httpd_reply_err(c->req, &c->why); /* frees it */
-		c->req = NULL;
-		dispatch_finish(c, &c->why);
-	} else {
-		answer_refusal(c);
-	}
-}
-
-/* ---- the tomb hangs up ---- */
-
-static void set_gone(struct err *err)
-{
-	(void)err_set(err, ERR_GONE, "the tomb hung up");
-}
-
-static void on_gone(void *arg)
-{
-	struct dispatch_call *c = arg;
-
-	c->is_gone = true;
-	c->d->fig.gone++;
-	if (c->step == STEP_REFUSED)
-		return;
-	let_go(c);
-	if (awaits_database(c))
-		return;
-	set_gone(&c->why);
-	from_loop(c, STEP_CUT); /* the request is freed from the loop, not from here */
-}
-
-void dispatch_on_close(void *arg)
-{
-	struct dispatch_call *c = arg;
-
-	c->is_gone = true;
-	c->stream = NULL;
-	c->d->fig.gone++;
-	if (c->step != STEP_CUT)
-		set_gone(&c->why);
-	let_go(c);
-	from_loop(c, STEP_CUT);
-}
-
-/* ---- after the database ---- */
-
-static void gone_in_database(struct dispatch_call *c)
-{
-	if (!err_is_set(&c->why))
-		set_gone(&c->why);
-	dispatch_step(c, STEP_CUT);
-	cut_now(c);
-}
-
-bool dispatch_is_over(struct dispatch_call *c)
-{
-	struct err why = c->why;
-
-	if (c->is_gone) {
-		gone_in_database(c);
-		return true;
-	}
-	if (!err_is_set(&why) && c->d->is_stopping)
+	if (!said && c->d->is_stopping) {
 		(void)err_set_id(&why, ERRID_BROKER_STOPPING, "nothing was sent");
-	if (!err_is_set(&why))
-		return false;
-	dispatch_stop_waiting(c);
-	dispatch_refuse(c, &why);
-	return true;
+		dispatch_on(c, ON_STOPPING, &why);
+	}
+	dispatch_on(c, ev, said);
 }

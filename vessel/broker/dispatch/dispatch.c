@@ -3,9 +3,9 @@
  * The dispatcher as a whole: where calls begin, and what is done for all of them: leases
  * that end under way, the books of vessels before this one, the end.
  *
- * A call walks the steps of dispatch.h, each in a file of its own and begun by the
- * callback of the one before: lease.c, _ward.c, _budget.c, _gate.c, _audit.c,
- * _act.c. What it is beside them, and its three ways out, is in call.c.
+ * Which step a call takes next says its machine (dispatch_machine.h), which call.c
+ * drives. What is done in each is in lease.c, _ward.c, _budget.c, _gate.c, _audit.c,
+ * _act.c and _end.c.
  */
 #include "common/log.h"
 #include "common/mem.h"
@@ -16,7 +16,10 @@
 static void begin(struct dispatch *d, struct httpd_req *req, const struct queue_lease *l,
 		  const struct dispatch_kind *kind)
 {
-	dispatch_lease(dispatch_call_new(d, req, l, kind));
+	bool is_known = dispatch_job_find(d, l) != NULL;
+
+	dispatch_on(dispatch_call_new(d, req, l, kind),
+		    is_known ? ON_BEGIN_KNOWN : ON_BEGIN, NULL);
 }
 
 void dispatch_ask(struct dispatch *d, struct httpd_req *req, const struct queue_lease *l)
@@ -53,7 +56,7 @@ static void on_ended(const size_t *places, size_t n, const struct err *err, void
 			if (c->lease.job == l->job && c->lease.epoch == l->epoch &&
 			    str_eq(c->lease.token.s, l->token.s)) {
 				d->fig.revoked++;
-				dispatch_cut(c, &why);
+				dispatch_on(c, ON_CUT, &why);
 			}
 		}
 	}
@@ -150,10 +153,8 @@ void dispatch_stop(struct dispatch *d)
 	(void)err_set_id(&why, ERRID_BROKER_STOPPING, "it was cut");
 	for (struct dispatch_call *c = d->calls, *next; c; c = next) {
 		next = c->next;
-		if (c->step == STEP_SERVED)
-			dispatch_finish(c, NULL);
-		else
-			dispatch_cut(c, &why);
+		/* what is answered does not wait for its turn */
+		dispatch_on(c, c->machine.way == WAY_SERVED ? ON_TURN : ON_CUT, &why);
 	}
 	dispatch_tell_rest(d, NULL, true);
 	for (struct dispatch_job *j = d->jobs; j; j = j->next)
@@ -186,7 +187,7 @@ void dispatch_free(struct dispatch *d)
 		return;
 	loop_timer_free(d->sweep);
 	while (d->calls)
-		dispatch_call_drop(d->calls);
+		dispatch_on(d->calls, ON_DROP, NULL);
 	dispatch_settlements_free(d);
 	dispatch_jobs_free(d);
 	for (int k = 0; k < REGISTRY_KIND_MAX_; k++)

@@ -185,10 +185,8 @@ static int fetch_head(struct dispatch_call *c, const struct egress_head *h,
 
 	if (r < 0)
 		return -1;
-	if (r > 0) {
-		dispatch_again(c);
-		return 0;
-	}
+	if (r > 0)
+		return DISPATCH_REDIRECTS;
 	for (size_t i = 0; i < h->n_headers && i < EGRESS_HEADERS_MAX; i++)
 		offers[i] =
 			(struct header_offer){h->headers[i].name, h->headers[i].value};

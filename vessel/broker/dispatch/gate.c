@@ -17,42 +17,46 @@ static void canary(struct dispatch_call *c)
 static void on_gate(const struct gate_answer *a, void *arg)
 {
 	struct dispatch_call *c = arg;
-	struct err err = ERR_INIT;
-	bool began;
-	int r;
 
 	c->gate = NULL;
-	c->is_scanned = true;
 	c->score = a->score;
 	c->is_anonymised = a->verdict == GATE_ANONYMISE;
 	if (a->has_canary)
 		canary(c);
-	if (a->verdict == GATE_REFUSE) {
-		dispatch_refuse_in_turn(c, a->err);
-		return;
-	}
-	began = dispatch_reads(c, READING_REQUEST);
-	r = c->kind->write(c, a, &err);
-	dispatch_has_read(c->d, began);
-	if (r < 0)
-		dispatch_refuse_in_turn(c, &err);
+	c->now.answer = a;
+	if (a->verdict == GATE_REFUSE)
+		dispatch_on(c, ON_GATE_REFUSED, a->err);
 	else
-		dispatch_audit(c);
+		dispatch_on(c, ON_GATE_PASSED, NULL);
 }
 
-void dispatch_gate(struct dispatch_call *c)
+enum dispatch_event dispatch_gate(struct dispatch_call *c)
 {
 	struct gate_parts *parts;
-	struct err err = ERR_INIT;
-	bool began;
+	bool began = dispatch_reads(c, READING_REQUEST);
 
-	dispatch_step(c, STEP_GATE);
-	began = dispatch_reads(c, READING_REQUEST);
 	parts = c->kind->parts(c);
 	dispatch_has_read(c->d, began);
 	if (c->d->ops->gate(c->d->env, c->job->gate, c->target, parts, on_gate, c,
-			    &c->gate, &err) < 0) {
-		c->gate = NULL;
-		dispatch_refuse_in_turn(c, &err);
-	}
+			    &c->gate, &c->said) == 0)
+		return ON_GATE_ASKED;
+	c->gate = NULL;
+	return ON_GATE_AWAY;
+}
+
+enum dispatch_event dispatch_cancel_gate(struct dispatch_call *c)
+{
+	if (c->gate)
+		c->d->ops->gate_cancel(c->gate);
+	c->gate = NULL;
+	return ON_NOTHING;
+}
+
+enum dispatch_event dispatch_write(struct dispatch_call *c)
+{
+	bool began = dispatch_reads(c, READING_REQUEST);
+	int r = c->kind->write(c, c->now.answer, &c->said);
+
+	dispatch_has_read(c->d, began);
+	return r < 0 ? ON_WRITE_BAD : ON_WRITTEN;
 }

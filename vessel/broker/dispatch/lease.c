@@ -17,10 +17,10 @@ static bool is_mode(const struct dispatch_job *j, const char *mode)
 	return n == strlen(mode) && memcmp(j->egress, mode, n) == 0;
 }
 
-static int take_job(struct dispatch_call *c, const char *identity, const char *egress,
-		    struct err *err)
+/* Who has been seen before names neither identity nor egress. */
+static int count_in(struct dispatch_call *c, struct dispatch_job *j, struct err *err)
 {
-	struct dispatch_job *j = dispatch_job_get(c->d, &c->lease);
+	const char *identity = c->now.identity, *egress = c->now.egress;
 
 	if (!j || j->in_flight >= c->d->cfg.broker->egress.in_flight)
 		return err_set_id(err, ERRID_BROKER_BUSY, "%u are under way",
@@ -29,76 +29,55 @@ static int take_job(struct dispatch_call *c, const char *identity, const char *e
 	if (c->d->in_flight[j->lease.party] >= BROKER_INFLIGHT_ALL)
 		return err_set_id(err, ERRID_BROKER_BUSY, "%u of this tomb are",
 				  c->d->in_flight[j->lease.party]);
-	if (*egress && (str_copy(j->egress, sizeof(j->egress), egress) < 0 ||
-			str_copy(j->identity, sizeof(j->identity), identity) < 0))
+	if (egress && *egress &&
+	    (str_copy(j->egress, sizeof(j->egress), egress) < 0 ||
+	     str_copy(j->identity, sizeof(j->identity), identity) < 0))
 		return err_set(err, ERR_INTERNAL, "a job's identity or egress");
 	j->used = dispatch_now(c->d);
 	j->in_flight++;
 	c->d->in_flight[j->lease.party]++;
 	c->job = j;
-	if (c->kind->installs)
-		return is_mode(j, "registry") || strchr(j->egress, '+')
-			       ? 0
-			       : err_set_id(err, ERRID_BROKER_PACKAGES, "egress: %s",
-					    j->egress);
+	return 0;
+}
+
+enum dispatch_event dispatch_take(struct dispatch_call *c)
+{
+	struct dispatch_job *j = dispatch_job_get(c->d, &c->lease);
+
+	if (count_in(c, j, &c->said) < 0)
+		return ON_BUSY;
+	if (c->kind->installs) {
+		if (is_mode(j, "registry") || strchr(j->egress, '+'))
+			return ON_TAKEN;
+		(void)err_set_id(&c->said, ERRID_BROKER_PACKAGES, "egress: %s",
+				 j->egress);
+		return ON_MISFIT;
+	}
 	if (is_mode(j, "brokered") || is_mode(j, "registry"))
-		return 0;
-	return err_set_id(err, ERRID_BROKER_MODE, "egress: %s", j->egress);
+		return ON_TAKEN;
+	(void)err_set_id(&c->said, ERRID_BROKER_MODE, "egress: %s", j->egress);
+	return ON_MISFIT;
 }
 
 static void on_lease(const char *identity, const char *egress, const struct err *err,
 		     void *arg)
 {
 	struct dispatch_call *c = arg;
-	struct err why = ERR_INIT;
 
-	if (err && !c->is_gone) {
-		why = *err;
-		dispatch_refuse(c, &why);
-		return;
-	}
-	if (dispatch_is_over(c))
-		return;
-	if (err_is_set(&c->judged)) {
-		why = c->judged;
-		dispatch_refuse(c, &why);
-	} else if (!c->job && take_job(c, identity, egress, &why) < 0) {
-		dispatch_refuse(c, &why);
-	} else {
-		dispatch_ward(c);
-	}
+	c->now.identity = identity;
+	c->now.egress = egress;
+	dispatch_on_database(c, err ? ON_LEASE_BAD : ON_LEASE_GOOD, err);
 }
 
-static void look(struct dispatch_call *c, bool with_spec)
+/* What the specification says is asked for once. */
+enum dispatch_event dispatch_look_spec(struct dispatch_call *c)
 {
-	dispatch_step(c, STEP_LEASE);
-	c->lease_later = false;
-	c->d->ops->lease(c->d->env, &c->lease, with_spec, on_lease, c);
+	c->d->ops->lease(c->d->env, &c->lease, true, on_lease, c);
+	return ON_NOTHING;
 }
 
-void dispatch_lease(struct dispatch_call *c)
+enum dispatch_event dispatch_look(struct dispatch_call *c)
 {
-	struct err why = ERR_INIT;
-
-	if (c->job || !dispatch_job_find(c->d, &c->lease)) {
-		/* what the specification says is asked for once */
-		look(c, !c->job);
-		return;
-	}
-	dispatch_step(c, STEP_LEASE);
-	c->lease_later = true;
-	if (take_job(c, "", "", &why) < 0)
-		dispatch_refuse_early(c, &why);
-	else
-		dispatch_ward(c);
-}
-
-void dispatch_refuse_early(struct dispatch_call *c, const struct err *why)
-{
-	if (!c->lease_later) {
-		dispatch_refuse(c, why);
-		return;
-	}
-	c->judged = *why;
-	look(c, false);
+	c->d->ops->lease(c->d->env, &c->lease, false, on_lease, c);
+	return ON_NOTHING;
 }

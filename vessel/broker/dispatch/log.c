@@ -48,7 +48,7 @@ static void put_call(struct told *t, const struct dispatch_call *c)
 	if (c->verdict.number)
 		jsonw_ku64(&t->w, "rule", c->verdict.number);
 	c->kind->describe(c, &t->w);
-	if (c->is_scanned) {
+	if (dispatch_is(c, IS_SCANNED)) {
 		(void)snprintf(score, sizeof(score), "%.3f", c->score);
 		jsonw_kstr(&t->w, "score", score);
 		jsonw_kbool(&t->w, "anonymised", c->is_anonymised);
@@ -88,9 +88,9 @@ void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts
 	struct told t = {.data = {.max = 0}};
 
 	begin(&t, c->d, &c->lease, c->kind->name,
-	      !why	       ? "done"
-	      : c->is_reserved ? "failed"
-			       : "denied");
+	      !why			    ? "done"
+	      : dispatch_is(c, IS_RESERVED) ? "failed"
+					    : "denied");
 	if (c->books.seq)
 		jsonw_ku64(&t.w, "request", c->books.seq);
 	jsonw_kstr(&t.w, "target", c->target);
@@ -100,7 +100,7 @@ void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts
 		jsonw_kstr(&t.w, "reason", reason_word(c->reason));
 	if (c->status)
 		jsonw_ku64(&t.w, "status", c->status);
-	jsonw_kbool(&t.w, "sent", c->is_sent || c->hops > 0);
+	jsonw_kbool(&t.w, "sent", c->sent || c->hops > 0);
 	jsonw_key(&t.w, "spent");
 	jsonw_obj(&t.w);
 	put_amounts(&t, actual);

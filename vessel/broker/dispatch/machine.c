@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vessel/dispatch_machine.h"
+#include "vessel/broker/dispatch/machine.h"
 
 #include <assert.h>
 

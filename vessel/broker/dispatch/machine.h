@@ -2,7 +2,7 @@
 /*
  * One request of a job on its way through the dispatcher: a pure state machine. It does no I/O,
  * allocates nothing and knows no time; events go in, effects come out, and call.c
- * carries them out. The transitions are one table, dispatch_table.def.
+ * carries them out. The transitions are one table, table.def.
  *
  *	lease -> ward -> reserve -> gate -> log -> start -> reply -> drain
  *

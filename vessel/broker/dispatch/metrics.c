@@ -32,13 +32,56 @@ void dispatch_count(struct dispatch *d, const char *target, enum dispatch_verdic
 	d->fig.target[find_or_add(&d->fig, target)].n[v]++;
 }
 
-void dispatch_step(struct dispatch_call *c, enum dispatch_step step)
+/* What a state's time is counted for; the rest are ends. */
+static enum dispatch_phase phase_of(enum dispatch_state s)
 {
-	usec_t now = dispatch_now(c->d);
+	static const enum dispatch_phase phases[DISPATCH_STATES_] = {
+		[WAY_NEW] = PHASE_LEASE,
+		[WAY_LEASE] = PHASE_LEASE,
+		[WAY_LEASE_HOP] = PHASE_LEASE,
+		[WAY_LEASE_JUDGED] = PHASE_LEASE,
+		[WAY_LEASE_CUT] = PHASE_LEASE,
+		[WAY_LEASE_GONE] = PHASE_LEASE,
+		[WAY_TAKE] = PHASE_LEASE,
+		[WAY_TAKE_KNOWN] = PHASE_LEASE,
+		[WAY_WARD] = PHASE_LEASE,
+		[WAY_WARD_KNOWN] = PHASE_LEASE,
+		[WAY_WARD_HOP] = PHASE_LEASE,
+		[WAY_RESERVE] = PHASE_RESERVE,
+		[WAY_RESERVE_ASK] = PHASE_GATE,
+		[WAY_RESERVE_GATE] = PHASE_GATE,
+		[WAY_RESERVE_WRITE] = PHASE_GATE,
+		[WAY_RESERVE_LOG] = PHASE_AUDIT,
+		/* what it takes beyond the others */
+		[WAY_RESERVE_READY] = PHASE_RESERVE,
+		[WAY_RESERVE_JUDGED] = PHASE_RESERVE,
+		[WAY_RESERVE_CUT] = PHASE_RESERVE,
+		[WAY_RESERVE_GONE] = PHASE_RESERVE,
+		[WAY_GATE] = PHASE_GATE,
+		[WAY_WRITE] = PHASE_GATE,
+		[WAY_LOG] = PHASE_AUDIT,
+		[WAY_START] = PHASE_ACT,
+		[WAY_SENT] = PHASE_ACT,
+		[WAY_HEAD] = PHASE_ACT,
+		[WAY_REPLY] = PHASE_ACT,
+		[WAY_PAUSED] = PHASE_ACT,
+		[WAY_END] = PHASE_ACT,
+		[WAY_DRAIN] = PHASE_DRAIN,
+	};
 
-	c->d->fig.step_usec[c->step] += now - c->stepped;
+	return phases[s];
+}
+
+void dispatch_count_phase(struct dispatch_call *c, enum dispatch_state was)
+{
+	enum dispatch_phase phase = phase_of(was);
+	usec_t now;
+
+	if (phase == phase_of(c->machine.way))
+		return;
+	now = dispatch_now(c->d);
+	c->d->fig.phase_usec[phase] += now - c->stepped;
 	c->stepped = now;
-	c->step = step;
 }
 
 void dispatch_count_times(const struct dispatch_call *c)
@@ -112,25 +155,23 @@ static void write_targets(const struct dispatch_figures *f, struct buf *out)
 			 f->target[i].target, (unsigned long long)f->target[i].ends);
 }
 
-/* The steps whose time says something; the rest are ends. */
-static void write_steps(const struct dispatch_figures *f, struct buf *out)
+static void write_phases(const struct dispatch_figures *f, struct buf *out)
 {
-	static const struct {
-		enum dispatch_step step;
-		const char *name;
-	} steps[] = {{STEP_LEASE, "lease"}, {STEP_RESERVE, "reserve"},
-		     {STEP_GATE, "gate"},   {STEP_AUDIT, "audit"},
-		     {STEP_ACT, "act"},	    {STEP_DRAIN, "drain"}};
+	static const char *const names[PHASES_] = {
+		[PHASE_LEASE] = "lease", [PHASE_RESERVE] = "reserve",
+		[PHASE_GATE] = "gate",	 [PHASE_AUDIT] = "audit",
+		[PHASE_ACT] = "act",	 [PHASE_DRAIN] = "drain"};
 
 	head(out, "step_seconds_sum", "counter",
 	     "Time of all requests in each step; lease has the reading and the ward too");
-	for (size_t i = 0; i < ARRAY_SIZE(steps); i++)
-		buf_addf(
-			out,
-			"lychgate_broker_step_seconds_sum{step=\"%s\"} %llu.%06llu\n",
-			steps[i].name,
-			(unsigned long long)(f->step_usec[steps[i].step] / USEC_PER_SEC),
-			(unsigned long long)(f->step_usec[steps[i].step] % USEC_PER_SEC));
+	for (size_t i = 0; i < PHASES_; i++) {
+		if (!names[i])
+			continue; /* ends */
+		buf_addf(out,
+			 "lychgate_broker_step_seconds_sum{step=\"%s\"} %llu.%06llu\n",
+			 names[i], (unsigned long long)(f->phase_usec[i] / USEC_PER_SEC),
+			 (unsigned long long)(f->phase_usec[i] % USEC_PER_SEC));
+	}
 }
 
 void dispatch_write_metrics(const struct dispatch *d, struct buf *out)
@@ -138,7 +179,7 @@ void dispatch_write_metrics(const struct dispatch *d, struct buf *out)
 	const struct dispatch_figures *f = &d->fig;
 
 	write_targets(f, out);
-	write_steps(f, out);
+	write_phases(f, out);
 	head(out, "refused_total", "counter", "Refusals by error code");
 	for (unsigned id = 0; id < ERRID_MAX_; id++)
 		if (f->refused[id])

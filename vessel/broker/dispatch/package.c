@@ -163,7 +163,6 @@ static bool serve_kept(struct dispatch_call *c)
 	httpd_req_add_header(c->req, "Lychgate-Upstream-Status", "200");
 	httpd_reply_file(c->req, 200, hit.content_type, hit.fd, PACKAGES_HEAD, hit.len);
 	c->req = NULL;
-	dispatch_served(c);
 	return true;
 }
 
@@ -176,7 +175,7 @@ static int package_start(struct dispatch_call *c, struct err *err)
 		"accept", p->is_index ? registry_accept(p->registry->kind) : "*/*"};
 
 	if (serve_kept(c))
-		return 0;
+		return DISPATCH_KEPT;
 	const struct egress_request rq = {
 		.method = "GET",
 		.target = p->url,
@@ -213,8 +212,7 @@ static int follow(struct dispatch_call *c, const char *location, struct err *err
 		return err_set_id(err, ERRID_REGISTRY_INDEX,
 				  "a redirect to another place");
 	memcpy(p->url, url, sizeof(url));
-	dispatch_again(c);
-	return 0;
+	return DISPATCH_REDIRECTS;
 }
 
 /* The last thing of a head: what follows touches the disk, and reads nothing. */

@@ -9,6 +9,7 @@
 #include "vessel/broker/intents/packages.h"
 #include "vessel/broker/intents/registry.h"
 #include "vessel/broker/intents/registry_seen.h"
+#include "vessel/broker/dispatch/machine.h"
 #include <stddef.h>
 
 #define DISPATCH_JOBS_MAX BUDGET_LEASES_MAX
@@ -19,6 +20,8 @@
 _Static_assert(CONF_ADDRESSES_MAX <= EGRESS_ADDRESSES_MAX, "addresses of a request");
 
 struct dispatch_call;
+
+enum { DISPATCH_KEPT = 1, DISPATCH_REDIRECTS };
 
 /* What a kind of request puts in the place of each step. */
 struct dispatch_kind {
@@ -36,11 +39,13 @@ struct dispatch_kind {
 	/* a: what may go. Fills call->body. */
 	int (*write)(struct dispatch_call *c, const struct gate_answer *a,
 		     struct err *err);
+	/* 0: by dispatch_send(); DISPATCH_KEPT: the request has its whole answer. */
 	int (*start)(struct dispatch_call *c, struct err *err);
 	/* For the log: members of an open object. */
 	void (*describe)(const struct dispatch_call *c, struct jsonw *w);
-	/* The reply: its head (the stream is started by dispatch_stream), what goes on of
-	 * its body, its end. */
+	/* The reply: its head (0: the stream is started by dispatch_stream;
+	 * DISPATCH_REDIRECTS: the call goes through all steps again), what goes on of its
+	 * body, its end. */
 	int (*head)(struct dispatch_call *c, const struct egress_head *h,
 		    struct err *err);
 	int (*body)(struct dispatch_call *c, const void *data, size_t len,
@@ -53,18 +58,16 @@ struct dispatch_kind {
 extern const struct dispatch_kind dispatch_kind_ask, dispatch_kind_fetch,
 	dispatch_kind_package;
 
-enum dispatch_step {
-	STEP_LEASE,
-	STEP_RESERVE,
-	STEP_GATE,
-	STEP_AUDIT,
-	STEP_ACT,     /* the egress worker has it */
-	STEP_SERVED,  /* answered; to be ended from the loop */
-	STEP_AGAIN,   /* a redirect, to be followed from the loop */
-	STEP_DRAIN,   /* the worker is done, the reader is not */
-	STEP_CUT,     /* to be cut from the loop, for call->why */
-	STEP_REFUSED, /* its answer waits for its time */
-	STEPS_
+/* What of a request's time is counted apart. */
+enum dispatch_phase {
+	PHASE_END,
+	PHASE_LEASE,
+	PHASE_RESERVE,
+	PHASE_GATE,
+	PHASE_AUDIT,
+	PHASE_ACT,
+	PHASE_DRAIN,
+	PHASES_
 };
 
 /* How much of one thing the log was told. */
@@ -96,23 +99,23 @@ struct dispatch_call {
 	struct dispatch *d;
 	struct dispatch_call *next, **link;
 	const struct dispatch_kind *kind;
-	struct httpd_req *req; /* NULL: answered or streaming */
+	struct dispatch_machine machine; /* only dispatch_on() moves it */
+	struct httpd_req *req;		 /* NULL: answered or streaming */
 	struct httpd_stream *stream;
 	struct queue_lease lease;
-	struct dispatch_job *job; /* NULL before the lease was found good */
-	enum dispatch_step step;
-	bool is_gone;	   /* the tomb hung up */
-	bool is_reserving; /* the reservation's answer is awaited */
-	bool is_ahead;	   /* gate and log were not kept waiting for it */
-	bool is_ready;	   /* and are done */
-	bool is_reserved, is_scanned, is_logged, is_sent, is_paused;
-	bool is_whole;	   /* the reply came to its end */
-	bool is_cancelled; /* its worker was told to let go, or is gone */
+	struct dispatch_job *job; /* NULL before it was counted in */
 	struct loop_timer *timer;
-	struct err why;
-	bool lease_later;  /* nothing has asked for the lease yet; the reservation will */
-	struct err judged; /* a refusal that waits for the word on lease or budget */
+	struct err said; /* by the event that is taken in */
+	struct err why;	 /* it ends */
 	unsigned retry_sec;
+	/* What the event that is taken in points at, as long as it is. */
+	struct {
+		const char *identity, *egress; /* NULL: seen before */
+		const struct gate_answer *answer;
+		const struct egress_head *head;
+		const void *data;
+		size_t len;
+	} now;
 
 	struct budget_call books;
 	struct budget_want want;
@@ -120,8 +123,8 @@ struct dispatch_call {
 	/* What is reserved; before that is known, what is at most. */
 	struct budget_amounts est;
 	uint64_t up_reserved;	      /* of its bytes; the rest is for the reply */
-	struct dispatch_room *asking; /* more of them are */
-	bool room_is_last;	      /* and there are none */
+	struct budget_amounts actual; /* what it took; since it was settled */
+	struct dispatch_room *asking; /* more of the room is, in ROOM_ASKED */
 	struct ward_ask ward;
 	struct ward_verdict verdict;
 	char target[TARGET_SIZE]; /* "portal:NAME", "fetch" */
@@ -137,12 +140,18 @@ struct dispatch_call {
 	uint64_t hop_up, hop_down;
 	enum reason reason; /* of a refusal, for the log: the job may know less */
 	unsigned status;    /* the upstream's; 0 before its head */
+	bool sent;	    /* or perhaps: since the last redirect, as the worker says */
 	uint64_t up, down;  /* bytes */
-	usec_t began, acted, answered, stepped; /* stepped: when its step began */
+	usec_t began, acted, answered, stepped; /* stepped: when its phase began */
 
 	void *own; /* its kind's: only that knows what it is */
 	max_align_t behind[];
 };
+
+static inline bool dispatch_is(const struct dispatch_call *c, enum dispatch_fact f)
+{
+	return dispatch_machine_is(&c->machine, f);
+}
 
 enum dispatch_verdict { VERDICT_ALLOWED, VERDICT_REFUSED, VERDICT_FAILED, VERDICTS_ };
 
@@ -153,7 +162,7 @@ struct dispatch_figures {
 		uint64_t decide_usec, first_byte_usec, total_usec, first_bytes, ends;
 	} target[TARGETS_MAX];
 	size_t n_targets;
-	uint64_t step_usec[STEPS_]; /* spent in each, over all calls */
+	uint64_t phase_usec[PHASES_]; /* spent in each, over all calls */
 	uint64_t refused[ERRID_MAX_];
 	uint64_t tokens_in, tokens_out, money_micro, bytes_up, bytes_down;
 	uint64_t denials, canaries, signals, recovered, revoked, gone, redactions;
@@ -198,15 +207,40 @@ static inline void dispatch_has_read(struct dispatch *d, bool began)
 	reading_end(d->cfg.note, began);
 }
 
-/* The steps, in their order; each goes on with the next, or refuses. Gate and log may be
- * under way while the reservation is: they refuse by dispatch_refuse_in_turn(), and the
- * last of them and the reservation goes on by dispatch_ready(). */
-void dispatch_lease(struct dispatch_call *c);
-void dispatch_ward(struct dispatch_call *c);
-void dispatch_reserve(struct dispatch_call *c);
-void dispatch_gate(struct dispatch_call *c);
-void dispatch_audit(struct dispatch_call *c);
-void dispatch_ready(struct dispatch_call *c);
+/* ---- effects: what is done when the machine says so ---- */
+
+/* Returns the event that the effect answers by at once, or ON_NOTHING; errors are in said. */
+typedef enum dispatch_event dispatch_doing(struct dispatch_call *c);
+
+dispatch_doing dispatch_look_spec, dispatch_look, dispatch_take; /* lease.c */
+dispatch_doing dispatch_judge;					 /* ward.c */
+/* gate.c */
+dispatch_doing dispatch_gate, dispatch_cancel_gate, dispatch_write;
+dispatch_doing dispatch_log, dispatch_forget_log; /* audit.c */
+/* budget.c */
+dispatch_doing dispatch_estimate, dispatch_reserve;
+dispatch_doing dispatch_want_room, dispatch_extend, dispatch_tell_room;
+/* act.c */
+dispatch_doing dispatch_start, dispatch_resume, dispatch_cancel;
+dispatch_doing dispatch_read_head, dispatch_read_chunk, dispatch_read_end;
+dispatch_doing dispatch_pump, dispatch_end_stream, dispatch_abort_stream;
+/* dispatch_end.c */
+dispatch_doing dispatch_why_said, dispatch_why_less, dispatch_why_broken,
+	dispatch_why_no_reply, dispatch_why_gone;
+dispatch_doing dispatch_refuse, dispatch_at_time, dispatch_answer, dispatch_drop_request,
+	dispatch_count_cut;
+dispatch_doing dispatch_settle, dispatch_log_done, dispatch_log_failed;
+
+/* call.c */
+struct dispatch_call *dispatch_call_new(struct dispatch *d, struct httpd_req *req,
+					const struct queue_lease *l,
+					const struct dispatch_kind *kind);
+/* Something happened; said: the error that it came with, or NULL. The call may be gone
+ * afterwards. */
+void dispatch_on(struct dispatch_call *c, enum dispatch_event ev, const struct err *said);
+/* The same for the database's answers: a good one is none while the vessel stops. */
+void dispatch_on_database(struct dispatch_call *c, enum dispatch_event ev,
+			  const struct err *said);
 
 /* budget.c */
 /* Bytes that are reserved for a reply at first, beside what is sent. */
@@ -215,13 +249,11 @@ void dispatch_ready(struct dispatch_call *c);
 uint64_t dispatch_up_most(const struct dispatch_call *c, uint64_t bytes);
 /* What the worker may read of the reply for now. */
 uint64_t dispatch_room(const struct dispatch_call *c);
-/* It has read half of that. */
-void dispatch_more_room(struct dispatch_call *c);
 /* The call ends: the answer finds nobody. */
 void dispatch_room_forget(struct dispatch_call *c);
 /* Books what a call took; tried again until the database has it. */
-void dispatch_settle(struct dispatch *d, const struct budget_call *books,
-		     const struct budget_amounts *actual);
+void dispatch_settlement_new(struct dispatch *d, const struct budget_call *books,
+			     const struct budget_amounts *actual);
 void dispatch_settlements_free(struct dispatch *d);
 
 /* act.c */
@@ -232,33 +264,6 @@ void dispatch_stream(struct dispatch_call *c, const struct egress_head *h,
  * retries are codex.yaml's, the same for all; the size of the reply is the kind's. */
 MUST_CHECK int dispatch_send(struct dispatch_call *c, const struct egress_request *rq,
 			     struct err *err);
-
-/* call.c */
-struct dispatch_call *dispatch_call_new(struct dispatch *d, struct httpd_req *req,
-					const struct queue_lease *l,
-					const struct dispatch_kind *kind);
-/* With the whole: nothing of it is settled or told. */
-void dispatch_call_drop(struct dispatch_call *c);
-/* Answers with err, a denial at its time, and ends the call. */
-void dispatch_refuse(struct dispatch_call *c, const struct err *err);
-/* The same before the reservation: once the lease was found good. */
-void dispatch_refuse_early(struct dispatch_call *c, const struct err *why);
-/* The same after it was asked for: once that is answered, for its word comes first. */
-void dispatch_refuse_in_turn(struct dispatch_call *c, const struct err *why);
-/* An answer that still came would go on with a call that has ended: of gate or log. */
-void dispatch_stop_waiting(struct dispatch_call *c);
-/* Ends a call of which nothing is under way any more: settles it. why: NULL when the reply
- * came to its end. */
-void dispatch_finish(struct dispatch_call *c, const struct err *why);
-/* After the database, or the log: true when the call was ended meanwhile. */
-MUST_CHECK bool dispatch_is_over(struct dispatch_call *c);
-void dispatch_on_close(void *arg); /* of its stream */
-/* From start(): the request has its whole answer. */
-void dispatch_served(struct dispatch_call *c);
-/* From a head: the call goes through all steps again. */
-void dispatch_again(struct dispatch_call *c);
-/* Ends a call for a reason, wherever it is: refuses, or cuts its stream. */
-void dispatch_cut(struct dispatch_call *c, const struct err *why);
 
 /* jobs.c */
 struct dispatch_job *dispatch_job_find(struct dispatch *d, const struct queue_lease *l);
@@ -296,8 +301,8 @@ void dispatch_log_redacted(struct dispatch *d, const char *portal, bool in_heade
 			   unsigned count);
 
 /* metrics.c */
-/* The call goes on to a step; what the one before it took is counted. */
-void dispatch_step(struct dispatch_call *c, enum dispatch_step step);
+/* The call has left that state: where a phase ends by it, what it took is counted. */
+void dispatch_count_phase(struct dispatch_call *c, enum dispatch_state was);
 void dispatch_count(struct dispatch *d, const char *target, enum dispatch_verdict v);
 void dispatch_count_times(const struct dispatch_call *c);
 

@@ -14,17 +14,13 @@ static int judge(struct dispatch_call *c, struct err *err)
 	return c->kind->judged ? c->kind->judged(c, r, err) : r;
 }
 
-void dispatch_ward(struct dispatch_call *c)
+enum dispatch_event dispatch_judge(struct dispatch_call *c)
 {
 	bool began = dispatch_reads(c, READING_REQUEST);
-	struct err why = ERR_INIT;
-	int r = judge(c, &why);
+	int r = judge(c, &c->said);
 
 	dispatch_has_read(c->d, began);
 	if (r < 0)
-		dispatch_refuse_early(c, &why);
-	else if (c->is_reserved)
-		dispatch_gate(c);
-	else
-		dispatch_reserve(c);
+		return ON_DENIED;
+	return c->job->is_granted ? ON_ALLOWED_AHEAD : ON_ALLOWED;
 }

@@ -124,6 +124,20 @@ Test(dispatch_ends, refused_answer_whose_reader_is_gone_is_no_matter)
 	double_down();
 }
 
+/* The program is wrong: what cannot be happens. It costs that request, and nothing else. */
+Test(dispatch_ends, what_cannot_happen_cuts_the_call)
+{
+	for (size_t i = 0; i < ENDS; i++) {
+		until(i);
+		dispatch_on(w.d->calls, ON_BEGIN, NULL);
+		if (ends[i].in_database)
+			release(ends[i].at);
+		AWAIT(has_got("LYCH-CORE-001"));
+		cr_expect_eq(w.d->fig.refused[ERRID_CORE_INTERNAL], 1);
+		over(i);
+	}
+}
+
 /* ---- the worker ---- */
 
 static void worker_ends(enum err_id id, bool sent, uint64_t up, uint64_t down)

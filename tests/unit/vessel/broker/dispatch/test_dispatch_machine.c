@@ -4,7 +4,7 @@
  * what is written here, by event where the table is by state; and what is not written here is a
  * defect, which ends the call as a cut does.
  */
-#include "vessel/dispatch_machine.h"
+#include "vessel/broker/dispatch/machine.h"
 
 #include "common/str.h"
 
