@@ -39,7 +39,7 @@ $(call archive,support): $(SUPPORT_OBJ)
 $(B)/lib/%.a:
 	@mkdir -p $(@D)
 	@rm -f $@
-	ar rcsD --thin $@ $^
+	ar qcsD --thin $@ $^
 
 UNIT_BIN := $(UNIT_C:%.c=$(B)/%)
 INTEGRATION_BIN := $(INTEGRATION_C:%.c=$(B)/%)

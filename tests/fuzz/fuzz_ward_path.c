@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define PREFIX_BYTES_MAX 64
-#define PATH_BYTES_MAX 4096
+#define TRIED_BYTES_MAX 4096
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *line = size > 0 ? memchr(text, '\n', size) : NULL;
 	size_t len = line ? (size_t)(line - text) : 0;
 
-	if (len == 0 || len > PREFIX_BYTES_MAX || size > PATH_BYTES_MAX)
+	if (len == 0 || len > PREFIX_BYTES_MAX || size > TRIED_BYTES_MAX)
 		return 0;
 	cleanup_free char *prefix = xstrndup(text, len);
 	cleanup_free char *path = xasprintf("/%.*s", (int)(size - len - 1), line + 1);

@@ -9,6 +9,7 @@
 #include "tests/support/dispatch_world.h"
 
 #include "common/mem.h"
+#include "vessel/broker/dispatch/machine.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>
