@@ -7,9 +7,7 @@
  * a number share their place, so parts of one text are one text. The text of a model has a
  * short list of names, and for those only the name and the numbers count, so that a
  * block's beginning and its deltas are one channel.
- *
- * For what a filter holds a frame of the last event is kept: that event with nothing in it but the
- * way to this text and the small values beside it, cut in two where the text goes.
+ * For what a filter holds a frame of the last event is kept (spoken_frame.h).
  */
 #include "common/text/spoken.h"
 
@@ -19,12 +17,11 @@
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/text/spoken_frame.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#define EVENT_DEPTH_MAX 24
-#define FRAME_MAX_BYTES ((size_t)16 << 10)
 #define NAME_MAX_BYTES 64
 
 /* Keys whose text goes on in the next event. */
@@ -45,7 +42,7 @@ struct channel {
 	void *filter;
 	bool holds;   /* something of this event */
 	size_t piece; /* that its last text became */
-	size_t trail[EVENT_DEPTH_MAX + 1];
+	size_t trail[SPOKEN_DEPTH_MAX + 1];
 	char *before, *after; /* the frame of what is held; NULL: nothing is */
 };
 
@@ -108,21 +105,14 @@ struct place {
 	bool is_delta, is_numbered;
 };
 
-/* What takes a string's place. */
-struct piece {
-	size_t at; /* counted over keys, strings and numbers */
-	char *text;
-	size_t len;
-};
-
 struct event {
 	struct spoken *s;
 	const char *head;
 	const struct json *json;
 	size_t at;
-	size_t trail[EVENT_DEPTH_MAX + 1]; /* of members and elements, to the string */
+	size_t trail[SPOKEN_DEPTH_MAX + 1]; /* of members and elements, to the string */
 	bool speaks, ends, is_ping, is_full;
-	struct piece *piece;
+	struct spoken_piece *piece;
 	size_t n, cap;
 };
 
@@ -239,9 +229,14 @@ static size_t kind_of(const char *key)
 	return i;
 }
 
+bool spoken_is_text(const char *key)
+{
+	return kind_of(key) < ARRAY_SIZE(spoken);
+}
+
 static bool is_spoken(const struct place *p)
 {
-	return kind_of(p->key) < ARRAY_SIZE(spoken);
+	return spoken_is_text(p->key);
 }
 
 /* NULL: there are too many. */
@@ -266,140 +261,23 @@ static struct channel *channel_at(struct spoken *s, const struct place *p)
 
 /* ---- what is held ---------------------------------------------------------------------- */
 
-struct frame {
-	const struct event *e;
-	const struct channel *c;
-	struct jsonw *w;
-	size_t at;  /* as in walk() */
-	size_t i;   /* member of the object at this depth */
-	size_t cut; /* where the text goes */
-	unsigned depth;
-	bool is_delta;
-};
-
-static void frame_value(struct frame *f, const struct json *v);
-
-static void count_piece(enum json_piece what UNUSED, const char *key UNUSED,
-			const char *text UNUSED, size_t len UNUSED, void *arg)
-{
-	++*(size_t *)arg;
-}
-
-static int compare_pieces(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* Small values beside the way say what event it is; within the delta only its type does:
- * the rest is text, or is added up by whoever reads it. */
-static bool is_kept(const struct frame *f, const char *key, const struct json *val)
-{
-	enum json_kind kind = json_kind_of(val);
-
-	if (kind == JSON_OBJECT || kind == JSON_ARRAY)
-		return false;
-	if (kind != JSON_STRING)
-		return !f->is_delta || str_eq(key, "index");
-	return kind_of(key) == ARRAY_SIZE(spoken) &&
-	       (!f->is_delta || str_eq(key, "type"));
-}
-
-/* A string as its filter left it. */
-static void frame_string(struct frame *f)
-{
-	const struct piece wanted = {.at = f->at};
-	const struct piece *p =
-		bsearch(&wanted, f->e->piece, f->e->n, sizeof(wanted), compare_pieces);
-
-	jsonw_strn(f->w, p && p->text ? p->text : "", p && p->text ? p->len : 0);
-}
-
-static void frame_member(const char *key, const struct json *val, void *arg)
-{
-	struct frame *f = arg;
-
-	f->at++;
-	if (f->i++ == f->c->trail[f->depth]) {
-		struct frame below = *f;
-
-		jsonw_key(f->w, key);
-		below.depth++;
-		below.i = 0;
-		below.is_delta = below.is_delta || str_eq(key, "delta");
-		frame_value(&below, val);
-		f->cut = below.cut;
-	} else if (is_kept(f, key, val)) {
-		jsonw_key(f->w, key);
-		if (json_kind_of(val) == JSON_STRING)
-			frame_string(f);
-		else
-			json_write(val, f->w);
-	}
-	json_visit(val, count_piece, &f->at);
-}
-
-static void frame_list(struct frame *f, const struct json *v)
-{
-	size_t wanted = f->c->trail[f->depth];
-	struct frame below = *f;
-
-	for (size_t i = 0; i < wanted; i++)
-		json_visit(json_arr_at(v, i), count_piece, &below.at);
-	jsonw_arr(f->w);
-	below.depth++;
-	below.i = 0;
-	frame_value(&below, json_arr_at(v, wanted));
-	f->cut = below.cut;
-	jsonw_arr_end(f->w);
-}
-
-static void frame_value(struct frame *f, const struct json *v)
-{
-	switch (json_kind_of(v)) {
-	case JSON_OBJECT:
-		jsonw_obj(f->w);
-		json_obj_each(v, frame_member, f);
-		jsonw_obj_end(f->w);
-		break;
-	case JSON_ARRAY:
-		frame_list(f, v);
-		break;
-	case JSON_STRING:
-	case JSON_NULL:
-	case JSON_BOOL:
-	case JSON_NUMBER:
-		jsonw_raw(f->w, "", 0);
-		f->cut = f->w->out->len;
-		break;
-	}
-}
-
 static void keep_frame(struct event *e, struct channel *c)
 {
-	struct jsonw w;
-	struct frame f = {.e = e, .c = c, .w = &w};
-	cleanup_buf struct buf b;
+	const struct spoken_frame f = {.head = e->head,
+				       .json = e->json,
+				       .trail = c->trail,
+				       .piece = e->piece,
+				       .n = e->n};
 
 	drop_frame(c);
-	buf_init(&b, FRAME_MAX_BYTES);
-	buf_adds(&b, e->head);
-	buf_adds(&b, "data: ");
-	jsonw_init(&w, &b);
-	frame_value(&f, e->json);
-	if (!buf_ok(&b)) {
+	if (spoken_frame_make(&f, &c->before, &c->after) < 0)
 		e->is_full = true;
-		return;
-	}
-	c->before = xstrndup(b.data, f.cut);
-	c->after = xstrdup(b.data + f.cut);
 }
 
 /* Who has no frame holds nothing: it would never go out. */
 static void let_go(struct event *e, struct channel *c)
 {
-	struct piece *p = e->piece ? &e->piece[c->piece] : NULL;
+	struct spoken_piece *p = e->piece ? &e->piece[c->piece] : NULL;
 	struct buf out;
 
 	if (!p)
@@ -504,7 +382,7 @@ static void filter(struct event *e, const struct place *p, const char *text, siz
 /* Second walk: what each string becomes. */
 static void collect(struct event *e, const struct place *p, const char *text, size_t len)
 {
-	struct piece *piece;
+	struct spoken_piece *piece;
 	struct buf out;
 
 	if (e->n == e->cap) {
@@ -516,14 +394,14 @@ static void collect(struct event *e, const struct place *p, const char *text, si
 	filter(e, p, text, len, &out);
 	if (!buf_ok(&out))
 		e->is_full = true;
-	*piece = (struct piece){.at = e->at};
+	*piece = (struct spoken_piece){.at = e->at};
 	piece->text = buf_take(&out, &piece->len);
 	buf_done(&out);
 }
 
 struct writer {
 	size_t at, next, n;
-	const struct piece *piece;
+	const struct spoken_piece *piece;
 };
 
 static void put_pieces(enum json_piece what, const char **text, size_t *len, void *arg)
@@ -641,7 +519,7 @@ static int take_event(struct spoken *s, struct buf *out, struct err *err)
 	int r;
 
 	if (s->lines.n_data == 0 ||
-	    json_parse(data->data, data->len, EVENT_DEPTH_MAX, &j, NULL) < 0)
+	    json_parse(data->data, data->len, SPOKEN_DEPTH_MAX, &j, NULL) < 0)
 		r = take_other(s, out, err);
 	else
 		r = take_json(s, buf_str(&s->head), j, out, err);
