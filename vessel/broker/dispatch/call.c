@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a call: what happens is told to its machine (dispatch_machine.h) by dispatch_on(),
+ * The life of a call: what happens is told to its machine (machine.h) by dispatch_on(),
  * and what that says is to be done is done here, by the functions of the files of each step.
  *
  * Database calls cannot be taken back: when the tomb hangs up during one, or the call is cut, its

@@ -3,7 +3,7 @@
  * The dispatcher as a whole: where calls begin, and what is done for all of them: leases
  * that end under way, the books of vessels before this one, the end.
  *
- * Which step a call takes next says its machine (dispatch_machine.h), which call.c
+ * Which step a call takes next says its machine (machine.h), which call.c
  * drives. What is done in each is in lease.c, _ward.c, _budget.c, _gate.c, _audit.c,
  * _act.c and _end.c.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by dispatch*.c. */
+/* Shared by the files of this folder. */
 #ifndef LYCH_VESSEL_BROKER_DISPATCH_PRIV_H
 #define LYCH_VESSEL_BROKER_DISPATCH_PRIV_H
 
@@ -224,7 +224,7 @@ dispatch_doing dispatch_want_room, dispatch_extend, dispatch_tell_room;
 dispatch_doing dispatch_start, dispatch_resume, dispatch_cancel;
 dispatch_doing dispatch_read_head, dispatch_read_chunk, dispatch_read_end;
 dispatch_doing dispatch_pump, dispatch_end_stream, dispatch_abort_stream;
-/* dispatch_end.c */
+/* end.c */
 dispatch_doing dispatch_why_said, dispatch_why_less, dispatch_why_broken,
 	dispatch_why_no_reply, dispatch_why_gone;
 dispatch_doing dispatch_refuse, dispatch_at_time, dispatch_answer, dispatch_drop_request,
