@@ -136,11 +136,12 @@ $(B)/%.o: %.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
-# The migrations travel inside the vessel: vessel/db/schema/NNNN_name.sql in order.
+# The migrations travel inside the vessel, in order: vessel/db/schema/NNNN_name.sql, or NNNN_name/NN_what.sql.
 $(B)/vessel/db/migrate.o: $(B)/gen/schema.inc
-$(B)/gen/schema.inc: $(sort $(wildcard vessel/db/schema/*.sql)) tests/support/embed-sql
+MIGRATIONS := $(sort $(wildcard vessel/db/schema/[0-9]*))
+$(B)/gen/schema.inc: $(MIGRATIONS) $(wildcard vessel/db/schema/*/*.sql) tests/support/embed-sql
 	@mkdir -p $(@D)
-	tests/support/embed-sql $(sort $(wildcard vessel/db/schema/*.sql)) > $@
+	tests/support/embed-sql $(MIGRATIONS) > $@
 
 # ---- more targets live beside what they serve ------------------------------
 include $(wildcard mk/*.mk)
