@@ -63,7 +63,7 @@ static usec_t hour_ago_wall(const struct reconcile *r)
 static void beat_failed(struct reconcile *r, const struct err *err)
 {
 	if (err->id == ERRID_START_TWO || err->id == ERRID_START_SCHEMA ||
-	    err->id == ERRID_START_SCHEMA_OLD) {
+	    err->id == ERRID_START_SCHEMA_OLD || err->id == ERRID_START_SCHEMA_GONE) {
 		r->v->owned = false;
 		r->cfg.ended(err, r->cfg.arg);
 		return;
@@ -158,8 +158,8 @@ static void on_beat(void *arg)
 	if (r->schema_checked)
 		beat(r);
 	else
-		queue_schema_check(r->v->queue, migrate_schema_version(), schema_checked,
-				   r);
+		queue_schema_check(r->v->queue, migrate_schema_first(),
+				   migrate_schema_version(), schema_checked, r);
 }
 
 void reconcile_db_up(struct reconcile *r)

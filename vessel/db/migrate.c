@@ -3,10 +3,12 @@
  * Theory of operation
  *
  * Connects over the unix socket as lych_migrate, the bootstrap superuser, and
- *   1. makes the database `lychgate`, closes the other ones to everybody else;
- *   2. compares lych.schema_version with the migrations compiled in: each one that
- *      was applied must be here with the same sha256. A version we do not have, or
- *      another text under a number that we have, is refused before anything changes;
+ *   1. makes the database `lychgate` where there is none;
+ *   2. compares lych.schema_version with the migrations compiled in, whose numbers run
+ *      from the first one's: each one that was applied must be here with the same sha256.
+ *      A version we do not have, one from before the first, or another text under a number
+ *      that we have, is refused before anything changes. Then every database is closed to
+ *      everybody else;
  *   3. applies the missing ones in order, each in one transaction with its row
  *	(--to N: none behind that one, and then it ends here: `lych restore` fills in rows
  *	of that version before it goes on);
@@ -183,16 +185,46 @@ static int make_database(const struct migrate_config *cfg, const char *password,
 		       "SELECT 1 FROM pg_database WHERE datname = 'lychgate'", 0, NULL,
 		       &r, err) < 0)
 		return -1;
-	if (PQntuples(r) == 0 &&
-	    run_sql(c, "create the database",
-		    "CREATE DATABASE lychgate TEMPLATE template0 ENCODING 'UTF8'",
-		    err) < 0)
-		return -1;
+	if (PQntuples(r) > 0)
+		return 0;
+	return run_sql(c, "create the database",
+		       "CREATE DATABASE lychgate TEMPLATE template0 ENCODING 'UTF8'",
+		       err);
+}
+
+static int close_databases(PGconn *c, struct err *err)
+{
 	return run_sql(c, "close the databases to everybody",
 		       "REVOKE ALL ON DATABASE postgres FROM PUBLIC;"
 		       "REVOKE ALL ON DATABASE template1 FROM PUBLIC;"
 		       "REVOKE ALL ON DATABASE lychgate FROM PUBLIC;",
 		       err);
+}
+
+/* The i-th row, whose version is v; last: the newest's. */
+static int check_version(size_t i, uint64_t v, const char *sha256, const char *last,
+			 struct err *err)
+{
+	unsigned first = migrate_schema_first();
+
+	if (v < first)
+		return err_set_id(err, ERRID_START_SCHEMA_GONE,
+				  "the database is at version %s, this program "
+				  "upgrades from %u on",
+				  last, first);
+	if (v != first + i)
+		return err_set_id(err, ERRID_START_SCHEMA,
+				  "migration %zu is missing below %llu", first + i,
+				  (unsigned long long)v);
+	if (i >= ARRAY_SIZE(schema_migrations))
+		return err_set_id(err, ERRID_START_SCHEMA,
+				  "the database is at version %s, this program at %u",
+				  last, migrate_schema_version());
+	if (!str_eq(schema_migrations[i].sha256, sha256))
+		return err_set_id(err, ERRID_START_SCHEMA,
+				  "migration %s was applied with another text",
+				  schema_migrations[i].name);
+	return 0;
 }
 
 /* How many of ours are in; refuses what is not ours. */
@@ -218,20 +250,9 @@ static int check_versions(PGconn *c, size_t *ret_have, struct err *err)
 
 		if (parse_u64(version, 1, INT32_MAX, &v, err) < 0)
 			return err_wrap(err, "lych.schema_version");
-		if (v != i + 1)
-			return err_set_id(err, ERRID_START_SCHEMA,
-					  "migration %zu is missing below %s", i + 1,
-					  version);
-		if (i >= ARRAY_SIZE(schema_migrations))
-			return err_set_id(
-				err, ERRID_START_SCHEMA,
-				"the database is at version %s, this program at %zu",
-				PQgetvalue(r, (int)n - 1, 0),
-				ARRAY_SIZE(schema_migrations));
-		if (!str_eq(schema_migrations[i].sha256, PQgetvalue(r, (int)i, 1)))
-			return err_set_id(err, ERRID_START_SCHEMA,
-					  "migration %s was applied with another text",
-					  schema_migrations[i].name);
+		if (check_version(i, v, PQgetvalue(r, (int)i, 1),
+				  PQgetvalue(r, (int)n - 1, 0), err) < 0)
+			return -1;
 	}
 	*ret_have = n;
 	return 0;
@@ -377,11 +398,21 @@ static int set_logins(PGconn *c, int secrets_fd, const struct migrate_config *cf
 	return 0;
 }
 
+/* How many migrations lead to a version; 0: to the newest. */
+static size_t steps_to(unsigned version)
+{
+	unsigned first = migrate_schema_first();
+
+	if (version == 0 || version > migrate_schema_version())
+		return ARRAY_SIZE(schema_migrations);
+	return version < first ? 0 : version - first + 1;
+}
+
 int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *err)
 {
 	cleanup_secret char password[SECRET_SIZE] = {0};
 	cleanup_conn PGconn *c = NULL;
-	size_t have = 0, last = ARRAY_SIZE(schema_migrations);
+	size_t have = 0, last;
 	cleanup_close int secrets_fd = fs_open_dir(cfg->secrets_dir, err);
 
 	if (secrets_fd < 0 || pg_env_check(err) < 0)
@@ -390,9 +421,10 @@ int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *
 	    make_database(cfg, password, err) < 0 ||
 	    connect_db(cfg, "lychgate", password, &c, err) < 0)
 		return -1;
-	if (run_sql(c, "lock", LOCK_SQL, err) < 0 || check_versions(c, &have, err) < 0)
+	if (run_sql(c, "lock", LOCK_SQL, err) < 0 || check_versions(c, &have, err) < 0 ||
+	    close_databases(c, err) < 0)
 		return -1;
-	last = cfg->to && cfg->to < last ? cfg->to : last;
+	last = steps_to(cfg->to);
 	for (size_t i = have; i < last; i++)
 		if (apply(c, &schema_migrations[i], err) < 0)
 			return -1;
@@ -407,7 +439,12 @@ int migrate_run(const struct migrate_config *cfg, int *ret_applied, struct err *
 
 unsigned migrate_schema_version(void)
 {
-	return ARRAY_SIZE(schema_migrations);
+	return (unsigned)schema_migrations[ARRAY_SIZE(schema_migrations) - 1].version;
+}
+
+unsigned migrate_schema_first(void)
+{
+	return (unsigned)schema_migrations[0].version;
 }
 
 /* As lych.set_login for the one role that it refuses; gone with the session. */
@@ -503,7 +540,7 @@ int migrate_main(int argc, char **argv)
 		log_err(LOG_ERROR_, "migration refused", &err);
 		return err_exit_code(&err);
 	}
-	log_info("%d migrations applied now, this program knows %zu", applied,
-		 ARRAY_SIZE(schema_migrations));
+	log_info("%d migrations applied now, this program knows version %u", applied,
+		 migrate_schema_version());
 	return 0;
 }

@@ -25,11 +25,12 @@ struct migrate_config {
 	 * 0: the newest. */
 	unsigned to;
 };
-/* ERRID_START_DB, _START_MIGRATION, _START_SCHEMA or _SECRET_*. *ret_applied: how many
- * ran now. */
+/* ERRID_START_DB, _START_MIGRATION, _START_SCHEMA, _START_SCHEMA_GONE or _SECRET_*.
+ * *ret_applied: how many ran now. */
 MUST_CHECK int migrate_run(const struct migrate_config *cfg, int *ret_applied,
 			   struct err *err);
-/* The schema that this program is built for. */
+/* The schema that this program is built for, and the oldest that it can upgrade. */
 unsigned migrate_schema_version(void);
+unsigned migrate_schema_first(void);
 
 #endif

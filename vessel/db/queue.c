@@ -56,7 +56,7 @@ struct op {
 		queue_tombs_done *tombs;
 	} done;
 	void *arg;
-	unsigned want; /* schema: the version */
+	unsigned want, first; /* schema: the version, and the oldest to upgrade */
 };
 
 static struct op *op_new(void *arg)
@@ -496,6 +496,15 @@ static bool is_unknown_function(const struct err *err)
 	return str_starts(err->msg, "42883") || str_starts(err->msg, "3F000");
 }
 
+/* have: 0 where none was applied yet */
+static enum err_id schema_err(int64_t have, const struct op *op)
+{
+	if (have > op->want)
+		return ERRID_START_SCHEMA;
+	return have > 0 && have < op->first ? ERRID_START_SCHEMA_GONE
+					    : ERRID_START_SCHEMA_OLD;
+}
+
 static void schema_done(const struct pg_result *res, const struct err *err, void *arg)
 {
 	struct op *op = arg;
@@ -508,16 +517,14 @@ static void schema_done(const struct pg_result *res, const struct err *err, void
 		return;
 	}
 	if (err && is_unknown_function(err))
-		(void)err_set_id(&why, ERRID_START_SCHEMA_OLD,
+		(void)err_set_id(&why, schema_err(1, op),
 				 "the database is older than version 5, this vessel "
 				 "(release " LYCH_VERSION ") needs %u",
 				 op->want);
 	else if (err)
 		why = *err;
 	else
-		(void)err_set_id(&why,
-				 have > op->want ? ERRID_START_SCHEMA
-						 : ERRID_START_SCHEMA_OLD,
+		(void)err_set_id(&why, schema_err(have, op),
 				 "the database is at version %lld, this vessel "
 				 "(release " LYCH_VERSION ") needs %u",
 				 (long long)have, op->want);
@@ -525,11 +532,13 @@ static void schema_done(const struct pg_result *res, const struct err *err, void
 	free(op);
 }
 
-void queue_schema_check(struct queue *q, unsigned want, queue_done *done, void *arg)
+void queue_schema_check(struct queue *q, unsigned first, unsigned want, queue_done *done,
+			void *arg)
 {
 	struct op *op = op_new(arg);
 
 	op->done.plain = done;
 	op->want = want;
+	op->first = first;
 	pg_call(q->pg, &stmt_schema, NULL, QUEUE_CALL_USEC, PG_RESEND, schema_done, op);
 }

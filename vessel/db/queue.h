@@ -169,9 +169,11 @@ void queue_vessel_beat(struct queue *q, const struct uuid *boot, queue_done *don
 void queue_vessel_bye(struct queue *q, const struct uuid *boot, queue_done *done,
 		      void *arg);
 
-/* Is the schema the one that this program was built for? ERRID_START_SCHEMA (newer) or
- * _SCHEMA_OLD, which say what to run; anything else: it could not be asked. */
-void queue_schema_check(struct queue *q, unsigned want, queue_done *done, void *arg);
+/* Is the schema the one that this program was built for? ERRID_START_SCHEMA (newer),
+ * _SCHEMA_OLD or (below first) _SCHEMA_GONE, which say what to do; anything else: it could
+ * not be asked. */
+void queue_schema_check(struct queue *q, unsigned first, unsigned want, queue_done *done,
+			void *arg);
 
 /* ---- the audit outbox (queue_audit.c; vessel/db/schema/0006_audit.sql) -------- */
 
