@@ -8,18 +8,18 @@
 
 /* Name and first schema, each behind what its keys name; the jobs first (CONTENT_JOBS). */
 #define TABLES(X)                                                                        \
-	X(job, 14)                                                                       \
-	X(payload, 14)                                                                   \
-	X(attempt, 14)                                                                   \
-	X(lease, 14)                                                                     \
-	X(result, 14)                                                                    \
-	X(job_blob, 14)                                                                  \
-	X(audit_outbox, 14)                                                              \
-	X(audit_state, 14)                                                               \
-	X(budget, 14)                                                                    \
-	X(broker_call, 14)                                                               \
-	X(removed, 14)                                                                   \
-	X(wish, 16)
+	X(job, 18)                                                                       \
+	X(payload, 18)                                                                   \
+	X(attempt, 18)                                                                   \
+	X(lease, 18)                                                                     \
+	X(result, 18)                                                                    \
+	X(job_blob, 18)                                                                  \
+	X(audit_outbox, 18)                                                              \
+	X(audit_state, 18)                                                               \
+	X(budget, 18)                                                                    \
+	X(broker_call, 18)                                                               \
+	X(removed, 18)                                                                   \
+	X(wish, 18)
 
 /* HEADER: the columns' names go with the rows, and MATCH refuses other ones. */
 static const struct {

@@ -16,10 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The schema of the first archives, and the newest whose tables are known here. Whoever
- * adds a migration raises it, and says in content.c what becomes of a new table. */
-#define CONTENT_SCHEMA_FIRST 14
-#define CONTENT_SCHEMA 17
+/* The schema of the first archives ever made, the oldest that can be restored (the first
+ * that migrate makes), and the newest whose tables are known here. Whoever adds a migration
+ * raises the last, and says in content.c what becomes of a new table. */
+#define CONTENT_SCHEMA_EVER 14
+#define CONTENT_SCHEMA_FIRST 18
+#define CONTENT_SCHEMA 18
 
 #define CONTENT_STATEMENTS_MAX 64
 struct content_script {

@@ -179,7 +179,7 @@ static int read_info(struct restore *r, struct err *err)
 				  "format %llu of version %s; this is %s, format %d",
 				  (unsigned long long)format, version, LYCH_VERSION,
 				  ARCHIVE_FORMAT);
-	if (json_get_u64(r->info, "schema", true, CONTENT_SCHEMA_FIRST, UINT32_MAX,
+	if (json_get_u64(r->info, "schema", true, CONTENT_SCHEMA_EVER, UINT32_MAX,
 			 &r->schema, &why) < 0 ||
 	    json_get_u64(r->info, "jobs", true, 0, INT64_MAX, &r->jobs, &why) < 0)
 		return err_set_id(err, ERRID_BACKUP_DAMAGED, "its description: %s",
@@ -187,11 +187,16 @@ static int read_info(struct restore *r, struct err *err)
 	return 0;
 }
 
+static bool is_known(const struct restore *r)
+{
+	return r->schema >= CONTENT_SCHEMA_FIRST && r->schema <= CONTENT_SCHEMA;
+}
+
 static int end_rows(const struct restore *r, struct err *err)
 {
 	uint64_t jobs;
 
-	if (r->schema > CONTENT_SCHEMA)
+	if (!is_known(r))
 		return 0; /* said when all of it is known to be whole */
 	if (copy_text_end(&r->rows, content_sections((unsigned)r->schema), err) < 0)
 		return -1;
@@ -242,10 +247,11 @@ int restore_check(struct restore *r, int fd, struct err *err)
 	buf_init(&r->info_text, INFO_MAX);
 	if (archive_read(fd, &reader, err) < 0)
 		return -1;
-	if (r->schema > CONTENT_SCHEMA)
+	if (!is_known(r))
 		return err_set_id(err, ERRID_BACKUP_VERSION,
-				  "its schema is %llu, this release knows %d",
-				  (unsigned long long)r->schema, CONTENT_SCHEMA);
+				  "its schema is %llu, this release knows %d to %d",
+				  (unsigned long long)r->schema, CONTENT_SCHEMA_FIRST,
+				  CONTENT_SCHEMA);
 	return check_room(r, err);
 }
 

@@ -118,7 +118,7 @@ says "$dir/vessel.log" "LYCH-STARTUP-012.*lych-vessel migrate"
 psql "DROP FUNCTION vessel_api.schema_version()" >/dev/null
 vessel "$build/lych-vessel"
 ended vessel 1
-says "$dir/vessel.log" "LYCH-STARTUP-012"
+says "$dir/vessel.log" "LYCH-STARTUP-015.*older than version 5"
 is "no vessel took the database" 0 "$(psql "SELECT count(*) FROM lych.vessel_owner")"
 tests/support/pg stop "$dir/pg"
 rm -rf "$dir/pg"

@@ -73,11 +73,12 @@ Test(migrate, a_second_run_applies_nothing_and_keeps_everything)
 Test(migrate, a_changed_a_newer_or_a_missing_migration_is_refused)
 {
 	static const char *const damage[] = {
-		"UPDATE lych.schema_version SET sha256 = repeat('0', 64) WHERE version = "
-		"2",
+		"UPDATE lych.schema_version SET sha256 = repeat('0', 64) WHERE version ="
+		" (SELECT max(version) FROM lych.schema_version)",
 		"INSERT INTO lych.schema_version SELECT max(version) + 1, 'x', 'x'"
 		" FROM lych.schema_version",
-		"DELETE FROM lych.schema_version WHERE version = 2",
+		/* the first one */
+		"UPDATE lych.schema_version SET version = version + 1",
 	};
 
 	good();

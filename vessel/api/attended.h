@@ -8,7 +8,7 @@
  * while to come back: jobs of which nobody was heard since are abandoned ATTENDED_BACK_USEC
  * later, and never what ran while there was no vessel that could be asked.
  *
- * Which jobs are attended is in the database (schema/0014_attended.sql): of any other nothing
+ * Which jobs are attended is in the database (lych.job.attended): of any other nothing
  * comes here. So is the order of things: a job that ends first, or was submitted once more by
  * somebody who does not wait for it, is left alone.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The books of the broker (vessel/db/schema/0007_budget.sql, 0011_hard_budgets.sql): what a
+ * The books of the broker (schema/0018_first/14_budget.sql, 15_books.sql): what a
  * call may take is reserved before anything is sent, in every scope or in none, and settled
  * with what it took. How much it gets may be less than it wants: then it takes less. All
  * calls are asynchronous, done is called exactly once from the loop, and each may be sent

@@ -175,7 +175,7 @@ void queue_vessel_bye(struct queue *q, const struct uuid *boot, queue_done *done
 void queue_schema_check(struct queue *q, unsigned first, unsigned want, queue_done *done,
 			void *arg);
 
-/* ---- the audit outbox (queue_audit.c; vessel/db/schema/0006_audit.sql) -------- */
+/* ---- the audit outbox (queue_audit.c; schema/0018_first/13_audit.sql) -------- */
 
 /* A place in the outbox's order, and the number of the event there; zeros before all. */
 struct queue_audit_place {

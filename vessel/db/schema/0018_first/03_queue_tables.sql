@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The tables. Only functions touch them; no login has a right on any of them.
+-- The tables of the queue. Only functions touch them; no login has a right on any of them.
 -- "Never completed twice" is two constraints here: attempt_one_success and result's key.
 SET LOCAL ROLE lych_owner;
 
@@ -29,31 +29,16 @@ CREATE TABLE lych.job (
 	started_at timestamptz,
 	finished_at timestamptz,
 	updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	change_seq bigint NOT NULL DEFAULT 0,
+	-- whose job it is; there is one identity until paired devices and agents exist
+	identity text NOT NULL DEFAULT 'owner' CHECK (identity ~ '^[a-z0-9][a-z0-9._-]{0,63}$'),
+	version bigint NOT NULL DEFAULT 1, -- grows with each change
+	-- Somebody waits for it: when that client is gone, it is cancelled. The vessel counts the time
+	-- (vessel/api/attended.c); here is which jobs it is about, over its restarts.
+	attended boolean NOT NULL DEFAULT false,
 	CHECK ((finished_at IS NOT NULL) = (state IN ('succeeded', 'dead', 'cancelled'))),
 	CHECK (taint IS NULL OR state NOT IN ('held', 'queued', 'running')),
 	CHECK ((state = 'dead') = (class <> ''))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
-CREATE UNIQUE INDEX job_request ON lych.job (queue, request_id);
-CREATE INDEX job_ready ON lych.job (queue, priority DESC, run_at, id)
-	WHERE state = 'queued' AND taint IS NULL;
-CREATE INDEX job_waiting ON lych.job (id) WHERE state IN ('held', 'queued');
-CREATE INDEX job_state_id ON lych.job (state, id DESC);
-CREATE INDEX job_change ON lych.job (change_seq);
-CREATE INDEX job_finished ON lych.job (finished_at) WHERE finished_at IS NOT NULL;
-
--- change_seq is the transaction's id. A sequence would not do: two transactions may commit in
--- the other order than they drew their numbers, and a reader's cursor would pass over one.
--- Ids below the oldest running transaction are settled for good (see vessel_api.changes).
-CREATE FUNCTION lych.job_touch() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	NEW.change_seq := pg_current_xact_id()::text::bigint;
-	NEW.updated_at := clock_timestamp();
-	RETURN NEW;
-END $$;
-CREATE TRIGGER job_touch BEFORE INSERT OR UPDATE ON lych.job
-	FOR EACH ROW EXECUTE FUNCTION lych.job_touch();
 
 CREATE TABLE lych.payload (
 	job_id bigint PRIMARY KEY REFERENCES lych.job ON DELETE CASCADE,
@@ -78,8 +63,6 @@ CREATE TABLE lych.attempt (
 	PRIMARY KEY (job_id, epoch),
 	CHECK ((ended_at IS NULL) = (outcome IS NULL))
 );
-CREATE INDEX attempt_claim ON lych.attempt (claim_id);
-CREATE UNIQUE INDEX attempt_one_success ON lych.attempt (job_id) WHERE outcome = 'succeeded';
 
 -- Hot and narrow. expires_at is in no index, so that a heartbeat is a HOT update.
 CREATE TABLE lych.lease (
@@ -89,9 +72,10 @@ CREATE TABLE lych.lease (
 	boot_id uuid NOT NULL,
 	token uuid NOT NULL,
 	run_until timestamptz NOT NULL, -- start + max_runtime: no heartbeat reaches past it
-	expires_at timestamptz NOT NULL
+	expires_at timestamptz NOT NULL,
+	-- the up clock when the reaper first saw that the lease had run out; NULL: it has not
+	overdue_up double precision
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
-CREATE INDEX lease_owner ON lych.lease (owner);
 
 -- The tomb's account of the attempt that finished the job.
 CREATE TABLE lych.result (
@@ -108,6 +92,27 @@ CREATE TABLE lych.job_blob (
 	PRIMARY KEY (job_id, sha, kind)
 );
 
+-- A cancellation that found the row of its job held: the reaper grants it as soon as it can. No
+-- foreign key, which would wait for that row too.
+CREATE TABLE lych.wish (
+	job_id bigint PRIMARY KEY,
+	at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- Jobs that a person removed. Their events stay until they are in the log and as old as those of
+-- other jobs may become.
+CREATE TABLE lych.removed (
+	job_id bigint PRIMARY KEY,
+	at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- The generation of each tomb's secrets.
+CREATE TABLE lych.tomb (
+	name name PRIMARY KEY CHECK (name ~ '^[a-z][a-z0-9_]{0,31}$'),
+	generation bigint NOT NULL CHECK (generation > 0),
+	since timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
 -- Which tomb may claim from which queue, how much at once and how fast (token bucket).
 CREATE TABLE lych.worker_queue (
 	role name NOT NULL,
@@ -120,73 +125,19 @@ CREATE TABLE lych.worker_queue (
 	PRIMARY KEY (role, queue)
 ) WITH (fillfactor = 50);
 
--- Written in the same transaction as the fact it tells; the scribe seals it into the log.
-CREATE TABLE lych.audit_outbox (
-	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	at timestamptz NOT NULL DEFAULT clock_timestamp(),
-	event text NOT NULL,
-	actor name NOT NULL DEFAULT session_user,
-	job_id bigint,
-	epoch bigint,
-	data jsonb NOT NULL DEFAULT '{}'
-);
--- One row for every end of an attempt, by constraint.
-CREATE UNIQUE INDEX audit_attempt_end ON lych.audit_outbox (job_id, epoch)
-	WHERE event IN ('attempt.succeeded', 'attempt.failed', 'attempt.lost', 'attempt.released',
-			'attempt.revoked');
-
 -- The fencing row: one vessel owns the database.
 CREATE TABLE lych.vessel_owner (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
 	boot uuid NOT NULL,
 	epoch bigint NOT NULL,
 	since timestamptz NOT NULL,
-	beat_at timestamptz NOT NULL
+	beat_at timestamptz NOT NULL,
+	-- The up clock: seconds in which server and vessel were both up and a reaper looked, over all of
+	-- their restarts. It is read and moved on while there is a lease that ran out, not else.
+	up_s double precision NOT NULL DEFAULT 0,
+	up_at timestamptz NOT NULL DEFAULT '-infinity',
+	up_server timestamptz NOT NULL DEFAULT '-infinity',
+	up_boot uuid
 );
 
-CREATE FUNCTION lych.audit(p_event text, p_job bigint, p_epoch bigint, p_data jsonb DEFAULT '{}')
-RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-	INSERT INTO lych.audit_outbox (event, job_id, epoch, data)
-	VALUES (p_event, p_job, p_epoch, p_data)
-$$;
-
--- A hint for whoever waits. No payload, one a transaction, never needed for correctness.
-CREATE FUNCTION lych.hint() RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-	SELECT pg_notify('lych', '')
-$$;
-
--- Bytes of a tomb as JSON, or NULL when they are none.
-CREATE FUNCTION lych.json_or_null(p bytea) RETURNS jsonb
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	RETURN convert_from(p, 'UTF8')::jsonb;
-EXCEPTION WHEN OTHERS THEN
-	RETURN NULL;
-END $$;
-
--- What a user sees: the one place where the table's states are translated.
-CREATE FUNCTION lych.user_state(p_state lych.jstate, p_phase text, p_cancel boolean, p_class text)
-RETURNS text LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT CASE p_state
-		WHEN 'running' THEN CASE WHEN p_cancel THEN 'cancelling'
-					 WHEN p_phase = 'preparing' THEN 'preparing'
-					 ELSE 'running' END
-		WHEN 'dead' THEN CASE WHEN p_class = 'timeout_kill' THEN 'timed_out'
-				      WHEN p_class IN ('lease_expired', 'transport_loss') THEN 'lost'
-				      ELSE 'failed' END
-		ELSE p_state::text END
-$$;
-
--- The table states that a user's state can stand for (an index condition for list).
-CREATE FUNCTION lych.table_state(p_user_state text) RETURNS lych.jstate
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT CASE WHEN p_user_state IN ('preparing', 'running', 'cancelling') THEN 'running'
-		    WHEN p_user_state IN ('timed_out', 'lost', 'failed') THEN 'dead'
-		    ELSE p_user_state END::lych.jstate
-$$;
-
-CREATE FUNCTION lych.rfc3339(p timestamptz) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT coalesce(to_char(p AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), '')
-$$;
+SET LOCAL ROLE NONE;

@@ -1,18 +1,39 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Budgets that hold: a reservation takes as much as is left, and what was reserved of bytes grows
--- while a reply comes.
+-- What the broker may spend, and what it has spent. Three scopes are asked at once: the job, its
+-- identity on this day (UTC), and the day as a whole. Five things are counted, always in this
+-- order: requests, tokens, money (millionths of the currency of the prices), bytes, denials.
+-- The limits are the configuration's and come with each call; -1: there is none.
 --
 -- A call has a base, which it needs, and units beyond it: for a model tokens of its answer, each
 -- with its part of the tokens and of the money. It is given as many units as the three scopes cover
 -- between the least that is of use to it and the most that it asks for, and its caller writes just
 -- that into the request. The price of a unit is in millionths, for a token costs less than one of
--- what money is counted in.
+-- what money is counted in. What was reserved of bytes grows while a reply comes.
+--
+-- A call reserves in every scope or in none, under the lock of the three rows, before anything is
+-- sent; it is settled with what it really took. Commits are not waited for (synchronous_commit off):
+-- a row lock held over an fsync would make all calls of a day take turns at the disk. What a crash
+-- of the database can lose is the last second's reservations of calls that the vessel settles all
+-- the same, for a settlement of a call that is not there books it.
 SET LOCAL ROLE lych_owner;
 
-ALTER TABLE lych.broker_call ADD COLUMN units bigint NOT NULL DEFAULT 0;
+-- The next six have no settings of their own: they are called by functions that have them, and to
+-- set them again costs more than what is done here. The first four the planner may also put in the
+-- place of their calls; what their bodies name is bound when they are made.
+CREATE FUNCTION lych.budget_today() RETURNS date
+LANGUAGE sql STABLE
+RETURN (statement_timestamp() AT TIME ZONE 'UTC')::date;
+
+-- The three rows of a call, as keys.
+CREATE FUNCTION lych.budget_keys(p_job bigint, p_identity text, p_day date)
+RETURNS TABLE (n int, scope lych.budget_scope, key text, day date)
+LANGUAGE sql IMMUTABLE BEGIN ATOMIC
+	SELECT * FROM (VALUES (0, 'job'::lych.budget_scope, p_job::text, '1970-01-01'::date),
+		(1, 'identity', p_identity, p_day), (2, 'day', '', p_day)) AS k;
+END;
 
 -- A provider may say that it took any number: what is added up stays a number.
-CREATE OR REPLACE FUNCTION lych.add(a bigint[], b bigint[]) RETURNS bigint[]
+CREATE FUNCTION lych.add(a bigint[], b bigint[]) RETURNS bigint[]
 LANGUAGE sql IMMUTABLE
 RETURN ARRAY[
 	least(a[1]::numeric + b[1], 9000000000000000000)::bigint,
@@ -21,8 +42,46 @@ RETURN ARRAY[
 	least(a[4]::numeric + b[4], 9000000000000000000)::bigint,
 	least(a[5]::numeric + b[5], 9000000000000000000)::bigint];
 
-DROP FUNCTION vessel_api.budget_reserve(uuid, bigint, bigint, uuid, bigint, uuid, text, bigint[],
-					bigint[]);
+CREATE FUNCTION lych.negative(a bigint[]) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE
+RETURN ARRAY[-a[1], -a[2], -a[3], -a[4], -a[5]];
+
+-- Locks the three rows of a call, always in the same order, and makes those that are missing. What
+-- is in use there in this order: job, identity, day, five numbers each.
+CREATE FUNCTION lych.budget_lock(p_job bigint, p_identity text, p_day date) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+	b record;
+	v_used bigint[];
+BEGIN
+	FOR i IN 1..2 LOOP
+		v_used := '{}';
+		FOR b IN SELECT x.spent, x.reserved FROM lych.budget x
+			JOIN lych.budget_keys(p_job, p_identity, p_day) k
+				ON x.scope = k.scope AND x.key = k.key AND x.day = k.day
+			ORDER BY k.n FOR UPDATE OF x
+		LOOP
+			v_used := v_used || lych.add(b.spent, b.reserved);
+		END LOOP;
+		EXIT WHEN array_length(v_used, 1) = 15;
+		INSERT INTO lych.budget (scope, key, day)
+		SELECT k.scope, k.key, k.day FROM lych.budget_keys(p_job, p_identity, p_day) k
+		ORDER BY k.n ON CONFLICT DO NOTHING;
+	END LOOP;
+	RETURN v_used;
+END $$;
+
+-- Moves spent and reserved of a call's three scopes at once. The caller holds their locks.
+CREATE FUNCTION lych.budget_move(p_job bigint, p_identity text, p_day date, p_spent bigint[],
+				 p_reserved bigint[])
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE lych.budget b
+	SET spent = lych.add(b.spent, p_spent), reserved = lych.add(b.reserved, p_reserved)
+	FROM lych.budget_keys(p_job, p_identity, p_day) k
+	WHERE b.scope = k.scope AND b.key = k.key AND b.day = k.day;
+END $$;
 
 -- ok (with the units that were granted) | fenced | replay | over (scope and what say which limit) |
 -- what lease_check answers. p_limits: five for the job, five for the identity's day, five for the
@@ -150,54 +209,4 @@ BEGIN
 	RETURN c.est[4] + v_more::bigint;
 END $$;
 
--- As it was, but that what goes back is what is reserved by then: it may have grown.
-CREATE OR REPLACE FUNCTION vessel_api.budget_settle(p_boot uuid, p_job bigint, p_epoch bigint,
-	p_seq bigint, p_call uuid, p_kind text, p_actual bigint[])
-RETURNS text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-DECLARE
-	c lych.broker_call;
-	v_identity text;
-	v_est bigint[];
-BEGIN
-	IF array_length(p_actual, 1) IS DISTINCT FROM 5 OR (0 <= ALL (p_actual)) IS NOT TRUE THEN
-		RAISE EXCEPTION 'budget_settle: not five numbers' USING ERRCODE = '22023';
-	END IF;
-	PERFORM set_config('synchronous_commit', 'off', true);
-	SELECT * INTO c FROM lych.broker_call x
-	WHERE x.job_id = p_job AND x.epoch = p_epoch AND x.seq = p_seq;
-	IF FOUND AND (c.call_id <> p_call OR c.settled_at IS NOT NULL) THEN
-		RETURN 'already';
-	END IF;
-	IF NOT FOUND THEN
-		SELECT j.identity INTO v_identity FROM lych.job j WHERE j.id = p_job;
-		IF NOT FOUND THEN
-			RETURN 'already'; -- the job is forgotten, and its days with it
-		END IF;
-		c.identity := v_identity;
-		c.day := lych.budget_today();
-		c.est := '{0,0,0,0,0}';
-	END IF;
-	PERFORM lych.budget_lock(p_job, c.identity, c.day);
-	INSERT INTO lych.broker_call AS x (job_id, epoch, seq, call_id, boot, kind, identity, day,
-					   est, actual, settled_at)
-	VALUES (p_job, p_epoch, p_seq, p_call, p_boot, p_kind::lych.broker_kind, c.identity, c.day,
-		c.est, p_actual, clock_timestamp())
-	ON CONFLICT (job_id, epoch, seq) DO UPDATE
-		SET actual = excluded.actual, settled_at = excluded.settled_at
-		WHERE x.settled_at IS NULL
-	RETURNING x.est INTO v_est;
-	IF NOT FOUND THEN
-		RETURN 'already';
-	END IF;
-	PERFORM lych.budget_move(p_job, c.identity, c.day, p_actual, lych.negative(v_est));
-	RETURN 'settled';
-END $$;
-
 SET LOCAL ROLE NONE;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA vessel_api, lych FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION
-	vessel_api.budget_reserve(uuid, bigint, bigint, uuid, bigint, uuid, text, bigint[], bigint[],
-				  bigint, bigint, bigint[]),
-	vessel_api.budget_extend(uuid, bigint, bigint, bigint, uuid, bigint, bigint[]) TO lych_vessel;

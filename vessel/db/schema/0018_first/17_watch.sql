@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A session that is at work waits for nothing, and was to blame for nothing: who waits for what it
--- holds waited for all of its five seconds.
+-- The watchdog: a worker's session that sits in a transaction pins the oldest snapshot or hides
+-- jobs behind an uncommitted claim. Runs with the rights of lych_watchdog (pg_signal_backend),
+-- and touches sessions of the worker roles only.
 SET LOCAL ROLE lych_owner;
 
 -- A worker makes one call at a time, each a transaction of its own. So what it is ended for is no
@@ -10,7 +11,7 @@ SET LOCAL ROLE lych_owner;
 -- idle, and in a transaction all the same); and to be waited for by anybody else. Of those who wait
 -- in a row for each other the one at its end is to blame, and whoever of the same login stands in
 -- between.
-CREATE OR REPLACE FUNCTION watch_api.sweep() RETURNS TABLE (pid int, role text, why text)
+CREATE FUNCTION watch_api.sweep() RETURNS TABLE (pid int, role text, why text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 	-- MATERIALIZED is the wall here: without it the planner may terminate before it filters.
 	WITH RECURSIVE seen AS MATERIALIZED (
