@@ -84,6 +84,26 @@ $(B)/tests/support/chaos_queue: $(B)/tests/support/door_client.o
 $(filter-out %/errors_md %/lie %/quarantine_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(call archive,net common)
 	$(call link_test,$(TEST_LIBS))
 
+# The programs of a release with one migration more: what is not changed by it is this one's.
+NEXT := $(B)/next
+NEXT_C := $(filter %/migrate.c,$(SRC_vessel)) $(shell grep -l 'content\.h"' /dev/null $(SRC_cli))
+NEXT_REST := $(filter-out lych lych-vessel,$(PROGRAMS)) $(TOOLS)
+next_obj = $(foreach c,$(1),$(if $(filter $(c),$(NEXT_C)),$(NEXT)/$(c:.c=.o),$(B)/$(c:.c=.o)))
+$(NEXT)/src/schema.inc: tests/support/next-release tests/support/next.sql $(B)/gen/schema.inc $(NEXT_C) $(filter %/content.h,$(wildcard $(NEXT_C:.c=.h)))
+	tests/support/next-release $(@D) $(MIGRATIONS)
+$(NEXT_C:%.c=$(NEXT)/%.o): $(NEXT)/%.o: %.c $(NEXT)/src/schema.inc
+	@mkdir -p $(@D)
+	$(call say,CC $@)
+	$(Q)c=$(NEXT)/src/$<; [ -e "$$c" ] || c=$<; $(CC) -I$(NEXT)/src $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ "$$c"
+$(NEXT)/lych-vessel: $(call next_obj,$(filter-out $(SRC_scribe) $(SRC_audit),$(SRC_vessel)) $(NET_vessel)) $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_vessel)
+$(NEXT)/lych: $(call next_obj,$(SRC_cli) $(NET_cli) $(MANIFEST)) $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_cli)
+$(NEXT)/complete: $(NEXT)/lych $(NEXT)/lych-vessel $(addprefix $(B)/,$(NEXT_REST))
+	@mkdir -p $(NEXT)/tools
+	for p in $(NEXT_REST); do ln -f $(B)/$$p $(NEXT)/$$p; done
+	@touch $@
+
 # Fuzz targets: libFuzzer's main in the fuzz variant, elsewhere one that replays files.
 ifeq ($(VARIANT),fuzz)
 FUZZ_MAIN := -fsanitize=fuzzer
@@ -99,7 +119,7 @@ $(foreach t,$(FUZZ_C),$(eval $(call fuzz_rule,$(t))))
 .PHONY: unit-programs escape-programs test-programs
 unit-programs: $(UNIT_BIN) $(FUZZ_BIN)
 escape-programs: $(ESCAPE_BIN) $(SUPPORT_BIN)
-test-programs: unit-programs escape-programs $(INTEGRATION_BIN)
+test-programs: unit-programs escape-programs $(INTEGRATION_BIN) $(NEXT)/complete
 
 CHECK := VARIANT=$(VARIANT) tests/support/check
 AS_USER := tests/support/as-user make --no-print-directory VARIANT=$(VARIANT)
