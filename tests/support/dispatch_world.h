@@ -331,6 +331,20 @@ static void happens(struct world *w, enum dispatch_event ev)
 	}
 }
 
+/* What a worker says before its end, and who was asked for its room, is listened to; w: before. */
+static void is_heard(const struct world *w, enum dispatch_event ev,
+		     const struct dispatch_effects *out)
+{
+	enum dispatch_effect first = out->n ? out->list[0] : DO_NOTHING;
+
+	if (ev == ON_CHUNK && w->stream && !w->turn)
+		HOLDS(first == DO_READ_CHUNK, "a piece is lost");
+	if (ev == ON_MORE && !w->turn)
+		HOLDS(first == DO_WANT_ROOM, "it waits for room");
+	if ((ev == ON_ROOM_GIVEN || ev == ON_ROOM_LAST) && w->worker)
+		HOLDS(first == DO_TELL_ROOM, "it waits for room");
+}
+
 static const enum dispatch_event answers[DISPATCH_EFFECTS_][4] = {
 	[DO_TAKE] = {ON_TAKEN, ON_MISFIT, ON_BUSY},
 	[DO_JUDGE] = {ON_ALLOWED, ON_ALLOWED_AHEAD, ON_DENIED},

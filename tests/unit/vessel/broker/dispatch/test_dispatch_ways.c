@@ -7,6 +7,7 @@
  * reserved is settled once; and the end comes by itself.
  */
 #include "tests/support/dispatch_world.h"
+#include "vessel/broker/dispatch/machine.h"
 
 #include "common/mem.h"
 #include "vessel/broker/dispatch/machine.h"
@@ -112,6 +113,7 @@ static void go_on(unsigned at, enum dispatch_event ev)
 	HOLDS(out.is_defect == is_wrong, "%s in %s: %s", dispatch_event_name(ev),
 	      dispatch_state_name(places[at].w.m.way), is_wrong ? "a row" : "no row");
 	is_told_by(why_of(&places[at].w, ev), &out);
+	is_heard(&places[at].w, ev, &out);
 	for (unsigned i = 0; i < out.n; i++)
 		does(&w, out.list[i], i + 1 == out.n);
 	HOLDS((w.m.way == WAY_OVER) == w.is_free, "over, and not freed");
