@@ -281,6 +281,7 @@ tell() { echo "$*" >&7; }
 has_said() { # pattern, how often; said, group
 	local line lines
 	said=0
+	[ -e "$scratch/out.$serial" ] || return # it is just being started
 	mapfile -t lines <"$scratch/out.$serial"
 	for line in "${lines[@]}"; do
 		[[ ! $line =~ $1 ]] || said=$((said + 1)) group=${BASH_REMATCH[1]:-}
