@@ -411,7 +411,10 @@ for kind in "full cold" "full warm" "floor cold" "floor warm"; do
 		judge "$kind: the job is in what waited (try $try)" [ "$try" -lt 5 ]
 		judge "$kind: another one waits" warm_waits
 		idle_keeper
-		kill -KILL "$idle"
+		victim=$idle
+		kill -KILL "$victim"
+		# Dead, it looks ready until its parent has fetched it: the next job could still be given to it.
+		judge "$kind: killed while it waits, it is fetched" wait_until 12 is_gone "$victim"
 		judge "$kind: killed while it waits, another one waits" warm_waits
 		tell "run 9 $w --timeout 5 -- true"
 		check "$kind: and jobs run" '^exited 9 how=0 code=0'
