@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What egress.c (the workers' links), calls.c (the calls) and last_read.c (what a worker
+ * read when it died) share. */
+#ifndef LYCH_VESSEL_EGRESS_EGRESS_PRIV_H
+#define LYCH_VESSEL_EGRESS_EGRESS_PRIV_H
+
+#include "common/buf.h"
+#include "common/worker/pulse.h"
+#include "vessel/egress/egress.h"
+#include "vessel/egress/link.h"
+#include "vessel/egress/worker.h"
+
+#define EGRESS_BODIES_MAX ((size_t)128 << 20) /* of one worker's open calls together */
+
+/* Jobs whose calls are remembered beyond their end: who hangs up while its reply is read is
+ * found all the same. */
+#define EGRESS_RECENT 64u
+
+struct egress_call {
+	struct worker *worker;
+	job_id_t job; /* 0: of none */
+	int64_t epoch;
+	struct egress_call *prev, *next;
+	struct egress_ops ops;
+	void *arg;
+	uint32_t id;
+	struct buf queue; /* what came while paused */
+	size_t unpaid;	  /* bytes that came and for which no room was given back */
+	size_t taken;	  /* of these, taken */
+	size_t body_len;
+	uint64_t received;
+	struct egress_end end;
+	struct err end_err;
+	bool head_seen, paused, ended, busy, gone;
+};
+
+struct worker {
+	struct egress *egress;
+	char name[EGRESS_NAME_SIZE + 8];
+	struct egress_link *link;
+	struct egress_call *calls;
+	unsigned n_calls, starts;
+	size_t bodies;
+	uint32_t next_id;
+	struct confine_report walls;
+	struct egress_pulse *pulse;
+	/* What it read when we gave it up, of a job that had a request with it: counts when it
+	 * is found dead with that. */
+	struct reading_note suspect;
+	/* the last jobs that asked something of it */
+	struct reading_note recent[EGRESS_RECENT];
+	unsigned next_recent;
+	bool up;
+};
+
+struct egress {
+	struct egress_config cfg;
+	struct loop *loop;
+	struct egress_events events;
+	struct loop_io *io;
+	struct loop_timer *late, *look;
+	struct egress_pulse *pulse; /* the parent's */
+	struct egress_heard heard;
+	struct worker *worker;
+	size_t n;
+	struct confine_report parent_walls;
+	struct err failed; /* why attaching failed */
+	pid_t pid;
+	int control;
+	bool parent_up, attaching, parent_stuck;
+};
+
+/* The worker breaks the protocol: ERRID_EGRESS_WORKER. */
+int egress_broken(struct err *err, const char *what);
+
+/* Without calling back; one whose callback runs is gone when that returns. */
+void egress_call_free(struct egress_call *c);
+/* One frame of a worker that is up. */
+MUST_CHECK int egress_calls_frame(struct worker *w, const struct egress_frame *f,
+				  struct err *err);
+/* Its link has ended: every open call of it is lost, and counts as spent. */
+void egress_calls_lost(struct worker *w);
+
+/* A job asks something of the worker. */
+void egress_last_read_asked(struct worker *w, job_id_t job, int64_t epoch);
+/* Its link has ended. An end of file is its death, or a clean end, which leaves no note. One
+ * that we gave up may still live. */
+void egress_last_read_closed(struct worker *w, bool is_dead);
+/* Another one has come, so it is dead. */
+void egress_last_read_next(struct worker *w);
+
+#endif
