@@ -12,10 +12,7 @@
 #include "common/cleanup.h"
 #include "common/confine/probe.h"
 #include "common/fs.h"
-#include "common/landlock.h"
 #include "common/log.h"
-#include "common/mem.h"
-#include "common/net/health.h"
 #include "common/net/notify.h"
 #include "common/str.h"
 #include "vessel/api/vessel.h"
@@ -25,15 +22,16 @@
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/gate/private_store.h"
 #include "vessel/db/migrate.h"
+#include "vessel/health.h"
 #include "vessel/options.h"
 #include "vessel/outward.h"
 #include "vessel/reactor.h"
 #include "vessel/reconcile.h"
 #include "vessel/sockets.h"
+#include "vessel/walls.h"
 #include "vessel/watchdog.h"
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -274,54 +272,7 @@ static void on_signal(int signo UNUSED, void *arg)
 	queue_vessel_bye(s->v.queue, &s->v.boot, on_bye, s);
 }
 
-/* ---- the walls ---- */
-
-/* What lies beside our data directory and is not ours: must be out of reach. */
-static size_t neighbours(const struct serve *s, char (*paths)[PATH_MAX], size_t max)
-{
-	static const char *const names[] = {"phylactery", "tomb", "audit"};
-	size_t n = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(names) && n < max; i++) {
-		struct stat st;
-
-		if (str_fmt(paths[n], PATH_MAX, "%s/../%s", s->opt.data, names[i]) == 0 &&
-		    stat(paths[n], &st) == 0)
-			n++;
-	}
-	return n;
-}
-
-static int confine(struct serve *s, struct err *err)
-{
-	static const uint64_t own_sockets =
-		LL_FS_READ_DIR | LL_FS_REMOVE_FILE | LL_FS_MAKE_SOCK;
-	const struct confine_path paths[] = {
-		{s->opt.data, LL_FS_RO | LL_FS_WRITE_FILE | LL_FS_TRUNCATE |
-				      LL_FS_MAKE_DIR | LL_FS_MAKE_REG | LL_FS_REMOVE_DIR |
-				      LL_FS_REMOVE_FILE | LL_FS_REFER},
-		{s->opt.api_dir, own_sockets},
-		{s->opt.work_dir, own_sockets},
-		{s->opt.pg_dir, LL_FS_READ_DIR},
-		{s->opt.audit_dir, LL_FS_READ_DIR},
-	};
-	const struct confine_policy policy = {
-		.name = "vessel",
-		.paths = paths,
-		.n_paths = ARRAY_SIZE(paths),
-		.private_root = true,
-		.may_make_unix_sockets = true,
-	};
-	char beside[3][PATH_MAX];
-	const char *foreign[ARRAY_SIZE(beside) + 2] = {s->opt.secrets};
-	size_t n = neighbours(s, beside, ARRAY_SIZE(beside));
-
-	for (size_t i = 0; i < n; i++)
-		foreign[i + 1] = beside[i];
-	if (confine_self(&policy, err) < 0)
-		return -1;
-	return confine_selftest(&policy, foreign, &s->v.walls, err);
-}
+/* ---- opening ---- */
 
 static void on_abandoned(job_id_t job, void *arg)
 {
@@ -466,7 +417,7 @@ static int start(struct serve *s, struct err *err)
 	if (broker_start(v, err) < 0 || deaths_open(v, s->opt.api_dir, err) < 0)
 		return -1;
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
-	if (confine(s, err) < 0)
+	if (vessel_confine(&s->opt, &v->walls, err) < 0)
 		return -1;
 #ifdef LYCH_TEST_BUILD
 	if (s->opt.probe_walls && !s->opt.probe_worker)
@@ -544,28 +495,6 @@ static int serve_main(int argc, char **argv)
 	return code;
 }
 
-/* For a container's health check: the vessel answers the owner, or exit 1. */
-static int health_main(int argc, char **argv)
-{
-	static const char request[] = "GET /v1/status HTTP/1.1\r\nHost: lychgate\r\n"
-				      "Connection: close\r\n\r\n";
-	static char reply[HEALTH_REPLY_BYTES];
-	struct err err = ERR_INIT;
-	char path[PATH_MAX];
-
-	if (argc != 3 || !str_eq(argv[1], "--api-dir") ||
-	    str_fmt(path, sizeof(path), "%s/vessel.sock", argv[2]) < 0)
-		return 2;
-	if (health_ask(path, request, "\r\n\r\n", reply, &err) < 0) {
-		log_err(LOG_ERROR_, "not healthy", &err);
-		return 1;
-	}
-	if (str_starts(reply, "HTTP/1.1 200 "))
-		return 0;
-	log_warn("not healthy: %.*s", (int)strcspn(reply, "\r\n"), reply);
-	return 1;
-}
-
 static const char usage[] = "Usage: lych-vessel serve|migrate [options]\n"
 			    "       lych-vessel serve --help\n"
 			    "       lych-vessel health --api-dir DIR\n"
@@ -591,7 +520,7 @@ int main(int argc, char **argv)
 	if (argc >= 2 && str_eq(argv[1], "migrate"))
 		return migrate_main(argc - 1, argv + 1);
 	if (argc >= 2 && str_eq(argv[1], "health"))
-		return health_main(argc - 1, argv + 1);
+		return vessel_health_main(argc - 1, argv + 1);
 	if (argc == 2 && str_eq(argv[1], "--version")) {
 		(void)printf("lych-vessel %s\n", LYCH_VERSION);
 		return 0;
