@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * In lych-vessel: what the worker's answer to a question means, and the question's end.
+ *
+ * Theory of operation. Below the thresholds it passes, above them it is refused. Between
+ * them a job's is anonymised and looked at once more, and passes only if it is below them
+ * then; a person is only told. What the worker does not answer is refused. Who asked hears
+ * it once, unless it no longer wants to.
+ */
+#include "common/mem.h"
+#include "vessel/broker/gate/lane_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAMILIES_TEXT 200
+
+void gate_ask_free(struct gate_ask *a)
+{
+	gate_parts_free(a->parts);
+	free(a->destination);
+	free(a->findings);
+	free(a);
+}
+
+static void tell(struct gate_ask *a, const struct gate_answer *answer)
+{
+	struct gate_lane *c = a->c;
+
+	if (answer->verdict == GATE_PASS)
+		c->figures.passed++;
+	else if (answer->verdict == GATE_ANONYMISE)
+		c->figures.anonymised++;
+	else
+		c->figures.refused++;
+	if (!a->is_cancelled)
+		a->done(answer, a->arg);
+	gate_ask_free(a);
+}
+
+/* "token, email" */
+static void name_families(const struct gate_ask *a, char *out, size_t size)
+{
+	bool seen[GATE_FAMILY_MAX_] = {false};
+	size_t at = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; i < a->n; i++) {
+		const char *name = gate_family_info(a->findings[i].family)->name;
+		int n;
+
+		if (seen[a->findings[i].family])
+			continue;
+		seen[a->findings[i].family] = true;
+		n = snprintf(out + at, size - at, "%s%s", at ? ", " : "", name);
+		if (n < 0 || (size_t)n >= size - at)
+			return;
+		at += (size_t)n;
+	}
+}
+
+static bool has_family(const struct gate_ask *a, enum gate_family f)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (a->findings[i].family == f)
+			return true;
+	return false;
+}
+
+static void finish(struct gate_ask *a, enum gate_verdict verdict, double score_after,
+		   const struct err *err)
+{
+	const struct gate_answer answer = {
+		.verdict = verdict,
+		.score = a->score,
+		.score_after = score_after,
+		.err = err,
+		.has_canary = has_family(a, GATE_CANARY),
+		.findings = a->findings,
+		.n_findings = a->n,
+		.parts = a->parts,
+	};
+
+	tell(a, &answer);
+}
+
+static void refuse(struct gate_ask *a, enum err_id id, double score_after,
+		   const char *more)
+{
+	char families[FAMILIES_TEXT];
+	struct err err = ERR_INIT;
+
+	name_families(a, families, sizeof(families));
+	(void)err_set_id(&err, id, "score %.2f: %s%s%s", a->score, families,
+			 families[0] && more[0] ? "; " : "", more);
+	finish(a, GATE_REFUSE, score_after, &err);
+}
+
+void gate_lane_fail_all(struct gate_lane *c, enum err_id id, const char *why)
+{
+	struct gate_ask *a = c->first;
+
+	/* who asks again from within the callback is in a new queue */
+	c->first = c->last = NULL;
+	c->n = 0;
+	c->at_work = false;
+	for (struct gate_ask *x = a; x; x = x->next)
+		gate_ask_leaves(x);
+	while (a) {
+		struct gate_ask *next = a->next;
+		struct err err = ERR_INIT;
+
+		(void)err_set_id(&err, id, "%s", why);
+		a->score = 1.0;
+		c->figures.failed++;
+		finish(a, GATE_REFUSE, 1.0, &err);
+		a = next;
+	}
+}
+
+/* ---- what an answer means ------------------------------------------------------------ */
+
+static enum gate_verdict judge(const struct gate_lane *c, double score)
+{
+	return gate_judge(score, c->cfg.portal_threshold, c->cfg.forbidden_threshold);
+}
+
+static void remember(struct gate_ask *a, const struct gate_report *r)
+{
+	a->score = r->score;
+	a->n = r->n;
+	a->findings = xcalloc(r->n + 1, sizeof(*a->findings));
+	memcpy(a->findings, r->finding, r->n * sizeof(*a->findings));
+	for (size_t i = 0; i < r->n; i++)
+		a->c->figures.findings[r->finding[i].family]++;
+}
+
+static void pass(struct gate_ask *a, enum gate_verdict verdict,
+		 const struct gate_report *r)
+{
+	if (a->job)
+		gate_job_sent(a->job, a->destination, a->parts, r->added);
+	finish(a, verdict, r->score, NULL);
+}
+
+/* True: it goes to the worker once more. */
+static bool anonymise(struct gate_ask *a)
+{
+	const struct gate_turn *t = gate_job_turn(a->job);
+	struct reading *note = a->c->cfg.note;
+	bool began = reading_begin(note, t->job, t->epoch, READING_TEXTS);
+	struct err err = ERR_INIT;
+	int r = gate_job_anonymise(a->job, a->findings, a->n, a->parts, &err);
+
+	reading_end(note, began);
+	if (r < 0) {
+		finish(a, GATE_REFUSE, a->score, &err);
+		return false;
+	}
+	a->is_second = true;
+	return true;
+}
+
+void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
+{
+	struct gate_ask *a = gate_lane_pop(c);
+	enum gate_verdict v = judge(c, r->score);
+
+	c->figures.scan_usec += clock_boot_usec() - c->began;
+	if (a->is_cancelled) {
+		gate_ask_free(a);
+		return;
+	}
+	if (!a->is_second)
+		remember(a, r);
+	if (a->is_second && v == GATE_PASS)
+		pass(a, GATE_ANONYMISE, r);
+	else if (a->is_second)
+		refuse(a, ERRID_GATE_PRIVATE, r->score, "still, after anonymising");
+	else if (v == GATE_PASS)
+		pass(a, GATE_PASS, r);
+	else if (v == GATE_REFUSE && has_family(a, GATE_UNREADABLE))
+		refuse(a, ERRID_GATE_UNREADABLE, r->score, "");
+	else if (v == GATE_REFUSE)
+		refuse(a, ERRID_GATE_PRIVATE, r->score, "");
+	else if (!a->job)
+		finish(a, GATE_ANONYMISE, r->score, NULL);
+	else if (anonymise(a)) {
+		a->next = c->first;
+		c->first = a;
+		if (!c->last)
+			c->last = a;
+		c->n++;
+		gate_ask_joins(a);
+	}
+}
