@@ -36,6 +36,8 @@ struct gate_folded {
 #define GATE_FOLD_SAME 0xffffffffu /* none that FOLD_SHAPES changes */
 /* What FOLD_SHAPES makes of one character: one of ASCII, or one of the two above. */
 uint32_t gate_fold_one(uint32_t c);
+/* What FOLD_LETTERS makes of one: the same for both cases of a letter. */
+uint32_t gate_fold_letter(uint32_t c);
 
 /* len < 4 GiB. What is no UTF-8 stays as it is. */
 void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret);
