@@ -374,20 +374,32 @@ static bool check_base58(struct gate_match *m)
 	return valid_base58check(s, m->end - m->start);
 }
 
+static bool check_diverse(const struct gate_match *m)
+{
+	return is_diverse(m->text + m->start, m->end - m->start);
+}
+
+static bool check_mixed(const struct gate_match *m)
+{
+	struct gate_classes c = gate_classes_of(m->text + m->start, m->end - m->start);
+
+	return c.lower > 6 && c.upper > 6 && check_diverse(m);
+}
+
+static bool check_bech32(const struct gate_match *m)
+{
+	return valid_bech32(m->text + m->start, m->end - m->start);
+}
+
 static bool is_one(enum gate_check_kind check, struct gate_match *m)
 {
-	const char *s = m->text + m->start;
-	size_t len = m->end - m->start;
-	struct gate_classes c;
-
 	switch (check) {
 	case CHECK_NONE:
 		return true;
 	case CHECK_DIVERSE:
-		return is_diverse(s, len);
+		return check_diverse(m);
 	case CHECK_MIXED:
-		c = gate_classes_of(s, len);
-		return c.lower > 6 && c.upper > 6 && is_diverse(s, len);
+		return check_mixed(m);
 	case CHECK_CRC62:
 		return check_crc(m);
 	case CHECK_AWS:
@@ -395,7 +407,7 @@ static bool is_one(enum gate_check_kind check, struct gate_match *m)
 	case CHECK_PEM:
 		return extend_pem(m);
 	case CHECK_BECH32:
-		return valid_bech32(s, len);
+		return check_bech32(m);
 	case CHECK_BASE58:
 		return check_base58(m);
 	case CHECK_JWT:
@@ -413,13 +425,13 @@ static bool is_one(enum gate_check_kind check, struct gate_match *m)
 	case CHECK_TEXT64:
 		return check_text64(m);
 	case CHECK_CARD:
-		return valid_card(s, len);
+		return gate_check_card(m);
 	case CHECK_IBAN:
 		return gate_check_iban(m);
 	case CHECK_SSN:
-		return valid_ssn(s, len);
+		return gate_check_ssn(m);
 	case CHECK_NHS:
-		return valid_nhs(s, len);
+		return gate_check_nhs(m);
 	case CHECK_EMAIL:
 		return gate_check_email(m);
 	case CHECK_PHONE:
@@ -433,7 +445,7 @@ static bool is_one(enum gate_check_kind check, struct gate_match *m)
 	case CHECK_GPS:
 		return gate_check_gps(m);
 	case CHECK_HASDIGITS:
-		return gate_classes_of(s, len).digit >= 4;
+		return gate_check_digits(m);
 	case CHECK_NAME:
 		return gate_check_name(m);
 	}

@@ -161,3 +161,23 @@ bool gate_check_name(const struct gate_match *m)
 
 	return gate_is_given_name(s, blank ? (size_t)(blank - s) : m->end - m->start);
 }
+
+bool gate_check_card(const struct gate_match *m)
+{
+	return valid_card(m->text + m->start, m->end - m->start);
+}
+
+bool gate_check_ssn(const struct gate_match *m)
+{
+	return valid_ssn(m->text + m->start, m->end - m->start);
+}
+
+bool gate_check_nhs(const struct gate_match *m)
+{
+	return valid_nhs(m->text + m->start, m->end - m->start);
+}
+
+bool gate_check_digits(const struct gate_match *m)
+{
+	return gate_classes_of(m->text + m->start, m->end - m->start).digit >= 4;
+}

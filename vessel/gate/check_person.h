@@ -13,5 +13,10 @@ bool gate_check_ipv6(const struct gate_match *m);
 bool gate_check_mac(const struct gate_match *m);
 bool gate_check_gps(const struct gate_match *m);
 bool gate_check_name(const struct gate_match *m);
+bool gate_check_card(const struct gate_match *m);
+bool gate_check_ssn(const struct gate_match *m);
+bool gate_check_nhs(const struct gate_match *m);
+/* A number of some office: letters too, but digits enough. */
+bool gate_check_digits(const struct gate_match *m);
 
 #endif
