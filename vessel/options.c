@@ -58,6 +58,16 @@ static bool is_absolute(const struct options *o)
 	       str_starts(o->audit_dir, "/") && str_starts(o->secrets, "/");
 }
 
+static void check_required(const struct options *o, struct argp_state *state)
+{
+	if (!o->data || !o->api_dir || !o->work_dir || !o->pg_dir || !o->audit_dir ||
+	    !o->secrets)
+		argp_error(state, "--data, --api-dir, --work-dir, --pg-dir, "
+				  "--audit-dir and --secrets are required");
+	if (!is_absolute(o))
+		argp_error(state, "directories are named by absolute paths");
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -113,12 +123,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		argp_error(state, "'%s': no arguments are expected", arg);
 		return 0;
 	case ARGP_KEY_END:
-		if (!o->data || !o->api_dir || !o->work_dir || !o->pg_dir ||
-		    !o->audit_dir || !o->secrets)
-			argp_error(state, "--data, --api-dir, --work-dir, --pg-dir, "
-					  "--audit-dir and --secrets are required");
-		if (!is_absolute(o))
-			argp_error(state, "directories are named by absolute paths");
+		check_required(o, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
