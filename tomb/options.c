@@ -79,11 +79,44 @@ static void check_required(const struct tomb_options *o, struct argp_state *stat
 		argp_error(state, "files and directories are named by absolute paths");
 }
 
+/* A number with its bounds; false: it is another option. */
+static bool parse_number(struct tomb_options *o, int key, const char *arg,
+			 struct argp_state *state)
+{
+	uint64_t n = 0;
+
+	switch (key) {
+	case OPT_SLOTS:
+		if (parse_u64(arg, 1, SLOTS_MAX, &n, NULL) < 0)
+			argp_error(state, "--slots: 1 to %d", SLOTS_MAX);
+		o->slots = (unsigned)n;
+		return true;
+	case OPT_READY_FD:
+		if (parse_u64(arg, 3, INT_MAX, &n, NULL) < 0)
+			argp_error(state, "--ready-fd: a descriptor above 2");
+		o->ready_fd = (int)n;
+		return true;
+	case OPT_PREPARE:
+		if (parse_u64(arg, 1, 3600, &n, NULL) < 0)
+			argp_error(state, "--prepare-seconds: 1 to 3600");
+		o->prepare_usec = n * USEC_PER_SEC;
+		return true;
+	case OPT_PROTOCOL:
+		if (parse_u64(arg, 1, UINT32_MAX, &n, NULL) < 0)
+			argp_error(state, "--speak-protocol: a number");
+		o->protocol = (unsigned)n;
+		return true;
+	default:
+		return false;
+	}
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct tomb_options *o = state->input;
-	uint64_t n = 0;
 
+	if (parse_number(o, key, arg, state))
+		return 0;
 	switch (key) {
 	case OPT_NAME:
 		if (!tomb_name_is_usable(arg))
@@ -100,16 +133,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (!queue_door_from_name(arg, &o->queue))
 			argp_error(state, "--queue: postgres or vessel");
 		return 0;
-	case OPT_PROTOCOL:
-		if (parse_u64(arg, 1, UINT32_MAX, &n, NULL) < 0)
-			argp_error(state, "--speak-protocol: a number");
-		o->protocol = (unsigned)n;
-		return 0;
-	case OPT_PREPARE:
-		if (parse_u64(arg, 1, 3600, &n, NULL) < 0)
-			argp_error(state, "--prepare-seconds: 1 to 3600");
-		o->prepare_usec = n * USEC_PER_SEC;
-		return 0;
 	case OPT_PG_DIR:
 		o->pg_dir = arg;
 		return 0;
@@ -118,11 +141,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SANDBOX:
 		o->sandbox = arg;
-		return 0;
-	case OPT_SLOTS:
-		if (parse_u64(arg, 1, SLOTS_MAX, &n, NULL) < 0)
-			argp_error(state, "--slots: 1 to %d", SLOTS_MAX);
-		o->slots = (unsigned)n;
 		return 0;
 	case OPT_GRADE:
 		if (!sbx_grade_from_name(arg, &o->grade))
@@ -135,11 +153,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		o->jobs_apart = str_eq(arg, "yes");
 		if (!o->jobs_apart && !str_eq(arg, "no"))
 			argp_error(state, "--jobs-apart: yes or no");
-		return 0;
-	case OPT_READY_FD:
-		if (parse_u64(arg, 3, INT_MAX, &n, NULL) < 0)
-			argp_error(state, "--ready-fd: a descriptor above 2");
-		o->ready_fd = (int)n;
 		return 0;
 	case OPT_PROBE_WALLS:
 		o->probe_walls = arg;
