@@ -359,6 +359,21 @@ static void advance(struct job *j, enum job_step from, enum job_step to,
 	act(a, what);
 }
 
+static void on_prepared(struct job *j, struct job_actions *a)
+{
+	if (j->has_input)
+		advance(j, STEP_PREPARE, STEP_UNPACK, ACT_UNPACK, a);
+	else if (j->step == STEP_PREPARE)
+		begin(j, a);
+}
+
+static void on_overflow(struct job *j, struct job_actions *a)
+{
+	j->overflow = true;
+	if (job_is_live(j) && !j->killing)
+		act_kill(j, a, SPAWN_END_OUTPUT, 0);
+}
+
 void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret)
 {
 	*ret = (struct job_actions){.n = 0};
@@ -368,10 +383,7 @@ void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret
 		advance(j, STEP_NEW, STEP_PREPARE, ACT_PREPARE, ret);
 		return;
 	case EVENT_PREPARED:
-		if (j->has_input)
-			advance(j, STEP_PREPARE, STEP_UNPACK, ACT_UNPACK, ret);
-		else if (j->step == STEP_PREPARE)
-			begin(j, ret);
+		on_prepared(j, ret);
 		return;
 	case EVENT_TROUBLE:
 		on_trouble(j, ev, ret);
@@ -406,9 +418,7 @@ void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret
 			j->step = STEP_DONE;
 		return;
 	case EVENT_OVERFLOW:
-		j->overflow = true;
-		if (job_is_live(j) && !j->killing)
-			act_kill(j, ret, SPAWN_END_OUTPUT, 0);
+		on_overflow(j, ret);
 		return;
 	case EVENT_CANCEL:
 		on_cancel(j, ret);

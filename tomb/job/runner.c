@@ -230,6 +230,20 @@ static void on_late(void *arg)
 	run_event(run, &ev);
 }
 
+/* Its end was reported. */
+static void put_away(struct run *run)
+{
+	const struct runner_world *w = run->world;
+
+	if (run->job.verdict != VERDICT_ACK)
+		run_log(LOG_INFO_, "job ended", run);
+	lease_drop(w->leases, run->lease);
+	run->lease = NULL;
+	notes_end(w->notes, run->note);
+	run->note = 0;
+	run_clean(run);
+}
+
 static void carry_out(struct run *run, enum job_action what,
 		      const struct job_actions *all)
 {
@@ -283,13 +297,7 @@ static void carry_out(struct run *run, enum job_action what,
 		w->on_security(&run->key, ANSWER_CONFLICT, w->arg);
 		return;
 	case ACT_CLEAN:
-		if (run->job.verdict != VERDICT_ACK)
-			run_log(LOG_INFO_, "job ended", run);
-		lease_drop(w->leases, run->lease);
-		run->lease = NULL;
-		notes_end(w->notes, run->note);
-		run->note = 0;
-		run_clean(run);
+		put_away(run);
 		return;
 	case ACT_MAX_:
 		break;
