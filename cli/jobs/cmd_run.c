@@ -146,6 +146,30 @@ static bool parse_limit(struct argp_state *state, struct run_args *a, int key,
 	}
 }
 
+/* What takes no argument; false: it is another option. */
+static bool parse_flag(struct run_args *a, int key)
+{
+	switch (key) {
+	case 'n':
+		a->no_stdin = true;
+		return true;
+	case 'd':
+		a->detach = true;
+		return true;
+	case 'j':
+		a->json = true;
+		return true;
+	case KEY_FORCE:
+		a->force = true;
+		return true;
+	case KEY_EXPLAIN:
+		a->explain = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* What goes with what. */
 static void check_together(const struct argp_state *state, const struct run_args *a)
 {
@@ -161,7 +185,7 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 {
 	struct run_args *a = state->input;
 
-	if (parse_limit(state, a, key, arg))
+	if (parse_limit(state, a, key, arg) || parse_flag(a, key))
 		return 0;
 	switch (key) {
 	case 'f':
@@ -180,21 +204,6 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 		if (a->out)
 			cmd_usage(state, "--out is given twice: %s and %s", a->out, arg);
 		a->out = arg;
-		return 0;
-	case 'n':
-		a->no_stdin = true;
-		return 0;
-	case 'd':
-		a->detach = true;
-		return 0;
-	case 'j':
-		a->json = true;
-		return 0;
-	case KEY_FORCE:
-		a->force = true;
-		return 0;
-	case KEY_EXPLAIN:
-		a->explain = true;
 		return 0;
 	case KEY_REQUEST_ID:
 		a->request_id = arg;
