@@ -195,6 +195,26 @@ static int mount_jobs(const char *bytes, struct err *err)
 	return 0;
 }
 
+/* The new root, which has nothing yet but directories; we are in it then. */
+static int make_root(struct err *err)
+{
+	static const char *const dirs[] = {"proc", "dev",      "tmp",
+					   "lych", "lych/bin", "lych/secrets"};
+
+	if (mount("tmpfs", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0755") <
+	    0)
+		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount the new root");
+	if (chdir(NEW_ROOT) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_ROOT, "chdir");
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		if (mkdir(dirs[i], 0755) < 0)
+			return err_sys_id(err, ERRID_SANDBOX_ROOT, "mkdir /%s", dirs[i]);
+	if (mount("tmpfs", "lych/secrets", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "size=64k,mode=0700") < 0)
+		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount /lych/secrets");
+	return 0;
+}
+
 int wall_build_root(const struct wall *w, struct err *err)
 {
 	cleanup_free char *db = xasprintf("%s/" OWN_DB, w->secrets);
@@ -218,8 +238,6 @@ int wall_build_root(const struct wall *w, struct err *err)
 		{0},
 		{0},
 	};
-	static const char *const dirs[] = {"proc", "dev",      "tmp",
-					   "lych", "lych/bin", "lych/secrets"};
 	struct tree extra[6];
 	char link[6][64];
 	size_t n_extra = 0, n = ARRAY_SIZE(trees) - 4;
@@ -244,17 +262,8 @@ int wall_build_root(const struct wall *w, struct err *err)
 		return err_set_id(err, ERRID_SANDBOX_CGROUP, "%s is gone", w->cgroup);
 	if (system_links(link, extra, &n_extra, err) < 0)
 		return -1;
-	if (mount("tmpfs", NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0755") <
-	    0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount the new root");
-	if (chdir(NEW_ROOT) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "chdir");
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
-		if (mkdir(dirs[i], 0755) < 0)
-			return err_sys_id(err, ERRID_SANDBOX_ROOT, "mkdir /%s", dirs[i]);
-	if (mount("tmpfs", "lych/secrets", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  "size=64k,mode=0700") < 0)
-		return err_sys_id(err, ERRID_SANDBOX_ROOT, "mount /lych/secrets");
+	if (make_root(err) < 0)
+		return -1;
 	for (size_t i = 0; i < n; i++)
 		if (tree_place(&trees[i], err) < 0)
 			return -1;
