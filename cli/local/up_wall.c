@@ -55,6 +55,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#define TOMB_ARGV_SIZE 28
+
 static int write_text(const char *path, const char *text, struct err *err)
 {
 	cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -99,18 +101,10 @@ static int drop_everything(struct err *err)
 	return 0;
 }
 
-NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int alive)
+static void tomb_arguments(const struct wall *w, const char *argv[TOMB_ARGV_SIZE])
 {
-	struct err err = ERR_INIT;
-	struct pollfd guard = {.fd = alive, .events = POLLIN};
-	sigset_t none;
-	cleanup_env char **env = proc_env();
-	const char *argv[28];
 	size_t n = 0;
-	char go;
 
-	if (read(alive, &go, 1) != 1)
-		_exit(EXIT_SETUP); /* the guard ended before it had recorded us */
 	argv[n++] = "lych-tomb";
 	argv[n++] = "--name";
 	argv[n++] = TOMB_NAME;
@@ -143,6 +137,20 @@ NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int 
 		argv[n++] = "3";
 	}
 	argv[n] = NULL;
+}
+
+NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int alive)
+{
+	struct err err = ERR_INIT;
+	struct pollfd guard = {.fd = alive, .events = POLLIN};
+	sigset_t none;
+	cleanup_env char **env = proc_env();
+	const char *argv[TOMB_ARGV_SIZE];
+	char go;
+
+	if (read(alive, &go, 1) != 1)
+		_exit(EXIT_SETUP); /* the guard ended before it had recorded us */
+	tomb_arguments(w, argv);
 	if (map_self(uid, gid, &err) < 0 || wall_build_root(w, &err) < 0 ||
 	    drop_everything(&err) < 0)
 		goto fail;
@@ -270,87 +278,104 @@ static int guard_run(struct wall *w, struct err *err)
 	return guard_loop((pid_t)pid, &mask, err);
 }
 
-int cmd_tomb_wall(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{"data", required_argument, NULL, 'd'},
-		{"work", required_argument, NULL, 'w'},
-		{"queue", required_argument, NULL, 'q'},
-		{"pg", required_argument, NULL, 'p'},
-		{"secrets", required_argument, NULL, 's'},
-		{"tomb", required_argument, NULL, 't'},
-		{"sandbox", required_argument, NULL, 'x'},
-		{"tools", required_argument, NULL, 'o'},
-		{"slots", required_argument, NULL, 'n'},
-		{"grade", required_argument, NULL, 'g'},
-		{"scope", no_argument, NULL, 'c'},
-		{"ready", no_argument, NULL, 'r'},
-		{"record", required_argument, NULL, 'b'},
-		{"jobs-dir", required_argument, NULL, 'j'},
-		{"jobs-tmpfs", required_argument, NULL, 'm'},
-		{NULL, 0, NULL, 0},
-	};
-	enum queue_door door = DOOR_MAX_;
-	struct wall w = {0};
-	struct err err = ERR_INIT;
-	int c, code;
+/* ---- the command line ------------------------------------------------------- */
 
-	log_init("tomb-wall", LOG_INFO_);
+static const struct option options[] = {
+	{"data", required_argument, NULL, 'd'},
+	{"work", required_argument, NULL, 'w'},
+	{"queue", required_argument, NULL, 'q'},
+	{"pg", required_argument, NULL, 'p'},
+	{"secrets", required_argument, NULL, 's'},
+	{"tomb", required_argument, NULL, 't'},
+	{"sandbox", required_argument, NULL, 'x'},
+	{"tools", required_argument, NULL, 'o'},
+	{"slots", required_argument, NULL, 'n'},
+	{"grade", required_argument, NULL, 'g'},
+	{"scope", no_argument, NULL, 'c'},
+	{"ready", no_argument, NULL, 'r'},
+	{"record", required_argument, NULL, 'b'},
+	{"jobs-dir", required_argument, NULL, 'j'},
+	{"jobs-tmpfs", required_argument, NULL, 'm'},
+	{NULL, 0, NULL, 0},
+};
+
+static bool is_whole(const struct wall *w)
+{
+	enum queue_door door = DOOR_MAX_;
+
+	return w->data && w->work && w->secrets && w->tomb && w->sandbox && w->tools &&
+	       w->slots && w->grade && w->record && w->queue &&
+	       queue_door_from_name(w->queue, &door) &&
+	       (door == DOOR_POSTGRES) == (w->pg != NULL);
+}
+
+/* False: there is an option that is none, or one is missing. */
+static bool wall_parse(int argc, char **argv, struct wall *w)
+{
+	int c;
+
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 'd':
-			w.data = optarg;
+			w->data = optarg;
 			break;
 		case 'w':
-			w.work = optarg;
+			w->work = optarg;
 			break;
 		case 'q':
-			w.queue = optarg;
+			w->queue = optarg;
 			break;
 		case 'p':
-			w.pg = optarg;
+			w->pg = optarg;
 			break;
 		case 's':
-			w.secrets = optarg;
+			w->secrets = optarg;
 			break;
 		case 't':
-			w.tomb = optarg;
+			w->tomb = optarg;
 			break;
 		case 'x':
-			w.sandbox = optarg;
+			w->sandbox = optarg;
 			break;
 		case 'o':
-			w.tools = optarg;
+			w->tools = optarg;
 			break;
 		case 'n':
-			w.slots = optarg;
+			w->slots = optarg;
 			break;
 		case 'g':
-			w.grade = optarg;
+			w->grade = optarg;
 			break;
 		case 'c':
-			w.scope = true;
+			w->scope = true;
 			break;
 		case 'r':
-			w.ready = true;
+			w->ready = true;
 			break;
 		case 'b':
-			w.record = optarg;
+			w->record = optarg;
 			break;
 		case 'j':
-			w.jobs_dir = optarg;
+			w->jobs_dir = optarg;
 			break;
 		case 'm':
-			w.jobs_tmpfs = optarg;
+			w->jobs_tmpfs = optarg;
 			break;
 		default:
-			return EXIT_USAGE;
+			return false;
 		}
 	}
-	if (!w.data || !w.work || !w.secrets || !w.tomb || !w.sandbox || !w.tools ||
-	    !w.slots || !w.grade || !w.record || !w.queue ||
-	    !queue_door_from_name(w.queue, &door) ||
-	    (door == DOOR_POSTGRES) != (w.pg != NULL))
+	return is_whole(w);
+}
+
+int cmd_tomb_wall(int argc, char **argv)
+{
+	struct wall w = {0};
+	struct err err = ERR_INIT;
+	int code;
+
+	log_init("tomb-wall", LOG_INFO_);
+	if (!wall_parse(argc, argv, &w))
 		return EXIT_USAGE;
 	code = guard_run(&w, &err);
 	if (code < 0) {
