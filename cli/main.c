@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych: a person's command line. */
+/*
+ * Runs in lych.
+ * lych: a person's command line.
+ */
 #include "cli/base/cmd.h"
 
 #include "cli/ui/render.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See addr_public.h.
+ */
 #include "common/addr_public.h"
 
 #include "common/attr.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which addresses are public. The policy is vessel/egress/addr.h's; who writes a configuration
- * asks too. */
+/*
+ * Runs in any process.
+ * Which addresses are public. The policy is vessel/egress/addr.h's; who writes a configuration
+ * asks too.
+ */
 #ifndef LYCH_COMMON_ADDR_PUBLIC_H
 #define LYCH_COMMON_ADDR_PUBLIC_H
 

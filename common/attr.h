@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiler attributes used across the tree. */
+/*
+ * Runs in any process.
+ * Compiler attributes used across the tree.
+ */
 #ifndef LYCH_COMMON_ATTR_H
 #define LYCH_COMMON_ATTR_H
 

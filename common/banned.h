@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Force-included into every translation unit (-include common/banned.h).
  * Each name below is refused by the compiler. The headers that declare them
  * are included first, since a declaration after the poison would be an error.

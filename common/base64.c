@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See base64.h.
+ */
 #include "common/base64.h"
 #include "common/mem.h"
 

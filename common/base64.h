@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RFC 4648 section 4, strict: padding required, no blanks, unused bits zero. */
+/*
+ * Runs in any process.
+ * RFC 4648 section 4, strict: padding required, no blanks, unused bits zero.
+ */
 #ifndef LYCH_COMMON_BASE64_H
 #define LYCH_COMMON_BASE64_H
 

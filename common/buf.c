@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See buf.h.
+ */
 #include "common/buf.h"
 #include "common/mem.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * A growing byte buffer with a ceiling given at birth. An append that would
  * pass the ceiling changes nothing and sets a sticky failure: check buf_ok()
  * once at the end. data is always NUL-terminated (the NUL is not in len).

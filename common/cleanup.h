@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Scope-bound ownership (GCC/clang "cleanup" attribute). A variable with a
  * cleanup_x attribute must be initialised where it is declared; the destructor
  * accepts the "empty" value (-1 for descriptors, NULL for pointers).

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See clock.h.
+ */
 #include "common/clock.h"
 
 #include <assert.h>

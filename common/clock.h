@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time. Deadlines are CLOCK_BOOTTIME; wall time is only for people; where time in which the
- * machine was suspended must not count, CLOCK_MONOTONIC. */
+/*
+ * Runs in any process.
+ * Time. Deadlines are CLOCK_BOOTTIME; wall time is only for people; where time in which the
+ * machine was suspended must not count, CLOCK_MONOTONIC.
+ */
 #ifndef LYCH_COMMON_CLOCK_H
 #define LYCH_COMMON_CLOCK_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See err.h.
+ */
 #define LYCH_ERR_IMPL 1 /* the definitions, not what the analyzers are told */
 #include "common/err.h"
 #include "common/str.h"

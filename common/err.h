@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The error object. Owned by the caller, never allocated, the last parameter
  * of a fallible function, untouched on success.
  *

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See fdpass.h.
+ */
 #include "common/fdpass.h"
 
 #include <assert.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One packet with descriptors over an AF_UNIX SOCK_SEQPACKET socket (unix(7), SCM_RIGHTS). */
+/*
+ * Runs in any process.
+ * One packet with descriptors over an AF_UNIX SOCK_SEQPACKET socket (unix(7), SCM_RIGHTS).
+ */
 #ifndef LYCH_COMMON_FDPASS_H
 #define LYCH_COMMON_FDPASS_H
 

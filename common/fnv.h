@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv): to tell names apart, where nothing
- * is lost when two fall together. No protection against who chooses them. */
+/*
+ * Runs in any process.
+ * FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv): to tell names apart, where nothing
+ * is lost when two fall together. No protection against who chooses them.
+ */
 #ifndef LYCH_COMMON_FNV_H
 #define LYCH_COMMON_FNV_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See fs.h.
+ */
 #include "common/fs.h"
 #include "common/cleanup.h"
 #include "common/id.h"

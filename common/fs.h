@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Files. A path that a job, a client or an archive could have touched is opened
  * with fs_open_beneath only (openat2(2): RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
  * RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV). No fallback to openat: a kernel

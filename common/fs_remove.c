@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Theory of operation. A tree that a job built may be of any depth and its directories of
  * any mode. The walk goes down by descriptors and up by "..", with neither a path nor a
  * call that grow with the depth; where ".." leads is compared with where it came from, so

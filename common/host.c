@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See host.h.
+ */
 #include "common/host.h"
 
 #include <stdint.h>

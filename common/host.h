@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The one grammar of host names: of the URLs that jobs ask for (vessel/egress/url.h), of the rules
  * and URLs of codex.yaml, and of what the ward compares. A name is labels of 1..63 lower-case
  * letters, digits and hyphens (not at their ends) between single dots, at most 253 bytes in

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See http1.h.
+ */
 #include "common/http1.h"
 
 #include "common/str.h"

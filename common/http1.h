@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * HTTP/1.1 over a stream socket, from the client's side: one request, one answer (RFC 9112).
  * What comes may be a stranger's: every length is checked, and an answer that does not come
  * to its own end is an error, not a short answer. For programs that wait for it: lych, and

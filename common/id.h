@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixed-size identifiers and randomness. */
+/*
+ * Runs in any process.
+ * Fixed-size identifiers and randomness.
+ */
 #ifndef LYCH_COMMON_ID_H
 #define LYCH_COMMON_ID_H
 

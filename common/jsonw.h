@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * A strict JSON encoder over struct buf (libc only). Strings must be UTF-8;
  * invalid bytes are written as U+FFFD. Escaped: control bytes, DEL, U+0080-9F,
  * U+2028/2029, bidi controls (U+061C, 200E-F, 202A-E, 2066-9), BOM - so that

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See landlock.h.
+ */
 #include "common/landlock.h"
 #include "common/cleanup.h"
 

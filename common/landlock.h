@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Landlock by raw system calls (Debian 12's <linux/landlock.h> stops at ABI 2).
  * Constants follow Documentation/userspace-api/landlock.rst. Every access right
  * of the ABI that the kernel reports (up to the newest one we know) is handled,

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See log.h.
+ */
 #include "common/log.h"
 #include "common/buf.h"
 #include "common/clock.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * key=value lines on stderr for journald: "<6>ts=... unit=vessel msg=\"...\" k=v".
  * Values are quoted and control bytes escaped, so text from a job cannot forge
  * a line. Libraries do not log; only main.c, api_* and loop callbacks do.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See lsan.h.
+ */
 #include "common/lsan.h"
 
 #include "common/attr.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sanitizer's leak check, where a process may no longer run it. */
+/*
+ * Runs in any process.
+ * The sanitizer's leak check, where a process may no longer run it.
+ */
 #ifndef LYCH_COMMON_LSAN_H
 #define LYCH_COMMON_LSAN_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See mem.h.
+ */
 #include "common/mem.h"
 
 #include <stdarg.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocators that abort when memory is exhausted. Safe only because every
- * buffer of outside bytes has a cap (buf.h). */
+/*
+ * Runs in any process.
+ * Allocators that abort when memory is exhausted. Safe only because every
+ * buffer of outside bytes has a cap (buf.h).
+ */
 #ifndef LYCH_COMMON_MEM_H
 #define LYCH_COMMON_MEM_H
 

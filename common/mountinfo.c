@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See mountinfo.h.
+ */
 #include "common/mountinfo.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mount table of a process (proc_pid_mountinfo(5)). */
+/*
+ * Runs in any process.
+ * The mount table of a process (proc_pid_mountinfo(5)).
+ */
 #ifndef LYCH_COMMON_MOUNTINFO_H
 #define LYCH_COMMON_MOUNTINFO_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See proto.h.
+ */
 #include "common/proto.h"
 #include "common/str.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names, limits and states that more than one program must agree on. */
+/*
+ * Runs in any process.
+ * Names, limits and states that more than one program must agree on.
+ */
 #ifndef LYCH_COMMON_PROTO_H
 #define LYCH_COMMON_PROTO_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See str.h.
+ */
 #include "common/str.h"
 #include "common/clock.h"
 #include "common/utf8.h"

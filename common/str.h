@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings and numbers from outside. */
+/*
+ * Runs in any process.
+ * Strings and numbers from outside.
+ */
 #ifndef LYCH_COMMON_STR_H
 #define LYCH_COMMON_STR_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See utf8.h.
+ */
 #include "common/utf8.h"
 
 size_t utf8_get_lax(const void *data, size_t len, uint32_t *ret)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8 as RFC 3629 has it: no surrogates, nothing overlong, nothing above U+10FFFF. */
+/*
+ * Runs in any process.
+ * UTF-8 as RFC 3629 has it: no surrogates, nothing overlong, nothing above U+10FFFF.
+ */
 #ifndef LYCH_COMMON_UTF8_H
 #define LYCH_COMMON_UTF8_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See watch.h.
+ */
 #include "common/watch.h"
 
 void watch_begin(struct watch *w, usec_t now, usec_t patience)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Is somebody stuck who ought to give a sign of life every WATCH_BEAT_USEC? Silence is counted
  * in looks of the one who listens, each worth at most WATCH_LOOK_USEC of time that the
  * machine was awake. So what keeps the listener from looking (a suspended machine, a load

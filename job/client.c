@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the job.
+ * See client.h.
+ */
 #include "job/client.h"
 
 #include "common/proto/broker_proto.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the job.
  * A request to the job's broker (common/proto/broker_proto.h), whichever way it is reached:
  * HTTP on the loopback (http.c) or frames on descriptor 3 (frames.c). LYCHGATE_BROKER says
  * which. One request at a time, blocking: these are programs for a shell.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych-fetch: one URL, through the job's broker. Runs inside a job. */
+/*
+ * Runs in the job.
+ * lych-fetch: one URL, through the job's broker.
+ */
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/fs.h"

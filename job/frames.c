@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the job.
  * The frames of common/proto/broker_proto.h. All processes of the job share the descriptor, and
  * it carries one request at a time: each client holds a POSIX lock of the whole socket
  * (of the process, not of the open file, which all of them have in common), so those of

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request to the job's own loopback: what comes is the tomb's, but its head tells of a
- * stranger's server (common/http1.h). One request a connection. */
+/*
+ * Runs in the job.
+ * A request to the job's own loopback: what comes is the tomb's, but its head tells of a
+ * stranger's server (common/http1.h). One request a connection.
+ */
 #include "job/client.h"
 
 #include "common/buf.h"

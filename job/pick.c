@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the job.
+ * See pick.h.
+ */
 #include "job/pick.h"
 #include "common/utf8.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the job.
  * One value out of a JSON text, by its path: "choices.0.message.content". For texts that
  * a stranger wrote and only a person reads: it stays inside them whatever they are, goes
  * at most 64 levels deep, and does not judge the rest. Where a name is there twice, the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-sandbox.
  * lych-sandbox: runs one command behind walls, or serves the tomb as its spawner.
  *
  * Theory of operation. Whoever starts this program is trusted, what it runs is not. Three

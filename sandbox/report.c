@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stood, in the words of common/proto/spawn_proto.h. Called only after exec worked: each
+/*
+ * Runs in lych-sandbox.
+ * What stood, in the words of common/proto/spawn_proto.h. Called only after exec worked: each
  * stage of job.c ends the job before that when it fails, so every layer named here
- * stands. */
+ * stands.
+ */
 #include "common/landlock.h"
 #include "common/str.h"
 #include "sandbox/contract/keeper.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-sandbox.
  * The description of one job: argv of the command line, or the NUL-separated block that
  * the tomb sends. One table of options serves both (the limits: spec_limits.c). Nothing
  * is opened here; the command line only asks for the names of existing paths (realpath),

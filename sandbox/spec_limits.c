@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych-sandbox.
+ * See spec_limits.h.
+ */
 #include "sandbox/spec_limits.h"
 
 #include "common/str.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The limits of a job by name: one table for "--memory 1GiB" and "--limit memory=1GiB". */
+/*
+ * Runs in lych-sandbox.
+ * The limits of a job by name: one table for "--memory 1GiB" and "--limit memory=1GiB".
+ */
 #ifndef LYCH_SANDBOX_SPEC_LIMITS_H
 #define LYCH_SANDBOX_SPEC_LIMITS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-secret-driver.
  * lych-secret-driver: the commands of Podman's "shell" secret driver over our encrypted
  * store. Podman runs `/bin/sh -c COMMAND` with SECRET_ID in the environment; `store` has
  * the value on stdin, `lookup` answers it on stdout, `list` one id a line.

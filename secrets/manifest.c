@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych-secret-driver and lych.
+ * See manifest.h.
+ */
 #include "secrets/manifest.h"
 
 #include "common/str.h"

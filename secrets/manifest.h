@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-secret-driver and lych.
  * Every secret of Lychgate: its name, who reads it, and what changes when it is rotated.
  * The one list: `lych secret`, `lych bind` and docs/SECRETS.md follow it.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-secret-driver.
  * What opens the store: a passphrase or a key, from exactly one place that the caller
  * names. Never from argv or the environment: both can be read by others of this uid.
  */

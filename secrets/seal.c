@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych-secret-driver.
+ * See seal.h.
+ */
 #include "secrets/seal.h"
 
 #include "common/mem.h"

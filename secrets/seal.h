@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-secret-driver.
  * The encrypted secret store's format, version 1 (docs/SECRETS.md): bytes in, bytes out,
  * no files. A store has one header, which says how its key is made and lets a key be
  * checked; each secret is a record sealed to that store and to its own id.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych-secret-driver.
+ * See store.h.
+ */
 #include "secrets/store.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-secret-driver.
  * The encrypted store on disk: a directory 0700 of ours with `store.header` and one file
  * `<id>.secret` for each secret, all 0600. The key is derived once, when it is opened.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * The control socket: one JSON object a line, answered in order. Only our own uid is
  * served. Nothing here grants anything: startStage means "claim now" and cancelStage
  * "renew the leases now"; who may run or stop what is the queue's word alone.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See events.h.
+ */
 #include "tomb/events.h"
 
 #include "common/jsonw.h"

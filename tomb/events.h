@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * What the tomb hears from its queue, its spawner, its file workers, its control socket and its
  * clock. Each is a callback, and arg is the struct tomb (tomb/tomb.h) that main.c made.
  */

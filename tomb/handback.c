@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See handback.h.
+ */
 #include "tomb/handback.h"
 
 #include "common/log.h"

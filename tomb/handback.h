@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * The leases of an earlier tomb of this data directory that is proved dead, with all that it
  * started (tomb/queue/notes.h): they are given to the queue at once, so that nobody waits until
  * they run out. What a claim brought whose answer it had not read is asked for

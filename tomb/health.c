@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See health.h.
+ */
 #include "tomb/health.h"
 
 #include "common/log.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * lych-tomb: the worker. The order of its start, each step final before the next:
  *
  *	refuse root, options, data directory and its lock, leftovers of an earlier run

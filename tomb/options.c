@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See options.h.
+ */
 #include "tomb/options.h"
 
 #include "common/str.h"

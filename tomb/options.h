@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * The options of `lych-tomb`, and which of them need each other.
+ */
 #ifndef LYCH_TOMB_OPTIONS_H
 #define LYCH_TOMB_OPTIONS_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See place.h.
+ */
 #include "tomb/place.h"
 
 #include "common/cleanup.h"

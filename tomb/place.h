@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tomb's own directory: one tomb at a time, nothing left of an earlier one. */
+/*
+ * Runs in the tomb.
+ * The tomb's own directory: one tomb at a time, nothing left of an earlier one.
+ */
 #ifndef LYCH_TOMB_PLACE_H
 #define LYCH_TOMB_PLACE_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See rpc.h.
+ */
 #include "tomb/rpc.h"
 
 #include "common/cleanup.h"

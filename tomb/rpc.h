@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON-RPC 2.0 of the control socket: the pure part. */
+/*
+ * Runs in the tomb.
+ * JSON-RPC 2.0 of the control socket: the pure part.
+ */
 #ifndef LYCH_TOMB_RPC_H
 #define LYCH_TOMB_RPC_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tomb's process is made of: main.c makes and ends it, events.c moves it. */
+/*
+ * Runs in the tomb.
+ * What the tomb's process is made of: main.c makes and ends it, events.c moves it.
+ */
 #ifndef LYCH_TOMB_TOMB_H
 #define LYCH_TOMB_TOMB_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See walls.h.
+ */
 #include "tomb/walls.h"
 
 #include "common/landlock.h"

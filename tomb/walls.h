@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tomb leaves itself: the sockets' directories, nothing else. What it keeps on disk
- * it has open (notes.h), or leaves to the file workers (files.h). */
+/*
+ * Runs in the tomb.
+ * What the tomb leaves itself: the sockets' directories, nothing else. What it keeps on disk
+ * it has open (notes.h), or leaves to the file workers (files.h).
+ */
 #ifndef LYCH_TOMB_WALLS_H
 #define LYCH_TOMB_WALLS_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See broker.h.
+ */
 #include "vessel/broker.h"
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/intents/packages.h"

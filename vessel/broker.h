@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The dispatcher's life in the vessel: after the gate's client and the egress workers
  * (outward.h).
  */

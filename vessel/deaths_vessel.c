@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The book of deaths in the vessel: its real doors, and what the last vessel was reading. */
+/*
+ * Runs in the vessel.
+ * The book of deaths in the vessel: its real doors, and what the last vessel was reading.
+ */
 #include "common/cleanup.h"
 #include "vessel/api/vessel.h"
 #include "vessel/audit/audit.h"

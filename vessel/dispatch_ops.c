@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real doors of the dispatcher's steps. */
+/*
+ * Runs in the vessel.
+ * The real doors of the dispatcher's steps.
+ */
 #include "common/mem.h"
 #include "vessel/api/vessel.h"
 #include "vessel/broker/dispatch/dispatch.h"

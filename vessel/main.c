@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * lych-vessel: the control plane. Order of `serve`, each step final before the
  * next: refuse root, options, configuration, the parent of the egress workers,
  * secrets, data directory and its lock, the workers with their walls, listeners,

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See options.h.
+ */
 #include "vessel/options.h"
 
 #include "common/mem.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of `lych-vessel serve`. */
+/*
+ * Runs in the vessel.
+ * The options of `lych-vessel serve`.
+ */
 #ifndef LYCH_VESSEL_OPTIONS_H
 #define LYCH_VESSEL_OPTIONS_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See outward.h.
+ */
 #include "vessel/outward.h"
 
 #include "common/log.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The egress workers as codex.yaml asks for them, and what the vessel does when one of
- * them speaks: between main.c and egress.h. */
+/*
+ * Runs in the vessel.
+ * The egress workers as codex.yaml asks for them, and what the vessel does when one of
+ * them speaks: between main.c and egress.h.
+ */
 #ifndef LYCH_VESSEL_OUTWARD_H
 #define LYCH_VESSEL_OUTWARD_H
 

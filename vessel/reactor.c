@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See reactor.h.
+ */
 #include "vessel/reactor.h"
 
 #include "common/buf.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the vessel asks of the host: a file in a directory of its own (common/proto/intent.h). */
+/*
+ * Runs in the vessel.
+ * What the vessel asks of the host: a file in a directory of its own (common/proto/intent.h).
+ */
 #ifndef LYCH_VESSEL_REACTOR_H
 #define LYCH_VESSEL_REACTOR_H
 

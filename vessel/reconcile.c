@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Theory of operation. Two clocks tick: `beat` (fencing row; until it is owned
  * nothing else happens and nothing is served) and, from then on, `reap`. Before the
  * first beat, and before the first one after the database was away, its schema is

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * What nobody asks for and must happen: the fencing row, expired leases, old
  * jobs with their files, forgotten uploads, blobs and output that no job names.
  * Sees the database through queue.h, time through clock_ops and the loop.

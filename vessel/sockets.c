@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See sockets.h.
+ */
 #include "vessel/sockets.h"
 
 #include "common/fs.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vessel's two sockets: the owner's and the tombs'. */
+/*
+ * Runs in the vessel.
+ * The vessel's two sockets: the owner's and the tombs'.
+ */
 #ifndef LYCH_VESSEL_SOCKETS_H
 #define LYCH_VESSEL_SOCKETS_H
 

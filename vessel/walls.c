@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * lych-vessel's own wall.
  *
  * Theory of operation. Everything that the vessel needs from elsewhere it has opened before

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the vessel leaves itself: its data directory and sockets, no secret, no network. */
+/*
+ * Runs in the vessel.
+ * What the vessel leaves itself: its data directory and sockets, no secret, no network.
+ */
 #ifndef LYCH_VESSEL_WALLS_H
 #define LYCH_VESSEL_WALLS_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See watchdog.h.
+ */
 #include "vessel/watchdog.h"
 #include "common/mem.h"
 #include "common/pg/pgconn.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Ends database sessions of tombs that sit in a transaction (watch_api.sweep), once a
  * second, over a connection of its own: the role has no other right.
  */

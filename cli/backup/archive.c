@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See archive.h.
+ */
 #include "cli/backup/archive.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * A backup as one tar file (ustar, regular files only). Every byte of it is determined by
  * names and contents: a header is what we would write for that name and size, padding is
  * zero, names are those that a backup has and come in one order, each once, and the last

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See backup_key.h.
+ */
 #include "cli/backup/backup_key.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Who made an archive. A recovery code is 160 random bits, shown to a person once; a key
  * is made from it, kept in the configuration directory (backup.key, 0600), and seals what
  * `lych backup` writes. Whoever has the code can make the key again, on any machine; the

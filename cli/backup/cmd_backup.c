@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych backup: database, blobs, output, audit log and configuration as one sealed file, of
  * embedded mode or (--pod) of the pod, whose database is read inside its container. Live:
  * the database first, the rows of one snapshot (content.h), then the files. So every blob

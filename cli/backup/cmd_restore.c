@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych restore: an installation from an archive of lych backup.
  *
  * Theory of operation

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See content.h.
+ */
 #include "cli/backup/content.h"
 
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * What of the database is content, and so in an archive: statements of our own for psql,
  * one argument each, in the order of the sections (copy_text.h). Nothing of an archive
  * becomes part of one.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See copy_text.h.
+ */
 #include "cli/backup/copy_text.h"
 
 #include <assert.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * PostgreSQL's COPY format (text), as its server writes it and in no other spelling: one
  * section a table, each begins with a line of column names and ends in a line "\.".
  *

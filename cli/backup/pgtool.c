@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See pgtool.h.
+ */
 #include "cli/backup/pgtool.h"
 
 #include "cli/base/proc.h"

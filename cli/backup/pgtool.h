@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * PostgreSQL's own client, psql, as its superuser: on the host, over the private cluster's
  * socket, or in the phylactery's container, where it and the password are. What it executes
  * are constants of this program, one argument each; rows go through stdin and stdout, of

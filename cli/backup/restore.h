@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych restore, its parts: cmd_restore.c owns the order of steps; restore_archive.c what
  * the archive says and who made it, restore_rows.c the database, restore_place.c what is
  * there already and the exchange; restore_embedded.c and restore_pod.c own the new

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych restore: what the archive says, and who made it. It is read twice, once before
  * anything is made and once as it is written, and both times all of it is checked: its
  * form (archive.h), the form of its rows (copy_text.h), its seal.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych restore in embedded mode: the host's PostgreSQL, secrets made anew. */
+/*
+ * Runs in lych.
+ * lych restore in embedded mode: the host's PostgreSQL, secrets made anew.
+ */
 #include "cli/backup/restore.h"
 
 #include "cli/base/proc.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych restore: what is there already, and the exchange. */
+/*
+ * Runs in lych.
+ * lych restore: what is there already, and the exchange.
+ */
 #include "cli/backup/restore.h"
 
 #include "cli/backup/archive.h"

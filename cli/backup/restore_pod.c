@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych restore --pod: the new cluster is made by the phylactery's image, its roles by the
  * vessel's, each in a container that has what its unit would have (no network, the user's
  * own uid, no capability, read-only) and mounts the new directories, not those that a pod

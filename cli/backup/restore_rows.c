@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych restore: the database. The archive has rows and nothing else. The schema is made by
  * migrate, of the version that the rows are of; then psql reads them into it as the tables'
  * owner, who is no superuser, by statements of ours alone; then migrate goes on to the

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See client.h.
+ */
 #include "cli/base/client.h"
 
 #include "cli/base/sse.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The owner's API over its unix socket: one connection, one request at a time. No
  * proxy, no environment, no redirect. An answer that isn't 2xx becomes the error that
  * the vessel named.

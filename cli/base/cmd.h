@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The subcommands of lych. Each run() gets its own argv (argv[0] is the
  * subcommand's name), parses it with argp and returns an exit code: 0 ok,
  * 1 refused or failed, 2 usage, 3 not found, 4 unavailable, 78 set-up;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See config_file.h.
+ */
 #include "cli/base/config_file.h"
 
 #include "cli/base/trusted.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The user's codex.yaml, as every command of lych reads it. */
+/*
+ * Runs in lych.
+ * The user's codex.yaml, as every command of lych reads it.
+ */
 #ifndef LYCH_CLI_BASE_CONFIG_FILE_H
 #define LYCH_CLI_BASE_CONFIG_FILE_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * How an error is shown: title, text, code and hint, or one line of JSON.
+ */
 #include "cli/base/cmd.h"
 
 #include "cli/base/client.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See machine.h.
+ */
 #include "cli/base/machine.h"
 
 #include "cli/base/proc.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine's npm and pip are told to install from. */
+/*
+ * Runs in lych.
+ * What this machine's npm and pip are told to install from.
+ */
 #ifndef LYCH_CLI_BASE_MACHINE_H
 #define LYCH_CLI_BASE_MACHINE_H
 

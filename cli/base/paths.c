@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See paths.h.
+ */
 #include "cli/base/paths.h"
 
 #include "common/cleanup.h"

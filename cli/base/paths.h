@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a user's Lychgate lives (docs/PROTOCOL.md "Programs and files"). */
+/*
+ * Runs in lych.
+ * Where a user's Lychgate lives (docs/PROTOCOL.md "Programs and files").
+ */
 #ifndef LYCH_CLI_BASE_PATHS_H
 #define LYCH_CLI_BASE_PATHS_H
 

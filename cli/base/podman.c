@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See podman.h.
+ */
 #include "cli/base/podman.h"
 
 #include "cli/base/proc.h"

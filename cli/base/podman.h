@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Podman and the user's systemd, run as programs. They are looked for in $PATH, and get
  * the environment that systemd would give them (proc_env), not this shell's. Refusals are
  * ERRID_BIND_PODMAN unless said otherwise.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See proc.h.
+ */
 #include "cli/base/proc.h"
 
 #include "common/buf.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Children of the starter: explicit environment, closed descriptors, death signal. */
+/*
+ * Runs in lych.
+ * Children of the starter: explicit environment, closed descriptors, death signal.
+ */
 #ifndef LYCH_CLI_BASE_PROC_H
 #define LYCH_CLI_BASE_PROC_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See sse.h.
+ */
 #include "cli/base/sse.h"
 
 #include "common/str.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server-sent events (common/text/event_stream.h), the subset that the vessel sends: event, id and
- * data lines, one data line an event, comments. Bytes come in any pieces. */
+/*
+ * Runs in lych.
+ * Server-sent events (common/text/event_stream.h), the subset that the vessel sends: event, id and
+ * data lines, one data line an event, comments. Bytes come in any pieces.
+ */
 #ifndef LYCH_CLI_BASE_SSE_H
 #define LYCH_CLI_BASE_SSE_H
 

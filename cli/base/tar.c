@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See tar.h.
+ */
 #include "cli/base/tar.h"
 
 #include "common/cleanup.h"

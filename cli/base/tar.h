@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * A directory as a stream of tar bytes (ustar, pax records for long names).
  * Regular files, directories and symlinks that stay inside; owners are left out, modes
  * are 0644/0755, entries are sorted: the same tree gives the same bytes. Nothing

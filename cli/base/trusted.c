@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See trusted.h.
+ */
 #include "cli/base/trusted.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Files that this program obeys: profiles, the mount allow-list, unit templates. One is
  * believed only when nobody but its owner (the user or root) can change it, or replace it
  * or any directory above it. Each refusal bears the id that the caller gives.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych doctor: attempt, don't ask. A probe tries every forbidden act inside a real
  * sandbox of each grade, and as a real job of the running service; the victims live
  * outside and are looked at from here afterwards. Then the daemons' own self-tests and

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of lych doctor: what is tried, and one line a wall. */
+/*
+ * Runs in lych.
+ * The parts of lych doctor: what is tried, and one line a wall.
+ */
 #ifndef LYCH_CLI_DOCTOR_DOCTOR_H
 #define LYCH_CLI_DOCTOR_DOCTOR_H
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What codex.yaml lets jobs ask for, and whether the keys for it are there. The walls of the
- * workers that do the asking are the vessel's to report. */
+/*
+ * Runs in lych.
+ * What codex.yaml lets jobs ask for, and whether the keys for it are there. The walls of the
+ * workers that do the asking are the vessel's to report.
+ */
 #include "cli/base/config_file.h"
 #include "cli/doctor/doctor.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The host's own policies. What they do is tried; what they are called is told with it,
  * since the name is what a person can look up and change.
  */

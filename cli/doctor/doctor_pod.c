@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The containers of a bound pod: what Podman made of the units, and what the kernel has of
  * their processes. Judged from outside, against the units as they were rendered: a mount,
  * a secret or a port that is not in its unit is one too many, wherever it came from.

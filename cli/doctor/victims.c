@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See victims.h.
+ */
 #include "cli/doctor/victims.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lych doctor puts in harm's way, and how it looks afterwards. All of it is its own.
+/*
+ * Runs in lych.
+ * What lych doctor puts in harm's way, and how it looks afterwards. All of it is its own.
  */
 #ifndef LYCH_CLI_DOCTOR_VICTIMS_H
 #define LYCH_CLI_DOCTOR_VICTIMS_H

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * The directory that artifacts of a job are fetched into.
+ */
 #ifndef LYCH_CLI_JOBS_ARTIFACTS_H
 #define LYCH_CLI_JOBS_ARTIFACTS_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych retry, rm: what a person decides of jobs that have ended. */
+/*
+ * Runs in lych.
+ * lych retry, rm: what a person decides of jobs that have ended.
+ */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"

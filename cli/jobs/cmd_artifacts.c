@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych artifacts: list, or fetch into a directory. Names come from an untrusted job. */
+/*
+ * Runs in lych.
+ * lych artifacts: list, or fetch into a directory. Names come from an untrusted job.
+ */
 #include "cli/jobs/artifacts.h"
 
 #include "cli/base/cmd.h"

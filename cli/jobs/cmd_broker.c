@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych portals, lych budget: what the broker may speak to, and what was used up. */
+/*
+ * Runs in lych.
+ * lych portals, lych budget: what the broker may speak to, and what was used up.
+ */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych gate scan; lych private add|list|remove. The services judge and keep, so that what
- * was registered counts; a text is sent to them and never shown. */
+/*
+ * Runs in lych.
+ * lych gate scan; lych private add|list|remove. The services judge and keep, so that what
+ * was registered counts; a text is sent to them and never shown.
+ */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych jobs, show, logs, cancel. */
+/*
+ * Runs in lych.
+ * lych jobs, show, logs, cancel.
+ */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"

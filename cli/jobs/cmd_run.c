@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych run: from options to a job, submit, follow, exit as the job did. */
+/*
+ * Runs in lych.
+ * lych run: from options to a job, submit, follow, exit as the job did.
+ */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych sandbox: the options of profiles and of the command line become one command line of
  * lych-sandbox, which replaces this program. Nothing is decided here: what lych-sandbox
  * would refuse it refuses still.

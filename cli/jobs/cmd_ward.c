@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych ward list|test: the rules of the broker, and one decision explained by them. */
+/*
+ * Runs in lych.
+ * lych ward list|test: the rules of the broker, and one decision explained by them.
+ */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych why: how a job ended and why, in plain words. Everything comes from the job's
  * result, which the sandbox and the tomb wrote; nothing from what the job printed. A wall
  * is named only where a record or the end itself names it: a job that failed by itself is

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See follow.h.
+ */
 #include "cli/jobs/follow.h"
 
 #include "cli/base/cmd.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follow one job to its end: output live, Ctrl-C cancels, a lost stream is resumed. */
+/*
+ * Runs in lych.
+ * Follow one job to its end: output live, Ctrl-C cancels, a lost stream is resumed.
+ */
 #ifndef LYCH_CLI_JOBS_FOLLOW_H
 #define LYCH_CLI_JOBS_FOLLOW_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See profile.h.
+ */
 #include "cli/jobs/profile.h"
 
 #include "cli/base/trusted.h"

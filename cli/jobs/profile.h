@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Profiles: options of lych-sandbox kept in a file. Whoever could write one could open a
  * hole, so a file is believed only when nobody but its owner (the user or root) can change
  * it or any directory above it, and when the sandbox that it describes cannot write there.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See run_spec.h.
+ */
 #include "cli/jobs/run_spec.h"
 
 #include "cli/base/cmd.h"

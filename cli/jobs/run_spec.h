@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what a person asked of lych run to the spec of a job. */
+/*
+ * Runs in lych.
+ * From what a person asked of lych run to the spec of a job.
+ */
 #ifndef LYCH_CLI_JOBS_RUN_SPEC_H
 #define LYCH_CLI_JOBS_RUN_SPEC_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych audit tail: the last records of the audit log, and those that follow. It reads the
  * scribe's files (docs/PROTOCOL.md, "The audit log"), which are the user's: no daemon need
  * run. It shows, it does not verify: that is `lych-audit verify`.

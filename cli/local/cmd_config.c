@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych config init|check: a codex.yaml to begin with; and what one means for jobs. */
+/*
+ * Runs in lych.
+ * lych config init|check: a codex.yaml to begin with; and what one means for jobs.
+ */
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
 #include "cli/base/machine.h"

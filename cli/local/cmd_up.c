@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych up, lych down. One starter a data directory and a runtime directory: both
  * hold a lock that lives as long as its process. A second start finds the holder,
  * asks the vessel for its version and says who runs.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Theory of operation
  *
  * Entries are taken in the order in which they were made. One that is a regular file of

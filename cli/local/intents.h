@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The host's side of the reactor: takes the vessel's intents, each once. The vessel is
  * trusted but lives in a container that may be taken over one day: what it drops can say
  * one word of four and nothing else, is opened beneath its directory and never followed,

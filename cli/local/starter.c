@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A starter as other commands see it: who holds the data directory, and in what state. */
+/*
+ * Runs in lych.
+ * A starter as other commands see it: who holds the data directory, and in what state.
+ */
 #include "cli/local/up.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The starter's long life: PostgreSQL, scribe, vessel and tomb as children, started in
  * that order, restarted with backoff when one dies, stopped in reverse order.
  * One thread, one poll loop. A part that does not move any more is killed, and so started

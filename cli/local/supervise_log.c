@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The starter: the logs of its parts. What can be made to write into one (a login that is
+/*
+ * Runs in lych.
+ * The starter: the logs of its parts. What can be made to write into one (a login that is
  * refused, a thousand times a second) must not fill the disk, so a log that grew large is kept
- * once beside itself and begins anew, at a start and while its part runs. */
+ * once beside itself and begins anew, at a start and while its part runs.
+ */
 #include "cli/local/supervise_priv.h"
 
 #include "common/cleanup.h"

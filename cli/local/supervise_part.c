@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One part of the starter: its command line, its log, its start, and what it says until
- * it is ready. When that happens is supervise.c's. */
+/*
+ * Runs in lych.
+ * One part of the starter: its command line, its log, its start, and what it says until
+ * it is ready. When that happens is supervise.c's.
+ */
 #include "cli/local/supervise_priv.h"
 
 #include "cli/base/proc.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the starter share: its parts and their states. Private to
- * cli/supervise*.c. */
+/*
+ * Runs in lych.
+ * What the files of the starter share: its parts and their states. Private to
+ * cli/supervise*.c.
+ */
 #ifndef LYCH_CLI_LOCAL_SUPERVISE_PRIV_H
 #define LYCH_CLI_LOCAL_SUPERVISE_PRIV_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The starter's watch: who is stopped or stuck is killed, and started again as if it had died.
  *
  * Scribe, vessel and tomb write a line to their readiness pipe at every few turns of their loops

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The embedded starter. up_pg.c owns the private PostgreSQL cluster, up_wall.c
  * the tomb's wall, up_cgroup.c its group, supervise.c the processes, cmd_up.c the
  * commands.

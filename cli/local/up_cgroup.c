@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Which mechanism keeps a job's limits in embedded mode. Theory of operation:
  *
  * Where a systemd user manager runs and has the memory and pids controllers, the

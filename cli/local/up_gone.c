@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See up_gone.h.
+ */
 #include "cli/local/up_gone.h"
 
 #include "common/cleanup.h"

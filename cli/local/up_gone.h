@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Is the tomb that ran here before dead, with everything that it started? Theory of operation:
  *
  * A tomb is process 1 of a pid namespace, and whatever it started is inside. When such a

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The logins of embedded mode: each tomb's secrets, then `lych-vessel migrate` for all. */
+/*
+ * Runs in lych.
+ * The logins of embedded mode: each tomb's secrets, then `lych-vessel migrate` for all.
+ */
 #include "cli/local/up.h"
 
 #include "cli/base/proc.h"

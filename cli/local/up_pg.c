@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The private PostgreSQL cluster: unix socket only, scram for everybody, data
  * checksums, named roles. It is built in data.tmp and renamed when it is complete, so
  * an interrupted build is seen and done again. Roles, database and schema are made by

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a tomb of embedded mode sees (up_wall.c has the theory): clones of what it needs in a
- * tmpfs of its own. */
+/*
+ * Runs in lych.
+ * What a tomb of embedded mode sees (up_wall.c has the theory): clones of what it needs in a
+ * tmpfs of its own.
+ */
 #include "cli/local/up_wall.h"
 
 #include "cli/local/up.h"

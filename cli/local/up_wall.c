@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The tomb's wall in embedded mode. Theory of operation:
  *
  * In a pod a container stands around the tomb; on a bare workstation this file

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tomb's wall in embedded mode: up_wall.c, its processes; up_root.c, its root. */
+/*
+ * Runs in lych.
+ * The tomb's wall in embedded mode: up_wall.c, its processes; up_root.c, its root.
+ */
 #ifndef LYCH_CLI_LOCAL_UP_WALL_H
 #define LYCH_CLI_LOCAL_UP_WALL_H
 

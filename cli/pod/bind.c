@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See bind.h.
+ */
 #include "cli/pod/bind.h"
 
 #include "cli/base/config_file.h"

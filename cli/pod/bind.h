@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych bind: codex.yaml becomes the units of a pod. Theory of operation:
  *
  *  1. Everything is judged before anything is written: the configuration file, each value

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies where, whose it is, and the private rendering. */
+/*
+ * Runs in lych.
+ * What lies where, whose it is, and the private rendering.
+ */
 #include "cli/pod/bind.h"
 
 #include "common/cleanup.h"

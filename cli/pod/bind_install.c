@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Units to where Quadlet looks for them, and away again. The former set is kept in memory
  * until the new one is proved: a process that is killed in between leaves files that the
  * receipt knows, so that the next run sets right what this one left.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych status, where the units of a pod are bound. */
+/*
+ * Runs in lych.
+ * lych status, where the units of a pod are bound.
+ */
 #include "cli/pod/bind.h"
 
 #include "cli/base/client.h"

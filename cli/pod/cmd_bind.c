@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych bind, lych unbind. */
+/*
+ * Runs in lych.
+ * lych bind, lych unbind.
+ */
 #include "cli/base/cmd.h"
 #include "cli/pod/bind.h"
 #include "cli/ui/diff.h"

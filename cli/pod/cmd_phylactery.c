@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych _phylactery: the main process of the database's container. The same cluster as in
  * embedded mode (up_pg.c: initdb on first use, our configuration at every start), then
  * this process becomes the server: it gets the service manager's signals itself. Secrets

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * lych react: what the systemd unit lychgate-reactor.service runs, on the host, outside of
  * every container: carries out what the vessel asked for. lych request: ask for it.
  */

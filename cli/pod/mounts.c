@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See mounts.h.
+ */
 #include "cli/pod/mounts.h"
 
 #include "cli/base/trusted.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Which directories of the user's may be mounted into the tomb's container. Theory of
  * operation:
  *

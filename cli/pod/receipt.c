@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See receipt.h.
+ */
 #include "cli/pod/receipt.h"
 
 #include "cli/base/trusted.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * What lych bind wrote, by name and sha256: the only proof that a unit is its own. A name
  * in it is a name of ours (unit_name_is_ours), so a receipt that somebody made up can not
  * point lych at another file.

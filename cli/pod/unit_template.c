@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See unit_template.h.
+ */
 #include "cli/pod/unit_template.h"
 
 #include "cli/ui/render.h"

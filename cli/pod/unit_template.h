@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Templates of Quadlet units. A unit file is a small program: systemd expands %x and $X,
  * undoes quotes and backslashes, and Podman splits at ':' and ','. So a value that comes
  * from the configuration is checked for the place that it goes to when it is set, and

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See units.h.
+ */
 #include "cli/pod/units.h"
 
 #include "cli/base/paths.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The units of one profile, rendered in memory, and what is required of each before it may
  * be installed: a template that was changed or forgotten must not open a wall in silence.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * What every unit of ours must say, and must not. The templates say it too; this is the
  * second look, at the text that is about to be installed, by rules that do not come from
  * the same file: a key that is not known here is refused in [Container] and [Pod], so

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in a sandbox of lych doctor.
  * lych-probe: attempts what a job must not be able to do, one line an act:
  *
  *	ACT <tab> refused|SUCCEEDED|inert <tab> ANSWER

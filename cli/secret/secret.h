@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The two places where values lie: embedded mode's files and Podman's secret store. The
  * caller names one; nothing guesses. Values are wiped by whoever holds them.
  */

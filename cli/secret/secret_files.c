@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embedded mode's secrets: <data>/secrets/NAME, 0600 in a directory 0700 of ours. */
+/*
+ * Runs in lych.
+ * Embedded mode's secrets: <data>/secrets/NAME, 0600 in a directory 0700 of ours.
+ */
 #include "cli/secret/secret.h"
 
 #include "common/cleanup.h"

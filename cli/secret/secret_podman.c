@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Podman's secrets, through its own command. A value goes in on stdin and comes out on
  * stdout of `inspect --showsecret`, both through memory that has no name: never argv, the
  * environment or a file.

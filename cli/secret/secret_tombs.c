@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See secret_tombs.h.
+ */
 #include "cli/secret/secret_tombs.h"
 
 #include "common/cleanup.h"

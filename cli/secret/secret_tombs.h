@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * The tombs of a store: each has a generation there, and two secrets made from it
  * (common/crypto/tomb_secret.h). Who makes them: `lych up`, `lych bind`, `lych secret`.
  */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See denials.h.
+ */
 #include "cli/ui/denials.h"
 
 #include "common/proto/denied.h"

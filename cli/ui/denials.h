@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The denials in a job's result, back as what the sandbox told. */
+/*
+ * Runs in lych.
+ * The denials in a job's result, back as what the sandbox told.
+ */
 #ifndef LYCH_CLI_UI_DENIALS_H
 #define LYCH_CLI_UI_DENIALS_H
 

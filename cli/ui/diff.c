@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See diff.h.
+ */
 #include "cli/ui/diff.h"
 
 #include "common/cleanup.h"

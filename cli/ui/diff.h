@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A unified diff of two small texts, by lines. */
+/*
+ * Runs in lych.
+ * A unified diff of two small texts, by lines.
+ */
 #ifndef LYCH_CLI_UI_DIFF_H
 #define LYCH_CLI_UI_DIFF_H
 

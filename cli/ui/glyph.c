@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See glyph.h.
+ */
 #include "cli/ui/glyph.h"
 
 unsigned glyph_len(unsigned char c)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One character of a text that a job controls: how long, which one, and whether a terminal may
- * see it. */
+/*
+ * Runs in lych.
+ * One character of a text that a job controls: how long, which one, and whether a terminal may
+ * see it.
+ */
 #ifndef LYCH_CLI_UI_GLYPH_H
 #define LYCH_CLI_UI_GLYPH_H
 

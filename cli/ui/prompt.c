@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See prompt.h.
+ */
 #include "cli/ui/prompt.h"
 #include "common/attr.h"
 #include <errno.h>

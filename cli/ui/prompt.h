@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a person at a terminal and shown to nobody: no echo, no argv, no history. */
+/*
+ * Runs in lych.
+ * What is asked of a person at a terminal and shown to nobody: no echo, no argv, no history.
+ */
 #ifndef LYCH_CLI_UI_PROMPT_H
 #define LYCH_CLI_UI_PROMPT_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See render.h.
+ */
 #include "cli/ui/render.h"
 
 #include "cli/ui/denials.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * What people see. Text that a job controls is never trusted: in tables every control
  * byte, bidi control and invalid byte is shown escaped; a job's output on a terminal
  * passes term_filter.h. Pipes get raw bytes.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See term_filter.h.
+ */
 #include "cli/ui/term_filter.h"
 
 #include "cli/ui/glyph.h"

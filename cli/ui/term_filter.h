@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * A job's bytes on a person's terminal. What has been shown stays: nothing moves the cursor
  * back, erases, or hides what is written. Through go printable text, line feeds, tabs, and of
  * "select graphic rendition" (SGR) colours, bold, faint, italic, underline, inverse and

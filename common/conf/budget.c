@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys budgets, gate and egress of codex.yaml: how much, how long, how private. */
+/*
+ * Runs in lych and the vessel.
+ * The keys budgets, gate and egress of codex.yaml: how much, how long, how private.
+ */
 #include "common/conf/priv.h"
 
 #include "common/str.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych and the vessel.
  * Three stages. lint.c admits a small, unsurprising subset of YAML (see
  * there). libcyaml then checks the shape: every value is a string to it, so that
  * none of its number and bool readings is used. Last, each value is parsed and

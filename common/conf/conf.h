@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych and the vessel.
  * codex.yaml, read strictly: the only caller of libcyaml. libcyaml's own
  * leniencies (numbers like 12abc, any word as a bool, a second document, NUL cut)
  * are closed here: numbers are strings through parse_*, booleans strict enums,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych and the vessel.
  * What codex.yaml says about the broker: who may be asked (portals, registries), who may
  * ask what (ward), how much (budgets), what may not leave (gate), and the caps of one
  * request (egress). Plain data, valid by construction: conf_parse() refuses the rest.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych and the vessel.
  * The subset of YAML that a codex.yaml may use: block and one-line flow mappings,
  * plain words of letters, digits and "_./:-", one-line quoted strings without
  * escapes, lists of these with a "- " each, comments. No tab, no document marker or

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key models of a portal: their prices, and what one request may be. */
+/*
+ * Runs in lych and the vessel.
+ * The key models of a portal: their prices, and what one request may be.
+ */
 #include "common/conf/priv.h"
 
 #include "common/mem.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The key pod of codex.yaml: what `lych bind` renders. */
+/*
+ * Runs in lych and the vessel.
+ * The key pod of codex.yaml: what `lych bind` renders.
+ */
 #include "common/conf/priv.h"
 
 #include "common/mem.h"

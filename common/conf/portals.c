@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys portals and registries of codex.yaml: to whom the vessel may speak at all. */
+/*
+ * Runs in lych and the vessel.
+ * The keys portals and registries of codex.yaml: to whom the vessel may speak at all.
+ */
 #include "common/conf/priv.h"
 
 #include "common/mem.h"

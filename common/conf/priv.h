@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by conf.c, lint.c and the files that read one key each. */
+/*
+ * Runs in lych and the vessel.
+ * Shared by conf.c, lint.c and the files that read one key each.
+ */
 #ifndef LYCH_COMMON_CONF_PRIV_H
 #define LYCH_COMMON_CONF_PRIV_H
 

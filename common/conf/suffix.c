@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych and the vessel.
  * Domains below which strangers have names: of a registry ("co.uk") or of a house that gives
  * them away ("github.io"). A wildcard there would allow whoever takes a name.
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `lych config init` writes: every key at its default, with a word on each. */
+/*
+ * Runs in lych and the vessel.
+ * What `lych config init` writes: every key at its default, with a word on each.
+ */
 #include "common/conf/conf.h"
 
 static const char template[] =

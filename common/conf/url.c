@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych and the vessel.
  * The URLs, hosts and addresses that codex.yaml may name. The grammar is smaller than
  * that of the URLs which jobs ask for: a person wrote these and can write them plainly.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych and the vessel.
  * The key ward of codex.yaml: who may ask what. A rule has exactly one target, and only
  * the keys that mean something for it; a name that nothing in the file bears is an
  * error, never a rule that matches nothing.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Theory of operation. A daemon calls confine_self() once, after it has opened
  * what only a free process may open (configuration, secrets, listeners; the tomb
  * has exec'd its spawner) and before it reads a byte from anybody. The order is

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Self-confinement of the daemons (vessel, egress workers, scribe, tomb): no_new_privs, dumpable 0, no capabilities, Landlock to exactly their
  * own directories, seccomp to the calls that they need, then a self-test that
  * attempts what was just forbidden. Any failure: the daemon exits 78.

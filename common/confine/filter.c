@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The daemons' seccomp filter, as data. Three answers: allowed; EPERM for what
  * is known and refused; ENOSYS for what nobody here has looked at, so that a
  * newer glibc falls back instead of failing. A foreign architecture (and x32) kills.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the files of confine: not for anybody else. */
+/*
+ * Runs in any process.
+ * Between the files of confine: not for anybody else.
+ */
 #ifndef LYCH_COMMON_CONFINE_PRIV_H
 #define LYCH_COMMON_CONFINE_PRIV_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See probe.h.
+ */
 #include "common/confine/probe.h"
 
 #ifdef LYCH_TEST_BUILD

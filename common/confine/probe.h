@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Test builds only: a confined daemon tries what a file lists and says what
  * happened (tests judge from the outside). The file is read before confinement.
  */

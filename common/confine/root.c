@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * A root of one's own: user and mount namespaces in which only the policy's paths
  * exist. Every source is cloned by descriptor (open_tree) before anything is
  * mounted, so a source may lie below the directory that the new root covers.

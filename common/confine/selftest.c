@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The walls of a daemon, tried from inside. Each attempt is made so that it would
  * do no harm if the wall were missing: what replaces or forks the process is
  * called with arguments that the kernel refuses with another error than the

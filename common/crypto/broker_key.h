@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The key of one attempt's own broker (struct broker_key), as tomb and vessel both make it
  * from the lease: the tomb gives it to the job, the vessel looks for it in what the job
  * sends away. It tells nothing of the token. PROTOCOL.md has the formula.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HMAC-SHA256 (RFC 2104) under a key of 32 bytes. */
+/*
+ * Runs in any process.
+ * HMAC-SHA256 (RFC 2104) under a key of 32 bytes.
+ */
 #ifndef LYCH_COMMON_CRYPTO_HMAC_H
 #define LYCH_COMMON_CRYPTO_HMAC_H
 

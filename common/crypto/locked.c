@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See locked.h.
+ */
 #include "common/crypto/locked.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for a credential: never swapped, never in a core file, wiped when it goes. */
+/*
+ * Runs in any process.
+ * Memory for a credential: never swapped, never in a core file, wiped when it goes.
+ */
 #ifndef LYCH_COMMON_CRYPTO_LOCKED_H
 #define LYCH_COMMON_CRYPTO_LOCKED_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See sha256.h.
+ */
 #include "common/crypto/sha256.h"
 
 #include "common/mem.h"

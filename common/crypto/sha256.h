@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256 over OpenSSL's EVP; the only user of libcrypto. A digest that cannot be
- * computed aborts, as memory that cannot be had does. */
+/*
+ * Runs in any process.
+ * SHA-256 over OpenSSL's EVP; the only user of libcrypto. A digest that cannot be
+ * computed aborts, as memory that cannot be had does.
+ */
 #ifndef LYCH_COMMON_CRYPTO_SHA256_H
 #define LYCH_COMMON_CRYPTO_SHA256_H
 

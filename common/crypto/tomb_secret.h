@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Each tomb's own secrets, as starter, `lych bind`, migrate and vessel all make them from a
  * master that no tomb ever holds: its database password and its bearer on the work socket.
  * docs/SECRETS.md has the formula and known answers.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See wiped.h.
+ */
 #include "common/crypto/wiped.h"
 
 #include <malloc.h>

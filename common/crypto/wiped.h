@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * malloc and its kin with memory that is wiped when it is given back: for a library that
  * copies a credential about in buffers of its own (libcurl: its list of headers, the request
  * that it sends). NULL when there is none, as libc's.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See deps_read.h.
+ */
 #include "common/json/deps_read.h"
 
 #include "common/buf.h"

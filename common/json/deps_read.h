@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `deps` of a job's specification: the vessel reads it when it accepts the job, the tomb
- * when it runs it. */
+/*
+ * Runs in any process.
+ * `deps` of a job's specification: the vessel reads it when it accepts the job, the tomb
+ * when it runs it.
+ */
 #ifndef LYCH_COMMON_JSON_DEPS_READ_H
 #define LYCH_COMMON_JSON_DEPS_READ_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See json.h.
+ */
 #include "common/json/json.h"
 
 #include "common/jsonw.h"

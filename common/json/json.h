@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Strict JSON from outside, the only user of json-c. json-c in strict mode still
  * takes duplicate keys, single quotes, NaN, raw control bytes, overlong UTF-8,
  * NUL in keys and clamps integers; a pre-scan of our own refuses all of these

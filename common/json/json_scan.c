@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The pre-scan: a complete RFC 8259 recogniser with the tightenings of RFC
  * 7493. json-c sees only bytes that passed it, so none of json-c's leniencies
  * (duplicate keys, single quotes, NaN, leading zeros, raw control bytes,

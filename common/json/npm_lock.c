@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See npm_lock.h.
+ */
 #include "common/json/npm_lock.h"
 
 #include "common/jsonw.h"

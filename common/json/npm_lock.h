@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * A package-lock.json (version 2 or 3, docs.npmjs.com/cli/configuring-npm/package-lock-json)
  * as a job may have it fetched: every pin is a name, a version and its digest, of the one
  * registry that the codex names. What names another place is refused: a link, a workspace,

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See children.h.
+ */
 #include "common/net/children.h"
 
 #include <signal.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * A process that forks workers: what daemons that may start nothing themselves leave to a
  * child of theirs, which they fork before they confine themselves. It is told of its
  * children's ends by a descriptor, and they end with it.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See health.h.
+ */
 #include "common/net/health.h"
 
 #include "common/cleanup.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon's own question to itself, for a container's health check: no shell, no other
- * program. One blocking exchange on a unix socket. */
+/*
+ * Runs in any process.
+ * A daemon's own question to itself, for a container's health check: no shell, no other
+ * program. One blocking exchange on a unix socket.
+ */
 #ifndef LYCH_COMMON_NET_HEALTH_H
 #define LYCH_COMMON_NET_HEALTH_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * curl multi on the loop. The peer is one unix socket, so there is no name
  * to resolve, no thread, no TLS, no proxy. curl's own descriptors (its wakeup
  * pair) are made in httpc_new, before a daemon confines itself.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP client on the loop (curl multi), for one peer on a unix socket. */
+/*
+ * Runs in any process.
+ * HTTP client on the loop (curl multi), for one peer on a unix socket.
+ */
 #ifndef LYCH_COMMON_NET_HTTPC_H
 #define LYCH_COMMON_NET_HTTPC_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See httpc_multi.h.
+ */
 #include "common/net/httpc_multi.h"
 
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * A curl multi handle on the loop: its descriptors, its timer, its finished transfers.
  * curl forbids calls into the multi handle from within its callbacks, so who waits for
  * transfers is called from the loop, outside of curl, and may add, remove and free what it

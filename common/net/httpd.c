@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Connections and dispatch. A connection does one thing at a time (enum
  * conn_state): read a head, read its body, wait for the handler, write the
  * answer. Ownership: the server owns connections, a handler owns the request

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * HTTP/1.1 server over libevent's bufferevents: on a unix socket that it makes,
  * or on a listening descriptor that somebody hands in (a job's own loopback).
  *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The framing gate: raw bytes of a request head in, a struct gate_head or a
  * refusal out. It is the only parser of requests, so there is no second reading
  * that could differ from it. Whatever two HTTP implementations have ever been

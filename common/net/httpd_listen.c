@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Listening and accepting: a unix socket of our own, whose clients are told 503
  * beyond the cap, or one that was handed in, whose clients are a hostile job. That
  * one is bounded by not accepting: at the cap until a connection ends, and after a

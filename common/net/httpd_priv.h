@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by httpd*.c, its tests and the gate's fuzz target; nobody else. */
+/*
+ * Runs in any process.
+ * Shared by httpd*.c, its tests and the gate's fuzz target; nobody else.
+ */
 #ifndef LYCH_COMMON_NET_HTTPD_PRIV_H
 #define LYCH_COMMON_NET_HTTPD_PRIV_H
 

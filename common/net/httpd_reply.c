@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a handler reads of a request, and the answers. */
+/*
+ * Runs in any process.
+ * What a handler reads of a request, and the answers.
+ */
 #include "common/net/httpd.h"
 #include "common/net/httpd_priv.h"
 

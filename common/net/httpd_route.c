@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a decoded path to a route and its parameters. */
+/*
+ * Runs in any process.
+ * From a decoded path to a route and its parameters.
+ */
 #include "common/net/httpd.h"
 #include "common/net/httpd_priv.h"
 

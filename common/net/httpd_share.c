@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Who holds how much of a server that many clients share. A connection is a stranger's
  * until a request on it has shown whose it is; from then on what it holds counts against
  * that client's share. So one client can neither take every place nor all memory: of

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Answers of unknown length, in chunks. The stream's owner holds it until on_close
  * (the client went, or was too slow), end or abort. A stream that was cut off stays
  * valid for its owner until on_close, which comes from the loop and never from

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See loop.h.
+ */
 #include "common/net/loop.h"
 #include "common/fs.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One event loop per process over libevent: timers, descriptors, signals. */
+/*
+ * Runs in any process.
+ * One event loop per process over libevent: timers, descriptors, signals.
+ */
 #ifndef LYCH_COMMON_NET_LOOP_H
 #define LYCH_COMMON_NET_LOOP_H
 

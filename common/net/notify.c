@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See notify.h.
+ */
 #include "common/net/notify.h"
 
 #include "common/cleanup.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readiness: sd_notify(3) by hand (NOTIFY_SOCKET) and, for the embedded starter, which also hears
- * that the loop turns, lines on an inherited descriptor. */
+/*
+ * Runs in any process.
+ * Readiness: sd_notify(3) by hand (NOTIFY_SOCKET) and, for the embedded starter, which also hears
+ * that the loop turns, lines on an inherited descriptor.
+ */
 #ifndef LYCH_COMMON_NET_NOTIFY_H
 #define LYCH_COMMON_NET_NOTIFY_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the tomb.
  * Theory of operation
  *
  * A pool is first-in-first-out queues of calls, one of those that do not yield and one for

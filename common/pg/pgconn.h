@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the tomb.
  * Asynchronous libpq on the loop: a small pool of connections to one server
  * over its unix socket, prepared statements by name, an absolute deadline per
  * call, reconnection with jittered backoff, LISTEN. What jobs ask for yields: a

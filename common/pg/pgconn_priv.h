@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the pool of database connections: pgconn.c, its pool and calls; pgconn_wire.c, one
- * connection; pgconn_result.c, what the server answers. */
+/*
+ * Runs in the vessel and the tomb.
+ * Inside the pool of database connections: pgconn.c, its pool and calls; pgconn_wire.c, one
+ * connection; pgconn_result.c, what the server answers.
+ */
 #ifndef LYCH_COMMON_PG_PGCONN_PRIV_H
 #define LYCH_COMMON_PG_PGCONN_PRIV_H
 

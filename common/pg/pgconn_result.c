@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server answers: rows, and which errors mean what. */
+/*
+ * Runs in the vessel and the tomb.
+ * What the server answers: rows, and which errors mean what.
+ */
 #include "common/mem.h"
 #include "common/pg/pgconn_priv.h"
 #include "common/str.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection of the pool: connecting, preparing and sending, what comes back. */
+/*
+ * Runs in the vessel and the tomb.
+ * One connection of the pool: connecting, preparing and sending, what comes back.
+ */
 #include "common/mem.h"
 #include "common/pg/pgconn_priv.h"
 #include <assert.h>

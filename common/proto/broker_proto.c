@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See broker_proto.h.
+ */
 #include "common/proto/broker_proto.h"
 
 #include "common/base64.h"

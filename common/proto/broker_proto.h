@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The broker as a job meets it: what the sandbox makes, the tomb serves, the SDKs, pip and
  * npm find through their variables, and lych-ask and lych-fetch speak. Who asks has the
  * tomb on the other end, never the vessel or a provider.

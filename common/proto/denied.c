@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See denied.h.
+ */
 #include "common/proto/denied.h"
 
 #include "common/str.h"

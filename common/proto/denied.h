@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * What a wall refused (struct spawn_denied), in names, in JSON and in a sentence. One place
  * for lych-sandbox, the tomb and the command line, so that they say the same.
  *

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See deps.h.
+ */
 #include "common/proto/deps.h"
 
 #include "common/str.h"

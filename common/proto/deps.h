@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * What a job may name as its dependencies (`deps` of the job spec). Names, versions and
  * hashes, never a URL, a path, an option or a marker: what is fetched comes from the
  * registries of codex.yaml or not at all.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See intent.h.
+ */
 #include "common/proto/intent.h"
 
 #include <assert.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * What the vessel may ask of the host: these words, and nothing beside them. A file of
  * reactor/ holds one word and a newline; its name is ID.intent, ID a version 4 UUID.
  */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See job_spec.h.
+ */
 #include "common/proto/job_spec.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Any process. What the spec of a job may have (docs/PROTOCOL.md, "Job spec"), for all who read or
  * write one: lych, the vessel, the tomb, and the sandbox where it means the same.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * How bytes of any length go with a message: a spec (the NUL-separated block that lych-sandbox
  * reads) to the spawner, from there to a warm keeper, from there to its job; files to the
  * tomb's file workers, and what they harvested back. They are a sealed memfd that comes first

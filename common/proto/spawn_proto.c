@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See spawn_proto.h.
+ */
 #include "common/proto/spawn_proto.h"
 
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The channel between the tomb and the spawner (lych-sandbox --serve FD): one
  * SOCK_SEQPACKET socketpair, one message a packet, fixed-size structs in host
  * byte order (both ends are the same build:

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See wire.h.
+ */
 #include "common/proto/wire.h"
 
 #include <assert.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Any process. The bytes of a frame or a file: taken from the front, never more than are left; and
  * put at the end of a buffer. Numbers have their least byte first, unless it says otherwise.
  *

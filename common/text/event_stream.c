@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See event_stream.h.
+ */
 #include "common/text/event_stream.h"
 
 #include <string.h>

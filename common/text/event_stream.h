@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Any process. Splits a stream of events (text/event-stream, WHATWG's Server-Sent Events) into its
  * lines and events, as every reader of such streams here reads them.
  *

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See hazard.h.
+ */
 #include "common/text/hazard.h"
 
 #include "common/buf.h"

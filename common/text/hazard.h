@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Names that the trusted side obeys. The hand-off is where sandboxes are escaped in
  * practice: a job leaves a file that git, an editor, an agent, a shell or an interpreter
  * later runs or believes, without anybody having asked for it. The table

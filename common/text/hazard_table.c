@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of hazard.h, by who would obey the file. A new row needs a reason that a person
- * understands: it is shown to them. `make docs` afterwards. */
+/*
+ * Runs in any process.
+ * The rows of hazard.h, by who would obey the file. A new row needs a reason that a person
+ * understands: it is shown to them. `make docs` afterwards.
+ */
 #include "common/text/hazard.h"
 
 #include "common/attr.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See ignorable.h.
+ */
 #include "common/text/ignorable.h"
 
 #include "common/attr.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Characters that show nothing: whoever compares names or looks for words leaves them out. */
+/*
+ * Runs in any process.
+ * Characters that show nothing: whoever compares names or looks for words leaves them out.
+ */
 #ifndef LYCH_COMMON_TEXT_IGNORABLE_H
 #define LYCH_COMMON_TEXT_IGNORABLE_H
 

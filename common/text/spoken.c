@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * Theory of operation. An event is read whole, parsed, and walked twice: first to learn in
  * which channels it speaks and whether it ends something, then to give each string to its
  * channel's filter. A string is told apart by its place: the keys on the way to it and

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The texts that a stream of events speaks. A model's text comes as a few letters in each
  * of many events, in several channels at once (a choice, a block, a tool's arguments); who
  * looks for something in it has to read on from event to event. This takes the bytes of a

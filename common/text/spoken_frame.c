@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * See spoken_frame.h.
+ */
 #include "common/text/spoken_frame.h"
 
 #include "common/attr.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in any process.
  * The frame of an event: that event with nothing in it but the way to one text and the small values beside
  * it, cut in two where the text goes. So what a filter holds can go out later, as an event of the same kind.
  */

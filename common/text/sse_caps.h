@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes of event streams, related to each other; bytes. */
+/*
+ * Runs in any process.
+ * Sizes of event streams, related to each other; bytes.
+ */
 #ifndef LYCH_COMMON_TEXT_SSE_CAPS_H
 #define LYCH_COMMON_TEXT_SSE_CAPS_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel, the egress worker and the gate worker.
+ * See pulse.h.
+ */
 #include "common/worker/pulse.h"
 
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel, the egress worker and the gate worker.
  * Signs of life of the egress workers and of their parent, without a message: a number in a
  * page that one shows and another watches (common/watch.h). Each has a page of its own, and
  * a worker that lies in it only hides that itself is stuck. The same page has the note of what

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vessel, and its workers. Whose is what is being parsed just now: a note in a page that
+ * Runs in the vessel, the egress worker and the gate worker.
+ * Whose is what is being parsed just now: a note in a page that
  * outlives whoever writes it, so that after a death it is known what was being read. The
  * vessel's page is a file, a worker's is shared with the vessel (pulse.h). Nothing is
  * synced: a process's death is to be survived, not the machine's.

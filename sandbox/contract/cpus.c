@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych-sandbox.
+ * See cpus.h.
+ */
 #include "sandbox/contract/cpus.h"
 
 #include <stdbool.h>

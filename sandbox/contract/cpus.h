@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-sandbox.
  * Which CPUs a job gets: as many as its limit says, those with the fewest jobs of ours.
  * Among equals the one that the parent is on: the kernel put it there because it was free,
  * and the job, which is forked there, need not move.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych-sandbox.
+ * See handover.h.
+ */
 #include "sandbox/contract/handover.h"
 
 #include "common/fdpass.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the keeper's side (limits.c, keeper.c, start.c, report.c, serve.c)
- * share beyond sandbox.h. */
+/*
+ * Runs in lych-sandbox.
+ * What the files of the keeper's side (limits.c, keeper.c, start.c, report.c, serve.c)
+ * share beyond sandbox.h.
+ */
 #ifndef LYCH_SANDBOX_CONTRACT_KEEPER_H
 #define LYCH_SANDBOX_CONTRACT_KEEPER_H
 

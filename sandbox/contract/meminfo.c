@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the keeper, and in the spawner, which builds nothing ahead when memory is short. */
+/*
+ * Runs in the spawner and the keeper.
+ * The spawner builds nothing ahead when memory is short.
+ */
 #include "sandbox/contract/meminfo.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the whole machine has, of /proc/meminfo: bounds what one job could have hidden. */
+/*
+ * Runs in the spawner and the keeper.
+ * What the whole machine has, of /proc/meminfo: bounds what one job could have hidden.
+ */
 #ifndef LYCH_SANDBOX_CONTRACT_MEMINFO_H
 #define LYCH_SANDBOX_CONTRACT_MEMINFO_H
 

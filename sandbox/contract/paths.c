@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych-sandbox.
+ * See paths.h.
+ */
 #include "sandbox/contract/paths.h"
 
 #include <stddef.h>

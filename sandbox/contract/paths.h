@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job sees of the host: lists, ended by NULL, that the private root (full) and the
- * Landlock rules (floor) share. */
+/*
+ * Runs in lych-sandbox.
+ * What a job sees of the host: lists, ended by NULL, that the private root (full) and the
+ * Landlock rules (floor) share.
+ */
 #ifndef LYCH_SANDBOX_CONTRACT_PATHS_H
 #define LYCH_SANDBOX_CONTRACT_PATHS_H
 

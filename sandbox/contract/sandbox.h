@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-sandbox.
  * The inner contract of lych-sandbox. One job is four processes, each the parent of the next,
  * and a fifth when it lives for more than a moment:
  *

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the keeper, who counts, and in the meter, who asks: see shared_maps.h. */
+/*
+ * Runs in the keeper and the meter.
+ * The keeper counts, the meter asks: see shared_maps.h.
+ */
 #include "sandbox/contract/shared_maps.h"
 
 #include "sandbox/contract/meminfo.h"

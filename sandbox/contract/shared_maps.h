@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper and the meter.
  * What a job asked for in shared mappings. One without a descriptor, or of /dev/zero, is an object
  * of just the length that was asked for: no descriptor of it can be had, so it never grows, and once
  * most of it is unmapped nothing tells how long it was. The sum of what was asked for bounds what

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * The birth of a sandbox: everything that the keeper does before the job runs. Two
  * halves: what the walls are built from (birth_give), and what one job brings (the second
  * half of birth_give in a cold start, birth_bind in a warm one). Between them a warm

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the keeper, which writes, and in the guard, which tells. A flood finds its kind and leaves
- * one number behind. */
+/*
+ * Runs in the keeper and the guard.
+ * The keeper writes, the guard tells. A flood finds its kind and leaves
+ * one number behind.
+ */
 #include "sandbox/keeper/denials.h"
 
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper and the guard.
  * What was refused to a job: kinds, counted. The keeper writes them into memory that it shares
  * with the guard, which tells them to the parent when the job is over: what a keeper knew is
  * not lost with it.

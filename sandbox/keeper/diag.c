@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the keeper. */
+/*
+ * Runs in the keeper and the meter.
+ * See diag.h.
+ */
 #include "sandbox/keeper/diag.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper and the meter.
  * The sockets of the job's own network namespace as the kernel lists them (sock_diag(7)), and
  * what they hold: also what no descriptor shows, such as what waits in connections that nobody
  * has accepted, or what a closed socket still has to deliver. Grade full.

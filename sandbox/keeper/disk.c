@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the keeper.
+ * See disk.h.
+ */
 #include "sandbox/keeper/disk.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * How much disk a job uses: an incremental walk over the trees that it may
  * write, a bounded number of entries a step. Nothing is followed, no device
  * boundary is crossed, hard links count once.

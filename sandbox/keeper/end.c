@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the keeper: what is looked at once more when a job ends.
+ * Runs in the keeper.
+ * What is looked at once more when a job ends.
  *
  * It begins before the job is reaped. When the listener of its filter hangs up, every
  * process that the filter was on is on its way through the kernel's exit, and none of them

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the keeper: what the job has on the disk. A look may have to wait for the job, for its
+ * Runs in the keeper.
+ * What the job has on the disk. A look may have to wait for the job, for its
  * neighbours on the file system, or for the disk itself; the meter goes on meanwhile, and judges
  * by what was added to the file system how long that may last (sample.c).
  */

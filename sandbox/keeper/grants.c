@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the keeper.
+ * See grants.h.
+ */
 #include "sandbox/keeper/grants.h"
 
 #include "common/cleanup.h"

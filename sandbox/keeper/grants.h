@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * What the walls of a job let it do with a path, worked out from the spec (--explain). This
  * tells, it does not decide: the kernel does, by the rules of walls.c and the mounts of
  * root.c, and a mistake here is a wrong sentence.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the guard: from its fork until nothing of the job is left. See guard.h. */
+/*
+ * Runs in the guard.
+ * From its fork until nothing of the job is left. See guard.h.
+ */
 #include "sandbox/keeper/guard.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper and the guard.
  * The guard: the clock of one job, and its parent. The keeper forks it, it forks the job.
  *
  * Whoever measures a job, or acts on what is the job's, can be made to wait by it: the lock of

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the guard share: guard.c (its life), guard_pulse.c (its look at the
- * keeper), guard_report.c (what the parent is told). */
+/*
+ * Runs in the guard.
+ * What the files of the guard share: guard.c (its life), guard_pulse.c (its look at the
+ * keeper), guard_report.c (what the parent is told).
+ */
 #ifndef LYCH_SANDBOX_KEEPER_GUARD_PRIV_H
 #define LYCH_SANDBOX_KEEPER_GUARD_PRIV_H
 

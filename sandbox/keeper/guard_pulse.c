@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the guard: is the meter held? It says since when it is about something; the kernel
+ * Runs in the guard.
+ * Is the meter held? It says since when it is about something; the kernel
  * says (/proc/PID/status) whether it waits for a processor, which is no fault of anybody's, and how
  * often it has left one. One that has neither waited for a processor nor had one for a second
  * is blocked, by the job. One that is stopped is so by somebody outside, as the job may signal

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the guard: the last message about a job. */
+/*
+ * Runs in the guard.
+ * The last message about a job.
+ */
 #include "sandbox/contract/keeper.h"
 #include "sandbox/keeper/guard_priv.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the meter.
  * Memory and disk that no process owns. Without a cgroup nobody counts them, and
  * a job that sets out to hide could hold the machine's whole memory in them:
  *

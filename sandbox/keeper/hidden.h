@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the meter.
  * What a job keeps alive without a process that maps or holds it: see hidden.c.
  * One sample is hidden_begin(), what the walk over the tree meets, hidden_end().
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the meter: what was filled and hidden between two looks. It has no size that anybody
+ * Runs in the meter.
+ * What was filled and hidden between two looks. It has no size that anybody
  * could see, but the machine's shared memory has grown by it. What came in that time, and neither
  * objects behind descriptors nor mapped pages explain, belongs to the place that is new.
  */

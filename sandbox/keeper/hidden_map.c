@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the meter: what a line of /proc/PID/maps says of a file. */
+/*
+ * Runs in the meter.
+ * What a line of /proc/PID/maps says of a file.
+ */
 #include "sandbox/keeper/hidden.h"
 
 #include <inttypes.h>

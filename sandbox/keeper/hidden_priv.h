@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by hidden*.c. */
+/*
+ * Runs in the meter.
+ * Shared by hidden*.c.
+ */
 #ifndef LYCH_SANDBOX_KEEPER_HIDDEN_PRIV_H
 #define LYCH_SANDBOX_KEEPER_HIDDEN_PRIV_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the keeper and the meter.
+ * See inode_set.h.
+ */
 #include "sandbox/keeper/inode_set.h"
 
 #include "common/mem.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set of (device, inode), or of other pairs, bounded: past the bound everything counts as new, so that an
- * overflow over-counts and never hides. */
+/*
+ * Runs in the keeper and the meter.
+ * A set of (device, inode), or of other pairs, bounded: past the bound everything counts as new, so that an
+ * overflow over-counts and never hides.
+ */
 #ifndef LYCH_SANDBOX_KEEPER_INODE_SET_H
 #define LYCH_SANDBOX_KEEPER_INODE_SET_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the job.
  * The job's own process, from fork to exec: the stages in their order. Each stage either
  * stands or ends everything: its name, errno and text go out on the status socket and
  * the process leaves with 78. The socket is O_CLOEXEC: end of file there means that the

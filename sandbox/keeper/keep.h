@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's state, shared by its birth (birth.c), its loop (keeper.c), its looks
- * at files (files.c) and the last one (end.c); the meter (meter.c, sample.c) has a copy of it. */
+/*
+ * Runs in the keeper and the meter.
+ * The keeper's state, shared by its birth (birth.c), its loop (keeper.c), its looks
+ * at files (files.c) and the last one (end.c); the meter (meter.c, sample.c) has a copy of it.
+ */
 #ifndef LYCH_SANDBOX_KEEPER_KEEP_H
 #define LYCH_SANDBOX_KEEPER_KEEP_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the keeper: one per job. Builds the root, forks the guard (guard.h), which forks the
+ * Runs in the keeper.
+ * One per job. Builds the root, forks the guard (guard.h), which forks the
  * job, then one poll loop over five things: the status socket (until exec), the parent's
  * socket (until it has a spec), the guard, the calls that the job may only make through us
  * (notify.h), and the next look at the files.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-sandbox, the keeper and the job.
  * Limits. With a delegated cgroup v2 directory every job gets a leaf of its own,
  * and each value is written, read back and compared: a limit that the kernel
  * rounded away or ignored is not a limit. rlimits stand always, under the leaf

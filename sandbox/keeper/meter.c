@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the meter: the keeper's child that measures the job's memory and processes, and nothing
+ * Runs in the meter.
+ * The keeper's child that measures the job's memory and processes, and nothing
  * else. Not the keeper itself, which acts on files for the job and counts them: a disk may make it
  * wait for seconds, and the job's memory would not be looked at meanwhile. What the meter looks
  * into can only be held by the job, so when it is held for a second the guard ends the job.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener: from the job to the keeper, and the answers. See notify.h. */
+/*
+ * Runs in the keeper.
+ * The listener: from the job to the keeper, and the answers. See notify.h.
+ */
 #include "sandbox/keeper/notify.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * The calls that the keeper answers: the listener of the job's seccomp filter.
  *
  * Some calls cannot be judged from registers, and Landlock does not see them: in floor a

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * sched_setaffinity for the job, within the CPUs that the keeper gave it: they are how
  * --cpus stands where no cgroup holds it. Only for threads of the caller's own process, in
  * full for any process of the job (its pid namespace has no others but the keeper and the guard).

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the keeper: a refused call becomes a record (denials.h). */
+/*
+ * Runs in the keeper.
+ * A refused call becomes a record (denials.h).
+ */
 #include "sandbox/keeper/notify.h"
 
 #include "common/mem.h"

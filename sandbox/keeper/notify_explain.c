@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * --explain: before the kernel does what a job asked of a file or an address, the keeper
  * notes which wall will refuse. The kernel always goes on and decides by itself: what is
  * noted is never part of an answer, and a job that changes its arguments meanwhile only

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * Calls that a limit stands before.
  *
  * fallocate(2) takes a gibibyte of disk in two milliseconds, faster than any look. The keeper

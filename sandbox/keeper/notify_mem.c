@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the keeper reads of a thread that waits for its answer. All of it is hostile, and
+/*
+ * Runs in the keeper.
+ * What the keeper reads of a thread that waits for its answer. All of it is hostile, and
  * belongs to that thread only if notify_still_waits() says so afterwards. What it writes goes
- * where that thread may write itself. */
+ * where that thread may write itself.
+ */
 #include "sandbox/keeper/notify.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * Mode, owner, times and extended attributes, on behalf of the job (grade floor; in full only
  * attributes are set here). The keeper is of the same uid and holds no capability that would
  * let it change a file, so the kernel's own checks are those that the job would have met; what

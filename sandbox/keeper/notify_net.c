@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * What a job asks of network interfaces by ioctl, in full. The kernel answers for the network
  * namespace in which the socket was made, and any socket will do: a stdio that came from
  * outside would tell the host's interfaces, addresses and MACs. So the keeper asks in the

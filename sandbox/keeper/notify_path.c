@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * From a path that a job named to a descriptor that the keeper may act on (grade floor).
  *
  * The keeper never looks at anything outside of the job's writable trees, not even to find

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the meter.
+ * See pace.h.
+ */
 #include "sandbox/keeper/pace.h"
 
 #define WATCH_USEC (10 * USEC_PER_MSEC)

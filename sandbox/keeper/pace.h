@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the meter.
  * When the meter looks again: before what there is room for can have been filled, and not so soon
  * that looking takes a large part of the time, unless the job is about to pass its limit.
  */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the keeper.
+ * See room.h.
+ */
 #include "sandbox/keeper/room.h"
 
 static uint64_t larger(uint64_t a, uint64_t b)

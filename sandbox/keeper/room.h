@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper.
  * What the disk limit of a job still covers, between two looks at its files. Others write on the
  * same file system, and what was added to that since the last look may be theirs or the job's: so
  * there are two answers.

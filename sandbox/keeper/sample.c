@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the meter: one look at what the job's processes use, against its limits. How often:
+ * Runs in the meter.
+ * One look at what the job's processes use, against its limits. How often:
  * pace.h.
  */
 #include "sandbox/keeper/keep.h"

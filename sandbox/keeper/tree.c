@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enumerating a hostile process tree through /proc. What it uses: use.c. */
+/*
+ * Runs in the keeper and the meter.
+ * Enumerating a hostile process tree through /proc. What it uses: use.c.
+ */
 #include "sandbox/keeper/tree.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper and the meter.
  * The processes of one job as its keeper sees them, and what they use.
  * Grade full: everything in the job's pid namespace but the keeper (pid 1) and the guard.
  * Grade floor: every descendant of the guard, which is their subreaper.

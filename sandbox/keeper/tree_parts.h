@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between tree.c, which lists, and use*.c, which measure. */
+/*
+ * Runs in the keeper and the meter.
+ * Between tree.c, which lists, and use*.c, which measure.
+ */
 #ifndef LYCH_SANDBOX_KEEPER_TREE_PARTS_H
 #define LYCH_SANDBOX_KEEPER_TREE_PARTS_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the keeper: what a hostile process tree uses, through /proc.
+ * Runs in the meter.
+ * What a hostile process tree uses, through /proc.
  *
  * What counts as memory: anonymous pages, swap and page tables of every
  * process, shared anonymous memory, memfds (also those that nobody has mapped),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the meter.
  * What the processes of one job use, as their keeper finds it through /proc.
  *
  * A look has two halves. What changes fastest and is told at once, the pages of each process,

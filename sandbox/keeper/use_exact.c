@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the keeper: the memory of each process by its share of every page (the kernel walks
+ * Runs in the meter.
+ * The memory of each process by its share of every page (the kernel walks
  * its page tables for it), a few processes at a look. Address spaces that processes share count
  * once.
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the keeper: one round over what the job's processes hold, in slices. Each process has
+ * Runs in the meter.
+ * One round over what the job's processes hold, in slices. Each process has
  * its descriptor tables read (threads may have tables of their own; one that is shared is read
  * once) and its mappings counted. Two things a job could hide behind are looked through: a thread
  * group whose leader has exited (its /proc/PID shows neither memory nor descriptors; the tasks

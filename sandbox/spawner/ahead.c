@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the spawner.
+ * See ahead.h.
+ */
 #include "sandbox/spawner/ahead.h"
 
 #include "common/cleanup.h"

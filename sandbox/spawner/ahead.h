@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the spawner.
  * The Landlock rules of the next cold job in grade floor, but for what is its own: made by the
  * spawner while it has nothing else to do, given to one keeper, used once. It is to floor what
  * the template root is to full. Two hundred system calls that nobody then waits for.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in the spawner: what it does not wait for. */
+/*
+ * Runs in the spawner.
+ * What it does not wait for.
+ */
 #include "sandbox/spawner/endings.h"
 
 #include "common/attr.h"

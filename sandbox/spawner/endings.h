@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the spawner.
  * Keepers of which nothing more is wanted: their jobs' ends were told, or will be when a lost one
  * is proved to be gone. The kernel takes its time over a namespace, and a keeper may be held
  * longer than its job, by another's lock: the spawner waits for none of them.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the spawner.
+ * The warm sandboxes: how many, of which kind, and when the next is built.
+ */
 #include "sandbox/spawner/serve.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the spawner.
  * The spawner: lych-sandbox --serve FD. The tomb starts it before it confines
  * itself, so it inherits none of the tomb's walls, and raises its own.
  *

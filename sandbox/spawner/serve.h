@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the spawner (serve.c, serve_job.c, serve_walls.c, pool.c) share. */
+/*
+ * Runs in the spawner.
+ * What the files of the spawner (serve.c, serve_job.c, serve_walls.c, pool.c) share.
+ */
 #ifndef LYCH_SANDBOX_SPAWNER_SERVE_H
 #define LYCH_SANDBOX_SPAWNER_SERVE_H
 

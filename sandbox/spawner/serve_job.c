@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spawner's jobs: a RUN is judged and becomes a keeper, what a keeper says is passed on. */
+/*
+ * Runs in the spawner.
+ * The spawner's jobs: a RUN is judged and becomes a keeper, what a keeper says is passed on.
+ */
 #include "sandbox/spawner/serve.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the spawner.
  * The spawner's own walls, and where it stands behind them.
  *
  * Grade full has two mount namespaces. The jobs namespace holds a private root with the

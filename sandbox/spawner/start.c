@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-sandbox.
  * The parent's side of a keeper: starting one, and seeing to it that nothing of it is left,
  * whatever way it ended, without waiting for anything that the job could hold.
  *

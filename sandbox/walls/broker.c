@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper and the job.
  * The one door in the job's walls, and who holds which side of it.
  *
  * Full: a TCP socket that listens on the loopback of the job's own network namespace. The

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors of a job's broker (common/proto/broker_proto.h). ERRID_SANDBOX_BROKER. */
+/*
+ * Runs in the keeper and the job.
+ * The descriptors of a job's broker (common/proto/broker_proto.h). ERRID_SANDBOX_BROKER.
+ */
 #ifndef LYCH_SANDBOX_WALLS_BROKER_H
 #define LYCH_SANDBOX_WALLS_BROKER_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the keeper, the guard and the job.
+ * See caps.h.
+ */
 #include "sandbox/walls/caps.h"
 
 #include <linux/capability.h>

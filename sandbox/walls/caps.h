@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper, the guard and the job.
  * The capability sets of this process by the kernel's own two calls. Not by libcap: it
  * allocates for each question, and a process that was just forked copies a page for each
  * that it touches, in every start of a job.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the job.
  * Descriptors. A descriptor is a right that no path check sees again: a directory of the
  * host, a socket with a route, another job's pipe. So the job starts with three, each
  * looked at, and what the stages themselves need is O_CLOEXEC and counted.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych-sandbox.
+ * See keyring.h.
+ */
 #include "sandbox/walls/keyring.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of the session that lych-sandbox was started from. */
+/*
+ * Runs in lych-sandbox.
+ * The keys of the session that lych-sandbox was started from.
+ */
 #ifndef LYCH_SANDBOX_WALLS_KEYRING_H
 #define LYCH_SANDBOX_WALLS_KEYRING_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the spawner and the keeper.
+ * See mounts.h.
+ */
 #include "sandbox/walls/mounts.h"
 
 #include "common/cleanup.h"

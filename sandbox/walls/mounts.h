@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mounts by descriptor: what the private root (root.c) and the spawner's template of it
- * (template.c) are built from. Errors: ERRID_SANDBOX_ROOT with the path that failed. */
+/*
+ * Runs in the spawner and the keeper.
+ * Mounts by descriptor: what the private root (root.c) and the spawner's template of it
+ * (template.c) are built from. Errors: ERRID_SANDBOX_ROOT with the path that failed.
+ */
 #ifndef LYCH_SANDBOX_WALLS_MOUNTS_H
 #define LYCH_SANDBOX_WALLS_MOUNTS_H
 

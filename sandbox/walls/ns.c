@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Namespaces, identity maps and descriptors of the sandbox's own processes:
- * the keeper and the spawner. */
+/*
+ * Runs in the spawner and the keeper.
+ * Namespaces, identity maps and descriptors of the sandbox's own processes:
+ * the keeper and the spawner.
+ */
 #include "common/cleanup.h"
 #include "common/str.h"
 #include "sandbox/contract/keeper.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the job.
  * What a job does not see below /proc, in full.
  *
  * The /proc of a pid namespace shows the job's processes only, but the rest of it is the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the spawner and the keeper.
  * The private root of grade full.
  *
  * We are pid 1 of fresh user, mount, pid, network, ipc and uts namespaces, with

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the spawner, the keeper and the job.
  * Installs the filter of seccomp_table.c, with a listener for the keeper. One program a kind of sandbox, compiled once
  * into static memory, and what the keeper answers from: the parent does it before the fork, the children inherit it.
  */

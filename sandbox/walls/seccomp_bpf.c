@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the spawner, the keeper and the job.
  * The table (seccomp_table.c) becomes classic BPF: architecture first (anything else is
  * killed, and so is x32), then a binary search over the numbers, then the clauses of one
  * call.

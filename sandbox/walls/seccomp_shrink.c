@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the spawner and the keeper.
  * A shorter filter with the same answers. The kernel checks, translates and walks the
  * program at every start of a job, some 0.4 us an instruction, and half of what
  * seccomp_bpf.c emits stands elsewhere too: returns, and the checks that several calls

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the spawner, the keeper and the job.
+ * See seccomp_table.h.
+ */
 #include "sandbox/walls/seccomp_table.h"
 #include "common/attr.h"
 #include "sandbox/contract/shared_maps.h"

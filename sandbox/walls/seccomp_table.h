@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the spawner, the keeper and the job.
  * The answer to every system call, as data. Reviewed up to Linux 6.18 (number 469); a
  * number that no list names is ENOSYS.
  *

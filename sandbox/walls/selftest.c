@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the job.
  * The last stage before exec, in the job itself: walk into each wall once. A wall that
  * was raised and does not hold (an outer filter that answers for the kernel, an LSM that
  * is a stub, a namespace shared by mistake) is found here, and the job does not run.

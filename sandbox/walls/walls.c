@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the keeper and the job.
  * Privileges and Landlock.
  *
  * Capabilities: in grade full the job's user namespace gave its first process all of

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * Exchanges: from a request that a front end has read to the last byte of its answer.
  *
  *	queued ── its turn to be parsed ──> asked ── the vessel's head ──> streaming

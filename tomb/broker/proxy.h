@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * The broker of one job, as the tomb serves it: HTTP on the job's own loopback (grade
  * full) or frames on its descriptor 3 (floor), see common/proto/broker_proto.h. What the job
  * asks is parsed, judged for form and size, rebuilt as an intent, and sent over the work

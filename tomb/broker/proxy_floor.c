@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * The broker as frames on the job's descriptor 3 (common/proto/broker_proto.h). The other end
  * is hostile: a packet that is cut, that brings descriptors or is no frame is refused
  * with an X and ends the request it belongs to, and the next one is read a little later:

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a request on the broker's descriptor: the pure part, a fuzz target. */
+/*
+ * Runs in the tomb.
+ * The head of a request on the broker's descriptor: the pure part, a fuzz target.
+ */
 #ifndef LYCH_TOMB_BROKER_PROXY_FLOOR_H
 #define LYCH_TOMB_BROKER_PROXY_FLOOR_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * The head of a request on the broker's descriptor: strict JSON into a struct floor_head.
+ */
 #include "tomb/broker/proxy_floor.h"
 
 #include "common/cleanup.h"

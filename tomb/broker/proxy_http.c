@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * The broker as HTTP/1.1 on the job's own loopback. The job's side is hostile: what
  * common/net/httpd.h promises about framing, caps and deadlines is used to the full, a
  * key is checked before a byte of a body is read, and a flood waits in the backlog of its

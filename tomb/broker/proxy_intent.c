@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See proxy_intent.h.
+ */
 #include "tomb/broker/proxy_intent.h"
 
 #include "common/base64.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * What a job says to its broker -> the structured intents of the work socket, and what
  * the vessel refuses -> the form that the job's own program expects. Pure: bytes in,
  * bytes out. Nothing of a request goes on as it came: a body is parsed strictly and

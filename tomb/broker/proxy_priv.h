@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by proxy*.c and its tests. */
+/*
+ * Runs in the tomb.
+ * Shared by proxy*.c and its tests.
+ */
 #ifndef LYCH_TOMB_BROKER_PROXY_PRIV_H
 #define LYCH_TOMB_BROKER_PROXY_PRIV_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tomb's side of its file workers: who does what next, and who is waited for. */
+/*
+ * Runs in the tomb.
+ * The tomb's side of its file workers: who does what next, and who is waited for.
+ */
 #include "tomb/files/files.h"
 
 #include "common/cleanup.h"

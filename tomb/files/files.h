@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * Theory of operation. A call about a directory can wait in the kernel, where no signal ends
  * it: for the lock of a directory that a job's thread holds while it gets no processor, or for
  * the one lock that a file system has for renames. The thread that renews leases must not

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the files' parent.
  * The parent of the file workers (tomb/files/files.h). It is asked by one byte and answers with the
  * tomb's end of a new worker's socket; it reads nothing that anybody else wrote. Its end is
  * that of its children: by their death signal, which reaches them inside its own Landlock

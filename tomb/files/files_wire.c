@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb, the files' parent and the file worker.
+ * See files_wire.h.
+ */
 #include "tomb/files/files_wire.h"
 
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb, the files' parent and the file worker.
  * Messages between the tomb and its file workers (tomb/files/files.h): one SOCK_SEQPACKET pair a
  * worker, fixed structs in host byte order (the worker is a fork of the tomb), one request at
  * a time. Each request is answered by any number of FILES_BUSY and one FILES_DONE or

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the file worker.
  * A file worker (tomb/files/files.h): takes one task at a time from the tomb, does it, answers. It
  * may be made to wait for ever by whoever holds a directory; that is what it is for.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the file worker.
  * Both pattern and path come from outside, so a backtracking matcher is out of the
  * question ("*a*a*a*b"). This one keeps the set of pattern positions that can be
  * reached after each byte of the path: time is pattern * path, memory one bit a byte.

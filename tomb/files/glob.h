@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Globs on relative paths: '?' one byte, '*' any run without '/', '**' any run. */
+/*
+ * Runs in the file worker.
+ * Globs on relative paths: '?' one byte, '*' any run without '/', '**' any run.
+ */
 #ifndef LYCH_TOMB_FILES_GLOB_H
 #define LYCH_TOMB_FILES_GLOB_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the file worker.
+ * See harvest.h.
+ */
 #include "tomb/files/harvest.h"
 
 #include "common/cleanup.h"

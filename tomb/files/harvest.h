@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the file worker.
  * What a job leaves behind, taken out of its workspace after the last of its processes
  * is dead: by directory descriptor, never through a link or a mount, regular files with
  * one name only, within caps on count, size, depth and on how much is looked at at all.

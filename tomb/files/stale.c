@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb and the file worker.
+ * See stale.h.
+ */
 #include "tomb/files/stale.h"
 
 #include "common/buf.h"

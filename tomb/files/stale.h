@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb and the file worker.
+ * No process of an earlier tomb stands in a folder of a job.
+ */
 #ifndef LYCH_TOMB_FILES_STALE_H
 #define LYCH_TOMB_FILES_STALE_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb and the file worker.
+ * See workspace.h.
+ */
 #include "tomb/files/workspace.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb and the file worker.
  * A job's folder jobs/<id>.<epoch>/work, which enters the sandbox: from the unpacking on it is
  * the job's, so everything below it is reached by openat2 only. And its spool
  * spool/<id>.<epoch>/, which never does: inputs on their way in, output on its way out. They

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See blob.h.
+ */
 #include "tomb/job/blob.h"
 
 #include "common/cleanup.h"

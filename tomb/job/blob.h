@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blobs between the vessel's store and files of the tomb, in parts. */
+/*
+ * Runs in the tomb.
+ * Blobs between the vessel's store and files of the tomb, in parts.
+ */
 #ifndef LYCH_TOMB_JOB_BLOB_H
 #define LYCH_TOMB_JOB_BLOB_H
 

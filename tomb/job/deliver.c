@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transfers of one job: inputs in, output and artifacts out. What touches its folder is
- * asked of the file workers. */
+/*
+ * Runs in the tomb.
+ * The transfers of one job: inputs in, output and artifacts out. What touches its folder is
+ * asked of the file workers.
+ */
 #include "tomb/job/run.h"
 
 #include "common/cleanup.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See denials.h.
+ */
 #include "tomb/job/denials.h"
 
 #include "common/mem.h"

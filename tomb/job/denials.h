@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the walls refused one job, as the spawner tells it: bounded, for its result. */
+/*
+ * Runs in the tomb.
+ * What the walls refused one job, as the spawner tells it: bounded, for its result.
+ */
 #ifndef LYCH_TOMB_JOB_DENIALS_H
 #define LYCH_TOMB_JOB_DENIALS_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See job.h.
+ */
 #include "tomb/job/job.h"
 
 #include "common/attr.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * One job from claimed to reported: a pure state machine. It does no I/O and sees
  * time only through what it is told; events go in, actions come out (runner.c carries
  * them out). So every order of events can be tried from a table or a seed.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See relay.h.
+ */
 #include "tomb/job/relay.h"
 
 #include "common/buf.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * A job's output: pipe -> spool file -> vessel. The pipe is always read, through a cap,
  * so that neither a silent vessel nor a loud job blocks anything; what the vessel has not
  * taken waits on the disk and resumes at the offset that the vessel expects. On a full

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See report.h.
+ */
 #include "tomb/job/report.h"
 
 #include "common/jsonw.h"

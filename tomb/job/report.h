@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The result of a job (docs/PROTOCOL.md) as JSON. */
+/*
+ * Runs in the tomb.
+ * The result of a job (docs/PROTOCOL.md) as JSON.
+ */
 #ifndef LYCH_TOMB_JOB_REPORT_H
 #define LYCH_TOMB_JOB_REPORT_H
 

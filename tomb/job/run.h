@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One job under way: what runner.c (events, reports) and deliver.c (transfers) share. */
+/*
+ * Runs in the tomb.
+ * One job under way: what runner.c (events, reports) and deliver.c (transfers) share.
+ */
 #ifndef LYCH_TOMB_JOB_RUN_H
 #define LYCH_TOMB_JOB_RUN_H
 

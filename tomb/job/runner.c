@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See runner.h.
+ */
 #include "tomb/job/runner.h"
 
 #include "common/cleanup.h"

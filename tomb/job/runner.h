@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The I/O around the job machine: carries out its actions and feeds it what happens. */
+/*
+ * Runs in the tomb.
+ * The I/O around the job machine: carries out its actions and feeds it what happens.
+ */
 #ifndef LYCH_TOMB_JOB_RUNNER_H
 #define LYCH_TOMB_JOB_RUNNER_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See spawn.h.
+ */
 #include "tomb/job/spawn.h"
 
 #include "common/cleanup.h"

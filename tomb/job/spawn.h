@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * The spawner's client. The spawner (lych-sandbox --serve) is executed first, before the
  * tomb reads a secret or confines itself; from then on it is one SEQPACKET socket
  * (common/proto/spawn_proto.h). A broken promise on it is fatal for the tomb, and the end of

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See claim.h.
+ */
 #include "tomb/queue/claim.h"
 
 #include "common/mem.h"

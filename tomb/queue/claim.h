@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * When to ask for work: at once on a hint, else every 250 ms to 2 s with jitter (a
  * notification may be lost; polling is what is correct). After an unknown outcome the
  * same claim_id is sent again, so that leases whose reply was lost are not left to

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See hello.h.
+ */
 #include "tomb/queue/hello.h"
 
 #include "common/buf.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * Tomb and vessel tell each other what they are, whichever door jobs come through: at
  * the start, and from then on every HELLO_USEC, so that a vessel that was replaced is
  * noticed. A vessel that is away is waited for; one that speaks another version of the

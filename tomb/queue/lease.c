@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See lease.h.
+ */
 #include "tomb/queue/lease.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * The leases that this tomb holds: renewed together every TTL/3 and at once on a hint;
  * the queue's answer brings cancel and lost. The deadline of a lease is the boot time
  * before the claim or the extend was sent, plus TTL, minus a margin: by then its sandbox

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See notes.h.
+ */
 #include "tomb/queue/notes.h"
 
 #include "common/cleanup.h"

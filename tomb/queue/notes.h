@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * What the next tomb needs when this one dies: the leases that it holds, and the claim whose
  * answer it has not read. They are in one file of the data directory, 0600, under the
  * directory's lock, written before anything is begun with a lease.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See queue.h.
+ */
 #include "tomb/queue/queue.h"
 
 #include "common/str.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * The tomb's door to the queue: five calls, two doors (queue_pg.c straight to
  * PostgreSQL; queue_vessel.c through the vessel in profile sovereign). Every call is
  * asynchronous and idempotent; `done` is called exactly once from the loop. An err

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See queue_pg.h.
+ */
 #include "tomb/queue/queue_pg.h"
 
 #include "common/buf.h"

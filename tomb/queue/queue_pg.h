@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The door straight to PostgreSQL: a login that may execute five functions. */
+/*
+ * Runs in the tomb.
+ * The door straight to PostgreSQL: a login that may execute five functions.
+ */
 #ifndef LYCH_TOMB_QUEUE_QUEUE_PG_H
 #define LYCH_TOMB_QUEUE_QUEUE_PG_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See queue_vessel.h.
+ */
 #include "tomb/queue/queue_vessel.h"
 
 #include "common/base64.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * The door through the vessel (profile sovereign): the same five calls over the work
  * socket, for a tomb without a database login and without a network. A call is tried
  * once; no answer, or one about the vessel and not about the request, is an unknown

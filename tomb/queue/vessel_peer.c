@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See vessel_peer.h.
+ */
 #include "tomb/queue/vessel_peer.h"
 
 #include "common/json/json.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * What every request of a tomb on the work socket begins with: who it is, what version
  * of the protocol it speaks, and for a job its lease.
  */

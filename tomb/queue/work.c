@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See work.h.
+ */
 #include "tomb/queue/work.h"
 
 #include "common/buf.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * The vessel's work socket as the tomb sees it. A call is repeated, with backoff, until
  * the vessel gives a definite answer or the call is cancelled: every route is idempotent,
  * and a vessel that is away is waited for.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See deps.h.
+ */
 #include "tomb/spec/deps.h"
 
 #include "common/str.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * A job's dependencies: fetched in one sandbox, installed in another.
  *
  *	fetch	  has the registries, whatever the job itself may ask. Its workspace is

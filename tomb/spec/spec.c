@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See spec.h.
+ */
 #include "tomb/spec/spec.h"
 
 #include "common/base64.h"

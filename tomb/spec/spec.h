@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the tomb.
  * A job's spec as it comes out of the queue -> what the tomb needs. The vessel has
  * validated it and stored it as canonical JSON; it is parsed strictly all the same,
  * since the queue is another process's memory.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a person does with a job: cancel it, have it tried again, remove it. */
+/*
+ * Runs in the vessel.
+ * What a person does with a job: cancel it, have it tried again, remove it.
+ */
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/log.h"

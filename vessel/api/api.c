@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See api.h.
+ */
 #include "vessel/api/api.h"
 #include "common/cleanup.h"
 #include "common/mem.h"

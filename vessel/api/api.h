@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handlers behind the route tables (routes.c), and what they share. */
+/*
+ * Runs in the vessel.
+ * The handlers behind the route tables (routes.c), and what they share.
+ */
 #ifndef LYCH_VESSEL_API_API_H
 #define LYCH_VESSEL_API_API_H
 

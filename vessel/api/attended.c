@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See attended.h.
+ */
 #include "vessel/api/attended.h"
 
 #include "common/cleanup.h"

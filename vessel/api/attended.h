@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Jobs that somebody waits for (`lych run`): when that client is gone, the job is cancelled.
  *
  * A client that waits has a stream of the job's events open, and says in its request that it

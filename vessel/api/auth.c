@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See auth.h.
+ */
 #include "vessel/api/auth.h"
 #include "common/crypto/sha256.h"
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Who speaks. On the api socket: the peer's uid is the vessel's own. On the work
  * socket: a tomb by its name and its own bearer (registered.h), at our protocol version;
  * for what concerns a job also a lease, which must be that tomb's (lease_owner.h) and whose

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The broker's routes of the work socket: once the lease is the tomb's own, the dispatcher
- * does everything. */
+/*
+ * Runs in the vessel.
+ * The broker's routes of the work socket: once the lease is the tomb's own, the dispatcher
+ * does everything.
+ */
 #include "vessel/api/api.h"
 #include "vessel/api/auth.h"
 #include "vessel/api/lease_owner.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/budget: the books beside their limits. */
+/*
+ * Runs in the vessel.
+ * GET /v1/budget: the books beside their limits.
+ */
 #include "vessel/broker/budget.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"

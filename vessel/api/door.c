@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The queue over the work socket. The bearer was compared before, and the name found
  * among the registered tombs (auth.c); what is asked here is asked of the database on
  * that tomb's own connection, so that a lease of another tomb is as foreign as it would

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See events.h.
+ */
 #include "vessel/api/events.h"
 #include "common/cleanup.h"
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Fan-out of job changes. What is kept is a state, not a stream: for each subscriber
  * the version of its job that it has seen. A hint (NOTIFY) or, while somebody listens,
  * a timer leads to one question about all of them, which brings the jobs that are at

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The owner's side of the gate: scan a text, register what is private. Texts come in and
- * never go out again: answers hold families, places and digests. */
+/*
+ * Runs in the vessel.
+ * The owner's side of the gate: scan a text, register what is private. Texts come in and
+ * never go out again: answers hold families, places and digests.
+ */
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/mem.h"

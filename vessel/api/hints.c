@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See hints.h.
+ */
 #include "vessel/api/hints.h"
 
 #include "common/cleanup.h"

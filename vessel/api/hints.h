@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The hint for tombs that cannot LISTEN: a question that the vessel holds until a job
  * changed somewhere, or for DOOR_HINT_SEC. Only a hint: a tomb asks again without one.
  */

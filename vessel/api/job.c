@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See job.h.
+ */
 #include "vessel/api/job.h"
 #include "common/json/json.h"
 #include "common/proto/denied.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job as people see it. Pure. */
+/*
+ * Runs in the vessel.
+ * A job as people see it. Pure.
+ */
 #ifndef LYCH_VESSEL_API_JOB_H
 #define LYCH_VESSEL_API_JOB_H
 

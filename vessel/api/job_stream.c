@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * One job as a stream of events. Output is never kept in memory for a reader: it
  * is read from the stored files at the reader's offsets, as fast as the reader
  * takes it; state changes come from events.c. When the job is final and all its

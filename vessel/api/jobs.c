@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The owner's jobs: submit, list, show, output, artifacts. */
+/*
+ * Runs in the vessel.
+ * The owner's jobs: submit, list, show, output, artifacts.
+ */
 #include "common/cleanup.h"
 #include "common/json/json.h"
 #include "common/jsonw.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See lease_owner.h.
+ */
 #include "vessel/api/lease_owner.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Whose lease it is. A token is random and nobody's but its tomb's; who learned another
  * one's still can't speak for it here, as it can't at the database, where the functions
  * compare the role. An attempt's owner never changes, so it is asked for once.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The attack surface of the vessel, whole: what is not in these two tables
  * does not exist. One table a socket; {method, path, who, body cap, handler}.
  * docs/PROTOCOL.md describes each line.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * The two tables of routes: the owner's socket and the tombs'.
+ */
 #ifndef LYCH_VESSEL_API_ROUTES_H
 #define LYCH_VESSEL_API_ROUTES_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Theory of operation. common/json/json.c has refused everything that is not one
  * strict JSON object before a key is looked at. Each group of keys has one
  * reader below; a reader takes a key by its type, checks it, and stores a pointer

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * A job's description: untrusted JSON in, a checked struct and its one
  * canonical text out. Pure: no I/O, no clock. docs/PROTOCOL.md "Job spec" is the
  * rule; the tomb gets the canonical text and nothing else.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of a spec as it is stored: written from the struct, never copied from the client. */
+/*
+ * Runs in the vessel.
+ * The text of a spec as it is stored: written from the struct, never copied from the client.
+ */
 #include "vessel/api/spec.h"
 
 #include "common/jsonw.h"

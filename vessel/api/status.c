@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * GET /v1/status: what stands and who is up. It answers without a database too.
+ */
 #include "common/cleanup.h"
 #include "common/json/json.h"
 #include "common/jsonw.h"

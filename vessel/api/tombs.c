@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See tombs.h.
+ */
 #include "vessel/api/tombs.h"
 
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Who was seen on the work socket: for status and doctor, never for a decision. What a
  * tomb says about itself is repeated here, bounded.
  */

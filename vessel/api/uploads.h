@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The three steps of an upload, the same for the owner and, once its lease is checked, a
- * tomb. */
+/*
+ * Runs in the vessel.
+ * The three steps of an upload, the same for the owner and, once its lease is checked, a
+ * tomb.
+ */
 #ifndef LYCH_VESSEL_API_UPLOADS_H
 #define LYCH_VESSEL_API_UPLOADS_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the control plane share: one struct, made by main.c. */
+/*
+ * Runs in the vessel.
+ * What the parts of the control plane share: one struct, made by main.c.
+ */
 #ifndef LYCH_VESSEL_API_VESSEL_H
 #define LYCH_VESSEL_API_VESSEL_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * What the owner may see of the broker's rules: the ward, a decision of it explained rule
  * by rule (nothing is sent, no rate is taken), portals and registries. Never a secret,
  * only its name.

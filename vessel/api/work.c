@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The tombs' half of the attack surface: data of one job, from whoever holds
  * its lease. The bearer was compared before (auth.c); here each request is first
  * found to be of that tomb's own lease, and asks the database whether job, epoch and

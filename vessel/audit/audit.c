@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Theory of operation. Two streams go to the scribe. "vessel" carries what this process
  * says itself, numbered from 1 for each start. "queue" carries the outbox: rows are read
  * in their order (queue_audit_next) as long as the window has room, sent without waiting,

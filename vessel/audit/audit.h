@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The vessel's side of the audit log: ships the outbox in order, logs what is in no
  * database (starts, refused peers), and says whether the log is written. It is the only
  * one that opens claims, and lets them close by themselves when it is not sure.

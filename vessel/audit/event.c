@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See event.h.
+ */
 #include "vessel/audit/event.h"
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"

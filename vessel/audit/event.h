@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An event in OCSF's names (docs/PROTOCOL.md, "The audit log"): pure, no I/O. */
+/*
+ * Runs in the vessel.
+ * An event in OCSF's names (docs/PROTOCOL.md, "The audit log"): pure, no I/O.
+ */
 #ifndef LYCH_VESSEL_AUDIT_EVENT_H
 #define LYCH_VESSEL_AUDIT_EVENT_H
 

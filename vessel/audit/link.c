@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See link.h.
+ */
 #include "vessel/audit/link.h"
 #include "common/cleanup.h"
 #include "common/json/json.h"

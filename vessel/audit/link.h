@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * One stream of events to the scribe: numbered, sent ahead of the answers, kept until it
  * says that they are on disk, sent again after a reconnect. The connection is made anew
  * for ever; how it stands is asked for.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See budget.h.
+ */
 #include "vessel/broker/budget.h"
 #include "common/buf.h"
 #include "common/mem.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See deaths.h.
+ */
 #include "vessel/broker/deaths.h"
 
 #include "common/cleanup.h"

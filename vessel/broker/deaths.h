@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vessel. The daemons that died while they read what a job sent, or what came back for it
+ * Runs in the vessel.
+ * The daemons that died while they read what a job sent, or what came back for it
  * (reading.h): each death is an event of the audit log that says whose that was. The second
  * for one job, in whatever attempt, is a signal for containment, and ends the job.
  *

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See ward.h.
+ */
 #include "vessel/broker/ward.h"
 
 #include "common/str.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The ward: may this identity ask that portal, that registry, that URL? A pure decision
  * over the rules of codex.yaml, and beside it the one thing that has a memory, the rates.
  *

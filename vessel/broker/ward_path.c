@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Theory of operation. The path is read again and again, each time with its escapes undone
  * once more, until there are none: each stage is what some server works with. Between two
  * rounds some read characters (an overlong or full-width '%' begins an escape), others keep

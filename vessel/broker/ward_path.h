@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In the vessel: does a path lead to or below another, for whatever server reads it?
+ * Runs in the vessel.
+ * Does a path lead to or below another, for whatever server reads it?
  *
  * For rules that forbid. Servers differ in what they make of a path: they undo escapes once
  * or again, cut parameters off (";x"), drop empty segments, follow "..", take "\" for "/",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * A bucket for each limiting rule and identity. What is kept is one moment: when it will
  * be full again. So a bucket that is full need not be kept, and how many there are is
  * bounded by how many were used within a window. In the vessel's memory: a restart fills

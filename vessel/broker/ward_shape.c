@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See ward_shape.h.
+ */
 #include "vessel/broker/ward_shape.h"
 
 #include "common/attr.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In the vessel: the bytes of a path as one server or another reads characters in them.
+ * Runs in the vessel.
+ * The bytes of a path as one server or another reads characters in them.
  *
  * What is left is ASCII (for one of them, beside bytes that are no character): what a rule
  * may name, in small letters, and a few signs that mean something to ward_path.c.

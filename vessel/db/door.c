@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See door.h.
+ */
 #include "vessel/db/door.h"
 
 #include "common/buf.h"

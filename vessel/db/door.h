@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The queue's second door: tombs that hold no database login claim through the vessel.
  *
  * For each tomb that it was told of the vessel keeps database connections that are logged in with

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See door_wire.h.
+ */
 #include "vessel/db/door_wire.h"
 
 #include "common/json/json.h"

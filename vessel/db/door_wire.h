@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * What a tomb says on the work socket about itself and about its leases: the requests of
  * the queue's second door and of `hello`, from JSON. Pure, strict, and a fuzz target.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Theory of operation
  *
  * Connects over the unix socket as lych_migrate, the bootstrap superuser, and

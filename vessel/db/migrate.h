@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * `lych-vessel migrate`: a oneshot that brings the private cluster to this
  * program's schema and sets the logins' passwords. Run before `serve`, at every
  * start: it changes nothing that is right already.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * One call of vessel/db/queue.h is one SQL function of vessel_api. Every one of them
  * may be sent again after a lost connection: submit by request_id, cancel and the
  * reconciler's calls because a second time changes nothing more, the rest reads.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The vessel's side of the queue: typed calls over the vessel_api SQL functions.
  * The rules (lease, fencing, idempotency, retry) live once, in
  * the SQL files of vessel/db/schema; nothing here decides. All calls are asynchronous;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The outbox's calls: each may be sent again, for a place only ever moves forward. */
+/*
+ * Runs in the vessel.
+ * The outbox's calls: each may be sent again, for a place only ever moves forward.
+ */
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/db/queue_priv.h"

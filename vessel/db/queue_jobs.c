@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs as the API shows them: one, a page of them, those that changed. And what a person decides
- * of one that has ended. */
+/*
+ * Runs in the vessel.
+ * Jobs as the API shows them: one, a page of them, those that changed. And what a person decides
+ * of one that has ended.
+ */
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by queue.c, queue_jobs.c, queue_audit.c and budget.c. */
+/*
+ * Runs in the vessel.
+ * Shared by queue.c, queue_jobs.c, queue_audit.c and budget.c.
+ */
 #ifndef LYCH_VESSEL_DB_QUEUE_PRIV_H
 #define LYCH_VESSEL_DB_QUEUE_PRIV_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See registered.h.
+ */
 #include "vessel/db/registered.h"
 
 #include "common/crypto/locked.h"

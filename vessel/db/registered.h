@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Which tombs there are, and what each must show. The database says their names and the
  * generation of their secrets (lych-vessel migrate writes it); from that and the master,
  * which no tomb has, the vessel makes what it compares a bearer with. A tomb is thus

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel and the egress worker.
+ * See addr.h.
+ */
 #include "vessel/egress/addr.h"
 #include "common/cleanup.h"
 #include "common/str.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the egress worker.
  * Which addresses may be connected to. Public unicast ones; and of the rest exactly those
  * that a rule of the user's names, one by one: never a range, never by a name. An address
  * of this host's own counts as not public, whatever its range.

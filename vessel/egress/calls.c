@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In lych-vessel: the calls of a worker, from egress_start() to their end.
+ * Runs in the vessel.
+ * The calls of a worker, from egress_start() to their end.
  *
  * Theory of operation. Bytes of a reply are taken at once or lie in the call's own queue,
  * which the window bounds: the worker may send so many, and gets room again for what was

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * Theory of operation. Every read goes through common/proto/wire.h, so a parser may read on and ask
  * once. A compressed name may only point backwards, before where the name began, so reading
  * it ends.

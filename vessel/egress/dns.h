@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * Messages of RFC 1035 as a stub resolver needs them: one question out, one answer in. Pure
  * functions over bytes; the answer is hostile. What was not asked is not believed: records
  * count only when they hang on the name that was asked, by aliases in the same answer.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the egress worker.
+ * See easy.h.
+ */
 #include "vessel/egress/easy.h"
 
 #include "common/cleanup.h"

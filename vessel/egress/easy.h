@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * One attempt at a request as a curl handle: every setting that keeps curl from deciding
  * something by itself, the vetted addresses, and, last of all, the credential.
  */

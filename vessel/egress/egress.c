@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Theory of operation. For each worker there is a link, which the parent hands over when
  * it has forked one, and a list of calls. A worker is up once its first frame said that
  * its walls hold. Its end is the end of its link: every call that was open there ends as

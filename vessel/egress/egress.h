@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * What leaves the house, seen from the vessel. The vessel itself has no network and no
  * provider's key: it hands a request to a worker process and gets the reply back as
  * events on its loop. One worker a portal (it alone holds that portal's credential), one

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What egress.c (the workers' links), calls.c (the calls) and last_read.c (what a worker
- * read when it died) share. */
+/*
+ * Runs in the vessel.
+ * What egress.c (the workers' links), calls.c (the calls) and last_read.c (what a worker
+ * read when it died) share.
+ */
 #ifndef LYCH_VESSEL_EGRESS_EGRESS_PRIV_H
 #define LYCH_VESSEL_EGRESS_EGRESS_PRIV_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel and the egress worker.
+ * See headers.h.
+ */
 #include "vessel/egress/headers.h"
 #include "common/mem.h"
 #include "common/str.h"

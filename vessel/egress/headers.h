@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the egress worker.
  * Which header fields go out and come back. Both lists begin empty and take what is named
  * here; nothing is copied because it looked harmless. Names compare without regard to case and
  * are written in lower case.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * Theory of operation. A call is: its request read whole; the name resolved, every address
  * vetted, one attempt by curl or a few (http_attempt.c); the reply's head judged line by line,
  * its bytes redacted and handed on as far as the vessel has room (http_reply.c); an end.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The work of a worker that speaks to the network: requests in by the link, replies out. */
+/*
+ * Runs in the egress worker.
+ * The work of a worker that speaks to the network: requests in by the link, replies out.
+ */
 #ifndef LYCH_VESSEL_EGRESS_HTTP_H
 #define LYCH_VESSEL_EGRESS_HTTP_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * In an egress worker: the attempts of a call, from its request to curl's end.
  *
  * Theory of operation. The URL is put together (a portal's base is ours, so that no request

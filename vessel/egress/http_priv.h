@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What http.c (the calls and the vessel's frames), http_attempt.c (where a call goes) and
- * http_reply.c (what comes back) share. */
+/*
+ * Runs in the egress worker.
+ * What http.c (the calls and the vessel's frames), http_attempt.c (where a call goes) and
+ * http_reply.c (what comes back) share.
+ */
 #ifndef LYCH_VESSEL_EGRESS_HTTP_PRIV_H
 #define LYCH_VESSEL_EGRESS_HTTP_PRIV_H
 

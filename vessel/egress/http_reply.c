@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * In an egress worker: the reply of a call, as curl hands it out.
  *
  * Theory of operation. The head is judged line by line (reply.h) and goes to the vessel

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In lych-vessel: what a worker read when it died, and whose that was.
+ * Runs in the vessel.
+ * What a worker read when it died, and whose that was.
  *
  * Theory of operation. A worker notes in its pulse's page whose bytes it parses
  * (common/worker/reading.h). Its end with a note there is told (on_died), if the note names

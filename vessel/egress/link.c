@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel and the egress worker.
+ * See link.h.
+ */
 #include "vessel/egress/link.h"
 
 #include "common/cleanup.h"

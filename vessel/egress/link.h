@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One end of a socket between vessel and worker, on the loop: whole frames in, bytes out. */
+/*
+ * Runs in the vessel and the egress worker.
+ * One end of a socket between vessel and worker, on the loop: whole frames in, bytes out.
+ */
 #ifndef LYCH_VESSEL_EGRESS_LINK_H
 #define LYCH_VESSEL_EGRESS_LINK_H
 

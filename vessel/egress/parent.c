@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress parent.
  * Theory of operation. What a process may no longer do, its children may not either: the
  * seccomp filter and the Landlock domain of the parent bind the workers. So the parent is
  * left with the sockets of the network that they need and makes none; it is without any

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress parent.
  * The parent of the egress workers: forked from lych-vessel before that reads a secret or
  * confines itself, because the vessel can start no process later. It reads what its
  * children need of the system (authorities, name servers, own addresses), confines

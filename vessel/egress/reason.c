@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel and the egress worker.
+ * See reason.h.
+ */
 #include "vessel/egress/reason.h"
 #include "common/str.h"
 

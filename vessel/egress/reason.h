@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the egress worker.
  * Why something that a job wanted from the network was refused: one word each. The word
  * goes to the audit log and in front of the message; which public error it belongs to
  * decides what the job learns. Several reasons share one public error where the difference

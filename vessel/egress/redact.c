@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * Theory of operation. A form is a string; at each place of the text every form is tried,
  * one of its characters for one unit of the text, a unit being a byte or one escape of it.
  * No form has a '%' or a '\' in it, so a unit is read in one way only and a match needs no

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * Takes a credential out of what a server sends back: as it is, percent-encoded,
  * JSON-escaped (\uNNNN, \xNN, \/), any mix of these, in base64 and base64url at each of
  * the three alignments (these too with escapes between), and its beginning alone when

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the egress worker.
+ * See redact_reply.h.
+ */
 #include "vessel/egress/redact_reply.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * A portal's reply without the portal's credential: in the bytes as they come (redact.h),
  * and in the texts that its reader puts together from them, where the bytes of the key
  * never stand side by side. Of a stream of events those are the texts of its channels

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the egress worker.
+ * See redact_strings.h.
+ */
 #include "vessel/egress/redact_strings.h"
 
 #include "common/fnv.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * The strings of a JSON text without a credential, as the bytes pass and whatever their
  * number: those of one key are read on from one to the next. Bytes that are no JSON pass too,
  * and what stands between quotes in them is read as a string. Nothing is kept but what a

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the egress worker.
+ * See reply.h.
+ */
 #include "vessel/egress/reply.h"
 
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * The head of a hostile reply, line by line as curl hands it out: what of it may go back,
  * and what makes the whole reply unacceptable. Pure; curl is not needed to test it.
  */

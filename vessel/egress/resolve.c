@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * Theory of operation. A query is two questions, A and AAAA, each with a socket of its own: a
  * fresh port and a fresh id for every try, connected to the one server, so that an answer
  * must come from there. A try ends by a usable answer, a failure of that server or a

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * Names to addresses, for a process that has confined itself: the name servers and the hosts
  * file are read before, and from then on it needs UDP and TCP sockets and nothing else.
  *

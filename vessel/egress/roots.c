@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the egress worker.
+ * See roots.h.
+ */
 #include "vessel/egress/roots.h"
 
 #include "common/crypto/wiped.h"

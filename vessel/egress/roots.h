@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * The certificate authorities that a server's certificate must come from: the system's
  * bundle, or the file that SSL_CERT_FILE names, as every program with OpenSSL has it.
  * Read once, before the process can no longer open a file, and shared by what it forks.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the egress worker.
  * Theory of operation. One pass from the left cuts the text into scheme, authority, path
  * and query; each part is held against a set of characters that leaves nothing to interpret.
  * What a part may not contain is refused with the reason that tells a person what it was,

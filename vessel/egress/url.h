@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the egress worker.
  * The URLs that may leave: a small grammar of our own. Parsers disagree about hostile URLs,
  * so whatever two of them could read differently is refused here, and what goes on is
  * never the text that came in but one written anew from the parts.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel and the egress worker.
+ * See wire.h.
+ */
 #include "vessel/egress/wire.h"
 
 #include "common/cleanup.h"

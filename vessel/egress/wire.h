@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the egress worker.
  * What vessel and egress workers say to each other: frames on a SOCK_STREAM pair, each
  * of a call. Numbers are little-endian.
  *

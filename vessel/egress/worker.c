@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the egress worker.
+ * See worker.h.
+ */
 #include "vessel/egress/worker.h"
 
 #include "common/cleanup.h"

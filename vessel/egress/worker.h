@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the egress worker.
  * A worker from its fork to its end: reads the one secret that is its own, confines
  * itself below its parent, tries its walls, says so, works.
  */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * See anchors.h.
+ */
 #include "vessel/gate/anchors.h"
 
 static const char all[] __attribute__((aligned(8))) =

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The anchors of the rules, compiled at build time (vessel/gate/compile/compile.c). */
+/*
+ * Runs in the gate worker.
+ * The anchors of the rules, compiled at build time (vessel/gate/compile/compile.c).
+ */
 #ifndef LYCH_VESSEL_GATE_ANCHORS_H
 #define LYCH_VESSEL_GATE_ANCHORS_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * Decoder of base64 and base64url, in one line or many.
+ */
 #include "common/mem.h"
 #include "vessel/gate/decode_priv.h"
 #include "vessel/gate/kind.h"

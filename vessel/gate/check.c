@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * See check.h.
+ */
 #include "vessel/gate/check.h"
 #include "common/mem.h"
 #include "common/str.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a match of an expression hold what it looks like? */
+/*
+ * Runs in the gate worker.
+ * Does a match of an expression hold what it looks like?
+ */
 #ifndef LYCH_VESSEL_GATE_CHECK_H
 #define LYCH_VESSEL_GATE_CHECK_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * See check_person.h.
+ */
 #include "vessel/gate/check_person.h"
 
 #include "common/mem.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of what says who somebody is, or where: as gate_check() has them, one by one. */
+/*
+ * Runs in the gate worker.
+ * Checks of what says who somebody is, or where: as gate_check() has them, one by one.
+ */
 #ifndef LYCH_VESSEL_GATE_CHECK_PERSON_H
 #define LYCH_VESSEL_GATE_CHECK_PERSON_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * See decode.h.
+ */
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/utf8.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the gate worker.
  * Undoes what hides a text in a text: each run of an encoding becomes a block of the
  * result. A run that does not decode to something that could be read, or is known by its
  * first bytes, is left out: words, names and digests look like base64.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the decoders share: blocks are begun, filled, and kept if they are worth it. */
+/*
+ * Runs in the gate worker.
+ * What the decoders share: blocks are begun, filled, and kept if they are worth it.
+ */
 #ifndef LYCH_VESSEL_GATE_DECODE_PRIV_H
 #define LYCH_VESSEL_GATE_DECODE_PRIV_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * See fold.h.
+ */
 #include "vessel/gate/fold.h"
 #include "common/attr.h"
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the gate worker.
  * One text for the many ways to write it. Character by character, so that every byte of
  * the result knows where it came from.
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a match in a layer to a finding in a part, and which of two findings stays. */
+/*
+ * Runs in the gate worker.
+ * From a match in a layer to a finding in a part, and which of two findings stays.
+ */
 #include "vessel/gate/scan.h"
 
 #include "common/crypto/hmac.h"

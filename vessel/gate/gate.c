@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the gate worker.
  * Theory of operation. All parts are joined into one root text ("name: value" for an
  * object's members, a newline between others). look() searches a layer, then makes the
  * layers below it: the folded text, what runs of base64, hex, gzip and UTF-16 decode to,

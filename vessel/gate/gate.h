@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the gate worker.
  * The privatization gate: how private is a text that is about to leave, where, and why.
  *
  * This header is the judgement alone, a pure function of the text, the rules

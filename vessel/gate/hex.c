@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * Decoder of hexadecimal digits, with or without something between the pairs.
+ */
 #include "vessel/gate/decode_priv.h"
 #include "vessel/gate/runs.h"
 #include "vessel/gate/valid.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * See kind.h.
+ */
 #include "vessel/gate/kind.h"
 #include "vessel/gate/runs.h"
 #include <string.h>

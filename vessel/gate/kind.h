@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kind of file some bytes are, by their first ones. */
+/*
+ * Runs in the gate worker.
+ * What kind of file some bytes are, by their first ones.
+ */
 #ifndef LYCH_VESSEL_GATE_KIND_H
 #define LYCH_VESSEL_GATE_KIND_H
 

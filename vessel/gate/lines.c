@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * Encodings over short, indented, commented and quoted lines, as one text.
+ */
 #include "vessel/gate/decode_priv.h"
 #include <string.h>
 

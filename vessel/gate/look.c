@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is looked for in a layer beside the rules: canaries, registered terms, kinds of files, and
- * bytes that nobody can read. */
+/*
+ * Runs in the gate worker.
+ * What is looked for in a layer beside the rules: canaries, registered terms, kinds of files, and
+ * bytes that nobody can read.
+ */
 #include "vessel/gate/scan.h"
 
 #include "common/mem.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * See matcher.h.
+ */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "vessel/gate/matcher.h"
 #include "common/mem.h"

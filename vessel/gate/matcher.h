@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the gate worker.
  * The rules at work on one text: Vectorscan finds the anchors in one pass, PCRE2 searches
  * around them, the check judges. Time is linear in the text: around the anchors of one
  * rule no byte is searched more than a few times.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * See names.h.
+ */
 #include "vessel/gate/names.h"
 #include "common/attr.h"
 #include <string.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small dictionary. Names are found by it and their company only: there is no model of
- * language here, and most names are not found. */
+/*
+ * Runs in the gate worker.
+ * A small dictionary. Names are found by it and their company only: there is no model of
+ * language here, and most names are not found.
+ */
 #ifndef LYCH_VESSEL_GATE_NAMES_H
 #define LYCH_VESSEL_GATE_NAMES_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel and the gate worker.
+ * See parts.h.
+ */
 #include "vessel/gate/parts.h"
 #include "common/jsonw.h"
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the gate worker.
  * The texts of one request, as a list that owns its bytes: filled from a JSON value, a
  * URL, headers; judged (vessel/broker/gate/client.h); rewritten; and put back where they came from.
  */

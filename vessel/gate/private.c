@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the gate worker.
  * Theory of operation. Everything is searched by one rolling hash per window size, a
  * polynomial over the field of 2^61 - 1 whose base is drawn from the store's key:
  *

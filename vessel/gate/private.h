@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the gate worker.
  * What the user registered as private, without its text: of a term the keyed hash of its
  * first bytes and an HMAC of all of it, of a file keyed fingerprints of its passages. The
  * key lies beside them (vessel data directory, "private"): whoever can read both can try

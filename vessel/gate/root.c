@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One text of all parts, and one of the borders between them. */
+/*
+ * Runs in the gate worker.
+ * One text of all parts, and one of the borders between them.
+ */
 #include "vessel/gate/scan.h"
 
 #include "common/cleanup.h"

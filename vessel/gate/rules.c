@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker and the build.
+ * See rules.h.
+ */
 #include "vessel/gate/rules.h"
 #include "common/str.h"
 #include <assert.h>

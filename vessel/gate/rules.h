@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules as a table (vessel/gate/rules.def), and the families' names. */
+/*
+ * Runs in the gate worker and the build.
+ * The rules as a table (vessel/gate/rules.def), and the families' names.
+ */
 #ifndef LYCH_VESSEL_GATE_RULES_H
 #define LYCH_VESSEL_GATE_RULES_H
 

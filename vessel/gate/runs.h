@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of bytes of one class, found without a look at most of the others. */
+/*
+ * Runs in the gate worker.
+ * Runs of bytes of one class, found without a look at most of the others.
+ */
 #ifndef LYCH_VESSEL_GATE_RUNS_H
 #define LYCH_VESSEL_GATE_RUNS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the gate worker.
  * Inside a scan (gate.c): the roots (root.c), what is found in a layer and where that is
  * in the parts (found.c), and what is looked for in each layer (look.c).
  */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * See score.h.
+ */
 #include "vessel/gate/score.h"
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of gate.h's score. */
+/*
+ * Runs in the gate worker.
+ * The arithmetic of gate.h's score.
+ */
 #ifndef LYCH_VESSEL_GATE_SCORE_H
 #define LYCH_VESSEL_GATE_SCORE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the gate worker.
  * In the gate's worker, and in lych-vessel for the ward: what a single character stands for.
  *
  * Theory of operation. Whoever hides a text writes it with characters that look like others.

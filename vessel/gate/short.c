@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the gate worker.
  * Runs of base64 and of hex that are too short for gate_decode(): any word may be one. Only
  * somebody who knows what to look for in what comes of them makes use of it, as of a
  * registered term of a few letters.

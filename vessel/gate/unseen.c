@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the gate worker.
  * Characters that show nothing and stand for bytes: Unicode's tags (U+E0000 to U+E00FF, by their
  * last byte) and variation selectors (VS1 to VS256: 0 to 255).
  *

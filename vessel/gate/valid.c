@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * See valid.h.
+ */
 #include "vessel/gate/valid.h"
 #include "common/attr.h"
 #include "common/crypto/sha256.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic by which numbers and keys prove themselves: pure, on the bytes alone. */
+/*
+ * Runs in the gate worker.
+ * Arithmetic by which numbers and keys prove themselves: pure, on the bytes alone.
+ */
 #ifndef LYCH_VESSEL_GATE_VALID_H
 #define LYCH_VESSEL_GATE_VALID_H
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel and the gate worker.
+ * See wire.h.
+ */
 #include "vessel/gate/wire.h"
 #include "common/mem.h"
 #include "common/proto/wire.h"

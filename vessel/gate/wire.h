@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel and the gate worker.
  * Vessel and gate worker: frames on a SOCK_STREAM pair, numbers in this machine's order
  * (both are one program).
  *

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker and the build.
+ * See words.h.
+ */
 #include "vessel/gate/words.h"
 #include "common/attr.h"
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the gate worker and the build.
  * What documents write where a secret would stand (vessel/gate/words.def): words that are no
  * secret, and secrets that everybody knows.
  *

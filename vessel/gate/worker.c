@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the gate worker.
  * Theory of operation. This process reads what untrusted code wrote, with two engines of
  * regular expressions and a decompressor; so it holds nothing but the rules, the hashes
  * of what the user registered, and the text at hand, and it can reach nothing but its

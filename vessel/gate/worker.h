@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gate worker: a process without network and files that answers one question after
- * the other on its socket (wire.h). It has confined itself before (vessel/egress/worker.c). */
+/*
+ * Runs in the gate worker.
+ * The gate worker: a process without network and files that answers one question after
+ * the other on its socket (wire.h). It has confined itself before (vessel/egress/worker.c).
+ */
 #ifndef LYCH_VESSEL_GATE_WORKER_H
 #define LYCH_VESSEL_GATE_WORKER_H
 

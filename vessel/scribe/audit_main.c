@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych-audit.
  * lych-audit: reads the audit log and nothing else (lych-audit(1)). First form: `verify`
  * recomputes the chain of hashes from the first line; signatures and anchors are not
  * there yet, so a log that was cut at its end or rewritten as a whole passes.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the scribe and lych-audit.
+ * See line.h.
+ */
 #include "vessel/scribe/line.h"
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the scribe and lych-audit.
  * One line of the audit log, and the chain that its lines make.
  *
  *	{"v":1,"log":"<uuid>","seq":42,"prev":"<64 hex>","ts":"...Z","boot":"<uuid>",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the scribe.
  * Every segment begins with a record of the scribe that names the streams and their last
  * numbers, so a restart reads the last segment and the one before it (for the hashes of
  * what was written lately) and never the whole log.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the scribe.
  * The log as its one writer has it: an open segment, the head of the chain, and the last
  * number of each producer's stream. Events are staged and become durable together, with
  * one write and one fdatasync (scribe_log_commit); nobody is told "written" before it.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the scribe.
  * lych-scribe: the one writer of the audit log (lych-scribe(8)). Order, each step final
  * before the next: refuse root, options, the log (its lock, its chain, its torn end), the
  * socket, confinement and its self-test, the first record on disk, ready, loop.

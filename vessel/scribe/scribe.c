@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the scribe.
  * Theory of operation. A readable connection is read until it is dry or the batch is
  * full; its events are staged in the log. When every readable connection had its turn, a
  * timer of zero commits: one write, one fdatasync, then one acknowledgement a connection,

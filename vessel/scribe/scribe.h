@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the scribe and the vessel.
  * The scribe's socket: SOCK_SEQPACKET, one JSON object a packet (docs/PROTOCOL.md, "The
  * audit socket"). Producers of our own uid only (SO_PEERCRED).
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Files by their sha256 (inputs and artifacts): blobs/<aa>/<sha256>. incoming.h makes them.
  */
 #ifndef LYCH_VESSEL_STORE_BLOBS_H

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See incoming.h.
+ */
 #include "vessel/store/incoming.h"
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Uploads that are no blobs yet: uploads/<owner>-<id> grows in parts, and becomes a blob
  * (blobs.h) once its bytes are hashed, compared and on the disk. The owner is part of the
  * name, so nobody can reach another one's upload.

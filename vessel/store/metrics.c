@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See metrics.h.
+ */
 #include "vessel/store/metrics.h"
 #include "common/err.h"
 #include "common/json/json.h"

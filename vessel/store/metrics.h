@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters of this process and their Prometheus text. */
+/*
+ * Runs in the vessel.
+ * Counters of this process and their Prometheus text.
+ */
 #ifndef LYCH_VESSEL_STORE_METRICS_H
 #define LYCH_VESSEL_STORE_METRICS_H
 

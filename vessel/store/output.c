@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See output.h.
+ */
 #include "vessel/store/output.h"
 #include "common/buf.h"
 #include "common/cleanup.h"

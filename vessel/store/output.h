@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * What jobs print, one directory an attempt: output/<job/256>/<job>.<epoch>/{stdout,
  * stdout.sum,stderr,stderr.sum,meta}. Bytes are appended at offsets, so that a
  * resent part changes nothing; meta appears when the attempt's output is complete.

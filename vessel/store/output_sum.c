@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See output_sum.h.
+ */
 #include "vessel/store/output_sum.h"
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"

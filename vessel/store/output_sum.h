@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Digests of a growing file: beside it lies a file of slots, one for each block of
  * SUM_BLOCK_BYTES, with how many bytes of the block it covers and their SHA-256. Bytes are
  * appended first and covered after; nobody is told of bytes that are not covered. What a

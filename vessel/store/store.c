@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See store.h.
+ */
 #include "vessel/store/store.h"
 #include "common/cleanup.h"
 #include "common/fs.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * What blobs.c and output.c share: one budget of bytes for everything that
  * jobs and clients can make the vessel keep, and writes that leave nothing
  * half-done when the disk is full.

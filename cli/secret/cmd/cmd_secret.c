@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lych secret list|set|rotate|check: names and states, never a value. */
+/*
+ * Runs in lych.
+ * lych secret list|set|rotate|check: names and states, never a value.
+ */
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
 #include "cli/base/paths.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in lych.
  * Theory of operation
  *
  * A new value, then everything that must follow, in an order in which a crash between any

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Step 6: an egress worker does it, and what comes back goes through the kind's caps to its
- * reader, no faster than that takes it. */
+/*
+ * Runs in the vessel.
+ * Step 6: an egress worker does it, and what comes back goes through the kind's caps to its
+ * reader, no faster than that takes it.
+ */
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
 #include <assert.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ask: one request to a model, through the portal that offers it. */
+/*
+ * Runs in the vessel.
+ * An ask: one request to a model, through the portal that offers it.
+ */
 #include "vessel/broker/intents/ask.h"
 #include "common/cleanup.h"
 #include "common/mem.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Step 5: the decision is in the log, on disk, before anything of it happens. */
+/*
+ * Runs in the vessel.
+ * Step 5: the decision is in the log, on disk, before anything of it happens.
+ */
 #include "vessel/broker/dispatch/priv.h"
 
 static void on_logged(const struct err *err, void *arg)

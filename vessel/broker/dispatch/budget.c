@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Step 3: what the request may take is reserved, in every scope or in none. And its other
+/*
+ * Runs in the vessel.
+ * Step 3: what the request may take is reserved, in every scope or in none. And its other
  * end: what it took is booked, again and again until the database has it.
  *
  * A job whose last reservation was granted does not wait for this one: gate and log work
  * meanwhile, and the act waits for all three (docs/adr/0033). The order in which they are
  * listened to stays: the word on lease and budget first. After a refusal the job's next
  * request takes one step after the other again, so that one that may ask nothing more makes
- * work for the database only, and fills no log. */
+ * work for the database only, and fills no log.
+ */
 #include "common/mem.h"
 #include "vessel/broker/dispatch/priv.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The life of a call: what happens is told to its machine (machine.h) by dispatch_on(),
  * and what that says is to be done is done here, by the functions of the files of each step.
  *

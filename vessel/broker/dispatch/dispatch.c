@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The dispatcher as a whole: where calls begin, and what is done for all of them: leases
  * that end under way, the books of vessels before this one, the end.
  *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The dispatcher: what a job wants from outside, decided in one order, and done when all
  * of it is final:
  *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * How a call ends: why, what the job is answered, what is booked and told. What was reserved is
  * settled here and nowhere else; the settlement lives on by itself until the database took it.
  */

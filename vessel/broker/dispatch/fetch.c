@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fetch: one URL for a job, by the worker that has no key, or, where a rule says so and
+/*
+ * Runs in the vessel.
+ * A fetch: one URL for a job, by the worker that has no key, or, where a rule says so and
  * below a portal's own URL, by that portal's. What a URL, a header and a reply may be is
- * fetch.h's, what the ward says fetch_ward.h's; here they meet the steps. */
+ * fetch.h's, what the ward says fetch_ward.h's; here they meet the steps.
+ */
 #include "common/cleanup.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Step 4: the privatization gate reads what would leave; what goes on is written only from
- * its answer. */
+/*
+ * Runs in the vessel.
+ * Step 4: the privatization gate reads what would leave; what goes on is written only from
+ * its answer.
+ */
 #include "vessel/broker/dispatch/priv.h"
 
 /* The first one of an attempt is a signal for containment, as many denials are. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is remembered of the jobs that ask: their leases, how much is under way, what the
- * gate knows of them, and how often they were refused. */
+/*
+ * Runs in the vessel.
+ * What is remembered of the jobs that ask: their leases, how much is under way, what the
+ * gate knows of them, and how often they were refused.
+ */
 #include "common/crypto/broker_key.h"
 #include "common/mem.h"
 #include "common/str.h"

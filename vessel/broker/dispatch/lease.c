@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Step 1: whose request it is. The lease must stand, strictly; the job must have been
+/*
+ * Runs in the vessel.
+ * Step 1: whose request it is. The lease must stand, strictly; the job must have been
  * begun with this kind of egress, and may have only so many requests under way.
  *
  * A lease that has been good before is asked for in the statement that reserves (step 3),
  * which refuses without it: a look of its own would cost every request a turn at the
  * database. What is refused sooner looks first, for a job whose lease has ended learns
- * nothing else. */
+ * nothing else.
+ */
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
 #include <string.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the dispatcher tells the audit log: the decision before the act, the end after it,
- * refusals, and the signals for containment. No text of a request is in any of it. */
+/*
+ * Runs in the vessel.
+ * What the dispatcher tells the audit log: the decision before the act, the end after it,
+ * refusals, and the signals for containment. No text of a request is in any of it.
+ */
 #include "common/cleanup.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See machine.h.
+ */
 #include "vessel/broker/dispatch/machine.h"
 
 #include <assert.h>

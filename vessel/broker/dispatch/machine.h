@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * One request of a job on its way through the dispatcher: a pure state machine. It does no I/O,
  * allocates nothing and knows no time; events go in, effects come out, and call.c
  * carries them out. The transitions are one table, table.def.

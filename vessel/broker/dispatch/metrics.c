@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * Counters of requests by target and verdict, and how long each state took.
+ */
 #include "vessel/store/metrics.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"

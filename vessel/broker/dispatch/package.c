@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * A package: an index or a file of a registry that codex.yaml names, from the cache or by
  * the worker that has no key. A job can name nothing but paths (registry.h); where a
  * registry sends a file elsewhere, that must be one of its file hosts. The gate reads the

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of this folder. */
+/*
+ * Runs in the vessel.
+ * Shared by the files of this folder.
+ */
 #ifndef LYCH_VESSEL_BROKER_DISPATCH_PRIV_H
 #define LYCH_VESSEL_BROKER_DISPATCH_PRIV_H
 
 #include "common/json/json.h"
 #include "common/jsonw.h"
 #include "vessel/broker/dispatch/dispatch.h"
+#include "vessel/broker/dispatch/machine.h"
 #include "vessel/broker/intents/packages.h"
 #include "vessel/broker/intents/registry.h"
 #include "vessel/broker/intents/registry_seen.h"
-#include "vessel/broker/dispatch/machine.h"
 #include <stddef.h>
 
 #define DISPATCH_JOBS_MAX BUDGET_LEASES_MAX

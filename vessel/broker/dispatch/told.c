@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job can make the log say at will: refusals cost it nothing, so that the log has
- * the first ones by themselves and of the rest a number a minute. */
+/*
+ * Runs in the vessel.
+ * What a job can make the log say at will: refusals cost it nothing, so that the log has
+ * the first ones by themselves and of the rest a number a minute.
+ */
 #include "vessel/broker/dispatch/priv.h"
 
 bool dispatch_tell(struct dispatch *d, struct dispatch_told *t, enum err_id what)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Step 2: the request is read, and the rules of codex.yaml say whether it may be made. The
- * next hop of a redirect is judged like a first request, but has its reservation. */
+/*
+ * Runs in the vessel.
+ * Step 2: the request is read, and the rules of codex.yaml say whether it may be made. The
+ * next hop of a redirect is judged like a first request, but has its reservation.
+ */
 #include "vessel/broker/dispatch/priv.h"
 
 static int judge(struct dispatch_call *c, struct err *err)

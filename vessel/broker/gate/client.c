@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * A question of some megabytes keeps a worker busy for a second, and nothing interrupts it. So
  * there are two workers: small questions wait for small ones only. All that a job has asked and
  * has no answer to is in one lane, since its questions must see each other.

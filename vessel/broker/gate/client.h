@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The dispatcher's side of the gate: a question to a gate worker, an answer on the
  * loop. Anonymising and the second look are done here: what the dispatcher hears is
  * final. A worker that is away, slow, or speaks nonsense is a refusal (score 1.0).

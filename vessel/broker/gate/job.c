@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See job.h.
+ */
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/broker/gate/job_priv.h"

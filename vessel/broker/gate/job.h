@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * What the gate remembers of one job, in the vessel's memory and nowhere else: which
  * placeholder stands for which text, the end of what went to each destination, how much
  * privacy leaked in small amounts, and its canaries.

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between job.c and restore.c. */
+/*
+ * Runs in the vessel.
+ * Between job.c and restore.c.
+ */
 #ifndef LYCH_VESSEL_BROKER_GATE_JOB_PRIV_H
 #define LYCH_VESSEL_BROKER_GATE_JOB_PRIV_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Theory of operation. Questions wait in a queue; one is at the worker. Which is next is
  * found when the worker is free (lane_turn.c). What a job's question needs of the job
  * (gate_job_fill) is taken when it is sent to the worker, and what it leaves behind

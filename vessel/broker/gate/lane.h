@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * One worker of the gate, and the questions that wait for it. client.c has two, for small
  * questions and for large ones; the functions are its own, one for one.
  */

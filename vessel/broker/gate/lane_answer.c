@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In lych-vessel: what the worker's answer to a question means, and the question's end.
+ * Runs in the vessel.
+ * What the worker's answer to a question means, and the question's end.
  *
  * Theory of operation. Below the thresholds it passes, above them it is refused. Between
  * them a job's is anonymised and looked at once more, and passes only if it is below them

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lane.c (the worker's socket), lane_turn.c (whose turn it is) and lane_answer.c (what
- * an answer means) share. */
+/*
+ * Runs in the vessel.
+ * What lane.c (the worker's socket), lane_turn.c (whose turn it is) and lane_answer.c (what
+ * an answer means) share.
+ */
 #ifndef LYCH_VESSEL_BROKER_GATE_LANE_PRIV_H
 #define LYCH_VESSEL_BROKER_GATE_LANE_PRIV_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In lych-vessel: whose turn it is at a worker of the gate.
+ * Runs in the vessel.
+ * Whose turn it is at a worker of the gate.
  *
  * Theory of operation. Each party has an account of the bytes that it had, and so has each
  * job. Next is, of the party that had least, the job that had least, the question that came

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See private_store.h.
+ */
 #include "vessel/broker/gate/private_store.h"
 #include "common/buf.h"
 #include "common/cleanup.h"

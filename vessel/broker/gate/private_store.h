@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * What the user registered as private, on disk: the file "private" (0600) in the vessel's
  * data directory, written whole and atomically. Each change goes to the gate's worker at
  * once. A file that is damaged ends the start: the gate would let through what it holds.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See reply.h.
+ */
 #include "vessel/broker/gate/reply.h"
 #include "common/mem.h"
 #include "common/text/spoken.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * A provider's reply to what was anonymised: placeholders become the originals again, in
  * the bytes as they come. In a whole JSON reply they are found wherever they stand. In a
  * stream of events a model says a placeholder in several of them ("<EM", "AIL", "_1>"): the

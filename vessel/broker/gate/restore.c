@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Placeholders back to what they stood for, in a stream. What begins like a placeholder
  * and is cut by the end of a piece waits; anything else goes on at once. A reply is
  * hostile: a placeholder gives back only what this job itself had sent.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See ask.h.
+ */
 #include "vessel/broker/intents/ask.h"
 #include "common/str.h"
 #include "vessel/broker/intents/ask_shape.h"

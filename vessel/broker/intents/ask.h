@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * A request to a model, as its provider's API has it: read from what the tomb rebuilt,
  * judged by a list of keys with their types, written anew. Pure.
  *

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See ask_cost.h.
+ */
 #include "vessel/broker/intents/ask_cost.h"
 #include "common/proto/broker_proto.h"
 #include "common/str.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * What a request to a model may cost at most, known before it is sent. Pure.
  *
  * Input: no text has more tokens than bytes. A picture that the request carries is counted

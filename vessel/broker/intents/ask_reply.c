@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See ask_reply.h.
+ */
 #include "vessel/broker/intents/ask_reply.h"
 #include "common/json/json.h"
 #include "common/mem.h"

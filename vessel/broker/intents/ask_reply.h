@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * A provider's reply on its way back, in the bytes as they come: what it says of usage is
  * read, and a usage chunk that the job did not ask for is taken out. Hostile bytes: what
  * is no event or no JSON passes as it is and tells nothing. Fuzzed (fuzz_ask_reply).

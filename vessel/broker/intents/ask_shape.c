@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Theory of operation. A shape is a table of keys, each with the kinds that its value may
  * have and, where that is not all, what else is looked at: further blocks, a nested shape,
  * bytes. check_object() holds an object against a table, and nothing else does; null is

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * In the vessel: what the messages and tools of a request to a model may look like.
+ * Runs in the vessel.
+ * What the messages and tools of a request to a model may look like.
  *
  * A list of shapes, not of what is forbidden: an object of a message has the keys that the
  * provider's API gives it, each of its kind, or the request is refused. So a URL that the

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See ask_text.h.
+ */
 #include "vessel/broker/intents/ask_text.h"
 
 #include "common/attr.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * How much of a model's text a piece of JSON holds: a floor for what the answer cost,
  * whatever its provider says. Hostile bytes, read once and not parsed; what is no JSON gives
  * a number that means nothing and harms nobody. Fuzzed (fuzz_ask_reply).

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See fetch.h.
+ */
 #include "vessel/broker/intents/fetch.h"
 #include "common/base64.h"
 #include "common/cleanup.h"

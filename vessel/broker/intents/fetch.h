@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * One URL that a job wants, from the intent to the text that goes back. Pure: the dispatcher
  * asks the ward, the budget, the gate, the log and a worker between these steps.
  *

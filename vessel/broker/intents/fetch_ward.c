@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See fetch_ward.h.
+ */
 #include "vessel/broker/intents/fetch_ward.h"
 #include "common/str.h"
 

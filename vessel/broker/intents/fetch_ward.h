@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * A fetch before the ward: the question in the ward's terms, what only a rule that names it
  * allows, names below a wildcard (labels.h), and where no rule allows it the word that
  * tells a person what a rule would have to name.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See labels.h.
+ */
 #include "vessel/broker/intents/labels.h"
 #include "common/fnv.h"
 #include "common/mem.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * Names as a way out: below an allowed wildcard a job could write anything into the labels of
  * the names that it asks for, and whoever serves that zone would read it. So for each job and
  * wildcard the distinct names are counted; one that looks made up (long, or of high

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See packages.h.
+ */
 #include "vessel/broker/intents/packages.h"
 
 #include "common/cleanup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * What the package mirrors brought, kept for every job: below packages/ of the vessel's
  * data directory, which no tomb and no job has. A file is named by the sha256 of what was
  * asked for; its first PACKAGES_HEAD bytes say its content type, its length and the

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See registry.h.
+ */
 #include "vessel/broker/intents/registry.h"
 
 #include "common/buf.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The names of a package registry on its two sides: what a job asks for below
  * /registry/{npm,pypi}/, and the URL upstream. Pure. A job can name nothing but what the
  * configuration lists: the registry itself and the places where it keeps its files.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See registry_rewrite.h.
+ */
 #include "vessel/broker/intents/registry_rewrite.h"
 
 #include "common/jsonw.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The links of a registry's index, rewritten while the bytes go by: a packument or a
  * simple index may have ten megabytes, and nothing but one link at a time is held.
  * JSON (npm; PEP 691): the string values of one key. HTML (PEP 503): the href of every

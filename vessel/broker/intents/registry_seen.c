@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * See registry_seen.h.
+ */
 #include "vessel/broker/intents/registry_seen.h"
 #include "common/crypto/hmac.h"
 #include "common/id.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the vessel.
  * The directories of digests that indexes named. PyPI spreads its files over
  * "packages/ab/cd/<60 hexadecimal digits>/NAME": digits that look like a key, and that a job
  * did not make up when an index which it fetched has a link to there. Of each such directory a keyed

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Runs in the build.
  * At build time: the anchors of the gate's rules as Vectorscan databases, serialised, and
  * how long their matches are, as vessel/gate/anchors.c includes them. Compiled for the plainest
  * processor, so that it runs on each one that Vectorscan itself runs on. An anchor or an
