@@ -14,4 +14,4 @@ $(B)/vessel/gate/anchors.o: $(B)/gen/gate_db.inc
 
 .PHONY: bench-gate
 bench-gate: $(B)/tests/support/gate_measure ## the gate's CPU time for 64 KiB, on a machine that does nothing else
-	@python3 tests/support/gate_corpus.py --program $< --time
+	@python3 tests/support/python/gate_corpus.py --program $< --time

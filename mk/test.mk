@@ -16,7 +16,7 @@ SUPPORT_PROGRAMS := $(call main_in,$(SUPPORT_C))
 SUPPORT_OBJ := $(call obj,$(filter-out $(SUPPORT_PROGRAMS) $(addprefix tests/support/,seeded_leak.c fetch_call.c),$(SUPPORT_C)))
 
 UNIT_C := $(call sources,tests/unit)
-INTEGRATION_C := $(wildcard tests/integration/test_*.c)
+INTEGRATION_C := $(foreach f,$(call sources,tests/integration),$(if $(filter test_%,$(notdir $(f))),$(f)))
 ESCAPE_TEST_C := $(wildcard tests/escape/test_*.c)
 ESCAPE_TRY_C := $(wildcard tests/escape/try_*.c)
 FUZZ_C := $(wildcard tests/fuzz/fuzz_*.c)
@@ -59,10 +59,10 @@ $(CRITERION_C:%.c=$(B)/%.o) $(B)/tests/support/seeded_leak.o: CFLAGS += -Wno-con
 $(ESCAPE_TRY_C:%.c=$(B)/%): $(B)/%: $(B)/%.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 # A section of the threats a file, the victims, and the program that holds them.
-PROBE_OBJ := $(call obj,$(wildcard tests/escape/probe_*.c tests/escape/victim_*.c))
+PROBE_OBJ := $(call obj,$(wildcard tests/escape/probe/*.c))
 $(B)/tests/escape/try_probe: $(PROBE_OBJ)
 # The kinds of objects, a file for each part of the kernel.
-OBJECTS_OBJ := $(call obj,$(wildcard tests/escape/objects_*.c))
+OBJECTS_OBJ := $(call obj,$(wildcard tests/escape/objects/*.c))
 $(B)/tests/escape/try_objects: $(OBJECTS_OBJ)
 # It compares the kernel's answers with the table's.
 $(B)/tests/escape/try_syscalls: $(addprefix $(B)/,sandbox/walls/seccomp_table.o sandbox/walls/seccomp_bpf.o sandbox/walls/seccomp_shrink.o)

@@ -6,7 +6,7 @@ file but those of the image's /usr. That the search finds what is there: it is i
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support/python"))
 import memory
 
 

@@ -75,9 +75,9 @@ somebody_to_ask() { # profile
 	echo "this page is not" >~/serve/pages/other.txt
 	for name in open anthro; do # a key each: lych bind refuses two secrets that are one
 		(umask 077; printf 'sk-real-%s' "$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n')" >~/serve/$name.key)
-		serve $name python3 -B "$support/provider.py" --key "$(cat ~/serve/$name.key)" --log ~/serve/$name.asked --address "$(address)"
+		serve $name python3 -B "$support/python/provider.py" --key "$(cat ~/serve/$name.key)" --log ~/serve/$name.asked --address "$(address)"
 	done
-	serve registry python3 -B "$support/registry.py" ~/serve/packages ~/serve/registry.port "$(address)"
+	serve registry python3 -B "$support/python/registry.py" ~/serve/packages ~/serve/registry.port "$(address)"
 	serve page python3 -u -m http.server --bind "$(address)" --directory ~/serve/pages 0
 	until_true 30 all_serve || { cat ~/serve/*.out; return 1; }
 	# keys that the providers do not take, at first: their rotation is the next step

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """broker.py SANDBOX LIE SCRATCH: see broker.sh."""
 import array, errno, os, select, socket, struct, sys, time
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support", "python"))
 from spawner import BROKER, CHANNEL, LISTENER, Spawner, descendants
 
 sandbox, lie, scratch = sys.argv[1:]

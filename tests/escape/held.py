@@ -6,7 +6,7 @@ are told as lost when their end is overdue, nothing of them is left, and their n
 	held.py SANDBOX"""
 import contextlib, os, signal, sys, tempfile, time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support", "python"))
 from spawner import Spawner, descendants
 
 LOST, OVERDUE_SEC, SETUP_SEC, SLACK_SEC = 12, 65, 15, 8

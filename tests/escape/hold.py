@@ -13,7 +13,7 @@ before the decision, or by something else than it (what holds its meter for a se
 such a round says nothing of the second, and they may be no more than half of all)."""
 import array, itertools, json, math, os, random, select, shutil, signal, statistics, struct, subprocess, sys, tempfile, time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support", "python"))
 from spawner import Spawner, descendants
 
 MUST = 1.0

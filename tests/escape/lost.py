@@ -7,7 +7,7 @@ fault of its job: within seconds it is lost, too.
 	lost.py SANDBOX TRIES"""
 import os, signal, sys, tempfile, time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support", "python"))
 from spawner import Spawner, descendants
 
 LOST = 12

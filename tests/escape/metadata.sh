@@ -78,7 +78,7 @@ check "... nor on one that was sent to it" [ $? -eq 0 ]
 # A sandbox that waits gets its stdio later; what it writes goes to a file here.
 for pool in 0 3; do
 	rm -rf "$scratch/jobs"/*
-	PYTHONPATH=$(dirname "$0")/../support python3 -c 'import os, sys, time
+	PYTHONPATH=$(dirname "$0")/../support/python python3 -c 'import os, sys, time
 from spawner import Spawner
 s = Spawner(sys.argv[1], sys.argv[2], "floor", "--pool", sys.argv[3])
 s.wait(s.run("true"))

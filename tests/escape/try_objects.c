@@ -10,7 +10,7 @@
  * Each process makes them until it is refused (or until it is ended), then it waits, so long. One of
  * them prints how many it made, where it counts them, and what refused the next.
  */
-#include "tests/escape/objects.h"
+#include "tests/escape/objects/objects.h"
 
 #include <errno.h>
 #include <fcntl.h>

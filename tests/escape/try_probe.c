@@ -11,7 +11,7 @@
  *		the table for docs/SANDBOX.md; the tests it names and the marks in them
  * Exit 1: an answer that is not in the table, or a victim that was reached.
  */
-#include "tests/escape/probe.h"
+#include "tests/escape/probe/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/support/lych.sh
-provider_py=$PWD/tests/support/provider.py
+provider_py=$PWD/tests/support/python/provider.py
 lych_begin killed
 server=
 end() {

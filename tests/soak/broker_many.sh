@@ -19,7 +19,7 @@ trap cleanup EXIT
 mkdir -p "$dir/data/vessel" "$dir/data/audit" "$dir/run/api" "$dir/run/work" "$dir/run/audit" "$dir/home"
 chmod -R 700 "$dir"
 tests/support/pg start "$dir/pg" log_statement=none
-tests/support/tomb_secret.py make "$dir/pg/secrets" tomb_0 tomb_1 tomb_2 tomb_3
+tests/support/python/tomb_secret.py make "$dir/pg/secrets" tomb_0 tomb_1 tomb_2 tomb_3
 "$build/lych-vessel" migrate --pg-dir "$dir/pg/sock" --secrets "$dir/pg/secrets" --tomb tomb_0 --tomb tomb_1 \
 	--tomb tomb_2 --tomb tomb_3
 python3 -B tests/soak/broker_many.py "$dir" "$build"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """bypass_job.py BUILD FOLDER: run by bypass_job.sh as the root of a network of its own.
 
-One job walks the table (tests/support/bypass_walk.py). It asks for /step/N after each request: the server there writes down what
+One job walks the table (tests/support/python/bypass_walk.py). It asks for /step/N after each request: the server there writes down what
 was seen on the wire, by the name server and by the servers until then. Everything is judged afterwards."""
 import base64
 import glob
@@ -26,7 +26,7 @@ from bypass import ALLOWED, CASES, GOOD, GOOD6, KEY, OTHER, A, get, post
 BUILD, D = sys.argv[1:3]
 ROOTS = "/etc/ssl/certs/ca-certificates.crt"  # of this system: ours lies over it
 # Elsewhere than in this walk, by name: their test must be there.
-ELSEWHERE = {69: ("tests/integration/broker.py", "t_what_the_ward_the_list_and_the_replay_check_refuse")}
+ELSEWHERE = {69: ("tests/integration/broker/broker.py", "t_what_the_ward_the_list_and_the_replay_check_refuse")}
 AWAY = ["LYCH-BROKER-024", "LYCH-BROKER-007", "LYCH-AUDIT-001", "LYCH-AUDIT-004", "LYCH-EGRESS-001", "LYCH-GATE-002", "LYCH-RUN-007"]
 # What a worker's error is called in the table, when it is no reason of reason.def.
 WORKER = {"timeout": "LYCH-EGRESS-007", "tls": "LYCH-EGRESS-006", "reply": "LYCH-EGRESS-009", "reply_too_large": "LYCH-EGRESS-008"}
@@ -249,7 +249,7 @@ def walk(house, table):
     with open(f"{D}/table.json", "w", encoding="utf-8") as f:
         json.dump(table, f)
     job = house.shell.lych("run", "--detach", "-n", "--egress", "brokered", "--timeout", "4m", "--output", "16MiB", "-f", f"{D}/table.json=table.json",
-                           "-f", "tests/support/bypass_walk.py=walk.py", "--", "python3", "walk.py", "table.json").split()[-1]
+                           "-f", "tests/support/python/bypass_walk.py=walk.py", "--", "python3", "walk.py", "table.json").split()[-1]
     todo, since, state, end = {"worker", "vessel", "scribe"}, {}, "", time.monotonic() + 240
     while state not in ("succeeded", "failed", "timed_out", "lost", "cancelled", "quarantined"):
         assert time.monotonic() < end, f"the walk did not end: {state}"

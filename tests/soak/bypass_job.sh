@@ -11,5 +11,5 @@ command -v ip >/dev/null || { echo "iproute2 is missing"; exit 77; }
 unshare -Urnm true 2>/dev/null || { echo "no user namespaces here"; exit 77; }
 work=$(mktemp -d /tmp/ly-by-XXXXXX)
 trap 'chmod -R u+rwx "$work"; rm -rf "$work"' EXIT
-unshare -Urnm env PYTHONPATH=tests/support python3 -B tests/soak/bypass_job.py \
+unshare -Urnm env PYTHONPATH=tests/support/python python3 -B tests/soak/bypass_job.py \
 	"$(realpath "${LYCH_BUILD:-build/release}")" "$work"

@@ -22,7 +22,7 @@ PATH=$(dirname "$(ls -d /usr/lib/postgresql/*/bin/psql | tail -n 1)"):$PATH
 lych up --detach >/dev/null || fail "up"
 echo "chaos: door $door"
 rc=0
-CHAOS_JOBS=$CHAOS_JOBS PYTHONPATH=tests/support python3 -B tests/soak/chaos.py || rc=1
+CHAOS_JOBS=$CHAOS_JOBS PYTHONPATH=tests/support/python python3 -B tests/soak/chaos.py || rc=1
 [ -z "${KEEP:-}" ] || cp -r "$LYCHGATE_DATA/log" "$KEEP"
 [ $rc -eq 0 ] || fail "chaos"
 lych down || fail "down"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 400
-# tests/integration/test_faults.sh with a tomb that claims through the vessel.
+# tests/integration/queue/test_faults.sh with a tomb that claims through the vessel.
 set -euo pipefail
-LYCH_QUEUE=vessel exec "$(dirname "$0")/../integration/test_faults.sh"
+LYCH_QUEUE=vessel exec "$(dirname "$0")/../integration/queue/test_faults.sh"

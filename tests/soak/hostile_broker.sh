@@ -21,7 +21,7 @@ grade=${1:-full}
 mkdir -m 700 "$dir/data" "$dir/work" "$dir/secrets"
 printf 0123456789abcdef0123456789abcdef >"$dir/secrets/lychgate_work_of_tomb_1"
 chmod 600 "$dir/secrets/lychgate_work_of_tomb_1"
-python3 tests/integration/broker_tomb.py "$dir/work/vessel.sock" "$grade" &
+python3 tests/integration/broker/broker_tomb.py "$dir/work/vessel.sock" "$grade" &
 stand_in=$!
 for _ in $(seq 300); do
 	[ ! -S "$dir/work/vessel.sock" ] || break

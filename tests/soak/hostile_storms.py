@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a tomb that was taken over does as fast as it goes, or for as long as it can, while a witness counts how long
-the owner and tomb_1 wait. Imported by hostile_tomb.py; tests/support/hostile.py has the means."""
+the owner and tomb_1 wait. Imported by hostile_tomb.py; tests/support/python/hostile.py has the means."""
 import base64
 import glob
 import json

@@ -56,7 +56,7 @@ G = {}
 
 def provide(name):
     """A provider; what port it is at."""
-    p = subprocess.Popen([sys.executable, "tests/support/provider.py", "--key", KEYS[name], "--log", f"{D}/{name}.provider"],
+    p = subprocess.Popen([sys.executable, "tests/support/python/provider.py", "--key", KEYS[name], "--log", f"{D}/{name}.provider"],
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     atexit.register(p.kill)
     write_private(D + "/pg/secrets/portal_" + name, KEYS[name])
@@ -91,7 +91,7 @@ def t_00_the_house():
 # ---- what it reads ----
 
 def t_01_it_guesses_leases():
-    """Existing: with all there is to know of the lease it is refused too (tests/integration/tomb_identity.py)."""
+    """Existing: with all there is to know of the lease it is refused too (tests/integration/daemons/tomb_identity.py)."""
     job, epoch, _ = World.witness.lease
     answers, c = set(), login()
     for _ in range(300):

@@ -2,7 +2,7 @@
 /*
  * fetch_drive CODEX SECRETS: what the dispatcher does with a fetch, without the vessel around it but with
  * the real workers, confined as they are: for each intent (a line of JSON on stdin, as on the work socket) a line
- * {"code","reason","status","type","body","hops",...} on stdout. Used by tests/integration/egress_bypass.py
+ * {"code","reason","status","type","body","hops",...} on stdout. Used by tests/integration/broker/egress_bypass.py
  * in a network of its own.
  */
 #include "common/cleanup.h"

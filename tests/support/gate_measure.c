@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gate over many texts, for tests/support/gate_corpus.py: records on stdin, each a
+ * The gate over many texts, for tests/support/python/gate_corpus.py: records on stdin, each a
  * line "KIND LENGTH..." with the bytes behind it, one line of JSON for each on stdout.
  *	scan N		a text of N bytes
  *	split N M	one text in two parts, of N and M bytes

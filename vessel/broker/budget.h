@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the vessel.
- * The books of the broker (schema/0018_first/14_budget.sql, 15_books.sql): what a
+ * The books of the broker (vessel/db/schema/0018_first/14_budget.sql, 15_books.sql): what a
  * call may take is reserved before anything is sent, in every scope or in none, and settled
  * with what it took. How much it gets may be less than it wants: then it takes less. All
  * calls are asynchronous, done is called exactly once from the loop, and each may be sent

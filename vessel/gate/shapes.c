@@ -5,7 +5,7 @@
  *
  * Theory of operation. Whoever hides a text writes it with characters that look like others.
  * The tables say of each which one of ASCII it is taken for, or that nothing stands for it;
- * tests/support/look-alikes reads them, too.
+ * tests/support/python/look-alikes reads them, too.
  */
 #include "common/attr.h"
 #include "common/text/ignorable.h"

@@ -5,7 +5,7 @@ kept), and searches the memory of that user's processes for it: on the descripto
 address"]}: all places, and those in pages that may be swapped out."""
 import json, os, pwd, socket, subprocess, sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../support/python"))
 import memory
 
 user = pwd.getpwnam(sys.argv[1])

@@ -2,7 +2,7 @@
 """vessel.py SOCKET TREE.tar PROVIDER_PORT KEY GRADE: a vessel that is none, like broker_tomb.py's, which gives a real tomb one
 job (full: the SDKs; floor: lych-ask) and carries its intents to the stand-in provider, as a dispatcher and an egress worker would. It blots nothing out, so it is not asked for an echo."""
 import asyncio, base64, hashlib, json, os, sys, uuid
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "integration"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "integration", "broker"))
 from broker_tomb import Vessel
 
 socket_path, tree, port, key, grade = sys.argv[1:]

@@ -1,0 +1,171 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 240
+# Package mirrors, the whole way: a job in a real sandbox, tomb, vessel, egress worker, a registry on loopback.
+# First what is refused; then an index with its links rewritten, files, the cache, real pip, and dependencies
+# that are fetched and installed before the job begins.
+set -uo pipefail
+cd "$(dirname "$0")/../../.." || exit 1
+. tests/support/lych.sh
+lych_begin packages
+count=0
+is() {
+	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+	count=$((count + 1))
+}
+has() { # what, text, pattern
+	grep -q -- "$3" <<<"$2" || fail "$1: no '$3' in: $2"
+	count=$((count + 1))
+}
+: >"$LYCH_TMP/asked"
+python3 tests/support/python/registry.py "$LYCH_TMP/asked" "$LYCH_TMP/port" &
+registry=$!
+# what ended the test, not what kill says, is its exit code
+trap 'rc=$?; kill $registry 2>/dev/null; (exit $rc); lych_end' EXIT
+for _ in $(seq 300); do [ -s "$LYCH_TMP/port" ] && break; nap 0.05; done
+port=$(cat "$LYCH_TMP/port")
+lych_config "slots: 2"
+cat >>"$LYCH_CONFIG" <<END
+registries:
+  npm:
+    url: "http://127.0.0.1:$port/npm"
+    addresses:
+      - 127.0.0.1
+  pypi:
+    url: "http://127.0.0.1:$port/pypi/simple"
+    addresses:
+      - 127.0.0.1
+ward:
+  - {registry: npm, action: allow}
+  - {registry: pypi, action: allow}
+  - {host: docs.example.org, action: allow}
+END
+lych up --detach >/dev/null || fail up
+get='import sys, urllib.request, urllib.error
+for u in sys.argv[1:]:
+    try:
+        r = urllib.request.urlopen("http://127.0.0.1:8787" + u, timeout=60)
+        print(r.status, r.headers["Content-Type"], r.read().decode("latin-1"))
+    except urllib.error.HTTPError as e:
+        print(e.code, e.read().decode())
+'
+job() { # EGRESS URL...
+	lych run --egress "$1" -n -- python3 -c "$get" "${@:2}" 2>&1
+}
+
+# --- refused: another mode, other paths, a package that names another place, an index that is none
+out=$(job brokered /registry/pypi/simple/tiny/)
+has "brokered has no mirrors" "$out" LYCH-BROKER-021
+out=$(job registry /registry/pypi/other/tiny/ /registry/npm/-/v1/search /registry/npm/~1/x.tgz \
+	/registry/pypi/simple/../../secret /registry/npm/moved /registry/npm/nothing)
+is "no path but packages" 3 "$(grep -c LYCH-REGISTRY-002 <<<"$out")"
+has "a redirect elsewhere" "$out" LYCH-REGISTRY-001
+has "what is not there" "$out" "^404"
+! grep -q "where are you looking" <<<"$out" || fail "the registry's words came through"
+out=$(lych run --egress registry -n -- python3 -c 'import urllib.request
+print(len(urllib.request.urlopen("http://127.0.0.1:8787/registry/npm/liar").read()))' 2>&1)
+has "an index that breaks off" "$out" "IncompleteRead\|HTTPError"
+is "the registry's secrets were not asked for" 0 "$(grep -c secret "$LYCH_TMP/asked")"
+lych run --dep 'pypi:tiny @ https://evil/' -n -- true >"$LYCH_TMP/out" 2>&1 && fail "a dependency by URL"
+has "a dependency by URL" "$(cat "$LYCH_TMP/out")" LYCH-SPEC-015
+lych run --dep pypi:nothing-of-that-name -n -- echo ran >"$LYCH_TMP/out" 2>&1 && fail "a dependency that is not there"
+! grep -qx ran "$LYCH_TMP/out" || fail "the job ran without its dependency"
+count=$((count + 1))
+
+# --- an index, its links, a file
+out=$(job registry /registry/pypi/simple/tiny/)
+has "the link leads to the mirror" "$out" 'href="http://127.0.0.1:8787/registry/pypi/~0/files/[^"]*tiny-1.0-py3-none-any.whl#sha256='
+sha=$(grep -o 'sha256=[0-9a-f]*' <<<"$out" | head -n 1)
+! grep -q elsewhere.example <<<"$out" || fail "a link to another place"
+out=$(job registry /registry/npm/@acme%2fpad)
+has "npm's tarball" "$out" '"tarball": "http://127.0.0.1:8787/registry/npm/@acme/pad/-/pad-2.0.0.tgz"'
+has "its integrity stays" "$out" '"integrity": "sha512-'
+
+# --- digits in a path are read like anything else, unless an index that this job fetched has them; for a term and a
+# canary even then
+hex() { od -An -tx1 | tr -d ' \n'; }
+at() { echo "/registry/pypi/~0/files/$1/odd-1.0-py3-none-any.whl"; }
+token=$(printf 'glpat-x7Kq2mZv9LsT4bNcW8Rd' | hex) term=$(printf 'Project Nachtigall' | hex) index=/registry/pypi/simple/odd/
+: >"$LYCH_TMP/asked"
+out=$(job registry "$(at "$token")" "/registry/pypi/simple/$token/" "$(at "${token:0:20}/${token:20}")")
+is "a token as digits that no index showed to this job" 3 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
+! grep -q "${token:0:20}" "$LYCH_TMP/asked" || fail "digits went out: $(cat "$LYCH_TMP/asked")"
+out=$(job registry "$index" "$(at "$token")" "$(at "$term")")
+is "the same, after their index; a word that nobody minds" 3 "$(grep -ac ^200 <<<"$out")"
+out=$(job registry "$(at "$token")")
+is "they are no other job's" 1 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
+out=$(job registry "/registry/pypi/~0/files/ab/cd/$(printf 0a1b2c3d4e%.0s 1 2 3 4 5 6)/odd-1.0-py3-none-any.whl")
+is "a digest is no more than that: the registry says that it has no such thing" 1 "$(grep -ac ^404 <<<"$out")"
+id=$(printf 'project nachtigall' | lych private add --name n --json | sed 's/[^0-9]//g')
+: >"$LYCH_TMP/asked"
+out=$(job registry "$index" "$(at "$term")" "$(at "${term:0:14}/${term:14}")" "/registry/pypi/simple/$term/")
+is "a registered term, though the index has it, and cut in two" 3 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
+! grep -q "${term:0:14}" "$LYCH_TMP/asked" || fail "the term went out: $(cat "$LYCH_TMP/asked")"
+lych private remove "$id" >/dev/null || fail "remove"
+out=$(lych run --egress registry -n -- python3 -c 'import os, urllib.request, urllib.error
+k = os.environ["LYCHGATE_BROKER_KEY"].encode().hex()
+for path in (k, k[:64] + "/" + k[64:], k[:40] + "/" + k[40:80] + "/" + k[80:]):
+    try:
+        print(urllib.request.urlopen("http://127.0.0.1:8787/registry/pypi/~0/files/" + path + "/x-1.0.whl").status)
+    except urllib.error.HTTPError as e:
+        print(e.code, e.read().decode())' 2>&1)
+is "the canary, whole and in segments" 3 "$(grep -c '^403 .*LYCH-GATE' <<<"$out")"
+has "it is told as one" "$(lych audit tail -n 100 2>/dev/null)" "detection.canary"
+! grep -q 6c7963682d "$LYCH_TMP/asked" || fail "the canary went out"
+
+# --- real pip, twice: the second time the file comes from the cache
+for _ in 1 2; do
+	out=$(lych run --egress registry -n -- sh -c 'python3 -m pip install --quiet --no-cache-dir --target t tiny==1.0 && PYTHONPATH=t python3 -m tiny' 2>&1)
+	has "pip" "$out" "tiny works"
+done
+is "the wheel was fetched once" 1 "$(grep -c '/files/.*whl' "$LYCH_TMP/asked")"
+[ "$(find "$LYCHGATE_DATA/vessel/packages" -type f | wc -l)" -ge 2 ] || fail "nothing is kept"
+
+# --- dependencies: there before the job begins, and the job itself asks nobody
+out=$(lych run --dep pypi:tiny==1.0 -n -- python3 -m tiny 2>&1)
+has "a dependency" "$out" "tiny works"
+out=$(lych run --dep pypi:tiny==1.0 -n -- python3 -c 'import socket
+s = socket.socket()
+print("connect:", s.connect_ex(("127.0.0.1", 8787)))' 2>&1)
+has "the job has no broker" "$out" "connect: 111"
+out=$(lych run --dep "pypi:tiny==1.0 --hash=sha256:$(printf '0%.0s' $(seq 64))" -n -- echo ran 2>&1) && fail "a wrong hash"
+! grep -qx ran <<<"$out" || fail "the job ran with a package of another hash"
+has "a wrong hash" "$out" "DO NOT MATCH"
+out=$(lych run --dep "pypi:tiny==1.0 --hash=${sha/=/:}" -n -- python3 -m tiny 2>&1)
+has "the right hash" "$out" "tiny works"
+# what a wheel requires by a URL is not built where the mirrors are
+out=$(lych run --dep pypi:direct==1.0 -n -- echo ran 2>&1) && fail "a dependency that must be built"
+! grep -qx ran <<<"$out" || fail "the job ran without what must be built"
+has "a dependency that must be built" "$out" "no wheel of the registry"
+grep -q 'built-1.0.tar.gz' "$LYCH_TMP/asked" || fail "the archive was not even asked for: nothing is shown"
+! grep -q phoned-home "$LYCH_TMP/asked" || fail "what a wheel requires has run where the mirrors are"
+# what the job brings along is not there while they are fetched, and does not stand in their way
+evil=$LYCH_TMP/evil
+mkdir -p "$evil/pip" "$evil/pkg_resources"
+echo 'open("/work/ran", "w").write("pip.py")' >"$evil/pip.py"
+for f in pip/__init__ pip/__main__ sitecustomize usercustomize runpy zipfile ssl; do
+	echo "open('/work/ran', 'w').write('$f'); raise SystemExit(0)" >"$evil/$f.py"
+done
+printf '[global]\nindex-url = http://127.0.0.1:1/simple\n' >"$evil/pip.conf"
+mkdir -p "$evil/.config/pip" "$evil/.pip"
+cp "$evil/pip.conf" "$evil/.config/pip/"
+cp "$evil/pip.conf" "$evil/.pip/"
+echo 'other==1.0' >"$evil/requirements.txt"
+out=$(lych run -C "$evil" --dep pypi:tiny==1.0 -n -- sh -c 'cat ran; cd /tmp && python3 -I -c "
+import sys
+sys.path.append(\"/work/.lychgate-deps/python\")
+import runpy
+runpy.run_module(\"tiny\", run_name=\"__main__\")"' 2>&1)
+has "a dependency beside files that are in the way" "$out" "tiny works"
+has "none of them has run" "$out" "ran: No such file"
+for kind in link directory; do
+	rm -rf "${evil:?}"
+	mkdir -p "$evil/there"
+	if [ $kind = link ]; then ln -s there "$evil/.lychgate-deps"; else mkdir "$evil/.lychgate-deps"; fi
+	echo 'other==1.0' >"$evil/there/requirements.txt"
+	out=$(lych run -C "$evil" --dep pypi:tiny==1.0 -n -- echo ran 2>&1) && fail "a $kind in the place of the dependencies"
+	has "a $kind in the place of the dependencies" "$out" "a name that the job's files may not have"
+	! grep -qx ran <<<"$out" || fail "the job ran with a $kind in the place of the dependencies"
+done
+has "the audit log has it" "$(lych audit tail -n 200 2>/dev/null)" "package"
+echo "packages: $count checks"

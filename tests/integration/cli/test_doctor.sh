@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 200
+# lych doctor: passes where the walls stand, and fails loudly where one is missing. The missing
+# wall is a lych-sandbox that confines nothing.
+set -uo pipefail
+cd "$(dirname "$0")/../../.." || exit 1
+. tests/support/lych.sh
+lych_begin doctor
+
+# --- without a wall
+mkdir "$LYCH_TMP/bin"
+cp "$LYCH_BIN"/lych "$LYCH_BIN"/lych-probe "$LYCH_TMP/bin/"
+cat >"$LYCH_TMP/bin/lych-sandbox" <<'S'
+#!/bin/bash
+while [ "$1" != -- ]; do
+	[ "$1" != --workspace ] || cd "$2" || exit 1
+	shift
+done
+shift
+exec "$@"
+S
+chmod 755 "$LYCH_TMP/bin/lych-sandbox"
+"$LYCH_TMP/bin/lych" doctor >"$LYCH_TMP/out" 2>&1
+rc=$?
+[ "$rc" -eq 1 ] || fail "no wall at all, and doctor exits $rc: $(tail -n 3 "$LYCH_TMP/out")"
+for act in "read a key" "tcp to the host" "signal a process" "a new user namespace" "list the home"; do
+	grep -q "^FAIL *full *$act " "$LYCH_TMP/out" || fail "doctor did not see: $act: $(head -n 12 "$LYCH_TMP/out")"
+done
+grep -q "^FAIL *full *seen from outside: victims" "$LYCH_TMP/out" || fail "the victims were not looked at"
+grep -q "^FAIL *full *seen from outside: survivors" "$LYCH_TMP/out" || fail "the survivor was not seen"
+grep -q "DO NOT" "$LYCH_TMP/out" || fail "not loud"
+
+# --- without the sandbox program: refused, not skipped
+rm "$LYCH_TMP/bin/lych-sandbox"
+"$LYCH_TMP/bin/lych" doctor >/dev/null 2>"$LYCH_TMP/err" && fail "no sandbox program, and doctor is content"
+grep -q LYCH-STARTUP-010 "$LYCH_TMP/err" || fail "the missing program is not named"
+
+# --- with all walls, first alone, then with everything running
+lych doctor >"$LYCH_TMP/out" || { grep -v ^PASS "$LYCH_TMP/out"; fail "doctor alone"; }
+grep -q ^SKIP "$LYCH_TMP/out" || fail "what does not run is not said"
+lych up --detach || fail "up"
+lych doctor >"$LYCH_TMP/out" || { grep -v ^PASS "$LYCH_TMP/out"; fail "doctor"; }
+grep -q ^SKIP "$LYCH_TMP/out" && fail "something was left out"
+lych doctor --json >"$LYCH_TMP/json" || fail "doctor --json"
+python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["failed"] == 0 and d["passed"] > 150, d
+assert {l["where"] for l in d["lines"]} >= {"kernel", "full", "floor", "job", "vessel", "tomb", "database"}
+' "$LYCH_TMP/json" || fail "its JSON"
+
+# --- everything runs, but nobody can reach it: the directory of the socket is gone
+vessel=$(lych_pid vessel) starter=$(lych_pid supervisor)
+kill -STOP "$starter" # who would mend it
+rm -r "$XDG_RUNTIME_DIR/lychgate/api"
+lych doctor >"$LYCH_TMP/out"
+rc=$?
+[ "$rc" -eq 1 ] || fail "no socket, and doctor exits $rc: $(grep -v ^PASS "$LYCH_TMP/out")"
+grep -q "^FAIL *vessel *its socket .*process $starter .*'lych down', 'lych up'" "$LYCH_TMP/out" || fail "what is wrong is not said: $(grep -v ^PASS "$LYCH_TMP/out")"
+grep -q ^SKIP "$LYCH_TMP/out" && fail "what runs is said not to run"
+kill -CONT "$starter"
+wait_until 20 "the socket did not come back" lych jobs >"$LYCH_TMP/jobs" 2>&1
+[ "$(lych_pid vessel)" != "$vessel" ] || fail "the old vessel made a socket where it cannot"
+[ "$(stat -c %a "$XDG_RUNTIME_DIR/lychgate/api")" = 700 ] || fail "its new directory is open"
+lych_wait_up
+[ "$(lych run -n -- echo again)" = again ] || fail "no job after that"
+lych doctor >"$LYCH_TMP/out" || { grep -v ^PASS "$LYCH_TMP/out"; fail "doctor after that"; }
+# the socket alone: the vessel sees to it, and goes on
+vessel=$(lych_pid vessel)
+rm "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock"
+wait_until 5 "the socket alone did not come back" lych jobs >"$LYCH_TMP/jobs" 2>&1
+sleep 4
+[ "$(lych_pid vessel)" = "$vessel" ] || fail "the vessel was ended for a socket that it made anew"
+# the scribe's: by another scribe, and a vessel that starts after that finds it
+rm "$XDG_RUNTIME_DIR/lychgate/audit/scribe.sock"
+wait_until 15 "the scribe's socket did not come back" test -S "$XDG_RUNTIME_DIR/lychgate/audit/scribe.sock"
+kill -KILL "$(lych_pid vessel)"
+lych_wait_up
+[ "$(lych run -n -- echo logged)" = logged ] || fail "no job with another scribe"
+
+left=$(find "$HOME" -maxdepth 1 -name '.lych-doctor*')
+[ -z "$left" ] || fail "left behind: $left"
+tail -n 2 "$LYCH_TMP/out"

@@ -1,0 +1,232 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 240
+# lych run as a person meets it: output, exit codes, time-outs, cancel, request ids, inputs and
+# artifacts, and 200 jobs at once with 8 running. Refusals first.
+set -uo pipefail
+cd "$(dirname "$0")/../../.." || exit 1
+. tests/support/lych.sh
+marked=$PWD/tests/support/marked
+lych_begin run
+lych up --detach <&- >&- || fail "up"
+cd "$LYCH_TMP" || exit 1
+
+count=0
+is() { # what, expected, got
+	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+	count=$((count + 1))
+}
+json() { # expression over j
+	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
+}
+
+# --- refusals
+lych run >/dev/null 2>&1; is "no command" 2 $?
+lych run --timeout x -- true >/dev/null 2>&1; is "bad --timeout" 2 $?
+lych run -n --env LD_PRELOAD=/x -- true >/dev/null 2>err; is "loader hook" 2 $?
+is "its code" 1 "$(grep -c LYCH-SPEC-008 err)"
+echo x >f
+lych run -n --file f=../f -- true >/dev/null 2>err; is "path upwards" 2 $?
+is "its code" 1 "$(grep -c LYCH-SPEC-006 err)"
+lych run -n --memory 64TiB -- true >/dev/null 2>&1; is "limit above the ceiling" 2 $?
+lych run -n -- no-such-program-here >/dev/null 2>err; is "a missing program" 127 $?
+is "its code" 1 "$(grep -c LYCH-SANDBOX-010 err)"
+lych run -n -- /etc >/dev/null 2>err; is "a directory as a program" 126 $?
+lych run -n -- sh -c 'exit 127' >/dev/null 2>err; is "127 of the job's own" 127 $?
+is "is not a missing program" 0 "$(grep -c LYCH-SANDBOX-010 err)"
+lych show 999999 >/dev/null 2>err; is "unknown job" 3 $?
+is "its code" 1 "$(grep -c LYCH-RUN-001 err)"
+lych show abc >/dev/null 2>&1; is "bad id" 2 $?
+lych run -n --env A=1 --env A=2 -- true >/dev/null 2>err; is "a variable twice" 2 $?
+is "its code" 1 "$(grep -c 'LYCH-SPEC-008' err)"
+is "its name" 1 "$(grep -c -e '--env A is given twice' err)"
+lych run -n --out got -- true >/dev/null 2>&1; is "--out without --artifact" 2 $?
+lych run -n -d -a 'o/*' --out early -- true >out 2>err; is "--out with --detach" 2 $?
+is "it says how to fetch them" 1 "$(grep -c 'lych artifacts -o DIR JOB' err)"
+lych run -n -a 'o/*' --out early -o late -- true >/dev/null 2>err; is "--out twice" 2 $?
+is "both are named" 1 "$(grep -c 'twice: early and late' err)"
+is "nothing was made or begun" 0 "$(find early late out -size +0 2>/dev/null; find early late 2>/dev/null | wc -l)"
+lych artifacts 1 -o early -o late >/dev/null 2>&1; is "artifacts: --out twice" 2 $?
+lych budget 999999 >/dev/null 2>err; is "the budget of an unknown job" 3 $?
+is "its code" 1 "$(grep -c LYCH-RUN-001 err)"
+lych budget >/dev/null; is "the budget of the day" 0 $?
+lych run -n --memory 1 -- true >/dev/null 2>err; is "too little memory" 2 $?
+is "the range is the true one" 1 "$(grep -c 'limits.memory_bytes: not within 1048576 to 68719476736$' err)"
+is "no document is named that has none" 0 "$(grep -c PROTOCOL.md err)"
+for _ in 1 2; do XDG_CONFIG_HOME=$LYCH_TMP/other lych config init >/dev/null 2>err; done; is "a second codex.yaml" 1 $?
+is "no option is named that it does not have" 1 "$(grep -c 'Give another name, or move it away' err)"
+lych logs 1 --json >/dev/null 2>&1; is "logs --json without -f" 2 $?
+XDG_RUNTIME_DIR=$LYCH_TMP/none lych jobs >/dev/null 2>err; is "nobody answers" 4 $?
+
+# --- the issue's examples
+# shellcheck disable=SC2016
+is "stdin goes in" 42 "$(echo 20 22 | lych run -- awk '{print $1+$2}')"
+lych run -n -- sh -c 'exit 7'; is "the job's exit code" 7 $?
+lych run -n -- sh -c 'kill -SEGV $$' 2>/dev/null; is "a signal" 139 $?
+start=$(date +%s%3N)
+lych run -n --timeout 1 -- sleep 60 2>err; is "a time-out" 124 $?
+took=$(($(date +%s%3N) - start))
+[ "$took" -lt 10000 ] || fail "the time-out took $took ms"
+is "its class is told" 1 "$(grep -c 'class timeout_kill' err)"
+is "its code too" 1 "$(grep -c LYCH-EXEC-002 err)"
+is "both streams" "out err" "$(lych run -n -- sh -c 'echo out; echo err >&2' 2>err2) $(cat err2)"
+
+# --- what leaves by other ways, from a sandbox of the spawner's
+hard=1
+[ "$(ulimit -H -c)" != 0 ] || hard=0
+is "its crash starts no core handler" "$hard $hard" "$(lych run -n -- prlimit --core --raw --noheadings -o SOFT,HARD)"
+is "no names of keys, no boot options" "0" "$(lych run -n -- cat /proc/keys /proc/cmdline | wc -c)"
+
+# --- on a terminal, followed and afterwards
+cat >terminal.py <<'END'
+import os, pty, sys
+def read(fd):
+    got = os.read(fd, 4096)
+    shown.append(got)
+    return got
+shown = []
+os.close(1), os.open("/dev/null", os.O_WRONLY)
+code = pty.spawn(sys.argv[1:], read)
+print(repr(b"".join(shown))[2:-1], file=sys.stderr)
+END
+shows='rm -rf /\r\nlsa\\x08b\x1b[0m'
+# shellcheck disable=SC2016
+is "a terminal is shown what was written over, and what was concealed" "$shows" \
+	"$(python3 terminal.py "$LYCH_BIN/lych" run -n -- printf 'rm -rf /\r\033[2Kls\033[8ma\bb' 2>&1 </dev/null)"
+last=$(lych jobs --json | json 'j["jobs"][0]["id"]')
+is "so it is afterwards" "$shows" "$(python3 terminal.py "$LYCH_BIN/lych" logs "$last" 2>&1 </dev/null)"
+is "a pipe gets the bytes" "$(printf 'rm -rf /\r\033[2Kls\033[8ma\bb' | sha256sum)" "$(lych logs "$last" | sha256sum)"
+
+# --- bytes
+head -c 300000 /dev/urandom >blob
+is "binary stdin, above what fits the spec" "$(sha256sum <blob)" "$(lych run -- sha256sum <blob)"
+head -c 1000 /dev/urandom >small
+is "binary stdin in the spec" "$(sha256sum <small)" "$(lych run -- sha256sum <small)"
+is "binary output" "$(sha256sum <blob)" "$(lych run -- cat <blob | sha256sum)"
+is "--file small and large" "$(cat small blob | sha256sum)" \
+	"$(lych run -n --file small=d/s --file blob -- sh -c 'cat d/s blob' | sha256sum)"
+mkdir -p tree/sub && echo in >tree/sub/f && ln -s sub/f tree/link && ln -s /etc/passwd tree/out
+printf '#!/bin/sh\necho ran\n' >tree/x.sh && chmod 755 tree/x.sh
+is "--dir" "in in ran" "$(lych run -n --dir tree -- sh -c 'echo $(cat sub/f) $(cat link) $(./x.sh)' 2>err)"
+is "a link that leads out is left out" 1 "$(grep -c 'left out: out' err)"
+lych run -n --dir tree -- sh -c 'rm -rf ./*; echo new >n' 2>/dev/null
+if [ -e tree/n ] || [ ! -e tree/sub/f ]; then fail "the user's tree was touched"; fi
+is "--env" "v=1" "$(lych run -n --env V=1 -- sh -c 'echo v=$V')"
+is "nothing is inherited" "" "$(SECRET=1 lych run -n -- sh -c 'echo $SECRET')"
+
+# --- artifacts
+newest() { lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]'; }
+id=$(newest)
+lych run -n --artifact 'o/**' --out missing/got -- true >/dev/null 2>err; is "a place that can't be made" 1 $?
+is "it is named" 1 "$(grep -c 'missing/got: No such file' err)"
+is "so is what is missing" 1 "$(grep -c 'the directory that it would be in is missing' err)"
+is "and what to do" 1 "$(grep -c 'LYCH-STORE-008.*mkdir -p' err)"
+ln -s nowhere dangling
+for place in "f:not a directory" "dangling:a link to something that is not there" ":the name is empty" "f/x:Not a directory"; do
+	lych run -n --artifact 'o/**' --out "${place%%:*}" -- true >/dev/null 2>err; is "a place that is none: $place" 1 $?
+	is "why: $place" 1 "$(grep -c "${place#*:}\$" err)"
+	is "its code: $place" 1 "$(grep -c LYCH-STORE-008 err)"
+done
+is "and there is no job" "$id" "$(newest)"
+lych run -n --artifact 'o/**' --out got -- sh -c 'mkdir -p o/p; echo a >o/a; echo b >o/p/b; ln -s /etc/passwd o/l' 2>/dev/null
+is "artifacts come back" "a b" "$(cat got/o/a got/o/p/b | tr '\n' ' ' | sed 's/ $//')"
+is "a symlink does not" 0 "$(find got -type l | wc -l)"
+is "their mode" 644 "$(stat -c %a got/o/a)"
+id=$(newest)
+lych artifacts "$id" --out got >/dev/null 2>err; is "nothing is overwritten" 1 $?
+is "its code" 1 "$(grep -c LYCH-STORE-006 err)"
+is "its whole name" 1 "$(grep -c ': got/o/a$' err)"
+lych run -n --artifact 'o/**' --out got -- sh -c 'mkdir o; echo c >o/a; exit 9' >/dev/null 2>err
+is "the job's own code wins" 9 $?
+is "the conflict is told" 1 "$(grep -c LYCH-STORE-006 err)"
+is "and how to have them all the same" 1 "$(grep -c "lych artifacts -o DIR $(newest)'" err)"
+lych budget "$id" >/dev/null; is "the budget of a job that used nothing" 0 $?
+lych run -n --artifact 'l*' --out links -- ln -s /etc/passwd l 2>err; is "a link asked for" 0 $?
+is "what does not come back is told" 1 "$(grep -c '^lych: not fetched: l: ' err)"
+lych artifacts "$id" --out got --force >/dev/null 2>&1; is "but with --force" 0 $?
+rm -rf got && mkdir got && ln -s "$HOME" got/o
+lych artifacts "$id" --out got >/dev/null 2>&1 && fail "a symlink was followed"
+is "nothing went through it" 0 "$(find "$HOME" -name a | wc -l)"
+
+# --- an output that cannot be written, is closed, is slow
+for json in "" --json; do
+	# shellcheck disable=SC2086
+	timeout 20 "$LYCH_BIN/lych" run -n $json -- echo hi >/dev/full 2>err; is "a full stdout $json" 1 $?
+	is "its code $json" 1 "$(grep -c LYCH-CORE-006 err)"
+done
+lych jobs --json >/dev/full 2>err; is "a full stdout of a list" 1 $?
+is "its code" 1 "$(grep -c LYCH-CORE-006 err)"
+for json in "" --json; do
+	# shellcheck disable=SC2086
+	lych run -n $json -- echo hi >&- 2>err; is "a closed stdout $json" 1 $?
+	is "its code $json" 1 "$(grep -c LYCH-CORE-006 err)"
+done
+for list in "ward list" "jobs --json" "show $id" "logs $last" version --help; do
+	# shellcheck disable=SC2086
+	lych $list >&- 2>err; is "a closed stdout: $list" 1 $?
+	is "its code: $list" 1 "$(grep -c LYCH-CORE-006 err)"
+done
+lych run -n -- true >&-; is "a closed stdout that nothing is written to" 0 $?
+lych run -- sh -c 'cat; exit 3' <&- >&- 2>&-; is "all three closed" 3 $?
+is "a closed stdin is an empty one" 0 "$(lych run -- wc -c <&-)"
+is "a non-blocking stdout" 3000000 "$(python3 -c 'import os, subprocess, sys, time
+r, w = os.pipe()
+os.set_blocking(w, False)
+p = subprocess.Popen(sys.argv[1:], stdout=w)
+os.close(w)
+time.sleep(1)
+n = 0
+while b := os.read(r, 65536):
+    n += len(b)
+print(n if p.wait() == 0 else "failed")' "$LYCH_BIN/lych" run -n -- head -c 3000000 /dev/zero)"
+
+# --- request ids
+one=$(lych run -n --detach --request-id same-1 -- echo x)
+two=$(lych run -n --detach --request-id same-1 -- echo x)
+is "same id and content: one job" "$one" "$two"
+lych run -n --detach --request-id same-1 -- echo y >/dev/null 2>err; is "other content" 1 $?
+is "its code" 1 "$(grep -c LYCH-RUN-002 err)"
+
+# --- cancel proves the tree gone
+mark=lych-run-$$-$RANDOM
+id=$(lych run -n --detach -- sh -c 'trap "" TERM; setsid sh -c "sleep 60; :" "$0" & sleep 60; :' "$mark")
+wait_until 60 "it does not run" lych_job_is "$id" running
+is "cancel" "job $id: cancelled" "$(lych cancel "$id" 2>/dev/null)"
+is "its tree is gone" True "$(lych show "$id" --json | json 'j["result"]["tree_gone"]')"
+is "nobody sleeps on" "" "$("$marked" "$mark")"
+"$LYCH_BIN/lych" run -n -- sleep 77 2>/dev/null &
+pid=$!
+newest_runs() { [[ $(lych jobs --limit 1 --json) == *'"state":"running"'* ]]; }
+wait_until 60 "it does not run" newest_runs
+kill -TERM $pid
+wait $pid; is "a signal cancels" 130 $?
+
+# --- logs
+id=$(lych run -n --detach -- sh -c 'echo one; sleep 0.5; echo two; echo e >&2')
+is "logs -f" "one two" "$(lych logs -f "$id" 2>/dev/null | tr '\n' ' ' | sed 's/ $//')"
+is "logs" "one two" "$(lych logs "$id" 2>/dev/null | tr '\n' ' ' | sed 's/ $//')"
+is "logs --only stderr" e "$(lych logs "$id" --only stderr)"
+is "logs -f --only stderr" e "$(lych logs -f "$id" --only stderr 2>/dev/null)"
+is "logs -f --only stdout" "one two" "$(lych logs -f "$id" --only stdout 2>&1 | tr '\n' ' ' | sed 's/ $//')"
+is "each limit in a row" 1 "$(lych show "$id" | grep -cE '^result\.walls\.limits\.memory[a-z_]* +[0-9]+ by [a-z]')"
+is "no wall is cut" 0 "$(lych show "$id" | grep -c …)"
+is "the layers to their end" 1 "$(lych show "$id" | grep -cE '^result\.walls\.layers +\["fds",.*"seccomp".*\]$')"
+is "a daemon's walls in rows" 0 "$(lych status | grep -c …)"
+
+# --- 200 at once, 8 running
+ids=$(seq 200 | xargs -P 16 -I N "$LYCH_BIN/lych" run -n --detach --request-id "many-N" -- sh -c 'echo done-N')
+is "200 jobs were accepted" 200 "$(sort -u <<<"$ids" | wc -l)"
+for _ in $(seq 600); do
+	left=$(lych status --json | json 'sum(v for k,v in j["vessel"]["queue"]["jobs"].items() if k in ("queued","running","preparing","cancelling"))')
+	[ "$left" = 0 ] && break
+	nap 0.1
+done
+is "all ended" 0 "$left"
+ok=0
+for id in $ids; do
+	lych_job "$id"
+	[ "$job_state $job_attempts" = "succeeded 1" ] && ok=$((ok + 1))
+done
+is "each succeeded, none ran twice" 200 "$ok"
+is "the queue's invariants hold" 0 "$(lych_violations)"
+echo "run: $count checks"
