@@ -70,7 +70,8 @@ imports() { # object...: how many names of the C library that read the environme
 	python3 -c 'import sys
 print(sum(open(f,"rb").read().count(b"\0"+w+b"\0") for f in sys.argv[1:] for w in (b"getenv",b"secure_getenv",b"environ",b"__environ")))' "$@"
 }
-is "lych-sandbox imports no getenv" 0 "$(imports $(find "$LYCH_BUILD/sandbox" "$LYCH_BUILD/common/proto" -name '*.o') "$LYCH_BUILD"/common/*.o)"
+mapfile -t objects < <(find "$LYCH_BUILD/sandbox" "$LYCH_BUILD/common/proto" -name '*.o')
+is "lych-sandbox imports no getenv" 0 "$(imports "${objects[@]}" "$LYCH_BUILD"/common/*.o)"
 is "lych does, so it would be seen" yes "$([ "$(imports "$LYCH_BUILD"/cli/base/*.o)" -gt 0 ] && echo yes)"
 for grade in none auto off '""' Full; do
 	printf 'version: "1"\ntomb:\n  grade: %s\n' "$grade" >"$LYCH_CONFIG"
