@@ -27,6 +27,12 @@ check-spelling:
 lint: $(BIN) $(DOC_WRITERS) ## all of the border and form checks
 	@$(CHECK) lint
 
+.PHONY: rooms
+rooms: ## what includes what, as text; with graphviz docs/rooms.svg is drawn anew
+	@tests/support/rooms
+	@if command -v dot >/dev/null; then tests/support/rooms --dot | dot -Tsvg -o docs/rooms.svg && echo "docs/rooms.svg is drawn"; \
+		else echo "docs/rooms.svg is not drawn: install graphviz for its dot"; fi
+
 .PHONY: format
 format: ## clang-format every file in place
 	clang-format-19 -i $(ALL_CH)
