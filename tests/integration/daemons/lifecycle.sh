@@ -73,6 +73,7 @@ run() {
 	start=$ms
 	last_report < <(timeout -k 1 90 "$sandbox" --grade "$grade" --json --workspace "$work" "$@" \
 		-- "./u" "$act" "$arg" "$mark" 2>&1 >/dev/null </dev/null)
+	wait $! # timeout closes what it writes to before it ends, and the marker is among its arguments too
 	clock
 	ms=$((ms - start)) detail=
 	[[ ! $result =~ .*\"how\":\"([a-z]+)\" ]] || got=${BASH_REMATCH[1]}
