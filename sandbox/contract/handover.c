@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in lych-sandbox.
+ * Runs in the spawner, the keeper, the guard and the job.
  * See handover.h.
  */
 #include "sandbox/contract/handover.h"

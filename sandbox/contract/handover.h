@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in lych-sandbox.
+ * Runs in the spawner, the keeper, the guard and the job.
  * Messages with descriptors between our own processes: the tomb and the spawner, the
  * spawner and a warm keeper, the keeper and its job. One SOCK_SEQPACKET packet, one
  * fixed-size struct, with some of them a spec. The order of the descriptors is the same on

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in lych-sandbox.
+ * Runs in the spawner, the keeper, the guard and the job.
  * What the files of the keeper's side (limits.c, keeper.c, start.c, report.c, serve.c)
  * share beyond sandbox.h.
  */

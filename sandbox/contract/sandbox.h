@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in lych-sandbox.
+ * Runs in the spawner, the keeper, the guard and the job.
  * The inner contract of lych-sandbox. One job is four processes, each the parent of the next,
  * and a fifth when it lives for more than a moment:
  *

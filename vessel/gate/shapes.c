@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the gate worker.
- * In the gate's worker, and in lych-vessel for the ward: what a single character stands for.
+ * Runs in the gate worker and the vessel.
+ * What a single character stands for: for the gate, and for the ward in the vessel.
  *
  * Theory of operation. Whoever hides a text writes it with characters that look like others.
  * The tables say of each which one of ASCII it is taken for, or that nothing stands for it;

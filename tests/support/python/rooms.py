@@ -22,10 +22,10 @@ class Table:
         for line in text.splitlines():
             cells = [c.strip() for c in line.strip().strip("|").split("|")] if line.startswith("|") else []
             names = [re.findall(r"`([^`]+)`", c) for c in cells]
-            if len(cells) == 3 and len(names[0]) == 1 and names[0][0].split("/")[0] in TOPS and not names[1]:
+            if len(cells) == 4 and len(names[0]) == 1 and names[0][0].split("/")[0] in TOPS and not names[1]:
                 if names[0][0] in self.rooms:
                     raise SystemExit(f"the table has {names[0][0]} twice")
-                self.rooms[names[0][0]] = (cells[1], names[2])
+                self.rooms[names[0][0]] = (cells[1], names[3])
             elif len(cells) == 2 and names[0] and names[1] and names[1][0].split("/")[0] in TOPS:
                 self.libraries.append((names[0], names[1]))
 
