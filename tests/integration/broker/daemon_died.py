@@ -387,9 +387,12 @@ def t_the_gate_dies_twice_of_one_job():
     text, other = words(GATE_BIG, 1), words(GATE_BIG, 2)
 
     def ask():
+        pid = worker("gate:large")
+        before = busy(pid)
         t = a.ask_beside(text)
-        time.sleep(0.02)
-        b.ask_beside(other)  # waits for the same worker, behind it
+        while t.is_alive() and busy(pid) == before:
+            time.sleep(0.002)
+        b.ask_beside(other)  # waits for the same worker, behind what it reads now
         return t
     dies_twice(a, "gate:large", "texts", ask, b)
 
