@@ -24,9 +24,9 @@
 #include "vessel/broker/gate/private_store.h"
 #include "vessel/db/migrate.h"
 #include "vessel/health.h"
+#include "vessel/host_requests.h"
 #include "vessel/options.h"
 #include "vessel/outward.h"
-#include "vessel/reactor.h"
 #include "vessel/reconcile.h"
 #include "vessel/sockets.h"
 #include "vessel/walls.h"
@@ -129,7 +129,7 @@ static int open_data(struct serve *s, struct err *err)
 		return err_wrap(err, "%s (held by process %d)", s->opt.data, (int)holder);
 	if (read_previous(s, err) < 0)
 		return -1;
-	if (reactor_init(v->data_fd, err) < 0)
+	if (host_requests_init(v->data_fd, err) < 0)
 		return -1;
 	v->budget.max = v->conf.store_max_bytes;
 	if (blobs_new(v->data_fd, &v->budget, &v->blobs, err) < 0 ||

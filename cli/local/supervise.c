@@ -216,37 +216,38 @@ static int rotate_tombs_secrets(struct super *u, struct err *err)
 	return 0;
 }
 
-static int act(enum intent what, void *arg, struct err *err)
+static int act(enum host_request what, void *arg, struct err *err)
 {
 	struct super *u = arg;
 
 	switch (what) {
-	case INTENT_RESTART_TOMB:
-	case INTENT_STOP_TOMB:
-		stop_tomb(u, what == INTENT_STOP_TOMB);
+	case HOST_REQUEST_RESTART_TOMB:
+	case HOST_REQUEST_STOP_TOMB:
+		stop_tomb(u, what == HOST_REQUEST_STOP_TOMB);
 		return 0;
-	case INTENT_STOP_POD:
+	case HOST_REQUEST_STOP_POD:
 		u->asked_stop = true;
 		return 0;
-	case INTENT_ROTATE_SECRET:
+	case HOST_REQUEST_ROTATE_SECRET:
 		return rotate_tombs_secrets(u, err);
-	case INTENT_MAX_:
+	case HOST_REQUEST_MAX_:
 	default:
-		return err_set(err, ERR_INTERNAL, "intent %u", (unsigned)what);
+		return err_set(err, ERR_INTERNAL, "host request %u", (unsigned)what);
 	}
 }
 
 static int watch_intents(struct super *u, struct err *err)
 {
-	cleanup_free char *dir = xasprintf("%s/vessel/" INTENT_DIR, u->s->paths->data);
+	cleanup_free char *dir =
+		xasprintf("%s/vessel/" HOST_REQUEST_DIR, u->s->paths->data);
 
-	if (intents_open(u->s->paths, &u->intents, err) < 0)
+	if (host_requests_open(u->s->paths, &u->requests, err) < 0)
 		return -1;
-	u->intents.act = act;
-	u->intents.arg = u;
-	u->intents_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (u->intents_fd < 0 ||
-	    inotify_add_watch(u->intents_fd, dir, IN_MOVED_TO | IN_CREATE | IN_ONLYDIR) <
+	u->requests.act = act;
+	u->requests.arg = u;
+	u->requests_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (u->requests_fd < 0 ||
+	    inotify_add_watch(u->requests_fd, dir, IN_MOVED_TO | IN_CREATE | IN_ONLYDIR) <
 		    0)
 		return err_sys(err, "watch %s", dir);
 	return 0;
@@ -257,9 +258,9 @@ static void take_intents(struct super *u)
 	struct err err = ERR_INIT;
 	char events[4096];
 
-	while (read(u->intents_fd, events, sizeof(events)) > 0)
+	while (read(u->requests_fd, events, sizeof(events)) > 0)
 		;
-	if (!u->first && intents_run(&u->intents, &err) < 0)
+	if (!u->first && host_requests_run(&u->requests, &err) < 0)
 		log_err(LOG_ERROR_, "requests of the vessel", &err);
 }
 
@@ -381,7 +382,7 @@ static int turn(struct super *u, struct err *err)
 	p[0] = (struct pollfd){.fd = u->sfd, .events = POLLIN};
 	for (int i = 0; i < PART_MAX; i++)
 		p[1 + i] = (struct pollfd){.fd = u->part[i].ready_fd, .events = POLLIN};
-	p[1 + PART_MAX] = (struct pollfd){.fd = u->intents_fd, .events = POLLIN};
+	p[1 + PART_MAX] = (struct pollfd){.fd = u->requests_fd, .events = POLLIN};
 	p[2 + PART_MAX] = (struct pollfd){.fd = u->pg_ask_fd, .events = POLLIN};
 	if (poll(p, ARRAY_SIZE(p), look < timeout ? look : timeout) < 0 && errno != EINTR)
 		return err_sys(err, "poll");
@@ -410,7 +411,7 @@ static int turn(struct super *u, struct err *err)
 int supervise_run(struct supervise *s, struct err *err)
 {
 	struct super u = {
-		.s = s, .first = true, .sfd = -1, .intents_fd = -1, .pg_ask_fd = -1};
+		.s = s, .first = true, .sfd = -1, .requests_fd = -1, .pg_ask_fd = -1};
 	sigset_t mask;
 	int r;
 
@@ -442,8 +443,8 @@ int supervise_run(struct supervise *s, struct err *err)
 	proc_env_free(u.env);
 	free(u.no_cgroup);
 	fd_close(&u.sfd);
-	fd_close(&u.intents_fd);
+	fd_close(&u.requests_fd);
 	fd_close(&u.pg_ask_fd);
-	intents_close(&u.intents);
+	host_requests_close(&u.requests);
 	return r < 0 ? -1 : 0;
 }

@@ -7,7 +7,7 @@
 #ifndef LYCH_CLI_LOCAL_SUPERVISE_PRIV_H
 #define LYCH_CLI_LOCAL_SUPERVISE_PRIV_H
 
-#include "cli/local/intents.h"
+#include "cli/local/host_requests.h"
 #include "cli/local/up.h"
 #include "common/watch.h"
 
@@ -38,8 +38,8 @@ struct super {
 	bool migrated, first, stopping;
 	bool asked_restart, asked_stop;
 	bool tomb_held; /* stopped by request: until another one or the next start */
-	struct intents intents;
-	int intents_fd;	     /* inotify: something was dropped */
+	struct host_requests requests;
+	int requests_fd;     /* inotify: something was dropped */
 	int pg_ask_fd;	     /* a question to PostgreSQL that is out; -1: none */
 	usec_t pg_ask_at;    /* when the next one is due, awake */
 	usec_t look_at;	     /* when the parts are looked at next, awake */

@@ -7,7 +7,7 @@
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
-#include "cli/local/intents.h"
+#include "cli/local/host_requests.h"
 #include "cli/secret/secret.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
@@ -59,24 +59,24 @@ static int rotate_tombs_secrets(struct secret_store *s, struct err *err)
 }
 
 /* Every argument of systemctl is a constant of this file. */
-static int act(enum intent what, void *arg, struct err *err)
+static int act(enum host_request what, void *arg, struct err *err)
 {
 	static const char *const restart[] = {"restart", "lychgate-tomb.service", NULL};
 	static const char *const stop[] = {"stop", "lychgate-tomb.service", NULL};
 	static const char *const stop_pod[] = {"stop", "lychgate-pod.service", NULL};
 
 	switch (what) {
-	case INTENT_RESTART_TOMB:
+	case HOST_REQUEST_RESTART_TOMB:
 		return secret_systemctl(arg, restart, err);
-	case INTENT_STOP_TOMB:
+	case HOST_REQUEST_STOP_TOMB:
 		return secret_systemctl(arg, stop, err);
-	case INTENT_STOP_POD:
+	case HOST_REQUEST_STOP_POD:
 		return secret_systemctl(arg, stop_pod, err);
-	case INTENT_ROTATE_SECRET:
+	case HOST_REQUEST_ROTATE_SECRET:
 		return rotate_tombs_secrets(arg, err);
-	case INTENT_MAX_:
+	case HOST_REQUEST_MAX_:
 	default:
-		return err_set(err, ERR_INTERNAL, "intent %u", (unsigned)what);
+		return err_set(err, ERR_INTERNAL, "host request %u", (unsigned)what);
 	}
 }
 
@@ -84,12 +84,12 @@ static int react(struct err *err)
 {
 	cleanup_paths struct paths p = {0};
 	cleanup_secret_store struct secret_store s = {.dirfd = -1};
-	struct intents in = {.dirfd = -1, .receipts = -1};
+	struct host_requests in = {.dirfd = -1, .receipts = -1};
 	cleanup_close int lock = -1;
 	int r;
 
 	if (paths_resolve(&p, err) < 0 || secret_store_open("podman", &p, &s, err) < 0 ||
-	    intents_open(&p, &in, err) < 0)
+	    host_requests_open(&p, &in, err) < 0)
 		return -1;
 	in.act = act;
 	in.arg = &s;
@@ -98,12 +98,12 @@ static int react(struct err *err)
 	if (lock < 0)
 		r = err_sys_id(err, ERRID_HOST_REACT, "lock");
 	else
-		r = fs_lock(lock, NULL, err) < 0 ? -1 : intents_run(&in, err);
+		r = fs_lock(lock, NULL, err) < 0 ? -1 : host_requests_run(&in, err);
 	if (r == 0 && in.n_failed)
 		r = err_set_id(err, ERRID_HOST_REACT,
 			       "%u of %u failed; their receipts are in %s/reactor",
 			       in.n_failed, in.n_failed + in.n_done, p.data);
-	intents_close(&in);
+	host_requests_close(&in);
 	return r;
 }
 
@@ -123,15 +123,15 @@ int cmd_react(int argc, char **argv)
 
 /* ---- request ---------------------------------------------------------------- */
 
-static int wait_receipt(const struct paths *p, const char *id, struct intent_receipt *ret,
-			struct err *err)
+static int wait_receipt(const struct paths *p, const char *id,
+			struct host_request_receipt *ret, struct err *err)
 {
 	usec_t deadline = clock_boot_usec() + REQUEST_TIMEOUT;
 
 	for (;;) {
 		struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
 
-		if (intents_receipt(p, id, ret, err) < 0)
+		if (host_requests_receipt(p, id, ret, err) < 0)
 			return -1;
 		if (str_eq(ret->state, "failed"))
 			return err_set_id(err, ERRID_HOST_REACT, "%s", ret->detail);
@@ -152,19 +152,19 @@ static int request(const struct react_args *a, struct err *err)
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *j = NULL;
 	cleanup_buf struct buf body = {0};
-	struct intent_receipt receipt = {.state = "asked"};
-	enum intent what;
+	struct host_request_receipt receipt = {.state = "asked"};
+	enum host_request what;
 	const char *id;
 	struct uuid uuid;
 	struct jsonw w;
 
-	if (!a->what || !intent_from_name(a->what, strlen(a->what), &what))
+	if (!a->what || !host_request_from_name(a->what, strlen(a->what), &what))
 		return err_set_id(err, ERRID_CORE_USAGE,
 				  "restart-tomb, stop-tomb, stop-pod or rotate-secret");
 	buf_init(&body, 4096);
 	jsonw_init(&w, &body);
 	jsonw_obj(&w);
-	jsonw_kstr(&w, "intent", intent_name(what));
+	jsonw_kstr(&w, "intent", host_request_name(what));
 	jsonw_obj_end(&w);
 	const struct client_request rq = {.method = "POST",
 					  .target = "/v1/intents",
@@ -181,9 +181,9 @@ static int request(const struct react_args *a, struct err *err)
 		return -1;
 	if (a->json)
 		(void)printf("{\"id\":\"%s\",\"intent\":\"%s\",\"state\":\"%s\"}\n",
-			     uuid.s, intent_name(what), receipt.state);
+			     uuid.s, host_request_name(what), receipt.state);
 	else
-		(void)printf("%s: %s\n", intent_name(what), receipt.state);
+		(void)printf("%s: %s\n", host_request_name(what), receipt.state);
 	return render_flush(err);
 }
 

@@ -9,7 +9,7 @@
  * receipt that says done or failed is never acted on again; one that says begun was cut
  * off and is, since every act can be done twice. Anything else is moved to aside/.
  */
-#include "cli/local/intents.h"
+#include "cli/local/host_requests.h"
 
 #include "common/buf.h"
 #include "common/cleanup.h"
@@ -79,25 +79,25 @@ static int open_private(const char *path, struct err *err)
 	return TAKE_FD(fd);
 }
 
-int intents_open(const struct paths *p, struct intents *ret, struct err *err)
+int host_requests_open(const struct paths *p, struct host_requests *ret, struct err *err)
 {
-	cleanup_free char *from = xasprintf("%s/vessel/" INTENT_DIR, p->data);
+	cleanup_free char *from = xasprintf("%s/vessel/" HOST_REQUEST_DIR, p->data);
 	cleanup_free char *receipts = xasprintf("%s/reactor", p->data);
 	cleanup_free char *aside = xasprintf("%s/" ASIDE, receipts);
 
-	*ret = (struct intents){.dirfd = -1, .receipts = -1};
+	*ret = (struct host_requests){.dirfd = -1, .receipts = -1};
 	if (fs_mkdir_all(aside, 0700, err) < 0)
 		return -1;
 	ret->dirfd = open_private(from, err);
 	ret->receipts = ret->dirfd < 0 ? -1 : open_private(receipts, err);
 	if (ret->receipts < 0) {
-		intents_close(ret);
+		host_requests_close(ret);
 		return -1;
 	}
 	return 0;
 }
 
-void intents_close(struct intents *in)
+void host_requests_close(struct host_requests *in)
 {
 	fd_close(&in->dirfd);
 	fd_close(&in->receipts);
@@ -105,7 +105,7 @@ void intents_close(struct intents *in)
 
 /* ---- receipts --------------------------------------------------------------- */
 
-static int receipt_write(struct intents *in, const char *id, enum intent what,
+static int receipt_write(struct host_requests *in, const char *id, enum host_request what,
 			 const char *state, const char *detail, struct err *err)
 {
 	cleanup_buf struct buf b = {0};
@@ -119,7 +119,7 @@ static int receipt_write(struct intents *in, const char *id, enum intent what,
 	jsonw_init(&w, &b);
 	jsonw_obj(&w);
 	jsonw_kstr(&w, "id", id);
-	jsonw_kstr(&w, "intent", intent_name(what));
+	jsonw_kstr(&w, "intent", host_request_name(what));
 	jsonw_kstr(&w, "state", state);
 	jsonw_kstr(&w, "detail", detail);
 	jsonw_kstr(&w, "at", at);
@@ -127,7 +127,7 @@ static int receipt_write(struct intents *in, const char *id, enum intent what,
 	return fs_write_atomic(in->receipts, name, b.data, b.len, 0600, err);
 }
 
-static int receipt_read(int dirfd, const char *name, struct intent_receipt *ret,
+static int receipt_read(int dirfd, const char *name, struct host_request_receipt *ret,
 			struct err *err)
 {
 	cleanup_free char *text = NULL;
@@ -145,13 +145,13 @@ static int receipt_read(int dirfd, const char *name, struct intent_receipt *ret,
 }
 
 /* No receipt: state "". */
-static int receipt_of(int dirfd, const char *id, struct intent_receipt *ret,
+static int receipt_of(int dirfd, const char *id, struct host_request_receipt *ret,
 		      struct err *err)
 {
 	struct err why = ERR_INIT;
 	char name[64];
 
-	*ret = (struct intent_receipt){0};
+	*ret = (struct host_request_receipt){0};
 	if (str_fmt(name, sizeof(name), "%s" RECEIPT_SUFFIX, id) < 0)
 		return err_set(err, ERR_INTERNAL, "receipt's name");
 	if (receipt_read(dirfd, name, ret, &why) == 0 || why.code == ERR_NOT_FOUND)
@@ -160,13 +160,13 @@ static int receipt_of(int dirfd, const char *id, struct intent_receipt *ret,
 	return -1;
 }
 
-int intents_receipt(const struct paths *p, const char *id, struct intent_receipt *ret,
-		    struct err *err)
+int host_requests_receipt(const struct paths *p, const char *id,
+			  struct host_request_receipt *ret, struct err *err)
 {
 	cleanup_free char *dir = xasprintf("%s/reactor", p->data);
 	cleanup_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	*ret = (struct intent_receipt){0};
+	*ret = (struct host_request_receipt){0};
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (fd < 0)
@@ -175,7 +175,7 @@ int intents_receipt(const struct paths *p, const char *id, struct intent_receipt
 }
 
 /* Forgets old ones; how many restarts and rotations there were lately. */
-static int recent(struct intents *in, unsigned *ret, struct err *err)
+static int recent(struct host_requests *in, unsigned *ret, struct err *err)
 {
 	cleanup_dir DIR *d = list(in->receipts);
 	time_t now = (time_t)(clock_wall_usec() / USEC_PER_SEC);
@@ -201,7 +201,7 @@ static int recent(struct intents *in, unsigned *ret, struct err *err)
 
 /* ---- one entry -------------------------------------------------------------- */
 
-static void set_aside(struct intents *in, const char *name, const char *why)
+static void set_aside(struct host_requests *in, const char *name, const char *why)
 {
 	cleanup_close int aside = openat(in->receipts, ASIDE,
 					 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -214,20 +214,20 @@ static void set_aside(struct intents *in, const char *name, const char *why)
 	while (d && readdir(d))
 		n++;
 	request_id_new(&random_real, &rid);
-	log_kv(LOG_ERROR_, "not an intent; set aside", "name", name, "why", why, "as",
-	       rid.s, NULL);
+	log_kv(LOG_ERROR_, "not a host request; set aside", "name", name, "why", why,
+	       "as", rid.s, NULL);
 	if (d && n < ASIDE_MAX + 2 && renameat(in->dirfd, name, aside, rid.s) == 0)
 		return;
 	if (fs_remove_beneath(in->dirfd, name, &err) < 0)
 		log_err(LOG_ERROR_, "it could not be removed either", &err);
 }
 
-static int read_intent(struct intents *in, const char *name, enum intent *ret,
-		       struct err *err)
+static int read_request(struct host_requests *in, const char *name,
+			enum host_request *ret, struct err *err)
 {
 	cleanup_close int fd =
 		fs_open_beneath(in->dirfd, name, O_RDONLY | O_NONBLOCK, 0, err);
-	char text[INTENT_FILE_MAX + 1];
+	char text[HOST_REQUEST_FILE_MAX + 1];
 	struct stat st;
 	ssize_t n;
 
@@ -241,8 +241,8 @@ static int read_intent(struct intents *in, const char *name, enum intent *ret,
 	n = read(fd, text, sizeof(text));
 	if (n < 0)
 		return err_sys(err, "read");
-	if (n < 2 || n > INTENT_FILE_MAX || text[n - 1] != '\n' ||
-	    !intent_from_name(text, (size_t)n - 1, ret))
+	if (n < 2 || n > HOST_REQUEST_FILE_MAX || text[n - 1] != '\n' ||
+	    !host_request_from_name(text, (size_t)n - 1, ret))
 		return err_set_id(err, ERRID_HOST_INTENT, "its content is no known word");
 	return 0;
 }
@@ -252,19 +252,19 @@ static bool id_of(const char *name, struct uuid *ret)
 	struct err ignored = ERR_INIT;
 	char text[sizeof(ret->s)];
 
-	return strlen(name) == sizeof(ret->s) - 1 + strlen(INTENT_SUFFIX) &&
-	       str_ends(name, INTENT_SUFFIX) &&
+	return strlen(name) == sizeof(ret->s) - 1 + strlen(HOST_REQUEST_SUFFIX) &&
+	       str_ends(name, HOST_REQUEST_SUFFIX) &&
 	       str_fmt(text, sizeof(text), "%.36s", name) == 0 &&
 	       uuid_parse(text, ret, &ignored) == 0;
 }
 
-static bool is_limited(enum intent what)
+static bool is_limited(enum host_request what)
 {
-	return what == INTENT_RESTART_TOMB || what == INTENT_ROTATE_SECRET;
+	return what == HOST_REQUEST_RESTART_TOMB || what == HOST_REQUEST_ROTATE_SECRET;
 }
 
-static int carry_out(struct intents *in, const struct uuid *id, enum intent what,
-		     struct err *err)
+static int carry_out(struct host_requests *in, const struct uuid *id,
+		     enum host_request what, struct err *err)
 {
 	struct err why = ERR_INIT;
 	int r;
@@ -273,25 +273,25 @@ static int carry_out(struct intents *in, const struct uuid *id, enum intent what
 		return -1;
 	r = in->act(what, in->arg, &why);
 	log_kv(r < 0 ? LOG_ERROR_ : LOG_INFO_,
-	       r < 0 ? "an intent failed" : "an intent was carried out", "intent",
-	       intent_name(what), "id", id->s, "why", why.msg, NULL);
+	       r < 0 ? "a host request failed" : "a host request was carried out",
+	       "intent", host_request_name(what), "id", id->s, "why", why.msg, NULL);
 	*(r < 0 ? &in->n_failed : &in->n_done) += 1;
 	return receipt_write(in, id->s, what, r < 0 ? "failed" : "done", why.msg, err);
 }
 
-static int take(struct intents *in, const char *name, struct err *err)
+static int take(struct host_requests *in, const char *name, struct err *err)
 {
-	struct intent_receipt before;
+	struct host_request_receipt before;
 	struct err why = ERR_INIT;
 	unsigned lately = 0;
-	enum intent what;
+	enum host_request what;
 	struct uuid id;
 
 	if (!id_of(name, &id)) {
-		set_aside(in, name, "its name is not UUID" INTENT_SUFFIX);
+		set_aside(in, name, "its name is not UUID" HOST_REQUEST_SUFFIX);
 		return 0;
 	}
-	if (read_intent(in, name, &what, &why) < 0) {
+	if (read_request(in, name, &what, &why) < 0) {
 		set_aside(in, name, why.msg);
 		return 0;
 	}
@@ -299,7 +299,8 @@ static int take(struct intents *in, const char *name, struct err *err)
 	    recent(in, &lately, err) < 0)
 		return -1;
 	if (str_eq(before.state, "done") || str_eq(before.state, "failed"))
-		log_kv(LOG_WARN_, "an intent that had its receipt", "id", id.s, NULL);
+		log_kv(LOG_WARN_, "a host request that had its receipt", "id", id.s,
+		       NULL);
 	else if (!before.state[0] && is_limited(what) && lately >= INTENTS_RATE_MAX) {
 		set_aside(in, name, "too many in ten minutes");
 		return receipt_write(in, id.s, what, "failed", "too many in ten minutes",
@@ -311,7 +312,7 @@ static int take(struct intents *in, const char *name, struct err *err)
 	return 0;
 }
 
-int intents_run(struct intents *in, struct err *err)
+int host_requests_run(struct host_requests *in, struct err *err)
 {
 	struct waiting w[TAKEN_AT_ONCE];
 	const struct dirent *e;
@@ -322,7 +323,7 @@ int intents_run(struct intents *in, struct err *err)
 		cleanup_dir DIR *d = list(in->dirfd);
 
 		if (!d)
-			return err_sys(err, "list the intents");
+			return err_sys(err, "list the host requests");
 		for (n = 0; n < TAKEN_AT_ONCE && (e = readdir(d));) {
 			struct stat st = {0};
 
