@@ -23,10 +23,10 @@
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/gate/private_store.h"
 #include "vessel/db/migrate.h"
+#include "vessel/egress_workers.h"
 #include "vessel/health.h"
 #include "vessel/host_requests.h"
 #include "vessel/options.h"
-#include "vessel/outward.h"
 #include "vessel/reconcile.h"
 #include "vessel/sockets.h"
 #include "vessel/walls.h"
@@ -352,7 +352,7 @@ static int open_gate(struct serve *s, struct err *err)
 		.portal_threshold = s->v.conf.broker.gate.portal_threshold,
 		.forbidden_threshold = s->v.conf.broker.gate.forbidden_threshold,
 		.on_away = on_gate_away,
-		.on_died = outward_died,
+		.on_died = egress_workers_died,
 		.note = &s->v.reading,
 		.arg = &s->v,
 	};
@@ -365,10 +365,10 @@ static int fork_workers(struct serve *s, struct err *err)
 {
 #ifdef LYCH_TEST_BUILD
 	if (s->opt.probe_worker)
-		return outward_fork(&s->v, s->opt.secrets, &s->probe, s->opt.probe_worker,
-				    err);
+		return egress_workers_fork(&s->v, s->opt.secrets, &s->probe,
+					   s->opt.probe_worker, err);
 #endif
-	return outward_fork(&s->v, s->opt.secrets, NULL, NULL, err);
+	return egress_workers_fork(&s->v, s->opt.secrets, NULL, NULL, err);
 }
 
 static int start(struct serve *s, struct err *err)
@@ -398,7 +398,7 @@ static int start(struct serve *s, struct err *err)
 	    notify_new(v->loop, s->opt.has_ready_fd ? (int)s->opt.ready_fd : -1,
 		       &s->notify, err) < 0)
 		return -1;
-	if (outward_attach(v, err) < 0)
+	if (egress_workers_attach(v, err) < 0)
 		return -1;
 	s->stop_timer = loop_timer_new(v->loop, on_stop_timer, s);
 	v->events = events_new(v->loop);
@@ -443,7 +443,7 @@ static void stop(struct serve *s)
 	loop_timer_free(s->stop_timer);
 	reconcile_free(s->reconcile);
 	audit_free(v->audit);
-	outward_free(v);
+	egress_workers_free(v);
 	watchdog_free(s->watchdog);
 	events_free(v->events);
 	attended_free(v->attended);

@@ -4,8 +4,8 @@
  * The egress workers as codex.yaml asks for them, and what the vessel does when one of
  * them speaks: between main.c and egress.h.
  */
-#ifndef LYCH_VESSEL_OUTWARD_H
-#define LYCH_VESSEL_OUTWARD_H
+#ifndef LYCH_VESSEL_EGRESS_WORKERS_H
+#define LYCH_VESSEL_EGRESS_WORKERS_H
 
 #include "vessel/api/vessel.h"
 #include "vessel/egress/egress.h"
@@ -13,14 +13,14 @@
 /* First of all, before a secret is read: v->conf is there, v->egress comes to be. `probe`
  * and `probe_worker` as in egress_config. */
 struct confine_probe;
-MUST_CHECK int outward_fork(struct vessel *v, const char *secrets_dir,
-			    const struct confine_probe *probe, const char *probe_worker,
-			    struct err *err);
+MUST_CHECK int egress_workers_fork(struct vessel *v, const char *secrets_dir,
+				   const struct confine_probe *probe,
+				   const char *probe_worker, struct err *err);
 /* A worker died while it read this (egress_events, gate_client_config); arg: the vessel. */
-void outward_died(const char *name, const struct reading_note *note, void *arg);
+void egress_workers_died(const char *name, const struct reading_note *note, void *arg);
 /* v->loop is there, the vessel is not confined yet. Every worker holds its walls when it
  * returns 0. The parent's end stops the loop. */
-MUST_CHECK int outward_attach(struct vessel *v, struct err *err);
-void outward_free(struct vessel *v);
+MUST_CHECK int egress_workers_attach(struct vessel *v, struct err *err);
+void egress_workers_free(struct vessel *v);
 
 #endif

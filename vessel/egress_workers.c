@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the vessel.
- * See outward.h.
+ * See egress_workers.h.
  */
-#include "vessel/outward.h"
+#include "vessel/egress_workers.h"
 
 #include "common/log.h"
 #include "common/mem.h"
@@ -35,9 +35,9 @@ static void fill_portals(const struct conf_broker *b, struct egress_portal *port
 	}
 }
 
-int outward_fork(struct vessel *v, const char *secrets_dir,
-		 const struct confine_probe *probe, const char *probe_worker,
-		 struct err *err)
+int egress_workers_fork(struct vessel *v, const char *secrets_dir,
+			const struct confine_probe *probe, const char *probe_worker,
+			struct err *err)
 {
 	struct egress_config cfg = {
 		.secrets_dir = secrets_dir,
@@ -97,7 +97,7 @@ static void on_gate(unsigned which, int fd, struct reading *note, void *arg)
 	gate_client_attach(v->gate, (enum gate_lanes)which, fd, note);
 }
 
-void outward_died(const char *name, const struct reading_note *note, void *arg)
+void egress_workers_died(const char *name, const struct reading_note *note, void *arg)
 {
 	struct vessel *v = arg;
 
@@ -105,13 +105,13 @@ void outward_died(const char *name, const struct reading_note *note, void *arg)
 		deaths_found(v->deaths, name, note);
 }
 
-int outward_attach(struct vessel *v, struct err *err)
+int egress_workers_attach(struct vessel *v, struct err *err)
 {
 	const struct egress_events events = {
 		.on_redacted = on_redacted,
 		.on_worker = on_worker,
 		.on_gate = on_gate,
-		.on_died = outward_died,
+		.on_died = egress_workers_died,
 		.on_lost = on_lost,
 		.arg = v,
 	};
@@ -119,7 +119,7 @@ int outward_attach(struct vessel *v, struct err *err)
 	return egress_attach(v->egress, v->loop, &events, err);
 }
 
-void outward_free(struct vessel *v)
+void egress_workers_free(struct vessel *v)
 {
 	egress_free(v->egress);
 	v->egress = NULL;
