@@ -2,7 +2,7 @@
 /*
  * Runs in the vessel.
  * The dispatcher's life in the vessel: after the gate's client and the egress workers
- * (outward.h).
+ * (egress_workers.h).
  */
 #ifndef LYCH_VESSEL_BROKER_H
 #define LYCH_VESSEL_BROKER_H

@@ -7,7 +7,7 @@
 
 #include "common/cleanup.h"
 #include "common/mem.h"
-#include "common/text/spoken.h"
+#include "common/text/stream_text.h"
 #include "vessel/egress/redact_strings.h"
 
 #include <stdint.h>
@@ -20,8 +20,8 @@ struct redact_reply {
 	const struct redact *what;
 	struct redact_stream bytes;
 	struct redact_strings strings;
-	struct spoken *events; /* NULL: it is no stream */
-	unsigned spoken_hits;
+	struct stream_text *events; /* NULL: it is no stream */
+	unsigned stream_text_hits;
 };
 
 /* ---- one channel of a stream ---- */
@@ -31,13 +31,13 @@ struct channel {
 	unsigned *hits;
 };
 
-static void *channel_open(enum spoken_form form UNUSED, void *arg)
+static void *channel_open(enum stream_text_form form UNUSED, void *arg)
 {
 	struct redact_reply *r = arg;
 	struct channel *c = xnew(struct channel);
 
 	redact_begin(&c->stream, r->what);
-	c->hits = &r->spoken_hits;
+	c->hits = &r->stream_text_hits;
 	return c;
 }
 
@@ -74,7 +74,7 @@ static void channel_close(void *filter)
 	free(c);
 }
 
-static const struct spoken_ops channel_ops = {
+static const struct stream_text_ops channel_ops = {
 	channel_open, channel_feed, channel_release, channel_held, channel_close, true};
 
 /* ---- the reply ---- */
@@ -87,7 +87,7 @@ struct redact_reply *redact_reply_new(const struct redact *what, bool is_stream)
 	redact_begin(&r->bytes, what);
 	redact_strings_begin(&r->strings, what);
 	if (what && is_stream)
-		r->events = spoken_new(&channel_ops, r);
+		r->events = stream_text_new(&channel_ops, r);
 	return r;
 }
 
@@ -97,7 +97,7 @@ void redact_reply_free(struct redact_reply *r)
 		return;
 	redact_done(&r->bytes);
 	redact_strings_done(&r->strings);
-	spoken_free(r->events);
+	stream_text_free(r->events);
 	free(r);
 }
 
@@ -131,7 +131,7 @@ int redact_reply_feed(struct redact_reply *r, const void *data, size_t len,
 	}
 	if (!r->events)
 		redact_strings_feed(&r->strings, data, len, &texts);
-	else if (spoken_feed(r->events, data, len, &texts, err) < 0)
+	else if (stream_text_feed(r->events, data, len, &texts, err) < 0)
 		return -1;
 	return texts.len ? put_bytes(r, &texts, out, err) : 0;
 }
@@ -145,7 +145,7 @@ int redact_reply_end(struct redact_reply *r, struct buf *out, struct err *err)
 		return 0;
 	if (!r->events)
 		redact_strings_end(&r->strings, &texts);
-	else if (spoken_end(r->events, &texts, err) < 0)
+	else if (stream_text_end(r->events, &texts, err) < 0)
 		return -1;
 	if (texts.len && put_bytes(r, &texts, out, err) < 0)
 		return -1;
@@ -155,5 +155,5 @@ int redact_reply_end(struct redact_reply *r, struct buf *out, struct err *err)
 
 unsigned redact_reply_hits(const struct redact_reply *r)
 {
-	return r->bytes.hits + r->spoken_hits + redact_strings_hits(&r->strings);
+	return r->bytes.hits + r->stream_text_hits + redact_strings_hits(&r->strings);
 }

@@ -4,7 +4,7 @@
  * A portal's reply without the portal's credential: in the bytes as they come (redact.h),
  * and in the texts that its reader puts together from them, where the bytes of the key
  * never stand side by side. Of a stream of events those are the texts of its channels
- * (spoken.h, strict); of any other reply, which is JSON or is taken for it, all strings
+ * (stream_text.h, strict); of any other reply, which is JSON or is taken for it, all strings
  * of one key ("text", "content") in their order.
  *
  * An end of a string or of a block lets go what may yet become the key, and it is
@@ -21,7 +21,7 @@ struct redact_reply;
 /* is_stream: text/event-stream. what NULL: there is no credential, all goes through. */
 struct redact_reply *redact_reply_new(const struct redact *what, bool is_stream);
 void redact_reply_free(struct redact_reply *r); /* NULL is fine */
-/* Appends what goes on. ERRID_EGRESS_REPLY: a stream that is none (spoken_feed()).
+/* Appends what goes on. ERRID_EGRESS_REPLY: a stream that is none (stream_text_feed()).
  * ERRID_EGRESS_TOO_LARGE: out has not the room. */
 MUST_CHECK int redact_reply_feed(struct redact_reply *r, const void *data, size_t len,
 				 struct buf *out, struct err *err);

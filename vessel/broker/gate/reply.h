@@ -4,7 +4,7 @@
  * A provider's reply to what was anonymised: placeholders become the originals again, in
  * the bytes as they come. In a whole JSON reply they are found wherever they stand. In a
  * stream of events a model says a placeholder in several of them ("<EM", "AIL", "_1>"): the
- * text of each channel is read on from event to event (spoken.h).
+ * text of each channel is read on from event to event (stream_text.h).
  *
  * Hostile bytes: an event that is no JSON object passes as it is, one that is too long
  * too. The replies of a job without placeholders pass untouched.

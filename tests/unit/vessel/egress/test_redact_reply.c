@@ -6,7 +6,7 @@
 #include "common/json/json.h"
 #include "common/jsonw.h"
 #include "common/str.h"
-#include "common/text/spoken.h"
+#include "common/text/stream_text.h"
 #include "vessel/egress/redact_reply.h"
 
 #include <criterion/criterion.h>
@@ -504,13 +504,13 @@ Test(redact_reply, what_is_too_much_is_refused, .init = begin, .fini = end)
 	buf_init(&reply, BIG);
 	buf_init(&out, BIG);
 	buf_adds(&reply, "data: {\"x\":\"");
-	for (size_t i = 0; i < SPOKEN_EVENT_MAX_BYTES; i++)
+	for (size_t i = 0; i < STREAM_TEXT_EVENT_MAX_BYTES; i++)
 		buf_addc(&reply, 'a');
 	buf_adds(&reply, "\"}\n\n");
 	cr_expect_eq(run(reply.data, true, 65536, &out, NULL), -1);
 	cr_expect_eq(out.len, 0u);
 	buf_reset(&reply);
-	for (unsigned i = 0; i <= SPOKEN_CHANNELS_MAX; i++)
+	for (unsigned i = 0; i <= STREAM_TEXT_CHANNELS_MAX; i++)
 		buf_addf(&reply, "data: {\"x%u\":\"a\"}\n\n", i);
 	cr_expect_eq(run(reply.data, true, 65536, &out, NULL), -1);
 }

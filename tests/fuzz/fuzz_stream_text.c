@@ -11,7 +11,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/text/event_stream.h"
-#include "common/text/spoken.h"
+#include "common/text/stream_text.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -35,11 +35,11 @@ struct hold {
 	struct buf text;
 };
 
-static void *hold_open(enum spoken_form form, void *arg)
+static void *hold_open(enum stream_text_form form, void *arg)
 {
 	struct hold *h = xnew(struct hold);
 
-	assert(form == SPOKEN_TEXT || form == SPOKEN_JSON);
+	assert(form == STREAM_TEXT_PLAIN || form == STREAM_TEXT_JSON);
 	h->t = arg;
 	h->t->open++;
 	buf_init(&h->text, OUT_MAX);
@@ -83,25 +83,25 @@ static void hold_close(void *filter)
 	free(h);
 }
 
-static const struct spoken_ops strict_ops = {hold_open, hold_feed,  hold_release,
-					     hold_held, hold_close, true};
-static const struct spoken_ops lax_ops = {hold_open, hold_feed,	 hold_release,
-					  hold_held, hold_close, false};
+static const struct stream_text_ops strict_ops = {hold_open, hold_feed,	 hold_release,
+						  hold_held, hold_close, true};
+static const struct stream_text_ops lax_ops = {hold_open, hold_feed,  hold_release,
+					       hold_held, hold_close, false};
 
 static int run(bool is_strict, size_t keep, const void *data, size_t size, size_t piece,
 	       struct buf *out)
 {
 	struct tally t = {.keep = keep};
-	struct spoken *s = spoken_new(is_strict ? &strict_ops : &lax_ops, &t);
+	struct stream_text *s = stream_text_new(is_strict ? &strict_ops : &lax_ops, &t);
 	struct err err = ERR_INIT;
 	int done = 0;
 
 	for (size_t at = 0; at < size && done == 0; at += piece)
-		done = spoken_feed(s, (const char *)data + at,
-				   size - at < piece ? size - at : piece, out, &err);
+		done = stream_text_feed(s, (const char *)data + at,
+					size - at < piece ? size - at : piece, out, &err);
 	if (done == 0)
-		done = spoken_end(s, out, &err);
-	spoken_free(s);
+		done = stream_text_end(s, out, &err);
+	stream_text_free(s);
 	assert(t.open == 0);
 	assert(done < 0 || t.left == 0);
 	assert(done == 0 || (is_strict && err.id == ERRID_EGRESS_REPLY));

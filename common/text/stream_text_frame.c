@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in any process.
- * See spoken_frame.h.
+ * See stream_text_frame.h.
  */
-#include "common/text/spoken_frame.h"
+#include "common/text/stream_text_frame.h"
 
 #include "common/attr.h"
 #include "common/buf.h"
@@ -16,7 +16,7 @@
 #define FRAME_MAX_BYTES ((size_t)16 << 10)
 
 struct writer {
-	const struct spoken_frame *of;
+	const struct stream_text_frame *of;
 	struct jsonw *w;
 	size_t at;  /* as in walk() */
 	size_t i;   /* member of the object at this depth */
@@ -35,7 +35,7 @@ static void count_piece(enum json_piece what UNUSED, const char *key UNUSED,
 
 static int compare_pieces(const void *a, const void *b)
 {
-	const struct spoken_piece *x = a, *y = b;
+	const struct stream_text_piece *x = a, *y = b;
 
 	return x->at < y->at ? -1 : x->at > y->at;
 }
@@ -50,14 +50,14 @@ static bool is_kept(const struct writer *f, const char *key, const struct json *
 		return false;
 	if (kind != JSON_STRING)
 		return !f->is_delta || str_eq(key, "index");
-	return !spoken_is_text(key) && (!f->is_delta || str_eq(key, "type"));
+	return !stream_text_is_text(key) && (!f->is_delta || str_eq(key, "type"));
 }
 
 /* A string as its filter left it. */
 static void frame_string(struct writer *f)
 {
-	const struct spoken_piece wanted = {.at = f->at};
-	const struct spoken_piece *p =
+	const struct stream_text_piece wanted = {.at = f->at};
+	const struct stream_text_piece *p =
 		bsearch(&wanted, f->of->piece, f->of->n, sizeof(wanted), compare_pieces);
 
 	jsonw_strn(f->w, p && p->text ? p->text : "", p && p->text ? p->len : 0);
@@ -123,7 +123,8 @@ static void frame_value(struct writer *f, const struct json *v)
 	}
 }
 
-int spoken_frame_make(const struct spoken_frame *f, char **ret_before, char **ret_after)
+int stream_text_frame_make(const struct stream_text_frame *f, char **ret_before,
+			   char **ret_after)
 {
 	struct jsonw w;
 	struct writer at = {.of = f, .w = &w};

@@ -16,12 +16,12 @@
  * string of an event (a name, an id, a block's first text) goes through a filter and out
  * in the same event.
  *
- * Hostile bytes, bounded by SPOKEN_EVENT_MAX_BYTES and SPOKEN_CHANNELS_MAX. Strict: what is no
+ * Hostile bytes, bounded by STREAM_TEXT_EVENT_MAX_BYTES and STREAM_TEXT_CHANNELS_MAX. Strict: what is no
  * such event ends the reply, comments and odd lines lose their text. Else it passes as
- * it is, but for a line with a NUL beside an event's data. Fuzzed (fuzz_spoken).
+ * it is, but for a line with a NUL beside an event's data. Fuzzed (fuzz_stream_text).
  */
-#ifndef LYCH_COMMON_TEXT_SPOKEN_H
-#define LYCH_COMMON_TEXT_SPOKEN_H
+#ifndef LYCH_COMMON_TEXT_STREAM_TEXT_H
+#define LYCH_COMMON_TEXT_STREAM_TEXT_H
 
 #include "common/attr.h"
 #include "common/buf.h"
@@ -30,18 +30,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SPOKEN_EVENT_MAX_BYTES EVENT_MAX_BYTES
-#define SPOKEN_CHANNELS_MAX 512
+#define STREAM_TEXT_EVENT_MAX_BYTES EVENT_MAX_BYTES
+#define STREAM_TEXT_CHANNELS_MAX 512
 
-enum spoken_form {
-	SPOKEN_TEXT,
-	SPOKEN_JSON, /* pieces of a JSON document: a tool's arguments */
+enum stream_text_form {
+	STREAM_TEXT_PLAIN,
+	STREAM_TEXT_JSON, /* pieces of a JSON document: a tool's arguments */
 };
 
 /* A filter: `feed` appends what is certain, `release` the rest, which may be followed by
  * more all the same; `held` is how many bytes wait. */
-struct spoken_ops {
-	void *(*open)(enum spoken_form form, void *arg);
+struct stream_text_ops {
+	void *(*open)(enum stream_text_form form, void *arg);
 	void (*feed)(void *filter, const char *text, size_t len, struct buf *out);
 	void (*release)(void *filter, struct buf *out);
 	size_t (*held)(const void *filter);
@@ -49,15 +49,15 @@ struct spoken_ops {
 	bool is_strict;
 };
 
-struct spoken;
+struct stream_text;
 
 /* ops must outlive it; arg is for open. */
-struct spoken *spoken_new(const struct spoken_ops *ops, void *arg);
-void spoken_free(struct spoken *s);
+struct stream_text *stream_text_new(const struct stream_text_ops *ops, void *arg);
+void stream_text_free(struct stream_text *s);
 /* Appends what goes on. ERRID_EGRESS_REPLY, only when strict: an event that is too long, no
  * JSON object, or in more channels than there may be. The stream is over then. */
-MUST_CHECK int spoken_feed(struct spoken *s, const void *data, size_t len,
-			   struct buf *out, struct err *err);
-MUST_CHECK int spoken_end(struct spoken *s, struct buf *out, struct err *err);
+MUST_CHECK int stream_text_feed(struct stream_text *s, const void *data, size_t len,
+				struct buf *out, struct err *err);
+MUST_CHECK int stream_text_end(struct stream_text *s, struct buf *out, struct err *err);
 
 #endif

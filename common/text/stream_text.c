@@ -8,9 +8,9 @@
  * a number share their place, so parts of one text are one text. The text of a model has a
  * short list of names, and for those only the name and the numbers count, so that a
  * block's beginning and its deltas are one channel.
- * For what a filter holds a frame of the last event is kept (spoken_frame.h).
+ * For what a filter holds a frame of the last event is kept (stream_text_frame.h).
  */
-#include "common/text/spoken.h"
+#include "common/text/stream_text.h"
 
 #include "common/cleanup.h"
 #include "common/fnv.h"
@@ -18,7 +18,7 @@
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "common/text/spoken_frame.h"
+#include "common/text/stream_text_frame.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -28,13 +28,13 @@
 /* Keys whose text goes on in the next event. */
 static const struct {
 	const char *key;
-	enum spoken_form form;
-} spoken[] = {
-	{"content", SPOKEN_TEXT},   {"text", SPOKEN_TEXT},
-	{"thinking", SPOKEN_TEXT},  {"reasoning_content", SPOKEN_TEXT},
-	{"reasoning", SPOKEN_TEXT}, {"refusal", SPOKEN_TEXT},
-	{"arguments", SPOKEN_JSON}, {"partial_json", SPOKEN_JSON},
-	{"input", SPOKEN_TEXT},
+	enum stream_text_form form;
+} text_keys[] = {
+	{"content", STREAM_TEXT_PLAIN},	  {"text", STREAM_TEXT_PLAIN},
+	{"thinking", STREAM_TEXT_PLAIN},  {"reasoning_content", STREAM_TEXT_PLAIN},
+	{"reasoning", STREAM_TEXT_PLAIN}, {"refusal", STREAM_TEXT_PLAIN},
+	{"arguments", STREAM_TEXT_JSON},  {"partial_json", STREAM_TEXT_JSON},
+	{"input", STREAM_TEXT_PLAIN},
 };
 
 struct channel {
@@ -43,30 +43,30 @@ struct channel {
 	void *filter;
 	bool holds;   /* something of this event */
 	size_t piece; /* that its last text became */
-	size_t trail[SPOKEN_DEPTH_MAX + 1];
+	size_t trail[STREAM_TEXT_DEPTH_MAX + 1];
 	char *before, *after; /* the frame of what is held; NULL: nothing is */
 };
 
-struct spoken {
-	const struct spoken_ops *ops;
+struct stream_text {
+	const struct stream_text_ops *ops;
 	void *arg;
 	bool is_raw; /* not strict: an event was too long, all passes */
 	bool is_over;
 	struct event_stream lines;
 	struct buf head; /* the lines before an event's data, as they go on */
 	uint64_t n_events;
-	struct channel *channel[SPOKEN_CHANNELS_MAX];
+	struct channel *channel[STREAM_TEXT_CHANNELS_MAX];
 	size_t n;
 };
 
-struct spoken *spoken_new(const struct spoken_ops *ops, void *arg)
+struct stream_text *stream_text_new(const struct stream_text_ops *ops, void *arg)
 {
-	struct spoken *s = xnew(struct spoken);
+	struct stream_text *s = xnew(struct stream_text);
 
 	s->ops = ops;
 	s->arg = arg;
-	event_stream_init(&s->lines, SPOKEN_EVENT_MAX_BYTES);
-	buf_init(&s->head, 2 * SPOKEN_EVENT_MAX_BYTES);
+	event_stream_init(&s->lines, STREAM_TEXT_EVENT_MAX_BYTES);
+	buf_init(&s->head, 2 * STREAM_TEXT_EVENT_MAX_BYTES);
 	return s;
 }
 
@@ -77,7 +77,7 @@ static void drop_frame(struct channel *c)
 	c->before = c->after = NULL;
 }
 
-void spoken_free(struct spoken *s)
+void stream_text_free(struct stream_text *s)
 {
 	if (!s)
 		return;
@@ -107,13 +107,14 @@ struct place {
 };
 
 struct event {
-	struct spoken *s;
+	struct stream_text *s;
 	const char *head;
 	const struct json *json;
 	size_t at;
-	size_t trail[SPOKEN_DEPTH_MAX + 1]; /* of members and elements, to the string */
+	size_t trail[STREAM_TEXT_DEPTH_MAX +
+		     1]; /* of members and elements, to the string */
 	bool speaks, ends, is_ping, is_full;
-	struct spoken_piece *piece;
+	struct stream_text_piece *piece;
 	size_t n, cap;
 };
 
@@ -225,38 +226,39 @@ static size_t kind_of(const char *key)
 {
 	size_t i = 0;
 
-	while (i < ARRAY_SIZE(spoken) && !(key && str_eq(key, spoken[i].key)))
+	while (i < ARRAY_SIZE(text_keys) && !(key && str_eq(key, text_keys[i].key)))
 		i++;
 	return i;
 }
 
-bool spoken_is_text(const char *key)
+bool stream_text_is_text(const char *key)
 {
-	return kind_of(key) < ARRAY_SIZE(spoken);
+	return kind_of(key) < ARRAY_SIZE(text_keys);
 }
 
-static bool is_spoken(const struct place *p)
+static bool is_text(const struct place *p)
 {
-	return spoken_is_text(p->key);
+	return stream_text_is_text(p->key);
 }
 
 /* NULL: there are too many. */
-static struct channel *channel_at(struct spoken *s, const struct place *p)
+static struct channel *channel_at(struct stream_text *s, const struct place *p)
 {
 	size_t kind = kind_of(p->key);
-	bool speaks = kind < ARRAY_SIZE(spoken);
+	bool speaks = kind < ARRAY_SIZE(text_keys);
 	uint64_t place = fnv(speaks ? kind : p->path, &p->where, sizeof(p->where));
 	struct channel *c;
 
 	for (size_t i = 0; i < s->n; i++)
 		if (s->channel[i]->place == place)
 			return s->channel[i];
-	if (s->n == SPOKEN_CHANNELS_MAX)
+	if (s->n == STREAM_TEXT_CHANNELS_MAX)
 		return NULL;
 	c = s->channel[s->n++] = xnew(struct channel);
 	c->place = place;
 	c->group = p->group;
-	c->filter = s->ops->open(speaks ? spoken[kind].form : SPOKEN_TEXT, s->arg);
+	c->filter =
+		s->ops->open(speaks ? text_keys[kind].form : STREAM_TEXT_PLAIN, s->arg);
 	return c;
 }
 
@@ -264,26 +266,26 @@ static struct channel *channel_at(struct spoken *s, const struct place *p)
 
 static void keep_frame(struct event *e, struct channel *c)
 {
-	const struct spoken_frame f = {.head = e->head,
-				       .json = e->json,
-				       .trail = c->trail,
-				       .piece = e->piece,
-				       .n = e->n};
+	const struct stream_text_frame f = {.head = e->head,
+					    .json = e->json,
+					    .trail = c->trail,
+					    .piece = e->piece,
+					    .n = e->n};
 
 	drop_frame(c);
-	if (spoken_frame_make(&f, &c->before, &c->after) < 0)
+	if (stream_text_frame_make(&f, &c->before, &c->after) < 0)
 		e->is_full = true;
 }
 
 /* Who has no frame holds nothing: it would never go out. */
 static void let_go(struct event *e, struct channel *c)
 {
-	struct spoken_piece *p = e->piece ? &e->piece[c->piece] : NULL;
+	struct stream_text_piece *p = e->piece ? &e->piece[c->piece] : NULL;
 	struct buf out;
 
 	if (!p)
 		return;
-	buf_init(&out, 2 * SPOKEN_EVENT_MAX_BYTES);
+	buf_init(&out, 2 * STREAM_TEXT_EVENT_MAX_BYTES);
 	buf_add(&out, p->text, p->len);
 	e->s->ops->release(c->filter, &out);
 	free(p->text);
@@ -291,12 +293,12 @@ static void let_go(struct event *e, struct channel *c)
 	buf_done(&out);
 }
 
-static void flush(struct spoken *s, struct channel *c, struct buf *out)
+static void flush(struct stream_text *s, struct channel *c, struct buf *out)
 {
 	cleanup_buf struct buf text;
 	struct jsonw w;
 
-	buf_init(&text, SPOKEN_EVENT_MAX_BYTES);
+	buf_init(&text, STREAM_TEXT_EVENT_MAX_BYTES);
 	if (!c->before)
 		return;
 	s->ops->release(c->filter, &text);
@@ -308,13 +310,13 @@ static void flush(struct spoken *s, struct channel *c, struct buf *out)
 	drop_frame(c);
 }
 
-static void flush_all(struct spoken *s, struct buf *out)
+static void flush_all(struct stream_text *s, struct buf *out)
 {
 	for (size_t i = 0; i < s->n; i++)
 		flush(s, s->channel[i], out);
 }
 
-static bool group_speaks(const struct spoken *s, uint64_t group)
+static bool group_speaks(const struct stream_text *s, uint64_t group)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (s->channel[i]->group == group && s->channel[i]->spoke == s->n_events)
@@ -325,7 +327,7 @@ static bool group_speaks(const struct spoken *s, uint64_t group)
 /* Before an event: the channels that it leaves. */
 static void flush_left(struct event *e, struct buf *out)
 {
-	struct spoken *s = e->s;
+	struct stream_text *s = e->s;
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct channel *c = s->channel[i];
@@ -345,7 +347,7 @@ static void survey(struct event *e, const struct place *p, const char *text, siz
 
 	if (!c)
 		e->is_full = true;
-	if (is_spoken(p)) {
+	if (is_text(p)) {
 		e->speaks = true;
 		if (c)
 			c->spoke = e->s->n_events;
@@ -359,19 +361,19 @@ static void survey(struct event *e, const struct place *p, const char *text, siz
 static void filter(struct event *e, const struct place *p, const char *text, size_t len,
 		   struct buf *out)
 {
-	const struct spoken_ops *ops = e->s->ops;
+	const struct stream_text_ops *ops = e->s->ops;
 	struct channel *c = channel_at(e->s, p);
 	void *once;
 
 	if (!c) {
-		once = ops->open(SPOKEN_TEXT, e->s->arg);
+		once = ops->open(STREAM_TEXT_PLAIN, e->s->arg);
 		ops->feed(once, text, len, out);
 		ops->release(once, out);
 		ops->close(once);
 		return;
 	}
 	ops->feed(c->filter, text, len, out);
-	c->holds = is_spoken(p) && p->is_delta && !e->ends && ops->held(c->filter) > 0;
+	c->holds = is_text(p) && p->is_delta && !e->ends && ops->held(c->filter) > 0;
 	c->piece = e->n - 1;
 	if (c->holds)
 		memcpy(c->trail, e->trail, sizeof(c->trail));
@@ -383,7 +385,7 @@ static void filter(struct event *e, const struct place *p, const char *text, siz
 /* Second walk: what each string becomes. */
 static void collect(struct event *e, const struct place *p, const char *text, size_t len)
 {
-	struct spoken_piece *piece;
+	struct stream_text_piece *piece;
 	struct buf out;
 
 	if (e->n == e->cap) {
@@ -391,18 +393,18 @@ static void collect(struct event *e, const struct place *p, const char *text, si
 		e->piece = xreallocarray(e->piece, e->cap, sizeof(*e->piece));
 	}
 	piece = &e->piece[e->n++];
-	buf_init(&out, 2 * SPOKEN_EVENT_MAX_BYTES);
+	buf_init(&out, 2 * STREAM_TEXT_EVENT_MAX_BYTES);
 	filter(e, p, text, len, &out);
 	if (!buf_ok(&out))
 		e->is_full = true;
-	*piece = (struct spoken_piece){.at = e->at};
+	*piece = (struct stream_text_piece){.at = e->at};
 	piece->text = buf_take(&out, &piece->len);
 	buf_done(&out);
 }
 
 struct writer {
 	size_t at, next, n;
-	const struct spoken_piece *piece;
+	const struct stream_text_piece *piece;
 };
 
 static void put_pieces(enum json_piece what, const char **text, size_t *len, void *arg)
@@ -442,7 +444,7 @@ static bool is_name(const char *s, size_t len)
 
 /* A line that is no data. One with a NUL would end there what is a string here, and hide the data
  * behind it; a reader makes nothing of it. */
-static void add_head(struct spoken *s, const struct event_line *l)
+static void add_head(struct stream_text *s, const struct event_line *l)
 {
 	struct buf *head = &s->head;
 
@@ -463,7 +465,7 @@ static void add_head(struct spoken *s, const struct event_line *l)
 }
 
 /* An event that is no JSON: "[DONE]", or a comment. */
-static int take_other(struct spoken *s, struct buf *out, struct err *err)
+static int take_other(struct stream_text *s, struct buf *out, struct err *err)
 {
 	const struct buf *data = &s->lines.data;
 	bool has_data = s->lines.n_data > 0;
@@ -484,7 +486,7 @@ static int take_other(struct spoken *s, struct buf *out, struct err *err)
 	return 0;
 }
 
-static int take_json(struct spoken *s, const char *head, const struct json *j,
+static int take_json(struct stream_text *s, const char *head, const struct json *j,
 		     struct buf *out, struct err *err)
 {
 	struct event e = {.s = s, .head = head, .json = j};
@@ -513,14 +515,14 @@ static int take_json(struct spoken *s, const char *head, const struct json *j,
 	return r;
 }
 
-static int take_event(struct spoken *s, struct buf *out, struct err *err)
+static int take_event(struct stream_text *s, struct buf *out, struct err *err)
 {
 	const struct buf *data = &s->lines.data;
 	cleanup_json struct json *j = NULL;
 	int r;
 
 	if (s->lines.n_data == 0 ||
-	    json_parse(data->data, data->len, SPOKEN_DEPTH_MAX, &j, NULL) < 0)
+	    json_parse(data->data, data->len, STREAM_TEXT_DEPTH_MAX, &j, NULL) < 0)
 		r = take_other(s, out, err);
 	else
 		r = take_json(s, buf_str(&s->head), j, out, err);
@@ -529,7 +531,7 @@ static int take_event(struct spoken *s, struct buf *out, struct err *err)
 }
 
 /* An event that is too long. */
-static int too_long(struct spoken *s, const void *data, size_t len, struct buf *out,
+static int too_long(struct stream_text *s, const void *data, size_t len, struct buf *out,
 		    struct err *err)
 {
 	if (s->ops->is_strict)
@@ -542,8 +544,8 @@ static int too_long(struct spoken *s, const void *data, size_t len, struct buf *
 	return 0;
 }
 
-int spoken_feed(struct spoken *s, const void *data, size_t len, struct buf *out,
-		struct err *err)
+int stream_text_feed(struct stream_text *s, const void *data, size_t len, struct buf *out,
+		     struct err *err)
 {
 	const char *at = data;
 	struct event_line line;
@@ -569,7 +571,7 @@ int spoken_feed(struct spoken *s, const void *data, size_t len, struct buf *out,
 	}
 }
 
-int spoken_end(struct spoken *s, struct buf *out, struct err *err)
+int stream_text_end(struct stream_text *s, struct buf *out, struct err *err)
 {
 	struct event_line line;
 	int r = 0;
