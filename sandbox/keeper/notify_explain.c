@@ -41,17 +41,17 @@
 #define GRANT_TEXT sizeof(((struct spawn_denied *)0)->grant)
 
 /* What a call is about to do with one path. */
-enum deed {
-	DEED_OPEN, /* read, write or both; may create */
-	DEED_EXEC,
-	DEED_CREATE, /* a name that is not there yet */
-	DEED_REMOVE, /* one that is */
+enum access {
+	ACCESS_OPEN, /* read, write or both; may create */
+	ACCESS_EXEC,
+	ACCESS_CREATE, /* a name that is not there yet */
+	ACCESS_REMOVE, /* one that is */
 };
 
 struct question {
 	int nr, base; /* base: O_PATH of the directory that path starts from, -1 */
 	pid_t pid;
-	enum deed deed;
+	enum access access;
 	unsigned need; /* GRANT_* */
 	bool creates, nofollow;
 	char *path;
@@ -273,9 +273,9 @@ static bool judge_path(struct notify *n, const struct question *q)
 		return false;
 	if (fd < 0 && errno != ENOENT)
 		return true; /* the kernel's own business */
-	if (q->deed == DEED_REMOVE)
+	if (q->access == ACCESS_REMOVE)
 		return fd < 0 || judge_parent(n, q);
-	if (q->deed == DEED_CREATE || (fd < 0 && q->creates))
+	if (q->access == ACCESS_CREATE || (fd < 0 && q->creates))
 		return fd >= 0 || judge_parent(n, q);
 	if (fd < 0) {
 		judge_absent(n, q);
@@ -356,20 +356,20 @@ static void ask_open(struct notify *n, const struct seccomp_notif *req, uint64_t
 	if ((flags & O_PATH) || (flags & O_TMPFILE) == O_TMPFILE)
 		return;
 	ask(n, req, dirfd, address,
-	    (struct question){.deed = DEED_OPEN,
+	    (struct question){.access = ACCESS_OPEN,
 			      .need = need_of(flags),
 			      .creates = (flags & O_CREAT) != 0,
 			      .nofollow = (flags & O_NOFOLLOW) != 0});
 }
 
 static void ask_name(struct notify *n, const struct seccomp_notif *req, uint64_t dirfd,
-		     uint64_t address, enum deed deed)
+		     uint64_t address, enum access access)
 {
 	ask(n, req, dirfd, address,
-	    (struct question){.deed = deed,
-			      .need = deed == DEED_EXEC ? GRANT_EXEC | GRANT_READ
-							: GRANT_WRITE,
-			      .nofollow = deed != DEED_EXEC});
+	    (struct question){.access = access,
+			      .need = access == ACCESS_EXEC ? GRANT_EXEC | GRANT_READ
+							    : GRANT_WRITE,
+			      .nofollow = access != ACCESS_EXEC});
 }
 
 /* The network namespace has a loopback and nothing else. */
@@ -409,14 +409,14 @@ static void ask_renamed(struct notify *n, const struct seccomp_notif *req)
 
 #ifdef __NR_rename
 	if (req->data.nr == __NR_rename) {
-		ask_name(n, req, here, a[0], DEED_REMOVE);
-		ask_name(n, req, here, a[1], DEED_CREATE);
+		ask_name(n, req, here, a[0], ACCESS_REMOVE);
+		ask_name(n, req, here, a[1], ACCESS_CREATE);
 		return;
 	}
 #endif
 	(void)here;
-	ask_name(n, req, a[0], a[1], DEED_REMOVE);
-	ask_name(n, req, a[2], a[3], DEED_CREATE);
+	ask_name(n, req, a[0], a[1], ACCESS_REMOVE);
+	ask_name(n, req, a[2], a[3], ACCESS_CREATE);
 }
 
 #ifdef __NR_open
@@ -434,15 +434,15 @@ static bool ask_old(struct notify *n, const struct seccomp_notif *req)
 		return true;
 	case __NR_unlink:
 	case __NR_rmdir:
-		ask_name(n, req, here, a[0], DEED_REMOVE);
+		ask_name(n, req, here, a[0], ACCESS_REMOVE);
 		return true;
 	case __NR_mkdir:
 	case __NR_mknod:
-		ask_name(n, req, here, a[0], DEED_CREATE);
+		ask_name(n, req, here, a[0], ACCESS_CREATE);
 		return true;
 	case __NR_link:
 	case __NR_symlink:
-		ask_name(n, req, here, a[1], DEED_CREATE);
+		ask_name(n, req, here, a[1], ACCESS_CREATE);
 		return true;
 	case __NR_rename:
 		ask_renamed(n, req);
@@ -481,26 +481,26 @@ static void ask_call(struct notify *n, const struct seccomp_notif *req)
 		break;
 	case __NR_mkdirat:
 	case __NR_mknodat:
-		ask_name(n, req, a[0], a[1], DEED_CREATE);
+		ask_name(n, req, a[0], a[1], ACCESS_CREATE);
 		break;
 	case __NR_symlinkat:
-		ask_name(n, req, a[1], a[2], DEED_CREATE);
+		ask_name(n, req, a[1], a[2], ACCESS_CREATE);
 		break;
 	case __NR_linkat:
-		ask_name(n, req, a[2], a[3], DEED_CREATE);
+		ask_name(n, req, a[2], a[3], ACCESS_CREATE);
 		break;
 	case __NR_unlinkat:
-		ask_name(n, req, a[0], a[1], DEED_REMOVE);
+		ask_name(n, req, a[0], a[1], ACCESS_REMOVE);
 		break;
 	case __NR_renameat:
 	case __NR_renameat2:
 		ask_renamed(n, req);
 		break;
 	case __NR_execve:
-		ask_name(n, req, here, a[0], DEED_EXEC);
+		ask_name(n, req, here, a[0], ACCESS_EXEC);
 		break;
 	case __NR_execveat:
-		ask_name(n, req, a[0], a[1], DEED_EXEC);
+		ask_name(n, req, a[0], a[1], ACCESS_EXEC);
 		break;
 	case __NR_connect:
 		ask_address(n, req, a[1], (uint32_t)a[2]);

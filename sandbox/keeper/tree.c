@@ -147,7 +147,7 @@ void tree_done(struct tree *t)
 	fd_close(&t->proc_fd);
 	free(t->proc);
 	t->proc = NULL;
-	inode_set_done(&t->elders);
+	inode_set_done(&t->older);
 }
 
 static void mark_descendants(struct tree *t)
@@ -213,12 +213,12 @@ bool tree_is_dead(const struct tree_proc *p)
  * the inode of its directory, which the kernel gives up with the process (proc_flush_pid in
  * kernel/exit.c); one that got another meanwhile is only read again.
  */
-static bool is_elder(const struct tree *t, uint64_t pid, uint64_t ino)
+static bool is_older(const struct tree *t, uint64_t pid, uint64_t ino)
 {
-	return t->grade == GRADE_FLOOR && inode_set_has(&t->elders, pid, ino);
+	return t->grade == GRADE_FLOOR && inode_set_has(&t->older, pid, ino);
 }
 
-static void remember_elders(struct tree *t)
+static void remember_older(struct tree *t)
 {
 	uint64_t since = 0;
 
@@ -230,7 +230,7 @@ static void remember_elders(struct tree *t)
 
 		/* 1: the listing did not know it */
 		if (p->start < since && p->ino > 1)
-			(void)inode_set_add(&t->elders, (uint64_t)p->pid, p->ino);
+			(void)inode_set_add(&t->older, (uint64_t)p->pid, p->ino);
 	}
 }
 
@@ -250,7 +250,7 @@ int tree_scan(struct tree *t, struct err *err)
 
 		if (t->n >= TREE_PROCS_MAX ||
 		    parse_u64(e->d_name, 1, INT32_MAX, &pid, NULL) < 0 ||
-		    is_elder(t, pid, e->d_ino))
+		    is_older(t, pid, e->d_ino))
 			continue;
 		if (str_fmt(path, sizeof(path), "%s/stat", e->d_name) < 0 ||
 		    tree_read(t->proc_fd, path, line, sizeof(line)) <= 0 ||
@@ -269,7 +269,7 @@ int tree_scan(struct tree *t, struct err *err)
 	}
 	if (t->grade == GRADE_FLOOR) {
 		mark_descendants(t);
-		remember_elders(t);
+		remember_older(t);
 	}
 	for (size_t i = 0; i < t->n; i++)
 		members += t->proc[i].member;

@@ -40,9 +40,9 @@ struct tree {
 	pid_t meter;		/* of our own, and no member; 0: none */
 	pid_t guard;		/* the parent of the job, and no member; 0: we are */
 	uint64_t shm_dev;	/* the kernel's internal tmpfs: memfd, shared anonymous */
-	struct tree_proc *proc; /* of the last scan: members, and others but elders */
+	struct tree_proc *proc; /* of the last scan: members, and others but older */
 	size_t n, cap;
-	struct inode_set elders; /* floor: (pid, ino) of what is older than we are */
+	struct inode_set older; /* floor: (pid, ino) of what is older than we are */
 	/* Called now and then while it looks at processes; may be NULL. */
 	void (*meanwhile)(void *arg);
 	void *meanwhile_arg;

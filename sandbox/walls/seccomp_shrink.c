@@ -41,14 +41,15 @@ static size_t target(const struct sock_filter *out, size_t at, bool taken)
 }
 
 /* What an instruction does: itself, and the classes of what may follow. */
-struct deed {
+struct effect {
 	uint32_t k;
 	uint16_t code, yes, no;
 };
 
-static struct deed deed_of(const struct sock_filter *out, size_t i, const uint16_t *class)
+static struct effect effect_of(const struct sock_filter *out, size_t i,
+			       const uint16_t *class)
 {
-	struct deed d = {.k = out[i].k, .code = out[i].code};
+	struct effect d = {.k = out[i].k, .code = out[i].code};
 
 	if (is_branch(&out[i])) {
 		d.yes = class[target(out, i, true)];
@@ -62,7 +63,7 @@ static struct deed deed_of(const struct sock_filter *out, size_t i, const uint16
 /* Numbers the classes; the last of a class gives it its number. */
 static void classify(const struct sock_filter *out, size_t n, uint16_t *class)
 {
-	static struct deed deed[SC_PROGRAM_MAX];
+	static struct effect effect[SC_PROGRAM_MAX];
 	static uint16_t next[SC_PROGRAM_MAX]; /* with the same hash; 0 ends */
 	uint16_t head[BUCKETS] = {0};
 
@@ -74,13 +75,15 @@ static void classify(const struct sock_filter *out, size_t n, uint16_t *class)
 			class[i] = class[i + 1 + out[i].k];
 			continue;
 		}
-		deed[i] = deed_of(out, i, class);
-		hash = (deed[i].k + deed[i].code + deed[i].yes * 5u + deed[i].no * 3u) %
+		effect[i] = effect_of(out, i, class);
+		hash = (effect[i].k + effect[i].code + effect[i].yes * 5u +
+			effect[i].no * 3u) %
 		       BUCKETS;
 		for (same = head[hash]; same; same = next[same])
-			if (deed[same].k == deed[i].k &&
-			    deed[same].code == deed[i].code &&
-			    deed[same].yes == deed[i].yes && deed[same].no == deed[i].no)
+			if (effect[same].k == effect[i].k &&
+			    effect[same].code == effect[i].code &&
+			    effect[same].yes == effect[i].yes &&
+			    effect[same].no == effect[i].no)
 				break;
 		class[i] = same ? same : (uint16_t)i;
 		if (same)

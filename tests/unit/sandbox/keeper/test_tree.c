@@ -134,10 +134,10 @@ Test(tree, what_is_older_than_the_keeper_is_read_once)
 	cr_assert_not_null(find(&t, child));
 	ino = find(&t, child)->ino;
 	/* the number of one that is gone */
-	(void)inode_set_add(&t.elders, (uint64_t)child, ino + 1);
+	(void)inode_set_add(&t.older, (uint64_t)child, ino + 1);
 	cr_expect_eq(tree_scan(&t, &err), 1);
 	/* what would be if the listing named another process alike */
-	(void)inode_set_add(&t.elders, (uint64_t)child, ino);
+	(void)inode_set_add(&t.older, (uint64_t)child, ino);
 	cr_expect_eq(tree_scan(&t, &err), 0);
 	(void)kill(child, SIGKILL);
 	(void)waitpid(child, NULL, 0);
