@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the spawner and the keeper.
- * The spawner builds nothing ahead when memory is short.
+ * The spawner builds nothing in advance when memory is short.
  */
 #include "sandbox/contract/meminfo.h"
 

@@ -27,7 +27,7 @@
  * job runs), broker.c (the job's way to the tomb), guard*.c (the guard),
  * keeper.c + files.c + disk.c + room.c (what is on the disk, and who answers), meter.c + sample.c +
  * use*.c + tree.c + hidden.c + diag.c (memory and processes), end.c (the last look), notify*.c (the calls that the keeper answers), report.c (status and walls), serve.c
- * (the spawner), serve_job.c (its jobs), pool.c (its warm sandboxes), ahead.c (rules made in
+ * (the spawner), serve_job.c (its jobs), pool.c (its warm sandboxes), prepared_rules.c (rules made in
  * advance), serve_walls.c (its namespaces).
  */
 #ifndef LYCH_SANDBOX_CONTRACT_SANDBOX_H
@@ -274,7 +274,7 @@ void limits_sweep_all(void); /* wait for them, at the end: up to a second */
 MUST_CHECK int
 walls_drop_caps(struct err *err); /* bounding, ambient, sets, securebits; no_new_privs;
 				     dumpable stays for ptrace by nobody */
-/* In the keeper, while the job installs its filter, or in advance (ahead.h): a ruleset with
+/* In the keeper, while the job installs its filter, or in advance (prepared_rules.h): a ruleset with
  * what all jobs of this grade and network have in common, ... */
 MUST_CHECK int walls_landlock_system(enum sbx_grade grade, enum sbx_net net,
 				     struct landlock_set *ret, struct err *err);

@@ -170,7 +170,7 @@ enum { POLL_TOMB, POLL_LIFELINE, POLL_FIRST };
 static int poll_all(struct server *s, struct pollfd *p, unsigned *ret_n)
 {
 	usec_t at = pool_turn(&s->pool, s->n > 0), overdue = serve_overdue(s);
-	usec_t leaves = limits_sweep(), rules = ahead_turn(&s->ahead),
+	usec_t leaves = limits_sweep(), rules = prepared_rules_turn(&s->prepared),
 	       ends = endings_next(&s->endings), now = clock_boot_usec(), left;
 	struct timespec ts;
 	unsigned n = POLL_FIRST;
@@ -226,7 +226,7 @@ static void end_all(struct server *s)
 	while (s->n)
 		endings_add(&s->endings, &s->job[--s->n].keeper);
 	pool_done(&s->pool);
-	ahead_done(&s->ahead);
+	prepared_rules_done(&s->prepared);
 	endings_wait(&s->endings, END_MAX_USEC);
 	limits_sweep_all();
 }
@@ -294,7 +294,7 @@ static int serve_inner(struct server *s, struct err *err)
 	if (tree_learn(err) < 0)
 		return -1;
 	fs_raise_nofile();
-	ahead_init(&s->ahead, s->place.grade == GRADE_FLOOR);
+	prepared_rules_init(&s->prepared, s->place.grade == GRADE_FLOOR);
 	pool_init(&s->pool, &s->place, s->pool_max, TAKE_FD(meminfo), s->cgroup,
 		  &s->endings);
 	return serve_loop(s, err);

@@ -10,8 +10,8 @@
 #include "sandbox/contract/handover.h"
 #include "sandbox/contract/keeper.h"
 #include "sandbox/keeper/guard.h"
-#include "sandbox/spawner/ahead.h"
 #include "sandbox/spawner/endings.h"
+#include "sandbox/spawner/prepared_rules.h"
 
 /* serve_walls.c: where the spawner stands. */
 struct spawner_place {
@@ -92,7 +92,7 @@ struct server {
 	const char *jobs_dir, *cgroup;
 	struct spawner_place place;
 	struct pool pool;
-	struct ahead ahead;
+	struct prepared_rules prepared;
 	unsigned pool_max;
 	/* The numbers stand together: each page that a start writes to is copied for it. */
 	unsigned n, n_out;

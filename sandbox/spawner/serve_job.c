@@ -170,7 +170,7 @@ static int start_cold(struct server *s, const struct sbx_spec *spec, const int s
 
 	if (spec->grade == GRADE_FULL)
 		return start_cold_full(s, &birth, ret, err);
-	birth.rules = ahead_take(&s->ahead);
+	birth.rules = prepared_rules_take(&s->prepared);
 	r = keeper_start(&birth, ret, err);
 	landlock_done(&birth.rules);
 	return r;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the spawner.
- * See ahead.h.
+ * See prepared_rules.h.
  */
-#include "sandbox/spawner/ahead.h"
+#include "sandbox/spawner/prepared_rules.h"
 
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -20,20 +20,20 @@
 #define RETRY_USEC (10 * USEC_PER_SEC)
 
 /* The nodes of /proc and /dev are the kernel's. */
-const char *const ahead_directories[] = {"/", "/usr", "/etc", "/etc/ssl", NULL};
+const char *const prepared_rules_directories[] = {"/", "/usr", "/etc", "/etc/ssl", NULL};
 
-static struct ahead_place look_at(const char *path)
+static struct prepared_rules_place look_at(const char *path)
 {
 	struct stat st;
 
 	if (stat(path, &st) < 0)
-		return (struct ahead_place){.path = path};
-	return (struct ahead_place){path, st.st_dev, st.st_ino, st.st_mtim};
+		return (struct prepared_rules_place){.path = path};
+	return (struct prepared_rules_place){path, st.st_dev, st.st_ino, st.st_mtim};
 }
 
-static void add_place(struct ahead *a, const char *path)
+static void add_place(struct prepared_rules *a, const char *path)
 {
-	assert(a->n_places < AHEAD_PLACES_MAX);
+	assert(a->n_places < PREPARED_RULES_PLACES_MAX);
 	a->place[a->n_places++] = look_at(path);
 }
 
@@ -46,13 +46,13 @@ static bool ends_in_usr(const char *path)
 	return to && str_starts(to, "/usr/");
 }
 
-static void look_around(struct ahead *a)
+static void look_around(struct prepared_rules *a)
 {
 	static const char *const *const lists[] = {paths_system, paths_etc_public,
 						   paths_etc_floor};
 
 	a->n_places = 0;
-	for (const char *const *p = ahead_directories; *p; p++)
+	for (const char *const *p = prepared_rules_directories; *p; p++)
 		add_place(a, *p);
 	for (unsigned i = 0; i < ARRAY_SIZE(lists); i++)
 		for (const char *const *p = lists[i]; *p; p++) {
@@ -64,11 +64,11 @@ static void look_around(struct ahead *a)
 		}
 }
 
-static bool still_true(const struct ahead *a)
+static bool still_true(const struct prepared_rules *a)
 {
 	for (unsigned i = 0; i < a->n_places; i++) {
-		const struct ahead_place *was = &a->place[i];
-		struct ahead_place is = look_at(was->path);
+		const struct prepared_rules_place *was = &a->place[i];
+		struct prepared_rules_place is = look_at(was->path);
 
 		if (is.dev != was->dev || is.ino != was->ino ||
 		    is.mtime.tv_sec != was->mtime.tv_sec ||
@@ -78,13 +78,13 @@ static bool still_true(const struct ahead *a)
 	return true;
 }
 
-void ahead_init(struct ahead *a, bool wanted)
+void prepared_rules_init(struct prepared_rules *a, bool wanted)
 {
 	a->rules = (struct landlock_set){.fd = -1};
 	a->make_at = wanted ? 0 : USEC_INFINITY;
 }
 
-struct landlock_set ahead_take(struct ahead *a)
+struct landlock_set prepared_rules_take(struct prepared_rules *a)
 {
 	struct landlock_set taken = a->rules;
 
@@ -97,7 +97,7 @@ struct landlock_set ahead_take(struct ahead *a)
 	return taken;
 }
 
-usec_t ahead_turn(struct ahead *a)
+usec_t prepared_rules_turn(struct prepared_rules *a)
 {
 	usec_t now;
 	struct err err = ERR_INIT;
@@ -119,7 +119,7 @@ usec_t ahead_turn(struct ahead *a)
 	return a->make_at;
 }
 
-void ahead_done(struct ahead *a)
+void prepared_rules_done(struct prepared_rules *a)
 {
 	landlock_done(&a->rules);
 }

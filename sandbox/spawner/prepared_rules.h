@@ -10,8 +10,8 @@
  * /usr, which is granted as a whole; where a file of /etc was replaced since, the keeper makes
  * its own.
  */
-#ifndef LYCH_SANDBOX_SPAWNER_AHEAD_H
-#define LYCH_SANDBOX_SPAWNER_AHEAD_H
+#ifndef LYCH_SANDBOX_SPAWNER_PREPARED_RULES_H
+#define LYCH_SANDBOX_SPAWNER_PREPARED_RULES_H
 
 #include "common/clock.h"
 #include "common/landlock.h"
@@ -20,29 +20,29 @@
 #include <sys/types.h>
 #include <time.h>
 
-#define AHEAD_PLACES_MAX 64
+#define PREPARED_RULES_PLACES_MAX 64
 
 /* Ended by NULL: where everything is that is granted and could be replaced (paths.h). */
-extern const char *const ahead_directories[];
+extern const char *const prepared_rules_directories[];
 
-struct ahead {
+struct prepared_rules {
 	struct landlock_set rules; /* fd -1: none are ready */
-	struct ahead_place {
+	struct prepared_rules_place {
 		const char *path;
 		dev_t dev;
 		ino_t ino; /* 0: there was none */
 		struct timespec mtime;
-	} place[AHEAD_PLACES_MAX]; /* directories, and what links lead to */
+	} place[PREPARED_RULES_PLACES_MAX]; /* directories, and what links lead to */
 	unsigned n_places;
 	usec_t make_at; /* USEC_INFINITY: not wanted, or there */
 };
 
 /* wanted: this spawner serves grade floor. */
-void ahead_init(struct ahead *a, bool wanted);
+void prepared_rules_init(struct prepared_rules *a, bool wanted);
 /* A job starts cold. The caller owns what it gets; fd -1: none, or no longer true. */
-struct landlock_set ahead_take(struct ahead *a);
+struct landlock_set prepared_rules_take(struct prepared_rules *a);
 /* Makes them when it is time. Returns when to come again, USEC_INFINITY: after a job. */
-usec_t ahead_turn(struct ahead *a);
-void ahead_done(struct ahead *a);
+usec_t prepared_rules_turn(struct prepared_rules *a);
+void prepared_rules_done(struct prepared_rules *a);
 
 #endif

@@ -3,41 +3,41 @@
  * hold on to is no longer what the names mean. */
 #include "common/cleanup.h"
 #include "sandbox/contract/paths.h"
-#include "sandbox/spawner/ahead.h"
+#include "sandbox/spawner/prepared_rules.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <string.h>
 
-static struct ahead a;
+static struct prepared_rules a;
 
 static void made(void)
 {
-	ahead_init(&a, true);
-	cr_assert_eq(ahead_turn(&a), USEC_INFINITY);
+	prepared_rules_init(&a, true);
+	cr_assert_eq(prepared_rules_turn(&a), USEC_INFINITY);
 	cr_assert_geq(a.rules.fd, 0);
 }
 
 static void done(void)
 {
-	ahead_done(&a);
+	prepared_rules_done(&a);
 }
 
-Test(ahead, they_are_used_once, .init = made, .fini = done)
+Test(prepared_rules, they_are_used_once, .init = made, .fini = done)
 {
-	struct landlock_set taken = ahead_take(&a);
+	struct landlock_set taken = prepared_rules_take(&a);
 
 	cr_expect_geq(taken.fd, 0);
 	cr_expect(taken.handled_fs != 0 && taken.abi >= LL_ABI_REQUIRED);
 	landlock_done(&taken);
-	taken = ahead_take(&a);
+	taken = prepared_rules_take(&a);
 	cr_expect_eq(taken.fd, -1);
 }
 
-Test(ahead, the_next_wait_until_a_job_would_be_over, .init = made, .fini = done)
+Test(prepared_rules, the_next_wait_until_a_job_would_be_over, .init = made, .fini = done)
 {
-	struct landlock_set taken = ahead_take(&a);
-	usec_t at = ahead_turn(&a);
+	struct landlock_set taken = prepared_rules_take(&a);
+	usec_t at = prepared_rules_turn(&a);
 
 	landlock_done(&taken);
 	cr_expect_gt(at, clock_boot_usec());
@@ -45,36 +45,38 @@ Test(ahead, the_next_wait_until_a_job_would_be_over, .init = made, .fini = done)
 	cr_expect_eq(a.rules.fd, -1);
 }
 
-Test(ahead, a_directory_that_changed_makes_them_useless, .init = made, .fini = done)
+Test(prepared_rules, a_directory_that_changed_makes_them_useless, .init = made,
+     .fini = done)
 {
 	struct landlock_set taken;
 
 	a.place[1].mtime.tv_nsec ^= 1;
-	taken = ahead_take(&a);
+	taken = prepared_rules_take(&a);
 	cr_expect_eq(taken.fd, -1);
 	cr_expect_eq(a.rules.fd, -1);
 }
 
-Test(ahead, a_link_that_leads_elsewhere_makes_them_useless, .init = made, .fini = done)
+Test(prepared_rules, a_link_that_leads_elsewhere_makes_them_useless, .init = made,
+     .fini = done)
 {
 	struct landlock_set taken;
 
 	cr_assert_gt(a.n_places, 3, "no link among the paths of this host");
 	a.place[a.n_places - 1].ino++;
-	taken = ahead_take(&a);
+	taken = prepared_rules_take(&a);
 	cr_expect_eq(taken.fd, -1);
 }
 
-Test(ahead, nobody_wants_them_in_full)
+Test(prepared_rules, nobody_wants_them_in_full)
 {
 	struct landlock_set taken;
 
-	ahead_init(&a, false);
-	cr_expect_eq(ahead_turn(&a), USEC_INFINITY);
+	prepared_rules_init(&a, false);
+	cr_expect_eq(prepared_rules_turn(&a), USEC_INFINITY);
 	cr_expect_eq(a.rules.fd, -1);
-	taken = ahead_take(&a);
+	taken = prepared_rules_take(&a);
 	cr_expect_eq(taken.fd, -1);
-	cr_expect_eq(ahead_turn(&a), USEC_INFINITY);
+	cr_expect_eq(prepared_rules_turn(&a), USEC_INFINITY);
 }
 
 static bool is_watched(const char *path)
@@ -82,13 +84,13 @@ static bool is_watched(const char *path)
 	const char *slash = strrchr(path, '/');
 	size_t n = slash == path ? 1 : (size_t)(slash - path);
 
-	for (const char *const *d = ahead_directories; *d; d++)
+	for (const char *const *d = prepared_rules_directories; *d; d++)
 		if (strlen(*d) == n && memcmp(*d, path, n) == 0)
 			return true;
 	return false;
 }
 
-Test(ahead, each_path_is_in_a_directory_that_is_looked_at)
+Test(prepared_rules, each_path_is_in_a_directory_that_is_looked_at)
 {
 	const char *const *const lists[] = {paths_system, paths_etc_public,
 					    paths_etc_floor};
