@@ -296,29 +296,29 @@ static int ask_body(struct dispatch_call *c, const void *data, size_t len,
 		    struct buf *out, struct err *err)
 {
 	struct ask_own *own = c->own;
-	cleanup_buf struct buf told;
+	cleanup_buf struct buf text;
 
-	buf_init(&told, PIECE_MAX_BYTES);
-	ask_reply_feed(own->reply, data, len, &told);
-	if (!buf_ok(&told))
+	buf_init(&text, PIECE_MAX_BYTES);
+	ask_reply_feed(own->reply, data, len, &text);
+	if (!buf_ok(&text))
 		return err_set(err, ERR_INTERNAL, "a piece of a reply does not fit");
 	if (ask_reply_least(own->reply) > own->cap * own->cost.choices)
 		return err_set_id(err, ERRID_BUDGET_TOKENS,
 				  "the provider goes on beyond the cap of the request");
-	gate_reply_feed(own->put_right, told.data, told.len, out);
+	gate_reply_feed(own->put_right, text.data, text.len, out);
 	return 0;
 }
 
 static int ask_end(struct dispatch_call *c, struct buf *out, struct err *err)
 {
 	struct ask_own *own = c->own;
-	cleanup_buf struct buf told;
+	cleanup_buf struct buf text;
 
-	buf_init(&told, PIECE_MAX_BYTES);
-	ask_reply_end(own->reply, &told);
-	if (!buf_ok(&told))
+	buf_init(&text, PIECE_MAX_BYTES);
+	ask_reply_end(own->reply, &text);
+	if (!buf_ok(&text))
 		return err_set(err, ERR_INTERNAL, "the end of a reply does not fit");
-	gate_reply_feed(own->put_right, told.data, told.len, out);
+	gate_reply_feed(own->put_right, text.data, text.len, out);
 	gate_reply_end(own->put_right, out);
 	return 0;
 }

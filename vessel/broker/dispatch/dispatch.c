@@ -157,9 +157,9 @@ void dispatch_stop(struct dispatch *d)
 		/* what is answered does not wait for its turn */
 		dispatch_on(c, c->machine.way == WAY_SERVED ? ON_TURN : ON_CUT, &why);
 	}
-	dispatch_tell_rest(d, NULL, true);
+	dispatch_log_number(d, NULL, true);
 	for (struct dispatch_job *j = d->jobs; j; j = j->next)
-		dispatch_tell_rest(d, j, true);
+		dispatch_log_number(d, j, true);
 }
 
 struct dispatch *dispatch_new(const struct dispatch_config *cfg)

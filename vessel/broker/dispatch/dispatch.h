@@ -37,8 +37,8 @@
 #define DISPATCH_DENIALS_USEC (60 * USEC_PER_SEC)
 /* Refusals (and, apart, canaries) of one attempt of a job that the log has one by one;
  * of what comes after them it has the number, once a minute and at the end. */
-#define DISPATCH_TOLD 256u
-#define DISPATCH_UNTOLD_USEC (60 * USEC_PER_SEC)
+#define DISPATCH_LOGGED_MAX 256u
+#define DISPATCH_UNLOGGED_USEC (60 * USEC_PER_SEC)
 #define DISPATCH_REFUSAL_USEC (25 * USEC_PER_MSEC)
 #define DISPATCH_SWEEP_USEC USEC_PER_SEC
 /* A reply waits for its reader at this many unwritten bytes: more than half of the cap of

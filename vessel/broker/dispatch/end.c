@@ -50,7 +50,7 @@ enum dispatch_event dispatch_why_gone(struct dispatch_call *c)
 enum dispatch_event dispatch_refuse(struct dispatch_call *c)
 {
 	struct dispatch *d = c->d;
-	struct dispatch_told *told = c->job ? &c->job->refusals : &d->strangers;
+	struct dispatch_logged *logged = c->job ? &c->job->refusals : &d->strangers;
 	bool is_logged = dispatch_is(c, IS_LOGGED),
 	     is_denial = dispatch_is_denial(&c->why);
 
@@ -59,7 +59,7 @@ enum dispatch_event dispatch_refuse(struct dispatch_call *c)
 		dispatch_count(d, c->target, VERDICT_REFUSED);
 	if (c->job && is_denial)
 		dispatch_denied(d, c->job);
-	if (!is_logged && dispatch_tell(d, told, c->why.id))
+	if (!is_logged && dispatch_may_log(d, logged, c->why.id))
 		dispatch_log_refused(c, &c->why);
 	return is_denial && !d->is_stopping ? ON_ANSWER_LATER : ON_ANSWER_NOW;
 }

@@ -12,8 +12,8 @@ static void canary(struct dispatch_call *c)
 	struct dispatch_job *j = c->job;
 
 	c->d->fig.canaries++;
-	c->d->fig.signals += j->canaries.told == 0;
-	if (dispatch_tell(c->d, &j->canaries, ERRID_GATE_PRIVATE))
+	c->d->fig.signals += j->canaries.logged == 0;
+	if (dispatch_may_log(c->d, &j->canaries, ERRID_GATE_PRIVATE))
 		dispatch_log_canary(c);
 }
 

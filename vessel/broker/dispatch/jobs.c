@@ -49,7 +49,7 @@ static bool evict(struct dispatch *d)
 	struct dispatch_job *j = *oldest;
 
 	*oldest = j->next;
-	dispatch_tell_rest(d, j, true);
+	dispatch_log_number(d, j, true);
 	job_free(j);
 	d->n_jobs--;
 	return true;
@@ -102,19 +102,19 @@ void dispatch_jobs_sweep(struct dispatch *d)
 {
 	usec_t now = dispatch_now(d);
 
-	dispatch_tell_rest(d, NULL, false);
+	dispatch_log_number(d, NULL, false);
 	for (struct dispatch_job **p = &d->jobs; *p;) {
 		struct dispatch_job *j = *p;
 
 		if (j->in_flight > 0 || now - j->used < JOB_IDLE_USEC) {
-			dispatch_tell_rest(d, j, false);
+			dispatch_log_number(d, j, false);
 			p = &j->next;
 			continue;
 		}
 		*p = j->next;
 		/* not when it is evicted: a window that still runs must not begin anew */
 		labels_forget(d->labels, j->lease.job);
-		dispatch_tell_rest(d, j, true);
+		dispatch_log_number(d, j, true);
 		job_free(j);
 		d->n_jobs--;
 	}

@@ -9,14 +9,14 @@
 #include "vessel/broker/dispatch/priv.h"
 #include <stdio.h>
 
-struct told {
+struct entry {
 	struct buf data;
 	struct jsonw w;
 	char name[48];
 	struct audit_event e;
 };
 
-static void begin(struct told *t, struct dispatch *d, const struct queue_lease *l,
+static void begin(struct entry *t, struct dispatch *d, const struct queue_lease *l,
 		  const char *first, const char *second)
 {
 	(void)snprintf(t->name, sizeof(t->name), "%s.%s", first, second);
@@ -32,14 +32,14 @@ static void begin(struct told *t, struct dispatch *d, const struct queue_lease *
 	jsonw_obj(&t->w);
 }
 
-static void end(struct told *t)
+static void end(struct entry *t)
 {
 	jsonw_obj_end(&t->w);
 	t->e.data = buf_str(&t->data);
 	t->e.data_len = t->data.len;
 }
 
-static void put_call(struct told *t, const struct dispatch_call *c)
+static void put_call(struct entry *t, const struct dispatch_call *c)
 {
 	char score[16];
 
@@ -58,7 +58,7 @@ static void put_call(struct told *t, const struct dispatch_call *c)
 	}
 }
 
-static void put_amounts(struct told *t, const struct budget_amounts *a)
+static void put_amounts(struct entry *t, const struct budget_amounts *a)
 {
 	for (unsigned i = 0; i < BUDGET_DENIALS; i++)
 		jsonw_ki64(&t->w, budget_thing_name((enum budget_thing)i), a->n[i]);
@@ -68,7 +68,7 @@ struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done
 				       struct err *err)
 {
 	struct audit_wait *w;
-	struct told t = {.data = {.max = 0}};
+	struct entry t = {.data = {.max = 0}};
 
 	begin(&t, c->d, &c->lease, c->kind->name, "allowed");
 	put_call(&t, c);
@@ -88,7 +88,7 @@ struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done
 void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts *actual,
 		      const struct err *why)
 {
-	struct told t = {.data = {.max = 0}};
+	struct entry t = {.data = {.max = 0}};
 
 	begin(&t, c->d, &c->lease, c->kind->name,
 	      !why			    ? "done"
@@ -116,7 +116,7 @@ void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts
 
 void dispatch_log_refused(const struct dispatch_call *c, const struct err *why)
 {
-	struct told t = {.data = {.max = 0}};
+	struct entry t = {.data = {.max = 0}};
 
 	begin(&t, c->d, &c->lease, c->kind->name, "denied");
 	put_call(&t, c);
@@ -130,7 +130,7 @@ void dispatch_log_refused(const struct dispatch_call *c, const struct err *why)
 
 void dispatch_log_denials(struct dispatch *d, const struct dispatch_job *j)
 {
-	struct told t = {.data = {.max = 0}};
+	struct entry t = {.data = {.max = 0}};
 
 	begin(&t, d, &j->lease, "detection", "denials");
 	jsonw_ku64(&t.w, "denials", j->n_denials);
@@ -140,27 +140,27 @@ void dispatch_log_denials(struct dispatch *d, const struct dispatch_job *j)
 	buf_done(&t.data);
 }
 
-void dispatch_log_untold(struct dispatch *d, const struct dispatch_job *j,
-			 const char *first, const char *second,
-			 const struct dispatch_told *t)
+void dispatch_log_unlogged(struct dispatch *d, const struct dispatch_job *j,
+			   const char *first, const char *second,
+			   const struct dispatch_logged *t)
 {
-	struct told told = {.data = {.max = 0}};
+	struct entry entry = {.data = {.max = 0}};
 
-	begin(&told, d, j ? &j->lease : NULL, first, second);
+	begin(&entry, d, j ? &j->lease : NULL, first, second);
 	if (j)
-		jsonw_kstr(&told.w, "identity", j->identity);
-	jsonw_ku64(&told.w, "not_told_one_by_one", t->untold);
-	jsonw_ku64(&told.w, "within_seconds",
+		jsonw_kstr(&entry.w, "identity", j->identity);
+	jsonw_ku64(&entry.w, "not_told_one_by_one", t->unlogged);
+	jsonw_ku64(&entry.w, "within_seconds",
 		   (dispatch_now(d) - t->since) / USEC_PER_SEC);
-	jsonw_kstr(&told.w, "last_error_code", err_info(t->last)->text);
-	end(&told);
-	d->ops->note(d->env, &told.e);
-	buf_done(&told.data);
+	jsonw_kstr(&entry.w, "last_error_code", err_info(t->last)->text);
+	end(&entry);
+	d->ops->note(d->env, &entry.e);
+	buf_done(&entry.data);
 }
 
 void dispatch_log_canary(const struct dispatch_call *c)
 {
-	struct told t = {.data = {.max = 0}};
+	struct entry t = {.data = {.max = 0}};
 
 	begin(&t, c->d, &c->lease, "detection", "canary");
 	jsonw_ku64(&t.w, "request", c->books.seq);
@@ -173,7 +173,7 @@ void dispatch_log_canary(const struct dispatch_call *c)
 
 void dispatch_log_odd_name(const struct dispatch_call *c, const char *host)
 {
-	struct told t = {.data = {.max = 0}};
+	struct entry t = {.data = {.max = 0}};
 
 	begin(&t, c->d, &c->lease, "detection", "odd_name");
 	jsonw_kstr(&t.w, "identity", c->job->identity);
@@ -187,7 +187,7 @@ void dispatch_log_odd_name(const struct dispatch_call *c, const char *host)
 void dispatch_log_redacted(struct dispatch *d, const char *portal, bool in_header,
 			   unsigned count)
 {
-	struct told t = {.data = {.max = 0}};
+	struct entry t = {.data = {.max = 0}};
 
 	begin(&t, d, NULL, "detection", "credential_echoed");
 	jsonw_kstr(&t.w, "portal", portal);

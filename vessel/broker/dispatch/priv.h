@@ -73,11 +73,11 @@ enum dispatch_phase {
 	PHASES_
 };
 
-/* How much of one thing the log was told. */
-struct dispatch_told {
-	unsigned told;	 /* one by one */
-	uint64_t untold; /* since the last time that their number was told */
-	usec_t since;	 /* the first of those */
+/* How much of one thing a job has in the log. */
+struct dispatch_logged {
+	unsigned logged;   /* one by one */
+	uint64_t unlogged; /* since their number was logged last */
+	usec_t since;	   /* the first of those */
 	enum err_id last;
 };
 
@@ -92,7 +92,7 @@ struct dispatch_job {
 	uint64_t n_denials; /* since it began */
 	bool is_granted;    /* its last reservation was: the next is not waited for */
 	usec_t signalled;   /* when the last signal was given, 0: never */
-	struct dispatch_told refusals, canaries;
+	struct dispatch_logged refusals, canaries;
 	struct gate_job *gate;
 	struct seen_by seen; /* the indexes that it fetched */
 	struct dispatch_job *next;
@@ -183,7 +183,7 @@ struct dispatch {
 	struct registry registry[REGISTRY_KIND_MAX_]; /* url NULL: not configured */
 	struct registry_seen *seen;
 	struct settlement *settlements;
-	struct dispatch_told strangers; /* refusals of requests that are of no job */
+	struct dispatch_logged strangers; /* refusals of requests that are of no job */
 	struct loop_timer *sweep;
 	usec_t forgot; /* when old calls were last forgotten */
 	struct labels *labels;
@@ -278,13 +278,13 @@ void dispatch_jobs_sweep(struct dispatch *d);
 void dispatch_denied(struct dispatch *d, struct dispatch_job *j);
 bool dispatch_is_denial(const struct err *err);
 
-/* told.c */
-/* One more of what a job can make happen at will: is it to be told by itself? */
-MUST_CHECK bool dispatch_tell(struct dispatch *d, struct dispatch_told *t,
-			      enum err_id what);
+/* log_bounds.c */
+/* One more of what a job can make happen at will: is it to be logged by itself? */
+MUST_CHECK bool dispatch_may_log(struct dispatch *d, struct dispatch_logged *t,
+				 enum err_id what);
 /* The number of the others, where it is time; at_end: whatever the time is. j NULL: of
  * the requests that are of no job. */
-void dispatch_tell_rest(struct dispatch *d, struct dispatch_job *j, bool at_end);
+void dispatch_log_number(struct dispatch *d, struct dispatch_job *j, bool at_end);
 
 /* log.c */
 struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done,
@@ -294,9 +294,9 @@ void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts
 		      const struct err *why);
 void dispatch_log_refused(const struct dispatch_call *c, const struct err *why);
 void dispatch_log_denials(struct dispatch *d, const struct dispatch_job *j);
-void dispatch_log_untold(struct dispatch *d, const struct dispatch_job *j,
-			 const char *first, const char *second,
-			 const struct dispatch_told *t);
+void dispatch_log_unlogged(struct dispatch *d, const struct dispatch_job *j,
+			   const char *first, const char *second,
+			   const struct dispatch_logged *t);
 void dispatch_log_canary(const struct dispatch_call *c);
 /* A name below a wildcard that looks made up: data may leave in it. */
 void dispatch_log_odd_name(const struct dispatch_call *c, const char *host);

@@ -6,30 +6,30 @@
  */
 #include "vessel/broker/dispatch/priv.h"
 
-bool dispatch_tell(struct dispatch *d, struct dispatch_told *t, enum err_id what)
+bool dispatch_may_log(struct dispatch *d, struct dispatch_logged *t, enum err_id what)
 {
-	if (t->told < DISPATCH_TOLD) {
-		t->told++;
+	if (t->logged < DISPATCH_LOGGED_MAX) {
+		t->logged++;
 		return true;
 	}
-	if (t->untold == 0)
+	if (t->unlogged == 0)
 		t->since = dispatch_now(d);
-	t->untold++;
+	t->unlogged++;
 	t->last = what;
 	return false;
 }
 
 static void rest(struct dispatch *d, const struct dispatch_job *j, const char *first,
-		 const char *second, struct dispatch_told *t, bool at_end)
+		 const char *second, struct dispatch_logged *t, bool at_end)
 {
-	if (t->untold == 0 ||
-	    (!at_end && dispatch_now(d) - t->since < DISPATCH_UNTOLD_USEC))
+	if (t->unlogged == 0 ||
+	    (!at_end && dispatch_now(d) - t->since < DISPATCH_UNLOGGED_USEC))
 		return;
-	dispatch_log_untold(d, j, first, second, t);
-	t->untold = 0;
+	dispatch_log_unlogged(d, j, first, second, t);
+	t->unlogged = 0;
 }
 
-void dispatch_tell_rest(struct dispatch *d, struct dispatch_job *j, bool at_end)
+void dispatch_log_number(struct dispatch *d, struct dispatch_job *j, bool at_end)
 {
 	rest(d, j, "broker", "refusals", j ? &j->refusals : &d->strangers, at_end);
 	if (j)
