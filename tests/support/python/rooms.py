@@ -7,9 +7,12 @@ import pathlib
 import re
 
 TOPS = ("common", "sandbox", "vessel", "tomb", "cli", "secrets", "job")
-QUOTED = re.compile(r'^\s*#\s*include(?:_next)?\s*(?:/\*.*?\*/\s*)?"([^"]+)"')
-ANGLED = re.compile(r'^\s*#\s*include(?:_next)?\s*(?:/\*.*?\*/\s*)?<([^>]+)>')
-OTHER = re.compile(r'^\s*#\s*include(?:_next)?\s*(?:/\*.*?\*/\s*)?[^"</\s]')
+QUOTED = re.compile(r'^\s*#\s*include\s*"([^"]+)"\s*$')
+ANGLED = re.compile(r'^\s*#\s*include\s*<([^>]+)>\s*$')
+# whatever else a compiler takes for an include, or nearly
+OTHER = re.compile(r'^\W*(#|%:|\?\?=)\s*(include|import|embed)|^\s*_Pragma|^\ufeff')
+COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+ENDINGS = (".c", ".h", ".def")
 # Written by the build, into build/VARIANT/gen.
 GENERATED = {"schema.inc", "gate_db.inc"}
 
@@ -50,7 +53,21 @@ def room_of(path):
 def lines_of(tree, path):
     """Its lines, one that goes on after a backslash as one."""
     text = (pathlib.Path(tree) / path).read_text(errors="replace").replace("\\\n", "")
+    # A comment is a blank to the compiler; its lines stay, so that numbers do.
+    text = COMMENT.sub(lambda m: " " + "\n" * m[0].count("\n") if m[0].startswith("/") else m[0], text)
     return text.split("\n")
+
+
+def strangers(tree):
+    """What lies among the sources and is none: no compiler of ours reads it, and no lint either."""
+    for top in TOPS:
+        for f in (pathlib.Path(tree) / top).rglob("*"):
+            if f.is_symlink():
+                yield f"{f.relative_to(tree)}: a symbolic link among the sources"
+            elif f.suffix.lower() in (".inc", ".hpp", ".hh", ".hxx", ".cc", ".cpp", ".cxx", ".s", ".asm", ".inl"):
+                yield f"{f.relative_to(tree)}: not a .c, .h or .def"
+            elif f.suffix in ENDINGS and f.name in GENERATED:
+                yield f"{f.relative_to(tree)}: the name of a file that the build writes"
 
 
 def graph(tree):
