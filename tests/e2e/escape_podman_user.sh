@@ -8,8 +8,9 @@ podman import -q image.tar localhost/lychgate-escape >/dev/null || exit 1
 rm -f image.tar
 mkdir -m 700 disk
 
+# Shared memory: a neighbour of a job fills 150 MiB of it (within_limits), and has 64 unless it is said.
 contain() { # command...
-	podman run --rm --userns=keep-id --cap-drop=all --security-opt=no-new-privileges --read-only \
+	podman run --rm --userns=keep-id --cap-drop=all --security-opt=no-new-privileges --read-only --shm-size=512m \
 		--tmpfs /tmp:rw,exec,nosuid,nodev,mode=1777 --network=none --volume "$PWD/lychgate:/lychgate:ro" \
 		--volume "$PWD/disk:/disk" \
 		--workdir /lychgate --env MUST_RUN=1 --env LYCH_NESTED=1 --env LANG=C.UTF-8 --env PATH=/usr/bin:/bin \
