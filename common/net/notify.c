@@ -19,7 +19,6 @@
 #define NOTIFY_TEXT_MAX 512
 
 struct notify {
-	struct loop *loop;
 	int ready_fd;
 	int sock; /* connected datagram socket of the service manager, -1: none */
 	struct loop_timer *beat;
@@ -80,7 +79,6 @@ int notify_new(struct loop *l, int ready_fd, struct notify **ret, struct err *er
 	if (ready_fd >= 0 && fcntl(ready_fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(err, "the readiness pipe");
 	n = xnew(struct notify);
-	n->loop = l;
 	n->ready_fd = ready_fd;
 	n->sock = TAKE_FD(sock);
 	n->beat = loop_timer_new(l, notify_beat, n);
