@@ -174,10 +174,16 @@ e2e: ## the pod in both profiles, the escape tests in a container, and lych bind
 		"$${as_root[@]}" env VM="$(VM)" LYCH_BIN="$$(tests/support/as-user --tree)/build/release" tests/e2e/all
 e2e-inner:
 	@$(MAKE) -s -j2 VARIANT=release all escape-programs
+.PHONY: e2e-bases
+e2e-bases: ## the roots that e2e boots and builds on, kept in build/e2e (root)
+	@tests/support/install-deps e2e
+	@tests/e2e/all --bases
 
 # Sanitizers: unit tests, the corpora, and the daemons' own flows. Escape tests
 # judge the release build: a sanitizer's runtime is not what is shipped.
-.PHONY: check-asan check-inner-asan
+.PHONY: build-asan check-asan check-inner-asan
+build-asan: deps-check ## what check-asan runs
+	@tests/support/as-user make --no-print-directory -s -j2 VARIANT=asan all test-programs
 check-asan: deps-check ## unit, replay and integration with ASan and UBSan (SUITES="unit replay": some)
 	@tests/support/as-user make --no-print-directory VARIANT=asan SUITES="$(SUITES)" check-inner-asan
 check-inner-asan:

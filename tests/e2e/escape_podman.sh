@@ -4,10 +4,10 @@
 # that is booted for it: the user's own uid (keep-id), every capability dropped,
 # no-new-privileges, read-only root, Podman's seccomp profile and masked /proc, no network. Both
 # grades; no probe may succeed. Root only; the programs are those of LYCH_BIN (build/release).
+#	escape_podman.sh --bases	only the image, kept in build/e2e
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . tests/support/debian.sh
-bin=$(realpath "${LYCH_BIN:-build/release}")
 cache=$PWD/build/e2e
 [ "$(id -u)" -eq 0 ] || { echo "escape_podman: needs root, or: sudo $0" >&2; exit 77; }
 mkdir -p "$cache"
@@ -20,8 +20,10 @@ if [ ! -e "$image" ]; then
 	debian_root "$(debian_codename)" "$packages" "$image.new.tar"
 	mv "$image.new.tar" "$image"
 fi
+[ "${1:-}" != --bases ] || exit 0
 tree=$(mktemp -d "$cache/tree.XXXXXX")
 trap 'rm -rf "$tree"' EXIT
+bin=$(realpath "${LYCH_BIN:-build/release}")
 mkdir -p "$tree/lychgate/build/release/tests"
 cp -r tests "$tree/lychgate/"
 cp "$bin/lych-sandbox" "$tree/lychgate/build/release/"
