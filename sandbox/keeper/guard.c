@@ -24,6 +24,8 @@
 #include <sys/wait.h>
 
 #define KILL_EVERY_USEC (5 * USEC_PER_MSEC)
+/* For the keeper to say whether a job that is killed in its first moments had begun. */
+#define WORD_MAX_USEC USEC_PER_SEC
 #define REAP_BATCH 4096
 /* For the parent to take the report; it has it whether we wait or not. */
 #define PASS_ON_MAX_MSEC 100
@@ -39,6 +41,7 @@ static void enter_kill(struct guard *g)
 	atomic_store(&g->watch->killing, true);
 	g->phase = GUARD_KILL;
 	g->next_kill = 0;
+	g->word_by = clock_boot_usec() + WORD_MAX_USEC;
 }
 
 /* grace_ms 0: at once. The first reason stays; a later, harder one only shortens the
@@ -113,10 +116,19 @@ static void account(struct guard *g, const struct rusage *r)
 		g->largest_bytes = (uint64_t)r->ru_maxrss * 1024;
 }
 
-/* What came of exec is read off the unreaped process, by the keeper: not before its word. */
+/* What came of exec is read off the unreaped process, by the keeper: not before its word. A
+ * job's first output can make its parent end it before the keeper looked. */
+static bool awaits_word(const struct guard *g)
+{
+	if (g->phase < GUARD_RUNNING)
+		return true;
+	return g->phase == GUARD_KILL && !g->began && !g->refused && !g->keeper_gone &&
+	       !g->killed && clock_boot_usec() < g->word_by;
+}
+
 static void reap(struct guard *g)
 {
-	if (g->phase < GUARD_RUNNING || (g->phase == GUARD_RUNNING && !g->child_ended))
+	if (awaits_word(g) || (g->phase == GUARD_RUNNING && !g->child_ended))
 		return;
 	for (int i = 0; i < REAP_BATCH && !g->empty; i++) {
 		struct rusage used;

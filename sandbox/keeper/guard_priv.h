@@ -36,7 +36,8 @@ struct guard {
 	char detail[SPAWN_TEXT_MAX];
 	uint32_t strays;
 	uint64_t largest_bytes; /* of what was reaped: the largest resident set */
-	usec_t look_by;		/* not longer: the keeper's last look */
+	usec_t word_by; /* not longer: the keeper's word on a job that is killed */
+	usec_t look_by; /* not longer: its last look */
 	/* guard_pulse.c */
 	usec_t pulse_at, still_since;
 	uint64_t switches;
