@@ -162,13 +162,19 @@ static void event_done(struct ask_reply *r, struct buf *out)
 		buf_add(out, event->data, event->len);
 }
 
+/* What is not read may be text, all of it. */
 static void pass_raw(struct ask_reply *r, const char *data, size_t len, struct buf *out)
 {
-	buf_add(out, r->lines.event.data, r->lines.event.len);
 	buf_add(out, data, len);
-	event_stream_done(&r->lines);
+	r->chars += len;
+}
+
+static void begin_raw(struct ask_reply *r)
+{
 	r->is_raw = true;
 	r->usage.is_known = false;
+	event_stream_done(&r->lines);
+	buf_done(&r->kept);
 }
 
 static void feed_stream(struct ask_reply *r, const char *data, size_t len,
@@ -186,7 +192,9 @@ static void feed_stream(struct ask_reply *r, const char *data, size_t len,
 			event_done(r, out);
 			break;
 		case EVENT_TOO_LONG:
+			pass_raw(r, r->lines.event.data, r->lines.event.len, out);
 			pass_raw(r, data, len, out);
+			begin_raw(r);
 			return;
 		}
 	}
@@ -197,17 +205,16 @@ void ask_reply_feed(struct ask_reply *r, const void *data, size_t len, struct bu
 	if (len == 0)
 		return;
 	if (r->is_raw) {
-		buf_add(out, data, len);
+		pass_raw(r, data, len, out);
 	} else if (r->is_stream) {
 		feed_stream(r, data, len, out);
+	} else if (len > r->kept.max - r->kept.len) {
+		r->chars = r->kept.len; /* which went on already */
+		pass_raw(r, data, len, out);
+		begin_raw(r);
 	} else {
 		buf_add(out, data, len);
-		if (len > r->kept.max - r->kept.len) {
-			buf_done(&r->kept);
-			r->is_raw = true;
-		} else {
-			buf_add(&r->kept, data, len);
-		}
+		buf_add(&r->kept, data, len);
 	}
 }
 
