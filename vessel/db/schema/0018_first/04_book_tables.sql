@@ -57,7 +57,7 @@ CREATE TABLE lych.broker_call (
 	kind lych.broker_kind NOT NULL,
 	identity text NOT NULL,
 	day date NOT NULL,
-	est bigint[] NOT NULL,
+	estimate bigint[] NOT NULL,
 	actual bigint[],
 	at timestamptz NOT NULL DEFAULT clock_timestamp(),
 	settled_at timestamptz,

@@ -2,9 +2,11 @@
 -- The vessel's API. lych_vessel has EXECUTE here and no right on any table. Jobs: submitted, shown.
 SET LOCAL ROLE lych_owner;
 
--- status: ok | conflict (request_id was used with other content) | full
+-- status: ok | conflict (request_id was used with other content) | full. Of two that submit the same
+-- job one may wait for it and the other not: then it goes on without either.
 CREATE FUNCTION vessel_api.enqueue(p_queue text, p_request text, p_spec bytea, p_priority int,
-				   p_retry_on_lost boolean, p_max_runtime_s int, p_max_waiting int)
+				   p_retry_on_lost boolean, p_max_runtime_s int, p_max_waiting int,
+				   p_attended boolean DEFAULT false)
 RETURNS TABLE (job_id bigint, existing boolean, status text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off AS $$
@@ -22,11 +24,14 @@ BEGIN
 		SELECT j.id, j.spec_sha INTO v_old FROM lych.job j
 		WHERE j.queue = p_queue AND j.request_id = p_request;
 		IF FOUND THEN
-			IF v_old.spec_sha = v_sha THEN
-				RETURN QUERY SELECT v_old.id, true, 'ok';
-			ELSE
+			IF v_old.spec_sha <> v_sha THEN
 				RETURN QUERY SELECT NULL::bigint, true, 'conflict';
+				RETURN;
 			END IF;
+			IF NOT p_attended THEN
+				UPDATE lych.job j SET attended = false WHERE j.id = v_old.id AND j.attended;
+			END IF;
+			RETURN QUERY SELECT v_old.id, true, 'ok';
 			RETURN;
 		END IF;
 		SELECT count(*) INTO v_n FROM (
@@ -37,9 +42,9 @@ BEGIN
 			RETURN;
 		END IF;
 		INSERT INTO lych.job AS j (queue, request_id, spec_sha, priority, max_attempts, max_lost,
-					   retry_on_lost, max_runtime_s)
+					   retry_on_lost, max_runtime_s, attended)
 		VALUES (p_queue, p_request, v_sha, p_priority, v_tries, v_tries, p_retry_on_lost,
-			p_max_runtime_s)
+			p_max_runtime_s, p_attended)
 		ON CONFLICT (queue, request_id) DO NOTHING RETURNING j.id INTO v_id;
 		EXIT WHEN v_id IS NOT NULL;
 	END LOOP;
@@ -57,27 +62,6 @@ BEGIN
 		'request_id', p_request, 'spec_sha', encode(v_sha, 'hex')));
 	PERFORM lych.hint();
 	RETURN QUERY SELECT v_id, false, 'ok';
-END $$;
-
--- Of two that submit the same job one may wait for it and the other not: then it goes on without
--- either.
-CREATE FUNCTION vessel_api.enqueue(p_queue text, p_request text, p_spec bytea, p_priority int,
-				   p_retry_on_lost boolean, p_max_runtime_s int, p_max_waiting int,
-				   p_attended boolean)
-RETURNS TABLE (job_id bigint, existing boolean, status text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off AS $$
-#variable_conflict use_column
-DECLARE
-	r record;
-BEGIN
-	SELECT * INTO r FROM vessel_api.enqueue(p_queue, p_request, p_spec, p_priority,
-						p_retry_on_lost, p_max_runtime_s, p_max_waiting);
-	IF r.status = 'ok' AND r.existing <> p_attended THEN
-		UPDATE lych.job j SET attended = p_attended
-		WHERE j.id = r.job_id AND j.attended <> p_attended;
-	END IF;
-	RETURN QUERY SELECT r.job_id, r.existing, r.status;
 END $$;
 
 CREATE FUNCTION vessel_api.show(p_job bigint) RETURNS SETOF vessel_api.job_row

@@ -102,7 +102,7 @@ DECLARE
 	v_used bigint[];
 	v_units bigint := p_most;
 	v_left numeric;
-	v_est bigint[];
+	v_estimate bigint[];
 BEGIN
 	IF array_length(p_base, 1) IS DISTINCT FROM 5 OR array_length(p_unit, 1) IS DISTINCT FROM 5
 		OR array_length(p_limits, 1) IS DISTINCT FROM 15
@@ -154,10 +154,10 @@ BEGIN
 		END IF;
 	END LOOP;
 	SELECT array_agg(p_base[i] + ceil(p_unit[i]::numeric * v_units / 1000000)::bigint ORDER BY i)
-		INTO v_est FROM generate_series(1, 5) AS g (i);
-	PERFORM lych.budget_move(p_job, v_identity, v_day, '{0,0,0,0,0}', v_est);
-	INSERT INTO lych.broker_call (job_id, epoch, seq, call_id, boot, kind, identity, day, est, units)
-	VALUES (p_job, p_epoch, p_seq, p_call, p_boot, p_kind::lych.broker_kind, v_identity, v_day, v_est,
+		INTO v_estimate FROM generate_series(1, 5) AS g (i);
+	PERFORM lych.budget_move(p_job, v_identity, v_day, '{0,0,0,0,0}', v_estimate);
+	INSERT INTO lych.broker_call (job_id, epoch, seq, call_id, boot, kind, identity, day, estimate, units)
+	VALUES (p_job, p_epoch, p_seq, p_call, p_boot, p_kind::lych.broker_kind, v_identity, v_day, v_estimate,
 		v_units);
 	RETURN QUERY SELECT 'ok', '', 0, v_units;
 END $$;
@@ -193,20 +193,20 @@ BEGIN
 	IF NOT FOUND THEN
 		RETURN -1;
 	END IF;
-	v_more := p_bytes::numeric - c.est[4];
+	v_more := p_bytes::numeric - c.estimate[4];
 	FOR i IN 0..2 LOOP
 		IF p_limits[i * 5 + 4] >= 0 THEN
 			v_more := least(v_more, p_limits[i * 5 + 4]::numeric - v_used[i * 5 + 4]);
 		END IF;
 	END LOOP;
 	IF v_more <= 0 THEN
-		RETURN c.est[4];
+		RETURN c.estimate[4];
 	END IF;
 	PERFORM lych.budget_move(p_job, c.identity, c.day, '{0,0,0,0,0}',
 				 ARRAY[0, 0, 0, v_more::bigint, 0]);
-	UPDATE lych.broker_call x SET est[4] = c.est[4] + v_more::bigint
+	UPDATE lych.broker_call x SET estimate[4] = c.estimate[4] + v_more::bigint
 	WHERE x.job_id = p_job AND x.epoch = p_epoch AND x.seq = p_seq;
-	RETURN c.est[4] + v_more::bigint;
+	RETURN c.estimate[4] + v_more::bigint;
 END $$;
 
 SET LOCAL ROLE NONE;

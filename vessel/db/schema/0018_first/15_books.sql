@@ -12,7 +12,7 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS
 DECLARE
 	c lych.broker_call;
 	v_identity text;
-	v_est bigint[];
+	v_estimate bigint[];
 BEGIN
 	IF array_length(p_actual, 1) IS DISTINCT FROM 5 OR (0 <= ALL (p_actual)) IS NOT TRUE THEN
 		RAISE EXCEPTION 'budget_settle: not five numbers' USING ERRCODE = '22023';
@@ -30,21 +30,21 @@ BEGIN
 		END IF;
 		c.identity := v_identity;
 		c.day := lych.budget_today();
-		c.est := '{0,0,0,0,0}';
+		c.estimate := '{0,0,0,0,0}';
 	END IF;
 	PERFORM lych.budget_lock(p_job, c.identity, c.day);
 	INSERT INTO lych.broker_call AS x (job_id, epoch, seq, call_id, boot, kind, identity, day,
-					   est, actual, settled_at)
+					   estimate, actual, settled_at)
 	VALUES (p_job, p_epoch, p_seq, p_call, p_boot, p_kind::lych.broker_kind, c.identity, c.day,
-		c.est, p_actual, clock_timestamp())
+		c.estimate, p_actual, clock_timestamp())
 	ON CONFLICT (job_id, epoch, seq) DO UPDATE
 		SET actual = excluded.actual, settled_at = excluded.settled_at
 		WHERE x.settled_at IS NULL
-	RETURNING x.est INTO v_est;
+	RETURNING x.estimate INTO v_estimate;
 	IF NOT FOUND THEN
 		RETURN 'already';
 	END IF;
-	PERFORM lych.budget_move(p_job, c.identity, c.day, p_actual, lych.negative(v_est));
+	PERFORM lych.budget_move(p_job, c.identity, c.day, p_actual, lych.negative(v_estimate));
 	RETURN 'settled';
 END $$;
 
@@ -63,7 +63,7 @@ BEGIN
 	FOR c IN SELECT * FROM lych.broker_call x WHERE x.settled_at IS NULL AND x.boot <> p_boot
 		ORDER BY x.job_id, x.epoch, x.seq
 	LOOP
-		IF vessel_api.budget_settle(p_boot, c.job_id, c.epoch, c.seq, c.call_id, c.kind::text, c.est)
+		IF vessel_api.budget_settle(p_boot, c.job_id, c.epoch, c.seq, c.call_id, c.kind::text, c.estimate)
 			= 'settled' THEN
 			v_n := v_n + 1;
 		END IF;

@@ -64,7 +64,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT 'budget_reserved_is_what_open_calls_reserved', count(*) FROM lych.budget b
 	CROSS JOIN generate_series(1, 5) AS w (i)
 	WHERE b.reserved[w.i] <> (
-		SELECT coalesce(sum(c.est[w.i]), 0) FROM lych.broker_call c
+		SELECT coalesce(sum(c.estimate[w.i]), 0) FROM lych.broker_call c
 		WHERE c.settled_at IS NULL AND CASE b.scope
 			WHEN 'job' THEN c.job_id = b.key::bigint
 			WHEN 'identity' THEN c.identity = b.key AND c.day = b.day

@@ -17,7 +17,6 @@ GRANT EXECUTE ON FUNCTION
 	vessel_api.tombs(),
 	vessel_api.lease_owner(bigint, bigint, uuid),
 	vessel_api.lease_check(bigint, bigint, uuid, boolean),
-	vessel_api.enqueue(text, text, bytea, int, boolean, int, int),
 	vessel_api.enqueue(text, text, bytea, int, boolean, int, int, boolean),
 	vessel_api.show(bigint),
 	vessel_api.list(text, bigint, int),
