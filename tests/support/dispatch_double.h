@@ -43,7 +43,7 @@ static struct {
 	struct gate_parts *parts;
 	unsigned settle_fails, n_settled, n_sent, n_ended;
 	struct budget_want want;
-	struct budget_amounts est, actual;
+	struct budget_amounts estimate, actual;
 	uint64_t grant; /* units that are granted; 0: all that are wanted */
 	/* bytes that may be reserved altogether, 0: as many as one wants; what the worker was
 	 * told of it */
@@ -167,7 +167,7 @@ static inline void op_reserve(void *env UNUSED, const struct budget_call *c UNUS
 {
 	called("reserve");
 	w.want = *want;
-	budget_want_amounts(want, w.grant ? w.grant : want->most, &w.est);
+	budget_want_amounts(want, w.grant ? w.grant : want->most, &w.estimate);
 	w.reserve_done = done;
 	w.reserve_arg = arg;
 	answer_later(RESERVE);
@@ -178,7 +178,7 @@ static inline void answer_extend(void)
 	uint64_t bytes =
 		w.bytes_left && w.bytes_left < w.wanted ? w.bytes_left : w.wanted;
 
-	w.est.n[BUDGET_BYTES] = (int64_t)bytes;
+	w.estimate.n[BUDGET_BYTES] = (int64_t)bytes;
 	w.extend_done(bytes, NULL, w.extend_arg);
 }
 

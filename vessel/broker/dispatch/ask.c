@@ -355,8 +355,8 @@ static void ask_actual(const struct dispatch_call *c, struct budget_amounts *ret
 		return;
 	}
 	for (unsigned i = BUDGET_TOKENS; i <= BUDGET_MONEY; i++)
-		if (ret->n[i] < c->est.n[i])
-			ret->n[i] = c->est.n[i];
+		if (ret->n[i] < c->estimate.n[i])
+			ret->n[i] = c->estimate.n[i];
 }
 
 static void ask_done(struct dispatch_call *c)

@@ -25,7 +25,7 @@ static void on_reserved(uint64_t units, const struct err *err, void *arg)
 
 	if (!err) {
 		c->units = units;
-		budget_want_amounts(&c->want, units, &c->est);
+		budget_want_amounts(&c->want, units, &c->estimate);
 	}
 	c->job->is_granted = !err;
 	if (ev != ON_RESERVE_BAD)
@@ -39,7 +39,7 @@ enum dispatch_event dispatch_estimate(struct dispatch_call *c)
 
 	c->kind->estimate(c);
 	dispatch_has_read(c->d, began);
-	budget_want_amounts(&c->want, c->want.most, &c->est);
+	budget_want_amounts(&c->want, c->want.most, &c->estimate);
 	return ON_NOTHING;
 }
 
@@ -68,7 +68,7 @@ uint64_t dispatch_up_most(const struct dispatch_call *c, uint64_t bytes)
 uint64_t dispatch_room(const struct dispatch_call *c)
 {
 	uint64_t used = c->up_reserved + c->hop_down;
-	uint64_t all = (uint64_t)c->est.n[BUDGET_BYTES];
+	uint64_t all = (uint64_t)c->estimate.n[BUDGET_BYTES];
 
 	return all > used ? all - used : 1;
 }
@@ -84,8 +84,8 @@ static void on_room(uint64_t bytes, const struct err *err, void *arg)
 		return;
 	c->asking = NULL;
 	/* with the database away nobody knows: the settlement gives it back */
-	if (!err && bytes > (uint64_t)c->est.n[BUDGET_BYTES])
-		c->est.n[BUDGET_BYTES] = (int64_t)bytes;
+	if (!err && bytes > (uint64_t)c->estimate.n[BUDGET_BYTES])
+		c->estimate.n[BUDGET_BYTES] = (int64_t)bytes;
 	dispatch_on(c, is_last ? ON_ROOM_LAST : ON_ROOM_GIVEN, NULL);
 }
 
@@ -102,7 +102,7 @@ enum dispatch_event dispatch_extend(struct dispatch_call *c)
 	step = step > ROOM_STEP_MAX ? ROOM_STEP_MAX : step;
 	c->asking = xnew(struct dispatch_room);
 	c->asking->call = c;
-	c->asking->wanted = (uint64_t)c->est.n[BUDGET_BYTES] + step;
+	c->asking->wanted = (uint64_t)c->estimate.n[BUDGET_BYTES] + step;
 	c->d->ops->extend(c->d->env, &c->books, c->asking->wanted, on_room, c->asking);
 	return ON_NOTHING;
 }

@@ -107,8 +107,8 @@ static void find_actual(const struct dispatch_call *c, struct budget_amounts *re
 		c->kind->actual(c, ret);
 	ret->n[BUDGET_BYTES] = (int64_t)(c->up + c->down);
 	/* its worker has read more than came here: nobody knows how much */
-	if (dispatch_is(c, IS_LOST) && ret->n[BUDGET_BYTES] < c->est.n[BUDGET_BYTES])
-		ret->n[BUDGET_BYTES] = c->est.n[BUDGET_BYTES];
+	if (dispatch_is(c, IS_LOST) && ret->n[BUDGET_BYTES] < c->estimate.n[BUDGET_BYTES])
+		ret->n[BUDGET_BYTES] = c->estimate.n[BUDGET_BYTES];
 }
 
 enum dispatch_event dispatch_settle(struct dispatch_call *c)

@@ -74,7 +74,7 @@ struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done
 	put_call(&t, c);
 	jsonw_key(&t.w, "estimate");
 	jsonw_obj(&t.w);
-	put_amounts(&t, &c->est);
+	put_amounts(&t, &c->estimate);
 	jsonw_obj_end(&t.w);
 	jsonw_ku64(&t.w, "body_bytes", c->body.len);
 	end(&t);

@@ -124,7 +124,7 @@ struct dispatch_call {
 	struct budget_want want;
 	uint64_t units; /* that were granted of those */
 	/* What is reserved; before that is known, what is at most. */
-	struct budget_amounts est;
+	struct budget_amounts estimate;
 	uint64_t up_reserved;	      /* of its bytes; the rest is for the reply */
 	struct budget_amounts actual; /* what it took; since it was settled */
 	struct dispatch_room *asking; /* more of the room is, in ROOM_ASKED */

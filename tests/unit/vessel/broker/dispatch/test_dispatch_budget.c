@@ -54,7 +54,7 @@ Test(dispatch_budget, no_text_is_reserved_at_less_than_a_token_a_byte)
 	double_up();
 	sent(BODY(""), "\"max_tokens\"");
 	cr_expect_geq(w.want.base.n[BUDGET_TOKENS], (int64_t)len);
-	cr_expect_eq(w.est.n[BUDGET_TOKENS], w.want.base.n[BUDGET_TOKENS] + 16384);
+	cr_expect_eq(w.estimate.n[BUDGET_TOKENS], w.want.base.n[BUDGET_TOKENS] + 16384);
 	/* a unit of money for a million tokens of input: a token costs one millionth */
 	cr_expect_eq(w.want.base.n[BUDGET_MONEY], w.want.base.n[BUDGET_TOKENS]);
 	/* sent once, and again as often as it may be tried */
@@ -117,10 +117,12 @@ static void end_reply(enum err_id id)
 static void booked(bool all, int64_t tokens, const char *what)
 {
 	AWAIT(is_quiet());
-	cr_expect_eq(w.actual.n[BUDGET_TOKENS], all ? w.est.n[BUDGET_TOKENS] : tokens,
-		     "%s: %lld", what, (long long)w.actual.n[BUDGET_TOKENS]);
+	cr_expect_eq(w.actual.n[BUDGET_TOKENS],
+		     all ? w.estimate.n[BUDGET_TOKENS] : tokens, "%s: %lld", what,
+		     (long long)w.actual.n[BUDGET_TOKENS]);
 	if (all)
-		cr_expect_eq(w.actual.n[BUDGET_MONEY], w.est.n[BUDGET_MONEY], "%s", what);
+		cr_expect_eq(w.actual.n[BUDGET_MONEY], w.estimate.n[BUDGET_MONEY], "%s",
+			     what);
 }
 
 #define SSE "text/event-stream"
@@ -135,7 +137,7 @@ Test(dispatch_budget, a_stream_without_its_end_costs_all_that_was_reserved)
 	begin_reply(200, SSE, PIECE PIECE);
 	hang_up();
 	booked(true, 0, "hung up");
-	cr_expect_eq(w.actual.n[BUDGET_BYTES], w.est.n[BUDGET_BYTES]);
+	cr_expect_eq(w.actual.n[BUDGET_BYTES], w.estimate.n[BUDGET_BYTES]);
 
 	/* usage in the middle is what was so far */
 	begin_reply(200, SSE, PIECE USAGE("1") PIECE);
@@ -220,7 +222,7 @@ Test(dispatch_budget, room_for_a_reply_grows_as_far_as_there_is_budget)
 	w.worker->on_more(w.worker_arg);
 	cr_expect_eq(w.room, DISPATCH_ROOM_BYTES + 2 * STEP + DISPATCH_ROOM_BYTES);
 	/* of what it wants then a part is left */
-	w.bytes_left = (uint64_t)w.est.n[BUDGET_BYTES] + 100;
+	w.bytes_left = (uint64_t)w.estimate.n[BUDGET_BYTES] + 100;
 	w.worker->on_more(w.worker_arg);
 	cr_expect_eq(w.room, 2 * DISPATCH_ROOM_BYTES + 2 * STEP + 100);
 	cr_expect(w.room_is_last);
@@ -293,7 +295,7 @@ Test(dispatch_budget, what_an_anonymised_request_grew_by_is_taken_from_its_answe
 	memcpy(text, at + 13, strspn(at + 13, "0123456789"));
 	cr_assert_eq(parse_u64(text, 1, 1000, &cap, &err), 0, "%s", text);
 	cr_expect_lt(cap, 900u);
-	cr_expect_geq(w.est.n[BUDGET_TOKENS], (int64_t)(bytes + cap));
+	cr_expect_geq(w.estimate.n[BUDGET_TOKENS], (int64_t)(bytes + cap));
 	buf_reset(&w.told);
 	send_to("/ask", BODY(",\"max_tokens\":100"));
 	AWAIT(has_got("LYCH-BUDGET-002"));

@@ -187,9 +187,9 @@ Test(dispatch_ends, worker_dies_before_a_reply)
 		cr_expect_eq(w.actual.n[BUDGET_REQUESTS], all[i].sent);
 		/* nobody knows what the provider counted: the estimate */
 		cr_expect_eq(w.actual.n[BUDGET_TOKENS],
-			     all[i].sent ? w.est.n[BUDGET_TOKENS] : 0);
+			     all[i].sent ? w.estimate.n[BUDGET_TOKENS] : 0);
 		cr_expect_eq(w.actual.n[BUDGET_BYTES],
-			     all[i].sent ? w.est.n[BUDGET_BYTES] : 0);
+			     all[i].sent ? w.estimate.n[BUDGET_BYTES] : 0);
 		cr_expect_str_eq(buf_str(&w.told), "ask.allowed ask.failed");
 		double_down();
 	}
@@ -210,7 +210,7 @@ Test(dispatch_ends, worker_dies_in_the_middle_of_a_reply)
 	cr_expect_str_eq(traced(), UNTIL_ACT " settle");
 	cr_expect_eq(w.actual.n[BUDGET_REQUESTS], 1);
 	/* what it had read beyond that is not known any more */
-	cr_expect_eq(w.actual.n[BUDGET_BYTES], w.est.n[BUDGET_BYTES]);
+	cr_expect_eq(w.actual.n[BUDGET_BYTES], w.estimate.n[BUDGET_BYTES]);
 	double_down();
 }
 

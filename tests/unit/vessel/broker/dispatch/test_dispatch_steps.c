@@ -347,7 +347,8 @@ Test(dispatch_steps, all_in_their_order_and_then_settled_with_what_it_took)
 	cr_expect_str_eq(traced(), UNTIL_ACT " settle");
 	cr_expect_str_eq(buf_str(&w.told), "ask.allowed ask.done");
 	cr_expect_str_eq(w.target, "/chat/completions");
-	cr_expect(w.est.n[BUDGET_TOKENS] > 100 && w.est.n[BUDGET_REQUESTS] == 1);
+	cr_expect(w.estimate.n[BUDGET_TOKENS] > 100 &&
+		  w.estimate.n[BUDGET_REQUESTS] == 1);
 	cr_expect_eq(w.actual.n[BUDGET_REQUESTS], 1);
 	cr_expect_eq(w.actual.n[BUDGET_TOKENS], 18);
 	cr_expect_eq(w.actual.n[BUDGET_MONEY], 11);
