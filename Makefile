@@ -139,9 +139,11 @@ $(B)/%.o: %.c
 # The migrations travel inside the vessel, in order: vessel/db/schema/NNNN_name.sql, or NNNN_name/NN_what.sql.
 $(B)/vessel/db/migrate.o: $(B)/gen/schema.inc
 MIGRATIONS := $(sort $(wildcard vessel/db/schema/[0-9]*))
+# A directory's time is new in each copy of the tree: what it holds decides.
 $(B)/gen/schema.inc: $(MIGRATIONS) $(wildcard vessel/db/schema/*/*.sql) tests/support/embed-sql
 	@mkdir -p $(@D)
-	tests/support/embed-sql $(MIGRATIONS) > $@
+	@tests/support/embed-sql $(MIGRATIONS) > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # ---- more targets live beside what they serve ------------------------------
 include $(wildcard mk/*.mk)
