@@ -416,10 +416,12 @@ enum egress_mode tomb_spec_egress(const struct tomb_spec *s, enum tomb_spec_use 
 	return use == SPEC_USE_JOB ? s->egress : EGRESS_NONE;
 }
 
-/* The commands that are the tomb's own. */
+/* The commands that are the tomb's own. An archive's "./" says nothing of the folder that it is
+ * unpacked in. */
 static void block_own(const struct tomb_spec *s, enum tomb_spec_use use, struct buf *out)
 {
-	static const char *const tar[] = {"tar", "-x", "-f", "-", "--no-same-owner"};
+	static const char *const tar[] = {
+		"tar", "-x", "-f", "-", "--no-same-owner", "--no-overwrite-dir"};
 
 	if (use == SPEC_USE_DEPS_FETCH)
 		broker_env_mirrors(block_env, out);

@@ -8,6 +8,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
 descriptions=$PWD/tests/integration/cli/bad_input.py
+archives=$PWD/tests/integration/cli/odd_archives.py
 lych_begin bad
 count=0
 
@@ -142,4 +143,7 @@ id=$(lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]')
 is "its gap is named" "floor 1 True" "$(lych show "$id" --json |
 	json 'j["result"]["walls"]["grade"], len(j["result"]["walls"]["gaps"]), "metadata" in j["result"]["walls"]["gaps"][0]')"
 is "and shown" 1 "$(lych show "$id" | grep -c '^result.walls.gaps .*metadata of other files')"
+# --- archives that are accepted, and what is in them
+mkdir outside
+python3 "$archives" "$api" "$PWD/outside" || fail "input archives"
 echo "bad_input: $count checks"

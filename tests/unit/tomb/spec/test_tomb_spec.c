@@ -197,7 +197,7 @@ Test(tomb_spec, unpacking_gets_the_same_limits_and_nothing_of_the_job)
 			 "--grade|full|--workspace|42.1/work|--network|none|--timeout|"
 			 "600000ms|--memory|536870912|--disk|65536|--file-size|65536|--"
 			 "processes|256|--cpus|1|"
-			 "--|tar|-x|-f|-|--no-same-owner");
+			 "--|tar|-x|-f|-|--no-same-owner|--no-overwrite-dir");
 	tomb_spec_done(&s);
 }
 
