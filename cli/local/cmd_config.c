@@ -100,6 +100,7 @@ static void put_rule(struct buf *b, const struct conf_broker *c,
 {
 	static const char *const schemes[] = {
 		[WARD_HTTPS] = "https", [WARD_HTTP] = "http", [WARD_ANY_SCHEME] = "*"};
+	bool is_v6 = rule->target == WARD_HOST && strchr(rule->name, ':');
 
 	buf_addf(b, "rule %zu, %s", (size_t)(rule - c->rule) + 1,
 		 ward_action_name(rule->action));
@@ -117,8 +118,10 @@ static void put_rule(struct buf *b, const struct conf_broker *c,
 		break;
 	case WARD_HOST:
 	default:
-		buf_addf(b, "%s %s://%s%s", rule->method ? rule->method : "any method",
-			 schemes[rule->scheme], rule->is_suffix ? "*." : "", rule->name);
+		buf_addf(b, "%s %s://%s%s%s%s",
+			 rule->method ? rule->method : "any method",
+			 schemes[rule->scheme], rule->is_suffix ? "*." : "",
+			 is_v6 ? "[" : "", rule->name, is_v6 ? "]" : "");
 		if (rule->port)
 			buf_addf(b, ":%u", rule->port);
 		buf_adds(b, rule->path ? rule->path : "/");

@@ -58,6 +58,8 @@ for host in api.example.9x a.xn--zz 127.1; do
 done
 hostless build-host
 lych config check | grep -q 'rule 2, allow, anybody: GET https://build-host:443/' || fail "$(lych config check)"
+hostless '"2001:db8::1"'
+lych config check | grep -qF 'rule 2, allow, anybody: GET https://[2001:db8::1]:443/' || fail "$(lych config check)"
 cp -p "$LYCH_TMP/codex.good" "$LYCH_CONFIG"
 
 # --- a real one
