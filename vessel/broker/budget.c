@@ -169,8 +169,9 @@ static int set_over(const char *scope, int64_t what, struct err *err)
 static bool set_refused(const char *answer, struct err *err)
 {
 	if (str_eq(answer, "stale"))
-		(void)err_set_id(err, ERRID_RUN_STALE,
-				 "this attempt has ended or its lease ran out");
+		(void)err_set_id(
+			err, ERRID_RUN_STALE,
+			"this attempt is cancelled or has ended, or its lease ran out");
 	else if (str_eq(answer, "revoked"))
 		(void)err_set_id(err, ERRID_RUN_REVOKED, "the lease was taken back");
 	else if (str_eq(answer, "denied"))

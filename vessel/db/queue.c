@@ -217,7 +217,8 @@ static void lease_done(const struct pg_result *res, const struct err *err, void 
 
 		if (str_eq(answer, "stale"))
 			(void)err_set_id(&mine, ERRID_RUN_STALE,
-					 "this attempt has ended or its lease ran out");
+					 "this attempt is cancelled or has ended, or its "
+					 "lease ran out");
 		else if (str_eq(answer, "revoked"))
 			(void)err_set_id(&mine, ERRID_RUN_REVOKED,
 					 "the lease was taken back");

@@ -48,7 +48,8 @@ static void on_ended(const size_t *places, size_t n, const struct err *err, void
 	struct err why = ERR_INIT;
 
 	d->is_looking = false;
-	(void)err_set_id(&why, ERRID_RUN_REVOKED, "the lease no longer stands");
+	(void)err_set_id(&why, ERRID_RUN_STALE,
+			 "the job was cancelled or contained, or has ended");
 	for (size_t i = 0; !err && i < n; i++) {
 		const struct queue_lease *l = &d->looked[places[i]];
 

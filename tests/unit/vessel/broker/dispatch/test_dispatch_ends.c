@@ -93,7 +93,7 @@ Test(dispatch_ends, lease_ends)
 		end_lease();
 		if (ends[i].in_database)
 			release(ends[i].at);
-		AWAIT(has_got("LYCH-RUN-004"));
+		AWAIT(has_got("LYCH-RUN-003"));
 		cr_expect_eq(w.d->fig.revoked, 1);
 		over(i);
 	}
