@@ -5,5 +5,6 @@
 #define SUITE queue_vessel
 #include "vessel/db/migrate.h"
 
+#include "tests/integration/queue/test_queue_lives.c"
 #include "tests/integration/queue/test_queue_locks.c"
 #include "tests/integration/queue/test_queue_sql.c"
