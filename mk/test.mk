@@ -80,7 +80,7 @@ $(B)/tests/support/fetch_drive: $(B)/tests/support/fetch_call.o $(call archive,v
 # The vessel's second door alone, and who goes through it.
 $(B)/tests/support/door: $(call archive,vessel)
 $(B)/tests/support/gate_measure: $(call archive,vessel)
-$(B)/tests/support/chaos_queue: $(B)/tests/support/door_client.o
+$(B)/tests/support/chaos_queue: $(addprefix $(B)/tests/support/,door_client.o chaos/chaos_verdict.o)
 $(filter-out %/errors_md %/lie %/quarantine_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(call archive,net common)
 	$(call link_test,$(TEST_LIBS))
 

@@ -15,6 +15,7 @@
 #include "common/id.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "tests/support/chaos/chaos_verdict.h"
 #include "tests/support/door_client.h"
 #include <assert.h>
 #include <errno.h>
@@ -495,129 +496,57 @@ static void torment(time_t until)
 	wake(true);
 }
 
-/* ---- the verdict --------------------------------------------------------------------
- */
+/* ---- the run ------------------------------------------------------------------------ */
 
-static long count(const char *sql)
+static void set_up(char *ledger_path, size_t size)
 {
-	PGresult *r = PQexec(conn, sql);
-	uint64_t v = 0;
-
-	if (PQresultStatus(r) != PGRES_TUPLES_OK ||
-	    parse_u64(PQgetvalue(r, 0, 0), 0, INT64_MAX, &v, NULL) < 0) {
-		fprintf(stderr, "chaos: %s: %s", sql, PQerrorMessage(conn));
-		exit(1);
-	}
-	PQclear(r);
-	return (long)v;
-}
-
-static void command(const char *sql)
-{
-	PGresult *r = PQexec(conn, sql);
-	ExecStatusType s = PQresultStatus(r);
-
-	if (s != PGRES_COMMAND_OK && s != PGRES_TUPLES_OK && s != PGRES_COPY_IN) {
-		fprintf(stderr, "chaos: %s: %s", sql, PQerrorMessage(conn));
-		exit(1);
-	}
-	PQclear(r);
-}
-
-/* One line of the ledger is one row of four words. */
-static void load_ledger(void)
-{
-	char path[160], line[256];
-
-	make_path(path, sizeof(path), "ledger");
-	FILE *f = fopen(path, "re");
-	if (!f)
+	make_path(ledger_path, size, "ledger");
+	ledger = open(ledger_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	if (ledger < 0)
 		abort();
-	command("CREATE TEMP TABLE led (kind text, a text, b text, c text)");
-	command("COPY led FROM STDIN");
-	while (fgets(line, sizeof(line), f)) {
-		char row[300];
-		size_t n = 0;
-		int words = 1;
-
-		for (const char *p = line; *p && *p != '\n'; p++) {
-			row[n++] = *p == ' ' ? '\t' : *p;
-			words += *p == ' ';
-		}
-		for (; words < 4; words++)
-			row[n++] = '\t';
-		row[n++] = '\n';
-		if (PQputCopyData(conn, row, (int)n) != 1)
-			abort();
-	}
-	(void)fclose(f);
-	if (PQputCopyEnd(conn, NULL) != 1)
+	draining = mmap(NULL, sizeof(*draining), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (draining == MAP_FAILED)
 		abort();
-	for (PGresult *r; (r = PQgetResult(conn));)
-		PQclear(r);
-	command("ANALYZE led");
+	role = "lych_migrate";
+	connect_again();
+	/* Here everything shall end in success: retries without end, no rate limit. */
+	chaos_command(
+		conn,
+		"CREATE FUNCTION lych.chaos() RETURNS trigger LANGUAGE plpgsql AS $$ "
+		"BEGIN"
+		" NEW.max_lost := 100000; NEW.max_attempts := 100; RETURN NEW; END $$;"
+		"CREATE TRIGGER chaos BEFORE INSERT ON lych.job FOR EACH ROW"
+		" EXECUTE FUNCTION lych.chaos();"
+		"UPDATE lych.worker_queue SET claim_rate = 1e6, claim_burst = 1e6, "
+		"tokens = 1e6");
+	PQfinish(conn);
+	conn = NULL;
 }
 
-static int verdict(void)
+/* Until all that was accepted has ended, for a minute at most. */
+static void drain(void)
 {
-	static const struct {
-		const char *what, *sql;
-	} zero[] = {
-		{"acknowledged submissions lost",
-		 "SELECT count(*) FROM led LEFT JOIN lych.job j ON j.id = led.b::bigint "
-		 "AND"
-		 " j.request_id = led.a LEFT JOIN lych.payload p ON p.job_id = j.id AND "
-		 "p.body ="
-		 " convert_to('{\"argv\":[\"' || led.a || '\"]}', 'UTF8')"
-		 " WHERE kind = 'A' AND p.job_id IS NULL"},
-		{"acks answered ok or already but not recorded",
-		 "SELECT count(*) FROM led LEFT JOIN lych.attempt t ON t.job_id = "
-		 "led.a::bigint"
-		 " AND t.epoch = led.b::bigint AND t.outcome = 'succeeded'"
-		 " WHERE kind = 'K' AND c IN ('ok', 'already') AND t.job_id IS NULL"},
-		{"jobs acknowledged twice",
-		 "SELECT count(*) FROM (SELECT a FROM led WHERE kind = 'K' AND c IN"
-		 " ('ok', 'already') GROUP BY a HAVING count(DISTINCT b) > 1) AS x"},
-		{"an epoch granted twice", "SELECT count(*) FROM (SELECT a, b FROM led "
-					   "WHERE kind = 'S' GROUP BY a, b"
-					   " HAVING count(*) > 1) AS x"},
-		{"results that are not of the recorded success",
-		 "SELECT count(*) FROM lych.job j JOIN lych.payload p ON p.job_id = j.id"
-		 " JOIN lych.attempt t ON t.job_id = j.id AND t.outcome = 'succeeded'"
-		 " LEFT JOIN lych.result r ON r.job_id = j.id AND r.epoch = t.epoch"
-		 " WHERE r.body IS DISTINCT FROM convert_to('{\"job\":' || j.id || "
-		 "',\"epoch\":'"
-		 " || t.epoch || ',\"spec\":\"' || encode(sha256(p.body), 'hex') || "
-		 "'\"}',"
-		 " 'UTF8')"},
-		{"answers that cannot be",
-		 "SELECT count(*) FROM led WHERE kind IN ('K', 'F') AND"
-		 " c NOT IN ('ok', 'already', 'stale')"},
-		{"jobs in any other state than succeeded",
-		 "SELECT count(*) FROM lych.job WHERE state <> 'succeeded'"},
-		{"errors seen by workers", "SELECT count(*) FROM led WHERE kind = 'V'"},
-		{"invariants broken", "SELECT sum(bad) FROM lych.invariants()"},
-	};
-	int bad = 0;
+	time_t limit;
 
-	load_ledger();
-	for (size_t i = 0; i < ARRAY_SIZE(zero); i++) {
-		long n = count(zero[i].sql);
-
-		printf("%8ld %s\n", n, zero[i].what);
-		bad += n != 0;
+	*draining = true;
+	for (unsigned n = TOMBS; n < REAPER; n++)
+		kill_child(n);
+	connect_again();
+	limit = now_sec() + 60;
+	while (chaos_count(conn,
+			   "SELECT count(*) FROM lych.job WHERE state <> 'succeeded'") >
+		       0 &&
+	       now_sec() < limit) {
+		chaos_command(
+			conn,
+			"UPDATE lych.job SET run_at = now() WHERE state = 'queued' AND"
+			" run_at > now()");
+		nap_ms(200);
 	}
-	printf("%8ld jobs, %ld attempts, %ld lost leases, %ld stale answers\n",
-	       count("SELECT count(*) FROM lych.job"),
-	       count("SELECT count(*) FROM lych.attempt"),
-	       count("SELECT count(*) FROM lych.attempt WHERE outcome = 'lost'"),
-	       count("SELECT count(*) FROM led WHERE kind IN ('K', 'F') AND c = "
-		     "'stale'"));
-	if (count("SELECT count(*) FROM lych.job") < 100) {
-		printf("chaos: too few jobs to mean anything\n");
-		bad++;
-	}
-	return bad;
+	for (unsigned n = 0; n < n_children; n++)
+		if (children[n])
+			kill_child(n);
 }
 
 int main(int argc, char **argv)
@@ -638,51 +567,19 @@ int main(int argc, char **argv)
 	rng = seed * 0x2545f4914f6cdd1dULL;
 	printf("chaos: seed %llu, %llu s, door %s\n", (unsigned long long)seed,
 	       (unsigned long long)seconds, argv[4]);
-	make_path(path, sizeof(path), "ledger");
-	ledger = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-	if (ledger < 0)
-		abort();
-	draining = mmap(NULL, sizeof(*draining), PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (draining == MAP_FAILED)
-		abort();
-	role = "lych_migrate";
-	connect_again();
-	/* Here everything shall end in success: retries without end, no rate limit. */
-	command("CREATE FUNCTION lych.chaos() RETURNS trigger LANGUAGE plpgsql AS $$ "
-		"BEGIN"
-		" NEW.max_lost := 100000; NEW.max_attempts := 100; RETURN NEW; END $$;"
-		"CREATE TRIGGER chaos BEFORE INSERT ON lych.job FOR EACH ROW"
-		" EXECUTE FUNCTION lych.chaos();"
-		"UPDATE lych.worker_queue SET claim_rate = 1e6, claim_burst = 1e6, "
-		"tokens = 1e6");
-	PQfinish(conn);
-	conn = NULL;
+	set_up(path, sizeof(path));
 	for (unsigned n = 0; n < n_children; n++)
 		children[n] = start_child(n, 0);
 	torment(now_sec() + (time_t)seconds);
 
-	*draining = true;
-	for (unsigned n = TOMBS; n < REAPER; n++)
-		kill_child(n);
-	connect_again();
-	time_t limit = now_sec() + 60;
-	while (count("SELECT count(*) FROM lych.job WHERE state <> 'succeeded'") > 0 &&
-	       now_sec() < limit) {
-		command("UPDATE lych.job SET run_at = now() WHERE state = 'queued' AND"
-			" run_at > now()");
-		nap_ms(200);
-	}
-	for (unsigned n = 0; n < n_children; n++)
-		if (children[n])
-			kill_child(n);
+	drain();
 	printf("chaos: %u kills, %u stops, %u server kills, %u kills of the door\n",
 	       kills, stops, server_kills, door_kills);
 	if (through_vessel && door_kills == 0) {
 		printf("chaos: the door was never killed\n");
 		return 1;
 	}
-	int bad = verdict();
+	int bad = chaos_verdict(conn, path);
 	printf("chaos: %s\n", bad ? "FAILED" : "held");
 	return bad != 0;
 }
