@@ -111,73 +111,75 @@ Test(archive, comes_back_with_its_seal)
 	cr_expect_str_eq(s.seal, s.right);
 }
 
+static const char *const out_of_order[][5] = {
+	{ARCHIVE_DATABASE, ARCHIVE_INFO},
+	{ARCHIVE_INFO},
+	{ARCHIVE_INFO, ARCHIVE_CONFIG},
+	{ARCHIVE_INFO, ARCHIVE_INFO, ARCHIVE_DATABASE},
+	{ARCHIVE_INFO, ARCHIVE_DATABASE, ARCHIVE_DATABASE},
+	{ARCHIVE_INFO, ARCHIVE_DATABASE, ARCHIVE_CONFIG, ARCHIVE_CONFIG},
+	{ARCHIVE_INFO, ARCHIVE_DATABASE, ARCHIVE_PRIVATE, ARCHIVE_CONFIG},
+	{ARCHIVE_INFO, ARCHIVE_DATABASE, "vessel/output/0/2.1/meta",
+	 "vessel/output/0/1.1/meta"},
+	{ARCHIVE_INFO, ARCHIVE_DATABASE, "audit/segment-0000000001.jsonl",
+	 "vessel/output/0/1.1/meta"},
+	{ARCHIVE_INFO, ARCHIVE_DATABASE, "audit/segment-0000000001.jsonl",
+	 "audit/segment-0000000001.jsonl"},
+};
+
+static const char *const foreign_names[] = {
+	"x",
+	"../x",
+	"/x",
+	"config",
+	"config/backup.key",
+	"audit/lock",
+	"audit/segment-1.jsonl",
+	"audit/segment-0000000001.jsonl.tmp",
+	"audit/segment-0000000001.jsonl/x",
+	"vessel/blobs/ab",
+	"vessel/blobs/aa/" SHA,
+	"vessel/blobs/ab/" SHA "0",
+	"vessel/blobs/AB/AB" SHA,
+	"vessel/output/0/1.1",
+	"vessel/output/1.1/meta",
+	"vessel/output/1/1.1/meta",
+	"vessel/output/0/256.1/meta",
+	"vessel/output/00/1.1/meta",
+	"vessel/output/0/1.1/x",
+	"vessel/output/0/1.1/meta/x",
+	"vessel/output/0/01.1/meta",
+	"vessel/output/0/0.1/meta",
+	"vessel/output/0/1.01/meta",
+	"vessel/output/0/.1/meta",
+	"vessel/output/0/1./meta",
+	"vessel/output/0/-1.1/meta",
+	"vessel/output/43402777777777777/11111111111111111111.1/meta",
+	"vessel/reactor/1",
+	"secrets/lychgate_work",
+	"BACKUP.json/x",
+	"MANIFEST/x",
+};
+
 Test(archive, its_names_are_those_of_a_backup_in_order_and_once)
 {
-	static const char *const bad[][5] = {
-		{ARCHIVE_DATABASE, ARCHIVE_INFO},
-		{ARCHIVE_INFO},
-		{ARCHIVE_INFO, ARCHIVE_CONFIG},
-		{ARCHIVE_INFO, ARCHIVE_INFO, ARCHIVE_DATABASE},
-		{ARCHIVE_INFO, ARCHIVE_DATABASE, ARCHIVE_DATABASE},
-		{ARCHIVE_INFO, ARCHIVE_DATABASE, ARCHIVE_CONFIG, ARCHIVE_CONFIG},
-		{ARCHIVE_INFO, ARCHIVE_DATABASE, ARCHIVE_PRIVATE, ARCHIVE_CONFIG},
-		{ARCHIVE_INFO, ARCHIVE_DATABASE, "vessel/output/0/2.1/meta",
-		 "vessel/output/0/1.1/meta"},
-		{ARCHIVE_INFO, ARCHIVE_DATABASE, "audit/segment-0000000001.jsonl",
-		 "vessel/output/0/1.1/meta"},
-		{ARCHIVE_INFO, ARCHIVE_DATABASE, "audit/segment-0000000001.jsonl",
-		 "audit/segment-0000000001.jsonl"},
-	};
-	static const char *const foreign[] = {
-		"x",
-		"../x",
-		"/x",
-		"config",
-		"config/backup.key",
-		"audit/lock",
-		"audit/segment-1.jsonl",
-		"audit/segment-0000000001.jsonl.tmp",
-		"audit/segment-0000000001.jsonl/x",
-		"vessel/blobs/ab",
-		"vessel/blobs/aa/" SHA,
-		"vessel/blobs/ab/" SHA "0",
-		"vessel/blobs/AB/AB" SHA,
-		"vessel/output/0/1.1",
-		"vessel/output/1.1/meta",
-		"vessel/output/1/1.1/meta",
-		"vessel/output/0/256.1/meta",
-		"vessel/output/00/1.1/meta",
-		"vessel/output/0/1.1/x",
-		"vessel/output/0/1.1/meta/x",
-		"vessel/output/0/01.1/meta",
-		"vessel/output/0/0.1/meta",
-		"vessel/output/0/1.01/meta",
-		"vessel/output/0/.1/meta",
-		"vessel/output/0/1./meta",
-		"vessel/output/0/-1.1/meta",
-		"vessel/output/43402777777777777/11111111111111111111.1/meta",
-		"vessel/reactor/1",
-		"secrets/lychgate_work",
-		"BACKUP.json/x",
-		"MANIFEST/x",
-	};
 	struct err err = ERR_INIT;
 	struct seen s;
 
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		cleanup_close int fd = write_names(bad[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(out_of_order); i++) {
+		cleanup_close int fd = write_names(out_of_order[i]);
 
 		cr_expect_eq(read_it(fd, &s, &err), -1, "case %zu", i);
 		cr_expect_eq(err.id, ERRID_BACKUP_DAMAGED, "case %zu: %s", i, err.msg);
 		cr_expect_eq(s.seals, 0);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++) {
-		const char *const names[] = {ARCHIVE_INFO, ARCHIVE_DATABASE, foreign[i],
-					     NULL};
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_names); i++) {
+		const char *const names[] = {ARCHIVE_INFO, ARCHIVE_DATABASE,
+					     foreign_names[i], NULL};
 		cleanup_close int fd = write_names(names);
 
-		cr_expect_eq(read_it(fd, &s, &err), -1, "'%s'", foreign[i]);
-		cr_expect_eq(err.id, ERRID_BACKUP_DAMAGED, "'%s'", foreign[i]);
+		cr_expect_eq(read_it(fd, &s, &err), -1, "'%s'", foreign_names[i]);
+		cr_expect_eq(err.id, ERRID_BACKUP_DAMAGED, "'%s'", foreign_names[i]);
 	}
 }
 
