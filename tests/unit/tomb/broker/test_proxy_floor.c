@@ -164,65 +164,65 @@ Test(proxy_floor, only_a_packet_socket_is_served)
 	loop_free(loop);
 }
 
+static const struct {
+	const char *frames[4], *code;
+} broken[] = {
+	{{"Zx"}, "LYCH-BROKER-025"},
+	{{"H"}, "LYCH-SPEC-001"},
+	{{"H{\"id\":\"a b\",\"method\":\"GET\",\"path\":\"/fetch\"}"}, "LYCH-BROKER-025"},
+	{{CHAT_HEAD("a", "2"), "D{}x"}, "LYCH-BROKER-025"},
+	{{CHAT_HEAD("a", "2"), "D{", "E"}, "LYCH-BROKER-025"},
+	{{CHAT_HEAD("a", "2"), "D"}, "LYCH-BROKER-025"},
+	{{CHAT_HEAD("a", "2"), "Ex"}, "LYCH-BROKER-025"},
+};
+
+static const struct {
+	const char *head, *status, *code;
+} refused_heads[] = {
+	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/nowhere\"}", "404",
+	 "LYCH-HTTP-002"},
+	{"H{\"id\":\"a\",\"method\":\"PUT\",\"path\":\"/fetch\"}", "400",
+	 "LYCH-HTTP-003"},
+	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?u=1\"}", "400",
+	 "LYCH-HTTP-007"},
+	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?url=x\","
+	 "\"extra\":1}",
+	 "400", "LYCH-SPEC-002"},
+	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?url=x\","
+	 "\"body_bytes\":1}",
+	 "413", "LYCH-HTTP-004"},
+	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/../x\"}", "400", "LYCH-HTTP-001"},
+	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/registry/npm/x\"}", "403",
+	 "LYCH-BROKER-021"},
+	{"H{\"id\":\"a\",\"method\":\"POST\",\"path\":\"/v1/messages\","
+	 "\"headers\":{\"x-api-key\":\"sk-real\"},\"body_bytes\":2}",
+	 "401", "LYCH-BROKER-020"},
+	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?url=x\","
+	 "\"headers\":{\"A\":\"b\"}}",
+	 "400", "LYCH-BROKER-025"},
+	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?url=x\","
+	 "\"headers\":{\"a\":\"b\\nc\"}}",
+	 "400", "LYCH-BROKER-025"},
+};
+
 Test(proxy_floor, frames_that_are_none_are_refused_and_the_next_request_works)
 {
-	static const struct {
-		const char *frames[4], *code;
-	} rows[] = {
-		{{"Zx"}, "LYCH-BROKER-025"},
-		{{"H"}, "LYCH-SPEC-001"},
-		{{"H{\"id\":\"a b\",\"method\":\"GET\",\"path\":\"/fetch\"}"},
-		 "LYCH-BROKER-025"},
-		{{CHAT_HEAD("a", "2"), "D{}x"}, "LYCH-BROKER-025"},
-		{{CHAT_HEAD("a", "2"), "D{", "E"}, "LYCH-BROKER-025"},
-		{{CHAT_HEAD("a", "2"), "D"}, "LYCH-BROKER-025"},
-		{{CHAT_HEAD("a", "2"), "Ex"}, "LYCH-BROKER-025"},
-	};
-	static const struct {
-		const char *head, *status, *code;
-	} refused[] = {
-		{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/nowhere\"}", "404",
-		 "LYCH-HTTP-002"},
-		{"H{\"id\":\"a\",\"method\":\"PUT\",\"path\":\"/fetch\"}", "400",
-		 "LYCH-HTTP-003"},
-		{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?u=1\"}", "400",
-		 "LYCH-HTTP-007"},
-		{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?url=x\","
-		 "\"extra\":1}",
-		 "400", "LYCH-SPEC-002"},
-		{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?url=x\","
-		 "\"body_bytes\":1}",
-		 "413", "LYCH-HTTP-004"},
-		{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/../x\"}", "400",
-		 "LYCH-HTTP-001"},
-		{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/registry/npm/x\"}", "403",
-		 "LYCH-BROKER-021"},
-		{"H{\"id\":\"a\",\"method\":\"POST\",\"path\":\"/v1/messages\","
-		 "\"headers\":{\"x-api-key\":\"sk-real\"},\"body_bytes\":2}",
-		 "401", "LYCH-BROKER-020"},
-		{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?url=x\","
-		 "\"headers\":{\"A\":\"b\"}}",
-		 "400", "LYCH-BROKER-025"},
-		{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?url=x\","
-		 "\"headers\":{\"a\":\"b\\nc\"}}",
-		 "400", "LYCH-BROKER-025"},
-	};
-
 	begin();
 	streams = true;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
 		const char *got;
 
-		for (size_t k = 0; k < 4 && rows[i].frames[k]; k++)
-			say(rows[i].frames[k]);
+		for (size_t k = 0; k < 4 && broken[i].frames[k]; k++)
+			say(broken[i].frames[k]);
 		got = hear();
-		cr_expect(got[0] == 'X' && strstr(got, rows[i].code), "%zu: %s", i, got);
+		cr_expect(got[0] == 'X' && strstr(got, broken[i].code), "%zu: %s", i,
+			  got);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
-		say(refused[i].head);
+	for (size_t i = 0; i < ARRAY_SIZE(refused_heads); i++) {
+		say(refused_heads[i].head);
 		say("E"); /* passed over */
-		expect_part(refused[i].status);
-		expect_part(refused[i].code);
+		expect_part(refused_heads[i].status);
+		expect_part(refused_heads[i].code);
 		cr_expect_str_eq(hear(), "E");
 	}
 	cr_expect_eq(n_asked, 0);

@@ -52,74 +52,74 @@ static enum err_id judge(enum portal_kind d, const char *text, const char *with_
 		       : err.id;
 }
 
+static const struct {
+	enum portal_kind d;
+	const char *text, *betas;
+} without_price[] = {
+	{PORTAL_OPENAI, WITH("\"service_tier\":\"priority\""), NULL},
+	{PORTAL_OPENAI, WITH("\"service_tier\":\"scale\""), NULL},
+	{PORTAL_OPENAI, WITH("\"service_tier\":\"Priority\""), NULL},
+	{PORTAL_OPENAI, WITH("\"service_tier\":\"\""), NULL},
+	{PORTAL_ANTHROPIC, WITH("\"speed\":\"fast\""), NULL},
+	{PORTAL_ANTHROPIC, WITH("\"inference_geo\":\"us\""), NULL},
+	{PORTAL_ANTHROPIC, WITH("\"max_tokens\":9"), "context-1m-2025-08-07"},
+	{PORTAL_ANTHROPIC, WITH("\"max_tokens\":9"), "fast-mode-2026-02-01"},
+	{PORTAL_ANTHROPIC, WITH("\"max_tokens\":9"),
+	 "interleaved-thinking-2025-05-14,context-1m-2025-08-07"},
+	{PORTAL_ANTHROPIC, WITH("\"max_tokens\":9"), "nobody-knows-2027-01-01"},
+	{PORTAL_ANTHROPIC, WITH("\"max_tokens\":9"), "effort-and-more"},
+	{PORTAL_OPENAI, WITH("\"prediction\":{\"type\":\"content\"}"), NULL},
+	{PORTAL_OPENAI, WITH("\"modalities\":[\"text\",\"audio\"]"), NULL},
+	{PORTAL_OPENAI, WITH("\"modalities\":[7]"), NULL},
+	{PORTAL_OPENAI, WITH("\"audio\":{\"voice\":\"x\"}"), NULL},
+	{PORTAL_OPENAI,
+	 MESSAGE("[{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"AA\"}}"
+		 "]"),
+	 NULL},
+	{PORTAL_ANTHROPIC,
+	 WITH("\"context_management\":{\"edits\":[{\"type\":\"compact_20260112\"}"
+	      "]}"),
+	 NULL},
+	{PORTAL_ANTHROPIC, WITH("\"context_management\":{\"edits\":[{\"type\":7}]}"),
+	 NULL},
+	/* any number of tokens in few bytes */
+	{PORTAL_ANTHROPIC,
+	 MESSAGE("[{\"type\":\"document\",\"source\":{\"type\":\"base64\","
+		 "\"media_type\":\"application/pdf\",\"data\":\"AA\"}}]"),
+	 NULL},
+	{PORTAL_ANTHROPIC,
+	 MESSAGE("[{\"type\":\"document\",\"citations\":{\"enabled\":true},"
+		 "\"source\":{\"type\":\"text\",\"data\":\"a. b.\"}}]"),
+	 NULL},
+	{PORTAL_ANTHROPIC,
+	 MESSAGE("[{\"type\":\"tool_result\",\"content\":[{\"type\":\"document\","
+		 "\"source\":{\"type\":\"content\",\"content\":[{\"type\":"
+		 "\"image\",\"source\":{\"type\":\"base64\",\"media_type\":"
+		 "\"image/tiff\",\"data\":\"AA\"}}]}}]}]"),
+	 NULL},
+	{PORTAL_OPENAI,
+	 MESSAGE("[{\"type\":\"file\",\"file\":{\"file_data\":\"data:x\"}}]"), NULL},
+	{PORTAL_OPENAI,
+	 MESSAGE("[{\"type\":\"image_url\",\"image_url\":{\"url\":"
+		 "\"data:application/pdf;base64,AA\"}}]"),
+	 NULL},
+	{PORTAL_OPENAI,
+	 MESSAGE("[{\"type\":\"image_url\",\"image_url\":{\"url\":"
+		 "\"data:image/svg+xml;base64,AA\"}}]"),
+	 NULL},
+	{PORTAL_OPENAI,
+	 MESSAGE("[{\"type\":\"video_url\",\"video_url\":{\"url\":\"data:x\"}}]"), NULL},
+	{PORTAL_OPENAI, MESSAGE("[{\"type\":\"what_comes_next\"}]"), NULL},
+	{PORTAL_OPENAI, MESSAGE("[{\"Type\":\"input_audio\"}]"), NULL},
+};
+
 Test(ask_cost, what_costs_more_and_has_no_price_is_refused)
 {
-	static const struct {
-		enum portal_kind d;
-		const char *text, *betas;
-	} rows[] = {
-		{PORTAL_OPENAI, WITH("\"service_tier\":\"priority\""), NULL},
-		{PORTAL_OPENAI, WITH("\"service_tier\":\"scale\""), NULL},
-		{PORTAL_OPENAI, WITH("\"service_tier\":\"Priority\""), NULL},
-		{PORTAL_OPENAI, WITH("\"service_tier\":\"\""), NULL},
-		{PORTAL_ANTHROPIC, WITH("\"speed\":\"fast\""), NULL},
-		{PORTAL_ANTHROPIC, WITH("\"inference_geo\":\"us\""), NULL},
-		{PORTAL_ANTHROPIC, WITH("\"max_tokens\":9"), "context-1m-2025-08-07"},
-		{PORTAL_ANTHROPIC, WITH("\"max_tokens\":9"), "fast-mode-2026-02-01"},
-		{PORTAL_ANTHROPIC, WITH("\"max_tokens\":9"),
-		 "interleaved-thinking-2025-05-14,context-1m-2025-08-07"},
-		{PORTAL_ANTHROPIC, WITH("\"max_tokens\":9"), "nobody-knows-2027-01-01"},
-		{PORTAL_ANTHROPIC, WITH("\"max_tokens\":9"), "effort-and-more"},
-		{PORTAL_OPENAI, WITH("\"prediction\":{\"type\":\"content\"}"), NULL},
-		{PORTAL_OPENAI, WITH("\"modalities\":[\"text\",\"audio\"]"), NULL},
-		{PORTAL_OPENAI, WITH("\"modalities\":[7]"), NULL},
-		{PORTAL_OPENAI, WITH("\"audio\":{\"voice\":\"x\"}"), NULL},
-		{PORTAL_OPENAI,
-		 MESSAGE("[{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"AA\"}}"
-			 "]"),
-		 NULL},
-		{PORTAL_ANTHROPIC,
-		 WITH("\"context_management\":{\"edits\":[{\"type\":\"compact_20260112\"}"
-		      "]}"),
-		 NULL},
-		{PORTAL_ANTHROPIC,
-		 WITH("\"context_management\":{\"edits\":[{\"type\":7}]}"), NULL},
-		/* any number of tokens in few bytes */
-		{PORTAL_ANTHROPIC,
-		 MESSAGE("[{\"type\":\"document\",\"source\":{\"type\":\"base64\","
-			 "\"media_type\":\"application/pdf\",\"data\":\"AA\"}}]"),
-		 NULL},
-		{PORTAL_ANTHROPIC,
-		 MESSAGE("[{\"type\":\"document\",\"citations\":{\"enabled\":true},"
-			 "\"source\":{\"type\":\"text\",\"data\":\"a. b.\"}}]"),
-		 NULL},
-		{PORTAL_ANTHROPIC,
-		 MESSAGE("[{\"type\":\"tool_result\",\"content\":[{\"type\":\"document\","
-			 "\"source\":{\"type\":\"content\",\"content\":[{\"type\":"
-			 "\"image\",\"source\":{\"type\":\"base64\",\"media_type\":"
-			 "\"image/tiff\",\"data\":\"AA\"}}]}}]}]"),
-		 NULL},
-		{PORTAL_OPENAI,
-		 MESSAGE("[{\"type\":\"file\",\"file\":{\"file_data\":\"data:x\"}}]"),
-		 NULL},
-		{PORTAL_OPENAI,
-		 MESSAGE("[{\"type\":\"image_url\",\"image_url\":{\"url\":"
-			 "\"data:application/pdf;base64,AA\"}}]"),
-		 NULL},
-		{PORTAL_OPENAI,
-		 MESSAGE("[{\"type\":\"image_url\",\"image_url\":{\"url\":"
-			 "\"data:image/svg+xml;base64,AA\"}}]"),
-		 NULL},
-		{PORTAL_OPENAI,
-		 MESSAGE("[{\"type\":\"video_url\",\"video_url\":{\"url\":\"data:x\"}}]"),
-		 NULL},
-		{PORTAL_OPENAI, MESSAGE("[{\"type\":\"what_comes_next\"}]"), NULL},
-		{PORTAL_OPENAI, MESSAGE("[{\"Type\":\"input_audio\"}]"), NULL},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		cr_expect_eq(judge(rows[i].d, rows[i].text, rows[i].betas), PRICED,
-			     "%s %s", rows[i].text, rows[i].betas ? rows[i].betas : "");
+	for (size_t i = 0; i < ARRAY_SIZE(without_price); i++)
+		cr_expect_eq(judge(without_price[i].d, without_price[i].text,
+				   without_price[i].betas),
+			     PRICED, "%s %s", without_price[i].text,
+			     without_price[i].betas ? without_price[i].betas : "");
 }
 
 Test(ask_cost, what_costs_no_more_passes)
