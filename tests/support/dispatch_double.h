@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dispatcher between two doubles, for test_dispatch_*.c: in front of it a real HTTP
- * socket with one client at a time, behind it every step as a double that writes down
- * that it was called, and refuses, waits or answers as the test says. No database, no
- * network, no worker.
+ * socket with one client at a time (dispatch_client.h), behind it every step as a double
+ * that writes down that it was called, and refuses, waits or answers as the test says. No
+ * database, no network, no worker.
  */
 #ifndef LYCH_TESTS_SUPPORT_DISPATCH_DOUBLE_H
 #define LYCH_TESTS_SUPPORT_DISPATCH_DOUBLE_H
@@ -560,47 +560,5 @@ static inline bool is_quiet(void)
 {
 	return !w.d->calls && !w.d->settlements;
 }
-
-/* What the client has got so far; true at the end of the connection. */
-static inline bool receive(void)
-{
-	static char chunk[65536];
-	ssize_t n;
-
-	while ((n = recv(w.fd, chunk, sizeof(chunk), MSG_DONTWAIT)) > 0)
-		buf_add(&w.got, chunk, (size_t)n);
-	return n == 0 || errno != EAGAIN;
-}
-
-static inline bool has_got(const char *text)
-{
-	(void)receive();
-	return strstr(buf_str(&w.got), text) != NULL;
-}
-
-static inline void send_to(const char *path, const char *body)
-{
-	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	cleanup_buf struct buf b;
-
-	hang_up();
-	buf_init(&b, 1 << 20);
-	buf_reset(&w.got);
-	w.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	cr_assert(str_copy(to.sun_path, sizeof(to.sun_path), w.path) == 0);
-	cr_assert(connect(w.fd, (struct sockaddr *)&to, sizeof(to)) == 0);
-	buf_addf(&b,
-		 "POST %s HTTP/1.1\r\nHost: lychgate\r\nContent-Length: %zu\r\n\r\n%s",
-		 path, strlen(body), body);
-	cr_assert(send(w.fd, b.data, b.len, MSG_NOSIGNAL) == (ssize_t)b.len);
-}
-
-#define ASK(model)                                                                       \
-	"{\"seq\":1,\"dialect\":\"openai\",\"stream\":false,\"request\":{\"model\":"     \
-	"\"" model "\",\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"           \
-	"\"max_tokens\":100}}"
-#define FETCH                                                                            \
-	"{\"seq\":1,\"method\":\"GET\",\"url\":\"https://a.example.org/one\","           \
-	"\"headers\":[],\"body\":\"\"}"
 
 #endif

@@ -5,6 +5,7 @@
  * word is listened to before the gate's; and who was refused goes one step at a time again.
  */
 #include "tests/support/dispatch_double.h"
+#include "tests/unit/vessel/broker/dispatch/dispatch_client.h"
 #include "vessel/broker/dispatch/dispatch.h"
 
 TestSuite(dispatch_ahead, .timeout = 60);

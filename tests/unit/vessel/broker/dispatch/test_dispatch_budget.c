@@ -5,6 +5,7 @@
  * read than there is room for.
  */
 #include "tests/support/dispatch_double.h"
+#include "tests/unit/vessel/broker/dispatch/dispatch_client.h"
 #include "vessel/broker/dispatch/dispatch.h"
 
 TestSuite(dispatch_budget, .timeout = 60);

@@ -5,6 +5,7 @@
  * have been sent counts, and nothing goes on afterwards.
  */
 #include "tests/support/dispatch_double.h"
+#include "tests/unit/vessel/broker/dispatch/dispatch_client.h"
 #include "vessel/broker/dispatch/dispatch.h"
 
 TestSuite(dispatch_ends, .timeout = 60);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job that is refused in a loop does not fill the log. */
 #include "tests/support/dispatch_double.h"
+#include "tests/unit/vessel/broker/dispatch/dispatch_client.h"
 #include "vessel/broker/dispatch/dispatch.h"
 
 TestSuite(dispatch_log_bounds, .timeout = 120);

@@ -4,6 +4,7 @@
  * what was reserved is settled, and the job is told by the right code.
  */
 #include "tests/support/dispatch_double.h"
+#include "tests/unit/vessel/broker/dispatch/dispatch_client.h"
 #include "vessel/broker/dispatch/dispatch.h"
 
 TestSuite(dispatch_steps, .timeout = 60);
