@@ -64,6 +64,7 @@ $(B)/tests/escape/try_probe: $(PROBE_OBJ)
 # The kinds of objects, a file for each part of the kernel.
 OBJECTS_OBJ := $(call obj,$(wildcard tests/escape/objects/*.c))
 $(B)/tests/escape/try_objects: $(OBJECTS_OBJ)
+$(B)/tests/escape/try_unruly: $(call obj,$(wildcard tests/escape/unruly/*.c))
 $(B)/tests/escape/try_metadata: $(call obj,$(wildcard tests/escape/metadata/*.c))
 # It compares the kernel's answers with the table's.
 $(B)/tests/escape/try_syscalls: $(addprefix $(B)/,sandbox/walls/seccomp_table.o sandbox/walls/seccomp_bpf.o sandbox/walls/seccomp_shrink.o)
