@@ -75,26 +75,16 @@ static size_t door_routes(struct httpd_route *out)
 	return n;
 }
 
-int main(int argc, char **argv)
+/* What the vessel has of its own, then the two ways to the database and the socket. */
+static void start(char **tombs, const char *pg, const char *sock, const char *secrets)
 {
-	char secrets[160], pg[160], work[160], sock[160], of_vessel[256], of_tomb[256],
-		bearer[256];
-	struct httpd_route routes[32];
+	static struct httpd_route routes[32];
+	static char of_vessel[256], of_tomb[256], bearer[256]; /* they are kept */
 	struct err err = ERR_INIT;
 
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (argc < 3 || str_fmt(secrets, sizeof(secrets), "%s/secrets", argv[1]) < 0 ||
-	    str_fmt(pg, sizeof(pg), "%s/sock", argv[1]) < 0 ||
-	    str_fmt(work, sizeof(work), "%s/work", argv[1]) < 0 ||
-	    str_fmt(sock, sizeof(sock), "%s/vessel.sock", work) < 0)
-		return 2;
-	log_init("door", LOG_WARN_);
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)mkdir(work, 0700);
 	read_secret(secrets, "lychgate_db_vessel", of_vessel);
 	read_secret(secrets, "lychgate_db_tomb", of_tomb);
 	read_secret(secrets, "lychgate_work", bearer);
-	n_tombs = (size_t)argc - 2;
 	v.clock = &clock_real;
 	v.rng = &random_real;
 	v.protocol = LYCH_API_VERSION;
@@ -116,7 +106,7 @@ int main(int argc, char **argv)
 		.socket_dir = pg, .password = of_vessel, .on_change = on_change};
 	const struct door_config dc = {
 		.socket_dir = pg,
-		.tombs = (const char *const *)(uintptr_t)(argv + 2),
+		.tombs = (const char *const *)(uintptr_t)tombs,
 		.n_tombs = n_tombs,
 		.on_state = on_state,
 	};
@@ -137,6 +127,24 @@ int main(int argc, char **argv)
 		fatal(&err);
 	registered_attach(v.registered, v.queue, v.door);
 	registered_refresh(v.registered);
+}
+
+int main(int argc, char **argv)
+{
+	char secrets[160], pg[160], work[160], sock[160];
+	struct err err = ERR_INIT;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (argc < 3 || str_fmt(secrets, sizeof(secrets), "%s/secrets", argv[1]) < 0 ||
+	    str_fmt(pg, sizeof(pg), "%s/sock", argv[1]) < 0 ||
+	    str_fmt(work, sizeof(work), "%s/work", argv[1]) < 0 ||
+	    str_fmt(sock, sizeof(sock), "%s/vessel.sock", work) < 0)
+		return 2;
+	log_init("door", LOG_WARN_);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)mkdir(work, 0700);
+	n_tombs = (size_t)argc - 2;
+	start(argv + 2, pg, sock, secrets);
 	if (loop_run(v.loop, &err) < 0)
 		fatal(&err);
 	httpd_free(v.work);

@@ -131,12 +131,12 @@ static bool needs_listener(void)
 	return lies.landlock_abi >= 0 || lies.broken_cgroup || lies.listener;
 }
 
-static void build_filter(void)
+/* What walls are made of. */
+static void lie_of_walls(void)
 {
 	uint32_t flags = (lies.no_userns ? (uint32_t)CLONE_NEWUSER : 0) |
 			 (lies.no_netns ? (uint32_t)CLONE_NEWNET : 0);
 
-	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	if (flags) {
 		refuse_flag(CALL(clone), flags);
 		refuse_flag(CALL(unshare), flags);
@@ -161,6 +161,11 @@ static void build_filter(void)
 		on_call(LANDLOCK_RESTRICT, SECCOMP_RET_ERRNO); /* errno 0: success */
 	if (lies.seccomp_pretends)
 		on_call(CALL(seccomp), SECCOMP_RET_ERRNO);
+}
+
+/* What the walls, once they stand, are tried with; and what the rest of a start needs. */
+static void lie_of_trials(void)
+{
 	if (lies.route_works)
 		on_call(CALL(connect), SECCOMP_RET_ERRNO);
 	if (lies.caps_stay)
@@ -195,6 +200,13 @@ static void build_filter(void)
 		on_call(CALL(utimensat), SECCOMP_RET_ERRNO);
 	if (lies.open_path)
 		on_call(CALL(openat), SECCOMP_RET_TRACE);
+}
+
+static void build_filter(void)
+{
+	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	lie_of_walls();
+	lie_of_trials();
 	if (lies.broken_cgroup) {
 		on_call(CALL(openat), SECCOMP_RET_USER_NOTIF);
 		on_call(CALL(fstatfs), SECCOMP_RET_USER_NOTIF);

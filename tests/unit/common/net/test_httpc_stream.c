@@ -319,22 +319,23 @@ static void answer_nonsense(int fd, unsigned what, void *arg)
 	close(c);
 }
 
+static const char *const hostile[] = {
+	"",
+	"\r\n\r\n",
+	"HTTP/1.1 abc\r\n\r\n",
+	"HTTP/1.1 700 X\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\n\r\nno length: cut or whole?",
+	"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+	"HTTP/1.1 200 OK\r\nX: a\001b\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nnocolon\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+	"HTTP/1.1 100 Continue\r\n\r\n",
+};
+
 Test(httpc_stream, hostile_answers)
 {
-	static const char *const rows[] = {
-		"",
-		"\r\n\r\n",
-		"HTTP/1.1 abc\r\n\r\n",
-		"HTTP/1.1 700 X\r\nContent-Length: 0\r\n\r\n",
-		"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
-		"HTTP/1.1 200 OK\r\n\r\nno length: cut or whole?",
-		"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
-		"HTTP/1.1 200 OK\r\nX: a\001b\r\nContent-Length: 0\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nnocolon\r\nContent-Length: 0\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
-		"HTTP/1.1 100 Continue\r\n\r\n",
-	};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	struct loop_io *io;
 	struct seen ok = {0};
@@ -348,13 +349,13 @@ Test(httpc_stream, hostile_answers)
 	cr_assert(bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0);
 	cr_assert(listen(fd, 8) == 0);
 	io = loop_io_new(loop, fd, LOOP_READ, answer_nonsense, NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(hostile); i++) {
 		struct seen s = {0};
 
-		nonsense = rows[i];
+		nonsense = hostile[i];
 		ask_at(&s, "/stream", HTTP_M_POST, 5 * USEC_PER_SEC, 1000);
 		TURN_UNTIL(loop, s.ends);
-		cr_expect_neq(s.code, ERR_NONE, "%s", rows[i]);
+		cr_expect_neq(s.code, ERR_NONE, "%s", hostile[i]);
 		buf_done(&s.body);
 	}
 	n_answers = 0;
