@@ -15,9 +15,14 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#define FLOCK_TRIES 50
+#define FLOCK_PAUSE_NSEC 20000000
 
 int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mode, struct err *err)
 {
@@ -285,6 +290,18 @@ int fs_lock(int fd, pid_t *ret_holder, struct err *err)
 	if (ret_holder)
 		*ret_holder = holder;
 	return err_set_id(err, ERRID_START_LOCKED, "locked by process %d", (int)holder);
+}
+
+int fs_flock_soon(int fd)
+{
+	const struct timespec pause = {.tv_nsec = FLOCK_PAUSE_NSEC};
+
+	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+		if ((errno != EWOULDBLOCK && errno != EINTR) || i == FLOCK_TRIES)
+			return -1;
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
 }
 
 int fs_lock_holder(int fd, pid_t *ret, struct err *err)

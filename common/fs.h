@@ -65,6 +65,10 @@ MUST_CHECK int fs_read_secret(int dirfd, const char *name, char *out, size_t siz
  * F_SETLK). ERRID_START_LOCKED with the holder's pid in *ret_holder (may be NULL)
  * when it is taken. */
 MUST_CHECK int fs_lock(int fd, pid_t *ret_holder, struct err *err);
+/* Exclusive flock(2). One of a process that was killed is free only when its children, which
+ * share it, have executed their programs: it is tried for a second. -1 with errno
+ * (EWOULDBLOCK: somebody has it). */
+MUST_CHECK int fs_flock_soon(int fd);
 /* Pid of the process that holds the lock, 0 when nobody does. */
 MUST_CHECK int fs_lock_holder(int fd, pid_t *ret, struct err *err);
 

@@ -25,7 +25,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -334,7 +333,7 @@ static int try_part(const char *part, int *ret_fd, struct err *err)
 		return err_sys_id(err, ERRID_BACKUP_FAILED, "%s", part);
 	if (!is_new && (fd = open(part, flags)) < 0 && errno == ENOENT)
 		return -EAGAIN;
-	is_locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	is_locked = fd >= 0 && fs_flock_soon(fd) == 0;
 	if (fd >= 0 && !is_locked && errno == EWOULDBLOCK)
 		return err_set_id(err, ERRID_BACKUP_FAILED,
 				  "another backup is writing %s: wait for that one, or "
@@ -430,7 +429,7 @@ static void sweep_tmp(const char *dir)
 		fd = openat(dirfd(d), e->d_name,
 			    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-		    flock(fd, LOCK_EX | LOCK_NB) == 0)
+		    fs_flock_soon(fd) == 0)
 			(void)!fs_remove_beneath(dirfd(d), e->d_name, &ignored);
 	}
 }
@@ -448,8 +447,8 @@ static int try_tmp(struct source *from, const char *dir, struct err *err)
 	if (fd < 0)
 		return errno == ENOENT ? -EAGAIN : err_sys(err, "%s", name);
 	/* where a file system has no locks, nothing is taken for one that was left */
-	if ((flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) ||
-	    fstat(fd, &st) < 0 || !is_named(name, &st))
+	if ((fs_flock_soon(fd) < 0 && errno == EWOULDBLOCK) || fstat(fd, &st) < 0 ||
+	    !is_named(name, &st))
 		return -EAGAIN;
 	from->tmp = TAKE_PTR(name);
 	from->tmp_fd = TAKE_FD(fd);

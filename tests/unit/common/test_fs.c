@@ -6,7 +6,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,6 +168,37 @@ Test(fs, a_lock_names_its_holder)
 }
 
 /* Each step is bounded, each makes progress, and what is left is removed by the next. */
+/* A process that locked, forked and was killed: its child has the lock for `msec`. */
+static pid_t left_locked(int msec)
+{
+	int fd = openat(top, "locked", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	pid_t pid;
+
+	cr_assert(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)usleep((useconds_t)msec * 1000);
+		_exit(0);
+	}
+	(void)close(fd);
+	return pid;
+}
+
+Test(fs, a_shared_lock_is_waited_for_but_not_for_long)
+{
+	int fd = openat(top, "locked", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	pid_t pid = left_locked(5000);
+
+	cr_expect_eq(fs_flock_soon(fd), -1);
+	cr_expect_eq(errno, EWOULDBLOCK);
+	(void)kill(pid, SIGKILL);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	pid = left_locked(100);
+	cr_expect_eq(fs_flock_soon(fd), 0);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	(void)close(fd);
+}
+
 Test(fs, remove_in_steps)
 {
 	struct fs_removal *removal;
