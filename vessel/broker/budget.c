@@ -168,16 +168,9 @@ static int set_over(const char *scope, int64_t what, struct err *err)
 /* What a refused lease or a fence means; false for other answers. */
 static bool set_refused(const char *answer, struct err *err)
 {
-	if (str_eq(answer, "stale"))
-		(void)err_set_id(
-			err, ERRID_RUN_STALE,
-			"this attempt is cancelled or has ended, or its lease ran out");
-	else if (str_eq(answer, "revoked"))
-		(void)err_set_id(err, ERRID_RUN_REVOKED, "the lease was taken back");
-	else if (str_eq(answer, "denied"))
-		(void)err_set_id(err, ERRID_RUN_DENIED,
-				 "job, epoch and token do not belong together");
-	else if (str_eq(answer, "fenced"))
+	if (queue_set_refused(answer, err))
+		return true;
+	if (str_eq(answer, "fenced"))
 		(void)err_set_id(err, ERRID_START_TWO,
 				 "this vessel does not own the database");
 	else

@@ -207,6 +207,22 @@ void queue_cancel(struct queue *q, job_id_t id, queue_state_done *done, void *ar
 
 /* ---- leases ------------------------------------------------------------------------ */
 
+bool queue_set_refused(const char *answer, struct err *err)
+{
+	if (str_eq(answer, "stale"))
+		(void)err_set_id(err, ERRID_RUN_STALE,
+				 "this attempt is cancelled or has ended, or its "
+				 "lease ran out");
+	else if (str_eq(answer, "revoked"))
+		(void)err_set_id(err, ERRID_RUN_REVOKED, "the lease was taken back");
+	else if (str_eq(answer, "denied"))
+		(void)err_set_id(err, ERRID_RUN_DENIED,
+				 "job, epoch and token do not belong together");
+	else
+		return false;
+	return true;
+}
+
 static void lease_done(const struct pg_result *res, const struct err *err, void *arg)
 {
 	struct op *op = arg;
@@ -215,14 +231,7 @@ static void lease_done(const struct pg_result *res, const struct err *err, void 
 	if (!err) {
 		const char *answer = pg_text(res, 0, 0);
 
-		if (str_eq(answer, "stale"))
-			(void)err_set_id(&mine, ERRID_RUN_STALE,
-					 "this attempt is cancelled or has ended, or its "
-					 "lease ran out");
-		else if (str_eq(answer, "revoked"))
-			(void)err_set_id(&mine, ERRID_RUN_REVOKED,
-					 "the lease was taken back");
-		else if (!str_eq(answer, "ok"))
+		if (!queue_set_refused(answer, &mine) && !str_eq(answer, "ok"))
 			(void)err_set_id(&mine, ERRID_RUN_DENIED,
 					 "job, epoch and token do not belong together");
 		if (err_is_set(&mine))

@@ -54,4 +54,8 @@ static inline void numbers_init(struct buf *b, const int64_t *v, size_t n)
 	assert(buf_ok(b));
 }
 
+/* What the database says of a lease that does not stand ("stale", "revoked", "denied"), as an
+ * error; false, and err untouched, for any other answer. */
+bool queue_set_refused(const char *answer, struct err *err);
+
 #endif
