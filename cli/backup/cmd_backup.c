@@ -25,6 +25,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -447,8 +448,8 @@ static int try_tmp(struct source *from, const char *dir, struct err *err)
 	if (fd < 0)
 		return errno == ENOENT ? -EAGAIN : err_sys(err, "%s", name);
 	/* where a file system has no locks, nothing is taken for one that was left */
-	if ((fs_flock_soon(fd) < 0 && errno == EWOULDBLOCK) || fstat(fd, &st) < 0 ||
-	    !is_named(name, &st))
+	if ((flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) ||
+	    fstat(fd, &st) < 0 || !is_named(name, &st))
 		return -EAGAIN;
 	from->tmp = TAKE_PTR(name);
 	from->tmp_fd = TAKE_FD(fd);

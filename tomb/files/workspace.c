@@ -116,21 +116,16 @@ static int put_below_work(const struct workspace *w, const struct files_put *p,
 			  struct err *err)
 {
 	const char *name = "";
-	struct err why = ERR_INIT;
-	cleanup_close int dir = open_parent(w->work_fd, p->path, &name, &why);
-	cleanup_close int fd = dir < 0 ? -1 : make_file(dir, name, &why);
+	cleanup_close int dir = open_parent(w->work_fd, p->path, &name, err);
+	cleanup_close int fd = dir < 0 ? -1 : make_file(dir, name, err);
 
-	if (fd < 0 && is_in_the_way(why.sys))
+	if (fd < 0 && is_in_the_way(err->sys))
 		return err_set_id(
 			err, ERRID_SPEC_PATH,
 			"file '%.200s': the input archive has a link or another "
 			"kind of file in its place",
 			p->path);
-	if (fd < 0) {
-		*err = why;
-		return err_wrap(err, "file '%.200s'", p->path);
-	}
-	if (fill(w, fd, p, err) < 0)
+	if (fd < 0 || fill(w, fd, p, err) < 0)
 		return err_wrap(err, "file '%.200s'", p->path);
 	return fchmod(fd, p->mode) < 0 ? err_sys(err, "mode of '%.100s'", name) : 0;
 }
