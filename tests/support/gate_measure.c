@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The gate over many texts, for tests/support/python/gate_corpus.py: records on stdin, each a
- * line "KIND LENGTH..." with the bytes behind it, one line of JSON for each on stdout.
+ * line "KIND LENGTH..." with the bytes behind it, one line of JSON for each on stdout, at the
+ * latest when it is told to write what it has.
  *	scan N		a text of N bytes
  *	split N M	one text in two parts, of N and M bytes
  *	term N		register N bytes as a term (answers {})
  *	canary N	plant N bytes (answers {})
+ *	flush		write the answers now (has none itself)
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
@@ -135,7 +137,9 @@ int main(void)
 		size_t a = 0, b = 0;
 		int n = sscanf(line, "%15s %zu %zu", kind, &a, &b);
 
-		if (n == 2 && strcmp(kind, "scan") == 0)
+		if (n == 1 && strcmp(kind, "flush") == 0)
+			(void)fflush(stdout);
+		else if (n == 2 && strcmp(kind, "scan") == 0)
 			scan_record(g, a, 0, false);
 		else if (n == 3 && strcmp(kind, "split") == 0)
 			scan_record(g, a, b, true);
@@ -150,7 +154,6 @@ int main(void)
 			(void)fprintf(stderr, "gate_measure: what is '%s'?\n", line);
 			return EXIT_FAILURE;
 		}
-		(void)fflush(stdout);
 	}
 	for (size_t i = 0; i < n_canaries; i++)
 		free((void *)(uintptr_t)canary[i].data);
