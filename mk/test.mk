@@ -106,6 +106,25 @@ $(NEXT)/complete: $(NEXT)/lych $(NEXT)/lych-vessel $(addprefix $(B)/,$(NEXT_REST
 	for p in $(NEXT_REST); do ln -f $(B)/$$p $(NEXT)/$$p; done
 	@touch $@
 
+# Test builds of the daemons, in test-build/: they try their own walls, and lie when they are told to (LYCH_TEST_BUILD).
+# What is not changed by that is the release's.
+TEST_BUILD := $(B)/test-build
+TEST_BUILD_BIN := $(addprefix $(TEST_BUILD)/,lych-tomb lych-vessel lych-scribe)
+# All of the tomb, whose struct tomb is another then. A variant that is a test build itself has no other.
+TEST_BUILD_C := $(if $(findstring LYCH_TEST_BUILD,$(CFLAGS_$(VARIANT))),,$(SRC_tomb) \
+	$(shell grep -l LYCH_TEST_BUILD /dev/null $(SRC_vessel) $(SRC_net)))
+test_build_obj = $(foreach c,$(1),$(if $(filter $(c),$(TEST_BUILD_C)),$(TEST_BUILD)/$(c:.c=.o),$(B)/$(c:.c=.o)))
+$(TEST_BUILD_C:%.c=$(TEST_BUILD)/%.o): $(TEST_BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC $@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DLYCH_TEST_BUILD=1 -MMD -MP -c -o $@ $<
+$(TEST_BUILD)/lych-tomb: $(call test_build_obj,$(SRC_tomb) $(NET_tomb)) $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tomb)
+$(TEST_BUILD)/lych-vessel: $(call test_build_obj,$(filter-out $(SRC_scribe) $(SRC_audit),$(SRC_vessel)) $(NET_vessel)) $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_vessel)
+$(TEST_BUILD)/lych-scribe: $(call test_build_obj,$(SRC_scribe) $(NET_scribe)) $(OBJ_common)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_scribe)
+
 # Fuzz targets: libFuzzer's main in the fuzz variant, elsewhere one that replays files.
 ifeq ($(VARIANT),fuzz)
 FUZZ_MAIN := -fsanitize=fuzzer
@@ -118,10 +137,11 @@ $(B)/$(1:%.c=%): $(B)/$(1:%.c=%.o) $(filter %.o,$(FUZZ_MAIN)) $(call rooms_of,$(
 endef
 $(foreach t,$(FUZZ_C),$(eval $(call fuzz_rule,$(t))))
 
-.PHONY: unit-programs escape-programs test-programs
+.PHONY: unit-programs escape-programs test-builds test-programs
+test-builds: $(TEST_BUILD_BIN)
 unit-programs: $(UNIT_BIN) $(FUZZ_BIN)
 escape-programs: $(ESCAPE_BIN) $(SUPPORT_BIN)
-test-programs: unit-programs escape-programs $(INTEGRATION_BIN) $(NEXT)/complete
+test-programs: unit-programs escape-programs $(INTEGRATION_BIN) $(NEXT)/complete $(TEST_BUILD_BIN)
 
 CHECK := VARIANT=$(VARIANT) tests/support/check
 AS_USER := tests/support/as-user make --no-print-directory VARIANT=$(VARIANT)
@@ -131,7 +151,6 @@ check: deps-check ## everything that must pass before a commit (ONLY=name, MUST_
 	@$(AS_USER) check-inner
 check-inner:
 	@$(MAKE) -s -j2 all test-programs
-	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel build/debug/lych-scribe
 	@$(CHECK) all
 
 .PHONY: check-unit check-escape check-integration check-replay
@@ -148,7 +167,6 @@ check-inner-unit check-inner-replay: check-inner-%:
 	@$(CHECK) $*
 check-inner-escape check-inner-integration: check-inner-%:
 	@$(MAKE) -s -j2 all test-programs
-	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-tomb build/debug/lych-vessel build/debug/lych-scribe
 	@$(CHECK) $*
 
 # Real work, with heavy packages: not part of check.
@@ -202,7 +220,6 @@ check-soak: deps-check ## unruly jobs, and JOBS (10000) of all kinds, through on
 	@$(AS_USER) JOBS=$(JOBS) check-inner-soak
 check-inner-soak:
 	@$(MAKE) -s -j2 all test-programs
-	@$(MAKE) -s -j2 VARIANT=debug build/debug/lych-vessel
 	@JOBS=$(JOBS) tests/support/check soak
 
 FUZZ_SECONDS ?= 60

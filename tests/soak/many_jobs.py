@@ -17,7 +17,7 @@ TURN_MAX = 20_000  # microseconds of processor time
 WAIT_MAX = 1.0
 vessel = None  # the one that runs
 # A test build, which retires soon after its start.
-rig.ARGS[0] = os.path.join(os.environ["LYCH_BUILD"], "../debug/lych-vessel")
+rig.ARGS[0] = os.path.join(os.environ["LYCH_BUILD"], "test-build/lych-vessel")
 
 MAKE = f"""
 INSERT INTO lych.job (id, queue, request_id, spec_sha, state, priority, max_attempts, max_lost, retry_on_lost,

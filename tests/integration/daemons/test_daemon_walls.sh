@@ -9,9 +9,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../../.."
 . tests/support/lych.sh
 
-debug=$PWD/build/debug
+test_build=${LYCH_BUILD:-$PWD/build/release}/test-build
 for p in lych-tomb lych-vessel lych-scribe; do
-	[ -x "$debug/$p" ] || skip "no test build ($debug/$p); make VARIANT=debug"
+	[ -x "$test_build/$p" ] || skip "no test build ($test_build/$p); make test-programs"
 done
 
 lych_begin walls
@@ -78,7 +78,7 @@ judge() { # name output count-of-attempts own...
 # --- the tomb, in the wall of the starter. The test build and the list come in with its data.
 tomb=$LYCH_TMP/tomb
 mkdir -m 0700 "$tomb"
-cp "$debug/lych-tomb" "$tomb/lych-tomb"
+cp "$test_build/lych-tomb" "$tomb/lych-tomb"
 cat >"$LYCH_TMP/wrapper" <<'W'
 #!/bin/sh
 ls /lych /lych/secrets >/lych/tomb/seen
@@ -147,7 +147,7 @@ tries=("${common[@]}" "list $LYCHGATE_DATA/tomb" "read /etc/passwd" "write $LYCH
 own=("write $LYCHGATE_DATA/vessel/probe" "socket unix")
 printf '%s\n' "${tries[@]}" "${own[@]}" >"$LYCH_TMP/probes"
 rm -f "$run/api/vessel.sock"
-out=$("$debug/lych-vessel" serve --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" --work-dir "$run/work" \
+out=$("$test_build/lych-vessel" serve --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" --work-dir "$run/work" \
 	--pg-dir "$run/pg" --audit-dir "$run/audit" --secrets "$LYCHGATE_DATA/secrets" --probe-walls "$LYCH_TMP/probes" 2>"$LYCH_TMP/vessel.err") ||
 	fail "the vessel did not finish its attempts: $(tail -n 3 "$LYCH_TMP/vessel.err")"
 judge vessel "$out" ${#tries[@]} "${own[@]}"
@@ -177,7 +177,7 @@ try_worker() { # name attempts...; own in own
 	printf '%s\n' "$@" "${own[@]}" >"$LYCH_TMP/probes"
 	rm -f "$run/api/vessel.sock"
 	# it never becomes ready: the vessel refuses to start without it
-	out=$("$debug/lych-vessel" serve --config "$LYCH_TMP/codex.yaml" --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" \
+	out=$("$test_build/lych-vessel" serve --config "$LYCH_TMP/codex.yaml" --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" \
 		--work-dir "$run/work" --pg-dir "$run/pg" --audit-dir "$run/audit" --secrets "$LYCHGATE_DATA/secrets" \
 		--probe-walls "$LYCH_TMP/probes" --probe-worker "$name" 2>"$LYCH_TMP/worker.err") &&
 		fail "the vessel started without its worker $name"
@@ -201,7 +201,7 @@ for t in "${files[@]}"; do [ "$t" = fork ] || parent+=("$t"); done
 own+=("fork")
 try_worker parent "${parent[@]}"
 rm "$LYCHGATE_DATA/secrets/portal_walls"
-! "$debug/lych-vessel" serve --config "$LYCH_TMP/codex.yaml" --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" \
+! "$test_build/lych-vessel" serve --config "$LYCH_TMP/codex.yaml" --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" \
 	--work-dir "$run/work" --pg-dir "$run/pg" --audit-dir "$run/audit" --secrets "$LYCHGATE_DATA/secrets" 2>"$LYCH_TMP/worker.err" ||
 	fail "the vessel started without a portal's credential"
 grep -q 'LYCH-EGRESS-010.*portal walls.*lych secret set portal_walls' "$LYCH_TMP/worker.err" ||
@@ -212,7 +212,7 @@ tries=("${common[@]}" "list $LYCHGATE_DATA/tomb" "list $LYCHGATE_DATA/vessel" "r
 	"write $run/audit/planted" "list $run/audit" "socket unix" "connect unix:$run/api/vessel.sock")
 own=("write $LYCHGATE_DATA/audit/probe" "read $LYCHGATE_DATA/audit/segment-0000000001.jsonl")
 printf '%s\n' "${tries[@]}" "${own[@]}" >"$LYCH_TMP/probes"
-out=$("$debug/lych-scribe" --dir "$LYCHGATE_DATA/audit" --socket-dir "$run/audit" --probe-walls "$LYCH_TMP/probes" 2>"$LYCH_TMP/scribe.err") ||
+out=$("$test_build/lych-scribe" --dir "$LYCHGATE_DATA/audit" --socket-dir "$run/audit" --probe-walls "$LYCH_TMP/probes" 2>"$LYCH_TMP/scribe.err") ||
 	fail "the scribe did not finish its attempts: $(tail -n 3 "$LYCH_TMP/scribe.err")"
 judge scribe "$out" ${#tries[@]} "${own[@]}"
 

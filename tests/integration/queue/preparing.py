@@ -54,7 +54,6 @@ class Deaf(threading.Thread):
 class Tomb:
     def __init__(self, door):
         build = os.environ["LYCH_BUILD"]
-        debug = os.path.dirname(build) + "/debug"
         secrets = f"{D}/secrets-{door}"
         os.makedirs(secrets, 0o700)
         name = "tomb_1" if door == "postgres" else "tomb_2"
@@ -63,7 +62,7 @@ class Tomb:
         if args:
             shutil.copy(D + "/pg/secrets/lychgate_db_of_tomb_1", secrets)
         with open(LOG, "wb") as log:
-            self.p = subprocess.Popen([debug + "/lych-tomb", "--name", name, "--data", f"{D}/data/tomb-{door}", "--work-dir", LATE,
+            self.p = subprocess.Popen([build + "/test-build/lych-tomb", "--name", name, "--data", f"{D}/data/tomb-{door}", "--work-dir", LATE,
                                        "--queue", door, *args, "--secrets", secrets, "--sandbox", build + "/lych-sandbox",
                                        "--slots", "2", "--grade", "full", "--prepare-seconds", str(PATIENCE)], stderr=log, env=ENV)
 

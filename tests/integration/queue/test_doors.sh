@@ -7,10 +7,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 build=${LYCH_BUILD:-$PWD/build/${VARIANT:-release}}
-debug=$PWD/build/debug
+test_build=$build/test-build
 for p in lych-tomb lych-vessel; do
-	if [ ! -x "$debug/$p" ]; then
-		[ "${MUST_RUN:-0}" != 1 ] || { echo "no test build ($debug/$p)"; exit 1; }
+	if [ ! -x "$test_build/$p" ]; then
+		[ "${MUST_RUN:-0}" != 1 ] || { echo "no test build ($test_build/$p)"; exit 1; }
 		exit 77
 	fi
 done
@@ -227,7 +227,7 @@ says "$dir/tomb_3.log" "LYCH-RUN-011"
 
 # --- another version, both doors, both directions
 for door in postgres vessel; do
-	tomb "$debug/lych-tomb" tomb_2 $door --speak-protocol 2
+	tomb "$test_build/lych-tomb" tomb_2 $door --speak-protocol 2
 	ended tomb_2 1
 	says "$dir/tomb_2.log" "LYCH-RUN-010.*speaks version 2, this vessel (release .*) version 1: upgrade the vessel"
 	! grep -q 'msg="ready"' "$dir/tomb_2.log" || fail "a tomb of another version was ready"
@@ -237,7 +237,7 @@ for door in postgres vessel; do
 	tomb "$build/lych-tomb" tomb_1 $door
 	says "$dir/tomb_1.log" 'msg="ready"'
 	stop vessel -TERM
-	vessel "$debug/lych-vessel" --speak-protocol 2
+	vessel "$test_build/lych-vessel" --speak-protocol 2
 	# it ran when the vessel was replaced
 	ended tomb_1 1
 	says "$dir/tomb_1.log" "LYCH-RUN-010.*tomb_1 speaks version 1, this vessel (release .*) version 2: upgrade the tomb"
