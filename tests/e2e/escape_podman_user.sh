@@ -8,7 +8,7 @@ podman import -q image.tar localhost/lychgate-escape >/dev/null || exit 1
 rm -f image.tar
 mkdir -m 700 disk
 
-# Shared memory: a neighbour of a job fills 150 MiB of it (within_limits), and has 64 unless it is said.
+# Shared memory: a neighbour of a job fills 150 MiB of it (limits_beside), and has 64 unless it is said.
 contain() { # command...
 	podman run --rm --userns=keep-id --cap-drop=all --security-opt=no-new-privileges --read-only --shm-size=512m \
 		--tmpfs /tmp:rw,exec,nosuid,nodev,mode=1777 --network=none --volume "$PWD/lychgate:/lychgate:ro" \
@@ -42,7 +42,7 @@ try() { # name, command...
 # themselves, the rest side by side.
 names=()
 for script in lychgate/tests/escape/*.sh; do
-	grep -q 'tests/support/lych.sh' "$script" || names+=("$(basename "$script" .sh)")
+	if [ -x "$script" ] && ! grep -q 'tests/support/lych.sh' "$script"; then names+=("$(basename "$script" .sh)"); fi
 done
 try_named() {
 	local where=/tmp

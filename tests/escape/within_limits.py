@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run in a job by within_limits.sh: memory that is easily counted twice, or taken for more than it is."""
+"""Run in a job by within_limits.sh and limits_beside.sh: memory that is easily counted twice, or taken for more than it is."""
 import ctypes
 import mmap
 import os
