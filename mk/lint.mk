@@ -51,10 +51,10 @@ ANALYZE_C = $(SRC_sandbox) $(SRC_common) $(wildcard common/confine/*.c common/js
 ANALYZE_FLAGS := -fanalyzer -DLYCH_ANALYZER=1 -Wno-analyzer-malloc-leak -Wno-analyzer-fd-leak -Wno-analyzer-too-complex
 
 .PHONY: check-static check-static-inner
-check-static: deps-ci ## gcc -fanalyzer, cppcheck, clang-tidy, shellcheck, codespell
-	@$(AS_USER) check-static-inner
+check-static: deps-ci ## gcc -fanalyzer, cppcheck, clang-tidy (SOAK=1: on longer paths)
+	@$(AS_USER) SOAK='$(SOAK)' check-static-inner
 check-static-inner: compile_commands.json $(B)/gen/schema.inc $(B)/gen/gate_db.inc
-	@VARIANT=$(VARIANT) tests/support/static $(B) "$(CC) $(CPPFLAGS) -std=gnu17 -O2 $(ANALYZE_FLAGS) -Werror" \
+	@SOAK='$(SOAK)' tests/support/static $(B) "$(CC) $(CPPFLAGS) -std=gnu17 -O2 $(ANALYZE_FLAGS) -Werror" \
 		"$(ANALYZE_C)" "$(ALL_C)"
 
 # ---- editors --------------------------------------------------------------------

@@ -242,7 +242,7 @@ static int sandbox(struct args *a, const struct places *p, struct err *err)
 		argv = build(program, &all, a);
 	option_list_done(&all);
 	profile_world_done(&w);
-	if (r < 0)
+	if (!argv)
 		return -1;
 	return a->print ? print(argv, err) : execute(argv, err);
 }
