@@ -201,15 +201,19 @@ e2e-bases: ## the roots that e2e boots and builds on, kept in build/e2e (root)
 
 # Sanitizers: unit tests, the corpora, and the daemons' own flows. Escape tests
 # judge the release build: a sanitizer's runtime is not what is shipped.
-.PHONY: build-asan check-asan check-inner-asan
+.PHONY: build-asan build-inner-asan check-asan check-inner-asan
+ASAN_SUITES := $(or $(SUITES),unit replay integration)
+ASAN_NEEDS := $(if $(filter-out unit replay,$(ASAN_SUITES)),all test-programs,unit-programs) build/asan/tests/support/seeded_leak
 build-asan: deps-check ## what check-asan runs
-	@tests/support/as-user make --no-print-directory -s -j2 VARIANT=asan all test-programs
+	@tests/support/as-user make --no-print-directory VARIANT=asan SUITES="$(SUITES)" build-inner-asan
+build-inner-asan:
+	@$(MAKE) -s -j2 VARIANT=asan $(ASAN_NEEDS)
 check-asan: deps-check ## unit, replay and integration with ASan and UBSan (SUITES="unit replay": some)
 	@tests/support/as-user make --no-print-directory VARIANT=asan SUITES="$(SUITES)" check-inner-asan
 check-inner-asan:
-	@$(MAKE) -s -j2 VARIANT=asan all test-programs build/asan/tests/support/seeded_leak
+	@$(MAKE) -s -j2 VARIANT=asan $(ASAN_NEEDS)
 	@tests/support/leak-is-seen build/asan/tests/support/seeded_leak
-	@VARIANT=asan tests/support/check $(or $(SUITES),unit replay integration)
+	@VARIANT=asan tests/support/check $(ASAN_SUITES)
 $(B)/tests/support/seeded_leak: $(B)/tests/support/seeded_leak.o
 	$(CC) $(LDFLAGS) -o $@ $^ -lcriterion
 
