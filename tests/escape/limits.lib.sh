@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # For tests of limits, on a machine that is busy: what stays below its limit is not ended (within), what does not is
-# (beyond). Source it in the directory of tests/escape; scratch is a job's, with within_limits.py in it.
+# (beyond). Source it at the tree's root; scratch is a job's, with within_limits.py in it.
 bin=${LYCH_BUILD:-build/release}
 sandbox=$(realpath "$bin/lych-sandbox") || exit 1
 scratch=$(mktemp -d)
 trap 'kill "$busy" 2>/dev/null; rm -rf "$scratch" "/dev/shm/within_limits.$$"' EXIT
-cp "$(dirname "$0")/within_limits.py" "$scratch/"
+cp tests/escape/within_limits.py "$scratch/"
 
 # Six that want a processor: those of the others on this machine, and as many of ours as are missing.
 keep_busy() {

@@ -5,7 +5,8 @@
 # A job under 128 MiB beside somebody else on this machine who fills shared memory meanwhile, which is not the job's; and
 # with remnants of its own beside nobody, which are: so no other test may take or free memory then. Needs Python.
 set -uo pipefail
-. "$(dirname "$0")/limits.lib.sh"
+cd "$(dirname "$0")/../.." || exit 1
+. tests/escape/limits.lib.sh
 # It begins when the job has what it wants, and what it filled is still there when the job has ended.
 beside_a_neighbour() { # command...
 	local rc=0 filled=/dev/shm/within_limits.$$ writer

@@ -5,7 +5,8 @@
 # is, under 512 MiB, on a machine that is busy. What only looks as if it did is ended. Needs Python, and
 # not to be root.
 set -uo pipefail
-. "$(dirname "$0")/limits.lib.sh"
+cd "$(dirname "$0")/../.." || exit 1
+. tests/escape/limits.lib.sh
 for grade in full floor; do
 	job=("$sandbox" --grade "$grade" --workspace "$scratch" --memory 512MiB --timeout 60 -- /usr/bin/python3 within_limits.py)
 	for what in "shared_pages 24" "shared_pages 400" "vfork ${VFORKS:-1000}" "forked 8" "forked 24" "forked 100" "ending 24" "threads_end 8"; do
