@@ -40,9 +40,28 @@ static int settings_of(pid_t pid, struct settings *s)
 	return 0;
 }
 
+/*
+ * In a PID namespace numbers begin anew. The victim's is one that no process of a job comes
+ * to, or an attempt on it might reach the job's own: where numbers are low (in a container
+ * that has just begun) some thousand are used up first.
+ */
+static pid_t fork_beyond_the_jobs(void)
+{
+	enum { BEYOND = 4096 };
+
+	for (;;) {
+		pid_t pid = fork();
+
+		if (pid <= 0 || pid >= BEYOND)
+			return pid;
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
+	}
+}
+
 static int start_victim(void)
 {
-	victim = fork();
+	victim = fork_beyond_the_jobs();
 	if (victim == 0) {
 		/* A signal ends it; its group is its own. */
 		(void)setpgid(0, 0);
