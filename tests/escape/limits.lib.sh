@@ -8,9 +8,10 @@ scratch=$(mktemp -d)
 trap 'kill "$busy" 2>/dev/null; rm -rf "$scratch" "/dev/shm/within_limits.$$"' EXIT
 cp tests/escape/within_limits.py "$scratch/"
 
-# Six that want a processor: those of the others on this machine, and as many of ours as are missing.
+# Two for each processor that want it: those of the others on this machine, and as many of ours as are missing.
 keep_busy() {
-	local want=6 running burners=()
+	local want running burners=()
+	want=$((2 * $(nproc)))
 	trap 'kill "${burners[@]}" 2>/dev/null; exit' TERM
 	while :; do
 		running=$(sed -n 's/^procs_running //p' /proc/stat)

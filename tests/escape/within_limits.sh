@@ -9,14 +9,14 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/escape/limits.lib.sh
 for grade in full floor; do
 	job=("$sandbox" --grade "$grade" --workspace "$scratch" --memory 512MiB --timeout 60 -- /usr/bin/python3 within_limits.py)
-	for what in "shared_pages 24" "shared_pages 400" "vfork ${VFORKS:-1000}" "forked 8" "forked 24" "forked 100" "ending 24" "threads_end 8"; do
+	for what in "shared_pages 24" "shared_pages 400" "vfork 1000" "forked 8" "forked 24" "forked 100" "ending 24" "threads_end 8"; do
 		# shellcheck disable=SC2086 # two words
 		within "$grade: $what" "${job[@]}" $what
 	done
 	# In a container it is refused anyway.
 	no_kcmp=("$bin/tests/support/lie" --no-kcmp --)
 	[ -z "${LYCH_NESTED:-}" ] || no_kcmp=()
-	within "$grade: vfork 300, kcmp refused" "${no_kcmp[@]}" "${job[@]}" vfork 300
+	within "$grade: vfork 100, kcmp refused" "${no_kcmp[@]}" "${job[@]}" vfork 100
 	beyond "$grade: a copy behind vfork, kcmp refused" "${no_kcmp[@]}" "${job[@]}" waitcopy 440
 done
 exit $((failed > 0))
