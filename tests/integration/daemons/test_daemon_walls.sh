@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../../.."
 . tests/support/lych.sh
 
-test_build=${LYCH_BUILD:-$PWD/build/release}/test-build
+test_build=$LYCH_BIN/test-build
 for p in lych-tomb lych-vessel lych-scribe; do
 	[ -x "$test_build/$p" ] || skip "no test build ($test_build/$p); make test-programs"
 done

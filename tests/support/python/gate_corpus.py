@@ -452,26 +452,25 @@ class Gate:
         self.p = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, head, *bodies):
-        self.send(head.encode() + b"\n" + b"".join(bodies))
-        return json.loads(self.p.stdout.readline())
-
-    def send(self, records):
-        self.p.stdin.write(records + b"flush\n")
-        self.p.stdin.flush()
+        return next(self.answers([head.encode() + b"\n" + b"".join(bodies)]))
 
     def scan_all(self, texts):
         """The answers in their order, without a change of processes for each."""
-        waiting, size, n = [], 0, 0
-        for data in (*texts, None):
-            record = b"" if data is None else b"scan %d\n" % len(data) + data
-            if n and (data is None or size + len(record) > self.AT_ONCE):
-                self.send(b"".join(waiting))
-                for _ in range(n):
-                    yield json.loads(self.p.stdout.readline())
-                waiting, size, n = [], 0, 0
+        waiting, size = [], 0
+        for data in texts:
+            record = b"scan %d\n" % len(data) + data
+            if waiting and size + len(record) > self.AT_ONCE:
+                yield from self.answers(waiting)
+                waiting, size = [], 0
             waiting.append(record)
             size += len(record)
-            n += 1
+        yield from self.answers(waiting)
+
+    def answers(self, records):
+        self.p.stdin.write(b"".join(records) + b"flush\n")
+        self.p.stdin.flush()
+        for _ in records:
+            yield json.loads(self.p.stdout.readline())
 
     def scan(self, data):
         return self.ask(f"scan {len(data)}", data)
