@@ -102,33 +102,31 @@ BIN := $(addprefix $(B)/,$(PROGRAMS) $(TOOLS))
 .PHONY: all
 all: $(BIN) ## build every program (VARIANT=release|debug|asan|fuzz|cover)
 
+# linked: a rule for program 2 in directory 1, of the objects that function 3 makes of part 4's sources.
+SOURCES_vessel := $(filter-out $(SRC_scribe) $(SRC_audit),$(SRC_vessel)) $(NET_vessel)
+SOURCES_scribe := $(SRC_scribe) $(NET_scribe)
+SOURCES_audit := $(SRC_audit) $(NET_audit)
+SOURCES_tomb := $(SRC_tomb) $(NET_tomb)
+SOURCES_secrets := $(SRC_secrets)
+SOURCES_cli := $(SRC_cli) $(NET_cli) $(MANIFEST)
+define linked
+$(1)/$(2): $$(call $(3),$$(SOURCES_$(4))) $$(OBJ_common)
+	$$(call say,LD $$@)
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LIBS_$(4))
+endef
+
 $(B)/lych-sandbox: $(call obj,$(SRC_sandbox)) $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDSANDBOX) -o $@ $^ $(LIBS_sandbox)
-$(B)/lych-vessel: $(call obj,$(filter-out $(SRC_scribe) $(SRC_audit),$(SRC_vessel)) $(NET_vessel)) $(OBJ_common)
-	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_vessel)
-$(B)/lych-scribe: $(call obj,$(SRC_scribe) $(NET_scribe)) $(OBJ_common)
-	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_scribe)
-$(B)/lych-audit: $(call obj,$(SRC_audit) $(NET_audit)) $(OBJ_common)
-	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_audit)
-$(B)/lych-tomb: $(call obj,$(SRC_tomb) $(NET_tomb)) $(OBJ_common)
-	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tomb)
+$(foreach p,vessel scribe audit tomb,$(eval $(call linked,$(B),lych-$(p),obj,$(p))))
+$(eval $(call linked,$(B),lych-secret-driver,obj,secrets))
+$(eval $(call linked,$(B),lych,obj,cli))
 $(B)/lych-probe: $(B)/cli/probe/probe.o
 	$(CC) $(LDFLAGS) -o $@ $^
-$(B)/lych-secret-driver: $(call obj,$(SRC_secrets)) $(OBJ_common)
-	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_secrets)
 $(B)/tools/lych-ask $(B)/tools/lych-fetch: $(B)/tools/lych-%: $(B)/job/%.o $(call obj,$(filter-out $(MAINS),$(SRC_job))) $(OBJ_common)
 	@mkdir -p $(@D)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDSANDBOX) -o $@ $^
-$(B)/lych: $(call obj,$(SRC_cli) $(NET_cli) $(MANIFEST)) $(OBJ_common)
-	$(call say,LD $@)
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_cli)
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)

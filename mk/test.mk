@@ -97,10 +97,8 @@ $(NEXT_C:%.c=$(NEXT)/%.o): $(NEXT)/%.o: %.c $(NEXT)/src/schema.inc
 	@mkdir -p $(@D)
 	$(call say,CC $@)
 	$(Q)c=$(NEXT)/src/$<; [ -e "$$c" ] || c=$<; $(CC) -I$(NEXT)/src $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ "$$c"
-$(NEXT)/lych-vessel: $(call next_obj,$(filter-out $(SRC_scribe) $(SRC_audit),$(SRC_vessel)) $(NET_vessel)) $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_vessel)
-$(NEXT)/lych: $(call next_obj,$(SRC_cli) $(NET_cli) $(MANIFEST)) $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_cli)
+$(eval $(call linked,$(NEXT),lych-vessel,next_obj,vessel))
+$(eval $(call linked,$(NEXT),lych,next_obj,cli))
 $(NEXT)/complete: $(NEXT)/lych $(NEXT)/lych-vessel $(addprefix $(B)/,$(NEXT_REST))
 	@mkdir -p $(NEXT)/tools
 	for p in $(NEXT_REST); do ln -f $(B)/$$p $(NEXT)/$$p; done
@@ -118,12 +116,7 @@ $(TEST_BUILD_C:%.c=$(TEST_BUILD)/%.o): $(TEST_BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC $@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DLYCH_TEST_BUILD=1 -MMD -MP -c -o $@ $<
-$(TEST_BUILD)/lych-tomb: $(call test_build_obj,$(SRC_tomb) $(NET_tomb)) $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tomb)
-$(TEST_BUILD)/lych-vessel: $(call test_build_obj,$(filter-out $(SRC_scribe) $(SRC_audit),$(SRC_vessel)) $(NET_vessel)) $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_vessel)
-$(TEST_BUILD)/lych-scribe: $(call test_build_obj,$(SRC_scribe) $(NET_scribe)) $(OBJ_common)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_scribe)
+$(foreach p,vessel scribe tomb,$(eval $(call linked,$(TEST_BUILD),lych-$(p),test_build_obj,$(p))))
 
 # Fuzz targets: libFuzzer's main in the fuzz variant, elsewhere one that replays files.
 ifeq ($(VARIANT),fuzz)
