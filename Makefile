@@ -111,6 +111,7 @@ SOURCES_secrets := $(SRC_secrets)
 SOURCES_cli := $(SRC_cli) $(NET_cli) $(MANIFEST)
 define linked
 $(1)/$(2): $$(call $(3),$$(SOURCES_$(4))) $$(OBJ_common)
+	@mkdir -p $$(@D)
 	$$(call say,LD $$@)
 	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LIBS_$(4))
 endef
@@ -137,11 +138,10 @@ $(B)/%.o: %.c
 # The migrations travel inside the vessel, in order: vessel/db/schema/NNNN_name.sql, or NNNN_name/NN_what.sql.
 $(B)/vessel/db/migrate.o: $(B)/gen/schema.inc
 MIGRATIONS := $(sort $(wildcard vessel/db/schema/[0-9]*))
-# A directory's time is new in each copy of the tree: what it holds decides.
+# A directory's time is new in each copy of the tree: what it holds decides. Tests run `make install` side by side.
 $(B)/gen/schema.inc: $(MIGRATIONS) $(wildcard vessel/db/schema/*/*.sql) tests/support/embed-sql
 	@mkdir -p $(@D)
-	@tests/support/embed-sql $(MIGRATIONS) > $@.new
-	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	@new=$@.$$$$; tests/support/embed-sql $(MIGRATIONS) > $$new; if cmp -s $$new $@; then rm $$new; else mv $$new $@; fi
 
 # ---- more targets live beside what they serve ------------------------------
 include $(wildcard mk/*.mk)
