@@ -27,8 +27,6 @@ const struct secret_info secret_manifest[] = {
 	 "that tomb's own login: five functions and no table"},
 	{"lychgate_work_of_*", CONSUMER_TOMB, ROTATE_TOMB, false,
 	 "that tomb's own bearer on the work socket"},
-	{"lychgate_signing", CONSUMER_VESSEL, ROTATE_RESTART, false,
-	 "signs receipts (no release reads it yet)"},
 	{"portal_*", CONSUMER_EGRESS, ROTATE_GIVEN, false,
 	 "a provider's API key, for the egress workers of the portals that name it"},
 };

@@ -116,10 +116,9 @@ static int print_rules(const struct json *answer, bool tested, struct err *err)
 		return -1;
 	if (json_arr_len(rules) == 0)
 		return 0;
-	table_init(&t, tested ? 5 : 6);
+	table_init(&t, tested ? 4 : 5);
 	table_cell(&t, "RULE");
 	table_cell(&t, "ACTION");
-	table_cell(&t, "WHOSE");
 	table_cell(&t, "TARGET");
 	table_cell(&t, tested ? "HERE" : "REASON");
 	if (!tested)
@@ -134,9 +133,6 @@ static int print_rules(const struct json *answer, bool tested, struct err *err)
 		table_cell(&t, num);
 		put_action(&b, rule);
 		table_cell(&t, buf_str(&b));
-		table_cell(&t, *render_text_of(rule, "identity")
-				       ? render_text_of(rule, "identity")
-				       : "anybody");
 		buf_reset(&b);
 		put_target(&b, rule);
 		table_cell_whole(&t, buf_str(&b));

@@ -107,7 +107,7 @@ static void put_rule(struct buf *b, const struct conf_broker *c,
 	if (rule->action == WARD_LIMIT)
 		buf_addf(b, " %" PRIu64 " in %" PRIu64 " s", rule->limit_count,
 			 rule->limit_window_usec / USEC_PER_SEC);
-	buf_addf(b, ", %s: ", rule->identity ? rule->identity : "anybody");
+	buf_adds(b, ": ");
 	switch (rule->target) {
 	case WARD_PORTAL:
 		buf_addf(b, "portal %s (%s)", rule->name,

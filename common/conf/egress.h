@@ -97,18 +97,17 @@ struct conf_registry {
 };
 
 /* In order of strictness: the later one wins. */
-enum ward_action { WARD_ALLOW, WARD_LIMIT, WARD_HOLD, WARD_DENY, WARD_ACTION_MAX_ };
+enum ward_action { WARD_ALLOW, WARD_LIMIT, WARD_DENY, WARD_ACTION_MAX_ };
 enum ward_scheme { WARD_HTTPS, WARD_HTTP, WARD_ANY_SCHEME };
 enum ward_target { WARD_PORTAL, WARD_REGISTRY, WARD_HOST };
 
 /*
  * One rule. What an allow or limit leaves out is read narrowly (https, its default port,
- * GET and HEAD), what a hold or deny leaves out widely (any).
+ * GET and HEAD), what a deny leaves out widely (any).
  */
 struct conf_rule {
 	enum ward_target target;
 	enum ward_action action;
-	char *identity; /* NULL: whoever asks */
 	char *name;	/* a portal's; "npm" or "pypi"; of WARD_HOST: the host */
 	bool is_suffix; /* the host stood as "*.name" */
 	bool is_address;

@@ -146,7 +146,7 @@ void conf_addresses_done(struct conf_addresses *a);
 
 /* ---- ward.c ---- */
 struct raw_rule {
-	char *identity, *portal, *registry, *host, *scheme, *port, *method, *path;
+	char *portal, *registry, *host, *scheme, *port, *method, *path;
 	char *action, *limit, *credential, *reason;
 	char **addresses;
 	unsigned addresses_count;

@@ -97,7 +97,7 @@ static const char template[] =
 	"#     models:\n"
 	"#       - {name: small, input: \"0\", output: \"0\"}\n"
 	"#\n"
-	"# The strictest rule that matches wins: deny, hold, limit, allow. "
+	"# The strictest rule that matches wins: deny, limit, allow. "
 	"Without "
 	"one:\n"
 	"# denied. A host is exact, or \"*.\" before two labels or more.\n"

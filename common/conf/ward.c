@@ -14,14 +14,12 @@
 /* With the longest host, scheme and port it is a URL still (URL_BYTES_MAX). */
 #define CONF_RULE_PATH_MAX 3800
 #define REASON_MAX_BYTES 200
-#define IDENTITY_MAX_BYTES 64
 #define LIMIT_COUNT_MAX 1000000
 
 static const cyaml_schema_value_t string_schema = {
 	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char *, 1, CONF_VALUE_MAX),
 };
 static const cyaml_schema_field_t rule_fields[] = {
-	CONF_STR("identity", raw_rule, identity),
 	CONF_STR("portal", raw_rule, portal),
 	CONF_STR("registry", raw_rule, registry),
 	CONF_STR("host", raw_rule, host),
@@ -43,7 +41,6 @@ const cyaml_schema_value_t conf_rule_schema = {
 static const char *const actions[] = {
 	[WARD_ALLOW] = "allow",
 	[WARD_LIMIT] = "limit",
-	[WARD_HOLD] = "hold",
 	[WARD_DENY] = "deny",
 };
 
@@ -65,7 +62,7 @@ static int read_action(const struct conf_item *item, const char *value,
 			*ret = (enum ward_action)i;
 			return 0;
 		}
-	return conf_fail_item(item, "action", "allow, limit, hold or deny");
+	return conf_fail_item(item, "action", "allow, limit or deny");
 }
 
 /* "60/min", "10/hour", "500/day" */
@@ -290,28 +287,11 @@ static int read_target(const struct conf_item *item, const struct raw_rule *raw,
 			      "npm or pypi, and registries must name its URL");
 }
 
-static int read_identity(const struct conf_item *item, const char *value, char **ret)
-{
-	size_t len = value ? strlen(value) : 0;
-
-	if (!value)
-		return 0;
-	if (len > IDENTITY_MAX_BYTES || strchr("._-", value[0]) ||
-	    strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789._-") != len)
-		return conf_fail_item(
-			item, "identity",
-			"lower-case letters, digits and ._- (not in front), "
-			"at most 64");
-	*ret = xstrdup(value);
-	return 0;
-}
-
 static int read_rule(const struct conf_item *item, const struct raw_rule *raw,
 		     const struct conf_broker *b, struct conf_rule *rule)
 {
 	rule->line = conf_item_line(item);
 	if (read_action(item, raw->action, &rule->action) < 0 ||
-	    read_identity(item, raw->identity, &rule->identity) < 0 ||
 	    read_target(item, raw, b, rule) < 0 ||
 	    read_limit(item, raw->limit, rule) < 0 ||
 	    read_credential(item, raw->credential, b, rule) < 0)
@@ -343,7 +323,6 @@ void conf_ward_done(struct conf_broker *b)
 	for (size_t i = 0; i < b->n_rules; i++) {
 		struct conf_rule *rule = &b->rule[i];
 
-		free(rule->identity);
 		free(rule->name);
 		free(rule->method);
 		free(rule->path);

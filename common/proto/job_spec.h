@@ -16,10 +16,10 @@
 #define SPEC_KEYS                                                                        \
 	"request_id", "argv", "script", "interpreter", "stdin", "stdin_blob",            \
 		"stdin_base64", "files", "input", "env", "limits", "network", "egress",  \
-		"profile", "artifacts", "privacy", "priority", "retry", "deps",          \
-		"explain", SPEC_LATER_KEYS
+		"profile", "artifacts", "priority", "retry", "deps", "explain",          \
+		SPEC_LATER_KEYS
 /* Of a later version: refused unless they ask for nothing. */
-#define SPEC_LATER_KEYS "grants", "gates"
+#define SPEC_LATER_KEYS "grants", "gates", "privacy"
 #define SPEC_FILE_KEYS "path", "content", "base64", "blob", "mode"
 #define SPEC_LIMIT_KEYS                                                                  \
 	"memory_bytes", "disk_bytes", "output_bytes", "timeout_ms", "processes", "cpus"

@@ -31,7 +31,7 @@ static void check_witness(const struct conf_rule *r)
 	assert(buf_ok(&text));
 	assert(url_parse(text.data, text.len, &u, &why, NULL) == 0);
 	path = xstrndup(u.target, u.path_len);
-	ask = (struct ward_ask){.identity = r->identity ? r->identity : "owner",
+	ask = (struct ward_ask){.identity = "owner",
 				.target = WARD_HOST,
 				.https = u.https,
 				.host = u.host,

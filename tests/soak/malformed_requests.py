@@ -54,7 +54,7 @@ ANTHROPIC_STREAM = {"model": "m", "max_tokens": 20, "system": "s", "messages": [
 SPEC = {"request_id": "@ID@", "argv": ["true", "x"], "stdin": "s", "files": [
     {"path": "a/b", "content": "c", "mode": "0755"}, {"path": "d", "base64": "AA=="}, {"path": "e", "blob": SHA}], "env": {"A": "b"},
     "limits": {"memory_bytes": 67108864, "disk_bytes": 67108864, "output_bytes": 1000000, "timeout_ms": 60000, "processes": 9, "cpus": 1},
-    "network": "loopback", "egress": "registry", "profile": "candidate", "artifacts": ["*.txt", "d/**"], "privacy": "public", "priority": 50,
+    "network": "loopback", "egress": "registry", "profile": "candidate", "artifacts": ["*.txt", "d/**"], "priority": 50,
     "retry": "never", "explain": False, "deps": {"pypi": ["x==1.0"], "npm": ["y@1.0.0"]}, "grants": [], "gates": []}
 SCRIPT = {"request_id": "@ID@", "script": "true", "interpreter": "/bin/sh", "stdin_base64": "AA==", "egress": "none", "retry": "on_lost",
           "deps": {"npm_lock": {"lockfileVersion": 3, "packages": {"": {"dependencies": {"y": "^1.0.0"}}, "node_modules/y": {

@@ -274,8 +274,7 @@ static int parse_modes(const struct json *obj, struct tomb_spec *s, struct err *
 			return err_set_id(err, ERRID_SPEC_ENV,
 					  "env: %s is the broker's with egress %s",
 					  s->env[i].name, egress);
-	if (!str_eq(profile, "candidate") && !str_eq(profile, "read") &&
-	    !str_eq(profile, "verify"))
+	if (!str_eq(profile, "candidate") && !str_eq(profile, "read"))
 		return err_set_id(err, ERRID_SPEC_RANGE, "profile: %.16s", profile);
 	s->loopback = str_eq(network, "loopback");
 	s->read_only = str_eq(profile, "read");

@@ -309,19 +309,15 @@ static int read_word(const struct spec *s, const char *key, const char *const *w
 static int read_words(struct spec *s, struct err *err)
 {
 	static const char *const networks[] = {"loopback", "none", NULL};
-	static const char *const profiles[] = {"candidate", "read", "verify", NULL};
-	static const char *const labels[] = {"public", "internal", "private",
-					     "restricted", NULL};
+	static const char *const profiles[] = {"candidate", "read", NULL};
 	static const char *const retries[] = {"on_lost", "never", NULL};
 	const char *network = "loopback", *egress = "none", *retry = "on_lost";
 	uint64_t priority = 50;
 
 	s->profile = "candidate";
-	s->privacy = "restricted";
 	if (read_word(s, "network", networks, &network, err) < 0 ||
 	    json_get_str(s->root, "egress", false, 64, &egress, err) < 0 ||
 	    read_word(s, "profile", profiles, &s->profile, err) < 0 ||
-	    read_word(s, "privacy", labels, &s->privacy, err) < 0 ||
 	    read_word(s, "retry", retries, &retry, err) < 0 ||
 	    json_get_bool(s->root, "explain", false, &s->explain, err) < 0 ||
 	    json_get_u64(s->root, "priority", false, 0, 100, &priority, err) < 0)

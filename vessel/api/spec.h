@@ -47,7 +47,7 @@ struct spec {
 	bool network_loopback;
 	struct deps deps;
 	enum egress_mode egress;
-	const char *profile, *privacy;
+	const char *profile;
 	const char **artifacts;
 	size_t n_artifacts;
 	unsigned priority;

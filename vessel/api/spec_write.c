@@ -108,7 +108,6 @@ int spec_write(const struct spec *s, struct buf *out, struct err *err)
 	jsonw_kstr(&w, "egress", egress_mode_name(s->egress));
 	jsonw_kstr(&w, "profile", s->profile);
 	write_strings(&w, "artifacts", s->artifacts, s->n_artifacts);
-	jsonw_kstr(&w, "privacy", s->privacy);
 	jsonw_ku64(&w, "priority", s->priority);
 	jsonw_kstr(&w, "retry", s->retry_on_lost ? "on_lost" : "never");
 	write_deps(&w, s);

@@ -62,7 +62,6 @@ static void write_rule(struct jsonw *w, const struct conf_rule *rule, size_t at)
 	jsonw_ku64(w, "number", at + 1);
 	jsonw_ku64(w, "line", rule->line);
 	jsonw_kstr(w, "action", ward_action_name(rule->action));
-	kstr_or_null(w, "identity", rule->identity);
 	if (rule->target == WARD_HOST)
 		write_host(w, rule);
 	else

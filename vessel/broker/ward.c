@@ -10,11 +10,6 @@
 
 #include <string.h>
 
-static bool is_strict(enum ward_action a)
-{
-	return a == WARD_HOLD || a == WARD_DENY;
-}
-
 void ward_ask_portal(const struct conf_portal *p, const char *identity,
 		     struct ward_ask *ret)
 {
@@ -116,7 +111,7 @@ static bool path_matches(const struct conf_rule *rule, const char *path)
 {
 	if (!rule->path)
 		return true;
-	if (is_strict(rule->action))
+	if (rule->action == WARD_DENY)
 		return prefix_matches(rule->path, path) ||
 		       ward_path_is_within(path, rule->path);
 	return prefix_matches(rule->path, path) && !ward_path_may_climb(path);
@@ -127,7 +122,7 @@ static bool path_matches(const struct conf_rule *rule, const char *path)
 static bool target_matches(const struct conf_rule *rule, const struct ward_ask *ask)
 {
 	if (rule->target == WARD_HOST)
-		return ask->target == WARD_HOST || is_strict(rule->action);
+		return ask->target == WARD_HOST || rule->action == WARD_DENY;
 	return ask->target == rule->target && str_eq(ask->name, rule->name);
 }
 
@@ -139,8 +134,6 @@ static bool method_matches(const char *rule, const char *method)
 
 enum ward_match ward_match(const struct conf_rule *rule, const struct ward_ask *ask)
 {
-	if (rule->identity && !str_eq(rule->identity, ask->identity))
-		return WARD_OTHER_IDENTITY;
 	if (!target_matches(rule, ask))
 		return WARD_OTHER_TARGET;
 	if (rule->target != WARD_HOST)
@@ -160,7 +153,6 @@ const char *ward_match_text(enum ward_match m)
 {
 	static const char *const texts[] = {
 		[WARD_MATCHES] = "matches",
-		[WARD_OTHER_IDENTITY] = "another identity",
 		[WARD_OTHER_TARGET] = "another target",
 		[WARD_OTHER_HOST] = "another host",
 		[WARD_OTHER_SCHEME] = "another scheme",
@@ -223,10 +215,8 @@ static int refuse(const struct ward_ask *ask, const struct ward_verdict *v,
 		return err_set_id(err, ERRID_WARD_NOT_ALLOWED,
 				  "not_allowed: no rule allows %s %.253s to this job",
 				  targets[ask->target], what);
-	return err_set_id(
-		err, v->action == WARD_HOLD ? ERRID_WARD_HELD : ERRID_WARD_DENIED,
-		"%s: rule %u of the ward%s%s", v->action == WARD_HOLD ? "held" : "denied",
-		v->number, reason ? ": " : "", reason ? reason : "");
+	return err_set_id(err, ERRID_WARD_DENIED, "denied: rule %u of the ward%s%s",
+			  v->number, reason ? ": " : "", reason ? reason : "");
 }
 
 int ward_decide(const struct conf_broker *b, const struct ward_ask *ask,
@@ -248,7 +238,7 @@ int ward_decide(const struct conf_broker *b, const struct ward_ask *ask,
 			v.action = rule->action;
 		}
 	}
-	if (!v.rule || is_strict(v.action)) {
+	if (!v.rule || v.action == WARD_DENY) {
 		*ret = v;
 		return refuse(ask, &v, err);
 	}
@@ -266,8 +256,7 @@ static bool rule_could(const struct conf_broker *b, const struct conf_rule *rule
 	struct ward_verdict v;
 	struct ward_ask ask;
 
-	if (is_strict(rule->action) ||
-	    (rule->identity && !str_eq(rule->identity, identity)) ||
+	if (rule->action == WARD_DENY ||
 	    (rule->target == WARD_REGISTRY) != (egress == EGRESS_REGISTRY))
 		return false;
 	switch (rule->target) {

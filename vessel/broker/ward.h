@@ -4,9 +4,9 @@
  * The ward: may this identity ask that portal, that registry, that URL? A pure decision
  * over the rules of codex.yaml, and beside it the one thing that has a memory, the rates.
  *
- * Every rule that matches is looked at; the strictest wins (deny, hold, limit, allow).
- * No rule: denied. A strict rule (deny, hold) is read widely: one about a host matches
- * portals and registries at that host too, and its path matches however the request
+ * Every rule that matches is looked at; the strictest wins (deny, limit, allow).
+ * No rule: denied. One that denies is read widely: if about a host it a host matches
+ * portals and registries there too, and its path matches however the request
  * spells it (ward_path.h); a permitting one is read narrowly, byte by byte. So adding a rule that is
  * stricter never permits anything that was refused.
  */
@@ -60,7 +60,6 @@ MUST_CHECK int ward_decide(const struct conf_broker *b, const struct ward_ask *a
 /* Why one rule matches or does not. */
 enum ward_match {
 	WARD_MATCHES,
-	WARD_OTHER_IDENTITY,
 	WARD_OTHER_TARGET,
 	WARD_OTHER_HOST,
 	WARD_OTHER_SCHEME,

@@ -45,7 +45,7 @@ for verb in "config check" "up --detach"; do
 done
 # the way that the file names is the way to allow it
 sed -i '/^# From the npm/,$ { s/^# ward:$/ward:/; s/^#   - {registry: npm/  - {registry: npm/ }' "$LYCH_CONFIG"
-lych config check | grep -q 'rule 1, allow, anybody: registry npm' || fail "$(lych config check)"
+lych config check | grep -q 'rule 1, allow: registry npm' || fail "$(lych config check)"
 # a rule that no URL can match is refused with its line, and one label is a name
 cp -p "$LYCH_CONFIG" "$LYCH_TMP/codex.good"
 hostless() { # HOST: as the last rule
@@ -57,9 +57,9 @@ for host in api.example.9x a.xn--zz 127.1; do
 	refused "config check: $host" "line $(wc -l <"$LYCH_CONFIG"): ward, entry 2: host: " lych config check
 done
 hostless build-host
-lych config check | grep -q 'rule 2, allow, anybody: GET https://build-host:443/' || fail "$(lych config check)"
+lych config check | grep -q 'rule 2, allow: GET https://build-host:443/' || fail "$(lych config check)"
 hostless '"2001:db8::1"'
-lych config check | grep -qF 'rule 2, allow, anybody: GET https://[2001:db8::1]:443/' || fail "$(lych config check)"
+lych config check | grep -qF 'rule 2, allow: GET https://[2001:db8::1]:443/' || fail "$(lych config check)"
 cp -p "$LYCH_TMP/codex.good" "$LYCH_CONFIG"
 
 # --- a real one
@@ -84,13 +84,13 @@ ward:
   - {portal: main, action: limit, limit: 60/min}
   - {host: docs.example.org, path: /api, action: allow, reason: "reference"}
   - {host: "*.example.org", path: /api/private, action: deny, reason: "not ours"}
-  - {portal: local, identity: guest, action: allow}
+  - {portal: local, action: deny}
   - {host: build-host, action: allow}
 END
 lych up --detach || fail up
 
 # --- the ward, listed and explained
-lych ward list | grep -q '^2 *allow *anybody *https://docs.example.org:443/api GET *reference' || fail "list: $(lych ward list)"
+lych ward list | grep -q '^2 *allow *https://docs.example.org:443/api GET *reference' || fail "list: $(lych ward list)"
 is "list --json" 5 "$(lych ward list --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["rules"]))')"
 is "no such verb" 2 "$(lych ward grant x >/dev/null 2>&1; echo $?)"
 lych ward test https://docs.example.org/api/x >"$LYCH_TMP/out" || fail "not permitted: $(cat "$LYCH_TMP/out")"
@@ -115,7 +115,7 @@ done
 refused "its reason is told" "not ours" lych ward test https://docs.example.org/api/private
 refused "no URL" LYCH-FETCH-001 lych ward test https://user@docs.example.org/api
 refused "a dot segment" LYCH-FETCH-001 lych ward test https://docs.example.org/api/../x
-refused "a portal of another's" LYCH-WARD-001 lych ward test local
+refused "a portal that a rule denies" LYCH-WARD-002 lych ward test local
 refused "no such portal" LYCH-WARD-007 lych ward test nobody
 refused "no such registry" LYCH-WARD-007 lych ward test registry:npm
 is "a portal" 0 "$(lych ward test main >/dev/null; echo $?)"

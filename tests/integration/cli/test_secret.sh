@@ -253,9 +253,9 @@ refused "one is there" LYCH-SECRET-006 lych secret set lychgate_work --generate 
 echo 'another application, with blanks' | podman secret create other_app - >/dev/null
 is "other applications' secrets are none of ours" "" "$(bad podman)"
 podman secret inspect --showsecret --format '{{.SecretData}}' lychgate_work >"$LYCH_TMP/value"
-tr -d '\n' <"$LYCH_TMP/value" | podman secret create lychgate_signing - >/dev/null
-is "one value under two names" "lychgate_signing lychgate_work" "$(bad podman)"
-podman secret rm lychgate_signing || fail rm
+tr -d '\n' <"$LYCH_TMP/value" | podman secret create portal_same - >/dev/null
+is "one value under two names" "lychgate_work portal_same" "$(bad podman)"
+podman secret rm portal_same || fail rm
 is "rotate, the pod stopped" 1 "$(lych secret rotate lychgate_work --store=podman | grep -c 'next start')"
 podman secret inspect --showsecret --format '{{.SecretData}}' lychgate_work | cmp -s - "$LYCH_TMP/value" && fail "not rotated"
 touch "$HOME/pod-runs"

@@ -257,8 +257,9 @@ static const struct bad bads[] = {
 	{RULE("{host: a.example, action: limit, limit: 5/s}"), RULE_LINE ": limit"},
 	{RULE("{host: a.example, action: limit, limit: 5}"), RULE_LINE ": limit"},
 	{RULE("{host: a.example, action: limit, limit: /min}"), RULE_LINE ": limit"},
-	{RULE("{portal: main, identity: Owner, action: allow}"), RULE_LINE ": identity"},
-	{RULE("{portal: main, identity: \"*\", action: allow}"), RULE_LINE ": identity"},
+	/* there is nobody yet whom these could mean, or who could be asked */
+	{RULE("{portal: main, identity: owner, action: allow}"), "identity"},
+	{RULE("{portal: main, action: hold}"), RULE_LINE ": action"},
 	{RULE("{portal: main, credential: main, action: allow}"),
 	 RULE_LINE ": credential"},
 	{RULE("{host: api.example.com, credential: x, action: allow}"),
@@ -409,12 +410,12 @@ Test(conf_egress, a_wildcard_of_one_owner_is_allowed_and_of_any_denied)
 		RULE("{host: \"*.www.ck\", action: allow}"),
 		RULE("{host: \"*.internal.home\", action: allow}"),
 		RULE("{host: \"*.co.uk\", action: deny}"),
-		RULE("{host: \"*.github.io\", action: hold}"),
+		RULE("{host: \"*.github.io\", action: deny}"),
 		RULE("{host: raw.githubusercontent.com, action: allow}"),
 		RULE("{host: co.uk, action: allow}"),
 		RULE("{host: a.xn--bcher-kva.example, action: allow}"),
 		RULE("{host: build-host, action: allow}"),
-		RULE("{host: xn--bcher-kva, action: hold}"),
+		RULE("{host: xn--bcher-kva, action: deny}"),
 		RULE("{host: \"*.com\", action: deny}"),
 	};
 
@@ -472,11 +473,11 @@ Test(conf_egress, what_an_allow_leaves_out_is_narrow_and_a_deny_wide)
 	static const char text[] = PORTAL
 		"registries: {npm: {url: \"https://npm.example.org\"}}\n"
 		"ward:\n"
-		"- {portal: main, identity: owner, action: limit, limit: 60/min}\n"
+		"- {portal: main, action: limit, limit: 60/min}\n"
 		"# a comment between\n"
 		"- {registry: npm, action: allow}\n"
 		"- {host: a.example.org, action: allow}\n"
-		"- {host: \"*.example.org\", scheme: http, action: hold, reason: \"ask, "
+		"- {host: \"*.example.org\", scheme: http, action: deny, reason: \"ask, "
 		"first\"}\n"
 		"- {host: a.example.org, action: deny}\n"
 		"- host: api.example.com\n"
@@ -493,7 +494,6 @@ Test(conf_egress, what_an_allow_leaves_out_is_narrow_and_a_deny_wide)
 	cr_assert_eq(c.broker.n_rules, 7);
 	r = c.broker.rule;
 	cr_expect(r[0].target == WARD_PORTAL && r[0].action == WARD_LIMIT);
-	cr_expect_str_eq(r[0].identity, "owner");
 	cr_expect(r[0].limit_count == 60 && r[0].limit_window_usec == 60 * USEC_PER_SEC);
 	cr_expect_eq(r[0].line, 11);
 	cr_expect(r[1].target == WARD_REGISTRY && r[1].line == 13);

@@ -209,8 +209,8 @@ Test(tomb_spec, canonical_defaults_are_accepted)
 		      ","
 		      "\"input\":null,\"env\":{},\"deps\":[],\"limits\":{},\"network\":"
 		      "\"loopback\",\"egress\":\"none\",\"grants\":[],\"profile\":"
-		      "\"candidate\",\"gates\":{},\"artifacts\":[],\"privacy\":"
-		      "\"restricted\",\"priority\":50,\"retry\":\"on_lost\"}",
+		      "\"candidate\",\"gates\":{},\"artifacts\":[],"
+		      "\"priority\":50,\"retry\":\"on_lost\"}",
 		      &s),
 		0);
 	cr_assert_null(s.stdin_data);

@@ -70,7 +70,8 @@ static struct refusal refusals[] = {
 	R("{" ARGV ",\"network\":\"host\"}", SPEC_RANGE),
 	R("{" ARGV ",\"profile\":\"root\"}", SPEC_RANGE),
 	R("{" ARGV ",\"retry\":\"always\"}", SPEC_RANGE),
-	R("{" ARGV ",\"privacy\":\"\"}", SPEC_RANGE),
+	R("{" ARGV ",\"profile\":\"verify\"}", SPEC_RANGE),
+	R("{" ARGV ",\"privacy\":\"public\"}", SPEC_UNSUPPORTED),
 	R("{" ARGV ",\"explain\":1}", SPEC_TYPE),
 	R("{" ARGV ",\"explain\":\"yes\"}", SPEC_TYPE),
 	R("{" ARGV ",\"explain\":null}", SPEC_TYPE),
@@ -284,7 +285,7 @@ Test(spec_json, defaults_are_written_out)
 		"\"output_bytes\":67108864,\"timeout_ms\":600000,\"processes\":256,"
 		"\"cpus\":1},"
 		"\"network\":\"loopback\",\"egress\":\"none\",\"profile\":\"candidate\","
-		"\"artifacts\":[],\"privacy\":\"restricted\",\"priority\":50,"
+		"\"artifacts\":[],\"priority\":50,"
 		"\"retry\":\"on_lost\"}");
 	free(c);
 }
@@ -365,7 +366,7 @@ Test(spec_json, egress_is_taken_where_the_ward_could_permit_something)
 		"version: \"1\"\n"
 		"registries: {npm: {url: \"https://npm.example.org\"}}\n"
 		"ward:\n- {host: a.example, action: allow}\n"
-		"- {registry: npm, identity: guest, action: allow}\n";
+		"- {registry: npm, action: deny}\n";
 	static const char brokered[] = "{" ARGV ",\"egress\":\"brokered\"}";
 	static const char registry[] = "{" ARGV ",\"egress\":\"registry\"}";
 	cleanup_spec struct spec s = {0};
@@ -376,7 +377,7 @@ Test(spec_json, egress_is_taken_where_the_ward_could_permit_something)
 	buf_init(&out, SPEC_MAX_BYTES);
 	cr_assert(conf_parse(text, strlen(text), &conf, &err) == 0, "%s", err.msg);
 	cr_expect(spec_parse(registry, strlen(registry), &conf, &s, &err) < 0);
-	cr_expect_eq(err.id, ERRID_WARD_EMPTY, "the rule is another's");
+	cr_expect_eq(err.id, ERRID_WARD_EMPTY, "its only rule denies");
 	cr_assert(spec_parse(brokered, strlen(brokered), &conf, &s, &err) == 0, "%s",
 		  err.msg);
 	cr_expect_eq(s.egress, EGRESS_BROKERED);

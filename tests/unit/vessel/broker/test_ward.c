@@ -130,8 +130,8 @@ static const struct row rows[] = {
 	{ALLOW_API "- {host: api.allowed.example, action: deny, reason: \"not now\"}\n",
 	 "POST", true, "api.allowed.example", 443, "/",
 	 "denied: rule 3 of the ward: not now"},
-	{ALLOW_API "- {host: \"*.allowed.example\", action: hold}\n", "GET", true,
-	 "api.allowed.example", 443, "/", "held: rule 3"},
+	{ALLOW_API "- {host: \"*.allowed.example\", action: deny}\n", "GET", true,
+	 "api.allowed.example", 443, "/", "denied: rule 3"},
 	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
 	 true, "api.allowed.example", 443, "/admin/x", "denied"},
 	{ALLOW_API "- {host: api.allowed.example, path: /admin, action: deny}\n", "GET",
@@ -178,16 +178,10 @@ static const struct row rows[] = {
 	 true, "api.allowed.example", 443, "/administration", "allow"},
 	{ALLOW_API "- {host: api.allowed.example, port: 8443, action: deny}\n", "GET",
 	 true, "api.allowed.example", 443, "/", "allow"},
-	/* another's rule is not ours; another's deny neither */
-	{"- {host: a.example, identity: guest, action: allow}\n", "GET", true,
-	 "a.example", 443, "/", "not_allowed"},
-	{"- {host: a.example, action: allow}\n"
-	 "- {host: a.example, identity: guest, action: deny}\n",
-	 "GET", true, "a.example", 443, "/", "allow"},
-	/* deny is stricter than hold, wherever they stand */
-	{"- {host: a.example, action: deny}\n- {host: a.example, action: hold}\n", "GET",
+	/* deny is stricter than allow, wherever they stand */
+	{"- {host: a.example, action: deny}\n- {host: a.example, action: allow}\n", "GET",
 	 true, "a.example", 443, "/", "denied: rule 1"},
-	{"- {host: a.example, action: hold}\n- {host: a.example, action: deny}\n", "GET",
+	{"- {host: a.example, action: allow}\n- {host: a.example, action: deny}\n", "GET",
 	 true, "a.example", 443, "/", "denied: rule 2"},
 	/* an address and http are allowed by who names them */
 	{"- {host: 10.0.0.1, action: allow}\n", "GET", true, "10.0.0.1", 443, "/",
@@ -246,16 +240,14 @@ Test(ward, judges_portals)
 		{"- {registry: npm, action: allow}\n", "main", "not_allowed"},
 		{"- {host: api.example.com, method: POST, action: allow}\n", "main",
 		 "not_allowed"},
-		{"- {portal: main, identity: guest, action: allow}\n", "main",
-		 "not_allowed"},
-		{"- {portal: main, action: allow}\n- {portal: main, action: hold}\n",
-		 "main", "held"},
+		{"- {portal: main, action: allow}\n- {portal: main, action: deny}\n",
+		 "main", "denied: rule 2"},
 		{"- {portal: main, action: allow}\n- {host: api.example.com, action: "
 		 "deny}\n",
 		 "main", "denied: rule 2"},
 		{"- {portal: main, action: allow}\n- {host: \"*.example.com\", action: "
-		 "hold}\n",
-		 "main", "held"},
+		 "deny}\n",
+		 "main", "denied: rule 2"},
 		{"- {portal: local, action: allow}\n- {host: 127.0.0.1, port: 8080, "
 		 "action: deny}\n",
 		 "local", "denied"},
@@ -263,8 +255,7 @@ Test(ward, judges_portals)
 		 "action: deny}\n",
 		 "local", "allow"},
 		{"- {portal: main, action: allow}\n", "main", "allow"},
-		{"- {portal: main, identity: owner, action: limit, limit: 1/min}\n",
-		 "main", "allow"},
+		{"- {portal: main, action: limit, limit: 1/min}\n", "main", "allow"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
@@ -289,13 +280,12 @@ Test(ward, a_job_that_could_ask_nothing_is_known_before)
 	} table[] = {
 		{"", false, false},
 		{"- {portal: main, action: deny}\n", false, false},
-		{"- {portal: main, identity: guest, action: allow}\n", false, false},
 		{"- {registry: npm, action: allow}\n", false, true},
 		{"- {registry: npm, action: allow}\n- {host: npm.example.org, action: "
 		 "deny}\n",
 		 false, false},
 		{"- {portal: main, action: allow}\n", true, false},
-		{"- {portal: main, action: allow}\n- {portal: main, action: hold}\n",
+		{"- {portal: main, action: allow}\n- {portal: main, action: deny}\n",
 		 false, false},
 		{"- {host: a.example, action: allow}\n", true, false},
 	};

@@ -177,8 +177,6 @@ Test(dispatch_steps, ward_that_refuses_is_the_last_that_is_asked)
 	static const struct refusal all[] = {
 		{WARD, false, ERRID_WARD_NOT_ALLOWED, " 403 ", "lease ward denied",
 		 "ask.denied"},
-		{WARD, false, ERRID_WARD_HELD, " 403 ", "lease ward denied",
-		 "ask.denied"},
 		{WARD, false, ERRID_WARD_RATE, " 429 ", "lease ward", "ask.denied"},
 	};
 
