@@ -8,6 +8,7 @@
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/kernel_files.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "sandbox/contract/sandbox.h"
@@ -166,7 +167,8 @@ static int take_mount(struct parse *p, const char *opt, enum sbx_mount_kind kind
 		return err_set_id(err, ERRID_SPEC_RANGE, "more than %d paths",
 				  MOUNTS_MAX);
 	if (take_path(p, opt, value, &path, err) < 0 ||
-	    check_mount_place(opt, path, err) < 0)
+	    check_mount_place(opt, path, err) < 0 ||
+	    (!p->from_block && kernel_files_refuse_tree(path, ERRID_SPEC_PATH, err) < 0))
 		return -1;
 	for (size_t i = 0; i < s->n_mounts; i++)
 		if (str_eq(s->mounts[i].path, path))

@@ -209,7 +209,7 @@ struct sbx_root {
 	int work_fd;	    /* the workspace as seen inside; -1 */
 };
 /* Opens spec->workspace into spec->workspace_fd and judges it (a real directory of ours,
- * not "/", not a mount of its own): ERRID_SANDBOX_WORKSPACE. The parent calls it;
+ * not "/", not a mount of its own, nothing of /proc and its like in it): ERRID_SANDBOX_WORKSPACE. The parent calls it;
  * root_build opens the path again in its own mount namespace and refuses when it is not
  * the same directory any more. */
 MUST_CHECK int root_open_workspace(struct sbx_spec *spec, struct err *err);

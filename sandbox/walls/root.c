@@ -31,6 +31,7 @@
  */
 #include "common/cleanup.h"
 #include "common/fs.h"
+#include "common/kernel_files.h"
 #include "common/mem.h"
 #include "common/proto/broker_proto.h"
 #include "common/str.h"
@@ -81,7 +82,7 @@ static int judge_workspace(int fd, const char *path, struct err *err)
 	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
 		return err_set_id(err, ERRID_SANDBOX_WORKSPACE,
 				  "%s is a mount of its own", path);
-	return 0;
+	return kernel_files_refuse(fd, path, ERRID_SANDBOX_WORKSPACE, err);
 }
 
 static int open_workspace(const char *path, struct err *err)
@@ -100,7 +101,9 @@ int root_open_workspace(struct sbx_spec *spec, struct err *err)
 	if (!spec->workspace || spec->workspace_fd >= 0)
 		return 0;
 	spec->workspace_fd = open_workspace(spec->workspace, err);
-	return spec->workspace_fd < 0 ? -1 : 0;
+	if (spec->workspace_fd < 0)
+		return -1;
+	return kernel_files_refuse_below(spec->workspace, ERRID_SANDBOX_WORKSPACE, err);
 }
 
 static int reopen_workspace(const struct sbx_spec *spec, struct err *err)

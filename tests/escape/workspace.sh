@@ -60,6 +60,11 @@ for grade in full floor; do
 	refused "of somebody else, and shared" /tmp
 	refused "in /proc" /proc/self
 	refused "by a magic link" /proc/self/cwd
+	# It is the caller's own, and a plain directory; what is written there is no file.
+	for place in /proc/$$ /proc/$$/task /proc/$$/fd /proc/$$/net /proc/$$/attr; do
+		refused "a process, $place" "$place"
+	done
+	check "$grade: . in a process" 78 "$(cd /proc/$$ && "$sandbox" --grade $grade --workspace . -- true >/dev/null 2>&1; echo $?)"
 	check "$grade: . is where the caller stands" plain "$(cd ws && "$sandbox" --grade $grade --workspace . -- cat file)"
 	check "$grade: . where that is the root" 2 "$(cd / && "$sandbox" --grade $grade --workspace . -- true >/dev/null 2>&1; echo $?)"
 
@@ -76,6 +81,13 @@ for grade in full floor; do
 	}
 	mounted "a tmpfs" "mount -t tmpfs tmpfs tm"
 	mounted "a bind mount" "mount --bind secret tm"
+	mounted "a directory with processes in it" "mkdir -p tm/p && mount --rbind /proc tm/p"
+	for how in --ro --rw --workspace-ro; do
+		unshare -Urm sh -c "mkdir -p tm/p && mount --rbind /proc tm/p && exec unshare -U --map-user=$(id -u) --map-group=$(id -g) \
+			'$sandbox' --grade $grade $how '$scratch/tm' -- sh -c 'echo ran'" >out 2>err </dev/null
+		check "$grade: $how of a directory with processes in it ($(head -c 200 err))" 1 "$(grep -cE 'LYCH-(SPEC-006|SANDBOX-012).* of the kernel' err)"
+		check "$grade: $how of it: nothing ran" 0 "$(grep -c ran out)"
+	done
 	overlay="mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work overlay tm"
 	if unshare -Urm sh -c "$overlay" 2>err; then
 		mounted "an overlay" "$overlay"

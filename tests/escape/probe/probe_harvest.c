@@ -50,6 +50,8 @@ static const struct probe probes[] = {
 	 "codex.yaml lychgate.yaml"),
 	ELSEWHERE("103", "a workspace that is a link, a file, /proc, somebody else's",
 	 "exit 78, SANDBOX-012", WORKSPACE, "by a magic link"),
+	ELSEWHERE("103e", "a workspace or a shown tree that is a process's directory in /proc, or has a /proc mounted below",
+	 "exit 78, SANDBOX-012; SPEC-006", WORKSPACE, "with processes in it"),
 	ELSEWHERE("103b", "/, .., nothing", "exit 2, SPEC-006", WORKSPACE, "the root by another name"),
 	ELSEWHERE("103c", "a tmpfs, a bind mount, an overlay", "exit 78, SANDBOX-012", WORKSPACE,
 	 "lowerdir=lower"),
