@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -20,7 +21,8 @@
 #define MQUEUE_NR 0x19800202ul
 #define FUSECTL_NR 0x65735543ul
 
-bool kernel_files_type(unsigned long type)
+/* By f_type of statfs(2). */
+static bool is_kernels(unsigned long type)
 {
 	static const unsigned long types[] = {
 		PROC_SUPER_MAGIC,     SYSFS_MAGIC,
@@ -48,7 +50,7 @@ int kernel_files_refuse(int fd, const char *path, enum err_id id, struct err *er
 
 	if (fstatfs(fd, &fs) < 0)
 		return err_sys_id(err, id, "statfs %s", path);
-	if (!kernel_files_type((unsigned long)fs.f_type))
+	if (!is_kernels((unsigned long)fs.f_type))
 		return 0;
 	return err_set_id(err, id, "%s is in a file system of the kernel's own", path);
 }

@@ -10,10 +10,7 @@
 
 #include "common/attr.h"
 #include "common/err.h"
-#include <stdbool.h>
 
-/* By f_type of statfs(2). */
-bool kernel_files_type(unsigned long type);
 /* Is what fd (O_PATH is enough) names one of them? Then, and when the kernel does not say, `id`. */
 MUST_CHECK int kernel_files_refuse(int fd, const char *path, enum err_id id,
 				   struct err *err);

@@ -179,8 +179,7 @@ static int take_mount(struct parse *p, const char *opt, enum sbx_mount_kind kind
 	return 0;
 }
 
-/* The real directory above, and the last component as it is. Caller frees; NULL on error.
- */
+/* The real directory above, and the last component as it is. Caller frees; NULL: err. */
 static char *real_parent(const char *opt, const char *value, struct err *err)
 {
 	cleanup_free char *copy = xstrdup(value), *top = NULL;
@@ -188,8 +187,13 @@ static char *real_parent(const char *opt, const char *value, struct err *err)
 
 	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
 		copy[n - 1] = '\0';
-	if (str_eq(copy, "."))
-		return getcwd(NULL, 0);
+	if (str_eq(copy, ".")) {
+		top = getcwd(NULL, 0);
+		if (!top)
+			(void)err_sys_id(err, ERRID_SPEC_PATH,
+					 "--%s .: the directory that you are in", opt);
+		return TAKE_PTR(top);
+	}
 	if (str_eq(copy, "/"))
 		return xstrdup(copy);
 	slash = strrchr(copy, '/');

@@ -66,6 +66,8 @@ for grade in full floor; do
 	done
 	check "$grade: . in a process" 78 "$(cd /proc/$$ && "$sandbox" --grade $grade --workspace . -- true >/dev/null 2>&1; echo $?)"
 	check "$grade: . is where the caller stands" plain "$(cd ws && "$sandbox" --grade $grade --workspace . -- cat file)"
+	said=$(mkdir gone && cd gone && rmdir ../gone && "$sandbox" --grade $grade --workspace . -- true 2>&1)
+	check "$grade: . that is gone: $said" "2 1" "$? $(grep -c 'LYCH-SPEC-006.*that you are in' <<<"$said")"
 	check "$grade: . where that is the root" 2 "$(cd / && "$sandbox" --grade $grade --workspace . -- true >/dev/null 2>&1; echo $?)"
 
 	# Mounts, made in namespaces of our own. The sandbox refuses root, so a second user
