@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run by attended_restart.sh (tests/support/rig): whom a vessel misses that was away for longer than anybody may be gone."""
 import signal
+import sys
 import time
 
 import rig
+sys.path.insert(0, "tests/integration/queue")
 from attended import GONE_SEC, SLACK_SEC, attended, detached, state, when_cancelled
 from rig import main
 
