@@ -54,7 +54,9 @@ int restore_lock(const char *dir, struct err *err)
 	if (fs_lock(fd, NULL, err) < 0) {
 		struct err why = *err;
 
-		return err_set_id(err, ERRID_BACKUP_STATE, "%s: %s; 'lych down' first",
+		return err_set_id(err, ERRID_BACKUP_STATE,
+				  "%s: %s (Lychgate: 'lych down' first; another restore: "
+				  "wait for it)",
 				  dir, why.msg);
 	}
 	return TAKE_FD(fd);

@@ -146,6 +146,8 @@ static int already_running(const struct up_args *a, const struct paths *p, int l
 	usec_t deadline = clock_boot_usec() + HOLDER_TIMEOUT;
 	char version[64];
 
+	if (starter_check_holder(p, holder, err) < 0)
+		return -1;
 	for (;;) {
 		struct timespec nap = {.tv_nsec = 50 * 1000 * 1000};
 		cleanup_free char *runtime = NULL;
@@ -435,10 +437,14 @@ static int down(const struct up_args *a, struct err *err)
 		say(a, &p, "not running", 0);
 		return 0;
 	}
+	if (starter_check_holder(&p, holder, err) < 0)
+		return -1;
 	if (pidfd >= 0) {
 		struct pollfd wait = {.fd = pidfd, .events = POLLIN};
 
-		if (syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0 &&
+		/* one that somebody has stopped would hear the first only when it goes on */
+		if ((syscall(SYS_pidfd_send_signal, pidfd, SIGTERM, NULL, 0) < 0 ||
+		     syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0) < 0) &&
 		    errno != ESRCH)
 			return err_sys(err, "signal to pid %d", holder);
 		if (poll(&wait, 1, (int)(DOWN_TIMEOUT / USEC_PER_MSEC)) == 0)

@@ -66,6 +66,46 @@ int starter_hold(const struct paths *p, int *ret_pidfd, pid_t *ret_pid, struct e
 	return 0;
 }
 
+/* A file of /proc, which has no size; NUL-terminated. */
+static bool read_proc(pid_t pid, const char *name, char *out, size_t size)
+{
+	cleanup_free char *path = xasprintf("/proc/%d/%s", pid, name);
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
+
+	out[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+/* Of `lych restore ...`, as it was called. */
+static bool is_restore(const char *cmdline, size_t size)
+{
+	size_t at = strnlen(cmdline, size) + 1;
+
+	while (at < size && cmdline[at] == '-')
+		at += strlen(cmdline + at) + 1;
+	return at < size && str_eq(cmdline + at, "restore");
+}
+
+int starter_check_holder(const struct paths *p, pid_t holder, struct err *err)
+{
+	char comm[32], cmdline[4096] = "";
+
+	if (!read_proc(holder, "comm", comm, sizeof(comm)))
+		return 0; /* it has just ended */
+	if (!str_eq(comm, "lych\n"))
+		return err_set_id(err, ERRID_START_LOCKED,
+				  "pid %d holds %s/lock and is no lych: it is left alone",
+				  holder, p->data);
+	if (read_proc(holder, "cmdline", cmdline, sizeof(cmdline)) &&
+	    is_restore(cmdline, sizeof(cmdline)))
+		return err_set_id(err, ERRID_START_LOCKED,
+				  "%s: a 'lych restore' (pid %d) works there: wait for "
+				  "it, or end it with 'kill %d'",
+				  p->data, holder, holder);
+	return 0;
+}
+
 /* 1: ready again; 0: not yet. */
 static int is_back(const struct paths *p, uint64_t generation)
 {
@@ -91,7 +131,8 @@ int starter_restart(const struct paths *p, bool *ret_ran, struct err *err)
 	if (!holder)
 		return 0;
 	*ret_ran = true;
-	if (starter_state_read(p, &before, err) < 0)
+	if (starter_check_holder(p, holder, err) < 0 ||
+	    starter_state_read(p, &before, err) < 0)
 		return -1;
 	free(before.runtime);
 	if (!str_eq(before.state, "up"))

@@ -86,6 +86,9 @@ MUST_CHECK int starter_state_read(const struct paths *p, struct starter_state *r
  * another one; -1 and *ret_pid 0: nobody does. */
 MUST_CHECK int starter_hold(const struct paths *p, int *ret_pidfd, pid_t *ret_pid,
 			    struct err *err);
+/* Is the holder of the data directory a starter? ERRID_START_LOCKED says what else it is, and what
+ * to do. */
+MUST_CHECK int starter_check_holder(const struct paths *p, pid_t holder, struct err *err);
 /* Ask a running starter to start its readers of secrets anew, and wait until they are
  * ready. *ret_ran: false when none runs. */
 MUST_CHECK int starter_restart(const struct paths *p, bool *ret_ran, struct err *err);

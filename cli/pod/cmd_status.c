@@ -140,6 +140,8 @@ static int starter_read(const struct paths *p, struct json **ret, struct err *er
 
 	if (lock < 0 || fs_lock_holder(lock, &holder, err) < 0 || !holder)
 		return err_set_id(err, ERRID_HTTP_AWAY, "nothing runs on %s", p->data);
+	if (starter_check_holder(p, holder, err) < 0)
+		return -1;
 	if (fs_read_file(AT_FDCWD, path, 65536, &text, &len, err) < 0)
 		return -1;
 	return json_parse(text, len, JSON_DEPTH_DEFAULT, ret, err);

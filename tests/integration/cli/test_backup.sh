@@ -234,7 +234,22 @@ rm -rf "$LYCHGATE_DATA".before-*
 cp -a "$LYCHGATE_DATA/audit" "$LYCH_TMP/audit.before"
 rm -rf "$LYCHGATE_DATA"
 rm "$LYCH_CONFIG"
-lych restore "$A" >"$LYCH_TMP/out" </dev/null || fail "restore"
+# While it works nobody takes it for a running Lychgate: not even where it is stopped.
+"$LYCH_BIN/lych" restore "$A" >"$LYCH_TMP/restored" 2>"$LYCH_TMP/restore.err" </dev/null &
+restoring=$!
+while kill -STOP "$restoring" 2>/dev/null; do
+	grep -q "a 'lych restore'" <<<"$(lych status 2>&1)" && break
+	kill -CONT "$restoring"
+	nap 0.01
+done
+for what in "down" "up --detach" "status"; do
+	# shellcheck disable=SC2086 # a command and its option
+	refused "$what beside a restore" "LYCH-STARTUP-001" lych $what
+	is "$what says what it is" 1 "$(grep -c "a 'lych restore' (pid" "$LYCH_TMP/err")"
+done
+kill -CONT "$restoring"
+wait "$restoring" || fail "restore: $(cat "$LYCH_TMP/restore.err")"
+mv "$LYCH_TMP/restored" "$LYCH_TMP/out"
 is "it says what is missing" 1 "$(grep -c 'set again: lych secret set portal_x' "$LYCH_TMP/out")"
 is "the configuration is back" "600" "$(stat -c %a "$LYCH_CONFIG")"
 for f in "$LYCH_TMP"/audit.before/*; do

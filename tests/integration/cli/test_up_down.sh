@@ -146,6 +146,28 @@ is "it is gone" "" "$(alive "$pg")"
 is "and a job runs" again "$(lych run -n -- echo again)"
 lych down >/dev/null || fail "down"
 
+# --- the lock of somebody else, who is left alone, and a starter that somebody has stopped
+python3 -ISc 'import fcntl, sys, time
+lock = open(sys.argv[1], "r+")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+print("locked", flush=True)
+time.sleep(60)' "$LYCHGATE_DATA/lock" >"$LYCH_TMP/locked" &
+other=$!
+until [ -s "$LYCH_TMP/locked" ]; do nap 0.02; done
+for what in "down" "up --detach" "status"; do
+	# shellcheck disable=SC2086 # a command and its option
+	lych $what 2>"$LYCH_TMP/err" && fail "$what beside another's lock"
+	is "$what: no lych holds it: $(cat "$LYCH_TMP/err")" 1 "$(grep -c 'is no lych' "$LYCH_TMP/err")"
+done
+is "who holds it is left alone" "$other" "$(alive "$other")"
+kill "$other"
+wait "$other" 2>/dev/null
+lych up --detach >/dev/null || fail "up after another's lock"
+kill -STOP "$(lych_pid supervisor)"
+start=$(date +%s%3N)
+lych down >/dev/null || fail "down of a stopped starter"
+echo "up_down: a stopped starter was down after $(($(date +%s%3N) - start)) ms"
+
 # --- a cluster of another major version is refused and not touched
 echo 9 >"$LYCHGATE_DATA/phylactery/data/PG_VERSION"
 before=$(find "$LYCHGATE_DATA/phylactery/data" -printf '%p %T@ %s\n' | sort | sha256sum)
