@@ -5,10 +5,14 @@
  */
 #include "vessel/broker/ward.h"
 
+#include "common/host.h"
 #include "common/str.h"
 #include "vessel/broker/ward_path.h"
 
 #include <string.h>
+
+/* Of a name below a wildcard, which no rule names. */
+#define WITNESS_LABEL "some-host."
 
 void ward_ask_portal(const struct conf_portal *p, const char *identity,
 		     struct ward_ask *ret)
@@ -250,42 +254,72 @@ int ward_decide(const struct conf_broker *b, const struct ward_ask *ask,
 
 /* ---- before a job is taken in ---- */
 
-static bool rule_could(const struct conf_broker *b, const struct conf_rule *rule,
-		       const char *identity, enum egress_mode egress)
+/* The plainest URL that a rule about a host permits, if no other rule says no. text: room for it. */
+static void witness(const struct conf_rule *rule, const char *identity, char *text,
+		    size_t size, struct ward_ask *ret)
 {
+	const char *label =
+		!rule->is_suffix ? ""
+		: strlen(rule->name) + strlen(WITNESS_LABEL) <= HOST_NAME_BYTES_MAX
+			? WITNESS_LABEL
+			: "a.";
+
+	(void)snprintf(text, size, "%s%s", label, rule->name);
+	*ret = (struct ward_ask){
+		.identity = identity,
+		.target = WARD_HOST,
+		.https = rule->scheme != WARD_HTTP,
+		.host = text,
+		.port = rule->port,
+		.method = rule->method,
+		.path = rule->path ? rule->path : "/",
+	};
+}
+
+/* 0: it could permit something; else who says no. */
+static int rule_could(const struct conf_broker *b, const struct conf_rule *rule,
+		      const char *identity, struct err *err)
+{
+	char host[HOST_NAME_BYTES_MAX + sizeof(WITNESS_LABEL)];
 	struct ward_verdict v;
 	struct ward_ask ask;
 
-	if (rule->action == WARD_DENY ||
-	    (rule->target == WARD_REGISTRY) != (egress == EGRESS_REGISTRY))
-		return false;
-	switch (rule->target) {
-	case WARD_PORTAL:
+	if (rule->target == WARD_PORTAL)
 		ward_ask_portal(conf_portal_find(b, rule->name), identity, &ask);
-		break;
-	case WARD_REGISTRY:
+	else if (rule->target == WARD_REGISTRY)
 		ward_ask_registry(b,
 				  str_eq(rule->name, registry_kind_name(REGISTRY_NPM))
 					  ? REGISTRY_NPM
 					  : REGISTRY_PYPI,
 				  identity, &ask);
-		break;
-	case WARD_HOST:
-	default:
-		return true; /* which URLs, only the job knows */
-	}
-	return ward_decide(b, &ask, &v, NULL) == 0;
+	else
+		witness(rule, identity, host, sizeof(host), &ask);
+	return ward_decide(b, &ask, &v, err);
 }
 
 int ward_could_permit(const struct conf_broker *b, const char *identity,
 		      enum egress_mode egress, struct err *err)
 {
-	for (size_t i = 0; i < b->n_rules; i++)
-		if (rule_could(b, &b->rule[i], identity, egress))
+	const char *what = egress == EGRESS_REGISTRY ? "registry" : "portal or host";
+	struct err why = ERR_INIT;
+	unsigned line = 0;
+
+	for (size_t i = 0; i < b->n_rules; i++) {
+		const struct conf_rule *rule = &b->rule[i];
+
+		if (rule->action == WARD_DENY ||
+		    (rule->target == WARD_REGISTRY) != (egress == EGRESS_REGISTRY))
+			continue;
+		if (rule_could(b, rule, identity, &why) == 0)
 			return 0;
+		line = rule->line;
+	}
+	if (line)
+		return err_set_id(err, ERRID_WARD_EMPTY,
+				  "egress %s: what the ward in codex.yaml allows (line "
+				  "%u) it denies as well: %s",
+				  egress_mode_name(egress), line, why.msg);
 	return err_set_id(err, ERRID_WARD_EMPTY,
-			  "egress %s: no rule of the ward in codex.yaml allows %s any "
-			  "%s",
-			  egress_mode_name(egress), identity,
-			  egress == EGRESS_REGISTRY ? "registry" : "portal or host");
+			  "egress %s: no rule of the ward in codex.yaml allows %s any %s",
+			  egress_mode_name(egress), identity, what);
 }

@@ -73,7 +73,9 @@ const char *ward_match_text(enum ward_match m); /* "another host" */
 
 /*
  * Could a job of this identity with this egress be permitted anything: brokered a portal
- * or a host, registry a registry? ERRID_WARD_EMPTY.
+ * or a host, registry a registry? ERRID_WARD_EMPTY, which names the rule that denies what
+ * another allows. Of a rule about a host the plainest URL is asked: a path below it may be
+ * permitted where that one is denied, or the other way.
  */
 MUST_CHECK int ward_could_permit(const struct conf_broker *b, const char *identity,
 				 enum egress_mode egress, struct err *err);

@@ -288,6 +288,20 @@ Test(ward, a_job_that_could_ask_nothing_is_known_before)
 		{"- {portal: main, action: allow}\n- {portal: main, action: deny}\n",
 		 false, false},
 		{"- {host: a.example, action: allow}\n", true, false},
+		{"- {host: a.example, action: allow}\n- {host: a.example, action: "
+		 "deny}\n",
+		 false, false},
+		{"- {host: a.example, path: /x/y, action: allow}\n- {host: a.example, "
+		 "path: /x, action: deny}\n",
+		 false, false},
+		{"- {host: \"*.a.example\", action: allow}\n- {host: b.a.example, "
+		 "action: "
+		 "deny}\n",
+		 true, false},
+		{"- {host: \"*.a.example\", action: allow}\n- {host: \"*.a.example\", "
+		 "action: deny}\n",
+		 false, false},
+		{"- {host: \"2001:db8::1\", action: allow}\n", true, false},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
