@@ -40,6 +40,7 @@ struct ask {
 	struct buf body; /* of one that is not streamed */
 	struct buf line; /* of a stream, as far as it came */
 	bool any_text;
+	bool has_ended;	    /* a stream said that this is all */
 	struct buf failure; /* what a stream said instead of going on */
 };
 
@@ -138,6 +139,20 @@ static bool is_refusal(const struct ask *a)
 	return !a->reply.from_upstream || a->reply.status >= 400;
 }
 
+/* OpenAI's streams end with [DONE], after a finish_reason; Anthropic's with message_stop. */
+static bool is_end(const char *json, size_t len)
+{
+	static const char done[] = "[DONE]";
+	cleanup_buf struct buf text = {.max = 256};
+
+	if (len == strlen(done) && memcmp(json, done, len) == 0)
+		return true;
+	if (pick_text(json, len, "choices.0.finish_reason", &text))
+		return true;
+	return pick_text(json, len, "type", &text) &&
+	       str_eq(buf_str(&text), "message_stop");
+}
+
 /* One event of a stream: the JSON behind "data:". */
 static int on_event(struct ask *a, const char *json, size_t len, struct err *err)
 {
@@ -145,6 +160,7 @@ static int on_event(struct ask *a, const char *json, size_t len, struct err *err
 
 	if (pick_text(json, len, "error.message", &a->failure))
 		return 0;
+	a->has_ended |= is_end(json, len);
 	if (!pick_text(json, len, "choices.0.delta.content", &text) &&
 	    !pick_text(json, len, "delta.text", &text))
 		return 0;
@@ -365,6 +381,11 @@ static int show_answer(struct ask *a)
 	}
 	if (a->stream && a->json)
 		return 0;
+	if (a->stream && !a->has_ended) {
+		(void)write_out("\n", 1, &err);
+		client_complain(PROGRAM, "the answer broke off: its stream has no end");
+		return EXIT_REFUSED;
+	}
 	if (a->json) {
 		buf_add(&text, a->body.data, a->body.len);
 	} else {

@@ -67,6 +67,8 @@ def answer(method, path, headers, body):
                 yield from events({"choices": [{"delta": {"content": "half"}}]}, done=False)
                 raise Cut
             return 200, SSE, parts()
+        if words == "no end":
+            return 200, SSE, events({"choices": [{"delta": {"content": "half"}, "finish_reason": None}]}, done=False)
         if words == "fail in the stream":
             return 200, SSE, events({"choices": [{"delta": {"content": "half"}}]},
                                     {"error": {"message": "overloaded"}}, done=False)
@@ -249,6 +251,7 @@ for grade in ("full", "floor"):
     said("the provider refuses", "lych-ask too many", 1,
          "lych-ask: the provider refused (429, again after 7 s): slow down\n")
     said("a stream that is cut off", "lych-ask -S cut", 1, "half", True)
+    said("a stream without an end", "lych-ask -S no end", 1, "half\nlych-ask: the answer broke off", True)
     said("a stream that fails", "lych-ask --stream fail in the stream", 1,
          "half" "lych-ask: the provider broke off: overloaded\n")
     said("an answer without text", "lych-ask tool", 0, "lych-ask: the answer has no text; --json shows it\n\n")
