@@ -23,6 +23,12 @@ int spec_interpreter_check(const char *s, struct err *err)
 	return 0;
 }
 
+bool spec_stream_is_valid(const char *name)
+{
+	return strlen(name) == STREAM_NAME_SIZE - 1 &&
+	       strspn(name, "0123456789abcdef") == STREAM_NAME_SIZE - 1;
+}
+
 int spec_file_check(const char *path, struct err *err)
 {
 	struct err why = ERR_INIT;

@@ -10,14 +10,15 @@
 #include "common/attr.h"
 #include "common/err.h"
 #include "common/str.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define SPEC_KEYS                                                                        \
 	"request_id", "argv", "script", "interpreter", "stdin", "stdin_blob",            \
-		"stdin_base64", "files", "input", "env", "limits", "network", "egress",  \
-		"profile", "artifacts", "priority", "retry", "deps", "explain",          \
-		SPEC_LATER_KEYS
+		"stdin_base64", "stdin_stream", "files", "input", "env", "limits",       \
+		"network", "egress", "profile", "artifacts", "priority", "retry",        \
+		"deps", "explain", SPEC_LATER_KEYS
 /* Of a later version: refused unless they ask for nothing. */
 #define SPEC_LATER_KEYS "grants", "gates", "privacy"
 #define SPEC_FILE_KEYS "path", "content", "base64", "blob", "mode"
@@ -34,6 +35,12 @@
 #define ENV_MAX 128
 #define FILES_MAX 1024
 #define GLOBS_MAX 64
+
+/* A stdin that comes while the job runs: its name, 32 lower-case hex digits that its client chose. */
+#define STREAM_NAME_SIZE 33
+/* One part of it, and what the vessel holds of it for a job that does not read. */
+#define STREAM_PART_MAX_BYTES ((size_t)256 << 10)
+#define STREAM_WINDOW_BYTES ((size_t)512 << 10)
 
 /* In the workspace: what `script` is written to. No file of the job may be there. */
 #define SCRIPT_NAME ".lychgate-script"
@@ -58,6 +65,7 @@
 
 /* An absolute path, or a bare name that is no option. ERRID_SPEC_PATH. */
 MUST_CHECK int spec_interpreter_check(const char *s, struct err *err);
+bool spec_stream_is_valid(const char *name);
 /* A relative path (path_check_relative()) that is not the script's. ERRID_SPEC_PATH. */
 MUST_CHECK int spec_file_check(const char *path, struct err *err);
 

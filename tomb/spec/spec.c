@@ -98,18 +98,24 @@ static int parse_argv(const struct json *obj, struct tomb_spec *s, struct err *e
 
 static int parse_stdin(const struct json *obj, struct tomb_spec *s, struct err *err)
 {
-	const char *text = NULL, *b64 = NULL;
+	const char *text = NULL, *b64 = NULL, *stream = NULL;
 
 	if (spec_str(obj, "stdin", SPEC_MAX_BYTES, &text, err) < 0 ||
 	    spec_str(obj, "stdin_base64", SPEC_MAX_BYTES, &b64, err) < 0 ||
+	    spec_str(obj, "stdin_stream", STREAM_NAME_SIZE - 1, &stream, err) < 0 ||
 	    spec_sha(obj, "stdin_blob", s->stdin_blob, err) < 0)
 		return -1;
 	if (text && !text[0])
 		text = NULL; /* the default that canonical JSON fills in */
 	if (b64 && !b64[0])
 		b64 = NULL;
-	if ((text != NULL) + (b64 != NULL) + (s->stdin_blob[0] != '\0') > 1)
+	if ((text != NULL) + (b64 != NULL) + (s->stdin_blob[0] != '\0') +
+		    (stream != NULL) >
+	    1)
 		return err_set_id(err, ERRID_SPEC_TYPE, "more than one stdin");
+	if (stream && !spec_stream_is_valid(stream))
+		return err_set_id(err, ERRID_SPEC_RANGE, "stdin_stream");
+	s->stdin_stream = stream != NULL;
 	if (text) {
 		s->stdin_data = xstrdup(text);
 		s->stdin_len = strlen(text);

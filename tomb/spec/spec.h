@@ -39,6 +39,7 @@ struct tomb_spec {
 	char *stdin_data; /* NULL: none */
 	size_t stdin_len;
 	char stdin_blob[SHA256_HEX_SIZE];
+	bool stdin_stream; /* it comes while the job runs */
 	char input_blob[SHA256_HEX_SIZE];
 	struct tomb_file *files;
 	size_t n_files;

@@ -126,11 +126,17 @@ static int read_stdin(struct spec *s, struct err *err)
 	if (json_get_str(s->root, "stdin", false, SPEC_MAX_BYTES, &s->stdin_text, err) <
 		    0 ||
 	    read_sha(s->root, "stdin_blob", &s->stdin_blob, err) < 0 ||
-	    read_base64(s->root, "stdin_base64", &s->stdin_base64, err) < 0)
+	    read_base64(s->root, "stdin_base64", &s->stdin_base64, err) < 0 ||
+	    json_get_str(s->root, "stdin_stream", false, STREAM_NAME_SIZE - 1,
+			 &s->stdin_stream, err) < 0)
 		return -1;
-	if (!!s->stdin_text + !!s->stdin_blob + !!s->stdin_base64 > 1)
+	if (!!s->stdin_text + !!s->stdin_blob + !!s->stdin_base64 + !!s->stdin_stream > 1)
+		return err_set_id(
+			err, ERRID_SPEC_RANGE,
+			"at most one of stdin, stdin_blob, stdin_base64, stdin_stream");
+	if (s->stdin_stream && !spec_stream_is_valid(s->stdin_stream))
 		return err_set_id(err, ERRID_SPEC_RANGE,
-				  "at most one of stdin, stdin_blob, stdin_base64");
+				  "stdin_stream: 32 lower-case hex digits");
 	return 0;
 }
 
@@ -311,7 +317,9 @@ static int read_words(struct spec *s, struct err *err)
 	static const char *const networks[] = {"loopback", "none", NULL};
 	static const char *const profiles[] = {"candidate", "read", NULL};
 	static const char *const retries[] = {"on_lost", "never", NULL};
-	const char *network = "loopback", *egress = "none", *retry = "on_lost";
+	const char *network = "loopback", *egress = "none";
+	/* What was streamed is gone: nobody could give it to a second attempt. */
+	const char *retry = s->stdin_stream ? "never" : "on_lost";
 	uint64_t priority = 50;
 
 	s->profile = "candidate";
@@ -327,6 +335,9 @@ static int read_words(struct spec *s, struct err *err)
 				  "egress: none, brokered or registry");
 	s->network_loopback = str_eq(network, "loopback");
 	s->retry_on_lost = str_eq(retry, "on_lost");
+	if (s->retry_on_lost && s->stdin_stream)
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "retry: never, since a stdin_stream is not kept");
 	s->priority = (unsigned)priority;
 	return 0;
 }

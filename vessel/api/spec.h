@@ -37,8 +37,9 @@ struct spec {
 	size_t n_argv;	    /* 0 with a script */
 	const char *script; /* NULL with argv */
 	const char *interpreter;
-	const char *stdin_text, *stdin_blob, *stdin_base64; /* at most one */
-	struct spec_file *files;			    /* in the order given */
+	/* at most one of the four; the last is the name of what comes while the job runs */
+	const char *stdin_text, *stdin_blob, *stdin_base64, *stdin_stream;
+	struct spec_file *files; /* in the order given */
 	size_t n_files;
 	const char *input;    /* sha256 or NULL */
 	struct spec_env *env; /* sorted by name */

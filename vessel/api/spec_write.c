@@ -81,6 +81,8 @@ static void write_command(struct jsonw *w, const struct spec *s)
 	}
 	if (s->stdin_blob)
 		jsonw_kstr(w, "stdin_blob", s->stdin_blob);
+	else if (s->stdin_stream)
+		jsonw_kstr(w, "stdin_stream", s->stdin_stream);
 	else if (s->stdin_base64)
 		jsonw_kstr(w, "stdin_base64", s->stdin_base64);
 	else

@@ -44,6 +44,9 @@ static const char *const not_stored[] = {
 	"{\"argv\":[\"a\"],\"surprise\":1}",
 	"{\"argv\":[\"a\"],\"stdin\":\"x\",\"stdin_base64\":\"eA==\"}",
 	"{\"argv\":[\"a\"],\"stdin_base64\":\"eA\"}",
+	"{\"argv\":[\"a\"],\"stdin_stream\":\"x\"}",
+	"{\"argv\":[\"a\"],\"stdin\":\"x\",\"stdin_stream\":"
+	"\"0123456789abcdef0123456789abcdef\"}",
 	"{\"argv\":[\"a\"],\"stdin_blob\":\"../../etc/passwd\"}",
 	"{\"argv\":[\"a\"],\"input\":\"ABC\"}",
 	"{\"argv\":[\"a\"],\"files\":[{\"path\":\"../x\",\"content\":\"\"}]}",

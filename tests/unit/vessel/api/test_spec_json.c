@@ -26,6 +26,7 @@ struct refusal {
 
 #define R(text, code) {.json = text, .id = ERRID_##code}
 #define ARGV "\"argv\":[\"a\"]"
+#define STREAM "0123456789abcdef0123456789abcdef"
 #define FILE_PATH(p) "{" ARGV ",\"files\":[{\"path\":\"" p "\",\"content\":\"\"}]}"
 
 static struct refusal refusals[] = {
@@ -91,6 +92,10 @@ static struct refusal refusals[] = {
 	R("{\"script\":\"x\",\"interpreter\":\"/bin/../sh\"}", SPEC_PATH),
 	R("{" ARGV ",\"stdin\":\"x\",\"stdin_base64\":\"\"}", SPEC_RANGE),
 	R("{" ARGV ",\"stdin_base64\":\"AAA\"}", SPEC_RANGE),
+	R("{" ARGV ",\"stdin_stream\":\"x\"}", SPEC_RANGE),
+	R("{" ARGV ",\"stdin_stream\":\"0123456789ABCDEF0123456789ABCDEF\"}", SPEC_RANGE),
+	R("{" ARGV ",\"stdin_stream\":\"" STREAM "\",\"stdin\":\"\"}", SPEC_RANGE),
+	R("{" ARGV ",\"stdin_stream\":\"" STREAM "\",\"retry\":\"on_lost\"}", SPEC_RANGE),
 	R("{" ARGV ",\"stdin_base64\":\"AAB=\"}", SPEC_RANGE),
 	R("{" ARGV ",\"stdin_blob\":\"abc\"}", SPEC_RANGE),
 	R("{" ARGV ",\"input\":\"../../etc/passwd\"}", SPEC_RANGE),
@@ -301,6 +306,16 @@ Test(spec_json, explain_is_written_only_when_asked_for)
 	free(with);
 	free(without);
 	free(plain);
+}
+
+Test(spec_json, a_streamed_stdin_is_never_given_twice)
+{
+	char *c = canonical("{" ARGV ",\"stdin_stream\":\"" STREAM "\"}");
+
+	cr_assert_not_null(strstr(c, ",\"stdin_stream\":\"" STREAM "\","));
+	cr_assert_null(strstr(c, "\"stdin\":"));
+	cr_assert_not_null(strstr(c, "\"retry\":\"never\""));
+	free(c);
 }
 
 Test(spec_json, canonical_form_is_stable)
