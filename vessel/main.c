@@ -403,6 +403,7 @@ static int start(struct serve *s, struct err *err)
 	s->stop_timer = loop_timer_new(v->loop, on_stop_timer, s);
 	v->events = events_new(v->loop);
 	v->hints = hints_new(v->loop);
+	v->feeds = feeds_new(v->loop);
 	v->tombs = tombs_new(v->clock);
 	v->owners = lease_owners_new();
 	if (open_registered(s, err) < 0 ||
@@ -448,6 +449,7 @@ static void stop(struct serve *s)
 	events_free(v->events);
 	attended_free(v->attended);
 	hints_free(v->hints);
+	feeds_free(v->feeds);
 	door_free(v->door);
 	tombs_free(v->tombs);
 	lease_owners_free(v->owners);

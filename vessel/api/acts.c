@@ -64,6 +64,20 @@ static void retry_done(const struct err *err, void *arg)
 	reply_id(c->req, c->a, job_state_name(JOB_QUEUED));
 }
 
+static void retry_shown(const struct queue_job *jobs, size_t n, const struct err *err,
+			void *arg)
+{
+	struct api_call *c = arg;
+	struct err why = ERR_INIT;
+
+	if (err || (n == 1 && stdin_check_kept(&jobs[0], &why) < 0)) {
+		httpd_reply_err(c->req, err ? err : &why);
+		free(c);
+		return;
+	}
+	queue_retry(c->v->queue, (job_id_t)c->a, c->v->conf.queue_max, retry_done, c);
+}
+
 void api_jobs_retry(struct httpd_req *req, void *arg)
 {
 	struct vessel *v = arg;
@@ -73,7 +87,7 @@ void api_jobs_retry(struct httpd_req *req, void *arg)
 	if (!api_begin(v, req, NULL, &id, &c))
 		return;
 	c->a = (uint64_t)id;
-	queue_retry(v->queue, id, v->conf.queue_max, retry_done, c);
+	queue_show(v->queue, id, retry_shown, c);
 }
 
 static void remove_done(const struct err *err, void *arg)

@@ -8,6 +8,7 @@
 
 #include "common/attr.h"
 #include "common/err.h"
+#include "common/jsonw.h"
 #include "common/net/httpd.h"
 #include "vessel/api/vessel.h"
 
@@ -18,6 +19,8 @@ httpd_handler api_jobs_submit, api_jobs_list, api_jobs_show, api_jobs_output,
 httpd_handler api_jobs_cancel, api_jobs_retry, api_jobs_remove;
 /* job_stream.c */
 httpd_handler api_events;
+/* stdin.c */
+httpd_handler api_stdin_part, work_stdin;
 /* uploads.c: the same for the owner and for a tomb */
 httpd_handler api_upload_begin, api_upload_part, api_upload_commit;
 /* status.c */
@@ -72,6 +75,13 @@ void api_add_size(struct httpd_req *req, uint64_t size);
  * (-1: empty). */
 void api_reply_range(struct httpd_req *req, int fd, uint64_t size, uint64_t offset,
 		     uint64_t limit);
+/* How far a streamed stdin is, as people see it. */
+void stdin_place_write(struct jsonw *w, const struct feed_place *p);
+/* Is the job, which was shown with its spec, fed by this name? ERRID_RUN_STREAM. */
+MUST_CHECK int stdin_check_name(const struct queue_job *j, const char *name,
+				struct err *err);
+/* Is its stdin kept, or gone once it was given? ERRID_RUN_STREAMED. */
+MUST_CHECK int stdin_check_kept(const struct queue_job *j, struct err *err);
 /* Which attempt's output is the job's: the present one, or the last one of a finished
  * job. */
 int64_t api_output_epoch(const struct output *o, const struct queue_job *j);

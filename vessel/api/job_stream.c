@@ -38,6 +38,9 @@ struct stream {
 	struct httpd_stream *sse;
 	struct events_sub *sub;
 	struct loop_timer *idle;
+	char feeds[STREAM_NAME_SIZE]; /* its reader feeds the job by this name; "": no */
+	struct feed_follower *feed;
+	bool place_due; /* its reader is to be told how far stdin is */
 	job_id_t job;
 	struct place at;
 	unsigned busy;
@@ -63,6 +66,8 @@ static void on_close(void *arg)
 	s->gone = true;
 	if (s->attended)
 		attended_leave(s->v->attended, s->job);
+	feed_unfollow(s->feed);
+	s->feed = NULL;
 	loop_timer_disarm(s->idle);
 	events_unsubscribe(s->sub);
 	s->sub = NULL;
@@ -120,6 +125,22 @@ static bool send_output(struct stream *s, enum output_stream which, const void *
 	assert(buf_ok(&out));
 	s->at.offset[which] += len;
 	return send_event(s, "output", &out);
+}
+
+/* Only what is true now is told, however often it has changed meanwhile. */
+static bool send_place(struct stream *s)
+{
+	struct feed_place p = feed_place_of(s->feed);
+	cleanup_buf struct buf out;
+	struct jsonw w;
+
+	s->place_due = false;
+	if (!p.known)
+		return true;
+	buf_init(&out, SSE_CHUNK_BYTES);
+	jsonw_init(&w, &out);
+	stdin_place_write(&w, &p);
+	return httpd_sse_send(s->sse, NULL, "stdin", out.data, out.len);
 }
 
 static void pump(struct stream *s);
@@ -209,6 +230,8 @@ static void pump(struct stream *s)
 		httpd_stream_on_drain(s->sse, on_drain, s);
 		return;
 	}
+	if (s->place_due && !send_place(s))
+		return;
 	for (unsigned i = 0; i < OUTPUT_STREAM_MAX_; i++) {
 		enum pumped r = pump_one(s, (enum output_stream)i);
 
@@ -234,6 +257,8 @@ static void follow(struct stream *s, const struct queue_job *j)
 		memset(s->at.offset, 0, sizeof(s->at.offset));
 	}
 	s->is_final = job_state_is_final(j->state);
+	if (s->is_final && s->feed)
+		feed_over(s->feed);
 }
 
 static void on_changed(const struct queue_job *j, void *arg)
@@ -260,6 +285,14 @@ static void on_gone(void *arg)
 
 	if (s->sse && !s->ending)
 		finish(s);
+}
+
+static void on_fed(void *arg)
+{
+	struct stream *s = arg;
+
+	s->place_due = true;
+	pump(s);
 }
 
 static const struct events_callbacks callbacks = {
@@ -302,14 +335,15 @@ static void shown(const struct queue_job *jobs, size_t n, const struct err *err,
 {
 	struct stream *s = arg;
 	struct httpd_req *req = TAKE_PTR(s->req);
-	struct err missing = ERR_INIT;
+	struct err why = ERR_INIT;
 
 	s->busy--;
-	if (err || n != 1) {
-		if (!err)
-			(void)err_set_id(&missing, ERRID_RUN_NOT_FOUND, "no such job");
+	if (!err && n != 1)
+		(void)err_set_id(&why, ERRID_RUN_NOT_FOUND, "no such job");
+	if (err || n != 1 ||
+	    (s->feeds[0] && stdin_check_name(&jobs[0], s->feeds, &why) < 0)) {
 		s->gone = true;
-		httpd_reply_err(req, err ? err : &missing);
+		httpd_reply_err(req, err ? err : &why);
 		stream_put(s);
 		return;
 	}
@@ -327,6 +361,10 @@ static void shown(const struct queue_job *jobs, size_t n, const struct err *err,
 	httpd_stream_set_mark(s->sse, SSE_PUMP_BYTES);
 	loop_timer_arm(s->idle, SSE_IDLE_USEC);
 	events_seen(s->sub, jobs[0].version);
+	if (s->feeds[0] && !s->is_final) {
+		s->feed = feed_follow(s->v->feeds, s->job, s->feeds, on_fed, s);
+		s->place_due = true;
+	}
 	if (send_job(s, "state", &jobs[0], JOB_HEAD))
 		pump(s);
 }
@@ -354,11 +392,26 @@ static int read_last_id(const struct httpd_req *req, struct place *ret, struct e
 	return 0;
 }
 
+static int read_feeds(const struct httpd_req *req, char ret[STREAM_NAME_SIZE],
+		      struct err *err)
+{
+	const char *name = httpd_req_query(req, "stdin");
+
+	ret[0] = '\0';
+	if (name &&
+	    (!spec_stream_is_valid(name) || str_copy(ret, STREAM_NAME_SIZE, name) < 0))
+		return err_set_id(err, ERRID_HTTP_QUERY,
+				  "stdin: a stream's name is 32 lower-case hex digits");
+	return 0;
+}
+
 void api_events(struct httpd_req *req, void *arg)
 {
-	static const char *const allowed[] = {"stdout", "stderr", "attended", NULL};
+	static const char *const allowed[] = {"stdout", "stderr", "attended", "stdin",
+					      NULL};
 	struct vessel *v = arg;
 	struct place at = {.epoch = -1};
+	char feeds[STREAM_NAME_SIZE];
 	struct err err = ERR_INIT;
 	bool attended;
 	job_id_t id;
@@ -370,7 +423,7 @@ void api_events(struct httpd_req *req, void *arg)
 		    0 ||
 	    api_query_u64(req, "stderr", 0, INT64_MAX, &at.offset[OUTPUT_STDERR], &err) <
 		    0 ||
-	    read_last_id(req, &at, &err) < 0) {
+	    read_feeds(req, feeds, &err) < 0 || read_last_id(req, &at, &err) < 0) {
 		httpd_reply_err(req, &err);
 		return;
 	}
@@ -380,6 +433,7 @@ void api_events(struct httpd_req *req, void *arg)
 	s->job = id;
 	s->at = at;
 	s->attended = attended;
+	memcpy(s->feeds, feeds, sizeof(feeds));
 	if (attended)
 		attended_seen(v->attended, id);
 	s->idle = loop_timer_new(v->loop, on_idle, s);

@@ -16,6 +16,7 @@
 #include "common/worker/reading.h"
 #include "vessel/api/attended.h"
 #include "vessel/api/events.h"
+#include "vessel/api/feed.h"
 #include "vessel/api/hints.h"
 #include "vessel/api/lease_owner.h"
 #include "vessel/api/tombs.h"
@@ -46,7 +47,8 @@ struct vessel {
 	struct queue *queue;
 	struct events *events;
 	struct attended *attended;
-	struct door *door; /* tombs that claim through us */
+	struct feeds *feeds; /* stdin that is streamed */
+	struct door *door;   /* tombs that claim through us */
 	struct hints *hints;
 	struct tombs *tombs;	       /* who was seen */
 	struct registered *registered; /* who there is */

@@ -20,6 +20,7 @@
 	X(removals, "Jobs that a person removed")                                        \
 	X(output_bytes, "Bytes of job output stored")                                    \
 	X(upload_bytes, "Bytes of uploads stored")                                       \
+	X(stdin_bytes, "Bytes of streamed stdin that came from clients")                 \
 	X(blobs_committed, "Blobs committed")                                            \
 	X(streams_opened, "Event streams opened")                                        \
 	X(leases_reaped, "Expired leases taken back")                                    \
