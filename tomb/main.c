@@ -125,7 +125,7 @@ static int open_peers(struct tomb *t, struct err *err)
 				     t->opt.protocol, err);
 	explicit_bzero(bearer, sizeof(bearer));
 	if (r < 0 ||
-	    work_new(t->loop, &t->peer, t->opt.slots * 2 + 2, &t->work, err) < 0 ||
+	    work_new(t->loop, &t->peer, t->opt.slots * 3 + 2, &t->work, err) < 0 ||
 	    httpc_new(t->loop, t->work_socket,
 		      t->opt.slots * proxy_inflight(t->opt.slots), &t->intents, err) < 0)
 		return -1;

@@ -356,17 +356,30 @@ void run_deps_install(struct run *run)
 	spawn_or_tell(run, SPEC_USE_DEPS_INSTALL, run->world->null_fd);
 }
 
+/* What the job reads is a file of the spool, or nothing, or comes while it runs. */
+static void start_with(struct run *run, int stdin_fd)
+{
+	const struct runner_world *w = run->world;
+	cleanup_close int stream = -1;
+	struct err err = ERR_INIT;
+
+	if (run->spec.stdin_stream &&
+	    stdin_pipe_new(w->loop, w->work, &run->key, relay_trouble, run,
+			   &run->stdin_pipe, &stream, &err) < 0)
+		trouble_of(run, true, &err);
+	else
+		spawn_or_tell(run, SPEC_USE_JOB, stream >= 0 ? stream : stdin_fd);
+}
+
 static void start_placed(struct files_answer *a, const struct err *err, void *arg)
 {
 	struct run *run = arg;
 	bool has_stdin = run->spec.stdin_data || run->spec.stdin_blob[0];
 
 	if (is_placed(run, a, has_stdin ? 1 : 0, err))
-		spawn_or_tell(run, SPEC_USE_JOB,
-			      has_stdin ? a->fds[0] : run->world->null_fd);
+		start_with(run, has_stdin ? a->fds[0] : run->world->null_fd);
 }
 
-/* What the job reads is a file of the spool, or nothing. */
 void run_start(struct run *run)
 {
 	cleanup_buf struct buf all = {.max = PAYLOAD_MAX_BYTES};
@@ -380,7 +393,7 @@ void run_start(struct run *run)
 		ask(run, FILES_PLACE, s->stdin_data || s->stdin_blob[0] ? STDIN_NAME : "",
 		    &all, start_placed);
 	else
-		spawn_or_tell(run, SPEC_USE_JOB, run->world->null_fd);
+		start_with(run, run->world->null_fd);
 }
 
 void run_waits_for(const struct run *run, char *out, size_t size)
@@ -529,6 +542,8 @@ void run_abort(struct run *run)
 	run->task = NULL;
 	relay_free(run->relay);
 	run->relay = NULL;
+	stdin_pipe_free(run->stdin_pipe);
+	run->stdin_pipe = NULL;
 }
 
 static void cleaned(struct files_answer *a UNUSED, const struct err *err, void *arg)

@@ -15,6 +15,7 @@
 #include "tomb/job/job.h"
 #include "tomb/job/relay.h"
 #include "tomb/job/runner.h"
+#include "tomb/job/stdin_pipe.h"
 #include "tomb/spec/spec.h"
 
 struct run {
@@ -31,6 +32,7 @@ struct run {
 	bool made;		     /* it was asked for: it is to be removed */
 	struct file_task *task;	     /* about the folder; NULL: none */
 	struct relay *relay;
+	struct stdin_pipe *stdin_pipe; /* of a stdin that is streamed */
 	struct denials denials;
 	uint64_t handle; /* of the spawner; 0: none */
 	bool handed;	 /* that handle is known to the spawner */

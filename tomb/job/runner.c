@@ -276,6 +276,7 @@ static void carry_out(struct run *run, enum job_action what,
 		return;
 	case ACT_RUNNING:
 		run_phase(run, "running");
+		stdin_pipe_begin(run->stdin_pipe);
 		return;
 	case ACT_KILL:
 		kill_tree(run, all);
@@ -492,8 +493,9 @@ int runner_exited(struct runner *r, const struct spawn_exited *m)
 
 	if (!run || !m->tree_gone)
 		return -1;
-	/* Nobody is left who could ask. */
+	/* Nobody is left who could ask, or read. */
 	proxy_free(TAKE_PTR(run->proxy));
+	stdin_pipe_free(TAKE_PTR(run->stdin_pipe));
 	run_event(run, &ev);
 	return 0;
 }
