@@ -183,12 +183,15 @@ static int wait_for(short events, void *arg, struct err *err)
 {
 	struct exchange *x = arg;
 	const usec_t patience = x->ev ? CLIENT_SILENCE_USEC : ANSWER_SILENCE_USEC;
-	struct pollfd fds[] = {
-		{.fd = x->c->http.fd, .events = events},
-		{.fd = x->ev ? x->ev->wake_fd : -1, .events = POLLIN},
-	};
+	const bool has_side = x->ev && x->ev->on_side;
 
 	for (;;) {
+		struct pollfd fds[] = {
+			{.fd = x->c->http.fd, .events = events},
+			{.fd = x->ev ? x->ev->wake_fd : -1, .events = POLLIN},
+			{.fd = has_side ? x->ev->side_fd(x->ev->arg) : -1,
+			 .events = POLLIN},
+		};
 		int n = poll(fds, ARRAY_SIZE(fds), 250);
 		usec_t now = clock_boot_usec();
 
@@ -196,6 +199,10 @@ static int wait_for(short events, void *arg, struct err *err)
 			return err_sys_id(err, ERRID_HTTP_AWAY, "poll");
 		if (n > 0 && x->ev && fds[1].revents &&
 		    x->ev->on_wake(x->ev->arg, err) < 0)
+			return -1;
+		/* not when the other side has gone: what it said last is read first */
+		if (has_side && (n <= 0 || !(fds[0].revents & (POLLHUP | POLLERR))) &&
+		    x->ev->on_side(n > 0 && fds[2].revents, x->ev->arg, err) < 0)
 			return -1;
 		if (x->until && now > x->until)
 			return away(x->c, "no answer in time", err);

@@ -65,6 +65,10 @@ struct client_events {
 	int (*on_event)(const char *event, const struct json *data, void *arg,
 			struct err *err);
 	int (*on_wake)(void *arg, struct err *err);
+	/* What else is done between two looks, some four times a second and whenever the
+	 * descriptor that side_fd() names (-1: none) can be read. NULL: nothing is. */
+	int (*on_side)(bool ready, void *arg, struct err *err);
+	int (*side_fd)(void *arg);
 	void *arg;
 	int wake_fd;
 	char *last_id; /* SSE_ID_SIZE bytes */

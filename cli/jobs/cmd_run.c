@@ -59,7 +59,8 @@ static const struct argp_option run_options[] = {
 	 "npm:left-pad@1.3.0, or what package-lock.json says",
 	 0},
 	{"priority", KEY_PRIORITY, "0..100", 0, "larger is earlier (50)", 0},
-	{"retry", KEY_RETRY, "on_lost|never", 0, "when its worker is lost", 0},
+	{"retry", KEY_RETRY, "on_lost|never", 0,
+	 "when its worker is lost; on_lost: all of stdin is read first", 0},
 	{"explain", KEY_EXPLAIN, NULL, 0,
 	 "record refused files and connections too, for 'lych why'", 0},
 	{"no-stdin", 'n', NULL, 0, "leave stdin alone", 0},
@@ -70,7 +71,8 @@ static const struct argp_option run_options[] = {
 
 static const char run_doc[] =
 	"Run ARGV in a sandbox and wait for it.\v"
-	"stdin goes in when it is not a terminal. Ctrl-C cancels "
+	"stdin goes in when it is not a terminal; one that does not end at once is "
+	"passed on while the job runs, which then is not run again. Ctrl-C cancels "
 	"the job. The exit code is the "
 	"job's own; 128+N after a signal, 124 after a time-out, 78 "
 	"when no sandbox could be "
@@ -332,18 +334,82 @@ static void tell_end(const struct job_end *end, job_id_t id)
 	cmd_tell(ERRID_NONE, more);
 }
 
+/* A lost job is tried again by now, or was too often; why this one never is, nobody else tells. */
+static void tell_streamed(const struct job_end *end, job_id_t id)
+{
+	cleanup_free char *text = xasprintf("job %" PRId64, id);
+
+	if (end->state == JOB_LOST)
+		cmd_tell(ERRID_RUN_STREAMED, text);
+}
+
+static int tell_accepted(const struct run_args *a, const struct json *job, job_id_t id,
+			 struct err *err)
+{
+	if (a->json)
+		render_json(job);
+	else
+		(void)printf("%" PRId64 "\n", id);
+	return render_flush(err);
+}
+
+/* 0: the job has ended, *ret_end says how; else what to exit with, or -1. */
+static int follow_to_end(struct follow *f, struct job_end *ret_end, struct err *err)
+{
+	int r = follow_job(f, err);
+
+	/* nobody reads its output any more: as in a pipeline of the shell, that ends it */
+	if (r < 0 && err->id == ERRID_CORE_OUTPUT && err->sys == EPIPE)
+		return follow_cancel(f, err) < 0 ? -1 : 128 + SIGPIPE;
+	if (r < 0)
+		return f->job ? -1
+			      : err_wrap(err,
+					 "job %" PRId64
+					 " is followed no more and will be "
+					 "cancelled; 'lych logs -f %" PRId64 "'",
+					 f->id, f->id);
+	return f->job ? job_end_read(f->job, ret_end, err) : 128 + f->stopped_by;
+}
+
+static int run_attended(const struct run_args *a, struct client *c, const char *socket,
+			struct feed *feed, job_id_t id, struct err *err)
+{
+	struct job_end end = {0};
+	struct follow f;
+	int r;
+
+	if (follow_init(&f, c, socket, err) < 0)
+		return -1;
+	f.id = id;
+	f.json = a->json;
+	f.cancels = true;
+	f.feed = feed->name[0] ? feed : NULL;
+	r = f.feed ? feed_open(feed, socket, id, err) : 0;
+	if (r == 0)
+		r = follow_to_end(&f, &end, err);
+	if (r == 0) {
+		r = job_end_exit_code(&end);
+		if (!a->json)
+			tell_end(&end, id);
+		if (f.feed)
+			tell_streamed(&end, id);
+		r = a->out ? bring_out(a, c, &f, r, err) : r;
+	}
+	follow_done(&f);
+	return r;
+}
+
 static int run(const struct run_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *job = NULL;
 	cleanup_buf struct buf spec = {0};
-	struct follow f;
-	struct job_end end = {0};
+	cleanup_feed struct feed feed;
 	cleanup_close int place = -1;
 	job_id_t id;
-	int r;
 
+	feed_init(&feed);
 	if (a->out) {
 		place = artifacts_open_place(a->out, err);
 		if (place < 0)
@@ -352,47 +418,14 @@ static int run(const struct run_args *a, struct err *err)
 	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0)
 		return -1;
 	buf_init(&spec, SPEC_MAX_BYTES);
-	if (run_spec_build(c, a, &spec, err) < 0)
+	if (run_spec_build(c, a, &feed, &spec, err) < 0)
 		return -1;
 	/* Until it is followed an interrupt ends this program: an attended job whose client is
 	 * gone is cancelled by the vessel. */
 	if (submit(c, &spec, a, &job, &id, err) < 0)
 		return -1;
-	if (a->detach) {
-		if (a->json)
-			render_json(job);
-		else
-			(void)printf("%" PRId64 "\n", id);
-		return render_flush(err);
-	}
-	if (follow_init(&f, c, p.api_sock, err) < 0)
-		return -1;
-	f.id = id;
-	f.json = a->json;
-	f.cancels = true;
-	r = follow_job(&f, err);
-	if (r < 0 && err->id == ERRID_CORE_OUTPUT && err->sys == EPIPE)
-		/* nobody reads its output any more: as in a pipeline of the shell, that
-		 * ends it */
-		r = follow_cancel(&f, err) < 0 ? -1 : 128 + SIGPIPE;
-	else if (r < 0 && !f.job)
-		(void)err_wrap(err,
-			       "job %" PRId64
-			       " is followed no more and will be cancelled; 'lych logs "
-			       "-f %" PRId64 "'",
-			       id, id);
-	else if (r == 0 && !f.job)
-		r = 128 + f.stopped_by;
-	else if (r == 0)
-		r = job_end_read(f.job, &end, err);
-	if (r == 0) {
-		r = job_end_exit_code(&end);
-		if (!a->json)
-			tell_end(&end, id);
-		r = a->out ? bring_out(a, c, &f, r, err) : r;
-	}
-	follow_done(&f);
-	return r;
+	return a->detach ? tell_accepted(a, job, id, err)
+			 : run_attended(a, c, p.api_sock, &feed, id, err);
 }
 
 int cmd_run(int argc, char **argv)
@@ -404,6 +437,7 @@ int cmd_run(int argc, char **argv)
 
 	(void)argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
 	/* Ours, so that an answer that got lost can be asked for again. */
+	a.names_request = a.request_id != NULL;
 	if (!a.request_id) {
 		uuid_new(&random_real, &made);
 		a.request_id = made.s;

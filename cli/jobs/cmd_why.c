@@ -193,6 +193,15 @@ static void why_signal(struct why *y)
 	}
 }
 
+static bool is_streamed(const struct json *job)
+{
+	const struct json *spec = NULL;
+
+	return json_has(job, "spec") && !json_is_null(job, "spec") &&
+	       json_get_obj(job, "spec", true, &spec, NULL) == 0 &&
+	       json_has(spec, "stdin_stream");
+}
+
 static void why_lost(struct why *y)
 {
 	buf_addf(&y->reason,
@@ -200,6 +209,12 @@ static void why_lost(struct why *y)
 		 "known",
 		 fail_class_name(y->end.fail_class), y->end.detail[0] ? ": " : "",
 		 y->end.detail);
+	if (is_streamed(y->job)) {
+		buf_addf(&y->reason, ". %s (%s)", err_info(ERRID_RUN_STREAMED)->title,
+			 err_info(ERRID_RUN_STREAMED)->text);
+		buf_adds(&y->advice, err_info(ERRID_RUN_STREAMED)->hint);
+		return;
+	}
 	buf_addf(&y->advice,
 		 "'lych status' shows whether a worker is up; 'lych retry %" PRId64
 		 "' runs it again when it may run twice",

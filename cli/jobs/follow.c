@@ -24,6 +24,8 @@
 /* Between two streams, twice as long after each that brought nothing. */
 #define NAP_LEAST_MSEC 100
 #define NAP_MOST_MSEC 800
+/* While our output waits for its reader, what the events say of stdin waits behind it. */
+#define BEHIND_MSEC 250
 #define PIECE_MAX ((size_t)256 << 10)
 
 int follow_init(struct follow *f, struct client *c, const char *socket, struct err *err)
@@ -72,21 +74,41 @@ static const char *plain(const struct follow *f)
 
 static int on_wake(void *arg, struct err *err);
 
-/* In pieces that a pipe with any room takes whole: who waits for a reader hears an interrupt. */
+static int side_fd(void *arg)
+{
+	const struct follow *f = arg;
+
+	return f->feed ? feed_fd(f->feed) : -1;
+}
+
+static int on_side(bool ready, void *arg, struct err *err)
+{
+	struct follow *f = arg;
+
+	return f->feed ? feed_turn(f->feed, ready, err) : 0;
+}
+
+/* In pieces that a pipe with any room takes whole: who waits for a reader hears an interrupt, and feeds
+ * the job on. */
 static int write_out(struct follow *f, int fd, const char *data, size_t len,
 		     struct err *err)
 {
 	while (len) {
 		struct pollfd p[] = {{.fd = fd, .events = POLLOUT},
-				     {.fd = f->sigfd, .events = POLLIN}};
+				     {.fd = f->sigfd, .events = POLLIN},
+				     {.fd = side_fd(f), .events = POLLIN}};
 		size_t n = len < PIPE_BUF ? len : PIPE_BUF;
+		int r = poll(p, ARRAY_SIZE(p), f->feed ? BEHIND_MSEC : -1);
 
-		if (poll(p, ARRAY_SIZE(p), -1) < 0) {
-			if (errno == EINTR)
-				continue;
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
 			return err_sys(err, "poll");
-		}
+		if (r == 0 && feed_ask(f->feed, err) < 0)
+			return -1;
 		if (p[1].revents && on_wake(f, err) < 0)
+			return -1;
+		if (p[2].revents && on_side(true, f, err) < 0)
 			return -1;
 		if (!p[0].revents)
 			continue;
@@ -245,6 +267,8 @@ static int on_event(const char *event, const struct json *data, void *arg,
 		return on_output(f, data, err);
 	if (str_eq(event, "damaged"))
 		return on_damaged(f, data, err);
+	if (str_eq(event, "stdin") && f->feed)
+		return feed_place(f->feed, data, err);
 	if (f->json && put_event(f, event, data, err) < 0)
 		return -1;
 	return str_eq(event, "end") ? keep_end(f, data, err) : 0;
@@ -316,11 +340,15 @@ static int follow_streams(struct follow *f, struct err *err)
 {
 	const struct client_events ev = {.on_event = on_event,
 					 .on_wake = on_wake,
+					 .on_side = on_side,
+					 .side_fd = side_fd,
 					 .arg = f,
 					 .wake_fd = f->sigfd,
 					 .last_id = f->last_id};
-	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/events%s", f->id,
-					      f->cancels ? "?attended=1" : "");
+	cleanup_free char *target =
+		xasprintf("/v1/jobs/%" PRId64 "/events%s%s%s", f->id,
+			  f->cancels ? "?attended=1" : "", f->feed ? "&stdin=" : "",
+			  f->feed ? f->feed->name : "");
 	usec_t deadline = clock_boot_usec() + RESUME_TIMEOUT;
 	int rest_msec = NAP_LEAST_MSEC;
 
@@ -330,6 +358,8 @@ static int follow_streams(struct follow *f, struct err *err)
 		unsigned interrupts = f->interrupts;
 		int r = client_stream(f->client, target, &ev, &why);
 
+		if (f->feed)
+			feed_pause(f->feed);
 		if (f->job || is_left(f))
 			break;
 		if (r < 0 && !may_resume(&why)) {

@@ -8,6 +8,7 @@
 
 #include "cli/base/client.h"
 #include "cli/base/sse.h"
+#include "cli/jobs/feed.h"
 #include "cli/ui/render.h"
 #include "cli/ui/term_filter.h"
 #include "common/attr.h"
@@ -24,7 +25,9 @@ struct follow {
 	job_id_t id;
 	bool json;	  /* NDJSON events instead of output */
 	const char *only; /* NULL: both; "stdout" or "stderr": this one, on stdout */
-	bool quiet;	  /* no output at all: only wait */
+	struct feed *
+		feed; /* of one that cancels: its stdin comes from us meanwhile; NULL: no */
+	bool quiet;   /* no output at all: only wait */
 	bool cancels; /* SIGINT and SIGTERM cancel the job (run), and so does the vessel
 			 when we are gone; else they end the following */
 	/* result */

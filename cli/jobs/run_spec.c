@@ -27,6 +27,9 @@
 #define INLINE_ALL_MAX                                                                   \
 	((size_t)512 << 10) /* together, raw bytes: base64 and escapes fit */
 
+/* A stdin that is at its end by then, and not larger, is a part of the spec; any other is streamed. */
+#define PEEK_USEC (50 * USEC_PER_MSEC)
+
 #define LOCK_FILE_MAX ((size_t)8 << 20) /* with what is left out of the spec */
 
 /* ---- bytes that go in ------------------------------------------------------- */
@@ -35,6 +38,7 @@ struct input {
 	int fd;
 	const char *head; /* bytes read already */
 	size_t head_len;
+	bool at_end; /* nothing follows it */
 };
 
 static int input_read(void *out, size_t size, size_t *ret_len, void *arg, struct err *err)
@@ -49,7 +53,7 @@ static int input_read(void *out, size_t size, size_t *ret_len, void *arg, struct
 		in->head += len;
 		in->head_len -= len;
 	}
-	while (len < size) {
+	while (len < size && !in->at_end) {
 		ssize_t n = read(in->fd, p + len, size - len);
 
 		if (n < 0 && errno == EINTR)
@@ -64,6 +68,23 @@ static int input_read(void *out, size_t size, size_t *ret_len, void *arg, struct
 	return 0;
 }
 
+/* What was read of it to look at it, and the rest. */
+struct parts {
+	struct input head, *rest;
+};
+
+static int parts_read(void *out, size_t size, size_t *ret_len, void *arg, struct err *err)
+{
+	struct parts *p = arg;
+	size_t n = 0, more = 0;
+
+	if (input_read(out, size, &n, &p->head, err) < 0 ||
+	    input_read((char *)out + n, size - n, &more, p->rest, err) < 0)
+		return -1;
+	*ret_len = n + more;
+	return 0;
+}
+
 /* Text that JSON can carry as it is? */
 static bool is_text(const char *data, size_t len)
 {
@@ -71,24 +92,24 @@ static bool is_text(const char *data, size_t len)
 }
 
 /*
- * The bytes of fd as one of three keys: text, base64 or the sha256 of a blob.
+ * All of in as one of three keys: text, base64 or the sha256 of a blob.
  * *budget is what may still be put into the spec itself.
  */
-static int write_bytes(struct client *c, struct jsonw *w, int fd,
+static int write_bytes(struct client *c, struct jsonw *w, struct input *in,
 		       const char *const keys[3], size_t *budget, struct err *err)
 {
 	size_t max = *budget < INLINE_ONE_MAX ? *budget : INLINE_ONE_MAX, len = 0;
 	cleanup_free char *head = xmalloc(max + 1);
-	struct input in = {.fd = fd};
+	struct parts whole = {.head = {.fd = -1, .head = head, .at_end = true},
+			      .rest = in};
 	char sha[65];
 	uint64_t size;
 
-	if (input_read(head, max + 1, &len, &in, err) < 0)
+	if (input_read(head, max + 1, &len, in, err) < 0)
 		return -1;
 	if (len > max) {
-		in.head = head;
-		in.head_len = len;
-		if (client_upload(c, input_read, &in, sha, &size, err) < 0)
+		whole.head.head_len = len;
+		if (client_upload(c, parts_read, &whole, sha, &size, err) < 0)
 			return -1;
 		jsonw_kstr(w, keys[2], sha);
 		return 0;
@@ -126,6 +147,7 @@ static int write_file(struct client *c, struct jsonw *w, const char *arg, size_t
 	const char *dest;
 	cleanup_free char *path = split_file(arg, &dest);
 	cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct input in = {.fd = fd};
 	struct stat st;
 
 	if (fd < 0)
@@ -139,7 +161,7 @@ static int write_file(struct client *c, struct jsonw *w, const char *arg, size_t
 		return err_wrap(err, "--file %s", arg);
 	jsonw_obj(w);
 	jsonw_kstr(w, "path", dest);
-	if (write_bytes(c, w, fd, keys, budget, err) < 0)
+	if (write_bytes(c, w, &in, keys, budget, err) < 0)
 		return err_wrap(err, "--file %s", path);
 	jsonw_kstr(w, "mode", st.st_mode & 0100 ? "0755" : "0644");
 	jsonw_obj_end(w);
@@ -300,15 +322,38 @@ static void write_limits(const struct run_args *a, struct jsonw *w)
 	jsonw_obj_end(w);
 }
 
-static int write_stdin(struct client *c, struct jsonw *w, size_t *budget, struct err *err)
+/* Is all of it wanted before the job begins? Then it is kept, and the job can be run again. */
+static bool is_whole(const struct run_args *a)
+{
+	struct stat st;
+
+	return a->detach || a->names_request ||
+	       (a->retry && str_eq(a->retry, "on_lost")) ||
+	       (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode));
+}
+
+static int write_stdin(struct client *c, const struct run_args *a, struct feed *feed,
+		       struct jsonw *w, size_t *budget, struct err *err)
 {
 	static const char *const keys[3] = {"stdin", "stdin_base64", "stdin_blob"};
+	struct input in = {.fd = STDIN_FILENO};
+	bool whole = true;
 
 	if (render_is_terminal(STDIN_FILENO))
 		return 0;
-	return write_bytes(c, w, STDIN_FILENO, keys, budget, err) < 0
-		       ? err_wrap(err, "stdin")
-		       : 0;
+	if (!is_whole(a)) {
+		if (feed_peek(feed, PEEK_USEC, INLINE_ONE_MAX, &whole, err) < 0)
+			return -1;
+		if (!whole) {
+			jsonw_kstr(w, "stdin_stream", feed->name);
+			return 0;
+		}
+		in = (struct input){.fd = -1,
+				    .head = buf_str(&feed->data),
+				    .head_len = feed->data.len,
+				    .at_end = true};
+	}
+	return write_bytes(c, w, &in, keys, budget, err) < 0 ? err_wrap(err, "stdin") : 0;
 }
 
 static int write_argv(const struct run_args *a, struct jsonw *w, struct err *err)
@@ -344,8 +389,8 @@ static int write_globs(const struct run_args *a, struct jsonw *w, struct err *er
 }
 
 /* What goes in: files, a directory, stdin. */
-static int write_inputs(struct client *c, const struct run_args *a, struct jsonw *w,
-			struct err *err)
+static int write_inputs(struct client *c, const struct run_args *a, struct feed *feed,
+			struct jsonw *w, struct err *err)
 {
 	size_t budget = INLINE_ALL_MAX;
 
@@ -359,18 +404,18 @@ static int write_inputs(struct client *c, const struct run_args *a, struct jsonw
 	}
 	if (a->dir && write_dir(c, w, a->dir, err) < 0)
 		return -1;
-	return a->no_stdin ? 0 : write_stdin(c, w, &budget, err);
+	return a->no_stdin ? 0 : write_stdin(c, a, feed, w, &budget, err);
 }
 
-int run_spec_build(struct client *c, const struct run_args *a, struct buf *out,
-		   struct err *err)
+int run_spec_build(struct client *c, const struct run_args *a, struct feed *feed,
+		   struct buf *out, struct err *err)
 {
 	struct jsonw w;
 
 	jsonw_init(&w, out);
 	jsonw_obj(&w);
 	jsonw_kstr(&w, "request_id", a->request_id);
-	if (write_argv(a, &w, err) < 0 || write_inputs(c, a, &w, err) < 0)
+	if (write_argv(a, &w, err) < 0 || write_inputs(c, a, feed, &w, err) < 0)
 		return -1;
 	if (a->n_env && write_env(a, &w, err) < 0)
 		return -1;

@@ -7,6 +7,7 @@
 #define LYCH_CLI_JOBS_RUN_SPEC_H
 
 #include "cli/base/client.h"
+#include "cli/jobs/feed.h"
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/err.h"
@@ -27,13 +28,14 @@ struct run_args {
 	const char *dir, *out, *request_id, *network, *egress, *retry;
 	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
 	bool has_priority, explain, json, detach, no_stdin, force;
+	bool names_request; /* request_id is the user's own */
 	char **argv;
 	int argc;
 };
 
 /* *out: at most SPEC_MAX_BYTES. What is too large for it is sent as a blob meanwhile; all paths
- * that are read are the user's own. */
-MUST_CHECK int run_spec_build(struct client *c, const struct run_args *a, struct buf *out,
-			      struct err *err);
+ * that are read are the user's own. feed: gets a name when stdin is to be streamed. */
+MUST_CHECK int run_spec_build(struct client *c, const struct run_args *a,
+			      struct feed *feed, struct buf *out, struct err *err);
 
 #endif

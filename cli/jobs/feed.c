@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See feed.h.
+ */
+#include "cli/jobs/feed.h"
+
+#include "cli/base/cmd.h"
+#include "common/cleanup.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <unistd.h>
+
+#define AGAIN_USEC (200 * USEC_PER_MSEC)
+
+void feed_init(struct feed *f)
+{
+	*f = (struct feed){.name = ""};
+	buf_init(&f->data, STREAM_WINDOW_BYTES);
+}
+
+void feed_done(struct feed *f)
+{
+	buf_done(&f->data);
+	client_free(f->client);
+	f->client = NULL;
+}
+
+/* At most max bytes, which must have room. */
+static int read_some(struct feed *f, size_t max, struct err *err)
+{
+	cleanup_free char *part = xmalloc(max);
+	ssize_t n;
+
+	do
+		n = read(STDIN_FILENO, part, max);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno != EAGAIN)
+		return err_sys(err, "read stdin");
+	f->at_end = n == 0;
+	if (n > 0)
+		buf_add(&f->data, part, (size_t)n);
+	return 0;
+}
+
+int feed_peek(struct feed *f, usec_t patience, size_t max, bool *ret_whole,
+	      struct err *err)
+{
+	const usec_t until = clock_boot_usec() + patience;
+	uint8_t name[(STREAM_NAME_SIZE - 1) / 2];
+
+	while (!f->at_end && f->data.len < max) {
+		struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+		usec_t now = clock_boot_usec();
+		int left = now < until ? (int)((until - now) / USEC_PER_MSEC) + 1 : 0;
+		int n = poll(&p, 1, left);
+
+		if (n < 0 && errno != EINTR)
+			return err_sys(err, "poll stdin");
+		if (n == 0)
+			break;
+		if (n > 0 && read_some(f, max - f->data.len, err) < 0)
+			return -1;
+	}
+	*ret_whole = f->at_end;
+	if (f->at_end)
+		return 0;
+	random_bytes(name, sizeof(name));
+	hex_encode(name, sizeof(name), f->name);
+	return 0;
+}
+
+int feed_open(struct feed *f, const char *socket, job_id_t job, struct err *err)
+{
+	f->job = job;
+	return client_new(socket, &f->client, err);
+}
+
+/* Read, and not with the vessel. */
+static size_t unsent(const struct feed *f)
+{
+	return f->data.len - (size_t)(f->received - f->base);
+}
+
+int feed_fd(const struct feed *f)
+{
+	return !f->at_end && !f->is_over && f->room > 0 && unsent(f) == 0 ? STDIN_FILENO
+									  : -1;
+}
+
+/* Whoever writes to it learns that nobody reads, as in a pipe. */
+static int stop(struct feed *f, struct err *err)
+{
+	cleanup_close int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	f->is_over = true;
+	if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
+		return err_sys(err, "/dev/null");
+	return 0;
+}
+
+static int take_place(struct feed *f, const struct json *data, struct err *err)
+{
+	uint64_t taken, received, room, end = f->base + f->data.len;
+	bool open, ended;
+
+	/* An event can have waited while a part was answered, and knows less than that answer. */
+	if (f->is_known && json_get_u64(data, "taken", true, 0, end, &taken, err) == 0 &&
+	    json_get_u64(data, "received", true, 0, end, &received, err) == 0 &&
+	    (taken < f->base || received < f->received))
+		return 0;
+	if (err_is_set(err) ||
+	    json_get_u64(data, "taken", true, f->base, end, &taken, err) < 0 ||
+	    json_get_u64(data, "received", true, taken, end, &received, err) < 0 ||
+	    json_get_u64(data, "room", true, 0, STREAM_WINDOW_BYTES, &room, err) < 0 ||
+	    json_get_bool(data, "open", true, &open, err) < 0 ||
+	    json_get_bool(data, "ended", true, &ended, err) < 0)
+		return err_wrap(err, "how far stdin is");
+	f->is_known = true;
+	buf_consume(&f->data, (size_t)(taken - f->base));
+	f->base = taken;
+	f->received = received;
+	f->room = (size_t)room;
+	if (ended && !f->at_end && !f->is_over)
+		cmd_tell(ERRID_RUN_STREAM,
+			 "the job's stdin has ended: the vessel heard nothing of us for "
+			 "too long");
+	f->is_told = ended;
+	return !open && !f->is_over ? stop(f, err) : 0;
+}
+
+/* Not now, and perhaps later: the events will say so, or we ask again. */
+static bool may_wait(const struct err *err)
+{
+	return err->id == ERRID_HTTP_AWAY || err->id == ERRID_RUN_STATE ||
+	       err->code == ERR_UNAVAILABLE || err->code == ERR_TIMEOUT;
+}
+
+static int send_part(struct feed *f, struct err *err)
+{
+	size_t at = (size_t)(f->received - f->base), n = unsent(f);
+	bool is_last = n <= STREAM_PART_MAX_BYTES && f->at_end;
+	cleanup_json struct json *j = NULL;
+	cleanup_free char *target = NULL;
+	struct client_request rq = {.method = "PUT", .raw = true};
+	struct err why = ERR_INIT;
+
+	if (n > STREAM_PART_MAX_BYTES)
+		n = STREAM_PART_MAX_BYTES;
+	rq.target = target =
+		xasprintf("/v1/jobs/%" PRId64 "/stdin/%s?offset=%" PRIu64 "%s", f->job,
+			  f->name, f->received, is_last ? "&end=1" : "");
+	rq.body = buf_str(&f->data) + at;
+	rq.body_len = n;
+	if (client_json(f->client, &rq, &j, NULL, &why) == 0)
+		return take_place(f, j, err);
+	if (!may_wait(&why)) {
+		*err = why;
+		return err_wrap(err, "stdin");
+	}
+	f->again = clock_boot_usec() + AGAIN_USEC;
+	return 0;
+}
+
+static int send_all(struct feed *f, struct err *err)
+{
+	f->again = 0;
+	while (!f->is_over && !f->again &&
+	       ((unsent(f) > 0 && f->room > 0) ||
+		(f->at_end && !f->is_told && unsent(f) == 0)))
+		if (send_part(f, err) < 0)
+			return -1;
+	return 0;
+}
+
+int feed_turn(struct feed *f, bool ready, struct err *err)
+{
+	size_t max = f->room < STREAM_PART_MAX_BYTES ? f->room : STREAM_PART_MAX_BYTES;
+
+	if (f->again && clock_boot_usec() >= f->again)
+		return send_all(f, err);
+	if (!ready || feed_fd(f) < 0)
+		return 0;
+	return read_some(f, max, err) < 0 ? -1 : send_all(f, err);
+}
+
+int feed_place(struct feed *f, const struct json *data, struct err *err)
+{
+	return take_place(f, data, err) < 0 ? -1 : send_all(f, err);
+}
+
+int feed_ask(struct feed *f, struct err *err)
+{
+	if (!f->is_known || f->is_over || f->is_told || f->room > 0)
+		return 0;
+	return send_part(f, err) < 0 ? -1 : send_all(f, err);
+}
+
+void feed_pause(struct feed *f)
+{
+	f->is_known = false;
+	f->room = 0;
+	f->again = 0;
+}
