@@ -1,32 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-# PREFIX (/usr/local) and DESTDIR. lych finds its daemons in ../libexec/lychgate beside its own bin/.
+# PREFIX (/usr/local) and DESTDIR: any paths, with blanks too. Whatever the umask, everybody may read what is installed.
+# lych finds the rest beside its own bin/: programs in ../libexec/lychgate, files in ../lib/lychgate (cli/base/paths.c). Not in
+# ../share/lychgate: with PREFIX=~/.local that is the user's data directory.
 
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 LIBEXECDIR = $(DESTDIR)$(PREFIX)/libexec/lychgate
+LIBDIR = $(DESTDIR)$(PREFIX)/lib/lychgate
 MANDIR = $(DESTDIR)$(PREFIX)/share/man
-PROFILEDIR = $(DESTDIR)$(PREFIX)/share/lychgate/profiles
 PROFILES := $(wildcard cli/profiles/*)
-APPARMORDIR = $(DESTDIR)$(PREFIX)/share/lychgate/apparmor
-QUADLETDIR = $(DESTDIR)$(PREFIX)/share/lychgate/quadlet
 QUADLETS := $(wildcard quadlet/*/*.in quadlet/tomb/*.container)
 MAN_PAGES := $(wildcard docs/man/*.1 docs/man/*.5 docs/man/*.8)
-LIBEXEC_PROGRAMS := $(filter-out lych lych-sandbox lych-audit,$(PROGRAMS))
+BIN_PROGRAMS := lych lych-sandbox lych-audit
+LIBEXEC_PROGRAMS := $(filter-out $(BIN_PROGRAMS),$(PROGRAMS))
+# What an older release put into PREFIX/share/lychgate, by name: the same files as in LIBDIR now.
+FORMERDIR = $(DESTDIR)$(PREFIX)/share/lychgate
+LIB_FILES := $(addprefix profiles/,$(notdir $(PROFILES))) apparmor/lychgate $(QUADLETS)
+LIB_DIRS := profiles apparmor $(sort $(patsubst %/,%,$(dir $(QUADLETS)))) quadlet
+
+# In directory 1, if it is there: removes the files 2, and of the directories 3 what is empty then.
+remove_files = [ ! -d "$(1)" ] || { cd "$(1)" && rm -f $(2) && { [ -z '$(3)' ] || rmdir --ignore-fail-on-non-empty $(3) 2>/dev/null || :; }; }
 
 .PHONY: install uninstall
 install: all ## PREFIX=/usr/local DESTDIR=
-	install -d $(BINDIR) $(LIBEXECDIR)
-	install -m 0755 $(B)/lych $(B)/lych-sandbox $(B)/lych-audit $(BINDIR)
-	install -m 0755 $(addprefix $(B)/,$(LIBEXEC_PROGRAMS)) $(LIBEXECDIR)
-	install -d $(LIBEXECDIR)/tools
-	install -m 0755 $(addprefix $(B)/,$(TOOLS)) $(LIBEXECDIR)/tools
-	ln -sf ../../bin/lych-sandbox $(LIBEXECDIR)/lych-sandbox
-	install -d $(PROFILEDIR)
-	install -m 0644 $(PROFILES) $(PROFILEDIR)
-	install -D -m 0644 cli/apparmor/lychgate $(APPARMORDIR)/lychgate
-	set -e; for unit in $(QUADLETS); do install -D -m 0644 $$unit $(QUADLETDIR)/$${unit#quadlet/}; done
-	set -e; for page in $(MAN_PAGES); do install -D -m 0644 $$page $(MANDIR)/man$${page##*.}/$${page##*/}; done
+	install -d "$(BINDIR)" "$(LIBEXECDIR)/tools" $(foreach d,$(LIB_DIRS),"$(LIBDIR)/$(d)") $(foreach n,1 5 8,"$(MANDIR)/man$(n)")
+	install -m 0755 $(addprefix $(B)/,$(BIN_PROGRAMS)) "$(BINDIR)"
+	install -m 0755 $(addprefix $(B)/,$(LIBEXEC_PROGRAMS)) "$(LIBEXECDIR)"
+	install -m 0755 $(addprefix $(B)/,$(TOOLS)) "$(LIBEXECDIR)/tools"
+	ln -sf ../../bin/lych-sandbox "$(LIBEXECDIR)/lych-sandbox"
+	install -m 0644 $(PROFILES) "$(LIBDIR)/profiles"
+	for unit in $(QUADLETS); do install -m 0644 $$unit "$(LIBDIR)/$$unit"; done
+	for page in $(MAN_PAGES); do install -m 0644 $$page "$(MANDIR)/man$${page##*.}"; done
+	(umask 022; rm -f "$(LIBDIR)/apparmor/lychgate"; cli/apparmor/make-profile "$(PREFIX)" >"$(LIBDIR)/apparmor/lychgate")
+	$(call remove_files,$(FORMERDIR),$(LIB_FILES),$(LIB_DIRS) "$(FORMERDIR)")
 
-uninstall: ## remove what install put there
-	rm -f $(addprefix $(BINDIR)/,lych lych-sandbox lych-audit) $(foreach p,$(MAN_PAGES),$(MANDIR)/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
-	rm -f $(addprefix $(PROFILEDIR)/,$(notdir $(PROFILES)))
-	rm -rf $(LIBEXECDIR) $(QUADLETDIR) $(APPARMORDIR)
+uninstall: ## remove what install put there, and nothing else
+	$(call remove_files,$(BINDIR),$(BIN_PROGRAMS),)
+	$(call remove_files,$(LIBEXECDIR),lych-sandbox $(LIBEXEC_PROGRAMS) $(TOOLS),tools "$(LIBEXECDIR)")
+	$(call remove_files,$(LIBDIR),$(LIB_FILES),$(LIB_DIRS) "$(LIBDIR)")
+	$(call remove_files,$(MANDIR),$(foreach p,$(MAN_PAGES),man$(subst .,,$(suffix $(p)))/$(notdir $(p))),)

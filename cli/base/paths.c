@@ -5,6 +5,7 @@
  */
 #include "cli/base/paths.h"
 
+#include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
@@ -15,10 +16,10 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#ifndef LIBEXECDIR
-/* Installed: PREFIX/bin/lych and PREFIX/libexec/lychgate/, wherever PREFIX is. */
-#define LIBEXECDIR "../libexec/lychgate"
-#endif
+/* Installed: PREFIX/bin/lych, PREFIX/libexec/lychgate/ and PREFIX/lib/lychgate/, wherever
+ * PREFIX is; mk/install.mk says the same. */
+#define LIBEXEC "libexec/lychgate"
+#define LIB "lib/lychgate"
 
 /* Relative values are ignored, as the XDG specification says. */
 static const char *env_dir(const char *name)
@@ -116,22 +117,74 @@ void paths_done(struct paths *p)
 	*p = (struct paths){0};
 }
 
-/* A directory that must be ours and closed to others. */
-static int check_private(const char *path, struct err *err)
+/* A directory that must be ours and closed to others; id: what is said otherwise. */
+static int check_private(const char *path, enum err_id id, struct err *err)
 {
 	struct stat st;
 
 	if (lstat(path, &st) < 0)
-		return err_sys_id(err, ERRID_START_SOCKET, "%s", path);
+		return err_sys_id(err, id, "%s", path);
 	if (!S_ISDIR(st.st_mode))
-		return err_set_id(err, ERRID_START_SOCKET, "%s: not a directory", path);
+		return err_set_id(err, id, "%s: not a directory", path);
 	if (st.st_uid != getuid())
-		return err_set_id(err, ERRID_START_SOCKET,
-				  "%s: belongs to uid %u, not to you", path, st.st_uid);
+		return err_set_id(err, id, "%s: belongs to uid %u, not to you", path,
+				  st.st_uid);
 	if (st.st_mode & 077)
-		return err_set_id(err, ERRID_START_SOCKET, "%s: mode %04o, must be 0700",
-				  path, st.st_mode & 07777);
+		return err_set_id(err, id, "%s: mode %04o, must be 0700", path,
+				  st.st_mode & 07777);
 	return 0;
+}
+
+/* Where `make install` put files of programs in PREFIX/share/lychgate, which is the data
+ * directory's own place when PREFIX is ~/.local. */
+static int check_former_install(const char *data, struct err *err)
+{
+	static const char *const former[] = {"profiles", "apparmor", "quadlet"};
+	cleanup_buf struct buf found;
+	struct stat st;
+	int rc = 0;
+
+	buf_init(&found, 4 * PATH_MAX);
+	for (size_t i = 0; i < ARRAY_SIZE(former); i++) {
+		cleanup_free char *dir = xasprintf("%s/%s", data, former[i]);
+
+		if (lstat(dir, &st) == 0)
+			buf_addf(&found, " '%s'", dir);
+	}
+	if (found.len > 0 && stat(data, &st) == 0)
+		rc = err_set_id(err, ERRID_START_DATA,
+				"%s, mode %04o, holds files of programs that an older "
+				"'make install' put there; they are not needed there any "
+				"more: rm -r%s && chmod 0700 '%s'",
+				data, st.st_mode & 07777, buf_str(&found), data);
+	return rc;
+}
+
+/* No program's file below it: what restores or removes the data would take it along. */
+static int check_apart(const char *data, struct err *err)
+{
+	cleanup_free char *self = NULL;
+	cleanup_free char *real = realpath(data, NULL);
+
+	if (!real)
+		return err_sys_id(err, ERRID_START_DATA, "%s", data);
+	if (paths_self(&self, err) < 0)
+		return -1;
+	if (str_starts(self, real) && self[strlen(real)] == '/')
+		return err_set_id(err, ERRID_START_DATA,
+				  "%s: Lychgate's own programs are installed below it "
+				  "(%s)",
+				  data, self);
+	return 0;
+}
+
+static int check_data(const char *data, struct err *err)
+{
+	if (check_former_install(data, err) < 0)
+		return -1;
+	if (check_private(data, ERRID_START_DATA, err) < 0)
+		return -1;
+	return check_apart(data, err);
 }
 
 static int check_socket_length(const struct paths *p, struct err *err)
@@ -175,20 +228,23 @@ int paths_make(const struct paths *p, struct err *err)
 
 	if (check_socket_length(p, err) < 0)
 		return -1;
-	if (p->runtime_parent && check_private(p->runtime_parent, err) < 0)
+	if (p->runtime_parent &&
+	    check_private(p->runtime_parent, ERRID_START_SOCKET, err) < 0)
 		return -1;
 	if (fs_mkdir_all(p->data, 0700, err) < 0)
 		return err_wrap(err, "data directory");
-	if (check_private(p->data, err) < 0)
+	if (check_data(p->data, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
 		cleanup_free char *dir = xasprintf("%s/%s", p->data, below[i]);
 
-		if (fs_mkdir_all(dir, 0700, err) < 0 || check_private(dir, err) < 0)
+		if (fs_mkdir_all(dir, 0700, err) < 0 ||
+		    check_private(dir, ERRID_START_DATA, err) < 0)
 			return -1;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(run); i++)
-		if (fs_mkdir_all(run[i], 0700, err) < 0 || check_private(run[i], err) < 0)
+		if (fs_mkdir_all(run[i], 0700, err) < 0 ||
+		    check_private(run[i], ERRID_START_SOCKET, err) < 0)
 			return -1;
 	return 0;
 }
@@ -208,24 +264,41 @@ int paths_self(char **ret, struct err *err)
 int paths_program(const char *name, char **ret, struct err *err)
 {
 	cleanup_free char *self = NULL;
-	char *places[3];
+	char *places[2];
 	int dir;
 
 	if (paths_self(&self, err) < 0)
 		return -1;
 	dir = (int)(strrchr(self, '/') - self);
 	places[0] = xasprintf("%.*s/%s", dir, self, name);
-	places[1] = xasprintf("%.*s/../libexec/lychgate/%s", dir, self, name);
-	places[2] = xasprintf("%s/%s", LIBEXECDIR, name);
+	places[1] = xasprintf("%.*s/../" LIBEXEC "/%s", dir, self, name);
 	for (size_t i = 0; i < ARRAY_SIZE(places) && !*ret; i++)
 		if (access(places[i], X_OK) == 0)
 			*ret = TAKE_PTR(places[i]);
 	if (!*ret)
-		(void)err_set_id(err, ERRID_START_TOOL, "%s is neither %s nor %s nor %s",
-				 name, places[0], places[1], places[2]);
+		(void)err_set_id(err, ERRID_START_TOOL, "%s is neither %s nor %s", name,
+				 places[0], places[1]);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		free(places[i]);
 	return *ret ? 0 : -1;
+}
+
+int paths_installed(const char *name, char **ret, struct err *err)
+{
+	char *slash;
+
+	if (paths_self(ret, err) < 0)
+		return -1;
+	/* PREFIX/bin/lych: its directory, and that directory's */
+	for (int up = 0; up < 2; up++) {
+		slash = strrchr(*ret, '/');
+		if (slash)
+			*slash = '\0';
+	}
+	slash = *ret;
+	*ret = xasprintf("%s/" LIB "/%s", slash, name);
+	free(slash);
+	return 0;
 }
 
 char *paths_config_dir(const struct paths *p)

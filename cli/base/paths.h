@@ -28,12 +28,16 @@ void paths_done(struct paths *p);
 /* Where codex.yaml and what belongs beside it lie; caller frees. */
 char *paths_config_dir(const struct paths *p);
 
-/* Make what is missing (0700) and check what is there: ours, 0700, no symlink, sockets'
- * paths not too long for sun_path (ERRID_START_SOCKET). */
+/* Make what is missing (0700) and check what is there: ours, 0700, no symlink, no program's
+ * file in the data directory (ERRID_START_DATA), sockets' paths not too long for sun_path
+ * (ERRID_START_SOCKET). */
 MUST_CHECK int paths_make(const struct paths *p, struct err *err);
-/* One of our programs: beside this one first, else in ../libexec/lychgate, else in
- * LIBEXECDIR. *ret must be NULL before; caller frees. */
+/* One of our programs: beside this one, else in ../libexec/lychgate. *ret must be NULL
+ * before; caller frees. */
 MUST_CHECK int paths_program(const char *name, char **ret, struct err *err);
+/* What `make install` put in PREFIX/lib/lychgate beside PREFIX/bin/lych: "profiles",
+ * "quadlet/sovereign". It may not be there. Caller frees. */
+MUST_CHECK int paths_installed(const char *name, char **ret, struct err *err);
 /* This very program. */
 MUST_CHECK int paths_self(char **ret, struct err *err);
 

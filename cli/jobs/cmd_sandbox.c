@@ -120,14 +120,13 @@ static void places_done(struct places *p)
 	free(p->system_dir);
 }
 
-/* PREFIX/share/lychgate/profiles beside PREFIX/bin/lych, and profiles/ beside the
- * configuration. */
+/* Those that were installed, and profiles/ beside the configuration. */
 static int places_find(struct places *p, struct err *err)
 {
-	cleanup_free char *self = NULL;
 	const char *slash;
 
-	if (paths_resolve(&p->paths, err) < 0 || paths_self(&self, err) < 0)
+	if (paths_resolve(&p->paths, err) < 0 ||
+	    paths_installed("profiles", &p->system_dir, err) < 0)
 		return -1;
 	p->home = realpath(p->paths.home, NULL);
 	p->cwd = getcwd(NULL, 0);
@@ -138,10 +137,6 @@ static int places_find(struct places *p, struct err *err)
 	slash = strrchr(p->paths.config, '/');
 	p->user_dir = xasprintf("%.*s/profiles", (int)(slash - p->paths.config),
 				p->paths.config);
-	*strrchr(self, '/') = '\0';
-	slash = strrchr(self, '/');
-	p->system_dir = xasprintf("%.*s/share/lychgate/profiles",
-				  slash ? (int)(slash - self) : 0, self);
 	return 0;
 }
 

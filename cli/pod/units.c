@@ -96,24 +96,21 @@ void units_done(struct unit_set *s)
 
 int units_find_templates(const char *profile, char **ret, struct err *err)
 {
-	cleanup_free char *self = NULL;
+	cleanup_free char *name = xasprintf("quadlet/%s", profile);
 	cleanup_free char *installed = NULL;
+	cleanup_free char *self = NULL;
 	cleanup_free char *tree = NULL;
-	char *bin, *above;
+	char *slash;
 
-	if (paths_self(&self, err) < 0)
+	if (paths_installed(name, &installed, err) < 0 || paths_self(&self, err) < 0)
 		return -1;
-	bin = strrchr(self, '/');
-	*bin = '\0'; /* PREFIX/bin, or TREE/build/VARIANT */
-	above = strrchr(self, '/');
-	if (!above)
-		return err_set_id(err, ERRID_BIND_TEMPLATE, "no directory above %s",
-				  self);
-	*above = '\0';
-	installed = xasprintf("%s/share/lychgate/quadlet/%s", self, profile);
+	*strrchr(self, '/') = '\0'; /* TREE/build/VARIANT */
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = '\0';
 	if (str_ends(self, "/build"))
-		tree = xasprintf("%.*squadlet/%s", (int)(strlen(self) - strlen("build")),
-				 self, profile);
+		tree = xasprintf("%.*s/%s", (int)(strlen(self) - strlen("/build")), self,
+				 name);
 	*ret = realpath(installed, NULL);
 	if (!*ret && tree)
 		*ret = realpath(tree, NULL);

@@ -34,7 +34,7 @@ struct unit_set {
 bool unit_name_is_ours(const char *name);
 /* ".path" and ".service": systemd's own, on the host, and nothing of Podman's. */
 bool unit_is_of_host(const char *name);
-/* Where this release's templates of a profile are: PREFIX/share/lychgate/quadlet/PROFILE
+/* Where this release's templates of a profile are: PREFIX/lib/lychgate/quadlet/PROFILE
  * beside PREFIX/bin/lych, else quadlet/PROFILE of the tree that lych was built in. */
 MUST_CHECK int units_find_templates(const char *profile, char **ret, struct err *err);
 /* Render every *.in of a directory that nobody else can write; host: units of the host,

@@ -11,9 +11,11 @@ began=$SECONDS
 mkdir -p build/e2e
 tree=$(mktemp -d "$PWD/build/e2e/bind.XXXXXX")
 trap 'rm -rf "$tree"' EXIT
-mkdir -p "$tree/usr/bin" "$tree/usr/share/lychgate"
+mkdir -p "$tree/usr/bin" "$tree/usr/lib/lychgate/apparmor"
 cp "$bin/lych" "$tree/usr/bin/"
-cp -r quadlet cli/apparmor "$tree/usr/share/lychgate/"
+cp -r quadlet "$tree/usr/lib/lychgate/"
+cli/apparmor/make-profile /usr >"$tree/usr/lib/lychgate/apparmor/lychgate"
+cli/apparmor/make-profile "/home/a user/[x]/.local" >"$tree/usr/lib/lychgate/apparmor/of-a-home"
 chmod -R go-w "$tree"
 tests/e2e/workstation run tests/e2e/bind_user.sh "$tree"
 echo "bind: $((SECONDS - began)) s"

@@ -5,7 +5,7 @@ set -uo pipefail
 cd ~/in || exit 1
 chmod -R go-w ~/in
 lych=$PWD/usr/bin/lych units=$HOME/.config/containers/systemd bound=$HOME/.local/share/lychgate/bind
-host=$HOME/.config/systemd/user templates=$PWD/usr/share/lychgate/quadlet
+host=$HOME/.config/systemd/user templates=$PWD/usr/lib/lychgate/quadlet
 config=$HOME/.config/lychgate/codex.yaml
 echo "Linux $(uname -r), $(podman --version), systemd $(systemctl --version | sed -n '1s/systemd \([0-9]*\).*/\1/p')"
 rm -rf "$units" "$host" ~/.config/lychgate
@@ -21,8 +21,9 @@ loaded() { # services that systemd knows
 }
 profile() { printf 'version: "1"\npod: {profile: %s, cgroups: none%s}\n' "$1" "${2:-}" >"$config"; chmod 600 "$config"; }
 
-is "AppArmor's profiles compile, one for each path" 12 \
-	"$(/usr/sbin/apparmor_parser --skip-kernel-load --skip-cache --names usr/share/lychgate/apparmor/lychgate | grep -c ^/)"
+compiled() { /usr/sbin/apparmor_parser --skip-kernel-load --skip-cache --names "usr/lib/lychgate/apparmor/$1" | grep -c ^/; }
+is "AppArmor's profiles compile, one for each path" 6 "$(compiled lychgate)"
+is "and those of a home on a path with a blank and a bracket" 12 "$(compiled of-a-home)"
 run config init; is "config init" 0 $?
 run bind; is "no secrets" 1 $?
 is "no secrets: code" 1 "$(grep -c LYCH-BIND-005 err)"

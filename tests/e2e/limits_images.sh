@@ -14,7 +14,7 @@ done
 LYCH_BUILD_NETWORK=host src/containerfiles/build --base localhost/base-build --base-tomb localhost/base-tomb-slim --slim --label vm \
 	--base-phylactery localhost/base-phylactery
 id=$(podman create localhost/lychgate-build:vm x)
-podman export "$id" | tar -x -C "$HOME/in" usr/bin/lych usr/bin/lych-sandbox usr/libexec/lychgate usr/share/lychgate
+podman export "$id" | tar -x -C "$HOME/in" usr/bin/lych usr/bin/lych-sandbox usr/libexec/lychgate usr/lib/lychgate
 podman rm "$id" >/dev/null
 for room in vessel scribe tomb phylactery; do
 	podman rm "$(podman create --userns=keep-id "localhost/lychgate-$room:vm")" >/dev/null

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Run by vm as root, before it boots the machine: what an administrator does there. $1: its root. The programs of
-# the images go to /usr/local; the AppArmor profile as docs/OPERATIONS.md says, and beside it one that refuses
+# the images go to /usr/local; the AppArmor profile that make install would make, and beside it one that refuses
 # user namespaces to programs in /opt/refused, as a kernel with Ubuntu's sysctl does to programs without one. And a
 # hand of root's: memory and pids are taken from the user's manager when ~/take-controllers is made, and given back
 # at ~/give-controllers.
@@ -9,7 +9,7 @@ set -euo pipefail
 root=$1
 rm -rf "$root/opt/refused"
 cp -r --no-preserve=ownership "$root/home/dev/in/usr/." "$root/usr/local/"
-install -m 0644 "$root/usr/local/share/lychgate/apparmor/lychgate" "$root/etc/apparmor.d/lychgate"
+"$(dirname "$0")/../../cli/apparmor/make-profile" /usr/local >"$root/etc/apparmor.d/lychgate"
 mkdir -p "$root/opt/refused"
 cp "$root/usr/local/bin/lych" "$root/usr/local/bin/lych-sandbox" "$root/usr/local/libexec/lychgate/lych-probe" "$root/opt/refused/"
 cat >"$root/etc/apparmor.d/refused" <<'PROFILE'

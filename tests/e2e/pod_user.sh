@@ -85,10 +85,10 @@ build_first() {
 	local id
 	build 1 | tee ~/images || return 1
 	[ "$(wc -l <~/images)" -eq 5 ] || return 1
-	mkdir -p ~/libexec
+	mkdir -p ~/libexec ~/lib
 	id=$(podman create localhost/lychgate-build:1 x) && podman cp "$id:/usr/bin/lych" ~/bin/lych &&
 		podman cp "$id:/usr/bin/lych-sandbox" ~/bin/ && podman cp "$id:/usr/bin/lych-audit" ~/bin/ &&
-		podman cp "$id:/usr/libexec/lychgate" ~/libexec/ && podman cp "$id:/usr/share/lychgate" ~/share/ &&
+		podman cp "$id:/usr/libexec/lychgate" ~/libexec/ && podman cp "$id:/usr/lib/lychgate" ~/lib/ &&
 		podman rm "$id" && lych --version
 }
 unpinned_is_refused() {

@@ -12,7 +12,7 @@ here=$PWD
 lych_begin bind
 make -s install VARIANT="${VARIANT:-release}" DESTDIR="$LYCH_TMP/dest" PREFIX=/usr >"$LYCH_TMP/install.log" 2>&1 ||
 	fail "make install: $(tail -3 "$LYCH_TMP/install.log")"
-templates=$LYCH_TMP/dest/usr/share/lychgate/quadlet
+templates=$LYCH_TMP/dest/usr/lib/lychgate/quadlet
 mkdir -p "$LYCH_TMP/bin" "$LYCH_TMP/state/secrets"
 for name in podman systemctl; do
 	install -m 755 tests/support/podman-stand-in "$LYCH_TMP/bin/$name"

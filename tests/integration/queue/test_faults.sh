@@ -40,7 +40,7 @@ long=$PWD/$(printf 'x%.0s' $(seq 90)) && mkdir -m 0700 "$long"
 refused "a path too long for a socket" 78 LYCH-STARTUP-009 env XDG_RUNTIME_DIR="$long" "$L" up --detach
 is "it says how long" 1 "$(grep -c "$long" err)"
 mkdir -m 0755 data-open
-refused "an open data directory" 78 LYCH-STARTUP-009 env LYCHGATE_DATA="$PWD/data-open" "$L" up --detach
+refused "an open data directory" 78 LYCH-STARTUP-016 env LYCHGATE_DATA="$PWD/data-open" "$L" up --detach
 is "nothing was made" "0 0 0" "$(find open private data-open -mindepth 1 | wc -l) $(find "$long" -mindepth 1 | wc -l) $(find data 2>/dev/null | wc -l)"
 
 # --- two of each on one data directory
