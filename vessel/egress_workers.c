@@ -41,6 +41,7 @@ int egress_workers_fork(struct vessel *v, const char *secrets_dir,
 {
 	struct egress_config cfg = {
 		.secrets_dir = secrets_dir,
+		.authorities = v->conf.broker.egress.authorities,
 		.n_portals = v->conf.broker.n_portals,
 		.gate = gate_worker_main,
 		.probe = probe,

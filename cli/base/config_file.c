@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #define MAP_MAX_BYTES 65536
+#define AUTHORITIES_MAX_BYTES (4u << 20)
 
 /* In a user namespace that does not have root, root's directories and a stranger's look alike. */
 static bool is_root_here(void)
@@ -52,11 +53,35 @@ static int check_place(const char *path, struct err *err)
 	return is_root_here() ? trusted_above(real, ERRID_START_CONFIG_MODE, err) : 0;
 }
 
+/* Who can change that file can read what goes to the hosts that get keys. */
+static int check_authorities(const char *path, struct err *err)
+{
+	cleanup_free char *real = path ? realpath(path, NULL) : NULL;
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	if (!path)
+		return 0;
+	if (!real)
+		return err_sys_id(err, ERRID_START_CONFIG, "egress.authorities: %s",
+				  path);
+	if (is_root_here() && trusted_above(real, ERRID_START_CONFIG, err) < 0)
+		return err_wrap(err, "egress.authorities");
+	if (trusted_read(real, AUTHORITIES_MAX_BYTES, ERRID_START_CONFIG, &text, &len,
+			 err) < 0)
+		return err_wrap(err, "egress.authorities");
+	if (!strstr(text, "-----BEGIN CERTIFICATE-----"))
+		return err_set_id(err, ERRID_START_CONFIG,
+				  "egress.authorities: no certificate (PEM) in %s", path);
+	return 0;
+}
+
 int config_load(const char *path, struct conf *ret, struct err *err)
 {
 	if (conf_load(path, ret, err) < 0)
 		return -1;
-	if (check_place(path, err) == 0)
+	if (check_place(path, err) == 0 &&
+	    check_authorities(ret->broker.egress.authorities, err) == 0)
 		return 0;
 	conf_done(ret);
 	return -1;

@@ -11,7 +11,8 @@
 #include "common/err.h"
 
 /* As conf_load(), and ERRID_START_CONFIG_MODE where somebody else could put another in its
- * place: it names hosts that get keys, and programs. (The directories above it are not
+ * place: it names hosts that get keys, and programs. ERRID_START_CONFIG where that is so of
+ * egress.authorities, or there is no certificate in it. (The directories above it are not
  * looked at in a user namespace without root.) ret: conf_done() after success. */
 MUST_CHECK int config_load(const char *path, struct conf *ret, struct err *err);
 /* The defaults where there is none. */

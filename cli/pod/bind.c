@@ -236,6 +236,8 @@ static int set_values(const struct bind *b, struct unit_values *v, struct err *e
 	if (unit_values_text(v, "DATA_DIR", UNIT_PATH, b->paths.data, err) < 0 ||
 	    unit_values_text(v, "RUNTIME_DIR", UNIT_PATH, b->paths.runtime, err) < 0 ||
 	    unit_values_text(v, "CONFIG_FILE", UNIT_PATH, b->paths.config, err) < 0 ||
+	    unit_values_text(v, "AUTHORITIES", UNIT_PATH,
+			     b->conf.broker.egress.authorities, err) < 0 ||
 	    set_unit(v, "TOMB", "tomb", &pod->tomb, err) < 0 ||
 	    set_unit(v, "VESSEL", "vessel", &pod->vessel, err) < 0 ||
 	    set_unit(v, "SCRIBE", "scribe", &pod->scribe, err) < 0 ||
@@ -406,6 +408,7 @@ int bind_render(struct bind *b, struct err *err)
 		.mount = b->mount,
 		.n_mounts = b->n_mounts,
 		.jobs_dir = b->conf.jobs_dir,
+		.authorities = b->conf.broker.egress.authorities,
 		.sovereign = str_eq(b->conf.pod.profile, "sovereign"),
 		.egress = egress,
 		.egress_host = host,

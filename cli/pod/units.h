@@ -47,7 +47,8 @@ struct unit_world {
 	const char *lych;   /* this program */
 	char *const *mount; /* checked already (mounts.h); for the tomb only */
 	size_t n_mounts;
-	const char *jobs_dir; /* checked already; for the tomb only; NULL: none */
+	const char *jobs_dir;	 /* checked already; for the tomb only; NULL: none */
+	const char *authorities; /* checked already; for the vessel only; NULL: none */
 	bool sovereign;
 	bool egress;	  /* codex.yaml names somebody to ask ... */
 	bool egress_host; /* ... on this machine too */

@@ -5,6 +5,7 @@
  */
 #include "common/conf/priv.h"
 
+#include "common/mem.h"
 #include "common/str.h"
 
 #define MONEY_MAX_MICRO ((uint64_t)1000000000 * 1000000)
@@ -41,6 +42,7 @@ const cyaml_schema_field_t conf_egress_fields[] = {
 	CONF_STR("package_max", raw_egress, package_max),
 	CONF_STR("in_flight", raw_egress, in_flight),
 	CONF_STR("retries", raw_egress, retries),
+	CONF_STR("authorities", raw_egress, authorities),
 	CYAML_FIELD_END,
 };
 
@@ -135,6 +137,9 @@ int conf_egress_read(const struct conf_reader *r, const struct raw_egress *raw,
 
 	if (!raw)
 		return 0;
+	if (raw->authorities && raw->authorities[0] != '/')
+		return conf_fail_at(r, "egress.authorities",
+				    "an absolute path is required");
 	if (conf_read_number(r, "egress.connect", raw->connect, parse_duration_usec,
 			     USEC_PER_MSEC, hour, &e->connect_usec) < 0 ||
 	    conf_read_number(r, "egress.first_byte", raw->first_byte, parse_duration_usec,
@@ -156,6 +161,7 @@ int conf_egress_read(const struct conf_reader *r, const struct raw_egress *raw,
 		return -1;
 	e->in_flight = (unsigned)in_flight;
 	e->retries = (unsigned)retries;
+	e->authorities = raw->authorities ? xstrdup(raw->authorities) : NULL;
 	return 0;
 }
 
@@ -191,5 +197,6 @@ void conf_broker_done(struct conf_broker *b)
 {
 	conf_portals_done(b);
 	conf_ward_done(b);
+	free(b->egress.authorities);
 	*b = (struct conf_broker){0};
 }

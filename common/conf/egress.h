@@ -152,6 +152,7 @@ struct conf_egress {
 	uint64_t package_max_bytes;
 	unsigned in_flight; /* of one job */
 	unsigned retries;   /* of what may be sent twice, before any byte went back */
+	char *authorities; /* a file of certificates (PEM), absolute; NULL: the system's */
 };
 
 struct conf_broker {

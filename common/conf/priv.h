@@ -171,6 +171,7 @@ struct raw_gate {
 struct raw_egress {
 	char *connect, *first_byte, *idle, *total;
 	char *request_max, *response_max, *package_max, *in_flight, *retries;
+	char *authorities;
 };
 extern const cyaml_schema_field_t conf_budgets_fields[], conf_gate_fields[],
 	conf_egress_fields[];

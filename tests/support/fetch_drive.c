@@ -212,6 +212,7 @@ static int setup(struct drive *d, char **argv, struct err *err)
 	if (fs_read_file(AT_FDCWD, argv[1], 1 << 20, &text, &len, err) < 0 ||
 	    conf_parse(text, len, &d->conf, err) < 0)
 		return -1;
+	cfg.authorities = d->conf.broker.egress.authorities;
 	cfg.n_portals = d->conf.broker.n_portals;
 	if (cfg.n_portals == 1)
 		portal =

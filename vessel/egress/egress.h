@@ -78,6 +78,8 @@ typedef int egress_gate_main(int fd, struct egress_pulse *pulse, void *arg);
 
 struct egress_config {
 	const char *secrets_dir;
+	const char *
+		authorities; /* a file of certificates (PEM); NULL: the system's bundle */
 	const struct egress_portal *portals;
 	size_t n_portals;
 	egress_gate_main *gate; /* of each of EGRESS_GATES; NULL: no gate worker */

@@ -20,6 +20,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/net/children.h"
+#include "common/str.h"
 #include "common/worker/pulse.h"
 #include "vessel/egress/wire.h"
 #include "vessel/egress/worker.h"
@@ -195,11 +196,32 @@ static int supervise(struct parent *p)
 	}
 }
 
+/* No variable has a say here or in a worker: not SSL_CERT_FILE or SSL_CERT_DIR, not
+ * SSLKEYLOGFILE (curl writes sessions' keys there), no proxy, no resolver's options. Left is
+ * what the self-tests aim at. */
+static void drop_environment(void)
+{
+	static const char *const names[] = {"HOME=", "XDG_RUNTIME_DIR="};
+	static char *kept[ARRAY_SIZE(names) + 1];
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char **e = environ;
+
+		while (e && *e && !str_starts(*e, names[i]))
+			e++;
+		if (e && *e)
+			kept[n++] = *e;
+	}
+	environ = kept;
+}
+
 static int prepare(struct parent *p, struct err *err)
 {
 	if (children_begin("lych-egress", &p->signals, err) < 0)
 		return -1;
-	if (egress_roots_new(&p->world.roots, err) < 0 ||
+	drop_environment();
+	if (egress_roots_new(p->world.cfg->authorities, &p->world.roots, err) < 0 ||
 	    resolve_config_read(&p->world.resolve, "/etc/resolv.conf", "/etc/hosts",
 				err) < 0)
 		return -1;

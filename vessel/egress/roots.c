@@ -10,7 +10,6 @@
 
 #include <curl/curl.h>
 #include <openssl/ssl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 struct egress_roots {
@@ -25,19 +24,15 @@ static const char *find_bundle(void)
 		"/etc/ssl/ca-bundle.pem",
 		"/etc/ssl/cert.pem",
 	};
-	const char *named = getenv(X509_get_default_cert_file_env());
-
-	if (named && *named)
-		return named;
 	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
 		if (access(usual[i], R_OK) == 0)
 			return usual[i];
 	return NULL;
 }
 
-int egress_roots_new(struct egress_roots **ret, struct err *err)
+int egress_roots_new(const char *file, struct egress_roots **ret, struct err *err)
 {
-	const char *path = find_bundle();
+	const char *path = file ? file : find_bundle();
 	struct egress_roots *r;
 
 	/* It copies the headers, and the credential with them, about. */

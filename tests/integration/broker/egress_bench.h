@@ -23,6 +23,7 @@
 static char dir[] = "/tmp/ly-egress-XXXXXX";
 static char secrets[64], seen[64], base[64], https_base[64];
 static pid_t server, https_server;
+static const char *authorities; /* NULL: the system's */
 
 /* ---- the server ---- */
 
@@ -178,6 +179,7 @@ static inline int begin(struct world *w, const char *secret, struct err *err)
 {
 	static struct egress_portal portals[4];
 	struct egress_config cfg = {.secrets_dir = secrets,
+				    .authorities = authorities,
 				    .portals = portals,
 				    .n_portals = https_base[0] ? 4 : 3,
 				    .gate = gate_main};

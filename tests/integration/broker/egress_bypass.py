@@ -20,7 +20,7 @@ class Lab:
         self.outside = lab.Outside(lambda stream: outside(folder, stream))
         self.loopback = lab.Capture("lo")
         self.own = lab.Listener(lab.PORTS, lambda c, a, p: c.recv(100))
-        for name, text in (("codex.yaml", codex()), ("resolv", f"nameserver {lab.NAME_SERVER}\nsearch allowed.example\n"), ("hosts", "127.0.0.1 localhost\n")):
+        for name, text in (("codex.yaml", codex(f"{folder}/ca.pem")), ("resolv", f"nameserver {lab.NAME_SERVER}\nsearch allowed.example\n"), ("hosts", "127.0.0.1 localhost\n")):
             with open(f"{folder}/{name}", "w", encoding="ascii") as f:
                 f.write(text)
         os.mkdir(f"{folder}/secrets", 0o700)
@@ -30,7 +30,7 @@ class Lab:
             subprocess.run(["mount", "--bind", f"{folder}/{name}", at], check=True)
         # Not as the root of this namespace: with a user of its own below it.
         self.drive = subprocess.Popen(["unshare", "-U", "--map-user=1000", "--map-group=1000", drive, f"{folder}/codex.yaml", f"{folder}/secrets"],
-                                      env={**os.environ, "SSL_CERT_FILE": f"{folder}/ca.pem"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                                      env={**os.environ, "SSL_CERT_FILE": "/nonexistent"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.bad = self.n = self.mark = 0
 
     def begin(self, intent, prefix=""):

@@ -434,11 +434,13 @@ Test(egress, many_at_once)
 
 /* ---- TLS ---- */
 
-/* The server has a certificate for `address`; believed is the one in `bundle`. */
+/* The server has a certificate for `address`. Variables name it when it is not to be
+ * believed, and another one when it is: they have no say. */
 static void ask_tls(const char *address, bool believe, struct answer *a)
 {
-	static char variable[160], *env[] = {variable, NULL};
-	char own[96], other[96];
+	static char own[96], other[96], named[128], bundle[128],
+		directory[] = "SSL_CERT_DIR=/nonexistent";
+	static char *env[] = {named, bundle, directory, NULL};
 	struct egress_request rq = {
 		.portal = "tls", .method = "POST", .target = "/hello"};
 	struct world w;
@@ -447,13 +449,75 @@ static void ask_tls(const char *address, bool believe, struct answer *a)
 	cr_assert_eq(str_fmt(other, sizeof(other), "%s/other.pem", dir), 0);
 	certificate_write(own, address);
 	certificate_write(other, "127.0.0.1");
-	cr_assert_eq(str_fmt(variable, sizeof(variable), "SSL_CERT_FILE=%s",
-			     believe ? own : other),
+	cr_assert_eq(
+		str_fmt(named, sizeof(named), "SSL_CERT_FILE=%s", believe ? other : own),
+		0);
+	cr_assert_eq(str_fmt(bundle, sizeof(bundle), "CURL_CA_BUNDLE=%s",
+			     believe ? other : own),
 		     0);
 	environ = env;
+	authorities = believe ? own : other;
 	https_server = start_server(own, https_base, sizeof(https_base), "https");
 	up(&w);
 	ask_with(&w, a, &rq);
+	down(&w);
+}
+
+Test(egress, authorities_that_cannot_be_read_are_named_and_nothing_starts)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+
+	authorities = "/nonexistent";
+	cr_assert(begin(&w, "portal_test", &err) < 0);
+	cr_expect_eq(err.id, ERRID_START_CONFIG, "%s", err.msg);
+	cr_expect(strstr(err.msg, "/nonexistent"), "%s", err.msg);
+	down(&w);
+	authorities = "/etc/passwd";
+	err_clear(&err);
+	cr_assert(begin(&w, "portal_test", &err) < 0);
+	cr_expect_eq(err.id, ERRID_START_CONFIG, "%s", err.msg);
+	down(&w);
+}
+
+static bool has_tried(const struct confine_report *walls, const char *wall)
+{
+	for (unsigned i = 0; i < walls->n; i++)
+		if (str_eq(walls->line[i].wall, wall))
+			return walls->line[i].held;
+	return false;
+}
+
+/* ... but where the self-tests aim. */
+Test(egress, variables_of_the_environment_have_no_say)
+{
+	static char log[128], home[128], run[128],
+		file[] = "SSL_CERT_FILE=/nonexistent",
+		directory[] = "SSL_CERT_DIR=/nonexistent",
+		bundle[] = "CURL_CA_BUNDLE=/nonexistent",
+		conf[] = "OPENSSL_CONF=/nonexistent",
+		proxy[] = "http_proxy=http://127.0.0.1:1";
+	static char *env[] = {file, directory, home, bundle, conf, run, proxy, log, NULL};
+	struct egress_worker_info info;
+	struct world w;
+	struct answer a = {0};
+
+	cr_assert_eq(str_fmt(log, sizeof(log), "SSLKEYLOGFILE=%s/keys", dir), 0);
+	cr_assert_eq(str_fmt(home, sizeof(home), "HOME=%s", dir), 0);
+	cr_assert_eq(str_fmt(run, sizeof(run), "XDG_RUNTIME_DIR=%s", dir), 0);
+	environ = env;
+	up(&w);
+	ask(&w, &a, "/hello");
+	cr_expect_eq(a.status, 200u, "%s", a.err.msg);
+	cr_expect(access(strchr(log, '/'), F_OK) < 0,
+		  "the keys of sessions were written");
+	for (size_t i = 0; i < egress_worker_count(w.egress); i++) {
+		egress_worker_info(w.egress, i, &info);
+		cr_expect(has_tried(info.walls, "read:~/.ssh") &&
+				  has_tried(info.walls, "connect:user bus"),
+			  "%s", info.name);
+	}
+	answer_done(&a);
 	down(&w);
 }
 

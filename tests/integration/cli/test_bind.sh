@@ -80,6 +80,17 @@ done
 rm "$HOME/.config/lychgate/c"
 config <<<'pod: {tomb: {cpus: 4096}}'; refused "more CPUs than there are" LYCH-BIND-002 "this machine has" bind
 
+# --- authorities: of a file that nobody else can change
+ca=$HOME/ca.pem
+config <<<"egress: {authorities: \"$ca\"}"
+refused "no such file of authorities" LYCH-STARTUP-002 "egress.authorities: $ca" bind
+echo "no certificate" >"$ca" && chmod 0644 "$ca"
+refused "authorities without a certificate" LYCH-STARTUP-002 "no certificate (PEM) in $ca" bind
+echo "-----BEGIN CERTIFICATE-----" >"$ca" && chmod 0664 "$ca"
+refused "authorities that others change" LYCH-STARTUP-002 "written by others (mode 0664)" bind
+refused "such authorities, config check" LYCH-STARTUP-002 "written by others (mode 0664)" config check
+chmod 0644 "$ca"
+
 # --- values
 for image in '-v/:/host' 'a b' 'a%h' "a'b"; do
 	config <<<"pod: {tomb: {image: \"$image\"}}"; refused "image $image" LYCH-BIND-002 "IMAGE_TOMB" bind
@@ -213,6 +224,9 @@ tomb=$templates/host/lychgate-reactor.service.in
 template "another command on the host" LYCH-BIND-007 "only 'lych react'" 's/ react$/ react; id/'
 template "a command before it" LYCH-BIND-007 "ExecStartPre" 's/^Type=oneshot/&\nExecStartPre=-\/bin\/true/'
 tomb=$templates/golden-mean/lychgate-tomb.container.in
+config <<<"egress: {authorities: \"$ca\"}"
+template "the vessel's authorities in the tomb" LYCH-BIND-007 "neither Lychgate" 's/^ReadOnly=true/&\n@?AUTHORITIES@ Volume=@AUTHORITIES@:\/a:ro,z/'
+config </dev/null
 chmod 0666 "$tomb"; refused "a template that others write" LYCH-BIND-001 "can be written by others" bind; chmod 0644 "$tomb"
 
 # --- files of somebody else
@@ -426,10 +440,12 @@ is "a portal: its key" "lychgate-vessel.container " "$(keys)"
 portal http://169.254.1.2:8080/v1 169.254.1.2 | config
 run bind --install; is "a portal on this machine" 0 $?
 is "a portal on this machine: its way" "pasta:--map-guest-addr,169.254.1.2" "$(network)"
-{ echo 'pod: {profile: sovereign, cgroups: none}'; portal https://api.example.com/v1; } | config
+{ echo 'pod: {profile: sovereign, cgroups: none}'; portal https://api.example.com/v1; echo "egress: {authorities: \"$ca\"}"; } | config
 run bind --install; is "a portal in sovereign" 0 $?
 is "a portal in sovereign: its key" "lychgate-vessel.container " "$(keys)"
 is "a portal in sovereign: the pod has none" none "$(network)"
+is "authorities: for the vessel" 1 "$(grep -cxF "Volume=$ca:$ca:ro,z" "$units/lychgate-vessel.container")"
+is "authorities: for nobody else" 1 "$(grep -lF "$ca" "$units"/lychgate* | wc -l)"
 is "a portal in sovereign: the vessel's networks" 2 "$(grep -c '^Network=lychgate-' "$units/lychgate-vessel.container")"
 config </dev/null
 run bind --install; is "nobody to ask again" 0 $?

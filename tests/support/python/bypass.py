@@ -19,7 +19,7 @@ RULES = [
 ]
 
 
-def codex():
+def codex(authorities=None):
     out = ["version: 1", "portals:", "  - name: lab", "    kind: openai", "    url: https://other.allowed.example/v1", "    secret: portal_lab",
            "    models:", "      - name: m", '        input: "0"', '        output: "0"', "ward:"]
     for rule in RULES:
@@ -27,6 +27,7 @@ def codex():
         for key, value in rule.items():
             out.append(f"    {key}: {value}" if isinstance(value, str) else f"    {key}:")
             out += [f"      - {v}" for v in value] if isinstance(value, list) else []
+    out += ["egress:", f'  authorities: "{authorities}"'] if authorities else []
     return "\n".join(out) + "\n"
 
 

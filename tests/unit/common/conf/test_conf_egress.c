@@ -300,6 +300,8 @@ static const struct bad bads[] = {
 	{V "egress: {in_flight: 0}\n", "line 2: egress.in_flight"},
 	{V "egress: {retries: 6}\n", "line 2: egress.retries"},
 	{V "egress: {verify: no}\n", "line 2"},
+	{V "egress: {authorities: ca.pem}\n", "line 2: egress.authorities"},
+	{V "egress: {authorities: \"\"}\n", "line 2"},
 };
 
 Test(conf_egress, refuses)
@@ -518,7 +520,7 @@ Test(conf_egress, budgets_gate_and_caps_are_read)
 		"gate: {portal_threshold: \"0\", forbidden_threshold: \"1\"}\n"
 		"egress: {connect: 1s, first_byte: 2s, idle: 3s, total: 4s, request_max: "
 		"1KiB, response_max: 2GiB, package_max: 3MiB, in_flight: 2, retries: "
-		"0}\n";
+		"0, authorities: \"/home/a b/ca.pem\"}\n";
 	const struct conf_egress *e;
 	struct conf c;
 
@@ -539,6 +541,7 @@ Test(conf_egress, budgets_gate_and_caps_are_read)
 										   << 30);
 	cr_expect(e->package_max_bytes == 3 << 20 && e->in_flight == 2);
 	cr_expect_eq(e->retries, 0);
+	cr_expect_str_eq(e->authorities, "/home/a b/ca.pem");
 	conf_done(&c);
 }
 
