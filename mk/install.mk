@@ -22,6 +22,7 @@ remove_files = [ ! -d "$(1)" ] || { cd "$(1)" && rm -f $(2) && { [ -z '$(3)' ] |
 
 .PHONY: install uninstall
 install: all ## PREFIX=/usr/local DESTDIR=
+	cli/apparmor/make-profile "$(PREFIX)" >/dev/null # refuses a path that is not absolute, before anything is written
 	install -d "$(BINDIR)" "$(LIBEXECDIR)/tools" $(foreach d,$(LIB_DIRS),"$(LIBDIR)/$(d)") $(foreach n,1 5 8,"$(MANDIR)/man$(n)")
 	install -m 0755 $(addprefix $(B)/,$(BIN_PROGRAMS)) "$(BINDIR)"
 	install -m 0755 $(addprefix $(B)/,$(LIBEXEC_PROGRAMS)) "$(LIBEXECDIR)"
@@ -37,4 +38,5 @@ uninstall: ## remove what install put there, and nothing else
 	$(call remove_files,$(BINDIR),$(BIN_PROGRAMS),)
 	$(call remove_files,$(LIBEXECDIR),lych-sandbox $(LIBEXEC_PROGRAMS) $(TOOLS),tools "$(LIBEXECDIR)")
 	$(call remove_files,$(LIBDIR),$(LIB_FILES),$(LIB_DIRS) "$(LIBDIR)")
+	$(call remove_files,$(FORMERDIR),$(LIB_FILES),$(LIB_DIRS) "$(FORMERDIR)")
 	$(call remove_files,$(MANDIR),$(foreach p,$(MAN_PAGES),man$(subst .,,$(suffix $(p)))/$(notdir $(p))),)

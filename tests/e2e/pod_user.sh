@@ -10,7 +10,7 @@ units="phylactery scribe migrate vessel tomb"
 store=$HOME/.local/share/lychgate-secrets key=$HOME/.config/lychgate/store.key
 secrets="db_migrate db_vessel db_watchdog db_tomb work"
 PATH=$HOME/bin:$PATH
-mkdir -p ~/bin ~/share ~/log ~/.config/lychgate
+mkdir -p ~/bin ~/log ~/.config/lychgate
 . "$src/tests/e2e/pod_broker.sh"
 number=0 table=() serving=()
 echo "Linux $(uname -r), $(podman --version), systemd $(systemctl --version | sed -n '1s/[^0-9]*\([0-9]*\).*/\1/p')"

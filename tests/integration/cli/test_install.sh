@@ -40,7 +40,8 @@ live() {
 	lych up --detach >/dev/null 2>"$LYCH_TMP/err" || fail "$round: up: $(cat "$LYCH_TMP/err")"
 	is "the data directory is private" 700 "$(stat -c %a "$share")"
 	is "nothing in it is open to others" 0 "$(find "$share" -perm /077 ! -type l | wc -l)"
-	is "a job" "42 out" "$(echo 20 22 | lych run --artifact 'out/*' --out "$LYCH_TMP/$round" -- sh -c 'mkdir out; echo out >out/x; awk "{print \$1+\$2}"' 2>"$LYCH_TMP/err") $(cat "$LYCH_TMP/$round/out/x")"
+	# shellcheck disable=SC2016 # expanded by awk, inside
+	is "a job" "42 out" "$(echo 20 22 | lych run --artifact 'out/*' --out "$LYCH_TMP/$round" -- sh -c 'mkdir out; echo out >out/x; awk "{print \$1 + \$2}"' 2>"$LYCH_TMP/err") $(cat "$LYCH_TMP/$round/out/x")"
 	is "its logs" 42 "$(lych logs 1)"
 	is "a profile that was installed" ok "$(cd "$LYCH_TMP/$round" && "$LYCH_BIN/lych" sandbox --profile look -- echo ok 2>"$LYCH_TMP/err")"
 	lych backup "$LYCH_TMP/$round.tar" >/dev/null 2>"$LYCH_TMP/err" || fail "$round: backup: $(cat "$LYCH_TMP/err")"
@@ -87,8 +88,8 @@ round() { # name, umask, VARIABLE=value...
 	LYCH_BIN=$HOME/.local/bin
 	umask "$2"
 	shift 2
-	export "$@"
-	mkdir -p -m 0700 "$HOME"
+	for variable; do export "${variable?}"; done
+	mkdir -m 0700 "$HOME"
 	[ "$round" != open ] || mixed
 	live
 	(cd "$HOME/.local/share/lychgate" && find . -type f -exec sha256sum {} + | sort) >"$LYCH_TMP/before"
@@ -102,6 +103,10 @@ round() { # name, umask, VARIABLE=value...
 LYCHGATE_DATA=$LYCH_TMP/none
 export -n LYCHGATE_DATA
 mkdir "$LYCH_TMP/tmp" "$LYCH_TMP/a home"
+round=prefix
+# shellcheck disable=SC2088 # a shell that does not expand it
+refused "a PREFIX that is not absolute" "must be an absolute path" "~/.local" make -s install VARIANT="${VARIANT:-release}" PREFIX='~/.local' DESTDIR="$LYCH_TMP/dest/"
+is "nothing was written" no "$([ -e "$LYCH_TMP/dest" ] && echo yes || echo no)"
 round closed 077 LANG=C TMPDIR="$LYCH_TMP/tmp"
 ulimit -Sn 1024
 round open 002 LANG=tr_TR.UTF-8 LC_ALL=nowhere LANGUAGE=de TMPDIR=/nonexistent SSL_CERT_FILE=/nonexistent \
