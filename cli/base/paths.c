@@ -142,22 +142,23 @@ static int check_former_install(const char *data, struct err *err)
 	static const char *const former[] = {"profiles", "apparmor", "quadlet"};
 	cleanup_buf struct buf found;
 	struct stat st;
-	int rc = 0;
 
-	buf_init(&found, 4 * PATH_MAX);
+	buf_init(&found, 256);
 	for (size_t i = 0; i < ARRAY_SIZE(former); i++) {
 		cleanup_free char *dir = xasprintf("%s/%s", data, former[i]);
 
 		if (lstat(dir, &st) == 0)
-			buf_addf(&found, " '%s'", dir);
+			buf_addf(&found, " %s", former[i]);
 	}
-	if (found.len > 0 && stat(data, &st) == 0)
-		rc = err_set_id(err, ERRID_START_DATA,
-				"%s, mode %04o, holds files of programs that an older "
-				"'make install' put there; they are not needed there any "
-				"more: rm -r%s && chmod 0700 '%s'",
-				data, st.st_mode & 07777, buf_str(&found), data);
-	return rc;
+	if (found.len == 0)
+		return 0;
+	if (lstat(data, &st) < 0)
+		return err_sys_id(err, ERRID_START_DATA, "%s", data);
+	return err_set_id(err, ERRID_START_DATA,
+			  "%s, mode %04o, holds files of programs that an older 'make "
+			  "install' put there; they are not needed there any more: cd "
+			  "'%s' && rm -r%s && chmod 0700 .",
+			  data, st.st_mode & 07777, data, buf_str(&found));
 }
 
 /* No program's file below it: what restores or removes the data would take it along. */
@@ -178,13 +179,16 @@ static int check_apart(const char *data, struct err *err)
 	return 0;
 }
 
-static int check_data(const char *data, struct err *err)
+int paths_check_data(const struct paths *p, struct err *err)
 {
-	if (check_former_install(data, err) < 0)
+	struct stat st;
+
+	if (lstat(p->data, &st) < 0 && errno == ENOENT)
+		return 0;
+	if (check_former_install(p->data, err) < 0 ||
+	    check_private(p->data, ERRID_START_DATA, err) < 0)
 		return -1;
-	if (check_private(data, ERRID_START_DATA, err) < 0)
-		return -1;
-	return check_apart(data, err);
+	return check_apart(p->data, err);
 }
 
 static int check_socket_length(const struct paths *p, struct err *err)
@@ -233,7 +237,7 @@ int paths_make(const struct paths *p, struct err *err)
 		return -1;
 	if (fs_mkdir_all(p->data, 0700, err) < 0)
 		return err_wrap(err, "data directory");
-	if (check_data(p->data, err) < 0)
+	if (paths_check_data(p, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
 		cleanup_free char *dir = xasprintf("%s/%s", p->data, below[i]);

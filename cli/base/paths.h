@@ -32,6 +32,8 @@ char *paths_config_dir(const struct paths *p);
  * file in the data directory (ERRID_START_DATA), sockets' paths not too long for sun_path
  * (ERRID_START_SOCKET). */
 MUST_CHECK int paths_make(const struct paths *p, struct err *err);
+/* The data directory alone; one that is not there is fine. */
+MUST_CHECK int paths_check_data(const struct paths *p, struct err *err);
 /* One of our programs: beside this one, else in ../libexec/lychgate. *ret must be NULL
  * before; caller frees. */
 MUST_CHECK int paths_program(const char *name, char **ret, struct err *err);

@@ -186,7 +186,8 @@ static int bind(const struct bind_args *a, struct err *err)
 
 	b.overwrite = a->overwrite;
 	b.n_overwrite = a->n_overwrite;
-	if (bind_open(&b, err) < 0 || bind_render(&b, err) < 0)
+	if (bind_open(&b, err) < 0 || bind_render(&b, err) < 0 ||
+	    paths_check_data(&b.paths, err) < 0)
 		return -1;
 	if (a->dry_run)
 		return dry_run(&b, a->json, err);

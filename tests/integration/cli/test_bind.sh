@@ -36,7 +36,10 @@ snapshot() {
 refused() { # what, code, words, arguments of lych
 	local what=$1 code=$2 words=$3 before want=1
 	shift 3
-	case $code in LYCH-STARTUP-002 | LYCH-BIND-001 | LYCH-CORE-004) want=2 ;; esac
+	case $code in
+	LYCH-STARTUP-002 | LYCH-BIND-001 | LYCH-CORE-004) want=2 ;;
+	LYCH-STARTUP-016) want=78 ;;
+	esac
 	before=$(snapshot)
 	run "$@"
 	is "$what: exit" "$want" $?
@@ -228,6 +231,11 @@ config <<<"egress: {authorities: \"$ca\"}"
 template "the vessel's authorities in the tomb" LYCH-BIND-007 "neither Lychgate" 's/^ReadOnly=true/&\n@?AUTHORITIES@ Volume=@AUTHORITIES@:\/a:ro,z/'
 config </dev/null
 chmod 0666 "$tomb"; refused "a template that others write" LYCH-BIND-001 "can be written by others" bind; chmod 0644 "$tomb"
+
+# --- a data directory that is open, or has programs' files in it
+mkdir -m 0755 "$LYCHGATE_DATA"; refused "an open data directory" LYCH-STARTUP-016 "$LYCHGATE_DATA: mode 0755" bind
+mkdir "$LYCHGATE_DATA/quadlet"; refused "a mixed one" LYCH-STARTUP-016 "cd '$LYCHGATE_DATA' && rm -r quadlet && chmod 0700 ." bind
+rmdir "$LYCHGATE_DATA/quadlet" "$LYCHGATE_DATA"
 
 # --- files of somebody else
 mkdir -p "$units"
