@@ -8,10 +8,10 @@
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"
 #include "common/fs.h"
+#include "common/glob.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/text/hazard.h"
-#include "tomb/files/glob.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the file worker.
+ * Runs in any process.
  * Globs on relative paths: '?' one byte, '*' any run without '/', '**' any run.
  */
-#ifndef LYCH_TOMB_FILES_GLOB_H
-#define LYCH_TOMB_FILES_GLOB_H
+#ifndef LYCH_COMMON_GLOB_H
+#define LYCH_COMMON_GLOB_H
 
 #include <stdbool.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the file worker.
+ * Runs in any process.
  * Both pattern and path come from outside, so a backtracking matcher is out of the
  * question ("*a*a*a*b"). This one keeps the set of pattern positions that can be
  * reached after each byte of the path: time is pattern * path, memory one bit a byte.
  */
-#include "tomb/files/glob.h"
+#include "common/glob.h"
 
 #include "common/cleanup.h"
 #include "common/mem.h"

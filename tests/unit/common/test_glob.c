@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tomb/files/glob.h"
+#include "common/glob.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
