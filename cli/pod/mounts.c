@@ -5,6 +5,7 @@
  */
 #include "cli/pod/mounts.h"
 
+#include "cli/base/sensitive.h"
 #include "cli/base/trusted.h"
 #include "cli/pod/unit_template.h"
 #include "common/cleanup.h"
@@ -25,7 +26,6 @@
 /* A tree with more is no directory to share; it also bounds the time of the walk. */
 #define ENTRIES_MAX 1000000u
 #define DEPTH_MAX 64u
-#define KEY_LOOK_BYTES 16384
 
 /* ---- the allow-list --------------------------------------------------------- */
 
@@ -161,52 +161,6 @@ static bool is_below(const char *path, const char *top)
 	return strncmp(path, top, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* Files and directories that keep secrets, whoever's and wherever they are. */
-static const char *const secret_names[] = {
-	".ssh",
-	".gnupg",
-	".gpg",
-	".aws",
-	".azure",
-	".gcloud",
-	".kube",
-	".docker",
-	".netrc",
-	"_netrc",
-	".npmrc",
-	".pypirc",
-	".env",
-	".pgpass",
-	".git-credentials",
-	".secret",
-	".vault-token",
-	".password-store",
-	"credentials",
-	".credentials",
-	"private_key",
-	"id_rsa",
-	"id_dsa",
-	"id_ecdsa",
-	"id_ecdsa_sk",
-	"id_ed25519",
-	"id_ed25519_sk",
-	"id_xmss",
-	".mozilla",
-	".thunderbird",
-	".terraformrc",
-	".boto",
-	".s3cfg",
-	"credentials.json",
-};
-
-/* In the home directory, or in a copy of one. */
-static const char *const home_places[] = {
-	".config/lychgate",	 ".config/containers",	    ".config/systemd",
-	".local/share/lychgate", ".local/share/containers", ".local/share/systemd",
-	".config/gcloud",	 ".config/chromium",	    ".config/google-chrome",
-	".local/share/keyrings",
-};
-
 static const char *const system_places[] = {
 	"/bin",	 "/boot", "/dev", "/etc",  "/lib", "/lib32", "/lib64",
 	"/proc", "/root", "/run", "/sbin", "/sys", "/usr",   "/var",
@@ -222,16 +176,19 @@ static bool contains_nocase(const char *name, size_t len, const char *part)
 	return false;
 }
 
-/* Why no directory entry of this name may be shared; NULL: it may. */
-static const char *name_refusal(const struct mount_allowlist *l, const char *name,
-				size_t len)
+/* Why the entry whose absolute path is the first len bytes may not be shared; it has its
+ * name at `name`. NULL: it may. */
+static const char *entry_refusal(const struct mount_allowlist *l, const char *path,
+				 size_t len, const char *name, const char **ret_what)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(secret_names); i++)
-		if (strlen(secret_names[i]) == len &&
-		    strncasecmp(secret_names[i], name, len) == 0)
-			return "keeps secrets";
+	const struct sensitive *row = sensitive_entry(path, len);
+
+	*ret_what = row ? row->what : NULL;
+	if (row)
+		return "keeps secrets: ";
+	*ret_what = "";
 	for (size_t i = 0; i < l->n_blocked; i++)
-		if (contains_nocase(name, len, l->blocked[i]))
+		if (contains_nocase(name, len - (size_t)(name - path), l->blocked[i]))
 			return "is blocked by blockedPatterns";
 	return NULL;
 }
@@ -264,10 +221,11 @@ static int check_place(const struct mount_world *w, const char *real, struct err
 	for (size_t i = 0; i < ARRAY_SIZE(system_places); i++)
 		if (is_below(real, system_places[i]) && !is_below(real, w->home))
 			return refuse_touch(err, real, system_places[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(home_places); i++) {
-		cleanup_free char *place = xasprintf("%s/%s", w->home, home_places[i]);
+	for (size_t i = 0; i < sensitive_table_len; i++) {
+		cleanup_free char *place =
+			xasprintf("%s/%s", w->home, sensitive_table[i].name);
 
-		if (touches(real, place))
+		if (sensitive_table[i].kind == SENSITIVE_PLACE && touches(real, place))
 			return refuse_touch(err, real, place);
 	}
 	for (size_t i = 0; w->own[i]; i++) {
@@ -287,11 +245,13 @@ static int check_components(const struct mount_allowlist *l, const char *real,
 {
 	for (const char *at = real; *at;) {
 		size_t n = strcspn(++at, "/");
-		const char *why = name_refusal(l, at, n);
+		const char *what;
+		const char *why =
+			entry_refusal(l, real, (size_t)(at - real) + n, at, &what);
 
 		if (why)
-			return err_set_id(err, ERRID_BIND_MOUNT, "'%.200s': '%.*s' %s",
-					  real, (int)n, at, why);
+			return err_set_id(err, ERRID_BIND_MOUNT, "'%.200s': '%.*s' %s%s",
+					  real, (int)n, at, why, what);
 		at += n;
 	}
 	return 0;
@@ -306,41 +266,27 @@ struct walk {
 	struct err *err;
 };
 
-/* A name that says "key": .pem, .key and the like are public more often than not. */
-static bool may_be_key(const char *name)
+static int check_content(const struct walk *w, int dirfd, const char *name,
+			 const char *path)
 {
-	return str_ends(name, ".pem") || str_ends(name, ".key") ||
-	       str_ends(name, ".p8") || str_starts(name, "id_");
-}
-
-static int check_key(const struct walk *w, int dirfd, const char *name, const char *path)
-{
-	static const char mark[] = "PRIVATE KEY-----";
 	cleanup_close int fd = openat(
 		dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	char text[KEY_LOOK_BYTES];
+	static char head[SENSITIVE_HEAD_BYTES];
+	const char *what;
 	ssize_t n;
 
 	if (fd < 0 && errno == EACCES)
 		return 0; /* nor will a job be able to: it has the same uid */
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	n = fd < 0 ? -1 : read(fd, head, sizeof(head));
 	if (n < 0)
 		return err_sys_id(w->err, ERRID_BIND_MOUNT, "'%.200s' holds '%.200s'",
 				  w->top, path);
-	n = memmem(text, (size_t)n, mark, sizeof(mark) - 1) ? 1 : 0;
-	explicit_bzero(text, sizeof(text));
-	if (n)
-		return err_set_id(w->err, ERRID_BIND_MOUNT,
-				  "'%.200s' holds '%.200s': a private key", w->top, path);
+	what = sensitive_content(path, head, (size_t)n);
+	explicit_bzero(head, (size_t)n);
+	if (what)
+		return err_set_id(w->err, ERRID_BIND_MOUNT, "'%.200s' holds '%.200s': %s",
+				  w->top, path, what);
 	return 0;
-}
-
-/* "copy/of/home/.config/gcloud" is the place ".config/gcloud". */
-static bool is_place(const char *path, const char *place)
-{
-	size_t n = strlen(path), m = strlen(place);
-
-	return str_ends(path, place) && (n == m || path[n - m - 1] == '/');
 }
 
 static int walk_dir(struct walk *w, int fd, const char *path, unsigned depth);
@@ -349,17 +295,17 @@ static int walk_entry(struct walk *w, int dirfd, const char *name, const char *p
 		      unsigned depth)
 {
 	cleanup_free char *path = xasprintf("%s%s%s", parent, parent[0] ? "/" : "", name);
-	const char *why = name_refusal(w->l, name, strlen(name));
+	cleanup_free char *full = xasprintf("%s/%s", w->top, path);
+	size_t len = strlen(full);
+	const char *what;
+	const char *why =
+		entry_refusal(w->l, full, len, full + len - strlen(name), &what);
 	struct stat st;
 
 	if (why)
 		return err_set_id(w->err, ERRID_BIND_MOUNT,
-				  "'%.200s' holds '%.200s', which %s", w->top, path, why);
-	for (size_t i = 0; i < ARRAY_SIZE(home_places); i++)
-		if (is_place(path, home_places[i]))
-			return err_set_id(w->err, ERRID_BIND_MOUNT,
-					  "'%.200s' holds '%.200s', which keeps secrets",
-					  w->top, path);
+				  "'%.200s' holds '%.200s', which %s%s", w->top, path,
+				  why, what);
 	if (++w->entries > ENTRIES_MAX || depth > DEPTH_MAX)
 		return err_set_id(w->err, ERRID_BIND_MOUNT,
 				  "'%.200s' is too large or deep to be looked through",
@@ -369,8 +315,8 @@ static int walk_entry(struct walk *w, int dirfd, const char *name, const char *p
 			       ? 0
 			       : err_sys_id(w->err, ERRID_BIND_MOUNT,
 					    "'%.200s' holds '%.200s'", w->top, path);
-	if (S_ISREG(st.st_mode) && may_be_key(name))
-		return check_key(w, dirfd, name, path);
+	if (S_ISREG(st.st_mode))
+		return check_content(w, dirfd, name, path);
 	/* A socket or device is a way out of the container, whoever listens there. */
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
 		return err_set_id(w->err, ERRID_BIND_MOUNT,

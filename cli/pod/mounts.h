@@ -12,7 +12,7 @@
  *  - Some places are refused whatever the list says: what is, holds or lies in a place of
  *    secrets, of this program, of the system, the home directory and all above it.
  *  - The whole tree is looked through for names that keep secrets (no list of roots can
- *    know what lies in them), and for private keys by content. A tree that cannot be
+ *    know what lies in them), and for private keys and tokens by content. A tree that cannot be
  *    looked through to its end is refused.
  *
  * What is put into a shared directory afterwards is not seen: docs/THREAT_MODEL.md.

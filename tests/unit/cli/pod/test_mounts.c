@@ -272,6 +272,17 @@ Test(mounts, refuses_what_lies_in_it)
 	put(&w, "home/ro/sub/server.pem", "-----BEGIN CERTIFICATE-----\n");
 	put(&w, "home/ro/sub/id_deploy", key);
 	refused(&w, "~/ro", false, "id_deploy': a private key");
+	put(&w, "home/ro/sub/id_deploy", "ssh-ed25519 AAAA\n");
+	put(&w, "home/ro/sub/plain", key);
+	refused(&w, "~/ro", false, "plain': a private key");
+	put(&w, "home/ro/sub/plain", "x");
+	make(&w, "home/ro/.git");
+	put(&w, "home/ro/.git/config", "[remote]\n\turl = https://u:token@host/r\n");
+	refused(&w, "~/ro", false, ".git/config': a password or token");
+	put(&w, "home/ro/.git/config", "[remote]\n\turl = https://host/r\n");
+	/* the shared directory itself is the first part of the place */
+	make(&w, "home/src/copy/.config/gh");
+	refused(&w, "~/src/copy/.config", false, "'gh', which keeps secrets");
 	end(&w);
 }
 

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See sensitive.h.
+ */
+#include "cli/base/sensitive.h"
+
+#include "common/attr.h"
+#include "common/str.h"
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- names ------------------------------------------------------------------ */
+
+static bool same(const char *a, const char *b, size_t len)
+{
+	return strncasecmp(a, b, len) == 0;
+}
+
+/* name: the last component of path[0..len). */
+static bool row_hits(const struct sensitive *row, const char *path, size_t len,
+		     const char *name)
+{
+	size_t n = strlen(row->name), m = len - (size_t)(name - path);
+
+	switch (row->kind) {
+	case SENSITIVE_NAME:
+	case SENSITIVE_PUBLIC:
+		return n == m && same(name, row->name, n);
+	case SENSITIVE_BEGIN:
+		return n <= m && same(name, row->name, n);
+	case SENSITIVE_END:
+		return n < m && same(name + m - n, row->name, n);
+	case SENSITIVE_PLACE:
+		return n <= len && same(path + len - n, row->name, n) &&
+		       (n == len || path[len - n - 1] == '/');
+	case SENSITIVE_SYSTEM:
+		return n == len && same(path, row->name, n);
+	case SENSITIVE_KIND_MAX_:
+	default:
+		return false;
+	}
+}
+
+const struct sensitive *sensitive_entry(const char *path, size_t len)
+{
+	const char *slash = len ? memrchr(path, '/', len) : NULL;
+	const char *name = slash ? slash + 1 : path;
+	const struct sensitive *found = NULL;
+
+	for (size_t i = 0; i < sensitive_table_len; i++) {
+		const struct sensitive *row = &sensitive_table[i];
+
+		if (!row_hits(row, path, len, name))
+			continue;
+		if (row->kind == SENSITIVE_PUBLIC)
+			return NULL;
+		if (!found)
+			found = row;
+	}
+	return found;
+}
+
+const struct sensitive *sensitive_path(const char *path, size_t *ret_len)
+{
+	for (size_t len = 0; path[len];) {
+		const struct sensitive *row;
+
+		len += path[len] == '/';
+		len += strcspn(path + len, "/");
+		row = sensitive_entry(path, len);
+		if (row) {
+			*ret_len = len;
+			return row;
+		}
+	}
+	return NULL;
+}
+
+/* ---- what a file holds ------------------------------------------------------ */
+
+static const char *find(const char *head, size_t len, const char *mark)
+{
+	return memmem(head, len, mark, strlen(mark));
+}
+
+static const char *find_nocase(const char *head, size_t len, const char *mark)
+{
+	size_t n = strlen(mark);
+
+	for (size_t i = 0; i + n <= len; i++)
+		if (same(head + i, mark, n))
+			return head + i;
+	return NULL;
+}
+
+/* Does a line begin so, blanks apart? A program that only speaks of it has it in quotes. */
+static const char *find_line(const char *head, size_t len, const char *mark)
+{
+	const char *end = head + len;
+
+	for (const char *at = head; (at = find(at, (size_t)(end - at), mark));
+	     at += strlen(mark)) {
+		const char *s = at;
+
+		while (s > head && (s[-1] == ' ' || s[-1] == '\t'))
+			s--;
+		if (s == head || s[-1] == '\n' || s[-1] == '\r')
+			return at;
+	}
+	return NULL;
+}
+
+static const char *last_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool name_is(const char *path, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcasecmp(last_name(path), names[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool name_ends(const char *path, const char *end)
+{
+	size_t n = strlen(path), m = strlen(end);
+
+	return n >= m && strcasecmp(path + n - m, end) == 0;
+}
+
+/* A name that says "key": .pem, .key and the like are public more often than not. */
+static bool may_be_key(const char *path)
+{
+	return name_ends(path, ".pem") || name_ends(path, ".key") ||
+	       name_ends(path, ".p8") || same(last_name(path), "id_", 3);
+}
+
+static bool has_private_key(const char *path, const char *head, size_t len)
+{
+	static const char begin[] = "-----BEGIN ", end[] = "PRIVATE KEY";
+	const char *stop = head + len;
+
+	if (may_be_key(path) && find(head, len, "PRIVATE KEY-----"))
+		return true;
+	for (const char *at = head;
+	     (at = find_line(at, (size_t)(stop - at), begin)) != NULL;
+	     at += sizeof(begin) - 1) {
+		size_t left = (size_t)(stop - at);
+		const char *nl = memchr(at, '\n', left);
+
+		if (find(at, nl ? (size_t)(nl - at) : left, end))
+			return true;
+	}
+	/* in a string of JSON, as of Google's service accounts */
+	if (name_ends(path, ".json") && find(head, len, "PRIVATE KEY-----\\n"))
+		return true;
+	return find_line(head, len, "AGE-SECRET-KEY-1") ||
+	       (len > 20 && same(head, "PuTTY-User-Key-File-", 20));
+}
+
+/* "https://user:password@host", "https://TOKEN@host": a name alone is none. */
+static bool has_url_password(const char *head, size_t len)
+{
+	static const char mark[] = "://";
+	const char *end = head + len;
+	enum { TOKEN_BYTES = 20 };
+
+	for (const char *at = head; (at = find(at, (size_t)(end - at), mark));) {
+		const char *user = at + sizeof(mark) - 1, *s = user, *colon = NULL;
+
+		for (; s < end && *s != '/' && *s != '@' && !isspace((unsigned char)*s);
+		     s++)
+			if (*s == ':' && !colon)
+				colon = s;
+		if (s < end && *s == '@' &&
+		    ((colon && colon + 1 < s) || s - user >= TOKEN_BYTES))
+			return true;
+		at = user;
+	}
+	return false;
+}
+
+/* "extraheader = AUTHORIZATION: basic ...", as the checkout of a pipeline leaves it. */
+static bool has_header_token(const char *head, size_t len)
+{
+	const char *at = find_nocase(head, len, "extraheader");
+
+	return at && find_nocase(at, (size_t)(head + len - at), "authorization:");
+}
+
+const char *sensitive_content(const char *path, const char *head, size_t len)
+{
+	static const char *const urls[] = {"config",	  "config.worktree", "fetch_head",
+					   ".gitmodules", ".gitconfig",	     "pip.conf",
+					   ".yarnrc"};
+	static const struct {
+		const char *name, *mark;
+	} marks[] = {
+		{"auth.json", "\"http-basic\""},
+		{"auth.json", "\"github-oauth\""},
+		{"auth.json", "\"bearer\""},
+		{"auth.json", "_token\""},
+		{"auth.json", "_api_key\""},
+		{".yarnrc.yml", "npmAuthToken:"},
+		{".yarnrc.yml", "npmAuthIdent:"},
+		{"nuget.config", "<packageSourceCredentials"},
+	};
+
+	if (has_private_key(path, head, len))
+		return "a private key";
+	if (find_line(head, len, "client-key-data:"))
+		return "the key of a cluster";
+	if (name_is(path, urls, ARRAY_SIZE(urls)) &&
+	    (has_url_password(head, len) || has_header_token(head, len)))
+		return "a password or token";
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		if (name_is(path, &marks[i].name, 1) &&
+		    find_nocase(head, len, marks[i].mark))
+			return "a password or token";
+	return NULL;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * What keeps secrets, by its name, by where it is and by what it holds: the one list for all
+ * that a person might show to a job (what pod.mounts shares, what lych run copies in). The
+ * rows (sensitive_table.c) are data, and docs/INPUTS.md is written from them.
+ *
+ * It errs on the wide side: what is left out is named, and a person can say that it is meant.
+ * A secret under a name, and in a form, that nobody expects is not found.
+ */
+#ifndef LYCH_CLI_BASE_SENSITIVE_H
+#define LYCH_CLI_BASE_SENSITIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum sensitive_kind {
+	SENSITIVE_NAME,	  /* a file or directory of this name, wherever it is */
+	SENSITIVE_BEGIN,  /* ... whose name begins with this */
+	SENSITIVE_END,	  /* ... whose name ends with this, and is longer */
+	SENSITIVE_PLACE,  /* ... whose path ends with these components */
+	SENSITIVE_SYSTEM, /* this very path of the machine */
+	SENSITIVE_PUBLIC, /* the name of an example: in the list for no other row */
+	SENSITIVE_KIND_MAX_
+};
+
+struct sensitive {
+	enum sensitive_kind kind;
+	const char *name; /* in lower case: cases are not told apart */
+	const char *what; /* what is kept there, for people */
+};
+extern const struct sensitive sensitive_table[];
+extern const size_t sensitive_table_len;
+
+/* Is the last component of the first len bytes of this path in the list? NULL: no. */
+const struct sensitive *sensitive_entry(const char *path, size_t len);
+/* The same of each component from the first on; *ret_len: the bytes up to the end of it. */
+const struct sensitive *sensitive_path(const char *path, size_t *ret_len);
+
+/* How much of the beginning of a file sensitive_content() wants. */
+#define SENSITIVE_HEAD_BYTES ((size_t)64 << 10)
+/* What a file with this path holds that its name does not say: a private key, a token. NULL:
+ * nothing that is known. */
+const char *sensitive_content(const char *path, const char *head, size_t len);
+
+#endif

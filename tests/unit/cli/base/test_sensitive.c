@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/base/sensitive.h"
+#include "common/attr.h"
+#include "common/str.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+TestSuite(sensitive, .timeout = 20);
+
+static const char *found(const char *path)
+{
+	static char part[256];
+	size_t len;
+
+	if (!sensitive_path(path, &len))
+		return "";
+	cr_assert_leq(len, strlen(path));
+	cr_assert_eq(str_fmt(part, sizeof(part), "%.*s", (int)len, path), 0);
+	return part;
+}
+
+Test(sensitive, names_are_found_in_any_case_and_at_any_depth)
+{
+	static const char *const paths[][2] = {
+		{".ssh", ".ssh"},
+		{"a/.SSH/config", "a/.SSH"},
+		{"/home/u/.Aws/credentials", "/home/u/.Aws"},
+		{"id_ed25519", "id_ed25519"},
+		{"x/.env", "x/.env"},
+		{".env.production", ".env.production"},
+		{".ENVRC", ".ENVRC"},
+		{"deploy/prod.env", "deploy/prod.env"},
+		{"ssh_host_rsa_key", "ssh_host_rsa_key"},
+		{"1-x.apps.googleusercontent.com.json",
+		 "1-x.apps.googleusercontent.com.json"},
+		{"a.kdbx", "a.kdbx"},
+		{"copy/of/.config/GCloud/x", "copy/of/.config/GCloud"},
+		{".config/gh", ".config/gh"},
+		{".codex/auth.json", ".codex/auth.json"},
+		{".claude/.credentials.json", ".claude/.credentials.json"},
+		{"/proc/self/environ", "/proc"},
+		{"infra/main.tfstate.backup", "infra/main.tfstate.backup"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		cr_expect_str_eq(found(paths[i][0]), paths[i][1], "%s: '%s'", paths[i][0],
+				 found(paths[i][0]));
+}
+
+Test(sensitive, what_is_like_them_is_not)
+{
+	static const char *const paths[] = {
+		"",
+		"a",
+		"ssh",
+		"id_rsa.pub",
+		".git",
+		".env.example",
+		"sample.env",
+		"x/.ENV.SAMPLE",
+		"config/gh",
+		"x.config/gh",
+		".claude",
+		".claude/settings.json",
+		".codex",
+		"proc",
+		"a/proc/x",
+		"env",
+		"en/auth.json",
+		"key.pem",
+		".tfvars",
+		".git/config",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		cr_expect_str_eq(found(paths[i]), "", "%s: '%s'", paths[i],
+				 found(paths[i]));
+}
+
+struct content {
+	const char *path, *text, *what;
+};
+
+static void judge(const struct content *c, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *what =
+			sensitive_content(c[i].path, c[i].text, strlen(c[i].text));
+
+		if (!c[i].what)
+			cr_expect_null(what, "%s: %s: %s", c[i].path, c[i].text, what);
+		else
+			cr_expect_str_eq(what ? what : "(nothing)", c[i].what, "%s: %s",
+					 c[i].path, c[i].text);
+	}
+}
+
+Test(sensitive, what_a_name_does_not_say)
+{
+	static const struct content c[] = {
+		{"deploy", "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "a private key"},
+		{"notes.txt", "see\n  -----BEGIN RSA PRIVATE KEY-----\r\nx",
+		 "a private key"},
+		{"all.crt",
+		 "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"
+		 "-----BEGIN PRIVATE KEY-----\n",
+		 "a private key"},
+		{"a.asc", "-----BEGIN PGP PRIVATE KEY BLOCK-----\n", "a private key"},
+		{"server.key", "x = '-----BEGIN PRIVATE KEY-----", "a private key"},
+		{"sa.json", "{\"private_key\": \"-----BEGIN PRIVATE KEY-----\\nMII\"}",
+		 "a private key"},
+		{"keys.txt", "# c\nAGE-SECRET-KEY-1QQQ\n", "a private key"},
+		{"putty", "PuTTY-User-Key-File-3: ssh-ed25519\n", "a private key"},
+		{"c.yaml", "users:\n- user:\n    client-key-data: LS0\n",
+		 "the key of a cluster"},
+		{".git/config", "[remote \"o\"]\n\turl = https://u:pw@h/r.git\n",
+		 "a password or token"},
+		{"sub/.git/modules/x/config",
+		 "\turl = https://ghp_0123456789abcdef0123@github.com/a/b\n",
+		 "a password or token"},
+		{".git/config",
+		 "[http \"https://github.com/\"]\n\textraheader = AUTHORIZATION: basic "
+		 "eA==\n",
+		 "a password or token"},
+		{".yarnrc.yml", "npmAuthToken: x\n", "a password or token"},
+		{"auth.json", "{\"github-oauth\": {}}", "a password or token"},
+		{"x/auth.json", "{\"OPENAI_API_KEY\": 1}", "a password or token"},
+		{"NuGet.Config", "<packageSourceCredentials>\n", "a password or token"},
+	};
+
+	judge(c, ARRAY_SIZE(c));
+}
+
+Test(sensitive, what_only_speaks_of_it)
+{
+	static const struct content c[] = {
+		{"a", "", NULL},
+		{"a.c", "\tstatic const char m[] = \"-----BEGIN PRIVATE KEY-----\";\n",
+		 NULL},
+		{"cert.pem", "-----BEGIN CERTIFICATE-----\nx\n", NULL},
+		{"a", "-----BEGIN CERTIFICATE-----\nPRIVATE KEY\n", NULL},
+		{"id_rsa.pub", "ssh-rsa AAAA me@host\n", NULL},
+		{".git/config", "\turl = https://github.com/a/b.git\n", NULL},
+		{".git/config", "\turl = ssh://git@github.com/a/b\n", NULL},
+		{".git/config", "\turl = git@github.com:a/b\n", NULL},
+		{".git/config", "\turl = https://me@host/a\n", NULL},
+		{".git/config", "\turl = https://host:8443/a@b\n", NULL},
+		{"README", "https://user:password@host/\n", NULL},
+		{".yarnrc.yml", "nodeLinker: node-modules\n", NULL},
+		{"en/auth.json", "{\"login\": \"Sign in\"}", NULL},
+		{"a.json", "{\"x\": \"-----BEGIN CERTIFICATE-----\\n\"}", NULL},
+	};
+
+	judge(c, ARRAY_SIZE(c));
+}
+
+Test(sensitive, no_row_is_hidden_by_one_before_it)
+{
+	for (size_t i = 0; i < sensitive_table_len; i++) {
+		const struct sensitive *row = &sensitive_table[i];
+
+		cr_expect(row->name[0] &&
+				  (row->kind == SENSITIVE_PUBLIC) == !row->what[0],
+			  "%s", row->name);
+		for (const char *s = row->name; *s; s++)
+			cr_expect(*s < 'A' || *s > 'Z', "%s: in lower case", row->name);
+		for (size_t k = 0; k < i; k++)
+			cr_expect(row->kind != sensitive_table[k].kind ||
+					  !str_eq(row->name, sensitive_table[k].name),
+				  "%s is there twice", row->name);
+		if (row->kind == SENSITIVE_NAME || row->kind == SENSITIVE_PLACE)
+			cr_expect_eq(sensitive_entry(row->name, strlen(row->name)), row,
+				     "%s is in the list already", row->name);
+	}
+}
