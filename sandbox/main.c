@@ -26,6 +26,7 @@
 #include "common/str.h"
 #include "sandbox/contract/keeper.h"
 #include "sandbox/contract/meminfo.h"
+#include "sandbox/home.h"
 #include "sandbox/walls/keyring.h"
 
 #include <errno.h>
@@ -69,6 +70,7 @@ static const char usage[] =
 	"  --workspace-ro DIR     the same, read-only\n"
 	"  --ro PATH              readable at its own path; --rox: and executable;\n"
 	"  --rw PATH              readable, writable, executable\n"
+	"  --home                 yes: one of these is your home directory, or holds it\n"
 	"  --cwd DIR              where it starts\n"
 	"  --env NAME=VALUE       nothing of your own environment is passed on\n"
 	"  --hostname NAME\n"
@@ -484,6 +486,11 @@ int main(int argc, char **argv)
 		return serve(argc, argv);
 	if (sbx_spec_parse(argc, argv, &spec, &err) < 0) {
 		complain(&err);
+		return EXIT_USAGE;
+	}
+	if (home_check(&spec, &err) < 0) {
+		complain(&err);
+		sbx_spec_done(&spec);
 		return EXIT_USAGE;
 	}
 	code = run(&spec);

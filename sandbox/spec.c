@@ -479,6 +479,8 @@ static int take_flag(struct parse *p, const struct option *o, bool has_value,
 		return err_set_id(err, ERRID_CORE_USAGE, "--%s has no value", o->name);
 	if (o->opt == OPT_JSON)
 		p->spec->json = true;
+	else if (o->opt == OPT_HOME)
+		p->spec->show_home = true;
 	else
 		p->spec->explain = true;
 	return 0;

@@ -81,7 +81,8 @@ struct sbx_spec {
 	bool hostname_chosen; /* by --hostname: this one or nothing */
 	bool explain;	  /* record refused files and connections too; observation only */
 	bool tell_absent; /* ... and what is not shown; the parent looks whether it exists */
-	bool json;	  /* command line: one JSON line about the end on stderr */
+	bool show_home;	   /* command line: --home, a word of its own (home.h) */
+	bool json;	   /* command line: one JSON line about the end on stderr */
 	const char *tools; /* the spawner's own, borrowed: the directory of the broker's
 			      clients (BROKER_TOOLS); NULL: none */
 	bool broker;	   /* the spawner's own wish, not of the grammar: see broker.h */
@@ -96,7 +97,7 @@ struct sbx_spec {
  *	--env NAME=VALUE (repeatable)	--hostname NAME		--cgroup DIR
  *	--timeout DURATION	--grace DURATION	--cpu-time DURATION
  *	--memory SIZE --disk SIZE --tmp SIZE --file-size SIZE	--processes N
- *	--cpus N		--nofile N		--json	--explain
+ *	--cpus N		--nofile N		--json	--explain	--home
  *	--limit NAME=VALUE (repeatable), the same as --NAME VALUE; NAME: timeout cpu-time
  *	memory disk tmp file-size processes cpus nofile
  *	--			then argv of the job

@@ -136,7 +136,7 @@ END
 	done
 	said=$(cd cfg && env -i HOME="$PWD" XDG_CONFIG_HOME="$PWD/.config" PATH="$PATH" LYCH_SANDBOX=off LYCH_NO_SANDBOX=1 \
 		LYCH_UNSAFE=1 LYCHGATE_SANDBOX=none LYCH_GRADE=none LYCH_ARGS="--rw /" LD_PRELOAD=/nonexistent.so \
-		"$sandbox" --json --grade $grade --workspace . -- sh -c "cat $scratch/secret/file; echo x >$scratch/secret/new; env" 2>&1 </dev/null)
+		"$sandbox" --json --grade $grade --home --workspace . -- sh -c "cat $scratch/secret/file; echo x >$scratch/secret/new; env" 2>&1 </dev/null)
 	check "$grade: a hostile directory: nothing from outside" 0 "$(grep -c behind <<<"$said")"
 	check "$grade: a hostile directory: nothing written outside" 0 "$(find secret -name new | wc -l)"
 	check "$grade: a hostile environment does not arrive" 0 "$(grep -cE '^(LYCH|LD_|XDG)' <<<"$said")"
