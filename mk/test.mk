@@ -71,9 +71,9 @@ $(B)/tests/escape/try_syscalls: $(addprefix $(B)/,sandbox/walls/seccomp_table.o 
 $(B)/tests/escape/try_syscalls: LDLIBS := -lseccomp
 # A row says only what it has.
 $(PROBE_OBJ): CFLAGS += -Wno-missing-field-initializers
-$(B)/tests/support/errors_md $(B)/tests/support/lie: %: %.o $(OBJ_common)
+$(B)/tests/support/docs/errors_md $(B)/tests/support/lie: %: %.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
-$(B)/tests/support/quarantine_md: $(B)/tests/support/quarantine_md.o $(B)/common/text/hazard.o $(B)/common/text/hazard_table.o $(B)/common/text/ignorable.o $(OBJ_common)
+$(B)/tests/support/docs/quarantine_md: $(B)/tests/support/docs/quarantine_md.o $(B)/common/text/hazard.o $(B)/common/text/hazard_table.o $(B)/common/text/ignorable.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
 # Our URL grammar beside libcurl's.
 $(B)/tests/support/url_read: $(addprefix $(B)/vessel/egress/,url.o addr.o reason.o)
@@ -83,7 +83,7 @@ $(B)/tests/support/fetch_drive: $(B)/tests/support/fetch_call.o $(call archive,v
 $(B)/tests/support/door: $(call archive,vessel)
 $(B)/tests/support/gate_measure: $(call archive,vessel)
 $(B)/tests/support/chaos_queue: $(addprefix $(B)/tests/support/,door_client.o chaos/chaos_verdict.o)
-$(filter-out %/errors_md %/lie %/quarantine_md,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(call archive,net common)
+$(filter-out %/lie,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(call archive,net common)
 	$(call link_test,$(TEST_LIBS))
 
 # The programs of a release with one migration more: what is not changed by it is this one's.
