@@ -19,19 +19,31 @@
 #define BLOCK 512
 #define DEPTH_MAX 64
 #define ENTRIES_MAX 1000000
-#define HEADERS_MAX 65536
+/* what may wait at once: the headers of all directories above a file, with long names */
+#define HEADERS_MAX ((DEPTH_MAX + 2) * 8192)
 
 /* One directory that is being walked: its names, sorted. */
 struct level {
 	char *path; /* "" for the top */
 	char **names;
 	size_t n, next;
+	bool owed; /* its header waits for something below it */
+	int64_t mtime;
+};
+
+struct tree {
+	int top;
+	char *dir, *dest;
 };
 
 struct tar {
-	int top;
+	struct tree *tree;
+	size_t n_trees, at; /* the next one to be begun */
+	int top;	    /* of the one that is being walked, borrowed */
+	const char *dest;
+	tar_want_fn *want;
 	tar_skip_fn *skip;
-	void *skip_arg;
+	void *arg;
 	struct level level[DEPTH_MAX + 1];
 	unsigned depth;	 /* levels in use */
 	struct buf head; /* headers not yet handed out */
@@ -210,7 +222,34 @@ static void skip(struct tar *t, const char *path, const char *why)
 {
 	t->stats.skipped++;
 	if (t->skip)
-		t->skip(path, why, t->skip_arg);
+		t->skip(path, why, t->arg);
+}
+
+/* As the archive has it; caller frees. */
+static char *name_of(const struct tar *t, const char *path)
+{
+	return t->dest ? xasprintf("%s/%s", t->dest, path) : xstrdup(path);
+}
+
+static void add_dir_header(struct tar *t, const char *path, int64_t mtime)
+{
+	cleanup_free char *inside = name_of(t, path);
+	cleanup_free char *name = xasprintf("%s/", inside);
+
+	header(t, name, '5', "", 0755, 0, mtime);
+	t->stats.dirs++;
+}
+
+/* Of the directories that waited for something to be in them. */
+static void pay_headers(struct tar *t)
+{
+	for (unsigned i = 0; i < t->depth; i++) {
+		struct level *l = &t->level[i];
+
+		if (l->owed)
+			add_dir_header(t, l->path, l->mtime);
+		l->owed = false;
+	}
 }
 
 static int add_link(struct tar *t, const char *path, const struct stat *st,
@@ -233,41 +272,81 @@ static int add_link(struct tar *t, const char *path, const struct stat *st,
 	if (str_has_control(target, (size_t)n) || !utf8_is_valid(target, (size_t)n))
 		return err_set_id(err, ERRID_SPEC_PATH,
 				  "%s: its target has control characters", path);
-	header(t, path, '2', target, 0777, 0, st->st_mtime);
+	cleanup_free char *name = name_of(t, path);
+
+	pay_headers(t);
+	header(t, name, '2', target, 0777, 0, st->st_mtime);
 	t->stats.links++;
+	return 0;
+}
+
+static int wanted(struct tar *t, const char *path, int fd, const struct stat *st,
+		  enum tar_verdict *ret, struct err *err)
+{
+	cleanup_free char *name = name_of(t, path);
+	const struct tar_entry e = {
+		.tree = t->at - 1, .path = path, .name = name, .st = st, .fd = fd};
+
+	*ret = TAR_TAKE;
+	if (t->want && t->want(&e, ret, t->arg, err) < 0)
+		return -1;
+	if (*ret != TAR_LEAVE && path_check_relative(name, strlen(name), err) < 0)
+		return err_wrap(err, "a name in the directory is not acceptable");
 	return 0;
 }
 
 static int add_file(struct tar *t, const char *path, struct err *err)
 {
+	/* O_NONBLOCK: a FIFO that took the file's place does not stop us */
+	cleanup_close int fd =
+		fs_open_beneath(t->top, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, err);
+	enum tar_verdict verdict;
 	struct stat st;
 
-	/* O_NONBLOCK: a FIFO that took the file's place does not stop us */
-	t->file =
-		fs_open_beneath(t->top, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0, err);
-	if (t->file < 0)
+	if (fd < 0)
 		return err_wrap(err, "%s", path);
-	if (fstat(t->file, &st) < 0)
+	if (fstat(fd, &st) < 0)
 		return err_sys(err, "%s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set_id(err, ERRID_SPEC_TREE, "%s: changed while it was read",
 				  path);
+	if (wanted(t, path, fd, &st, &verdict, err) < 0)
+		return -1;
+	if (verdict != TAR_TAKE)
+		return 0;
+	cleanup_free char *name = name_of(t, path);
+
+	t->file = TAKE_FD(fd);
 	t->left = (uint64_t)st.st_size;
 	t->pad = (BLOCK - t->left % BLOCK) % BLOCK;
 	t->file_path = xstrdup(path);
-	header(t, path, '0', "", st.st_mode & 0111 ? 0755 : 0644, t->left, st.st_mtime);
+	pay_headers(t);
+	header(t, name, '0', "", st.st_mode & 0111 ? 0755 : 0644, t->left, st.st_mtime);
 	t->stats.files++;
 	t->stats.bytes += t->left;
+	return 0;
+}
+
+static int add_dir(struct tar *t, const char *path, const struct stat *st,
+		   enum tar_verdict verdict, struct err *err)
+{
+	if (verdict == TAR_TAKE) {
+		pay_headers(t);
+		add_dir_header(t, path, st->st_mtime);
+	}
+	if (push(t, path, err) < 0)
+		return -1;
+	t->level[t->depth - 1].owed = verdict == TAR_BELOW;
+	t->level[t->depth - 1].mtime = st->st_mtime;
 	return 0;
 }
 
 static int add_entry(struct tar *t, const char *path, struct err *err)
 {
 	cleanup_close int fd = -1;
+	enum tar_verdict verdict;
 	struct stat st;
 
-	if (path_check_relative(path, strlen(path), err) < 0)
-		return err_wrap(err, "a name in the directory is not acceptable");
 	fd = fs_open_beneath(t->top, path, O_PATH | O_NOFOLLOW, 0, err);
 	if (fd < 0)
 		return err_wrap(err, "%s", path);
@@ -275,31 +354,44 @@ static int add_entry(struct tar *t, const char *path, struct err *err)
 		return err_sys(err, "%s", path);
 	if (S_ISREG(st.st_mode))
 		return add_file(t, path, err);
-	if (S_ISLNK(st.st_mode))
-		return add_link(t, path, &st, err);
-	if (!S_ISDIR(st.st_mode)) {
+	if (!S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode)) {
 		skip(t, path, "neither file, directory nor symlink");
 		return 0;
 	}
-	cleanup_free char *name = xasprintf("%s/", path);
-
-	header(t, name, '5', "", 0755, 0, st.st_mtime);
-	t->stats.dirs++;
-	return push(t, path, err);
+	if (wanted(t, path, fd, &st, &verdict, err) < 0)
+		return -1;
+	if (verdict == TAR_LEAVE)
+		return 0;
+	return S_ISLNK(st.st_mode) ? add_link(t, path, &st, err)
+				   : add_dir(t, path, &st, verdict, err);
 }
 
-static int step(struct tar *t, struct err *err)
+/* The next tree, if there is one. */
+static int begin_tree(struct tar *t, struct err *err)
 {
-	static const char zeros[2 * BLOCK];
-	struct level *l;
+	const struct tree *tree = &t->tree[t->at];
 
-	while (t->depth && t->level[t->depth - 1].next == t->level[t->depth - 1].n)
-		level_done(&t->level[--t->depth]);
-	if (!t->depth) {
+	if (t->at == t->n_trees) {
+		static const char zeros[2 * BLOCK];
+
 		buf_add(&t->head, zeros, sizeof(zeros));
 		t->ended = true;
 		return 0;
 	}
+	t->at++;
+	t->top = tree->top;
+	t->dest = tree->dest;
+	return push(t, "", err) < 0 ? err_wrap(err, "%s", tree->dir) : 0;
+}
+
+static int step(struct tar *t, struct err *err)
+{
+	struct level *l;
+
+	while (t->depth && t->level[t->depth - 1].next == t->level[t->depth - 1].n)
+		level_done(&t->level[--t->depth]);
+	if (!t->depth)
+		return begin_tree(t, err);
 	l = &t->level[t->depth - 1];
 	cleanup_free char *path = l->path[0]
 					  ? xasprintf("%s/%s", l->path, l->names[l->next])
@@ -387,21 +479,30 @@ static int open_top(const char *dir, struct err *err)
 	return fd;
 }
 
-int tar_open(const char *dir, tar_skip_fn *skip_fn, void *arg, struct tar **ret,
-	     struct err *err)
+struct tar *tar_new(tar_want_fn *want, tar_skip_fn *skip_fn, void *arg)
 {
 	struct tar *t = xnew(struct tar);
 
 	t->file = -1;
+	t->want = want;
 	t->skip = skip_fn;
-	t->skip_arg = arg;
+	t->arg = arg;
 	buf_init(&t->head, HEADERS_MAX);
-	t->top = open_top(dir, err);
-	if (t->top < 0 || push(t, "", err) < 0) {
-		tar_close(t);
+	return t;
+}
+
+int tar_add(struct tar *t, const char *dir, const char *dest, int *ret_top,
+	    struct err *err)
+{
+	int top = open_top(dir, err);
+
+	if (top < 0)
 		return err_wrap(err, "%s", dir);
-	}
-	*ret = t;
+	t->tree = xreallocarray(t->tree, t->n_trees + 1, sizeof(*t->tree));
+	t->tree[t->n_trees++] =
+		(struct tree){top, xstrdup(dir), dest ? xstrdup(dest) : NULL};
+	if (ret_top)
+		*ret_top = top;
 	return 0;
 }
 
@@ -416,8 +517,13 @@ void tar_close(struct tar *t)
 		return;
 	while (t->depth)
 		level_done(&t->level[--t->depth]);
+	for (size_t i = 0; i < t->n_trees; i++) {
+		fd_close(&t->tree[i].top);
+		free(t->tree[i].dir);
+		free(t->tree[i].dest);
+	}
+	free(t->tree);
 	fd_close(&t->file);
-	fd_close(&t->top);
 	free(t->file_path);
 	buf_done(&t->head);
 	free(t);

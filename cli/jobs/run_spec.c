@@ -181,14 +181,14 @@ static void tell_skipped(const char *path, const char *why, void *arg)
 
 static int write_dir(struct client *c, struct jsonw *w, const char *dir, struct err *err)
 {
-	struct tar *t = NULL;
+	struct tar *t = tar_new(NULL, tell_skipped, NULL);
 	uint64_t size;
 	char sha[65];
 	int r;
 
-	if (tar_open(dir, tell_skipped, NULL, &t, err) < 0)
-		return err_wrap(err, "--dir");
-	r = client_upload(c, tar_read, t, sha, &size, err);
+	r = tar_add(t, dir, NULL, NULL, err);
+	if (r == 0)
+		r = client_upload(c, tar_read, t, sha, &size, err);
 	if (r == 0 && render_is_terminal(STDERR_FILENO)) {
 		char text[32];
 
@@ -198,7 +198,7 @@ static int write_dir(struct client *c, struct jsonw *w, const char *dir, struct 
 	}
 	tar_close(t);
 	if (r < 0)
-		return err_wrap(err, "--dir %s", dir);
+		return err_wrap(err, "--dir");
 	jsonw_kstr(w, "input", sha);
 	return 0;
 }

@@ -52,15 +52,13 @@ static void on_skip(const char *path, const char *why, void *arg)
 }
 
 /* The whole archive, read in pieces of an odd size. */
-static int pack(struct buf *out, struct err *err)
+static int pack_all(struct tar *t, struct buf *out, struct err *err)
 {
-	struct tar *t = NULL;
 	size_t n = 1;
 	char piece[777];
-	int r;
+	int r = 0;
 
 	buf_init(out, 1 << 24);
-	r = tar_open(".", on_skip, NULL, &t, err);
 	while (r == 0 && n > 0) {
 		n = 0;
 		r = tar_read(piece, sizeof(piece), &n, t, err);
@@ -69,6 +67,14 @@ static int pack(struct buf *out, struct err *err)
 	}
 	tar_close(t);
 	return r;
+}
+
+static int pack(struct buf *out, struct err *err)
+{
+	struct tar *t = tar_new(NULL, on_skip, NULL);
+
+	cr_assert_eq(tar_add(t, ".", NULL, NULL, err), 0, "%s", err->msg);
+	return pack_all(t, out, err);
 }
 
 /* Listed by the system's tar: it must read what we write. */
@@ -166,4 +172,55 @@ Test(tar, the_same_tree_gives_the_same_bytes_and_the_systems_tar_reads_them)
 	cr_assert_not_null(strstr(names, deep), "the long path is there: %s", names);
 	buf_done(&one);
 	buf_done(&two);
+}
+
+/* Leaves "out", and takes directories where something below is taken. */
+static int choose(const struct tar_entry *e, enum tar_verdict *ret, void *arg,
+		  struct err *err)
+{
+	(void)arg;
+	(void)err;
+	if (strstr(e->path, "out"))
+		*ret = TAR_LEAVE;
+	else if (S_ISDIR(e->st->st_mode))
+		*ret = TAR_BELOW;
+	return 0;
+}
+
+Test(tar, trees_lie_side_by_side_and_what_is_not_wanted_stays)
+{
+	struct tar *t = tar_new(choose, on_skip, NULL);
+	struct err err = ERR_INIT;
+	struct buf b;
+	char names[8192];
+
+	cr_assert_eq(mkdir("one", 0700), 0);
+	cr_assert_eq(mkdir("one/empty", 0700), 0);
+	cr_assert_eq(mkdir("one/a", 0700), 0);
+	cr_assert_eq(mkdir("one/a/b", 0700), 0);
+	cr_assert_eq(mkdir("one/out", 0700), 0);
+	cr_assert_eq(mkdir("two", 0700), 0);
+	put("one/a/b/f", "f");
+	put("one/a/out\n", "left out, so that its name does not matter");
+	put("one/out/g", "g");
+	put("two/h", "h");
+	cr_assert_eq(tar_add(t, "one", NULL, NULL, &err), 0, "%s", err.msg);
+	cr_assert_eq(tar_add(t, "two/", "to/it", NULL, &err), 0, "%s", err.msg);
+	cr_assert_eq(pack_all(t, &b, &err), 0, "%s", err.msg);
+	list(&b, names, sizeof(names));
+	cr_assert_str_eq(names, "a/\na/b/\na/b/f\nto/it/h\n");
+	buf_done(&b);
+}
+
+Test(tar, a_top_that_is_none_is_refused)
+{
+	struct tar *t = tar_new(NULL, on_skip, NULL);
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(symlink(".", "self"), 0);
+	cr_assert_lt(tar_add(t, "self", NULL, NULL, &err), 0);
+	cr_assert_eq(err.id, ERRID_SPEC_TREE);
+	err = (struct err)ERR_INIT;
+	cr_assert_lt(tar_add(t, "none", NULL, NULL, &err), 0);
+	tar_close(t);
 }
