@@ -33,11 +33,20 @@ enum {
 	KEY_RETRY,
 	KEY_FORCE,
 	KEY_EXPLAIN,
+	KEY_EXCLUDE,
+	KEY_INCLUDE,
+	KEY_HOME,
 };
 
 static const struct argp_option run_options[] = {
 	{"file", 'f', "PATH[=DEST]", 0, "copy a file in (more than once)", 0},
-	{"dir", 'C', "DIR", 0, "copy the contents of a directory in", 0},
+	{"dir", 'C', "DIR[=DEST]", 0,
+	 "copy the contents of a directory in, but for what keeps secrets (more than "
+	 "once)",
+	 0},
+	{"exclude", KEY_EXCLUDE, "PATTERN", 0, "leave these out of each --dir", 0},
+	{"include", KEY_INCLUDE, "PATTERN", 0, "take these though they keep secrets", 0},
+	{"home", KEY_HOME, NULL, 0, "yes, the home directory, with --dir", 0},
 	{"env", 'e', "K=V", 0, "set an environment variable of the job", 0},
 	{"timeout", 't', "TIME", 0, "wall time: 30, 30s, 5m, 2h", 0},
 	{"memory", 'm', "SIZE", 0, "memory of all its processes: 512MiB", 0},
@@ -170,6 +179,31 @@ static bool parse_flag(struct run_args *a, int key)
 	case KEY_EXPLAIN:
 		a->explain = true;
 		return true;
+	case KEY_HOME:
+		a->home = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What goes in; false: it is another option. */
+static bool parse_input(struct argp_state *state, struct run_args *a, int key,
+			const char *arg)
+{
+	switch (key) {
+	case 'f':
+		add(state, a->files, &a->n_files, FILES_MAX, arg);
+		return true;
+	case 'C':
+		add(state, a->dirs, &a->n_dirs, DIRS_MAX, arg);
+		return true;
+	case KEY_EXCLUDE:
+		add(state, a->exclude, &a->n_exclude, PATTERNS_MAX, arg);
+		return true;
+	case KEY_INCLUDE:
+		add(state, a->include, &a->n_include, PATTERNS_MAX, arg);
+		return true;
 	default:
 		return false;
 	}
@@ -180,6 +214,11 @@ static void check_together(const struct argp_state *state, const struct run_args
 {
 	if (a->out && !a->n_artifacts)
 		cmd_usage(state, "--out goes with --artifact");
+	if ((a->n_exclude || a->home) && !a->n_dirs)
+		cmd_usage(state, "%s goes with --dir",
+			  a->n_exclude ? "--exclude" : "--home");
+	if (a->n_include && !a->n_dirs && !a->n_files)
+		cmd_usage(state, "--include goes with --dir or --file");
 	if (a->out && a->detach)
 		cmd_usage(state, "--out does not go with --detach, which waits "
 				 "for no artifacts: when the job has ended, "
@@ -190,15 +229,10 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 {
 	struct run_args *a = state->input;
 
-	if (parse_limit(state, a, key, arg) || parse_flag(a, key))
+	if (parse_limit(state, a, key, arg) || parse_input(state, a, key, arg) ||
+	    parse_flag(a, key))
 		return 0;
 	switch (key) {
-	case 'f':
-		add(state, a->files, &a->n_files, FILES_MAX, arg);
-		return 0;
-	case 'C':
-		a->dir = arg;
-		return 0;
 	case 'e':
 		add(state, a->env, &a->n_env, ENV_MAX, arg);
 		return 0;

@@ -140,8 +140,8 @@ static char *split_file(const char *arg, const char **ret_dest)
 	return eq ? xstrndup(arg, (size_t)(eq - arg)) : xstrdup(arg);
 }
 
-static int write_file(struct client *c, struct jsonw *w, const char *arg, size_t *budget,
-		      struct err *err)
+static int write_file(struct client *c, struct guard *g, struct jsonw *w, const char *arg,
+		      size_t *budget, struct err *err)
 {
 	static const char *const keys[3] = {"content", "base64", "blob"};
 	const char *dest;
@@ -159,6 +159,8 @@ static int write_file(struct client *c, struct jsonw *w, const char *arg, size_t
 				  path);
 	if (path_check_relative(dest, strlen(dest), err) < 0)
 		return err_wrap(err, "--file %s", arg);
+	if (guard_file(g, path, fd, err) < 0)
+		return err_wrap(err, "--file");
 	jsonw_obj(w);
 	jsonw_kstr(w, "path", dest);
 	if (write_bytes(c, w, &in, keys, budget, err) < 0)
@@ -168,37 +170,73 @@ static int write_file(struct client *c, struct jsonw *w, const char *arg, size_t
 	return 0;
 }
 
-static void tell_skipped(const char *path, const char *why, void *arg)
+/* DIR[=DEST] of --dir: the directory, owned; *ret_dest is where its contents go, a part of arg,
+ * NULL: to the top. */
+static int split_dir(const char *arg, char **ret, const char **ret_dest, struct err *err)
 {
-	struct buf b;
+	const char *eq = strrchr(arg, '=');
 
-	(void)arg;
-	buf_init(&b, 65536);
-	render_escape(&b, path, strlen(path), 0);
-	(void)fprintf(stderr, "lych: left out: %s: %s\n", buf_str(&b), why);
-	buf_done(&b);
+	*ret_dest = eq && !str_eq(eq + 1, ".") ? eq + 1 : NULL;
+	if (*ret_dest && path_check_relative(*ret_dest, strlen(*ret_dest), err) < 0)
+		return err_wrap(err, "--dir %s", arg);
+	*ret = eq ? xstrndup(arg, (size_t)(eq - arg)) : xstrdup(arg);
+	return 0;
 }
 
-static int write_dir(struct client *c, struct jsonw *w, const char *dir, struct err *err)
+/* One tree more; two of them in one place would be a mixture that nobody asked for. */
+static int add_dir(const struct run_args *a, size_t i, struct guard *g, struct tar *t,
+		   struct err *err)
 {
-	struct tar *t = tar_new(NULL, tell_skipped, NULL);
+	cleanup_free char *dir = NULL;
+	const char *dest;
+	int top;
+
+	if (split_dir(a->dirs[i], &dir, &dest, err) < 0)
+		return -1;
+	for (size_t k = 0; k < i; k++) {
+		cleanup_free char *other = NULL;
+		const char *taken;
+
+		if (split_dir(a->dirs[k], &other, &taken, err) < 0)
+			return -1;
+		if (str_eq(dest, taken))
+			return err_set_id(err, ERRID_CORE_USAGE,
+					  "--dir %s and --dir %s would be in one place; "
+					  "--dir %s=NAME copies it into a directory NAME",
+					  a->dirs[k], a->dirs[i], dir);
+	}
+	if (tar_add(t, dir, dest, &top, err) < 0 ||
+	    guard_tree(g, dir, dest, top, err) < 0)
+		return err_wrap(err, "--dir");
+	return 0;
+}
+
+/* Everything is looked at by name before the first byte is sent. */
+static int open_dirs(const struct run_args *a, struct guard *g, struct tar *t,
+		     struct err *err)
+{
+	for (size_t i = 0; i < a->n_dirs; i++)
+		if (add_dir(a, i, g, t, err) < 0)
+			return -1;
+	return 0;
+}
+
+static int write_dirs(struct client *c, struct guard *g, struct tar *t, struct jsonw *w,
+		      struct err *err)
+{
 	uint64_t size;
 	char sha[65];
-	int r;
 
-	r = tar_add(t, dir, NULL, NULL, err);
-	if (r == 0)
-		r = client_upload(c, tar_read, t, sha, &size, err);
-	if (r == 0 && render_is_terminal(STDERR_FILENO)) {
+	if (client_upload(c, tar_read, t, sha, &size, err) < 0)
+		return err_wrap(err, "--dir");
+	guard_tell_more(g);
+	if (render_is_terminal(STDERR_FILENO)) {
 		char text[32];
 
 		render_size(text, size);
 		(void)fprintf(stderr, "lych: %" PRIu64 " files copied in (%s)\n",
 			      tar_stats(t)->files, text);
 	}
-	tar_close(t);
-	if (r < 0)
-		return err_wrap(err, "--dir");
 	jsonw_kstr(w, "input", sha);
 	return 0;
 }
@@ -265,7 +303,15 @@ static char *find_lock(const struct run_args *a)
 		if (str_eq(dest, name))
 			return TAKE_PTR(path);
 	}
-	return a->dir ? xasprintf("%s/%s", a->dir, name) : NULL;
+	for (size_t i = 0; i < a->n_dirs; i++) {
+		cleanup_free char *dir = NULL;
+		struct err none = ERR_INIT;
+		const char *dest;
+
+		if (split_dir(a->dirs[i], &dir, &dest, &none) == 0 && !dest)
+			return xasprintf("%s/%s", dir, name);
+	}
+	return NULL;
 }
 
 static int write_lock(const struct run_args *a, struct jsonw *w, struct err *err)
@@ -388,21 +434,42 @@ static int write_globs(const struct run_args *a, struct jsonw *w, struct err *er
 	return 0;
 }
 
-/* What goes in: files, a directory, stdin. */
+static int write_files(struct client *c, const struct run_args *a, struct guard *g,
+		       struct jsonw *w, size_t *budget, struct err *err)
+{
+	jsonw_key(w, "files");
+	jsonw_arr(w);
+	for (size_t i = 0; i < a->n_files; i++)
+		if (write_file(c, g, w, a->files[i], budget, err) < 0)
+			return -1;
+	jsonw_arr_end(w);
+	return 0;
+}
+
+/* What goes in: files, directories, stdin. */
 static int write_inputs(struct client *c, const struct run_args *a, struct feed *feed,
 			struct jsonw *w, struct err *err)
 {
+	const struct guard_wish wish = {.exclude = a->exclude,
+					.include = a->include,
+					.n_exclude = a->n_exclude,
+					.n_include = a->n_include,
+					.home = a->home};
+	cleanup_guard struct guard *g = NULL;
 	size_t budget = INLINE_ALL_MAX;
+	struct tar *t;
+	int r;
 
-	if (a->n_files) {
-		jsonw_key(w, "files");
-		jsonw_arr(w);
-		for (size_t i = 0; i < a->n_files; i++)
-			if (write_file(c, w, a->files[i], &budget, err) < 0)
-				return -1;
-		jsonw_arr_end(w);
-	}
-	if (a->dir && write_dir(c, w, a->dir, err) < 0)
+	if (guard_new(&wish, &g, err) < 0)
+		return -1;
+	t = tar_new(guard_want, guard_tell, g);
+	r = open_dirs(a, g, t, err);
+	if (r == 0 && a->n_files)
+		r = write_files(c, a, g, w, &budget, err);
+	if (r == 0 && a->n_dirs)
+		r = write_dirs(c, g, t, w, err);
+	tar_close(t);
+	if (r < 0)
 		return -1;
 	return a->no_stdin ? 0 : write_stdin(c, a, feed, w, &budget, err);
 }

@@ -8,6 +8,7 @@
 
 #include "cli/base/client.h"
 #include "cli/jobs/feed.h"
+#include "cli/jobs/guard.h"
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/err.h"
@@ -18,14 +19,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define DIRS_MAX 16
+#define PATTERNS_MAX 64
+
 /* All of it is the command line's own; 0, NULL and false: not given. */
 struct run_args {
 	const char *files[FILES_MAX], *env[ENV_MAX], *artifacts[GLOBS_MAX];
 	size_t n_files, n_env, n_artifacts;
 	const char *pypi[DEPS_MAX], *npm[DEPS_MAX];
 	size_t n_pypi, n_npm;
-	bool npm_lock;
-	const char *dir, *out, *request_id, *network, *egress, *retry;
+	const char *dirs[DIRS_MAX], *exclude[PATTERNS_MAX], *include[PATTERNS_MAX];
+	size_t n_dirs, n_exclude, n_include;
+	bool npm_lock, home;
+	const char *out, *request_id, *network, *egress, *retry;
 	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
 	bool has_priority, explain, json, detach, no_stdin, force;
 	bool names_request; /* request_id is the user's own */

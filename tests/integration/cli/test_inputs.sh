@@ -1,0 +1,164 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 240
+# What keeps secrets never reaches a job by mistake: a tree with more than sixty planted names goes in by
+# --dir, by --file and through links, and what arrived is judged from inside the job, by names and
+# by bytes. Then what a person can say: --include, --exclude, --home, and two trees.
+set -uo pipefail
+cd "$(dirname "$0")/../../.." || exit 1
+. tests/support/lych.sh
+lych_begin inputs
+lych up --detach <&- >&- || fail "up"
+cd "$LYCH_TMP" || exit 1
+
+count=0
+is() { # what, expected, got
+	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'; stderr: $(tail -5 err 2>/dev/null)"
+	count=$((count + 1))
+}
+refused() { # what, error code, text in the message, options
+	local what=$1 code=$2 words=$3
+	shift 3
+	lych run -n "$@" -- true >out 2>err && fail "$what: it ran"
+	is "$what: code" 1 "$(grep -c "^      $code  " err)"
+	is "$what: words" 1 "$(grep -cF -- "$words" err)"
+}
+inside() { lych run -n "$@" -- sh -c 'find . -mindepth 1 ! -type d | sort | tr "\n" " "; grep -rl PLANTED . >&2' 2>err; } # options
+
+# --- the tree: names that say it, in any case and at any depth
+by_name=(.env .env.local .env.production .ENV.Staging .envrc .dev.vars deploy/prod.env sub/deep/er/.env
+	.ssh/id_ed25519 .ssh/config backup/.SSH/known_hosts id_rsa id_ecdsa keys/ID_ED25519 keys/id_ed25519_sk keys/ssh_host_rsa_key keys/a.ppk
+	.gnupg/private-keys-v1.d/k secring.gpg private_key config/master.key k/cert.p12 k/cert.PFX k/release.jks k/debug.keystore k/svc.keytab
+	k/vault.kdbx .config/sops/age/keys.txt
+	.aws/credentials .aws/config .Azure/accessTokens.json .config/gcloud/credentials.db .oci/config .boto .s3cfg .databrickscfg
+	gha-creds-0123.json client_secret_1.apps.googleusercontent.com.json application_default_credentials.json .config/rclone/rclone.conf .fly/config.yml
+	.terraform.d/credentials.tfrc.json infra/main.tfstate infra/prod.tfvars
+	.kube/config kubeconfig stage.kubeconfig .docker/config.json .dockercfg .vault-token
+	.claude/.credentials.json .claude.json .codex/auth.json .gemini/oauth_creds.json .local/share/opencode/auth.json
+	.config/github-copilot/hosts.json .cache/huggingface/token .kaggle/kaggle.json
+	.git-credentials .config/gh/hosts.yml .config/glab-cli/config.yml
+	.npmrc sub/.npmrc .pypirc .cargo/credentials.toml .m2/settings.xml .gradle/gradle.properties
+	.netrc _netrc .authinfo .pgpass .my.cnf .password-store/mail.gpg .bash_history .mozilla/firefox/key4.db .config/lychgate/backup.key
+	secrets.yaml .streamlit/secrets.toml credentials .htpasswd)
+mkdir tree
+for name in "${by_name[@]}"; do
+	mkdir -p "tree/$(dirname "$name")"
+	echo "PLANTED $name" >"tree/$name" || fail "$name"
+done
+# --- and what only the bytes say
+plant() { # path, text
+	mkdir -p "tree/$(dirname "$1")"
+	printf '%b\nPLANTED\n' "$2" >"tree/$1" || fail "$1"
+	by_bytes+=("$1")
+}
+by_bytes=()
+pem='-----BEGIN %s KEY-----\nMIIEpAIBAAKC'
+# shellcheck disable=SC2059
+{
+	plant deploy-key "$(printf -- "$pem" 'OPENSSH PRIVATE')"
+	plant tls/server.pem "$(printf -- "$pem" 'EC PRIVATE')"
+	plant tls/all.crt "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n$(printf -- "$pem" PRIVATE)"
+	plant notes/howto.md "see\n$(printf -- "$pem" 'RSA PRIVATE')"
+}
+plant sa.json '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMII"}'
+plant agekeys 'AGE-SECRET-KEY-1QQQ'
+plant c.yaml 'users:\n- user:\n    client-key-data: LS0'
+plant .git/config '[remote "o"]\n\turl = https://me:ghp_x@github.com/a/b.git'
+plant vendor/x/.git/config '[http]\n\textraheader = AUTHORIZATION: basic eA=='
+plant .yarnrc.yml 'npmAuthToken: x'
+planted=$((${#by_name[@]} + ${#by_bytes[@]}))
+[ "$planted" -ge 60 ] || fail "only $planted planted"
+
+# --- what is like them, and goes in
+innocent=(.env.example .git/HEAD .claude/settings.json id_rsa.pub main.c src/env.py tls/ca.pem vendor/y/.git/config)
+mkdir -p tree/src tree/vendor/y/.git
+for name in "${innocent[@]}"; do echo fine >"tree/$name"; done
+echo '	m = "-----BEGIN PRIVATE KEY-----";' >tree/main.c
+printf -- '-----BEGIN CERTIFICATE-----\n' >tree/tls/ca.pem
+printf '[remote "o"]\n\turl = ssh://git@github.com/a/b\n' >tree/vendor/y/.git/config
+ln -s .env tree/to-env && ln -s .ssh tree/to-ssh && ln -s ../../tree/.aws/credentials tree/src/out
+all=$(printf './%s\n' "${innocent[@]}" to-env to-ssh | LC_ALL=C sort | tr '\n' ' ')
+
+# --- refused: each one by --file, by its name, another one's name, and through links
+ln -s tree/.ssh keys-link && ln -s "$LYCH_TMP/tree/.env" plain.txt && ln tree/deploy-key hard
+for name in "${by_name[@]}" "${by_bytes[@]}"; do
+	refused "--file $name" LYCH-SPEC-016 "tree/$name" --file "tree/$name=x"
+done
+refused "a link to a file" LYCH-SPEC-016 "keeps secrets: the environment of a program" --file plain.txt
+refused "through a link" LYCH-SPEC-016 "tree/.ssh' keeps secrets: SSH keys" --file keys-link/config
+refused "another name for the same bytes" LYCH-SPEC-016 "hard: it holds a private key" --file hard
+refused "the daemons' environment" LYCH-SPEC-016 "keeps secrets" --file /proc/self/environ=x
+refused "beside an innocent one" LYCH-SPEC-016 "tree/.env" --file tree/main.c --file tree/.env
+# --- and each directory by --dir
+for name in .ssh .aws .gnupg .kube .docker .config/gcloud .config/gh .password-store .mozilla/firefox backup/.SSH; do
+	refused "--dir $name" LYCH-SPEC-016 "keeps secrets" --dir "tree/$name"
+done
+refused "a directory through a link" LYCH-SPEC-016 "SSH keys" --dir keys-link/.
+(cd tree/.ssh && lych run -n --dir . -- true 2>../../err) && fail "'.' in .ssh"
+is "'.' in .ssh" 1 "$(grep -c LYCH-SPEC-016 err)"
+
+# --- the tree: what arrived, told from inside, and what was left out, told outside
+is "what arrived of $planted" "$all" "$(inside --dir tree)"
+is "no planted byte among it" 0 "$(grep -c '^\./' err)"
+for name in "${by_name[@]}" "${by_bytes[@]}"; do
+	part=$name
+	until grep -qF "lych: left out: $part: " err; do
+		[[ $part == */* ]] || fail "$name was left out in silence: $(cat err)"
+		part=${part%/*}
+	done
+	count=$((count + 1))
+done
+is "a link that leads out" 1 "$(grep -c 'left out: src/out: a symlink that leads out' err)"
+is "what to do" 1 "$(grep -c -e '--include PATTERN' err)"
+is "a tree within another" "$(tr ' ' '\n' <<<"$all" | sed -n 's|^\./|./t/tree/|p' | tr '\n' ' ')" \
+	"$(mkdir outer && cp -a tree outer/ && rm outer/tree/src/out && inside --dir outer=t)"
+# shellcheck disable=SC2016
+is "where a link leads is not there" "no no" "$(lych run -n -C tree -- sh -c 'for f in to-env to-ssh/config; do cat $f >/dev/null 2>&1 && echo yes || echo no; done | xargs' 2>err)"
+
+# --- home and Lychgate's own
+mkdir -p "$HOME/src" && echo mine >"$HOME/src/a" && echo mine >"$HOME/b" && ln -s "$HOME" home-link
+for dir in "$HOME" "$HOME/" "$HOME/src/.." home-link/.; do
+	refused "--dir $dir" LYCH-SPEC-016 "your whole home directory; name a directory in it, or say --home" --dir "$dir"
+done
+refused "what holds it" LYCH-SPEC-016 "it holds your home directory" --dir .
+refused "'/'" LYCH-SPEC-016 "it holds your home directory" --dir /
+is "a directory in it" "./a " "$(inside --dir "$HOME/src")"
+is "--home" "./b ./src/a " "$(inside --dir "$HOME" --home)"
+is "and what keeps secrets is left out" 1 "$(grep -c "left out: .config/lychgate: " err)"
+for dir in "$LYCHGATE_DATA" "$LYCHGATE_DATA/log" "$XDG_RUNTIME_DIR/lychgate"; do
+	refused "--dir $dir" LYCH-SPEC-016 "Lychgate's own" --dir "$dir" --home --include '*'
+done
+refused "--file of its own" LYCH-SPEC-016 "Lychgate's own" --file "$LYCHGATE_DATA/secrets/lychgate_work" --include '*'
+is "inside a tree" 0 "$(inside --dir "$LYCH_TMP" --home --include '*' >out; grep -cE '\./data/|\./run/lychgate' out)"
+is "it is named" 2 "$(grep -cE "left out: (data|run/lychgate): Lychgate's own" err)"
+
+# --- yes, this one
+is "--include of a name" "./.env ./sub/deep/er/.env" "$(inside --dir tree --include .env | tr ' ' '\n' | grep '/\.env$' | xargs)"
+is "and of no other" "$((2 + $(wc -w <<<"$all")))" "$(inside --dir tree --include .env | wc -w)"
+is "--include of a path" 1 "$(inside --dir tree --include .ssh/config | tr ' ' '\n' | grep -c '^./.ssh')"
+is "and the others of it are named" 1 "$(grep -c 'left out: .ssh/id_ed25519: keeps secrets: SSH keys' err)"
+is "--include of a directory" 2 "$(inside --dir tree --include .aws/ | tr ' ' '\n' | grep -c '^./.aws')"
+is "--include of bytes" 1 "$(inside --dir tree --include tls/server.pem | tr ' ' '\n' | grep -c '^./tls/server.pem')"
+is "--file with --include" "PLANTED .env" "$(lych run -n --file tree/.env --include .env -- cat .env)"
+is "... as it was written" "PLANTED .env" "$(lych run -n --file "$LYCH_TMP/tree/.env=x" --include "$LYCH_TMP/tree/.env" -- cat x)"
+refused "... another one" LYCH-SPEC-016 "tree/.npmrc" --file tree/.npmrc --include .env
+is "--dir with --include" 2 "$(inside --dir tree/.aws --include .aws | wc -w)"
+
+# --- not that
+mkdir -p job/build/o job/src/build job/doc && touch job/{a.o,b.c} job/build/{x,o/y} job/src/{c.c,d.o} job/src/build/z job/doc/e
+is "--exclude" "./b.c ./doc/e ./src/c.c " "$(inside --dir job --exclude '*.o' --exclude build)"
+is "anchored" "./a.o ./b.c ./doc/e ./src/build/z ./src/c.c ./src/d.o " "$(inside --dir job --exclude /build)"
+is "a path" "./a.o ./b.c ./build/o/y ./build/x ./doc/e ./src/c.c ./src/d.o " "$(inside --dir job --exclude 'src/build/')"
+is "it wins" "./b.c ./src/c.c " "$(inside --dir job --exclude '*.o' --exclude build --exclude doc/ --include '*.o')"
+lych run -n --exclude x -- true 2>err; is "--exclude without --dir" 2 $?
+lych run -n --include x -- true 2>err; is "--include of nothing" 2 $?
+
+# --- two trees
+mkdir one two && echo 1 >one/f && echo 2 >two/f
+refused "in one place" LYCH-CORE-004 "--dir two=NAME" --dir one --dir two
+refused "in one other" LYCH-CORE-004 "would be in one place" --dir one=t --dir two=t
+refused "upwards" LYCH-SPEC-006 "--dir two=../x" --dir one --dir two=../x
+is "side by side" "1 2" "$(lych run -n --dir one --dir two=data/two -- cat f data/two/f | xargs)"
+mkdir -p one/data && refused "one in the other's" LYCH-SPEC-013 "'data' is in one --dir" --dir one --dir two=data
+is "at the top" "1" "$(rmdir one/data && lych run -n --dir one=. -- cat f)"
+echo "$planted planted; $count checks"
