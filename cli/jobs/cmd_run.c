@@ -35,6 +35,7 @@ enum {
 	KEY_EXPLAIN,
 	KEY_EXCLUDE,
 	KEY_INCLUDE,
+	KEY_GIT,
 	KEY_HOME,
 };
 
@@ -44,8 +45,10 @@ static const struct argp_option run_options[] = {
 	 "copy the contents of a directory in, but for what keeps secrets (more than "
 	 "once)",
 	 0},
+	{"git", KEY_GIT, NULL, 0, "of each --dir what git would track", 0},
 	{"exclude", KEY_EXCLUDE, "PATTERN", 0, "leave these out of each --dir", 0},
-	{"include", KEY_INCLUDE, "PATTERN", 0, "take these though they keep secrets", 0},
+	{"include", KEY_INCLUDE, "PATTERN", 0,
+	 "take these though they keep secrets, or git ignores them", 0},
 	{"home", KEY_HOME, NULL, 0, "yes, the home directory, with --dir", 0},
 	{"env", 'e', "K=V", 0, "set an environment variable of the job", 0},
 	{"timeout", 't', "TIME", 0, "wall time: 30, 30s, 5m, 2h", 0},
@@ -179,6 +182,9 @@ static bool parse_flag(struct run_args *a, int key)
 	case KEY_EXPLAIN:
 		a->explain = true;
 		return true;
+	case KEY_GIT:
+		a->git = true;
+		return true;
 	case KEY_HOME:
 		a->home = true;
 		return true;
@@ -214,9 +220,11 @@ static void check_together(const struct argp_state *state, const struct run_args
 {
 	if (a->out && !a->n_artifacts)
 		cmd_usage(state, "--out goes with --artifact");
-	if ((a->n_exclude || a->home) && !a->n_dirs)
+	if ((a->git || a->n_exclude || a->home) && !a->n_dirs)
 		cmd_usage(state, "%s goes with --dir",
-			  a->n_exclude ? "--exclude" : "--home");
+			  a->git	 ? "--git"
+			  : a->n_exclude ? "--exclude"
+					 : "--home");
 	if (a->n_include && !a->n_dirs && !a->n_files)
 		cmd_usage(state, "--include goes with --dir or --file");
 	if (a->out && a->detach)

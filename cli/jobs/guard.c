@@ -7,6 +7,7 @@
 
 #include "cli/base/paths.h"
 #include "cli/base/sensitive.h"
+#include "cli/jobs/git_list.h"
 #include "cli/ui/render.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
@@ -31,7 +32,8 @@ struct place {
 
 struct tree {
 	char *real, *dest;
-	bool meant; /* the tree itself was included */
+	struct git_list *git; /* NULL: all of it */
+	bool meant;	      /* the tree itself was included */
 };
 
 struct guard {
@@ -144,6 +146,7 @@ void guard_free(struct guard *g)
 	for (size_t i = 0; i < g->n_trees; i++) {
 		free(g->tree[i].real);
 		free(g->tree[i].dest);
+		git_list_free(g->tree[i].git);
 	}
 	free(g->tree);
 	free(g);
@@ -266,6 +269,7 @@ int guard_tree(struct guard *g, const char *dir, const char *dest, int fd,
 	       struct err *err)
 {
 	cleanup_free char *real = NULL;
+	struct git_list *git = NULL;
 	const struct place *is;
 	struct stat st;
 	bool meant;
@@ -281,9 +285,11 @@ int guard_tree(struct guard *g, const char *dir, const char *dest, int fd,
 	if (check_home(g, dir, real, &st, err) < 0 ||
 	    (!meant && check_names(dir, real, err) < 0))
 		return -1;
+	if (g->wish.git && git_list_read(real, &git, err) < 0)
+		return err_wrap(err, "--git: %s", dir);
 	g->tree = xreallocarray(g->tree, g->n_trees + 1, sizeof(*g->tree));
 	g->tree[g->n_trees++] =
-		(struct tree){TAKE_PTR(real), dest ? xstrdup(dest) : NULL, meant};
+		(struct tree){TAKE_PTR(real), dest ? xstrdup(dest) : NULL, git, meant};
 	return 0;
 }
 
@@ -335,6 +341,24 @@ static int check_apart(const struct guard *g, const struct tar_entry *e, struct 
 					  e->name, dest);
 	}
 	return 0;
+}
+
+/* What git would not track. true: *ret says what becomes of it. */
+static bool git_leaves(struct guard *g, const struct tar_entry *e, enum tar_verdict *ret)
+{
+	const struct git_list *git = g->tree[e->tree].git;
+	bool is_dir = S_ISDIR(e->st->st_mode);
+
+	if (!git ||
+	    (is_dir ? git_list_has_below(git, e->path) : git_list_has(git, e->path)))
+		return false;
+	*ret = TAR_LEAVE;
+	if (is_dir && git_list_has(git, e->path))
+		guard_tell(e->name, "a git repository of its own, which --git leaves out",
+			   g);
+	else if (is_dir && g->wish.n_include)
+		*ret = TAR_BELOW;
+	return true;
 }
 
 /* The first component below the top that is in the list. */
@@ -398,7 +422,7 @@ int guard_want(const struct tar_entry *e, enum tar_verdict *ret, void *arg,
 	*ret = TAR_TAKE;
 	if (means(g->wish.include, g->wish.n_include, e->path, is_dir))
 		return 0;
-	if (g->tree[e->tree].meant)
+	if (git_leaves(g, e, ret) || g->tree[e->tree].meant)
 		return 0;
 	return leave_secret(g, e, ret, err);
 }

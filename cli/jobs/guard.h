@@ -29,6 +29,7 @@
 struct guard_wish {
 	const char *const *exclude, *const *include; /* borrowed */
 	size_t n_exclude, n_include;
+	bool git;  /* of trees: what git would track */
 	bool home; /* the home directory is meant */
 };
 

@@ -454,6 +454,7 @@ static int write_inputs(struct client *c, const struct run_args *a, struct feed 
 					.include = a->include,
 					.n_exclude = a->n_exclude,
 					.n_include = a->n_include,
+					.git = a->git,
 					.home = a->home};
 	cleanup_guard struct guard *g = NULL;
 	size_t budget = INLINE_ALL_MAX;

@@ -30,7 +30,7 @@ struct run_args {
 	size_t n_pypi, n_npm;
 	const char *dirs[DIRS_MAX], *exclude[PATTERNS_MAX], *include[PATTERNS_MAX];
 	size_t n_dirs, n_exclude, n_include;
-	bool npm_lock, home;
+	bool npm_lock, git, home;
 	const char *out, *request_id, *network, *egress, *retry;
 	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
 	bool has_priority, explain, json, detach, no_stdin, force;

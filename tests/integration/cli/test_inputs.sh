@@ -7,6 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
+command -v git >/dev/null || skip "there is no git"
 lych_begin inputs
 lych up --detach <&- >&- || fail "up"
 cd "$LYCH_TMP" || exit 1
@@ -161,4 +162,57 @@ refused "upwards" LYCH-SPEC-006 "--dir two=../x" --dir one --dir two=../x
 is "side by side" "1 2" "$(lych run -n --dir one --dir two=data/two -- cat f data/two/f | xargs)"
 mkdir -p one/data && refused "one in the other's" LYCH-SPEC-013 "'data' is in one --dir" --dir one --dir two=data
 is "at the top" "1" "$(rmdir one/data && lych run -n --dir one=. -- cat f)"
+
+# --- what git would track
+g() { git -C repo -c user.name=t -c user.email=t@localhost -c commit.gpgsign=false "$@" >/dev/null 2>err || fail "git $*: $(cat err)"; }
+git init -q repo || fail "git init"
+mkdir -p repo/{sub,build,empty} "$HOME/.config/git"
+printf '*.o\n!keep.o\nbuild/\n' >repo/.gitignore && echo /local >repo/sub/.gitignore
+echo excluded >repo/.git/info/exclude && echo '*.swp' >"$HOME/.config/git/ignore"
+touch repo/{a.c,a.o,keep.o,new.c,gone.c,excluded,x.swp} repo/build/{x,tracked} repo/sub/{local,f}
+echo PLANTED >repo/.env && ln -s a.c repo/link
+g add .gitignore a.c gone.c sub && g add -f build/tracked .env && g commit -qm one && rm repo/gone.c
+tracked="./.gitignore ./a.c ./build/tracked ./keep.o ./link ./new.c ./sub/.gitignore ./sub/f "
+refused "no repository" LYCH-SPEC-013 "it is in no git repository" --dir one --git
+mkdir astray && echo "gitdir: $LYCH_TMP/none" >astray/.git
+refused "a repository that is elsewhere" LYCH-SPEC-013 "none/HEAD" --dir astray --git
+refused "--git alone" LYCH-CORE-004 "--git goes with --dir" --git
+is "--git" "$tracked" "$(inside --dir repo --git)"
+is "a tracked secret is left out" 1 "$(grep -c 'left out: .env: ' err)"
+is "what git ignores is not named" 1 "$(grep -c 'left out:' err)"
+is "of a directory in it" "./.gitignore ./f " "$(inside --dir repo/sub --git)"
+is "with an ignored one" "./.gitignore ./a.c ./a.o " "$(inside --dir repo --git --include a.o --exclude build \
+	--exclude sub --exclude 'keep.*' --exclude link --exclude new.c)"
+is "without one" 0 "$(inside --dir repo --git --exclude '*.c' | grep -c '\.c')"
+g update-index --split-index && touch repo/late.c
+is "with a split index" "${tracked/.\/link/.\/late.c .\/link}" "$(inside --dir repo --git --exclude none)"
+rm repo/late.c
+g clone -q . ../sparse && mkdir -p sparse/{in,out} && touch sparse/{in,out}/f
+git -C sparse add -A && git -C sparse -c user.name=t -c user.email=t@localhost commit -qm two
+git -C sparse sparse-checkout init --cone --sparse-index && git -C sparse sparse-checkout set in
+[ ! -e sparse/out ] || fail "it is not sparse"
+is "with a sparse index" "./.gitignore ./a.c ./gone.c ./in/f " "$(inside --dir sparse --git)"
+git init -q --object-format=sha256 other && touch other/f && git -C other add f
+refused "another format" LYCH-SPEC-013 "git ls-files ended with 128" --dir other --git
+g worktree add -q ../wt && touch wt/new wt/b.o && rm wt/a.c
+is "a worktree" "./.gitignore ./build/tracked ./gone.c ./new ./sub/.gitignore ./sub/f " "$(inside --dir wt --git)"
+git init -q repo/nested && touch repo/nested/f
+is "a repository in it" "$tracked" "$(inside --dir repo --git)"
+is "is named" 1 "$(grep -c 'left out: nested: a git repository of its own' err)"
+
+# a repository is no reason to run anything
+printf '#!/bin/sh\ntouch %s/ran\nexit 1\n' "$LYCH_TMP" >monitor && chmod 755 monitor && cp monitor "repo/.git/hooks/post-index-change"
+for r in repo repo/nested; do
+	for key in core.fsmonitor core.hooksPath core.sshCommand core.pager core.editor filter.x.clean filter.x.process diff.x.textconv \
+		core.alternateRefsCommand remote.o.uploadpack alias.ls-files; do
+		git -C "$r" config "$key" "$LYCH_TMP/monitor"
+	done
+done
+echo '* filter=x diff=x' >repo/.gitattributes
+git -C repo status >/dev/null 2>&1
+[ -e ran ] || fail "the monitor is no trap"
+rm ran && git -C repo config core.worktree /etc && git -C repo config include.path /dev/zero
+is "with its traps" "${tracked/.\/.gitignore/.\/.gitattributes .\/.gitignore}" "$(inside --dir repo --git)"
+[ ! -e ran ] || fail "a program of the repository ran"
+echo junk >repo/.git/index && refused "an index that is none" LYCH-SPEC-013 "git ls-files ended with 128" --dir repo --git
 echo "$planted planted; $count checks"

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See git_list.h.
+ */
+#include "cli/jobs/git_list.h"
+
+#include "cli/base/podman.h"
+#include "cli/base/proc.h"
+#include "common/cleanup.h"
+#include "common/fs.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define GIT_USEC (120 * USEC_PER_SEC)
+#define EXCLUDE_MAX_BYTES ((size_t)4 << 20)
+#define NAMES_MAX_BYTES ((size_t)512 << 20)
+
+struct git_list {
+	char *text; /* names, each ended by a NUL */
+	char **name;
+	size_t n;
+};
+
+/* ---- where the repository is ------------------------------------------------ */
+
+struct repo {
+	char *top;    /* of its files */
+	char *git;    /* its own directory: a worktree has one of its own */
+	char *common; /* the one that it shares */
+};
+
+static void repo_done(struct repo *r)
+{
+	free(r->top);
+	free(r->git);
+	free(r->common);
+}
+
+/* The path in a file of one line, behind a word; from: what a relative one begins at. */
+static int read_pointer(const char *file, const char *word, const char *from, char **ret,
+			struct err *err)
+{
+	cleanup_free char *text = NULL;
+	size_t len;
+
+	if (fs_read_file(AT_FDCWD, file, PATH_MAX, &text, &len, err) < 0)
+		return -1;
+	while (len && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+		text[--len] = '\0';
+	if (!str_starts(text, word) || strlen(text) != len || !text[strlen(word)])
+		return err_set_id(err, ERRID_SPEC_TREE, "%s: it leads nowhere", file);
+	text[len] = '\0';
+	*ret = text[strlen(word)] == '/' ? xstrdup(text + strlen(word))
+					 : xasprintf("%s/%s", from, text + strlen(word));
+	return 0;
+}
+
+/* dir or the nearest directory above it that has a .git. */
+static int find_top(const char *dir, struct repo *r, struct stat *ret_st, struct err *err)
+{
+	cleanup_free char *at = xstrdup(dir);
+
+	for (;;) {
+		cleanup_free char *git = xasprintf("%s/.git", str_eq(at, "/") ? "" : at);
+		char *slash;
+
+		if (lstat(git, ret_st) == 0) {
+			r->git = TAKE_PTR(git);
+			r->top = TAKE_PTR(at);
+			return 0;
+		}
+		if (errno != ENOENT && errno != ENOTDIR)
+			return err_sys_id(err, ERRID_SPEC_TREE, "%s", git);
+		slash = strrchr(at, '/');
+		if (str_eq(at, "/") || !slash)
+			return err_set_id(err, ERRID_SPEC_TREE,
+					  "it is in no git repository");
+		slash[slash == at] = '\0';
+	}
+}
+
+static int find_repo(const char *dir, struct repo *r, struct err *err)
+{
+	cleanup_free char *head = NULL, *pointer = NULL;
+	struct stat st;
+
+	if (find_top(dir, r, &st, err) < 0)
+		return -1;
+	/* above a directory that all may write to, another's */
+	if (st.st_uid != getuid())
+		return err_set_id(err, ERRID_SPEC_TREE, "%s belongs to another user",
+				  r->git);
+	if (S_ISREG(st.st_mode)) {
+		cleanup_free char *file = TAKE_PTR(r->git);
+
+		if (read_pointer(file, "gitdir: ", r->top, &r->git, err) < 0)
+			return -1;
+	}
+	head = xasprintf("%s/HEAD", r->git);
+	if (lstat(head, &st) < 0)
+		return err_sys_id(err, ERRID_SPEC_TREE, "%s", head);
+	pointer = xasprintf("%s/commondir", r->git);
+	if (lstat(pointer, &st) == 0)
+		return read_pointer(pointer, "", r->git, &r->common, err);
+	r->common = xstrdup(r->git);
+	return 0;
+}
+
+/* ---- the empty one ---------------------------------------------------------- */
+
+static int put(int dir, const char *name, const void *text, size_t len, struct err *err)
+{
+	cleanup_close int fd =
+		openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd < 0 ? err_sys(err, "%s", name) : fs_write_all(fd, text, len, err);
+}
+
+/* The parts of a split index lie beside it, by a name that git looks for in its directory. */
+static int link_parts(int to, const char *from, struct err *err)
+{
+	cleanup_dir DIR *dir = opendir(from);
+	const struct dirent *e;
+
+	if (!dir)
+		return err_sys_id(err, ERRID_SPEC_TREE, "%s", from);
+	while ((errno = 0, e = readdir(dir))) {
+		cleanup_free char *target = xasprintf("%s/%s", from, e->d_name);
+
+		if (str_starts(e->d_name, "sharedindex.") &&
+		    symlinkat(target, to, e->d_name) < 0)
+			return err_sys(err, "%s", e->d_name);
+	}
+	return errno ? err_sys(err, "%s", from) : 0;
+}
+
+static int fill(int dir, const struct repo *r, struct err *err)
+{
+	static const char head[] = "ref: refs/heads/none\n";
+	static const char config[] =
+		"[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
+	cleanup_free char *exclude = xasprintf("%s/info/exclude", r->common);
+	cleanup_free char *text = NULL;
+	struct stat st;
+	size_t len;
+
+	if (put(dir, "HEAD", head, strlen(head), err) < 0 ||
+	    put(dir, "config", config, strlen(config), err) < 0)
+		return -1;
+	if (mkdirat(dir, "objects", 0700) < 0 || mkdirat(dir, "refs", 0700) < 0 ||
+	    mkdirat(dir, "info", 0700) < 0)
+		return err_sys(err, "mkdir");
+	if (link_parts(dir, r->git, err) < 0)
+		return -1;
+	if (stat(exclude, &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR
+			       ? 0
+			       : err_sys_id(err, ERRID_SPEC_TREE, "%s", exclude);
+	if (fs_read_file(AT_FDCWD, exclude, EXCLUDE_MAX_BYTES, &text, &len, err) < 0)
+		return err_wrap(err, "%s", exclude);
+	return put(dir, "info/exclude", text, len, err);
+}
+
+/* ---- asking ----------------------------------------------------------------- */
+
+/* The programs' environment and five of git's own; the caller frees with proc_env_free(). */
+static char **git_env(const struct repo *r)
+{
+	char **env = proc_env();
+	size_t n = 0;
+
+	while (env[n])
+		n++;
+	env = xreallocarray(env, n + 6, sizeof(*env));
+	env[n++] = xasprintf("GIT_INDEX_FILE=%s/index", r->git);
+	/* for the directories of a sparse index */
+	env[n++] = xasprintf("GIT_ALTERNATE_OBJECT_DIRECTORIES=%s/objects", r->common);
+	env[n++] = xstrdup("GIT_OPTIONAL_LOCKS=0");
+	env[n++] = xstrdup("GIT_TERMINAL_PROMPT=0");
+	env[n++] = xstrdup("GIT_ALLOW_PROTOCOL=none");
+	env[n] = NULL;
+	return env;
+}
+
+static int ask(const char *git, const char *scratch, const struct repo *r,
+	       const char *dir, int out, struct err *err)
+{
+	cleanup_free char *git_dir = xasprintf("--git-dir=%s", scratch);
+	cleanup_free char *work_tree = xasprintf("--work-tree=%s", r->top);
+	cleanup_env char **env = git_env(r);
+	cleanup_free char *said = NULL;
+	const char *const argv[] = {git,
+				    "-C",
+				    dir,
+				    git_dir,
+				    work_tree,
+				    "-c",
+				    "core.fsmonitor=false",
+				    "-c",
+				    "core.hooksPath=/dev/null",
+				    "ls-files",
+				    "-z",
+				    "--cached",
+				    "--others",
+				    "--exclude-standard",
+				    NULL};
+	int status;
+
+	if (proc_pipe(argv, (const char *const *)env, -1, out, GIT_USEC, &said, &status,
+		      err) < 0)
+		return -1;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return err_set_id(err, ERRID_SPEC_TREE, "git ls-files ended with %d: %s",
+				  WIFEXITED(status) ? WEXITSTATUS(status)
+						    : 128 + WTERMSIG(status),
+				  proc_why(said));
+	/* It goes on without what it could not read. */
+	if (said[0])
+		return err_set_id(err, ERRID_SPEC_TREE, "git ls-files: %s",
+				  proc_why(said));
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int take_names(int fd, struct git_list *l, struct err *err)
+{
+	size_t have = 0, size;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, "the list of git");
+	if ((size_t)st.st_size > NAMES_MAX_BYTES)
+		return err_set_id(err, ERRID_SPEC_SIZE, "git lists more than %zu bytes",
+				  NAMES_MAX_BYTES);
+	size = (size_t)st.st_size;
+	l->text = xmalloc(size + 1);
+	while (have < size) {
+		ssize_t n = pread(fd, l->text + have, size - have, (off_t)have);
+
+		if (n <= 0)
+			return err_sys(err, "read the list of git");
+		have += (size_t)n;
+	}
+	l->text[size] = '\0';
+	for (size_t at = 0, len; at < size; at += len + 1) {
+		char *name = l->text + at;
+
+		len = strlen(name);
+		if (len && name[len - 1] == '/')
+			name[len - 1] = '\0';
+		if (l->n % 1024 == 0)
+			l->name = xreallocarray(l->name, l->n + 1024, sizeof(*l->name));
+		l->name[l->n++] = name;
+	}
+	if (l->n)
+		qsort(l->name, l->n, sizeof(*l->name), by_name);
+	return 0;
+}
+
+static int list(const char *git, const struct repo *r, const char *dir,
+		struct git_list *l, struct err *err)
+{
+	char scratch[] = "/tmp/lych-git-XXXXXX";
+	cleanup_close int out = memfd_create("git-list", MFD_CLOEXEC), at = -1, tmp = -1;
+	struct err ignored = ERR_INIT;
+	int got;
+
+	if (out < 0 || !mkdtemp(scratch))
+		return err_sys(err, "%s", scratch);
+	at = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	got = at < 0 || tmp < 0 ? err_sys(err, "%s", scratch) : fill(at, r, err);
+	if (got == 0)
+		got = ask(git, scratch, r, dir, out, err);
+	/* What went wrong first is what is told. */
+	if (tmp >= 0 && fs_remove_beneath(tmp, scratch + strlen("/tmp/"),
+					  got < 0 ? &ignored : err) < 0)
+		got = -1;
+	return got < 0 ? -1 : take_names(out, l, err);
+}
+
+int git_list_read(const char *dir, struct git_list **ret, struct err *err)
+{
+	cleanup_free char *git = podman_find_program("git");
+	__attribute__((cleanup(repo_done))) struct repo r = {0};
+	struct git_list *l;
+
+	if (!git)
+		return err_set_id(err, ERRID_START_TOOL, "git is not in PATH");
+	if (find_repo(dir, &r, err) < 0)
+		return -1;
+	l = xnew(struct git_list);
+	if (list(git, &r, dir, l, err) < 0) {
+		git_list_free(l);
+		return -1;
+	}
+	*ret = l;
+	return 0;
+}
+
+void git_list_free(struct git_list *l)
+{
+	if (!l)
+		return;
+	free(l->name);
+	free(l->text);
+	free(l);
+}
+
+/* ---- the answer ------------------------------------------------------------- */
+
+bool git_list_has(const struct git_list *l, const char *path)
+{
+	return l->n && bsearch(&path, l->name, l->n, sizeof(*l->name), by_name) != NULL;
+}
+
+bool git_list_has_below(const struct git_list *l, const char *path)
+{
+	cleanup_free char *below = xasprintf("%s/", path);
+	size_t low = 0, high = l->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (strcmp(l->name[mid], below) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < l->n && str_starts(l->name[low], below);
+}
