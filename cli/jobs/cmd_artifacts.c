@@ -7,6 +7,7 @@
 
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
+#include "cli/jobs/last_job.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"
@@ -230,9 +231,6 @@ static error_t art_parse(int key, char *arg, struct argp_state *state)
 			argp_usage(state);
 		a->id = arg;
 		return 0;
-	case ARGP_KEY_NO_ARGS:
-		argp_usage(state);
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -246,8 +244,9 @@ static const struct argp_option art_options[] = {
 };
 static const struct argp art_argp = {.options = art_options,
 				     .parser = art_parse,
-				     .args_doc = "JOB",
-				     .doc = "List a job's artifacts, or fetch them."};
+				     .args_doc = "[JOB]",
+				     .doc = "List a job's artifacts, or fetch them; of "
+					    "the last job, when none is named."};
 
 static int list(const struct json *arr, struct err *err)
 {
@@ -285,10 +284,10 @@ static int artifacts(const struct art_args *a, struct err *err)
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *j = NULL;
 	const struct json *arr = NULL;
-	job_id_t id;
+	job_id_t id = 0;
 
-	if (job_id_parse(a->id, &id, err) < 0 || paths_resolve(&p, err) < 0 ||
-	    client_new(p.api_sock, &c, err) < 0)
+	if ((a->id && job_id_parse(a->id, &id, err) < 0) || paths_resolve(&p, err) < 0 ||
+	    client_new(p.api_sock, &c, err) < 0 || last_job_take(c, false, &id, err) < 0)
 		return -1;
 	if (a->out)
 		return artifacts_fetch(c, id, a->out, a->force, a->json, err);

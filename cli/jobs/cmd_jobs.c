@@ -7,6 +7,7 @@
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
 #include "cli/jobs/follow.h"
+#include "cli/jobs/last_job.h"
 #include "cli/ui/render.h"
 #include "cli/ui/term_filter.h"
 #include "common/cleanup.h"
@@ -64,8 +65,6 @@ static error_t jobs_parse(int key, char *arg, struct argp_state *state)
 			cmd_usage(state, "%s", err.msg);
 		return 0;
 	case ARGP_KEY_END:
-		if (!a->id && a->wants_id)
-			argp_usage(state);
 		if (a->json_follows && a->json && !a->follow)
 			cmd_usage(state, "--json goes with --follow");
 		return 0;
@@ -156,13 +155,13 @@ static int get_job(struct client *c, job_id_t id, struct json **ret, struct err 
 	return client_json(c, &rq, ret, NULL, err);
 }
 
-static int show(const struct jobs_args *a, struct client *c, struct err *err)
+static int show(struct jobs_args *a, struct client *c, struct err *err)
 {
 	cleanup_json struct json *j = NULL;
 	struct job_end end;
 	struct table t;
 
-	if (get_job(c, a->id, &j, err) < 0)
+	if (last_job_take(c, false, &a->id, err) < 0 || get_job(c, a->id, &j, err) < 0)
 		return -1;
 	if (a->json) {
 		render_json(j);
@@ -255,12 +254,14 @@ static int log_stream(struct client *c, job_id_t id, const char *stream, int fd,
 	return render_write(fd, buf_str(&b), b.len, r < 0 ? &ignored : err) < 0 ? -1 : r;
 }
 
-static int logs(const struct jobs_args *a, struct client *c, const char *socket,
+static int logs(struct jobs_args *a, struct client *c, const char *socket,
 		struct err *err)
 {
 	struct follow f;
 	int r = 0, more = 0;
 
+	if (last_job_take(c, false, &a->id, err) < 0)
+		return -1;
 	if (!a->follow) {
 		if (!str_eq(a->stream, "stderr"))
 			r = log_stream(c, a->id, "stdout", STDOUT_FILENO, err);
@@ -285,17 +286,19 @@ static int logs(const struct jobs_args *a, struct client *c, const char *socket,
 
 /* ---- cancel ----------------------------------------------------------------- */
 
-static int cancel(const struct jobs_args *a, struct client *c, const char *socket,
+static int cancel(struct jobs_args *a, struct client *c, const char *socket,
 		  struct err *err)
 {
-	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/cancel", a->id);
-	const struct client_request rq = {
-		.method = "POST", .target = target, .timeout_ms = 30000};
+	cleanup_free char *target = NULL;
+	struct client_request rq = {.method = "POST", .timeout_ms = 30000};
 	cleanup_json struct json *j = NULL;
 	const char *state = "?";
 	struct follow f;
 	int r = 0;
 
+	if (last_job_take(c, true, &a->id, err) < 0)
+		return -1;
+	rq.target = target = xasprintf("/v1/jobs/%" PRId64 "/cancel", a->id);
 	if (client_json(c, &rq, &j, NULL, err) < 0 ||
 	    json_get_str(j, "state", true, 32, &state, err) < 0)
 		return -1;
@@ -370,10 +373,12 @@ int cmd_jobs(int argc, char **argv)
 int cmd_show(int argc, char **argv)
 {
 	static const struct argp_option options[] = {OPTION_JSON, {0}};
-	static const struct argp argp = {.options = options,
-					 .parser = jobs_parse,
-					 .args_doc = "JOB",
-					 .doc = "Everything about one job."};
+	static const struct argp argp = {
+		.options = options,
+		.parser = jobs_parse,
+		.args_doc = "[JOB]",
+		.doc = "Everything about one job, the last one when "
+		       "none is named."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	struct jobs_args a = {.wants_id = true};
@@ -395,8 +400,9 @@ int cmd_logs(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = jobs_parse,
-		.args_doc = "JOB",
-		.doc = "A job's output: raw to a pipe, without dangerous "
+		.args_doc = "[JOB]",
+		.doc = "A job's output (of the last one, when none is named): raw to a "
+		       "pipe, without dangerous "
 		       "escapes on a terminal."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
@@ -418,9 +424,10 @@ int cmd_cancel(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = jobs_parse,
-		.args_doc = "JOB",
+		.args_doc = "[JOB]",
 		.doc = "End a job and wait until its whole process tree is "
-		       "proved gone."};
+		       "proved gone. Without a number: the last job, if it has not "
+		       "ended."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	struct jobs_args a = {.wants_id = true};

@@ -10,6 +10,7 @@
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
 #include "cli/jobs/follow.h"
+#include "cli/jobs/last_job.h"
 #include "cli/ui/denials.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
@@ -526,28 +527,27 @@ static error_t why_parse(int key, char *arg, struct argp_state *state)
 		if (job_id_parse(arg, &a->id, &err) < 0)
 			cmd_usage(state, "%s", err.msg);
 		return 0;
-	case ARGP_KEY_END:
-		if (!a->id)
-			argp_usage(state);
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static int why(const struct why_args *a, struct err *err)
+static int why(struct why_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *job = NULL;
-	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, a->id);
-	const struct client_request rq = {
-		.method = "GET", .target = target, .timeout_ms = 30000};
-	struct why y = {.id = a->id, .how = ""};
+	cleanup_free char *target = NULL;
+	struct client_request rq = {.method = "GET", .timeout_ms = 30000};
+	struct why y = {.how = ""};
 	int r;
 
 	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0 ||
-	    client_json(c, &rq, &job, NULL, err) < 0)
+	    last_job_take(c, false, &a->id, err) < 0)
+		return -1;
+	y.id = a->id;
+	rq.target = target = xasprintf("/v1/jobs/%" PRId64, a->id);
+	if (client_json(c, &rq, &job, NULL, err) < 0)
 		return -1;
 	buf_init(&y.reason, WORDS_MAX);
 	buf_init(&y.advice, WORDS_MAX);
@@ -569,8 +569,9 @@ int cmd_why(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = why_parse,
-		.args_doc = "JOB",
-		.doc = "How a job ended and why, what the walls refused it, and the "
+		.args_doc = "[JOB]",
+		.doc = "How a job (the last one, when none is named) ended and why, what "
+		       "the walls refused it, and the "
 		       "smallest grant that would change that."};
 	struct why_args a = {0};
 	struct err err = ERR_INIT;

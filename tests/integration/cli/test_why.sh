@@ -37,7 +37,8 @@ ends() { # expected exit code of lych run, its arguments; $why and $whyj tell ab
 }
 
 # --- refusals
-lych why >/dev/null 2>&1; is "no job" 2 $?
+lych why >/dev/null 2>err; is "no job, and none is the last" 3 $?
+is "its code" 1 "$(grep -c LYCH-RUN-001 err)"
 lych why x >/dev/null 2>&1; is "no number" 2 $?
 lych why 1 2 >/dev/null 2>&1; is "two jobs" 2 $?
 lych why 999999 >/dev/null 2>err; is "an unknown job" 3 $?
