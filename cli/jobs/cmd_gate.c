@@ -9,6 +9,7 @@
 #include "cli/base/paths.h"
 #include "cli/ui/prompt.h"
 #include "cli/ui/render.h"
+#include "cli/ui/when.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -330,6 +331,7 @@ static int private_list(const struct private_args *a, struct err *err)
 		.method = "GET", .target = "/v1/private", .timeout_ms = TIMEOUT_MS};
 	cleanup_json struct json *j = NULL;
 	const struct json *arr = NULL;
+	char when[WHEN_SIZE];
 	struct table t;
 
 	if (request(&rq, &j, err) < 0 ||
@@ -348,7 +350,8 @@ static int private_list(const struct private_args *a, struct err *err)
 		number_cell(&t, e, "id");
 		table_cell(&t, text_of(e, "kind"));
 		number_cell(&t, e, "bytes");
-		table_cell(&t, text_of(e, "created"));
+		when_text_of(text_of(e, "created"), when);
+		table_cell(&t, when);
 		table_cell(&t, text_of(e, "name"));
 	}
 	table_print(&t, true);
@@ -387,6 +390,7 @@ int cmd_private(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = private_parse,
+		.children = when_option,
 		.args_doc = "add\nadd --file FILE\nlist\nremove ID",
 		.doc = "What must never leave: terms and files of yours. Only keyed "
 		       "digests are kept. A term is read from stdin, or asked for on a "

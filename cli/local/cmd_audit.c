@@ -8,6 +8,7 @@
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
 #include "cli/ui/render.h"
+#include "cli/ui/when.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/json/json.h"
@@ -118,6 +119,7 @@ static int show(const struct reader *r, const char *line, size_t len, struct err
 	cleanup_json struct json *j = NULL;
 	cleanup_buf struct buf out = {0};
 	struct err ignored = ERR_INIT;
+	char when[WHEN_SIZE];
 	uint64_t seq = 0;
 
 	buf_init(&out, LINE_MAX_BYTES * 8);
@@ -129,7 +131,8 @@ static int show(const struct reader *r, const char *line, size_t len, struct err
 		render_escape(&out, line, len, 100);
 	} else {
 		buf_addf(&out, "%8" PRIu64 "  ", seq);
-		render_escape(&out, text_of(j, "ts"), strlen(text_of(j, "ts")), 24);
+		when_text_of(text_of(j, "ts"), when);
+		render_escape(&out, when, strlen(when), 0);
 		buf_adds(&out, "  ");
 		render_escape(&out, text_of(j, "event"), strlen(text_of(j, "event")), 40);
 		if (json_get_obj(j, "metadata", true, &metadata, &ignored) == 0) {
@@ -271,6 +274,7 @@ int cmd_audit(int argc, char **argv)
 	};
 	static const struct argp argp = {.options = options,
 					 .parser = parse_option,
+					 .children = when_option,
 					 .args_doc = "tail",
 					 .doc = "Show the last records of the audit log. "
 						"'lych-audit verify' proves "
