@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * lych jobs, show, logs, cancel.
+ * lych show, logs, cancel.
  */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
@@ -10,6 +10,7 @@
 #include "cli/jobs/last_job.h"
 #include "cli/ui/render.h"
 #include "cli/ui/term_filter.h"
+#include "cli/ui/when.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/proto.h"
@@ -18,9 +19,8 @@
 #include <inttypes.h>
 
 struct jobs_args {
-	bool json, follow, no_wait, wants_id, json_follows;
-	const char *state, *stream;
-	uint64_t limit, before;
+	bool json, follow, no_wait, json_follows;
+	const char *stream;
 	job_id_t id;
 };
 
@@ -28,7 +28,6 @@ static error_t jobs_parse(int key, char *arg, struct argp_state *state)
 {
 	struct jobs_args *a = state->input;
 	struct err err = ERR_INIT;
-	enum job_state js;
 
 	switch (key) {
 	case 'j':
@@ -45,21 +44,8 @@ static error_t jobs_parse(int key, char *arg, struct argp_state *state)
 			cmd_usage(state, "--only: stdout or stderr");
 		a->stream = arg;
 		return 0;
-	case 's':
-		if (!job_state_from_name(arg, &js))
-			cmd_usage(state, "no state '%s'", arg);
-		a->state = arg;
-		return 0;
-	case 'n':
-		if (parse_u64(arg, 1, 500, &a->limit, &err) < 0)
-			cmd_usage(state, "--limit: %s", err.msg);
-		return 0;
-	case 'b':
-		if (parse_u64(arg, 1, INT64_MAX, &a->before, &err) < 0)
-			cmd_usage(state, "--before: %s", err.msg);
-		return 0;
 	case ARGP_KEY_ARG:
-		if (a->id || !a->wants_id)
+		if (a->id)
 			argp_usage(state);
 		if (job_id_parse(arg, &a->id, &err) < 0)
 			cmd_usage(state, "%s", err.msg);
@@ -74,75 +60,6 @@ static error_t jobs_parse(int key, char *arg, struct argp_state *state)
 }
 
 #define OPTION_JSON {"json", 'j', NULL, 0, "answer in JSON", 0}
-
-static const char *text_of(const struct json *obj, const char *key)
-{
-	struct err ignored = ERR_INIT;
-	const char *s = "-";
-
-	if (json_has(obj, key) && !json_is_null(obj, key) &&
-	    json_get_str(obj, key, true, 65536, &s, &ignored) < 0)
-		return "?";
-	return s;
-}
-
-static void cell_i64(struct table *t, const struct json *obj, const char *key)
-{
-	struct err ignored = ERR_INIT;
-	int64_t v = 0;
-	char text[32];
-
-	if (json_get_i64(obj, key, true, INT64_MIN, INT64_MAX, &v, &ignored) < 0)
-		(void)snprintf(text, sizeof(text), "-");
-	else
-		(void)snprintf(text, sizeof(text), "%" PRId64, v);
-	table_cell(t, text);
-}
-
-/* ---- jobs ------------------------------------------------------------------- */
-
-static int jobs(const struct jobs_args *a, struct client *c, struct err *err)
-{
-	cleanup_buf struct buf target = {0};
-	struct client_request rq = {.method = "GET", .timeout_ms = 30000};
-	cleanup_json struct json *j = NULL;
-	const struct json *arr;
-	struct table t;
-
-	buf_init(&target, 1024);
-	buf_addf(&target, "/v1/jobs?limit=%" PRIu64, a->limit ? a->limit : 50);
-	if (a->state)
-		buf_addf(&target, "&state=%s", a->state);
-	if (a->before)
-		buf_addf(&target, "&before=%" PRIu64, a->before);
-	rq.target = buf_str(&target);
-	if (client_json(c, &rq, &j, NULL, err) < 0 ||
-	    json_get_arr(j, "jobs", true, 500, &arr, err) < 0)
-		return -1;
-	if (a->json) {
-		render_json(j);
-		return render_flush(err);
-	}
-	static const char *const head[] = {"ID",    "STATE",   "CLASS",
-					   "TRIES", "CREATED", "REQUEST"};
-
-	table_init(&t, ARRAY_SIZE(head));
-	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
-		table_cell(&t, head[i]);
-	for (size_t i = 0; i < json_arr_len(arr); i++) {
-		const struct json *o = json_arr_at(arr, i);
-
-		cell_i64(&t, o, "id");
-		table_cell(&t, text_of(o, "state"));
-		table_cell(&t, text_of(o, "class"));
-		cell_i64(&t, o, "attempts");
-		table_cell(&t, text_of(o, "created_at"));
-		table_cell(&t, text_of(o, "request_id"));
-	}
-	table_print(&t, true);
-	table_done(&t);
-	return render_flush(err);
-}
 
 /* ---- show ------------------------------------------------------------------- */
 
@@ -348,40 +265,19 @@ static int finish(int r, const struct err *err, bool json)
 	return r < 0 ? cmd_fail(err, json) : r;
 }
 
-int cmd_jobs(int argc, char **argv)
-{
-	static const struct argp_option options[] = {
-		{"state", 's', "STATE", 0, "only jobs in this state", 0},
-		{"limit", 'n', "N", 0, "at most this many (50)", 0},
-		{"before", 'b', "ID", 0, "only jobs older than this one", 0},
-		OPTION_JSON,
-		{0},
-	};
-	static const struct argp argp = {.options = options,
-					 .parser = jobs_parse,
-					 .doc = "List jobs, newest first."};
-	cleanup_paths struct paths p = {0};
-	cleanup_client struct client *c = NULL;
-	struct jobs_args a = {0};
-	struct err err = ERR_INIT;
-
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
-	return finish(connect_to(&p, &c, &err) < 0 ? -1 : jobs(&a, c, &err), &err,
-		      a.json);
-}
-
 int cmd_show(int argc, char **argv)
 {
 	static const struct argp_option options[] = {OPTION_JSON, {0}};
 	static const struct argp argp = {
 		.options = options,
 		.parser = jobs_parse,
+		.children = when_option,
 		.args_doc = "[JOB]",
 		.doc = "Everything about one job, the last one when "
 		       "none is named."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
-	struct jobs_args a = {.wants_id = true};
+	struct jobs_args a = {0};
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
@@ -406,7 +302,7 @@ int cmd_logs(int argc, char **argv)
 		       "escapes on a terminal."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
-	struct jobs_args a = {.wants_id = true, .json_follows = true};
+	struct jobs_args a = {.json_follows = true};
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
@@ -430,7 +326,7 @@ int cmd_cancel(int argc, char **argv)
 		       "ended."};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
-	struct jobs_args a = {.wants_id = true};
+	struct jobs_args a = {0};
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);

@@ -7,6 +7,7 @@
 
 #include "cli/ui/denials.h"
 #include "cli/ui/glyph.h"
+#include "cli/ui/when.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
@@ -24,6 +25,7 @@
 #define VALUE_MAX ((size_t)8 << 20)
 #define ROW_MAX ((size_t)256 << 20)
 #define COLUMNS_UNKNOWN 80
+#define ROWS_UNKNOWN 24
 #define COLUMN_GAP 2
 #define COLUMN_MIN 4
 
@@ -80,12 +82,18 @@ bool render_is_terminal(int fd)
 	return isatty(fd) == 1;
 }
 
+bool render_has_cursor(int fd)
+{
+	const char *term = getenv("TERM");
+
+	return render_is_terminal(fd) && term && term[0] && !str_eq(term, "dumb");
+}
+
 bool render_has_colour(int fd)
 {
-	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+	const char *no = getenv("NO_COLOR");
 
-	return render_is_terminal(fd) && !(no && no[0]) && term && term[0] &&
-	       !str_eq(term, "dumb");
+	return render_has_cursor(fd) && !(no && no[0]);
 }
 
 /* ---- tables --------------------------------------------------------------- */
@@ -207,13 +215,21 @@ static void add_list(struct table *t, const char *prefix, const struct json *arr
 	}
 }
 
+/* created_at and its like; what a spec has by such a name is a person's own text. */
+static bool is_time_of_ours(const char *key)
+{
+	return str_ends(key, "_at") && !str_starts(key, "spec.");
+}
+
 static void add_tree(struct table *t, const char *prefix, const struct json *v,
 		     unsigned depth)
 {
 	cleanup_buf struct buf b = {0};
 	struct err not = ERR_INIT;
 	const struct json *child, *arr;
+	char when[WHEN_SIZE];
 	const char *key;
+	usec_t wall;
 
 	if (depth < JSON_DEPTH_DEFAULT && is_object(v)) {
 		const void *at = NULL;
@@ -232,6 +248,11 @@ static void add_tree(struct table *t, const char *prefix, const struct json *v,
 	buf_init(&b, VALUE_MAX);
 	add_value(&b, v);
 	table_cell_whole(t, prefix);
+	if (is_time_of_ours(prefix) && when_parse(buf_str(&b), &wall)) {
+		when_text(wall, when);
+		table_cell_whole(t, when);
+		return;
+	}
 	table_cell_whole(t, buf_str(&b));
 }
 
@@ -250,6 +271,13 @@ static size_t terminal_columns(int fd)
 	if (!render_is_terminal(fd))
 		return 0;
 	return ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col : COLUMNS_UNKNOWN;
+}
+
+size_t render_rows(int fd)
+{
+	struct winsize w = {0};
+
+	return ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_row ? w.ws_row : ROWS_UNKNOWN;
 }
 
 /* The first character of a text that is not empty: its bytes, and columns of a terminal. */
@@ -431,6 +459,8 @@ void render_size(char out[32], unsigned long long bytes)
 }
 
 static bool stdout_is_closed;
+static int
+	stdout_errno; /* why stdio could not write; stdio only says that it could not */
 
 int render_write(int fd, const void *data, size_t len, struct err *err)
 {

@@ -25,6 +25,9 @@ char *render_shown(const char *text);
 /* Is this stream a terminal that wants colours? NO_COLOR and TERM=dumb say no. */
 bool render_has_colour(int fd);
 bool render_is_terminal(int fd);
+/* A terminal on which what stands can be written over. */
+bool render_has_cursor(int fd);
+size_t render_rows(int fd);
 
 /* Of a line that has been escaped what a terminal shows in one, cut as above: what wrapped
  * would begin a line of its own, and could look like one of ours. Whole when fd is none.

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 120
-# What a person types each day: commands without a number mean the last job. Refusals first.
+# What a person types each day: commands without a number, lists, the status, times, and readers that
+# have enough. Refusals first.
 set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
 lych_begin everyday
 lych up --detach <&- >&- 2>&- || fail "up"
+screen=$PWD/tests/integration/cli/screen.py
 cd "$LYCH_TMP" || exit 1
 
 count=0
@@ -14,6 +16,11 @@ is() { # what, expected, got
 	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
 	count=$((count + 1))
 }
+
+json() { # expression over j
+	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
+}
+on() { "$screen" "$@" || fail "$*"; } # columns, command...
 
 # --- no number: refused where there is no job, and cancel where the last one has ended
 for command in why logs show artifacts cancel "logs -f" "show --json"; do
@@ -46,4 +53,83 @@ is "logs" second "$(lych logs 2>/dev/null)"
 id=$(lych run -n --detach -- sleep 60)
 is "cancel" "job $id: cancelled" "$(lych cancel 2>err)"
 is "cancel: which" 1 "$(grep -cE "^lych: the last job: $id, [a-z]+$" err)"
+
+# --- jobs: what ran, how it ended
+lych jobs 1 >/dev/null 2>&1; is "jobs takes no number" 2 $?
+lych jobs --state odd >/dev/null 2>&1; is "no such state" 2 $?
+row() { lych jobs | awk -v id="$1" '$1 == id'; }
+run() { # arguments of lych run; $id
+	lych run -n "$@" >/dev/null 2>&1
+	id=$(lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]')
+}
+is "the head" "ID STATE EXIT DURATION AGE COMMAND" "$(lych jobs | head -n 1 | xargs)"
+run -- sh -c $'exit 3 #\e[31m \'a\nb'
+row "$id" | grep -qE '^[0-9]+ +failed +3 +[0-9.]+s +[0-9.]+s +sh -c .exit 3 #.x1b\[31m .*a.nb.$' || fail "a row: $(row "$id")"
+# shellcheck disable=SC2016
+run -- sh -c 'kill -SEGV $$'
+is "a signal" "failed SIGSEGV" "$(row "$id" | awk '{ print $2, $3 }')"
+run --timeout 1 -- sleep 60
+is "a limit" "timed_out timeout_kill" "$(row "$id" | awk '{ print $2, $3 }')"
+run -- no-such-program-here
+is "no program" "failed ENOENT" "$(row "$id" | awk '{ print $2, $3 }')"
+run -- true "$(printf '%0200d' 0)"
+is "a success" "succeeded 0" "$(row "$id" | awk '{ print $2, $3 }')"
+is "the whole of a command in a pipe" 1 "$(row "$id" | grep -cE ' true 0{200}$')"
+is "--json is as it was" "attempts class created_at finished_at id lost phase request_id started_at state taint tomb" \
+	"$(lych jobs --json | json '" ".join(sorted(j["jobs"][0]))')"
+for columns in 30 80; do
+	on "$columns" "$LYCH_BIN/lych" jobs >out
+	is "$columns columns: a line each" "$(lych jobs | wc -l)" "$(wc -l <out)"
+	is "$columns columns: none wrapped" 0 "$(grep -c '^<wrapped>' out)"
+done
+is "80 columns: a command is cut" 1 "$(grep -cE "^$id .* true 0+…$" out)"
+
+# --- jobs --watch: a line for each change in a pipe, the list again and again on a terminal
+id=$(lych run -n --detach -- sleep 60)
+"$LYCH_BIN/lych" jobs -w >changes 2>err &
+watcher=$!
+"$LYCH_BIN/lych" jobs -w --json >changes.json 2>&1 &
+second=$!
+has_line() { grep -qE "$1" changes && grep -qE "$2" changes.json; }
+wait_until 30 "the job as it is" has_line "  $id  running  -  sleep 60\$" "^\{\"id\":$id,.*\"state\":\"running\""
+lych cancel "$id" >/dev/null 2>&1
+wait_until 30 "its end" has_line "^[-0-9]+ [.:0-9]+ [-+0-9]+  $id  cancelled  " "^\{\"id\":$id,.*\"state\":\"cancelled\""
+kill $watcher $second
+wait $watcher; is "it goes on until it is ended" 143 $?
+wait $second
+is "nothing twice" "" "$(sed -E 's/^[^ ]+ [^ ]+ [^ ]+  //' changes | sort | uniq -d)"
+python3 - "$LYCH_BIN/lych" <<'PY' || fail "jobs -w on a terminal"
+import os, pty, signal, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm"
+    os.execv(sys.argv[1], [sys.argv[1], "jobs", "-w"])
+seen, end = b"", time.time() + 30
+while seen.count(b"\x1b[H\x1b[2J") < 3 and time.time() < end:
+    seen += os.read(fd, 65536)
+os.kill(pid, signal.SIGINT)
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+screens = seen.split(b"\x1b[H\x1b[2J")
+rows = screens[1].count(b"\n")
+ok = len(screens) >= 4 and code == -signal.SIGINT and b"COMMAND" in screens[1] and 2 < rows < 24
+sys.exit(0 if ok else f"{code} {rows} {seen!r}")
+PY
+
+# --- times: local ones for people, UTC with --utc, and for programs as they were
+export TZ=XST-5:30
+is "a time of the zone" 1 "$(lych show "$id" | grep -cE '^created_at .*\+0530$')"
+lych show "$id" --json >j
+is "the job in --json" 1 "$(json 'j["created_at"]' <j | grep -cE '^[0-9-]{10}T[0-9:.]{12}Z$')"
+want() { # hours to add, zone
+	python3 -ISc 'import datetime, json, sys
+t = datetime.datetime.fromisoformat(json.load(sys.stdin)["created_at"][:-1]) + datetime.timedelta(hours=float(sys.argv[1]))
+print(t.strftime("%Y-%m-%d %H:%M:%S.") + "%03d" % (t.microsecond // 1000), sys.argv[2])' "$@" <j
+}
+is "show" "$(want 5.5 +0530)" "$(lych show "$id" | sed -n 's/^created_at *//p')"
+is "show --utc" "$(want 0 UTC)" "$(lych show --utc "$id" | sed -n 's/^created_at *//p')"
+is "audit tail" 5 "$(lych audit tail -n 5 | grep -cE '^ *[0-9]+  [0-9-]{10} [0-9:.]{12} \+0530  ')"
+is "audit tail --utc" 5 "$(lych audit tail -n 5 --utc | grep -cE '^ *[0-9]+  [0-9-]{10} [0-9:.]{12} UTC  ')"
+is "audit tail --json" 0 "$(lych audit tail --json | grep -c +0530)"
+echo "a secret term of mine" | lych private add >/dev/null || fail "private add"
+is "private list" 1 "$(lych private list | grep -cE ' [0-9-]{10} [0-9:.]{12} \+0530 ')"
 echo "everyday: $count checks"
