@@ -97,6 +97,6 @@ MUST_CHECK int bind_remove(struct bind *b, size_t *ret_removed, struct err *err)
 /* ---- bind_status.c */
 /* lych status, where the units are bound. */
 /* 0; EXIT_UNAVAILABLE when not all of it runs; -1. */
-MUST_CHECK int bind_status(struct bind *b, bool as_json, struct err *err);
+MUST_CHECK int bind_status(struct bind *b, bool as_json, bool verbose, struct err *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
+#include "cli/pod/status_words.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"
@@ -184,14 +185,12 @@ static void print_json(const struct bind *b, const struct status *s)
 	(void)puts(buf_str(&out));
 }
 
-static void print_people(const struct bind *b, const struct status *s)
+static void print_units(const struct status *s)
 {
 	static const char *const head[] = {"UNIT", "FILE", "SERVICE", "HEALTH",
 					   "RESTARTS"};
 	struct table t;
 
-	(void)printf("Lychgate %s: a pod, profile %s, Podman %s\n\n", LYCH_VERSION,
-		     b->receipt.profile, b->podman.version);
 	table_init(&t, ARRAY_SIZE(head));
 	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
 		table_cell(&t, head[i]);
@@ -211,20 +210,33 @@ static void print_people(const struct bind *b, const struct status *s)
 	}
 	table_print(&t, true);
 	table_done(&t);
-	if (!s->vessel) {
-		cleanup_free char *why = render_shown(s->vessel_err.msg);
-
-		(void)printf("\nvessel: does not answer: %s\n", why);
-		return;
-	}
-	(void)puts("");
-	table_init(&t, 2);
-	table_tree(&t, s->vessel);
-	table_print(&t, false);
-	table_done(&t);
 }
 
-int bind_status(struct bind *b, bool as_json, struct err *err)
+/* The units are in one line only while there is nothing to be said of them. */
+static void print_people(const struct bind *pod, const struct status *s, bool verbose)
+{
+	if (s->vessel)
+		status_alarm(s->vessel);
+	(void)printf("Lychgate %s: a pod, profile %s, Podman %s\n", LYCH_VERSION,
+		     pod->receipt.profile, pod->podman.version);
+	if (verbose || !s->complete) {
+		(void)puts("");
+		print_units(s);
+		(void)puts("");
+	} else {
+		cleanup_buf struct buf b = {.max = 8192};
+
+		buf_addf(&b, "%zu of %zu installed and active", s->n, s->n);
+		for (size_t i = 0; i < s->n; i++)
+			if (s->row[i].restarts[0] && !str_eq(s->row[i].restarts, "0"))
+				buf_addf(&b, ", %s restarted %sx", s->row[i].name,
+					 s->row[i].restarts);
+		status_line("units", buf_str(&b));
+	}
+	status_vessel(s->vessel, &s->vessel_err, verbose);
+}
+
+int bind_status(struct bind *b, bool as_json, bool verbose, struct err *err)
 {
 	struct status s = {.vessel_err = ERR_INIT};
 
@@ -235,7 +247,7 @@ int bind_status(struct bind *b, bool as_json, struct err *err)
 	if (as_json)
 		print_json(b, &s);
 	else
-		print_people(b, &s);
+		print_people(b, &s, verbose);
 	json_free(s.vessel);
 	if (render_flush(err) < 0)
 		return -1;

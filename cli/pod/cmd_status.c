@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * lych status, version.
+ * lych status, version: here what embedded mode runs; of a pod, bind_status.c.
  */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
 #include "cli/local/up.h"
 #include "cli/pod/bind.h"
+#include "cli/pod/status_words.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -22,17 +23,20 @@
 #include <libgen.h>
 #include <limits.h>
 
-struct json_arg {
-	bool json;
+struct status_args {
+	bool json, verbose;
 };
 
-static error_t json_parse_arg(int key, char *arg UNUSED, struct argp_state *state)
+static error_t parse_arg(int key, char *arg UNUSED, struct argp_state *state)
 {
-	struct json_arg *a = state->input;
+	struct status_args *a = state->input;
 
 	switch (key) {
 	case 'j':
 		a->json = true;
+		return 0;
+	case 'v':
+		a->verbose = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_usage(state);
@@ -41,11 +45,6 @@ static error_t json_parse_arg(int key, char *arg UNUSED, struct argp_state *stat
 		return ARGP_ERR_UNKNOWN;
 	}
 }
-
-static const struct argp_option json_options[] = {
-	{"json", 'j', NULL, 0, "answer in JSON", 0},
-	{0},
-};
 
 /* ---- status ---------------------------------------------------------------- */
 
@@ -147,39 +146,11 @@ static int starter_read(const struct paths *p, struct json **ret, struct err *er
 	return json_parse(text, len, JSON_DEPTH_DEFAULT, ret, err);
 }
 
-/* Jobs wait while the audit log can't be written: that is said first. */
-static void print_audit(const struct json *vessel)
+static void print_parts(const struct json *parts)
 {
-	const char *code = "?", *detail = "", *hint = "";
-	const struct json *audit = NULL;
 	struct err ignored = ERR_INIT;
-	bool ok = false;
-
-	if (json_get_obj(vessel, "audit", true, &audit, &ignored) < 0 ||
-	    (json_get_bool(audit, "ok", true, &ok, &ignored) == 0 && ok))
-		return;
-	(void)!json_get_str(audit, "error_code", true, 64, &code, &ignored);
-	(void)!json_get_str(audit, "detail", true, 1024, &detail, &ignored);
-	(void)!json_get_str(audit, "hint", true, 1024, &hint, &ignored);
-	(void)printf("NO JOB IS BEGUN: the audit log is not written\n      %s  %s\n"
-		     "      %s\n\n",
-		     code, detail, hint);
-}
-
-static void print_people(const struct json *starter, const struct json *vessel,
-			 const struct err *vessel_err)
-{
-	const char *cgroup = "?", *reason = "", *state = "?";
-	struct err ignored = ERR_INIT;
-	const struct json *parts = NULL;
 	struct table t;
 
-	if (json_get_str(starter, "cgroup", true, 64, &cgroup, &ignored) < 0 ||
-	    json_get_str(starter, "cgroup_reason", true, 256, &reason, &ignored) < 0 ||
-	    json_get_str(starter, "state", true, 32, &state, &ignored) < 0 ||
-	    json_get_arr(starter, "parts", true, 16, &parts, &ignored) < 0)
-		return;
-	(void)printf("Lychgate %s: %s\n\n", LYCH_VERSION, state);
 	table_init(&t, 4);
 	table_cell(&t, "PART");
 	table_cell(&t, "STATE");
@@ -206,22 +177,63 @@ static void print_people(const struct json *starter, const struct json *vessel,
 	}
 	table_print(&t, true);
 	table_done(&t);
-	(void)printf("\ncgroup: %s%s%s%s\n\n", cgroup, reason[0] ? " (" : "", reason,
-		     reason[0] ? "): limits by rlimits and supervision" : "");
-	if (!vessel) {
-		cleanup_free char *why = render_shown(vessel_err->msg);
-
-		(void)printf("vessel: does not answer: %s\n", why);
-		return;
-	}
-	print_audit(vessel);
-	table_init(&t, 2);
-	table_tree(&t, vessel);
-	table_print(&t, false);
-	table_done(&t);
 }
 
-static int status(const struct json_arg *a, struct err *err)
+/* In one line: "postgres, scribe, vessel, tomb (restarted 2 times)". */
+static void print_parts_short(const struct json *parts)
+{
+	cleanup_buf struct buf b = {0};
+	struct err ignored = ERR_INIT;
+
+	buf_init(&b, 4096);
+	for (size_t i = 0; i < json_arr_len(parts); i++) {
+		const struct json *p = json_arr_at(parts, i);
+		const char *state = render_text_of(p, "state");
+		uint64_t restarts = 0;
+
+		buf_addf(&b, "%s%s", i ? ", " : "", render_text_of(p, "name"));
+		if (!str_eq(state, "ready"))
+			buf_addf(&b, " %s", state);
+		if (json_get_u64(p, "restarts", true, 0, UINT32_MAX, &restarts,
+				 &ignored) == 0 &&
+		    restarts)
+			buf_addf(&b, " (restarted %" PRIu64 "x)", restarts);
+	}
+	status_line("daemons", buf_str(&b));
+}
+
+static void print_people(const struct json *starter, const struct json *vessel,
+			 const struct err *vessel_err, bool verbose)
+{
+	const char *cgroup = "?", *reason = "", *state = "?";
+	struct err ignored = ERR_INIT;
+	const struct json *parts = NULL;
+
+	if (json_get_str(starter, "cgroup", true, 64, &cgroup, &ignored) < 0 ||
+	    json_get_str(starter, "cgroup_reason", true, 256, &reason, &ignored) < 0 ||
+	    json_get_str(starter, "state", true, 32, &state, &ignored) < 0 ||
+	    json_get_arr(starter, "parts", true, 16, &parts, &ignored) < 0)
+		return;
+	if (vessel)
+		status_alarm(vessel);
+	(void)printf("Lychgate %s: %s, grade %s\n", LYCH_VERSION, state,
+		     render_text_of(starter, "grade"));
+	if (verbose) {
+		(void)puts("");
+		print_parts(parts);
+		(void)puts("");
+	} else {
+		print_parts_short(parts);
+	}
+	cleanup_free char *limits =
+		xasprintf("%s%s%s%s", cgroup, reason[0] ? " (" : "", reason,
+			  reason[0] ? "): limits by rlimits and supervision" : "");
+
+	status_line("cgroup", limits);
+	status_vessel(vessel, vessel_err, verbose);
+}
+
+static int status(const struct status_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
 	cleanup_json struct json *starter = NULL;
@@ -239,7 +251,7 @@ static int status(const struct json_arg *a, struct err *err)
 		if (bind_open(&b, err) < 0)
 			return -1;
 		if (b.has_receipt)
-			return bind_status(&b, a->json, err);
+			return bind_status(&b, a->json, a->verbose, err);
 		*err = away;
 		return -1;
 	}
@@ -248,7 +260,7 @@ static int status(const struct json_arg *a, struct err *err)
 	bool answers = client_status(c, &vessel, &ready, &away) == 0;
 
 	if (!a->json) {
-		print_people(starter, answers ? vessel : NULL, &away);
+		print_people(starter, answers ? vessel : NULL, &away, a->verbose);
 	} else {
 		cleanup_buf struct buf b = {0};
 		struct jsonw w;
@@ -275,10 +287,16 @@ static int status(const struct json_arg *a, struct err *err)
 
 int cmd_status(int argc, char **argv)
 {
-	static const struct argp argp = {.options = json_options,
-					 .parser = json_parse_arg,
-					 .doc = "What runs, and which walls stand."};
-	struct json_arg a = {0};
+	static const struct argp_option options[] = {
+		{"verbose", 'v', NULL, 0, "all that is known: each wall, each worker", 0},
+		{"json", 'j', NULL, 0, "answer in JSON", 0},
+		{0},
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse_arg,
+		.doc = "What runs, and whether its walls stand."};
+	struct status_args a = {0};
 	struct err err = ERR_INIT;
 	int r;
 
@@ -291,9 +309,11 @@ int cmd_status(int argc, char **argv)
 
 int cmd_version(int argc, char **argv)
 {
+	static const struct argp_option options[] = {
+		{"json", 'j', NULL, 0, "answer in JSON", 0}, {0}};
 	static const struct argp argp = {
-		.options = json_options, .parser = json_parse_arg, .doc = "The version."};
-	struct json_arg a = {0};
+		.options = options, .parser = parse_arg, .doc = "The version."};
+	struct status_args a = {0};
 	struct err err = ERR_INIT;
 
 	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);

@@ -115,6 +115,21 @@ ok = len(screens) >= 4 and code == -signal.SIGINT and b"COMMAND" in screens[1] a
 sys.exit(0 if ok else f"{code} {rows} {seen!r}")
 PY
 
+# --- status: ten lines, and all of it
+lych status >out; is "status" 0 $?
+lines=$(wc -l <out)
+if [ "$lines" -lt 9 ] || [ "$lines" -gt 12 ]; then fail "status has $lines lines: $(cat out)"; fi
+for line in '^Lychgate [0-9.]+: up, grade full$' '^daemons: postgres, scribe, vessel, tomb$' '^cgroup: [a-z]' '^database: up, PostgreSQL 1' \
+	'^audit log: written' '^workers: .*keyless up.*gate up' '^tombs: tomb_1 \([0-9]+ slots' '^jobs: .*[0-9]+ succeeded' \
+	'^store: [0-9.]+ .*B of 20.0 GiB used; ' '^walls: all [1-9][0-9]+ of the daemons hold$'; do
+	is "status: $line" 1 "$(grep -cE "$line" out)"
+done
+is "as many walls as there are" "$(lych status --json | grep -o '"held":true' | wc -l)" "$(sed -nE 's/^walls: all ([0-9]+) .*/\1/p' out)"
+lych status -v >out
+is "status -v: each wall" "$(lych status --json | grep -o '"held":true' | wc -l)" "$(grep -cE '^[a-z0-9_.]*walls\..* held: ' out)"
+on 40 "$LYCH_BIN/lych" status >out
+is "40 columns: as many lines" "$lines" "$(wc -l <out)"
+
 # --- times: local ones for people, UTC with --utc, and for programs as they were
 export TZ=XST-5:30
 is "a time of the zone" 1 "$(lych show "$id" | grep -cE '^created_at .*\+0530$')"
