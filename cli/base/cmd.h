@@ -62,7 +62,8 @@ int cmd_phylactery(int argc, char **argv);
 /* Internal: a client program of PostgreSQL, started in that container. */
 int cmd_pgtool(int argc, char **argv);
 
-/* Print an error on stderr (as one JSON line when json) and return its exit code. */
+/* Print an error on stderr (as one JSON line when json) and return its exit code. That nobody
+ * reads stdout any more (EPIPE) is none: nothing is printed. */
 int cmd_fail(const struct err *err, bool json);
 /* The two lines of any error: title and text (escaped), code and hint. ERRID_NONE: the
  * text alone. */

@@ -10,7 +10,9 @@
 #include "common/buf.h"
 #include "common/jsonw.h"
 #include <argp.h>
+#include <errno.h>
 #include <linux/capability.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 
@@ -33,6 +35,10 @@ int cmd_fail(const struct err *err, bool json)
 	cleanup_buf struct buf b = {0};
 	struct err misread = ERR_INIT;
 
+	/* a reader that has enough, as head has, is no error: as any program of a pipeline,
+	 * without a word, and with the code of one that SIGPIPE ended */
+	if (err->id == ERRID_CORE_OUTPUT && err->sys == EPIPE)
+		return 128 + SIGPIPE;
 	if (client_is_misread(err)) {
 		(void)err_set_id(&misread, ERRID_HTTP_ANSWER, "%s: %s", err_title(err),
 				 err->msg);

@@ -494,7 +494,7 @@ static ssize_t write_stdout(void *cookie, const char *data, size_t len)
 	(void)cookie;
 	if (render_write(STDOUT_FILENO, data, len, &err) == 0)
 		return (ssize_t)len;
-	errno = err.sys;
+	errno = stdout_errno = err.sys;
 	return 0;
 }
 
@@ -513,7 +513,9 @@ int render_stdout_init(bool is_closed, struct err *err)
 
 int render_flush(struct err *err)
 {
-	if (fflush(stdout) != 0 || ferror(stdout))
-		return err_sys_id(err, ERRID_CORE_OUTPUT, "write to stdout");
-	return 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	if (stdout_errno)
+		errno = stdout_errno;
+	return err_sys_id(err, ERRID_CORE_OUTPUT, "write to stdout");
 }

@@ -130,6 +130,22 @@ is "status -v: each wall" "$(lych status --json | grep -o '"held":true' | wc -l)
 on 40 "$LYCH_BIN/lych" status >out
 is "40 columns: as many lines" "$lines" "$(wc -l <out)"
 
+# --- a reader that has enough
+head_only() { # as head: the pipe is closed before anything is written
+	python3 - "$LYCH_BIN/lych" "$@" <<'PY'
+import os, subprocess, sys
+r, w = os.pipe()
+os.close(r)
+p = subprocess.run(sys.argv[1:], stdout=w, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+print(p.returncode, p.stderr.decode().replace("\n", "|"))
+PY
+}
+for command in status "status -v" "status --json" jobs "jobs --json" "jobs -w" "show 1" "why 1" "logs 1" "artifacts $first" \
+	"audit tail" "ward list" version --help; do
+	# shellcheck disable=SC2086
+	is "nobody reads: $command" "141 " "$(head_only $command)"
+done
+
 # --- times: local ones for people, UTC with --utc, and for programs as they were
 export TZ=XST-5:30
 is "a time of the zone" 1 "$(lych show "$id" | grep -cE '^created_at .*\+0530$')"
