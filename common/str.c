@@ -113,62 +113,139 @@ int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct e
 	return in_range(s, v, min, max, ret, err);
 }
 
+/* ---- sizes and durations ---------------------------------------------------- */
+
+/* The largest unit of each size comes first, and the one that is written. */
 struct unit {
 	const char *suffix;
 	uint64_t factor;
 };
 
-static int parse_unit(const char *s, const struct unit *units, size_t n, uint64_t min,
-		      uint64_t max, const char *what, uint64_t *ret, struct err *err)
-{
-	const char *p = s;
-	uint64_t v;
+static const struct unit size_units[] = {
+	{"TiB", 1ULL << 40},
+	{"T", 1ULL << 40},
+	{"t", 1ULL << 40},
+	{"GiB", 1ULL << 30},
+	{"G", 1ULL << 30},
+	{"g", 1ULL << 30},
+	{"MiB", 1ULL << 20},
+	{"M", 1ULL << 20},
+	{"m", 1ULL << 20},
+	{"KiB", 1ULL << 10},
+	{"K", 1ULL << 10},
+	{"k", 1ULL << 10},
+	{"B", 1},
+	{"", 1},
+};
 
-	if (digits(&p, &v) == 0)
-		for (size_t i = 0; i < n; i++)
-			if (str_eq(p, units[i].suffix)) {
-				if (__builtin_mul_overflow(v, units[i].factor, &v))
-					v = UINT64_MAX;
-				return in_range(s, v, min, max, ret, err);
-			}
-	return err_set_id(err, ERRID_SPEC_TYPE, "'%.40s' is not a %s", s, what);
+static const struct unit time_units[] = {
+	{"d", 86400 * USEC_PER_SEC}, {"h", 3600 * USEC_PER_SEC}, {"m", 60 * USEC_PER_SEC},
+	{"s", USEC_PER_SEC},	     {"ms", USEC_PER_MSEC},	 {"us", 1},
+};
+
+/* v in the largest unit that says it exactly. */
+static void in_units(uint64_t v, const struct unit *units, size_t n, char *out,
+		     size_t size)
+{
+	size_t i = 0;
+
+	while (i + 1 < n && (v == 0 || v % units[i].factor != 0))
+		i++;
+	(void)snprintf(out, size, "%llu%s", (unsigned long long)(v / units[i].factor),
+		       units[i].suffix);
+}
+
+static int within(const char *s, uint64_t v, uint64_t min, uint64_t max,
+		  const struct unit *units, size_t n, uint64_t *ret, struct err *err)
+{
+	char least[32], most[32];
+
+	if (v >= min && v <= max) {
+		*ret = v;
+		return 0;
+	}
+	in_units(min, units, n, least, sizeof(least));
+	in_units(max, units, n, most, sizeof(most));
+	return err_set_id(err, ERRID_SPEC_RANGE, "'%.40s' is not within %s and %s", s,
+			  least, most);
+}
+
+/* The unit of this suffix, from *at on; *at is moved behind it. */
+static const struct unit *unit_of(const char *suffix, size_t len,
+				  const struct unit *units, size_t n, size_t *at)
+{
+	for (; *at < n; ++*at)
+		if (strlen(units[*at].suffix) == len &&
+		    strncmp(units[*at].suffix, suffix, len) == 0)
+			return &units[(*at)++];
+	return NULL;
 }
 
 int parse_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *err)
 {
-	static const struct unit units[] = {
-		{"", 1},
-		{"B", 1},
-		{"K", 1ULL << 10},
-		{"M", 1ULL << 20},
-		{"G", 1ULL << 30},
-		{"KiB", 1ULL << 10},
-		{"MiB", 1ULL << 20},
-		{"GiB", 1ULL << 30},
-	};
+	const struct unit *u = NULL;
+	const char *p = s;
+	size_t at = 0;
+	uint64_t v;
 
-	return parse_unit(s, units, ARRAY_SIZE(units), min, max,
-			  "size (like 64MiB, 1GiB or a number of bytes)", ret, err);
+	if (digits(&p, &v) == 0)
+		u = unit_of(p, strlen(p), size_units, ARRAY_SIZE(size_units), &at);
+	if (!u)
+		return err_set_id(err, ERRID_SPEC_TYPE,
+				  "'%.40s' is not a size (like 512m, 2g, 64MiB or a "
+				  "number of bytes; each unit is 1024 of the one before)",
+				  s);
+	if (__builtin_mul_overflow(v, u->factor, &v))
+		v = UINT64_MAX;
+	return within(s, v, min, max, size_units, ARRAY_SIZE(size_units), ret, err);
+}
+
+/* "1h30m": each unit once, the larger before the smaller. Too much becomes the most there is. */
+static int add_parts(const char *p, uint64_t *ret)
+{
+	uint64_t sum = 0;
+	size_t at = 0;
+
+	do {
+		const struct unit *u;
+		size_t len;
+		uint64_t v;
+
+		if (sum > 0 && *p == '0')
+			p += p[1] >= '0' && p[1] <= '9'; /* 1h05m */
+		if (digits(&p, &v) < 0)
+			return -1;
+		len = strcspn(p, "0123456789");
+		/* microseconds are no unit of ours to read */
+		u = unit_of(p, len, time_units, ARRAY_SIZE(time_units) - 1, &at);
+		if (!u)
+			return -1;
+		if (__builtin_mul_overflow(v, u->factor, &v) ||
+		    __builtin_add_overflow(sum, v, &sum))
+			sum = UINT64_MAX;
+		p += len;
+	} while (*p);
+	*ret = sum;
+	return 0;
 }
 
 int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec,
 			uint64_t *ret, struct err *err)
 {
-	static const struct unit units[] = {
-		{"", USEC_PER_SEC},	    {"s", USEC_PER_SEC},
-		{"ms", USEC_PER_MSEC},	    {"m", 60 * USEC_PER_SEC},
-		{"h", 3600 * USEC_PER_SEC},
-	};
+	const char *p = s;
+	uint64_t v;
 
-	int r = parse_unit(s, units, ARRAY_SIZE(units), min_usec, max_usec,
-			   "duration (like 30, 30s, 250ms, 5m)", ret, err);
-
-	if (r < 0 && err && err->id == ERRID_SPEC_RANGE)
-		return err_set_id(err, ERRID_SPEC_RANGE,
-				  "'%.40s' is not within %llums and %llus", s,
-				  (unsigned long long)(min_usec / USEC_PER_MSEC),
-				  (unsigned long long)(max_usec / USEC_PER_SEC));
-	return r;
+	if (digits(&p, &v) == 0 && !*p) {
+		if (__builtin_mul_overflow(v, USEC_PER_SEC, &v))
+			v = UINT64_MAX;
+	} else if (add_parts(s, &v) < 0) {
+		return err_set_id(err, ERRID_SPEC_TYPE,
+				  "'%.40s' is not a duration (like 90s, 1h30m, 7d, 250ms "
+				  "or a number of seconds)",
+				  s);
+	}
+	return within(s, v, min_usec, max_usec, time_units, ARRAY_SIZE(time_units), ret,
+		      err);
 }
 
 int parse_micro(const char *s, uint64_t min, uint64_t max, uint64_t *ret, struct err *err)

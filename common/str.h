@@ -26,10 +26,12 @@ MUST_CHECK int str_fmt(char *dst, size_t size, const char *fmt, ...) PRINTF_FMT(
 /* Decimal digits only, no sign, no blanks, no leading zero but "0" itself. */
 MUST_CHECK int parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret,
 			 struct err *err);
-/* "64", "64KiB", "512MiB", "1GiB" (also K, M, G = binary) -> bytes. */
+/* "64", "64B", "512m", "2g", "64KiB" -> bytes; k, m, g and t, or K, M, G, T, are KiB, MiB, GiB, TiB.
+ * What others read in another way (MB, mb, Mib) is refused. */
 MUST_CHECK int parse_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret,
 			  struct err *err);
-/* "30", "30s", "5m", "2h", "250ms" -> microseconds; a bare number is seconds. */
+/* "30", "90s", "1h30m", "7d", "250ms" -> microseconds: d, h, m, s, ms, each once, the larger before
+ * the smaller; a number alone is seconds. */
 MUST_CHECK int parse_duration_usec(const char *s, uint64_t min_usec, uint64_t max_usec,
 				   uint64_t *ret, struct err *err);
 /* "12", "0.40", "2.5" -> millionths; at most six digits behind the point. */

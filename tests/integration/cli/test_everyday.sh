@@ -163,4 +163,21 @@ is "audit tail --utc" 5 "$(lych audit tail -n 5 --utc | grep -cE '^ *[0-9]+  [0-
 is "audit tail --json" 0 "$(lych audit tail --json | grep -c +0530)"
 echo "a secret term of mine" | lych private add >/dev/null || fail "private add"
 is "private list" 1 "$(lych private list | grep -cE ' [0-9-]{10} [0-9:.]{12} \+0530 ')"
+
+# --- units that people type
+usage() { # what, text, lych's arguments
+	local what=$1 text=$2
+	shift 2
+	lych "$@" >out 2>err </dev/null; is "$what" 2 $?
+	is "$what: what was meant" 1 "$(grep -cF -- "lych: Wrong usage: $text" err)"
+	is "$what: its code" 1 "$(grep -c '^      LYCH-CORE-004  ' err)"
+	is "$what: nothing else" "2 0" "$(wc -l <err) $(wc -c <out)"
+}
+usage "a size in two readings" "--memory: '512MB' is not a size (like 512m, 2g" run --memory 512MB -- true
+usage "a time in two readings" "--timeout: '1h30' is not a duration (like 90s, 1h30m" run --timeout 1h30 -- true
+usage "a range" "--memory: '3t' is not within 1B and 64GiB" run --memory 3t -- true
+run --memory 512m --disk 1g --output 64k --timeout 1h30m -- true
+is "units" "536870912 1073741824 65536 5400000" \
+	"$(lych show "$id" --json | json '" ".join(str(j["spec"]["limits"][k]) for k in ("memory_bytes", "disk_bytes", "output_bytes", "timeout_ms"))')"
+lych sandbox --timeout 1m30s --memory 512m -- true || fail "units of lych-sandbox"
 echo "everyday: $count checks"

@@ -34,22 +34,121 @@ Test(str, parse_u64_refuses_what_is_not_a_plain_number)
 	cr_assert_eq(err.id, ERRID_SPEC_RANGE);
 }
 
-Test(str, parse_size_and_duration_know_their_units)
+Test(str, what_could_be_another_size_is_none)
 {
+	static const char *const bad[] = {
+		"",	"m",   "MiB",	"-1m",	"+1m",	 " 1m",	 "1 m", "1m ", "1.5g",
+		"01m",	"1MB", "1kB",	"1mib", "1MIB",	 "1Mib", "1b",	"1KB", "1mb",
+		"1m1k", "1g5", "0x10m", "1e3",	"1,000", "1mm",	 "1gm", "1p",  "m1",
+	};
+	struct err err = ERR_INIT;
+	uint64_t v = 7;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		err_clear(&err);
+		cr_expect_lt(parse_size(bad[i], 0, UINT64_MAX, &v, &err), 0, "took '%s'",
+			     bad[i]);
+		cr_expect_eq(err.id, ERRID_SPEC_TYPE, "%s", bad[i]);
+	}
+	cr_expect_eq(v, 7u);
+	err_clear(&err);
+	cr_expect_lt(parse_size("17179869184GiB", 0, UINT64_MAX - 1, &v, &err), 0);
+	err_clear(&err);
+	cr_expect_lt(parse_size("2g", 1 << 20, 1 << 30, &v, &err), 0);
+	cr_expect_eq(err.id, ERRID_SPEC_RANGE);
+	cr_expect(strstr(err.msg, "'2g' is not within 1MiB and 1GiB"), "%s", err.msg);
+}
+
+Test(str, sizes_have_the_units_that_people_type)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} good[] = {
+		{"0", 0},
+		{"1", 1},
+		{"77B", 77},
+		{"3k", 3 << 10},
+		{"3K", 3 << 10},
+		{"3KiB", 3 << 10},
+		{"512m", 512 << 20},
+		{"512M", 512 << 20},
+		{"512MiB", 512 << 20},
+		{"2g", 2ULL << 30},
+		{"2G", 2ULL << 30},
+		{"2GiB", 2ULL << 30},
+		{"1t", 1ULL << 40},
+		{"1TiB", 1ULL << 40},
+	};
 	struct err err = ERR_INIT;
 	uint64_t v;
 
-	cr_assert_lt(parse_size("1.5GiB", 0, UINT64_MAX, &v, &err), 0);
-	cr_assert_lt(parse_size("1 GiB", 0, UINT64_MAX, &v, &err), 0);
-	cr_assert_lt(parse_size("MiB", 0, UINT64_MAX, &v, &err), 0);
-	cr_assert_lt(parse_size("17179869184GiB", 0, UINT64_MAX - 1, &v, &err), 0);
-	cr_assert_eq(parse_size("512MiB", 0, UINT64_MAX, &v, &err), 0);
-	cr_assert_eq(v, 512u << 20);
-	cr_assert_lt(parse_duration_usec("5d", 0, UINT64_MAX, &v, &err), 0);
-	cr_assert_eq(parse_duration_usec("250ms", 0, UINT64_MAX, &v, &err), 0);
-	cr_assert_eq(v, 250000u);
-	cr_assert_eq(parse_duration_usec("5m", 0, UINT64_MAX, &v, &err), 0);
-	cr_assert_eq(v, 300u * USEC_PER_SEC);
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		cr_expect_eq(parse_size(good[i].text, 0, UINT64_MAX, &v, &err), 0, "%s",
+			     good[i].text);
+		cr_expect_eq(v, good[i].bytes, "%s", good[i].text);
+	}
+}
+
+Test(str, what_could_be_another_time_is_none)
+{
+	static const char *const bad[] = {
+		"",	   "m",	   "1h30",  "30m1h",  "1h1h", "1h 30m", " 1h",
+		"-1h",	   "1.5h", "1H",    "5M",     "1w",   "1min",	"1hr",
+		"1sec",	   "5us",  "01h",   "1h005m", "1:30", "h1",	"1h30m5",
+		"1m5ms2s", "1hm",  "1ms1s", "0x1s",   "1e3s",
+	};
+	struct err err = ERR_INIT;
+	uint64_t v = 7;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		err_clear(&err);
+		cr_expect_lt(parse_duration_usec(bad[i], 0, UINT64_MAX, &v, &err), 0,
+			     "took '%s'", bad[i]);
+		cr_expect_eq(err.id, ERRID_SPEC_TYPE, "%s", bad[i]);
+	}
+	cr_expect_eq(v, 7u);
+	err_clear(&err);
+	cr_expect_lt(parse_duration_usec("99999999999999d", 0, UINT64_MAX - 1, &v, &err),
+		     0);
+	cr_expect_eq(err.id, ERRID_SPEC_RANGE);
+	err_clear(&err);
+	cr_expect_lt(parse_duration_usec("2d", USEC_PER_SEC / 10, 86400 * USEC_PER_SEC,
+					 &v, &err),
+		     0);
+	cr_expect(strstr(err.msg, "'2d' is not within 100ms and 1d"), "%s", err.msg);
+}
+
+Test(str, durations_have_several_units)
+{
+	static const struct {
+		const char *text;
+		uint64_t msec;
+	} good[] = {
+		{"0", 0},
+		{"30", 30000},
+		{"90s", 90000},
+		{"250ms", 250},
+		{"5m", 300000},
+		{"2h", 7200000},
+		{"7d", 604800000},
+		{"1h30m", 5400000},
+		{"1h05m", 3900000},
+		{"1m30s", 90000},
+		{"1d12h", 129600000},
+		{"1h0m", 3600000},
+		{"1d2h3m4s5ms", 93784005},
+		{"1s500ms", 1500},
+		{"90m", 5400000},
+	};
+	struct err err = ERR_INIT;
+	uint64_t v;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		cr_expect_eq(parse_duration_usec(good[i].text, 0, UINT64_MAX, &v, &err),
+			     0, "%s", good[i].text);
+		cr_expect_eq(v, good[i].msec * USEC_PER_MSEC, "%s", good[i].text);
+	}
 }
 
 Test(str, relative_paths_stay_inside)
