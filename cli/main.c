@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
+#include "common/near.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include <argp.h>
@@ -65,7 +66,62 @@ static void usage(FILE *to)
 		if (commands[i].summary)
 			(void)fprintf(to, "  %-10s %s\n", commands[i].name,
 				      commands[i].summary);
-	(void)fputs("\n'lych COMMAND --help' names the options of a command.\n", to);
+	(void)fputs("\n'lych help COMMAND' names the options of a command.\n", to);
+}
+
+static int no_command(const char *name)
+{
+	struct near n = {.word = name, .len = strlen(name)};
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (commands[i].summary)
+			near_offer(&n, commands[i].name);
+	if (n.best)
+		(void)err_set_id(&err, ERRID_CORE_USAGE,
+				 "no command '%.80s'; did you mean 'lych %s'?", name,
+				 n.best);
+	else
+		(void)err_set_id(&err, ERRID_CORE_USAGE,
+				 "no command '%.80s'; 'lych --help' lists them", name);
+	return cmd_fail(&err, false);
+}
+
+/* argv[1] is the command. */
+static int dispatch(int argc, char **argv)
+{
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		if (!str_eq(commands[i].name, argv[1]))
+			continue;
+		if (commands[i].run != cmd_version && cmd_refuse_root(&err) < 0)
+			return cmd_fail(&err, false);
+		cleanup_free char *name = xasprintf("lych %s", argv[1]);
+
+		argv[1] = name; /* for usage and --help */
+		return commands[i].run(argc - 1, argv + 1);
+	}
+	return no_command(argv[1]);
+}
+
+/* lych help COMMAND: as lych COMMAND --help. */
+static int help(int argc, char **argv)
+{
+	char option[] = "--help";
+	char *asked[] = {argv[0], argv[2], option, NULL};
+	struct err err = ERR_INIT;
+	bool is_listed = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		is_listed |= commands[i].summary && str_eq(commands[i].name, argv[2]);
+	if (!is_listed)
+		return no_command(argv[2]);
+	if (argc > 3) {
+		(void)err_set_id(&err, ERRID_CORE_USAGE, "help: one command");
+		return cmd_fail(&err, false);
+	}
+	return dispatch(3, asked);
 }
 
 int main(int argc, char **argv)
@@ -85,6 +141,8 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return EXIT_USAGE;
 	}
+	if (str_eq(argv[1], "help") && argc > 2)
+		return help(argc, argv);
 	if (str_eq(argv[1], "--help") || str_eq(argv[1], "-h") ||
 	    str_eq(argv[1], "help")) {
 		usage(stdout);
@@ -92,17 +150,5 @@ int main(int argc, char **argv)
 	}
 	if (str_eq(argv[1], "--version"))
 		return cmd_version(1, argv + 1);
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		if (!str_eq(commands[i].name, argv[1]))
-			continue;
-		if (commands[i].run != cmd_version && cmd_refuse_root(&err) < 0)
-			return cmd_fail(&err, false);
-		cleanup_free char *name = xasprintf("lych %s", argv[1]);
-
-		argv[1] = name; /* for usage and --help */
-		return commands[i].run(argc - 1, argv + 1);
-	}
-	(void)err_set_id(&err, ERRID_CORE_USAGE, "no command '%s'; see 'lych --help'",
-			 argv[1]);
-	return cmd_fail(&err, false);
+	return dispatch(argc, argv);
 }

@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/kernel_files.h"
 #include "common/mem.h"
+#include "common/proto/sandbox_options.h"
 #include "common/str.h"
 #include "sandbox/contract/sandbox.h"
 #include "sandbox/spec_limits.h"
@@ -496,8 +497,7 @@ static int parse_option(struct parse *p, size_t n, const char *const *args, size
 	int limit = o ? -1 : spec_limit_find(name, len);
 
 	if (!o && limit < 0)
-		return err_set_id(err, ERRID_CORE_USAGE, "unknown option '%.40s'",
-				  args[*i]);
+		return sandbox_option_unknown(ERRID_CORE_USAGE, name, len, err);
 	if (o && p->seen[o->opt] && !o->repeats)
 		return err_set_id(err, ERRID_CORE_USAGE, "--%s is given twice", o->name);
 	if (o)

@@ -591,6 +591,6 @@ int cmd_backup(int argc, char **argv)
 	struct backup_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	return backup(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
 }

@@ -296,7 +296,7 @@ int cmd_restore(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int rc;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	r.ops = a.pod ? &restore_pod : &restore_embedded;
 	rc = restore(&r, &err);
 	backup_key_wipe(&r.key);

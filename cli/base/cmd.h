@@ -72,6 +72,13 @@ void cmd_tell(enum err_id id, const char *text);
 struct argp_state;
 NORETURN PRINTF_FMT(2, 3) void cmd_usage(const struct argp_state *state, const char *fmt,
 					 ...);
+/* The same of a command by its name ("lych jobs"). */
+NORETURN PRINTF_FMT(2, 3) void cmd_usage_of(const char *command, const char *fmt, ...);
+/* argp_parse() of a command: an option that it does not have is refused as wrong usage, with
+ * the one that was perhaps meant. Returns when all was right. */
+struct argp;
+void cmd_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
+	       void *input);
 /* ERRID_CORE_ROOT when any uid is 0 or any capability is held. */
 MUST_CHECK int cmd_refuse_root(struct err *err);
 

@@ -64,22 +64,35 @@ int cmd_fail(const struct err *err, bool json)
 	return err_exit_code(err);
 }
 
-void cmd_usage(const struct argp_state *state, const char *fmt, ...)
+NORETURN static void usage(const char *command, const char *fmt, va_list ap)
 {
 	cleanup_buf struct buf b = {0};
 	char text[512];
-	va_list ap;
 
-	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	buf_init(&b, 8192);
 	render_escape(&b, text, strlen(text), 0);
 	(void)fprintf(stderr, "lych: %s: %s\n", err_info(ERRID_CORE_USAGE)->title,
 		      buf_str(&b));
 	(void)fprintf(stderr, "      %s  See '%s --help'.\n",
-		      err_info(ERRID_CORE_USAGE)->text, state->name);
+		      err_info(ERRID_CORE_USAGE)->text, command);
 	exit(EXIT_USAGE);
+}
+
+void cmd_usage(const struct argp_state *state, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	usage(state->name, fmt, ap);
+}
+
+void cmd_usage_of(const char *command, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	usage(command, fmt, ap);
 }
 
 int cmd_refuse_root(struct err *err)

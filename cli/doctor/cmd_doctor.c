@@ -523,7 +523,7 @@ int cmd_doctor(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int r;
 
-	(void)argp_parse(&doctor_argp, argc, argv, 0, NULL, &d);
+	cmd_parse(&doctor_argp, argc, argv, 0, &d);
 	buf_init(&d.out.text, (size_t)4 << 20);
 	jsonw_init(&d.out.w, &d.out.text);
 	jsonw_obj(&d.out.w);

@@ -77,7 +77,7 @@ static int acts(int argc, char **argv, const struct argp *argp, const struct act
 	struct err err = ERR_INIT;
 	int code = 0;
 
-	(void)argp_parse(argp, argc, argv, 0, NULL, a);
+	cmd_parse(argp, argc, argv, 0, a);
 	if (paths_resolve(&p, &err) < 0 || client_new(p.api_sock, &c, &err) < 0)
 		return cmd_fail(&err, a->json);
 	for (size_t i = 0; i < a->n; i++) {

@@ -305,6 +305,6 @@ int cmd_artifacts(int argc, char **argv)
 	struct art_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&art_argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&art_argp, argc, argv, 0, &a);
 	return artifacts(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
 }

@@ -143,7 +143,7 @@ int cmd_portals(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int r;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	r = ask("/v1/portals", &j, &err);
 	if (r == 0 && a.json)
 		render_json(j);
@@ -244,7 +244,7 @@ int cmd_budget(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int r;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	if (a.job)
 		(void)snprintf(target, sizeof(target), "/v1/budget?job=%" PRIu64, a.job);
 	r = ask(target, &j, &err);

@@ -203,7 +203,7 @@ int cmd_gate(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int r;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	r = scan(&a, &err);
 	return r < 0 ? cmd_fail(&err, a.json) : r ? EXIT_FAILED : 0;
 }
@@ -399,7 +399,7 @@ int cmd_private(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int r;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	if (str_eq(a.verb, "add"))
 		r = a.file ? private_add_file(&a, &err) : private_add_term(&a, &err);
 	else if (str_eq(a.verb, "list"))

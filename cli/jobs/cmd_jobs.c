@@ -280,7 +280,7 @@ int cmd_show(int argc, char **argv)
 	struct jobs_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	return finish(connect_to(&p, &c, &err) < 0 ? -1 : show(&a, c, &err), &err,
 		      a.json);
 }
@@ -305,7 +305,7 @@ int cmd_logs(int argc, char **argv)
 	struct jobs_args a = {.json_follows = true};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	return finish(connect_to(&p, &c, &err) < 0 ? -1 : logs(&a, c, p.api_sock, &err),
 		      &err, a.json);
 }
@@ -329,7 +329,7 @@ int cmd_cancel(int argc, char **argv)
 	struct jobs_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	return finish(connect_to(&p, &c, &err) < 0 ? -1 : cancel(&a, c, p.api_sock, &err),
 		      &err, a.json);
 }

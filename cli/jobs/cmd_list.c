@@ -244,6 +244,6 @@ int cmd_jobs(int argc, char **argv)
 	struct list_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	return list(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
 }

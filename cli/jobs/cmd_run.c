@@ -477,7 +477,7 @@ int cmd_run(int argc, char **argv)
 	struct uuid made;
 	int r;
 
-	(void)argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+	cmd_parse(&run_argp, argc, argv, ARGP_IN_ORDER, &a);
 	/* Ours, so that an answer that got lost can be asked for again. */
 	a.names_request = a.request_id != NULL;
 	if (!a.request_id) {

@@ -11,6 +11,7 @@
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/proto/sandbox_options.h"
 #include "common/str.h"
 
 #include <dirent.h>
@@ -76,8 +77,11 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 			a->print = true;
 			continue;
 		}
-		if (len == 0 || (!info && !is_profile))
+		if (len == 0)
 			return bad(err, "unknown option", arg);
+		if (!info && !is_profile)
+			return sandbox_option_unknown(ERRID_CORE_USAGE, arg + 2, len,
+						      err);
 		if (info && info->kind == OPTION_FLAG) {
 			if (strchr(arg, '='))
 				return bad(err, "no value goes with", arg);

@@ -274,7 +274,7 @@ int cmd_ward(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int r = -1;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	if (paths_resolve(&p, &err) == 0 && client_new(p.api_sock, &c, &err) == 0)
 		r = str_eq(a.verb, "list")	       ? list(&a, c, &err)
 		    : check_rules(p.config, &err) == 0 ? test(&a, c, &err)

@@ -576,6 +576,6 @@ int cmd_why(int argc, char **argv)
 	struct why_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	return why(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
 }

@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
+#include "common/proto/sandbox_options.h"
 #include "common/str.h"
 
 #include <ctype.h>
@@ -207,8 +208,7 @@ static int take_line(struct profile_world *w, char *line, bool included,
 	}
 	info = option_find(line + 2, len);
 	if (!info)
-		return err_set_id(err, ERRID_SPEC_KEY, "unknown option '--%.*s'",
-				  (int)(len < 40 ? len : 40), line + 2);
+		return sandbox_option_unknown(ERRID_SPEC_KEY, line + 2, len, err);
 	if ((info->kind == OPTION_FLAG) != (line[2 + len] == '\0'))
 		return err_set_id(err, ERRID_SPEC_PROFILE, "--%s %s", info->name,
 				  info->kind == OPTION_FLAG ? "has no value"

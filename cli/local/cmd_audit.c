@@ -285,7 +285,7 @@ int cmd_audit(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int rc = -1;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	buf_init(&r.line, LINE_MAX_BYTES + 1);
 	if (paths_resolve(&p, &err) == 0) {
 		cleanup_free char *dir = xasprintf("%s/audit", p.data);

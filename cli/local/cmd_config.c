@@ -233,7 +233,7 @@ int cmd_config(int argc, char **argv)
 	struct config_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	return config(&a, &err) < 0 || render_flush(&err) < 0 ? cmd_fail(&err, a.json)
 							      : 0;
 }

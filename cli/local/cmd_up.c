@@ -418,7 +418,7 @@ int cmd_up(int argc, char **argv)
 	struct up_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&up_argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&up_argp, argc, argv, 0, &a);
 	log_init("starter", LOG_INFO_);
 	return up(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
 }
@@ -460,6 +460,6 @@ int cmd_down(int argc, char **argv)
 	struct up_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&down_argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&down_argp, argc, argv, 0, &a);
 	return down(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
 }

@@ -204,7 +204,7 @@ int cmd_bind(int argc, char **argv)
 	struct bind_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&bind_argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&bind_argp, argc, argv, 0, &a);
 	return bind(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
 }
 
@@ -262,6 +262,6 @@ int cmd_unbind(int argc, char **argv)
 	struct bind_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&unbind_argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&unbind_argp, argc, argv, 0, &a);
 	return unbind(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
 }

@@ -116,7 +116,7 @@ int cmd_react(int argc, char **argv)
 	struct react_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	log_init("reactor", LOG_INFO_);
 	return react(&err) < 0 ? cmd_fail(&err, a.json) : 0;
 }
@@ -202,6 +202,6 @@ int cmd_request(int argc, char **argv)
 	struct react_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	return request(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
 }

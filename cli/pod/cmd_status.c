@@ -300,7 +300,7 @@ int cmd_status(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int r;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	r = status(&a, &err);
 	return r < 0 ? cmd_fail(&err, a.json) : r;
 }
@@ -316,7 +316,7 @@ int cmd_version(int argc, char **argv)
 	struct status_args a = {0};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&argp, argc, argv, 0, &a);
 	if (a.json)
 		(void)printf("{\"version\":\"%s\",\"api\":%d}\n", LYCH_VERSION,
 			     LYCH_API_VERSION);

@@ -118,11 +118,17 @@ static const cyaml_schema_value_t conf_schema = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_conf, conf_fields),
 };
 
-/* The first complaint of libcyaml and the innermost line that it names. */
+/* The first complaint of libcyaml, the innermost line that it names, and the keys around it
+ * from there outwards. */
 struct complaint {
 	char text[200];
 	unsigned line;
+	char path[CONF_PATH_MAX][CONF_KEY_SIZE];
+	size_t n_path;
 };
+
+static const char unexpected[] = "Unexpected key: ", twice[] = "already seen: ",
+		  around[] = "  in mapping field '";
 
 static void PRINTF_FMT(3, 0)
 	on_cyaml_log(cyaml_log_t level, void *ctx, const char *fmt, va_list args)
@@ -138,6 +144,11 @@ static void PRINTF_FMT(3, 0)
 	if (n < 0)
 		return;
 	text[strcspn(text, "\r\n")] = '\0';
+	if (str_starts(text, around) && c->n_path < CONF_PATH_MAX) {
+		at = text + strlen(around);
+		(void)snprintf(c->path[c->n_path++], CONF_KEY_SIZE, "%.*s",
+			       (int)strcspn(at, "'"), at);
+	}
 	line = strstr(text, "line: ");
 	if (line && c->line == 0)
 		c->line = (unsigned)strtoul(line + strlen("line: "), NULL, 10);
@@ -169,7 +180,6 @@ static cyaml_config_t cyaml_setup(struct complaint *c)
 /* libcyaml counts from the last event that it digested; a key that it names is found. */
 static unsigned complaint_line(const struct complaint *c, const char *text)
 {
-	static const char unexpected[] = "Unexpected key: ", twice[] = "already seen: ";
 	const char *at = strstr(c->text, unexpected);
 	unsigned from = c->line ? c->line : 1;
 
@@ -179,6 +189,23 @@ static unsigned complaint_line(const struct complaint *c, const char *text)
 	if (at)
 		return conf_line_of_name(text, at + strlen(twice), from, 2);
 	return from;
+}
+
+static int fail_shape(struct complaint *c, const char *text, const char *why,
+		      struct err *err)
+{
+	const char *at = strstr(c->text, unexpected), *meant = NULL;
+	unsigned line = complaint_line(c, text);
+
+	if (at)
+		meant = conf_near_key(conf_fields, c->path, c->n_path,
+				      at + strlen(unexpected));
+	if (meant)
+		return err_set_id(err, ERRID_START_CONFIG,
+				  "line %u: %s; did you mean '%s'?", line, c->text,
+				  meant);
+	return err_set_id(err, ERRID_START_CONFIG, "line %u: %s", line,
+			  c->text[0] ? c->text : why);
 }
 
 int conf_fail_at(const struct conf_reader *r, const char *key, const char *why)
@@ -409,9 +436,7 @@ int conf_parse(const char *text, size_t len, struct conf *ret, struct err *err)
 	e = cyaml_load_data((const uint8_t *)text, len, &setup, &conf_schema,
 			    (cyaml_data_t **)&raw, NULL);
 	if (e != CYAML_OK)
-		return err_set_id(err, ERRID_START_CONFIG, "line %u: %s",
-				  complaint_line(&why, copy),
-				  why.text[0] ? why.text : cyaml_strerror(e));
+		return fail_shape(&why, copy, cyaml_strerror(e), err);
 	if (!raw)
 		return err_set_id(
 			err, ERRID_START_CONFIG,

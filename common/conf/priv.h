@@ -34,6 +34,14 @@ unsigned conf_line_of_name(const char *text, const char *name, unsigned from,
 	CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct type, \
 			     member, &(entry), 1, max)
 
+/* ---- near_key.c */
+#define CONF_KEY_SIZE 64
+#define CONF_PATH_MAX 8
+/* Of the keys that may stand at a place the one that was perhaps meant; NULL: none is near.
+ * path: the n keys that lead there, the innermost first. */
+const char *conf_near_key(const cyaml_schema_field_t *fields, char path[][CONF_KEY_SIZE],
+			  size_t n, const char *key);
+
 struct conf_reader {
 	const char *text;
 	struct err *err;

@@ -546,6 +546,6 @@ int cmd_secret(int argc, char **argv)
 	struct secret_args a = {.store = "files"};
 	struct err err = ERR_INIT;
 
-	(void)argp_parse(&secret_argp, argc, argv, 0, NULL, &a);
+	cmd_parse(&secret_argp, argc, argv, 0, &a);
 	return secret(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
 }

@@ -164,7 +164,7 @@ is "audit tail --json" 0 "$(lych audit tail --json | grep -c +0530)"
 echo "a secret term of mine" | lych private add >/dev/null || fail "private add"
 is "private list" 1 "$(lych private list | grep -cE ' [0-9-]{10} [0-9:.]{12} \+0530 ')"
 
-# --- units that people type
+# --- what was perhaps meant: told, never taken
 usage() { # what, text, lych's arguments
 	local what=$1 text=$2
 	shift 2
@@ -173,6 +173,30 @@ usage() { # what, text, lych's arguments
 	is "$what: its code" 1 "$(grep -c '^      LYCH-CORE-004  ' err)"
 	is "$what: nothing else" "2 0" "$(wc -l <err) $(wc -c <out)"
 }
+usage "a command" "no command 'stauts'; did you mean 'lych status'?" stauts
+usage "an internal one" "no command '_tom'; 'lych --help' lists them" _tom
+usage "no command at all" "no command 'frobnicate'; 'lych --help' lists them" frobnicate
+usage "an option" "no option '--jsno'; did you mean '--json'?" jobs --jsno
+usage "with a value" "no option '--tiemout'; did you mean '--timeout'?" run --tiemout=5 -- true
+usage "of a child" "no option '--uct'; did you mean '--utc'?" show --uct
+usage "of argp itself" "no option '--hlep'; did you mean '--help'?" run --hlep
+usage "an option like no other" "no option '--frobnicate'" run --frobnicate -- true
+usage "a letter" "no option '-q'" jobs -q
+usage "a letter among others" "no option '-Q'" jobs -jQ
+usage "an option of lych-sandbox" "unknown option '--worspace'; did you mean '--workspace'?" sandbox --worspace . -- true
+is "what belongs to the job is its own" --jsno "$(lych run -n -- echo --jsno)"
+is "so is a value" 0 "$(lych jobs --state --jsno >/dev/null 2>err; grep -c 'no option' err)"
+is "a beginning is enough" 0 "$(lych jobs --lim 1 --js >/dev/null 2>&1; echo $?)"
+is "which of several is asked" 2 "$(lych run --e x >/dev/null 2>err; echo $?)"
+
+# --- help of a command
+for command in jobs run "secret" sandbox; do
+	is "help $command" "$(lych "$command" --help)" "$(lych help "$command")"
+done
+usage "help of none" "no command 'lgos'; did you mean 'lych logs'?" help lgos
+usage "help of two" "help: one command" help jobs run
+
+# --- units that people type
 usage "a size in two readings" "--memory: '512MB' is not a size (like 512m, 2g" run --memory 512MB -- true
 usage "a time in two readings" "--timeout: '1h30' is not a duration (like 90s, 1h30m" run --timeout 1h30 -- true
 usage "a range" "--memory: '3t' is not within 1B and 64GiB" run --memory 3t -- true
