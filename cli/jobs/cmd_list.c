@@ -94,7 +94,7 @@ static void add_row(struct table *t, const struct job_line *l)
 	if (l->created)
 		when_span(l->created, now, age);
 	table_cell(t, id);
-	table_cell(t, job_state_name(l->state));
+	table_cell(t, l->state);
 	table_cell(t, l->end);
 	table_cell(t, span);
 	table_cell(t, age);
@@ -145,12 +145,12 @@ static int print_changes(const struct list_args *a, const struct json *jobs,
 			render_json(job);
 			continue;
 		}
+		cleanup_free char *state = render_shown(l->state);
 		cleanup_free char *command = render_shown(l->command);
 
 		when_text(clock_wall_usec(), now);
-		cleanup_free char *line =
-			xasprintf("%s  %" PRId64 "  %s  %s  %s", now, l->id,
-				  job_state_name(l->state), l->end, command);
+		cleanup_free char *line = xasprintf("%s  %" PRId64 "  %s  %s  %s", now,
+						    l->id, state, l->end, command);
 		cleanup_free char *fit = render_fit(line, STDOUT_FILENO);
 
 		(void)puts(fit);

@@ -10,6 +10,7 @@
 #include "cli/ui/when.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/proto.h"
 #include "common/proto/job_spec.h"
 #include "common/str.h"
 #include <inttypes.h>
@@ -148,28 +149,30 @@ int job_lines_take(struct job_lines *l, struct client *c, const struct json *job
 	enum job_state state;
 	struct job_line *line;
 	const char *name;
+	bool is_new;
 	job_id_t id;
 
 	if (json_as_obj(job, err) < 0 ||
 	    json_get_i64(job, "id", true, 1, INT64_MAX, &id, err) < 0 ||
-	    json_get_str(job, "state", true, 32, &name, err) < 0)
+	    json_get_str(job, "state", true, sizeof(line->state) - 1, &name, err) < 0)
 		return -1;
-	if (!job_state_from_name(name, &state))
-		return err_set_id(err, ERRID_HTTP_ANSWER, "unknown state '%s'", name);
 	line = find(l, id);
+	is_new = !line->is_known || !str_eq(line->state, name);
 	if (ret_changed)
-		*ret_changed = !line->is_known || line->state != state;
+		*ret_changed = is_new;
 	line->created = time_of(job, "created_at");
 	line->started = time_of(job, "started_at");
 	line->finished = time_of(job, "finished_at");
 	/* its command stays; how it ended is known when it has, and a retry takes that back */
-	if (!line->is_known || line->state != state) {
+	if (is_new) {
+		bool has_ended =
+			job_state_from_name(name, &state) && job_state_is_final(state);
+
 		(void)snprintf(line->end, sizeof(line->end), "-");
-		if ((!line->is_known || job_state_is_final(state)) &&
-		    ask(line, c, err) < 0)
+		if ((!line->is_known || has_ended) && ask(line, c, err) < 0)
 			return -1;
 	}
-	line->state = state;
+	(void)snprintf(line->state, sizeof(line->state), "%s", name);
 	line->is_known = line->is_seen = true;
 	*ret = line;
 	return 0;

@@ -13,14 +13,14 @@
 #include "common/err.h"
 #include "common/id.h"
 #include "common/json/json.h"
-#include "common/proto.h"
 #include <stdbool.h>
 #include <stddef.h>
 
 struct job_line {
 	job_id_t id;
-	enum job_state state;
-	char *command; /* as it could be typed; not escaped for a terminal */
+	char state
+		[32];  /* the vessel's word for it, not escaped; neither is the command */
+	char *command; /* as it could be typed */
 	char end[32];  /* its exit code, or what ended it; "-": it has not */
 	usec_t created, started, finished; /* 0: not yet */
 	bool is_known, is_seen;

@@ -41,7 +41,7 @@ is "of one segment" "34 35 " "$(tail_ -n 2 | numbers)"
 is "just a segment" "$(seq -s ' ' 31 35) " "$(tail_ -n 5 | numbers)"
 is "none" "" "$(tail_ -n 0)"
 is "more than there are" "$(seq -s ' ' 35) " "$(tail_ -n 10000 | numbers)"
-is "a record for people" "35  2026-01-01T00:00:00.000Z  job.ended  job 35" "$(tail_ -n 1 | sed 's/^ *//')"
+is "a record for people" "35  2026-01-01 00:00:00.000 UTC  job.ended  job 35" "$(tail_ -n 1 --utc | sed 's/^ *//')"
 is "as it stands" "$(tail -n 3 "$log/segment-0000000002.jsonl")" "$(tail_ -n 3 --json)"
 
 # what is being written, then a new segment

@@ -211,7 +211,7 @@ is "logs -f --only stdout" "one two" "$(lych logs -f "$id" --only stdout 2>&1 | 
 is "each limit in a row" 1 "$(lych show "$id" | grep -cE '^result\.walls\.limits\.memory[a-z_]* +[0-9]+ by [a-z]')"
 is "no wall is cut" 0 "$(lych show "$id" | grep -c …)"
 is "the layers to their end" 1 "$(lych show "$id" | grep -cE '^result\.walls\.layers +\["fds",.*"seccomp".*\]$')"
-is "a daemon's walls in rows" 0 "$(lych status | grep -c …)"
+is "a daemon's walls in rows" 0 "$(lych status -v | grep -c …)"
 
 # --- 200 at once, 8 running
 ids=$(seq 200 | xargs -P 16 -I N "$LYCH_BIN/lych" run -n --detach --request-id "many-N" -- sh -c 'echo done-N')
