@@ -225,8 +225,8 @@ static const char *number_to(const char *s, char end, uint64_t *ret)
 /* "<job/256>/<job>.<epoch>/" and what the vessel keeps of an attempt (output.h) */
 static bool is_output(const char *s)
 {
-	static const char *const names[] = {"meta", "stderr", "stderr.sum", "stdout",
-					    "stdout.sum"};
+	static const char *const names[] = {"meta",	  "order",  "stderr",
+					    "stderr.sum", "stdout", "stdout.sum"};
 	uint64_t fan = 0, job = 0, epoch = 0;
 
 	if (!(s = number_to(s, '/', &fan)) || !(s = number_to(s, '.', &job)) ||

@@ -396,6 +396,7 @@ class Mill:
     def api_query(self):
         paths = (("GET", "/v1/jobs"), ("GET", f"/v1/jobs/{self.word()}"), ("GET", f"/v1/jobs/{self.word()}/output"), ("POST", f"/v1/jobs/{self.word()}/cancel"),
                  ("POST", f"/v1/jobs/{self.word()}/retry"), ("DELETE", f"/v1/jobs/{self.word()}x"), ("GET", f"/v1/jobs/1/artifacts/{self.word()}"),
+                 ("GET", f"/v1/jobs/{self.word()}/order"),
                  ("PUT", f"/v1/uploads/{self.word()}"), ("POST", "/v1/private"), ("GET", "/v1/budget"), ("GET", "/v1/" + self.word()), ("GET", "/metrics"),
                  ("DELETE", "/v1/private/" + self.word()), ("GET", "/v1/status"))
         method, path = self.rng.choice(paths)

@@ -11,11 +11,14 @@
 #include "vessel/api/api.h"
 #include "vessel/api/job.h"
 #include "vessel/api/spec.h"
+#include "vessel/store/output_order.h"
 
 #define LIST_MAX 500
 #define LIST_DEFAULT 50
 /* They are compared with their digests in the loop. */
 #define OUTPUT_ANSWER_MAX ((size_t)1 << 20)
+/* Notes in one answer about the order of the output. */
+#define ORDER_ANSWER_MAX ((size_t)8192)
 #define LIST_JSON_MAX_BYTES ((size_t)4 << 20)
 /* Beyond the job's own time: fetching inputs, harvesting, uploading artifacts. */
 #define RUNTIME_SLACK_SEC 900
@@ -282,6 +285,70 @@ void api_jobs_output(struct httpd_req *req, void *arg)
 	}
 	c->what = s;
 	queue_show(v->queue, id, output_shown, c);
+}
+
+/* What came of one stream, one piece after the other. */
+static void order_shown(const struct queue_job *jobs, size_t n, const struct err *err,
+			void *arg)
+{
+	cleanup_free struct api_call *c = arg;
+	cleanup_free struct output_piece *pieces =
+		xcalloc(ORDER_ANSWER_MAX, sizeof(*pieces));
+	cleanup_buf struct buf out = {.max = LIST_JSON_MAX_BYTES};
+	const struct queue_job *j = one(c->req, jobs, n, err);
+	struct err why = ERR_INIT;
+	uint64_t size[OUTPUT_STREAM_MAX_];
+	size_t got = 0;
+	struct jsonw w;
+	bool final;
+
+	if (!j)
+		return;
+	int64_t epoch = api_output_epoch(c->v->output, j);
+	if (output_size(c->v->output, j->id, epoch, OUTPUT_STDOUT, &size[0], &final,
+			&why) < 0 ||
+	    output_size(c->v->output, j->id, epoch, OUTPUT_STDERR, &size[1], &final,
+			&why) < 0 ||
+	    output_notes(c->v->output, j->id, epoch, c->a, pieces, ORDER_ANSWER_MAX, &got,
+			 &why) < 0) {
+		httpd_reply_err(c->req, &why);
+		return;
+	}
+	jsonw_init(&w, &out);
+	jsonw_obj(&w);
+	jsonw_ki64(&w, "epoch", epoch);
+	jsonw_ku64(&w, "stdout_bytes", size[OUTPUT_STDOUT]);
+	jsonw_ku64(&w, "stderr_bytes", size[OUTPUT_STDERR]);
+	jsonw_key(&w, "pieces");
+	jsonw_arr(&w);
+	for (size_t i = 0; i < got; i++) {
+		jsonw_obj(&w);
+		jsonw_kstr(&w, "stream", output_stream_name(pieces[i].stream));
+		jsonw_ku64(&w, "end", pieces[i].end);
+		jsonw_ku64(&w, "sec", pieces[i].sec);
+		jsonw_obj_end(&w);
+	}
+	jsonw_arr_end(&w);
+	jsonw_obj_end(&w);
+	httpd_reply_json(c->req, 200, &out);
+}
+
+void api_jobs_order(struct httpd_req *req, void *arg)
+{
+	static const char *const allowed[] = {"from", NULL};
+	struct vessel *v = arg;
+	struct err err = ERR_INIT;
+	struct api_call *c;
+	job_id_t id;
+
+	if (!api_begin(v, req, allowed, &id, &c))
+		return;
+	if (api_query_u64(req, "from", 0, OUTPUT_NOTES_MAX, &c->a, &err) < 0) {
+		httpd_reply_err(req, &err);
+		free(c);
+		return;
+	}
+	queue_show(v->queue, id, order_shown, c);
 }
 
 static void write_artifact(struct jsonw *w, size_t n, const struct job_artifact *a)

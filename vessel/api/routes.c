@@ -30,6 +30,7 @@ const struct httpd_route routes_api[] = {
 	{HTTP_M_POST, "/v1/jobs/{id}/retry", WHO_OWNER, 0, api_jobs_retry},
 	{HTTP_M_DELETE, "/v1/jobs/{id}", WHO_OWNER, 0, api_jobs_remove},
 	{HTTP_M_GET, "/v1/jobs/{id}/output", WHO_OWNER, 0, api_jobs_output},
+	{HTTP_M_GET, "/v1/jobs/{id}/order", WHO_OWNER, 0, api_jobs_order},
 	{HTTP_M_GET, "/v1/jobs/{id}/events", WHO_OWNER, 0, api_events},
 	{HTTP_M_PUT, "/v1/jobs/{id}/stdin/{stream}", WHO_OWNER, STREAM_PART_MAX_BYTES,
 	 api_stdin_part},

@@ -15,6 +15,7 @@
 #include "vessel/api/api.h"
 #include "vessel/api/auth.h"
 #include "vessel/api/uploads.h"
+#include "vessel/store/output_order.h"
 #include <assert.h>
 
 #define REPLY_MAX_BYTES 1024
@@ -75,6 +76,8 @@ static void output_part(struct vessel *v, struct httpd_req *req,
 		return;
 	}
 	v->metrics.output_bytes += len;
+	output_note(v->output, l->job, l->epoch, s, size,
+		    v->clock->wall_usec(v->clock->ctx) / USEC_PER_SEC);
 	reply_number(req, "size", size);
 	events_output(v->events, l->job);
 }

@@ -11,6 +11,7 @@
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "vessel/store/output_priv.h"
 #include "vessel/store/output_sum.h"
 #include <assert.h>
 #include <errno.h>
@@ -21,14 +22,8 @@
  */
 #define EPOCH_LOOKBACK 16
 #define FAN_JOBS 256
-#define NAME_SIZE 80
+#define NAME_SIZE OUTPUT_NAME_SIZE
 #define META_MAX_BYTES 1024
-
-struct output {
-	int dir;
-	struct store_budget *budget;
-	uint64_t stream_max;
-};
 
 static const char *const stream_names[OUTPUT_STREAM_MAX_] = {"stdout", "stderr"};
 static const char *const sum_names[OUTPUT_STREAM_MAX_] = {"stdout.sum", "stderr.sum"};
@@ -82,7 +77,7 @@ void output_free(struct output *o)
 	free(o);
 }
 
-static void attempt_name(char out[NAME_SIZE], job_id_t job, int64_t epoch,
+void output_attempt_name(char out[NAME_SIZE], job_id_t job, int64_t epoch,
 			 const char *file)
 {
 	int r = str_fmt(out, NAME_SIZE, "%lld/%lld.%lld%s%s", (long long)(job / FAN_JOBS),
@@ -121,7 +116,7 @@ static bool is_final(const struct output *o, job_id_t job, int64_t epoch)
 {
 	char name[NAME_SIZE];
 
-	attempt_name(name, job, epoch, "meta");
+	output_attempt_name(name, job, epoch, "meta");
 	return exists(o, name);
 }
 
@@ -140,13 +135,13 @@ static int begin_attempt(struct output *o, job_id_t job, int64_t epoch, struct e
 {
 	char name[NAME_SIZE];
 
-	attempt_name(name, job, epoch, NULL);
+	output_attempt_name(name, job, epoch, NULL);
 	if (exists(o, name))
 		return 0;
 	if (fs_mkdir_beneath(o->dir, name, 0700, err) < 0)
 		return store_err(err);
 	for (int64_t e = epoch - 1; e > 0 && e > epoch - EPOCH_LOOKBACK; e--) {
-		attempt_name(name, job, e, NULL);
+		output_attempt_name(name, job, e, NULL);
 		if (exists(o, name) && remove_attempt(o, name, err) < 0)
 			return -1;
 	}
@@ -167,14 +162,14 @@ static int open_pair(const struct output *o, job_id_t job, int64_t epoch,
 	char name[NAME_SIZE];
 	uint64_t size;
 
-	attempt_name(name, job, epoch, stream_names[s]);
+	output_attempt_name(name, job, epoch, stream_names[s]);
 	ret->data =
 		fs_open_beneath(o->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600, err);
 	if (ret->data < 0)
 		return store_err(err);
 	if (store_size(ret->data, &size, err) < 0)
 		return -1;
-	attempt_name(name, job, epoch, sum_names[s]);
+	output_attempt_name(name, job, epoch, sum_names[s]);
 	if (size > 0 && !exists(o, name))
 		return 0;
 	ret->sums =
@@ -188,13 +183,13 @@ static int find_pair(const struct output *o, job_id_t job, int64_t epoch,
 {
 	char name[NAME_SIZE];
 
-	attempt_name(name, job, epoch, stream_names[s]);
+	output_attempt_name(name, job, epoch, stream_names[s]);
 	if (!exists(o, name))
 		return 0;
 	ret->data = fs_open_beneath(o->dir, name, O_RDONLY | O_NOFOLLOW, 0, err);
 	if (ret->data < 0)
 		return -1;
-	attempt_name(name, job, epoch, sum_names[s]);
+	output_attempt_name(name, job, epoch, sum_names[s]);
 	if (!exists(o, name))
 		return 0;
 	ret->sums = fs_open_beneath(o->dir, name, O_RDONLY | O_NOFOLLOW, 0, err);
@@ -213,7 +208,7 @@ static int stored_size(const struct output *o, job_id_t job, int64_t epoch,
 
 	*ret = 0;
 	*ret_final = is_final(o, job, epoch);
-	attempt_name(name, job, epoch, "meta");
+	output_attempt_name(name, job, epoch, "meta");
 	if (!*ret_final)
 		return p->data < 0 ? 0 : sum_size(p, ret, err);
 	if (fs_read_file(o->dir, name, META_MAX_BYTES, &text, &len, err) < 0)
@@ -340,7 +335,7 @@ int output_finish(struct output *o, job_id_t job, int64_t epoch,
 	jsonw_obj_end(&w);
 	assert(buf_ok(&meta));
 
-	attempt_name(name, job, epoch, NULL);
+	output_attempt_name(name, job, epoch, NULL);
 	dir = fs_open_beneath(o->dir, name, O_RDONLY | O_DIRECTORY, 0, err);
 	if (dir < 0)
 		return -1;
@@ -389,7 +384,7 @@ int64_t output_latest(const struct output *o, job_id_t job, int64_t epoch)
 	char name[NAME_SIZE];
 
 	for (int64_t e = epoch; e > 0 && e > epoch - EPOCH_LOOKBACK; e--) {
-		attempt_name(name, job, e, NULL);
+		output_attempt_name(name, job, e, NULL);
 		if (exists(o, name))
 			return e;
 	}
@@ -439,7 +434,7 @@ int output_remove(struct output *o, job_id_t job, struct err *err)
 	while (dir && (e = readdir(dir))) {
 		if (!attempt_parse(e->d_name, &id, &epoch) || id != job)
 			continue;
-		attempt_name(name, id, epoch, NULL);
+		output_attempt_name(name, id, epoch, NULL);
 		if (remove_attempt(o, name, err) < 0)
 			return -1;
 	}

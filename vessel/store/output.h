@@ -2,7 +2,7 @@
 /*
  * Runs in the vessel.
  * What jobs print, one directory an attempt: output/<job/256>/<job>.<epoch>/{stdout,
- * stdout.sum,stderr,stderr.sum,meta}. Bytes are appended at offsets, so that a
+ * stdout.sum,stderr,stderr.sum,order,meta}. Bytes are appended at offsets, so that a
  * resent part changes nothing; meta appears when the attempt's output is complete.
  * No directory has so many entries that to list it would be long.
  * Every byte has a digest (output_sum.h), and none is given out that differs.

@@ -177,6 +177,17 @@ def t_a_job_from_submit_to_result():
     a = want(api("GET", f"/v1/jobs/{job}/output?stream=stdout&offset=6"), 200)
     assert a.body == b"world" and a.headers["Lychgate-Size"] == "11"
     assert a.headers["Lychgate-Final"] == "0"
+    for bad in ("?from=-1", "?from=x", "?from=131073", "?offset=0"):
+        want(api("GET", f"/v1/jobs/{job}/order{bad}"), 400, "LYCH-HTTP-007")
+    want(api("GET", "/v1/jobs/999999/order"), 404, "LYCH-RUN-001")
+    order = want(api("GET", f"/v1/jobs/{job}/order"), 200).json
+    assert (order["stdout_bytes"], order["stderr_bytes"]) == (11, 4), order
+    ends = {p["stream"]: p["end"] for p in order["pieces"]}
+    assert ends == {"stdout": 11, "stderr": 4} and order["pieces"][-1]["stream"] == "stderr", order
+    assert all(abs(p["sec"] - time.time()) < 60 for p in order["pieces"]), order
+    n = len(order["pieces"])
+    assert want(api("GET", f"/v1/jobs/{job}/order?from={n}"), 200).json["pieces"] == []
+    assert want(api("GET", f"/v1/jobs/{job}/order?from={n - 1}"), 200).json["pieces"] == order["pieces"][-1:]
     short = work(lease, "POST", "/work/v1/output/end", {
         "stdout_bytes": 12, "stderr_bytes": 4, "stdout_truncated": False,
         "stderr_truncated": False})

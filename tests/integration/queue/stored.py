@@ -37,7 +37,7 @@ def job_that_printed(out, err=b"", chunk=50_000, state="succeeded"):
 def t_output_is_read_back_as_it_was_stored():
     out = os.urandom(200_000)
     job, where, _ = job_that_printed(out, b"oops")
-    assert sorted(os.listdir(where)) == ["meta", "stderr", "stderr.sum", "stdout", "stdout.sum"]
+    assert sorted(os.listdir(where)) == ["meta", "order", "stderr", "stderr.sum", "stdout", "stdout.sum"]
     got = b""
     while True:
         a = want(api("GET", f"/v1/jobs/{job}/output?stream=stdout&offset={len(got)}"), 200)
