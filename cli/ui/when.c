@@ -86,6 +86,95 @@ void when_text_of(const char *rfc3339, char out[WHEN_SIZE])
 		(void)snprintf(out, WHEN_SIZE, "%s", rfc3339);
 }
 
+/* ".123", then "Z", " UTC" or "+0100": what there is of it. false: something else. */
+static bool read_zone(const char *s, bool *ret_utc, long *ret_offset)
+{
+	unsigned hours, minutes;
+	char sign;
+	int n = 0;
+
+	*ret_utc = is_utc;
+	*ret_offset = 0;
+	if (*s == '.') {
+		if (strspn(s + 1, "0123456789") != 3)
+			return false;
+		s += 4;
+	}
+	if (!*s)
+		return true;
+	*ret_utc = true;
+	if (str_eq(s, "Z") || str_eq(s, " UTC"))
+		return true;
+	s += *s == ' ';
+	if (strspn(s, "+-0123456789") != 5 || !(s[0] == '+' || s[0] == '-') ||
+	    sscanf(s, "%c%2u%2u%n", &sign, &hours, &minutes, &n) != 3 || n != 5 || s[n] ||
+	    hours > 14 || minutes > 59)
+		return false;
+	*ret_offset = (long)(hours * HOUR + minutes * MINUTE) * (sign == '-' ? -1 : 1);
+	return true;
+}
+
+/* false: not a time of this form. A time of no day is one of today. */
+static bool read_form(const char *text, const char *form, time_t now, time_t *ret)
+{
+	struct tm tm = {0}, again;
+	const char *rest;
+	bool utc;
+	long offset;
+
+	if (form[1] == 'H') { /* of today */
+		if (is_utc ? !gmtime_r(&now, &tm) : !localtime_r(&now, &tm))
+			return false;
+		tm.tm_sec = 0;
+	}
+	rest = strptime(text, form, &tm);
+	if (!rest || !read_zone(rest, &utc, &offset))
+		return false;
+	tm.tm_isdst = -1;
+	again = tm;
+	*ret = utc ? timegm(&again) : mktime(&again);
+	/* the 30th of February is another day */
+	if (*ret < 0 || again.tm_mday != tm.tm_mday || again.tm_mon != tm.tm_mon)
+		return false;
+	*ret -= offset;
+	return true;
+}
+
+int when_read(const char *text, usec_t now, usec_t *ret, struct err *err)
+{
+	static const char *const forms[] = {
+		"%Y-%m-%d %H:%M:%S",
+		"%Y-%m-%dT%H:%M:%S",
+		"%Y-%m-%d %H:%M",
+		"%Y-%m-%dT%H:%M",
+		"%Y-%m-%d",
+		"%H:%M:%S",
+		"%H:%M",
+	};
+	usec_t ago;
+	time_t sec;
+
+	if (parse_duration_usec(text, 0, now, &ago, NULL) == 0) {
+		*ret = now - ago;
+		return 0;
+	}
+	tzset();
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		if (!read_form(text, forms[i], (time_t)(now / USEC_PER_SEC), &sec))
+			continue;
+		if (sec < 0 || (usec_t)sec * USEC_PER_SEC > now)
+			return err_set_id(err, ERRID_SPEC_RANGE,
+					  "'%.40s' is not in the past", text);
+		*ret = (usec_t)sec * USEC_PER_SEC;
+		return 0;
+	}
+	return err_set_id(
+		err, ERRID_SPEC_TYPE,
+		"'%.40s' is not a time (like 10m, 1h30m ago; 11:47; 2026-11-28; "
+		"'2026-11-28 11:47:09')",
+		text);
+}
+
 void when_span(usec_t from, usec_t to, char out[WHEN_SPAN_SIZE])
 {
 	usec_t usec = to > from ? to - from : 0, sec = usec / USEC_PER_SEC;

@@ -9,6 +9,7 @@
 
 #include "common/attr.h"
 #include "common/clock.h"
+#include "common/err.h"
 #include <argp.h>
 #include <stdbool.h>
 
@@ -23,6 +24,12 @@ bool when_parse(const char *rfc3339, usec_t *ret);
 void when_text(usec_t wall, char out[WHEN_SIZE]);
 /* The same of a time as the vessel writes it; any other text as it is, cut. */
 void when_text_of(const char *rfc3339, char out[WHEN_SIZE]);
+
+/* What a person means by a time in the past: how long ago ("10m", "1h30m"), a day, a time of
+ * today, or both ("2026-11-28", "11:47", "2026-11-28 11:47:09"), local or UTC as times are
+ * shown, and with what when_text() and the vessel write behind it. ERRID_SPEC_TYPE;
+ * ERRID_SPEC_RANGE: not in the past. */
+MUST_CHECK int when_read(const char *text, usec_t now, usec_t *ret, struct err *err);
 
 /* How long: "0.4s", "12s", "3m12s", "2h05m", "3d04h". Less than nothing (a clock that was
  * set) is "0s". */

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <unistd.h>
 
 Test(when, what_is_no_time_of_the_vessel_is_not_read_as_one)
 {
@@ -44,6 +45,89 @@ Test(when, a_time_is_read_back_as_it_was_written)
 		clock_rfc3339(times[i], text);
 		cr_assert(when_parse(text, &wall), "%s", text);
 		cr_expect_eq(wall, times[i] / 1000 * 1000);
+	}
+}
+
+/* 2026-11-28 10:47:09 UTC, in a zone that is an hour and a half ahead */
+#define NOW (1795862829 * USEC_PER_SEC)
+
+static void zone(void)
+{
+	static char tz[] = "TZ=XST-1:30";
+	static char *env[] = {tz, NULL};
+
+	environ = env;
+}
+
+TestSuite(when_read, .init = zone);
+
+Test(when_read, what_is_no_time_is_refused)
+{
+	static const char *const bad[] = {
+		"",
+		"noon",
+		"2026-02-30",
+		"2026-13-01",
+		"25:00",
+		"11:60",
+		"11:4x",
+		"2026-11-28 x",
+		"1w",
+		"1.5h",
+		"-1h",
+		"2026-11-28T",
+		"11:47 CET",
+		"11:47 +0100x",
+		"11:47 +1",
+		"11:47 +9900",
+		"11:47:09.12",
+	};
+	struct err err = ERR_INIT;
+	usec_t t = 7;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		err_clear(&err);
+		cr_expect_lt(when_read(bad[i], NOW, &t, &err), 0, "took '%s'", bad[i]);
+		cr_expect_eq(err.id, ERRID_SPEC_TYPE, "%s", bad[i]);
+	}
+	err_clear(&err);
+	cr_expect_lt(when_read("2999-01-01", NOW, &t, &err), 0);
+	cr_expect_eq(err.id, ERRID_SPEC_RANGE);
+	err_clear(&err);
+	cr_expect_lt(when_read("12:18", NOW, &t, &err), 0);
+	cr_expect_eq(err.id, ERRID_SPEC_RANGE);
+	cr_expect_eq(t, 7);
+}
+
+Test(when_read, what_people_write)
+{
+	static const struct {
+		const char *text;
+		usec_t sec;
+	} good[] = {
+		{"0", 1795862829},
+		{"10m", 1795862829 - 600},
+		{"1h30m", 1795862829 - 5400},
+		{"12:17:09", 1795862829},
+		{"12:17", 1795862820},
+		{"10:47 UTC", 1795862820},
+		{"2026-11-28", 1795818600},
+		{"2026-11-28 12:17:09", 1795862829},
+		{"2026-11-28T12:17:09", 1795862829},
+		{"2026-11-28 12:17", 1795862820},
+		{"2026-11-28T10:47:09.123Z", 1795862829},
+		{"2026-11-28 10:47:09.123 UTC", 1795862829},
+		{"2026-11-28 12:17:09.123 +0130", 1795862829},
+		{"2026-11-28 05:47:09 -0500", 1795862829},
+	};
+	struct err err = ERR_INIT;
+	usec_t t;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		cr_expect_eq(when_read(good[i].text, NOW, &t, &err), 0, "%s: %s",
+			     good[i].text, err.msg);
+		cr_expect_eq(t, good[i].sec * USEC_PER_SEC, "%s: %llu", good[i].text,
+			     (unsigned long long)(t / USEC_PER_SEC));
 	}
 }
 
