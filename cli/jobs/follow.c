@@ -47,6 +47,15 @@ int follow_init(struct follow *f, struct client *c, const char *socket, struct e
 	return 0;
 }
 
+void follow_from(struct follow *f, int64_t epoch, const uint64_t bytes[2])
+{
+	/* as the id of the last event would say it */
+	(void)snprintf(f->last_id, sizeof(f->last_id), "%" PRId64 "-%" PRIu64 "-%" PRIu64,
+		       epoch, bytes[0], bytes[1]);
+	f->offset[0] = bytes[0];
+	f->offset[1] = bytes[1];
+}
+
 void follow_done(struct follow *f)
 {
 	json_free(f->job);

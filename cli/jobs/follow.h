@@ -47,6 +47,8 @@ struct follow {
 /* Block the signals early, so that none is lost between submit and follow. */
 MUST_CHECK int follow_init(struct follow *f, struct client *c, const char *socket,
 			   struct err *err);
+/* Before follow_job(): so many bytes of this attempt's streams are known. */
+void follow_from(struct follow *f, int64_t epoch, const uint64_t bytes[2]);
 /* Until the job's end (f->job set) or until told to stop (f->stopped_by). */
 MUST_CHECK int follow_job(struct follow *f, struct err *err);
 /* Ask the vessel to cancel the job, on a connection of its own. */

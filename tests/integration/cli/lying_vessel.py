@@ -11,7 +11,7 @@ import time
 
 LYCH, SOCKET, FILE = sys.argv[1:]
 EVIL = "\x1b]0;title\x07\x1b[31m\x9b2J\u202e"
-answer = b""
+answer = order = b""
 kept = []
 failed = []
 
@@ -23,7 +23,8 @@ def serve(server):
         while b"\r\n\r\n" not in request:
             request += c.recv(65536)
         try:
-            c.sendall(reply(200, b"x", "application/octet-stream") if b"/artifacts/" in request else answer)
+            c.sendall(reply(200, b"x", "application/octet-stream") if b"/artifacts/" in request
+                      else order if b"/order" in request else answer)
             if answer:
                 c.shutdown(socket.SHUT_WR)
         except OSError:
@@ -102,6 +103,19 @@ with socket.socket(socket.AF_UNIX) as s:
         rc, out, err = lych("artifacts", "1", "--force", "--out", os.path.dirname(FILE) + "/got")
         check(f"a second artifact that is none: {bad}", rc == 1 and "LYCH-HTTP-009" in err, (rc, out, err))
 
+    lies = {"epoch": 1, "stdout_bytes": 1 << 40, "stderr_bytes": 0, "pieces": []}
+    piece = {"stream": "stdout", "end": 1, "sec": 1}
+    answer = reply(200, b"x" * 8, "application/octet-stream")
+    for bad in ([{**piece, "stream": EVIL}], [{**piece, "end": -1}], [{**piece, "sec": "1"}], [7], EVIL, [piece] * 131073):
+        order = reply(200, {**lies, "pieces": bad})
+        rc, out, err = lych("logs", "1")
+        check(f"an order that is none: {str(bad)[:60]}", rc == 1 and "LYCH-HTTP-009" in err and not out and is_clean(err), (rc, out, err))
+    # pages without an end, pieces that go back, and more bytes than there are: as many of these as come
+    order = reply(200, {**lies, "stdout_bytes": 8, "pieces": [{**piece, "end": e} for e in (4, 2, 1 << 50, 3)] * 2048})
+    rc, out, err = lych("logs", "1", timeout=100)
+    check("pages of an order without an end", rc == 0 and out == "x" * 8, (rc, out, err))
+
+    order = reply(200, lies)
     answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     answer += (b"10000\r\n" + b"x" * 65536 + b"\r\n") * 400
     rc, out, err = lych("logs", "1", timeout=100)
@@ -113,5 +127,5 @@ with socket.socket(socket.AF_UNIX) as s:
     took = time.monotonic() - began
     check("a log that does not come", rc == 4 and "LYCH-HTTP-008" in err and 55 < took < 75, (rc, took, out, err))
 
-print(f"lying_vessel: {len(EACH) * 7 + 6} answers")
+print(f"lying_vessel: {len(EACH) * 7 + 13} answers")
 sys.exit(bool(failed))

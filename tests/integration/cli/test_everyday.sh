@@ -204,4 +204,53 @@ run --memory 512m --disk 1g --output 64k --timeout 1h30m -- true
 is "units" "536870912 1073741824 65536 5400000" \
 	"$(lych show "$id" --json | json '" ".join(str(j["spec"]["limits"][k]) for k in ("memory_bytes", "disk_bytes", "output_bytes", "timeout_ms"))')"
 lych sandbox --timeout 1m30s --memory 512m -- true || fail "units of lych-sandbox"
+
+# --- logs: both streams as they came, the last lines, since when
+for bad in "--tail x" "--tail -1" "--since noon" "--since 2026-02-30" "--since 25:00" "--since 1w" "--since 2999-01-01" "--json" "-f --json --tail 1" "-f --json --since 1h"; do
+	# shellcheck disable=SC2086
+	lych logs $bad >out 2>err; is "logs $bad" 2 $?
+	is "logs $bad: its code" 1 "$(grep -c LYCH-CORE-004 err)"
+done
+cat >speak.py <<'PY'
+import sys, time
+for i in range(3):
+    print(f"o{i}", flush=True)
+    time.sleep(float(sys.argv[1]))
+    print(f"e{i}", file=sys.stderr, flush=True)
+    time.sleep(float(sys.argv[1]))
+PY
+# two pipes have no common order but the one in which they are read: on a busy machine a longer pause tells more
+for pause in 0.2 0.5 1.5 4; do
+	run --file speak.py -- python3 speak.py $pause
+	[ "$(lych logs "$id" 2>&1 | xargs)" = "o0 e0 o1 e1 o2 e2" ] && break
+done
+is "as they came" "o0 e0 o1 e1 o2 e2" "$(lych logs "$id" 2>&1 | xargs)"
+is "each where it belongs" "o0 o1 o2 - e0 e1 e2" "$(lych logs "$id" 2>err | xargs) - $(xargs <err)"
+is "one of them" "e0 e1 e2" "$(lych logs "$id" --only stderr | xargs)"
+is "the last lines of both" "e1 o2 e2" "$(lych logs "$id" --tail 3 2>&1 | xargs)"
+is "of one" "o1 o2" "$(lych logs "$id" --tail 2 --only stdout | xargs)"
+is "none" "" "$(lych logs "$id" -n 0 2>&1)"
+is "more than there are" "o0 e0 o1 e1 o2 e2" "$(lych logs "$id" -n 99 2>&1 | xargs)"
+is "all since an hour ago" "o0 e0 o1 e1 o2 e2" "$(lych logs "$id" --since 1h 2>&1 | xargs)"
+is "nothing since now" "" "$(nap 1.1; lych logs "$id" --since 0 2>&1)"
+run -- sh -c 'seq 200000; printf end'
+is "of many lines, one without its end" "199999 200000 end" "$(lych logs "$id" --tail 3 | xargs)"
+is "with -f, of a job that has ended" "200000 end" "$(lych logs "$id" -f --tail 2 | xargs)"
+run -- sh -c 'head -c 3000000 /dev/zero | tr "\0" x'
+is "a line of three million bytes" 3000000 "$(lych logs "$id" --tail 1 | wc -c)"
+run -- sh -c 'date +%s; sleep 4; date +%s; echo late'
+early=$(lych logs "$id" | head -n 1) late=$(lych logs "$id" | sed -n 2p)
+[ $((late - early)) -ge 3 ] || fail "the job's clock: $early $late"
+is "since a second" "$late late" "$(lych logs "$id" --since "$(date -u -d "@$late" '+%Y-%m-%d %H:%M:%S UTC')" | xargs)"
+is "in local time" "$late late" "$(lych logs "$id" --since "$(date -d "@$late" '+%Y-%m-%d %H:%M:%S')" | xargs)"
+is "in UTC" "$late late" "$(lych logs "$id" --utc --since "$(date -u -d "@$late" '+%Y-%m-%dT%H:%M:%S')" | xargs)"
+is "since, and of that the last line" late "$(lych logs "$id" --since "$(date -d "@$late" '+%Y-%m-%d %H:%M:%S')" --tail 1 | xargs)"
+id=$(lych run -n --detach -- sh -c 'echo a; echo b; sleep 60; echo c')
+says_b() { [ "$(lych logs "$id" | xargs)" = "a b" ]; }
+wait_until 30 "its first lines" says_b
+lych logs -f --tail 1 "$id" >out 2>err &
+pid=$!
+wait_until 30 "the last line, at once" grep -qx b out
+lych cancel "$id" >/dev/null 2>&1
+wait $pid; is "-f --tail ends with the job" "0 b" "$? $(xargs <out)"
 echo "everyday: $count checks"
