@@ -5,6 +5,7 @@
  */
 #include "cli/base/cmd.h"
 
+#include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -150,5 +151,7 @@ int main(int argc, char **argv)
 	}
 	if (str_eq(argv[1], "--version"))
 		return cmd_version(1, argv + 1);
-	return dispatch(argc, argv);
+	int code = pager_end(dispatch(argc, argv), &err);
+
+	return code < 0 ? cmd_fail(&err, false) : code;
 }

@@ -8,6 +8,7 @@
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
 #include "cli/jobs/last_job.h"
+#include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"
@@ -295,7 +296,7 @@ static int artifacts(const struct art_args *a, struct err *err)
 		return -1;
 	if (a->json)
 		render_json(j);
-	else if (list(arr, err) < 0)
+	else if (pager_begin(err) < 0 || list(arr, err) < 0)
 		return -1;
 	return render_flush(err);
 }

@@ -8,6 +8,7 @@
 #include "cli/base/paths.h"
 #include "cli/jobs/follow.h"
 #include "cli/jobs/last_job.h"
+#include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "cli/ui/when.h"
 #include "common/cleanup.h"
@@ -70,6 +71,8 @@ static int show(struct jobs_args *a, struct client *c, struct err *err)
 		render_json(j);
 		return render_flush(err);
 	}
+	if (pager_begin(err) < 0)
+		return -1;
 	table_init(&t, 2);
 	table_tree(&t, j);
 	table_print(&t, false);

@@ -7,6 +7,7 @@
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
 #include "cli/jobs/job_line.h"
+#include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "cli/ui/when.h"
 #include "common/cleanup.h"
@@ -217,7 +218,7 @@ static int list(const struct list_args *a, struct err *err)
 		render_json(j);
 		return render_flush(err);
 	}
-	return print_table(jobs, c, &known, err);
+	return pager_begin(err) < 0 ? -1 : print_table(jobs, c, &known, err);
 }
 
 int cmd_jobs(int argc, char **argv)

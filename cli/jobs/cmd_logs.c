@@ -9,6 +9,7 @@
 #include "cli/jobs/follow.h"
 #include "cli/jobs/last_job.h"
 #include "cli/jobs/log_order.h"
+#include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "cli/ui/term_filter.h"
 #include "cli/ui/when.h"
@@ -153,6 +154,8 @@ static int stored(const struct logs_args *a, struct client *c, struct log_order 
 	if (a->has_since)
 		log_order_since(ret, a->since);
 	if (a->has_tail && log_order_tail(&r, ret, a->tail, err) < 0)
+		return -1;
+	if (!a->follow && pager_begin(err) < 0)
 		return -1;
 	for (int i = 0; i < 2; i++)
 		s[i].is_terminal = render_is_terminal(s[i].fd);

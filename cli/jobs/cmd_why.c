@@ -12,6 +12,7 @@
 #include "cli/jobs/follow.h"
 #include "cli/jobs/last_job.h"
 #include "cli/ui/denials.h"
+#include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"
@@ -554,7 +555,7 @@ static int why(struct why_args *a, struct err *err)
 	r = why_read(&y, job, err);
 	if (r == 0 && a->json)
 		r = print_json(&y, a->id, err);
-	else if (r == 0)
+	else if (r == 0 && (r = pager_begin(err)) == 0)
 		print_text(&y, a->id);
 	free(y.denied);
 	buf_done(&y.reason);

@@ -7,6 +7,7 @@
  */
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
+#include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "cli/ui/when.h"
 #include "common/cleanup.h"
@@ -243,6 +244,8 @@ static int tail(struct reader *r, struct err *err)
 	struct timespec nap = {.tv_nsec = NAP_NSEC};
 
 	if (begin(r, err) < 0)
+		return -1;
+	if (!r->a->json && !r->a->follow && pager_begin(err) < 0)
 		return -1;
 	for (;;) {
 		/* asked before it is read: what this one gets afterwards is nothing */

@@ -8,6 +8,7 @@
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/pod/status_words.h"
+#include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"
@@ -241,6 +242,10 @@ int bind_status(struct bind *b, bool as_json, bool verbose, struct err *err)
 	struct status s = {.vessel_err = ERR_INIT};
 
 	if (podman_open(&b->podman, err) < 0 || gather(b, &s, err) < 0) {
+		json_free(s.vessel);
+		return -1;
+	}
+	if (!as_json && verbose && pager_begin(err) < 0) {
 		json_free(s.vessel);
 		return -1;
 	}

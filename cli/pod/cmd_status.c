@@ -9,6 +9,7 @@
 #include "cli/local/up.h"
 #include "cli/pod/bind.h"
 #include "cli/pod/status_words.h"
+#include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -260,6 +261,8 @@ static int status(const struct status_args *a, struct err *err)
 	bool answers = client_status(c, &vessel, &ready, &away) == 0;
 
 	if (!a->json) {
+		if (a->verbose && pager_begin(err) < 0)
+			return -1;
 		print_people(starter, answers ? vessel : NULL, &away, a->verbose);
 	} else {
 		cleanup_buf struct buf b = {0};

@@ -15,6 +15,7 @@
 #include "common/str.h"
 #include "common/utf8.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdint.h>
@@ -77,9 +78,40 @@ void render_escape(struct buf *out, const char *text, size_t len, size_t width)
 	}
 }
 
+/* The terminals behind a pager. */
+static int paged[STDERR_FILENO + 1] = {-1, -1, -1};
+
+/* What a descriptor shows, in the end. */
+static int screen_of(int fd)
+{
+	return fd >= 0 && fd <= STDERR_FILENO && paged[fd] >= 0 ? paged[fd] : fd;
+}
+
 bool render_is_terminal(int fd)
 {
-	return isatty(fd) == 1;
+	return isatty(screen_of(fd)) == 1;
+}
+
+int render_page(int fd, struct err *err)
+{
+	for (int out = STDOUT_FILENO; out <= STDERR_FILENO; out++) {
+		if (out == STDERR_FILENO && !render_is_terminal(out))
+			continue;
+		paged[out] = fcntl(out, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		if (paged[out] < 0 || dup2(fd, out) < 0)
+			return err_sys(err, "a descriptor of the pager");
+	}
+	return 0;
+}
+
+void render_unpage(void)
+{
+	for (int out = STDOUT_FILENO; out <= STDERR_FILENO; out++) {
+		if (paged[out] < 0)
+			continue;
+		(void)!dup2(paged[out], out);
+		fd_close(&paged[out]);
+	}
 }
 
 bool render_has_cursor(int fd)
@@ -270,14 +302,16 @@ static size_t terminal_columns(int fd)
 
 	if (!render_is_terminal(fd))
 		return 0;
-	return ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col : COLUMNS_UNKNOWN;
+	return ioctl(screen_of(fd), TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col
+								     : COLUMNS_UNKNOWN;
 }
 
 size_t render_rows(int fd)
 {
 	struct winsize w = {0};
 
-	return ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_row ? w.ws_row : ROWS_UNKNOWN;
+	return ioctl(screen_of(fd), TIOCGWINSZ, &w) == 0 && w.ws_row ? w.ws_row
+								     : ROWS_UNKNOWN;
 }
 
 /* The first character of a text that is not empty: its bytes, and columns of a terminal. */

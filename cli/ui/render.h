@@ -25,6 +25,10 @@ char *render_shown(const char *text);
 /* Is this stream a terminal that wants colours? NO_COLOR and TERM=dumb say no. */
 bool render_has_colour(int fd);
 bool render_is_terminal(int fd);
+/* stdout, and stderr where it is a terminal, go to this descriptor (a pager's), and are taken
+ * for the terminal that they were until render_unpage(). */
+MUST_CHECK int render_page(int fd, struct err *err);
+void render_unpage(void);
 /* A terminal on which what stands can be written over. */
 bool render_has_cursor(int fd);
 size_t render_rows(int fd);

@@ -58,6 +58,7 @@ lych_begin() {
 	mkfifo -m 0600 "$LYCH_TMP/never"
 	mkdir -m 0700 "$LYCH_TMP/home" "$LYCH_TMP/run" "$LYCH_TMP/home/.config" "$LYCH_TMP/home/.config/lychgate"
 	export HOME=$LYCH_TMP/home XDG_RUNTIME_DIR=$LYCH_TMP/run LYCHGATE_DATA=$LYCH_TMP/data
+	export PAGER=cat
 	unset XDG_DATA_HOME XDG_CONFIG_HOME
 	LYCH_CONFIG=$HOME/.config/lychgate/codex.yaml
 	[ -z "${LYCH_QUEUE:-}" ] || lych_config

@@ -253,4 +253,39 @@ pid=$!
 wait_until 30 "the last line, at once" grep -qx b out
 lych cancel "$id" >/dev/null 2>&1
 wait $pid; is "-f --tail ends with the job" "0 b" "$? $(xargs <out)"
+
+# --- the pager: the person's own, on a terminal only
+export TERM=xterm
+mkdir bin && printf '#!/bin/sh\necho "less $* $LESS"; exec cat\n' >bin/less && chmod +x bin/less
+PAGER="sed s/^/P:/" on 80 "$LYCH_BIN/lych" jobs --limit 2 >out
+is "its rows go through it" "3 3" "$(grep -vc '^<wrapped>' out) $(grep -c '^P:' out)"
+PAGER="tr a-z A-Z" on 40 "$LYCH_BIN/lych" show "$first" >out
+is "as wide as the terminal behind it" "0 1" "$(grep -c '^<wrapped>' out) $(grep -c '^RESULT.EXIT_CODE *0$' out)"
+for command in "jobs --json" "show $first --json" "why $first --json" "logs -f $first" "artifacts $first --json" status version; do
+	# shellcheck disable=SC2086
+	PAGER="sed s/^/P:/" on 80 "$LYCH_BIN/lych" $command >out
+	is "not of $command" 0 "$(grep -c '^P:' out)"
+done
+is "not in a pipe" 0 "$(PAGER="sed s/^/P:/" lych show "$first" | grep -c '^P:')"
+for none in "" cat; do
+	PAGER=$none PATH=$PWD/bin:$PATH on 80 "$LYCH_BIN/lych" jobs --limit 1 >out
+	is "PAGER='$none' is none" 2 "$(wc -l <out)"
+done
+TERM=dumb PAGER="sed s/^/P:/" on 80 "$LYCH_BIN/lych" jobs --limit 1 >out
+is "nor has a dumb terminal one" 0 "$(grep -c '^P:' out)"
+(unset PAGER LESS && PATH=$PWD/bin:$PATH on 80 "$LYCH_BIN/lych" jobs --limit 1 >out)
+is "less, as git has it" "less -FRX FRX" "$(head -n 1 out)"
+(unset PAGER && LESS=X PATH=$PWD/bin:$PATH on 80 "$LYCH_BIN/lych" jobs --limit 1 >out)
+is "or as the person has it" "less -FRX X" "$(head -n 1 out)"
+python=$(command -v python3)
+(unset PAGER && PATH=$PWD/none "$python" "$screen" 80 "$LYCH_BIN/lych" jobs --limit 1 >out)
+is "without less none" 2 "$(wc -l <out)"
+PAGER=no-such-pager "$screen" 80 "$LYCH_BIN/lych" jobs >out; is "one that is none" 4 $?
+is "it is told" 1 "$(grep -c "LYCH-STARTUP-010" out)"
+PAGER="true" "$screen" 80 "$LYCH_BIN/lych" show "$first" >out; is "one that is left at once" "0 0" "$? $(grep -c LYCH out)"
+PAGER="sed s/^/P:/" "$screen" 80 "$LYCH_BIN/lych" show 999999 >out; is "an error" 3 $?
+is "is not paged" 0 "$(grep -c '^P:' out)"
+run -- sh -c 'echo out; echo err >&2; printf "a\rb\033[2J"'
+PAGER="sed s/^/P:/" on 80 "$LYCH_BIN/lych" logs "$id" >out
+is "both streams of a job, without its escapes" "P:a P:b P:err P:out" "$(sort out | xargs)"
 echo "everyday: $count checks"
