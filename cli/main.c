@@ -142,7 +142,7 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return EXIT_USAGE;
 	}
-	if (str_eq(argv[1], "help") && argc > 2)
+	if (str_eq(argv[1], "help") && argc > 2 && !str_eq(argv[2], "help"))
 		return help(argc, argv);
 	if (str_eq(argv[1], "--help") || str_eq(argv[1], "-h") ||
 	    str_eq(argv[1], "help")) {

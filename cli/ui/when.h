@@ -20,7 +20,7 @@ extern const struct argp_child when_option[];
 bool when_parse(const char *rfc3339, usec_t *ret);
 
 /* "2026-11-28 11:47:09.123 +0100" or "... UTC" */
-#define WHEN_SIZE 48
+#define WHEN_SIZE 64
 void when_text(usec_t wall, char out[WHEN_SIZE]);
 /* The same of a time as the vessel writes it; any other text as it is, cut. */
 void when_text_of(const char *rfc3339, char out[WHEN_SIZE]);

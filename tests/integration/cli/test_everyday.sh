@@ -193,6 +193,7 @@ is "which of several is asked" 2 "$(lych run --e x >/dev/null 2>err; echo $?)"
 for command in jobs run "secret" sandbox; do
 	is "help $command" "$(lych "$command" --help)" "$(lych help "$command")"
 done
+is "help help" "$(lych --help)" "$(lych help help)"
 usage "help of none" "no command 'lgos'; did you mean 'lych logs'?" help lgos
 usage "help of two" "help: one command" help jobs run
 
