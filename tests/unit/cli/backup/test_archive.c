@@ -89,6 +89,7 @@ Test(archive, comes_back_with_its_seal)
 		ARCHIVE_PRIVATE,
 		"vessel/blobs/ab/" SHA,
 		"vessel/output/0/1.1/meta",
+		"vessel/output/0/1.1/order",
 		"vessel/output/0/1.10/stdout",
 		"vessel/output/0/10.0/stderr.sum",
 		"vessel/output/1/256.1/stdout",
