@@ -26,7 +26,7 @@
  * selftest.c, job.c (the order of the stages in the child), birth.c (the keeper until the
  * job runs), broker.c (the job's way to the tomb), guard*.c (the guard),
  * keeper.c + files.c + disk.c + room.c (what is on the disk, and who answers), meter.c + sample.c +
- * use*.c + tree.c + hidden.c + diag.c (memory and processes), end.c (the last look), notify*.c (the calls that the keeper answers), report.c (status and walls), serve.c
+ * use*.c + tree.c + hidden.c + sysvipc.c + diag.c (memory and processes), end.c (the last look), notify*.c (the calls that the keeper answers), report.c (status and walls), serve.c
  * (the spawner), serve_job.c (its jobs), pool.c (its warm sandboxes), prepared_rules.c (rules made in
  * advance), serve_walls.c (its namespaces).
  */

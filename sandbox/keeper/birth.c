@@ -320,14 +320,14 @@ static void note_stdio(struct keep *k, const int stdio[3])
 	k->notify.own_opens = k->spec->grade == GRADE_FLOOR && fds_bring_no_files(stdio);
 }
 
-/* What the supervision needs of its own; in full it stands in the job's network namespace. */
+/* What the supervision needs of its own; in full it stands in the job's namespaces. */
 static int watch_job(struct keep *k, struct err *err)
 {
 	if (tree_init(&k->tree, k->spec->grade, k->guard_pid, k->root.proc_fd, err) < 0)
 		return -1;
 	if (k->spec->grade == GRADE_FULL) {
 		k->diag_fd = diag_open(err);
-		if (k->diag_fd < 0)
+		if (k->diag_fd < 0 || sysvipc_check(k->root.proc_fd, err) < 0)
 			return -1;
 	}
 	if (use_init(&k->use, &k->tree, k->root.tmp_fd, k->root.shm_fd,

@@ -392,6 +392,8 @@ void hidden_map(struct hidden *h, const char *line, bool first)
 	    m.dev == h->tmp_dev[1])
 		return;
 	m.file = m.dev != h->shm_dev;
+	if (!m.file && hidden_map_is_sysv(line))
+		return;
 	m.zero = !m.file && hidden_map_is_zero(line);
 	map_add(h, &m, first);
 }

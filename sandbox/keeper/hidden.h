@@ -75,6 +75,8 @@ bool hidden_map_file(const char *line, uint64_t *dev, uint64_t *ino);
 /* Is it of an object that was made by a shared mapping without a file? As long as that, it can be had by no
  * descriptor. The device is to be the kernel's own. */
 bool hidden_map_is_zero(const char *line);
+/* Is it of a System V segment? Those are counted by their list: sysvipc.h. The device as above. */
+bool hidden_map_is_sysv(const char *line);
 /* Device, inode and range out of a line of maps; false: none of ours. */
 bool hidden_parse_map(const char *line, uint64_t *dev, uint64_t *ino, uint64_t *bytes);
 

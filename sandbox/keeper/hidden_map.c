@@ -44,14 +44,27 @@ bool hidden_map_file(const char *line, uint64_t *dev, uint64_t *ino)
 	return *ino != 0;
 }
 
-/* The name is a fixed one. A memfd's may be any, but for its beginning. */
-bool hidden_map_is_zero(const char *line)
+static const char *name_of(const char *line)
 {
 	for (int field = 0; field < 5; field++) { /* all before the name */
 		line += strcspn(line, " ");
 		line += strspn(line, " ");
 	}
-	return strcmp(line, "/dev/zero (deleted)") == 0;
+	return line;
+}
+
+/* The name is a fixed one. A memfd's may be any, but for its beginning. */
+bool hidden_map_is_zero(const char *line)
+{
+	return strcmp(name_of(line), "/dev/zero (deleted)") == 0;
+}
+
+/* By its beginning: its number is no inode's, and may be that of a memfd. */
+bool hidden_map_is_sysv(const char *line)
+{
+	static const char begins[] = "/SYSV";
+
+	return strncmp(name_of(line), begins, sizeof(begins) - 1) == 0;
 }
 
 bool hidden_parse_map(const char *line, uint64_t *dev, uint64_t *ino, uint64_t *bytes)

@@ -4,9 +4,9 @@
  * What a hostile process tree uses, through /proc.
  *
  * What counts as memory: anonymous pages, swap and page tables of every
- * process, shared anonymous memory, memfds (also those that nobody has mapped),
- * the private tmpfs mounts, and what the kernel keeps for the job: descriptors, sockets,
- * mappings, filters. Mapped files do not count: they are the page cache's.
+ * process, shared anonymous memory, memfds (also those that nobody has mapped), System V
+ * objects (sysvipc.c), the private tmpfs mounts, and what the kernel keeps for the job:
+ * descriptors, sockets, mappings, filters. Mapped files do not count: they are the page cache's.
  *
  * The cheap bound counts pages shared after fork() once for every process. Only
  * when it passes the limit are proportional sizes read (use_exact.c), which walk page tables,
@@ -261,9 +261,10 @@ static uint64_t beyond(uint64_t a, uint64_t b)
 
 uint64_t use_missing(const struct use *u)
 {
-	uint64_t known = max_of(u->now.object_bytes, u->largest_shmem) +
-			 tmpfs_bytes(u->tmp_fd) + tmpfs_bytes(u->shm_fd) +
-			 u->now.kernel_bytes;
+	uint64_t known =
+		max_of(u->now.object_bytes + u->ipc.shared_bytes, u->largest_shmem) +
+		tmpfs_bytes(u->tmp_fd) + tmpfs_bytes(u->shm_fd) + u->now.kernel_bytes +
+		u->ipc.kernel_bytes;
 	struct meminfo now;
 
 	if (meminfo_read(u->meminfo_fd, &now) < 0)
@@ -279,7 +280,8 @@ uint64_t use_missing_kernel(const struct use *u)
 
 	if (meminfo_read(u->meminfo_fd, &now) < 0)
 		return UINT64_MAX;
-	return beyond(beyond(now.kernel, u->base.kernel), u->now.kernel_bytes);
+	return beyond(beyond(now.kernel, u->base.kernel),
+		      u->now.kernel_bytes + u->ipc.kernel_bytes);
 }
 
 /* Memory that left the machine's since it was last looked for, or came to the kernel's, beyond what is known of
@@ -301,6 +303,7 @@ static void begin_round(struct use *u, const struct meminfo *now, uint64_t known
 	u->begun_kernel = now->kernel;
 	u->begun_tmpfs = tmpfs_bytes(u->tmp_fd) + tmpfs_bytes(u->shm_fd);
 	u->begun_shown = u->shmem;
+	u->begun_ipc = u->ipc.shared_bytes;
 	u->now = (struct use_found){0};
 	/* What went by and by is missed, too: only a thorough round starts anew. */
 	if (!thorough)
@@ -405,12 +408,15 @@ int use_look(struct use *u, uint64_t memory_limit, struct use_sum *ret, struct e
 {
 	struct use_sum sum = {.settled = true};
 	struct use_found f;
-	uint64_t bound, others;
+	uint64_t bound, others, ipc;
 
 	if (tree_scan(u->tree, err) < 0)
 		return -1;
 	bound = add_pages(u, &sum);
-	others = sum.memory_bytes + tmpfs_bytes(u->tmp_fd) + tmpfs_bytes(u->shm_fd);
+	if (u->tree->grade == GRADE_FULL && sysvipc_look(sum.processes, &u->ipc, err) < 0)
+		return -1;
+	ipc = u->ipc.shared_bytes + u->ipc.swapped_bytes + u->ipc.kernel_bytes;
+	others = sum.memory_bytes + tmpfs_bytes(u->tmp_fd) + tmpfs_bytes(u->shm_fd) + ipc;
 	f = found_so_far(u);
 	look_behind(u, memory_limit,
 		    others + bound + f.object_bytes + f.kernel_bytes + f.hidden_bytes,
@@ -418,7 +424,7 @@ int use_look(struct use *u, uint64_t memory_limit, struct use_sum *ret, struct e
 	f = found_so_far(u);
 	others += f.object_bytes + f.kernel_bytes + f.hidden_bytes;
 	sum.memory_bytes = others + bound;
-	sum.unowned_bytes = f.hidden_bytes + f.kernel_bytes;
+	sum.unowned_bytes = f.hidden_bytes + f.kernel_bytes + ipc;
 	sum.guessed_bytes = f.guessed_bytes;
 	sum.unlinked_bytes = f.unlinked_bytes;
 	sum.unreadable = f.unreadable;

@@ -14,6 +14,7 @@
 
 #include "sandbox/contract/meminfo.h"
 #include "sandbox/contract/shared_maps.h"
+#include "sandbox/contract/sysvipc.h"
 #include "sandbox/keeper/hidden.h"
 #include "sandbox/keeper/tree.h"
 
@@ -64,8 +65,9 @@ struct use {
 	usec_t round_began;
 	uint64_t largest_shmem; /* that one process has mapped: some of what is known */
 	uint64_t shmem; /* all of them together: some of it counted more than once */
+	struct sysvipc_sum ipc; /* full: of the job's own namespace */
 	/* When the round began: shared memory of the machine, the kernel's, of the job's tmpfs, and shmem. */
-	uint64_t begun_shmem, begun_kernel, begun_tmpfs, begun_shown;
+	uint64_t begun_shmem, begun_kernel, begun_tmpfs, begun_shown, begun_ipc;
 	uint64_t files_grown; /* the keeper: of the workspace's file system, by whoever */
 	/* exact sizes, where pages shared after fork() would be counted twice */
 	struct use_exact *exact;

@@ -68,7 +68,7 @@ static struct use_exact *begin(const struct use *u)
 
 /*
  * Proportional shared anonymous memory of one process: mappings of the kernel's
- * own tmpfs whose object was not already counted through a descriptor.
+ * own tmpfs whose object was not already counted through a descriptor, or as a System V segment.
  */
 static uint64_t sum_shmem(const struct use *u, FILE *f)
 {
@@ -84,7 +84,8 @@ static uint64_t sum_shmem(const struct use *u, FILE *f)
 		if (sscanf(line, "%*x-%*x %*s %*x %x:%x %" SCNu64, &major_nr, &minor_nr,
 			   &ino) == 3) {
 			counts = makedev(major_nr, minor_nr) == u->tree->shm_dev && ino &&
-				 !inode_set_has(&u->seen, u->tree->shm_dev, ino);
+				 !inode_set_has(&u->seen, u->tree->shm_dev, ino) &&
+				 !hidden_map_is_sysv(line);
 		} else if (counts && str_starts(line, "Pss:")) {
 			const char *p = line + 4;
 

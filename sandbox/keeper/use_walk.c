@@ -413,7 +413,8 @@ static void finish(struct use *u, struct use_walk *w)
 					 .shown = u->begun_shown};
 	struct shared_most most;
 	struct hidden_sum sum;
-	uint64_t guessed, known = u->base.shmem + u->begun_tmpfs + u->now.object_bytes;
+	uint64_t guessed, known = u->base.shmem + u->begun_tmpfs + u->begun_ipc +
+				  u->now.object_bytes;
 
 	for (size_t i = 0; i < w->n; i++)
 		u->now.forked += w->visit[i].forked;

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -261,6 +262,7 @@ const struct sc_clause sc_clauses[] = {
 	IF("mmap", SC_BOTH, SC_SUPERVISED, ANY(3, MAP_SHARED)),
 	IF("madvise", SC_BOTH, SC_SUPERVISED, IS(2, MADV_COLLAPSE_NR)),
 	IF("memfd_create", SC_BOTH, SC_EPERM, ANY(1, MFD_HUGETLB)),
+	IF("shmget", SC_BOTH, SC_EPERM, ANY(2, SHM_HUGETLB)),
 
 	IF("personality", SC_BOTH, SC_ALLOW, IS(0, 0)),
 	IF("personality", SC_BOTH, SC_ALLOW, IS(0, ALL_BITS)),
@@ -341,6 +343,9 @@ static const char *const allow[] = {
 static const char *const allow_in_full[] = {
 	"connect", "bind", "listen", "accept", "accept4", "mq_open", "mq_unlink",
 	"mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr",
+	/* System V objects; the meter counts them: sysvipc.c */
+	"shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semctl", "semtimedop",
+	"msgget", "msgsnd", "msgrcv", "msgctl",
 	/* Landlock does not judge what is watched; without the first two programs poll */
 	"inotify_init", "inotify_init1", "inotify_add_watch", NULL};
 
@@ -410,9 +415,6 @@ static const char *const deny[] = {
 	"#451" /* cachestat */, "#460" /* lsm_set_self_attr */,
 	"#459" /* lsm_get_self_attr */, "#461" /* lsm_list_modules */, "lookup_dcookie",
 	"vhangup",
-	/* shared by everything of an ipc namespace; POSIX shm and mqueues do */
-	"shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semctl", "semtimedop",
-	"msgget", "msgsnd", "msgrcv", "msgctl",
 	/* the machine */
 	"reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module",
 	"delete_module", "settimeofday", "clock_settime", "adjtimex", "clock_adjtime",

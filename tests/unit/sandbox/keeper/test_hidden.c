@@ -76,6 +76,39 @@ Test(remnants, hold_no_more_than_was_asked_for)
 }
 
 /* Of those that nobody was told of each may have so much; also of those that there is no room to list. */
+Test(remnants, are_none_of_a_system_v_segment)
+{
+	static const char
+		attached[] =
+			"10000-11000 rw-s 00000000 00:01 100   /SYSV00000000 (deleted)",
+		named_so[] =
+			"10000-11000 rw-s 00000000 00:01 100   /memfd:/SYSV0 (deleted)";
+	struct inode_set held = {0};
+	const struct hidden_missing missing = {0};
+	struct hidden *h = fresh();
+	struct hidden_sum sum;
+
+	cr_expect(hidden_map_is_sysv(attached));
+	cr_expect(hidden_map_is_sysv(
+		"10000-11000 rw-s 00000000 00:01 32769 /SYSV4c590001 (deleted)\n"));
+	cr_expect(!hidden_map_is_sysv(named_so),
+		  "a memfd has any name, but for its beginning");
+	cr_expect(!hidden_map_is_sysv("10000-11000 rw-p 00000000 00:00 0"));
+	/* It has the number of the memfd, which is seen with its size, and no part in it. */
+	hidden_begin(h);
+	hidden_note(h, KERNELS_OWN, 100, 64 * MIB, HIDDEN_MEMORY);
+	hidden_map(h, attached, true);
+	hidden_maps_end(h);
+	hidden_end(h, &held, &missing, &sum);
+	cr_expect_eq(sum.memory_bytes, 0u);
+	hidden_begin(h);
+	hidden_map(h, named_so, true);
+	hidden_maps_end(h);
+	hidden_end(h, &held, &missing, &sum);
+	cr_expect_eq(sum.memory_bytes, 64 * MIB - 4096);
+	hidden_free(h);
+}
+
 Test(remnants, are_counted_however_many_small_ones_there_are)
 {
 	const struct shared_most small = {MIB / 8, 0, MIB / 8};

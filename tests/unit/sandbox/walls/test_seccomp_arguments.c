@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -91,6 +92,24 @@ Test(sandbox_seccomp, sockets_by_family_whatever_the_high_bits)
 	cr_assert_eq(RUN(floor_, SYS_sendto, 3, 0, 0, 0, 0x1000, 0), E_PERM);
 	cr_assert_eq(RUN(floor_, SYS_sendto, 3, 0, 0, 0, HIGH, 0), E_PERM,
 		     "a pointer has 64 bits");
+}
+
+Test(sandbox_seccomp, system_v_objects_are_of_full_only)
+{
+	static const char *const calls[] = {"shmget", "shmat",	"shmctl", "shmdt",
+					    "semget", "semop",	"semctl", "semtimedop",
+					    "msgget", "msgsnd", "msgrcv", "msgctl"};
+
+	compile();
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		cr_assert_eq(RUN(floor_, sc_number(calls[i]), 0), E_PERM, "%s", calls[i]);
+		cr_assert_eq(RUN(full, sc_number(calls[i]), 0), ALLOW, "%s", calls[i]);
+		cr_assert_eq(RUN(none, sc_number(calls[i]), 0), ALLOW, "%s", calls[i]);
+	}
+	/* pages of the machine's own pool */
+	cr_assert_eq(RUN(full, SYS_shmget, 0, 1, HIGH | IPC_CREAT | SHM_HUGETLB), E_PERM);
+	cr_assert_eq(RUN(none, SYS_shmget, 7, 1, SHM_HUGETLB), E_PERM);
+	cr_assert_eq(RUN(full, SYS_shmget, 0, 1, IPC_CREAT | IPC_EXCL | 0600), ALLOW);
 }
 
 Test(sandbox_seccomp, clone_makes_no_namespace)
