@@ -26,8 +26,9 @@ int who;
 char block[BLOCK_BYTES];
 unsigned long made;
 
-static const struct object_kind *const parts[] = {
-	objects_of_sockets, objects_of_files, objects_of_descriptors, objects_of_memory};
+static const struct object_kind *const parts[] = {objects_of_sockets, objects_of_files,
+						  objects_of_descriptors,
+						  objects_of_memory, objects_of_sysv};
 
 void stuff(int fd)
 {

@@ -460,6 +460,7 @@ static const struct {
 	{"honest", act_honest},	      {"flood", act_flood},
 	{"million", act_million},     {"hide", act_hide},
 	{"burn", act_burn},	      {"sleep", act_sleep},
+	{"sysv", act_sysv},	      {"sysvshare", act_sysvshare},
 };
 
 int main(int argc, char **argv)

@@ -19,7 +19,8 @@ struct object_kind {
 	const char *most;  /* what the machine lost, where that is more than the limit */
 };
 extern const struct object_kind objects_of_sockets[], objects_of_files[],
-	objects_of_descriptors[], objects_of_memory[], objects_refused[];
+	objects_of_descriptors[], objects_of_memory[], objects_of_sysv[],
+	objects_refused[];
 
 extern int who; /* which process: for names of its own */
 extern char block[BLOCK_BYTES];

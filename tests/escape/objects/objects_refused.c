@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -63,21 +62,6 @@ static void make_rings(void)
 	char params[256] = {0};
 
 	count(syscall(SYS_io_uring_setup, 4096, params));
-}
-
-static void make_segments(void)
-{
-	count(syscall(SYS_shmget, IPC_PRIVATE, 1 << 20, IPC_CREAT | 0600));
-}
-
-static void make_semaphores(void)
-{
-	count(syscall(SYS_semget, IPC_PRIVATE, 1000, IPC_CREAT | 0600));
-}
-
-static void make_messages(void)
-{
-	count(syscall(SYS_msgget, IPC_PRIVATE, IPC_CREAT | 0600));
 }
 
 static void make_queues(void)
@@ -201,9 +185,6 @@ const struct object_kind objects_refused[] = {
 	{"tcp-keys", make_tcp_keys, "both", "`setsockopt`: EPERM", ""},
 	{"aio", make_aio, "both", "`io_setup`: EPERM", ""},
 	{"io-uring", make_rings, "both", "EPERM", ""},
-	{"sysv-segments", make_segments, "both", "EPERM", ""},
-	{"sysv-semaphores", make_semaphores, "both", "EPERM", ""},
-	{"sysv-messages", make_messages, "both", "EPERM", ""},
 	{"message-queues", make_queues, "both",
 	 "RLIMIT_MSGQUEUE 0 (`full`), EPERM (`floor`)", ""},
 	{"fanotify", make_fanotify, "both", "EPERM", ""},

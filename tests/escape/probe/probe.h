@@ -87,6 +87,19 @@ int attack_guard(void);
 int attack_keeper(void);
 int attack_meter(void);
 
+/* probe_sysv.c; rows of section_processes */
+int sysv_shm_foreign(void);
+int sysv_shm_attach(void);
+int sysv_shm_remove(void);
+int sysv_shm_new(void);
+int sysv_shm_huge(void);
+int sysv_shm_list(void);
+int sysv_ipc_bounds(void);
+int sysv_sem_foreign(void);
+int sysv_sem_remove(void);
+int sysv_msg_foreign(void);
+int sysv_msg_read(void);
+
 /* Outside. The scratch directory: the victims' place, "work" in it is the workspace. */
 const char *scratch_path(const char *name);
 /* argv[0] with this terminal as its own and as standard input; its exit code */

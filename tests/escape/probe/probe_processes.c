@@ -374,47 +374,8 @@ static int hide(void)
 	return answer_of(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 }
 
-/* ---- 58, 59: System V objects and keys ---- */
+/* ---- 58, 59: queues and keys; System V objects: probe_sysv.c ---- */
 
-static int shm_foreign(void)
-{
-	return answer_of(shmget((key_t)target_number("ipc_key"), 0, 0));
-}
-static int shm_attach(void)
-{
-	return answer_of((long)shmat((int)target_number("shm"), NULL, 0));
-}
-static int shm_remove(void)
-{
-	return answer_of(shmctl((int)target_number("shm"), IPC_RMID, NULL));
-}
-static int shm_new(void)
-{
-	return answer_of(
-		shmget((key_t)target_number("ipc_key") + 1, 4096, IPC_CREAT | 0600));
-}
-static int sem_foreign(void)
-{
-	return answer_of(semget((key_t)target_number("ipc_key"), 0, 0));
-}
-static int sem_remove(void)
-{
-	return answer_of(semctl((int)target_number("sem"), 0, IPC_RMID));
-}
-static int msg_foreign(void)
-{
-	return answer_of(msgget((key_t)target_number("ipc_key"), 0));
-}
-static int msg_read(void)
-{
-	struct {
-		long type;
-		char text[64];
-	} m;
-
-	return answer_of(
-		msgrcv((int)target_number("msg"), &m, sizeof(m.text), 0, IPC_NOWAIT));
-}
 static int posix_queue(void)
 {
 	long fd = syscall(SYS_mq_open, target("unique"), O_RDWR | O_CREAT | O_CLOEXEC,
@@ -513,14 +474,23 @@ static const struct probe probes[] = {
 	ELSEWHERE("57k", "core dumps with a hard limit of 0 and a handler",
 	 "exit 78, SANDBOX-007", "tests/escape/leaks.sh", "a core handler"),
 	{"57g", "hide from the supervision (not dumpable)", hide, DENIED},
-	{"58", "shmget of a foreign key", shm_foreign, DENIED},
-	{"58b", "shmat of a foreign segment", shm_attach, DENIED},
-	{"58c", "IPC_RMID of a foreign segment", shm_remove, DENIED},
-	{"58d", "a new segment", shm_new, DENIED},
-	{"58e", "semget of a foreign key", sem_foreign, DENIED},
-	{"58f", "IPC_RMID of foreign semaphores", sem_remove, DENIED},
-	{"58g", "msgget of a foreign key", msg_foreign, DENIED},
-	{"58h", "msgrcv from a foreign queue", msg_read, DENIED},
+	{"58", "shmget of a foreign key", sysv_shm_foreign, {ENOENT}, {EPERM}},
+	{"58b", "shmat of a foreign segment", sysv_shm_attach, {EINVAL}, {EPERM}},
+	{"58c", "IPC_RMID of a foreign segment", sysv_shm_remove, {EINVAL}, {EPERM}},
+	{"58j", "list the segments of all", sysv_shm_list, {HELD}, {HELD}},
+	{"58d", "a new segment with a key of the host", sysv_shm_new, {ALLOWED}, {EPERM},
+	 "full: in its own ipc namespace"},
+	{"58k", "a segment of huge pages", sysv_shm_huge, DENIED},
+	{"58l", "the bounds of the namespace: shmmax, shmall, sem, msgmni", sysv_ipc_bounds, {EACCES},
+	 {EACCES}},
+	{"58e", "semget of a foreign key", sysv_sem_foreign, {ENOENT}, {EPERM}},
+	{"58f", "IPC_RMID of foreign semaphores", sysv_sem_remove, {EINVAL}, {EPERM}},
+	{"58g", "msgget of a foreign key", sysv_msg_foreign, {ENOENT}, {EPERM}},
+	{"58h", "msgrcv from a foreign queue", sysv_msg_read, {EINVAL}, {EPERM}},
+	ELSEWHERE("58m", "the same key in two jobs at once; objects left behind",
+		  "full: each has its own, gone with the job", "tests/escape/sysvipc.sh", "left behind"),
+	ELSEWHERE("58n", "memory in segments, semaphores, undo lists, messages of no process",
+		  "ended: oom (full only)", LIFECYCLE, "segments semaphores undo messages"),
 	{"58i", "a POSIX message queue", posix_queue, {EMFILE}, {EPERM}},
 	{"59", "keyctl: the session keyring", keyring_id, DENIED},
 	{"59b", "keyctl: read an inherited key", key_read, DENIED},

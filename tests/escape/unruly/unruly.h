@@ -22,4 +22,8 @@ int act_nested(const char *arg);
 int act_buffers(const char *arg);
 int act_honest(const char *arg);
 
+/* unruly_sysv.c */
+int act_sysv(const char *arg);
+int act_sysvshare(const char *arg);
+
 #endif

@@ -150,6 +150,11 @@ done
 run full oom files /tmp --memory 64M --tmp 2G
 run full oom files /dev/shm --memory 64M --tmp 2G
 run full exited shmfile /dev/shm --memory 250M --tmp 256M
+# Of no process, and of the kernel's.
+for act in segments semaphores undo messages; do
+	run full oom sysv $act --memory 64M
+done
+run full exited sysvshare - --memory 180M
 
 # A grandchild that holds stdout open delays nothing, and nothing of it stays.
 for grade in full floor; do
