@@ -69,4 +69,5 @@ const char *const paths_proc_floor[] = {
 };
 
 const char *const paths_dev_plain[] = {"/dev/null", "/dev/zero", "/dev/full", NULL};
+const char *const paths_dev_terminal[] = {"/dev/tty", NULL};
 const char *const paths_dev_random[] = {"/dev/random", "/dev/urandom", NULL};

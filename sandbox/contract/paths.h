@@ -13,6 +13,8 @@
 /* In grade full: an empty file and an empty directory, for what is covered below /proc. */
 #define PATH_NOTHING "/dev/.nothing"
 #define PATH_NOTHING_DIR "/dev/.nothing.d"
+/* In grade full: the terminals that the job makes. */
+#define PATH_PTS "/dev/pts"
 
 extern const char *const paths_system[]; /* read and execute */
 extern const char
@@ -20,6 +22,8 @@ extern const char
 extern const char *const paths_etc_floor[];  /* floor only: full has its own of these */
 extern const char *const paths_proc_floor[]; /* floor only: single nodes */
 extern const char *const paths_dev_plain[];
+extern const char
+	*const paths_dev_terminal[]; /* full only: of the caller's session itself */
 extern const char *const paths_dev_random[];
 
 #endif

@@ -219,7 +219,7 @@ MUST_CHECK int root_build(const struct sbx_spec *spec, struct sbx_root *ret,
 /* The spawner, in a mount namespace of its own: makes it the root that all sandboxes with
  * this host name and no grants have in common, and enters it. */
 MUST_CHECK int root_template(const struct sbx_spec *spec, struct err *err);
-/* A keeper in a copy of the template: adds its own /proc, /tmp and /dev/shm. */
+/* A keeper in a copy of the template: adds its own /proc, /dev/pts, /tmp and /dev/shm. */
 MUST_CHECK int root_from_template(const struct sbx_spec *spec, struct sbx_root *ret,
 				  struct err *err);
 /* procmask.c: in the job, behind that root, while it has its capabilities. */

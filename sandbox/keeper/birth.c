@@ -314,10 +314,13 @@ static int let_loose(int null_fd, struct err *err)
 	return chdir("/") < 0 ? err_sys(err, "chdir /") : 0;
 }
 
-/* Only floor's metadata calls ask for it. */
+/* Only floor's metadata calls ask for the first, only full's terminals for the second. */
 static void note_stdio(struct keep *k, const int stdio[3])
 {
-	k->notify.own_opens = k->spec->grade == GRADE_FLOOR && fds_bring_no_files(stdio);
+	if (k->spec->grade == GRADE_FLOOR)
+		k->notify.own_opens = fds_bring_no_files(stdio);
+	else
+		notify_note_terminals(&k->notify, stdio);
 }
 
 /* What the supervision needs of its own; in full it stands in the job's namespaces. */

@@ -42,6 +42,8 @@ void grants_collect(struct grants_table *t, const struct sbx_spec *spec)
 	add_list(t, paths_dev_plain, GRANT_READ | GRANT_WRITE);
 	add_list(t, paths_dev_random, GRANT_READ | GRANT_WRITE);
 	if (full) {
+		add_list(t, paths_dev_terminal, GRANT_READ | GRANT_WRITE);
+		add(t, PATH_PTS, GRANT_READ | GRANT_WRITE | GRANT_LIST);
 		add(t, "/etc", ro);
 		add(t, "/proc", ro);
 		add(t, "/tmp", all);
@@ -106,6 +108,13 @@ static bool may_be_granted(const char *path)
 	       path_check_relative(path + 1, strlen(path + 1), NULL) == 0;
 }
 
+/* Of the person who started it: they are not shown in floor, and full has its own. */
+static bool is_terminal(const char *path)
+{
+	return str_eq(path, "/dev/ptmx") || str_eq(path, "/dev/tty") ||
+	       notify_path_is_below(path, PATH_PTS);
+}
+
 void grants_option(const struct grants_table *t, const char *real, unsigned right,
 		   char *out, size_t size)
 {
@@ -114,6 +123,10 @@ void grants_option(const struct grants_table *t, const char *real, unsigned righ
 						   : "--ro";
 
 	out[0] = '\0';
+	if (t->grade == GRADE_FLOOR && is_terminal(real)) {
+		(void)snprintf(out, size, "--grade full");
+		return;
+	}
 	if (t->workspace && notify_path_is_below(real, t->workspace)) {
 		if (right != GRANT_WRITE)
 			return;

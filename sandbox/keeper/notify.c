@@ -234,6 +234,11 @@ static int judge(struct notify *n, const struct seccomp_notif *req)
 		if (sc_judge(n->where, &req->data) == SC_SUPERVISED)
 			return notify_map(n, req);
 		break;
+	case __NR_ioctl:
+		if ((uint32_t)req->data.args[1] == TIOCSCTTY &&
+		    sc_judge(n->where, &req->data) == SC_SUPERVISED)
+			return notify_take_terminal(n, req);
+		break;
 	case __NR_seccomp:
 		if (sc_judge(n->where, &req->data) == SC_SUPERVISED)
 			return notify_filter(n);

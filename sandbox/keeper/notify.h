@@ -21,7 +21,7 @@
  *
  * Files: notify.c (the listener), notify_mem.c (the job's memory and descriptors),
  * notify_path.c (from a path to a judged descriptor), notify_meta.c (metadata),
- * notify_cpu.c (affinity), notify_net.c (interfaces), notify_deny.c (what was refused;
+ * notify_cpu.c (affinity), notify_ioctl.c (interfaces, terminals), notify_deny.c (what was refused;
  * denials.c keeps it), notify_explain.c (--explain:
  * what will be; there the kernel goes on, since it is the kernel that decides).
  *
@@ -58,6 +58,7 @@ struct notify {
 	bool over; /* it has hung up: nobody is left who could ask */
 	enum sbx_grade grade;
 	bool own_opens; /* no stdio of the job is a file, or could bring one (floor) */
+	bool own_terminals; /* no stdio is a terminal that it could take, or could bring one (full) */
 	pid_t guard, meter; /* of this job: nobody that it may touch */
 	int proc_fd;	    /* borrowed: the /proc that shows the job's processes */
 	int own_fds;	    /* our own /proc/self/fd; -1: not needed so far */
@@ -179,7 +180,10 @@ int notify_map(struct notify *n, const struct seccomp_notif *req);
 int notify_join(struct notify *n, const struct seccomp_notif *req);
 /* notify_cpu.c */
 int notify_affinity(const struct notify *n, const struct seccomp_notif *req);
-/* notify_net.c: an ioctl about network interfaces. NOTIFY_OUTSIDE: none that only asks. */
+/* notify_ioctl.c. Before the job can ask, and as long as the terminal of whoever started us is ours too. */
+void notify_note_terminals(struct notify *n, const int stdio[3]);
+int notify_take_terminal(struct notify *n, const struct seccomp_notif *req);
+/* notify_ioctl.c: an ioctl about network interfaces. NOTIFY_OUTSIDE: none that only asks. */
 int notify_interfaces(struct notify *n, const struct seccomp_notif *req);
 
 /* notify_deny.c. Was it asked by the command, or still by our own stages? Asking first

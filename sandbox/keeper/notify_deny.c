@@ -12,6 +12,7 @@
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -149,13 +150,25 @@ static unsigned describe(const struct seccomp_notif *req, char *out, size_t size
 	return SPAWN_ACT_CALL;
 }
 
-/* The option under which a socket of this family can be had. */
-static const char *socket_option(const struct notify *n, const struct seccomp_notif *req)
+/* What needs an ipc namespace or a devpts of the job's own. */
+static bool is_of_full(const struct notify *n, const struct seccomp_notif *req)
+{
+	struct seccomp_data d = req->data;
+
+	return n->where == SC_FLOOR &&
+	       (d.nr == __NR_shmget || d.nr == __NR_semget || d.nr == __NR_msgget ||
+		(d.nr == __NR_ioctl && (uint32_t)d.args[1] == TIOCSCTTY));
+}
+
+/* The option under which the call is allowed. */
+static const char *call_option(const struct notify *n, const struct seccomp_notif *req)
 {
 	unsigned family = (unsigned)req->data.args[0], type = (unsigned)req->data.args[1];
 	bool inet = family == AF_INET || family == AF_INET6;
 	bool plain = (type & 0xf) == SOCK_STREAM || (type & 0xf) == SOCK_DGRAM;
 
+	if (is_of_full(n, req))
+		return "--grade full";
 	if (req->data.nr != __NR_socket || !plain)
 		return "";
 	if (n->where == SC_FLOOR && (inet || family == AF_UNIX))
@@ -170,5 +183,5 @@ void notify_record_call(struct notify *n, const struct seccomp_notif *req)
 
 	if (!has_address(req->data.nr) || notify_still_waits(n, req))
 		notify_record(n, req, SPAWN_WALL_SECCOMP, act, EPERM, object,
-			      socket_option(n, req));
+			      call_option(n, req));
 }

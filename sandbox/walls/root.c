@@ -56,6 +56,7 @@
 #include <unistd.h>
 
 #define NO_DOMAIN "(none)" /* as the kernel has it without one */
+#define PTS_MAX "64"
 
 /* ---- the workspace -------------------------------------------------------- */
 
@@ -248,18 +249,20 @@ static int build_etc(int root_fd, const struct sbx_spec *spec, struct err *err)
 static int build_dev(int root_fd, struct err *err)
 {
 	static const char *const links[][2] = {
-		{"/proc/self/fd", "dev/fd"},
-		{"/proc/self/fd/0", "dev/stdin"},
-		{"/proc/self/fd/1", "dev/stdout"},
-		{"/proc/self/fd/2", "dev/stderr"},
+		{"/proc/self/fd", "dev/fd"},	   {"/proc/self/fd/0", "dev/stdin"},
+		{"/proc/self/fd/1", "dev/stdout"}, {"/proc/self/fd/2", "dev/stderr"},
+		{"pts/ptmx", "dev/ptmx"},
 	};
 
 	/* No MOUNT_ATTR_NODEV here: these are the nodes themselves. */
 	if (mount_make_dir(root_fd, "dev", 0755, err) < 0 ||
 	    mount_make_dir(root_fd, "dev/shm", 0755, err) < 0 ||
+	    mount_make_dir(root_fd, &PATH_PTS[1], 0755, err) < 0 ||
 	    mount_make_file(root_fd, &PATH_NOTHING[1], "", err) < 0 ||
 	    mount_make_dir(root_fd, &PATH_NOTHING_DIR[1], 0555, err) < 0 ||
 	    show_list(root_fd, paths_dev_plain, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+		      err) < 0 ||
+	    show_list(root_fd, paths_dev_terminal, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
 		      err) < 0 ||
 	    show_list(root_fd, paths_dev_random, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
 		      err) < 0)
@@ -412,14 +415,28 @@ static int fill_common(const struct sbx_spec *spec, bool workspace, int root_fd,
 	return workspace ? mount_make_dir(root_fd, &PATH_WORK[1], 0755, err) : 0;
 }
 
+/* Terminals of the job's own: each mount of a devpts is one, and none shows another's. They are the job's, as
+ * all that is in its user namespace; the group of a host's terminals does not exist there. A pair is some 50 KiB
+ * of the kernel's, which nothing counts. */
+static int place_pts(int root_fd, struct err *err)
+{
+	static const char *const opts[] = {"ptmxmode", "0666",	"mode", "0600",
+					   "max",      PTS_MAX, NULL};
+	cleanup_close int fd =
+		mount_fresh("devpts", opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+
+	return fd < 0 ? -1 : mount_place(fd, root_fd, &PATH_PTS[1], err);
+}
+
 /* What every sandbox has for itself: the /proc of its pid namespace (one view for the
- * job, one attached nowhere for the supervision), /tmp and /dev/shm. */
+ * job, one attached nowhere for the supervision), its terminals, /tmp and /dev/shm. */
 static int fill_private(const struct sbx_spec *spec, int root_fd, struct sbx_root *ret,
 			struct err *err)
 {
 	cleanup_close int proc = mount_fresh_proc("4", err);
 
-	if (proc < 0 || mount_place(proc, root_fd, "proc", err) < 0)
+	if (proc < 0 || mount_place(proc, root_fd, "proc", err) < 0 ||
+	    place_pts(root_fd, err) < 0)
 		return -1;
 	ret->proc_fd = mount_fresh_proc("0", err);
 	if (ret->proc_fd < 0 ||

@@ -91,7 +91,7 @@
  *
  * Interfaces (0x89): a stdio may be a socket that was made outside, and answers for the
  * network where it was made, whatever its family. In full the keeper answers, for the job's
- * own: notify_net.c. What concerns the socket alone goes on.
+ * own: notify_ioctl.c. What concerns the socket alone goes on.
  */
 #define FS_GETBSZ 0x2
 #define FS_GETFLAGS 0x80086601u
@@ -171,11 +171,12 @@ const struct sc_clause sc_clauses[] = {
 	IF("sendto", SC_FLOOR, SC_ALLOW, SC_NULL(4)),
 
 	NO_IOCTL(TIOC_STI), NO_IOCTL(TIOC_LINUX), NO_IOCTL(TIOC_CONS),
-	NO_IOCTL(TIOC_SCTTY), NO_IOCTL(TIOC_SETD), IOCTL(SC_BOTH, FS_GETBSZ),
-	IOCTL(SC_BOTH, FS_GETFLAGS), IOCTL(SC_BOTH, FS_FIEMAP),
-	IOCTL(SC_BOTH, FS_GETVERSION), IOCTL(SC_BOTH, FS_FSGETXATTR),
-	IOCTL(SC_BOTH, FS_CLONE), IOCTL(SC_BOTH, FS_CLONE_RANGE),
-	IOCTL(SC_BOTH, FS_DEDUPE_RANGE),
+	/* of the job's own terminals only: notify_ioctl.c */
+	IF("ioctl", SC_FULL, SC_SUPERVISED, IS(1, TIOC_SCTTY)), NO_IOCTL(TIOC_SCTTY),
+	NO_IOCTL(TIOC_SETD), IOCTL(SC_BOTH, FS_GETBSZ), IOCTL(SC_BOTH, FS_GETFLAGS),
+	IOCTL(SC_BOTH, FS_FIEMAP), IOCTL(SC_BOTH, FS_GETVERSION),
+	IOCTL(SC_BOTH, FS_FSGETXATTR), IOCTL(SC_BOTH, FS_CLONE),
+	IOCTL(SC_BOTH, FS_CLONE_RANGE), IOCTL(SC_BOTH, FS_DEDUPE_RANGE),
 	/* our own look at the listener that this filter gave; a job has none */
 	IOCTL(SC_BOTH, NOTIF_ID_VALID), IOCTL(SC_FULL, FS_SETFLAGS),
 	IOCTL(SC_FULL, FS_FSSETXATTR), IOCTL(SC_FULL, SOCK_SETOWN),

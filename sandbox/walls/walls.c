@@ -38,6 +38,8 @@
 	 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |                       \
 	 SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
+#define NODE (LL_FS_READ_FILE | LL_FS_WRITE_FILE)
+
 static int drop_bounding(struct err *err)
 {
 	for (int c = 0;; c++) {
@@ -145,7 +147,10 @@ static int rules_full(struct landlock_set *set, struct err *err)
 	    landlock_allow_path(set, "/etc", LL_FS_RO, err) < 0 ||
 	    landlock_allow_path(set, "/proc", LL_FS_RO, err) < 0 ||
 	    landlock_allow_path(set, "/tmp", LL_FS_RW | LL_FS_EXECUTE, err) < 0 ||
-	    landlock_allow_path(set, "/dev/shm", LL_FS_RW | LL_FS_EXECUTE, err) < 0)
+	    landlock_allow_path(set, "/dev/shm", LL_FS_RW | LL_FS_EXECUTE, err) < 0 ||
+	    landlock_allow_path(set, PATH_PTS, LL_FS_READ_DIR | NODE | LL_FS_IOCTL_DEV,
+				err) < 0 ||
+	    allow_list(set, paths_dev_terminal, NODE | LL_FS_IOCTL_DEV, err) < 0)
 		return -1;
 	return 0;
 }
@@ -164,14 +169,13 @@ int walls_landlock_system(enum sbx_grade grade, enum sbx_net net,
 {
 	bool full = grade == GRADE_FULL;
 	bool no_ports = !full || net == NET_NONE;
-	const uint64_t node = LL_FS_READ_FILE | LL_FS_WRITE_FILE;
 
 	if (landlock_begin(ret, no_ports, true, true, true, err) < 0)
 		return -1;
 	if (allow_system(ret, err) == 0 &&
 	    (full ? rules_full(ret, err) : rules_floor(ret, err)) == 0 &&
-	    allow_list(ret, paths_dev_plain, node | LL_FS_IOCTL_DEV, err) == 0 &&
-	    allow_list(ret, paths_dev_random, node, err) == 0)
+	    allow_list(ret, paths_dev_plain, NODE | LL_FS_IOCTL_DEV, err) == 0 &&
+	    allow_list(ret, paths_dev_random, NODE, err) == 0)
 		return 0;
 	landlock_done(ret);
 	return -1;

@@ -274,6 +274,23 @@ static void make_sent_folios(void)
 	make_folios(true);
 }
 
+/* Each with something to read on both sides. */
+static void make_terminals(void)
+{
+	for (;;) {
+		int fd = posix_openpt(O_RDWR | O_NOCTTY);
+		int other = fd < 0 || unlockpt(fd) < 0
+				    ? -1
+				    : open(ptsname(fd), O_RDWR | O_NOCTTY);
+
+		if (other < 0)
+			return;
+		stuff(fd);
+		stuff(other);
+		made++;
+	}
+}
+
 const struct object_kind objects_of_descriptors[] = {
 	{"eventfds", make_eventfds, "both", "descriptors, 1 KiB each", ""},
 	{"pidfds", make_pidfds, "full", "descriptors, 1 KiB each", ""},
@@ -307,5 +324,7 @@ const struct object_kind objects_of_descriptors[] = {
 	 "descriptors, 512 bytes each and 1.5 KiB for each file", ""},
 	{"mapped-files", make_mapped_files, "both",
 	 "512 bytes a mapping and 1.5 KiB for each file", ""},
+	{"terminals", make_terminals, "full", "the mount's own bound (64), 50 KiB each",
+	 ""},
 	{0},
 };

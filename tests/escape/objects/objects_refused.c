@@ -112,11 +112,6 @@ static void make_leases(void)
 	count(fcntl(fd, F_SETLEASE, F_RDLCK));
 }
 
-static void make_terminals(void)
-{
-	count(open("/dev/ptmx", O_RDWR | O_NOCTTY));
-}
-
 static void make_huge_pages(void)
 {
 	int fd = (int)memfd_create("x", MFD_HUGETLB);
@@ -194,7 +189,6 @@ const struct object_kind objects_refused[] = {
 	{"namespaces", make_namespaces, "both", "EPERM", ""},
 	{"secret-memory", make_secrets, "both", "`memfd_secret`: refused", ""},
 	{"leases", make_leases, "both", "EPERM", ""},
-	{"terminals", make_terminals, "both", "no `/dev/ptmx`", ""},
 	{"huge-pages", make_huge_pages, "both", "`MFD_HUGETLB`, `MAP_HUGETLB`: EPERM",
 	 ""},
 	{"routes", make_routes, "both",

@@ -62,8 +62,6 @@ static int devices(void)
 					    "/dev/vhost-vsock",
 					    "/dev/net/tun",
 					    "/dev/uinput",
-					    "/dev/ptmx",
-					    "/dev/pts/ptmx",
 					    "/dev/loop-control",
 					    "/dev/snapshot",
 					    "/dev/vda",
@@ -462,7 +460,7 @@ static int write_far(void)
 static const struct probe probes[] = {
 	{"19", "mknod of a character device", char_device, {EPERM}, {EPERM}},
 	{"19b", "mknod of a block device", block_device, {EPERM}, {EPERM}},
-	{"20", "kvm, fuse, mem, kmsg, vsock, tun, ptmx, disks", devices, {ENOENT},
+	{"20", "kvm, fuse, mem, kmsg, vsock, tun, disks", devices, {ENOENT},
 	 {EACCES, ENOENT}, "EACCES where the host has one of them"},
 	{"20b", "/proc/kcore", kcore, {ENOENT, EACCES}, {ENOENT, EACCES}},
 	{"21", "core_pattern, sysrq-trigger and others for write", kernel_files, {EACCES},

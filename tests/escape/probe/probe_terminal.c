@@ -74,6 +74,27 @@ static int steal_terminal_output(void)
 	return allowed_or_errno(ioctl(0, TCFLSH, TCOFLUSH));
 }
 
+static int reopened(void)
+{
+	return read_outside("/proc/self/fd/0");
+}
+static int own_terminal(void)
+{
+	return allowed_or_errno(posix_openpt(O_RDWR | O_NOCTTY));
+}
+static int own_typed_at(void)
+{
+	static const unsigned long requests[] = {TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD};
+	int fd = posix_openpt(O_RDWR | O_NOCTTY), n = 3;
+
+	if (fd < 0)
+		return in_floor() ? NOT_HERE : errno;
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+		if (ioctl(fd, requests[i], &n) >= 0 || errno != EPERM)
+			return GOT_THROUGH;
+	return HELD;
+}
+
 static int inherited_fds(void)
 {
 	for (int fd = 3; fd < FDS_MAX; fd++)
@@ -188,12 +209,21 @@ static const struct probe probes[] = {
 	{"80e", "TIOCSETD", line_discipline, DENIED},
 	{"80f", "KDSETMODE", console_mode, DENIED},
 	{"80g", "KDSKBMODE", keyboard_mode, DENIED},
-	{"80h", "/dev/tty", dev_tty, {ENOENT}, {EACCES, ENXIO}},
+	{"80h", "/dev/tty", dev_tty, {ENXIO, ENOENT}, {EACCES, ENXIO}},
 	{"80i", "the caller's terminal by its name", other_terminals, {ENOENT}, {EACCES}},
 	{"80j", "the other end of the terminal", peer_of_terminal, {EIO, ENOTTY},
 	 {EIO, ENOTTY}},
 	{"80k", "flush a terminal given as stdin", steal_terminal_output, {ALLOWED},
 	 {ALLOWED}, "a terminal handed over is the job's to set: give it a pipe instead"},
+	{"80l", "the caller's terminal through /proc/self/fd/0", reopened, {EACCES}, {EACCES}},
+	{"80m", "make a terminal", own_terminal, {ALLOWED}, {EACCES, ENOENT},
+	 "full: in a devpts of its own"},
+	{"80n", "TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD on a terminal of its own", own_typed_at, {HELD},
+	 {NOT_HERE}},
+	ELSEWHERE("80o", "TIOCSCTTY where stdin is nobody's controlling terminal", "EPERM",
+		  "tests/escape/terminals.sh", "nobody's"),
+	ELSEWHERE("80p", "a hundred terminals; those of another job and of the host",
+		  "full: 64, none of the others", "tests/escape/terminals.sh", "another job"),
 	{"67", "tcsetpgrp on the caller's terminal", foreground, {ENOTTY}, {ENOTTY}},
 	{"81", "descriptors above 2", inherited_fds, {HELD}, {HELD}},
 	{"82", "secrets, LD_*, BASH_ENV, PYTHONPATH, GIT_*, functions, duplicates",

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the keeper.
- * What a job asks of network interfaces by ioctl, in full. The kernel answers for the network
- * namespace in which the socket was made, and any socket will do: a stdio that came from
- * outside would tell the host's interfaces, addresses and MACs. So the keeper asks in the
- * job's place, on a socket of its own, which is in the job's network namespace. Only what
- * asks: to set anything takes a capability that no job has.
+ * Requests by ioctl that the keeper decides, in full.
+ *
+ * Network interfaces: the kernel answers for the network namespace in which the socket was made, and
+ * any socket will do: a stdio that came from outside would tell the host's interfaces, addresses and
+ * MACs. So the keeper asks in the job's place, on a socket of its own, which is in the job's network
+ * namespace. Only what asks: to set anything takes a capability that no job has.
+ *
+ * TIOCSCTTY: a terminal as the controlling one of a session of the job. forkpty(3) asks for it, of a
+ * terminal of the job's own devpts. Of another one a job can hold no descriptor but a stdio that
+ * is a terminal of the caller, or one that came through a stdio that is a socket. The kernel gives
+ * nobody a terminal that is a session's already, whatever the job is; so a stdio that is the
+ * controlling terminal of whoever started us (a person's shell, most likely) is out of its reach.
+ * One that is nobody's would be given: with such a stdio every call is refused. Which
+ * descriptor a call names is not asked, since it may be another by the time that the kernel looks.
  */
 #include "sandbox/keeper/notify.h"
 
@@ -98,4 +107,35 @@ int notify_interfaces(struct notify *n, const struct seccomp_notif *req)
 	if (sock < 0)
 		return -errno;
 	return request == SIOCGIFCONF ? list_all(n, req, sock) : ask_one(n, req, sock);
+}
+
+/* ---- terminals ------------------------------------------------------------------------ */
+
+static bool is_out_of_reach(int fd)
+{
+	struct stat st;
+	pid_t session;
+
+	if (fstat(fd, &st) < 0 || S_ISSOCK(st.st_mode))
+		return false;
+	if (!S_ISCHR(st.st_mode) || !isatty(fd))
+		return true;
+	/* Only told of the controlling terminal of the asking process. */
+	return ioctl(fd, TIOCGSID, &session) == 0;
+}
+
+void notify_note_terminals(struct notify *n, const int stdio[3])
+{
+	n->own_terminals = true;
+	for (int i = 0; i < 3; i++)
+		if (!is_out_of_reach(stdio[i]))
+			n->own_terminals = false;
+}
+
+int notify_take_terminal(struct notify *n, const struct seccomp_notif *req)
+{
+	if (n->own_terminals)
+		return NOTIFY_GO_ON;
+	notify_record_call(n, req);
+	return -EPERM;
 }
