@@ -2,7 +2,8 @@
 /*
  * Runs in any process.
  * The rows of hazard.h, by who would obey the file. A new row needs a reason that a person
- * understands: it is shown to them. `make docs` afterwards.
+ * understands: it is shown to them; and a source, beside it: where the program's own pages say that
+ * it reads the file by itself. `make docs` afterwards.
  */
 #include "common/text/hazard.h"
 
@@ -66,6 +67,11 @@ const struct hazard hazard_table[] = {
 	STEM("lefthook-local", "git hook"),
 	STEM(".lefthook-local", "git hook"),
 	FILE_(".overcommit.yml", "git hook"),
+	/* prek: prek.j178.dev/configuration, "Choose a config file" */
+	FILE_("prek.toml", "git hook"),
+	/* hk: docs.rs/crate/hk, "Project Setup" */
+	FILE_("hk.pkl", "git hook"),
+	FILE_("hk.toml", "git hook"),
 	FILE_("captainhook.json", "git hook"),
 	DIR(".hg", "mercurial metadata"),
 	FILE_(".hgrc", "mercurial hook"),
@@ -106,6 +112,28 @@ const struct hazard hazard_table[] = {
 	DIR(".copilot", "agent setting or hook"),
 	DIR(".aiassistant", "agent setting or hook"),
 	DIR(".openhands", "agent setting or hook"),
+	/* pi: extensions, github.com/badlogic/pi-mono, packages/coding-agent/docs/extensions.md */
+	DIR(".pi", "agent setting or hook"),
+	/* Grok: hooks, servers; it also reads those of others: docs.x.ai/build/features/hooks */
+	DIR(".grok", "agent setting or hook"),
+	/* Vibe: servers: docs.mistral.ai/vibe/code/cli/configuration */
+	DIR(".vibe", "agent setting or hook"),
+	/* Qoder: docs.qoder.com/cli/hooks */
+	DIR(".qoder", "agent setting or hook"),
+	/* iFlow: platform.iflow.cn/en/cli/examples/hooks */
+	DIR(".iflow", "agent setting or hook"),
+	/* CodeBuddy, as its hooks are installed: docs.rs/crate/agent-config, docs/agents/codebuddy.md */
+	DIR(".codebuddy", "agent setting or hook"),
+	/* Tabnine: docs.tabnine.com, "Tabnine CLI", "Hooks", "Configuration" */
+	DIR(".tabnine", "agent setting or hook"),
+	/* Copilot: docs.github.com/en/copilot/reference/copilot-cli-reference/cli-hooks-reference */
+	DIR(".github/hooks", "agent setting or hook"),
+	/* Crush: a shell script that runs at its start, or its older form:
+	 * github.com/charmbracelet/crush, docs/config/README.md, "Where config lives" */
+	FILE_(".crushrc", "agent setting or hook"),
+	FILE_("crushrc", "agent setting or hook"),
+	FILE_(".crush.json", "agent setting or hook"),
+	FILE_("crush.json", "agent setting or hook"),
 	FILE_(".rules", "agent instruction"),
 	FILE_(".roomodes", "agent instruction"),
 	FILE_(".continuerules", "agent instruction"),
@@ -227,6 +255,10 @@ const struct hazard hazard_table[] = {
 	STEM(".xo-config", "linter that an editor starts"),
 	STEM("xo.config", "linter that an editor starts"),
 	STEM(".oxlintrc", "linter that an editor starts"),
+	/* oxc.rs/docs/guide/usage/linter/config: "looks for a .oxlintrc.json or oxlint.config.ts" */
+	STEM("oxlint.config", "linter that an editor starts"),
+	/* ultracite.ai/updates/7.5.0 */
+	STEM("oxfmt.config", "linter that an editor starts"),
 	STEM(".remarkrc", "linter that an editor starts"),
 	STEM(".textlintrc", "linter that an editor starts"),
 	STEM(".markdownlint-cli2", "linter that an editor starts"),
@@ -258,6 +290,9 @@ const struct hazard hazard_table[] = {
 	FILE_(".luarc.jsonc", "language server that an editor starts"),
 	FILE_(".solargraph.yml", "language server that an editor starts"),
 	FILE_("rust-analyzer.toml", "language server that an editor starts"),
+	/* Perl that latexmk(1) runs ("Configuration/initialization (rc) files"); editors start it when a file is saved */
+	FILE_(".latexmkrc", "builder that an editor starts"),
+	FILE_("latexmkrc", "builder that an editor starts"),
 	DIR(".devcontainer", "container that an editor starts"),
 	FILE_(".devcontainer.json", "container that an editor starts"),
 	FILE_("devfile.yaml", "container that an editor starts"),
@@ -273,6 +308,8 @@ const struct hazard hazard_table[] = {
 	STEM(".autoenv", "directory hook of a shell"),
 	STEM(".autoenv_leave", "directory hook of a shell"),
 	DIR(".shadowenv.d", "directory hook of a shell"),
+	/* flox.dev/docs/concepts/auto-activation */
+	DIR(".flox", "directory hook of a shell"),
 	DIR(".mise", "version manager"),
 	STEM(".mise", "version manager"),
 	FILE_("mise.toml", "version manager"),

@@ -57,7 +57,11 @@ static const char head[] =
 	"Of the build descriptions `setup.cfg`, `tox.ini`, `pyproject.toml` and "
 	"`package.json` may name\n"
 	"plugins that a linter loads, also one that an editor starts.\n"
-	"Read what a job wrote before you run it.\n";
+	"Read what a job wrote before you run it.\n\n"
+	"Where the pages of a program say that it reads such a file by itself stands "
+	"beside the newer\n"
+	"rows of the table's source. When a program that you use is missing, that is a "
+	"fault to report.\n";
 
 static const char *const kinds[HAZARD_KIND_MAX_] = {
 	[HAZARD_DIR] = "below `%s/`",
