@@ -69,7 +69,7 @@ const struct hazard hazard_table[] = {
 	FILE_(".overcommit.yml", "git hook"),
 	/* prek: prek.j178.dev/configuration, "Choose a config file" */
 	FILE_("prek.toml", "git hook"),
-	/* hk: docs.rs/crate/hk, "Project Setup" */
+	/* hk: docs.rs, hk, "Project Setup" */
 	FILE_("hk.pkl", "git hook"),
 	FILE_("hk.toml", "git hook"),
 	FILE_("captainhook.json", "git hook"),
@@ -122,7 +122,7 @@ const struct hazard hazard_table[] = {
 	DIR(".qoder", "agent setting or hook"),
 	/* iFlow: platform.iflow.cn/en/cli/examples/hooks */
 	DIR(".iflow", "agent setting or hook"),
-	/* CodeBuddy, as its hooks are installed: docs.rs/crate/agent-config, docs/agents/codebuddy.md */
+	/* CodeBuddy, as its hooks are installed: docs.rs, agent-config, docs/agents/codebuddy.md */
 	DIR(".codebuddy", "agent setting or hook"),
 	/* Tabnine: docs.tabnine.com, "Tabnine CLI", "Hooks", "Configuration" */
 	DIR(".tabnine", "agent setting or hook"),
