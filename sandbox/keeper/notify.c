@@ -220,6 +220,10 @@ static int judge(struct notify *n, const struct seccomp_notif *req)
 	switch (req->data.nr) {
 	case __NR_sched_setaffinity:
 		return notify_affinity(n, req);
+	case __NR_setpriority:
+		if (sc_judge(n->where, &req->data) == SC_SUPERVISED)
+			return notify_priority(n, req);
+		break;
 	case __NR_fallocate:
 		return notify_fallocate(n, req);
 	case NR_LANDLOCK_ADD_RULE:

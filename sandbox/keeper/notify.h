@@ -21,7 +21,7 @@
  *
  * Files: notify.c (the listener), notify_mem.c (the job's memory and descriptors),
  * notify_path.c (from a path to a judged descriptor), notify_meta.c (metadata),
- * notify_cpu.c (affinity), notify_ioctl.c (interfaces, terminals), notify_deny.c (what was refused;
+ * notify_cpu.c (affinity, priority), notify_ioctl.c (interfaces, terminals), notify_deny.c (what was refused;
  * denials.c keeps it), notify_explain.c (--explain:
  * what will be; there the kernel goes on, since it is the kernel that decides).
  *
@@ -180,6 +180,7 @@ int notify_map(struct notify *n, const struct seccomp_notif *req);
 int notify_join(struct notify *n, const struct seccomp_notif *req);
 /* notify_cpu.c */
 int notify_affinity(const struct notify *n, const struct seccomp_notif *req);
+int notify_priority(struct notify *n, const struct seccomp_notif *req);
 /* notify_ioctl.c. Before the job can ask, and as long as the terminal of whoever started us is ours too. */
 void notify_note_terminals(struct notify *n, const int stdio[3]);
 int notify_take_terminal(struct notify *n, const struct seccomp_notif *req);

@@ -219,6 +219,8 @@ const struct sc_clause sc_clauses[] = {
 	   neighbours. */
 	IF("prlimit64", SC_BOTH, SC_ALLOW, IS(0, 0)),
 	IF("setpriority", SC_BOTH, SC_ALLOW, IS(0, 0), IS(1, 0)),
+	/* a process by its number, which may be one's own: notify_cpu.c */
+	IF("setpriority", SC_BOTH, SC_SUPERVISED, IS(0, 0)),
 	IF("ioprio_set", SC_BOTH, SC_ALLOW, IS(0, 1), IS(1, 0)),
 	IF("sched_setparam", SC_BOTH, SC_ALLOW, IS(0, 0)),
 	/* Not SCHED_IDLE: who has next to no weight holds a lock for as long as others want

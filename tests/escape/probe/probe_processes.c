@@ -228,6 +228,15 @@ static int nice_victim(void)
 {
 	return answer_of(setpriority(PRIO_PROCESS, (id_t)victim(), 19));
 }
+static int nice_self(void)
+{
+	if (setpriority(PRIO_PROCESS, (id_t)getpid(), 7) < 0 ||
+	    getpriority(PRIO_PROCESS, 0) != 7)
+		return errno;
+	if (setpriority(PRIO_PROCESS, (id_t)getpid(), 0) == 0 || errno != EACCES)
+		return GOT_THROUGH;
+	return HELD;
+}
 static int nice_keeper(void)
 {
 	return answer_of(setpriority(PRIO_PROCESS, (id_t)keeper_pid(), 19));
@@ -447,7 +456,9 @@ static const struct probe probes[] = {
 	{"55", "prlimit: read another's limits", get_limit_victim, DENIED},
 	{"55b", "prlimit: set them", set_limit_victim, DENIED},
 	{"55c", "prlimit: set the keeper's", set_limit_keeper, DENIED},
-	{"56", "setpriority", nice_victim, DENIED},
+	{"56", "setpriority", nice_victim, NOBODY},
+	{"56j", "its own priority by its number, and back", nice_self, {HELD}, {HELD},
+	 "it gets nicer; EACCES for the way back"},
 	{"56b", "setpriority of the keeper", nice_keeper, DENIED},
 	{"56c", "setpriority of a group", nice_group, DENIED},
 	{"56d", "setpriority of the whole user", nice_user, DENIED},

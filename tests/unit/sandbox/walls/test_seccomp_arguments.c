@@ -156,7 +156,9 @@ Test(sandbox_seccomp, only_oneself_is_scheduled_and_limited)
 		     "the kernel reads 32 bits: 0");
 	cr_assert_eq(RUN(floor_, SYS_setpriority, 0, 0, 5), ALLOW);
 	cr_assert_eq(RUN(floor_, SYS_setpriority, 2, 0, 5), E_PERM, "PRIO_USER");
-	cr_assert_eq(RUN(floor_, SYS_setpriority, 0, 77, 5), E_PERM);
+	cr_assert_eq(RUN(floor_, SYS_setpriority, 0, 77, 5), KEEPER,
+		     "it may be one's own");
+	cr_assert_eq(RUN(full, SYS_setpriority, 1, 77, 5), E_PERM, "PRIO_PGRP");
 	cr_assert_eq(RUN(full, SYS_sched_setaffinity, 0), KEEPER);
 	cr_assert_eq(RUN(floor_, SYS_sched_setaffinity, 0), KEEPER);
 	cr_assert_eq(RUN(full, SYS_sched_getaffinity, 77), ALLOW,
