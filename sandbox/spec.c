@@ -13,7 +13,9 @@
 #include "common/proto/sandbox_options.h"
 #include "common/str.h"
 #include "sandbox/contract/sandbox.h"
+#include "sandbox/spec_env.h"
 #include "sandbox/spec_limits.h"
+#include "sandbox/spec_mounts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -109,13 +111,6 @@ static int check_absolute(const char *opt, const char *path, struct err *err)
 	return 0;
 }
 
-static bool path_is_below(const char *path, const char *top)
-{
-	size_t n = strlen(top);
-
-	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
-
 /* What a mount may not replace or expose: the kernel's own trees, sockets of the host's
  * services, and the places that the sandbox makes itself. */
 static int check_mount_place(const char *opt, const char *path, struct err *err)
@@ -125,7 +120,7 @@ static int check_mount_place(const char *opt, const char *path, struct err *err)
 	static const char *const exact[] = {"/tmp", "/etc", "/var"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
-		if (path_is_below(path, trees[i]))
+		if (spec_path_is_below(path, trees[i]))
 			return err_set_id(err, ERRID_SPEC_PATH,
 					  "--%s: nothing of %s may be shown", opt,
 					  trees[i]);
@@ -365,99 +360,19 @@ static int take_option(struct parse *p, enum opt o, const char *name, const char
 	return 0;
 }
 
-/* A variable that the caller did not give. */
-static void env_default(struct parse *p, const char *name, const char *value)
-{
-	cleanup_free char *pair = xasprintf("%s=%s", name, value);
-	size_t n = strlen(name) + 1;
-
-	for (size_t i = 0; i < p->n_env; i++)
-		if (strncmp(p->spec->env[i], pair, n) == 0)
-			return;
-	strings_add(&p->spec->env, &p->n_env, pair);
-}
-
-/* In full there is a private /tmp; in floor only the workspace is writable. */
-static void env_home(struct parse *p)
-{
-	const struct sbx_spec *s = p->spec;
-	const char *home = s->grade == GRADE_FULL ? "/tmp"
-			   : s->workspace	  ? s->workspace
-						  : "/";
-
-	env_default(p, "HOME", home);
-	env_default(p, "TMPDIR", home);
-	/* They may hold credentials, so they are not shown; to git a file that exists and
-	   can't be read is the end, not an absent one. */
-	if (s->grade == GRADE_FLOOR) {
-		env_default(p, "GIT_CONFIG_NOSYSTEM", "1");
-		env_default(p, "GIT_ATTR_NOSYSTEM", "1");
-	}
-}
-
-static int mount_by_path(const void *a, const void *b)
-{
-	return strcmp(((const struct sbx_mount *)a)->path,
-		      ((const struct sbx_mount *)b)->path);
-}
-
-static int mount_rank(enum sbx_mount_kind kind)
-{
-	static const int rank[] = {[MOUNT_RO] = 0, [MOUNT_ROX] = 1, [MOUNT_RW] = 2};
-
-	return rank[kind];
-}
-
-/*
- * A path may lie below another one. In full the mounts nest, parents first (and so they
- * are sorted here: the other way round the parent would cover the stricter child).
- * Landlock only adds rights, so in floor a stricter path below a freer one would be no
- * wall; nor would it be one below the workspace, which has a second name in full. Both
- * are refused.
- */
-static int check_nesting(struct sbx_spec *s, struct err *err)
-{
-	if (s->n_mounts)
-		qsort(s->mounts, s->n_mounts, sizeof(*s->mounts), mount_by_path);
-	for (size_t i = 0; i < s->n_mounts; i++) {
-		const struct sbx_mount *in = &s->mounts[i];
-
-		if (s->workspace && !s->workspace_ro && in->kind != MOUNT_RW &&
-		    path_is_below(in->path, s->workspace))
-			return err_set_id(err, ERRID_SPEC_PATH,
-					  "%s lies in the workspace, which is writable",
-					  in->path);
-		for (size_t k = 0; s->grade == GRADE_FLOOR && k < s->n_mounts; k++)
-			if (mount_rank(in->kind) < mount_rank(s->mounts[k].kind) &&
-			    path_is_below(in->path, s->mounts[k].path))
-				return err_set_id(err, ERRID_SPEC_PATH,
-						  "%s lies in %s, which grants more",
-						  in->path, s->mounts[k].path);
-		if (s->grade == GRADE_FLOOR && s->workspace && s->workspace_ro &&
-		    in->kind == MOUNT_RW && path_is_below(s->workspace, in->path))
-			return err_set_id(err, ERRID_SPEC_PATH,
-					  "the read-only workspace lies in %s", in->path);
-	}
-	return 0;
-}
-
 static int finish(struct parse *p, struct err *err)
 {
 	struct sbx_spec *s = p->spec;
 
-	if (check_nesting(s, err) < 0)
+	if (spec_mounts_judge(s, err) < 0)
 		return -1;
-
 	if (p->n_argv == 0 || s->argv[0][0] == '\0')
 		return err_set_id(err, ERRID_SPEC_ARGV, "no command after '--'");
 	if (!s->hostname)
 		s->hostname = xstrdup(SBX_HOSTNAME);
-	env_default(p, "PATH", JOB_PATH);
-	env_default(p, "LANG", "C.UTF-8");
-	env_default(p, "USER", "job");
-	env_default(p, "TERM", "dumb");
+	spec_env_defaults(s);
 	if (!s->workspace || s->workspace[0] == '/' || s->grade == GRADE_FULL)
-		env_home(p);
+		spec_env_home(s);
 	if (!p->from_block)
 		s->caller_cwd =
 			getcwd(NULL, 0); /* NULL: it is gone; then the job starts in / */
@@ -585,7 +500,6 @@ int sbx_spec_parse_block(const char *block, size_t len, struct sbx_spec *ret,
 
 int sbx_spec_base_workspace(struct sbx_spec *s, const char *jobs_dir, struct err *err)
 {
-	struct parse p = {.spec = s, .from_block = true};
 	char *path;
 
 	if (!s->workspace || s->workspace[0] == '/')
@@ -595,8 +509,6 @@ int sbx_spec_base_workspace(struct sbx_spec *s, const char *jobs_dir, struct err
 	path = xasprintf("%s/%s", jobs_dir, s->workspace);
 	free(s->workspace);
 	s->workspace = path;
-	for (char **e = s->env; *e; e++)
-		p.n_env++;
-	env_home(&p);
+	spec_env_home(s);
 	return 0;
 }

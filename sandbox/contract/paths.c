@@ -44,6 +44,8 @@ const char *const paths_etc_public[] = {
 	"/etc/python3.13",
 	"/etc/java-17-openjdk",
 	"/etc/java-21-openjdk",
+	"/etc/java-25-openjdk",
+	"/etc/chromium.d",
 	NULL,
 };
 

@@ -48,6 +48,7 @@
 #include <sys/types.h>
 
 #define SBX_HOSTNAME "tomb" /* unless the spec says otherwise */
+#define SBX_TMPDIR ".tmp"   /* in floor, in a workspace that can be written */
 
 enum sbx_net { NET_LOOPBACK, NET_NONE }; /* none: lo stays down; no inet socket at all */
 
@@ -85,7 +86,8 @@ struct sbx_spec {
 	bool json;	   /* command line: one JSON line about the end on stderr */
 	const char *tools; /* the spawner's own, borrowed: the directory of the broker's
 			      clients (BROKER_TOOLS); NULL: none */
-	bool broker;	   /* the spawner's own wish, not of the grammar: see broker.h */
+	bool own_tmpdir; /* floor: TMPDIR is SBX_TMPDIR in the workspace, which the keeper makes */
+	bool broker; /* the spawner's own wish, not of the grammar: see broker.h */
 };
 
 /*

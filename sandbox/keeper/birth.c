@@ -224,13 +224,35 @@ int birth_pin(struct keep *k, struct err *err)
 	return 0;
 }
 
+/* Floor: what the job's TMPDIR names. Of its own name, whatever the workspace has under it. */
+static int make_tmpdir(struct keep *k, struct err *err)
+{
+	struct stat st;
+
+	if (!k->spec->own_tmpdir)
+		return 0;
+	k->made_tmpdir = mkdirat(k->spec->workspace_fd, SBX_TMPDIR, 0700) == 0;
+	if (!k->made_tmpdir && errno != EEXIST)
+		return err_sys_id(err, ERRID_SANDBOX_WORKSPACE,
+				  "make " SBX_TMPDIR " in it");
+	if (fstatat(k->spec->workspace_fd, SBX_TMPDIR, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_WORKSPACE,
+				  "stat " SBX_TMPDIR " in it");
+	if (!S_ISDIR(st.st_mode))
+		return err_set_id(err, ERRID_SANDBOX_WORKSPACE,
+				  SBX_TMPDIR
+				  " in it is not a directory, and TMPDIR would be that; "
+				  "rename it, or choose with --env TMPDIR=DIR");
+	return 0;
+}
+
 /* What the keeper still has to do with its rights, and that it has them no more. The job
  * may be on its way: it meets us in its self-test, after all of this. */
 static int take_position(struct keep *k, const int *rw, size_t n_rw, const char **stage,
 			 struct err *err)
 {
 	*stage = "limits";
-	if (supervise_trees(k, rw, n_rw, err) < 0 ||
+	if (make_tmpdir(k, err) < 0 || supervise_trees(k, rw, n_rw, err) < 0 ||
 	    notify_bind(&k->notify, k->spec,
 			k->spec->grade == GRADE_FULL ? k->root.work_fd
 						     : k->spec->workspace_fd,

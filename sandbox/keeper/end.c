@@ -10,6 +10,9 @@
  */
 #include "sandbox/keeper/keep.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 /* Added since the last whole round, by the job or by others: so much is counted as the job's
  * rather than looked for, when all the job's files would have to be looked at for it. */
 #define NEARLY_BYTES ((uint64_t)16 << 20)
@@ -55,4 +58,7 @@ void last_look(struct keep *k)
 	if (!atomic_load(&k->watch->judged) && !atomic_load(&k->watch->ended))
 		look_at_disk(k);
 	notify_explain_again(&k->notify, true);
+	/* Only while it is empty: what the job left in it is the job's. */
+	if (k->made_tmpdir)
+		(void)unlinkat(k->spec->workspace_fd, SBX_TMPDIR, AT_REMOVEDIR);
 }

@@ -89,15 +89,21 @@ static int stage_session(struct err *err)
 	return 0;
 }
 
+static bool is_in(const char *path, const char *top)
+{
+	size_t n = strlen(top);
+
+	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
 static bool is_shown(const struct sbx_spec *spec, const char *path)
 {
-	for (size_t i = 0; i < spec->n_mounts; i++) {
-		const char *top = spec->mounts[i].path;
-		size_t n = strlen(top);
-
-		if (strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/'))
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		if (is_in(path, spec->mounts[i].path))
 			return true;
-	}
+	for (const char *const *p = paths_system; *p; p++)
+		if (is_in(path, *p))
+			return true;
 	return false;
 }
 

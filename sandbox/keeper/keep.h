@@ -37,6 +37,7 @@ struct keep {
 	pid_t main_pid, guard_pid, meter_pid;
 	struct watch *watch; /* from the guard's fork on */
 	bool pinned;
+	bool made_tmpdir; /* floor: SBX_TMPDIR was not there before */
 	enum keep_phase phase;
 	usec_t answering; /* spent on the job's calls in this sample */
 	usec_t next_sample, next_look, next_round;

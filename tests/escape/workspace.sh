@@ -70,6 +70,26 @@ for grade in full floor; do
 	check "$grade: . that is gone: $said" "2 1" "$? $(grep -c 'LYCH-SPEC-006.*that you are in' <<<"$said")"
 	check "$grade: . where that is the root" 2 "$(cd / && "$sandbox" --grade $grade --workspace . -- true >/dev/null 2>&1; echo $?)"
 
+	if [ $grade = floor ]; then
+		# TMPDIR is below it: of a plain directory, never through a link, and gone when nothing is in it.
+		for shape in "ln -s ../secret" "ln -s ../nowhere" "mkfifo" "touch"; do
+			(cd ws && $shape .tmp)
+			refused "TMPDIR would be what '$shape' made" ws
+			rm ws/.tmp
+		done
+		check "behind the link nothing was made" "file" "$(ls -A secret)"
+		check "with a TMPDIR of one's own nobody minds" "ran" \
+			"$(cd ws && ln -s ../secret .tmp && "$sandbox" --grade floor --env TMPDIR=/x --workspace . -- echo ran; rm .tmp)"
+		check "TMPDIR is there" "$scratch/ws/.tmp d700" \
+			"$("$sandbox" --grade floor --workspace ws -- sh -c 'echo "$TMPDIR d$(stat -c %a "$TMPDIR")"' </dev/null)"
+		check "empty, it is gone with the job" "" "$(ls -d ws/.tmp 2>/dev/null)"
+		"$sandbox" --grade floor --workspace ws -- sh -c 'echo kept >$TMPDIR/x' </dev/null
+		check "what was left in it is the job's" kept "$(cat ws/.tmp/x)"
+		"$sandbox" --grade floor --workspace ws -- sh -c 'rm $TMPDIR/x' </dev/null
+		check "one that was there stays" ws/.tmp "$(ls -d ws/.tmp)"
+		rmdir ws/.tmp
+	fi
+
 	# Mounts, made in namespaces of our own. The sandbox refuses root, so a second user
 	# namespace gives the uid back.
 	mounted() { # what, command that mounts something at tm

@@ -115,6 +115,9 @@ static int inherited_env(void)
 					    "HOME=",
 					    "TMPDIR=",
 					    "LOGNAME=",
+					    "PYTHONUNBUFFERED=1",
+					    "NODE_OPTIONS=--max-old-space-size=",
+					    "JAVA_TOOL_OPTIONS=-Xmx",
 					    "GIT_CONFIG_NOSYSTEM=1",
 					    "GIT_ATTR_NOSYSTEM=1",
 					    NULL};

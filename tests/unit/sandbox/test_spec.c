@@ -151,7 +151,55 @@ Test(sandbox_spec, nothing_of_the_callers_environment_is_taken)
 	cr_assert(has_env(&s, "A=b=c"));
 	while (s.env[n])
 		n++;
-	cr_assert_eq(n, 7, "A, HOME, PATH, TMPDIR, LANG, USER, TERM");
+	cr_assert_eq(n, 10,
+		     "A, HOME, PATH, TMPDIR, LANG, USER, TERM, and of three languages");
+	sbx_spec_done(&s);
+}
+
+Test(sandbox_spec, heaps_are_told_the_memory_limit)
+{
+	const char args[ARGS_MAX][64] = {"--memory", "1GiB", "--", "true"};
+	const char own[ARGS_MAX][64] = {
+		"--env", "NODE_OPTIONS=",     "--env", "JAVA_TOOL_OPTIONS=-Xmx9m",
+		"--env", "PYTHONUNBUFFERED=", "--",    "true"};
+	struct err err = ERR_INIT;
+	struct sbx_spec s;
+	size_t n = 0;
+
+	cr_assert_eq(parse_list(args, &s, &err), 0, "%s", err.msg);
+	cr_assert(has_env(&s, "NODE_OPTIONS=--max-old-space-size=682"));
+	cr_assert(has_env(&s, "JAVA_TOOL_OPTIONS=-Xmx614m"));
+	cr_assert(has_env(&s, "PYTHONUNBUFFERED=1"));
+	sbx_spec_done(&s);
+	cr_assert_eq(parse_list(own, &s, &err), 0, "%s", err.msg);
+	cr_assert(has_env(&s, "NODE_OPTIONS="), "what the caller says stands");
+	cr_assert(has_env(&s, "JAVA_TOOL_OPTIONS=-Xmx9m"));
+	while (s.env[n])
+		n++;
+	cr_assert_eq(n, 9);
+	sbx_spec_done(&s);
+}
+
+Test(sandbox_spec, what_every_job_sees_is_not_shown_again_with_less)
+{
+	const char shown[ARGS_MAX][64] = {"--ro",  "/usr/lib",	 "--ro", "/usr",
+					  "--rox", "/usr/share", "--",	 "true"};
+	const char stricter[ARGS_MAX][64] = {"--rw",	   "/usr", "--ro",
+					     "/usr/share", "--",   "true"};
+	const char others[ARGS_MAX][64] = {"--ro",     "/opt", "--ro",
+					   "/usr/bin", "--",   "true"};
+	struct err err = ERR_INIT;
+	struct sbx_spec s;
+
+	cr_assert_eq(parse_list(shown, &s, &err), 0, "%s", err.msg);
+	cr_assert_eq(s.n_mounts, 0);
+	sbx_spec_done(&s);
+	cr_assert_eq(parse_list(stricter, &s, &err), 0, "%s", err.msg);
+	cr_assert_eq(s.n_mounts, 2, "below what can be written it is a wall");
+	sbx_spec_done(&s);
+	cr_assert_eq(parse_list(others, &s, &err), 0, "%s", err.msg);
+	cr_assert_eq(s.n_mounts, 1);
+	cr_assert_str_eq(s.mounts[0].path, "/opt");
 	sbx_spec_done(&s);
 }
 
@@ -200,7 +248,8 @@ Test(sandbox_spec, a_stricter_path_where_it_would_be_no_wall_is_refused)
 {
 	static const char cases[][ARGS_MAX][64] = {
 		{"--grade=floor", "--rw", "/usr", "--ro", "/usr/share", "--", "true"},
-		{"--grade=floor", "--ro", "/usr/share", "--rox", "/usr", "--", "true"},
+		{"--grade=floor", "--ro", "/var/lib/dpkg", "--rox", "/var/lib", "--",
+		 "true"},
 		{"--grade=floor", "--workspace-ro", "/usr/share", "--rw", "/usr", "--",
 		 "true"},
 		{"--grade=floor", "--workspace", "/usr", "--ro", "/usr/share", "--",
@@ -305,7 +354,8 @@ Test(sandbox_spec, a_relative_workspace_of_a_block_gets_its_base)
 	cr_assert_eq(sbx_spec_base_workspace(&s, "/data/jobs", NULL), 0);
 	cr_assert_str_eq(s.workspace, "/data/jobs/42.1/work");
 	cr_assert(has_env(&s, "HOME=/data/jobs/42.1/work"));
-	cr_assert(has_env(&s, "TMPDIR=/data/jobs/42.1/work"));
+	cr_assert(has_env(&s, "TMPDIR=/data/jobs/42.1/work/.tmp"));
+	cr_assert(s.own_tmpdir);
 	sbx_spec_done(&s);
 }
 
