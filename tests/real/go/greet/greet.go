@@ -1,0 +1,4 @@
+package greet
+
+// Hi greets.
+func Hi() string { return "hi" }

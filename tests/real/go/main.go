@@ -1,0 +1,9 @@
+package main
+
+import (
+	"fmt"
+
+	"example.com/m/greet"
+)
+
+func main() { fmt.Println(greet.Hi()) }
