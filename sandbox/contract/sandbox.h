@@ -108,7 +108,8 @@ struct sbx_spec {
  * relative path is taken from the working directory; in the block every path is absolute
  * but the workspace, which may be relative to the spawner's jobs directory ("42.1/work").
  * argv[0] (command line only; the block starts with the first option) is not looked at.
- * HOME, PATH, TMPDIR, LANG, USER and TERM are added to env when they are not given.
+ * HOME, PATH, TMPDIR, LANG, USER and TERM are added to env when they are not given, and what
+ * tells Python, Node and Java how they are run (spec_env.c).
  * Errors: ERRID_CORE_USAGE / SPEC_*.
  */
 MUST_CHECK int sbx_spec_parse(int argc, char *const argv[], struct sbx_spec *ret,

@@ -67,6 +67,9 @@ wait_for() { # file
 key=$((0x4c590000 + $$ % 65536))
 judge "floor: refused" [ "$(grade=floor job refused look $key 2>/dev/null | head -n 1)" = "-1 -1 -1" ]
 
+told=$("$sandbox" --grade floor --explain --workspace "$scratch/refused" -- python3 ipc.py look $key 2>&1 >/dev/null </dev/null)
+judge "floor: with the reason" grep -q "shmget.*--grade full" <<<"$(tr '\n' ' ' <<<"$told")"
+
 # Whether the memory comes back is told by the machine's own figure, which others move too.
 for try in 1 2 3; do
 	rm -rf "$scratch/first"
