@@ -135,7 +135,7 @@ $(foreach t,$(FUZZ_C),$(eval $(call fuzz_rule,$(t))))
 .PHONY: unit-programs escape-programs test-builds test-programs
 test-builds: $(TEST_BUILD_BIN)
 unit-programs: $(UNIT_BIN) $(FUZZ_BIN)
-escape-programs: $(ESCAPE_BIN) $(SUPPORT_BIN)
+escape-programs: $(ESCAPE_BIN) $(SUPPORT_BIN) $(DOC_WRITERS)
 test-programs: unit-programs escape-programs $(INTEGRATION_BIN) $(NEXT)/complete $(TEST_BUILD_BIN)
 
 CHECK := VARIANT=$(VARIANT) tests/support/check
