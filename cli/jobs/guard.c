@@ -11,9 +11,9 @@
 #include "cli/ui/render.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
-#include "common/glob.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/text/glob.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

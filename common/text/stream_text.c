@@ -13,11 +13,11 @@
 #include "common/text/stream_text.h"
 
 #include "common/cleanup.h"
-#include "common/fnv.h"
 #include "common/json/json.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/text/fnv.h"
 #include "common/text/stream_text_frame.h"
 
 #include <ctype.h>

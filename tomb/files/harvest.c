@@ -8,9 +8,9 @@
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"
 #include "common/fs.h"
-#include "common/glob.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/text/glob.h"
 #include "common/text/hazard.h"
 
 #include <dirent.h>

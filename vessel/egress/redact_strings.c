@@ -5,7 +5,7 @@
  */
 #include "vessel/egress/redact_strings.h"
 
-#include "common/fnv.h"
+#include "common/text/fnv.h"
 
 #include <string.h>
 

@@ -4,9 +4,9 @@
  * See labels.h.
  */
 #include "vessel/broker/intents/labels.h"
-#include "common/fnv.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "common/text/fnv.h"
 
 #include <assert.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv): to tell names apart, where nothing
  * is lost when two fall together. No protection against who chooses them.
  */
-#ifndef LYCH_COMMON_FNV_H
-#define LYCH_COMMON_FNV_H
+#ifndef LYCH_COMMON_TEXT_FNV_H
+#define LYCH_COMMON_TEXT_FNV_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Runs in any process.
  * Globs on relative paths: '?' one byte, '*' any run without '/', '**' any run.
  */
-#ifndef LYCH_COMMON_GLOB_H
-#define LYCH_COMMON_GLOB_H
+#ifndef LYCH_COMMON_TEXT_GLOB_H
+#define LYCH_COMMON_TEXT_GLOB_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/glob.h"
+#include "common/text/glob.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * question ("*a*a*a*b"). This one keeps the set of pattern positions that can be
  * reached after each byte of the path: time is pattern * path, memory one bit a byte.
  */
-#include "common/glob.h"
+#include "common/text/glob.h"
 
 #include "common/cleanup.h"
 #include "common/mem.h"
