@@ -136,6 +136,17 @@ static int show_piece(struct log_reader *r, const struct log_piece *p, struct sh
 	return 0;
 }
 
+/* Before its output is read: with a result in it that is complete. */
+static int get_job(const struct logs_args *a, struct client *c, struct json **ret,
+		   struct err *err)
+{
+	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, a->id);
+	const struct client_request rq = {
+		.method = "GET", .target = target, .timeout_ms = 10000};
+
+	return client_json(c, &rq, ret, NULL, err);
+}
+
 /* What is stored of it, as much as was asked for. *ret: the whole of what there was. 0, or
  * EXIT_FAILED when not all of it could be read. */
 static int stored(const struct logs_args *a, struct client *c, struct log_order *ret,
@@ -144,10 +155,11 @@ static int stored(const struct logs_args *a, struct client *c, struct log_order 
 	cleanup_log_reader struct log_reader r = {.client = c, .id = a->id};
 	struct shown s[2] = {{.fd = STDOUT_FILENO},
 			     {.fd = a->stream ? STDOUT_FILENO : STDERR_FILENO}};
+	cleanup_json struct json *job = NULL;
 	struct err ignored = ERR_INIT;
 	int code = 0;
 
-	if (log_order_get(c, a->id, ret, err) < 0)
+	if (get_job(a, c, &job, err) < 0 || log_order_get(c, a->id, ret, err) < 0)
 		return -1;
 	if (a->stream)
 		log_order_only(ret, str_eq(a->stream, "stderr"));
@@ -164,6 +176,8 @@ static int stored(const struct logs_args *a, struct client *c, struct log_order 
 	for (int i = 0; i < 2; i++)
 		if (show_end(&s[i], code < 0 ? &ignored : err) < 0)
 			code = -1;
+	if (code == 0 && follow_tell_missing(job, ret->bytes))
+		code = EXIT_FAILED;
 	return code == 0 && r.is_damaged ? EXIT_FAILED : code;
 }
 

@@ -395,13 +395,46 @@ static int follow_streams(struct follow *f, struct err *err)
 	return 0;
 }
 
+bool follow_tell_missing(const struct json *job, const uint64_t have[2])
+{
+	static const char *const keys[2][2] = {{"stdout_bytes", "stdout_truncated"},
+					       {"stderr_bytes", "stderr_truncated"}};
+	const struct json *result = NULL;
+	struct err ignored = ERR_INIT;
+	bool any = false;
+
+	if (json_get_obj(job, "result", true, &result, &ignored) < 0)
+		return false;
+	for (int i = 0; i < 2; i++) {
+		cleanup_free char *detail = NULL;
+		bool is_cut = false;
+		uint64_t bytes = 0;
+
+		if (json_get_u64(result, keys[i][0], false, 0, INT64_MAX, &bytes,
+				 &ignored) < 0 ||
+		    json_get_bool(result, keys[i][1], false, &is_cut, &ignored) < 0 ||
+		    is_cut || bytes <= have[i])
+			continue;
+		detail = xasprintf("the last %" PRIu64
+				   " bytes of its %s are not there any more",
+				   bytes - have[i], i ? "stderr" : "stdout");
+		cmd_tell(ERRID_STORE_DAMAGED, detail);
+		any = true;
+	}
+	return any;
+}
+
 int follow_job(struct follow *f, struct err *err)
 {
 	struct err ignored = ERR_INIT;
 	int r = follow_streams(f, err);
 
 	/* the job's colours end with its output, whatever is said next */
-	return put_end(f, r < 0 ? &ignored : err) < 0 ? -1 : r;
+	if (put_end(f, r < 0 ? &ignored : err) < 0)
+		return -1;
+	if (f->job && !f->quiet)
+		f->damaged |= follow_tell_missing(f->job, f->offset);
+	return r;
 }
 
 /* ---- ends ------------------------------------------------------------------- */

@@ -54,6 +54,9 @@ MUST_CHECK int follow_job(struct follow *f, struct err *err);
 /* Ask the vessel to cancel the job, on a connection of its own. */
 MUST_CHECK int follow_cancel(const struct follow *f, struct err *err);
 void follow_done(struct follow *f);
+/* Output that the job's result counts and the store has no more, beyond the have[] bytes of stdout and
+ * stderr that it gave or told of: it is told. False: there is none. */
+bool follow_tell_missing(const struct json *job, const uint64_t have[2]);
 
 /* How a job ended, from its object. */
 struct job_end {

@@ -5,6 +5,7 @@ import glob
 import hashlib
 import json
 import os
+import shutil
 import signal
 
 import rig
@@ -30,7 +31,7 @@ def job_that_printed(out, err=b"", chunk=50_000, state="succeeded"):
             want(work(lease, "POST", f"/work/v1/output?stream={stream}&offset={at}", data[at:at + chunk]), 200)
     if state == "succeeded":
         finish_output(lease, len(out), len(err))
-        settle(lease, "ack", {"v": 1, "exit_code": 0})
+        settle(lease, "ack", {"v": 1, "exit_code": 0, "stdout_bytes": len(out), "stderr_bytes": len(err)})
     return job, f"{D}/data/vessel/output/{job // 256}/{job}.{lease[1]}/", lease
 
 
@@ -96,6 +97,19 @@ def t_a_digest_that_rots_or_ends_that_are_missing_are_told_too():
         assert [d["error_code"] for n, d in ev.events if n == "damaged" and d["stream"] == "stdout"] == \
             ["LYCH-STORE-007"], (how, ev.events)
         assert ev.events[-1][0] == "end" and len(ev.out["stdout"]) == (BLOCK if how in ("digest", "cut") else 0), how
+
+
+def t_output_that_is_gone_as_a_whole_is_told():
+    """Not even its directory is there: a backup has none of what was removed while it was made."""
+    job, where, _ = job_that_printed(b"precious")
+    shutil.rmtree(where)
+    for args in (["logs", str(job)], ["logs", "-f", str(job)], ["logs", "-f", "--json", str(job)], ["logs", "-n", "3", str(job)]):
+        p = lych(*args)
+        _, errors = p.communicate(timeout=20)
+        assert p.returncode == 1 and "LYCH-STORE-007" in errors and "8 bytes of its stdout" in errors, (args, p.returncode, errors)
+    job, _, _ = job_that_printed(b"")
+    p = lych("logs", str(job))
+    assert p.communicate(timeout=20) == ("", "") and p.returncode == 0
 
 
 def t_a_vessel_that_is_killed_goes_on_with_its_digests():
