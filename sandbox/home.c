@@ -67,9 +67,5 @@ int home_check(const struct sbx_spec *s, struct err *err)
 {
 	cleanup_free char *home = passwd_home();
 
-	if (s->show_home)
-		return 0;
-	if (check_home(s, home, err) < 0)
-		return -1;
-	return check_home(s, getenv("HOME"), err);
+	return s->show_home ? 0 : check_home(s, home, err);
 }

@@ -11,8 +11,8 @@
 #include "common/err.h"
 #include "sandbox/contract/sandbox.h"
 
-/* Of a command line: no path that is shown may be, or hold, the home directory, by HOME or by
- * the user's line of /etc/passwd, but with --home. ERRID_SPEC_PATH. */
+/* Of a command line: no path that is shown may be, or hold, the home directory, but with
+ * --home. It is that of the user's line of /etc/passwd: the sandbox reads no variable. ERRID_SPEC_PATH. */
 MUST_CHECK int home_check(const struct sbx_spec *s, struct err *err);
 
 #endif

@@ -11,7 +11,7 @@ lie=$(realpath "$bin/tests/support/lie") || exit 1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 work=$scratch/work
-mkdir "$work"
+mkdir "$work" "$scratch/group"
 failed=0
 count=0
 
@@ -81,7 +81,7 @@ for grade in full floor; do
 	refuse "a session keyring that can't be left" $grade SANDBOX-011 keyring --keys-used-up
 	works "runs where a container refuses keys" $grade --no-keys
 	refuse "cgroup.procs cannot be written" $grade SANDBOX-008 cgroup.procs \
-		--broken-cgroup -- --cgroup "$work"
+		--broken-cgroup -- --cgroup "$scratch/group"
 done
 refuse "the canary can be opened" full SANDBOX-009 open --open /.lychgate-canary
 refuse "the host's root can be listed" floor SANDBOX-009 open --open /

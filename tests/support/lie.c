@@ -34,7 +34,7 @@
  *	--no-kcmp		kcmp is EPERM, as in a container of Podman's
  *	--no-getfd		pidfd_getfd is EPERM, as in many a container
  *	--no-listen		listen is EACCES
- *	--broken-cgroup		any directory is a cgroup v2 with controllers, whose
+ *	--broken-cgroup		a directory "group" is a cgroup v2 with controllers, whose
  *				cgroup.procs cannot be written (EIO)
  */
 #include "common/attr.h"
@@ -272,6 +272,18 @@ static bool answer_open(int listener, const struct seccomp_notif *n)
 	return true;
 }
 
+/* Of the workspace it is told the truth: there the same answer is a reason to refuse. */
+static bool is_cgroup(const struct seccomp_notif *n)
+{
+	char link[64], path[4096];
+	ssize_t len;
+
+	(void)snprintf(link, sizeof(link), "/proc/%u/fd/%d", n->pid,
+		       (int)n->data.args[0]);
+	len = readlink(link, path, sizeof(path));
+	return len > 6 && memcmp(path + len - 6, "/group", 6) == 0;
+}
+
 static bool answer(int listener, const struct seccomp_notif *n,
 		   struct seccomp_notif_resp *resp)
 {
@@ -285,7 +297,7 @@ static bool answer(int listener, const struct seccomp_notif *n,
 	if (nr == LANDLOCK_CREATE && n->data.args[0] == 0 && n->data.args[2] == 1) {
 		resp->flags = 0;
 		resp->val = lies.landlock_abi;
-	} else if (nr == CALL(fstatfs)) {
+	} else if (nr == CALL(fstatfs) && is_cgroup(n)) {
 		struct statfs fs = {.f_type = CGROUP2_SUPER_MAGIC};
 		struct iovec from = {&fs, sizeof(fs)};
 		struct iovec to = {(void *)(uintptr_t)n->data.args[1], sizeof(fs)};
