@@ -196,21 +196,12 @@ static int ask(const char *git, const char *scratch, const struct repo *r,
 	cleanup_free char *work_tree = xasprintf("--work-tree=%s", r->top);
 	cleanup_env char **env = git_env(r);
 	cleanup_free char *said = NULL;
-	const char *const argv[] = {git,
-				    "-C",
-				    dir,
-				    git_dir,
-				    work_tree,
-				    "-c",
-				    "core.fsmonitor=false",
-				    "-c",
-				    "core.hooksPath=/dev/null",
-				    "ls-files",
-				    "-z",
-				    "--cached",
-				    "--others",
-				    "--exclude-standard",
-				    NULL};
+	const char *const argv[] = {
+		git, "-C", dir, git_dir, work_tree, "-c", "core.fsmonitor=false", "-c",
+		"core.hooksPath=/dev/null",
+		/* advice is no complaint (git 2.46 and later) */
+		"-c", "advice.sparseIndexExpanded=false", "ls-files", "-z", "--cached",
+		"--others", "--exclude-standard", NULL};
 	int status;
 
 	if (proc_pipe(argv, (const char *const *)env, -1, out, GIT_USEC, &said, &status,
