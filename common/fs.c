@@ -51,6 +51,22 @@ int fs_open_dir(const char *path, struct err *err)
 	return fd;
 }
 
+int fs_open_judged(const char *path, int flags, struct err *err)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)flags | O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd;
+
+	do
+		fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+	if (fd < 0)
+		return err_sys(err, "open '%.200s'", path);
+	return (int)fd;
+}
+
 int fs_mkdir_beneath(int dirfd, const char *path, mode_t mode, struct err *err)
 {
 	cleanup_free char *copy = xstrdup(path);

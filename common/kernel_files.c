@@ -6,6 +6,7 @@
 #include "common/kernel_files.h"
 
 #include "common/cleanup.h"
+#include "common/fs.h"
 #include "common/mountinfo.h"
 #include "common/str.h"
 
@@ -88,7 +89,7 @@ int kernel_files_refuse_below(const char *path, enum err_id id, struct err *err)
 
 int kernel_files_refuse_tree(const char *path, enum err_id id, struct err *err)
 {
-	cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
+	cleanup_close int fd = fs_open_judged(path, 0, err);
 
 	if (fd < 0)
 		return err_sys_id(err, id, "open %s", path);

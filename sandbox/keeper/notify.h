@@ -58,7 +58,7 @@ struct notify {
 	bool over; /* it has hung up: nobody is left who could ask */
 	enum sbx_grade grade;
 	bool own_opens; /* no stdio of the job is a file, or could bring one (floor) */
-	bool own_terminals; /* no stdio is a terminal that it could take, or could bring one (full) */
+	bool own_terminals; /* no stdio is a terminal, or could bring one (full) */
 	pid_t guard, meter; /* of this job: nobody that it may touch */
 	int proc_fd;	    /* borrowed: the /proc that shows the job's processes */
 	int own_fds;	    /* our own /proc/self/fd; -1: not needed so far */

@@ -10,11 +10,11 @@
  *
  * TIOCSCTTY: a terminal as the controlling one of a session of the job. forkpty(3) asks for it, of a
  * terminal of the job's own devpts. Of another one a job can hold no descriptor but a stdio that
- * is a terminal of the caller, or one that came through a stdio that is a socket. The kernel gives
- * nobody a terminal that is a session's already, whatever the job is; so a stdio that is the
- * controlling terminal of whoever started us (a person's shell, most likely) is out of its reach.
- * One that is nobody's would be given: with such a stdio every call is refused. Which
- * descriptor a call names is not asked, since it may be another by the time that the kernel looks.
+ * is a terminal, or one that came through a stdio that is a socket. The kernel gives nobody a terminal
+ * that is a session's already, but a session ends before its job does (a shell that is left while a job
+ * runs in the background), and then its terminal is nobody's. So with such a stdio every call is
+ * refused. Which descriptor a call names is not asked, since it may be another by the time that the
+ * kernel looks.
  */
 #include "sandbox/keeper/notify.h"
 
@@ -111,24 +111,20 @@ int notify_interfaces(struct notify *n, const struct seccomp_notif *req)
 
 /* ---- terminals ------------------------------------------------------------------------ */
 
-static bool is_out_of_reach(int fd)
+/* No terminal, and nothing through which one could come. */
+static bool is_no_terminal(int fd)
 {
 	struct stat st;
-	pid_t session;
 
-	if (fstat(fd, &st) < 0 || S_ISSOCK(st.st_mode))
-		return false;
-	if (!S_ISCHR(st.st_mode) || !isatty(fd))
-		return true;
-	/* Only told of the controlling terminal of the asking process. */
-	return ioctl(fd, TIOCGSID, &session) == 0;
+	return fstat(fd, &st) == 0 && !S_ISSOCK(st.st_mode) &&
+	       !(S_ISCHR(st.st_mode) && isatty(fd));
 }
 
 void notify_note_terminals(struct notify *n, const int stdio[3])
 {
 	n->own_terminals = true;
 	for (int i = 0; i < 3; i++)
-		if (!is_out_of_reach(stdio[i]))
+		if (!is_no_terminal(stdio[i]))
 			n->own_terminals = false;
 }
 

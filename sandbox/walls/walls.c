@@ -18,6 +18,7 @@
  * namespace, which has nothing but its own lo.
  */
 #include "common/cleanup.h"
+#include "common/fs.h"
 #include "common/landlock.h"
 #include "common/proto/broker_proto.h"
 #include "sandbox/contract/paths.h"
@@ -124,8 +125,10 @@ static int allow_mounts(struct landlock_set *set, const struct sbx_spec *spec,
 				  : m->kind == MOUNT_ROX ? LL_FS_ROX
 							 : LL_FS_RO;
 
-		if (landlock_allow_path(set, m->path, rights, err) < 0)
-			return -1;
+		cleanup_close int fd = fs_open_judged(m->path, 0, err);
+
+		if (fd < 0 || landlock_allow_fd(set, fd, rights, err) < 0)
+			return err_wrap(err, "to grant it: %s", m->path);
 	}
 	return 0;
 }

@@ -5,7 +5,7 @@
 	terminals.py SANDBOX
 
 A line a check; exit 1: one failed. Run by terminals.sh."""
-import errno, fcntl, json, os, pty, select, struct, subprocess, sys, tempfile, termios, time
+import errno, fcntl, json, os, pty, select, signal, struct, subprocess, sys, tempfile, termios, time
 
 SANDBOX = os.path.abspath(sys.argv[1])
 HERE = os.path.abspath(__file__)
@@ -101,7 +101,7 @@ def hold():
     sys.stdin.read()
 
 
-INSIDE = {"work": lambda: print(json.dumps(work())), "many": lambda: print(*many()), "take-stdin": take_stdin, "hold": hold,
+INSIDE = {"work": lambda: print(json.dumps(work())), "many": lambda: print(*many()), "take-stdin": take_stdin, "take-stdin-later": lambda: (time.sleep(2), take_stdin()), "hold": hold,
           "open": lambda: print(os.openpty())}
 
 # ---- outside ------------------------------------------------------------------------------
@@ -147,8 +147,28 @@ def check_callers():
         pass
     os.waitpid(pid, 0)
     words = said.decode().split()
-    judge("the caller's controlling terminal: not taken; the job's own: taken, not typed at",
-          words == ["answers", "EPERM", "EPERM", "allowed", "EPERM", "EACCES", "mine"], " ".join(words))
+    judge("the caller's controlling terminal: neither it nor another is taken, none is typed at",
+          words == ["answers", "EPERM", "EPERM", "EPERM", "EPERM", "EACCES", "mine"], " ".join(words))
+
+
+def check_left():
+    """The shell is left while the job runs: its terminal is nobody's from then on."""
+    read, write = os.pipe()
+    pid, master = pty.fork()
+    if pid == 0:
+        job = subprocess.Popen(command("take-stdin-later"), stdout=write, stderr=subprocess.DEVNULL, process_group=0)
+        time.sleep(0.5)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        fcntl.ioctl(0, termios.TIOCNOTTY)
+        job.wait()
+        os._exit(0)
+    os.close(write)
+    said = b""
+    while part := os.read(read, 4096):
+        said += part
+    os.waitpid(pid, 0)
+    os.close(master)
+    judge("a terminal that is left while a job runs is not the job's", said.split() == [b"EPERM"] * 4 + [b"EACCES"], said.decode().strip())
 
 
 def check_apart():
@@ -169,6 +189,7 @@ def main():
     judge("floor: with the reason", "ptmx" in said and "--grade full" in said)
     check_nobodys()
     check_callers()
+    check_left()
     n, answer = run("many").stdout.split() or ("0", "?")
     judge("they are as many as the mount may have", (n, answer) == ("64", "ENOSPC"), f"{n} {answer}")
     check_apart()

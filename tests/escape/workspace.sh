@@ -147,6 +147,31 @@ END
 	echo "$grade: swapped: $ran ran in their own directory, $turned were refused"
 	check "$grade: swapped: each one ended" 60 $((ran + turned))
 
+	# The directory above exchanged for a link to where the home directory lies, by another job, say, that may write
+	# there: what was judged is what is opened, or nothing.
+	home=$(getent passwd "$(id -u)" | cut -d: -f6)
+	name=${home##*/} marker=.lychgate-escape-$$
+	mkdir -p "fl/P/$name" && ln -s "${home%/*}" fl/Q && echo behind >"$home/$marker"
+	python3 - fl/P fl/Q <<'END' &
+import ctypes, os, sys
+a, b = (p.encode() for p in sys.argv[1:])
+libc = ctypes.CDLL(None, use_errno=True)
+parent = os.getppid()
+while os.getppid() == parent:
+    libc.renameat2(-100, a, -100, b, 2)  # RENAME_EXCHANGE
+END
+	swapper=$!
+	for _ in $(seq 40); do
+		for how in --workspace --ro --rw; do
+			"$sandbox" --grade $grade $how "$scratch/fl/P/$name" -- sh -c "cat $marker '$scratch/fl/P/$name/$marker' '$home/$marker'" >out 2>err </dev/null
+			grep -q behind out && check "$grade: $how, swapped above" "never the home directory" "$(cat out)"
+		done
+	done
+	kill "$swapper"
+	wait "$swapper" 2>/dev/null
+	swapper=
+	rm -rf fl "${home:?}/$marker"
+
 	# What lies in the directory, or where the caller stands, is no configuration; what it says
 	# in its environment is none either.
 	mkdir -p cfg/.config/lychgate cfg/.lychgate
