@@ -37,6 +37,11 @@ const struct sensitive sensitive_table[] = {
 	PLACE(".local/share/systemd", "what runs Lychgate and your services"),
 
 	NAME(".ssh", "SSH keys"),
+	/* wherever a data directory is */
+	BEGIN("lychgate_db_", "Lychgate's own secrets"),
+	BEGIN("lychgate_work", "Lychgate's own secrets"),
+	BEGIN("lychgate_generation_of_", "Lychgate's own secrets"),
+
 	NAME("id_rsa", "SSH keys"),
 	NAME("id_dsa", "SSH keys"),
 	NAME("id_ecdsa", "SSH keys"),

@@ -100,6 +100,17 @@ static void add(struct argp_state *state, const char **list, size_t *n, size_t m
 		list[(*n)++] = arg;
 }
 
+/* What our globs would take for a plain character, and git would not. */
+static void add_pattern(struct argp_state *state, const char **list, size_t *n,
+			const char *arg)
+{
+	if (!arg[0] || strpbrk(arg, "[]\\") || arg[0] == '!' || arg[0] == '#')
+		cmd_usage(state, "a pattern has no [, ], \\, nor ! or # in front: %s",
+			  arg);
+	else
+		add(state, list, n, PATTERNS_MAX, arg);
+}
+
 static void number(struct argp_state *state, int r, const struct err *err,
 		   const char *option)
 {
@@ -205,10 +216,10 @@ static bool parse_input(struct argp_state *state, struct run_args *a, int key,
 		add(state, a->dirs, &a->n_dirs, DIRS_MAX, arg);
 		return true;
 	case KEY_EXCLUDE:
-		add(state, a->exclude, &a->n_exclude, PATTERNS_MAX, arg);
+		add_pattern(state, a->exclude, &a->n_exclude, arg);
 		return true;
 	case KEY_INCLUDE:
-		add(state, a->include, &a->n_include, PATTERNS_MAX, arg);
+		add_pattern(state, a->include, &a->n_include, arg);
 		return true;
 	default:
 		return false;

@@ -14,6 +14,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/text/glob.h"
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -21,7 +22,6 @@
 #include <sys/stat.h>
 
 #define TOLD_MAX 200 /* lines; the others are counted */
-#define PLACES_MAX 8
 
 struct place {
 	char *real;
@@ -38,7 +38,7 @@ struct tree {
 
 struct guard {
 	struct guard_wish wish;
-	struct place place[PLACES_MAX];
+	struct place *place;
 	size_t n_places;
 	struct tree *tree;
 	size_t n_trees;
@@ -102,18 +102,36 @@ static bool is_below(const char *path, const char *top)
 /* One that is not there is nobody's. */
 static void add_place(struct guard *g, const char *path, bool own)
 {
-	struct place *p = &g->place[g->n_places];
+	char *real = path ? realpath(path, NULL) : NULL;
 	struct stat st;
 
-	if (!path || g->n_places == PLACES_MAX || stat(path, &st) < 0)
+	if (!real || stat(real, &st) < 0) {
+		free(real);
 		return;
-	p->real = realpath(path, NULL);
-	if (!p->real)
-		return;
-	p->dev = st.st_dev;
-	p->ino = st.st_ino;
-	p->own = own;
-	g->n_places++;
+	}
+	g->place = xreallocarray(g->place, g->n_places + 1, sizeof(*g->place));
+	g->place[g->n_places++] = (struct place){
+		.real = real, .dev = st.st_dev, .ino = st.st_ino, .own = own};
+}
+
+/* What a restore moved aside or makes beside the data directory: its secrets may be good still. */
+static void add_beside(struct guard *g, const char *data)
+{
+	const char *name = strrchr(data, '/') + 1;
+	cleanup_free char *parent = xstrndup(data, (size_t)(name - data));
+	cleanup_dir DIR *dir = opendir(parent);
+	size_t n = strlen(name);
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir))) {
+		if (strncmp(e->d_name, name, n) != 0 ||
+		    !(str_starts(e->d_name + n, ".before-") ||
+		      str_eq(e->d_name + n, ".restore")))
+			continue;
+		cleanup_free char *path = xasprintf("%s%s", parent, e->d_name);
+
+		add_place(g, path, true);
+	}
 }
 
 int guard_new(const struct guard_wish *wish, struct guard **ret, struct err *err)
@@ -128,6 +146,7 @@ int guard_new(const struct guard_wish *wish, struct guard **ret, struct err *err
 
 	g->wish = *wish;
 	add_place(g, paths.data, true);
+	add_beside(g, paths.data);
 	add_place(g, config, true);
 	add_place(g, paths.runtime, true);
 	add_place(g, paths.home, false);
@@ -143,6 +162,7 @@ void guard_free(struct guard *g)
 		return;
 	for (size_t i = 0; i < g->n_places; i++)
 		free(g->place[i].real);
+	free(g->place);
 	for (size_t i = 0; i < g->n_trees; i++) {
 		free(g->tree[i].real);
 		free(g->tree[i].dest);

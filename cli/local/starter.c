@@ -37,9 +37,9 @@ int starter_state_read(const struct paths *p, struct starter_state *ret, struct 
 	return str_copy(ret->state, sizeof(ret->state), state);
 }
 
-int starter_hold(const struct paths *p, int *ret_pidfd, pid_t *ret_pid, struct err *err)
+static int hold_of(const char *dir, int *ret_pidfd, pid_t *ret_pid, struct err *err)
 {
-	cleanup_free char *path = xasprintf("%s/lock", p->data);
+	cleanup_free char *path = xasprintf("%s/lock", dir);
 	cleanup_close int lock = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	cleanup_close int pidfd = -1;
 	pid_t holder = 0, again = 0;
@@ -64,6 +64,14 @@ int starter_hold(const struct paths *p, int *ret_pidfd, pid_t *ret_pid, struct e
 	if (again == holder)
 		*ret_pidfd = TAKE_FD(pidfd);
 	return 0;
+}
+
+int starter_hold(const struct paths *p, int *ret_pidfd, pid_t *ret_pid, struct err *err)
+{
+	if (hold_of(p->data, ret_pidfd, ret_pid, err) < 0)
+		return -1;
+	/* somebody removed that lock: a starter has this one too */
+	return *ret_pid ? 0 : hold_of(p->runtime, ret_pidfd, ret_pid, err);
 }
 
 /* A file of /proc, which has no size; NUL-terminated. */

@@ -129,6 +129,15 @@ is "and what keeps secrets is left out" 1 "$(grep -c "left out: .config/lychgate
 for dir in "$LYCHGATE_DATA" "$LYCHGATE_DATA/log" "$XDG_RUNTIME_DIR/lychgate"; do
 	refused "--dir $dir" LYCH-SPEC-016 "Lychgate's own" --dir "$dir" --home --include '*'
 done
+mkdir -p "$LYCHGATE_DATA.before-1" && echo sk-live >"$LYCHGATE_DATA.before-1/portal_x"
+refused "of what a restore moved aside" LYCH-SPEC-016 "Lychgate's own" --dir "$LYCHGATE_DATA.before-1" --include '*'
+refused "a file of that" LYCH-SPEC-016 "Lychgate's own" --file "$LYCHGATE_DATA.before-1/portal_x" --include '*'
+rm -r "$LYCHGATE_DATA.before-1"
+mkdir -p another/secrets && echo x >another/secrets/lychgate_work
+refused "another data directory's secrets" LYCH-SPEC-016 "Lychgate's own secrets" --file another/secrets/lychgate_work
+for pattern in 'key[0-9]' 'a\*' '!n' '#h' ''; do
+	refused "the pattern '$pattern'" LYCH-CORE-004 "a pattern has no" --dir one --exclude "$pattern"
+done
 refused "--file of its own" LYCH-SPEC-016 "Lychgate's own" --file "$LYCHGATE_DATA/secrets/lychgate_work" --include '*'
 is "inside a tree" 0 "$(inside --dir "$LYCH_TMP" --home --include '*' >out; grep -cE '\./data/|\./run/lychgate' out)"
 is "it is named" 2 "$(grep -cE "left out: (data|run/lychgate): Lychgate's own" err)"

@@ -168,6 +168,13 @@ start=$(date +%s%3N)
 lych down >/dev/null || fail "down of a stopped starter"
 echo "up_down: a stopped starter was down after $(($(date +%s%3N) - start)) ms"
 
+# --- a lock that somebody removed: what runs is found by the other one, and ended
+lych up --detach >/dev/null || fail "up"
+starter=$(lych_pid supervisor)
+rm "$LYCHGATE_DATA/lock"
+lych down >/dev/null || fail "down without a lock"
+is "nobody is left" "" "$(alive "$starter")"
+
 # --- a cluster of another major version is refused and not touched
 echo 9 >"$LYCHGATE_DATA/phylactery/data/PG_VERSION"
 before=$(find "$LYCHGATE_DATA/phylactery/data" -printf '%p %T@ %s\n' | sort | sha256sum)

@@ -57,7 +57,7 @@ static const char *const head[] = {
 	"remote): git gets an empty repository, made for the question, with the index, objects, `info/exclude`",
 	"and files of yours. Your own `~/.gitconfig`, with your file of ignored names, counts. A repository",
 	"inside the repository (a submodule) is left out and named: give it with a `--dir` of its own. A",
-	"repository of SHA-256 is an error.",
+	"repository of SHA-256 may be an error (git says so).",
 	"",
 	"A copy lives as long as its job: `lych rm` removes both, as does the end of the 30 days for which",
 	"jobs that have ended are kept. The bytes go within two hours after that.",
