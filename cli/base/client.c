@@ -178,6 +178,12 @@ static int refusal(struct exchange *x, const struct client_request *rq, struct e
 	return err_set_id(err, id, "%s", detail[0] ? detail : title);
 }
 
+/* -1: nobody is beside. */
+static int side_of(const struct client_events *ev)
+{
+	return ev && ev->on_side ? ev->side_fd(ev->arg) : -1;
+}
+
 /* The socket beside the wake descriptor; struct http1's wait(). */
 static int wait_for(short events, void *arg, struct err *err)
 {
@@ -189,8 +195,7 @@ static int wait_for(short events, void *arg, struct err *err)
 		struct pollfd fds[] = {
 			{.fd = x->c->http.fd, .events = events},
 			{.fd = x->ev ? x->ev->wake_fd : -1, .events = POLLIN},
-			{.fd = has_side ? x->ev->side_fd(x->ev->arg) : -1,
-			 .events = POLLIN},
+			{.fd = side_of(x->ev), .events = POLLIN},
 		};
 		int n = poll(fds, ARRAY_SIZE(fds), 250);
 		usec_t now = clock_boot_usec();

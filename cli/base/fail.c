@@ -85,6 +85,7 @@ void cmd_usage(const struct argp_state *state, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	usage(state->name, fmt, ap);
+	va_end(ap);
 }
 
 void cmd_usage_of(const char *command, const char *fmt, ...)
@@ -93,6 +94,7 @@ void cmd_usage_of(const char *command, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	usage(command, fmt, ap);
+	va_end(ap);
 }
 
 int cmd_refuse_root(struct err *err)

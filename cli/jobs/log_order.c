@@ -233,9 +233,9 @@ static int tail_piece(struct log_reader *r, struct counting *c, const struct log
 		      uint64_t *ret, bool *ret_found, struct err *err)
 {
 	for (uint64_t to = p->to, from; to > p->from && !*ret_found; to = from) {
-		const char *data;
-		uint64_t next;
-		size_t len;
+		const char *data = NULL;
+		uint64_t next = 0;
+		size_t len = 0;
 
 		from = to - p->from > BLOCK ? to - BLOCK : p->from;
 		/* what lies before this piece is read with it, for those before it */
@@ -248,7 +248,7 @@ static int tail_piece(struct log_reader *r, struct counting *c, const struct log
 		}
 		if (log_read(r, p->which, from, to, &data, &len, &next, err) < 0)
 			return -1;
-		if (len == to - from)
+		if (data && len == to - from)
 			*ret_found = count_back(c, data, from, to, ret);
 	}
 	return 0;
