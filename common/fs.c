@@ -53,18 +53,21 @@ int fs_open_dir(const char *path, struct err *err)
 
 int fs_open_judged(const char *path, int flags, struct err *err)
 {
-	struct open_how how = {
-		.flags = (uint64_t)(unsigned)flags | O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-	long fd;
+	cleanup_close int fd = open(path, flags | O_PATH | O_CLOEXEC);
+	char link[64], is[PATH_MAX];
+	ssize_t n = -1;
 
-	do
-		fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-	while (fd < 0 && (errno == EINTR || errno == EAGAIN));
-	if (fd < 0)
+	if (fd >= 0) {
+		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, is, sizeof(is));
+	}
+	if (n < 0)
 		return err_sys(err, "open '%.200s'", path);
-	return (int)fd;
+	if ((size_t)n != strlen(path) || memcmp(is, path, (size_t)n) != 0) {
+		errno = ELOOP;
+		return err_sys(err, "open '%.200s': it is another place by now", path);
+	}
+	return TAKE_FD(fd);
 }
 
 int fs_mkdir_beneath(int dirfd, const char *path, mode_t mode, struct err *err)

@@ -136,15 +136,17 @@ static int show_piece(struct log_reader *r, const struct log_piece *p, struct sh
 	return 0;
 }
 
-/* Before its output is read: with a result in it that is complete. */
-static int get_job(const struct logs_args *a, struct client *c, struct json **ret,
-		   struct err *err)
+/* Before its output is read: with a result in it that is complete. NULL: the vessel does not say, and
+ * then nobody can tell whether some is missing; what is there is shown all the same. */
+static struct json *get_job(const struct logs_args *a, struct client *c)
 {
 	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, a->id);
 	const struct client_request rq = {
-		.method = "GET", .target = target, .timeout_ms = 10000};
+		.method = "GET", .target = target, .timeout_ms = 5000};
+	struct err ignored = ERR_INIT;
+	struct json *job = NULL;
 
-	return client_json(c, &rq, ret, NULL, err);
+	return client_json(c, &rq, &job, NULL, &ignored) < 0 ? NULL : job;
 }
 
 /* What is stored of it, as much as was asked for. *ret: the whole of what there was. 0, or
@@ -155,11 +157,11 @@ static int stored(const struct logs_args *a, struct client *c, struct log_order 
 	cleanup_log_reader struct log_reader r = {.client = c, .id = a->id};
 	struct shown s[2] = {{.fd = STDOUT_FILENO},
 			     {.fd = a->stream ? STDOUT_FILENO : STDERR_FILENO}};
-	cleanup_json struct json *job = NULL;
+	cleanup_json struct json *job = get_job(a, c);
 	struct err ignored = ERR_INIT;
 	int code = 0;
 
-	if (get_job(a, c, &job, err) < 0 || log_order_get(c, a->id, ret, err) < 0)
+	if (log_order_get(c, a->id, ret, err) < 0)
 		return -1;
 	if (a->stream)
 		log_order_only(ret, str_eq(a->stream, "stderr"));
@@ -176,7 +178,7 @@ static int stored(const struct logs_args *a, struct client *c, struct log_order 
 	for (int i = 0; i < 2; i++)
 		if (show_end(&s[i], code < 0 ? &ignored : err) < 0)
 			code = -1;
-	if (code == 0 && follow_tell_missing(job, ret->bytes))
+	if (code == 0 && job && follow_tell_missing(job, ret->bytes))
 		code = EXIT_FAILED;
 	return code == 0 && r.is_damaged ? EXIT_FAILED : code;
 }
