@@ -141,7 +141,7 @@ mkdir -m 0700 "$scratch/file.d"
 : >"$scratch/file"
 for grade in full floor; do
 	for place in "$scratch/link" "$scratch/file" "$scratch/missing" /usr /proc/self/cwd; do
-		out=$("$sandbox" --grade $grade --workspace "$place" -- touch "$scratch/ran" 2>&1 </dev/null)
+		out=$(cd "$work" && "$sandbox" --grade $grade --workspace "$place" -- touch "$scratch/ran" 2>&1 </dev/null)
 		rc=$?
 		if [ $rc -eq 78 ] && [ ! -e "$scratch/ran" ] && grep -q SANDBOX-012 <<<"$out"; then
 			report ok "$grade: workspace ${place##*/} refused"

@@ -186,7 +186,9 @@ def main():
     said = run("open", grade="floor")
     judge("floor: refused", said.returncode == 1 and "PermissionError" in said.stderr)
     said = run("open", "--explain", grade="floor").stderr
-    judge("floor: with the reason", "ptmx" in said and "--grade full" in said)
+    # where the file's own mode refuses it (a container's, a bare root's) no wall of ours was asked
+    if os.access("/dev/ptmx", os.R_OK | os.W_OK):
+        judge("floor: with the reason", "ptmx" in said and "--grade full" in said, said)
     check_nobodys()
     check_callers()
     check_left()
