@@ -51,7 +51,7 @@ int fs_open_dir(const char *path, struct err *err)
 	return fd;
 }
 
-int fs_open_judged(const char *path, int flags, struct err *err)
+int fs_open_judged(const char *path, int flags, enum err_id id, struct err *err)
 {
 	cleanup_close int fd = open(path, flags | O_PATH | O_CLOEXEC);
 	char link[64], is[PATH_MAX];
@@ -62,10 +62,11 @@ int fs_open_judged(const char *path, int flags, struct err *err)
 		n = readlink(link, is, sizeof(is));
 	}
 	if (n < 0)
-		return err_sys(err, "open '%.200s'", path);
+		return err_sys_id(err, id, "open '%.200s'", path);
 	if ((size_t)n != strlen(path) || memcmp(is, path, (size_t)n) != 0) {
 		errno = ELOOP;
-		return err_sys(err, "open '%.200s': it is another place by now", path);
+		return err_sys_id(err, id, "open '%.200s': it is another place by now",
+				  path);
 	}
 	return TAKE_FD(fd);
 }

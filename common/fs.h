@@ -24,8 +24,9 @@ MUST_CHECK int fs_open_beneath(int dirfd, const char *path, int flags, mode_t mo
 MUST_CHECK int fs_open_dir(const char *path, struct err *err);
 /* A real, absolute path as realpath(3) gave it, O_PATH. If it leads to another place by now, somebody has
  * exchanged a component since it was judged: ELOOP. The kernel is asked afterwards (/proc/self/fd),
- * since some containers refuse openat2. errno and err as of open. */
-MUST_CHECK int fs_open_judged(const char *path, int flags, struct err *err);
+ * since some containers refuse openat2. An error has the id. */
+MUST_CHECK int fs_open_judged(const char *path, int flags, enum err_id id,
+			      struct err *err);
 /* mkdir -p below dirfd, each component 0700, never through a symlink. */
 MUST_CHECK int fs_mkdir_beneath(int dirfd, const char *path, mode_t mode,
 				struct err *err);

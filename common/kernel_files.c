@@ -89,11 +89,9 @@ int kernel_files_refuse_below(const char *path, enum err_id id, struct err *err)
 
 int kernel_files_refuse_tree(const char *path, enum err_id id, struct err *err)
 {
-	cleanup_close int fd = fs_open_judged(path, 0, err);
+	cleanup_close int fd = fs_open_judged(path, 0, id, err);
 
-	if (fd < 0)
-		return err_sys_id(err, id, "open %s", path);
-	if (kernel_files_refuse(fd, path, id, err) < 0)
+	if (fd < 0 || kernel_files_refuse(fd, path, id, err) < 0)
 		return -1;
 	return kernel_files_refuse_below(path, id, err);
 }

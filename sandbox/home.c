@@ -33,24 +33,6 @@ static int check_path(const char *option, const char *path, const char *home,
 		option, real, str_eq(real, home) ? "is" : "holds");
 }
 
-/* home: as somebody calls it; not absolute or not there: nobody's. */
-static int check_home(const struct sbx_spec *s, const char *home, struct err *err)
-{
-	static const char *const options[] = {
-		[MOUNT_RO] = "ro", [MOUNT_ROX] = "rox", [MOUNT_RW] = "rw"};
-	cleanup_free char *real = home && home[0] == '/' ? realpath(home, NULL) : NULL;
-
-	if (!real)
-		return 0;
-	for (size_t i = 0; i < s->n_mounts; i++)
-		if (check_path(options[s->mounts[i].kind], s->mounts[i].path, real, err) <
-		    0)
-			return -1;
-	return s->workspace ? check_path(s->workspace_ro ? "workspace-ro" : "workspace",
-					 s->workspace, real, err)
-			    : 0;
-}
-
 /* Caller frees. Read here: a static program has no NSS, and needs none for this. */
 static char *passwd_home(void)
 {
@@ -65,7 +47,19 @@ static char *passwd_home(void)
 
 int home_check(const struct sbx_spec *s, struct err *err)
 {
-	cleanup_free char *home = passwd_home();
+	static const char *const options[] = {
+		[MOUNT_RO] = "ro", [MOUNT_ROX] = "rox", [MOUNT_RW] = "rw"};
+	cleanup_free char *home = s->show_home ? NULL : passwd_home();
+	/* one that is not there is nobody's */
+	cleanup_free char *real = home && home[0] == '/' ? realpath(home, NULL) : NULL;
 
-	return s->show_home ? 0 : check_home(s, home, err);
+	if (!real)
+		return 0;
+	for (size_t i = 0; i < s->n_mounts; i++)
+		if (check_path(options[s->mounts[i].kind], s->mounts[i].path, real, err) <
+		    0)
+			return -1;
+	return s->workspace ? check_path(s->workspace_ro ? "workspace-ro" : "workspace",
+					 s->workspace, real, err)
+			    : 0;
 }

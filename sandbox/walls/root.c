@@ -88,11 +88,11 @@ static int judge_workspace(int fd, const char *path, struct err *err)
 
 static int open_workspace(const char *path, struct err *err)
 {
-	cleanup_close int fd = fs_open_judged(path, O_DIRECTORY | O_NOFOLLOW, err);
+	cleanup_close int fd = fs_open_judged(path, O_DIRECTORY | O_NOFOLLOW,
+					      ERRID_SANDBOX_WORKSPACE, err);
 
 	if (fd < 0)
-		return err_set_id(err, ERRID_SANDBOX_WORKSPACE, "open %s: %s", path,
-				  strerror(errno));
+		return -1;
 	if (judge_workspace(fd, path, err) < 0)
 		return -1;
 	return TAKE_FD(fd);
@@ -351,7 +351,8 @@ static int grants_clone(const struct sbx_spec *spec, struct grants *g, struct er
 		uint64_t attr = m->kind == MOUNT_RW    ? ATTR_OWN
 				: m->kind == MOUNT_ROX ? ATTR_SEALED
 						       : ATTR_SEALED | MOUNT_ATTR_NOEXEC;
-		cleanup_close int from = fs_open_judged(m->path, 0, err);
+		cleanup_close int from =
+			fs_open_judged(m->path, 0, ERRID_SANDBOX_ROOT, err);
 		int fd = from < 0 ? -1 : mount_clone(from, "", attr, err);
 
 		if (fd < 0)

@@ -125,7 +125,8 @@ static int allow_mounts(struct landlock_set *set, const struct sbx_spec *spec,
 				  : m->kind == MOUNT_ROX ? LL_FS_ROX
 							 : LL_FS_RO;
 
-		cleanup_close int fd = fs_open_judged(m->path, 0, err);
+		cleanup_close int fd =
+			fs_open_judged(m->path, 0, ERRID_SANDBOX_LANDLOCK, err);
 
 		if (fd < 0 || landlock_allow_fd(set, fd, rights, err) < 0)
 			return err_wrap(err, "to grant it: %s", m->path);
