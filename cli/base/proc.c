@@ -22,6 +22,7 @@
 
 extern char **environ;
 
+#define PROC_TEXT_MAX 65536
 #define PROC_OUTPUT_MAX ((size_t)256 << 10)
 
 static bool env_is_kept(const char *entry)
@@ -39,6 +40,27 @@ static bool env_is_kept(const char *entry)
 		return true;
 #endif
 	return false;
+}
+
+char *proc_text(pid_t pid, const char *name, size_t *ret_len)
+{
+	cleanup_free char *path = xasprintf("/proc/%d/%s", pid, name);
+	struct err ignored = ERR_INIT;
+	char *text = NULL;
+	size_t len = 0;
+
+	if (fs_read_file(AT_FDCWD, path, PROC_TEXT_MAX, &text, &len, &ignored) < 0)
+		return NULL;
+	if (ret_len)
+		*ret_len = len;
+	return text;
+}
+
+char *proc_children(pid_t pid)
+{
+	cleanup_free char *name = xasprintf("task/%d/children", pid);
+
+	return proc_text(pid, name, NULL);
 }
 
 char **proc_env(void)

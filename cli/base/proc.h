@@ -9,6 +9,7 @@
 #include "common/attr.h"
 #include "common/clock.h"
 #include "common/err.h"
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -49,6 +50,11 @@ MUST_CHECK int proc_run(const char *const *argv, const char *const *env,
  * the last line. Writes into text. */
 const char *proc_why(char *text);
 bool proc_says_disk_full(const char *text);
+/* A file of /proc/PID ("stat"), NUL-terminated, its bytes in *ret_len (NULL is fine); NULL: it is
+ * gone, not ours to see, or above 64 KiB. The caller frees it. */
+char *proc_text(pid_t pid, const char *name, size_t *ret_len) MUST_CHECK;
+/* Of its first thread, in text. */
+char *proc_children(pid_t pid) MUST_CHECK;
 /* The environment of every child: PATH, LANG, HOME, XDG_RUNTIME_DIR and in test builds
  * LYCH_TEST_* and the sanitizers' options. NULL-terminated, caller frees with
  * proc_env_free. */

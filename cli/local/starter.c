@@ -5,6 +5,7 @@
  */
 #include "cli/local/up.h"
 
+#include "cli/base/proc.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/json/json.h"
@@ -74,17 +75,6 @@ int starter_hold(const struct paths *p, int *ret_pidfd, pid_t *ret_pid, struct e
 	return *ret_pid ? 0 : hold_of(p->runtime, ret_pidfd, ret_pid, err);
 }
 
-/* A file of /proc, which has no size; NUL-terminated. */
-static bool read_proc(pid_t pid, const char *name, char *out, size_t size)
-{
-	cleanup_free char *path = xasprintf("/proc/%d/%s", pid, name);
-	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
-
-	out[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
-
 /* Of `lych restore ...`, as it was called. */
 static bool is_restore(const char *cmdline, size_t size)
 {
@@ -97,16 +87,17 @@ static bool is_restore(const char *cmdline, size_t size)
 
 int starter_check_holder(const struct paths *p, pid_t holder, struct err *err)
 {
-	char comm[32], cmdline[4096] = "";
+	size_t len = 0;
+	cleanup_free char *comm = proc_text(holder, "comm", NULL);
+	cleanup_free char *cmdline = proc_text(holder, "cmdline", &len);
 
-	if (!read_proc(holder, "comm", comm, sizeof(comm)))
+	if (!comm)
 		return 0; /* it has just ended */
 	if (!str_eq(comm, "lych\n"))
 		return err_set_id(err, ERRID_START_LOCKED,
 				  "pid %d holds %s/lock and is no lych: it is left alone",
 				  holder, p->data);
-	if (read_proc(holder, "cmdline", cmdline, sizeof(cmdline)) &&
-	    is_restore(cmdline, sizeof(cmdline)))
+	if (cmdline && is_restore(cmdline, len))
 		return err_set_id(err, ERRID_START_LOCKED,
 				  "%s: a 'lych restore' (pid %d) works there: wait for "
 				  "it, or end it with 'kill %d'",

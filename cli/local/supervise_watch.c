@@ -13,6 +13,7 @@
  */
 #include "cli/local/supervise_priv.h"
 
+#include "cli/base/proc.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/log.h"
@@ -25,32 +26,15 @@
 #include <sys/un.h>
 
 #define PG_ASK_USEC (4 * USEC_PER_SEC)
-#define PROC_TEXT_MAX 65536
 #define CUT_OFF_LOOKS 3 /* the vessel needs a fraction of one */
-
-/* The pids of its children, in text; NULL: it is gone. The caller frees it. */
-static char *children_of(pid_t pid)
-{
-	cleanup_free char *path = xasprintf("/proc/%d/task/%d/children", pid, pid);
-	struct err ignored = ERR_INIT;
-	char *text = NULL;
-	size_t len;
-
-	return fs_read_file(AT_FDCWD, path, PROC_TEXT_MAX, &text, &len, &ignored) < 0
-		       ? NULL
-		       : text;
-}
 
 /* As /proc/PID/stat has it; '?': it is gone. */
 static char state_of(pid_t pid)
 {
-	cleanup_free char *path = xasprintf("/proc/%d/stat", pid);
-	cleanup_free char *text = NULL;
-	struct err ignored = ERR_INIT;
+	cleanup_free char *text = proc_text(pid, "stat", NULL);
 	const char *state;
-	size_t len;
 
-	if (fs_read_file(AT_FDCWD, path, PROC_TEXT_MAX, &text, &len, &ignored) < 0)
+	if (!text)
 		return '?';
 	state = strrchr(text, ')'); /* its name may hold anything */
 	return state && str_starts(state, ") ") ? state[2] : '?';
@@ -59,7 +43,7 @@ static char state_of(pid_t pid)
 /* It, or a child of it: the tomb is one of its guard. */
 static bool is_in_state(const struct part *p, char state)
 {
-	cleanup_free char *children = children_of(p->pid);
+	cleanup_free char *children = proc_children(p->pid);
 
 	if (state_of(p->pid) == state)
 		return true;
@@ -180,7 +164,7 @@ static bool is_part(const struct super *u, pid_t pid)
 
 void watch_kill_strays(const struct super *u)
 {
-	cleanup_free char *children = children_of(getpid());
+	cleanup_free char *children = proc_children(getpid());
 
 	for (char *s = children; s && *s; s += strspn(s, " \n")) {
 		pid_t pid = (pid_t)strtol(s, &s, 10);

@@ -5,6 +5,7 @@
  */
 #include "cli/local/up_gone.h"
 
+#include "cli/base/proc.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/fs.h"
@@ -54,14 +55,11 @@ static int read_word(const char *path, char *out, size_t size)
  * ended and waits for its parent is none. */
 static int read_start(pid_t pid, uint64_t *ret)
 {
-	cleanup_free char *path = xasprintf("/proc/%d/stat", pid);
-	cleanup_free char *text = NULL;
-	struct err ignored = ERR_INIT;
+	cleanup_free char *text = proc_text(pid, "stat", NULL);
 	char *s;
-	size_t len;
 
-	if (fs_read_file(AT_FDCWD, path, 4096, &text, &len, &ignored) < 0 ||
-	    !(s = strrchr(text, ')')) || str_starts(s, ") Z") || str_starts(s, ") X"))
+	if (!text || !(s = strrchr(text, ')')) || str_starts(s, ") Z") ||
+	    str_starts(s, ") X"))
 		return -1;
 	for (int field = 2; field < 22; field++)
 		if (!(s = strchr(s + 1, ' ')))

@@ -6,6 +6,7 @@
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
+#include "cli/base/proc.h"
 #include "cli/local/up.h"
 #include "cli/pod/bind.h"
 #include "cli/pod/status_words.h"
@@ -52,27 +53,19 @@ static error_t parse_arg(int key, char *arg UNUSED, struct argp_state *state)
 /* First child of a process; 0 without. */
 static pid_t first_child(pid_t pid)
 {
-	cleanup_free char *path = xasprintf("/proc/%d/task/%d/children", pid, pid);
-	cleanup_free char *text = NULL;
-	struct err ignored = ERR_INIT;
-	size_t len;
+	cleanup_free char *text = pid > 0 ? proc_children(pid) : NULL;
 
-	if (pid <= 0 || fs_read_file(AT_FDCWD, path, 65536, &text, &len, &ignored) < 0)
-		return 0;
-	return (pid_t)strtol(text, NULL, 10);
+	return text ? (pid_t)strtol(text, NULL, 10) : 0;
 }
 
 /* In how many pid namespaces does it live? */
 static unsigned pid_depth(pid_t pid)
 {
-	cleanup_free char *path = xasprintf("/proc/%d/status", pid);
-	cleanup_free char *text = NULL;
-	struct err ignored = ERR_INIT;
+	cleanup_free char *text = proc_text(pid, "status", NULL);
 	unsigned n = 0;
-	size_t len;
 	char *s;
 
-	if (fs_read_file(AT_FDCWD, path, 65536, &text, &len, &ignored) < 0)
+	if (!text)
 		return 0;
 	s = strstr(text, "\nNSpid:");
 	if (!s)
