@@ -50,22 +50,14 @@ static error_t jobs_parse(int key, char *arg, struct argp_state *state)
 
 /* ---- show ------------------------------------------------------------------- */
 
-static int get_job(struct client *c, job_id_t id, struct json **ret, struct err *err)
-{
-	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, id);
-	const struct client_request rq = {
-		.method = "GET", .target = target, .timeout_ms = 30000};
-
-	return client_json(c, &rq, ret, NULL, err);
-}
-
 static int show(struct jobs_args *a, struct client *c, struct err *err)
 {
 	cleanup_json struct json *j = NULL;
 	struct job_end end;
 	struct table t;
 
-	if (last_job_take(c, false, &a->id, err) < 0 || get_job(c, a->id, &j, err) < 0)
+	if (last_job_take(c, false, &a->id, err) < 0 ||
+	    job_get(c, a->id, JOB_GET_MSEC, &j, err) < 0)
 		return -1;
 	if (a->json) {
 		render_json(j);
@@ -118,7 +110,7 @@ static int cancel(struct jobs_args *a, struct client *c, const char *socket,
 		if (r != 0)
 			return r;
 		json_free(TAKE_PTR(j));
-		if (get_job(c, a->id, &j, err) < 0 ||
+		if (job_get(c, a->id, JOB_GET_MSEC, &j, err) < 0 ||
 		    json_get_str(j, "state", true, 32, &state, err) < 0)
 			return -1;
 	}

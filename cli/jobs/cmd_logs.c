@@ -138,15 +138,12 @@ static int show_piece(struct log_reader *r, const struct log_piece *p, struct sh
 
 /* Before its output is read: with a result in it that is complete. NULL: the vessel does not say, and
  * then nobody can tell whether some is missing; what is there is shown all the same. */
-static struct json *get_job(const struct logs_args *a, struct client *c)
+static struct json *counted(const struct logs_args *a, struct client *c)
 {
-	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, a->id);
-	const struct client_request rq = {
-		.method = "GET", .target = target, .timeout_ms = 5000};
 	struct err ignored = ERR_INIT;
 	struct json *job = NULL;
 
-	return client_json(c, &rq, &job, NULL, &ignored) < 0 ? NULL : job;
+	return job_get(c, a->id, 5000, &job, &ignored) < 0 ? NULL : job;
 }
 
 /* What is stored of it, as much as was asked for. *ret: the whole of what there was. 0, or
@@ -157,7 +154,7 @@ static int stored(const struct logs_args *a, struct client *c, struct log_order 
 	cleanup_log_reader struct log_reader r = {.client = c, .id = a->id};
 	struct shown s[2] = {{.fd = STDOUT_FILENO},
 			     {.fd = a->stream ? STDOUT_FILENO : STDERR_FILENO}};
-	cleanup_json struct json *job = get_job(a, c);
+	cleanup_json struct json *job = counted(a, c);
 	struct err ignored = ERR_INIT;
 	int code = 0;
 

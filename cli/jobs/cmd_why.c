@@ -538,18 +538,14 @@ static int why(struct why_args *a, struct err *err)
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *job = NULL;
-	cleanup_free char *target = NULL;
-	struct client_request rq = {.method = "GET", .timeout_ms = 30000};
 	struct why y = {.how = ""};
 	int r;
 
 	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0 ||
-	    last_job_take(c, false, &a->id, err) < 0)
+	    last_job_take(c, false, &a->id, err) < 0 ||
+	    job_get(c, a->id, JOB_GET_MSEC, &job, err) < 0)
 		return -1;
 	y.id = a->id;
-	rq.target = target = xasprintf("/v1/jobs/%" PRId64, a->id);
-	if (client_json(c, &rq, &job, NULL, err) < 0)
-		return -1;
 	buf_init(&y.reason, WORDS_MAX);
 	buf_init(&y.advice, WORDS_MAX);
 	r = why_read(&y, job, err);

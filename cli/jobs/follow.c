@@ -450,6 +450,16 @@ static int signal_number(const char *name)
 	return 0;
 }
 
+int job_get(struct client *c, job_id_t id, unsigned timeout_ms, struct json **ret,
+	    struct err *err)
+{
+	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, id);
+	const struct client_request rq = {
+		.method = "GET", .target = target, .timeout_ms = timeout_ms};
+
+	return client_json(c, &rq, ret, NULL, err);
+}
+
 int job_end_read(const struct json *job, struct job_end *ret, struct err *err)
 {
 	const char *state = "", *class_name = "", *sig = "", *sys = "";

@@ -58,6 +58,10 @@ void follow_done(struct follow *f);
  * stderr that it gave or told of: it is told. False: there is none. */
 bool follow_tell_missing(const struct json *job, const uint64_t have[2]);
 
+/* A job's object, as GET /v1/jobs/ID has it; cleanup_json. */
+MUST_CHECK int job_get(struct client *c, job_id_t id, unsigned timeout_ms,
+		       struct json **ret, struct err *err);
+#define JOB_GET_MSEC 30000
 /* How a job ended, from its object. */
 struct job_end {
 	enum job_state state;

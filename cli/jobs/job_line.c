@@ -116,15 +116,12 @@ static void end_of(const struct json *job, char *out, size_t size)
 
 static int ask(struct job_line *l, struct client *c, struct err *err)
 {
-	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64, l->id);
-	const struct client_request rq = {
-		.method = "GET", .target = target, .timeout_ms = 30000};
 	cleanup_json struct json *job = NULL;
 	struct err why = ERR_INIT;
 
 	free(l->command);
 	l->command = NULL;
-	if (client_json(c, &rq, &job, NULL, &why) == 0) {
+	if (job_get(c, l->id, JOB_GET_MSEC, &job, &why) == 0) {
 		l->command = command_of(job);
 		end_of(job, l->end, sizeof(l->end));
 	} else if (why.id == ERRID_RUN_NOT_FOUND) {
