@@ -7,24 +7,18 @@
 
 #include "common/cleanup.h"
 #include "common/str.h"
+#include "sandbox/spec_mounts.h"
 #include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool holds(const char *path, const char *home)
-{
-	size_t n = strlen(path);
-
-	return strncmp(home, path, n) == 0 && (home[n] == '/' || home[n] == '\0');
-}
 
 static int check_path(const char *option, const char *path, const char *home,
 		      struct err *err)
 {
 	cleanup_free char *real = realpath(path, NULL);
 
-	if (!real || !holds(real, home))
+	if (!real || !spec_path_is_below(home, real))
 		return 0;
 	return err_set_id(
 		err, ERRID_SPEC_PATH,

@@ -171,7 +171,7 @@ static int check_apart(const char *data, struct err *err)
 		return err_sys_id(err, ERRID_START_DATA, "%s", data);
 	if (paths_self(&self, err) < 0)
 		return -1;
-	if (str_starts(self, real) && self[strlen(real)] == '/')
+	if (path_is_below(self, real))
 		return err_set_id(err, ERRID_START_DATA,
 				  "%s: Lychgate's own programs are installed below it "
 				  "(%s)",
@@ -251,6 +251,13 @@ int paths_make(const struct paths *p, struct err *err)
 		    check_private(run[i], ERRID_START_SOCKET, err) < 0)
 			return -1;
 	return 0;
+}
+
+bool path_is_below(const char *path, const char *top)
+{
+	size_t n = str_eq(top, "/") ? 0 : strlen(top);
+
+	return strncmp(path, top, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
 int paths_self(char **ret, struct err *err)

@@ -40,6 +40,8 @@ MUST_CHECK int paths_program(const char *name, char **ret, struct err *err);
 /* What `make install` put in PREFIX/lib/lychgate beside PREFIX/bin/lych: "profiles",
  * "quadlet/sovereign". It may not be there. Caller frees. */
 MUST_CHECK int paths_installed(const char *name, char **ret, struct err *err);
+/* Of real, absolute paths: is it top, or below it? */
+bool path_is_below(const char *path, const char *top);
 /* This very program. */
 MUST_CHECK int paths_self(char **ret, struct err *err);
 

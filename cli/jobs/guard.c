@@ -92,13 +92,6 @@ static bool is_meant(const struct guard *g, const char *path, bool is_dir)
 
 /* ---- places ----------------------------------------------------------------- */
 
-static bool is_below(const char *path, const char *top)
-{
-	size_t n = str_eq(top, "/") ? 0 : strlen(top);
-
-	return strncmp(path, top, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 /* One that is not there is nobody's. */
 static void add_place(struct guard *g, const char *path, bool own)
 {
@@ -220,7 +213,7 @@ static int check_own(const struct guard *g, const char *path, const char *real,
 		     struct err *err)
 {
 	for (size_t i = 0; i < g->n_places; i++)
-		if (g->place[i].own && is_below(real, g->place[i].real))
+		if (g->place[i].own && path_is_below(real, g->place[i].real))
 			return err_set_id(err, ERRID_SPEC_SECRET,
 					  "%.200s: it lies in %.200s, Lychgate's own, of "
 					  "which no job gets anything",
@@ -278,7 +271,7 @@ static int check_home(const struct guard *g, const char *dir, const char *real,
 			      "your whole home directory; name a directory in it, or "
 			      "say --home");
 	for (size_t i = 0; i < g->n_places; i++)
-		if (!g->place[i].own && is_below(g->place[i].real, real))
+		if (!g->place[i].own && path_is_below(g->place[i].real, real))
 			return refuse(err, dir,
 				      "it holds your home directory; name a directory, "
 				      "or say --home");
@@ -354,7 +347,7 @@ static int check_apart(const struct guard *g, const struct tar_entry *e, struct 
 		if (i == e->tree || !dest)
 			continue;
 		if (str_eq(e->name, dest) ||
-		    (is_below(dest, e->name) && !S_ISDIR(e->st->st_mode)))
+		    (path_is_below(dest, e->name) && !S_ISDIR(e->st->st_mode)))
 			return err_set_id(err, ERRID_SPEC_TREE,
 					  "'%.200s' is in one --dir, and another is to "
 					  "be '%.200s'",

@@ -5,6 +5,7 @@
  */
 #include "cli/jobs/profile.h"
 
+#include "cli/base/paths.h"
 #include "cli/base/trusted.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -145,13 +146,6 @@ static int find_file(struct profile_world *w, const char *which, char **ret,
 
 /* ---- its lines -------------------------------------------------------------- */
 
-static bool is_below(const char *path, const char *top)
-{
-	size_t n = str_eq(top, "/") ? 0 : strlen(top);
-
-	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
-
 /* The value of an option that names a path; caller frees. */
 static char *expand_path(const struct profile_world *w, const char *value,
 			 struct err *err)
@@ -167,7 +161,7 @@ static char *expand_path(const struct profile_world *w, const char *value,
 				 value);
 		return NULL;
 	}
-	if (is_below(w->home, w->cwd)) {
+	if (path_is_below(w->home, w->cwd)) {
 		(void)err_set_id(err, ERRID_SPEC_PROFILE,
 				 "'.' is %s here and would show your home directory; go "
 				 "to the directory that you mean",
@@ -296,7 +290,7 @@ int profile_check_grants(const struct profile_world *w, const struct option_list
 			continue;
 		real = realpath(g->value, NULL);
 		for (size_t k = 0; real && k < w->n_files; k++)
-			if (is_below(w->file[k], real))
+			if (path_is_below(w->file[k], real))
 				return err_set_id(
 					err, ERRID_SPEC_PROFILE,
 					"%s lies in %s, which --%s lets the job write: "

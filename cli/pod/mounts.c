@@ -5,6 +5,7 @@
  */
 #include "cli/pod/mounts.h"
 
+#include "cli/base/paths.h"
 #include "cli/base/sensitive.h"
 #include "cli/base/trusted.h"
 #include "cli/pod/unit_template.h"
@@ -154,13 +155,6 @@ void mount_allowlist_done(struct mount_allowlist *l)
 
 /* ---- names ------------------------------------------------------------------ */
 
-static bool is_below(const char *path, const char *top)
-{
-	size_t n = str_eq(top, "/") ? 0 : strlen(top);
-
-	return strncmp(path, top, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 static const char *const system_places[] = {
 	"/bin",	 "/boot", "/dev", "/etc",  "/lib", "/lib32", "/lib64",
 	"/proc", "/root", "/run", "/sbin", "/sys", "/usr",   "/var",
@@ -207,19 +201,20 @@ static int refuse_touch(struct err *err, const char *path, const char *what)
 /* The path is, holds, or lies in that place. */
 static bool touches(const char *path, const char *place)
 {
-	return is_below(path, place) || is_below(place, path);
+	return path_is_below(path, place) || path_is_below(place, path);
 }
 
 static int check_place(const struct mount_world *w, const char *real, struct err *err)
 {
 	if (str_eq(real, "/"))
 		return refuse(err, real, "the whole system");
-	if (is_below(w->home, real))
+	if (path_is_below(w->home, real))
 		return refuse(err, real,
 			      str_eq(real, w->home) ? "your whole home directory"
 						    : "it holds your home directory");
 	for (size_t i = 0; i < ARRAY_SIZE(system_places); i++)
-		if (is_below(real, system_places[i]) && !is_below(real, w->home))
+		if (path_is_below(real, system_places[i]) &&
+		    !path_is_below(real, w->home))
 			return refuse_touch(err, real, system_places[i]);
 	for (size_t i = 0; i < sensitive_table_len; i++) {
 		cleanup_free char *place =
@@ -376,7 +371,7 @@ static int check_allowed(const struct mount_world *w, const struct mount_allowli
 	for (size_t i = 0; i < l->n_roots; i++) {
 		cleanup_free char *root = realpath(l->root[i].path, NULL);
 
-		if (!root || !is_below(real, root))
+		if (!root || !path_is_below(real, root))
 			continue;
 		/* A list that allows everything is no list. */
 		if (check_place(w, root, err) < 0)
@@ -418,7 +413,7 @@ int mounts_check_overlap(char *const *real, size_t n, struct err *err)
 {
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < n; k++)
-			if (i != k && is_below(real[i], real[k]))
+			if (i != k && path_is_below(real[i], real[k]))
 				return err_set_id(err, ERRID_BIND_MOUNT,
 						  "'%.200s' and '%.200s' overlap",
 						  real[k], real[i]);
