@@ -34,6 +34,7 @@
  *	--no-kcmp		kcmp is EPERM, as in a container of Podman's
  *	--no-getfd		pidfd_getfd is EPERM, as in many a container
  *	--no-listen		listen is EACCES
+ *	--foreign-ipc		whose namespace a descriptor is: EPERM, as of the host's
  *	--broken-cgroup		a directory "group" is a cgroup v2 with controllers, whose
  *				cgroup.procs cannot be written (EIO)
  */
@@ -45,6 +46,7 @@
 #include <linux/filter.h>
 #include <linux/magic.h>
 #include <linux/netlink.h>
+#include <linux/nsfs.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -77,7 +79,7 @@ static struct {
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
 		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_kcmp,
 		no_listen, no_first_word, no_domain, binds_pretend, no_keys, keys_used_up,
-		bounding_stays;
+		bounding_stays, foreign_ipc;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
@@ -186,6 +188,8 @@ static void lie_of_trials(void)
 		on_call(CALL(kcmp), SECCOMP_RET_ERRNO | EPERM);
 	if (lies.no_getfd)
 		on_call(PIDFD_GETFD, SECCOMP_RET_ERRNO | EPERM);
+	if (lies.foreign_ipc)
+		answer_value(CALL(ioctl), 1, NS_GET_USERNS, EPERM);
 	if (lies.no_listen)
 		on_call(CALL(listen), SECCOMP_RET_ERRNO | EACCES);
 	if (lies.no_pivot)
@@ -408,6 +412,8 @@ static char **parse(char **a)
 			lies.no_kcmp = true;
 		else if (strcmp(*a, "--no-getfd") == 0)
 			lies.no_getfd = true;
+		else if (strcmp(*a, "--foreign-ipc") == 0)
+			lies.foreign_ipc = true;
 		else if (strcmp(*a, "--no-listen") == 0)
 			lies.no_listen = true;
 		else if (strcmp(*a, "--no-pivot") == 0)
