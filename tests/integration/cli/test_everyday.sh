@@ -286,7 +286,8 @@ is "it is told" 1 "$(grep -c "LYCH-STARTUP-010" out)"
 PAGER="true" "$screen" 80 "$LYCH_BIN/lych" show "$first" >out; is "one that is left at once" "0 0" "$? $(grep -c LYCH out)"
 PAGER="sed s/^/P:/" "$screen" 80 "$LYCH_BIN/lych" show 999999 >out; is "an error" 3 $?
 is "is not paged" 0 "$(grep -c '^P:' out)"
-run -- sh -c 'echo out; echo err >&2; printf "a\rb\033[2J"'
+# a line that does not end is the last that comes, whichever of the two pipes is read first
+run -- sh -c 'echo err >&2; sleep 1; echo out; printf "a\rb\033[2J"'
 PAGER="sed s/^/P:/" on 80 "$LYCH_BIN/lych" logs "$id" >out
 is "both streams of a job, without its escapes" "P:a P:b P:err P:out" "$(sort out | xargs)"
 echo "everyday: $count checks"
