@@ -377,65 +377,58 @@ static int recv_fd(int sock)
 	return fd;
 }
 
+static bool *flag_of(const char *option)
+{
+	static const struct {
+		const char *name;
+		bool *flag;
+	} flags[] = {
+		{"--no-new-calls", &lies.no_new_calls},
+		{"--no-seccomp", &lies.no_seccomp},
+		{"--no-userns", &lies.no_userns},
+		{"--no-netns", &lies.no_netns},
+		{"--kill-works", &lies.kill_works},
+		{"--landlock-pretends", &lies.landlock_pretends},
+		{"--seccomp-pretends", &lies.seccomp_pretends},
+		{"--route-works", &lies.route_works},
+		{"--caps-stay", &lies.caps_stay},
+		{"--bounding-stays", &lies.bounding_stays},
+		{"--no-hostname", &lies.no_hostname},
+		{"--no-kcmp", &lies.no_kcmp},
+		{"--no-getfd", &lies.no_getfd},
+		{"--foreign-ipc", &lies.foreign_ipc},
+		{"--no-listen", &lies.no_listen},
+		{"--no-pivot", &lies.no_pivot},
+		{"--broken-cgroup", &lies.broken_cgroup},
+		{"--listener", &lies.listener},
+		{"--netlink-works", &lies.netlink_works},
+		{"--utimes-work", &lies.utimes_work},
+		{"--no-domain", &lies.no_domain},
+		{"--binds-pretend", &lies.binds_pretend},
+		{"--no-keys", &lies.no_keys},
+		{"--keys-used-up", &lies.keys_used_up},
+		{"--no-first-word", &lies.no_first_word},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		if (strcmp(option, flags[i].name) == 0)
+			return flags[i].flag;
+	return NULL;
+}
+
 static char **parse(char **a)
 {
 	for (; *a && strcmp(*a, "--") != 0; a++) {
-		if (strcmp(*a, "--landlock-abi") == 0 && a[1])
+		bool *flag = flag_of(*a);
+
+		if (flag)
+			*flag = true;
+		else if (strcmp(*a, "--landlock-abi") == 0 && a[1])
 			lies.landlock_abi = (int)strtol(*++a, NULL, 10);
 		else if (strcmp(*a, "--landlock-errno") == 0 && a[1])
 			lies.landlock_errno = (int)strtol(*++a, NULL, 10);
 		else if (strcmp(*a, "--open") == 0 && a[1])
 			lies.open_path = *++a;
-		else if (strcmp(*a, "--no-new-calls") == 0)
-			lies.no_new_calls = true;
-		else if (strcmp(*a, "--no-seccomp") == 0)
-			lies.no_seccomp = true;
-		else if (strcmp(*a, "--no-userns") == 0)
-			lies.no_userns = true;
-		else if (strcmp(*a, "--no-netns") == 0)
-			lies.no_netns = true;
-		else if (strcmp(*a, "--kill-works") == 0)
-			lies.kill_works = true;
-		else if (strcmp(*a, "--landlock-pretends") == 0)
-			lies.landlock_pretends = true;
-		else if (strcmp(*a, "--seccomp-pretends") == 0)
-			lies.seccomp_pretends = true;
-		else if (strcmp(*a, "--route-works") == 0)
-			lies.route_works = true;
-		else if (strcmp(*a, "--caps-stay") == 0)
-			lies.caps_stay = true;
-		else if (strcmp(*a, "--bounding-stays") == 0)
-			lies.bounding_stays = true;
-		else if (strcmp(*a, "--no-hostname") == 0)
-			lies.no_hostname = true;
-		else if (strcmp(*a, "--no-kcmp") == 0)
-			lies.no_kcmp = true;
-		else if (strcmp(*a, "--no-getfd") == 0)
-			lies.no_getfd = true;
-		else if (strcmp(*a, "--foreign-ipc") == 0)
-			lies.foreign_ipc = true;
-		else if (strcmp(*a, "--no-listen") == 0)
-			lies.no_listen = true;
-		else if (strcmp(*a, "--no-pivot") == 0)
-			lies.no_pivot = true;
-		else if (strcmp(*a, "--broken-cgroup") == 0)
-			lies.broken_cgroup = true;
-		else if (strcmp(*a, "--listener") == 0)
-			lies.listener = true;
-		else if (strcmp(*a, "--netlink-works") == 0)
-			lies.netlink_works = true;
-		else if (strcmp(*a, "--utimes-work") == 0)
-			lies.utimes_work = true;
-		else if (strcmp(*a, "--no-domain") == 0)
-			lies.no_domain = true;
-		else if (strcmp(*a, "--binds-pretend") == 0)
-			lies.binds_pretend = true;
-		else if (strcmp(*a, "--no-keys") == 0)
-			lies.no_keys = true;
-		else if (strcmp(*a, "--keys-used-up") == 0)
-			lies.keys_used_up = true;
-		else if (strcmp(*a, "--no-first-word") == 0)
-			lies.no_first_word = true;
 		else
 			return NULL;
 	}
