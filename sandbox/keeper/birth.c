@@ -20,6 +20,7 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -133,6 +134,23 @@ static int await_job(const struct keep *k, struct err *err)
 	return 0;
 }
 
+int birth_await_guard(struct keep *k, struct err *err)
+{
+	struct pollfd p[] = {{.fd = k->stands_fd, .events = POLLIN},
+			     {.fd = k->words}}; /* its end */
+	int r;
+
+	if (k->stands_fd < 0)
+		return 0;
+	do
+		r = poll(p, ARRAY_SIZE(p), (int)(SETUP_MAX_USEC / USEC_PER_MSEC));
+	while (r < 0 && errno == EINTR);
+	if (!(p[0].revents & POLLIN))
+		return err_set_id(err, ERRID_EXEC_SETUP, "the guard did not come up");
+	fd_close(&k->stands_fd);
+	return 0;
+}
+
 /* The guard sees in it whether we are held; looked up by us, since nobody else may. */
 static int open_pulse(const struct keep *k, struct err *err)
 {
@@ -154,11 +172,15 @@ static int fork_job(struct keep *k, struct err *err)
 	cleanup_close int pulse = open_pulse(k, err);
 	int sv[2], words[2], r;
 
+	k->stands_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (k->stands_fd < 0)
+		return err_sys(err, "eventfd");
 	if (pulse < 0)
 		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return err_sys(err, "socketpair");
 	born.status_fd = sv[1];
+	born.stands_fd = k->stands_fd;
 	born.pulse_fd = pulse;
 	born.proc_fd = k->root.proc_fd;
 	r = guard_fork(&born, &k->guard_pid, words, &k->watch, err);
@@ -268,7 +290,7 @@ static int take_position(struct keep *k, const int *rw, size_t n_rw, const char 
 	return keeper_confine(k->spec, err);
 }
 
-#define OWN_FDS 14
+#define OWN_FDS 15
 
 /* Of what it inherited it keeps its own; rw are descriptors of these. The job has left
  * with its stdio. */
@@ -280,7 +302,7 @@ static int close_the_rest(const struct keep *k, int null_fd, const int *rw, size
 		k->status_fd,	 k->spec->workspace_fd, k->limits.cgroup_fd,
 		k->root.proc_fd, k->root.tmp_fd,	k->root.shm_fd,
 		k->root.work_fd, k->broker.tomb,	k->words,
-		k->meter_words,	 k->birth.meminfo_fd};
+		k->meter_words,	 k->birth.meminfo_fd,	k->stands_fd};
 
 	memcpy(own + OWN_FDS, rw, n_rw * sizeof(*rw));
 	return ns_close_all_but(own, OWN_FDS + n_rw, err);

@@ -404,13 +404,10 @@ int guard_short_slice(struct err *err)
 static int after_fork(struct guard *g, const struct guard_birth *born, struct err *err)
 {
 	static const int none[] = {-1};
-	const int keep[] = {g->parent_sock,
-			    g->words,
-			    g->meter_words,
-			    g->pulse_fd,
-			    g->proc_fd,
-			    born->birth->null_fd,
-			    born->limits->cgroup_fd};
+	const int keep[] = {g->parent_sock,	  g->words,
+			    g->meter_words,	  g->pulse_fd,
+			    g->proc_fd,		  born->stands_fd,
+			    born->birth->null_fd, born->limits->cgroup_fd};
 	sigset_t child;
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -425,6 +422,19 @@ static int after_fork(struct guard *g, const struct guard_birth *born, struct er
 	(void)sigaddset(&child, SIGCHLD);
 	g->signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	return g->signal_fd < 0 ? err_sys(err, "signalfd") : 0;
+}
+
+/* For the keeper, which waits for it before the job executes anything. */
+static int say_that_it_stands(const struct guard_birth *born, struct err *err)
+{
+	static const uint64_t once = 1;
+	int fd = born->stands_fd;
+	ssize_t n = write(fd, &once, sizeof(once));
+
+	fd_close(&fd);
+	return n == (ssize_t)sizeof(once)
+		       ? 0
+		       : err_sys(err, "tell the keeper that it stands");
 }
 
 static NORETURN void guard_main(const struct guard_birth *born, struct watch *w,
@@ -457,6 +467,8 @@ static NORETURN void guard_main(const struct guard_birth *born, struct watch *w,
 		stage = "guard";
 		r = after_fork(&g, born, &err);
 	}
+	if (r == 0)
+		r = say_that_it_stands(born, &err);
 	if (r < 0)
 		refuse(&g, stage, &err);
 	watch_over(&g);

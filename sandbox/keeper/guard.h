@@ -24,6 +24,10 @@
  * meanwhile (blocked, or stopped, and not merely waiting for a processor) can no longer measure
  * the job, which is ended for it. The end of either of keeper and meter is the end of the job;
  * that of a keeper that is held shows only in the signal that waits for it.
+ *
+ * The job is forked before the guard has let go of what it inherited, the job's socket among it,
+ * whose end is how the keeper learns of exec. So the guard says when it stands, and the keeper
+ * answers no question of the job before: nothing is executed under a guard that may still fail.
  */
 #ifndef LYCH_SANDBOX_KEEPER_GUARD_H
 #define LYCH_SANDBOX_KEEPER_GUARD_H
@@ -114,6 +118,7 @@ struct guard_birth {
 	const struct sbx_limits *limits;
 	int parent_sock;
 	int pulse_fd;		/* the keeper's own /proc/self/status */
+	int stands_fd;		/* eventfd: the guard writes once, when it stands */
 	int proc_fd;		/* full: a /proc of the job's pid namespace; else -1 */
 	int status_fd, work_fd; /* the job's */
 };

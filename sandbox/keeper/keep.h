@@ -34,6 +34,7 @@ struct keep {
 	struct sbx_root root;
 	struct broker_fds broker;
 	int sock, status_fd, words, meter_words;
+	int stands_fd; /* the guard's word that it stands; -1: it has come */
 	pid_t main_pid, guard_pid, meter_pid;
 	struct watch *watch; /* from the guard's fork on */
 	bool pinned;
@@ -68,6 +69,8 @@ MUST_CHECK int birth_give(struct keep *k, const char **stage, struct err *err);
 /* The job onto its CPUs, while it waits for us: moving it costs nothing then. A warm one
  * waits for its spec, a cold one at its first question. */
 MUST_CHECK int birth_pin(struct keep *k, struct err *err);
+/* Returns when the guard stands; until then nothing of the job may be executed. */
+MUST_CHECK int birth_await_guard(struct keep *k, struct err *err);
 /* The job before everybody else when memory runs out; not before it can be looked at. */
 MUST_CHECK int birth_first_for_oom(const struct keep *k, struct err *err);
 /* A warm keeper got its spec (fds as in handover.h; taken over). */

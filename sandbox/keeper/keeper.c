@@ -109,7 +109,9 @@ static void on_ready(struct keep *k)
 	static const uint32_t ready = KEEPER_READY;
 	struct err err = ERR_INIT;
 
-	if (birth_first_for_oom(k, &err) < 0)
+	if (birth_await_guard(k, &err) < 0)
+		fail_setup(k, "guard", &err);
+	else if (birth_first_for_oom(k, &err) < 0)
 		fail_setup(k, "limits", &err);
 	else
 		tell_parent(k, &ready, sizeof(ready), NULL, 0);
@@ -140,6 +142,16 @@ static void on_status(struct keep *k, bool ending)
 	}
 }
 
+/* What a cold start leaves until the job waits for us. */
+static int settle_cold(struct keep *k, const char **stage, struct err *err)
+{
+	*stage = "guard";
+	if (birth_await_guard(k, err) < 0)
+		return -1;
+	*stage = "limits";
+	return birth_first_for_oom(k, err) < 0 ? -1 : birth_pin(k, err);
+}
+
 /* The self-test asks: the walls that the filter leaves to us are not met without us, and
  * nothing is executed by then. */
 static void on_question(struct keep *k, short revents)
@@ -150,9 +162,14 @@ static void on_question(struct keep *k, short revents)
 	 * beside one that has nothing to do. */
 	if (keep_look_is_due(k, clock_boot_usec()))
 		notify_stay_apart(&k->notify, true);
-	if (k->phase == KEEP_SETUP && !k->pinned &&
-	    (birth_first_for_oom(k, &err) < 0 || birth_pin(k, &err) < 0))
-		fail_setup(k, "limits", &err);
+	if (k->phase == KEEP_SETUP && !k->pinned) {
+		const char *stage = "";
+
+		if (settle_cold(k, &stage, &err) < 0) {
+			fail_setup(k, stage, &err);
+			return; /* an answer would let it execute the command */
+		}
+	}
 	notify_step(&k->notify, revents, k->status_fd);
 }
 
@@ -227,7 +244,8 @@ static void wait_event(struct keep *k)
 	usec_t left = at > now ? at - now : 0;
 	struct timespec ts = {.tv_sec = (time_t)(left / USEC_PER_SEC),
 			      .tv_nsec = (long)(left % USEC_PER_SEC * 1000)};
-	int listener = notify_poll_fd(&k->notify);
+	/* Refused, it gets no answer any more. */
+	int listener = k->phase == KEEP_OVER ? -1 : notify_poll_fd(&k->notify);
 	struct pollfd p[] = {
 		{.fd = k->status_fd, .events = POLLIN},
 		{.fd = k->phase == KEEP_WARM ? k->sock : -1, .events = POLLIN},
@@ -262,6 +280,7 @@ void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
 			 .words = -1,
 			 .meter_words = -1,
 			 .diag_fd = -1,
+			 .stands_fd = -1,
 			 .status_fd = -1};
 	const char *stage = "";
 	struct err err = ERR_INIT;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Keepers and guards killed while they set a job up: each job runs to its end or is told as lost,
-never as refused, and nothing of it is left. A meter that is stopped measures nothing, which is no
+never as refused, and nothing of it is left. A guard that is kept back while it comes up keeps its
+job back, too: what is refused to a job is told, whoever is slow. A meter that is stopped measures nothing, which is no
 fault of its job: within seconds it is lost, too.
 
 	lost.py SANDBOX TRIES"""
@@ -11,6 +12,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from spawner import Spawner, descendants
 
 LOST = 12
+# Two denials: in full absence of a path is none, so both are calls.
+DENIED_TWICE = "import ctypes; c = ctypes.CDLL(None); c.unshare(0x10000000); c.syscall(425, 1, 0)"
 
 
 def children(pid):
@@ -45,6 +48,49 @@ def one(s, top, whom, pause):
     return job
 
 
+def stop_first_child(pid, pause, seconds=5):
+    """Of a process that has none yet: stopped so many seconds after its birth, as near as can be."""
+    end = time.monotonic() + seconds
+    fd = os.open(f"/proc/{pid}/task/{pid}/children", os.O_RDONLY)
+    try:
+        while time.monotonic() < end:
+            born = os.pread(fd, 64, 0).split()
+            if born:
+                end = time.monotonic() + pause
+                while time.monotonic() < end:
+                    pass
+                os.kill(int(born[0]), signal.SIGSTOP)
+                return int(born[0])
+    finally:
+        os.close(fd)
+    raise TimeoutError("nobody was forked")
+
+
+def kept_back(sandbox, grade, scratch, tries):
+    """Of so many jobs whose guard was stopped for 0.15 s as it came up: told of no denial."""
+    jobs = os.path.join(scratch, "kept_back")
+    os.mkdir(jobs, 0o700)
+    s = Spawner(sandbox, jobs, grade, "--pool", "0")
+    top = s.process.pid if grade == "floor" else children(s.process.pid).pop()
+    silent = met = 0
+    for n in range(tries):
+        known = children(top)
+        job = s.run("/usr/bin/python3", "-c", DENIED_TWICE)
+        try:
+            guard = stop_first_child(next_child(top, known), n % 7 * 0.00006)
+            time.sleep(0.15)
+            os.kill(guard, signal.SIGCONT)
+            met += 1
+        except (TimeoutError, ProcessLookupError):
+            pass  # it was over before
+        s.wait(job, 60)
+        if job.refused or job.exited[0] != 0 or job.denied < 2:
+            silent += 1
+            print(f"FAIL {grade}: refused {job.refused}, ended {job.exited}, {job.denied} denials told")
+    s.close()
+    return silent, met
+
+
 def stopped(sandbox, grade, scratch):
     """Seconds until a job whose meter is stopped was lost; None: it was not."""
     jobs = os.path.join(scratch, "stopped")
@@ -74,6 +120,10 @@ def main():
         if took is None or took > 10:
             failed += 1
             print(f"FAIL {grade}: a stopped meter")
+        with tempfile.TemporaryDirectory() as scratch:
+            silent, met = kept_back(sandbox, grade, scratch, tries)
+        print(f"{grade:5} guard kept back: {met} of {tries} met, {silent} silent")
+        failed += silent + (met == 0)
         for whom in ("keeper", "guard"):
             with tempfile.TemporaryDirectory() as scratch:
                 jobs = os.path.join(scratch, "jobs")

@@ -30,6 +30,7 @@ class Job:
         self.handle, self.out = handle, out
         self.broker = self.refused = self.exited = None
         self.started = False
+        self.denied = 0  # kinds of denials told
 
     def text(self):
         self.out.seek(0)
@@ -94,6 +95,8 @@ class Spawner:
         elif kind == REFUSED:
             code, stage, text = struct.unpack_from("24s24s200s", data, 16)
             job.refused = tuple(b.split(b"\0")[0].decode() for b in (code, stage, text))
+        elif kind == DENIED:
+            job.denied += 1
         elif kind == EXITED:
             job.exited = (second, struct.unpack_from("<i", data, 16)[0])
         return job
