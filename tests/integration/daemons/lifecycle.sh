@@ -3,8 +3,22 @@
 # alone
 # timeout: 900
 # The end of a job, judged from outside: every way to outlive, outgrow or outrun its keeper, in
-# both grades. Survivors are found in /proc by a marker that only this job's arguments carry.
+# both grades, which run at once: they wait most of the time. Survivors are found in /proc by a
+# marker that only this job's arguments carry.
+#	lifecycle.sh [GRADE]
 set -uo pipefail
+if [ $# -eq 0 ]; then
+	said=$(mktemp)
+	trap 'rm -f "$said"' EXIT
+	"$0" floor >"$said" 2>&1 &
+	"$0" full
+	full=$?
+	wait $!
+	floor=$?
+	cat "$said"
+	exit $((full || floor))
+fi
+only=$1
 sandbox=$LYCH_BUILD/lych-sandbox
 unruly=$LYCH_BUILD/tests/escape/try_unruly
 client=$LYCH_BUILD/tests/support/spawn_client
@@ -90,7 +104,7 @@ run() {
 	sweep
 }
 
-for grade in full floor; do
+for grade in $only; do
 	# Refused, or stopped.
 	run "$grade" oom heap - --memory 96M
 	value memory_peak_bytes
@@ -146,18 +160,20 @@ for grade in full floor; do
 	value killed_strays
 	judge "$grade orphan: counted" [ "$value" -ge 1 ]
 done
-# So much that it is not full before anybody looked.
-run full oom files /tmp --memory 64M --tmp 2G
-run full oom files /dev/shm --memory 64M --tmp 2G
-run full exited shmfile /dev/shm --memory 250M --tmp 256M
-# Of no process, and of the kernel's.
-for act in segments semaphores undo messages; do
-	run full oom sysv $act --memory 64M
-done
-run full exited sysvshare - --memory 180M
+if [ "$only" = full ]; then
+	# So much that it is not full before anybody looked.
+	run full oom files /tmp --memory 64M --tmp 2G
+	run full oom files /dev/shm --memory 64M --tmp 2G
+	run full exited shmfile /dev/shm --memory 250M --tmp 256M
+	# Of no process, and of the kernel's.
+	for act in segments semaphores undo messages; do
+		run full oom sysv $act --memory 64M
+	done
+	run full exited sysvshare - --memory 180M
+fi
 
 # A grandchild that holds stdout open delays nothing, and nothing of it stays.
-for grade in full floor; do
+for grade in $only; do
 	fresh
 	clock
 	start=$ms
@@ -172,15 +188,17 @@ for grade in full floor; do
 	fi
 done
 
-# A neighbour of a fork bomb forks as it likes: each job has a user namespace of its own.
-fresh
-"$sandbox" --timeout 10 --workspace "$work" --processes 64 -- ./u bomb - "$mark" </dev/null >/dev/null 2>&1 &
-judge "full bomb: a neighbour is not touched" "$sandbox" --timeout 10 --processes 8 -- \
-	sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true || exit 1; done' </dev/null
-wait
+if [ "$only" = full ]; then
+	# A neighbour of a fork bomb forks as it likes: each job has a user namespace of its own.
+	fresh
+	"$sandbox" --timeout 10 --workspace "$work" --processes 64 -- ./u bomb - "$mark" </dev/null >/dev/null 2>&1 &
+	judge "full bomb: a neighbour is not touched" "$sandbox" --timeout 10 --processes 8 -- \
+		sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true || exit 1; done' </dev/null
+	wait
+fi
 
 # Nobody asked for limits: they stand all the same.
-for grade in full floor; do
+for grade in $only; do
 	out=$("$sandbox" --grade "$grade" --json -- true 2>&1 </dev/null)
 	for limit in memory:536870912 disk:1073741824 processes:256 cpus:1 timeout:600000000; do
 		judge "$grade: the default of ${limit/:/ is }" \
@@ -189,7 +207,7 @@ for grade in full floor; do
 done
 
 # What cannot be enforced does not run.
-for grade in full floor; do
+for grade in $only; do
 	for cg in "$scratch" "$scratch/nowhere"; do
 		rc=0
 		out=$("$sandbox" --grade "$grade" --timeout 5 --cgroup "$cg" -- sh -c 'echo it ran' 2>&1 </dev/null) || rc=$?
@@ -247,7 +265,7 @@ ignores_term() { wait_until 40 one_ignores_term "$1"; }
 brood='./u deaf - "$1" & ./u sleep - "$1" & (setsid ./u deaf - "$1" &) ; ./u stop - "$1"'
 
 # The command line: its parent process, its keeper, its guard.
-for grade in full floor; do
+for grade in $only; do
 	for whom in parent keeper guard; do
 		fresh
 		"$sandbox" --grade "$grade" --timeout 60 --workspace "$work" -- \
@@ -334,7 +352,7 @@ none_alive() { # pids
 among() { [[ " $1 " == *" $2 "* ]]; }
 
 mkdir -m 700 "$scratch/jobs"
-for kind in "full cold" "full warm" "floor cold" "floor warm"; do
+for kind in "$only cold" "$only warm"; do
 	grade=${kind% *} pool=0
 	[ "$kind" = "$grade cold" ] || pool=3
 	fresh
