@@ -51,7 +51,7 @@ static error_t backup_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->file)
-			argp_usage(state);
+			return ARGP_ERR_UNKNOWN;
 		a->file = arg;
 		return 0;
 	case ARGP_KEY_END:

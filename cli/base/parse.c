@@ -117,5 +117,7 @@ void cmd_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 		else if (in_order)
 			break;
 	}
-	(void)argp_parse(argp, argc, argv, flags, NULL, input);
+	(void)argp_parse(argp, argc, argv, flags, &r.next, input);
+	if (r.next < argc)
+		cmd_usage_of(argv[0], "one argument too many: '%s'", argv[r.next]);
 }

@@ -483,8 +483,6 @@ static error_t doctor_parse(int key, char *arg, struct argp_state *state)
 		d->out.json = true;
 		return 0;
 	}
-	if (key == ARGP_KEY_ARG)
-		argp_usage(state);
 	return ARGP_ERR_UNKNOWN;
 }
 

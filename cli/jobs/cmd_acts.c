@@ -44,7 +44,7 @@ static error_t acts_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (a->n == 0)
-			argp_usage(state);
+			cmd_usage(state, "say which jobs");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -229,7 +229,7 @@ static error_t art_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->id)
-			argp_usage(state);
+			return ARGP_ERR_UNKNOWN;
 		a->id = arg;
 		return 0;
 	default:

@@ -29,7 +29,7 @@ static error_t broker_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (!a->takes_job || a->job)
-			argp_usage(state);
+			return ARGP_ERR_UNKNOWN;
 		if (parse_u64(arg, 1, INT64_MAX, &a->job, &err) < 0)
 			cmd_usage(state, "JOB: %s", err.msg);
 		return 0;

@@ -55,9 +55,6 @@ static error_t list_parse(int key, char *arg, struct argp_state *state)
 		if (parse_u64(arg, 1, INT64_MAX, &a->before, &err) < 0)
 			cmd_usage(state, "--before: %s", err.msg);
 		return 0;
-	case ARGP_KEY_ARG:
-		argp_usage(state);
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}

@@ -46,7 +46,7 @@ static error_t ward_parse(int key, char *arg, struct argp_state *state)
 		else if (!a->target)
 			a->target = arg;
 		else
-			argp_usage(state);
+			return ARGP_ERR_UNKNOWN;
 		return 0;
 	case ARGP_KEY_END:
 		if (str_eq(a->verb, "list") && !a->target && !a->job && !a->method)

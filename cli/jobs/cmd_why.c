@@ -524,7 +524,7 @@ static error_t why_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->id)
-			argp_usage(state);
+			return ARGP_ERR_UNKNOWN;
 		if (job_id_parse(arg, &a->id, &err) < 0)
 			cmd_usage(state, "%s", err.msg);
 		return 0;

@@ -34,7 +34,7 @@ static error_t config_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->verb)
-			argp_usage(state);
+			return ARGP_ERR_UNKNOWN;
 		a->verb = arg;
 		return 0;
 	default:

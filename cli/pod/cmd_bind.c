@@ -41,9 +41,6 @@ static error_t bind_parse(int key, char *arg, struct argp_state *state)
 	case 'j':
 		a->json = true;
 		return 0;
-	case ARGP_KEY_ARG:
-		argp_usage(state);
-		return 0;
 	case ARGP_KEY_END:
 		if (a->dry_run && a->install)
 			cmd_usage(state, "--dry-run writes nothing: not with --install");

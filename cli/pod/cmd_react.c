@@ -41,7 +41,7 @@ static error_t react_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->what)
-			argp_usage(state);
+			return ARGP_ERR_UNKNOWN;
 		a->what = arg;
 		return 0;
 	default:

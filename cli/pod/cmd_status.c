@@ -40,9 +40,6 @@ static error_t parse_arg(int key, char *arg UNUSED, struct argp_state *state)
 	case 'v':
 		a->verbose = true;
 		return 0;
-	case ARGP_KEY_ARG:
-		argp_usage(state);
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
