@@ -194,6 +194,7 @@ static int follow(const struct logs_args *a, struct client *c, const char *socke
 	f.id = a->id;
 	f.json = a->json;
 	f.only = a->stream;
+	f.unanswered = !from;
 	if (from)
 		follow_from(&f, from->epoch, from->bytes);
 	r = follow_job(&f, err);

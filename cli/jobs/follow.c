@@ -21,6 +21,8 @@
 #include <sys/signalfd.h>
 
 #define RESUME_TIMEOUT (60 * USEC_PER_SEC)
+/* Of a vessel that has not answered once: as long as one takes to be started again. */
+#define FIRST_TIMEOUT (5 * USEC_PER_SEC)
 /* Between two streams, twice as long after each that brought nothing. */
 #define NAP_LEAST_MSEC 100
 #define NAP_MOST_MSEC 800
@@ -337,7 +339,7 @@ static void nap(struct follow *f, int msec)
 
 /* ---- the stream, resumed --------------------------------------------------- */
 
-/* Once an answer was had, a vessel that goes away (a restart) is waited for. Our own
+/* A vessel that goes away (a restart) is waited for, once it has answered. Our own
  * output that fails (ERRID_CORE_OUTPUT) is none of these. */
 static bool may_resume(const struct err *err)
 {
@@ -358,7 +360,8 @@ static int follow_streams(struct follow *f, struct err *err)
 		xasprintf("/v1/jobs/%" PRId64 "/events%s%s%s", f->id,
 			  f->cancels ? "?attended=1" : "", f->feed ? "&stdin=" : "",
 			  f->feed ? f->feed->name : "");
-	usec_t deadline = clock_boot_usec() + RESUME_TIMEOUT;
+	usec_t deadline =
+		clock_boot_usec() + (f->unanswered ? FIRST_TIMEOUT : RESUME_TIMEOUT);
 	int rest_msec = NAP_LEAST_MSEC;
 
 	while (!f->job && !is_left(f)) {

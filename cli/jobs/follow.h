@@ -41,6 +41,7 @@ struct follow {
 	bool terminal[2];
 	int sigfd;
 	unsigned interrupts;
+	bool unanswered; /* the vessel has said nothing to this command yet */
 	uint64_t events; /* that have come, on every connection together */
 };
 
