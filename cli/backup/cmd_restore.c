@@ -180,7 +180,7 @@ static int open_archive(const char *path, struct err *err)
 		return err_set_id(err, ERRID_CORE_USAGE,
 				  "%s is a link: name the archive itself", path);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(err, "%s", path);
+		return err_sys_id(err, ERRID_CORE_USAGE, "%s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set_id(err, ERRID_BACKUP_DAMAGED, "%s is no regular file",
 				  path);
@@ -252,7 +252,7 @@ static error_t restore_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->file)
-			argp_usage(state);
+			return ARGP_ERR_UNKNOWN;
 		a->file = arg;
 		return 0;
 	case ARGP_KEY_END:

@@ -229,14 +229,15 @@ int paths_make(const struct paths *p, struct err *err)
 	};
 	const char *const run[] = {p->runtime, p->api_dir, p->work_dir, p->pg_dir,
 				   p->audit_dir};
+	struct err why = ERR_INIT;
 
 	if (check_socket_length(p, err) < 0)
 		return -1;
 	if (p->runtime_parent &&
 	    check_private(p->runtime_parent, ERRID_START_SOCKET, err) < 0)
 		return -1;
-	if (fs_mkdir_all(p->data, 0700, err) < 0)
-		return err_wrap(err, "data directory");
+	if (fs_mkdir_all(p->data, 0700, &why) < 0)
+		return err_set_id(err, ERRID_START_DATA, "%s", why.msg);
 	if (paths_check_data(p, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {

@@ -180,6 +180,14 @@ static void level_done(struct level *l)
 	*l = (struct level){0};
 }
 
+/* What could not be opened: an answer of the file system is no defect of ours. */
+static int unreadable(const char *path, struct err *err)
+{
+	struct err why = *err;
+
+	return err_set_id(err, ERRID_SPEC_TREE, "%s: %s", path, why.msg);
+}
+
 static int push(struct tar *t, const char *path, struct err *err)
 {
 	struct level *l = &t->level[t->depth];
@@ -192,8 +200,8 @@ static int push(struct tar *t, const char *path, struct err *err)
 	fd = path[0] ? fs_open_beneath(t->top, path, O_RDONLY | O_DIRECTORY, 0, err)
 		     : openat(t->top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return path[0] ? err_wrap(err, "%s", path)
-			       : err_sys(err, "open the directory");
+		return path[0] ? unreadable(path, err)
+			       : err_sys_id(err, ERRID_SPEC_TREE, "open it");
 	cleanup_dir DIR *d = fdopendir(fd);
 
 	if (!d) {
@@ -304,7 +312,7 @@ static int add_file(struct tar *t, const char *path, struct err *err)
 	struct stat st;
 
 	if (fd < 0)
-		return err_wrap(err, "%s", path);
+		return unreadable(path, err);
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, "%s", path);
 	if (!S_ISREG(st.st_mode))
