@@ -24,6 +24,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -45,9 +46,6 @@ static error_t up_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'j':
 		a->json = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_usage(state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -369,6 +367,23 @@ static int wait_for_other(const struct up_args *a, const struct paths *p, struct
 	return already_running(a, p, lock, holder, err);
 }
 
+/* PostgreSQL and the daemons raise their own to the hard limit, and would wait for each other
+ * below this one, which every login has as its soft limit. */
+#define DESCRIPTORS_MIN 1024
+
+static int check_limits(struct err *err)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return err_sys(err, "getrlimit");
+	if (r.rlim_max < DESCRIPTORS_MIN)
+		return err_set_id(err, ERRID_START_LIMIT,
+				  "open files (ulimit -H -n): %llu, of at least %d",
+				  (unsigned long long)r.rlim_max, DESCRIPTORS_MIN);
+	return 0;
+}
+
 static int up(const struct up_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
@@ -377,7 +392,7 @@ static int up(const struct up_args *a, struct err *err)
 	pid_t holder = 0;
 	int lock, r, nobody = -1;
 
-	if (paths_resolve(&p, err) < 0 ||
+	if (check_limits(err) < 0 || paths_resolve(&p, err) < 0 ||
 	    config_load_or_defaults(p.config, &conf, err) < 0)
 		return -1;
 	if (paths_make(&p, err) < 0 || check_portal_secrets(&p, &conf, err) < 0) {
