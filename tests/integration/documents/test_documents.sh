@@ -10,6 +10,7 @@ dir=$(mktemp -d /tmp/ly-doc-XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 here=tests/integration/documents
 python3 $here/seeds.py "$build" . "$dir" || exit 1
+python3 $here/seeds_typed.py "$build" . "$dir" || exit 1
 python3 $here/documents.py check "$build" . || {
 	echo "rows for new commands, to be filled in ($here/pages.tsv says how):"
 	python3 $here/documents.py rows "$build" .
