@@ -112,13 +112,14 @@ def help_blocks(lines):
             yield n, [found[1]]
 
 
-INLINE = {"md": re.compile(r"`([^`]+)`"), "man": re.compile(r"^\.[QD]l (.*)$", re.M), "help": re.compile(r"'([^'\n]+)'")}
+INLINE = {"md": re.compile(r"`([^`]+)`|(?<!\w)'(lych[ -][^'\n]+)'"), "man": re.compile(r"^\.[QD]l (.*)$", re.M), "help": re.compile(r"'([^'\n]+)'")}
 
 
 def inline(page, kind, text):
     """What the text itself names: programs of ours with more than a name, and targets of make."""
     for m in INLINE[kind].finditer(text):
-        words = " ".join((roff(m[1]) if kind == "man" else m[1]).split())
+        said = next(g for g in m.groups() if g)
+        words = " ".join((roff(said) if kind == "man" else said).split())
         if kind == "man":
             words = re.sub(r" [.,;:]$", "", words)
         if words.split(" ")[0] in PROGRAMS + ("make",) and " " in words:

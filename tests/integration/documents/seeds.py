@@ -42,6 +42,7 @@ SINS = [
     ("an option of another program", "README.md", block("lych-sandbox --egress none -- true"), [row("syntax", "x", "lych-sandbox --egress none -- true")], "lych-sandbox has no option '--egress'"),
     ("of a program inside", "README.md", block("lych run -- lych-ask --modle x"), [row("syntax", "x", "lych run -- lych-ask --modle x")], "lych-ask has no option '--modle'"),
     ("an option in the text", "README.md", "Say `lych jobs --al`.\n", [], "lych jobs has no option '--al'"),
+    ("in a hint", "docs/ERRORS.md", "| X | List them with 'lych jobs --al'. |\n", [], "lych jobs has no option '--al'"),
     ("in the text of a manual", "docs/man/x.1", "as\n.Ql lych confg check .\n", [], "lych has no command 'confg'"),
     ("what stands for something in the text", "README.md", "`lych secret set … --generate`, `lych request WORD`, `lych logs -f`\n", [], None),
     ("a synopsis", "README.md", block("lych-audit verify DIR [--jsno]"), [row("synopsis", "x", "lych-audit verify DIR [--jsno]")], "lych-audit has no option '--jsno'"),
