@@ -62,6 +62,10 @@ static int lint_line(const char *s, size_t len, unsigned line, struct err *err)
 			if (i > 0 && !strchr(" {,", s[i - 1]))
 				return refuse(err, line, "a quote inside of a word");
 			quote = s[i];
+		} else if (s[i] == '[') {
+			return refuse(err, line,
+				      "[a, b]: give each on a line of its own below the "
+				      "key, as '- a' and '- b'");
 		} else if (!is_plain(s[i])) {
 			return refuse(err, line,
 				      "YAML beyond keys and plain values: quote it "
