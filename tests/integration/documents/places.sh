@@ -47,7 +47,9 @@ provider() { # $port
 	echo sesame-open-0123456789 >keyfile
 }
 
-place_readme() { :; } # the clone, a fresh home
+place_readme() { # the clone, a fresh home
+	echo "s|^cd ~/lychgate\$|cd '$DOC_TREE'|" >"$instead"
+}
 place_daily() {
 	with_programs
 	no_registries
