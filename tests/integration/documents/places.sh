@@ -25,6 +25,7 @@ project() {
 	printf 'all:\n\tmkdir -p out; echo built > out/x\n' | tee Makefile >src/Makefile
 	echo 'print("x ran")' | tee x.py >copy/x.py
 	printf 'import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n' >test_it.py
+	seq -s ' is a number, and ' 200 >README
 	# shellcheck disable=SC2016 # expanded there
 	printf '#!/bin/sh\ncat "$1"/*\n' >report && chmod +x report
 	cat >agent.py <<-'PY'
@@ -58,6 +59,11 @@ place_daily() {
 	cat >"$instead" <<-EOF
 		s|^    url: "https://api.example.com/v1"|    url: "http://127.0.0.1:$port/v1"\n    addresses:\n      - 127.0.0.1|
 		s|rotate NAME|rotate lychgate_db_watchdog|
+		s|tomb NAME|tomb tomb_1|
+		s|TARGET --as|main --as|
+		s|URL --as|https://docs.example.org/api --as|
+		s|FILE\$|README|
+		s|JOB\$|1|
 		s#^git diff | lych-ask -m small \(.*\) -S\$#lych run --egress brokered --dir . -- sh -c "git diff | lych-ask -m some-model \1 -S"#
 	EOF
 }

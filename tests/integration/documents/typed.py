@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""typed.py BUILD TREE DIR PLACE... [--table TABLE]: what readers type, in the order of the pages, each in its place (places.sh),
-judged by its exit code and, where the page shows what it prints, by that."""
+"""typed.py BUILD TREE DIR PLACE... [--table TABLE]: what readers type: pages in the table's order, each from its top, in its place
+(places.sh), judged by its exit code and, where the page shows what it prints, by that."""
 import os, pathlib, re, subprocess, sys
 
 sys.dont_write_bytecode = True
@@ -63,9 +63,12 @@ def main():
     wrong = count = 0
     for name in names:
         place = Place(name, home / name)
-        for found, row in seen.pairs:
-            if row and row.what in ("typed", "shown", "written", "config") and row.where.partition(":")[0] == name:
-                place.step(found, row)
+        here = [p for p in seen.pairs if p[1] and p[1].what in ("typed", "shown", "written", "config") and p[1].where.partition(":")[0] == name]
+        order = {}  # of the pages: by their first rows of this place
+        for row in sorted(p[1] for p in here):
+            order.setdefault(row.page, row.number)
+        for found, row in sorted(here, key=lambda p: order[p[1].page]):
+            place.step(found, row)
         count += len(place.steps)
         for line in place.type_all(build, tree) + list(place.judge()):
             wrong += 1
