@@ -9,7 +9,7 @@ import options, reading  # noqa: E402
 # what a row says is done with its command, and of which blocks (that are no commands) it may say so
 KINDS = {
     "typed": "command inline", "shown": "command inline",   # where: place, or place:exit
-    "written": "block", "config": "block",                  # where: place:FILE below HOME (>FILE: anew), place
+    "written": "block", "config": "block inline",           # where: place:FILE below HOME (>FILE: anew), place
     "covered": "command inline", "used": "block",           # where: test~text that is in it
     "syntax": "command inline", "synopsis": "command",      # where: why it is not typed
     "json": "block", "text": "block",                       # where: -

@@ -82,7 +82,7 @@ config() { # step
 	mkdir -p ~/.config/lychgate && install -m 0600 /dev/null "$conf"
 	{
 		echo 'version: "1"'
-		cat "$1"
+		sed -E 's/^([a-z_]+)\.([a-z_]+): (.*)/\1: {\2: \3}/' "$1"
 		if ! grep -q '^portals:' "$1"; then
 			printf 'portals:\n  - name: main\n    kind: openai\n    url: "https://api.example.com/v1"\n    secret: portal_main\n'
 			printf '    models:\n      - {name: some-model, input: "2.50", output: "10"}\nregistries:\n  npm: {url: "https://npm.example.org/"}\n'

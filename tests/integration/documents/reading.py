@@ -115,14 +115,14 @@ def help_blocks(lines):
 INLINE = {"md": re.compile(r"`([^`]+)`|(?<!\w)'(lych[ -][^'\n]+)'"), "man": re.compile(r"^\.[QD]l (.*)$", re.M), "help": re.compile(r"'([^'\n]+)'")}
 
 
-def inline(page, kind, text):
-    """What the text itself names: programs of ours with more than a name, and targets of make."""
+def inline(page, kind, text, rows):
+    """What the text itself names: programs of ours with more than a name, targets of make, and what has a row."""
     for m in INLINE[kind].finditer(text):
         said = next(g for g in m.groups() if g)
         words = " ".join((roff(said) if kind == "man" else said).split())
         if kind == "man":
             words = re.sub(r" [.,;:]$", "", words)
-        if words.split(" ")[0] in PROGRAMS + ("make",) and " " in words:
+        if words in rows or (words.split(" ")[0] in PROGRAMS + ("make",) and " " in words):
             yield Found(page, text.count("\n", 0, m.start()) + 1, "inline", words)
 
 
@@ -139,7 +139,7 @@ def read_page(name, text, rows):
             found.append(whole)
         else:
             found.extend(commands_of(name, first, block))
-    found.extend(f for f in inline(name, kind, text) if f.line not in quoted)
+    found.extend(f for f in inline(name, kind, text, rows) if f.line not in quoted)
     return sorted(found, key=lambda f: f.line)
 
 

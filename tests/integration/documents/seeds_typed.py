@@ -25,6 +25,13 @@ TYPED = [
     ("typed", "seed", "mkdir ~/there && cd ~/there && here=5", None),
     ("shown", "seed", "basename $PWD-$here      # there-5", None),
 ]
+# and what its text says of codex.yaml
+SETTINGS = [
+    ("config", "seed", "tomb.slots: 9", None),
+    ("config", "seed", "tomb.slots: 900", "exit 2, not 0: tomb.slots: 900"),
+    ("config", "seed", "pod: {profile: sovereign}", None),
+    ("config", "seed", "pod: {profile: silver}", "exit 2, not 0"),
+]
 
 
 def main():
@@ -34,13 +41,15 @@ def main():
     made.mkdir()
     for name in ("Makefile", "mk"):
         (made / name).symlink_to(tree / name)
-    (made / "README.md").write_text(block(*(line for _, _, line, _ in TYPED)))
-    keys = [" ".join(reading.split_comment(line)[0].split()) for _, _, line, _ in TYPED]
-    table.write_text("".join(row(what, where, key) + "\n" for (what, where, _, _), key in zip(TYPED, keys)))
+    page = block(*(line for _, _, line, _ in TYPED))
+    steps = list(enumerate(TYPED, 3)) + list(enumerate(SETTINGS, page.count("\n") + 1))
+    (made / "README.md").write_text(page + "".join(f"`{line}`\n" for _, _, line, _ in SETTINGS))
+    keys = [" ".join(reading.split_comment(line)[0].split()) for _, (_, _, line, _) in steps]
+    table.write_text("".join(row(what, where, key) + "\n" for (_, (what, where, _, _)), key in zip(steps, keys)))
     done = subprocess.run([sys.executable, pathlib.Path(__file__).parent / "typed.py", build, made, home / "typed", "seed", "--table", table],
                           capture_output=True, text=True)
     seen = [line for line in done.stdout.split("\n") if line.startswith("FAIL ")]
-    want = [(n, said) for n, (_, _, _, said) in enumerate(TYPED, 3) if said]
+    want = [(n, said) for n, (_, _, _, said) in steps if said]
     if done.returncode != 1 or len(seen) != len(want):
         wrong.append(f"typed: exit {done.returncode}, {len(seen)} instead of {len(want)} seen: {done.stdout}{done.stderr}")
     for line, (n, said) in zip(seen, want):
@@ -48,7 +57,7 @@ def main():
             wrong.append(f"typed: {line}, not line {n}: {said}")
     for line in wrong:
         print("FAIL", line)
-    print(f"documents: {len(TYPED)} typed seeds")
+    print(f"documents: {len(steps)} typed seeds")
     return 1 if wrong else 0
 
 
