@@ -25,7 +25,8 @@
 #define REAP_USEC USEC_PER_SEC
 #define REAP_MAX 100
 #define SWEEP_USEC (3600 * USEC_PER_SEC)
-#define KEEP_SEC (30u * 86400)
+/* retention: keep. Longer than any clock has run. */
+#define KEEP_ALL_SEC ((unsigned)INT32_MAX)
 #define RETIRE_MAX 500
 #define UNNAMED_AGE_USEC (3600 * USEC_PER_SEC)
 #define ORPHANS_MAX 64
@@ -355,6 +356,14 @@ static void retired(const job_id_t *ids, size_t n, const struct err *err, void *
 	loop_timer_arm(r->slice, 0);
 }
 
+static void retire(struct reconcile *r)
+{
+	usec_t keep = r->v->conf.retention_usec;
+
+	queue_retain(r->v->queue, keep ? (unsigned)(keep / USEC_PER_SEC) : KEEP_ALL_SEC,
+		     RETIRE_MAX, retired, r);
+}
+
 /* The output of some jobs that the database has forgotten. */
 static void on_slice(void *arg)
 {
@@ -372,7 +381,7 @@ static void on_slice(void *arg)
 	}
 	r->v->metrics.jobs_retired += r->n_retired;
 	if (r->n_retired >= RETIRE_MAX)
-		queue_retain(r->v->queue, KEEP_SEC, RETIRE_MAX, retired, r);
+		retire(r);
 	else
 		sweep_uploads(r);
 }
@@ -388,7 +397,7 @@ static void on_sweep(void *arg)
 		return;
 	}
 	r->sweeping = true;
-	queue_retain(r->v->queue, KEEP_SEC, RETIRE_MAX, retired, r);
+	retire(r);
 }
 
 struct reconcile *reconcile_new(struct vessel *v, const struct reconcile_config *cfg)

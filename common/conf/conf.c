@@ -50,6 +50,7 @@ struct raw_conf {
 	struct raw_limits *limits;
 	struct raw_queue *queue;
 	struct raw_store *store;
+	char *retention;
 	struct raw_postgres *postgres;
 	struct raw_pod *pod;
 	struct raw_portal *portals;
@@ -103,6 +104,7 @@ static const cyaml_schema_field_t conf_fields[] = {
 	CONF_MAP("limits", raw_conf, limits, limits_fields),
 	CONF_MAP("queue", raw_conf, queue, queue_fields),
 	CONF_MAP("store", raw_conf, store, store_fields),
+	CONF_STR("retention", raw_conf, retention),
 	CONF_MAP("postgres", raw_conf, postgres, postgres_fields),
 	CYAML_FIELD_MAPPING_PTR("pod", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
 				struct raw_conf, pod, conf_pod_fields),
@@ -351,6 +353,18 @@ static int read_tomb(const struct conf_reader *r, const struct raw_tomb *raw,
 	return read_jobs(r, raw, c);
 }
 
+/* A number alone would be seconds: days are meant, so that little is refused. */
+static int read_retention(const struct conf_reader *r, const char *value, struct conf *c)
+{
+	if (value && str_eq(value, "keep")) {
+		c->retention_usec = 0;
+		return 0;
+	}
+	return conf_read_number(r, "retention", value, parse_duration_usec,
+				CONF_RETENTION_MIN_USEC, CONF_RETENTION_MAX_USEC,
+				&c->retention_usec);
+}
+
 static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
 		       struct conf *c)
 {
@@ -368,7 +382,8 @@ static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
 	    conf_read_number(r, "store.max", raw->store->max, parse_size, 1 << 20,
 			     (uint64_t)1 << 50, &c->store_max_bytes) < 0)
 		return -1;
-	if (read_limits(r, raw->limits, c) < 0)
+	if (read_retention(r, raw->retention, c) < 0 ||
+	    read_limits(r, raw->limits, c) < 0)
 		return -1;
 	if (raw->postgres && raw->postgres->bin) {
 		if (raw->postgres->bin[0] != '/')
@@ -404,6 +419,7 @@ void conf_defaults(struct conf *c)
 		.cpus_max = LIMIT_CPUS_MAX,
 		.queue_max = 10000,
 		.store_max_bytes = (uint64_t)20 << 30,
+		.retention_usec = CONF_RETENTION_USEC,
 	};
 	conf_pod_defaults(&c->pod);
 	conf_broker_defaults(&c->broker);

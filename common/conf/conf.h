@@ -21,6 +21,11 @@
 
 #define CONF_MOUNTS_MAX 32
 
+/* retention: the default, and its bounds. */
+#define CONF_RETENTION_USEC (30 * 24 * 3600 * USEC_PER_SEC)
+#define CONF_RETENTION_MIN_USEC (3600 * USEC_PER_SEC)
+#define CONF_RETENTION_MAX_USEC (3650 * 24 * 3600 * USEC_PER_SEC)
+
 /* What `lych bind` renders (the key pod). */
 struct conf_pod {
 	const char *profile; /* "golden-mean" or "sovereign" */
@@ -55,6 +60,8 @@ struct conf {
 	unsigned cpus_default, cpus_max;
 	unsigned queue_max;	  /* queue.max_waiting: 1..1000000, default 10000 */
 	uint64_t store_max_bytes; /* store.max: default 20 GiB for blobs + output */
+	/* retention: jobs that have ended are removed after so long; 0: keep, none is */
+	usec_t retention_usec;
 	char *postgres_bin; /* postgres.bin: directory with initdb and postgres, NULL =
 			       find */
 	struct conf_pod pod;

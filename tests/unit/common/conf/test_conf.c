@@ -104,6 +104,11 @@ static const struct bad bads[] = {
 	BAD(V "queue: {max_waiting: 1000001}\n", "line 2: queue.max_waiting"),
 	BAD(V "queue: {max_waiting: 0}\n", "line 2: queue.max_waiting"),
 	BAD(V "store: {max: 1}\n", "line 2: store.max"),
+	BAD(V "retention: 30\n", "line 2: retention"),
+	BAD(V "retention: 59m\n", "line 2: retention"),
+	BAD(V "retention: 3651d\n", "line 2: retention"),
+	BAD(V "retention: never\n", "line 2: retention"),
+	BAD(V "retention: {jobs: 7d}\n", "line 2"),
 	BAD(V "postgres: {bin: bin}\n", "line 2: postgres.bin"),
 	BAD(V "pod: {profile: silver}\n", "line 2: pod.profile"),
 	BAD(V "pod: {cgroups: auto}\n", "line 2: pod.cgroups: required or none"),
@@ -203,6 +208,7 @@ Test(conf, every_key_is_read)
 		"  cpus: {default: 2, max: 3}\n"
 		"queue: {max_waiting: 7}\n"
 		"store: {max: 5GiB}\n"
+		"retention: 7d\n"
 		"postgres: {bin: \"/opt/a b&c/bin\"}\n"
 		"pod:\n  profile: sovereign\n  cgroups: none\n"
 		"  unmask_proc: yes\n"
@@ -230,6 +236,7 @@ Test(conf, every_key_is_read)
 	cr_expect_eq(c.cpus_max, 3);
 	cr_expect_eq(c.queue_max, 7);
 	cr_expect_eq(c.store_max_bytes, (uint64_t)5 << 30);
+	cr_expect_eq(c.retention_usec, 7 * 86400 * USEC_PER_SEC);
 	cr_expect_str_eq(c.postgres_bin, "/opt/a b&c/bin");
 	cr_expect_str_eq(c.pod.profile, "sovereign");
 	cr_expect_not(c.pod.cgroups);
@@ -245,6 +252,20 @@ Test(conf, every_key_is_read)
 	cr_expect_str_eq(c.pod.mount[2].path, "/c");
 	cr_expect(!c.pod.mount[0].read_write && c.pod.mount[1].read_write &&
 		  !c.pod.mount[2].read_write);
+	conf_done(&c);
+}
+
+Test(conf, retention_is_thirty_days_or_keep)
+{
+	static const char keep[] = V "retention: keep\n";
+	struct err err = ERR_INIT;
+	struct conf c;
+
+	conf_defaults(&c);
+	cr_expect_eq(c.retention_usec, 30 * 86400 * USEC_PER_SEC);
+	conf_done(&c);
+	cr_assert(conf_parse(keep, sizeof(keep) - 1, &c, &err) == 0, "%s", err.msg);
+	cr_expect_eq(c.retention_usec, 0, "none is removed");
 	conf_done(&c);
 }
 
