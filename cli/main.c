@@ -33,6 +33,7 @@ static const struct cmd commands[] = {
 	{"cancel", "end a job and prove its processes gone", cmd_cancel},
 	{"retry", "try a job again that failed, was lost or is quarantined", cmd_retry},
 	{"rm", "remove a job that has ended, with its output and artifacts", cmd_rm},
+	{"prune", "remove jobs that ended long ago (--older 7d)", cmd_prune},
 	{"artifacts", "list a job's artifacts, or fetch them", cmd_artifacts},
 	{"gate", "scan FILE: what the privatization gate finds in it, never the text",
 	 cmd_gate},

@@ -35,6 +35,7 @@ int cmd_logs(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
 int cmd_retry(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
+int cmd_prune(int argc, char **argv);
 int cmd_artifacts(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

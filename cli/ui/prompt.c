@@ -119,3 +119,34 @@ int prompt_secret(const char *question, char *out, size_t max, size_t *ret_len,
 		explicit_bzero(out, max + 1);
 	return r;
 }
+
+bool prompt_can_ask(void)
+{
+	return isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+}
+
+int prompt_yes(const char *question, bool *ret, struct err *err)
+{
+	char answer[16];
+	size_t len = 0;
+	int n;
+
+	*ret = false;
+	if (!prompt_can_ask())
+		return err_set(err, ERR_INVALID, "nobody can be asked");
+	(void)fprintf(stderr, "%s [yes/no] ", question);
+	(void)fflush(stderr);
+	for (;;) {
+		unsigned char c = 0;
+
+		n = read_byte(&c, err);
+		if (n < 0)
+			return -1;
+		if (n == 0 || c == '\n')
+			break;
+		if (len < sizeof(answer))
+			answer[len++] = (char)c;
+	}
+	*ret = len == strlen("yes") && memcmp(answer, "yes", len) == 0;
+	return 0;
+}

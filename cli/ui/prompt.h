@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * What is asked of a person at a terminal and shown to nobody: no echo, no argv, no history.
+ * What is asked of a person at a terminal: secrets, which are shown to nobody (no echo, no argv, no
+ * history), and whether something is to be done.
  */
 #ifndef LYCH_CLI_UI_PROMPT_H
 #define LYCH_CLI_UI_PROMPT_H
 
 #include "common/attr.h"
 #include "common/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -18,5 +20,11 @@
  */
 MUST_CHECK int prompt_secret(const char *question, char *out, size_t max, size_t *ret_len,
 			     struct err *err);
+
+/* Is there a person: are stdin and stderr a terminal? */
+bool prompt_can_ask(void);
+/* A question on that terminal, " [yes/no] " behind it: only the whole word yes is one. ERR_INVALID
+ * where nobody can be asked. */
+MUST_CHECK int prompt_yes(const char *question, bool *ret, struct err *err);
 
 #endif
