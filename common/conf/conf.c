@@ -434,32 +434,67 @@ void conf_done(struct conf *c)
 	conf_broker_done(&c->broker);
 }
 
-int conf_parse(const char *text, size_t len, struct conf *ret, struct err *err)
+/* The right shape; values are as they were written. raw_free() after success. */
+static int raw_load(const char *text, size_t len, struct raw_conf **ret, struct err *err)
 {
 	struct complaint why = {0};
 	cyaml_config_t setup = cyaml_setup(&why);
-	struct raw_conf *raw = NULL;
 	cleanup_free char *copy = NULL;
-	struct conf_reader r = {.err = err};
-	struct conf c;
 	cyaml_err_t e;
-	int result;
 
 	if (conf_lint(text, len, err) < 0)
 		return -1;
 	copy = xstrndup(text, len);
-	r.text = copy;
 	e = cyaml_load_data((const uint8_t *)text, len, &setup, &conf_schema,
-			    (cyaml_data_t **)&raw, NULL);
+			    (cyaml_data_t **)ret, NULL);
 	if (e != CYAML_OK)
 		return fail_shape(&why, copy, cyaml_strerror(e), err);
-	if (!raw)
+	if (!*ret)
 		return err_set_id(
 			err, ERRID_START_CONFIG,
 			"line 1: the file is empty: version: \"1\" is required");
+	return 0;
+}
+
+static void raw_free(struct raw_conf *raw)
+{
+	struct complaint ignored = {0};
+	cyaml_config_t setup = cyaml_setup(&ignored);
+
+	(void)cyaml_free(&setup, &conf_schema, raw, 0);
+}
+
+int conf_flatten(const char *text, size_t len, struct buf *out, struct err *err)
+{
+	struct raw_conf *raw = NULL;
+
+	if (raw_load(text, len, &raw, err) < 0)
+		return -1;
+	conf_flat_write(conf_fields, raw, out);
+	raw_free(raw);
+	return buf_ok(out) ? 0 : err_set(err, ERR_TOO_LARGE, "too many values");
+}
+
+int conf_key_check(const char *key, struct err *err)
+{
+	return conf_key_find(conf_fields, key, err);
+}
+
+int conf_parse(const char *text, size_t len, struct conf *ret, struct err *err)
+{
+	struct raw_conf *raw = NULL;
+	cleanup_free char *copy = NULL;
+	struct conf_reader r = {.err = err};
+	struct conf c;
+	int result;
+
+	if (raw_load(text, len, &raw, err) < 0)
+		return -1;
+	copy = xstrndup(text, len);
+	r.text = copy;
 	conf_defaults(&c);
 	result = read_values(&r, raw, &c);
-	(void)cyaml_free(&setup, &conf_schema, raw, 0);
+	raw_free(raw);
 	if (result < 0) {
 		conf_done(&c);
 		return -1;
@@ -468,7 +503,7 @@ int conf_parse(const char *text, size_t len, struct conf *ret, struct err *err)
 	return 0;
 }
 
-static int read_private_file(const char *path, struct buf *out, struct err *err)
+int conf_read_text(const char *path, struct buf *out, struct err *err)
 {
 	cleanup_close int fd =
 		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
@@ -509,7 +544,7 @@ int conf_load(const char *path, struct conf *ret, struct err *err)
 	cleanup_buf struct buf b = {0};
 
 	buf_init(&b, CONF_FILE_MAX_BYTES);
-	if (read_private_file(path, &b, err) < 0)
+	if (conf_read_text(path, &b, err) < 0)
 		return -1;
 	if (conf_parse(buf_str(&b), b.len, ret, err) < 0)
 		return err_wrap(err, "%s", path);

@@ -10,6 +10,7 @@
 #define LYCH_COMMON_CONF_CONF_H
 
 #include "common/attr.h"
+#include "common/buf.h"
 #include "common/clock.h"
 #include "common/conf/egress.h"
 #include "common/err.h"
@@ -73,9 +74,22 @@ void conf_done(struct conf *c);
 /* The file must be ours, regular, 0600 (ERRID_START_CONFIG_MODE); missing is
  * ERR_NOT_FOUND. Syntax and schema errors are ERRID_START_CONFIG with line and hint. */
 MUST_CHECK int conf_load(const char *path, struct conf *ret, struct err *err);
-/* The parser alone, for tests and the fuzzer. */
+/* The text of that file, under the same conditions but for what it says. out has a ceiling of
+ * CONF_FILE_MAX_BYTES. */
+MUST_CHECK int conf_read_text(const char *path, struct buf *out, struct err *err);
+/* The parser alone: of a text that is in no file. */
 MUST_CHECK int conf_parse(const char *text, size_t len, struct conf *ret,
 			  struct err *err);
+
+/* ---- one key, for who changes it in the text (flat.c) ---- */
+/* Every value that a text of the right shape names, "tomb.slots=8" a line, with the entries of lists
+ * numbered ("ward.0.host=..."), in the order of the schema: what two texts differ in. */
+MUST_CHECK int conf_flatten(const char *text, size_t len, struct buf *out,
+			    struct err *err);
+/* Is this dotted name one of a single value? ERRID_CORE_USAGE with what it is, or what was perhaps
+ * meant. */
+MUST_CHECK int conf_key_check(const char *key, struct err *err);
+
 /* A commented file with every key at its default, for 'lych config init'. */
 const char *conf_template(void);
 

@@ -42,6 +42,12 @@ unsigned conf_line_of_name(const char *text, const char *name, unsigned from,
 const char *conf_near_key(const cyaml_schema_field_t *fields, char path[][CONF_KEY_SIZE],
 			  size_t n, const char *key);
 
+/* ---- flat.c */
+void conf_flat_write(const cyaml_schema_field_t *fields, const void *data,
+		     struct buf *out);
+MUST_CHECK int conf_key_find(const cyaml_schema_field_t *fields, const char *key,
+			     struct err *err);
+
 struct conf_reader {
 	const char *text;
 	struct err *err;
