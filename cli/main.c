@@ -52,7 +52,7 @@ static const struct cmd commands[] = {
 	{"restore", "an installation from such a file", cmd_restore},
 	{"request", "ask the host to restart or stop the tomb, the pod", cmd_request},
 	{"react", "carry out such requests (for a systemd unit)", cmd_react},
-	{"config", "init: write a commented codex.yaml; check: read it", cmd_config},
+	{"config", "init, check, set KEY VALUE, edit: codex.yaml", cmd_config},
 	{"version", "the version of this program", cmd_version},
 	{"_tomb", NULL, cmd_tomb_wall},
 	{"_phylactery", NULL, cmd_phylactery},

@@ -76,15 +76,27 @@ static int check_authorities(const char *path, struct err *err)
 	return 0;
 }
 
+/* What a text does not say of itself. */
+static int check_around(const char *path, struct conf *conf, struct err *err)
+{
+	if (check_place(path, err) == 0 &&
+	    check_authorities(conf->broker.egress.authorities, err) == 0)
+		return 0;
+	conf_done(conf);
+	return -1;
+}
+
 int config_load(const char *path, struct conf *ret, struct err *err)
 {
-	if (conf_load(path, ret, err) < 0)
-		return -1;
-	if (check_place(path, err) == 0 &&
-	    check_authorities(ret->broker.egress.authorities, err) == 0)
-		return 0;
-	conf_done(ret);
-	return -1;
+	return conf_load(path, ret, err) < 0 ? -1 : check_around(path, ret, err);
+}
+
+int config_accept(const char *path, const struct buf *text, struct conf *ret,
+		  struct err *err)
+{
+	if (conf_parse(buf_str(text), text->len, ret, err) < 0)
+		return err_wrap(err, "%s", path);
+	return check_around(path, ret, err);
 }
 
 int config_load_or_defaults(const char *path, struct conf *ret, struct err *err)

@@ -15,6 +15,9 @@
  * egress.authorities, or there is no certificate in it. (The directories above it are not
  * looked at in a user namespace without root.) ret: conf_done() after success. */
 MUST_CHECK int config_load(const char *path, struct conf *ret, struct err *err);
+/* What config_load() would say if this text stood in the file that is there. */
+MUST_CHECK int config_accept(const char *path, const struct buf *text, struct conf *ret,
+			     struct err *err);
 /* The defaults where there is none. */
 MUST_CHECK int config_load_or_defaults(const char *path, struct conf *ret,
 				       struct err *err);

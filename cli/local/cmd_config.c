@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * lych config init|check: a codex.yaml to begin with; and what one means for jobs.
+ * lych config init|check|set|edit: a codex.yaml to begin with, what one means for jobs, and other values.
  */
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
 #include "cli/base/machine.h"
 #include "cli/base/paths.h"
+#include "cli/local/config_change.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/conf/conf.h"
@@ -20,7 +21,8 @@
 #include <inttypes.h>
 
 struct config_args {
-	const char *verb;
+	const char *word[3]; /* the verb, and what it is about */
+	size_t n;
 	bool json;
 };
 
@@ -33,9 +35,9 @@ static error_t config_parse(int key, char *arg, struct argp_state *state)
 		a->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->verb)
+		if (a->n == ARRAY_SIZE(a->word))
 			return ARGP_ERR_UNKNOWN;
-		a->verb = arg;
+		a->word[a->n++] = arg;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -210,12 +212,16 @@ static int config(const struct config_args *a, struct err *err)
 
 	if (paths_resolve(&p, err) < 0)
 		return -1;
-	if (str_eq(a->verb, "init"))
+	if (a->n == 1 && str_eq(a->word[0], "init"))
 		return config_init(a, &p, err);
-	if (str_eq(a->verb, "check"))
+	if (a->n == 1 && str_eq(a->word[0], "check"))
 		return config_check(a, &p, err);
+	if (a->n == 1 && str_eq(a->word[0], "edit"))
+		return config_edit(p.config, a->json, err);
+	if (a->n == 3 && str_eq(a->word[0], "set"))
+		return config_set(p.config, a->word[1], a->word[2], a->json, err);
 	return err_set_id(err, ERRID_CORE_USAGE,
-			  "'lych config init' or 'lych config check'");
+			  "'lych config init', 'check', 'edit' or 'set KEY VALUE'");
 }
 
 int cmd_config(int argc, char **argv)
@@ -227,9 +233,12 @@ int cmd_config(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = config_parse,
-		.args_doc = "init|check",
-		.doc = "Write codex.yaml, or check it and say what "
-		       "it allows to jobs."};
+		.args_doc = "init\ncheck\nset KEY VALUE\nedit",
+		.doc = "Write codex.yaml; check it and say what it allows to jobs; set "
+		       "one key of it, with its comments and layout as they are; or edit "
+		       "it in $VISUAL or $EDITOR, where nothing is changed until all of "
+		       "it is acceptable.\vA KEY is written with dots: tomb.slots, "
+		       "limits.memory.max. Lists are for 'edit'."};
 	struct config_args a = {0};
 	struct err err = ERR_INIT;
 

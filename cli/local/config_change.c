@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * See config_change.h. The file is changed by another one taking its name, when all of it was judged
+ * as `lych config check` does and nobody has changed the old one meanwhile: whoever reads it at any
+ * moment reads one or the other.
+ */
+#include "cli/local/config_change.h"
+
+#include "cli/base/cmd.h"
+#include "cli/base/config_file.h"
+#include "cli/local/config_text.h"
+#include "cli/ui/prompt.h"
+#include "cli/ui/render.h"
+#include "common/cleanup.h"
+#include "common/conf/conf.h"
+#include "common/fs.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "common/str.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SHELL "/bin/sh"
+
+struct codex {
+	const char *path;
+	char *dir; /* where it lies, followed to its end */
+	const char *name;
+	int dirfd;
+	struct buf text;
+	struct stat st;
+};
+
+static void codex_done(struct codex *c)
+{
+	buf_done(&c->text);
+	fd_close(&c->dirfd);
+	free(c->dir);
+}
+#define cleanup_codex __attribute__((cleanup(codex_done)))
+
+/* A link is refused by whoever reads it; here it would also be replaced by a file. */
+static int refuse_link(const char *path, struct err *err)
+{
+	char target[512];
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return 0;
+	target[n] = '\0';
+	return err_set_id(
+		err, ERRID_START_CONFIG_MODE,
+		"%s is a symbolic link to %s: nothing was changed there; put the "
+		"file itself in its place",
+		path, target);
+}
+
+static int codex_open(struct codex *c, const char *path, struct err *err)
+{
+	cleanup_free char *parent = xstrdup(path);
+	char *slash = strrchr(parent, '/');
+	struct conf conf;
+
+	*c = (struct codex){.path = path, .dirfd = -1};
+	buf_init(&c->text, CONF_FILE_MAX_BYTES);
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return err_set(err, ERR_NOT_FOUND,
+			       "no %s: every key is at its default; 'lych config init' "
+			       "writes one",
+			       path);
+	if (refuse_link(path, err) < 0)
+		return -1;
+	*slash = '\0';
+	c->name = path + (slash + 1 - parent);
+	c->dir = realpath(parent, NULL);
+	if (!c->dir)
+		return err_sys_id(err, ERRID_START_CONFIG, "%s", parent);
+	c->dirfd = fs_open_dir(c->dir, err);
+	if (c->dirfd < 0 || fstatat(c->dirfd, c->name, &c->st, AT_SYMLINK_NOFOLLOW) < 0)
+		return c->dirfd < 0 ? -1
+				    : err_sys_id(err, ERRID_START_CONFIG, "%s", path);
+	if (conf_read_text(path, &c->text, err) < 0 ||
+	    config_accept(path, &c->text, &conf, err) < 0)
+		return -1;
+	conf_done(&conf);
+	return 0;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev &&
+	       a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* text has been judged. */
+static int codex_replace(const struct codex *c, const struct buf *text, struct err *err)
+{
+	struct stat now;
+
+	if (fstatat(c->dirfd, c->name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !is_same(&now, &c->st))
+		return err_set(err, ERR_CONFLICT,
+			       "%s was changed by somebody else meanwhile; it was not "
+			       "touched",
+			       c->path);
+	return fs_write_atomic(c->dirfd, c->name, text->data, text->len,
+			       c->st.st_mode & 07777, err);
+}
+
+/* ---- set ----------------------------------------------------------------------- */
+
+static void tell_set(const char *path, const char *key, const char *old,
+		     const char *value, bool json)
+{
+	cleanup_buf struct buf out = {0};
+	struct jsonw w;
+
+	buf_init(&out, 65536);
+	if (!json) {
+		cleanup_free char *was = render_shown(old ? old : "its default");
+		cleanup_free char *is = render_shown(value);
+
+		(void)printf("%s: %s is %s (it was %s); it counts from the next start\n",
+			     path, key, is, was);
+		return;
+	}
+	jsonw_init(&w, &out);
+	jsonw_obj(&w);
+	jsonw_kbool(&w, "ok", true);
+	jsonw_kstr(&w, "file", path);
+	jsonw_kstr(&w, "key", key);
+	jsonw_kstr(&w, "old", old);
+	jsonw_kstr(&w, "new", value);
+	jsonw_obj_end(&w);
+	(void)puts(buf_str(&out));
+}
+
+int config_set(const char *path, const char *key, const char *value, bool json,
+	       struct err *err)
+{
+	cleanup_codex struct codex c = {.dirfd = -1};
+	cleanup_buf struct buf text = {.max = CONF_FILE_MAX_BYTES};
+	cleanup_free char *old = NULL;
+	struct conf conf;
+
+	if (conf_key_check(key, err) < 0 || codex_open(&c, path, err) < 0)
+		return -1;
+	if (config_text_set(buf_str(&c.text), key, value, &text, &old, err) < 0 ||
+	    config_accept(path, &text, &conf, err) < 0)
+		return err_wrap(err, "nothing was changed");
+	conf_done(&conf);
+	if (!str_eq(buf_str(&text), buf_str(&c.text)) &&
+	    codex_replace(&c, &text, err) < 0)
+		return -1;
+	tell_set(path, key, old, value, json);
+	return 0;
+}
+
+/* ---- edit ---------------------------------------------------------------------- */
+
+static const char *choose_editor(void)
+{
+	static const char *const names[] = {"VISUAL", "EDITOR"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
+			return value;
+	}
+	return "vi";
+}
+
+/* A shell, since EDITOR may have arguments: it is the person's own line. The file's name is an
+ * argument of that shell, not part of the line. */
+NORETURN static void editor_main(const char *editor, const char *file)
+{
+	cleanup_free char *line = xasprintf("%s \"$@\"", editor);
+	cleanup_free char *arg = xstrdup(file);
+	char shell[] = "sh", option[] = "-c";
+	char *argv[] = {shell, option, line, shell, arg, NULL};
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+
+	(void)sigaction(SIGINT, &dfl, NULL);
+	(void)sigaction(SIGQUIT, &dfl, NULL);
+	(void)sigaction(SIGPIPE, &dfl, NULL);
+	(void)sigaction(SIGXFSZ, &dfl, NULL);
+	(void)execve(SHELL, argv, environ);
+	_exit(127);
+}
+
+static int run_editor(const char *file, struct err *err)
+{
+	const char *editor = choose_editor();
+	int status = 0;
+	pid_t pid;
+
+	(void)fflush(stdout);
+	(void)signal(SIGINT, SIG_IGN); /* the editor's, which shares the terminal */
+	(void)signal(SIGQUIT, SIG_IGN);
+	pid = fork();
+	if (pid == 0)
+		editor_main(editor, file);
+	if (pid < 0)
+		return err_sys(err, "fork");
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	(void)signal(SIGINT, SIG_DFL);
+	(void)signal(SIGQUIT, SIG_DFL);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (WIFEXITED(status) &&
+	    (WEXITSTATUS(status) == 127 || WEXITSTATUS(status) == 126))
+		return err_set_id(err, ERRID_START_TOOL,
+				  "the editor, '%.200s': set EDITOR to one that is there",
+				  editor);
+	return err_set(err, ERR_CONFLICT,
+		       "the editor, '%.200s', failed; nothing was changed", editor);
+}
+
+/* 1: it is acceptable, in text; 0: it is not, and the person wants to go on. */
+static int judge(const struct codex *c, const char *copy, struct buf *text,
+		 struct err *err)
+{
+	struct err why = ERR_INIT;
+	struct conf conf;
+	bool again = false;
+
+	buf_reset(text);
+	if (conf_read_text(copy, text, &why) == 0 &&
+	    config_accept(c->path, text, &conf, &why) == 0) {
+		conf_done(&conf);
+		return 1;
+	}
+	if (prompt_can_ask()) {
+		cmd_tell(why.id, why.msg);
+		if (prompt_yes("Edit it again?", &again, err) < 0)
+			return -1;
+		if (again)
+			return 0;
+	}
+	*err = why;
+	return err_wrap(err, "nothing was changed; your text is in %s", copy);
+}
+
+/* Edited until it is acceptable, or given up. */
+static int edit(const struct codex *c, const char *copy, bool json, struct err *err)
+{
+	cleanup_buf struct buf text = {.max = CONF_FILE_MAX_BYTES};
+	int r;
+
+	do {
+		if (run_editor(copy, err) < 0) {
+			(void)unlink(copy);
+			return -1;
+		}
+		r = judge(c, copy, &text, err);
+	} while (r == 0);
+	if (r < 0)
+		return -1;
+	bool is_changed = !str_eq(buf_str(&text), buf_str(&c->text));
+
+	if (is_changed && codex_replace(c, &text, err) < 0)
+		return err_wrap(err, "your text is in %s", copy);
+	(void)unlink(copy);
+	if (json)
+		(void)printf("{\"ok\":true,\"changed\":%s}\n",
+			     is_changed ? "true" : "false");
+	else if (is_changed)
+		(void)printf("%s written; it counts from the next start\n", c->path);
+	else
+		(void)puts("nothing was changed");
+	return 0;
+}
+
+int config_edit(const char *path, bool json, struct err *err)
+{
+	cleanup_codex struct codex c = {.dirfd = -1};
+	cleanup_free char *copy = NULL;
+	cleanup_close int fd = -1;
+
+	if (codex_open(&c, path, err) < 0)
+		return -1;
+	copy = xasprintf("%s/codex-XXXXXX.yaml", c.dir);
+	fd = mkostemps(copy, (int)strlen(".yaml"), O_CLOEXEC);
+	if (fd < 0)
+		return err_sys_id(err, ERRID_START_CONFIG, "%s", copy);
+	if (fs_write_all(fd, c.text.data, c.text.len, err) < 0) {
+		(void)unlink(copy);
+		return -1;
+	}
+	return edit(&c, copy, json, err);
+}

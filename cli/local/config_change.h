@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych.
+ * lych config set and lych config edit: a codex.yaml that is acceptable takes the place of one that was.
+ */
+#ifndef LYCH_CLI_LOCAL_CONFIG_CHANGE_H
+#define LYCH_CLI_LOCAL_CONFIG_CHANGE_H
+
+#include "common/attr.h"
+#include "common/err.h"
+#include <stdbool.h>
+
+/* path: codex.yaml. What was done is told on stdout. */
+MUST_CHECK int config_set(const char *path, const char *key, const char *value, bool json,
+			  struct err *err);
+MUST_CHECK int config_edit(const char *path, bool json, struct err *err);
+
+#endif

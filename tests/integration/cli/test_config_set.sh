@@ -1,0 +1,146 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 60
+# lych config set and edit: refusals first, each with the file untouched; then one value changed, and an editor's
+# text taken when it is acceptable. No daemon runs.
+set -uo pipefail
+cd "$(dirname "$0")/../../.." || exit 1
+. tests/support/lych.sh
+lych_begin configset
+cd "$LYCH_TMP" || exit 1
+unset VISUAL EDITOR
+codex=$LYCH_CONFIG
+
+count=0
+is() { # what, expected, got
+	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+	count=$((count + 1))
+}
+look() { stat -c '%i %a %s %Y' "$codex"; }
+refused() { # code, text, lych's arguments: exit code, what is said, and nothing is touched
+	local code=$1 text=$2 before
+	before=$(look 2>/dev/null)
+	shift 2
+	lych config "$@" >out 2>err </dev/null; is "$* : exit code" "$code" $?
+	grep -qF -- "$text" err || fail "$*: not '$text' but $(cat err)"
+	is "$*: nothing on stdout" "" "$(cat out)"
+	is "$*: the file is as it was" "$before" "$(look 2>/dev/null)"
+	is "$*: nothing is left beside it" "$before" "$([ ! -e "$codex" ] || { [ "$(find "${codex%/*}" -mindepth 1 | wc -l)" = 1 ] && look; })"
+}
+
+# --- where there is no file, and what it may not be
+refused 3 "'lych config init' writes one" set tomb.slots 4
+refused 3 "'lych config init' writes one" edit
+lych config init >/dev/null || fail "init"
+sed -i 's/^  slots: 8$/  slots: 8   # mine/' "$codex"
+cp "$codex" first
+for words in "" "set" "set tomb.slots" "set tomb.slots 4 5" "edit x" "check x" "frobnicate"; do
+	# shellcheck disable=SC2086
+	lych config $words >out 2>err; is "config $words" 2 $?
+done
+refused 2 "no key 'tomb.slot'; did you mean 'tomb.slots'?" set tomb.slot 4
+refused 2 "'limits.memory' has keys of its own" set limits.memory 1GiB
+refused 2 "'ward' is a list, not one value: 'lych config edit'" set ward.0.action allow
+refused 2 "tomb.slots: '65' is not within 1..64" set tomb.slots 65
+refused 2 "nothing was changed" set retention 30
+refused 2 "above the ceiling" set limits.memory.default 65GiB
+refused 2 "line " set tomb.jobs_dir $'/a\nqueue: vessel'
+refused 2 "both kinds of quotes" set postgres.bin "/a\"b'c"
+refused 2 "egress.authorities" set egress.authorities /nonexistent
+chmod 0644 "$codex"
+refused 1 "has mode 0644, not 0600" set tomb.slots 4
+refused 1 "has mode 0644, not 0600" edit
+chmod 0600 "$codex"
+ln "$codex" second
+refused 1 "has 2 names (hard links)" set tomb.slots 4
+rm second
+mv "$codex" elsewhere && ln -s "$PWD/elsewhere" "$codex"
+refused 1 "is a symbolic link to $PWD/elsewhere" set tomb.slots 4
+refused 1 "is a symbolic link to $PWD/elsewhere" edit
+is "what it leads to is as it was" "" "$(diff first elsewhere)"
+rm "$codex" && mv elsewhere "$codex"
+echo "frobnicate: 1" >>"$codex"
+refused 2 "Unexpected key" set tomb.slots 4
+cp first "$codex"
+
+# --- set: one line, and the file is another one with the same mode
+chmod 0400 "$codex"
+is "set" "$codex: tomb.slots is 4 (it was 8); it counts from the next start" "$(lych config set tomb.slots 4)"
+is "one line" "11c11 <   slots: 8   # mine --- >   slots: 4   # mine" "$(diff first "$codex" | xargs -d '\n')"
+is "its mode" 400 "$(stat -c %a "$codex")"
+chmod 0600 "$codex"
+lych config set limits.memory.max 2GiB >/dev/null || fail "a flow mapping"
+is "in a flow mapping" 1 "$(grep -cx '  memory: {default: 512MiB, max: 2GiB}' "$codex")"
+is "a key that was not there" '{"ok":true,"file":"'"$codex"'","key":"tomb.jobs_tmpfs","old":null,"new":"4GiB"}' \
+	"$(lych config set --json tomb.jobs_tmpfs 4GiB)"
+refused 2 "or tomb.jobs_dir: not both" set tomb.jobs_dir /srv/jobs
+lych config set postgres.bin "/opt/a b" >/dev/null || fail "a section that was not there"
+is "it is at the end" 'postgres:|  bin: "/opt/a b"' "$(tail -n 2 "$codex" | paste -sd '|')"
+lych config check >/dev/null || fail "check after all that"
+is "the comments are all there" "$(grep -c '#' first)" "$(grep -c '#' "$codex")"
+before=$(look)
+lych config set tomb.slots 4 >/dev/null || fail "the same again"
+is "the same again touches nothing" "$before" "$(look)"
+
+# --- edit: an editor that fails, is not there, or leaves what is no codex.yaml
+cp "$codex" first
+EDITOR=false refused 1 "the editor, 'false', failed; nothing was changed" edit
+EDITOR=no-such-editor refused 4 "set EDITOR to one that is there" edit
+is "as it was" "" "$(diff first "$codex")"
+kept() { grep -oE "/[^ ]*/codex-.{6}\.yaml" err | head -n 1; }
+EDITOR="sed -i s/^retention.*/retention:never/" lych config edit >out 2>err </dev/null; is "a wrong text" 2 $?
+is "nothing was changed" 1 "$(grep -c 'nothing was changed; your text is in ' err)"
+copy=$(kept)
+is "the text is kept, for its owner alone" "600 1" "$(stat -c %a "$copy") $(grep -c '^retention:never' "$copy")"
+rm "$copy"
+is "as it was" "" "$(diff first "$codex")"
+EDITOR="chmod 0644" lych config edit >out 2>err </dev/null; is "a copy that others can read" 1 $?
+rm -f "$(kept)"
+EDITOR="sh -c 'echo \"# by another\" >>$codex; echo \"# mine\" >>\$1' -" lych config edit >out 2>err </dev/null
+is "another one was faster" 1 $?
+is "it says so" 1 "$(grep -c 'was changed by somebody else meanwhile' err)"
+is "and is there" "# by another" "$(tail -n 1 "$codex")"
+rm -f "$(kept)"
+cp first "$codex"
+
+# --- edit: what is right, with the editor that is wanted most
+is "unchanged" "nothing was changed" "$(EDITOR=true lych config edit)"
+cat >"an editor" <<'ED'
+#!/bin/sh
+sed -i 's/^retention: .*/retention: keep  # all/' "$1"
+ED
+chmod +x "an editor"
+is "edited" "$codex written; it counts from the next start" "$(VISUAL="'$PWD/an editor'" EDITOR=false lych config edit)"
+is "as it was written" 1 "$(grep -cx 'retention: keep  # all' "$codex")"
+is "nothing else" 2 "$(diff first "$codex" | grep -c '^[<>]')"
+is "its mode" 600 "$(stat -c %a "$codex")"
+is "no copy is left" 1 "$(find "${codex%/*}" -mindepth 1 | wc -l)"
+is "--json" '{"ok":true,"changed":false}' "$(EDITOR=true lych config edit --json)"
+
+# --- edit on a terminal: wrong, asked, and right the second time
+cat >editor <<'ED'
+#!/bin/sh
+if [ -e been ]; then sed -i 's/^retention:.*/retention: 7d/' "$1"; else touch been; sed -i 's/^retention:.*/retention: 7x/' "$1"; fi
+ED
+chmod +x editor
+EDITOR=$PWD/editor python3 - "$LYCH_BIN/lych" <<'PY' || fail "asked again"
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "config", "edit"])
+seen = b""
+while b"Edit it again? [yes/no] " not in seen:
+    seen += os.read(fd, 65536)
+os.write(fd, b"yes\n")
+try:
+    while True:
+        seen += os.read(fd, 65536)
+except OSError:
+    pass
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+ok = code == 0 and b"retention: '7x'" in seen and b"written; it counts from the next start" in seen
+sys.exit(0 if ok else f"{code} {seen!r}")
+PY
+is "the second text" 1 "$(grep -cx 'retention: 7d' "$codex")"
+is "no copy is left" 1 "$(find "${codex%/*}" -mindepth 1 | wc -l)"
+echo "config_set: $count checks"
