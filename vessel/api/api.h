@@ -17,6 +17,8 @@ httpd_handler api_jobs_submit, api_jobs_list, api_jobs_show, api_jobs_output,
 	api_jobs_order, api_jobs_artifacts, api_jobs_artifact;
 /* acts.c */
 httpd_handler api_jobs_cancel, api_jobs_retry, api_jobs_remove;
+/* release.c */
+httpd_handler api_quarantine_release;
 /* job_stream.c */
 httpd_handler api_events;
 /* stdin.c */

@@ -14,6 +14,8 @@
 
 #define SMALL_JSON_BYTES 4096
 #define WARD_TEST_BYTES 16384
+/* A path, each byte of which may be written as six. */
+#define RELEASE_BODY_BYTES 32768
 #define EXTEND_BODY_BYTES ((size_t)DOOR_EXTEND_MAX * 128 + 1024)
 /* A request of 4 MiB and what is around it; 1 MiB in base64. */
 #define ASK_BODY_BYTES (((size_t)4 << 20) + 65536)
@@ -29,6 +31,8 @@ const struct httpd_route routes_api[] = {
 	{HTTP_M_POST, "/v1/jobs/{id}/cancel", WHO_OWNER, 0, api_jobs_cancel},
 	{HTTP_M_POST, "/v1/jobs/{id}/retry", WHO_OWNER, 0, api_jobs_retry},
 	{HTTP_M_DELETE, "/v1/jobs/{id}", WHO_OWNER, 0, api_jobs_remove},
+	{HTTP_M_POST, "/v1/jobs/{id}/quarantine/release", WHO_OWNER, RELEASE_BODY_BYTES,
+	 api_quarantine_release},
 	{HTTP_M_GET, "/v1/jobs/{id}/output", WHO_OWNER, 0, api_jobs_output},
 	{HTTP_M_GET, "/v1/jobs/{id}/order", WHO_OWNER, 0, api_jobs_order},
 	{HTTP_M_GET, "/v1/jobs/{id}/events", WHO_OWNER, 0, api_events},

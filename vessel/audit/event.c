@@ -41,10 +41,11 @@ static const struct kind kinds[] = {
 	{"attempt.failed", 1006, 2, SEVERITY_INFO, STATUS_FAILURE, 0},
 	{"attempt.released", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"attempt.lost", 1006, 2, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
-	/* Remediation Activity: isolate 1, evict 2 */
+	/* Remediation Activity: isolate 1, evict 2, other 99 */
 	{"attempt.revoked", 7001, 2, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"job.contained", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"job.quarantined", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"quarantine.released", 7001, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
 	/* Authentication: logon 1 */
 	{"peer.refused", 3002, 1, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Application Lifecycle: start 3, stop 4, other 99 */
