@@ -19,4 +19,14 @@ MUST_CHECK int artifacts_open_place(const char *dir, struct err *err);
 MUST_CHECK int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
 			       bool quiet, struct err *err);
 
+/*
+ * One file below a directory that a job may have named (top; full: its name for messages): *ret_fd is
+ * a file without a name, in *ret_parent, which is made when missing. No link is followed. What was
+ * written gets its name, mode 0644, by artifacts_name(), with force in place of what has it.
+ */
+MUST_CHECK int artifacts_new(int top, const char *path, int *ret_parent, int *ret_fd,
+			     struct err *err);
+MUST_CHECK int artifacts_name(int parent, int fd, const char *path, const char *full,
+			      bool force, struct err *err);
+
 #endif

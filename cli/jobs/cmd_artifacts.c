@@ -110,15 +110,13 @@ static int give_name(int parent, int fd, const char *name, const char *full, boo
 	return 0;
 }
 
-static int fetch_one(struct client *c, job_id_t id, const char *top_path, int top,
-		     const struct artifact *a, bool force, struct err *err)
+int artifacts_new(int top, const char *path, int *ret_parent, int *ret_fd,
+		  struct err *err)
 {
-	const char *slash = strrchr(a->path, '/');
-	cleanup_free char *dir =
-		slash ? xstrndup(a->path, (size_t)(slash - a->path)) : NULL;
-	cleanup_free char *full = NULL;
+	const char *slash = strrchr(path, '/');
+	cleanup_free char *dir = slash ? xstrndup(path, (size_t)(slash - path)) : NULL;
 	cleanup_close int parent = -1;
-	cleanup_close int fd = -1;
+	int fd;
 
 	if (dir && fs_mkdir_beneath(top, dir, 0755, err) < 0)
 		return -1;
@@ -129,12 +127,32 @@ static int fetch_one(struct client *c, job_id_t id, const char *top_path, int to
 	fd = openat(parent, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_sys(err, "a file without a name");
-	if (download(c, id, a, fd, err) < 0)
-		return -1;
+	*ret_parent = TAKE_FD(parent);
+	*ret_fd = fd;
+	return 0;
+}
+
+int artifacts_name(int parent, int fd, const char *path, const char *full, bool force,
+		   struct err *err)
+{
+	const char *slash = strrchr(path, '/');
+
 	if (fchmod(fd, 0644) < 0)
 		return err_sys(err, "chmod");
-	full = xasprintf("%s/%s", top_path, a->path);
-	return give_name(parent, fd, slash ? slash + 1 : a->path, full, force, err);
+	return give_name(parent, fd, slash ? slash + 1 : path, full, force, err);
+}
+
+static int fetch_one(struct client *c, job_id_t id, const char *top_path, int top,
+		     const struct artifact *a, bool force, struct err *err)
+{
+	cleanup_free char *full = xasprintf("%s/%s", top_path, a->path);
+	cleanup_close int parent = -1;
+	cleanup_close int fd = -1;
+
+	if (artifacts_new(top, a->path, &parent, &fd, err) < 0 ||
+	    download(c, id, a, fd, err) < 0)
+		return -1;
+	return artifacts_name(parent, fd, a->path, full, force, err);
 }
 
 /* Why errno refused it, in words: what is missing is rarely what was named. */
