@@ -35,6 +35,7 @@ static const struct cmd commands[] = {
 	{"rm", "remove a job that has ended, with its output and artifacts", cmd_rm},
 	{"prune", "remove jobs that ended long ago (--older 7d)", cmd_prune},
 	{"artifacts", "list a job's artifacts, or fetch them", cmd_artifacts},
+	{"quarantine", "list, show, release: files that were put aside", cmd_quarantine},
 	{"gate", "scan FILE: what the privatization gate finds in it, never the text",
 	 cmd_gate},
 	{"private", "add, list, remove: terms and files that must never leave",

@@ -37,6 +37,7 @@ int cmd_retry(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_prune(int argc, char **argv);
 int cmd_artifacts(int argc, char **argv);
+int cmd_quarantine(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_up(int argc, char **argv);
