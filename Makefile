@@ -98,9 +98,11 @@ PROGRAMS := lych-sandbox lych-vessel lych-scribe lych-audit lych-tomb lych-probe
 # They have a directory of their own, which jobs see as it is.
 TOOLS := tools/lych-ask tools/lych-fetch
 BIN := $(addprefix $(B)/,$(PROGRAMS) $(TOOLS))
+# For shells, each under the name by which its shell finds it.
+COMPLETIONS := $(addprefix $(B)/completions/,bash/lych zsh/_lych fish/lych.fish)
 
 .PHONY: all
-all: $(BIN) ## build every program (VARIANT=release|debug|asan|fuzz|cover)
+all: $(BIN) $(COMPLETIONS) ## build every program (VARIANT=release|debug|asan|fuzz|cover)
 
 # linked: a rule for program 2 in directory 1, of the objects that function 3 makes of part 4's sources.
 SOURCES_vessel := $(filter-out $(SRC_scribe) $(SRC_audit),$(SRC_vessel)) $(NET_vessel)
@@ -122,6 +124,10 @@ $(B)/lych-sandbox: $(call obj,$(SRC_sandbox)) $(OBJ_common)
 $(foreach p,vessel scribe audit tomb,$(eval $(call linked,$(B),lych-$(p),obj,$(p))))
 $(eval $(call linked,$(B),lych-secret-driver,obj,secrets))
 $(eval $(call linked,$(B),lych,obj,cli))
+$(COMPLETIONS): $(B)/completions/%: $(B)/lych
+	@mkdir -p $(@D)
+	$(Q)$< completions $(firstword $(subst /, ,$*)) >$@.new
+	$(Q)mv $@.new $@
 $(B)/lych-probe: $(B)/cli/probe/probe.o
 	$(CC) $(LDFLAGS) -o $@ $^
 $(B)/tools/lych-ask $(B)/tools/lych-fetch: $(B)/tools/lych-%: $(B)/job/%.o $(call obj,$(filter-out $(MAINS),$(SRC_job))) $(OBJ_common)

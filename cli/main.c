@@ -5,6 +5,7 @@
  */
 #include "cli/base/cmd.h"
 
+#include "cli/base/completions.h"
 #include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
@@ -18,6 +19,8 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static int cmd_completions(int argc, char **argv);
 
 static const struct cmd commands[] = {
 	{"up", "start Lychgate here (a private PostgreSQL, scribe, vessel and tomb)",
@@ -54,11 +57,18 @@ static const struct cmd commands[] = {
 	{"request", "ask the host to restart or stop the tomb, the pod", cmd_request},
 	{"react", "carry out such requests (for a systemd unit)", cmd_react},
 	{"config", "init, check, set KEY VALUE, edit: codex.yaml", cmd_config},
+	{"completions", "bash, zsh, fish: a script that completes commands and options",
+	 cmd_completions},
 	{"version", "the version of this program", cmd_version},
 	{"_tomb", NULL, cmd_tomb_wall},
 	{"_phylactery", NULL, cmd_phylactery},
 	{"_pgtool", NULL, cmd_pgtool},
 };
+
+static int cmd_completions(int argc, char **argv)
+{
+	return completions(commands, ARRAY_SIZE(commands), argc, argv);
+}
 
 static void usage(FILE *to)
 {
@@ -67,7 +77,7 @@ static void usage(FILE *to)
 		    to);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (commands[i].summary)
-			(void)fprintf(to, "  %-10s %s\n", commands[i].name,
+			(void)fprintf(to, "  %-11s %s\n", commands[i].name,
 				      commands[i].summary);
 	(void)fputs("\n'lych help COMMAND' names the options of a command.\n", to);
 }
@@ -98,7 +108,8 @@ static int dispatch(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		if (!str_eq(commands[i].name, argv[1]))
 			continue;
-		if (commands[i].run != cmd_version && cmd_refuse_root(&err) < 0)
+		if (commands[i].run != cmd_version &&
+		    commands[i].run != cmd_completions && cmd_refuse_root(&err) < 0)
 			return cmd_fail(&err, false);
 		cleanup_free char *name = xasprintf("lych %s", argv[1]);
 

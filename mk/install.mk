@@ -7,6 +7,10 @@ BINDIR = $(DESTDIR)$(PREFIX)/bin
 LIBEXECDIR = $(DESTDIR)$(PREFIX)/libexec/lychgate
 LIBDIR = $(DESTDIR)$(PREFIX)/lib/lychgate
 MANDIR = $(DESTDIR)$(PREFIX)/share/man
+# Where bash, zsh and fish look for what a package brings.
+BASHDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 PROFILES := $(wildcard cli/profiles/*)
 QUADLETS := $(wildcard quadlet/*/*.in quadlet/tomb/*.container)
 MAN_PAGES := $(wildcard docs/man/*.1 docs/man/*.5 docs/man/*.8)
@@ -23,7 +27,7 @@ remove_files = [ ! -d "$(1)" ] || { cd "$(1)" && rm -f $(2) && { [ -z '$(3)' ] |
 .PHONY: install uninstall
 install: all ## PREFIX=/usr/local DESTDIR=
 	cli/apparmor/make-profile "$(PREFIX)" >/dev/null # refuses a path that is not absolute, before anything is written
-	install -d "$(BINDIR)" "$(LIBEXECDIR)/tools" $(foreach d,$(LIB_DIRS),"$(LIBDIR)/$(d)") $(foreach n,1 5 8,"$(MANDIR)/man$(n)")
+	install -d "$(BINDIR)" "$(LIBEXECDIR)/tools" $(foreach d,$(LIB_DIRS),"$(LIBDIR)/$(d)") $(foreach n,1 5 8,"$(MANDIR)/man$(n)") "$(BASHDIR)" "$(ZSHDIR)" "$(FISHDIR)"
 	install -m 0755 $(addprefix $(B)/,$(BIN_PROGRAMS)) "$(BINDIR)"
 	install -m 0755 $(addprefix $(B)/,$(LIBEXEC_PROGRAMS)) "$(LIBEXECDIR)"
 	install -m 0755 $(addprefix $(B)/,$(TOOLS)) "$(LIBEXECDIR)/tools"
@@ -31,6 +35,9 @@ install: all ## PREFIX=/usr/local DESTDIR=
 	install -m 0644 $(PROFILES) "$(LIBDIR)/profiles"
 	for unit in $(QUADLETS); do install -m 0644 $$unit "$(LIBDIR)/$$unit"; done
 	for page in $(MAN_PAGES); do install -m 0644 $$page "$(MANDIR)/man$${page##*.}"; done
+	install -m 0644 $(B)/completions/bash/lych "$(BASHDIR)"
+	install -m 0644 $(B)/completions/zsh/_lych "$(ZSHDIR)"
+	install -m 0644 $(B)/completions/fish/lych.fish "$(FISHDIR)"
 	(umask 022; rm -f "$(LIBDIR)/apparmor/lychgate"; cli/apparmor/make-profile "$(PREFIX)" >"$(LIBDIR)/apparmor/lychgate")
 	$(call remove_files,$(FORMERDIR),$(LIB_FILES),$(LIB_DIRS) "$(FORMERDIR)")
 
@@ -40,3 +47,6 @@ uninstall: ## remove what install put there, and nothing else
 	$(call remove_files,$(LIBDIR),$(LIB_FILES),$(LIB_DIRS) "$(LIBDIR)")
 	$(call remove_files,$(FORMERDIR),$(LIB_FILES),$(LIB_DIRS) "$(FORMERDIR)")
 	$(call remove_files,$(MANDIR),$(foreach p,$(MAN_PAGES),man$(subst .,,$(suffix $(p)))/$(notdir $(p))),)
+	$(call remove_files,$(BASHDIR),lych,)
+	$(call remove_files,$(ZSHDIR),_lych,)
+	$(call remove_files,$(FISHDIR),lych.fish,)

@@ -12,6 +12,7 @@
 #include "common/attr.h"
 #include "common/err.h"
 #include <stdbool.h>
+#include <stddef.h>
 
 struct cmd {
 	const char *name, *summary; /* summary NULL: internal, not listed */
@@ -81,6 +82,13 @@ NORETURN PRINTF_FMT(2, 3) void cmd_usage_of(const char *command, const char *fmt
 struct argp;
 void cmd_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 	       void *input);
+/* The options of a command one after the other, its own and then those of its children; NULL: no more. */
+const struct argp_option *cmd_option_at(const struct argp *argp, size_t at);
+/* For who wants a command's tables and not its work: from now on cmd_parse(), or a command that reads
+ * its options itself by cmd_describe_if(), hands them over and ends the process. */
+typedef void cmd_describe_fn(const struct argp *argp, void *arg);
+void cmd_describe_with(cmd_describe_fn *fn, void *arg);
+void cmd_describe_if(const struct argp *argp);
 /* ERRID_CORE_ROOT when any uid is 0 or any capability is held. */
 MUST_CHECK int cmd_refuse_root(struct err *err);
 

@@ -9,6 +9,7 @@
 #include "common/near.h"
 #include "common/str.h"
 #include <argp.h>
+#include <unistd.h>
 
 struct reading {
 	const struct argp *argp;
@@ -16,8 +17,7 @@ struct reading {
 	char **argv;
 };
 
-/* The next option of a command, its own and then those of its children; *at begins with 0. */
-static const struct argp_option *option_at(const struct argp *argp, size_t at)
+const struct argp_option *cmd_option_at(const struct argp *argp, size_t at)
 {
 	const struct argp_option *o = argp->options;
 
@@ -39,7 +39,7 @@ NORETURN static void refuse_long(const struct reading *r, const char *name, size
 	struct near n = {.word = name, .len = len};
 	const struct argp_option *o;
 
-	for (size_t i = 0; (o = option_at(r->argp, i)); i++)
+	for (size_t i = 0; (o = cmd_option_at(r->argp, i)); i++)
 		if (o->name)
 			near_offer(&n, o->name);
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++)
@@ -64,7 +64,7 @@ static void check_long(struct reading *r, const char *arg)
 
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++)
 		n += begins(builtin[i], arg, len);
-	for (size_t i = 0; (o = option_at(r->argp, i)); i++) {
+	for (size_t i = 0; (o = cmd_option_at(r->argp, i)); i++) {
 		if (!begins(o->name, arg, len))
 			continue;
 		found = o;
@@ -86,7 +86,7 @@ static void check_short(struct reading *r, const char *letters)
 	for (const char *s = letters; *s; s++) {
 		const struct argp_option *o = NULL;
 
-		for (size_t i = 0; (o = option_at(r->argp, i)); i++)
+		for (size_t i = 0; (o = cmd_option_at(r->argp, i)); i++)
 			if (o->key == *s)
 				break;
 		if (!o && *s != '?')
@@ -99,12 +99,30 @@ static void check_short(struct reading *r, const char *letters)
 	}
 }
 
+static cmd_describe_fn *describe;
+static void *describe_arg;
+
+void cmd_describe_with(cmd_describe_fn *fn, void *arg)
+{
+	describe = fn;
+	describe_arg = arg;
+}
+
+void cmd_describe_if(const struct argp *argp)
+{
+	if (!describe)
+		return;
+	describe(argp, describe_arg);
+	_exit(fflush(stdout) == 0 ? 0 : EXIT_FAILED);
+}
+
 void cmd_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 	       void *input)
 {
 	struct reading r = {.argp = argp, .argc = argc, .argv = argv};
 	bool in_order = (flags & ARGP_IN_ORDER) || getenv("POSIXLY_CORRECT");
 
+	cmd_describe_if(argp);
 	for (r.next = 1; r.next < argc; r.next++) {
 		const char *arg = argv[r.next];
 

@@ -14,6 +14,7 @@
 #include "common/proto/sandbox_options.h"
 #include "common/str.h"
 
+#include <argp.h>
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -246,13 +247,31 @@ static int sandbox(struct args *a, const struct places *p, struct err *err)
 	return a->print ? print(argv, err) : execute(argv, err);
 }
 
+/* For who asks what options there are: those of lych-sandbox have one table. */
+#define VALUE_OF_WORD "VALUE"
+#define VALUE_OF_PATH "PATH"
+#define VALUE_OF_FLAG NULL
+static const struct argp_option options[] = {
+	{"profile", 0, "NAME|FILE", 0, "options from a profile", 0},
+	{"print", 0, NULL, 0, "print the command line of lych-sandbox, run nothing", 0},
+	{"list", 0, NULL, 0, "the profiles there are", 0},
+#define OPTION(symbol, name, kind, repeats)                                              \
+	{name, 0, VALUE_OF_##kind, 0, "as of lych-sandbox", 0},
+#define LIMIT(symbol, name) {name, 0, "VALUE", 0, "a limit, as of lych-sandbox", 0},
+#include "common/proto/sandbox_options.def"
+	{0},
+};
+
 int cmd_sandbox(int argc, char **argv)
 {
+	static const struct argp argp = {.options = options};
+
 	struct args a = {.n_profiles = 0};
 	struct places p = {.home = NULL};
 	struct err err = ERR_INIT;
 	int r;
 
+	cmd_describe_if(&argp);
 	if (argc == 2 && str_eq(argv[1], "--help"))
 		return fputs(usage, stdout) < 0 || render_flush(&err) < 0
 			       ? cmd_fail(&err, false)
