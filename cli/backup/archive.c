@@ -5,6 +5,7 @@
  */
 #include "cli/backup/archive.h"
 
+#include "cli/ui/progress.h"
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"
 #include "common/fs.h"
@@ -134,6 +135,7 @@ static int copy(struct archive_writer *w, int fd, uint64_t size, struct sha256 *
 		sha256_add(sum, chunk, (size_t)n);
 		if (fs_write_all(w->fd, chunk, (size_t)n, err) < 0)
 			return -1;
+		progress_add((uint64_t)n);
 		size -= (uint64_t)n;
 	}
 	return 0;

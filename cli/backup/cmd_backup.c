@@ -14,6 +14,7 @@
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
 #include "cli/secret/secret.h"
+#include "cli/ui/progress.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -377,6 +378,7 @@ static int open_part(const char *part, int *ret_fd, struct err *err)
 static int write_archive(const struct source *from, const struct backup_args *a,
 			 struct archive_writer *w, struct err *err)
 {
+	cleanup_free char *grows = xasprintf("%s/vessel", from->paths.data);
 	cleanup_free char *part = xasprintf("%s.part", a->file);
 	cleanup_close int fd = -1;
 	int r;
@@ -384,7 +386,9 @@ static int write_archive(const struct source *from, const struct backup_args *a,
 	if (open_part(part, &fd, err) < 0)
 		return -1;
 	archive_begin(w, fd);
+	progress_begin("saving", progress_weigh(grows), true, a->json);
 	r = fill(from, w, err);
+	progress_end();
 	if (r == 0 && is_first(from)) {
 		if (a->json)
 			say(from, a, w);

@@ -6,6 +6,7 @@
 #include "cli/base/cmd.h"
 
 #include "cli/base/client.h"
+#include "cli/ui/progress.h"
 #include "cli/ui/render.h"
 #include "common/buf.h"
 #include "common/jsonw.h"
@@ -22,6 +23,7 @@ void cmd_tell(enum err_id id, const char *text)
 
 	buf_init(&b, 65536);
 	render_escape(&b, text, strlen(text), 0);
+	progress_hide();
 	if (id == ERRID_NONE) {
 		(void)fprintf(stderr, "lych: %s\n", buf_str(&b));
 		return;
@@ -45,6 +47,7 @@ int cmd_fail(const struct err *err, bool json)
 		err = &misread;
 	}
 	buf_init(&b, 65536);
+	progress_hide();
 	if (json) {
 		struct jsonw w;
 

@@ -9,6 +9,7 @@
 #include "cli/base/paths.h"
 #include "cli/jobs/last_job.h"
 #include "cli/ui/pager.h"
+#include "cli/ui/progress.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"
@@ -71,6 +72,7 @@ static int on_bytes(const void *data, size_t len, void *arg, struct err *err)
 		return err_set_id(err, ERRID_HTTP_ANSWER, "more bytes than its size");
 	d->left -= len;
 	sha256_add(d->sum, data, len);
+	progress_add(len);
 	return fs_write_all(d->fd, data, len, err);
 }
 
@@ -190,36 +192,62 @@ int artifacts_open_place(const char *dir, struct err *err)
 	return fd;
 }
 
+static uint64_t weigh(const struct json *arr)
+{
+	uint64_t sum = 0, size;
+
+	for (size_t i = 0; i < json_arr_len(arr); i++)
+		if (json_get_u64(json_arr_at(arr, i), "size", true, 0, INT64_MAX, &size,
+				 NULL) == 0 &&
+		    size < INT64_MAX - sum)
+			sum += size;
+	return sum;
+}
+
+static void tell_fetched(const char *dir, const struct artifact *a)
+{
+	cleanup_buf struct buf b = {.max = 65536};
+
+	buf_addf(&b, "lych: %s/", dir);
+	render_escape(&b, a->path, strlen(a->path), 0);
+	cleanup_free char *line = render_fit(buf_str(&b), STDERR_FILENO);
+
+	progress_hide();
+	(void)fprintf(stderr, "%s\n", line);
+}
+
+static int fetch_all(struct client *c, job_id_t id, const char *dir, int top,
+		     const struct json *arr, bool force, bool quiet, struct err *err)
+{
+	for (size_t i = 0; i < json_arr_len(arr); i++) {
+		struct artifact a;
+
+		if (artifact_read(json_arr_at(arr, i), &a, err) < 0 ||
+		    fetch_one(c, id, dir, top, &a, force, err) < 0)
+			return err_wrap(err, "artifact %zu", i);
+		if (!quiet)
+			tell_fetched(dir, &a);
+	}
+	return 0;
+}
+
 int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
 		    bool quiet, struct err *err)
 {
 	cleanup_json struct json *j = NULL;
 	const struct json *arr = NULL;
 	cleanup_close int top = -1;
+	int r;
 
 	if (artifacts_get(c, id, &j, &arr, err) < 0)
 		return -1;
 	top = artifacts_open_place(dir, err);
 	if (top < 0)
 		return -1;
-	for (size_t i = 0; i < json_arr_len(arr); i++) {
-		struct artifact a;
-		struct buf b;
-
-		if (artifact_read(json_arr_at(arr, i), &a, err) < 0 ||
-		    fetch_one(c, id, dir, top, &a, force, err) < 0)
-			return err_wrap(err, "artifact %zu", i);
-		if (quiet)
-			continue;
-		buf_init(&b, 65536);
-		buf_addf(&b, "lych: %s/", dir);
-		render_escape(&b, a.path, strlen(a.path), 0);
-		cleanup_free char *line = render_fit(buf_str(&b), STDERR_FILENO);
-
-		(void)fprintf(stderr, "%s\n", line);
-		buf_done(&b);
-	}
-	return 0;
+	progress_begin("fetching", weigh(arr), false, quiet);
+	r = fetch_all(c, id, dir, top, arr, force, quiet, err);
+	progress_end();
+	return r;
 }
 
 /* ---- the command ------------------------------------------------------------ */

@@ -8,6 +8,7 @@
 #include "cli/base/paths.h"
 #include "cli/base/sensitive.h"
 #include "cli/jobs/git_list.h"
+#include "cli/ui/progress.h"
 #include "cli/ui/render.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
@@ -317,6 +318,7 @@ void guard_tell(const char *path, const char *why, void *arg)
 		return;
 	buf_init(&b, 65536);
 	render_escape(&b, path, strlen(path), 0);
+	progress_hide();
 	(void)fprintf(stderr, "lych: left out: %s: %s\n", buf_str(&b), why);
 	buf_done(&b);
 }

@@ -7,6 +7,7 @@
 
 #include "cli/base/cmd.h"
 #include "cli/base/tar.h"
+#include "cli/ui/progress.h"
 #include "cli/ui/render.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
@@ -221,13 +222,41 @@ static int open_dirs(const struct run_args *a, struct guard *g, struct tar *t,
 	return 0;
 }
 
-static int write_dirs(struct client *c, struct guard *g, struct tar *t, struct jsonw *w,
-		      struct err *err)
+static int read_counted(void *buf, size_t size, size_t *ret_len, void *tar,
+			struct err *err)
+{
+	if (tar_read(buf, size, ret_len, tar, err) < 0)
+		return -1;
+	progress_add(*ret_len);
+	return 0;
+}
+
+/* At most: what is left out is among it. */
+static uint64_t weigh_dirs(const struct run_args *a)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < a->n_dirs; i++) {
+		cleanup_free char *dir = NULL;
+		const char *dest;
+
+		if (split_dir(a->dirs[i], &dir, &dest, NULL) == 0)
+			sum += progress_weigh(dir);
+	}
+	return sum;
+}
+
+static int write_dirs(const struct run_args *a, struct client *c, struct guard *g,
+		      struct tar *t, struct jsonw *w, struct err *err)
 {
 	uint64_t size;
 	char sha[65];
+	int r;
 
-	if (client_upload(c, tar_read, t, sha, &size, err) < 0)
+	progress_begin("copying in", weigh_dirs(a), true, a->json);
+	r = client_upload(c, read_counted, t, sha, &size, err);
+	progress_end();
+	if (r < 0)
 		return err_wrap(err, "--dir");
 	guard_tell_more(g);
 	if (render_is_terminal(STDERR_FILENO)) {
@@ -468,7 +497,7 @@ static int write_inputs(struct client *c, const struct run_args *a, struct feed 
 	if (r == 0 && a->n_files)
 		r = write_files(c, a, g, w, &budget, err);
 	if (r == 0 && a->n_dirs)
-		r = write_dirs(c, g, t, w, err);
+		r = write_dirs(a, c, g, t, w, err);
 	tar_close(t);
 	if (r < 0)
 		return -1;
