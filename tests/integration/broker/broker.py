@@ -388,6 +388,12 @@ def t_what_is_too_private_is_refused():
     assert a.status == 403 and b"LYCH-GATE-" in a.data, a.data
     assert len(Provider.seen) == before
     assert balanced(lease)["requests"] == 0
+    told = until(lambda: events("ask.denied", lease[0]))[0]["unmapped"]
+    place = next(f for f in told["found"] if f["family"] == "private_key")
+    assert place["in"] == "text" and place["nth"] >= 1 and place["offset"] == 0, told
+    assert 64 < place["length"] <= len(pem) and told["found_total"] >= 1, told
+    assert "MIIE" not in json.dumps(told), told
+    assert told["rule"] == 1 and CODEX.split("\n")[told["line"] - 1].startswith("  - {portal: main"), told
 
 
 def t_a_host_that_no_rule_names_is_refused():

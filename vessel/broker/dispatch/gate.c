@@ -17,6 +17,33 @@ static void canary(struct dispatch_call *c)
 		dispatch_log_canary(c);
 }
 
+static unsigned nth_of_its_kind(const struct gate_parts *parts, size_t at)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i <= at; i++)
+		n += parts->part[i].kind == parts->part[at].kind;
+	return n;
+}
+
+static void note_places(struct dispatch_call *c, const struct gate_answer *a)
+{
+	c->n_places = 0;
+	for (size_t i = 0; a->parts && i < a->n_findings; i++) {
+		const struct gate_finding *f = &a->findings[i];
+
+		if (f->part >= a->parts->n || c->n_places++ >= DISPATCH_PLACES)
+			continue;
+		c->place[c->n_places - 1] = (struct dispatch_place){
+			.family = f->family,
+			.kind = a->parts->part[f->part].kind,
+			.nth = nth_of_its_kind(a->parts, f->part),
+			.offset = f->offset,
+			.len = f->len,
+		};
+	}
+}
+
 static void on_gate(const struct gate_answer *a, void *arg)
 {
 	struct dispatch_call *c = arg;
@@ -27,6 +54,8 @@ static void on_gate(const struct gate_answer *a, void *arg)
 	if (a->has_canary)
 		canary(c);
 	c->now.answer = a;
+	if (a->verdict == GATE_REFUSE)
+		note_places(c, a);
 	if (a->verdict == GATE_REFUSE)
 		dispatch_on(c, ON_GATE_REFUSED, a->err);
 	else

@@ -50,6 +50,8 @@ static void put_call(struct entry *t, const struct dispatch_call *c)
 		jsonw_kstr(&t->w, "identity", c->job->identity);
 	if (c->verdict.number)
 		jsonw_ku64(&t->w, "rule", c->verdict.number);
+	if (c->verdict.number && c->verdict.rule)
+		jsonw_ku64(&t->w, "line", c->verdict.rule->line);
 	c->kind->describe(c, &t->w);
 	if (dispatch_is(c, IS_SCANNED)) {
 		(void)snprintf(score, sizeof(score), "%.3f", c->score);
@@ -64,6 +66,25 @@ static void put_amounts(struct entry *t, const struct budget_amounts *a)
 		jsonw_ki64(&t->w, budget_thing_name((enum budget_thing)i), a->n[i]);
 }
 
+static void put_estimate(struct entry *t, const struct dispatch_call *c)
+{
+	jsonw_key(&t->w, "estimate");
+	jsonw_obj(&t->w);
+	put_amounts(t, &c->estimate);
+	jsonw_obj_end(&t->w);
+}
+
+/* What the job was told of it; and of a budget that was short, what was wanted of it. */
+static void put_refusal(struct entry *t, const struct dispatch_call *c,
+			const struct err *why)
+{
+	jsonw_kstr(&t->w, "error_code", err_text(why));
+	if (err_code_info(why->code)->public_text)
+		jsonw_kstr(&t->w, "detail", why->msg);
+	if (why->id >= ERRID_BUDGET_REQUESTS && why->id <= ERRID_BUDGET_BYTES)
+		put_estimate(t, c);
+}
+
 struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done,
 				       struct err *err)
 {
@@ -72,10 +93,7 @@ struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done
 
 	begin(&t, c->d, &c->lease, c->kind->name, "allowed");
 	put_call(&t, c);
-	jsonw_key(&t.w, "estimate");
-	jsonw_obj(&t.w);
-	put_amounts(&t, &c->estimate);
-	jsonw_obj_end(&t.w);
+	put_estimate(&t, c);
 	jsonw_ku64(&t.w, "body_bytes", c->body.len);
 	end(&t);
 	w = c->d->ops->before(c->d->env, &t.e, done, c, err);
@@ -88,18 +106,23 @@ struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done
 void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts *actual,
 		      const struct err *why)
 {
+	bool is_denied = why && !dispatch_is(c, IS_RESERVED);
 	struct entry t = {.data = {.max = 0}};
 
 	begin(&t, c->d, &c->lease, c->kind->name,
-	      !why			    ? "done"
-	      : dispatch_is(c, IS_RESERVED) ? "failed"
-					    : "denied");
-	if (c->books.seq)
-		jsonw_ku64(&t.w, "request", c->books.seq);
-	jsonw_kstr(&t.w, "target", c->target);
+	      is_denied ? "denied"
+	      : why	? "failed"
+			: "done");
+	if (is_denied) {
+		put_call(&t, c);
+	} else {
+		if (c->books.seq)
+			jsonw_ku64(&t.w, "request", c->books.seq);
+		jsonw_kstr(&t.w, "target", c->target);
+	}
 	if (why)
-		jsonw_kstr(&t.w, "error_code", err_text(why));
-	if (why && c->reason != REASON_NONE)
+		put_refusal(&t, c, why);
+	if (why && !is_denied && c->reason != REASON_NONE)
 		jsonw_kstr(&t.w, "reason", reason_word(c->reason));
 	if (c->status)
 		jsonw_ku64(&t.w, "status", c->status);
@@ -114,15 +137,42 @@ void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts
 	buf_done(&t.data);
 }
 
+/* Family and place of what was too private, never the text. */
+static void put_places(struct entry *t, const struct dispatch_call *c)
+{
+	static const char *const kinds[GATE_PART_KIND_MAX_] = {
+		[GATE_PART_TEXT] = "text",     [GATE_PART_NAME] = "name",
+		[GATE_PART_NUMBER] = "number", [GATE_PART_URL] = "url",
+		[GATE_PART_HEADER] = "header", [GATE_PART_ECHO] = "echo",
+	};
+
+	if (c->n_places == 0)
+		return;
+	jsonw_key(&t->w, "found");
+	jsonw_arr(&t->w);
+	for (size_t i = 0; i < c->n_places && i < DISPATCH_PLACES; i++) {
+		const struct dispatch_place *p = &c->place[i];
+
+		jsonw_obj(&t->w);
+		jsonw_kstr(&t->w, "family", gate_family_info(p->family)->name);
+		jsonw_kstr(&t->w, "in", kinds[p->kind]);
+		jsonw_ku64(&t->w, "nth", p->nth);
+		jsonw_ku64(&t->w, "offset", p->offset);
+		jsonw_ku64(&t->w, "length", p->len);
+		jsonw_obj_end(&t->w);
+	}
+	jsonw_arr_end(&t->w);
+	jsonw_ku64(&t->w, "found_total", c->n_places);
+}
+
 void dispatch_log_refused(const struct dispatch_call *c, const struct err *why)
 {
 	struct entry t = {.data = {.max = 0}};
 
 	begin(&t, c->d, &c->lease, c->kind->name, "denied");
 	put_call(&t, c);
-	jsonw_kstr(&t.w, "error_code", err_text(why));
-	if (err_code_info(why->code)->public_text)
-		jsonw_kstr(&t.w, "detail", why->msg);
+	put_refusal(&t, c, why);
+	put_places(&t, c);
 	end(&t);
 	c->d->ops->note(c->d->env, &t.e);
 	buf_done(&t.data);

@@ -81,6 +81,15 @@ struct dispatch_logged {
 	enum err_id last;
 };
 
+/* Where the gate found what it refused, for the log: never the text. */
+#define DISPATCH_PLACES 8u
+struct dispatch_place {
+	enum gate_family family;
+	enum gate_part_kind kind;
+	unsigned nth; /* among the request's parts of that kind, from 1 */
+	uint32_t offset, len;
+};
+
 /* One attempt of one job, as long as it asks. */
 struct dispatch_job {
 	struct queue_lease lease;
@@ -134,6 +143,8 @@ struct dispatch_call {
 	struct gate_ask *gate;
 	double score;
 	bool is_anonymised;
+	struct dispatch_place place[DISPATCH_PLACES]; /* where it was too private */
+	size_t n_places;			      /* found; the first are in place */
 	struct audit_wait *wait;
 	struct egress_call *egress;
 	struct buf body;    /* what is sent */
