@@ -6,6 +6,7 @@
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
+#include "cli/jobs/amounts.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
@@ -55,18 +56,6 @@ static int ask(const char *target, struct json **ret, struct err *err)
 	return client_json(c, &rq, ret, NULL, err);
 }
 
-/* 2500000 -> "2.50" */
-static void money_text(char out[32], uint64_t micro)
-{
-	size_t n;
-
-	(void)snprintf(out, 32, "%" PRIu64 ".%06" PRIu64, micro / 1000000,
-		       micro % 1000000);
-	/* two places at least */
-	for (n = strlen(out); out[n - 1] == '0' && out[n - 3] != '.'; n--)
-		out[n - 1] = '\0';
-}
-
 /* ---- portals ------------------------------------------------------------------ */
 
 static int print_models(const struct json *portal, struct err *err)
@@ -80,7 +69,7 @@ static int print_models(const struct json *portal, struct err *err)
 	for (size_t i = 0; i < json_arr_len(models); i++) {
 		const struct json *m = json_arr_at(models, i);
 		uint64_t in = 0, out = 0;
-		char money[32];
+		char money[AMOUNT_SIZE];
 		cleanup_free char *cell = xasprintf("  %s", render_text_of(m, "name"));
 
 		if (json_get_u64(m, "input_micro", true, 0, UINT64_MAX, &in, err) < 0 ||
@@ -89,9 +78,9 @@ static int print_models(const struct json *portal, struct err *err)
 			return -1;
 		}
 		table_cell(&t, cell);
-		money_text(money, in);
+		amount_money(money, in);
 		table_cell(&t, money);
-		money_text(money, out);
+		amount_money(money, out);
 		table_cell(&t, money);
 	}
 	table_print(&t, false);
@@ -156,41 +145,13 @@ int cmd_portals(int argc, char **argv)
 
 /* ---- budget ------------------------------------------------------------------- */
 
-static void amount_text(char out[32], const char *thing, uint64_t n)
-{
-	if (str_eq(thing, "money"))
-		money_text(out, n);
-	else if (str_eq(thing, "bytes"))
-		render_size(out, n);
-	else
-		(void)snprintf(out, 32, "%" PRIu64, n);
-}
-
-/* "12 + 3 of 200": used, reserved by what is under way, the limit. */
 static int amount_cell(struct table *t, const struct json *row, const char *thing,
 		       struct err *err)
 {
-	const struct json *spent = NULL, *reserved = NULL, *limit = NULL;
-	char used[32], open[32], most[32];
-	uint64_t s = 0, r = 0, l = 0;
+	cleanup_free char *cell = NULL;
 
-	if (json_get_obj(row, "spent", true, &spent, err) < 0 ||
-	    json_get_obj(row, "reserved", true, &reserved, err) < 0 ||
-	    json_get_obj(row, "limit", true, &limit, err) < 0 ||
-	    json_get_u64(spent, thing, true, 0, UINT64_MAX, &s, err) < 0 ||
-	    json_get_u64(reserved, thing, true, 0, UINT64_MAX, &r, err) < 0)
+	if (amount_of_book(row, thing, &cell, err) < 0)
 		return -1;
-	amount_text(used, thing, s);
-	amount_text(open, thing, r);
-	(void)snprintf(most, sizeof(most), "any");
-	if (!json_is_null(limit, thing)) {
-		if (json_get_u64(limit, thing, true, 0, UINT64_MAX, &l, err) < 0)
-			return -1;
-		amount_text(most, thing, l);
-	}
-	cleanup_free char *cell = r ? xasprintf("%s + %s of %s", used, open, most)
-				    : xasprintf("%s of %s", used, most);
-
 	table_cell_whole(t, cell);
 	return 0;
 }

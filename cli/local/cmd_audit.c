@@ -5,6 +5,7 @@
  * scribe's files (docs/PROTOCOL.md, "The audit log"), which are the user's: no daemon need
  * run. It shows, it does not verify: that is `lych-audit verify`.
  */
+#include "cli/base/audit_log.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
 #include "cli/ui/pager.h"
@@ -16,14 +17,10 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include <argp.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#define SEGMENT_NAME "segment-%010" PRIu64 ".jsonl"
-#define LINE_MAX_BYTES ((size_t)16 << 10) /* of one record */
 #define LAST_MAX 10000
 #define NAP_NSEC (200L * 1000 * 1000)
 
@@ -70,40 +67,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* ---- the files --------------------------------------------------------------- */
-
-static int open_segment(const struct reader *r, uint64_t number)
-{
-	char name[64];
-
-	(void)snprintf(name, sizeof(name), SEGMENT_NAME, number);
-	return openat(r->dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-}
-
-/* The highest number; 0: there is none. */
-static int newest(const struct reader *r, uint64_t *ret, struct err *err)
-{
-	cleanup_close int fd = fcntl(r->dirfd, F_DUPFD_CLOEXEC, 3);
-	cleanup_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-
-	if (!d)
-		return err_sys(err, "the audit log's directory");
-	fd = -1; /* the stream's now */
-	*ret = 0;
-	while ((e = readdir(d))) {
-		uint64_t n;
-		char again[64];
-
-		if (sscanf(e->d_name, "segment-%10" SCNu64 ".jsonl", &n) != 1)
-			continue;
-		(void)snprintf(again, sizeof(again), SEGMENT_NAME, n);
-		if (str_eq(again, e->d_name) && n > *ret)
-			*ret = n;
-	}
-	return 0;
-}
-
 /* ---- one record -------------------------------------------------------------- */
 
 static const char *text_of(const struct json *o, const char *key)
@@ -111,7 +74,8 @@ static const char *text_of(const struct json *o, const char *key)
 	const char *s = "";
 	struct err ignored = ERR_INIT;
 
-	return json_get_str(o, key, true, LINE_MAX_BYTES, &s, &ignored) < 0 ? "" : s;
+	return json_get_str(o, key, true, AUDIT_LINE_MAX_BYTES, &s, &ignored) < 0 ? ""
+										  : s;
 }
 
 static int show(const struct reader *r, const char *line, size_t len, struct err *err)
@@ -123,7 +87,7 @@ static int show(const struct reader *r, const char *line, size_t len, struct err
 	char when[WHEN_SIZE];
 	uint64_t seq = 0;
 
-	buf_init(&out, LINE_MAX_BYTES * 8);
+	buf_init(&out, AUDIT_LINE_MAX_BYTES * 8);
 	if (r->a->json) {
 		render_escape(&out, line, len, 0);
 	} else if (json_parse(line, len, JSON_DEPTH_DEFAULT, &j, &ignored) < 0 ||
@@ -192,14 +156,14 @@ static int begin(struct reader *r, struct err *err)
 {
 	uint64_t wanted = r->a->last, have = 0;
 
-	if (newest(r, &r->segment, err) < 0)
+	if (audit_log_newest(r->dirfd, &r->segment, err) < 0)
 		return -1;
 	if (r->segment == 0)
 		return err_set(err, ERR_NOT_FOUND, "there is no audit log yet");
 	for (;;) {
 		off_t from = 0;
 
-		r->fd = open_segment(r, r->segment);
+		r->fd = audit_log_segment(r->dirfd, r->segment);
 		if (r->fd < 0)
 			return err_sys(err, "segment %" PRIu64, r->segment);
 		if (last_lines(r->fd, wanted, &from, &have, err) < 0)
@@ -249,7 +213,7 @@ static int tail(struct reader *r, struct err *err)
 		return -1;
 	for (;;) {
 		/* asked before it is read: what this one gets afterwards is nothing */
-		int next = open_segment(r, r->segment + 1);
+		int next = audit_log_segment(r->dirfd, r->segment + 1);
 
 		if (drain(r, err) < 0) {
 			fd_close(&next);
@@ -289,18 +253,9 @@ int cmd_audit(int argc, char **argv)
 	int rc = -1;
 
 	cmd_parse(&argp, argc, argv, 0, &a);
-	buf_init(&r.line, LINE_MAX_BYTES + 1);
-	if (paths_resolve(&p, &err) == 0) {
-		cleanup_free char *dir = xasprintf("%s/audit", p.data);
-
-		r.dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (r.dirfd >= 0)
-			rc = tail(&r, &err);
-		else if (errno == ENOENT)
-			(void)err_set(&err, ERR_NOT_FOUND, "%s: no audit log yet", dir);
-		else
-			(void)err_sys(&err, "%s", dir);
-	}
+	buf_init(&r.line, AUDIT_LINE_MAX_BYTES + 1);
+	if (paths_resolve(&p, &err) == 0 && audit_log_open(&p, &r.dirfd, &err) == 0)
+		rc = tail(&r, &err);
 	fd_close(&r.fd);
 	fd_close(&r.dirfd);
 	buf_done(&r.line);
