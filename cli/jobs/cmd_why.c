@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * lych why: how a job ended and why, in plain words. Everything comes from the job's
- * result, which the sandbox and the tomb wrote; nothing from what the job printed. A wall
- * is named only where a record or the end itself names it: a job that failed by itself is
- * said to have failed by itself.
+ * lych why: how a job ended and why (why.h), what its walls refused it, and what was refused
+ * to it when it asked its broker (refused.h); for people and for programs.
  */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
-#include "cli/jobs/follow.h"
+#include "cli/jobs/amounts.h"
 #include "cli/jobs/last_job.h"
+#include "cli/jobs/why.h"
 #include "cli/ui/denials.h"
 #include "cli/ui/pager.h"
 #include "cli/ui/render.h"
@@ -18,346 +17,14 @@
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/proto/denied.h"
-#include "common/proto/job_spec.h"
 #include "common/str.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 
-#define WORDS_MAX 4096
 #define JSON_MAX_BYTES ((size_t)1 << 20)
-
-enum unit { BYTES, MSEC, COUNT };
-
-/* A limit, as the spec names it and as lych run does. */
-static const struct limit {
-	const char *end;   /* the spawner's word when it was exceeded */
-	const char *class; /* the same when the tomb counted */
-	const char *name, *key, *option;
-	enum unit unit;
-	uint64_t max;
-} limits[] = {
-	{"timeout", "timeout_kill", "time", "timeout_ms", "--timeout", MSEC,
-	 LIMIT_TIMEOUT_USEC_MAX / 1000},
-	{"oom", "oom_kill", "memory", "memory_bytes", "--memory", BYTES,
-	 LIMIT_MEMORY_MAX},
-	{"disk", "disk_limit", "disk", "disk_bytes", "--disk", BYTES, LIMIT_DISK_MAX},
-	{"output", "output_limit", "output", "output_bytes", "--output", BYTES,
-	 LIMIT_OUTPUT_MAX},
-	{"processes", "-", "processes", "processes", "--processes", COUNT,
-	 LIMIT_PROCESSES_MAX},
-};
-
-struct why {
-	job_id_t id;
-	const struct json *job, *spec, *result; /* spec, result: NULL when absent */
-	struct job_end end;
-	const char *how, *sig, *exec; /* "" when absent */
-	bool final, ran, explain;
-	const struct limit *limit; /* that ended it */
-	uint64_t limit_value;
-	struct spawn_denied *denied;
-	size_t n_denied;
-	uint64_t dropped;
-	struct buf reason, advice;
-};
-
-static const char *text(const struct json *o, const char *key)
-{
-	const char *s = "";
-
-	if (!o || !json_has(o, key) || json_is_null(o, key) ||
-	    json_get_str(o, key, true, 65536, &s, NULL) < 0)
-		return "";
-	return s;
-}
-
-static uint64_t number(const struct json *o, const char *key)
-{
-	uint64_t v = 0;
-
-	return o && json_get_u64(o, key, true, 0, UINT64_MAX, &v, NULL) == 0 ? v : 0;
-}
-
-static const struct json *child(const struct json *o, const char *key)
-{
-	const struct json *c = NULL;
-
-	return o && json_has(o, key) && !json_is_null(o, key) &&
-			       json_get_obj(o, key, true, &c, NULL) == 0
-		       ? c
-		       : NULL;
-}
-
-/* As lych run reads it: the largest unit that says it exactly. */
-static void put_value(struct buf *b, enum unit unit, uint64_t v)
-{
-	static const struct {
-		uint64_t n;
-		const char *name;
-	} bytes[] = {{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}},
-	  msecs[] = {{3600000, "h"}, {60000, "m"}, {1000, "s"}};
-
-	for (size_t i = 0; unit == BYTES && i < ARRAY_SIZE(bytes); i++)
-		if (v && v % bytes[i].n == 0) {
-			buf_addf(b, "%" PRIu64 "%s", v / bytes[i].n, bytes[i].name);
-			return;
-		}
-	for (size_t i = 0; unit == MSEC && i < ARRAY_SIZE(msecs); i++)
-		if (v && v % msecs[i].n == 0) {
-			buf_addf(b, "%" PRIu64 "%s", v / msecs[i].n, msecs[i].name);
-			return;
-		}
-	buf_addf(b, "%" PRIu64 "%s", v, unit == MSEC ? "ms" : "");
-}
-
-/* ---- the reason ------------------------------------------------------------- */
-
-static void why_limit(struct why *y)
-{
-	const struct limit *l = y->limit;
-	const char *detail = text(y->result, "detail");
-	uint64_t twice;
-
-	buf_addf(&y->reason, "it was ended at its %s limit of ", l->name);
-	put_value(&y->reason, l->unit, y->limit_value);
-	if (detail[0])
-		buf_addf(&y->reason, " (%s)", detail);
-	if (y->limit_value >= l->max) {
-		buf_addf(&y->advice,
-			 "that is the most that any job may have: make it need less");
-		return;
-	}
-	twice = y->limit_value > l->max / 2 ? l->max : y->limit_value * 2;
-	buf_addf(&y->advice, "anything above ");
-	put_value(&y->advice, l->unit, y->limit_value);
-	buf_addf(&y->advice,
-		 " is a raise, how much it needs cannot be known; try "
-		 "'lych run %s ",
-		 l->option);
-	put_value(&y->advice, l->unit, twice);
-	buf_addf(&y->advice, "'");
-}
-
-static void why_refused(struct why *y)
-{
-	const struct json *r = child(y->result, "refused");
-	enum err_id id = err_id_from_text(text(r, "error_code"));
-
-	if (r)
-		buf_addf(&y->reason,
-			 "nothing ran: a wall could not be raised, at stage %s: %s (%s)",
-			 text(r, "stage"), text(r, "detail"), text(r, "error_code"));
-	else
-		buf_addf(&y->reason, "the job did not start: %s",
-			 text(y->result, "detail"));
-	buf_adds(&y->advice, err_info(id ? id : ERRID_EXEC_SETUP)->hint);
-}
-
-static void why_exec(struct why *y)
-{
-	const char *what = strerrordesc_np(y->end.exec_errno);
-
-	buf_addf(&y->reason, "the command could not be executed: %s (%s)",
-		 what ? what : "?", y->exec);
-	if (y->end.exec_errno == ENOENT)
-		buf_adds(&y->advice,
-			 "inside, a bare name is looked for in /usr/local/bin, /usr/bin "
-			 "and /bin, a file of the job's own is ./NAME, and the "
-			 "interpreter in a script's first line must exist too");
-	else if (y->end.exec_errno == ENOEXEC)
-		buf_adds(&y->advice, "it is no program of this machine, and as a script "
-				     "it lacks a first line such as #!/bin/sh");
-	else if (y->end.exec_errno == EACCES)
-		buf_adds(&y->advice,
-			 "it must be a regular file with its executable bit set");
-	else
-		buf_adds(&y->advice, err_info(ERRID_SANDBOX_EXEC)->hint);
-}
-
-static void why_signal(struct why *y)
-{
-	buf_addf(&y->reason, "it was ended by %s", y->sig);
-	if (str_eq(y->sig, "SIGSYS")) {
-		buf_adds(&y->reason, ", which the seccomp filter sends for a system call "
-				     "of a foreign architecture");
-		buf_adds(&y->advice, "run a program built for this machine's own "
-				     "architecture");
-	} else if (str_eq(y->sig, "SIGXFSZ")) {
-		buf_adds(&y->reason, ": it wrote one file past the largest size allowed, "
-				     "which is its disk limit");
-		buf_adds(&y->advice, "raise --disk");
-	} else {
-		buf_adds(&y->reason, ", which it raised itself or met in its own code; "
-				     "no limit and no wall ended it");
-	}
-}
-
-static bool is_streamed(const struct json *job)
-{
-	const struct json *spec = NULL;
-
-	return json_has(job, "spec") && !json_is_null(job, "spec") &&
-	       json_get_obj(job, "spec", true, &spec, NULL) == 0 &&
-	       json_has(spec, "stdin_stream");
-}
-
-static void why_lost(struct why *y)
-{
-	buf_addf(&y->reason,
-		 "its worker was lost (%s)%s%s, so what became of it is not "
-		 "known",
-		 fail_class_name(y->end.fail_class), y->end.detail[0] ? ": " : "",
-		 y->end.detail);
-	if (is_streamed(y->job)) {
-		buf_addf(&y->reason, ". %s (%s)", err_info(ERRID_RUN_STREAMED)->title,
-			 err_info(ERRID_RUN_STREAMED)->text);
-		buf_adds(&y->advice, err_info(ERRID_RUN_STREAMED)->hint);
-		return;
-	}
-	buf_addf(&y->advice,
-		 "'lych status' shows whether a worker is up; 'lych retry %" PRId64
-		 "' runs it again when it may run twice",
-		 y->id);
-}
-
-/* Contained by a person or a signal, put aside because its workers died under it, or come
- * with an archive that nobody vouched for. */
-static void why_quarantined(struct why *y)
-{
-	const char *taint = text(y->job, "taint");
-
-	if (taint[0]) {
-		buf_addf(&y->reason, "it was contained, and is kept as evidence: %s",
-			 taint);
-		buf_adds(&y->advice, err_info(ERRID_RUN_TAINTED)->hint);
-		return;
-	}
-	if (number(y->job, "lost") == 0) {
-		buf_adds(&y->reason,
-			 "it came with an archive that was restored without its seal "
-			 "(--unsealed), where it had not ended: whoever made the archive "
-			 "chose what it does, so it does not begin by itself");
-		buf_addf(&y->advice,
-			 "'lych show %" PRId64
-			 "' tells what it would do; 'lych retry %" PRId64
-			 "' runs it, 'lych rm %" PRId64 "' removes it",
-			 y->id, y->id, y->id);
-		return;
-	}
-	buf_addf(
-		&y->reason,
-		"its worker died or fell silent %" PRIu64
-		" times while it ran, so it is not begun again by itself: it may be what "
-		"ends a worker, or it only met an outage each time; nothing records that "
-		"it is to blame",
-		number(y->job, "lost"));
-	buf_addf(&y->advice,
-		 "'lych status' and the tomb's log tell how its workers ended; 'lych "
-		 "retry "
-		 "%" PRId64 "' runs it again, 'lych rm %" PRId64 "' removes it",
-		 y->id, y->id);
-}
-
-static void why_unfinished(struct why *y)
-{
-	buf_addf(&y->reason, "it has not ended yet: %s", job_state_name(y->end.state));
-	buf_adds(&y->advice, "what the walls have refused is known when it has ended");
-}
-
-static void why_own_end(struct why *y)
-{
-	if (y->end.has_exit_code && y->end.exit_code == 0)
-		buf_adds(&y->reason, "it succeeded: exit code 0");
-	else if (y->end.has_exit_code)
-		buf_addf(&y->reason,
-			 "it ended by itself with exit code %d, the program's own",
-			 y->end.exit_code);
-	else
-		buf_addf(&y->reason, "it ended: %s",
-			 y->end.detail[0] ? y->end.detail
-					  : fail_class_name(y->end.fail_class));
-}
-
-static void find_reason(struct why *y)
-{
-	if (!y->final)
-		why_unfinished(y);
-	else if (y->end.state == JOB_CANCELLED)
-		buf_adds(&y->reason, "it was cancelled");
-	else if (y->end.state == JOB_QUARANTINED)
-		why_quarantined(y);
-	else if (y->end.state == JOB_LOST)
-		why_lost(y);
-	else if (y->limit)
-		why_limit(y);
-	else if (y->end.fail_class == FAIL_SETUP_REFUSED)
-		why_refused(y);
-	else if (y->exec[0])
-		why_exec(y);
-	else if (y->end.signal)
-		why_signal(y);
-	else
-		why_own_end(y);
-}
-
-/* ---- from the job ----------------------------------------------------------- */
-
-static const struct limit *find_limit(const struct why *y)
-{
-	const char *class_name = fail_class_name(y->end.fail_class);
-
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
-		if (str_eq(limits[i].class, class_name) ||
-		    (y->end.fail_class == FAIL_RESOURCE_KILL &&
-		     str_eq(limits[i].end, y->how)))
-			return &limits[i];
-	return NULL;
-}
-
-static int read_denials(struct why *y, struct err *err)
-{
-	const struct json *arr = NULL;
-
-	if (!y->result || !json_has(y->result, "denials"))
-		return 0;
-	if (json_get_arr(y->result, "denials", true, SPAWN_DENIED_MAX, &arr, err) < 0)
-		return -1;
-	y->n_denied = json_arr_len(arr);
-	y->denied = xcalloc(y->n_denied + 1, sizeof(*y->denied));
-	for (size_t i = 0; i < y->n_denied; i++)
-		if (denials_read_one(json_arr_at(arr, i), &y->denied[i], err) < 0)
-			return -1;
-	y->dropped = number(y->result, "denials_dropped");
-	return 0;
-}
-
-static int why_read(struct why *y, const struct json *job, struct err *err)
-{
-	const struct json *layers = NULL;
-
-	y->job = job;
-	y->spec = child(job, "spec");
-	y->result = child(job, "result");
-	if (job_end_read(job, &y->end, err) < 0 || read_denials(y, err) < 0)
-		return -1;
-	y->final = job_state_is_final(y->end.state);
-	y->how = text(y->result, "end");
-	y->sig = text(y->result, "signal");
-	y->exec = text(y->result, "exec_errno");
-	if (y->spec && json_get_bool(y->spec, "explain", false, &y->explain, err) < 0)
-		return -1;
-	if (child(y->result, "walls"))
-		y->ran = json_get_arr(child(y->result, "walls"), "layers", true, 64,
-				      &layers, NULL) == 0;
-	y->limit = find_limit(y);
-	if (y->limit)
-		y->limit_value = number(child(y->spec, "limits"), y->limit->key);
-	find_reason(y);
-	return 0;
-}
+#define FILES_TOLD 10u
+#define LIKE_TOLD 3u /* more kinds of one call are one line */
 
 /* ---- for people ------------------------------------------------------------- */
 
@@ -370,17 +37,53 @@ static size_t count_walls(const struct why *y, bool absent)
 	return n;
 }
 
+/* Of one call with one answer: 57 files that it tried are one line, not 57. */
+static bool is_like(const struct spawn_denied *a, const struct spawn_denied *b)
+{
+	return a->wall == b->wall && a->act == b->act && a->sys == b->sys &&
+	       str_eq(a->call, b->call);
+}
+
+static bool is_first_of_its_like(const struct why *y, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (is_like(&y->denied[i], &y->denied[at]))
+			return false;
+	return true;
+}
+
+/* Up to LIKE_TOLD lines each; of more the first, and the number of the others. */
+static void print_like(const struct why *y, size_t at)
+{
+	uint64_t kinds = 0, times = 0;
+
+	for (size_t i = at; i < y->n_denied; i++)
+		if (is_like(&y->denied[i], &y->denied[at])) {
+			kinds++;
+			times += y->denied[i].count;
+		}
+	for (size_t i = at; i < y->n_denied; i++)
+		if (is_like(&y->denied[i], &y->denied[at]) &&
+		    (i == at || kinds <= LIKE_TOLD)) {
+			cleanup_buf struct buf b = {0};
+
+			buf_init(&b, WHY_WORDS_MAX);
+			denied_sentence(&y->denied[i], &b);
+			(void)printf("  %s", buf_str(&b));
+			if (kinds > LIKE_TOLD)
+				(void)printf("; and %" PRIu64
+					     " others by the same call, %" PRIu64
+					     " times in all ('lych show' has each)",
+					     kinds - 1, times);
+			(void)putchar('\n');
+		}
+}
+
 static void print_group(const struct why *y, uint32_t wall)
 {
-	for (size_t i = 0; i < y->n_denied; i++) {
-		cleanup_buf struct buf b = {0};
-
-		if (y->denied[i].wall != wall)
-			continue;
-		buf_init(&b, WORDS_MAX);
-		denied_sentence(&y->denied[i], &b);
-		(void)printf("  %s\n", buf_str(&b));
-	}
+	for (size_t i = 0; i < y->n_denied; i++)
+		if (y->denied[i].wall == wall && is_first_of_its_like(y, i))
+			print_like(y, i);
 }
 
 static const char unexplained[] = "The job ran without --explain: calls that no job may "
@@ -433,12 +136,201 @@ static void print_line(const char *label, const struct buf *words)
 
 	if (!words->len)
 		return;
-	buf_init(&b, WORDS_MAX * 8);
+	buf_init(&b, WHY_WORDS_MAX * 8);
 	render_escape(&b, words->data, words->len, 0);
 	(void)printf("%s%s%s\n", label, buf_str(&b), b.data[b.len - 1] == '.' ? "" : ".");
 }
 
-static void print_text(const struct why *y, job_id_t id)
+static void print_escaped(const char *indent, const struct buf *words)
+{
+	cleanup_buf struct buf b = {0};
+
+	buf_init(&b, WHY_WORDS_MAX * 8);
+	render_escape(&b, words->data ? words->data : "", words->len, 0);
+	(void)printf("%s%s\n", indent, buf_str(&b));
+}
+
+/* ---- budgets ------------------------------------------------------------------- */
+
+/* Could it ask anything at all? */
+static bool may_ask(const struct why *y)
+{
+	const struct json *deps = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (!y->spec)
+		return false;
+	if (json_has(y->spec, "deps") &&
+	    json_get_obj(y->spec, "deps", true, &deps, &ignored) == 0)
+		return true;
+	return *render_text_of(y->spec, "egress") &&
+	       !str_eq(render_text_of(y->spec, "egress"), "none");
+}
+
+static const struct {
+	enum err_id id;
+	const char *thing;
+} budgets[] = {
+	{ERRID_BUDGET_REQUESTS, "requests"}, {ERRID_BUDGET_TOKENS, "tokens"},
+	{ERRID_BUDGET_MONEY, "money"},	     {ERRID_BUDGET_BYTES, "bytes"},
+	{ERRID_BUDGET_DENIALS, "denials"},
+};
+
+static bool was_short(const struct refused *all, enum err_id id)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (id == ERRID_NONE ? all->list[i].id >= ERRID_BUDGET_REQUESTS &&
+					       all->list[i].id <= ERRID_BUDGET_DENIALS
+				     : all->list[i].id == id)
+			return true;
+	return false;
+}
+
+/* "tokens: job 1 990 of 1000, day 990 of 5000": of what was short only. */
+static void print_book(const struct json *books, const char *thing)
+{
+	cleanup_buf struct buf b = {0};
+
+	buf_init(&b, WHY_WORDS_MAX);
+	buf_addf(&b, "%s: ", thing);
+	for (size_t i = 0; i < json_arr_len(books); i++) {
+		const struct json *book = json_arr_at(books, i);
+		cleanup_free char *amount = NULL;
+		struct err ignored = ERR_INIT;
+
+		if (amount_of_book(book, thing, &amount, &ignored) < 0)
+			continue;
+		buf_addf(&b, "%s%s%s%s %s", i ? ", " : "", render_text_of(book, "scope"),
+			 *render_text_of(book, "key") ? " " : "",
+			 render_text_of(book, "key"), amount);
+	}
+	print_escaped("  ", &b);
+}
+
+static void print_books(const struct json *budget, const struct refused *all)
+{
+	const struct json *books = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (json_get_arr(budget, "books", true, 4096, &books, &ignored) < 0 ||
+	    json_arr_len(books) == 0)
+		return;
+	(void)puts("Used by now, of the limits in codex.yaml:");
+	for (size_t i = 0; i < ARRAY_SIZE(budgets); i++)
+		if (was_short(all, budgets[i].id))
+			print_book(books, budgets[i].thing);
+}
+
+/* What was used up when a budget was short; nothing when the vessel does not say. */
+static struct json *ask_budget(struct client *c, const struct why *y)
+{
+	char target[64];
+	const struct client_request rq = {
+		.method = "GET", .target = target, .timeout_ms = JOB_GET_MSEC};
+	struct err ignored = ERR_INIT;
+	struct json *j = NULL;
+
+	(void)snprintf(target, sizeof(target), "/v1/budget?job=%" PRId64, y->id);
+	return was_short(&y->refused, ERRID_NONE) &&
+			       client_json(c, &rq, &j, NULL, &ignored) == 0
+		       ? j
+		       : NULL;
+}
+
+/* ---- what its broker refused -------------------------------------------------- */
+
+static void print_refusal(const struct refusal *r, job_id_t id)
+{
+	cleanup_buf struct buf words = {0}, advice = {0};
+
+	buf_init(&words, WHY_WORDS_MAX);
+	buf_init(&advice, WHY_WORDS_MAX);
+	refused_sentence(r, &words);
+	print_escaped("  ", &words);
+	if (r->group == REFUSED_SIGNAL)
+		return;
+	buf_addf(&advice, "%s  ", r->code);
+	refused_advice(r->id, r->target, id, &advice);
+	print_escaped("      ", &advice);
+}
+
+static void print_refused(const struct why *y, const struct json *budget)
+{
+	static const char *const heads[REFUSED_GROUP_MAX_] = {
+		[REFUSED_DENIED] = "Refused to what it asked of its broker",
+		[REFUSED_FAILED] = "Allowed by its broker, and failed",
+		[REFUSED_SIGNAL] = "Signals that its requests gave",
+	};
+	const struct refused *all = &y->refused;
+
+	for (unsigned g = 0; g < REFUSED_GROUP_MAX_; g++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < all->n; i++)
+			n += all->list[i].group == g;
+		if (n)
+			(void)printf("%s (%zu):\n", heads[g], n);
+		for (size_t i = 0; i < all->n; i++)
+			if (all->list[i].group == g)
+				print_refusal(&all->list[i], y->id);
+	}
+	if (all->dropped + all->not_told)
+		(void)printf("  and %" PRIu64 " more of which only the number is known\n",
+			     all->dropped + all->not_told);
+	if (budget)
+		print_books(budget, all);
+	if (err_is_set(&all->unread) && may_ask(y)) {
+		cleanup_buf struct buf b = {0};
+
+		buf_init(&b, WHY_WORDS_MAX);
+		buf_addf(&b,
+			 "What its broker refused is not known: the audit log cannot be "
+			 "read (%s).",
+			 all->unread.msg);
+		print_escaped("", &b);
+	}
+}
+
+/* ---- what was not delivered ---------------------------------------------------- */
+
+static void print_files(const struct why *y, const char *key, const char *head,
+			const char *foot)
+{
+	const struct json *arr = NULL;
+	struct err ignored = ERR_INIT;
+	size_t n;
+
+	if (!y->result || !json_has(y->result, key) ||
+	    json_get_arr(y->result, key, true, 4096, &arr, &ignored) < 0)
+		return;
+	n = json_arr_len(arr);
+	if (n == 0)
+		return;
+	(void)printf("%s (%zu):\n", head, n);
+	for (size_t i = 0; i < n && i < FILES_TOLD; i++) {
+		cleanup_buf struct buf b = {0};
+
+		buf_init(&b, WHY_WORDS_MAX * 2);
+		buf_addf(&b, "%s: %s", render_text_of(json_arr_at(arr, i), "path"),
+			 render_text_of(json_arr_at(arr, i), "why"));
+		print_escaped("  ", &b);
+	}
+	if (n > FILES_TOLD)
+		(void)printf("  and %zu more ('lych show' has each)\n", n - FILES_TOLD);
+	(void)puts(foot);
+}
+
+static void print_not_delivered(const struct why *y)
+{
+	print_files(y, "quarantined",
+		    "Quarantined, for a program of yours would obey them",
+		    "They lie below tomb/quarantine in the data directory; "
+		    "docs/QUARANTINE.md.");
+	print_files(y, "refused_artifacts", "No artifacts, whatever the patterns say",
+		    "Only regular files with one name are taken; docs/QUARANTINE.md.");
+}
+
+static void print_text(const struct why *y, job_id_t id, const struct json *budget)
 {
 	cleanup_free char *head =
 		xasprintf("job %" PRId64 " %s: ", id, job_state_name(y->end.state));
@@ -446,6 +338,8 @@ static void print_text(const struct why *y, job_id_t id)
 	print_line(head, &y->reason);
 	print_line("What to do: ", &y->advice);
 	print_denials(y);
+	print_refused(y, budget);
+	print_not_delivered(y);
 }
 
 /* ---- for programs ----------------------------------------------------------- */
@@ -457,6 +351,18 @@ static void put_buf(struct jsonw *w, const char *key, const struct buf *b)
 		jsonw_strn(w, b->data, b->len);
 	else
 		jsonw_null(w);
+}
+
+static void print_json_refused(const struct why *y, job_id_t id, struct jsonw *w)
+{
+	jsonw_key(w, "refused");
+	jsonw_arr(w);
+	for (size_t i = 0; i < y->refused.n; i++)
+		refused_json(&y->refused.list[i], id, w);
+	jsonw_arr_end(w);
+	jsonw_ku64(w, "refused_dropped", y->refused.dropped + y->refused.not_told);
+	jsonw_kstr(w, "audit_log",
+		   err_is_set(&y->refused.unread) ? y->refused.unread.msg : NULL);
 }
 
 static int print_json(const struct why *y, job_id_t id, struct err *err)
@@ -489,7 +395,7 @@ static int print_json(const struct why *y, job_id_t id, struct err *err)
 	for (size_t i = 0; i < y->n_denied; i++) {
 		cleanup_buf struct buf b = {0};
 
-		buf_init(&b, WORDS_MAX);
+		buf_init(&b, WHY_WORDS_MAX);
 		denied_sentence(&y->denied[i], &b);
 		jsonw_obj(&w);
 		jsonw_kstr(&w, "sentence", buf_str(&b));
@@ -499,6 +405,7 @@ static int print_json(const struct why *y, job_id_t id, struct err *err)
 	}
 	jsonw_arr_end(&w);
 	jsonw_ku64(&w, "denials_dropped", y->dropped);
+	print_json_refused(y, id, &w);
 	jsonw_obj_end(&w);
 	if (!buf_ok(&out))
 		return err_set(err, ERR_TOO_LARGE, "the answer");
@@ -538,24 +445,25 @@ static int why(struct why_args *a, struct err *err)
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *job = NULL;
-	struct why y = {.how = ""};
+	cleanup_json struct json *budget = NULL;
+	struct why y;
 	int r;
 
 	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0 ||
 	    last_job_take(c, false, &a->id, err) < 0 ||
 	    job_get(c, a->id, JOB_GET_MSEC, &job, err) < 0)
 		return -1;
-	y.id = a->id;
-	buf_init(&y.reason, WORDS_MAX);
-	buf_init(&y.advice, WORDS_MAX);
-	r = why_read(&y, job, err);
+	r = why_read(&y, a->id, job, err);
+	if (r == 0) {
+		refused_read(&p, a->id, render_text_of(job, "created_at"),
+			     render_text_of(job, "finished_at"), &y.refused);
+		budget = ask_budget(c, &y);
+	}
 	if (r == 0 && a->json)
 		r = print_json(&y, a->id, err);
 	else if (r == 0 && (r = pager_begin(err)) == 0)
-		print_text(&y, a->id);
-	free(y.denied);
-	buf_done(&y.reason);
-	buf_done(&y.advice);
+		print_text(&y, a->id, budget);
+	why_done(&y);
 	return r < 0 ? -1 : render_flush(err);
 }
 
@@ -568,8 +476,8 @@ int cmd_why(int argc, char **argv)
 		.parser = why_parse,
 		.args_doc = "[JOB]",
 		.doc = "How a job (the last one, when none is named) ended and why, what "
-		       "the walls refused it, and the "
-		       "smallest grant that would change that."};
+		       "its walls and its broker refused it, and what would change "
+		       "that."};
 	struct why_args a = {0};
 	struct err err = ERR_INIT;
 
