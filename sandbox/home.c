@@ -7,7 +7,7 @@
 
 #include "common/cleanup.h"
 #include "common/str.h"
-#include "sandbox/spec_mounts.h"
+#include "sandbox/contract/paths.h"
 #include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static int check_path(const char *option, const char *path, const char *home,
 {
 	cleanup_free char *real = realpath(path, NULL);
 
-	if (!real || !spec_path_is_below(home, real))
+	if (!real || !paths_is_below(home, real))
 		return 0;
 	return err_set_id(
 		err, ERRID_SPEC_PATH,

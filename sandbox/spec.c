@@ -12,6 +12,7 @@
 #include "common/mem.h"
 #include "common/proto/sandbox_options.h"
 #include "common/str.h"
+#include "sandbox/contract/paths.h"
 #include "sandbox/contract/sandbox.h"
 #include "sandbox/spec_env.h"
 #include "sandbox/spec_limits.h"
@@ -120,7 +121,7 @@ static int check_mount_place(const char *opt, const char *path, struct err *err)
 	static const char *const exact[] = {"/tmp", "/etc", "/var"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
-		if (spec_path_is_below(path, trees[i]))
+		if (paths_is_below(path, trees[i]))
 			return err_set_id(err, ERRID_SPEC_PATH,
 					  "--%s: nothing of %s may be shown", opt,
 					  trees[i]);

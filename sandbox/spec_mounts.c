@@ -9,13 +9,6 @@
 
 #include <stdlib.h>
 
-bool spec_path_is_below(const char *path, const char *top)
-{
-	size_t n = strlen(top);
-
-	return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
-
 static int mount_by_path(const void *a, const void *b)
 {
 	return strcmp(((const struct sbx_mount *)a)->path,
@@ -42,18 +35,18 @@ static int check_nesting(const struct sbx_spec *s, struct err *err)
 		const struct sbx_mount *in = &s->mounts[i];
 
 		if (s->workspace && !s->workspace_ro && in->kind != MOUNT_RW &&
-		    spec_path_is_below(in->path, s->workspace))
+		    paths_is_below(in->path, s->workspace))
 			return err_set_id(err, ERRID_SPEC_PATH,
 					  "%s lies in the workspace, which is writable",
 					  in->path);
 		for (size_t k = 0; s->grade == GRADE_FLOOR && k < s->n_mounts; k++)
 			if (mount_rank(in->kind) < mount_rank(s->mounts[k].kind) &&
-			    spec_path_is_below(in->path, s->mounts[k].path))
+			    paths_is_below(in->path, s->mounts[k].path))
 				return err_set_id(err, ERRID_SPEC_PATH,
 						  "%s lies in %s, which grants more",
 						  in->path, s->mounts[k].path);
 		if (s->grade == GRADE_FLOOR && s->workspace && s->workspace_ro &&
-		    in->kind == MOUNT_RW && spec_path_is_below(s->workspace, in->path))
+		    in->kind == MOUNT_RW && paths_is_below(s->workspace, in->path))
 			return err_set_id(err, ERRID_SPEC_PATH,
 					  "the read-only workspace lies in %s", in->path);
 	}
@@ -71,14 +64,14 @@ static bool adds_nothing(const struct sbx_spec *s, size_t at)
 	const struct sbx_mount *m = &s->mounts[at];
 	bool is_shown = false;
 
-	if (m->kind == MOUNT_RW || (s->workspace && !s->workspace_ro &&
-				    spec_path_is_below(m->path, s->workspace)))
+	if (m->kind == MOUNT_RW ||
+	    (s->workspace && !s->workspace_ro && paths_is_below(m->path, s->workspace)))
 		return false;
 	for (const char *const *p = paths_system; *p; p++)
-		is_shown |= spec_path_is_below(m->path, *p);
+		is_shown |= paths_is_below(m->path, *p);
 	for (size_t k = 0; k < s->n_mounts; k++)
 		if (s->mounts[k].kind == MOUNT_RW &&
-		    spec_path_is_below(m->path, s->mounts[k].path))
+		    paths_is_below(m->path, s->mounts[k].path))
 			return false;
 	return is_shown;
 }

@@ -8,8 +8,6 @@
 
 #include "sandbox/contract/sandbox.h"
 
-/* Is path that one, or below it? By their text. */
-bool spec_path_is_below(const char *path, const char *top);
 /* Sorts them, and leaves out those that add nothing. ERRID_SPEC_PATH. */
 MUST_CHECK int spec_mounts_judge(struct sbx_spec *s, struct err *err);
 

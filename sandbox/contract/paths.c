@@ -6,6 +6,7 @@
 #include "sandbox/contract/paths.h"
 
 #include <stddef.h>
+#include <string.h>
 
 const char *const paths_system[] = {"/usr",   "/bin",	"/sbin",   "/lib",
 				    "/lib32", "/lib64", "/libx32", NULL};
@@ -73,3 +74,10 @@ const char *const paths_proc_floor[] = {
 const char *const paths_dev_plain[] = {"/dev/null", "/dev/zero", "/dev/full", NULL};
 const char *const paths_dev_terminal[] = {"/dev/tty", NULL};
 const char *const paths_dev_random[] = {"/dev/random", "/dev/urandom", NULL};
+
+bool paths_is_below(const char *path, const char *top)
+{
+	size_t len = strlen(top);
+
+	return strncmp(path, top, len) == 0 && (path[len] == '\0' || path[len] == '/');
+}

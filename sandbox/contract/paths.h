@@ -7,6 +7,8 @@
 #ifndef LYCH_SANDBOX_CONTRACT_PATHS_H
 #define LYCH_SANDBOX_CONTRACT_PATHS_H
 
+#include <stdbool.h>
+
 #define PATH_WORK "/work"
 /* In grade full: exists in the private root and nothing grants it. See selftest.c. */
 #define PATH_CANARY "/.lychgate-canary"
@@ -25,5 +27,8 @@ extern const char *const paths_dev_plain[];
 extern const char
 	*const paths_dev_terminal[]; /* full only: of the caller's session itself */
 extern const char *const paths_dev_random[];
+
+/* Is path the top itself or below it, by their text? Both as the kernel names them. */
+bool paths_is_below(const char *path, const char *top);
 
 #endif

@@ -155,9 +155,7 @@ int notify_resolve(struct notify *n, const struct seccomp_notif *req, int dirfd,
 bool notify_is_inside(struct notify *n, int fd);
 /* The number of the mount that a descriptor is on, or a negative errno. */
 int notify_mount_of(int fd, uint64_t *ret);
-/* Pure parts. Is path the top itself or below it? */
-bool notify_path_is_below(const char *path, const char *top);
-/* The part of an absolute path below top, "." for top itself, NULL when it does not lead
+/* Pure. The part of an absolute path below top, "." for top itself, NULL when it does not lead
  * there: "//" and "/./" are skipped, ".." is taken by the text as long as top is not
  * reached. */
 const char *notify_path_strip(const char *path, const char *top);

@@ -21,6 +21,7 @@
 
 #include "common/cleanup.h"
 #include "common/str.h"
+#include "sandbox/contract/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,13 +51,6 @@ struct walk {
 };
 
 static char walk_text[TEXT_MAX];
-
-bool notify_path_is_below(const char *path, const char *top)
-{
-	size_t len = strlen(top);
-
-	return strncmp(path, top, len) == 0 && (path[len] == '\0' || path[len] == '/');
-}
 
 static const char *skip_name(const char *p)
 {
@@ -150,7 +144,7 @@ static bool is_below_a_tree(struct notify *n, int fd, uint64_t mount)
 	for (size_t i = 0; i < n->n_trees; i++)
 		if (n->tree[i].mount == mount &&
 		    path_of(n, n->tree[i].fd, top, sizeof(top)) == 0 && top[0] == '/' &&
-		    notify_path_is_below(path, top))
+		    paths_is_below(path, top))
 			return true;
 	return false;
 }

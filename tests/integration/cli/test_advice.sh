@@ -53,8 +53,8 @@ limits = re.findall(r'"[a-z]+", "[a-z_]+", "(--[a-z]+)"', source("cli/jobs/why.c
 assert len(limits) == 5, limits
 for option in limits:
     check("a limit", "lych run " + option)
-for file in ("grants.c", "notify_deny.c"):
-    for option in set(re.findall(r'"(--[a-z]+)(?: [a-z]+)?"', source("sandbox/keeper/" + file))):
+for file in ("explain/grants.c", "keeper/notify_deny.c"):
+    for option in set(re.findall(r'"(--[a-z]+)(?: [a-z]+)?"', source("sandbox/" + file))):
         check(file, "lych-sandbox " + option)
 for secret in (".ssh", ".gnupg", ".env", ".aws", "credentials", "id_rsa"):
     wrong += [(r[0], r[1], "grants " + secret) for r in rows if secret in r[1]]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What --explain says that a path may be used for, and the option that would change it. */
-#include "sandbox/keeper/grants.h"
+#include "sandbox/explain/grants.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -3,14 +3,13 @@
  * Runs in the keeper.
  * See grants.h.
  */
-#include "sandbox/keeper/grants.h"
+#include "sandbox/explain/grants.h"
 
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/proto/broker_proto.h"
 #include "common/str.h"
 #include "sandbox/contract/paths.h"
-#include "sandbox/keeper/notify.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -77,7 +76,7 @@ unsigned grants_on(const struct grants_table *t, const char *real)
 	for (size_t i = 0; i < t->n; i++) {
 		size_t len = strlen(t->g[i].real);
 
-		if (!notify_path_is_below(real, t->g[i].real))
+		if (!paths_is_below(real, t->g[i].real))
 			continue;
 		rights |= t->g[i].rights;
 		/* In full the innermost mount says whether it can be written or executed. */
@@ -99,7 +98,7 @@ static bool may_be_granted(const char *path)
 	static const char *const exact[] = {"/", "/tmp", "/etc", "/var"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(trees); i++)
-		if (notify_path_is_below(path, trees[i]))
+		if (paths_is_below(path, trees[i]))
 			return false;
 	for (size_t i = 0; i < ARRAY_SIZE(exact); i++)
 		if (str_eq(path, exact[i]))
@@ -112,7 +111,7 @@ static bool may_be_granted(const char *path)
 static bool is_terminal(const char *path)
 {
 	return str_eq(path, "/dev/ptmx") || str_eq(path, "/dev/tty") ||
-	       notify_path_is_below(path, PATH_PTS);
+	       paths_is_below(path, PATH_PTS);
 }
 
 void grants_option(const struct grants_table *t, const char *real, unsigned right,
@@ -127,7 +126,7 @@ void grants_option(const struct grants_table *t, const char *real, unsigned righ
 		(void)snprintf(out, size, "--grade full");
 		return;
 	}
-	if (t->workspace && notify_path_is_below(real, t->workspace)) {
+	if (t->workspace && paths_is_below(real, t->workspace)) {
 		if (right != GRANT_WRITE)
 			return;
 		option = "--workspace";

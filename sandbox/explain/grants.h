@@ -5,8 +5,8 @@
  * tells, it does not decide: the kernel does, by the rules of walls.c and the mounts of
  * root.c, and a mistake here is a wrong sentence.
  */
-#ifndef LYCH_SANDBOX_KEEPER_GRANTS_H
-#define LYCH_SANDBOX_KEEPER_GRANTS_H
+#ifndef LYCH_SANDBOX_EXPLAIN_GRANTS_H
+#define LYCH_SANDBOX_EXPLAIN_GRANTS_H
 
 #include "sandbox/contract/sandbox.h"
 

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the keeper.
+ * --explain: which wall is in the way of one path, looked up in what the kernel has cached
+ * (notify_explain.c says why).
+ */
+#include "sandbox/keeper/explain_priv.h"
+
+#include "common/cleanup.h"
+#include "common/str.h"
+#include "sandbox/contract/paths.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#ifndef RESOLVE_CACHED
+#define RESOLVE_CACHED 0x20
+#endif
+
+/* ---- one path ------------------------------------------------------------------------ */
+
+static int look_once(int base, const char *path, bool nofollow)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC |
+					(uint64_t)(nofollow ? O_NOFOLLOW : 0),
+			       .resolve = RESOLVE_CACHED | RESOLVE_NO_MAGICLINKS};
+
+	return (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
+}
+
+bool explain_attributes(int fd, struct statx *ret)
+{
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+		     STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID, ret) == 0;
+}
+
+static bool is_own_tmpfs(const struct explain *x, int fd)
+{
+	struct statx st;
+
+	if (!explain_attributes(fd, &st))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(x->tmpfs); i++)
+		if (x->tmpfs[i] == explain_device(st.stx_dev_major, st.stx_dev_minor))
+			return true;
+	return false;
+}
+
+/* One name in a directory of our own tmpfs: there a look never waits. */
+static bool is_missing(int dir, const char *name)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV |
+					  RESOLVE_NO_MAGICLINKS};
+	cleanup_close int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+
+	return fd < 0 && errno == ENOENT;
+}
+
+/* A tmpfs keeps no note of what it does not hold, so that a missing name is never cached:
+ * is the first name that is not, in one of ours, missing? */
+static bool ends_in_tmpfs(const struct explain *x, int base, const char *path)
+{
+	char top[PATH_MAX];
+	char *slash;
+
+	if (str_copy(top, sizeof(top), path) < 0)
+		return false;
+	for (size_t len = strlen(top); len > 1 && top[len - 1] == '/'; len--)
+		top[len - 1] = '\0';
+	while ((slash = strrchr(top, '/')) && slash[1]) {
+		cleanup_close int fd = -1;
+		char first[NAME_MAX + 1];
+
+		if (str_copy(first, sizeof(first), slash + 1) < 0)
+			return false;
+		slash[slash == top] = '\0';
+		fd = look_once(base, top, false);
+		if (fd >= 0)
+			return is_own_tmpfs(x, fd) && is_missing(fd, first);
+		if (errno != EAGAIN || slash == top)
+			return false;
+	}
+	return false;
+}
+
+int explain_look(const struct notify *n, int base, const char *path, bool nofollow)
+{
+	int fd = look_once(base, path, nofollow);
+
+	if (fd < 0 && errno == EAGAIN && n->explain && n->grade == GRADE_FULL)
+		errno = ends_in_tmpfs(n->explain, base, path) ? ENOENT : EAGAIN;
+	return fd;
+}
+
+bool explain_real_path(const struct notify *n, int fd, char *out, size_t size)
+{
+	char link[32];
+	ssize_t len;
+
+	(void)snprintf(link, sizeof(link), "self/fd/%d", fd);
+	len = readlinkat(n->proc_fd, link, out, size - 1);
+	if (len <= 0 || (size_t)len >= size - 1 || out[0] != '/')
+		return false;
+	out[len] = '\0';
+	return true;
+}
+
+/* Would its mode alone let us? An access list is not looked at. */
+static bool mode_allows(const struct statx *st, unsigned need)
+{
+	unsigned shift = st->stx_uid == geteuid() ? 6 : st->stx_gid == getegid() ? 3 : 0;
+	unsigned bits = (unsigned)st->stx_mode >> shift;
+
+	return (!(need & (GRANT_READ | GRANT_LIST)) || (bits & 4)) &&
+	       (!(need & GRANT_WRITE) || (bits & 2)) &&
+	       (!(need & GRANT_EXEC) || (bits & 1));
+}
+
+static void tell(struct notify *n, const struct question *q, unsigned wall, int sys,
+		 unsigned missing, const char *object, const char *grant_at)
+{
+	unsigned act = missing & GRANT_EXEC    ? SPAWN_ACT_EXEC
+		       : missing & GRANT_WRITE ? SPAWN_ACT_WRITE
+					       : SPAWN_ACT_READ;
+	struct seccomp_notif of = {.pid = (uint32_t)q->pid, .data.nr = q->nr};
+	char grant[GRANT_TEXT];
+
+	grants_option(&n->explain->grants, grant_at,
+		      missing & GRANT_EXEC    ? GRANT_EXEC
+		      : missing & GRANT_WRITE ? GRANT_WRITE
+					      : GRANT_READ,
+		      grant, sizeof(grant));
+	if (strlen(object) >= sizeof(((struct spawn_denied *)0)->object))
+		return;
+	notify_record(n, &of, wall, act, sys, object, grant);
+}
+
+/* missing on something that is there. */
+static void tell_missing(struct notify *n, const struct question *q, unsigned missing,
+			 const char *object, const char *grant_at)
+{
+	/* No mount of ours is in the way of a write to /proc. */
+	if (n->grade == GRADE_FLOOR || paths_is_below(object, "/proc"))
+		tell(n, q, SPAWN_WALL_LANDLOCK, EACCES, missing, object, grant_at);
+	else if (missing & GRANT_WRITE)
+		tell(n, q, SPAWN_WALL_MOUNT, EROFS, missing, object, grant_at);
+	else if (missing & GRANT_EXEC)
+		tell(n, q, SPAWN_WALL_MOUNT, EACCES, missing, object, grant_at);
+	else
+		tell(n, q, SPAWN_WALL_LANDLOCK, EACCES, missing, object, grant_at);
+}
+
+/* The directory that would get or lose a name. false: look again later. */
+static bool judge_parent(struct notify *n, const struct question *q)
+{
+	char top[PATH_MAX], object[2 * PATH_MAX], real[PATH_MAX];
+	const char *name;
+	struct statx st;
+	cleanup_close int fd = -1;
+	char *slash;
+
+	if (str_copy(top, sizeof(top), q->path) < 0)
+		return true;
+	while ((slash = strrchr(top, '/')) && slash > top && !slash[1])
+		*slash = '\0';
+	name = slash ? slash + 1 : top;
+	if (!*name || str_eq(name, ".") || str_eq(name, ".."))
+		return true;
+	name = q->path + (name - top);
+	if (slash)
+		slash[slash == top] = '\0';
+	fd = explain_look(n, q->base, slash ? top : ".", false);
+	if (fd < 0)
+		return errno != EAGAIN;
+	if (!explain_attributes(fd, &st) || !S_ISDIR(st.stx_mode) ||
+	    !mode_allows(&st, GRANT_WRITE | GRANT_EXEC) ||
+	    !explain_real_path(n, fd, real, sizeof(real)))
+		return true;
+	if ((grants_on(&n->explain->grants, real) & GRANT_WRITE) ||
+	    str_fmt(object, sizeof(object), "%s/%s", str_eq(real, "/") ? "" : real,
+		    name) < 0)
+		return true;
+	tell_missing(n, q, GRANT_WRITE, object, real);
+	return true;
+}
+
+static bool is_absolute_here(const struct notify *n, const struct question *q, char *out,
+			     size_t size)
+{
+	char here[PATH_MAX];
+
+	if (q->path[0] == '/'
+		    ? str_copy(out, size, q->path) < 0
+		    : !explain_real_path(n, q->base, here, sizeof(here)) ||
+			      str_fmt(out, size, "%s/%s", str_eq(here, "/") ? "" : here,
+				      q->path) < 0)
+		return false;
+	for (size_t len = strlen(out); len > 1 && out[len - 1] == '/'; len--)
+		out[len - 1] = '\0';
+	return true;
+}
+
+static void judge_absent(struct notify *n, const struct question *q)
+{
+	char path[2 * PATH_MAX], grant[GRANT_TEXT];
+	unsigned right = q->need & GRANT_EXEC	 ? GRANT_EXEC
+			 : q->need & GRANT_WRITE ? GRANT_WRITE
+						 : GRANT_READ;
+
+	if (n->grade != GRADE_FULL || !n->tell_absent ||
+	    !is_absolute_here(n, q, path, sizeof(path)))
+		return;
+	grants_option(&n->explain->grants, path, right, grant, sizeof(grant));
+	if (grant[0])
+		tell(n, q, SPAWN_WALL_ABSENT, ENOENT, right, path, path);
+}
+
+bool explain_judge(struct notify *n, const struct question *q)
+{
+	cleanup_close int fd = explain_look(n, q->base, q->path, q->nofollow);
+	unsigned need = q->need, missing;
+	char real[PATH_MAX];
+	struct statx st;
+
+	if (fd < 0 && errno == EAGAIN)
+		return false;
+	if (fd < 0 && errno != ENOENT)
+		return true; /* the kernel's own business */
+	if (q->access == ACCESS_REMOVE)
+		return fd < 0 || judge_parent(n, q);
+	if (q->access == ACCESS_CREATE || (fd < 0 && q->creates))
+		return fd >= 0 || judge_parent(n, q);
+	if (fd < 0) {
+		judge_absent(n, q);
+		return true;
+	}
+	if (!explain_attributes(fd, &st) ||
+	    !explain_real_path(n, fd, real, sizeof(real)) || S_ISLNK(st.stx_mode))
+		return true;
+	if (S_ISDIR(st.stx_mode)) {
+		if (need & (GRANT_WRITE | GRANT_EXEC))
+			return true; /* EISDIR, EACCES */
+		need = GRANT_LIST;
+	}
+	missing = need & ~grants_on(&n->explain->grants, real);
+	if (missing && mode_allows(&st, need))
+		tell_missing(n, q, missing, real, real);
+	return true;
+}
