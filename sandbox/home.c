@@ -57,3 +57,11 @@ int home_check(const struct sbx_spec *s, struct err *err)
 					 s->workspace, real, err)
 			    : 0;
 }
+
+bool home_is_below(const char *real)
+{
+	cleanup_free char *home = passwd_home();
+	cleanup_free char *at = home && home[0] == '/' ? realpath(home, NULL) : NULL;
+
+	return at && paths_is_below(at, real);
+}

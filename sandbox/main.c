@@ -27,6 +27,7 @@
 #include "sandbox/contract/keeper.h"
 #include "sandbox/contract/meminfo.h"
 #include "sandbox/home.h"
+#include "sandbox/offer.h"
 #include "sandbox/walls/keyring.h"
 
 #include <errno.h>
@@ -256,14 +257,9 @@ static void print_text(const struct outcome *o)
 	}
 }
 
-/* What the job missed inside counts only when it is there outside, for us. */
-static void take_denied(const struct spawn_denied *d, struct outcome *o)
+static void take_denied(struct spawn_denied *d, struct outcome *o)
 {
-	int mode = d->act == SPAWN_ACT_EXEC    ? X_OK
-		   : d->act == SPAWN_ACT_WRITE ? W_OK
-					       : R_OK;
-
-	if (d->wall == SPAWN_WALL_ABSENT && access(d->object, mode) < 0)
+	if (!offer_judge(d))
 		return;
 	if (o->n_denied < SPAWN_DENIED_MAX)
 		o->denied[o->n_denied++] = *d;

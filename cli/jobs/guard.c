@@ -6,13 +6,13 @@
 #include "cli/jobs/guard.h"
 
 #include "cli/base/paths.h"
-#include "cli/base/sensitive.h"
 #include "cli/jobs/git_list.h"
 #include "cli/ui/progress.h"
 #include "cli/ui/render.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/proto/sensitive.h"
 #include "common/str.h"
 #include "common/text/glob.h"
 #include <dirent.h>

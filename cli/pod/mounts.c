@@ -6,13 +6,13 @@
 #include "cli/pod/mounts.h"
 
 #include "cli/base/paths.h"
-#include "cli/base/sensitive.h"
 #include "cli/base/trusted.h"
 #include "cli/pod/unit_template.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/json/json.h"
 #include "common/mem.h"
+#include "common/proto/sensitive.h"
 #include "common/str.h"
 #include <ctype.h>
 #include <errno.h>

@@ -28,7 +28,7 @@ static void put_cut(char *dst, size_t size, const char *src)
 int denials_read_one(const struct json *o, struct spawn_denied *ret, struct err *err)
 {
 	const char *act = "", *wall = "", *call = "", *object = "", *sys = "",
-		   *grant = "";
+		   *grant = "", *withheld = "";
 	uint64_t count = 0;
 
 	*ret = (struct spawn_denied){.type = SPAWN_DENIED};
@@ -38,6 +38,7 @@ int denials_read_one(const struct json *o, struct spawn_denied *ret, struct err 
 	    json_get_str(o, "object", true, TEXT_MAX_BYTES, &object, err) < 0 ||
 	    json_get_str(o, "errno", true, 32, &sys, err) < 0 ||
 	    json_get_str(o, "grant", true, TEXT_MAX_BYTES, &grant, err) < 0 ||
+	    json_get_str(o, "withheld", false, TEXT_MAX_BYTES, &withheld, err) < 0 ||
 	    json_get_u64(o, "count", true, 1, UINT32_MAX, &count, err) < 0)
 		return -1;
 	if (!spawn_act_from_name(act, &ret->act) ||
@@ -48,6 +49,7 @@ int denials_read_one(const struct json *o, struct spawn_denied *ret, struct err 
 	ret->sys = denied_errno_from_name(sys);
 	put_cut(ret->call, sizeof(ret->call), call);
 	put_cut(ret->object, sizeof(ret->object), object);
+	put_cut(ret->withheld, sizeof(ret->withheld), withheld);
 	/* The mark of a replaced byte keeps denied_sentence() from offering a wrong name.
 	 */
 	if (str_copy(ret->grant, sizeof(ret->grant), grant) < 0)

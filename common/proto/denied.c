@@ -97,7 +97,7 @@ bool denied_is_valid(const struct spawn_denied *d)
 {
 	return spawn_wall_name(d->wall) && spawn_act_name(d->act) && d->count > 0 &&
 	       d->sys >= 0 && d->sys <= ERRNO_MAX && ENDS(d->call) && ENDS(d->object) &&
-	       ENDS(d->grant);
+	       ENDS(d->grant) && ENDS(d->withheld);
 }
 
 void denied_json(const struct spawn_denied *d, struct jsonw *w)
@@ -113,6 +113,8 @@ void denied_json(const struct spawn_denied *d, struct jsonw *w)
 	jsonw_kstr(w, "errno", sys);
 	jsonw_ku64(w, "count", d->count);
 	jsonw_kstr(w, "grant", d->grant);
+	if (d->withheld[0])
+		jsonw_kstr(w, "withheld", d->withheld);
 	jsonw_obj_end(w);
 }
 
@@ -186,5 +188,10 @@ void denied_sentence(const struct spawn_denied *d, struct buf *out)
 	buf_adds(out, sys);
 	if (d->count > 1)
 		buf_addf(out, ", %u times", d->count);
-	add_grant(d->grant, out);
+	if (d->withheld[0])
+		buf_addf(out, "; no option is offered%s%s",
+			 is_showable(d->withheld) ? ": " : "",
+			 is_showable(d->withheld) ? d->withheld : "");
+	else
+		add_grant(d->grant, out);
 }

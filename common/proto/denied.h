@@ -30,7 +30,7 @@ int denied_errno_from_name(const char *name);
 /* Names, sizes and texts are within the protocol: known wall and act, a positive count. */
 bool denied_is_valid(const struct spawn_denied *d);
 
-/* {act, wall, call, object, errno, count, grant}: object and grant escaped, what is no
+/* {act, wall, call, object, errno, count, grant}, and withheld where it is not "": object and grant escaped, what is no
  * UTF-8 replaced. */
 void denied_json(const struct spawn_denied *d, struct jsonw *w);
 
@@ -39,6 +39,8 @@ void denied_json(const struct spawn_denied *d, struct jsonw *w);
  *
  *	read "/srv/data" refused (landlock: nothing grants this), openat gave EACCES,
  *	3 times; --ro /srv/data would allow it
+ *	read "/home/u/.ssh" not found (absent: it is not shown inside), openat gave ENOENT;
+ *	no option is offered: it keeps secrets (SSH keys)
  *	call unshare "flags 0x10000000" refused (seccomp: no job may do this), EPERM
  *
  * A value that a shell would take apart is quoted; one that cannot be shown as it is (no

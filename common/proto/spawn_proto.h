@@ -37,7 +37,7 @@
 #include "common/proto/payload.h"
 #include <stdint.h>
 
-#define SPAWN_PROTO_VERSION 6u
+#define SPAWN_PROTO_VERSION 7u
 #define SPAWN_SPEC_MAX_BYTES PAYLOAD_MAX_BYTES /* the NUL-separated block */
 #define SPAWN_JOBS_MAX 256
 #define SPAWN_TEXT_MAX 200
@@ -175,7 +175,8 @@ struct spawn_denied {
 	char object[256]; /* a path, "192.0.2.1:443", "socket family 40"; "" when the call
 			     says it all */
 	char grant[256];  /* the smallest option that would allow it, "--ro /srv/data"; ""
-			     when none does */
+			     when none does, or none is offered */
+	char withheld[128]; /* why none is offered, though one would allow it; or "" */
 };
 
 struct spawn_exited {

@@ -6,12 +6,14 @@
 #include "sandbox/keeper/notify.h"
 
 #include "common/mem.h"
+#include "common/proto/sensitive.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -28,6 +30,20 @@ bool notify_is_the_jobs(const struct notify *n, const struct seccomp_notif *req)
 	       (n->status_fd >= 0 && poll(&p, 1, 0) == 1);
 }
 
+/* What keeps secrets is no option's business: why, in place of it. */
+static void put_grant(struct spawn_denied *d, const char *grant)
+{
+	const char *value = strchr(grant, ' ');
+	size_t len;
+	const struct sensitive *row = value ? sensitive_path(value + 1, &len) : NULL;
+
+	if (row)
+		(void)snprintf(d->withheld, sizeof(d->withheld), "it keeps secrets (%s)",
+			       row->what);
+	else
+		(void)snprintf(d->grant, sizeof(d->grant), "%s", grant);
+}
+
 void notify_record(struct notify *n, const struct seccomp_notif *req, unsigned wall,
 		   unsigned act, int sys, const char *object, const char *grant)
 {
@@ -38,7 +54,7 @@ void notify_record(struct notify *n, const struct seccomp_notif *req, unsigned w
 		return;
 	sc_name(req->data.nr, d.call, sizeof(d.call));
 	(void)snprintf(d.object, sizeof(d.object), "%s", object);
-	(void)snprintf(d.grant, sizeof(d.grant), "%s", grant);
+	put_grant(&d, grant);
 	denials_note(n->log, &d);
 }
 

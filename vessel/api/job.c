@@ -19,8 +19,8 @@ static void kstr_or_null(struct jsonw *w, const char *key, const char *s)
 
 static bool denial_is_valid(const struct json *d)
 {
-	static const char *const keys[] = {"act",   "wall",  "call", "object",
-					   "errno", "count", "grant"};
+	static const char *const keys[] = {"act",   "wall",  "call",  "object",
+					   "errno", "count", "grant", "withheld"};
 	const char *act, *wall, *call, *sys, *text;
 	uint32_t number;
 	uint64_t count;
@@ -33,6 +33,8 @@ static bool denial_is_valid(const struct json *d)
 	       json_get_str(d, "errno", true, 32, &sys, NULL) == 0 &&
 	       json_get_str(d, "object", true, DENIED_TEXT_MAX_BYTES, &text, NULL) == 0 &&
 	       json_get_str(d, "grant", true, DENIED_TEXT_MAX_BYTES, &text, NULL) == 0 &&
+	       json_get_str(d, "withheld", false, DENIED_TEXT_MAX_BYTES, &text, NULL) ==
+		       0 &&
 	       json_get_u64(d, "count", true, 1, UINT32_MAX, &count, NULL) == 0 &&
 	       spawn_act_from_name(act, &number) && spawn_wall_from_name(wall, &number);
 }

@@ -134,6 +134,40 @@ t = [threading.Thread(target=f) for _ in range(8)]
 	check "$grade: eight threads at once" [ "$code" -eq 0 ]
 done
 
+# No option is offered for what keeps secrets, nor for what holds such a thing, nor for a link or a socket.
+mkdir -p "$scratch/keeps/inner/.ssh" "$scratch/keeps/.config/gh" "$scratch/keeps/.gnupg" "$scratch/keeps/.aws" \
+	"$scratch/keeps/secrets" "$scratch/fine"
+secrets=(inner/.ssh/config .config/gh/hosts.yml .gnupg/pubring.kbx .aws/credentials .env .env.local .netrc .npmrc
+	.git-credentials .claude.json id_ed25519 secrets/lychgate_db_vessel .pgpass)
+for name in "${secrets[@]}"; do echo secret >"$scratch/keeps/$name"; done
+echo plain >"$scratch/keeps/plain"
+ln -s plain "$scratch/keeps/link"
+python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$scratch/keeps/socket"
+cat >"$scratch/work/look.py" <<'END'
+import os, sys
+for path in sys.argv[1:]:
+    try:
+        os.listdir(path) if path.endswith("/") else open(path).read()
+    except OSError:
+        pass
+END
+for grade in floor full; do
+	options=(--grade "$grade")
+	run python3 look.py "${secrets[@]/#/$scratch/keeps/}" "$scratch/keeps/plain" "$scratch/keeps/inner/.ssh/"
+	check "$grade: each secret is told, and offered by nothing" says \
+		"sorted(x['object'].rstrip('/') for x in d if not x['grant'] and x['withheld'].startswith('it keeps secrets (')) == sorted('$scratch/keeps/' + n for n in '${secrets[*]} inner/.ssh'.split())"
+	check "$grade: what is beside them is" says \
+		"[x['grant'] for x in d if x['grant']] == ['--ro $scratch/keeps/plain']"
+	run python3 look.py "$scratch/keeps/" "$scratch/fine/"
+	check "$grade: nor is what holds them" says \
+		"sorted((x['object'], x['grant'], x.get('withheld', '')[:29]) for x in d) == [('$scratch/fine', '--ro $scratch/fine', ''), ('$scratch/keeps', '', 'it holds what keeps secrets (')]"
+done
+run python3 look.py "$scratch/keeps/link" "$scratch/keeps/socket"
+check "full: nor a link or a socket" says \
+	"sorted((x['grant'], x['withheld']) for x in d) == [('', 'it is a socket'), ('', 'it is, or lies behind, a link')]"
+"$sandbox" --explain -- cat "$scratch/keeps/.env" </dev/null >/dev/null 2>"$scratch/err"
+check "in words" grep -qF "no option is offered: it keeps secrets (the environment of a program)" "$scratch/err"
+
 # In words, for a person; nothing in what the job named can reach the terminal.
 options=()
 esc=$'\e'

@@ -360,7 +360,7 @@ def t_denials_of_another_form_are_not_shown():
     good = {"act": "read", "wall": "landlock", "call": "openat", "object": "/srv/\u001b[2J",
             "errno": "EACCES", "count": 2, "grant": "--ro /srv"}
     bad = [{**good, "wall": "luck"}, {**good, "act": 1}, {**good, "count": 0},
-           {**good, "object": "x" * 2000}, {**good, "more": 1}, "x",
+           {**good, "object": "x" * 2000}, {**good, "more": 1}, {**good, "withheld": 1}, "x",
            {k: v for k, v in good.items() if k != "errno"}]
     for denials in [[b] for b in bad] + [[good] * 65, {}, None]:
         job = submit(priority=100)
@@ -368,9 +368,10 @@ def t_denials_of_another_form_are_not_shown():
         result = want(api("GET", f"/v1/jobs/{job}"), 200).json["result"]
         assert result["v"] == 0 and "denials" not in result, (denials, result)
     job = submit(priority=100)
-    settle(claim(job), "ack", {"v": 1, "exit_code": 0, "denials": [good] * 64})
+    held = {**good, "grant": "", "withheld": "it keeps secrets (SSH keys)"}
+    settle(claim(job), "ack", {"v": 1, "exit_code": 0, "denials": [good] * 63 + [held]})
     result = want(api("GET", f"/v1/jobs/{job}"), 200).json["result"]
-    assert result["v"] == 1 and result["denials"] == [good] * 64, result
+    assert result["v"] == 1 and result["denials"] == [good] * 63 + [held], result
 
 
 def t_list_status_and_metrics():

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes docs/INPUTS.md from cli/base/sensitive_table.c (`make docs`). */
-#include "cli/base/sensitive.h"
+/* Writes docs/INPUTS.md from common/proto/sensitive_table.c (`make docs`). */
+#include "common/proto/sensitive.h"
 #include "common/str.h"
 
 /* clang-format off */
 static const char *const head[] = {
 	"# What goes into a job",
 	"",
-	"Generated from `cli/base/sensitive_table.c` by `make docs`; do not edit.",
+	"Generated from `common/proto/sensitive_table.c` by `make docs`; do not edit.",
 	"",
 	"`lych run` copies files (`--file`) and directories (`--dir`) into a job. What a job has it may send",
 	"wherever the ward lets it. So what keeps secrets is not copied by mistake:",
@@ -17,7 +17,8 @@ static const char *const head[] = {
 	"  ...`.",
 	"",
 	"What `pod.mounts` would share with the tomb is judged by the same list, and refused with",
-	"LYCH-BIND-003 (codex.yaml(5)).",
+	"LYCH-BIND-003 (codex.yaml(5)). And no hint of `lych-sandbox --explain` or `lych why` offers an",
+	"option for it, nor for a directory with such a thing anywhere below: it says why not instead.",
 	"",
 	"It is a guard against mistakes and no wall: who calls `lych run` could copy a file under another",
 	"name first. And it knows what is in the list. A secret in a file of your own, under a name of your",

@@ -93,6 +93,28 @@ Test(denied, what_the_job_named_cannot_act_on_a_terminal_or_a_shell)
 		 "EACCES; --ro with that very name would allow it");
 }
 
+Test(denied, what_is_withheld_is_said_in_place_of_a_grant)
+{
+	struct spawn_denied d = sample("/home/u/.ssh", ""), bad;
+	cleanup_buf struct buf b = {0};
+	struct jsonw w;
+
+	(void)snprintf(d.withheld, sizeof(d.withheld), "it keeps secrets (SSH keys)");
+	says(&d, "read \"/home/u/.ssh\" refused (landlock: nothing grants this), openat "
+		 "gave EACCES; no option is offered: it keeps secrets (SSH keys)");
+	buf_init(&b, 4096);
+	jsonw_init(&w, &b);
+	denied_json(&d, &w);
+	cr_assert(strstr(buf_str(&b), "\"grant\":\"\",\"withheld\":\"it keeps secrets "
+				      "(SSH keys)\"}"));
+	/* no text that came from elsewhere gets out of its line */
+	(void)snprintf(d.withheld, sizeof(d.withheld), "x\033[2J\n");
+	says(&d, "read \"/home/u/.ssh\" refused (landlock: nothing grants this), openat "
+		 "gave EACCES; no option is offered");
+	bad = d, memset(bad.withheld, 'x', sizeof(bad.withheld));
+	cr_assert_not(denied_is_valid(&bad));
+}
+
 Test(denied, the_sentence_names_the_smallest_grant_and_the_count)
 {
 	struct spawn_denied d = sample("/srv/data", "--ro /srv/data");

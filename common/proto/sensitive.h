@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in lych.
+ * Runs in any process.
  * What keeps secrets, by its name, by where it is and by what it holds: the one list for all
- * that a person might show to a job (what pod.mounts shares, what lych run copies in). The
- * rows (sensitive_table.c) are data, and docs/INPUTS.md is written from them.
+ * that a person might show to a job (what pod.mounts shares, what lych run copies in), and for
+ * what no hint of a sandbox ever offers. The rows (sensitive_table.c) are data, and
+ * docs/INPUTS.md is written from them.
  *
  * It errs on the wide side: what is left out is named, and a person can say that it is meant.
  * A secret under a name, and in a form, that nobody expects is not found.
  */
-#ifndef LYCH_CLI_BASE_SENSITIVE_H
-#define LYCH_CLI_BASE_SENSITIVE_H
+#ifndef LYCH_COMMON_PROTO_SENSITIVE_H
+#define LYCH_COMMON_PROTO_SENSITIVE_H
 
 #include <stdbool.h>
 #include <stddef.h>

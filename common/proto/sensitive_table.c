@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in lych.
+ * Runs in any process.
  * The rows of sensitive.h, by what is kept there. What a row says is shown to people: "keeps
  * secrets: SSH keys". `make docs` afterwards.
  */
-#include "cli/base/sensitive.h"
+#include "common/proto/sensitive.h"
 
 #include "common/attr.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in lych.
+ * Runs in any process.
  * See sensitive.h.
  */
-#include "cli/base/sensitive.h"
+#include "common/proto/sensitive.h"
 
 #include "common/attr.h"
 #include "common/str.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/base/sensitive.h"
 #include "common/attr.h"
+#include "common/proto/sensitive.h"
 #include "common/str.h"
 
 #include <criterion/criterion.h>
