@@ -6,6 +6,7 @@
 #include "cli/base/cmd.h"
 
 #include "cli/base/client.h"
+#include "cli/base/mode.h"
 #include "cli/ui/progress.h"
 #include "cli/ui/render.h"
 #include "common/buf.h"
@@ -29,7 +30,7 @@ void cmd_tell(enum err_id id, const char *text)
 		return;
 	}
 	(void)fprintf(stderr, "lych: %s: %s\n", err_info(id)->title, buf_str(&b));
-	(void)fprintf(stderr, "      %s  %s\n", err_info(id)->text, err_info(id)->hint);
+	(void)fprintf(stderr, "      %s  %s\n", err_info(id)->text, mode_hint(id));
 }
 
 int cmd_fail(const struct err *err, bool json)
@@ -56,14 +57,14 @@ int cmd_fail(const struct err *err, bool json)
 		jsonw_kstr(&w, "error_code", err_text(err));
 		jsonw_kstr(&w, "title", err_title(err));
 		jsonw_kstr(&w, "detail", err->msg);
-		jsonw_kstr(&w, "hint", err_hint(err));
+		jsonw_kstr(&w, "hint", mode_hint(err->id));
 		jsonw_obj_end(&w);
 		(void)fprintf(stderr, "%s\n", buf_str(&b));
 		return err_exit_code(err);
 	}
 	render_escape(&b, err->msg, strlen(err->msg), 0);
 	(void)fprintf(stderr, "lych: %s: %s\n", err_title(err), buf_str(&b));
-	(void)fprintf(stderr, "      %s  %s\n", err_text(err), err_hint(err));
+	(void)fprintf(stderr, "      %s  %s\n", err_text(err), mode_hint(err->id));
 	return err_exit_code(err);
 }
 

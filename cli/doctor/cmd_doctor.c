@@ -7,13 +7,11 @@
  * the database's rights, as the running services report them. One line a wall; exit 1
  * when one of them doesn't hold.
  */
-#include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
 #include "cli/base/proc.h"
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/victims.h"
-#include "cli/local/up.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -25,9 +23,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <stdarg.h>
 
 #define SANDBOX_TIMEOUT (60 * USEC_PER_SEC)
 
@@ -72,6 +68,18 @@ void doctor_line(struct doctor_lines *d, const char *where, const char *tried,
 	(void)printf("%s%-5s%s  %-8s  %-34s  %s\n", on, verdict_names[v],
 		     colour ? "\x1b[0m" : "", where, buf_str(&b), buf_str(&b) + second);
 	buf_done(&b);
+}
+
+void doctor_next(struct doctor_lines *d, enum verdict v, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (d->next[0] && (v != FAIL || d->next_of == FAIL))
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(d->next, sizeof(d->next), fmt, ap);
+	va_end(ap);
+	d->next_of = v;
 }
 
 /* ---- the probe's answers ----------------------------------------------------- */
@@ -244,234 +252,6 @@ static void examine_job(struct doctor *d)
 	examine(d, "job", argv, ARRAY_SIZE(argv));
 }
 
-/* ---- the running services ---------------------------------------------------- */
-
-static void examine_walls(struct doctor *d, const char *where, const struct json *obj)
-{
-	const struct json *arr = NULL;
-	struct err err = ERR_INIT;
-
-	if (json_get_arr(obj, "walls", true, 64, &arr, &err) < 0 ||
-	    json_arr_len(arr) == 0) {
-		doctor_line(&d->out, where, "self-test", "it reports no walls", FAIL);
-		return;
-	}
-	for (size_t i = 0; i < json_arr_len(arr); i++) {
-		const struct json *l = json_arr_at(arr, i);
-		const char *wall = "?", *answer = "?";
-		bool held = false;
-
-		if (json_get_str(l, "wall", true, 256, &wall, &err) < 0 ||
-		    json_get_str(l, "answer", true, 256, &answer, &err) < 0 ||
-		    json_get_bool(l, "held", true, &held, &err) < 0)
-			held = false;
-		doctor_line(&d->out, where, wall, answer, held ? PASS : FAIL);
-	}
-}
-
-/* The processes that speak to the network; each tried its walls at its start. */
-static void examine_workers(struct doctor *d, const struct json *status)
-{
-	const struct json *arr = NULL;
-	struct err err = ERR_INIT;
-
-	if (json_get_arr(status, "egress_workers", true, 64, &arr, &err) < 0 ||
-	    json_arr_len(arr) == 0) {
-		doctor_line(&d->out, "egress", "self-test", "there are no workers", FAIL);
-		return;
-	}
-	for (size_t i = 0; i < json_arr_len(arr); i++) {
-		const struct json *w = json_arr_at(arr, i);
-		const char *name = "?";
-		char where[96];
-		bool up = false;
-
-		if (json_get_str(w, "name", true, 80, &name, &err) < 0 ||
-		    json_get_bool(w, "up", true, &up, &err) < 0)
-			up = false;
-		(void)snprintf(where, sizeof(where), "egress %s", name);
-		doctor_line(&d->out, where, "up", up ? "yes" : "no", up ? PASS : FAIL);
-		examine_walls(d, where, w);
-	}
-}
-
-/* The scribe speaks to the vessel only, which passes its self-test on. */
-static void examine_audit(struct doctor *d, const struct json *audit)
-{
-	const char *code = "?", *detail = "";
-	struct err ignored = ERR_INIT;
-	bool ok = false;
-	char text[160];
-
-	examine_walls(d, "scribe", audit);
-	if (json_get_bool(audit, "ok", true, &ok, &ignored) == 0 && ok) {
-		doctor_line(&d->out, "scribe", "the log is written", "yes", PASS);
-		return;
-	}
-	(void)!json_get_str(audit, "error_code", true, 32, &code, &ignored);
-	(void)!json_get_str(audit, "detail", true, 1024, &detail, &ignored);
-	(void)snprintf(text, sizeof(text), "%s %s", code, detail);
-	doctor_line(&d->out, "scribe", "the log is written", text, FAIL);
-}
-
-/* Every job is looked at. */
-static void examine_database(struct doctor *d, struct client *c)
-{
-	const struct client_request rq = {
-		.method = "GET", .target = "/v1/check", .timeout_ms = 65000};
-	cleanup_json struct json *check = NULL;
-	const struct json *inv = NULL, *v;
-	struct err err = ERR_INIT;
-	const char *key;
-
-	if (client_json(c, &rq, &check, NULL, &err) < 0 ||
-	    json_get_obj(check, "invariants", true, &inv, &err) < 0) {
-		doctor_line(&d->out, "database", "invariants", err.msg, FAIL);
-		return;
-	}
-	for (size_t i = 0; json_obj_at(inv, i, &key, &v); i++) {
-		uint64_t n = 1;
-		char text[64];
-
-		if (json_get_u64(inv, key, true, 0, INT64_MAX, &n, &err) < 0)
-			n = 1;
-		(void)snprintf(text, sizeof(text), "%" PRIu64 " violations", n);
-		doctor_line(&d->out, "database", key, text, n ? FAIL : PASS);
-	}
-}
-
-/* Who spoke to the vessel, and whether it speaks our version. */
-static void examine_tombs(struct doctor *d, const struct json *status)
-{
-	const struct json *arr = NULL;
-	struct err err = ERR_INIT;
-
-	if (json_get_arr(status, "tombs", true, 64, &arr, &err) < 0 ||
-	    json_arr_len(arr) == 0) {
-		doctor_line(&d->out, "tombs", "hello", "no tomb has spoken to the vessel",
-			    FAIL);
-		return;
-	}
-	for (size_t i = 0; i < json_arr_len(arr); i++) {
-		const struct json *t = json_arr_at(arr, i);
-		const char *name = "?", *release = "?";
-		uint64_t protocol = 0, ago = 0;
-		bool refused = true;
-		char text[160];
-
-		if (json_get_str(t, "name", true, 64, &name, &err) < 0 ||
-		    json_get_u64(t, "protocol", true, 0, UINT32_MAX, &protocol, &err) <
-			    0 ||
-		    json_get_u64(t, "seen_ago_s", true, 0, INT64_MAX, &ago, &err) < 0 ||
-		    json_get_bool(t, "refused", true, &refused, &err) < 0)
-			refused = true;
-		if (!json_is_null(t, "release") &&
-		    json_get_str(t, "release", true, 64, &release, &err) < 0)
-			release = "?";
-		(void)snprintf(text, sizeof(text),
-			       "version %" PRIu64 "%s, release %.40s, seen %" PRIu64
-			       " s ago",
-			       protocol,
-			       refused ? " (refused: upgrade the older of it and the "
-					 "vessel)"
-				       : "",
-			       release, ago);
-		doctor_line(&d->out, "tombs", name, text, refused ? FAIL : PASS);
-	}
-}
-
-/* One JSON-RPC call on the tomb's control socket. */
-static int tomb_health(const struct doctor *d, struct json **ret, struct err *err)
-{
-	static const char call[] =
-		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"healthCheck\"}\n";
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	struct timeval patience = {.tv_sec = 5};
-	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char reply[65536];
-	size_t len = 0;
-	ssize_t n;
-
-	if (fd < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
-		return err_sys(err, "socket");
-	if (str_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/tomb-" TOMB_NAME ".sock",
-		    d->paths.work_dir) < 0)
-		return err_set(err, ERR_INVALID, "the path is too long");
-	if (connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
-		return err_sys(err, "%s", sa.sun_path);
-	if (fs_write_all(fd, call, sizeof(call) - 1, err) < 0)
-		return -1;
-	while (len < sizeof(reply) && !memchr(reply, '\n', len)) {
-		n = read(fd, reply + len, sizeof(reply) - len);
-		if (n <= 0)
-			return err_set(err, ERR_UPSTREAM, "the tomb does not answer");
-		len += (size_t)n;
-	}
-	while (len && (reply[len - 1] == '\n' || reply[len - 1] == '\r'))
-		len--;
-	return json_parse(reply, len, JSON_DEPTH_DEFAULT, ret, err);
-}
-
-/* No socket: nothing runs, or what runs cannot be reached. */
-static void examine_absence(struct doctor *d)
-{
-	cleanup_close int pidfd = -1;
-	struct err err = ERR_INIT;
-	pid_t pid = 0;
-	char text[PATH_MAX + 200];
-
-	if (starter_hold(&d->paths, &pidfd, &pid, &err) < 0) {
-		doctor_line(&d->out, "services", "who holds the data", err.msg, FAIL);
-		return;
-	}
-	if (!pid) {
-		doctor_line(&d->out, "services",
-			    "vessel, scribe, tomb, database, a real job",
-			    "not running: 'lych up' first", SKIP);
-		return;
-	}
-	(void)snprintf(text, sizeof(text),
-		       "not there, but process %d ('lych up') runs: if it is not back in "
-		       "10 s, 'lych down', 'lych up' (%s)",
-		       pid, d->paths.api_sock);
-	doctor_line(&d->out, "vessel", "its socket", text, FAIL);
-}
-
-static void examine_services(struct doctor *d)
-{
-	cleanup_client struct client *c = NULL;
-	cleanup_json struct json *status = NULL;
-	cleanup_json struct json *reply = NULL;
-	const struct json *health = NULL, *audit = NULL;
-	struct err err = ERR_INIT;
-	bool ready = false; /* examine_database() looks closer */
-
-	if (access(d->paths.api_sock, F_OK) < 0) {
-		examine_absence(d);
-		return;
-	}
-	if (client_new(d->paths.api_sock, &c, &err) < 0 ||
-	    client_status(c, &status, &ready, &err) < 0) {
-		doctor_line(&d->out, "vessel", "GET /v1/status", err.msg, FAIL);
-		return;
-	}
-	examine_walls(d, "vessel", status);
-	examine_workers(d, status);
-	if (json_get_obj(status, "audit", true, &audit, &err) < 0)
-		doctor_line(&d->out, "scribe", "self-test", err.msg, FAIL);
-	else
-		examine_audit(d, audit);
-	examine_database(d, c);
-	examine_tombs(d, status);
-	if (tomb_health(d, &reply, &err) < 0 ||
-	    json_get_obj(reply, "result", true, &health, &err) < 0)
-		doctor_line(&d->out, "tomb", "healthCheck", err.msg, FAIL);
-	else
-		examine_walls(d, "tomb", health);
-	examine_job(d);
-}
-
 /* ---- the command ------------------------------------------------------------- */
 
 static error_t doctor_parse(int key, char *arg, struct argp_state *state)
@@ -496,12 +276,12 @@ static const struct argp doctor_argp = {
 	.doc = "Attempt every forbidden act and print one line a wall. Exit 1 when one "
 	       "doesn't hold."};
 
-static int doctor(struct doctor *d, struct err *err)
+static int doctor(struct doctor *d, const char *dir, struct err *err)
 {
-	if (paths_resolve(&d->paths, err) < 0 || paths_self(&d->self, err) < 0 ||
+	if (paths_self(&d->self, err) < 0 ||
 	    paths_program("lych-sandbox", &d->sandbox, err) < 0 ||
 	    paths_program("lych-probe", &d->probe, err) < 0 ||
-	    victims_make(d->paths.home, &d->victims, err) < 0)
+	    victims_make(dir, &d->victims, err) < 0)
 		return -1;
 	d->env = proc_env();
 	doctor_host(&d->out);
@@ -509,8 +289,59 @@ static int doctor(struct doctor *d, struct err *err)
 	doctor_broker(&d->out, &d->paths);
 	examine_grade(d, "full");
 	examine_grade(d, "floor");
-	examine_services(d);
+	if (doctor_services(&d->out, &d->paths))
+		examine_job(d);
 	return d->out.count[FAIL] ? EXIT_FAILED : 0;
+}
+
+/* It ends with what to do: that of the first line that asks for something. */
+static void print_end(struct doctor *d)
+{
+	const struct doctor_lines *out = &d->out;
+
+	(void)printf("\n%u walls hold, %u DO NOT, %u known gaps, %u not examined\n",
+		     out->count[PASS], out->count[FAIL], out->count[KNOWN],
+		     out->count[SKIP]);
+	if (out->count[FAIL])
+		(void)printf("Do not run untrusted code here until the failed lines are "
+			     "explained: docs/OPERATIONS.md.\n");
+	(void)printf("Next: %s\n", out->next);
+}
+
+static int examine_all(const char *dir, void *arg)
+{
+	struct doctor *d = arg;
+	struct doctor_lines *out = &d->out;
+	struct err err = ERR_INIT;
+	int r;
+
+	buf_init(&out->text, (size_t)4 << 20);
+	jsonw_init(&out->w, &out->text);
+	jsonw_obj(&out->w);
+	jsonw_key(&out->w, "lines");
+	jsonw_arr(&out->w);
+	r = doctor(d, dir, &err);
+	jsonw_arr_end(&out->w);
+	for (int i = 0; i < VERDICT_MAX_; i++)
+		jsonw_ku64(&out->w, count_names[i], out->count[i]);
+	doctor_next(out, out->count[FAIL] ? FAIL : NOTE, "%s",
+		    out->count[FAIL] ? "lych doctor | grep FAIL"
+				     : "lych run -- echo hello");
+	jsonw_kstr(&out->w, "next", out->next);
+	jsonw_obj_end(&out->w);
+	if (r >= 0 && out->json)
+		(void)puts(buf_str(&out->text));
+	else if (r >= 0)
+		print_end(d);
+	victims_done(&d->victims);
+	free(d->sandbox);
+	free(d->probe);
+	free(d->self);
+	proc_env_free(d->env);
+	buf_done(&out->text);
+	if (r < 0)
+		return cmd_fail(&err, out->json);
+	return render_flush(&err) < 0 ? cmd_fail(&err, out->json) : r;
 }
 
 int cmd_doctor(int argc, char **argv)
@@ -518,38 +349,19 @@ int cmd_doctor(int argc, char **argv)
 	struct doctor d = {
 		.victims = {
 			.fd_path = -1, .fd_abstract = -1, .fd_tcp = -1, .fd_udp = -1}};
+	cleanup_free char *dir = NULL;
 	struct err err = ERR_INIT;
 	int r;
 
 	cmd_parse(&doctor_argp, argc, argv, 0, &d);
-	buf_init(&d.out.text, (size_t)4 << 20);
-	jsonw_init(&d.out.w, &d.out.text);
-	jsonw_obj(&d.out.w);
-	jsonw_key(&d.out.w, "lines");
-	jsonw_arr(&d.out.w);
-	r = doctor(&d, &err);
-	jsonw_arr_end(&d.out.w);
-	for (int i = 0; i < VERDICT_MAX_; i++)
-		jsonw_ku64(&d.out.w, count_names[i], d.out.count[i]);
-	jsonw_obj_end(&d.out.w);
-	if (r >= 0 && d.out.json)
-		(void)puts(buf_str(&d.out.text));
-	else if (r >= 0)
-		(void)printf(
-			"\n%u walls hold, %u DO NOT, %u known gaps, %u not examined\n",
-			d.out.count[PASS], d.out.count[FAIL], d.out.count[KNOWN],
-			d.out.count[SKIP]);
-	if (d.out.count[FAIL] && !d.out.json)
-		(void)printf("Do not run untrusted code here until the failed lines are "
-			     "explained.\n");
-	victims_done(&d.victims);
-	paths_done(&d.paths);
-	free(d.sandbox);
-	free(d.probe);
-	free(d.self);
-	proc_env_free(d.env);
-	buf_done(&d.out.text);
-	if (r < 0)
+	if (paths_resolve(&d.paths, &err) < 0)
 		return cmd_fail(&err, d.out.json);
-	return render_flush(&err) < 0 ? cmd_fail(&err, d.out.json) : r;
+	dir = victims_name(d.paths.home);
+	r = doctor_guard(dir, examine_all, &d);
+	if (r < 0) {
+		(void)err_sys(&err, "fork");
+		r = cmd_fail(&err, d.out.json);
+	}
+	paths_done(&d.paths);
+	return r;
 }

@@ -19,10 +19,20 @@ struct doctor_lines {
 	struct buf text; /* JSON */
 	struct jsonw w;
 	unsigned count[VERDICT_MAX_];
+	enum verdict next_of;
+	char next[160]; /* the command to type first; "" while nothing is to be done */
 };
 
 void doctor_line(struct doctor_lines *d, const char *where, const char *tried,
 		 const char *answer, enum verdict v);
+
+/* What to do about the last line; the first one of a FAIL is told, else the first. */
+PRINTF_FMT(3, 4)
+void doctor_next(struct doctor_lines *d, enum verdict v, const char *fmt, ...);
+
+/* doctor_guard.c: run() in a child of our own, whose code is returned. What it made in dir is
+ * removed, however it ends; a signal that ends us first ends it. */
+int doctor_guard(const char *dir, int (*run)(const char *dir, void *arg), void *arg);
 
 /* doctor_host.c: what the kernel can do, what this host's own policies say and do. */
 void doctor_host(struct doctor_lines *d);
@@ -30,8 +40,11 @@ void doctor_host(struct doctor_lines *d);
  * when nothing is bound. */
 void doctor_pod(struct doctor_lines *d);
 
-/* doctor_broker.c: what codex.yaml lets jobs ask for, and the keys for it. */
+/* doctor_services.c: what runs, as it reports itself. true: a job can be tried. */
 struct paths;
+bool doctor_services(struct doctor_lines *d, const struct paths *p);
+
+/* doctor_broker.c: what codex.yaml lets jobs ask for, and the keys for it. */
 void doctor_broker(struct doctor_lines *d, const struct paths *p);
 
 #endif

@@ -5,6 +5,7 @@
  * workers that do the asking are the vessel's to report.
  */
 #include "cli/base/config_file.h"
+#include "cli/base/mode.h"
 #include "cli/doctor/doctor.h"
 
 #include "cli/secret/secret.h"
@@ -25,11 +26,15 @@ static void examine_key(struct doctor_lines *d, struct secret_store *s, const ch
 		return;
 	}
 	if (err.id == ERRID_SECRET_MISSING)
-		(void)snprintf(answer, sizeof(answer), "missing: lych secret set %.64s",
-			       name);
+		(void)snprintf(answer, sizeof(answer),
+			       "missing: lych secret set %.64s --store=%s", name,
+			       s->ops->name);
 	else
 		(void)snprintf(answer, sizeof(answer), "%.150s", err.msg);
 	doctor_line(d, WHERE, name, answer, FAIL);
+	if (err.id == ERRID_SECRET_MISSING)
+		doctor_next(d, FAIL, "lych secret set %.64s --store=%s", name,
+			    s->ops->name);
 }
 
 static void examine_keys(struct doctor_lines *d, const struct paths *p,
@@ -41,13 +46,17 @@ static void examine_keys(struct doctor_lines *d, const struct paths *p,
 
 	if (!conf_portal_secret(b, 0))
 		return;
-	if (secret_store_open("files", p, &s, &err) < 0) {
-		/* the pod's are in Podman's store, and lych bind looked at them */
+	/* where those of this mode belong, and nowhere else */
+	if (secret_store_open(mode_store(mode_is_pod(p)), p, &s, &err) < 0) {
+		bool is_first = err.id == ERRID_SECRET_MISSING;
+
 		doctor_line(d, WHERE, "keys of the portals",
-			    err.id == ERRID_SECRET_MISSING
-				    ? "none here: 'lych secret check --store=podman'"
-				    : err.msg,
-			    err.id == ERRID_SECRET_MISSING ? NOTE : FAIL);
+			    is_first ? "none yet: 'lych secret set' makes the place"
+				     : err.msg,
+			    is_first ? NOTE : FAIL);
+		if (is_first)
+			doctor_next(d, NOTE, "lych secret set %.64s",
+				    conf_portal_secret(b, 0));
 		return;
 	}
 	for (size_t i = 0; (name = conf_portal_secret(b, i)); i++)

@@ -72,17 +72,23 @@ static pid_t start_waiter(void)
 		(void)pause();
 }
 
-int victims_make(const char *home, struct victims *ret, struct err *err)
+char *victims_name(const char *home)
 {
-	struct victims v = {.fd_path = -1, .fd_abstract = -1, .fd_tcp = -1, .fd_udp = -1};
 	unsigned char raw[8];
 	char hex[17];
-	int fd;
 
 	random_bytes(raw, sizeof(raw));
 	hex_encode(raw, sizeof(raw), hex);
-	(void)snprintf(v.abstract, sizeof(v.abstract), "lych-doctor-%s", hex);
-	v.dir = xasprintf("%s/.lych-doctor-%s", home, hex);
+	return xasprintf("%s/.lych-doctor-%s", home, hex);
+}
+
+int victims_make(const char *dir, struct victims *ret, struct err *err)
+{
+	struct victims v = {.fd_path = -1, .fd_abstract = -1, .fd_tcp = -1, .fd_udp = -1};
+	int fd;
+
+	v.dir = xstrdup(dir);
+	(void)snprintf(v.abstract, sizeof(v.abstract), "%.39s", strrchr(dir, '.') + 1);
 	v.secret = xasprintf("%s/key", v.dir);
 	v.work = xasprintf("%s/work", v.dir);
 	v.path = xasprintf("%s/s", v.dir);
@@ -180,10 +186,20 @@ const char *victims_judge(struct victims *v, bool known_touch)
 	return judge_process(v);
 }
 
+void victims_remove(const char *dir)
+{
+	const char *name = strrchr(dir, '/');
+	cleanup_free char *parent = xstrndup(dir, (size_t)(name - dir));
+	cleanup_close int home =
+		open(parent[0] ? parent : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct err ignored = ERR_INIT;
+
+	if (home >= 0)
+		(void)!fs_remove_beneath(home, name + 1, &ignored);
+}
+
 void victims_done(struct victims *v)
 {
-	struct err ignored = ERR_INIT;
-	char *name;
 
 	if (v->pid > 0) {
 		(void)kill(v->pid, SIGKILL);
@@ -193,14 +209,8 @@ void victims_done(struct victims *v)
 	fd_close(&v->fd_abstract);
 	fd_close(&v->fd_tcp);
 	fd_close(&v->fd_udp);
-	if (v->dir && (name = strrchr(v->dir, '/'))) {
-		*name = '\0';
-		cleanup_close int home = open(v->dir[0] ? v->dir : "/",
-					      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		if (home >= 0)
-			(void)!fs_remove_beneath(home, name + 1, &ignored);
-	}
+	if (v->dir)
+		victims_remove(v->dir);
 	free(v->dir);
 	free(v->secret);
 	free(v->work);

@@ -23,7 +23,12 @@ struct victims {
 	struct stat before;
 };
 
-MUST_CHECK int victims_make(const char *home, struct victims *ret, struct err *err);
+/* ~/.lych-doctor-XXXXXX, not made yet. Caller frees. */
+char *victims_name(const char *home);
+/* In that directory, which is made. */
+MUST_CHECK int victims_make(const char *dir, struct victims *ret, struct err *err);
+/* The directory with all that is in it; nothing is no error. */
+void victims_remove(const char *dir);
 /* NULL when nothing happened to any of them, else what did. known_touch: the time stamps
  * may have changed (the documented gap of grade floor); the next judgement starts from
  * there. */

@@ -8,6 +8,7 @@
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
+#include "cli/base/mode.h"
 #include "cli/local/up.h"
 #include "cli/secret/secret.h"
 #include "cli/ui/render.h"
@@ -450,6 +451,9 @@ static int down(const struct up_args *a, struct err *err)
 		return -1;
 	if (!holder) {
 		say(a, &p, "not running", 0);
+		if (mode_is_pod(&p) && !a->json)
+			(void)fprintf(stderr, "lych: the pod is stopped by '%s'\n",
+				      mode_stop(true));
 		return 0;
 	}
 	if (starter_check_holder(&p, holder, err) < 0)

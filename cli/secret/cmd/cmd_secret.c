@@ -5,6 +5,7 @@
  */
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
+#include "cli/base/mode.h"
 #include "cli/base/paths.h"
 #include "cli/secret/secret_tombs.h"
 #include "cli/ui/render.h"
@@ -65,7 +66,10 @@ static error_t secret_parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option secret_options[] = {
 	{"store", OPT_STORE, "files|podman", 0,
-	 "where the values are: embedded mode's files (default), or Podman's secrets", 0},
+	 "where the values are: embedded mode's files, or Podman's secrets (default "
+	 "where "
+	 "a pod is installed)",
+	 0},
 	{"generate", OPT_GENERATE, NULL, 0, "set: a random value instead of stdin's", 0},
 	{"replace", OPT_REPLACE, NULL, 0, "set: also when there is one", 0},
 	{"tomb", OPT_TOMB, "NAME", 0,
@@ -508,6 +512,20 @@ static int check_usage(const struct secret_args *a, bool takes_name, struct err 
 	return 0;
 }
 
+/* Nobody said which: that of what is installed here, and which it is. */
+static void choose_store(struct secret_args *a, const struct paths *p)
+{
+	bool is_pod = mode_is_pod(p);
+
+	if (a->store)
+		return;
+	a->store = mode_store(is_pod);
+	if (is_pod && !a->json)
+		(void)fprintf(stderr,
+			      "lych: a pod is installed: this is about Podman's store; "
+			      "embedded mode's is --store=files\n");
+}
+
 static int secret(struct secret_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
@@ -523,6 +541,7 @@ static int secret(struct secret_args *a, struct err *err)
 		return err_set_id(err, ERRID_SECRET_NAME, "'%.80s'", a->name);
 	if (paths_resolve(&p, err) < 0)
 		return -1;
+	choose_store(a, &p);
 	/* before the first start the directory is made here */
 	if (str_eq(a->verb, "set") && str_eq(a->store, "files") &&
 	    paths_make(&p, err) < 0)
@@ -543,7 +562,7 @@ static int secret(struct secret_args *a, struct err *err)
 
 int cmd_secret(int argc, char **argv)
 {
-	struct secret_args a = {.store = "files"};
+	struct secret_args a = {0};
 	struct err err = ERR_INIT;
 
 	cmd_parse(&secret_argp, argc, argv, 0, &a);

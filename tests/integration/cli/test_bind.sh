@@ -445,6 +445,32 @@ secret portal_main
 run bind --install; is "a portal" 0 $?
 is "a portal: its way" "pasta:--map-guest-addr,none" "$(network)"
 is "a portal: its key" "lychgate-vessel.container " "$(keys)"
+
+# --- words fit the mode: of the pod, once its units are there
+says() { # what, file, words
+	grep -qF -- "$3" "$2" || fail "$1: no '$3' in: $(cat "$2")"
+	count=$((count + 1))
+}
+for command in "logs 1" "request restart-tomb" jobs "why 1" portals; do
+	# shellcheck disable=SC2086
+	run $command; is "$command: nobody answers" 4 $?
+	says "$command" err "Start the pod with 'systemctl --user start lychgate-pod'"
+done
+run down; is "down" 0 $?
+says "down" err "the pod is stopped by 'systemctl --user stop lychgate-pod'"
+run secret list; is "secret list" 0 $?
+says "secret: of Podman's store" out portal_main
+says "... which is said" err "this is about Podman's store"
+run secret list --store=podman; is "secret, the store named" "" "$(cat err)"
+# a directory of embedded mode that has not the key is not where it belongs
+mkdir -m 0700 "$LYCHGATE_DATA/secrets"
+secret portal_main sk-stand-in-0123456789
+run doctor
+secret portal_main
+grep -qE '^PASS +broker +portal_main +set' out || fail "the key of the pod: $(grep broker out)"
+is "doctor: no key is missing" 0 "$(grep -c 'FAIL *broker' out)"
+says "doctor: what to start" out "not running: 'systemctl --user start lychgate-pod' first"
+rmdir "$LYCHGATE_DATA/secrets"
 portal http://169.254.1.2:8080/v1 169.254.1.2 | config
 run bind --install; is "a portal on this machine" 0 $?
 is "a portal on this machine: its way" "pasta:--map-guest-addr,169.254.1.2" "$(network)"

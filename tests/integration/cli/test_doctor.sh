@@ -30,18 +30,51 @@ done
 grep -q "^FAIL *full *seen from outside: victims" "$LYCH_TMP/out" || fail "the victims were not looked at"
 grep -q "^FAIL *full *seen from outside: survivors" "$LYCH_TMP/out" || fail "the survivor was not seen"
 grep -q "DO NOT" "$LYCH_TMP/out" || fail "not loud"
+grep -qxF "Next: lych doctor | grep FAIL" "$LYCH_TMP/out" || fail "what is next: $(tail -n 1 "$LYCH_TMP/out")"
 
 # --- without the sandbox program: refused, not skipped
 rm "$LYCH_TMP/bin/lych-sandbox"
 "$LYCH_TMP/bin/lych" doctor >/dev/null 2>"$LYCH_TMP/err" && fail "no sandbox program, and doctor is content"
 grep -q LYCH-STARTUP-010 "$LYCH_TMP/err" || fail "the missing program is not named"
 
+# --- interrupted: what it had made goes with it, and so does everything that it had started
+python3 - "$LYCH_BIN/lych" <<'END' || fail "interrupted"
+import glob, os, signal, subprocess, sys, time
+def until(what, seconds=60):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.01)
+def with_name(name):
+    found = []
+    for p in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            found += [p] if name.encode() in open(p, "rb").read() else []
+        except OSError:
+            pass
+    return found
+made = os.environ["HOME"] + "/.lych-doctor-*"
+for signo in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    p = subprocess.Popen([sys.argv[1], "doctor"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    # the probe lies there when a sandbox is about to run it
+    until(lambda: glob.glob(made + "/work/lych-probe"))
+    name, = glob.glob(made)
+    p.send_signal(signo)
+    assert p.wait(60) == -signo, (signo, p.returncode)
+    assert b"interrupted" in p.stderr.read()
+    assert not glob.glob(made), glob.glob(made)
+    until(lambda: not with_name(name))
+END
+
 # --- with all walls, first alone, then with everything running
 lych doctor >"$LYCH_TMP/out" || { grep -v ^PASS "$LYCH_TMP/out"; fail "doctor alone"; }
 grep -q ^SKIP "$LYCH_TMP/out" || fail "what does not run is not said"
+is_next() { grep -qxF "Next: $1" "$LYCH_TMP/out" || fail "what is next: '$(tail -n 1 "$LYCH_TMP/out")', not '$1'"; }
+is_next "lych up --detach"
 lych up --detach || fail "up"
 lych doctor >"$LYCH_TMP/out" || { grep -v ^PASS "$LYCH_TMP/out"; fail "doctor"; }
 grep -q ^SKIP "$LYCH_TMP/out" && fail "something was left out"
+is_next "lych run -- echo hello"
 lych doctor --json >"$LYCH_TMP/json" || fail "doctor --json"
 python3 -c '
 import json, sys
@@ -59,6 +92,7 @@ rc=$?
 [ "$rc" -eq 1 ] || fail "no socket, and doctor exits $rc: $(grep -v ^PASS "$LYCH_TMP/out")"
 grep -q "^FAIL *vessel *its socket .*process $starter .*'lych down', 'lych up'" "$LYCH_TMP/out" || fail "what is wrong is not said: $(grep -v ^PASS "$LYCH_TMP/out")"
 grep -q ^SKIP "$LYCH_TMP/out" && fail "what runs is said not to run"
+is_next "lych down; lych up --detach"
 kill -CONT "$starter"
 wait_until 20 "the socket did not come back" lych jobs >"$LYCH_TMP/jobs" 2>&1
 [ "$(lych_pid vessel)" != "$vessel" ] || fail "the old vessel made a socket where it cannot"
