@@ -49,6 +49,11 @@ for symbol, command, what_for in rows:
 for path in ("common/errors.def", "cli/jobs/why_advice.def", "cli/jobs/why.c", "cli/jobs/cmd_why.c"):
     for command in re.findall(r"'(lych(?:-[a-z]+)*(?: [^'\\\"%]*)?)['\"%]", source(path)):
         check(path, command)
+for path in ("cli/base/mode.c", "cli/doctor/cmd_doctor.c", "cli/doctor/doctor_broker.c"):
+    for text_ in re.findall(r'"(lych [^"]*)"', source(path)):
+        for command in re.split("; | \\| ", text_):
+            if command.startswith("lych "):
+                check(path, re.sub("%[.0-9]*s", "x", command))
 limits = re.findall(r'"[a-z]+", "[a-z_]+", "(--[a-z]+)"', source("cli/jobs/why.c"))
 assert len(limits) == 5, limits
 for option in limits:
