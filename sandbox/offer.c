@@ -168,6 +168,9 @@ bool offer_judge(struct spawn_denied *d)
 	const char *value = strchr(d->grant, ' ');
 	bool is_path = value && str_starts(d->grant, "--r");
 
+	/* names of the network: nothing to be looked for here */
+	if (d->wall == SPAWN_WALL_ABSENT && d->act == SPAWN_ACT_CONNECT)
+		return true;
 	if (d->wall == SPAWN_WALL_ABSENT && !is_there(d, is_path ? value + 1 : NULL))
 		return false;
 	if (!is_path)

@@ -165,6 +165,10 @@ static void add_grant(const char *grant, struct buf *out)
 			 (int)(value - grant), grant);
 }
 
+static const char names_of_the_network[] =
+	"a name was looked up: there is no network and no DNS in a sandbox, only its own "
+	"localhost; a job asks its broker for a URL (lych-fetch)";
+
 void denied_sentence(const struct spawn_denied *d, struct buf *out)
 {
 	const char *act = spawn_act_name(d->act), *wall = spawn_wall_name(d->wall);
@@ -173,6 +177,10 @@ void denied_sentence(const struct spawn_denied *d, struct buf *out)
 
 	if (!act || !wall)
 		return;
+	if (d->wall == SPAWN_WALL_ABSENT && d->act == SPAWN_ACT_CONNECT) {
+		buf_adds(out, names_of_the_network);
+		return;
+	}
 	is_call = d->act == SPAWN_ACT_CALL && is_plain(d->call);
 	denied_errno_name(d->sys, sys, sizeof(sys));
 	buf_addf(out, "%s%s%s", act, is_call ? " " : "", is_call ? d->call : "");
@@ -188,6 +196,8 @@ void denied_sentence(const struct spawn_denied *d, struct buf *out)
 	buf_adds(out, sys);
 	if (d->count > 1)
 		buf_addf(out, ", %u times", d->count);
+	if (d->wall == SPAWN_WALL_NETWORK && str_ends(d->object, ":53"))
+		buf_addf(out, "; %s", names_of_the_network);
 	if (d->withheld[0])
 		buf_addf(out, "; no option is offered%s%s",
 			 is_showable(d->withheld) ? ": " : "",

@@ -63,7 +63,8 @@ static bool counted(struct denial *list, unsigned len, const struct spawn_denied
 
 void denials_note(struct denials *l, const struct spawn_denied *d)
 {
-	bool absent = d->wall == SPAWN_WALL_ABSENT;
+	/* a name looked up is told to every parent, among those that all may expect */
+	bool absent = d->wall == SPAWN_WALL_ABSENT && d->act != SPAWN_ACT_CONNECT;
 	uint32_t max = absent ? DENIALS_ABSENT_MAX : SPAWN_DENIED_MAX;
 	struct denial *list = absent ? l->absent : l->all;
 	_Atomic uint32_t *n = absent ? &l->n_absent : &l->n;

@@ -39,19 +39,19 @@ bool explain_attributes(int fd, struct statx *ret)
 		     STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID, ret) == 0;
 }
 
-static bool is_own_tmpfs(const struct explain *x, int fd)
+static bool is_tmpfs(const struct explain *x, int fd)
 {
 	struct statx st;
 
 	if (!explain_attributes(fd, &st))
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(x->tmpfs); i++)
+	for (size_t i = 0; i < x->n_tmpfs; i++)
 		if (x->tmpfs[i] == explain_device(st.stx_dev_major, st.stx_dev_minor))
 			return true;
 	return false;
 }
 
-/* One name in a directory of our own tmpfs: there a look never waits. */
+/* One name in a directory of a tmpfs: there a look waits for no disk. */
 static bool is_missing(int dir, const char *name)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
@@ -63,7 +63,7 @@ static bool is_missing(int dir, const char *name)
 }
 
 /* A tmpfs keeps no note of what it does not hold, so that a missing name is never cached:
- * is the first name that is not, in one of ours, missing? */
+ * is the first name that is not, in one that we know, missing? */
 static bool ends_in_tmpfs(const struct explain *x, int base, const char *path)
 {
 	char top[PATH_MAX];
@@ -82,7 +82,7 @@ static bool ends_in_tmpfs(const struct explain *x, int base, const char *path)
 		slash[slash == top] = '\0';
 		fd = look_once(base, top, false);
 		if (fd >= 0)
-			return is_own_tmpfs(x, fd) && is_missing(fd, first);
+			return is_tmpfs(x, fd) && is_missing(fd, first);
 		if (errno != EAGAIN || slash == top)
 			return false;
 	}
@@ -93,7 +93,7 @@ int explain_look(const struct notify *n, int base, const char *path, bool nofoll
 {
 	int fd = look_once(base, path, nofollow);
 
-	if (fd < 0 && errno == EAGAIN && n->explain && n->grade == GRADE_FULL)
+	if (fd < 0 && errno == EAGAIN && n->explain)
 		errno = ends_in_tmpfs(n->explain, base, path) ? ENOENT : EAGAIN;
 	return fd;
 }
@@ -156,6 +156,63 @@ static void tell_missing(struct notify *n, const struct question *q, unsigned mi
 		tell(n, q, SPAWN_WALL_LANDLOCK, EACCES, missing, object, grant_at);
 }
 
+static bool is_absolute_here(const struct notify *n, const struct question *q, char *out,
+			     size_t size)
+{
+	char here[PATH_MAX];
+
+	if (q->path[0] == '/'
+		    ? str_copy(out, size, q->path) < 0
+		    : !explain_real_path(n, q->base, here, sizeof(here)) ||
+			      str_fmt(out, size, "%s/%s", str_eq(here, "/") ? "" : here,
+				      q->path) < 0)
+		return false;
+	for (size_t len = strlen(out); len > 1 && out[len - 1] == '/'; len--)
+		out[len - 1] = '\0';
+	return true;
+}
+
+/* Full: what lies there outside is shown, so that what is missing is missing. Not so where
+ * the sandbox has a directory of its own under the name of one outside. */
+static bool is_shown_place(const struct grants_table *t, const char *path)
+{
+	static const char *const own[] = {"/etc", "/tmp", "/dev/shm", "/proc"};
+	bool is_own;
+
+	for (size_t i = 0; i < t->n; i++) {
+		is_own = false;
+		for (size_t k = 0; k < ARRAY_SIZE(own); k++)
+			is_own |= str_eq(t->g[i].real, own[k]);
+		if (!is_own && paths_is_below(path, t->g[i].real))
+			return true;
+	}
+	return t->workspace && paths_is_below(path, t->workspace);
+}
+
+/* What would get or lose a name is its directory. */
+static void judge_absent(struct notify *n, const struct question *q)
+{
+	char path[2 * PATH_MAX], at[2 * PATH_MAX], grant[GRANT_TEXT];
+	bool is_name = q->access == ACCESS_REMOVE || q->access == ACCESS_CREATE ||
+		       (q->access == ACCESS_OPEN && q->creates);
+	unsigned right = q->need & GRANT_EXEC	 ? GRANT_EXEC
+			 : q->need & GRANT_WRITE ? GRANT_WRITE
+						 : GRANT_READ;
+	char *slash;
+
+	if (n->grade != GRADE_FULL || !n->tell_absent ||
+	    !is_absolute_here(n, q, path, sizeof(path)) ||
+	    is_shown_place(&n->explain->grants, path))
+		return;
+	(void)snprintf(at, sizeof(at), "%s", path);
+	slash = strrchr(at, '/');
+	if (is_name && slash > at)
+		*slash = '\0';
+	grants_option(&n->explain->grants, at, right, grant, sizeof(grant));
+	if (grant[0])
+		tell(n, q, SPAWN_WALL_ABSENT, ENOENT, right, path, at);
+}
+
 /* The directory that would get or lose a name. false: look again later. */
 static bool judge_parent(struct notify *n, const struct question *q)
 {
@@ -176,6 +233,8 @@ static bool judge_parent(struct notify *n, const struct question *q)
 	if (slash)
 		slash[slash == top] = '\0';
 	fd = explain_look(n, q->base, slash ? top : ".", false);
+	if (fd < 0 && errno == ENOENT)
+		judge_absent(n, q);
 	if (fd < 0)
 		return errno != EAGAIN;
 	if (!explain_attributes(fd, &st) || !S_ISDIR(st.stx_mode) ||
@@ -190,37 +249,6 @@ static bool judge_parent(struct notify *n, const struct question *q)
 	return true;
 }
 
-static bool is_absolute_here(const struct notify *n, const struct question *q, char *out,
-			     size_t size)
-{
-	char here[PATH_MAX];
-
-	if (q->path[0] == '/'
-		    ? str_copy(out, size, q->path) < 0
-		    : !explain_real_path(n, q->base, here, sizeof(here)) ||
-			      str_fmt(out, size, "%s/%s", str_eq(here, "/") ? "" : here,
-				      q->path) < 0)
-		return false;
-	for (size_t len = strlen(out); len > 1 && out[len - 1] == '/'; len--)
-		out[len - 1] = '\0';
-	return true;
-}
-
-static void judge_absent(struct notify *n, const struct question *q)
-{
-	char path[2 * PATH_MAX], grant[GRANT_TEXT];
-	unsigned right = q->need & GRANT_EXEC	 ? GRANT_EXEC
-			 : q->need & GRANT_WRITE ? GRANT_WRITE
-						 : GRANT_READ;
-
-	if (n->grade != GRADE_FULL || !n->tell_absent ||
-	    !is_absolute_here(n, q, path, sizeof(path)))
-		return;
-	grants_option(&n->explain->grants, path, right, grant, sizeof(grant));
-	if (grant[0])
-		tell(n, q, SPAWN_WALL_ABSENT, ENOENT, right, path, path);
-}
-
 bool explain_judge(struct notify *n, const struct question *q)
 {
 	cleanup_close int fd = explain_look(n, q->base, q->path, q->nofollow);
@@ -232,8 +260,14 @@ bool explain_judge(struct notify *n, const struct question *q)
 		return false;
 	if (fd < 0 && errno != ENOENT)
 		return true; /* the kernel's own business */
+	if (fd < 0 && (q->access == ACCESS_REMOVE || q->access == ACCESS_LOOK)) {
+		judge_absent(n, q);
+		return true;
+	}
+	if (q->access == ACCESS_LOOK)
+		return true;
 	if (q->access == ACCESS_REMOVE)
-		return fd < 0 || judge_parent(n, q);
+		return judge_parent(n, q);
 	if (q->access == ACCESS_CREATE || (fd < 0 && q->creates))
 		return fd >= 0 || judge_parent(n, q);
 	if (fd < 0) {

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #define PENDING_MAX 64
+#define TMPFS_MAX 64
 #define GRANT_TEXT sizeof(((struct spawn_denied *)0)->grant)
 
 /* What a call is about to do with one path. */
@@ -23,6 +24,7 @@ enum access {
 	ACCESS_EXEC,
 	ACCESS_CREATE, /* a name that is not there yet */
 	ACCESS_REMOVE, /* one that is */
+	ACCESS_LOOK,   /* is it there? No wall but absence answers that */
 };
 
 struct question {
@@ -36,7 +38,9 @@ struct question {
 
 struct explain {
 	struct grants_table grants;
-	uint64_t tmpfs[3]; /* full: the devices of the root, /tmp and /dev/shm */
+	/* devices; full: of the root, /tmp and /dev/shm; floor: of all that are mounted */
+	uint64_t tmpfs[TMPFS_MAX];
+	size_t n_tmpfs;
 	struct question pending[PENDING_MAX];
 	unsigned n_pending;
 };

@@ -18,6 +18,7 @@
 
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/mountinfo.h"
 #include "common/str.h"
 
 #include <arpa/inet.h>
@@ -27,11 +28,14 @@
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #define LAST_TRIES 20
+#define PORT_DNS 53
 #define LAST_PAUSE_USEC 500
 
 /* ---- from a call to its questions ------------------------------------------------------ */
@@ -79,6 +83,20 @@ static void ask(struct notify *n, const struct seccomp_notif *req, uint64_t dirf
 	x->pending[x->n_pending++] = q;
 }
 
+/* The sandbox's own list of name servers is empty, and no lookup goes further than files: who
+ * reads it looks a name up. Which, nobody says, and it may be one that is known inside. */
+static void ask_names(struct notify *n, const struct seccomp_notif *req, uint64_t address)
+{
+	static const char list[] = "/etc/resolv.conf";
+	char path[sizeof(list) + 1];
+
+	if (n->grade == GRADE_FULL &&
+	    notify_read_string(req, address, path, sizeof(path)) >= 0 &&
+	    str_eq(path, list) && notify_still_waits(n, req))
+		notify_record(n, req, SPAWN_WALL_ABSENT, SPAWN_ACT_CONNECT, 0,
+			      "names (DNS)", "");
+}
+
 static unsigned need_of(uint64_t flags)
 {
 	unsigned mode = (unsigned)flags & O_ACCMODE;
@@ -92,6 +110,7 @@ static unsigned need_of(uint64_t flags)
 static void ask_open(struct notify *n, const struct seccomp_notif *req, uint64_t dirfd,
 		     uint64_t address, uint64_t flags)
 {
+	ask_names(n, req, address);
 	if ((flags & O_PATH) || (flags & O_TMPFILE) == O_TMPFILE)
 		return;
 	ask(n, req, dirfd, address,
@@ -111,7 +130,16 @@ static void ask_name(struct notify *n, const struct seccomp_notif *req, uint64_t
 			      .nofollow = access != ACCESS_EXEC});
 }
 
-/* The network namespace has a loopback and nothing else. */
+/* What is not shown is missed by who only looks, too; in floor nobody is kept from that. */
+static void ask_look(struct notify *n, const struct seccomp_notif *req, uint64_t dirfd,
+		     uint64_t address)
+{
+	if (n->grade == GRADE_FULL && n->tell_absent)
+		ask(n, req, dirfd, address,
+		    (struct question){.access = ACCESS_LOOK, .need = GRANT_READ});
+}
+
+/* The network namespace has a loopback and nothing else; and there, no name server. */
 static void ask_address(struct notify *n, const struct seccomp_notif *req,
 			uint64_t address, uint64_t len)
 {
@@ -121,6 +149,8 @@ static void ask_address(struct notify *n, const struct seccomp_notif *req,
 		struct sockaddr_in6 in6;
 	} a = {0};
 	char object[sizeof(((struct spawn_denied *)0)->object)] = "";
+	bool is_own = true; /* of another family: none of ours */
+	unsigned port = 0;
 
 	if (n->grade != GRADE_FULL || len < sizeof(a.in) ||
 	    notify_read(req, address, &a, len < sizeof(a) ? len : sizeof(a)) < 0)
@@ -128,17 +158,19 @@ static void ask_address(struct notify *n, const struct seccomp_notif *req,
 	if (a.family == AF_INET) {
 		uint32_t host = ntohl(a.in.sin_addr.s_addr);
 
-		if (host >> 24 == IN_LOOPBACKNET || host == INADDR_ANY)
-			return;
-	} else if (a.family != AF_INET6 || len < sizeof(a.in6) ||
-		   IN6_IS_ADDR_LOOPBACK(&a.in6.sin6_addr) ||
-		   IN6_IS_ADDR_UNSPECIFIED(&a.in6.sin6_addr)) {
-		return;
+		is_own = host >> 24 == IN_LOOPBACKNET || host == INADDR_ANY;
+		port = ntohs(a.in.sin_port);
+	} else if (a.family == AF_INET6 && len >= sizeof(a.in6)) {
+		is_own = IN6_IS_ADDR_LOOPBACK(&a.in6.sin6_addr) ||
+			 IN6_IS_ADDR_UNSPECIFIED(&a.in6.sin6_addr);
+		port = ntohs(a.in6.sin6_port);
 	}
+	if (is_own && port != PORT_DNS)
+		return;
 	notify_address(req, address, len, object, sizeof(object));
 	if (object[0] && notify_still_waits(n, req))
-		notify_record(n, req, SPAWN_WALL_NETWORK, SPAWN_ACT_CONNECT, ENETUNREACH,
-			      object, "");
+		notify_record(n, req, SPAWN_WALL_NETWORK, SPAWN_ACT_CONNECT,
+			      is_own ? ECONNREFUSED : ENETUNREACH, object, "");
 }
 
 static void ask_renamed(struct notify *n, const struct seccomp_notif *req)
@@ -167,6 +199,11 @@ static bool ask_old(struct notify *n, const struct seccomp_notif *req)
 	switch (req->data.nr) {
 	case __NR_open:
 		ask_open(n, req, here, a[0], a[1]);
+		return true;
+	case __NR_stat:
+	case __NR_lstat:
+	case __NR_access:
+		ask_look(n, req, here, a[0]);
 		return true;
 	case __NR_creat:
 		ask_open(n, req, here, a[0], O_WRONLY | O_CREAT | O_TRUNC);
@@ -217,6 +254,15 @@ static void ask_call(struct notify *n, const struct seccomp_notif *req)
 		break;
 	case __NR_truncate:
 		ask_open(n, req, here, a[0], O_WRONLY);
+		break;
+	case __NR_newfstatat:
+	case __NR_statx:
+	case __NR_faccessat:
+	case __NR_faccessat2:
+		ask_look(n, req, a[0], a[1]);
+		break;
+	case __NR_chdir:
+		ask_look(n, req, here, a[0]);
 		break;
 	case __NR_mkdirat:
 	case __NR_mknodat:
@@ -284,15 +330,37 @@ void notify_record_metadata(struct notify *n, const struct seccomp_notif *req,
 
 /* ---- the keeper's side ------------------------------------------------------------------ */
 
+/* Floor, where the keeper sees the machine's mounts: all of them. */
+static void find_tmpfs(struct notify *n)
+{
+	struct explain *x = n->explain;
+	static struct mount_line m; /* large */
+	cleanup_buf struct buf text = {0};
+	const char *at, *next, *type;
+	unsigned major, minor;
+
+	buf_init(&text, MOUNTINFO_MAX_BYTES);
+	if (mountinfo_read(AT_FDCWD, "/proc/self", &text) < 0)
+		return;
+	for (at = buf_str(&text); *at && x->n_tmpfs < TMPFS_MAX; at = next) {
+		next = mountinfo_line(at, &m);
+		type = memmem(at, (size_t)(next - at), " - tmpfs ", strlen(" - tmpfs "));
+		if (type && sscanf(m.dev, "%u:%u", &major, &minor) == 2)
+			x->tmpfs[x->n_tmpfs++] = explain_device(major, minor);
+	}
+}
+
 void notify_explain_start(struct notify *n, const struct sbx_spec *spec)
 {
 	static const char *const own[] = {"/", "/tmp", "/dev/shm"};
 	struct statx st;
 
 	n->explain = xnew(struct explain);
+	if (spec->grade == GRADE_FLOOR)
+		find_tmpfs(n);
 	for (size_t i = 0; i < ARRAY_SIZE(own) && spec->grade == GRADE_FULL; i++)
 		if (statx(AT_FDCWD, own[i], 0, STATX_TYPE, &st) == 0)
-			n->explain->tmpfs[i] =
+			n->explain->tmpfs[n->explain->n_tmpfs++] =
 				explain_device(st.stx_dev_major, st.stx_dev_minor);
 	n->tell_absent = spec->tell_absent;
 	grants_collect(&n->explain->grants, spec);

@@ -463,7 +463,10 @@ const struct sc_list sc_lists[] = {
 const size_t sc_n_lists = ARRAY_SIZE(sc_lists);
 
 const char *const sc_observed[] = {
-	"open",	     "openat",	"openat2", "creat",   "truncate",  "mkdir",  "mkdirat",
-	"mknod",     "mknodat", "rmdir",   "unlink",  "unlinkat",  "rename", "renameat",
-	"renameat2", "link",	"linkat",  "symlink", "symlinkat", "execve", "execveat",
-	"connect",   "bind",	"sendto",  NULL};
+	"open", "openat", "openat2", "creat", "truncate", "mkdir", "mkdirat", "mknod",
+	"mknodat", "rmdir", "unlink", "unlinkat", "rename", "renameat", "renameat2",
+	"link", "linkat", "symlink", "symlinkat", "execve", "execveat", "connect", "bind",
+	"sendto",
+	/* a program that looks before it opens never comes to open */
+	"stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2",
+	"chdir", NULL};

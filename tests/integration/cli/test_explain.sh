@@ -37,7 +37,7 @@ run() { # command...
 }
 # An expression over d, the records.
 says() {
-	python3 -c 'import json, sys
+	python3 -c 'import json, re, sys
 j = json.load(open(sys.argv[1])); d = j["denied"]
 ok = eval(sys.argv[2])
 if not ok: print("   ", json.dumps(d)[:2000])
@@ -133,6 +133,55 @@ t = [threading.Thread(target=f) for _ in range(8)]
 [x.start() for x in t]; [x.join() for x in t]'
 	check "$grade: eight threads at once" [ "$code" -eq 0 ]
 done
+
+# What is not shown is missed by who looks, makes and removes too, by any name for it.
+mkdir "$scratch/away" "$scratch/away/sub"
+echo away >"$scratch/away/file"
+told() { # WHAT ACT CALL-PATTERN OBJECT GRANT command...: absent, with the option; with it, it works
+	local what=$1 act=$2 calls=$3 object=$4 grant=$5
+	shift 5
+	run "$@"
+	check "full: $what: is refused" [ "$code" -ne 0 ]
+	check "full: $what: is told as absent, with the option" says \
+		"[(x['act'], x['grant']) for x in d if x['wall'] == 'absent' and x['object'] == '$object' and re.match('$calls', x['call'])][:1] == [('$act', '$grant')]"
+	options+=("${grant%% *}" "${grant#* }")
+	run "$@"
+	check "full: $what: $grant makes it work" [ "$code" -eq 0 ]
+	check "full: $what: ... and nothing is told" says 'd == []'
+	options=("${options[@]:0:${#options[@]}-2}")
+}
+options=(--grade full)
+told "ls" read "newfstatat|statx|stat" "$scratch/away" "--ro $scratch/away" ls "$scratch/away"
+told "ls, a slash behind" read "newfstatat|statx|stat" "$scratch/away" "--ro $scratch/away" ls "$scratch/away/"
+told "test -e" read ".*" "$scratch/away/file" "--ro $scratch/away/file" sh -c 'test -e "$1"' sh "$scratch/away/file"
+told "cd" read "chdir|.*stat.*" "$scratch/away" "--ro $scratch/away" sh -c 'cd "$1"' sh "$scratch/away"
+told "mkdir" write "mkdir" "$scratch/away/new" "--rw $scratch/away" mkdir "$scratch/away/new"
+rmdir "$scratch/away/new"
+told "touch" write "openat" "$scratch/away/new" "--rw $scratch/away" python3 -c 'import sys; open(sys.argv[1], "w")' "$scratch/away/new"
+told "rm" write "unlink" "$scratch/away/new" "--rw $scratch/away" python3 -c 'import os, sys; os.unlink(sys.argv[1])' "$scratch/away/new"
+run sh -c "mkdir a/b; rm none; rmdir none; ls none; cd none; test -e none; mkdir $scratch/none/x; rm $scratch/none/y; ls $scratch/none
+	ls /usr/none; cat /usr/lib/none; rm $scratch/away/none; ls $scratch/away/none"
+check "full: what is not there outside either is not told" says 'd == []'
+
+# A name that is looked up: there is no network, and the words say whom to ask.
+run python3 -c 'import socket; socket.getaddrinfo("name.example", 443)'
+check "full: a name looked up is told, as absence" says \
+	"[(x['act'], x['wall'], x['object'], x['grant']) for x in d] == [('connect', 'absent', 'names (DNS)', '')]"
+run python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(("127.0.0.1", 53))'
+check "full: a resolver of its own, too" says \
+	"[(x['act'], x['wall'], x['object'], x['errno']) for x in d] == [('connect', 'network', '127.0.0.1:53', 'ECONNREFUSED')]"
+"$sandbox" --explain -- python3 -c 'import socket; socket.getaddrinfo("name.example", 443)' </dev/null >/dev/null 2>"$scratch/err"
+check "full: in words" grep -qxF "lych-sandbox: a name was looked up: there is no network and no DNS in a sandbox, only its own localhost; a job asks its broker for a URL (lych-fetch)" "$scratch/err"
+run python3 -c 'import socket; socket.getaddrinfo("192.0.2.1", 443)'
+check "full: an address is no name" says 'd == []'
+
+# In floor also names that a tmpfs does not have, of which the kernel keeps no note.
+shm=$(mktemp -d /dev/shm/explain-XXXXXX)
+options=(--grade floor)
+run python3 -c 'import sys; open(sys.argv[1] + "/new", "w")' "$shm"
+rmdir "$shm"
+check "floor: a new name on a tmpfs" says \
+	"[(x['act'], x['wall'], x['object'], x['errno']) for x in d] == [('write', 'landlock', '$shm/new', 'EACCES')]"
 
 # No option is offered for what keeps secrets, nor for what holds such a thing, nor for a link or a socket.
 mkdir -p "$scratch/keeps/inner/.ssh" "$scratch/keeps/.config/gh" "$scratch/keeps/.gnupg" "$scratch/keeps/.aws" \

@@ -111,6 +111,9 @@ is "explained" True "$(json 'j["explained"]' <<<"$whyj")"
 ends 1 --explain -- python3 -c 'import socket; socket.create_connection(("192.0.2.1", 443), 2)'
 has "a connection" 'connect "192.0.2.1:443" refused (network: ' "$why"
 lacks "which no option allows" "would allow" "$why"
+ends 1 --explain -- python3 -c 'import socket; socket.getaddrinfo("name.example", 443)'
+has "a name looked up, which is no refusal" "No wall refused anything that is recorded" "$why"
+has "whom to ask" "a job asks its broker for a URL (lych-fetch)" "$why"
 ends 2 -- sh -c 'echo x >/etc/passwd'
 has "not without" "No wall refused anything that is recorded" "$why"
 

@@ -133,4 +133,18 @@ why=$(lych why)
 is "57 objects of one call are one line" 1 "$(grep -c ptrace <<<"$why")"
 has "with their number" "and 56 others by the same call, 57 times in all" "$why"
 is "each is there for programs" 57 "$(lych why --json 2>/dev/null | json 'len(j["denials"])')"
+# as many kinds as a spawner may tell, and a name looked up behind them, which has no place of its own
+cat >more.py <<'END'
+import ctypes, socket
+libc = ctypes.CDLL(None)
+for i in range(70):
+    libc.ptrace(16, 1000 + i, 0, 0)
+try:
+    socket.getaddrinfo("name.example", 443)
+except OSError:
+    pass
+END
+timeout 60 "$LYCH_BIN/lych" run -n --explain --file more.py -- python3 more.py >out 2>err
+is "all that fits, and the number of the rest" "succeeded 64 7" \
+	"$(lych why --json 2>/dev/null | json '" ".join((j["state"], str(len(j["denials"])), str(j["denials_dropped"])))')"
 echo "why refused: $count checks"
