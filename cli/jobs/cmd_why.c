@@ -13,6 +13,7 @@
 #include "cli/ui/denials.h"
 #include "cli/ui/pager.h"
 #include "cli/ui/render.h"
+#include "cli/ui/spark.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
@@ -330,12 +331,53 @@ static void print_not_delivered(const struct why *y)
 		    "Only regular files with one name are taken; docs/QUARANTINE.md.");
 }
 
+static void put_amount(struct buf *b, bool is_bytes, uint64_t v)
+{
+	char size[32];
+
+	if (is_bytes)
+		render_size(size, v);
+	else
+		(void)snprintf(size, sizeof(size), "%" PRIu64, v);
+	buf_adds(b, size);
+}
+
+/* "Memory in its last 9 looks: ▁▂▄█ (3.1 MiB to 70.0 MiB, the limit is 64.0 MiB)". */
+static void print_curve(const struct why *y)
+{
+	bool is_memory = y->limit && str_eq(y->limit->key, "memory_bytes");
+	const uint64_t *v = is_memory ? y->memory : y->processes;
+	cleanup_buf struct buf b = {0};
+	uint64_t least, most;
+
+	if (y->n_samples == 0 ||
+	    (!is_memory && !(y->limit && str_eq(y->limit->key, "processes"))))
+		return;
+	least = most = v[0];
+	for (size_t i = 1; i < y->n_samples; i++) {
+		least = v[i] < least ? v[i] : least;
+		most = v[i] > most ? v[i] : most;
+	}
+	buf_init(&b, WHY_WORDS_MAX);
+	buf_addf(&b, "%s in the last %zu looks: ", is_memory ? "Memory" : "Processes",
+		 y->n_samples);
+	spark_line(v, y->n_samples, y->limit_value > most ? y->limit_value : most, &b);
+	buf_adds(&b, " (");
+	put_amount(&b, is_memory, least);
+	buf_adds(&b, " to ");
+	put_amount(&b, is_memory, most);
+	buf_adds(&b, ", the limit is ");
+	put_amount(&b, is_memory, y->limit_value);
+	(void)printf("%s)\n", buf_str(&b));
+}
+
 static void print_text(const struct why *y, job_id_t id, const struct json *budget)
 {
 	cleanup_free char *head =
 		xasprintf("job %" PRId64 " %s: ", id, job_state_name(y->end.state));
 
 	print_line(head, &y->reason);
+	print_curve(y);
 	print_line("What to do: ", &y->advice);
 	print_denials(y);
 	print_refused(y, budget);
@@ -351,6 +393,19 @@ static void put_buf(struct jsonw *w, const char *key, const struct buf *b)
 		jsonw_strn(w, b->data, b->len);
 	else
 		jsonw_null(w);
+}
+
+static void print_json_curve(const struct why *y, struct jsonw *w)
+{
+	jsonw_key(w, "curve");
+	jsonw_arr(w);
+	for (size_t i = 0; i < y->n_samples; i++) {
+		jsonw_obj(w);
+		jsonw_ku64(w, "memory_bytes", y->memory[i]);
+		jsonw_ku64(w, "processes", y->processes[i]);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
 }
 
 static void print_json_refused(const struct why *y, job_id_t id, struct jsonw *w)
@@ -389,6 +444,7 @@ static int print_json(const struct why *y, job_id_t id, struct err *err)
 	} else {
 		jsonw_null(&w);
 	}
+	print_json_curve(y, &w);
 	jsonw_kbool(&w, "explained", y->explain);
 	jsonw_key(&w, "denials");
 	jsonw_arr(&w);

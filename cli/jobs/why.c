@@ -298,6 +298,30 @@ static int read_denials(struct why *y, struct err *err)
 	return 0;
 }
 
+/* It only illustrates: one that is of no such form is none. */
+static void read_curve(struct why *y)
+{
+	const struct json *curve = NULL;
+	struct err ignored = ERR_INIT;
+	size_t n;
+
+	if (!y->result || !json_has(y->result, "curve") ||
+	    json_get_arr(y->result, "curve", true, SPAWN_SAMPLES_MAX, &curve, &ignored) <
+		    0)
+		return;
+	for (n = 0; n < json_arr_len(curve); n++) {
+		const struct json *look = json_arr_at(curve, n);
+
+		if (json_as_obj(look, &ignored) < 0 ||
+		    json_get_u64(look, "memory_bytes", true, 0, INT64_MAX, &y->memory[n],
+				 &ignored) < 0 ||
+		    json_get_u64(look, "processes", true, 0, INT64_MAX, &y->processes[n],
+				 &ignored) < 0)
+			return;
+	}
+	y->n_samples = n;
+}
+
 int why_read(struct why *y, job_id_t id, const struct json *job, struct err *err)
 {
 	const struct json *layers = NULL;
@@ -310,6 +334,7 @@ int why_read(struct why *y, job_id_t id, const struct json *job, struct err *err
 	y->result = child(job, "result");
 	if (job_end_read(job, &y->end, err) < 0 || read_denials(y, err) < 0)
 		return -1;
+	read_curve(y);
 	y->final = job_state_is_final(y->end.state);
 	y->how = text(y->result, "end");
 	y->sig = text(y->result, "signal");

@@ -40,6 +40,9 @@ struct why {
 	struct spawn_denied *denied;
 	size_t n_denied;
 	uint64_t dropped;
+	/* The last looks at what it used, of one that passed a limit. */
+	uint64_t memory[SPAWN_SAMPLES_MAX], processes[SPAWN_SAMPLES_MAX];
+	size_t n_samples;
 	struct refused refused; /* what the audit log has of it */
 	struct buf reason, advice;
 };

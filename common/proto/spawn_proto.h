@@ -43,7 +43,8 @@
 #define SPAWN_TEXT_MAX 200
 #define SPAWN_LIMITS_MAX 8
 #define SPAWN_LAYERS_MAX 20
-#define SPAWN_DENIED_MAX 64 /* distinct denials of one job; more are only counted */
+#define SPAWN_SAMPLES_MAX 32 /* the last looks at what a job used */
+#define SPAWN_DENIED_MAX 64  /* distinct denials of one job; more are only counted */
 
 enum spawn_type {
 	SPAWN_RUN = 2,
@@ -192,6 +193,9 @@ struct spawn_exited {
 	uint32_t killed_strays; /* processes that had to be killed after the main one
 				   ended */
 	char detail[SPAWN_TEXT_MAX];
+	/* Of one that passed its limit of memory or processes: the last looks, oldest first. */
+	uint32_t n_samples;
+	uint32_t sample_kib[SPAWN_SAMPLES_MAX], sample_processes[SPAWN_SAMPLES_MAX];
 };
 
 /* Whatever the spawner says, by its type; a keeper says it to the spawner first. */

@@ -83,7 +83,10 @@ struct watch {
 	_Atomic uint64_t unlinked, disk_looked, disk_total;
 	_Atomic uint32_t disk_rounds, n_named;
 	struct watch_named named[WATCH_NAMED_MAX]; /* a ring */
-	struct denials denials;			   /* the keeper */
+	/* The meter: its last looks, a ring; counts what is whole. */
+	_Atomic uint32_t n_samples;
+	uint32_t sample_kib[SPAWN_SAMPLES_MAX], sample_processes[SPAWN_SAMPLES_MAX];
+	struct denials denials; /* the keeper */
 };
 
 /* A limit was passed; false: another was before. */

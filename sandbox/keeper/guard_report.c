@@ -62,6 +62,23 @@ static void report_how(const struct guard *g, struct spawn_exited *m)
 						     : SIGTERM;
 }
 
+/* The meter is dead by now, or writes one more: the oldest of them is the one that it would
+ * write over. */
+static void report_curve(const struct guard *g, struct spawn_exited *m)
+{
+	const struct watch *w = g->watch;
+	uint32_t n = atomic_load(&w->n_samples), at;
+
+	if (m->how != SPAWN_END_OOM && m->how != SPAWN_END_PROCESSES)
+		return;
+	at = n > SPAWN_SAMPLES_MAX - 1 ? n - (SPAWN_SAMPLES_MAX - 1) : 0;
+	for (; at != n; at++) {
+		m->sample_kib[m->n_samples] = w->sample_kib[at % SPAWN_SAMPLES_MAX];
+		m->sample_processes[m->n_samples++] =
+			w->sample_processes[at % SPAWN_SAMPLES_MAX];
+	}
+}
+
 static void tell_denied(const struct spawn_denied *d, void *arg)
 {
 	tell(arg, d, sizeof(*d));
@@ -87,6 +104,7 @@ void guard_report(struct guard *g)
 	} else {
 		report_how(g, &m);
 		report_used(g, &m);
+		report_curve(g, &m);
 	}
 	tell(g, &m, sizeof(m));
 }

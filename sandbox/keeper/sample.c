@@ -129,6 +129,19 @@ static void check_cpu(struct keep *k, const struct use_sum *use)
 			  k->spec->cpu_sec);
 }
 
+/* What the person is shown of a job that passes a limit. */
+static void note_sample(struct keep *k, const struct use_sum *use)
+{
+	struct watch *w = k->watch;
+	uint32_t n = atomic_load(&w->n_samples);
+	uint64_t kib = use->memory_bytes >> 10;
+
+	w->sample_kib[n % SPAWN_SAMPLES_MAX] =
+		kib < UINT32_MAX ? (uint32_t)kib : UINT32_MAX;
+	w->sample_processes[n % SPAWN_SAMPLES_MAX] = use->processes;
+	atomic_store(&w->n_samples, n + 1);
+}
+
 void keep_sample(struct keep *k)
 {
 	usec_t start = clock_boot_usec(), now;
@@ -142,6 +155,8 @@ void keep_sample(struct keep *k)
 		return;
 	}
 	atomic_store(&k->watch->unlinked, use.unlinked_bytes);
+	if (use.settled)
+		note_sample(k, &use);
 	check_memory(k, &use);
 	check_objects(k, &use);
 	check_processes(k, use.processes, start);

@@ -111,6 +111,22 @@ static void write_walls(struct jsonw *w, const struct job *j)
 	jsonw_obj_end(w);
 }
 
+/* The last looks, of one that passed a limit. */
+static void write_curve(struct jsonw *w, const struct spawn_exited *x)
+{
+	if (x->n_samples == 0)
+		return;
+	jsonw_key(w, "curve");
+	jsonw_arr(w);
+	for (uint32_t i = 0; i < x->n_samples && i < SPAWN_SAMPLES_MAX; i++) {
+		jsonw_obj(w);
+		jsonw_ku64(w, "memory_bytes", (uint64_t)x->sample_kib[i] << 10);
+		jsonw_ku64(w, "processes", x->sample_processes[i]);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
+}
+
 static void write_refused(struct jsonw *w, const char *key, const struct harvest_list *l)
 {
 	jsonw_key(w, key);
@@ -163,6 +179,7 @@ void report_write(const struct report *r, struct buf *out)
 	jsonw_ku64(&w, "memory_peak_bytes", x->memory_peak_bytes);
 	jsonw_ku64(&w, "disk_peak_bytes", x->disk_peak_bytes);
 	jsonw_ku64(&w, "processes_peak", x->processes_peak);
+	write_curve(&w, x);
 	jsonw_ku64(&w, "stdout_bytes", r->stdout_bytes);
 	jsonw_ku64(&w, "stderr_bytes", r->stderr_bytes);
 	jsonw_kbool(&w, "stdout_truncated", r->stdout_truncated);

@@ -126,12 +126,27 @@ is "the limit for programs" "('timeout_ms', 1000, '--timeout')" \
 ends 137 --memory 64MiB -- python3 -c 'x = bytearray(400 << 20); print(len(x))'
 has "memory" "its memory limit of 64MiB" "$why"
 has "a raise" "'lych run --memory 128MiB'" "$why"
+# the last looks at a job that grows until it is ended; how many there were, the machine says
+cat >grow.py <<'PY'
+import time
+kept = []
+while True:
+    kept.append(bytearray(b"x") * (4 << 20))
+    time.sleep(0.02)
+PY
+ends 137 --memory 64MiB --file grow.py -- python3 grow.py
+has "its curve" "Memory in the last " "$why"
+has "beside the limit" ", the limit is 64.0 MiB)" "$why"
+is "what it had in the end was too much" True \
+	"$(json '1 <= len(j["curve"]) <= 32 and max(x["memory_bytes"] for x in j["curve"]) > 64 << 20 and all(x["processes"] >= 1 for x in j["curve"])' <<<"$whyj")"
 # shellcheck disable=SC2016
 ends 137 --disk 1MiB -- sh -c 'for i in 1 2 3 4 5 6 7 8; do head -c 900000 /dev/zero >f$i; done; sleep 30'
 has "disk" "its disk limit of 1MiB" "$why"
 has "a raise" "'lych run --disk 2MiB'" "$why"
 ends 137 --output 100KiB -- head -c 10000000 /dev/zero
 has "output" "its output limit of 100KiB" "$why"
+lacks "no curve of what has none" "in the last" "$why"
+is "for programs" "[]" "$(json 'j["curve"]' <<<"$whyj")"
 has "a raise" "'lych run --output 200KiB'" "$why"
 
 # --- a job that has not ended, and one that was cancelled
@@ -142,7 +157,7 @@ lych cancel "$id" >/dev/null 2>&1
 has "cancelled" "it was cancelled" "$(lych why "$id")"
 lacks "without blame" "limit" "$(lych why "$id" | head -1)"
 
-is "the names of a job's parts" "['advice', 'audit_log', 'class', 'denials', 'denials_dropped', 'end', 'explained', 'id', 'limit', 'reason', 'refused', 'refused_dropped', 'state']" \
+is "the names of a job's parts" "['advice', 'audit_log', 'class', 'curve', 'denials', 'denials_dropped', 'end', 'explained', 'id', 'limit', 'reason', 'refused', 'refused_dropped', 'state']" \
 	"$(json 'sorted(j)' <<<"$whyj")"
 lych why "$id" >/dev/full 2>err; is "a full stdout" 1 $?
 echo "why: $count checks"
