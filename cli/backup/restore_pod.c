@@ -72,10 +72,10 @@ static void add_secret(struct args *a, const char *name)
 }
 
 static int add_image(struct args *a, const char *room, const struct conf_unit *u,
-		     struct err *err)
+		     const char *label, struct err *err)
 {
 	cleanup_unit_values struct unit_values checked = {0};
-	cleanup_free char *image = unit_image(room, u);
+	cleanup_free char *image = unit_image(room, u, label);
 
 	if (unit_values_text(&checked, "IMAGE", UNIT_IMAGE, image, err) < 0)
 		return -1;
@@ -106,7 +106,8 @@ static int start_container(struct restore *r, struct err *err)
 	add_taken(&a,
 		  xasprintf("--volume=%s:/var/lib/lychgate/phylactery:rw,Z", r->cluster));
 	add_taken(&a, xasprintf("--volume=%s:/run/lychgate/pg:rw,z", r->pg_dir));
-	if (add_image(&a, "phylactery", &r->conf.pod.phylactery, err) < 0)
+	if (add_image(&a, "phylactery", &r->conf.pod.phylactery, r->conf.pod.label, err) <
+	    0)
 		return -1;
 	add(&a, "--data=/var/lib/lychgate");
 	add(&a, "--pg-dir=/run/lychgate/pg");
@@ -167,7 +168,7 @@ static int migrate(struct restore *r, const char *to, struct err *err)
 	add_secret(&a, "lychgate_db_tomb");
 	add_secret(&a, TOMB_GENERATION_OF TOMB_NAME);
 	add_taken(&a, xasprintf("--volume=%s:/run/lychgate/pg:rw,z", r->pg_dir));
-	if (add_image(&a, "vessel", &r->conf.pod.vessel, err) < 0)
+	if (add_image(&a, "vessel", &r->conf.pod.vessel, r->conf.pod.label, err) < 0)
 		return -1;
 	add(&a, "migrate");
 	add(&a, "--pg-dir=/run/lychgate/pg");

@@ -153,11 +153,11 @@ static int check_mounts(struct bind *b, const char *templates, struct err *err)
 /* ---- values ----------------------------------------------------------------- */
 
 static int set_unit(struct unit_values *v, const char *name, const char *in_image,
-		    const struct conf_unit *u, struct err *err)
+		    const struct conf_unit *u, const char *label, struct err *err)
 {
 	cleanup_free char *image_name = xasprintf("IMAGE_%s", name);
 	cleanup_free char *memory_name = xasprintf("%s_MEMORY", name);
-	cleanup_free char *image = unit_image(in_image, u);
+	cleanup_free char *image = unit_image(in_image, u, label);
 
 	unit_values_number(v, memory_name, u->memory);
 	return unit_values_text(v, image_name, UNIT_IMAGE, image, err);
@@ -238,10 +238,11 @@ static int set_values(const struct bind *b, struct unit_values *v, struct err *e
 	    unit_values_text(v, "CONFIG_FILE", UNIT_PATH, b->paths.config, err) < 0 ||
 	    unit_values_text(v, "AUTHORITIES", UNIT_PATH,
 			     b->conf.broker.egress.authorities, err) < 0 ||
-	    set_unit(v, "TOMB", "tomb", &pod->tomb, err) < 0 ||
-	    set_unit(v, "VESSEL", "vessel", &pod->vessel, err) < 0 ||
-	    set_unit(v, "SCRIBE", "scribe", &pod->scribe, err) < 0 ||
-	    set_unit(v, "PHYLACTERY", "phylactery", &pod->phylactery, err) < 0 ||
+	    set_unit(v, "TOMB", "tomb", &pod->tomb, pod->label, err) < 0 ||
+	    set_unit(v, "VESSEL", "vessel", &pod->vessel, pod->label, err) < 0 ||
+	    set_unit(v, "SCRIBE", "scribe", &pod->scribe, pod->label, err) < 0 ||
+	    set_unit(v, "PHYLACTERY", "phylactery", &pod->phylactery, pod->label, err) <
+		    0 ||
 	    unit_values_text(v, "TOMB_GRADE", UNIT_WORD, sbx_grade_name(b->conf.grade),
 			     err) < 0 ||
 	    set_cpus(b, v, err) < 0)

@@ -79,10 +79,11 @@ const struct unit *units_find(const struct unit_set *s, const char *name)
 	return NULL;
 }
 
-char *unit_image(const char *room, const struct conf_unit *u)
+char *unit_image(const char *room, const struct conf_unit *u, const char *label)
 {
 	return u->image ? xstrdup(u->image)
-			: xasprintf("localhost/lychgate-%s:" LYCH_VERSION, room);
+			: xasprintf("localhost/lychgate-%s:%s", room,
+				    label ? label : LYCH_VERSION);
 }
 
 void units_done(struct unit_set *s)

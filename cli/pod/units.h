@@ -56,8 +56,10 @@ struct unit_world {
 /* units_check.c. ERRID_BIND_UNIT with unit and line. */
 MUST_CHECK int units_check(const struct unit_set *s, const struct unit_world *w,
 			   struct err *err);
-/* The image of a room ("vessel"): as configured, else this release's. Caller frees. */
-char *unit_image(const char *room, const struct conf_unit *u) MUST_CHECK;
+/* The image of a room ("vessel"): as configured, else of that label (NULL: this
+ * release's). Caller frees. */
+char *unit_image(const char *room, const struct conf_unit *u,
+		 const char *label) MUST_CHECK;
 void units_done(struct unit_set *s);
 #define cleanup_units __attribute__((cleanup(units_done)))
 

@@ -32,6 +32,7 @@ struct conf_pod {
 	const char *profile; /* "golden-mean" or "sovereign" */
 	bool cgroups;	     /* cgroups: required (the default) or none */
 	bool unmask_proc;    /* yes or no (the default) */
+	char *label;	     /* of the images that are not named; NULL: this release's */
 	struct conf_unit {
 		char *image; /* NULL: this release's */
 		uint64_t memory;

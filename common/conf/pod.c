@@ -27,6 +27,7 @@ const cyaml_schema_field_t conf_pod_fields[] = {
 	CONF_STR("profile", raw_pod, profile),
 	CONF_STR("cgroups", raw_pod, cgroups),
 	CONF_STR("unmask_proc", raw_pod, unmask_proc),
+	CONF_STR("label", raw_pod, label),
 	CONF_MAP("tomb", raw_pod, tomb, tomb_fields),
 	CONF_MAP("vessel", raw_pod, vessel, unit_fields),
 	CONF_MAP("scribe", raw_pod, scribe, unit_fields),
@@ -35,6 +36,8 @@ const cyaml_schema_field_t conf_pod_fields[] = {
 			     struct raw_pod, mounts, &mount_schema, 1, CONF_MOUNTS_MAX),
 	CYAML_FIELD_END,
 };
+
+#define LABEL_MAX 128
 
 static const char *const profiles[] = {"golden-mean", "sovereign"};
 
@@ -65,6 +68,32 @@ static int read_profile(const struct conf_reader *r, const char *value,
 			return 0;
 		}
 	return conf_fail_at(r, "pod.profile", "golden-mean or sovereign");
+}
+
+/* What may stand behind the colon of an image's name. */
+static bool is_label(const char *s)
+{
+	static const char later[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_.-";
+	size_t n = strlen(s);
+
+	return n > 0 && n <= LABEL_MAX && s[0] != '.' && s[0] != '-' &&
+	       strspn(s, later) == n;
+}
+
+static int read_label(const struct conf_reader *r, const char *value, struct conf_pod *p)
+{
+	if (!value)
+		return 0;
+	if (!is_label(value))
+		return conf_fail_at(r, "pod.label",
+				    "letters, digits, '_', '.' and '-', not '.' or '-' "
+				    "first, at most 128");
+	if (p->tomb.image && p->vessel.image && p->scribe.image && p->phylactery.image)
+		return conf_fail_at(r, "pod.label",
+				    "each image is named already: it would say nothing");
+	p->label = xstrdup(value);
+	return 0;
 }
 
 static int read_unit(const struct conf_reader *r, const char *name,
@@ -128,7 +157,8 @@ int conf_pod_read(const struct conf_reader *r, const struct raw_pod *raw,
 	    read_tomb(r, raw->tomb, p) < 0 ||
 	    read_unit(r, "vessel", raw->vessel, &p->vessel) < 0 ||
 	    read_unit(r, "scribe", raw->scribe, &p->scribe) < 0 ||
-	    read_unit(r, "phylactery", raw->phylactery, &p->phylactery) < 0)
+	    read_unit(r, "phylactery", raw->phylactery, &p->phylactery) < 0 ||
+	    read_label(r, raw->label, p) < 0)
 		return -1;
 	for (unsigned i = 0; i < raw->mounts_count; i++)
 		if (read_mount(r, raw->mounts[i], p) < 0)
@@ -151,6 +181,7 @@ void conf_pod_defaults(struct conf_pod *p)
 
 void conf_pod_done(struct conf_pod *p)
 {
+	free(p->label);
 	free(p->tomb.image);
 	free(p->vessel.image);
 	free(p->scribe.image);

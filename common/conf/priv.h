@@ -68,7 +68,7 @@ struct raw_unit {
 };
 
 struct raw_pod {
-	char *profile, *cgroups, *unmask_proc;
+	char *profile, *cgroups, *unmask_proc, *label;
 	struct raw_unit *tomb, *vessel, *scribe, *phylactery;
 	char **mounts;
 	unsigned mounts_count;

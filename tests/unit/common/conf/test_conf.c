@@ -113,6 +113,17 @@ static const struct bad bads[] = {
 	BAD(V "pod: {profile: silver}\n", "line 2: pod.profile"),
 	BAD(V "pod: {cgroups: auto}\n", "line 2: pod.cgroups: required or none"),
 	BAD(V "pod: {unmask_proc: true}\n", "line 2: pod.unmask_proc: yes or no"),
+	BAD(V "pod: {label: \"\"}\n", "line 2"),
+	BAD(V "pod: {label: -a}\n", "line 2: pod.label"),
+	BAD(V "pod: {label: .a}\n", "line 2: pod.label"),
+	BAD(V "pod: {label: \"a b\"}\n", "line 2: pod.label"),
+	BAD(V "pod: {label: \"a:b\"}\n", "line 2: pod.label"),
+	BAD(V "pod: {label: \"a/b\"}\n", "line 2: pod.label"),
+	BAD(V "pod: {label: \"a@sha256\"}\n", "line 2: pod.label"),
+	BAD(V "pod: {label: \"a%h\"}\n", "line 2: pod.label"),
+	BAD(V "pod:\n  label: a\n  tomb: {image: t}\n  vessel: {image: v}\n"
+	      "  scribe: {image: s}\n  phylactery: {image: p}\n",
+	    "line 3: pod.label: each image is named already"),
 	BAD(V "pod: {network: host}\n", "line 2"),
 	BAD(V "pod: {tomb: {memory: 1MiB}}\n", "line 2: pod.tomb.memory"),
 	BAD(V "pod: {tomb: {processes: 63}}\n", "line 2: pod.tomb.processes"),
@@ -168,6 +179,7 @@ static void expect_defaults(const struct conf *c)
 	cr_expect(c->pod.cgroups && d.pod.cgroups);
 	cr_expect_not(c->pod.unmask_proc || d.pod.unmask_proc);
 	cr_expect_null(c->pod.tomb.image);
+	cr_expect_null(c->pod.label);
 	cr_expect_eq(c->pod.tomb.memory, d.pod.tomb.memory);
 	cr_expect_eq(c->pod.vessel.memory, d.pod.vessel.memory);
 	cr_expect_eq(c->pod.scribe.memory, d.pod.scribe.memory);
@@ -212,6 +224,7 @@ Test(conf, every_key_is_read)
 		"postgres: {bin: \"/opt/a b&c/bin\"}\n"
 		"pod:\n  profile: sovereign\n  cgroups: none\n"
 		"  unmask_proc: yes\n"
+		"  label: 1.2_a-B\n"
 		"  tomb: {image: \"r.example/t@sha256:00\", memory: 1GiB, "
 		"processes: 64, cpus: 3}\n"
 		"  vessel: {memory: 16MiB}\n"
@@ -238,6 +251,7 @@ Test(conf, every_key_is_read)
 	cr_expect_eq(c.store_max_bytes, (uint64_t)5 << 30);
 	cr_expect_eq(c.retention_usec, 7 * 86400 * USEC_PER_SEC);
 	cr_expect_str_eq(c.postgres_bin, "/opt/a b&c/bin");
+	cr_expect_str_eq(c.pod.label, "1.2_a-B");
 	cr_expect_str_eq(c.pod.profile, "sovereign");
 	cr_expect_not(c.pod.cgroups);
 	cr_expect(c.pod.unmask_proc);
