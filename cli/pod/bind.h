@@ -23,6 +23,7 @@
 #include "cli/pod/receipt.h"
 #include "cli/pod/units.h"
 #include "common/attr.h"
+#include "common/buf.h"
 #include "common/conf/conf.h"
 #include "common/err.h"
 #include <stdbool.h>
@@ -95,6 +96,12 @@ MUST_CHECK int bind_install(struct bind *b, struct err *err);
 MUST_CHECK int bind_remove(struct bind *b, size_t *ret_removed, struct err *err);
 
 /* ---- bind_status.c */
+/* What of the pod is not there (status_wait.h): empty when each unit is installed and
+ * active, none is unhealthy, and the vessel and its database answer. */
+MUST_CHECK int bind_look_missing(struct bind *b, struct buf *missing, struct err *err);
+/* Start its service, again where it runs (perhaps with units that are no more), and wait
+ * until nothing is missing. */
+MUST_CHECK int bind_start(struct bind *b, struct err *err);
 /* lych status, where the units are bound. */
 /* 0; EXIT_UNAVAILABLE when not all of it runs; -1. */
 MUST_CHECK int bind_status(struct bind *b, bool as_json, bool verbose, struct err *err);

@@ -7,6 +7,7 @@
 
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
+#include "cli/pod/status_wait.h"
 #include "cli/pod/status_words.h"
 #include "cli/ui/pager.h"
 #include "cli/ui/render.h"
@@ -17,6 +18,7 @@
 #include "common/str.h"
 
 #define PS_MARK "lych-ps "
+#define POD_SERVICE "lychgate-pod.service"
 
 struct row {
 	const char *name;
@@ -115,6 +117,12 @@ static int read_health(const struct bind *b, struct status *s, struct err *err)
 	return 0;
 }
 
+/* The host's oneshot runs when there is something to do. */
+static bool is_active(const struct row *r)
+{
+	return str_eq(r->active, "active") || str_ends(r->name, ".service");
+}
+
 static int gather(const struct bind *b, struct status *s, struct err *err)
 {
 	bool ready = false;
@@ -130,10 +138,7 @@ static int gather(const struct bind *b, struct status *s, struct err *err)
 		    unit_service(r->name, r->service, sizeof(r->service), err) < 0 ||
 		    read_service(b, r, err) < 0)
 			return -1;
-		/* The host's oneshot runs when there is something to do. */
-		s->complete =
-			s->complete && str_eq(r->file, "installed") &&
-			(str_eq(r->active, "active") || str_ends(r->name, ".service"));
+		s->complete = s->complete && str_eq(r->file, "installed") && is_active(r);
 		s->n++;
 	}
 	if (read_health(b, s, err) < 0 || client_new(b->paths.api_sock, &c, err) < 0)
@@ -144,6 +149,59 @@ static int gather(const struct bind *b, struct status *s, struct err *err)
 		s->vessel = NULL;
 	s->complete = s->complete && ready;
 	return 0;
+}
+
+/* Where not all of it runs: which parts do not, and why. */
+static void missing_parts(const struct status *s, struct buf *missing)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct row *r = &s->row[i];
+
+		if (!str_eq(r->file, "installed"))
+			status_missing(missing, r->name, r->file);
+		else if (!str_eq(r->load, "loaded"))
+			status_missing(missing, r->service, r->load);
+		else if (!is_active(r))
+			status_missing(missing, r->service,
+				       str_eq(r->result, "success") ? r->active
+								    : r->result);
+		else if (str_eq(r->health, "unhealthy"))
+			status_missing(missing, r->service, r->health);
+	}
+	/* it says so itself, once its service is there */
+	if (missing->len == 0 && !s->complete)
+		status_missing(missing, s->vessel ? "database" : "vessel",
+			       s->vessel ? "does not answer" : s->vessel_err.msg);
+}
+
+int bind_look_missing(struct bind *b, struct buf *missing, struct err *err)
+{
+	struct status s = {.vessel_err = ERR_INIT};
+	struct err why = ERR_INIT;
+
+	if (!b->podman.program && podman_open(&b->podman, err) < 0)
+		return -1;
+	/* Early at a login neither may answer yet. */
+	if (gather(b, &s, &why) < 0)
+		status_missing(missing, "Podman or systemd", why.msg);
+	else
+		missing_parts(&s, missing);
+	json_free(s.vessel);
+	return 0;
+}
+
+static int look(void *arg, struct buf *missing, struct err *err)
+{
+	return bind_look_missing(arg, missing, err);
+}
+
+int bind_start(struct bind *b, struct err *err)
+{
+	static const char *const args[] = {"restart", POD_SERVICE, NULL};
+
+	if (podman_systemctl(&b->podman, args, NULL, err) < 0)
+		return -1;
+	return status_wait(look, b, STATUS_WAIT_DEFAULT, err);
 }
 
 static void print_json(const struct bind *b, const struct status *s)
@@ -241,7 +299,8 @@ int bind_status(struct bind *b, bool as_json, bool verbose, struct err *err)
 {
 	struct status s = {.vessel_err = ERR_INIT};
 
-	if (podman_open(&b->podman, err) < 0 || gather(b, &s, err) < 0) {
+	if ((!b->podman.program && podman_open(&b->podman, err) < 0) ||
+	    gather(b, &s, err) < 0) {
 		json_free(s.vessel);
 		return -1;
 	}

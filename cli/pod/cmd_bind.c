@@ -14,10 +14,10 @@
 #include <argp.h>
 
 #define OVERWRITE_MAX 64
-enum { OPT_DRY_RUN = 256, OPT_INSTALL, OPT_OVERWRITE };
+enum { OPT_DRY_RUN = 256, OPT_INSTALL, OPT_START, OPT_OVERWRITE };
 
 struct bind_args {
-	bool dry_run, install, json;
+	bool dry_run, install, start, json;
 	const char *overwrite[OVERWRITE_MAX];
 	size_t n_overwrite;
 };
@@ -33,6 +33,9 @@ static error_t bind_parse(int key, char *arg, struct argp_state *state)
 	case OPT_INSTALL:
 		a->install = true;
 		return 0;
+	case OPT_START:
+		a->install = a->start = true;
+		return 0;
 	case OPT_OVERWRITE:
 		if (a->n_overwrite == OVERWRITE_MAX)
 			cmd_usage(state, "--overwrite is given too often");
@@ -43,7 +46,8 @@ static error_t bind_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (a->dry_run && a->install)
-			cmd_usage(state, "--dry-run writes nothing: not with --install");
+			cmd_usage(state, "--dry-run writes nothing: not with --install "
+					 "or --start");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -55,6 +59,8 @@ static const struct argp_option bind_options[] = {
 	 "check everything, print what would change, write nothing", 0},
 	{"install", OPT_INSTALL, NULL, 0,
 	 "give the units to Podman and prove that all arrived", 0},
+	{"start", OPT_START, NULL, 0,
+	 "install, start the pod and wait until every part of it answers", 0},
 	{"overwrite", OPT_OVERWRITE, "NAME", 0,
 	 "give up what somebody changed in this unit", 0},
 	{"json", 'j', NULL, 0, "answer in JSON", 0},
@@ -154,6 +160,7 @@ static int tell_bound(const struct bind *b, const struct bind_args *a, struct er
 		jsonw_kstr(&w, "profile", b->conf.pod.profile);
 		jsonw_kstr(&w, "directory", b->staged);
 		jsonw_kbool(&w, "installed", a->install);
+		jsonw_kbool(&w, "started", a->start);
 		jsonw_key(&w, "units");
 		jsonw_arr(&w);
 		for (size_t i = 0; i < b->units.n; i++)
@@ -165,9 +172,11 @@ static int tell_bound(const struct bind *b, const struct bind_args *a, struct er
 	}
 	(void)printf("%zu units of profile %s: %s\n", b->units.n, b->conf.pod.profile,
 		     b->staged);
-	if (a->install)
-		(void)printf("installed in %s; 'systemctl --user restart lychgate-pod' "
-			     "starts them\n",
+	if (a->start)
+		(void)printf("installed in %s and started: every part answers\n",
+			     b->quadlets);
+	else if (a->install)
+		(void)printf("installed in %s; 'lych bind --start' starts the pod\n",
 			     b->quadlets);
 	else
 		(void)printf(
@@ -175,6 +184,13 @@ static int tell_bound(const struct bind *b, const struct bind_args *a, struct er
 			"install --replace %s'\n",
 			b->staged);
 	return render_flush(err);
+}
+
+static int install_and_start(struct bind *b, const struct bind_args *a, struct err *err)
+{
+	if (a->install && bind_install(b, err) < 0)
+		return -1;
+	return a->start ? bind_start(b, err) : 0;
 }
 
 static int bind(const struct bind_args *a, struct err *err)
@@ -191,7 +207,7 @@ static int bind(const struct bind_args *a, struct err *err)
 	if (bind_check_files(&b, err) < 0 ||
 	    (a->install && bind_can_install(&b, err) < 0) || bind_lock(&b, err) < 0 ||
 	    bind_check_files(&b, err) < 0 || bind_tomb_secrets(&b, err) < 0 ||
-	    bind_stage(&b, err) < 0 || (a->install && bind_install(&b, err) < 0))
+	    bind_stage(&b, err) < 0 || install_and_start(&b, a, err) < 0)
 		return -1;
 	return tell_bound(&b, a, err);
 }

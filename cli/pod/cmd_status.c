@@ -9,6 +9,7 @@
 #include "cli/base/proc.h"
 #include "cli/local/up.h"
 #include "cli/pod/bind.h"
+#include "cli/pod/status_wait.h"
 #include "cli/pod/status_words.h"
 #include "cli/ui/pager.h"
 #include "cli/ui/render.h"
@@ -26,8 +27,21 @@
 #include <limits.h>
 
 struct status_args {
-	bool json, verbose;
+	bool json, verbose, wait, has_time;
+	usec_t time;
 };
+
+enum { OPT_WAIT = 256 };
+
+static void take_time(struct status_args *a, const char *text, struct argp_state *state)
+{
+	struct err err = ERR_INIT;
+
+	if (parse_duration_usec(text, STATUS_WAIT_MIN, STATUS_WAIT_MAX, &a->time, &err) <
+	    0)
+		cmd_usage(state, "--wait: %s", err.msg);
+	a->has_time = true;
+}
 
 static error_t parse_arg(int key, char *arg UNUSED, struct argp_state *state)
 {
@@ -39,6 +53,17 @@ static error_t parse_arg(int key, char *arg UNUSED, struct argp_state *state)
 		return 0;
 	case 'v':
 		a->verbose = true;
+		return 0;
+	case OPT_WAIT:
+		a->wait = true;
+		if (arg)
+			take_time(a, arg, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		/* --wait SECONDS as well as --wait=SECONDS */
+		if (!a->wait || a->has_time)
+			return ARGP_ERR_UNKNOWN;
+		take_time(a, arg, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -278,10 +303,79 @@ static int status(const struct status_args *a, struct err *err)
 	return answers ? 0 : EXIT_UNAVAILABLE;
 }
 
+/* ---- until all of it answers ------------------------------------------------- */
+
+struct waiting {
+	struct paths paths;
+	struct bind bind; /* opened when a pod is bound */
+};
+
+static void missing_embedded(const struct json *starter, const struct waiting *w,
+			     struct buf *missing)
+{
+	cleanup_json struct json *vessel = NULL;
+	cleanup_client struct client *c = NULL;
+	const struct json *parts = NULL;
+	struct err err = ERR_INIT;
+	bool ready = false;
+
+	if (json_get_arr(starter, "parts", true, 16, &parts, &err) < 0) {
+		status_missing(missing, "lych up", err.msg);
+		return;
+	}
+	for (size_t i = 0; i < json_arr_len(parts); i++) {
+		const struct json *p = json_arr_at(parts, i);
+
+		if (!str_eq(render_text_of(p, "state"), "ready"))
+			status_missing(missing, render_text_of(p, "name"),
+				       render_text_of(p, "state"));
+	}
+	if (missing->len)
+		return;
+	if (!str_eq(render_text_of(starter, "state"), "up"))
+		status_missing(missing, "lych up", render_text_of(starter, "state"));
+	else if (client_new(w->paths.api_sock, &c, &err) < 0 ||
+		 client_status(c, &vessel, &ready, &err) < 0)
+		status_missing(missing, "vessel", err.msg);
+	else if (!ready)
+		status_missing(missing, "database", "does not answer");
+}
+
+static int look(void *arg, struct buf *missing, struct err *err)
+{
+	cleanup_json struct json *starter = NULL;
+	struct err away = ERR_INIT;
+	struct waiting *w = arg;
+
+	if (starter_read(&w->paths, &starter, &away) == 0)
+		missing_embedded(starter, w, missing);
+	else if (w->bind.has_receipt)
+		return bind_look_missing(&w->bind, missing, err);
+	else
+		status_missing(missing, "lych up", away.msg);
+	return 0;
+}
+
+static int wait_for_all(usec_t time, struct err *err)
+{
+	struct waiting w = {.bind = BIND_INIT};
+	int r = paths_resolve(&w.paths, err);
+
+	if (r == 0)
+		r = bind_open(&w.bind, err);
+	if (r == 0)
+		r = status_wait(look, &w, time, err);
+	bind_done(&w.bind);
+	paths_done(&w.paths);
+	return r;
+}
+
 int cmd_status(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"verbose", 'v', NULL, 0, "all that is known: each wall, each worker", 0},
+		{"wait", OPT_WAIT, "SECONDS", OPTION_ARG_OPTIONAL,
+		 "first wait until every part answers, for five minutes at most", 0},
 		{"json", 'j', NULL, 0, "answer in JSON", 0},
 		{0},
 	};
@@ -289,12 +383,15 @@ int cmd_status(int argc, char **argv)
 		.options = options,
 		.parser = parse_arg,
 		.doc = "What runs, and whether its walls stand."};
-	struct status_args a = {0};
+	struct status_args a = {.time = STATUS_WAIT_DEFAULT};
 	struct err err = ERR_INIT;
-	int r;
+	int r = 0;
 
 	cmd_parse(&argp, argc, argv, 0, &a);
-	r = status(&a, &err);
+	if (a.wait)
+		r = wait_for_all(a.time, &err);
+	if (r == 0)
+		r = status(&a, &err);
 	return r < 0 ? cmd_fail(&err, a.json) : r;
 }
 

@@ -98,6 +98,9 @@ chmod 0644 "$ca"
 for image in '-v/:/host' 'a b' 'a%h' "a'b"; do
 	config <<<"pod: {tomb: {image: \"$image\"}}"; refused "image $image" LYCH-BIND-002 "IMAGE_TOMB" bind
 done
+for label in -v a:b 'a%h'; do
+	config <<<"pod: {label: \"$label\"}"; refused "label $label" LYCH-STARTUP-002 "pod.label" bind
+done
 config </dev/null
 # shellcheck disable=SC2016 # a dollar sign, as it stands
 for odd in 'a%h' 'a\x' 'a b' 'a"b' 'a$b' 'a:b' 'a,b' "$(printf 'a\tb')" "$(printf 'a\033b')" "$(printf 'a\342\200\256b')"; do
@@ -401,15 +404,67 @@ run bind --install; is "then it works" 0 $?
 is "the new units" "$(rendered)" "$(installed)"
 is "the new value" 1 "$(grep -c "^Memory=$((3 << 30))\$" "$units/lychgate-tomb.container")"
 
-# --- another profile: what it has not goes
-config <<<'pod: {profile: sovereign, cgroups: none}'
+# --- another profile: what it has not goes; one label for all images that are not named
+config <<<'pod: {profile: sovereign, cgroups: none, label: 7.a, scribe: {image: other/scribe:1}}'
 run bind --install; is "sovereign" 0 $?
+is "its images" "localhost/lychgate-phylactery:7.a localhost/lychgate-tomb:7.a localhost/lychgate-vessel:7.a other/scribe:1" \
+	"$(sed -n 's/^Image=//p' "$units"/*.container | sort -u | paste -sd' ')"
 is "sovereign, all of it" "$(rendered)" "$(installed)"
 is "no cgroup without it" 0 "$(grep -cE '^(Volume|PodmanArgs)=.*cgroup' "$units/lychgate-tomb.container")"
 config </dev/null
 run bind --install; is "golden-mean again" 0 $?
 is "nothing of the other is left" "$(rendered)" "$(installed)"
 is "nor in Podman's list" "$n" "$(wc -l <"$units/.lychgate.app")"
+
+# --- started, and waited for: what does not answer is named
+waited() { # what, words
+	run status --wait 1; is "$1: exit" 4 $?
+	is "$1: code" 1 "$(grep -c LYCH-STARTUP-017 err)"
+	grep -qF -- "after 1 s: $2" err || fail "$1: $(cat err)"
+}
+waited "a Podman that says nothing" "Podman or systemd ("
+: >"$state/ps"
+echo lychgate-tomb.service >"$state/down"; waited "a tomb that is down" "lychgate-tomb.service (failed)"
+rm "$state/down"; waited "no vessel" "vessel ("
+echo "lych-ps lychgate-scribe Up 2 minutes (unhealthy)" >"$state/ps"; waited "a scribe that is unhealthy" "lychgate-scribe.service (unhealthy)"
+: >"$state/ps"
+for wrong in "status 5" "status --wait 0" "status --wait=x" "status --wait=5 5" "bind --dry-run --start"; do
+	# shellcheck disable=SC2086 # words
+	run $wrong; is "$wrong" 2 $?
+done
+touch "$state/no-start"; run bind --start; is "a pod that does not start" 4 $?
+is "a pod that does not start: code" 1 "$(grep -c LYCH-BIND-010 err)"
+rm "$state/no-start"; : >"$state/log"
+(umask 077 && mkdir -p "$XDG_RUNTIME_DIR/lychgate/api")
+python3 - "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock" <<'P' &
+import http.server, os, socketserver, sys, time
+class Vessel(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        up = asked.append(1) or len(asked) > 2
+        body = b'{"database":{"up":%s}}' % (b"true" if up else b"false")
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def address_string(self):
+        return "lych"
+asked = []
+with socketserver.UnixStreamServer(sys.argv[1], Vessel) as server:
+    os.chmod(sys.argv[1], 0o600)
+    server.serve_forever()
+P
+vessel=$!
+wait_until 20 "no socket of the vessel's" [ -S "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock" ]
+run bind --start; is "started" 0 $?
+is "the pod's service was" 1 "$(grep -c 'systemctl --user restart lychgate-pod.service' "$state/log")"
+is "it says so" 1 "$(grep -c 'started: every part answers' out)"
+run status --wait=60; is "all of it answers" 0 $?
+run status --wait 60 --json; is "all of it answers, as JSON" 0 $?
+is "JSON" True "$(python3 -c 'import json; print(json.load(open("out"))["ready"])')"
+kill "$vessel"; wait "$vessel" 2>/dev/null
+rm "$XDG_RUNTIME_DIR/lychgate/api/vessel.sock" "$state/ps"
 
 # --- a file system of the jobs' own
 is "jobs in the data directory: the tomb is told so" yes "$(grep -q -- '--jobs-apart no' "$units/lychgate-tomb.container" && echo yes)"
