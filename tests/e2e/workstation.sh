@@ -10,7 +10,8 @@ conmon,catatonit,passt,netavark,aardvark-dns,nftables,uidmap,fuse-overlayfs,ipro
 libcap2,libcurl4t64,libcyaml1,libjson-c5,libssl3t64,python3-minimal,apparmor
 
 # The user "dev", whose manager runs from the start, and a service that runs ~/script as that user and
-# then switches the machine off; ~/script.code holds how it ended.
+# then switches the machine off; ~/script.code holds how it ended. If the script has left ~/reboot it is
+# not the end: the machine shuts down as for an owner, and the script runs again at the next boot.
 workstation_setup() { # root, where its output goes
 	local root=$1 output=$2
 	chroot "$root" useradd -m -u 1000 -s /bin/bash dev
@@ -27,11 +28,11 @@ Type=oneshot
 User=dev
 PAMName=login
 Environment=XDG_RUNTIME_DIR=/run/user/1000 DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus
-ExecStart=/bin/sh -c 'cd; bash ./script; echo \$? >./script.code; echo "script ended: \$(cat ./script.code)"'
-TimeoutStopSec=2
+ExecStart=/bin/sh -c 'cd; bash ./script; code=\$?; [ ! -e ./reboot ] || exit 0; echo \$code >./script.code; echo "script ended: \$code"'
+TimeoutStopSec=10
 StandardOutput=$output
 StandardError=$output
-ExecStopPost=+/bin/systemctl poweroff --force
+ExecStopPost=+/bin/sh -c 'if rm /home/dev/reboot 2>/dev/null; then exec systemctl reboot; fi; exec systemctl poweroff --force'
 UNIT
 	ln -s ../task.service "$root/etc/systemd/system/multi-user.target.wants/task.service"
 }
