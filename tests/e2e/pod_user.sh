@@ -134,6 +134,27 @@ not_root() {
 		[ "$(podman image inspect -f '{{.Config.User}}' localhost/lychgate-$image:1)" = 1000:1000 ] || return 1
 	done
 }
+each_has_a_list() {
+	local image id
+	for image in vessel scribe tomb phylactery; do
+		id=$(podman create localhost/lychgate-$image:1 x) && podman cp "$id:/usr/lib/lychgate/sbom.spdx.json" $image.spdx.json &&
+			podman rm "$id" && python3 - $image <<-'PY' || return 1
+				import json, sys
+				image = sys.argv[1]
+				d = json.load(open(image + ".spdx.json"))
+				ids = [p["SPDXID"] for p in d["packages"]]
+				links = {(r["spdxElementId"], r["relationshipType"], r["relatedSpdxElement"]) for r in d["relationships"]}
+				assert d["spdxVersion"] == "SPDX-2.3" and d["name"] == "lychgate-" + image and len(ids) == len(set(ids))
+				assert {b for _, _, b in links} == set(ids) and len(links) == len(ids)
+				names = {p["name"]: p["versionInfo"] for p in d["packages"]}
+				wanted = {"vessel": "libcurl4t64 libvectorscan5 ca-certificates", "scribe": "libevent-core-2.1-7t64", "tomb": "python3 dpkg libseccomp-dev",
+				          "phylactery": "postgresql-17 tzdata"}[image]
+				assert all(names[w] for w in ("lychgate libc6 " + wanted).split()), names
+				assert (image == "tomb") == any(kind == "STATIC_LINK" for _, kind, _ in links)
+				print("NOTE", image, len(names) - 2, "packages")
+			PY
+	done
+}
 
 # ---- install ----
 
@@ -585,6 +606,7 @@ step "images built" build_first
 step "the vessel's image holds one program, no shell" image_is_bare localhost/lychgate-vessel:1
 step "the scribe's image holds one program, no shell" image_is_bare localhost/lychgate-scribe:1
 step "images are of an ordinary user" not_root
+step "each image has a list of the packages in it" each_has_a_list
 while read -r profile; do
 	step "$profile: configured" configure "$profile" 1
 	step "$profile: without its secrets nothing is bound" missing_secret_is_refused
