@@ -7,7 +7,9 @@
  * forced by the kernel: a uid_map cannot be written with dumpable 0, so the
  * private root comes first; below Landlock nothing can be mounted; the filter
  * refuses landlock and prctl, so it is last. Nothing here is optional: a step
- * that fails ends the start.
+ * that fails ends the start. (Where the owner said `daemons: no_private_root`, the
+ * first step is sockets.c's look at what is open, and the filter closes the ways to
+ * sockets: filter.c.)
  *
  * What remains is what the policy names. The process has no capability in any
  * namespace that owns anything, cannot gain one (no_new_privs), and cannot be
@@ -20,6 +22,7 @@
 #include "common/lsan.h"
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/securebits.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
@@ -136,8 +139,11 @@ static int fence_files(const struct confine_policy *policy, struct err *err)
 	 * decided where a connection is made.
 	 * Signals and abstract sockets end at this process: it owns no child that it
 	 * kills. Pathname sockets of others it needs: PostgreSQL's, the vessel's; its
-	 * root shows no more. */
-	r = landlock_begin(&set, !policy->may_make_inet_sockets, true, true, false, err);
+	 * root shows no more. One without a root gets them from the dialer. */
+	if (confine_leaves_out(policy, "landlock"))
+		return 0;
+	r = landlock_begin(&set, !policy->may_make_inet_sockets, true, true,
+			   policy->unrooted, err);
 	for (size_t i = 0; i < policy->n_paths && r == 0; i++) {
 		const struct confine_path *p = &policy->paths[i];
 
@@ -155,12 +161,32 @@ static int fence_files(const struct confine_policy *policy, struct err *err)
 	return r;
 }
 
+/* In place of the private root: what its making does beside. */
+static int leave_nothing(const struct confine_policy *policy, struct err *err)
+{
+	if (chdir("/") < 0)
+		return err_sys_id(err, ERRID_START_CONFINE,
+				  "leave the working directory");
+	if (policy->below_parent)
+		return 0;
+	if (policy->held_dir) {
+		*policy->held_fd = open(policy->held_dir,
+					O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (*policy->held_fd < 0)
+			return err_sys_id(err, ERRID_START_CONFINE, "open %s",
+					  policy->held_dir);
+	}
+	return confine_check_sockets(policy, err);
+}
+
 int confine_self(const struct confine_policy *policy, struct err *err)
 {
-	assert(!policy->held_dir || policy->private_root);
+	assert(!policy->held_dir || policy->private_root || policy->unrooted);
+	assert(!policy->private_root || !policy->unrooted);
 	if (confine_refuse_root(err) < 0)
 		return -1;
-	if (policy->private_root && confine_private_root(policy, err) < 0)
+	if ((policy->private_root && confine_private_root(policy, err) < 0) ||
+	    (policy->unrooted && leave_nothing(policy, err) < 0))
 		return err_wrap(err, "confine %s", policy->name);
 	if ((policy->below_parent ? check_inherited(policy, err)
 				  : drop_privileges(policy, err)) < 0 ||

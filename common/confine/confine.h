@@ -31,6 +31,19 @@ struct confine_policy {
 	 * mount of its own: rename() between two of them is EXDEV.
 	 */
 	bool private_root;
+	/*
+	 * The owner's word `daemons: no_private_root` (docs/adr/0047), for a host that refuses
+	 * user namespaces: there is no root of its own. Instead every way to a socket's path
+	 * is closed (filter.c, sockets.c has the list), and the self-test tries each.
+	 */
+	bool unrooted;
+	/* Of an unrooted one: libpq makes its socket, which is a stream, and its connect() is
+	 * answered EINPROGRESS by the filter; the descriptor comes from the dialer (dial.h). */
+	bool may_dial;
+	/* Of an unrooted one: a mode is changed by name, as of a job's directory that is to be
+	 * removed. Landlock has no say over modes. */
+	bool may_change_modes;
+	const char *api_socket; /* of an unrooted one: what its self-test tries first */
 	bool may_make_unix_sockets; /* socket(AF_UNIX) for libpq and curl */
 	/* socket(AF_INET), socket(AF_INET6): for what speaks to the network, and for its
 	 * parent, since a filter and a Landlock domain bind children too */
@@ -46,7 +59,7 @@ struct confine_policy {
 	/*
 	 * A directory outside the private root that stays readable by a descriptor alone:
 	 * *held_fd is made by confine_self() (O_PATH, the caller's), held_rights as in
-	 * paths. Needs private_root. NULL: none.
+	 * paths. Needs private_root or unrooted. NULL: none.
 	 */
 	const char *held_dir;
 	uint64_t held_rights;
@@ -78,6 +91,12 @@ MUST_CHECK int confine_self(const struct confine_policy *policy, struct err *err
 MUST_CHECK int confine_selftest(const struct confine_policy *policy,
 				const char *const *foreign, struct confine_report *ret,
 				struct err *err);
+/*
+ * For a child that is about to execute what confines itself and what it starts, but has no filter:
+ * connect() is refused to it and to all of them from here on. no_new_privs must be set. Only what
+ * is safe between fork and exec is called. -1 with errno.
+ */
+MUST_CHECK int confine_refuse_connect(void);
 /* Every program calls it first: ERRID_CORE_ROOT when uid, euid or any capability says
  * root. */
 MUST_CHECK int confine_refuse_root(struct err *err);

@@ -16,7 +16,6 @@
 #include "common/confine/priv.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
@@ -29,15 +28,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#if defined(__x86_64__)
-#define ARCH_NATIVE AUDIT_ARCH_X86_64
-#define X32_BIT 0x40000000U
-#elif defined(__aarch64__)
-#define ARCH_NATIVE AUDIT_ARCH_AARCH64
-#else
-#error "the daemons' filter is reviewed for x86_64 and aarch64 only"
-#endif
-
+#define FCHMODAT2 452
 #define PR_SET_VMA_ 0x53564d41 /* glibc names its arenas */
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -116,7 +107,7 @@ static const int allowed[] = {
 	SYS_symlinkat,
 	SYS_fchmod,
 	SYS_fchmodat,
-	452, /* fchmodat2: on what has no name below us */
+	FCHMODAT2, /* on what has no name below us */
 	SYS_ftruncate,
 	SYS_truncate,
 	SYS_fallocate,
@@ -354,6 +345,7 @@ enum arg_rule {
 	ARG_ONE_OF,  /* allowed when the argument is one of values[] */
 	ARG_NONE_OF, /* refused when it is one of values[] */
 	ARG_NO_BITS, /* refused when it has any bit of values[0] */
+	ARG_MUST_BE, /* refused unless it is one of values[]; else the rules that follow */
 };
 
 struct arg_check {
@@ -420,8 +412,9 @@ static void emit_answer(struct program *p, int nr, uint32_t action)
 /* jeq nr ? : skip the block; ld arg; (jeq value ? hit : next)...; miss; hit */
 static void emit_check(struct program *p, const struct arg_check *c)
 {
-	uint32_t hit = c->rule == ARG_ONE_OF ? ANSWER_ALLOW : ANSWER_EPERM;
-	uint32_t miss = c->rule == ARG_ONE_OF ? ANSWER_EPERM : ANSWER_ALLOW;
+	bool listed = c->rule == ARG_ONE_OF || c->rule == ARG_MUST_BE;
+	uint32_t hit = listed ? ANSWER_ALLOW : ANSWER_EPERM;
+	uint32_t miss = listed ? ANSWER_EPERM : ANSWER_ALLOW;
 	uint16_t op = c->rule == ARG_NO_BITS ? BPF_JSET : BPF_JEQ;
 
 	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, (uint8_t)(c->n + 3), (uint32_t)c->nr);
@@ -431,7 +424,11 @@ static void emit_check(struct program *p, const struct arg_check *c)
 		emit(p, (uint16_t)(BPF_JMP | op | BPF_K), (uint8_t)(c->n - i), 0,
 		     c->values[i]);
 	emit_return(p, miss);
-	emit_return(p, hit);
+	if (c->rule == ARG_MUST_BE) /* the number again, for what follows */
+		emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0,
+		     offsetof(struct seccomp_data, nr));
+	else
+		emit_return(p, hit);
 }
 
 static bool is_refused(int nr)
@@ -439,8 +436,9 @@ static bool is_refused(int nr)
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
 		if (refused[i] == nr)
 			return true;
-	return nr == SYS_socket || nr == SYS_kill || nr == SYS_tgkill || nr == SYS_mmap ||
-	       nr == SYS_mprotect || nr == SYS_prctl || nr == SYS_ioctl;
+	return nr == SYS_socket || nr == SYS_connect || nr == SYS_kill ||
+	       nr == SYS_tgkill || nr == SYS_mmap || nr == SYS_mprotect ||
+	       nr == SYS_prctl || nr == SYS_ioctl;
 }
 
 /*
@@ -493,6 +491,39 @@ static void emit_sockets(struct program *p, const struct confine_policy *policy)
 		emit_answer(p, SYS_socket, ANSWER_EPERM);
 }
 
+#define WITH_FLAGS(type)                                                                 \
+	(type), (type) | SOCK_CLOEXEC, (type) | SOCK_NONBLOCK,                           \
+		(type) | SOCK_CLOEXEC | SOCK_NONBLOCK
+
+/* Before the other rules: what they would allow. */
+static void emit_unrooted(struct program *p, const struct confine_policy *policy)
+{
+	static const struct arg_check streams = {
+		SYS_socket, 1, ARG_MUST_BE, 4, {WITH_FLAGS(SOCK_STREAM)}};
+	static const struct arg_check pairs = {
+		SYS_socketpair,
+		1,
+		ARG_MUST_BE,
+		8,
+		{WITH_FLAGS(SOCK_STREAM), WITH_FLAGS(SOCK_SEQPACKET)}};
+
+	if (!policy->may_make_inet_sockets && !confine_leaves_out(policy, "connect"))
+		emit_answer(p, SYS_connect,
+			    SECCOMP_RET_ERRNO | ((uint32_t)confine_connect_errno(policy) &
+						 SECCOMP_RET_DATA));
+	if (policy->may_make_unix_sockets && !confine_leaves_out(policy, "socket"))
+		emit_check(p, &streams);
+	if (!confine_leaves_out(policy, "socketpair"))
+		emit_check(p, &pairs);
+	if (policy->may_change_modes)
+		return;
+	emit_answer(p, SYS_fchmodat, ANSWER_EPERM);
+	emit_answer(p, FCHMODAT2, ANSWER_EPERM);
+#if defined(__x86_64__)
+	emit_answer(p, SYS_chmod, ANSWER_EPERM);
+#endif
+}
+
 /* What depends on the policy and on this process. */
 static int emit_policy(struct program *p, const struct confine_policy *policy,
 		       struct err *err)
@@ -511,6 +542,8 @@ static int emit_policy(struct program *p, const struct confine_policy *policy,
 		emit_answer(p, *nr, ANSWER_ALLOW);
 	}
 	emit_check(p, &own_tgkill);
+	if (policy->unrooted)
+		emit_unrooted(p, policy);
 	if (policy->may_fork)
 		emit_parent(p);
 	else if (policy->may_signal)

@@ -55,16 +55,70 @@ static int probe_exec(const char *path)
 	return execve(path, argv, env);
 }
 
+static int probe_address(const char *arg, struct sockaddr_un *ret)
+{
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (str_starts(arg, "unix:") &&
+	    str_copy(ret->sun_path, sizeof(ret->sun_path), arg + strlen("unix:")) == 0)
+		return 0;
+	errno = EINVAL;
+	return -1;
+}
+
+/* From what there is: a datagram socket, a pair of them, a pair of streams. */
+static int probe_send(const char *arg, bool as_message)
+{
+	static const int types[] = {SOCK_DGRAM, SOCK_RAW, SOCK_STREAM, SOCK_SEQPACKET};
+	struct sockaddr_un sa;
+	struct msghdr h = {.msg_name = &sa, .msg_namelen = sizeof(sa)};
+	int pair[2] = {-1, -1}, r;
+
+	if (probe_address(arg, &sa) < 0)
+		return -1;
+	pair[0] = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(types) && pair[0] < 0; i++)
+		(void)!socketpair(AF_UNIX, types[i] | SOCK_CLOEXEC, 0, pair);
+	r = (int)(as_message ? sendmsg(pair[0], &h, MSG_DONTWAIT | MSG_NOSIGNAL)
+			     : sendto(pair[0], "", 0, MSG_DONTWAIT | MSG_NOSIGNAL,
+				      (const struct sockaddr *)&sa, sizeof(sa)));
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+	return r;
+}
+
+static int probe_reconnect(const char *arg)
+{
+	struct sockaddr_un sa;
+	int pair[2], r;
+
+	if (probe_address(arg, &sa) < 0 ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	r = connect(pair[0], (const struct sockaddr *)&sa, sizeof(sa));
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+	return r;
+}
+
+static int probe_pair(void)
+{
+	int pair[2];
+	int r = socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair);
+
+	if (r == 0) {
+		fd_close(&pair[0]);
+		fd_close(&pair[1]);
+	}
+	return r;
+}
+
 static int probe_connect(const char *arg)
 {
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	struct sockaddr_un sa;
 	cleanup_close int fd = -1;
 
-	if (!str_starts(arg, "unix:") ||
-	    str_copy(sa.sun_path, sizeof(sa.sun_path), arg + strlen("unix:")) < 0) {
-		errno = EINVAL;
+	if (probe_address(arg, &sa) < 0)
 		return -1;
-	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
@@ -76,11 +130,11 @@ static int probe_socket(const char *family)
 	static const struct {
 		const char *name;
 		int family, type;
-	} table[] = {{"inet", AF_INET, SOCK_STREAM},
-		     {"inet6", AF_INET6, SOCK_STREAM},
-		     {"netlink", AF_NETLINK, SOCK_RAW},
-		     {"packet", AF_PACKET, SOCK_RAW},
-		     {"unix", AF_UNIX, SOCK_STREAM}};
+	} table[] = {
+		{"inet", AF_INET, SOCK_STREAM},	     {"inet6", AF_INET6, SOCK_STREAM},
+		{"netlink", AF_NETLINK, SOCK_RAW},   {"packet", AF_PACKET, SOCK_RAW},
+		{"unix", AF_UNIX, SOCK_STREAM},	     {"datagrams", AF_UNIX, SOCK_DGRAM},
+		{"packets", AF_UNIX, SOCK_SEQPACKET}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		if (str_eq(family, table[i].name)) {
@@ -152,6 +206,14 @@ static int probe(const char *verb, const char *arg)
 		return probe_exec(arg);
 	if (str_eq(verb, "connect"))
 		return probe_connect(arg);
+	if (str_starts(verb, "send"))
+		return probe_send(arg, str_eq(verb, "sendmsg"));
+	if (str_eq(verb, "reconnect"))
+		return probe_reconnect(arg);
+	if (str_eq(verb, "pair"))
+		return probe_pair();
+	if (str_eq(verb, "chmod"))
+		return chmod(arg, 0777);
 	if (str_eq(verb, "socket"))
 		return probe_socket(arg);
 	if (str_eq(verb, "kill"))

@@ -21,7 +21,9 @@ MUST_CHECK int confine_probe_load(const char *path, struct confine_probe *ret,
 /*
  * One line of the file, one line on stdout: "<line>: <ERRNO name>" or "<line>: ok".
  * Verbs: read PATH, write PATH, list PATH, stat PATH, exec PATH, connect unix:PATH,
- * socket inet|inet6|netlink|packet|unix, kill PID, ptrace PID, fork, unshare, mmap-exec.
+ * send unix:PATH and sendmsg unix:PATH (a datagram; from a pair where no socket is to be had),
+ * reconnect unix:PATH (a connected pair), socket inet|inet6|netlink|packet|unix|datagrams|packets, pair,
+ * chmod PATH, kill PID, ptrace PID, fork, unshare, mmap-exec.
  * An unknown verb answers "unknown". Ends the process: 0.
  */
 NORETURN void confine_probe_run(struct confine_probe *p);

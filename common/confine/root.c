@@ -38,8 +38,13 @@ static int enter_namespaces(struct err *err)
 	gid_t gid = getegid();
 	char map[64];
 
+	/* ENOSPC is user.max_user_namespaces; EPERM and EACCES are a container, a sysctl or
+	 * an LSM. */
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-		return err_sys_id(err, ERRID_START_CONFINE,
+		return err_sys_id(err,
+				  errno == EPERM || errno == EACCES || errno == ENOSPC
+					  ? ERRID_START_USERNS
+					  : ERRID_START_CONFINE,
 				  "unshare the user and mount namespaces");
 	if (write_proc("/proc/self/setgroups", "deny", err) < 0)
 		return -1;

@@ -7,7 +7,7 @@
  * wall's, so that only the wall's own answer counts as held.
  */
 #include "common/cleanup.h"
-#include "common/confine/confine.h"
+#include "common/confine/priv.h"
 #include "common/str.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,48 @@ static int try_open(const char *path)
 	return fd < 0 ? -1 : 0;
 }
 
-static void try_files(struct confine_report *rep, const char *const *foreign)
+/* ---- without a private root ---- */
+
+/* One line for each, whether somebody listens there or not: it is the filter that answers. */
+static void try_socket(const struct confine_policy *policy, struct confine_report *rep,
+		       const char *label, const char *path)
+{
+	char what[32], answer[64];
+	const char *wrong = confine_try_sockets(policy, path, what, sizeof(what));
+
+	(void)snprintf(answer, sizeof(answer), "%s%s%s", wrong ? what : "refused",
+		       wrong ? ": " : "", wrong ? wrong : "");
+	note(rep, "unix:", label, !wrong, answer);
+}
+
+/* The sockets that give more than anything else here: they would run programs. */
+static void try_sockets_of_others(const struct confine_policy *policy,
+				  struct confine_report *rep)
+{
+	static const struct {
+		const char *label, *below;
+	} there[] = {{"user bus", "bus"}, {"Podman", "podman/podman.sock"}};
+	const char *run = getenv("XDG_RUNTIME_DIR");
+	const char *agent = getenv("SSH_AUTH_SOCK");
+	char path[256];
+
+	try_socket(policy, rep, "api", policy->api_socket);
+	for (size_t i = 0; i < ARRAY_SIZE(there); i++) {
+		int r = run && run[0] == '/'
+				? str_fmt(path, sizeof(path), "%s/%s", run,
+					  there[i].below)
+				: str_fmt(path, sizeof(path), "/run/user/%u/%s", getuid(),
+					  there[i].below);
+
+		try_socket(policy, rep, there[i].label, r < 0 ? "" : path);
+	}
+	try_socket(policy, rep, "ssh agent",
+		   agent && agent[0] == '/' ? agent : "/nonexistent/agent");
+	try_socket(policy, rep, "an abstract name", "@lychgate-self-test");
+}
+
+static void try_files(const struct confine_policy *policy, struct confine_report *rep,
+		      const char *const *foreign)
 {
 	const char *home = getenv("HOME");
 	const char *run = getenv("XDG_RUNTIME_DIR");
@@ -96,14 +137,19 @@ static void try_files(struct confine_report *rep, const char *const *foreign)
 			note_path(rep, "read:", "~/.ssh", try_open(path));
 		note_path(rep, "read:", "~", try_open(home));
 	}
-	if (run && run[0] == '/' && str_fmt(path, sizeof(path), "%s/bus", run) == 0)
+	if (policy->unrooted)
+		try_sockets_of_others(policy, rep);
+	else if (run && run[0] == '/' && str_fmt(path, sizeof(path), "%s/bus", run) == 0)
 		note_path(rep, "connect:", "user bus", try_connect(path));
-	if (str_fmt(path, sizeof(path), "/run/user/%u/bus", getuid()) == 0)
+	if (!policy->unrooted &&
+	    str_fmt(path, sizeof(path), "/run/user/%u/bus", getuid()) == 0)
 		note_path(rep, "connect:", path, try_connect(path));
 	for (; foreign && *foreign; foreign++) {
 		struct stat st;
 
-		if (stat(*foreign, &st) == 0 && S_ISSOCK(st.st_mode))
+		if (policy->unrooted && stat(*foreign, &st) == 0 && S_ISSOCK(st.st_mode))
+			try_socket(policy, rep, *foreign, *foreign);
+		else if (stat(*foreign, &st) == 0 && S_ISSOCK(st.st_mode))
 			note_path(rep, "connect:", *foreign, try_connect(*foreign));
 		else
 			note_path(rep, "read:", *foreign, try_open(*foreign));
@@ -170,7 +216,7 @@ static void try_sockets(const struct confine_policy *policy, struct confine_repo
 		note_eperm(rep, families[i].name, fd);
 		fd_close(&fd);
 	}
-	if (!policy->may_make_unix_sockets) {
+	if (!policy->may_make_unix_sockets && !policy->unrooted) {
 		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 		note_eperm(rep, "socket:unix", fd);
@@ -201,10 +247,12 @@ int confine_selftest(const struct confine_policy *policy, const char *const *for
 	try_becoming(policy, ret);
 	try_sockets(policy, ret);
 	try_neighbours(ret);
-	try_files(ret, foreign);
+	try_files(policy, ret, foreign);
 	for (unsigned i = 0; i < ret->n; i++)
 		if (!ret->line[i].held)
-			return err_set_id(err, ERRID_START_CONFINE,
+			return err_set_id(err,
+					  policy->unrooted ? ERRID_START_UNROOTED
+							   : ERRID_START_CONFINE,
 					  "%s: the wall '%s' does not hold: %s",
 					  policy->name, ret->line[i].wall,
 					  ret->line[i].answer);
