@@ -63,21 +63,29 @@ char *proc_children(pid_t pid)
 	return proc_text(pid, name, NULL);
 }
 
-char **proc_env(void)
+char **proc_env_of_daemons(bool try_agent)
 {
+	const char *agent = try_agent ? getenv("SSH_AUTH_SOCK") : NULL;
 	size_t n = 0;
 	char **env;
 
 	for (char **e = environ; e && *e; e++)
 		n += env_is_kept(*e);
-	env = xcalloc(n + 3, sizeof(*env));
+	env = xcalloc(n + 4, sizeof(*env));
 	n = 0;
 	env[n++] = xstrdup("PATH=/usr/local/bin:/usr/bin:/bin");
 	env[n++] = xstrdup("LANG=C.UTF-8");
 	for (char **e = environ; e && *e; e++)
 		if (env_is_kept(*e))
 			env[n++] = xstrdup(*e);
+	if (agent)
+		env[n++] = xasprintf("SSH_AUTH_SOCK=%s", agent);
 	return env;
+}
+
+char **proc_env(void)
+{
+	return proc_env_of_daemons(false);
 }
 
 void proc_env_free(char **env)
@@ -109,7 +117,7 @@ static int lift(int fd)
 NORETURN static void child_main(const struct proc_spec *s, int status_fd, pid_t parent)
 {
 	int in = lift(s->in), out = lift(s->out), error = lift(s->err),
-	    ready = lift(s->ready_fd);
+	    ready = lift(s->ready_fd), dials = lift(s->dial_fd > 0 ? s->dial_fd : -1);
 	int status = lift(status_fd);
 	struct sigaction dfl = {.sa_handler = SIG_DFL};
 	sigset_t none;
@@ -133,8 +141,14 @@ NORETURN static void child_main(const struct proc_spec *s, int status_fd, pid_t 
 		goto fail;
 	if (ready >= 0 && to_fd(ready, PROC_READY_FD, 0) < 0)
 		goto fail;
+	if (ready >= 0 && dials >= 0 && to_fd(dials, PROC_DIAL_FD, 0) < 0)
+		goto fail;
 	/* all above the ready pipe closes at exec; the status pipe tells how that went */
-	if (syscall(SYS_close_range, ready >= 0 ? PROC_READY_FD + 1 : 3, ~0U, 4U) < 0)
+	if (syscall(SYS_close_range,
+		    ready < 0	? 3
+		    : dials < 0 ? PROC_READY_FD + 1
+				: PROC_DIAL_FD + 1,
+		    ~0U, 4U) < 0)
 		goto fail;
 	execve(s->argv[0], (char *const *)(uintptr_t)s->argv,
 	       (char *const *)(uintptr_t)s->env);

@@ -9,17 +9,20 @@
 #include "common/attr.h"
 #include "common/clock.h"
 #include "common/err.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define PROC_READY_FD 3 /* where a child finds its readiness pipe */
+#define PROC_DIAL_FD 4	/* and its socket to the dialer */
 
 struct proc_spec {
 	const char *const *argv; /* argv[0] is an absolute path */
 	const char *const *env;	 /* complete */
 	int in, out, err;	 /* -1: /dev/null */
 	int ready_fd;		 /* becomes PROC_READY_FD; -1: none */
+	int dial_fd; /* becomes PROC_DIAL_FD, if ready_fd is there; 0, -1: none */
 	uint64_t
 		data_max_bytes; /* of its own memory, and its children's each; 0: as ours */
 	int death_signal;	/* sent to the child when this process dies; 0: none */
@@ -59,6 +62,8 @@ char *proc_children(pid_t pid) MUST_CHECK;
  * LYCH_TEST_* and the sanitizers' options. NULL-terminated, caller frees with
  * proc_env_free. */
 char **proc_env(void) MUST_CHECK;
+/* With it SSH_AUTH_SOCK where try_agent: a daemon without a private root tries it. */
+char **proc_env_of_daemons(bool try_agent) MUST_CHECK;
 void proc_env_free(char **env);
 static inline void proc_env_free_p(char ***env)
 {

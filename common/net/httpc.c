@@ -12,6 +12,7 @@
  * full, curl is paused, so that the socket's buffers fill and the peer has to wait.
  */
 #include "common/net/httpc.h"
+#include "common/net/dial.h"
 
 #include "common/buf.h"
 #include "common/cleanup.h"
@@ -218,13 +219,23 @@ static void httpc_collect(void *arg)
 		free(c);
 }
 
-/* curl's own socket() would not be close-on-exec, and could be of another family. */
+/* curl's own socket() would not be close-on-exec, and could be of another family. Who may not
+ * connect has the starter do it: the one peer of this client is the work socket then. */
 static curl_socket_t open_socket(void *arg UNUSED, curlsocktype purpose UNUSED,
 				 struct curl_sockaddr *addr)
 {
+	struct err err = ERR_INIT;
+
 	if (addr->family != AF_UNIX)
 		return CURL_SOCKET_BAD;
+	if (dial_is_on()) /* -1 is CURL_SOCKET_BAD */
+		return dial(DIAL_WORK, &err);
 	return socket(AF_UNIX, addr->socktype | SOCK_CLOEXEC, addr->protocol);
+}
+
+static int on_socket(void *arg UNUSED, curl_socket_t fd UNUSED, curlsocktype what UNUSED)
+{
+	return dial_is_on() ? CURL_SOCKOPT_ALREADY_CONNECTED : CURL_SOCKOPT_OK;
 }
 
 /* One line of a head, its CRLF included. Not of the trailers, which nobody reads. */
@@ -372,7 +383,8 @@ static bool set_transport(struct httpc_call *k, const struct httpc_request *rq)
 	       SET(k, NOSIGNAL, 1L) && SET(k, PATH_AS_IS, 1L) &&
 	       SET(k, HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) &&
 	       SET(k, HTTP09_ALLOWED, 0L) && SET(k, TIMEOUT_MS, ms) &&
-	       SET(k, OPENSOCKETFUNCTION, open_socket) && SET(k, URL, k->url) &&
+	       SET(k, OPENSOCKETFUNCTION, open_socket) &&
+	       SET(k, SOCKOPTFUNCTION, on_socket) && SET(k, URL, k->url) &&
 	       SET(k, PRIVATE, k) && SET(k, WRITEFUNCTION, on_bytes) &&
 	       SET(k, WRITEDATA, k);
 }

@@ -3,9 +3,13 @@
  * Runs in the vessel and the tomb.
  * One connection of the pool: connecting, preparing and sending, what comes back.
  */
+#include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/net/dial.h"
 #include "common/pg/pgconn_priv.h"
 #include <assert.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #define CONNECT_TIMEOUT_USEC (5 * USEC_PER_SEC)
 #define BACKOFF_MIN_USEC (50 * USEC_PER_MSEC)
@@ -279,6 +283,17 @@ static void drop_notice(void *arg UNUSED, const PGresult *res UNUSED)
 {
 }
 
+/* libpq has made a socket and believes that it is being connected: the filter has answered
+ * connect() with EINPROGRESS. It goes on with the descriptor of the starter, in that place. */
+static int put_dialed(int at, struct err *err)
+{
+	cleanup_close int fd = dial(DIAL_DATABASE, err);
+
+	if (fd < 0)
+		return -1;
+	return dup3(fd, at, O_CLOEXEC) < 0 ? err_sys_id(err, ERRID_RUN_DB, "dup3") : 0;
+}
+
 static void conn_start(struct pg_conn *cn)
 {
 	struct pg *pg = cn->pg;
@@ -304,6 +319,10 @@ static void conn_start(struct pg_conn *cn)
 	loop_timer_arm(cn->timer, CONNECT_TIMEOUT_USEC);
 	if (!cn->c || PQstatus(cn->c) == CONNECTION_BAD) {
 		pg_line(&err, "connect", cn->c ? PQerrorMessage(cn->c) : "no memory");
+		pgconn_lost(cn, &err);
+		return;
+	}
+	if (dial_is_on() && put_dialed(PQsocket(cn->c), &err) < 0) {
 		pgconn_lost(cn, &err);
 		return;
 	}

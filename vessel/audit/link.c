@@ -8,6 +8,7 @@
 #include "common/json/json.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
+#include "common/net/dial.h"
 #include "common/str.h"
 #include <errno.h>
 #include <string.h>
@@ -272,18 +273,32 @@ static int say_hello(struct audit_link *l, struct err *err)
 	return 0;
 }
 
-static int try_connect(struct audit_link *l, struct err *err)
+static int reach_scribe(struct audit_link *l, struct err *err)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	struct ucred who;
-	socklen_t len = sizeof(who);
 
+	if (dial_is_on()) {
+		struct err why = ERR_INIT;
+
+		l->fd = dial(DIAL_SCRIBE, &why);
+		return l->fd < 0 ? err_set_id(err, ERRID_AUDIT_AWAY, "%s", why.msg) : 0;
+	}
 	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return err_sys_id(err, ERRID_AUDIT_AWAY, "socket");
 	memcpy(sa.sun_path, l->path, sizeof(sa.sun_path));
 	if (connect(l->fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return err_sys_id(err, ERRID_AUDIT_AWAY, "connect to the scribe");
+	return 0;
+}
+
+static int try_connect(struct audit_link *l, struct err *err)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (reach_scribe(l, err) < 0)
+		return -1;
 	if (getsockopt(l->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
 		return err_sys_id(err, ERRID_AUDIT_AWAY, "SO_PEERCRED");
 	if (who.uid != geteuid())
