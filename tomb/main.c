@@ -19,6 +19,7 @@
 #include "common/crypto/tomb_secret.h"
 #include "common/fs.h"
 #include "common/log.h"
+#include "common/net/dial.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include "tomb/broker/proxy.h"
@@ -177,6 +178,7 @@ static void make_cores(struct tomb *t)
 		.files = t->files,
 		.null_fd = t->null_fd,
 		.grade = t->opt.grade,
+		.unrooted = t->opt.unrooted,
 		.prepare_usec = t->opt.prepare_usec,
 		.tools = t->tools,
 		.on_slot = event_slot,
@@ -222,6 +224,8 @@ static int start_files(struct tomb *t, struct err *err)
 		.spool = t->place.spool_path,
 		.artifacts = t->place.artifacts_path,
 		.quarantine = t->place.quarantine_path,
+		.unrooted = t->opt.unrooted,
+		.api_socket = t->opt.api_socket,
 	};
 #ifdef LYCH_TEST_BUILD
 	if (t->opt.probe_walls &&
@@ -252,11 +256,15 @@ static int start(struct tomb *t, struct err *err)
 		.patience_usec = FILES_PATIENCE_USEC,
 	};
 
+	/* first of all: what is started from here on does not get it */
+	if (t->opt.unrooted && dial_begin(t->opt.dial_fd, err) < 0)
+		return -1;
 	if (place_open(&t->place, t->opt.data, t->opt.jobs_apart, err) < 0 ||
 	    notes_open(t->place.data_fd, &t->boot, t->place.proved, &t->notes, err) < 0 ||
 	    find_tools(t, err) < 0 ||
 	    spawn_start(t->opt.sandbox, t->place.jobs_path, t->tools, t->opt.cgroup,
-			t->opt.grade, t->opt.slots, &t->spawn, err) < 0 ||
+			t->opt.grade, t->opt.unrooted, t->opt.slots, &t->spawn,
+			err) < 0 ||
 	    start_files(t, err) < 0)
 		return -1;
 	t->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "common/proto.h"
+#include <limits.h>
 #include <stdbool.h>
 
 struct tomb_options {
@@ -18,6 +19,9 @@ struct tomb_options {
 	const char *cgroup;	   /* NULL: none */
 	const char *probe_walls;   /* test builds: a file of attempts, */
 	const char *probe_process; /* and who tries them; NULL: the tomb itself */
+	bool unrooted;		   /* daemons: no_private_root */
+	int dial_fd;		   /* with it; -1: none */
+	char api_socket[PATH_MAX]; /* beside work_dir: no business of a tomb */
 	bool jobs_apart; /* data/jobs is a file system of its own, or nothing starts */
 	unsigned slots;
 	enum sbx_grade grade;

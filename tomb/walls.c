@@ -20,10 +20,13 @@ int tomb_confine(const struct tomb_options *opt, struct confine_report *walls,
 		.name = "tomb",
 		.paths = paths,
 		.n_paths = opt->pg_dir ? 2 : 1,
-		.private_root = true,
+		.private_root = !opt->unrooted,
+		.unrooted = opt->unrooted,
+		.may_dial = opt->unrooted,
+		.api_socket = opt->api_socket,
 		.may_make_unix_sockets = true,
 	};
-	char beside[4][PATH_MAX];
+	char beside[3][PATH_MAX];
 	const char *foreign[7] = {opt->secrets, opt->data};
 	static const char *const names[] = {"vessel", "phylactery", "audit"};
 	size_t n = 0;
@@ -35,10 +38,11 @@ int tomb_confine(const struct tomb_options *opt, struct confine_report *walls,
 		n++;
 	}
 	/* Landlock (ABI 7) has no say over connect() to a socket's path: what keeps the
-	 * owner's socket out of reach is the root of our own, whatever the jobs' grade.
+	 * owner's socket out of reach is the root of our own, whatever the jobs' grade;
+	 * without one, the filter.
 	 */
-	if (str_fmt(beside[n], PATH_MAX, "%s/../api/vessel.sock", opt->work_dir) == 0)
-		foreign[n + 2] = beside[n];
+	if (!opt->unrooted)
+		foreign[n + 2] = opt->api_socket;
 	if (confine_self(&policy, err) < 0)
 		return -1;
 	return confine_selftest(&policy, foreign, walls, err);

@@ -11,6 +11,7 @@
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/gate/client.h"
 #include "vessel/gate/worker.h"
+#include "vessel/options.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -35,17 +36,18 @@ static void fill_portals(const struct conf_broker *b, struct egress_portal *port
 	}
 }
 
-int egress_workers_fork(struct vessel *v, const char *secrets_dir,
-			const struct confine_probe *probe, const char *probe_worker,
-			struct err *err)
+int egress_workers_fork(struct vessel *v, const struct options *opt,
+			const struct confine_probe *probe, struct err *err)
 {
 	struct egress_config cfg = {
-		.secrets_dir = secrets_dir,
+		.secrets_dir = opt->secrets,
+		.unrooted = opt->unrooted,
+		.api_socket = opt->api_socket,
 		.authorities = v->conf.broker.egress.authorities,
 		.n_portals = v->conf.broker.n_portals,
 		.gate = gate_worker_main,
 		.probe = probe,
-		.probe_worker = probe_worker,
+		.probe_worker = opt->probe_worker,
 	};
 
 	v->portals = xcalloc(CONF_PORTALS_MAX, sizeof(*v->portals));

@@ -10,12 +10,12 @@
 #include "vessel/api/vessel.h"
 #include "vessel/egress/egress.h"
 
-/* First of all, before a secret is read: v->conf is there, v->egress comes to be. `probe`
- * and `probe_worker` as in egress_config. */
+/* First of all, before a secret is read: v->conf is there, v->egress comes to be. probe: as in
+ * egress_config; opt outlives it. */
 struct confine_probe;
-MUST_CHECK int egress_workers_fork(struct vessel *v, const char *secrets_dir,
-				   const struct confine_probe *probe,
-				   const char *probe_worker, struct err *err);
+struct options;
+MUST_CHECK int egress_workers_fork(struct vessel *v, const struct options *opt,
+				   const struct confine_probe *probe, struct err *err);
 /* A worker died while it read this (egress_events, gate_client_config); arg: the vessel. */
 void egress_workers_died(const char *name, const struct reading_note *note, void *arg);
 /* v->loop is there, the vessel is not confined yet. Every worker holds its walls when it

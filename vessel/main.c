@@ -14,6 +14,7 @@
 #include "common/confine/probe.h"
 #include "common/fs.h"
 #include "common/log.h"
+#include "common/net/dial.h"
 #include "common/net/notify.h"
 #include "common/str.h"
 #include "vessel/api/vessel.h"
@@ -365,10 +366,25 @@ static int fork_workers(struct serve *s, struct err *err)
 {
 #ifdef LYCH_TEST_BUILD
 	if (s->opt.probe_worker)
-		return egress_workers_fork(&s->v, s->opt.secrets, &s->probe,
-					   s->opt.probe_worker, err);
+		return egress_workers_fork(&s->v, &s->opt, &s->probe, err);
 #endif
-	return egress_workers_fork(&s->v, s->opt.secrets, NULL, NULL, err);
+	return egress_workers_fork(&s->v, &s->opt, NULL, err);
+}
+
+static int read_config(struct serve *s, struct err *err)
+{
+	struct vessel *v = &s->v;
+
+	conf_defaults(&v->conf);
+	if (s->opt.config && conf_load(s->opt.config, &v->conf, err) < 0)
+		return -1;
+	/* By the owner's word alone, and by it always. */
+	if (v->conf.unrooted != s->opt.unrooted)
+		return err_set_id(
+			err, ERRID_START_CONFIG,
+			"daemons: no_private_root is for 'lych up', which says it "
+			"to each daemon");
+	return s->opt.unrooted ? dial_begin(s->opt.dial_fd, err) : 0;
 }
 
 static int start(struct serve *s, struct err *err)
@@ -380,8 +396,7 @@ static int start(struct serve *s, struct err *err)
 				      .ended = on_ended,
 				      .arg = s};
 
-	conf_defaults(&v->conf);
-	if (s->opt.config && conf_load(s->opt.config, &v->conf, err) < 0)
+	if (read_config(s, err) < 0)
 		return -1;
 #ifdef LYCH_TEST_BUILD
 	if (s->opt.probe_walls &&

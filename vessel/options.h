@@ -9,12 +9,14 @@
 #include "common/attr.h"
 #include "common/err.h"
 #include "vessel/db/door.h"
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* Of the command line; paths are absolute. */
 struct options {
+	char api_socket[PATH_MAX];
 	const char *data, *api_dir, *work_dir, *pg_dir, *audit_dir, *secrets, *config;
 	const char *probe_walls;  /* test builds */
 	const char *probe_worker; /* NULL: the vessel itself */
@@ -23,6 +25,8 @@ struct options {
 	uint64_t ready_fd, protocol;
 	uint64_t sweep_after_sec; /* test builds; 0: as usual */
 	bool has_ready_fd;
+	bool unrooted; /* daemons: no_private_root */
+	int dial_fd;   /* with it; -1: none */
 };
 
 /* What is wrong with them is said on stderr by argp(3), and ends the process with 2. */

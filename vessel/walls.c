@@ -52,7 +52,10 @@ int vessel_confine(const struct options *opt, struct confine_report *walls,
 		.name = "vessel",
 		.paths = paths,
 		.n_paths = ARRAY_SIZE(paths),
-		.private_root = true,
+		.private_root = !opt->unrooted,
+		.unrooted = opt->unrooted,
+		.may_dial = opt->unrooted,
+		.api_socket = opt->api_socket,
 		.may_make_unix_sockets = true,
 	};
 	char beside[3][PATH_MAX];

@@ -8,6 +8,7 @@
  * when one of them doesn't hold.
  */
 #include "cli/base/cmd.h"
+#include "cli/base/config_file.h"
 #include "cli/base/paths.h"
 #include "cli/base/proc.h"
 #include "cli/doctor/doctor.h"
@@ -278,16 +279,31 @@ static const struct argp doctor_argp = {
 
 static int doctor(struct doctor *d, const char *dir, struct err *err)
 {
+	struct err ignored = ERR_INIT;
+	struct conf conf = {0};
+	bool unrooted = false; /* what is wrong with the file is said further down */
+
 	if (paths_self(&d->self, err) < 0 ||
 	    paths_program("lych-sandbox", &d->sandbox, err) < 0 ||
 	    paths_program("lych-probe", &d->probe, err) < 0 ||
 	    victims_make(dir, &d->victims, err) < 0)
 		return -1;
 	d->env = proc_env();
-	doctor_host(&d->out);
+	if (config_load_or_defaults(d->paths.config, &conf, &ignored) == 0) {
+		unrooted = conf.unrooted;
+		conf_done(&conf);
+	}
+	doctor_host(&d->out, unrooted);
 	doctor_pod(&d->out);
 	doctor_broker(&d->out, &d->paths);
-	examine_grade(d, "full");
+	if (unrooted && doctor_try_userns() != 0)
+		doctor_line(
+			&d->out, "full", "a sandbox of this grade",
+			"user namespaces are refused here, and nothing of yours needs "
+			"them",
+			SKIP);
+	else
+		examine_grade(d, "full");
 	examine_grade(d, "floor");
 	if (doctor_services(&d->out, &d->paths))
 		examine_job(d);

@@ -34,8 +34,11 @@ void doctor_next(struct doctor_lines *d, enum verdict v, const char *fmt, ...);
  * removed, however it ends; a signal that ends us first ends it. */
 int doctor_guard(const char *dir, int (*run)(const char *dir, void *arg), void *arg);
 
-/* doctor_host.c: what the kernel can do, what this host's own policies say and do. */
-void doctor_host(struct doctor_lines *d);
+/* doctor_host.c: what the kernel can do, what this host's own policies say and do. unrooted: the
+ * owner said daemons: no_private_root, so that user namespaces are not needed. */
+void doctor_host(struct doctor_lines *d, bool unrooted);
+/* errno of what the sandbox of grade full and the daemons' private root begin with; 0: it works. */
+int doctor_try_userns(void);
 /* doctor_pod.c: the containers of a bound pod, as Podman and the kernel have them. Nothing
  * when nothing is bound. */
 void doctor_pod(struct doctor_lines *d);

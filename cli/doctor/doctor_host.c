@@ -62,32 +62,45 @@ static int try_mount(void)
 }
 
 /* Each can be the reason of a refusal; what counts is the attempt. */
-static void examine_userns(struct doctor_lines *d)
+static void examine_userns(struct doctor_lines *d, bool unrooted)
 {
+	const enum verdict refused = unrooted ? KNOWN : FAIL;
 	static const struct {
-		const char *name, *path, *bad;
+		const char *name, *path, *bad, *todo;
 	} knobs[] = {
 		{"kernel.apparmor_restrict_unprivileged_userns",
-		 "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"},
+		 "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
+		 "; load PREFIX/lib/lychgate/apparmor/lychgate"},
 		{"kernel.unprivileged_userns_clone",
-		 "/proc/sys/kernel/unprivileged_userns_clone", "0"},
-		{"user.max_user_namespaces", "/proc/sys/user/max_user_namespaces", "0"},
+		 "/proc/sys/kernel/unprivileged_userns_clone", "0", ""},
+		{"user.max_user_namespaces", "/proc/sys/user/max_user_namespaces", "0",
+		 ""},
 	};
 	int e = try_mount();
 
 	for (size_t i = 0; i < ARRAY_SIZE(knobs); i++) {
 		cleanup_free char *value = read_line(knobs[i].path);
 		bool bad = value && str_eq(value, knobs[i].bad);
-		cleanup_free char *text = xasprintf(
-			"%s%s", value ? value : "not there",
-			!bad ? ""
-			: e  ? ": it refuses user namespaces (docs/OPERATIONS.md)"
-			     : ": this program is exempt");
+		cleanup_free char *text =
+			xasprintf("%s%s%s%s", value ? value : "not there",
+				  !bad ? ""
+				  : e  ? ": it refuses user namespaces"
+				       : ": this program is exempt",
+				  bad && e ? knobs[i].todo : "",
+				  bad && e ? " (docs/OPERATIONS.md)" : "");
 
-		doctor_line(d, WHERE, knobs[i].name, text, bad && e ? FAIL : NOTE);
+		doctor_line(d, WHERE, knobs[i].name, text, bad && e ? refused : NOTE);
 	}
 	doctor_line(d, WHERE, "mount in a user namespace",
-		    e ? strerrorname_np(e) : "allowed", e ? FAIL : PASS);
+		    e ? strerrorname_np(e) : "allowed", e ? refused : PASS);
+	if (unrooted)
+		doctor_line(d, WHERE, "a private root for the daemons",
+			    "none: daemons: no_private_root (docs/SANDBOX.md)", KNOWN);
+	else if (e)
+		doctor_line(d, WHERE, "a private root for the daemons",
+			    "not possible here: allow user namespaces, or say "
+			    "daemons: no_private_root",
+			    FAIL);
 }
 
 static void examine_lsm(struct doctor_lines *d)
@@ -197,7 +210,7 @@ static void examine_linger(struct doctor_lines *d, bool has_podman)
 
 /* ---- the kernel -------------------------------------------------------------- */
 
-static int try_userns(void)
+int doctor_try_userns(void)
 {
 	pid_t pid = fork();
 	int status = 0;
@@ -212,7 +225,7 @@ static int try_userns(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
 }
 
-static void examine_kernel(struct doctor_lines *d)
+static void examine_kernel(struct doctor_lines *d, bool unrooted)
 {
 	struct err err = ERR_INIT;
 	struct utsname u;
@@ -233,10 +246,10 @@ static void examine_kernel(struct doctor_lines *d)
 		doctor_line(d, "kernel", "seccomp filters", strerrorname_np(errno), FAIL);
 	else
 		doctor_line(d, "kernel", "seccomp filters", "available", PASS);
-	e = try_userns();
+	e = doctor_try_userns();
 	if (e)
 		doctor_line(d, "kernel", "user, mount, pid, net namespaces",
-			    strerrorname_np(e), FAIL);
+			    strerrorname_np(e), unrooted ? KNOWN : FAIL);
 	else
 		doctor_line(d, "kernel", "user, mount, pid, net namespaces", "allowed",
 			    PASS);
@@ -248,7 +261,7 @@ static void examine_kernel(struct doctor_lines *d)
 
 /* ---- all of it ---------------------------------------------------------------- */
 
-void doctor_host(struct doctor_lines *d)
+void doctor_host(struct doctor_lines *d, bool unrooted)
 {
 	cleanup_podman struct podman p = {0};
 	struct err err = ERR_INIT;
@@ -260,7 +273,7 @@ void doctor_host(struct doctor_lines *d)
 		       p.replaces   ? "quadlet install --replace"
 		       : p.installs ? "quadlet install"
 				    : "units are placed by lych");
-	examine_kernel(d);
+	examine_kernel(d, unrooted);
 	/* Embedded mode needs none of it. */
 	doctor_line(d, WHERE, "Podman",
 		    usable	? text
@@ -269,7 +282,7 @@ void doctor_host(struct doctor_lines *d)
 		    !usable && p.program ? FAIL
 		    : usable		 ? PASS
 					 : NOTE);
-	examine_userns(d);
+	examine_userns(d, unrooted);
 	examine_lsm(d);
 	examine_mapping(d, usable && !in_container);
 	examine_linger(d, usable && !in_container);

@@ -57,6 +57,7 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 
 	part_log_tail(u, id, why, sizeof(why));
 	fd_close(&p->ready_fd);
+	fd_close(&p->dial_fd);
 	watch_end(&p->watch);
 	p->pid = 0;
 	if (p->state == PART_READY && now - p->started >= HEALTHY_AFTER)
@@ -109,11 +110,19 @@ static int reap(struct super *u, struct err *err)
 
 static void wait_signal(struct super *u, int timeout_ms)
 {
-	struct pollfd p = {.fd = u->sfd, .events = POLLIN};
+	struct pollfd p[1 + PART_MAX];
 	struct signalfd_siginfo si;
 
-	if (poll(&p, 1, timeout_ms) <= 0 ||
-	    read(u->sfd, &si, sizeof(si)) != (ssize_t)sizeof(si))
+	/* who is being stopped may have to be connected for its last words */
+	p[0] = (struct pollfd){.fd = u->sfd, .events = POLLIN};
+	for (int i = 0; i < PART_MAX; i++)
+		p[1 + i] = (struct pollfd){.fd = u->part[i].dial_fd, .events = POLLIN};
+	if (poll(p, ARRAY_SIZE(p), timeout_ms) <= 0)
+		return;
+	for (int i = 0; i < PART_MAX; i++)
+		if (p[1 + i].revents)
+			part_dial(u, (enum part_id)i);
+	if (!p[0].revents || read(u->sfd, &si, sizeof(si)) != (ssize_t)sizeof(si))
 		return;
 	/* one that came while parts were stopped is not lost */
 	if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
@@ -371,7 +380,7 @@ static int poll_timeout(const struct super *u)
 /* 1: told to stop. */
 static int turn(struct super *u, struct err *err)
 {
-	struct pollfd p[3 + PART_MAX];
+	struct pollfd p[3 + 2 * PART_MAX];
 	struct signalfd_siginfo si;
 	int timeout, look;
 
@@ -384,11 +393,17 @@ static int turn(struct super *u, struct err *err)
 		p[1 + i] = (struct pollfd){.fd = u->part[i].ready_fd, .events = POLLIN};
 	p[1 + PART_MAX] = (struct pollfd){.fd = u->requests_fd, .events = POLLIN};
 	p[2 + PART_MAX] = (struct pollfd){.fd = u->pg_ask_fd, .events = POLLIN};
+	for (int i = 0; i < PART_MAX; i++)
+		p[3 + PART_MAX + i] =
+			(struct pollfd){.fd = u->part[i].dial_fd, .events = POLLIN};
 	if (poll(p, ARRAY_SIZE(p), look < timeout ? look : timeout) < 0 && errno != EINTR)
 		return err_sys(err, "poll");
 	for (int i = 0; i < PART_MAX; i++)
 		if (p[1 + i].fd >= 0 && p[1 + i].revents)
 			part_hear(u, (enum part_id)i);
+	for (int i = 0; i < PART_MAX; i++)
+		if (p[3 + PART_MAX + i].revents)
+			part_dial(u, (enum part_id)i);
 	if (p[1 + PART_MAX].revents)
 		take_intents(u);
 	if (p[2 + PART_MAX].fd >= 0 && p[2 + PART_MAX].revents)
@@ -416,7 +431,7 @@ int supervise_run(struct supervise *s, struct err *err)
 	int r;
 
 	for (int i = 0; i < PART_MAX; i++)
-		u.part[i].ready_fd = -1;
+		u.part[i].ready_fd = u.part[i].dial_fd = -1;
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGINT);
@@ -433,7 +448,7 @@ int supervise_run(struct supervise *s, struct err *err)
 		return -1;
 	u.no_scope = up_no_cgroup_reason();
 	part_set_no_cgroup(&u, u.no_scope);
-	u.env = proc_env();
+	u.env = proc_env_of_daemons(s->conf->unrooted);
 	u.first_deadline = clock_boot_usec() + FIRST_TIMEOUT;
 	part_write_state(&u);
 	do

@@ -7,16 +7,19 @@
 #include "cli/local/supervise_priv.h"
 
 #include "cli/base/proc.h"
+#include "cli/local/up_dial.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/log.h"
 #include "common/mem.h"
+#include "common/proto/dial_proto.h"
 #include "common/str.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #define MIGRATE_TIMEOUT (300 * USEC_PER_SEC)
@@ -90,6 +93,7 @@ void part_write_state(struct super *u)
 	jsonw_kstr(&w, "runtime", u->s->paths->runtime);
 	jsonw_ku64(&w, "postgres_major", u->s->pg.major);
 	jsonw_kstr(&w, "grade", sbx_grade_name(u->s->conf->grade));
+	jsonw_kbool(&w, "private_root", !u->s->conf->unrooted);
 	jsonw_kstr(&w, "cgroup", u->no_cgroup ? "none" : "delegated scope");
 	jsonw_kstr(&w, "cgroup_reason", u->no_cgroup ? u->no_cgroup : "");
 	jsonw_kstr(&w, "state",
@@ -123,7 +127,7 @@ void part_write_state(struct super *u)
 
 static char **scribe_argv(const struct supervise *s)
 {
-	char **a = xcalloc(8, sizeof(*a));
+	char **a = xcalloc(10, sizeof(*a));
 	size_t n = 0;
 
 	a[n++] = xstrdup(s->scribe);
@@ -133,13 +137,15 @@ static char **scribe_argv(const struct supervise *s)
 	a[n++] = xstrdup(s->paths->audit_dir);
 	a[n++] = xstrdup("--ready-fd");
 	a[n++] = xasprintf("%d", PROC_READY_FD);
+	if (s->conf->unrooted)
+		a[n++] = xstrdup("--no-private-root");
 	return a;
 }
 
 static char **vessel_argv(const struct supervise *s)
 {
 	const struct paths *p = s->paths;
-	char **a = xcalloc(22, sizeof(*a));
+	char **a = xcalloc(26, sizeof(*a));
 	size_t n = 0;
 
 	a[n++] = xstrdup(s->vessel);
@@ -166,13 +172,18 @@ static char **vessel_argv(const struct supervise *s)
 	}
 	a[n++] = xstrdup("--ready-fd");
 	a[n++] = xasprintf("%d", PROC_READY_FD);
+	if (s->conf->unrooted) {
+		a[n++] = xstrdup("--no-private-root");
+		a[n++] = xstrdup("--dial-fd");
+		a[n++] = xasprintf("%d", PROC_DIAL_FD);
+	}
 	return a;
 }
 
 static char **tomb_argv(const struct super *u)
 {
 	const struct supervise *s = u->s;
-	char **a = xcalloc(40, sizeof(*a));
+	char **a = xcalloc(44, sizeof(*a));
 	size_t n = 0;
 
 	if (!u->no_scope) {
@@ -221,6 +232,8 @@ static char **tomb_argv(const struct super *u)
 	a[n++] = xstrdup("--record");
 	a[n++] = xasprintf("%s/tomb.process", s->paths->data);
 	a[n++] = xstrdup("--ready");
+	if (s->conf->unrooted)
+		a[n++] = xstrdup("--no-private-root");
 	if (!u->no_scope)
 		a[n++] = xstrdup("--scope");
 	return a;
@@ -232,12 +245,39 @@ void part_set_no_cgroup(struct super *u, const char *reason)
 	u->no_cgroup = reason ? xstrdup(reason) : NULL;
 }
 
+/* The names that a part may ask for; 0: it is not connected to anything. */
+static unsigned dials_of(const struct super *u, enum part_id id)
+{
+	if (!u->s->conf->unrooted)
+		return 0;
+	switch (id) {
+	case PART_VESSEL:
+		return DIAL_BIT(DIAL_DATABASE) | DIAL_BIT(DIAL_SCRIBE);
+	case PART_TOMB:
+		return DIAL_BIT(DIAL_WORK) |
+		       (u->s->conf->queue == DOOR_POSTGRES ? DIAL_BIT(DIAL_DATABASE) : 0);
+	case PART_PG:
+	case PART_SCRIBE:
+	case PART_MAX:
+	default:
+		return 0;
+	}
+}
+
+void part_dial(struct super *u, enum part_id id)
+{
+	struct part *p = &u->part[id];
+
+	if (up_dial_answer(p->dial_fd, dials_of(u, id), u->s->paths) < 0)
+		fd_close(&p->dial_fd);
+}
+
 int part_start(struct super *u, enum part_id id, struct err *err)
 {
 	struct part *p = &u->part[id];
 	cleanup_env char **argv = NULL;
 	cleanup_close int log = -1;
-	int ready[2] = {-1, -1};
+	int ready[2] = {-1, -1}, dials[2] = {-1, -1};
 	struct proc_spec spec = {
 		.env = (const char *const *)u->env, .in = -1, .ready_fd = -1};
 
@@ -255,10 +295,17 @@ int part_start(struct super *u, enum part_id id, struct err *err)
 		return -1;
 	if (id != PART_PG && pipe2(ready, O_CLOEXEC) < 0)
 		return err_sys(err, "pipe");
+	if (dials_of(u, id) &&
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, dials) < 0) {
+		fd_close(&ready[0]);
+		fd_close(&ready[1]);
+		return err_sys(err, "socketpair");
+	}
 	spec.argv = (const char *const *)argv;
 	spec.out = log;
 	spec.err = log;
 	spec.ready_fd = ready[1];
+	spec.dial_fd = dials[1];
 	/* As in a crash, which all of them are made for: nobody is left who would end
 	 * one that waits for another or is stopped. PostgreSQL ends its own at once and
 	 * recovers at the next start. */
@@ -268,12 +315,15 @@ int part_start(struct super *u, enum part_id id, struct err *err)
 	int r = proc_start(&spec, &p->pid, err);
 
 	fd_close(&ready[1]);
+	fd_close(&dials[1]);
 	if (r < 0) {
 		fd_close(&ready[0]);
+		fd_close(&dials[0]);
 		p->pid = 0;
 		return -1;
 	}
 	p->ready_fd = ready[0];
+	p->dial_fd = dials[0];
 	p->n_heard = 0;
 	p->spoke = false;
 	watch_begin(&p->watch, clock_awake_usec(), WATCH_SILENCE_USEC);

@@ -18,6 +18,7 @@ struct part {
 	enum part_state state;
 	pid_t pid;
 	int ready_fd;
+	int dial_fd; /* our end of its dialer; -1: it has none */
 	char heard[256];
 	size_t n_heard;
 	unsigned restarts, scope_serial;
@@ -72,6 +73,9 @@ void part_adopt_code(struct err *err);
 
 /* Starts it; it is PART_STARTING then. */
 MUST_CHECK int part_start(struct super *u, enum part_id id, struct err *err);
+
+/* A part asks to be connected. */
+void part_dial(struct super *u, enum part_id id);
 
 /* Reads what a part says; READY=1 makes it PART_READY. */
 void part_hear(struct super *u, enum part_id id);

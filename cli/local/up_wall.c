@@ -25,6 +25,11 @@
  * capability, sets no_new_privs and executes lych-tomb as pid 1. It stays dumpable
  * across that exec (an ordinary one), since the spawner has to write uid maps.
  *
+ * Where the owner said `daemons: no_private_root` (docs/adr/0047) there are no namespaces:
+ * steps 1, 2 and 4 stay, the child executes lych-tomb under no_new_privs where it is, and
+ * the tomb's own walls are all that there is. Nobody could prove such a tomb dead with all
+ * that it started, so it is not recorded, and the leases of one that died run out.
+ *
  * Whatever fails here ends the child with 78 before the exec: no wall, no tomb.
  */
 #include "cli/local/up_wall.h"
@@ -41,6 +46,7 @@
 #include "common/mountinfo.h"
 #include "common/proto.h"
 #include "common/str.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -56,7 +62,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define TOMB_ARGV_SIZE 28
+#define TOMB_ARGV_SIZE 32
 
 static int write_text(const char *path, const char *text, struct err *err)
 {
@@ -110,26 +116,26 @@ static void tomb_arguments(const struct wall *w, const char *argv[TOMB_ARGV_SIZE
 	argv[n++] = "--name";
 	argv[n++] = TOMB_NAME;
 	argv[n++] = "--data";
-	argv[n++] = "/lych/tomb";
+	argv[n++] = w->unrooted ? w->data : "/lych/tomb";
 	argv[n++] = "--work-dir";
-	argv[n++] = "/lych/work";
+	argv[n++] = w->unrooted ? w->work : "/lych/work";
 	argv[n++] = "--queue";
 	argv[n++] = w->queue;
 	if (w->pg) {
 		argv[n++] = "--pg-dir";
-		argv[n++] = "/lych/pg";
+		argv[n++] = w->unrooted ? w->pg : "/lych/pg";
 	}
 	argv[n++] = "--secrets";
-	argv[n++] = "/lych/secrets";
+	argv[n++] = w->unrooted ? w->secrets : "/lych/secrets";
 	argv[n++] = "--sandbox";
-	argv[n++] = "/lych/bin/lych-sandbox";
+	argv[n++] = w->unrooted ? w->sandbox : "/lych/bin/lych-sandbox";
 	argv[n++] = "--slots";
 	argv[n++] = w->slots;
 	argv[n++] = "--grade";
 	argv[n++] = w->grade;
 	if (w->cgroup) {
 		argv[n++] = "--cgroup";
-		argv[n++] = "/lych/cgroup";
+		argv[n++] = w->unrooted ? w->cgroup : "/lych/cgroup";
 	}
 	argv[n++] = "--jobs-apart";
 	argv[n++] = w->jobs_dir || w->jobs_tmpfs ? "yes" : "no";
@@ -137,7 +143,26 @@ static void tomb_arguments(const struct wall *w, const char *argv[TOMB_ARGV_SIZE
 		argv[n++] = "--ready-fd";
 		argv[n++] = "3";
 	}
+	if (w->unrooted) {
+		argv[n++] = "--no-private-root";
+		argv[n++] = "--dial-fd";
+		argv[n++] = "4";
+	}
 	argv[n] = NULL;
+}
+
+_Static_assert(PROC_READY_FD == 3 && PROC_DIAL_FD == 4, "as the tomb is told");
+
+/* What the child does before it is the tomb. */
+static int raise_wall(const struct wall *w, uid_t uid, gid_t gid, struct err *err)
+{
+	if (!w->unrooted && (map_self(uid, gid, err) < 0 || wall_build_root(w, err) < 0))
+		return -1;
+	if (w->unrooted)
+		return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+			       ? err_sys_id(err, ERRID_SANDBOX_CAPS, "no_new_privs")
+			       : 0;
+	return drop_everything(err);
 }
 
 NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int alive)
@@ -145,15 +170,17 @@ NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int 
 	struct err err = ERR_INIT;
 	struct pollfd guard = {.fd = alive, .events = POLLIN};
 	sigset_t none;
-	cleanup_env char **env = proc_env();
+	cleanup_env char **env = proc_env_of_daemons(w->unrooted);
+	const char *program = w->unrooted ? w->tomb : "/lych/bin/lych-tomb";
+	int last_kept = w->unrooted ? PROC_DIAL_FD : w->ready ? PROC_READY_FD : 2;
 	const char *argv[TOMB_ARGV_SIZE];
 	char go;
 
 	if (read(alive, &go, 1) != 1)
 		_exit(EXIT_SETUP); /* the guard ended before it had recorded us */
+	assert(program);
 	tomb_arguments(w, argv);
-	if (map_self(uid, gid, &err) < 0 || wall_build_root(w, &err) < 0 ||
-	    drop_everything(&err) < 0)
+	if (raise_wall(w, uid, gid, &err) < 0)
 		goto fail;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || poll(&guard, 1, 0) != 0) {
 		(void)err_set_id(&err, ERRID_START_CONFINE, "the tomb's guard is gone");
@@ -161,11 +188,11 @@ NORETURN static void wall_child(const struct wall *w, uid_t uid, gid_t gid, int 
 	}
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (syscall(SYS_close_range, w->ready ? 4 : 3, ~0U, 0) < 0) {
+	if (syscall(SYS_close_range, last_kept + 1, ~0U, 0) < 0) {
 		(void)err_sys(&err, "close_range");
 		goto fail;
 	}
-	execve("/lych/bin/lych-tomb", (char *const *)(uintptr_t)argv, env);
+	execve(program, (char *const *)(uintptr_t)argv, env);
 	(void)err_sys_id(&err, ERRID_START_TOOL, "exec lych-tomb");
 fail:
 	log_err(LOG_ERROR_, "the tomb's wall cannot stand; the tomb is not started",
@@ -232,7 +259,7 @@ static void let_go(const struct wall *w, pid_t pid, int alive)
 {
 	struct err err = ERR_INIT;
 
-	if (gone_record(w->record, pid, getppid(), &err) < 0)
+	if (!w->unrooted && gone_record(w->record, pid, getppid(), &err) < 0)
 		log_err(LOG_WARN_, "if this tomb dies its leases will run out", &err);
 	(void)signal(SIGPIPE, SIG_IGN); /* it may have ended already */
 	(void)!write(alive, "", 1);
@@ -260,13 +287,16 @@ static int guard_run(struct wall *w, struct err *err)
 	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return err_sys(err, "sigprocmask");
 	pid = syscall(SYS_clone,
-		      CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
-			      CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD,
+		      (w->unrooted ? 0
+				   : CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
+					     CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) |
+			      SIGCHLD,
 		      NULL, NULL, NULL, NULL);
 	if (pid < 0)
 		return err_sys_id(err,
-				  errno == EPERM || errno == ENOSPC ? ERRID_SANDBOX_USERNS
-								    : ERRID_SANDBOX_NS,
+				  errno == EPERM || errno == EACCES || errno == ENOSPC
+					  ? ERRID_START_USERNS
+					  : ERRID_SANDBOX_NS,
 				  "namespaces of the tomb");
 	if (pid == 0) {
 		(void)close(alive[1]);
@@ -276,6 +306,8 @@ static int guard_run(struct wall *w, struct err *err)
 	let_go(w, (pid_t)pid, alive[1]);
 	if (w->ready)
 		(void)close(PROC_READY_FD);
+	if (w->unrooted)
+		(void)close(PROC_DIAL_FD);
 	return guard_loop((pid_t)pid, &mask, err);
 }
 
@@ -297,6 +329,7 @@ static const struct option options[] = {
 	{"record", required_argument, NULL, 'b'},
 	{"jobs-dir", required_argument, NULL, 'j'},
 	{"jobs-tmpfs", required_argument, NULL, 'm'},
+	{"no-private-root", no_argument, NULL, 'u'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -307,7 +340,7 @@ static bool is_whole(const struct wall *w)
 	return w->data && w->work && w->secrets && w->tomb && w->sandbox && w->tools &&
 	       w->slots && w->grade && w->record && w->queue &&
 	       queue_door_from_name(w->queue, &door) &&
-	       (door == DOOR_POSTGRES) == (w->pg != NULL);
+	       (door == DOOR_POSTGRES) == (w->pg != NULL) && (w->ready || !w->unrooted);
 }
 
 /* False: there is an option that is none, or one is missing. */
@@ -358,6 +391,9 @@ static bool wall_parse(int argc, char **argv, struct wall *w)
 			break;
 		case 'j':
 			w->jobs_dir = optarg;
+			break;
+		case 'u':
+			w->unrooted = true;
 			break;
 		case 'm':
 			w->jobs_tmpfs = optarg;

@@ -18,6 +18,7 @@ struct wall {
 	char *cgroup;		     /* NULL: no delegated group */
 	char *record;		     /* who the tomb is: up_gone.c */
 	bool scope, ready;
+	bool unrooted; /* daemons: no_private_root: no namespaces, no root */
 };
 
 /* In the child, as soon as its uid is mapped: it sees nothing else any more. */

@@ -233,6 +233,10 @@ static int set_values(const struct bind *b, struct unit_values *v, struct err *e
 	if (!b->paths.runtime_parent)
 		return err_set_id(err, ERRID_BIND_PODMAN,
 				  "XDG_RUNTIME_DIR is not set: there is no user manager");
+	if (b->conf.unrooted)
+		return err_set_id(err, ERRID_START_CONFIG,
+				  "daemons: no_private_root is for 'lych up': in the pod "
+				  "containers are the daemons' roots");
 	if (unit_values_text(v, "DATA_DIR", UNIT_PATH, b->paths.data, err) < 0 ||
 	    unit_values_text(v, "RUNTIME_DIR", UNIT_PATH, b->paths.runtime, err) < 0 ||
 	    unit_values_text(v, "CONFIG_FILE", UNIT_PATH, b->paths.config, err) < 0 ||

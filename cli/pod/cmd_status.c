@@ -224,9 +224,11 @@ static void print_people(const struct json *starter, const struct json *vessel,
 	const char *cgroup = "?", *reason = "", *state = "?";
 	struct err ignored = ERR_INIT;
 	const struct json *parts = NULL;
+	bool rooted = true;
 
 	if (json_get_str(starter, "cgroup", true, 64, &cgroup, &ignored) < 0 ||
 	    json_get_str(starter, "cgroup_reason", true, 256, &reason, &ignored) < 0 ||
+	    json_get_bool(starter, "private_root", true, &rooted, &ignored) < 0 ||
 	    json_get_str(starter, "state", true, 32, &state, &ignored) < 0 ||
 	    json_get_arr(starter, "parts", true, 16, &parts, &ignored) < 0)
 		return;
@@ -245,6 +247,10 @@ static void print_people(const struct json *starter, const struct json *vessel,
 		xasprintf("%s%s%s%s", cgroup, reason[0] ? " (" : "", reason,
 			  reason[0] ? "): limits by rlimits and supervision" : "");
 
+	if (!rooted)
+		status_line("private root",
+			    "none (daemons: no_private_root): the daemons stand behind "
+			    "Landlock and a filter alone");
 	status_line("cgroup", limits);
 	status_vessel(vessel, vessel_err, verbose);
 }

@@ -45,7 +45,7 @@ struct raw_postgres {
 };
 
 struct raw_conf {
-	char *version;
+	char *version, *daemons;
 	struct raw_tomb *tomb;
 	struct raw_limits *limits;
 	struct raw_queue *queue;
@@ -100,6 +100,7 @@ static const cyaml_schema_field_t postgres_fields[] = {
 static const cyaml_schema_field_t conf_fields[] = {
 	CYAML_FIELD_STRING_PTR("version", CYAML_FLAG_POINTER, struct raw_conf, version, 1,
 			       CONF_VALUE_MAX),
+	CONF_STR("daemons", raw_conf, daemons),
 	CONF_MAP("tomb", raw_conf, tomb, tomb_fields),
 	CONF_MAP("limits", raw_conf, limits, limits_fields),
 	CONF_MAP("queue", raw_conf, queue, queue_fields),
@@ -365,6 +366,26 @@ static int read_retention(const struct conf_reader *r, const char *value, struct
 				&c->retention_usec);
 }
 
+/* The one way to say it; never said for anybody, and of no use beside what it gives up for. */
+static int read_daemons(const struct conf_reader *r, const char *word, struct conf *c)
+{
+	if (!word)
+		return 0;
+	if (!str_eq(word, "no_private_root"))
+		return conf_fail_at(r, "daemons", "no_private_root, or no such key");
+	if (c->grade != GRADE_FLOOR)
+		return conf_fail_at(
+			r, "daemons",
+			"no_private_root is for tomb.grade: floor; full needs "
+			"user namespaces anyway");
+	if (c->jobs_dir || c->jobs_tmpfs_bytes)
+		return conf_fail_at(r, "daemons",
+				    "no_private_root leaves nobody who could mount "
+				    "tomb.jobs_tmpfs or tomb.jobs_dir");
+	c->unrooted = true;
+	return 0;
+}
+
 static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
 		       struct conf *c)
 {
@@ -373,6 +394,8 @@ static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
 	if (!str_eq(raw->version, "1"))
 		return conf_fail_at(r, "version", "only \"1\" is known");
 	if (raw->tomb && read_tomb(r, raw->tomb, c) < 0)
+		return -1;
+	if (read_daemons(r, raw->daemons, c) < 0)
 		return -1;
 	if (raw->queue &&
 	    conf_read_number(r, "queue.max_waiting", raw->queue->max_waiting, parse_u64,

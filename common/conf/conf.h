@@ -51,6 +51,7 @@ struct conf {
 	enum sbx_grade grade;  /* tomb.grade: full */
 	unsigned slots;	       /* tomb.slots: jobs at once, 1..64, default 8 */
 	enum queue_door queue; /* tomb.queue: postgres */
+	bool unrooted; /* daemons: no_private_root (docs/adr/0047); else: absent */
 	/* Where the folders of jobs are, when not in the tomb's data directory: at most one. */
 	char *jobs_dir;		   /* tomb.jobs_dir: a mount of its own; NULL: none */
 	uint64_t jobs_tmpfs_bytes; /* tomb.jobs_tmpfs: 64 MiB and more; 0: none */

@@ -30,6 +30,8 @@ struct file_task;
 /* Where they work: absolute paths, kept by the caller. */
 struct files_place {
 	const char *jobs, *spool, *artifacts, *quarantine;
+	bool unrooted;		/* daemons: no_private_root */
+	const char *api_socket; /* with it: what their self-tests try */
 #ifdef LYCH_TEST_BUILD
 	const struct confine_probe *probe;
 	const char *probe_process; /* "files-parent", "file-worker": who tries it; NULL */

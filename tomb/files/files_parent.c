@@ -39,7 +39,10 @@ int files_confine(const struct files_place *place, bool parent, struct err *err)
 		.name = parent ? "file workers' parent" : "file worker",
 		.paths = paths,
 		.n_paths = ARRAY_SIZE(paths),
-		.private_root = parent,
+		.private_root = parent && !place->unrooted,
+		.unrooted = place->unrooted,
+		.may_change_modes = true,
+		.api_socket = place->api_socket,
 		.may_fork = parent,
 		.below_parent = !parent,
 	};

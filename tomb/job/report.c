@@ -72,7 +72,11 @@ static void write_end(struct jsonw *w, const struct job *j)
 /* What the grade cannot close, as docs/SANDBOX.md says it. */
 static const char floor_gap[] = "metadata of other files of this uid can be seen: stat";
 
-static void write_walls(struct jsonw *w, const struct job *j)
+/* Not the job's own wall, but the one behind it. */
+static const char unrooted_gap[] = "the daemons have no private root: codex.yaml says "
+				   "daemons: no_private_root";
+
+static void write_walls(struct jsonw *w, const struct job *j, bool unrooted)
 {
 	const struct spawn_started *s = &j->started;
 
@@ -106,6 +110,8 @@ static void write_walls(struct jsonw *w, const struct job *j)
 		jsonw_arr(w);
 		if (s->grade == GRADE_FLOOR)
 			jsonw_str(w, floor_gap);
+		if (unrooted)
+			jsonw_str(w, unrooted_gap);
 		jsonw_arr_end(w);
 	}
 	jsonw_obj_end(w);
@@ -187,7 +193,7 @@ void report_write(const struct report *r, struct buf *out)
 	/* A report is written only when the spawner said so, or nothing ever ran. */
 	jsonw_kbool(&w, "tree_gone", true);
 	jsonw_ku64(&w, "killed_strays", x->killed_strays);
-	write_walls(&w, j);
+	write_walls(&w, j, r->unrooted);
 	denials_write(r->denials, &w);
 	write_harvest(&w, r->harvest);
 	jsonw_obj_end(&w);

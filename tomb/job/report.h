@@ -17,6 +17,7 @@ struct report {
 	const struct denials *denials;
 	uint64_t stdout_bytes, stderr_bytes;
 	bool stdout_truncated, stderr_truncated;
+	bool unrooted; /* the daemons have no private root */
 };
 
 /* Never fails: what is listed is capped so that it stays below RESULT_MAX_BYTES. */

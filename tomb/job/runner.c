@@ -132,6 +132,7 @@ static void end_send(void *arg)
 	}
 	if (!run->report_written) {
 		struct report rep = {.job = j,
+				     .unrooted = run->world->unrooted,
 				     .denials = &run->denials,
 				     .harvest = run->harvested ? &run->harvest : NULL};
 

@@ -40,6 +40,7 @@ struct runner_world {
 	struct files *files;
 	int null_fd; /* /dev/null for reading */
 	enum sbx_grade grade;
+	bool unrooted; /* the daemons have no private root, and each result says so */
 	usec_t prepare_usec; /* PREPARE_USEC */
 	const char *tools;   /* the directory of the broker's clients, as we see it */
 	void (*on_slot)(void *arg);  /* a job is done and gone */

@@ -6,6 +6,7 @@
 #include "tomb/job/spawn.h"
 
 #include "common/cleanup.h"
+#include "common/confine/confine.h"
 #include "common/fdpass.h"
 #include "common/mem.h"
 #include "common/proto/broker_proto.h"
@@ -40,7 +41,8 @@ struct spawn {
 };
 
 /* Between fork and exec: only what is safe there. */
-NORETURN static void exec_spawner(int exe, int sock, int null_fd, char *const argv[])
+NORETURN static void exec_spawner(int exe, int sock, int null_fd, bool unrooted,
+				  char *const argv[])
 {
 	static char *const no_env[] = {NULL};
 	sigset_t none;
@@ -58,12 +60,14 @@ NORETURN static void exec_spawner(int exe, int sock, int null_fd, char *const ar
 	(void)close(sock);
 	if (syscall(SYS_close_range, SERVE_FD + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC) < 0)
 		_exit(EXIT_SETUP);
+	if (unrooted && confine_refuse_connect() < 0)
+		_exit(EXIT_SETUP);
 	(void)syscall(SYS_execveat, exe, "", argv, no_env, AT_EMPTY_PATH);
 	_exit(EXIT_SETUP);
 }
 
 int spawn_start(const char *sandbox_path, const char *jobs_dir, const char *tools,
-		const char *cgroup, enum sbx_grade grade, unsigned slots,
+		const char *cgroup, enum sbx_grade grade, bool unrooted, unsigned slots,
 		struct spawn **ret, struct err *err)
 {
 	cleanup_close int exe = open(sandbox_path, O_PATH | O_CLOEXEC);
@@ -93,7 +97,7 @@ int spawn_start(const char *sandbox_path, const char *jobs_dir, const char *tool
 		return err_sys(err, "socketpair");
 	pid = fork();
 	if (pid == 0)
-		exec_spawner(exe, sv[1], null_fd, argv);
+		exec_spawner(exe, sv[1], null_fd, unrooted, argv);
 	fd_close(&sv[1]);
 	if (pid < 0) {
 		fd_close(&sv[0]);

@@ -36,10 +36,12 @@ struct spawn_events {
 /*
  * fork and exec `sandbox_path --serve 3 --jobs jobs_dir --grade grade --pool slots --tools
  * tools [--cgroup cgroup]`: empty environment, /dev/null, our stderr, nothing else inherited. Before confinement.
+ * unrooted (daemons: no_private_root): nobody in it may connect(); no_new_privs must be set.
  */
 MUST_CHECK int spawn_start(const char *sandbox_path, const char *jobs_dir,
 			   const char *tools, const char *cgroup, enum sbx_grade grade,
-			   unsigned slots, struct spawn **ret, struct err *err);
+			   bool unrooted, unsigned slots, struct spawn **ret,
+			   struct err *err);
 /* Begin to listen. Callbacks come from the loop, but for gone, which spawn_run() may call. */
 MUST_CHECK int spawn_attach(struct spawn *s, struct loop *l,
 			    const struct spawn_events *ev, struct err *err);

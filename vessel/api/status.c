@@ -108,6 +108,7 @@ static void status_done(const char *json, size_t len, const struct err *err, voi
 	write_database(&w, v, err);
 	write_store(&w, v);
 	jsonw_ku64(&w, "streams", events_subscribers(v->events));
+	jsonw_kbool(&w, "private_root", !v->conf.unrooted);
 	jsonw_key(&w, "walls");
 	write_walls(&w, &v->walls);
 	write_workers(&w, v);

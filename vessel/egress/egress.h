@@ -82,6 +82,8 @@ struct egress_config {
 		authorities; /* a file of certificates (PEM); NULL: the system's bundle */
 	const struct egress_portal *portals;
 	size_t n_portals;
+	bool unrooted;		/* daemons: no_private_root */
+	const char *api_socket; /* with it: what their self-tests try */
 	egress_gate_main *gate; /* of each of EGRESS_GATES; NULL: no gate worker */
 	void *gate_arg;
 	/* Test builds: what the worker of that name ("parent" too), once it is confined,

@@ -5,7 +5,8 @@
  * seccomp filter and the Landlock domain of the parent bind the workers. So the parent is
  * left with the sockets of the network that they need and makes none; it is without any
  * file but the secrets' directory, which it has by a descriptor, in a root of its own in
- * which nothing has a name; it may fork and may not exec. Each worker takes the rest from
+ * which nothing has a name (or, where there are no user namespaces and the owner said so,
+ * below Landlock and a filter that leads to no socket); it may fork and may not exec. Each worker takes the rest from
  * itself (worker.c).
  *
  * Ends: the vessel's death or its closing the socket is an end of file here, and this
@@ -201,7 +202,14 @@ static int supervise(struct parent *p)
  * what the self-tests aim at. */
 static void drop_environment(void)
 {
-	static const char *const names[] = {"HOME=", "XDG_RUNTIME_DIR="};
+	static const char *const names[] = {
+		"HOME=",
+		"XDG_RUNTIME_DIR=",
+		"SSH_AUTH_SOCK=",
+#ifdef LYCH_TEST_BUILD
+		"LYCH_TEST_LEAVE_OUT=",
+#endif
+	};
 	static char *kept[ARRAY_SIZE(names) + 1];
 	size_t n = 0;
 
@@ -232,14 +240,18 @@ static int confine(struct parent *p, struct confine_report *ret, struct err *err
 {
 	const struct confine_policy policy = {
 		.name = "egress parent",
-		.private_root = true,
+		.private_root = !p->world.cfg->unrooted,
+		.unrooted = p->world.cfg->unrooted,
+		.api_socket = p->world.cfg->api_socket,
 		.may_make_inet_sockets = true, /* for its children */
 		.may_fork = true,
 		.held_dir = p->world.cfg->secrets_dir,
 		.held_rights = LL_FS_RO,
 		.held_fd = &p->world.secrets_fd,
 	};
-	const char *const foreign[] = {p->world.cfg->secrets_dir, "/etc/passwd", NULL};
+	/* Without a root the directory that it holds has its name, too. */
+	const char *const foreign[] = {
+		"/etc/passwd", policy.unrooted ? NULL : p->world.cfg->secrets_dir, NULL};
 
 	if (confine_self(&policy, err) < 0)
 		return -1;

@@ -82,6 +82,8 @@ static int confine(const struct egress_world *w, const char *name, bool is_gate,
 {
 	const struct confine_policy policy = {
 		.name = name,
+		.unrooted = w->cfg->unrooted,
+		.api_socket = w->cfg->api_socket,
 		.may_make_inet_sockets = !is_gate,
 		.below_parent = true,
 	};

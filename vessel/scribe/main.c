@@ -34,6 +34,7 @@ struct options {
 	const char *probe_walls; /* test builds */
 	uint64_t ready_fd, segment_bytes;
 	bool has_ready_fd;
+	bool unrooted; /* daemons: no_private_root */
 };
 
 struct service {
@@ -53,6 +54,7 @@ enum {
 	OPT_DIR = 256,
 	OPT_SOCKET_DIR,
 	OPT_READY_FD,
+	OPT_UNROOTED,
 	OPT_PROBE_WALLS,
 	OPT_SEGMENT,
 };
@@ -62,6 +64,7 @@ static const struct argp_option option_table[] = {
 	{"socket-dir", OPT_SOCKET_DIR, "DIR", 0,
 	 "Where the producers' socket is made (required)", 0},
 	{"segment", OPT_SEGMENT, "SIZE", 0, "Begin a new file after SIZE (64MiB)", 0},
+	{"no-private-root", OPT_UNROOTED, NULL, 0, "Stand without user namespaces", 0},
 	{"ready-fd", OPT_READY_FD, "N", 0, "Write READY=1 to this descriptor", 0},
 #ifdef LYCH_TEST_BUILD
 	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
@@ -80,6 +83,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SOCKET_DIR:
 		o->socket_dir = arg;
+		return 0;
+	case OPT_UNROOTED:
+		o->unrooted = true;
 		return 0;
 	case OPT_PROBE_WALLS:
 		o->probe_walls = arg;
@@ -145,6 +151,7 @@ static void on_failed(const struct err *why, void *arg)
 
 static int confine(struct service *s, struct err *err)
 {
+	char api[PATH_MAX];
 	/* Its own socket is bound already: nothing in that directory is needed. */
 	const struct confine_path paths[] = {
 		{s->opt.dir, LL_FS_RO | LL_FS_WRITE_FILE | LL_FS_MAKE_REG},
@@ -153,7 +160,9 @@ static int confine(struct service *s, struct err *err)
 		.name = "scribe",
 		.paths = paths,
 		.n_paths = ARRAY_SIZE(paths),
-		.private_root = true,
+		.private_root = !s->opt.unrooted,
+		.unrooted = s->opt.unrooted,
+		.api_socket = api,
 	};
 	static const char *const names[] = {"vessel", "phylactery", "tomb", "secrets"};
 	char beside[ARRAY_SIZE(names)][PATH_MAX];
@@ -167,6 +176,8 @@ static int confine(struct service *s, struct err *err)
 		    stat(beside[i], &st) == 0)
 			foreign[n++] = beside[i];
 	}
+	if (str_fmt(api, sizeof(api), "%s/../api/vessel.sock", s->opt.socket_dir) < 0)
+		return err_set_id(err, ERRID_START_CONFINE, "the api socket's path");
 	if (confine_self(&policy, err) < 0)
 		return -1;
 	return confine_selftest(&policy, foreign, &s->walls, err);

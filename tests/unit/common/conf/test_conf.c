@@ -41,6 +41,15 @@ static const struct bad bads[] = {
 	BAD(V "tomb: {grade: maximal}\n", "line 2: tomb.grade"),
 	BAD(V "tomb: {grade: FULL}\n", "line 2: tomb.grade"),
 	BAD(V "tomb: {grade: auto}\n", "line 2: tomb.grade"),
+	BAD(V "daemons: no_private_root\n", "line 2: daemons: no_private_root is for"),
+	BAD(V "tomb: {grade: full}\ndaemons: no_private_root\n", "line 3: daemons"),
+	BAD(V "tomb: {grade: floor}\ndaemons: yes\n", "line 3: daemons"),
+	BAD(V "tomb: {grade: floor}\ndaemons: No_Private_Root\n", "line 3: daemons"),
+	BAD(V "tomb: {grade: floor}\ndaemons: {private_root: no}\n", "line"),
+	BAD(V "tomb: {grade: floor, jobs_tmpfs: 1GiB}\ndaemons: no_private_root\n",
+	    "line 3: daemons: no_private_root leaves nobody"),
+	BAD(V "tomb: {grade: floor, jobs_dir: /srv}\ndaemons: no_private_root\n",
+	    "line 3: daemons: no_private_root leaves nobody"),
 	BAD(V "tomb: {queue: auto}\n", "line 2: tomb.queue"),
 	BAD(V "tomb: {queue: Vessel}\n", "line 2: tomb.queue"),
 	BAD(V "tomb: {grade: \"\"}\n", "line 2"),
@@ -338,4 +347,22 @@ Test(conf, file_must_be_private)
 	(void)unlink(path);
 	(void)unlink(link);
 	(void)rmdir(dir);
+}
+
+/* By its own word and by nothing else: floor alone does not mean it. */
+Test(conf, no_private_root_is_said_never_implied)
+{
+	static const char floor_only[] = V "tomb: {grade: floor}\n";
+	static const char both[] = V "daemons: no_private_root\ntomb: {grade: floor}\n";
+	struct err err = ERR_INIT;
+	struct conf c;
+
+	conf_defaults(&c);
+	cr_assert(!c.unrooted);
+	cr_assert(conf_parse(floor_only, sizeof(floor_only) - 1, &c, &err) == 0);
+	cr_assert(!c.unrooted);
+	conf_done(&c);
+	cr_assert(conf_parse(both, sizeof(both) - 1, &c, &err) == 0, "%s", err.msg);
+	cr_assert(c.unrooted);
+	conf_done(&c);
 }
