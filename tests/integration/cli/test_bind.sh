@@ -475,6 +475,9 @@ is "jobs on a tmpfs: the mount" "Mount=type=tmpfs,destination=/var/lib/lychgate/
 is "jobs on a tmpfs: the tomb checks it" yes "$(grep -q -- '--jobs-apart yes' "$units/lychgate-tomb.container" && echo yes)"
 config </dev/null
 run bind --install; is "and back" 0 $?
+config <<<$'tomb: {grade: floor}\ndaemons: no_private_root'
+refused "daemons without a root of their own" LYCH-STARTUP-002 "in the pod containers are" bind --install
+config </dev/null
 
 # --- somebody to ask: a way out, and a provider's key for the vessel alone
 network() { sed -n 's/^Network=//p' "$units/lychgate.pod"; }
