@@ -375,7 +375,7 @@ static error_t shell_parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_ARG:
 		if (*shell != SHELL_MAX_)
-			argp_usage(state);
+			return ARGP_ERR_UNKNOWN;
 		for (enum shell s = 0; s < SHELL_MAX_; s++)
 			if (str_eq(arg, shell_names[s]))
 				*shell = s;
@@ -384,7 +384,7 @@ static error_t shell_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (*shell == SHELL_MAX_)
-			argp_usage(state);
+			cmd_usage(state, "say which shell: bash, zsh or fish");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

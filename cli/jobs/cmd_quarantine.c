@@ -54,7 +54,7 @@ static error_t quarantine_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->n == ARRAY_SIZE(a->word))
-			argp_usage(state);
+			return ARGP_ERR_UNKNOWN;
 		a->word[a->n++] = arg;
 		return 0;
 	default:

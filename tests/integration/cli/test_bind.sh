@@ -419,7 +419,7 @@ is "nor in Podman's list" "$n" "$(wc -l <"$units/.lychgate.app")"
 # --- started, and waited for: what does not answer is named
 waited() { # what, words
 	run status --wait 1; is "$1: exit" 4 $?
-	is "$1: code" 1 "$(grep -c LYCH-STARTUP-017 err)"
+	is "$1: code" 1 "$(grep -c LYCH-STARTUP-019 err)"
 	grep -qF -- "after 1 s: $2" err || fail "$1: $(cat err)"
 }
 waited "a Podman that says nothing" "Podman or systemd ("

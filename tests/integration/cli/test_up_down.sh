@@ -171,7 +171,7 @@ echo "up_down: a stopped starter was down after $(($(date +%s%3N) - start)) ms"
 # --- who waits for it goes on when every part answers
 lych status --wait 1 2>"$LYCH_TMP/err" && fail "waited for nothing, and it was there"
 is "nobody starts it" 1 "$(grep -c 'after 1 s: lych up (' "$LYCH_TMP/err")"
-is "its code" 1 "$(grep -c LYCH-STARTUP-017 "$LYCH_TMP/err")"
+is "its code" 1 "$(grep -c LYCH-STARTUP-019 "$LYCH_TMP/err")"
 lych up >/dev/null 2>&1 &
 is "in the foreground, and waited for" 0 "$(lych status --wait 120 >/dev/null; echo $?)"
 is "and a job runs at once" hello "$(lych run -n -- echo hello)"
