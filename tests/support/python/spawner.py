@@ -3,7 +3,7 @@
 Python. One Spawner per process of the test; what a job writes goes to a file."""
 import array, fcntl, os, select, signal, socket, struct, subprocess, tempfile, time
 
-VERSION = 6
+VERSION = 7
 RUN, KILL, HELLO, STARTED, REFUSED, EXITED, DENIED = 2, 4, 1, 3, 5, 7, 9
 BROKER = 1  # a flag of RUN
 LISTENER, CHANNEL = 1, 2  # what STARTED brings
