@@ -70,7 +70,7 @@ static void denied(void *env, job_id_t job, queue_done *done, void *arg)
 {
 	struct env *e = env;
 
-	budget_denied(e->v->queue, job, done, arg);
+	budget_denied(e->v->queue, job, &e->limits, done, arg);
 }
 
 static void recover(void *env, queue_count_done *done, void *arg)

@@ -30,7 +30,7 @@ static const struct pg_stmt stmt_settle = {"budget_settle",
 static const struct pg_stmt stmt_recover = {"budget_recover",
 	"SELECT vessel_api.budget_recover($1::uuid)", 1};
 static const struct pg_stmt stmt_denied = {"budget_denied",
-	"SELECT vessel_api.budget_denied($1::bigint)", 1};
+	"SELECT vessel_api.budget_denied($1::bigint, $2::bigint)", 2};
 static const struct pg_stmt stmt_sweep = {"budget_sweep",
 	"SELECT vessel_api.budget_sweep($1::int)", 1};
 static const struct pg_stmt stmt_lease = {"broker_lease",
@@ -276,11 +276,13 @@ void budget_settle(struct queue *q, const struct uuid *boot, const struct budget
 		PG_RESEND | PG_YIELD | PG_OF(c->lease.party), plain_done, op);
 }
 
-void budget_denied(struct queue *q, job_id_t id, queue_done *done, void *arg)
+void budget_denied(struct queue *q, job_id_t id, const struct budget_limits *limits,
+		   queue_done *done, void *arg)
 {
 	struct op *op = op_new(arg);
-	struct number job = number(id);
-	const struct pg_param params[] = {{.data = job.s}};
+	int64_t cap = limits->scope[BUDGET_JOB].n[BUDGET_DENIALS];
+	struct number job = number(id), most = number(cap == BUDGET_NO_LIMIT ? -1 : cap);
+	const struct pg_param params[] = {{.data = job.s}, {.data = most.s}};
 
 	op->done.plain = done;
 	/* not sent again: a second copy would count twice */

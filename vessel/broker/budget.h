@@ -80,8 +80,9 @@ void budget_settle(struct queue *q, const struct uuid *boot, const struct budget
 /* What vessels before this one left open is booked at its estimate. */
 void budget_recover(struct queue *q, const struct uuid *boot, queue_count_done *done,
 		    void *arg);
-/* One refused attempt more. */
-void budget_denied(struct queue *q, job_id_t job, queue_done *done, void *arg);
+/* One refused attempt more. Beyond the job's own limit it counts for the job alone. */
+void budget_denied(struct queue *q, job_id_t job, const struct budget_limits *limits,
+		   queue_done *done, void *arg);
 /* Forget what no replay check needs any more; n: calls that were forgotten. */
 void budget_sweep(struct queue *q, unsigned limit, queue_count_done *done, void *arg);
 

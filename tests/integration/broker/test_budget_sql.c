@@ -149,7 +149,7 @@ Test(budget_sql, only_the_vessel_may_call_and_nobody_reads_the_tables)
 {
 	expect(reserve_as(tomb, BOOT_A, token, "1", CALL, "{1,0,0,0,0}", NO_LIMITS),
 	       "ERROR 42501");
-	expect(pgtest_ask(tomb, "SELECT vessel_api.budget_denied(1)"), "ERROR 42501");
+	expect(pgtest_ask(tomb, "SELECT vessel_api.budget_denied(1, 20)"), "ERROR 42501");
 	expect(pgtest_ask(tomb, "SELECT * FROM lych.budget"), "ERROR 42501");
 	expect(pgtest_ask(vessel, "UPDATE lych.budget SET spent = '{0,0,0,0,0}'"),
 	       "ERROR 42501");
@@ -281,6 +281,44 @@ Test(budget_sql, what_a_provider_says_it_took_never_overflows)
 	       "over job 2");
 }
 
+/* The denials of the job with one more; most: its limit. */
+static const char *denied(const char *most)
+{
+	return pgtest_askp(vessel,
+			   "SELECT vessel_api.budget_denied($1::bigint, $2::bigint)", job,
+			   most, NULL);
+}
+
+Test(budget_sql, a_limit_of_denials_that_is_none_is_refused)
+{
+	expect(denied("-2"), "ERROR 22023");
+	expect(books("job"), "");
+}
+
+Test(budget_sql, denials_beyond_the_jobs_limit_are_not_booked_to_anybody_else)
+{
+	static const char limits[] = "{-1,-1,-1,-1,2,-1,-1,-1,-1,4,-1,-1,-1,-1,4}";
+
+	expect(denied("2"), "1");
+	expect(denied("2"), "2");
+	expect(denied("2"), "3");
+	expect(denied("2"), "4");
+	expect(denied("2"), "5");
+	expect(books("job"), "{0,0,0,0,5} {0,0,0,0,0}");
+	expect(books("identity"), "{0,0,0,0,2} {0,0,0,0,0}");
+	expect(books("day"), "{0,0,0,0,2} {0,0,0,0,0}");
+	expect(reserve("1", "{1,0,0,0,0}", limits), "over job 5");
+	/* another job may still ask, which it could not if all five were the day's */
+	(void)pgtest_askp(root, "DELETE FROM lych.budget WHERE scope = 'job'", NULL);
+	expect(reserve("1", "{1,0,0,0,0}", limits), "ok");
+	/* with a limit of zero none is anybody else's; without one each is */
+	(void)pgtest_askp(root, "DELETE FROM lych.budget WHERE scope = 'job'", NULL);
+	expect(denied("0"), "1");
+	expect(books("day"), "{0,0,0,0,2} {1,0,0,0,0}");
+	expect(denied("-1"), "2");
+	expect(books("day"), "{0,0,0,0,3} {1,0,0,0,0}");
+}
+
 Test(budget_sql, a_limit_of_zero_allows_none_and_reached_denials_end_everything)
 {
 	expect(reserve("1", "{1,0,0,0,0}",
@@ -293,9 +331,7 @@ Test(budget_sql, a_limit_of_zero_allows_none_and_reached_denials_end_everything)
 		expect(reserve(n, "{1,0,0,0,0}",
 			       "{-1,-1,-1,-1,3,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
 		       "ok");
-		expect(pgtest_askp(vessel, "SELECT vessel_api.budget_denied($1::bigint)",
-				   job, NULL),
-		       n);
+		expect(denied("3"), n);
 	}
 	expect(reserve("4", "{1,0,0,0,0}",
 		       "{-1,-1,-1,-1,3,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),

@@ -74,21 +74,32 @@ BEGIN
 	RETURN v_n;
 END $$;
 
--- A refused attempt of a job that holds its lease. The denials of the job so far.
-CREATE FUNCTION vessel_api.budget_denied(p_job bigint) RETURNS bigint
+-- A refused attempt of a job that holds its lease. The denials of the job so far. p_most: the job's
+-- limit, -1 for none. What a job tries beyond it is booked to the job alone: all its calls are
+-- refused by then, and it is not to use up what other jobs of the identity and of the day may try.
+CREATE FUNCTION vessel_api.budget_denied(p_job bigint, p_most bigint) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
 	v_day date := lych.budget_today();
 	v_identity text;
+	v_used bigint[];
 BEGIN
+	IF (p_most >= -1) IS NOT TRUE THEN
+		RAISE EXCEPTION 'budget_denied: not a limit' USING ERRCODE = '22023';
+	END IF;
 	PERFORM set_config('synchronous_commit', 'off', true);
 	SELECT j.identity INTO v_identity FROM lych.job j WHERE j.id = p_job;
 	IF NOT FOUND THEN
 		RETURN 0;
 	END IF;
-	PERFORM lych.budget_lock(p_job, v_identity, v_day);
-	PERFORM lych.budget_move(p_job, v_identity, v_day, '{0,0,0,0,1}', '{0,0,0,0,0}');
+	v_used := lych.budget_lock(p_job, v_identity, v_day);
+	IF p_most >= 0 AND v_used[5] >= p_most THEN
+		UPDATE lych.budget b SET spent = lych.add(b.spent, '{0,0,0,0,1}')
+		WHERE b.scope = 'job' AND b.key = p_job::text AND b.day = '1970-01-01';
+	ELSE
+		PERFORM lych.budget_move(p_job, v_identity, v_day, '{0,0,0,0,1}', '{0,0,0,0,0}');
+	END IF;
 	RETURN (SELECT b.spent[5] FROM lych.budget b
 		WHERE b.scope = 'job' AND b.key = p_job::text AND b.day = '1970-01-01');
 END $$;

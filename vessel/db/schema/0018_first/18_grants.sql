@@ -45,7 +45,7 @@ GRANT EXECUTE ON FUNCTION
 	vessel_api.budget_extend(uuid, bigint, bigint, bigint, uuid, bigint, bigint[]),
 	vessel_api.budget_settle(uuid, bigint, bigint, bigint, uuid, text, bigint[]),
 	vessel_api.budget_recover(uuid),
-	vessel_api.budget_denied(bigint),
+	vessel_api.budget_denied(bigint, bigint),
 	vessel_api.broker_lease(bigint, bigint, uuid, boolean),
 	vessel_api.broker_ended(bigint[], bigint[], uuid[]),
 	vessel_api.budget_show(bigint, text),
