@@ -78,7 +78,9 @@ enum fail_class {
 	FAIL_OUTPUT_LIMIT,
 	FAIL_DISK_LIMIT,
 	FAIL_RESOURCE_KILL,
-	FAIL_CRASH, /* the job's own non-zero exit or signal */
+	FAIL_EXIT, /* the program's own non-zero code */
+	FAIL_CRASH, /* a signal that nobody of ours sent; no program that could be executed */
+	FAIL_INPUT, /* nothing of it ran: an archive, a file or a dependency */
 	FAIL_LEASE_EXPIRED,
 	FAIL_GATE_FAILED,
 	FAIL_TRANSPORT_LOSS,

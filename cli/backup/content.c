@@ -110,8 +110,8 @@ static const char *const hold[] = {
 	X(4, job, "queue = 'main'", "queue", "a queue that no tomb serves")              \
 	X(5, job,                                                                        \
 	  "class IN ('', 'setup_refused', 'policy_deny', 'timeout_kill', 'oom_kill',"    \
-	  " 'output_limit', 'disk_limit', 'resource_kill', 'crash', 'lease_expired',"    \
-	  " 'gate_failed', 'transport_loss', 'budget_exhausted')",                       \
+	  " 'output_limit', 'disk_limit', 'resource_kill', 'exit', 'crash', 'input',"    \
+	  " 'lease_expired', 'gate_failed', 'transport_loss', 'budget_exhausted')",      \
 	  "class", "a word that none has")                                               \
 	X(6, job, "epoch" COUNT, "epoch", "a number that none has")                      \
 	X(7, job, "version" COUNT, "version", "a number that none has")                  \

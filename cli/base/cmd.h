@@ -23,6 +23,7 @@ struct cmd {
 #define EXIT_USAGE 2
 #define EXIT_NOT_FOUND 3
 #define EXIT_UNAVAILABLE 4
+#define EXIT_INPUT 65
 #define EXIT_TIMED_OUT 124
 #define EXIT_CANNOT_EXEC 126
 #define EXIT_NO_COMMAND 127

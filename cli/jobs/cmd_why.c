@@ -120,7 +120,9 @@ static void print_denials(const struct why *y)
 	if (y->dropped)
 		(void)printf("  and %" PRIu64 " more kinds that were only counted\n",
 			     y->dropped);
-	if (refused && y->end.state == JOB_FAILED && y->end.fail_class == FAIL_CRASH)
+	if (refused &&
+	    (y->end.fail_class == FAIL_EXIT || y->end.fail_class == FAIL_CRASH) &&
+	    y->end.state == JOB_FAILED)
 		(void)puts("Whether one of these made it fail, only its own output can "
 			   "tell: 'lych logs'.");
 	for (size_t i = 0; i < y->n_denied; i++)

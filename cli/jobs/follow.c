@@ -520,10 +520,11 @@ int job_end_exit_code(const struct job_end *e)
 		return EXIT_UNAVAILABLE;
 	if (e->fail_class == FAIL_SETUP_REFUSED)
 		return EXIT_SETUP;
+	if (e->fail_class == FAIL_INPUT)
+		return EXIT_INPUT;
 	if (e->exec_errno)
 		return e->exec_errno == ENOENT ? EXIT_NO_COMMAND : EXIT_CANNOT_EXEC;
-	if (e->has_exit_code &&
-	    (e->state == JOB_SUCCEEDED || e->fail_class == FAIL_CRASH))
+	if (e->has_exit_code && (e->state == JOB_SUCCEEDED || e->fail_class == FAIL_EXIT))
 		return e->exit_code;
 	/* Whether the end of its pipe or our SIGKILL came first is a race, not a fact. */
 	if (e->fail_class == FAIL_OUTPUT_LIMIT)
@@ -544,7 +545,9 @@ static enum err_id end_error(enum fail_class c)
 		[FAIL_OUTPUT_LIMIT] = ERRID_EXEC_OUTPUT,
 		[FAIL_DISK_LIMIT] = ERRID_EXEC_DISK,
 		[FAIL_RESOURCE_KILL] = ERRID_EXEC_RESOURCE,
+		[FAIL_EXIT] = ERRID_EXEC_CRASH,
 		[FAIL_CRASH] = ERRID_EXEC_CRASH,
+		[FAIL_INPUT] = ERRID_EXEC_INPUT,
 		[FAIL_LEASE_EXPIRED] = ERRID_EXEC_LEASE,
 		[FAIL_GATE_FAILED] = ERRID_EXEC_POLICY,
 		[FAIL_TRANSPORT_LOSS] = ERRID_EXEC_TRANSPORT,
@@ -560,8 +563,7 @@ void job_end_explain(const struct job_end *e, job_id_t id)
 	bool says_more = e->detail[0] && !str_eq(e->detail, state);
 	cleanup_free char *text = NULL;
 
-	if (e->state == JOB_SUCCEEDED ||
-	    (e->fail_class == FAIL_CRASH && e->has_exit_code && !e->detail[0]))
+	if (e->state == JOB_SUCCEEDED || (e->fail_class == FAIL_EXIT && !e->detail[0]))
 		return;
 	text = xasprintf("job %" PRId64 ": %s%s%s%s%s", id, state,
 			 e->fail_class ? ", class " : "",

@@ -104,7 +104,7 @@ static void end_of(const struct json *job, char *out, size_t size)
 	if (json_is_null(job, "result") ||
 	    json_get_obj(job, "result", true, &result, NULL) < 0)
 		result = NULL;
-	if (e.has_exit_code && (e.state == JOB_SUCCEEDED || e.fail_class == FAIL_CRASH))
+	if (e.has_exit_code && (e.state == JOB_SUCCEEDED || e.fail_class == FAIL_EXIT))
 		(void)snprintf(out, size, "%d", e.exit_code);
 	else if (e.fail_class != FAIL_NONE && e.fail_class != FAIL_CRASH)
 		(void)snprintf(out, size, "%s", fail_class_name(e.fail_class));

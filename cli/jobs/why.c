@@ -120,6 +120,13 @@ static void why_refused(struct why *y)
 	buf_adds(&y->advice, err_info(id ? id : ERRID_EXEC_SETUP)->hint);
 }
 
+static void why_input(struct why *y)
+{
+	buf_addf(&y->reason, "nothing ran: its input could not be taken: %s",
+		 text(y->result, "detail"));
+	buf_adds(&y->advice, err_info(ERRID_EXEC_INPUT)->hint);
+}
+
 static void why_exec(struct why *y)
 {
 	const char *what = strerrordesc_np(y->end.exec_errno);
@@ -259,6 +266,8 @@ static void find_reason(struct why *y)
 		why_limit(y);
 	else if (y->end.fail_class == FAIL_SETUP_REFUSED)
 		why_refused(y);
+	else if (y->end.fail_class == FAIL_INPUT)
+		why_input(y);
 	else if (y->exec[0])
 		why_exec(y);
 	else if (y->end.signal)

@@ -39,7 +39,7 @@ KINDS = {
                "files": [{"path": "in", "content": "y" * 3000}]}, "succeeded", None),
     "places": ({"argv": SH + ["echo x >/tmp/a; echo x >/dev/shm/b; mkfifo f; ln -s f l"]}, "succeeded", None),
     "orphan": ({"argv": SH + ["(setsid sleep 60 >/dev/null 2>&1 &); exit 0"]}, "succeeded", None),
-    "exit": ({"argv": SH + ["exit 7"]}, "failed", "crash"),
+    "exit": ({"argv": SH + ["exit 7"]}, "failed", "exit"),
     "signal": ({"argv": SH + ["kill -SEGV $$"]}, "failed", "crash"),
     "missing": ({"argv": ["no-such-program"]}, "failed", "crash"),
     "deaf": ({"argv": SH + ["trap '' TERM; sleep 60 & wait; sleep 60"], "limits": {"timeout_ms": 200}},

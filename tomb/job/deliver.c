@@ -22,7 +22,8 @@
 
 /* Out of space, a vessel without room and a spawner that is gone are the tomb's trouble, and
  * pass. */
-static void trouble_of(struct run *run, bool nothing_runs, const struct err *err)
+static void trouble_as(struct run *run, enum fail_class class, bool nothing_runs,
+		       const struct err *err)
 {
 	if (err->code == ERR_GONE) {
 		run_simple(run, EVENT_LEASE_LOST);
@@ -33,7 +34,12 @@ static void trouble_of(struct run *run, bool nothing_runs, const struct err *err
 	    err->id == ERRID_SANDBOX_SPAWNER)
 		run_trouble(run, FAIL_TRANSPORT_LOSS, true, nothing_runs, err);
 	else
-		run_trouble(run, FAIL_SETUP_REFUSED, false, nothing_runs, err);
+		run_trouble(run, class, false, nothing_runs, err);
+}
+
+static void trouble_of(struct run *run, bool nothing_runs, const struct err *err)
+{
+	trouble_as(run, FAIL_SETUP_REFUSED, nothing_runs, err);
 }
 
 static void relay_overflow(void *arg)
@@ -116,7 +122,7 @@ static void fetch_done(const struct err *err, void *arg)
 	run->get = NULL;
 	fd_close(&run->get_fd);
 	if (err)
-		trouble_of(run, false, err);
+		trouble_as(run, FAIL_INPUT, false, err);
 	else
 		fetch_next(run);
 }
@@ -221,7 +227,10 @@ static int run_spawn(struct run *run, enum tomb_spec_use use, int stdin_fd,
 		return -1;
 	if (make_pipe(errs, err) < 0)
 		return -1;
-	relay_attach(run->relay, RELAY_STDERR, errs[0]);
+	if (use == SPEC_USE_UNPACK)
+		relay_attach_words(run->relay, errs[0], &run->words);
+	else
+		relay_attach(run->relay, RELAY_STDERR, errs[0]);
 	if (use == SPEC_USE_JOB) {
 		if (make_pipe(out, err) < 0) {
 			fd_close(&errs[1]);
@@ -307,8 +316,7 @@ static bool is_placed(struct run *run, const struct files_answer *a, unsigned n_
 	if (!err || err->code == ERR_UNAVAILABLE)
 		return has_fd(run, a, n_fds, err);
 	full = err->sys == ENOSPC || err->sys == EDQUOT;
-	run_trouble(run, full ? FAIL_TRANSPORT_LOSS : FAIL_SETUP_REFUSED, full, true,
-		    err);
+	run_trouble(run, full ? FAIL_TRANSPORT_LOSS : FAIL_INPUT, full, true, err);
 	return false;
 }
 

@@ -37,7 +37,7 @@ static enum fail_class class_of_end(const struct spawn_exited *x)
 {
 	switch ((enum spawn_end)x->how) {
 	case SPAWN_END_EXITED:
-		return x->code == 0 ? FAIL_NONE : FAIL_CRASH;
+		return x->code == 0 ? FAIL_NONE : FAIL_EXIT;
 	case SPAWN_END_TIMEOUT:
 		return FAIL_TIMEOUT_KILL;
 	case SPAWN_END_OOM:
@@ -188,9 +188,18 @@ static bool killed_from_outside(const struct job *j)
 	return j->fail_class == FAIL_TRANSPORT_LOSS;
 }
 
-static void on_before_exited(struct job *j, const struct spawn_exited *x,
+/* A code of tar, pip or npm tells of what they were given; else they never had it. */
+static enum fail_class class_before(enum fail_class c)
+{
+	if (c == FAIL_EXIT)
+		return FAIL_INPUT;
+	return c == FAIL_CRASH ? FAIL_SETUP_REFUSED : c;
+}
+
+static void on_before_exited(struct job *j, const struct job_event *ev,
 			     struct job_actions *a)
 {
+	const struct spawn_exited *x = ev->exited;
 	const char *what =
 		j->step == STEP_UNPACK	     ? "the input archive could not be unpacked"
 		: j->step == STEP_DEPS_FETCH ? "the dependencies could not be fetched"
@@ -207,13 +216,15 @@ static void on_before_exited(struct job *j, const struct spawn_exited *x,
 		return;
 	}
 	if (j->verdict == VERDICT_NONE) {
-		enum fail_class c = j->overflow ? FAIL_OUTPUT_LIMIT : class_of_end(x);
+		const char *said = x->detail[0] || !ev->text ? x->detail : ev->text;
 
 		j->verdict = VERDICT_FAIL;
-		j->fail_class = c == FAIL_CRASH ? FAIL_SETUP_REFUSED : c;
+		j->fail_class =
+			class_before(j->overflow ? FAIL_OUTPUT_LIMIT : class_of_end(x));
 		j->retry = killed_from_outside(j);
-		(void)snprintf(j->detail, sizeof(j->detail), "%s (exit code %d) %.*s",
-			       what, x->code, (int)sizeof(x->detail) - 1, x->detail);
+		(void)snprintf(j->detail, sizeof(j->detail), "%s (exit code %d)%s%.*s",
+			       what, x->code, said[0] ? ": " : "",
+			       (int)sizeof(x->detail) - 1, said);
 	}
 	settle(j, a);
 }
@@ -224,7 +235,7 @@ static void on_exited(struct job *j, const struct job_event *ev, struct job_acti
 
 	assert(job_is_live(j));
 	if (is_before(j)) {
-		on_before_exited(j, x, a);
+		on_before_exited(j, ev, a);
 		return;
 	}
 	j->exited = *x;
@@ -233,7 +244,8 @@ static void on_exited(struct job *j, const struct job_event *ev, struct job_acti
 		j->fail_class = class_of_end(x);
 		/* It ended by itself a moment before the kill arrived. */
 		if (j->overflow &&
-		    (j->fail_class == FAIL_NONE || j->fail_class == FAIL_CRASH))
+		    (j->fail_class == FAIL_NONE || j->fail_class == FAIL_EXIT ||
+		     j->fail_class == FAIL_CRASH))
 			j->fail_class = FAIL_OUTPUT_LIMIT;
 		j->verdict = j->fail_class == FAIL_NONE ? VERDICT_ACK : VERDICT_FAIL;
 		j->retry = killed_from_outside(j);

@@ -73,7 +73,8 @@ enum job_event_type {
 
 struct job_event {
 	enum job_event_type type;
-	/* EVENT_TROUBLE; text: of EVENT_LATE, too */
+	/* EVENT_TROUBLE; text: of EVENT_LATE, too, and of EVENT_EXITED what a program said
+	 * that is none of the job's (NULL: nothing) */
 	enum fail_class fail_class;
 	bool retry;
 	bool nothing_runs; /* in unpack or start: it was never handed to the spawner */

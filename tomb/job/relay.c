@@ -35,6 +35,8 @@ struct stream {
 	struct loop_io *io;
 	uint64_t kept, sent;
 	bool truncated, draining;
+	struct buf *
+		words; /* of a program that is none of the job's; NULL: it is the job's */
 	/* Read, and without room on the disk; the job waits in its pipe meanwhile. */
 	char *held;
 	size_t held_len;
@@ -108,6 +110,11 @@ static void stream_keep(struct stream *s, const char *data, size_t len)
 	uint64_t room = relay_room(r);
 	struct err err = ERR_INIT;
 
+	if (s->words) {
+		room = s->words->max - s->words->len;
+		buf_add(s->words, data, len < room ? len : (size_t)room);
+		return;
+	}
 	if (len > room) {
 		len = (size_t)room;
 		s->truncated = true;
@@ -351,16 +358,28 @@ void relay_free(struct relay *r)
 	free(r);
 }
 
-void relay_attach(struct relay *r, enum relay_stream which, int pipe_fd)
+static void attach(struct relay *r, enum relay_stream which, int pipe_fd,
+		   struct buf *words)
 {
 	struct stream *s = &r->s[which];
 
 	stream_close(s);
+	s->words = words;
 	s->pipe_fd = pipe_fd;
 	s->draining = false;
 	s->io = loop_io_new(r->loop, pipe_fd, LOOP_READ, on_pipe, s);
 	if (s->held)
 		loop_io_set(s->io, 0);
+}
+
+void relay_attach(struct relay *r, enum relay_stream which, int pipe_fd)
+{
+	attach(r, which, pipe_fd, NULL);
+}
+
+void relay_attach_words(struct relay *r, int pipe_fd, struct buf *words)
+{
+	attach(r, RELAY_STDERR, pipe_fd, words);
 }
 
 void relay_drain(struct relay *r)

@@ -10,6 +10,7 @@
 #define LYCH_TOMB_JOB_RELAY_H
 
 #include "common/attr.h"
+#include "common/buf.h"
 #include "common/err.h"
 #include "common/net/loop.h"
 #include "tomb/queue/work.h"
@@ -39,6 +40,10 @@ struct relay *relay_new(struct loop *l, struct work *w, const struct lease_key *
 void relay_free(struct relay *r);
 /* Take the reading end of a pipe; again for a second run, after relay_drain(). */
 void relay_attach(struct relay *r, enum relay_stream which, int pipe_fd);
+/* As for stderr, but of a program that is none of the job's: its first bytes go into words,
+ * as far as these take them; nothing of it is the job's output or counts as such. words
+ * outlive the relay. */
+void relay_attach_words(struct relay *r, int pipe_fd, struct buf *words);
 /* The writer's tree is gone: read what is there and close. A descriptor that was handed
  * elsewhere does not hold it open. */
 void relay_drain(struct relay *r);

@@ -32,6 +32,7 @@ struct run {
 	bool made;		     /* it was asked for: it is to be removed */
 	struct file_task *task;	     /* about the folder; NULL: none */
 	struct relay *relay;
+	struct buf words;	       /* what tar said */
 	struct stdin_pipe *stdin_pipe; /* of a stdin that is streamed */
 	struct denials denials;
 	uint64_t handle; /* of the spawner; 0: none */

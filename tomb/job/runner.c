@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #define END_AGAIN_USEC (500 * USEC_PER_MSEC)
+#define WORDS_MAX_BYTES 160u
 
 struct runner {
 	struct runner_world world;
@@ -47,6 +48,7 @@ static void run_free(struct run *run)
 	tomb_spec_done(&run->spec);
 	denials_done(&run->denials);
 	buf_done(&run->report);
+	buf_done(&run->words);
 	free(run);
 }
 
@@ -385,6 +387,7 @@ void runner_take(struct runner *r, const struct queue_claimed *claimed, usec_t s
 	(void)snprintf(run->folder, sizeof(run->folder), "%" PRId64 ".%" PRId64,
 		       run->key.job, run->key.epoch);
 	buf_init(&run->report, RESULT_MAX_BYTES);
+	buf_init(&run->words, WORDS_MAX_BYTES);
 	run->late = loop_timer_new(r->world.loop, on_late, run);
 	run->end_again = loop_timer_new(r->world.loop, end_send, run);
 	run->reap = loop_timer_new(r->world.loop, on_reap, run);
@@ -487,6 +490,23 @@ int runner_denied(struct runner *r, const struct spawn_denied *m)
 		       : 0;
 }
 
+/* One line of plain text, whatever an archive made tar say. */
+static const char *words_of(struct run *run)
+{
+	relay_drain(run->relay);
+	while (run->words.len && run->words.data[run->words.len - 1] == '\n')
+		run->words.data[--run->words.len] = '\0';
+	for (size_t i = 0; i < run->words.len; i++) {
+		char *c = &run->words.data[i];
+
+		if (*c == '\n')
+			*c = ';';
+		else if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+	return run->words.len ? buf_str(&run->words) : NULL;
+}
+
 int runner_exited(struct runner *r, const struct spawn_exited *m)
 {
 	struct run *run = run_of(r, m->handle);
@@ -497,6 +517,8 @@ int runner_exited(struct runner *r, const struct spawn_exited *m)
 	/* Nobody is left who could ask, or read. */
 	proxy_free(TAKE_PTR(run->proxy));
 	stdin_pipe_free(TAKE_PTR(run->stdin_pipe));
+	if (run->job.step == STEP_UNPACK)
+		ev.text = words_of(run);
 	run_event(run, &ev);
 	return 0;
 }

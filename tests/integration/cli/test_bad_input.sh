@@ -134,6 +134,10 @@ is "half a file is not left" 0 "$(find again -name huge 2>/dev/null | wc -l)"
 is "all still works" 42 "$(lych run -n -- echo 42)"
 is "the queue's invariants hold" 0 "$(lych_violations)"
 is "nobody fell over" "0 0 0 0" "$(json '*(p["restarts"] for p in j["parts"])' <"$LYCHGATE_DATA/starter.json")"
+mkdir tree && ln -s nowhere tree/a
+lych run -n --dir tree --file file=a/b -- true 2>err; is "a file behind a link of the tree" 65 $?
+is "its code" 1 "$(grep -c 'LYCH-EXEC-011  See the detail' err)"
+is "no walls are blamed" 0 "$(grep -c doctor err)"
 
 # --- the lesser grade names what it does not close
 lych down >/dev/null && printf 'version: "1"\ntomb:\n  grade: floor\n' >"$LYCH_CONFIG" && lych up --detach >/dev/null 2>err ||
@@ -145,5 +149,7 @@ is "its gap is named" "floor 1 True" "$(lych show "$id" --json |
 is "and shown" 1 "$(lych show "$id" | grep -c '^result.walls.gaps .*metadata of other files')"
 # --- archives that are accepted, and what is in them
 mkdir outside
-python3 "$archives" "$api" "$PWD/outside" || fail "input archives"
+python3 "$archives" "$api" "$PWD/outside" >out || fail "input archives"
+id=$(head -n 1 out)
+lych why "$id" >out; is "why of a bad archive" 1 "$(grep -c "nothing ran: its input could not be taken: the input archive" out)"
 echo "bad_input: $count checks"

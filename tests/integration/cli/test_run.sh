@@ -61,7 +61,9 @@ XDG_RUNTIME_DIR=$LYCH_TMP/none lych jobs >/dev/null 2>err; is "nobody answers" 4
 # --- the issue's examples
 # shellcheck disable=SC2016
 is "stdin goes in" 42 "$(echo 20 22 | lych run -- awk '{print $1+$2}')"
-lych run -n -- sh -c 'exit 7'; is "the job's exit code" 7 $?
+lych run -n -- sh -c 'exit 7' 2>err; is "the job's exit code" 7 $?
+is "and no word of ours about it" "" "$(cat err)"
+is "an exit code's class" exit "$(lych show --json 2>/dev/null | json 'j["class"]')"
 lych run -n -- sh -c 'kill -SEGV $$' 2>/dev/null; is "a signal" 139 $?
 start=$(date +%s%3N)
 lych run -n --timeout 1 -- sleep 60 2>err; is "a time-out" 124 $?

@@ -78,7 +78,7 @@ Test(job_machine, every_end_has_its_class)
 		enum fail_class class;
 	} ends[] = {
 		{SPAWN_END_EXITED, 0, FAIL_NONE},
-		{SPAWN_END_EXITED, 7, FAIL_CRASH},
+		{SPAWN_END_EXITED, 7, FAIL_EXIT},
 		{SPAWN_END_SIGNALLED, 11, FAIL_CRASH},
 		{SPAWN_END_TIMEOUT, 15, FAIL_TIMEOUT_KILL},
 		{SPAWN_END_OOM, 9, FAIL_OOM_KILL},
@@ -246,7 +246,7 @@ Test(job_machine, a_bad_archive_is_the_jobs_fault)
 	a = exits(&j, SPAWN_END_EXITED, 2);
 	cr_assert_not(did(&a, ACT_START));
 	cr_assert_eq(reported(&j, a), ACT_FAIL);
-	cr_assert_eq(j.fail_class, FAIL_SETUP_REFUSED);
+	cr_assert_eq(j.fail_class, FAIL_INPUT);
 	cr_assert_not(j.retry);
 }
 
@@ -395,7 +395,7 @@ Test(job_machine, dependencies_that_fail_are_the_jobs_end_and_it_never_ran)
 		a = exits(&j, SPAWN_END_EXITED, 1);
 		cr_assert_not(did(&a, ACT_START));
 		cr_assert_eq(reported(&j, a), ACT_FAIL);
-		cr_assert_eq(j.fail_class, FAIL_SETUP_REFUSED);
+		cr_assert_eq(j.fail_class, FAIL_INPUT);
 		cr_assert_not(j.ran);
 	}
 }

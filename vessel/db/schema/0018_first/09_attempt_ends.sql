@@ -143,8 +143,8 @@ DECLARE
 	v_class text := coalesce(p_class, '');
 BEGIN
 	IF v_class NOT IN ('', 'setup_refused', 'policy_deny', 'timeout_kill', 'oom_kill',
-			   'output_limit', 'disk_limit', 'resource_kill', 'crash', 'gate_failed',
-			   'transport_loss', 'budget_exhausted') THEN
+			   'output_limit', 'disk_limit', 'resource_kill', 'exit', 'crash', 'input',
+			   'gate_failed', 'transport_loss', 'budget_exhausted') THEN
 		RAISE EXCEPTION 'fail: unknown class' USING ERRCODE = '22023';
 	END IF;
 	IF octet_length(p_result) > 1048576 THEN
