@@ -229,7 +229,8 @@ bool env_name_is_allowed(const char *name, size_t len)
 	for (size_t i = 0; i < len; i++) {
 		char c = name[i];
 
-		if (!((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'))
+		if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+		      (c >= '0' && c <= '9') || c == '_'))
 			return false;
 		copy[i] = c;
 	}

@@ -113,7 +113,7 @@ bool egress_mode_from_name(const char *name, enum egress_mode *ret);
 bool tomb_name_is_usable(const char *name);
 
 /*
- * May a job set this environment variable? [A-Z_][A-Z0-9_]{0,63} and none of
+ * May a job set this environment variable? [A-Za-z_][A-Za-z0-9_]{0,63} and none of
  * the names that a loader, shell or interpreter obeys (LD_*, BASH_ENV, ENV,
  * GCONV_PATH, PYTHON*PATH/HOME/STARTUP, NODE_OPTIONS, PERL5*, RUBYOPT, GIT_*,
  * ...), nor the ones that the sandbox itself sets (HOME, PATH, TMPDIR, USER,

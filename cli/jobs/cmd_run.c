@@ -50,7 +50,7 @@ static const struct argp_option run_options[] = {
 	{"include", KEY_INCLUDE, "PATTERN", 0,
 	 "take these though they keep secrets, or git ignores them", 0},
 	{"home", KEY_HOME, NULL, 0, "yes, the home directory, with --dir", 0},
-	{"env", 'e', "K=V", 0, "set an environment variable of the job", 0},
+	{"env", 'e', "K[=V]", 0, "set a variable of the job; K: as it is here", 0},
 	{"timeout", 't', "TIME", 0, "wall time: 90s, 1h30m", 0},
 	{"memory", 'm', "SIZE", 0, "memory of all its processes: 512m, 2g", 0},
 	{"disk", KEY_DISK, "SIZE", 0, "bytes it may write", 0},

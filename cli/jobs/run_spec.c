@@ -272,13 +272,22 @@ static int write_dirs(const struct run_args *a, struct client *c, struct guard *
 
 /* ---- the spec --------------------------------------------------------------- */
 
-/* Does one of the first n set this name (with its '=' behind len bytes)? */
+/* Does one of the first n set the name of the one behind them, which has len bytes? */
 static bool env_is_set(const struct run_args *a, size_t n, size_t len)
 {
 	for (size_t i = 0; i < n; i++)
-		if (strncmp(a->env[i], a->env[n], len + 1) == 0)
+		if (strcspn(a->env[i], "=") == len &&
+		    strncmp(a->env[i], a->env[n], len) == 0)
 			return true;
 	return false;
+}
+
+/* NAME=VALUE, or NAME with the value that it has here. */
+static const char *env_value(const char *arg, const char *name)
+{
+	const char *eq = strchr(arg, '=');
+
+	return eq ? eq + 1 : getenv(name);
 }
 
 static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
@@ -286,20 +295,24 @@ static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
 	jsonw_key(w, "env");
 	jsonw_obj(w);
 	for (size_t i = 0; i < a->n_env; i++) {
-		const char *eq = strchr(a->env[i], '=');
+		size_t len = strcspn(a->env[i], "=");
+		cleanup_free char *name = xstrndup(a->env[i], len);
+		const char *value = env_value(a->env[i], name);
 
-		if (!eq || !env_name_is_allowed(a->env[i], (size_t)(eq - a->env[i])))
+		if (!env_name_is_allowed(name, len))
 			return err_set_id(err, ERRID_SPEC_ENV, "--env %s", a->env[i]);
-		if (env_is_set(a, i, (size_t)(eq - a->env[i])))
+		if (env_is_set(a, i, len))
+			return err_set_id(err, ERRID_SPEC_ENV, "--env %s is given twice",
+					  name);
+		if (!value)
 			return err_set_id(err, ERRID_SPEC_ENV,
-					  "--env %.*s is given twice",
-					  (int)(eq - a->env[i]), a->env[i]);
-		if (!utf8_is_valid(eq + 1, strlen(eq + 1)))
+					  "--env %s: it is not set here, so there is no "
+					  "value to pass on; or say %s=VALUE",
+					  name, name);
+		if (!utf8_is_valid(value, strlen(value)))
 			return err_set_id(err, ERRID_SPEC_ENV, "--env %s: not UTF-8",
-					  a->env[i]);
-		cleanup_free char *name = xstrndup(a->env[i], (size_t)(eq - a->env[i]));
-
-		jsonw_kstr(w, name, eq + 1);
+					  name);
+		jsonw_kstr(w, name, value);
 	}
 	jsonw_obj_end(w);
 	return 0;

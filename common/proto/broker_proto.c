@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #define KEY_PREFIX "lych-"
 
@@ -130,6 +131,7 @@ static const struct {
 	{MIRRORS, "UV_INDEX"},	       {MIRRORS, "UV_EXTRA_INDEX_URL"},
 };
 
+/* In any case of letters: npm reads npm_config_registry as it reads the other. */
 bool broker_env_is_reserved(enum egress_mode egress, const char *name)
 {
 	unsigned who = egress == EGRESS_REGISTRY ? SDK | MIRRORS : SDK;
@@ -137,10 +139,11 @@ bool broker_env_is_reserved(enum egress_mode egress, const char *name)
 	if (egress == EGRESS_NONE)
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
-		if ((variables[i].who & who) && str_eq(variables[i].name, name))
+		if ((variables[i].who & who) && strcasecmp(variables[i].name, name) == 0)
 			return true;
 	for (size_t i = 0; i < ARRAY_SIZE(misleading); i++)
-		if ((misleading[i].who & who) && str_eq(misleading[i].name, name))
+		if ((misleading[i].who & who) &&
+		    strcasecmp(misleading[i].name, name) == 0)
 			return true;
 	return false;
 }

@@ -113,6 +113,14 @@ is "--dir" "in in ran" "$(lych run -n --dir tree -- sh -c 'echo $(cat sub/f) $(c
 is "a link that leads out is left out" 1 "$(grep -c 'left out: out' err)"
 lych run -n --dir tree -- sh -c 'rm -rf ./*; echo new >n' 2>/dev/null
 if [ -e tree/n ] || [ ! -e tree/sub/f ]; then fail "the user's tree was touched"; fi
+# shellcheck disable=SC2016
+is "--env NAME" "here= there=t w x=" "$(ly_here='' Ly_There='t w' LY_X=1 lych run -n --env ly_here --env Ly_There -- sh -c 'echo here=$ly_here there=$Ly_There x=$LY_X')"
+lych run -n --env LY_NOT_SET -- true >/dev/null 2>err; is "one that is not set here" 2 $?
+is "its name" 1 "$(grep -c -e '--env LY_NOT_SET: it is not set here' err)"
+LD_PRELOAD='' lych run -n --env LD_PRELOAD -- true >/dev/null 2>err; is "a loader's, passed on" 2 $?
+# shellcheck disable=SC2016
+is "Python's output comes as it is printed" 1 "$(lych run -n -- sh -c 'echo $PYTHONUNBUFFERED')"
+A=1 lych run -n --env A=2 --env A -- true >/dev/null 2>err; is "passed on and set" 2 $?
 is "--env" "v=1" "$(lych run -n --env V=1 -- sh -c 'echo v=$V')"
 is "nothing is inherited" "" "$(SECRET=1 lych run -n -- sh -c 'echo $SECRET')"
 

@@ -85,6 +85,8 @@ Test(broker_proto, what_would_lead_the_same_programs_elsewhere_is_closed_too)
 	cr_assert(!broker_env_is_reserved(EGRESS_BROKERED, "PIP_EXTRA_INDEX_URL"));
 	cr_assert(broker_env_is_reserved(EGRESS_REGISTRY, "PIP_EXTRA_INDEX_URL"));
 	cr_assert(!broker_env_is_reserved(EGRESS_REGISTRY, "OPENAI_MODEL"));
+	cr_assert(broker_env_is_reserved(EGRESS_REGISTRY, "npm_config_registry"));
+	cr_assert(broker_env_is_reserved(EGRESS_BROKERED, "No_Proxy"));
 }
 
 Test(broker_proto, version_is_a_date)

@@ -131,7 +131,7 @@ static struct refusal refusals[] = {
 	R("{" ARGV ",\"env\":{\"PYTHONSTARTUP\":\"x\"}}", SPEC_ENV),
 	R("{" ARGV ",\"env\":{\"NODE_OPTIONS\":\"x\"}}", SPEC_ENV),
 	R("{" ARGV ",\"env\":{\"PATH\":\"x\"}}", SPEC_ENV),
-	R("{" ARGV ",\"env\":{\"lower\":\"x\"}}", SPEC_ENV),
+	R("{" ARGV ",\"env\":{\"lower-\":\"x\"}}", SPEC_ENV),
 	R("{" ARGV ",\"env\":{\"1A\":\"x\"}}", SPEC_ENV),
 	R("{" ARGV ",\"env\":{\"A=B\":\"x\"}}", SPEC_ENV),
 	R("{" ARGV ",\"env\":{\"\":\"x\"}}", SPEC_ENV),
