@@ -8,6 +8,7 @@
 #include "cli/base/paths.h"
 #include "cli/jobs/artifacts.h"
 #include "cli/jobs/follow.h"
+#include "cli/jobs/run_slips.h"
 #include "cli/jobs/run_spec.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
@@ -442,8 +443,10 @@ static int run_attended(const struct run_args *a, struct client *c, const char *
 		r = follow_to_end(&f, &end, err);
 	if (r == 0) {
 		r = job_end_exit_code(&end);
-		if (!a->json)
+		if (!a->json) {
 			tell_end(&end, id);
+			run_slips_tell(a, f.job, &end);
+		}
 		if (f.feed)
 			tell_streamed(&end, id);
 		r = a->out ? bring_out(a, c, &f, r, err) : r;

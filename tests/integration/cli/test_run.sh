@@ -124,6 +124,26 @@ A=1 lych run -n --env A=2 --env A -- true >/dev/null 2>err; is "passed on and se
 is "--env" "v=1" "$(lych run -n --env V=1 -- sh -c 'echo v=$V')"
 is "nothing is inherited" "" "$(SECRET=1 lych run -n -- sh -c 'echo $SECRET')"
 
+# --- a word on slips, behind what the job said itself
+says() { # what, exit code, words, lych run's arguments
+	local what=$1 want=$2 words=$3
+	shift 3
+	lych run -n "$@" >/dev/null 2>err; is "$what: its exit code" "$want" $?
+	grep -q -e "$words" err || fail "$what: no word on it: $(cat err)"
+	count=$((count + 1))
+}
+echo 'print(1)' >agent.py && echo '#!/bin/sh' >tool && chmod 755 tool
+says "a line that no shell reads" 127 "lych run -- sh -c 'LINE'" -- 'echo hi there'
+says "a program that is not there" 127 'nothing was copied into the job' -- no-such-program-here
+says "a program that is here" 127 './tool is here, but nothing was copied.*--file ./tool' -- ./tool
+says "a script that is here" 2 'agent.py is here, but nothing was copied' -- python3 agent.py
+says "a glob without a match" 0 "artifact o/\*: the job left no such file" -a 'o/*' -a 'p/**' -- sh -c 'mkdir -p o/d p && echo x >o/d/f && echo x >p/f'
+is "nor is one named that has a match" 0 "$(grep -c 'p/' err)"
+says "a shell without a terminal" 0 'a job has no terminal' -- sh
+is "with a terminal of its caller's" 1 "$(python3 terminal.py "$LYCH_BIN/lych" run -- python3 2>&1 </dev/null | grep -c 'a job has no terminal')"
+lych run -n --file agent.py -- python3 agent.py >/dev/null 2>err; is "none where all is well" "0 " "$? $(cat err)"
+lych run -n --json -- no-such-program-here >out 2>err; is "none in JSON" 0 "$(cat out err | grep -c 'nothing was copied')"
+
 # --- artifacts
 newest() { lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]'; }
 id=$(newest)
