@@ -30,6 +30,7 @@ static void fill_portals(const struct conf_broker *b, struct egress_portal *port
 			.url = p->url.text,
 			.anthropic = p->kind == PORTAL_ANTHROPIC,
 			.secret = p->secret,
+			.is_local = conf_url_is_loopback(&p->url),
 			.addresses = (const char *const *)p->addresses.v,
 			.n_addresses = p->addresses.n,
 		};

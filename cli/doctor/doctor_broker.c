@@ -15,13 +15,16 @@
 
 #define WHERE "broker"
 
-static void examine_key(struct doctor_lines *d, struct secret_store *s, const char *name)
+static void examine_key(struct doctor_lines *d, struct secret_store *s,
+			const struct conf_broker *b, const char *name)
 {
 	cleanup_secret_value struct secret_value v = {0};
 	struct err err = ERR_INIT;
 	char answer[160];
 
-	if (s->ops->read(s, name, &v, &err) == 0 && secret_value_check(&v, &err) == 0) {
+	if (s->ops->read(s, name, &v, &err) == 0 &&
+	    secret_value_check(&v, secret_value_min(conf_portal_secret_is_local(b, name)),
+			       &err) == 0) {
 		doctor_line(d, WHERE, name, "set", PASS);
 		return;
 	}
@@ -60,7 +63,7 @@ static void examine_keys(struct doctor_lines *d, const struct paths *p,
 		return;
 	}
 	for (size_t i = 0; (name = conf_portal_secret(b, i)); i++)
-		examine_key(d, &s, name);
+		examine_key(d, &s, b, name);
 }
 
 void doctor_broker(struct doctor_lines *d, const struct paths *p)

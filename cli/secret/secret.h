@@ -20,8 +20,11 @@ struct secret_value {
 };
 void secret_value_wipe(struct secret_value *v);
 #define cleanup_secret_value __attribute__((cleanup(secret_value_wipe)))
-/* Printable ASCII on one line, of the manifest's bounds: ERRID_SECRET_VALUE. */
-MUST_CHECK int secret_value_check(const struct secret_value *v, struct err *err);
+/* Printable ASCII on one line, of min to SECRET_VALUE_MAX_BYTES: ERRID_SECRET_VALUE. */
+MUST_CHECK int secret_value_check(const struct secret_value *v, size_t min,
+				  struct err *err);
+/* The least: what only a server on this machine is told may have any length. */
+size_t secret_value_min(bool is_local);
 void secret_value_generate(struct secret_value *ret);
 
 struct secret_store;
@@ -37,6 +40,8 @@ struct secret_store_ops {
 	/* ERRID_SECRET_EXISTS unless replace. */
 	int (*write)(struct secret_store *s, const char *name,
 		     const struct secret_value *v, bool replace, struct err *err);
+	/* ERRID_SECRET_MISSING */
+	int (*remove)(struct secret_store *s, const char *name, struct err *err);
 };
 struct secret_store {
 	const struct secret_store_ops *ops;

@@ -19,11 +19,16 @@ void secret_value_wipe(struct secret_value *v)
 	explicit_bzero(v, sizeof(*v));
 }
 
-int secret_value_check(const struct secret_value *v, struct err *err)
+size_t secret_value_min(bool is_local)
 {
-	if (v->len < SECRET_VALUE_MIN_BYTES || v->len > SECRET_VALUE_MAX_BYTES)
-		return err_set_id(err, ERRID_SECRET_VALUE, "%zu bytes; taken are %d..%d",
-				  v->len, SECRET_VALUE_MIN_BYTES, SECRET_VALUE_MAX_BYTES);
+	return is_local ? 1 : SECRET_VALUE_MIN_BYTES;
+}
+
+int secret_value_check(const struct secret_value *v, size_t min, struct err *err)
+{
+	if (v->len < min || v->len > SECRET_VALUE_MAX_BYTES)
+		return err_set_id(err, ERRID_SECRET_VALUE, "%zu bytes; taken are %zu..%d",
+				  v->len, min, SECRET_VALUE_MAX_BYTES);
 	for (size_t i = 0; i < v->len; i++)
 		if (v->s[i] < 0x21 || v->s[i] > 0x7e)
 			return err_set_id(err, ERRID_SECRET_VALUE,
@@ -107,11 +112,22 @@ static int files_write(struct secret_store *s, const char *name,
 	return fs_write_atomic(s->dirfd, name, v->s, v->len, 0600, err);
 }
 
+static int files_remove(struct secret_store *s, const char *name, struct err *err)
+{
+	if (unlinkat(s->dirfd, name, 0) == 0)
+		return 0;
+	return errno == ENOENT ? err_set_id(err, ERRID_SECRET_MISSING,
+					    "secret '%.80s' is missing", name)
+			       : err_sys_id(err, ERRID_SECRET_FILE, "remove %s/%s",
+					    s->where, name);
+}
+
 const struct secret_store_ops secret_files = {
 	.name = "files",
 	.list = files_list,
 	.read = files_read,
 	.write = files_write,
+	.remove = files_remove,
 };
 
 int secret_store_open(const char *name, const struct paths *p, struct secret_store *ret,

@@ -273,9 +273,23 @@ static int podman_write(struct secret_store *s, const char *name,
 	return run(s, argv, v->s, v->len, PODMAN_TIMEOUT, NULL, 0, err) < 0 ? -1 : 0;
 }
 
+static int podman_remove(struct secret_store *s, const char *name, struct err *err)
+{
+	const char *const argv[] = {s->podman, "secret", "rm", name, NULL};
+	bool has = false;
+
+	if (podman_has(s, name, &has, err) < 0)
+		return -1;
+	if (!has)
+		return err_set_id(err, ERRID_SECRET_MISSING, "secret '%.80s' is missing",
+				  name);
+	return run(s, argv, NULL, 0, PODMAN_TIMEOUT, NULL, 0, err) < 0 ? -1 : 0;
+}
+
 const struct secret_store_ops secret_podman = {
 	.name = "podman",
 	.list = podman_list,
 	.read = podman_read,
 	.write = podman_write,
+	.remove = podman_remove,
 };

@@ -60,7 +60,7 @@ static int derive(struct secret_store *s, enum tomb_secret which, const char *to
 	char text[TOMB_SECRET_SIZE];
 
 	if (s->ops->read(s, tomb_secret_master(which), &master, err) < 0 ||
-	    secret_value_check(&master, err) < 0)
+	    secret_value_check(&master, SECRET_VALUE_MIN_BYTES, err) < 0)
 		return err_wrap(err, "%s", tomb_secret_master(which));
 	tomb_secret_derive(which, master.s, tomb, generation, text);
 	put(ret, text);

@@ -174,6 +174,8 @@ const char *budget_scope_name(enum budget_scope s);   /* "identity_day" */
 
 /* The secrets that the portals name, no two the same: at(0), at(1) ... until NULL. */
 const char *conf_portal_secret(const struct conf_broker *b, size_t at);
+/* Does a portal of this machine alone (conf_url_is_loopback) name it? */
+bool conf_portal_secret_is_local(const struct conf_broker *b, const char *secret);
 /* NULL: no portal of that name. */
 const struct conf_portal *conf_portal_find(const struct conf_broker *b, const char *name);
 /* The portal of that kind that offers the model, and the model; NULL: none does. */
@@ -191,5 +193,7 @@ bool conf_host_is_plain(const char *host);
 struct err;
 MUST_CHECK int conf_url_parse(const char *text, struct conf_url *ret, struct err *err);
 void conf_url_done(struct conf_url *u);
+/* Nobody but this machine is there, so what goes there is told to nobody else. */
+bool conf_url_is_loopback(const struct conf_url *u);
 
 #endif

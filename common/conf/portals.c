@@ -79,6 +79,14 @@ const char *conf_portal_secret(const struct conf_broker *b, size_t at)
 	return NULL;
 }
 
+bool conf_portal_secret_is_local(const struct conf_broker *b, const char *secret)
+{
+	for (size_t i = 0; i < b->n_portals; i++)
+		if (b->portal[i].secret && str_eq(b->portal[i].secret, secret))
+			return conf_url_is_loopback(&b->portal[i].url);
+	return false;
+}
+
 const struct conf_portal *conf_portal_find(const struct conf_broker *b, const char *name)
 {
 	for (size_t i = 0; i < b->n_portals; i++)

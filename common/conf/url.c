@@ -96,6 +96,18 @@ bool conf_address_is_local(const char *address)
 	       (six.s6_addr[0] & 0xfe) == 0xfc;
 }
 
+bool conf_url_is_loopback(const struct conf_url *u)
+{
+	struct in6_addr six;
+	struct in_addr four;
+
+	if (!u->is_address)
+		return false;
+	if (inet_pton(AF_INET, u->host, &four) == 1)
+		return ntohl(four.s_addr) >> 24 == 127;
+	return inet_pton(AF_INET6, u->host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
 static bool is_path_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

@@ -66,6 +66,7 @@ struct egress_portal {
 	/* addresses that may be reached although they are not global: exact, as text */
 	const char *const *addresses;
 	size_t n_addresses;
+	bool is_local; /* on this machine: a word too short to be redacted may be its key */
 };
 
 /*

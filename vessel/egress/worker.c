@@ -54,6 +54,18 @@ static void key_done(struct key *k)
 	*k = (struct key){0};
 }
 
+/* "EMPTY", which many a server of models on the own machine wants to hear, is no secret, and
+ * taken out of every reply it would only harm it. */
+static int make_redact(const struct egress_portal *portal, struct key *key,
+		       struct err *err)
+{
+	size_t len = strlen(key->text);
+
+	if (portal->is_local && len < REDACT_SECRET_MIN)
+		return 0;
+	return redact_new(key->text, len, &key->redact, err);
+}
+
 static int read_key(const struct egress_portal *portal, int secrets_fd, struct key *ret,
 		    struct err *err)
 {
@@ -66,7 +78,7 @@ static int read_key(const struct egress_portal *portal, int secrets_fd, struct k
 	ret->text = memory;
 	if (fs_read_secret(secrets_fd, portal->secret, ret->text, REDACT_SECRET_MAX + 2,
 			   err) < 0 ||
-	    redact_new(ret->text, strlen(ret->text), &ret->redact, err) < 0) {
+	    make_redact(portal, ret, err) < 0) {
 		struct err why = *err;
 
 		key_done(ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * lych secret list|set|rotate|check: names and states, never a value.
+ * lych secret list|set|rotate|rm|tomb|check: names and states, never a value.
  */
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
@@ -57,7 +57,7 @@ static error_t secret_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->verb)
-			cmd_usage(state, "list, set, rotate, tomb or check");
+			cmd_usage(state, "list, set, rotate, rm, tomb or check");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -80,7 +80,7 @@ static const struct argp_option secret_options[] = {
 static const struct argp secret_argp = {
 	.options = secret_options,
 	.parser = secret_parse,
-	.args_doc = "list|check\nset|rotate NAME\nrotate --tomb NAME\ntomb NAME",
+	.args_doc = "list|check\nset|rotate|rm NAME\nrotate --tomb NAME\ntomb NAME",
 	.doc = "Secrets: what there is, and what is wrong with it. A value is read from "
 	       "stdin or made, and never shown.",
 };
@@ -92,6 +92,7 @@ struct entry {
 	char kind[16];
 	const struct secret_info *info; /* NULL: not in the manifest */
 	bool present, is_bad;
+	size_t min;    /* bytes of a value */
 	bool is_named; /* codex.yaml has a portal with it, or a generation a tomb */
 	struct secret_value value;
 	char state[256]; /* "ok", or what is wrong, or a note */
@@ -117,6 +118,7 @@ static struct entry *inventory_add(struct inventory *v, const char *name)
 	e = &v->e[v->n++];
 	e->name = xstrdup(name);
 	e->info = secret_find(name);
+	e->min = SECRET_VALUE_MIN_BYTES;
 	(void)snprintf(e->state, sizeof(e->state), "ok");
 	return e;
 }
@@ -163,8 +165,10 @@ static void add_portals(const struct conf_broker *b, struct inventory *v)
 	for (size_t i = 0; (name = conf_portal_secret(b, i)); i++) {
 		struct entry *e = inventory_add(v, name);
 
-		if (e)
-			e->is_named = true;
+		if (!e)
+			continue;
+		e->is_named = true;
+		e->min = secret_value_min(conf_portal_secret_is_local(b, name));
 	}
 }
 
@@ -212,7 +216,7 @@ static void judge_value(struct secret_store *s, struct entry *e)
 	struct err why = ERR_INIT;
 
 	if (s->ops->read(s, e->name, &e->value, &why) < 0 ||
-	    secret_value_check(&e->value, &why) < 0 ||
+	    secret_value_check(&e->value, e->min, &why) < 0 ||
 	    (e->info->rotation == ROTATE_TOMB &&
 	     secret_tomb_judge(s, e->name, &e->value, &why) < 0))
 		mark(e, true, "%.200s", why.msg);
@@ -256,7 +260,8 @@ static void judge(struct secret_store *s, struct entry *e)
 		mark(e, false, "ok, but Podman's driver 'file' does not encrypt");
 }
 
-/* One value under two names: who reads the one can act as the other. */
+/* One value under two names: who reads the one can act as the other. A word too short for a
+ * secret is none. */
 static void judge_aliases(struct inventory *v)
 {
 	for (size_t i = 0; i < v->n; i++)
@@ -264,8 +269,8 @@ static void judge_aliases(struct inventory *v)
 			const struct secret_value *a = &v->e[i].value,
 						  *b = &v->e[k].value;
 
-			if (i != k && a->len && a->len == b->len &&
-			    mem_eq_ct(a->s, b->s, a->len))
+			if (i != k && a->len >= SECRET_VALUE_MIN_BYTES &&
+			    a->len == b->len && mem_eq_ct(a->s, b->s, a->len))
 				mark(&v->e[i], true, "the same value as %.64s",
 				     v->e[k].name);
 		}
@@ -465,6 +470,8 @@ static int set(const struct secret_args *a, struct secret_store *s,
 	       const struct secret_info *info, struct err *err)
 {
 	cleanup_secret_value struct secret_value v = {0};
+	struct conf conf;
+	size_t min;
 
 	if (a->replace && info->rotation == ROTATE_OWNER)
 		return err_set_id(
@@ -485,12 +492,41 @@ static int set(const struct secret_args *a, struct secret_store *s,
 		secret_value_generate(&v);
 	else if (read_stdin(&v, err) < 0)
 		return -1;
-	if (secret_value_check(&v, err) < 0 ||
+	if (config_load_or_defaults(s->paths->config, &conf, err) < 0)
+		return -1;
+	min = secret_value_min(conf_portal_secret_is_local(&conf.broker, a->name));
+	conf_done(&conf);
+	if (secret_value_check(&v, min, err) < 0 ||
 	    s->ops->write(s, a->name, &v, a->replace, err) < 0 ||
 	    (secret_is_tombs_master(a->name) &&
 	     secret_tombs_set(s, SECRET_TOMB_AS_IT_IS, err) < 0))
 		return -1;
 	say(a, s, "set", "what runs uses it after its next start");
+	return render_flush(err);
+}
+
+static int drop(const struct secret_args *a, struct secret_store *s,
+		const struct secret_info *info, struct err *err)
+{
+	struct conf conf;
+	bool is_named = false;
+	const char *name;
+
+	if (info->rotation != ROTATE_GIVEN)
+		return err_set_id(err, ERRID_SECRET_NEEDED, "'%s' is %s", a->name,
+				  info->required ? "one without which nothing starts"
+						 : "a tomb's, made from a master");
+	if (config_load_or_defaults(s->paths->config, &conf, err) < 0)
+		return -1;
+	for (size_t i = 0; (name = conf_portal_secret(&conf.broker, i)); i++)
+		is_named |= str_eq(name, a->name);
+	conf_done(&conf);
+	if (s->ops->remove(s, a->name, err) < 0)
+		return -1;
+	say(a, s, "removed",
+	    is_named ? "codex.yaml names it still, so nothing starts without another; "
+		       "what runs has it until it ends"
+		     : "what runs has it until it ends");
 	return render_flush(err);
 }
 
@@ -500,7 +536,8 @@ static int check_usage(const struct secret_args *a, bool takes_name, struct err 
 
 	if (!takes_name && !str_eq(a->verb, "list") && !str_eq(a->verb, "check"))
 		return err_set_id(err, ERRID_CORE_USAGE,
-				  "'%.40s': list, set, rotate, tomb or check", a->verb);
+				  "'%.40s': list, set, rotate, rm, tomb or check",
+				  a->verb);
 	if (rotates_tomb && !str_eq(a->verb, "rotate"))
 		return err_set_id(err, ERRID_CORE_USAGE, "--tomb belongs to rotate");
 	if (takes_name != (a->name != NULL || rotates_tomb) || (a->name && rotates_tomb))
@@ -532,7 +569,8 @@ static int secret(struct secret_args *a, struct err *err)
 	cleanup_secret_store struct secret_store s = {.dirfd = -1};
 	const struct secret_info *info = a->name ? secret_find(a->name) : NULL;
 	bool is_tomb = str_eq(a->verb, "tomb") || a->tomb;
-	bool takes_name = is_tomb || str_eq(a->verb, "set") || str_eq(a->verb, "rotate");
+	bool takes_name = is_tomb || str_eq(a->verb, "set") ||
+			  str_eq(a->verb, "rotate") || str_eq(a->verb, "rm");
 	const char *note = "";
 
 	if (check_usage(a, takes_name, err) < 0)
@@ -554,6 +592,8 @@ static int secret(struct secret_args *a, struct err *err)
 		return look(a, &s, str_eq(a->verb, "check"), err);
 	if (str_eq(a->verb, "set"))
 		return set(a, &s, info, err);
+	if (str_eq(a->verb, "rm"))
+		return drop(a, &s, info, err);
 	if (secret_rotate(&s, info, a->name, &note, err) < 0)
 		return -1;
 	say(a, &s, "rotated", note);

@@ -174,6 +174,8 @@ static inline int gate_main(int fd, struct egress_pulse *pulse, void *arg UNUSED
 }
 
 static const char *const loopback[] = {"127.0.0.1"};
+/* Is the first portal one of this machine? */
+static bool test_is_local;
 
 static inline int begin(struct world *w, const char *secret, struct err *err)
 {
@@ -190,12 +192,13 @@ static inline int begin(struct world *w, const char *secret, struct err *err)
 				       .arg = w};
 
 	*w = (struct world){.gate_fd = -1, .large_fd = -1};
-	portals[0] = (struct egress_portal){"test", base, false, secret, loopback, 1};
-	portals[1] = (struct egress_portal){"claude",	     base,     true,
-					    "portal_claude", loopback, 1};
-	portals[2] = (struct egress_portal){"fenced", base, false, NULL, NULL, 0};
-	portals[3] =
-		(struct egress_portal){"tls", https_base, false, secret, loopback, 1};
+	portals[0] = (struct egress_portal){"test",   base, false,	  secret,
+					    loopback, 1,    test_is_local};
+	portals[1] = (struct egress_portal){"claude", base, true, "portal_claude",
+					    loopback, 1,    false};
+	portals[2] = (struct egress_portal){"fenced", base, false, NULL, NULL, 0, false};
+	portals[3] = (struct egress_portal){"tls",    https_base, false, secret,
+					    loopback, 1,	  false};
 	cr_assert_eq(egress_fork(&cfg, &w->egress, err), 0, "%s", err->msg);
 	cr_assert_eq(loop_new(&w->loop, err), 0);
 	return egress_attach(w->egress, w->loop, &events, err);

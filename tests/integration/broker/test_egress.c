@@ -33,6 +33,24 @@ Test(egress, a_missing_credential_is_named_and_nothing_starts)
 	down(&w);
 }
 
+Test(egress, a_word_is_a_key_for_a_server_on_this_machine)
+{
+	struct world w;
+	struct answer a = {0};
+	struct err err = ERR_INIT;
+
+	write_secret("portal_word", "hello\n");
+	test_is_local = true;
+	cr_assert_eq(begin(&w, "portal_word", &err), 0, "%s", err.msg);
+	ask(&w, &a, "/hello");
+	cr_expect_null(a.end.err, "%s", a.err.msg);
+	/* and is not taken out of what it answers, where it may be any word */
+	cr_expect_str_eq(a.body.data, "hello POST");
+	answer_done(&a);
+	cr_expect(strstr(server_saw(), "\"authorization\": \"Bearer hello\""));
+	down(&w);
+}
+
 Test(egress, what_may_not_be_sent_is_refused_at_once)
 {
 	struct world w;

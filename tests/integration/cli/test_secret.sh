@@ -39,6 +39,7 @@ refused "an empty value" LYCH-SECRET-008 lych secret set lychgate_work
 refused "a short value" LYCH-SECRET-008 bash -c "echo short | '$LYCH_BIN/lych' secret set portal_x"
 refused "two lines" LYCH-SECRET-008 bash -c "printf '0123456789abcdef\n0123456789abcdef\n' | '$LYCH_BIN/lych' secret set portal_x"
 refused "a provider's key is not made up" LYCH-SECRET-008 lych secret set portal_x --generate
+refused "what is not there is not removed" LYCH-SECRET-002 lych secret rm portal_x
 refused "what is not there is not rotated" LYCH-SECRET-002 lych secret rotate lychgate_work
 is "nothing was made" 0 "$(find "$S" -type f | wc -l)"
 refused "missing ones are seen" LYCH-SECRET-009 lych secret check
@@ -101,6 +102,36 @@ grep -q 'lych secret set' "$LYCH_TMP/err" || fail "the command is not named: $(c
 echo sk-a-third-key-0123456789abcdef | lych secret set portal_main >/dev/null || fail "set portal_main"
 is "then all is in order" "" "$(bad files)"
 is "and what is not named is unused" 1 "$(lych secret check | grep -c 'portal_x.*no portal')"
+
+# --- removed: a provider's key, and no other
+for name in lychgate_work lychgate_db_vessel lychgate_db_of_tomb_1; do
+	refused "$name is not removed" LYCH-SECRET-013 lych secret rm "$name"
+	[ -s "$S/$name" ] || fail "$name is gone"
+done
+is "one that nothing names" 1 "$(lych secret rm portal_x | grep -c 'what runs has it until it ends')"
+is "one that a portal names" 1 "$(lych secret rm portal_main | grep -c 'nothing starts without another')"
+is "both are gone" "" "$(cd "$S" && echo portal_*[xn] | sed 's/portal_\*.*//')"
+echo sk-a-third-key-0123456789abcdef | lych secret set portal_main >/dev/null || fail "set portal_main again"
+
+# --- a server on this machine may want any word for a key, and another than this one's may not
+cat >>"$LYCH_CONFIG" <<'EOF'
+  - name: local
+    kind: openai
+    url: "http://127.0.0.1:9/v1"
+    addresses:
+      - 127.0.0.1
+    secret: portal_local
+    models:
+      - {name: l, input: "0", output: "0"}
+EOF
+refused "a short key of another's server" LYCH-SECRET-008 bash -c "echo EMPTY | '$LYCH_BIN/lych' secret set portal_main --replace"
+refused "no key at all" LYCH-SECRET-008 bash -c "printf '' | '$LYCH_BIN/lych' secret set portal_local"
+echo EMPTY | lych secret set portal_local >/dev/null || fail "a short key of this machine's own"
+is "check takes it" "" "$(bad files)"
+lych up --detach || fail "up with a short key"
+is "its worker has it" 1 "$(grep -c 'an egress worker is up.*worker="portal:local" why=""' "$LYCHGATE_DATA/log/vessel.log")"
+lych down >/dev/null
+lych secret rm portal_local >/dev/null || fail "rm portal_local"
 rm "$LYCH_CONFIG"
 [ ! -e "$LYCH_TMP/codex" ] || mv "$LYCH_TMP/codex" "$LYCH_CONFIG"
 lych up --detach || fail "up again"
