@@ -6,6 +6,8 @@
 #include "common/proto/sensitive.h"
 
 #include "common/attr.h"
+#include "common/cleanup.h"
+#include "common/mem.h"
 #include "common/str.h"
 #include <ctype.h>
 #include <string.h>
@@ -112,6 +114,30 @@ static const char *find_line(const char *head, size_t len, const char *mark)
 	return NULL;
 }
 
+/* Is it a key of YAML or JSON there: at a line's begin or in a flow, with or without quotes? */
+static bool has_key(const char *head, size_t len, const char *key)
+{
+	const char *end = head + len;
+
+	for (const char *at = head; (at = find(at, (size_t)(end - at), key));
+	     at += strlen(key)) {
+		const char *before = at, *behind = at + strlen(key);
+		char quote = before > head && strchr("'\"", before[-1]) ? before[-1] : 0;
+
+		if (quote && (behind == end || *behind++ != quote))
+			continue;
+		before -= quote != 0;
+		while (before > head && (before[-1] == ' ' || before[-1] == '\t'))
+			before--;
+		while (behind < end && (*behind == ' ' || *behind == '\t'))
+			behind++;
+		if (behind < end && *behind == ':' &&
+		    (before == head || strchr("\r\n{,-?", before[-1])))
+			return true;
+	}
+	return false;
+}
+
 static const char *last_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -157,8 +183,9 @@ static bool has_private_key(const char *path, const char *head, size_t len)
 		if (find(at, nl ? (size_t)(nl - at) : left, end))
 			return true;
 	}
-	/* in a string of JSON, as of Google's service accounts */
-	if (name_ends(path, ".json") && find(head, len, "PRIVATE KEY-----\\n"))
+	/* in a string of JSON, as of Google's service accounts, which have any name */
+	if ((name_ends(path, ".json") || find(head, len, "\"private_key\"")) &&
+	    find(head, len, "PRIVATE KEY-----\\n"))
 		return true;
 	return find_line(head, len, "AGE-SECRET-KEY-1") ||
 	       (len > 20 && same(head, "PuTTY-User-Key-File-", 20));
@@ -194,7 +221,8 @@ static bool has_header_token(const char *head, size_t len)
 	return at && find_nocase(at, (size_t)(head + len - at), "authorization:");
 }
 
-const char *sensitive_content(const char *path, const char *head, size_t len)
+/* What it holds, of bytes of ASCII. */
+static const char *judge(const char *path, const char *head, size_t len)
 {
 	static const char *const urls[] = {"config",	  "config.worktree", "fetch_head",
 					   ".gitmodules", ".gitconfig",	     "pip.conf",
@@ -207,14 +235,14 @@ const char *sensitive_content(const char *path, const char *head, size_t len)
 		{"auth.json", "\"bearer\""},
 		{"auth.json", "_token\""},
 		{"auth.json", "_api_key\""},
-		{".yarnrc.yml", "npmAuthToken:"},
-		{".yarnrc.yml", "npmAuthIdent:"},
+		{".yarnrc.yml", "npmAuthToken"},
+		{".yarnrc.yml", "npmAuthIdent"},
 		{"nuget.config", "<packageSourceCredentials"},
 	};
 
 	if (has_private_key(path, head, len))
 		return "a private key";
-	if (find_line(head, len, "client-key-data:"))
+	if (has_key(head, len, "client-key-data"))
 		return "the key of a cluster";
 	if (name_is(path, urls, ARRAY_SIZE(urls)) &&
 	    (has_url_password(head, len) || has_header_token(head, len)))
@@ -224,4 +252,29 @@ const char *sensitive_content(const char *path, const char *head, size_t len)
 		    find_nocase(head, len, marks[i].mark))
 			return "a password or token";
 	return NULL;
+}
+
+/* UTF-16, as some editors of Windows save it: with a mark, or with a NUL beside the first
+ * letter. Its letters of ASCII are the bytes that are left without the NULs. */
+static bool is_wide(const char *head, size_t len)
+{
+	return len >= 2 && (memcmp(head, "\xff\xfe", 2) == 0 ||
+			    memcmp(head, "\xfe\xff", 2) == 0 || !head[0] != !head[1]);
+}
+
+const char *sensitive_content(const char *path, const char *head, size_t len)
+{
+	static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8 */
+	cleanup_free char *narrow = NULL;
+	size_t n = 0;
+
+	if (len >= 3 && memcmp(head, mark, 3) == 0)
+		return judge(path, head + 3, len - 3);
+	if (!is_wide(head, len))
+		return judge(path, head, len);
+	narrow = xmalloc(len);
+	for (size_t i = 0; i < len; i++)
+		if (head[i] && (i > 1 || (head[i] != '\xff' && head[i] != '\xfe')))
+			narrow[n++] = head[i];
+	return judge(path, narrow, n);
 }

@@ -127,9 +127,51 @@ Test(sensitive, what_a_name_does_not_say)
 		{"auth.json", "{\"github-oauth\": {}}", "a password or token"},
 		{"x/auth.json", "{\"OPENAI_API_KEY\": 1}", "a password or token"},
 		{"NuGet.Config", "<packageSourceCredentials>\n", "a password or token"},
+		{"account",
+		 "{\"type\": \"service_account\",\n \"private_key\": \"-----BEGIN "
+		 "PRIVATE "
+		 "KEY-----\\nMII\"}",
+		 "a private key"},
+		{"key", "\xef\xbb\xbf-----BEGIN RSA PRIVATE KEY-----\n", "a private key"},
+		{"c", "{\"users\": [{\"client-key-data\": \"LS0\"}]}",
+		 "the key of a cluster"},
+		{"c", "user: {'client-key-data' : LS0}\n", "the key of a cluster"},
+		{"c", "-  \"client-key-data\": LS0\n", "the key of a cluster"},
+		{"c",
+		 "\xef\xbb\xbf"
+		 "client-key-data: LS0\n",
+		 "the key of a cluster"},
+		{".yarnrc.yml", "\"npmAuthToken\": x\n", "a password or token"},
+		{".yarnrc.yml", "npmScopes: {a: {'npmAuthIdent' : x}}\n",
+		 "a password or token"},
 	};
 
 	judge(c, ARRAY_SIZE(c));
+}
+
+/* Of one file in both orders of bytes, with the mark and without. */
+Test(sensitive, what_is_written_in_wide_letters)
+{
+	static const char text[] = "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n";
+	enum { N = sizeof(text) - 1 };
+
+	for (int is_big = 0; is_big < 2; is_big++) {
+		char wide[2 + 2 * N] = {0};
+
+		wide[0] = is_big ? '\xfe' : '\xff';
+		wide[1] = is_big ? '\xff' : '\xfe';
+		for (size_t i = 0; i < N; i++)
+			wide[2 + 2 * i + (is_big ? 1 : 0)] = text[i];
+		cr_expect(sensitive_content("k", wide, sizeof(wide)), "%d", is_big);
+		cr_expect(sensitive_content("k", wide + 2, 2 * N), "%d", is_big);
+		/* a program's first bytes are none */
+		wide[0] = wide[1] = 'x';
+		cr_expect_null(sensitive_content("k", wide, sizeof(wide)), "%d", is_big);
+	}
+	for (size_t len = 0; len < 3; len++) {
+		cr_expect_null(sensitive_content("k", "\xff\xfe", len));
+		cr_expect_null(sensitive_content("k", "\xef\xbb\xbf", len));
+	}
 }
 
 Test(sensitive, what_only_speaks_of_it)
@@ -150,6 +192,11 @@ Test(sensitive, what_only_speaks_of_it)
 		{".yarnrc.yml", "nodeLinker: node-modules\n", NULL},
 		{"en/auth.json", "{\"login\": \"Sign in\"}", NULL},
 		{"a.json", "{\"x\": \"-----BEGIN CERTIFICATE-----\\n\"}", NULL},
+		{"a.go", "\tKey []byte `json:\"client-key-data,omitempty\"`\n", NULL},
+		{"a.py", "if 'client-key-data:' in text:\n", NULL},
+		{"a.py", "x = a['client-key-data']\n", NULL},
+		{"a", "client-key-data", NULL},
+		{"a", "\"client-key-data", NULL},
 	};
 
 	judge(c, ARRAY_SIZE(c));
