@@ -131,6 +131,16 @@ static void dependency(struct argp_state *state, struct run_args *a, const char 
 		cmd_usage(state, "--dep %s: pypi:NAME, npm:NAME or npm-lock", arg);
 }
 
+/* What is too little, but something, is for the vessel to refuse: it knows the ceiling too. 0
+ * would be the default. */
+static int read_size(const char *arg, uint64_t min, uint64_t max, uint64_t *ret,
+		     struct err *err)
+{
+	if (parse_size(arg, 1, max, ret, NULL) == 0)
+		return 0;
+	return parse_size(arg, min, max, ret, err);
+}
+
 /* A number with its bounds; false: it is another option. */
 static bool parse_limit(struct argp_state *state, struct run_args *a, int key,
 			const char *arg)
@@ -146,12 +156,15 @@ static bool parse_limit(struct argp_state *state, struct run_args *a, int key,
 		       &err, "--timeout");
 		return true;
 	case 'm':
-		number(state, parse_size(arg, 1, LIMIT_MEMORY_MAX, &a->memory, &err),
+		number(state,
+		       read_size(arg, LIMIT_MEMORY_MIN, LIMIT_MEMORY_MAX, &a->memory,
+				 &err),
 		       &err, "--memory");
 		return true;
 	case KEY_DISK:
-		number(state, parse_size(arg, 1, LIMIT_DISK_MAX, &a->disk, &err), &err,
-		       "--disk");
+		number(state,
+		       read_size(arg, LIMIT_DISK_MIN, LIMIT_DISK_MAX, &a->disk, &err),
+		       &err, "--disk");
 		return true;
 	case KEY_OUTPUT:
 		number(state, parse_size(arg, 1, LIMIT_OUTPUT_MAX, &a->output, &err),

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -168,6 +169,74 @@ static int fill(int dir, const struct repo *r, struct err *err)
 	return put(dir, "info/exclude", text, len, err);
 }
 
+/* ---- what git would wait for ------------------------------------------------- */
+
+#define DEPTH_MAX 256u
+
+/* git opens it as it is: a pipe in its place would be waited for. A link it does not follow. */
+static int check_rules(int dir, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (fstatat(dir, ".gitignore", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    S_ISREG(st.st_mode) || S_ISLNK(st.st_mode) || S_ISDIR(st.st_mode))
+		return 0;
+	return err_set_id(err, ERRID_SPEC_TREE, "%s/.gitignore is no file", path);
+}
+
+/* In every directory below this one too. What cannot be opened git will name. */
+static int check_rules_below(int dir, const char *path, unsigned depth, struct err *err)
+{
+	cleanup_close int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_dir DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (check_rules(dir, path, err) < 0)
+		return -1;
+	if (!d)
+		return 0;
+	fd = -1; /* the DIR's now */
+	if (depth == DEPTH_MAX)
+		return err_set_id(err, ERRID_SPEC_TREE, "%s: too deep", path);
+	while ((e = readdir(d))) {
+		cleanup_close int below = -1;
+		cleanup_free char *name = NULL;
+
+		if ((e->d_type != DT_DIR && e->d_type != DT_UNKNOWN) ||
+		    str_eq(e->d_name, ".") || str_eq(e->d_name, "..") ||
+		    str_eq(e->d_name, ".git"))
+			continue;
+		below = openat(dir, e->d_name,
+			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (below < 0)
+			continue;
+		name = xasprintf("%s/%s", path, e->d_name);
+		if (check_rules_below(below, name, depth + 1, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int check_waits(const struct repo *r, const char *dir, struct err *err)
+{
+	cleanup_free char *index = xasprintf("%s/index", r->git);
+	cleanup_free char *at = xstrdup(dir);
+	cleanup_close int below = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (stat(index, &st) == 0 && !S_ISREG(st.st_mode))
+		return err_set_id(err, ERRID_SPEC_TREE, "%s is no file", index);
+	while (strlen(at) > strlen(r->top) && strrchr(at, '/') != at) {
+		cleanup_close int fd = -1;
+
+		*strrchr(at, '/') = '\0';
+		fd = open(at, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && check_rules(fd, at, err) < 0)
+			return -1;
+	}
+	return below < 0 ? 0 : check_rules_below(below, dir, 0, err);
+}
+
 /* ---- asking ----------------------------------------------------------------- */
 
 /* The programs' environment and five of git's own; the caller frees with proc_env_free(). */
@@ -259,8 +328,8 @@ static int take_names(int fd, struct git_list *l, struct err *err)
 	return 0;
 }
 
-static int list(const char *git, const struct repo *r, const char *dir,
-		struct git_list *l, struct err *err)
+static int list_with_scratch(const char *git, const struct repo *r, const char *dir,
+			     struct git_list *l, struct err *err)
 {
 	char scratch[] = "/tmp/lych-git-XXXXXX";
 	cleanup_close int out = memfd_create("git-list", MFD_CLOEXEC), at = -1, tmp = -1;
@@ -281,6 +350,26 @@ static int list(const char *git, const struct repo *r, const char *dir,
 	return got < 0 ? -1 : take_names(out, l, err);
 }
 
+/* What would end us waits until the empty repository is removed. At a terminal an interrupt
+ * ends git as well, so nobody waits for it. */
+static int list(const char *git, const struct repo *r, const char *dir,
+		struct git_list *l, struct err *err)
+{
+	sigset_t ends, before;
+	int got;
+
+	(void)sigemptyset(&ends);
+	(void)sigaddset(&ends, SIGHUP);
+	(void)sigaddset(&ends, SIGINT);
+	(void)sigaddset(&ends, SIGQUIT);
+	(void)sigaddset(&ends, SIGTERM);
+	if (sigprocmask(SIG_BLOCK, &ends, &before) < 0)
+		return err_sys(err, "sigprocmask");
+	got = list_with_scratch(git, r, dir, l, err);
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	return got;
+}
+
 int git_list_read(const char *dir, struct git_list **ret, struct err *err)
 {
 	cleanup_free char *git = podman_find_program("git");
@@ -289,7 +378,7 @@ int git_list_read(const char *dir, struct git_list **ret, struct err *err)
 
 	if (!git)
 		return err_set_id(err, ERRID_START_TOOL, "git is not in PATH");
-	if (find_repo(dir, &r, err) < 0)
+	if (find_repo(dir, &r, err) < 0 || check_waits(&r, dir, err) < 0)
 		return -1;
 	l = xnew(struct git_list);
 	if (list(git, &r, dir, l, err) < 0) {

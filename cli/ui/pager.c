@@ -46,7 +46,8 @@ static const char *choose(void)
 		return NULL;
 	if (!wanted)
 		return is_in_path("less") ? DEFAULT : NULL;
-	return !*wanted || str_eq(wanted, "cat") ? NULL : wanted;
+	/* of blanks alone a shell makes a command that reads nothing and succeeds */
+	return !wanted[strspn(wanted, " \t\n")] || str_eq(wanted, "cat") ? NULL : wanted;
 }
 
 /* The environment of the person, and LESS where it says nothing. Caller frees, not the strings. */

@@ -200,7 +200,7 @@ usage "help of two" "help: one command" help jobs run
 # --- units that people type
 usage "a size in two readings" "--memory: '512MB' is not a size (like 512m, 2g" run --memory 512MB -- true
 usage "a time in two readings" "--timeout: '1h30' is not a duration (like 90s, 1h30m" run --timeout 1h30 -- true
-usage "a range" "--memory: '3t' is not within 1B and 64GiB" run --memory 3t -- true
+usage "a range" "--memory: '3t' is not within 1MiB and 64GiB" run --memory 3t -- true
 run --memory 512m --disk 1g --output 64k --timeout 1h30m -- true
 is "units" "536870912 1073741824 65536 5400000" \
 	"$(lych show "$id" --json | json '" ".join(str(j["spec"]["limits"][k]) for k in ("memory_bytes", "disk_bytes", "output_bytes", "timeout_ms"))')"
@@ -268,7 +268,7 @@ for command in "jobs --json" "show $first --json" "why $first --json" "logs -f $
 	is "not of $command" 0 "$(grep -c '^P:' out)"
 done
 is "not in a pipe" 0 "$(PAGER="sed s/^/P:/" lych show "$first" | grep -c '^P:')"
-for none in "" cat; do
+for none in "" "  " cat; do
 	PAGER=$none PATH=$PWD/bin:$PATH on 80 "$LYCH_BIN/lych" jobs --limit 1 >out
 	is "PAGER='$none' is none" 2 "$(wc -l <out)"
 done

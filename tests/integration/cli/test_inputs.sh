@@ -209,6 +209,27 @@ git init -q repo/nested && touch repo/nested/f
 is "a repository in it" "$tracked" "$(inside --dir repo --git)"
 is "is named" 1 "$(grep -c 'left out: nested: a git repository of its own' err)"
 
+# git would wait for a pipe in the place of a list of names
+for at in repo repo/sub; do
+	mv "$at/.gitignore" rules && mkfifo "$at/.gitignore"
+	refused "a pipe in $at" LYCH-SPEC-013 "$LYCH_TMP/$at/.gitignore is no file" --dir repo --git
+	refused "a pipe in $at, of a part" LYCH-SPEC-013 "$at/.gitignore is no file" --dir repo/sub --git
+	rm "$at/.gitignore" && mv rules "$at/.gitignore"
+done
+
+# what ends it while git is asked leaves nothing behind
+mkdir asked && cat >asked/git <<END
+#!/bin/sh
+for a; do case \$a in --git-dir=*) echo "\${a#--git-dir=}" >'$LYCH_TMP/asked/dir' ;; esac; done
+kill -TERM \$PPID
+exec $(command -v git) "\$@"
+END
+chmod 755 asked/git
+PATH=$LYCH_TMP/asked:$PATH lych run -n --dir repo --git -- true >/dev/null 2>&1
+is "a signal ends it" 143 $?
+grep -q '^/tmp/lych-git-' asked/dir || fail "git was not asked: $(cat asked/dir)"
+[ ! -e "$(cat asked/dir)" ] || fail "$(cat asked/dir) is left"
+
 # a repository is no reason to run anything
 printf '#!/bin/sh\ntouch %s/ran\nexit 1\n' "$LYCH_TMP" >monitor && chmod 755 monitor && cp monitor "repo/.git/hooks/post-index-change"
 for r in repo repo/nested; do

@@ -52,6 +52,10 @@ is "its code" 1 "$(grep -c LYCH-RUN-001 err)"
 lych budget >/dev/null; is "the budget of the day" 0 $?
 lych run -n --memory 1 -- true >/dev/null 2>err; is "too little memory" 2 $?
 is "the range is the true one" 1 "$(grep -c 'limits.memory_bytes: not within 1048576 to 68719476736$' err)"
+for limit in memory disk; do
+	lych run -n --$limit 0 -- true >/dev/null 2>err; is "--$limit 0" 2 $?
+	is "--$limit 0: the least is the true one" 1 "$(grep -cE -e "--$limit: '0' is not within (1MiB|64KiB) and" err)"
+done
 is "no document is named that has none" 0 "$(grep -c PROTOCOL.md err)"
 for _ in 1 2; do XDG_CONFIG_HOME=$LYCH_TMP/other lych config init >/dev/null 2>err; done; is "a second codex.yaml" 1 $?
 is "no option is named that it does not have" 1 "$(grep -c 'Give another name, or move it away' err)"
