@@ -20,6 +20,16 @@ static bool same(const char *a, const char *b, size_t len)
 	return strncasecmp(a, b, len) == 0;
 }
 
+/* mark: "dir/begin"; name: as below. */
+static bool is_below(const char *mark, const char *path, size_t len, const char *name)
+{
+	size_t n = strlen(mark), dir = (size_t)(strrchr(mark, '/') + 1 - mark);
+	size_t at = (size_t)(name - path);
+
+	return at >= dir && at - dir + n <= len && same(path + at - dir, mark, n) &&
+	       (at == dir || path[at - dir - 1] == '/');
+}
+
 /* name: the last component of path[0..len). */
 static bool row_hits(const struct sensitive *row, const char *path, size_t len,
 		     const char *name)
@@ -37,6 +47,8 @@ static bool row_hits(const struct sensitive *row, const char *path, size_t len,
 	case SENSITIVE_PLACE:
 		return n <= len && same(path + len - n, row->name, n) &&
 		       (n == len || path[len - n - 1] == '/');
+	case SENSITIVE_BELOW:
+		return is_below(row->name, path, len, name);
 	case SENSITIVE_SYSTEM:
 		return n == len && same(path, row->name, n);
 	case SENSITIVE_KIND_MAX_:

@@ -20,6 +20,7 @@ enum sensitive_kind {
 	SENSITIVE_BEGIN,  /* ... whose name begins with this */
 	SENSITIVE_END,	  /* ... whose name ends with this, and is longer */
 	SENSITIVE_PLACE,  /* ... whose path ends with these components */
+	SENSITIVE_BELOW,  /* ... the last of which is longer */
 	SENSITIVE_SYSTEM, /* this very path of the machine */
 	SENSITIVE_PUBLIC, /* the name of an example: in the list for no other row */
 	SENSITIVE_KIND_MAX_

@@ -12,6 +12,7 @@
 #define BEGIN(name, what) {SENSITIVE_BEGIN, name, what}
 #define END(name, what) {SENSITIVE_END, name, what}
 #define PLACE(name, what) {SENSITIVE_PLACE, name, what}
+#define BELOW(name, what) {SENSITIVE_BELOW, name, what}
 #define SYSTEM(name, what) {SENSITIVE_SYSTEM, name, what}
 #define PUBLIC(name) {SENSITIVE_PUBLIC, name, ""}
 
@@ -41,6 +42,7 @@ const struct sensitive sensitive_table[] = {
 	BEGIN("lychgate_db_", "Lychgate's own secrets"),
 	BEGIN("lychgate_work", "Lychgate's own secrets"),
 	BEGIN("lychgate_generation_of_", "Lychgate's own secrets"),
+	BELOW("secrets/portal_", "Lychgate's own secrets"),
 
 	NAME("id_rsa", "SSH keys"),
 	NAME("id_dsa", "SSH keys"),

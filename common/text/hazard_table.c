@@ -112,6 +112,8 @@ const struct hazard hazard_table[] = {
 	DIR(".copilot", "agent setting or hook"),
 	DIR(".aiassistant", "agent setting or hook"),
 	DIR(".openhands", "agent setting or hook"),
+	/* plugins with hooks and servers: code.claude.com/docs, "Plugins" */
+	DIR(".claude-plugin", "agent setting or hook"),
 	/* pi: extensions, github.com/badlogic/pi-mono, packages/coding-agent/docs/extensions.md */
 	DIR(".pi", "agent setting or hook"),
 	/* Grok: hooks, servers; it also reads those of others: docs.x.ai/build/features/hooks */
@@ -183,6 +185,12 @@ const struct hazard hazard_table[] = {
 	SUFFIX(".sublime-workspace", "editor task or setting"),
 	SUFFIX(".sublime-build", "editor task or setting"),
 	FILE_(".project", "editor builder"),
+	/* servers of builds, whose command lines an editor runs when it opens the directory:
+	 * github.com/build-server-protocol/build-server-protocol, docs/server-discovery.md */
+	DIR(".bsp", "editor builder"),
+	/* libraries of analyzers that an editor's server loads ("locationPaths"):
+	 * github.com/OmniSharp/omnisharp-roslyn/wiki/Configuration-Options */
+	FILE_("omnisharp.json", "editor task or setting"),
 	DIR(".vim", "editor start-up file"),
 	DIR(".nvim", "editor start-up file"),
 	DIR(".emacs.d", "editor start-up file"),
@@ -401,6 +409,10 @@ const struct hazard hazard_table[] = {
 	DIR("sitecustomize", "python start-up file"),
 	DIR("usercustomize", "python start-up file"),
 	STEM("conftest", "pytest plugin"),
+	/* options of every run, among them -p with a plugin; before any other file of options:
+	 * docs.pytest.org, "Configuration", "pytest.ini" */
+	FILE_("pytest.ini", "pytest plugin"),
+	FILE_(".pytest.ini", "pytest plugin"),
 	FILE_("pyvenv.cfg", "python environment"),
 	FILE_(".pdm-python", "python environment"),
 	SUFFIX(".pth", "python start-up file"),
@@ -524,6 +536,9 @@ const struct hazard hazard_table[] = {
 	DIR(".gitlab", "pipeline of a git server"),
 	DIR(".circleci", "pipeline of a git server"),
 	DIR(".buildkite", "pipeline of a git server"),
+	/* Kotlin that its server runs: jetbrains.com/help/teamcity, "Storing Project Settings in
+	 * Version Control" */
+	DIR(".teamcity", "pipeline of a git server"),
 	DIR(".woodpecker", "pipeline of a git server"),
 	FILE_(".gitlab-ci.yml", "pipeline of a git server"),
 	FILE_(".travis.yml", "pipeline of a git server"),

@@ -133,7 +133,9 @@ mkdir -p "$LYCHGATE_DATA.before-1" && echo sk-live >"$LYCHGATE_DATA.before-1/por
 refused "of what a restore moved aside" LYCH-SPEC-016 "Lychgate's own" --dir "$LYCHGATE_DATA.before-1" --include '*'
 refused "a file of that" LYCH-SPEC-016 "Lychgate's own" --file "$LYCHGATE_DATA.before-1/portal_x" --include '*'
 rm -r "$LYCHGATE_DATA.before-1"
-mkdir -p another/secrets && echo x >another/secrets/lychgate_work
+mkdir -p another/secrets && echo x | tee another/secrets/lychgate_work >another/secrets/portal_x
+refused "a provider's key of another's" LYCH-SPEC-016 "Lychgate's own secrets" --file another/secrets/portal_x
+is "nor in its directory" "" "$(inside --dir another/secrets)"
 refused "another data directory's secrets" LYCH-SPEC-016 "Lychgate's own secrets" --file another/secrets/lychgate_work
 for pattern in 'key[0-9]' 'a\*' '!n' '#h' ''; do
 	refused "the pattern '$pattern'" LYCH-CORE-004 "a pattern has no" --dir one --exclude "$pattern"

@@ -73,7 +73,8 @@ static const char *const head[] = {
 static const char *const kinds[SENSITIVE_KIND_MAX_][2] = {
 	[SENSITIVE_NAME] = {"`", "`"},	 [SENSITIVE_BEGIN] = {"`", "*`"},
 	[SENSITIVE_END] = {"`*", "`"},	 [SENSITIVE_PLACE] = {"`", "`"},
-	[SENSITIVE_SYSTEM] = {"`", "`"}, [SENSITIVE_PUBLIC] = {"`", "`"},
+	[SENSITIVE_BELOW] = {"`", "*`"}, [SENSITIVE_SYSTEM] = {"`", "`"},
+	[SENSITIVE_PUBLIC] = {"`", "`"},
 };
 
 static void print_row(const char *what, const char *shown)

@@ -41,6 +41,8 @@ Test(sensitive, names_are_found_in_any_case_and_at_any_depth)
 		{".claude/.credentials.json", ".claude/.credentials.json"},
 		{"/proc/self/environ", "/proc"},
 		{"infra/main.tfstate.backup", "infra/main.tfstate.backup"},
+		{"secrets/portal_x", "secrets/portal_x"},
+		{"/srv/ly/Secrets/portal_main/x", "/srv/ly/Secrets/portal_main"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
@@ -71,6 +73,11 @@ Test(sensitive, what_is_like_them_is_not)
 		"key.pem",
 		".tfvars",
 		".git/config",
+		"portal_x",
+		"secrets/portals",
+		"secrets/x/portal_x",
+		"my-secrets/portal_x",
+		"secrets",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
