@@ -76,6 +76,11 @@ void api_add_size(struct httpd_req *req, uint64_t size)
 		httpd_req_add_header(req, "Lychgate-Size", text);
 }
 
+void api_add_untrusted(struct httpd_req *req)
+{
+	httpd_req_add_header(req, "Lychgate-Untrusted", "1");
+}
+
 void api_reply_range(struct httpd_req *req, int fd, uint64_t size, uint64_t offset,
 		     uint64_t limit)
 {

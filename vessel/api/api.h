@@ -73,6 +73,8 @@ MUST_CHECK int api_query_attended(const struct httpd_req *req, bool *ret,
 				  struct err *err);
 /* The header Lychgate-Size. */
 void api_add_size(struct httpd_req *req, uint64_t size);
+/* The header that says that a job chose these bytes. */
+void api_add_untrusted(struct httpd_req *req);
 /* Bytes [offset, offset+limit) of a file of `size` bytes, with Lychgate-Size. Takes fd
  * (-1: empty). */
 void api_reply_range(struct httpd_req *req, int fd, uint64_t size, uint64_t offset,

@@ -121,6 +121,7 @@ static bool send_output(struct stream *s, enum output_stream which, const void *
 	jsonw_kstr(&w, "stream", output_stream_name(which));
 	jsonw_ku64(&w, "offset", s->at.offset[which]);
 	jsonw_kstr(&w, "data", buf_str(&b64));
+	jsonw_kbool(&w, "untrusted", true);
 	jsonw_obj_end(&w);
 	assert(buf_ok(&out));
 	s->at.offset[which] += len;

@@ -261,6 +261,7 @@ static void output_shown(const struct queue_job *jobs, size_t n, const struct er
 		job_state_is_final(j->state);
 	httpd_req_add_header(c->req, "Lychgate-Final", final ? "1" : "0");
 	api_add_size(c->req, size);
+	api_add_untrusted(c->req);
 	httpd_reply(c->req, 200, "application/octet-stream", buf, got);
 }
 
@@ -421,6 +422,7 @@ static void artifact_shown(const struct queue_job *jobs, size_t n, const struct 
 		httpd_reply_err(c->req, &why);
 		return;
 	}
+	api_add_untrusted(c->req);
 	api_reply_range(c->req, fd, size, 0, size);
 }
 

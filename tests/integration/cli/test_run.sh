@@ -103,6 +103,10 @@ last=$(lych jobs --json | json 'j["jobs"][0]["id"]')
 is "so it is afterwards" "$shows" "$(python3 terminal.py "$LYCH_BIN/lych" logs "$last" 2>&1 </dev/null)"
 is "a pipe gets the bytes" "$(printf 'rm -rf /\r\033[2Kls\033[8ma\bb' | sha256sum)" "$(lych logs "$last" | sha256sum)"
 
+is "output is marked as a job's own" "True" "$(lych run -n --json -- echo hi 2>/dev/null | python3 -ISc '
+import json, sys
+print(all(e["output"]["untrusted"] for e in map(json.loads, sys.stdin) if e["event"] == "output"))')"
+
 # --- bytes
 head -c 300000 /dev/urandom >blob
 is "binary stdin, above what fits the spec" "$(sha256sum <blob)" "$(lych run -- sha256sum <blob)"

@@ -221,6 +221,9 @@ def t_a_job_from_submit_to_result():
     assert shown["class"] is None and shown["attempts"] == 1 and shown["tomb"] is None, shown
     a = want(api("GET", f"/v1/jobs/{job}/output?stream=stdout"), 200)
     assert a.body == b"hello world" and a.headers["Lychgate-Final"] == "1"
+    assert a.headers["Lychgate-Untrusted"] == "1"
+    a = want(api("GET", f"/v1/jobs/{job}/artifacts/0"), 200)
+    assert a.body == art and a.headers["Lychgate-Untrusted"] == "1"
     arts = want(api("GET", f"/v1/jobs/{job}/artifacts"), 200).json["artifacts"]
     assert arts == [{"n": 0, "path": "dir/out.txt", "size": len(art), "sha256": sha,
                      "class": "file"}], arts
