@@ -332,40 +332,52 @@ int hex_decode(const char *hex, void *out, size_t len)
 	return 0;
 }
 
+/* As much of the path as can be shown, and what is wrong with it. */
+static int bad_path(const char *path, size_t len, const char *what, struct err *err)
+{
+	enum { SHOWN = 80 };
+	size_t n = 0, c;
+	uint32_t letter;
+
+	while (n < len && (c = utf8_get(path + n, len - n, &letter)) != 0 &&
+	       n + c <= SHOWN && letter >= 0x20 && letter != 0x7f)
+		n += c;
+	return err_set_id(err, ERRID_SPEC_PATH, "path '%.*s%s' %s", (int)n, path,
+			  n < len ? "..." : "", what);
+}
+
 int path_check_relative(const char *path, size_t len, struct err *err)
 {
 	size_t start = 0;
 	unsigned depth = 0;
+	char what[64];
 
+	(void)snprintf(what, sizeof(what), "has %zu bytes; 1..%d are allowed", len,
+		       PATH_BYTES_MAX);
 	if (len == 0 || len > PATH_BYTES_MAX)
-		return err_set_id(err, ERRID_SPEC_PATH,
-				  "a path has %zu bytes; 1..%d are allowed", len,
-				  PATH_BYTES_MAX);
+		return bad_path(path, len, what, err);
+	(void)snprintf(what, sizeof(what), "is over %d levels deep", PATH_DEPTH_MAX);
 	if (memchr(path, '\0', len) || str_has_control(path, len))
-		return err_set_id(err, ERRID_SPEC_PATH, "a path has a control character");
+		return bad_path(path, len, "has a control character", err);
 	if (!utf8_is_valid(path, len))
-		return err_set_id(err, ERRID_SPEC_PATH, "a path is not UTF-8");
+		return bad_path(path, len, "is not UTF-8", err);
 	if (path[0] == '/')
-		return err_set_id(err, ERRID_SPEC_PATH, "'%.80s' is absolute", path);
+		return bad_path(path, len, "is absolute", err);
 	for (size_t i = 0; i <= len; i++) {
 		size_t n = i - start;
 
 		if (i < len && path[i] != '/')
 			continue;
 		if (n == 0)
-			return err_set_id(err, ERRID_SPEC_PATH,
-					  "a path has an empty component");
+			return bad_path(path, len, "has an empty component", err);
 		if (n > PATH_COMPONENT_MAX)
-			return err_set_id(err, ERRID_SPEC_PATH,
-					  "a path component is too long");
+			return bad_path(path, len, "has a component that is too long",
+					err);
 		if ((n == 1 && path[start] == '.') ||
 		    (n == 2 && path[start] == '.' && path[start + 1] == '.'))
-			return err_set_id(err, ERRID_SPEC_PATH,
-					  "a path has a '.' or '..' component");
+			return bad_path(path, len, "has a '.' or '..' component", err);
 		if (++depth > PATH_DEPTH_MAX)
-			return err_set_id(err, ERRID_SPEC_PATH,
-					  "a path is over %d levels deep",
-					  PATH_DEPTH_MAX);
+			return bad_path(path, len, what, err);
 		start = i + 1;
 	}
 	return 0;

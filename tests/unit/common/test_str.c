@@ -189,6 +189,45 @@ Test(str, relative_paths_stay_inside)
 	cr_assert_eq(path_check_relative("..a/b..", 7, &err), 0);
 }
 
+/* Of many files one is bad: which one is told, as much of it as can be shown. */
+Test(str, a_path_that_is_refused_is_named)
+{
+	static const struct {
+		const char *path, *words;
+		size_t len;
+	} rows[] = {
+		{"d//f", "path 'd//f' has an empty component", 4},
+		{"d/../f", "path 'd/../f' has a '.' or '..' component", 6},
+		{"/d", "path '/d' is absolute", 2},
+		{"d/\x1b[31mf", "path 'd/...' has a control character", 9},
+		{"d\0f", "path 'd...' has a control character", 3},
+		{"d/\xc3\xa4\xff", "path 'd/\xc3\xa4...' is not UTF-8", 5},
+		{"", "path '' has 0 bytes; 1..4095 are allowed", 0},
+	};
+	char deep[200], long_name[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct err err = ERR_INIT;
+
+		cr_assert_lt(path_check_relative(rows[i].path, rows[i].len, &err), 0);
+		cr_expect_str_eq(err.msg, rows[i].words);
+	}
+	for (size_t i = 0; i < sizeof(deep) / 2; i++)
+		memcpy(deep + 2 * i, "a/", 2);
+	for (size_t i = 0; i < 81; i += 3)
+		memcpy(long_name + i, "\xe2\x82\xac", 3);
+	memcpy(long_name + 81, "//", 2);
+	struct err err = ERR_INIT;
+
+	cr_assert_lt(path_check_relative(deep, sizeof(deep) - 1, &err), 0);
+	cr_expect(strstr(err.msg, "...' is over 64 levels deep"), "%s", err.msg);
+	err_clear(&err);
+	/* cut between two characters */
+	cr_assert_lt(path_check_relative(long_name, 83, &err), 0);
+	cr_expect(utf8_is_valid(err.msg, strlen(err.msg)) && strstr(err.msg, "...'"),
+		  "%s", err.msg);
+}
+
 Test(str, utf8_refuses_overlong_and_surrogates)
 {
 	cr_assert_not(utf8_is_valid("\xc0\x80", 2));
