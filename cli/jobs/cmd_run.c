@@ -10,6 +10,7 @@
 #include "cli/jobs/follow.h"
 #include "cli/jobs/run_slips.h"
 #include "cli/jobs/run_spec.h"
+#include "cli/jobs/run_summary.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/id.h"
@@ -38,6 +39,7 @@ enum {
 	KEY_INCLUDE,
 	KEY_GIT,
 	KEY_HOME,
+	KEY_SUMMARY,
 };
 
 static const struct argp_option run_options[] = {
@@ -79,6 +81,7 @@ static const struct argp_option run_options[] = {
 	{"no-stdin", 'n', NULL, 0, "leave stdin alone", 0},
 	{"detach", 'd', NULL, 0, "print the job's id and return", 0},
 	{"json", 'j', NULL, 0, "one JSON object a line: state, output, end", 0},
+	{"summary", KEY_SUMMARY, NULL, 0, "with --json: one object at the end", 0},
 	{0},
 };
 
@@ -213,6 +216,9 @@ static bool parse_flag(struct run_args *a, int key)
 	case KEY_HOME:
 		a->home = true;
 		return true;
+	case KEY_SUMMARY:
+		a->summary = true;
+		return true;
 	default:
 		return false;
 	}
@@ -243,6 +249,11 @@ static bool parse_input(struct argp_state *state, struct run_args *a, int key,
 /* What goes with what. */
 static void check_together(const struct argp_state *state, const struct run_args *a)
 {
+	if (a->summary && !a->json)
+		cmd_usage(state, "--summary goes with --json");
+	if (a->summary && a->detach)
+		cmd_usage(state, "--summary does not go with --detach, which does not "
+				 "wait for the end: 'lych show --json' has it");
 	if (a->out && !a->n_artifacts)
 		cmd_usage(state, "--out goes with --artifact");
 	if ((a->git || a->n_exclude || a->home) && !a->n_dirs)
@@ -441,6 +452,9 @@ static int follow_to_end(struct follow *f, struct job_end *ret_end, struct err *
 static int run_attended(const struct run_args *a, struct client *c, const char *socket,
 			struct feed *feed, job_id_t id, struct err *err)
 {
+	cleanup_buf struct buf out = {.max = RUN_SUMMARY_MAX_BYTES},
+			       errs = {.max = RUN_SUMMARY_MAX_BYTES};
+	struct buf *const kept[2] = {&out, &errs};
 	struct job_end end = {0};
 	struct follow f;
 	int r;
@@ -448,7 +462,8 @@ static int run_attended(const struct run_args *a, struct client *c, const char *
 	if (follow_init(&f, c, socket, err) < 0)
 		return -1;
 	f.id = id;
-	f.json = a->json;
+	f.json = a->json && !a->summary;
+	f.keep = a->summary ? kept : NULL;
 	f.cancels = true;
 	f.feed = feed->name[0] ? feed : NULL;
 	r = f.feed ? feed_open(feed, socket, id, err) : 0;
@@ -462,7 +477,10 @@ static int run_attended(const struct run_args *a, struct client *c, const char *
 		}
 		if (f.feed)
 			tell_streamed(&end, id);
-		r = a->out ? bring_out(a, c, &f, r, err) : r;
+		if (a->summary && run_summary_put(&f, r, err) < 0)
+			r = -1;
+		if (a->out && r >= 0)
+			r = bring_out(a, c, &f, r, err);
 	}
 	follow_done(&f);
 	return r;

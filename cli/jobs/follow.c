@@ -69,7 +69,8 @@ void follow_done(struct follow *f)
 
 static bool is_wanted(const struct follow *f, int which)
 {
-	return !f->quiet && (!f->only || str_eq(f->only, which ? "stderr" : "stdout"));
+	return !f->quiet && !f->keep &&
+	       (!f->only || str_eq(f->only, which ? "stderr" : "stdout"));
 }
 
 static int out_fd(const struct follow *f, int which)
@@ -231,6 +232,18 @@ static int on_damaged(struct follow *f, const struct json *data, struct err *err
 	return 0;
 }
 
+/* Another attempt begins anew. */
+static void keep_bytes(struct follow *f, int which, const char *data, size_t len)
+{
+	struct buf *b = f->keep[which];
+	size_t room;
+
+	if (f->offset[which] == 0)
+		buf_reset(b);
+	room = b->max - b->len;
+	buf_add(b, data, len < room ? len : room);
+}
+
 static int on_output(struct follow *f, const struct json *data, struct err *err)
 {
 	cleanup_free char *bytes = NULL;
@@ -246,6 +259,8 @@ static int on_output(struct follow *f, const struct json *data, struct err *err)
 	if (offset + len <= f->offset[which])
 		return 0;
 	known = (size_t)(f->offset[which] - offset);
+	if (f->keep)
+		keep_bytes(f, which, bytes + known, len - known);
 	if (is_wanted(f, which) &&
 	    (f->json ? put_event(f, "output", data, err)
 		     : put(f, which, bytes + known, len - known, err)) < 0)

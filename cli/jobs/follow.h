@@ -28,6 +28,8 @@ struct follow {
 	struct feed *
 		feed; /* of one that cancels: its stdin comes from us meanwhile; NULL: no */
 	bool quiet;   /* no output at all: only wait */
+	struct buf *const *keep; /* [2], instead of output: the beginning of each, as far
+			   * as they take it; NULL: no */
 	bool cancels; /* SIGINT and SIGTERM cancel the job (run), and so does the vessel
 			 when we are gone; else they end the following */
 	/* result */

@@ -33,7 +33,7 @@ struct run_args {
 	bool npm_lock, git, home;
 	const char *out, *request_id, *network, *egress, *retry;
 	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
-	bool has_priority, explain, json, detach, no_stdin, force;
+	bool has_priority, explain, json, summary, detach, no_stdin, force;
 	bool names_request; /* request_id is the user's own */
 	char **argv;
 	int argc;

@@ -107,6 +107,20 @@ is "output is marked as a job's own" "True" "$(lych run -n --json -- echo hi 2>/
 import json, sys
 print(all(e["output"]["untrusted"] for e in map(json.loads, sys.stdin) if e["event"] == "output"))')"
 
+# --- the whole of it as one object
+sum() { # EXPRESSION OVER j, lych run's arguments
+	local what=$1
+	shift
+	lych run -n --json --summary "$@" 2>err | json "$what"
+}
+is "one object" "3 3 failed exit True" "$(sum 'j["exit_code"], j["job"]["result"]["exit_code"], j["job"]["state"], j["job"]["class"], "stdout" in j["untrusted"]' -- sh -c 'exit 3' | tr -d "(),'")"
+is "both streams in it" "out err False False" "$(sum 'j["stdout"], j["stderr"], j["stdout_cut"], j["stderr_cut"]' -- sh -c 'printf out; printf err >&2' | tr -d "(),'")"
+is "the code is the job's too" 7 "$(lych run -n --json --summary -- sh -c 'exit 7' >/dev/null; echo $?)"
+is "bytes that are no text" "AP8=" "$(sum 'j["stdout_base64"]' -- printf '\0\377')"
+is "more than it takes, cut between letters" "1048575 True" "$(sum 'len(j["stdout"].encode()), j["stdout_cut"]' -- python3 -c 'print("\u20ac" * 400000, end="")' | tr -d '(),')"
+lych run --summary -- true >/dev/null 2>err; is "--summary without --json" 2 $?
+lych run --json --summary -d -- true >/dev/null 2>err; is "--summary with --detach" 2 $?
+
 # --- bytes
 head -c 300000 /dev/urandom >blob
 is "binary stdin, above what fits the spec" "$(sha256sum <blob)" "$(lych run -- sha256sum <blob)"
