@@ -77,7 +77,7 @@ int payload_take(uint32_t bytes, int *fds, unsigned *n_fds, struct payload *ret,
 		 struct err *err)
 {
 	cleanup_close int fd = -1;
-	char *block;
+	char *block = NULL;
 
 	if (!*n_fds || !bytes || bytes > PAYLOAD_MAX_BYTES)
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER,
