@@ -62,6 +62,11 @@ MUST_CHECK int secret_podman_open(struct secret_store *s, struct err *err);
 MUST_CHECK int secret_systemctl(struct secret_store *s, const char *const *args,
 				struct err *err);
 
+/* Prints what the store has, and with check what is wrong with each value; ERRID_SECRET_CHECK
+ * when something is. */
+MUST_CHECK int secret_look(struct secret_store *s, bool check, bool json,
+			   struct err *err);
+
 /* The value is replaced and everything that must follow is done or, when nothing runs,
  * left to the next start. *ret_note: what was done, for people; a constant. */
 MUST_CHECK int secret_rotate(struct secret_store *s, const struct secret_info *info,
