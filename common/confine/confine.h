@@ -93,8 +93,8 @@ MUST_CHECK int confine_selftest(const struct confine_policy *policy,
 				struct err *err);
 /*
  * For a child that is about to execute what confines itself and what it starts, but has no filter:
- * connect() is refused to it and to all of them from here on. no_new_privs must be set. Only what
- * is safe between fork and exec is called. -1 with errno.
+ * connect() is refused to it and to all of them from here on, and no_new_privs set. Only what is safe
+ * between fork and exec is called. -1 with errno.
  */
 MUST_CHECK int confine_refuse_connect(void);
 /* Every program calls it first: ERRID_CORE_ROOT when uid, euid or any capability says

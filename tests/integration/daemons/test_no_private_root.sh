@@ -201,7 +201,7 @@ done
 judge() { # name, may fail: ok is the answer of nothing
 	local n
 	n=$(wc -l <"$LYCH_TMP/out")
-	[ "$n" = "${#tries[@]}" ] || fail "$1: $n answers of ${#tries[@]}: $(tail -n 3 "$LYCH_TMP/said")"
+	[ "$n" = "${#tries[@]}" ] || fail "$1: $n answers of ${#tries[@]}: $(cat "$LYCH_TMP/said")"
 	! grep -E ': (ok|unknown|\?)$' "$LYCH_TMP/out" || fail "$1 got through a wall"
 	unheard "$1"
 	total=$((total + n))
