@@ -26,7 +26,7 @@
 #define LIST_MAX 500
 #define PREVIEW_LINES 20
 #define SHOWN_MAX ((size_t)1 << 20)
-#define LINE_MAX_COLUMNS 200
+#define PREVIEW_BYTES ((size_t)64 << 10)
 
 struct quarantine_args {
 	const char *word[3]; /* the verb, the job, the file */
@@ -195,7 +195,7 @@ static int list(const struct quarantine_args *a, const struct paths *p, struct e
 
 /* ---- show -------------------------------------------------------------------- */
 
-/* The first lines, each byte of them as what it is. */
+/* The first lines, no line cut, each byte of them as what it is; then how much is not shown. */
 static void preview(const struct buf *text, size_t lines, size_t bytes, FILE *to)
 {
 	const char *at = text->data, *end = at + text->len;
@@ -203,12 +203,13 @@ static void preview(const struct buf *text, size_t lines, size_t bytes, FILE *to
 	for (; at && at < end && lines > 0 && bytes > 0; lines--) {
 		const char *nl = memchr(at, '\n', (size_t)(end - at));
 		size_t len = (size_t)((nl ? nl : end) - at);
+		size_t shown = len < bytes ? len : bytes;
 		cleanup_buf struct buf b = {.max = (size_t)16 << 20};
 
-		render_escape(&b, at, len, LINE_MAX_COLUMNS);
+		render_escape(&b, at, shown, 0);
 		(void)fprintf(to, "  | %s\n", buf_str(&b));
-		bytes -= len < bytes ? len : bytes;
-		at += len + (nl != NULL);
+		bytes -= shown;
+		at += shown + (nl && shown == len);
 	}
 	if (at && at < end)
 		(void)fprintf(to, "  … %zu more bytes\n", (size_t)(end - at));
@@ -308,15 +309,15 @@ static int announce(const struct paths *p, const struct held_file *f, struct err
 	return 0;
 }
 
-static int put(const struct quarantine_args *a, const struct paths *p,
+/* top: the directory that --out named when the person was asked, whatever has its name by now. */
+static int put(const struct quarantine_args *a, const struct paths *p, int top,
 	       const struct held_file *f, const struct buf *text, struct err *err)
 {
 	cleanup_free char *full = xasprintf("%s/%s", a->out, f->path);
-	cleanup_close int top = artifacts_open_place(a->out, err);
 	cleanup_close int parent = -1;
 	cleanup_close int fd = -1;
 
-	if (top < 0 || artifacts_new(top, f->path, &parent, &fd, err) < 0 ||
+	if (artifacts_new(top, f->path, &parent, &fd, err) < 0 ||
 	    fs_write_all(fd, text->data, text->len, err) < 0)
 		return -1;
 	if (!a->force &&
@@ -339,13 +340,35 @@ static int put(const struct quarantine_args *a, const struct paths *p,
 	return 0;
 }
 
+static int ask_and_put(const struct quarantine_args *a, const struct paths *p,
+		       const struct held_file *f, const struct buf *text, struct err *err)
+{
+	bool was_there = access(a->out, F_OK) == 0, yes = a->yes;
+	cleanup_close int top = artifacts_open_place(a->out, err);
+	int r = 0;
+
+	if (top < 0)
+		return -1;
+	describe(f, text, stderr);
+	preview(text, PREVIEW_LINES, PREVIEW_BYTES, stderr);
+	if (!yes)
+		r = prompt_yes("Programs obey such a file by themselves. Write it?", &yes,
+			       err);
+	if (r == 0)
+		r = yes ? put(a, p, top, f, text, err)
+			: err_set(err, ERR_CONFLICT,
+				  "the answer was not yes: nothing was written");
+	if (r < 0 && !was_there)
+		(void)rmdir(a->out); /* empty, or it stays */
+	return r;
+}
+
 static int release(const struct quarantine_args *a, const struct paths *p,
 		   struct err *err)
 {
 	cleanup_quarantine struct quarantine q = {.fd = -1};
 	cleanup_buf struct buf text = {0};
 	const struct held_file *f;
-	bool yes = a->yes;
 	job_id_t job;
 	uint64_t n;
 
@@ -361,14 +384,7 @@ static int release(const struct quarantine_args *a, const struct paths *p,
 	if (quarantine_find(&q, job, n, &f, err) < 0 ||
 	    quarantine_bytes(&q, f, &text, err) < 0)
 		return -1;
-	describe(f, &text, stderr);
-	preview(&text, PREVIEW_LINES, SIZE_MAX, stderr);
-	if (!yes && prompt_yes("Programs obey such a file by themselves. Write it?", &yes,
-			       err) < 0)
-		return -1;
-	return yes ? put(a, p, f, &text, err)
-		   : err_set(err, ERR_CONFLICT,
-			     "the answer was not yes: nothing was written");
+	return ask_and_put(a, p, f, &text, err);
 }
 
 /* ---- the command ------------------------------------------------------------- */

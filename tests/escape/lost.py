@@ -12,8 +12,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from spawner import Spawner, descendants
 
 LOST = 12
-# Two denials: in full absence of a path is none, so both are calls.
-DENIED_TWICE = "import ctypes; c = ctypes.CDLL(None); c.unshare(0x10000000); c.syscall(425, 1, 0)"
+# A call that a container's own filter lets through to ours: what that one refuses is not ours to tell.
+DENIED = "import ctypes; ctypes.CDLL(None).unshare(0x10000000)"
 
 
 def children(pid):
@@ -75,7 +75,7 @@ def kept_back(sandbox, grade, scratch, tries):
     silent = met = 0
     for n in range(tries):
         known = children(top)
-        job = s.run("/usr/bin/python3", "-c", DENIED_TWICE)
+        job = s.run("/usr/bin/python3", "-c", DENIED)
         try:
             guard = stop_first_child(next_child(top, known), n % 7 * 0.00006)
             time.sleep(0.15)
@@ -84,7 +84,7 @@ def kept_back(sandbox, grade, scratch, tries):
         except (TimeoutError, ProcessLookupError):
             pass  # it was over before
         s.wait(job, 60)
-        if job.refused or job.exited[0] != 0 or job.denied < 2:
+        if job.refused or job.exited[0] != 0 or job.denied == 0:
             silent += 1
             print(f"FAIL {grade}: refused {job.refused}, ended {job.exited}, {job.denied} denials told")
     s.close()

@@ -43,7 +43,7 @@ refused 2 "'lych retry JOB'" release 1
 # --- files that programs obey
 cat >make.sh <<'JOB'
 mkdir -p .git/hooks o
-printf '#!/bin/sh\necho \033[31mhook\033[0m\n' >.git/hooks/pre-commit
+printf '#!/bin/sh\n# %300s evil\necho \033[31mhook\033[0m\n' '' >.git/hooks/pre-commit
 echo 'export A=1' >.envrc
 seq 30 >.gitattributes
 echo fine >o/a
@@ -62,6 +62,7 @@ is "its bytes in a pipe" "export A=1" "$(lych quarantine show "$job" "$envrc")"
 "$screen" 80 "$LYCH_BIN/lych" quarantine show "$job" "$hook" >out || fail "on a terminal"
 is "what it is" "git metadata: hooks, config, attributes|program" "$(sed -n 's/^held *//p;s/^class *//p' out | paste -sd '|')"
 is "each byte as what it is" '  | echo \x1b[31mhook\x1b[0m' "$(tail -n 1 out)"
+is "no line of it is cut" 1 "$(grep -c ' evil$' out)"
 is "its digest" "$(lych quarantine show "$job" "$hook" | sha256sum | cut -d ' ' -f 1)" "$(sed -n 's/^sha256 *//p' out)"
 
 # --- release: refused where nobody can be asked, of what is not there, and by who says no
@@ -77,6 +78,7 @@ if pid == 0:
 seen = b""
 while b"[yes/no] " not in seen:
     seen += os.read(fd, 65536)
+assert os.system(os.environ.get("MEANWHILE", "true")) == 0
 os.write(fd, sys.argv[-1].encode() + b"\n")
 try:
     while piece := os.read(fd, 65536):
@@ -136,6 +138,10 @@ is "the log" 2 "$(events)"
 is "with the file" "1" "$(lych audit tail -n 500 --json | grep '"event":"quarantine.released"' | grep '"correlation_uid":"'"$job"'"' | grep -c '"path":".git/hooks/pre-commit","why":"git metadata: hooks, config, attributes","size":')"
 is "the copy stays" 4 "$(lych quarantine list | wc -l)"
 refused 1 "new/.git/hooks/pre-commit" release "$job" "$hook" --out new --yes
+mkdir asked
+MEANWHILE='mv asked away && ln -s elsewhere asked' answer yes release "$job" "$envrc" --out asked >out; is "exchanged while it was asked" 0 $?
+is "it is where it was asked for" "export A=1" "$(cat away/.envrc)"
+is "nothing came elsewhere" "" "$(ls -A elsewhere)"
 
 # --- jobs in quarantine, contained ones, one that is gone, and no vessel
 sql() {

@@ -77,11 +77,11 @@ def answered(answer, *args):
             shown += os.read(parent, 65536)
     os.write(parent, answer)
     code = p.wait(60)
-    os.set_blocking(parent, False)
     try:
-        shown += os.read(parent, 65536)
+        while piece := os.read(parent, 65536):
+            shown += piece
     except OSError:
-        pass
+        pass  # EIO: nobody has the other end, and all of it was read
     os.close(parent)
     return code, shown.decode().replace("\r\n", "\n")
 
