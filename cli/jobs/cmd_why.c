@@ -14,7 +14,9 @@
 #include "cli/ui/pager.h"
 #include "cli/ui/render.h"
 #include "cli/ui/spark.h"
+#include "cli/ui/when.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/proto/denied.h"
@@ -498,12 +500,26 @@ static error_t why_parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+/* A record has the time at which the scribe wrote it: one that was busy, or away, did that
+ * after the job's end. "": it has not ended. */
+#define LOG_LATE_USEC (24 * 3600 * USEC_PER_SEC)
+
+static void log_end(const char *finished_at, char to[RFC3339_SIZE])
+{
+	usec_t end;
+
+	to[0] = '\0';
+	if (when_parse(finished_at, &end))
+		clock_rfc3339(end + LOG_LATE_USEC, to);
+}
+
 static int why(struct why_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *job = NULL;
 	cleanup_json struct json *budget = NULL;
+	char to[RFC3339_SIZE];
 	struct why y;
 	int r;
 
@@ -513,8 +529,9 @@ static int why(struct why_args *a, struct err *err)
 		return -1;
 	r = why_read(&y, a->id, job, err);
 	if (r == 0) {
-		refused_read(&p, a->id, render_text_of(job, "created_at"),
-			     render_text_of(job, "finished_at"), &y.refused);
+		log_end(render_text_of(job, "finished_at"), to);
+		refused_read(&p, a->id, render_text_of(job, "created_at"), to,
+			     &y.refused);
 		budget = ask_budget(c, &y);
 	}
 	if (r == 0 && a->json)

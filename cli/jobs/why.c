@@ -148,6 +148,16 @@ static void why_exec(struct why *y)
 		buf_adds(&y->advice, err_info(ERRID_SANDBOX_EXEC)->hint);
 }
 
+/* By whoever measures it, and not at a limit that it could be given more of. */
+static void why_resource(struct why *y)
+{
+	const char *detail = text(y->result, "detail");
+
+	buf_addf(&y->reason, "it was ended by its supervision: %s",
+		 detail[0] ? detail : y->how);
+	buf_adds(&y->advice, err_info(ERRID_EXEC_RESOURCE)->hint);
+}
+
 static void why_signal(struct why *y)
 {
 	buf_addf(&y->reason, "it was ended by %s", y->sig);
@@ -270,6 +280,8 @@ static void find_reason(struct why *y)
 		why_input(y);
 	else if (y->exec[0])
 		why_exec(y);
+	else if (y->end.fail_class == FAIL_RESOURCE_KILL)
+		why_resource(y);
 	else if (y->end.signal)
 		why_signal(y);
 	else

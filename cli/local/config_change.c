@@ -103,8 +103,13 @@ static bool is_same(const struct stat *a, const struct stat *b)
 /* text has been judged. */
 static int codex_replace(const struct codex *c, const struct buf *text, struct err *err)
 {
+	/* two at once: the second sees what the first has done */
+	cleanup_close int lock =
+		openat(c->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct stat now;
 
+	if (lock < 0 || fs_flock_soon(lock) < 0)
+		return err_sys_id(err, ERRID_START_CONFIG, "lock %s", c->dir);
 	if (fstatat(c->dirfd, c->name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !is_same(&now, &c->st))
 		return err_set(err, ERR_CONFLICT,

@@ -230,7 +230,8 @@ static bool has_header_token(const char *head, size_t len)
 {
 	const char *at = find_nocase(head, len, "extraheader");
 
-	return at && find_nocase(at, (size_t)(head + len - at), "authorization:");
+	return at && (find_nocase(at, (size_t)(head + len - at), "authorization:") ||
+		      find_nocase(at, (size_t)(head + len - at), "token:"));
 }
 
 /* What it holds, of bytes of ASCII. */
@@ -247,9 +248,13 @@ static const char *judge(const char *path, const char *head, size_t len)
 		{"auth.json", "\"bearer\""},
 		{"auth.json", "_token\""},
 		{"auth.json", "_api_key\""},
+		{"auth.json", "\"auths\""}, /* Podman's */
+		{".yarnrc", ":_authToken"},
 		{".yarnrc.yml", "npmAuthToken"},
 		{".yarnrc.yml", "npmAuthIdent"},
 		{"nuget.config", "<packageSourceCredentials"},
+		{"nuget.config", "key=\"Password\""},
+		{"nuget.config", "key=\"ClearTextPassword\""},
 	};
 
 	if (has_private_key(path, head, len))
@@ -257,7 +262,8 @@ static const char *judge(const char *path, const char *head, size_t len)
 	if (has_key(head, len, "client-key-data"))
 		return "the key of a cluster";
 	if (name_is(path, urls, ARRAY_SIZE(urls)) &&
-	    (has_url_password(head, len) || has_header_token(head, len)))
+	    (has_url_password(head, len) || has_header_token(head, len) ||
+	     find_nocase(head, len, "access_token=")))
 		return "a password or token";
 	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
 		if (name_is(path, &marks[i].name, 1) &&

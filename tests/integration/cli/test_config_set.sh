@@ -117,6 +117,15 @@ is "its mode" 600 "$(stat -c %a "$codex")"
 is "no copy is left" 1 "$(find "${codex%/*}" -mindepth 1 | wc -l)"
 is "--json" '{"ok":true,"changed":false}' "$(EDITOR=true lych config edit --json)"
 
+# --- two at once: each is done, or says that it was not
+for round in 1 2 3 4 5 6 7 8; do
+	lych config set retention "${round}d" >one 2>&1 & first=$!
+	lych config set tomb.slots "$round" >two 2>&1; second=$?
+	wait "$first"; first=$?
+	if [ $first = 0 ]; then is "round $round: the first" 1 "$(grep -cE "^retention: '?${round}d'?" "$codex")"; fi
+	if [ $second = 0 ]; then is "round $round: the second" 1 "$(grep -cE "^ *slots: '?$round'?( |\$)" "$codex")"; fi
+	[ $first = 0 ] || [ $second = 0 ] || fail "round $round: neither: $(cat one two)"
+done
 # --- edit on a terminal: wrong, asked, and right the second time
 cat >editor <<'ED'
 #!/bin/sh
