@@ -268,8 +268,16 @@ void part_dial(struct super *u, enum part_id id)
 {
 	struct part *p = &u->part[id];
 
-	if (up_dial_answer(p->dial_fd, dials_of(u, id), u->s->paths) < 0)
-		fd_close(&p->dial_fd);
+	if (up_dial_answer(p->dial_fd, dials_of(u, id), u->s->paths) == 0)
+		return;
+	fd_close(&p->dial_fd);
+	if (u->stopping || u->halting || p->pid <= 0)
+		return;
+	/* Without a dialer it would reach nobody any more who is started again. */
+	log_kv(LOG_WARN_, "the dialer of a part has ended; the part is started again",
+	       "part", supervise_names[id], NULL);
+	watch_end(&p->watch);
+	(void)kill(p->pid, SIGKILL);
 }
 
 int part_start(struct super *u, enum part_id id, struct err *err)

@@ -40,8 +40,8 @@ struct confine_policy {
 	/* Of an unrooted one: libpq makes its socket, which is a stream, and its connect() is
 	 * answered EINPROGRESS by the filter; the descriptor comes from the dialer (dial.h). */
 	bool may_dial;
-	/* Of an unrooted one: a mode is changed by name, as of a job's directory that is to be
-	 * removed. Landlock has no say over modes. */
+	/* Of an unrooted one: modes up to 0755, and by name, as of a job's directory that is to
+	 * be removed; else up to 0600. Landlock has no say over modes. */
 	bool may_change_modes;
 	const char *api_socket; /* of an unrooted one: what its self-test tries first */
 	bool may_make_unix_sockets; /* socket(AF_UNIX) for libpq and curl */

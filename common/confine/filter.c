@@ -495,6 +495,31 @@ static void emit_sockets(struct program *p, const struct confine_policy *policy)
 	(type), (type) | SOCK_CLOEXEC, (type) | SOCK_NONBLOCK,                           \
 		(type) | SOCK_CLOEXEC | SOCK_NONBLOCK
 
+/*
+ * Landlock has no say over modes, nor over open() for neither reading nor writing (access mode 3),
+ * whose descriptor fchmod() takes: so a file of anybody's is in reach. What a daemon gives its own
+ * is 0600 and less, a file worker what a job's tree may have, and neither can give a file to others.
+ */
+static void emit_modes(struct program *p, const struct confine_policy *policy)
+{
+	static const uint32_t private = 07777 & ~0600, of_a_tree = 07777 & ~0755;
+	uint32_t no_bits = policy->may_change_modes ? of_a_tree : private;
+	const struct arg_check calls[] = {
+		{SYS_fchmod, 1, ARG_NO_BITS, 1, {no_bits}},
+		{SYS_fchmodat, 2, ARG_NO_BITS, 1, {no_bits}},
+		{FCHMODAT2, 2, ARG_NO_BITS, 1, {no_bits}},
+#if defined(__x86_64__)
+		{SYS_chmod, 1, ARG_NO_BITS, 1, {no_bits}},
+#endif
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (policy->may_change_modes || calls[i].nr == SYS_fchmod)
+			emit_check(p, &calls[i]);
+		else
+			emit_answer(p, calls[i].nr, ANSWER_EPERM);
+}
+
 /* Before the other rules: what they would allow. */
 static void emit_unrooted(struct program *p, const struct confine_policy *policy)
 {
@@ -515,13 +540,9 @@ static void emit_unrooted(struct program *p, const struct confine_policy *policy
 		emit_check(p, &streams);
 	if (!confine_leaves_out(policy, "socketpair"))
 		emit_check(p, &pairs);
-	if (policy->may_change_modes)
-		return;
-	emit_answer(p, SYS_fchmodat, ANSWER_EPERM);
-	emit_answer(p, FCHMODAT2, ANSWER_EPERM);
-#if defined(__x86_64__)
-	emit_answer(p, SYS_chmod, ANSWER_EPERM);
-#endif
+	if (!policy->may_make_unix_sockets && !policy->may_make_inet_sockets)
+		emit_answer(p, SYS_bind, ANSWER_EPERM);
+	emit_modes(p, policy);
 }
 
 /* What depends on the policy and on this process. */

@@ -100,6 +100,14 @@ static int probe_reconnect(const char *arg)
 	return r;
 }
 
+/* By a descriptor for neither reading nor writing, for which no rule is asked. */
+static int probe_fchmod(const char *path)
+{
+	cleanup_close int fd = open(path, O_ACCMODE | O_CLOEXEC);
+
+	return fd < 0 ? -1 : fchmod(fd, 04777);
+}
+
 static int probe_pair(void)
 {
 	int pair[2];
@@ -214,6 +222,8 @@ static int probe(const char *verb, const char *arg)
 		return probe_pair();
 	if (str_eq(verb, "chmod"))
 		return chmod(arg, 0777);
+	if (str_eq(verb, "fchmod"))
+		return probe_fchmod(arg);
 	if (str_eq(verb, "socket"))
 		return probe_socket(arg);
 	if (str_eq(verb, "kill"))

@@ -23,7 +23,7 @@ MUST_CHECK int confine_probe_load(const char *path, struct confine_probe *ret,
  * Verbs: read PATH, write PATH, list PATH, stat PATH, exec PATH, connect unix:PATH,
  * send unix:PATH and sendmsg unix:PATH (a datagram; from a pair where no socket is to be had),
  * reconnect unix:PATH (a connected pair), socket inet|inet6|netlink|packet|unix|datagrams|packets, pair,
- * chmod PATH, kill PID, ptrace PID, fork, unshare, mmap-exec.
+ * chmod PATH, fchmod PATH (a descriptor of access mode 3), kill PID, ptrace PID, fork, unshare, mmap-exec.
  * An unknown verb answers "unknown". Ends the process: 0.
  */
 NORETURN void confine_probe_run(struct confine_probe *p);

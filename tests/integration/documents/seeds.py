@@ -43,7 +43,7 @@ SINS = [
     ("of a program inside", "README.md", block("lych run -- lych-ask --modle x"), [row("syntax", "x", "lych run -- lych-ask --modle x")], "lych-ask has no option '--modle'"),
     ("an option in the text", "README.md", "Say `lych jobs --al`.\n", [], "lych jobs has no option '--al'"),
     ("in a hint", "docs/ERRORS.md", "| X | List them with 'lych jobs --al'. |\n", [], "lych jobs has no option '--al'"),
-    ("in the text of a manual", "docs/man/x.1", "as\n.Ql lych konfig check .\n", [], "lych has no command 'confg'"),
+    ("in the text of a manual", "docs/man/x.1", "as\n.Ql lych konfig check .\n", [], "lych has no command 'konfig'"),
     ("what stands for something in the text", "README.md", "`lych secret set … --generate`, `lych request WORD`, `lych logs -f`\n", [], None),
     ("a synopsis", "README.md", block("lych-audit verify DIR [--jsno]"), [row("synopsis", "x", "lych-audit verify DIR [--jsno]")], "lych-audit has no option '--jsno'"),
     ("a target of make", "README.md", block("make chekx"), [row("syntax", "x", "make chekx")], "make has no target 'chekx'"),
