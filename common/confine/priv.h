@@ -8,6 +8,7 @@
 
 #include "common/confine/confine.h"
 #include <linux/audit.h>
+#include <stddef.h>
 
 #if defined(__x86_64__)
 #define ARCH_NATIVE AUDIT_ARCH_X86_64
@@ -34,6 +35,10 @@ int confine_connect_errno(const struct confine_policy *policy);
 /* Test builds: LYCH_TEST_LEAVE_OUT=NAME:WALL leaves a wall of that unrooted daemon out, so that a
  * test sees its start end. */
 bool confine_leaves_out(const struct confine_policy *policy, const char *wall);
+/* filter_calls.c: allowed, and known and refused, whatever the arguments. */
+#define FCHMODAT2 452
+extern const int confine_allowed[], confine_refused[];
+extern const size_t confine_allowed_len, confine_refused_len;
 /* filter.c: the seccomp filter; no_new_privs must be set. */
 MUST_CHECK int confine_filter(const struct confine_policy *policy, struct err *err);
 
