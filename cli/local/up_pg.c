@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -417,29 +418,36 @@ static pid_t live_server(const struct pg_cluster *c)
 
 /* The lock is ours, so whatever serves this directory was left by a starter that was
  * killed. It is continued, for it may be stopped; and where a child of it is, only an
- * immediate shutdown ends, from which the next start recovers. */
+ * immediate shutdown ends, from which the next start recovers. It removes its file before it
+ * has ended: that is waited for too. */
 static int stop_left_over(const struct pg_cluster *c, struct err *err)
 {
 	cleanup_free char *file = xasprintf("%s/postmaster.pid", c->data);
+	cleanup_close int pidfd = -1;
 	usec_t begun = clock_boot_usec();
-	pid_t pid;
+	pid_t pid, last = 0;
 
 	while ((pid = live_server(c)) > 0) {
 		struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
-		cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 		usec_t waited = clock_boot_usec() - begun;
 		int how = waited < OLD_SERVER_PATIENCE ? SIGINT : SIGQUIT;
 
+		fd_close(&pidfd);
+		pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+		last = pid;
 		if (pidfd >= 0 && live_server(c) == pid) {
 			(void)syscall(SYS_pidfd_send_signal, pidfd, how, NULL, 0);
 			(void)syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
 		}
 		if (waited >= OLD_SERVER_TIMEOUT)
-			return err_set_id(err, ERRID_START_DB,
-					  "an earlier server (pid %d) does not stop",
-					  pid);
+			break;
 		(void)nanosleep(&nap, NULL);
 	}
+	if (pid > 0 ||
+	    (pidfd >= 0 && poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1,
+				(int)(OLD_SERVER_TIMEOUT / USEC_PER_MSEC)) == 0))
+		return err_set_id(err, ERRID_START_DB,
+				  "an earlier server (pid %d) does not stop", last);
 	if (unlink(file) < 0 && errno != ENOENT)
 		return err_sys_id(err, ERRID_START_DB, "unlink %s", file);
 	return 0;
