@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -246,26 +247,64 @@ int birth_pin(struct keep *k, struct err *err)
 	return 0;
 }
 
-/* Floor: what the job's TMPDIR names. Of its own name, whatever the workspace has under it. */
-static int make_tmpdir(struct keep *k, struct err *err)
-{
-	struct stat st;
+/* How often a directory may be removed under our hands, by the end of another job there. */
+#define TMPDIR_TRIES 100 /* a millisecond each, but the first */
 
-	if (!k->spec->own_tmpdir)
+/* 1: it is held, so that no other keeper removes it; 0: one does, or has; once more. At the
+ * last try it does without the lock: a job that has one to spite us keeps keepers off too. */
+static int hold_tmpdir(struct keep *k, bool last, struct err *err)
+{
+	struct stat held, named;
+	cleanup_close int fd = openat(k->spec->workspace_fd, SBX_TMPDIR,
+				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
 		return 0;
-	k->made_tmpdir = mkdirat(k->spec->workspace_fd, SBX_TMPDIR, 0700) == 0;
-	if (!k->made_tmpdir && errno != EEXIST)
-		return err_sys_id(err, ERRID_SANDBOX_WORKSPACE,
-				  "make " SBX_TMPDIR " in it");
-	if (fstatat(k->spec->workspace_fd, SBX_TMPDIR, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_sys_id(err, ERRID_SANDBOX_WORKSPACE,
-				  "stat " SBX_TMPDIR " in it");
-	if (!S_ISDIR(st.st_mode))
+	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
 		return err_set_id(err, ERRID_SANDBOX_WORKSPACE,
 				  SBX_TMPDIR
 				  " in it is not a directory, and TMPDIR would be that; "
 				  "rename it, or choose with --env TMPDIR=DIR");
-	return 0;
+	if (fd < 0)
+		return err_sys_id(err, ERRID_SANDBOX_WORKSPACE,
+				  "open " SBX_TMPDIR " in it");
+	if (flock(fd, LOCK_SH | LOCK_NB) < 0 && !last)
+		return 0;
+	if (fstat(fd, &held) < 0)
+		return err_sys_id(err, ERRID_SANDBOX_WORKSPACE,
+				  "stat " SBX_TMPDIR " in it");
+	if (fstatat(k->spec->workspace_fd, SBX_TMPDIR, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    named.st_ino != held.st_ino || named.st_dev != held.st_dev)
+		return 0;
+	k->tmpdir_fd = TAKE_FD(fd);
+	return 1;
+}
+
+/*
+ * Floor: what the job's TMPDIR names. Of its own name, whatever the workspace has under it.
+ * Jobs of one workspace share it: each keeper has a lock on it, and the one that made it
+ * removes it only when it is the last (end.c).
+ */
+static int make_tmpdir(struct keep *k, struct err *err)
+{
+	int held = 0;
+
+	if (!k->spec->own_tmpdir)
+		return 0;
+	for (unsigned i = 0; i < TMPDIR_TRIES && held == 0; i++) {
+		if (i > 0)
+			(void)usleep(1000);
+		k->made_tmpdir = mkdirat(k->spec->workspace_fd, SBX_TMPDIR, 0700) == 0;
+		if (!k->made_tmpdir && errno != EEXIST)
+			return err_sys_id(err, ERRID_SANDBOX_WORKSPACE,
+					  "make " SBX_TMPDIR " in it");
+		held = hold_tmpdir(k, i == TMPDIR_TRIES - 1, err);
+	}
+	if (held == 0)
+		return err_set_id(err, ERRID_SANDBOX_WORKSPACE,
+				  SBX_TMPDIR " in it is removed whenever it is made; "
+					     "choose with --env TMPDIR=DIR");
+	return held < 0 ? -1 : 0;
 }
 
 /* What the keeper still has to do with its rights, and that it has them no more. The job

@@ -11,6 +11,7 @@
 #include "sandbox/keeper/keep.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 /* Added since the last whole round, by the job or by others: so much is counted as the job's
@@ -58,7 +59,8 @@ void last_look(struct keep *k)
 	if (!atomic_load(&k->watch->judged) && !atomic_load(&k->watch->ended))
 		look_at_disk(k);
 	notify_explain_again(&k->notify, true);
-	/* Only while it is empty: what the job left in it is the job's. */
-	if (k->made_tmpdir)
+	/* Only while it is empty, as what the job left in it is the job's, and in use by no
+	 * other job of this workspace. */
+	if (k->made_tmpdir && flock(k->tmpdir_fd, LOCK_EX | LOCK_NB) == 0)
 		(void)unlinkat(k->spec->workspace_fd, SBX_TMPDIR, AT_REMOVEDIR);
 }

@@ -39,6 +39,7 @@ struct keep {
 	struct watch *watch; /* from the guard's fork on */
 	bool pinned;
 	bool made_tmpdir; /* floor: SBX_TMPDIR was not there before */
+	int tmpdir_fd;	  /* it, and our lock on it; -1: none */
 	enum keep_phase phase;
 	usec_t answering; /* spent on the job's calls in this sample */
 	usec_t next_sample, next_look, next_round;

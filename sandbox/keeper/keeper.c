@@ -281,6 +281,7 @@ void keeper_main(const struct sbx_birth *birth, const struct sbx_limits *limits,
 			 .meter_words = -1,
 			 .diag_fd = -1,
 			 .stands_fd = -1,
+			 .tmpdir_fd = -1,
 			 .status_fd = -1};
 	const char *stage = "";
 	struct err err = ERR_INIT;
