@@ -89,17 +89,18 @@ for grade in full floor; do
 		check "one that was there stays" ws/.tmp "$(ls -d ws/.tmp)"
 		rmdir ws/.tmp
 		# Two jobs of one workspace: neither takes it from the other, as it ends or as it starts.
+		declare -A pid
 		mkfifo on.first on.second
 		exec 6<>on.first 7<>on.second
 		for each in first second; do
 			"$sandbox" --grade floor --workspace ws -- sh -c 'echo up; read -r _; stat -c %F "$TMPDIR"' <on.$each >$each 2>&1 &
-			declare $each=$!
+			pid[$each]=$!
 			for _ in {1..200}; do grep -q up $each && break || sleep 0.05; done
 		done
 		echo >&6
-		wait "$first"
+		wait "${pid[first]}"
 		echo >&7
-		wait "$second"
+		wait "${pid[second]}"
 		check "who made it leaves it to the other" "directory directory" "$(sed -sn 2p first second | paste -sd' ')"
 		exec 6>&- 7>&-
 		rm -f on.first on.second first second
