@@ -532,6 +532,7 @@ static int why(struct why_args *a, struct err *err)
 		log_end(render_text_of(job, "finished_at"), to);
 		refused_read(&p, a->id, render_text_of(job, "created_at"), to,
 			     &y.refused);
+		refused_add_result(&y.refused, y.result);
 		budget = ask_budget(c, &y);
 	}
 	if (r == 0 && a->json)

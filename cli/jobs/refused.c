@@ -254,6 +254,31 @@ void refused_read(const struct paths *p, job_id_t job, const char *from, const c
 		(void)!audit_log_read(dirfd, &q, &ret->unread);
 }
 
+void refused_add_result(struct refused *all, const struct json *result)
+{
+	const struct json *arr = result ? list(result, "broker_refused") : NULL;
+
+	for (size_t i = 0; arr && i < json_arr_len(arr); i++) {
+		const struct json *o = json_arr_at(arr, i);
+		struct refusal r = {
+			.group = REFUSED_DENIED,
+			.event = xstrdup("broker.refused"),
+			.asked = xstrdup("a request"),
+			.code = xstrdup(render_text_of(o, "error_code")),
+			.detail = xstrdup("by the tomb; the vessel did not hear of it"),
+			.found = xstrdup(""),
+			.wanted = xstrdup(""),
+			.count = number(o, "count"),
+		};
+
+		r.id = err_id_from_text(r.code);
+		if (r.code[0] && r.count > 0)
+			add(all, &r);
+		else
+			refusal_done(&r);
+	}
+}
+
 void refused_done(struct refused *r)
 {
 	for (size_t i = 0; i < r->n; i++)

@@ -47,6 +47,8 @@ struct refused {
 /* from, to: RFC 3339, as the job's record has them; "" when not known. */
 void refused_read(const struct paths *p, job_id_t job, const char *from, const char *to,
 		  struct refused *ret);
+/* What the tomb refused by itself, from the result of the job; of another form it is none. */
+void refused_add_result(struct refused *r, const struct json *result);
 void refused_done(struct refused *r);
 
 /* The command that looks closer at this error, and what for: from why_advice.def, with the

@@ -76,6 +76,21 @@ const struct proxy_config *proxy_config_of(const struct proxy *p)
 	return &p->cfg;
 }
 
+void proxy_count_refused(const struct proxy *p, const struct err *err)
+{
+	uint32_t *count = &p->cfg.refused->count[err->id];
+
+	if (*count < UINT32_MAX)
+		++*count;
+}
+
+void proxy_refuse(const struct proxy *p, const struct err *err, int status,
+		  const char *request_id, struct proxy_refusal *ret)
+{
+	proxy_count_refused(p, err);
+	refusal_of_err(ret, err, status, request_id);
+}
+
 enum proxy_dialect proxy_dialect_of(const char *path)
 {
 	if (!path)
@@ -178,7 +193,7 @@ static void exchange_fail(struct exchange *x, const struct err *err)
 	struct request_id id;
 
 	request_id_new(&random_real, &id);
-	refusal_of_err(&r, err, err_http_status(err), id.s);
+	proxy_refuse(x->proxy, err, err_http_status(err), id.s, &r);
 	exchange_refuse(x, &r);
 }
 

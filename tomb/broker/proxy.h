@@ -35,6 +35,11 @@ static inline unsigned proxy_inflight(unsigned slots)
 
 struct proxy;
 
+/* What was refused without asking the vessel, in whose log it is not: how often, by error. */
+struct proxy_refused {
+	uint32_t count[ERRID_MAX_];
+};
+
 struct proxy_config {
 	struct loop *loop;
 	struct httpc *vessel; /* the work socket; outlives the proxy */
@@ -43,6 +48,7 @@ struct proxy_config {
 	const char *phantom; /* the job's key; copied */
 	bool packages;	     /* egress registry */
 	unsigned inflight_max;
+	struct proxy_refused *refused; /* counted into; outlives the proxy */
 };
 
 /* Both take the descriptor in any case: a listening TCP socket, one end of a SEQPACKET

@@ -304,7 +304,7 @@ static void refuse(struct proxy_floor *f, const struct err *err)
 	struct request_id id;
 
 	request_id_new(&random_real, &id);
-	refusal_of_err(&r, err, err_http_status(err), id.s);
+	proxy_refuse(f->proxy, err, err_http_status(err), id.s, &r);
 	client_refuse(f, &r, f->head->dialect);
 }
 
@@ -332,6 +332,7 @@ static void on_head(struct proxy_floor *f, const char *json, size_t len)
 		if (f->head->id[0]) {
 			refuse(f, &err);
 		} else {
+			proxy_count_refused(f->proxy, &err);
 			put_abort(f, "", &err);
 			forget(f);
 		}
@@ -349,6 +350,7 @@ static void bad_frame(struct proxy_floor *f, const char *why)
 	struct err err = ERR_INIT;
 
 	(void)err_set_id(&err, ERRID_BROKER_FRAME, "%s", why);
+	proxy_count_refused(f->proxy, &err);
 	put_abort(f, f->head ? f->head->id : "", &err);
 	forget(f);
 	pause_reading(f);

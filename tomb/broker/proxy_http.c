@@ -150,14 +150,15 @@ static void on_gone(void *arg)
 	free(c);
 }
 
-static void refuse(struct httpd_req *req, enum proxy_dialect d, const struct err *err)
+static void refuse(const struct proxy_http *h, struct httpd_req *req,
+		   enum proxy_dialect d, const struct err *err)
 {
 	struct http_client *c = xnew(struct http_client);
 	struct proxy_refusal r;
 	struct request_id id;
 
 	request_id_new(&random_real, &id);
-	refusal_of_err(&r, err, err_http_status(err), id.s);
+	proxy_refuse(h->proxy, err, err_http_status(err), id.s, &r);
 	c->req = req;
 	client_refuse(c, &r, d);
 }
@@ -170,7 +171,7 @@ static void begin(struct httpd_req *req, struct ask *a, const char *const *param
 	struct err err = ERR_INIT;
 
 	if (httpd_req_check_query(req, params, &err) < 0) {
-		refuse(req, a->dialect, &err);
+		refuse(h, req, a->dialect, &err);
 		return;
 	}
 	if (a->what == FETCH || a->what == ASK_MESSAGES) {
@@ -286,11 +287,12 @@ static int auth(struct httpd_req *req, void *arg, struct err *err)
 
 /* What httpd refuses by itself, in the words of the path's dialect. */
 static void error_body(struct buf *b, const struct err *err, int status,
-		       const char *request_id, const char *path, void *arg UNUSED)
+		       const char *request_id, const char *path, void *arg)
 {
+	const struct proxy_http *h = arg;
 	struct proxy_refusal r;
 
-	refusal_of_err(&r, err, status, request_id);
+	proxy_refuse(h->proxy, err, status, request_id, &r);
 	refusal_write(&r, proxy_dialect_of(path), b);
 }
 

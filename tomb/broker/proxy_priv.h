@@ -58,6 +58,11 @@ MUST_CHECK int proxy_check_key(const struct proxy *p, const char *authorization,
 			       const char *api_key, struct err *err);
 /* 0, or ERRID_BROKER_PACKAGES. */
 MUST_CHECK int proxy_check_packages(const struct proxy *p, struct err *err);
+/* One that is told otherwise than as a refusal. */
+void proxy_count_refused(const struct proxy *p, const struct err *err);
+/* The refusal of a request that the vessel does not hear of; counted. */
+void proxy_refuse(const struct proxy *p, const struct err *err, int status,
+		  const char *request_id, struct proxy_refusal *ret);
 const struct proxy_config *proxy_config_of(const struct proxy *p);
 /* The dialect in which a path's errors are told; NULL: unknown. */
 enum proxy_dialect proxy_dialect_of(const char *path);

@@ -133,6 +133,22 @@ static void write_curve(struct jsonw *w, const struct spawn_exited *x)
 	jsonw_arr_end(w);
 }
 
+/* What the job's broker refused here. Of what the vessel refused the log has each. */
+static void write_broker_refused(struct jsonw *w, const struct proxy_refused *refused)
+{
+	jsonw_key(w, "broker_refused");
+	jsonw_arr(w);
+	for (size_t id = 0; id < ERRID_MAX_; id++) {
+		if (refused->count[id] == 0)
+			continue;
+		jsonw_obj(w);
+		jsonw_kstr(w, "error_code", err_info((enum err_id)id)->text);
+		jsonw_ku64(w, "count", refused->count[id]);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
+}
+
 static void write_refused(struct jsonw *w, const char *key, const struct harvest_list *l)
 {
 	jsonw_key(w, key);
@@ -195,6 +211,7 @@ void report_write(const struct report *r, struct buf *out)
 	jsonw_ku64(&w, "killed_strays", x->killed_strays);
 	write_walls(&w, j, r->unrooted);
 	denials_write(r->denials, &w);
+	write_broker_refused(&w, r->broker_refused);
 	write_harvest(&w, r->harvest);
 	jsonw_obj_end(&w);
 }

@@ -7,6 +7,7 @@
 #define LYCH_TOMB_JOB_REPORT_H
 
 #include "common/buf.h"
+#include "tomb/broker/proxy.h"
 #include "tomb/files/harvest.h"
 #include "tomb/job/denials.h"
 #include "tomb/job/job.h"
@@ -15,6 +16,7 @@ struct report {
 	const struct job *job;
 	const struct harvest *harvest; /* NULL: nothing was harvested */
 	const struct denials *denials;
+	const struct proxy_refused *broker_refused;
 	uint64_t stdout_bytes, stderr_bytes;
 	bool stdout_truncated, stderr_truncated;
 	bool unrooted; /* the daemons have no private root */

@@ -8,6 +8,7 @@
 
 #include "common/buf.h"
 #include "common/proto/broker_proto.h"
+#include "tomb/broker/proxy.h"
 #include "tomb/files/files.h"
 #include "tomb/files/harvest.h"
 #include "tomb/job/blob.h"
@@ -39,6 +40,7 @@ struct run {
 	bool handed;	 /* that handle is known to the spawner */
 	/* egress: the job's broker, while it runs, and its key */
 	struct proxy *proxy;
+	struct proxy_refused broker_refused;
 	struct broker_key broker_key;
 	struct work_call *phase_call;
 	/* downloads */

@@ -136,6 +136,7 @@ static void end_send(void *arg)
 		struct report rep = {.job = j,
 				     .unrooted = run->world->unrooted,
 				     .denials = &run->denials,
+				     .broker_refused = &run->broker_refused,
 				     .harvest = run->harvested ? &run->harvest : NULL};
 
 		if (run->relay) {
@@ -438,6 +439,7 @@ static int serve_broker(struct run *run, enum broker_kind kind, int fd, struct e
 		.phantom = run->broker_key.s,
 		.packages = wanted(run) == EGRESS_REGISTRY,
 		.inflight_max = proxy_inflight(w->slots),
+		.refused = &run->broker_refused,
 	};
 
 	return kind == BROKER_LISTENER ? proxy_new_http(&cfg, fd, &run->proxy, err)

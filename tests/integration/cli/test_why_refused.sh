@@ -59,7 +59,7 @@ newest() { lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]'; }
 cat >ask.py <<'END'
 import json, os, urllib.error, urllib.parse, urllib.request
 base, key = os.environ["LYCHGATE_BROKER"], os.environ["OPENAI_API_KEY"]
-def go(path, body=None):
+def go(path, body=None, key=key):
     rq = urllib.request.Request(base + path, data=body, headers={"Authorization": "Bearer " + key, "Content-Type": "application/json"})
     try:
         urllib.request.urlopen(rq).read()
@@ -69,6 +69,9 @@ def fetch(url):
     go("/fetch?url=" + urllib.parse.quote(url, safe=""))
 def ask(text, tokens=20):
     go("/v1/chat/completions", json.dumps({"model": "m", "max_tokens": tokens, "messages": [{"role": "user", "content": text}]}).encode())
+for wrong in ("another", "one more"):
+    go("/v1/chat/completions", b"{}", wrong)
+go("/v1/nothing")
 for i in range(57):
     fetch("https://denied.example/%d" % i)
 fetch("https://other.example/")
@@ -98,12 +101,14 @@ has "budget: what was short" "ask portal:main, model m refused: The budget of to
 has "what it wanted" "; it wanted " "$why"
 has "how much of how much" "tokens: job $id 0 of 5000" "$why"
 has "and what to do" "'lych budget $id' shows what is left" "$why"
+has "the tomb's own refusals, which no log has" "a request refused: This is not the key of this job (by the tomb; the vessel did not hear of it), 2 times" "$why"
+has "a route that is none" "a request refused: No such route" "$why"
 # what is advised is a command that works as it stands
 lych ward test https://denied.example:443/ --as "$id" >out; is "the advised command" 1 $?
 lych why "$id" --json >j || fail "lych why --json"
-is "for programs" "[('LYCH-WARD-002', 57, 2, $line)]" \
+is "for programs" "[('LYCH-WARD-002', 57, 2, $line), ('LYCH-BROKER-020', 2, 0, 0)]" \
 	"$(json '[(r["error_code"], r["count"], r["rule"], r["line"]) for r in j["refused"] if r["count"] > 1]' <j)"
-is "all kinds" "['LYCH-BUDGET-002', 'LYCH-GATE-001', 'LYCH-GATE-001', 'LYCH-WARD-001', 'LYCH-WARD-002']" \
+is "all kinds" "['LYCH-BROKER-020', 'LYCH-BUDGET-002', 'LYCH-GATE-001', 'LYCH-GATE-001', 'LYCH-HTTP-002', 'LYCH-WARD-001', 'LYCH-WARD-002']" \
 	"$(json 'sorted(r["error_code"] for r in j["refused"] if r["error_code"])' <j)"
 is "the log was read" "None 0" "$(json 'j["audit_log"]' <j) $(json 'j["refused_dropped"]' <j)"
 # another job has nothing of it

@@ -34,6 +34,8 @@ static struct httpc *to_vessel;
 static struct vessel_peer peer;
 static char sock_path[64];
 
+static struct proxy_refused refused;
+
 /* ---- the vessel ---- */
 
 static char seen_path[128], seen_body[4096], seen_job[64], seen_token[64];
@@ -166,6 +168,7 @@ static inline struct proxy_config config(job_id_t job)
 			.token = {"00000000-0000-4000-8000-000000000001"}},
 		.phantom = KEY,
 		.inflight_max = 4,
+		.refused = &refused,
 	};
 }
 

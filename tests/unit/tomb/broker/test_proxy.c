@@ -25,6 +25,9 @@ Test(proxy, without_the_jobs_key_nothing_is_asked)
 	expect("GET /registry/npm/left-pad HTTP/1.1\r\n" H "\r\n", " 403 ",
 	       "\"error_code\":\"LYCH-BROKER-021\"");
 	cr_expect_eq(n_asked, 0);
+	/* The vessel's log has none of it: the job's result says how often. */
+	cr_expect_eq(refused.count[ERRID_BROKER_KEY], 5);
+	cr_expect_eq(refused.count[ERRID_BROKER_PACKAGES], 1);
 	proxy_free(p);
 	end();
 }
@@ -68,6 +71,9 @@ Test(proxy, what_is_no_request_of_ours_is_refused_in_the_sdks_words)
 	expect("GET /fetch?url=a&x=b HTTP/1.1\r\n" H "\r\n", " 400 ", "LYCH-HTTP-007");
 	expect("GET /fetch HTTP/1.1\r\n" H "\r\n", " 400 ", "LYCH-HTTP-007");
 	cr_expect_eq(n_asked, 0);
+	cr_expect_eq(refused.count[ERRID_HTTP_ROUTE], 1);
+	cr_expect_eq(refused.count[ERRID_HTTP_METHOD], 1);
+	cr_expect_eq(refused.count[ERRID_HTTP_QUERY], 2);
 	proxy_free(p);
 	end();
 }

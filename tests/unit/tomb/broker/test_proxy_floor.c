@@ -67,6 +67,8 @@ static void on_intent(struct httpd_req *req, void *arg)
 	stream = httpd_stream_start(req, 200, "text/plain", closed, NULL);
 }
 
+static struct proxy_refused refused;
+
 static const struct httpd_route routes[] = {
 	{HTTP_M_POST, "/work/v1/ask", 0, 5 << 20, on_intent},
 	{HTTP_M_POST, "/work/v1/fetch", 0, 5 << 20, on_intent},
@@ -87,6 +89,7 @@ static void begin(void)
 		.key = {.job = 7, .epoch = 1},
 		.phantom = KEY,
 		.inflight_max = 4,
+		.refused = &refused,
 		.peer = &peer,
 	};
 	struct err err = ERR_INIT;
@@ -149,7 +152,7 @@ static void expect_part(const char *part)
 
 Test(proxy_floor, only_a_packet_socket_is_served)
 {
-	struct proxy_config pc = {.phantom = KEY, .inflight_max = 1};
+	struct proxy_config pc = {.phantom = KEY, .inflight_max = 1, .refused = &refused};
 	struct proxy *p = NULL;
 	struct err err = ERR_INIT;
 	int pair[2];

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+static struct proxy_refused broker_refused;
+
 static struct spawn_denied denial(void)
 {
 	struct spawn_denied d = {.type = SPAWN_DENIED,
@@ -23,7 +25,8 @@ static struct spawn_denied denial(void)
 
 static struct json *written(const struct job *j, const struct denials *d)
 {
-	const struct report r = {.job = j, .denials = d};
+	const struct report r = {
+		.job = j, .denials = d, .broker_refused = &broker_refused};
 	struct err err = ERR_INIT;
 	struct json *ret = NULL;
 	struct buf b;
@@ -65,7 +68,8 @@ Test(report, the_worst_names_fit_and_stay_one_line)
 	struct job j = {.ran = true, .has_exited = true, .exited = {.code = 1}};
 	struct denials d = {.n = 0};
 	struct spawn_denied m = denial();
-	const struct report r = {.job = &j, .denials = &d};
+	const struct report r = {
+		.job = &j, .denials = &d, .broker_refused = &broker_refused};
 	struct buf b;
 
 	memset(m.object, 1, sizeof(m.object) - 1);
@@ -73,6 +77,7 @@ Test(report, the_worst_names_fit_and_stay_one_line)
 	m.dropped = 4294967295u;
 	for (unsigned i = 0; i < SPAWN_DENIED_MAX; i++)
 		cr_assert_eq(denials_add(&d, &m), 0);
+	memset(&broker_refused, 0xff, sizeof(broker_refused));
 	buf_init(&b, RESULT_MAX_BYTES / 4);
 	report_write(&r, &b);
 	cr_assert(buf_ok(&b));
@@ -103,6 +108,23 @@ Test(report, a_denial_is_told_with_its_parts)
 	cr_assert_eq(json_get_u64(got, "denials_dropped", true, 0, 100, &n, NULL), 0);
 	cr_assert_eq(n, 3);
 	denials_done(&d);
+}
+
+Test(report, what_the_broker_refused_is_counted_by_its_code)
+{
+	struct job j = {.ran = true, .has_exited = true};
+	struct denials d = {.n = 0};
+	const struct json *arr;
+	uint64_t n = 0;
+
+	broker_refused.count[ERRID_BROKER_KEY] = 3;
+	cleanup_json struct json *got = written(&j, &d);
+
+	cr_assert_eq(json_get_arr(got, "broker_refused", true, 64, &arr, NULL), 0);
+	cr_assert_eq(json_arr_len(arr), 1);
+	cr_assert_str_eq(text(json_arr_at(arr, 0), "error_code"), "LYCH-BROKER-020");
+	cr_assert_eq(json_get_u64(json_arr_at(arr, 0), "count", true, 0, 9, &n, NULL), 0);
+	cr_assert_eq(n, 3);
 }
 
 Test(report, an_exec_that_failed_has_its_errno_and_no_exit_code)
