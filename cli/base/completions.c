@@ -393,9 +393,7 @@ static error_t shell_parse(int key, char *arg, struct argp_state *state)
 
 int completions(const struct cmd *commands, size_t n, int argc, char **argv)
 {
-	static const struct argp_option options[] = {{0}};
-	static const struct argp argp = {.options = options,
-					 .parser = shell_parse,
+	static const struct argp argp = {.parser = shell_parse,
 					 .args_doc = "bash|zsh|fish",
 					 .doc = "A script that completes commands, "
 						"options and their values in this "
