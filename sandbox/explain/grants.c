@@ -114,6 +114,32 @@ static bool is_terminal(const char *path)
 	       paths_is_below(path, PATH_PTS);
 }
 
+const char *grants_below_self(const char *path)
+{
+	static const char *const own[] = {"/proc/self", "/proc/thread-self"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		if (!paths_is_below(path, own[i]))
+			continue;
+		path += strlen(own[i]);
+		while (*path == '/')
+			path++;
+		return *path ? path : ".";
+	}
+	return NULL;
+}
+
+/* Full has one of its own; in floor it would be the machine's, and nothing grants it. */
+static bool is_own_in_full(const char *path, unsigned right)
+{
+	static const char *const own[] = {"/tmp", "/dev/shm"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		if (str_eq(path, own[i]))
+			return true;
+	return right == GRANT_READ && (str_eq(path, "/proc") || grants_below_self(path));
+}
+
 void grants_option(const struct grants_table *t, const char *real, unsigned right,
 		   char *out, size_t size)
 {
@@ -122,7 +148,8 @@ void grants_option(const struct grants_table *t, const char *real, unsigned righ
 						   : "--ro";
 
 	out[0] = '\0';
-	if (t->grade == GRADE_FLOOR && is_terminal(real)) {
+	if (t->grade == GRADE_FLOOR &&
+	    (is_terminal(real) || is_own_in_full(real, right))) {
 		(void)snprintf(out, size, "--grade full");
 		return;
 	}

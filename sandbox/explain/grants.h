@@ -32,6 +32,9 @@ struct grants_table {
 void grants_collect(struct grants_table *t, const struct sbx_spec *spec);
 /* The rights on a real path, all rules added up. */
 unsigned grants_on(const struct grants_table *t, const char *real);
+/* What stands behind "/proc/self" or "/proc/thread-self" in a path, "." for nothing; NULL: it is
+ * another path. */
+const char *grants_below_self(const char *path);
 /* The smallest option that adds this right to that path; "" when none does. */
 void grants_option(const struct grants_table *t, const char *real, unsigned right,
 		   char *out, size_t size);

@@ -89,12 +89,33 @@ static bool ends_in_tmpfs(const struct explain *x, int base, const char *path)
 	return false;
 }
 
+/* Of /proc the kernel has little at hand, and nothing there waits for a disk. In full it is shown, and what is
+ * opened below its descriptor would have another name. */
+static int look_in_proc(const struct notify *n, const char *path, bool nofollow)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC | (uint64_t)(nofollow ? O_NOFOLLOW : 0),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
+	int fd = -1;
+
+	if (n->grade == GRADE_FLOOR && str_starts(path, "/proc/") &&
+	    path[strlen("/proc/")])
+		fd = (int)syscall(SYS_openat2, n->proc_fd, path + strlen("/proc/"), &how,
+				  sizeof(how));
+	if (fd < 0)
+		errno = EAGAIN;
+	return fd;
+}
+
 int explain_look(const struct notify *n, int base, const char *path, bool nofollow)
 {
 	int fd = look_once(base, path, nofollow);
 
-	if (fd < 0 && errno == EAGAIN && n->explain)
-		errno = ends_in_tmpfs(n->explain, base, path) ? ENOENT : EAGAIN;
+	if (fd < 0 && errno == EAGAIN && n->explain &&
+	    ends_in_tmpfs(n->explain, base, path))
+		errno = ENOENT;
+	else if (fd < 0 && errno == EAGAIN)
+		fd = look_in_proc(n, path, nofollow);
 	return fd;
 }
 
@@ -247,6 +268,33 @@ static bool judge_parent(struct notify *n, const struct question *q)
 		return true;
 	tell_missing(n, q, GRANT_WRITE, object, real);
 	return true;
+}
+
+/* The caller's, not the keeper's: below it no name leads elsewhere. Told by the name that was
+ * used, or each process of a job would be a kind. */
+void explain_judge_self(struct notify *n, const struct seccomp_notif *req,
+			const struct question *q)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV |
+					  RESOLVE_NO_MAGICLINKS};
+	const char *below = grants_below_self(q->path);
+	cleanup_close int dir = -1, fd = -1;
+	unsigned need = q->need;
+	struct statx st;
+	char pid[16];
+
+	if (n->grade != GRADE_FLOOR || !below || q->access != ACCESS_OPEN)
+		return;
+	(void)snprintf(pid, sizeof(pid), "%d", (int)req->pid);
+	dir = openat(n->proc_fd, pid, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = dir < 0 ? -1 : (int)syscall(SYS_openat2, dir, below, &how, sizeof(how));
+	if (fd < 0 || !explain_attributes(fd, &st) || S_ISLNK(st.stx_mode))
+		return; /* not there, or it leads out of /proc: not for this wall */
+	if (S_ISDIR(st.stx_mode))
+		need = GRANT_LIST;
+	if (mode_allows(&st, need) && notify_still_waits(n, req))
+		tell(n, q, SPAWN_WALL_LANDLOCK, EACCES, need, q->path, q->path);
 }
 
 bool explain_judge(struct notify *n, const struct question *q)

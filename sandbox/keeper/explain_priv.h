@@ -53,6 +53,10 @@ bool explain_attributes(int fd, struct statx *ret);
 bool explain_real_path(const struct notify *n, int fd, char *out, size_t size);
 /* Tells which wall is in the way, if one is. false: not cached, look again later. */
 bool explain_judge(struct notify *n, const struct question *q);
+/* The same of the caller's own directory of /proc, by the name "self" or "thread-self": floor
+ * grants no directory there. Nothing has to be waited for. */
+void explain_judge_self(struct notify *n, const struct seccomp_notif *req,
+			const struct question *q);
 /* The number by which statx() and mountinfo name a device. */
 static inline uint64_t explain_device(uint32_t major, uint32_t minor)
 {

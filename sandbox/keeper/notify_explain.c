@@ -65,12 +65,16 @@ static void ask(struct notify *n, const struct seccomp_notif *req, uint64_t dirf
 	struct explain *x = n->explain;
 	char path[PATH_MAX];
 
-	if (notify_read_string(req, address, path, sizeof(path)) < 0 || !path[0] ||
-	    starts_with_own(path))
+	if (notify_read_string(req, address, path, sizeof(path)) < 0 || !path[0])
 		return;
 	q.nr = req->data.nr;
 	q.pid = (pid_t)req->pid;
 	q.base = -1;
+	if (starts_with_own(path)) {
+		q.path = path;
+		explain_judge_self(n, req, &q);
+		return;
+	}
 	if (path[0] != '/' && notify_open_fd(n, req, (int)(int32_t)dirfd, &q.base) < 0)
 		return;
 	q.path = path;

@@ -183,6 +183,19 @@ rmdir "$shm"
 check "floor: a new name on a tmpfs" says \
 	"[(x['act'], x['wall'], x['object'], x['errno']) for x in d] == [('write', 'landlock', '$shm/new', 'EACCES')]"
 
+# In floor also the own directory of /proc, by the name that was used; not what leads out of it.
+run python3 -c 'import os
+for path in "/proc/self/status", "/proc/thread-self/maps", "/proc/self/none", "/proc/self/../1/maps", "/proc/sys/kernel/ostype":
+    try: open(path)
+    except OSError: pass
+open("/proc/self/fd/0"), open("/proc/self/exe")
+try: os.listdir("/proc/self/fd")
+except OSError: pass'
+check "floor: its own directory of /proc, and a name that the kernel has not at hand" says \
+	"sorted((x['act'], x['wall'], x['object'], x['errno'], x['grant']) for x in d) == [('read', 'landlock', p, 'EACCES', g)
+		for p, g in (('/proc/self/fd', '--grade full'), ('/proc/self/status', '--grade full'), ('/proc/sys/kernel/ostype', ''),
+			('/proc/thread-self/maps', '--grade full'))]"
+
 # No option is offered for what keeps secrets, nor for what holds such a thing, nor for a link or a socket.
 mkdir -p "$scratch/keeps/inner/.ssh" "$scratch/keeps/.config/gh" "$scratch/keeps/.gnupg" "$scratch/keeps/.aws" \
 	"$scratch/keeps/secrets" "$scratch/fine"

@@ -70,6 +70,14 @@ Test(grants, only_what_the_sandbox_would_take_is_offered)
 	option("/", GRANT_READ, "");
 	option("/etc", GRANT_READ, "");
 	option("/proc/1/environ", GRANT_READ, "");
+	option("/proc", GRANT_READ, "--grade full");
+	option("/proc", GRANT_WRITE, "");
+	option("/proc/self/maps", GRANT_READ, "--grade full");
+	option("/proc/self/oom_score_adj", GRANT_WRITE, "");
+	option("/proc/selfish", GRANT_READ, "");
+	option("/dev/shm", GRANT_WRITE, "--grade full");
+	option("/dev/shm/x", GRANT_READ, "");
+	option("/tmp", GRANT_WRITE, "--grade full");
 	option("/run/docker.sock", GRANT_WRITE, "");
 	option("/dev/kvm", GRANT_WRITE, "");
 	option("/srv/new\nline", GRANT_READ, "");
@@ -84,4 +92,15 @@ Test(grants, only_what_the_sandbox_would_take_is_offered)
 	longest[0] = longest[200] = '/';
 	longest[sizeof(longest) - 1] = '\0';
 	option(longest, GRANT_READ, "");
+}
+
+Test(grants, the_own_directory_of_proc_by_its_names)
+{
+	cr_assert_str_eq(grants_below_self("/proc/self"), ".");
+	cr_assert_str_eq(grants_below_self("/proc/self//"), ".");
+	cr_assert_str_eq(grants_below_self("/proc/self/fd/3"), "fd/3");
+	cr_assert_str_eq(grants_below_self("/proc/thread-self/../1/maps"), "../1/maps");
+	cr_assert_null(grants_below_self("/proc/selfish"));
+	cr_assert_null(grants_below_self("/proc/1/maps"));
+	cr_assert_null(grants_below_self("/dev/fd/3"));
 }
