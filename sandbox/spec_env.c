@@ -19,37 +19,59 @@
 #define NODE_HEAP(bytes) ((bytes) / 3 * 2)
 #define JAVA_HEAP(bytes) ((bytes) / 5 * 3)
 
-/* A variable that the caller did not give. */
-static bool has_env(const struct sbx_spec *s, const char *name, size_t *ret_n)
+/* Its value; NULL: nobody has given it, and there are so many others. */
+static const char *env_value(const struct sbx_spec *s, const char *name, size_t *ret_n)
 {
 	size_t len = strlen(name), n = 0;
 
 	for (; s->env && s->env[n]; n++)
 		if (strncmp(s->env[n], name, len) == 0 && s->env[n][len] == '=')
-			return true;
+			return s->env[n] + len + 1;
 	*ret_n = n;
-	return false;
+	return NULL;
 }
 
 static void env_default(struct sbx_spec *s, const char *name, const char *value)
 {
 	size_t n;
 
-	if (has_env(s, name, &n))
+	if (env_value(s, name, &n))
 		return;
 	s->env = xreallocarray(s->env, n + 2, sizeof(*s->env));
 	s->env[n] = xasprintf("%s=%s", name, value);
 	s->env[n + 1] = NULL;
 }
 
-static void env_heap(struct sbx_spec *s, const char *name, const char *option,
-		     uint64_t bytes, const char *unit)
+static unsigned long long in_mib(uint64_t bytes)
 {
-	unsigned long long mib = bytes / MIB;
+	return bytes < MIB ? 1 : bytes / MIB;
+}
+
+static void env_node(struct sbx_spec *s)
+{
 	char value[64];
 
-	(void)snprintf(value, sizeof(value), "%s%llu%s", option, mib ? mib : 1, unit);
-	env_default(s, name, value);
+	(void)snprintf(value, sizeof(value), "--max-old-space-size=%llu",
+		       in_mib(NODE_HEAP(s->memory_bytes)));
+	env_default(s, "NODE_OPTIONS", value);
+}
+
+/* Java asks no TMPDIR: without a word its temporary files are in /tmp, which floor has not. Between quotes, as
+ * the path may have blanks; one with both kinds of quotes can't be said. */
+static void env_java(struct sbx_spec *s)
+{
+	size_t n;
+	const char *tmp = s->grade == GRADE_FLOOR ? env_value(s, "TMPDIR", &n) : NULL;
+	const char *quote = !tmp		 ? NULL
+			    : !strchr(tmp, '\'') ? "'"
+			    : !strchr(tmp, '"')	 ? "\""
+						 : NULL;
+	cleanup_free char *own =
+		quote ? xasprintf(" -Djava.io.tmpdir=%s%s%s", quote, tmp, quote) : NULL;
+	cleanup_free char *value = xasprintf(
+		"-Xmx%llum%s", in_mib(JAVA_HEAP(s->memory_bytes)), own ? own : "");
+
+	env_default(s, "JAVA_TOOL_OPTIONS", value);
 }
 
 /* In full there is a private /tmp; in floor only the workspace is writable. Not the workspace itself:
@@ -65,6 +87,7 @@ void spec_env_home(struct sbx_spec *s)
 
 	env_default(s, "HOME", home);
 	env_default(s, "TMPDIR", below ? below : home);
+	env_java(s);
 	/* They may hold credentials, so they are not shown; to git a file that exists and
 	   can't be read is the end, not an absent one. */
 	if (s->grade == GRADE_FLOOR) {
@@ -78,14 +101,12 @@ void spec_env_defaults(struct sbx_spec *s)
 	size_t n;
 
 	s->own_tmpdir = s->grade == GRADE_FLOOR && s->workspace && !s->workspace_ro &&
-			!has_env(s, "TMPDIR", &n);
+			!env_value(s, "TMPDIR", &n);
 	env_default(s, "PATH", JOB_PATH);
 	env_default(s, "LANG", "C.UTF-8");
 	env_default(s, "USER", "job");
 	env_default(s, "TERM", "dumb");
 	/* What a program prints is read while it runs, and should not be lost when it is ended. */
 	env_default(s, "PYTHONUNBUFFERED", "1");
-	env_heap(s, "NODE_OPTIONS", "--max-old-space-size=", NODE_HEAP(s->memory_bytes),
-		 "");
-	env_heap(s, "JAVA_TOOL_OPTIONS", "-Xmx", JAVA_HEAP(s->memory_bytes), "m");
+	env_node(s);
 }

@@ -180,6 +180,29 @@ Test(sandbox_spec, heaps_are_told_the_memory_limit)
 	sbx_spec_done(&s);
 }
 
+Test(sandbox_spec, java_is_told_where_floor_has_temporary_files)
+{
+	const char args[ARGS_MAX][64] = {"--grade", "floor",	   "--memory", "1GiB",
+					 "--env",   "TMPDIR=/a b", "--",       "true"};
+	const char quoted[ARGS_MAX][64] = {"--grade", "floor",	     "--memory", "1GiB",
+					   "--env",   "TMPDIR=/a'b", "--",	 "true"};
+	const char unspeakable[ARGS_MAX][64] = {"--grade", "floor", "--memory",
+						"1GiB",	   "--env", "TMPDIR=/a'\"",
+						"--",	   "true"};
+	struct err err = ERR_INIT;
+	struct sbx_spec s;
+
+	cr_assert_eq(parse_list(args, &s, &err), 0, "%s", err.msg);
+	cr_assert(has_env(&s, "JAVA_TOOL_OPTIONS=-Xmx614m -Djava.io.tmpdir='/a b'"));
+	sbx_spec_done(&s);
+	cr_assert_eq(parse_list(quoted, &s, &err), 0, "%s", err.msg);
+	cr_assert(has_env(&s, "JAVA_TOOL_OPTIONS=-Xmx614m -Djava.io.tmpdir=\"/a'b\""));
+	sbx_spec_done(&s);
+	cr_assert_eq(parse_list(unspeakable, &s, &err), 0, "%s", err.msg);
+	cr_assert(has_env(&s, "JAVA_TOOL_OPTIONS=-Xmx614m"));
+	sbx_spec_done(&s);
+}
+
 Test(sandbox_spec, what_every_job_sees_is_not_shown_again_with_less)
 {
 	const char shown[ARGS_MAX][64] = {"--ro",  "/usr/lib",	 "--ro", "/usr",
