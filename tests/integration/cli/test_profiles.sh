@@ -163,6 +163,7 @@ sandbox --profile python -- python3 -c 'import json; json.dump([1], open("o.json
 is "python: its file" "[1]" "$(cat o.json)"
 sandbox --profile node -- node -e 'require("fs").writeFileSync("n", String(process.memoryUsage().rss > 0))'; is "node" 0 $?
 is "node: its file" true "$(cat n)"
+is "php: with what is in /etc/php" 1 "$(sandbox --print --profile php -- true | tr '\n' ' ' | grep -c -e '--ro /etc/php ')"
 printf '#include <stdio.h>\nint main(void) { return puts("built") < 0; }\n' >m.c
 printf 'm: m.c\n\tcc -O1 -o m m.c\n' >Makefile
 sandbox --profile c-build -- make >/dev/null; is "c-build" 0 $?
