@@ -1,0 +1,1 @@
+export default [{ files: ["out/**/*.js"], rules: { "no-unused-vars": "error", eqeqeq: "error" } }];
