@@ -88,7 +88,7 @@ room = $(wildcard common/$(1)/*.c)
 NET_vessel := $(SRC_net)
 NET_tomb := $(filter-out $(call room,conf),$(SRC_net))
 NET_cli := $(call room,conf) $(call room,json) $(addprefix common/,crypto/sha256.c crypto/tomb_secret.c text/event_stream.c text/glob.c text/hazard.c text/hazard_table.c text/ignorable.c)
-NET_scribe := $(call room,confine) $(addprefix common/,json/json.c json/json_scan.c net/loop.c net/notify.c crypto/sha256.c)
+NET_scribe := $(call room,confine) $(addprefix common/,json/json.c json/json_scan.c net/loop.c net/notify.c net/starter_word.c crypto/sha256.c)
 NET_audit := common/crypto/sha256.c
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))

@@ -178,7 +178,7 @@ static void make_cores(struct tomb *t)
 		.files = t->files,
 		.null_fd = t->null_fd,
 		.grade = t->opt.grade,
-		.unrooted = t->opt.unrooted,
+		.unrooted = t->opt.starter.unrooted,
 		.prepare_usec = t->opt.prepare_usec,
 		.tools = t->tools,
 		.on_slot = event_slot,
@@ -224,7 +224,7 @@ static int start_files(struct tomb *t, struct err *err)
 		.spool = t->place.spool_path,
 		.artifacts = t->place.artifacts_path,
 		.quarantine = t->place.quarantine_path,
-		.unrooted = t->opt.unrooted,
+		.unrooted = t->opt.starter.unrooted,
 		.api_socket = t->opt.api_socket,
 	};
 #ifdef LYCH_TEST_BUILD
@@ -257,13 +257,13 @@ static int start(struct tomb *t, struct err *err)
 	};
 
 	/* first of all: what is started from here on does not get it */
-	if (t->opt.unrooted && dial_begin(t->opt.dial_fd, err) < 0)
+	if (t->opt.starter.unrooted && dial_begin(t->opt.starter.dial_fd, err) < 0)
 		return -1;
 	if (place_open(&t->place, t->opt.data, t->opt.jobs_apart, err) < 0 ||
 	    notes_open(t->place.data_fd, &t->boot, t->place.proved, &t->notes, err) < 0 ||
 	    find_tools(t, err) < 0 ||
 	    spawn_start(t->opt.sandbox, t->place.jobs_path, t->tools, t->opt.cgroup,
-			t->opt.grade, t->opt.unrooted, t->opt.slots, &t->spawn,
+			t->opt.grade, t->opt.starter.unrooted, t->opt.slots, &t->spawn,
 			err) < 0 ||
 	    start_files(t, err) < 0)
 		return -1;
@@ -276,7 +276,7 @@ static int start(struct tomb *t, struct err *err)
 	if (loop_new(&t->loop, err) < 0 ||
 	    loop_signal(t->loop, SIGTERM, event_signal, t, err) < 0 ||
 	    loop_signal(t->loop, SIGINT, event_signal, t, err) < 0 ||
-	    notify_new(t->loop, t->opt.ready_fd, &t->notify, err) < 0)
+	    notify_new(t->loop, t->opt.starter.ready_fd, &t->notify, err) < 0)
 		return -1;
 	if (open_peers(t, err) < 0 || open_control(t, err) < 0)
 		return -1;

@@ -26,9 +26,6 @@ enum {
 	OPT_GRADE,
 	OPT_CGROUP,
 	OPT_JOBS_APART,
-	OPT_READY_FD,
-	OPT_UNROOTED,
-	OPT_DIAL_FD,
 	OPT_PROBE_WALLS,
 	OPT_PROBE_PROCESS,
 	OPT_PREPARE,
@@ -55,11 +52,9 @@ static const struct argp_option option_table[] = {
 	{"cgroup", OPT_CGROUP, "DIR", 0, "A delegated cgroup v2 directory", 0},
 	{"jobs-apart", OPT_JOBS_APART, "yes|no", 0,
 	 "yes: do not start unless DATA/jobs is a file system of its own", 0},
-	{"ready-fd", OPT_READY_FD, "N", 0, "Write READY=1 to this descriptor", 0},
-	{"no-private-root", OPT_UNROOTED, NULL, 0,
-	 "Stand without user namespaces; with --grade floor only", 0},
-	{"dial-fd", OPT_DIAL_FD, "N", 0,
-	 "With --no-private-root: where to ask for connected descriptors", 0},
+	STARTER_ROW_READY_FD,
+	STARTER_ROW_UNROOTED, /* with --grade floor only */
+	STARTER_ROW_DIAL_FD,
 	{"version", OPT_VERSION, NULL, 0, "Print the version", 0},
 #ifdef LYCH_TEST_BUILD
 	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
@@ -82,9 +77,8 @@ static void check_required(const struct tomb_options *o, struct argp_state *stat
 			   "--grade and --queue are required");
 	if ((o->queue == DOOR_POSTGRES) != (o->pg_dir != NULL))
 		argp_error(state, "--pg-dir belongs to --queue postgres, and to it only");
-	if (o->unrooted != (o->dial_fd >= 0))
-		argp_error(state, "--no-private-root and --dial-fd belong together");
-	if (o->unrooted && (o->grade != GRADE_FLOOR || o->jobs_apart))
+	starter_word_check(&o->starter, state);
+	if (o->starter.unrooted && (o->grade != GRADE_FLOOR || o->jobs_apart))
 		argp_error(state,
 			   "--no-private-root is for --grade floor --jobs-apart no");
 	/* The working directory changes with the private root. */
@@ -106,11 +100,6 @@ static bool parse_number(struct tomb_options *o, int key, const char *arg,
 			argp_error(state, "--slots: 1 to %d", SLOTS_MAX);
 		o->slots = (unsigned)n;
 		return true;
-	case OPT_READY_FD:
-		if (parse_u64(arg, 3, INT_MAX, &n, NULL) < 0)
-			argp_error(state, "--ready-fd: a descriptor above 2");
-		o->ready_fd = (int)n;
-		return true;
 	case OPT_PREPARE:
 		if (parse_u64(arg, 1, 3600, &n, NULL) < 0)
 			argp_error(state, "--prepare-seconds: 1 to 3600");
@@ -126,31 +115,12 @@ static bool parse_number(struct tomb_options *o, int key, const char *arg,
 	}
 }
 
-/* daemons: no_private_root; false: it is another option. */
-static bool parse_unrooted(struct tomb_options *o, int key, const char *arg,
-			   struct argp_state *state)
-{
-	uint64_t n = 0;
-
-	switch (key) {
-	case OPT_UNROOTED:
-		o->unrooted = true;
-		return true;
-	case OPT_DIAL_FD:
-		if (parse_u64(arg, 3, INT_MAX, &n, NULL) < 0)
-			argp_error(state, "--dial-fd: a descriptor above 2");
-		o->dial_fd = (int)n;
-		return true;
-	default:
-		return false;
-	}
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct tomb_options *o = state->input;
 
-	if (parse_number(o, key, arg, state) || parse_unrooted(o, key, arg, state))
+	if (parse_number(o, key, arg, state) ||
+	    starter_word_parse(&o->starter, key, arg, state))
 		return 0;
 	switch (key) {
 	case OPT_NAME:
@@ -223,8 +193,7 @@ int tomb_options_parse(int argc, char **argv, struct tomb_options *ret, struct e
 				     .queue = DOOR_MAX_,
 				     .protocol = LYCH_API_VERSION,
 				     .prepare_usec = PREPARE_USEC,
-				     .ready_fd = -1,
-				     .dial_fd = -1};
+				     .starter = STARTER_WORD_NONE};
 	if (argp_parse(&argp, argc, argv, 0, NULL, ret) != 0)
 		return err_set_id(err, ERRID_CORE_USAGE, "options");
 	if (str_fmt(ret->api_socket, sizeof(ret->api_socket), "%s/../api/vessel.sock",

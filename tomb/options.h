@@ -9,6 +9,7 @@
 #include "common/attr.h"
 #include "common/clock.h"
 #include "common/err.h"
+#include "common/net/starter_word.h"
 #include "common/proto.h"
 #include <limits.h>
 #include <stdbool.h>
@@ -19,8 +20,6 @@ struct tomb_options {
 	const char *cgroup;	   /* NULL: none */
 	const char *probe_walls;   /* test builds: a file of attempts, */
 	const char *probe_process; /* and who tries them; NULL: the tomb itself */
-	bool unrooted;		   /* daemons: no_private_root */
-	int dial_fd;		   /* with it; -1: none */
 	char api_socket[PATH_MAX]; /* beside work_dir: no business of a tomb */
 	bool jobs_apart; /* data/jobs is a file system of its own, or nothing starts */
 	unsigned slots;
@@ -28,7 +27,7 @@ struct tomb_options {
 	enum queue_door queue;
 	usec_t prepare_usec; /* PREPARE_USEC; test builds have less patience */
 	unsigned protocol;   /* LYCH_API_VERSION; test builds may lie */
-	int ready_fd;	     /* -1: none */
+	struct starter_word starter;
 };
 
 /* --help, --version and usage errors end the process as argp does (exit 2). */

@@ -20,9 +20,9 @@ int tomb_confine(const struct tomb_options *opt, struct confine_report *walls,
 		.name = "tomb",
 		.paths = paths,
 		.n_paths = opt->pg_dir ? 2 : 1,
-		.private_root = !opt->unrooted,
-		.unrooted = opt->unrooted,
-		.may_dial = opt->unrooted,
+		.private_root = !opt->starter.unrooted,
+		.unrooted = opt->starter.unrooted,
+		.may_dial = opt->starter.unrooted,
 		.api_socket = opt->api_socket,
 		.may_make_unix_sockets = true,
 	};
@@ -41,7 +41,7 @@ int tomb_confine(const struct tomb_options *opt, struct confine_report *walls,
 	 * owner's socket out of reach is the root of our own, whatever the jobs' grade;
 	 * without one, the filter.
 	 */
-	if (!opt->unrooted)
+	if (!opt->starter.unrooted)
 		foreign[n + 2] = opt->api_socket;
 	if (confine_self(&policy, err) < 0)
 		return -1;

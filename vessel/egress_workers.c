@@ -42,7 +42,7 @@ int egress_workers_fork(struct vessel *v, const struct options *opt,
 {
 	struct egress_config cfg = {
 		.secrets_dir = opt->secrets,
-		.unrooted = opt->unrooted,
+		.unrooted = opt->starter.unrooted,
 		.api_socket = opt->api_socket,
 		.authorities = v->conf.broker.egress.authorities,
 		.n_portals = v->conf.broker.n_portals,

@@ -379,12 +379,12 @@ static int read_config(struct serve *s, struct err *err)
 	if (s->opt.config && conf_load(s->opt.config, &v->conf, err) < 0)
 		return -1;
 	/* By the owner's word alone, and by it always. */
-	if (v->conf.unrooted != s->opt.unrooted)
+	if (v->conf.unrooted != s->opt.starter.unrooted)
 		return err_set_id(
 			err, ERRID_START_CONFIG,
 			"daemons: no_private_root is for 'lych up', which says it "
 			"to each daemon");
-	return s->opt.unrooted ? dial_begin(s->opt.dial_fd, err) : 0;
+	return s->opt.starter.unrooted ? dial_begin(s->opt.starter.dial_fd, err) : 0;
 }
 
 static int start(struct serve *s, struct err *err)
@@ -410,8 +410,7 @@ static int start(struct serve *s, struct err *err)
 	    open_data(s, err) < 0 || open_gate(s, err) < 0 ||
 	    loop_signal(v->loop, SIGTERM, on_signal, s, err) < 0 ||
 	    loop_signal(v->loop, SIGINT, on_signal, s, err) < 0 ||
-	    notify_new(v->loop, s->opt.has_ready_fd ? (int)s->opt.ready_fd : -1,
-		       &s->notify, err) < 0)
+	    notify_new(v->loop, s->opt.starter.ready_fd, &s->notify, err) < 0)
 		return -1;
 	if (egress_workers_attach(v, err) < 0)
 		return -1;

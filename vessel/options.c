@@ -19,9 +19,6 @@ enum {
 	OPT_AUDIT_DIR,
 	OPT_SECRETS,
 	OPT_CONFIG,
-	OPT_READY_FD,
-	OPT_UNROOTED,
-	OPT_DIAL_FD,
 	OPT_TOMB,
 	OPT_PROBE_WALLS,
 	OPT_PROBE_WORKER,
@@ -40,11 +37,9 @@ static const struct argp_option option_table[] = {
 	 0},
 	{"secrets", OPT_SECRETS, "DIR", 0, "Directory of the secret files (required)", 0},
 	{"config", OPT_CONFIG, "FILE", 0, "codex.yaml (default: built-in values)", 0},
-	{"ready-fd", OPT_READY_FD, "N", 0, "Write READY=1 to this descriptor", 0},
-	{"no-private-root", OPT_UNROOTED, NULL, 0,
-	 "Stand without user namespaces (codex.yaml says so too)", 0},
-	{"dial-fd", OPT_DIAL_FD, "N", 0,
-	 "With --no-private-root: where to ask for connected descriptors", 0},
+	STARTER_ROW_READY_FD,
+	STARTER_ROW_UNROOTED, /* codex.yaml says so too */
+	STARTER_ROW_DIAL_FD,
 	{"tomb", OPT_TOMB, "NAME", 0,
 	 "A tomb that claims through the work socket (profile sovereign); may be given "
 	 "64 times",
@@ -76,40 +71,14 @@ static void check_required(const struct options *o, struct argp_state *state)
 				  "--audit-dir and --secrets are required");
 	if (!is_absolute(o))
 		argp_error(state, "directories are named by absolute paths");
-	if (o->unrooted != (o->dial_fd >= 0))
-		argp_error(state, "--no-private-root and --dial-fd belong together");
-}
-
-/* What the starter says and hands over; false: it is another option. */
-static bool parse_starters(struct options *o, int key, const char *arg,
-			   struct argp_state *state)
-{
-	uint64_t n = 0;
-
-	switch (key) {
-	case OPT_UNROOTED:
-		o->unrooted = true;
-		return true;
-	case OPT_DIAL_FD:
-		if (parse_u64(arg, 3, INT_MAX, &n, NULL) < 0)
-			argp_error(state, "--dial-fd: a descriptor above 2");
-		o->dial_fd = (int)n;
-		return true;
-	case OPT_READY_FD:
-		if (parse_u64(arg, 3, INT_MAX, &o->ready_fd, NULL) < 0)
-			argp_error(state, "--ready-fd: a descriptor above 2");
-		o->has_ready_fd = true;
-		return true;
-	default:
-		return false;
-	}
+	starter_word_check(&o->starter, state);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
 
-	if (parse_starters(o, key, arg, state))
+	if (starter_word_parse(&o->starter, key, arg, state))
 		return 0;
 	switch (key) {
 	case OPT_DATA:
@@ -171,7 +140,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *err)
 		NULL,	      NULL,	    NULL};
 
 	argp_err_exit_status = 2;
-	ret->dial_fd = -1;
+	ret->starter = (struct starter_word)STARTER_WORD_NONE;
 	if (argp_parse(&argp, argc, argv, 0, NULL, ret) != 0)
 		return err_set_id(err, ERRID_CORE_USAGE, "options of serve");
 	if (str_fmt(ret->api_socket, sizeof(ret->api_socket), "%s/vessel.sock",

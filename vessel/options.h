@@ -8,6 +8,7 @@
 
 #include "common/attr.h"
 #include "common/err.h"
+#include "common/net/starter_word.h"
 #include "vessel/db/door.h"
 #include <limits.h>
 #include <stdbool.h>
@@ -22,11 +23,9 @@ struct options {
 	const char *probe_worker; /* NULL: the vessel itself */
 	const char *tombs[DOOR_TOMBS_MAX];
 	size_t n_tombs;
-	uint64_t ready_fd, protocol;
+	struct starter_word starter;
+	uint64_t protocol;
 	uint64_t sweep_after_sec; /* test builds; 0: as usual */
-	bool has_ready_fd;
-	bool unrooted; /* daemons: no_private_root */
-	int dial_fd;   /* with it; -1: none */
 };
 
 /* What is wrong with them is said on stderr by argp(3), and ends the process with 2. */

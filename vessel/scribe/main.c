@@ -15,6 +15,7 @@
 #include "common/landlock.h"
 #include "common/log.h"
 #include "common/net/notify.h"
+#include "common/net/starter_word.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include "vessel/scribe/scribe.h"
@@ -32,9 +33,8 @@
 struct options {
 	const char *dir, *socket_dir;
 	const char *probe_walls; /* test builds */
-	uint64_t ready_fd, segment_bytes;
-	bool has_ready_fd;
-	bool unrooted; /* daemons: no_private_root */
+	uint64_t segment_bytes;
+	struct starter_word starter; /* it is connected to nobody */
 };
 
 struct service {
@@ -53,8 +53,6 @@ struct service {
 enum {
 	OPT_DIR = 256,
 	OPT_SOCKET_DIR,
-	OPT_READY_FD,
-	OPT_UNROOTED,
 	OPT_PROBE_WALLS,
 	OPT_SEGMENT,
 };
@@ -64,8 +62,8 @@ static const struct argp_option option_table[] = {
 	{"socket-dir", OPT_SOCKET_DIR, "DIR", 0,
 	 "Where the producers' socket is made (required)", 0},
 	{"segment", OPT_SEGMENT, "SIZE", 0, "Begin a new file after SIZE (64MiB)", 0},
-	{"no-private-root", OPT_UNROOTED, NULL, 0, "Stand without user namespaces", 0},
-	{"ready-fd", OPT_READY_FD, "N", 0, "Write READY=1 to this descriptor", 0},
+	STARTER_ROW_UNROOTED,
+	STARTER_ROW_READY_FD,
 #ifdef LYCH_TEST_BUILD
 	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
 	 0},
@@ -77,6 +75,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
 
+	if (starter_word_parse(&o->starter, key, arg, state))
+		return 0;
 	switch (key) {
 	case OPT_DIR:
 		o->dir = arg;
@@ -84,20 +84,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_SOCKET_DIR:
 		o->socket_dir = arg;
 		return 0;
-	case OPT_UNROOTED:
-		o->unrooted = true;
-		return 0;
 	case OPT_PROBE_WALLS:
 		o->probe_walls = arg;
 		return 0;
 	case OPT_SEGMENT:
 		if (parse_size(arg, 4096, (uint64_t)1 << 40, &o->segment_bytes, NULL) < 0)
 			argp_error(state, "--segment: a size from 4KiB");
-		return 0;
-	case OPT_READY_FD:
-		if (parse_u64(arg, 3, INT_MAX, &o->ready_fd, NULL) < 0)
-			argp_error(state, "--ready-fd: a descriptor above 2");
-		o->has_ready_fd = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "'%s': no arguments are expected", arg);
@@ -160,8 +152,8 @@ static int confine(struct service *s, struct err *err)
 		.name = "scribe",
 		.paths = paths,
 		.n_paths = ARRAY_SIZE(paths),
-		.private_root = !s->opt.unrooted,
-		.unrooted = s->opt.unrooted,
+		.private_root = !s->opt.starter.unrooted,
+		.unrooted = s->opt.starter.unrooted,
 		.api_socket = api,
 	};
 	static const char *const names[] = {"vessel", "phylactery", "tomb", "secrets"};
@@ -205,8 +197,7 @@ static int start(struct service *s, struct err *err)
 	    loop_new(&s->loop, err) < 0 ||
 	    loop_signal(s->loop, SIGTERM, on_signal, s, err) < 0 ||
 	    loop_signal(s->loop, SIGINT, on_signal, s, err) < 0 ||
-	    notify_new(s->loop, s->opt.has_ready_fd ? (int)s->opt.ready_fd : -1,
-		       &s->notify, err) < 0 ||
+	    notify_new(s->loop, s->opt.starter.ready_fd, &s->notify, err) < 0 ||
 	    confine(s, err) < 0)
 		return -1;
 #ifdef LYCH_TEST_BUILD
@@ -283,7 +274,7 @@ int main(int argc, char **argv)
 	static const struct argp argp = {
 		option_table, parse_option, NULL, "Write the audit log.",
 		NULL,	      NULL,	    NULL};
-	static struct service s = {.listen_fd = -1};
+	static struct service s = {.listen_fd = -1, .opt.starter = STARTER_WORD_NONE};
 	struct err err = ERR_INIT;
 
 	if (fs_fill_stdio(&err) < 0)
