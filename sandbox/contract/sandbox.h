@@ -148,6 +148,7 @@ struct sbx_birth {
 	const struct sbx_spec *spec; /* warm: only what the walls are built from (grade,
 					network, tmp size, host name, no grants) */
 	bool warm;		     /* the spec comes with keeper_bind() */
+	const char *jobs_dir;	     /* warm: what the workspace of that spec is below */
 	bool templated; /* full: our mount namespace is the spawner's template */
 	int stdio[3];	/* become 0, 1, 2 of the job; not of a warm one */
 	int null_fd; /* /dev/null, for reading and writing: the keeper's own stdio, and a

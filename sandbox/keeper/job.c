@@ -52,6 +52,7 @@ enum { KEEP_PLACE, KEEP_STATUS, KEEP_PROCS, KEEP_WORK, KEEP_MAX_ };
 struct job {
 	struct sbx_spec spec;
 	bool warm; /* the spec is a shape until job_go */
+	const char *jobs_dir;
 	int status_fd, work_fd;
 	unsigned nproc;
 	struct landlock_set landlock; /* from the keeper */
@@ -176,6 +177,10 @@ static int take_spec(struct job *j, const struct payload *sent, const int *fds,
 
 	if (sbx_spec_parse_block(sent->block, sent->bytes, &spec, err) < 0)
 		return -1;
+	/* HOME and TMPDIR are in the workspace, whose path it is told as of a cold one. */
+	if (spec.grade == GRADE_FLOOR &&
+	    sbx_spec_base_workspace(&spec, j->jobs_dir, err) < 0)
+		return -1;
 	j->spec = spec;
 	j->work_fd = fds[HANDOVER_WORK];
 	return fds_replace_stdio(&fds[HANDOVER_STDIN], err);
@@ -275,6 +280,7 @@ void job_main(const struct sbx_birth *birth, const struct sbx_limits *limits, in
 {
 	struct job j = {.spec = *birth->spec,
 			.warm = birth->warm,
+			.jobs_dir = birth->jobs_dir,
 			.status_fd = status_fd,
 			.work_fd = work_fd};
 	struct err err = ERR_INIT;

@@ -29,6 +29,7 @@ void pool_init(struct pool *p, const struct spawner_place *place, unsigned max,
 	       int meminfo_fd, const char *cgroup, struct endings *endings)
 {
 	*p = (struct pool){.max = max < POOL_MAX ? max : POOL_MAX,
+			   .jobs_dir = place->jobs_dir,
 			   .meminfo_fd = meminfo_fd,
 			   .endings = endings};
 	p->want = p->max ? 1 : 0;
@@ -138,6 +139,7 @@ static void build_one(struct pool *p, usec_t now)
 {
 	const struct sbx_birth birth = {.spec = &p->shape,
 					.warm = true,
+					.jobs_dir = p->jobs_dir,
 					.templated = true,
 					.stdio = {-1, -1, -1},
 					.null_fd = STDIN_FILENO,

@@ -17,6 +17,7 @@
 struct spawner_place {
 	enum sbx_grade grade;
 	const char *tools; /* shown in every sandbox; NULL */
+	const char *jobs_dir;
 	int landlock_abi;
 	int jobs_fd;	 /* O_PATH, in the jobs namespace */
 	int cgroup_fd;	 /* the delegated directory, -1 without */
@@ -45,6 +46,7 @@ void spawner_leave_jobs(const struct spawner_place *p);
 #define POOL_MAX 32
 struct pool {
 	struct sbx_spec shape;
+	const char *jobs_dir;
 	struct warm {
 		struct keeper keeper;
 		bool ready;

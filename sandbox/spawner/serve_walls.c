@@ -153,6 +153,7 @@ int spawner_wall_in(struct spawner_place *p, const char *jobs_dir, const char *c
 {
 	if (landlock_require(&p->landlock_abi, err) < 0)
 		return -1;
+	p->jobs_dir = jobs_dir;
 	if (p->grade == GRADE_FLOOR)
 		return wall_floor(jobs_dir, cgroup, p->tools, err) < 0
 			       ? -1

@@ -92,6 +92,9 @@ hear "${places[@]}" "$LYCH_TMP/datagrams"
 lych up --detach >/dev/null
 echo hello >"$LYCH_TMP/in"
 [ "$(lych run --file "$LYCH_TMP/in=a" --artifact b -- sh -c 'cat a; cp a b')" = hello ] || fail "a job"
+for kind in first second; do # which finds a sandbox that was built before it
+	[ "$(lych run -- sh -c 'cd "$HOME" && [ "$TMPDIR" = "$PWD/.tmp" ] && : >"$TMPDIR/x" && echo its own')" = "its own" ] || fail "HOME and TMPDIR, $kind job"
+done
 lych show "$(lych jobs --json --limit 1 | python3 -ISc 'import json,sys; print(json.load(sys.stdin)["jobs"][0]["id"])')" --json >"$LYCH_TMP/show"
 python3 -ISc '
 import json, sys
