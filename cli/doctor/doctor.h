@@ -20,7 +20,7 @@ struct doctor_lines {
 	struct jsonw w;
 	unsigned count[VERDICT_MAX_];
 	enum verdict next_of;
-	char next[160]; /* the command to type first; "" while nothing is to be done */
+	char next[512]; /* the command to type first; "" while nothing is to be done */
 };
 
 void doctor_line(struct doctor_lines *d, const char *where, const char *tried,

@@ -6,6 +6,7 @@
  */
 #include "cli/doctor/doctor.h"
 
+#include "cli/base/paths.h"
 #include "cli/base/podman.h"
 #include "cli/local/up.h"
 #include "common/cleanup.h"
@@ -41,15 +42,20 @@ static char *read_line(const char *path)
 	return text;
 }
 
-/* errno of a mount in a user namespace of one's own; 0: it works. */
-static int try_mount(void)
+#define ALL_NAMESPACES                                                                   \
+	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |      \
+	 CLONE_NEWUTS)
+
+/* errno of making these, and of a mount in them where that is asked for; 0: it works. Ubuntu's
+ * AppArmor lets them be made, and gives no right in them. */
+static int try_namespaces(int flags, bool mounts)
 {
 	pid_t pid = fork();
 	int status = 0;
 
 	if (pid == 0) {
-		if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ||
-		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		if (unshare(flags) < 0 ||
+		    (mounts && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0))
 			_exit(errno);
 		_exit(0);
 	}
@@ -61,35 +67,57 @@ static int try_mount(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
 }
 
+int doctor_try_userns(void)
+{
+	return try_namespaces(ALL_NAMESPACES, true);
+}
+
+#define APPARMOR_KNOB "kernel.apparmor_restrict_unprivileged_userns"
+
+/* That of this installation, where it is one. */
+static void say_profile(struct doctor_lines *d)
+{
+	struct err ignored = ERR_INIT;
+	cleanup_free char *path = NULL;
+
+	if (paths_installed("apparmor/lychgate", &path, &ignored) == 0 &&
+	    access(path, R_OK) == 0)
+		doctor_next(d, FAIL,
+			    "sudo install -m 0644 \"%s\" /etc/apparmor.d/lychgate && "
+			    "sudo apparmor_parser -r /etc/apparmor.d/lychgate",
+			    path);
+}
+
 /* Each can be the reason of a refusal; what counts is the attempt. */
 static void examine_userns(struct doctor_lines *d, bool unrooted)
 {
 	const enum verdict refused = unrooted ? KNOWN : FAIL;
 	static const struct {
-		const char *name, *path, *bad, *todo;
+		const char *name, *path, *bad;
 	} knobs[] = {
-		{"kernel.apparmor_restrict_unprivileged_userns",
-		 "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
-		 "; load PREFIX/lib/lychgate/apparmor/lychgate"},
+		{APPARMOR_KNOB, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+		 "1"},
 		{"kernel.unprivileged_userns_clone",
-		 "/proc/sys/kernel/unprivileged_userns_clone", "0", ""},
-		{"user.max_user_namespaces", "/proc/sys/user/max_user_namespaces", "0",
-		 ""},
+		 "/proc/sys/kernel/unprivileged_userns_clone", "0"},
+		{"user.max_user_namespaces", "/proc/sys/user/max_user_namespaces", "0"},
 	};
-	int e = try_mount();
+	int e = try_namespaces(CLONE_NEWUSER | CLONE_NEWNS, true);
 
 	for (size_t i = 0; i < ARRAY_SIZE(knobs); i++) {
 		cleanup_free char *value = read_line(knobs[i].path);
 		bool bad = value && str_eq(value, knobs[i].bad);
-		cleanup_free char *text =
-			xasprintf("%s%s%s%s", value ? value : "not there",
-				  !bad ? ""
-				  : e  ? ": it refuses user namespaces"
-				       : ": this program is exempt",
-				  bad && e ? knobs[i].todo : "",
-				  bad && e ? " (docs/OPERATIONS.md)" : "");
+		bool profile = bad && e && str_eq(knobs[i].name, APPARMOR_KNOB);
+		cleanup_free char *text = xasprintf(
+			"%s%s%s%s", value ? value : "not there",
+			!bad ? ""
+			: e  ? ": it refuses user namespaces"
+			     : ": this program is exempt",
+			profile ? "; load PREFIX/lib/lychgate/apparmor/lychgate" : "",
+			bad && e ? " (docs/OPERATIONS.md)" : "");
 
 		doctor_line(d, WHERE, knobs[i].name, text, bad && e ? refused : NOTE);
+		if (profile && !unrooted)
+			say_profile(d);
 	}
 	doctor_line(d, WHERE, "mount in a user namespace",
 		    e ? strerrorname_np(e) : "allowed", e ? refused : PASS);
@@ -210,21 +238,6 @@ static void examine_linger(struct doctor_lines *d, bool has_podman)
 
 /* ---- the kernel -------------------------------------------------------------- */
 
-int doctor_try_userns(void)
-{
-	pid_t pid = fork();
-	int status = 0;
-
-	if (pid == 0)
-		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
-			      CLONE_NEWIPC | CLONE_NEWUTS) == 0
-			      ? 0
-			      : errno);
-	if (pid < 0 || waitpid(pid, &status, 0) < 0)
-		return errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
-}
-
 static void examine_kernel(struct doctor_lines *d, bool unrooted)
 {
 	struct err err = ERR_INIT;
@@ -246,7 +259,7 @@ static void examine_kernel(struct doctor_lines *d, bool unrooted)
 		doctor_line(d, "kernel", "seccomp filters", strerrorname_np(errno), FAIL);
 	else
 		doctor_line(d, "kernel", "seccomp filters", "available", PASS);
-	e = doctor_try_userns();
+	e = try_namespaces(ALL_NAMESPACES, false);
 	if (e)
 		doctor_line(d, "kernel", "user, mount, pid, net namespaces",
 			    strerrorname_np(e), unrooted ? KNOWN : FAIL);

@@ -64,15 +64,20 @@
 
 #define TOMB_ARGV_SIZE 32
 
+/* By errno. Some hosts let user namespaces be made, and give no right in them. */
+static enum err_id why_refused(void)
+{
+	return errno == EPERM || errno == EACCES || errno == ENOSPC ? ERRID_START_USERNS
+								    : ERRID_SANDBOX_NS;
+}
+
 static int write_text(const char *path, const char *text, struct err *err)
 {
 	cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
 	size_t len = strlen(text);
 
-	if (fd < 0)
-		return err_sys(err, "open %s", path);
-	if (write(fd, text, len) != (ssize_t)len)
-		return err_sys(err, "write %s", path);
+	if (fd < 0 || write(fd, text, len) != (ssize_t)len)
+		return err_sys_id(err, why_refused(), "write %s", path);
 	return 0;
 }
 
@@ -83,10 +88,10 @@ static int map_self(uid_t uid, gid_t gid, struct err *err)
 	if (str_fmt(line, sizeof(line), "%u %u 1\n", uid, uid) < 0 ||
 	    write_text("/proc/self/setgroups", "deny", err) < 0 ||
 	    write_text("/proc/self/uid_map", line, err) < 0)
-		return err_wrap(err, "user namespace");
+		return err_wrap(err, "in a new user namespace");
 	if (str_fmt(line, sizeof(line), "%u %u 1\n", gid, gid) < 0 ||
 	    write_text("/proc/self/gid_map", line, err) < 0)
-		return err_wrap(err, "user namespace");
+		return err_wrap(err, "in a new user namespace");
 	return 0;
 }
 
@@ -293,11 +298,7 @@ static int guard_run(struct wall *w, struct err *err)
 			      SIGCHLD,
 		      NULL, NULL, NULL, NULL);
 	if (pid < 0)
-		return err_sys_id(err,
-				  errno == EPERM || errno == EACCES || errno == ENOSPC
-					  ? ERRID_START_USERNS
-					  : ERRID_SANDBOX_NS,
-				  "namespaces of the tomb");
+		return err_sys_id(err, why_refused(), "namespaces of the tomb");
 	if (pid == 0) {
 		(void)close(alive[1]);
 		wall_child(w, uid, gid, alive[0]);

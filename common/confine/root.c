@@ -22,12 +22,21 @@
 #define OPEN_TREE_CLONE 1
 #endif
 
+/* ENOSPC is user.max_user_namespaces; EPERM and EACCES are a container, a sysctl or an LSM, of
+ * which Ubuntu's AppArmor lets the namespaces be made, and gives no right in them. */
+static enum err_id why_refused(void)
+{
+	return errno == EPERM || errno == EACCES || errno == ENOSPC ? ERRID_START_USERNS
+								    : ERRID_START_CONFINE;
+}
+
 static int write_proc(const char *path, const char *text, struct err *err)
 {
 	cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
 
 	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		return err_sys_id(err, ERRID_START_CONFINE, "write %s", path);
+		return err_sys_id(err, why_refused(), "in a new user namespace: write %s",
+				  path);
 	return 0;
 }
 
@@ -38,13 +47,8 @@ static int enter_namespaces(struct err *err)
 	gid_t gid = getegid();
 	char map[64];
 
-	/* ENOSPC is user.max_user_namespaces; EPERM and EACCES are a container, a sysctl or
-	 * an LSM. */
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-		return err_sys_id(err,
-				  errno == EPERM || errno == EACCES || errno == ENOSPC
-					  ? ERRID_START_USERNS
-					  : ERRID_START_CONFINE,
+		return err_sys_id(err, why_refused(),
 				  "unshare the user and mount namespaces");
 	if (write_proc("/proc/self/setgroups", "deny", err) < 0)
 		return -1;
@@ -55,7 +59,8 @@ static int enter_namespaces(struct err *err)
 	    write_proc("/proc/self/gid_map", map, err) < 0)
 		return err_wrap(err, "map gid %u", gid);
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return err_sys_id(err, ERRID_START_CONFINE, "make the mounts private");
+		return err_sys_id(err, why_refused(),
+				  "in a new user namespace: make the mounts private");
 	return 0;
 }
 

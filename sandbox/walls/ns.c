@@ -88,7 +88,8 @@ static int write_once(const char *path, const char *text, struct err *err)
 	ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
 
 	if (n < 0 || (size_t)n != strlen(text))
-		return err_sys_id(err, ERRID_SANDBOX_USERNS, "write %s", path);
+		return err_sys_id(err, ERRID_SANDBOX_USERNS,
+				  "in a new user namespace: write %s", path);
 	return 0;
 }
 

@@ -87,6 +87,7 @@ refuse "the canary can be opened" full SANDBOX-009 open --open /.lychgate-canary
 refuse "the host's root can be listed" floor SANDBOX-009 open --open /
 refuse "metadata that gets out" floor SANDBOX-009 metadata --utimes-work
 refuse "user namespaces refused" full SANDBOX-004 "user namespace" --no-userns
+refuse "user namespaces that give no right" full SANDBOX-004 "new user namespace: write /proc/self/setgroups: Permission denied" --userns-restricted
 refuse "an ipc namespace that is not its own" full SANDBOX-005 "ipc namespace" --foreign-ipc
 refuse "network namespaces refused" full SANDBOX-005 "net namespace" --no-netns
 refuse "pivot_root refused" full SANDBOX-006 pivot_root --no-pivot

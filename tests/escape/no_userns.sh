@@ -1,19 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 180
+# timeout: 300
 # A host that refuses user namespaces (user.max_user_namespaces is 0, in a namespace of this test's own): Lychgate refuses
 # to come up and names the key; with it, and grade floor, it runs jobs, and no probe of the escape tests and of
 # lych doctor gets out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [ -z "${NO_USERNS:-}" ]; then
-	# Ubuntu's sysctl, as far as it can be shown to a program where the kernel has none: doctor names it, and what lifts it.
+	# Ubuntu 24.04: they are made, and AppArmor gives no right in them. Its sysctl is shown where the kernel has none.
 	# shellcheck disable=SC2016
 	NO_USERNS=ubuntu unshare --user --map-current-user --keep-caps --mount bash -c '
+		boot=$(cat /proc/sys/kernel/random/boot_id)
 		mount -t tmpfs none /proc/sys/kernel
+		mkdir /proc/sys/kernel/random
+		echo "$boot" >/proc/sys/kernel/random/boot_id
 		echo 1 >/proc/sys/kernel/apparmor_restrict_unprivileged_userns
-		echo 0 >/proc/sys/user/max_user_namespaces
-		exec setpriv --ambient-caps=-all --inh-caps=-all "$0"' "$(realpath "$0")"
+		exec setpriv --ambient-caps=-all --inh-caps=-all "$1" --userns-restricted -- /bin/bash "$0"' \
+		"$(realpath "$0")" "$(realpath "${LYCH_BUILD:-build/release}/tests/support/lie")"
 	# The uid is the same inside, and no capability is left: Lychgate refuses both.
 	# shellcheck disable=SC2016
 	NO_USERNS=1 exec unshare --user --map-current-user --keep-caps bash -c '
@@ -22,22 +25,45 @@ if [ -z "${NO_USERNS:-}" ]; then
 fi
 . tests/support/lych.sh
 lych_begin nouserns
+# In words that say what to do, and nothing is left running.
+refuses_to_come_up() {
+	! lych up --detach >"$LYCH_TMP/out" 2>&1 || fail "$1: it came up"
+	grep -q "LYCH-STARTUP-017" "$LYCH_TMP/out" || fail "$1: $(cat "$LYCH_TMP/out")"
+	grep -q "daemons: no_private_root" "$LYCH_TMP/out" || fail "$1: it does not name the key: $(cat "$LYCH_TMP/out")"
+	! lych status >/dev/null 2>&1 || fail "$1: something runs"
+	[ ! -e "$LYCHGATE_DATA/phylactery/data/postmaster.pid" ] || fail "$1: PostgreSQL runs"
+}
 if [ "$NO_USERNS" = ubuntu ]; then
-	lych doctor >"$LYCH_TMP/out" || :
+	unshare --user true || fail "user namespaces can't be made: this test says nothing of Ubuntu's"
+	! unshare --user --mount true 2>/dev/null || fail "a user namespace has rights: this test says nothing"
+	refuses_to_come_up "Ubuntu's way"
+	grep -q "AppArmor profile" "$LYCH_TMP/out" || fail "up does not say what to do: $(cat "$LYCH_TMP/out")"
+	rc=0
+	"$LYCH_BIN/lych-sandbox" --grade full --workspace "$HOME/.config" -- touch ran >"$LYCH_TMP/out" 2>&1 </dev/null || rc=$?
+	[ $rc = 78 ] && [ ! -e "$HOME/.config/ran" ] && grep -q "LYCH-SANDBOX-004" "$LYCH_TMP/out" && grep -q "AppArmor profile" "$LYCH_TMP/out" ||
+		fail "lych-sandbox: exit $rc, $(cat "$LYCH_TMP/out")"
+	# as it is installed: the profile that doctor names is the one of these programs
+	prefix=$LYCH_TMP/pre
+	mkdir -p "$prefix/bin" "$prefix/lib/lychgate/apparmor"
+	cp "$LYCH_BIN"/{lych,lych-sandbox,lych-probe} "$prefix/bin"
+	cli/apparmor/make-profile "$prefix" >"$prefix/lib/lychgate/apparmor/lychgate"
+	"$prefix/bin/lych" doctor >"$LYCH_TMP/out" || :
+	grep -qF "Next: sudo install -m 0644 \"$prefix/lib/lychgate/apparmor/lychgate\" /etc/apparmor.d/lychgate && sudo apparmor_parser -r" "$LYCH_TMP/out" ||
+		fail "doctor: $(tail -n 1 "$LYCH_TMP/out")"
+	for p in lych lych-sandbox; do
+		grep -qF "profile \"$prefix/bin/$p\" flags=(unconfined)" "$prefix/lib/lychgate/apparmor/lychgate" || fail "no profile for $p"
+	done
 	grep -q "FAIL .*apparmor_restrict_unprivileged_userns .*1: it refuses user namespaces; load PREFIX/lib/lychgate/apparmor/lychgate" "$LYCH_TMP/out" ||
 		fail "doctor: $(grep -i apparmor "$LYCH_TMP/out")"
+	grep -q "FAIL .*mount in a user namespace .*EACCES" "$LYCH_TMP/out" || fail "doctor: $(grep -i mount "$LYCH_TMP/out")"
 	exit 0
 fi
 ! unshare --user true 2>/dev/null || fail "user namespaces are to be had: this test says nothing"
 
-# --- without the key: refused, in words that say what to do, and nothing is left running
+# --- without the key
 for grade in full floor; do
 	lych_config "grade: $grade"
-	! lych up --detach >"$LYCH_TMP/out" 2>&1 || fail "$grade: it came up without the key"
-	grep -q "LYCH-STARTUP-017" "$LYCH_TMP/out" || fail "$grade: $(cat "$LYCH_TMP/out")"
-	grep -q "daemons: no_private_root" "$LYCH_TMP/out" || fail "$grade: it does not name the key: $(cat "$LYCH_TMP/out")"
-	! lych status >/dev/null 2>&1 || fail "$grade: something runs"
-	[ ! -e "$LYCHGATE_DATA/phylactery/data/postmaster.pid" ] || fail "$grade: PostgreSQL runs"
+	refuses_to_come_up "$grade"
 done
 lych doctor >"$LYCH_TMP/out" || :
 grep -q "FAIL .*user.max_user_namespaces .*0: it refuses user namespaces" "$LYCH_TMP/out" || fail "doctor: $(grep -i userns "$LYCH_TMP/out")"

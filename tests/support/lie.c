@@ -14,6 +14,9 @@
  *	--no-new-calls		clone3 and openat2 are EPERM, as in an old container
  *	--no-seccomp		seccomp(2) is EPERM
  *	--no-userns --no-netns	clone and unshare with that flag are EPERM
+ *	--userns-restricted	user namespaces are made and give no right: neither setgroups
+ *				nor a map of /proc is opened to write, mount is EACCES (as by
+ *				Ubuntu's AppArmor)
  *	--open PATH		openat of PATH gives a descriptor (that of stdin)
  *	--listener		a listener, which never answers anything
  *	--kill-works		kill(pid, SIGCONT) is 0 and does nothing
@@ -39,7 +42,9 @@
  *				cgroup.procs cannot be written (EIO)
  */
 #include "common/attr.h"
+#include "common/landlock.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +84,7 @@ static struct {
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
 		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_kcmp,
 		no_listen, no_first_word, no_domain, binds_pretend, no_keys, keys_used_up,
-		bounding_stays, foreign_ipc;
+		bounding_stays, foreign_ipc, userns_restricted;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
@@ -144,6 +149,8 @@ static void lie_of_walls(void)
 		refuse_flag(CALL(unshare), flags);
 		on_call(CALL(clone3), SECCOMP_RET_ERRNO | ENOSYS);
 	}
+	if (lies.userns_restricted)
+		on_call(CALL(mount), SECCOMP_RET_ERRNO | EACCES);
 	if (lies.no_new_calls) {
 		on_call(CALL(clone3), SECCOMP_RET_ERRNO | EPERM);
 		on_call(OPENAT2, SECCOMP_RET_ERRNO | EPERM);
@@ -387,6 +394,7 @@ static bool *flag_of(const char *option)
 		{"--no-seccomp", &lies.no_seccomp},
 		{"--no-userns", &lies.no_userns},
 		{"--no-netns", &lies.no_netns},
+		{"--userns-restricted", &lies.userns_restricted},
 		{"--kill-works", &lies.kill_works},
 		{"--landlock-pretends", &lies.landlock_pretends},
 		{"--seccomp-pretends", &lies.seccomp_pretends},
@@ -500,6 +508,29 @@ static int trace(pid_t main_pid)
 
 /* ---- the whole --------------------------------------------------------------------- */
 
+/* Landlock says no to a write below /proc, and to nothing else. */
+static void restrict_userns(void)
+{
+	struct landlock_set set = {.fd = -1};
+	struct err err = ERR_INIT;
+	DIR *root = opendir("/");
+	const struct dirent *e;
+	char path[300] = "/";
+
+	if (!root || landlock_begin(&set, false, false, false, false, &err) < 0)
+		fatal("lie: landlock");
+	while ((e = readdir(root))) {
+		(void)snprintf(path + 1, sizeof(path) - 1, "%s", e->d_name);
+		if (e->d_name[0] != '.' && access(path, F_OK) == 0 &&
+		    landlock_allow_path(&set, path,
+					strcmp(path, "/proc") ? LL_FS_ALL : LL_FS_ROX,
+					&err) < 0)
+			fatal(path);
+	}
+	if (closedir(root) < 0 || landlock_enforce(&set, &err) < 0)
+		fatal("lie: landlock");
+}
+
 NORETURN static void become(char **command, const struct sock_fprog *prog, int sock)
 {
 	unsigned flags = needs_listener() ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0;
@@ -510,6 +541,8 @@ NORETURN static void become(char **command, const struct sock_fprog *prog, int s
 		fatal("lie: traceme");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		fatal("no_new_privs");
+	if (lies.userns_restricted)
+		restrict_userns();
 	fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, prog);
 	if (fd < 0)
 		fatal("lie: seccomp");
