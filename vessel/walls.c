@@ -55,6 +55,7 @@ int vessel_confine(const struct options *opt, struct confine_report *walls,
 		.private_root = !opt->starter.unrooted,
 		.unrooted = opt->starter.unrooted,
 		.may_dial = opt->starter.unrooted,
+		.may_listen = true, /* a tomb may remove its sockets (sockets.c) */
 		.api_socket = opt->api_socket,
 		.may_make_unix_sockets = true,
 	};

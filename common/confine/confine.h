@@ -43,6 +43,9 @@ struct confine_policy {
 	/* Of an unrooted one: modes up to 0755, and by name, as of a job's directory that is to
 	 * be removed; else up to 0600. Landlock has no say over modes. */
 	bool may_change_modes;
+	/* Of an unrooted one: it gives sockets their names anew. Else there is no listen(), and no
+	 * bind() but of the network's. */
+	bool may_listen;
 	const char *api_socket; /* of an unrooted one: what its self-test tries first */
 	bool may_make_unix_sockets; /* socket(AF_UNIX) for libpq and curl */
 	/* socket(AF_INET), socket(AF_INET6): for what speaks to the network, and for its
@@ -92,11 +95,11 @@ MUST_CHECK int confine_selftest(const struct confine_policy *policy,
 				const char *const *foreign, struct confine_report *ret,
 				struct err *err);
 /*
- * For a child that is about to execute what confines itself and what it starts, but has no filter:
- * connect() is refused to it and to all of them from here on, and no_new_privs set. Only what is safe
- * between fork and exec is called. -1 with errno.
+ * For a child that is about to execute what confines itself and what it starts, but has no filter
+ * (who: its name): connect() is refused to it and to all of them from here on, which is tried, and
+ * no_new_privs set. -1 with ERRID_START_UNROOTED.
  */
-MUST_CHECK int confine_refuse_connect(void);
+MUST_CHECK int confine_refuse_connect(const char *who, struct err *err);
 /* Every program calls it first: ERRID_CORE_ROOT when uid, euid or any capability says
  * root. */
 MUST_CHECK int confine_refuse_root(struct err *err);

@@ -236,9 +236,14 @@ static void emit_unrooted(struct program *p, const struct confine_policy *policy
 		emit_check(p, &streams);
 	if (!confine_leaves_out(policy, "socketpair"))
 		emit_check(p, &pairs);
-	if (!policy->may_make_unix_sockets && !policy->may_make_inet_sockets)
+	/* An abstract name is no file: Landlock does not see who takes one. */
+	if (!policy->may_listen && !policy->may_make_inet_sockets &&
+	    !confine_leaves_out(policy, "bind"))
 		emit_answer(p, SYS_bind, ANSWER_EPERM);
-	emit_modes(p, policy);
+	if (!policy->may_listen && !confine_leaves_out(policy, "listen"))
+		emit_answer(p, SYS_listen, ANSWER_EPERM);
+	if (!confine_leaves_out(policy, "modes"))
+		emit_modes(p, policy);
 }
 
 /* What depends on the policy and on this process. */

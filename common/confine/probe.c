@@ -55,14 +55,37 @@ static int probe_exec(const char *path)
 	return execve(path, argv, env);
 }
 
+/* A path, or an abstract name written with '@'. */
 static int probe_address(const char *arg, struct sockaddr_un *ret)
 {
 	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (str_starts(arg, "unix:") &&
-	    str_copy(ret->sun_path, sizeof(ret->sun_path), arg + strlen("unix:")) == 0)
+	    str_copy(ret->sun_path, sizeof(ret->sun_path), arg + strlen("unix:")) == 0) {
+		if (ret->sun_path[0] == '@')
+			ret->sun_path[0] = '\0';
 		return 0;
+	}
 	errno = EINVAL;
 	return -1;
+}
+
+/* One of its own, or an end of a pair, which may have a name as well. */
+static int probe_bind(const char *arg, bool listens)
+{
+	struct sockaddr_un sa;
+	int pair[2] = {-1, -1}, r;
+
+	if (probe_address(arg, &sa) < 0)
+		return -1;
+	pair[0] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (pair[0] < 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	r = bind(pair[0], (const struct sockaddr *)&sa, sizeof(sa));
+	if (listens)
+		r = listen(pair[0], 1);
+	fd_close(&pair[0]);
+	fd_close(&pair[1]);
+	return r;
 }
 
 /* From what there is: a datagram socket, a pair of them, a pair of streams. */
@@ -218,6 +241,8 @@ static int probe(const char *verb, const char *arg)
 		return probe_send(arg, str_eq(verb, "sendmsg"));
 	if (str_eq(verb, "reconnect"))
 		return probe_reconnect(arg);
+	if (str_eq(verb, "bind") || str_eq(verb, "listen"))
+		return probe_bind(arg, str_eq(verb, "listen"));
 	if (str_eq(verb, "pair"))
 		return probe_pair();
 	if (str_eq(verb, "chmod"))

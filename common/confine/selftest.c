@@ -125,6 +125,32 @@ static void try_sockets_of_others(const struct confine_policy *policy,
 	try_socket(policy, rep, "an abstract name", "@lychgate-self-test");
 }
 
+/* The filter answers before the kernel looks for the descriptor or the name, which are none. */
+static void try_modes(const struct confine_policy *policy, struct confine_report *rep)
+{
+	static const char none[] = "/nonexistent/lychgate";
+	const mode_t over = policy->may_change_modes ? 0775 : 0640;
+	long r = fchmod(-1, over);
+
+	if (r < 0 && errno == EPERM)
+		r = chmod(none, over);
+	if (r < 0 && errno == EPERM)
+		r = fchmodat(AT_FDCWD, none, over, 0);
+	if (r < 0 && errno == EPERM)
+		r = syscall(FCHMODAT2, AT_FDCWD, none, over, AT_SYMLINK_NOFOLLOW);
+	note_eperm(rep, "modes for others", r);
+}
+
+/* Names of sockets, which others may take for somebody else's. */
+static void try_listening(const struct confine_policy *policy, struct confine_report *rep)
+{
+	if (policy->may_listen)
+		return;
+	if (!policy->may_make_inet_sockets)
+		note_eperm(rep, "bind", syscall(SYS_bind, -1, NULL, 0));
+	note_eperm(rep, "listen", syscall(SYS_listen, -1, 1));
+}
+
 static void try_files(const struct confine_policy *policy, struct confine_report *rep,
 		      const char *const *foreign)
 {
@@ -166,10 +192,15 @@ static void try_becoming(const struct confine_policy *policy, struct confine_rep
 	note_eperm(rep, "exec", execve("/nonexistent/lychgate", argv, none));
 	note_eperm(rep, "execveat",
 		   syscall(SYS_execveat, -1, "", argv, none, AT_EMPTY_PATH));
-	pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	/* the one call that fork() makes is a parent's work, whose filter its children have, too;
+	 * any other is not */
+	pid = syscall(SYS_clone,
+		      policy->may_fork
+			      ? SIGCHLD
+			      : CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD,
+		      0, 0, 0, 0);
 	if (pid == 0)
 		_exit(0);
-	/* the one call that fork() makes is the parent's work; any other is not */
 	note_eperm(rep, policy->may_fork ? "other clone" : "fork", pid);
 	if (pid > 0)
 		(void)waitpid((pid_t)pid, NULL, 0);
@@ -248,6 +279,10 @@ int confine_selftest(const struct confine_policy *policy, const char *const *for
 	try_sockets(policy, ret);
 	try_neighbours(ret);
 	try_files(policy, ret, foreign);
+	if (policy->unrooted) {
+		try_modes(policy, ret);
+		try_listening(policy, ret);
+	}
 	for (unsigned i = 0; i < ret->n; i++)
 		if (!ret->line[i].held)
 			return err_set_id(err,

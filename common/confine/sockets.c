@@ -49,8 +49,9 @@ int confine_connect_errno(const struct confine_policy *policy)
 	return policy->may_dial ? EINPROGRESS : EPERM;
 }
 
-int confine_refuse_connect(void)
+int confine_refuse_connect(const char *who, struct err *err)
 {
+	const struct confine_policy policy = {.name = who, .unrooted = true};
 	static struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_NATIVE, 1, 0),
@@ -68,9 +69,15 @@ int confine_refuse_connect(void)
 	};
 	const struct sock_fprog program = {.len = ARRAY_SIZE(code), .filter = code};
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return -1;
-	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    (!confine_leaves_out(&policy, "connect") &&
+	     syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0))
+		return err_sys_id(err, ERRID_START_UNROOTED, "%s: its filter", who);
+	/* no descriptor: without the filter it is EBADF */
+	if (syscall(SYS_connect, -1, NULL, 0) == 0 || errno != EPERM)
+		return err_sys_id(err, ERRID_START_UNROOTED,
+				  "%s: the wall 'connect' does not hold", who);
+	return 0;
 }
 
 /* ---- before ---------------------------------------------------------------- */

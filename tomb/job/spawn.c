@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/confine/confine.h"
 #include "common/fdpass.h"
+#include "common/log.h"
 #include "common/mem.h"
 #include "common/proto/broker_proto.h"
 #include "common/proto/denied.h"
@@ -40,11 +41,12 @@ struct spawn {
 	bool greeted, ping_out, stuck;
 };
 
-/* Between fork and exec: only what is safe there. */
+/* Between fork and exec, of a process with one thread. */
 NORETURN static void exec_spawner(int exe, int sock, int null_fd, bool unrooted,
 				  char *const argv[])
 {
 	static char *const no_env[] = {NULL};
+	struct err err = ERR_INIT;
 	sigset_t none;
 
 	for (int s = 1; s < NSIG; s++)
@@ -60,8 +62,10 @@ NORETURN static void exec_spawner(int exe, int sock, int null_fd, bool unrooted,
 	(void)close(sock);
 	if (syscall(SYS_close_range, SERVE_FD + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC) < 0)
 		_exit(EXIT_SETUP);
-	if (unrooted && confine_refuse_connect() < 0)
+	if (unrooted && confine_refuse_connect("spawner", &err) < 0) {
+		log_err(LOG_ERROR_, "the spawner is not started", &err);
 		_exit(EXIT_SETUP);
+	}
 	(void)syscall(SYS_execveat, exe, "", argv, no_env, AT_EMPTY_PATH);
 	_exit(EXIT_SETUP);
 }

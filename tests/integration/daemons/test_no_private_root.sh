@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 180
+# timeout: 300
 # daemons: no_private_root (docs/adr/0047). Sockets of the owner's stand where the daemons can see them: the user bus,
 # Podman's, ssh-agent's, the vessel's own, one for datagrams. Lychgate comes up, does a job and comes back from the death of
 # each peer; test builds of every daemon try the sockets in every way; and nobody is ever heard there. Then
@@ -191,21 +191,27 @@ tomb() {
 		--secrets "$LYCHGATE_DATA/secrets" --sandbox "$LYCH_BIN/lych-sandbox" --slots 1 --grade floor --jobs-apart no \
 		--no-private-root --dial-fd 4 "$@"
 }
+# Names for sockets, an abstract one and paths beside those of Lychgate. The vessel makes its own anew; who speaks to
+# the network may bind(), but nobody can connect to what does not listen.
+naming=("bind unix:@lych-planted" "listen unix:@lych-planted" "bind unix:$run/audit/planted" "listen unix:$run/work/planted")
 total=0
 # File workers change the modes of what jobs left, to 0755 and less: a gap that is known (docs/THREAT_MODEL.md).
-printf '%s\n' "${tries[@]}" >"$LYCH_TMP/file-probes"
+printf '%s\n' "${tries[@]}" "${naming[@]}" >"$LYCH_TMP/file-probes"
 beside=()
 for who in files-parent file-worker; do
 	aside "$who" --probe-walls "$LYCH_TMP/file-probes" --probe-process "$who" & beside+=($!)
 done
-for wall in connect socketpair landlock; do
-	LYCH_TEST_LEAVE_OUT="file workers' parent:$wall" aside "$wall" & beside+=($!)
+# What only a worker has of its filter, it is asked for itself: the rest is its parent's.
+left_out=("file workers' parent:"{connect,socketpair,bind,listen,modes,landlock} "file worker:filter")
+for wall in "${left_out[@]}"; do
+	LYCH_TEST_LEAVE_OUT=$wall aside "${wall// /_}" & beside+=($!)
 done
-judge() { # name, may fail: ok is the answer of nothing
+judge() { # name: ok is the answer of nothing, and a name for a socket is refused before the kernel looks whether it is free
 	local n
 	n=$(wc -l <"$LYCH_TMP/out")
 	[ "$n" = "${#tries[@]}" ] || fail "$1: $n answers of ${#tries[@]}: $(cat "$LYCH_TMP/said")"
 	! grep -E ': (ok|unknown|\?)$' "$LYCH_TMP/out" || fail "$1 got through a wall"
+	! grep -E '^(bind|listen) ' "$LYCH_TMP/out" | grep -v ': EPERM$' || fail "$1 may give a socket a name"
 	unheard "$1"
 	total=$((total + n))
 }
@@ -216,11 +222,15 @@ tried() { # name program argument...
 	"$1" --probe-walls "$LYCH_TMP/probes" "${@:2}" >"$LYCH_TMP/out" || [ $# -gt 1 ] || fail "$name: $(tail -n 3 "$LYCH_TMP/said")"
 	judge "$name"
 }
-tried scribe scribe
 tried vessel vessel
+connecting=("${tries[@]}")
+tries+=("${naming[@]}")
+tried scribe scribe
 tried tomb tomb
-for who in parent keyless gate; do tried "egress $who" vessel --probe-worker "$who"; done
-unchanged() { [ "$(stat -c %a "$HOME/.ssh/id")" = 600 ] && [ ! -e "$HOME/planted" ] || fail "something was changed"; }
+tried "egress gate" vessel --probe-worker gate
+tries=("${connecting[@]}" "listen unix:@lych-planted" "listen unix:$run/work/planted")
+for who in parent keyless; do tried "egress $who" vessel --probe-worker "$who"; done
+unchanged() { [ "$(stat -c %a "$HOME/.ssh/id")" = 600 ] && [ ! -e "$HOME/planted" ] && [ -z "$(compgen -G "$run/*/planted")" ] || fail "something was changed"; }
 unchanged
 
 # --- each wall left out: that daemon says which, and does not start
@@ -233,13 +243,17 @@ ends() { # name wall program...
 	: >"$LYCH_TMP/reached"
 	total=$((total + 1))
 }
-for wall in connect socketpair landlock; do ends scribe $wall scribe; done
-for wall in connect socket socketpair landlock; do
+for wall in connect socketpair bind listen modes landlock; do ends scribe $wall scribe; done
+for wall in connect socket socketpair modes landlock; do
 	ends vessel $wall vessel
 	ends tomb $wall tomb
 done
-for wall in socketpair landlock; do ends "egress parent" $wall vessel; done
-ends gate connect vessel
+for wall in bind listen; do ends tomb $wall tomb; done
+ends spawner connect tomb
+for wall in socketpair listen modes landlock; do ends "egress parent" $wall vessel; done
+# of a worker: what its parent, which has to leave it more, does not have
+for wall in connect bind landlock filter; do ends gate $wall vessel; done
+for wall in landlock filter; do ends keyless $wall vessel; done
 
 # --- what came with it: a socket that could be told an address; a dialer that is none; half of the word
 turned_away() { # code what program argument...
@@ -261,9 +275,9 @@ for who in files-parent file-worker; do
 	cp "$LYCH_TMP/$who/out" "$LYCH_TMP/$who/said" "$LYCH_TMP"
 	judge "$who"
 done
-for wall in connect socketpair landlock; do
-	[ "$(cat "$LYCH_TMP/$wall/rc")" = 78 ] && grep -q "LYCH-STARTUP-018.*file workers' parent: " "$LYCH_TMP/$wall/said" ||
-		fail "file workers' parent without '$wall': $(cat "$LYCH_TMP/$wall/said")"
+for wall in "${left_out[@]}"; do
+	at=$LYCH_TMP/${wall// /_}
+	[ "$(cat "$at/rc")" = 78 ] && grep -q "LYCH-STARTUP-018.*${wall%:*}: " "$at/said" || fail "without '$wall': $(cat "$at/said")"
 	total=$((total + 1))
 done
 echo "no_private_root: $total attempts refused, nobody was heard"
