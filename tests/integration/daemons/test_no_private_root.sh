@@ -141,8 +141,43 @@ lych down >/dev/null
 # --- a tomb that claims through the vessel: its dialer has no database
 LYCH_QUEUE=vessel lych_config "grade: floor"
 echo "daemons: no_private_root" >>"$LYCH_CONFIG"
-lych up --detach >/dev/null
+mkdir "$LYCH_TMP/bin"
+cp "$LYCH_BIN/lych" "$LYCH_TMP/bin"
+ln -s "$LYCH_BIN"/{lych-scribe,lych-sandbox,tools} "$LYCH_TMP/bin"
+for p in lych-tomb lych-vessel; do
+	# Becomes that daemon. The first of them has a child that holds its end of the dialer and, when a file asks for it, says
+	# there what nobody has business with.
+	cat >"$LYCH_TMP/bin/$p" <<-W
+		#!/bin/bash
+		if [ "\$1" != migrate ] && mkdir "\$0.once" 2>/dev/null; then
+			(exec 3>&-; until [ -e "\$0.say" ]; do sleep 0.1; done; printf x >&4) &
+		fi
+		exec "$LYCH_BIN/$p" "\$@"
+	W
+	chmod 0700 "$LYCH_TMP/bin/$p"
+done
+"$LYCH_TMP/bin/lych" up --detach >/dev/null
 works || fail "a job through the vessel"
+
+# --- whose dialer has ended would reach nobody any more: it is killed and started again, and no other part is
+vessel=$(lych_pid vessel) tomb=$(lych_pid tomb)
+another() { # part, pid of the former: the other parts answer all the while
+	local now
+	[ "$1" = vessel ] || lych jobs >/dev/null || fail "the api is not there while the $1 is started again"
+	now=$(lych_pid "$1") && [ "$now" != "$2" ]
+}
+: >"$LYCH_TMP/bin/lych-tomb.say"
+wait_until 120 "a tomb whose dialer ended was not started again" another tomb "$tomb"
+wait_until 120 "a job after the end of the tomb's dialer" works
+[ "$(lych_pid vessel)" = "$vessel" ] || fail "the vessel was started again, too"
+tomb=$(lych_pid tomb)
+: >"$LYCH_TMP/bin/lych-vessel.say"
+wait_until 120 "a vessel whose dialer ended was not started again" another vessel "$vessel"
+wait_until 120 "a job after the end of the vessel's dialer" works
+[ "$(lych_pid tomb)" = "$tomb" ] || fail "the tomb was started again, too"
+for p in tomb vessel; do
+	grep -q "the dialer of a part has ended; the part is started again.*part=\"$p\"" "$LYCHGATE_DATA/log/starter.log" || fail "the starter does not say it of the $p"
+done
 again vessel KILL
 lych down >/dev/null
 unheard "down"
