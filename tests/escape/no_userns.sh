@@ -3,7 +3,7 @@
 # timeout: 300
 # A host that refuses user namespaces (user.max_user_namespaces is 0, in a namespace of this test's own): Lychgate refuses
 # to come up and names the key; with it, and grade floor, it runs jobs, and no probe of the escape tests and of
-# lych doctor gets out.
+# lych doctor gets out. The demo refuses as well, and by the word of its user shows all that it promises.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [ -z "${NO_USERNS:-}" ]; then
@@ -83,6 +83,19 @@ for who in vessel scribe tomb "egress parent" "egress keyless" "egress gate"; do
 	grep -q "^PASS *$who *unix:user bus" "$LYCH_TMP/out" || fail "doctor: no self-test of $who"
 done
 lych down >/dev/null
+
+# --- the demo: nothing without the word, nothing by another one, and all of it by this one
+demo() { # exit code, what it says, DEMO_DAEMONS
+	local rc=0
+	DEMO_DAEMONS=$3 demo/run.sh >"$LYCH_TMP/out" 2>&1 || rc=$?
+	[ $rc = "$1" ] && grep -qF "$2" "$LYCH_TMP/out" || fail "the demo by '$3': exit $rc, $(grep WRONG "$LYCH_TMP/out" || tail -n 20 "$LYCH_TMP/out")"
+}
+demo 1 "make demo DAEMONS=no_private_root" ""
+grep -q "LYCH-STARTUP-017" "$LYCH_TMP/out" && grep -q "daemons: no_private_root" "$LYCH_TMP/out" &&
+	! grep -q "honest work" "$LYCH_TMP/out" || fail "the demo: $(cat "$LYCH_TMP/out")"
+demo 2 "DAEMONS=yes" yes
+demo 0 "The demo is done: all as promised." no_private_root
+grep -q "grade floor" "$LYCH_TMP/out" && grep -q "no root of its own" "$LYCH_TMP/out" || fail "the demo's picture of the walls"
 
 # --- the sandbox itself, by all its probes
 GRADES=floor tests/escape/run.sh
