@@ -79,7 +79,12 @@ static void usage(FILE *to)
 		if (commands[i].summary)
 			(void)fprintf(to, "  %-11s %s\n", commands[i].name,
 				      commands[i].summary);
-	(void)fputs("\n'lych help COMMAND' names the options of a command.\n", to);
+	(void)fputs("\n'lych help COMMAND' names the options of a command.\n"
+		    "\n"
+		    "Examples:\n"
+		    "    lych up --detach\n"
+		    "    lych run -- id\n",
+		    to);
 }
 
 static int no_command(const char *name)

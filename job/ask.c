@@ -442,7 +442,10 @@ int main(int argc, char **argv)
 		"read from "
 		"stdin.\vExit: 0 answered, 1 refused or failed (why: on stderr), 2 wrong "
 		"usage, "
-		"4 no broker.",
+		"4 no broker.\n\n"
+		"Examples:\n"
+		"  lych-ask 'Name three rivers.'\n"
+		"  git diff | lych-ask -s 'Review this.' --stream",
 		NULL,
 		NULL,
 		NULL,

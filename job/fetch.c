@@ -257,7 +257,9 @@ int main(int argc, char **argv)
 		"URL",
 		"Fetch a URL, through the broker of this job.\vExit: 0 fetched, 1 "
 		"refused or "
-		"failed (why: on stderr), 2 wrong usage, 4 no broker.",
+		"failed (why: on stderr), 2 wrong usage, 4 no broker.\n\n"
+		"Examples:\n"
+		"  lych-fetch -o index.html https://docs.example.org/",
 		NULL,
 		NULL,
 		NULL,

@@ -90,7 +90,12 @@ static const char usage[] =
 	"Exit: the command's own code; 128+N after signal N; 124 out of time; 126 or 127 "
 	"it could\n"
 	"not be executed; 78 a wall could not be raised; 125 another failure; 2 wrong "
-	"usage.\n";
+	"usage.\n"
+	"\n"
+	"Examples:\n"
+	"  lych-sandbox --workspace . --timeout 30s -- python3 x.py\n"
+	"  lych-sandbox --workspace ./copy --memory 2g --explain -- make\n"
+	"  lych-sandbox --grade floor --rox . -- ./report src\n";
 
 /* What came of a job, from the messages of its keeper. */
 struct outcome {

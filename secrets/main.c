@@ -110,7 +110,9 @@ static const struct argp argp = {
 	.options = option_table,
 	.parser = parse_option,
 	.args_doc = "init|list|lookup|store|delete",
-	.doc = "Keep Podman's secrets encrypted at rest (docs/SECRETS.md).",
+	.doc = "Keep Podman's secrets encrypted at rest (docs/SECRETS.md).\v"
+	       "Examples:\n"
+	       "  lych-secret-driver --store ~/.local/share/lychgate-secrets list",
 };
 
 /* ---- the process ----------------------------------------------------------- */

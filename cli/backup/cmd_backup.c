@@ -583,15 +583,15 @@ int cmd_backup(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{"pod", 'p', NULL, 0, "of the pod, not of embedded mode", 0},
 		{"json", 'j', NULL, 0, "answer in JSON", 0},
-		{0},
-	};
+		{0}};
 	static const struct argp argp = {
 		.options = options,
 		.parser = backup_parse,
 		.args_doc = "FILE",
 		.doc = "Save database, blobs, output, audit log and configuration of a "
 		       "running Lychgate in one sealed file. Secrets are only named. The "
-		       "first time a recovery code is shown, once."};
+		       "first time a recovery code is shown, once.\vExamples:\n"
+		       "  lych backup ~/lychgate.backup"};
 	struct backup_args a = {0};
 	struct err err = ERR_INIT;
 

@@ -290,7 +290,9 @@ int cmd_restore(int argc, char **argv)
 		.args_doc = "FILE",
 		.doc = "Make an installation from an archive of 'lych backup'. Nothing "
 		       "may run. In embedded mode its database and work secrets are made "
-		       "anew; the pod takes those that Podman has."};
+		       "anew; the pod takes those that Podman has.\v"
+		       "Examples:\n"
+		       "  lych restore --force ~/lychgate.backup"};
 	struct restore_args a = {0};
 	struct restore r = {.a = &a, .new_fd = -1, .out = -1, .pg = {.lock_fd = -1}};
 	struct err err = ERR_INIT;

@@ -399,7 +399,9 @@ int completions(const struct cmd *commands, size_t n, int argc, char **argv)
 						"options and their values in this "
 						"shell.\v'make install' puts each where "
 						"its shell looks; else, for "
-						"bash: source <(lych completions bash)."};
+						"bash:\n\n"
+						"Examples:\n"
+						"  source <(lych completions bash)"};
 	enum shell shell = SHELL_MAX_;
 	struct err err = ERR_INIT;
 

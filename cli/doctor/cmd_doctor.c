@@ -275,7 +275,9 @@ static const struct argp doctor_argp = {
 	.options = doctor_options,
 	.parser = doctor_parse,
 	.doc = "Attempt every forbidden act and print one line a wall. Exit 1 when one "
-	       "doesn't hold."};
+	       "doesn't hold.\v"
+	       "Examples:\n"
+	       "  lych doctor"};
 
 static int doctor(struct doctor *d, const char *dir, struct err *err)
 {

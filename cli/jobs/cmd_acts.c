@@ -104,7 +104,9 @@ int cmd_retry(int argc, char **argv)
 		.args_doc = "JOB...",
 		.doc = "Try a job again that failed, ran out of time, was lost or is "
 		       "quarantined: the same job, a new attempt. Its result, artifacts "
-		       "and output make place for the new ones."};
+		       "and output make place for the new ones.\v"
+		       "Examples:\n"
+		       "  lych retry 4"};
 
 	return acts(argc, argv, &argp, &act);
 }
@@ -117,7 +119,9 @@ int cmd_rm(int argc, char **argv)
 		.parser = acts_parse,
 		.args_doc = "JOB...",
 		.doc = "Remove a job that has ended, with its output and artifacts. The "
-		       "audit log keeps what it says of it."};
+		       "audit log keeps what it says of it.\v"
+		       "Examples:\n"
+		       "  lych rm 3"};
 
 	return acts(argc, argv, &argp, &act);
 }

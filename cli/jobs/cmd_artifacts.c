@@ -293,7 +293,10 @@ static const struct argp art_argp = {.options = art_options,
 				     .parser = art_parse,
 				     .args_doc = "[JOB]",
 				     .doc = "List a job's artifacts, or fetch them; of "
-					    "the last job, when none is named."};
+					    "the last job, when none is named.\v"
+					    "Examples:\n"
+					    "  lych artifacts 2\n"
+					    "  lych artifacts 2 --out ./files"};
 
 static int list(const struct json *arr, struct err *err)
 {

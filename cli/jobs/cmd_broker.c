@@ -126,7 +126,9 @@ int cmd_portals(int argc, char **argv)
 		.options = json_option,
 		.parser = broker_parse,
 		.doc = "The portals and registries of codex.yaml, with the models and "
-		       "what a million tokens cost (in, out)."};
+		       "what a million tokens cost (in, out).\v"
+		       "Examples:\n"
+		       "  lych portals"};
 	cleanup_json struct json *j = NULL;
 	struct broker_args a = {0};
 	struct err err = ERR_INIT;
@@ -198,7 +200,10 @@ int cmd_budget(int argc, char **argv)
 		.parser = broker_parse,
 		.args_doc = "[JOB]",
 		.doc = "What was used up today (UTC), and by a job: used, + reserved by "
-		       "what is under way, of the limit."};
+		       "what is under way, of the limit.\v"
+		       "Examples:\n"
+		       "  lych budget\n"
+		       "  lych budget 1"};
 	cleanup_json struct json *j = NULL;
 	struct broker_args a = {.takes_job = true};
 	char target[64] = "/v1/budget";

@@ -198,7 +198,10 @@ int cmd_gate(int argc, char **argv)
 		.parser = gate_parse,
 		.args_doc = "scan FILE",
 		.doc = "What the privatization gate finds in a file (- : stdin), by "
-		       "family and place, never the text. Exit code 1: it would refuse."};
+		       "family and place, never the text. Exit code 1: it would refuse.\v"
+		       "Examples:\n"
+		       "  lych gate scan README\n"
+		       "  git diff | lych gate scan -"};
 	struct gate_args a = {0};
 	struct err err = ERR_INIT;
 	int r;
@@ -394,7 +397,11 @@ int cmd_private(int argc, char **argv)
 		.args_doc = "add\nadd --file FILE\nlist\nremove ID",
 		.doc = "What must never leave: terms and files of yours. Only keyed "
 		       "digests are kept. A term is read from stdin, or asked for on a "
-		       "terminal."};
+		       "terminal.\v"
+		       "Examples:\n"
+		       "  lych private add --name 'code name' <name.txt\n"
+		       "  lych private add --file contract.txt\n"
+		       "  lych private list"};
 	struct private_args a = {0};
 	struct err err = ERR_INIT;
 	int r;

@@ -150,7 +150,10 @@ int cmd_show(int argc, char **argv)
 		.children = when_option,
 		.args_doc = "[JOB]",
 		.doc = "Everything about one job, the last one when "
-		       "none is named."};
+		       "none is named.\v"
+		       "Examples:\n"
+		       "  lych show\n"
+		       "  lych show 2 --json"};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	struct jobs_args a = {0};
@@ -174,7 +177,9 @@ int cmd_cancel(int argc, char **argv)
 		.args_doc = "[JOB]",
 		.doc = "End a job and wait until its whole process tree is "
 		       "proved gone. Without a number: the last job, if it has not "
-		       "ended."};
+		       "ended.\v"
+		       "Examples:\n"
+		       "  lych cancel"};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	struct jobs_args a = {0};

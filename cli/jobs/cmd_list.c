@@ -238,7 +238,10 @@ int cmd_jobs(int argc, char **argv)
 		.children = when_option,
 		.doc = "List jobs, newest first.\vEXIT is the program's own code, or the "
 		       "signal or limit that ended it; DURATION is since it first began, "
-		       "AGE since it was submitted."};
+		       "AGE since it was submitted.\n\n"
+		       "Examples:\n"
+		       "  lych jobs --limit 5\n"
+		       "  lych jobs --state running --json"};
 	struct list_args a = {0};
 	struct err err = ERR_INIT;
 

@@ -243,7 +243,11 @@ int cmd_logs(int argc, char **argv)
 		.args_doc = "[JOB]",
 		.doc = "A job's output (of the last one, when none is named), stdout and "
 		       "stderr as they came: raw to a pipe, without dangerous escapes on "
-		       "a terminal."};
+		       "a terminal.\v"
+		       "Examples:\n"
+		       "  lych logs -f\n"
+		       "  lych logs --tail 20 --only stderr 2\n"
+		       "  lych logs --since 10m 2"};
 	struct logs_args a = {0};
 	struct err err = ERR_INIT;
 	int r;

@@ -362,7 +362,11 @@ int cmd_prune(int argc, char **argv)
 		       "it. "
 		       "Jobs that have not ended, are in quarantine or were contained "
 		       "stay. On a terminal you are asked; elsewhere nothing is removed "
-		       "without --yes. retention in codex.yaml does the same by itself."};
+		       "without --yes. retention in codex.yaml does the same by "
+		       "itself.\n\n"
+		       "Examples:\n"
+		       "  lych prune --older 7d --dry-run\n"
+		       "  lych prune --older 12h --state failed --yes"};
 	cleanup_paths struct paths paths = {0};
 	cleanup_client struct client *c = NULL;
 	struct prune_args a = {0};

@@ -429,7 +429,11 @@ int cmd_quarantine(int argc, char **argv)
 		       "a FILE has its content, on a terminal with each byte as what it "
 		       "is. release writes it to where --out of 'lych run' would have, "
 		       "after it was shown and you said yes; the audit log has it "
-		       "first."};
+		       "first.\n\n"
+		       "Examples:\n"
+		       "  lych quarantine list\n"
+		       "  lych quarantine show 2\n"
+		       "  lych quarantine release --out ./got 2 1"};
 	struct quarantine_args a = {0};
 	struct err err = ERR_INIT;
 

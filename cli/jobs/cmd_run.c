@@ -93,7 +93,14 @@ static const char run_doc[] =
 	"job's own; 128+N after a signal, 124 after a time-out, 78 "
 	"when no sandbox could be "
 	"established, 4 when the worker was lost, 127 when there is "
-	"no such command, 126 when it could not be executed.";
+	"no such command, 126 when it could not be executed.\n\n"
+	"Examples:\n"
+	"  echo 20 22 | lych run -- awk '{print $1+$2}'\n"
+	"  lych run --dir ./src --artifact 'out/**' --out ./got -- make\n"
+	"  lych run --timeout 1m30s --memory 512m --file x.py -- python3 x.py\n"
+	"  lych run --explain -- cat /srv/data\n"
+	"  lych run --egress brokered -- lych-ask 'Name three rivers.'\n"
+	"  lych run --detach -- sleep 600";
 
 static void add(struct argp_state *state, const char **list, size_t *n, size_t max,
 		const char *arg)

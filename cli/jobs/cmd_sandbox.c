@@ -37,7 +37,11 @@ static const char usage[] =
 	"that\n"
 	"of a profile. The exit code is that of lych-sandbox: the command's own, 124 "
 	"time-out,\n"
-	"126 or 127 not executed, 78 no sandbox, 2 wrong usage.\n";
+	"126 or 127 not executed, 78 no sandbox, 2 wrong usage.\n"
+	"\n"
+	"Examples:\n"
+	"  lych sandbox --list\n"
+	"  lych sandbox --profile python -- python3 x.py\n";
 
 struct args {
 	struct option_list given;

@@ -267,7 +267,11 @@ int cmd_ward(int argc, char **argv)
 		.args_doc = "list\ntest URL|PORTAL|registry:npm|registry:pypi",
 		.doc = "What jobs may ask of the broker.\v"
 		       "test sends nothing and uses no rate up; it exits with 1 when the "
-		       "answer is no."};
+		       "answer is no.\n\n"
+		       "Examples:\n"
+		       "  lych ward list\n"
+		       "  lych ward test --as 1 main\n"
+		       "  lych ward test --method POST https://api.example.com/v1"};
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	struct ward_args a = {0};

@@ -553,7 +553,10 @@ int cmd_why(int argc, char **argv)
 		.args_doc = "[JOB]",
 		.doc = "How a job (the last one, when none is named) ended and why, what "
 		       "its walls and its broker refused it, and what would change "
-		       "that."};
+		       "that.\v"
+		       "Examples:\n"
+		       "  lych why\n"
+		       "  lych why 2 --json"};
 	struct why_args a = {0};
 	struct err err = ERR_INIT;
 

@@ -245,7 +245,10 @@ int cmd_audit(int argc, char **argv)
 					 .args_doc = "tail",
 					 .doc = "Show the last records of the audit log. "
 						"'lych-audit verify' proves "
-						"them."};
+						"them.\v"
+						"Examples:\n"
+						"  lych audit tail -n 5\n"
+						"  lych audit tail --json"};
 	struct audit_args a = {.last = 20};
 	struct reader r = {.a = &a, .dirfd = -1, .fd = -1};
 	cleanup_paths struct paths p = {0};

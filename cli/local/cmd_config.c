@@ -238,7 +238,11 @@ int cmd_config(int argc, char **argv)
 		       "one key of it, with its comments and layout as they are; or edit "
 		       "it in $VISUAL or $EDITOR, where nothing is changed until all of "
 		       "it is acceptable.\vA KEY is written with dots: tomb.slots, "
-		       "limits.memory.max. Lists are for 'edit'."};
+		       "limits.memory.max. Lists are for 'edit'.\n\n"
+		       "Examples:\n"
+		       "  lych config init\n"
+		       "  lych config set limits.memory.max 4GiB\n"
+		       "  lych config check"};
 	struct config_args a = {0};
 	struct err err = ERR_INIT;
 

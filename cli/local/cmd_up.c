@@ -61,7 +61,9 @@ static const struct argp_option up_options[] = {
 static const struct argp up_argp = {
 	.options = up_options,
 	.parser = up_parse,
-	.doc = "Start Lychgate: PostgreSQL, scribe, vessel and tomb."};
+	.doc = "Start Lychgate: PostgreSQL, scribe, vessel and tomb.\v"
+	       "Examples:\n"
+	       "  lych up --detach"};
 
 static const struct argp_option down_options[] = {
 	{"json", 'j', NULL, 0, "answer in JSON", 0},
@@ -70,7 +72,9 @@ static const struct argp_option down_options[] = {
 static const struct argp down_argp = {
 	.options = down_options,
 	.parser = up_parse,
-	.doc = "Stop Lychgate and wait until every process is gone."};
+	.doc = "Stop Lychgate and wait until every process is gone.\v"
+	       "Examples:\n"
+	       "  lych down"};
 
 static void say(const struct up_args *a, const struct paths *p, const char *state,
 		pid_t pid)

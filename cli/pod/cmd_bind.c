@@ -69,7 +69,10 @@ static const struct argp_option bind_options[] = {
 static const struct argp bind_argp = {
 	.options = bind_options,
 	.parser = bind_parse,
-	.doc = "Render the units of the pod from codex.yaml."};
+	.doc = "Render the units of the pod from codex.yaml.\v"
+	       "Examples:\n"
+	       "  lych bind --dry-run\n"
+	       "  lych bind --start"};
 
 static const struct argp_option unbind_options[] = {
 	{"dry-run", OPT_DRY_RUN, NULL, 0, "name what would be removed, remove nothing",
@@ -82,7 +85,9 @@ static const struct argp_option unbind_options[] = {
 static const struct argp unbind_argp = {
 	.options = unbind_options,
 	.parser = bind_parse,
-	.doc = "Stop the pod and remove its units. Data and secrets stay."};
+	.doc = "Stop the pod and remove its units. Data and secrets stay.\v"
+	       "Examples:\n"
+	       "  lych unbind"};
 
 /* ---- what would change ------------------------------------------------------ */
 

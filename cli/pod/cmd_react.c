@@ -198,7 +198,9 @@ int cmd_request(int argc, char **argv)
 		.options = options,
 		.parser = react_parse,
 		.args_doc = "restart-tomb|stop-tomb|stop-pod|rotate-secret",
-		.doc = "Ask the host, through the vessel, for one of four things."};
+		.doc = "Ask the host, through the vessel, for one of four things.\v"
+		       "Examples:\n"
+		       "  lych request restart-tomb"};
 	struct react_args a = {0};
 	struct err err = ERR_INIT;
 

@@ -388,7 +388,10 @@ int cmd_status(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse_arg,
-		.doc = "What runs, and whether its walls stand."};
+		.doc = "What runs, and whether its walls stand.\v"
+		       "Examples:\n"
+		       "  lych status -v\n"
+		       "  lych status --wait 2m"};
 	struct status_args a = {.time = STATUS_WAIT_DEFAULT};
 	struct err err = ERR_INIT;
 	int r = 0;

@@ -209,7 +209,9 @@ int main(int argc, char **argv)
 		parse_option,
 		"verify DIR",
 		"Recompute the audit log's chain of hashes. Exit 0: it holds; 1: it was "
-		"tampered with; 4: cannot tell.",
+		"tampered with; 4: cannot tell.\v"
+		"Examples:\n"
+		"  lych-audit verify ~/.local/share/lychgate/audit",
 		NULL,
 		NULL,
 		NULL};

@@ -79,7 +79,12 @@ static const struct argp secret_argp = {
 	.parser = secret_parse,
 	.args_doc = "list|check\nset|rotate|rm NAME\nrotate --tomb NAME\ntomb NAME",
 	.doc = "Secrets: what there is, and what is wrong with it. A value is read from "
-	       "stdin or made, and never shown.",
+	       "stdin or made, and never shown.\v"
+	       "Examples:\n"
+	       "  lych secret list\n"
+	       "  lych secret set portal_main <keyfile\n"
+	       "  lych secret rotate lychgate_db_watchdog\n"
+	       "  lych secret check",
 };
 
 /* ---- set and rotate ---------------------------------------------------------- */

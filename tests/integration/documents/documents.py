@@ -15,6 +15,8 @@ KINDS = {
     "json": "block", "text": "block",                       # where: -
 }
 Row = collections.namedtuple("Row", "number page what where command")
+# Of which nobody would look for an example: a unit or a starter runs it, or there is nothing to say to it.
+NO_EXAMPLE = ("lych react", "lych version", "lych-tomb", "lych-scribe")
 
 
 class Documents:
@@ -27,8 +29,8 @@ class Documents:
         for row in self.rows:
             if row.what in KINDS and "block" in KINDS[row.what]:
                 firsts[row.page].add(row.command)
-        texts = only or reading.pages(tree, self.programs.pages())
-        self.found = [f for name, text in texts.items() for f in reading.read_page(name, text, firsts[name])]
+        self.texts = only or reading.pages(tree, self.programs.pages())
+        self.found = [f for name, text in self.texts.items() for f in reading.read_page(name, text, firsts[name])]
         self.pairs = self.match()
 
     def say(self, where, what):
@@ -71,6 +73,11 @@ class Documents:
     def check(self):
         for f in self.missing():
             self.say(f"{f.page}:{f.line}", f"a new command in a document needs a row in pages.tsv: {f.key}")
+        shown = {f.page for f in self.found if f.kind == "command"}
+        for page in self.texts:
+            program, is_help, _ = page.partition(" --help")
+            if is_help and page not in shown and program not in NO_EXAMPLE:
+                self.say(page, "shows no example")
         for f, row in self.pairs:
             where = f"{f.page}:{f.line}"
             if f.kind != "block":

@@ -2,6 +2,8 @@
 """Commands and options that there are, as each program's --help tells them, and what a line uses of others."""
 import os, pathlib, re, subprocess
 
+from reading import EXAMPLES
+
 WORD = re.compile(r"""(?:[^\s;&|<>()'"`]|"(?:\\.|[^"\\])*"|'[^']*')+|&&|\|\||[;&|()<>\n]|[0-9]?>&[0-9-]""")
 OPENERS = ("for", "while", "until", "if", "then", "do", "else", "!", "{", "time", "exec", "sudo", "done", "}")
 # Words that stand for others: NAME, FILE-2, ..., …
@@ -49,6 +51,10 @@ class Programs:
             raise SystemExit(f"{program} {' '.join(words)} --help: exit {done.returncode}: {done.stderr[:300]}")
         return done.stdout
 
+    def without_examples(self, program, *words):
+        """Those may name options of other programs."""
+        return self.help(program, *words).partition(f"\n{EXAMPLES}\n")[0]
+
     def pages(self):
         """Each --help as a page."""
         found = {f"lych {c} --help": self.help("lych", c) for c in self.commands}
@@ -59,9 +65,9 @@ class Programs:
     def table(self, program, command=""):
         at = (program, command)
         if at not in self.tables:
-            text = self.help(program, *([command] if command else []))
+            text = self.without_examples(program, *([command] if command else []))
             if at == ("lych", "sandbox"):
-                text += self.help("lych-sandbox")
+                text += self.without_examples("lych-sandbox")
             self.tables[at] = Table(text, f"{program} {command}".strip())
         return self.tables[at]
 

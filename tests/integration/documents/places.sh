@@ -56,6 +56,7 @@ place_daily() {
 	no_registries
 	project
 	provider
+	local asks=1 # the first job of docs/OPERATIONS.md that asks a model
 	cat >"$instead" <<-EOF
 		s|^    url: "https://api.example.com/v1"|    url: "http://127.0.0.1:$port/v1"\n    addresses:\n      - 127.0.0.1|
 		s|rotate NAME|rotate lychgate_db_watchdog|
@@ -63,13 +64,28 @@ place_daily() {
 		s|TARGET --as|main --as|
 		s|URL --as|https://docs.example.org/api --as|
 		s|FILE\$|README|
-		s|JOB\$|1|
+		s|JOB\$|$asks|
+		s|--as 1 main|--as $asks main|
 		s#^git diff | lych-ask -m small \(.*\) -S\$#lych run --egress brokered --dir . -- sh -c "git diff | lych-ask -m some-model \1 -S"#
+		s#^git diff | lych-ask -s#git diff | lych run --egress brokered -- lych-ask -s#
+		s#^lych-\(ask\|fetch\) #lych run --egress brokered -- &#
 	EOF
 }
 place_secrets() {
 	with_programs
-	echo "s|^LIBEXEC/|$DOC_DIR/prefix/libexec/lychgate/|" >"$instead"
+	printf '%s\n' "s|^LIBEXEC/||" "s|^lych-secret-driver |$DOC_DIR/prefix/libexec/lychgate/&|" >"$instead"
+}
+# A home of its own, so that jobs have the numbers that the examples name: here Lychgate is new. Of them:
+#	1 echo 20 22, 2 make, 3 x.py, 4 /srv/data, 5 sleep
+place_help() {
+	with_programs
+	no_registries
+	project
+	printf '\techo : > out/.envrc\n' >>src/Makefile # one that quarantine is for
+	cp Makefile copy/
+	echo sesame-open-0123456789 >keyfile
+	echo Project Bluebird >name.txt
+	cp README contract.txt
 }
 place_config() { export PATH=$DOC_BUILD:$PATH; }
 place_seed() {

@@ -4,6 +4,7 @@ import dataclasses, pathlib, re, subprocess
 
 PROGRAMS = ("lych", "lych-sandbox", "lych-vessel", "lych-tomb", "lych-scribe", "lych-audit", "lych-ask", "lych-fetch",
             "lych-secret-driver")
+EXAMPLES = "Examples:"  # of a --help, above them
 
 
 @dataclasses.dataclass
@@ -103,12 +104,15 @@ def man_blocks(lines):
 
 
 def help_blocks(lines):
-    """Examples of a --help: indented lines that begin with a program's name and are no synopsis."""
-    usage = False
+    """Examples of a --help: the indented lines below EXAMPLES, and others that begin with a program's name and are no synopsis."""
+    usage = example = False
     for n, line in enumerate(lines, 1):
         usage = line.startswith("Usage:") or (usage and bool(re.match(r" +(or: )?", line)))
+        example = line == EXAMPLES or (example and line.startswith("  "))
         found = re.match(r"\s+(?:\$ )?((?:%s) .*)" % "|".join(PROGRAMS), line)
-        if found and not usage:
+        if example and line != EXAMPLES:
+            yield n, [line.strip()]
+        elif found and not usage:
             yield n, [found[1]]
 
 
