@@ -12,14 +12,17 @@ BASHDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 PROFILES := $(wildcard cli/profiles/*)
+PORTALS := $(wildcard examples/portals/*.yaml)
 QUADLETS := $(wildcard quadlet/*/*.in quadlet/tomb/*.container)
 MAN_PAGES := $(wildcard docs/man/*.1 docs/man/*.5 docs/man/*.8)
 BIN_PROGRAMS := lych lych-sandbox lych-audit
 LIBEXEC_PROGRAMS := $(filter-out $(BIN_PROGRAMS),$(PROGRAMS))
 # What an older release put into PREFIX/share/lychgate, by name: the same files as in LIBDIR now.
 FORMERDIR = $(DESTDIR)$(PREFIX)/share/lychgate
-LIB_FILES := $(addprefix profiles/,$(notdir $(PROFILES))) apparmor/lychgate $(QUADLETS)
-LIB_DIRS := profiles apparmor $(sort $(patsubst %/,%,$(dir $(QUADLETS)))) quadlet
+FORMER_FILES := $(addprefix profiles/,$(notdir $(PROFILES))) apparmor/lychgate $(QUADLETS)
+FORMER_DIRS := profiles apparmor $(sort $(patsubst %/,%,$(dir $(QUADLETS)))) quadlet
+LIB_FILES := $(FORMER_FILES) $(addprefix portals/,$(notdir $(PORTALS)))
+LIB_DIRS := $(FORMER_DIRS) portals
 
 # In directory 1, if it is there: removes the files 2, and of the directories 3 what is empty then.
 remove_files = [ ! -d "$(1)" ] || { cd "$(1)" && rm -f $(2) && { [ -z '$(3)' ] || rmdir --ignore-fail-on-non-empty $(3) 2>/dev/null || :; }; }
@@ -33,19 +36,20 @@ install: all ## PREFIX=/usr/local DESTDIR=
 	install -m 0755 $(addprefix $(B)/,$(TOOLS)) "$(LIBEXECDIR)/tools"
 	ln -sf ../../bin/lych-sandbox "$(LIBEXECDIR)/lych-sandbox"
 	install -m 0644 $(PROFILES) "$(LIBDIR)/profiles"
+	install -m 0644 $(PORTALS) "$(LIBDIR)/portals"
 	for unit in $(QUADLETS); do install -m 0644 $$unit "$(LIBDIR)/$$unit"; done
 	for page in $(MAN_PAGES); do install -m 0644 $$page "$(MANDIR)/man$${page##*.}"; done
 	install -m 0644 $(B)/completions/bash/lych "$(BASHDIR)"
 	install -m 0644 $(B)/completions/zsh/_lych "$(ZSHDIR)"
 	install -m 0644 $(B)/completions/fish/lych.fish "$(FISHDIR)"
 	(umask 022; rm -f "$(LIBDIR)/apparmor/lychgate"; cli/apparmor/make-profile "$(PREFIX)" >"$(LIBDIR)/apparmor/lychgate")
-	$(call remove_files,$(FORMERDIR),$(LIB_FILES),$(LIB_DIRS) "$(FORMERDIR)")
+	$(call remove_files,$(FORMERDIR),$(FORMER_FILES),$(FORMER_DIRS) "$(FORMERDIR)")
 
 uninstall: ## remove what install put there, and nothing else
 	$(call remove_files,$(BINDIR),$(BIN_PROGRAMS),)
 	$(call remove_files,$(LIBEXECDIR),lych-sandbox $(LIBEXEC_PROGRAMS) $(TOOLS),tools "$(LIBEXECDIR)")
 	$(call remove_files,$(LIBDIR),$(LIB_FILES),$(LIB_DIRS) "$(LIBDIR)")
-	$(call remove_files,$(FORMERDIR),$(LIB_FILES),$(LIB_DIRS) "$(FORMERDIR)")
+	$(call remove_files,$(FORMERDIR),$(FORMER_FILES),$(FORMER_DIRS) "$(FORMERDIR)")
 	$(call remove_files,$(MANDIR),$(foreach p,$(MAN_PAGES),man$(subst .,,$(suffix $(p)))/$(notdir $(p))),)
 	$(call remove_files,$(BASHDIR),lych,)
 	$(call remove_files,$(ZSHDIR),_lych,)
