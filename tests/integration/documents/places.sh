@@ -56,7 +56,7 @@ place_daily() {
 	no_registries
 	project
 	provider
-	local asks=1 # the first job of docs/OPERATIONS.md that asks a model
+	local asks=12 # the first job of docs/USE.md that asks a model
 	cat >"$instead" <<-EOF
 		s|^    url: "https://api.example.com/v1"|    url: "http://127.0.0.1:$port/v1"\n    addresses:\n      - 127.0.0.1|
 		s|rotate NAME|rotate lychgate_db_watchdog|
