@@ -11,6 +11,8 @@ MANDIR = $(DESTDIR)$(PREFIX)/share/man
 BASHDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+# Where the systemd manager of a user looks with each PREFIX that it knows: ~/.local, /usr/local, /usr.
+USERUNITDIR = $(DESTDIR)$(PREFIX)/share/systemd/user
 PROFILES := $(wildcard cli/profiles/*)
 PORTALS := $(wildcard examples/portals/*.yaml)
 QUADLETS := $(wildcard quadlet/*/*.in quadlet/tomb/*.container)
@@ -30,7 +32,7 @@ remove_files = [ ! -d "$(1)" ] || { cd "$(1)" && rm -f $(2) && { [ -z '$(3)' ] |
 .PHONY: install uninstall
 install: all ## PREFIX=/usr/local DESTDIR=
 	cli/apparmor/make-profile "$(PREFIX)" >/dev/null # refuses a path that is not absolute, before anything is written
-	install -d "$(BINDIR)" "$(LIBEXECDIR)/tools" $(foreach d,$(LIB_DIRS),"$(LIBDIR)/$(d)") $(foreach n,1 5 8,"$(MANDIR)/man$(n)") "$(BASHDIR)" "$(ZSHDIR)" "$(FISHDIR)"
+	install -d "$(BINDIR)" "$(LIBEXECDIR)/tools" $(foreach d,$(LIB_DIRS),"$(LIBDIR)/$(d)") $(foreach n,1 5 8,"$(MANDIR)/man$(n)") "$(BASHDIR)" "$(ZSHDIR)" "$(FISHDIR)" "$(USERUNITDIR)"
 	install -m 0755 $(addprefix $(B)/,$(BIN_PROGRAMS)) "$(BINDIR)"
 	install -m 0755 $(addprefix $(B)/,$(LIBEXEC_PROGRAMS)) "$(LIBEXECDIR)"
 	install -m 0755 $(addprefix $(B)/,$(TOOLS)) "$(LIBEXECDIR)/tools"
@@ -43,6 +45,7 @@ install: all ## PREFIX=/usr/local DESTDIR=
 	install -m 0644 $(B)/completions/zsh/_lych "$(ZSHDIR)"
 	install -m 0644 $(B)/completions/fish/lych.fish "$(FISHDIR)"
 	(umask 022; rm -f "$(LIBDIR)/apparmor/lychgate"; cli/apparmor/make-profile "$(PREFIX)" >"$(LIBDIR)/apparmor/lychgate")
+	(umask 022; rm -f "$(USERUNITDIR)/lychgate.service"; cli/systemd/make-unit "$(PREFIX)" >"$(USERUNITDIR)/lychgate.service")
 	$(call remove_files,$(FORMERDIR),$(FORMER_FILES),$(FORMER_DIRS) "$(FORMERDIR)")
 
 uninstall: ## remove what install put there, and nothing else
@@ -54,3 +57,4 @@ uninstall: ## remove what install put there, and nothing else
 	$(call remove_files,$(BASHDIR),lych,)
 	$(call remove_files,$(ZSHDIR),_lych,)
 	$(call remove_files,$(FISHDIR),lych.fish,)
+	$(call remove_files,$(USERUNITDIR),lychgate.service,)

@@ -182,7 +182,7 @@ check-real-inner:
 
 # A workstation is booted for it, which takes root: this machine's, or by sudo.
 .PHONY: e2e e2e-inner
-e2e: ## the pod in both profiles, the escape tests in a container, and lych bind, on a workstation booted for it (root; VM=1: its limits too)
+e2e: ## the pod in both profiles, the escape tests in a container, lych bind, and embedded mode as a unit, on a workstation booted for it (root; VM=1: its limits too)
 	@tests/support/install-deps $(if $(VM),vm,e2e)
 	@$(AS_USER) VARIANT=release e2e-inner
 	@as_root=(); [ "$$(id -u)" -eq 0 ] || as_root=(sudo -n); \

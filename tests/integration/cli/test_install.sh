@@ -37,6 +37,7 @@ live() {
 	is "all may read it" 0 "$(find "$HOME/.local" \( -type f -o -type d \) ! -perm -444 | wc -l)"
 	is "nobody else may change it" 0 "$(find "$HOME/.local" \( -type f -o -type d \) -perm /022 | wc -l)"
 	is "the AppArmor profiles name what was installed" 1 "$(grep -cF "profile \"$HOME/.local/libexec/lychgate/lych-tomb\"" "$HOME/.local/lib/lychgate/apparmor/lychgate")"
+	is "the unit of the user's systemd names what was installed" 1 "$(grep -cxF "ExecStart=\"$HOME/.local/bin/lych\" up --detach" "$HOME/.local/share/systemd/user/lychgate.service")"
 	lych up --detach >/dev/null 2>"$LYCH_TMP/err" || fail "$round: up: $(cat "$LYCH_TMP/err")"
 	is "the data directory is private" 700 "$(stat -c %a "$share")"
 	is "nothing in it is open to others" 0 "$(find "$share" -perm /077 ! -type l | wc -l)"
