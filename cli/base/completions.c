@@ -13,6 +13,7 @@
 #include "common/str.h"
 #include <argp.h>
 #include <errno.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -348,10 +349,13 @@ static int write_one(const struct cmd *command, enum shell shell, struct err *er
 		return err_sys(err, "fork");
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0
-		       ? 0
-		       : err_set(err, ERR_INTERNAL, "the options of 'lych %s'",
-				 command->name);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGPIPE) {
+		errno = EPIPE; /* its reader has enough, and so ours has */
+		return err_sys_id(err, ERRID_CORE_OUTPUT, "write to stdout");
+	}
+	return err_set(err, ERR_INTERNAL, "the options of 'lych %s'", command->name);
 }
 
 static int write_all(const struct cmd *commands, size_t n, enum shell shell,

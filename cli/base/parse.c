@@ -6,6 +6,7 @@
  */
 #include "cli/base/cmd.h"
 
+#include "cli/ui/render.h"
 #include "common/near.h"
 #include "common/str.h"
 #include <argp.h>
@@ -112,8 +113,10 @@ void cmd_describe_if(const struct argp *argp)
 {
 	if (!describe)
 		return;
+	struct err err = ERR_INIT;
+
 	describe(argp, describe_arg);
-	_exit(fflush(stdout) == 0 ? 0 : EXIT_FAILED);
+	_exit(render_flush(&err) == 0 ? 0 : cmd_fail(&err, false));
 }
 
 void cmd_parse(const struct argp *argp, int argc, char **argv, unsigned flags,

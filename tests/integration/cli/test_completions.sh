@@ -26,6 +26,12 @@ for shell in bash zsh fish; do
 done
 is "nothing was made by asking" "" "$(find "$HOME" "$XDG_RUNTIME_DIR" -mindepth 1 -not -path '*/.config*')"
 is "a full disk is an error" 1 "$(lych completions bash >/dev/full 2>err; echo $?)"
+for shell in bash zsh fish; do # head may be quicker than the last word, or not
+	lych completions $shell 2>err | head -n 1 >/dev/null
+	ended=${PIPESTATUS[0]}
+	[ "$ended" -eq 0 ] || is "$shell: a reader that has enough" 141 "$ended"
+	is "$shell: without a word to it" "" "$(cat err)"
+done
 
 # --- the same in all of them, and each command that there is
 listed=$(lych --help | sed -nE 's/^  ([a-z]+) .*/\1/p' | sort)
