@@ -115,11 +115,44 @@ static bool parse_number(struct tomb_options *o, int key, const char *arg,
 	}
 }
 
+/* What is taken as it stands. */
+static bool parse_text(struct tomb_options *o, int key, const char *arg)
+{
+	switch (key) {
+	case OPT_DATA:
+		o->data = arg;
+		return true;
+	case OPT_WORK_DIR:
+		o->work_dir = arg;
+		return true;
+	case OPT_PG_DIR:
+		o->pg_dir = arg;
+		return true;
+	case OPT_SECRETS:
+		o->secrets = arg;
+		return true;
+	case OPT_SANDBOX:
+		o->sandbox = arg;
+		return true;
+	case OPT_CGROUP:
+		o->cgroup = arg;
+		return true;
+	case OPT_PROBE_WALLS:
+		o->probe_walls = arg;
+		return true;
+	case OPT_PROBE_PROCESS:
+		o->probe_process = arg;
+		return true;
+	default:
+		return false;
+	}
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct tomb_options *o = state->input;
 
-	if (parse_number(o, key, arg, state) ||
+	if (parse_number(o, key, arg, state) || parse_text(o, key, arg) ||
 	    starter_word_parse(&o->starter, key, arg, state))
 		return 0;
 	switch (key) {
@@ -128,42 +161,18 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--name: [a-z][a-z0-9_]{0,31}");
 		o->name = arg;
 		return 0;
-	case OPT_DATA:
-		o->data = arg;
-		return 0;
-	case OPT_WORK_DIR:
-		o->work_dir = arg;
-		return 0;
 	case OPT_QUEUE:
 		if (!queue_door_from_name(arg, &o->queue))
 			argp_error(state, "--queue: postgres or vessel");
-		return 0;
-	case OPT_PG_DIR:
-		o->pg_dir = arg;
-		return 0;
-	case OPT_SECRETS:
-		o->secrets = arg;
-		return 0;
-	case OPT_SANDBOX:
-		o->sandbox = arg;
 		return 0;
 	case OPT_GRADE:
 		if (!sbx_grade_from_name(arg, &o->grade))
 			argp_error(state, "--grade: full or floor");
 		return 0;
-	case OPT_CGROUP:
-		o->cgroup = arg;
-		return 0;
 	case OPT_JOBS_APART:
 		o->jobs_apart = str_eq(arg, "yes");
 		if (!o->jobs_apart && !str_eq(arg, "no"))
 			argp_error(state, "--jobs-apart: yes or no");
-		return 0;
-	case OPT_PROBE_WALLS:
-		o->probe_walls = arg;
-		return 0;
-	case OPT_PROBE_PROCESS:
-		o->probe_process = arg;
 		return 0;
 	case OPT_VERSION:
 		(void)printf("lych-tomb %s\n", LYCH_VERSION);
