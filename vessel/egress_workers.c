@@ -51,6 +51,8 @@ int egress_workers_fork(struct vessel *v, const struct options *opt,
 		.probe_worker = opt->probe_worker,
 	};
 
+	if (gate_rules_check(err) < 0)
+		return -1;
 	v->portals = xcalloc(CONF_PORTALS_MAX, sizeof(*v->portals));
 	fill_portals(&v->conf.broker, v->portals);
 	cfg.portals = v->portals;

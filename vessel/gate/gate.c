@@ -300,6 +300,16 @@ int gate_new(const struct gate_config *cfg, struct gate **ret, struct err *err)
 	return 0;
 }
 
+int gate_rules_check(struct err *err)
+{
+	struct gate_matcher *m = NULL;
+
+	if (gate_matcher_new(&m, err) < 0)
+		return -1;
+	gate_matcher_free(m);
+	return 0;
+}
+
 void gate_free(struct gate *g)
 {
 	if (!g)

@@ -148,6 +148,10 @@ struct gate_config {
 	usec_t deadline_usec; /* for one scan; 0: 2 s */
 };
 
+/* In whoever starts the workers, before it does: would they be able to load the compiled rules?
+ * ERRID_GATE_RULES. */
+MUST_CHECK int gate_rules_check(struct err *err);
+
 struct gate;
 struct gate_private;
 
