@@ -81,6 +81,33 @@ static int check_chars(const char *text, const char *more, struct err *err)
 	return 0;
 }
 
+/* A name in a registry or in the user's storage. Quadlet takes one that ends so for a unit
+ * (podman-systemd.unit(5), "Image="), and Podman one that begins so for a file, a directory or
+ * another program's store (containers-transports(5)). */
+static int check_image(const char *text, struct err *err)
+{
+	static const char *const units[] = {".build", ".image"};
+	static const char *const transports[] = {"atomic:",
+						 "containers-storage:",
+						 "dir:",
+						 "docker:",
+						 "docker-archive:",
+						 "docker-daemon:",
+						 "oci:",
+						 "oci-archive:",
+						 "ostree:",
+						 "sif:",
+						 "tarball:"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (str_ends(text, units[i]))
+			return refuse(err, text, "the name of a unit, and no image's");
+	for (size_t i = 0; i < ARRAY_SIZE(transports); i++)
+		if (str_starts(text, transports[i]))
+			return refuse(err, text, "a place, and no image's name");
+	return check_chars(text, "._-/:@", err);
+}
+
 /* SOURCE:DESTINATION:options, for Volume=. */
 static int check_bind(const char *text, struct err *err)
 {
@@ -105,7 +132,7 @@ static int check_value(enum unit_value_kind kind, const char *text, struct err *
 	case UNIT_WORD:
 		return check_chars(text, "._-", err);
 	case UNIT_IMAGE:
-		return check_chars(text, "._-/:@", err);
+		return check_image(text, err);
 	case UNIT_PATH:
 		return unit_path_check(text, err);
 	case UNIT_BIND:

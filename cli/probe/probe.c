@@ -271,12 +271,51 @@ static void leave_survivor(const char *path)
 	(void)printf("outlive the job\tinert\t%s\n", pid < 0 ? "no fork" : "left behind");
 }
 
+static const char usage[] =
+	"lych-probe tries what a job must not be able to do. 'lych doctor' runs it "
+	"inside a\n"
+	"sandbox; outside of one it would do what it tries. Arguments, one at least:\n"
+	"\tsecret=PATH home=DIR unix=PATH abstract=NAME tcp=PORT udp=PORT pid=N "
+	"api=PATH\n"
+	"\tsurvivor=PATH\n";
+
+/* By whom it was not meant for: without a word of doctor's, or by root. -1: go on. */
+static int turned_away(int argc, char **argv)
+{
+	static const char *const keys[] = {
+		"secret=", "home=", "unix=", "abstract=", "tcp=",
+		"udp=",	   "pid=",  "api=",  "survivor="};
+	size_t n = sizeof(keys) / sizeof(keys[0]);
+
+	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+		(void)fputs(usage, stdout);
+		return 0;
+	}
+	for (int i = 1; i < argc; i++) {
+		size_t k = 0;
+
+		while (k < n && strncmp(argv[i], keys[k], strlen(keys[k])) != 0)
+			k++;
+		if (k == n)
+			argc = 1;
+	}
+	if (argc < 2 || getuid() == 0 || geteuid() == 0) {
+		(void)fputs(usage, stderr);
+		(void)fputs(argc < 2 ? "" : "lych-probe: not as root\n", stderr);
+		return 2;
+	}
+	return -1;
+}
+
 int main(int argc, char **argv)
 {
+	int away = turned_away(argc, argv);
 	const char *tcp = arg_of(argc, argv, "tcp"), *udp = arg_of(argc, argv, "udp");
 	const char *pid = arg_of(argc, argv, "pid"),
 		   *survivor = arg_of(argc, argv, "survivor");
 
+	if (away >= 0)
+		return away;
 	(void)signal(SIGPIPE, SIG_IGN);
 	try_files(arg_of(argc, argv, "secret"), arg_of(argc, argv, "home"));
 	try_network(arg_of(argc, argv, "unix"), arg_of(argc, argv, "abstract"),

@@ -32,6 +32,15 @@ grep -q "^FAIL *full *seen from outside: survivors" "$LYCH_TMP/out" || fail "the
 grep -q "DO NOT" "$LYCH_TMP/out" || fail "not loud"
 grep -qxF "Next: lych doctor | grep FAIL" "$LYCH_TMP/out" || fail "what is next: $(tail -n 1 "$LYCH_TMP/out")"
 
+# --- the probe does nothing for who only looks what it is
+for words in "" "what" "secret"; do
+	# shellcheck disable=SC2086 # none is one of them
+	"$LYCH_BIN/lych-probe" $words >"$LYCH_TMP/out" 2>"$LYCH_TMP/err" && fail "lych-probe $words: no refusal"
+	grep -q "outside of one it would do what it tries" "$LYCH_TMP/err" || fail "lych-probe $words: not told: $(cat "$LYCH_TMP/err")"
+	[ ! -s "$LYCH_TMP/out" ] || fail "lych-probe $words tried something"
+done
+"$LYCH_BIN/lych-probe" --help | grep -q "must not be able" || fail "lych-probe --help"
+
 # --- without the sandbox program: refused, not skipped
 rm "$LYCH_TMP/bin/lych-sandbox"
 "$LYCH_TMP/bin/lych" doctor >/dev/null 2>"$LYCH_TMP/err" && fail "no sandbox program, and doctor is content"
