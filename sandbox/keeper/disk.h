@@ -23,6 +23,7 @@
 
 #define DISK_ROOTS_MAX 16
 #define DISK_DEPTH_MAX 200
+#define DISK_TOO_DEEP "directories too deep to be supervised"
 #define DISK_LARGE_BYTES ((uint64_t)16 << 20)
 /* Of entries read at once. Not opendir(), whose 32 KiB for each directory cost a short job
  * more than all that its keeper asks the kernel at the end. */

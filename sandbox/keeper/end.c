@@ -45,7 +45,9 @@ static void look_at_disk(struct keep *k)
 	if (k->disk.foreign)
 		keep_verdict(k, SPAWN_END_DISK,
 			     "a directory on another device can't be supervised");
-	if (k->disk.total <= k->spec->disk_bytes && !k->disk.too_deep)
+	if (k->disk.too_deep)
+		keep_verdict(k, SPAWN_END_DISK, DISK_TOO_DEEP);
+	if (k->disk.total <= k->spec->disk_bytes)
 		return;
 	(void)snprintf(text, sizeof(text), "disk bytes: %llu of %llu",
 		       (unsigned long long)k->disk.total,

@@ -125,7 +125,7 @@ static uint64_t check_disk(struct keep *k)
 		keep_verdict(k, SPAWN_END_DISK,
 			     "a directory on another device can't be supervised");
 	else if (k->disk.too_deep)
-		keep_verdict(k, SPAWN_END_DISK, "directories too deep to be supervised");
+		keep_verdict(k, SPAWN_END_DISK, DISK_TOO_DEEP);
 	else if (k->disk.closed_rounds >= CLOSED_ROUNDS)
 		keep_verdict(k, SPAWN_END_DISK, "a directory that keeps itself closed");
 	atomic_store(&k->watch->disk_looked, clock_boot_usec());

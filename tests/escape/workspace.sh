@@ -110,6 +110,11 @@ for grade in full floor; do
 		rmdir ws/.tmp 2>/dev/null
 	fi
 
+	# Deeper than a keeper goes: ended, with that reason, however soon the job has ended itself.
+	mkdir -p deep/"$(printf 'd/%.0s' {1..250})"
+	check "$grade: too deep, at the last look too" 1 \
+		"$("$sandbox" --grade $grade --json --workspace deep -- true 2>&1 </dev/null | grep -c 'directories too deep to be supervised')"
+
 	# Mounts, made in namespaces of our own. The sandbox refuses root, so a second user
 	# namespace gives the uid back.
 	mounted() { # what, command that mounts something at tm
