@@ -269,8 +269,11 @@ NORETURN static void detached_child(const struct paths *p, const struct conf *co
 	else if (syscall(SYS_close_range, 3, (unsigned)report - 1, 0) < 0 ||
 		 syscall(SYS_close_range, (unsigned)report + 1, ~0U, 0) < 0)
 		(void)err_sys(&err, "close_range");
-	else if (starter(p, conf, &report, &err) == 0)
+	else if (starter(p, conf, &report, &err) == 0 && report < 0)
 		_exit(0);
+	else if (!err_is_set(&err))
+		(void)err_set_id(&err, ERRID_START_STOPPED,
+				 "lych down, or a signal to the starter");
 	log_err(LOG_ERROR_, "lychgate could not be kept up", &err);
 	if (report >= 0) /* "ok" closes it: then nobody listens any more */
 		(void)!dprintf(report, "%s %s\n", err_text(&err), err.msg);

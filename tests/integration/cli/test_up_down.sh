@@ -178,6 +178,19 @@ is "and a job runs at once" hello "$(lych run -n -- echo hello)"
 lych down >/dev/null || fail "down"
 wait $!
 
+# --- stopped while it starts: whoever started it learns that, unless it was up already
+lych up --detach >/dev/null 2>"$LYCH_TMP/err" &
+up=$!
+for _ in {1..600}; do
+	if lych down 2>/dev/null | grep -q stopped; then break; fi
+done
+wait $up
+case $? in
+0) ;;
+*) is "it was stopped before it was up" 1 "$(grep -c LYCH-STARTUP-021 "$LYCH_TMP/err")" ;;
+esac
+is "nothing is left of it" "" "$(lych_pid supervisor 2>/dev/null)"
+
 # --- a lock that somebody removed: what runs is found by the other one, and ended
 lych up --detach >/dev/null || fail "up"
 starter=$(lych_pid supervisor)
