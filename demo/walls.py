@@ -45,7 +45,7 @@ row("PostgreSQL: unix socket only, scram, one narrow login for the tomb", 1)
 row("", 1)
 edge(1)
 row("the tomb's wall: namespaces of its own, a root without home, api or bus" if starter["private_root"]
-    else "the tomb's wall: no root of its own (daemons: no_private_root), no connect() at all", 2)
+    else "the tomb's wall: no root of its own (no_private_root), no connect()", 2)
 row("the tomb: confined (Landlock, seccomp, no capability), executes nothing", 2)
 row("", 2)
 edge(2)

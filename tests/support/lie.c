@@ -522,9 +522,9 @@ static void restrict_userns(void)
 	while ((e = readdir(root))) {
 		(void)snprintf(path + 1, sizeof(path) - 1, "%s", e->d_name);
 		if (e->d_name[0] != '.' && access(path, F_OK) == 0 &&
-		    landlock_allow_path(&set, path,
-					strcmp(path, "/proc") ? LL_FS_ALL : LL_FS_ROX,
-					&err) < 0)
+		    landlock_allow_path(
+			    &set, path,
+			    strcmp(path, "/proc") == 0 ? LL_FS_ROX : LL_FS_ALL, &err) < 0)
 			fatal(path);
 	}
 	if (closedir(root) < 0 || landlock_enforce(&set, &err) < 0)
