@@ -53,6 +53,24 @@ void part_adopt_code(struct err *err)
 	err->code = err_info(id)->code;
 }
 
+/* Of a line that log_err() wrote, the code and the error; of another all. */
+static void say_line(const char *line, char *out, size_t size)
+{
+	const char *code = strstr(line, " code=\""), *hint = NULL;
+	const char *error = code ? strstr(code, "\" error=\"") : NULL;
+
+	if (error)
+		hint = strstr(error, "\" hint=\"");
+	if (!hint) {
+		(void)snprintf(out, size, "%.300s", line);
+		return;
+	}
+	code += strlen(" code=\"");
+	(void)snprintf(out, size, "%.*s %.*s", (int)(error - code), code,
+		       (int)(hint - error - (ptrdiff_t)strlen("\" error=\"")),
+		       error + strlen("\" error=\""));
+}
+
 /* Why a part ended, for the error of a failed start, as it logged it. */
 void part_log_tail(const struct super *u, enum part_id id, char *out, size_t size)
 {
@@ -73,7 +91,7 @@ void part_log_tail(const struct super *u, enum part_id id, char *out, size_t siz
 	if (n <= 0)
 		return;
 	text[n] = '\0';
-	(void)snprintf(out, size, "%.300s", proc_why(text));
+	say_line(proc_why(text), out, size);
 }
 
 void part_write_state(struct super *u)
