@@ -24,6 +24,15 @@ skip() { # a skip in CI is a failure
 	exit 77
 }
 
+# Where the daemons are that try their own walls: test_build.
+lych_test_builds() {
+	local p
+	test_build=$LYCH_BIN/test-build
+	for p in lych-tomb lych-vessel lych-scribe; do
+		[ -x "$test_build/$p" ] || skip "no test build ($test_build/$p); make test-programs"
+	done
+}
+
 # Seconds; without a program where a place was made for it: reading what nobody writes to.
 nap() {
 	if [ -n "${LYCH_TMP:-}" ]; then read -rt "$1" <>"$LYCH_TMP/never" || :; else sleep "$1"; fi

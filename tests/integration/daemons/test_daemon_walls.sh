@@ -9,10 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../../.."
 . tests/support/lych.sh
 
-test_build=$LYCH_BIN/test-build
-for p in lych-tomb lych-vessel lych-scribe; do
-	[ -x "$test_build/$p" ] || skip "no test build ($test_build/$p); make test-programs"
-done
+lych_test_builds
 
 lych_begin walls
 lych up --detach >/dev/null
