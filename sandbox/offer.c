@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych-sandbox.
- * See offer.h. The paths are what a job named: nothing is opened but directories, and no link
- * is followed.
+ * See offer.h. The paths are what a job named: nothing is opened but directories and regular
+ * files, of which only the beginning is read, and no link is followed.
  */
 #include "sandbox/offer.h"
 
@@ -24,11 +24,13 @@
 /* A tree with more is not looked through, and so not offered. */
 #define ENTRIES_MAX 200000u
 #define DEPTH_MAX 64u
+#define BYTES_MAX ((uint64_t)256 << 20)
 
 struct walk {
 	char path[PATH_MAX];
 	unsigned entries, depth;
-	const struct sensitive *found;
+	uint64_t bytes;	   /* read of files */
+	const char *found; /* what is kept there */
 	bool is_cut;
 };
 
@@ -67,11 +69,41 @@ static bool is_there(const struct spawn_denied *d, const char *at)
 
 /* ---- may it be offered ------------------------------------------------------- */
 
+/* What the system has for all who use it is no secret of this person. */
+static bool is_everybodys(const struct stat *st)
+{
+	return st->st_uid == 0 && (st->st_mode & S_IROTH);
+}
+
+/* By its bytes: what no name says. One that we may not read nobody reads by our option. */
+static void look_into(struct walk *w, int dir, const char *name)
+{
+	static char head[SENSITIVE_HEAD_BYTES];
+	cleanup_close int fd = -1;
+	struct stat st;
+	ssize_t n;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+	    is_everybodys(&st))
+		return;
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	n = pread(fd, head, sizeof(head), 0);
+	if (n <= 0)
+		return;
+	w->bytes += (uint64_t)n;
+	w->is_cut = w->is_cut || w->bytes > BYTES_MAX;
+	w->found = sensitive_content(w->path, head, (size_t)n);
+	explicit_bzero(head, (size_t)n);
+}
+
 static void look_below(struct walk *w, int dir);
 
 static void look_at(struct walk *w, int dir, const char *name)
 {
 	size_t at = strlen(w->path);
+	const struct sensitive *row;
 	cleanup_close int fd = -1;
 
 	if (str_fmt(w->path + at, sizeof(w->path) - at, "%s%s",
@@ -81,11 +113,14 @@ static void look_at(struct walk *w, int dir, const char *name)
 		w->is_cut = true;
 		return;
 	}
-	w->found = sensitive_entry(w->path, strlen(w->path));
-	if (!w->found)
+	row = sensitive_entry(w->path, strlen(w->path));
+	w->found = row ? row->what : NULL;
+	if (!row)
 		fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		look_below(w, fd);
+	else if (!row)
+		look_into(w, dir, name);
 	w->path[at] = '\0';
 }
 
@@ -108,12 +143,12 @@ static void look_below(struct walk *w, int dir)
 	w->depth--;
 }
 
-static const struct sensitive *system_below(const char *real)
+static const char *system_below(const char *real)
 {
 	for (size_t i = 0; i < sensitive_table_len; i++)
 		if (sensitive_table[i].kind == SENSITIVE_SYSTEM &&
 		    paths_is_below(sensitive_table[i].name, real))
-			return &sensitive_table[i];
+			return sensitive_table[i].what;
 	return NULL;
 }
 
@@ -131,11 +166,21 @@ static void why_not_tree(const char *real, char *out, size_t size)
 	if (!w.found && dir >= 0)
 		look_below(&w, dir);
 	if (w.found)
-		(void)snprintf(out, size, "it holds what keeps secrets (%s)",
-			       w.found->what);
+		(void)snprintf(out, size, "it holds what keeps secrets (%s)", w.found);
 	else if (w.is_cut)
 		(void)snprintf(out, size,
 			       "it has too much in it to be looked through for secrets");
+}
+
+static void why_not_file(const char *real, char *out, size_t size)
+{
+	static struct walk w; /* large */
+
+	w = (struct walk){0};
+	(void)!str_copy(w.path, sizeof(w.path), real);
+	look_into(&w, AT_FDCWD, real);
+	if (w.found)
+		(void)snprintf(out, size, "it holds %s", w.found);
 }
 
 /* "" when nothing speaks against it. */
@@ -158,7 +203,9 @@ static void why_not(const char *path, char *out, size_t size)
 		(void)snprintf(out, size, "it is a socket");
 	else if (S_ISDIR(st.st_mode))
 		why_not_tree(real, out, size);
-	else if (!S_ISREG(st.st_mode))
+	else if (S_ISREG(st.st_mode))
+		why_not_file(real, out, size);
+	else
 		(void)snprintf(out, size, "it is neither a file nor a directory");
 }
 

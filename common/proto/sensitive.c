@@ -179,6 +179,28 @@ static bool may_be_key(const char *path)
 	       name_ends(path, ".p8") || same(last_name(path), "id_", 3);
 }
 
+/* "PrivateKey = ", and 32 bytes in base64, which end with "=". */
+static bool has_wireguard_key(const char *head, size_t len)
+{
+	static const char mark[] = "PrivateKey";
+	enum { DIGITS = 43 };
+	const char *end = head + len;
+
+	for (const char *at = head; (at = find_line(at, (size_t)(end - at), mark));) {
+		const char *s = at += sizeof(mark) - 1;
+		size_t n = 0;
+
+		while (s < end && (*s == ' ' || *s == '\t' || *s == '='))
+			s++;
+		while (s + n < end &&
+		       (isalnum((unsigned char)s[n]) || s[n] == '+' || s[n] == '/'))
+			n++;
+		if (s > at && n == DIGITS && s + n < end && s[n] == '=')
+			return true;
+	}
+	return false;
+}
+
 static bool has_private_key(const char *path, const char *head, size_t len)
 {
 	static const char begin[] = "-----BEGIN ", end[] = "PRIVATE KEY";
@@ -200,46 +222,105 @@ static bool has_private_key(const char *path, const char *head, size_t len)
 	    find(head, len, "PRIVATE KEY-----\\n"))
 		return true;
 	return find_line(head, len, "AGE-SECRET-KEY-1") ||
+	       find_line(head, len, "-----BEGIN OpenVPN Static key") ||
+	       has_wireguard_key(head, len) ||
 	       (len > 20 && same(head, "PuTTY-User-Key-File-", 20));
 }
 
-/* "https://user:password@host", "https://TOKEN@host": a name alone is none. */
+/* "${NAME}", in whose place pip and others put what the environment has. */
+static bool is_reference(const char *s, const char *end)
+{
+	if (end - s < 4 || s[0] != '$' || s[1] != '{' || end[-1] != '}')
+		return false;
+	for (s += 2; s < end - 1; s++)
+		if (!isalnum((unsigned char)*s) && *s != '_')
+			return false;
+	return true;
+}
+
+/* "user:password@host", "TOKEN@host", behind the scheme: a name alone is none. */
+static bool has_password(const char *user, const char *end)
+{
+	enum { TOKEN_BYTES = 20 };
+	const char *s = user, *colon = NULL;
+
+	for (; s < end && *s != '/' && *s != '@' && !isspace((unsigned char)*s); s++)
+		if (*s == ':' && !colon)
+			colon = s;
+	if (s == end || *s != '@')
+		return false;
+	if (colon && colon + 1 < s && !is_reference(colon + 1, s))
+		return true;
+	if (colon && colon + 1 < s)
+		s = colon; /* a password from elsewhere, but a name like a token */
+	return s - user >= TOKEN_BYTES && !is_reference(user, s);
+}
+
 static bool has_url_password(const char *head, size_t len)
 {
 	static const char mark[] = "://";
 	const char *end = head + len;
-	enum { TOKEN_BYTES = 20 };
 
-	for (const char *at = head; (at = find(at, (size_t)(end - at), mark));) {
-		const char *user = at + sizeof(mark) - 1, *s = user, *colon = NULL;
-
-		for (; s < end && *s != '/' && *s != '@' && !isspace((unsigned char)*s);
-		     s++)
-			if (*s == ':' && !colon)
-				colon = s;
-		if (s < end && *s == '@' &&
-		    ((colon && colon + 1 < s) || s - user >= TOKEN_BYTES))
+	for (const char *at = head; (at = find(at, (size_t)(end - at), mark));)
+		if (has_password(at += sizeof(mark) - 1, end))
 			return true;
-		at = user;
+	return false;
+}
+
+/* "extraheader = AUTHORIZATION: basic ...", as the checkout of a pipeline leaves it. What is
+ * sent to a server with every request is there to show who asks, whatever its name. */
+static bool has_header_token(const char *head, size_t len)
+{
+	static const char mark[] = "extraheader";
+	const char *end = head + len;
+
+	for (const char *at = head; (at = find_nocase(at, (size_t)(end - at), mark));) {
+		const char *s = at += sizeof(mark) - 1;
+
+		while (s < end && (*s == ' ' || *s == '\t' || *s == '"'))
+			s++;
+		if (s == end || *s != '=')
+			continue;
+		s = memchr(s, ':', (size_t)(end - s));
+		if (s && !memchr(at, '\n', (size_t)(s - at)))
+			return true;
 	}
 	return false;
 }
 
-/* "extraheader = AUTHORIZATION: basic ...", as the checkout of a pipeline leaves it. */
-static bool has_header_token(const char *head, size_t len)
+/* A kubeconfig of any name, whose user has more than a certificate. */
+static bool has_cluster_key(const char *head, size_t len)
 {
-	const char *at = find_nocase(head, len, "extraheader");
+	static const char *const keys[] = {"token", "password", "id-token",
+					   "refresh-token", "client-secret"};
 
-	return at && (find_nocase(at, (size_t)(head + len - at), "authorization:") ||
-		      find_nocase(at, (size_t)(head + len - at), "token:"));
+	if (has_key(head, len, "client-key-data"))
+		return true;
+	if (!has_key(head, len, "clusters") || !has_key(head, len, "users"))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (has_key(head, len, keys[i]))
+			return true;
+	return false;
+}
+
+/* Whose lines with URLs, or with headers, are those that a program signs in with. */
+static bool may_have_url(const char *path)
+{
+	static const char *const names[] = {
+		"config",	"config.worktree", "fetch_head",      ".gitmodules",
+		"gitconfig",	"pip.conf",	   ".yarnrc",	      "hgrc",
+		".hgrc",	".condarc",	   "condarc",	      "bunfig.toml",
+		".bunfig.toml", "uv.toml",	   "requirements.txt"};
+
+	/* also .gitconfig-work and the like, which includes name */
+	return name_is(path, names, ARRAY_SIZE(names)) ||
+	       same(last_name(path), ".gitconfig", strlen(".gitconfig"));
 }
 
 /* What it holds, of bytes of ASCII. */
 static const char *judge(const char *path, const char *head, size_t len)
 {
-	static const char *const urls[] = {"config",	  "config.worktree", "fetch_head",
-					   ".gitmodules", ".gitconfig",	     "pip.conf",
-					   ".yarnrc"};
 	static const struct {
 		const char *name, *mark;
 	} marks[] = {
@@ -250,6 +331,9 @@ static const char *judge(const char *path, const char *head, size_t len)
 		{"auth.json", "_api_key\""},
 		{"auth.json", "\"auths\""}, /* Podman's */
 		{".yarnrc", ":_authToken"},
+		{".hgrc", ".password"},
+		{"hgrc", ".password"},
+		{"nix.conf", "access-tokens"},
 		{".yarnrc.yml", "npmAuthToken"},
 		{".yarnrc.yml", "npmAuthIdent"},
 		{"nuget.config", "<packageSourceCredentials"},
@@ -259,9 +343,9 @@ static const char *judge(const char *path, const char *head, size_t len)
 
 	if (has_private_key(path, head, len))
 		return "a private key";
-	if (has_key(head, len, "client-key-data"))
+	if (has_cluster_key(head, len))
 		return "the key of a cluster";
-	if (name_is(path, urls, ARRAY_SIZE(urls)) &&
+	if (may_have_url(path) &&
 	    (has_url_password(head, len) || has_header_token(head, len) ||
 	     find_nocase(head, len, "access_token=")))
 		return "a password or token";

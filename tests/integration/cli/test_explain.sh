@@ -198,11 +198,14 @@ check "floor: its own directory of /proc, and a name that the kernel has not at 
 
 # No option is offered for what keeps secrets, nor for what holds such a thing, nor for a link or a socket.
 mkdir -p "$scratch/keeps/inner/.ssh" "$scratch/keeps/.config/gh" "$scratch/keeps/.gnupg" "$scratch/keeps/.aws" \
-	"$scratch/keeps/secrets" "$scratch/fine"
+	"$scratch/keeps/secrets" "$scratch/fine" "$scratch/keys" "$scratch/keeps/.config/fly" "$scratch/keeps/.config/Signal" \
+	"$scratch/keeps/.electrum" "$scratch/keeps/.local/share/fish"
 secrets=(inner/.ssh/config .config/gh/hosts.yml .gnupg/pubring.kbx .aws/credentials .env .env.local .netrc .npmrc
-	.git-credentials .claude.json id_ed25519 secrets/lychgate_db_vessel .pgpass)
+	.git-credentials .claude.json id_ed25519 secrets/lychgate_db_vessel .pgpass .Xauthority .ICEauthority .netrc.gpg
+	.config/fly/config.yml .config/Signal/config.json .electrum/config .local/share/fish/fish_history .msmtprc .mbsyncrc)
 for name in "${secrets[@]}"; do echo secret >"$scratch/keeps/$name"; done
 echo plain >"$scratch/keeps/plain"
+printf 'x\n-----BEGIN OPENSSH %s KEY-----\n' PRIVATE >"$scratch/keys/deploy"
 ln -s plain "$scratch/keeps/link"
 python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$scratch/keeps/socket"
 cat >"$scratch/work/look.py" <<'END'
@@ -220,9 +223,9 @@ for grade in floor full; do
 		"sorted(x['object'].rstrip('/') for x in d if not x['grant'] and x['withheld'].startswith('it keeps secrets (')) == sorted('$scratch/keeps/' + n for n in '${secrets[*]} inner/.ssh'.split())"
 	check "$grade: what is beside them is" says \
 		"[x['grant'] for x in d if x['grant']] == ['--ro $scratch/keeps/plain']"
-	run python3 look.py "$scratch/keeps/" "$scratch/fine/"
-	check "$grade: nor is what holds them" says \
-		"sorted((x['object'], x['grant'], x.get('withheld', '')[:29]) for x in d) == [('$scratch/fine', '--ro $scratch/fine', ''), ('$scratch/keeps', '', 'it holds what keeps secrets (')]"
+	run python3 look.py "$scratch/keeps/" "$scratch/fine/" "$scratch/keys/" "$scratch/keys/deploy"
+	check "$grade: nor is what holds them, by a name or by its bytes" says \
+		"sorted((x['object'], x['grant'], x.get('withheld', '')[:29]) for x in d) == [('$scratch/fine', '--ro $scratch/fine', ''), ('$scratch/keeps', '', 'it holds what keeps secrets ('), ('$scratch/keys', '', 'it holds what keeps secrets ('), ('$scratch/keys/deploy', '', 'it holds a private key')]"
 done
 run python3 look.py "$scratch/keeps/link" "$scratch/keeps/socket"
 check "full: nor a link or a socket" says \

@@ -40,7 +40,9 @@ by_name=(.env .env.local .env.production .ENV.Staging .envrc .dev.vars deploy/pr
 	.git-credentials .config/gh/hosts.yml .config/glab-cli/config.yml
 	.npmrc sub/.npmrc .pypirc .cargo/credentials.toml .m2/settings.xml .gradle/gradle.properties
 	.netrc _netrc .authinfo .pgpass .my.cnf .password-store/mail.gpg .bash_history .mozilla/firefox/key4.db .config/lychgate/backup.key
-	secrets.yaml .streamlit/secrets.toml credentials .htpasswd)
+	secrets.yaml .streamlit/secrets.toml credentials .htpasswd
+	.Xauthority .ICEauthority .netrc.gpg .config/fly/config.yml .msmtprc .config/isyncrc '.config/Bitwarden CLI/data.json'
+	.config/Signal/config.json .electrum/wallets/default_wallet .local/share/fish/fish_history)
 mkdir tree
 for name in "${by_name[@]}"; do
 	mkdir -p "tree/$(dirname "$name")"

@@ -19,6 +19,8 @@ static const char *const head[] = {
 	"What `pod.mounts` would share with the tomb is judged by the same list, and refused with",
 	"LYCH-BIND-003 (codex.yaml(5)). And no hint of `lych-sandbox --explain` or `lych why` offers an",
 	"option for it, nor for a directory with such a thing anywhere below: it says why not instead.",
+	"`--explain` reads files for that (not those of root that all may read, and 256 MiB at most, beyond",
+	"which nothing is offered); `lych why` has only the names that a job asked for.",
 	"",
 	"It is a guard against mistakes and no wall: who calls `lych run` could copy a file under another",
 	"name first. And it knows what is in the list. A secret in a file of your own, under a name of your",

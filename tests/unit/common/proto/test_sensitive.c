@@ -43,6 +43,14 @@ Test(sensitive, names_are_found_in_any_case_and_at_any_depth)
 		{"infra/main.tfstate.backup", "infra/main.tfstate.backup"},
 		{"secrets/portal_x", "secrets/portal_x"},
 		{"/srv/ly/Secrets/portal_main/x", "/srv/ly/Secrets/portal_main"},
+		{"/run/user/1000/containers/auth.json", "/run/user"},
+		{"/tmp/krb5cc_1000_x", "/tmp/krb5cc_1000_x"},
+		{"/tmp/xauth_AbCdEf", "/tmp/xauth_AbCdEf"},
+		{".Xauthority-c", ".Xauthority-c"},
+		{".config/Bitwarden CLI/data.json", ".config/Bitwarden CLI"},
+		{".config/Code/User/globalStorage/state.vscdb",
+		 ".config/Code/User/globalStorage"},
+		{".local/share/fish/fish_history", ".local/share/fish/fish_history"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
@@ -78,6 +86,13 @@ Test(sensitive, what_is_like_them_is_not)
 		"secrets/x/portal_x",
 		"my-secrets/portal_x",
 		"secrets",
+		"code/user/globalstorage",
+		".config/Code/User/settings.json",
+		"src/xauth_test.c",
+		"dropbear_main.c",
+		"order_history",
+		"containers/auth.json.md",
+		"/run/user-1",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
@@ -138,6 +153,9 @@ Test(sensitive, what_a_name_does_not_say)
 		 "a password or token"},
 		{".yarnrc", "\"//registry.example.org/:_authToken\" \"npm_x\"\n",
 		 "a password or token"},
+		{".git/config",
+		 "\turl = https://ghp_0123456789abcdef0123:@github.com/a/b\n",
+		 "a password or token"},
 		{".git/config", "\turl = https://example.org/x?access_token=y\n",
 		 "a password or token"},
 		{".git/config", "\textraheader = PRIVATE-TOKEN: y\n",
@@ -149,6 +167,14 @@ Test(sensitive, what_a_name_does_not_say)
 		 "PRIVATE "
 		 "KEY-----\\nMII\"}",
 		 "a private key"},
+	};
+
+	judge(c, ARRAY_SIZE(c));
+}
+
+Test(sensitive, what_other_programs_write)
+{
+	static const struct content c[] = {
 		{"key", "\xef\xbb\xbf-----BEGIN RSA PRIVATE KEY-----\n", "a private key"},
 		{"c", "{\"users\": [{\"client-key-data\": \"LS0\"}]}",
 		 "the key of a cluster"},
@@ -161,6 +187,21 @@ Test(sensitive, what_a_name_does_not_say)
 		{".yarnrc.yml", "\"npmAuthToken\": x\n", "a password or token"},
 		{".yarnrc.yml", "npmScopes: {a: {'npmAuthIdent' : x}}\n",
 		 "a password or token"},
+		{"wg0.conf",
+		 "[Interface]\n  PrivateKey = "
+		 "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=\n",
+		 "a private key"},
+		{"ta.key", "#\n-----BEGIN OpenVPN Static key V1-----\n", "a private key"},
+		{"c.json",
+		 "{\"clusters\": [], \"users\": [{\"user\": {\"token\": \"x\"}}]}",
+		 "the key of a cluster"},
+		{".git/config", "[http]\n\tEXTRAHEADER = X-Api-Key: y\n",
+		 "a password or token"},
+		{".gitconfig-work", "\textraheader = Cookie: y\n", "a password or token"},
+		{".hg/hgrc", "[auth]\nx.password = y\n", "a password or token"},
+		{"requirements.txt", "--index-url https://u:pw@host/simple\n",
+		 "a password or token"},
+		{"nix.conf", "access-tokens = github.com=ghp_x\n", "a password or token"},
 	};
 
 	judge(c, ARRAY_SIZE(c));
@@ -212,6 +253,14 @@ Test(sensitive, what_only_speaks_of_it)
 		{"a.go", "\tKey []byte `json:\"client-key-data,omitempty\"`\n", NULL},
 		{"a.py", "if 'client-key-data:' in text:\n", NULL},
 		{"a.py", "x = a['client-key-data']\n", NULL},
+		{"wg0.conf", "[Interface]\nPrivateKey = x\n", NULL},
+		{"a.py", "if 'PrivateKey = ' in text:\n", NULL},
+		{"a.yaml", "users: []\ntoken: x\n", NULL},
+		{".git/config", "[http]\n\textraheader =\n[a \"b:c\"]\n", NULL},
+		{"requirements.txt", "--index-url https://${U}:${TOKEN}@host/simple\n",
+		 NULL},
+		{"requirements.txt",
+		 "--index-url https://${SOME_VERY_LONG_TOKEN_NAME}@host/simple\n", NULL},
 		{"a", "client-key-data", NULL},
 		{"a", "\"client-key-data", NULL},
 	};
