@@ -217,7 +217,7 @@ static const char *const env_refused[] = {
 
 static const char *const env_refused_prefix[] = {
 	"LD_",	"GIT_",	 "PERL5", "BASH_FUNC_", "DYLD_", "GLIBC_TUNABLES",
-	"SSH_", "DBUS_", "XDG_",  "LYCHGATE_",
+	"SSH_", "DBUS_", "XDG_",
 };
 
 bool env_name_is_allowed(const char *name, size_t len)
@@ -240,5 +240,6 @@ bool env_name_is_allowed(const char *name, size_t len)
 	for (size_t i = 0; i < ARRAY_SIZE(env_refused_prefix); i++)
 		if (str_starts(copy, env_refused_prefix[i]))
 			return false;
-	return true;
+	/* no program obeys it in lower case, but it would look like ours */
+	return strncasecmp(copy, "LYCHGATE_", strlen("LYCHGATE_")) != 0;
 }

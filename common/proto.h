@@ -116,7 +116,7 @@ bool tomb_name_is_usable(const char *name);
  * May a job set this environment variable? [A-Za-z_][A-Za-z0-9_]{0,63} and none of
  * the names that a loader, shell or interpreter obeys (LD_*, BASH_ENV, ENV,
  * GCONV_PATH, PYTHON*PATH/HOME/STARTUP, NODE_OPTIONS, PERL5*, RUBYOPT, GIT_*,
- * ...), nor the ones that the sandbox itself sets (HOME, PATH, TMPDIR, USER,
+ * ...), none of Lychgate's own (LYCHGATE_*, in any case), nor the ones that the sandbox itself sets (HOME, PATH, TMPDIR, USER,
  * LOGNAME, SHELL, PWD).
  */
 bool env_name_is_allowed(const char *name, size_t len);

@@ -16,6 +16,7 @@
 #include "common/json/npm_lock.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
+#include "common/proto/sensitive.h"
 #include "common/str.h"
 #include "common/utf8.h"
 #include <errno.h>
@@ -290,6 +291,17 @@ static const char *env_value(const char *arg, const char *name)
 	return eq ? eq + 1 : getenv(name);
 }
 
+/* A value that nobody typed here. */
+static int check_passed_on(const char *name, const char *value, struct err *err)
+{
+	const char *what = sensitive_value(name, value);
+
+	if (!what)
+		return 0;
+	return err_set_id(err, ERRID_SPEC_SECRET, "--env %s: what it is here holds %s",
+			  name, what);
+}
+
 static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
 {
 	jsonw_key(w, "env");
@@ -312,6 +324,8 @@ static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
 		if (!utf8_is_valid(value, strlen(value)))
 			return err_set_id(err, ERRID_SPEC_ENV, "--env %s: not UTF-8",
 					  name);
+		if (!strchr(a->env[i], '=') && check_passed_on(name, value, err) < 0)
+			return -1;
 		jsonw_kstr(w, name, value);
 	}
 	jsonw_obj_end(w);

@@ -356,6 +356,19 @@ static const char *judge(const char *path, const char *head, size_t len)
 	return NULL;
 }
 
+const char *sensitive_value(const char *name, const char *value)
+{
+	size_t len = strlen(value);
+
+	if (has_private_key("", value, len))
+		return "a private key";
+	/* that of a proxy may have no scheme */
+	if (has_url_password(value, len) ||
+	    (name_ends(name, "_proxy") && has_password(value, value + len)))
+		return "a password or token in a URL";
+	return NULL;
+}
+
 /* UTF-16, as some editors of Windows save it: with a mark, or with a NUL beside the first
  * letter. Its letters of ASCII are the bytes that are left without the NULs. */
 static bool is_wide(const char *head, size_t len)

@@ -44,5 +44,7 @@ const struct sensitive *sensitive_path(const char *path, size_t *ret_len);
 /* What a file with this path holds that its name does not say: a private key, a token. NULL:
  * nothing that is known. */
 const char *sensitive_content(const char *path, const char *head, size_t len);
+/* The same of a variable of somebody's environment: a private key, or a URL with a password. */
+const char *sensitive_value(const char *name, const char *value);
 
 #endif

@@ -139,6 +139,11 @@ if [ -e tree/n ] || [ ! -e tree/sub/f ]; then fail "the user's tree was touched"
 is "--env NAME" "here= there=t w x=" "$(ly_here='' Ly_There='t w' LY_X=1 lych run -n --env ly_here --env Ly_There -- sh -c 'echo here=$ly_here there=$Ly_There x=$LY_X')"
 lych run -n --env LY_NOT_SET -- true >/dev/null 2>err; is "one that is not set here" 2 $?
 is "its name" 1 "$(grep -c -e '--env LY_NOT_SET: it is not set here' err)"
+Https_Proxy=http://me:pw@127.0.0.1:9 lych run -n --env Https_Proxy -- true >/dev/null 2>err; is "a password in a URL, passed on" 1 $?
+is "its name and not its value" "1 0" "$(grep -c -e '--env Https_Proxy: what it is here holds a password or token in a URL' err) $(grep -c me:pw err)"
+# shellcheck disable=SC2016
+is "one that is written" "p=http://me:pw@127.0.0.1:9" "$(lych run -n --env P=http://me:pw@127.0.0.1:9 -- sh -c 'echo p=$P' 2>err)"
+lych run -n --env lychgate_broker= -- true >/dev/null 2>err; is "Lychgate's own, in lower case" 2 $?
 LD_PRELOAD='' lych run -n --env LD_PRELOAD -- true >/dev/null 2>err; is "a loader's, passed on" 2 $?
 # shellcheck disable=SC2016
 is "Python's output comes as it is printed" 1 "$(lych run -n -- sh -c 'echo $PYTHONUNBUFFERED')"

@@ -268,6 +268,30 @@ Test(sensitive, what_only_speaks_of_it)
 	judge(c, ARRAY_SIZE(c));
 }
 
+Test(sensitive, what_a_variable_holds)
+{
+	static const char *const bad[][2] = {
+		{"HTTPS_PROXY", "http://me:pw@proxy:3128"},
+		{"https_proxy", "me:pw@proxy:3128"},
+		{"DATABASE_URL", "postgres://me:pw@db/x"},
+		{"A", "https://ghp_0123456789abcdef0123:@github.com/a"},
+		{"KEY", "-----BEGIN PRIVATE KEY-----\nMII"},
+	};
+	static const char *const fine[][2] = {
+		{"HTTPS_PROXY", "http://proxy:3128"},
+		{"HTTPS_PROXY", "http://me@proxy:3128"},
+		{"HTTPS_PROXY", ""},
+		{"EMAIL", "a.very.long.name.of.somebody@example.org"},
+		{"REMOTE", "a:b@c"},
+		{"A", "http://${U}:${P}@host"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		cr_expect(sensitive_value(bad[i][0], bad[i][1]), "%s", bad[i][1]);
+	for (size_t i = 0; i < ARRAY_SIZE(fine); i++)
+		cr_expect_null(sensitive_value(fine[i][0], fine[i][1]), "%s", fine[i][1]);
+}
+
 Test(sensitive, no_row_is_hidden_by_one_before_it)
 {
 	for (size_t i = 0; i < sensitive_table_len; i++) {
