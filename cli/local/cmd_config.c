@@ -92,7 +92,9 @@ static int config_init(const struct config_args *a, const struct paths *p,
 		(void)printf("%s written; every key is at its default%s\n", p->config,
 			     n_registries ? ", registries as npm and pip have them here"
 					  : "");
-	return 0;
+	return render_flush(err) < 0
+		       ? err_wrap(err, "%s was written, only not told", p->config)
+		       : 0;
 }
 
 /* ---- check ------------------------------------------------------------------- */

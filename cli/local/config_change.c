@@ -9,12 +9,15 @@
 
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
+#include "cli/base/litter.h"
 #include "cli/local/config_text.h"
+#include "cli/local/config_walls.h"
 #include "cli/ui/prompt.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/conf/conf.h"
 #include "common/fs.h"
+#include "common/id.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -33,12 +36,14 @@ struct codex {
 	const char *name;
 	int dirfd;
 	struct buf text;
+	struct conf conf; /* what the text means */
 	struct stat st;
 };
 
 static void codex_done(struct codex *c)
 {
 	buf_done(&c->text);
+	conf_done(&c->conf);
 	fd_close(&c->dirfd);
 	free(c->dir);
 }
@@ -64,7 +69,6 @@ static int codex_open(struct codex *c, const char *path, struct err *err)
 {
 	cleanup_free char *parent = xstrdup(path);
 	char *slash = strrchr(parent, '/');
-	struct conf conf;
 
 	*c = (struct codex){.path = path, .dirfd = -1};
 	buf_init(&c->text, CONF_FILE_MAX_BYTES);
@@ -79,16 +83,13 @@ static int codex_open(struct codex *c, const char *path, struct err *err)
 	c->name = path + (slash + 1 - parent);
 	c->dir = realpath(parent, NULL);
 	if (!c->dir)
-		return err_sys_id(err, ERRID_START_CONFIG, "%s", parent);
+		return err_sys(err, "%s", parent);
 	c->dirfd = fs_open_dir(c->dir, err);
 	if (c->dirfd < 0 || fstatat(c->dirfd, c->name, &c->st, AT_SYMLINK_NOFOLLOW) < 0)
-		return c->dirfd < 0 ? -1
-				    : err_sys_id(err, ERRID_START_CONFIG, "%s", path);
-	if (conf_read_text(path, &c->text, err) < 0 ||
-	    config_accept(path, &c->text, &conf, err) < 0)
+		return c->dirfd < 0 ? -1 : err_sys(err, "%s", path);
+	if (conf_read_text(path, &c->text, err) < 0)
 		return -1;
-	conf_done(&conf);
-	return 0;
+	return config_accept(path, &c->text, &c->conf, err);
 }
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -100,6 +101,15 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
+/* The half-written one of a lych that was killed. */
+static void sweep(const struct codex *c)
+{
+	cleanup_free char *before = xasprintf("%s.", c->name);
+	const struct litter l = {before, sizeof(struct request_id) - 1, ".tmp", false};
+
+	litter_sweep(c->dir, &l);
+}
+
 /* text has been judged. */
 static int codex_replace(const struct codex *c, const struct buf *text, struct err *err)
 {
@@ -109,41 +119,72 @@ static int codex_replace(const struct codex *c, const struct buf *text, struct e
 	struct stat now;
 
 	if (lock < 0 || fs_flock_soon(lock) < 0)
-		return err_sys_id(err, ERRID_START_CONFIG, "lock %s", c->dir);
+		return err_sys(err, "lock %s", c->dir);
 	if (fstatat(c->dirfd, c->name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !is_same(&now, &c->st))
 		return err_set(err, ERR_CONFLICT,
 			       "%s was changed by somebody else meanwhile; it was not "
 			       "touched",
 			       c->path);
+	sweep(c);
 	return fs_write_atomic(c->dirfd, c->name, text->data, text->len,
 			       c->st.st_mode & 07777, err);
 }
 
+/* It stays so, whatever becomes of the word of it. */
+static int told(const char *path, bool is_changed, struct err *err)
+{
+	if (render_flush(err) == 0)
+		return 0;
+	return err_wrap(
+		err, is_changed ? "%s was changed, only not told" : "%s was not touched",
+		path);
+}
+
 /* ---- set ----------------------------------------------------------------------- */
 
-static void tell_set(const char *path, const char *key, const char *old,
-		     const char *value, bool json)
+static void tell_lowered(const char *line, void *arg UNUSED)
+{
+	cleanup_free char *text = xasprintf("this lowers a wall: %s", line);
+
+	cmd_tell(ERRID_NONE, text);
+}
+
+static void put_lowered(const char *line, void *arg)
+{
+	jsonw_str(arg, line);
+}
+
+struct change {
+	const char *key, *old, *value;
+	const struct conf *from, *to;
+};
+
+static void tell_set(const char *path, const struct change *c, bool json)
 {
 	cleanup_buf struct buf out = {0};
 	struct jsonw w;
 
 	buf_init(&out, 65536);
 	if (!json) {
-		cleanup_free char *was = render_shown(old ? old : "its default");
-		cleanup_free char *is = render_shown(value);
+		cleanup_free char *was = render_shown(c->old ? c->old : "its default");
+		cleanup_free char *is = render_shown(c->value);
 
 		(void)printf("%s: %s is %s (it was %s); it counts from the next start\n",
-			     path, key, is, was);
+			     path, c->key, is, was);
 		return;
 	}
 	jsonw_init(&w, &out);
 	jsonw_obj(&w);
 	jsonw_kbool(&w, "ok", true);
 	jsonw_kstr(&w, "file", path);
-	jsonw_kstr(&w, "key", key);
-	jsonw_kstr(&w, "old", old);
-	jsonw_kstr(&w, "new", value);
+	jsonw_kstr(&w, "key", c->key);
+	jsonw_kstr(&w, "old", c->old);
+	jsonw_kstr(&w, "new", c->value);
+	jsonw_key(&w, "lowers");
+	jsonw_arr(&w);
+	config_walls_lowered(c->from, c->to, put_lowered, &w);
+	jsonw_arr_end(&w);
 	jsonw_obj_end(&w);
 	(void)puts(buf_str(&out));
 }
@@ -155,18 +196,24 @@ int config_set(const char *path, const char *key, const char *value, bool json,
 	cleanup_buf struct buf text = {.max = CONF_FILE_MAX_BYTES};
 	cleanup_free char *old = NULL;
 	struct conf conf;
+	bool is_changed;
+	int r = 0;
 
 	if (conf_key_check(key, err) < 0 || codex_open(&c, path, err) < 0)
 		return -1;
 	if (config_text_set(buf_str(&c.text), key, value, &text, &old, err) < 0 ||
 	    config_accept(path, &text, &conf, err) < 0)
 		return err_wrap(err, "nothing was changed");
+	config_walls_lowered(&c.conf, &conf, tell_lowered, NULL);
+	is_changed = !str_eq(buf_str(&text), buf_str(&c.text));
+	if (is_changed)
+		r = codex_replace(&c, &text, err);
+	if (r == 0) {
+		tell_set(path, &(struct change){key, old, value, &c.conf, &conf}, json);
+		r = told(path, is_changed, err);
+	}
 	conf_done(&conf);
-	if (!str_eq(buf_str(&text), buf_str(&c.text)) &&
-	    codex_replace(&c, &text, err) < 0)
-		return -1;
-	tell_set(path, key, old, value, json);
-	return 0;
+	return r;
 }
 
 /* ---- edit ---------------------------------------------------------------------- */
@@ -272,7 +319,12 @@ static int edit(const struct codex *c, const char *copy, bool json, struct err *
 	if (r < 0)
 		return -1;
 	bool is_changed = !str_eq(buf_str(&text), buf_str(&c->text));
+	struct conf conf;
 
+	if (config_accept(c->path, &text, &conf, err) < 0)
+		return -1;
+	config_walls_lowered(&c->conf, &conf, tell_lowered, NULL);
+	conf_done(&conf);
 	if (is_changed && codex_replace(c, &text, err) < 0)
 		return err_wrap(err, "your text is in %s", copy);
 	(void)unlink(copy);
@@ -283,7 +335,7 @@ static int edit(const struct codex *c, const char *copy, bool json, struct err *
 		(void)printf("%s written; it counts from the next start\n", c->path);
 	else
 		(void)puts("nothing was changed");
-	return 0;
+	return told(c->path, is_changed, err);
 }
 
 int config_edit(const char *path, bool json, struct err *err)
@@ -297,7 +349,7 @@ int config_edit(const char *path, bool json, struct err *err)
 	copy = xasprintf("%s/codex-XXXXXX.yaml", c.dir);
 	fd = mkostemps(copy, (int)strlen(".yaml"), O_CLOEXEC);
 	if (fd < 0)
-		return err_sys_id(err, ERRID_START_CONFIG, "%s", copy);
+		return err_sys(err, "%s", copy);
 	if (fs_write_all(fd, c.text.data, c.text.len, err) < 0) {
 		(void)unlink(copy);
 		return -1;

@@ -539,10 +539,13 @@ int conf_read_text(const char *path, struct buf *out, struct err *err)
 	if (fd < 0 && errno == ELOOP)
 		return err_set_id(err, ERRID_START_CONFIG_MODE, "%s is a symbolic link",
 				  path);
+	/* whose it is and who may read it, or what this process ran out of: no line of it */
+	if (fd < 0 && (errno == EACCES || errno == EPERM))
+		return err_sys_id(err, ERRID_START_CONFIG_MODE, "open %s", path);
 	if (fd < 0)
-		return err_sys_id(err, ERRID_START_CONFIG, "open %s", path);
+		return err_sys(err, "open %s", path);
 	if (fstat(fd, &st) < 0)
-		return err_sys_id(err, ERRID_START_CONFIG, "stat %s", path);
+		return err_sys(err, "stat %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set_id(err, ERRID_START_CONFIG_MODE, "%s is no regular file",
 				  path);
@@ -555,7 +558,7 @@ int conf_read_text(const char *path, struct buf *out, struct err *err)
 	while ((n = read(fd, chunk, sizeof(chunk))) > 0 && buf_ok(out))
 		buf_add(out, chunk, (size_t)n);
 	if (n < 0)
-		return err_sys_id(err, ERRID_START_CONFIG, "read %s", path);
+		return err_sys(err, "read %s", path);
 	if (!buf_ok(out))
 		return err_set_id(err, ERRID_START_CONFIG, "%s is longer than %d bytes",
 				  path, CONF_FILE_MAX_BYTES);

@@ -50,6 +50,9 @@ refused 2 "egress.authorities" set egress.authorities /nonexistent
 chmod 0644 "$codex"
 refused 1 "has mode 0644, not 0600" set tomb.slots 4
 refused 1 "has mode 0644, not 0600" edit
+chmod 0 "$codex"
+refused 1 "Permission denied" set tomb.slots 4
+is "whose it is, not what it says" 1 "$(grep -c LYCH-STARTUP-003 err)"
 chmod 0600 "$codex"
 ln "$codex" second
 refused 1 "has 2 names (hard links)" set tomb.slots 4
@@ -63,6 +66,15 @@ echo "frobnicate: 1" >>"$codex"
 refused 2 "Unexpected key" set tomb.slots 4
 cp first "$codex"
 
+# --- what a killed one left is removed by the next: of this name, old enough, and no link
+left() { (cd "${codex%/*}" && find . -mindepth 1 -name 'codex.yaml.*' | sort | xargs); }
+a=codex.yaml.0123456789abcdef.tmp b=codex.yaml.1123456789abcdef.tmp c=codex.yaml.2123456789abcdef.tmp
+(cd "${codex%/*}" && touch -d '2 hours ago' $a codex.yaml.bak.tmp codex.yaml.0.tmp && touch $b && ln -s "$codex" $c && touch -h -d '2 hours ago' $c)
+lych config set tomb.slots 7 >/dev/null || fail "set beside them"
+is "what is left" "./codex.yaml.0.tmp ./$b ./$c ./codex.yaml.bak.tmp" "$(left)"
+rm "${codex%/*}"/codex.yaml.*
+cp first "$codex"
+
 # --- set: one line, and the file is another one with the same mode
 chmod 0400 "$codex"
 is "set" "$codex: tomb.slots is 4 (it was 8); it counts from the next start" "$(lych config set tomb.slots 4)"
@@ -71,7 +83,33 @@ is "its mode" 400 "$(stat -c %a "$codex")"
 chmod 0600 "$codex"
 lych config set limits.memory.max 2GiB >/dev/null || fail "a flow mapping"
 is "in a flow mapping" 1 "$(grep -cx '  memory: {default: 512MiB, max: 2GiB}' "$codex")"
-is "a key that was not there" '{"ok":true,"file":"'"$codex"'","key":"tomb.jobs_tmpfs","old":null,"new":"4GiB"}' \
+lowered() { # the line on stderr without its key, key, value
+	lych config set "$2" "$3" >out 2>err || fail "set $2 $3: $(cat err)"
+	is "$2 $3 lowers" "${1:+lych: this lowers a wall: $2: $1}" "$(cat err)"
+}
+cp "$codex" high
+lowered "" tomb.queue vessel
+lowered "the tomb has a login to the database" tomb.queue postgres
+lowered "" tomb.queue postgres
+lowered "a job may ask for more of this machine" limits.memory.max 3GiB
+lowered "" limits.memory.max 2GiB
+lowered "more private texts go out as they are" gate.portal_threshold 0.41
+lowered "jobs may use up more" budgets.day.money 41
+lowered "Podman hides nothing of /proc from the tomb" pod.unmask_proc yes
+is "grade floor, --json" "1 tomb.grade" "$(lych config set --json tomb.grade floor 2>err | python3 -c 'import json, sys
+d = json.load(sys.stdin)["lowers"]; print(len(d), d[0].split(":")[0])')"
+is "and a line, too" 1 "$(grep -c '^lych: this lowers a wall: tomb.grade: jobs have no namespaces' err)"
+lowered "the daemons have no root of their own; Landlock and a stricter filter are what stands" daemons no_private_root
+lowered "" tomb.slots 4
+lych config set tomb.slots 5 >/dev/full 2>err; is "a full stdout" 1 $?
+is "says that it was done" 1 "$(grep -cF "$codex was changed, only not told: write to stdout" err)"
+is "and it was" 1 "$(grep -c '^  slots: 5 ' "$codex")"
+lych config set tomb.slots 5 >/dev/full 2>err; is "a full stdout, and nothing to do" 1 $?
+is "says that it was not" 1 "$(grep -cF "$codex was not touched: write to stdout" err)"
+EDITOR="sed -i s/slots:.5/slots:\ 6/" lych config edit >/dev/full 2>err; is "edit, with a full stdout" 1 $?
+is "edit says that it was done" 1 "$(grep -cF "$codex was changed, only not told" err)"
+cp high "$codex"
+is "a key that was not there" '{"ok":true,"file":"'"$codex"'","key":"tomb.jobs_tmpfs","old":null,"new":"4GiB","lowers":[]}' \
 	"$(lych config set --json tomb.jobs_tmpfs 4GiB)"
 refused 2 "or tomb.jobs_dir: not both" set tomb.jobs_dir /srv/jobs
 lych config set postgres.bin "/opt/a b" >/dev/null || fail "a section that was not there"
