@@ -59,16 +59,6 @@ static error_t ward_parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static uint64_t number_of(const struct json *o, const char *key)
-{
-	uint64_t n = 0;
-
-	return json_has(o, key) &&
-			       json_get_u64(o, key, true, 0, UINT64_MAX, &n, NULL) == 0
-		       ? n
-		       : 0;
-}
-
 /* "host *.example.org http :8080 POST /v1" */
 static void put_target(struct buf *b, const struct json *rule)
 {
@@ -83,8 +73,8 @@ static void put_target(struct buf *b, const struct json *rule)
 	buf_addf(b, "%s://%s",
 		 *render_text_of(rule, "scheme") ? render_text_of(rule, "scheme") : "*",
 		 render_text_of(rule, "host"));
-	if (number_of(rule, "port"))
-		buf_addf(b, ":%" PRIu64, number_of(rule, "port"));
+	if (render_number_of(rule, "port"))
+		buf_addf(b, ":%" PRIu64, render_number_of(rule, "port"));
 	else
 		buf_adds(b, ":*");
 	buf_addf(b, "%s %s",
@@ -97,11 +87,11 @@ static void put_target(struct buf *b, const struct json *rule)
 
 static void put_action(struct buf *b, const struct json *rule)
 {
-	uint64_t window = number_of(rule, "window_sec");
+	uint64_t window = render_number_of(rule, "window_sec");
 
 	buf_adds(b, render_text_of(rule, "action"));
 	if (window)
-		buf_addf(b, " %" PRIu64 "/%s", number_of(rule, "limit"),
+		buf_addf(b, " %" PRIu64 "/%s", render_number_of(rule, "limit"),
 			 window == 60	  ? "min"
 			 : window == 3600 ? "hour"
 					  : "day");
@@ -129,7 +119,8 @@ static int print_rules(const struct json *answer, bool tested, struct err *err)
 		char num[32];
 
 		buf_init(&b, 16384);
-		(void)snprintf(num, sizeof(num), "%" PRIu64, number_of(rule, "number"));
+		(void)snprintf(num, sizeof(num), "%" PRIu64,
+			       render_number_of(rule, "number"));
 		table_cell(&t, num);
 		put_action(&b, rule);
 		table_cell(&t, buf_str(&b));
@@ -137,7 +128,8 @@ static int print_rules(const struct json *answer, bool tested, struct err *err)
 		put_target(&b, rule);
 		table_cell_whole(&t, buf_str(&b));
 		table_cell_whole(&t, render_text_of(rule, tested ? "match" : "reason"));
-		(void)snprintf(num, sizeof(num), "%" PRIu64, number_of(rule, "line"));
+		(void)snprintf(num, sizeof(num), "%" PRIu64,
+			       render_number_of(rule, "line"));
 		if (!tested)
 			table_cell(&t, num);
 	}
@@ -178,8 +170,8 @@ static void print_verdict(const struct json *j, bool permitted)
 	buf_init(&b, 16384);
 	buf_addf(&b, "%s: %s %s", permitted ? "permitted" : "refused",
 		 render_text_of(j, "method"), render_text_of(j, "target"));
-	if (number_of(j, "rule"))
-		buf_addf(&b, ", by rule %" PRIu64 " (%s)", number_of(j, "rule"),
+	if (render_number_of(j, "rule"))
+		buf_addf(&b, ", by rule %" PRIu64 " (%s)", render_number_of(j, "rule"),
 			 render_text_of(j, "action"));
 	if (*render_text_of(j, "credential"))
 		buf_addf(&b, ", with the key of portal %s",

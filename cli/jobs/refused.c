@@ -17,17 +17,6 @@
 
 #define PLACES_TOLD 3u
 
-static uint64_t number(const struct json *o, const char *key)
-{
-	struct err ignored = ERR_INIT;
-	uint64_t v = 0;
-
-	return json_has(o, key) && json_get_u64(o, key, true, 0, UINT64_MAX, &v,
-						&ignored) == 0
-		       ? v
-		       : 0;
-}
-
 static const struct json *list(const struct json *o, const char *key)
 {
 	const struct json *arr = NULL;
@@ -70,7 +59,7 @@ static bool take_asked(struct refusal *r, const struct json *data)
 static char *found_words(const struct json *data)
 {
 	const struct json *arr = list(data, "found");
-	uint64_t total = number(data, "found_total");
+	uint64_t total = render_number_of(data, "found_total");
 	struct buf b;
 	size_t n = 0;
 
@@ -81,8 +70,8 @@ static char *found_words(const struct json *data)
 		buf_addf(&b,
 			 "%s%s in %s %" PRIu64 " at byte %" PRIu64 " (%" PRIu64 " bytes)",
 			 n ? ", " : "", render_text_of(f, "family"),
-			 render_text_of(f, "in"), number(f, "nth"), number(f, "offset"),
-			 number(f, "length"));
+			 render_text_of(f, "in"), render_number_of(f, "nth"),
+			 render_number_of(f, "offset"), render_number_of(f, "length"));
 	}
 	if (total > n && n)
 		buf_addf(&b, ", and %" PRIu64 " more", total - n);
@@ -115,7 +104,7 @@ static char *wanted_words(const struct json *data, enum err_id id)
 	if (!thing || !json_has(data, "estimate") ||
 	    json_get_obj(data, "estimate", true, &estimate, &ignored) < 0)
 		return xstrdup("");
-	amount_text(amount, thing, number(estimate, thing));
+	amount_text(amount, thing, render_number_of(estimate, thing));
 	return xstrdup(amount);
 }
 
@@ -136,8 +125,8 @@ static bool take_refusal(struct refusal *r, const struct json *data)
 	/* "again in 7 s" is over, and would make each a kind of its own */
 	if (r->id == ERRID_WARD_RATE)
 		r->detail[strcspn(r->detail, ";")] = '\0';
-	r->rule = number(data, "rule");
-	r->line = number(data, "line");
+	r->rule = render_number_of(data, "rule");
+	r->line = render_number_of(data, "line");
 	r->found = found_words(data);
 	r->wanted = wanted_words(data, r->id);
 	return take_asked(r, data);
@@ -153,8 +142,8 @@ static bool take_signal(struct refusal *r, const struct json *data)
 				     render_text_of(data, "target"));
 	else if (str_eq(r->event, "detection.denials"))
 		r->asked = xasprintf("%" PRIu64 " refusals within %" PRIu64 " s",
-				     number(data, "denials"),
-				     number(data, "within_seconds"));
+				     render_number_of(data, "denials"),
+				     render_number_of(data, "within_seconds"));
 	else if (str_eq(r->event, "detection.odd_name"))
 		r->asked = xasprintf("a name below %s that looks made up: %s",
 				     render_text_of(data, "below"),
@@ -221,7 +210,7 @@ static int on_record(const char *event, const struct json *record, void *arg,
 	if (json_get_obj(record, "unmapped", true, &data, &ignored) < 0)
 		return 0;
 	if (str_eq(event, "broker.refusals")) {
-		all->not_told += number(data, "not_told_one_by_one");
+		all->not_told += render_number_of(data, "not_told_one_by_one");
 		return 0;
 	}
 	r.event = xstrdup(event);

@@ -8,6 +8,7 @@
 #include "cli/jobs/why.h"
 
 #include "cli/ui/denials.h"
+#include "cli/ui/render.h"
 #include "common/mem.h"
 #include "common/proto/job_spec.h"
 #include "common/str.h"
@@ -27,23 +28,6 @@ static const struct why_limit limits[] = {
 	{"processes", "-", "processes", "processes", "--processes", WHY_COUNT,
 	 LIMIT_PROCESSES_MAX},
 };
-
-static const char *text(const struct json *o, const char *key)
-{
-	const char *s = "";
-
-	if (!o || !json_has(o, key) || json_is_null(o, key) ||
-	    json_get_str(o, key, true, 65536, &s, NULL) < 0)
-		return "";
-	return s;
-}
-
-static uint64_t number(const struct json *o, const char *key)
-{
-	uint64_t v = 0;
-
-	return o && json_get_u64(o, key, true, 0, UINT64_MAX, &v, NULL) == 0 ? v : 0;
-}
 
 static const struct json *child(const struct json *o, const char *key)
 {
@@ -82,7 +66,7 @@ static void put_value(struct buf *b, enum why_unit unit, uint64_t v)
 static void why_limit(struct why *y)
 {
 	const struct why_limit *l = y->limit;
-	const char *detail = text(y->result, "detail");
+	const char *detail = render_text_of(y->result, "detail");
 	uint64_t twice;
 
 	buf_addf(&y->reason, "it was ended at its %s limit of ", l->name);
@@ -108,22 +92,23 @@ static void why_limit(struct why *y)
 static void why_refused(struct why *y)
 {
 	const struct json *r = child(y->result, "refused");
-	enum err_id id = err_id_from_text(text(r, "error_code"));
+	enum err_id id = err_id_from_text(render_text_of(r, "error_code"));
 
 	if (r)
 		buf_addf(&y->reason,
 			 "nothing ran: a wall could not be raised, at stage %s: %s (%s)",
-			 text(r, "stage"), text(r, "detail"), text(r, "error_code"));
+			 render_text_of(r, "stage"), render_text_of(r, "detail"),
+			 render_text_of(r, "error_code"));
 	else
 		buf_addf(&y->reason, "the job did not start: %s",
-			 text(y->result, "detail"));
+			 render_text_of(y->result, "detail"));
 	buf_adds(&y->advice, err_info(id ? id : ERRID_EXEC_SETUP)->hint);
 }
 
 static void why_input(struct why *y)
 {
 	buf_addf(&y->reason, "nothing ran: its input could not be taken: %s",
-		 text(y->result, "detail"));
+		 render_text_of(y->result, "detail"));
 	buf_adds(&y->advice, err_info(ERRID_EXEC_INPUT)->hint);
 }
 
@@ -151,7 +136,7 @@ static void why_exec(struct why *y)
 /* By whoever measures it, and not at a limit that it could be given more of. */
 static void why_resource(struct why *y)
 {
-	const char *detail = text(y->result, "detail");
+	const char *detail = render_text_of(y->result, "detail");
 
 	buf_addf(&y->reason, "it was ended by its supervision: %s",
 		 detail[0] ? detail : y->how);
@@ -208,7 +193,7 @@ static void why_lost(struct why *y)
  * with an archive that nobody vouched for. */
 static void why_quarantined(struct why *y)
 {
-	const char *taint = text(y->job, "taint");
+	const char *taint = render_text_of(y->job, "taint");
 
 	if (taint[0]) {
 		buf_addf(&y->reason, "it was contained, and is kept as evidence: %s",
@@ -216,7 +201,7 @@ static void why_quarantined(struct why *y)
 		buf_adds(&y->advice, err_info(ERRID_RUN_TAINTED)->hint);
 		return;
 	}
-	if (number(y->job, "lost") == 0) {
+	if (render_number_of(y->job, "lost") == 0) {
 		buf_adds(&y->reason,
 			 "it came with an archive that was restored without its seal "
 			 "(--unsealed), where it had not ended: whoever made the archive "
@@ -234,7 +219,7 @@ static void why_quarantined(struct why *y)
 		" times while it ran, so it is not begun again by itself: it may be what "
 		"ends a worker, or it only met an outage each time; nothing records that "
 		"it is to blame",
-		number(y->job, "lost"));
+		render_number_of(y->job, "lost"));
 	buf_addf(&y->advice,
 		 "'lych status' and the tomb's log tell how its workers ended; 'lych "
 		 "retry "
@@ -315,7 +300,7 @@ static int read_denials(struct why *y, struct err *err)
 	for (size_t i = 0; i < y->n_denied; i++)
 		if (denials_read_one(json_arr_at(arr, i), &y->denied[i], err) < 0)
 			return -1;
-	y->dropped = number(y->result, "denials_dropped");
+	y->dropped = render_number_of(y->result, "denials_dropped");
 	return 0;
 }
 
@@ -357,9 +342,9 @@ int why_read(struct why *y, job_id_t id, const struct json *job, struct err *err
 		return -1;
 	read_curve(y);
 	y->final = job_state_is_final(y->end.state);
-	y->how = text(y->result, "end");
-	y->sig = text(y->result, "signal");
-	y->exec = text(y->result, "exec_errno");
+	y->how = render_text_of(y->result, "end");
+	y->sig = render_text_of(y->result, "signal");
+	y->exec = render_text_of(y->result, "exec_errno");
 	if (y->spec && json_get_bool(y->spec, "explain", false, &y->explain, err) < 0)
 		return -1;
 	if (child(y->result, "walls"))
@@ -367,7 +352,8 @@ int why_read(struct why *y, job_id_t id, const struct json *job, struct err *err
 				      &layers, NULL) == 0;
 	y->limit = find_limit(y);
 	if (y->limit)
-		y->limit_value = number(child(y->spec, "limits"), y->limit->key);
+		y->limit_value =
+			render_number_of(child(y->spec, "limits"), y->limit->key);
 	find_reason(y);
 	return 0;
 }

@@ -46,14 +46,6 @@ static const struct json *list(const struct json *o, const char *key)
 	return json_get_arr(o, key, true, WALLS_MAX, &arr, &ignored) < 0 ? NULL : arr;
 }
 
-static uint64_t number(const struct json *o, const char *key)
-{
-	struct err ignored = ERR_INIT;
-	uint64_t v = 0;
-
-	return json_get_u64(o, key, true, 0, UINT64_MAX, &v, &ignored) < 0 ? 0 : v;
-}
-
 static bool flag(const struct json *o, const char *key)
 {
 	struct err ignored = ERR_INIT;
@@ -97,7 +89,7 @@ static void line_audit(const struct json *vessel, struct buf *b)
 		buf_adds(b, "NOT written");
 	else
 		buf_addf(b, "written, %" PRIu64 " records since the scribe began",
-			 number(audit, "events"));
+			 render_number_of(audit, "events"));
 }
 
 static void line_workers(const struct json *vessel, struct buf *b)
@@ -106,7 +98,7 @@ static void line_workers(const struct json *vessel, struct buf *b)
 
 	for (size_t i = 0; workers && i < json_arr_len(workers); i++) {
 		const struct json *w = json_arr_at(workers, i);
-		uint64_t restarts = number(w, "restarts");
+		uint64_t restarts = render_number_of(w, "restarts");
 
 		buf_addf(b, "%s%s %s", i ? ", " : "", render_text_of(w, "name"),
 			 flag(w, "up") ? "up" : "DOWN");
@@ -128,7 +120,8 @@ static void line_tombs(const struct json *vessel, struct buf *b)
 			 flag(t, "refused") ? "REFUSED" : "");
 		if (!flag(t, "refused"))
 			buf_addf(b, "(%" PRIu64 " slots, seen %" PRIu64 " s ago)",
-				 number(t, "slots"), number(t, "seen_ago_s"));
+				 render_number_of(t, "slots"),
+				 render_number_of(t, "seen_ago_s"));
 	}
 }
 
@@ -149,15 +142,15 @@ static void line_jobs(const struct json *vessel, struct buf *b)
 			    job_state_is_final(state) == (open == 1))
 				continue;
 			buf_addf(b, "%s%" PRIu64 " %s", n++ ? ", " : "",
-				 number(jobs, key), key);
+				 render_number_of(jobs, key), key);
 		}
 	if (!jobs)
 		buf_adds(b, "not known while the database is away");
 	else if (n == 0)
 		buf_adds(b, "none yet");
-	else if (number(queue, "oldest_waiting_s"))
+	else if (render_number_of(queue, "oldest_waiting_s"))
 		buf_addf(b, "; the oldest waits for %" PRIu64 " s",
-			 number(queue, "oldest_waiting_s"));
+			 render_number_of(queue, "oldest_waiting_s"));
 }
 
 static void line_store(const struct json *vessel, struct buf *b)
@@ -167,9 +160,9 @@ static void line_store(const struct json *vessel, struct buf *b)
 
 	if (!store)
 		return;
-	render_size(used, number(store, "used_bytes"));
-	render_size(most, number(store, "max_bytes"));
-	render_size(left, number(store, "disk_free_bytes"));
+	render_size(used, render_number_of(store, "used_bytes"));
+	render_size(most, render_number_of(store, "max_bytes"));
+	render_size(left, render_number_of(store, "disk_free_bytes"));
 	buf_addf(b, "%s of %s used; the disk has %s left", used, most, left);
 }
 

@@ -462,10 +462,20 @@ const char *render_text_of(const struct json *o, const char *key)
 {
 	const char *s = "";
 
-	if (!json_has(o, key) || json_is_null(o, key) ||
+	if (!o || !json_has(o, key) || json_is_null(o, key) ||
 	    json_get_str(o, key, true, 65536, &s, NULL) < 0)
 		return "";
 	return s;
+}
+
+uint64_t render_number_of(const struct json *o, const char *key)
+{
+	uint64_t v = 0;
+
+	return o && json_has(o, key) &&
+			       json_get_u64(o, key, true, 0, UINT64_MAX, &v, NULL) == 0
+		       ? v
+		       : 0;
 }
 
 void render_json(const struct json *j)

@@ -54,8 +54,10 @@ void table_tree(struct table *t, const struct json *obj);
 void table_print(const struct table *t, bool header); /* stdout */
 void table_done(struct table *t);
 
-/* A string of an object; "" when it is absent, null or no string. */
+/* A string of an object (NULL: of none); "" when it is absent, null or no string. */
 const char *render_text_of(const struct json *o, const char *key);
+/* A whole number of an object (NULL: of none); 0 when it is absent or none. */
+uint64_t render_number_of(const struct json *o, const char *key);
 /* One value as one line of JSON on stdout. */
 void render_json(const struct json *j);
 /* "512.0 MiB" */

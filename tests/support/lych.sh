@@ -50,6 +50,29 @@ wait_until() { # seconds, what, command...
 
 lych() { "$LYCH_BIN/lych" "$@"; }
 
+# Checks, counted in $count. A test whose failures need other words has its own.
+count=0
+is() { # what, expected, got
+	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+	count=$((count + 1))
+}
+has() { # what, fixed text, in this output
+	grep -qF -- "$2" <<<"$3" || fail "$1: no '$2' in: $3"
+	count=$((count + 1))
+}
+lacks() {
+	! grep -qF -- "$2" <<<"$3" || fail "$1: '$2' in: $3"
+	count=$((count + 1))
+}
+json() { # expression over j, from stdin
+	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
+}
+# What no command says or does: in the database itself, as the owner of the schema.
+lych_sql() {
+	PGPASSWORD=$(cat "$LYCHGATE_DATA/secrets/lychgate_db_migrate") \
+		psql -XAtq -v ON_ERROR_STOP=1 -h "$XDG_RUNTIME_DIR/lychgate/pg" -U lych_migrate -d lychgate -c "$1" || fail "$1"
+}
+
 lych_end() {
 	local rc=$?
 	[ -z "${LYCH_TMP:-}" ] || {

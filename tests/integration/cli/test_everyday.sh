@@ -11,15 +11,6 @@ lych up --detach <&- >&- 2>&- || fail "up"
 screen=$PWD/tests/integration/cli/screen.py
 cd "$LYCH_TMP" || exit 1
 
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
-
-json() { # expression over j
-	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
-}
 on() { "$screen" "$@" || fail "$*"; } # columns, command...
 
 # --- no number: refused where there is no job, and cancel where the last one has ended

@@ -12,14 +12,6 @@ screen=$PWD/tests/integration/cli/screen.py
 cd "$LYCH_TMP" || exit 1
 held=$LYCHGATE_DATA/tomb/quarantine
 
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
-json() { # expression over j
-	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
-}
 refused() { # code, text, lych quarantine's arguments
 	local code=$1 text=$2
 	shift 2
@@ -144,17 +136,13 @@ is "it is where it was asked for" "export A=1" "$(cat away/.envrc)"
 is "nothing came elsewhere" "" "$(ls -A elsewhere)"
 
 # --- jobs in quarantine, contained ones, one that is gone, and no vessel
-sql() {
-	PGPASSWORD=$(cat "$LYCHGATE_DATA/secrets/lychgate_db_migrate") \
-		psql -XAtq -h "$XDG_RUNTIME_DIR/lychgate/pg" -U lych_migrate -d lychgate -c "$1" || fail "$1"
-}
-sql "UPDATE lych.job SET state = 'quarantined', finished_at = NULL WHERE id = $job"
+lych_sql "UPDATE lych.job SET state = 'quarantined', finished_at = NULL WHERE id = $job"
 is "a job" "job $job is in quarantine itself: 'lych why $job' tells why" "$(lych quarantine list | tail -n 1)"
 is "in JSON" "[$job]" "$(lych quarantine list --json | json '[x["id"] for x in j["jobs"]]')"
-sql "UPDATE lych.job SET taint = 'a canary' WHERE id = $job"
+lych_sql "UPDATE lych.job SET taint = 'a canary' WHERE id = $job"
 lych quarantine release "$job" "$envrc" --out other --yes >out 2>err; is "contained" 1 $?
 is "it says so" 1 "$(grep -c LYCH-RUN-012 err)"
-sql "UPDATE lych.job SET taint = NULL WHERE id = $job"
+lych_sql "UPDATE lych.job SET taint = NULL WHERE id = $job"
 lych rm "$job" >/dev/null || fail "rm"
 lych quarantine release "$job" "$envrc" --out other --yes >out 2>err; is "a job that is gone" 3 $?
 is "what it left is still there" 4 "$(lych quarantine list | wc -l)"

@@ -10,22 +10,6 @@ lych_begin why
 lych up --detach <&- >&- 2>&- || fail "up"
 cd "$LYCH_TMP" || exit 1
 
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
-has() { # what, fixed text, in this output
-	grep -qF -- "$2" <<<"$3" || fail "$1: no '$2' in: $3"
-	count=$((count + 1))
-}
-lacks() {
-	! grep -qF -- "$2" <<<"$3" || fail "$1: '$2' in: $3"
-	count=$((count + 1))
-}
-json() { # expression over j
-	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
-}
 ends() { # expected exit code of lych run, its arguments; $why and $whyj tell about it
 	local want=$1
 	shift
@@ -148,6 +132,20 @@ has "output" "its output limit of 100KiB" "$why"
 lacks "no curve of what has none" "in the last" "$why"
 is "for programs" "[]" "$(json 'j["curve"]' <<<"$whyj")"
 has "a raise" "'lych run --output 200KiB'" "$why"
+
+# --- ended by who measures it (a tomb's record, as it writes one then): no limit of it, and no signal of the program's own
+ends 7 -- sh -c 'exit 7'
+lych_sql "UPDATE lych.job SET class = 'resource_kill' WHERE id = $id; UPDATE lych.result SET body = convert_to((convert_from(body, 'UTF8')::jsonb
+	|| '{\"class\":\"resource_kill\",\"end\":\"unmeasured\",\"exit_code\":null,\"signal\":\"SIGKILL\",\"detail\":\"memory went faster than could be told whose it is\"}')::text,
+	'UTF8') WHERE job_id = $id"
+why=$(lych why "$id") || fail "lych why of an unmeasured job"
+has "unmeasured" "it was ended by its supervision: memory went faster than could be told whose it is" "$(head -n 1 <<<"$why")"
+lacks "unmeasured: no signal of its own" "raised itself" "$why"
+lacks "unmeasured: no limit" " limit of " "$why"
+lacks "unmeasured: no other limit to try" "lych run --memory" "$why"
+is "unmeasured, for programs" "resource_kill unmeasured None" "$(lych why "$id" --json | json '" ".join(str(j[k]) for k in ("class", "end", "limit"))')"
+lych_sql "UPDATE lych.result SET body = convert_to((convert_from(body, 'UTF8')::jsonb || '{\"detail\":\"\"}')::text, 'UTF8') WHERE job_id = $id"
+has "unmeasured, without more" "it was ended by its supervision: unmeasured" "$(lych why "$id" | head -n 1)"
 
 # --- a job that has not ended, and one that was cancelled
 id=$(lych run -n --detach -- sleep 60)

@@ -37,22 +37,6 @@ line=$(grep -n 'host: denied.example' "$LYCH_CONFIG" | cut -d: -f1)
 lych up --detach <&- >&- 2>&- || fail "up"
 cd "$LYCH_TMP" || exit 1
 
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
-has() { # what, fixed text, in this output
-	grep -qF -- "$2" <<<"$3" || fail "$1: no '$2' in: $3"
-	count=$((count + 1))
-}
-lacks() {
-	! grep -qF -- "$2" <<<"$3" || fail "$1: '$2' in: $3"
-	count=$((count + 1))
-}
-json() { # expression over j
-	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
-}
 newest() { lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]'; }
 
 # --- the broker
@@ -114,6 +98,16 @@ is "the log was read" "None 0" "$(json 'j["audit_log"]' <j) $(json 'j["refused_d
 # another job has nothing of it
 timeout 60 "$LYCH_BIN/lych" run -n --egress brokered -- true || fail "a job that asks nothing"
 lacks "another job" Refused "$(lych why)"
+# what the log got after the job's end is told as well, up to a day after
+lych_sql "UPDATE lych.job SET finished_at = created_at, started_at = created_at WHERE id = $id"
+why=$(lych why "$id") || fail "lych why of what was logged late"
+has "logged after the end" "fetch https://other.example:443 refused: No rule allows this" "$why"
+has "all of it" "denied.example:443 refused: A rule denies this" "$why"
+lych_sql "UPDATE lych.job SET created_at = created_at - interval '25 hours', started_at = started_at - interval '25 hours',
+	finished_at = finished_at - interval '25 hours' WHERE id = $id"
+lacks "more than a day after it" "example:443 refused" "$(lych why "$id")"
+lych_sql "UPDATE lych.job SET created_at = created_at + interval '25 hours', started_at = started_at + interval '25 hours',
+	finished_at = finished_at + interval '25 hours' WHERE id = $id"
 chmod 000 "$LYCHGATE_DATA/audit"
 why=$(lych why "$id") || fail "lych why without the log"
 chmod 700 "$LYCHGATE_DATA/audit"
