@@ -18,6 +18,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/text/hazard.h"
+#include "common/utf8.h"
 #include <argp.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -281,8 +282,10 @@ static int show(const struct quarantine_args *a, const struct paths *p, struct e
 
 /* ---- release ----------------------------------------------------------------- */
 
-/* The log has it first; without a log nothing is taken out. */
-static int announce(const struct paths *p, const struct held_file *f, struct err *err)
+/* Tells the log: the wish, which has to be there before anything is taken out (outcome NULL), or
+ * what became of it. */
+static int announce(const struct paths *p, const struct held_file *f, const char *to,
+		    const char *outcome, struct err *err)
 {
 	cleanup_free char *target =
 		xasprintf("/v1/jobs/%" PRId64 "/quarantine/release", f->job);
@@ -297,6 +300,9 @@ static int announce(const struct paths *p, const struct held_file *f, struct err
 	jsonw_kstr(&w, "why", f->why);
 	jsonw_ku64(&w, "size", f->size);
 	jsonw_kstr(&w, "sha256", f->sha256);
+	jsonw_kstr(&w, "to", to);
+	if (outcome)
+		jsonw_kstr(&w, "outcome", outcome);
 	jsonw_obj_end(&w);
 	const struct client_request rq = {.method = "POST",
 					  .target = target,
@@ -305,8 +311,38 @@ static int announce(const struct paths *p, const struct held_file *f, struct err
 					  .timeout_ms = 30000};
 	if (client_new(p->api_sock, &c, err) < 0 ||
 	    client_json(c, &rq, &answer, NULL, err) < 0)
-		return err_wrap(err, "it stays where it is");
+		return -1;
 	return 0;
+}
+
+/* The directory that top is, by its path now. */
+static int path_of(int top, char **ret, struct err *err)
+{
+	char link[64];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", top);
+	*ret = realpath(link, NULL);
+	if (!*ret)
+		return err_sys(err, "%s", link);
+	if (!utf8_is_valid(*ret, strlen(*ret)))
+		return err_set(err, ERR_INVALID,
+			       "the path of --out is not UTF-8, so the audit log could "
+			       "not name it");
+	return 0;
+}
+
+/* What was done or not is done or not, whether the log hears of it or not. */
+static void announce_end(const struct paths *p, const struct held_file *f, const char *to,
+			 bool is_written)
+{
+	struct err err = ERR_INIT;
+
+	if (announce(p, f, to, is_written ? "released" : "failed", &err) == 0)
+		return;
+	cleanup_free char *text = xasprintf(
+		"the audit log has that it was asked for, not how it ended: %s", err.msg);
+
+	cmd_tell(ERRID_NONE, text);
 }
 
 /* top: the directory that --out named when the person was asked, whatever has its name by now. */
@@ -314,17 +350,23 @@ static int put(const struct quarantine_args *a, const struct paths *p, int top,
 	       const struct held_file *f, const struct buf *text, struct err *err)
 {
 	cleanup_free char *full = xasprintf("%s/%s", a->out, f->path);
+	cleanup_free char *to = NULL;
 	cleanup_close int parent = -1;
 	cleanup_close int fd = -1;
+	int r;
 
-	if (artifacts_new(top, f->path, &parent, &fd, err) < 0 ||
+	if (path_of(top, &to, err) < 0 ||
+	    artifacts_new(top, f->path, &parent, &fd, err) < 0 ||
 	    fs_write_all(fd, text->data, text->len, err) < 0)
 		return -1;
 	if (!a->force &&
 	    faccessat(parent, strrchr(full, '/') + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return err_set_id(err, ERRID_STORE_EXISTS, "%s", full);
-	if (announce(p, f, err) < 0 ||
-	    artifacts_name(parent, fd, f->path, full, a->force, err) < 0)
+	if (announce(p, f, to, NULL, err) < 0)
+		return err_wrap(err, "it stays where it is");
+	r = artifacts_name(parent, fd, f->path, full, a->force, err);
+	announce_end(p, f, to, r == 0);
+	if (r < 0)
 		return -1;
 	if (a->json) {
 		struct quarantine one = {.fd = -1, .n = 1};

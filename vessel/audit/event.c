@@ -45,7 +45,10 @@ static const struct kind kinds[] = {
 	{"attempt.revoked", 7001, 2, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"job.contained", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"job.quarantined", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	/* `release_requested` is on disk before it happens; then one of the two */
+	{"quarantine.release_requested", 7001, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
 	{"quarantine.released", 7001, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
+	{"quarantine.release_failed", 7001, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Authentication: logon 1 */
 	{"peer.refused", 3002, 1, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Application Lifecycle: start 3, stop 4, other 99 */

@@ -19,7 +19,9 @@ refused() { # code, text, lych quarantine's arguments
 	grep -qF -- "$text" err || fail "$*: not '$text' but $(cat err)"
 	is "$*: nothing on stdout" "" "$(cat out)"
 }
-events() { lych audit tail -n 500 --json | grep -c '"event":"quarantine.released"'; }
+events() { # the end of the name: released, release_requested, release_failed
+	lych audit tail -n 500 --json | grep -c "\"event\":\"quarantine.${1:-released}\""
+}
 number() { awk -v path="$1" '$NF == path { print $2 }' <table; } # of the file with that path in the list
 
 # --- nothing is held
@@ -119,7 +121,7 @@ sed -i 's|".envrc"|"../escaped"|' "$folder/manifest.jsonl"; damaged "a path that
 sed -i 's|"copy":|"kopy":|' "$folder/manifest.jsonl"; damaged "another form" 3 "its manifest is missing or damaged"
 rm "$folder/manifest.jsonl"; ln -s "$PWD/saved/manifest.jsonl" "$folder/manifest.jsonl"; damaged "a list that is a link" 3 "its manifest is missing or damaged"
 mv "$folder" moved; ln -s "$PWD/moved" "$folder"; damaged "a folder that is a link" 3 "its manifest is missing or damaged"
-is "none of it is in the log" 1 "$(events)"
+is "none of it is in the log" "1 1 0" "$(events) $(events release_requested) $(events release_failed)"
 
 # --- release: where it would have gone
 answer yes release "$job" "$hook" --out new >out; is "yes" 0 $?
@@ -128,6 +130,9 @@ is "its bytes" "$(cat "$folder/$hook")" "$(cat new/.git/hooks/pre-commit)"
 is "it can't be executed yet" 644 "$(stat -c %a new/.git/hooks/pre-commit)"
 is "the log" 2 "$(events)"
 is "with the file" "1" "$(lych audit tail -n 500 --json | grep '"event":"quarantine.released"' | grep '"correlation_uid":"'"$job"'"' | grep -c '"path":".git/hooks/pre-commit","why":"git metadata: hooks, config, attributes","size":')"
+log=$(lych audit tail -n 500 --json | grep '"event":"quarantine.release' | grep pre-commit)
+is "the wish before the end, and where to" "release_requested released 2" \
+	"$(grep -oE '"event":"quarantine.[a-z_]+"' <<<"$log" | cut -d '"' -f 4 | cut -d . -f 2 | xargs) $(grep -cF "\"to\":\"$PWD/new\"" <<<"$log")"
 is "the copy stays" 4 "$(lych quarantine list | wc -l)"
 refused 1 "new/.git/hooks/pre-commit" release "$job" "$hook" --out new --yes
 mkdir asked

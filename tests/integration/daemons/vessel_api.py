@@ -127,12 +127,14 @@ def t_bad_requests_are_typed():
     want(api("GET", "/v1/jobs/999999/events"), 404, "LYCH-RUN-001")
     want(api("POST", "/v1/jobs/999999/cancel"), 404, "LYCH-RUN-001")
     want(api("GET", "/nowhere"), 404, "LYCH-HTTP-002")
-    held = {"path": "a/.envrc", "why": "direnv", "size": 3, "sha256": "0" * 64}
+    held = {"path": "a/.envrc", "why": "direnv", "size": 3, "sha256": "0" * 64, "to": "/x"}
     for job, more, status, code in (
             (0, {}, 400, "LYCH-HTTP-007"), (999999, {}, 404, "LYCH-RUN-001"), (1, {"surprise": 1}, 400, "LYCH-SPEC-002"),
             (1, {"path": "../x"}, 400, "LYCH-SPEC-006"), (1, {"path": "/x"}, 400, "LYCH-SPEC-006"),
             (1, {"size": -1}, 400, "LYCH-SPEC-004"), (1, {"sha256": "0" * 63}, 400, "LYCH-SPEC-003"),
-            (1, {"sha256": "A" * 64}, 400, "LYCH-SPEC-003"), (1, {"why": 5}, 400, "LYCH-SPEC-003")):
+            (1, {"sha256": "A" * 64}, 400, "LYCH-SPEC-003"), (1, {"why": 5}, 400, "LYCH-SPEC-003"),
+            (1, {"to": "x"}, 400, "LYCH-SPEC-006"), (1, {"outcome": "x"}, 400, "LYCH-SPEC-004"),
+            (999999, {"outcome": "released"}, 404, "LYCH-RUN-001")):
         want(api("POST", f"/v1/jobs/{job}/quarantine/release", {**held, **more}), status, code)
     want(api("POST", "/v1/jobs/1/quarantine/release?x=1", held), 400, "LYCH-HTTP-007")
     want(api("POST", "/v1/jobs/1/quarantine/release", {}), 400, "LYCH-SPEC-005")
