@@ -39,9 +39,12 @@ static char *choices_of(const char *arg)
 {
 	cleanup_buf struct buf b = {.max = TEXT_MAX};
 
-	if (str_eq(arg, "STATE")) {
+	if (str_eq(arg, "STATE") || str_eq(arg, "ENDED")) {
 		for (enum job_state s = 0; s < JOB_STATE_MAX_; s++)
-			buf_addf(&b, "%s%s", s ? " " : "", job_state_name(s));
+			if (str_eq(arg, "STATE") ||
+			    (job_state_is_final(s) && s != JOB_QUARANTINED))
+				buf_addf(&b, "%s%s", buf_str(&b)[0] ? " " : "",
+					 job_state_name(s));
 		return xstrdup(buf_str(&b));
 	}
 	if (!strchr(arg, '|') || arg[strspn(arg, "abcdefghijklmnopqrstuvwxyz_-|")])

@@ -2,7 +2,8 @@
 /*
  * Runs in lych.
  * lych prune: remove what ended long ago, each job as lych rm does. First all is looked at; what was
- * shown goes, and a job that was tried again meanwhile stays.
+ * shown goes, and a job that was tried again meanwhile stays. How long ago is for the database to say,
+ * which wrote down when each ended: this machine's clock may be another one, or have been moved.
  */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
@@ -45,7 +46,6 @@ struct old_job {
 struct prune {
 	const struct prune_args *a;
 	struct client *client;
-	usec_t now;
 	struct old_job *job; /* the oldest last */
 	size_t n, n_contained;
 	uint64_t bytes;
@@ -138,7 +138,7 @@ static usec_t finished_of(const struct json *job)
 	return when_parse(render_text_of(job, "finished_at"), &at) ? at : 0;
 }
 
-/* Takes a job of the list, if it is one that ended so long ago. */
+/* Takes a job of the list, of those that ended so long ago. */
 static int consider(struct prune *p, const struct json *j, struct err *err)
 {
 	cleanup_json struct json *whole = NULL;
@@ -149,8 +149,7 @@ static int consider(struct prune *p, const struct json *j, struct err *err)
 	    json_get_str(j, "state", true, 32, &state, err) < 0)
 		return -1;
 	if (!job_state_from_name(state, &o.state) || !job_state_is_final(o.state) ||
-	    o.state == JOB_QUARANTINED || !o.finished || o.finished > p->now ||
-	    p->now - o.finished < p->a->older_usec)
+	    o.state == JOB_QUARANTINED || !o.finished)
 		return 0;
 	if (render_text_of(j, "taint")[0]) {
 		p->n_contained++;
@@ -169,14 +168,16 @@ static int consider(struct prune *p, const struct json *j, struct err *err)
 
 static int look(struct prune *p, struct err *err)
 {
+	/* an age that is no whole number of seconds is the next one */
+	uint64_t older = (p->a->older_usec + USEC_PER_SEC - 1) / USEC_PER_SEC;
 	job_id_t before = INT64_MAX;
-	size_t n;
+	bool is_last = false;
 
 	do {
-		cleanup_free char *target =
-			xasprintf("/v1/jobs?limit=%d&before=%" PRId64 "%s%s", PAGE,
-				  before, p->a->has_state ? "&state=" : "",
-				  p->a->has_state ? job_state_name(p->a->state) : "");
+		cleanup_free char *target = xasprintf(
+			"/v1/jobs?limit=%d&before=%" PRId64 "&older=%" PRIu64 "%s%s",
+			PAGE, before, older, p->a->has_state ? "&state=" : "",
+			p->a->has_state ? job_state_name(p->a->state) : "");
 		const struct client_request rq = {
 			.method = "GET", .target = target, .timeout_ms = 30000};
 		cleanup_json struct json *j = NULL;
@@ -185,14 +186,14 @@ static int look(struct prune *p, struct err *err)
 		if (client_json(p->client, &rq, &j, NULL, err) < 0 ||
 		    json_get_arr(j, "jobs", true, PAGE, &arr, err) < 0)
 			return -1;
-		n = json_arr_len(arr);
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < json_arr_len(arr); i++)
 			if (consider(p, json_arr_at(arr, i), err) < 0)
 				return -1;
-		if (n && json_get_i64(json_arr_at(arr, n - 1), "id", true, 1, before - 1,
-				      &before, err) < 0)
+		is_last = json_has(j, "next") && json_is_null(j, "next");
+		if (!is_last &&
+		    json_get_i64(j, "next", true, 1, before - 1, &before, err) < 0)
 			return -1;
-	} while (n == PAGE);
+	} while (!is_last);
 	return 0;
 }
 
@@ -347,7 +348,7 @@ int cmd_prune(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"older", KEY_OLDER, "TIME", 0, "that ended so long ago: 7d, 12h", 0},
-		{"state", 's', "STATE", 0, "only jobs in this state", 0},
+		{"state", 's', "ENDED", 0, "only jobs in this state", 0},
 		{"dry-run", KEY_DRY, NULL, 0, "name them, and remove nothing", 0},
 		{"yes", 'y', NULL, 0, "do not ask", 0},
 		{"json", 'j', NULL, 0, "answer in JSON", 0},
@@ -382,7 +383,7 @@ int cmd_prune(int argc, char **argv)
 	}
 	if (paths_resolve(&paths, &err) < 0 || client_new(paths.api_sock, &c, &err) < 0)
 		return cmd_fail(&err, a.json);
-	struct prune p = {.a = &a, .client = c, .now = clock_wall_usec()};
+	struct prune p = {.a = &a, .client = c};
 	r = prune(&p, &err);
 	free(p.job);
 	return r < 0 || render_flush(&err) < 0 ? cmd_fail(&err, a.json) : 0;

@@ -139,6 +139,7 @@ static void list_done(const struct queue_job *jobs, size_t n, const struct err *
 		      void *arg)
 {
 	cleanup_free struct api_call *c = arg;
+	bool by_age = c->what;
 	cleanup_buf struct buf out;
 	struct jsonw w;
 
@@ -152,22 +153,32 @@ static void list_done(const struct queue_job *jobs, size_t n, const struct err *
 	jsonw_key(&w, "jobs");
 	jsonw_arr(&w);
 	for (size_t i = 0; i < n; i++)
-		job_write(&w, &jobs[i], JOB_HEAD);
+		if (!by_age || (jobs[i].ended_ago_sec >= 0 &&
+				(uint64_t)jobs[i].ended_ago_sec >= c->a))
+			job_write(&w, &jobs[i], JOB_HEAD);
 	jsonw_arr_end(&w);
+	if (by_age) {
+		jsonw_key(&w, "next");
+		if (n == c->b)
+			jsonw_i64(&w, jobs[n - 1].id);
+		else
+			jsonw_null(&w);
+	}
 	jsonw_obj_end(&w);
 	httpd_reply_json(c->req, 200, &out);
 }
 
 static int read_filter(const struct httpd_req *req, struct queue_list *ret,
-		       struct err *err)
+		       uint64_t *ret_older, struct err *err)
 {
-	static const char *const allowed[] = {"state", "limit", "before", NULL};
+	static const char *const allowed[] = {"state", "limit", "before", "older", NULL};
 	uint64_t limit = LIST_DEFAULT, before = 0;
 	const char *state;
 
 	if (httpd_req_check_query(req, allowed, err) < 0 ||
 	    api_query_u64(req, "limit", 1, LIST_MAX, &limit, err) < 0 ||
-	    api_query_u64(req, "before", 1, INT64_MAX, &before, err) < 0)
+	    api_query_u64(req, "before", 1, INT64_MAX, &before, err) < 0 ||
+	    api_query_u64(req, "older", 0, INT64_MAX, ret_older, err) < 0)
 		return -1;
 	state = httpd_req_query(req, "state");
 	if (state && !job_state_from_name(state, &ret->state))
@@ -183,12 +194,18 @@ void api_jobs_list(struct httpd_req *req, void *arg)
 	struct vessel *v = arg;
 	struct queue_list f = {0};
 	struct err err = ERR_INIT;
+	struct api_call *c;
+	uint64_t older = 0;
 
-	if (read_filter(req, &f, &err) < 0) {
+	if (read_filter(req, &f, &older, &err) < 0) {
 		httpd_reply_err(req, &err);
 		return;
 	}
-	queue_list(v->queue, &f, list_done, api_call_new(v, req));
+	c = api_call_new(v, req);
+	c->what = httpd_req_query(req, "older") != NULL;
+	c->a = older;
+	c->b = f.limit;
+	queue_list(v->queue, &f, list_done, c);
 }
 
 /* A callback's start: the one job, or the answer has been sent. */

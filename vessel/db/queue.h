@@ -44,8 +44,9 @@ struct queue_job {
 	int64_t epoch;
 	int attempts, lost;
 	const char *created_at, *started_at, *finished_at,
-		*updated_at; /* RFC 3339, UTC */
-	const char *owner;   /* the tomb's role while leased */
+		*updated_at;   /* RFC 3339, UTC */
+	int64_t ended_ago_sec; /* by the database's clock; -1: it has not ended */
+	const char *owner;     /* the tomb's role while leased */
 	const char *taint;
 	int64_t version;  /* grows with every change of this job: for queue_look() */
 	const void *spec; /* the stored JSON; NULL unless asked for */

@@ -11,7 +11,9 @@
 
 #define JOB_COLUMNS                                                                      \
 	"id, queue, request_id, state, class, phase, epoch, attempts, lost, created_at," \
-	" started_at, finished_at, updated_at, owner, taint, version, spec, result"
+	" started_at, finished_at, updated_at, owner, taint, version, spec, result,"     \
+	" CASE WHEN finished_at = '' THEN -1 ELSE greatest(0, floor(extract(epoch FROM"  \
+	" clock_timestamp() - finished_at::timestamptz)))::bigint END"
 
 /* clang-format off */
 static const struct pg_stmt stmt_show = {"show",
@@ -76,6 +78,7 @@ static int row_to_job(const struct pg_result *res, size_t row, struct queue_job 
 	j->version = pg_i64(res, row, 15);
 	j->spec = pg_bytes(res, row, 16, &j->spec_len);
 	j->result = pg_bytes(res, row, 17, &j->result_len);
+	j->ended_ago_sec = pg_i64(res, row, 18);
 	return 0;
 }
 

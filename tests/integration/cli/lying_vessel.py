@@ -103,6 +103,17 @@ with socket.socket(socket.AF_UNIX) as s:
         rc, out, err = lych("artifacts", "1", "--force", "--out", os.path.dirname(FILE) + "/got")
         check(f"a second artifact that is none: {bad}", rc == 1 and "LYCH-HTTP-009" in err, (rc, out, err))
 
+    # how long ago a job ended is not for this machine's clock to say
+    ended = {**JOB, "state": "succeeded", "taint": None, "result": None}
+    page = {"jobs": [{**ended, "finished_at": "2099-01-01T00:00:00.000Z"}]}
+    answer = reply(200, {**page, "next": None})
+    rc, out, err = lych("prune", "--older", "7d", "--dry-run", "--json")
+    check("what is pruned, by the vessel's clock", rc == 0 and [j["id"] for j in json.loads(out)["jobs"]] == [1], (rc, out, err))
+    for more in {}, {"next": "5"}, {"next": 0}, {"next": 7}:  # the last: a page that comes again
+        answer = reply(200, {**page, **more})
+        rc, out, err = lych("prune", "--older", "7d", "--dry-run")
+        check(f"a page after which is none: {more}", rc == 1 and "LYCH-HTTP-009" in err and not out, (rc, out, err))
+
     lies = {"epoch": 1, "stdout_bytes": 1 << 40, "stderr_bytes": 0, "pieces": []}
     piece = {"stream": "stdout", "end": 1, "sec": 1}
     answer = reply(200, b"x" * 8, "application/octet-stream")
@@ -127,5 +138,5 @@ with socket.socket(socket.AF_UNIX) as s:
     took = time.monotonic() - began
     check("a log that does not come", rc == 4 and "LYCH-HTTP-008" in err and 55 < took < 75, (rc, took, out, err))
 
-print(f"lying_vessel: {len(EACH) * 7 + 13} answers")
+print(f"lying_vessel: {len(EACH) * 7 + 18} answers")
 sys.exit(bool(failed))

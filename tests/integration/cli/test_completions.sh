@@ -75,6 +75,7 @@ offers "run" lych help ru
 offers "" lych frobnicate --
 offers "--state" lych jobs --st
 offers "succeeded" lych jobs --state su
+offers "cancelled failed lost succeeded timed_out" lych prune --state ""
 offers "succeeded" lych jobs --state = su
 offers "loopback none" lych run --network ""
 offers "brokered none registry" lych run --json --egress =

@@ -121,6 +121,7 @@ def t_bad_requests_are_typed():
         want(api("POST", "/v1/jobs", body), status, code)
     want(api("GET", "/v1/jobs?surprise=1"), 400, "LYCH-HTTP-007")
     want(api("GET", "/v1/jobs?limit=0"), 400, "LYCH-HTTP-007")
+    want(api("GET", "/v1/jobs?older=-1"), 400, "LYCH-HTTP-007")
     want(api("GET", "/v1/jobs?state=odd"), 400, "LYCH-HTTP-007")
     want(api("GET", "/v1/jobs/0"), 400, "LYCH-HTTP-007")
     want(api("GET", "/v1/jobs/999999"), 404, "LYCH-RUN-001")
