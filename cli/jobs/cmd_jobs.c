@@ -6,6 +6,7 @@
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
+#include "cli/jobs/amounts.h"
 #include "cli/jobs/follow.h"
 #include "cli/jobs/last_job.h"
 #include "cli/ui/pager.h"
@@ -50,6 +51,30 @@ static error_t jobs_parse(int key, char *arg, struct argp_state *state)
 
 /* ---- show ------------------------------------------------------------------- */
 
+/* What it asked the broker for, in words. */
+static void tell_spent(int64_t id, const struct json *job)
+{
+	static const char *const things[] = {"requests", "tokens", "money", "bytes"};
+	const struct json *spent = NULL;
+	const char *sep = "\nit has used ";
+
+	if (!json_has(job, "spent") || json_is_null(job, "spent") ||
+	    json_get_obj(job, "spent", true, &spent, NULL) < 0)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(things); i++) {
+		char amount[AMOUNT_SIZE];
+
+		amount_text(amount, things[i], render_number_of(spent, things[i]));
+		(void)printf("%s%s%s%s", sep, amount,
+			     str_eq(things[i], "bytes") ? "" : " ",
+			     str_eq(things[i], "money")	  ? "of your money"
+			     : str_eq(things[i], "bytes") ? ""
+							  : things[i]);
+		sep = ", ";
+	}
+	(void)printf("; 'lych budget %" PRId64 "' has the limits\n", id);
+}
+
 static int show(struct jobs_args *a, struct client *c, struct err *err)
 {
 	cleanup_json struct json *j = NULL;
@@ -74,6 +99,7 @@ static int show(struct jobs_args *a, struct client *c, struct err *err)
 	if (end.denials)
 		(void)printf("\n%zu denial%s, see 'lych why %" PRId64 "'\n", end.denials,
 			     end.denials == 1 ? "" : "s", a->id);
+	tell_spent(a->id, j);
 	return render_flush(err);
 }
 

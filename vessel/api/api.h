@@ -11,6 +11,7 @@
 #include "common/jsonw.h"
 #include "common/net/httpd.h"
 #include "vessel/api/vessel.h"
+#include "vessel/broker/budget.h"
 
 /* jobs.c */
 httpd_handler api_jobs_submit, api_jobs_list, api_jobs_show, api_jobs_output,
@@ -33,6 +34,7 @@ httpd_handler api_gate_scan, api_private_list, api_private_add, api_private_remo
 httpd_handler api_ward, api_ward_test, api_portals;
 /* budget.c */
 httpd_handler api_budget;
+void api_put_amounts(struct jsonw *w, const char *key, const struct budget_amounts *a);
 /* reactor.c */
 httpd_handler api_intent;
 /* work.c */

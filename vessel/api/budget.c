@@ -11,7 +11,7 @@
 
 #define BUDGET_MAX_BYTES ((size_t)1 << 20)
 
-static void put_amounts(struct jsonw *w, const char *key, const struct budget_amounts *a)
+void api_put_amounts(struct jsonw *w, const char *key, const struct budget_amounts *a)
 {
 	jsonw_key(w, key);
 	jsonw_obj(w);
@@ -36,9 +36,9 @@ static void put_row(struct jsonw *w, const struct budget_row *r,
 	jsonw_kstr(w, "scope", r->scope);
 	jsonw_kstr(w, "key", r->key);
 	jsonw_kstr(w, "day", scope == BUDGET_JOB ? NULL : r->day);
-	put_amounts(w, "spent", &r->spent);
-	put_amounts(w, "reserved", &r->reserved);
-	put_amounts(w, "limit", &limits->scope[scope]);
+	api_put_amounts(w, "spent", &r->spent);
+	api_put_amounts(w, "reserved", &r->reserved);
+	api_put_amounts(w, "limit", &limits->scope[scope]);
 	jsonw_obj_end(w);
 }
 
@@ -75,8 +75,8 @@ static void shown(const struct budget_row *rows, size_t n, const struct err *err
 	jsonw_key(&w, "limits");
 	jsonw_obj(&w);
 	for (unsigned s = 0; s < BUDGET_SCOPES; s++)
-		put_amounts(&w, budget_scope_name((enum budget_scope)s),
-			    &limits.scope[s]);
+		api_put_amounts(&w, budget_scope_name((enum budget_scope)s),
+				&limits.scope[s]);
 	jsonw_obj_end(&w);
 	jsonw_key(&w, "books");
 	jsonw_arr(&w);

@@ -8,6 +8,9 @@
 #include "common/proto/denied.h"
 #include "common/str.h"
 #include "common/text/hazard.h"
+#include "vessel/api/api.h"
+#include "vessel/broker/budget.h"
+#include <string.h>
 
 static void kstr_or_null(struct jsonw *w, const char *key, const char *s)
 {
@@ -92,9 +95,8 @@ static void write_spec(struct jsonw *w, const struct queue_job *j)
 		jsonw_null(w);
 }
 
-void job_write(struct jsonw *w, const struct queue_job *j, unsigned parts)
+static void write_parts(struct jsonw *w, const struct queue_job *j, unsigned parts)
 {
-	jsonw_obj(w);
 	jsonw_ki64(w, "id", j->id);
 	kstr_or_null(w, "request_id", j->request_id);
 	jsonw_kstr(w, "state", job_state_name(j->state));
@@ -112,7 +114,47 @@ void job_write(struct jsonw *w, const struct queue_job *j, unsigned parts)
 		write_spec(w, j);
 	if (parts & JOB_RESULT)
 		write_result(w, j);
+}
+
+void job_write(struct jsonw *w, const struct queue_job *j, unsigned parts)
+{
+	jsonw_obj(w);
+	write_parts(w, j, parts);
 	jsonw_obj_end(w);
+}
+
+void job_write_spent(struct jsonw *w, const struct queue_job *j, unsigned parts,
+		     const struct budget_amounts *spent)
+{
+	jsonw_obj(w);
+	write_parts(w, j, parts);
+	if (spent) {
+		api_put_amounts(w, "spent", spent);
+	} else {
+		jsonw_key(w, "spent");
+		jsonw_null(w);
+	}
+	jsonw_obj_end(w);
+}
+
+static bool has_word(const struct queue_job *j, const char *word)
+{
+	return memmem(j->spec, j->spec_len, word, strlen(word)) != NULL;
+}
+
+bool job_may_ask(const struct queue_job *j)
+{
+	cleanup_json struct json *spec = NULL;
+	enum egress_mode mode = EGRESS_NONE;
+	const char *egress = NULL;
+
+	/* most may not, and need not be parsed for that */
+	if (!j->spec || (!has_word(j, egress_mode_name(EGRESS_BROKERED)) &&
+			 !has_word(j, egress_mode_name(EGRESS_REGISTRY))))
+		return false;
+	return json_parse(j->spec, j->spec_len, JSON_DEPTH_DEFAULT, &spec, NULL) == 0 &&
+	       json_get_str(spec, "egress", false, 32, &egress, NULL) == 0 && egress &&
+	       egress_mode_from_name(egress, &mode) && mode != EGRESS_NONE;
 }
 
 int job_result_parse(const struct queue_job *j, struct json **ret, struct err *err)

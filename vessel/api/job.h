@@ -18,6 +18,13 @@ enum job_parts { JOB_HEAD = 0, JOB_RESULT = 1, JOB_SPEC = 2 };
 /* `parts`: which of spec and result to write (they must have been asked for). A result
  * comes from a tomb: it is parsed and written anew, never copied. */
 void job_write(struct jsonw *w, const struct queue_job *j, unsigned parts);
+/* The same, and what it has used of its budget; NULL: nothing. */
+struct budget_amounts;
+void job_write_spent(struct jsonw *w, const struct queue_job *j, unsigned parts,
+		     const struct budget_amounts *spent);
+/* May it ask the broker, so that it has perhaps used something? (the spec must have been asked
+ * for) */
+bool job_may_ask(const struct queue_job *j);
 
 /* What one artifact entry of a result says. Strings live as long as `result`. */
 struct job_artifact {

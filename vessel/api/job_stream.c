@@ -22,6 +22,7 @@
 #include "common/text/sse_caps.h"
 #include "vessel/api/api.h"
 #include "vessel/api/job.h"
+#include "vessel/broker/budget.h"
 #include <assert.h>
 
 #define EVENT_ID_SIZE 64
@@ -45,6 +46,8 @@ struct stream {
 	struct place at;
 	unsigned busy;
 	bool is_final, ending, gone;
+	bool is_counted, has_book; /* of its end: what it has used */
+	struct budget_amounts spent;
 	bool attended; /* its reader waits for the job, and is counted */
 	bool told_unreadable[OUTPUT_STREAM_MAX_];
 };
@@ -82,17 +85,28 @@ static void finish(struct stream *s)
 	httpd_stream_end(sse);
 }
 
-static bool send_job(struct stream *s, const char *event, const struct queue_job *j,
-		     unsigned parts)
+static bool send_state(struct stream *s, const struct queue_job *j)
 {
 	cleanup_buf struct buf out;
 	struct jsonw w;
 
 	buf_init(&out, JOB_JSON_MAX_BYTES);
 	jsonw_init(&w, &out);
-	job_write(&w, j, parts);
+	job_write(&w, j, JOB_HEAD);
 	assert(buf_ok(&out));
-	return httpd_sse_send(s->sse, NULL, event, out.data, out.len);
+	return httpd_sse_send(s->sse, NULL, "state", out.data, out.len);
+}
+
+static bool send_end(struct stream *s, const struct queue_job *j)
+{
+	cleanup_buf struct buf out;
+	struct jsonw w;
+
+	buf_init(&out, JOB_JSON_MAX_BYTES);
+	jsonw_init(&w, &out);
+	job_write_spent(&w, j, JOB_RESULT, s->has_book ? &s->spent : NULL);
+	assert(buf_ok(&out));
+	return httpd_sse_send(s->sse, NULL, "end", out.data, out.len);
 }
 
 /* The id says where the reader stands once it has this. */
@@ -199,6 +213,9 @@ static enum pumped pump_one(struct stream *s, enum output_stream which)
 	return send_output(s, which, chunk, n) ? PUMP_SENT : PUMP_GONE;
 }
 
+static void counted(const struct budget_row *rows, size_t n, const struct err *err,
+		    void *arg);
+
 static void ended(const struct queue_job *jobs, size_t n, const struct err *err,
 		  void *arg)
 {
@@ -209,14 +226,41 @@ static void ended(const struct queue_job *jobs, size_t n, const struct err *err,
 		stream_put(s);
 		return;
 	}
+	if (!err && n == 1 && !s->is_counted && job_may_ask(&jobs[0])) {
+		s->busy++;
+		budget_of_job(s->v->queue, s->job, counted, s);
+		return;
+	}
 	/* without an answer the stream just stops: the reader comes back by offsets */
 	if (!err && n == 1) {
 		if (s->attended)
 			attended_over(s->v->attended, s->job);
-		if (!send_job(s, "end", &jobs[0], JOB_RESULT))
+		if (!send_end(s, &jobs[0]))
 			return;
 	}
 	finish(s);
+}
+
+static void counted(const struct budget_row *rows, size_t n, const struct err *err,
+		    void *arg)
+{
+	struct stream *s = arg;
+
+	s->busy--;
+	if (s->gone) {
+		stream_put(s);
+		return;
+	}
+	if (err) {
+		finish(s);
+		return;
+	}
+	s->is_counted = true;
+	s->has_book = n > 0;
+	if (n > 0)
+		s->spent = rows[0].spent;
+	s->busy++;
+	queue_show(s->v->queue, s->job, ended, s);
 }
 
 /* An event of each stream, then whoever else is ready; the next ones when these are written.
@@ -268,7 +312,7 @@ static void on_changed(const struct queue_job *j, void *arg)
 
 	if (!s->sse || s->ending)
 		return;
-	if (!send_job(s, "state", j, JOB_HEAD))
+	if (!send_state(s, j))
 		return;
 	follow(s, j);
 	pump(s);
@@ -366,7 +410,7 @@ static void shown(const struct queue_job *jobs, size_t n, const struct err *err,
 		s->feed = feed_follow(s->v->feeds, s->job, s->feeds, on_fed, s);
 		s->place_due = true;
 	}
-	if (send_job(s, "state", &jobs[0], JOB_HEAD))
+	if (send_state(s, &jobs[0]))
 		pump(s);
 }
 

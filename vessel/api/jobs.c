@@ -11,6 +11,7 @@
 #include "vessel/api/api.h"
 #include "vessel/api/job.h"
 #include "vessel/api/spec.h"
+#include "vessel/broker/budget.h"
 #include "vessel/store/output_order.h"
 
 #define LIST_MAX 500
@@ -224,24 +225,71 @@ static const struct queue_job *one(struct httpd_req *req, const struct queue_job
 	return NULL;
 }
 
+/* ---- show: the job, and when it may ask what it has used so far ---- */
+
+struct show {
+	struct api_call *c;
+	bool is_counted, has_book;
+	struct budget_amounts spent;
+};
+
+static void show_counted(const struct budget_row *rows, size_t n, const struct err *err,
+			 void *arg);
+
 static void show_done(const struct queue_job *jobs, size_t n, const struct err *err,
 		      void *arg)
 {
-	cleanup_free struct api_call *c = arg;
-	const struct queue_job *j = one(c->req, jobs, n, err);
+	struct show *s = arg;
+	const struct queue_job *j = one(s->c->req, jobs, n, err);
+	cleanup_buf struct buf out = {.max = JOB_JSON_MAX_BYTES};
+	struct jsonw w;
 
-	if (j)
-		reply_job(c->req, 200, j, JOB_SPEC | JOB_RESULT);
+	if (j && !s->is_counted && job_may_ask(j)) {
+		budget_of_job(s->c->v->queue, j->id, show_counted, s);
+		return;
+	}
+	if (j) {
+		jsonw_init(&w, &out);
+		job_write_spent(&w, j, JOB_SPEC | JOB_RESULT,
+				s->has_book ? &s->spent : NULL);
+		httpd_reply_json(s->c->req, 200, &out);
+	}
+	free(s->c);
+	free(s);
+}
+
+/* The job may have gone on meanwhile: it is asked for again. */
+static void show_counted(const struct budget_row *rows, size_t n, const struct err *err,
+			 void *arg)
+{
+	struct show *s = arg;
+
+	if (err) {
+		httpd_reply_err(s->c->req, err);
+		free(s->c);
+		free(s);
+		return;
+	}
+	s->is_counted = true;
+	s->has_book = n > 0;
+	if (n > 0)
+		s->spent = rows[0].spent;
+	queue_show(s->c->v->queue, (job_id_t)s->c->a, show_done, s);
 }
 
 void api_jobs_show(struct httpd_req *req, void *arg)
 {
 	struct vessel *v = arg;
 	struct api_call *c;
+	struct show *s;
 	job_id_t id;
 
-	if (api_begin(v, req, NULL, &id, &c))
-		queue_show(v->queue, id, show_done, c);
+	if (!api_begin(v, req, NULL, &id, &c))
+		return;
+	c->a = (uint64_t)id;
+	s = xnew(struct show);
+	s->c = c;
+	queue_show(v->queue, id, show_done, s);
 }
 
 static void output_shown(const struct queue_job *jobs, size_t n, const struct err *err,

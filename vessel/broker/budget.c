@@ -41,6 +41,10 @@ static const struct pg_stmt stmt_ended = {"broker_ended",
 static const struct pg_stmt stmt_show = {"budget_show",
 	"SELECT scope, key, day, spent, reserved FROM vessel_api.budget_show($1::bigint, NULL)",
 	1};
+/* the books of a day on which there was none but those that have no day */
+static const struct pg_stmt stmt_of_job = {"budget_of_job",
+	"SELECT scope, key, day, spent, reserved FROM vessel_api.budget_show($1::bigint,"
+	" '1970-01-01') WHERE scope = 'job'", 1};
 /* clang-format on */
 
 struct op {
@@ -431,12 +435,23 @@ static void show_done(const struct pg_result *res, const struct err *err, void *
 	free(op);
 }
 
-void budget_show(struct queue *q, job_id_t id, budget_rows_done *done, void *arg)
+static void read_books(struct queue *q, const struct pg_stmt *stmt, job_id_t id,
+		       budget_rows_done *done, void *arg)
 {
 	struct op *op = op_new(arg);
 	struct number job = number(id);
 	const struct pg_param params[] = {{.data = job.s}};
 
 	op->done.rows = done;
-	pg_call(q->pg, &stmt_show, params, READ_TIMEOUT_USEC, PG_RESEND, show_done, op);
+	pg_call(q->pg, stmt, params, READ_TIMEOUT_USEC, PG_RESEND, show_done, op);
+}
+
+void budget_show(struct queue *q, job_id_t id, budget_rows_done *done, void *arg)
+{
+	read_books(q, &stmt_show, id, done, arg);
+}
+
+void budget_of_job(struct queue *q, job_id_t id, budget_rows_done *done, void *arg)
+{
+	read_books(q, &stmt_of_job, id, done, arg);
 }

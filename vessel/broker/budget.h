@@ -108,5 +108,7 @@ struct budget_row {
 typedef void budget_rows_done(const struct budget_row *rows, size_t n,
 			      const struct err *err, void *arg);
 void budget_show(struct queue *q, job_id_t job, budget_rows_done *done, void *arg);
+/* A job's own book alone; no row: it has used nothing. */
+void budget_of_job(struct queue *q, job_id_t job, budget_rows_done *done, void *arg);
 
 #endif

@@ -500,6 +500,7 @@ def t_an_ask_passes_and_is_in_the_log_before_the_provider_sees_it():
     assert spent["requests"] == 1 and spent["tokens"] == 18, spent
     # 11 at 1 and 7 at 10 for a million, in millionths, rounded up
     assert spent["money"] == 81, spent
+    assert json.loads(call(API, "GET", "/v1/jobs/" + lease[0]).data)["spent"] == spent
     until(lambda: events("ask.done", lease[0]))
     assert metric('lychgate_broker_requests_total{target="portal:main",verdict="done"}') >= 1
     assert metric("lychgate_broker_reservations_open") == 0

@@ -95,8 +95,14 @@ is "for programs" "[('LYCH-WARD-002', 57, 2, $line), ('LYCH-BROKER-020', 2, 0, 0
 is "all kinds" "['LYCH-BROKER-020', 'LYCH-BUDGET-002', 'LYCH-GATE-001', 'LYCH-GATE-001', 'LYCH-HTTP-002', 'LYCH-WARD-001', 'LYCH-WARD-002']" \
 	"$(json 'sorted(r["error_code"] for r in j["refused"] if r["error_code"])' <j)"
 is "the log was read" "None 0" "$(json 'j["audit_log"]' <j) $(json 'j["refused_dropped"]' <j)"
+# what it used is in the job itself, as the book has it
+used() { lych "$@" --json | json 'sorted((j["spent"] if "spent" in j else [b for b in j["books"] if b["scope"] == "job"][0]["spent"]).items())'; }
+agree() { [ "$(used show "$id")" = "$(used budget "$id")" ]; }
+wait_until 30 "what it used is not what its book has: $(used show "$id") $(used budget "$id")" agree
+is "in words" 1 "$(lych show "$id" | grep -cE "^it has used [0-9]+ requests, 0 tokens, 0\.00 of your money, .*; 'lych budget $id' has the limits$")"
 # another job has nothing of it
-timeout 60 "$LYCH_BIN/lych" run -n --egress brokered -- true || fail "a job that asks nothing"
+timeout 60 "$LYCH_BIN/lych" run -n --json --summary --egress brokered -- true >out || fail "a job that asks nothing"
+is "which has used nothing" None "$(json 'j["job"]["spent"]' <out)"
 lacks "another job" Refused "$(lych why)"
 # what the log got after the job's end is told as well, up to a day after
 lych_sql "UPDATE lych.job SET finished_at = created_at, started_at = created_at WHERE id = $id"
