@@ -5,6 +5,7 @@
  */
 #include "cli/doctor/victims.h"
 
+#include "cli/base/litter.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/id.h"
@@ -74,9 +75,11 @@ static pid_t start_waiter(void)
 
 char *victims_name(const char *home)
 {
+	static const struct litter l = {".lych-doctor-", 16, "", true};
 	unsigned char raw[8];
 	char hex[17];
 
+	litter_sweep(home, &l);
 	random_bytes(raw, sizeof(raw));
 	hex_encode(raw, sizeof(raw), hex);
 	return xasprintf("%s/.lych-doctor-%s", home, hex);

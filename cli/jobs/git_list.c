@@ -5,6 +5,7 @@
  */
 #include "cli/jobs/git_list.h"
 
+#include "cli/base/litter.h"
 #include "cli/base/podman.h"
 #include "cli/base/proc.h"
 #include "common/cleanup.h"
@@ -134,9 +135,13 @@ static int link_parts(int to, const char *from, struct err *err)
 		return err_sys_id(err, ERRID_SPEC_TREE, "%s", from);
 	while ((errno = 0, e = readdir(dir))) {
 		cleanup_free char *target = xasprintf("%s/%s", from, e->d_name);
+		struct stat st;
 
-		if (str_starts(e->d_name, "sharedindex.") &&
-		    symlinkat(target, to, e->d_name) < 0)
+		if (!str_starts(e->d_name, "sharedindex."))
+			continue;
+		if (stat(target, &st) == 0 && !S_ISREG(st.st_mode))
+			return err_set_id(err, ERRID_SPEC_TREE, "%s is no file", target);
+		if (symlinkat(target, to, e->d_name) < 0)
 			return err_sys(err, "%s", e->d_name);
 	}
 	return errno ? err_sys(err, "%s", from) : 0;
@@ -172,6 +177,10 @@ static int fill(int dir, const struct repo *r, struct err *err)
 /* ---- what git would wait for ------------------------------------------------- */
 
 #define DEPTH_MAX 256u
+#define OBJECTS_DEPTH 2u
+#define ALTERNATES_DEPTH 5u
+#define ALTERNATES_MAX 64u
+#define ALTERNATES_MAX_BYTES ((size_t)1 << 20)
 
 /* git opens it as it is: a pipe in its place would be waited for. A link it does not follow. */
 static int check_rules(int dir, const char *path, struct err *err)
@@ -217,8 +226,71 @@ static int check_rules_below(int dir, const char *path, unsigned depth, struct e
 	return 0;
 }
 
+/* What git may open below a directory of objects: files and directories, and links to them. */
+static int check_plain(const char *path, unsigned depth, struct err *err)
+{
+	cleanup_dir DIR *d = opendir(path);
+	const struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		cleanup_free char *full = NULL;
+		struct stat st;
+
+		if (e->d_type == DT_REG || str_eq(e->d_name, ".") ||
+		    str_eq(e->d_name, ".."))
+			continue;
+		full = xasprintf("%s/%s", path, e->d_name);
+		if (stat(full, &st) < 0)
+			continue;
+		if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+			return err_set_id(err, ERRID_SPEC_TREE, "%s is no file", full);
+		if (S_ISDIR(st.st_mode) && depth < OBJECTS_DEPTH &&
+		    check_plain(full, depth + 1, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Objects, and those that lie elsewhere: as deep as git looks for them. */
+static int check_objects(const char *objects, unsigned depth, unsigned *left,
+			 struct err *err)
+{
+	cleanup_free char *list = xasprintf("%s/info/alternates", objects);
+	cleanup_free char *text = NULL;
+	size_t len = 0;
+
+	if (depth > ALTERNATES_DEPTH)
+		return 0;
+	if ((*left)-- == 0)
+		return err_set_id(err, ERRID_SPEC_TREE, "%s: too many", list);
+	if (check_plain(objects, 0, err) < 0)
+		return -1;
+	if (access(list, F_OK) < 0)
+		return 0;
+	if (fs_read_file(AT_FDCWD, list, ALTERNATES_MAX_BYTES, &text, &len, err) < 0)
+		return err_wrap(err, "%s", list);
+	for (char *line = text, *end; *line; line = end) {
+		cleanup_free char *there = NULL;
+
+		end = line + strcspn(line, "\n");
+		if (*end)
+			*end++ = '\0';
+		if (!*line || *line == '#')
+			continue;
+		if (*line == '"')
+			return err_set_id(err, ERRID_SPEC_TREE, "%s: a name in quotes",
+					  list);
+		there = *line == '/' ? xstrdup(line) : xasprintf("%s/%s", objects, line);
+		if (check_objects(there, depth + 1, left, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int check_waits(const struct repo *r, const char *dir, struct err *err)
 {
+	cleanup_free char *objects = xasprintf("%s/objects", r->common);
+	unsigned left = ALTERNATES_MAX;
 	cleanup_free char *index = xasprintf("%s/index", r->git);
 	cleanup_free char *at = xstrdup(dir);
 	cleanup_close int below = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -226,6 +298,8 @@ static int check_waits(const struct repo *r, const char *dir, struct err *err)
 
 	if (stat(index, &st) == 0 && !S_ISREG(st.st_mode))
 		return err_set_id(err, ERRID_SPEC_TREE, "%s is no file", index);
+	if (check_objects(objects, 0, &left, err) < 0)
+		return -1;
 	while (strlen(at) > strlen(r->top) && strrchr(at, '/') != at) {
 		cleanup_close int fd = -1;
 
@@ -331,11 +405,13 @@ static int take_names(int fd, struct git_list *l, struct err *err)
 static int list_with_scratch(const char *git, const struct repo *r, const char *dir,
 			     struct git_list *l, struct err *err)
 {
+	static const struct litter l_old = {"lych-git-", 6, "", true};
 	char scratch[] = "/tmp/lych-git-XXXXXX";
 	cleanup_close int out = memfd_create("git-list", MFD_CLOEXEC), at = -1, tmp = -1;
 	struct err ignored = ERR_INIT;
 	int got;
 
+	litter_sweep("/tmp", &l_old);
 	if (out < 0 || !mkdtemp(scratch))
 		return err_sys(err, "%s", scratch);
 	at = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

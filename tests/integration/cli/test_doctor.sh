@@ -75,6 +75,10 @@ for signo in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     until(lambda: not with_name(name))
 END
 
+# --- what a killed one left: the next one removes it, as is seen at the end
+mkdir -p "$HOME/.lych-doctor-0123456789abcdef/work" && echo key >"$HOME/.lych-doctor-0123456789abcdef/key"
+touch -d '2 hours ago' "$HOME/.lych-doctor-0123456789abcdef"
+
 # --- with all walls, first alone, then with everything running
 lych doctor >"$LYCH_TMP/out" || { grep -v ^PASS "$LYCH_TMP/out"; fail "doctor alone"; }
 grep -q ^SKIP "$LYCH_TMP/out" || fail "what does not run is not said"

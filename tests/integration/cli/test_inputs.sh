@@ -221,6 +221,25 @@ for at in repo repo/sub; do
 	rm "$at/.gitignore" && mv rules "$at/.gitignore"
 done
 
+for at in info/alternates pack/multi-pack-index; do
+	mkfifo "repo/.git/objects/$at"
+	refused "a pipe for $at" LYCH-SPEC-013 "repo/.git/objects/$at is no file" --dir repo --git
+	rm "repo/.git/objects/$at"
+done
+mkdir -p far/info && mkfifo far/info/alternates && echo ../../../far >repo/.git/objects/info/alternates
+refused "a pipe where other objects are" LYCH-SPEC-013 "far/info/alternates is no file" --dir repo --git
+rm repo/.git/objects/info/alternates
+
+# what a killed one left is removed by the next, if it is old enough, ours and no link
+old=$(mktemp -d /tmp/lych-git-XXXXXX) new=$(mktemp -d /tmp/lych-git-XXXXXX) other=$(mktemp -d /tmp/lych-git-XXXXXXX)
+mkdir "$old/objects" && echo x >"$old/HEAD" && ln -s "$LYCH_TMP/repo" "$old/link"
+touch -d '2 hours ago' "$old" "$other"
+is "--git, after one was killed" "$tracked" "$(inside --dir repo --git)"
+is "what is left of it, and what is not that" "no yes yes" \
+	"$(for d in "$old" "$new" "$other"; do [ -e "$d" ] && echo yes || echo no; done | xargs)"
+[ -e repo/a.c ] || fail "a link in it was followed"
+rm -r "$new" "$other"
+
 # what ends it while git is asked leaves nothing behind
 mkdir asked && cat >asked/git <<END
 #!/bin/sh
