@@ -304,8 +304,14 @@ static int check_present(char *const *names, size_t n, const struct podman_secre
 	return 0;
 }
 
+/* Servers of this machine alone want any word for a key, and get the same one: 'EMPTY'. */
+static bool may_be_equal(const struct conf_broker *c, const char *a, const char *b)
+{
+	return conf_portal_secret_is_local(c, a) && conf_portal_secret_is_local(c, b);
+}
+
 /* No two of them with one id or one value: whoever can read the one has the other. */
-static int check_distinct(const struct podman *p, char *const *names, size_t n,
+static int check_distinct(const struct bind *b, char *const *names, size_t n,
 			  const struct podman_secret *have, size_t n_have,
 			  struct err *err)
 {
@@ -314,13 +320,14 @@ static int check_distinct(const struct podman *p, char *const *names, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		const char *id = find_secret(have, n_have, names[i])->id;
 
-		if (podman_secret_digest(p, names[i], digest[i], err) < 0)
+		if (podman_secret_digest(&b->podman, names[i], digest[i], err) < 0)
 			return -1;
 		for (size_t k = 0; k < i; k++) {
 			const char *other = find_secret(have, n_have, names[k])->id;
 
 			if (str_eq(id, other) ||
-			    memcmp(digest[i], digest[k], SHA256_SIZE) == 0)
+			    (memcmp(digest[i], digest[k], SHA256_SIZE) == 0 &&
+			     !may_be_equal(&b->conf.broker, names[k], names[i])))
 				return err_set_id(err, ERRID_BIND_ALIAS, "%s and %s",
 						  names[k], names[i]);
 		}
@@ -371,7 +378,7 @@ static int check_secrets(const struct bind *b, struct err *err)
 	if (r == 0)
 		r = check_present(names, n, have, n_have, err);
 	if (r == 0)
-		r = check_distinct(&b->podman, names, n, have, n_have, err);
+		r = check_distinct(b, names, n, have, n_have, err);
 	for (size_t i = 0; i < n; i++)
 		free(names[i]);
 	free(names);

@@ -499,6 +499,17 @@ portal https://api.example.com/v1 | config
 refused "a portal's secret is missing" LYCH-BIND-005 portal_main bind --install
 secret portal_main "$(cat "$state/secrets/lychgate_work")"
 refused "a portal's secret is another's" LYCH-BIND-006 portal_main bind --install
+secret portal_main same && secret portal_other same
+two() { # the other's URL
+	portal http://127.0.0.1:8001/v1 127.0.0.1
+	portal "$@" | sed '1d;s/main/other/;s/{name: m,/{name: m2,/'
+}
+two https://api.example.com/v1 | config
+refused "a local key that another has" LYCH-BIND-006 "portal_main and portal_other" bind --install
+two http://127.0.0.1:8002/v1 127.0.0.1 | config
+run bind; is "two servers of this machine that want any word" 0 $?
+rm "$state/secrets/portal_other"
+portal https://api.example.com/v1 | config
 secret portal_main
 run bind --install; is "a portal" 0 $?
 is "a portal: its way" "pasta:--map-guest-addr,none" "$(network)"
