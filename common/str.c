@@ -34,6 +34,12 @@ bool str_ends(const char *s, const char *suffix)
 	return n >= m && memcmp(s + n - m, suffix, m) == 0;
 }
 
+void args_name(int argc, char **argv, const char *name)
+{
+	if (argc > 0)
+		argv[0] = (char *)(uintptr_t)name;
+}
+
 size_t str_run(const char *s, const char *more)
 {
 	size_t n = 0;

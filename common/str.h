@@ -15,6 +15,8 @@
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
+/* argv[0] is what somebody called us; argp prints it. name lives as long as argv. */
+void args_name(int argc, char **argv, const char *name);
 /* Bytes at s that are letters or digits of ASCII, or of `more`. */
 size_t str_run(const char *s, const char *more);
 

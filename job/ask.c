@@ -459,6 +459,7 @@ int main(int argc, char **argv)
 	buf_init(&a.body, REPLY_MAX_BYTES);
 	buf_init(&a.line, EVENT_MAX_BYTES);
 	buf_init(&a.failure, 4096);
+	args_name(argc, argv, "lych-ask");
 	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
 		return EXIT_USAGE;
 	return a.models ? show_models(&a) : ask(&a);

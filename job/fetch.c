@@ -270,6 +270,7 @@ int main(int argc, char **argv)
 	argp_err_exit_status = EXIT_USAGE;
 	(void)signal(SIGPIPE, SIG_IGN);
 	buf_init(&f.refusal, REFUSAL_MAX_BYTES);
+	args_name(argc, argv, "lych-fetch");
 	if (argp_parse(&argp, argc, argv, 0, NULL, &f) != 0)
 		return EXIT_USAGE;
 	return fetch(&f);

@@ -280,6 +280,7 @@ int main(int argc, char **argv)
 	struct err err = ERR_INIT;
 	int r = -1;
 
+	args_name(argc, argv, "lych-secret-driver");
 	argp_err_exit_status = 2;
 	if (fs_fill_stdio(&err) == 0 && argp_parse(&argp, argc, argv, 0, NULL, &o) == 0 &&
 	    refuse_root(&err) == 0 && harden(&err) == 0)

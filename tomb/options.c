@@ -203,6 +203,7 @@ int tomb_options_parse(int argc, char **argv, struct tomb_options *ret, struct e
 				     .protocol = LYCH_API_VERSION,
 				     .prepare_usec = PREPARE_USEC,
 				     .starter = STARTER_WORD_NONE};
+	args_name(argc, argv, "lych-tomb");
 	if (argp_parse(&argp, argc, argv, 0, NULL, ret) != 0)
 		return err_set_id(err, ERRID_CORE_USAGE, "options");
 	if (str_fmt(ret->api_socket, sizeof(ret->api_socket), "%s/../api/vessel.sock",

@@ -53,22 +53,35 @@ void part_adopt_code(struct err *err)
 	err->code = err_info(id)->code;
 }
 
-/* Of a line that log_err() wrote, the code and the error; of another all. */
-static void say_line(const char *line, char *out, size_t size)
+/* One value of a line of common/log.h, without its quotes. */
+static bool log_value(const char *line, const char *key, char *out, size_t size)
 {
-	const char *code = strstr(line, " code=\""), *hint = NULL;
-	const char *error = code ? strstr(code, "\" error=\"") : NULL;
+	cleanup_free char *mark = xasprintf(" %s=\"", key);
+	const char *at = strstr(line, mark);
+	size_t n = 0;
 
-	if (error)
-		hint = strstr(error, "\" hint=\"");
-	if (!hint) {
-		(void)snprintf(out, size, "%.300s", line);
-		return;
+	if (!at)
+		return false;
+	for (at += strlen(mark); *at && *at != '"' && n + 1 < size; at++) {
+		at += *at == '\\' && (at[1] == '"' || at[1] == '\\');
+		out[n++] = *at;
 	}
-	code += strlen(" code=\"");
-	(void)snprintf(out, size, "%.*s %.*s", (int)(error - code), code,
-		       (int)(hint - error - (ptrdiff_t)strlen("\" error=\"")),
-		       error + strlen("\" error=\""));
+	out[n] = '\0';
+	return true;
+}
+
+/* What its line says, for people; of a line that is not ours, the line. */
+static void put_words(const char *line, char *out, size_t size)
+{
+	char code[32], words[320];
+
+	if (log_value(line, "code", code, sizeof(code)) &&
+	    log_value(line, "error", words, sizeof(words)))
+		(void)snprintf(out, size, "%s: %s", code, words);
+	else if (log_value(line, "msg", words, sizeof(words)))
+		(void)snprintf(out, size, "%s", words);
+	else
+		(void)snprintf(out, size, "%.300s", line);
 }
 
 /* Why a part ended, for the error of a failed start, as it logged it. */
@@ -91,7 +104,7 @@ void part_log_tail(const struct super *u, enum part_id id, char *out, size_t siz
 	if (n <= 0)
 		return;
 	text[n] = '\0';
-	say_line(proc_why(text), out, size);
+	put_words(proc_why(text), out, size);
 }
 
 void part_write_state(struct super *u)

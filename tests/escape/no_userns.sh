@@ -30,7 +30,7 @@ refuses_to_come_up() {
 	! lych up --detach >"$LYCH_TMP/out" 2>&1 || fail "$1: it came up"
 	grep -q "LYCH-STARTUP-017" "$LYCH_TMP/out" || fail "$1: $(cat "$LYCH_TMP/out")"
 	grep -q "daemons: no_private_root" "$LYCH_TMP/out" || fail "$1: it does not name the key: $(cat "$LYCH_TMP/out")"
-	grep -q "scribe ended with exit 78: LYCH-STARTUP-017 confine scribe: [^=]*$" "$LYCH_TMP/out" || fail "$1: no words for a person: $(cat "$LYCH_TMP/out")"
+	grep -q "scribe ended with exit 78: LYCH-STARTUP-017: confine scribe: [^=]*$" "$LYCH_TMP/out" || fail "$1: no words for a person: $(cat "$LYCH_TMP/out")"
 	! lych status >/dev/null 2>&1 || fail "$1: something runs"
 	[ ! -e "$LYCHGATE_DATA/phylactery/data/postmaster.pid" ] || fail "$1: PostgreSQL runs"
 }

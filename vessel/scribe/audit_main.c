@@ -225,6 +225,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	argp_err_exit_status = 2;
+	args_name(argc, argv, "lych-audit");
 	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
 		return 2;
 	return verify(&a);

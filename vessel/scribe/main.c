@@ -295,6 +295,7 @@ int main(int argc, char **argv)
 	if (argc >= 2 && str_eq(argv[1], "health"))
 		return health_main(argc, argv);
 	argp_err_exit_status = 2;
+	args_name(argc, argv, "lych-scribe");
 	if (argp_parse(&argp, argc, argv, 0, NULL, &s.opt) != 0)
 		return 2;
 	return run(&s);

@@ -47,6 +47,12 @@ first=$(lych run -n --detach -- true)
 # --- descriptions that no client of ours sends
 python3 "$descriptions" "$api" || fail "descriptions"
 
+# --- what a program was called is not repeated
+for program in "$LYCH_BIN"/lych{,-audit,-sandbox,-scribe,-secret-driver,-tomb,-vessel} "$LYCH_BIN"/tools/lych-{ask,fetch}; do
+	(exec -a $'\e[31mx' "$program" --no-such-option) >out 2>&1 </dev/null && fail "$program takes --no-such-option"
+	[ -s out ] && ! grep -q $'\e' out || fail "$program: $(cat -v out)"
+done
+
 # --- what the command line refuses, and how it says so
 bad=$(printf 'a\377b')
 mkdir dir && echo x >dir/f && ln -s dir link && echo y >file && mkfifo fifo
