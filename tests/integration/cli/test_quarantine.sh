@@ -140,6 +140,17 @@ MEANWHILE='mv asked away && ln -s elsewhere asked' answer yes release "$job" "$e
 is "it is where it was asked for" "export A=1" "$(cat away/.envrc)"
 is "nothing came elsewhere" "" "$(ls -A elsewhere)"
 
+# --- a scribe that answers too late (and a starter that does not begin another): refused, and the log says so
+starter=$(lych_pid supervisor) scribe=$(lych_pid scribe)
+kill -STOP "$starter" "$scribe" || fail "stop the scribe"
+lych quarantine release "$job" "$envrc" --out slow --yes >out 2>err; code=$?
+kill -CONT "$scribe" "$starter"
+is "no answer of the scribe: refused" "4 1" "$code $(grep -c LYCH-AUDIT-004 err)"
+is "nothing was written" "" "$(ls -A slow 2>/dev/null)"
+failed() { [ "$(events release_failed)" = 1 ]; }
+wait_until 60 "that it failed is not in the log" failed
+is "it is not told as released" "4 3" "$(events release_requested) $(events)"
+
 # --- jobs in quarantine, contained ones, one that is gone, and no vessel
 lych_sql "UPDATE lych.job SET state = 'quarantined', finished_at = NULL WHERE id = $job"
 is "a job" "job $job is in quarantine itself: 'lych why $job' tells why" "$(lych quarantine list | tail -n 1)"
