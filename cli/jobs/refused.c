@@ -257,7 +257,7 @@ void refused_add_result(struct refused *all, const struct json *result)
 			.detail = xstrdup("by the tomb; the vessel did not hear of it"),
 			.found = xstrdup(""),
 			.wanted = xstrdup(""),
-			.count = number(o, "count"),
+			.count = render_number_of(o, "count"),
 		};
 
 		r.id = err_id_from_text(r.code);
