@@ -39,7 +39,7 @@ static bool is_left(const struct litter *l, int dirfd, const char *name)
 	return has_name(l, name) && fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       st.st_uid == getuid() &&
 	       (l->is_dir ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)) &&
-	       st.st_mtim.tv_sec < time(NULL) - OLD_SEC;
+	       (l->is_worse || st.st_mtim.tv_sec < time(NULL) - OLD_SEC);
 }
 
 void litter_sweep(const char *dir, const struct litter *l)

@@ -14,7 +14,8 @@ struct litter {
 	const char *before;
 	size_t letters;
 	const char *after;
-	bool is_dir; /* else a regular file */
+	bool is_dir;   /* else a regular file */
+	bool is_worse; /* than what it may disturb: however new */
 };
 
 /* Removes from dir what has such a name, is the caller's own, and was not touched for an hour,

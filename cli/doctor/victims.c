@@ -75,7 +75,7 @@ static pid_t start_waiter(void)
 
 char *victims_name(const char *home)
 {
-	static const struct litter l = {".lych-doctor-", 16, "", true};
+	static const struct litter l = {".lych-doctor-", 16, "", true, false};
 	unsigned char raw[8];
 	char hex[17];
 

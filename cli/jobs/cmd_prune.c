@@ -143,6 +143,7 @@ static int consider(struct prune *p, const struct json *j, struct err *err)
 {
 	cleanup_json struct json *whole = NULL;
 	struct old_job o = {.finished = finished_of(j)};
+	struct err why = ERR_INIT;
 	const char *state;
 
 	if (json_get_i64(j, "id", true, 1, INT64_MAX, &o.id, err) < 0 ||
@@ -157,8 +158,12 @@ static int consider(struct prune *p, const struct json *j, struct err *err)
 	}
 	if (p->n == PRUNE_MAX)
 		return 0; /* the next call has them */
-	if (job_get(p->client, o.id, JOB_GET_MSEC, &whole, err) < 0)
+	if (job_get(p->client, o.id, JOB_GET_MSEC, &whole, &why) < 0) {
+		if (why.id == ERRID_RUN_NOT_FOUND)
+			return 0; /* removed since it was listed */
+		*err = why;
 		return -1;
+	}
 	o.bytes = bytes_of(whole);
 	p->bytes += o.bytes;
 	p->job = xreallocarray(p->job, p->n + 1, sizeof(*p->job));
@@ -316,7 +321,9 @@ static int remove_all(struct prune *p, struct err *err)
 	}
 	(void)printf("%zu jobs removed\n", gone);
 	if (changed)
-		(void)printf("%zu stay: they changed meanwhile\n", changed);
+		(void)printf(
+			"%zu were removed or tried again by somebody else meanwhile\n",
+			changed);
 	return r;
 }
 

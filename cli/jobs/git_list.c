@@ -405,7 +405,7 @@ static int take_names(int fd, struct git_list *l, struct err *err)
 static int list_with_scratch(const char *git, const struct repo *r, const char *dir,
 			     struct git_list *l, struct err *err)
 {
-	static const struct litter l_old = {"lych-git-", 6, "", true};
+	static const struct litter l_old = {"lych-git-", 6, "", true, false};
 	char scratch[] = "/tmp/lych-git-XXXXXX";
 	cleanup_close int out = memfd_create("git-list", MFD_CLOEXEC), at = -1, tmp = -1;
 	struct err ignored = ERR_INIT;

@@ -82,10 +82,11 @@ static int config_init(const struct config_args *a, const struct paths *p,
 				  p->config);
 	if (fd < 0)
 		return err_sys(err, "%s", p->config);
-	if (fs_write_all(fd, text.data, text.len, err) < 0)
+	if (fs_write_all(fd, text.data, text.len, err) < 0 ||
+	    (fsync(fd) < 0 && err_sys(err, "%s", p->config) < 0)) {
+		(void)unlink(p->config); /* half of one would be taken for whole */
 		return -1;
-	if (fsync(fd) < 0)
-		return err_sys(err, "%s", p->config);
+	}
 	if (a->json)
 		(void)printf("{\"ok\":true,\"registries\":%zu}\n", n_registries);
 	else

@@ -5,6 +5,7 @@
  */
 #include "cli/secret/secret.h"
 
+#include "cli/base/litter.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/id.h"
@@ -94,6 +95,16 @@ static int files_read(struct secret_store *s, const char *name, struct secret_va
 	return 0;
 }
 
+/* Of a lych that was killed between writing and renaming: the value, in clear. */
+static void sweep(const struct secret_store *s, const char *name, bool is_worse)
+{
+	cleanup_free char *before = xasprintf("%s.", name);
+	const struct litter l = {before, sizeof(struct request_id) - 1, ".tmp", false,
+				 is_worse};
+
+	litter_sweep(s->where, &l);
+}
+
 static int files_write(struct secret_store *s, const char *name,
 		       const struct secret_value *v, bool replace, struct err *err)
 {
@@ -109,11 +120,14 @@ static int files_write(struct secret_store *s, const char *name,
 	} else if (errno != ENOENT) {
 		return err_sys_id(err, ERRID_SECRET_FILE, "%s/%s", s->where, name);
 	}
+	sweep(s, name, false);
 	return fs_write_atomic(s->dirfd, name, v->s, v->len, 0600, err);
 }
 
 static int files_remove(struct secret_store *s, const char *name, struct err *err)
 {
+	/* A set at the same time fails then, and says so. */
+	sweep(s, name, true);
 	if (unlinkat(s->dirfd, name, 0) == 0)
 		return 0;
 	return errno == ENOENT ? err_set_id(err, ERRID_SECRET_MISSING,
