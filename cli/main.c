@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 	if (str_eq(argv[1], "--help") || str_eq(argv[1], "-h") ||
 	    str_eq(argv[1], "help")) {
 		usage(stdout);
-		return render_flush(&err) < 0 ? cmd_fail(&err, false) : 0;
+		return cmd_end(0, &err, false);
 	}
 	if (str_eq(argv[1], "--version"))
 		return cmd_version(1, argv + 1);

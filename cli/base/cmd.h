@@ -69,6 +69,8 @@ int cmd_pgtool(int argc, char **argv);
 /* Print an error on stderr (as one JSON line when json) and return its exit code. That nobody
  * reads stdout any more (EPIPE) is none: nothing is printed. */
 int cmd_fail(const struct err *err, bool json);
+/* The end of a command that returned r: what it printed reaches stdout, or that is its error. */
+MUST_CHECK int cmd_end(int r, struct err *err, bool json);
 /* The two lines of any error: title and text (escaped), code and hint. ERRID_NONE: the
  * text alone. */
 void cmd_tell(enum err_id id, const char *text);
@@ -78,6 +80,15 @@ NORETURN PRINTF_FMT(2, 3) void cmd_usage(const struct argp_state *state, const c
 					 ...);
 /* The same of a command by its name ("lych jobs"). */
 NORETURN PRINTF_FMT(2, 3) void cmd_usage_of(const char *command, const char *fmt, ...);
+/* The words of a command line: a verb, and what it is about. */
+#define CMD_WORDS_MAX 3
+struct cmd_words {
+	const char *at[CMD_WORDS_MAX];
+	size_t n;
+};
+/* For ARGP_KEY_ARG: 0, or ARGP_ERR_UNKNOWN for one too many. */
+MUST_CHECK int cmd_take_word(struct cmd_words *w, const char *arg);
+bool cmd_words_are(const struct cmd_words *w, size_t n, const char *verb);
 /* argp_parse() of a command: an option that it does not have is refused as wrong usage, with
  * the one that was perhaps meant. Returns when all was right. */
 struct argp;

@@ -11,6 +11,7 @@
 #include "cli/ui/render.h"
 #include "common/buf.h"
 #include "common/jsonw.h"
+#include "common/str.h"
 #include <argp.h>
 #include <errno.h>
 #include <linux/capability.h>
@@ -66,6 +67,24 @@ int cmd_fail(const struct err *err, bool json)
 	(void)fprintf(stderr, "lych: %s: %s\n", err_title(err), buf_str(&b));
 	(void)fprintf(stderr, "      %s  %s\n", err_text(err), mode_hint(err->id));
 	return err_exit_code(err);
+}
+
+int cmd_end(int r, struct err *err, bool json)
+{
+	return r < 0 || render_flush(err) < 0 ? cmd_fail(err, json) : 0;
+}
+
+int cmd_take_word(struct cmd_words *w, const char *arg)
+{
+	if (w->n == CMD_WORDS_MAX)
+		return ARGP_ERR_UNKNOWN;
+	w->at[w->n++] = arg;
+	return 0;
+}
+
+bool cmd_words_are(const struct cmd_words *w, size_t n, const char *verb)
+{
+	return w->n == n && str_eq(w->at[0], verb);
 }
 
 NORETURN static void usage(const char *command, const char *fmt, va_list ap)

@@ -393,5 +393,5 @@ int cmd_prune(int argc, char **argv)
 	struct prune p = {.a = &a, .client = c};
 	r = prune(&p, &err);
 	free(p.job);
-	return r < 0 || render_flush(&err) < 0 ? cmd_fail(&err, a.json) : 0;
+	return cmd_end(r, &err, a.json);
 }

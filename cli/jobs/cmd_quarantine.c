@@ -30,8 +30,7 @@
 #define PREVIEW_BYTES ((size_t)64 << 10)
 
 struct quarantine_args {
-	const char *word[3]; /* the verb, the job, the file */
-	size_t n;
+	struct cmd_words words; /* the verb, the job, the file */
 	const char *out;
 	bool force, yes, json;
 };
@@ -54,10 +53,7 @@ static error_t quarantine_parse(int key, char *arg, struct argp_state *state)
 		a->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->n == ARRAY_SIZE(a->word))
-			return ARGP_ERR_UNKNOWN;
-		a->word[a->n++] = arg;
-		return 0;
+		return cmd_take_word(&a->words, arg);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -261,12 +257,12 @@ static int show(const struct quarantine_args *a, const struct paths *p, struct e
 	cleanup_quarantine struct quarantine q = {.fd = -1};
 	job_id_t job;
 
-	if (job_id_parse(a->word[1], &job, err) < 0 ||
+	if (job_id_parse(a->words.at[1], &job, err) < 0 ||
 	    quarantine_read(p->data, job, &q, err) < 0)
 		return -1;
 	tell_odd(p, &q);
-	if (a->word[2])
-		return show_one(&q, job, a->word[2], a, err);
+	if (a->words.at[2])
+		return show_one(&q, job, a->words.at[2], a, err);
 	if (a->json)
 		print_all_json(&q, NULL);
 	else if (q.n == 0)
@@ -426,8 +422,8 @@ static int release(const struct quarantine_args *a, const struct paths *p,
 		return err_set_id(err, ERRID_CORE_USAGE,
 				  "nobody can be asked here: look at it with 'lych "
 				  "quarantine show', then --yes");
-	if (job_id_parse(a->word[1], &job, err) < 0 ||
-	    parse_u64(a->word[2], 1, UINT32_MAX, &n, err) < 0 ||
+	if (job_id_parse(a->words.at[1], &job, err) < 0 ||
+	    parse_u64(a->words.at[2], 1, UINT32_MAX, &n, err) < 0 ||
 	    quarantine_read(p->data, job, &q, err) < 0)
 		return -1;
 	tell_odd(p, &q);
@@ -441,17 +437,18 @@ static int release(const struct quarantine_args *a, const struct paths *p,
 
 static int quarantine(const struct quarantine_args *a, struct err *err)
 {
+	const char *verb = a->words.n ? a->words.at[0] : "";
 	cleanup_paths struct paths p = {0};
 
 	if (paths_resolve(&p, err) < 0)
 		return -1;
-	if (a->n == 1 && str_eq(a->word[0], "list"))
+	if (cmd_words_are(&a->words, 1, "list"))
 		return list(a, &p, err);
-	if (a->n >= 2 && str_eq(a->word[0], "show"))
+	if (a->words.n >= 2 && str_eq(verb, "show"))
 		return show(a, &p, err);
-	if (a->n == 3 && str_eq(a->word[0], "release") && a->out)
+	if (cmd_words_are(&a->words, 3, "release") && a->out)
 		return release(a, &p, err);
-	if (a->n >= 2 && str_eq(a->word[0], "release"))
+	if (a->words.n >= 2 && str_eq(verb, "release"))
 		return err_set_id(err, ERRID_CORE_USAGE,
 				  "'lych quarantine release JOB FILE --out DIR'; a job "
 				  "that is in quarantine itself: 'lych retry JOB'");
@@ -488,6 +485,5 @@ int cmd_quarantine(int argc, char **argv)
 	struct err err = ERR_INIT;
 
 	cmd_parse(&argp, argc, argv, 0, &a);
-	return quarantine(&a, &err) < 0 || render_flush(&err) < 0 ? cmd_fail(&err, a.json)
-								  : 0;
+	return cmd_end(quarantine(&a, &err), &err, a.json);
 }

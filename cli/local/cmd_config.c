@@ -21,8 +21,7 @@
 #include <inttypes.h>
 
 struct config_args {
-	const char *word[3]; /* the verb, and what it is about */
-	size_t n;
+	struct cmd_words words;
 	bool json;
 };
 
@@ -35,10 +34,7 @@ static error_t config_parse(int key, char *arg, struct argp_state *state)
 		a->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->n == ARRAY_SIZE(a->word))
-			return ARGP_ERR_UNKNOWN;
-		a->word[a->n++] = arg;
-		return 0;
+		return cmd_take_word(&a->words, arg);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -215,14 +211,14 @@ static int config(const struct config_args *a, struct err *err)
 
 	if (paths_resolve(&p, err) < 0)
 		return -1;
-	if (a->n == 1 && str_eq(a->word[0], "init"))
+	if (cmd_words_are(&a->words, 1, "init"))
 		return config_init(a, &p, err);
-	if (a->n == 1 && str_eq(a->word[0], "check"))
+	if (cmd_words_are(&a->words, 1, "check"))
 		return config_check(a, &p, err);
-	if (a->n == 1 && str_eq(a->word[0], "edit"))
+	if (cmd_words_are(&a->words, 1, "edit"))
 		return config_edit(p.config, a->json, err);
-	if (a->n == 3 && str_eq(a->word[0], "set"))
-		return config_set(p.config, a->word[1], a->word[2], a->json, err);
+	if (cmd_words_are(&a->words, 3, "set"))
+		return config_set(p.config, a->words.at[1], a->words.at[2], a->json, err);
 	return err_set_id(err, ERRID_CORE_USAGE,
 			  "'lych config init', 'check', 'edit' or 'set KEY VALUE'");
 }
@@ -250,6 +246,5 @@ int cmd_config(int argc, char **argv)
 	struct err err = ERR_INIT;
 
 	cmd_parse(&argp, argc, argv, 0, &a);
-	return config(&a, &err) < 0 || render_flush(&err) < 0 ? cmd_fail(&err, a.json)
-							      : 0;
+	return cmd_end(config(&a, &err), &err, a.json);
 }

@@ -421,5 +421,5 @@ int cmd_version(int argc, char **argv)
 			     LYCH_API_VERSION);
 	else
 		(void)printf("lych %s (API %d)\n", LYCH_VERSION, LYCH_API_VERSION);
-	return render_flush(&err) < 0 ? cmd_fail(&err, a.json) : 0;
+	return cmd_end(0, &err, a.json);
 }
