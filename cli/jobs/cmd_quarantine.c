@@ -341,34 +341,26 @@ static void announce_end(const struct paths *p, const struct held_file *f, const
 	cmd_tell(ERRID_NONE, text);
 }
 
-static int write_out(const struct quarantine_args *a, int top, const struct held_file *f,
-		     const char *full, const struct buf *text, struct err *err)
-{
-	cleanup_close int parent = -1;
-	cleanup_close int fd = -1;
-
-	if (artifacts_new(top, f->path, &parent, &fd, err) < 0 ||
-	    fs_write_all(fd, text->data, text->len, err) < 0)
-		return -1;
-	if (!a->force &&
-	    faccessat(parent, strrchr(full, '/') + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return err_set_id(err, ERRID_STORE_EXISTS, "%s", full);
-	return artifacts_name(parent, fd, f->path, full, a->force, err);
-}
-
 /* top: the directory that --out named when the person was asked, whatever has its name by now. */
 static int put(const struct quarantine_args *a, const struct paths *p, int top,
 	       const struct held_file *f, const struct buf *text, struct err *err)
 {
 	cleanup_free char *full = xasprintf("%s/%s", a->out, f->path);
 	cleanup_free char *to = NULL;
+	cleanup_close int parent = -1;
+	cleanup_close int fd = -1;
 	int r;
 
-	if (path_of(top, &to, err) < 0)
+	if (path_of(top, &to, err) < 0 ||
+	    artifacts_new(top, f->path, &parent, &fd, err) < 0 ||
+	    fs_write_all(fd, text->data, text->len, err) < 0)
 		return -1;
+	if (!a->force &&
+	    faccessat(parent, strrchr(full, '/') + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return err_set_id(err, ERRID_STORE_EXISTS, "%s", full);
 	if (announce(p, f, to, NULL, err) < 0)
 		return err_wrap(err, "it stays where it is");
-	r = write_out(a, top, f, full, text, err);
+	r = artifacts_name(parent, fd, f->path, full, a->force, err);
 	announce_end(p, f, to, r == 0);
 	if (r < 0)
 		return -1;
