@@ -105,7 +105,8 @@ static bool is_same(const struct stat *a, const struct stat *b)
 static void sweep(const struct codex *c)
 {
 	cleanup_free char *before = xasprintf("%s.", c->name);
-	const struct litter l = {before, sizeof(struct request_id) - 1, ".tmp", false, false};
+	const struct litter l = {before, sizeof(struct request_id) - 1, ".tmp", false,
+				 false};
 
 	litter_sweep(c->dir, &l);
 }

@@ -134,7 +134,7 @@ lych down >/dev/null
 # what a killed 'secret set' left: a copy in clear
 cp -p "$LYCHGATE_DATA/secrets/portal_local" "$LYCHGATE_DATA/secrets/portal_local.0123456789abcdef.tmp"
 lych secret rm portal_local >/dev/null || fail "rm portal_local"
-is "no copy of it stays" "" "$(ls "$LYCHGATE_DATA/secrets" | grep portal_local)"
+is "no copy of it stays" "" "$(find "$LYCHGATE_DATA/secrets" -name "portal_local*")"
 rm "$LYCH_CONFIG"
 [ ! -e "$LYCH_TMP/codex" ] || mv "$LYCH_TMP/codex" "$LYCH_CONFIG"
 lych up --detach || fail "up again"
