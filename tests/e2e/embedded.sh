@@ -21,5 +21,11 @@ cp -r quadlet "$local/lib/lychgate/"
 cli/systemd/make-unit /home/dev/.local >"$local/share/systemd/user/lychgate.service"
 cp docs/OPERATE.md "$tree/"
 chmod -R go-w "$tree"
+# The gate's rules load in the release of Vectorscan that they were compiled for, and that is this machine's.
+tests/e2e/workstation build
+hs=$(ldd "$bin/lych-vessel" | awk '$1 ~ /^libhs/ { print $3 }')
+[ -e "$hs" ] || { echo "embedded: lych-vessel has no Vectorscan" >&2; exit 1; }
+install -m 0644 "$(realpath "$hs")" "build/e2e/workstation/usr/local/lib/${hs##*/}"
+chroot build/e2e/workstation ldconfig
 tests/e2e/workstation run tests/e2e/embedded_user.sh "$tree"
 echo "embedded: $((SECONDS - began)) s"

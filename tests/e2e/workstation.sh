@@ -11,7 +11,7 @@ libcap2,libcurl4t64,libcyaml1,libjson-c5,libssl3t64,python3-minimal,apparmor
 
 # What Lychgate links and starts as it is without containers; and no cluster of the machine's own is made of that PostgreSQL.
 # shellcheck disable=SC2034,SC2016 # likewise; expanded by mmdebstrap
-workstation_embedded=postgresql,libevent-core-2.1-7t64,libpq5,libseccomp2,libvectorscan5,libpcre2-8-0
+workstation_embedded=postgresql,libevent-core-2.1-7t64,libpq5,libseccomp2,libstdc++6,libpcre2-8-0
 # shellcheck disable=SC2034,SC2016
 workstation_no_cluster='mkdir -p "$1/etc/postgresql-common/createcluster.d"
 	echo create_main_cluster = false >"$1/etc/postgresql-common/createcluster.d/private.conf"'
