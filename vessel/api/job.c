@@ -123,13 +123,21 @@ void job_write(struct jsonw *w, const struct queue_job *j, unsigned parts)
 	jsonw_obj_end(w);
 }
 
+void job_spent_take(struct job_spent *s, const struct budget_row *rows, size_t n)
+{
+	s->is_counted = true;
+	s->has_book = n > 0;
+	if (n > 0)
+		s->amounts = rows[0].spent;
+}
+
 void job_write_spent(struct jsonw *w, const struct queue_job *j, unsigned parts,
-		     const struct budget_amounts *spent)
+		     const struct job_spent *spent)
 {
 	jsonw_obj(w);
 	write_parts(w, j, parts);
-	if (spent) {
-		api_put_amounts(w, "spent", spent);
+	if (spent->has_book) {
+		api_put_amounts(w, "spent", &spent->amounts);
 	} else {
 		jsonw_key(w, "spent");
 		jsonw_null(w);

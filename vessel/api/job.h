@@ -7,6 +7,7 @@
 #define LYCH_VESSEL_API_JOB_H
 
 #include "common/jsonw.h"
+#include "vessel/broker/budget.h"
 #include "vessel/db/queue.h"
 #include <stdbool.h>
 
@@ -18,10 +19,16 @@ enum job_parts { JOB_HEAD = 0, JOB_RESULT = 1, JOB_SPEC = 2 };
 /* `parts`: which of spec and result to write (they must have been asked for). A result
  * comes from a tomb: it is parsed and written anew, never copied. */
 void job_write(struct jsonw *w, const struct queue_job *j, unsigned parts);
-/* The same, and what it has used of its budget; NULL: nothing. */
-struct budget_amounts;
+/* What it has used of its budget, once that was asked for. */
+struct job_spent {
+	bool is_counted, has_book;
+	struct budget_amounts amounts;
+};
+/* The answer of budget_of_job(). */
+void job_spent_take(struct job_spent *s, const struct budget_row *rows, size_t n);
+/* As job_write(), with that. */
 void job_write_spent(struct jsonw *w, const struct queue_job *j, unsigned parts,
-		     const struct budget_amounts *spent);
+		     const struct job_spent *spent);
 /* May it ask the broker, so that it has perhaps used something? (the spec must have been asked
  * for) */
 bool job_may_ask(const struct queue_job *j);

@@ -22,7 +22,6 @@
 #include "common/text/sse_caps.h"
 #include "vessel/api/api.h"
 #include "vessel/api/job.h"
-#include "vessel/broker/budget.h"
 #include <assert.h>
 
 #define EVENT_ID_SIZE 64
@@ -46,9 +45,8 @@ struct stream {
 	struct place at;
 	unsigned busy;
 	bool is_final, ending, gone;
-	bool is_counted, has_book; /* of its end: what it has used */
-	struct budget_amounts spent;
-	bool attended; /* its reader waits for the job, and is counted */
+	struct job_spent spent; /* of its end */
+	bool attended;		/* its reader waits for the job, and is counted */
 	bool told_unreadable[OUTPUT_STREAM_MAX_];
 };
 
@@ -104,7 +102,7 @@ static bool send_end(struct stream *s, const struct queue_job *j)
 
 	buf_init(&out, JOB_JSON_MAX_BYTES);
 	jsonw_init(&w, &out);
-	job_write_spent(&w, j, JOB_RESULT, s->has_book ? &s->spent : NULL);
+	job_write_spent(&w, j, JOB_RESULT, &s->spent);
 	assert(buf_ok(&out));
 	return httpd_sse_send(s->sse, NULL, "end", out.data, out.len);
 }
@@ -226,7 +224,7 @@ static void ended(const struct queue_job *jobs, size_t n, const struct err *err,
 		stream_put(s);
 		return;
 	}
-	if (!err && n == 1 && !s->is_counted && job_may_ask(&jobs[0])) {
+	if (!err && n == 1 && !s->spent.is_counted && job_may_ask(&jobs[0])) {
 		s->busy++;
 		budget_of_job(s->v->queue, s->job, counted, s);
 		return;
@@ -255,10 +253,7 @@ static void counted(const struct budget_row *rows, size_t n, const struct err *e
 		finish(s);
 		return;
 	}
-	s->is_counted = true;
-	s->has_book = n > 0;
-	if (n > 0)
-		s->spent = rows[0].spent;
+	job_spent_take(&s->spent, rows, n);
 	s->busy++;
 	queue_show(s->v->queue, s->job, ended, s);
 }

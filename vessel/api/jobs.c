@@ -11,7 +11,6 @@
 #include "vessel/api/api.h"
 #include "vessel/api/job.h"
 #include "vessel/api/spec.h"
-#include "vessel/broker/budget.h"
 #include "vessel/store/output_order.h"
 
 #define LIST_MAX 500
@@ -229,8 +228,7 @@ static const struct queue_job *one(struct httpd_req *req, const struct queue_job
 
 struct show {
 	struct api_call *c;
-	bool is_counted, has_book;
-	struct budget_amounts spent;
+	struct job_spent spent;
 };
 
 static void show_counted(const struct budget_row *rows, size_t n, const struct err *err,
@@ -244,14 +242,13 @@ static void show_done(const struct queue_job *jobs, size_t n, const struct err *
 	cleanup_buf struct buf out = {.max = JOB_JSON_MAX_BYTES};
 	struct jsonw w;
 
-	if (j && !s->is_counted && job_may_ask(j)) {
+	if (j && !s->spent.is_counted && job_may_ask(j)) {
 		budget_of_job(s->c->v->queue, j->id, show_counted, s);
 		return;
 	}
 	if (j) {
 		jsonw_init(&w, &out);
-		job_write_spent(&w, j, JOB_SPEC | JOB_RESULT,
-				s->has_book ? &s->spent : NULL);
+		job_write_spent(&w, j, JOB_SPEC | JOB_RESULT, &s->spent);
 		httpd_reply_json(s->c->req, 200, &out);
 	}
 	free(s->c);
@@ -270,10 +267,7 @@ static void show_counted(const struct budget_row *rows, size_t n, const struct e
 		free(s);
 		return;
 	}
-	s->is_counted = true;
-	s->has_book = n > 0;
-	if (n > 0)
-		s->spent = rows[0].spent;
+	job_spent_take(&s->spent, rows, n);
 	queue_show(s->c->v->queue, (job_id_t)s->c->a, show_done, s);
 }
 
