@@ -44,12 +44,11 @@ static bool is_left(const struct litter *l, int dirfd, const char *name)
 
 void litter_sweep(const char *dir, const struct litter *l)
 {
-	cleanup_close int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_dir DIR *d = opendir(dir);
 	struct err ignored = ERR_INIT;
 	const struct dirent *e;
 
-	while (at >= 0 && d && (e = readdir(d)))
-		if (is_left(l, at, e->d_name))
-			(void)!fs_remove_beneath(at, e->d_name, &ignored);
+	while (d && (e = readdir(d)))
+		if (is_left(l, dirfd(d), e->d_name))
+			(void)!fs_remove_beneath(dirfd(d), e->d_name, &ignored);
 }

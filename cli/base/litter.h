@@ -18,8 +18,8 @@ struct litter {
 	bool is_worse; /* than what it may disturb: however new */
 };
 
-/* Removes from dir what has such a name, is the caller's own, and was not touched for an hour,
- * which no command of ours takes for it. No link is followed, and none is removed. What can't be
+/* Removes from dir what has such a name, is the caller's own, and was not touched for an hour
+ * (which no command of ours takes for it) or is_worse. No link is followed, and none is removed. What can't be
  * removed stays, without a word: it is in nobody's way. */
 void litter_sweep(const char *dir, const struct litter *l);
 
