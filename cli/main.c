@@ -14,7 +14,6 @@
 #include "common/near.h"
 #include "common/proto.h"
 #include "common/str.h"
-#include <argp.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -149,7 +148,6 @@ int main(int argc, char **argv)
 	bool is_closed = fcntl(STDOUT_FILENO, F_GETFD) < 0;
 	struct err err = ERR_INIT;
 
-	argp_err_exit_status = EXIT_USAGE;
 	/* What can't be written is an error with a reason; and what is made can be read by its owner. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);

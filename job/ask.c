@@ -3,6 +3,7 @@
  * Runs in the job.
  * lych-ask: one question to a model, through the job's broker.
  */
+#include "common/args/args.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/jsonw.h"
@@ -13,7 +14,6 @@
 #include "job/client.h"
 #include "job/pick.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -89,11 +89,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_MAX_TOKENS:
 		if (parse_u64(arg, 1, 10000000, &a->max_tokens, NULL) < 0)
-			argp_error(state, "--max-tokens: a number from 1");
+			args_error(state, "--max-tokens: a number from 1");
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->models)
-			argp_error(state, "--models takes no question");
+			args_error(state, "--models takes no question");
 		add_word(a, arg);
 		return 0;
 	default:
@@ -453,14 +453,12 @@ int main(int argc, char **argv)
 	static struct ask a;
 
 	lsan_turn_off(); /* in a job */
-	argp_err_exit_status = EXIT_USAGE;
 	(void)signal(SIGPIPE, SIG_IGN);
 	buf_init(&a.prompt, PROMPT_MAX_BYTES);
 	buf_init(&a.body, REPLY_MAX_BYTES);
 	buf_init(&a.line, EVENT_MAX_BYTES);
 	buf_init(&a.failure, 4096);
 	args_name(argc, argv, "lych-ask");
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
-		return EXIT_USAGE;
+	args_parse(&argp, argc, argv, 0, &a, args_refuse);
 	return a.models ? show_models(&a) : ask(&a);
 }

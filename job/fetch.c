@@ -3,6 +3,7 @@
  * Runs in the job.
  * lych-fetch: one URL, through the job's broker.
  */
+#include "common/args/args.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -13,7 +14,6 @@
 #include "job/client.h"
 #include "job/pick.h"
 
-#include <argp.h>
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -79,21 +79,21 @@ static void add_header(struct fetch *f, char *text, struct argp_state *state)
 	char *colon = strchr(text, ':'), *value;
 
 	if (!colon || colon == text || !is_plain(text)) {
-		argp_error(state, "--header wants 'NAME: VALUE', in ASCII");
+		args_error(state, "--header wants 'NAME: VALUE', in ASCII");
 		return;
 	}
 	/* Two more are ours. */
 	if (f->rq.n_headers + 2 > CLIENT_HEADERS_MAX)
-		argp_error(state, "too many headers");
+		args_error(state, "too many headers");
 	*colon = '\0';
 	for (char *p = text; *p; p++)
 		if (*p >= 'A' && *p <= 'Z')
 			*p = (char)(*p + 'a' - 'A');
 	if (is_ours(text))
-		argp_error(state, "--header %s: it is made from the request itself",
+		args_error(state, "--header %s: it is made from the request itself",
 			   text);
 	if (has_header(f, text))
-		argp_error(state, "--header %s: given twice", text);
+		args_error(state, "--header %s: given twice", text);
 	value = colon + 1 + strspn(colon + 1, " ");
 	f->rq.headers[f->rq.n_headers++] = (struct client_header){text, value};
 }
@@ -114,11 +114,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (f->url)
-			argp_error(state, "one URL");
+			args_error(state, "one URL");
 		f->url = arg;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "a URL is wanted");
+		args_error(state, "a URL is wanted");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -267,11 +267,9 @@ int main(int argc, char **argv)
 	static struct fetch f = {.out = 1};
 
 	lsan_turn_off(); /* in a job */
-	argp_err_exit_status = EXIT_USAGE;
 	(void)signal(SIGPIPE, SIG_IGN);
 	buf_init(&f.refusal, REFUSAL_MAX_BYTES);
 	args_name(argc, argv, "lych-fetch");
-	if (argp_parse(&argp, argc, argv, 0, NULL, &f) != 0)
-		return EXIT_USAGE;
+	args_parse(&argp, argc, argv, 0, &f, args_refuse);
 	return fetch(&f);
 }

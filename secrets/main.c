@@ -15,13 +15,13 @@
  * Rootless Podman runs this in its user namespace, where the user is uid 0: that is not
  * root. Root itself is refused.
  */
+#include "common/args/args.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/log.h"
 #include "common/str.h"
 #include "secrets/opener.h"
 #include "secrets/store.h"
-#include <argp.h>
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +82,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_FD:
 		if (parse_u64(arg, 3, INT_MAX, &n, NULL) < 0)
-			argp_error(state, "--passphrase-fd: a descriptor above 2");
+			args_error(state, "--passphrase-fd: a descriptor above 2");
 		o->from.fd = (int)n;
 		o->n_sources++;
 		return 0;
@@ -91,14 +91,14 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->command)
-			argp_error(state, "one command");
+			args_error(state, "one command");
 		o->command = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (!o->command)
-			argp_error(state, "a command is required");
+			args_error(state, "a command is required");
 		if (!o->store || o->store[0] != '/')
-			argp_error(state,
+			args_error(state,
 				   "--store DIR with an absolute path is required");
 		return 0;
 	default:
@@ -146,9 +146,10 @@ static int harden(struct err *err)
 	    setrlimit(RLIMIT_CORE, &none) < 0)
 		return err_sys(err, "harden");
 	if (mlock(&held, sizeof(held)) < 0)
-		return err_sys(err,
-			       "lock %zu bytes of memory (raise RLIMIT_MEMLOCK to 1 MiB)",
-			       sizeof(held));
+		return err_sys_id(
+			err, ERRID_START_LIMIT,
+			"lock %zu bytes of memory (RLIMIT_MEMLOCK, which needs 1 MiB)",
+			sizeof(held));
 	return 0;
 }
 
@@ -281,10 +282,11 @@ int main(int argc, char **argv)
 	int r = -1;
 
 	args_name(argc, argv, "lych-secret-driver");
-	argp_err_exit_status = 2;
-	if (fs_fill_stdio(&err) == 0 && argp_parse(&argp, argc, argv, 0, NULL, &o) == 0 &&
-	    refuse_root(&err) == 0 && harden(&err) == 0)
-		r = run(&o, &err);
+	if (fs_fill_stdio(&err) == 0) {
+		args_parse(&argp, argc, argv, 0, &o, args_refuse);
+		if (refuse_root(&err) == 0 && harden(&err) == 0)
+			r = run(&o, &err);
+	}
 	store_done(&held.store);
 	explicit_bzero(held.opener, sizeof(held.opener));
 	explicit_bzero(held.value, sizeof(held.value));

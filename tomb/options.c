@@ -5,10 +5,10 @@
  */
 #include "tomb/options.h"
 
+#include "common/args/args.h"
 #include "common/str.h"
 #include "tomb/job/runner.h"
 
-#include <argp.h>
 #include <limits.h>
 #include <string.h>
 
@@ -72,20 +72,20 @@ static void check_required(const struct tomb_options *o, struct argp_state *stat
 {
 	if (!o->name || !o->data || !o->work_dir || !o->secrets || !o->sandbox ||
 	    !o->slots || o->grade == GRADE_MAX_ || o->queue == DOOR_MAX_)
-		argp_error(state,
+		args_error(state,
 			   "--name, --data, --work-dir, --secrets, --sandbox, --slots, "
 			   "--grade and --queue are required");
 	if ((o->queue == DOOR_POSTGRES) != (o->pg_dir != NULL))
-		argp_error(state, "--pg-dir belongs to --queue postgres, and to it only");
+		args_error(state, "--pg-dir belongs to --queue postgres, and to it only");
 	starter_word_check(&o->starter, state);
 	if (o->starter.unrooted && (o->grade != GRADE_FLOOR || o->jobs_apart))
-		argp_error(state,
+		args_error(state,
 			   "--no-private-root is for --grade floor --jobs-apart no");
 	/* The working directory changes with the private root. */
 	if (!str_starts(o->data, "/") || !str_starts(o->work_dir, "/") ||
 	    (o->pg_dir && o->pg_dir[0] != '/') || !str_starts(o->secrets, "/") ||
 	    !str_starts(o->sandbox, "/") || (o->cgroup && o->cgroup[0] != '/'))
-		argp_error(state, "files and directories are named by absolute paths");
+		args_error(state, "files and directories are named by absolute paths");
 }
 
 /* A number with its bounds; false: it is another option. */
@@ -97,17 +97,17 @@ static bool parse_number(struct tomb_options *o, int key, const char *arg,
 	switch (key) {
 	case OPT_SLOTS:
 		if (parse_u64(arg, 1, SLOTS_MAX, &n, NULL) < 0)
-			argp_error(state, "--slots: 1 to %d", SLOTS_MAX);
+			args_error(state, "--slots: 1 to %d", SLOTS_MAX);
 		o->slots = (unsigned)n;
 		return true;
 	case OPT_PREPARE:
 		if (parse_u64(arg, 1, 3600, &n, NULL) < 0)
-			argp_error(state, "--prepare-seconds: 1 to 3600");
+			args_error(state, "--prepare-seconds: 1 to 3600");
 		o->prepare_usec = n * USEC_PER_SEC;
 		return true;
 	case OPT_PROTOCOL:
 		if (parse_u64(arg, 1, UINT32_MAX, &n, NULL) < 0)
-			argp_error(state, "--speak-protocol: a number");
+			args_error(state, "--speak-protocol: a number");
 		o->protocol = (unsigned)n;
 		return true;
 	default:
@@ -158,27 +158,27 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_NAME:
 		if (!tomb_name_is_usable(arg))
-			argp_error(state, "--name: [a-z][a-z0-9_]{0,31}");
+			args_error(state, "--name: [a-z][a-z0-9_]{0,31}");
 		o->name = arg;
 		return 0;
 	case OPT_QUEUE:
 		if (!queue_door_from_name(arg, &o->queue))
-			argp_error(state, "--queue: postgres or vessel");
+			args_error(state, "--queue: postgres or vessel");
 		return 0;
 	case OPT_GRADE:
 		if (!sbx_grade_from_name(arg, &o->grade))
-			argp_error(state, "--grade: full or floor");
+			args_error(state, "--grade: full or floor");
 		return 0;
 	case OPT_JOBS_APART:
 		o->jobs_apart = str_eq(arg, "yes");
 		if (!o->jobs_apart && !str_eq(arg, "no"))
-			argp_error(state, "--jobs-apart: yes or no");
+			args_error(state, "--jobs-apart: yes or no");
 		return 0;
 	case OPT_VERSION:
 		(void)printf("lych-tomb %s\n", LYCH_VERSION);
 		exit(0);
 	case ARGP_KEY_ARG:
-		argp_error(state, "'%s': no arguments are expected", arg);
+		args_error(state, "'%s': no arguments are expected", arg);
 		return 0;
 	case ARGP_KEY_END:
 		check_required(o, state);
@@ -197,15 +197,13 @@ int tomb_options_parse(int argc, char **argv, struct tomb_options *ret, struct e
 		NULL,
 	};
 
-	argp_err_exit_status = 2;
 	*ret = (struct tomb_options){.grade = GRADE_MAX_,
 				     .queue = DOOR_MAX_,
 				     .protocol = LYCH_API_VERSION,
 				     .prepare_usec = PREPARE_USEC,
 				     .starter = STARTER_WORD_NONE};
 	args_name(argc, argv, "lych-tomb");
-	if (argp_parse(&argp, argc, argv, 0, NULL, ret) != 0)
-		return err_set_id(err, ERRID_CORE_USAGE, "options");
+	args_parse(&argp, argc, argv, 0, ret, args_refuse);
 	if (str_fmt(ret->api_socket, sizeof(ret->api_socket), "%s/../api/vessel.sock",
 		    ret->work_dir) < 0)
 		return err_set_id(err, ERRID_CORE_USAGE, "--work-dir is too long");

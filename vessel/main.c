@@ -532,8 +532,10 @@ int main(int argc, char **argv)
 	/* a write to a gone peer or past a size limit is an error, not an end */
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
 		return EXIT_FAILURE;
-	if (argc >= 2 && str_eq(argv[1], "serve"))
+	if (argc >= 2 && str_eq(argv[1], "serve")) {
+		args_name(argc - 1, argv + 1, "lych-vessel serve");
 		return serve_main(argc - 1, argv + 1);
+	}
 	if (argc >= 2 && str_eq(argv[1], "migrate"))
 		return migrate_main(argc - 1, argv + 1);
 	if (argc >= 2 && str_eq(argv[1], "health"))

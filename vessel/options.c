@@ -5,10 +5,10 @@
  */
 #include "vessel/options.h"
 
+#include "common/args/args.h"
 #include "common/mem.h"
 #include "common/str.h"
 
-#include <argp.h>
 #include <limits.h>
 
 enum {
@@ -67,10 +67,10 @@ static void check_required(const struct options *o, struct argp_state *state)
 {
 	if (!o->data || !o->api_dir || !o->work_dir || !o->pg_dir || !o->audit_dir ||
 	    !o->secrets)
-		argp_error(state, "--data, --api-dir, --work-dir, --pg-dir, "
+		args_error(state, "--data, --api-dir, --work-dir, --pg-dir, "
 				  "--audit-dir and --secrets are required");
 	if (!is_absolute(o))
-		argp_error(state, "directories are named by absolute paths");
+		args_error(state, "directories are named by absolute paths");
 	starter_word_check(&o->starter, state);
 }
 
@@ -110,20 +110,20 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TOMB:
 		if (o->n_tombs >= ARRAY_SIZE(o->tombs))
-			argp_error(state, "--tomb: at most %d", DOOR_TOMBS_MAX);
+			args_error(state, "--tomb: at most %d", DOOR_TOMBS_MAX);
 		else
 			o->tombs[o->n_tombs++] = arg;
 		return 0;
 	case OPT_PROTOCOL:
 		if (parse_u64(arg, 1, UINT32_MAX, &o->protocol, NULL) < 0)
-			argp_error(state, "--speak-protocol: a number");
+			args_error(state, "--speak-protocol: a number");
 		return 0;
 	case OPT_SWEEP_AFTER:
 		if (parse_u64(arg, 1, 86400, &o->sweep_after_sec, NULL) < 0)
-			argp_error(state, "--sweep-after: seconds");
+			args_error(state, "--sweep-after: seconds");
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "'%s': no arguments are expected", arg);
+		args_error(state, "'%s': no arguments are expected", arg);
 		return 0;
 	case ARGP_KEY_END:
 		check_required(o, state);
@@ -139,10 +139,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *err)
 		option_table, parse_option, NULL, "Serve the api and work sockets.",
 		NULL,	      NULL,	    NULL};
 
-	argp_err_exit_status = 2;
 	ret->starter = (struct starter_word)STARTER_WORD_NONE;
-	if (argp_parse(&argp, argc, argv, 0, NULL, ret) != 0)
-		return err_set_id(err, ERRID_CORE_USAGE, "options of serve");
+	args_parse(&argp, argc, argv, 0, ret, args_refuse);
 	if (str_fmt(ret->api_socket, sizeof(ret->api_socket), "%s/vessel.sock",
 		    ret->api_dir) < 0)
 		return err_set_id(err, ERRID_CORE_USAGE, "--api-dir is too long");

@@ -89,13 +89,10 @@ struct cmd_words {
 /* For ARGP_KEY_ARG: 0, or ARGP_ERR_UNKNOWN for one too many. */
 MUST_CHECK int cmd_take_word(struct cmd_words *w, const char *arg);
 bool cmd_words_are(const struct cmd_words *w, size_t n, const char *verb);
-/* argp_parse() of a command: an option that it does not have is refused as wrong usage, with
- * the one that was perhaps meant. Returns when all was right. */
+/* args_parse() of a command; what is wrong is told as cmd_usage_of() does. Returns when all was right. */
 struct argp;
 void cmd_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 	       void *input);
-/* The options of a command one after the other, its own and then those of its children; NULL: no more. */
-const struct argp_option *cmd_option_at(const struct argp *argp, size_t at);
 /* For who wants a command's tables and not its work: from now on cmd_parse(), or a command that reads
  * its options itself by cmd_describe_if(), hands them over and ends the process. */
 typedef void cmd_describe_fn(const struct argp *argp, void *arg);

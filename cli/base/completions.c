@@ -7,11 +7,11 @@
 #include "cli/base/completions.h"
 
 #include "cli/ui/render.h"
+#include "common/args/args.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
-#include <argp.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -56,7 +56,7 @@ static char *choices_of(const char *arg)
 
 static bool word_at(const struct argp *argp, size_t i, struct word *ret)
 {
-	const struct argp_option *o = cmd_option_at(argp, i);
+	const struct argp_option *o = args_option_at(argp, i);
 
 	if (!o)
 		return false;

@@ -5,6 +5,7 @@
  */
 #include "common/net/starter_word.h"
 
+#include "common/args/args.h"
 #include "common/str.h"
 #include <limits.h>
 
@@ -13,7 +14,7 @@ static int descriptor(const char *option, const char *arg, struct argp_state *st
 	uint64_t n = 0;
 
 	if (parse_u64(arg, 3, INT_MAX, &n, NULL) < 0)
-		argp_error(state, "--%s: a descriptor above 2", option);
+		args_error(state, "--%s: a descriptor above 2", option);
 	return (int)n;
 }
 
@@ -38,5 +39,5 @@ bool starter_word_parse(struct starter_word *w, int key, const char *arg,
 void starter_word_check(const struct starter_word *w, struct argp_state *state)
 {
 	if (w->unrooted != (w->dial_fd >= 0))
-		argp_error(state, "--no-private-root and --dial-fd belong together");
+		args_error(state, "--no-private-root and --dial-fd belong together");
 }

@@ -36,7 +36,7 @@ enum {
 	 "With --no-private-root: where to ask for connected descriptors",               \
 	 0}
 
-/* false: it is another option. What is wrong with it ends the process, by argp_error(). */
+/* false: it is another option. What is wrong with it ends the process, by args_error(). */
 bool starter_word_parse(struct starter_word *w, int key, const char *arg,
 			struct argp_state *state);
 /* At the end, of a daemon that has all three rows. */

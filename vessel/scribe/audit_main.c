@@ -5,6 +5,7 @@
  * recomputes the chain of hashes from the first line; signatures and anchors are not
  * there yet, so a log that was cut at its end or rewritten as a whole passes.
  */
+#include "common/args/args.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
@@ -12,7 +13,6 @@
 #include "common/proto.h"
 #include "common/str.h"
 #include "vessel/scribe/line.h"
-#include <argp.h>
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -183,15 +183,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num == 0 && !str_eq(arg, "verify"))
-			argp_error(state, "'%s': the only command is verify", arg);
+			args_error(state, "'%s': the only command is verify", arg);
 		if (state->arg_num > 1)
-			argp_usage(state);
+			args_error(state, "one argument too many: '%s'", arg);
 		if (state->arg_num == 1)
 			a->dir = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->dir)
-			argp_error(state, "verify DIR");
+			args_error(state, "verify DIR");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -224,9 +224,7 @@ int main(int argc, char **argv)
 		(void)printf("lych-audit %s\n", LYCH_VERSION);
 		return 0;
 	}
-	argp_err_exit_status = 2;
 	args_name(argc, argv, "lych-audit");
-	if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0)
-		return 2;
+	args_parse(&argp, argc, argv, 0, &a, args_refuse);
 	return verify(&a);
 }

@@ -8,6 +8,7 @@
  * From the confinement on it can open files in audit/ and nothing else, reach no network,
  * no other socket and no other directory, and execute nothing.
  */
+#include "common/args/args.h"
 #include "common/cleanup.h"
 #include "common/confine/confine.h"
 #include "common/confine/probe.h"
@@ -19,7 +20,6 @@
 #include "common/proto.h"
 #include "common/str.h"
 #include "vessel/scribe/scribe.h"
-#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -89,16 +89,16 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SEGMENT:
 		if (parse_size(arg, 4096, (uint64_t)1 << 40, &o->segment_bytes, NULL) < 0)
-			argp_error(state, "--segment: a size from 4KiB");
+			args_error(state, "--segment: a size from 4KiB");
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "'%s': no arguments are expected", arg);
+		args_error(state, "'%s': no arguments are expected", arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (!o->dir || !o->socket_dir)
-			argp_error(state, "--dir and --socket-dir are required");
+			args_error(state, "--dir and --socket-dir are required");
 		if (!str_starts(o->dir, "/") || !str_starts(o->socket_dir, "/"))
-			argp_error(state, "directories are named by absolute paths");
+			args_error(state, "directories are named by absolute paths");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -294,9 +294,7 @@ int main(int argc, char **argv)
 	}
 	if (argc >= 2 && str_eq(argv[1], "health"))
 		return health_main(argc, argv);
-	argp_err_exit_status = 2;
 	args_name(argc, argv, "lych-scribe");
-	if (argp_parse(&argp, argc, argv, 0, NULL, &s.opt) != 0)
-		return 2;
+	args_parse(&argp, argc, argv, 0, &s.opt, args_refuse);
 	return run(&s);
 }

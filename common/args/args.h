@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in any process.
+ * Command lines: argp(3) with our form of an error, and with the option that was perhaps meant.
+ */
+#ifndef LYCH_COMMON_ARGS_ARGS_H
+#define LYCH_COMMON_ARGS_ARGS_H
+
+#include "common/attr.h"
+#include <argp.h>
+
+/* The exit code of wrong usage, in each program. */
+#define ARGS_EXIT_USAGE 2
+
+/* Tells of wrong usage on stderr, and ends the process by exit(ARGS_EXIT_USAGE). command: as it was
+ * called, argv[0], with a blank before its verb; text may have any bytes that somebody typed. */
+typedef void args_refuse_fn(const char *command, const char *text);
+
+/* The one that programs use that have none of their own: two lines as every error has, unprintable bytes as \xNN. */
+NORETURN void args_refuse(const char *command, const char *text);
+/* The same, formatted, found while options are read: what argp_error() is for. */
+NORETURN PRINTF_FMT(2, 3) void args_error(const struct argp_state *state, const char *fmt,
+					  ...);
+
+/* argp_parse(), but each mistake in the options themselves is told by refuse, before any of them
+ * counts: there is no such option, which of several, a value is missing or is one too many. Returns when all was
+ * right. */
+void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
+		void *input, args_refuse_fn *refuse);
+/* The options one after the other, its own and then those of its children; NULL: no more. */
+const struct argp_option *args_option_at(const struct argp *argp, size_t at);
+
+#endif

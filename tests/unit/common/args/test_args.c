@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each mistake in the options is told before any of them counts; what is right reaches argp as it stands. */
+#include "common/args/args.h"
+
+#include "common/mem.h"
+#include "common/str.h"
+#include <criterion/criterion.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(args, .timeout = 10);
+
+static jmp_buf refused;
+static char said[512];
+static char seen[256]; /* what argp handed over, letter by letter, values in brackets */
+
+static void refuse(const char *command, const char *text)
+{
+	cr_expect_str_eq(command, "prog");
+	(void)snprintf(said, sizeof(said), "%s", text);
+	longjmp(refused, 1);
+}
+
+static void see(const char *text)
+{
+	size_t n = strlen(seen);
+
+	(void)snprintf(seen + n, sizeof(seen) - n, "%s", text);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	char letter[2] = {(char)key, '\0'};
+
+	(void)state;
+	if (key == ARGP_KEY_END || key == ARGP_KEY_INIT || key == ARGP_KEY_SUCCESS ||
+	    key == ARGP_KEY_FINI || key == ARGP_KEY_NO_ARGS)
+		return 0;
+	if (key != ARGP_KEY_ARG && (key < 'a' || key > 'z'))
+		return ARGP_ERR_UNKNOWN;
+	if (key == ARGP_KEY_ARG && strcmp(arg, "most") == 0)
+		return ARGP_ERR_UNKNOWN;
+	see(key == ARGP_KEY_ARG ? "" : letter);
+	if (arg) {
+		see("[");
+		see(arg);
+		see("]");
+	}
+	return 0;
+}
+
+static const struct argp_option options[] = {
+	{"size", 's', "BYTES", 0, "", 0},
+	{"since", 'i', "TIME", 0, "", 0},
+	{"json", 'j', NULL, 0, "", 0},
+	{"wait", 'w', "SEC", OPTION_ARG_OPTIONAL, "", 0},
+	{0},
+};
+static const struct argp argp = {.options = options, .parser = parse};
+
+/* words: one command line behind the name, a blank between two. */
+static const char *read_line(const char *words)
+{
+	static char text[256];
+	static char name[] = "prog";
+	char *argv[16] = {name};
+	int argc = 1;
+
+	said[0] = seen[0] = '\0';
+	(void)snprintf(text, sizeof(text), "%s", words);
+	for (char *at = text; *at; at += strcspn(at, " ")) {
+		if (*at == ' ')
+			*at++ = '\0';
+		argv[argc++] = at;
+	}
+	if (setjmp(refused) == 0)
+		args_parse(&argp, argc, argv, 0, NULL, refuse);
+	return said;
+}
+
+Test(args, mistakes_are_told)
+{
+	static const char *const cases[][2] = {
+		{"--sise 4", "no option '--sise'; did you mean '--size'?"},
+		{"--quite", "no option '--quite'"},
+		{"-x", "no option '-x'"},
+		{"-jx", "no option '-x'"},
+		{"--size", "'--size' wants a value: BYTES"},
+		{"--siz", "'--size' wants a value: BYTES"},
+		{"-s", "'-s' wants a value: BYTES"},
+		{"-js", "'-s' wants a value: BYTES"},
+		{"--json=1", "'--json' takes no value"},
+		{"--help=1", "'--help' takes no value"},
+		{"--si 4", "'--si' may be '--size' or '--since'"},
+		{"--s", "'--s' may be '--size' or '--since'"},
+		{"a most", "one argument too many: 'most'"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		cr_expect_str_eq(read_line(cases[i][0]), cases[i][1], "%s: %s",
+				 cases[i][0], said);
+}
+
+Test(args, what_is_right_counts)
+{
+	static const char *const cases[][2] = {
+		{"--size 4 a", "s[4][a]"},	{"--siz=4", "s[4]"},
+		{"-js4 -i -x", "js[4]i[-x]"},	{"--since --json", "i[--json]"},
+		{"--wait a", "w[a]"},		{"--wait=3", "w[3]"},
+		{"--j -- --nope", "j[--nope]"}, {"a -j", "j[a]"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		cr_expect_str_eq(read_line(cases[i][0]), "", "%s: %s", cases[i][0], said);
+		cr_expect_str_eq(seen, cases[i][1], "%s: %s", cases[i][0], seen);
+	}
+}
+
+Test(args, others_are_told_in_two_lines_and_unprintable_bytes_are_shown, .exit_code = 2)
+{
+	args_refuse("/usr/bin/prog verb", "no option '--\x1b[31m\xe2\x80\xae'");
+}
