@@ -128,8 +128,10 @@ static bool ask_npm(struct machine_registry *ret)
 	struct err ignored = ERR_INIT;
 
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
-		const char *const argv[] = {programs[i], "config", "get", "registry",
-					    NULL};
+		/* it would make ~/.npm for its own log, even where there was none */
+		const char *const argv[] = {
+			programs[i],	     "config", "get", "registry",
+			"--cache=/dev/null", NULL};
 		cleanup_free char *out = NULL;
 		char *url, *end;
 

@@ -11,11 +11,6 @@ cd "$LYCH_TMP" || exit 1
 unset VISUAL EDITOR
 codex=$LYCH_CONFIG
 
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 look() { stat -c '%i %a %s %Y' "$codex"; }
 refused() { # code, text, lych's arguments: exit code, what is said, and nothing is touched
 	local code=$1 text=$2 before
@@ -32,6 +27,7 @@ refused() { # code, text, lych's arguments: exit code, what is said, and nothing
 refused 3 "'lych config init' writes one" set tomb.slots 4
 refused 3 "'lych config init' writes one" edit
 lych config init >/dev/null || fail "init"
+is "nothing else is made in the home, by npm neither" ".config" "$(ls -A "$HOME")"
 sed -i 's/^  slots: 8$/  slots: 8   # mine/' "$codex"
 cp "$codex" first
 for words in "" "set" "set tomb.slots" "set tomb.slots 4 5" "edit x" "check x" "frobnicate"; do
