@@ -125,9 +125,22 @@ static int print_table(const struct json *jobs, struct client *c, struct job_lin
 
 /* ---- watching -------------------------------------------------------------- */
 
+struct watched {
+	struct job_lines known;
+	uint64_t newest; /* job so far */
+};
+
+/* An older job that nobody knows came into the list only because another was removed: no change of its
+ * own. With --state it may be one. */
+static bool is_in_view_again(const struct list_args *a, const struct watched *w,
+			     uint64_t id)
+{
+	return !a->state && id <= w->newest && !job_lines_know(&w->known, (job_id_t)id);
+}
+
 /* For no screen: a line for each job that is new or in another state, the oldest first. */
 static int print_changes(const struct list_args *a, const struct json *jobs,
-			 struct client *c, struct job_lines *known, struct err *err)
+			 struct client *c, struct watched *w, struct err *err)
 {
 	for (size_t i = json_arr_len(jobs); i-- > 0;) {
 		const struct json *job = json_arr_at(jobs, i);
@@ -135,9 +148,14 @@ static int print_changes(const struct list_args *a, const struct json *jobs,
 		char now[WHEN_SIZE];
 		bool changed;
 
-		if (job_lines_take(known, c, job, &l, &changed, err) < 0)
+		uint64_t id = render_number_of(job, "id");
+		bool again = is_in_view_again(a, w, id);
+
+		if (job_lines_take(&w->known, c, job, &l, &changed, err) < 0)
 			return -1;
-		if (!changed)
+		if (id > w->newest)
+			w->newest = id;
+		if (!changed || again)
 			continue;
 		if (a->json) {
 			render_json(job);
@@ -169,9 +187,9 @@ static uint64_t watch_limit(const struct list_args *a, bool has_screen)
 }
 
 /* Until it is interrupted, or the vessel is away. */
-static int watch(const struct list_args *a, struct client *c, struct err *err)
+static int watch(const struct list_args *a, struct client *c, struct watched *w,
+		 struct err *err)
 {
-	cleanup_job_lines struct job_lines known = {0};
 	const struct timespec second = {.tv_sec = 1};
 	bool has_screen = !a->json && render_has_cursor(STDOUT_FILENO);
 
@@ -180,17 +198,18 @@ static int watch(const struct list_args *a, struct client *c, struct err *err)
 		const struct json *jobs = NULL;
 		int r;
 
-		if (list_get(a, watch_limit(a, has_screen), c, &j, &jobs, err) < 0)
+		if (render_is_read(err) < 0 ||
+		    list_get(a, watch_limit(a, has_screen), c, &j, &jobs, err) < 0)
 			return -1;
 		if (has_screen) {
 			(void)fputs(CLEAR, stdout);
-			r = print_table(jobs, c, &known, err);
+			r = print_table(jobs, c, &w->known, err);
 		} else {
-			r = print_changes(a, jobs, c, &known, err);
+			r = print_changes(a, jobs, c, w, err);
 		}
 		if (r < 0)
 			return -1;
-		job_lines_age(&known);
+		job_lines_age(&w->known);
 		(void)nanosleep(&second, NULL);
 	}
 }
@@ -207,8 +226,13 @@ static int list(const struct list_args *a, struct err *err)
 
 	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0)
 		return -1;
-	if (a->watch)
-		return watch(a, c, err);
+	if (a->watch) {
+		struct watched w = {0};
+		int r = watch(a, c, &w, err);
+
+		job_lines_done(&w.known);
+		return r;
+	}
 	if (list_get(a, a->limit ? a->limit : LIST_DEFAULT, c, &j, &jobs, err) < 0)
 		return -1;
 	if (a->json) {

@@ -97,6 +97,9 @@ static int on_side(bool ready, void *arg, struct err *err)
 {
 	struct follow *f = arg;
 
+	/* a job that is only watched may say nothing for hours after its last reader went */
+	if (!f->cancels && !f->quiet && render_is_read(err) < 0)
+		return -1;
 	return f->feed ? feed_turn(f->feed, ready, err) : 0;
 }
 

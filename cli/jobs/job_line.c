@@ -50,6 +50,14 @@ static struct job_line *find(struct job_lines *l, job_id_t id)
 	return &l->line[l->n++];
 }
 
+bool job_lines_know(const struct job_lines *l, job_id_t id)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->line[i].id == id)
+			return true;
+	return false;
+}
+
 /* As a shell would take it back. */
 static void add_word(struct buf *b, const char *word)
 {

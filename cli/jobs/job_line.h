@@ -39,6 +39,8 @@ void job_lines_done(struct job_lines *l);
 MUST_CHECK int job_lines_take(struct job_lines *l, struct client *c,
 			      const struct json *job, const struct job_line **ret,
 			      bool *ret_changed, struct err *err);
+/* Was it taken at the last look, or since? */
+bool job_lines_know(const struct job_lines *l, job_id_t id);
 /* Forget the jobs that were not taken since the last call. */
 void job_lines_age(struct job_lines *l);
 

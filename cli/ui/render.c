@@ -555,6 +555,17 @@ int render_stdout_init(bool is_closed, struct err *err)
 	return 0;
 }
 
+int render_is_read(struct err *err)
+{
+	struct pollfd pfd = {.fd = STDOUT_FILENO};
+
+	/* no event is asked for: POLLERR comes unasked, when a pipe has no reader (poll(2)) */
+	if (poll(&pfd, 1, 0) <= 0 || !(pfd.revents & POLLERR))
+		return 0;
+	errno = EPIPE;
+	return err_sys_id(err, ERRID_CORE_OUTPUT, "write to stdout");
+}
+
 int render_flush(struct err *err)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

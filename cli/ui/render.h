@@ -67,6 +67,9 @@ void render_size(char out[32], unsigned long long bytes);
 MUST_CHECK int render_stdout_init(bool is_closed, struct err *err);
 /* All of it to stdout or stderr, whoever made that non-blocking: ERRID_CORE_OUTPUT. */
 MUST_CHECK int render_write(int fd, const void *data, size_t len, struct err *err);
+/* Does somebody read stdout yet? Of a pipe or socket whose other end is gone: ERRID_CORE_OUTPUT with
+ * EPIPE, before anything is written. */
+MUST_CHECK int render_is_read(struct err *err);
 /* Flush stdout; EPIPE and a full disk are errors. */
 MUST_CHECK int render_flush(struct err *err);
 

@@ -89,6 +89,19 @@ kill $watcher $second
 wait $watcher; is "it goes on until it is ended" 143 $?
 wait $second
 is "nothing twice" "" "$(sed -E 's/^[^ ]+ [^ ]+ [^ ]+  //' changes | sort | uniq -d)"
+"$LYCH_BIN/lych" jobs -w -n 1 >last 2>&1 &
+watcher=$!
+last_has() { grep -qE "$1" last; }
+wait_until 30 "the last job" last_has "  $id  cancelled  "
+removed=$(lych run -n --detach -- true) && lych logs -f "$removed" >/dev/null || fail "one more"
+wait_until 30 "one more" last_has "  $removed  succeeded  "
+lych rm "$removed" >/dev/null || fail "rm"
+sleep 2 # two looks, at least one of them without it
+kept=$(lych run -n --detach -- true)
+wait_until 30 "the next" last_has "  $kept  succeeded  "
+kill $watcher
+wait $watcher
+is "one that is in view again, since another was removed, is no change" 1 "$(grep -c "  $id  " last)"
 python3 - "$LYCH_BIN/lych" <<'PY' || fail "jobs -w on a terminal"
 import os, pty, signal, sys, time
 pid, fd = pty.fork()
@@ -131,6 +144,12 @@ p = subprocess.run(sys.argv[1:], stdout=w, stderr=subprocess.PIPE, stdin=subproc
 print(p.returncode, p.stderr.decode().replace("\n", "|"))
 PY
 }
+silent=$(lych run -n --detach -- sleep 60) || fail "a job that says nothing"
+is "logs -f of a job that says nothing" "141 " "$(head_only logs -f "$silent")"
+is "it runs on" 1 "$(lych jobs --json | json '[x["state"] for x in j["jobs"] if x["id"] == '"$silent"'].count("running")')"
+lych cancel "$silent" >/dev/null 2>&1
+(timeout 60 "$LYCH_BIN/lych" jobs -w; echo $? >code) 2>&1 | head -n 1 >/dev/null
+is "jobs -w ends with its reader, whether or not a job changes" 141 "$(cat code)"
 for command in status "status -v" "status --json" jobs "jobs --json" "jobs -w" "show 1" "why 1" "logs 1" "artifacts $first" \
 	"audit tail" "ward list" version --help; do
 	# shellcheck disable=SC2086
