@@ -341,6 +341,27 @@ static void announce_end(const struct paths *p, const struct held_file *f, const
 	cmd_tell(ERRID_NONE, text);
 }
 
+/* Nothing of the way to path is made yet: a release that the log refuses leaves no directory. */
+static int check_place(int top, const char *path, const char *full, bool force,
+		       struct err *err)
+{
+	const char *slash = strrchr(path, '/');
+	cleanup_free char *dir = slash ? xstrndup(path, (size_t)(slash - path)) : NULL;
+	cleanup_close int parent =
+		fs_open_beneath(top, dir ? dir : ".", O_PATH | O_DIRECTORY, 0, err);
+
+	if (parent < 0 && err->sys == ENOENT) {
+		*err = (struct err)ERR_INIT;
+		return 0;
+	}
+	if (parent < 0)
+		return -1;
+	return force || faccessat(parent, slash ? slash + 1 : path, F_OK,
+				  AT_SYMLINK_NOFOLLOW) < 0
+		       ? 0
+		       : err_set_id(err, ERRID_STORE_EXISTS, "%s", full);
+}
+
 /* top: the directory that --out named when the person was asked, whatever has its name by now. */
 static int put(const struct quarantine_args *a, const struct paths *p, int top,
 	       const struct held_file *f, const struct buf *text, struct err *err)
@@ -352,15 +373,15 @@ static int put(const struct quarantine_args *a, const struct paths *p, int top,
 	int r;
 
 	if (path_of(top, &to, err) < 0 ||
-	    artifacts_new(top, f->path, &parent, &fd, err) < 0 ||
-	    fs_write_all(fd, text->data, text->len, err) < 0)
+	    check_place(top, f->path, full, a->force, err) < 0)
 		return -1;
-	if (!a->force &&
-	    faccessat(parent, strrchr(full, '/') + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return err_set_id(err, ERRID_STORE_EXISTS, "%s", full);
 	if (announce(p, f, to, NULL, err) < 0)
 		return err_wrap(err, "it stays where it is");
-	r = artifacts_name(parent, fd, f->path, full, a->force, err);
+	r = artifacts_new(top, f->path, &parent, &fd, err);
+	if (r == 0)
+		r = fs_write_all(fd, text->data, text->len, err);
+	if (r == 0)
+		r = artifacts_name(parent, fd, f->path, full, a->force, err);
 	announce_end(p, f, to, r == 0);
 	if (r < 0)
 		return -1;

@@ -167,5 +167,6 @@ lych down >/dev/null || fail "down"
 lych quarantine list >out 2>err; is "no vessel: an error" 4 $?
 is "but the files are told" 4 "$(wc -l <out)"
 lych quarantine release "$job" "$envrc" --out other --yes >out 2>err; is "no vessel: nothing is released" 4 $?
+lych quarantine release "$job" "$hook" --out other --yes >out 2>err; is "no vessel: nor with directories above it" 4 $?
 is "nothing was written" "" "$(ls -A other)"
 echo "quarantine: $count checks"
