@@ -312,7 +312,7 @@ static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
 		const char *value = env_value(a->env[i], name);
 
 		if (!env_name_is_allowed(name, len))
-			return err_set_id(err, ERRID_SPEC_ENV, "--env %s", a->env[i]);
+			return err_set_id(err, ERRID_SPEC_ENV, "--env %s", name);
 		if (env_is_set(a, i, len))
 			return err_set_id(err, ERRID_SPEC_ENV, "--env %s is given twice",
 					  name);
