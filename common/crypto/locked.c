@@ -14,9 +14,12 @@ int locked_new(size_t size, void **ret, struct err *err)
 		       -1, 0);
 
 	if (p == MAP_FAILED)
-		return err_sys_id(err, ERRID_EGRESS_SECRET, "memory for a credential");
+		return err_sys(err, "memory for a secret");
 	if (mlock(p, size) < 0 || madvise(p, size, MADV_DONTDUMP) < 0) {
-		(void)err_sys_id(err, ERRID_EGRESS_SECRET, "lock a credential's memory");
+		(void)err_sys_id(
+			err, ERRID_START_LIMIT,
+			"lock %zu bytes of memory (RLIMIT_MEMLOCK, which needs 1 MiB)",
+			size);
 		(void)munmap(p, size);
 		return -1;
 	}

@@ -10,7 +10,7 @@
 #include "common/err.h"
 #include <stddef.h>
 
-/* Zeroed. ERRID_EGRESS_SECRET when it cannot be locked. */
+/* Zeroed. ERRID_START_LIMIT when it cannot be locked. */
 MUST_CHECK int locked_new(size_t size, void **ret, struct err *err);
 void locked_free(void *p, size_t size); /* the size it was made with; NULL is fine */
 
