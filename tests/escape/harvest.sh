@@ -11,11 +11,6 @@ cd "$(dirname "$0")/../.." || exit 1
 plant=$PWD/tests/escape/plant.py
 judge=$PWD/tests/escape/judge_harvest.py
 lych_begin harvest
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 cd "$LYCH_TMP" || exit 1
 canary=$LYCH_TMP/canary
 

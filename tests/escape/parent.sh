@@ -12,11 +12,6 @@ cd "$(dirname "$0")/../.." || exit 1
 reach=$PWD/tests/escape/parent_reach.py
 flood=$PWD/tests/escape/parent_flood.py
 lych_begin parent
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 cd "$LYCH_TMP" || exit 1
 
 for grade in full floor; do

@@ -17,11 +17,6 @@ end() {
 	lych_end
 }
 trap end EXIT
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 until_is() { # what, expected, command...
 	local what=$1 want=$2 got=
 	shift 2

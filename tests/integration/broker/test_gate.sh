@@ -11,14 +11,6 @@ lych_begin gate
 lych up --detach <&- >&- 2>&- || fail "up"
 cd "$LYCH_TMP" || exit 1
 
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
-json() { # expression over j
-	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
-}
 token=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
 secret="Project Nachtigall-$$"
 

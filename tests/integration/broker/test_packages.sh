@@ -8,11 +8,6 @@ set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
 lych_begin packages
-count=0
-is() {
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 has() { # what, text, pattern
 	grep -q -- "$3" <<<"$2" || fail "$1: no '$3' in: $2"
 	count=$((count + 1))

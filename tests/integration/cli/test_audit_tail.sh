@@ -7,11 +7,6 @@ cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
 lych_begin audit-tail
 cd "$LYCH_TMP" || exit 1
-count=0
-is() {
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 tail_() { "$LYCH_BIN/lych" audit tail "$@" 2>err; }
 numbers() { awk '{ print $1 }' | tr '\n' ' '; }
 log=$LYCHGATE_DATA/audit

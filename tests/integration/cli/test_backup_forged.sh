@@ -8,11 +8,6 @@ set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
 lych_begin forged
-count=0
-is() {
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 W=$LYCH_TMP/witness A=$LYCH_TMP/saved.tar F=$LYCH_TMP/forged.tar key=$(dirname "$LYCH_CONFIG")/backup.key
 forge() { tests/integration/cli/forge.py make "$A" "$F" "$@" || fail "forge $*"; }
 rows() { tests/integration/cli/forge.py rows "$A" "$1"; } # table

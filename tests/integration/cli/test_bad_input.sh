@@ -10,12 +10,7 @@ cd "$(dirname "$0")/../../.." || exit 1
 descriptions=$PWD/tests/integration/cli/bad_input.py
 archives=$PWD/tests/integration/cli/odd_archives.py
 lych_begin bad
-count=0
 
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 json() { # expressions over j, printed side by side
 	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"
 }

@@ -9,11 +9,6 @@ cd "$(dirname "$0")/../../.." || exit 1
 lych_begin completions
 cd "$LYCH_TMP" || exit 1
 
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 for words in "" "ksh" "bash zsh" "--shell bash"; do
 	# shellcheck disable=SC2086
 	lych completions $words >out 2>err; is "completions $words" 2 $?

@@ -7,11 +7,6 @@ set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
 lych_begin react
-count=0
-is() {
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 mkdir -p "$LYCH_TMP/bin"
 cp tests/support/podman "$LYCH_TMP/bin/podman"
 cat >"$LYCH_TMP/bin/systemctl" <<'EOF'

@@ -11,15 +11,6 @@ lych_begin run
 lych up --detach <&- >&- || fail "up"
 cd "$LYCH_TMP" || exit 1
 
-count=0
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
-json() { # expression over j
-	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
-}
-
 # --- refusals
 lych run >/dev/null 2>&1; is "no command" 2 $?
 lych run --timeout x -- true >/dev/null 2>&1; is "bad --timeout" 2 $?

@@ -8,11 +8,6 @@ cd "$(dirname "$0")/../../.." || exit 1
 here=$PWD
 . tests/support/lych.sh
 lych_begin secret
-count=0
-is() {
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 refused() { # what, code, command...
 	local what=$1 code=$2
 	shift 2

@@ -7,11 +7,6 @@ set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
 lych_begin driver
-count=0
-is() {
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 driver=$LYCH_BIN/lych-secret-driver store=$LYCH_TMP/store key=$LYCH_TMP/key pass=$LYCH_TMP/pass
 refused() { # what, code, command...: refused with this code, and nothing on stdout
 	local what=$1 code=$2

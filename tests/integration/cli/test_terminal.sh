@@ -7,11 +7,6 @@ set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
 lych_begin terminal
-count=0
-is() {
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 on() { tests/integration/cli/screen.py "$@" || fail "$*"; } # columns, command...
 
 # Each name ends in what would be a row of "lych artifacts" or "lych show" where it stood first; the

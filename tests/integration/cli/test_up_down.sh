@@ -6,11 +6,6 @@ set -uo pipefail
 cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
 lych_begin up
-count=0
-is() {
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 alive() { # pids that are not dead; without a process for each, which would take longer than what is measured
 	local pid stat
 	for pid; do

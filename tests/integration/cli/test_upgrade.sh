@@ -12,11 +12,6 @@ cd "$(dirname "$0")/../../.." || exit 1
 next=$LYCH_BIN/next
 [ -x "$next/lych" ] || skip "no programs of a next release ($next)"
 lych_begin upgrade
-count=0
-is() {
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 has() { # what, text: the program said it on stderr
 	grep -q -- "$2" "$LYCH_TMP/err" || fail "$1: $(cat "$LYCH_TMP/err")"
 	count=$((count + 1))

@@ -27,12 +27,7 @@ lych_begin audit
 LYCHGATE_DATA=$2/data
 log=$LYCHGATE_DATA/audit
 ballast=$2/small/ballast
-count=0
 
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 json() { python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"; }
 field() { lych show "$1" --json | json "$2"; }
 audit() { lych status --json | json "*(lambda a: [$1])(j['vessel']['audit'])" 2>/dev/null; }

@@ -9,13 +9,8 @@ cd "$(dirname "$0")/../../.." || exit 1
 . tests/support/lych.sh
 load=$PWD/tests/integration/queue/faults_load.py
 lych_begin faults
-count=0
 cd "$LYCH_TMP" || exit 1
 
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 json() { # expressions over j, printed side by side
 	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"
 }

@@ -26,12 +26,7 @@ LYCHGATE_DATA=$2/data
 ballast=$2/ballast
 work=$LYCH_TMP
 cd "$work" || exit 1
-count=0
 
-is() { # what, expected, got
-	[ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
-	count=$((count + 1))
-}
 json() { # expressions over j, printed side by side
 	python3 -ISc 'import json,sys; j=json.load(sys.stdin); print(*eval("[" + sys.argv[1] + "]"))' "$1"
 }
