@@ -20,6 +20,7 @@ MUST = 1.0
 BURNERS = 240
 RUN = 1.0  # seconds, once it is under way
 BEGIN_MAX = 60
+TRIES = 3  # to get a job under way: some acts hold up their own beginning on a busy disk
 GRADES = ("full", "floor")
 ACTS = ("storm", "mprotect", "exec", "link", "rename", "directory", "metadata", "locks", "futex", "burn", "attack")
 CAUSES = ("timeout", "cancel", "down", "keeper", "guard", "spawner", "inner", "parent")
@@ -224,15 +225,18 @@ def watch(held, grade, act):
 
 def one_round(grade, act, cause, pool):
     global jobs
-    held = None
+    held, tries = None, 0
     while not held:
         jobs = tempfile.mkdtemp(dir=scratch)
         try:
             held = Held(grade, act, cause, pool)
-        except TimeoutError:
-            if cause != "timeout" or Held.begin > BEGIN_MAX:
+        except TimeoutError as why:
+            tries += 1
+            if Held.begin > BEGIN_MAX or (cause != "timeout" and tries == TRIES):
                 raise
-            Held.begin *= 2  # its time was over before it was under way
+            print(f"once more: {grade} {act} {cause}: {why}", flush=True)
+            if cause == "timeout":
+                Held.begin *= 2  # its time was over before it was under way
     held.began = min(stamps(held.work))
     try:
         worse = watch(held, grade, act)
@@ -289,6 +293,8 @@ def main():
         grade, act, cause = order.pop()
         lived, dead, worse = one_round(grade, act, cause, n % 2 * 2)
         failed += worse
+        if n % 100 == 99:
+            print(f"{n + 1} rounds, {failed} failed so far", flush=True)
         untried -= {act} if lived is None else {act, cause}
         if lived is None:
             unmeasured += 1
