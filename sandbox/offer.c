@@ -7,6 +7,7 @@
 #include "sandbox/offer.h"
 
 #include "common/cleanup.h"
+#include "common/mem.h"
 #include "common/proto/sensitive.h"
 #include "common/str.h"
 #include "sandbox/contract/paths.h"
@@ -104,20 +105,20 @@ static void look_at(struct walk *w, int dir, const char *name)
 {
 	size_t at = strlen(w->path);
 	const struct sensitive *row;
-	cleanup_close int fd = -1;
+	cleanup_close int fd =
+		openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (str_fmt(w->path + at, sizeof(w->path) - at, "%s%s",
-		    at && w->path[at - 1] == '/' ? "" : "/", name) < 0 ||
+	if (str_fmt(w->path + at, sizeof(w->path) - at, "%s%s%s",
+		    at && w->path[at - 1] == '/' ? "" : "/", name,
+		    fd >= 0 ? "/" : "") < 0 ||
 	    ++w->entries > ENTRIES_MAX) {
 		w->path[at] = '\0';
 		w->is_cut = true;
 		return;
 	}
-	row = sensitive_entry(w->path, strlen(w->path));
+	row = sensitive_entry(w->path, strlen(w->path) - (fd >= 0));
 	w->found = row ? row->what : NULL;
-	if (!row)
-		fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0)
+	if (!row && fd >= 0)
 		look_below(w, fd);
 	else if (!row)
 		look_into(w, dir, name);
@@ -194,7 +195,9 @@ static void why_not(const char *path, char *out, size_t size)
 	out[0] = '\0';
 	if (!real || lstat(path, &st) < 0)
 		return;
-	row = sensitive_path(real, &len);
+	cleanup_free char *name = xasprintf("%s%s", real, S_ISDIR(st.st_mode) ? "/" : "");
+
+	row = sensitive_path(name, &len);
 	if (row)
 		(void)snprintf(out, size, "it keeps secrets (%s)", row->what);
 	else if (!str_eq(real, path))

@@ -201,13 +201,20 @@ static int refuse_row(struct err *err, const char *path, const char *in, size_t 
 /* By the name that was written, and by the one that it has. */
 static int check_names(const char *path, const char *real, struct err *err)
 {
-	size_t len;
-	const struct sensitive *row = sensitive_path(path, &len);
+	const char *const names[] = {path, real};
+	struct stat st;
+	bool is_dir = stat(real, &st) == 0 && S_ISDIR(st.st_mode);
 
-	if (row)
-		return refuse_row(err, path, path, len, row);
-	row = sensitive_path(real, &len);
-	return row ? refuse_row(err, path, real, len, row) : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		cleanup_free char *name = xasprintf("%s%s", names[i], is_dir ? "/" : "");
+		const struct sensitive *row;
+		size_t len;
+
+		row = sensitive_path(name, &len);
+		if (row)
+			return refuse_row(err, path, name, len, row);
+	}
+	return 0;
 }
 
 static int check_own(const struct guard *g, const char *path, const char *real,
@@ -377,11 +384,11 @@ static bool git_leaves(struct guard *g, const struct tar_entry *e, enum tar_verd
 }
 
 /* The first component below the top that is in the list. */
-static const struct sensitive *row_of(const struct tree *t, const char *path)
+static const struct sensitive *row_of(const struct tree *t, const char *path, bool is_dir)
 {
-	cleanup_free char *full =
-		xasprintf("%s/%s", str_eq(t->real, "/") ? "" : t->real, path);
-	size_t len = strlen(full) - strlen(path);
+	const char *top = str_eq(t->real, "/") ? "" : t->real;
+	cleanup_free char *full = xasprintf("%s/%s%s", top, path, is_dir ? "/" : "");
+	size_t len = strlen(top) + 1;
 
 	for (;;) {
 		const struct sensitive *row;
@@ -398,7 +405,8 @@ static const struct sensitive *row_of(const struct tree *t, const char *path)
 static int leave_secret(struct guard *g, const struct tar_entry *e, enum tar_verdict *ret,
 			struct err *err)
 {
-	const struct sensitive *row = row_of(&g->tree[e->tree], e->path);
+	const struct sensitive *row =
+		row_of(&g->tree[e->tree], e->path, S_ISDIR(e->st->st_mode));
 	const char *what = NULL;
 
 	if (row && S_ISDIR(e->st->st_mode) && g->wish.n_include) {

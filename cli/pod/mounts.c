@@ -290,12 +290,15 @@ static int walk_entry(struct walk *w, int dirfd, const char *name, const char *p
 		      unsigned depth)
 {
 	cleanup_free char *path = xasprintf("%s%s%s", parent, parent[0] ? "/" : "", name);
-	cleanup_free char *full = xasprintf("%s/%s", w->top, path);
-	size_t len = strlen(full);
+	struct stat st;
+	bool is_there = fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	int why_not = errno;
+	cleanup_free char *full = xasprintf("%s/%s%s", w->top, path,
+					    is_there && S_ISDIR(st.st_mode) ? "/" : "");
+	size_t len = strlen(w->top) + 1 + strlen(path);
 	const char *what;
 	const char *why =
 		entry_refusal(w->l, full, len, full + len - strlen(name), &what);
-	struct stat st;
 
 	if (why)
 		return err_set_id(w->err, ERRID_BIND_MOUNT,
@@ -305,7 +308,8 @@ static int walk_entry(struct walk *w, int dirfd, const char *name, const char *p
 		return err_set_id(w->err, ERRID_BIND_MOUNT,
 				  "'%.200s' is too large or deep to be looked through",
 				  w->top);
-	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	errno = why_not;
+	if (!is_there)
 		return errno == ENOENT
 			       ? 0
 			       : err_sys_id(w->err, ERRID_BIND_MOUNT,

@@ -40,6 +40,8 @@ static bool row_hits(const struct sensitive *row, const char *path, size_t len,
 	case SENSITIVE_NAME:
 	case SENSITIVE_PUBLIC:
 		return n == m && same(name, row->name, n);
+	case SENSITIVE_FILE:
+		return n == m && same(name, row->name, n) && path[len] != '/';
 	case SENSITIVE_BEGIN:
 		return n <= m && same(name, row->name, n);
 	case SENSITIVE_END:

@@ -16,8 +16,9 @@
 #include <stddef.h>
 
 enum sensitive_kind {
-	SENSITIVE_NAME,	  /* a file or directory of this name, wherever it is */
-	SENSITIVE_BEGIN,  /* ... whose name begins with this */
+	SENSITIVE_NAME, /* a file or directory of this name, wherever it is */
+	SENSITIVE_FILE, /* a file of this name: directories of it are in many libraries */
+	SENSITIVE_BEGIN,  /* a file or directory whose name begins with this */
 	SENSITIVE_END,	  /* ... whose name ends with this, and is longer */
 	SENSITIVE_PLACE,  /* ... whose path ends with these components */
 	SENSITIVE_BELOW,  /* ... the last of which is longer */
@@ -34,9 +35,10 @@ struct sensitive {
 extern const struct sensitive sensitive_table[];
 extern const size_t sensitive_table_len;
 
-/* Is the last component of the first len bytes of this path in the list? NULL: no. */
+/* Is the last component of the first len bytes of this path in the list? NULL: no. Where a '/' follows
+ * them it is a directory's; where none does, it is not known what it is. */
 const struct sensitive *sensitive_entry(const char *path, size_t len);
-/* The same of each component from the first on; *ret_len: the bytes up to the end of it. */
+/* The same of each component from the first on, with a '/' at the end for a directory; *ret_len: the bytes up to the end of it. */
 const struct sensitive *sensitive_path(const char *path, size_t *ret_len);
 
 /* How much of the beginning of a file sensitive_content() wants. */

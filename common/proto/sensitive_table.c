@@ -10,6 +10,7 @@
 #include "common/attr.h"
 
 #define NAME(name, what) {SENSITIVE_NAME, name, what}
+#define ONLY_FILE(name, what) {SENSITIVE_FILE, name, what}
 #define BEGIN(name, what) {SENSITIVE_BEGIN, name, what}
 #define END(name, what) {SENSITIVE_END, name, what}
 #define PLACE(name, what) {SENSITIVE_PLACE, name, what}
@@ -74,7 +75,7 @@ const struct sensitive sensitive_table[] = {
 	/* sequoia-pgp.org, "sq key": the software keystore */
 	PLACE(".local/share/sequoia", "OpenPGP keys"),
 
-	NAME("private_key", "key material"),
+	ONLY_FILE("private_key", "key material"),
 	NAME("master.key", "key material"),
 	END(".p12", "key material"),
 	END(".pfx", "key material"),
@@ -136,7 +137,7 @@ const struct sensitive sensitive_table[] = {
 	END(".env", "the environment of a program"),
 	NAME(".dev.vars", "the environment of a program"),
 
-	NAME("credentials", "credentials"),
+	ONLY_FILE("credentials", "credentials"),
 	NAME(".credentials", "credentials"),
 	NAME("credentials.json", "credentials"),
 	NAME(".credentials.json", "credentials"),

@@ -73,8 +73,8 @@ planted=$((${#by_name[@]} + ${#by_bytes[@]}))
 [ "$planted" -ge 60 ] || fail "only $planted planted"
 
 # --- what is like them, and goes in
-innocent=(.env.example .git/HEAD .claude/settings.json id_rsa.pub main.c src/env.py tls/ca.pem vendor/y/.git/config)
-mkdir -p tree/src tree/vendor/y/.git
+innocent=(.env.example .git/HEAD .claude/settings.json id_rsa.pub main.c src/env.py src/lib/credentials/types.mjs tls/ca.pem vendor/y/.git/config)
+mkdir -p tree/src/lib/credentials tree/vendor/y/.git
 for name in "${innocent[@]}"; do echo fine >"tree/$name"; done
 echo '	m = "-----BEGIN PRIVATE KEY-----";' >tree/main.c
 printf -- '-----BEGIN CERTIFICATE-----\n' >tree/tls/ca.pem
@@ -111,6 +111,8 @@ for name in "${by_name[@]}" "${by_bytes[@]}"; do
 	done
 	count=$((count + 1))
 done
+is "a directory of code, itself" "./types.mjs " "$(inside --dir tree/src/lib/credentials)"
+is "what arrived, once more" "$all" "$(inside --dir tree)"
 is "a link that leads out" 1 "$(grep -c 'left out: src/out: a symlink that leads out' err)"
 is "what to do" 1 "$(grep -c -e '--include PATTERN' err)"
 is "a tree within another" "$(tr ' ' '\n' <<<"$all" | sed -n 's|^\./|./t/tree/|p' | tr '\n' ' ')" \

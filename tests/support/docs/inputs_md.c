@@ -77,10 +77,10 @@ static const char *const head[] = {
 /* clang-format on */
 
 static const char *const kinds[SENSITIVE_KIND_MAX_][2] = {
-	[SENSITIVE_NAME] = {"`", "`"},	 [SENSITIVE_BEGIN] = {"`", "*`"},
-	[SENSITIVE_END] = {"`*", "`"},	 [SENSITIVE_PLACE] = {"`", "`"},
-	[SENSITIVE_BELOW] = {"`", "*`"}, [SENSITIVE_SYSTEM] = {"`", "`"},
-	[SENSITIVE_PUBLIC] = {"`", "`"},
+	[SENSITIVE_NAME] = {"`", "`"},	 [SENSITIVE_FILE] = {"`", "` (a file)"},
+	[SENSITIVE_BEGIN] = {"`", "*`"}, [SENSITIVE_END] = {"`*", "`"},
+	[SENSITIVE_PLACE] = {"`", "`"},	 [SENSITIVE_BELOW] = {"`", "*`"},
+	[SENSITIVE_SYSTEM] = {"`", "`"}, [SENSITIVE_PUBLIC] = {"`", "`"},
 };
 
 static void print_row(const char *what, const char *shown)

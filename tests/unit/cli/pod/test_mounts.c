@@ -246,8 +246,8 @@ Test(mounts, refuses_what_lies_in_it)
 {
 	static const char key[] = "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n";
 	static const char *const names[] = {
-		".aws",	   ".ssh", ".gnupg", ".kube",  ".docker",     ".netrc", ".npmrc",
-		".pypirc", ".env", ".AWS",   "id_rsa", "credentials", ".azure",
+		".aws",	  ".ssh",    ".gnupg", ".kube", ".docker", ".netrc",
+		".npmrc", ".pypirc", ".env",   ".AWS",	"id_rsa",  ".azure",
 	};
 	struct world w;
 
@@ -262,6 +262,16 @@ Test(mounts, refuses_what_lies_in_it)
 		refused(&w, path, false, "keeps secrets");
 		cr_assert(rmdir(path) == 0);
 	}
+	put(&w, "home/ro/sub/credentials", "x");
+	refused(&w, "~/ro", false, "sub/credentials', which keeps secrets");
+	cleanup_free char *file = at(&w, "home/ro/sub/credentials");
+
+	cr_assert(unlink(file) == 0);
+	make(&w,
+	     "home/ro/sub/credentials"); /* as libraries have one: a directory of code */
+	put(&w, "home/ro/sub/credentials/x", key);
+	refused(&w, "~/ro", false, "sub/credentials/x': a private key");
+	put(&w, "home/ro/sub/credentials/x", "x");
 	make(&w, "home/src/backup/.config/gcloud");
 	refused(&w, "~/src", false, "backup/.config/gcloud");
 	turn(&w, "home/src/backup/x",

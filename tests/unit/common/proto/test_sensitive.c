@@ -24,6 +24,7 @@ Test(sensitive, names_are_found_in_any_case_and_at_any_depth)
 {
 	static const char *const paths[][2] = {
 		{".ssh", ".ssh"},
+		{"aws/Credentials", "aws/Credentials"},
 		{"a/.SSH/config", "a/.SSH"},
 		{"/home/u/.Aws/credentials", "/home/u/.Aws"},
 		{"id_ed25519", "id_ed25519"},
@@ -71,6 +72,8 @@ Test(sensitive, what_is_like_them_is_not)
 		"x/.ENV.SAMPLE",
 		"config/gh",
 		"x.config/gh",
+		"node_modules/@acme/sdk/lib/credentials/types.mjs",
+		"src/credentials/",
 		".claude",
 		".claude/settings.json",
 		".codex",
@@ -306,7 +309,8 @@ Test(sensitive, no_row_is_hidden_by_one_before_it)
 			cr_expect(row->kind != sensitive_table[k].kind ||
 					  !str_eq(row->name, sensitive_table[k].name),
 				  "%s is there twice", row->name);
-		if (row->kind == SENSITIVE_NAME || row->kind == SENSITIVE_PLACE)
+		if (row->kind == SENSITIVE_NAME || row->kind == SENSITIVE_FILE ||
+		    row->kind == SENSITIVE_PLACE)
 			cr_expect_eq(sensitive_entry(row->name, strlen(row->name)), row,
 				     "%s is in the list already", row->name);
 	}
