@@ -17,9 +17,11 @@
 #include <linux/netlink.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -274,37 +276,40 @@ static void leave_survivor(const char *path)
 static const char usage[] =
 	"lych-probe tries what a job must not be able to do. 'lych doctor' runs it "
 	"inside a\n"
-	"sandbox; outside of one it would do what it tries. Arguments, one at least:\n"
-	"\tsecret=PATH home=DIR unix=PATH abstract=NAME tcp=PORT udp=PORT pid=N "
-	"api=PATH\n"
-	"\tsurvivor=PATH\n";
+	"sandbox, with victims of its own; for anybody else, and outside of one, it does "
+	"nothing.\n";
 
-/* By whom it was not meant for: without a word of doctor's, or by root. -1: go on. */
+static const char *const keys[] = {"secret=", "home=", "unix=", "abstract=", "tcp=",
+				   "udp=",    "pid=",  "api=",	"survivor="};
+#define N_KEYS (sizeof(keys) / sizeof(keys[0]))
+
+/* All of doctor's words, each once, and the file to be lost is one that doctor made for that. */
+static bool is_doctors(int argc, char **argv)
+{
+	const char *secret = arg_of(argc, argv, "secret");
+	unsigned seen = 0;
+
+	for (int i = 1; i < argc; i++)
+		for (size_t k = 0; k < N_KEYS; k++)
+			if (strncmp(argv[i], keys[k], strlen(keys[k])) == 0)
+				seen |= 1U << k;
+	return argc == (int)N_KEYS + 1 && seen == (1U << N_KEYS) - 1 &&
+	       strstr(secret, "/.lych-doctor-");
+}
+
+/* By whom it was not meant for: without doctor's words, by root, or outside of a sandbox, each of which
+ * has given up new privileges; nobody's shell has. -1: go on. */
 static int turned_away(int argc, char **argv)
 {
-	static const char *const keys[] = {
-		"secret=", "home=", "unix=", "abstract=", "tcp=",
-		"udp=",	   "pid=",  "api=",  "survivor="};
-	size_t n = sizeof(keys) / sizeof(keys[0]);
-
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
 		(void)fputs(usage, stdout);
 		return 0;
 	}
-	for (int i = 1; i < argc; i++) {
-		size_t k = 0;
-
-		while (k < n && strncmp(argv[i], keys[k], strlen(keys[k])) != 0)
-			k++;
-		if (k == n)
-			argc = 1;
-	}
-	if (argc < 2 || getuid() == 0 || geteuid() == 0) {
-		(void)fputs(usage, stderr);
-		(void)fputs(argc < 2 ? "" : "lych-probe: not as root\n", stderr);
-		return 2;
-	}
-	return -1;
+	if (is_doctors(argc, argv) && getuid() != 0 && geteuid() != 0 &&
+	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return -1;
+	(void)fputs(usage, stderr);
+	return 2;
 }
 
 int main(int argc, char **argv)

@@ -18,7 +18,7 @@ while [ "$1" != -- ]; do
 	shift
 done
 shift
-exec "$@"
+exec setpriv --no-new-privs "$@"
 S
 chmod 755 "$LYCH_TMP/bin/lych-sandbox"
 "$LYCH_TMP/bin/lych" doctor >"$LYCH_TMP/out" 2>&1
@@ -32,11 +32,18 @@ grep -q "^FAIL *full *seen from outside: survivors" "$LYCH_TMP/out" || fail "the
 grep -q "DO NOT" "$LYCH_TMP/out" || fail "not loud"
 grep -qxF "Next: lych doctor | grep FAIL" "$LYCH_TMP/out" || fail "what is next: $(tail -n 1 "$LYCH_TMP/out")"
 
-# --- the probe does nothing for who only looks what it is
-for words in "" "what" "secret"; do
+# --- the probe does nothing for who is not doctor: not its words, not a file that doctor made to be lost, or no sandbox
+mine=$LYCH_TMP/mine lost=$LYCH_TMP/.lych-doctor-x/key
+mkdir "${lost%/*}" && echo mine >"$mine" && echo lost >"$lost"
+others="home=$HOME unix=/x abstract=x tcp=1 udp=1 pid=$$ api=/x survivor=$LYCH_TMP/left"
+for words in "" "what" "secret" "secret=$mine home=$HOME" "secret=$lost $others" "nnp secret=$mine $others" "nnp secret=$lost"; do
+	as=()
+	[[ $words != nnp* ]] || as=(setpriv --no-new-privs)
 	# shellcheck disable=SC2086 # none is one of them
-	"$LYCH_BIN/lych-probe" $words >"$LYCH_TMP/out" 2>"$LYCH_TMP/err" && fail "lych-probe $words: no refusal"
-	grep -q "outside of one it would do what it tries" "$LYCH_TMP/err" || fail "lych-probe $words: not told: $(cat "$LYCH_TMP/err")"
+	"${as[@]}" "$LYCH_BIN/lych-probe" ${words#nnp } >"$LYCH_TMP/out" 2>"$LYCH_TMP/err" && fail "lych-probe $words: no refusal"
+	[ "$(cat "$mine" "$lost")" = "mine"$'\n'"lost" ] || fail "lych-probe $words lost a file"
+	[ ! -e "$LYCH_TMP/left" ] || fail "lych-probe $words left something"
+	grep -q "outside of one, it does nothing" "$LYCH_TMP/err" || fail "lych-probe $words: not told: $(cat "$LYCH_TMP/err")"
 	[ ! -s "$LYCH_TMP/out" ] || fail "lych-probe $words tried something"
 done
 "$LYCH_BIN/lych-probe" --help | grep -q "must not be able" || fail "lych-probe --help"
