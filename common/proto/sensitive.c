@@ -358,15 +358,60 @@ static const char *judge(const char *path, const char *head, size_t len)
 	return NULL;
 }
 
+/* ?token=..., &X-Amz-Signature=...: what a query gives, if its name ends so. */
+static bool has_query_secret(const char *value)
+{
+	static const char *const ends[] = {"token",  "password",  "passwd", "pwd",
+					   "secret", "signature", "sig",    "key"};
+
+	for (const char *at = value; (at = strpbrk(at, "?&;"));) {
+		size_t n = strcspn(++at, "=&;#");
+
+		if (at[n] != '=' || !at[n + 1] || strchr("&;#$", at[n + 1]))
+			continue;
+		for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+			size_t m = strlen(ends[i]);
+
+			if (n >= m && same(at + n - m, ends[i], m))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* A URL that is a secret as a whole: whoever has it may post there. */
+static bool is_webhook(const char *value, size_t len)
+{
+	static const char *const marks[] = {"hooks.slack.com/services/", "/api/webhooks/",
+					    "webhook.office.com/"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		if (find_nocase(value, len, marks[i]))
+			return true;
+	return false;
+}
+
+/* me:pw@host:3128, as a proxy may be given: without a scheme, but with a port. */
+static bool ends_with_port(const char *value, size_t len)
+{
+	size_t n = len;
+
+	while (n > 0 && isdigit((unsigned char)value[n - 1]))
+		n--;
+	return n > 0 && n < len && value[n - 1] == ':';
+}
+
 const char *sensitive_value(const char *name, const char *value)
 {
 	size_t len = strlen(value);
 
 	if (has_private_key("", value, len))
 		return "a private key";
-	/* that of a proxy may have no scheme */
 	if (has_url_password(value, len) ||
-	    (name_ends(name, "_proxy") && has_password(value, value + len)))
+	    ((name_ends(name, "_proxy") || ends_with_port(value, len)) &&
+	     has_password(value, value + len)) ||
+	    (str_starts(value, "//") && has_password(value + 2, value + len)) ||
+	    has_query_secret(value) || is_webhook(value, len))
 		return "a password or token in a URL";
 	return NULL;
 }

@@ -278,6 +278,13 @@ Test(sensitive, what_a_variable_holds)
 		{"https_proxy", "me:pw@proxy:3128"},
 		{"DATABASE_URL", "postgres://me:pw@db/x"},
 		{"A", "https://ghp_0123456789abcdef0123:@github.com/a"},
+		{"V", "https://h/?token=ghp_0123456789abcdef"},
+		{"V", "https://s3/x?a=b&X-Amz-Signature=0123"},
+		{"V", "jdbc:postgresql://h/db?user=u&password=secretsecret"},
+		{"V", "jdbc:sqlserver://h;user=u;Password=secretsecret"},
+		{"V", "u:secretpw@proxy.example:3128"},
+		{"V", "//u:secretpw@host"},
+		{"V", "https://hooks.slack.com/services/T0/B0/x"},
 		{"KEY", "-----BEGIN PRIVATE KEY-----\nMII"},
 	};
 	static const char *const fine[][2] = {
@@ -287,6 +294,10 @@ Test(sensitive, what_a_variable_holds)
 		{"EMAIL", "a.very.long.name.of.somebody@example.org"},
 		{"REMOTE", "a:b@c"},
 		{"A", "http://${U}:${P}@host"},
+		{"A", "https://h/?token=$TOKEN&key="},
+		{"A", "https://h/?page=2&monkeys=3"},
+		{"A", "what?key"},
+		{"A", "12:30:45"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
