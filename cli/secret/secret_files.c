@@ -105,11 +105,24 @@ static void sweep(const struct secret_store *s, const char *name, bool is_worse)
 	litter_sweep(s->where, &l);
 }
 
+/* Until it is closed nobody else writes or removes: of two that set a secret one sees the other's. */
+static int lock_files(const struct secret_store *s, struct err *err)
+{
+	cleanup_close int fd = openat(s->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fs_flock_soon(fd) < 0)
+		return err_sys_id(err, ERRID_SECRET_FILE, "lock %s", s->where);
+	return TAKE_FD(fd);
+}
+
 static int files_write(struct secret_store *s, const char *name,
 		       const struct secret_value *v, bool replace, struct err *err)
 {
+	cleanup_close int lock = lock_files(s, err);
 	struct stat st;
 
+	if (lock < 0)
+		return -1;
 	if (fstatat(s->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		if (!replace)
 			return err_set_id(err, ERRID_SECRET_EXISTS, "%s/%s", s->where,
@@ -126,7 +139,10 @@ static int files_write(struct secret_store *s, const char *name,
 
 static int files_remove(struct secret_store *s, const char *name, struct err *err)
 {
-	/* A set at the same time fails then, and says so. */
+	cleanup_close int lock = lock_files(s, err);
+
+	if (lock < 0)
+		return -1;
 	sweep(s, name, true);
 	if (unlinkat(s->dirfd, name, 0) == 0)
 		return 0;

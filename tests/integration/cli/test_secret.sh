@@ -103,6 +103,12 @@ for name in lychgate_work lychgate_db_vessel lychgate_db_of_tomb_1; do
 	refused "$name is not removed" LYCH-SECRET-013 lych secret rm "$name"
 	[ -s "$S/$name" ] || fail "$name is gone"
 done
+for n in 1 2 3 4 5 6 7 8; do
+	{ echo "sk-of-eight-$n-0123456789abcdef" | lych secret set portal_y >/dev/null 2>&1 && echo "$n" >>"$LYCH_TMP/winner"; } &
+done
+wait
+is "of eight at once one sets it" "sk-of-eight-$(cat "$LYCH_TMP/winner")-0123456789abcdef" "$(cat "$LYCHGATE_DATA/secrets/portal_y")"
+lych secret rm portal_y >/dev/null || fail "rm portal_y"
 is "one that nothing names" 1 "$(lych secret rm portal_x | grep -c 'what runs has it until it ends')"
 is "one that a portal names" 1 "$(lych secret rm portal_main | grep -c 'nothing starts without another')"
 is "both are gone" "" "$(cd "$S" && echo portal_*[xn] | sed 's/portal_\*.*//')"
