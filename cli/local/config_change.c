@@ -101,12 +101,12 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* The half-written one of a lych that was killed. */
+/* The half-written one of a lych that was killed; who writes one has the lock that we have. */
 static void sweep(const struct codex *c)
 {
 	cleanup_free char *before = xasprintf("%s.", c->name);
 	const struct litter l = {before, sizeof(struct request_id) - 1, ".tmp", false,
-				 false};
+				 true};
 
 	litter_sweep(c->dir, &l);
 }

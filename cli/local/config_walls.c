@@ -145,12 +145,29 @@ static void compare_budget(enum budget_scope scope, const struct conf_budget *fr
 	}
 }
 
+/* Another place is a new one to be trusted. */
+static void compare_registry(enum registry_kind kind, const struct conf *from,
+			     const struct conf *to,
+			     void (*put)(const char *line, void *arg), void *arg)
+{
+	const char *was = from->broker.registry[kind].url.text,
+		   *is = to->broker.registry[kind].url.text;
+	cleanup_free char *line = xasprintf(
+		"registries.%s.url: jobs get packages from there, and from there alone",
+		registry_kind_name(kind));
+
+	if (was && is && !str_eq(was, is))
+		put(line, arg);
+}
+
 void config_walls_lowered(const struct conf *from, const struct conf *to,
 			  void (*put)(const char *line, void *arg), void *arg)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (words[i].is_low(to) && !words[i].is_low(from))
 			put(words[i].line, arg);
+	for (unsigned k = 0; k < REGISTRY_KIND_MAX_; k++)
+		compare_registry((enum registry_kind)k, from, to, put, arg);
 	compare_limits(from, to, put, arg);
 	for (unsigned k = 0; k < BUDGET_SCOPE_MAX_; k++)
 		compare_budget((enum budget_scope)k, &from->broker.budget[k],

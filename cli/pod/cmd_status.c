@@ -20,6 +20,7 @@
 #include "common/proto.h"
 #include "common/str.h"
 #include <argp.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -195,6 +196,31 @@ static void print_parts(const struct json *parts)
 	table_done(&t);
 }
 
+/* A part that does not stand, so that it is seen: "DOWN". */
+static void add_loud(struct buf *b, const char *state)
+{
+	for (; *state; state++)
+		buf_addc(b, (char)toupper((unsigned char)*state));
+}
+
+/* Without a tomb nothing else that is told matters. */
+static void alarm_of_tomb(const struct json *parts)
+{
+	for (size_t i = 0; i < json_arr_len(parts); i++) {
+		const struct json *p = json_arr_at(parts, i);
+		cleanup_buf struct buf b = {.max = 256};
+
+		if (!str_eq(render_text_of(p, "name"), "tomb") ||
+		    str_eq(render_text_of(p, "state"), "ready"))
+			continue;
+		add_loud(&b, render_text_of(p, "state"));
+		(void)printf(
+			"NO JOB IS BEGUN: the tomb is %s\n      "
+			"'lych request restart-tomb' starts one that was stopped\n\n",
+			buf_str(&b));
+	}
+}
+
 /* In one line: "postgres, scribe, vessel, tomb (restarted 2 times)". */
 static void print_parts_short(const struct json *parts)
 {
@@ -208,8 +234,10 @@ static void print_parts_short(const struct json *parts)
 		uint64_t restarts = 0;
 
 		buf_addf(&b, "%s%s", i ? ", " : "", render_text_of(p, "name"));
-		if (!str_eq(state, "ready"))
-			buf_addf(&b, " %s", state);
+		if (!str_eq(state, "ready")) {
+			buf_addc(&b, ' ');
+			add_loud(&b, state);
+		}
 		if (json_get_u64(p, "restarts", true, 0, UINT32_MAX, &restarts,
 				 &ignored) == 0 &&
 		    restarts)
@@ -234,6 +262,7 @@ static void print_people(const struct json *starter, const struct json *vessel,
 		return;
 	if (vessel)
 		status_alarm(vessel);
+	alarm_of_tomb(parts);
 	(void)printf("Lychgate %s: %s, grade %s\n", LYCH_VERSION, state,
 		     render_text_of(starter, "grade"));
 	if (verbose) {

@@ -16,6 +16,8 @@
 
 #define LINE_MAX_BYTES 16384
 #define WALLS_MAX 1024
+/* Below it neither a job's files nor its output find a place for long. */
+#define DISK_LITTLE (256ULL << 20)
 #define NAMED_WALLS 5 /* that do not hold; more of them are counted */
 
 void status_line(const char *label, const char *text)
@@ -163,7 +165,10 @@ static void line_store(const struct json *vessel, struct buf *b)
 	render_size(used, render_number_of(store, "used_bytes"));
 	render_size(most, render_number_of(store, "max_bytes"));
 	render_size(left, render_number_of(store, "disk_free_bytes"));
-	buf_addf(b, "%s of %s used; the disk has %s left", used, most, left);
+	buf_addf(b, "%s of %s used; the disk %s %s left", used, most,
+		 render_number_of(store, "disk_free_bytes") < DISK_LITTLE ? "HAS ONLY"
+									  : "has",
+		 left);
 }
 
 /* ---- walls ----------------------------------------------------------------- */

@@ -67,7 +67,7 @@ left() { (cd "${codex%/*}" && find . -mindepth 1 -name 'codex.yaml.*' | sort | x
 a=codex.yaml.0123456789abcdef.tmp b=codex.yaml.1123456789abcdef.tmp c=codex.yaml.2123456789abcdef.tmp
 (cd "${codex%/*}" && touch -d '2 hours ago' $a codex.yaml.bak.tmp codex.yaml.0.tmp && touch $b && ln -s "$codex" $c && touch -h -d '2 hours ago' $c)
 lych config set tomb.slots 7 >/dev/null || fail "set beside them"
-is "what is left" "./codex.yaml.0.tmp ./$b ./$c ./codex.yaml.bak.tmp" "$(left)"
+is "what is left" "./codex.yaml.0.tmp ./$c ./codex.yaml.bak.tmp" "$(left)"
 rm "${codex%/*}"/codex.yaml.*
 cp first "$codex"
 
@@ -91,6 +91,8 @@ lowered "a job may ask for more of this machine" limits.memory.max 3GiB
 lowered "" limits.memory.max 2GiB
 lowered "more private texts go out as they are" gate.portal_threshold 0.41
 lowered "jobs may use up more" budgets.day.money 41
+lych config set registries.npm.url https://a.example.org/npm >/dev/null 2>&1 || fail "a registry"
+lowered "jobs get packages from there, and from there alone" registries.npm.url https://b.example.org/npm
 lowered "Podman hides nothing of /proc from the tomb" pod.unmask_proc yes
 is "grade floor, --json" "1 tomb.grade" "$(lych config set --json tomb.grade floor 2>err | python3 -c 'import json, sys
 d = json.load(sys.stdin)["lowers"]; print(len(d), d[0].split(":")[0])')"

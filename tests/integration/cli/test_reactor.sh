@@ -145,6 +145,8 @@ is "a job after it" hello "$(lych run -n -- echo hello)"
 is "stop-tomb" '{"id":"ID","intent":"stop-tomb","state":"done"}' "$(lych request stop-tomb --json | sed -E 's/[0-9a-f-]{36}/ID/')"
 sleep 1
 lych status --json 2>/dev/null | python3 -c 'import json,sys; sys.exit(bool(json.load(sys.stdin)["processes"].get("tomb")))' || fail "the tomb came back by itself"
+is "status says it first, and aloud" "NO JOB IS BEGUN: the tomb is DOWN" "$(lych status | head -n 1)"
+is "and among the daemons" 1 "$(lych status | grep -c '^daemons: .*tomb DOWN')"
 is "and back by request" "restart-tomb: done" "$(lych request restart-tomb)"
 lych_wait_up
 cp -p "$LYCHGATE_DATA/secrets/lychgate_work_of_tomb_1" "$LYCHGATE_DATA/secrets/lychgate_db_of_tomb_1" "$LYCH_TMP/"
