@@ -49,6 +49,18 @@ struct conf_addresses {
 
 enum portal_kind { PORTAL_OPENAI, PORTAL_ANTHROPIC, PORTAL_KIND_MAX_ };
 
+/* The parts of a kind's API that a job may ask for. A server behind a portal has all of its
+ * kind's but those that codex.yaml says it lacks. */
+enum portal_api {
+	API_CHAT, /* openai: chat completions */
+	API_RESPONSES,
+	API_EMBEDDINGS,
+	API_MESSAGES, /* anthropic */
+	API_COUNT_TOKENS,
+	PORTAL_API_MAX_
+};
+#define PORTAL_APIS_TEXT_SIZE 64 /* "chat, responses, embeddings" */
+
 /* What a request may ask for that has prices of its own: "beta:NAME", "service_tier:NAME",
  * "speed:NAME", "inference_geo:NAME", "audio". Prices as in conf_model. */
 struct conf_extra {
@@ -78,7 +90,8 @@ struct conf_portal {
 	char *name;
 	enum portal_kind kind;
 	struct conf_url url;
-	char *secret; /* "portal_<name>", no other portal's; NULL: it wants no key */
+	char *secret;	/* "portal_<name>", no other portal's; NULL: it wants no key */
+	unsigned lacks; /* 1 << portal_api; never all of its kind's */
 	enum portal_cap output_cap; /* of PORTAL_OPENAI */
 	char **beta;		    /* names that cost nothing beyond the known ones */
 	size_t n_betas;
@@ -166,7 +179,9 @@ struct conf_broker {
 	struct conf_egress egress;
 };
 
-const char *portal_kind_name(enum portal_kind k);     /* "openai" */
+const char *portal_kind_name(enum portal_kind k); /* "openai" */
+const char *portal_api_name(enum portal_api a);	  /* "chat" */
+enum portal_kind portal_api_kind(enum portal_api a);
 const char *portal_cap_name(enum portal_cap c);	      /* "max_tokens" */
 const char *registry_kind_name(enum registry_kind k); /* "npm" */
 const char *ward_action_name(enum ward_action a);     /* "allow" */
@@ -178,6 +193,9 @@ const char *conf_portal_secret(const struct conf_broker *b, size_t at);
 bool conf_portal_secret_is_local(const struct conf_broker *b, const char *secret);
 /* NULL: no portal of that name. */
 const struct conf_portal *conf_portal_find(const struct conf_broker *b, const char *name);
+bool conf_portal_has(const struct conf_portal *p, enum portal_api a);
+/* Their names with commas between. */
+void conf_portal_apis(const struct conf_portal *p, char out[PORTAL_APIS_TEXT_SIZE]);
 /* The portal of that kind that offers the model, and the model; NULL: none does. */
 const struct conf_portal *conf_portal_of_model(const struct conf_broker *b,
 					       enum portal_kind kind, const char *model,

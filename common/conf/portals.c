@@ -8,6 +8,8 @@
 #include "common/mem.h"
 #include "common/str.h"
 
+#include <stdio.h>
+
 #define SECRET_PREFIX "portal_"
 #define SECRET_NAME_MAX_BYTES 64
 
@@ -22,6 +24,7 @@ static const cyaml_schema_field_t portal_fields[] = {
 	CONF_STR("max_output", raw_portal, max_output),
 	CONF_STR("output_cap", raw_portal, output_cap),
 	CONF_LIST("betas", raw_portal, betas, string_schema, CONF_BETAS_MAX),
+	CONF_LIST("lacks", raw_portal, lacks, string_schema, PORTAL_API_MAX_),
 	CONF_LIST("models", raw_portal, models, conf_model_schema, CONF_MODELS_MAX),
 	CONF_LIST("addresses", raw_portal, addresses, string_schema, CONF_ADDRESSES_MAX),
 	CYAML_FIELD_END,
@@ -47,6 +50,16 @@ static const char *const portal_kinds[] = {
 	[PORTAL_OPENAI] = "openai",
 	[PORTAL_ANTHROPIC] = "anthropic",
 };
+static const struct {
+	const char *name;
+	enum portal_kind kind;
+} portal_apis[] = {
+	[API_CHAT] = {"chat", PORTAL_OPENAI},
+	[API_RESPONSES] = {"responses", PORTAL_OPENAI},
+	[API_EMBEDDINGS] = {"embeddings", PORTAL_OPENAI},
+	[API_MESSAGES] = {"messages", PORTAL_ANTHROPIC},
+	[API_COUNT_TOKENS] = {"count_tokens", PORTAL_ANTHROPIC},
+};
 static const char *const portal_caps[] = {
 	[CAP_MAX_TOKENS] = "max_tokens",
 	[CAP_MAX_COMPLETION_TOKENS] = "max_completion_tokens",
@@ -59,6 +72,37 @@ static const char *const registry_kinds[] = {
 const char *portal_kind_name(enum portal_kind k)
 {
 	return k < PORTAL_KIND_MAX_ ? portal_kinds[k] : NULL;
+}
+
+const char *portal_api_name(enum portal_api a)
+{
+	return a < PORTAL_API_MAX_ ? portal_apis[a].name : NULL;
+}
+
+enum portal_kind portal_api_kind(enum portal_api a)
+{
+	return portal_apis[a].kind;
+}
+
+bool conf_portal_has(const struct conf_portal *p, enum portal_api a)
+{
+	return portal_apis[a].kind == p->kind && !(p->lacks & (1u << a));
+}
+
+void conf_portal_apis(const struct conf_portal *p, char out[PORTAL_APIS_TEXT_SIZE])
+{
+	size_t n = 0;
+
+	out[0] = '\0';
+	for (unsigned a = 0; a < PORTAL_API_MAX_; a++) {
+		const char *name = portal_apis[a].name;
+
+		if (!conf_portal_has(p, (enum portal_api)a))
+			continue;
+		(void)snprintf(out + n, PORTAL_APIS_TEXT_SIZE - n, "%s%s", n ? ", " : "",
+			       name);
+		n = strlen(out);
+	}
 }
 
 const char *portal_cap_name(enum portal_cap c)
@@ -253,6 +297,31 @@ static int read_betas(const struct conf_item *item, const struct raw_portal *raw
 	return 0;
 }
 
+static int read_lacks(const struct conf_item *item, const struct raw_portal *raw,
+		      struct conf_portal *p)
+{
+	char left[PORTAL_APIS_TEXT_SIZE];
+
+	for (unsigned i = 0; i < raw->lacks_count; i++) {
+		unsigned a = 0;
+
+		while (a < PORTAL_API_MAX_ &&
+		       (portal_apis[a].kind != p->kind ||
+			!str_eq(portal_apis[a].name, raw->lacks[i])))
+			a++;
+		if (a == PORTAL_API_MAX_)
+			return conf_fail_item(item, "lacks",
+					      p->kind == PORTAL_OPENAI
+						      ? "chat, responses, embeddings"
+						      : "messages, count_tokens");
+		p->lacks |= 1u << a;
+	}
+	conf_portal_apis(p, left);
+	return *left ? 0
+		     : conf_fail_item(item, "lacks",
+				      "all that its kind has: nothing could be asked");
+}
+
 static int read_portal(const struct conf_item *item, const struct raw_portal *raw,
 		       const struct conf_broker *before, struct conf_portal *p)
 {
@@ -269,7 +338,7 @@ static int read_portal(const struct conf_item *item, const struct raw_portal *ra
 	    read_base_url(item, raw->url, &p->addresses, &p->url) < 0 ||
 	    read_secret(item, raw->secret, before, &p->secret) < 0 ||
 	    read_output_cap(item, raw->output_cap, p) < 0 ||
-	    read_betas(item, raw, p) < 0 ||
+	    read_betas(item, raw, p) < 0 || read_lacks(item, raw, p) < 0 ||
 	    conf_models_read(item, raw->models, raw->models_count, raw->max_output, p) <
 		    0)
 		return -1;

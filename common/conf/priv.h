@@ -128,8 +128,8 @@ bool conf_beta_ok(const char *name);
 /* ---- portals.c ---- */
 struct raw_portal {
 	char *name, *kind, *url, *secret, *max_output, *output_cap;
-	char **betas;
-	unsigned betas_count;
+	char **betas, **lacks;
+	unsigned betas_count, lacks_count;
 	struct raw_model *models;
 	unsigned models_count;
 	char **addresses;

@@ -336,6 +336,12 @@ static void write_portal(struct jsonw *w, const struct conf_portal *p)
 	jsonw_kstr(w, "url", p->url.text);
 	kstr_or_null(w, "secret", p->secret);
 	write_addresses(w, &p->addresses);
+	jsonw_key(w, "apis");
+	jsonw_arr(w);
+	for (unsigned a = 0; a < PORTAL_API_MAX_; a++)
+		if (conf_portal_has(p, (enum portal_api)a))
+			jsonw_str(w, portal_api_name((enum portal_api)a));
+	jsonw_arr_end(w);
 	jsonw_key(w, "models");
 	jsonw_arr(w);
 	for (size_t i = 0; i < p->n_models; i++) {

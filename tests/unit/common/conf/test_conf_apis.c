@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of its kind's API a portal of codex.yaml has. */
+#include "common/conf/conf.h"
+#include "common/str.h"
+
+#include <criterion/criterion.h>
+
+TestSuite(conf_apis, .timeout = 20);
+
+#define LACKS(kind, lacks)                                                               \
+	"version: \"1\"\nportals:\n  - name: a\n    kind: " kind "\n"                    \
+	"    url: \"https://a.example\"\n    models:\n"                                  \
+	"      - {name: m, input: \"0\", output: \"0\"}\n    lacks:\n" lacks
+#define IT(name) "      - " name "\n"
+
+Test(conf_apis, what_no_portal_of_the_kind_could_lack_is_refused)
+{
+	static const struct {
+		const char *text, *part;
+	} bads[] = {
+		{LACKS("openai", IT("messages")),
+		 "line 8: portals, entry 1: lacks: chat, "},
+		{LACKS("anthropic", IT("responses")), "lacks: messages, count_tokens"},
+		{LACKS("openai", IT("Responses")), "lacks: chat, responses, embeddings"},
+		{LACKS("openai", IT("none")), "lacks: chat, responses, embeddings"},
+		{LACKS("anthropic", IT("messages") IT("count_tokens")),
+		 "lacks: all that its kind has"},
+	};
+	struct conf c;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bads); i++) {
+		struct err err = ERR_INIT;
+
+		cr_expect(conf_parse(bads[i].text, strlen(bads[i].text), &c, &err) < 0);
+		cr_expect_eq(err.id, ERRID_START_CONFIG, "%zu", i);
+		cr_expect(strstr(err.msg, bads[i].part), "%zu: %s", i, err.msg);
+	}
+}
+
+static void expect_apis(const char *text, const char *want)
+{
+	char apis[PORTAL_APIS_TEXT_SIZE];
+	struct err err = ERR_INIT;
+	struct conf c;
+
+	cr_assert(conf_parse(text, strlen(text), &c, &err) == 0, "%s", err.msg);
+	conf_portal_apis(&c.broker.portal[0], apis);
+	cr_expect_str_eq(apis, want);
+	for (unsigned a = 0; a < PORTAL_API_MAX_; a++)
+		cr_expect_eq(conf_portal_has(&c.broker.portal[0], (enum portal_api)a),
+			     strstr(want, portal_api_name((enum portal_api)a)) != NULL,
+			     "%s: %s", want, portal_api_name((enum portal_api)a));
+	conf_done(&c);
+}
+
+Test(conf_apis, a_portal_has_what_it_does_not_lack)
+{
+	expect_apis(LACKS("openai", IT("responses") IT("responses")), "chat, embeddings");
+	expect_apis(LACKS("openai", IT("chat") IT("responses")), "embeddings");
+	expect_apis(LACKS("anthropic", IT("count_tokens")), "messages");
+}
