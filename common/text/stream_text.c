@@ -7,7 +7,8 @@
  * the "index" numbers of the objects that it lies in; elements of a list without such
  * a number share their place, so parts of one text are one text. The text of a model has a
  * short list of names, and for those only the name and the numbers count, so that a
- * block's beginning and its deltas are one channel.
+ * block's beginning and its deltas are one channel. The Responses API has further numbers,
+ * which count for text alone: its ids and names would be more channels than there may be.
  * For what a filter holds a frame of the last event is kept (stream_text_frame.h).
  */
 #include "common/text/stream_text.h"
@@ -19,6 +20,7 @@
 #include "common/str.h"
 #include "common/text/fnv.h"
 #include "common/text/stream_text_frame.h"
+#include "common/text/stream_text_walk.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -34,7 +36,7 @@ static const struct {
 	{"thinking", STREAM_TEXT_PLAIN},  {"reasoning_content", STREAM_TEXT_PLAIN},
 	{"reasoning", STREAM_TEXT_PLAIN}, {"refusal", STREAM_TEXT_PLAIN},
 	{"arguments", STREAM_TEXT_JSON},  {"partial_json", STREAM_TEXT_JSON},
-	{"input", STREAM_TEXT_PLAIN},
+	{"input", STREAM_TEXT_PLAIN},	  {"delta", STREAM_TEXT_PLAIN},
 };
 
 struct channel {
@@ -96,131 +98,14 @@ static int refuse(struct err *err, const char *why)
 	return err_set_id(err, ERRID_EGRESS_REPLY, "%s", why);
 }
 
-/* ---- where a string is -------------------------------------------------------------- */
-
-struct place {
-	const char *key;
-	uint64_t path, where; /* hashes of the keys, and of the numbers */
-	uint64_t group;	      /* `where` at the first number: the choice, or the block */
-	unsigned depth;
-	bool is_delta, is_numbered;
-};
-
 struct event {
 	struct stream_text *s;
 	const char *head;
-	const struct json *json;
-	size_t at;
-	size_t trail[STREAM_TEXT_DEPTH_MAX +
-		     1]; /* of members and elements, to the string */
+	struct stream_text_walk walk;
 	bool speaks, ends, is_ping, is_full;
 	struct stream_text_piece *piece;
 	size_t n, cap;
 };
-
-typedef void leaf_fn(struct event *e, const struct place *p, const char *text,
-		     size_t len);
-
-static void add_number(struct place *p, uint64_t n)
-{
-	p->where = fnv(p->where ? p->where : FNV_START, &n, sizeof(n));
-	if (!p->is_numbered)
-		p->group = p->where;
-	p->is_numbered = true;
-}
-
-static bool read_index(const struct json *v, uint64_t *ret)
-{
-	return json_has(v, "index") &&
-	       json_get_u64(v, "index", false, 0, UINT32_MAX, ret, NULL) == 0;
-}
-
-struct step {
-	struct event *e;
-	const struct place *p;
-	leaf_fn *fn;
-	size_t i;
-};
-
-static void walk(struct event *e, const struct json *v, const struct place *p,
-		 leaf_fn *fn);
-
-static void walk_member(const char *key, const struct json *val, void *arg)
-{
-	struct step *s = arg;
-	struct place below = *s->p;
-
-	s->e->trail[s->p->depth] = s->i++;
-	s->e->at++;
-	below.depth++;
-	below.key = key;
-	below.path = fnv(below.path, key, strlen(key) + 1);
-	below.is_delta = below.is_delta || str_eq(key, "delta");
-	walk(s->e, val, &below, s->fn);
-}
-
-/* Where a list says which text an element belongs to, its position does when it does
- * not itself. */
-static bool is_numbered_list(const char *key)
-{
-	return key && (str_eq(key, "choices") || str_eq(key, "tool_calls"));
-}
-
-static void walk_list(struct event *e, const struct json *v, const struct place *p,
-		      leaf_fn *fn)
-{
-	for (size_t i = 0; i < json_arr_len(v); i++) {
-		const struct json *one = json_arr_at(v, i);
-		struct place below = *p;
-		uint64_t n;
-
-		e->trail[p->depth] = i;
-		below.depth++;
-		if (is_numbered_list(p->key) && !read_index(one, &n))
-			add_number(&below, i);
-		walk(e, one, &below, fn);
-	}
-}
-
-static void walk(struct event *e, const struct json *v, const struct place *p,
-		 leaf_fn *fn)
-{
-	struct place here = *p;
-	struct step s = {.e = e, .p = &here, .fn = fn};
-	const char *text = "";
-	uint64_t n;
-
-	switch (json_kind_of(v)) {
-	case JSON_STRING:
-		/* a string of this parser's is one */
-		if (json_as_str(v, SIZE_MAX, &text, NULL) == 0)
-			fn(e, p, text, strlen(text));
-		e->at++;
-		break;
-	case JSON_NUMBER:
-		e->at++;
-		break;
-	case JSON_OBJECT:
-		if (read_index(v, &n))
-			add_number(&here, n);
-		json_obj_each(v, walk_member, &s);
-		break;
-	case JSON_ARRAY:
-		walk_list(e, v, p, fn);
-		break;
-	case JSON_NULL:
-	case JSON_BOOL:
-		break;
-	}
-}
-
-static void walk_event(struct event *e, leaf_fn *fn)
-{
-	const struct place top = {.path = FNV_START};
-
-	e->at = 0;
-	walk(e, e->json, &top, fn);
-}
 
 static size_t kind_of(const char *key)
 {
@@ -236,17 +121,20 @@ bool stream_text_is_text(const char *key)
 	return kind_of(key) < ARRAY_SIZE(text_keys);
 }
 
-static bool is_text(const struct place *p)
+static bool is_text(const struct stream_text_place *p)
 {
 	return stream_text_is_text(p->key);
 }
 
 /* NULL: there are too many. */
-static struct channel *channel_at(struct stream_text *s, const struct place *p)
+static struct channel *channel_at(struct stream_text *s,
+				  const struct stream_text_place *p)
 {
 	size_t kind = kind_of(p->key);
 	bool speaks = kind < ARRAY_SIZE(text_keys);
-	uint64_t place = fnv(speaks ? kind : p->path, &p->where, sizeof(p->where));
+	uint64_t where =
+		speaks && p->wide ? fnv(p->wide, &p->where, sizeof(p->where)) : p->where;
+	uint64_t place = fnv(speaks ? kind : p->path, &where, sizeof(where));
 	struct channel *c;
 
 	for (size_t i = 0; i < s->n; i++)
@@ -257,8 +145,10 @@ static struct channel *channel_at(struct stream_text *s, const struct place *p)
 	c = s->channel[s->n++] = xnew(struct channel);
 	c->place = place;
 	c->group = p->group;
-	c->filter =
-		s->ops->open(speaks ? text_keys[kind].form : STREAM_TEXT_PLAIN, s->arg);
+	c->filter = s->ops->open(!speaks	   ? STREAM_TEXT_PLAIN
+				 : p->is_arguments ? STREAM_TEXT_JSON
+						   : text_keys[kind].form,
+				 s->arg);
 	return c;
 }
 
@@ -267,7 +157,7 @@ static struct channel *channel_at(struct stream_text *s, const struct place *p)
 static void keep_frame(struct event *e, struct channel *c)
 {
 	const struct stream_text_frame f = {.head = e->head,
-					    .json = e->json,
+					    .json = e->walk.json,
 					    .trail = c->trail,
 					    .piece = e->piece,
 					    .n = e->n};
@@ -340,9 +230,18 @@ static void flush_left(struct event *e, struct buf *out)
 
 /* ---- an event's strings ----------------------------------------------------------------- */
 
-/* First walk. */
-static void survey(struct event *e, const struct place *p, const char *text, size_t len)
+/* The last event of a response, which says all of it again. */
+static bool is_last(const char *type)
 {
+	return str_eq(type, "response.completed") ||
+	       str_eq(type, "response.incomplete") || str_eq(type, "response.failed");
+}
+
+/* First walk. */
+static void survey(const struct stream_text_place *p, const char *text, size_t len,
+		   void *arg)
+{
+	struct event *e = arg;
 	struct channel *c = channel_at(e->s, p);
 
 	if (!c)
@@ -354,12 +253,14 @@ static void survey(struct event *e, const struct place *p, const char *text, siz
 	}
 	if (len && (str_eq(p->key, "finish_reason") || str_eq(p->key, "stop_reason")))
 		e->ends = true;
-	if (p->depth == 1 && str_eq(p->key, "type") && str_eq(text, "ping"))
-		e->is_ping = true;
+	if (p->depth == 1 && str_eq(p->key, "type")) {
+		e->is_ping = e->is_ping || str_eq(text, "ping");
+		e->ends = e->ends || is_last(text);
+	}
 }
 
-static void filter(struct event *e, const struct place *p, const char *text, size_t len,
-		   struct buf *out)
+static void filter(struct event *e, const struct stream_text_place *p, const char *text,
+		   size_t len, struct buf *out)
 {
 	const struct stream_text_ops *ops = e->s->ops;
 	struct channel *c = channel_at(e->s, p);
@@ -376,15 +277,17 @@ static void filter(struct event *e, const struct place *p, const char *text, siz
 	c->holds = is_text(p) && p->is_delta && !e->ends && ops->held(c->filter) > 0;
 	c->piece = e->n - 1;
 	if (c->holds)
-		memcpy(c->trail, e->trail, sizeof(c->trail));
+		memcpy(c->trail, e->walk.trail, sizeof(c->trail));
 	else
 		ops->release(c->filter, out);
 	drop_frame(c);
 }
 
 /* Second walk: what each string becomes. */
-static void collect(struct event *e, const struct place *p, const char *text, size_t len)
+static void collect(const struct stream_text_place *p, const char *text, size_t len,
+		    void *arg)
 {
+	struct event *e = arg;
 	struct stream_text_piece *piece;
 	struct buf out;
 
@@ -397,7 +300,7 @@ static void collect(struct event *e, const struct place *p, const char *text, si
 	filter(e, p, text, len, &out);
 	if (!buf_ok(&out))
 		e->is_full = true;
-	*piece = (struct stream_text_piece){.at = e->at};
+	*piece = (struct stream_text_piece){.at = e->walk.at};
 	piece->text = buf_take(&out, &piece->len);
 	buf_done(&out);
 }
@@ -428,7 +331,7 @@ static void write_event(const struct event *e, struct buf *out)
 	buf_adds(out, e->head);
 	buf_adds(out, "data: ");
 	jsonw_init(&w, out);
-	json_write_replaced(e->json, &w, put_pieces, &x);
+	json_write_replaced(e->walk.json, &w, put_pieces, &x);
 	buf_adds(out, "\n\n");
 }
 
@@ -489,13 +392,13 @@ static int take_other(struct stream_text *s, struct buf *out, struct err *err)
 static int take_json(struct stream_text *s, const char *head, const struct json *j,
 		     struct buf *out, struct err *err)
 {
-	struct event e = {.s = s, .head = head, .json = j};
+	struct event e = {.s = s, .head = head, .walk = {.json = j}};
 	int r = 0;
 
 	s->n_events++;
-	walk_event(&e, survey);
+	stream_text_walk(&e.walk, survey, &e);
 	flush_left(&e, out);
-	walk_event(&e, collect);
+	stream_text_walk(&e.walk, collect, &e);
 	for (size_t i = 0; i < s->n; i++) {
 		struct channel *c = s->channel[i];
 

@@ -4,9 +4,9 @@
  * The texts that a stream of events speaks. A model's text comes as a few letters in each
  * of many events, in several channels at once (a choice, a block, a tool's arguments); who
  * looks for something in it has to read on from event to event. This takes the bytes of a
- * reply (common/text/event_stream.h, one JSON object an event, OpenAI's and Anthropic's alike), gives
- * each channel's text to a filter of its own, and writes the events anew with what the
- * filters let go.
+ * reply (common/text/event_stream.h, one JSON object an event: OpenAI's chat completions and
+ * Responses, Anthropic's messages), gives each channel's text to a filter of its own, and
+ * writes the events anew with what the filters let go.
  *
  * What a filter holds back goes out with the next text of its channel, or in one more event
  * of that channel before the first event after which no text of it is expected: one

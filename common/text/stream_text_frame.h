@@ -11,8 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How deep the objects of an event may lie in each other. */
-#define STREAM_TEXT_DEPTH_MAX 24
+/* How deep the objects of an event may lie in each other: a request's 24, in an event that
+ * says it again (OpenAI's Responses), and some more. */
+#define STREAM_TEXT_DEPTH_MAX 28
 
 /* What takes a string's place. */
 struct stream_text_piece {

@@ -83,7 +83,8 @@ static inline void join_piece(enum json_piece what, const char *name, const char
 {
 	struct joined *j = arg;
 
-	if (what == JSON_PIECE_NUMBER && name && str_eq(name, "index") && !j->has_index) {
+	if (what == JSON_PIECE_NUMBER && name && !j->has_index &&
+	    (str_eq(name, "index") || str_eq(name, "output_index"))) {
 		j->has_index = true;
 		j->is_it = str_eq(text, j->index);
 	}
@@ -122,6 +123,12 @@ struct shape {
 #define ANTHROPIC(type, field)                                                           \
 	"event: content_block_delta\ndata: {\"type\":\"content_block_delta\","           \
 	"\"index\":0,\"delta\":{\"type\":\"" type "\",\"" field "\":"
+#define RESPONSES(type)                                                                  \
+	"event: response." type ".delta\ndata: {\"type\":\"response." type ".delta\","   \
+	"\"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\"delta\":"
+#define SAID(type, field)                                                                \
+	"event: response." type ".done\ndata: {\"type\":\"response." type ".done\","     \
+	"\"output_index\":0,\"content_index\":0,\"" field "\":\"\"}\n\n"
 #define STOP                                                                             \
 	"event: content_block_stop\n"                                                    \
 	"data: {\"type\":\"content_block_stop\",\"index\":0}\n\n"
@@ -136,6 +143,9 @@ static const struct shape shapes[] = {
 	{ANTHROPIC("text_delta", "text"), "}}\n\n", STOP, "text"},
 	{ANTHROPIC("thinking_delta", "thinking"), "}}\n\n", STOP, "thinking"},
 	{ANTHROPIC("input_json_delta", "partial_json"), "}}\n\n", "", "partial_json"},
+	{RESPONSES("output_text"), "}\n\n", SAID("output_text", "text"), "delta"},
+	{RESPONSES("function_call_arguments"), "}\n\n",
+	 SAID("function_call_arguments", "arguments"), "delta"},
 };
 
 static inline void add_event(struct buf *b, const struct shape *s, const char *text,

@@ -286,3 +286,27 @@ Test(redact_reply, a_field_that_is_not_known, .init = begin, .fini = end)
 			cr_expect(beginning_in(buf_str(&told)) <= BEGINNING_MAX);
 		}
 }
+
+/* A response says the tools of its request again: more names than there are channels. */
+Test(redact_reply, a_response_with_any_number_of_tools, .init = begin, .fini = end)
+{
+	cleanup_buf struct buf reply, out;
+	unsigned hits = 0;
+
+	buf_init(&reply, BIG);
+	buf_init(&out, BIG);
+	for (int event = 0; event < 2; event++) {
+		buf_adds(&reply, "event: response.created\ndata: {\"type\":"
+				 "\"response.created\",\"response\":{\"id\":\"resp_1\","
+				 "\"tools\":[");
+		for (int i = 0; i < 2 * STREAM_TEXT_CHANNELS_MAX; i++)
+			buf_addf(&reply, "{\"parameters\":{\"p%d\":{\"type\":\"x\"}}},",
+				 i);
+		buf_adds(&reply, "{\"description\":\"it is " KEY ".\"}]}}\n\n");
+	}
+	cr_assert_eq(run(buf_str(&reply), true, 1 << 20, &out, &hits), 0);
+	cr_expect_eq(hits, 2u);
+	cr_expect_null(strstr(buf_str(&out), KEY));
+	cr_expect(strstr(buf_str(&out), "{\"parameters\":{\"p1023\":{\"type\":\"x\"}}},"
+					"{\"description\":\"it is " REDACT_MARK ".\"}"));
+}

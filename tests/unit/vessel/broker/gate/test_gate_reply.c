@@ -74,6 +74,33 @@ Test(gate_reply, a_placeholder_over_several_events, .init = begin, .fini = end)
 	       "data: [DONE]\n\n");
 }
 
+#define SAYS(type, item, delta)                                                          \
+	"event: " type "\ndata: {\"type\":\"" type "\",\"output_index\":" item           \
+	",\"content_index\":0,\"delta\":\"" delta "\"}\n\n"
+#define TEXT "response.output_text.delta"
+#define ARGUMENTS "response.function_call_arguments.delta"
+#define DONE(text)                                                                       \
+	"event: response.completed\ndata: {\"type\":\"response.completed\","             \
+	"\"response\":{\"output\":[{\"content\":[{\"text\":\"" text "\"}]}]}}\n\n"
+
+Test(gate_reply, the_events_of_the_responses_api, .init = begin, .fini = end)
+{
+	expect(true,
+	       SAYS(TEXT, "0", "to <EMA") SAYS(TEXT, "1", "IL_1>")
+		       SAYS(TEXT, "0", "IL_1>") DONE("to <EMAIL_1>"),
+	       SAYS(TEXT, "0", "to ") SAYS(TEXT, "1", "IL_1>") SAYS(TEXT, "0", "a@b.de")
+		       DONE("to a@b.de"));
+	/* which are JSON once more in the arguments of a call */
+	expect(true,
+	       SAYS(ARGUMENTS, "2", "{\\\"p\\\":\\\"<SEC")
+		       SAYS(ARGUMENTS, "2", "RET_1>\\\"}"),
+	       SAYS(ARGUMENTS, "2", "{\\\"p\\\":\\\"")
+		       SAYS(ARGUMENTS, "2", "x\\\\\\\"\\\\\\\\y\\\"}"));
+	/* what is still held when all is said again goes out before that */
+	expect(true, SAYS(TEXT, "0", "a <EM") DONE("a <EM"),
+	       SAYS(TEXT, "0", "a ") SAYS(TEXT, "0", "<EM") DONE("a <EM"));
+}
+
 Test(gate_reply, what_is_held_goes_out_before_the_end, .init = begin, .fini = end)
 {
 	expect(true,
