@@ -189,12 +189,15 @@ static int judge_headers(struct gate_head *g, const char *const *hosts, struct e
 	const char *length = gate_header(g, "Content-Length");
 	const char *expect = gate_header(g, "Expect");
 	const char *connection = gate_header(g, "Connection");
+	const char *upgrade = gate_header(g, "Upgrade");
 
 	if (judge_host(g, hosts, err) < 0)
 		return -1;
 	if (gate_header(g, "Transfer-Encoding"))
 		return refuse(err, "Transfer-Encoding");
-	if (gate_header(g, "Upgrade"))
+	if (upgrade && list_has(upgrade, "websocket"))
+		return err_set_id(err, ERRID_HTTP_UPGRADE, "Upgrade: websocket");
+	if (upgrade)
 		return refuse(err, "Upgrade");
 	if (length && content_length(length, &g->content_length, err) < 0)
 		return -1;

@@ -158,6 +158,8 @@ static const char *reason(int status)
 		return "Content Too Large";
 	case 422:
 		return "Unprocessable Content";
+	case 426:
+		return "Upgrade Required";
 	case 429:
 		return "Too Many Requests";
 	case 500:
@@ -233,9 +235,13 @@ void httpd_reply_json(struct httpd_req *req, int status, const struct buf *json)
 	httpd_reply(req, status, "application/json", buf_str(json), json->len);
 }
 
+/* 426: the protocol is to be another one. Clients that try a WebSocket first go on by HTTP
+ * at once when they see it. */
 static int status_of(const struct err *err)
 {
-	return err->id == ERRID_HTTP_METHOD ? 405 : err_http_status(err);
+	return err->id == ERRID_HTTP_METHOD    ? 405
+	       : err->id == ERRID_HTTP_UPGRADE ? 426
+					       : err_http_status(err);
 }
 
 static void error_body(struct buf *b, const struct err *err, const char *request_id,
@@ -262,6 +268,8 @@ static void reply_error(struct httpd_req *req, const struct err *err,
 	const struct httpd_config *cfg = req->conn ? httpd_config_of(req->conn) : NULL;
 
 	buf_init(&b, ERROR_BODY_MAX);
+	if (err->id == ERRID_HTTP_UPGRADE)
+		httpd_req_add_header(req, "Upgrade", "HTTP/1.1");
 	if (cfg && cfg->error_body)
 		cfg->error_body(&b, err, status_of(err), req->id.s, req->g.path,
 				cfg->arg);

@@ -242,6 +242,10 @@ static const struct row rows[] = {
 	ROW("unknown Expect", 400, 0, true,
 	    "POST /a HTTP/1.1\r\n" H "Expect: magic\r\n\r\n"),
 	ROW("Upgrade", 400, 0, true, "GET /a HTTP/1.1\r\n" H "Upgrade: h2c\r\n\r\n"),
+	ROW("a WebSocket", 426, 0, true,
+	    "GET /a HTTP/1.1\r\n" H
+	    "Connection: Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n"
+	    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"),
 	ROW("query without a value", 400, 0, true, "GET /a?x HTTP/1.1\r\n" H "\r\n"),
 	ROW("repeated query name", 400, 0, true, "GET /a?x=1&x=2 HTTP/1.1\r\n" H "\r\n"),
 	ROW("%00 in the query", 400, 0, true, "GET /a?x=%00 HTTP/1.1\r\n" H "\r\n"),
