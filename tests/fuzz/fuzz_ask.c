@@ -26,7 +26,8 @@ static bool is_free(const char *key)
 	static const char *const keys[] = {
 		"input",     "parsed",	    "tool_calls",	 "function_call",
 		"citations", "annotations", "reasoning_details", "extra_content",
-		"caller",    "audio",	    "cache_control"};
+		"caller",    "audio",	    "cache_control",	 "logprobs",
+		"action",    "operation",   "parsed_arguments"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (str_eq(keys[i], key))
@@ -66,6 +67,7 @@ static void write_on(const struct ask *a, const struct ask_cost *cost, struct js
 	cleanup_buf struct buf out = {0};
 	struct jsonw w;
 	uint64_t cap = 0, most;
+	bool is_stored = true;
 	size_t len;
 
 	ask_strip(a, rq);
@@ -78,15 +80,21 @@ static void write_on(const struct ask *a, const struct ask_cost *cost, struct js
 	assert(buf_ok(&out) && out.len <= len + ASK_FINISH_BYTES &&
 	       json_parse(out.data, out.len, MUTATE_DEPTH + 1, &sent, NULL) == 0);
 	assert(json_get_u64(sent,
-			    a->dialect == PORTAL_OPENAI ? "max_completion_tokens"
-							: "max_tokens",
+			    a->api == API_CHAT	      ? "max_completion_tokens"
+			    : a->api == API_RESPONSES ? "max_output_tokens"
+						      : "max_tokens",
 			    true, 77, 77, &cap, NULL) == 0);
-	assert(json_has(sent, "max_tokens") != json_has(sent, "max_completion_tokens"));
+	assert(json_has(sent, "max_tokens") + json_has(sent, "max_completion_tokens") +
+		       json_has(sent, "max_output_tokens") ==
+	       1);
+	if (a->api == API_RESPONSES)
+		assert(json_get_bool(sent, "store", true, &is_stored, NULL) == 0 &&
+		       !is_stored);
 	most = ask_input_most(cost, &(struct ask_prices){.context = 0}, &model, out.len);
 	assert(most + cost->picture_bytes >= out.len);
 }
 
-static void read_as_ask(struct json *rq, enum portal_kind dialect, bool stream)
+static void read_as_ask(struct json *rq, enum portal_api api, bool stream)
 {
 	static const struct conf_portal portal = {.kind = PORTAL_OPENAI};
 	static const struct conf_model model = {.picture = 1, .context = 9};
@@ -97,15 +105,20 @@ static void read_as_ask(struct json *rq, enum portal_kind dialect, bool stream)
 	struct ask a;
 	uint64_t least, most;
 
-	if (ask_read(rq, dialect, stream, &a, &err) < 0 ||
-	    ask_cost_read(rq, dialect, &cost, &err) < 0 ||
+	if (ask_read(rq, api, stream, &a, &err) < 0 ||
+	    ask_cost_read(rq, api, &cost, &err) < 0 ||
 	    ask_prices_of(&cost, NULL, &portal, &model, &prices, &err) < 0 ||
 	    ask_output(&cost, &model, &least, &most, &err) < 0) {
 		assert(err.id != ERRID_NONE && err.msg[0]);
 		return;
 	}
-	assert(json_get_arr(rq, "messages", true, SIZE_MAX, &messages, NULL) == 0);
-	check_near("messages", messages);
+	if (api != API_RESPONSES) {
+		assert(json_get_arr(rq, "messages", true, SIZE_MAX, &messages, NULL) ==
+		       0);
+		check_near("messages", messages);
+	} else if (json_get_arr(rq, "input", true, SIZE_MAX, &messages, NULL) == 0) {
+		check_near("items", messages);
+	}
 	assert(least >= 1 && least <= most && cost.choices >= 1);
 	write_on(&a, &cost, rq);
 }
@@ -122,10 +135,14 @@ static void read_as_fetch(const struct json *intent)
 
 static void read_all(struct json *rq, unsigned dialect)
 {
+	static const enum portal_api apis[MUTATE_KINDS] = {
+		[MUTATE_OPENAI] = API_CHAT,
+		[MUTATE_ANTHROPIC] = API_MESSAGES,
+		[MUTATE_RESPONSES] = API_RESPONSES,
+	};
+
 	for (int stream = 0; stream < 2 && dialect != MUTATE_FETCH; stream++)
-		read_as_ask(rq,
-			    dialect == MUTATE_OPENAI ? PORTAL_OPENAI : PORTAL_ANTHROPIC,
-			    stream);
+		read_as_ask(rq, apis[dialect], stream);
 	if (dialect == MUTATE_FETCH)
 		read_as_fetch(rq);
 }
@@ -146,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (data[0] == 0xff) {
 		j = parse((const char *)data + 1, size - 1);
-		for (unsigned d = 0; j && d <= MUTATE_FETCH; d++)
+		for (unsigned d = 0; j && d < MUTATE_KINDS; d++)
 			read_all(j, d);
 		json_free(j);
 		return 0;

@@ -12,8 +12,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 2)
 		return 0;
+	/* the bits above: the API, where that is not the kind's conversation */
+	enum portal_api api =
+		data[0] & 8   ? (enum portal_api)((data[0] >> 4) % PORTAL_API_MAX_)
+		: data[0] & 1 ? API_MESSAGES
+			      : API_CHAT;
 	const struct ask a = {
-		.dialect = data[0] & 1 ? PORTAL_ANTHROPIC : PORTAL_OPENAI,
+		.api = api,
+		.dialect = portal_api_kind(api),
 		.stream = (data[0] & 2) != 0,
 		.wants_usage = (data[0] & 4) != 0,
 	};
@@ -31,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ask_reply_end(r, &out);
 	if (!buf_ok(&out) || out.len > size)
 		abort();
-	if ((a.wants_usage || !a.stream || a.dialect == PORTAL_ANTHROPIC) &&
+	if ((a.wants_usage || !a.stream || a.api != API_CHAT) &&
 	    (out.len != size || (size && memcmp(out.data, data, size) != 0)))
 		abort();
 	ask_reply_free(r);

@@ -20,6 +20,8 @@
 #define MUTATE_OPENAI 0
 #define MUTATE_ANTHROPIC 1
 #define MUTATE_FETCH 2
+#define MUTATE_RESPONSES 3
+#define MUTATE_KINDS 4
 
 struct mutate_seed {
 	unsigned dialect;
@@ -79,6 +81,30 @@ static const struct mutate_seed mutate_seeds[] = {
 	 "\"name\":\"bash\"}],\"tool_choice\":{\"type\":\"auto\"},\"thinking\":{\"type\":"
 	 "\"enabled\",\"budget_tokens\":1024},\"stop_sequences\":[\"x\"],\"top_k\":3,"
 	 "\"metadata\":{\"user_id\":\"u\"},\"stream\":true}"},
+	{MUTATE_RESPONSES,
+	 "{\"model\":\"m\",\"instructions\":\"i\",\"input\":[{\"role\":\"user\","
+	 "\"content\":"
+	 "[{\"type\":\"input_text\",\"text\":\"t\"},{\"type\":\"input_image\",\"detail\":"
+	 "\"low\",\"image_url\":\"data:image/png;base64,AA==\"},{\"type\":\"input_file\","
+	 "\"filename\":\"f\",\"file_data\":\"data:a/"
+	 "b;base64,\"}]},{\"type\":\"reasoning\","
+	 "\"id\":\"rs_1\",\"summary\":[{\"type\":\"summary_text\",\"text\":\"s\"}],"
+	 "\"encrypted_content\":\"AA==\"},{\"type\":\"message\",\"id\":\"msg_1\","
+	 "\"role\":"
+	 "\"assistant\",\"status\":\"completed\",\"content\":[{\"type\":\"output_text\","
+	 "\"text\":\"y\",\"annotations\":[]}]},{\"type\":\"function_call\",\"call_id\":"
+	 "\"call_1\",\"name\":\"f\",\"arguments\":\"{}\"},{\"type\":"
+	 "\"function_call_output\",\"call_id\":\"call_1\",\"output\":[{\"type\":"
+	 "\"input_image\",\"image_url\":\"data:image/png;base64,AA==\"}]}],\"tools\":[{"
+	 "\"type\":\"function\",\"name\":\"f\",\"parameters\":{\"type\":\"object\"}},{"
+	 "\"type\":\"namespace\",\"name\":\"n\",\"tools\":[{\"type\":\"custom\",\"name\":"
+	 "\"c\",\"format\":{\"type\":\"text\"}}]}],\"tool_choice\":{\"type\":"
+	 "\"function\","
+	 "\"name\":\"f\"},\"include\":[\"reasoning.encrypted_content\"],\"text\":{"
+	 "\"format\":"
+	 "{\"type\":\"text\"}},\"reasoning\":{\"effort\":\"low\"},\"max_output_tokens\":"
+	 "50,"
+	 "\"store\":false,\"background\":false,\"stream\":true}"},
 	{MUTATE_FETCH,
 	 "{\"seq\":1,\"method\":\"POST\",\"url\":\"https://a.example/x?y\",\"headers\":[["
 	 "\"accept\",\"text/plain\"],[\"content-type\",\"text/"

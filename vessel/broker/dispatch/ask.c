@@ -16,9 +16,10 @@
 #include <string.h>
 
 #define INTENT_DEPTH_MAX 28
+/* Of texts to be embedded, reserved beside what they are. */
+#define GROWTH_TOKENS 1024u
 /* An event that was held back, and what came with its end. */
 #define PIECE_MAX_BYTES (4 * ASK_EVENT_MAX_BYTES)
-#define MODELS_MAX_BYTES ((size_t)1 << 20)
 
 struct ask_own {
 	struct json *intent;
@@ -39,23 +40,34 @@ static int bad(struct err *err, const char *what)
 	return err_set_id(err, ERRID_BROKER_REQUEST, "%s", what);
 }
 
-static bool find_dialect(const char *name, enum portal_kind *ret)
+/* A dialect is the kind of API, in whose words the job is answered; without the name of one
+ * of its parts it is the one that holds a conversation. */
+static bool find_api(const char *dialect, const char *name, enum portal_api *ret)
 {
-	for (unsigned k = 0; k < PORTAL_KIND_MAX_; k++)
-		if (str_eq(portal_kind_name((enum portal_kind)k), name)) {
-			*ret = (enum portal_kind)k;
+	enum portal_kind kind;
+
+	if (!dispatch_find_dialect(dialect, &kind))
+		return false;
+	if (!name) {
+		*ret = kind == PORTAL_OPENAI ? API_CHAT : API_MESSAGES;
+		return true;
+	}
+	for (unsigned a = 0; a < PORTAL_API_MAX_; a++)
+		if (portal_api_kind((enum portal_api)a) == kind &&
+		    str_eq(portal_api_name((enum portal_api)a), name)) {
+			*ret = (enum portal_api)a;
 			return true;
 		}
 	return false;
 }
 
-static int read_intent(struct dispatch_call *c, enum portal_kind *ret_dialect,
+static int read_intent(struct dispatch_call *c, enum portal_api *ret_api,
 		       bool *ret_stream, struct err *err)
 {
 	struct ask_own *own = c->own;
-	static const char *const keys[] = {"seq",     "dialect", "stream",
+	static const char *const keys[] = {"seq",     "dialect", "api", "stream",
 					   "request", "version", "beta"};
-	const char *dialect;
+	const char *dialect, *api = NULL;
 	size_t len;
 	const void *body = httpd_req_body(c->req, &len);
 
@@ -64,10 +76,11 @@ static int read_intent(struct dispatch_call *c, enum portal_kind *ret_dialect,
 	    json_get_u64(own->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) <
 		    0 ||
 	    json_get_str(own->intent, "dialect", true, 16, &dialect, err) < 0 ||
+	    json_get_str(own->intent, "api", false, 16, &api, err) < 0 ||
 	    json_get_bool(own->intent, "stream", true, ret_stream, err) < 0 ||
 	    json_get_obj(own->intent, "request", true, &own->request, err) < 0)
 		return -1;
-	return find_dialect(dialect, ret_dialect) ? 0 : bad(err, "dialect");
+	return find_api(dialect, api, ret_api) ? 0 : bad(err, "dialect");
 }
 
 /* Only what the tomb would have written itself. */
@@ -90,35 +103,57 @@ static int read_fields(struct dispatch_call *c, enum portal_kind dialect, struct
 	return 0;
 }
 
+/* The portal that offers the model; where none has the API, one of the other kind, so that the
+ * ward is asked about it before the job is told. */
+static int find_portal(struct ask_own *own, const struct conf_broker *b, struct err *err)
+{
+	enum portal_kind kind = own->ask.dialect,
+			 other = kind == PORTAL_OPENAI ? PORTAL_ANTHROPIC : PORTAL_OPENAI;
+	const char *model = own->ask.model;
+
+	own->portal = conf_portal_of_model(b, kind, model, &own->model);
+	if (!own->portal)
+		own->portal = conf_portal_of_model(b, other, model, &own->model);
+	return own->portal ? 0 : err_set_id(err, ERRID_BROKER_MODEL, "%s", model);
+}
+
 static int ask_intent(struct dispatch_call *c, struct err *err)
 {
 	struct ask_own *own = c->own;
-	enum portal_kind dialect = PORTAL_OPENAI;
+	enum portal_api api = API_CHAT;
 	bool stream = false;
 
-	if (read_intent(c, &dialect, &stream, err) < 0 ||
-	    read_fields(c, dialect, err) < 0 ||
-	    ask_read(own->request, dialect, stream, &own->ask, err) < 0 ||
-	    ask_cost_read(own->request, dialect, &own->cost, err) < 0)
+	if (read_intent(c, &api, &stream, err) < 0 ||
+	    read_fields(c, portal_api_kind(api), err) < 0 ||
+	    ask_read(own->request, api, stream, &own->ask, err) < 0 ||
+	    ask_cost_read(own->request, api, &own->cost, err) < 0)
 		return -1;
 	ask_strip(&own->ask, json_obj_child(own->intent, "request"));
-	own->portal = conf_portal_of_model(c->d->cfg.broker, dialect, own->ask.model,
-					   &own->model);
-	if (!own->portal)
-		return err_set_id(err, ERRID_BROKER_MODEL, "%s", own->ask.model);
+	if (find_portal(own, c->d->cfg.broker, err) < 0)
+		return -1;
 	if (str_fmt(c->target, sizeof(c->target), "portal:%s", own->portal->name) < 0)
 		return err_set(err, ERR_INTERNAL, "a portal's name is too long");
 	ward_ask_portal(own->portal, NULL, &c->ward);
 	return 0;
 }
 
-/* Only who may ask at all learns what costs how much. */
+/* Only who may ask at all learns what a portal has, and what costs how much. */
 static int ask_judged(struct dispatch_call *c, int r, struct err *err)
 {
 	struct ask_own *own = c->own;
+	char apis[PORTAL_APIS_TEXT_SIZE];
 
-	if (r < 0 || ask_prices_of(&own->cost, own->beta, own->portal, own->model,
-				   &own->prices, err) < 0)
+	if (r < 0)
+		return -1;
+	if (!conf_portal_has(own->portal, own->ask.api)) {
+		conf_portal_apis(own->portal, apis);
+		return err_set_id(err, ERRID_BROKER_API,
+				  "the portal '%s' offers '%.64s' without %s; it has: %s",
+				  own->portal->name, own->ask.model,
+				  portal_api_name(own->ask.api), apis);
+	}
+	if (ask_prices_of(&own->cost, own->beta, own->portal, own->model, &own->prices,
+			  err) < 0)
 		return -1;
 	return ask_output(&own->cost, own->model, &c->want.least, &c->want.most, err);
 }
@@ -133,6 +168,9 @@ static void ask_estimate(struct dispatch_call *c)
 	(void)httpd_req_body(c->req, &len);
 	len += ASK_FINISH_BYTES;
 	own->input = ask_input_most(&own->cost, &own->prices, own->model, len);
+	/* without an answer nothing else pays for texts that grow as they are replaced */
+	if (own->ask.api == API_EMBEDDINGS)
+		own->input += GROWTH_TOKENS;
 	c->up_reserved = dispatch_up_most(c, len);
 	base->n[BUDGET_REQUESTS] = 1;
 	base->n[BUDGET_TOKENS] = (int64_t)own->input;
@@ -233,7 +271,7 @@ static int ask_start(struct dispatch_call *c, struct err *err)
 	const struct egress_request rq = {
 		.portal = own->portal->name,
 		.method = "POST",
-		.target = ask_target(own->ask.dialect, own->portal->url.path),
+		.target = ask_target(own->ask.api, own->portal->url.path),
 		.headers = headers,
 		.n_headers = n_headers,
 		.body = c->body.data,
@@ -251,6 +289,7 @@ static void ask_describe(const struct dispatch_call *c, struct jsonw *w)
 	if (!own->ask.model)
 		return;
 	jsonw_kstr(w, "model", own->ask.model);
+	jsonw_kstr(w, "api", portal_api_name(own->ask.api));
 	jsonw_kbool(w, "stream", own->ask.stream);
 	if (own->beta)
 		jsonw_kstr(w, "beta", own->beta);
@@ -384,108 +423,3 @@ const struct dispatch_kind dispatch_kind_ask = {
 	.actual = ask_actual,
 	.done = ask_done,
 };
-
-/* ---- the models that a job may ask ---- */
-
-struct listing {
-	struct dispatch *d;
-	struct httpd_req *req;
-	enum portal_kind dialect;
-};
-
-static void put_model(struct jsonw *w, enum portal_kind d, const char *portal,
-		      const char *name)
-{
-	jsonw_obj(w);
-	jsonw_kstr(w, "id", name);
-	if (d == PORTAL_OPENAI) {
-		jsonw_kstr(w, "object", "model");
-		jsonw_ku64(w, "created", 0);
-		jsonw_kstr(w, "owned_by", portal);
-	} else {
-		jsonw_kstr(w, "type", "model");
-		jsonw_kstr(w, "display_name", name);
-		jsonw_kstr(w, "created_at", "1970-01-01T00:00:00Z");
-	}
-	jsonw_obj_end(w);
-}
-
-static void put_models(const struct listing *l, const char *identity, struct jsonw *w)
-{
-	const struct conf_broker *b = l->d->cfg.broker;
-	const char *first = NULL, *last = NULL;
-
-	jsonw_obj(w);
-	if (l->dialect == PORTAL_OPENAI)
-		jsonw_kstr(w, "object", "list");
-	jsonw_key(w, "data");
-	jsonw_arr(w);
-	for (size_t i = 0; i < b->n_portals; i++) {
-		const struct conf_portal *p = &b->portal[i];
-		struct ward_verdict verdict;
-		struct ward_ask ask;
-
-		ward_ask_portal(p, identity, &ask);
-		if (p->kind != l->dialect || ward_decide(b, &ask, &verdict, NULL) < 0)
-			continue;
-		for (size_t m = 0; m < p->n_models; m++) {
-			last = p->model[m].name;
-			if (!first)
-				first = last;
-			put_model(w, l->dialect, p->name, last);
-		}
-	}
-	jsonw_arr_end(w);
-	if (l->dialect == PORTAL_ANTHROPIC) {
-		jsonw_kbool(w, "has_more", false);
-		jsonw_kstr(w, "first_id", first);
-		jsonw_kstr(w, "last_id", last);
-	}
-	jsonw_obj_end(w);
-}
-
-static void on_listing(const char *identity, const char *egress, const struct err *err,
-		       void *arg)
-{
-	cleanup_free struct listing *l = arg;
-	cleanup_buf struct buf out;
-	struct err why = ERR_INIT;
-	struct jsonw w;
-
-	if (!err && !str_eq(egress, "brokered") && !str_eq(egress, "registry")) {
-		(void)err_set_id(&why, ERRID_BROKER_MODE, "egress: %s", egress);
-		err = &why;
-	}
-	if (err) {
-		httpd_reply_err(l->req, err);
-		return;
-	}
-	buf_init(&out, MODELS_MAX_BYTES);
-	jsonw_init(&w, &out);
-	put_models(l, identity, &w);
-	httpd_req_add_header(l->req, "Lychgate-Upstream-Status", "200");
-	httpd_reply_json(l->req, 200, &out);
-}
-
-void dispatch_models(struct dispatch *d, struct httpd_req *req,
-		     const struct queue_lease *lease)
-{
-	static const char *const allowed[] = {"dialect", NULL};
-	const char *dialect = httpd_req_query(req, "dialect");
-	struct err err = ERR_INIT;
-	enum portal_kind kind;
-
-	if (httpd_req_check_query(req, allowed, &err) < 0) {
-		httpd_reply_err(req, &err);
-		return;
-	}
-	if (!dialect || !find_dialect(dialect, &kind)) {
-		(void)err_set_id(&err, ERRID_HTTP_QUERY, "dialect: openai or anthropic");
-		httpd_reply_err(req, &err);
-		return;
-	}
-	struct listing *l = xnew(struct listing);
-
-	*l = (struct listing){d, req, kind};
-	d->ops->lease(d->env, lease, true, on_listing, l);
-}

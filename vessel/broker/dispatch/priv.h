@@ -279,6 +279,10 @@ void dispatch_stream(struct dispatch_call *c, const struct egress_head *h,
 MUST_CHECK int dispatch_send(struct dispatch_call *c, const struct egress_request *rq,
 			     struct err *err);
 
+/* models.c */
+/* "openai", "anthropic"; false: another. */
+bool dispatch_find_dialect(const char *name, enum portal_kind *ret);
+
 /* jobs.c */
 struct dispatch_job *dispatch_job_find(struct dispatch *d, const struct queue_lease *l);
 /* NULL: too many. */

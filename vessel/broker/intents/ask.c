@@ -5,6 +5,7 @@
  */
 #include "vessel/broker/intents/ask.h"
 #include "common/str.h"
+#include "vessel/broker/intents/ask_responses.h"
 #include "vessel/broker/intents/ask_shape.h"
 #include <string.h>
 
@@ -98,63 +99,140 @@ static const struct key anthropic_keys[] = {
 	{"inference_geo", IS_STRING},
 };
 
-/* Known, and refused: what makes the provider act for the job elsewhere. */
-static const char *const refused_keys[] = {
-	"web_search_options",	"mcp_servers",	"container",  "store",
-	"previous_response_id", "conversation", "background", "moderation"};
+static const struct key responses_keys[] = {
+	{"model", IS_STRING},
+	{"input", IS_STRING | IS_ARRAY},
+	{"instructions", IS_STRING},
+	{"stream", IS_BOOL},
+	{"stream_options", IS_OBJECT},
+	{"max_output_tokens", IS_NUMBER},
+	{"max_tool_calls", IS_NUMBER},
+	{"temperature", IS_NUMBER},
+	{"top_p", IS_NUMBER},
+	{"top_logprobs", IS_NUMBER},
+	{"text", IS_OBJECT},
+	{"reasoning", IS_OBJECT},
+	{"include", IS_ARRAY},
+	{"tools", IS_ARRAY},
+	{"tool_choice", IS_STRING | IS_OBJECT},
+	{"parallel_tool_calls", IS_BOOL},
+	{"truncation", IS_STRING},
+	{"service_tier", IS_STRING},
+	{"metadata", IS_OBJECT},
+	{"user", IS_STRING},
+	{"safety_identifier", IS_STRING},
+	{"prompt_cache_key", IS_STRING},
+	{"prompt_cache_retention", IS_STRING},
+	{"context_management", IS_ARRAY},
+	/* codex */
+	{"client_metadata", IS_OBJECT},
+};
+
+static const struct key embeddings_keys[] = {
+	{"model", IS_STRING},	   {"input", IS_STRING | IS_ARRAY},
+	{"dimensions", IS_NUMBER}, {"encoding_format", IS_STRING},
+	{"user", IS_STRING},
+};
+
+static const struct key count_keys[] = {
+	{"model", IS_STRING},
+	{"messages", IS_ARRAY},
+	{"system", IS_STRING | IS_ARRAY},
+	{"tools", IS_ARRAY},
+	{"tool_choice", IS_OBJECT},
+	{"thinking", IS_OBJECT},
+	{"output_config", IS_OBJECT},
+	{"output_format", IS_OBJECT},
+	{"cache_control", IS_OBJECT},
+	{"context_management", IS_OBJECT},
+	{"speed", IS_STRING},
+};
+
+#define KEYS_OF(list) list, ARRAY_SIZE(list)
+static const struct {
+	const struct key *keys;
+	size_t n;
+} lists[PORTAL_API_MAX_] = {
+	[API_CHAT] = {KEYS_OF(openai_keys)},
+	[API_RESPONSES] = {KEYS_OF(responses_keys)},
+	[API_EMBEDDINGS] = {KEYS_OF(embeddings_keys)},
+	[API_MESSAGES] = {KEYS_OF(anthropic_keys)},
+	[API_COUNT_TOKENS] = {KEYS_OF(count_keys)},
+};
+
+/* Known, and refused: what makes the provider act for the job elsewhere, or keep something. */
+static const struct {
+	const char *key, *why;
+} refused_keys[] = {
+	{"web_search_options", ""},
+	{"mcp_servers", ""},
+	{"container", ""},
+	{"moderation", ""},
+	{"store", " (nothing is stored at the provider: leave it out, or false)"},
+	{"previous_response_id",
+	 " (nothing is stored at the provider: send the conversation as input)"},
+	{"conversation",
+	 " (nothing is stored at the provider: send the conversation as input)"},
+	{"background", " (its answer would be stored at the provider: ask for a stream)"},
+	{"prompt", " (it is stored at the provider: send its text)"},
+};
 
 static int bad(struct err *err, const char *what)
 {
 	return err_set_id(err, ERRID_BROKER_REQUEST, "%s", what);
 }
 
-static int refused(struct err *err, const char *what)
+static const struct key *find_key(enum portal_api api, const char *name)
 {
-	return err_set_id(err, ERRID_BROKER_FEATURE, "%s", what);
-}
-
-static const struct key *find_key(enum portal_kind d, const char *name)
-{
-	const struct key *keys = d == PORTAL_OPENAI ? openai_keys : anthropic_keys;
-	size_t n =
-		d == PORTAL_OPENAI ? ARRAY_SIZE(openai_keys) : ARRAY_SIZE(anthropic_keys);
-
-	for (size_t i = 0; i < n; i++)
-		if (str_eq(keys[i].name, name))
-			return &keys[i];
+	for (size_t i = 0; i < lists[api].n; i++)
+		if (str_eq(lists[api].keys[i].name, name))
+			return &lists[api].keys[i];
 	return NULL;
 }
 
-/* "store": false says what we want anyway. */
+/* "store": false says what we want anyway, and so does "background". */
 static bool is_harmless(const char *name, const struct json *obj)
 {
-	bool store = true;
+	bool is_wanted = true;
 
-	return str_eq(name, "store") &&
-	       json_get_bool(obj, name, true, &store, NULL) == 0 && !store;
+	return (str_eq(name, "store") || str_eq(name, "background")) &&
+	       json_get_bool(obj, name, true, &is_wanted, NULL) == 0 && !is_wanted;
 }
 
 struct keys_check {
 	const struct json *request;
-	enum portal_kind dialect;
+	enum portal_api api;
 	struct err *err;
 	int result;
 };
 
+/* No key of the API; which of the answers is it? */
+static int check_other_key(const struct keys_check *c, const char *name)
+{
+	/* Anthropic's SDK goes on without it when it is told so (docs/PROTOCOL.md) */
+	if (c->api == API_MESSAGES && str_eq(name, "thread"))
+		return err_set_id(c->err, ERRID_BROKER_THREAD, "thread");
+	for (size_t i = 0; i < ARRAY_SIZE(refused_keys); i++) {
+		if (!str_eq(refused_keys[i].key, name))
+			continue;
+		if (is_harmless(name, c->request))
+			return 0;
+		return err_set_id(c->err, ERRID_BROKER_FEATURE, "%s%s", name,
+				  refused_keys[i].why);
+	}
+	return err_set_id(c->err, ERRID_BROKER_REQUEST, "unknown key '%.64s'", name);
+}
+
 static int check_key(const struct keys_check *c, const char *name, const struct json *v)
 {
 	enum json_kind kind = json_kind_of(v);
-	const struct key *k = find_key(c->dialect, name);
+	const struct key *k = find_key(c->api, name);
 
 	if (kind == JSON_NULL)
 		return 0;
-	for (size_t j = 0; !k && j < ARRAY_SIZE(refused_keys); j++)
-		if (str_eq(refused_keys[j], name) && !is_harmless(name, c->request))
-			return refused(c->err, refused_keys[j]);
-	if (!k && !str_eq(name, "store"))
-		return err_set_id(c->err, ERRID_BROKER_REQUEST, "unknown key '%.64s'",
-				  name);
-	if (k && !(k->kinds & (1u << kind)))
+	if (!k)
+		return check_other_key(c, name);
+	if (!(k->kinds & (1u << kind)))
 		return err_set_id(c->err, ERRID_BROKER_REQUEST, "%s: wrong type",
 				  k->name);
 	return 0;
@@ -168,9 +246,9 @@ static void on_key(const char *name, const struct json *v, void *arg)
 		c->result = check_key(c, name, v);
 }
 
-static int check_keys(const struct json *rq, enum portal_kind d, struct err *err)
+static int check_keys(const struct json *rq, enum portal_api api, struct err *err)
 {
-	struct keys_check c = {rq, d, err, 0};
+	struct keys_check c = {rq, api, err, 0};
 
 	json_obj_each(rq, on_key, &c);
 	return c.result;
@@ -196,7 +274,8 @@ static const struct json *obj_of(const struct json *obj, const char *key)
 
 static int read_stream(const struct json *rq, bool told, struct ask *a, struct err *err)
 {
-	static const char *const keys[] = {"include_usage", "include_obfuscation"};
+	static const char *const keys[] = {"include_obfuscation", "include_usage"};
+	const size_t n_keys = a->api == API_CHAT ? 2 : 1;
 	const struct json *options;
 	bool stream = false;
 
@@ -210,22 +289,62 @@ static int read_stream(const struct json *rq, bool told, struct ask *a, struct e
 	if (options && !stream)
 		return bad(err, "stream_options: only with stream");
 	/* usage that comes all the time is none of the whole */
-	if (options && json_check_keys(options, keys, ARRAY_SIZE(keys), NULL) < 0)
-		return bad(err, "stream_options: only include_usage");
+	if (options && json_check_keys(options, keys, n_keys, NULL) < 0)
+		return bad(err, n_keys > 1 ? "stream_options: only include_usage"
+					   : "stream_options: only include_obfuscation");
 	if (options && json_has(options, "include_usage") &&
 	    json_get_bool(options, "include_usage", true, &a->wants_usage, NULL) < 0)
 		return bad(err, "include_usage: true or false");
 	return 0;
 }
 
-int ask_read(const struct json *rq, enum portal_kind dialect, bool stream,
-	     struct ask *ret, struct err *err)
+/* Texts: a model reads numbers of tokens as well, but the gate does not. */
+static int check_embedded(const struct json *rq, struct err *err)
 {
-	struct ask a = {.dialect = dialect};
+	const struct json *list = NULL;
+	const char *text = "";
 
-	if (check_keys(rq, dialect, err) < 0 ||
-	    ask_shape_messages(rq, dialect, err) < 0 ||
-	    ask_shape_tools(rq, dialect, err) < 0 || read_stream(rq, stream, &a, err) < 0)
+	if (json_get_str(rq, "input", true, SIZE_MAX, &text, NULL) == 0)
+		return 0;
+	if (json_get_arr(rq, "input", true, SIZE_MAX, &list, NULL) < 0 ||
+	    json_arr_len(list) == 0)
+		return bad(err, "input: a text, or a list of texts");
+	for (size_t i = 0; i < json_arr_len(list); i++)
+		if (json_as_str(json_arr_at(list, i), SIZE_MAX, &text, NULL) < 0)
+			return bad(err, "input: a text, or a list of texts (numbers of "
+					"tokens are refused, since the gate can't read "
+					"them)");
+	return 0;
+}
+
+static int check_shape(const struct json *rq, enum portal_api api, struct err *err)
+{
+	enum portal_kind d = portal_api_kind(api);
+
+	switch (api) {
+	case API_RESPONSES:
+		return ask_responses_input(rq, err) < 0 ? -1
+							: ask_responses_tools(rq, err);
+	case API_EMBEDDINGS:
+		return check_embedded(rq, err);
+	case API_CHAT:
+	case API_MESSAGES:
+	case API_COUNT_TOKENS:
+		return ask_shape_messages(rq, d, err) < 0 ? -1
+							  : ask_shape_tools(rq, d, err);
+	case PORTAL_API_MAX_:
+		break;
+	}
+	return err_set(err, ERR_INTERNAL, "no such API");
+}
+
+int ask_read(const struct json *rq, enum portal_api api, bool stream, struct ask *ret,
+	     struct err *err)
+{
+	struct ask a = {.api = api, .dialect = portal_api_kind(api)};
+
+	if (check_keys(rq, api, err) < 0 || check_shape(rq, api, err) < 0 ||
+	    read_stream(rq, stream, &a, err) < 0)
 		return -1;
 	a.model = str_of(rq, "model");
 	if (!*a.model || strlen(a.model) > ASK_MODEL_MAX_BYTES ||
@@ -237,41 +356,72 @@ int ask_read(const struct json *rq, enum portal_kind dialect, bool stream,
 
 /* ---- writing ---- */
 
-/* A stream of OpenAI's whose usage we ask for. */
+/* A stream of chat completions whose usage we ask for. */
 static bool asks_for_usage(const struct ask *a)
 {
-	return a->dialect == PORTAL_OPENAI && a->stream && !a->wants_usage;
+	return a->api == API_CHAT && a->stream && !a->wants_usage;
 }
 
 void ask_strip(const struct ask *a, struct json *rq)
 {
 	json_obj_del(rq, "max_tokens");
 	json_obj_del(rq, "max_completion_tokens");
+	if (a->api == API_RESPONSES) {
+		json_obj_del(rq, "max_output_tokens");
+		json_obj_del(rq, "store");
+	}
 	if (asks_for_usage(a))
 		json_obj_del(rq, "stream_options");
+}
+
+static void put_members(const struct ask *a, enum portal_cap field, uint64_t cap,
+			struct buf *body)
+{
+	const unsigned long long n = cap;
+
+	switch (a->api) {
+	case API_CHAT:
+		buf_addf(body, ",\"%s\":%llu", portal_cap_name(field), n);
+		break;
+	case API_MESSAGES:
+		buf_addf(body, ",\"max_tokens\":%llu", n);
+		break;
+	case API_RESPONSES:
+		/* there it is the provider who stores by default */
+		buf_addf(body, ",\"max_output_tokens\":%llu,\"store\":false", n);
+		break;
+	case API_EMBEDDINGS:
+	case API_COUNT_TOKENS:
+	case PORTAL_API_MAX_:
+		break;
+	}
+	if (asks_for_usage(a))
+		buf_adds(body, ",\"stream_options\":{\"include_usage\":true}");
 }
 
 void ask_finish(const struct ask *a, enum portal_cap field, uint64_t cap,
 		struct buf *body)
 {
-	const char *name =
-		portal_cap_name(a->dialect == PORTAL_OPENAI ? field : CAP_MAX_TOKENS);
-
 	if (!buf_ok(body) || body->len < 2)
 		return;
-	/* a request has members: model and messages */
+	/* a request has members: a model and what it is asked */
 	body->len--;
-	buf_addf(body, ",\"%s\":%llu", name, (unsigned long long)cap);
-	if (asks_for_usage(a))
-		buf_adds(body, ",\"stream_options\":{\"include_usage\":true}");
+	put_members(a, field, cap, body);
 	buf_addc(body, '}');
 }
 
-const char *ask_target(enum portal_kind dialect, const char *base_path)
+const char *ask_target(enum portal_api api, const char *base_path)
 {
+	static const char *const targets[PORTAL_API_MAX_] = {
+		[API_CHAT] = "/chat/completions",
+		[API_RESPONSES] = "/responses",
+		[API_EMBEDDINGS] = "/embeddings",
+		[API_MESSAGES] = "/v1/messages",
+		[API_COUNT_TOKENS] = "/v1/messages/count_tokens",
+	};
+	const char *target = targets[api];
 	size_t n = strlen(base_path);
+	bool has_version = n >= 3 && str_eq(base_path + n - 3, "/v1");
 
-	if (dialect == PORTAL_OPENAI)
-		return "/chat/completions";
-	return n >= 3 && str_eq(base_path + n - 3, "/v1") ? "/messages" : "/v1/messages";
+	return has_version && str_starts(target, "/v1/") ? target + 3 : target;
 }

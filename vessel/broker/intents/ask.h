@@ -2,7 +2,8 @@
 /*
  * Runs in the vessel.
  * A request to a model, as its provider's API has it: read from what the tomb rebuilt,
- * judged by a list of keys with their types, written anew. Pure.
+ * judged by a list of keys with their types, written anew. Pure. The APIs are those of
+ * common/conf/egress.h; none is translated into another.
  *
  * The list is what the current `openai` and `anthropic` SDKs send, and the further
  * sampling keys of llama.cpp, vLLM and Ollama. A key that is not on it is refused, since
@@ -26,23 +27,24 @@
 #define ASK_MODEL_MAX_BYTES 200
 
 struct ask {
-	enum portal_kind dialect;
+	enum portal_api api;
+	enum portal_kind dialect; /* the api's kind */
 	bool stream;
 	const char *model; /* borrowed from the request */
-	/* OpenAI: usage comes only when asked for. Did the job ask? If not, we do, and
+	/* Chat completions: usage comes only when asked for. Did the job ask? If not, we do, and
 	 * the chunk is taken out again (ask_reply.h). */
 	bool wants_usage;
 };
 
-/* ERRID_BROKER_REQUEST, or ERRID_BROKER_FEATURE for what is refused on purpose.
+/* ERRID_BROKER_REQUEST, or ERRID_BROKER_FEATURE and _THREAD for what is refused on purpose.
  * `stream`: what the tomb says of it, which must agree. */
-MUST_CHECK int ask_read(const struct json *request, enum portal_kind dialect, bool stream,
+MUST_CHECK int ask_read(const struct json *request, enum portal_api api, bool stream,
 			struct ask *ret, struct err *err);
 
 /* Takes out of the request what ask_finish() puts there. */
 void ask_strip(const struct ask *a, struct json *request);
 /* Turns the written request (a JSON object) into the one that is sent: with the cap on its
- * answer, and what makes the provider report usage. */
+ * answer, what makes the provider report usage, and that it stores nothing. */
 void ask_finish(const struct ask *a, enum portal_cap field, uint64_t cap,
 		struct buf *body);
 /* Bytes that ask_finish() adds at most. */
@@ -50,6 +52,6 @@ void ask_finish(const struct ask *a, enum portal_cap field, uint64_t cap,
 
 /* What follows a portal's url whose path is base_path. OpenAI's base has its version in
  * it, Anthropic's has it or not. */
-const char *ask_target(enum portal_kind dialect, const char *base_path);
+const char *ask_target(enum portal_api api, const char *base_path);
 
 #endif

@@ -119,6 +119,9 @@ static int read_output(const struct json *rq, struct ask_cost *c, struct err *er
 	uint64_t old = 0, now = 0;
 
 	c->choices = 1;
+	if (c->api == API_RESPONSES)
+		return read_count(rq, "max_output_tokens", ASK_OUTPUT_MAX, &c->asked,
+				  err);
 	if (read_count(rq, "n", ASK_CHOICES_MAX, &c->choices, err) < 0 ||
 	    read_count(rq, "max_tokens", ASK_OUTPUT_MAX, &old, err) < 0 ||
 	    read_count(rq, "max_completion_tokens", ASK_OUTPUT_MAX, &now, err) < 0)
@@ -216,14 +219,15 @@ static bool is_bare_text(const struct json *block)
 static void block(struct ask_cost *c, const struct json *b, unsigned depth)
 {
 	static const char *const texts[] = {
-		"text",	       "thinking", "redacted_thinking", "tool_use",
-		"tool_result", "refusal",  "tool_reference",	"compaction"};
+		"text",	       "thinking",    "redacted_thinking", "tool_use",
+		"tool_result", "refusal",     "tool_reference",	   "compaction",
+		"input_text",  "output_text", "summary_text",	   "reasoning_text"};
 	static const char *const sounds[] = {"input_audio", "audio_url", "audio"};
 	const char *type = str_of(b, "type");
 
 	if (is_one_of(type, texts, ARRAY_SIZE(texts)))
 		look_at(c, child(b, "content"), depth + 1);
-	else if (type && str_eq(type, "image_url"))
+	else if (type && (str_eq(type, "image_url") || str_eq(type, "input_image")))
 		image_url(c, b);
 	else if (type && str_eq(type, "image"))
 		image(c, b);
@@ -259,8 +263,21 @@ static void read_messages(const struct json *rq, struct ask_cost *c)
 		const struct json *m = json_arr_at(messages, i);
 
 		look_at(c, child(m, "content"), 0);
-		if (child(m, "audio"))
-			c->has_audio = true;
+		c->has_audio = c->has_audio || child(m, "audio");
+	}
+}
+
+/* What is an item's own is text; its content, and what a tool answered, are blocks. */
+static void read_items(const struct json *rq, struct ask_cost *c)
+{
+	const struct json *input = child(rq, "input");
+
+	for (size_t i = 0; json_kind_of(input) == JSON_ARRAY && i < json_arr_len(input);
+	     i++) {
+		const struct json *item = json_arr_at(input, i);
+
+		look_at(c, child(item, "content"), 0);
+		look_at(c, child(item, "output"), 0);
 	}
 }
 
@@ -283,8 +300,12 @@ static void read_tools(const struct json *rq, struct ask_cost *c)
 /* Edits that take something away pass; to compact, the provider asks a model again. */
 static int check_edits(const struct json *rq, struct err *err)
 {
-	const struct json *edits = child(child(rq, "context_management"), "edits");
+	const struct json *management = child(rq, "context_management");
+	const struct json *edits = child(management, "edits");
 
+	/* a list of the Responses API has nothing but that */
+	if (json_arr_len(management) > 0)
+		return costs(err, "context_management");
 	for (size_t i = 0; json_kind_of(edits) == JSON_ARRAY && i < json_arr_len(edits);
 	     i++) {
 		const char *type = str_of(json_arr_at(edits, i), "type");
@@ -337,16 +358,20 @@ static void see_cache(enum json_piece what, const char *key, const char *text, s
 		c->writes_cache_long = true;
 }
 
-int ask_cost_read(const struct json *rq, enum portal_kind dialect, struct ask_cost *ret,
+int ask_cost_read(const struct json *rq, enum portal_api api, struct ask_cost *ret,
 		  struct err *err)
 {
-	struct ask_cost c = {.choices = 1};
+	struct ask_cost c = {.api = api, .choices = 1};
 
-	if (read_output(rq, &c, err) < 0 || read_more(rq, &c, err) < 0)
+	if (api != API_COUNT_TOKENS &&
+	    (read_output(rq, &c, err) < 0 || read_more(rq, &c, err) < 0))
 		return -1;
-	if (dialect == PORTAL_ANTHROPIC && c.choices != 1)
+	if (api == API_MESSAGES && c.choices != 1)
 		return bad(err, "n");
-	read_messages(rq, &c);
+	if (api == API_RESPONSES)
+		read_items(rq, &c);
+	else if (api != API_COUNT_TOKENS)
+		read_messages(rq, &c);
 	read_tools(rq, &c);
 	json_visit(rq, see_cache, &c);
 	*ret = c;
@@ -509,6 +534,8 @@ uint64_t ask_input_most(const struct ask_cost *c, const struct ask_prices *p,
 			(c->has_tools ? ASK_TOOLS_TOKENS : 0) +
 			(uint64_t)c->own_tools * ASK_TOOLS_TOKENS;
 
+	if (c->api == API_COUNT_TOKENS)
+		return 0;
 	if (p->context && (c->has_documents || c->has_audio || most > p->context))
 		return p->context;
 	return most;
@@ -517,6 +544,7 @@ uint64_t ask_input_most(const struct ask_cost *c, const struct ask_prices *p,
 int ask_output(const struct ask_cost *c, const struct conf_model *m, uint64_t *ret_least,
 	       uint64_t *ret_most, struct err *err)
 {
+	bool has_none = c->api == API_EMBEDDINGS || c->api == API_COUNT_TOKENS;
 	uint64_t most = c->asked	? c->asked
 			: m->max_output ? m->max_output
 					: ASK_OUTPUT_DEFAULT;
@@ -534,8 +562,8 @@ int ask_output(const struct ask_cost *c, const struct conf_model *m, uint64_t *r
 					  "an answer that codex.yaml allows (max_output)",
 					  (unsigned long long)most);
 	}
-	*ret_least = least < most ? least : most;
-	*ret_most = most;
+	*ret_least = has_none ? 0 : least < most ? least : most;
+	*ret_most = has_none ? 0 : most;
 	return 0;
 }
 

@@ -7,7 +7,7 @@
  * by codex.yaml's `picture`, since its bytes say nothing; what has any number of tokens in
  * few bytes (a document, a film) counts as the model's whole `context`, and is refused when
  * that is not known. Output: as much as the cap that is written into the request, for each
- * choice. Prices: the model's, or those that codex.yaml has for what the request asks for
+ * choice; embeddings have none. To have tokens counted costs nothing. Prices: the model's, or those that codex.yaml has for what the request asks for
  * beyond the ordinary; what costs more and has no price is refused, and so is a beta that
  * nobody knows to cost nothing.
  */
@@ -33,6 +33,7 @@
 
 /* What a request says of it. Strings are borrowed from the request. */
 struct ask_cost {
+	enum portal_api api;
 	uint64_t choices;  /* n, >= 1 */
 	uint64_t asked;	   /* tokens of an answer, as the job says; 0: it does not */
 	uint64_t thinking; /* of these for thinking; 0: it does not say */
@@ -43,7 +44,7 @@ struct ask_cost {
 	const char *tier, *speed, *geo; /* NULL: not named */
 };
 /* ERRID_BROKER_REQUEST, ERRID_BROKER_PRICE for what costs more than could be said. */
-MUST_CHECK int ask_cost_read(const struct json *request, enum portal_kind dialect,
+MUST_CHECK int ask_cost_read(const struct json *request, enum portal_api api,
 			     struct ask_cost *ret, struct err *err);
 
 /* Micro-units for CONF_PRICE_PER tokens. */

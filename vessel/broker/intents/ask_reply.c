@@ -10,7 +10,7 @@
 #include "vessel/broker/intents/ask_text.h"
 #include <string.h>
 
-#define REPLY_DEPTH_MAX 24
+#define REPLY_DEPTH_MAX 28 /* a request's, in an event that says it again */
 #define TOKENS_MAX ((uint64_t)1 << 40)
 /* Four characters are a token in most texts, and an event has one or more of them. */
 #define TOKEN_CHARS 8u	/* a text has at least so many on the whole */
@@ -21,6 +21,7 @@
 
 struct ask_reply {
 	enum portal_kind dialect;
+	enum portal_api api;
 	bool is_stream;
 	bool hides_usage; /* the chunk with it was our wish, not the job's */
 	bool is_raw;	  /* too large: passes unread from here on */
@@ -35,8 +36,10 @@ struct ask_reply *ask_reply_new(const struct ask *a, bool is_stream)
 	struct ask_reply *r = xnew(struct ask_reply);
 
 	r->dialect = a->dialect;
+	r->api = a->api;
 	r->is_stream = is_stream;
-	r->hides_usage = a->dialect == PORTAL_OPENAI && a->stream && !a->wants_usage;
+	r->hides_usage = a->dialect == PORTAL_OPENAI && a->api == API_CHAT && a->stream &&
+			 !a->wants_usage;
 	event_stream_init(&r->lines, ASK_EVENT_MAX_BYTES);
 	buf_init(&r->kept, ASK_REPLY_MAX_BYTES);
 	return r;
@@ -54,6 +57,11 @@ void ask_reply_free(struct ask_reply *r)
 static uint64_t max_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+static bool has_text(const struct ask_reply *r)
+{
+	return r->api != API_EMBEDDINGS && r->api != API_COUNT_TOKENS;
 }
 
 struct ask_usage ask_reply_usage(const struct ask_reply *r)
@@ -98,6 +106,25 @@ static void read_openai(struct ask_reply *r, const struct json *usage)
 	r->usage.is_known = true;
 }
 
+/* In the words of the Responses API; of embeddings only the input. */
+static void read_responses(struct ask_reply *r, const struct json *usage)
+{
+	const bool is_input = r->api == API_EMBEDDINGS;
+	struct ask_tokens *t = &r->usage.tokens;
+	uint64_t input = 0, output = 0, cached = 0;
+	const struct json *details = NULL;
+
+	if (!read_tokens(usage, is_input ? "prompt_tokens" : "input_tokens", &input) ||
+	    (!is_input && !read_tokens(usage, "output_tokens", &output)))
+		return;
+	if (json_get_obj(usage, "input_tokens_details", true, &details, NULL) == 0)
+		(void)!read_tokens(details, "cached_tokens", &cached);
+	t->input = max_of(t->input, input);
+	t->output = max_of(t->output, output);
+	t->cache_read = cached;
+	r->usage.is_known = true;
+}
+
 /* Running totals; the three parts of the input are told apart. */
 static void read_anthropic(struct ask_reply *r, const struct json *usage, bool is_last)
 {
@@ -121,7 +148,15 @@ static bool read_value(struct ask_reply *r, const struct json *j)
 {
 	const struct json *usage = NULL, *message = NULL, *choices = NULL;
 
+	/* in an event of that API it is the response's */
+	if (r->api == API_RESPONSES && r->is_stream &&
+	    json_get_obj(j, "response", true, &j, NULL) < 0)
+		return false;
 	(void)!json_get_obj(j, "usage", true, &usage, NULL);
+	if (usage && (r->api == API_RESPONSES || r->api == API_EMBEDDINGS)) {
+		read_responses(r, usage);
+		return false;
+	}
 	if (r->dialect == PORTAL_ANTHROPIC) {
 		if (usage)
 			read_anthropic(r, usage, true);
@@ -151,13 +186,25 @@ static bool read_text(struct ask_reply *r, const char *text, size_t len)
 
 /* ---- events ---- */
 
+/* The Responses API says each text again, whole, when it is done: no more than came in
+ * deltas, unless none did. */
+static bool repeats(const struct ask_reply *r, const struct buf *data)
+{
+	return r->api == API_RESPONSES &&
+	       !memmem(buf_str(data), data->len, "\"delta\"", 7);
+}
+
 static void event_done(struct ask_reply *r, struct buf *out)
 {
 	const struct buf *event = &r->lines.event, *data = &r->lines.data;
-	size_t chars = ask_text_chars(buf_str(data), data->len);
+	size_t chars = has_text(r) ? ask_text_chars(buf_str(data), data->len) : 0;
 
-	r->chars += chars;
-	r->events += chars > 0;
+	if (repeats(r, data)) {
+		r->chars = max_of(r->chars, chars);
+	} else {
+		r->chars += chars;
+		r->events += chars > 0;
+	}
 	if (!read_text(r, buf_str(data), data->len))
 		buf_add(out, event->data, event->len);
 }
@@ -166,7 +213,7 @@ static void event_done(struct ask_reply *r, struct buf *out)
 static void pass_raw(struct ask_reply *r, const char *data, size_t len, struct buf *out)
 {
 	buf_add(out, data, len);
-	r->chars += len;
+	r->chars += has_text(r) ? len : 0;
 }
 
 static void begin_raw(struct ask_reply *r)
@@ -209,7 +256,8 @@ void ask_reply_feed(struct ask_reply *r, const void *data, size_t len, struct bu
 	} else if (r->is_stream) {
 		feed_stream(r, data, len, out);
 	} else if (len > r->kept.max - r->kept.len) {
-		r->chars = r->kept.len; /* which went on already */
+		/* which went on already */
+		r->chars = has_text(r) ? r->kept.len : 0;
 		pass_raw(r, data, len, out);
 		begin_raw(r);
 	} else {
@@ -230,7 +278,7 @@ void ask_reply_end(struct ask_reply *r, struct buf *out)
 			event_done(r, out);
 		event_stream_done(&r->lines);
 	} else if (r->kept.len) {
-		r->chars = ask_text_chars(r->kept.data, r->kept.len);
+		r->chars = has_text(r) ? ask_text_chars(r->kept.data, r->kept.len) : 0;
 		(void)read_text(r, r->kept.data, r->kept.len);
 	}
 	buf_done(&r->kept);

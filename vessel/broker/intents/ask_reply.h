@@ -8,7 +8,8 @@
  * A stream is handled event by event (common/text/event_stream.h: what its data lines say
  * together), at most ASK_EVENT_MAX_BYTES each; a whole reply is kept until its end only for
  * its usage (at most ASK_REPLY_MAX_BYTES). What is larger passes unread: its usage is not
- * known, and each of its bytes counts as a character of text.
+ * known, and each of its bytes counts as a character of text. What is no text at all
+ * (embeddings, a count of tokens) counts as none.
  */
 #ifndef LYCH_VESSEL_BROKER_INTENTS_ASK_REPLY_H
 #define LYCH_VESSEL_BROKER_INTENTS_ASK_REPLY_H

@@ -13,8 +13,8 @@
 static bool is_text_key(const char *s, size_t len)
 {
 	static const char *const keys[] = {
-		"content",   "text",	"reasoning_content", "thinking",
-		"reasoning", "refusal", "arguments",	     "partial_json"};
+		"content", "text",	"reasoning_content", "thinking", "reasoning",
+		"refusal", "arguments", "partial_json",	     "delta"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (strlen(keys[i]) == len && memcmp(keys[i], s, len) == 0)

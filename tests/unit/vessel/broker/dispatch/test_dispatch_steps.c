@@ -150,6 +150,22 @@ Test(dispatch_steps, version_and_beta_are_judged_again)
 	double_down();
 }
 
+/* What a portal has is told to whom the ward lets ask it. */
+Test(dispatch_steps, an_api_that_the_portal_has_not_is_refused_behind_the_ward)
+{
+	static const char other[] =
+		"{\"seq\":1,\"dialect\":\"openai\",\"api\":\"messages\",\"stream\":false,"
+		"\"request\":{}}";
+
+	double_up();
+	refused("/ask", other, "LYCH-BROKER-002", "lease");
+	double_portal.lacks = 1u << API_CHAT;
+	refused("/ask", SAY("openai", ""), "LYCH-BROKER-009", "ward lease");
+	double_portal.lacks = 0;
+	refused("/ask", SAY("anthropic", ""), "LYCH-BROKER-009", "ward lease");
+	double_down();
+}
+
 Test(dispatch_steps, version_and_beta_are_scanned_and_sent)
 {
 	double_up();

@@ -13,8 +13,13 @@ TestSuite(ask, .timeout = 30);
 
 static struct ask_cost cost;
 
-static enum err_id read_as(enum portal_kind d, bool stream, const char *text,
-			   struct ask *ret)
+static enum portal_api talk(enum portal_kind d)
+{
+	return d == PORTAL_OPENAI ? API_CHAT : API_MESSAGES;
+}
+
+static enum err_id read_api(enum portal_api api, bool stream, const char *text,
+			    struct ask *ret)
 {
 	static struct json *j; /* until the next one: ret->model lives in it */
 	struct err err = ERR_INIT;
@@ -23,10 +28,16 @@ static enum err_id read_as(enum portal_kind d, bool stream, const char *text,
 	j = NULL;
 	cr_assert(json_parse(text, strlen(text), 28, &j, &err) == 0, "%s: %s", text,
 		  err.msg);
-	return ask_read(j, d, stream, ret, &err) == 0 &&
-			       ask_cost_read(j, d, &cost, &err) == 0
+	return ask_read(j, api, stream, ret, &err) == 0 &&
+			       ask_cost_read(j, api, &cost, &err) == 0
 		       ? ERRID_NONE
 		       : err.id;
+}
+
+static enum err_id read_as(enum portal_kind d, bool stream, const char *text,
+			   struct ask *ret)
+{
+	return read_api(talk(d), stream, text, ret);
 }
 
 #define M "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]"
@@ -296,8 +307,9 @@ Test(ask, each_place_with_each_wrong_value_is_refused_or_harmless)
 
 	for (size_t s = 0; s < ARRAY_SIZE(mutate_seeds); s++) {
 		const struct mutate_seed *seed = &mutate_seeds[s];
-		enum portal_kind dialect =
-			seed->dialect == MUTATE_OPENAI ? PORTAL_OPENAI : PORTAL_ANTHROPIC;
+		enum portal_api api = seed->dialect == MUTATE_OPENAI	  ? API_CHAT
+				      : seed->dialect == MUTATE_RESPONSES ? API_RESPONSES
+									  : API_MESSAGES;
 		struct json *j = NULL;
 		struct err err = ERR_INIT;
 		bool is_place = seed->dialect != MUTATE_FETCH;
@@ -313,8 +325,7 @@ Test(ask, each_place_with_each_wrong_value_is_refused_or_harmless)
 				is_place = mutate(j, place, op, &text);
 				if (!is_place)
 					break;
-				if (read_as(dialect, true, buf_str(&text), &a) !=
-				    ERRID_NONE)
+				if (read_api(api, true, buf_str(&text), &a) != ERRID_NONE)
 					n_refused++;
 				else
 					n_taken++;
@@ -337,7 +348,8 @@ static const char *written(const char *text, enum portal_kind d, enum portal_cap
 	buf_done(&out);
 	buf_init(&out, 65536);
 	cr_assert(json_parse(text, strlen(text), 28, &j, &err) == 0);
-	cr_assert(ask_read(j, d, strstr(text, "\"stream\":true") != NULL, &a, &err) == 0,
+	cr_assert(ask_read(j, talk(d), strstr(text, "\"stream\":true") != NULL, &a,
+			   &err) == 0,
 		  "%s", err.msg);
 	ask_strip(&a, j);
 	jsonw_init(&w, &out);
@@ -398,7 +410,11 @@ Test(ask, the_cap_is_ours_and_stands_there_once)
 
 Test(ask, targets_of_the_dialects)
 {
-	cr_expect_str_eq(ask_target(PORTAL_OPENAI, "/v1"), "/chat/completions");
-	cr_expect_str_eq(ask_target(PORTAL_ANTHROPIC, ""), "/v1/messages");
-	cr_expect_str_eq(ask_target(PORTAL_ANTHROPIC, "/x/v1"), "/messages");
+	cr_expect_str_eq(ask_target(API_CHAT, "/v1"), "/chat/completions");
+	cr_expect_str_eq(ask_target(API_MESSAGES, ""), "/v1/messages");
+	cr_expect_str_eq(ask_target(API_MESSAGES, "/x/v1"), "/messages");
+	cr_expect_str_eq(ask_target(API_RESPONSES, "/v1"), "/responses");
+	cr_expect_str_eq(ask_target(API_EMBEDDINGS, "/v1"), "/embeddings");
+	cr_expect_str_eq(ask_target(API_COUNT_TOKENS, ""), "/v1/messages/count_tokens");
+	cr_expect_str_eq(ask_target(API_COUNT_TOKENS, "/v1"), "/messages/count_tokens");
 }

@@ -45,7 +45,8 @@ static enum err_id judge(enum portal_kind d, const char *text, const char *with_
 		  err.msg);
 	kept = j;
 	portal.kind = d;
-	return ask_cost_read(j, d, &cost, &err) == 0 &&
+	return ask_cost_read(j, d == PORTAL_OPENAI ? API_CHAT : API_MESSAGES, &cost,
+			     &err) == 0 &&
 			       ask_prices_of(&cost, with_betas, &portal, &model, &prices,
 					     &err) == 0
 		       ? ERRID_NONE
