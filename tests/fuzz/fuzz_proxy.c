@@ -26,10 +26,10 @@ static void fuzz_head(const char *data, size_t size)
 	assert(h.id[0] && strlen(h.id) <= BROKER_ID_MAX);
 	assert(h.body_bytes <= INTENT_REQUEST_MAX_BYTES);
 	assert(!str_has_control(h.url, strlen(h.url)));
-	assert(!strstr(h.url, "..") || h.what == FETCH || !strstr(h.url, "/../"));
+	assert(!strstr(h.url, "..") || h.route->what == FETCH || !strstr(h.url, "/../"));
 	for (size_t i = 0; i < h.n_headers; i++)
 		assert(!str_has_control(h.headers[i].value, strlen(h.headers[i].value)));
-	if (h.what == FETCH) {
+	if (h.route->what == FETCH) {
 		const struct intent_fetch f = {
 			.method = h.method,
 			.url = h.url,

@@ -12,6 +12,7 @@
  */
 #include "tomb/broker/proxy.h"
 #include "tomb/broker/proxy_priv.h"
+#include "tomb/broker/proxy_routes.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -91,17 +92,8 @@ void proxy_refuse(const struct proxy *p, const struct err *err, int status,
 	refusal_of_err(ret, err, status, request_id);
 }
 
-enum proxy_dialect proxy_dialect_of(const char *path)
-{
-	if (!path)
-		return DIALECT_OPENAI;
-	if (str_starts(path, "/v1/messages"))
-		return DIALECT_ANTHROPIC;
-	return str_starts(path, "/v1/") ? DIALECT_OPENAI : DIALECT_PLAIN;
-}
-
-int proxy_check_key(const struct proxy *p, const char *authorization, const char *api_key,
-		    struct err *err)
+static int check_key(const struct proxy *p, const char *authorization,
+		     const char *api_key, struct err *err)
 {
 	const char *key = api_key;
 
@@ -116,11 +108,29 @@ int proxy_check_key(const struct proxy *p, const char *authorization, const char
 	return 0;
 }
 
-int proxy_check_packages(const struct proxy *p, struct err *err)
+int proxy_admit(const struct proxy *p, const struct proxy_route *r,
+		const char *authorization, const char *api_key, struct err *err)
 {
-	if (!p->cfg.packages)
-		return err_set_id(err, ERRID_BROKER_PACKAGES, "egress is not registry");
-	return 0;
+	switch (r->what) {
+	case NOT_SERVED:
+		return err_set_id(err, ERRID_BROKER_API, "%s", r->instead);
+	case PACKAGE_NPM:
+	case PACKAGE_PYPI:
+		return p->cfg.packages ? 0
+				       : err_set_id(err, ERRID_BROKER_PACKAGES,
+						    "egress is not registry");
+	case FETCH:
+		return 0;
+	case ASK_CHAT:
+	case ASK_RESPONSES:
+	case ASK_EMBEDDINGS:
+	case ASK_MESSAGES:
+	case ASK_COUNT_TOKENS:
+	case LIST_MODELS:
+	case SHOW_MODEL:
+		break;
+	}
+	return check_key(p, authorization, api_key, err);
 }
 
 /* ---- pacing ---- */
@@ -279,6 +289,10 @@ static void on_end(const struct err *why, void *arg)
 		exchange_fail(x, &err);
 	} else {
 		refusal_of_reply(&r, x->status, buf_str(&x->reason), x->reason.len);
+		/* agents take a 403 for a wrong key, say so, and stop; it is the request that
+		 * is not acceptable */
+		if (r.status == 403 && x->ask.dialect != DIALECT_PLAIN)
+			r.status = 400;
 		memcpy(r.retry_after, x->retry_after, sizeof(r.retry_after));
 		exchange_refuse(x, &r);
 	}
@@ -292,18 +306,33 @@ void exchange_drained(struct exchange *x)
 
 /* ---- asking ---- */
 
-static int write_intent(struct exchange *x, struct buf *out, const char **ret_target,
-			struct err *err)
+/* The part of the dialect's API; NULL: the one that holds a conversation. */
+static const char *api_of(enum proxy_what what)
+{
+	return what == ASK_RESPONSES	  ? "responses"
+	       : what == ASK_EMBEDDINGS	  ? "embeddings"
+	       : what == ASK_COUNT_TOKENS ? "count_tokens"
+					  : NULL;
+}
+
+static int write_ask(struct exchange *x, uint64_t seq, struct buf *out, struct err *err)
 {
 	const struct ask *a = &x->ask;
-	uint64_t seq = ++x->proxy->seq;
 	const struct intent_ask q = {
 		.dialect = a->dialect,
+		.api = api_of(a->what),
 		.headers = a->headers,
 		.n_headers = a->n_headers,
 		.body = a->body,
 		.len = a->len,
 	};
+
+	return intent_ask(seq, &q, out, err);
+}
+
+static int write_fetch(struct exchange *x, uint64_t seq, struct buf *out, struct err *err)
+{
+	const struct ask *a = &x->ask;
 	const struct intent_fetch f = {
 		.method = a->method,
 		.url = a->url,
@@ -313,24 +342,37 @@ static int write_intent(struct exchange *x, struct buf *out, const char **ret_ta
 		.len = a->len,
 	};
 
+	return intent_fetch(seq, &f, out, err);
+}
+
+static int write_intent(struct exchange *x, struct buf *out, struct buf *target,
+			struct err *err)
+{
+	const struct ask *a = &x->ask;
+	uint64_t seq = ++x->proxy->seq;
+
 	switch (a->what) {
 	case ASK_CHAT:
+	case ASK_RESPONSES:
+	case ASK_EMBEDDINGS:
 	case ASK_MESSAGES:
-		*ret_target = "/work/v1/ask";
-		return intent_ask(seq, &q, out, err);
+	case ASK_COUNT_TOKENS:
+		buf_adds(target, "/work/v1/ask");
+		return write_ask(x, seq, out, err);
 	case LIST_MODELS:
-		*ret_target = a->dialect == DIALECT_ANTHROPIC
-				      ? "/work/v1/models?dialect=anthropic"
-				      : "/work/v1/models?dialect=openai";
-		return 0;
+		return intent_models(a->dialect, NULL, target, err);
+	case SHOW_MODEL:
+		return intent_models(a->dialect, a->url, target, err);
 	case FETCH:
-		*ret_target = "/work/v1/fetch";
-		return intent_fetch(seq, &f, out, err);
+		buf_adds(target, "/work/v1/fetch");
+		return write_fetch(x, seq, out, err);
 	case PACKAGE_NPM:
 	case PACKAGE_PYPI:
-		*ret_target = "/work/v1/package";
+		buf_adds(target, "/work/v1/package");
 		return intent_package(seq, a->what == PACKAGE_NPM ? "npm" : "pypi",
 				      a->url, out, err);
+	case NOT_SERVED:
+		break;
 	}
 	return err_set(err, ERR_INTERNAL, "unknown request");
 }
@@ -353,20 +395,22 @@ static int count_bytes(struct exchange *x, size_t len, struct err *err)
 static int send_intent(struct exchange *x, struct err *err)
 {
 	static const struct httpc_stream_ops ops = {on_head, on_body, on_end};
-	cleanup_buf struct buf intent;
+	cleanup_buf struct buf intent, target;
 	struct vessel_headers h;
-	const char *target = NULL;
 	struct httpc_request rq;
 	int r;
 
 	buf_init(&intent, INTENT_MAX_BYTES);
+	buf_init(&target, INTENT_TARGET_MAX_BYTES);
 	if (write_intent(x, &intent, &target, err) < 0 ||
 	    count_bytes(x, intent.len, err) < 0)
 		return -1;
 	vessel_headers(&h, x->proxy->cfg.peer, &x->proxy->cfg.key);
 	rq = (struct httpc_request){
-		.method = x->ask.what == LIST_MODELS ? HTTP_M_GET : HTTP_M_POST,
-		.target = target,
+		.method = x->ask.what == LIST_MODELS || x->ask.what == SHOW_MODEL
+				  ? HTTP_M_GET
+				  : HTTP_M_POST,
+		.target = buf_str(&target),
 		.headers = h.line,
 		.body = buf_str(&intent),
 		.body_len = intent.len,

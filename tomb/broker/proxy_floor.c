@@ -283,19 +283,8 @@ static const struct client_ops client_ops = {
 
 static int admit(struct proxy_floor *f, const struct floor_head *h, struct err *err)
 {
-	switch (h->what) {
-	case ASK_CHAT:
-	case ASK_MESSAGES:
-	case LIST_MODELS:
-		return proxy_check_key(f->proxy, floor_header(h, "authorization"),
-				       floor_header(h, "x-api-key"), err);
-	case PACKAGE_NPM:
-	case PACKAGE_PYPI:
-		return proxy_check_packages(f->proxy, err);
-	case FETCH:
-		break;
-	}
-	return 0;
+	return proxy_admit(f->proxy, h->route, floor_header(h, "authorization"),
+			   floor_header(h, "x-api-key"), err);
 }
 
 static void refuse(struct proxy_floor *f, const struct err *err)
@@ -360,13 +349,12 @@ static void on_request_end(struct proxy_floor *f)
 {
 	struct floor_head *h = f->head;
 	const struct ask a = {
-		.what = h->what,
+		.what = h->route->what,
 		.dialect = h->dialect,
 		.method = h->method,
 		.url = h->url,
 		.headers = h->headers,
-		.n_headers =
-			h->what == FETCH || h->what == ASK_MESSAGES ? h->n_headers : 0,
+		.n_headers = proxy_takes_headers(h->route->what) ? h->n_headers : 0,
 		.body = buf_str(&f->body),
 		.len = f->body.len,
 	};

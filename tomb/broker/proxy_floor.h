@@ -8,15 +8,16 @@
 
 #include "common/proto/broker_proto.h"
 #include "tomb/broker/proxy_priv.h"
+#include "tomb/broker/proxy_routes.h"
 
 #define FLOOR_HEADERS_MAX 32
 
 struct floor_head {
-	char id[BROKER_ID_MAX + 1]; /* "": not even that could be read */
-	enum proxy_what what;
+	char id[BROKER_ID_MAX + 1];	 /* "": not even that could be read */
+	const struct proxy_route *route; /* of a head that could be read */
 	enum proxy_dialect dialect;
 	char method[8];
-	char url[INTENT_URL_MAX_BYTES + 1]; /* FETCH: the URL; a package: its path */
+	char url[INTENT_URL_MAX_BYTES + 1]; /* FETCH; a package's path; a model's name */
 	struct intent_header headers[FLOOR_HEADERS_MAX];
 	size_t n_headers;
 	size_t body_bytes;

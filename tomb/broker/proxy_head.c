@@ -65,53 +65,35 @@ static int read_headers(const struct json *obj, struct floor_head *h, struct err
 	return 0;
 }
 
-/* The same table as proxy_http.c's routes. */
-static int find_route(struct floor_head *h, const char *path, size_t *ret_body_max,
-		      struct err *err)
+static int find_route(struct floor_head *h, const char *path, struct err *err)
 {
-	static const struct {
-		const char *method, *path;
-		enum proxy_what what;
-		size_t body_max;
-	} rows[] = {
-		{"POST", BROKER_PATH_CHAT, ASK_CHAT, INTENT_REQUEST_MAX_BYTES},
-		{"POST", BROKER_PATH_MESSAGES, ASK_MESSAGES, INTENT_REQUEST_MAX_BYTES},
-		{"GET", BROKER_PATH_MODELS, LIST_MODELS, 0},
-		{"GET", BROKER_PATH_FETCH, FETCH, 0},
-		{"POST", BROKER_PATH_FETCH, FETCH, INTENT_FETCH_BODY_MAX_BYTES},
-		{"GET", BROKER_PATH_NPM, PACKAGE_NPM, 0},
-		{"GET", BROKER_PATH_PYPI, PACKAGE_PYPI, 0},
-	};
 	bool known = false;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		size_t n = strlen(rows[i].path);
-		bool below = rows[i].path[n - 1] == '/';
+	for (size_t i = 0; i < proxy_n_routes; i++) {
+		const struct proxy_route *r = &proxy_routes[i];
+		size_t n = strlen(r->path);
+		bool is_below = r->path[n - 1] == '/';
 
-		if (below ? !str_starts(path, rows[i].path) || !path[n]
-			  : !str_eq(path, rows[i].path))
+		if (is_below ? !str_starts(path, r->path) || !path[n]
+			     : !str_eq(path, r->path))
 			continue;
 		known = true;
-		if (!str_eq(h->method, rows[i].method))
+		if (!str_eq(h->method, r->is_post ? "POST" : "GET"))
 			continue;
-		h->what = rows[i].what;
-		*ret_body_max = rows[i].body_max;
-		return below ? str_copy(h->url, sizeof(h->url), path + n) : 0;
+		h->route = r;
+		h->dialect = r->dialect;
+		return is_below ? str_copy(h->url, sizeof(h->url), path + n) : 0;
 	}
 	if (known)
 		return err_set_id(err, ERRID_HTTP_METHOD, "%s", h->method);
 	return err_set_id(err, ERRID_HTTP_ROUTE, "%.128s", path);
 }
 
-static int read_target(const char *raw, struct floor_head *h, size_t *ret_body_max,
-		       struct err *err)
+static int read_target(const char *raw, struct floor_head *h, struct err *err)
 {
-	static const char *const url[] = {"url", NULL};
-	static const char *const sdk[] = {"beta", NULL};
-	static const char *const none[] = {NULL};
 	char copy[BROKER_HEAD_MAX], path[BROKER_HEAD_MAX], value[sizeof(h->url)];
+	enum proxy_what what;
 	char *query;
-	const char *const *allowed;
 
 	if (str_copy(copy, sizeof(copy), raw) < 0)
 		return err_set_id(err, ERRID_BROKER_FRAME, "path too long");
@@ -120,14 +102,14 @@ static int read_target(const char *raw, struct floor_head *h, size_t *ret_body_m
 		*query++ = '\0';
 	h->dialect = proxy_dialect_of(copy);
 	if (httpd_gate_path(copy, true, path, sizeof(path), err) < 0 ||
-	    find_route(h, path, ret_body_max, err) < 0)
+	    find_route(h, path, err) < 0 ||
+	    httpd_gate_query(query, h->route->params, value, sizeof(value), err) < 0)
 		return -1;
-	allowed = h->what == FETCH ? url : h->dialect == DIALECT_PLAIN ? none : sdk;
-	if (httpd_gate_query(query, allowed, value, sizeof(value), err) < 0)
-		return -1;
-	if (h->what == LIST_MODELS && floor_header(h, "anthropic-version"))
+	what = h->route->what;
+	if ((what == LIST_MODELS || what == SHOW_MODEL) &&
+	    floor_header(h, "anthropic-version"))
 		h->dialect = DIALECT_ANTHROPIC;
-	return h->what == FETCH ? str_copy(h->url, sizeof(h->url), value) : 0;
+	return what == FETCH ? str_copy(h->url, sizeof(h->url), value) : 0;
 }
 
 int floor_head_parse(const char *json, size_t len, struct floor_head *ret,
@@ -137,8 +119,8 @@ int floor_head_parse(const char *json, size_t len, struct floor_head *ret,
 					   "body_bytes"};
 	cleanup_json struct json *obj = NULL;
 	const char *id = NULL, *method = NULL, *path = NULL;
-	size_t body_max = 0;
 	uint64_t body = 0;
+	size_t body_max;
 
 	*ret = (struct floor_head){.dialect = DIALECT_PLAIN};
 	if (len > BROKER_HEAD_MAX)
@@ -154,8 +136,9 @@ int floor_head_parse(const char *json, size_t len, struct floor_head *ret,
 	    json_get_str(obj, "path", true, BROKER_HEAD_MAX - 1, &path, err) < 0 ||
 	    json_get_u64(obj, "body_bytes", false, 0, INT64_MAX, &body, err) < 0 ||
 	    str_copy(ret->method, sizeof(ret->method), method) < 0 ||
-	    read_headers(obj, ret, err) < 0 || read_target(path, ret, &body_max, err) < 0)
+	    read_headers(obj, ret, err) < 0 || read_target(path, ret, err) < 0)
 		return -1;
+	body_max = proxy_body_max(ret->route);
 	if (body > body_max)
 		return err_set_id(err, ERRID_HTTP_BODY, "at most %zu bytes", body_max);
 	ret->body_bytes = (size_t)body;

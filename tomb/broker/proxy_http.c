@@ -7,6 +7,7 @@
  * own namespace.
  */
 #include "tomb/broker/proxy_priv.h"
+#include "tomb/broker/proxy_routes.h"
 
 #include "common/cleanup.h"
 #include "common/mem.h"
@@ -15,6 +16,7 @@
 #include "common/str.h"
 
 #include <assert.h>
+#include <string.h>
 
 #define IDLE_USEC (30 * USEC_PER_SEC)
 #define REQUEST_USEC (120 * USEC_PER_SEC)
@@ -174,7 +176,7 @@ static void begin(struct httpd_req *req, struct ask *a, const char *const *param
 		refuse(h, req, a->dialect, &err);
 		return;
 	}
-	if (a->what == FETCH || a->what == ASK_MESSAGES) {
+	if (proxy_takes_headers(a->what)) {
 		while (a->n_headers < ARRAY_SIZE(headers) &&
 		       httpd_req_header_at(req, a->n_headers, &headers[a->n_headers].name,
 					   &headers[a->n_headers].value))
@@ -188,101 +190,67 @@ static void begin(struct httpd_req *req, struct ask *a, const char *const *param
 	httpd_req_on_gone(req, on_gone, c);
 }
 
-/* SDKs name the revision of their calls in the query; it changes nothing here. */
-static const char *const sdk_params[] = {"beta", NULL};
-static const char *const no_params[] = {NULL};
-static const char *const url_params[] = {"url", NULL};
-
-static void ask_chat(struct httpd_req *req, void *arg)
+static const struct proxy_route *route_of(const struct httpd_req *req)
 {
-	struct ask a = {.what = ASK_CHAT, .dialect = DIALECT_OPENAI};
-
-	begin(req, &a, sdk_params, arg);
+	return &proxy_routes[httpd_req_route(req)->who];
 }
 
-static void ask_messages(struct httpd_req *req, void *arg)
+static void on_request(struct httpd_req *req, void *arg)
 {
-	struct ask a = {.what = ASK_MESSAGES, .dialect = DIALECT_ANTHROPIC};
-
-	begin(req, &a, sdk_params, arg);
-}
-
-static void list_models(struct httpd_req *req, void *arg)
-{
-	static const char *const params[] = {"limit", "before_id", "after_id", "beta",
-					     NULL};
+	const struct proxy_route *r = route_of(req);
+	const char *url = httpd_req_query(req, "url"),
+		   *below = httpd_req_param(req, "path");
 	struct ask a = {
-		.what = LIST_MODELS,
-		/* Only their SDKs name a version. */
-		.dialect = httpd_req_header(req, "anthropic-version") ? DIALECT_ANTHROPIC
-								      : DIALECT_OPENAI,
+		.what = r->what,
+		.dialect = r->dialect,
+		.method = r->is_post ? "POST" : "GET",
+		.url = r->what == FETCH && url ? url
+		       : below		       ? below
+					       : "",
 	};
 
-	begin(req, &a, params, arg);
+	/* Only their SDKs name a version. */
+	if ((r->what == LIST_MODELS || r->what == SHOW_MODEL) &&
+	    httpd_req_header(req, "anthropic-version"))
+		a.dialect = DIALECT_ANTHROPIC;
+	begin(req, &a, r->params, arg);
 }
 
-static void fetch(struct httpd_req *req, void *arg)
+#define ROUTES_MAX 64
+#define PATTERN_SIZE 64
+
+/* The table as httpd has it; the same for every job. */
+static const struct httpd_route *routes(void)
 {
-	const char *url = httpd_req_query(req, "url");
-	struct ask a = {
-		.what = FETCH,
-		.dialect = DIALECT_PLAIN,
-		.method = httpd_req_route(req)->method == HTTP_M_POST ? "POST" : "GET",
-		.url = url ? url : "",
-	};
+	static struct httpd_route all[ROUTES_MAX];
+	static char pattern[ROUTES_MAX][PATTERN_SIZE];
 
-	begin(req, &a, url_params, arg);
+	assert(proxy_n_routes <= ROUTES_MAX);
+	for (size_t i = 0; i < proxy_n_routes; i++) {
+		const struct proxy_route *r = &proxy_routes[i];
+		bool is_below = r->path[strlen(r->path) - 1] == '/';
+		int done = str_fmt(pattern[i], PATTERN_SIZE, "%s%s", r->path,
+				   is_below ? "{path...}" : "");
+
+		assert(done == 0);
+		all[i] = (struct httpd_route){
+			.method = r->is_post ? HTTP_M_POST : HTTP_M_GET,
+			.path = pattern[i],
+			.who = (unsigned)i,
+			.body_max_bytes = proxy_body_max(r),
+			.handler = on_request,
+		};
+	}
+	return all;
 }
-
-static void package(struct httpd_req *req, enum proxy_what what, struct proxy_http *h)
-{
-	struct ask a = {
-		.what = what,
-		.dialect = DIALECT_PLAIN,
-		.url = httpd_req_param(req, "path"),
-	};
-
-	begin(req, &a, no_params, h);
-}
-
-static void package_npm(struct httpd_req *req, void *arg)
-{
-	package(req, PACKAGE_NPM, arg);
-}
-
-static void package_pypi(struct httpd_req *req, void *arg)
-{
-	package(req, PACKAGE_PYPI, arg);
-}
-
-enum who { WHO_KEY = 1, WHO_ANY, WHO_PACKAGES };
-
-/* docs/PROTOCOL.md, "Inside a job", describes each line. */
-static const struct httpd_route routes[] = {
-	{HTTP_M_POST, BROKER_PATH_CHAT, WHO_KEY, INTENT_REQUEST_MAX_BYTES, ask_chat},
-	{HTTP_M_POST, BROKER_PATH_MESSAGES, WHO_KEY, INTENT_REQUEST_MAX_BYTES,
-	 ask_messages},
-	{HTTP_M_GET, BROKER_PATH_MODELS, WHO_KEY, 0, list_models},
-	{HTTP_M_GET, BROKER_PATH_FETCH, WHO_ANY, 0, fetch},
-	{HTTP_M_POST, BROKER_PATH_FETCH, WHO_ANY, INTENT_FETCH_BODY_MAX_BYTES, fetch},
-	{HTTP_M_GET, BROKER_PATH_NPM "{path...}", WHO_PACKAGES, 0, package_npm},
-	{HTTP_M_GET, BROKER_PATH_PYPI "{path...}", WHO_PACKAGES, 0, package_pypi},
-};
 
 static int auth(struct httpd_req *req, void *arg, struct err *err)
 {
 	const struct proxy_http *h = arg;
 
-	switch ((enum who)httpd_req_route(req)->who) {
-	case WHO_KEY:
-		return proxy_check_key(h->proxy, httpd_req_header(req, "Authorization"),
-				       httpd_req_header(req, "X-Api-Key"), err);
-	case WHO_PACKAGES:
-		return proxy_check_packages(h->proxy, err);
-	case WHO_ANY:
-		break;
-	}
-	return 0;
+	return proxy_admit(h->proxy, route_of(req),
+			   httpd_req_header(req, "Authorization"),
+			   httpd_req_header(req, "X-Api-Key"), err);
 }
 
 /* What httpd refuses by itself, in the words of the path's dialect. */
@@ -302,8 +270,8 @@ int proxy_http_new(struct proxy *p, int listen_fd, struct proxy_http **ret,
 	static const char *const hosts[] = {BROKER_HOST, "localhost:8787", NULL};
 	struct proxy_http *h = xnew(struct proxy_http);
 	const struct httpd_config cfg = {
-		.routes = routes,
-		.n_routes = ARRAY_SIZE(routes),
+		.routes = routes(),
+		.n_routes = proxy_n_routes,
 		.auth = auth,
 		.arg = h,
 		.max_connections = proxy_config_of(p)->inflight_max * 4,

@@ -86,6 +86,8 @@ int intent_ask(uint64_t seq, const struct intent_ask *a, struct buf *out, struct
 	jsonw_obj(&w);
 	jsonw_ku64(&w, "seq", seq);
 	jsonw_kstr(&w, "dialect", proxy_dialect_name(a->dialect));
+	if (a->api)
+		jsonw_kstr(&w, "api", a->api);
 	jsonw_kbool(&w, "stream", stream);
 	if (write_fields(a, &w, err) < 0)
 		return -1;
@@ -193,6 +195,29 @@ int intent_package(uint64_t seq, const char *registry, const char *path, struct 
 	return buf_ok(out) ? 0 : too_large(err);
 }
 
+static bool is_unreserved(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+	       (c >= 'a' && c <= 'z') || (c && strchr("-._~", c));
+}
+
+int intent_models(enum proxy_dialect d, const char *model, struct buf *target,
+		  struct err *err)
+{
+	buf_addf(target, "/work/v1/models?dialect=%s", proxy_dialect_name(d));
+	if (!model)
+		return 0;
+	if (check_text("model", model, INTENT_MODEL_MAX_BYTES, err) < 0)
+		return -1;
+	buf_adds(target, "&model=");
+	for (const char *s = model; *s; s++)
+		if (is_unreserved((unsigned char)*s))
+			buf_addc(target, *s);
+		else
+			buf_addf(target, "%%%02X", (unsigned)(unsigned char)*s);
+	return buf_ok(target) ? 0 : too_large(err);
+}
+
 /* ---- refusals ---- */
 
 #define PUT(field, text) ((void)snprintf(field, sizeof(field), "%s", text))
@@ -293,6 +318,21 @@ static const char *anthropic_type(int status)
 	}
 }
 
+/* As the provider itself says that it can't hold a conversation: its SDK then sends it whole. */
+static void write_unthreaded(const struct proxy_refusal *r, struct jsonw *w)
+{
+	if (!str_eq(r->code, err_info(ERRID_BROKER_THREAD)->text))
+		return;
+	jsonw_key(w, "details");
+	jsonw_obj(w);
+	jsonw_kstr(w, "error_code", "thread_unsupported_request");
+	jsonw_key(w, "unsupported");
+	jsonw_arr(w);
+	jsonw_str(w, "thread");
+	jsonw_arr_end(w);
+	jsonw_obj_end(w);
+}
+
 void refusal_write(const struct proxy_refusal *r, enum proxy_dialect d, struct buf *out)
 {
 	char message[1024];
@@ -319,6 +359,7 @@ void refusal_write(const struct proxy_refusal *r, enum proxy_dialect d, struct b
 		jsonw_kstr(&w, "type", anthropic_type(r->status));
 		jsonw_kstr(&w, "message", message);
 		jsonw_kstr(&w, "code", r->code);
+		write_unthreaded(r, &w);
 		jsonw_obj_end(&w);
 		break;
 	case DIALECT_PLAIN:

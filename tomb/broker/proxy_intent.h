@@ -33,6 +33,7 @@ struct intent_header {
 };
 struct intent_ask {
 	enum proxy_dialect dialect;
+	const char *api; /* NULL: the dialect's conversation */
 	/* Of Anthropic's dialect anthropic-version and anthropic-beta are passed on. */
 	const struct intent_header *headers;
 	size_t n_headers;
@@ -56,6 +57,12 @@ MUST_CHECK int intent_fetch(uint64_t seq, const struct intent_fetch *f, struct b
 /* registry: "npm", "pypi". */
 MUST_CHECK int intent_package(uint64_t seq, const char *registry, const char *path,
 			      struct buf *out, struct err *err);
+
+/* The target of a request for the models of a dialect, or for one of them (model NULL: all). */
+#define INTENT_MODEL_MAX_BYTES 200
+#define INTENT_TARGET_MAX_BYTES 1024
+MUST_CHECK int intent_models(enum proxy_dialect d, const char *model, struct buf *target,
+			     struct err *err);
 
 /* A refusal of ours as the job reads it. */
 struct proxy_refusal {

@@ -15,7 +15,19 @@
 #define PROXY_BACKLOG_PAUSE_BYTES ((size_t)256 << 10)
 #define PROXY_BACKLOG_MAX_BYTES (2 * PROXY_BACKLOG_PAUSE_BYTES)
 
-enum proxy_what { ASK_CHAT, ASK_MESSAGES, LIST_MODELS, FETCH, PACKAGE_NPM, PACKAGE_PYPI };
+enum proxy_what {
+	ASK_CHAT,
+	ASK_RESPONSES,
+	ASK_EMBEDDINGS,
+	ASK_MESSAGES,
+	ASK_COUNT_TOKENS,
+	LIST_MODELS,
+	SHOW_MODEL,
+	FETCH,
+	PACKAGE_NPM,
+	PACKAGE_PYPI,
+	NOT_SERVED, /* known, and refused with the reason */
+};
 
 /* One request of the job, until its answer is out. */
 struct exchange;
@@ -38,7 +50,7 @@ struct ask {
 	enum proxy_what what;
 	enum proxy_dialect dialect; /* in which errors are told */
 	const char *method;	    /* FETCH */
-	const char *url;	    /* FETCH; the path of a package */
+	const char *url;	    /* FETCH; the path of a package; a model's name */
 	const struct intent_header *headers;
 	size_t n_headers;
 	const void *body; /* must stay until the first call of ops */
@@ -53,19 +65,18 @@ void exchange_abandon(struct exchange *x);
 /* The backlog went down. */
 void exchange_drained(struct exchange *x);
 
-/* 0, or ERRID_BROKER_KEY: authorization ("Bearer ...") or api_key, each may be NULL. */
-MUST_CHECK int proxy_check_key(const struct proxy *p, const char *authorization,
-			       const char *api_key, struct err *err);
-/* 0, or ERRID_BROKER_PACKAGES. */
-MUST_CHECK int proxy_check_packages(const struct proxy *p, struct err *err);
+/* May the job ask for it, before a byte of a body is read? authorization ("Bearer ...") or
+ * api_key, each may be NULL. ERRID_BROKER_API with the route's reason, _PACKAGES, _KEY. */
+struct proxy_route;
+MUST_CHECK int proxy_admit(const struct proxy *p, const struct proxy_route *r,
+			   const char *authorization, const char *api_key,
+			   struct err *err);
 /* One that is told otherwise than as a refusal. */
 void proxy_count_refused(const struct proxy *p, const struct err *err);
 /* The refusal of a request that the vessel does not hear of; counted. */
 void proxy_refuse(const struct proxy *p, const struct err *err, int status,
 		  const char *request_id, struct proxy_refusal *ret);
 const struct proxy_config *proxy_config_of(const struct proxy *p);
-/* The dialect in which a path's errors are told; NULL: unknown. */
-enum proxy_dialect proxy_dialect_of(const char *path);
 
 /* The two front ends. */
 struct proxy_http;

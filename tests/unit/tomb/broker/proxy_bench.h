@@ -43,7 +43,17 @@ static struct httpd_req *held[64];
 static struct httpd_stream *stream;
 static unsigned n_asked, n_closed, n_gone, n_drained;
 /* What it does with the next request. */
-static enum { ANSWER, HOLD, STREAM, REFUSE, REFUSE_RETRY, UPSTREAM_429, NO_CONTENT } mood;
+static enum {
+	ANSWER,
+	HOLD,
+	STREAM,
+	REFUSE,
+	REFUSE_RETRY,
+	FORBID,
+	UNTHREAD,
+	UPSTREAM_429,
+	NO_CONTENT
+} mood;
 
 static inline void closed(void *arg)
 {
@@ -71,12 +81,14 @@ static inline void keep(char *out, size_t size, const char *text)
 
 static inline void see(struct httpd_req *req)
 {
-	const char *dialect = httpd_req_query(req, "dialect");
+	const char *dialect = httpd_req_query(req, "dialect"),
+		   *model = httpd_req_query(req, "model");
 	size_t len;
 	const char *body = httpd_req_body(req, &len);
 
-	(void)snprintf(seen_path, sizeof(seen_path), "%s%s%s", httpd_req_route(req)->path,
-		       dialect ? "?" : "", dialect ? dialect : "");
+	(void)snprintf(seen_path, sizeof(seen_path), "%s%s%s%s%s",
+		       httpd_req_route(req)->path, dialect ? "?" : "",
+		       dialect ? dialect : "", model ? " " : "", model ? model : "");
 	keep(seen_body, sizeof(seen_body), body);
 	keep(seen_job, sizeof(seen_job), httpd_req_header(req, "Lychgate-Job"));
 	keep(seen_token, sizeof(seen_token), httpd_req_header(req, "Lychgate-Token"));
@@ -111,6 +123,14 @@ static inline void on_intent(struct httpd_req *req, void *arg)
 		/* fall through */
 	case REFUSE:
 		(void)err_set_id(&err, ERRID_RUN_STALE, "why not");
+		httpd_reply_err(req, &err);
+		return;
+	case FORBID:
+		(void)err_set_id(&err, ERRID_BROKER_FEATURE, "store");
+		httpd_reply_err(req, &err);
+		return;
+	case UNTHREAD:
+		(void)err_set_id(&err, ERRID_BROKER_THREAD, "thread");
 		httpd_reply_err(req, &err);
 		return;
 	case UPSTREAM_429:

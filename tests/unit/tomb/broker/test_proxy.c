@@ -64,7 +64,7 @@ Test(proxy, what_is_no_request_of_ours_is_refused_in_the_sdks_words)
 	expect("POST /v1/chat/completions HTTP/1.1\r\n" H BEARER
 	       "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	       " 400 ", "LYCH-HTTP-001");
-	expect(post("/v1/responses", BEARER, "{}"), " 404 ",
+	expect(post("/v1/nothing", BEARER, "{}"), " 404 ",
 	       "{\"error\":{\"message\":\"LYCH-HTTP-002");
 	expect("DELETE /v1/models HTTP/1.1\r\n" H BEARER "\r\n", " 405 ",
 	       "LYCH-HTTP-003");

@@ -195,6 +195,11 @@ static const struct {
 	 "\"body_bytes\":1}",
 	 "413", "LYCH-HTTP-004"},
 	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/../x\"}", "400", "LYCH-HTTP-001"},
+	{"H{\"id\":\"a\",\"method\":\"POST\",\"path\":\"/api/chat\","
+	 "\"body_bytes\":2}",
+	 "400", "LYCH-BROKER-009"},
+	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/v1/models/\"}", "404",
+	 "LYCH-HTTP-002"},
 	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/registry/npm/x\"}", "403",
 	 "LYCH-BROKER-021"},
 	{"H{\"id\":\"a\",\"method\":\"POST\",\"path\":\"/v1/messages\","

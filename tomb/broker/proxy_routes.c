@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the tomb.
+ * See proxy_routes.h.
+ */
+#include "tomb/broker/proxy_routes.h"
+
+#include "common/proto/broker_proto.h"
+#include "common/str.h"
+
+#include <string.h>
+
+/* SDKs name the revision of their calls in the query; it changes nothing here. */
+static const char *const sdk[] = {"beta", NULL};
+static const char *const paging[] = {"limit", "before_id",	"after_id",
+				     "beta",  "client_version", NULL};
+static const char *const url[] = {"url", NULL};
+static const char *const none[] = {NULL};
+
+#define ASK(path, what, dialect) {true, path, what, dialect, sdk, NULL}
+#define MODELS(path, what) {false, path, what, DIALECT_OPENAI, paging, NULL}
+/* By GET and by POST; which of the dialects the words are of is said by the path. */
+#define REFUSED(path, dialect, instead)                                                  \
+	{false, path, NOT_SERVED, dialect, none, instead},                               \
+	{                                                                                \
+		true, path, NOT_SERVED, dialect, none, instead                           \
+	}
+
+#define COMPLETIONS                                                                      \
+	"completions of a bare text; ask POST /v1/chat/completions, with the text as a " \
+	"message"
+#define STORED                                                                           \
+	"nothing is stored at a provider: of the Responses API there is POST "           \
+	"/v1/responses, with the whole conversation as input"
+#define OLLAMA                                                                           \
+	"Ollama's own API; its server has OpenAI's too: POST /v1/chat/completions, "     \
+	"/v1/embeddings, GET /v1/models"
+#define GEMINI                                                                           \
+	"Gemini's API; a portal is of OpenAI's or Anthropic's kind: "                    \
+	"POST /v1/chat/completions, /v1/responses, /v1/messages"
+#define OTHER                                                                            \
+	"files, batches, pictures and sounds of a provider; served are POST "            \
+	"/v1/chat/completions, /v1/responses, /v1/embeddings, /v1/messages, "            \
+	"/v1/messages/count_tokens, GET /v1/models"
+
+const struct proxy_route proxy_routes[] = {
+	ASK(BROKER_PATH_CHAT, ASK_CHAT, DIALECT_OPENAI),
+	ASK("/chat/completions", ASK_CHAT, DIALECT_OPENAI),
+	ASK("/v1/responses", ASK_RESPONSES, DIALECT_OPENAI),
+	ASK("/responses", ASK_RESPONSES, DIALECT_OPENAI),
+	ASK("/v1/embeddings", ASK_EMBEDDINGS, DIALECT_OPENAI),
+	ASK("/embeddings", ASK_EMBEDDINGS, DIALECT_OPENAI),
+	ASK(BROKER_PATH_MESSAGES, ASK_MESSAGES, DIALECT_ANTHROPIC),
+	ASK("/messages", ASK_MESSAGES, DIALECT_ANTHROPIC),
+	ASK("/v1/messages/count_tokens", ASK_COUNT_TOKENS, DIALECT_ANTHROPIC),
+	ASK("/messages/count_tokens", ASK_COUNT_TOKENS, DIALECT_ANTHROPIC),
+	MODELS(BROKER_PATH_MODELS, LIST_MODELS),
+	MODELS("/models", LIST_MODELS),
+	MODELS(BROKER_PATH_MODELS "/", SHOW_MODEL),
+	MODELS("/models/", SHOW_MODEL),
+	{false, BROKER_PATH_FETCH, FETCH, DIALECT_PLAIN, url, NULL},
+	{true, BROKER_PATH_FETCH, FETCH, DIALECT_PLAIN, url, NULL},
+	{false, BROKER_PATH_NPM, PACKAGE_NPM, DIALECT_PLAIN, none, NULL},
+	{false, BROKER_PATH_PYPI, PACKAGE_PYPI, DIALECT_PLAIN, none, NULL},
+	/* known, and not served */
+	REFUSED("/v1/completions", DIALECT_OPENAI, COMPLETIONS),
+	REFUSED("/completions", DIALECT_OPENAI, COMPLETIONS),
+	{false, "/v1/responses", NOT_SERVED, DIALECT_OPENAI, none, STORED},
+	REFUSED("/v1/responses/", DIALECT_OPENAI, STORED),
+	REFUSED("/v1/conversations", DIALECT_OPENAI, STORED),
+	REFUSED("/v1/files", DIALECT_OPENAI, OTHER),
+	REFUSED("/v1/batches", DIALECT_OPENAI, OTHER),
+	REFUSED("/v1/moderations", DIALECT_OPENAI, OTHER),
+	REFUSED("/v1/images/", DIALECT_OPENAI, OTHER),
+	REFUSED("/v1/audio/", DIALECT_OPENAI, OTHER),
+	REFUSED("/v1/messages/batches", DIALECT_ANTHROPIC, OTHER),
+	REFUSED("/v1beta/", DIALECT_PLAIN, GEMINI),
+	REFUSED("/api/", DIALECT_PLAIN, OLLAMA),
+};
+const size_t proxy_n_routes = ARRAY_SIZE(proxy_routes);
+
+enum proxy_dialect proxy_dialect_of(const char *path)
+{
+	if (!path)
+		return DIALECT_OPENAI;
+	for (size_t i = 0; i < proxy_n_routes; i++) {
+		const struct proxy_route *r = &proxy_routes[i];
+		bool is_below = r->path[strlen(r->path) - 1] == '/';
+
+		if (is_below ? str_starts(path, r->path) : str_eq(path, r->path))
+			return r->dialect;
+	}
+	if (str_starts(path, BROKER_PATH_MESSAGES))
+		return DIALECT_ANTHROPIC;
+	return str_starts(path, "/v1/") ? DIALECT_OPENAI : DIALECT_PLAIN;
+}
+
+size_t proxy_body_max(const struct proxy_route *r)
+{
+	if (!r->is_post)
+		return 0;
+	return r->what == FETCH ? INTENT_FETCH_BODY_MAX_BYTES : INTENT_REQUEST_MAX_BYTES;
+}
+
+bool proxy_takes_headers(enum proxy_what what)
+{
+	return what == FETCH || what == ASK_MESSAGES || what == ASK_COUNT_TOKENS;
+}
