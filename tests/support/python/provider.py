@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for a provider of models, honest and small: OpenAI's chat completions and Anthropic's
-messages, whole and streamed, with tools. It refuses who has not the key, and writes each request
+messages, whole and streamed, with tools; and what provider_apis.py has. It refuses who has not the key, and writes each request
 down (one JSON object a line: what came, whether the key was right, how it ended).
 
     provider.py --key KEY --log FILE [--address 127.0.0.1] [--port 0]
@@ -31,6 +31,8 @@ context-1m (2 and 1.5). GET /ledger says what it comes to.
 """
 import argparse, base64, http.server, json, math, threading, time, urllib.parse
 
+import provider_apis
+
 args = argparse.ArgumentParser()
 args.add_argument("--key", required=True)
 args.add_argument("--log", required=True)
@@ -56,14 +58,18 @@ class Refused(Exception):
 class Bill:
     """What one request comes to."""
 
-    def __init__(self, headers, body, anthropic):
-        self.body, self.anthropic = body, anthropic
+    def __init__(self, headers, body, anthropic, api):
+        self.body, self.anthropic, self.api = body, anthropic, api
         self.input, self.made, self.factors = self.count_input(), 0, self.more_for(headers)
         self.choices = 1 if anthropic else body.get("n") or 1
         self.cap = self.read_cap()
         self.is_owed = self.is_done = False  # begun; made to its end
 
     def read_cap(self):
+        if self.api == "responses":
+            return self.body.get("max_output_tokens") or args.longest
+        if self.api in ("embeddings", "count_tokens"):
+            return 0
         old, new = self.body.get("max_tokens"), self.body.get("max_completion_tokens")
         if self.anthropic:
             if not isinstance(old, int):
@@ -90,8 +96,10 @@ class Bill:
             if isinstance(v, list):
                 return sum(text(x) for x in v)
             return len(v.encode()) if isinstance(v, str) else 0
-        asked = [self.body.get(k) for k in ("system", "tools", "functions", "response_format")]
-        return (4 * len(self.body["messages"]) + 3 + text(self.body["messages"]) +
+        asked = [self.body.get(k) for k in ("system", "tools", "functions", "response_format", "instructions")]
+        told = self.body.get("messages") or self.body.get("input") or []
+        told = [told] if isinstance(told, str) else told
+        return (4 * len(told) + 3 + text(told) +
                 sum(len(json.dumps(a, separators=(",", ":"))) for a in asked if a) + picture)
 
     def more_for(self, headers):
@@ -349,7 +357,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return bool(given) and all(g == f"Bearer {args.key}" for g in given)
 
     def handle_it(self, act):
-        self.anthropic = self.path.split("?")[0] == "/v1/messages" or "anthropic-version" in self.headers
+        self.anthropic = self.path.startswith("/v1/messages") or "anthropic-version" in self.headers
+        self.api = self.path.split("?")[0].rpartition("/")[2]
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.record = {"method": self.command, "path": self.path, "headers": dict(self.headers.items()),
                        "body": raw.decode(errors="replace"), "key": self.key_is_right(), "end": "whole"}
@@ -363,10 +372,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.request_body = json.loads(raw) if raw else {}
                 self.model = self.request_body.get("model")
                 if raw:
-                    self.bill = Bill(self.headers, self.request_body, self.anthropic)
+                    self.bill = Bill(self.headers, self.request_body, self.anthropic, self.api)
                 act()
         except Refused as why:
             self.error(400, str(why))
+        except provider_apis.BadRequest as why:
+            self.record["status"] = why.status
+            self.reply(why.status, why.body)
         except OSError:
             self.record["end"] = "the client hung up"
             self.close_connection = True
@@ -377,7 +389,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 ledger["open"] -= 1
 
     def do_POST(self):
-        self.handle_it(self.act)
+        acts = {"responses": lambda: provider_apis.respond(self, TOKEN, spellings(args.key)),
+                "embeddings": lambda: provider_apis.embed(self), "count_tokens": lambda: provider_apis.count(self)}
+        self.handle_it(lambda: acts.get(self.api, self.act)())
 
     def do_GET(self):
         if self.path == "/ledger":
@@ -385,7 +399,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 told = dict(ledger)
             self.reply(200, told)
             return
-        self.handle_it(lambda: self.reply(200, {"object": "list", "data": [{"id": "stand-in", "object": "model"}]}))
+        model = {"id": "stand-in", "object": "model", "created": 1, "owned_by": "stand-in"}
+        one = self.path.startswith("/v1/models/")
+        self.handle_it(lambda: self.reply(200, model if one else {"object": "list", "data": [model]}))
 
 
 class Server(http.server.ThreadingHTTPServer):
