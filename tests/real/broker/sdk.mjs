@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The npm packages `openai` and `@anthropic-ai/sdk`, unmodified and configured by nothing but their own
-// variables: an answer, a stream, a tool, a 429 that passes, one that does not, and an abort. A line for each.
+// variables: an answer, a stream, a tool, a 429 that passes, one that does not, and an abort; the Responses API,
+// embeddings, a count of tokens and one model. A line for each.
 import OpenAI from "openai";
 import Anthropic from "@anthropic-ai/sdk";
 
@@ -72,6 +73,50 @@ if (!process.env.NO_ECHO) await check("openai: nothing of the key comes back", a
 	return "shown for the judge";
 });
 
+// The Responses API, embeddings and one model. Twice what is refused on purpose: an SDK shows it as it is.
+const respond = (input, more = {}) => openai.responses.create({ model: model.openai, input, ...more });
+if (!process.env.NO_RULES) for (const [what, more] of [["store", { store: true }], ["a search", { tools: [{ type: "web_search" }] }]])
+	await check(`openai: ${what} is refused`, async () => {
+		try {
+			await respond("hello", more);
+		} catch (e) {
+			return equal([e.constructor.name, e.status, e.code], ["BadRequestError", 400, "LYCH-BROKER-003"]);
+		}
+		throw new Error("no error");
+	});
+await check("openai: a response", async () => equal((await respond("hello there")).output_text, "you said: hello there"));
+await check("openai: a response as a stream", async () => {
+	let text = "", deltas = 0;
+	const stream = openai.responses.stream({ model: model.openai, input: "a stream, please" });
+	for await (const e of stream) if (e.type === "response.output_text.delta") {
+		text += e.delta;
+		deltas++;
+	}
+	if (deltas < 5) throw new Error(`${deltas} deltas`);
+	equal(text, (await stream.finalResponse()).output_text);
+	return equal(text, "you said: a stream, please");
+});
+for (const streamed of [false, true])
+	await check(`openai: a tool of a response${streamed ? ", streamed" : ""}`, async () => {
+		const more = { store: false, include: ["reasoning.encrypted_content"], tools: [{ type: "function", name: "weather",
+			strict: true, parameters: { type: "object", properties: { city: { type: "string" } } } }] };
+		const input = [{ role: "user", content: "what is the weather?" }];
+		const first = streamed
+			? await openai.responses.stream({ model: model.openai, input, ...more }).finalResponse()
+			: await respond(input, more);
+		const call = first.output.find((item) => item.type === "function_call");
+		equal([call.name, JSON.parse(call.arguments)], ["weather", { city: "Trier" }]);
+		// what came goes back as it came, but for what the SDK itself has put there
+		const output = first.output.map(({ parsed_arguments, ...item }) => item);
+		const second = await respond([...input, ...output,
+			{ type: "function_call_output", call_id: call.call_id, output: "rain" }], more);
+		return equal(second.output_text, "the tool said rain");
+	});
+await check("openai: embeddings", async () =>
+	equal((await openai.embeddings.create({ model: model.openai, input: ["a", "b"] })).data.map((d) => [...d.embedding]),
+		[[0.5, -1, 0.25], [0.5, -1, 0.25]]));
+await check("openai: one model", async () => equal((await openai.models.retrieve(model.openai)).object, "model"));
+
 const anthropic = new Anthropic();
 const say = (content, more = {}, options = {}) =>
 	anthropic.messages.create({ model: model.anthropic, max_tokens: 64, messages: user(content), ...more }, options);
@@ -96,6 +141,16 @@ await check("anthropic: a tool", async () => {
 		{ role: "user", content: [{ type: "tool_result", tool_use_id: call.id, content: "rain" }] }] });
 	return equal(second.content[0].text, "the tool said rain");
 });
+// It asks for a conversation that the server holds, is told that there is none, and sends all of it.
+await check("anthropic: a tool runner", async () => {
+	const tools = [{ name: "weather", input_schema: { type: "object", properties: { city: { type: "string" } } },
+		parse: (input) => input, run: (input) => `rain in ${input.city}` }];
+	const last = await anthropic.beta.messages.toolRunner({ model: model.anthropic, max_tokens: 64, tools,
+		messages: user("what is the weather?") });
+	return equal(last.content[0].text, "the tool said rain in Trier");
+});
+await check("anthropic: a count of tokens", async () => equal(typeof (await anthropic.messages.countTokens({
+	model: model.anthropic, messages: user("hello") })).input_tokens, "number"));
 await check("anthropic: a beta that is no name", async () => {
 	try {
 		await say("hello", {}, { headers: { "anthropic-beta": "a b" }, maxRetries: 0 });

@@ -39,7 +39,7 @@ class Carrier(Vessel):
         what = ASK if grade == "floor" else "env | sort; exec node_modules/node/bin/node sdk.mjs"
         spec = {"argv": ["sh", "-c", what], "egress": "brokered",
                 "input": sha, "env": {"MODEL_OPENAI": "small", "MODEL_ANTHROPIC": "little",
-                                        "NO_ECHO": "1"},
+                                        "NO_ECHO": "1", "NO_RULES": "1"},
                 "limits": {"timeout_ms": 240000}}
         self.waiting.append({"job": job, "epoch": 1, "token": token, "attempt": 1,
                              "spec": base64.b64encode(json.dumps(spec).encode()).decode()})
@@ -51,6 +51,8 @@ class Carrier(Vessel):
     async def answer(self, path, target, body, job):
         if path == "/work/v1/ack" or path == "/work/v1/fail":
             self.result = body
+        if path == "/work/v1/models":
+            return {"id": "small", "object": "model"}
         return await super().answer(path, target, body, job)
 
     async def one(self, reader, writer):
@@ -74,7 +76,9 @@ class Carrier(Vessel):
     async def ask(self, intent, job, writer):
         body = json.dumps(intent["request"]).encode()
         anthropic = intent["dialect"] == "anthropic"
-        head = (f"POST /v1/{'messages' if anthropic else 'chat/completions'} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        path = {"responses": "responses", "embeddings": "embeddings", "count_tokens": "messages/count_tokens"}.get(
+            intent.get("api"), "messages" if anthropic else "chat/completions")
+        head = (f"POST /v1/{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" +
                 (f"x-api-key: {key}\r\nanthropic-version: 2023-06-01\r\n" if anthropic else
                  f"Authorization: Bearer {key}\r\n") + "\r\n").encode()
