@@ -51,6 +51,24 @@ ANTHROPIC = {"model": "m", "max_tokens": 2000, "system": [{"type": "text", "text
     "metadata": {"user_id": "u"}}
 ANTHROPIC_STREAM = {"model": "m", "max_tokens": 20, "system": "s", "messages": [{"role": "user", "content": "hello"}], "stream": True,
                     "output_config": {"effort": "low"}, "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}
+RESPONSES = {"model": "m", "instructions": "i", "input": [
+    {"role": "user", "content": [{"type": "input_text", "text": "hello"}, {"type": "input_image", "detail": "low", "image_url": "data:image/png;base64,AA=="}]},
+    {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "s"}], "encrypted_content": "AA=="},
+    {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [
+        {"type": "output_text", "text": "y", "annotations": [], "logprobs": []}]},
+    {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}", "status": "completed"},
+    {"type": "function_call_output", "call_id": "call_1", "output": [{"type": "input_text", "text": "r"}]},
+    {"type": "custom_tool_call", "call_id": "call_2", "name": "c", "input": "x"},
+    {"type": "custom_tool_call_output", "call_id": "call_2", "output": "r"}],
+    "tools": [{"type": "function", "name": "f", "strict": True, "parameters": {"type": "object"}},
+              {"type": "namespace", "name": "n", "tools": [{"type": "custom", "name": "c", "format": {"type": "text"}}]}],
+    "tool_choice": {"type": "function", "name": "f"}, "include": ["reasoning.encrypted_content"], "reasoning": {"effort": "low"},
+    "text": {"format": {"type": "text"}, "verbosity": "low"}, "max_output_tokens": 50, "store": False, "background": False,
+    "metadata": {"a": "b"}, "parallel_tool_calls": True, "truncation": "auto"}
+RESPONSES_STREAM = {"model": "m", "input": "hello", "max_output_tokens": 50, "stream": True, "stream_options": {"include_obfuscation": False}}
+EMBEDDINGS = {"model": "m", "input": ["a", "b"], "encoding_format": "base64", "dimensions": 8, "user": "u"}
+COUNT = {"model": "m", "system": "s", "messages": [{"role": "user", "content": "hello"}], "tools": [
+    {"name": "f", "input_schema": {"type": "object"}}], "thinking": {"type": "enabled", "budget_tokens": 1024}}
 SPEC = {"request_id": "@ID@", "argv": ["true", "x"], "stdin": "s", "files": [
     {"path": "a/b", "content": "c", "mode": "0755"}, {"path": "d", "base64": "AA=="}, {"path": "e", "blob": SHA}], "env": {"A": "b"},
     "limits": {"memory_bytes": 67108864, "disk_bytes": 67108864, "output_bytes": 1000000, "timeout_ms": 60000, "processes": 9, "cpus": 1},
@@ -86,9 +104,14 @@ def seeds(web):
     claim = {"queue": "main", "n": 1, "ttl": 300, "boot": BOOT, "claim": "@UUID@"}
     lease = {"job": 1, "epoch": 1, "token": BOOT}
     return {
-        "ask openai": ("POST", "/work/v1/ask", [asked("openai", False, OPENAI), asked("openai", True, OPENAI_STREAM)], "lease"),
+        "ask openai": ("POST", "/work/v1/ask", [asked("openai", False, OPENAI), asked("openai", True, OPENAI_STREAM),
+                                                asked("openai", False, RESPONSES, api="responses"),
+                                                asked("openai", True, RESPONSES_STREAM, api="responses"),
+                                                asked("openai", False, EMBEDDINGS, api="embeddings")], "lease"),
         "ask anthropic": ("POST", "/work/v1/ask", [asked("anthropic", False, ANTHROPIC, version="2023-06-01", beta="pdfs-2024-09-25,effort-2025-11-24"),
-                                                   asked("anthropic", True, ANTHROPIC_STREAM, version="2023-06-01")], "lease"),
+                                                   asked("anthropic", True, ANTHROPIC_STREAM, version="2023-06-01"),
+                                                   asked("anthropic", False, COUNT, api="count_tokens", version="2023-06-01")],
+                          "lease"),
         "fetch": ("POST", "/work/v1/fetch", [fetch_of("GET", web + "/open/a?b=c", ""), fetch_of("POST", web + "/open/a", "aGk="),
                                              fetch_of("HEAD", "https://far.example:443/a;b/%2e?c#d", "")], "lease"),
         "package": ("POST", "/work/v1/package", [Seed({"seq": "@SEQ@", "registry": "npm", "path": "x"}),
