@@ -96,6 +96,18 @@ static int config_init(const struct config_args *a, const struct paths *p,
 
 /* ---- check ------------------------------------------------------------------- */
 
+static void put_portal(struct buf *b, const struct conf_portal *p)
+{
+	char apis[PORTAL_APIS_TEXT_SIZE];
+
+	buf_addf(b, "portal %s (%s", p->name, p->url.text);
+	if (p->lacks) {
+		conf_portal_apis(p, apis);
+		buf_addf(b, ", with %s only", apis);
+	}
+	buf_addc(b, ')');
+}
+
 static void put_rule(struct buf *b, const struct conf_broker *c,
 		     const struct conf_rule *rule)
 {
@@ -111,8 +123,7 @@ static void put_rule(struct buf *b, const struct conf_broker *c,
 	buf_adds(b, ": ");
 	switch (rule->target) {
 	case WARD_PORTAL:
-		buf_addf(b, "portal %s (%s)", rule->name,
-			 conf_portal_find(c, rule->name)->url.text);
+		put_portal(b, conf_portal_find(c, rule->name));
 		break;
 	case WARD_REGISTRY:
 		buf_addf(b, "registry %s, with egress registry", rule->name);

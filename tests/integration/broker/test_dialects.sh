@@ -56,6 +56,8 @@ budgets:
 END
 } >>"$LYCH_CONFIG"
 lych config check >"$LYCH_TMP/out" 2>&1 || fail "codex.yaml: $(cat "$LYCH_TMP/out")"
+is "what a portal lacks is said when the file is read" 1 \
+	"$(grep -cF "portal plain (http://127.0.0.1:$port/v1, with chat, embeddings only)" "$LYCH_TMP/out")"
 for name in open plain anthro shut; do
 	printf '%s' "$key" | lych secret set "portal_$name" >/dev/null || fail "secret set $name"
 done
