@@ -19,6 +19,7 @@ struct world {
 	bool gate_asked, gate_passed, worker, has_head, room_asked;
 	bool log_asked, log_begun, logged; /* of this hop, on disk */
 	bool request, stream, turn, taken, has_why;
+	bool gathers; /* the reply is put by, and the request has its answer at the end */
 	bool is_known, is_gone, is_cut;		/* by the world */
 	bool is_refused, is_broken, is_counted; /* broken: in its stream */
 	bool answered, settled, log_ended, is_whole, is_free, is_dropped;
@@ -194,6 +195,9 @@ static void does(struct world *w, enum dispatch_effect e, bool is_last)
 		break;
 	case DO_READ_CHUNK:
 	case DO_READ_END:
+		HOLDS((w->stream || (w->gathers && w->request)) && !w->is_cut,
+		      "a reply for nobody");
+		break;
 	case DO_PUMP:
 		HOLDS(w->stream && !w->is_cut, "a reply for nobody");
 		break;
@@ -244,6 +248,16 @@ static void happens_to_it(struct world *w, enum dispatch_event ev)
 		break;
 	case ON_STARTED:
 		w->worker = true;
+		break;
+	case ON_HEAD_GATHERS:
+		w->gathers = true;
+		break;
+	case ON_END_GOOD:
+		if (!w->gathers)
+			break;
+		w->is_whole = true;
+		take_back(&w->request, "the request");
+		answer(w);
 		break;
 	case ON_KEPT:
 		w->is_whole = true;
@@ -337,7 +351,7 @@ static void is_heard(const struct world *w, enum dispatch_event ev,
 {
 	enum dispatch_effect first = out->n ? out->list[0] : DO_NOTHING;
 
-	if (ev == ON_CHUNK && w->stream && !w->turn)
+	if (ev == ON_CHUNK && (w->stream || w->gathers) && !w->turn)
 		HOLDS(first == DO_READ_CHUNK, "a piece is lost");
 	if (ev == ON_MORE && !w->turn)
 		HOLDS(first == DO_WANT_ROOM, "it waits for room");
@@ -352,7 +366,8 @@ static const enum dispatch_event answers[DISPATCH_EFFECTS_][4] = {
 	[DO_WRITE] = {ON_WRITTEN, ON_WRITE_BAD},
 	[DO_LOG] = {ON_LOG_BEGUN, ON_LOG_BAD},
 	[DO_START] = {ON_STARTED, ON_KEPT, ON_START_BAD},
-	[DO_READ_HEAD] = {ON_HEAD_STREAMS, ON_HEAD_REDIRECTS, ON_HEAD_BAD},
+	[DO_READ_HEAD] = {ON_HEAD_STREAMS, ON_HEAD_GATHERS, ON_HEAD_REDIRECTS,
+			  ON_HEAD_BAD},
 	[DO_READ_CHUNK] = {ON_CHUNK_PASSED, ON_CHUNK_STUCK, ON_CHUNK_BAD},
 	[DO_READ_END] = {ON_END_GOOD, ON_END_BAD},
 	[DO_PUMP] = {ON_READER_READY, ON_READER_BEHIND},
@@ -394,9 +409,9 @@ static enum dispatch_effect why_of(const struct world *w, enum dispatch_event ev
 	case ON_START_BAD:
 		return DO_WHY_LESS;
 	case ON_END_BAD:
-		return DO_WHY_BROKEN;
+		return w->gathers ? DO_WHY_SAID : DO_WHY_BROKEN;
 	case ON_WORKER_DONE:
-		return w->turn || w->stream ? DO_NOTHING : DO_WHY_NO_REPLY;
+		return w->turn || w->stream || w->gathers ? DO_NOTHING : DO_WHY_NO_REPLY;
 	case ON_WORKER_FAILED:
 	case ON_WORKER_LOST:
 		return w->turn ? DO_NOTHING : DO_WHY_BROKEN;
@@ -411,7 +426,8 @@ static bool can(const struct world *w, enum dispatch_event ev)
 	if (w->due) {
 		for (unsigned i = 0; i < 4; i++)
 			if (answers[w->due][i] == ev && ev)
-				return true;
+				/* who writes for nobody yet is never behind */
+				return !(w->gathers && ev == ON_CHUNK_STUCK);
 		return false;
 	}
 	if (w->m.way == WAY_NEW) /* begun as soon as it is there */

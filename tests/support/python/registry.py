@@ -146,6 +146,11 @@ class Registry(http.server.BaseHTTPRequestHandler):
             return self.end_headers()
         if path == "/npm/liar":
             return self.answer(200, "application/json", b'{"versions":{"1":{"dist":{"tarball":"')
+        if path == "/npm/twice":
+            return self.answer(200, "application/json", b'{"tarball":"x.tgz","\\u0074arball":"https://elsewhere.example/y.tgz"}')
+        if path == "/npm/escaped":
+            return self.answer(200, "application/json",
+                               b'{"\\u0074arball": "/npm/escaped/-/e.tgz", "dependencies": {"a\\\\b": "1"}, "\\u00e4": "\\ud83d\\ude00"}')
         for name in TARBALLS:
             if path == "/npm/" + name:
                 return self.answer(200, "application/json", self.packument(name))

@@ -145,6 +145,8 @@ enum dispatch_event dispatch_read_head(struct dispatch_call *c)
 	dispatch_has_read(c->d, began);
 	if (r < 0)
 		return ON_HEAD_BAD;
+	if (r == DISPATCH_GATHERS)
+		return ON_HEAD_GATHERS;
 	return r == DISPATCH_REDIRECTS ? ON_HEAD_REDIRECTS : ON_HEAD_STREAMS;
 }
 
@@ -160,7 +162,8 @@ enum dispatch_event dispatch_read_chunk(struct dispatch_call *c)
 		(void)err_set(&c->said, ERR_INTERNAL, "a piece of a reply does not fit");
 		return ON_CHUNK_BAD;
 	}
-	return pump(c) ? ON_CHUNK_PASSED : ON_CHUNK_STUCK;
+	/* without a stream it is put by */
+	return !c->stream || pump(c) ? ON_CHUNK_PASSED : ON_CHUNK_STUCK;
 }
 
 enum dispatch_event dispatch_read_end(struct dispatch_call *c)

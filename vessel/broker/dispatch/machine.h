@@ -6,6 +6,7 @@
  * carries them out. The transitions are one table, table.def.
  *
  *	lease -> ward -> reserve -> gate -> log -> start -> reply -> drain
+ *						     or -> gather
  *
  * A job whose last reservation was granted does not wait for the next one: gate and log work
  * beside it, in RESERVE_GATE and RESERVE_LOG, and whoever is done first waits for the other:
@@ -59,6 +60,8 @@ enum dispatch_state {
 	WAY_PAUSED,	/* the reader is behind, the worker is held up */
 	WAY_END,	/* the reply's end is read (at once) */
 	WAY_DRAIN,	/* the worker is done, the reader is not */
+	WAY_GATHER,	/* the reply is put by: the job is answered when it is whole */
+	WAY_GATHERED,	/* its end is read (at once) */
 	WAY_SERVED,	/* answered; to be ended from the loop */
 	WAY_AGAIN,	/* a redirect, to be followed from the loop */
 	WAY_CUT,	/* to be refused from the loop */
@@ -110,6 +113,7 @@ enum dispatch_event {
 	ON_WORKER_FAILED,
 	ON_WORKER_LOST, /* with what it had read */
 	ON_HEAD_STREAMS,
+	ON_HEAD_GATHERS,
 	ON_HEAD_REDIRECTS,
 	ON_HEAD_BAD,
 	ON_CHUNK_PASSED,

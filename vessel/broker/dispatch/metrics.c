@@ -71,6 +71,8 @@ static enum dispatch_phase phase_of(enum dispatch_state s)
 		[WAY_PAUSED] = PHASE_ACT,
 		[WAY_END] = PHASE_ACT,
 		[WAY_DRAIN] = PHASE_DRAIN,
+		[WAY_GATHER] = PHASE_ACT,
+		[WAY_GATHERED] = PHASE_ACT,
 	};
 
 	return phases[s];

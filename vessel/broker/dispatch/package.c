@@ -2,9 +2,9 @@
 /*
  * Runs in the vessel.
  * A package: an index or a file of a registry that codex.yaml names, from the cache or by
- * the worker that has no key. A job can name nothing but paths (registry.h); where a
- * registry sends a file elsewhere, that must be one of its file hosts. The gate reads the
- * path. Digits in it that look like keys are let go when an index that this job fetched
+ * the worker that has no key. A file goes by as it comes, an index is read whole first. A job
+ * can name nothing but paths (registry.h); where a registry sends a file elsewhere, that must
+ * be one of its file hosts. The gate reads the path. Digits in it that look like keys are let go when an index that this job fetched
  * named their directory (registry_seen.h): then the gate looks for nothing in them but
  * registered terms and canaries.
  */
@@ -23,6 +23,8 @@
 /* Most indexes are no longer. */
 #define ROOM_BYTES ((int64_t)256 << 10)
 #define FILE_TYPE "application/octet-stream"
+/* A piece of an index with its links: each may become twice as long, and one more is held. */
+#define INDEX_PIECE_MAX ((size_t)8 << 20)
 
 struct package_own {
 	struct json *intent;
@@ -144,7 +146,16 @@ static void cache_key(const struct dispatch_call *c, struct buf *out)
 	const struct package_own *p = c->own;
 
 	buf_addf(out, "%s %s %s", registry_name(p->registry->kind),
-		 p->is_index ? registry_accept(p->registry->kind) : "file", p->url);
+		 p->is_index ? registry_accept(p->registry->kind) : "file",
+		 p->url);
+}
+
+static void reply_kept(struct dispatch_call *c, const struct packages_hit *hit)
+{
+	httpd_req_add_header(c->req, "Lychgate-Upstream-Status", "200");
+	httpd_reply_file(c->req, 200, hit->content_type, hit->fd, PACKAGES_HEAD,
+			 hit->len);
+	c->req = NULL;
 }
 
 /* From the cache; true when the request is answered. An index of which the vessel does not
@@ -161,9 +172,7 @@ static bool serve_kept(struct dispatch_call *c)
 	    !packages_find(c->d->cfg.packages, buf_str(&key),
 			   p->is_index ? INDEX_AGE_MAX_USEC : USEC_INFINITY, &hit))
 		return false;
-	httpd_req_add_header(c->req, "Lychgate-Upstream-Status", "200");
-	httpd_reply_file(c->req, 200, hit.content_type, hit.fd, PACKAGES_HEAD, hit.len);
-	c->req = NULL;
+	reply_kept(c, &hit);
 	return true;
 }
 
@@ -173,7 +182,8 @@ static int package_start(struct dispatch_call *c, struct err *err)
 	const struct conf_egress *e = &c->d->cfg.broker->egress;
 	const struct conf_addresses *named = &conf_of(c)->addresses;
 	const struct egress_header accept = {
-		"accept", p->is_index ? registry_accept(p->registry->kind) : "*/*"};
+		"accept",
+		p->is_index ? registry_accept(p->registry->kind) : "*/*"};
 
 	if (serve_kept(c))
 		return DISPATCH_KEPT;
@@ -217,19 +227,28 @@ static int follow(struct dispatch_call *c, const char *location, struct err *err
 }
 
 /* The last thing of a head: what follows touches the disk, and reads nothing. */
-static void keep(struct dispatch_call *c, const char *type)
+static int keep(struct dispatch_call *c, const char *type, struct err *err)
 {
 	struct package_own *p = c->own;
 	cleanup_buf struct buf key = {.max = 4 * REGISTRY_PATH_MAX};
-	struct err err = ERR_INIT;
 
 	reading_clear(c->d->cfg.note);
 	cache_key(c, &key);
-	if (!buf_ok(&key) ||
-	    packages_begin(c->d->cfg.packages, buf_str(&key), type, &p->keep, &err) < 0) {
-		p->keep = NULL; /* it goes through all the same */
-		log_kv(LOG_WARN_, "a package is not kept", "why", err.msg, NULL);
-	}
+	if (!buf_ok(&key))
+		return err_set_id(err, ERRID_REGISTRY_INDEX, "its name is too long");
+	return packages_begin(c->d->cfg.packages, buf_str(&key), type, &p->keep, err);
+}
+
+static void not_kept(const struct err *why)
+{
+	log_kv(LOG_WARN_, "a package is not kept", "why", why->msg, NULL);
+}
+
+/* An index goes to the job from where it is stored. */
+static int not_stored(const struct err *why, struct err *err)
+{
+	not_kept(why);
+	return err_set_id(err, ERRID_REGISTRY_INDEX, "the vessel could not store it");
 }
 
 /* A link of an index goes to the job, and is remembered as what it may ask for. */
@@ -269,13 +288,28 @@ static const char *header_of(const struct egress_head *h, const char *name)
 	return NULL;
 }
 
+/* The job is answered when it is whole: what it gets with a 200 is an index, and one that is
+ * none is refused with the reason. */
+static int index_head(struct dispatch_call *c, const char *type, struct err *err)
+{
+	struct package_own *p = c->own;
+	enum registry_form form;
+	const char *key = NULL;
+	struct err why = ERR_INIT;
+
+	if (registry_form(p->registry->kind, type, &form, &key, err) < 0)
+		return -1;
+	begin_index(c, form, key);
+	return keep(c, type, &why) < 0 ? not_stored(&why, err) : DISPATCH_GATHERS;
+}
+
 static int package_head(struct dispatch_call *c, const struct egress_head *h,
 			struct err *err)
 {
 	struct package_own *p = c->own;
 	const struct egress_head bare = {.status = h->status};
-	const char *type = header_of(h, "content-type"), *key = NULL;
-	enum registry_form form;
+	const char *type = header_of(h, "content-type");
+	struct err why = ERR_INIT;
 
 	if (h->location && h->status >= 300 && h->status < 400)
 		return follow(c, h->location, err);
@@ -284,15 +318,11 @@ static int package_head(struct dispatch_call *c, const struct egress_head *h,
 		dispatch_stream(c, &bare, "text/plain");
 		return 0;
 	}
-	if (p->is_index) {
-		if (registry_form(p->registry->kind, type, &form, &key, err) < 0)
-			return -1;
-		begin_index(c, form, key);
-	} else {
-		type = FILE_TYPE;
-	}
-	keep(c, type);
-	dispatch_stream(c, &bare, type);
+	if (p->is_index)
+		return index_head(c, type, err);
+	if (keep(c, FILE_TYPE, &why) < 0)
+		not_kept(&why); /* it goes through all the same */
+	dispatch_stream(c, &bare, FILE_TYPE);
 	return 0;
 }
 
@@ -308,25 +338,58 @@ static void keep_more(struct dispatch_call *c, const void *data, size_t len)
 	reading_clear(c->d->cfg.note);
 	if (packages_add(p->keep, data, len, &err) == 0)
 		return;
-	log_kv(LOG_WARN_, "a package is not kept", "why", err.msg, NULL);
+	not_kept(&err);
 	packages_abort(p->keep);
 	p->keep = NULL;
+}
+
+static int index_body(struct dispatch_call *c, const void *data, size_t len,
+		      struct err *err)
+{
+	struct package_own *p = c->own;
+	cleanup_buf struct buf piece = {.max = INDEX_PIECE_MAX};
+	struct err why = ERR_INIT;
+
+	if (registry_rewrite_feed(p->rewrite, data, len, &piece, err) < 0)
+		return -1;
+	reading_clear(c->d->cfg.note);
+	if (piece.len && packages_add(p->keep, piece.data, piece.len, &why) < 0)
+		return not_stored(&why, err);
+	return 0;
 }
 
 static int package_body(struct dispatch_call *c, const void *data, size_t len,
 			struct buf *out, struct err *err)
 {
 	struct package_own *p = c->own;
-	size_t before = out->len;
 
 	if (p->drop)
 		return 0;
-	if (!p->rewrite)
-		buf_add(out, data, len);
-	else if (registry_rewrite_feed(p->rewrite, data, len, out, err) < 0)
+	if (p->rewrite)
+		return index_body(c, data, len, err);
+	buf_add(out, data, len);
+	if (buf_ok(out))
+		keep_more(c, data, len);
+	return 0;
+}
+
+/* Whole, and what it should be: only now the job gets its 200. */
+static int index_end(struct dispatch_call *c, struct err *err)
+{
+	struct package_own *p = c->own;
+	struct packages_hit hit;
+	cleanup_buf struct buf key = {.max = 4 * REGISTRY_PATH_MAX};
+	struct err why = ERR_INIT;
+
+	cache_key(c, &key);
+	if (registry_rewrite_end(p->rewrite, err) < 0)
 		return -1;
-	if (buf_ok(out) && out->len > before)
-		keep_more(c, out->data + before, out->len - before);
+	seen_by_add_id(&c->job->seen, seen_page_commit(c->d->seen, TAKE_PTR(p->seen)));
+	reading_clear(c->d->cfg.note);
+	if (packages_commit(TAKE_PTR(p->keep), &why) < 0 ||
+	    !packages_find(c->d->cfg.packages, buf_str(&key), USEC_INFINITY, &hit))
+		return not_stored(&why, err);
+	reply_kept(c, &hit);
 	return 0;
 }
 
@@ -335,14 +398,11 @@ static int package_end(struct dispatch_call *c, struct buf *out UNUSED, struct e
 	struct package_own *p = c->own;
 	struct err ignored = ERR_INIT;
 
-	if (p->rewrite && registry_rewrite_end(p->rewrite, err) < 0)
-		return -1;
-	if (p->seen)
-		seen_by_add_id(&c->job->seen,
-			       seen_page_commit(c->d->seen, TAKE_PTR(p->seen)));
+	if (p->rewrite)
+		return index_end(c, err);
 	reading_clear(c->d->cfg.note);
 	if (p->keep && packages_commit(TAKE_PTR(p->keep), &ignored) < 0)
-		log_kv(LOG_WARN_, "a package is not kept", "why", ignored.msg, NULL);
+		not_kept(&ignored);
 	return 0;
 }
 

@@ -24,7 +24,7 @@ _Static_assert(CONF_ADDRESSES_MAX <= EGRESS_ADDRESSES_MAX, "addresses of a reque
 
 struct dispatch_call;
 
-enum { DISPATCH_KEPT = 1, DISPATCH_REDIRECTS };
+enum { DISPATCH_KEPT = 1, DISPATCH_REDIRECTS, DISPATCH_GATHERS };
 
 /* What a kind of request puts in the place of each step. */
 struct dispatch_kind {
@@ -47,6 +47,7 @@ struct dispatch_kind {
 	/* For the log: members of an open object. */
 	void (*describe)(const struct dispatch_call *c, struct jsonw *w);
 	/* The reply: its head (0: the stream is started by dispatch_stream;
+	 * DISPATCH_GATHERS: body() puts what comes by, end() answers the request;
 	 * DISPATCH_REDIRECTS: the call goes through all steps again), what goes on of its
 	 * body, its end. */
 	int (*head)(struct dispatch_call *c, const struct egress_head *h,

@@ -9,16 +9,17 @@
 #include "common/mem.h"
 #include "common/str.h"
 
+#include <assert.h>
 #include <ctype.h>
-#include <stdint.h>
+#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 
-#define KEY_MAX 64
+#define KEY_MAX 64 /* as it stands in the page: a letter of it may take six bytes */
 #define MAPPED_MAX ((size_t)REGISTRY_LINK_MAX * 2)
 #define NAME_MAX_BYTES 16
 
-enum json_at { J_BETWEEN, J_STRING, J_ESCAPE };
+enum json_at { J_BETWEEN, J_STRING, J_ESCAPE, J_HEX };
 
 enum html_at {
 	H_TEXT,
@@ -40,13 +41,16 @@ struct registry_rewrite {
 	registry_map *map;
 	void *arg;
 	struct buf held; /* the link, as it stands in the page */
+	uint64_t at;	 /* bytes of the page so far */
 
 	enum json_at json;
 	uint8_t is_array[REGISTRY_DEPTH_MAX];
+	bool has_link[REGISTRY_DEPTH_MAX]; /* the object of that depth */
 	unsigned depth;
-	bool begun;	 /* the one value of the page */
-	bool expect_key; /* the next string is a key */
-	bool have_key;	 /* and a colon follows */
+	unsigned hex_left; /* digits of an escape */
+	bool begun;	   /* the one value of the page */
+	bool expect_key;   /* the next string is a key */
+	bool have_key;	   /* and a colon follows */
 	bool in_key, armed, holding;
 	char name[KEY_MAX + 1];
 	size_t name_len;
@@ -62,6 +66,7 @@ struct registry_rewrite *registry_rewrite_new(enum registry_form form, const cha
 {
 	struct registry_rewrite *rw = xcalloc(1, sizeof(*rw));
 
+	assert(!key || strlen(key) * 6 <= KEY_MAX);
 	rw->form = form;
 	rw->key = key;
 	rw->map = map;
@@ -120,7 +125,8 @@ static unsigned hex4(const char *s)
 	return v;
 }
 
-/* Links are ASCII: what only escapes can say beyond that is no link of ours. */
+/* Links, and the keys that they are found by, are ASCII: what only escapes can say beyond that
+ * is none of ours. */
 static bool json_unescape(const char *s, size_t len, char *out, size_t *ret_len)
 {
 	size_t n = 0;
@@ -186,6 +192,7 @@ static int json_punctuation(struct registry_rewrite *rw, char c, struct err *err
 		if (rw->depth == 0 && rw->begun)
 			return bad(err, "a second value");
 		rw->begun = true;
+		rw->has_link[rw->depth] = false;
 		rw->is_array[rw->depth++] = c == '[';
 		rw->expect_key = c == '{';
 		return 0;
@@ -241,6 +248,46 @@ static int json_between(struct registry_rewrite *rw, char c, struct buf *out,
 	return 0;
 }
 
+/* A backslash and what it stands before, as every reader of JSON has it: what one of them might
+ * read otherwise could hide where a string ends. */
+static int json_escape(struct registry_rewrite *rw, char c, struct err *err)
+{
+	if (rw->json == J_HEX) {
+		if (!isxdigit((unsigned char)c))
+			return bad(err, "an escape that JSON has not");
+		rw->json = --rw->hex_left ? J_HEX : J_STRING;
+		return 0;
+	}
+	if (rw->json == J_STRING) {
+		rw->json = c == '\\' ? J_ESCAPE : J_STRING;
+		return 0;
+	}
+	if (!strchr("\"\\/bfnrtu", c))
+		return bad(err, "an escape that JSON has not");
+	rw->json = c == 'u' ? J_HEX : J_STRING;
+	rw->hex_left = 4;
+	return 0;
+}
+
+/* A key is what its escapes say. */
+static int json_key_ends(struct registry_rewrite *rw, struct err *err)
+{
+	char key[KEY_MAX];
+	size_t len;
+
+	rw->have_key = true;
+	rw->armed = rw->name_len <= KEY_MAX &&
+		    json_unescape(rw->name, rw->name_len, key, &len) &&
+		    len == strlen(rw->key) && memcmp(key, rw->key, len) == 0;
+	if (!rw->armed)
+		return 0;
+	/* which of the two counts is each reader's own choice */
+	if (rw->has_link[rw->depth - 1])
+		return bad(err, "a link's key that stands twice");
+	rw->has_link[rw->depth - 1] = true;
+	return 0;
+}
+
 static int json_string(struct registry_rewrite *rw, char c, struct buf *out,
 		       struct err *err)
 {
@@ -249,7 +296,8 @@ static int json_string(struct registry_rewrite *rw, char c, struct buf *out,
 	if ((unsigned char)c < 0x20)
 		return bad(err, "a control byte");
 	if (!ends) {
-		rw->json = c == '\\' && rw->json == J_STRING ? J_ESCAPE : J_STRING;
+		if (json_escape(rw, c, err) < 0)
+			return -1;
 		if (rw->in_key)
 			name_add(rw, c, KEY_MAX);
 		if (rw->holding)
@@ -265,13 +313,8 @@ static int json_string(struct registry_rewrite *rw, char c, struct buf *out,
 		return 0;
 	}
 	buf_addc(out, c);
-	/* An escape in a key could hide its name: such keys are none of an index's. */
-	if (rw->in_key && memchr(rw->name, '\\', strlen(rw->name)))
-		return bad(err, "an escaped key");
-	rw->have_key = rw->in_key;
-	rw->armed = rw->in_key && rw->name_len == strlen(rw->key) &&
-		    strcmp(rw->name, rw->key) == 0;
-	return 0;
+	rw->have_key = false;
+	return rw->in_key ? json_key_ends(rw, err) : 0;
 }
 
 static int json_byte(struct registry_rewrite *rw, char c, struct buf *out,
@@ -487,12 +530,12 @@ int registry_rewrite_feed(struct registry_rewrite *rw, const void *data, size_t 
 {
 	const char *s = data;
 
-	for (size_t i = 0; i < len; i++) {
+	for (size_t i = 0; i < len; i++, rw->at++) {
 		int r = rw->form == REGISTRY_JSON ? json_byte(rw, s[i], out, err)
 						  : html_byte(rw, s[i], out, err);
 
 		if (r < 0)
-			return -1;
+			return err_wrap(err, "byte %" PRIu64, rw->at);
 	}
 	return buf_ok(out) ? 0 : bad(err, "a page that is too large");
 }

@@ -3,8 +3,8 @@
  * Runs in the vessel.
  * The links of a registry's index, rewritten while the bytes go by: a packument or a
  * simple index may have ten megabytes, and nothing but one link at a time is held.
- * JSON (npm; PEP 691): the string values of one key. HTML (PEP 503): the href of every
- * tag. All other bytes pass unchanged, so integrity fields and hashes do too. What is not
+ * JSON (npm; PEP 691): the string values of one key, however its letters are escaped; that key
+ * twice in an object is an error. HTML (PEP 503): the href of every tag. All other bytes pass unchanged, so integrity fields and hashes do too. What is not
  * of the form is an error, never a page with a link left as it was.
  */
 #ifndef LYCH_VESSEL_BROKER_INTENTS_REGISTRY_REWRITE_H

@@ -208,6 +208,21 @@ static const struct {
 	{&npm_page, REGISTRY_JSON, "tarball",
 	 "{\"tarball\":{\"tarball\":[\"https://evil/\"]}}",
 	 "{\"tarball\":{\"tarball\":[\"https://evil/\"]}}"},
+	/* a key's escapes are undone before it is compared; what cannot be ours stays as it was */
+	{&npm_page, REGISTRY_JSON, "tarball",
+	 "{\"a\\\\b\":1,\"\\ud83d\\ude00\\n\\t\":{\"\\u0074arball\":\"https://evil/\"},"
+	 "\"c\":{\"\\u0074\\u0061\\u0072\\u0062\\u0061\\u006C\\u006c\":"
+	 "\"https://npm.example/mirror/pad/-/pad-1.0.tgz\"},\"\\u0000tarball\":\"x\","
+	 "\"tarball\\u0000\":\"y\",\"\\u0074arball \":\"z\",\"\\u0165arball\":\"w\"}",
+	 "{\"a\\\\b\":1,\"\\ud83d\\ude00\\n\\t\":{\"\\u0074arball\":\"\"},"
+	 "\"c\":{\"\\u0074\\u0061\\u0072\\u0062\\u0061\\u006C\\u006c\":"
+	 "\"" LOCAL "npm/pad/-/pad-1.0.tgz\"},\"\\u0000tarball\":\"x\","
+	 "\"tarball\\u0000\":\"y\",\"\\u0074arball \":\"z\",\"\\u0165arball\":\"w\"}"},
+	{&npm_page, REGISTRY_JSON, "tarball",
+	 "[{\"tarball\":\"https://evil/\",\"d\":{\"tarball\":\"https://evil/"
+	 "\"}},{\"tarball\":"
+	 "\"https://evil/\"}]",
+	 "[{\"tarball\":\"\",\"d\":{\"tarball\":\"\"}},{\"tarball\":\"\"}]"},
 	{&pypi_page, REGISTRY_JSON, "url",
 	 "{\"files\":[{\"url\":\"../../p/six.whl\",\"hashes\":{\"sha256\":\"ab\"}}]}",
 	 "{\"files\":[{\"url\":\"" LOCAL
@@ -248,7 +263,17 @@ Test(registry, what_is_no_index_is_an_error)
 		"\"x\"",
 		"{\"a\":]}",
 		"{\"a\" 'b'}",
-		"{\"\\u0074arball\":\"https://evil/\"}",
+		"{\"tarball\":\"x\",\"tarball\":\"https://evil/\"}",
+		"{\"tarball\":\"x\",\"a\":{},\"\\u0074arball\":\"https://evil/\"}",
+		"{\"tarball\":1,\"t\\u0061rball\":\"https://evil/\"}",
+		"{\"a\\x62\":1}",
+		"{\"a\\\nb\":1}",
+		"{\"\\u007\":1}",
+		"{\"\\u00g4arball\":\"https://evil/\"}",
+		"{\"a\":\"\\'\"}",
+		"{\"a\":\"\\U0074\"}",
+		"{\"a\":\"x\\",
+		"{\"a\":1 \"tarball\":\"https://evil/\"}",
 		"{\"a\":\"\n\"}",
 		"<html>",
 		"{:1}",
