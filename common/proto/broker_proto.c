@@ -69,6 +69,134 @@ bool broker_betas(const char *s, char out[BROKER_BETAS_SIZE])
 	return false;
 }
 
+static const char *const simple_names[] = {
+	[SIMPLE_NEITHER] = "neither",	  [SIMPLE_HTML] = "html",
+	[SIMPLE_JSON] = "json",		  [SIMPLE_HTML_JSON] = "html,json",
+	[SIMPLE_JSON_HTML] = "json,html",
+};
+
+const char *broker_simple_name(enum broker_simple s)
+{
+	return s < SIMPLE_MAX_ ? simple_names[s] : NULL;
+}
+
+bool broker_simple_from_name(const char *name, enum broker_simple *ret)
+{
+	for (unsigned i = 0; i < SIMPLE_MAX_; i++)
+		if (str_eq(simple_names[i], name)) {
+			*ret = (enum broker_simple)i;
+			return true;
+		}
+	return false;
+}
+
+/* RFC 9110, 12.4.2: "0.5" in thousandths; -1: no weight. */
+static int weight(const char *s, size_t len)
+{
+	int ret = 0, unit = 1000;
+
+	if (!len || len > 5 || (s[0] != '0' && s[0] != '1') || (len > 1 && s[1] != '.'))
+		return -1;
+	for (size_t i = 0; i < len; i++) {
+		if (i == 1)
+			continue;
+		if (!isdigit((unsigned char)s[i]))
+			return -1;
+		ret += (s[i] - '0') * unit;
+		unit /= 10;
+	}
+	return ret <= 1000 ? ret : -1;
+}
+
+/* The weight of "type; q=0.5", 1 without one; what has no form has none. */
+static int range_weight(const char *s, size_t len, size_t *ret_type_len)
+{
+	const char *end = s + len, *at = memchr(s, ';', len);
+	int ret = 1000;
+
+	*ret_type_len = (size_t)((at ? at : end) - s);
+	while (*ret_type_len && s[*ret_type_len - 1] == ' ')
+		--*ret_type_len;
+	while (at && at < end) {
+		const char *next;
+
+		at++;
+		next = memchr(at, ';', (size_t)(end - at));
+		if (!next)
+			next = end;
+		while (at < next && *at == ' ')
+			at++;
+		if (next - at >= 2 && (at[0] == 'q' || at[0] == 'Q') && at[1] == '=') {
+			size_t n = (size_t)(next - at) - 2;
+
+			while (n && at[2 + n - 1] == ' ')
+				n--;
+			ret = weight(at + 2, n);
+		}
+		at = next;
+	}
+	return ret;
+}
+
+static bool range_is(const char *s, size_t len, const char *type)
+{
+	return len == strlen(type) && strncasecmp(s, type, len) == 0;
+}
+
+#define PYPI_TYPE "application/vnd.pypi.simple."
+
+enum broker_simple broker_simple_of(const char *accept)
+{
+	static const struct {
+		const char *type;
+		bool html, json;
+	} rows[] = {
+		{PYPI_TYPE "v1+json", false, true},
+		{PYPI_TYPE "latest+json", false, true},
+		{PYPI_TYPE "v1+html", true, false},
+		{PYPI_TYPE "latest+html", true, false},
+		{"text/html", true, false},
+		/* from here on wider, and what is named counts before them */
+		{"text/*", true, false},
+		{"application/*", true, true},
+		{"*/*", true, true},
+	};
+	const size_t first_wide = 5;
+	int html = -1, json = -1, wide_html = -1, wide_json = -1;
+	bool likes_json;
+
+	for (const char *s = accept; s; s = strchr(s, ',')) {
+		size_t len, type_len;
+		int q;
+
+		s += strspn(s, ", ");
+		len = strcspn(s, ",");
+		q = range_weight(s, len, &type_len);
+		for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+			int *h = i < first_wide ? &html : &wide_html;
+			int *j = i < first_wide ? &json : &wide_json;
+
+			if (!range_is(s, type_len, rows[i].type))
+				continue;
+			if (rows[i].html && q > *h)
+				*h = q;
+			if (rows[i].json && q > *j)
+				*j = q;
+		}
+	}
+	if (!accept)
+		wide_html = wide_json = 1000;
+	likes_json = json >= 0;
+	html = html < 0 ? wide_html : html;
+	json = json < 0 ? wide_json : json;
+	if (html <= 0)
+		return json > 0 ? SIMPLE_JSON : SIMPLE_NEITHER;
+	if (json <= 0)
+		return SIMPLE_HTML;
+	return json > html || (json == html && likes_json) ? SIMPLE_JSON_HTML
+							   : SIMPLE_HTML_JSON;
+}
+
 enum value { VALUE_TEXT, VALUE_KEY };
 
 #define SDK 1u

@@ -100,6 +100,23 @@ bool broker_version_is_valid(const char *s);
 bool broker_betas(const char *s, char out[BROKER_BETAS_SIZE]);
 
 /*
+ * The forms of PyPI's simple index (PEP 503, PEP 691) that a client takes, and which of them it
+ * likes better, out of its Accept field: the tomb reads that, and the vessel gets one of these
+ * names. Without a word it is HTML, as before there was a choice.
+ */
+enum broker_simple {
+	SIMPLE_NEITHER,
+	SIMPLE_HTML,
+	SIMPLE_JSON,
+	SIMPLE_HTML_JSON, /* HTML rather than JSON */
+	SIMPLE_JSON_HTML,
+	SIMPLE_MAX_
+};
+enum broker_simple broker_simple_of(const char *accept); /* NULL: no such field */
+const char *broker_simple_name(enum broker_simple s);	 /* "json,html" */
+bool broker_simple_from_name(const char *name, enum broker_simple *ret);
+
+/*
  * The variables of a job that may ask. Every one of them is the tomb's: a spec that sets
  * one, or another by which the same programs would be led elsewhere, is refused
  * (broker_env_is_reserved), so that a name always means what this table says. Calls put()

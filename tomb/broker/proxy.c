@@ -345,6 +345,20 @@ static int write_fetch(struct exchange *x, uint64_t seq, struct buf *out, struct
 	return intent_fetch(seq, &f, out, err);
 }
 
+static int write_package(struct exchange *x, uint64_t seq, struct buf *out,
+			 struct err *err)
+{
+	const struct ask *a = &x->ask;
+	const struct intent_package g = {
+		.registry = a->what == PACKAGE_NPM ? "npm" : "pypi",
+		.path = a->url,
+		.headers = a->headers,
+		.n_headers = a->n_headers,
+	};
+
+	return intent_package(seq, &g, out, err);
+}
+
 static int write_intent(struct exchange *x, struct buf *out, struct buf *target,
 			struct err *err)
 {
@@ -369,8 +383,7 @@ static int write_intent(struct exchange *x, struct buf *out, struct buf *target,
 	case PACKAGE_NPM:
 	case PACKAGE_PYPI:
 		buf_adds(target, "/work/v1/package");
-		return intent_package(seq, a->what == PACKAGE_NPM ? "npm" : "pypi",
-				      a->url, out, err);
+		return write_package(x, seq, out, err);
 	case NOT_SERVED:
 		break;
 	}

@@ -179,18 +179,29 @@ int intent_fetch(uint64_t seq, const struct intent_fetch *f, struct buf *out,
 	return buf_ok(out) && buf_ok(&body) ? 0 : too_large(err);
 }
 
-int intent_package(uint64_t seq, const char *registry, const char *path, struct buf *out,
+static const char *accept_of(const struct intent_package *p)
+{
+	for (size_t i = 0; i < p->n_headers; i++)
+		if (strcasecmp(p->headers[i].name, "accept") == 0)
+			return p->headers[i].value;
+	return NULL;
+}
+
+int intent_package(uint64_t seq, const struct intent_package *p, struct buf *out,
 		   struct err *err)
 {
 	struct jsonw w;
 
-	if (check_text("path", path, INTENT_PATH_MAX_BYTES, err) < 0)
+	if (check_text("path", p->path, INTENT_PATH_MAX_BYTES, err) < 0)
 		return -1;
 	jsonw_init(&w, out);
 	jsonw_obj(&w);
 	jsonw_ku64(&w, "seq", seq);
-	jsonw_kstr(&w, "registry", registry);
-	jsonw_kstr(&w, "path", path);
+	jsonw_kstr(&w, "registry", p->registry);
+	jsonw_kstr(&w, "path", p->path);
+	if (str_eq(p->registry, "pypi"))
+		jsonw_kstr(&w, "accept",
+			   broker_simple_name(broker_simple_of(accept_of(p))));
 	jsonw_obj_end(&w);
 	return buf_ok(out) ? 0 : too_large(err);
 }

@@ -54,8 +54,14 @@ struct intent_fetch {
 };
 MUST_CHECK int intent_fetch(uint64_t seq, const struct intent_fetch *f, struct buf *out,
 			    struct err *err);
-/* registry: "npm", "pypi". */
-MUST_CHECK int intent_package(uint64_t seq, const char *registry, const char *path,
+struct intent_package {
+	const char *registry; /* "npm", "pypi" */
+	const char *path;
+	/* Of pypi Accept is read (broker_simple_of), and nothing of it goes on as it came. */
+	const struct intent_header *headers;
+	size_t n_headers;
+};
+MUST_CHECK int intent_package(uint64_t seq, const struct intent_package *p,
 			      struct buf *out, struct err *err);
 
 /* The target of a request for the models of a dialect, or for one of them (model NULL: all). */

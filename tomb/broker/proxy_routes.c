@@ -104,5 +104,6 @@ size_t proxy_body_max(const struct proxy_route *r)
 
 bool proxy_takes_headers(enum proxy_what what)
 {
-	return what == FETCH || what == ASK_MESSAGES || what == ASK_COUNT_TOKENS;
+	return what == FETCH || what == ASK_MESSAGES || what == ASK_COUNT_TOKENS ||
+	       what == PACKAGE_PYPI;
 }

@@ -76,6 +76,7 @@ out=$(job registry /registry/pypi/simple/tiny/)
 has "the link leads to the mirror" "$out" 'href="http://127.0.0.1:8787/registry/pypi/~0/files/[^"]*tiny-1.0-py3-none-any.whl#sha256='
 sha=$(grep -o 'sha256=[0-9a-f]*' <<<"$out" | head -n 1)
 ! grep -q elsewhere.example <<<"$out" || fail "a link to another place"
+has "the digest of its metadata stays" "$out" 'data-core-metadata="sha256=[0-9a-f]\{64\}"'
 out=$(job registry /registry/npm/@acme%2fpad)
 has "npm's tarball" "$out" '"tarball": "http://127.0.0.1:8787/registry/npm/@acme/pad/-/pad-2.0.0.tgz"'
 has "its integrity stays" "$out" '"integrity": "sha512-'
@@ -120,8 +121,32 @@ for _ in 1 2; do
 	out=$(lych run --egress registry -n -- sh -c 'python3 -m pip install --quiet --no-cache-dir --target t tiny==1.0 && PYTHONPATH=t python3 -m tiny' 2>&1)
 	has "pip" "$out" "tiny works"
 done
-is "the wheel was fetched once" 1 "$(grep -c '/files/.*whl' "$LYCH_TMP/asked")"
+is "the wheel was fetched once" 1 "$(grep -c '/files/.*whl$' "$LYCH_TMP/asked")"
 [ "$(find "$LYCHGATE_DATA/vessel/packages" -type f | wc -l)" -ge 2 ] || fail "nothing is kept"
+
+# --- the form of a simple index is the client's choice (PEP 691); its metadata lies beside the wheel (PEP 658)
+out=$(lych run --egress registry -n -- python3 -c 'import hashlib, json, urllib.request, urllib.error
+def get(url, accept):
+    r = urllib.request.Request(url, headers={"Accept": accept})
+    try:
+        return urllib.request.urlopen(r, timeout=60)
+    except urllib.error.HTTPError as e:
+        print(e.code, e.read().decode())
+index = "http://127.0.0.1:8787/registry/pypi/simple/tiny/"
+get(index, "application/xml")
+print("html:", get(index, "text/html").headers["Content-Type"])
+r = get(index, "application/vnd.pypi.simple.v1+json, text/html;q=0.1")
+page = json.load(r)
+print("json:", r.headers["Content-Type"])
+f = page["files"][0]
+wheel, metadata = get(f["url"], "*/*").read(), get(f["url"] + ".metadata", "*/*").read()
+print("hashes:", hashlib.sha256(wheel).hexdigest() == f["hashes"]["sha256"], hashlib.sha256(metadata).hexdigest() == f["core-metadata"]["sha256"])
+print("the other:", repr(page["files"][1]["url"]))' 2>&1)
+has "neither form" "$out" "^400 .*LYCH-HTTP-007"
+has "HTML" "$out" "^html: text/html"
+has "JSON" "$out" "^json: application/vnd.pypi.simple.v1+json"
+has "wheel and metadata are what the index says" "$out" "^hashes: True True"
+has "a link to another place, in JSON" "$out" "^the other: ''"
 
 # --- dependencies: there before the job begins, and the job itself asks nobody
 out=$(lych run --dep pypi:tiny==1.0 -n -- python3 -m tiny 2>&1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A small honest package registry on loopback: PyPI's simple index (PEP 503) and npm's packuments.
+"""A small honest package registry on loopback: PyPI's simple index (PEP 503, 691, 658) and npm's packuments.
 
 registry.py LOG PORT_FILE [ADDRESS]: writes its port, appends "METHOD PATH" to LOG for each request.
 Packages: pypi tiny 1.0 (a wheel that says "tiny works"), npm pad 1.0.0 and @acme/pad 2.0.0 (module.exports),
@@ -44,6 +44,8 @@ def tarball(package, files):
 
 
 WHEEL = wheel("tiny", "1.0", "print('tiny works')\n")
+METADATA = zipfile.ZipFile(io.BytesIO(WHEEL)).read("tiny-1.0.dist-info/METADATA")
+METADATA_SHA = hashlib.sha256(METADATA).hexdigest()
 WHEEL_SHA = hashlib.sha256(WHEEL).hexdigest()
 WHEEL_PATH = f"/files/{WHEEL_SHA[:2]}/{WHEEL_SHA[2:4]}/{WHEEL_SHA[4:]}/tiny-1.0-py3-none-any.whl"
 # Directories that hold more than a digest: a term that somebody may have registered, a token by its form.
@@ -95,6 +97,15 @@ def source_archive():
     return body.getvalue()
 
 
+def quality(accept, *kinds):
+    best = 0.0
+    for part in accept.split(","):
+        kind, *params = [p.strip() for p in part.split(";")]
+        if kind in kinds:
+            best = max(best, next((float(p[2:]) for p in params if p.startswith("q=")), 1.0))
+    return best
+
+
 class Registry(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -121,14 +132,34 @@ class Registry(http.server.BaseHTTPRequestHandler):
             }},
         }).encode()
 
+    def tiny(self):
+        """In the form that Accept likes better, and in no other."""
+        accept = self.headers.get("Accept", "")
+        as_json = quality(accept, "application/vnd.pypi.simple.v1+json")
+        as_html = quality(accept, "application/vnd.pypi.simple.v1+html", "text/html")
+        if as_json == as_html == 0:
+            return self.answer(406, "text/plain", b"neither")
+        link = "../../.." + WHEEL_PATH
+        if as_json <= as_html:
+            page = (f'<!DOCTYPE html><html><body><a href="{link}#sha256={WHEEL_SHA}" data-core-metadata="sha256={METADATA_SHA}" '
+                    f'data-dist-info-metadata="sha256={METADATA_SHA}">tiny-1.0-py3-none-any.whl</a>'
+                    '<a href="https://elsewhere.example/tiny-2.0-py3-none-any.whl">tiny-2.0-py3-none-any.whl</a></body></html>')
+            return self.answer(200, "text/html", page.encode())
+        # PEP 714: PyPI has the old name so, since pips before 23.2 fail over it
+        metadata = {"core-metadata": {"sha256": METADATA_SHA}, "data-dist-info-metadata": {"sha256": METADATA_SHA}}
+        files = [{"filename": "tiny-1.0-py3-none-any.whl", "url": link, "hashes": {"sha256": WHEEL_SHA}, **metadata},
+                 {"filename": "tiny-2.0-py3-none-any.whl", "url": "https://elsewhere.example/tiny-2.0-py3-none-any.whl", "hashes": {}}]
+        page = {"meta": {"api-version": "1.0"}, "name": "tiny", "versions": ["1.0"], "files": files}
+        return self.answer(200, "application/vnd.pypi.simple.v1+json", json.dumps(page).encode())
+
     def do_GET(self):
         with open(sys.argv[1], "a") as log:
             log.write(f"GET {self.path}\n")
         path = self.path.replace("%2f", "/").replace("%2F", "/")
         if path == "/pypi/simple/tiny/":
-            page = (f'<!DOCTYPE html><html><body><a href="../../..{WHEEL_PATH}#sha256={WHEEL_SHA}">tiny-1.0-py3-none-any.whl</a>'
-                    '<a href="https://elsewhere.example/tiny-2.0-py3-none-any.whl">tiny-2.0-py3-none-any.whl</a></body></html>')
-            return self.answer(200, "text/html", page.encode())
+            return self.tiny()
+        if path == WHEEL_PATH + ".metadata":
+            return self.answer(200, "application/octet-stream", METADATA)
         if path == "/pypi/simple/direct/":
             return self.answer(200, "text/html", b'<a href="../../files/direct-1.0-py3-none-any.whl">direct</a>')
         if path == "/pypi/files/direct-1.0-py3-none-any.whl":

@@ -32,6 +32,7 @@ struct package_own {
 	const char *path;	     /* as the job named it */
 	char url[URL_BYTES_MAX + 1]; /* upstream */
 	bool is_index, drop;
+	enum broker_simple wants; /* of an index */
 	struct registry_page page;
 	struct registry_rewrite *rewrite;
 	struct seen_page *seen; /* of the index that goes by */
@@ -47,9 +48,9 @@ static const struct conf_registry *conf_of(const struct dispatch_call *c)
 
 static int read_intent(struct dispatch_call *c, struct err *err)
 {
-	static const char *const keys[] = {"seq", "registry", "path"};
+	static const char *const keys[] = {"seq", "registry", "path", "accept"};
 	struct package_own *p = c->own;
-	const char *name = NULL, *path = NULL;
+	const char *name = NULL, *path = NULL, *wants = NULL;
 	enum registry_kind kind;
 	size_t len;
 	const void *body = httpd_req_body(c->req, &len);
@@ -58,7 +59,8 @@ static int read_intent(struct dispatch_call *c, struct err *err)
 	    json_check_keys(p->intent, keys, ARRAY_SIZE(keys), err) < 0 ||
 	    json_get_u64(p->intent, "seq", true, 1, INT64_MAX, &c->books.seq, err) < 0 ||
 	    json_get_str(p->intent, "registry", true, 16, &name, err) < 0 ||
-	    json_get_str(p->intent, "path", true, REGISTRY_PATH_MAX, &path, err) < 0)
+	    json_get_str(p->intent, "path", true, REGISTRY_PATH_MAX, &path, err) < 0 ||
+	    json_get_str(p->intent, "accept", false, 16, &wants, err) < 0)
 		return -1;
 	if (!registry_from_name(name, &kind) || !c->d->registry[kind].url)
 		return err_set_id(err, ERRID_REGISTRY_NONE, "%.16s", name);
@@ -66,8 +68,18 @@ static int read_intent(struct dispatch_call *c, struct err *err)
 	p->path = path;
 	if (str_fmt(c->target, sizeof(c->target), "registry:%s", name) < 0)
 		return err_set(err, ERR_INTERNAL, "a registry's name");
-	return registry_upstream(p->registry, path, p->url, sizeof(p->url), &p->is_index,
-				 err);
+	p->wants = SIMPLE_HTML_JSON;
+	if (wants &&
+	    (kind != REGISTRY_PYPI || !broker_simple_from_name(wants, &p->wants)))
+		return err_set_id(err, ERRID_SPEC_RANGE, "accept: %.16s", wants);
+	if (registry_upstream(p->registry, path, p->url, sizeof(p->url), &p->is_index,
+			      err) < 0)
+		return -1;
+	if (p->is_index && !registry_accept(kind, p->wants))
+		return err_set_id(err, ERRID_HTTP_QUERY,
+				  "a simple index is JSON (PEP 691) or HTML (PEP 503); "
+				  "the request's Accept takes neither");
+	return 0;
 }
 
 static int package_read(struct dispatch_call *c, struct err *err)
@@ -146,7 +158,7 @@ static void cache_key(const struct dispatch_call *c, struct buf *out)
 	const struct package_own *p = c->own;
 
 	buf_addf(out, "%s %s %s", registry_name(p->registry->kind),
-		 p->is_index ? registry_accept(p->registry->kind) : "file",
+		 p->is_index ? registry_accept(p->registry->kind, p->wants) : "file",
 		 p->url);
 }
 
@@ -183,7 +195,7 @@ static int package_start(struct dispatch_call *c, struct err *err)
 	const struct conf_addresses *named = &conf_of(c)->addresses;
 	const struct egress_header accept = {
 		"accept",
-		p->is_index ? registry_accept(p->registry->kind) : "*/*"};
+		p->is_index ? registry_accept(p->registry->kind, p->wants) : "*/*"};
 
 	if (serve_kept(c))
 		return DISPATCH_KEPT;
@@ -297,7 +309,7 @@ static int index_head(struct dispatch_call *c, const char *type, struct err *err
 	const char *key = NULL;
 	struct err why = ERR_INIT;
 
-	if (registry_form(p->registry->kind, type, &form, &key, err) < 0)
+	if (registry_form(p->registry->kind, p->wants, type, &form, &key, err) < 0)
 		return -1;
 	begin_index(c, form, key);
 	return keep(c, type, &why) < 0 ? not_stored(&why, err) : DISPATCH_GATHERS;

@@ -302,12 +302,18 @@ bool registry_map_link(void *arg, const char *link, struct buf *out)
 	return true;
 }
 
-const char *registry_accept(enum registry_kind kind)
+const char *registry_accept(enum registry_kind kind, enum broker_simple wants)
 {
-	return kind == REGISTRY_NPM
-		       ? "application/vnd.npm.install-v1+json; q=1.0, application/json; "
-			 "q=0.8"
-		       : PEP691 ", " PEP691_HTML "; q=0.2, text/html; q=0.1";
+	static const char *const simple[SIMPLE_MAX_] = {
+		[SIMPLE_HTML] = PEP691_HTML ", text/html; q=0.9",
+		[SIMPLE_JSON] = PEP691,
+		[SIMPLE_HTML_JSON] = PEP691_HTML ", text/html; q=0.9, " PEP691 "; q=0.1",
+		[SIMPLE_JSON_HTML] = PEP691 ", " PEP691_HTML "; q=0.2, text/html; q=0.1",
+	};
+
+	if (kind == REGISTRY_PYPI)
+		return simple[wants];
+	return "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 }
 
 static bool type_is(const char *content_type, const char *type)
@@ -319,28 +325,39 @@ static bool type_is(const char *content_type, const char *type)
 		content_type[n] == ' ');
 }
 
-int registry_form(enum registry_kind kind, const char *content_type,
-		  enum registry_form *ret_form, const char **ret_key, struct err *err)
+/* A server may send what it was not asked for. */
+static int simple_form(enum broker_simple wants, const char *type,
+		       enum registry_form *ret_form, const char **ret_key,
+		       struct err *err)
+{
+	bool is_json = type_is(type, PEP691);
+
+	if (!is_json && !type_is(type, "text/html") && !type_is(type, PEP691_HTML))
+		return err_set_id(err, ERRID_REGISTRY_INDEX,
+				  "its content type is neither");
+	if (wants == (is_json ? SIMPLE_HTML : SIMPLE_JSON))
+		return err_set_id(err, ERRID_REGISTRY_INDEX,
+				  "the registry has %s, and the request takes %s alone",
+				  is_json ? "JSON (PEP 691)" : "HTML (PEP 503)",
+				  is_json ? "HTML" : "JSON");
+	*ret_form = is_json ? REGISTRY_JSON : REGISTRY_HTML;
+	*ret_key = is_json ? "url" : NULL;
+	return 0;
+}
+
+int registry_form(enum registry_kind kind, enum broker_simple wants,
+		  const char *content_type, enum registry_form *ret_form,
+		  const char **ret_key, struct err *err)
 {
 	const char *type = content_type ? content_type : "";
 
-	*ret_key = NULL;
-	if (kind == REGISTRY_NPM &&
-	    (type_is(type, "application/json") ||
-	     type_is(type, "application/vnd.npm.install-v1+json"))) {
-		*ret_form = REGISTRY_JSON;
-		*ret_key = "tarball";
-		return 0;
-	}
-	if (kind == REGISTRY_PYPI && type_is(type, PEP691)) {
-		*ret_form = REGISTRY_JSON;
-		*ret_key = "url";
-		return 0;
-	}
-	if (kind == REGISTRY_PYPI &&
-	    (type_is(type, "text/html") || type_is(type, PEP691_HTML))) {
-		*ret_form = REGISTRY_HTML;
-		return 0;
-	}
-	return err_set_id(err, ERRID_REGISTRY_INDEX, "its content type is neither");
+	if (kind == REGISTRY_PYPI)
+		return simple_form(wants, type, ret_form, ret_key, err);
+	if (!type_is(type, "application/json") &&
+	    !type_is(type, "application/vnd.npm.install-v1+json"))
+		return err_set_id(err, ERRID_REGISTRY_INDEX,
+				  "its content type is neither");
+	*ret_form = REGISTRY_JSON;
+	*ret_key = "tarball";
+	return 0;
 }

@@ -18,6 +18,7 @@
 #include "common/buf.h"
 #include "common/conf/egress.h"
 #include "common/err.h"
+#include "common/proto/broker_proto.h"
 #include "vessel/broker/intents/registry_rewrite.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,11 +67,12 @@ bool registry_map_link(void *page, const char *link, struct buf *out);
 bool registry_resolve(const struct registry_page *page, const char *link, char *url,
 		      size_t size);
 
-/* The Accept header that asks for what we can rewrite; which form came back is told by
- * its content type: -1 with ERRID_REGISTRY_INDEX for any other. */
-const char *registry_accept(enum registry_kind kind);
-MUST_CHECK int registry_form(enum registry_kind kind, const char *content_type,
-			     enum registry_form *ret_form, const char **ret_key,
-			     struct err *err);
+/* The Accept header that asks for what we can rewrite and, of PyPI's two forms, for what the
+ * job's program takes; NULL: it takes neither. Which form came back is told by its content
+ * type: -1 with ERRID_REGISTRY_INDEX for any other. */
+const char *registry_accept(enum registry_kind kind, enum broker_simple wants);
+MUST_CHECK int registry_form(enum registry_kind kind, enum broker_simple wants,
+			     const char *content_type, enum registry_form *ret_form,
+			     const char **ret_key, struct err *err);
 
 #endif

@@ -136,6 +136,61 @@ Test(broker_proto, betas_are_a_short_list_of_names)
 	cr_expect(!broker_betas(text, out), "a name more");
 }
 
+/* What clients send: nothing, browsers' and curl's words, pip before and since PEP 691, uv. */
+Test(broker_proto, the_form_of_a_simple_index_is_the_clients_choice)
+{
+	static const struct {
+		const char *accept;
+		enum broker_simple want;
+	} rows[] = {
+		{"", SIMPLE_NEITHER},
+		{"image/png", SIMPLE_NEITHER},
+		{"application/json", SIMPLE_NEITHER},
+		{"text/html;q=0", SIMPLE_NEITHER},
+		{"text/html;q=2", SIMPLE_NEITHER},
+		{"text/html;q=0.5000", SIMPLE_NEITHER},
+		{"text/html;q=-1, application/vnd.pypi.simple.v1+json;q=x",
+		 SIMPLE_NEITHER},
+		{"application/vnd.pypi.simple.v2+json", SIMPLE_NEITHER},
+		{"*/*;q=0", SIMPLE_NEITHER},
+		{"text/html; q=0, */*", SIMPLE_JSON},
+		{"application/vnd.pypi.simple.v1+json", SIMPLE_JSON},
+		{"Application/Vnd.PyPI.Simple.latest+JSON ; a=b ; Q=0.001", SIMPLE_JSON},
+		{"text/html", SIMPLE_HTML},
+		{"text/*", SIMPLE_HTML},
+		{"application/vnd.pypi.simple.v1+html", SIMPLE_HTML},
+		{"application/vnd.pypi.simple.v1+json;q=0, text/html;q=0.1", SIMPLE_HTML},
+		{NULL, SIMPLE_HTML_JSON},
+		{"*/*", SIMPLE_HTML_JSON},
+		{"text/html, */*; q=0.8", SIMPLE_HTML_JSON},
+		{"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+		 SIMPLE_HTML_JSON},
+		{"application/vnd.pypi.simple.v1+json, "
+		 "application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01",
+		 SIMPLE_JSON_HTML},
+		{"application/vnd.pypi.simple.v1+json, "
+		 "application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01",
+		 SIMPLE_JSON_HTML},
+		{"text/html,application/vnd.pypi.simple.v1+json", SIMPLE_JSON_HTML},
+		{" ,, text/html;q=1.000 ,application/vnd.pypi.simple.v1+json;q=0.999,",
+		 SIMPLE_HTML_JSON},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		cr_expect_str_eq(broker_simple_name(broker_simple_of(rows[i].accept)),
+				 broker_simple_name(rows[i].want), "%s",
+				 rows[i].accept ? rows[i].accept : "(none)");
+	for (unsigned i = 0; i < SIMPLE_MAX_; i++) {
+		enum broker_simple s = SIMPLE_MAX_;
+
+		cr_expect(broker_simple_from_name(
+				  broker_simple_name((enum broker_simple)i), &s) &&
+			  s == (enum broker_simple)i);
+	}
+	cr_expect(!broker_simple_from_name("xml", &(enum broker_simple){0}));
+	cr_expect(!broker_simple_from_name("", &(enum broker_simple){0}));
+}
+
 Test(broker_proto, names_of_egress)
 {
 	enum egress_mode m = EGRESS_NONE;

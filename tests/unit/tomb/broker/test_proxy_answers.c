@@ -72,7 +72,15 @@ Test(proxy, intents_are_rebuilt_and_carry_the_lease)
 	expect("GET /registry/pypi/simple/six/ HTTP/1.1\r\n" H "\r\n", " 200 ",
 	       "{\"ok\":true}");
 	cr_expect_str_eq(seen_body,
-			 "{\"seq\":8,\"registry\":\"pypi\",\"path\":\"simple/six/\"}");
+			 "{\"seq\":8,\"registry\":\"pypi\",\"path\":\"simple/six/\","
+			 "\"accept\":\"html,json\"}");
+	expect("GET /registry/pypi/simple/six/ HTTP/1.1\r\n" H
+	       "ACCEPT: application/vnd.pypi.simple.v1+json, x/secret, "
+	       "text/html;q=0.01\r\n\r\n",
+	       " 200 ", "{\"ok\":true}");
+	cr_expect_str_eq(seen_body,
+			 "{\"seq\":9,\"registry\":\"pypi\",\"path\":\"simple/six/\","
+			 "\"accept\":\"json,html\"}");
 	proxy_free(p);
 	end();
 }

@@ -10,6 +10,8 @@
 TestSuite(registry, .timeout = 20);
 
 #define LOCAL "http://127.0.0.1:8787/registry/"
+#define PEP691 "application/vnd.pypi.simple.v1+json"
+#define ANY SIMPLE_HTML_JSON
 #define HASH "#sha256=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static char npm_url[] = "https://npm.example/mirror/",
@@ -227,6 +229,20 @@ static const struct {
 	 "{\"files\":[{\"url\":\"../../p/six.whl\",\"hashes\":{\"sha256\":\"ab\"}}]}",
 	 "{\"files\":[{\"url\":\"" LOCAL
 	 "pypi/~0/root/p/six.whl\",\"hashes\":{\"sha256\":\"ab\"}}]}"},
+	/* a page of PyPI's: hashes, sizes, PEP 658 and 714 go by as they are */
+	{&pypi_page, REGISTRY_JSON, "url",
+	 "{\"meta\":{\"api-version\":\"1.1\"},\"name\":\"six\",\"versions\":[\"1.0\"],"
+	 "\"files\":"
+	 "[{\"core-metadata\":{\"sha256\":\"ab\"},\"data-dist-info-metadata\":true,"
+	 "\"filename\":\"six.whl\",\"hashes\":{\"sha256\":\"cd\"},\"size\":7,\"url\":"
+	 "\"https://files.example/a/six.whl\",\"yanked\":\"why \\\"url\\\": x\"},"
+	 "{\"filename\":\"six.zip\",\"hashes\":{},\"url\":\"https://evil/six.zip\"}]}",
+	 "{\"meta\":{\"api-version\":\"1.1\"},\"name\":\"six\",\"versions\":[\"1.0\"],"
+	 "\"files\":"
+	 "[{\"core-metadata\":{\"sha256\":\"ab\"},\"data-dist-info-metadata\":true,"
+	 "\"filename\":\"six.whl\",\"hashes\":{\"sha256\":\"cd\"},\"size\":7,\"url\":"
+	 "\"" LOCAL "pypi/~1/a/six.whl\",\"yanked\":\"why \\\"url\\\": x\"},"
+	 "{\"filename\":\"six.zip\",\"hashes\":{},\"url\":\"\"}]}"},
 	{&pypi_page, REGISTRY_HTML, NULL,
 	 "<!DOCTYPE html><html><!-- <a href=x> --><body>\n<a href=\"../../p/six.whl" HASH
 	 "\" data-requires-python=\"&gt;=3.6\">six.whl</a><br/>\n"
@@ -333,14 +349,47 @@ Test(registry, the_form_is_told_by_the_content_type)
 	const char *key;
 	struct err err = ERR_INIT;
 
-	cr_expect_eq(registry_form(REGISTRY_NPM, "application/json; charset=utf-8", &form,
-				   &key, &err),
+	cr_expect(registry_form(REGISTRY_NPM, ANY, "text/html", &form, &key, &err) < 0);
+	cr_expect(registry_form(REGISTRY_PYPI, ANY, "application/jsonx", &form, &key,
+				&err) < 0);
+	cr_expect(registry_form(REGISTRY_PYPI, ANY, "application/json", &form, &key,
+				&err) < 0);
+	cr_expect(registry_form(REGISTRY_PYPI, ANY, NULL, &form, &key, &err) < 0);
+	cr_expect(registry_form(REGISTRY_PYPI, SIMPLE_JSON, "text/html", &form, &key,
+				&err) < 0);
+	cr_expect(registry_form(REGISTRY_PYPI, SIMPLE_HTML, PEP691, &form, &key, &err) <
+		  0);
+	cr_expect_eq(registry_form(REGISTRY_NPM, ANY, "application/json; charset=utf-8",
+				   &form, &key, &err),
 		     0);
 	cr_expect_str_eq(key, "tarball");
-	cr_expect_eq(registry_form(REGISTRY_PYPI, "text/html", &form, &key, &err), 0);
+	cr_expect_eq(
+		registry_form(REGISTRY_PYPI, SIMPLE_HTML, "text/html", &form, &key, &err),
+		0);
+	cr_expect(form == REGISTRY_HTML && !key);
+	cr_expect_eq(registry_form(REGISTRY_PYPI, SIMPLE_JSON, PEP691, &form, &key, &err),
+		     0);
+	cr_expect(form == REGISTRY_JSON && str_eq(key, "url"));
+	/* it may have one of two only, and not the one that is liked better */
+	cr_expect_eq(registry_form(REGISTRY_PYPI, SIMPLE_JSON_HTML,
+				   "application/vnd.pypi.simple.v1+html; charset=utf-8",
+				   &form, &key, &err),
+		     0);
 	cr_expect_eq(form, REGISTRY_HTML);
-	cr_expect(registry_form(REGISTRY_NPM, "text/html", &form, &key, &err) < 0);
-	cr_expect(registry_form(REGISTRY_PYPI, "application/jsonx", &form, &key, &err) <
-		  0);
-	cr_expect(registry_form(REGISTRY_PYPI, NULL, &form, &key, &err) < 0);
+	cr_expect_eq(
+		registry_form(REGISTRY_PYPI, SIMPLE_HTML_JSON, PEP691, &form, &key, &err),
+		0);
+	cr_expect_eq(form, REGISTRY_JSON);
+}
+
+Test(registry, an_index_is_asked_for_in_the_form_that_the_job_takes)
+{
+	cr_expect_null(registry_accept(REGISTRY_PYPI, SIMPLE_NEITHER));
+	cr_expect(!strstr(registry_accept(REGISTRY_PYPI, SIMPLE_HTML), "json"));
+	cr_expect_str_eq(registry_accept(REGISTRY_PYPI, SIMPLE_JSON), PEP691);
+	cr_expect(str_starts(registry_accept(REGISTRY_PYPI, SIMPLE_JSON_HTML),
+			     PEP691 ", "));
+	cr_expect(str_ends(registry_accept(REGISTRY_PYPI, SIMPLE_HTML_JSON),
+			   PEP691 "; q=0.1"));
+	cr_expect_not_null(registry_accept(REGISTRY_NPM, SIMPLE_NEITHER));
 }
