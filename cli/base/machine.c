@@ -196,14 +196,15 @@ static void pip_registry(const char *home, struct machine_registry *ret)
 }
 
 /* The strongest setting wins, as for the program itself: environment, the user's file, the
- * machine's; of npm then its own default, which it is asked for. */
+ * machine's; of npm then its own default, which it is asked for. The others' settings are not
+ * read. */
 static void machine_registry(enum registry_kind kind, const char *home,
 			     struct machine_registry *ret)
 {
 	*ret = (struct machine_registry){0};
 	if (kind == REGISTRY_NPM)
 		npm_registry(home, ret);
-	else
+	else if (kind == REGISTRY_PYPI)
 		pip_registry(home, ret);
 }
 

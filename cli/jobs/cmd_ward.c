@@ -256,7 +256,7 @@ int cmd_ward(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = ward_parse,
-		.args_doc = "list\ntest URL|PORTAL|registry:npm|registry:pypi",
+		.args_doc = "list\ntest URL|PORTAL|registry:npm|pypi|cargo|go",
 		.doc = "What jobs may ask of the broker.\v"
 		       "test sends nothing and uses no rate up; it exits with 1 when the "
 		       "answer is no.\n\n"

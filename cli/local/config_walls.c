@@ -52,6 +52,16 @@ static bool has_pypi(const struct conf *c)
 	return c->broker.registry[REGISTRY_PYPI].url.text != NULL;
 }
 
+static bool has_cargo(const struct conf *c)
+{
+	return c->broker.registry[REGISTRY_CARGO].url.text != NULL;
+}
+
+static bool has_go(const struct conf *c)
+{
+	return c->broker.registry[REGISTRY_GO].url.text != NULL;
+}
+
 static const struct {
 	bool (*is_low)(const struct conf *c);
 	const char *line;
@@ -74,6 +84,12 @@ static const struct {
 	 "allows it"},
 	{has_pypi,
 	 "registries.pypi: jobs get packages from there, where a rule of the ward "
+	 "allows it"},
+	{has_cargo,
+	 "registries.cargo: jobs get crates from there, where a rule of the ward "
+	 "allows it"},
+	{has_go,
+	 "registries.go: jobs get Go modules from there, where a rule of the ward "
 	 "allows it"},
 };
 

@@ -100,7 +100,13 @@ struct conf_portal {
 	struct conf_addresses addresses;
 };
 
-enum registry_kind { REGISTRY_NPM, REGISTRY_PYPI, REGISTRY_KIND_MAX_ };
+enum registry_kind {
+	REGISTRY_NPM,
+	REGISTRY_PYPI,
+	REGISTRY_CARGO,
+	REGISTRY_GO,
+	REGISTRY_KIND_MAX_
+};
 
 struct conf_registry {
 	struct conf_url url; /* url.text NULL: not configured */
@@ -121,7 +127,7 @@ enum ward_target { WARD_PORTAL, WARD_REGISTRY, WARD_HOST };
 struct conf_rule {
 	enum ward_target target;
 	enum ward_action action;
-	char *name;	/* a portal's; "npm" or "pypi"; of WARD_HOST: the host */
+	char *name;	/* a portal's; a registry kind's; of WARD_HOST: the host */
 	bool is_suffix; /* the host stood as "*.name" */
 	bool is_address;
 	enum ward_scheme scheme;
@@ -184,8 +190,9 @@ const char *portal_api_name(enum portal_api a);	  /* "chat" */
 enum portal_kind portal_api_kind(enum portal_api a);
 const char *portal_cap_name(enum portal_cap c);	      /* "max_tokens" */
 const char *registry_kind_name(enum registry_kind k); /* "npm" */
-const char *ward_action_name(enum ward_action a);     /* "allow" */
-const char *budget_scope_name(enum budget_scope s);   /* "identity_day" */
+bool registry_kind_from_name(const char *name, enum registry_kind *ret);
+const char *ward_action_name(enum ward_action a);   /* "allow" */
+const char *budget_scope_name(enum budget_scope s); /* "identity_day" */
 
 /* The secrets that the portals name, no two the same: at(0), at(1) ... until NULL. */
 const char *conf_portal_secret(const struct conf_broker *b, size_t at);

@@ -43,6 +43,8 @@ static const cyaml_schema_field_t registry_fields[] = {
 const cyaml_schema_field_t conf_registries_fields[] = {
 	CONF_MAP("npm", raw_registries, npm, registry_fields),
 	CONF_MAP("pypi", raw_registries, pypi, registry_fields),
+	CONF_MAP("cargo", raw_registries, cargo, registry_fields),
+	CONF_MAP("go", raw_registries, go, registry_fields),
 	CYAML_FIELD_END,
 };
 
@@ -67,6 +69,8 @@ static const char *const portal_caps[] = {
 static const char *const registry_kinds[] = {
 	[REGISTRY_NPM] = "npm",
 	[REGISTRY_PYPI] = "pypi",
+	[REGISTRY_CARGO] = "cargo",
+	[REGISTRY_GO] = "go",
 };
 
 const char *portal_kind_name(enum portal_kind k)
@@ -113,6 +117,16 @@ const char *portal_cap_name(enum portal_cap c)
 const char *registry_kind_name(enum registry_kind k)
 {
 	return k < REGISTRY_KIND_MAX_ ? registry_kinds[k] : NULL;
+}
+
+bool registry_kind_from_name(const char *name, enum registry_kind *ret)
+{
+	for (unsigned k = 0; k < REGISTRY_KIND_MAX_; k++)
+		if (str_eq(registry_kinds[k], name)) {
+			*ret = (enum registry_kind)k;
+			return true;
+		}
+	return false;
 }
 
 const char *conf_portal_secret(const struct conf_broker *b, size_t at)
@@ -391,14 +405,28 @@ static int read_registry(const struct conf_item *item, const struct raw_registry
 int conf_registries_read(const struct conf_reader *r, const struct raw_registries *raw,
 			 struct conf_broker *b)
 {
-	const struct conf_item npm = {.r = r, .map = "registries.npm"};
-	const struct conf_item pypi = {.r = r, .map = "registries.pypi"};
+	static const char *const maps[REGISTRY_KIND_MAX_] = {
+		[REGISTRY_NPM] = "registries.npm",
+		[REGISTRY_PYPI] = "registries.pypi",
+		[REGISTRY_CARGO] = "registries.cargo",
+		[REGISTRY_GO] = "registries.go",
+	};
 
 	if (!raw)
 		return 0;
-	if (read_registry(&npm, raw->npm, &b->registry[REGISTRY_NPM]) < 0)
-		return -1;
-	return read_registry(&pypi, raw->pypi, &b->registry[REGISTRY_PYPI]);
+	const struct raw_registry *const raws[REGISTRY_KIND_MAX_] = {
+		[REGISTRY_NPM] = raw->npm,
+		[REGISTRY_PYPI] = raw->pypi,
+		[REGISTRY_CARGO] = raw->cargo,
+		[REGISTRY_GO] = raw->go,
+	};
+	for (unsigned k = 0; k < REGISTRY_KIND_MAX_; k++) {
+		const struct conf_item item = {.r = r, .map = maps[k]};
+
+		if (read_registry(&item, raws[k], &b->registry[k]) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static void portal_done(struct conf_portal *p)

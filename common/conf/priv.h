@@ -143,7 +143,7 @@ struct raw_registry {
 	unsigned addresses_count;
 };
 struct raw_registries {
-	struct raw_registry *npm, *pypi;
+	struct raw_registry *npm, *pypi, *cargo, *go;
 };
 extern const cyaml_schema_value_t conf_portal_schema;
 extern const cyaml_schema_field_t conf_registries_fields[];

@@ -257,6 +257,8 @@ static int read_credential(const struct conf_item *item, const char *value,
 static int read_target(const struct conf_item *item, const struct raw_rule *raw,
 		       const struct conf_broker *b, struct conf_rule *rule)
 {
+	enum registry_kind kind;
+
 	if (!!raw->portal + !!raw->registry + !!raw->host != 1)
 		return conf_fail_item(item, NULL,
 				      "exactly one of portal, registry and host");
@@ -275,16 +277,13 @@ static int read_target(const struct conf_item *item, const struct raw_rule *raw,
 		rule->name = xstrdup(raw->portal);
 		return 0;
 	}
-	for (unsigned i = 0; i < REGISTRY_KIND_MAX_; i++)
-		if (str_eq(raw->registry, registry_kind_name((enum registry_kind)i))) {
-			if (!b->registry[i].url.text)
-				break;
-			rule->target = WARD_REGISTRY;
-			rule->name = xstrdup(raw->registry);
-			return 0;
-		}
-	return conf_fail_item(item, "registry",
-			      "npm or pypi, and registries must name its URL");
+	if (!registry_kind_from_name(raw->registry, &kind) || !b->registry[kind].url.text)
+		return conf_fail_item(item, "registry",
+				      "npm, pypi, cargo or go, and registries must name "
+				      "its URL");
+	rule->target = WARD_REGISTRY;
+	rule->name = xstrdup(raw->registry);
+	return 0;
 }
 
 static int read_rule(const struct conf_item *item, const struct raw_rule *raw,

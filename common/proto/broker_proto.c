@@ -221,7 +221,18 @@ static const struct {
 	{MIRRORS, VALUE_TEXT, "NPM_CONFIG_AUDIT", "false"},
 	{MIRRORS, VALUE_TEXT, "NPM_CONFIG_FUND", "false"},
 	{MIRRORS, VALUE_TEXT, "NPM_CONFIG_UPDATE_NOTIFIER", "false"},
+	{MIRRORS, VALUE_TEXT, "CARGO_HOME", "/work/" BROKER_CARGO_HOME},
+	/* It would offer HTTP/2 on a connection that has no TLS. */
+	{MIRRORS, VALUE_TEXT, "CARGO_HTTP_MULTIPLEXING", "false"},
+	{MIRRORS, VALUE_TEXT, "GOPROXY", BROKER_URL "/registry/go"},
 };
+
+const char broker_cargo_config[] =
+	"[source.crates-io]\n"
+	"replace-with = \"lychgate\"\n"
+	"\n"
+	"[source.lychgate]\n"
+	"registry = \"sparse+" BROKER_URL BROKER_PATH_CARGO "\"\n";
 
 void broker_env(enum sbx_grade grade, enum egress_mode egress,
 		const struct broker_key *key,
@@ -257,6 +268,7 @@ static const struct {
 	{SDK, "OPENAI_ADMIN_KEY"},     {MIRRORS, "PIP_EXTRA_INDEX_URL"},
 	{MIRRORS, "PIP_NO_INDEX"},     {MIRRORS, "UV_INDEX_URL"},
 	{MIRRORS, "UV_INDEX"},	       {MIRRORS, "UV_EXTRA_INDEX_URL"},
+	{MIRRORS, "GONOPROXY"},	       {MIRRORS, "GOPRIVATE"},
 };
 
 /* In any case of letters: npm reads npm_config_registry as it reads the other. */

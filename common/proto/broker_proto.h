@@ -63,6 +63,8 @@ enum broker_frame {
 #define BROKER_PATH_FETCH "/fetch" /* ?url= */
 #define BROKER_PATH_NPM "/registry/npm/"
 #define BROKER_PATH_PYPI "/registry/pypi/" /* the simple index is simple/ below it */
+#define BROKER_PATH_CARGO "/registry/cargo/"
+#define BROKER_PATH_GO "/registry/go/"
 
 /* What the sandbox made for a job: struct spawn_started says it, and hands it over. */
 enum broker_kind {
@@ -125,17 +127,25 @@ bool broker_simple_from_name(const char *name, enum broker_simple *ret);
  *	always		LYCHGATE_BROKER (BROKER_URL, or "fd:3"), LYCHGATE_BROKER_KEY
  *	full		OPENAI_BASE_URL OPENAI_API_KEY ANTHROPIC_BASE_URL ANTHROPIC_API_KEY
  *			NO_PROXY no_proxy
- *	full, registry	those of pip, uv and npm
+ *	full, registry	those of pip, uv, npm, cargo and go
  *
  * In floor no program but a client of BROKER_FD could use the others.
  */
 void broker_env(enum sbx_grade grade, enum egress_mode egress,
 		const struct broker_key *key,
 		void (*put)(const char *name, const char *value, void *arg), void *arg);
-/* Those of pip, uv and npm alone, which need no key: for a program that asks for packages and
+/* Those of the package managers alone, which need no key: for a program that asks for packages and
  * nothing else. Grade full. */
 void broker_env_mirrors(void (*put)(const char *name, const char *value, void *arg),
 			void *arg);
+/*
+ * What cargo takes from no variable: that it asks the broker in the place of crates.io. A job
+ * that may install has it in its workspace, where CARGO_HOME leads (grade full).
+ */
+#define BROKER_CARGO_HOME ".lychgate-cargo"
+#define BROKER_CARGO_CONFIG BROKER_CARGO_HOME "/config.toml"
+extern const char broker_cargo_config[];
+
 /* May a job that has this egress not set the variable itself? */
 bool broker_env_is_reserved(enum egress_mode egress, const char *name);
 

@@ -14,10 +14,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char npm_url[] = "https://npm.example/m/",
 	    pypi_url[] = "https://pypi.example/simple/",
+	    cargo_url[] = "https://index.example/c/", go_url[] = "https://go.example/g/",
 	    files_url[] = "https://files.example/";
 static const struct registry registries[] = {
 	{REGISTRY_NPM, npm_url, {files_url}, 1},
 	{REGISTRY_PYPI, pypi_url, {files_url}, 1},
+	{REGISTRY_CARGO, cargo_url, {files_url}, 1},
+	{REGISTRY_GO, go_url, {files_url}, 1},
+};
+static const enum registry_form forms[][4] = {
+	{REGISTRY_JSON, REGISTRY_JSON, REGISTRY_JSON, REGISTRY_JSON},
+	{REGISTRY_HTML, REGISTRY_HTML, REGISTRY_HTML, REGISTRY_HTML},
+	{REGISTRY_CRATE, REGISTRY_CARGO_CONFIG, REGISTRY_CRATE, REGISTRY_CARGO_CONFIG},
+	{REGISTRY_GO_LIST, REGISTRY_GO_INFO, REGISTRY_GO_NOTE, REGISTRY_GO_INFO},
 };
 
 struct judge {
@@ -37,13 +46,12 @@ static bool map(void *arg, const char *link, struct buf *out)
 	return true;
 }
 
-static int run(const struct registry *r, const uint8_t *data, size_t size, size_t step,
-	       struct buf *out, size_t *ret_links)
+static int run(const struct registry *r, enum registry_form form, const uint8_t *data,
+	       size_t size, size_t step, struct buf *out, size_t *ret_links)
 {
 	struct judge j = {.page = {r, r->url}};
 	struct registry_rewrite *rw = registry_rewrite_new(
-		r->kind == REGISTRY_NPM ? REGISTRY_JSON : REGISTRY_HTML,
-		r->kind == REGISTRY_NPM ? "tarball" : NULL, map, &j);
+		form, form == REGISTRY_JSON ? "tarball" : NULL, map, &j);
 	struct err err = ERR_INIT;
 	int ret = 0;
 
@@ -51,7 +59,7 @@ static int run(const struct registry *r, const uint8_t *data, size_t size, size_
 		ret = registry_rewrite_feed(rw, data + i,
 					    size - i < step ? size - i : step, out, &err);
 	if (!ret)
-		ret = registry_rewrite_end(rw, &err);
+		ret = registry_rewrite_end(rw, out, &err);
 	registry_rewrite_free(rw);
 	*ret_links = j.links;
 	return ret;
@@ -78,16 +86,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct buf whole, pieces;
 	size_t n_whole, n_pieces;
 	const struct registry *r;
+	enum registry_form form;
 	int a, b;
 
 	if (size == 0)
 		return 0;
-	r = &registries[data[0] & 1];
+	r = &registries[data[0] & 3];
+	form = forms[data[0] & 3][data[0] >> 2 & 3];
 	try_path(r, data + 1, size - 1);
 	buf_init(&whole, OUT_MAX_BYTES);
 	buf_init(&pieces, OUT_MAX_BYTES);
-	a = run(r, data + 1, size - 1, size, &whole, &n_whole);
-	b = run(r, data + 1, size - 1, 1, &pieces, &n_pieces);
+	a = run(r, form, data + 1, size - 1, size, &whole, &n_whole);
+	b = run(r, form, data + 1, size - 1, 1, &pieces, &n_pieces);
 	assert(a == b && n_whole == n_pieces);
 	assert(whole.len == pieces.len &&
 	       memcmp(buf_str(&whole), buf_str(&pieces), whole.len) == 0);

@@ -116,6 +116,8 @@ int proxy_admit(const struct proxy *p, const struct proxy_route *r,
 		return err_set_id(err, ERRID_BROKER_API, "%s", r->instead);
 	case PACKAGE_NPM:
 	case PACKAGE_PYPI:
+	case PACKAGE_CARGO:
+	case PACKAGE_GO:
 		return p->cfg.packages ? 0
 				       : err_set_id(err, ERRID_BROKER_PACKAGES,
 						    "egress is not registry");
@@ -350,7 +352,10 @@ static int write_package(struct exchange *x, uint64_t seq, struct buf *out,
 {
 	const struct ask *a = &x->ask;
 	const struct intent_package g = {
-		.registry = a->what == PACKAGE_NPM ? "npm" : "pypi",
+		.registry = a->what == PACKAGE_NPM     ? "npm"
+			    : a->what == PACKAGE_PYPI  ? "pypi"
+			    : a->what == PACKAGE_CARGO ? "cargo"
+						       : "go",
 		.path = a->url,
 		.headers = a->headers,
 		.n_headers = a->n_headers,
@@ -382,6 +387,8 @@ static int write_intent(struct exchange *x, struct buf *out, struct buf *target,
 		return write_fetch(x, seq, out, err);
 	case PACKAGE_NPM:
 	case PACKAGE_PYPI:
+	case PACKAGE_CARGO:
+	case PACKAGE_GO:
 		buf_adds(target, "/work/v1/package");
 		return write_package(x, seq, out, err);
 	case NOT_SERVED:

@@ -55,7 +55,7 @@ struct intent_fetch {
 MUST_CHECK int intent_fetch(uint64_t seq, const struct intent_fetch *f, struct buf *out,
 			    struct err *err);
 struct intent_package {
-	const char *registry; /* "npm", "pypi" */
+	const char *registry; /* "npm" */
 	const char *path;
 	/* Of pypi Accept is read (broker_simple_of), and nothing of it goes on as it came. */
 	const struct intent_header *headers;

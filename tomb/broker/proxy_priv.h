@@ -26,6 +26,8 @@ enum proxy_what {
 	FETCH,
 	PACKAGE_NPM,
 	PACKAGE_PYPI,
+	PACKAGE_CARGO,
+	PACKAGE_GO,
 	NOT_SERVED, /* known, and refused with the reason */
 };
 

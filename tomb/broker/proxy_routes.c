@@ -62,6 +62,8 @@ const struct proxy_route proxy_routes[] = {
 	{true, BROKER_PATH_FETCH, FETCH, DIALECT_PLAIN, url, NULL},
 	{false, BROKER_PATH_NPM, PACKAGE_NPM, DIALECT_PLAIN, none, NULL},
 	{false, BROKER_PATH_PYPI, PACKAGE_PYPI, DIALECT_PLAIN, none, NULL},
+	{false, BROKER_PATH_CARGO, PACKAGE_CARGO, DIALECT_PLAIN, none, NULL},
+	{false, BROKER_PATH_GO, PACKAGE_GO, DIALECT_PLAIN, none, NULL},
 	/* known, and not served */
 	REFUSED("/v1/completions", DIALECT_OPENAI, COMPLETIONS),
 	REFUSED("/completions", DIALECT_OPENAI, COMPLETIONS),

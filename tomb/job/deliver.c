@@ -8,6 +8,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/proto/broker_proto.h"
 #include "common/proto/deps.h"
 #include "common/str.h"
 
@@ -395,6 +396,9 @@ void run_start(struct run *run)
 
 	relay_drain(run->relay);
 	add_files(run, &all);
+	if (s->egress == EGRESS_REGISTRY && run->world->grade == GRADE_FULL)
+		add_put(&all, FILES_IN_WORK, 0644, BROKER_CARGO_CONFIG,
+			broker_cargo_config, strlen(broker_cargo_config));
 	if (s->stdin_data)
 		add_put(&all, FILES_IN_SPOOL, 0, STDIN_NAME, s->stdin_data, s->stdin_len);
 	if (all.len || s->stdin_blob[0])

@@ -281,17 +281,15 @@ static int rule_could(const struct conf_broker *b, const struct conf_rule *rule,
 		      const char *identity, struct err *err)
 {
 	char host[HOST_NAME_BYTES_MAX + sizeof(WITNESS_LABEL)];
+	enum registry_kind kind;
 	struct ward_verdict v;
 	struct ward_ask ask;
 
 	if (rule->target == WARD_PORTAL)
 		ward_ask_portal(conf_portal_find(b, rule->name), identity, &ask);
-	else if (rule->target == WARD_REGISTRY)
-		ward_ask_registry(b,
-				  str_eq(rule->name, registry_kind_name(REGISTRY_NPM))
-					  ? REGISTRY_NPM
-					  : REGISTRY_PYPI,
-				  identity, &ask);
+	else if (rule->target == WARD_REGISTRY &&
+		 registry_kind_from_name(rule->name, &kind))
+		ward_ask_registry(b, kind, identity, &ask);
 	else
 		witness(rule, identity, host, sizeof(host), &ask);
 	return ward_decide(b, &ask, &v, err);

@@ -30,9 +30,19 @@ registries:
     url: "http://127.0.0.1:$port/pypi/simple"
     addresses:
       - 127.0.0.1
+  cargo:
+    url: "http://127.0.0.1:$port/crates"
+    addresses:
+      - 127.0.0.1
+  go:
+    url: "http://127.0.0.1:$port/go"
+    addresses:
+      - 127.0.0.1
 ward:
   - {registry: npm, action: allow}
   - {registry: pypi, action: allow}
+  - {registry: cargo, action: allow}
+  - {registry: go, action: allow}
   - {host: docs.example.org, action: allow}
 END
 lych up --detach >/dev/null || fail up
@@ -83,6 +93,39 @@ has "its integrity stays" "$out" '"integrity": "sha512-'
 out=$(job registry /registry/npm/escaped)
 has "an escaped key is the key that it says" "$out" '"..0074arball": "http://127.0.0.1:8787/registry/npm/escaped/-/e.tgz"'
 has "what is none of ours stays as it is" "$out" '"dependencies": {"a\\\\b": "1"}'
+
+# --- crates, by cargo's sparse protocol: what its configuration in the job says is where they are
+out=$(job registry /registry/cargo/api/v1/crates /registry/cargo/ti/ny/Tiny /registry/cargo/~1/tiny/1.0.0/download \
+	/registry/cargo/li/ar/liar /registry/cargo/no/th/nothing)
+is "no path but crates" 3 "$(grep -c LYCH-REGISTRY-002 <<<"$out")"
+has "an index with a version that has no checksum" "$out" "^502 .*LYCH-REGISTRY-001.*cksum"
+has "what is not there" "$out" "^404"
+out=$(lych run --egress registry -n -- python3 -c 'import hashlib, json, os, re, urllib.request
+text = open(os.environ["CARGO_HOME"] + "/config.toml").read()
+base = re.search("registry = .sparse.(http://[^\"]*/)\"", text).group(1)
+get = lambda u: urllib.request.urlopen(u, timeout=60).read()
+config = json.loads(get(base + "config.json"))
+print("config:", config)
+for name in "ti/ny/tiny", "fa/ls/false":
+    version = json.loads(get(base + name))
+    crate = get("/".join((config["dl"], version["name"], version["vers"], "download")))
+    print(version["name"], hashlib.sha256(crate).hexdigest() == version["cksum"])' 2>&1)
+has "dl leads to the mirror, and nothing else is said" "$out" "^config: {'dl': 'http://127.0.0.1:8787/registry/cargo/~0/dl'}"
+has "a crate and its checksum" "$out" "^tiny True"
+has "a checksum stays, whatever the crate is" "$out" "^false False"
+is "the ward knows both kinds" 2 "$(for k in cargo go; do lych ward test registry:$k >/dev/null && echo; done | wc -l)"
+
+# --- Go modules
+m=/registry/go/example.org/!tiny
+out=$(job registry /registry/go/fmt/@v/list /registry/go/example.org/Tiny/@v/list $m/@v/v1.0.0.exe $m/@v/v9.0.0.info $m/@v/v2.0.0.info)
+is "no path but modules" 3 "$(grep -c LYCH-REGISTRY-002 <<<"$out")"
+has "an info that is none" "$out" "^502 .*LYCH-REGISTRY-001"
+has "a version that is not there" "$out" "^404"
+out=$(job registry $m/@v/list $m/@latest $m/@v/v1.0.0.info $m/@v/v1.0.0.mod $m/@v/v1.0.0.zip \
+	/registry/go/sumdb/sum.example.org/latest /registry/go/sumdb/sum.example.org/lookup/example.org/!tiny@v1.0.0 2>&1)
+is "a module, and its sums" 7 "$(grep -ac '^200 ' <<<"$out")"
+out=$(lych run --egress registry -n -- sh -c 'echo "$GOPROXY"' 2>&1)
+has "where go asks" "$out" '^http://127.0.0.1:8787/registry/go$'
 
 # --- digits in a path are read like anything else, unless an index that this job fetched has them; for a term and a
 # canary even then

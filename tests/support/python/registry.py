@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A small honest package registry on loopback: PyPI's simple index (PEP 503, 691, 658) and npm's packuments.
+"""A small honest package registry on loopback: PyPI's simple index (PEP 503, 691, 658), npm's packuments, crates (cargo's
+sparse protocol) and Go modules (GOPROXY).
 
 registry.py LOG PORT_FILE [ADDRESS]: writes its port, appends "METHOD PATH" to LOG for each request.
 Packages: pypi tiny 1.0 (a wheel that says "tiny works"), npm pad 1.0.0 and @acme/pad 2.0.0 (module.exports),
-npm nosy 1.0.0, whose install script tries to reach this very server and leaves a note.
+npm nosy 1.0.0, whose install script tries to reach this very server and leaves a note; crates tiny 1.0.0 and false 1.0.0
+(of another checksum than its index says), Go module example.org/Tiny v1.0.0 (Works()).
 """
 import base64
 import hashlib
@@ -106,6 +108,61 @@ def quality(accept, *kinds):
     return best
 
 
+def crate(name):
+    body = io.BytesIO()
+    files = {"Cargo.toml": f'[package]\nname = "{name}"\nversion = "1.0.0"\nedition = "2018"\n',
+             "src/lib.rs": f'pub fn works() -> &\'static str {{ "{name} works" }}\n'}
+    with tarfile.open(fileobj=body, mode="w:gz") as t:
+        for path, text in files.items():
+            info = tarfile.TarInfo(f"{name}-1.0.0/{path}")
+            info.size = len(text)
+            t.addfile(info, io.BytesIO(text.encode()))
+    return body.getvalue()
+
+
+CRATES = {"tiny": crate("tiny"), "false": crate("false")}
+
+
+def crate_line(name, cksum):
+    return json.dumps({"name": name, "vers": "1.0.0", "deps": [], "cksum": cksum, "features": {}, "yanked": False}) + "\n"
+
+
+def crates(port):
+    """Path -> type and body. An index of a crate lies below its first letters, which "cksum" must be the crate's."""
+    base = f"http://127.0.0.1:{port}"
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in CRATES.items()}
+    ret = {"/crates/config.json": ("application/json", json.dumps({"dl": base + "/dl", "api": base + "/secret"}).encode()),
+           "/crates/ti/ny/tiny": ("text/plain", crate_line("tiny", sums["tiny"]).encode()),
+           "/crates/fa/ls/false": ("text/plain", crate_line("false", sums["tiny"]).encode()),
+           "/crates/li/ar/liar": ("text/plain", (crate_line("liar", "0" * 64) + '{"name":"liar","vers":"2.0.0"}\n').encode())}
+    for name, data in CRATES.items():
+        ret[f"/dl/{name}/1.0.0/download"] = ("application/x-tar", data)
+    return ret
+
+
+MODULE = "module example.org/Tiny\n\ngo 1.15\n"
+
+
+def module_zip():
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as z:
+        z.writestr("example.org/Tiny@v1.0.0/go.mod", MODULE)
+        z.writestr("example.org/Tiny@v1.0.0/tiny.go", 'package tiny\n\nfunc Works() string { return "tiny works" }\n')
+    return body.getvalue()
+
+
+def modules():
+    """Path -> type and body; a capital of a module's name is "!" and its small letter."""
+    info = b'{"Version":"v1.0.0","Time":"2020-01-02T03:04:05Z"}'
+    at = "/go/example.org/!tiny/"
+    return {at + "@v/list": ("text/plain; charset=UTF-8", b"v1.0.0\n"),
+            at + "@v/v1.0.0.info": ("application/json", info), at + "@latest": ("application/json", info),
+            at + "@v/v1.0.0.mod": ("text/plain", MODULE.encode()), at + "@v/v1.0.0.zip": ("application/zip", module_zip()),
+            at + "@v/v9.0.0.info": ("text/html", b"<html>not here</html>"),
+            "/go/sumdb/sum.example.org/latest": ("text/plain", b"go.sum database tree\n1\nx=\n\n\xe2\x80\x94 sum.example.org y=\n"),
+            "/go/sumdb/sum.example.org/lookup/example.org/!tiny@v1.0.0": ("text/plain", b"1\nexample.org/Tiny v1.0.0 h1:x=\n")}
+
+
 class Registry(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -155,7 +212,7 @@ class Registry(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         with open(sys.argv[1], "a") as log:
             log.write(f"GET {self.path}\n")
-        path = self.path.replace("%2f", "/").replace("%2F", "/")
+        path = self.path.replace("%2f", "/").replace("%2F", "/").replace("%21", "!")
         if path == "/pypi/simple/tiny/":
             return self.tiny()
         if path == WHEEL_PATH + ".metadata":
@@ -170,6 +227,9 @@ class Registry(http.server.BaseHTTPRequestHandler):
             return self.answer(200, "text/html", "".join(f'<a href="../../..{p}">odd</a>' for p in ODD_PATHS).encode())
         if path in (WHEEL_PATH, *ODD_PATHS):
             return self.answer(200, "application/zip", WHEEL)
+        there = {**crates(self.server.server_port), **modules()}.get(path)
+        if there:
+            return self.answer(200, *there)
         if path == "/npm/moved":
             self.send_response(302)
             self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/secret")

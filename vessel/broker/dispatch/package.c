@@ -62,7 +62,7 @@ static int read_intent(struct dispatch_call *c, struct err *err)
 	    json_get_str(p->intent, "path", true, REGISTRY_PATH_MAX, &path, err) < 0 ||
 	    json_get_str(p->intent, "accept", false, 16, &wants, err) < 0)
 		return -1;
-	if (!registry_from_name(name, &kind) || !c->d->registry[kind].url)
+	if (!registry_kind_from_name(name, &kind) || !c->d->registry[kind].url)
 		return err_set_id(err, ERRID_REGISTRY_NONE, "%.16s", name);
 	p->registry = &c->d->registry[kind];
 	p->path = path;
@@ -157,7 +157,7 @@ static void cache_key(const struct dispatch_call *c, struct buf *out)
 {
 	const struct package_own *p = c->own;
 
-	buf_addf(out, "%s %s %s", registry_name(p->registry->kind),
+	buf_addf(out, "%s %s %s", registry_kind_name(p->registry->kind),
 		 p->is_index ? registry_accept(p->registry->kind, p->wants) : "file",
 		 p->url);
 }
@@ -218,7 +218,7 @@ static void package_describe(const struct dispatch_call *c, struct jsonw *w)
 
 	if (!p->registry)
 		return;
-	jsonw_kstr(w, "registry", registry_name(p->registry->kind));
+	jsonw_kstr(w, "registry", registry_kind_name(p->registry->kind));
 	jsonw_kstr(w, "path", p->path);
 }
 
@@ -272,7 +272,8 @@ static bool map_link(void *arg, const char *link, struct buf *out)
 
 	if (!registry_map_link(&p->page, link, out))
 		return false;
-	at += strlen(BROKER_URL "/registry//") + strlen(registry_name(p->registry->kind));
+	at += strlen(BROKER_URL "/registry//") +
+	      strlen(registry_kind_name(p->registry->kind));
 	if (!buf_ok(out) || out->len <= at)
 		return true;
 	end = memchr(out->data + at, '#', out->len - at);
@@ -281,14 +282,14 @@ static bool map_link(void *arg, const char *link, struct buf *out)
 	return true;
 }
 
-static void begin_index(struct dispatch_call *c, enum registry_form form, const char *key)
+static void begin_index(struct dispatch_call *c, const struct registry_is *is)
 {
 	struct package_own *p = c->own;
 	cleanup_buf struct buf name = {.max = 4 * REGISTRY_PATH_MAX};
 
 	cache_key(c, &name);
 	p->page = (struct registry_page){p->registry, p->url};
-	p->rewrite = registry_rewrite_new(form, key, map_link, p);
+	p->rewrite = registry_rewrite_new(is->form, is->key, map_link, p);
 	p->seen = seen_page_begin(c->d->seen, buf_str(&name));
 }
 
@@ -305,14 +306,18 @@ static const char *header_of(const struct egress_head *h, const char *name)
 static int index_head(struct dispatch_call *c, const char *type, struct err *err)
 {
 	struct package_own *p = c->own;
-	enum registry_form form;
-	const char *key = NULL;
+	const struct registry_got got = {.kind = p->registry->kind,
+					 .wants = p->wants,
+					 .path = p->path,
+					 .content_type = type};
+	struct registry_is is;
 	struct err why = ERR_INIT;
 
-	if (registry_form(p->registry->kind, p->wants, type, &form, &key, err) < 0)
+	if (registry_form(&got, &is, err) < 0)
 		return -1;
-	begin_index(c, form, key);
-	return keep(c, type, &why) < 0 ? not_stored(&why, err) : DISPATCH_GATHERS;
+	begin_index(c, &is);
+	return keep(c, is.content_type, &why) < 0 ? not_stored(&why, err)
+						  : DISPATCH_GATHERS;
 }
 
 static int package_head(struct dispatch_call *c, const struct egress_head *h,
@@ -391,14 +396,16 @@ static int index_end(struct dispatch_call *c, struct err *err)
 	struct package_own *p = c->own;
 	struct packages_hit hit;
 	cleanup_buf struct buf key = {.max = 4 * REGISTRY_PATH_MAX};
+	cleanup_buf struct buf piece = {.max = INDEX_PIECE_MAX};
 	struct err why = ERR_INIT;
 
 	cache_key(c, &key);
-	if (registry_rewrite_end(p->rewrite, err) < 0)
+	if (registry_rewrite_end(p->rewrite, &piece, err) < 0)
 		return -1;
 	seen_by_add_id(&c->job->seen, seen_page_commit(c->d->seen, TAKE_PTR(p->seen)));
 	reading_clear(c->d->cfg.note);
-	if (packages_commit(TAKE_PTR(p->keep), &why) < 0 ||
+	if ((piece.len && packages_add(p->keep, piece.data, piece.len, &why) < 0) ||
+	    packages_commit(TAKE_PTR(p->keep), &why) < 0 ||
 	    !packages_find(c->d->cfg.packages, buf_str(&key), USEC_INFINITY, &hit))
 		return not_stored(&why, err);
 	reply_kept(c, &hit);

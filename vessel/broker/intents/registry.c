@@ -4,6 +4,8 @@
  * See registry.h.
  */
 #include "vessel/broker/intents/registry.h"
+#include "vessel/broker/intents/registry_cargo.h"
+#include "vessel/broker/intents/registry_go.h"
 
 #include "common/buf.h"
 #include "common/mem.h"
@@ -20,8 +22,6 @@
 
 #define PLACE_SIZE 24 /* "~", a number, "/" */
 
-static const char *const names[REGISTRY_KIND_MAX_] = {"npm", "pypi"};
-
 void registry_init(struct registry *r, enum registry_kind kind,
 		   const struct conf_registry *c)
 {
@@ -37,21 +37,6 @@ void registry_done(struct registry *r)
 	for (size_t i = 0; i < r->n_files; i++)
 		free(r->files[i]);
 	*r = (struct registry){.n_files = 0};
-}
-
-const char *registry_name(enum registry_kind kind)
-{
-	return names[kind];
-}
-
-bool registry_from_name(const char *s, enum registry_kind *ret)
-{
-	for (int k = 0; k < REGISTRY_KIND_MAX_; k++)
-		if (strcmp(s, names[k]) == 0) {
-			*ret = (enum registry_kind)k;
-			return true;
-		}
-	return false;
 }
 
 static int refuse(struct err *err, const char *why)
@@ -114,6 +99,12 @@ static size_t origin_len(const char *url)
 	return host ? (size_t)(strchrnul(host + 3, '/') - url) + 1 : 0;
 }
 
+/* Its files may lie beside its index, as PyPI's and cargo's do. */
+static bool has_origin(const struct registry *r)
+{
+	return r->kind == REGISTRY_PYPI || r->kind == REGISTRY_CARGO;
+}
+
 /* "~N/REST": true with what stands before REST upstream. */
 static bool place(const struct registry *r, const char *path, const char **ret_base,
 		  size_t *ret_len, const char **ret_rest)
@@ -123,7 +114,7 @@ static bool place(const struct registry *r, const char *path, const char **ret_b
 	if (path[0] != '~' || !isdigit((unsigned char)path[1]) || path[2] != '/')
 		return false;
 	n = (size_t)(path[1] - '0');
-	if (n > r->n_files || (n == 0 && r->kind != REGISTRY_PYPI))
+	if (n > r->n_files || (n == 0 && !has_origin(r)))
 		return false;
 	*ret_base = n ? r->files[n - 1] : r->url;
 	*ret_len = n ? strlen(*ret_base) : origin_len(r->url);
@@ -159,36 +150,74 @@ static bool is_distribution(const char *rest)
 	return false;
 }
 
+static bool is_file(enum registry_kind kind, const char *rest)
+{
+	switch (kind) {
+	case REGISTRY_NPM:
+		return str_ends(rest, ".tgz");
+	case REGISTRY_PYPI:
+		return is_distribution(rest);
+	case REGISTRY_CARGO:
+		return registry_cargo_is_file(rest);
+	case REGISTRY_GO:
+	case REGISTRY_KIND_MAX_:
+		break;
+	}
+	return false; /* Go's lie where its indexes are */
+}
+
+struct what {
+	bool index, file;
+};
+
+static struct what below_url(enum registry_kind kind, const char *path)
+{
+	enum go_path go;
+
+	switch (kind) {
+	case REGISTRY_NPM:
+		return (struct what){is_packument(path), is_tarball(path)};
+	case REGISTRY_PYPI:
+		return (struct what){strchrnul(path, '/')[0] == '/' &&
+					     strchr(path, '/')[1] == '\0',
+				     is_distribution(path)};
+	case REGISTRY_CARGO:
+		return (struct what){str_eq(path, CARGO_CONFIG_PATH) ||
+					     registry_cargo_is_index(path),
+				     registry_cargo_is_file(path)};
+	case REGISTRY_GO:
+		go = registry_go_path(path);
+		return (struct what){go != GO_NOTHING && go != GO_FILE, go == GO_FILE};
+	case REGISTRY_KIND_MAX_:
+		break;
+	}
+	return (struct what){false, false};
+}
+
 int registry_upstream(const struct registry *r, const char *path, char *url, size_t size,
 		      bool *ret_index, struct err *err)
 {
 	const char *base = r->url, *rest = path;
 	size_t len = strlen(base);
-	bool index = false, file;
+	struct what is = {false, false};
 
 	if (check_path(path, err) < 0)
 		return -1;
 	if (place(r, path, &base, &len, &rest)) {
-		file = r->kind == REGISTRY_NPM ? str_ends(rest, ".tgz")
-					       : is_distribution(rest);
+		is.file = is_file(r->kind, rest);
 	} else if (path[0] == '~') {
 		return refuse(err, "no such place of files");
-	} else if (r->kind == REGISTRY_NPM) {
-		index = is_packument(rest);
-		file = is_tarball(rest);
 	} else {
-		if (!str_starts(path, SIMPLE))
+		if (r->kind == REGISTRY_PYPI && !str_starts(path, SIMPLE))
 			return refuse(err, "a simple index is below simple/");
-		rest = path + strlen(SIMPLE);
-		index = *rest && strchrnul(rest, '/')[0] == '/' &&
-			strchr(rest, '/')[1] == '\0';
-		file = is_distribution(rest);
+		rest = path + (r->kind == REGISTRY_PYPI ? strlen(SIMPLE) : 0);
+		is = below_url(r->kind, rest);
 	}
-	if (!index && !file)
+	if (!is.index && !is.file)
 		return refuse(err, "neither an index nor a file of a package");
 	if (str_fmt(url, size, "%.*s%s", (int)len, base, rest) < 0)
 		return refuse(err, "it is too long");
-	*ret_index = index;
+	*ret_index = is.index;
 	return 0;
 }
 
@@ -262,7 +291,7 @@ static const char *place_of(const struct registry *r, const char *url,
 			(void)snprintf(name, PLACE_SIZE, "~%zu/", i + 1);
 			return url + strlen(r->files[i]);
 		}
-	if (r->kind != REGISTRY_PYPI || strncmp(url, r->url, origin) != 0)
+	if (!has_origin(r) || strncmp(url, r->url, origin) != 0)
 		return NULL;
 	(void)snprintf(name, PLACE_SIZE, "~0/");
 	return url + origin;
@@ -297,8 +326,8 @@ bool registry_map_link(void *arg, const char *link, struct buf *out)
 	rest = place_of(r, url, name);
 	if (!rest)
 		return false;
-	buf_addf(out, BROKER_URL "/registry/%s/%s%s%s", names[r->kind], name, rest,
-		 fragment);
+	buf_addf(out, BROKER_URL "/registry/%s/%s%s%s", registry_kind_name(r->kind), name,
+		 rest, fragment);
 	return true;
 }
 
@@ -313,6 +342,8 @@ const char *registry_accept(enum registry_kind kind, enum broker_simple wants)
 
 	if (kind == REGISTRY_PYPI)
 		return simple[wants];
+	if (kind != REGISTRY_NPM)
+		return "*/*";
 	return "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 }
 
@@ -327,8 +358,7 @@ static bool type_is(const char *content_type, const char *type)
 
 /* A server may send what it was not asked for. */
 static int simple_form(enum broker_simple wants, const char *type,
-		       enum registry_form *ret_form, const char **ret_key,
-		       struct err *err)
+		       struct registry_is *ret, struct err *err)
 {
 	bool is_json = type_is(type, PEP691);
 
@@ -340,24 +370,59 @@ static int simple_form(enum broker_simple wants, const char *type,
 				  "the registry has %s, and the request takes %s alone",
 				  is_json ? "JSON (PEP 691)" : "HTML (PEP 503)",
 				  is_json ? "HTML" : "JSON");
-	*ret_form = is_json ? REGISTRY_JSON : REGISTRY_HTML;
-	*ret_key = is_json ? "url" : NULL;
+	*ret = (struct registry_is){.form = is_json ? REGISTRY_JSON : REGISTRY_HTML,
+				    .key = is_json ? "url" : NULL,
+				    .content_type = type};
 	return 0;
 }
 
-int registry_form(enum registry_kind kind, enum broker_simple wants,
-		  const char *content_type, enum registry_form *ret_form,
-		  const char **ret_key, struct err *err)
+static int go_form(const char *path, struct registry_is *ret, struct err *err)
 {
-	const char *type = content_type ? content_type : "";
+	ret->content_type = "text/plain; charset=utf-8";
+	switch (registry_go_path(path)) {
+	case GO_LIST:
+		ret->form = REGISTRY_GO_LIST;
+		return 0;
+	case GO_INFO:
+		ret->form = REGISTRY_GO_INFO;
+		ret->content_type = "application/json";
+		return 0;
+	case GO_NOTE:
+		ret->form = REGISTRY_GO_NOTE;
+		return 0;
+	case GO_FILE:
+	case GO_NOTHING:
+		break;
+	}
+	return err_set_id(err, ERRID_REGISTRY_INDEX, "it is none");
+}
 
-	if (kind == REGISTRY_PYPI)
-		return simple_form(wants, type, ret_form, ret_key, err);
+int registry_form(const struct registry_got *got, struct registry_is *ret,
+		  struct err *err)
+{
+	const char *type = got->content_type ? got->content_type : "";
+
+	*ret = (struct registry_is){.content_type = type};
+	switch (got->kind) {
+	case REGISTRY_PYPI:
+		return simple_form(got->wants, type, ret, err);
+	case REGISTRY_GO:
+		return go_form(got->path, ret, err);
+	case REGISTRY_CARGO:
+		ret->form = str_eq(got->path, CARGO_CONFIG_PATH) ? REGISTRY_CARGO_CONFIG
+								 : REGISTRY_CRATE;
+		ret->content_type =
+			ret->form == REGISTRY_CRATE ? "text/plain" : "application/json";
+		return 0;
+	case REGISTRY_NPM:
+	case REGISTRY_KIND_MAX_:
+		break;
+	}
 	if (!type_is(type, "application/json") &&
 	    !type_is(type, "application/vnd.npm.install-v1+json"))
 		return err_set_id(err, ERRID_REGISTRY_INDEX,
 				  "its content type is neither");
-	*ret_form = REGISTRY_JSON;
-	*ret_key = "tarball";
+	ret->form = REGISTRY_JSON;
+	ret->key = "tarball";
 	return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * Runs in the vessel.
  * The names of a package registry on its two sides: what a job asks for below
- * /registry/{npm,pypi}/, and the URL upstream. Pure. A job can name nothing but what the
+ * /registry/{npm,pypi,cargo,go}/, and the URL upstream. Pure. A job can name nothing but what the
  * configuration lists: the registry itself and the places where it keeps its files.
  *
  *	npm	npm/REST		URL REST
@@ -10,6 +10,10 @@
  *	pypi	pypi/simple/REST	URL REST
  *		pypi/~0/REST		the origin of URL, REST
  *		pypi/~N/REST		FILES[N-1] REST
+ *	cargo	cargo/REST		URL REST
+ *		cargo/~0/REST		the origin of URL, REST
+ *		cargo/~N/REST		FILES[N-1] REST
+ *	go	go/REST			URL REST
  */
 #ifndef LYCH_VESSEL_BROKER_INTENTS_REGISTRY_H
 #define LYCH_VESSEL_BROKER_INTENTS_REGISTRY_H
@@ -39,9 +43,6 @@ void registry_init(struct registry *r, enum registry_kind kind,
 		   const struct conf_registry *c);
 void registry_done(struct registry *r);
 
-const char *registry_name(enum registry_kind kind); /* "npm" */
-bool registry_from_name(const char *s, enum registry_kind *ret);
-
 /*
  * path: behind "/registry/<name>/", as it stood in the request, still percent-encoded.
  * Only what such registries are made of: segments of unreserved characters, '@', '+',
@@ -68,11 +69,24 @@ bool registry_resolve(const struct registry_page *page, const char *link, char *
 		      size_t size);
 
 /* The Accept header that asks for what we can rewrite and, of PyPI's two forms, for what the
- * job's program takes; NULL: it takes neither. Which form came back is told by its content
- * type: -1 with ERRID_REGISTRY_INDEX for any other. */
+ * job's program takes; NULL: it takes neither. */
 const char *registry_accept(enum registry_kind kind, enum broker_simple wants);
-MUST_CHECK int registry_form(enum registry_kind kind, enum broker_simple wants,
-			     const char *content_type, enum registry_form *ret_form,
-			     const char **ret_key, struct err *err);
+
+/* Of an index that came: */
+struct registry_got {
+	enum registry_kind kind;
+	enum broker_simple wants;
+	const char *path;	  /* as in registry_upstream() */
+	const char *content_type; /* NULL: none was named */
+};
+struct registry_is {
+	enum registry_form form;
+	const char *key;	  /* of its links; NULL: not in this form */
+	const char *content_type; /* for the job */
+};
+/* npm's and PyPI's form is told by the content type, that of the others by the path. Any other
+ * type: -1 with ERRID_REGISTRY_INDEX. */
+MUST_CHECK int registry_form(const struct registry_got *got, struct registry_is *ret,
+			     struct err *err);
 
 #endif

@@ -4,6 +4,7 @@
  * See registry_rewrite.h.
  */
 #include "vessel/broker/intents/registry_rewrite.h"
+#include "vessel/broker/intents/registry_text.h"
 
 #include "common/jsonw.h"
 #include "common/mem.h"
@@ -59,6 +60,8 @@ struct registry_rewrite {
 	char quote;
 	unsigned dashes;
 	bool is_href;
+
+	struct registry_text text;
 };
 
 struct registry_rewrite *registry_rewrite_new(enum registry_form form, const char *key,
@@ -72,6 +75,7 @@ struct registry_rewrite *registry_rewrite_new(enum registry_form form, const cha
 	rw->map = map;
 	rw->arg = arg;
 	buf_init(&rw->held, REGISTRY_LINK_MAX);
+	registry_text_init(&rw->text, form, map, arg);
 	return rw;
 }
 
@@ -80,6 +84,7 @@ void registry_rewrite_free(struct registry_rewrite *rw)
 	if (!rw)
 		return;
 	buf_done(&rw->held);
+	registry_text_done(&rw->text);
 	free(rw);
 }
 
@@ -525,11 +530,18 @@ static int html_byte(struct registry_rewrite *rw, char c, struct buf *out,
 	return bad(err, "lost");
 }
 
+static bool has_links(const struct registry_rewrite *rw)
+{
+	return rw->form == REGISTRY_JSON || rw->form == REGISTRY_HTML;
+}
+
 int registry_rewrite_feed(struct registry_rewrite *rw, const void *data, size_t len,
 			  struct buf *out, struct err *err)
 {
 	const char *s = data;
 
+	if (!has_links(rw))
+		return registry_text_feed(&rw->text, data, len, out, err);
 	for (size_t i = 0; i < len; i++, rw->at++) {
 		int r = rw->form == REGISTRY_JSON ? json_byte(rw, s[i], out, err)
 						  : html_byte(rw, s[i], out, err);
@@ -540,8 +552,10 @@ int registry_rewrite_feed(struct registry_rewrite *rw, const void *data, size_t 
 	return buf_ok(out) ? 0 : bad(err, "a page that is too large");
 }
 
-int registry_rewrite_end(struct registry_rewrite *rw, struct err *err)
+int registry_rewrite_end(struct registry_rewrite *rw, struct buf *out, struct err *err)
 {
+	if (!has_links(rw))
+		return registry_text_end(&rw->text, out, err);
 	if (rw->form == REGISTRY_JSON)
 		return rw->begun && !rw->depth && rw->json == J_BETWEEN
 			       ? 0

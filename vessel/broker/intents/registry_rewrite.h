@@ -19,7 +19,16 @@
 #define REGISTRY_LINK_MAX 4096
 #define REGISTRY_DEPTH_MAX 128
 
-enum registry_form { REGISTRY_JSON, REGISTRY_HTML };
+enum registry_form {
+	REGISTRY_JSON,
+	REGISTRY_HTML,
+	/* without links, see registry_text.h */
+	REGISTRY_CRATE,	       /* a line of JSON for each version */
+	REGISTRY_CARGO_CONFIG, /* config.json */
+	REGISTRY_GO_LIST,      /* a version a line */
+	REGISTRY_GO_INFO,      /* of one version, JSON */
+	REGISTRY_GO_NOTE,      /* signed text of a checksum database */
+};
 
 /* link: unescaped, NUL-terminated, without control bytes. What takes its place goes to
  * out, unescaped; false: the link is dropped, "" takes its place. */
@@ -27,8 +36,7 @@ typedef bool registry_map(void *arg, const char *link, struct buf *out);
 
 struct registry_rewrite;
 
-/* key: the JSON key whose string values are links, with static lifetime; NULL for HTML.
- */
+/* key: the JSON key whose string values are links, with static lifetime; NULL for other forms. */
 struct registry_rewrite *registry_rewrite_new(enum registry_form form, const char *key,
 					      registry_map *map, void *arg);
 void registry_rewrite_free(struct registry_rewrite *rw);
@@ -40,7 +48,8 @@ static inline void registry_rewrite_free_p(struct registry_rewrite **rw)
  * (ERRID_REGISTRY_INDEX) the page must not be used. */
 MUST_CHECK int registry_rewrite_feed(struct registry_rewrite *rw, const void *data,
 				     size_t len, struct buf *out, struct err *err);
-/* The page is over: an error when it ended within something. */
-MUST_CHECK int registry_rewrite_end(struct registry_rewrite *rw, struct err *err);
+/* The page is over: an error when it ended within something. Appends to out. */
+MUST_CHECK int registry_rewrite_end(struct registry_rewrite *rw, struct buf *out,
+				    struct err *err);
 
 #endif

@@ -199,6 +199,12 @@ static const struct bad bads[] = {
 	/* registries */
 	{V "registries: {gem: {url: \"https://a.example\"}}\n", "line 2"},
 	{V "registries: {npm: {}}\n", "line 2"},
+	{V "registries: {go: {}}\n", "line 2"},
+	{V "registries: {cargo: {url: \"sparse+https://a.example\"}}\n",
+	 "line 2: registries.cargo: url"},
+	{V "registries:\n  go:\n    url: \"https://a.example\"\n    file_hosts:\n"
+	   "      - b\n",
+	 "line 5: registries.go: file_hosts"},
 	{V "registries: {npm: {url: \"http://a.example\"}}\n",
 	 "line 2: registries.npm: url: https"},
 	{V "registries:\n  npm: {url: \"https://a.example\"}\n"
@@ -215,6 +221,8 @@ static const struct bad bads[] = {
 	{RULE("{portal: other, action: deny}"), RULE_LINE ": portal: no portal"},
 	{RULE("{registry: npm, action: allow}"), RULE_LINE ": registry"},
 	{RULE("{registry: gem, action: deny}"), RULE_LINE ": registry"},
+	{RULE("{registry: cargo, action: allow}"), RULE_LINE ": registry"},
+	{RULE("{registry: go, action: allow}"), RULE_LINE ": registry"},
 	{RULE("{action: allow}"), RULE_LINE ": exactly one of"},
 	{RULE("{portal: main, host: a.example, action: allow}"), "exactly one of"},
 	{RULE("{portal: main, colour: red, action: allow}"), "line 10"},
@@ -365,6 +373,9 @@ Test(conf_egress, portals_and_registries_are_read)
 		"\"https://[fd00::1]:8443\"\n"
 		"    addresses:\n      - \"fd00:0::1\"\n" MODELS
 		"registries:\n  npm: {url: \"https://npm.example.org/\"}\n"
+		"  cargo:\n    url: \"https://index.example.org\"\n"
+		"    file_hosts:\n      - crates.example.org\n"
+		"  go: {url: \"https://go.example.org/\"}\n"
 		"  pypi:\n    url: \"https://pypi.example.org/simple\"\n"
 		"    file_hosts:\n      - files.example.org\n"
 		"    addresses:\n      - 10.1.2.3\n";
@@ -395,6 +406,10 @@ Test(conf_egress, portals_and_registries_are_read)
 	cr_expect_str_eq(p->addresses.v[1], "fd00::1");
 	cr_expect_str_eq(c.broker.registry[REGISTRY_NPM].url.text,
 			 "https://npm.example.org");
+	cr_expect_str_eq(c.broker.registry[REGISTRY_CARGO].file_host[0],
+			 "crates.example.org");
+	cr_expect_str_eq(c.broker.registry[REGISTRY_GO].url.text,
+			 "https://go.example.org");
 	cr_expect_str_eq(c.broker.registry[REGISTRY_PYPI].url.path, "/simple");
 	cr_expect_str_eq(c.broker.registry[REGISTRY_PYPI].file_host[0],
 			 "files.example.org");

@@ -84,6 +84,10 @@ Test(broker_proto, what_would_lead_the_same_programs_elsewhere_is_closed_too)
 	cr_assert(broker_env_is_reserved(EGRESS_BROKERED, "ANTHROPIC_AUTH_TOKEN"));
 	cr_assert(!broker_env_is_reserved(EGRESS_BROKERED, "PIP_EXTRA_INDEX_URL"));
 	cr_assert(broker_env_is_reserved(EGRESS_REGISTRY, "PIP_EXTRA_INDEX_URL"));
+	cr_assert(broker_env_is_reserved(EGRESS_REGISTRY, "GOPRIVATE"));
+	cr_assert(!broker_env_is_reserved(EGRESS_BROKERED, "GOPRIVATE"));
+	cr_assert(!broker_env_is_reserved(EGRESS_REGISTRY, "GONOSUMDB"));
+	cr_assert(broker_env_is_reserved(EGRESS_REGISTRY, "CARGO_HOME"));
 	cr_assert(!broker_env_is_reserved(EGRESS_REGISTRY, "OPENAI_MODEL"));
 	cr_assert(broker_env_is_reserved(EGRESS_REGISTRY, "npm_config_registry"));
 	cr_assert(broker_env_is_reserved(EGRESS_BROKERED, "No_Proxy"));

@@ -30,7 +30,6 @@ Test(proxy, intents_are_rebuilt_and_carry_the_lease)
 
 	begin();
 	cfg = config(7);
-	cfg.packages = true;
 	p = serve(&cfg, &addr);
 	expect(CHAT(" {\"model\" : \"m\",\"t\":0.70, \"x\":\"\\u0041\\/\",\"n\":1e2}"),
 	       " 200 ", "{\"ok\":true}");
@@ -65,22 +64,45 @@ Test(proxy, intents_are_rebuilt_and_carry_the_lease)
 	cr_expect_str_eq(seen_body,
 			 "{\"seq\":6,\"method\":\"POST\",\"url\":\"https://a.example/\","
 			 "\"headers\":[],\"body\":\"YWJj\"}");
+	proxy_free(p);
+	end();
+}
+
+Test(proxy, a_package_is_a_registry_a_path_and_of_pypi_a_form)
+{
+	struct proxy_config cfg;
+	struct proxy *p;
+
+	begin();
+	cfg = config(7);
+	cfg.packages = true;
+	p = serve(&cfg, &addr);
 	expect("GET /registry/npm/@s%2fp/-/p-1.tgz HTTP/1.1\r\n" H "\r\n", " 200 ",
 	       "{\"ok\":true}");
 	cr_expect_str_eq(seen_body,
-			 "{\"seq\":7,\"registry\":\"npm\",\"path\":\"@s/p/-/p-1.tgz\"}");
+			 "{\"seq\":1,\"registry\":\"npm\",\"path\":\"@s/p/-/p-1.tgz\"}");
 	expect("GET /registry/pypi/simple/six/ HTTP/1.1\r\n" H "\r\n", " 200 ",
 	       "{\"ok\":true}");
 	cr_expect_str_eq(seen_body,
-			 "{\"seq\":8,\"registry\":\"pypi\",\"path\":\"simple/six/\","
+			 "{\"seq\":2,\"registry\":\"pypi\",\"path\":\"simple/six/\","
 			 "\"accept\":\"html,json\"}");
 	expect("GET /registry/pypi/simple/six/ HTTP/1.1\r\n" H
 	       "ACCEPT: application/vnd.pypi.simple.v1+json, x/secret, "
 	       "text/html;q=0.01\r\n\r\n",
 	       " 200 ", "{\"ok\":true}");
 	cr_expect_str_eq(seen_body,
-			 "{\"seq\":9,\"registry\":\"pypi\",\"path\":\"simple/six/\","
+			 "{\"seq\":3,\"registry\":\"pypi\",\"path\":\"simple/six/\","
 			 "\"accept\":\"json,html\"}");
+	expect("GET /registry/go/a.example/!m/@v/v2.0.0+incompatible.info HTTP/1.1\r\n" H
+	       "Accept: text/html\r\n\r\n",
+	       " 200 ", "{\"ok\":true}");
+	cr_expect_str_eq(seen_body,
+			 "{\"seq\":4,\"registry\":\"go\","
+			 "\"path\":\"a.example/!m/@v/v2.0.0+incompatible.info\"}");
+	expect("GET /registry/cargo/config.json HTTP/1.1\r\n" H "\r\n", " 200 ",
+	       "{\"ok\":true}");
+	cr_expect_str_eq(seen_body,
+			 "{\"seq\":5,\"registry\":\"cargo\",\"path\":\"config.json\"}");
 	proxy_free(p);
 	end();
 }

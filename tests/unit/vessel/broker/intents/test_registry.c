@@ -183,7 +183,7 @@ static int rewrite(const struct registry_page *page, enum registry_form form,
 		r = registry_rewrite_feed(rw, text + i, len - i < n ? len - i : n, out,
 					  err);
 	if (!r)
-		r = registry_rewrite_end(rw, err);
+		r = registry_rewrite_end(rw, out, err);
 	registry_rewrite_free(rw);
 	return r;
 }
@@ -343,43 +343,59 @@ Test(registry, a_link_that_is_too_long_is_an_error_and_holds_no_memory)
 	free(text);
 }
 
-Test(registry, the_form_is_told_by_the_content_type)
-{
+static const struct {
+	enum registry_kind kind;
+	enum broker_simple wants;
+	const char *path, *type;
+	bool ok;
 	enum registry_form form;
 	const char *key;
-	struct err err = ERR_INIT;
-
-	cr_expect(registry_form(REGISTRY_NPM, ANY, "text/html", &form, &key, &err) < 0);
-	cr_expect(registry_form(REGISTRY_PYPI, ANY, "application/jsonx", &form, &key,
-				&err) < 0);
-	cr_expect(registry_form(REGISTRY_PYPI, ANY, "application/json", &form, &key,
-				&err) < 0);
-	cr_expect(registry_form(REGISTRY_PYPI, ANY, NULL, &form, &key, &err) < 0);
-	cr_expect(registry_form(REGISTRY_PYPI, SIMPLE_JSON, "text/html", &form, &key,
-				&err) < 0);
-	cr_expect(registry_form(REGISTRY_PYPI, SIMPLE_HTML, PEP691, &form, &key, &err) <
-		  0);
-	cr_expect_eq(registry_form(REGISTRY_NPM, ANY, "application/json; charset=utf-8",
-				   &form, &key, &err),
-		     0);
-	cr_expect_str_eq(key, "tarball");
-	cr_expect_eq(
-		registry_form(REGISTRY_PYPI, SIMPLE_HTML, "text/html", &form, &key, &err),
-		0);
-	cr_expect(form == REGISTRY_HTML && !key);
-	cr_expect_eq(registry_form(REGISTRY_PYPI, SIMPLE_JSON, PEP691, &form, &key, &err),
-		     0);
-	cr_expect(form == REGISTRY_JSON && str_eq(key, "url"));
+} forms[] = {
+	{REGISTRY_NPM, ANY, "pad", "text/html", false, 0, NULL},
+	{REGISTRY_NPM, ANY, "pad", NULL, false, 0, NULL},
+	{REGISTRY_PYPI, ANY, "simple/six/", "application/jsonx", false, 0, NULL},
+	{REGISTRY_PYPI, ANY, "simple/six/", "application/json", false, 0, NULL},
+	{REGISTRY_PYPI, ANY, "simple/six/", NULL, false, 0, NULL},
+	{REGISTRY_PYPI, SIMPLE_JSON, "simple/six/", "text/html", false, 0, NULL},
+	{REGISTRY_PYPI, SIMPLE_HTML, "simple/six/", PEP691, false, 0, NULL},
+	{REGISTRY_NPM, ANY, "pad", "application/json; charset=utf-8", true, REGISTRY_JSON,
+	 "tarball"},
+	{REGISTRY_PYPI, SIMPLE_HTML, "simple/six/", "text/html", true, REGISTRY_HTML,
+	 NULL},
+	{REGISTRY_PYPI, SIMPLE_JSON, "simple/six/", PEP691, true, REGISTRY_JSON, "url"},
 	/* it may have one of two only, and not the one that is liked better */
-	cr_expect_eq(registry_form(REGISTRY_PYPI, SIMPLE_JSON_HTML,
-				   "application/vnd.pypi.simple.v1+html; charset=utf-8",
-				   &form, &key, &err),
-		     0);
-	cr_expect_eq(form, REGISTRY_HTML);
-	cr_expect_eq(
-		registry_form(REGISTRY_PYPI, SIMPLE_HTML_JSON, PEP691, &form, &key, &err),
-		0);
-	cr_expect_eq(form, REGISTRY_JSON);
+	{REGISTRY_PYPI, SIMPLE_JSON_HTML, "simple/six/",
+	 "application/vnd.pypi.simple.v1+html; charset=utf-8", true, REGISTRY_HTML, NULL},
+	{REGISTRY_PYPI, SIMPLE_HTML_JSON, "simple/six/", PEP691, true, REGISTRY_JSON,
+	 "url"},
+	/* the others name any type, or none */
+	{REGISTRY_CARGO, ANY, "config.json", NULL, true, REGISTRY_CARGO_CONFIG, NULL},
+	{REGISTRY_CARGO, ANY, "se/rd/serde", "binary/octet-stream", true, REGISTRY_CRATE,
+	 NULL},
+	{REGISTRY_GO, ANY, "a.example/m/@v/list", "text/html", true, REGISTRY_GO_LIST,
+	 NULL},
+	{REGISTRY_GO, ANY, "a.example/m/@latest", NULL, true, REGISTRY_GO_INFO, NULL},
+	{REGISTRY_GO, ANY, "sumdb/sum.example/latest", "", true, REGISTRY_GO_NOTE, NULL},
+};
+
+Test(registry, the_form_is_told_by_the_content_type_or_the_path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+		const struct registry_got got = {forms[i].kind, forms[i].wants,
+						 forms[i].path, forms[i].type};
+		struct registry_is is;
+		struct err err = ERR_INIT;
+
+		cr_expect_eq(registry_form(&got, &is, &err) == 0, forms[i].ok,
+			     "row %zu: %s", i, err.msg);
+		if (!forms[i].ok) {
+			cr_expect_eq(err.id, ERRID_REGISTRY_INDEX);
+			continue;
+		}
+		cr_expect_eq(is.form, forms[i].form, "row %zu", i);
+		cr_expect(str_eq(is.key, forms[i].key), "row %zu", i);
+		cr_expect_not_null(is.content_type);
+	}
 }
 
 Test(registry, an_index_is_asked_for_in_the_form_that_the_job_takes)
