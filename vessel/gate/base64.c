@@ -7,7 +7,7 @@
 #include "vessel/gate/decode_priv.h"
 #include "vessel/gate/kind.h"
 #include "vessel/gate/runs.h"
-#include "vessel/gate/valid.h"
+#include "vessel/gate/valid/valid.h"
 #include <string.h>
 
 #define BASE64_MIN 12	   /* characters of a run */

@@ -8,7 +8,7 @@
 #include "common/str.h"
 #include "common/utf8.h"
 #include "vessel/gate/check_person.h"
-#include "vessel/gate/valid.h"
+#include "vessel/gate/valid/valid.h"
 #include "vessel/gate/words.h"
 #include <ctype.h>
 #include <strings.h>

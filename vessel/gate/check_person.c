@@ -7,8 +7,8 @@
 
 #include "common/mem.h"
 #include "common/str.h"
-#include "vessel/gate/names.h"
-#include "vessel/gate/valid.h"
+#include "vessel/gate/valid/names.h"
+#include "vessel/gate/valid/valid.h"
 #include <ctype.h>
 #include <strings.h>
 

@@ -5,7 +5,7 @@
  */
 #include "vessel/gate/decode_priv.h"
 #include "vessel/gate/runs.h"
-#include "vessel/gate/valid.h"
+#include "vessel/gate/valid/valid.h"
 
 #define HEX_MIN 16
 

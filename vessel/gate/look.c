@@ -10,7 +10,7 @@
 #include "vessel/gate/kind.h"
 #include "vessel/gate/private.h"
 #include "vessel/gate/runs.h"
-#include "vessel/gate/valid.h"
+#include "vessel/gate/valid/valid.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Runs in the gate worker.
  * See names.h.
  */
-#include "vessel/gate/names.h"
+#include "vessel/gate/valid/names.h"
 #include "common/attr.h"
 #include <string.h>
 #include <strings.h>

@@ -3,8 +3,8 @@
  * Runs in the gate worker.
  * Arithmetic by which numbers and keys prove themselves: pure, on the bytes alone.
  */
-#ifndef LYCH_VESSEL_GATE_VALID_H
-#define LYCH_VESSEL_GATE_VALID_H
+#ifndef LYCH_VESSEL_GATE_VALID_VALID_H
+#define LYCH_VESSEL_GATE_VALID_VALID_H
 
 #include <stdbool.h>
 #include <stddef.h>

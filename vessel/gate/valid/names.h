@@ -4,8 +4,8 @@
  * A small dictionary. Names are found by it and their company only: there is no model of
  * language here, and most names are not found.
  */
-#ifndef LYCH_VESSEL_GATE_NAMES_H
-#define LYCH_VESSEL_GATE_NAMES_H
+#ifndef LYCH_VESSEL_GATE_VALID_NAMES_H
+#define LYCH_VESSEL_GATE_VALID_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * Runs in the gate worker.
  * See valid.h.
  */
-#include "vessel/gate/valid.h"
+#include "vessel/gate/valid/valid.h"
 #include "common/attr.h"
 #include "common/crypto/sha256.h"
 #include <math.h>
