@@ -2,13 +2,13 @@
 /*
  * Runs in the gate worker.
  * Theory of operation. All parts are joined into one root text ("name: value" for an
- * object's members, a newline between others). look() searches a layer, then makes the
- * layers below it: the folded text, what runs of base64, hex, gzip and UTF-16 decode to,
- * what characters that show nothing stand for (unseen.c), the text backwards. Each layer
- * knows its way back to the root, so that each finding ends as a span of a part; a span inside
- * an encoded run is all of the run.
+ * object's members, a newline between others), what the other side itself had given into
+ * another one. look() searches a layer, then makes the layers below it: the folded text, what
+ * runs of base64, hex, gzip and UTF-16 decode to, what characters that show nothing stand for
+ * (unseen.c), the text backwards. Each layer knows its way back to the root, so that each
+ * finding ends as a span of a part; a span inside an encoded run is all of the run.
  *
- * A second root holds only the borders between parts of one tag, and the end of what was
+ * A third root holds only the borders between parts of one tag, and the end of what was
  * sent before, without anything between: what is found across a border there is a secret
  * that was cut.
  *
@@ -199,6 +199,18 @@ static void look_at_root(struct scan *s, const struct root *r)
 	s->layer = NULL;
 }
 
+/* What came from the other side is a text of its own: it makes nothing of what stands beside it,
+ * and hides nothing of it. */
+static void look_at_parts(struct scan *s, bool of_echoes)
+{
+	struct root r = {0};
+
+	root_join(&r, s->in, of_echoes);
+	if (r.n)
+		look_at_root(s, &r);
+	root_done(&r);
+}
+
 static void look_across_borders(struct scan *s)
 {
 	struct root r = {.is_split = true};
@@ -255,7 +267,6 @@ static bool fits(const struct gate_input *in, size_t *ret_bytes)
 void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *ret)
 {
 	struct scan s = {.g = g, .in = in, .r = ret};
-	struct root r = {0};
 	size_t bytes = 0;
 	double bucket;
 
@@ -265,16 +276,14 @@ void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *
 		s.budget = bytes * DECODED_RATIO;
 		if (s.budget < DECODED_MIN_BYTES)
 			s.budget = DECODED_MIN_BYTES;
-		root_join(&r, in);
-		if (r.n)
-			look_at_root(&s, &r);
+		look_at_parts(&s, false);
+		look_at_parts(&s, true);
 		look_across_borders(&s);
 	} else {
 		s.failed = true;
 	}
 	if (s.failed)
 		fail(&s);
-	root_done(&r);
 	qsort(ret->finding, ret->n, sizeof(ret->finding[0]), by_place);
 	ret->score = gate_score(ret->finding, ret->n);
 	ret->added = gate_added(ret->finding, ret->n);

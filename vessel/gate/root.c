@@ -40,12 +40,16 @@ void root_done(struct root *r)
 	free(r->piece);
 }
 
-void root_join(struct root *r, const struct gate_input *in)
+void root_join(struct root *r, const struct gate_input *in, bool of_echoes)
 {
 	for (size_t i = 0; i < in->n_parts; i++) {
 		const struct gate_part *p = &in->parts[i];
 		bool is_name = p->kind == GATE_PART_NAME;
 
+		if ((p->kind == GATE_PART_ECHO) != of_echoes) {
+			root_add(r, "\n", r->len ? 1 : 0);
+			continue;
+		}
 		root_piece(r, i);
 		root_add(r, p->data, p->len);
 		root_add(r, is_name ? ": " : "\n", is_name ? 2 : 1);

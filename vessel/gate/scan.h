@@ -66,8 +66,8 @@ struct scan {
 
 /* ---- root.c ---- */
 
-/* All parts, one behind the other. */
-void root_join(struct root *r, const struct gate_input *in);
+/* All parts, one behind the other: those that the other side gave, or all others. */
+void root_join(struct root *r, const struct gate_input *in, bool of_echoes);
 /* Only the borders between parts of one tag. */
 void root_all_borders(struct root *r, const struct gate_input *in);
 void root_done(struct root *r);

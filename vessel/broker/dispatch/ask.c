@@ -187,6 +187,7 @@ static struct gate_parts *ask_parts(struct dispatch_call *c)
 	struct gate_parts *p = gate_parts_new();
 
 	gate_parts_add_json(p, own->request);
+	gate_job_mark_issued(c->job->gate, c->target, own->request, p, 0);
 	/* behind the request: it is written from its own parts */
 	if (own->beta)
 		gate_parts_add(p, GATE_PART_HEADER, "anthropic-beta", own->beta,
@@ -326,7 +327,7 @@ static int ask_head(struct dispatch_call *c, const struct egress_head *h, struct
 				  h->status);
 	is_stream = str_starts(type, "text/event-stream");
 	own->reply = ask_reply_new(&own->ask, is_stream);
-	own->put_right = gate_reply_new(c->job->gate, is_stream);
+	own->put_right = gate_reply_new(c->job->gate, c->target, is_stream);
 	dispatch_stream(c, h, type);
 	return 0;
 }

@@ -5,6 +5,7 @@
  */
 #include "common/mem.h"
 #include "common/str.h"
+#include "vessel/broker/gate/issued.h"
 #include "vessel/broker/gate/job_priv.h"
 #include <math.h>
 
@@ -19,6 +20,7 @@ struct gate_job {
 	const struct clock_ops *clock;
 	struct gate_turn turn;
 	struct gate_map map;
+	struct issued *issued; /* NULL: nothing was */
 	struct destination to[GATE_DESTINATIONS_MAX];
 	size_t n_to;
 	uint64_t uses;
@@ -61,6 +63,7 @@ void gate_job_free(struct gate_job *j)
 		wipe_free(j->canary[i].data, j->canary[i].len);
 	for (size_t i = 0; i < j->n_to; i++)
 		free(j->to[i].name);
+	issued_free(j->issued);
 	explicit_bzero(j, sizeof(*j));
 	free(j);
 }
@@ -168,6 +171,20 @@ void gate_job_sent(struct gate_job *j, const char *destination,
 				 p->part[i].len);
 	leak(j);
 	j->bucket += added;
+}
+
+void gate_job_issued(struct gate_job *j, const char *portal, const struct json *said)
+{
+	if (!j->issued)
+		j->issued = issued_new();
+	issued_note(j->issued, portal, said);
+}
+
+void gate_job_mark_issued(struct gate_job *j, const char *portal,
+			  const struct json *request, struct gate_parts *p, size_t first)
+{
+	if (j->issued)
+		issued_mark(j->issued, portal, request, p, first);
 }
 
 /* ---- placeholders ---------------------------------------------------------------- */

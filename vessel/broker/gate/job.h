@@ -3,7 +3,7 @@
  * Runs in the vessel.
  * What the gate remembers of one job, in the vessel's memory and nowhere else: which
  * placeholder stands for which text, the end of what went to each destination, how much
- * privacy leaked in small amounts, and its canaries.
+ * privacy leaked in small amounts, its canaries, and what portals issued to it (issued.h).
  *
  * Replies are put right here: a stream is restored as it comes, a placeholder that is cut
  * by the end of a piece waits for the next one.
@@ -15,6 +15,7 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/id.h"
+#include "common/json/json.h"
 #include "vessel/gate/gate.h"
 #include "vessel/gate/parts.h"
 
@@ -58,6 +59,14 @@ void gate_job_fill(struct gate_job *j, const char *destination, struct gate_inpu
 /* The parts went out: their ends and `added` are remembered. */
 void gate_job_sent(struct gate_job *j, const char *destination,
 		   const struct gate_parts *p, double added);
+
+/* What a portal said to the job, a reply or an event of one, before anything in it was put
+ * right: its ids and opaque fields are known again. */
+void gate_job_issued(struct gate_job *j, const char *portal, const struct json *said);
+/* Of p's parts, which from `first` on are the request's, those that this portal issued become
+ * GATE_PART_ECHO. */
+void gate_job_mark_issued(struct gate_job *j, const char *portal,
+			  const struct json *request, struct gate_parts *p, size_t first);
 
 /*
  * Puts a placeholder for each finding, the same one for the same text.

@@ -4,15 +4,25 @@
  * See reply.h.
  */
 #include "vessel/broker/gate/reply.h"
+#include "common/cleanup.h"
+#include "common/json/json.h"
 #include "common/mem.h"
+#include "common/text/event_stream.h"
 #include "common/text/stream_text.h"
+#include "vessel/broker/gate/issued.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
+#define DEPTH_MAX 32
+
 struct gate_reply {
-	const struct gate_job *job;
+	struct gate_job *job;
+	char *portal;
 	bool is_stream;
+	bool is_unnoted; /* too long: what is issued from here on is not known */
+	struct event_stream lines;
+	struct buf kept; /* of what is no stream */
 	struct gate_restore *whole;
 	struct stream_text *events;
 };
@@ -46,31 +56,101 @@ static void restore_close(void *filter)
 static const struct stream_text_ops restore = {
 	restore_open, restore_feed, restore_release, restore_held, restore_close, false};
 
-struct gate_reply *gate_reply_new(const struct gate_job *job, bool is_stream)
+struct gate_reply *gate_reply_new(struct gate_job *job, const char *portal,
+				  bool is_stream)
 {
 	struct gate_reply *r = xnew(struct gate_reply);
 
 	r->job = job;
+	r->portal = xstrdup(portal);
 	r->is_stream = is_stream;
+	event_stream_init(&r->lines, EVENT_MAX_BYTES);
+	buf_init(&r->kept, GATE_REPLY_NOTED_MAX_BYTES);
 	r->whole = gate_restore_new(job, GATE_FORM_JSON);
-	/* the filters only read the job */
-	r->events = stream_text_new(&restore, (void *)(uintptr_t)job);
+	r->events = stream_text_new(&restore, job);
 	return r;
+}
+
+static void stop_noting(struct gate_reply *r)
+{
+	r->is_unnoted = true;
+	event_stream_done(&r->lines);
+	buf_done(&r->kept);
 }
 
 void gate_reply_free(struct gate_reply *r)
 {
 	if (!r)
 		return;
+	stop_noting(r);
 	stream_text_free(r->events);
 	gate_restore_free(r->whole);
+	free(r->portal);
 	free(r);
 }
+
+/* ---- what is issued -------------------------------------------------------------- */
+
+static void note(const struct gate_reply *r, const struct buf *said)
+{
+	cleanup_json struct json *j = NULL;
+
+	if (said->len && issued_may_hold(said->data, said->len) &&
+	    json_parse(said->data, said->len, DEPTH_MAX, &j, NULL) == 0)
+		gate_job_issued(r->job, r->portal, j);
+}
+
+static void note_events(struct gate_reply *r, const char *data, size_t len)
+{
+	struct event_line line;
+
+	for (;;) {
+		switch (event_stream_take(&r->lines, &data, &len, &line)) {
+		case EVENT_NONE:
+			return;
+		case EVENT_LINE:
+			break;
+		case EVENT_END:
+			note(r, &r->lines.data);
+			break;
+		case EVENT_TOO_LONG:
+			stop_noting(r);
+			return;
+		}
+	}
+}
+
+static void note_piece(struct gate_reply *r, const void *data, size_t len)
+{
+	if (r->is_unnoted || len == 0)
+		return;
+	if (r->is_stream)
+		note_events(r, data, len);
+	else if (len > r->kept.max - r->kept.len)
+		stop_noting(r);
+	else
+		buf_add(&r->kept, data, len);
+}
+
+static void note_end(struct gate_reply *r)
+{
+	struct event_line line;
+
+	if (r->is_unnoted)
+		return;
+	if (r->is_stream)
+		(void)event_stream_end(&r->lines, &line);
+	note(r, r->is_stream ? &r->lines.data : &r->kept);
+	stop_noting(r);
+}
+
+/* ---- what goes on ---------------------------------------------------------------- */
 
 void gate_reply_feed(struct gate_reply *r, const void *data, size_t len, struct buf *out)
 {
 	int done = 0;
 
+	note_piece(r, data, len);
 	if (gate_job_is_clean(r->job))
 		buf_add(out, data, len);
 	else if (r->is_stream)
@@ -86,4 +166,5 @@ void gate_reply_end(struct gate_reply *r, struct buf *out)
 
 	assert(done == 0);
 	gate_restore_end(r->whole, out);
+	note_end(r);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the vessel.
- * A provider's reply to what was anonymised: placeholders become the originals again, in
- * the bytes as they come. In a whole JSON reply they are found wherever they stand. In a
+ * A provider's reply. What it issues in it is noted (issued.h), as the provider said it; a
+ * reply that is too long for that goes on all the same.
+ *
+ * Of what was anonymised placeholders become the originals again, in the bytes as they come. In a whole JSON reply they are found wherever they stand. In a
  * stream of events a model says a placeholder in several of them ("<EM", "AIL", "_1>"): the
  * text of each channel is read on from event to event (stream_text.h).
  *
@@ -18,8 +20,14 @@
 
 struct gate_reply;
 
-/* is_stream: text/event-stream. job must outlive it. */
-struct gate_reply *gate_reply_new(const struct gate_job *job, bool is_stream);
+/* What is no stream is noted only up to here; of a stream each event that is no longer than
+ * any may be. */
+#define GATE_REPLY_NOTED_MAX_BYTES ((size_t)4 << 20)
+
+/* portal: the destination that answers, as it is asked for a verdict. is_stream:
+ * text/event-stream. job must outlive it. */
+struct gate_reply *gate_reply_new(struct gate_job *job, const char *portal,
+				  bool is_stream);
 void gate_reply_free(struct gate_reply *r);
 /* Appends what goes on. */
 void gate_reply_feed(struct gate_reply *r, const void *data, size_t len, struct buf *out);

@@ -33,7 +33,7 @@ static void expect(bool is_stream, const char *reply, const char *want)
 	static const size_t steps[] = {100000, 1, 7};
 
 	for (size_t k = 0; k < sizeof(steps) / sizeof(steps[0]); k++) {
-		struct gate_reply *r = gate_reply_new(job, is_stream);
+		struct gate_reply *r = gate_reply_new(job, "portal:a", is_stream);
 		struct buf out;
 
 		buf_init(&out, 1 << 20);
