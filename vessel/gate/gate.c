@@ -268,7 +268,6 @@ void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *
 {
 	struct scan s = {.g = g, .in = in, .r = ret};
 	size_t bytes = 0;
-	double bucket;
 
 	ret->n = 0;
 	s.deadline = clock_boot_usec() + g->cfg.deadline_usec;
@@ -285,11 +284,9 @@ void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *
 	if (s.failed)
 		fail(&s);
 	qsort(ret->finding, ret->n, sizeof(ret->finding[0]), by_place);
-	ret->score = gate_score(ret->finding, ret->n);
+	ret->score = gate_score_of(ret->finding, ret->n, in->carry,
+				   g->cfg.portal_threshold, g->cfg.forbidden_threshold);
 	ret->added = gate_added(ret->finding, ret->n);
-	bucket = ret->added > 0 ? gate_bucket_score(in->carry + ret->added) : 0;
-	if (bucket > ret->score)
-		ret->score = bucket;
 	ret->verdict = gate_judge(ret->score, g->cfg.portal_threshold,
 				  g->cfg.forbidden_threshold);
 }

@@ -11,6 +11,13 @@
 /* -log of the product in the score: what findings add to a job's bucket, in which
  * 1 - exp(-sum) is a score again. */
 double gate_added(const struct gate_finding *f, size_t n);
-double gate_bucket_score(double sum);
+
+/*
+ * The score of findings and of the job's bucket. Weak families make nothing forbidden, however
+ * many there are: much of what is taken for them is harmless, and all that is found of them
+ * can be replaced. Forbidden is what the others are without them.
+ */
+double gate_score_of(const struct gate_finding *f, size_t n, double carry, double portal,
+		     double forbidden);
 
 #endif
