@@ -9,6 +9,7 @@
 #include "vessel/gate/decode_priv.h"
 #include "vessel/gate/fold.h"
 #include "vessel/gate/kind.h"
+#include "vessel/gate/public.h"
 #include "vessel/gate/runs.h"
 #include <ctype.h>
 #include <limits.h>
@@ -65,6 +66,7 @@ void decoded_end(struct gate_decoded *d, size_t out, size_t src, size_t src_len)
 		.out_len = (uint32_t)(d->len - out),
 		.src = (uint32_t)src,
 		.src_len = (uint32_t)src_len,
+		.is_public = gate_is_public(d->data + out, d->len - out),
 	};
 }
 

@@ -6,51 +6,50 @@
 #include "vessel/gate/scan.h"
 
 #include "common/crypto/hmac.h"
+#include "vessel/gate/score.h"
 
 #include <string.h>
 
 const char gate_rule_binary[] = "binary";
 
-/* From a layer's span to the root's. */
-static void to_root(const struct layer *l, size_t *start, size_t *end)
+/* From a layer's span to that of the one above. */
+static void layer_up(const struct layer *l, size_t *start, size_t *end)
 {
-	for (; l->parent; l = l->parent) {
-		size_t from = *start, to = *end;
+	size_t from = *start, to = *end;
 
-		switch (l->kind) {
-		case LAYER_ROOT:
-			return;
-		case LAYER_REVERSED:
-			*start = l->len - to;
-			*end = l->len - from;
-			break;
-		case LAYER_WORDLESS:
-			*start = l->map[from];
-			*end = l->map[to - 1] + 1U;
-			break;
-		case LAYER_FOLDED:
-			while (to < l->len && l->map[to] == l->map[to - 1])
-				to++;
-			*start = l->map[from];
-			*end = l->map[to];
-			break;
-		case LAYER_BLOCKS:
-			*start = SIZE_MAX;
-			*end = 0;
-			for (size_t i = 0; i < l->n_blocks; i++) {
-				const struct gate_block *b = &l->block[i];
+	switch (l->kind) {
+	case LAYER_ROOT:
+		return;
+	case LAYER_REVERSED:
+		*start = l->len - to;
+		*end = l->len - from;
+		break;
+	case LAYER_WORDLESS:
+		*start = l->map[from];
+		*end = l->map[to - 1] + 1U;
+		break;
+	case LAYER_FOLDED:
+		while (to < l->len && l->map[to] == l->map[to - 1])
+			to++;
+		*start = l->map[from];
+		*end = l->map[to];
+		break;
+	case LAYER_BLOCKS:
+		*start = SIZE_MAX;
+		*end = 0;
+		for (size_t i = 0; i < l->n_blocks; i++) {
+			const struct gate_block *b = &l->block[i];
 
-				if (b->out >= to || b->out + b->out_len <= from)
-					continue;
-				if (b->src < *start)
-					*start = b->src;
-				if (b->src + b->src_len > *end)
-					*end = b->src + b->src_len;
-			}
-			if (*start > *end) /* between two blocks */
-				*start = *end = 0;
-			break;
+			if (b->out >= to || b->out + b->out_len <= from)
+				continue;
+			if (b->src < *start)
+				*start = b->src;
+			if (b->src + b->src_len > *end)
+				*end = b->src + b->src_len;
 		}
+		if (*start > *end) /* between two blocks */
+			*start = *end = 0;
+		break;
 	}
 }
 
@@ -151,8 +150,30 @@ static void keep(struct scan *s, const struct gate_finding *f)
 
 struct span layer_span_in_root(const struct layer *l, size_t start, size_t end)
 {
-	to_root(l, &start, &end);
+	for (; l->parent; l = l->parent)
+		layer_up(l, &start, &end);
 	return (struct span){start, end};
+}
+
+/* Within a certificate or a public key. What it says of people and addresses, and that its
+ * numbers look drawn by lot, was made to be shown. */
+static bool is_in_public(const struct layer *l, size_t start, size_t end)
+{
+	for (; l; l = l->parent) {
+		size_t to = 0;
+
+		if (gate_stretches_has(&l->public, start, &to) && end <= to)
+			return true;
+		for (size_t i = 0; l->kind == LAYER_BLOCKS && i < l->n_blocks; i++) {
+			const struct gate_block *b = &l->block[i];
+
+			if (b->is_public && b->out <= start &&
+			    end <= (size_t)b->out + b->out_len)
+				return true;
+		}
+		layer_up(l, &start, &end);
+	}
+	return false;
 }
 
 /* In the layer being searched: [start, end), of a match that begins at `whole`. */
@@ -170,6 +191,9 @@ static void scan_found_in(struct scan *s, const char *rule, enum gate_family fam
 		return;
 	if (s->in->parts[f.part].kind == GATE_PART_ECHO && family != GATE_EXACT &&
 	    family != GATE_CANARY)
+		return;
+	if ((gate_is_weak(family) || family == GATE_BINARY) &&
+	    is_in_public(s->layer, start, end))
 		return;
 	gate_mac(s->g->cfg.mac_key, s->layer->data + start, end - start, mac);
 	memcpy(f.mac, mac, sizeof(f.mac));

@@ -18,6 +18,7 @@
 #include "vessel/gate/gate.h"
 
 #include "common/mem.h"
+#include "vessel/gate/public.h"
 #include "vessel/gate/scan.h"
 #include "vessel/gate/score.h"
 
@@ -150,7 +151,7 @@ static void decode(struct scan *s, const struct layer *l)
 	}
 }
 
-static void look(struct scan *s, const struct layer *l)
+static void look_here(struct scan *s, const struct layer *l)
 {
 	unsigned with = s->root->is_split ? GATE_RULE_SPLIT : 0;
 	unsigned without = l->kind == LAYER_REVERSED ? GATE_RULE_WEAK : 0;
@@ -186,6 +187,16 @@ static void look(struct scan *s, const struct layer *l)
 	if (!layer_is_backwards(l) && !s->root->is_split &&
 	    (l->kind != LAYER_FOLDED || l->depth > l->parent->depth))
 		reverse(s, l);
+}
+
+static void look(struct scan *s, const struct layer *l)
+{
+	struct layer here = *l;
+
+	if (l->kind == LAYER_ROOT || l->kind == LAYER_BLOCKS)
+		here.public = gate_find_public(l->data, l->len);
+	look_here(s, &here);
+	free(here.public.one);
 }
 
 static void look_at_root(struct scan *s, const struct root *r)

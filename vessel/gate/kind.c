@@ -4,6 +4,7 @@
  * See kind.h.
  */
 #include "vessel/gate/kind.h"
+#include "vessel/gate/public.h"
 #include "vessel/gate/runs.h"
 #include <string.h>
 
@@ -53,7 +54,7 @@ static bool is_sentence(const char *s, size_t len)
 /* A sequence that begins with a sequence, each of 256 bytes or more, and not longer than it says: in
  * DER that is a certificate, a request or a list of revoked ones. A private key begins with a
  * number, an encrypted one with a short sequence. */
-static bool is_certificate(const char *s, size_t len)
+static bool begins_certificate(const char *s, size_t len)
 {
 	const unsigned char *u = (const unsigned char *)s;
 
@@ -65,8 +66,11 @@ static bool is_certificate(const char *s, size_t len)
 const struct gate_kind *gate_kind_of(const char *s, size_t len)
 {
 	static const struct gate_kind certificate = {"certificate", GATE_MEDIA, 0.1};
+	static const struct gate_kind public = {"public", GATE_MEDIA, 0};
 
-	if (is_certificate(s, len))
+	if (gate_is_public(s, len))
+		return &public;
+	if (begins_certificate(s, len))
 		return &certificate;
 	for (size_t i = 0; len >= 16 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (len >= kinds[i].at + kinds[i].len &&

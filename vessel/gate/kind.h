@@ -14,7 +14,7 @@
 struct gate_kind {
 	const char *name; /* "sqlite" */
 	enum gate_family family;
-	double severity;
+	double severity; /* 0: no finding, it is public */
 };
 
 /* NULL: not known. */

@@ -124,7 +124,7 @@ void look_for_private(struct scan *s)
 		look_for_short_terms(s, l);
 }
 
-/* The lines of a picture in base64 look drawn by lot, and it is known by what. */
+/* The lines of a picture or a key in base64 look drawn by lot, and it is known by what. */
 static void forget_entropy(struct scan *s, size_t start, size_t end)
 {
 	struct span whole = layer_span_in_root(s->layer, start, end);
@@ -149,7 +149,8 @@ static void look_at_kind(struct scan *s, size_t start, size_t len)
 		return;
 	if (k->family == GATE_MEDIA && s->layer->kind == LAYER_BLOCKS)
 		forget_entropy(s, start, start + len);
-	scan_found(s, k->name, k->family, k->severity, start, start + len);
+	if (k->severity > 0)
+		scan_found(s, k->name, k->family, k->severity, start, start + len);
 }
 
 void look_at_kinds(struct scan *s)

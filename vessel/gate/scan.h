@@ -38,6 +38,7 @@ struct layer {
 	const struct gate_block *block;
 	size_t n_blocks;
 	enum gate_encoding encoding; /* of blocks */
+	struct gate_stretches public;
 };
 
 /* A root text, and where its parts are. */

@@ -57,7 +57,7 @@ double gate_score(const struct gate_finding *f, size_t n)
 	return most > together ? most : together;
 }
 
-static bool is_weak(enum gate_family f)
+bool gate_is_weak(enum gate_family f)
 {
 	return f == GATE_EMAIL || f == GATE_ENTROPY || f == GATE_IP || f == GATE_MAC ||
 	       f == GATE_NAME;
@@ -82,7 +82,7 @@ double gate_score_of(const struct gate_finding *f, size_t n, double carry, doubl
 		return score;
 	strong = xcalloc(n + 1, sizeof(*strong));
 	for (size_t i = 0; i < n; i++)
-		if (!is_weak(f[i].family))
+		if (!gate_is_weak(f[i].family))
 			strong[n_strong++] = f[i];
 	score = with_bucket(strong, n_strong, carry);
 	return score > most ? score : most;

@@ -12,6 +12,9 @@
  * 1 - exp(-sum) is a score again. */
 double gate_added(const struct gate_finding *f, size_t n);
 
+/* Of no check digit and no form of its own: e-mail, entropy, IP and MAC addresses, names. */
+bool gate_is_weak(enum gate_family f);
+
 /*
  * The score of findings and of the job's bucket. Weak families make nothing forbidden, however
  * many there are: much of what is taken for them is harmless, and all that is found of them
