@@ -25,7 +25,10 @@ static void check_decoded(const struct gate_decoded *d, size_t size, size_t max)
 			abort();
 		before = b->out + b->out_len;
 	}
-	if (d->opaque_len && (size_t)d->opaque + d->opaque_len > size)
+	for (size_t i = 0; i < d->n_opaque; i++)
+		if (d->opaque[i].start >= d->opaque[i].end || d->opaque[i].end > size)
+			abort();
+	if (d->n_opaque > GATE_OPAQUE_RUNS_MAX)
 		abort();
 }
 

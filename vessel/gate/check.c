@@ -283,7 +283,25 @@ static bool check_hex(const struct gate_match *m)
 	return is_something(&r, HEX_RUN_MIN) && entropy_of(r.s, r.len) > 3.0;
 }
 
-/* "sha256-" and a value as long as such a digest: of anything else the name says nothing. */
+/* The name of a digest ends at `end`, behind the quotes and the sign of an assignment. */
+static bool is_digest_name(const char *s, size_t end)
+{
+	static const char *const names[] = {"digest", "checksum", "integrity", "sha1",
+					    "sha256", "sha384",	  "sha512"};
+
+	for (unsigned i = 0; i < 5 && end > 0 && strchr(" \"':=", s[end - 1]); i++)
+		end--;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t n = strlen(names[i]);
+
+		if (end >= n && strncasecmp(s + end - n, names[i], n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "sha256-" and a value as long as such a digest: of anything else the name says nothing. So
+ * it is of "sha256: ", and of a longer name that ends so. */
 static bool is_named_digest(const struct gate_match *m)
 {
 	static const struct {
@@ -305,7 +323,8 @@ static bool is_named_digest(const struct gate_match *m)
 		if (len == n + digests[i].len && strncasecmp(s, digests[i].name, n) == 0)
 			return true;
 	}
-	return false;
+	return (len == 27 || len == 43 || len == 64 || len == 86) &&
+	       is_digest_name(m->text, m->start);
 }
 
 static bool check_text64(const struct gate_match *m)

@@ -136,10 +136,11 @@ bool decoded_keep(struct gate_decoded *d, size_t out, size_t src, size_t src_len
 
 void decoded_note_opaque(struct gate_decoded *d, size_t src, size_t src_len)
 {
-	if (src_len > d->opaque_len) {
-		d->opaque = (uint32_t)src;
-		d->opaque_len = (uint32_t)src_len;
-	}
+	if (d->n_opaque == GATE_OPAQUE_RUNS_MAX)
+		return;
+	if (!d->opaque)
+		d->opaque = xcalloc(GATE_OPAQUE_RUNS_MAX, sizeof(*d->opaque));
+	d->opaque[d->n_opaque++] = (struct gate_stretch){src, src + src_len};
 }
 
 /* ---- gzip, zlib ------------------------------------------------------------------ */
@@ -338,6 +339,7 @@ void gate_decode(enum gate_encoding e, const char *s, size_t len,
 		break;
 	case GATE_HEX:
 		gate_decode_hex(s, len, ret);
+		gate_note_one_case(s, len, ret);
 		break;
 	case GATE_DEFLATE:
 		decode_deflate(s, len, unread, ret);
@@ -358,5 +360,6 @@ void gate_decoded_done(struct gate_decoded *d)
 {
 	free(d->data);
 	free(d->block);
+	free(d->opaque);
 	*d = (struct gate_decoded){0};
 }

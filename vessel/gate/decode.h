@@ -12,6 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* [start, end) of a text; several are in order. */
+struct gate_stretch {
+	size_t start, end;
+};
+struct gate_stretches {
+	struct gate_stretch *one;
+	size_t n;
+};
+
 struct gate_block {
 	uint32_t out, out_len; /* in data */
 	uint32_t src, src_len; /* the run it came from */
@@ -25,9 +34,12 @@ struct gate_decoded {
 	struct gate_block *block;
 	size_t n, n_cap;
 	bool too_large; /* max was not enough */
-	/* Runs that hold much and nothing known: src, src_len of the longest. */
-	uint32_t opaque, opaque_len;
+	/* Runs of the text that hold much and nothing known: the first GATE_OPAQUE_RUNS_MAX. */
+	struct gate_stretch *opaque;
+	size_t n_opaque;
 };
+
+#define GATE_OPAQUE_RUNS_MAX 64 /* a few are too many already */
 
 /* Decoded bytes of one run of which nothing is known are a finding from so many on. */
 #define GATE_OPAQUE64_MIN 192 /* of base64: names and paths look like a short one */
@@ -46,14 +58,6 @@ enum gate_encoding {
 	GATE_ENCODING_MAX_
 };
 
-/* [start, end) of a text; several are in order. */
-struct gate_stretch {
-	size_t start, end;
-};
-struct gate_stretches {
-	struct gate_stretch *one;
-	size_t n;
-};
 /* Is `at` in one of them; then *ret_end is its end. */
 bool gate_stretches_has(const struct gate_stretches *s, size_t at, size_t *ret_end);
 

@@ -140,11 +140,10 @@ static void decode(struct scan *s, const struct layer *l)
 	}
 	look_for_binary(s, &media, d);
 	free(media.one);
-	for (unsigned e = 0;
-	     e < GATE_ENCODING_MAX_ && !s->failed && !layer_is_backwards(l); e++)
-		if (d[e].opaque_len)
-			scan_found(s, "opaque", GATE_BINARY, SEVERITY_OPAQUE, d[e].opaque,
-				   (size_t)d[e].opaque + d[e].opaque_len);
+	for (unsigned e = 0; e < GATE_ENCODING_MAX_ && !layer_is_backwards(l); e++)
+		for (size_t i = 0; i < d[e].n_opaque && !s->failed; i++)
+			scan_found(s, "opaque", GATE_BINARY, SEVERITY_OPAQUE,
+				   d[e].opaque[i].start, d[e].opaque[i].end);
 	for (unsigned e = 0; e < GATE_ENCODING_MAX_; e++) {
 		look_in_blocks(s, l, &d[e], (enum gate_encoding)e);
 		gate_decoded_done(&d[e]);
