@@ -254,6 +254,9 @@ static bool check_keyword(struct gate_match *m)
 		m->start++;
 		m->end--;
 	}
+	/* of a quote that is escaped itself */
+	while (m->end > m->start && m->text[m->end - 1] == '\\')
+		m->end--;
 	s = m->text + m->start;
 	len = m->end - m->start;
 	take_rest(&r, s, len);

@@ -143,7 +143,12 @@ class Live:
             "name_context": lambda: "patient: " + r.choice(["Anna", "Peter", "Olga"]) + " Smith",
         }
         framed = {
-            "keyword": ["password = '{}'", "api_key: {}", "SECRET_KEY={}"],
+            "keyword": ["password = '{}'", "api_key: {}", "SECRET_KEY={}", "SECRET_KEY ?= {}", "$token .= '{}'"],
+            "keyword_typed": ['var dbPassword string = "{}"', "const apiKey: string = '{}'"],
+            "keyword_call": ['setProperty("db.password", "{}")', "define('API_KEY', '{}')"],
+            "keyword_element": ["<password>{}</password>", "<key>token</key>\n  <string>{}</string>"],
+            "keyword_value": ['<add key="ApiKey" value="{}"/>', "- name: DB_PASSWORD\n  value: {}"],
+            "keyword_flag": ["login --password {} x", "ENV API_TOKEN {}"],
             "dsn_pairs": ["Server=sql.word.net;User Id=sa;Password={};"],
             "url_userinfo": ["postgres://sa:{}@db.word.net/x"],
         }
@@ -246,7 +251,7 @@ def main():
             for place, changed in unseen(text):
                 tries.append(((rule[0], place, ""), text, b"see\n" + changed.encode() + b"\nthere\n", score))
             # where a letter more is taken for the value's its entropy is a little less
-            least = score - (10 if rule[0] == "keyword" else 0)
+            least = score - (10 if rule[1] == "keyword" else 0)
             for word in words:
                 tries += [((rule[0], place, word), changed, put(changed), least) for place, changed in places(text, start, end, word)]
         tried += len(tries)
