@@ -62,6 +62,7 @@ static const struct {
 	uint32_t lengths;
 } issuers[] = {
 #define L(n) (1U << (n))
+#define ANY (L(12) | L(13) | L(14) | L(15) | L(16) | L(17) | L(18) | L(19))
 	{400000, 499999, L(13) | L(16) | L(19)}, /* Visa */
 	{510000, 559999, L(16)},		 /* Mastercard */
 	{222100, 272099, L(16)},
@@ -75,10 +76,20 @@ static const struct {
 	{352800, 358999, L(16) | L(19)},		 /* JCB */
 	{620000, 629999, L(16) | L(17) | L(18) | L(19)}, /* UnionPay */
 	{500000, 509999, L(13) | L(16) | L(19)},	 /* Maestro */
-	{560000, 589999, L(13) | L(16) | L(19)},
-	{639000, 639099, L(16) | L(19)},
+	{501800, 501899, ANY},
+	{502000, 502099, ANY},
+	{503800, 503899, ANY},
+	{560000, 589999, ANY},
+	{60400, 60499, ANY},
+	{630400, 630499, ANY},
+	{639000, 639099, ANY},
 	{670000, 679999, L(16) | L(19)},
+	{675900, 675999, ANY},
+	{676100, 676399, ANY},
+	{213100, 213199, L(15)}, /* JCB */
+	{180000, 180099, L(15)},
 	{220000, 220499, L(16)}, /* Mir */
+#undef ANY
 #undef L
 };
 
@@ -88,7 +99,7 @@ bool valid_card(const char *s, size_t len)
 	size_t n = digits_of(s, len, d, sizeof(d));
 	unsigned first;
 
-	if (n < 13 || n > 19 || !valid_luhn(d, n) || distinct_bytes(d, n) < 2)
+	if (n < 12 || n > 19 || !valid_luhn(d, n) || distinct_bytes(d, n) < 2)
 		return false;
 	first = number(d, 6);
 	for (size_t i = 0; i < ARRAY_SIZE(issuers); i++)
