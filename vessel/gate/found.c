@@ -137,10 +137,14 @@ static void keep(struct scan *s, const struct gate_finding *f)
 	for (size_t i = 0; i < r->n; i++)
 		if (is_known(s, &r->finding[i], f))
 			return;
-	for (size_t i = 0; i < r->n; i++)
-		if (!(finding_covers(f, &r->finding[i]) && tells_all(f) &&
-		      f->severity >= r->finding[i].severity))
-			r->finding[kept++] = r->finding[i];
+	for (size_t i = 0; i < r->n; i++) {
+		if (finding_covers(f, &r->finding[i]) && tells_all(f) &&
+		    f->severity >= r->finding[i].severity)
+			continue;
+		if (kept < i)
+			r->finding[kept] = r->finding[i];
+		kept++;
+	}
 	r->n = kept;
 	if (r->n == GATE_FINDINGS_MAX)
 		s->failed = true;

@@ -29,7 +29,7 @@
 
 #define GATE_PARTS_MAX 65536
 #define GATE_INPUT_MAX_BYTES ((size_t)8 << 20) /* of all parts together */
-#define GATE_FINDINGS_MAX 1024		       /* more: unreadable */
+#define GATE_FINDINGS_MAX 4096		       /* more: unreadable */
 #define GATE_MAC_SIZE 8
 #define GATE_TAIL_BYTES 256 /* remembered of what a job sent before, per destination */
 #define GATE_TAILS_MAX 8

@@ -56,9 +56,7 @@ void gate_job_free(struct gate_job *j)
 {
 	if (!j)
 		return;
-	for (size_t i = 0; i < j->map.n; i++)
-		wipe_free(j->map.row[i].text, j->map.row[i].len);
-	free(j->map.row);
+	gate_map_done(&j->map);
 	for (size_t i = 0; i < j->n_canaries; i++)
 		wipe_free(j->canary[i].data, j->canary[i].len);
 	for (size_t i = 0; i < j->n_to; i++)
@@ -199,35 +197,6 @@ bool gate_job_is_clean(const struct gate_job *j)
 	return j->map.n == 0;
 }
 
-/* The placeholder of a text: the one it has, or a new one. NULL: the map is full. */
-static const struct gate_row *row_of(struct gate_map *m, enum gate_family family,
-				     const char *text, size_t len)
-{
-	struct gate_row *row;
-	unsigned number = 1;
-	char *copy;
-
-	for (size_t i = 0; i < m->n; i++) {
-		if (m->row[i].len == len && memcmp(m->row[i].text, text, len) == 0)
-			return &m->row[i];
-		number += m->row[i].family == family;
-	}
-	if (m->n == GATE_MAP_MAX || len > GATE_MAP_MAX_BYTES - m->bytes)
-		return NULL;
-	if (m->n == m->cap) {
-		m->cap = m->cap * 2 + 8;
-		m->row = xreallocarray(m->row, m->cap, sizeof(*m->row));
-	}
-	copy = xmalloc(len);
-	memcpy(copy, text, len);
-	row = &m->row[m->n++];
-	*row = (struct gate_row){.family = family, .text = copy, .len = len};
-	(void)snprintf(row->name, sizeof(row->name), "%s_%u",
-		       gate_family_info(family)->label, number);
-	m->bytes += len;
-	return row;
-}
-
 /* Findings f[0..n) of one part, by offset: those that overlap are one. */
 static int rewrite_part(struct gate_map *m, const struct gate_finding *f, size_t n,
 			struct gate_parts *p, struct err *err)
@@ -248,7 +217,7 @@ static int rewrite_part(struct gate_map *m, const struct gate_finding *f, size_t
 			if (f[i].severity > f[best].severity)
 				best = i;
 		}
-		row = row_of(m, f[best].family, part->data + start, end - start);
+		row = gate_map_take(m, f[best].family, part->data + start, end - start);
 		if (!row) {
 			r = err_set_id(err, ERRID_GATE_MAP, "the job's map is full");
 			break;

@@ -19,8 +19,6 @@
 #include "vessel/gate/gate.h"
 #include "vessel/gate/parts.h"
 
-#define GATE_MAP_MAX 1024
-#define GATE_MAP_MAX_BYTES (256u << 10)
 #define GATE_DESTINATIONS_MAX 16
 #define GATE_BUCKET_HALF_LIFE_USEC (600 * USEC_PER_SEC)
 

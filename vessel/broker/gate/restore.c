@@ -87,14 +87,9 @@ static enum answer placeholder_at(const struct gate_restore *r, const char *s, s
 	a = bracket_at(r, s + open + name, len - open - name, false, &close);
 	if (a != YES)
 		return a;
-	for (size_t i = 0; i < m->n; i++)
-		if (strlen(m->row[i].name) == name &&
-		    memcmp(m->row[i].name, s + open, name) == 0) {
-			*ret = &m->row[i];
-			*ret_used = open + name + close;
-			return YES;
-		}
-	return NO;
+	*ret = gate_map_find(m, s + open, name);
+	*ret_used = open + name + close;
+	return *ret ? YES : NO;
 }
 
 /* The inside of a JSON string. */

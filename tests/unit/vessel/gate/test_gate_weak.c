@@ -65,7 +65,7 @@ Test(gate_weak, many_others_are_refused)
 
 Test(gate_weak, alone_they_are_replaced_however_many)
 {
-	static const unsigned counts[] = {2, 6, 60, 400};
+	static const unsigned counts[] = {2, 6, 60, 400, 1900};
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		cleanup_buf struct buf b = new_buf();

@@ -58,6 +58,41 @@ Test(gate_job, one_text_has_one_placeholder)
 	cr_assert_str_eq(p->part[0].data, "to <EMAIL_1> or <EMAIL_1> not <EMAIL_2>!");
 }
 
+/* Of each of thousands of texts, and of a reply that says all of them again. */
+Test(gate_job, each_of_many_texts_comes_back)
+{
+	cleanup_gate_job struct gate_job *j = gate_job_new(&fake_clock);
+	cleanup_gate_parts struct gate_parts *p = gate_parts_new();
+	const size_t n = 4096, width = 10;
+	struct gate_finding *f = calloc(n + 1, sizeof(*f));
+	struct gate_restore *r = gate_restore_new(j, GATE_FORM_TEXT);
+	struct buf text, out;
+	struct err err = ERR_INIT;
+
+	buf_init(&text, 1 << 20);
+	buf_init(&out, 1 << 20);
+	for (size_t i = 0; i <= n; i++) {
+		f[i] = at(0, i * width, width - 1, i % 2 ? GATE_EMAIL : GATE_NAME);
+		buf_addf(&text, "text-%04zu ", i);
+	}
+	gate_parts_add(p, GATE_PART_TEXT, "c", text.data, n * width);
+	cr_assert_eq(gate_job_anonymise(j, f, n, p, NULL), 0);
+	cr_assert_str_eq(p->part[0].data + p->part[0].len - strlen("<EMAIL_2048> "),
+			 "<EMAIL_2048> ");
+	gate_restore_feed(r, p->part[0].data, p->part[0].len, &out);
+	gate_restore_end(r, &out);
+	cr_assert_eq(out.len, n * width);
+	cr_assert_eq(memcmp(out.data, text.data, out.len), 0);
+	/* and no more than that */
+	gate_parts_replace(p, 0, text.data, text.len);
+	cr_assert_lt(gate_job_anonymise(j, f, n + 1, p, &err), 0);
+	cr_assert_eq(err.id, ERRID_GATE_MAP);
+	gate_restore_free(r);
+	buf_done(&text);
+	buf_done(&out);
+	free(f);
+}
+
 Test(gate_job, overlapping_findings_are_one)
 {
 	cleanup_gate_job struct gate_job *j = gate_job_new(&fake_clock);
