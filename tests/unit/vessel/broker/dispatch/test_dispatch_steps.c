@@ -353,6 +353,48 @@ Test(dispatch_steps, placeholders_in_a_page_become_what_the_job_had_sent)
 	fetch_says("text/event-stream", stream, "{\"a\":\"a\\\"b@corp.de\"}");
 }
 
+/* As what a client sends it back the gate is told of an id that the portal has said. */
+static enum gate_part_kind kind_of_id(const char *back)
+{
+	static const char said[] = "{\"id\":\"chatcmpl-1\",\"choices\":[{\"message\":{"
+				   "\"tool_calls\":[{\"id\":\"call_a8ZkQ\"}]}}]}";
+	static const struct egress_header json[] = {{"content-type", "application/json"}};
+	const struct egress_head head = {.status = 200, .headers = json, .n_headers = 1};
+	const struct egress_end end = {.bytes_up = 1, .bytes_down = 2, .sent = true};
+	enum gate_part_kind ret;
+	char body[512];
+
+	cr_assert(
+		str_fmt(body, sizeof(body),
+			"{\"seq\":1,\"dialect\":\"openai\",\"stream\":false,"
+			"\"request\":{\"max_tokens\":100,\"model\":\"m\",\"messages\":[{"
+			"\"role\":\"tool\",\"content\":\"hi\",\"tool_call_id\":\"%s\"}]}"
+			"}",
+			back) == 0);
+	double_up();
+	w.held[ACT] = true;
+	send_to("/ask", ASK("m"));
+	AWAIT(w.n_sent == 1);
+	w.worker->on_head(&head, w.worker_arg);
+	(void)w.worker->on_body(said, sizeof(said) - 1, w.worker_arg);
+	w.worker->on_end(&end, w.worker_arg);
+	AWAIT(has_got("\r\n0\r\n\r\n"));
+	AWAIT(is_quiet());
+	w.held[ACT] = false;
+	send_to("/ask", body);
+	AWAIT(has_got("completion_tokens"));
+	AWAIT(is_quiet());
+	ret = w.last_part;
+	double_down();
+	return ret;
+}
+
+Test(dispatch_steps, what_a_portal_issued_is_known_when_it_comes_back)
+{
+	cr_expect_eq(kind_of_id("call_a8ZkR"), GATE_PART_TEXT);
+	cr_expect_eq(kind_of_id("call_a8ZkQ"), GATE_PART_ECHO);
+}
+
 Test(dispatch_steps, all_in_their_order_and_then_settled_with_what_it_took)
 {
 	double_up();

@@ -2,7 +2,7 @@
 /*
  * What a provider issued goes back as it is, and nothing else does. The replies have the
  * shapes of the real providers, ids of their length and alphabet, signatures of random bytes.
- * LYCH_ISSUED: so many values (1000000 by hand).
+ * LYCH_ISSUED: so many values; by hand, with the program itself, a million.
  */
 #include "common/buf.h"
 #include "common/cleanup.h"
