@@ -12,7 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define KEY_MAX 2400 /* bytes: RSA of 16384 bits */
+#define KEY_MAX 2400	/* bytes: RSA of 16384 bits */
+#define PGP_HEAD_MAX 20 /* of a packet, and what comes before the numbers of a key */
 
 /* ---- DER ---------------------------------------------------------------------------- */
 
@@ -215,16 +216,59 @@ static size_t packet(const uint8_t *u, size_t len, unsigned *ret_tag, size_t *re
 	return form == 0 ? 2 : form == 1 ? 3 : 5;
 }
 
+static size_t two(const uint8_t *u)
+{
+	return (size_t)u[0] << 8 | u[1];
+}
+
+/* The packet of a key whose body of so many bytes begins at u: a version, a time, an
+ * algorithm, and numbers that are as long as that has them. */
+static bool is_pgp_key(const uint8_t *u, size_t len, size_t body)
+{
+	size_t at = len > 0 && u[0] == 6 ? 10 : 6, n;
+
+	if (len < at + 3 || body > KEY_MAX || (u[0] != 4 && u[0] != 6))
+		return false;
+	n = (two(u + at) + 7) / 8;
+	switch (u[5]) {
+	case 1: /* RSA: a modulus, and a short exponent behind it */
+	case 2:
+	case 3:
+		return n >= 128 && at + 2 + n < body && body - at - 2 - n <= 8;
+	case 16: /* ElGamal and DSA, at least two numbers of that size */
+	case 17:
+		return n >= 128 && at + 2 * (2 + n) <= body;
+	case 18: /* elliptic curves, by their object identifier */
+	case 19:
+	case 22:
+		return u[at] >= 3 && u[at] <= 10 &&
+		       (u[at + 1] == 0x2a || u[at + 1] == 0x2b) && body <= 256;
+	case 25: /* X25519, Ed25519, X448, Ed448 */
+	case 27:
+		return body == at + 32;
+	case 26:
+		return body == at + 56;
+	case 28:
+		return body == at + 57;
+	default:
+		return false;
+	}
+}
+
 static bool is_pgp(const uint8_t *u, size_t len)
 {
 	for (size_t at = 0, n, body = 0; at < len; at += n + body) {
 		unsigned tag = 0;
 
 		n = packet(u + at, len - at, &tag, &body);
-		if (n == 0)
-			return at > 0 && len - at < 6;
-		if (at == 0 && (tag != PGP_KEY || body < 16 || body > KEY_MAX ||
-				u[n] < 3 || u[n] > 6))
+		/* what the end cut says nothing any more */
+		if (at > 0 && len - at < PGP_HEAD_MAX)
+			return true;
+		if (n == 0 || body > KEY_MAX)
+			return false;
+		if ((at == 0 && tag != PGP_KEY) ||
+		    ((tag == PGP_KEY || tag == PGP_SUBKEY) &&
+		     !is_pgp_key(u + at + n, len - at - n, body)))
 			return false;
 		if (tag != PGP_SIGNATURE && tag != PGP_KEY && tag != PGP_TRUST &&
 		    tag != PGP_NAME && tag != PGP_SUBKEY && tag != PGP_ATTRIBUTE)

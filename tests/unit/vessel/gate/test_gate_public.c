@@ -65,17 +65,21 @@ Test(gate_public, noise_behind_a_key_is_found)
 				       0x2b, 0x65, 0x70, 0x03, 0x21, 0x00};
 	static const uint8_t rsa[] = {0x30, 0x82, 0x20, 0x09, 0x02, 0x82, 0x20, 0x00};
 	static const char ssh[] = "\0\0\0\x0bssh-ed25519\0\0\0\x20";
+	/* OpenPGP: a version and a time, and an algorithm that there is */
+	static const uint8_t pgp[] = {0x99, 0x09, 0x00, 4, 0x60, 0, 0, 0, 1};
 	uint32_t seed = 11;
 
-	for (unsigned which = 0; which < 3; which++) {
+	for (unsigned which = 0; which < 4; which++) {
 		cleanup_buf struct buf b = new_buf(), key = new_buf();
 
 		if (which == 0)
 			buf_add(&key, spki, sizeof(spki));
 		else if (which == 1)
 			buf_add(&key, rsa, sizeof(rsa));
-		else
+		else if (which == 2)
 			buf_add(&key, ssh, sizeof(ssh) - 1);
+		else
+			buf_add(&key, pgp, sizeof(pgp));
 		add_noise(&key, &seed, which == 1 ? 8000 : 400);
 		add64(&b, key.data, key.len, 64);
 		cr_expect_geq(score(&b), 0.4, "%u: %f", which, r.score);
