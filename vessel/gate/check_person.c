@@ -13,6 +13,9 @@
 #include <strings.h>
 
 #define PHONE_DIGITS_MAX 15
+#define TABLE_GROUPS_MIN 4
+#define TABLE_GROUP_END 100000 /* above any group of a card */
+#define TABLE_STEP_MAX 256
 
 /* The domain, or one above it. */
 static bool is_within_domain(const char *s, size_t len, const char *domain)
@@ -166,9 +169,31 @@ bool gate_check_name(const struct gate_match *m)
 	return gate_is_given_name(s, blank ? (size_t)(blank - s) : m->end - m->start);
 }
 
+/* Groups that grow by little: a piece of a table, as of code points. Of a card that is so once
+ * in fifty thousand. */
+static bool is_of_table(const char *s, size_t len)
+{
+	unsigned v = 0, before = 0, groups = 0;
+
+	for (size_t i = 0; i <= len; i++) {
+		if (i < len && isdigit((unsigned char)s[i])) {
+			v = v % TABLE_GROUP_END * 10 + (unsigned)(s[i] - '0');
+			continue;
+		}
+		if (groups++ && (v <= before || v - before > TABLE_STEP_MAX))
+			return false;
+		before = v;
+		v = 0;
+	}
+	return groups >= TABLE_GROUPS_MIN;
+}
+
 bool gate_check_card(const struct gate_match *m)
 {
-	return valid_card(m->text + m->start, m->end - m->start);
+	const char *s = m->text + m->start;
+	size_t len = m->end - m->start;
+
+	return valid_card(s, len) && !is_of_table(s, len);
 }
 
 bool gate_check_ssn(const struct gate_match *m)
