@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is made to be shown is let go, as it is written and inside of other things; what only
  * says so, or begins so, is not. */
+#define GATE_TEXTS_DEADLINE_USEC (600 * USEC_PER_SEC)
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "tests/support/gate_public.h"

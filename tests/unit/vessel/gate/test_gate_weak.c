@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Families without a check digit or a form of their own: replaced, never alone refused. */
+#define GATE_TEXTS_DEADLINE_USEC (600 * USEC_PER_SEC)
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "tests/support/gate_texts.h"
