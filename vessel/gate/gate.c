@@ -195,6 +195,7 @@ static void look(struct scan *s, const struct layer *l)
 	if (l->kind == LAYER_ROOT || l->kind == LAYER_BLOCKS)
 		here.public = gate_find_public(l->data, l->len);
 	look_here(s, &here);
+	s->layer = l; /* which outlives this call */
 	free(here.public.one);
 }
 

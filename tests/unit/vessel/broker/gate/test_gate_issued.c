@@ -273,6 +273,7 @@ static bool is_echo(struct gate_job *job, const char *portal, const char *reques
 		if (str_eq(p->part[i].data, value))
 			return p->part[i].kind == GATE_PART_ECHO;
 	cr_assert_fail("%s is not in the request", value);
+	return false;
 }
 
 /* ---- refusals -------------------------------------------------------------------------- */
