@@ -25,9 +25,11 @@
 #include "vessel/gate/private.h"
 
 #define GATE_ASKS_MAX 1024 /* waiting or at work, of each worker */
+/* ... and of one job: as many as it may have under way, and of these so many bytes. */
+#define GATE_ASKS_JOB_MAX 64u
+#define GATE_ASKS_JOB_MAX_BYTES ((size_t)64 << 20)
 /* Two workers: up to so many bytes of text a question is a small one. */
 #define GATE_SMALL_BYTES ((size_t)128 << 10)
-enum gate_lanes { GATE_SMALL, GATE_LARGE, GATE_LANES_MAX_ };
 
 struct gate_client;
 struct gate_ask;
@@ -69,15 +71,16 @@ void gate_client_set_private(struct gate_client *c, const struct gate_private *p
 
 /*
  * Questions take turns by what they cost, the bytes: first between the person and each
- * tomb, then between the jobs of a tomb (gate_job_turn). So nobody waits for more than the
+ * tomb, then between the jobs of a tomb (turns.h). So nobody waits for more than the
  * one at the worker and what others of equal share have asked for. Small questions and
- * large ones have a worker each; what a job asks while it waits goes to the one that it
- * waits for.
+ * large ones have a worker each. What a job asks beside a large one waits with that, and
+ * where small ones wait when the large one comes, they go there with it: a large one never
+ * gets before the small ones of others.
  *
  * Judges parts (taken, freed by the client) on their way to `destination`. job may be
  * NULL: then nothing is rewritten or remembered (`lych gate scan`) and the verdict is the
- * plain one. ERRID_GATE_AWAY at once when there is no worker, ERRID_GATE_BUSY. done comes
- * from the loop, once, unless cancelled.
+ * plain one. ERRID_GATE_AWAY at once when there is no worker; ERRID_GATE_BUSY when too many
+ * wait, of all or of this job. done comes from the loop, once, unless cancelled.
  */
 MUST_CHECK int gate_client_ask(struct gate_client *c, struct gate_job *job,
 			       const char *destination, struct gate_parts *parts,

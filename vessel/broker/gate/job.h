@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/id.h"
 #include "common/json/json.h"
+#include "vessel/broker/gate/turns.h"
 #include "vessel/gate/gate.h"
 #include "vessel/gate/parts.h"
 
@@ -37,14 +38,21 @@ static inline void gate_job_free_p(struct gate_job **j)
  * tomb each of its jobs.
  */
 #define GATE_PARTIES 65
+enum gate_lanes { GATE_SMALL, GATE_LARGE, GATE_LANES_MAX_ }; /* client.h */
 struct gate_turn {
 	unsigned party; /* below GATE_PARTIES */
 	job_id_t job;	/* for the note of what is read (reading.h); 0: none */
 	int64_t epoch;
-	uint64_t used; /* bytes, of this job; the client's to count */
-	unsigned waiting;
-	bool is_large; /* which worker it waits for */
+	/* The client's: */
+	struct turns_account at[GATE_LANES_MAX_]; /* bytes, of this job at each worker */
+	size_t bytes;				  /* of its questions that wait */
+	bool is_large;				  /* which worker the next waits for */
+	bool is_read; /* a worker has a question of it: no other one gets the next */
 };
+static inline unsigned gate_turn_waiting(const struct gate_turn *t)
+{
+	return t->at[GATE_SMALL].waiting + t->at[GATE_LARGE].waiting;
+}
 struct gate_turn *gate_job_turn(struct gate_job *j);
 
 /* A value that was planted in the job: found anywhere, the score is 1.0.

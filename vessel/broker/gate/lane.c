@@ -39,13 +39,15 @@ static void drop(struct gate_lane *c)
  * it is dead. One that is taken over names nobody but who asked. */
 static void look_at_note(struct gate_lane *c)
 {
+	/* as egress_worker_name() has them */
+	static const char *const names[] = {"gate", "gate:large"};
 	struct reading_note note;
 	bool is_noted = reading_get(c->note, &note);
 
 	reading_clear(c->note);
 	if (is_noted && c->cfg.on_died &&
 	    reading_is_of(&note, c->asked.job, c->asked.epoch))
-		c->cfg.on_died(c->name, &note, c->cfg.arg);
+		c->cfg.on_died(names[c->which], &note, c->cfg.arg);
 }
 
 static void away(struct gate_lane *c, const char *why)
@@ -100,10 +102,10 @@ static void work(struct gate_lane *c)
 	struct gate_input in = {0};
 	struct gate_ask *a;
 
-	if (c->fd < 0 || c->at_work || !c->first)
+	if (c->fd < 0 || c->at_work || !gate_lane_bring_forward(c))
 		return;
-	gate_lane_bring_forward(c);
 	a = c->first;
+	gate_ask_is_read(a);
 	if (a->job)
 		gate_job_fill(a->job, a->destination, &in);
 	in.parts = a->parts->part;
@@ -182,6 +184,22 @@ static void on_soon(void *arg)
 	work(arg);
 }
 
+void gate_ask_is_read(struct gate_ask *a)
+{
+	a->is_read = true;
+	if (a->job)
+		gate_job_turn(a->job)->is_read = true;
+}
+
+void gate_ask_has_read(struct gate_ask *a)
+{
+	if (!a->is_read || !a->job)
+		return;
+	a->is_read = false;
+	gate_job_turn(a->job)->is_read = false;
+	loop_timer_arm(a->c->other->soon, 0);
+}
+
 static void send_private(struct gate_lane *c)
 {
 	if (c->private.len == 0)
@@ -223,12 +241,13 @@ void gate_lane_set_private(struct gate_lane *c, const struct gate_private *p)
 
 /* ---- asking ---------------------------------------------------------------------------- */
 
-struct gate_lane *gate_lane_new(const struct gate_client_config *cfg, const char *name)
+struct gate_lane *gate_lane_new(const struct gate_client_config *cfg,
+				enum gate_lanes which)
 {
 	struct gate_lane *c = xnew(struct gate_lane);
 
 	c->cfg = *cfg;
-	c->name = name;
+	c->which = which;
 	if (!c->cfg.timeout_usec)
 		c->cfg.timeout_usec = TIMEOUT_DEFAULT_USEC;
 	c->gate.portal_threshold = cfg->portal_threshold;
@@ -244,13 +263,23 @@ struct gate_lane *gate_lane_new(const struct gate_client_config *cfg, const char
 	return c;
 }
 
+void gate_lane_pair(struct gate_lane *a, struct gate_lane *b)
+{
+	a->other = b;
+	b->other = a;
+}
+
 void gate_lane_free(struct gate_lane *c)
 {
 	if (!c)
 		return;
 	drop(c);
-	while (c->first)
-		gate_ask_free(gate_lane_pop(c));
+	while (c->first) {
+		struct gate_ask *a = c->first;
+
+		gate_lane_take_out(a);
+		gate_ask_free(a);
+	}
 	loop_timer_free(c->timer);
 	loop_timer_free(c->soon);
 	buf_done(&c->private);
@@ -259,38 +288,44 @@ void gate_lane_free(struct gate_lane *c)
 	free(c);
 }
 
+static int check_room(const struct gate_lane *c, struct gate_job *job,
+		      const struct gate_parts *parts, struct err *err)
+{
+	const struct gate_turn *t = job ? gate_job_turn(job) : NULL;
+
+	if (c->fd < 0)
+		return err_set_id(err, ERRID_GATE_AWAY, "no worker");
+	if (parts->overflow)
+		return err_set_id(err, ERRID_GATE_UNREADABLE, "too large");
+	if (c->n >= GATE_ASKS_MAX)
+		return err_set_id(err, ERRID_GATE_BUSY, "%d wait", GATE_ASKS_MAX);
+	if (t && gate_turn_waiting(t) >= GATE_ASKS_JOB_MAX)
+		return err_set_id(err, ERRID_GATE_BUSY, "%u of this job wait",
+				  gate_turn_waiting(t));
+	if (t && t->bytes > 0 && t->bytes + parts->bytes > GATE_ASKS_JOB_MAX_BYTES)
+		return err_set_id(err, ERRID_GATE_BUSY, "%zu bytes of this job wait",
+				  t->bytes);
+	return 0;
+}
+
 int gate_lane_ask(struct gate_lane *c, struct gate_job *job, const char *destination,
 		  struct gate_parts *parts, gate_ask_done *done, void *arg,
 		  struct gate_ask **ret, struct err *err)
 {
 	struct gate_ask *a;
-	int r = 0;
 
-	if (c->fd < 0)
-		r = err_set_id(err, ERRID_GATE_AWAY, "no worker");
-	else if (parts->overflow)
-		r = err_set_id(err, ERRID_GATE_UNREADABLE, "too large");
-	else if (c->n >= GATE_ASKS_MAX)
-		r = err_set_id(err, ERRID_GATE_BUSY, "%d wait", GATE_ASKS_MAX);
-	if (r < 0) {
+	if (check_room(c, job, parts, err) < 0) {
 		c->figures.failed++;
 		gate_parts_free(parts);
 		return -1;
 	}
 	a = xnew(struct gate_ask);
-	a->c = c;
 	a->job = job;
 	a->destination = xstrdup(destination);
 	a->parts = parts;
 	a->done = done;
 	a->arg = arg;
-	if (c->last)
-		c->last->next = a;
-	else
-		c->first = a;
-	c->last = a;
-	c->n++;
-	gate_ask_joins(a);
+	gate_lane_append(c, a);
 	*ret = a;
 	/* never from within this function */
 	loop_timer_arm(c->soon, 0);
@@ -300,26 +335,15 @@ int gate_lane_ask(struct gate_lane *c, struct gate_job *job, const char *destina
 void gate_lane_cancel(struct gate_ask *a)
 {
 	struct gate_lane *c = a->c;
-	struct gate_ask **at = &c->first, *before = NULL;
 
 	if (a == c->first && c->at_work) {
-		/* the job may be gone before the answer comes */
-		gate_ask_leaves(a);
-		a->job = NULL;
-		gate_ask_joins(a);
+		/* it leaves nothing behind that another one of the job must see */
+		gate_ask_has_read(a);
+		gate_ask_forget_job(a);
 		a->is_cancelled = true;
 		return;
 	}
-	while (*at != a) {
-		assert(*at);
-		before = *at;
-		at = &before->next;
-	}
-	*at = a->next;
-	if (c->last == a)
-		c->last = before;
-	c->n--;
-	gate_ask_leaves(a);
+	gate_lane_take_out(a);
 	gate_ask_free(a);
 }
 

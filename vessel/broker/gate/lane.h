@@ -11,8 +11,10 @@
 
 struct gate_lane;
 
-/* name: its worker's, as egress_worker_name() has it. */
-struct gate_lane *gate_lane_new(const struct gate_client_config *cfg, const char *name);
+struct gate_lane *gate_lane_new(const struct gate_client_config *cfg,
+				enum gate_lanes which);
+/* Before the first question: a job's questions are read one after the other in both. */
+void gate_lane_pair(struct gate_lane *a, struct gate_lane *b);
 void gate_lane_free(struct gate_lane *c);
 void gate_lane_attach(struct gate_lane *c, int fd, struct reading *note);
 bool gate_lane_is_up(const struct gate_lane *c);
@@ -21,6 +23,8 @@ MUST_CHECK int gate_lane_ask(struct gate_lane *c, struct gate_job *job,
 			     const char *destination, struct gate_parts *parts,
 			     gate_ask_done *done, void *arg, struct gate_ask **ret,
 			     struct err *err);
+/* All that this job has waiting, but not at the worker, waits for the other worker. */
+void gate_lane_move(struct gate_lane *from, struct gate_job *job);
 void gate_lane_cancel(struct gate_ask *a);
 struct gate_client_figures gate_lane_figures(const struct gate_lane *c);
 

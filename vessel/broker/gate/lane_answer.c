@@ -100,23 +100,28 @@ static void refuse(struct gate_ask *a, enum err_id id, double score_after,
 
 void gate_lane_fail_all(struct gate_lane *c, enum err_id id, const char *why)
 {
-	struct gate_ask *a = c->first;
+	struct gate_ask *all = NULL, **end = &all;
 
 	/* who asks again from within the callback is in a new queue */
-	c->first = c->last = NULL;
-	c->n = 0;
 	c->at_work = false;
-	for (struct gate_ask *x = a; x; x = x->next)
-		gate_ask_leaves(x);
-	while (a) {
-		struct gate_ask *next = a->next;
+	while (c->first) {
+		struct gate_ask *a = c->first;
+
+		gate_ask_has_read(a);
+		gate_lane_take_out(a);
+		a->next = NULL;
+		*end = a;
+		end = &a->next;
+	}
+	while (all) {
+		struct gate_ask *next = all->next;
 		struct err err = ERR_INIT;
 
 		(void)err_set_id(&err, id, "%s", why);
-		a->score = 1.0;
+		all->score = 1.0;
 		c->figures.failed++;
-		finish(a, GATE_REFUSE, 1.0, &err);
-		a = next;
+		finish(all, GATE_REFUSE, 1.0, &err);
+		all = next;
 	}
 }
 
@@ -165,9 +170,11 @@ static bool anonymise(struct gate_ask *a)
 
 void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
 {
-	struct gate_ask *a = gate_lane_pop(c);
+	struct gate_ask *a = c->first;
 	enum gate_verdict v = judge(c, r->score);
 
+	gate_ask_has_read(a);
+	gate_lane_take_out(a);
 	c->figures.scan_usec += clock_boot_usec() - c->began;
 	if (a->is_cancelled) {
 		gate_ask_free(a);
@@ -188,11 +195,7 @@ void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
 	else if (!a->job)
 		finish(a, GATE_ANONYMISE, r->score, NULL);
 	else if (anonymise(a)) {
-		a->next = c->first;
-		c->first = a;
-		if (!c->last)
-			c->last = a;
-		c->n++;
-		gate_ask_joins(a);
+		gate_ask_is_read(a);
+		gate_lane_put_back(c, a);
 	}
 }

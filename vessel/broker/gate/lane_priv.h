@@ -21,21 +21,22 @@ struct gate_ask {
 	void *arg;
 	bool is_second;	   /* the look at what was anonymised; comes at once */
 	bool is_cancelled; /* at the worker; nobody wants the answer */
+	bool is_read; /* the worker has it, or will have it next: its job's only one */
 	double score;
 	struct gate_finding *findings; /* of the first look */
 	size_t n;
 };
 
-/* What one party had: bytes, and where its jobs are. */
+/* What one party had, and the line of its jobs. */
 struct party {
-	uint64_t used, jobs_at;
-	unsigned waiting;
+	struct turns_account account;
+	struct turns_line jobs;
 };
 
 struct gate_lane {
 	struct gate_client_config cfg;
 	struct gate_config gate;
-	const char *name;
+	enum gate_lanes which;
 	struct reading *note;	   /* the worker's */
 	struct reading_note asked; /* whose question it had last */
 	int fd;
@@ -45,8 +46,9 @@ struct gate_lane {
 	struct buf out, in;
 	size_t out_at;
 	struct gate_ask *first, *last; /* waiting; the first may be at the worker */
+	struct gate_lane *other;
 	struct party party[GATE_PARTIES];
-	uint64_t parties_at;
+	struct turns_line parties;
 	bool at_work;
 	uint64_t id;
 	size_t n;
@@ -61,12 +63,17 @@ struct gate_lane {
 
 /* *none, emptied, for a person's question, which has no job. */
 struct gate_turn *gate_ask_turn(const struct gate_ask *a, struct gate_turn *none);
-void gate_ask_joins(struct gate_ask *a);
-void gate_ask_leaves(struct gate_ask *a);
-/* Whose turn it is becomes the first. */
-void gate_lane_bring_forward(struct gate_lane *c);
-/* The first leaves. */
-struct gate_ask *gate_lane_pop(struct gate_lane *c);
+/* The job may be gone before the answer comes. */
+void gate_ask_forget_job(struct gate_ask *a);
+/* Whose turn it is becomes the first, and pays. False: nobody may be read now. */
+bool gate_lane_bring_forward(struct gate_lane *c);
+/* Behind all that wait, and before them. */
+void gate_lane_append(struct gate_lane *c, struct gate_ask *a);
+void gate_lane_put_back(struct gate_lane *c, struct gate_ask *a);
+void gate_lane_take_out(struct gate_ask *a);
+/* Until the worker is done with it, the other one gets no question of its job. */
+void gate_ask_is_read(struct gate_ask *a);
+void gate_ask_has_read(struct gate_ask *a);
 
 /* ---- lane_answer.c ---- */
 

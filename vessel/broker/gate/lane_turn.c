@@ -3,11 +3,15 @@
  * Runs in the vessel.
  * Whose turn it is at a worker of the gate.
  *
- * Theory of operation. Each party has an account of the bytes that it had, and so has each
- * job. Next is, of the party that had least, the job that had least, the question that came
- * first. Who comes back after a while begins where the others are.
+ * Theory of operation. Parties stand in a line (turns.h), and the jobs of each in one of their
+ * own. Next is, of the party whose turn it is, the job whose turn it is, the question that came
+ * first. The look at what was anonymised is next without a turn, since it holds its job up, and
+ * is paid for all the same. A job whose question the other worker has is passed over until
+ * that is answered: its questions must see each other.
  */
 #include "vessel/broker/gate/lane_priv.h"
+
+#include <assert.h>
 
 /* Of a question without a byte. */
 #define COST_MIN ((uint64_t)4096)
@@ -19,78 +23,163 @@ struct gate_turn *gate_ask_turn(const struct gate_ask *a, struct gate_turn *none
 	return a->job ? gate_job_turn(a->job) : none;
 }
 
-void gate_ask_joins(struct gate_ask *a)
+static void joins(struct gate_ask *a)
 {
-	struct gate_turn none, *t = gate_ask_turn(a, &none);
-	struct party *p = &a->c->party[t->party];
+	struct party *p;
 
-	if (p->waiting++ == 0 && p->used < a->c->parties_at)
-		p->used = a->c->parties_at;
-	if (t->waiting++ == 0 && t->used < p->jobs_at)
-		t->used = p->jobs_at;
+	if (a->job) {
+		struct gate_turn *t = gate_job_turn(a->job);
+
+		p = &a->c->party[t->party];
+		turns_join(&p->jobs, &t->at[a->c->which]);
+		t->bytes += a->parts->bytes;
+	} else {
+		p = &a->c->party[0];
+	}
+	turns_join(&a->c->parties, &p->account);
 }
 
-void gate_ask_leaves(struct gate_ask *a)
+static void leaves(struct gate_ask *a)
 {
-	struct gate_turn none, *t = gate_ask_turn(a, &none);
+	unsigned party = 0;
 
-	a->c->party[t->party].waiting--;
-	t->waiting--;
+	if (a->job) {
+		struct gate_turn *t = gate_job_turn(a->job);
+
+		party = t->party;
+		turns_leave(&t->at[a->c->which]);
+		t->bytes -= a->parts->bytes;
+	}
+	turns_leave(&a->c->party[party].account);
 }
 
-static void charge(struct gate_ask *a)
+void gate_ask_forget_job(struct gate_ask *a)
 {
-	struct gate_turn none, *t = gate_ask_turn(a, &none);
-	struct party *p = &a->c->party[t->party];
-
-	a->c->parties_at = p->used;
-	p->jobs_at = t->used;
-	p->used += a->parts->bytes + COST_MIN;
-	t->used += a->parts->bytes + COST_MIN;
+	leaves(a);
+	a->job = NULL;
+	joins(a);
 }
 
+static void pays(struct gate_ask *a)
+{
+	uint64_t cost = a->parts->bytes + COST_MIN;
+	unsigned party = 0;
+
+	if (a->job) {
+		struct gate_turn *t = gate_job_turn(a->job);
+
+		party = t->party;
+		turns_serve(&a->c->party[party].jobs, &t->at[a->c->which], cost);
+	}
+	turns_serve(&a->c->parties, &a->c->party[party].account, cost);
+}
+
+/* Of one party they have both a job, or both none: the person's is party 0 alone. */
 static bool is_before(const struct gate_ask *a, const struct gate_ask *b)
 {
 	struct gate_turn none_a, none_b;
 	const struct gate_turn *x = gate_ask_turn(a, &none_a),
 			       *y = gate_ask_turn(b, &none_b);
+	struct party *party = a->c->party;
 
 	if (x->party != y->party)
-		return a->c->party[x->party].used < a->c->party[y->party].used;
-	return x->used < y->used;
+		return turns_is_before(&a->c->parties, &party[x->party].account,
+				       &party[y->party].account);
+	return turns_is_before(&party[x->party].jobs, &x->at[a->c->which],
+			       &y->at[a->c->which]);
 }
 
-/* Whose turn it is becomes the first. */
-void gate_lane_bring_forward(struct gate_lane *c)
+static bool may_be_read(const struct gate_ask *a)
 {
-	struct gate_ask *best = c->first, *before_best = NULL;
+	return !a->job || !gate_job_turn(a->job)->is_read;
+}
 
-	if (!best || best->is_second)
-		return;
-	for (struct gate_ask *a = c->first; a->next; a = a->next) {
-		if (!is_before(a->next, best))
+static struct gate_ask *next_of(const struct gate_lane *c)
+{
+	struct gate_ask *best = NULL;
+
+	if (c->first && c->first->is_second)
+		return c->first;
+	for (struct gate_ask *a = c->first; a; a = a->next)
+		if (may_be_read(a) && (!best || is_before(a, best)))
+			best = a;
+	return best;
+}
+
+static void unlink_ask(struct gate_ask *a)
+{
+	struct gate_lane *c = a->c;
+	struct gate_ask **at = &c->first, *before = NULL;
+
+	while (*at != a) {
+		assert(*at);
+		before = *at;
+		at = &before->next;
+	}
+	*at = a->next;
+	if (c->last == a)
+		c->last = before;
+}
+
+static void link_first(struct gate_lane *c, struct gate_ask *a)
+{
+	a->next = c->first;
+	c->first = a;
+	if (!c->last)
+		c->last = a;
+}
+
+bool gate_lane_bring_forward(struct gate_lane *c)
+{
+	struct gate_ask *best = next_of(c);
+
+	if (!best)
+		return false;
+	if (best != c->first) {
+		unlink_ask(best);
+		link_first(c, best);
+	}
+	pays(best);
+	return true;
+}
+
+void gate_lane_append(struct gate_lane *c, struct gate_ask *a)
+{
+	a->c = c;
+	a->next = NULL;
+	if (c->last)
+		c->last->next = a;
+	else
+		c->first = a;
+	c->last = a;
+	c->n++;
+	joins(a);
+}
+
+void gate_lane_put_back(struct gate_lane *c, struct gate_ask *a)
+{
+	link_first(c, a);
+	c->n++;
+	joins(a);
+}
+
+void gate_lane_take_out(struct gate_ask *a)
+{
+	unlink_ask(a);
+	a->c->n--;
+	leaves(a);
+}
+
+void gate_lane_move(struct gate_lane *from, struct gate_job *job)
+{
+	struct gate_ask *next;
+
+	for (struct gate_ask *a = from->first; a; a = next) {
+		next = a->next;
+		if (a->job != job || a->is_second || (a == from->first && from->at_work))
 			continue;
-		best = a->next;
-		before_best = a;
+		gate_lane_take_out(a);
+		gate_lane_append(from->other, a);
+		loop_timer_arm(from->other->soon, 0);
 	}
-	if (before_best) {
-		before_best->next = best->next;
-		if (c->last == best)
-			c->last = before_best;
-		best->next = c->first;
-		c->first = best;
-	}
-	charge(best);
-}
-
-struct gate_ask *gate_lane_pop(struct gate_lane *c)
-{
-	struct gate_ask *a = c->first;
-
-	c->first = a->next;
-	if (!c->first)
-		c->last = NULL;
-	c->n--;
-	gate_ask_leaves(a);
-	return a;
 }
