@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The dispatcher's side and a real worker in a process of its own; then liars in its place. */
+#include "tests/unit/vessel/broker/gate/gate_rig.h"
 #include "vessel/broker/gate/client.h"
 
 #include "common/cleanup.h"
@@ -7,26 +8,12 @@
 #include "common/json/json.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
-#include "common/net/loop.h"
-#include "common/worker/pulse.h"
 #include "vessel/gate/wire.h"
-#include "vessel/gate/worker.h"
-#include <criterion/criterion.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
 #define TOKEN "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"
 
 TestSuite(gate_client, .timeout = 120);
-
-static struct loop *loop;
-static struct gate_client *client;
-static pid_t worker = -1, large_worker = -1;
-static unsigned n_away, n_died;
-static struct egress_pulse *worker_pulse; /* of the next one that is started */
-static struct reading_note died;
 
 /* What the last answer said. */
 static struct {
@@ -37,20 +24,6 @@ static struct {
 	bool has_canary;
 	char body[4096];
 } heard;
-
-static void on_away(const struct err *why, void *arg)
-{
-	(void)why;
-	(void)arg;
-	n_away++;
-}
-
-static void on_died(const char *name, const struct reading_note *note, void *arg UNUSED)
-{
-	cr_expect_str_eq(name, "gate");
-	died = *note;
-	n_died++;
-}
 
 static void on_answer(const struct gate_answer *a, void *arg)
 {
@@ -76,57 +49,6 @@ static void on_answer(const struct gate_answer *a, void *arg)
 	loop_stop(loop, 0);
 }
 
-typedef int worker_fn(int fd, struct egress_pulse *pulse, void *arg);
-
-static pid_t start_one(worker_fn *fn, enum gate_lanes which)
-{
-	int fds[2];
-	pid_t pid;
-
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	pid = fork();
-	cr_assert_geq(pid, 0);
-	if (pid == 0) {
-		(void)close(fds[0]);
-		_exit(fn(fds[1], worker_pulse, NULL));
-	}
-	(void)close(fds[1]);
-	cr_assert_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
-	gate_client_attach(client, which, fds[0], egress_pulse_reading(worker_pulse));
-	return pid;
-}
-
-static void start_worker(worker_fn *fn)
-{
-	worker = start_one(fn, GATE_SMALL);
-}
-
-static void begin(void)
-{
-	struct gate_client_config cfg = {.portal_threshold = 0.4,
-					 .forbidden_threshold = 0.7,
-					 .on_away = on_away,
-					 .on_died = on_died};
-
-	(void)signal(SIGPIPE, SIG_IGN);
-	cr_assert_eq(loop_new(&loop, NULL), 0);
-	cfg.loop = loop;
-	client = gate_client_new(&cfg);
-}
-
-static void end(void)
-{
-	gate_client_free(client);
-	for (int i = 0; i < 2; i++) {
-		pid_t pid = i ? large_worker : worker;
-		int status = 0;
-
-		if (pid > 0)
-			cr_expect_eq(waitpid(pid, &status, 0), pid);
-	}
-	loop_free(loop);
-}
-
 static void ask_parts(struct gate_job *job, struct gate_parts *p,
 		      const struct json *request)
 {
@@ -147,105 +69,6 @@ static void ask(struct gate_job *job, const char *text)
 
 	gate_parts_add(p, GATE_PART_TEXT, "content", text, strlen(text));
 	ask_parts(job, p, NULL);
-}
-
-/* Whose questions were answered, in their order. */
-static char turns[64];
-static size_t n_turns, n_expected;
-
-static void on_turn(const struct gate_answer *a UNUSED, void *arg)
-{
-	turns[n_turns++] = *(const char *)arg;
-	if (n_turns == n_expected)
-		loop_stop(loop, 0);
-}
-
-static struct gate_ask *ask_for(struct gate_job *job, const char *who, size_t len)
-{
-	struct gate_parts *p = gate_parts_new();
-	char *text = xmalloc(len);
-	struct gate_ask *a;
-	struct err err = ERR_INIT;
-
-	memset(text, ' ', len);
-	gate_parts_add(p, GATE_PART_TEXT, "content", text, len);
-	free(text);
-	cr_assert_eq(gate_client_ask(client, job, "portal:x", p, on_turn,
-				     (void *)(uintptr_t)who, &a, &err),
-		     0, "%s", err.msg);
-	n_expected++;
-	return a;
-}
-
-static const char *in_turn(void)
-{
-	struct err err = ERR_INIT;
-
-	cr_assert_eq(loop_run(loop, &err), 0, "%s", err.msg);
-	turns[n_turns] = '\0';
-	return turns;
-}
-
-Test(gate_client, a_tomb_that_asks_much_lets_others_ask_too, .init = begin, .fini = end)
-{
-	cleanup_gate_job struct gate_job *a = gate_job_new(&clock_real);
-	cleanup_gate_job struct gate_job *b = gate_job_new(&clock_real);
-	cleanup_gate_job struct gate_job *c = gate_job_new(&clock_real);
-
-	gate_job_turn(a)->party = gate_job_turn(b)->party = 1;
-	gate_job_turn(c)->party = 2;
-	start_worker(gate_worker_main);
-	for (int i = 0; i < 4; i++)
-		(void)ask_for(a, "a", 100000);
-	(void)ask_for(b, "b", 100000);
-	for (int i = 0; i < 3; i++)
-		(void)ask_for(c, "c", 1000);
-	(void)ask_for(NULL, "-", 1000);
-	/* the first that came; then who had nothing; the small ones are soon through; then
-	 * the jobs of the one that asks much, in turn */
-	cr_expect_str_eq(in_turn(), "ac-ccbaaa");
-}
-
-Test(gate_client, who_comes_late_has_no_more_than_its_turn, .init = begin, .fini = end)
-{
-	cleanup_gate_job struct gate_job *a = gate_job_new(&clock_real);
-	cleanup_gate_job struct gate_job *b = gate_job_new(&clock_real);
-
-	gate_job_turn(a)->party = 1;
-	gate_job_turn(b)->party = 2;
-	start_worker(gate_worker_main);
-	for (int i = 0; i < 6; i++)
-		(void)ask_for(a, "a", 50000);
-	cr_expect_str_eq(in_turn(), "aaaaaa");
-	n_turns = n_expected = 0;
-	for (int i = 0; i < 3; i++)
-		(void)ask_for(a, "a", 50000);
-	for (int i = 0; i < 3; i++)
-		(void)ask_for(b, "b", 50000);
-	gate_client_cancel(ask_for(b, "b", 50000));
-	n_expected--;
-	cr_expect_str_eq(in_turn(), "bababa");
-}
-
-Test(gate_client, small_questions_do_not_wait_for_large_ones, .init = begin, .fini = end)
-{
-	cleanup_gate_job struct gate_job *a = gate_job_new(&clock_real);
-	cleanup_gate_job struct gate_job *b = gate_job_new(&clock_real);
-
-	start_worker(gate_worker_main);
-	large_worker = start_one(gate_worker_main, GATE_LARGE);
-	for (int i = 0; i < 3; i++)
-		(void)ask_for(a, "A", (size_t)2 << 20);
-	/* of a job that waits for a large one: behind it, so that they see each other */
-	(void)ask_for(a, "a", 100);
-	for (int i = 0; i < 3; i++)
-		(void)ask_for(b, "b", 1000);
-	cr_expect_str_eq(in_turn(), "bbbAAAa");
-	n_turns = n_expected = 0;
-	(void)ask_for(a, "a", 100);
-	(void)ask_for(b, "B", (size_t)4 << 20);
-	cr_expect_str_eq(in_turn(), "aB");
-	cr_expect(gate_client_is_up(client));
 }
 
 Test(gate_client, a_large_question_without_its_worker_is_refused, .init = begin,
