@@ -6,6 +6,7 @@
 #include "common/conf/priv.h"
 
 #include "common/mem.h"
+#include "common/proto.h"
 #include "common/str.h"
 
 #define MONEY_MAX_MICRO ((uint64_t)1000000000 * 1000000)
@@ -187,7 +188,7 @@ void conf_broker_defaults(struct conf_broker *b)
 				.request_max_bytes = CONF_REQUEST_MAX_BYTES,
 				.response_max_bytes = (uint64_t)64 << 20,
 				.package_max_bytes = (uint64_t)512 << 20,
-				.in_flight = 8,
+				.in_flight = BROKER_INFLIGHT_JOB,
 				.retries = 2,
 			},
 	};

@@ -157,7 +157,7 @@ static const char template[] =
 	"system's.\n"
 	"egress: {connect: 10s, first_byte: 5m, idle: 2m, total: 30m, "
 	"request_max: "
-	"4MiB, response_max: 64MiB, package_max: 512MiB, in_flight: 8, retries: "
+	"4MiB, response_max: 64MiB, package_max: 512MiB, in_flight: 16, retries: "
 	"2}\n";
 
 const char *conf_template(void)

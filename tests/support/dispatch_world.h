@@ -18,7 +18,7 @@ struct world {
 	bool is_estimated, reserve_asked, reserved, maybe_reserved; /* answer lost */
 	bool gate_asked, gate_passed, worker, has_head, room_asked;
 	bool log_asked, log_begun, logged; /* of this hop, on disk */
-	bool request, stream, turn, taken, has_why;
+	bool request, stream, turn, waits, taken, has_why;
 	bool gathers; /* the reply is put by, and the request has its answer at the end */
 	bool is_known, is_gone, is_cut;		/* by the world */
 	bool is_refused, is_broken, is_counted; /* broken: in its stream */
@@ -69,7 +69,7 @@ static void ends(struct world *w)
 {
 	HOLDS(w->m.way == WAY_OVER, "freed before its end");
 	HOLDS(!w->request && !w->stream && w->answered, "not answered");
-	HOLDS(!w->worker && !w->gate_asked && !w->log_asked && !w->taken,
+	HOLDS(!w->worker && !w->gate_asked && !w->log_asked && !w->taken && !w->waits,
 	      "something is not given back");
 	w->is_free = true;
 	if (w->is_dropped) {
@@ -159,6 +159,9 @@ static void asks(struct world *w, enum dispatch_effect e)
 	case DO_TELL_ROOM:
 		HOLDS(w->worker, "no worker");
 		break;
+	case DO_STEP_OUT:
+		take_back(&w->waits, "its place in the line");
+		break;
 	case DO_REWIND:
 		HOLDS(!w->worker, "the worker has it still");
 		w->lease_good = w->gate_passed = w->logged = w->has_head = false;
@@ -246,6 +249,9 @@ static void happens_to_it(struct world *w, enum dispatch_event ev)
 	case ON_MISFIT:
 		ask(&w->taken, "its place");
 		break;
+	case ON_WAITS:
+		ask(&w->waits, "its place in the line");
+		break;
 	case ON_STARTED:
 		w->worker = true;
 		break;
@@ -277,7 +283,7 @@ static void happens_to_it(struct world *w, enum dispatch_event ev)
 		take_back(&w->worker, "the worker");
 		break;
 	case ON_TURN:
-		w->turn = false;
+		w->turn = w->waits = false;
 		break;
 	case ON_GONE:
 		w->is_gone = true;
@@ -360,7 +366,7 @@ static void is_heard(const struct world *w, enum dispatch_event ev,
 }
 
 static const enum dispatch_event answers[DISPATCH_EFFECTS_][4] = {
-	[DO_TAKE] = {ON_TAKEN, ON_MISFIT, ON_BUSY},
+	[DO_TAKE] = {ON_TAKEN, ON_MISFIT, ON_WAITS, ON_BUSY},
 	[DO_JUDGE] = {ON_ALLOWED, ON_ALLOWED_AHEAD, ON_DENIED},
 	[DO_GATE] = {ON_GATE_ASKED, ON_GATE_AWAY},
 	[DO_WRITE] = {ON_WRITTEN, ON_WRITE_BAD},
@@ -464,7 +470,7 @@ static bool can(const struct world *w, enum dispatch_event ev)
 	case ON_GONE:
 		return w->request && !w->is_gone;
 	case ON_TURN:
-		return w->turn;
+		return w->turn || w->waits;
 	case ON_CUT:
 	case ON_DROP:
 		return true;

@@ -88,6 +88,7 @@ static enum dispatch_event leave(struct dispatch_call *c)
 {
 	c->job->in_flight--;
 	c->d->in_flight[c->job->lease.party]--;
+	dispatch_call_up(c->job);
 	return ON_NOTHING;
 }
 
@@ -113,6 +114,7 @@ static dispatch_doing *const doings[DISPATCH_EFFECTS_] = {
 	[DO_LOOK_SPEC] = dispatch_look_spec,
 	[DO_LOOK] = dispatch_look,
 	[DO_TAKE] = dispatch_take,
+	[DO_STEP_OUT] = dispatch_step_out,
 	[DO_JUDGE] = dispatch_judge,
 	[DO_ESTIMATE] = dispatch_estimate,
 	[DO_RESERVE] = dispatch_reserve,

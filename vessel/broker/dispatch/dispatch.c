@@ -77,7 +77,7 @@ void dispatch_hint(struct dispatch *d)
 		return;
 	for (const struct dispatch_job *j = d->jobs; j && n < DISPATCH_JOBS_MAX;
 	     j = j->next)
-		if (j->in_flight > 0)
+		if (dispatch_job_asks(j))
 			d->looked[n++] = j->lease;
 	if (n == 0)
 		return;

@@ -4,6 +4,7 @@
  * Step 4: the privatization gate reads what would leave; what goes on is written only from
  * its answer.
  */
+#include "common/proto/broker_limits.h"
 #include "vessel/broker/dispatch/priv.h"
 
 /* The first one of an attempt is a signal for containment, as many denials are. */
@@ -73,6 +74,8 @@ enum dispatch_event dispatch_gate(struct dispatch_call *c)
 			    &c->gate, &c->said) == 0)
 		return ON_GATE_ASKED;
 	c->gate = NULL;
+	if (c->said.id == ERRID_GATE_BUSY)
+		c->retry_sec = BROKER_RETRY_SEC;
 	return ON_GATE_AWAY;
 }
 

@@ -42,7 +42,7 @@ static bool evict(struct dispatch *d)
 	struct dispatch_job **oldest = NULL;
 
 	for (struct dispatch_job **p = &d->jobs; *p; p = &(*p)->next)
-		if ((*p)->in_flight == 0 && (!oldest || (*p)->used < (*oldest)->used))
+		if (!dispatch_job_asks(*p) && (!oldest || (*p)->used < (*oldest)->used))
 			oldest = p;
 	if (!oldest)
 		return false;
@@ -106,7 +106,7 @@ void dispatch_jobs_sweep(struct dispatch *d)
 	for (struct dispatch_job **p = &d->jobs; *p;) {
 		struct dispatch_job *j = *p;
 
-		if (j->in_flight > 0 || now - j->used < JOB_IDLE_USEC) {
+		if (dispatch_job_asks(j) || now - j->used < JOB_IDLE_USEC) {
 			dispatch_log_number(d, j, false);
 			p = &j->next;
 			continue;

@@ -38,6 +38,7 @@ enum dispatch_state {
 	WAY_LEASE_GONE,	  /* the tomb hung up meanwhile */
 	WAY_TAKE,	  /* counted among its job's requests (at once) */
 	WAY_TAKE_KNOWN,	  /* the same; the lease is asked for with the reservation */
+	WAY_WAIT,	  /* its job has as many under way as it may */
 	WAY_WARD,	  /* read and judged by the rules (at once) */
 	WAY_WARD_KNOWN,	  /* the same, without a word on the lease yet */
 	WAY_WARD_HOP,	  /* the same, with its reservation already */
@@ -87,6 +88,7 @@ enum dispatch_event {
 	ON_STOPPING, /* before a good answer of the database: the vessel stops */
 	ON_TAKEN,
 	ON_MISFIT, /* taken, but its job has not this kind of egress */
+	ON_WAITS,  /* not taken yet: ON_TURN says when */
 	ON_BUSY,   /* not taken */
 	ON_ALLOWED,
 	ON_ALLOWED_AHEAD, /* and its job's last reservation was granted */
@@ -143,7 +145,8 @@ enum dispatch_effect {
 	DO_LOOK_SPEC, /* asks for the lease, and what the job's specification says (door) */
 	DO_LOOK,      /* (door) */
 	DO_TAKE,      /* (answers) */
-	DO_JUDGE,     /* (answers) */
+	DO_STEP_OUT, /* of its job's line */
+	DO_JUDGE,    /* (answers) */
 	DO_ESTIMATE,
 	DO_RESERVE, /* (door) */
 	DO_GATE,    /* (answers) */

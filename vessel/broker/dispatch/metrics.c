@@ -48,6 +48,7 @@ static enum dispatch_phase phase_of(enum dispatch_state s)
 		[WAY_LEASE_GONE] = PHASE_LEASE,
 		[WAY_TAKE] = PHASE_LEASE,
 		[WAY_TAKE_KNOWN] = PHASE_LEASE,
+		[WAY_WAIT] = PHASE_LEASE,
 		[WAY_WARD] = PHASE_LEASE,
 		[WAY_WARD_KNOWN] = PHASE_LEASE,
 		[WAY_WARD_HOP] = PHASE_LEASE,

@@ -97,6 +97,9 @@ struct dispatch_job {
 	char identity[65];
 	char egress[16]; /* "none", "brokered", "registry"; with "+deps" behind it */
 	unsigned in_flight;
+	/* Those that wait to be, in their order, and how many were told that it is their turn. */
+	struct dispatch_call *line;
+	unsigned waiting, called;
 	usec_t used; /* boot clock: the last request */
 	usec_t denials[DISPATCH_DENIALS];
 	uint64_t n_denials; /* since it began */
@@ -108,6 +111,11 @@ struct dispatch_job {
 	struct dispatch_job *next;
 };
 
+static inline bool dispatch_job_asks(const struct dispatch_job *j)
+{
+	return j->in_flight > 0 || j->waiting > 0;
+}
+
 struct dispatch_call {
 	struct dispatch *d;
 	struct dispatch_call *next, **link;
@@ -116,10 +124,14 @@ struct dispatch_call {
 	struct httpd_req *req;		 /* NULL: answered or streaming */
 	struct httpd_stream *stream;
 	struct queue_lease lease;
-	struct dispatch_job *job; /* NULL before it was counted in */
+	struct dispatch_job *job;  /* NULL before it was counted in */
+	struct dispatch_job *line; /* whose line it stands in; NULL: none */
+	struct dispatch_call *behind_it;
+	bool is_called;
 	struct loop_timer *timer;
-	struct err said; /* by the event that is taken in */
-	struct err why;	 /* it ends */
+	struct err said;  /* by the event that is taken in */
+	struct err why;	  /* it ends */
+	struct err cause; /* of that, where the job may know less: for the log */
 	unsigned retry_sec;
 	/* What the event that is taken in points at, as long as it is. */
 	struct {
@@ -227,8 +239,9 @@ static inline void dispatch_has_read(struct dispatch *d, bool began)
 /* Returns the event that the effect answers by at once, or ON_NOTHING; errors are in said. */
 typedef enum dispatch_event dispatch_doing(struct dispatch_call *c);
 
-dispatch_doing dispatch_look_spec, dispatch_look, dispatch_take; /* lease.c */
-dispatch_doing dispatch_judge;					 /* ward.c */
+/* lease.c */
+dispatch_doing dispatch_look_spec, dispatch_look, dispatch_take, dispatch_step_out;
+dispatch_doing dispatch_judge; /* ward.c */
 /* gate.c */
 dispatch_doing dispatch_gate, dispatch_cancel_gate, dispatch_write;
 dispatch_doing dispatch_log, dispatch_forget_log; /* audit.c */
@@ -290,6 +303,8 @@ struct dispatch_job *dispatch_job_find(struct dispatch *d, const struct queue_le
 struct dispatch_job *dispatch_job_get(struct dispatch *d, const struct queue_lease *l);
 void dispatch_jobs_free(struct dispatch *d);
 void dispatch_jobs_sweep(struct dispatch *d);
+/* lease.c: one of its requests ended, whose turn is it? */
+void dispatch_call_up(struct dispatch_job *j);
 /* Counts a refusal by policy. */
 void dispatch_denied(struct dispatch *d, struct dispatch_job *j);
 bool dispatch_is_denial(const struct err *err);

@@ -107,6 +107,7 @@ Test(dispatch_steps, known_job_is_asked_for_its_lease_before_it_learns_anything)
 	double_down();
 }
 
+/* With nothing that may be under way, nothing may wait for it either. */
 Test(dispatch_steps, job_with_too_many_under_way_gets_no_further_than_its_lease)
 {
 	double_up();
