@@ -3,8 +3,11 @@
  * Runs in the tomb.
  * Exchanges: from a request that a front end has read to the last byte of its answer.
  *
- *	queued ── its turn to be parsed ──> asked ── the vessel's head ──> streaming
+ *	waiting ── one ends ──> its turn to be parsed ──> asked ── the vessel's head ──> streaming
  *	   └────────── refusal ──────────────┴── refusal, whole, in the job's words
+ *
+ * What is more than may be under way, or than may lie here rebuilt, waits in the order in which it
+ * came; what is more than may wait is refused.
  *
  * A front end hands a request over and keeps its bytes until the exchange speaks. Parsing
  * is paced per job (struct pace): a burst is free, beyond it bytes cost time, so that a
@@ -17,6 +20,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/mem.h"
+#include "common/proto/broker_limits.h"
 #include "common/str.h"
 
 #include <assert.h>
@@ -48,8 +52,8 @@ struct proxy {
 	struct proxy_http *http;
 	struct proxy_floor *floor;
 	struct exchange *first, *last; /* in the order in which they came */
-	unsigned n_active;
-	size_t intents_bytes;
+	unsigned n_active, n_waiting;
+	size_t intents_bytes; /* rebuilt, or to be: as much as came */
 	uint64_t seq;
 	uint64_t up_bytes, down_bytes;
 	struct pace pace;
@@ -63,8 +67,9 @@ struct exchange {
 	struct ask ask; /* its pointers: until it is asked */
 	struct intent_header *headers;
 	struct loop_timer *turn;
-	bool active; /* one of inflight_max */
+	enum { WAITS, ACTIVE, TOO_MANY } place; /* active: one of inflight_max */
 	struct httpc_call *call;
+	size_t weight; /* of its intent, as far as it is known */
 	size_t intent_bytes;
 	int status;	   /* of the vessel's answer; 0: none yet */
 	bool streaming;	   /* the head went to the client */
@@ -152,19 +157,46 @@ static usec_t pace_take(struct pace *p, size_t len, usec_t now)
 
 /* ---- the end of an exchange ---- */
 
-/* Start what waits and may. */
+/* One alone always fits. */
+static bool has_room(const struct proxy *p, size_t len)
+{
+	return p->intents_bytes == 0 || p->intents_bytes + len <= INTENTS_MAX_BYTES;
+}
+
+static void set_intent_bytes(struct exchange *x, size_t len)
+{
+	x->proxy->intents_bytes += len;
+	x->proxy->intents_bytes -= x->intent_bytes;
+	x->intent_bytes = len;
+}
+
+/* Start what waits and may, and nothing before what came sooner. */
 static void start_next(struct proxy *p)
 {
 	usec_t now = clock_boot_usec();
 
-	for (struct exchange *x = p->first; x && p->n_active < p->cfg.inflight_max;
-	     x = x->next) {
-		if (x->active)
+	for (struct exchange *x = p->first;
+	     x && p->n_waiting > 0 && p->n_active < p->cfg.inflight_max; x = x->next) {
+		if (x->place != WAITS)
 			continue;
-		x->active = true;
+		if (!has_room(p, x->weight))
+			return;
+		x->place = ACTIVE;
+		p->n_waiting--;
 		p->n_active++;
+		set_intent_bytes(x, x->weight);
 		loop_timer_arm(x->turn, pace_take(&p->pace, x->ask.len, now));
 	}
+}
+
+/* It became more than there is room for. */
+static void wait_again(struct exchange *x, size_t len)
+{
+	x->place = WAITS;
+	x->proxy->n_active--;
+	x->proxy->n_waiting++;
+	x->weight = len;
+	set_intent_bytes(x, 0);
 }
 
 static void exchange_free(struct exchange *x)
@@ -179,8 +211,9 @@ static void exchange_free(struct exchange *x)
 		x->next->prev = x->prev;
 	else
 		p->last = x->prev;
-	p->n_active -= x->active;
-	p->intents_bytes -= x->intent_bytes;
+	p->n_active -= x->place == ACTIVE;
+	p->n_waiting -= x->place == WAITS;
+	set_intent_bytes(x, 0);
 	httpc_cancel(x->call);
 	loop_timer_free(x->turn);
 	free(x->headers);
@@ -238,8 +271,8 @@ static void on_head(struct httpc_call *call, int status, void *arg)
 
 	x->status = status;
 	/* The vessel has it: the copies here are not needed any more. */
-	x->proxy->intents_bytes -= x->intent_bytes;
-	x->intent_bytes = 0;
+	set_intent_bytes(x, 0);
+	start_next(x->proxy);
 	if (!upstream) {
 		if (retry && str_copy(x->retry_after, sizeof(x->retry_after), retry) < 0)
 			x->retry_after[0] = '\0';
@@ -405,13 +438,10 @@ static int count_bytes(struct exchange *x, size_t len, struct err *err)
 	if (p->up_bytes > UP_MAX_BYTES || p->down_bytes >= DOWN_MAX_BYTES)
 		return err_set_id(err, ERRID_BROKER_BYTES, "%s",
 				  p->up_bytes > UP_MAX_BYTES ? "sent" : "received");
-	if (p->intents_bytes + len > INTENTS_MAX_BYTES)
-		return err_set_id(err, ERRID_BROKER_INFLIGHT, "their bodies are large");
-	x->intent_bytes = len;
-	p->intents_bytes += len;
 	return 0;
 }
 
+/* 1: it waits. */
 static int send_intent(struct exchange *x, struct err *err)
 {
 	static const struct httpc_stream_ops ops = {on_head, on_body, on_end};
@@ -422,8 +452,15 @@ static int send_intent(struct exchange *x, struct err *err)
 
 	buf_init(&intent, INTENT_MAX_BYTES);
 	buf_init(&target, INTENT_TARGET_MAX_BYTES);
-	if (write_intent(x, &intent, &target, err) < 0 ||
-	    count_bytes(x, intent.len, err) < 0)
+	if (write_intent(x, &intent, &target, err) < 0)
+		return -1;
+	set_intent_bytes(x, 0);
+	if (!has_room(x->proxy, intent.len)) {
+		wait_again(x, intent.len);
+		return 1;
+	}
+	set_intent_bytes(x, intent.len);
+	if (count_bytes(x, intent.len, err) < 0)
 		return -1;
 	vessel_headers(&h, x->proxy->cfg.peer, &x->proxy->cfg.key);
 	rq = (struct httpc_request){
@@ -447,8 +484,13 @@ static void on_turn(void *arg)
 	struct exchange *x = arg;
 	struct err err = ERR_INIT;
 
-	if (send_intent(x, &err) < 0)
+	if (x->place == TOO_MANY) {
+		(void)err_set_id(&err, ERRID_BROKER_INFLIGHT, "%u are under way, %u wait",
+				 x->proxy->n_active, x->proxy->n_waiting);
 		exchange_fail(x, &err);
+	} else if (send_intent(x, &err) < 0) {
+		exchange_fail(x, &err);
+	}
 }
 
 struct exchange *exchange_begin(struct proxy *p, const struct ask *a,
@@ -473,6 +515,13 @@ struct exchange *exchange_begin(struct proxy *p, const struct ask *a,
 	else
 		p->first = x;
 	p->last = x;
+	x->weight = a->len;
+	if (p->n_waiting >= broker_waiting_max(p->cfg.inflight_max)) {
+		x->place = TOO_MANY;
+		loop_timer_arm(x->turn, 0);
+		return x;
+	}
+	p->n_waiting++;
 	start_next(p);
 	return x;
 }

@@ -12,6 +12,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/net/httpd.h"
+#include "common/proto/broker_limits.h"
 #include "common/proto/broker_proto.h"
 #include "common/str.h"
 
@@ -269,12 +270,14 @@ int proxy_http_new(struct proxy *p, int listen_fd, struct proxy_http **ret,
 {
 	static const char *const hosts[] = {BROKER_HOST, "localhost:8787", NULL};
 	struct proxy_http *h = xnew(struct proxy_http);
+	const unsigned most = proxy_config_of(p)->inflight_max;
 	const struct httpd_config cfg = {
 		.routes = routes(),
 		.n_routes = proxy_n_routes,
 		.auth = auth,
 		.arg = h,
-		.max_connections = proxy_config_of(p)->inflight_max * 4,
+		/* more than may be under way and wait: some are told that they are too many */
+		.max_connections = most + broker_waiting_max(most) + most,
 		.idle_usec = IDLE_USEC,
 		.stream_backlog_max_bytes = PROXY_BACKLOG_MAX_BYTES,
 		.hosts = hosts,

@@ -59,7 +59,8 @@ struct ask {
 	size_t len;
 };
 
-/* Never calls ops from within. One beyond the job's inflight_max waits for its turn. */
+/* Never calls ops from within. One beyond the job's inflight_max waits for its turn, one beyond
+ * broker_waiting_max() is refused: ERRID_BROKER_INFLIGHT. */
 struct exchange *exchange_begin(struct proxy *p, const struct ask *a,
 				const struct client_ops *ops, void *client);
 /* The client is gone; cancels at the vessel. ops are not called any more. */
