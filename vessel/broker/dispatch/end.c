@@ -18,6 +18,7 @@ enum dispatch_event dispatch_why_said(struct dispatch_call *c)
 
 enum dispatch_event dispatch_why_less(struct dispatch_call *c)
 {
+	c->cause = c->said;
 	(void)err_set_id(&c->why, c->said.id, "the reason is in the audit log");
 	return ON_NOTHING;
 }

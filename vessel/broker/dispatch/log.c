@@ -81,6 +81,8 @@ static void put_refusal(struct entry *t, const struct dispatch_call *c,
 	jsonw_kstr(&t->w, "error_code", err_text(why));
 	if (err_code_info(why->code)->public_text)
 		jsonw_kstr(&t->w, "detail", why->msg);
+	if (err_is_set(&c->cause))
+		jsonw_kstr(&t->w, "cause", c->cause.msg);
 	if (why->id >= ERRID_BUDGET_REQUESTS && why->id <= ERRID_BUDGET_BYTES)
 		put_estimate(t, c);
 }

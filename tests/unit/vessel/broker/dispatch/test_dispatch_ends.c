@@ -184,6 +184,8 @@ Test(dispatch_ends, worker_dies_before_a_reply)
 		cr_expect(!has_got("addr_private"));
 		cr_expect(strstr(w.last_event, "\"reason\":\"addr_private\""),
 			  "it is the log's: %s", w.last_event);
+		cr_expect(strstr(w.last_event, "\"cause\":\"10.0.0.1 said no\""),
+			  "so is this: %s", w.last_event);
 		cr_expect_str_eq(traced(), UNTIL_ACT " settle");
 		cr_expect_eq(w.actual.n[BUDGET_REQUESTS], all[i].sent);
 		/* nobody knows what the provider counted: the estimate */
