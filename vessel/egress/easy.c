@@ -138,9 +138,10 @@ static bool set_tls(struct egress_easy *e, const struct egress_easy_spec *spec)
 {
 	return SET(e, SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) &&
 	       SET(e, SSL_VERIFYPEER, 1L) && SET(e, SSL_VERIFYHOST, 2L) &&
-	       /* no file can be opened: the authorities were read at start */
+	       /* no file can be opened: the authorities come from roots.h, for each
+		* connection anew: curl would go on with those of the first one */
 	       SET(e, CAINFO, NULL) && SET(e, CAPATH, NULL) &&
-	       SET(e, SSL_CTX_FUNCTION, on_tls) &&
+	       SET(e, CA_CACHE_TIMEOUT, 0L) && SET(e, SSL_CTX_FUNCTION, on_tls) &&
 	       SET(e, SSL_CTX_DATA, (void *)(uintptr_t)spec->roots);
 }
 

@@ -13,6 +13,7 @@
  */
 #include "vessel/egress/http_priv.h"
 
+#include "common/cleanup.h"
 #include "common/log.h"
 #include "common/mem.h"
 
@@ -130,10 +131,32 @@ static int broken(struct err *err, const char *what)
 	return err_set_id(err, ERRID_EGRESS_WORKER, "the vessel: %s", what);
 }
 
+/* Files of the host may have changed: their texts are taken as they are now. */
+static void look_at_sources(struct http *h)
+{
+	const struct sources *s = h->cfg->sources;
+	unsigned now = sources_generation(s);
+	cleanup_free char *resolv = NULL, *hosts = NULL, *roots = NULL;
+	struct resolve_config config;
+	size_t len;
+
+	if (now == h->generation)
+		return;
+	h->generation = now;
+	resolv = sources_get(s, SOURCE_RESOLV, &len);
+	hosts = sources_get(s, SOURCE_HOSTS, &len);
+	resolve_config_read(&config, resolv, hosts);
+	resolver_set(h->resolver, &config);
+	resolve_config_done(&config);
+	roots = sources_get(s, SOURCE_ROOTS, &len);
+	egress_roots_set(h->cfg->roots, roots, len);
+}
+
 static int on_request(struct http *h, const struct egress_frame *f, struct err *err)
 {
 	struct call *c;
 
+	look_at_sources(h);
 	if (find(h, f->call) || h->n_calls >= EGRESS_CALLS_MAX)
 		return broken(err, "a call too many");
 	c = xnew(struct call);
@@ -292,7 +315,9 @@ static void on_beat(void *arg)
 
 int egress_http_serve(const struct egress_http_config *cfg)
 {
-	struct http h = {.cfg = cfg, .note = egress_pulse_reading(cfg->pulse)};
+	struct http h = {.cfg = cfg,
+			 .generation = cfg->generation,
+			 .note = egress_pulse_reading(cfg->pulse)};
 	const struct egress_link_ops ops = {on_frame, on_closed, &h};
 	struct err err = ERR_INIT;
 	int code = -1;

@@ -11,13 +11,17 @@
 #include "vessel/egress/redact.h"
 #include "vessel/egress/resolve.h"
 #include "vessel/egress/roots.h"
+#include "vessel/egress/sources.h"
 
 struct egress_http_config {
 	int fd;				    /* to the vessel; becomes the callee's */
 	const struct egress_portal *portal; /* NULL: the worker without a key */
 	const char *credential;		    /* NULL: none */
 	const struct redact *redact;	    /* of that credential */
-	const struct egress_roots *roots;
+	/* What the next two were made of, and when: looked at before each request. */
+	const struct sources *sources;
+	unsigned generation;
+	struct egress_roots *roots;
 	const struct resolve_config *resolve;
 	/* own addresses; a portal's exact ones are in it already */
 	const struct addr_policy *addresses;

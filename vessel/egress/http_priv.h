@@ -56,6 +56,7 @@ struct http {
 	struct egress_link *link;
 	struct httpc_multi *curl;
 	struct resolver *resolver;
+	unsigned generation; /* of the sources, as they are in force */
 	struct loop_timer *beat;
 	struct call *calls;
 	unsigned n_calls;

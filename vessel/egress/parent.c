@@ -23,6 +23,7 @@
 #include "common/net/children.h"
 #include "common/str.h"
 #include "common/worker/pulse.h"
+#include "vessel/egress/watcher.h"
 #include "vessel/egress/wire.h"
 #include "vessel/egress/worker.h"
 
@@ -33,6 +34,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define BACKOFF_USEC (100 * USEC_PER_MSEC)
 #define BACKOFF_MAX_USEC (30 * USEC_PER_SEC)
@@ -53,6 +55,14 @@ struct parent {
 	size_t n;
 	struct egress_pulse *pulse; /* our own */
 	int control, signals;
+	struct {
+		pid_t pid; /* 0: none */
+		int fd;	   /* its end, when this ends */
+		struct egress_pulse *pulse;
+		struct egress_heard heard;
+		bool lost;
+	} watcher;
+	struct sources *sources;
 };
 
 /* ---- one worker ---- */
@@ -67,6 +77,7 @@ NORETURN static void become_worker(struct parent *p, size_t i, int fd, pid_t par
 		if (k != i)
 			egress_pulse_free(p->child[k].pulse);
 	egress_pulse_free(p->pulse);
+	egress_pulse_free(p->watcher.pulse);
 	p->world.pulse = p->child[i].pulse;
 	_exit(egress_worker_run(&p->world, i, fd));
 }
@@ -127,6 +138,7 @@ static void reap(struct parent *p)
 
 	children_heard(p->signals);
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		p->watcher.lost |= pid == p->watcher.pid;
 		for (size_t i = 0; i < p->n; i++) {
 			if (p->child[i].pid != pid)
 				continue;
@@ -173,6 +185,16 @@ static void end_stuck(struct parent *p)
 	}
 }
 
+/* It cannot be started again, and without it nobody sees that an authority was taken back. */
+static bool is_blind(struct parent *p)
+{
+	if (!p->watcher.lost && !egress_heard_look(&p->watcher.heard, p->watcher.pulse))
+		return false;
+	log_kv(LOG_ERROR_,
+	       "the egress watcher ended, or is stopped or stuck: egress ends", NULL);
+	return true;
+}
+
 /* Until the vessel's end closes. */
 static int supervise(struct parent *p)
 {
@@ -194,6 +216,8 @@ static int supervise(struct parent *p)
 		if (fds[1].revents)
 			reap(p);
 		end_stuck(p);
+		if (is_blind(p))
+			return EXIT_FAILURE;
 	}
 }
 
@@ -224,16 +248,60 @@ static void drop_environment(void)
 	environ = kept;
 }
 
+static int load(struct parent *p, enum egress_source which, const char *path, char **ret,
+		size_t *ret_len, struct err *err)
+{
+	if (sources_load(which, path, ret, ret_len, err) < 0)
+		return -1;
+	sources_put(p->sources, which, *ret, *ret_len);
+	return 0;
+}
+
+/* What the workers begin with. What is wrong in it now ends the start. */
+static int read_sources(struct parent *p, struct err *err)
+{
+	const char *authorities = sources_authorities(p->world.cfg->authorities);
+	cleanup_free char *resolv = NULL, *hosts = NULL, *roots = NULL;
+	size_t len;
+
+	if (load(p, SOURCE_RESOLV, "/etc/resolv.conf", &resolv, &len, err) < 0 ||
+	    load(p, SOURCE_HOSTS, "/etc/hosts", &hosts, &len, err) < 0)
+		return -1;
+	resolve_config_read(&p->world.resolve, resolv, hosts);
+	if (load(p, SOURCE_ROOTS, authorities, &roots, &len, err) < 0 ||
+	    egress_roots_new(roots, len, &p->world.roots, err) < 0)
+		return -1;
+	p->world.sources = p->sources;
+	p->world.generation = sources_generation(p->sources);
+	return 0;
+}
+
 static int prepare(struct parent *p, struct err *err)
 {
 	if (children_begin("lych-egress", &p->signals, err) < 0)
 		return -1;
 	drop_environment();
-	if (egress_roots_new(p->world.cfg->authorities, &p->world.roots, err) < 0 ||
-	    resolve_config_read(&p->world.resolve, "/etc/resolv.conf", "/etc/hosts",
-				err) < 0)
+	if (sources_new(&p->sources, err) < 0 || read_sources(p, err) < 0 ||
+	    egress_pulse_new(&p->watcher.pulse, err) < 0 ||
+	    watcher_start(p->world.cfg, p->sources, p->watcher.pulse, &p->watcher.pid,
+			  &p->watcher.fd, err) < 0)
 		return -1;
+	sources_read_only(p->sources);
+	egress_heard_begin(&p->watcher.heard, p->watcher.pulse, WATCH_SILENCE_USEC);
 	return addr_policy_read_own(&p->world.addresses, err);
+}
+
+/* Outside of our walls: no signal reaches it, but the end of its socket does. */
+static void end_watcher(struct parent *p)
+{
+	struct timespec while_it_ends = {.tv_nsec = 10 * 1000 * 1000};
+
+	fd_close(&p->watcher.fd);
+	for (int i = 0; i < 200 && p->watcher.pid > 0 && !p->watcher.lost; i++) {
+		if (waitpid(p->watcher.pid, NULL, WNOHANG) != 0)
+			return;
+		(void)nanosleep(&while_it_ends, NULL);
+	}
 }
 
 static int confine(struct parent *p, struct confine_report *ret, struct err *err)
@@ -286,7 +354,8 @@ int egress_parent_run(const struct egress_config *cfg, int control,
 	struct parent p = {.world = {.cfg = cfg, .secrets_fd = -1},
 			   .pulse = pulse,
 			   .control = control,
-			   .signals = -1};
+			   .signals = -1,
+			   .watcher = {.fd = -1}};
 	struct confine_report walls;
 	struct err err = ERR_INIT;
 	int code;
@@ -300,8 +369,11 @@ int egress_parent_run(const struct egress_config *cfg, int control,
 		egress_worker_probe(cfg, "parent");
 		code = say(&p, &walls, NULL) < 0 ? EXIT_FAILURE : supervise(&p);
 	}
+	end_watcher(&p);
 	resolve_config_done(&p.world.resolve);
 	egress_roots_free(p.world.roots);
+	sources_free(p.sources);
+	egress_pulse_free(p.watcher.pulse);
 	fd_close(&p.world.secrets_fd);
 	fd_close(&p.signals);
 	free(p.child);

@@ -3,7 +3,8 @@
  * Runs in the egress parent.
  * The parent of the egress workers: forked from lych-vessel before that reads a secret or
  * confines itself, because the vessel can start no process later. It reads what its
- * children need of the system (authorities, name servers, own addresses), confines
+ * children need of the system (authorities, name servers, own addresses), forks the watcher, who
+ * goes on reading that (watcher.h), confines
  * itself, forks a child a worker, and forks it anew when it ends; one that does not move any
  * more it ends. It parses nothing: the
  * vessel only ever closes the socket between them, and then everything here ends.

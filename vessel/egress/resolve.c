@@ -12,7 +12,6 @@
  */
 #include "vessel/egress/resolve.h"
 #include "common/cleanup.h"
-#include "common/fs.h"
 #include "common/id.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -21,11 +20,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/tcp.h>
+#include <string.h>
 
-#define CONFIG_FILE_MAX (256u << 10)
-#define HOSTS_MAX 4096
 #define TCP_PREFIX 2u
 
 struct ask;
@@ -58,6 +55,7 @@ struct resolve_query {
 	struct loop_timer *at_once; /* the answer that is there already */
 	struct addr addrs[RESOLVE_ADDRS_MAX];
 	size_t n;
+	unsigned generation; /* it began in */
 	struct reading *note;
 	job_id_t job;
 	int64_t epoch;
@@ -76,98 +74,10 @@ struct resolver {
 	struct resolve_query *queries;
 	unsigned n_queries;
 	struct cached *cache; /* RESOLVE_CACHE_MAX of them */
+	unsigned generation;  /* of the configuration */
 };
 
 static void ask_try(struct ask *a);
-
-/* ---- configuration ---- */
-
-/* The next word of a line, NUL-terminated in place; NULL at its end or at a comment. */
-static char *word(char **at)
-{
-	char *w = *at + strspn(*at, " \t\r");
-
-	if (!*w || *w == '#' || *w == ';')
-		return NULL;
-	*at = w + strcspn(w, " \t\r");
-	if (**at)
-		*(*at)++ = '\0';
-	return w;
-}
-
-static void take_server(struct resolve_config *c, char *line)
-{
-	char *key = word(&line), *value = key ? word(&line) : NULL;
-
-	if (value && str_eq(key, "nameserver") && c->n_servers < RESOLVE_SERVERS_MAX &&
-	    addr_parse(value, &c->server[c->n_servers]) == 0)
-		c->n_servers++;
-}
-
-static void take_host(struct resolve_config *c, char *line)
-{
-	char *text = word(&line), *name;
-	struct addr addr;
-
-	if (!text || addr_parse(text, &addr) < 0)
-		return;
-	while ((name = word(&line)) && c->n_hosts < HOSTS_MAX) {
-		struct resolve_host *h;
-
-		if (strlen(name) >= sizeof(h->name))
-			continue;
-		c->hosts = xreallocarray(c->hosts, c->n_hosts + 1, sizeof(*c->hosts));
-		h = &c->hosts[c->n_hosts++];
-		h->addr = addr;
-		for (size_t i = 0; i <= strlen(name); i++)
-			h->name[i] = name[i] >= 'A' && name[i] <= 'Z'
-					     ? (char)(name[i] | 0x20)
-					     : name[i];
-	}
-}
-
-static int each_line(const char *path, struct resolve_config *c,
-		     void (*take)(struct resolve_config *, char *), struct err *err)
-{
-	cleanup_free char *text = NULL;
-	struct err why = ERR_INIT;
-	char *line, *end;
-	size_t len;
-
-	if (fs_read_file(AT_FDCWD, path, CONFIG_FILE_MAX, &text, &len, &why) < 0) {
-		if (why.sys == ENOENT)
-			return 0;
-		*err = why;
-		return -1;
-	}
-	for (line = text; line && *line; line = end) {
-		end = strchr(line, '\n');
-		if (end)
-			*end++ = '\0';
-		take(c, line);
-	}
-	return 0;
-}
-
-int resolve_config_read(struct resolve_config *c, const char *resolv_conf,
-			const char *hosts, struct err *err)
-{
-	*c = (struct resolve_config){
-		.port = 53, .try_usec = 2 * USEC_PER_SEC, .tries = 2};
-	if (each_line(resolv_conf, c, take_server, err) < 0 ||
-	    each_line(hosts, c, take_host, err) < 0) {
-		resolve_config_done(c);
-		return -1;
-	}
-	return 0;
-}
-
-void resolve_config_done(struct resolve_config *c)
-{
-	free(c->hosts);
-	c->hosts = NULL;
-	c->n_hosts = 0;
-}
 
 /* ---- cache ---- */
 
@@ -294,7 +204,8 @@ static void query_answered(struct resolve_query *q)
 		if (a->n > 0 && a->ttl * USEC_PER_SEC < ttl)
 			ttl = a->ttl * USEC_PER_SEC;
 	}
-	if (q->n > 0)
+	/* another network's answer is not this one's */
+	if (q->n > 0 && q->generation == q->r->generation)
 		cache_put(q, ttl);
 	query_judge(q);
 }
@@ -381,10 +292,13 @@ static void on_timeout(void *arg)
 static int ask_connect(struct ask *a, int type)
 {
 	const struct resolve_config *c = &a->q->r->cfg;
-	const struct addr *server = &c->server[a->try_no % c->n_servers];
+	const struct addr *server =
+		&c->server[c->n_servers ? a->try_no % c->n_servers : 0];
 	struct sockaddr_storage sa;
 	socklen_t len = addr_to_sockaddr(server, c->port, &sa);
 
+	if (c->n_servers == 0) /* since it was asked for */
+		return -1;
 	a->fd = socket(server->v6 ? AF_INET6 : AF_INET,
 		       type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (a->fd < 0)
@@ -481,19 +395,32 @@ static void ask_by_tcp(struct ask *a)
 
 /* ---- the whole ---- */
 
-struct resolver *resolver_new(struct loop *l, const struct resolve_config *config)
+static void set_config(struct resolver *r, const struct resolve_config *config)
 {
-	struct resolver *r = xnew(struct resolver);
-
 	assert(config->n_servers <= RESOLVE_SERVERS_MAX);
-	r->loop = l;
 	r->cfg = *config;
 	r->cfg.hosts = xcalloc(config->n_hosts + 1, sizeof(*r->cfg.hosts));
 	if (config->n_hosts > 0)
 		memcpy(r->cfg.hosts, config->hosts,
 		       config->n_hosts * sizeof(*config->hosts));
+}
+
+struct resolver *resolver_new(struct loop *l, const struct resolve_config *config)
+{
+	struct resolver *r = xnew(struct resolver);
+
+	r->loop = l;
+	set_config(r, config);
 	r->cache = xcalloc(RESOLVE_CACHE_MAX, sizeof(*r->cache));
 	return r;
+}
+
+void resolver_set(struct resolver *r, const struct resolve_config *config)
+{
+	resolve_config_done(&r->cfg);
+	set_config(r, config);
+	memset(r->cache, 0, RESOLVE_CACHE_MAX * sizeof(*r->cache));
+	r->generation++;
 }
 
 void resolver_free(struct resolver *r)
@@ -554,6 +481,7 @@ struct resolve_query *resolve_start(struct resolver *r, const char *name,
 		return NULL;
 	q = xnew(struct resolve_query);
 	q->r = r;
+	q->generation = r->generation;
 	q->policy = policy;
 	q->done = done;
 	q->arg = arg;

@@ -2,7 +2,7 @@
 /*
  * Runs in the egress worker.
  * Names to addresses, for a process that has confined itself: the name servers and the hosts
- * file are read before, and from then on it needs UDP and TCP sockets and nothing else.
+ * file are texts that others read (sources.h), and it needs UDP and TCP sockets and nothing else.
  *
  * A name is asked for as it is: no search list, no single label unless the hosts file has it. Both
  * A and AAAA are asked for and both must answer; every address of both must be one that may be
@@ -45,10 +45,9 @@ struct resolve_config {
 	usec_t try_usec; /* one try with one server */
 	unsigned tries;	 /* rounds over all servers */
 };
-/* Either path may be missing (no servers: every name fails; no hosts). A line that makes no
- * sense is passed over, as everybody does. */
-MUST_CHECK int resolve_config_read(struct resolve_config *c, const char *resolv_conf,
-				   const char *hosts, struct err *err);
+/* The texts of the two files, which are changed. NULL: it is refused, and no name has an answer.
+ * A line that makes no sense is passed over, as everybody does. */
+void resolve_config_read(struct resolve_config *c, char *resolv_conf, char *hosts);
 void resolve_config_done(struct resolve_config *c);
 
 struct resolver;
@@ -56,6 +55,8 @@ struct resolve_query;
 
 /* config is copied. */
 struct resolver *resolver_new(struct loop *l, const struct resolve_config *config);
+/* From now on, also for what is asked for already; what was answered is forgotten. */
+void resolver_set(struct resolver *r, const struct resolve_config *config);
 void resolver_free(struct resolver *r); /* unanswered queries end without a callback */
 
 /*

@@ -11,10 +11,13 @@
 #include "vessel/egress/egress.h"
 #include "vessel/egress/resolve.h"
 #include "vessel/egress/roots.h"
+#include "vessel/egress/sources.h"
 
 /* What the parent read while files could be opened, for all its children. */
 struct egress_world {
 	const struct egress_config *cfg;
+	const struct sources *sources; /* as they are now ... */
+	unsigned generation; /* ... and as they were when these were made of them */
 	struct egress_roots *roots;
 	struct resolve_config resolve;
 	struct addr_policy addresses; /* the host's own */

@@ -31,6 +31,7 @@ class Lab:
         # Not as the root of this namespace: with a user of its own below it.
         self.drive = subprocess.Popen(["unshare", "-U", "--map-user=1000", "--map-group=1000", drive, f"{folder}/codex.yaml", f"{folder}/secrets"],
                                       env={**os.environ, "SSL_CERT_FILE": "/nonexistent"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.folder = folder
         self.bad = self.n = self.mark = 0
 
     def begin(self, intent, prefix=""):
@@ -206,11 +207,41 @@ def one_answer(world):
     world.reached(world.take())
 
 
+def roams(world):
+    """Files of the host change while the workers run: the new ones are in force, of one with an error nothing is."""
+    def write(name, text):
+        with open(f"{world.folder}/{name}", "w", encoding="ascii") as f:  # in its place: it is mounted
+            f.write(text)
+
+    def until(reason, what):
+        end = time.monotonic() + 30
+        got, _ = world.ask(get(f"{A}/echo"))
+        while got["reason"] != reason and time.monotonic() < end:
+            time.sleep(0.2)
+            got, _ = world.ask(get(f"{A}/echo"))
+        if got["reason"] != reason:
+            world.fail("roams", f"{what}: {got}")
+
+    with open(f"{world.folder}/ca.pem", encoding="ascii") as f:
+        authorities = f.read()
+    until("", "as it was")
+    write("resolv", "# between two networks\n")
+    until("dns", "no name server")
+    write("resolv", f"nameserver {lab.NAME_SERVER}\n")
+    write("ca.pem", "no authority\n")
+    until("tls", "a name server, and authorities with an error")
+    write("ca.pem", authorities)
+    until("", "both are right")
+    write("resolv", f"nameserver {lab.NAME_SERVER}\0\n")
+    until("dns", "name servers with an error")
+    world.reached(world.take())
+
+
 def main():
     drive, folder = sys.argv[1:3]
     lab.make_ca(folder, [ALLOWED, "other.allowed.example", "prefix.allowed.example", "*.wild.example", "*.dns.example", "named.example"])
     world = Lab(drive, folder)
-    for part in (controls, table, headers, credential, broken_off, rebinding, one_answer, labels):
+    for part in (controls, table, headers, credential, broken_off, rebinding, one_answer, labels, roams):
         part(world)
     world.drive.stdin.close()
     if world.drive.wait(20) != 0:

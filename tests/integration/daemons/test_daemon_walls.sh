@@ -197,6 +197,11 @@ parent=()
 for t in "${files[@]}"; do [ "$t" = fork ] || parent+=("$t"); done
 own+=("fork")
 try_worker parent "${parent[@]}"
+# who reads the host's files again has these, by their names, and no network to take them to
+watcher=("socket inet" "socket inet6" "list /etc" "write /etc/planted" "write /etc/resolv.conf")
+for t in "${files[@]}"; do [[ $t == "read /etc/"* ]] || watcher+=("$t"); done
+own=("read /etc/passwd")
+try_worker watcher "${watcher[@]}"
 rm "$LYCHGATE_DATA/secrets/portal_walls"
 ! "$test_build/lych-vessel" serve --config "$LYCH_TMP/codex.yaml" --data "$LYCHGATE_DATA/vessel" --api-dir "$run/api" \
 	--work-dir "$run/work" --pg-dir "$run/pg" --audit-dir "$run/audit" --secrets "$LYCHGATE_DATA/secrets" 2>"$LYCH_TMP/worker.err" ||

@@ -283,6 +283,7 @@ done
 for wall in bind listen; do ends tomb $wall tomb; done
 ends spawner connect tomb
 for wall in socketpair listen modes landlock; do ends "egress parent" $wall vessel; done
+for wall in connect socketpair bind listen modes landlock; do ends "egress watcher" $wall vessel; done
 # of a worker: what its parent, which has to leave it more, does not have
 for wall in connect bind landlock filter; do ends gate $wall vessel; done
 for wall in landlock filter; do ends keyless $wall vessel; done

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A name server that lies stands on the same loop, on loopback. */
 #include "common/cleanup.h"
-#include "common/fs.h"
+#include "common/mem.h"
 #include "common/str.h"
 #include "vessel/egress/dns.h"
 #include "vessel/egress/resolve.h"
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -398,6 +397,47 @@ Test(resolve, one_failure_for_whatever_goes_wrong)
 	cr_assert_eq(ask(&w, longer), REASON_DNS);
 }
 
+/* Another network: nothing of the old one goes on, neither its servers nor what they said. */
+Test(resolve, new_servers_are_asked_and_old_answers_forgotten)
+{
+	struct resolve_config c = {.tries = 2, .try_usec = 150000}, none = c;
+	cleanup_world struct world w;
+	struct sockaddr_in sa;
+	socklen_t len = sizeof(sa);
+
+	world_init(&w);
+	cr_assert_eq(ask(&w, "public.example"), REASON_NONE);
+	resolver_set(w.r, &none);
+	cr_assert_eq(ask(&w, "public.example"), REASON_DNS);
+	cr_assert_eq(ask(&w, "two.hosts.example"), REASON_DNS);
+	cr_assert_eq(getsockname(w.udp, (struct sockaddr *)&sa, &len), 0);
+	c.port = ntohs(sa.sin_port);
+	c.n_servers = 1;
+	cr_assert_eq(addr_parse("127.0.0.1", &c.server[0]), 0);
+	resolver_set(w.r, &c);
+	cr_assert_eq(ask(&w, "public.example"), REASON_NONE);
+}
+
+static void take_servers_away(void *arg)
+{
+	const struct resolve_config none = {.tries = 2, .try_usec = 150000};
+	struct world *w = arg;
+
+	resolver_set(w->r, &none);
+}
+
+Test(resolve, servers_may_go_while_one_is_asked)
+{
+	cleanup_world struct world w;
+	struct loop_timer *t;
+
+	world_init(&w);
+	t = loop_timer_new(w.loop, take_servers_away, &w);
+	loop_timer_arm(t, 1000);
+	cr_assert_eq(ask(&w, "silent.example"), REASON_DNS);
+	loop_timer_free(t);
+}
+
 Test(resolve, every_address_must_be_public)
 {
 	cleanup_world struct world w;
@@ -485,22 +525,22 @@ Test(resolve, reads_the_systems_files)
 		"options ndots:5\nnameserver 1.1.1.1\nnameserver 9.9.9.9";
 	static const char hosts[] = "127.0.0.1 LocalHost loopback # not this\n"
 				    "::1\tlocalhost\nbad line\n1.2.3.4\n";
-	char dir[] = "/tmp/lych-resolve-XXXXXX", a[64], b[64];
+	cleanup_free char *a = xstrdup(conf), *b = xstrdup(hosts);
+	char none[1] = "";
 	struct resolve_config c;
-	struct err err = ERR_INIT;
 	struct addr want;
 
-	cr_assert_not_null(mkdtemp(dir));
-	cr_assert_eq(str_fmt(a, sizeof(a), "%s/conf", dir), 0);
-	cr_assert_eq(str_fmt(b, sizeof(b), "%s/hosts", dir), 0);
-	cr_assert_eq(resolve_config_read(&c, a, b, &err), 0, "%s", err.msg);
+	resolve_config_read(&c, none, none);
 	cr_assert_eq(c.n_servers + c.n_hosts, 0);
 	resolve_config_done(&c);
-	cr_assert_eq(fs_write_atomic(AT_FDCWD, a, conf, sizeof(conf) - 1, 0600, &err), 0,
-		     "%s", err.msg);
-	cr_assert_eq(fs_write_atomic(AT_FDCWD, b, hosts, sizeof(hosts) - 1, 0600, &err),
-		     0);
-	cr_assert_eq(resolve_config_read(&c, a, b, &err), 0, "%s", err.msg);
+	/* one of the two is refused: nobody is asked for anything */
+	resolve_config_read(&c, a, NULL);
+	cr_assert_eq(c.n_servers + c.n_hosts, 0);
+	resolve_config_done(&c);
+	resolve_config_read(&c, NULL, b);
+	cr_assert_eq(c.n_servers + c.n_hosts, 0);
+	resolve_config_done(&c);
+	resolve_config_read(&c, a, b);
 	cr_assert_eq(c.n_servers, 3);
 	cr_assert_eq(addr_parse("2001:db8::1", &want), 0);
 	cr_assert(addr_eq(&want, &c.server[1]));
@@ -509,7 +549,4 @@ Test(resolve, reads_the_systems_files)
 	cr_assert_str_eq(c.hosts[2].name, "localhost");
 	cr_assert(c.hosts[2].addr.v6);
 	resolve_config_done(&c);
-	(void)unlink(a);
-	(void)unlink(b);
-	(void)rmdir(dir);
 }
