@@ -66,7 +66,8 @@ static int crate_line(const char *s, size_t len, struct err *err)
 	return 0;
 }
 
-static int line_ends(struct registry_text *t, struct err *err)
+/* It passes when it is judged, however it came in pieces. */
+static int line_ends(struct registry_text *t, struct buf *out, struct err *err)
 {
 	const char *s = buf_str(&t->held);
 	size_t len = t->held.len;
@@ -76,6 +77,8 @@ static int line_ends(struct registry_text *t, struct err *err)
 		r = crate_line(s, len, err);
 	else if (len && (s[0] != 'v' || !registry_go_is_version(s, len)))
 		r = bad(err, "a line that is no version");
+	if (r == 0)
+		buf_add(out, s, len);
 	buf_reset(&t->held);
 	return r;
 }
@@ -83,7 +86,6 @@ static int line_ends(struct registry_text *t, struct err *err)
 static int by_line(struct registry_text *t, const char *s, size_t len, struct buf *out,
 		   struct err *err)
 {
-	buf_add(out, s, len);
 	while (len) {
 		const char *end = memchr(s, '\n', len);
 		size_t n = end ? (size_t)(end - s) : len;
@@ -91,8 +93,10 @@ static int by_line(struct registry_text *t, const char *s, size_t len, struct bu
 		buf_add(&t->held, s, n);
 		if (!buf_ok(&t->held))
 			return bad(err, "a line that is too long");
-		if (end && line_ends(t, err) < 0)
+		if (end && line_ends(t, out, err) < 0)
 			return -1;
+		if (end)
+			buf_addc(out, '\n');
 		n += end != NULL;
 		s += n;
 		len -= n;
@@ -159,8 +163,16 @@ int registry_text_feed(struct registry_text *t, const void *data, size_t len,
 	buf_add(&t->held, data, len);
 	if (!buf_ok(&t->held))
 		return bad(err, "it is too long");
-	if (t->form != REGISTRY_CARGO_CONFIG)
-		buf_add(out, data, len);
+	return 0;
+}
+
+/* Judged, it passes as it came. */
+static int pass_whole(const struct registry_text *t, int r, struct buf *out,
+		      struct err *err)
+{
+	if (r < 0)
+		return -1;
+	buf_add(out, buf_str(&t->held), t->held.len);
 	return buf_ok(out) ? 0 : bad(err, "a page that is too large");
 }
 
@@ -169,11 +181,11 @@ int registry_text_end(struct registry_text *t, struct buf *out, struct err *err)
 	switch (t->form) {
 	case REGISTRY_GO_LIST:
 	case REGISTRY_CRATE:
-		return line_ends(t, err);
+		return line_ends(t, out, err);
 	case REGISTRY_GO_INFO:
-		return go_info(t, err);
+		return pass_whole(t, go_info(t, err), out, err);
 	case REGISTRY_GO_NOTE:
-		return go_note(t, err);
+		return pass_whole(t, go_note(t, err), out, err);
 	case REGISTRY_CARGO_CONFIG:
 		return cargo_config(t, out, err);
 	case REGISTRY_JSON:
