@@ -261,7 +261,7 @@ static int add_in_block(struct buf *out, const struct place *p, const char *valu
 static int others(const char *text, const char *key, char **ret_value, struct buf *out,
 		  struct err *err)
 {
-	cleanup_buf struct buf flat = {.max = (size_t)1 << 20};
+	cleanup_buf struct buf flat = {.max = CONF_FLAT_MAX_BYTES};
 	size_t n = strlen(key);
 
 	if (conf_flatten(text, strlen(text), &flat, err) < 0)

@@ -20,6 +20,9 @@
 
 #define CONF_FILE_MAX_BYTES 65536
 
+/* What conf_flatten() writes of the longest. */
+#define CONF_FLAT_MAX_BYTES ((size_t)1 << 20)
+
 #define CONF_MOUNTS_MAX 32
 
 /* retention: the default, and its bounds. */
@@ -88,6 +91,9 @@ MUST_CHECK int conf_parse(const char *text, size_t len, struct conf *ret,
  * numbered ("ward.0.host=..."), in the order of the schema: what two texts differ in. */
 MUST_CHECK int conf_flatten(const char *text, size_t len, struct buf *out,
 			    struct err *err);
+/* Of two texts as conf_flatten() wrote them: the name of a key in which they differ, other than those of
+ * the list `but`; allocated. NULL: there is none. */
+char *conf_flat_differs(const char *a, const char *b, const char *but);
 /* Is this dotted name one of a single value? ERRID_CORE_USAGE with what it is, or what was perhaps
  * meant. */
 MUST_CHECK int conf_key_check(const char *key, struct err *err);

@@ -77,6 +77,51 @@ void conf_flat_write(const cyaml_schema_field_t *fields, const void *data,
 	flat_fields("", fields, data, out);
 }
 
+static size_t line_length(const char *line)
+{
+	size_t n = strcspn(line, "\n");
+
+	return n + (line[n] == '\n');
+}
+
+/* The next line from `at` on that is not of that list; its length, 0: there is none. */
+static size_t next_line(const char **at, const char *but)
+{
+	size_t n = strlen(but);
+
+	while (strncmp(*at, but, n) == 0 && (*at)[n] == '.')
+		*at += line_length(*at);
+	return line_length(*at);
+}
+
+static bool has_key(const char *text, const char *line)
+{
+	size_t n = strcspn(line, "=") + 1;
+
+	for (; *text; text += line_length(text))
+		if (strncmp(text, line, n) == 0)
+			return true;
+	return false;
+}
+
+char *conf_flat_differs(const char *a, const char *b, const char *but)
+{
+	size_t n = next_line(&a, but), m = next_line(&b, but);
+
+	while (n > 0 && n == m && memcmp(a, b, n) == 0) {
+		a += n;
+		b += m;
+		n = next_line(&a, but);
+		m = next_line(&b, but);
+	}
+	if (n == 0 && m == 0)
+		return NULL;
+	/* a's key, unless it comes later in b: then b's is the one that a has not */
+	if (n == 0 || (m > 0 && has_key(b, a)))
+		a = b;
+	return xstrndup(a, strcspn(a, "="));
+}
+
 static int no_key(const cyaml_schema_field_t *fields, const char *key, size_t above,
 		  const char *word, struct err *err)
 {

@@ -87,6 +87,10 @@ MUST_CHECK int ward_could_permit(const struct conf_broker *b, const char *identi
 struct ward_rates;
 struct ward_rates *ward_rates_new(void);
 void ward_rates_free(struct ward_rates *r);
+/* The rules of next take the place of b's: the limits that are in both, about the same and
+ * wherever they stand, go on with what was taken of them; of one with another number too. */
+void ward_rates_replace(struct ward_rates *r, const struct conf_broker *b,
+			const struct conf_broker *next, usec_t now);
 /*
  * ward_decide(), and where the verdict is limit, one from each limiting rule that matches,
  * or from none. now: any clock that does not go back. ERRID_WARD_RATE with the seconds to

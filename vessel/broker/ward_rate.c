@@ -11,6 +11,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,4 +141,81 @@ int ward_take(struct ward_rates *r, const struct conf_broker *b,
 			(k->full_at > now ? k->full_at : now) + one_takes(&b->rule[i]);
 	}
 	return 0;
+}
+
+/* ---- other rules ---- */
+
+/* Two limits of the same requests. */
+static bool is_about_same(const struct conf_rule *a, const struct conf_rule *b)
+{
+	return a->action == WARD_LIMIT && b->action == WARD_LIMIT &&
+	       a->target == b->target && str_eq(a->name, b->name) &&
+	       a->is_suffix == b->is_suffix && a->scheme == b->scheme &&
+	       a->port == b->port && str_eq(a->method, b->method) &&
+	       str_eq(a->path, b->path);
+}
+
+static bool is_as_much(const struct conf_rule *a, const struct conf_rule *b)
+{
+	return a->limit_count == b->limit_count &&
+	       a->limit_window_usec == b->limit_window_usec;
+}
+
+/* For each rule of b without a place in `to` yet: that of the same limit in next. */
+static void match(const struct conf_broker *b, const struct conf_broker *next,
+		  bool need_as_much, const struct conf_rule **to)
+{
+	for (size_t i = 0; i < b->n_rules; i++) {
+		for (size_t j = 0; !to[i] && j < next->n_rules; j++) {
+			const struct conf_rule *rule = &next->rule[j];
+			bool is_taken = false;
+
+			if (!is_about_same(&b->rule[i], rule) ||
+			    (need_as_much && !is_as_much(&b->rule[i], rule)))
+				continue;
+			for (size_t k = 0; k < b->n_rules; k++)
+				is_taken |= to[k] == rule;
+			if (!is_taken)
+				to[i] = rule;
+		}
+	}
+}
+
+/* What was taken stays taken, but never more than there is. */
+static usec_t full_again(const struct conf_rule *was, const struct conf_rule *is,
+			 usec_t full_at, usec_t now)
+{
+	usec_t each = one_takes(was);
+	uint64_t taken;
+
+	if (full_at <= now || is_as_much(was, is))
+		return full_at;
+	taken = (full_at - now + each - 1) / each;
+	if (taken > is->limit_count)
+		taken = is->limit_count;
+	return now + taken * one_takes(is);
+}
+
+void ward_rates_replace(struct ward_rates *r, const struct conf_broker *b,
+			const struct conf_broker *next, usec_t now)
+{
+	const struct conf_rule *to[CONF_RULES_MAX] = {NULL};
+	size_t kept = 0;
+
+	assert(b->n_rules <= CONF_RULES_MAX);
+	match(b, next, true, to);
+	match(b, next, false, to);
+	for (size_t i = 0; i < r->n; i++) {
+		struct bucket *k = &r->bucket[i];
+		const struct conf_rule *was = &b->rule[k->rule], *is = to[k->rule];
+
+		if (!is) {
+			free(k->identity);
+			continue;
+		}
+		k->full_at = full_again(was, is, k->full_at, now);
+		k->rule = (size_t)(is - next->rule);
+		r->bucket[kept++] = *k;
+	}
+	r->n = kept;
 }

@@ -216,3 +216,32 @@ Test(config_text, flat_values)
 			 "ward.1.action=deny\n",
 			 "%s", buf_str(&flat));
 }
+
+static char *differs(const char *a, const char *b)
+{
+	return conf_flat_differs(a, b, "ward");
+}
+
+Test(config_text, the_key_in_which_two_texts_differ_is_named)
+{
+	static const struct {
+		const char *a, *b, *key;
+	} rows[] = {
+		{"version=1\n", "version=1\n", NULL},
+		{"version=1\nward.0.host=a\n", "version=1\n", NULL},
+		{"ward.0.host=a\nz=1\n", "ward.0.host=b\nward.1.host=c\nz=1\n", NULL},
+		{"a=1\nb=2\n", "a=1\nb=3\n", "b"},
+		{"a=1\nb=2\nc=3\n", "a=1\nc=3\n", "b"},
+		{"a=1\nc=3\n", "a=1\nb=2\nc=3\n", "b"},
+		{"a=1\n", "a=1\nb=2\n", "b"},
+		{"a=1\nb=2\n", "a=1\n", "b"},
+		{"a=1\nward.0.x=1\n", "a=1\nward.0.x=2\nwards=1\n", "wards"},
+		{"", "a=1\n", "a"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		cleanup_free char *key = differs(rows[i].a, rows[i].b);
+
+		cr_expect(str_eq(key, rows[i].key), "row %zu: %s", i, key ? key : "none");
+	}
+}

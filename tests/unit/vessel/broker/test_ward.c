@@ -424,3 +424,64 @@ Test(ward, ever_new_identities_find_an_end)
 	ward_rates_free(r);
 	conf_done(&c);
 }
+
+/* Other rules: what was taken of the limits that are still there stays taken. */
+static void replace(struct ward_rates *r, struct conf *c, const char *rules, usec_t now)
+{
+	struct conf next = conf_with(rules);
+
+	ward_rates_replace(r, &c->broker, &next.broker, now);
+	conf_done(c);
+	*c = next;
+}
+
+Test(ward, a_limit_that_is_in_other_rules_too_goes_on)
+{
+	const usec_t now = 9000 * USEC_PER_SEC;
+	struct conf c = conf_with(
+		"- {host: a.example, path: /a, action: limit, limit: 2/min}\n"
+		"- {host: a.example, path: /b, action: limit, limit: 1/hour}\n");
+	struct ward_rates *r = ward_rates_new();
+
+	cr_expect(take(r, &c, "owner", "/a", now, NULL) == 0);
+	cr_expect(take(r, &c, "owner", "/a", now, NULL) == 0);
+	cr_expect(take(r, &c, "owner", "/b", now, NULL) == 0);
+	/* at another place, with another reason, among others */
+	replace(r, &c,
+		"- {host: a.example, path: /b, action: limit, limit: 1/hour, reason: x}\n"
+		"- {host: a.example, path: /c, action: limit, limit: 1/min}\n"
+		"- {host: a.example, path: /a, action: limit, limit: 2/min}\n",
+		now);
+	cr_expect(take(r, &c, "owner", "/a", now, NULL) < 0);
+	cr_expect(take(r, &c, "owner", "/b", now, NULL) < 0);
+	cr_expect(take(r, &c, "owner", "/c", now, NULL) == 0);
+	cr_expect(take(r, &c, "owner", "/a", now + 30 * USEC_PER_SEC, NULL) == 0);
+	/* one that is gone is forgotten, and begins anew */
+	replace(r, &c, "- {host: a.example, path: /a, action: limit, limit: 2/min}\n",
+		now);
+	replace(r, &c, "- {host: a.example, path: /b, action: limit, limit: 1/hour}\n",
+		now);
+	cr_expect(take(r, &c, "owner", "/b", now, NULL) == 0);
+	ward_rates_free(r);
+	conf_done(&c);
+}
+
+Test(ward, a_limit_of_another_number_has_what_was_taken)
+{
+	const usec_t now = 9000 * USEC_PER_SEC;
+	struct conf c = conf_with("- {host: a.example, action: limit, limit: 3/min}\n");
+	struct ward_rates *r = ward_rates_new();
+	unsigned retry = 0;
+
+	for (int i = 0; i < 3; i++)
+		cr_expect(take(r, &c, "owner", "/", now, NULL) == 0);
+	replace(r, &c, "- {host: a.example, action: limit, limit: 4/hour}\n", now);
+	cr_expect(take(r, &c, "owner", "/", now, NULL) == 0);
+	cr_expect(take(r, &c, "owner", "/", now, NULL) < 0);
+	/* never more than there is, so that the wait has an end */
+	replace(r, &c, "- {host: a.example, action: limit, limit: 1/min}\n", now);
+	cr_expect(take(r, &c, "owner", "/", now, &retry) < 0);
+	cr_expect_eq(retry, 60);
+	ward_rates_free(r);
+	conf_done(&c);
+}
