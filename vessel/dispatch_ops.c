@@ -42,6 +42,20 @@ static int ward(void *env, const struct ward_ask *ask, struct ward_verdict *ret,
 			 err);
 }
 
+static void replace(void *env, struct conf_broker *next)
+{
+	struct env *e = env;
+	struct conf_broker *b = &e->v->conf.broker;
+	struct conf_rule *rule = b->rule;
+	size_t n_rules = b->n_rules;
+
+	ward_rates_replace(e->rates, b, next, e->v->clock->boot_usec(e->v->clock->ctx));
+	b->rule = next->rule;
+	b->n_rules = next->n_rules;
+	next->rule = rule;
+	next->n_rules = n_rules;
+}
+
 static void reserve(void *env, const struct budget_call *c,
 		    const struct budget_want *want, budget_grant_done *done, void *arg)
 {
@@ -131,6 +145,7 @@ struct dispatch_ops *dispatch_ops_real(struct vessel *v)
 		.lease = lease,
 		.ended = ended,
 		.ward = ward,
+		.replace = replace,
 		.reserve = reserve,
 		.extend = extend,
 		.settle = settle,

@@ -59,6 +59,8 @@ struct dispatch_ops {
 		      budget_ended_done *done, void *arg);
 	int (*ward)(void *env, const struct ward_ask *ask, struct ward_verdict *ret,
 		    unsigned *ret_retry_sec, struct err *err);
+	/* The rules of next become the ward's, and the ward's next's. */
+	void (*replace)(void *env, struct conf_broker *next);
 	void (*reserve)(void *env, const struct budget_call *c,
 			const struct budget_want *want, budget_grant_done *done,
 			void *arg);
@@ -103,6 +105,9 @@ void dispatch_free(struct dispatch *d);
 void dispatch_owned(struct dispatch *d);
 /* A job changed: leases of requests under way are looked at again. */
 void dispatch_hint(struct dispatch *d);
+/* In one step the ward has the rules of next, which has the old ones afterwards. What is under way is
+ * judged by them at once, and cut where they would not permit it. How many were. */
+unsigned dispatch_replace_ward(struct dispatch *d, struct conf_broker *next);
 /* No more is begun, what is under way is cut and settled. */
 void dispatch_stop(struct dispatch *d);
 /* Something was found that is a signal for containment (deaths.h). */

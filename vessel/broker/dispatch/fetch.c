@@ -63,6 +63,16 @@ static int fetch_judged(struct dispatch_call *c, int r, struct err *err)
 	return 0;
 }
 
+static int fetch_still(const struct dispatch_call *c, int r, const struct ward_verdict *v,
+		       struct err *err)
+{
+	struct fetch_own *own = c->own;
+	enum reason why = REASON_NONE;
+
+	return fetch_ward_judge_url(&own->fetch.url, c->d->cfg.broker, &c->ward, r, v,
+				    &why, err);
+}
+
 static void fetch_estimate(struct dispatch_call *c)
 {
 	struct fetch_own *own = c->own;
@@ -249,6 +259,7 @@ const struct dispatch_kind dispatch_kind_fetch = {
 	.own_size = sizeof(struct fetch_own),
 	.read = fetch_intent,
 	.judged = fetch_judged,
+	.still = fetch_still,
 	.estimate = fetch_estimate,
 	.parts = fetch_parts,
 	.write = fetch_write,

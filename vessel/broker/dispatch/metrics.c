@@ -207,6 +207,9 @@ void dispatch_write_metrics(const struct dispatch *d, struct buf *out)
 	one(out, "signals_total", "counter", "Signals for containment", f->signals);
 	one(out, "revoked_total", "counter", "Requests cut because their lease ended",
 	    f->revoked);
+	one(out, "outlawed_total", "counter",
+	    "Requests cut because the ward was reloaded and permits them no more",
+	    f->outlawed);
 	one(out, "gone_total", "counter", "Requests whose tomb hung up", f->gone);
 	one(out, "redactions_total", "counter", "Credentials found in replies",
 	    f->redactions);

@@ -36,6 +36,10 @@ struct dispatch_kind {
 	int (*read)(struct dispatch_call *c, struct err *err);
 	/* The ward's word is r: a further refusal, or a better reason. May be NULL. */
 	int (*judged)(struct dispatch_call *c, int r, struct err *err);
+	/* The rules are others now, and r is what they say: is it still what this may do?
+	 * Nothing is counted. May be NULL. */
+	int (*still)(const struct dispatch_call *c, int r, const struct ward_verdict *v,
+		     struct err *err);
 	/* After that: what may it take? call->want, and call->up_reserved of its bytes. */
 	void (*estimate)(struct dispatch_call *c);
 	struct gate_parts *(*parts)(struct dispatch_call *c);
@@ -192,7 +196,8 @@ struct dispatch_figures {
 	uint64_t phase_usec[PHASES_]; /* spent in each, over all calls */
 	uint64_t refused[ERRID_MAX_];
 	uint64_t tokens_in, tokens_out, money_micro, bytes_up, bytes_down;
-	uint64_t denials, canaries, signals, recovered, revoked, gone, redactions;
+	uint64_t denials, canaries, signals, recovered, revoked, outlawed, gone,
+		redactions;
 	uint64_t reservations_open, settles_open, in_flight;
 };
 
