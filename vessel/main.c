@@ -23,6 +23,7 @@
 #include "vessel/broker/deaths.h"
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/gate/private_store.h"
+#include "vessel/codex.h"
 #include "vessel/db/migrate.h"
 #include "vessel/egress_workers.h"
 #include "vessel/health.h"
@@ -375,8 +376,7 @@ static int read_config(struct serve *s, struct err *err)
 {
 	struct vessel *v = &s->v;
 
-	conf_defaults(&v->conf);
-	if (s->opt.config && conf_load(s->opt.config, &v->conf, err) < 0)
+	if (codex_open(v, s->opt.config, err) < 0)
 		return -1;
 	/* By the owner's word alone, and by it always. */
 	if (v->conf.unrooted != s->opt.starter.unrooted)
@@ -476,7 +476,7 @@ static void stop(struct serve *s)
 	output_free(v->output);
 	notify_free(s->notify);
 	loop_free(v->loop);
-	conf_done(&v->conf);
+	codex_close(v);
 	fd_close(&v->data_fd);
 	fd_close(&s->secrets_fd);
 	fd_close(&s->lock_fd);

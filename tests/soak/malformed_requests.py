@@ -372,7 +372,7 @@ class Mill:
         return Op("raw", self.request(method, self.path(path), self.fields(who, lease if who == "victim" else self.spent), self.noise()))
 
     def api_raw(self):
-        path = self.rng.choice(("/v1/jobs", "/v1/uploads", "/v1/intents", "/v1/ward/test", "/v1/jobs/0/cancel", "/v1/uploads/" + "0" * 32 + "/commit"))
+        path = self.rng.choice(("/v1/jobs", "/v1/uploads", "/v1/intents", "/v1/ward/test", "/v1/ward/reload", "/v1/jobs/0/cancel", "/v1/uploads/" + "0" * 32 + "/commit"))
         if self.rng.random() < 0.4:
             return Op("raw", self.request("PUT", self.path(f"/v1/uploads/@UP@?offset={self.rng.choice((0, 0, 5, 1 << 50))}"), b"", self.noise()))
         return Op("raw", self.request("POST", path, b"", self.noise()))

@@ -52,6 +52,7 @@ const struct httpd_route routes_api[] = {
 	{HTTP_M_DELETE, "/v1/private/{entry}", WHO_OWNER, 0, api_private_remove},
 	{HTTP_M_GET, "/v1/ward", WHO_OWNER, 0, api_ward},
 	{HTTP_M_POST, "/v1/ward/test", WHO_OWNER, WARD_TEST_BYTES, api_ward_test},
+	{HTTP_M_POST, "/v1/ward/reload", WHO_OWNER, CONF_FILE_MAX_BYTES, api_ward_reload},
 	{HTTP_M_GET, "/v1/portals", WHO_OWNER, 0, api_portals},
 	{HTTP_M_GET, "/v1/status", WHO_OWNER, 0, api_status},
 	{HTTP_M_GET, "/v1/check", WHO_OWNER, 0, api_check},

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/conf/conf.h"
 #include "common/confine/confine.h"
+#include "common/crypto/sha256.h"
 #include "common/err.h"
 #include "common/id.h"
 #include "common/net/httpd.h"
@@ -35,11 +36,23 @@
 
 #define QUEUE_NAME "main"
 
+struct ward_reload;
+
+/* What codex.yaml was when this process began (codex.h), and which rules are in force. */
+struct codex {
+	char *flat;		      /* of the beginning: conf_flatten() */
+	char sha256[SHA256_HEX_SIZE]; /* of the text that the rules are of */
+	uint64_t generation;	      /* of the rules: 1 at the beginning */
+	usec_t reloaded_usec;	      /* wall clock; 0: never */
+	struct ward_reload *reload;   /* under way; NULL: none is */
+};
+
 struct vessel {
 	struct loop *loop;
 	const struct clock_ops *clock;
 	const struct random_ops *rng;
-	struct conf conf;
+	struct conf conf; /* of it only the ward's rules ever change */
+	struct codex codex;
 	struct store_budget budget;
 	struct blobs *blobs;
 	struct incoming *incoming; /* uploads that will be blobs */

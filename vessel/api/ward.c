@@ -89,6 +89,16 @@ static bool begin_reply(struct httpd_req *req, struct buf *out, struct jsonw *w)
 	return true;
 }
 
+static void write_generation(struct jsonw *w, const struct codex *c)
+{
+	char when[RFC3339_SIZE];
+
+	clock_rfc3339(c->reloaded_usec, when);
+	jsonw_ku64(w, "generation", c->generation);
+	jsonw_kstr(w, "sha256", c->sha256);
+	kstr_or_null(w, "reloaded", c->reloaded_usec ? when : NULL);
+}
+
 void api_ward(struct httpd_req *req, void *arg)
 {
 	const struct vessel *v = arg;
@@ -98,6 +108,7 @@ void api_ward(struct httpd_req *req, void *arg)
 
 	if (!begin_reply(req, &out, &w))
 		return;
+	write_generation(&w, &v->codex);
 	jsonw_key(&w, "rules");
 	jsonw_arr(&w);
 	for (size_t i = 0; i < b->n_rules; i++) {

@@ -56,6 +56,9 @@ static const struct kind kinds[] = {
 	{"vessel.stop", 6002, 4, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"vessel.owner", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"vessel.heartbeat", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	/* `reloaded` is on disk before it happens; `reload_failed`: perhaps there, and did not */
+	{"ward.reloaded", 6002, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
+	{"ward.reload_failed", 6002, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	{"daemon.died", 6002, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Device Config State Change: log 1 */
 	{"audit.restarted", 5019, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},

@@ -629,6 +629,12 @@ def t_without_the_log_nothing_leaves():
     assert a.status == 503 and b"LYCH-AUDIT-" in a.data, a.data
     assert len(Provider.seen) == before
     assert balanced(lease)["requests"] == 0
+    # and no other rules take effect
+    c, was = Unix(API), call(API, "GET", "/v1/ward").data
+    c.request("POST", "/v1/ward/reload", CODEX.replace("portal: main, action: allow", "portal: main, action: deny"))
+    r = c.getresponse()
+    assert r.status == 503 and b"LYCH-AUDIT-" in r.read() and call(API, "GET", "/v1/ward").data == was
+    c.close()
     scribe = Scribe()
     until(lambda: status()["audit"]["ok"])
     assert ask(lease, 2).status == 200

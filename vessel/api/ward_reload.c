@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * Other rules for the ward, without a restart. The owner sends a whole codex.yaml; it is read as the
+ * file is at a start, and must say the same as that but for its ward. When the log has it on
+ * disk, the rules change in one step, and what is under way is judged by them. Whatever fails
+ * before leaves everything as it was.
+ */
+#include "vessel/api/ward_reload.h"
+#include "common/cleanup.h"
+#include "common/jsonw.h"
+#include "common/mem.h"
+#include "vessel/api/api.h"
+#include "vessel/audit/audit.h"
+#include "vessel/audit/event.h"
+#include "vessel/broker/dispatch/dispatch.h"
+
+#define REPLY_MAX_BYTES 1024
+#define WARD_KEY "ward"
+
+struct ward_reload {
+	struct vessel *v;
+	struct httpd_req *req;
+	bool is_parsed;
+	struct conf next;
+	char sha256[SHA256_HEX_SIZE];
+	struct buf data; /* of the event */
+};
+
+void ward_reload_free(struct ward_reload *r)
+{
+	if (!r)
+		return;
+	if (r->is_parsed)
+		conf_done(&r->next);
+	buf_done(&r->data);
+	free(r);
+}
+
+void ward_reload_digest(const void *text, size_t len, char ret[SHA256_HEX_SIZE])
+{
+	cleanup_sha256 struct sha256 *h = sha256_new();
+
+	sha256_add(h, text, len);
+	sha256_hex(h, ret);
+}
+
+static void end(struct ward_reload *r)
+{
+	if (r->v->codex.reload == r)
+		r->v->codex.reload = NULL;
+	ward_reload_free(r);
+}
+
+static void refuse(struct ward_reload *r, const struct err *err)
+{
+	httpd_reply_err(r->req, err);
+	end(r);
+}
+
+static size_t count_denying(const struct conf_broker *b)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->n_rules; i++)
+		n += b->rule[i].action == WARD_DENY;
+	return n;
+}
+
+/* What the log and the answer say alike. */
+static void put_change(struct jsonw *w, const struct ward_reload *r,
+		       const struct conf_broker *b)
+{
+	jsonw_kstr(w, "sha256", r->sha256);
+	jsonw_ku64(w, "rules", b->n_rules);
+	jsonw_ku64(w, "denying", count_denying(b));
+}
+
+static struct audit_event event_of(const struct ward_reload *r, const char *name)
+{
+	const struct clock_ops *clock = r->v->clock;
+
+	return (struct audit_event){
+		.name = name,
+		.time_ms = clock->wall_usec(clock->ctx) / USEC_PER_MSEC,
+		.actor = "owner",
+		.data = r->data.data,
+		.data_len = r->data.len,
+	};
+}
+
+static void write_event(struct ward_reload *r)
+{
+	const struct vessel *v = r->v;
+	struct jsonw w;
+
+	buf_init(&r->data, REPLY_MAX_BYTES);
+	jsonw_init(&w, &r->data);
+	jsonw_obj(&w);
+	jsonw_ku64(&w, "generation", v->codex.generation + 1);
+	put_change(&w, r, &r->next.broker);
+	jsonw_kstr(&w, "old_sha256", v->codex.sha256);
+	jsonw_ku64(&w, "old_rules", v->conf.broker.n_rules);
+	jsonw_ku64(&w, "old_denying", count_denying(&v->conf.broker));
+	jsonw_obj_end(&w);
+}
+
+/* ---- it takes effect -------------------------------------------------------------- */
+
+static void answer(struct ward_reload *r, unsigned cut)
+{
+	const struct vessel *v = r->v;
+	cleanup_buf struct buf out = {.max = REPLY_MAX_BYTES};
+	struct jsonw w;
+
+	jsonw_init(&w, &out);
+	jsonw_obj(&w);
+	jsonw_ku64(&w, "generation", v->codex.generation);
+	put_change(&w, r, &v->conf.broker);
+	jsonw_ku64(&w, "cut", cut);
+	jsonw_obj_end(&w);
+	httpd_reply_json(r->req, 200, &out);
+	end(r);
+}
+
+/* The event may be in the log, or come to be, though nobody could wait for it. */
+static void refuse_unlogged(struct ward_reload *r, const struct err *err)
+{
+	const struct audit_event e = event_of(r, "ward.reload_failed");
+
+	audit_note(r->v->audit, &e);
+	refuse(r, err);
+}
+
+static void logged(const struct err *err, void *arg)
+{
+	struct ward_reload *r = arg;
+	struct vessel *v = r->v;
+	unsigned cut;
+
+	if (err) {
+		refuse_unlogged(r, err);
+		return;
+	}
+	cut = dispatch_replace_ward(v->dispatch, &r->next.broker);
+	v->codex.generation++;
+	v->codex.reloaded_usec = v->clock->wall_usec(v->clock->ctx);
+	memcpy(v->codex.sha256, r->sha256, sizeof(v->codex.sha256));
+	answer(r, cut);
+}
+
+/* ---- may it ----------------------------------------------------------------------- */
+
+static int read_text(struct ward_reload *r, const char *text, size_t len, struct err *err)
+{
+	cleanup_buf struct buf flat = {.max = CONF_FLAT_MAX_BYTES};
+	cleanup_free char *key = NULL;
+
+	if (conf_parse(text, len, &r->next, err) < 0)
+		return -1;
+	r->is_parsed = true;
+	if (conf_flatten(text, len, &flat, err) < 0)
+		return -1;
+	key = conf_flat_differs(r->v->codex.flat, buf_str(&flat), WARD_KEY);
+	if (key)
+		return err_set_id(err, ERRID_WARD_RESTART, "needs a restart: %.200s",
+				  key);
+	ward_reload_digest(text, len, r->sha256);
+	return 0;
+}
+
+static int begin(struct ward_reload *r, struct err *err)
+{
+	const void *body;
+	size_t len;
+
+	if (api_no_query(r->req, err) < 0)
+		return -1;
+	if (r->v->codex.reload)
+		return err_set_id(err, ERRID_WARD_RELOADING,
+				  "generation %llu waits for the log",
+				  (unsigned long long)r->v->codex.generation + 1);
+	body = httpd_req_body(r->req, &len);
+	return read_text(r, len ? body : "", len, err);
+}
+
+void api_ward_reload(struct httpd_req *req, void *arg)
+{
+	struct ward_reload *r = xnew(struct ward_reload);
+	struct err err = ERR_INIT;
+
+	r->v = arg;
+	r->req = req;
+	if (begin(r, &err) < 0) {
+		refuse(r, &err);
+		return;
+	}
+	write_event(r);
+	r->v->codex.reload = r;
+	/* A client that goes away changes nothing: the reply is then a no-op. */
+	const struct audit_event e = event_of(r, "ward.reloaded");
+
+	if (!audit_before(r->v->audit, &e, logged, r, &err))
+		refuse_unlogged(r, &err);
+}
