@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * lych ward list|test: the rules of the broker, and one decision explained by them.
+ * lych ward list|test|reload: the rules of the broker, one decision explained by them, and
+ * those of codex.yaml as it is now into force.
  */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
@@ -49,10 +50,11 @@ static error_t ward_parse(int key, char *arg, struct argp_state *state)
 			return ARGP_ERR_UNKNOWN;
 		return 0;
 	case ARGP_KEY_END:
-		if (str_eq(a->verb, "list") && !a->target && !a->job && !a->method)
+		if ((str_eq(a->verb, "list") || str_eq(a->verb, "reload")) &&
+		    !a->target && !a->job && !a->method)
 			return 0;
 		if (!str_eq(a->verb, "test") || !a->target)
-			cmd_usage(state, "list, or test URL|PORTAL|registry:npm");
+			cmd_usage(state, "list, test URL|PORTAL|registry:npm, or reload");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -138,6 +140,15 @@ static int print_rules(const struct json *answer, bool tested, struct err *err)
 	return 0;
 }
 
+/* "Generation 2, reloaded 2026-01-31T12:00:00Z." */
+static void print_generation(const struct json *j)
+{
+	const char *when = render_text_of(j, "reloaded");
+
+	(void)printf("Generation %" PRIu64 ", %s%s.\n", render_number_of(j, "generation"),
+		     *when ? "reloaded " : "as the vessel began", when);
+}
+
 static int list(const struct ward_args *a, struct client *c, struct err *err)
 {
 	const struct client_request rq = {
@@ -160,6 +171,7 @@ static int list(const struct ward_args *a, struct client *c, struct err *err)
 			       "matches is denied."
 			     : "No rules: jobs may ask nothing. See ward in "
 			       "codex.yaml(5).");
+	print_generation(j);
 	return render_flush(err);
 }
 
@@ -194,8 +206,8 @@ static void print_verdict(const struct json *j, bool permitted)
 	(void)fputs(buf_str(&safe), stdout);
 }
 
-/* The vessel answers by the file of its start: a rule in it now that no URL can match would
- * never be among those that are shown. */
+/* The vessel answers by the file of its start or of the last reload: a rule in it now that no URL
+ * can match would never be among those that are shown. */
 static int check_rules(const char *path, struct err *err)
 {
 	struct conf conf;
@@ -245,6 +257,58 @@ static int test(const struct ward_args *a, struct client *c, struct err *err)
 	return permitted ? 0 : EXIT_FAILED;
 }
 
+/* ---- reload -------------------------------------------------------------------- */
+
+static int read_codex(const char *path, struct buf *text, struct err *err)
+{
+	struct conf conf;
+
+	if (conf_read_text(path, text, err) < 0 ||
+	    config_accept(path, text, &conf, err) < 0)
+		return -1;
+	conf_done(&conf);
+	return 0;
+}
+
+static void print_reloaded(const struct json *j)
+{
+	uint64_t denying = render_number_of(j, "denying"),
+		 cut = render_number_of(j, "cut");
+
+	(void)printf("generation %" PRIu64 " of the ward is in force; rules: %" PRIu64
+		     " that permit, %" PRIu64 " that deny\n",
+		     render_number_of(j, "generation"),
+		     render_number_of(j, "rules") - denying, denying);
+	if (cut)
+		(void)printf("%" PRIu64 " request%s under way that it does not permit "
+			     "%s cut\n",
+			     cut, cut == 1 ? "" : "s", cut == 1 ? "was" : "were");
+}
+
+static int reload(const struct ward_args *a, const char *path, struct client *c,
+		  struct err *err)
+{
+	cleanup_buf struct buf text = {.max = CONF_FILE_MAX_BYTES};
+	cleanup_json struct json *j = NULL;
+
+	if (read_codex(path, &text, err) < 0)
+		return err_wrap(err, "the rules in force are the same as before");
+	const struct client_request rq = {.method = "POST",
+					  .target = "/v1/ward/reload",
+					  .body = text.data,
+					  .body_len = text.len,
+					  .raw = true,
+					  .timeout_ms = 30000};
+
+	if (client_json(c, &rq, &j, NULL, err) < 0)
+		return -1;
+	if (a->json)
+		render_json(j);
+	else
+		print_reloaded(j);
+	return render_flush(err);
+}
+
 int cmd_ward(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
@@ -256,12 +320,15 @@ int cmd_ward(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = ward_parse,
-		.args_doc = "list\ntest URL|PORTAL|registry:npm|pypi|cargo|go",
-		.doc = "What jobs may ask of the broker.\v"
+		.args_doc = "list\ntest URL|PORTAL|registry:npm|pypi|cargo|go\nreload",
+		.doc = "What jobs may ask of the broker; and the rules of codex.yaml as "
+		       "it is now into force, without a restart, for jobs that run "
+		       "too.\v"
 		       "test sends nothing and uses no rate up; it exits with 1 when the "
 		       "answer is no.\n\n"
 		       "Examples:\n"
 		       "  lych ward list\n"
+		       "  lych ward reload\n"
 		       "  lych ward test --as 1 main\n"
 		       "  lych ward test --method POST https://api.example.com/v1"};
 	cleanup_paths struct paths p = {0};
@@ -273,6 +340,7 @@ int cmd_ward(int argc, char **argv)
 	cmd_parse(&argp, argc, argv, 0, &a);
 	if (paths_resolve(&p, &err) == 0 && client_new(p.api_sock, &c, &err) == 0)
 		r = str_eq(a.verb, "list")	       ? list(&a, c, &err)
+		    : str_eq(a.verb, "reload")	       ? reload(&a, p.config, c, &err)
 		    : check_rules(p.config, &err) == 0 ? test(&a, c, &err)
 						       : -1;
 	return r < 0 ? cmd_fail(&err, a.json) : r;

@@ -304,6 +304,24 @@ static int judge(const struct codex *c, const char *copy, struct buf *text,
 	return err_wrap(err, "nothing was changed; your text is in %s", copy);
 }
 
+/* When does it count? */
+static const char *counts(const struct buf *was, const struct buf *is)
+{
+	cleanup_buf struct buf a = {.max = CONF_FLAT_MAX_BYTES};
+	cleanup_buf struct buf b = {.max = CONF_FLAT_MAX_BYTES};
+	cleanup_free char *other = NULL, *any = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (conf_flatten(buf_str(was), was->len, &a, &ignored) == 0 &&
+	    conf_flatten(buf_str(is), is->len, &b, &ignored) == 0) {
+		other = conf_flat_differs(buf_str(&a), buf_str(&b), "ward");
+		any = conf_flat_differs(buf_str(&a), buf_str(&b), "");
+	}
+	return any && !other ? "the ward counts from 'lych ward reload', or from the "
+			       "next start"
+			     : "it counts from the next start";
+}
+
 /* Edited until it is acceptable, or given up. */
 static int edit(const struct codex *c, const char *copy, bool json, struct err *err)
 {
@@ -333,7 +351,7 @@ static int edit(const struct codex *c, const char *copy, bool json, struct err *
 		(void)printf("{\"ok\":true,\"changed\":%s}\n",
 			     is_changed ? "true" : "false");
 	else if (is_changed)
-		(void)printf("%s written; it counts from the next start\n", c->path);
+		(void)printf("%s written; %s\n", c->path, counts(&c->text, &text));
 	else
 		(void)puts("nothing was changed");
 	return told(c->path, is_changed, err);

@@ -122,6 +122,27 @@ refused "ward test: a rule that no URL can match" "line $(wc -l <"$LYCH_CONFIG")
 cp -p "$LYCH_TMP/codex.good" "$LYCH_CONFIG"
 is "and without it" 0 "$(lych ward test https://docs.example.org/api/x >/dev/null; echo $?)"
 
+# --- other rules without a restart: refusals first
+refused "reload: a rule that nothing bears" "line .*: ward, entry 6: portal: " sh -c 'printf "  - {portal: nobody, action: allow}\n" >>"$0"; "$1" ward reload' "$LYCH_CONFIG" "$LYCH_BIN/lych"
+cp -p "$LYCH_TMP/codex.good" "$LYCH_CONFIG"
+sed -i 's/slots: 4/slots: 5/' "$LYCH_CONFIG"
+refused "reload: another key" "needs a restart: tomb.slots" lych ward reload
+cp -p "$LYCH_TMP/codex.good" "$LYCH_CONFIG"
+chmod 644 "$LYCH_CONFIG"
+refused "reload: a file that others can read" LYCH-STARTUP lych ward reload
+chmod 600 "$LYCH_CONFIG"
+is "reload with a word too many" 2 "$(lych ward reload x >/dev/null 2>&1; echo $?)"
+is "none of these counts" 'Generation 1, as the vessel began.' "$(lych ward list | tail -n 1)"
+refused "a host that no rule names yet" LYCH-WARD-001 lych ward test https://late.example.org/
+is "an editor that adds a rule says when it counts" 1 \
+	"$(EDITOR="sh -c 'echo \"  - {host: late.example.org, action: allow}\" >>\$1' -" lych config edit | grep -c "the ward counts from 'lych ward reload'")"
+is "reload" "generation 2 of the ward is in force; rules: 4 that permit, 2 that deny" "$(lych ward reload)"
+is "it counts" 0 "$(lych ward test https://late.example.org/ >/dev/null; echo $?)"
+is "and is told" 1 "$(lych ward list | tail -n 1 | grep -c '^Generation 2, reloaded 20')"
+cp -p "$LYCH_TMP/codex.good" "$LYCH_CONFIG"
+is "reload --json" 3 "$(lych ward reload --json | get generation)"
+refused "no rule names it any more" LYCH-WARD-001 lych ward test https://late.example.org/
+
 # --- portals: the key's name, never the key
 lych portals >"$LYCH_TMP/out" || fail portals
 lych portals --json >>"$LYCH_TMP/out" || fail "portals --json"
