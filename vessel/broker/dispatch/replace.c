@@ -13,7 +13,7 @@ static const bool is_under_way[DISPATCH_STATES_] = {
 	[WAY_RESERVE] = true,	    [WAY_RESERVE_GATE] = true, [WAY_RESERVE_LOG] = true,
 	[WAY_RESERVE_READY] = true, [WAY_GATE] = true,	       [WAY_LOG] = true,
 	[WAY_SENT] = true,	    [WAY_REPLY] = true,	       [WAY_PAUSED] = true,
-	[WAY_DRAIN] = true,
+	[WAY_DRAIN] = true,	    [WAY_GATHER] = true,
 };
 
 static bool has_address(const struct conf_addresses *a, const char *address)
