@@ -123,8 +123,8 @@ int fs_mkdir_all(const char *path, mode_t mode, struct err *err)
 		if (stat(path, &st) < 0)
 			return err_sys(err, "stat '%.200s'", path);
 		if (!S_ISDIR(st.st_mode))
-			return err_set(err, ERR_CONFLICT, "'%.200s' is not a directory",
-				       path);
+			return err_set_id(err, ERRID_CORE_NO_DIR,
+					  "'%.200s' is not a directory", path);
 	}
 	return 0;
 }
@@ -139,15 +139,15 @@ int fs_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *re
 	size_t len = 0;
 
 	if (fd < 0) {
-		(void)err_sys(err, "open '%.200s'", path);
-		if (err && err->sys == ENOENT)
-			err->code = ERR_NOT_FOUND;
-		return -1;
+		if (errno == ENOENT)
+			return err_sys_id(err, ERRID_CORE_NO_FILE, "open '%.200s'", path);
+		return err_sys(err, "open '%.200s'", path);
 	}
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, "stat '%.200s'", path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, ERR_INVALID, "'%.200s' is not a regular file", path);
+		return err_set_id(err, ERRID_CORE_FILE_KIND,
+				  "'%.200s' is not a regular file", path);
 	data = xmalloc(max + 2);
 	while (len <= max) {
 		ssize_t n = read(fd, data + len, max + 1 - len);
@@ -162,8 +162,8 @@ int fs_read_file(int dirfd, const char *path, size_t max, char **ret, size_t *re
 		len += (size_t)n;
 	}
 	if (len > max)
-		return err_set(err, ERR_TOO_LARGE, "'%.200s' has more than %zu bytes",
-			       path, max);
+		return err_set_id(err, ERRID_CORE_TOO_LARGE,
+				  "'%.200s' has more than %zu bytes", path, max);
 	data[len] = '\0';
 	*ret = TAKE_PTR(data);
 	if (ret_len)

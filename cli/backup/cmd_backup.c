@@ -180,7 +180,7 @@ static int write_info(const struct source *from, const struct rows *rows, bool h
 		return -1;
 	jsonw_arr_end(&w);
 	jsonw_obj_end(&w);
-	return buf_ok(b) ? 0 : err_set(err, ERR_TOO_LARGE, "the secrets' names");
+	return buf_ok(b) ? 0 : err_set_id(err, ERRID_CORE_TOO_LARGE, "names");
 }
 
 /* What a restore would refuse is no backup: it is read as one would read it. */

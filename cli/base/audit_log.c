@@ -26,7 +26,7 @@ int audit_log_open(const struct paths *p, int *ret_dirfd, struct err *err)
 	if (*ret_dirfd >= 0)
 		return 0;
 	if (errno == ENOENT)
-		return err_set(err, ERR_NOT_FOUND, "%s: no audit log yet", dir);
+		return err_set_id(err, ERRID_AUDIT_NONE, "%s is not there", dir);
 	return err_sys(err, "%s", dir);
 }
 

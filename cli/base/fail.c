@@ -37,16 +37,22 @@ void cmd_tell(enum err_id id, const char *text)
 int cmd_fail(const struct err *err, bool json)
 {
 	cleanup_buf struct buf b = {0};
-	struct err misread = ERR_INIT;
+	struct err other = ERR_INIT;
 
 	/* a reader that has enough, as head has, is no error: as any program of a pipeline,
 	 * without a word, and with the code of one that SIGPIPE ended */
 	if (err->id == ERRID_CORE_OUTPUT && err->sys == EPIPE)
 		return 128 + SIGPIPE;
 	if (client_is_misread(err)) {
-		(void)err_set_id(&misread, ERRID_HTTP_ANSWER, "%s: %s", err_title(err),
+		(void)err_set_id(&other, ERRID_HTTP_ANSWER, "%s: %s", err_title(err),
 				 err->msg);
-		err = &misread;
+		err = &other;
+	}
+	/* without an id of its own it is the one that says so, with its title and exit code */
+	if (err->id == ERRID_NONE) {
+		(void)err_set_id(&other, ERRID_CORE_GENERIC, "%s: %s", err_title(err),
+				 err->msg);
+		err = &other;
 	}
 	buf_init(&b, 65536);
 	progress_hide();

@@ -255,7 +255,7 @@ static int collect(int in, int out, const char *input, usec_t deadline, struct b
 		char chunk[4096];
 
 		if (now >= deadline)
-			return err_set(err, ERR_TIMEOUT, "no end in time");
+			return err_set_id(err, ERRID_CORE_TIMEOUT, "no end in time");
 		if (poll(p, 2, (int)((deadline - now) / USEC_PER_MSEC) + 1) < 0 &&
 		    errno != EINTR)
 			return err_sys(err, "poll");

@@ -52,8 +52,8 @@ static int read_input(const char *path, size_t max, struct buf *out, struct err 
 			break;
 		buf_add(out, piece, (size_t)n);
 		if (!buf_ok(out))
-			return err_set(err, ERR_TOO_LARGE, "%s: more than %zu bytes",
-				       path, max);
+			return err_set_id(err, ERRID_CORE_TOO_LARGE,
+					  "%s: more than %zu bytes", path, max);
 	}
 	explicit_bzero(piece, sizeof(piece));
 	return 0;

@@ -347,8 +347,8 @@ static int prune(struct prune *p, struct err *err)
 	    (!yes && prompt_yes("Remove them for good?", &yes, err) < 0))
 		return -1;
 	return yes ? remove_all(p, err)
-		   : err_set(err, ERR_CONFLICT,
-			     "the answer was not yes: nothing was removed");
+		   : err_set_id(err, ERRID_CORE_UNCONFIRMED,
+				"the answer was not yes: nothing was removed");
 }
 
 int cmd_prune(int argc, char **argv)

@@ -266,11 +266,8 @@ static int show(const struct quarantine_args *a, const struct paths *p, struct e
 	if (a->json)
 		print_all_json(&q, NULL);
 	else if (q.n == 0)
-		return err_set(err, ERR_NOT_FOUND,
-			       "no files of job %" PRId64
-			       " are in quarantine; if it is so itself, 'lych why' "
-			       "tells why",
-			       job);
+		return err_set_id(err, ERRID_STORE_HELD,
+				  "no files of job %" PRId64 " are in quarantine", job);
 	else
 		print_files(&q);
 	return 0;
@@ -321,9 +318,10 @@ static int path_of(int top, char **ret, struct err *err)
 	if (!*ret)
 		return err_sys(err, "%s", link);
 	if (!utf8_is_valid(*ret, strlen(*ret)))
-		return err_set(err, ERR_INVALID,
-			       "the path of --out is not UTF-8, so the audit log could "
-			       "not name it");
+		return err_set_id(
+			err, ERRID_CORE_USAGE,
+			"the path of --out is not UTF-8, so the audit log could "
+			"not name it");
 	return 0;
 }
 
@@ -415,8 +413,8 @@ static int ask_and_put(const struct quarantine_args *a, const struct paths *p,
 			       err);
 	if (r == 0)
 		r = yes ? put(a, p, top, f, text, err)
-			: err_set(err, ERR_CONFLICT,
-				  "the answer was not yes: nothing was written");
+			: err_set_id(err, ERRID_CORE_UNCONFIRMED,
+				     "the answer was not yes: nothing was written");
 	if (r < 0 && !was_there)
 		(void)rmdir(a->out); /* empty, or it stays */
 	return r;

@@ -468,7 +468,7 @@ static int print_json(const struct why *y, job_id_t id, struct err *err)
 	print_json_refused(y, id, &w);
 	jsonw_obj_end(&w);
 	if (!buf_ok(&out))
-		return err_set(err, ERR_TOO_LARGE, "the answer");
+		return err_set_id(err, ERRID_CORE_TOO_LARGE, "the answer");
 	(void)puts(buf_str(&out));
 	return 0;
 }

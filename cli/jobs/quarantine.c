@@ -54,16 +54,16 @@ static int read_here(int dirfd, const char *name, size_t max, struct buf *out,
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, "stat '%s'", name);
 	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
-		return err_set(err, ERR_DENIED,
-			       "'%s' is not a regular file with one name", name);
+		return err_set_id(err, ERRID_STORE_DAMAGED,
+				  "'%s' is not a regular file with one name", name);
 	buf_init(out, max);
 	while ((n = read(fd, chunk, sizeof(chunk))) > 0 && buf_ok(out))
 		buf_add(out, chunk, (size_t)n);
 	if (n < 0)
 		return err_sys(err, "read '%s'", name);
 	return buf_ok(out) ? 0
-			   : err_set(err, ERR_TOO_LARGE, "'%s' has more than %zu bytes",
-				     name, max);
+			   : err_set_id(err, ERRID_CORE_TOO_LARGE,
+					"'%s' has more than %zu bytes", name, max);
 }
 
 /* "12.3": a job and its attempt, as the tomb names a folder. */
@@ -98,7 +98,7 @@ static int parse_line(const char *line, size_t len, struct held_file *f, struct 
 	    path_check_relative(path, strlen(path), err) < 0)
 		return -1;
 	if (strlen(sha) != SHA256_HEX_SIZE - 1 || hex_decode(sha, sum, sizeof(sum)) < 0)
-		return err_set(err, ERR_INVALID, "sha256");
+		return err_set_id(err, ERRID_STORE_DAMAGED, "sha256");
 	f->path = xstrdup(path);
 	f->why = xstrdup(why);
 	f->sha256 = xstrdup(sha);
@@ -120,14 +120,14 @@ static int read_manifest(struct quarantine *q, int dirfd, job_id_t job, int64_t 
 		size_t len = strcspn(at, "\n");
 
 		if (q->n - before == FILES_MAX || parse_line(at, len, &f, err) < 0)
-			return err_set(err, ERR_INVALID, "its manifest");
+			return err_set_id(err, ERRID_STORE_DAMAGED, "its manifest");
 		q->file = xreallocarray(q->file, q->n + 1, sizeof(*q->file));
 		q->file[q->n++] = f;
 		at += len + (at[len] == '\n');
 	}
 	return at == buf_str(&text) + text.len
 		       ? 0
-		       : err_set(err, ERR_INVALID, "its manifest");
+		       : err_set_id(err, ERRID_STORE_DAMAGED, "its manifest");
 }
 
 static void forget_from(struct quarantine *q, size_t n)
@@ -198,10 +198,10 @@ static int read_folders(struct quarantine *q, DIR *d, job_id_t only, struct err 
 		if (!parse_folder(e->d_name, &job, &epoch) || (only && job != only))
 			continue;
 		if (n++ == FOLDERS_MAX)
-			return err_set(err, ERR_TOO_LARGE,
-				       "more than %d jobs have files "
-				       "in quarantine",
-				       FOLDERS_MAX);
+			return err_set_id(err, ERRID_CORE_TOO_LARGE,
+					  "more than %d jobs have files "
+					  "in quarantine",
+					  FOLDERS_MAX);
 		read_folder(q, e->d_name, job, epoch);
 	}
 	if (q->n)
@@ -250,10 +250,9 @@ int quarantine_find(const struct quarantine *q, job_id_t job, uint64_t n,
 		*ret = &q->file[i];
 		return 0;
 	}
-	return err_set(err, ERR_NOT_FOUND,
-		       "no file %" PRIu64 " of job %" PRId64
-		       " is in quarantine: 'lych quarantine list' has their numbers",
-		       n, job);
+	return err_set_id(err, ERRID_STORE_HELD,
+			  "no file %" PRIu64 " of job %" PRId64 " is in quarantine", n,
+			  job);
 }
 
 int quarantine_bytes(const struct quarantine *q, const struct held_file *f,

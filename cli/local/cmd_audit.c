@@ -159,7 +159,7 @@ static int begin(struct reader *r, struct err *err)
 	if (audit_log_newest(r->dirfd, &r->segment, err) < 0)
 		return -1;
 	if (r->segment == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no audit log yet");
+		return err_set_id(err, ERRID_AUDIT_NONE, "nothing was written to it");
 	for (;;) {
 		off_t from = 0;
 

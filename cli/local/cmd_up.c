@@ -310,7 +310,7 @@ static int wait_report(int fd, pid_t pid, struct err *err)
 	enum err_id id = err_id_from_text(line);
 
 	if (id == ERRID_NONE)
-		return err_set(err, ERR_SYS, "%s", space + 1);
+		return err_set_id(err, ERRID_CORE_SYS, "%s", space + 1);
 	return err_set_id(err, id, "%s", space + 1);
 }
 

@@ -73,10 +73,7 @@ static int codex_open(struct codex *c, const char *path, struct err *err)
 	*c = (struct codex){.path = path, .dirfd = -1};
 	buf_init(&c->text, CONF_FILE_MAX_BYTES);
 	if (access(path, F_OK) < 0 && errno == ENOENT)
-		return err_set(err, ERR_NOT_FOUND,
-			       "no %s: every key is at its default; 'lych config init' "
-			       "writes one",
-			       path);
+		return err_set_id(err, ERRID_START_NO_CONFIG, "%s", path);
 	if (refuse_link(path, err) < 0)
 		return -1;
 	*slash = '\0';
@@ -123,10 +120,8 @@ static int codex_replace(const struct codex *c, const struct buf *text, struct e
 		return err_sys(err, "lock %s", c->dir);
 	if (fstatat(c->dirfd, c->name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    !is_same(&now, &c->st))
-		return err_set(err, ERR_CONFLICT,
-			       "%s was changed by somebody else meanwhile; it was not "
-			       "touched",
-			       c->path);
+		return err_set_id(err, ERRID_START_CONFIG_RACE, "%s was not touched",
+				  c->path);
 	sweep(c);
 	return fs_write_atomic(c->dirfd, c->name, text->data, text->len,
 			       c->st.st_mode & 07777, err);
@@ -275,8 +270,8 @@ static int run_editor(const char *file, struct err *err)
 		return err_set_id(err, ERRID_START_TOOL,
 				  "the editor, '%.200s': set EDITOR to one that is there",
 				  editor);
-	return err_set(err, ERR_CONFLICT,
-		       "the editor, '%.200s', failed; nothing was changed", editor);
+	return err_set_id(err, ERRID_CORE_EDITOR,
+			  "the editor, '%.200s', failed; nothing was changed", editor);
 }
 
 /* 1: it is acceptable, in text; 0: it is not, and the person wants to go on. */

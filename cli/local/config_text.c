@@ -280,10 +280,7 @@ static int others(const char *text, const char *key, char **ret_value, struct bu
 
 static int not_ours(const char *key, struct err *err)
 {
-	return err_set(err, ERR_UNSUPPORTED,
-		       "%s: the text around it has a layout that only you can change "
-		       "('lych config edit')",
-		       key);
+	return err_set_id(err, ERRID_START_LAYOUT, "%s", key);
 }
 
 static int prove(const char *before, const char *after, const char *key,

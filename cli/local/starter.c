@@ -146,10 +146,10 @@ int starter_restart(const struct paths *p, bool *ret_ran, struct err *err)
 		struct timespec nap = {.tv_nsec = 20 * 1000 * 1000};
 
 		if (clock_boot_usec() >= deadline)
-			return err_set(err, ERR_TIMEOUT,
-				       "vessel and tomb are not ready again; see "
-				       "%s/log/starter.log and 'lych status'",
-				       p->data);
+			return err_set_id(err, ERRID_CORE_TIMEOUT,
+					  "vessel and tomb are not ready again; see "
+					  "%s/log/starter.log and 'lych status'",
+					  p->data);
 		(void)nanosleep(&nap, NULL);
 	}
 	return 0;

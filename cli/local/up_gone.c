@@ -160,9 +160,9 @@ int gone_record(const char *record, pid_t tomb, pid_t starter, struct err *err)
 
 	if (read_here(&now) < 0 || read_start(tomb, &now.start) < 0 ||
 	    read_start(starter, &now.starter_start) < 0)
-		return err_set(err, ERR_SYS,
-			       "/proc does not say who the processes %d and %d are", tomb,
-			       starter);
+		return err_set_id(err, ERRID_CORE_SYS,
+				  "/proc does not say who the processes %d and %d are",
+				  tomb, starter);
 	line = xasprintf("%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
 			 "\n",
 			 now.machine, now.boot, now.pid_ns, now.pid, now.start,

@@ -120,7 +120,8 @@ static int dry_run(const struct bind *b, bool json, struct err *err)
 		if (diff_one(b, names[i], &out, err) < 0)
 			return -1;
 	if (!buf_ok(&out))
-		return err_set(err, ERR_TOO_LARGE, "the difference is too large to show");
+		return err_set_id(err, ERRID_CORE_TOO_LARGE,
+				  "the difference is too large to show");
 	if (json) {
 		cleanup_buf struct buf text = {0};
 		struct jsonw w;

@@ -160,7 +160,7 @@ int receipt_load(const char *path, struct receipt *ret, struct err *err)
 	size_t len;
 
 	if (access(path, F_OK) < 0 && errno == ENOENT)
-		return err_set(err, ERR_NOT_FOUND, "%s does not exist", path);
+		return err_set_id(err, ERRID_BIND_NONE, "%s does not exist", path);
 	if (trusted_read(path, FILE_MAX_BYTES, ERRID_BIND_RECEIPT, &text, &len, err) < 0)
 		return -1;
 	if (receipt_parse(text, len, ret, err) < 0)

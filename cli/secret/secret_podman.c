@@ -81,7 +81,7 @@ static int wait_for(pid_t pid, usec_t timeout, int *ret_status, struct err *err)
 
 	if (pidfd < 0 || poll(&p, 1, (int)(timeout / USEC_PER_MSEC)) <= 0) {
 		(void)kill(pid, SIGKILL);
-		r = err_set(err, ERR_TIMEOUT, "no end in time");
+		r = err_set_id(err, ERRID_CORE_TIMEOUT, "no end in time");
 	}
 	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
 		;

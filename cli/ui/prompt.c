@@ -45,7 +45,8 @@ static int read_line(char *out, size_t max, size_t *ret_len, struct err *err)
 		if (n < 0)
 			return -1;
 		if (c == CTRL_C)
-			return err_set(err, ERR_INVALID, "given up: nothing was read");
+			return err_set_id(err, ERRID_CORE_UNCONFIRMED,
+					  "given up: nothing was read");
 		if (n == 0 || c == '\n' || c == '\r' || c == CTRL_D)
 			break;
 		if (c == DEL || c == CTRL_H)
@@ -53,7 +54,8 @@ static int read_line(char *out, size_t max, size_t *ret_len, struct err *err)
 		else if (c == CTRL_U)
 			len = 0;
 		else if (len == max)
-			return err_set(err, ERR_TOO_LARGE, "longer than %zu bytes", max);
+			return err_set_id(err, ERRID_CORE_TOO_LARGE,
+					  "longer than %zu bytes", max);
 		else
 			out[len++] = (char)c;
 	}
@@ -102,7 +104,8 @@ static int read_all(char *out, size_t max, size_t *ret_len, struct err *err)
 	if (len > 0 && out[len - 1] == '\n')
 		len--;
 	if (len > max)
-		return err_set(err, ERR_TOO_LARGE, "longer than %zu bytes", max);
+		return err_set_id(err, ERRID_CORE_TOO_LARGE, "longer than %zu bytes",
+				  max);
 	*ret_len = len;
 	return 0;
 }
@@ -133,7 +136,8 @@ int prompt_yes(const char *question, bool *ret, struct err *err)
 
 	*ret = false;
 	if (!prompt_can_ask())
-		return err_set(err, ERR_INVALID, "nobody can be asked");
+		return err_set_id(err, ERRID_CORE_NOBODY,
+				  "stdin and stderr are no terminal");
 	(void)fprintf(stderr, "%s [yes/no] ", question);
 	(void)fflush(stderr);
 	for (;;) {

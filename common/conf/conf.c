@@ -535,7 +535,7 @@ int conf_read_text(const char *path, struct buf *out, struct err *err)
 	ssize_t n;
 
 	if (fd < 0 && errno == ENOENT)
-		return err_set(err, ERR_NOT_FOUND, "%s does not exist", path);
+		return err_set_id(err, ERRID_START_NO_CONFIG, "%s does not exist", path);
 	if (fd < 0 && errno == ELOOP)
 		return err_set_id(err, ERRID_START_CONFIG_MODE, "%s is a symbolic link",
 				  path);

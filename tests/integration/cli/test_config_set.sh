@@ -135,6 +135,7 @@ rm -f "$(kept)"
 EDITOR="sh -c 'echo \"# by another\" >>$codex; echo \"# mine\" >>\$1' -" lych config edit >out 2>err </dev/null
 is "another one was faster" 1 $?
 is "it says so" 1 "$(grep -c 'was changed by somebody else meanwhile' err)"
+is "and what to do" 1 "$(grep -c 'LYCH-STARTUP-023  ' err)"
 is "and is there" "# by another" "$(tail -n 1 "$codex")"
 rm -f "$(kept)"
 cp first "$codex"

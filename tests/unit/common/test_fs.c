@@ -135,7 +135,12 @@ Test(fs, read_file_is_capped_and_never_waits_on_a_fifo)
 
 	put("f", "12345");
 	cr_assert_lt(fs_read_file(top, "f", 4, &data, &len, &err), 0);
-	cr_assert_eq(err.code, ERR_TOO_LARGE);
+	cr_assert_eq(err.id, ERRID_CORE_TOO_LARGE);
+	cr_assert_lt(fs_read_file(top, "nowhere", 4, &data, &len, &err), 0);
+	cr_assert_eq(err.id, ERRID_CORE_NO_FILE);
+	cr_assert_eq(err.sys, ENOENT);
+	cr_assert_lt(fs_read_file(top, ".", 4, &data, &len, &err), 0);
+	cr_assert_eq(err.id, ERRID_CORE_FILE_KIND);
 	cr_assert_eq(fs_read_file(top, "f", 5, &data, &len, &err), 0);
 	cr_assert_eq(len, 5u);
 	cr_assert_eq(mkfifoat(top, "p", 0600), 0);
