@@ -8,6 +8,7 @@
  */
 #include "vessel/api/spec.h"
 #include "common/base64.h"
+#include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/id.h"
 #include "common/mem.h"
@@ -309,7 +310,12 @@ static int read_word(const struct spec *s, const char *key, const char *const *w
 			return 0;
 		}
 	}
-	return err_set_id(err, ERRID_SPEC_RANGE, "%s: not one of the words allowed", key);
+	cleanup_buf struct buf all = {.max = 256};
+
+	for (size_t i = 0; words[i]; i++)
+		buf_addf(&all, "%s%s", i ? ", " : "", words[i]);
+	return err_set_id(err, ERRID_SPEC_RANGE, "%s: not one of: %s", key,
+			  buf_str(&all));
 }
 
 static int read_words(struct spec *s, struct err *err)
