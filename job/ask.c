@@ -308,8 +308,10 @@ static int first_model(struct ask *a, struct buf *name)
 	if (list_models(a, name, &code) < 0)
 		return code;
 	if (!name->len) {
-		client_complain(PROGRAM, "this job may ask no model");
-		return EXIT_REFUSED;
+		struct err err = ERR_INIT;
+
+		(void)err_set_id(&err, ERRID_BROKER_MODEL, "it may ask none");
+		return client_failed(PROGRAM, &err);
 	}
 	name->len = strcspn(name->data, "\n");
 	name->data[name->len] = '\0';
@@ -410,9 +412,10 @@ static int ask(struct ask *a)
 	if (!a->prompt.len && read_stdin(&a->prompt, &err) < 0)
 		return client_failed(PROGRAM, &err);
 	if (!a->prompt.len || !buf_ok(&a->prompt)) {
-		client_complain(PROGRAM, "a question of 1 to %zu bytes is wanted",
-				PROMPT_MAX_BYTES);
-		return EXIT_USAGE;
+		(void)err_set_id(&err, ERRID_CORE_USAGE,
+				 "a question of 1 to %zu bytes is wanted",
+				 PROMPT_MAX_BYTES);
+		args_refuse(PROGRAM, err.msg);
 	}
 	if (!a->model) {
 		int code = first_model(a, &first);
@@ -422,10 +425,8 @@ static int ask(struct ask *a)
 		a->model = buf_str(&first);
 	}
 	write_question(a, &body);
-	if (!buf_ok(&body)) {
-		client_complain(PROGRAM, "the question is too long");
-		return EXIT_USAGE;
-	}
+	if (!buf_ok(&body))
+		args_refuse(PROGRAM, "the question is too long");
 	if (ask_broker(a, "POST", a->anthropic ? BROKER_PATH_MESSAGES : BROKER_PATH_CHAT,
 		       &body, &err) < 0)
 		return client_failed(PROGRAM, &err);
@@ -459,6 +460,6 @@ int main(int argc, char **argv)
 	buf_init(&a.line, EVENT_MAX_BYTES);
 	buf_init(&a.failure, 4096);
 	args_name(argc, argv, "lych-ask");
-	args_parse(&argp, argc, argv, 0, &a, args_refuse);
+	args_read(&argp, argc, argv, 0, &a);
 	return a.models ? show_models(&a) : ask(&a);
 }

@@ -59,8 +59,6 @@ void client_complain(const char *program, const char *fmt, ...)
 int client_failed(const char *program, const struct err *err)
 {
 	client_complain(program, "%s: %s: %s", err_text(err), err_title(err), err->msg);
-	if (err->code != ERR_UNAVAILABLE)
-		return EXIT_REFUSED;
 	client_complain(program, "hint: %s", err_hint(err));
-	return EXIT_AWAY;
+	return err->code == ERR_UNAVAILABLE ? EXIT_AWAY : EXIT_REFUSED;
 }

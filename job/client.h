@@ -14,9 +14,8 @@
 #include <stddef.h>
 
 #define CLIENT_HEADERS_MAX 32
-/* Exit codes beyond 0: refused or failed, wrong usage, no broker to be reached. */
+/* Exit codes beyond 0 and that of wrong usage: refused or failed, no broker to be reached. */
 #define EXIT_REFUSED 1
-#define EXIT_USAGE 2
 #define EXIT_AWAY 4
 
 struct client_header {

@@ -218,8 +218,9 @@ static int fetch(struct fetch *f)
 
 	assert(f->url); /* the parser of the arguments saw to it */
 	if (strlen(f->url) > URL_MAX_BYTES) {
-		client_complain(PROGRAM, "a URL has at most %d bytes", URL_MAX_BYTES);
-		return EXIT_USAGE;
+		(void)err_set_id(&err, ERRID_CORE_USAGE, "a URL has at most %d bytes",
+				 URL_MAX_BYTES);
+		args_refuse(PROGRAM, err.msg);
 	}
 	buf_adds(&path, BROKER_PATH_FETCH "?url=");
 	add_escaped(&path, f->url);
@@ -270,6 +271,6 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	buf_init(&f.refusal, REFUSAL_MAX_BYTES);
 	args_name(argc, argv, "lych-fetch");
-	args_parse(&argp, argc, argv, 0, &f, args_refuse);
+	args_read(&argp, argc, argv, 0, &f);
 	return fetch(&f);
 }

@@ -24,6 +24,7 @@
 #include "common/jsonw.h"
 #include "common/proto/denied.h"
 #include "common/str.h"
+#include "common/utf8.h"
 #include "sandbox/contract/keeper.h"
 #include "sandbox/contract/meminfo.h"
 #include "sandbox/home.h"
@@ -108,11 +109,41 @@ struct outcome {
 	int signal; /* that ended us, passed on */
 };
 
+/* Text that may have any bytes, for a terminal: what is no UTF-8 stands there as \xNN. */
+static const char *shown(const char *text, struct buf *b)
+{
+	size_t len = strlen(text);
+
+	if (utf8_is_valid(text, len))
+		return text;
+	buf_init(b, 4 * len + 1);
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] < 0x20 || (unsigned char)text[i] >= 0x7f)
+			buf_addf(b, "\\x%02x", (unsigned char)text[i]);
+		else
+			buf_addc(b, text[i]);
+	return buf_str(b);
+}
+
 static void complain(const struct err *err)
 {
+	cleanup_buf struct buf b = {0};
+
 	(void)fprintf(stderr, "lych-sandbox: %s: %s: %s\n", err_text(err), err_title(err),
-		      err->msg);
+		      shown(err->msg, &b));
 	(void)fprintf(stderr, "lych-sandbox: hint: %s\n", err_hint(err));
+}
+
+/* 0 when what was printed has arrived. */
+static int end_print(void)
+{
+	struct err err = ERR_INIT;
+
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	(void)err_sys_id(&err, ERRID_CORE_OUTPUT, "write to stdout");
+	complain(&err);
+	return err_exit_code(&err);
 }
 
 static int exit_code(const struct outcome *o)
@@ -248,9 +279,11 @@ static void print_text(const struct outcome *o)
 {
 	if (o->has_refused) {
 		enum err_id id = err_id_from_text(o->refused.error_code);
+		cleanup_buf struct buf b = {0};
 
 		(void)fprintf(stderr, "lych-sandbox: %s: nothing ran: %s: %s\n",
-			      o->refused.error_code, o->refused.stage, o->refused.text);
+			      o->refused.error_code, o->refused.stage,
+			      shown(o->refused.text, &b));
 		(void)fprintf(stderr, "lych-sandbox: hint: %s\n", err_info(id)->hint);
 	} else if (!o->has_exited) {
 		(void)fprintf(stderr,
@@ -468,10 +501,14 @@ int main(int argc, char **argv)
 
 	if (fs_fill_stdio(&err) < 0)
 		return EXIT_OWN_ERROR;
-	if (argc == 2 && str_eq(argv[1], "--help"))
-		return fputs(usage, stdout) < 0 ? EXIT_OWN_ERROR : 0;
-	if (argc == 2 && str_eq(argv[1], "--version"))
-		return puts("lych-sandbox " LYCH_VERSION) < 0 ? EXIT_OWN_ERROR : 0;
+	if (argc == 2 && str_eq(argv[1], "--help")) {
+		(void)fputs(usage, stdout);
+		return end_print();
+	}
+	if (argc == 2 && str_eq(argv[1], "--version")) {
+		(void)puts("lych-sandbox " LYCH_VERSION);
+		return end_print();
+	}
 	if (getuid() == 0 || geteuid() == 0 || getegid() != getgid() ||
 	    geteuid() != getuid()) {
 		err_set_id(&err, ERRID_CORE_ROOT, "uid %u, euid %u", getuid(), geteuid());

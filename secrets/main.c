@@ -18,7 +18,6 @@
 #include "common/args/args.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
-#include "common/log.h"
 #include "common/str.h"
 #include "secrets/opener.h"
 #include "secrets/store.h"
@@ -236,7 +235,9 @@ static int do_lookup(const struct options *o, struct err *err)
 	    store_unlock(&held.store, held.opener, held.opener_len, err) < 0 ||
 	    store_get(&held.store, id, held.value, &held.value_len, err) < 0)
 		return -1;
-	return fs_write_all(STDOUT_FILENO, held.value, held.value_len, err);
+	if (fs_write_all(STDOUT_FILENO, held.value, held.value_len, err) < 0)
+		return err_sys_id(err, ERRID_CORE_OUTPUT, "stdout");
+	return 0;
 }
 
 static int do_store(const struct options *o, struct err *err)
@@ -283,7 +284,7 @@ int main(int argc, char **argv)
 
 	args_name(argc, argv, "lych-secret-driver");
 	if (fs_fill_stdio(&err) == 0) {
-		args_parse(&argp, argc, argv, 0, &o, args_refuse);
+		args_read(&argp, argc, argv, 0, &o);
 		if (refuse_root(&err) == 0 && harden(&err) == 0)
 			r = run(&o, &err);
 	}
@@ -292,7 +293,5 @@ int main(int argc, char **argv)
 	explicit_bzero(held.value, sizeof(held.value));
 	if (r == 0)
 		return 0;
-	log_init("secret-driver", LOG_INFO_);
-	log_err(LOG_ERROR_, "refused", &err);
-	return err_exit_code(&err);
+	return args_fail("lych-secret-driver", &err);
 }

@@ -334,8 +334,10 @@ int main(int argc, char **argv)
 	/* A write to a gone peer or past a size limit is an error, not an end. */
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
 		return EXIT_FAILURE;
-	if (argc >= 2 && str_eq(argv[1], "health"))
+	if (argc >= 2 && str_eq(argv[1], "health")) {
+		args_name(argc - 1, argv + 1, "lych-tomb health");
 		return health_main(argc - 1, argv + 1);
+	}
 	if (tomb_options_parse(argc, argv, &t.opt, &err) < 0) {
 		log_err(LOG_ERROR_, "cannot start", &err);
 		return err_exit_code(&err);

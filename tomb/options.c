@@ -175,8 +175,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			args_error(state, "--jobs-apart: yes or no");
 		return 0;
 	case OPT_VERSION:
-		(void)printf("lych-tomb %s\n", LYCH_VERSION);
-		exit(0);
+		exit(args_version("lych-tomb"));
 	case ARGP_KEY_ARG:
 		args_error(state, "'%s': no arguments are expected", arg);
 		return 0;
@@ -203,7 +202,7 @@ int tomb_options_parse(int argc, char **argv, struct tomb_options *ret, struct e
 				     .prepare_usec = PREPARE_USEC,
 				     .starter = STARTER_WORD_NONE};
 	args_name(argc, argv, "lych-tomb");
-	args_parse(&argp, argc, argv, 0, ret, args_refuse);
+	args_read(&argp, argc, argv, 0, ret);
 	if (str_fmt(ret->api_socket, sizeof(ret->api_socket), "%s/../api/vessel.sock",
 		    ret->work_dir) < 0)
 		return err_set_id(err, ERRID_CORE_USAGE, "--work-dir is too long");

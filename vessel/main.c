@@ -10,10 +10,12 @@
  * From the confinement on the vessel can open its data directory and nothing
  * else, make unix sockets and no other, and execute nothing.
  */
+#include "common/args/args.h"
 #include "common/cleanup.h"
 #include "common/confine/probe.h"
 #include "common/fs.h"
 #include "common/log.h"
+#include "common/mem.h"
 #include "common/net/dial.h"
 #include "common/net/notify.h"
 #include "common/str.h"
@@ -24,10 +26,10 @@
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/gate/private_store.h"
 #include "vessel/codex.h"
-#include "vessel/db/migrate.h"
 #include "vessel/egress_workers.h"
 #include "vessel/health.h"
 #include "vessel/host_requests.h"
+#include "vessel/migrate_main.h"
 #include "vessel/options.h"
 #include "vessel/reconcile.h"
 #include "vessel/sockets.h"
@@ -513,9 +515,18 @@ static int serve_main(int argc, char **argv)
 }
 
 static const char usage[] = "Usage: lych-vessel serve|migrate [options]\n"
-			    "       lych-vessel serve --help\n"
+			    "       lych-vessel serve|migrate|health --help\n"
 			    "       lych-vessel health --api-dir DIR\n"
 			    "       lych-vessel --version\n";
+
+NORETURN static void refuse_word(const char *word)
+{
+	cleanup_free char *text =
+		word ? xasprintf("no command '%s': serve, migrate or health", word)
+		     : xstrdup("a command is wanted: serve, migrate or health");
+
+	args_refuse("lych-vessel", text);
+}
 
 int main(int argc, char **argv)
 {
@@ -536,14 +547,19 @@ int main(int argc, char **argv)
 		args_name(argc - 1, argv + 1, "lych-vessel serve");
 		return serve_main(argc - 1, argv + 1);
 	}
-	if (argc >= 2 && str_eq(argv[1], "migrate"))
+	if (argc >= 2 && str_eq(argv[1], "migrate")) {
+		args_name(argc - 1, argv + 1, "lych-vessel migrate");
 		return migrate_main(argc - 1, argv + 1);
-	if (argc >= 2 && str_eq(argv[1], "health"))
-		return vessel_health_main(argc - 1, argv + 1);
-	if (argc == 2 && str_eq(argv[1], "--version")) {
-		(void)printf("lych-vessel %s\n", LYCH_VERSION);
-		return 0;
 	}
-	(void)fputs(usage, argc == 2 && str_eq(argv[1], "--help") ? stdout : stderr);
-	return argc == 2 && str_eq(argv[1], "--help") ? 0 : 2;
+	if (argc >= 2 && str_eq(argv[1], "health")) {
+		args_name(argc - 1, argv + 1, "lych-vessel health");
+		return vessel_health_main(argc - 1, argv + 1);
+	}
+	if (argc == 2 && str_eq(argv[1], "--version"))
+		return args_version("lych-vessel");
+	if (argc == 2 && str_eq(argv[1], "--help")) {
+		(void)fputs(usage, stdout);
+		return args_flush("lych-vessel");
+	}
+	refuse_word(argc >= 2 ? argv[1] : NULL);
 }

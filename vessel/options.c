@@ -140,7 +140,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *err)
 		NULL,	      NULL,	    NULL};
 
 	ret->starter = (struct starter_word)STARTER_WORD_NONE;
-	args_parse(&argp, argc, argv, 0, ret, args_refuse);
+	args_read(&argp, argc, argv, 0, ret);
 	if (str_fmt(ret->api_socket, sizeof(ret->api_socket), "%s/vessel.sock",
 		    ret->api_dir) < 0)
 		return err_set_id(err, ERRID_CORE_USAGE, "--api-dir is too long");

@@ -117,6 +117,8 @@ int cmd_react(int argc, char **argv)
 	struct err err = ERR_INIT;
 
 	cmd_parse(&argp, argc, argv, 0, &a);
+	if (a.what)
+		cmd_usage_of("lych react", "'%s': no arguments are expected", a.what);
 	log_init("reactor", LOG_INFO_);
 	return react(&err) < 0 ? cmd_fail(&err, a.json) : 0;
 }

@@ -91,15 +91,20 @@ static int wait_for(pid_t pid, usec_t timeout, int *ret_status, struct err *err)
 /* Our driver says more than Podman does of it. */
 static void last_words(int fd, char *out, size_t size)
 {
-	static const char mark[] = "unit=secret-driver ";
+	static const char mark[] = "lych-secret-driver: ";
 	char text[4096], *driver;
+	const char *code; /* it begins the second line */
+	size_t len;
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
 	text[n > 0 ? n : 0] = '\0';
 	driver = strstr(text, mark);
 	if (driver) {
 		driver += strlen(mark);
-		(void)snprintf(out, size, "%.*s", (int)strcspn(driver, "\n"), driver);
+		len = strcspn(driver, "\n");
+		code = driver + len + strspn(driver + len, "\n ");
+		(void)snprintf(out, size, "%.*s: %.*s", (int)strcspn(code, " \n"), code,
+			       (int)len, driver);
 		return;
 	}
 	(void)snprintf(out, size, "%.300s", proc_why(text));

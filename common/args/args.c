@@ -25,10 +25,15 @@ struct reading {
 
 /* ---- telling ------------------------------------------------------------------- */
 
-void args_refuse(const char *command, const char *text)
+static const char *base_of(const char *command)
 {
 	const char *slash = strrchr(command, '/');
-	const char *name = slash ? slash + 1 : command;
+
+	return slash ? slash + 1 : command;
+}
+
+static void tell(const char *name, const char *title, const char *text)
+{
 	cleanup_buf struct buf shown = {.max = 4 * TEXT_MAX};
 
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
@@ -36,8 +41,22 @@ void args_refuse(const char *command, const char *text)
 			buf_addf(&shown, "\\x%02x", *p);
 		else
 			buf_addc(&shown, (char)*p);
-	(void)fprintf(stderr, "%.*s: %s: %s\n", (int)strcspn(name, " "), name,
-		      err_info(ERRID_CORE_USAGE)->title, buf_str(&shown));
+	(void)fprintf(stderr, "%.*s: %s: %s\n", (int)strcspn(name, " "), name, title,
+		      buf_str(&shown));
+}
+
+int args_fail(const char *program, const struct err *err)
+{
+	tell(base_of(program), err_title(err), err->msg);
+	(void)fprintf(stderr, "      %s  %s\n", err_text(err), err_hint(err));
+	return err_exit_code(err);
+}
+
+void args_refuse(const char *command, const char *text)
+{
+	const char *name = base_of(command);
+
+	tell(name, err_info(ERRID_CORE_USAGE)->title, text);
 	(void)fprintf(stderr, "      %s  See '%s --help'.\n",
 		      err_info(ERRID_CORE_USAGE)->text, name);
 	exit(ARGS_EXIT_USAGE);

@@ -7,6 +7,7 @@
 #define LYCH_COMMON_ARGS_ARGS_H
 
 #include "common/attr.h"
+#include "common/err.h"
 #include <argp.h>
 
 /* The exit code of wrong usage, in each program. */
@@ -22,11 +23,26 @@ NORETURN void args_refuse(const char *command, const char *text);
 NORETURN PRINTF_FMT(2, 3) void args_error(const struct argp_state *state, const char *fmt,
 					  ...);
 
+/* The two lines of an error that comes later; returns its exit code. */
+int args_fail(const char *program, const struct err *err);
+/* 0: all that was printed has arrived. Otherwise told as an error, unless the reader of a pipe has gone,
+ * and the exit code. */
+MUST_CHECK int args_flush(const char *program);
+/* "PROGRAM VERSION", and the exit code. */
+MUST_CHECK int args_version(const char *program);
+
 /* argp_parse(), but each mistake in the options themselves is told by refuse, before any of them
  * counts: there is no such option, which of several, a value is missing or is one too many. Returns when all was
  * right. */
 void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 		void *input, args_refuse_fn *refuse);
+/* The same for programs that tell by args_refuse(); and help that could not be written is an error. */
+void args_read(const struct argp *argp, int argc, char **argv, unsigned flags,
+	       void *input);
+/* The value of the only option there is, its key ARGS_ONLY, which has to be given. */
+#define ARGS_ONLY 256
+const char *args_only(const struct argp_option *option, const char *doc, int argc,
+		      char **argv);
 /* The options one after the other, its own and then those of its children; NULL: no more. */
 const struct argp_option *args_option_at(const struct argp *argp, size_t at);
 

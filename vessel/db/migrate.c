@@ -30,7 +30,6 @@
 #include "common/pg/pgconn.h"
 #include "common/str.h"
 #include <errno.h>
-#include <getopt.h>
 #include <libpq-fe.h>
 #include <stdbool.h>
 
@@ -42,7 +41,6 @@ struct migration {
 
 #define ROLE_MIGRATE "lych_migrate"
 #define SECRET_SIZE 256
-#define TOMBS_MAX 64
 #define LOGIN_TRIES 10
 /* Any constant will do; every run of every version must use the same. */
 #define LOCK_SQL "SELECT pg_advisory_lock(7241980532)"
@@ -381,7 +379,7 @@ static int set_all(PGconn *c, int secrets_fd, const struct migrate_config *cfg,
 static int set_logins(PGconn *c, int secrets_fd, const struct migrate_config *cfg,
 		      struct err *err)
 {
-	bool is_new[TOMBS_MAX] = {false};
+	bool is_new[MIGRATE_TOMBS_MAX] = {false};
 	struct err ignored = ERR_INIT;
 
 	for (int left = LOGIN_TRIES; set_all(c, secrets_fd, cfg, is_new, err) < 0;) {
@@ -457,7 +455,7 @@ unsigned migrate_schema_first(void)
 
 /* Give the superuser the password of lychgate_db_migrate.next; may be done again. Whoever
  * asked renames that file over lychgate_db_migrate afterwards. */
-static int migrate_rotate_owner(const struct migrate_config *cfg, struct err *err)
+int migrate_rotate_owner(const struct migrate_config *cfg, struct err *err)
 {
 	cleanup_secret char password[SECRET_SIZE] = {0};
 	cleanup_secret char next[SECRET_SIZE] = {0};
@@ -481,67 +479,4 @@ static int migrate_rotate_owner(const struct migrate_config *cfg, struct err *er
 	explicit_bzero(verifier, strlen(verifier));
 	PQfreemem(verifier);
 	return rc;
-}
-
-static int usage(void)
-{
-	fputs("usage: lych-vessel migrate --pg-dir DIR --secrets DIR [--tomb NAME]... "
-	      "[--rotate-owner] [--restart-audit] [--to VERSION]\n",
-	      stderr);
-	return 2;
-}
-
-int migrate_main(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{"pg-dir", required_argument, NULL, 'p'},
-		{"secrets", required_argument, NULL, 's'},
-		{"tomb", required_argument, NULL, 't'},
-		{"rotate-owner", no_argument, NULL, 'r'},
-		{"restart-audit", no_argument, NULL, 'a'},
-		{"to", required_argument, NULL, 'v'},
-		{NULL, 0, NULL, 0},
-	};
-	const char *tombs[TOMBS_MAX] = {"tomb_1"};
-	struct migrate_config cfg = {.tombs = tombs};
-	struct err err = ERR_INIT;
-	bool rotate = false;
-	int applied = 0, opt;
-	uint64_t to = 0;
-
-	log_init("migrate", LOG_INFO_);
-	optind = 0;
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		if (opt == 'p')
-			cfg.socket_dir = optarg;
-		else if (opt == 's')
-			cfg.secrets_dir = optarg;
-		else if (opt == 'r')
-			rotate = true;
-		else if (opt == 'a')
-			cfg.restart_audit = true;
-		else if (opt == 'v' && parse_u64(optarg, 1, INT32_MAX, &to, &err) == 0)
-			cfg.to = (unsigned)to;
-		else if (opt == 't' && cfg.n_tombs < TOMBS_MAX)
-			tombs[cfg.n_tombs++] = optarg;
-		else
-			return usage();
-	}
-	if (optind != argc || !cfg.socket_dir || !cfg.secrets_dir)
-		return usage();
-	if (cfg.n_tombs == 0)
-		cfg.n_tombs = 1;
-	if (rotate && migrate_rotate_owner(&cfg, &err) < 0) {
-		log_err(LOG_ERROR_, "rotation refused", &err);
-		return err_exit_code(&err);
-	}
-	if (rotate)
-		return 0;
-	if (migrate_run(&cfg, &applied, &err) < 0) {
-		log_err(LOG_ERROR_, "migration refused", &err);
-		return err_exit_code(&err);
-	}
-	log_info("%d migrations applied now, this program knows version %u", applied,
-		 migrate_schema_version());
-	return 0;
 }

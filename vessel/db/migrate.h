@@ -13,8 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* argv[0] is "migrate". Returns an exit code (common/err.h); reports on stderr. */
-int migrate_main(int argc, char **argv);
+#define MIGRATE_TOMBS_MAX 64
 
 struct migrate_config {
 	const char *socket_dir;
@@ -30,6 +29,8 @@ struct migrate_config {
  * *ret_applied: how many ran now. */
 MUST_CHECK int migrate_run(const struct migrate_config *cfg, int *ret_applied,
 			   struct err *err);
+/* The cluster's owner has the new password that its secret's file holds beside the old one. */
+MUST_CHECK int migrate_rotate_owner(const struct migrate_config *cfg, struct err *err);
 /* The schema that this program is built for, and the oldest that it can upgrade. */
 unsigned migrate_schema_version(void);
 unsigned migrate_schema_first(void);

@@ -170,7 +170,7 @@ static int verify(const struct audit_args *a)
 	else
 		print_text(&r, v, &err);
 	free(r.streams);
-	return fflush(stdout) == 0 ? (int)v : CHAIN_UNKNOWN;
+	return args_flush("lych-audit") == 0 ? (int)v : CHAIN_UNKNOWN;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -220,11 +220,9 @@ int main(int argc, char **argv)
 
 	if (fs_fill_stdio(&err) < 0)
 		return CHAIN_UNKNOWN;
-	if (argc == 2 && str_eq(argv[1], "--version")) {
-		(void)printf("lych-audit %s\n", LYCH_VERSION);
-		return 0;
-	}
+	if (argc == 2 && str_eq(argv[1], "--version"))
+		return args_version("lych-audit");
 	args_name(argc, argv, "lych-audit");
-	args_parse(&argp, argc, argv, 0, &a, args_refuse);
+	args_read(&argp, argc, argv, 0, &a);
 	return verify(&a);
 }

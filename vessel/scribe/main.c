@@ -242,6 +242,10 @@ static int run(struct service *s)
 /* For a container's health check: it answers a producer, or exit 1. */
 static int health_main(int argc, char **argv)
 {
+	static const struct argp_option option[] = {
+		{"socket-dir", ARGS_ONLY, "DIR", 0, "Where its socket is (required)", 0},
+		{0},
+	};
 	static const char hello[] = "{\"hello\":1,\"prod\":\"health\",\"stream\":"
 				    "\"00000000-0000-0000-0000-000000000000\"}";
 	static const char welcome[] = "{\"hello\":1,";
@@ -251,9 +255,10 @@ static int health_main(int argc, char **argv)
 	static char answer[SCRIBE_PACKET_MAX];
 	ssize_t n;
 
-	if (argc != 4 || !str_eq(argv[2], "--socket-dir") ||
-	    str_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/" SCRIBE_SOCKET, argv[3]) < 0)
-		return 2;
+	const char *dir = args_only(
+		option, "Does the scribe answer? Exit 0: it does; 1: no.", argc, argv);
+	if (str_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/" SCRIBE_SOCKET, dir) < 0)
+		args_refuse(argv[0], "--socket-dir is too long");
 	if (fd < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
 	    connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0 ||
@@ -288,13 +293,13 @@ int main(int argc, char **argv)
 	/* a write past a size limit is an error, not an end */
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
 		return EXIT_FAILURE;
-	if (argc == 2 && str_eq(argv[1], "--version")) {
-		(void)printf("lych-scribe %s\n", LYCH_VERSION);
-		return 0;
+	if (argc == 2 && str_eq(argv[1], "--version"))
+		return args_version("lych-scribe");
+	if (argc >= 2 && str_eq(argv[1], "health")) {
+		args_name(argc - 1, argv + 1, "lych-scribe health");
+		return health_main(argc - 1, argv + 1);
 	}
-	if (argc >= 2 && str_eq(argv[1], "health"))
-		return health_main(argc, argv);
 	args_name(argc, argv, "lych-scribe");
-	args_parse(&argp, argc, argv, 0, &s.opt, args_refuse);
+	args_read(&argp, argc, argv, 0, &s.opt);
 	return run(&s);
 }

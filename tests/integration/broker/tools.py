@@ -239,8 +239,9 @@ for grade in ("full", "floor"):
     check(f"{grade}: where they are nothing is written", "readable" in j.text() and
           ("Read-only" in j.text() or "ermission denied" in j.text()), j.text())
 
-    said("no question", "lych-ask </dev/null", 2, "lych-ask: a question of 1 to 4194304 bytes is wanted\n")
-    said("an option that is none", "lych-ask --speed x", 2, "unrecognized option", True)
+    said("no question", "lych-ask </dev/null", 2, "lych-ask: Wrong usage: a question of 1 to 4194304 bytes is wanted\n"
+         "      LYCH-CORE-004  See 'lych-ask --help'.\n")
+    said("an option that is none", "lych-ask --speed x", 2, "no option '--speed'", True)
     said("two URLs", "lych-fetch a b", 2, "one URL", True)
     said("a header that is none", "lych-fetch -H x http://a/", 2, "NAME: VALUE", True)
     said("a header beyond ASCII", "lych-fetch -H 'Accept: \u00e9' http://a/", 2, "in ASCII", True)

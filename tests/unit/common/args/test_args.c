@@ -117,6 +117,44 @@ Test(args, what_is_right_counts)
 	}
 }
 
+static const struct argp_option only[] = {
+	{"dir", ARGS_ONLY, "DIR", 0, "", 0},
+	{0},
+};
+
+Test(args, the_only_option_is_given)
+{
+	char name[] = "prog verb", dir[] = "--dir=/x";
+	char *argv[] = {name, dir, NULL};
+
+	cr_expect_str_eq(args_only(only, "", 2, argv), "/x");
+}
+
+Test(args, the_only_option_is_required, .exit_code = 2)
+{
+	char name[] = "prog verb";
+	char *argv[] = {name, NULL};
+
+	(void)args_only(only, "", 1, argv);
+}
+
+Test(args, output_that_is_lost_is_an_error)
+{
+	cr_assert(freopen("/dev/full", "w", stdout));
+	cr_expect_eq(args_flush("prog"), 0, "nothing was printed");
+	(void)printf("x");
+	cr_expect_eq(args_flush("prog"), 1);
+}
+
+Test(args, help_that_is_lost_is_an_error, .exit_code = 1)
+{
+	char name[] = "prog", help[] = "--help";
+	char *argv[] = {name, help, NULL};
+
+	cr_assert(freopen("/dev/full", "w", stdout));
+	args_read(&argp, 2, argv, 0, NULL);
+}
+
 Test(args, others_are_told_in_two_lines_and_unprintable_bytes_are_shown, .exit_code = 2)
 {
 	args_refuse("/usr/bin/prog verb", "no option '--\x1b[31m\xe2\x80\xae'");
