@@ -176,7 +176,11 @@ int fs_fill_stdio(struct err *err)
 	int fd;
 
 	do {
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		/* a write to a stdout that was closed fails: what nobody got was not said */
+		bool is_stdout = fcntl(STDIN_FILENO, F_GETFD) >= 0 &&
+				 fcntl(STDOUT_FILENO, F_GETFD) < 0;
+
+		fd = open("/dev/null", (is_stdout ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 		if (fd < 0)
 			return err_sys(err, "open /dev/null");
 		if (fd <= STDERR_FILENO && fcntl(fd, F_SETFD, 0) < 0)

@@ -55,7 +55,8 @@ MUST_CHECK int fs_read_file(int dirfd, const char *path, size_t max, char **ret,
 MUST_CHECK int fs_write_atomic(int dirfd, const char *name, const void *data, size_t len,
 			       mode_t mode, struct err *err);
 /* A program that starts with 0, 1 or 2 closed would hand its next file out as stdio:
- * first thing in main, each of them that is closed becomes /dev/null. */
+ * first thing in main, each of them that is closed becomes /dev/null, which stdout cannot write to: such
+ * output fails, and is not lost in silence. */
 MUST_CHECK int fs_fill_stdio(struct err *err);
 /* The soft limit on descriptors up to the hard one. It is also the measure by which the
  * kernel lets a process pass descriptors (SCM_RIGHTS) while others of its uid, a job

@@ -98,7 +98,7 @@ static void say(const struct up_args *a, const struct paths *p, const char *stat
 	} else {
 		(void)printf("Lychgate %s: %s\n", LYCH_VERSION, state);
 	}
-	(void)fflush(stdout);
+	(void)fflush(stdout); /* what became of it: end() */
 }
 
 static int lock_open(const char *dir, struct err *err)
@@ -439,6 +439,18 @@ out:
 	return r;
 }
 
+/* It is done, whatever becomes of the word of it. */
+static int end(int r, struct err *err, bool json)
+{
+	if (r < 0)
+		return cmd_fail(err, json);
+	/* who has closed stdout wants no word */
+	if (render_flush(err) == 0 || err->sys == EBADF)
+		return 0;
+	(void)err_wrap(err, "it was done, only not told");
+	return cmd_fail(err, json);
+}
+
 int cmd_up(int argc, char **argv)
 {
 	struct up_args a = {0};
@@ -446,7 +458,7 @@ int cmd_up(int argc, char **argv)
 
 	cmd_parse(&up_argp, argc, argv, 0, &a);
 	log_init("starter", LOG_INFO_);
-	return up(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
+	return end(up(&a, &err), &err, a.json);
 }
 
 /* ---- down ------------------------------------------------------------------ */
@@ -490,5 +502,5 @@ int cmd_down(int argc, char **argv)
 	struct err err = ERR_INIT;
 
 	cmd_parse(&down_argp, argc, argv, 0, &a);
-	return down(&a, &err) < 0 ? cmd_fail(&err, a.json) : 0;
+	return end(down(&a, &err), &err, a.json);
 }

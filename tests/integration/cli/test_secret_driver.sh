@@ -56,6 +56,10 @@ cmp "$LYCH_TMP/value" "$LYCH_TMP/out" || fail "lookup gave something else"
 python3 tests/support/python/sealed.py open "$store" "$key" "$SECRET_ID" | cmp - "$LYCH_TMP/value" ||
 	fail "the second implementation reads something else"
 is "list" "$SECRET_ID" "$("$driver" --store "$store" list)"
+for to in '>/dev/full' '>&-'; do
+	eval "run lookup $to" 2>"$LYCH_TMP/err"; is "a value that is lost: $to" 1 $?
+	is "and told" 1 "$(grep -c '^      LYCH-CORE-006  ' "$LYCH_TMP/err")"
+done
 refused "an id is stored once" LYCH-SECRET-006 bash -c "$driver --store $store --passphrase-file $key store <<<another"
 SECRET_ID=../x refused "an id that is a path" LYCH-SECRET-007 "$driver" --store "$store" --passphrase-file "$key" lookup
 SECRET_ID=absent refused "an id that is not there" LYCH-SECRET-002 "$driver" --store "$store" --passphrase-file "$key" lookup
