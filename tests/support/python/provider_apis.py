@@ -36,13 +36,13 @@ def ident(prefix):
 
 
 def call_ident():
-    """As long as theirs, and of syllables: letters at random look like a key to a gate that does not know them."""
-    return "call_" + "".join(RNG.choice("bdfgklmnprst") + RNG.choice("aeiou") for _ in range(12))
+    """Letters and digits at random, as theirs."""
+    return "call_" + "".join(RNG.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") for _ in range(24))
 
 
 def encrypt():
-    """Of the form of theirs; what it holds is text, for a gate that lets no random bytes pass but those it knows."""
-    text = base64.urlsafe_b64encode(f"sealed under {RNG.getrandbits(20)}, and nothing but that. ".encode() * 20).decode()
+    """Random bytes, as to everybody but the provider; base64 as theirs."""
+    text = base64.urlsafe_b64encode(RNG.randbytes(900)).decode()
     ENCRYPTED.add(text)
     return text
 
