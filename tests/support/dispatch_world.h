@@ -241,6 +241,14 @@ static void does(struct world *w, enum dispatch_effect e, bool is_last)
 
 /* ---- what happens ---- */
 
+/* At once, and not by a stream. */
+static void answer_whole(struct world *w)
+{
+	w->is_whole = true;
+	take_back(&w->request, "the request");
+	answer(w);
+}
+
 /* Of the job, its request and its worker, and what ends it. */
 static void happens_to_it(struct world *w, enum dispatch_event ev)
 {
@@ -259,16 +267,11 @@ static void happens_to_it(struct world *w, enum dispatch_event ev)
 		w->gathers = true;
 		break;
 	case ON_END_GOOD:
-		if (!w->gathers)
-			break;
-		w->is_whole = true;
-		take_back(&w->request, "the request");
-		answer(w);
+		if (w->gathers)
+			answer_whole(w);
 		break;
 	case ON_KEPT:
-		w->is_whole = true;
-		take_back(&w->request, "the request");
-		answer(w);
+		answer_whole(w);
 		break;
 	case ON_HEAD:
 		w->has_head = true;

@@ -67,7 +67,10 @@ int sources_new(struct sources **ret, struct err *err)
 	s->written = written != MAP_FAILED ? written : NULL;
 	s->page = page != MAP_FAILED ? page : NULL;
 	if (!s->page) {
-		(void)err_sys(err, "sealed memory for what workers read of files");
+		(void)err_sys_id(err, errno == EFBIG ? ERRID_START_LIMIT : ERRID_CORE_SYS,
+				 "sealed memory for what workers read of files%s",
+				 errno == EFBIG ? " (RLIMIT_FSIZE, which needs 9 MiB)"
+						: "");
 		sources_free(s);
 		return -1;
 	}

@@ -89,7 +89,7 @@ out=$(at_terminal 'quiet grumblf\x7fe\r'); is "typed" 0 $?
 ! grep -q grum <<<"$out" || fail "it is shown: $out"
 typed=$(lych private list --json | json '[e["id"] for e in j["entries"] if e["name"] == "typed"][0]')
 echo "a quiet grumble" | lych gate scan - >/dev/null; is "what was typed counts" 1 $?
-out=$(at_terminal 'another term\x03'); is "given up" 2 $?
+out=$(at_terminal 'another term\x03'); is "given up" 1 $?
 out=$(at_terminal 'wrong\x15\x04'); is "nothing typed" 2 $?
 is "no more is registered" 3 "$(lych private list --json | json 'len(j["entries"])')"
 lych private remove "$typed" >/dev/null || fail "remove what was typed"

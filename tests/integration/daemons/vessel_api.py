@@ -481,7 +481,8 @@ def t_a_commit_of_gibibytes_stops_nobody():
 def t_a_full_disk_leaves_nothing_half_done():
     global vessel
     assert vessel.stop() == 0
-    vessel = Vessel(prefix=["prlimit", f"--fsize={1 << 20}"])
+    vessel = Vessel()
+    subprocess.run(["prlimit", f"--pid={vessel.p.pid}", f"--fsize={1 << 20}"], check=True)  # of the vessel alone, which writes
     u = want(api("POST", "/v1/uploads", {}), 201).json["upload"]
     data = os.urandom((1 << 20) - 100)
     want(api("PUT", f"/v1/uploads/{u}?offset=0", data), 200)

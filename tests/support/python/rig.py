@@ -144,10 +144,10 @@ def finish_output(lease, out=0, err=0):
 
 
 class Vessel:
-    def __init__(self, args=(), prefix=()):
+    def __init__(self, args=()):
         r, w = os.pipe()
         self.log = open(D + "/vessel.log", "a+b")
-        self.p = subprocess.Popen([*prefix, *ARGS, "--ready-fd", str(w), *args], env=ENV,
+        self.p = subprocess.Popen([*ARGS, "--ready-fd", str(w), *args], env=ENV,
                                   stderr=self.log, pass_fds=[w], cwd=D)
         os.close(w)
         t = time.monotonic()

@@ -114,7 +114,9 @@ Test(config_text, what_only_a_person_can_change_is_left_alone)
 		cr_expect(set(texts[i], "tomb.slots", "4", &out, &old, &err) < 0,
 			  "%zu: %s", i, buf_str(&out));
 		cr_expect_eq(err.code, ERR_UNSUPPORTED, "%zu: %s", i, err.msg);
-		cr_expect(strstr(err.msg, "lych config edit"), "%zu: %s", i, err.msg);
+		cr_expect_eq(err.id, ERRID_START_LAYOUT);
+		cr_expect(strstr(err_hint(&err), "lych config edit"), "%zu: %s", i,
+			  err_hint(&err));
 	}
 }
 
