@@ -108,22 +108,25 @@ static int weight(const char *s, size_t len)
 	return ret <= 1000 ? ret : -1;
 }
 
+static const char *semicolon(const char *s, const char *end)
+{
+	while (s < end && *s != ';')
+		s++;
+	return s;
+}
+
 /* The weight of "type; q=0.5", 1 without one; what has no form has none. */
 static int range_weight(const char *s, size_t len, size_t *ret_type_len)
 {
-	const char *end = s + len, *at = memchr(s, ';', len);
+	const char *end = s + len, *at = semicolon(s, end);
 	int ret = 1000;
 
-	*ret_type_len = (size_t)((at ? at : end) - s);
+	*ret_type_len = (size_t)(at - s);
 	while (*ret_type_len && s[*ret_type_len - 1] == ' ')
 		--*ret_type_len;
-	while (at && at < end) {
-		const char *next;
+	while (at < end) {
+		const char *next = semicolon(++at, end);
 
-		at++;
-		next = memchr(at, ';', (size_t)(end - at));
-		if (!next)
-			next = end;
 		while (at < next && *at == ' ')
 			at++;
 		if (next - at >= 2 && (at[0] == 'q' || at[0] == 'Q') && at[1] == '=') {
