@@ -28,29 +28,23 @@ void cmd_describe_if(const struct argp *argp)
 	_exit(render_flush(&err) == 0 ? 0 : cmd_fail(&err, false));
 }
 
-static bool is_reading;
+static void refuse(const char *command, const char *text)
+{
+	cmd_usage_of(command, "%s", text);
+}
 
-/* argp leaves by exit(0) when it has printed the help; whether that could be written it does not ask. */
-static void end_help(void)
+static int flush(const char *command UNUSED)
 {
 	struct err err = ERR_INIT;
 
-	if (is_reading && render_flush(&err) < 0)
-		_exit(cmd_fail(&err, false));
-}
-
-static void refuse(const char *command, const char *text)
-{
-	is_reading = false;
-	cmd_usage_of(command, "%s", text);
+	return render_flush(&err) < 0 ? cmd_fail(&err, false) : 0;
 }
 
 void cmd_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 	       void *input)
 {
+	static const struct args_voice voice = {refuse, flush};
+
 	cmd_describe_if(argp);
-	is_reading = true;
-	(void)atexit(end_help);
-	args_parse(argp, argc, argv, flags, input, refuse);
-	is_reading = false;
+	args_parse(argp, argc, argv, flags, input, &voice);
 }

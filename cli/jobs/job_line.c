@@ -40,11 +40,21 @@ void job_lines_age(struct job_lines *l)
 	l->n = n;
 }
 
-static struct job_line *find(struct job_lines *l, job_id_t id)
+/* NULL: it is not known. */
+static struct job_line *known(const struct job_lines *l, job_id_t id)
 {
 	for (size_t i = 0; i < l->n; i++)
 		if (l->line[i].id == id)
 			return &l->line[i];
+	return NULL;
+}
+
+static struct job_line *find(struct job_lines *l, job_id_t id)
+{
+	struct job_line *line = known(l, id);
+
+	if (line)
+		return line;
 	l->line = xreallocarray(l->line, l->n + 1, sizeof(*l->line));
 	l->line[l->n] = (struct job_line){.id = id, .end = "-"};
 	return &l->line[l->n++];
@@ -52,10 +62,7 @@ static struct job_line *find(struct job_lines *l, job_id_t id)
 
 bool job_lines_know(const struct job_lines *l, job_id_t id)
 {
-	for (size_t i = 0; i < l->n; i++)
-		if (l->line[i].id == id)
-			return true;
-	return false;
+	return known(l, id) != NULL;
 }
 
 /* As a shell would take it back. */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TEXT_MAX ((size_t)64 << 10)
 
@@ -20,7 +21,7 @@ struct reading {
 	const struct argp *argp;
 	int argc, next; /* next: the argument that is looked at */
 	char **argv;
-	args_refuse_fn *refuse;
+	const struct args_voice *voice;
 };
 
 /* ---- telling ------------------------------------------------------------------- */
@@ -82,7 +83,7 @@ NORETURN PRINTF_FMT(2, 3) static void refuse(const struct reading *r, const char
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	r->refuse(r->argv[0], text);
+	r->voice->refuse(r->argv[0], text);
 	exit(ARGS_EXIT_USAGE);
 }
 
@@ -194,11 +195,22 @@ static void check_short(struct reading *r, const char *letters)
 	}
 }
 
-void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
-		void *input, args_refuse_fn *refuse_with)
+/* Whom argp may end while it reads: by exit(0) when it has printed the help. NULL: it does not read. */
+static const struct reading *asked;
+
+/* Whether the help could be written argp does not ask. */
+static void end_help(void)
 {
-	struct reading r = {
-		.argp = argp, .argc = argc, .argv = argv, .refuse = refuse_with};
+	int code = asked ? asked->voice->flush(asked->argv[0]) : 0;
+
+	if (code)
+		_exit(code);
+}
+
+void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
+		void *input, const struct args_voice *voice)
+{
+	struct reading r = {.argp = argp, .argc = argc, .argv = argv, .voice = voice};
 	bool in_order = (flags & ARGP_IN_ORDER) || getenv("POSIXLY_CORRECT");
 
 	argp_err_exit_status = ARGS_EXIT_USAGE;
@@ -214,7 +226,10 @@ void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 		else if (in_order)
 			break;
 	}
+	asked = &r;
+	(void)atexit(end_help);
 	(void)argp_parse(argp, argc, argv, flags, &r.next, input);
+	asked = NULL;
 	if (r.next < argc)
 		refuse(&r, "one argument too many: '%s'", argv[r.next]);
 }

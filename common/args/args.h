@@ -16,6 +16,13 @@
 /* Tells of wrong usage on stderr, and ends the process by exit(ARGS_EXIT_USAGE). command: as it was
  * called, argv[0], with a blank before its verb; text may have any bytes that somebody typed. */
 typedef void args_refuse_fn(const char *command, const char *text);
+/* Did what was printed arrive? 0, or the exit code of the error that was told. */
+typedef int args_flush_fn(const char *command);
+/* How a program tells of both. */
+struct args_voice {
+	args_refuse_fn *refuse;
+	args_flush_fn *flush;
+};
 
 /* The one that programs use that have none of their own: two lines as every error has, unprintable bytes as \xNN. */
 NORETURN void args_refuse(const char *command, const char *text);
@@ -31,12 +38,12 @@ MUST_CHECK int args_flush(const char *program);
 /* "PROGRAM VERSION", and the exit code. */
 MUST_CHECK int args_version(const char *program);
 
-/* argp_parse(), but each mistake in the options themselves is told by refuse, before any of them
- * counts: there is no such option, which of several, a value is missing or is one too many. Returns when all was
- * right. */
+/* argp_parse(), but each mistake in the options themselves is told by voice->refuse, before any of them
+ * counts: there is no such option, which of several, a value is missing or is one too many; and help that
+ * could not be written is an error. Returns when all was right. */
 void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
-		void *input, args_refuse_fn *refuse);
-/* The same for programs that tell by args_refuse(); and help that could not be written is an error. */
+		void *input, const struct args_voice *voice);
+/* The same for programs that tell by args_refuse() and args_flush(). */
 void args_read(const struct argp *argp, int argc, char **argv, unsigned flags,
 	       void *input);
 /* The value of the only option there is, its key ARGS_ONLY, which has to be given. */

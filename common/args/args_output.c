@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 int args_flush(const char *program)
 {
@@ -36,24 +34,12 @@ int args_version(const char *program)
 	return args_flush(program);
 }
 
-static const char *reading;
-
-/* argp leaves by exit(0) when it has printed the help; whether that could be written it does not ask. */
-static void end_help(void)
-{
-	int code = reading ? args_flush(reading) : 0;
-
-	if (code)
-		_exit(code);
-}
-
 void args_read(const struct argp *argp, int argc, char **argv, unsigned flags,
 	       void *input)
 {
-	reading = argv[0];
-	(void)atexit(end_help);
-	args_parse(argp, argc, argv, flags, input, args_refuse);
-	reading = NULL;
+	static const struct args_voice voice = {args_refuse, args_flush};
+
+	args_parse(argp, argc, argv, flags, input, &voice);
 }
 
 /* ---- the only option ------------------------------------------------------------- */

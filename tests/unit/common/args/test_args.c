@@ -59,6 +59,8 @@ static const struct argp_option options[] = {
 };
 static const struct argp argp = {.options = options, .parser = parse};
 
+static const struct args_voice voice = {refuse, args_flush};
+
 /* words: one command line behind the name, a blank between two. */
 static const char *read_line(const char *words)
 {
@@ -75,7 +77,7 @@ static const char *read_line(const char *words)
 		argv[argc++] = at;
 	}
 	if (setjmp(refused) == 0)
-		args_parse(&argp, argc, argv, 0, NULL, refuse);
+		args_parse(&argp, argc, argv, 0, NULL, &voice);
 	return said;
 }
 
