@@ -107,8 +107,9 @@ sdks() {
 				node -p "require(\"./@anthropic-ai/sdk/package.json\").version"), node $(node --version)" && cd .. && exec node sdk.mjs' 2>&1) || { echo "$said"; return 1; }
 	! grep -qF -f ~/serve/open.key -f ~/serve/anthro.key <<<"$said" || fail "the key came into the job" || return 1
 	echo "NOTE $(grep -c '^ok ' <<<"$said") cases of the SDKs: $(grep '^openai [0-9]' <<<"$said")"
-	# each case that the file has; some are of a list, and it ends with 0 only behind the last
-	[ "$(grep -c '^ok ' <<<"$said")" -ge "$(grep -c 'await check(' sdk.mjs)" ] && ! grep '^FAIL' <<<"$said"
+	# each case that the file has, those of a list each by itself, and it came to its end
+	[ "$(sed -n 's/^\([0-9]*\) cases$/\1/p' <<<"$said")" = "$(grep -c '^ok ' <<<"$said")" ] &&
+		[ "$(grep -c '^ok ' <<<"$said")" -ge "$(grep -c 'await check(' sdk.mjs)" ] && ! grep '^FAIL' <<<"$said"
 }
 pages() {
 	local said

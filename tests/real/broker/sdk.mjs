@@ -6,7 +6,9 @@ import OpenAI from "openai";
 import Anthropic from "@anthropic-ai/sdk";
 
 let failed = 0;
+let begun = 0;
 const check = async (what, act) => {
+	begun++;
 	try {
 		console.log(`ok   ${what}: ${await act()}`);
 	} catch (e) {
@@ -191,5 +193,6 @@ await check("anthropic: abort in a stream", async () => {
 	}
 	throw new Error("no abort");
 });
+console.log(`${begun} cases`);
 console.log(`${failed} failed`);
 process.exit(failed ? 1 : 0);
