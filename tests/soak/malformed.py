@@ -279,6 +279,7 @@ def follow(clients, files, pids, seconds):
             warm = now
         if done * 10 > len(tenths) + 1:
             tenths.append(now["vessel"])
+            print(f"  {len(tenths) * 10} % after {time.monotonic() - began:.0f} s", flush=True)
     print("  the vessel's memory by tenths of the run: " + " ".join(f"{n / MIB:.1f}" for n in tenths))
     return warm or tops, tops, time.monotonic() - began
 

@@ -14,6 +14,7 @@ from malformed_world import code_of
 BOOT = "11111111-1111-4111-8111-111111111111"
 SHA = hashlib.sha256(b"").hexdigest()
 FAR = "https://far.example/x"
+ENDS = (b"/work/v1/ack", b"/work/v1/fail", b"/work/v1/release")
 
 # ---- one good request of each kind, with everything in it that may be
 
@@ -455,7 +456,9 @@ class Mill:
         lines = head.split(b"\r\n")
         i = self.rng.randrange(len(lines))
         if kind == 0:
-            lines[i] = damage(lines[i], self.rng).replace(b"\n", b" ")
+            bad = damage(lines[i], self.rng).replace(b"\n", b" ")
+            # one byte makes /ask to /ack, and that is no malformed request: it ends the job
+            lines[i] = bad if not any(word in bad for word in ENDS) else lines[i] + b"\xff"
         elif kind == 1:
             lines.insert(i + 1, lines[i])
         elif kind == 2:
