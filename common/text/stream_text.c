@@ -9,6 +9,7 @@
  * short list of names, and for those only the name and the numbers count, so that a
  * block's beginning and its deltas are one channel. The Responses API has further numbers,
  * which count for text alone: its ids and names would be more channels than there may be.
+ * Gemini's API has no deltas: the text of each event goes on in the next.
  * For what a filter holds a frame of the last event is kept (stream_text_frame.h).
  */
 #include "common/text/stream_text.h"
@@ -123,7 +124,7 @@ bool stream_text_is_text(const char *key)
 
 static bool is_text(const struct stream_text_place *p)
 {
-	return stream_text_is_text(p->key);
+	return !p->is_data && stream_text_is_text(p->key);
 }
 
 /* NULL: there are too many. */
@@ -131,7 +132,7 @@ static struct channel *channel_at(struct stream_text *s,
 				  const struct stream_text_place *p)
 {
 	size_t kind = kind_of(p->key);
-	bool speaks = kind < ARRAY_SIZE(text_keys);
+	bool speaks = is_text(p);
 	uint64_t where =
 		speaks && p->wide ? fnv(p->wide, &p->where, sizeof(p->where)) : p->where;
 	uint64_t place = fnv(speaks ? kind : p->path, &where, sizeof(where));
@@ -251,7 +252,9 @@ static void survey(const struct stream_text_place *p, const char *text, size_t l
 		if (c)
 			c->spoke = e->s->n_events;
 	}
-	if (len && (str_eq(p->key, "finish_reason") || str_eq(p->key, "stop_reason")))
+	if (len && !p->is_data &&
+	    (str_eq(p->key, "finish_reason") || str_eq(p->key, "stop_reason") ||
+	     str_eq(p->key, "finishReason")))
 		e->ends = true;
 	if (p->depth == 1 && str_eq(p->key, "type")) {
 		e->is_ping = e->is_ping || str_eq(text, "ping");

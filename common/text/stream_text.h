@@ -5,14 +5,14 @@
  * of many events, in several channels at once (a choice, a block, a tool's arguments); who
  * looks for something in it has to read on from event to event. This takes the bytes of a
  * reply (common/text/event_stream.h, one JSON object an event: OpenAI's chat completions and
- * Responses, Anthropic's messages), gives each channel's text to a filter of its own, and
+ * Responses, Anthropic's messages, Gemini's contents), gives each channel's text to a filter of its own, and
  * writes the events anew with what the filters let go.
  *
  * What a filter holds back goes out with the next text of its channel, or in one more event
  * of that channel before the first event after which no text of it is expected: one
  * without any text (but a ping), one that ends a choice, one that goes on in another channel
  * of the same choice, the end. A filter that is asked to let go must not forget (a
- * stream may go on all the same). Only text of a "delta" is ever held back; any other
+ * stream may go on all the same). Only text of a "delta" (Gemini: of a part) is ever held back; any other
  * string of an event (a name, an id, a block's first text) goes through a filter and out
  * in the same event.
  *

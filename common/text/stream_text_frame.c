@@ -46,7 +46,8 @@ static bool is_kept(const struct writer *f, const char *key, const struct json *
 {
 	enum json_kind kind = json_kind_of(val);
 
-	if (kind == JSON_OBJECT || kind == JSON_ARRAY)
+	/* a signature belongs to the part that it came with, and to no second one */
+	if (kind == JSON_OBJECT || kind == JSON_ARRAY || str_eq(key, "thoughtSignature"))
 		return false;
 	if (kind != JSON_STRING)
 		return !f->is_delta || str_eq(key, "index");

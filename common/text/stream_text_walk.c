@@ -13,6 +13,10 @@
 #include <string.h>
 
 #define TYPE_MAX_BYTES 64
+/* candidates, its element, content, parts, its element, text */
+#define PART_DEPTH 6
+
+#define THOUGHT 1 /* beside the numbers of candidates */
 
 static void add_number(struct stream_text_place *p, uint64_t n)
 {
@@ -46,6 +50,14 @@ static void add_wide(struct stream_text_place *p, const struct json *v)
 	}
 }
 
+static bool is_thought(const struct json *v)
+{
+	bool ret = false;
+
+	return json_has(v, "thought") &&
+	       json_get_bool(v, "thought", false, &ret, NULL) == 0 && ret;
+}
+
 struct step {
 	struct stream_text_walk *w;
 	const struct stream_text_place *p;
@@ -67,7 +79,13 @@ static void walk_member(const char *key, const struct json *val, void *arg)
 	if (!below.is_again)
 		below.path = fnv(below.path, key, strlen(key) + 1);
 	below.is_again = below.is_again || (s->p->key && str_eq(s->p->key, "response"));
-	below.is_delta = below.is_delta || str_eq(key, "delta");
+	below.is_gemini =
+		below.is_gemini || (s->p->depth == 0 && str_eq(key, "candidates"));
+	if (below.is_gemini && str_eq(key, "functionCall"))
+		below.is_again = below.is_data = true;
+	below.is_delta = below.is_delta || str_eq(key, "delta") ||
+			 (below.is_gemini && below.depth == PART_DEPTH &&
+			  str_eq(key, "text") && str_eq(s->p->key, "parts"));
 	walk(s->w, val, &below);
 }
 
@@ -75,7 +93,8 @@ static void walk_member(const char *key, const struct json *val, void *arg)
  * not itself. */
 static bool is_numbered_list(const char *key)
 {
-	return key && (str_eq(key, "choices") || str_eq(key, "tool_calls"));
+	return key && (str_eq(key, "choices") || str_eq(key, "tool_calls") ||
+		       str_eq(key, "candidates"));
 }
 
 static void walk_list(struct stream_text_walk *w, const struct json *v,
@@ -116,6 +135,8 @@ static void walk(struct stream_text_walk *w, const struct json *v,
 		if (read_number(v, "index", &n))
 			add_number(&here, n);
 		add_wide(&here, v);
+		if (here.is_gemini && is_thought(v))
+			add_number(&here, THOUGHT);
 		json_obj_each(v, walk_member, &s);
 		break;
 	case JSON_ARRAY:

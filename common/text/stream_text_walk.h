@@ -4,7 +4,9 @@
  * The strings of an event of a stream, each with its place: the keys on the way to it and the
  * numbers of the objects that it lies in (a choice, a block, an item). An event of the
  * Responses API holds the whole response, with the tools and schemas of its request: of a
- * string in there only that object's own key counts.
+ * string in there only that object's own key counts. An event of Gemini's API has its text in
+ * candidates[].content.parts[].text, in each candidate what was thought apart from the answer;
+ * a function's arguments come whole, as an object with keys of the model's choice.
  */
 #ifndef LYCH_COMMON_TEXT_STREAM_TEXT_WALK_H
 #define LYCH_COMMON_TEXT_STREAM_TEXT_WALK_H
@@ -21,6 +23,8 @@ struct stream_text_place {
 	bool is_delta, is_numbered;
 	bool is_arguments; /* of a delta that is a piece of JSON */
 	bool is_again; /* what a response says again of its request: any number of keys */
+	bool is_gemini; /* in an event of Gemini's API, which has no "delta" */
+	bool is_data; /* what a function is called with there: values, no text that goes on */
 };
 
 typedef void stream_text_leaf(const struct stream_text_place *p, const char *text,

@@ -164,13 +164,25 @@ static void add_text(struct texts *all, const char *key, const char *numbers,
 		buf_adds(&all->one[i].text, text);
 }
 
+/* Where a value stands: the event itself; below its candidates, which are Gemini's. */
+enum place { TOP, BELOW, GEMINI };
+
 static void read_value(struct texts *all, const struct json *v, const char *key,
-		       const char *numbers);
+		       const char *numbers, enum place place);
+
+static bool is_thought(const struct json *v)
+{
+	bool ret = false;
+
+	return json_has(v, "thought") &&
+	       json_get_bool(v, "thought", false, &ret, NULL) == 0 && ret;
+}
 
 static void read_list(struct texts *all, const struct json *v, const char *key,
-		      const char *numbers)
+		      const char *numbers, enum place place)
 {
-	bool is_numbered = key && (str_eq(key, "choices") || str_eq(key, "tool_calls"));
+	bool is_numbered = key && (str_eq(key, "choices") || str_eq(key, "tool_calls") ||
+				   str_eq(key, "candidates"));
 
 	for (size_t i = 0; i < json_arr_len(v); i++) {
 		const struct json *one = json_arr_at(v, i);
@@ -181,27 +193,34 @@ static void read_list(struct texts *all, const struct json *v, const char *key,
 		all->is_vague |= by_place && json_arr_len(v) > 1;
 		if (by_place)
 			(void)snprintf(below, sizeof(below), "%s%zu,", numbers, i);
-		read_value(all, one, key, by_place ? below : numbers);
+		read_value(all, one, key, by_place ? below : numbers, place);
 	}
 }
 
 struct at {
 	struct texts *all;
 	const char *numbers;
+	enum place place;
 };
 
 static void read_member(const char *key, const struct json *v, void *arg)
 {
 	const struct at *a = arg;
 
-	read_value(a->all, v, key, a->numbers);
+	/* values for a function, and no text that goes on */
+	if (a->place == GEMINI && str_eq(key, "functionCall"))
+		return;
+	read_value(a->all, v, key, a->numbers,
+		   a->place == GEMINI || (a->place == TOP && str_eq(key, "candidates"))
+			   ? GEMINI
+			   : BELOW);
 }
 
 static void read_value(struct texts *all, const struct json *v, const char *key,
-		       const char *numbers)
+		       const char *numbers, enum place place)
 {
-	char below[512];
-	struct at a = {.all = all, .numbers = numbers};
+	char below[512], thought[512];
+	struct at a = {.all = all, .numbers = numbers, .place = place};
 	uint64_t n;
 
 	switch (json_kind_of(v)) {
@@ -210,13 +229,17 @@ static void read_value(struct texts *all, const struct json *v, const char *key,
 			add_text(all, key, numbers, v);
 		break;
 	case JSON_ARRAY:
-		read_list(all, v, key, numbers);
+		read_list(all, v, key, numbers, place == TOP ? BELOW : place);
 		break;
 	case JSON_OBJECT:
 		if (number_of(v, &n)) {
 			(void)snprintf(below, sizeof(below), "%s%llu,", numbers,
 				       (unsigned long long)n);
 			a.numbers = below;
+		}
+		if (place == GEMINI && is_thought(v)) {
+			(void)snprintf(thought, sizeof(thought), "%st,", a.numbers);
+			a.numbers = thought;
 		}
 		json_obj_each(v, read_member, &a);
 		break;
@@ -232,7 +255,7 @@ static void read_event(struct texts *all, const struct buf *data)
 	cleanup_json struct json *j = NULL;
 
 	if (json_parse(data->data, data->len, DEPTH_MAX, &j, NULL) == 0)
-		read_value(all, j, NULL, "");
+		read_value(all, j, NULL, "", TOP);
 }
 
 static struct texts *texts_of(const void *stream, size_t size)

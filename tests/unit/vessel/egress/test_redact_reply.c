@@ -195,6 +195,37 @@ Test(redact_reply, a_block_of_anthropic_ends_whole, .init = begin, .fini = end)
 	       "\"delta\":{\"type\":\"text_delta\",\"text\":\"s\"}}\n\n" STOP);
 }
 
+#define G_TEXT(part)                                                                     \
+	"data: {\"candidates\":[{\"content\":{\"parts\":[{" part "}]},\"index\":0}"
+#define G_USAGE "],\"usageMetadata\":{\"promptTokenCount\":1}}\n\n"
+
+/* Gemini has no deltas: the text of a part goes on in the next event, what was thought apart
+ * from it; an object of arguments comes whole, and a signature once. */
+Test(redact_reply, a_part_of_gemini_goes_on, .init = begin, .fini = end)
+{
+	expect(G_TEXT("\"text\":\"yes\",\"thought\":true")
+		       G_USAGE G_TEXT("\"text\":\" is\",\"thoughtSignature\":\"AA==\"")
+			       G_USAGE G_TEXT("\"text\":\"k-proj-Zq7/R+xV2m9LbT0c_Hs.\"")
+				       G_USAGE
+	       "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"yes\"}]},"
+	       "\"finishReason\":\"STOP\"}]}\n\n",
+	       true,
+	       G_TEXT("\"text\":\"ye\",\"thought\":true")
+		       G_USAGE G_TEXT("\"text\":\"s\",\"thought\":true") "]}\n\n" G_TEXT(
+			       "\"text\":\" i\",\"thoughtSignature\":\"AA==\"")
+			       G_USAGE G_TEXT("\"text\":\"[redacted].\"") G_USAGE
+	       "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"yes\"}]},"
+	       "\"finishReason\":\"STOP\"}]}\n\n");
+	/* what a function is called with is no text that goes on */
+	expect(G_TEXT("\"functionCall\":{\"name\":\"f\",\"args\":{\"text\":\"yes\","
+		      "\"content\":[\"is\"],\"finishReason\":\"x\",\"k\":\"" KEY "\"}}")
+		       G_USAGE,
+	       true,
+	       G_TEXT("\"functionCall\":{\"name\":\"f\",\"args\":{\"text\":\"yes\","
+		      "\"content\":[\"is\"],\"finishReason\":\"x\",\"k\":"
+		      "\"[redacted]\"}}") G_USAGE);
+}
+
 /* A reader takes the second call's first piece for the end of the first call. */
 Test(redact_reply, one_tool_after_the_other, .init = begin, .fini = end)
 {
