@@ -19,6 +19,12 @@
 _Static_assert(CONF_PORTALS_MAX <= EGRESS_PORTALS_MAX, "every portal has its worker");
 _Static_assert(CONF_PORTAL_NAME_SIZE <= EGRESS_NAME_SIZE, "a portal's name fits");
 
+static const enum headers_for dialects[PORTAL_KIND_MAX_] = {
+	[PORTAL_OPENAI] = HEADERS_OPENAI,
+	[PORTAL_ANTHROPIC] = HEADERS_ANTHROPIC,
+	[PORTAL_GEMINI] = HEADERS_GEMINI,
+};
+
 /* Borrows from v->conf, which outlives the workers. */
 static void fill_portals(const struct conf_broker *b, struct egress_portal *portals)
 {
@@ -28,7 +34,7 @@ static void fill_portals(const struct conf_broker *b, struct egress_portal *port
 		portals[i] = (struct egress_portal){
 			.name = p->name,
 			.url = p->url.text,
-			.anthropic = p->kind == PORTAL_ANTHROPIC,
+			.dialect = dialects[p->kind],
 			.secret = p->secret,
 			.is_local = conf_url_is_loopback(&p->url),
 			.addresses = (const char *const *)p->addresses.v,

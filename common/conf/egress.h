@@ -47,7 +47,7 @@ struct conf_addresses {
 	size_t n;
 };
 
-enum portal_kind { PORTAL_OPENAI, PORTAL_ANTHROPIC, PORTAL_KIND_MAX_ };
+enum portal_kind { PORTAL_OPENAI, PORTAL_ANTHROPIC, PORTAL_GEMINI, PORTAL_KIND_MAX_ };
 
 /* The parts of a kind's API that a job may ask for. A server behind a portal has all of its
  * kind's but those that codex.yaml says it lacks. */
@@ -57,6 +57,8 @@ enum portal_api {
 	API_EMBEDDINGS,
 	API_MESSAGES, /* anthropic */
 	API_COUNT_TOKENS,
+	API_GENERATE,	    /* gemini: generateContent, whole and as a stream */
+	API_COUNT_CONTENTS, /* gemini: countTokens */
 	PORTAL_API_MAX_
 };
 #define PORTAL_APIS_TEXT_SIZE 64 /* "chat, responses, embeddings" */

@@ -13,9 +13,13 @@
 /* Micro-units for a million tokens: no price is above a million units. */
 #define PRICE_MAX ((uint64_t)1000000 * 1000000)
 /* The most that the documents of a provider say of one picture: OpenAI's of its tile-based
- * models 48,169; Anthropic's 4,784. */
-#define PICTURE_OPENAI 50000u
-#define PICTURE_ANTHROPIC 5000u
+ * models 48,169; Anthropic's 4,784; Google's 258 a tile, of which the largest picture that is
+ * not made smaller has some two dozen. */
+static const uint64_t picture_tokens[PORTAL_KIND_MAX_] = {
+	[PORTAL_OPENAI] = 50000,
+	[PORTAL_ANTHROPIC] = 5000,
+	[PORTAL_GEMINI] = 10000,
+};
 
 static const cyaml_schema_field_t extra_fields[] = {
 	CONF_STR("name", raw_extra, name),
@@ -141,12 +145,17 @@ static int read_model(const struct conf_item *item, const struct raw_model *raw,
 	if (!raw->name || !name_ok(raw->name, MODEL_NAME_MAX_BYTES, "._:/@+-"))
 		return conf_fail_item(item, "models",
 				      "each has a name: letters, digits and ._:/@+-");
+	/* there it is a part of the path, without "models/" before it */
+	if (p->kind == PORTAL_GEMINI && !conf_beta_ok(raw->name))
+		return conf_fail_item(item, "models",
+				      "each has a name: of kind gemini letters, digits "
+				      "and ._-, at most 64");
 	for (size_t i = 0; i < p->n_models; i++)
 		if (str_eq(p->model[i].name, raw->name))
 			return conf_fail_item(item, "models", "one stands there twice");
 	p->n_models++; /* a half-built one is freed with the rest */
 	m->name = xstrdup(raw->name);
-	m->picture = p->kind == PORTAL_OPENAI ? PICTURE_OPENAI : PICTURE_ANTHROPIC;
+	m->picture = picture_tokens[p->kind];
 	if (read_price(item, "input", raw->input, &m->input_price) < 0 ||
 	    read_price(item, "output", raw->output, &m->output_price) < 0 ||
 	    read_cache(item, raw, m) < 0 ||

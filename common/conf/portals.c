@@ -51,6 +51,7 @@ const cyaml_schema_field_t conf_registries_fields[] = {
 static const char *const portal_kinds[] = {
 	[PORTAL_OPENAI] = "openai",
 	[PORTAL_ANTHROPIC] = "anthropic",
+	[PORTAL_GEMINI] = "gemini",
 };
 static const struct {
 	const char *name;
@@ -61,6 +62,8 @@ static const struct {
 	[API_EMBEDDINGS] = {"embeddings", PORTAL_OPENAI},
 	[API_MESSAGES] = {"messages", PORTAL_ANTHROPIC},
 	[API_COUNT_TOKENS] = {"count_tokens", PORTAL_ANTHROPIC},
+	[API_GENERATE] = {"generate", PORTAL_GEMINI},
+	[API_COUNT_CONTENTS] = {"count_tokens", PORTAL_GEMINI},
 };
 static const char *const portal_caps[] = {
 	[CAP_MAX_TOKENS] = "max_tokens",
@@ -277,7 +280,7 @@ static int read_kind(const struct conf_item *item, const char *value,
 			*ret = (enum portal_kind)i;
 			return 0;
 		}
-	return conf_fail_item(item, "kind", "openai or anthropic");
+	return conf_fail_item(item, "kind", "openai, anthropic or gemini");
 }
 
 static int read_output_cap(const struct conf_item *item, const char *value,
@@ -314,6 +317,7 @@ static int read_betas(const struct conf_item *item, const struct raw_portal *raw
 static int read_lacks(const struct conf_item *item, const struct raw_portal *raw,
 		      struct conf_portal *p)
 {
+	const struct conf_portal whole = {.kind = p->kind};
 	char left[PORTAL_APIS_TEXT_SIZE];
 
 	for (unsigned i = 0; i < raw->lacks_count; i++) {
@@ -323,11 +327,10 @@ static int read_lacks(const struct conf_item *item, const struct raw_portal *raw
 		       (portal_apis[a].kind != p->kind ||
 			!str_eq(portal_apis[a].name, raw->lacks[i])))
 			a++;
-		if (a == PORTAL_API_MAX_)
-			return conf_fail_item(item, "lacks",
-					      p->kind == PORTAL_OPENAI
-						      ? "chat, responses, embeddings"
-						      : "messages, count_tokens");
+		if (a == PORTAL_API_MAX_) {
+			conf_portal_apis(&whole, left);
+			return conf_fail_item(item, "lacks", left);
+		}
 		p->lacks |= 1u << a;
 	}
 	conf_portal_apis(p, left);

@@ -94,7 +94,7 @@ static const char template[] =
 	"#\n"
 	"# portals:\n"
 	"#   - name: main\n"
-	"#     kind: openai             # or anthropic: what it speaks\n"
+	"#     kind: openai             # or anthropic, gemini: what it speaks\n"
 	"#     url: \"https://api.example.com/v1\"\n"
 	"#     secret: portal_main      # 'lych secret set portal_main'; none: no "
 	"key\n"

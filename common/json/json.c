@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <limits.h>
+#include <stdlib.h>
 
 /* struct json is json-c's object under another name: no handler sees json-c. */
 static struct json_object *obj_of(const struct json *j)
@@ -340,6 +341,22 @@ void json_obj_del(struct json *obj, const char *key)
 {
 	if (json_object_is_type(obj_of(obj), json_type_object))
 		json_object_object_del(obj_of(obj), key);
+}
+
+void json_obj_last(struct json *obj, const char *key)
+{
+	struct json_object *v = NULL;
+
+	if (!json_object_is_type(obj_of(obj), json_type_object))
+		return;
+	if (json_object_object_get_ex(obj_of(obj), key, &v) &&
+	    json_object_is_type(v, json_type_object))
+		json_object_get(v);
+	else
+		v = json_object_new_object();
+	json_object_object_del(obj_of(obj), key);
+	if (!v || json_object_object_add(obj_of(obj), key, v) < 0)
+		abort();
 }
 
 void json_obj_each(const struct json *obj, json_member_fn *fn, void *arg)

@@ -104,6 +104,8 @@ bool json_obj_at(const struct json *obj, size_t i, const char **ret_key,
 struct json *json_obj_child(struct json *obj, const char *key);
 /* Takes a member away, if it is there. */
 void json_obj_del(struct json *obj, const char *key);
+/* Makes the object at that key the last member; an empty one when there is no object. */
+void json_obj_last(struct json *obj, const char *key);
 
 /* Every member of an object, in order; not of anything else. */
 typedef void json_member_fn(const char *key, const struct json *val, void *arg);

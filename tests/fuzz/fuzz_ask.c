@@ -27,7 +27,8 @@ static bool is_free(const char *key)
 		"input",     "parsed",	    "tool_calls",	 "function_call",
 		"citations", "annotations", "reasoning_details", "extra_content",
 		"caller",    "audio",	    "cache_control",	 "logprobs",
-		"action",    "operation",   "parsed_arguments"};
+		"action",    "operation",   "parsed_arguments",	 "args",
+		"response"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (str_eq(keys[i], key))
@@ -52,7 +53,9 @@ static void check_near(const char *key, const struct json *v)
 	if (json_kind_of(v) == JSON_STRING && strcasestr(key, "url"))
 		assert(json_as_str(v, SIZE_MAX, &text, NULL) == 0 &&
 		       str_starts(text, "data:"));
-	assert(!strcasestr(key, "file_id") || json_kind_of(v) == JSON_NULL);
+	assert(!(strcasestr(key, "file_id") || strcasestr(key, "fileUri") ||
+		 strcasestr(key, "fileData")) ||
+	       json_kind_of(v) == JSON_NULL);
 	for (size_t i = 0; i < json_arr_len(v); i++)
 		check_near(key, json_arr_at(v, i));
 	json_obj_each(v, check_member, NULL);
@@ -79,6 +82,14 @@ static void write_on(const struct ask *a, const struct ask_cost *cost, struct js
 	ask_finish(a, CAP_MAX_COMPLETION_TOKENS, 77, &out);
 	assert(buf_ok(&out) && out.len <= len + ASK_FINISH_BYTES &&
 	       json_parse(out.data, out.len, MUTATE_DEPTH + 1, &sent, NULL) == 0);
+	if (a->api == API_GENERATE) {
+		const struct json *config = NULL;
+
+		assert(json_get_obj(sent, "generationConfig", true, &config, NULL) == 0 &&
+		       json_get_u64(config, "maxOutputTokens", true, 77, 77, &cap,
+				    NULL) == 0);
+		return;
+	}
 	assert(json_get_u64(sent,
 			    a->api == API_CHAT	      ? "max_completion_tokens"
 			    : a->api == API_RESPONSES ? "max_output_tokens"
@@ -112,7 +123,11 @@ static void read_as_ask(struct json *rq, enum portal_api api, bool stream)
 		assert(err.id != ERRID_NONE && err.msg[0]);
 		return;
 	}
-	if (api != API_RESPONSES) {
+	if (api == API_GENERATE) {
+		assert(json_get_arr(rq, "contents", true, SIZE_MAX, &messages, NULL) ==
+		       0);
+		check_near("contents", messages);
+	} else if (api != API_RESPONSES) {
 		assert(json_get_arr(rq, "messages", true, SIZE_MAX, &messages, NULL) ==
 		       0);
 		check_near("messages", messages);
@@ -139,6 +154,7 @@ static void read_all(struct json *rq, unsigned dialect)
 		[MUTATE_OPENAI] = API_CHAT,
 		[MUTATE_ANTHROPIC] = API_MESSAGES,
 		[MUTATE_RESPONSES] = API_RESPONSES,
+		[MUTATE_GEMINI] = API_GENERATE,
 	};
 
 	for (int stream = 0; stream < 2 && dialect != MUTATE_FETCH; stream++)

@@ -217,6 +217,7 @@ static int setup(struct drive *d, char **argv, struct err *err)
 	if (cfg.n_portals == 1)
 		portal =
 			(struct egress_portal){.name = d->conf.broker.portal[0].name,
+					       .dialect = HEADERS_OPENAI,
 					       .url = d->conf.broker.portal[0].url.text,
 					       .secret = d->conf.broker.portal[0].secret};
 	if (cfg.n_portals > 1 || egress_fork(&cfg, &d->env.egress, err) < 0 ||

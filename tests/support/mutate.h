@@ -21,7 +21,8 @@
 #define MUTATE_ANTHROPIC 1
 #define MUTATE_FETCH 2
 #define MUTATE_RESPONSES 3
-#define MUTATE_KINDS 4
+#define MUTATE_GEMINI 4
+#define MUTATE_KINDS 5
 
 struct mutate_seed {
 	unsigned dialect;
@@ -105,6 +106,24 @@ static const struct mutate_seed mutate_seeds[] = {
 	 "{\"type\":\"text\"}},\"reasoning\":{\"effort\":\"low\"},\"max_output_tokens\":"
 	 "50,"
 	 "\"store\":false,\"background\":false,\"stream\":true}"},
+	{MUTATE_GEMINI,
+	 "{\"contents\":[{\"role\":\"user\",\"parts\":[{\"text\":\"t\"},{\"inlineData\":{"
+	 "\"mimeType\":\"image/png\",\"data\":\"AA==\"},\"mediaResolution\":{\"level\":"
+	 "\"l\"}}]},{\"role\":\"model\",\"parts\":[{\"text\":\"h\",\"thought\":true},{"
+	 "\"functionCall\":{\"id\":\"a1\",\"name\":\"f\",\"args\":{\"a\":[1]}},"
+	 "\"thoughtSignature\":\"AA==\"}]},{\"role\":\"user\",\"parts\":[{"
+	 "\"functionResponse\":{\"id\":\"a1\",\"name\":\"f\",\"response\":{\"r\":1},"
+	 "\"parts\":[{\"inlineData\":{\"mimeType\":\"audio/"
+	 "wav\",\"data\":\"AA==\"}}]}}]}],"
+	 "\"systemInstruction\":{\"parts\":[{\"text\":\"s\"}]},\"tools\":[{"
+	 "\"functionDeclarations\":[{\"name\":\"f\",\"description\":\"d\",\"parameters\":"
+	 "{"
+	 "\"type\":\"object\"}}]}],\"toolConfig\":{\"functionCallingConfig\":{\"mode\":"
+	 "\"ANY\",\"allowedFunctionNames\":[\"f\"]}},\"safetySettings\":[{\"category\":"
+	 "\"c\",\"threshold\":\"t\"}],\"generationConfig\":{\"candidateCount\":2,"
+	 "\"maxOutputTokens\":50,\"temperature\":0.5,\"stopSequences\":[\"x\"],"
+	 "\"responseSchema\":{\"type\":\"string\"},\"responseModalities\":[\"TEXT\"],"
+	 "\"thinkingConfig\":{\"includeThoughts\":true,\"thinkingBudget\":9}}}"},
 	{MUTATE_FETCH,
 	 "{\"seq\":1,\"method\":\"POST\",\"url\":\"https://a.example/x?y\",\"headers\":[["
 	 "\"accept\",\"text/plain\"],[\"content-type\",\"text/"

@@ -174,17 +174,23 @@ static bool has(const struct egress_request *rq, const char *name)
 	return false;
 }
 
+static const char *const credential_field[] = {
+	[HEADERS_FETCH] = "Authorization: Bearer ",
+	[HEADERS_OPENAI] = "Authorization: Bearer ",
+	[HEADERS_ANTHROPIC] = "x-api-key: ",
+	[HEADERS_GEMINI] = "x-goog-api-key: ",
+};
+
 static void add_credential(struct egress_easy *e, const struct egress_easy_spec *spec)
 {
 	/* not on the heap, where formatting leaves pieces behind */
 	char line[REDACT_SECRET_MAX + 64];
 
-	if (spec->anthropic && !has(spec->rq, "anthropic-version"))
+	if (spec->dialect == HEADERS_ANTHROPIC && !has(spec->rq, "anthropic-version"))
 		(void)add_line(e, "anthropic-version: " ANTHROPIC_VERSION);
 	if (!spec->credential)
 		return;
-	if (str_fmt(line, sizeof(line),
-		    spec->anthropic ? "x-api-key: %s" : "Authorization: Bearer %s",
+	if (str_fmt(line, sizeof(line), "%s%s", credential_field[spec->dialect],
 		    spec->credential) < 0)
 		abort();
 	(void)add_line(e, line);

@@ -23,7 +23,7 @@ struct egress_easy_spec {
 	const struct egress_roots *roots;
 	/* NULL: none. It is for url's host alone, which is the portal's own. */
 	const char *credential;
-	bool anthropic;
+	enum headers_for dialect;
 	curl_write_callback on_header, on_body;
 	void *arg; /* of both */
 };

@@ -27,6 +27,7 @@
 #include "common/err.h"
 #include "common/id.h"
 #include "common/net/loop.h"
+#include "vessel/egress/headers.h"
 #include "vessel/egress/reason.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,9 +60,9 @@ struct egress_portal {
 	const char *name; /* [a-z0-9_]+ */
 	/* "https://api.example/v1", "http://127.0.0.1:11434"; no query */
 	const char *url;
-	/* The credential goes out as x-api-key, with anthropic-version, instead of as
-	 * Authorization: Bearer. */
-	bool anthropic;
+	/* How the credential goes out: Authorization: Bearer, x-api-key with
+	 * anthropic-version, x-goog-api-key. */
+	enum headers_for dialect;
 	const char *secret; /* file in the secrets directory; NULL: it wants none */
 	/* addresses that may be reached although they are not global: exact, as text */
 	const char *const *addresses;

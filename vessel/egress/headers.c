@@ -132,6 +132,7 @@ static bool may_come_back(enum headers_for what, const char *name)
 		return is_listed(back_any, name) || is_listed(back_openai, name);
 	case HEADERS_ANTHROPIC:
 		return is_listed(back_any, name) || is_listed(back_anthropic, name);
+	case HEADERS_GEMINI:
 	case HEADERS_FETCH:
 		break;
 	}

@@ -38,7 +38,7 @@ void headers_done(struct headers *h); /* NULL and empty are fine */
 #define cleanup_headers __attribute__((cleanup(headers_done)))
 
 /* Whose reply it is. */
-enum headers_for { HEADERS_FETCH, HEADERS_OPENAI, HEADERS_ANTHROPIC };
+enum headers_for { HEADERS_FETCH, HEADERS_OPENAI, HEADERS_ANTHROPIC, HEADERS_GEMINI };
 
 /* One field that a job named. */
 struct header_offer {

@@ -139,6 +139,7 @@ void http_attempt_start(struct call *c)
 {
 	const struct egress_http_config *cfg = c->http->cfg;
 	const struct egress_limits *l = &c->request.rq.limits;
+	const enum headers_for what = cfg->portal ? cfg->portal->dialect : HEADERS_FETCH;
 	const struct egress_easy_spec spec = {
 		.rq = &c->request.rq,
 		.url = &c->url,
@@ -147,14 +148,11 @@ void http_attempt_start(struct call *c)
 		.n_addrs = c->n_addrs,
 		.roots = cfg->roots,
 		.credential = cfg->credential,
-		.anthropic = cfg->portal && cfg->portal->anthropic,
+		.dialect = what,
 		.on_header = http_reply_on_header,
 		.on_body = http_reply_on_body,
 		.arg = c,
 	};
-	enum headers_for what = !cfg->portal		 ? HEADERS_FETCH
-				: cfg->portal->anthropic ? HEADERS_ANTHROPIC
-							 : HEADERS_OPENAI;
 
 	c->attempts++;
 	egress_reply_done(&c->reply);

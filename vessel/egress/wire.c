@@ -15,8 +15,8 @@
 
 #define LIMIT_USEC_MAX (3600 * USEC_PER_SEC)
 #define LIMIT_BYTES_MAX ((uint64_t)1 << 40)
-#define HEADER_NAME_MAX 256u
-#define HEADER_VALUE_MAX 8192u
+#define WIRE_FIELD_NAME_MAX 256u
+#define WIRE_FIELD_VALUE_MAX 8192u
 #define ADDRESS_TEXT_MAX 64u
 #define RETRIES_MAX 3u
 
@@ -140,7 +140,7 @@ static bool is_header_name(const char *s)
 {
 	static const char others[] = "!#$%&'*+-.^_`|~";
 
-	if (!*s || strlen(s) > HEADER_NAME_MAX)
+	if (!*s || strlen(s) > WIRE_FIELD_NAME_MAX)
 		return false;
 	for (; *s; s++)
 		if (!((*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'z') ||
@@ -154,7 +154,8 @@ static bool are_headers(const struct egress_header *h, size_t n)
 	if (n > EGRESS_HEADERS_MAX)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!is_header_name(h[i].name) || strlen(h[i].value) > HEADER_VALUE_MAX ||
+		if (!is_header_name(h[i].name) ||
+		    strlen(h[i].value) > WIRE_FIELD_VALUE_MAX ||
 		    str_has_control(h[i].value, strlen(h[i].value)))
 			return false;
 	return true;
@@ -227,8 +228,8 @@ static size_t get_headers(struct reader *r, struct egress_header *h)
 		return 0;
 	}
 	for (size_t i = 0; i < n; i++) {
-		h[i].name = get_str(r, HEADER_NAME_MAX);
-		h[i].value = get_str(r, HEADER_VALUE_MAX);
+		h[i].name = get_str(r, WIRE_FIELD_NAME_MAX);
+		h[i].value = get_str(r, WIRE_FIELD_VALUE_MAX);
 	}
 	if (!r->w.failed && !are_headers(h, n))
 		r->w.failed = true;
@@ -305,7 +306,7 @@ static const char *head_wrong(const struct egress_head *h)
 		return "no acceptable status";
 	if (!are_headers(h->headers, h->n_headers))
 		return "a header is not acceptable, or there are too many";
-	if (h->location && (strlen(h->location) > HEADER_VALUE_MAX ||
+	if (h->location && (strlen(h->location) > WIRE_FIELD_VALUE_MAX ||
 			    str_has_control(h->location, strlen(h->location))))
 		return "its redirect is not acceptable";
 	return NULL;
@@ -345,7 +346,7 @@ int egress_head_parse(const void *data, size_t len, struct egress_wire_head *ret
 	if (has_location > 1)
 		return broken(err, "a head is malformed");
 	if (has_location)
-		ret->head.location = get_str(&r, HEADER_VALUE_MAX);
+		ret->head.location = get_str(&r, WIRE_FIELD_VALUE_MAX);
 	if (finished(&r.w, err, "a head is malformed") < 0)
 		return -1;
 	if (head_wrong(&ret->head))

@@ -192,12 +192,13 @@ static inline int begin(struct world *w, const char *secret, struct err *err)
 				       .arg = w};
 
 	*w = (struct world){.gate_fd = -1, .large_fd = -1};
-	portals[0] = (struct egress_portal){"test",   base, false,	  secret,
+	portals[0] = (struct egress_portal){"test",   base, HEADERS_OPENAI, secret,
 					    loopback, 1,    test_is_local};
-	portals[1] = (struct egress_portal){"claude", base, true, "portal_claude",
-					    loopback, 1,    false};
-	portals[2] = (struct egress_portal){"fenced", base, false, NULL, NULL, 0, false};
-	portals[3] = (struct egress_portal){"tls",    https_base, false, secret,
+	portals[1] = (struct egress_portal){
+		"claude", base, HEADERS_ANTHROPIC, "portal_claude", loopback, 1, false};
+	portals[2] = (struct egress_portal){"fenced", base, HEADERS_OPENAI, NULL,
+					    NULL,     0,    false};
+	portals[3] = (struct egress_portal){"tls",    https_base, HEADERS_OPENAI, secret,
 					    loopback, 1,	  false};
 	cr_assert_eq(egress_fork(&cfg, &w->egress, err), 0, "%s", err->msg);
 	cr_assert_eq(loop_new(&w->loop, err), 0);

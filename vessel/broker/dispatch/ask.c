@@ -24,6 +24,7 @@
 struct ask_own {
 	struct json *intent;
 	const char *version, *beta; /* Anthropic's fields, of the intent; NULL: none */
+	const char *named; /* the model, of Gemini's path; NULL: the request names it */
 	const struct json *request;
 	struct ask ask;
 	struct ask_cost cost;
@@ -40,6 +41,12 @@ static int bad(struct err *err, const char *what)
 	return err_set_id(err, ERRID_BROKER_REQUEST, "%s", what);
 }
 
+static const enum portal_api talks[PORTAL_KIND_MAX_] = {
+	[PORTAL_OPENAI] = API_CHAT,
+	[PORTAL_ANTHROPIC] = API_MESSAGES,
+	[PORTAL_GEMINI] = API_GENERATE,
+};
+
 /* A dialect is the kind of API, in whose words the job is answered; without the name of one
  * of its parts it is the one that holds a conversation. */
 static bool find_api(const char *dialect, const char *name, enum portal_api *ret)
@@ -49,7 +56,7 @@ static bool find_api(const char *dialect, const char *name, enum portal_api *ret
 	if (!dispatch_find_dialect(dialect, &kind))
 		return false;
 	if (!name) {
-		*ret = kind == PORTAL_OPENAI ? API_CHAT : API_MESSAGES;
+		*ret = talks[kind];
 		return true;
 	}
 	for (unsigned a = 0; a < PORTAL_API_MAX_; a++)
@@ -65,8 +72,8 @@ static int read_intent(struct dispatch_call *c, enum portal_api *ret_api,
 		       bool *ret_stream, struct err *err)
 {
 	struct ask_own *own = c->own;
-	static const char *const keys[] = {"seq",     "dialect", "api", "stream",
-					   "request", "version", "beta"};
+	static const char *const keys[] = {"seq",     "dialect", "api",	 "stream",
+					   "request", "version", "beta", "model"};
 	const char *dialect, *api = NULL;
 	size_t len;
 	const void *body = httpd_req_body(c->req, &len);
@@ -78,7 +85,9 @@ static int read_intent(struct dispatch_call *c, enum portal_api *ret_api,
 	    json_get_str(own->intent, "dialect", true, 16, &dialect, err) < 0 ||
 	    json_get_str(own->intent, "api", false, 16, &api, err) < 0 ||
 	    json_get_bool(own->intent, "stream", true, ret_stream, err) < 0 ||
-	    json_get_obj(own->intent, "request", true, &own->request, err) < 0)
+	    json_get_obj(own->intent, "request", true, &own->request, err) < 0 ||
+	    json_get_str(own->intent, "model", false, ASK_MODEL_MAX_BYTES, &own->named,
+			 err) < 0)
 		return -1;
 	return find_api(dialect, api, ret_api) ? 0 : bad(err, "dialect");
 }
@@ -96,6 +105,8 @@ static int read_fields(struct dispatch_call *c, enum portal_kind dialect, struct
 		return -1;
 	if (dialect != PORTAL_ANTHROPIC && (own->version || own->beta))
 		return bad(err, "version and beta belong to another dialect");
+	if ((dialect == PORTAL_GEMINI) != (own->named != NULL))
+		return bad(err, "model: beside the request in Gemini's dialect alone");
 	if (own->version && !broker_version_is_valid(own->version))
 		return bad(err, "version");
 	if (own->beta && (!broker_betas(own->beta, betas) || !str_eq(betas, own->beta)))
@@ -103,17 +114,16 @@ static int read_fields(struct dispatch_call *c, enum portal_kind dialect, struct
 	return 0;
 }
 
-/* The portal that offers the model; where none has the API, one of the other kind, so that the
+/* The portal that offers the model; where none has the API, one of another kind, so that the
  * ward is asked about it before the job is told. */
 static int find_portal(struct ask_own *own, const struct conf_broker *b, struct err *err)
 {
-	enum portal_kind kind = own->ask.dialect,
-			 other = kind == PORTAL_OPENAI ? PORTAL_ANTHROPIC : PORTAL_OPENAI;
 	const char *model = own->ask.model;
 
-	own->portal = conf_portal_of_model(b, kind, model, &own->model);
-	if (!own->portal)
-		own->portal = conf_portal_of_model(b, other, model, &own->model);
+	own->portal = conf_portal_of_model(b, own->ask.dialect, model, &own->model);
+	for (unsigned k = 0; k < PORTAL_KIND_MAX_ && !own->portal; k++)
+		own->portal =
+			conf_portal_of_model(b, (enum portal_kind)k, model, &own->model);
 	return own->portal ? 0 : err_set_id(err, ERRID_BROKER_MODEL, "%s", model);
 }
 
@@ -126,6 +136,7 @@ static int ask_intent(struct dispatch_call *c, struct err *err)
 	if (read_intent(c, &api, &stream, err) < 0 ||
 	    read_fields(c, portal_api_kind(api), err) < 0 ||
 	    ask_read(own->request, api, stream, &own->ask, err) < 0 ||
+	    (own->named && ask_name(&own->ask, own->named, err) < 0) ||
 	    ask_cost_read(own->request, api, &own->cost, err) < 0)
 		return -1;
 	ask_strip(&own->ask, json_obj_child(own->intent, "request"));
@@ -255,13 +266,14 @@ static int ask_start(struct dispatch_call *c, struct err *err)
 		{"content-type", "application/json"},
 		{"accept", "application/json, text/event-stream"}};
 	size_t n_headers = 2;
+	char target[ASK_TARGET_SIZE];
 	const struct conf_egress *e = &c->d->cfg.broker->egress;
 
 	bool began = dispatch_reads(c, READING_REQUEST);
 	int r = put_cap(c, err);
 
 	dispatch_has_read(c->d, began);
-	if (r < 0)
+	if (r < 0 || ask_target(&own->ask, own->portal->url.path, target, err) < 0)
 		return -1;
 	if (own->version)
 		headers[n_headers++] =
@@ -272,7 +284,7 @@ static int ask_start(struct dispatch_call *c, struct err *err)
 	const struct egress_request rq = {
 		.portal = own->portal->name,
 		.method = "POST",
-		.target = ask_target(own->ask.api, own->portal->url.path),
+		.target = target,
 		.headers = headers,
 		.n_headers = n_headers,
 		.body = c->body.data,

@@ -34,24 +34,53 @@ static void listing_free(struct listing *l)
 	free(l);
 }
 
-static void put_model(struct jsonw *w, enum portal_kind d, const char *portal,
-		      const char *name)
+static void put_gemini(struct jsonw *w, const struct conf_portal *p,
+		       const struct conf_model *m)
+{
+	char name[256];
+
+	/* a name that codex.yaml takes is shorter */
+	(void)!str_fmt(name, sizeof(name), "models/%s", m->name);
+	jsonw_kstr(w, "name", name);
+	jsonw_kstr(w, "baseModelId", m->name);
+	jsonw_kstr(w, "version", "");
+	jsonw_kstr(w, "displayName", m->name);
+	if (m->context)
+		jsonw_ku64(w, "inputTokenLimit", m->context);
+	if (m->max_output)
+		jsonw_ku64(w, "outputTokenLimit", m->max_output);
+	jsonw_key(w, "supportedGenerationMethods");
+	jsonw_arr(w);
+	if (conf_portal_has(p, API_GENERATE))
+		jsonw_str(w, "generateContent");
+	if (conf_portal_has(p, API_COUNT_CONTENTS))
+		jsonw_str(w, "countTokens");
+	jsonw_arr_end(w);
+}
+
+static void put_model(struct jsonw *w, const struct conf_portal *p,
+		      const struct conf_model *m)
 {
 	jsonw_obj(w);
-	jsonw_kstr(w, "id", name);
-	if (d == PORTAL_OPENAI) {
+	if (p->kind == PORTAL_GEMINI) {
+		put_gemini(w, p, m);
+		jsonw_obj_end(w);
+		return;
+	}
+	jsonw_kstr(w, "id", m->name);
+	if (p->kind == PORTAL_OPENAI) {
 		jsonw_kstr(w, "object", "model");
 		jsonw_ku64(w, "created", 0);
-		jsonw_kstr(w, "owned_by", portal);
+		jsonw_kstr(w, "owned_by", p->name);
 	} else {
 		jsonw_kstr(w, "type", "model");
-		jsonw_kstr(w, "display_name", name);
+		jsonw_kstr(w, "display_name", m->name);
 		jsonw_kstr(w, "created_at", "1970-01-01T00:00:00Z");
 	}
 	jsonw_obj_end(w);
 }
 
-typedef void visit_fn(const struct conf_portal *p, const char *model, void *arg);
+typedef void visit_fn(const struct conf_portal *p, const struct conf_model *m, void *arg);
 
 /* The models that the ward lets the job ask, in the order of codex.yaml. */
 static void each_model(const struct listing *l, const char *identity, visit_fn *fn,
@@ -68,7 +97,7 @@ static void each_model(const struct listing *l, const char *identity, visit_fn *
 		if (p->kind != l->dialect || ward_decide(b, &ask, &verdict, NULL) < 0)
 			continue;
 		for (size_t m = 0; m < p->n_models; m++)
-			fn(p, p->model[m].name, arg);
+			fn(p, &p->model[m], arg);
 	}
 }
 
@@ -79,24 +108,25 @@ struct writing {
 	bool is_found;
 };
 
-static void write_one(const struct conf_portal *p, const char *model, void *arg)
+static void write_one(const struct conf_portal *p, const struct conf_model *m, void *arg)
 {
 	struct writing *x = arg;
 
-	x->last = model;
+	x->last = m->name;
 	if (!x->first)
-		x->first = model;
-	put_model(x->w, x->l->dialect, p->name, model);
+		x->first = m->name;
+	put_model(x->w, p, m);
 }
 
-static void write_wanted(const struct conf_portal *p, const char *model, void *arg)
+static void write_wanted(const struct conf_portal *p, const struct conf_model *m,
+			 void *arg)
 {
 	struct writing *x = arg;
 
-	if (x->is_found || !str_eq(model, x->l->model))
+	if (x->is_found || !str_eq(m->name, x->l->model))
 		return;
 	x->is_found = true;
-	put_model(x->w, x->l->dialect, p->name, model);
+	put_model(x->w, p, m);
 }
 
 static void put_models(const struct listing *l, const char *identity, struct jsonw *w)
@@ -106,7 +136,7 @@ static void put_models(const struct listing *l, const char *identity, struct jso
 	jsonw_obj(w);
 	if (l->dialect == PORTAL_OPENAI)
 		jsonw_kstr(w, "object", "list");
-	jsonw_key(w, "data");
+	jsonw_key(w, l->dialect == PORTAL_GEMINI ? "models" : "data");
 	jsonw_arr(w);
 	each_model(l, identity, write_one, &x);
 	jsonw_arr_end(w);
@@ -170,7 +200,8 @@ void dispatch_models(struct dispatch *d, struct httpd_req *req,
 		return;
 	}
 	if (!dialect || !dispatch_find_dialect(dialect, &kind)) {
-		(void)err_set_id(&err, ERRID_HTTP_QUERY, "dialect: openai or anthropic");
+		(void)err_set_id(&err, ERRID_HTTP_QUERY,
+				 "dialect: openai, anthropic or gemini");
 		httpd_reply_err(req, &err);
 		return;
 	}

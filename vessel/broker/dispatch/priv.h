@@ -299,7 +299,7 @@ MUST_CHECK int dispatch_send(struct dispatch_call *c, const struct egress_reques
 			     struct err *err);
 
 /* models.c */
-/* "openai", "anthropic"; false: another. */
+/* "openai", "anthropic", "gemini"; false: another. */
 bool dispatch_find_dialect(const char *name, enum portal_kind *ret);
 
 /* jobs.c */

@@ -5,8 +5,10 @@
  */
 #include "vessel/broker/intents/ask.h"
 #include "common/str.h"
+#include "vessel/broker/intents/ask_gemini.h"
 #include "vessel/broker/intents/ask_responses.h"
 #include "vessel/broker/intents/ask_shape.h"
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -148,6 +150,15 @@ static const struct key count_keys[] = {
 	{"speed", IS_STRING},
 };
 
+static const struct key generate_keys[] = {
+	{"contents", IS_ARRAY},	      {"systemInstruction", IS_OBJECT},
+	{"tools", IS_ARRAY},	      {"toolConfig", IS_OBJECT},
+	{"safetySettings", IS_ARRAY}, {"generationConfig", IS_OBJECT},
+	{"serviceTier", IS_STRING},
+};
+
+static const struct key count_contents_keys[] = {{"contents", IS_ARRAY}};
+
 #define KEYS_OF(list) list, ARRAY_SIZE(list)
 static const struct {
 	const struct key *keys;
@@ -158,6 +169,8 @@ static const struct {
 	[API_EMBEDDINGS] = {KEYS_OF(embeddings_keys)},
 	[API_MESSAGES] = {KEYS_OF(anthropic_keys)},
 	[API_COUNT_TOKENS] = {KEYS_OF(count_keys)},
+	[API_GENERATE] = {KEYS_OF(generate_keys)},
+	[API_COUNT_CONTENTS] = {KEYS_OF(count_contents_keys)},
 };
 
 /* Known, and refused: what makes the provider act for the job elsewhere, or keep something. */
@@ -175,6 +188,8 @@ static const struct {
 	 " (nothing is stored at the provider: send the conversation as input)"},
 	{"background", " (its answer would be stored at the provider: ask for a stream)"},
 	{"prompt", " (it is stored at the provider: send its text)"},
+	{"cachedContent",
+	 " (it is stored at the provider: send the conversation as contents)"},
 };
 
 static int bad(struct err *err, const char *what)
@@ -279,6 +294,10 @@ static int read_stream(const struct json *rq, bool told, struct ask *a, struct e
 	const struct json *options;
 	bool stream = false;
 
+	if (a->dialect == PORTAL_GEMINI) {
+		a->stream = told;
+		return 0;
+	}
 	if (!json_is_null(rq, "stream") &&
 	    json_get_bool(rq, "stream", false, &stream, NULL) < 0)
 		return bad(err, "stream: true or false");
@@ -332,24 +351,35 @@ static int check_shape(const struct json *rq, enum portal_api api, struct err *e
 	case API_COUNT_TOKENS:
 		return ask_shape_messages(rq, d, err) < 0 ? -1
 							  : ask_shape_tools(rq, d, err);
+	case API_GENERATE:
+	case API_COUNT_CONTENTS:
+		return ask_gemini_shape(rq, err);
 	case PORTAL_API_MAX_:
 		break;
 	}
 	return err_set(err, ERR_INTERNAL, "no such API");
 }
 
+int ask_name(struct ask *a, const char *model, struct err *err)
+{
+	size_t len = strlen(model);
+
+	if (len == 0 || len > ASK_MODEL_MAX_BYTES || str_has_control(model, len))
+		return bad(err, "model: a name");
+	a->model = model;
+	return 0;
+}
+
 int ask_read(const struct json *rq, enum portal_api api, bool stream, struct ask *ret,
 	     struct err *err)
 {
-	struct ask a = {.api = api, .dialect = portal_api_kind(api)};
+	struct ask a = {.api = api, .dialect = portal_api_kind(api), .model = ""};
 
 	if (check_keys(rq, api, err) < 0 || check_shape(rq, api, err) < 0 ||
 	    read_stream(rq, stream, &a, err) < 0)
 		return -1;
-	a.model = str_of(rq, "model");
-	if (!*a.model || strlen(a.model) > ASK_MODEL_MAX_BYTES ||
-	    str_has_control(a.model, strlen(a.model)))
-		return bad(err, "model: a name");
+	if (a.dialect != PORTAL_GEMINI && ask_name(&a, str_of(rq, "model"), err) < 0)
+		return -1;
 	*ret = a;
 	return 0;
 }
@@ -364,6 +394,11 @@ static bool asks_for_usage(const struct ask *a)
 
 void ask_strip(const struct ask *a, struct json *rq)
 {
+	if (a->api == API_GENERATE) {
+		json_obj_last(rq, "generationConfig");
+		json_obj_del(json_obj_child(rq, "generationConfig"), "maxOutputTokens");
+		return;
+	}
 	json_obj_del(rq, "max_tokens");
 	json_obj_del(rq, "max_completion_tokens");
 	if (a->api == API_RESPONSES) {
@@ -392,6 +427,8 @@ static void put_members(const struct ask *a, enum portal_cap field, uint64_t cap
 		break;
 	case API_EMBEDDINGS:
 	case API_COUNT_TOKENS:
+	case API_GENERATE:
+	case API_COUNT_CONTENTS:
 	case PORTAL_API_MAX_:
 		break;
 	}
@@ -399,29 +436,56 @@ static void put_members(const struct ask *a, enum portal_cap field, uint64_t cap
 		buf_adds(body, ",\"stream_options\":{\"include_usage\":true}");
 }
 
+/* Into the last member, which ask_strip() made generationConfig: "...,{}}" or "...,{...}}". */
+static void put_in_last(uint64_t cap, struct buf *body)
+{
+	assert(body->len > 3 && memcmp(body->data + body->len - 2, "}}", 2) == 0);
+	body->len -= 2;
+	buf_addf(body, "%s\"maxOutputTokens\":%llu}}",
+		 body->data[body->len - 1] == '{' ? "" : ",", (unsigned long long)cap);
+}
+
 void ask_finish(const struct ask *a, enum portal_cap field, uint64_t cap,
 		struct buf *body)
 {
 	if (!buf_ok(body) || body->len < 2)
 		return;
+	if (a->api == API_GENERATE) {
+		put_in_last(cap, body);
+		return;
+	}
 	/* a request has members: a model and what it is asked */
 	body->len--;
 	put_members(a, field, cap, body);
 	buf_addc(body, '}');
 }
 
-const char *ask_target(enum portal_api api, const char *base_path)
+int ask_target(const struct ask *a, const char *base_path, char out[ASK_TARGET_SIZE],
+	       struct err *err)
 {
-	static const char *const targets[PORTAL_API_MAX_] = {
-		[API_CHAT] = "/chat/completions",
-		[API_RESPONSES] = "/responses",
-		[API_EMBEDDINGS] = "/embeddings",
-		[API_MESSAGES] = "/v1/messages",
-		[API_COUNT_TOKENS] = "/v1/messages/count_tokens",
+	/* before the model, and behind it; in a stream */
+	static const struct {
+		const char *path, *method, *streams;
+	} targets[PORTAL_API_MAX_] = {
+		[API_CHAT] = {"/chat/completions", "", ""},
+		[API_RESPONSES] = {"/responses", "", ""},
+		[API_EMBEDDINGS] = {"/embeddings", "", ""},
+		[API_MESSAGES] = {"/v1/messages", "", ""},
+		[API_COUNT_TOKENS] = {"/v1/messages/count_tokens", "", ""},
+		[API_GENERATE] = {"/v1beta/models/", ":generateContent",
+				  ":streamGenerateContent?alt=sse"},
+		[API_COUNT_CONTENTS] = {"/v1beta/models/", ":countTokens", ""},
 	};
-	const char *target = targets[api];
-	size_t n = strlen(base_path);
-	bool has_version = n >= 3 && str_eq(base_path + n - 3, "/v1");
+	static const char *const versions[PORTAL_KIND_MAX_] = {
+		[PORTAL_ANTHROPIC] = "/v1", [PORTAL_GEMINI] = "/v1beta"};
+	const char *path = targets[a->api].path, *version = versions[a->dialect];
+	size_t n = strlen(base_path), skip = version ? strlen(version) : 0;
+	bool has_version = version && n >= skip && str_eq(base_path + n - skip, version);
 
-	return has_version && str_starts(target, "/v1/") ? target + 3 : target;
+	if (str_fmt(out, ASK_TARGET_SIZE, "%s%s%s", has_version ? path + skip : path,
+		    a->dialect == PORTAL_GEMINI ? a->model : "",
+		    a->stream && *targets[a->api].streams ? targets[a->api].streams
+							  : targets[a->api].method) < 0)
+		return bad(err, "model: its name is too long");
+	return 0;
 }

@@ -5,8 +5,8 @@
  * judged by a list of keys with their types, written anew. Pure. The APIs are those of
  * common/conf/egress.h; none is translated into another.
  *
- * The list is what the current `openai` and `anthropic` SDKs send, and the further
- * sampling keys of llama.cpp, vLLM and Ollama. A key that is not on it is refused, since
+ * The list is what the current `openai`, `anthropic` and `@google/genai` SDKs send, and the
+ * further sampling keys of llama.cpp, vLLM and Ollama. A key that is not on it is refused, since
  * nobody here knows what it makes the provider do. Refused too is what would make the
  * provider act for the job outside of this exchange: fetch a URL (images, documents,
  * search and fetch tools, MCP servers), read a file or a conversation that is stored
@@ -30,16 +30,21 @@ struct ask {
 	enum portal_api api;
 	enum portal_kind dialect; /* the api's kind */
 	bool stream;
-	const char *model; /* borrowed from the request */
+	/* Borrowed from the request; of Gemini's API, where the path has it, from whoever
+	 * calls ask_name(): until then it is "". */
+	const char *model;
 	/* Chat completions: usage comes only when asked for. Did the job ask? If not, we do, and
 	 * the chunk is taken out again (ask_reply.h). */
 	bool wants_usage;
 };
 
 /* ERRID_BROKER_REQUEST, or ERRID_BROKER_FEATURE and _THREAD for what is refused on purpose.
- * `stream`: what the tomb says of it, which must agree. */
+ * `stream`: what the tomb says of it, which must agree (of Gemini's API only the path says it). */
 MUST_CHECK int ask_read(const struct json *request, enum portal_api api, bool stream,
 			struct ask *ret, struct err *err);
+
+/* Of a request that does not name its model. ERRID_BROKER_REQUEST: it is no name. */
+MUST_CHECK int ask_name(struct ask *a, const char *model, struct err *err);
 
 /* Takes out of the request what ask_finish() puts there. */
 void ask_strip(const struct ask *a, struct json *request);
@@ -51,7 +56,9 @@ void ask_finish(const struct ask *a, enum portal_cap field, uint64_t cap,
 #define ASK_FINISH_BYTES 96u
 
 /* What follows a portal's url whose path is base_path. OpenAI's base has its version in
- * it, Anthropic's has it or not. */
-const char *ask_target(enum portal_api api, const char *base_path);
+ * it, those of the others have it or not. */
+#define ASK_TARGET_SIZE (ASK_MODEL_MAX_BYTES + 64)
+MUST_CHECK int ask_target(const struct ask *a, const char *base_path,
+			  char out[ASK_TARGET_SIZE], struct err *err);
 
 #endif

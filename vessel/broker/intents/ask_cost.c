@@ -6,6 +6,7 @@
 #include "vessel/broker/intents/ask_cost.h"
 #include "common/proto/broker_proto.h"
 #include "common/str.h"
+#include "vessel/broker/intents/ask_gemini.h"
 #include <string.h>
 #include <strings.h>
 
@@ -363,14 +364,16 @@ int ask_cost_read(const struct json *rq, enum portal_api api, struct ask_cost *r
 {
 	struct ask_cost c = {.api = api, .choices = 1};
 
-	if (api != API_COUNT_TOKENS &&
+	if (api == API_GENERATE)
+		return ask_gemini_cost(rq, ret, err);
+	if (!ask_only_counts(api) &&
 	    (read_output(rq, &c, err) < 0 || read_more(rq, &c, err) < 0))
 		return -1;
 	if (api == API_MESSAGES && c.choices != 1)
 		return bad(err, "n");
 	if (api == API_RESPONSES)
 		read_items(rq, &c);
-	else if (api != API_COUNT_TOKENS)
+	else if (!ask_only_counts(api))
 		read_messages(rq, &c);
 	read_tools(rq, &c);
 	json_visit(rq, see_cache, &c);
@@ -486,7 +489,7 @@ static void cache_prices(const struct ask_cost *c, const struct conf_portal *por
 	uint64_t quarter = p->input + (p->input + 3) / 4;
 
 	p->cache_read = is_extra ? p->input : m->cache_read_price;
-	if (portal->kind == PORTAL_OPENAI && !c->writes_cache)
+	if (portal->kind != PORTAL_ANTHROPIC && !c->writes_cache)
 		p->cache_write = p->input;
 	else if (m->has_cache_write && !is_extra)
 		p->cache_write = m->cache_write_price;
@@ -500,7 +503,8 @@ int ask_prices_of(const struct ask_cost *c, const char *betas,
 		  const struct conf_portal *portal, const struct conf_model *m,
 		  struct ask_prices *ret, struct err *err)
 {
-	static const char *const tiers[] = {"auto", "default", "flex", "standard_only"},
+	static const char *const tiers[] = {"auto",	"default",	 "flex",
+					    "standard", "standard_only", "unspecified"},
 				 *const speeds[] = {"standard"},
 				 *const geos[] = {"global"};
 	struct ask_prices p = {.input = m->input_price,
@@ -534,7 +538,7 @@ uint64_t ask_input_most(const struct ask_cost *c, const struct ask_prices *p,
 			(c->has_tools ? ASK_TOOLS_TOKENS : 0) +
 			(uint64_t)c->own_tools * ASK_TOOLS_TOKENS;
 
-	if (c->api == API_COUNT_TOKENS)
+	if (ask_only_counts(c->api))
 		return 0;
 	if (p->context && (c->has_documents || c->has_audio || most > p->context))
 		return p->context;
@@ -544,7 +548,7 @@ uint64_t ask_input_most(const struct ask_cost *c, const struct ask_prices *p,
 int ask_output(const struct ask_cost *c, const struct conf_model *m, uint64_t *ret_least,
 	       uint64_t *ret_most, struct err *err)
 {
-	bool has_none = c->api == API_EMBEDDINGS || c->api == API_COUNT_TOKENS;
+	bool has_none = c->api == API_EMBEDDINGS || ask_only_counts(c->api);
 	uint64_t most = c->asked	? c->asked
 			: m->max_output ? m->max_output
 					: ASK_OUTPUT_DEFAULT;

@@ -31,10 +31,16 @@
 #define ASK_FRAME_TOKENS 64u
 #define ASK_TOOLS_TOKENS 1024u
 
+/* Tells how many tokens there are, and answers nothing. */
+static inline bool ask_only_counts(enum portal_api api)
+{
+	return api == API_COUNT_TOKENS || api == API_COUNT_CONTENTS;
+}
+
 /* What a request says of it. Strings are borrowed from the request. */
 struct ask_cost {
 	enum portal_api api;
-	uint64_t choices;  /* n, >= 1 */
+	uint64_t choices;  /* n, candidateCount; >= 1 */
 	uint64_t asked;	   /* tokens of an answer, as the job says; 0: it does not */
 	uint64_t thinking; /* of these for thinking; 0: it does not say */
 	size_t picture_bytes;

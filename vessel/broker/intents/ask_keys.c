@@ -61,6 +61,20 @@ static int check_source(const struct ask_check *c, const struct json *source,
 	return ask_check_object(c, source, keys, depth + 1, err);
 }
 
+static int check_each(const struct ask_check *c, const struct ask_key *k,
+		      const struct json *list, unsigned depth, struct err *err)
+{
+	for (size_t i = 0; i < json_arr_len(list); i++) {
+		const struct json *one = json_arr_at(list, i);
+
+		if (json_kind_of(one) != JSON_OBJECT)
+			return ask_bad(c, "a list of objects:", k->name, err);
+		if (ask_check_object(c, one, k->in, depth + 1, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int ask_check_value(const struct ask_check *c, const struct ask_key *k,
 		    const struct json *v, unsigned depth, struct err *err)
 {
@@ -81,6 +95,8 @@ int ask_check_value(const struct ask_check *c, const struct ask_key *k,
 		return check_blocks(c, v, depth + 1, err);
 	if (what == SHAPED)
 		return ask_check_object(c, v, k->in, depth + 1, err);
+	if (what == EACH)
+		return check_each(c, k, v, depth, err);
 	if (what == SOURCE)
 		return check_source(c, v, depth, err);
 	if ((what == LOCAL || what == BYTES) && !is_local(text, what == BYTES))

@@ -2,10 +2,10 @@
 /*
  * Runs in the vessel.
  * A shape is a table of keys, each with the kinds that its value may have and, where that is
- * not all, what else is looked at: further blocks, a nested shape, bytes. ask_check_object()
+ * not all, what else is looked at: further blocks, a nested shape, a list of them, bytes. ask_check_object()
  * holds an object against a table, and nothing else does; null is fine everywhere, it says
  * nothing. Which table belongs to a block is said by its `type`, as the provider reads it.
- * The tables are those of ask_shape.c and ask_responses.c.
+ * The tables are those of ask_shape.c, ask_responses.c and ask_gemini.c.
  */
 #ifndef LYCH_VESSEL_BROKER_INTENTS_ASK_KEYS_H
 #define LYCH_VESSEL_BROKER_INTENTS_ASK_KEYS_H
@@ -31,6 +31,7 @@ enum ask_key_what {
 	LOCAL,	/* a data: URL */
 	BYTES,	/* base64, or a data: URL */
 	SHAPED, /* an object of the table `in` */
+	EACH,	/* a list of such objects */
 	SOURCE, /* Anthropic's source: its type says which table */
 	FAR,	/* known, and what is behind it lies elsewhere */
 };
@@ -39,7 +40,7 @@ struct ask_key {
 	const char *name;
 	unsigned kinds;
 	enum ask_key_what what;
-	const struct ask_key *in; /* SHAPED */
+	const struct ask_key *in; /* SHAPED, EACH */
 };
 #define ASK_KEYS_END {NULL, 0, PLAIN, NULL}
 #define ASK_KEY_TYPE {"type", SHAPE_STRING, PLAIN, NULL}

@@ -61,7 +61,7 @@ static uint64_t max_of(uint64_t a, uint64_t b)
 
 static bool has_text(const struct ask_reply *r)
 {
-	return r->api != API_EMBEDDINGS && r->api != API_COUNT_TOKENS;
+	return r->api != API_EMBEDDINGS && !ask_only_counts(r->api);
 }
 
 struct ask_usage ask_reply_usage(const struct ask_reply *r)
@@ -143,11 +143,56 @@ static void read_anthropic(struct ask_reply *r, const struct json *usage, bool i
 		r->usage.is_known = true;
 }
 
+/* It says how the answer ended, or that there is none. */
+static bool is_last_of_gemini(const struct json *j)
+{
+	const struct json *v = NULL;
+
+	if (json_get_obj(j, "promptFeedback", true, &v, NULL) == 0 &&
+	    json_has(v, "blockReason"))
+		return true;
+	if (json_get_arr(j, "candidates", true, SIZE_MAX, &v, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < json_arr_len(v); i++)
+		if (json_kind_of(json_arr_at(v, i)) == JSON_OBJECT &&
+		    json_has(json_arr_at(v, i), "finishReason"))
+			return true;
+	return false;
+}
+
+/* Running totals, in each event. What was thought is output, beside the candidates; a total that
+ * says more than its parts is believed. */
+static void read_gemini(struct ask_reply *r, const struct json *j)
+{
+	uint64_t input = 0, answer = 0, thought = 0, cached = 0, total = 0;
+	struct ask_tokens *t = &r->usage.tokens;
+	const struct json *usage = NULL;
+
+	if (json_get_obj(j, "usageMetadata", true, &usage, NULL) < 0 ||
+	    !read_tokens(usage, "promptTokenCount", &input))
+		return;
+	(void)!read_tokens(usage, "candidatesTokenCount", &answer);
+	(void)!read_tokens(usage, "thoughtsTokenCount", &thought);
+	(void)!read_tokens(usage, "cachedContentTokenCount", &cached);
+	(void)!read_tokens(usage, "totalTokenCount", &total);
+	t->input = max_of(t->input, input);
+	t->output = max_of(t->output, answer + thought);
+	if (total > input)
+		t->output = max_of(t->output, total - input);
+	t->cache_read = max_of(t->cache_read, cached);
+	if (!r->is_stream || is_last_of_gemini(j))
+		r->usage.is_known = true;
+}
+
 /* True when this event is the usage that only we wanted. */
 static bool read_value(struct ask_reply *r, const struct json *j)
 {
 	const struct json *usage = NULL, *message = NULL, *choices = NULL;
 
+	if (r->dialect == PORTAL_GEMINI) {
+		read_gemini(r, j);
+		return false;
+	}
 	/* in an event of that API it is the response's */
 	if (r->api == API_RESPONSES && r->is_stream &&
 	    json_get_obj(j, "response", true, &j, NULL) < 0)
@@ -178,7 +223,7 @@ static bool read_text(struct ask_reply *r, const char *text, size_t len)
 	cleanup_json struct json *j = NULL;
 
 	/* most events have none: they are not parsed */
-	if (!memmem(text, len, "\"usage\"", 7) ||
+	if (!memmem(text, len, "\"usage", 6) ||
 	    json_parse(text, len, REPLY_DEPTH_MAX, &j, NULL) < 0)
 		return false;
 	return read_value(r, j);

@@ -11,6 +11,10 @@ TestSuite(conf_apis, .timeout = 20);
 	"version: \"1\"\nportals:\n  - name: a\n    kind: " kind "\n"                    \
 	"    url: \"https://a.example\"\n    models:\n"                                  \
 	"      - {name: m, input: \"0\", output: \"0\"}\n    lacks:\n" lacks
+#define PORTAL_OF(kind, model)                                                           \
+	"version: \"1\"\nportals:\n  - name: a\n    kind: " kind "\n"                    \
+	"    url: \"https://a.example\"\n    models:\n"                                  \
+	"      - {name: \"" model "\", input: \"0\", output: \"0\"}\n"
 #define IT(name) "      - " name "\n"
 
 Test(conf_apis, what_no_portal_of_the_kind_could_lack_is_refused)
@@ -25,6 +29,13 @@ Test(conf_apis, what_no_portal_of_the_kind_could_lack_is_refused)
 		{LACKS("openai", IT("none")), "lacks: chat, responses, embeddings"},
 		{LACKS("anthropic", IT("messages") IT("count_tokens")),
 		 "lacks: all that its kind has"},
+		{LACKS("gemini", IT("messages")), "lacks: generate, count_tokens"},
+		{LACKS("gemini", IT("generate") IT("count_tokens")),
+		 "lacks: all that its kind has"},
+		{LACKS("Gemini", IT("generate")), "kind: openai, anthropic or gemini"},
+		{PORTAL_OF("gemini", "models/m"),
+		 "of kind gemini letters, digits and ._-"},
+		{PORTAL_OF("gemini", "m:generateContent"), "of kind gemini"},
 	};
 	struct conf c;
 
@@ -58,4 +69,5 @@ Test(conf_apis, a_portal_has_what_it_does_not_lack)
 	expect_apis(LACKS("openai", IT("responses") IT("responses")), "chat, embeddings");
 	expect_apis(LACKS("openai", IT("chat") IT("responses")), "embeddings");
 	expect_apis(LACKS("anthropic", IT("count_tokens")), "messages");
+	expect_apis(LACKS("gemini", IT("count_tokens")), "generate");
 }

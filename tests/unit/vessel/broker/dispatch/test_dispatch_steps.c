@@ -151,6 +151,22 @@ Test(dispatch_steps, version_and_beta_are_judged_again)
 	double_down();
 }
 
+#define SAY_GEMINI(model)                                                                \
+	"{\"seq\":1,\"dialect\":\"gemini\",\"api\":\"generate\",\"stream\":false,"       \
+	"\"model\":\"" model "\",\"request\":{\"contents\":[{\"parts\":[{\"text\":"      \
+	"\"hi\"}]}]}}"
+
+/* In Gemini's dialect the path named it, in the others the request does. */
+Test(dispatch_steps, the_model_is_named_in_one_place)
+{
+	double_up();
+	refused("/ask", SAY("openai", "\"model\":\"m\","), "LYCH-BROKER-002", "lease");
+	refused("/ask", SAY("gemini", ""), "LYCH-BROKER-002", "lease");
+	refused("/ask", SAY_GEMINI(""), "LYCH-BROKER-002", "lease");
+	refused("/ask", SAY_GEMINI("none"), "LYCH-BROKER-004", "lease");
+	double_down();
+}
+
 /* What a portal has is told to whom the ward lets ask it. */
 Test(dispatch_steps, an_api_that_the_portal_has_not_is_refused_behind_the_ward)
 {
@@ -164,6 +180,7 @@ Test(dispatch_steps, an_api_that_the_portal_has_not_is_refused_behind_the_ward)
 	refused("/ask", SAY("openai", ""), "LYCH-BROKER-009", "ward lease");
 	double_portal.lacks = 0;
 	refused("/ask", SAY("anthropic", ""), "LYCH-BROKER-009", "ward lease");
+	refused("/ask", SAY_GEMINI("m"), "LYCH-BROKER-009", "ward lease");
 	double_down();
 }
 

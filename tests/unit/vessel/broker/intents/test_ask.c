@@ -309,6 +309,7 @@ Test(ask, each_place_with_each_wrong_value_is_refused_or_harmless)
 		const struct mutate_seed *seed = &mutate_seeds[s];
 		enum portal_api api = seed->dialect == MUTATE_OPENAI	  ? API_CHAT
 				      : seed->dialect == MUTATE_RESPONSES ? API_RESPONSES
+				      : seed->dialect == MUTATE_GEMINI	  ? API_GENERATE
 									  : API_MESSAGES;
 		struct json *j = NULL;
 		struct err err = ERR_INIT;
@@ -408,13 +409,26 @@ Test(ask, the_cap_is_ours_and_stands_there_once)
 	}
 }
 
+static const char *target_of(enum portal_api api, const char *base_path)
+{
+	const struct ask a = {.api = api,
+			      .dialect = portal_api_kind(api),
+			      .model = "m",
+			      .stream = true};
+	static char target[ASK_TARGET_SIZE];
+	struct err err = ERR_INIT;
+
+	cr_assert_eq(ask_target(&a, base_path, target, &err), 0, "%s", err.msg);
+	return target;
+}
+
 Test(ask, targets_of_the_dialects)
 {
-	cr_expect_str_eq(ask_target(API_CHAT, "/v1"), "/chat/completions");
-	cr_expect_str_eq(ask_target(API_MESSAGES, ""), "/v1/messages");
-	cr_expect_str_eq(ask_target(API_MESSAGES, "/x/v1"), "/messages");
-	cr_expect_str_eq(ask_target(API_RESPONSES, "/v1"), "/responses");
-	cr_expect_str_eq(ask_target(API_EMBEDDINGS, "/v1"), "/embeddings");
-	cr_expect_str_eq(ask_target(API_COUNT_TOKENS, ""), "/v1/messages/count_tokens");
-	cr_expect_str_eq(ask_target(API_COUNT_TOKENS, "/v1"), "/messages/count_tokens");
+	cr_expect_str_eq(target_of(API_CHAT, "/v1"), "/chat/completions");
+	cr_expect_str_eq(target_of(API_MESSAGES, ""), "/v1/messages");
+	cr_expect_str_eq(target_of(API_MESSAGES, "/x/v1"), "/messages");
+	cr_expect_str_eq(target_of(API_RESPONSES, "/v1"), "/responses");
+	cr_expect_str_eq(target_of(API_EMBEDDINGS, "/v1"), "/embeddings");
+	cr_expect_str_eq(target_of(API_COUNT_TOKENS, ""), "/v1/messages/count_tokens");
+	cr_expect_str_eq(target_of(API_COUNT_TOKENS, "/v1"), "/messages/count_tokens");
 }
