@@ -213,6 +213,8 @@ static const struct {
 	{SDK, VALUE_KEY, "OPENAI_API_KEY", NULL},
 	{SDK, VALUE_TEXT, "ANTHROPIC_BASE_URL", BROKER_URL},
 	{SDK, VALUE_KEY, "ANTHROPIC_API_KEY", NULL},
+	{SDK, VALUE_TEXT, "GOOGLE_GEMINI_BASE_URL", BROKER_URL},
+	{SDK, VALUE_KEY, "GEMINI_API_KEY", NULL},
 	/* A proxy of the job's own is not between it and the broker. */
 	{SDK, VALUE_TEXT, "NO_PROXY", BROKER_ADDRESS ",localhost,::1"},
 	{SDK, VALUE_TEXT, "no_proxy", BROKER_ADDRESS ",localhost,::1"},
@@ -268,6 +270,8 @@ static const struct {
 	const char *name;
 } misleading[] = {
 	{SDK, "ANTHROPIC_AUTH_TOKEN"}, {SDK, "OPENAI_API_BASE"},
+	{SDK, "GOOGLE_API_KEY"},       {SDK, "GOOGLE_GENAI_USE_VERTEXAI"},
+	{SDK, "GOOGLE_GENAI_USE_GCA"}, {SDK, "GOOGLE_VERTEX_BASE_URL"},
 	{SDK, "OPENAI_ADMIN_KEY"},     {MIRRORS, "PIP_EXTRA_INDEX_URL"},
 	{MIRRORS, "PIP_NO_INDEX"},     {MIRRORS, "UV_INDEX_URL"},
 	{MIRRORS, "UV_INDEX"},	       {MIRRORS, "UV_EXTRA_INDEX_URL"},

@@ -60,7 +60,8 @@ enum broker_frame {
 #define BROKER_PATH_CHAT "/v1/chat/completions"
 #define BROKER_PATH_MODELS "/v1/models"
 #define BROKER_PATH_MESSAGES "/v1/messages"
-#define BROKER_PATH_FETCH "/fetch" /* ?url= */
+#define BROKER_PATH_GEMINI "/v1beta/models/" /* MODEL:generateContent */
+#define BROKER_PATH_FETCH "/fetch"	     /* ?url= */
 #define BROKER_PATH_NPM "/registry/npm/"
 #define BROKER_PATH_PYPI "/registry/pypi/" /* the simple index is simple/ below it */
 #define BROKER_PATH_CARGO "/registry/cargo/"
@@ -126,7 +127,7 @@ bool broker_simple_from_name(const char *name, enum broker_simple *ret);
  *
  *	always		LYCHGATE_BROKER (BROKER_URL, or "fd:3"), LYCHGATE_BROKER_KEY
  *	full		OPENAI_BASE_URL OPENAI_API_KEY ANTHROPIC_BASE_URL ANTHROPIC_API_KEY
- *			NO_PROXY no_proxy
+ *			GOOGLE_GEMINI_BASE_URL GEMINI_API_KEY NO_PROXY no_proxy
  *	full, registry	those of pip, uv, npm, cargo and go
  *
  * In floor no program but a client of BROKER_FD could use the others.

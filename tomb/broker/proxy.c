@@ -14,6 +14,7 @@
  * job which sends large bodies for ever takes a small share of the loop.
  */
 #include "tomb/broker/proxy.h"
+#include "tomb/broker/proxy_gemini.h"
 #include "tomb/broker/proxy_priv.h"
 #include "tomb/broker/proxy_routes.h"
 
@@ -97,15 +98,19 @@ void proxy_refuse(const struct proxy *p, const struct err *err, int status,
 	refusal_of_err(ret, err, status, request_id);
 }
 
-static int check_key(const struct proxy *p, const char *authorization,
-		     const char *api_key, struct err *err)
+static int check_key(const struct proxy *p, enum proxy_dialect d,
+		     const char *authorization, const char *api_key, struct err *err)
 {
 	const char *key = api_key;
 
 	if (authorization && strncasecmp(authorization, "Bearer ", 7) == 0)
 		key = authorization + 7;
 	if (!key)
-		return err_set_id(err, ERRID_BROKER_KEY, "no key was sent");
+		return err_set_id(err, ERRID_BROKER_KEY,
+				  d == DIALECT_GEMINI
+					  ? "no key was sent in x-goog-api-key (in the "
+					    "URL it is not taken)"
+					  : "no key was sent");
 	/* The length is no secret, the rest is compared in constant time. */
 	if (strlen(key) != strlen(p->phantom) ||
 	    !mem_eq_ct(key, p->phantom, strlen(p->phantom)))
@@ -133,11 +138,12 @@ int proxy_admit(const struct proxy *p, const struct proxy_route *r,
 	case ASK_EMBEDDINGS:
 	case ASK_MESSAGES:
 	case ASK_COUNT_TOKENS:
+	case ASK_GEMINI:
 	case LIST_MODELS:
 	case SHOW_MODEL:
 		break;
 	}
-	return check_key(p, authorization, api_key, err);
+	return check_key(p, r->dialect, authorization, api_key, err);
 }
 
 /* ---- pacing ---- */
@@ -353,7 +359,8 @@ static const char *api_of(enum proxy_what what)
 static int write_ask(struct exchange *x, uint64_t seq, struct buf *out, struct err *err)
 {
 	const struct ask *a = &x->ask;
-	const struct intent_ask q = {
+	struct gemini_call gemini;
+	struct intent_ask q = {
 		.dialect = a->dialect,
 		.api = api_of(a->what),
 		.headers = a->headers,
@@ -362,6 +369,13 @@ static int write_ask(struct exchange *x, uint64_t seq, struct buf *out, struct e
 		.len = a->len,
 	};
 
+	if (a->what == ASK_GEMINI) {
+		if (gemini_call_read(a->url, a->alt, &gemini, err) < 0)
+			return -1;
+		q.api = gemini.api;
+		q.model = gemini.model;
+		q.stream = gemini.stream;
+	}
 	return intent_ask(seq, &q, out, err);
 }
 
@@ -409,6 +423,7 @@ static int write_intent(struct exchange *x, struct buf *out, struct buf *target,
 	case ASK_EMBEDDINGS:
 	case ASK_MESSAGES:
 	case ASK_COUNT_TOKENS:
+	case ASK_GEMINI:
 		buf_adds(target, "/work/v1/ask");
 		return write_ask(x, seq, out, err);
 	case LIST_MODELS:

@@ -283,8 +283,10 @@ static const struct client_ops client_ops = {
 
 static int admit(struct proxy_floor *f, const struct floor_head *h, struct err *err)
 {
+	const char *key = floor_header(h, "x-api-key");
+
 	return proxy_admit(f->proxy, h->route, floor_header(h, "authorization"),
-			   floor_header(h, "x-api-key"), err);
+			   key ? key : floor_header(h, "x-goog-api-key"), err);
 }
 
 static void refuse(struct proxy_floor *f, const struct err *err)
@@ -353,6 +355,7 @@ static void on_request_end(struct proxy_floor *f)
 		.dialect = h->dialect,
 		.method = h->method,
 		.url = h->url,
+		.alt = h->alt,
 		.headers = h->headers,
 		.n_headers = proxy_takes_headers(h->route->what) ? h->n_headers : 0,
 		.body = buf_str(&f->body),

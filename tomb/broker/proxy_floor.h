@@ -17,7 +17,8 @@ struct floor_head {
 	const struct proxy_route *route; /* of a head that could be read */
 	enum proxy_dialect dialect;
 	char method[8];
-	char url[INTENT_URL_MAX_BYTES + 1]; /* FETCH; a package's path; a model's name */
+	char url[INTENT_URL_MAX_BYTES + 1]; /* as in struct ask */
+	char alt[32];
 	struct intent_header headers[FLOOR_HEADERS_MAX];
 	size_t n_headers;
 	size_t body_bytes;

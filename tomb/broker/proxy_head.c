@@ -106,7 +106,9 @@ static int read_target(const char *raw, struct floor_head *h, struct err *err)
 	    httpd_gate_query(query, h->route->params, value, sizeof(value), err) < 0)
 		return -1;
 	what = h->route->what;
-	if ((what == LIST_MODELS || what == SHOW_MODEL) &&
+	if (what == ASK_GEMINI && str_copy(h->alt, sizeof(h->alt), value) < 0)
+		return err_set_id(err, ERRID_HTTP_QUERY, "alt is too long");
+	if ((what == LIST_MODELS || what == SHOW_MODEL) && h->dialect != DIALECT_GEMINI &&
 	    floor_header(h, "anthropic-version"))
 		h->dialect = DIALECT_ANTHROPIC;
 	return what == FETCH ? str_copy(h->url, sizeof(h->url), value) : 0;

@@ -199,12 +199,13 @@ static const struct proxy_route *route_of(const struct httpd_req *req)
 static void on_request(struct httpd_req *req, void *arg)
 {
 	const struct proxy_route *r = route_of(req);
-	const char *url = httpd_req_query(req, "url"),
+	const char *url = httpd_req_query(req, "url"), *alt = httpd_req_query(req, "alt"),
 		   *below = httpd_req_param(req, "path");
 	struct ask a = {
 		.what = r->what,
 		.dialect = r->dialect,
 		.method = r->is_post ? "POST" : "GET",
+		.alt = alt ? alt : "",
 		.url = r->what == FETCH && url ? url
 		       : below		       ? below
 					       : "",
@@ -212,7 +213,7 @@ static void on_request(struct httpd_req *req, void *arg)
 
 	/* Only their SDKs name a version. */
 	if ((r->what == LIST_MODELS || r->what == SHOW_MODEL) &&
-	    httpd_req_header(req, "anthropic-version"))
+	    r->dialect != DIALECT_GEMINI && httpd_req_header(req, "anthropic-version"))
 		a.dialect = DIALECT_ANTHROPIC;
 	begin(req, &a, r->params, arg);
 }
@@ -248,10 +249,11 @@ static const struct httpd_route *routes(void)
 static int auth(struct httpd_req *req, void *arg, struct err *err)
 {
 	const struct proxy_http *h = arg;
+	const char *key = httpd_req_header(req, "X-Api-Key");
 
 	return proxy_admit(h->proxy, route_of(req),
 			   httpd_req_header(req, "Authorization"),
-			   httpd_req_header(req, "X-Api-Key"), err);
+			   key ? key : httpd_req_header(req, "X-Goog-Api-Key"), err);
 }
 
 /* What httpd refuses by itself, in the words of the path's dialect. */

@@ -19,7 +19,9 @@
 
 static const char *proxy_dialect_name(enum proxy_dialect d)
 {
-	return d == DIALECT_ANTHROPIC ? "anthropic" : "openai";
+	return d == DIALECT_ANTHROPIC ? "anthropic"
+	       : d == DIALECT_GEMINI  ? "gemini"
+				      : "openai";
 }
 
 static int too_large(struct err *err)
@@ -71,7 +73,7 @@ static int write_fields(const struct intent_ask *a, struct jsonw *w, struct err 
 int intent_ask(uint64_t seq, const struct intent_ask *a, struct buf *out, struct err *err)
 {
 	cleanup_json struct json *request = NULL;
-	bool stream = false;
+	bool stream = a->model && a->stream;
 	struct jsonw w;
 	size_t before;
 
@@ -79,7 +81,7 @@ int intent_ask(uint64_t seq, const struct intent_ask *a, struct buf *out, struct
 		return too_large(err);
 	if (json_parse(a->body, a->len, INTENT_DEPTH_MAX, &request, err) < 0)
 		return -1;
-	if (!json_is_null(request, "stream") &&
+	if (!a->model && !json_is_null(request, "stream") &&
 	    json_get_bool(request, "stream", false, &stream, err) < 0)
 		return -1;
 	jsonw_init(&w, out);
@@ -89,6 +91,8 @@ int intent_ask(uint64_t seq, const struct intent_ask *a, struct buf *out, struct
 	if (a->api)
 		jsonw_kstr(&w, "api", a->api);
 	jsonw_kbool(&w, "stream", stream);
+	if (a->model)
+		jsonw_kstr(&w, "model", a->model);
 	if (write_fields(a, &w, err) < 0)
 		return -1;
 	jsonw_key(&w, "request");
@@ -105,19 +109,13 @@ int intent_ask(uint64_t seq, const struct intent_ask *a, struct buf *out, struct
 static bool is_hop_header(const char *name)
 {
 	static const char *const names[] = {
-		"host",
-		"connection",
-		"keep-alive",
-		"content-length",
-		"expect",
-		"te",
-		"trailer",
-		"transfer-encoding",
-		"upgrade",
-		"proxy-connection",
-		"authorization",
-		"x-api-key",
-		"accept-encoding",
+		"host",		  "connection",
+		"keep-alive",	  "content-length",
+		"expect",	  "te",
+		"trailer",	  "transfer-encoding",
+		"upgrade",	  "proxy-connection",
+		"authorization",  "x-api-key",
+		"x-goog-api-key", "accept-encoding",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -329,6 +327,57 @@ static const char *anthropic_type(int status)
 	}
 }
 
+static const char *gemini_status(int status)
+{
+	switch (status) {
+	case 401:
+		return "UNAUTHENTICATED";
+	case 403:
+		return "PERMISSION_DENIED";
+	case 404:
+		return "NOT_FOUND";
+	case 409:
+		return "ABORTED";
+	case 429:
+		return "RESOURCE_EXHAUSTED";
+	case 503:
+		return "UNAVAILABLE";
+	case 504:
+		return "DEADLINE_EXCEEDED";
+	default:
+		return status >= 500 ? "INTERNAL" : "INVALID_ARGUMENT";
+	}
+}
+
+/* google.rpc.Status; when to try again is among its details. */
+static void write_gemini(const struct proxy_refusal *r, const char *message,
+			 struct jsonw *w)
+{
+	char delay[sizeof(r->retry_after) + 1];
+
+	jsonw_key(w, "error");
+	jsonw_obj(w);
+	jsonw_ki64(w, "code", r->status);
+	jsonw_kstr(w, "message", message);
+	jsonw_kstr(w, "status", gemini_status(r->status));
+	jsonw_key(w, "details");
+	jsonw_arr(w);
+	jsonw_obj(w);
+	jsonw_kstr(w, "@type", "type.googleapis.com/google.rpc.ErrorInfo");
+	jsonw_kstr(w, "reason", r->code);
+	jsonw_kstr(w, "domain", "lychgate");
+	jsonw_obj_end(w);
+	if (r->retry_after[0]) {
+		(void)snprintf(delay, sizeof(delay), "%ss", r->retry_after);
+		jsonw_obj(w);
+		jsonw_kstr(w, "@type", "type.googleapis.com/google.rpc.RetryInfo");
+		jsonw_kstr(w, "retryDelay", delay);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
+	jsonw_obj_end(w);
+}
+
 /* As the provider itself says that it can't hold a conversation: its SDK then sends it whole. */
 static void write_unthreaded(const struct proxy_refusal *r, struct jsonw *w)
 {
@@ -372,6 +421,9 @@ void refusal_write(const struct proxy_refusal *r, enum proxy_dialect d, struct b
 		jsonw_kstr(&w, "code", r->code);
 		write_unthreaded(r, &w);
 		jsonw_obj_end(&w);
+		break;
+	case DIALECT_GEMINI:
+		write_gemini(r, message, &w);
 		break;
 	case DIALECT_PLAIN:
 		jsonw_kstr(&w, "error", message); /* npm shows it */

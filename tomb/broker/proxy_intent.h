@@ -26,7 +26,7 @@
 #define INTENT_MAX_BYTES (INTENT_REQUEST_MAX_BYTES + 65536)
 
 /* In whose words the job is answered. */
-enum proxy_dialect { DIALECT_OPENAI, DIALECT_ANTHROPIC, DIALECT_PLAIN };
+enum proxy_dialect { DIALECT_OPENAI, DIALECT_ANTHROPIC, DIALECT_GEMINI, DIALECT_PLAIN };
 
 struct intent_header {
 	const char *name, *value;
@@ -34,6 +34,9 @@ struct intent_header {
 struct intent_ask {
 	enum proxy_dialect dialect;
 	const char *api; /* NULL: the dialect's conversation */
+	/* Of Gemini's dialect; NULL: the body names it, and says whether it wants a stream. */
+	const char *model;
+	bool stream; /* with model */
 	/* Of Anthropic's dialect anthropic-version and anthropic-beta are passed on. */
 	const struct intent_header *headers;
 	size_t n_headers;

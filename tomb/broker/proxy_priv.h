@@ -21,6 +21,7 @@ enum proxy_what {
 	ASK_EMBEDDINGS,
 	ASK_MESSAGES,
 	ASK_COUNT_TOKENS,
+	ASK_GEMINI, /* which of its methods is said by the path */
 	LIST_MODELS,
 	SHOW_MODEL,
 	FETCH,
@@ -52,7 +53,9 @@ struct ask {
 	enum proxy_what what;
 	enum proxy_dialect dialect; /* in which errors are told */
 	const char *method;	    /* FETCH */
-	const char *url;	    /* FETCH; the path of a package; a model's name */
+	/* FETCH; the path of a package; a model's name, ASK_GEMINI: and the method */
+	const char *url;
+	const char *alt; /* ASK_GEMINI: of the query */
 	const struct intent_header *headers;
 	size_t n_headers;
 	const void *body; /* must stay until the first call of ops */

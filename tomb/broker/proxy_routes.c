@@ -14,6 +14,8 @@
 static const char *const sdk[] = {"beta", NULL};
 static const char *const paging[] = {"limit", "before_id",	"after_id",
 				     "beta",  "client_version", NULL};
+static const char *const gemini[] = {"alt", NULL};
+static const char *const pages[] = {"pageSize", "pageToken", "filter", NULL};
 static const char *const url[] = {"url", NULL};
 static const char *const none[] = {NULL};
 
@@ -36,8 +38,13 @@ static const char *const none[] = {NULL};
 	"Ollama's own API; its server has OpenAI's too: POST /v1/chat/completions, "     \
 	"/v1/embeddings, GET /v1/models"
 #define GEMINI                                                                           \
-	"Gemini's API; a portal is of OpenAI's or Anthropic's kind: "                    \
-	"POST /v1/chat/completions, /v1/responses, /v1/messages"
+	"this part of Gemini's API; served are POST "                                    \
+	"/v1beta/models/MODEL:generateContent, "                                         \
+	":streamGenerateContent?alt=sse, :countTokens, GET /v1beta/models"
+#define VERTEX                                                                           \
+	"Vertex AI, whose host and path name a project of Google's cloud; ask Gemini's " \
+	"API: "                                                                          \
+	"POST /v1beta/models/MODEL:generateContent"
 #define OTHER                                                                            \
 	"files, batches, pictures and sounds of a provider; served are POST "            \
 	"/v1/chat/completions, /v1/responses, /v1/embeddings, /v1/messages, "            \
@@ -58,6 +65,10 @@ const struct proxy_route proxy_routes[] = {
 	MODELS("/models", LIST_MODELS),
 	MODELS(BROKER_PATH_MODELS "/", SHOW_MODEL),
 	MODELS("/models/", SHOW_MODEL),
+	{true, BROKER_PATH_GEMINI, ASK_GEMINI, DIALECT_GEMINI, gemini, NULL},
+	{true, "/models/", ASK_GEMINI, DIALECT_GEMINI, gemini, NULL},
+	{false, "/v1beta/models", LIST_MODELS, DIALECT_GEMINI, pages, NULL},
+	{false, BROKER_PATH_GEMINI, SHOW_MODEL, DIALECT_GEMINI, pages, NULL},
 	{false, BROKER_PATH_FETCH, FETCH, DIALECT_PLAIN, url, NULL},
 	{true, BROKER_PATH_FETCH, FETCH, DIALECT_PLAIN, url, NULL},
 	{false, BROKER_PATH_NPM, PACKAGE_NPM, DIALECT_PLAIN, none, NULL},
@@ -76,7 +87,10 @@ const struct proxy_route proxy_routes[] = {
 	REFUSED("/v1/images/", DIALECT_OPENAI, OTHER),
 	REFUSED("/v1/audio/", DIALECT_OPENAI, OTHER),
 	REFUSED("/v1/messages/batches", DIALECT_ANTHROPIC, OTHER),
-	REFUSED("/v1beta/", DIALECT_PLAIN, GEMINI),
+	REFUSED("/v1beta/", DIALECT_GEMINI, GEMINI),
+	REFUSED("/v1alpha/", DIALECT_GEMINI, GEMINI),
+	REFUSED("/v1beta1/", DIALECT_GEMINI, VERTEX),
+	REFUSED("/upload/", DIALECT_GEMINI, OTHER),
 	REFUSED("/api/", DIALECT_PLAIN, OLLAMA),
 };
 const size_t proxy_n_routes = ARRAY_SIZE(proxy_routes);

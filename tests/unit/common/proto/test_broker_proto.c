@@ -82,6 +82,9 @@ Test(broker_proto, every_variable_that_the_tomb_sets_is_closed_to_the_spec)
 Test(broker_proto, what_would_lead_the_same_programs_elsewhere_is_closed_too)
 {
 	cr_assert(broker_env_is_reserved(EGRESS_BROKERED, "ANTHROPIC_AUTH_TOKEN"));
+	cr_assert(broker_env_is_reserved(EGRESS_BROKERED, "GOOGLE_API_KEY"));
+	cr_assert(broker_env_is_reserved(EGRESS_BROKERED, "GOOGLE_GENAI_USE_VERTEXAI"));
+	cr_assert(!broker_env_is_reserved(EGRESS_BROKERED, "GEMINI_MODEL"));
 	cr_assert(!broker_env_is_reserved(EGRESS_BROKERED, "PIP_EXTRA_INDEX_URL"));
 	cr_assert(broker_env_is_reserved(EGRESS_REGISTRY, "PIP_EXTRA_INDEX_URL"));
 	cr_assert(broker_env_is_reserved(EGRESS_REGISTRY, "GOPRIVATE"));

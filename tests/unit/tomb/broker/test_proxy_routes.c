@@ -25,7 +25,11 @@ Test(proxy, what_is_known_and_not_served_says_so)
 		{"/v1/conversations", "nothing is stored at a provider"},
 		{"/v1/messages/batches", "files, batches, pictures and sounds"},
 		{"/v1/audio/speech", "files, batches, pictures and sounds"},
-		{"/v1beta/models/g:generateContent", "Gemini's API"},
+		{"/v1beta/files", "this part of Gemini's API"},
+		{"/v1beta/cachedContents", "this part of Gemini's API"},
+		{"/v1alpha/models/g:generateContent", "/v1beta/models/MODEL"},
+		{"/v1beta1/publishers/google/models/g:generateContent", "Vertex AI"},
+		{"/upload/v1beta/files", "files, batches"},
 		{"/api/chat", "Ollama's own API; its server has OpenAI's too"},
 		{"/api/generate", "Ollama's own API"},
 	};
@@ -116,6 +120,63 @@ Test(proxy, each_api_is_there_with_its_version_and_without)
 	end();
 }
 
+#define GOOG "x-goog-api-key: " KEY "\r\n"
+#define G "/v1beta/models/g-1.5"
+
+Test(proxy, gemini_is_asked_by_its_path)
+{
+	static const struct {
+		const char *path, *intent;
+	} asked[] = {
+		{G ":generateContent", "\"api\":\"generate\",\"stream\":false,\"model\":"
+				       "\"g-1.5\",\"request\":{\"stream\":true}"},
+		{G ":generateContent?alt=json", "\"stream\":false"},
+		{"/models/g-1.5:generateContent", "\"model\":\"g-1.5\""},
+		{G ":streamGenerateContent?alt=sse",
+		 "\"api\":\"generate\",\"stream\":true,\"model\":\"g-1.5\""},
+		{G ":countTokens", "\"api\":\"count_tokens\",\"stream\":false"},
+		{"/v1beta/models/a%2Fb:x:countTokens", "\"model\":\"a/b:x\""},
+	};
+	static const struct {
+		const char *path, *code, *part;
+	} bad[] = {
+		{G ":streamGenerateContent", "LYCH-BROKER-009", "alt=sse"},
+		{G ":streamGenerateContent?alt=json", "LYCH-BROKER-009", "alt=sse"},
+		{G ":generateContent?alt=sse", "LYCH-BROKER-002", "alt=sse"},
+		{G ":embedContent", "LYCH-BROKER-009", "'embedContent'"},
+		{G, "LYCH-BROKER-009", "countTokens"},
+		{"/v1beta/models/:generateContent", "LYCH-BROKER-002", "no model"},
+		{G ":generateContent?x=1", "LYCH-HTTP-007", "unknown parameter x"},
+	};
+	struct proxy_config cfg;
+	struct proxy *p;
+
+	begin();
+	cfg = config(7);
+	p = serve(&cfg, &addr);
+	expect_refused(post(G ":generateContent?key=" KEY, "", "{}"), " 401 ",
+		       "in the URL it is not taken");
+	expect_refused(post(G ":generateContent", "x-goog-api-key: AIza\r\n", "{}"),
+		       " 401 ", "{\"error\":{\"code\":401,\"message\":\"LYCH-BROKER-020");
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		expect_refused(post(bad[i].path, GOOG, "{}"), " 400 ", bad[i].code);
+		expect_refused(post(bad[i].path, GOOG, "{}"), " 400 ", bad[i].part);
+		expect_refused(post(bad[i].path, GOOG, "{}"), " 400 ",
+			       "\"status\":\"INVALID_ARGUMENT\",\"details\":[{\"@type\":"
+			       "\"type.googleapis.com/google.rpc.ErrorInfo\"");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(asked); i++) {
+		expect(post(asked[i].path, GOOG, "{\"stream\":true}"), " 200 ",
+		       "{\"ok\":true}");
+		cr_expect_str_eq(seen_path, "/work/v1/ask");
+		cr_expect(strstr(seen_body, "\"dialect\":\"gemini\""), "%s", seen_body);
+		cr_expect(strstr(seen_body, asked[i].intent), "%s: %s", asked[i].path,
+			  seen_body);
+	}
+	proxy_free(p);
+	end();
+}
+
 Test(proxy, models_and_one_of_them)
 {
 	static const struct {
@@ -132,6 +193,11 @@ Test(proxy, models_and_one_of_them)
 		{"GET /v1/models/m HTTP/1.1\r\n" H
 		 "anthropic-version: 2023-06-01\r\nX-Api-Key: " KEY "\r\n\r\n",
 		 "/work/v1/models?anthropic m"},
+		{"GET /v1beta/models?pageSize=5 HTTP/1.1\r\n" H GOOG "\r\n",
+		 "/work/v1/models?gemini"},
+		{"GET /v1beta/models/g HTTP/1.1\r\n" H GOOG
+		 "anthropic-version: 2023-06-01\r\n\r\n",
+		 "/work/v1/models?gemini g"},
 	};
 	struct proxy_config cfg;
 	struct proxy *p;
