@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for a provider of models, honest and small: OpenAI's chat completions and Anthropic's
-messages, whole and streamed, with tools; and what provider_apis.py has. It refuses who has not the key, and writes each request
+messages, whole and streamed, with tools; and what provider_apis.py and provider_gemini.py have. It refuses who has not the key, and writes each request
 down (one JSON object a line: what came, whether the key was right, how it ended).
 
     provider.py --key KEY --log FILE [--address 127.0.0.1] [--port 0]
@@ -32,6 +32,7 @@ context-1m (2 and 1.5). GET /ledger says what it comes to.
 import argparse, base64, http.server, json, math, threading, time, urllib.parse
 
 import provider_apis
+import provider_gemini
 
 args = argparse.ArgumentParser()
 args.add_argument("--key", required=True)
@@ -46,6 +47,7 @@ args = args.parse_args()
 lock = threading.Lock()
 once = set()
 TOKEN = 5  # letters
+GEMINI = ("generateContent", "streamGenerateContent")
 AHEAD = 8  # tokens that are made before it is seen that nobody reads
 PRICES = [int(p) for p in args.prices.split(",")]
 ledger = {"open": 0, "requests": 0, "input": 0, "output": 0, "micro": 0, "bytes": 0}
@@ -60,16 +62,19 @@ class Bill:
 
     def __init__(self, headers, body, anthropic, api):
         self.body, self.anthropic, self.api = body, anthropic, api
+        self.config = body.get("generationConfig") or {} if api in GEMINI else {}
         self.input, self.made, self.factors = self.count_input(), 0, self.more_for(headers)
-        self.choices = 1 if anthropic else body.get("n") or 1
+        self.choices = 1 if anthropic else body.get("n") or self.config.get("candidateCount") or 1
         self.cap = self.read_cap()
         self.is_owed = self.is_done = False  # begun; made to its end
 
     def read_cap(self):
         if self.api == "responses":
             return self.body.get("max_output_tokens") or args.longest
-        if self.api in ("embeddings", "count_tokens"):
+        if self.api in ("embeddings", "count_tokens", "countTokens"):
             return 0
+        if self.api in GEMINI:
+            return self.config.get("maxOutputTokens") or args.longest
         old, new = self.body.get("max_tokens"), self.body.get("max_completion_tokens")
         if self.anthropic:
             if not isinstance(old, int):
@@ -92,12 +97,15 @@ class Bill:
                 if v.get("type") in ("image", "image_url"):
                     picture += 1600
                     return 0
+                if "inlineData" in v:
+                    picture += 258
+                    return 0
                 return sum(text(x) for k, x in v.items() if k not in ("type", "role", "cache_control"))
             if isinstance(v, list):
                 return sum(text(x) for x in v)
             return len(v.encode()) if isinstance(v, str) else 0
-        asked = [self.body.get(k) for k in ("system", "tools", "functions", "response_format", "instructions")]
-        told = self.body.get("messages") or self.body.get("input") or []
+        asked = [self.body.get(k) for k in ("system", "tools", "functions", "response_format", "instructions", "systemInstruction")]
+        told = self.body.get("messages") or self.body.get("input") or self.body.get("contents") or []
         told = [told] if isinstance(told, str) else told
         return (4 * len(told) + 3 + text(told) +
                 sum(len(json.dumps(a, separators=(",", ":"))) for a in asked if a) + picture)
@@ -180,6 +188,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.record["status"] = status
         kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, "api_error")
         error = {"type": kind, "message": message}
+        if self.gemini:
+            self.reply(status, provider_gemini.error(status, message), **headers)
+            return
         self.reply(status, {"type": "error", "error": error} if self.anthropic else {"error": error}, **headers)
 
     # -- a stream, as the two APIs have it
@@ -350,6 +361,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def key_is_right(self):
         """Anthropic's API takes it in either header; its SDK changed from the one to the other."""
+        if self.gemini:
+            return self.headers.get("X-Goog-Api-Key") == args.key and "Authorization" not in self.headers
         given = [self.headers.get("Authorization")]
         if self.anthropic and "X-Api-Key" in self.headers:
             given.append("Bearer " + self.headers["X-Api-Key"])
@@ -359,6 +372,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def handle_it(self, act):
         self.anthropic = self.path.startswith("/v1/messages") or "anthropic-version" in self.headers
         self.api = self.path.split("?")[0].rpartition("/")[2]
+        self.gemini = self.path.startswith("/v1beta/")
+        if self.gemini:
+            named, _, self.api = self.api.rpartition(":")
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.record = {"method": self.command, "path": self.path, "headers": dict(self.headers.items()),
                        "body": raw.decode(errors="replace"), "key": self.key_is_right(), "end": "whole"}
@@ -370,13 +386,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.error(401, "no such key")
             else:
                 self.request_body = json.loads(raw) if raw else {}
-                self.model = self.request_body.get("model")
+                self.model = named if self.gemini else self.request_body.get("model")
                 if raw:
                     self.bill = Bill(self.headers, self.request_body, self.anthropic, self.api)
                 act()
         except Refused as why:
             self.error(400, str(why))
-        except provider_apis.BadRequest as why:
+        except (provider_apis.BadRequest, provider_gemini.BadRequest) as why:
             self.record["status"] = why.status
             self.reply(why.status, why.body)
         except OSError:
@@ -388,9 +404,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             with lock:
                 ledger["open"] -= 1
 
+    def generate(self, is_stream):
+        if is_stream and not self.path.endswith("?alt=sse"):
+            raise provider_gemini.BadRequest("the stand-in streams events alone")
+        provider_gemini.generate(self, TOKEN, spellings(args.key), once, is_stream)
+
     def do_POST(self):
         acts = {"responses": lambda: provider_apis.respond(self, TOKEN, spellings(args.key)),
-                "embeddings": lambda: provider_apis.embed(self), "count_tokens": lambda: provider_apis.count(self)}
+                "embeddings": lambda: provider_apis.embed(self), "count_tokens": lambda: provider_apis.count(self),
+                "generateContent": lambda: self.generate(False), "countTokens": lambda: provider_gemini.count(self),
+                "streamGenerateContent": lambda: self.generate(True)}
         self.handle_it(lambda: acts.get(self.api, self.act)())
 
     def do_GET(self):
