@@ -9,7 +9,7 @@ sdk_packages() { # where, HOME
 		packages=$1
 		mkdir "$packages"
 		echo '{"name":"x","version":"1.0.0","private":true}' >"$packages/package.json"
-		(cd "$packages" && HOME=$2 npm install --silent --no-audit --no-fund openai @anthropic-ai/sdk node@22) ||
+		(cd "$packages" && HOME=$2 npm install --silent --no-audit --no-fund openai @anthropic-ai/sdk @google/genai node@22) ||
 			return 1
 	fi
 	node=$(realpath "$packages/node_modules/node/bin/node") && "$node" --version
