@@ -121,45 +121,6 @@ static const cyaml_schema_value_t conf_schema = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct raw_conf, conf_fields),
 };
 
-/* The first complaint of libcyaml, the innermost line that it names, and the keys around it
- * from there outwards. */
-struct complaint {
-	char text[200];
-	unsigned line;
-	char path[CONF_PATH_MAX][CONF_KEY_SIZE];
-	size_t n_path;
-};
-
-static const char unexpected[] = "Unexpected key: ", twice[] = "already seen: ",
-		  around[] = "  in mapping field '";
-
-static void PRINTF_FMT(3, 0)
-	on_cyaml_log(cyaml_log_t level, void *ctx, const char *fmt, va_list args)
-{
-	struct complaint *c = ctx;
-	char text[256];
-	const char *at, *line;
-	int n;
-
-	if (level < CYAML_LOG_ERROR)
-		return;
-	n = vsnprintf(text, sizeof(text), fmt, args);
-	if (n < 0)
-		return;
-	text[strcspn(text, "\r\n")] = '\0';
-	if (str_starts(text, around) && c->n_path < CONF_PATH_MAX) {
-		at = text + strlen(around);
-		(void)snprintf(c->path[c->n_path++], CONF_KEY_SIZE, "%.*s",
-			       (int)strcspn(at, "'"), at);
-	}
-	line = strstr(text, "line: ");
-	if (line && c->line == 0)
-		c->line = (unsigned)strtoul(line + strlen("line: "), NULL, 10);
-	at = str_starts(text, "Load: ") ? text + strlen("Load: ") : text;
-	if (!c->text[0] && !str_starts(at, "Backtrace"))
-		(void)snprintf(c->text, sizeof(c->text), "%.199s", at);
-}
-
 static void *cyaml_alloc(void *ctx UNUSED, void *p, size_t size)
 {
 	if (size == 0) {
@@ -169,47 +130,11 @@ static void *cyaml_alloc(void *ctx UNUSED, void *p, size_t size)
 	return xreallocarray(p, size, 1);
 }
 
-static cyaml_config_t cyaml_setup(struct complaint *c)
-{
-	return (cyaml_config_t){
-		.log_fn = on_cyaml_log,
-		.log_ctx = c,
-		.log_level = CYAML_LOG_ERROR,
-		.mem_fn = cyaml_alloc,
-		.flags = CYAML_CFG_NO_ALIAS,
-	};
-}
-
-/* libcyaml counts from the last event that it digested; a key that it names is found. */
-static unsigned complaint_line(const struct complaint *c, const char *text)
-{
-	const char *at = strstr(c->text, unexpected);
-	unsigned from = c->line ? c->line : 1;
-
-	if (at)
-		return conf_line_of_name(text, at + strlen(unexpected), from, 1);
-	at = strstr(c->text, twice);
-	if (at)
-		return conf_line_of_name(text, at + strlen(twice), from, 2);
-	return from;
-}
-
-static int fail_shape(struct complaint *c, const char *text, const char *why,
-		      struct err *err)
-{
-	const char *at = strstr(c->text, unexpected), *meant = NULL;
-	unsigned line = complaint_line(c, text);
-
-	if (at)
-		meant = conf_near_key(conf_fields, c->path, c->n_path,
-				      at + strlen(unexpected));
-	if (meant)
-		return err_set_id(err, ERRID_START_CONFIG,
-				  "line %u: %s; did you mean '%s'?", line, c->text,
-				  meant);
-	return err_set_id(err, ERRID_START_CONFIG, "line %u: %s", line,
-			  c->text[0] ? c->text : why);
-}
+/* What it would say of a refusal is for who knows its source: shape.c says it. */
+static const cyaml_config_t cyaml_setup = {
+	.mem_fn = cyaml_alloc,
+	.flags = CYAML_CFG_NO_ALIAS,
+};
 
 int conf_fail_at(const struct conf_reader *r, const char *key, const char *why)
 {
@@ -460,31 +385,23 @@ void conf_done(struct conf *c)
 /* The right shape; values are as they were written. raw_free() after success. */
 static int raw_load(const char *text, size_t len, struct raw_conf **ret, struct err *err)
 {
-	struct complaint why = {0};
-	cyaml_config_t setup = cyaml_setup(&why);
 	cleanup_free char *copy = NULL;
 	cyaml_err_t e;
 
 	if (conf_lint(text, len, err) < 0)
 		return -1;
-	copy = xstrndup(text, len);
-	e = cyaml_load_data((const uint8_t *)text, len, &setup, &conf_schema,
+	*ret = NULL;
+	e = cyaml_load_data((const uint8_t *)text, len, &cyaml_setup, &conf_schema,
 			    (cyaml_data_t **)ret, NULL);
-	if (e != CYAML_OK)
-		return fail_shape(&why, copy, cyaml_strerror(e), err);
-	if (!*ret)
-		return err_set_id(
-			err, ERRID_START_CONFIG,
-			"line 1: the file is empty: version: \"1\" is required");
-	return 0;
+	if (e == CYAML_OK && *ret)
+		return 0;
+	copy = xstrndup(text, len);
+	return conf_shape_explain(conf_fields, copy, err);
 }
 
 static void raw_free(struct raw_conf *raw)
 {
-	struct complaint ignored = {0};
-	cyaml_config_t setup = cyaml_setup(&ignored);
-
-	(void)cyaml_free(&setup, &conf_schema, raw, 0);
+	(void)cyaml_free(&cyaml_setup, &conf_schema, raw, 0);
 }
 
 int conf_flatten(const char *text, size_t len, struct buf *out, struct err *err)

@@ -125,7 +125,7 @@ char *conf_flat_differs(const char *a, const char *b, const char *but)
 static int no_key(const cyaml_schema_field_t *fields, const char *key, size_t above,
 		  const char *word, struct err *err)
 {
-	const char *meant = conf_near_key(fields, NULL, 0, word);
+	const char *meant = conf_near_key(fields, word);
 
 	if (meant)
 		return err_set_id(err, ERRID_CORE_USAGE,

@@ -37,12 +37,34 @@ static bool has_hidden_break(const char *s, size_t len)
 	return false;
 }
 
+/* What no line may have, in quotes and comments neither. */
+static int lint_bytes(const char *s, size_t len, unsigned line, struct err *err)
+{
+	if (!utf8_is_valid(s, len))
+		return refuse(err, line, "not UTF-8: save the file as UTF-8");
+	if (has_hidden_break(s, len))
+		return refuse(err, line,
+			      "a hidden line break or byte order mark: write the line "
+			      "anew, or save the file as UTF-8 without one");
+	if (memchr(s, '\t', len))
+		return refuse(err, line, "tab: use blanks");
+	if (memchr(s, '\0', len))
+		return refuse(err, line, "NUL byte: save the file as UTF-8");
+	if (len > 0 && s[len - 1] == '\r')
+		return refuse(err, line,
+			      "a carriage return at its end: save the file with the "
+			      "line ends of Unix");
+	if (str_has_control(s, len))
+		return refuse(err, line, "control byte: leave it out");
+	return 0;
+}
+
 static int lint_line(const char *s, size_t len, unsigned line, struct err *err)
 {
 	char quote = '\0';
 
-	if (str_has_control(s, len))
-		return refuse(err, line, "tab, NUL or another control byte");
+	if (lint_bytes(s, len, line, err) < 0)
+		return -1;
 	if (len >= 3 && (memcmp(s, "---", 3) == 0 || memcmp(s, "...", 3) == 0))
 		return refuse(err, line, "a document marker: one document only");
 	for (size_t i = 0; i < len; i++) {
@@ -82,10 +104,6 @@ int conf_lint(const char *text, size_t len, struct err *err)
 	const char *at = text, *end = text + len;
 	unsigned line = 1;
 
-	if (!utf8_is_valid(text, len))
-		return refuse(err, 1, "not UTF-8");
-	if (has_hidden_break(text, len))
-		return refuse(err, 1, "a hidden line break or byte order mark");
 	while (at < end) {
 		const char *nl = memchr(at, '\n', (size_t)(end - at));
 		size_t n = (size_t)((nl ? nl : end) - at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych and the vessel.
- * Shared by conf.c, lint.c and the files that read one key each.
+ * Shared by conf.c, lint.c, shape.c and the files that read one key each.
  */
 #ifndef LYCH_COMMON_CONF_PRIV_H
 #define LYCH_COMMON_CONF_PRIV_H
@@ -36,11 +36,13 @@ unsigned conf_line_of_name(const char *text, const char *name, unsigned from,
 
 /* ---- near_key.c */
 #define CONF_KEY_SIZE 64
-#define CONF_PATH_MAX 8
-/* Of the keys that may stand at a place the one that was perhaps meant; NULL: none is near.
- * path: the n keys that lead there, the innermost first. */
-const char *conf_near_key(const cyaml_schema_field_t *fields, char path[][CONF_KEY_SIZE],
-			  size_t n, const char *key);
+/* Of the keys that may stand at a place the one that was perhaps meant; NULL: none is near. */
+const char *conf_near_key(const cyaml_schema_field_t *fields, const char *key);
+
+/* ---- shape.c */
+/* What is wrong with a lint-clean text that libcyaml has refused. Returns -1, with a line in err. */
+int conf_shape_explain(const cyaml_schema_field_t *fields, const char *text,
+		       struct err *err);
 
 /* ---- flat.c */
 void conf_flat_write(const cyaml_schema_field_t *fields, const void *data,

@@ -59,7 +59,7 @@ refused 1 "is a symbolic link to $PWD/elsewhere" edit
 is "what it leads to is as it was" "" "$(diff first elsewhere)"
 rm "$codex" && mv elsewhere "$codex"
 echo "frobnicate: 1" >>"$codex"
-refused 2 "Unexpected key" set tomb.slots 4
+refused 2 "no key 'frobnicate'; codex.yaml(5) lists them" set tomb.slots 4
 cp first "$codex"
 
 # --- what a killed one left is removed by the next: of this name, old enough, and no link
