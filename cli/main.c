@@ -148,6 +148,10 @@ int main(int argc, char **argv)
 	bool is_closed = fcntl(STDOUT_FILENO, F_GETFD) < 0;
 	struct err err = ERR_INIT;
 
+	/* until the command knows better what is an option of its own */
+	for (int i = 1; i < argc && !str_eq(argv[i], "--"); i++)
+		if (str_eq(argv[i], "--json"))
+			cmd_ask_json(true);
 	/* What can't be written is an error with a reason; and what is made can be read by its owner. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);

@@ -501,7 +501,7 @@ int main(int argc, char **argv)
 
 	if (fs_fill_stdio(&err) < 0)
 		return EXIT_OWN_ERROR;
-	if (argc == 2 && str_eq(argv[1], "--help")) {
+	if (argc == 2 && (str_eq(argv[1], "--help") || str_eq(argv[1], "-h"))) {
 		(void)fputs(usage, stdout);
 		return end_print();
 	}

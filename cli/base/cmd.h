@@ -69,6 +69,8 @@ int cmd_pgtool(int argc, char **argv);
 /* Print an error on stderr (as one JSON line when json) and return its exit code. That nobody
  * reads stdout any more (EPIPE) is none: nothing is printed. */
 int cmd_fail(const struct err *err, bool json);
+/* --json is among the arguments: from now on every error is told so, wrong options too. */
+void cmd_ask_json(bool is_asked);
 /* The end of a command that returned r: what it printed reaches stdout, or that is its error. */
 MUST_CHECK int cmd_end(int r, struct err *err, bool json);
 /* The two lines of any error: title and text (escaped), code and hint. ERRID_NONE: the

@@ -34,6 +34,28 @@ void cmd_tell(enum err_id id, const char *text)
 	(void)fprintf(stderr, "      %s  %s\n", err_info(id)->text, mode_hint(id));
 }
 
+static bool json_asked;
+
+void cmd_ask_json(bool is_asked)
+{
+	json_asked = is_asked;
+}
+
+static void print_json(enum err_id id, const char *detail, const char *hint)
+{
+	cleanup_buf struct buf b = {.max = 65536};
+	struct jsonw w;
+
+	jsonw_init(&w, &b);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "error_code", err_info(id)->text);
+	jsonw_kstr(&w, "title", err_info(id)->title);
+	jsonw_kstr(&w, "detail", detail);
+	jsonw_kstr(&w, "hint", hint);
+	jsonw_obj_end(&w);
+	(void)fprintf(stderr, "%s\n", buf_str(&b));
+}
+
 int cmd_fail(const struct err *err, bool json)
 {
 	cleanup_buf struct buf b = {0};
@@ -56,17 +78,8 @@ int cmd_fail(const struct err *err, bool json)
 	}
 	buf_init(&b, 65536);
 	progress_hide();
-	if (json) {
-		struct jsonw w;
-
-		jsonw_init(&w, &b);
-		jsonw_obj(&w);
-		jsonw_kstr(&w, "error_code", err_text(err));
-		jsonw_kstr(&w, "title", err_title(err));
-		jsonw_kstr(&w, "detail", err->msg);
-		jsonw_kstr(&w, "hint", mode_hint(err->id));
-		jsonw_obj_end(&w);
-		(void)fprintf(stderr, "%s\n", buf_str(&b));
+	if (json || json_asked) {
+		print_json(err->id, err->msg, mode_hint(err->id));
 		return err_exit_code(err);
 	}
 	render_escape(&b, err->msg, strlen(err->msg), 0);
@@ -96,15 +109,19 @@ bool cmd_words_are(const struct cmd_words *w, size_t n, const char *verb)
 NORETURN static void usage(const char *command, const char *fmt, va_list ap)
 {
 	cleanup_buf struct buf b = {0};
-	char text[512];
+	char text[512], hint[160];
 
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	(void)snprintf(hint, sizeof(hint), "See '%.100s --help'.", command);
+	if (json_asked) {
+		print_json(ERRID_CORE_USAGE, text, hint);
+		exit(EXIT_USAGE);
+	}
 	buf_init(&b, 8192);
 	render_escape(&b, text, strlen(text), 0);
 	(void)fprintf(stderr, "lych: %s: %s\n", err_info(ERRID_CORE_USAGE)->title,
 		      buf_str(&b));
-	(void)fprintf(stderr, "      %s  See '%s --help'.\n",
-		      err_info(ERRID_CORE_USAGE)->text, command);
+	(void)fprintf(stderr, "      %s  %s\n", err_info(ERRID_CORE_USAGE)->text, hint);
 	exit(EXIT_USAGE);
 }
 

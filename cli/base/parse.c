@@ -46,5 +46,6 @@ void cmd_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 	static const struct args_voice voice = {refuse, flush};
 
 	cmd_describe_if(argp);
+	cmd_ask_json(args_have_flag(argp, argc, argv, flags, "json"));
 	args_parse(argp, argc, argv, flags, input, &voice);
 }

@@ -276,7 +276,7 @@ int cmd_sandbox(int argc, char **argv)
 	int r;
 
 	cmd_describe_if(&argp);
-	if (argc == 2 && str_eq(argv[1], "--help"))
+	if (argc == 2 && (str_eq(argv[1], "--help") || str_eq(argv[1], "-h")))
 		return fputs(usage, stdout) < 0 || render_flush(&err) < 0
 			       ? cmd_fail(&err, false)
 			       : 0;

@@ -6,7 +6,9 @@
 #include "common/args/args.h"
 
 #include "common/buf.h"
+#include "common/cleanup.h"
 #include "common/err.h"
+#include "common/mem.h"
 #include "common/near.h"
 #include "common/str.h"
 #include <stdarg.h>
@@ -21,6 +23,7 @@ struct reading {
 	const struct argp *argp;
 	int argc, next; /* next: the argument that is looked at */
 	char **argv;
+	bool in_order; /* what is no option ends the options */
 	const struct args_voice *voice;
 };
 
@@ -156,15 +159,37 @@ static void consider(struct meant *m, const char *name, const struct argp_option
 }
 
 /* A beginning is enough where only one option has it. */
-static void check_long(struct reading *r, const char *arg)
+static struct meant find_long(const struct argp *argp, const char *arg)
 {
 	struct meant m = {.word = arg, .len = strcspn(arg, "=")};
 	const struct argp_option *o;
 
-	for (size_t i = 0; (o = args_option_at(r->argp, i)); i++)
+	for (size_t i = 0; (o = args_option_at(argp, i)); i++)
 		consider(&m, o->name, o);
 	for (size_t i = 0; i < ARRAY_SIZE(builtin); i++)
 		consider(&m, builtin[i], NULL);
+	return m;
+}
+
+static const struct argp_option *find_short(const struct argp *argp, char letter)
+{
+	const struct argp_option *o;
+
+	for (size_t i = 0; (o = args_option_at(argp, i)); i++)
+		if (o->key == letter)
+			return o;
+	return NULL;
+}
+
+static bool is_option(const char *arg)
+{
+	return arg[0] == '-' && arg[1];
+}
+
+static void check_long(struct reading *r, const char *arg)
+{
+	const struct meant m = find_long(r->argp, arg);
+
 	if (!m.name[0])
 		refuse_long(r, arg, m.len);
 	if (m.name[1] && !m.is_exact)
@@ -176,15 +201,15 @@ static void check_long(struct reading *r, const char *arg)
 		take_next(r, m.option, "--", strlen(m.name[0]), m.name[0]);
 }
 
-/* Letters in one word; the first that takes a value has the rest of it, or the next one. */
-static void check_short(struct reading *r, const char *letters)
+/* Letters in one word; the first that takes a value has the rest of it, or the next one. argp's letter
+ * for help is '?', everybody's is 'h'. */
+static void check_short(struct reading *r, char *letters)
 {
-	for (const char *s = letters; *s; s++) {
-		const struct argp_option *o = NULL;
+	for (char *s = letters; *s; s++) {
+		const struct argp_option *o = find_short(r->argp, *s);
 
-		for (size_t i = 0; (o = args_option_at(r->argp, i)); i++)
-			if (o->key == *s)
-				break;
+		if (!o && *s == 'h')
+			*s = '?';
 		if (!o && *s != '?')
 			refuse(r, "no option '-%c'", *s);
 		if (!o || !o->arg)
@@ -193,6 +218,37 @@ static void check_short(struct reading *r, const char *letters)
 			take_next(r, o, "-", 1, s);
 		return;
 	}
+}
+
+bool args_have_flag(const struct argp *argp, int argc, char **argv, unsigned flags,
+		    const char *name)
+{
+	for (int i = 1; i < argc && !str_eq(argv[i], "--"); i++) {
+		const struct argp_option *o = NULL;
+		bool has_value = false;
+
+		if (str_starts(argv[i], "--")) {
+			const struct meant m = find_long(argp, argv[i] + 2);
+
+			o = m.option;
+			has_value = m.word[m.len] != '\0';
+		} else if (!is_option(argv[i])) {
+			if (flags & ARGP_IN_ORDER)
+				return false;
+		} else {
+			for (const char *s = argv[i] + 1; *s && !(o && o->arg); s++) {
+				o = find_short(argp, *s);
+				has_value = s[1] != '\0';
+				if (o && o->name && str_eq(o->name, name))
+					return true;
+			}
+		}
+		if (o && o->name && str_eq(o->name, name))
+			return true;
+		if (o && o->arg && !has_value && !(o->flags & OPTION_ARG_OPTIONAL))
+			i++;
+	}
+	return false;
 }
 
 /* Whom argp may end while it reads: by exit(0) when it has printed the help. NULL: it does not read. */
@@ -207,29 +263,64 @@ static void end_help(void)
 		_exit(code);
 }
 
+/* Checks each argument. ret has room for one more than there are, and gets them with all options first,
+ * as argp would read them: but where POSIXLY_CORRECT is in the environment it would not, and a command
+ * line means the same everywhere. Returns how many there are in ret. */
+static int check_all(struct reading *r, char **ret)
+{
+	static char dashes[] = "--";
+	cleanup_free char **words = xcalloc((size_t)r->argc, sizeof(*words));
+	int n = 0, n_words = 0;
+
+	ret[n++] = r->argv[0];
+	for (r->next = 1; r->next < r->argc; r->next++) {
+		char *arg = r->argv[r->next];
+		int first = r->next;
+
+		if (str_eq(arg, "--") || (r->in_order && !is_option(arg)))
+			break;
+		if (!is_option(arg)) {
+			words[n_words++] = arg;
+			continue;
+		}
+		if (str_starts(arg, "--"))
+			check_long(r, arg + 2);
+		else
+			check_short(r, arg + 1);
+		while (first <= r->next)
+			ret[n++] = r->argv[first++];
+	}
+	if (r->next < r->argc && str_eq(r->argv[r->next], "--"))
+		r->next++;
+	if (n_words || r->next < r->argc)
+		ret[n++] = dashes;
+	for (int i = 0; i < n_words; i++)
+		ret[n++] = words[i];
+	while (r->next < r->argc)
+		ret[n++] = r->argv[r->next++];
+	return n;
+}
+
 void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 		void *input, const struct args_voice *voice)
 {
-	struct reading r = {.argp = argp, .argc = argc, .argv = argv, .voice = voice};
-	bool in_order = (flags & ARGP_IN_ORDER) || getenv("POSIXLY_CORRECT");
+	struct reading r = {.argp = argp,
+			    .argc = argc,
+			    .argv = argv,
+			    .in_order = flags & ARGP_IN_ORDER,
+			    .voice = voice};
+	cleanup_free char **sorted = xcalloc((size_t)argc + 2, sizeof(*sorted));
 
 	argp_err_exit_status = ARGS_EXIT_USAGE;
-	for (r.next = 1; r.next < argc; r.next++) {
-		const char *arg = argv[r.next];
-
-		if (str_eq(arg, "--"))
-			break;
-		if (str_starts(arg, "--"))
-			check_long(&r, arg + 2);
-		else if (arg[0] == '-' && arg[1])
-			check_short(&r, arg + 1);
-		else if (in_order)
-			break;
-	}
+	r.argc = check_all(&r, sorted);
+	if (!r.in_order)
+		r.argv = sorted;
+	else
+		r.argc = argc;
 	asked = &r;
 	(void)atexit(end_help);
-	(void)argp_parse(argp, argc, argv, flags, &r.next, input);
+	(void)argp_parse(argp, r.argc, r.argv, flags, &r.next, input);
 	asked = NULL;
-	if (r.next < argc)
-		refuse(&r, "one argument too many: '%s'", argv[r.next]);
+	if (r.next < r.argc)
+		refuse(&r, "one argument too many: '%s'", r.argv[r.next]);
 }

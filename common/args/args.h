@@ -9,6 +9,7 @@
 #include "common/attr.h"
 #include "common/err.h"
 #include <argp.h>
+#include <stdbool.h>
 
 /* The exit code of wrong usage, in each program. */
 #define ARGS_EXIT_USAGE 2
@@ -40,7 +41,7 @@ MUST_CHECK int args_version(const char *program);
 
 /* argp_parse(), but each mistake in the options themselves is told by voice->refuse, before any of them
  * counts: there is no such option, which of several, a value is missing or is one too many; and help that
- * could not be written is an error. Returns when all was right. */
+ * could not be written is an error. -h is --help where it is no option of its own. Returns when all was right. */
 void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 		void *input, const struct args_voice *voice);
 /* The same for programs that tell by args_refuse() and args_flush(). */
@@ -50,6 +51,9 @@ void args_read(const struct argp *argp, int argc, char **argv, unsigned flags,
 #define ARGS_ONLY 256
 const char *args_only(const struct argp_option *option, const char *doc, int argc,
 		      char **argv);
+/* Is this option, which takes no value, among arguments that may be wrong? */
+bool args_have_flag(const struct argp *argp, int argc, char **argv, unsigned flags,
+		    const char *name);
 /* The options one after the other, its own and then those of its children; NULL: no more. */
 const struct argp_option *args_option_at(const struct argp *argp, size_t at);
 

@@ -119,6 +119,57 @@ Test(args, what_is_right_counts)
 	}
 }
 
+/* With POSIXLY_CORRECT a command line means what it means without. */
+Test(args, the_environment_changes_no_order)
+{
+	char variable[] = "POSIXLY_CORRECT=1";
+	char *with[] = {variable, NULL};
+	char **before = environ;
+
+	environ = with;
+	cr_expect_str_eq(read_line("a -j b --size 4 -- -c --nope"), "", "%s", said);
+	cr_expect_str_eq(seen, "js[4][a][b][-c][--nope]", "%s", seen);
+	cr_expect_str_eq(read_line("a --nope"), "no option '--nope'");
+	cr_expect_str_eq(read_line("most -j"), "one argument too many: 'most'");
+	environ = before;
+	(void)read_line("a -j b --size 4 -- -c --nope");
+	cr_expect_str_eq(seen, "js[4][a][b][-c][--nope]", "%s", seen);
+}
+
+static bool has_json(unsigned flags, const char *words)
+{
+	char text[256], *argv[16];
+	int argc = 0;
+
+	(void)snprintf(text, sizeof(text), "prog %s", words);
+	for (char *at = text; *at; at += strcspn(at, " ")) {
+		if (*at == ' ')
+			*at++ = '\0';
+		argv[argc++] = at;
+	}
+	return args_have_flag(&argp, argc, argv, flags, "json");
+}
+
+Test(args, a_flag_is_seen_among_mistakes)
+{
+	cr_expect(has_json(0, "--nope a --json"));
+	cr_expect(has_json(0, "-xj"));
+	cr_expect(has_json(0, "--size 4 --js"));
+	cr_expect(has_json(0, "--wait --json"));
+	cr_expect(!has_json(0, "--size --json"), "a value");
+	cr_expect(!has_json(0, "-s -j"), "a value");
+	cr_expect(!has_json(0, "-sj"), "a value");
+	cr_expect(!has_json(0, "--since=1 -- --json"), "behind --");
+	cr_expect(!has_json(ARGP_IN_ORDER, "--nope run --json"), "the job's own");
+	cr_expect(has_json(ARGP_IN_ORDER, "-i 1 --json run"));
+}
+
+Test(args, h_is_help, .exit_code = 0)
+{
+	(void)read_line("-h");
+	cr_assert(false, "it went on: %s", said);
+}
+
 static const struct argp_option only[] = {
 	{"dir", ARGS_ONLY, "DIR", 0, "", 0},
 	{0},
