@@ -55,7 +55,7 @@ static const struct cmd commands[] = {
 	{"restore", "an installation from such a file", cmd_restore},
 	{"request", "ask the host to restart or stop the tomb, the pod", cmd_request},
 	{"react", "carry out such requests (for a systemd unit)", cmd_react},
-	{"config", "init, check, set KEY VALUE, edit: codex.yaml", cmd_config},
+	{"config", "init, check, set KEY VALUE, unset KEY, edit: codex.yaml", cmd_config},
 	{"completions", "bash, zsh, fish: a script that completes commands and options",
 	 cmd_completions},
 	{"version", "the version of this program", cmd_version},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * lych config init|check|set|edit: a codex.yaml to begin with, what one means for jobs, and other values.
+ * lych config init|check|set|unset|edit: a codex.yaml to begin with, what one means for jobs, and other values.
  */
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
@@ -230,8 +230,12 @@ static int config(const struct config_args *a, struct err *err)
 		return config_edit(p.config, a->json, err);
 	if (cmd_words_are(&a->words, 3, "set"))
 		return config_set(p.config, a->words.at[1], a->words.at[2], a->json, err);
-	return err_set_id(err, ERRID_CORE_USAGE,
-			  "'lych config init', 'check', 'edit' or 'set KEY VALUE'");
+	if (cmd_words_are(&a->words, 2, "unset"))
+		return config_set(p.config, a->words.at[1], NULL, a->json, err);
+	return err_set_id(
+		err, ERRID_CORE_USAGE,
+		"'lych config init', 'check', 'edit', 'set KEY VALUE' or 'unset "
+		"KEY'");
 }
 
 int cmd_config(int argc, char **argv)
@@ -243,15 +247,17 @@ int cmd_config(int argc, char **argv)
 	static const struct argp argp = {
 		.options = options,
 		.parser = config_parse,
-		.args_doc = "init\ncheck\nset KEY VALUE\nedit",
+		.args_doc = "init\ncheck\nset KEY VALUE\nunset KEY\nedit",
 		.doc = "Write codex.yaml; check it and say what it allows to jobs; set "
-		       "one key of it, with its comments and layout as they are; or edit "
+		       "one key of it or take it out again, with its comments and layout "
+		       "as they are; or edit "
 		       "it in $VISUAL or $EDITOR, where nothing is changed until all of "
 		       "it is acceptable.\vA KEY is written with dots: tomb.slots, "
 		       "limits.memory.max. Lists are for 'edit'.\n\n"
 		       "Examples:\n"
 		       "  lych config init\n"
 		       "  lych config set limits.memory.max 4GiB\n"
+		       "  lych config unset limits.memory.max\n"
 		       "  lych config check"};
 	struct config_args a = {0};
 	struct err err = ERR_INIT;

@@ -137,7 +137,7 @@ static int told(const char *path, bool is_changed, struct err *err)
 		path);
 }
 
-/* ---- set ----------------------------------------------------------------------- */
+/* ---- set and unset ----------------------------------------------------------------------- */
 
 static void tell_lowered(const char *line, void *arg UNUSED)
 {
@@ -164,7 +164,7 @@ static void tell_set(const char *path, const struct change *c, bool json)
 	buf_init(&out, 65536);
 	if (!json) {
 		cleanup_free char *was = render_shown(c->old ? c->old : "its default");
-		cleanup_free char *is = render_shown(c->value);
+		cleanup_free char *is = render_shown(c->value ? c->value : "its default");
 
 		(void)printf("%s: %s is %s (it was %s); it counts from the next start\n",
 			     path, c->key, is, was);
@@ -193,12 +193,13 @@ int config_set(const char *path, const char *key, const char *value, bool json,
 	cleanup_free char *old = NULL;
 	struct conf conf;
 	bool is_changed;
-	int r = 0;
+	int r;
 
 	if (conf_key_check(key, err) < 0 || codex_open(&c, path, err) < 0)
 		return -1;
-	if (config_text_set(buf_str(&c.text), key, value, &text, &old, err) < 0 ||
-	    config_accept(path, &text, &conf, err) < 0)
+	r = value ? config_text_set(buf_str(&c.text), key, value, &text, &old, err)
+		  : config_text_unset(buf_str(&c.text), key, &text, &old, err);
+	if (r < 0 || config_accept(path, &text, &conf, err) < 0)
 		return err_wrap(err, "nothing was changed");
 	config_walls_lowered(&c.conf, &conf, tell_lowered, NULL);
 	is_changed = !str_eq(buf_str(&text), buf_str(&c.text));
@@ -214,7 +215,8 @@ int config_set(const char *path, const char *key, const char *value, bool json,
 
 /* ---- edit ---------------------------------------------------------------------- */
 
-static const char *choose_editor(void)
+/* What nobody named needs a person at a terminal: it would wait for keys that nobody types. NULL: none. */
+static const char *choose_editor(struct err *err)
 {
 	static const char *const names[] = {"VISUAL", "EDITOR"};
 
@@ -224,7 +226,12 @@ static const char *choose_editor(void)
 		if (value && *value)
 			return value;
 	}
-	return "vi";
+	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+		return "vi";
+	(void)err_set_id(err, ERRID_CORE_EDITOR,
+			 "there is no terminal for vi, and no other editor is named; "
+			 "'lych config set KEY VALUE' needs none");
+	return NULL;
 }
 
 /* A shell, since EDITOR may have arguments: it is the person's own line. The file's name is an
@@ -247,10 +254,12 @@ NORETURN static void editor_main(const char *editor, const char *file)
 
 static int run_editor(const char *file, struct err *err)
 {
-	const char *editor = choose_editor();
+	const char *editor = choose_editor(err);
 	int status = 0;
 	pid_t pid;
 
+	if (!editor)
+		return -1;
 	(void)fflush(stdout);
 	(void)signal(SIGINT, SIG_IGN); /* the editor's, which shares the terminal */
 	(void)signal(SIGQUIT, SIG_IGN);

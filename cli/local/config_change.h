@@ -10,7 +10,7 @@
 #include "common/err.h"
 #include <stdbool.h>
 
-/* path: codex.yaml. What was done is told on stdout. */
+/* path: codex.yaml. What was done is told on stdout. value NULL: the key is taken out of it. */
 MUST_CHECK int config_set(const char *path, const char *key, const char *value, bool json,
 			  struct err *err);
 MUST_CHECK int config_edit(const char *path, bool json, struct err *err);

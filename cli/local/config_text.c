@@ -255,6 +255,56 @@ static int add_in_block(struct buf *out, const struct place *p, const char *valu
 	return 0;
 }
 
+/* ---- taking away ------------------------------------------------------------- */
+
+static size_t line_start(const char *t, size_t at)
+{
+	while (at > 0 && t[at - 1] != '\n')
+		at--;
+	return at;
+}
+
+static void drop(char *t, size_t from, size_t to)
+{
+	memmove(t + from, t + to, strlen(t + to) + 1);
+}
+
+/* A value of a flow mapping with its key and one comma; the braces stay. */
+static void drop_in_flow(char *t, const struct place *p)
+{
+	size_t from = p->from, to = skip_blanks(t, p->to);
+
+	/* nothing but the key is before a value */
+	while (t[from - 1] != '{' && t[from - 1] != ',')
+		from--;
+	if (t[from - 1] == ',')
+		drop(t, from - 1, p->to);
+	else
+		drop(t, from, t[to] == ',' ? skip_blanks(t, to + 1) : p->to);
+}
+
+/* The line at `at`, and the name of its section where nothing else is in that. */
+static void drop_in_block(char *t, size_t at)
+{
+	for (;;) {
+		size_t columns = skip_blanks(t, at) - at, above = at, below = at, indent;
+
+		drop(t, at, next_line(t, at));
+		do {
+			if (above == 0)
+				return;
+			above = line_start(t, above - 1);
+		} while (!has_content(t, above));
+		while (t[below] && !has_content(t, below))
+			below = next_line(t, below);
+		indent = skip_blanks(t, above) - above;
+		if (indent >= columns ||
+		    (t[below] && skip_blanks(t, below) - below > indent))
+			return;
+		at = above;
+	}
+}
+
 /* ---- proof ------------------------------------------------------------------- */
 
 /* The values of a text without those of the key. */
@@ -323,4 +373,20 @@ int config_text_set(const char *text, const char *key, const char *value, struct
 				  "the file would be longer than %d bytes",
 				  CONF_FILE_MAX_BYTES);
 	return prove(text, buf_str(out), key, value, ret_old, err);
+}
+
+int config_text_unset(const char *text, const char *key, struct buf *out, char **ret_old,
+		      struct err *err)
+{
+	cleanup_free char *copy = xstrdup(text);
+	struct place p;
+
+	if (!find_block(text, 0, 0, key, &p))
+		return not_ours(key, err);
+	if (!p.missing && p.in_flow)
+		drop_in_flow(copy, &p);
+	else if (!p.missing)
+		drop_in_block(copy, line_start(text, p.from));
+	buf_adds(out, copy);
+	return prove(text, copy, key, NULL, ret_old, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * One value of a codex.yaml changed in its text: comments, order and layout stay.
+ * One value of a codex.yaml changed, or taken away, in its text: comments, order and layout stay.
  */
 #ifndef LYCH_CLI_LOCAL_CONFIG_TEXT_H
 #define LYCH_CLI_LOCAL_CONFIG_TEXT_H
@@ -19,5 +19,9 @@
  */
 MUST_CHECK int config_text_set(const char *text, const char *key, const char *value,
 			       struct buf *out, char **ret_old, struct err *err);
+/* The text without this key, and without a section that had no other; the same text where the key is not
+ * in it (*ret_old is NULL then). Compared as above. */
+MUST_CHECK int config_text_unset(const char *text, const char *key, struct buf *out,
+				 char **ret_old, struct err *err);
 
 #endif

@@ -30,12 +30,17 @@ lych config init >/dev/null || fail "init"
 is "nothing else is made in the home, by npm neither" ".config" "$(ls -A "$HOME")"
 sed -i 's/^  slots: 8$/  slots: 8   # mine/' "$codex"
 cp "$codex" first
-for words in "" "set" "set tomb.slots" "set tomb.slots 4 5" "edit x" "check x" "frobnicate"; do
+for words in "" "set" "set tomb.slots" "set tomb.slots 4 5" unset "unset tomb.slots 4" "edit x" "check x" "frobnicate"; do
 	# shellcheck disable=SC2086
 	lych config $words >out 2>err; is "config $words" 2 $?
 done
 refused 2 "no key 'tomb.slot'; did you mean 'tomb.slots'?" set tomb.slot 4
 refused 2 "'limits.memory' has keys of its own" set limits.memory 1GiB
+refused 2 "no key 'tomb.slot'; did you mean 'tomb.slots'?" unset tomb.slot
+refused 2 "'ward' is a list, not one value: 'lych config edit'" unset ward.0
+refused 2 'version: "1" is required' unset version
+refused 1 "there is no terminal for vi, and no other editor is named" edit
+EDITOR='' refused 1 "LYCH-CORE-014" edit
 refused 2 "'ward' is a list, not one value: 'lych config edit'" set ward.0.action allow
 refused 2 "tomb.slots: '65' is not within 1..64" set tomb.slots 65
 refused 2 "nothing was changed" set retention 30
@@ -117,6 +122,25 @@ is "the comments are all there" "$(grep -c '#' first)" "$(grep -c '#' "$codex")"
 before=$(look)
 lych config set tomb.slots 4 >/dev/null || fail "the same again"
 is "the same again touches nothing" "$before" "$(look)"
+
+# --- unset: what set has put there is taken away, with its section where nothing else is in it
+cp "$codex" before
+is "a key of two" "$codex: tomb.jobs_tmpfs is its default (it was 4GiB); it counts from the next start" \
+	"$(lych config unset tomb.jobs_tmpfs)"
+is "a section" '{"ok":true,"file":"'"$codex"'","key":"postgres.bin","old":"/opt/a b","new":null,"lowers":[]}' \
+	"$(lych config unset --json postgres.bin)"
+is "nothing but what was set" "" "$(diff before "$codex" | grep '^[<>]' | grep -vxE '<   jobs_tmpfs: "?4GiB"?|< postgres:|<   bin: "/opt/a b"')"
+is "three lines" 3 "$(diff before "$codex" | grep -c '^<')"
+before=$(look)
+is "what is not there" "$codex: postgres.bin is its default (it was its default); it counts from the next start" \
+	"$(lych config unset postgres.bin)"
+is "touches nothing" "$before" "$(look)"
+lych config set tomb.grade floor >/dev/null 2>&1 && lych config set daemons no_private_root >/dev/null 2>&1 || fail "floor"
+refused 2 "no_private_root is for tomb.grade: floor" unset tomb.grade
+lych config unset daemons >/dev/null && lych config set tomb.grade full >/dev/null || fail "and back"
+is "a limit that was lower" "lych: this lowers a wall: limits.memory.max: a job may ask for more of this machine" \
+	"$(lych config unset limits.memory.max 2>&1 >/dev/null)"
+lych config check >/dev/null || fail "check after unset"
 
 # --- edit: an editor that fails, is not there, or leaves what is no codex.yaml
 cp "$codex" first

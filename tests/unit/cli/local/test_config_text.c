@@ -120,6 +120,69 @@ Test(config_text, what_only_a_person_can_change_is_left_alone)
 	}
 }
 
+static const struct {
+	const char *before, *key, *after, *old;
+} gone[] = {
+	{V "retention: 30d # mine\nstore: {max: 1GiB}\n", "retention",
+	 V "store: {max: 1GiB}\n", "30d"},
+	{V "tomb:\n  grade: full\n  # of them\n  slots: 8\n", "tomb.slots",
+	 V "tomb:\n  grade: full\n  # of them\n", "8"},
+	{V "tomb:\n  slots: 8\n\nretention: 30d\n", "tomb.slots", V "\nretention: 30d\n",
+	 "8"},
+	{V "# first\npod:\n  # second\n  tomb:\n    memory: 1GiB", "pod.tomb.memory",
+	 V "# first\n  # second\n", "1GiB"},
+	{V "pod:\n  tomb:\n    memory: 1GiB\n  cgroups: none\n", "pod.tomb.memory",
+	 V "pod:\n  cgroups: none\n", "1GiB"},
+	{V "pod:\n  cgroups: none\n  tomb:\n    memory: 1GiB\n", "pod.tomb.memory",
+	 V "pod:\n  cgroups: none\n", "1GiB"},
+	/* in braces: with one comma, and the braces stay */
+	{V "limits:\n  memory: {default: 1MiB, max: 1GiB} # x\n", "limits.memory.max",
+	 V "limits:\n  memory: {default: 1MiB} # x\n", "1GiB"},
+	{V "limits:\n  memory: { 'default': 1MiB , max: 1GiB }\n",
+	 "limits.memory.default", V "limits:\n  memory: {max: 1GiB }\n", "1MiB"},
+	{V "limits: {memory: {max: 1GiB}, cpus: {max: 2}}\n", "limits.memory.max",
+	 V "limits: {memory: {}, cpus: {max: 2}}\n", "1GiB"},
+	{V "postgres: {bin: \"/a, {b}: #c\"}\n", "postgres.bin", V "postgres: {}\n",
+	 "/a, {b}: #c"},
+	/* what is not there */
+	{V "tomb:\n  grade: full\n", "tomb.slots", V "tomb:\n  grade: full\n", NULL},
+	{V "# tomb\n", "tomb.slots", V "# tomb\n", NULL},
+};
+
+Test(config_text, one_key_is_taken_away_and_nothing_else)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(gone); i++) {
+		cleanup_buf struct buf out = {.max = CONF_FILE_MAX_BYTES};
+		cleanup_free char *old = NULL;
+		struct err err = ERR_INIT;
+
+		cr_expect(config_text_unset(gone[i].before, gone[i].key, &out, &old,
+					    &err) == 0,
+			  "%zu: %s", i, err.msg);
+		cr_expect_str_eq(buf_str(&out), gone[i].after, "%zu: %s", i,
+				 buf_str(&out));
+		cr_expect(str_eq(old, gone[i].old), "%zu: it was %s", i, old);
+	}
+}
+
+Test(config_text, what_only_a_person_can_take_away_is_left_alone)
+{
+	static const char *const texts[] = {
+		V "tomb: {slots: 8,\n  grade: full}\n",
+		V "tomb:\n  slots:\n    8\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		cleanup_buf struct buf out = {.max = CONF_FILE_MAX_BYTES};
+		cleanup_free char *old = NULL;
+		struct err err = ERR_INIT;
+
+		cr_expect(config_text_unset(texts[i], "tomb.slots", &out, &old, &err) < 0,
+			  "%zu: %s", i, buf_str(&out));
+		cr_expect_eq(err.id, ERRID_START_LAYOUT, "%zu: %s", i, err.msg);
+	}
+}
+
 /* A value that would be more than a value is none. */
 Test(config_text, a_value_stays_one)
 {
