@@ -6,6 +6,7 @@
 #include "common/args/args.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/lsan.h"
 #include "common/mem.h"
@@ -452,9 +453,12 @@ int main(int argc, char **argv)
 		NULL,
 	};
 	static struct ask a;
+	struct err err = ERR_INIT;
 
 	lsan_turn_off(); /* in a job */
 	(void)signal(SIGPIPE, SIG_IGN);
+	if (fs_fill_stdio(&err) < 0)
+		return args_fail("lych-ask", &err);
 	buf_init(&a.prompt, PROMPT_MAX_BYTES);
 	buf_init(&a.body, REPLY_MAX_BYTES);
 	buf_init(&a.line, EVENT_MAX_BYTES);

@@ -266,9 +266,12 @@ int main(int argc, char **argv)
 		NULL,
 	};
 	static struct fetch f = {.out = 1};
+	struct err err = ERR_INIT;
 
 	lsan_turn_off(); /* in a job */
 	(void)signal(SIGPIPE, SIG_IGN);
+	if (fs_fill_stdio(&err) < 0)
+		return args_fail("lych-fetch", &err);
 	buf_init(&f.refusal, REFUSAL_MAX_BYTES);
 	args_name(argc, argv, "lych-fetch");
 	args_read(&argp, argc, argv, 0, &f);
