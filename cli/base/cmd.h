@@ -11,6 +11,7 @@
 
 #include "common/attr.h"
 #include "common/err.h"
+#include "common/id.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -90,6 +91,10 @@ struct cmd_words {
 };
 /* For ARGP_KEY_ARG: 0, or ARGP_ERR_UNKNOWN for one too many. */
 MUST_CHECK int cmd_take_word(struct cmd_words *w, const char *arg);
+/* For ARGP_KEY_ARG of a command that is about one job, whose number is 0 as long as none was given: the
+ * same, and no number of a job is wrong usage. */
+MUST_CHECK int cmd_take_job(job_id_t *id, const char *arg,
+			    const struct argp_state *state);
 bool cmd_words_are(const struct cmd_words *w, size_t n, const char *verb);
 /* args_parse() of a command; what is wrong is told as cmd_usage_of() does. Returns when all was right. */
 struct argp;

@@ -28,6 +28,17 @@ void cmd_describe_if(const struct argp *argp)
 	_exit(render_flush(&err) == 0 ? 0 : cmd_fail(&err, false));
 }
 
+int cmd_take_job(job_id_t *id, const char *arg, const struct argp_state *state)
+{
+	struct err err = ERR_INIT;
+
+	if (*id)
+		return ARGP_ERR_UNKNOWN;
+	if (job_id_parse(arg, id, &err) < 0)
+		cmd_usage(state, "%s", err.msg);
+	return 0;
+}
+
 static void refuse(const char *command, const char *text)
 {
 	cmd_usage_of(command, "%s", text);

@@ -171,7 +171,7 @@ static int tomb_health(const struct paths *p, struct json **ret, struct err *err
 		return err_sys(err, "socket");
 	if (str_fmt(sa.sun_path, sizeof(sa.sun_path), "%s/tomb-" TOMB_NAME ".sock",
 		    p->work_dir) < 0)
-		return err_set(err, ERR_INVALID, "the path is too long");
+		return err_set_id(err, ERRID_START_SOCKET, "the path is too long");
 	if (connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return err_sys(err, "%s", sa.sun_path);
 	if (fs_write_all(fd, call, sizeof(call) - 1, err) < 0)

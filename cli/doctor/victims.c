@@ -37,7 +37,8 @@ static int listen_unix(const char *path, bool abstract, struct err *err)
 	if (fd < 0)
 		return err_sys(err, "socket");
 	if (n + 1 >= sizeof(sa.sun_path))
-		return err_set(err, ERR_INVALID, "%s: too long for a socket", path);
+		return err_set_id(err, ERRID_START_SOCKET, "%s: too long for a socket",
+				  path);
 	memcpy(sa.sun_path + (abstract ? 1 : 0), path, n);
 	if (bind(fd, (const struct sockaddr *)&sa,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + 1)) < 0 ||

@@ -71,11 +71,7 @@ static error_t logs_parse(int key, char *arg, struct argp_state *state)
 		a->since_text = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->id)
-			return ARGP_ERR_UNKNOWN;
-		if (job_id_parse(arg, &a->id, &err) < 0)
-			cmd_usage(state, "%s", err.msg);
-		return 0;
+		return cmd_take_job(&a->id, arg, state);
 	case ARGP_KEY_SUCCESS:
 		check_together(state, a);
 		return 0;

@@ -483,18 +483,13 @@ struct why_args {
 static error_t why_parse(int key, char *arg, struct argp_state *state)
 {
 	struct why_args *a = state->input;
-	struct err err = ERR_INIT;
 
 	switch (key) {
 	case 'j':
 		a->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->id)
-			return ARGP_ERR_UNKNOWN;
-		if (job_id_parse(arg, &a->id, &err) < 0)
-			cmd_usage(state, "%s", err.msg);
-		return 0;
+		return cmd_take_job(&a->id, arg, state);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
