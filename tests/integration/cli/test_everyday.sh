@@ -192,7 +192,7 @@ usage "of a child" "no option '--uct'; did you mean '--utc'?" show --uct
 usage "of argp itself" "no option '--hlep'; did you mean '--help'?" run --hlep
 usage "an option like no other" "no option '--frobnicate'" run --frobnicate -- true
 usage "a letter" "no option '-q'" jobs -q
-usage "a letter among others" "no option '-Q'" jobs -jQ
+usage "a letter among others" "no option '-Q'" jobs -wQ
 usage "an option of lych-sandbox" "unknown option '--worspace'; did you mean '--workspace'?" sandbox --worspace . -- true
 is "what belongs to the job is its own" --jsno "$(lych run -n -- echo --jsno)"
 is "so is a value" 0 "$(lych jobs --state --jsno >/dev/null 2>err; grep -c 'no option' err)"
