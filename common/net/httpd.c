@@ -13,6 +13,7 @@
 
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/str.h"
 
 #include <assert.h>
 #include <event2/buffer.h>
@@ -23,6 +24,7 @@
 #define LINGER_USEC (2 * USEC_PER_SEC)
 #define LINGER_MAX_BYTES ((size_t)16 << 20)
 #define READ_CHUNK_BYTES ((size_t)64 << 10)
+#define METHOD_MAX_BYTES 16
 
 const struct httpd_config *httpd_config_of(const struct conn *c)
 {
@@ -54,6 +56,7 @@ void conn_free(struct conn *c)
 	struct httpd_req *req = TAKE_PTR(c->req);
 	struct httpd_stream *stream = TAKE_PTR(c->stream);
 	enum conn_state state = c->state;
+	const struct httpd_guest *guest;
 	struct httpd *h = c->httpd;
 
 	if (c->prev)
@@ -69,6 +72,7 @@ void conn_free(struct conn *c)
 	httpd_listen_resume(h);
 	bufferevent_free(c->bev);
 	loop_timer_free(c->timer);
+	guest = c->guest;
 	free(c);
 
 	if (stream)
@@ -80,6 +84,8 @@ void conn_free(struct conn *c)
 		else if (req->gone)
 			req->gone(req->gone_arg);
 	}
+	if (guest)
+		guest->gone(guest->arg);
 }
 
 void conn_doom(struct conn *c)
@@ -127,21 +133,41 @@ static void conn_timer(void *arg)
 
 /* ---- reading ---- */
 
-/* Everything that can be judged before the body is read. */
-static int admit(struct conn *c, struct httpd_req *req, size_t head_len, struct err *err)
+/* Whose path is not ours to read. */
+static int route_any(const struct httpd_config *cfg, struct httpd_req *req,
+		     struct err *err)
 {
-	const struct httpd_config *cfg = &c->httpd->cfg;
+	if (strlen(req->g.method) > METHOD_MAX_BYTES || str_eq(req->g.method, "CONNECT"))
+		return err_set_id(err, ERRID_HTTP_METHOD, "%.16s", req->g.method);
+	req->route = cfg->any;
+	return 0;
+}
+
+static int route_by_path(const struct httpd_config *cfg, struct httpd_req *req,
+			 struct err *err)
+{
 	char *query;
 
-	if (gate_parse(req->head, head_len, cfg->hosts, &req->g, err) < 0)
-		return -1;
 	if (httpd_gate_path(req->g.path, cfg->encoded_slash_ok, req->path,
 			    sizeof(req->path), err) < 0)
 		return -1;
 	query = req->g.query ? req->head + (req->g.query - req->head) : NULL;
 	if (gate_query(query, req->query, &req->n_query, err) < 0)
 		return -1;
-	if (httpd_find_route(cfg, req, err) < 0)
+	return httpd_find_route(cfg, req, err);
+}
+
+/* Everything that can be judged before the body is read. */
+static int admit(struct conn *c, struct httpd_req *req, size_t head_len, struct err *err)
+{
+	const struct httpd_config *cfg = &c->httpd->cfg;
+	const char *const *hosts = c->guest ? c->guest->hosts : cfg->hosts;
+
+	if (cfg->connect && str_starts(req->head, "CONNECT "))
+		return gate_parse_connect(req->head, head_len, &req->g, err);
+	if (gate_parse(req->head, head_len, hosts, &req->g, err) < 0)
+		return -1;
+	if ((cfg->any ? route_any : route_by_path)(cfg, req, err) < 0)
 		return -1;
 	if (cfg->auth && cfg->auth(req, cfg->arg, err) < 0)
 		return -1;
@@ -203,6 +229,23 @@ static void read_body(struct conn *c)
 	dispatch(c);
 }
 
+/* Who sends before the answer takes it for granted: what it says is not guessed at. */
+static void connect_begins(struct conn *c)
+{
+	struct httpd_req *req = c->req;
+	struct err err = ERR_INIT;
+
+	if (evbuffer_get_length(bufferevent_get_input(c->bev)) > 0) {
+		(void)err_set_id(&err, ERRID_HTTP_FRAMING,
+				 "bytes behind CONNECT before its answer");
+		reply_refusal(c, req, &err);
+		return;
+	}
+	c->state = CONN_BUSY;
+	loop_timer_disarm(c->timer);
+	c->httpd->cfg.connect(req, req->g.path, c->httpd->cfg.arg);
+}
+
 static void request_begins(struct conn *c, size_t head_len)
 {
 	struct evbuffer *in = bufferevent_get_input(c->bev);
@@ -226,6 +269,10 @@ static void request_begins(struct conn *c, size_t head_len)
 	}
 	if (req->g.close)
 		c->close_after = true;
+	if (req->g.is_connect) {
+		connect_begins(c);
+		return;
+	}
 	buf_init(&req->body, (size_t)req->g.content_length);
 	c->httpd->bodies_bytes += req->body.max;
 	if (req->g.expect_continue && req->g.content_length > 0 &&
@@ -326,7 +373,24 @@ static void event_cb(struct bufferevent *bev UNUSED, short what, void *arg)
 		conn_free(c);
 }
 
-void conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid)
+int httpd_req_take_fd(struct httpd_req *req)
+{
+	struct conn *c = req->conn;
+	int fd = -1;
+
+	assert(req->g.is_connect);
+	if (c && evbuffer_get_length(bufferevent_get_input(c->bev)) == 0) {
+		(void)bufferevent_disable(c->bev, EV_READ | EV_WRITE);
+		fd = bufferevent_getfd(c->bev);
+		(void)bufferevent_setfd(c->bev, -1);
+	}
+	if (c)
+		conn_doom(c);
+	httpd_req_free(req);
+	return fd;
+}
+
+struct conn *conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid)
 {
 	struct conn *c = xnew(struct conn);
 
@@ -347,4 +411,5 @@ void conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid)
 	bufferevent_setcb(c->bev, read_cb, write_cb, event_cb, c);
 	conn_cut_when_deaf(c, true);
 	(void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+	return c;
 }

@@ -68,6 +68,13 @@ struct httpd_share {
 	size_t bodies, answers; /* bytes */
 };
 
+/*
+ * CONNECT host:port, from a client that takes this server for a proxy: authority is its target,
+ * not looked into. Owns the request as a handler does: it takes the connection
+ * (httpd_req_take_fd) or refuses.
+ */
+typedef void httpd_connect(struct httpd_req *req, const char *authority, void *arg);
+
 struct httpd_config {
 	/* Of httpd_new: a stale socket is removed only if nothing answers on it. */
 	const char *socket_path;
@@ -90,6 +97,10 @@ struct httpd_config {
 	size_t share_bodies_max_bytes, share_answers_max_bytes;
 	bool encoded_slash_ok; /* %2f in a path is '/' (npm's scoped names) */
 	httpd_error_body *error_body;
+	httpd_connect *connect; /* NULL: CONNECT is refused as what is no path is */
+	/* Every path and method but CONNECT is this route's, and there is no other: neither path
+	 * nor query is decoded, httpd_req_target() has both. */
+	const struct httpd_route *any;
 };
 
 /* Binds and listens (ERRID_START_SOCKET); serving begins with the loop. */
@@ -110,6 +121,22 @@ MUST_CHECK int httpd_renew(struct httpd *h, struct err *err);
  */
 MUST_CHECK int httpd_new_adopted(struct loop *l, const struct httpd_config *cfg,
 				 int listen_fd, struct httpd **ret, struct err *err);
+/*
+ * A server that does not listen: its connections are given to it one by one. Its clients are
+ * hostile.
+ */
+struct httpd *httpd_new_inner(struct loop *l, const struct httpd_config *cfg);
+/* What came by a way of its own. */
+struct httpd_guest {
+	const char *const *hosts; /* NULL-terminated: instead of the server's */
+	void (*gone)(
+		void *arg); /* once, when its connection is over; from the loop or from
+				     httpd_free() */
+	void *arg;	    /* httpd_req_guest() of its requests */
+};
+/* fd, a connected stream socket that does not block, is taken; guest is kept by the caller
+ * until gone. More than max_connections of them are the caller's fault. */
+void httpd_add(struct httpd *h, int fd, const struct httpd_guest *guest);
 /* Stop accepting and unlink the socket; open requests are answered 503 and closed, which
  * is an on_gone/on_close for their owners. Not from within a handler. */
 void httpd_free(struct httpd *h);
@@ -128,6 +155,15 @@ const char *httpd_req_header(const struct httpd_req *req,
 /* All of them: i from 0; false at the end. */
 bool httpd_req_header_at(const struct httpd_req *req, size_t i, const char **ret_name,
 			 const char **ret_value);
+/* As it came: "/path?query", of CONNECT "host:port". */
+const char *httpd_req_method(const struct httpd_req *req);
+void httpd_req_target(const struct httpd_req *req, struct buf *out);
+void *httpd_req_guest(const struct httpd_req *req);
+/*
+ * Of CONNECT: its connection leaves the server, nothing was answered on it, and nothing of what
+ * comes behind its head was read. Ends the request. -1: the client is gone.
+ */
+int httpd_req_take_fd(struct httpd_req *req);
 const void *httpd_req_body(const struct httpd_req *req, size_t *ret_len);
 /* SO_PEERCRED at accept. */
 void httpd_req_peer(const struct httpd_req *req, uid_t *ret_uid, pid_t *ret_pid);
@@ -200,6 +236,9 @@ bool httpd_sse_send(struct httpd_stream *s, const char *id, const char *event,
 		    const char *data, size_t len);
 /* A line that no client takes for an event: it only says that somebody is there. */
 bool httpd_sse_comment(struct httpd_stream *s);
+
+/* The answer to a HEAD: the head of a stream, and nothing of it. */
+void httpd_reply_head_only(struct httpd_req *req, int status, const char *content_type);
 
 /* The gate's pure parts, for tests and the fuzzer. */
 MUST_CHECK int

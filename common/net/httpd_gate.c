@@ -208,6 +208,60 @@ static int judge_headers(struct gate_head *g, const char *const *hosts, struct e
 	return 0;
 }
 
+/* "host:port" or, as some write it, "host" alone. */
+static bool host_is_of(const char *host, const char *authority)
+{
+	const char *colon = strrchr(authority, ':');
+	size_t n = colon ? (size_t)(colon - authority) : strlen(authority);
+
+	return strcasecmp(host, authority) == 0 ||
+	       (strlen(host) == n && strncasecmp(host, authority, n) == 0);
+}
+
+static int parse_connect_line(char *line, struct gate_head *g, struct err *err)
+{
+	char *target = line + strlen("CONNECT "), *version = strchr(target, ' ');
+
+	if (!version)
+		return refuse(err, "request line without a version");
+	*version++ = '\0';
+	if (!str_eq(version, "HTTP/1.1") && !str_eq(version, "HTTP/1.0"))
+		return refuse(err, "not HTTP/1.1");
+	if (!*target || strpbrk(target, "\t/?#@"))
+		return refuse(err, "target of CONNECT is not host:port");
+	line[strlen("CONNECT")] = '\0';
+	g->method = line;
+	g->path = target;
+	g->is_connect = true;
+	g->close = true;
+	return 0;
+}
+
+int gate_parse_connect(char *head, size_t len, struct gate_head *ret, struct err *err)
+{
+	static const char *const not_there[] = {"Transfer-Encoding", "Upgrade", "Expect"};
+	struct gate_head g = {0};
+	const char *host, *length;
+	char *at = head;
+
+	if (parse_connect_line(next_line(&at), &g, err) < 0)
+		return -1;
+	while (at < head + len - 2)
+		if (parse_header(next_line(&at), &g, err) < 0)
+			return -1;
+	host = gate_header(&g, "Host");
+	if (host && !host_is_of(host, g.path))
+		return refuse(err, "Host is not what CONNECT names");
+	for (size_t i = 0; i < ARRAY_SIZE(not_there); i++)
+		if (gate_header(&g, not_there[i]))
+			return refuse(err, not_there[i]);
+	length = gate_header(&g, "Content-Length");
+	if (length && !str_eq(length, "0"))
+		return refuse(err, "CONNECT with a body");
+	*ret = g;
+	return 0;
+}
+
 int gate_parse(char *head, size_t len, const char *const *hosts, struct gate_head *ret,
 	       struct err *err)
 {

@@ -97,7 +97,7 @@ static bool accept_one(struct httpd *h)
 	if (h->n_conns >= h->cfg.max_connections && !share_evict_stranger(h))
 		httpd_send_busy(fd);
 	else
-		conn_new(h, TAKE_FD(fd), peer.uid, peer.pid);
+		(void)conn_new(h, TAKE_FD(fd), peer.uid, peer.pid);
 	return true;
 }
 
@@ -292,6 +292,19 @@ int httpd_new_adopted(struct loop *l, const struct httpd_config *cfg, int listen
 	server_serve(h);
 	*ret = h;
 	return 0;
+}
+
+struct httpd *httpd_new_inner(struct loop *l, const struct httpd_config *cfg)
+{
+	return server_new(l, cfg);
+}
+
+void httpd_add(struct httpd *h, int fd, const struct httpd_guest *guest)
+{
+	struct conn *c = conn_new(h, fd, (uid_t)-1, 0);
+
+	assert(h->n_conns <= h->cfg.max_connections);
+	c->guest = guest;
 }
 
 static void unlink_socket(const struct httpd *h)

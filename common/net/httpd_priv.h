@@ -26,7 +26,7 @@ struct gate_head {
 	struct gate_pair headers[GATE_HEADERS_MAX];
 	size_t n_headers;
 	uint64_t content_length;
-	bool close, expect_continue;
+	bool close, expect_continue, is_connect;
 };
 
 /*
@@ -39,6 +39,10 @@ MUST_CHECK int gate_head_end(const char *data, size_t len, size_t *scanned,
  * allowed ones, NULL-terminated; NULL: {"lychgate"}. */
 MUST_CHECK int gate_parse(char *head, size_t len, const char *const *hosts,
 			  struct gate_head *ret, struct err *err);
+/* The same of a CONNECT, whose target (path) is what stands there. It may be HTTP/1.0 and without
+ * Host, as Python before 3.12 writes it; a Host that says another one is refused. */
+MUST_CHECK int gate_parse_connect(char *head, size_t len, struct gate_head *ret,
+				  struct err *err);
 /* Split and decode in place. */
 MUST_CHECK int gate_query(char *query, struct gate_pair out[GATE_QUERY_MAX],
 			  size_t *ret_n, struct err *err);
@@ -86,8 +90,9 @@ struct conn {
 	struct loop_timer
 		*timer; /* idle, head and body deadlines; linger; deferred close */
 	enum conn_state state;
-	struct httpd_req *req;	     /* CONN_BODY, CONN_BUSY */
-	struct httpd_stream *stream; /* CONN_STREAM */
+	struct httpd_req *req;		 /* CONN_BODY, CONN_BUSY */
+	struct httpd_stream *stream;	 /* CONN_STREAM */
+	const struct httpd_guest *guest; /* NULL: it came by the listener */
 	uid_t uid;
 	pid_t pid;
 	usec_t deadline; /* the request must be whole; USEC_INFINITY: no limit */
@@ -118,6 +123,7 @@ struct httpd_req {
 	void *gone_arg;
 	struct buf more_headers;
 	unsigned n_more_headers;
+	char reason[128]; /* "": the status' own */
 };
 
 struct httpd_stream {
@@ -135,7 +141,7 @@ const struct httpd_config *httpd_config_of(const struct conn *c);
 MUST_CHECK int httpd_find_route(const struct httpd_config *cfg, struct httpd_req *req,
 				struct err *err);
 /* A new client on fd, which is taken. */
-void conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid);
+struct conn *conn_new(struct httpd *h, int fd, uid_t uid, pid_t pid);
 /* A connection ended: a listener that waited for that goes on. */
 void httpd_listen_resume(struct httpd *h);
 /* httpd_share.c: who holds what. */

@@ -65,6 +65,25 @@ bool httpd_req_header_at(const struct httpd_req *req, size_t i, const char **ret
 	return true;
 }
 
+const char *httpd_req_method(const struct httpd_req *req)
+{
+	return req->g.method;
+}
+
+void httpd_req_target(const struct httpd_req *req, struct buf *out)
+{
+	buf_adds(out, req->g.path);
+	if (req->g.query) {
+		buf_addc(out, '?');
+		buf_adds(out, req->g.query);
+	}
+}
+
+void *httpd_req_guest(const struct httpd_req *req)
+{
+	return req->conn && req->conn->guest ? req->conn->guest->arg : NULL;
+}
+
 const void *httpd_req_body(const struct httpd_req *req, size_t *ret_len)
 {
 	*ret_len = req->body.len;
@@ -184,7 +203,8 @@ void reply_head(struct conn *c, const struct httpd_req *req, int status,
 	if (!req)
 		request_id_new(&random_real, &fresh);
 	(void)evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nX-Request-Id: %s\r\n", status,
-				  reason(status), req ? req->id.s : fresh.s);
+				  req && req->reason[0] ? req->reason : reason(status),
+				  req ? req->id.s : fresh.s);
 	if (content_type)
 		(void)evbuffer_add_printf(out, "Content-Type: %s\r\n", content_type);
 	if (req && req->more_headers.len > 0)
@@ -218,6 +238,17 @@ void httpd_reply(struct httpd_req *req, int status, const char *content_type,
 		reply_head(c, req, status, content_type, len);
 		if (len > 0)
 			(void)bufferevent_write(c->bev, body, len);
+		conn_flush(c);
+	}
+	httpd_req_free(req);
+}
+
+void httpd_reply_head_only(struct httpd_req *req, int status, const char *content_type)
+{
+	struct conn *c = req->conn;
+
+	if (c) {
+		reply_head(c, req, status, content_type, UINT64_MAX);
 		conn_flush(c);
 	}
 	httpd_req_free(req);
@@ -261,6 +292,16 @@ static void error_body(struct buf *b, const struct err *err, const char *request
 	jsonw_obj_end(&w);
 }
 
+/* What clients show of a proxy's refusal is the status line, if anything. */
+static void reason_of_connect(struct httpd_req *req, const struct err *err)
+{
+	(void)snprintf(req->reason, sizeof(req->reason), "%s %.90s", err_text(err),
+		       err_code_info(err->code)->public_text ? err->msg : "");
+	for (char *c = req->reason; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
 static void reply_error(struct httpd_req *req, const struct err *err,
 			const uint64_t *expected)
 {
@@ -268,6 +309,8 @@ static void reply_error(struct httpd_req *req, const struct err *err,
 	const struct httpd_config *cfg = req->conn ? httpd_config_of(req->conn) : NULL;
 
 	buf_init(&b, ERROR_BODY_MAX);
+	if (req->g.is_connect)
+		reason_of_connect(req, err);
 	if (err->id == ERRID_HTTP_UPGRADE)
 		httpd_req_add_header(req, "Upgrade", "HTTP/1.1");
 	if (cfg && cfg->error_body)

@@ -55,6 +55,28 @@ static void check_passed(const char *raw, size_t len, struct gate_head *g)
 	}
 }
 
+/* Of CONNECT: a target without a place to hide anything, and no body. */
+static void check_connect(const char *raw, const struct gate_head *g)
+{
+	assert(g->is_connect && g->close && g->content_length == 0 && !g->query);
+	assert(*g->path && !strpbrk(g->path, " \t/?#@"));
+	assert(count_lines(raw, "host:") <= 1);
+	assert(count_lines(raw, "transfer-encoding:") == 0);
+	assert(count_lines(raw, "content-length:") <= 1);
+	assert(!strstr(raw, "\n ") && !strstr(raw, "\n\t"));
+}
+
+static void read_connect(const char *raw, size_t len)
+{
+	char *head = xstrndup(raw, len);
+	struct err err = ERR_INIT;
+	struct gate_head g;
+
+	if (gate_parse_connect(head, len, &g, &err) == 0)
+		check_connect(raw, &g);
+	free(head);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t scanned = 0, whole = 0, bytewise = 0;
@@ -76,6 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		head[whole] = '\0';
 		if (gate_parse(head, whole, NULL, &g, &err) == 0)
 			check_passed(raw, whole, &g);
+		if (str_starts(raw, "CONNECT "))
+			read_connect(raw, whole);
 		free(head);
 		free(raw);
 	}
