@@ -22,6 +22,16 @@ void children_heard(int fd);
 /* In a child, first thing; parent: getpid() before the fork. The parent's death is its own.
  * -1: the parent is dead already. */
 MUST_CHECK int child_begin(pid_t parent);
+/* A child that runs child(end, arg) with nothing open above 2 but its end of a SEQPACKET pair, and
+ * exits with what that returns. Ours of the pair, O_CLOEXEC; -1 with errno. */
+int children_fork(int (*child)(int end, void *arg), void *arg);
+/*
+ * For each byte that comes on control one_more(control, arg), which may answer; until the
+ * maker's end of it closes. Children that end otherwise than with 0 are logged as `what`. Returns
+ * the exit code.
+ */
+int children_serve(int control, int signals, const char *what,
+		   int (*one_more)(int control, void *arg), void *arg);
 /* Close every descriptor above 2 but these two (one of them may be -1). */
 void children_keep(int a, int b);
 

@@ -19,11 +19,8 @@
 #include "common/str.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
 #define TREE_RIGHTS                                                                      \
 	(LL_FS_RO | LL_FS_WRITE_FILE | LL_FS_TRUNCATE | LL_FS_MAKE_DIR |                 \
@@ -75,35 +72,15 @@ void files_probe(const struct files_place *place UNUSED, const char *process UNU
 #endif
 }
 
-NORETURN static void become_worker(const struct files_place *place, int fd, pid_t parent)
+static int worker(int end, void *arg)
 {
-	if (child_begin(parent) < 0)
-		_exit(EXIT_FAILURE);
-	children_keep(fd, -1);
-	_exit(files_worker_run(place, fd));
-}
-
-/* The tomb's end of its socket; -1 with errno. */
-static int start_worker(const struct files_place *place)
-{
-	cleanup_close int ours = -1;
-	pid_t self = getpid(), pid;
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -1;
-	ours = pair[0];
-	pid = fork();
-	if (pid == 0)
-		become_worker(place, pair[1], self);
-	fd_close(&pair[1]);
-	return pid < 0 ? -1 : TAKE_FD(ours);
+	return files_worker_run(arg, end);
 }
 
 /* One that could not be begun is asked for again. */
-static int answer(const struct files_place *place, int control)
+static int one_more(int control, void *arg)
 {
-	cleanup_close int fd = start_worker(place);
+	cleanup_close int fd = children_fork(worker, arg);
 	const struct files_reply r = {.word = fd < 0 ? FILES_BUSY : FILES_DONE};
 
 	if (fd < 0)
@@ -111,45 +88,9 @@ static int answer(const struct files_place *place, int control)
 	return fdpass_send(control, &r, sizeof(r), &fd, fd < 0 ? 0 : 1, 0);
 }
 
-static void reap(int signals)
-{
-	int status;
-	pid_t pid;
-
-	children_heard(signals);
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-			log_warn("file worker %d ended with status %#x", (int)pid,
-				 (unsigned)status);
-}
-
-/* Until the tomb's end closes. */
-static int supervise(const struct files_place *place, int control, int signals)
-{
-	for (;;) {
-		struct pollfd fds[] = {{.fd = control, .events = POLLIN},
-				       {.fd = signals, .events = POLLIN}};
-		char word;
-		ssize_t n;
-
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
-			return EXIT_FAILURE;
-		if (fds[1].revents)
-			reap(signals);
-		if (!fds[0].revents)
-			continue;
-		n = recv(control, &word, sizeof(word), MSG_DONTWAIT);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			continue;
-		if (n != 1)
-			return n == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-		if (answer(place, control) < 0)
-			return EXIT_FAILURE;
-	}
-}
-
 int files_parent_run(const struct files_place *place, int control)
 {
+	struct files_place mine = *place;
 	struct err err = ERR_INIT;
 	int signals = -1, code;
 
@@ -166,7 +107,8 @@ int files_parent_run(const struct files_place *place, int control)
 		files_probe(place, "files-parent");
 		code = files_say(control, FILES_READY, NULL) < 0
 			       ? EXIT_FAILURE
-			       : supervise(place, control, signals);
+			       : children_serve(control, signals, "file worker", one_more,
+						&mine);
 	}
 	fd_close(&signals);
 	return code;
