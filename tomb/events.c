@@ -91,7 +91,8 @@ void event_signal(int signo, void *arg)
 
 static void check_ready(struct tomb *t)
 {
-	if (t->ready || !t->hello || !t->files_up || !t->known || !t->db_up)
+	if (t->ready || !t->hello || !t->files_up || (t->tls && !t->tls_up) ||
+	    !t->known || !t->db_up)
 		return;
 	t->ready = true;
 	notify_ready(t->notify);
@@ -319,6 +320,25 @@ void event_files_gone(const struct err *why, void *arg)
 
 	/* No job could be begun, or its artifacts taken: whoever starts us begins anew. */
 	log_err(LOG_ERROR_, "the file workers are gone", why);
+	loop_stop(t->loop, err_exit_code(why) ? err_exit_code(why) : 1);
+}
+
+/* ---- the TLS processes ---- */
+
+void event_tls_up(void *arg)
+{
+	struct tomb *t = arg;
+
+	t->tls_up = true;
+	check_ready(t);
+}
+
+void event_tls_gone(const struct err *why, void *arg)
+{
+	struct tomb *t = arg;
+
+	/* Each job that may ask begins with one: whoever starts us begins anew. */
+	log_err(LOG_ERROR_, "the TLS processes are gone", why);
 	loop_stop(t->loop, err_exit_code(why) ? err_exit_code(why) : 1);
 }
 

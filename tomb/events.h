@@ -39,6 +39,8 @@ void event_exited(const struct spawn_exited *m, void *arg);
 void event_spawner_gone(const struct err *why, void *arg);
 void event_files_up(void *arg);
 void event_files_gone(const struct err *why, void *arg);
+void event_tls_up(void *arg);
+void event_tls_gone(const struct err *why, void *arg);
 void event_health(struct buf *json, void *arg);
 bool event_check_now(job_id_t job, void *arg);
 

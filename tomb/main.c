@@ -176,6 +176,7 @@ static void make_cores(struct tomb *t)
 		.spawn = t->spawn,
 		.notes = t->notes,
 		.files = t->files,
+		.tls = t->tls,
 		.null_fd = t->null_fd,
 		.grade = t->opt.grade,
 		.unrooted = t->opt.starter.unrooted,
@@ -237,6 +238,46 @@ static int start_files(struct tomb *t, struct err *err)
 	return files_start(&t->files_place, t->opt.slots, &t->files, err);
 }
 
+/* Likewise. In floor no job has a loopback on which it could ask for a tunnel. */
+static int start_tls(struct tomb *t, struct err *err)
+{
+#ifdef LYCH_TEST_BUILD
+	t->tls_place.probe = &t->probe;
+	t->tls_place.probe_process = t->opt.probe_process;
+#endif
+	return t->opt.grade == GRADE_FULL ? tls_start(&t->tls_place, &t->tls, err) : 0;
+}
+
+#ifdef LYCH_TEST_BUILD
+static void event_tls_tried(const char *pem UNUSED, const struct err *why UNUSED,
+			    void *arg)
+{
+	struct tomb *t = arg;
+
+	loop_stop(t->loop, EXIT_FAILURE);
+}
+#endif
+
+static int attach_tls(struct tomb *t, struct err *err)
+{
+	const struct tls_events ev = {
+		.up = event_tls_up,
+		.gone = event_tls_gone,
+		.arg = t,
+		.patience_usec = TLS_PATIENCE_USEC,
+	};
+
+	if (!t->tls)
+		return 0;
+	if (tls_attach(t->tls, t->loop, &ev, err) < 0)
+		return -1;
+#ifdef LYCH_TEST_BUILD
+	if (t->opt.probe_process && str_eq(t->opt.probe_process, "tls-process"))
+		(void)tls_job_new(t->tls, event_tls_tried, t);
+#endif
+	return 0;
+}
+
 static int start(struct tomb *t, struct err *err)
 {
 	struct spawn_events ev = {
@@ -265,7 +306,7 @@ static int start(struct tomb *t, struct err *err)
 	    spawn_start(t->opt.sandbox, t->place.jobs_path, t->tools, t->opt.cgroup,
 			t->opt.grade, t->opt.starter.unrooted, t->opt.slots, &t->spawn,
 			err) < 0 ||
-	    start_files(t, err) < 0)
+	    start_files(t, err) < 0 || start_tls(t, err) < 0)
 		return -1;
 	t->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (t->null_fd < 0)
@@ -281,7 +322,7 @@ static int start(struct tomb *t, struct err *err)
 	if (open_peers(t, err) < 0 || open_control(t, err) < 0)
 		return -1;
 	make_cores(t);
-	if (files_attach(t->files, t->loop, &fev, err) < 0 ||
+	if (files_attach(t->files, t->loop, &fev, err) < 0 || attach_tls(t, err) < 0 ||
 	    spawn_attach(t->spawn, t->loop, &ev, err) < 0 ||
 	    tomb_confine(&t->opt, &t->walls, err) < 0)
 		return -1;
@@ -308,6 +349,7 @@ static void finish(struct tomb *t)
 	work_free(t->work);
 	vessel_peer_done(&t->peer);
 	files_free(t->files);
+	tls_free(t->tls);
 	spawn_free(t->spawn);
 	loop_timer_free(t->tick);
 	loop_timer_free(t->patience);

@@ -59,7 +59,8 @@ static const struct argp_option option_table[] = {
 #ifdef LYCH_TEST_BUILD
 	{"probe-walls", OPT_PROBE_WALLS, "FILE", 0, "Confine, try what FILE lists, exit",
 	 0},
-	{"probe-process", OPT_PROBE_PROCESS, "files-parent|file-worker", 0,
+	{"probe-process", OPT_PROBE_PROCESS,
+	 "files-parent|file-worker|tls-parent|tls-process", 0,
 	 "Who tries it, instead of the tomb itself", 0},
 	{"prepare-seconds", OPT_PREPARE, "N", 0,
 	 "Patience with each step before a job's run", 0},

@@ -23,6 +23,7 @@
 #include "tomb/queue/queue_pg.h"
 #include "tomb/queue/queue_vessel.h"
 #include "tomb/queue/work.h"
+#include "tomb/tls/tls.h"
 #include <limits.h>
 #include <stdbool.h>
 
@@ -30,12 +31,14 @@ struct tomb {
 	struct tomb_options opt;
 	struct place place;
 	struct files_place files_place;
+	struct tls_place tls_place;
 	char work_socket[PATH_MAX], tools[PATH_MAX];
 	int null_fd;
 	struct loop *loop;
 	struct notify *notify;
 	struct loop_timer *tick, *patience;
 	struct files *files;
+	struct tls *tls; /* grade full */
 	struct spawn *spawn;
 	struct queue_pg *pg;	 /* the one door, */
 	struct queue_vessel *qv; /* or the other */
@@ -52,7 +55,7 @@ struct tomb {
 	struct runner *runner;
 	struct confine_report walls;
 	struct uuid boot;
-	bool hello, files_up, known, db_up, ready, stopping, last, disk_full;
+	bool hello, files_up, tls_up, known, db_up, ready, stopping, last, disk_full;
 	int exit_code;
 	usec_t last_error;
 #ifdef LYCH_TEST_BUILD

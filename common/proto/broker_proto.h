@@ -127,7 +127,9 @@ bool broker_simple_from_name(const char *name, enum broker_simple *ret);
  *
  *	always		LYCHGATE_BROKER (BROKER_URL, or "fd:3"), LYCHGATE_BROKER_KEY
  *	full		OPENAI_BASE_URL OPENAI_API_KEY ANTHROPIC_BASE_URL ANTHROPIC_API_KEY
- *			GOOGLE_GEMINI_BASE_URL GEMINI_API_KEY NO_PROXY no_proxy
+ *			GOOGLE_GEMINI_BASE_URL GEMINI_API_KEY
+ *			NO_PROXY no_proxy HTTPS_PROXY https_proxy, and where each kind of
+ *			client looks for the authorities that it believes (BROKER_CA_PATH)
  *	full, registry	those of pip, uv, npm, cargo and go
  *
  * In floor no program but a client of BROKER_FD could use the others.
@@ -139,6 +141,12 @@ void broker_env(enum sbx_grade grade, enum egress_mode egress,
  * nothing else. Grade full. */
 void broker_env_mirrors(void (*put)(const char *name, const char *value, void *arg),
 			void *arg);
+/*
+ * The certificate of the job's own authority, which ends the TLS of its tunnels; in the workspace of each
+ * job that may ask (grade full). Nothing but the broker can be reached, so that no other is of use.
+ */
+#define BROKER_CA_FILE ".lychgate-ca.pem"
+#define BROKER_CA_PATH "/work/" BROKER_CA_FILE
 /*
  * What cargo takes from no variable: that it asks the broker in the place of crates.io. A job
  * that may install has it in its workspace, where CARGO_HOME leads (grade full).

@@ -24,7 +24,7 @@ MISSED_SEC = 15
 WATCHING = ("starter", "tomb", "vessel", "egress parent")
 # Who is needed for a job to run again.
 NEEDED = ("starter", "postmaster", "backend", "scribe", "vessel", "egress parent", "guard of tomb", "tomb",
-          "files' parent", "file worker", "outer spawner", "spawner")
+          "files' parent", "file worker", "TLS parent", "outer spawner", "spawner")
 GONE_SEC = 2  # without its starter nobody lives on
 # ... but who is stopped, and ends at its own hands: PostgreSQL shuts down, and a vessel in its Landlock scope may not
 # kill who stands outside of it.

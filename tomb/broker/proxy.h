@@ -34,6 +34,7 @@ static inline unsigned proxy_inflight(unsigned slots)
 }
 
 struct proxy;
+struct tls_job;
 
 /* What was refused without asking the vessel, in whose log it is not: how often, by error. */
 struct proxy_refused {
@@ -47,6 +48,8 @@ struct proxy_config {
 	struct lease_key key;
 	const char *phantom; /* the job's key; copied */
 	bool packages;	     /* egress registry */
+	struct tls_job
+		*tls; /* of its tunnels; NULL: there are none. Outlives the proxy */
 	unsigned inflight_max;
 	struct proxy_refused *refused; /* counted into; outlives the proxy */
 };

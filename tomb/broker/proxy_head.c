@@ -97,6 +97,8 @@ static int read_target(const char *raw, struct floor_head *h, struct err *err)
 
 	if (str_copy(copy, sizeof(copy), raw) < 0)
 		return err_set_id(err, ERRID_BROKER_FRAME, "path too long");
+	if (str_eq(h->method, "CONNECT"))
+		return err_set_id(err, ERRID_TUNNEL_NONE, "grade floor: %.128s", raw);
 	query = strchr(copy, '?');
 	if (query)
 		*query++ = '\0';

@@ -8,6 +8,7 @@
  */
 #include "tomb/broker/proxy_priv.h"
 #include "tomb/broker/proxy_routes.h"
+#include "tomb/broker/proxy_tunnel.h"
 
 #include "common/cleanup.h"
 #include "common/mem.h"
@@ -26,6 +27,7 @@
 struct proxy_http {
 	struct proxy *proxy;
 	struct httpd *httpd;
+	struct proxy_tunnels *tunnels;
 };
 
 /* One request, until its answer is out or its client gone. */
@@ -33,7 +35,10 @@ struct http_client {
 	struct httpd_req *req;	     /* until the answer begins */
 	struct httpd_stream *stream; /* from then on */
 	struct exchange *exchange;
-	bool no_body; /* of this status: what comes is dropped */
+	int no_body; /* of this status, to HEAD: what comes is dropped; 0: it has one */
+	char type[128]; /* of what is dropped */
+	bool is_head;
+	char within[300]; /* the tunnel that it came by; "": none */
 };
 
 /* ---- answers ---- */
@@ -48,18 +53,35 @@ static void add_headers(struct httpd_req *req, const struct httpc_call *call)
 			n += httpd_req_pass_header(req, as, value);
 }
 
-static void client_refuse(void *arg, const struct proxy_refusal *r, enum proxy_dialect d)
+/* In a tunnel nobody sees the URL: the refusal says what it was about. */
+static void name_host(const struct http_client *c, struct proxy_refusal *r)
+{
+	size_t n = strlen(r->detail);
+
+	if (c->within[0] && !strstr(r->detail, c->within))
+		(void)snprintf(r->detail + n, sizeof(r->detail) - n, "%s%s",
+			       n ? ": " : "", c->within);
+}
+
+static void client_refuse(void *arg, const struct proxy_refusal *refusal,
+			  enum proxy_dialect d)
 {
 	struct http_client *c = arg;
+	struct proxy_refusal named = *refusal, *r = &named;
 	cleanup_buf struct buf body;
 
+	name_host(c, r);
 	buf_init(&body, 16384);
 	refusal_write(r, d, &body);
 	if (r->retry_after[0])
 		httpd_req_add_header(c->req, "Retry-After", r->retry_after);
 	if (refusal_is_final(r))
 		httpd_req_add_header(c->req, "X-Should-Retry", "false");
-	httpd_reply(c->req, r->status, "application/json", buf_str(&body), body.len);
+	if (c->is_head)
+		httpd_reply_head_only(c->req, r->status, "application/json");
+	else
+		httpd_reply(c->req, r->status, "application/json", buf_str(&body),
+			    body.len);
 	free(c);
 }
 
@@ -84,9 +106,12 @@ static void client_head(void *arg, int status, const struct httpc_call *call)
 	const char *type = httpc_header(call, "Content-Type");
 
 	add_headers(c->req, call);
-	c->no_body = status == 204 || status == 304;
-	if (c->no_body)
+	if (status == 204 || status == 304 || c->is_head) {
+		c->no_body = status;
+		(void)snprintf(c->type, sizeof(c->type), "%s",
+			       type ? type : "text/plain");
 		return;
+	}
 	/* The request ends here, and so does its on_gone. */
 	c->stream = httpd_stream_start(c->req, status, type ? type : "text/plain",
 				       on_close, c);
@@ -117,6 +142,8 @@ static void client_end(void *arg)
 
 	if (c->stream)
 		httpd_stream_end(c->stream);
+	else if (c->is_head)
+		httpd_reply_head_only(c->req, c->no_body, c->type);
 	else
 		httpd_reply(c->req, 204, NULL, "", 0);
 	free(c);
@@ -166,17 +193,11 @@ static void refuse(const struct proxy_http *h, struct httpd_req *req,
 	client_refuse(c, &r, d);
 }
 
-static void begin(struct httpd_req *req, struct ask *a, const char *const *params,
-		  struct proxy_http *h)
+void proxy_http_begin(struct proxy *p, struct httpd_req *req, struct ask *a)
 {
 	struct intent_header headers[64];
 	struct http_client *c;
-	struct err err = ERR_INIT;
 
-	if (httpd_req_check_query(req, params, &err) < 0) {
-		refuse(h, req, a->dialect, &err);
-		return;
-	}
 	if (proxy_takes_headers(a->what)) {
 		while (a->n_headers < ARRAY_SIZE(headers) &&
 		       httpd_req_header_at(req, a->n_headers, &headers[a->n_headers].name,
@@ -187,7 +208,11 @@ static void begin(struct httpd_req *req, struct ask *a, const char *const *param
 	a->body = httpd_req_body(req, &a->len);
 	c = xnew(struct http_client);
 	c->req = req;
-	c->exchange = exchange_begin(h->proxy, a, &client_ops, c);
+	if (a->within) {
+		c->is_head = str_eq(a->method, "HEAD");
+		(void)snprintf(c->within, sizeof(c->within), "%s", a->within);
+	}
+	c->exchange = exchange_begin(p, a, &client_ops, c);
 	httpd_req_on_gone(req, on_gone, c);
 }
 
@@ -198,6 +223,8 @@ static const struct proxy_route *route_of(const struct httpd_req *req)
 
 static void on_request(struct httpd_req *req, void *arg)
 {
+	const struct proxy_http *h = arg;
+	struct err err = ERR_INIT;
 	const struct proxy_route *r = route_of(req);
 	const char *url = httpd_req_query(req, "url"), *alt = httpd_req_query(req, "alt"),
 		   *below = httpd_req_param(req, "path");
@@ -215,7 +242,17 @@ static void on_request(struct httpd_req *req, void *arg)
 	if ((r->what == LIST_MODELS || r->what == SHOW_MODEL) &&
 	    r->dialect != DIALECT_GEMINI && httpd_req_header(req, "anthropic-version"))
 		a.dialect = DIALECT_ANTHROPIC;
-	begin(req, &a, r->params, arg);
+	if (httpd_req_check_query(req, r->params, &err) < 0)
+		refuse(h, req, a.dialect, &err);
+	else
+		proxy_http_begin(h->proxy, req, &a);
+}
+
+static void on_connect(struct httpd_req *req, const char *authority, void *arg)
+{
+	const struct proxy_http *h = arg;
+
+	proxy_tunnels_connect(h->tunnels, req, authority);
 }
 
 #define ROUTES_MAX 64
@@ -287,6 +324,7 @@ int proxy_http_new(struct proxy *p, int listen_fd, struct proxy_http **ret,
 		.bodies_max_bytes = BODIES_MAX_BYTES,
 		.encoded_slash_ok = true,
 		.error_body = error_body,
+		.connect = on_connect,
 	};
 
 	h->proxy = p;
@@ -295,6 +333,7 @@ int proxy_http_new(struct proxy *p, int listen_fd, struct proxy_http **ret,
 		free(h);
 		return -1;
 	}
+	h->tunnels = proxy_tunnels_new(p);
 	*ret = h;
 	return 0;
 }
@@ -303,6 +342,7 @@ void proxy_http_free(struct proxy_http *h)
 {
 	if (!h)
 		return;
+	proxy_tunnels_free(h->tunnels);
 	httpd_free(h->httpd);
 	free(h);
 }

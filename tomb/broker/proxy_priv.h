@@ -56,6 +56,8 @@ struct ask {
 	/* FETCH; the path of a package; a model's name, ASK_GEMINI: and the method */
 	const char *url;
 	const char *alt; /* ASK_GEMINI: of the query */
+	const char
+		*within; /* FETCH: the tunnel that it came by, "host:port"; NULL: none */
 	const struct intent_header *headers;
 	size_t n_headers;
 	const void *body; /* must stay until the first call of ops */
@@ -83,6 +85,11 @@ void proxy_count_refused(const struct proxy *p, const struct err *err);
 void proxy_refuse(const struct proxy *p, const struct err *err, int status,
 		  const char *request_id, struct proxy_refusal *ret);
 const struct proxy_config *proxy_config_of(const struct proxy *p);
+
+/* A request of HTTP, in the loopback's server or in a tunnel's: its fields and body are taken, and
+ * it is answered. */
+struct httpd_req;
+void proxy_http_begin(struct proxy *p, struct httpd_req *req, struct ask *a);
 
 /* The two front ends. */
 struct proxy_http;

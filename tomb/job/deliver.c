@@ -193,6 +193,7 @@ void run_prepare(struct run *run)
 		return;
 	}
 	run->made = true;
+	run_begin_tls(run);
 	ask(run, FILES_MAKE, "", NULL, made);
 }
 
@@ -395,6 +396,11 @@ void run_start(struct run *run)
 	const struct tomb_spec *s = &run->spec;
 
 	relay_drain(run->relay);
+	if (!run_has_ca(run))
+		return;
+	if (run->ca_pem)
+		add_put(&all, FILES_IN_WORK, 0644, BROKER_CA_FILE, run->ca_pem,
+			strlen(run->ca_pem));
 	add_files(run, &all);
 	if (s->egress == EGRESS_REGISTRY && run->world->grade == GRADE_FULL)
 		add_put(&all, FILES_IN_WORK, 0644, BROKER_CARGO_CONFIG,
@@ -421,6 +427,8 @@ void run_waits_for(const struct run *run, char *out, size_t size)
 
 	if (run->get && blob_at(run, run->fetch_next - 1, name, sizeof(name)))
 		(void)snprintf(out, size, "the vessel did not give all of %s", name);
+	else if (run->waits_for_ca)
+		(void)snprintf(out, size, "the job's TLS process did not answer");
 	else
 		(void)snprintf(out, size, "%s",
 			       run->task || !hung ? "a file worker did not answer"
@@ -556,6 +564,7 @@ void run_abort(struct run *run)
 	run->relay = NULL;
 	stdin_pipe_free(run->stdin_pipe);
 	run->stdin_pipe = NULL;
+	run->waits_for_ca = false;
 }
 
 static void cleaned(struct files_answer *a UNUSED, const struct err *err, void *arg)

@@ -18,6 +18,7 @@
 #include "tomb/job/runner.h"
 #include "tomb/job/stdin_pipe.h"
 #include "tomb/spec/spec.h"
+#include "tomb/tls/tls.h"
 
 struct run {
 	struct run *next;
@@ -40,6 +41,12 @@ struct run {
 	bool handed;	 /* that handle is known to the spawner */
 	/* egress: the job's broker, while it runs, and its key */
 	struct proxy *proxy;
+	/* grade full: who ends the TLS of its tunnels, and the certificate of that; begun with the
+	 * folder, and waited for where the job starts */
+	struct tls_job *tls;
+	char *ca_pem;
+	struct err ca_err; /* there will be none */
+	bool waits_for_ca;
 	struct proxy_refused broker_refused;
 	struct broker_key broker_key;
 	struct work_call *phase_call;
@@ -82,6 +89,12 @@ void run_deliver(struct run *run);
 void run_waits_for(const struct run *run, char *out, size_t size);
 void run_phase(struct run *run, const char *phase);
 void run_abort(struct run *run);
+
+/* trust.c: of a job that may ask, in grade full; else they do nothing. */
+void run_begin_tls(struct run *run);
+/* false: it is not there yet, and run_start() is called again; or it never comes, which was told. */
+bool run_has_ca(struct run *run);
+void run_end_tls(struct run *run);
 /* The folder and the copies; EVENT_CLEANED when they are gone, or can't be removed. */
 void run_clean(struct run *run);
 

@@ -44,6 +44,7 @@ static void run_free(struct run *run)
 	loop_timer_free(run->reap);
 	harvest_done(&run->harvest);
 	proxy_free(run->proxy);
+	run_end_tls(run);
 	explicit_bzero(&run->broker_key, sizeof(run->broker_key));
 	tomb_spec_done(&run->spec);
 	denials_done(&run->denials);
@@ -438,6 +439,7 @@ static int serve_broker(struct run *run, enum broker_kind kind, int fd, struct e
 		.key = run->key,
 		.phantom = run->broker_key.s,
 		.packages = wanted(run) == EGRESS_REGISTRY,
+		.tls = run->job.step == STEP_START ? run->tls : NULL,
 		.inflight_max = proxy_inflight(w->slots),
 		.refused = &run->broker_refused,
 	};
@@ -518,6 +520,8 @@ int runner_exited(struct runner *r, const struct spawn_exited *m)
 		return -1;
 	/* Nobody is left who could ask, or read. */
 	proxy_free(TAKE_PTR(run->proxy));
+	if (run->job.step == STEP_START || run->job.step == STEP_RUN)
+		run_end_tls(run);
 	stdin_pipe_free(TAKE_PTR(run->stdin_pipe));
 	if (run->job.step == STEP_UNPACK)
 		ev.text = words_of(run);

@@ -19,6 +19,7 @@
 
 struct files;
 struct runner;
+struct tls;
 
 /*
  * So long each step before a job's own run may take: its folder and all its inputs; later its files
@@ -38,7 +39,8 @@ struct runner_world {
 	struct leases *leases;
 	struct notes *notes;
 	struct files *files;
-	int null_fd; /* /dev/null for reading */
+	struct tls *tls; /* grade full; else NULL */
+	int null_fd;	 /* /dev/null for reading */
 	enum sbx_grade grade;
 	bool unrooted; /* the daemons have no private root, and each result says so */
 	usec_t prepare_usec; /* PREPARE_USEC */

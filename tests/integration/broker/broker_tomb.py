@@ -276,6 +276,8 @@ class Vessel:
             raise SystemExit("FAIL: a request with another job's token")
         if path == "/work/v1/ask":
             return await self.ask(json.loads(body), job, writer)
+        if path == "/work/v1/fetch":
+            return await self.fetch(json.loads(body), job, writer)
         answer = await self.answer(path, target, body, job)
         writer.write(self.http(json.dumps(answer).encode()))
         await writer.drain()
@@ -309,6 +311,9 @@ class Vessel:
             self.output[job] += body
             return {"size": int(target.partition("offset=")[2]) + len(body)}
         return {}
+
+    async def fetch(self, intent, job, writer):
+        raise SystemExit(f"FAIL: a fetch: {intent}")
 
     async def ask(self, intent, job, writer):
         if set(intent) != {"seq", "dialect", "stream", "request"} or (job, intent["seq"]) in self.seqs:

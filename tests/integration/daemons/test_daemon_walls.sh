@@ -137,7 +137,13 @@ process=file-worker own=("${folders[@]}")
 try_tomb vessel "${beside[@]}"
 process=files-parent own=("${folders[@]}" fork) common=("${no_fork[@]}")
 try_tomb vessel "${beside[@]}"
+# --- who ends the TLS of jobs has nothing at all: no file, no socket
+nothing=("${beside[@]}" "write /lych/tomb/jobs/1.1" "list /lych/tomb/jobs" "list /tmp" "write /tmp/planted" "list /usr")
+process=tls-parent own=(fork)
+try_tomb vessel "${nothing[@]}"
 common=("${common_all[@]}")
+process=tls-process own=()
+try_tomb vessel "${nothing[@]}"
 
 # --- the vessel, in the root that it makes for itself
 tries=("${common[@]}" "list $LYCHGATE_DATA/tomb" "read /etc/passwd" "write $LYCHGATE_DATA/planted")

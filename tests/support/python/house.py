@@ -6,7 +6,7 @@ import os
 import signal
 
 KINDS = ("starter", "postmaster", "backend", "scribe", "vessel", "egress parent", "egress worker", "gate",
-         "guard of tomb", "tomb", "files' parent", "file worker", "outer spawner", "spawner", "keeper", "guard", "meter", "job")
+         "guard of tomb", "tomb", "files' parent", "file worker", "TLS parent", "outer spawner", "spawner", "keeper", "guard", "meter", "job")
 
 
 class Process:
@@ -130,6 +130,10 @@ class House:
     def _sort_tomb(self, tomb):
         self.of["tomb"].append(tomb)
         for outer in self.below(tomb):
+            if outer.comm == "lych-tls":
+                self.of["TLS parent"].append(outer)
+                self.of["TLS process"] += self.below(outer)
+                continue
             if "--serve" not in outer.argv():
                 self.of["files' parent"].append(outer)
                 self.of["file worker"] += self.below(outer)

@@ -46,7 +46,7 @@ Test(broker_proto, each_attempt_has_a_key_of_its_own_that_both_sides_know)
 struct seen {
 	enum egress_mode egress;
 	unsigned n;
-	char text[2048];
+	char text[4096];
 };
 
 static void see(const char *name, const char *value, void *arg)
@@ -76,6 +76,9 @@ Test(broker_proto, every_variable_that_the_tomb_sets_is_closed_to_the_spec)
 			cr_expect_eq(strstr(s.text, "NPM_CONFIG_REGISTRY=") != NULL,
 				     egress == EGRESS_REGISTRY && grade == GRADE_FULL);
 			cr_expect(grade == GRADE_FULL || s.n <= 2);
+			cr_expect_eq(strstr(s.text, "HTTPS_PROXY=" BROKER_URL "\n") !=
+					     NULL,
+				     egress != EGRESS_NONE && grade == GRADE_FULL);
 		}
 }
 

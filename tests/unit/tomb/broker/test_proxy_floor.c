@@ -186,6 +186,8 @@ static const struct {
 	 "LYCH-HTTP-002"},
 	{"H{\"id\":\"a\",\"method\":\"PUT\",\"path\":\"/fetch\"}", "400",
 	 "LYCH-HTTP-003"},
+	{"H{\"id\":\"a\",\"method\":\"CONNECT\",\"path\":\"a.example:443\"}", "403",
+	 "LYCH-TUNNEL-002"},
 	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?u=1\"}", "400",
 	 "LYCH-HTTP-007"},
 	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/fetch?url=x\","
