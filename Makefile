@@ -80,14 +80,14 @@ SRC_tomb := $(call sources,tomb)
 # lych-ask and lych-fetch, which run inside jobs
 SRC_job := $(wildcard job/*.c)
 SRC_cli := $(filter-out cli/probe/%,$(call sources,cli))
-# lych-secret-driver, and the manifest that lych reads too
+# lych-secret-driver, and what lych has of it too: the manifest, and how a passphrase becomes a key
 SRC_secrets := $(wildcard secrets/*.c)
-MANIFEST := secrets/manifest.c
+MANIFEST := secrets/manifest.c secrets/seal.c
 # what of common/'s rooms each program links
 room = $(wildcard common/$(1)/*.c)
 NET_vessel := $(SRC_net)
 NET_tomb := $(filter-out $(call room,conf),$(SRC_net))
-NET_cli := $(call room,conf) $(call room,json) $(addprefix common/,crypto/sha256.c crypto/tomb_secret.c text/event_stream.c text/glob.c text/hazard.c text/hazard_table.c text/ignorable.c)
+NET_cli := $(call room,conf) $(call room,json) $(addprefix common/,crypto/factor.c crypto/sha256.c crypto/tomb_secret.c text/event_stream.c text/glob.c text/hazard.c text/hazard_table.c text/ignorable.c)
 NET_scribe := $(call room,confine) $(addprefix common/,json/json.c json/json_scan.c net/loop.c net/notify.c net/starter_word.c crypto/sha256.c)
 NET_audit := common/crypto/sha256.c
 

@@ -42,6 +42,8 @@ static const struct cmd commands[] = {
 	 cmd_gate},
 	{"private", "add, list, remove: terms and files that must never leave",
 	 cmd_private},
+	{"passphrase", "set, change, check: what is asked of you, and of no program",
+	 cmd_passphrase},
 	{"doctor", "attempt every forbidden act; one line a wall", cmd_doctor},
 	{"audit", "tail: the last records of the audit log (-f: follow it)", cmd_audit},
 	{"ward", "what jobs may ask of models and the network, explained", cmd_ward},

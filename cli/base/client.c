@@ -9,6 +9,7 @@
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/crypto/factor.h"
 #include "common/crypto/sha256.h"
 #include "common/http1.h"
 #include "common/jsonw.h"
@@ -235,6 +236,8 @@ static int send_request(struct exchange *x, const struct client_request *rq,
 		 rq->method, rq->target, rq->raw ? "octet-stream" : "json");
 	if (x->ev && x->ev->last_id[0])
 		buf_addf(&head, "Last-Event-ID: %s\r\n", x->ev->last_id);
+	if (rq->proof)
+		buf_addf(&head, FACTOR_HEADER ": %s\r\n", rq->proof);
 	if (str_eq(rq->method, "POST") || str_eq(rq->method, "PUT"))
 		buf_addf(&head, "Content-Length: %zu\r\n", rq->body_len);
 	buf_adds(&head, "\r\n");

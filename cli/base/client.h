@@ -34,6 +34,7 @@ struct client_request {
 	const void *body;   /* NULL: none */
 	size_t body_len;
 	bool raw;	     /* octet-stream, not JSON */
+	const char *proof;   /* of the passphrase (common/crypto/factor.h); NULL: none */
 	unsigned timeout_ms; /* 0: none, but for a minute of silence */
 	/* Where a refusal says that one may go on; unchanged when it does not. May be NULL. */
 	uint64_t *ret_expected;

@@ -53,6 +53,7 @@ int cmd_audit(int argc, char **argv);
 int cmd_secret(int argc, char **argv);
 int cmd_gate(int argc, char **argv);
 int cmd_private(int argc, char **argv);
+int cmd_passphrase(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_ward(int argc, char **argv);
 int cmd_portals(int argc, char **argv);

@@ -7,6 +7,7 @@
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
+#include "cli/secret/second_factor.h"
 #include "cli/ui/prompt.h"
 #include "cli/ui/render.h"
 #include "cli/ui/when.h"
@@ -364,7 +365,9 @@ static int private_list(const struct private_args *a, struct err *err)
 
 static int private_remove(const struct private_args *a, struct err *err)
 {
-	cleanup_free char *target = NULL;
+	cleanup_paths struct paths p = {0};
+	cleanup_client struct client *c = NULL;
+	cleanup_free char *target = NULL, *act = NULL;
 	cleanup_json struct json *j = NULL;
 	struct client_request rq = {.method = "DELETE", .timeout_ms = TIMEOUT_MS};
 	uint64_t id;
@@ -372,7 +375,9 @@ static int private_remove(const struct private_args *a, struct err *err)
 	if (parse_u64(a->id, 1, INT64_MAX, &id, err) < 0)
 		return err_wrap(err, "remove: an id of 'lych private list'");
 	rq.target = target = xasprintf("/v1/private/%" PRIu64, id);
-	if (request(&rq, &j, err) < 0)
+	act = xasprintf("remove entry %" PRIu64 " of what is private", id);
+	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0 ||
+	    second_factor_json(c, &rq, act, &j, err) < 0)
 		return -1;
 	if (a->json)
 		render_json(j);
@@ -397,7 +402,7 @@ int cmd_private(int argc, char **argv)
 		.args_doc = "add\nadd --file FILE\nlist\nremove ID",
 		.doc = "What must never leave: terms and files of yours. Only keyed "
 		       "digests are kept. A term is read from stdin, or asked for on a "
-		       "terminal.\v"
+		       "terminal; remove asks for the passphrase.\v"
 		       "Examples:\n"
 		       "  lych private add --name 'code name' <name.txt\n"
 		       "  lych private add --file contract.txt\n"

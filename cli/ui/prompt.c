@@ -5,24 +5,29 @@
  */
 #include "cli/ui/prompt.h"
 #include "common/attr.h"
+#include "common/cleanup.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
+#define TERMINAL "/dev/tty"
+
 enum { CTRL_C = 3, CTRL_D = 4, CTRL_H = 8, CTRL_U = 21, DEL = 127 };
 
 /* One byte; 0 at the end. */
-static int read_byte(unsigned char *ret, struct err *err)
+static int read_byte(int fd, unsigned char *ret, struct err *err)
 {
 	ssize_t n;
 
 	do
-		n = read(STDIN_FILENO, ret, 1);
+		n = read(fd, ret, 1);
 	while (n < 0 && errno == EINTR);
-	return n < 0 ? err_sys(err, "read stdin") : (int)n;
+	return n < 0 ? err_sys(err, "read %s", fd == STDIN_FILENO ? "stdin" : TERMINAL)
+		     : (int)n;
 }
 
 /* A character of UTF-8 less. */
@@ -34,13 +39,13 @@ static size_t erase(const char *s, size_t len)
 }
 
 /* Byte by byte: the terminal neither edits nor signals while it does not echo. */
-static int read_line(char *out, size_t max, size_t *ret_len, struct err *err)
+static int read_line(int fd, char *out, size_t max, size_t *ret_len, struct err *err)
 {
 	size_t len = 0;
 
 	for (;;) {
 		unsigned char c = 0;
-		int n = read_byte(&c, err);
+		int n = read_byte(fd, &c, err);
 
 		if (n < 0)
 			return -1;
@@ -63,25 +68,25 @@ static int read_line(char *out, size_t max, size_t *ret_len, struct err *err)
 	return 0;
 }
 
-static int read_terminal(const char *question, char *out, size_t max, size_t *ret_len,
-			 struct err *err)
+/* The question goes to `to`. */
+static int read_terminal(int fd, int to, const char *question, char *out, size_t max,
+			 size_t *ret_len, struct err *err)
 {
 	struct termios was, silent;
 	int r;
 
-	if (tcgetattr(STDIN_FILENO, &was) < 0)
+	if (tcgetattr(fd, &was) < 0)
 		return err_sys(err, "the terminal");
 	silent = was;
 	silent.c_lflag &= (tcflag_t) ~(ECHO | ECHONL | ICANON | ISIG);
 	silent.c_cc[VMIN] = 1;
 	silent.c_cc[VTIME] = 0;
-	if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent) < 0)
+	if (tcsetattr(fd, TCSAFLUSH, &silent) < 0)
 		return err_sys(err, "the terminal");
-	(void)fprintf(stderr, "%s", question);
-	(void)fflush(stderr);
-	r = read_line(out, max, ret_len, err);
-	(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &was);
-	(void)fputc('\n', stderr);
+	(void)dprintf(to, "%s", question);
+	r = read_line(fd, out, max, ret_len, err);
+	(void)tcsetattr(fd, TCSAFLUSH, &was);
+	(void)dprintf(to, "\n");
 	return r;
 }
 
@@ -113,8 +118,24 @@ static int read_all(char *out, size_t max, size_t *ret_len, struct err *err)
 int prompt_secret(const char *question, char *out, size_t max, size_t *ret_len,
 		  struct err *err)
 {
-	int r = isatty(STDIN_FILENO) ? read_terminal(question, out, max, ret_len, err)
+	int r = isatty(STDIN_FILENO) ? read_terminal(STDIN_FILENO, STDERR_FILENO,
+						     question, out, max, ret_len, err)
 				     : read_all(out, max, ret_len, err);
+
+	if (r == 0)
+		out[*ret_len] = '\0';
+	else
+		explicit_bzero(out, max + 1);
+	return r;
+}
+
+int prompt_passphrase(const char *question, char *out, size_t max, size_t *ret_len,
+		      struct err *err)
+{
+	cleanup_close int fd = open(TERMINAL, O_RDWR | O_CLOEXEC | O_NOCTTY);
+	int r = fd < 0 ? err_set_id(err, ERRID_PASSPHRASE_TERMINAL, TERMINAL ": %s",
+				    strerror(errno))
+		       : read_terminal(fd, fd, question, out, max, ret_len, err);
 
 	if (r == 0)
 		out[*ret_len] = '\0';
@@ -143,7 +164,7 @@ int prompt_yes(const char *question, bool *ret, struct err *err)
 	for (;;) {
 		unsigned char c = 0;
 
-		n = read_byte(&c, err);
+		n = read_byte(STDIN_FILENO, &c, err);
 		if (n < 0)
 			return -1;
 		if (n == 0 || c == '\n')

@@ -21,6 +21,11 @@
 MUST_CHECK int prompt_secret(const char *question, char *out, size_t max, size_t *ret_len,
 			     struct err *err);
 
+/* The same of the process's own terminal, whatever stdin is: from nothing else is it taken.
+ * ERRID_PASSPHRASE_TERMINAL. */
+MUST_CHECK int prompt_passphrase(const char *question, char *out, size_t max,
+				 size_t *ret_len, struct err *err);
+
 /* Is there a person: are stdin and stderr a terminal? */
 bool prompt_can_ask(void);
 /* A question on that terminal, " [yes/no] " behind it: only the whole word yes is one. ERR_INVALID

@@ -382,9 +382,9 @@ class Mill:
         return Op("scan", self.request("POST", "/v1/gate/scan", b"", self.noise()))
 
     def api_private(self):
-        """Kept ones are removed again: they would slow every scan down."""
-        if self.kept:
-            return Op("private", self.request("DELETE", f"/v1/private/{self.kept.pop()}", b"", b""), is_bad=False)
+        """A few are kept, and stay: to remove one asks for a passphrase, which nobody has set."""
+        if self.kept and (len(self.kept) >= 8 or self.rng.random() < 0.3):
+            return Op("private", self.request("DELETE", f"/v1/private/{self.rng.choice(self.kept)}", b"", b""))
         kind, name = self.rng.choice(("term", "file", "x", "")), self.rng.choice(("n", "%00", "%ff", "n" * 300, "%0a", "", "%c3%bc"))
         if self.rng.random() < 0.5:
             return Op("private", self.request("DELETE", f"/v1/private/{self.rng.choice(('0', '-1', 'x', '9' * 30, '1', '2', '3', '%31'))}", b"", b""))

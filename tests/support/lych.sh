@@ -5,6 +5,7 @@
 
 LYCH_BIN=${LYCH_BIN:-$PWD/build/${VARIANT:-release}}
 export LYCH_BIN
+lych_support=$PWD/tests/support
 
 fail() {
 	echo "FAIL: $*" >&2
@@ -49,6 +50,16 @@ wait_until() { # seconds, what, command...
 }
 
 lych() { "$LYCH_BIN/lych" "$@"; }
+
+# At a terminal of its own, at which somebody types the answers: ANSWER... -- what lych is given.
+lych_typed() {
+	local answers=()
+	while [ "$1" != -- ]; do
+		answers+=("$1")
+		shift
+	done
+	"$lych_support/at-terminal" "${answers[@]}" -- "$LYCH_BIN/lych" "${@:2}"
+}
 
 # Checks, counted in $count. A test whose failures need other words has its own.
 count=0

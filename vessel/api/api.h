@@ -34,6 +34,8 @@ httpd_handler api_gate_scan, api_private_list, api_private_add, api_private_remo
 httpd_handler api_ward, api_ward_test, api_portals;
 /* ward_reload.c */
 httpd_handler api_ward_reload;
+/* factor.c */
+httpd_handler api_passphrase, api_passphrase_set;
 /* budget.c */
 httpd_handler api_budget;
 void api_put_amounts(struct jsonw *w, const char *key, const struct budget_amounts *a);

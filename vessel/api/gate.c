@@ -193,6 +193,23 @@ void api_private_add(struct httpd_req *req, void *arg)
 		reply_id(req, 201, id);
 }
 
+/* What is registered no more may leave: not by a program of the owner's alone. */
+static int remove_entry(struct vessel *v, struct httpd_req *req, uint64_t id,
+			struct err *err)
+{
+	char act[FACTOR_ACT_MAX_BYTES];
+
+	if (!gate_private_has(private_store_get(v->terms), id))
+		return err_set_id(err, ERRID_GATE_NO_TERM, "%llu",
+				  (unsigned long long)id);
+	if (str_fmt(act, sizeof(act), "remove entry %llu of what is private",
+		    (unsigned long long)id) < 0)
+		return err_set(err, ERR_INTERNAL, "an act's words");
+	if (factor_check(v, req, act, err) < 0)
+		return -1;
+	return private_store_remove(v->terms, id, err);
+}
+
 void api_private_remove(struct httpd_req *req, void *arg)
 {
 	struct vessel *v = arg;
@@ -201,7 +218,7 @@ void api_private_remove(struct httpd_req *req, void *arg)
 
 	if (api_no_query(req, &err) < 0 ||
 	    parse_u64(httpd_req_param(req, "entry"), 1, INT64_MAX, &id, &err) < 0 ||
-	    private_store_remove(v->terms, id, &err) < 0)
+	    remove_entry(v, req, id, &err) < 0)
 		httpd_reply_err(req, &err);
 	else
 		reply_id(req, 200, id);

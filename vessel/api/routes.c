@@ -50,6 +50,8 @@ const struct httpd_route routes_api[] = {
 	{HTTP_M_GET, "/v1/private", WHO_OWNER, 0, api_private_list},
 	{HTTP_M_POST, "/v1/private", WHO_OWNER, PRIVATE_FILE_MAX_BYTES, api_private_add},
 	{HTTP_M_DELETE, "/v1/private/{entry}", WHO_OWNER, 0, api_private_remove},
+	{HTTP_M_GET, "/v1/passphrase", WHO_OWNER, 0, api_passphrase},
+	{HTTP_M_POST, "/v1/passphrase", WHO_OWNER, SMALL_JSON_BYTES, api_passphrase_set},
 	{HTTP_M_GET, "/v1/ward", WHO_OWNER, 0, api_ward},
 	{HTTP_M_POST, "/v1/ward/test", WHO_OWNER, WARD_TEST_BYTES, api_ward_test},
 	{HTTP_M_POST, "/v1/ward/reload", WHO_OWNER, CONF_FILE_MAX_BYTES, api_ward_reload},

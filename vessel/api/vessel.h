@@ -17,6 +17,7 @@
 #include "common/worker/reading.h"
 #include "vessel/api/attended.h"
 #include "vessel/api/events.h"
+#include "vessel/api/factor.h"
 #include "vessel/api/feed.h"
 #include "vessel/api/hints.h"
 #include "vessel/api/lease_owner.h"
@@ -53,6 +54,7 @@ struct vessel {
 	const struct random_ops *rng;
 	struct conf conf; /* of it only the ward's rules ever change */
 	struct codex codex;
+	struct factor factor;
 	struct store_budget budget;
 	struct blobs *blobs;
 	struct incoming *incoming; /* uploads that will be blobs */

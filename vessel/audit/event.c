@@ -51,6 +51,9 @@ static const struct kind kinds[] = {
 	{"quarantine.release_failed", 7001, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Authentication: logon 1 */
 	{"peer.refused", 3002, 1, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
+	{"passphrase.set", 3002, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
+	{"passphrase.changed", 3002, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
+	{"passphrase.wrong", 3002, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Application Lifecycle: start 3, stop 4, other 99 */
 	{"vessel.start", 6002, 3, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"vessel.stop", 6002, 4, SEVERITY_INFO, STATUS_SUCCESS, 0},

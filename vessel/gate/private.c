@@ -361,6 +361,14 @@ int gate_private_remove(struct gate_private *p, uint64_t id, struct err *err)
 	return err_set_id(err, ERRID_GATE_NO_TERM, "%llu", (unsigned long long)id);
 }
 
+bool gate_private_has(const struct gate_private *p, uint64_t id)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->entry[i].id == id)
+			return true;
+	return false;
+}
+
 size_t gate_private_count(const struct gate_private *p)
 {
 	return p->n;

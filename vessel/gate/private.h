@@ -55,6 +55,7 @@ MUST_CHECK int gate_private_add(struct gate_private *p, enum private_kind kind,
 				uint64_t now_usec, uint64_t *ret_id, struct err *err);
 /* ERRID_GATE_NO_TERM. */
 MUST_CHECK int gate_private_remove(struct gate_private *p, uint64_t id, struct err *err);
+bool gate_private_has(const struct gate_private *p, uint64_t id);
 size_t gate_private_count(const struct gate_private *p);
 void gate_private_at(const struct gate_private *p, size_t i, struct private_entry *ret);
 

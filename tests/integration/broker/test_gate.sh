@@ -92,7 +92,16 @@ echo "a quiet grumble" | lych gate scan - >/dev/null; is "what was typed counts"
 out=$(at_terminal 'another term\x03'); is "given up" 1 $?
 out=$(at_terminal 'wrong\x15\x04'); is "nothing typed" 2 $?
 is "no more is registered" 3 "$(lych private list --json | json 'len(j["entries"])')"
-lych private remove "$typed" >/dev/null || fail "remove what was typed"
+
+# --- removed only by who knows the passphrase
+words="correct horse battery"
+remove() { # ENTRY
+	lych_typed "$words" -- private remove "$1" >/dev/null
+}
+lych private remove "$typed" >/dev/null 2>&1; is "no passphrase is set" 1 $?
+lych_typed "$words" "$words" -- passphrase set >/dev/null || fail "set a passphrase"
+words=wrong-$$-wrong remove "$typed"; is "a wrong one" 1 $?
+remove "$typed" || fail "remove what was typed"
 
 # --- the worker dies: refused or answered, never passed; then it is there again with the terms
 parent_of() { awk '/^PPid:/ { print $2 }' "/proc/$1/status" 2>/dev/null; }
@@ -120,10 +129,10 @@ grep -q exact out || fail "the worker did not come back: $(cat out)"
 lych down >/dev/null
 lych up --detach <&- >&- 2>&- || fail "restart"
 lych gate scan about >/dev/null; is "after a restart" 1 $?
-lych private remove "$id" >/dev/null || fail "remove"
+remove "$id" || fail "remove"
 lych gate scan about >/dev/null; is "after it is removed" 0 $?
 lych gate scan part >/dev/null; is "the file still counts" 1 $?
-lych private remove "$fileid" >/dev/null || fail "remove the file"
+remove "$fileid" || fail "remove the file"
 lych gate scan part >/dev/null; is "the file is removed" 0 $?
 
 # --- a damaged store ends the start

@@ -147,7 +147,8 @@ id=$(printf 'project nachtigall' | lych private add --name n --json | sed 's/[^0
 out=$(job registry "$index" "$(at "$term")" "$(at "${term:0:14}/${term:14}")" "/registry/pypi/simple/$term/")
 is "a registered term, though the index has it, and cut in two" 3 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
 ! grep -q "${term:0:14}" "$LYCH_TMP/asked" || fail "the term went out: $(cat "$LYCH_TMP/asked")"
-lych private remove "$id" >/dev/null || fail "remove"
+lych_typed "correct horse battery" "correct horse battery" -- passphrase set >/dev/null || fail "set a passphrase"
+lych_typed "correct horse battery" -- private remove "$id" >/dev/null || fail "remove"
 out=$(lych run --egress registry -n -- python3 -c 'import os, urllib.request, urllib.error
 k = os.environ["LYCHGATE_BROKER_KEY"].encode().hex()
 for path in (k, k[:64] + "/" + k[64:], k[:40] + "/" + k[40:80] + "/" + k[80:]):

@@ -19,6 +19,7 @@ static const char *const families[][2] = {
 	{"BIND", "The units of the pod"},
 	{"WARD", "What a job may ask"},
 	{"GATE", "What is too private to leave"},
+	{"PASSPHRASE", "The second factor"},
 	{"BUDGET", "What jobs may spend"},
 	{"BROKER", "Asking, fetching and installing from inside a job"},
 	{"EGRESS", "The processes that speak to the network"},
