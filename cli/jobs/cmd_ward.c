@@ -8,9 +8,11 @@
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
 #include "cli/base/paths.h"
+#include "cli/secret/second_factor.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
 #include "common/conf/conf.h"
+#include "common/crypto/sha256.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -290,6 +292,9 @@ static int reload(const struct ward_args *a, const char *path, struct client *c,
 {
 	cleanup_buf struct buf text = {.max = CONF_FILE_MAX_BYTES};
 	cleanup_json struct json *j = NULL;
+	cleanup_free char *act = NULL;
+	uint8_t sum[SHA256_SIZE];
+	char hex[SHA256_HEX_SIZE];
 
 	if (read_codex(path, &text, err) < 0)
 		return err_wrap(err, "the rules in force are the same as before");
@@ -300,7 +305,10 @@ static int reload(const struct ward_args *a, const char *path, struct client *c,
 					  .raw = true,
 					  .timeout_ms = 30000};
 
-	if (client_json(c, &rq, &j, NULL, err) < 0)
+	sha256_of(text.data, text.len, sum);
+	hex_encode(sum, sizeof(sum), hex);
+	act = xasprintf("reload the ward from %s", hex);
+	if (second_factor_json(c, &rq, act, &j, err) < 0)
 		return -1;
 	if (a->json)
 		render_json(j);

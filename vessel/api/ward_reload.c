@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
+#include "common/str.h"
 #include "vessel/api/api.h"
 #include "vessel/audit/audit.h"
 #include "vessel/audit/event.h"
@@ -169,6 +170,19 @@ static int read_text(struct ward_reload *r, const char *text, size_t len, struct
 	return 0;
 }
 
+/* Where a passphrase is set, only a person lets out more than before. */
+static int check_wider(const struct ward_reload *r, struct err *err)
+{
+	char act[FACTOR_ACT_MAX_BYTES];
+
+	if (!factor_is_set(r->v) ||
+	    !ward_may_be_wider(&r->v->conf.broker, &r->next.broker))
+		return 0;
+	if (str_fmt(act, sizeof(act), "reload the ward from %s", r->sha256) < 0)
+		return err_set(err, ERR_INTERNAL, "an act's words");
+	return factor_check(r->v, r->req, act, err);
+}
+
 static int begin(struct ward_reload *r, struct err *err)
 {
 	const void *body;
@@ -181,7 +195,9 @@ static int begin(struct ward_reload *r, struct err *err)
 				  "generation %llu waits for the log",
 				  (unsigned long long)r->v->codex.generation + 1);
 	body = httpd_req_body(r->req, &len);
-	return read_text(r, len ? body : "", len, err);
+	if (read_text(r, len ? body : "", len, err) < 0)
+		return -1;
+	return check_wider(r, err);
 }
 
 void api_ward_reload(struct httpd_req *req, void *arg)
