@@ -14,6 +14,7 @@ int broker_start(struct vessel *v, struct err *err)
 {
 	if (packages_new(v->data_fd, PACKAGES_MAX_BYTES, v->clock, &v->packages, err) < 0)
 		return err_wrap(err, "packages");
+	v->proposals = proposals_new();
 	v->dispatch_ops = dispatch_ops_real(v);
 	v->dispatch = dispatch_new(&(struct dispatch_config){.loop = v->loop,
 							     .clock = v->clock,
@@ -21,6 +22,7 @@ int broker_start(struct vessel *v, struct err *err)
 							     .broker = &v->conf.broker,
 							     .ops = v->dispatch_ops,
 							     .packages = v->packages,
+							     .proposals = v->proposals,
 							     .note = &v->reading});
 	return 0;
 }
@@ -31,6 +33,8 @@ void broker_free(struct vessel *v)
 	v->dispatch = NULL;
 	dispatch_ops_free(v->dispatch_ops);
 	v->dispatch_ops = NULL;
+	proposals_free(v->proposals);
+	v->proposals = NULL;
 	packages_free(v->packages);
 	v->packages = NULL;
 }

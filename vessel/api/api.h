@@ -36,6 +36,8 @@ httpd_handler api_ward, api_ward_test, api_portals;
 httpd_handler api_ward_reload;
 /* factor.c */
 httpd_handler api_passphrase, api_passphrase_set;
+/* proposals.c */
+httpd_handler api_proposals, api_proposal_allow, api_proposal_drop;
 /* budget.c */
 httpd_handler api_budget;
 void api_put_amounts(struct jsonw *w, const char *key, const struct budget_amounts *a);

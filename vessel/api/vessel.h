@@ -76,6 +76,7 @@ struct vessel {
 	struct dispatch *dispatch;
 	struct dispatch_ops *dispatch_ops;
 	struct packages *packages;
+	struct proposals *proposals;
 	struct egress *egress;	       /* whoever speaks to the network for us */
 	struct egress_portal *portals; /* conf.broker's, as egress has them */
 	struct httpd *api, *work;

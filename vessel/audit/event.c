@@ -62,6 +62,11 @@ static const struct kind kinds[] = {
 	/* `reloaded` is on disk before it happens; `reload_failed`: perhaps there, and did not */
 	{"ward.reloaded", 6002, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
 	{"ward.reload_failed", 6002, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
+	/* `proposed`: a job was refused, and might be allowed; `allowed_…` is on disk before it counts */
+	{"ward.proposed", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"ward.allowed_once", 6002, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
+	{"ward.allowed_job", 6002, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
+	{"ward.proposal_dropped", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"daemon.died", 6002, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* Device Config State Change: log 1 */
 	{"audit.restarted", 5019, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},

@@ -20,6 +20,7 @@ static const char *const families[][2] = {
 	{"WARD", "What a job may ask"},
 	{"GATE", "What is too private to leave"},
 	{"PASSPHRASE", "The second factor"},
+	{"PROPOSAL", "What a person may allow to a job"},
 	{"BUDGET", "What jobs may spend"},
 	{"BROKER", "Asking, fetching and installing from inside a job"},
 	{"EGRESS", "The processes that speak to the network"},

@@ -29,6 +29,7 @@
 #include "vessel/broker/budget.h"
 #include "vessel/broker/gate/client.h"
 #include "vessel/broker/intents/packages.h"
+#include "vessel/broker/proposals.h"
 #include "vessel/broker/ward.h"
 #include "vessel/egress/egress.h"
 
@@ -94,6 +95,7 @@ struct dispatch_config {
 	const struct conf_broker *broker; /* borrowed */
 	const struct dispatch_ops *ops;	  /* borrowed */
 	struct packages *packages;	  /* borrowed */
+	struct proposals *proposals;	  /* borrowed; NULL: there are none */
 	struct reading *note;		  /* borrowed: of what is parsed; NULL: none */
 };
 

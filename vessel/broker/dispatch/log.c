@@ -52,6 +52,8 @@ static void put_call(struct entry *t, const struct dispatch_call *c)
 		jsonw_ku64(&t->w, "rule", c->verdict.number);
 	if (c->verdict.number && c->verdict.rule)
 		jsonw_ku64(&t->w, "line", c->verdict.rule->line);
+	if (c->proposal)
+		jsonw_ku64(&t->w, "proposal", c->proposal);
 	c->kind->describe(c, &t->w);
 	if (dispatch_is(c, IS_SCANNED)) {
 		(void)snprintf(score, sizeof(score), "%.3f", c->score);
@@ -208,6 +210,21 @@ void dispatch_log_unlogged(struct dispatch *d, const struct dispatch_job *j,
 	end(&entry);
 	d->ops->note(d->env, &entry.e);
 	buf_done(&entry.data);
+}
+
+/* At most PROPOSALS_JOB_MAX of an attempt. */
+void dispatch_log_proposed(const struct dispatch_call *c)
+{
+	struct entry t = {.data = {.max = 0}};
+
+	begin(&t, c->d, &c->lease, "ward", "proposed");
+	jsonw_ku64(&t.w, "proposal", c->proposal);
+	jsonw_kstr(&t.w, "identity", c->job->identity);
+	jsonw_kstr(&t.w, "method", c->ward.method);
+	jsonw_kstr(&t.w, "host", c->ward.host);
+	end(&t);
+	c->d->ops->note(c->d->env, &t.e);
+	buf_done(&t.data);
 }
 
 void dispatch_log_canary(const struct dispatch_call *c)

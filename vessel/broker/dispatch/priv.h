@@ -111,6 +111,7 @@ struct dispatch_job {
 	usec_t signalled;   /* when the last signal was given, 0: never */
 	struct dispatch_logged refusals, canaries;
 	struct gate_job *gate;
+	struct proposals_made proposed;
 	struct seen_by seen; /* the indexes that it fetched */
 	struct dispatch_job *next;
 };
@@ -156,6 +157,7 @@ struct dispatch_call {
 	struct dispatch_room *asking; /* more of the room is, in ROOM_ASKED */
 	struct ward_ask ward;
 	struct ward_verdict verdict;
+	uint64_t proposal;	  /* which it became, or is allowed by; 0: none */
 	char target[TARGET_SIZE]; /* "portal:NAME", "fetch" */
 	struct gate_ask *gate;
 	double score;
@@ -246,7 +248,14 @@ typedef enum dispatch_event dispatch_doing(struct dispatch_call *c);
 
 /* lease.c */
 dispatch_doing dispatch_look_spec, dispatch_look, dispatch_take, dispatch_step_out;
-dispatch_doing dispatch_judge; /* ward.c */
+/* ward.c */
+dispatch_doing dispatch_judge;
+/* What a person allowed by a proposal is this rule's: of no number, and without a gift. */
+extern const struct conf_rule dispatch_by_proposal;
+static inline bool dispatch_is_by_proposal(const struct dispatch_call *c)
+{
+	return c->verdict.rule == &dispatch_by_proposal;
+}
 /* gate.c */
 dispatch_doing dispatch_gate, dispatch_cancel_gate, dispatch_write;
 dispatch_doing dispatch_log, dispatch_forget_log; /* audit.c */
@@ -333,6 +342,7 @@ void dispatch_log_denials(struct dispatch *d, const struct dispatch_job *j);
 void dispatch_log_unlogged(struct dispatch *d, const struct dispatch_job *j,
 			   const char *first, const char *second,
 			   const struct dispatch_logged *t);
+void dispatch_log_proposed(const struct dispatch_call *c);
 void dispatch_log_canary(const struct dispatch_call *c);
 /* A name below a wildcard that looks made up: data may leave in it. */
 void dispatch_log_odd_name(const struct dispatch_call *c, const char *host);

@@ -39,6 +39,13 @@ static int judge(const struct dispatch_call *c, struct ward_verdict *ret, struct
 {
 	int r = ward_decide(c->d->cfg.broker, &c->ward, ret, err);
 
+	/* what a person allowed stays so, unless a rule denies it now */
+	if (r < 0 && err->id == ERRID_WARD_NOT_ALLOWED && dispatch_is_by_proposal(c)) {
+		*ret = c->verdict;
+		*err = (struct err)ERR_INIT;
+		r = 0;
+	}
+
 	if (c->kind->still)
 		r = c->kind->still(c, r, ret, err);
 	if (r == 0 && !has_gifts(&c->verdict, ret))
