@@ -47,6 +47,8 @@ static const struct cmd commands[] = {
 	{"doctor", "attempt every forbidden act; one line a wall", cmd_doctor},
 	{"audit", "tail: the last records of the audit log (-f: follow it)", cmd_audit},
 	{"ward", "what jobs may ask of models and the network, explained", cmd_ward},
+	{"proposals", "allow, drop: what jobs were refused for want of a rule",
+	 cmd_proposals},
 	{"portals", "the providers and registries of the broker", cmd_portals},
 	{"budget", "what jobs used up of requests, tokens, money, bytes", cmd_budget},
 	{"secret", "list, set, rotate and check secrets; never shows one", cmd_secret},

@@ -56,6 +56,7 @@ int cmd_private(int argc, char **argv);
 int cmd_passphrase(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_ward(int argc, char **argv);
+int cmd_proposals(int argc, char **argv);
 int cmd_portals(int argc, char **argv);
 int cmd_budget(int argc, char **argv);
 int cmd_bind(int argc, char **argv);

@@ -12,6 +12,7 @@
 #include "cli/base/litter.h"
 #include "cli/local/config_text.h"
 #include "cli/local/config_walls.h"
+#include "cli/local/ward_text.h"
 #include "cli/ui/prompt.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
@@ -211,6 +212,38 @@ int config_set(const char *path, const char *key, const char *value, bool json,
 	}
 	conf_done(&conf);
 	return r;
+}
+
+/* ---- a rule -------------------------------------------------------------------- */
+
+static int put_back(const struct codex *c, struct err *err)
+{
+	struct err why = ERR_INIT;
+
+	if (codex_replace(c, &c->text, &why) == 0)
+		return err_wrap(err, "%s is as it was", c->path);
+	return err_wrap(err, "%s could not be put back, and has the rule", c->path);
+}
+
+int config_add_rule(const char *path, const char *rule, config_then *then, void *arg,
+		    struct err *err)
+{
+	cleanup_codex struct codex c = {.dirfd = -1};
+	cleanup_buf struct buf text = {.max = CONF_FILE_MAX_BYTES};
+	struct conf conf;
+
+	if (codex_open(&c, path, err) < 0)
+		return -1;
+	if (ward_text_add(buf_str(&c.text), rule, &text, err) < 0 ||
+	    config_accept(path, &text, &conf, err) < 0)
+		return err_wrap(err, "nothing was changed");
+	conf_done(&conf);
+	if (codex_replace(&c, &text, err) < 0)
+		return -1;
+	/* what others make of it from now on is theirs */
+	if (fstatat(c.dirfd, c.name, &c.st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(err, "%s, which has the rule", path);
+	return then(&text, arg, err) < 0 ? put_back(&c, err) : 0;
 }
 
 /* ---- edit ---------------------------------------------------------------------- */
