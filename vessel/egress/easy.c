@@ -8,7 +8,6 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
-#include "vessel/egress/redact.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -151,8 +150,12 @@ static bool set_method(struct egress_easy *e, const struct egress_easy_spec *spe
 		return SET(e, HTTPGET, 1L);
 	if (str_eq(spec->rq->method, "HEAD"))
 		return SET(e, NOBODY, 1L);
+	if (str_eq(spec->rq->method, "DELETE") && spec->rq->body_len == 0)
+		return SET(e, HTTPGET, 1L) && SET(e, CUSTOMREQUEST, "DELETE");
 	/* in memory, also an empty one: Content-Length, never chunked */
 	return SET(e, POST, 1L) &&
+	       (str_eq(spec->rq->method, "POST") ||
+		SET(e, CUSTOMREQUEST, spec->rq->method)) &&
 	       SET(e, POSTFIELDSIZE_LARGE, (curl_off_t)spec->rq->body_len) &&
 	       SET(e, POSTFIELDS, (const char *)spec->body);
 }
@@ -174,27 +177,12 @@ static bool has(const struct egress_request *rq, const char *name)
 	return false;
 }
 
-static const char *const credential_field[] = {
-	[HEADERS_FETCH] = "Authorization: Bearer ",
-	[HEADERS_OPENAI] = "Authorization: Bearer ",
-	[HEADERS_ANTHROPIC] = "x-api-key: ",
-	[HEADERS_GEMINI] = "x-goog-api-key: ",
-};
-
 static void add_credential(struct egress_easy *e, const struct egress_easy_spec *spec)
 {
-	/* not on the heap, where formatting leaves pieces behind */
-	char line[REDACT_SECRET_MAX + 64];
-
 	if (spec->dialect == HEADERS_ANTHROPIC && !has(spec->rq, "anthropic-version"))
 		(void)add_line(e, "anthropic-version: " ANTHROPIC_VERSION);
-	if (!spec->credential)
-		return;
-	if (str_fmt(line, sizeof(line), "%s%s", credential_field[spec->dialect],
-		    spec->credential) < 0)
-		abort();
-	(void)add_line(e, line);
-	explicit_bzero(line, sizeof(line));
+	if (spec->credential)
+		(void)add_line(e, spec->credential);
 }
 
 static bool set_headers(struct egress_easy *e, const struct egress_easy_spec *spec)

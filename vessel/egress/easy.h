@@ -21,7 +21,7 @@ struct egress_easy_spec {
 	const struct addr *addrs;
 	size_t n_addrs;
 	const struct egress_roots *roots;
-	/* NULL: none. It is for url's host alone, which is the portal's own. */
+	/* The whole header field; NULL: none. It is for url's host alone, which is its own. */
 	const char *credential;
 	enum headers_for dialect;
 	curl_write_callback on_header, on_body;

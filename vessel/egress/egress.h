@@ -6,7 +6,8 @@
  * events on its loop. One worker a portal (it alone holds that portal's credential), one
  * without any key for URLs and packages, one without network for the gate
  * (worker.h). All of them are children of one parent that is forked before the
- * vessel reads a secret (parent.h).
+ * vessel reads a secret (parent.h). A key for a host that is no portal has a worker as a
+ * portal has, and counts as one here.
  *
  * Order at start: egress_fork() first of all, egress_attach() when there is a loop and
  * before the vessel confines itself.
@@ -68,6 +69,14 @@ struct egress_portal {
 	const char *const *addresses;
 	size_t n_addresses;
 	bool is_local; /* on this machine: a word too short to be redacted may be its key */
+	/* Not a portal but the key of a host: its requests and replies are those of a fetch, its
+	 * worker is "host:NAME", url is the origin alone, and a request goes to path or below
+	 * it ("": anywhere there), or nowhere. */
+	bool is_host;
+	const char *path;
+	const char
+		*field; /* the header field that takes the key; NULL: Authorization ... */
+	const char *user; /* ... as Basic, for this user; NULL: as Bearer */
 };
 
 /*
@@ -109,9 +118,9 @@ struct egress_request {
 	job_id_t job; /* whose it is; 0: no job's */
 	int64_t epoch;
 	const char *portal; /* NULL: the worker without a key */
-	const char *method; /* GET, HEAD, POST */
+	const char *method; /* GET, HEAD, POST, PUT, PATCH, DELETE */
 	/* A portal: what follows its url, "/chat/completions", so that no request can carry
-	 * a credential elsewhere. Without one: the whole URL, serialised by url.h. */
+	 * a credential elsewhere; a host's key: the path. Without one: the whole URL, serialised by url.h. */
 	const char *target;
 	const struct egress_header *headers; /* as headers_out() leaves them; copied */
 	size_t n_headers;
@@ -211,7 +220,8 @@ void egress_cancel(struct egress_call *call);
 
 /* For status, doctor and metrics. */
 struct egress_worker_info {
-	const char *name; /* "portal:NAME", "keyless", "gate", "gate:large", "parent" */
+	const char
+		*name; /* "portal:NAME", "host:NAME", "keyless", "gate", ... "parent" */
 	bool up;
 	unsigned restarts, calls;
 	const struct confine_report *walls; /* of its last start */

@@ -16,8 +16,8 @@
 struct egress_http_config {
 	int fd;				    /* to the vessel; becomes the callee's */
 	const struct egress_portal *portal; /* NULL: the worker without a key */
-	const char *credential;		    /* NULL: none */
-	const struct redact *redact;	    /* of that credential */
+	const char *credential;	     /* the header field that carries it; NULL: none */
+	const struct redact *redact; /* of that credential */
 	/* What the next two were made of, and when: looked at before each request. */
 	const struct sources *sources;
 	unsigned generation;

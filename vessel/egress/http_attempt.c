@@ -36,7 +36,8 @@ void http_attempt_drop(struct call *c)
 
 static bool is_read(const struct call *c)
 {
-	return !str_eq(c->request.rq.method, "POST");
+	return str_eq(c->request.rq.method, "GET") ||
+	       str_eq(c->request.rq.method, "HEAD");
 }
 
 /* Before anything went back, and only what did not or may not have been carried out. */
@@ -224,6 +225,15 @@ static void find_address(struct call *c)
 	http_attempt_start(c);
 }
 
+/* A host's key goes to its path, or below it, by the bytes. */
+static bool is_below(const char *target, const char *path)
+{
+	size_t n = strlen(path);
+
+	return strncmp(target, path, n) == 0 &&
+	       (target[n] == '\0' || target[n] == '/' || target[n] == '?');
+}
+
 /* The whole URL: a portal's is its base and the path, nothing else. */
 static int build_url(struct call *c, struct err *err)
 {
@@ -235,6 +245,9 @@ static int build_url(struct call *c, struct err *err)
 	if ((target[0] == '/') != (portal != NULL))
 		return err_set_id(err, ERRID_EGRESS_REQUEST, "%s",
 				  portal ? "a portal takes a path" : "it has no host");
+	if (portal && portal->is_host && !is_below(target, portal->path))
+		return err_set_id(err, ERRID_EGRESS_REQUEST,
+				  "it is not below the place of that key");
 	if (portal)
 		buf_adds(&b, portal->url);
 	buf_adds(&b, target);

@@ -188,18 +188,21 @@ static const char *limits_wrong(const struct egress_limits *l)
 /* The rules that both ends hold it to; NULL: it keeps them. */
 static const char *request_wrong(const struct egress_request *rq)
 {
-	bool post = str_eq(rq->method, "POST");
+	static const char *const with_body[] = {"POST", "PUT", "PATCH", "DELETE"};
+	bool may_have = false;
 
-	if (!post && !str_eq(rq->method, "GET") && !str_eq(rq->method, "HEAD"))
-		return "the method is not GET, HEAD or POST";
+	for (size_t i = 0; i < ARRAY_SIZE(with_body); i++)
+		may_have |= str_eq(rq->method, with_body[i]);
+	if (!may_have && !str_eq(rq->method, "GET") && !str_eq(rq->method, "HEAD"))
+		return "the method is none that is spoken here";
 	if (!is_target(rq->target))
 		return "the target is not acceptable";
 	if (!are_headers(rq->headers, rq->n_headers))
 		return "a header is not acceptable, or there are too many";
 	if (rq->body_len > EGRESS_BODY_MAX_BYTES)
 		return "the body is too large";
-	if (rq->body_len > 0 && !post)
-		return "only a POST has a body";
+	if (rq->body_len > 0 && !may_have)
+		return "a GET or HEAD has no body";
 	if (rq->n_addresses > EGRESS_ADDRESSES_MAX)
 		return "too many addresses";
 	for (size_t i = 0; i < rq->n_addresses; i++)

@@ -5,6 +5,7 @@
  */
 #include "vessel/egress/worker.h"
 
+#include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/confine/probe.h"
 #include "common/crypto/locked.h"
@@ -19,9 +20,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+/* A field's name, a user in front of it, and all of it in base64. */
+#define LINE_SIZE (2 * (REDACT_SECRET_MAX + 256))
+#define USER_SIZE 128
+
 /* The credential and what to look for, for as long as the worker lives. */
 struct key {
 	char *text; /* locked; REDACT_SECRET_MAX + 2; NULL: none */
+	char *line; /* the header field with it; locked; LINE_SIZE */
 	struct redact *redact;
 };
 
@@ -38,7 +44,9 @@ bool egress_worker_is_gate(const struct egress_config *cfg, size_t i)
 void egress_worker_name(const struct egress_config *cfg, size_t i,
 			char out[EGRESS_NAME_SIZE + 8])
 {
-	const char *kind = i < cfg->n_portals ? "portal:" : "";
+	const char *kind = i >= cfg->n_portals	     ? ""
+			   : cfg->portals[i].is_host ? "host:"
+						     : "portal:";
 	const char *name = i < cfg->n_portals	     ? cfg->portals[i].name
 			   : i == cfg->n_portals     ? "keyless"
 			   : i == cfg->n_portals + 1 ? "gate"
@@ -51,6 +59,7 @@ static void key_done(struct key *k)
 {
 	redact_free(k->redact);
 	locked_free(k->text, REDACT_SECRET_MAX + 2);
+	locked_free(k->line, LINE_SIZE);
 	*k = (struct key){0};
 }
 
@@ -66,6 +75,55 @@ static int make_redact(const struct egress_portal *portal, struct key *key,
 	return redact_new(key->text, len, &key->redact, err);
 }
 
+/* "Authorization: Basic ...": of the bytes of user and key, which stay in this frame. */
+static int write_basic(const char *user, const char *key, char *line)
+{
+	char pair[USER_SIZE + REDACT_SECRET_MAX + 2];
+	struct buf b;
+	int r = str_fmt(pair, sizeof(pair), "%s:%s", user, key);
+
+	buf_init(&b, LINE_SIZE);
+	if (r == 0) {
+		base64_add(&b, pair, strlen(pair));
+		r = buf_ok(&b) ? str_fmt(line, LINE_SIZE, "Authorization: Basic %s",
+					 buf_str(&b))
+			       : -1;
+	}
+	explicit_bzero(pair, sizeof(pair));
+	if (b.data)
+		explicit_bzero(b.data, b.cap);
+	buf_done(&b);
+	return r;
+}
+
+/* The one header field that carries the key, as curl is given it. */
+static int write_line(const struct egress_portal *portal, struct key *key,
+		      struct err *err)
+{
+	static const char *const fields[] = {
+		[HEADERS_ANTHROPIC] = "x-api-key",
+		[HEADERS_GEMINI] = "x-goog-api-key",
+	};
+	/* NULL where Authorization takes it: the first two of the enum */
+	const char *field = portal->field		       ? portal->field
+			    : portal->dialect > HEADERS_OPENAI ? fields[portal->dialect]
+							       : NULL;
+	void *memory;
+	int r;
+
+	if (locked_new(LINE_SIZE, &memory, err) < 0)
+		return -1;
+	key->line = memory;
+	if (portal->user)
+		r = write_basic(portal->user, key->text, key->line);
+	else if (field)
+		r = str_fmt(key->line, LINE_SIZE, "%s: %s", field, key->text);
+	else
+		r = str_fmt(key->line, LINE_SIZE, "Authorization: Bearer %s", key->text);
+	return r < 0 ? err_set(err, ERR_INVALID, "it does not fit into a header field")
+		     : 0;
+}
+
 static int read_key(const struct egress_portal *portal, int secrets_fd, struct key *ret,
 		    struct err *err)
 {
@@ -78,12 +136,13 @@ static int read_key(const struct egress_portal *portal, int secrets_fd, struct k
 	ret->text = memory;
 	if (fs_read_secret(secrets_fd, portal->secret, ret->text, REDACT_SECRET_MAX + 2,
 			   err) < 0 ||
-	    make_redact(portal, ret, err) < 0) {
+	    make_redact(portal, ret, err) < 0 || write_line(portal, ret, err) < 0) {
 		struct err why = *err;
 
 		key_done(ret);
 		return err_set_id(err, ERRID_EGRESS_SECRET,
-				  "portal %s: %s ('lych secret set %s')", portal->name,
+				  "%s %s: %s ('lych secret set %s')",
+				  portal->is_host ? "credential" : "portal", portal->name,
 				  why.msg, portal->secret);
 	}
 	return 0;
@@ -127,7 +186,7 @@ static int serve(struct egress_world *w, const struct egress_portal *portal,
 	const struct egress_http_config cfg = {
 		.fd = fd,
 		.portal = portal,
-		.credential = key->text,
+		.credential = key->line,
 		.redact = key->redact,
 		.sources = w->sources,
 		.generation = w->generation,

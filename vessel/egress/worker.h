@@ -28,7 +28,7 @@ struct egress_world {
 /* The workers in order: the portals, the one without a key, the gate's where there are some. */
 size_t egress_workers_count(const struct egress_config *cfg);
 bool egress_worker_is_gate(const struct egress_config *cfg, size_t i);
-/* "portal:NAME", "keyless", "gate", "gate:large" */
+/* "portal:NAME", "host:NAME", "keyless", "gate", "gate:large" */
 void egress_worker_name(const struct egress_config *cfg, size_t i,
 			char out[EGRESS_NAME_SIZE + 8]);
 

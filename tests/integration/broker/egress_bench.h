@@ -76,6 +76,8 @@ static inline void set_up(void)
 	cr_assert_eq(mkdir(secrets, 0700), 0);
 	write_secret("portal_test", KEY "\n");
 	write_secret("portal_claude", KEY "\n");
+	write_secret("host_forge", KEY "\n");
+	write_secret("host_field", KEY "\n");
 	server = start_server(NULL, base, sizeof(base), "http");
 }
 
@@ -176,14 +178,15 @@ static inline int gate_main(int fd, struct egress_pulse *pulse, void *arg UNUSED
 static const char *const loopback[] = {"127.0.0.1"};
 /* Is the first portal one of this machine? */
 static bool test_is_local;
+static const char *host_secret = "host_forge";
 
 static inline int begin(struct world *w, const char *secret, struct err *err)
 {
-	static struct egress_portal portals[4];
+	static struct egress_portal portals[6];
 	struct egress_config cfg = {.secrets_dir = secrets,
 				    .authorities = authorities,
 				    .portals = portals,
-				    .n_portals = https_base[0] ? 4 : 3,
+				    .n_portals = https_base[0] ? 6 : 5,
 				    .gate = gate_main};
 	struct egress_events events = {.on_redacted = on_redacted,
 				       .on_worker = on_worker,
@@ -192,14 +195,43 @@ static inline int begin(struct world *w, const char *secret, struct err *err)
 				       .arg = w};
 
 	*w = (struct world){.gate_fd = -1, .large_fd = -1};
-	portals[0] = (struct egress_portal){"test",   base, HEADERS_OPENAI, secret,
-					    loopback, 1,    test_is_local};
-	portals[1] = (struct egress_portal){
-		"claude", base, HEADERS_ANTHROPIC, "portal_claude", loopback, 1, false};
-	portals[2] = (struct egress_portal){"fenced", base, HEADERS_OPENAI, NULL,
-					    NULL,     0,    false};
-	portals[3] = (struct egress_portal){"tls",    https_base, HEADERS_OPENAI, secret,
-					    loopback, 1,	  false};
+	portals[0] = (struct egress_portal){.name = "test",
+					    .url = base,
+					    .dialect = HEADERS_OPENAI,
+					    .secret = secret,
+					    .addresses = loopback,
+					    .n_addresses = 1,
+					    .is_local = test_is_local};
+	portals[1] = (struct egress_portal){.name = "claude",
+					    .url = base,
+					    .dialect = HEADERS_ANTHROPIC,
+					    .secret = "portal_claude",
+					    .addresses = loopback,
+					    .n_addresses = 1};
+	portals[2] = (struct egress_portal){
+		.name = "fenced", .url = base, .dialect = HEADERS_OPENAI};
+	portals[3] = (struct egress_portal){.name = "forge",
+					    .url = base,
+					    .secret = host_secret,
+					    .addresses = loopback,
+					    .n_addresses = 1,
+					    .is_host = true,
+					    .path = "/team/repo",
+					    .user = "git"};
+	portals[4] = (struct egress_portal){.name = "field",
+					    .url = base,
+					    .secret = "host_field",
+					    .addresses = loopback,
+					    .n_addresses = 1,
+					    .is_host = true,
+					    .path = "",
+					    .field = "X-Api-Key"};
+	portals[5] = (struct egress_portal){.name = "tls",
+					    .url = https_base,
+					    .dialect = HEADERS_OPENAI,
+					    .secret = secret,
+					    .addresses = loopback,
+					    .n_addresses = 1};
 	cr_assert_eq(egress_fork(&cfg, &w->egress, err), 0, "%s", err->msg);
 	cr_assert_eq(loop_new(&w->loop, err), 0);
 	return egress_attach(w->egress, w->loop, &events, err);

@@ -103,7 +103,7 @@ Test(egress_wire, a_request_that_breaks_a_rule_is_not_written)
 		many[i] = (struct egress_header){"A", "b"};
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		bad[i] = good;
-	bad[n++].method = "PUT";
+	bad[n++].method = "TRACE";
 	bad[n++].method = "GET /y HTTP/1.1\r\nX:";
 	bad[n++].target = "";
 	bad[n++].target = "x";
