@@ -29,6 +29,9 @@ const struct secret_info secret_manifest[] = {
 	 "that tomb's own bearer on the work socket"},
 	{"portal_*", CONSUMER_EGRESS, ROTATE_GIVEN, false,
 	 "a provider's API key, for the egress workers of the portals that name it"},
+	{"host_*", CONSUMER_EGRESS, ROTATE_GIVEN, false,
+	 "a key for a host, for the egress worker of the entry of credentials that names "
+	 "it"},
 };
 const size_t secret_manifest_len = ARRAY_SIZE(secret_manifest);
 

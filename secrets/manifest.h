@@ -16,7 +16,7 @@ enum secret_consumer {
 	CONSUMER_MIGRATE = 1 << 1,    /* the oneshot before start */
 	CONSUMER_VESSEL = 1 << 2,
 	CONSUMER_TOMB = 1 << 3,
-	CONSUMER_EGRESS = 1 << 4, /* the one portal's egress worker */
+	CONSUMER_EGRESS = 1 << 4, /* the one portal's, or credential's, egress worker */
 };
 
 enum secret_rotation {

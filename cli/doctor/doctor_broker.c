@@ -47,7 +47,7 @@ static void examine_keys(struct doctor_lines *d, const struct paths *p,
 	struct err err = ERR_INIT;
 	const char *name;
 
-	if (!conf_portal_secret(b, 0))
+	if (!conf_broker_secret(b, 0))
 		return;
 	/* where those of this mode belong, and nowhere else */
 	if (secret_store_open(mode_store(mode_is_pod(p)), p, &s, &err) < 0) {
@@ -59,10 +59,10 @@ static void examine_keys(struct doctor_lines *d, const struct paths *p,
 			    is_first ? NOTE : FAIL);
 		if (is_first)
 			doctor_next(d, NOTE, "lych secret set %.64s",
-				    conf_portal_secret(b, 0));
+				    conf_broker_secret(b, 0));
 		return;
 	}
-	for (size_t i = 0; (name = conf_portal_secret(b, i)); i++)
+	for (size_t i = 0; (name = conf_broker_secret(b, i)); i++)
 		examine_key(d, &s, b, name);
 }
 

@@ -321,7 +321,7 @@ int cmd_ward(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"as", OPT_AS, "JOB", 0, "test: as this job would be answered", 0},
-		{"method", OPT_METHOD, "GET|HEAD|POST", 0, "test: of a URL (GET)", 0},
+		{"method", OPT_METHOD, "METHOD", 0, "test: of a URL (GET)", 0},
 		{"json", 'j', NULL, 0, "answer in JSON", 0},
 		{0},
 	};

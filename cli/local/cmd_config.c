@@ -137,6 +137,8 @@ static void put_rule(struct buf *b, const struct conf_broker *c,
 		if (rule->port)
 			buf_addf(b, ":%u", rule->port);
 		buf_adds(b, rule->path ? rule->path : "/");
+		if (rule->credential)
+			buf_addf(b, ", with the key of %s", rule->credential);
 	}
 }
 
@@ -168,6 +170,24 @@ static void print_rules(struct jsonw *w, const struct conf_broker *c, bool permi
 			"rule of the ward allows it");
 }
 
+static bool is_given(const struct conf_broker *c, const char *credential)
+{
+	for (size_t i = 0; i < c->n_rules; i++)
+		if (str_eq(c->rule[i].credential, credential))
+			return true;
+	return false;
+}
+
+/* No error: what takes a permission away must not need another change as well (ADR 50). */
+static void print_unused_keys(const struct conf_broker *c)
+{
+	for (size_t i = 0; i < c->n_credentials; i++)
+		if (!is_given(c, c->credential[i].name))
+			(void)printf(
+				"no rule of the ward gives a request the key of %s\n",
+				c->credential[i].name);
+}
+
 static void print_config(const struct config_args *a, const char *file,
 			 const struct conf *conf)
 {
@@ -178,6 +198,7 @@ static void print_config(const struct config_args *a, const char *file,
 		(void)printf("%s: ok\n", file);
 		print_rules(NULL, &conf->broker, true);
 		print_rules(NULL, &conf->broker, false);
+		print_unused_keys(&conf->broker);
 		return;
 	}
 	buf_init(&out, (size_t)1 << 20);

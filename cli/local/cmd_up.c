@@ -346,11 +346,11 @@ static int check_portal_secrets(const struct paths *p, const struct conf *conf,
 	cleanup_secret_store struct secret_store s = {.dirfd = -1};
 	const char *name;
 
-	if (!conf_portal_secret(&conf->broker, 0))
+	if (!conf_broker_secret(&conf->broker, 0))
 		return 0;
 	if (secret_store_open("files", p, &s, err) < 0)
 		return -1;
-	for (size_t i = 0; (name = conf_portal_secret(&conf->broker, i)); i++) {
+	for (size_t i = 0; (name = conf_broker_secret(&conf->broker, i)); i++) {
 		cleanup_secret_value struct secret_value v = {0};
 
 		if (s.ops->read(&s, name, &v, err) == 0 &&

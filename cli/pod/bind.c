@@ -197,6 +197,8 @@ static bool wants_egress(const struct conf_broker *c, bool *ret_host)
 	*ret_host = false;
 	for (size_t i = 0; i < c->n_portals; i++)
 		*ret_host |= names_host(&c->portal[i].addresses);
+	for (size_t i = 0; i < c->n_credentials; i++)
+		*ret_host |= names_host(&c->credential[i].addresses);
 	for (size_t i = 0; i < REGISTRY_KIND_MAX_; i++) {
 		any |= c->registry[i].url.text != NULL;
 		*ret_host |= names_host(&c->registry[i].addresses);
@@ -262,7 +264,7 @@ static int set_values(const struct bind *b, struct unit_values *v, struct err *e
 	unit_values_flag(v, "EGRESS", egress && !host);
 	unit_values_flag(v, "EGRESS_HOST", egress && host);
 	unit_values_list(v, "PORTAL_SECRET");
-	for (size_t i = 0; (secret = conf_portal_secret(&b->conf.broker, i)); i++)
+	for (size_t i = 0; (secret = conf_broker_secret(&b->conf.broker, i)); i++)
 		if (unit_values_add(v, "PORTAL_SECRET", UNIT_WORD, secret, err) < 0)
 			return -1;
 	unit_values_list(v, "MOUNT");

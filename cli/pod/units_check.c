@@ -54,7 +54,7 @@ static int check_secret(const struct check *c, const char *value)
 	if (name == 0 || !str_eq(value + name, options))
 		return refuse(c, "Secret", value,
 			      "must be NAME,type=mount,uid=%U,gid=%G,mode=0400");
-	if (str_starts(value, "portal_") &&
+	if ((str_starts(value, "portal_") || str_starts(value, "host_")) &&
 	    !str_eq(c->u->name, "lychgate-vessel.container"))
 		return refuse(c, "Secret", value, "a provider's key is the vessel's");
 	/* what is made for it, and never what it is made from */

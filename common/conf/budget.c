@@ -197,6 +197,7 @@ void conf_broker_defaults(struct conf_broker *b)
 void conf_broker_done(struct conf_broker *b)
 {
 	conf_portals_done(b);
+	conf_credentials_done(b);
 	conf_ward_done(b);
 	free(b->egress.authorities);
 	*b = (struct conf_broker){0};

@@ -55,6 +55,8 @@ struct raw_conf {
 	struct raw_pod *pod;
 	struct raw_portal *portals;
 	unsigned portals_count;
+	struct raw_credential *credentials;
+	unsigned credentials_count;
 	struct raw_registries *registries;
 	struct raw_rule *ward;
 	unsigned ward_count;
@@ -110,6 +112,8 @@ static const cyaml_schema_field_t conf_fields[] = {
 	CYAML_FIELD_MAPPING_PTR("pod", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
 				struct raw_conf, pod, conf_pod_fields),
 	CONF_LIST("portals", raw_conf, portals, conf_portal_schema, CONF_PORTALS_MAX),
+	CONF_LIST("credentials", raw_conf, credentials, conf_credential_schema,
+		  CONF_CREDENTIALS_MAX),
 	CONF_MAP("registries", raw_conf, registries, conf_registries_fields),
 	CONF_LIST("ward", raw_conf, ward, conf_rule_schema, CONF_RULES_MAX),
 	CONF_MAP("budgets", raw_conf, budgets, conf_budgets_fields),
@@ -238,6 +242,7 @@ static int read_broker(const struct conf_reader *r, const struct raw_conf *raw,
 {
 	if (conf_portals_read(r, raw->portals, raw->portals_count, b) < 0 ||
 	    conf_registries_read(r, raw->registries, b) < 0 ||
+	    conf_credentials_read(r, raw->credentials, raw->credentials_count, b) < 0 ||
 	    conf_ward_read(r, raw->ward, raw->ward_count, b) < 0 ||
 	    conf_budgets_read(r, raw->budgets, b) < 0 ||
 	    conf_gate_read(r, raw->gate, &b->gate) < 0 ||

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #define CONF_PORTALS_MAX 16
+#define CONF_CREDENTIALS_MAX 16
 #define CONF_MODELS_MAX 64    /* of one portal */
 #define CONF_ADDRESSES_MAX 16 /* of one portal, registry or rule */
 #define CONF_FILE_HOSTS_MAX 8
@@ -102,6 +103,25 @@ struct conf_portal {
 	struct conf_addresses addresses;
 };
 
+/* How a key goes to a host. */
+enum credential_form {
+	CREDENTIAL_BEARER, /* Authorization: Bearer KEY */
+	CREDENTIAL_BASIC,  /* Authorization: Basic, of user and key */
+	CREDENTIAL_FIELD,  /* a header field of its own */
+};
+
+/* A key for a place that is no portal. */
+struct conf_credential {
+	char *name;	     /* as a portal's, and no portal's */
+	struct conf_url url; /* https; below its path, and at the path itself */
+	char *origin;	     /* "https://host[:port]" */
+	enum credential_form form;
+	char *user;   /* of CREDENTIAL_BASIC */
+	char *field;  /* of CREDENTIAL_FIELD */
+	char *secret; /* "host_<name>", no other credential's */
+	struct conf_addresses addresses;
+};
+
 enum registry_kind {
 	REGISTRY_NPM,
 	REGISTRY_PYPI,
@@ -134,13 +154,13 @@ struct conf_rule {
 	bool is_address;
 	enum ward_scheme scheme;
 	unsigned port; /* 0: any */
-	char *method;  /* "GET" (and HEAD), "HEAD", "POST"; NULL: any */
+	char *method;  /* "GET" (and HEAD), "HEAD", "POST", "PUT" ...; NULL: any */
 	char *path;    /* a prefix that begins with '/'; NULL: any */
 	/* WARD_LIMIT: so many in such a time, else 0 */
 	uint64_t limit_count;
 	usec_t limit_window_usec;
-	char *credential; /* a portal's name: its key may go there; NULL: none */
-	char *reason;	  /* shown to whom it concerns; NULL: none given */
+	char *credential; /* a portal's or credential's name: its key may go there; NULL: none */
+	char *reason; /* shown to whom it concerns; NULL: none given */
 	struct conf_addresses addresses;
 	unsigned line; /* in codex.yaml */
 };
@@ -179,6 +199,8 @@ struct conf_egress {
 struct conf_broker {
 	struct conf_portal *portal;
 	size_t n_portals;
+	struct conf_credential *credential;
+	size_t n_credentials;
 	struct conf_registry registry[REGISTRY_KIND_MAX_];
 	struct conf_rule *rule;
 	size_t n_rules;
@@ -193,15 +215,23 @@ enum portal_kind portal_api_kind(enum portal_api a);
 const char *portal_cap_name(enum portal_cap c);	      /* "max_tokens" */
 const char *registry_kind_name(enum registry_kind k); /* "npm" */
 bool registry_kind_from_name(const char *name, enum registry_kind *ret);
+/* May a rule name it, and a job ask by it? */
+bool conf_method_known(const char *name);
 const char *ward_action_name(enum ward_action a);   /* "allow" */
 const char *budget_scope_name(enum budget_scope s); /* "identity_day" */
 
-/* The secrets that the portals name, no two the same: at(0), at(1) ... until NULL. */
-const char *conf_portal_secret(const struct conf_broker *b, size_t at);
+/* The secrets that portals and credentials name, no two the same: at(0), at(1) ... until NULL. */
+const char *conf_broker_secret(const struct conf_broker *b, size_t at);
 /* Does a portal of this machine alone (conf_url_is_loopback) name it? */
 bool conf_portal_secret_is_local(const struct conf_broker *b, const char *secret);
 /* NULL: no portal of that name. */
 const struct conf_portal *conf_portal_find(const struct conf_broker *b, const char *name);
+const struct conf_credential *conf_credential_find(const struct conf_broker *b,
+						   const char *name);
+/* What a rule's credential names: where its key may go, and its name from where it stays;
+ * NULL: no portal with a key and no credential has that name (which may be NULL). */
+const char *conf_key_place(const struct conf_broker *b, const char *name,
+			   const struct conf_url **ret_place);
 bool conf_portal_has(const struct conf_portal *p, enum portal_api a);
 /* Their names with commas between. */
 void conf_portal_apis(const struct conf_portal *p, char out[PORTAL_APIS_TEXT_SIZE]);

@@ -132,14 +132,6 @@ bool registry_kind_from_name(const char *name, enum registry_kind *ret)
 	return false;
 }
 
-const char *conf_portal_secret(const struct conf_broker *b, size_t at)
-{
-	for (size_t i = 0; i < b->n_portals; i++)
-		if (b->portal[i].secret && at-- == 0)
-			return b->portal[i].secret;
-	return NULL;
-}
-
 bool conf_portal_secret_is_local(const struct conf_broker *b, const char *secret)
 {
 	for (size_t i = 0; i < b->n_portals; i++)
@@ -231,7 +223,7 @@ static int read_base_url(const struct conf_item *item, const char *text,
 
 /* ---- portals ---- */
 
-static bool portal_name_ok(const char *name)
+bool conf_portal_name_ok(const char *name)
 {
 	size_t len = strlen(name);
 
@@ -248,18 +240,22 @@ static bool secret_is_named(const struct conf_broker *b, const char *name)
 	return false;
 }
 
+bool conf_secret_name_ok(const char *name, const char *prefix)
+{
+	size_t len = strlen(name);
+
+	return str_starts(name, prefix) && len > strlen(prefix) &&
+	       len <= SECRET_NAME_MAX_BYTES &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len;
+}
+
 /* A key is in one process, the one of its portal, and goes to that portal's URL only. */
 static int read_secret(const struct conf_item *item, const char *value,
 		       const struct conf_broker *before, char **ret)
 {
-	size_t len;
-
 	if (!value || str_eq(value, "none"))
 		return 0;
-	len = strlen(value);
-	if (!str_starts(value, SECRET_PREFIX) || len == strlen(SECRET_PREFIX) ||
-	    len > SECRET_NAME_MAX_BYTES ||
-	    strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789_") != len)
+	if (!conf_secret_name_ok(value, SECRET_PREFIX))
 		return conf_fail_item(item, "secret",
 				      "none, or a secret's name that begins with "
 				      "portal_: the key itself never stands here");
@@ -342,7 +338,7 @@ static int read_lacks(const struct conf_item *item, const struct raw_portal *raw
 static int read_portal(const struct conf_item *item, const struct raw_portal *raw,
 		       const struct conf_broker *before, struct conf_portal *p)
 {
-	if (!raw->name || !portal_name_ok(raw->name))
+	if (!raw->name || !conf_portal_name_ok(raw->name))
 		return conf_fail_item(item, "name",
 				      "lower-case letters, digits and '_', at most 32, a "
 				      "letter first");

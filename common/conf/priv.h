@@ -156,9 +156,25 @@ MUST_CHECK int conf_registries_read(const struct conf_reader *r,
 				    const struct raw_registries *raw,
 				    struct conf_broker *b);
 void conf_portals_done(struct conf_broker *b);
+/* Of portals and credentials. */
+bool conf_portal_name_ok(const char *name);
+bool conf_secret_name_ok(const char *name, const char *prefix);
 MUST_CHECK int conf_addresses_read(const struct conf_item *item, char *const *raw,
 				   unsigned n, struct conf_addresses *ret);
 void conf_addresses_done(struct conf_addresses *a);
+
+/* ---- credentials.c ---- */
+struct raw_credential {
+	char *name, *host, *port, *path, *header, *user, *secret;
+	char **addresses;
+	unsigned addresses_count;
+};
+extern const cyaml_schema_value_t conf_credential_schema;
+/* After the portals, whose names they may not have. */
+MUST_CHECK int conf_credentials_read(const struct conf_reader *r,
+				     const struct raw_credential *raw, unsigned n,
+				     struct conf_broker *b);
+void conf_credentials_done(struct conf_broker *b);
 
 /* ---- ward.c ---- */
 struct raw_rule {
@@ -168,7 +184,7 @@ struct raw_rule {
 	unsigned addresses_count;
 };
 extern const cyaml_schema_value_t conf_rule_schema;
-/* After the portals and registries, which it names. */
+/* After the portals, credentials and registries, which it names. */
 MUST_CHECK int conf_ward_read(const struct conf_reader *r, const struct raw_rule *raw,
 			      unsigned n, struct conf_broker *b);
 void conf_ward_done(struct conf_broker *b);

@@ -174,18 +174,27 @@ static int read_port(const struct conf_item *item, const char *value,
 	return 0;
 }
 
+bool conf_method_known(const char *name)
+{
+	static const char *const methods[] = {"GET", "HEAD",  "POST",
+					      "PUT", "PATCH", "DELETE"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+		if (str_eq(name, methods[i]))
+			return true;
+	return false;
+}
+
 static int read_method(const struct conf_item *item, const char *value,
 		       struct conf_rule *rule)
 {
-	static const char *const methods[] = {"GET", "HEAD", "POST"};
-
 	if (!value && permits(rule))
 		value = "GET";
-	for (size_t i = 0; value && i < ARRAY_SIZE(methods); i++)
-		if (str_eq(value, methods[i]))
-			rule->method = xstrdup(value);
-	if (value && !rule->method)
-		return conf_fail_item(item, "method", "GET (and HEAD), HEAD or POST");
+	if (value && conf_method_known(value))
+		rule->method = xstrdup(value);
+	else if (value)
+		return conf_fail_item(item, "method",
+				      "GET (and HEAD), HEAD, POST, PUT, PATCH or DELETE");
 	return 0;
 }
 
@@ -214,19 +223,24 @@ static int read_fetch(const struct conf_item *item, const struct raw_rule *raw,
 	return 0;
 }
 
-/* Could a path that begins with prefix be below base? */
+/* Could a path be below both? They meet where a segment ends. */
 static bool may_meet(const char *prefix, const char *base)
 {
-	size_t n = strlen(prefix), m = strlen(base);
+	size_t n = strlen(prefix), m = strlen(base), shorter = n < m ? n : m;
+	char after = (n < m ? base : prefix)[shorter];
 
-	return strncmp(prefix, base, n < m ? n : m) == 0;
+	return strncmp(prefix, base, shorter) == 0 &&
+	       (after == '\0' || after == '/' || shorter == 0 ||
+		prefix[shorter - 1] == '/');
 }
 
-/* A key goes to the one place that its portal is at, and nowhere else. */
+/* A key goes to the one place that its portal or credential is for, and nowhere else. */
 static int read_credential(const struct conf_item *item, const char *value,
 			   const struct conf_broker *b, struct conf_rule *rule)
 {
 	const struct conf_portal *p;
+	const struct conf_url *place;
+	const char *name;
 
 	if (!value)
 		return 0;
@@ -235,20 +249,26 @@ static int read_credential(const struct conf_item *item, const char *value,
 				      "only where a host is allowed; a portal always has "
 				      "its own");
 	p = conf_portal_find(b, value);
-	if (!p)
-		return conf_fail_item(item, "credential", "no portal of that name");
-	if (!p->secret)
-		return conf_fail_item(item, "credential", "that portal has no secret");
-	if (rule->is_suffix || rule->scheme != WARD_HTTPS || !p->url.https ||
-	    !str_eq(rule->name, p->url.host) || rule->port != p->url.port)
+	name = conf_key_place(b, value, &place);
+	if (!name)
 		return conf_fail_item(item, "credential",
-				      "a portal's key goes to the portal's own host and "
-				      "port by https, and nowhere else");
-	if (rule->path && !may_meet(rule->path, p->url.path))
+				      p ? "that portal has no secret"
+					: "no portal of that name, and none of "
+					  "credentials");
+	if (rule->is_suffix || rule->scheme != WARD_HTTPS || !place->https ||
+	    !str_eq(rule->name, place->host) || rule->port != place->port)
 		return conf_fail_item(item, "credential",
-				      "a portal's key goes below the portal's own URL, "
-				      "which this path is not");
-	rule->credential = xstrdup(value);
+				      p ? "a portal's key goes to the portal's own host "
+					  "and port by https, and nowhere else"
+					: "its key goes to its own host and port by "
+					  "https, and nowhere else");
+	if (rule->path && !may_meet(rule->path, place->path))
+		return conf_fail_item(item, "credential",
+				      p ? "a portal's key goes below the portal's own "
+					  "URL, which this path is not"
+					: "its key goes below its own path, which no "
+					  "request of this rule can be");
+	rule->credential = xstrdup(name);
 	return 0;
 }
 

@@ -45,6 +45,7 @@ const struct sensitive sensitive_table[] = {
 	BEGIN("lychgate_work", "Lychgate's own secrets"),
 	BEGIN("lychgate_generation_of_", "Lychgate's own secrets"),
 	BELOW("secrets/portal_", "Lychgate's own secrets"),
+	BELOW("secrets/host_", "Lychgate's own secrets"),
 
 	NAME("id_rsa", "SSH keys"),
 	NAME("id_dsa", "SSH keys"),

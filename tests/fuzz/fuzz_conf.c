@@ -43,14 +43,15 @@ static void check_witness(const struct conf_rule *r)
 
 static void check_rule(const struct conf_broker *b, const struct conf_rule *r)
 {
-	const struct conf_portal *p = conf_portal_find(b, r->credential);
+	const struct conf_url *place = NULL;
+	const char *key = conf_key_place(b, r->credential, &place);
 
 	assert(r->name && r->name[0] && r->action < WARD_ACTION_MAX_ && r->line > 1);
 	assert((r->action == WARD_LIMIT) == (r->limit_count > 0));
 	assert(r->target != WARD_PORTAL || conf_portal_find(b, r->name));
 	/* A key stays with the host it was made for. */
-	assert(!r->credential || (p && p->secret && !r->is_suffix));
-	assert(!p || (str_eq(p->url.host, r->name) && p->url.port == r->port));
+	assert(!r->credential || (key && place->https && !r->is_suffix));
+	assert(!key || (str_eq(place->host, r->name) && place->port == r->port));
 	if (r->target == WARD_HOST &&
 	    (r->action == WARD_ALLOW || r->action == WARD_LIMIT))
 		assert(r->port && r->method && r->scheme != WARD_ANY_SCHEME);

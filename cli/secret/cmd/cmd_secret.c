@@ -222,7 +222,7 @@ static int drop(const struct secret_args *a, struct secret_store *s,
 						 : "a tomb's, made from a master");
 	if (config_load_or_defaults(s->paths->config, &conf, err) < 0)
 		return -1;
-	for (size_t i = 0; (name = conf_portal_secret(&conf.broker, i)); i++)
+	for (size_t i = 0; (name = conf_broker_secret(&conf.broker, i)); i++)
 		is_named |= str_eq(name, a->name);
 	conf_done(&conf);
 	if (s->ops->remove(s, a->name, err) < 0)

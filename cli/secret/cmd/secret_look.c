@@ -25,7 +25,7 @@ struct entry {
 	const struct secret_info *info; /* NULL: not in the manifest */
 	bool present, is_bad;
 	size_t min;    /* bytes of a value */
-	bool is_named; /* codex.yaml has a portal with it, or a generation a tomb */
+	bool is_named; /* codex.yaml names it, or a generation a tomb */
 	struct secret_value value;
 	char state[256]; /* "ok", or what is wrong, or a note */
 };
@@ -71,7 +71,7 @@ static void on_name(const char *name, const char *kind, void *arg)
 
 	/* Podman's store holds other applications' secrets too: none of our business. */
 	if (!str_eq(kind, "file") && !str_starts(name, "lychgate_") &&
-	    !str_starts(name, "portal_"))
+	    !str_starts(name, "portal_") && !str_starts(name, "host_"))
 		return;
 	e = inventory_add(arg, name);
 	if (!e)
@@ -90,11 +90,11 @@ static void PRINTF_FMT(3, 4) mark(struct entry *e, bool is_bad, const char *fmt,
 	e->is_bad = is_bad;
 }
 
-static void add_portals(const struct conf_broker *b, struct inventory *v)
+static void add_keys(const struct conf_broker *b, struct inventory *v)
 {
 	const char *name;
 
-	for (size_t i = 0; (name = conf_portal_secret(b, i)); i++) {
+	for (size_t i = 0; (name = conf_broker_secret(b, i)); i++) {
 		struct entry *e = inventory_add(v, name);
 
 		if (!e)
@@ -129,7 +129,7 @@ static int take_stock(struct secret_store *s, struct inventory *v, struct err *e
 
 	if (config_load_or_defaults(s->paths->config, &conf, err) < 0)
 		return -1;
-	add_portals(&conf.broker, v);
+	add_keys(&conf.broker, v);
 	conf_done(&conf);
 	for (size_t i = 0; i < secret_manifest_len; i++)
 		if (!strchr(secret_manifest[i].name, '*'))
@@ -172,8 +172,7 @@ static void judge(struct secret_store *s, struct entry *e)
 			mark(e, true, "missing: 'lych secret tomb' makes it");
 		else if (e->is_named)
 			mark(e, true,
-			     "missing: a portal of codex.yaml wants it: 'lych secret set "
-			     "%s'",
+			     "missing: codex.yaml wants it: 'lych secret set %s'",
 			     e->name);
 		else if (e->info->required)
 			mark(e, true, "missing");
@@ -186,7 +185,7 @@ static void judge(struct secret_store *s, struct entry *e)
 	    e->info->rotation != ROTATE_TOMB)
 		mark(e, false,
 		     e->info->rotation == ROTATE_GIVEN
-			     ? "unused: no portal of codex.yaml names it"
+			     ? "unused: codex.yaml does not name it"
 			     : "unused: no release reads it yet");
 	else if (!e->is_bad && str_eq(e->kind, "file") && s->ops == &secret_podman)
 		mark(e, false, "ok, but Podman's driver 'file' does not encrypt");

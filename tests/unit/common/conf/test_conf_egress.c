@@ -252,7 +252,7 @@ static const struct bad bads[] = {
 	{RULE("{host: a.example, port: 0, action: allow}"), RULE_LINE ": port"},
 	{RULE("{host: a.example, port: any, action: allow}"), RULE_LINE ": port"},
 	{RULE("{host: a.example, scheme: ftp, action: allow}"), RULE_LINE ": scheme"},
-	{RULE("{host: a.example, method: PUT, action: allow}"), RULE_LINE ": method"},
+	{RULE("{host: a.example, method: TRACE, action: allow}"), RULE_LINE ": method"},
 	{RULE("{host: a.example, method: get, action: allow}"), RULE_LINE ": method"},
 	{RULE("{host: a.example, path: v1, action: allow}"), RULE_LINE ": path"},
 	{RULE("{host: a.example, path: \"/a/../b\", action: allow}"), RULE_LINE ": path"},
