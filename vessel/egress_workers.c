@@ -10,38 +10,12 @@
 #include "vessel/broker/deaths.h"
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/gate/client.h"
+#include "vessel/broker/intents/fetch_keys.h"
 #include "vessel/gate/worker.h"
 #include "vessel/options.h"
 
 #include <assert.h>
 #include <stdlib.h>
-
-_Static_assert(CONF_PORTALS_MAX <= EGRESS_PORTALS_MAX, "every portal has its worker");
-_Static_assert(CONF_PORTAL_NAME_SIZE <= EGRESS_NAME_SIZE, "a portal's name fits");
-
-static const enum headers_for dialects[PORTAL_KIND_MAX_] = {
-	[PORTAL_OPENAI] = HEADERS_OPENAI,
-	[PORTAL_ANTHROPIC] = HEADERS_ANTHROPIC,
-	[PORTAL_GEMINI] = HEADERS_GEMINI,
-};
-
-/* Borrows from v->conf, which outlives the workers. */
-static void fill_portals(const struct conf_broker *b, struct egress_portal *portals)
-{
-	for (size_t i = 0; i < b->n_portals; i++) {
-		const struct conf_portal *p = &b->portal[i];
-
-		portals[i] = (struct egress_portal){
-			.name = p->name,
-			.url = p->url.text,
-			.dialect = dialects[p->kind],
-			.secret = p->secret,
-			.is_local = conf_url_is_loopback(&p->url),
-			.addresses = (const char *const *)p->addresses.v,
-			.n_addresses = p->addresses.n,
-		};
-	}
-}
 
 int egress_workers_fork(struct vessel *v, const struct options *opt,
 			const struct confine_probe *probe, struct err *err)
@@ -51,7 +25,6 @@ int egress_workers_fork(struct vessel *v, const struct options *opt,
 		.unrooted = opt->starter.unrooted,
 		.api_socket = opt->api_socket,
 		.authorities = v->conf.broker.egress.authorities,
-		.n_portals = v->conf.broker.n_portals,
 		.gate = gate_worker_main,
 		.probe = probe,
 		.probe_worker = opt->probe_worker,
@@ -59,8 +32,8 @@ int egress_workers_fork(struct vessel *v, const struct options *opt,
 
 	if (gate_rules_check(err) < 0)
 		return -1;
-	v->portals = xcalloc(CONF_PORTALS_MAX, sizeof(*v->portals));
-	fill_portals(&v->conf.broker, v->portals);
+	v->portals = xcalloc(EGRESS_PORTALS_MAX, sizeof(*v->portals));
+	cfg.n_portals = fetch_keys_workers(&v->conf.broker, v->portals);
 	cfg.portals = v->portals;
 	return egress_fork(&cfg, &v->egress, err);
 }
@@ -74,9 +47,8 @@ static void on_redacted(const char *portal, bool in_header, unsigned count, void
 	if (v->dispatch)
 		dispatch_redacted(v->dispatch, portal, in_header, count);
 	(void)snprintf(n, sizeof(n), "%u", count);
-	log_kv(LOG_WARN_, "a reply held the portal's credential; it was taken out",
-	       "portal", portal, "where", in_header ? "header" : "body", "count", n,
-	       NULL);
+	log_kv(LOG_WARN_, "a reply held the key that it was asked with; it was taken out",
+	       "of", portal, "where", in_header ? "header" : "body", "count", n, NULL);
 }
 
 static void on_worker(const char *name, bool up, const struct err *why, void *arg)

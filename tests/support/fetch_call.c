@@ -7,6 +7,7 @@
 #include "tests/support/fetch_call.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "vessel/broker/intents/fetch_keys.h"
 
 #include <assert.h>
 #include <string.h>
@@ -140,7 +141,7 @@ static void set_limits(const struct conf_egress *e, const struct fetch *f,
 		.total_usec = e->total_usec,
 		.reply_max_bytes = e->response_max_bytes,
 	};
-	rq->retries = f->method == FETCH_POST ? 0 : e->retries;
+	rq->retries = f->method == FETCH_GET || f->method == FETCH_HEAD ? e->retries : 0;
 }
 
 void fetch_call_go(struct fetch_call *c)
@@ -148,12 +149,11 @@ void fetch_call_go(struct fetch_call *c)
 	static const struct egress_ops ops = {on_head, on_body, on_end, NULL};
 	const struct conf_broker *b = c->env->broker;
 	const char *path = NULL;
-	const struct conf_portal *portal =
-		fetch_ward_portal(&c->f, b, &c->verdict.ward, &path);
+	const char *key = fetch_key(&c->f, b, &c->verdict.ward, &path);
 	const struct conf_addresses *addresses = c->verdict.ward.addresses;
 	struct egress_header fields[HEADERS_MAX];
 	struct egress_request rq = {
-		.portal = portal ? portal->name : NULL,
+		.portal = key,
 		.method = fetch_method_name(c->f.method),
 		.headers = fields,
 		.body = c->f.body,
@@ -167,12 +167,12 @@ void fetch_call_go(struct fetch_call *c)
 	c->down = 0;
 	buf_init(&url, URL_BYTES_MAX);
 	fetch_target(&c->f, &url);
-	rq.target = portal ? path : buf_str(&url);
+	rq.target = key ? path : buf_str(&url);
 	for (; rq.n_headers < c->f.headers.n; rq.n_headers++)
 		fields[rq.n_headers] =
 			(struct egress_header){c->f.headers.h[rq.n_headers].name,
 					       c->f.headers.h[rq.n_headers].value};
-	if (addresses && !portal) {
+	if (addresses && !key) {
 		rq.addresses = (const char *const *)addresses->v;
 		rq.n_addresses = addresses->n;
 	}

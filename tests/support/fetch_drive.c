@@ -14,6 +14,7 @@
 #include "common/net/loop.h"
 #include "common/str.h"
 #include "tests/support/fetch_call.h"
+#include "vessel/broker/intents/fetch_keys.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -204,8 +205,8 @@ static int setup(struct drive *d, char **argv, struct err *err)
 {
 	static const struct egress_events events = {
 		.on_redacted = on_redacted, .on_worker = on_worker, .on_lost = on_lost};
-	static struct egress_portal portal; /* borrowed for good */
-	struct egress_config cfg = {.secrets_dir = argv[2], .portals = &portal};
+	static struct egress_portal keys[EGRESS_PORTALS_MAX]; /* borrowed for good */
+	struct egress_config cfg = {.secrets_dir = argv[2], .portals = keys};
 	cleanup_free char *text = NULL;
 	size_t len;
 
@@ -213,15 +214,8 @@ static int setup(struct drive *d, char **argv, struct err *err)
 	    conf_parse(text, len, &d->conf, err) < 0)
 		return -1;
 	cfg.authorities = d->conf.broker.egress.authorities;
-	cfg.n_portals = d->conf.broker.n_portals;
-	if (cfg.n_portals == 1)
-		portal =
-			(struct egress_portal){.name = d->conf.broker.portal[0].name,
-					       .dialect = HEADERS_OPENAI,
-					       .url = d->conf.broker.portal[0].url.text,
-					       .secret = d->conf.broker.portal[0].secret};
-	if (cfg.n_portals > 1 || egress_fork(&cfg, &d->env.egress, err) < 0 ||
-	    loop_new(&d->loop, err) < 0 ||
+	cfg.n_portals = fetch_keys_workers(&d->conf.broker, keys);
+	if (egress_fork(&cfg, &d->env.egress, err) < 0 || loop_new(&d->loop, err) < 0 ||
 	    egress_attach(d->env.egress, d->loop, &events, err) < 0)
 		return -1;
 	d->conf.broker.egress.response_max_bytes = REPLY_MAX;

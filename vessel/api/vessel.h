@@ -77,8 +77,9 @@ struct vessel {
 	struct dispatch_ops *dispatch_ops;
 	struct packages *packages;
 	struct proposals *proposals;
-	struct egress *egress;	       /* whoever speaks to the network for us */
-	struct egress_portal *portals; /* conf.broker's, as egress has them */
+	struct egress *egress; /* whoever speaks to the network for us */
+	struct egress_portal
+		*portals; /* conf.broker's, and its credentials, as egress has them */
 	struct httpd *api, *work;
 	struct metrics metrics;
 	struct confine_report walls;

@@ -180,10 +180,9 @@ static int check_spelling(const struct ward_ask *ask, struct err *err)
 	if (!ask->path || ask->path[0] != '/' || strpbrk(ask->path, "?#") ||
 	    plain_path(ask->path, plain, sizeof(plain)) < 0 || has_dot_segment(plain))
 		return err_set_id(err, ERRID_WARD_SPELLING, "dot_segment: the path");
-	if (!str_eq(ask->method, "GET") && !str_eq(ask->method, "HEAD") &&
-	    !str_eq(ask->method, "POST"))
+	if (!conf_method_known(ask->method))
 		return err_set_id(err, ERRID_WARD_SPELLING,
-				  "method: GET, HEAD and POST only");
+				  "method: GET, HEAD, POST, PUT, PATCH and DELETE only");
 	return 0;
 }
 

@@ -30,7 +30,7 @@ struct ward_ask {
 	bool https;
 	const char *host; /* as url.h leaves it: lower case, no brackets */
 	unsigned port;
-	const char *method; /* "GET", "HEAD", "POST" */
+	const char *method; /* "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" */
 	const char *path;   /* begins with '/', no query; as it is sent */
 };
 

@@ -12,7 +12,7 @@ import sys
 import time
 
 import lab
-from bypass import ALLOWED, CASES, GOOD, GOOD6, KEY, OTHER, A, codex, get, outside, post
+from bypass import ALLOWED, CASES, CHANGES, CREDENTIALS, GOOD, GOOD6, KEY, KEYED_RULES, OTHER, RULES, A, change, codex, get, outside, post
 
 
 class Lab:
@@ -20,12 +20,13 @@ class Lab:
         self.outside = lab.Outside(lambda stream: outside(folder, stream))
         self.loopback = lab.Capture("lo")
         self.own = lab.Listener(lab.PORTS, lambda c, a, p: c.recv(100))
-        for name, text in (("codex.yaml", codex(f"{folder}/ca.pem")), ("resolv", f"nameserver {lab.NAME_SERVER}\nsearch allowed.example\n"), ("hosts", "127.0.0.1 localhost\n")):
+        for name, text in (("codex.yaml", codex(f"{folder}/ca.pem", CREDENTIALS, KEYED_RULES + RULES)), ("resolv", f"nameserver {lab.NAME_SERVER}\nsearch allowed.example\n"), ("hosts", "127.0.0.1 localhost\n")):
             with open(f"{folder}/{name}", "w", encoding="ascii") as f:
                 f.write(text)
         os.mkdir(f"{folder}/secrets", 0o700)
-        with open(os.open(f"{folder}/secrets/portal_lab", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
-            f.write(KEY + "\n")
+        for name in ("portal_lab", "host_forge", "host_field", "host_token"):
+            with open(os.open(f"{folder}/secrets/{name}", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
+                f.write(f"{KEY}{name}\n")
         for name, at in (("resolv", "/etc/resolv.conf"), ("hosts", "/etc/hosts")):
             subprocess.run(["mount", "--bind", f"{folder}/{name}", at], check=True)
         # Not as the root of this namespace: with a user of its own below it.
@@ -94,7 +95,7 @@ def controls(world):
 
 
 def table(world):
-    for number, intent, want in CASES:
+    for number, intent, want in CASES + CHANGES:
         world.judge(number, intent, want)
 
 
@@ -170,6 +171,40 @@ def credential(world):
             world.fail(75, f"{url}: {got}")
 
 
+def keys_of_hosts(world):
+    """68, 75, 84: a key of a host goes to its own place only, in its own form, whatever the job writes, and comes back from nowhere."""
+    key = {n: f"{KEY}host_{n}" for n in ("forge", "field", "token")}
+    basic = base64.b64encode(f"git:{key['forge']}".encode()).decode()
+    o = "https://other.allowed.example"
+    none = [get(f"{A}/team/repo/echo"), get(f"{A}/to-forge"), get(f"{o}/team"), get(f"{o}/team/other"), get(f"{o}/team/repository"),
+            get(f"{o}/TEAM/repo"), get(f"{o}/%74eam/repo"), get(f"{o}/team/repo%2fx"), get(f"{o}/team//repo/x"), get(f"{o}/tokens"),
+            get(f"{o}/team/repo/x/..%2f..%2fother"), get(f"{o}/team/repo/%252e%252e/other"), get(f"{o}/keyed/x")]
+    for intent in none:
+        _, out = world.judge(84, intent, "dot_segment" if "..%2f" in intent["url"] else "")
+        if any(word in r["head"] for r in out["requests"] for word in (KEY, basic, "uthorization", "X-Api-Key")):
+            world.fail(84, f"{intent['url']}: {out['requests']}")
+    own = [["Authorization", "Bearer job"], ["X-Api-Key", "job"], ["Cookie", "job"]]
+    for intent, want in ((get(f"{o}/team/repo", headers=own), f"Authorization: Basic {basic}"),
+                         (get(f"{o}/team/repo?service=x"), f"Authorization: Basic {basic}"),
+                         (change("PUT", f"{o}/team/repo/echo", headers=own), f"Authorization: Basic {basic}"),
+                         (change("DELETE", f"{o}/keyed/x", b"", headers=own), f"X-Api-Key: {key['field']}"),
+                         (get(f"{o}/token/x"), f"Authorization: Bearer {key['token']}")):
+        got, out = world.judge(84, intent, "")
+        lines = [x for r in out["requests"] for x in r["head"].split("\r\n") if x.lower().startswith(("authorization", "x-api-key", "cookie"))]
+        if lines != [want] or out["requests"][0]["head"].split(" ")[0] != intent["method"] or out["requests"][0]["address"] != OTHER:
+            world.fail(84, f"{intent}: arrived {out['requests']}")
+        if KEY in got["body"] or basic[:24] in got["body"] or "redacted" not in got["body"]:
+            world.fail(75, f"came back: {got['body']}")
+    for path, keyed in (("to-api", [True, False]), ("to-beside", [True, False]), ("to-again", [True, True])):
+        _, out = world.judge(84, get(f"{o}/team/repo/{path}"), "")
+        if [basic in r["head"] for r in out["requests"]] != keyed:
+            world.fail(84, f"{path}: {out['requests']}")
+    for path in ("/team/repo/307-put", "/team/repo/303-put"):
+        got, out = world.judge(55, change("PUT", o + path), "redirect_method")
+        if len(out["requests"]) != 1:
+            world.fail(55, f"a PUT was sent on: {out['requests']}")
+
+
 def below(pid, name):
     """Its child of that name."""
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
@@ -241,13 +276,13 @@ def main():
     drive, folder = sys.argv[1:3]
     lab.make_ca(folder, [ALLOWED, "other.allowed.example", "prefix.allowed.example", "*.wild.example", "*.dns.example", "named.example"])
     world = Lab(drive, folder)
-    for part in (controls, table, headers, credential, broken_off, rebinding, one_answer, labels, roams):
+    for part in (controls, table, headers, credential, keys_of_hosts, broken_off, rebinding, one_answer, labels, roams):
         part(world)
     world.drive.stdin.close()
     if world.drive.wait(20) != 0:
         world.fail(0, "the driver failed")
     world.outside.end()
-    numbers = {c[0] for c in CASES} | {46, 47, 53, 60, 62, 63, 64, 65, 66, 68, 75, 77, 78, 79}
+    numbers = {c[0] for c in CASES + CHANGES} | {46, 47, 53, 60, 62, 63, 64, 65, 66, 68, 75, 77, 78, 79, 84}
     print(f"{world.n} requests, {len(numbers)} of the cases, {world.loopback.all} packets on loopback: {world.bad} failed")
     if world.bad:
         sys.exit(1)

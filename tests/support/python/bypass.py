@@ -19,10 +19,26 @@ RULES = [
 ]
 
 
-def codex(authorities=None):
+# keys for hosts, and the rules that give them: for those who have the secrets (egress_bypass.py)
+CREDENTIALS = [
+    {"name": "forge", "host": "other.allowed.example", "path": "/team/repo", "header": "basic", "user": "git", "secret": "host_forge"},
+    {"name": "field", "host": "other.allowed.example", "path": "/keyed", "header": "X-Api-Key", "secret": "host_field"},
+    {"name": "token", "host": "other.allowed.example", "path": "/token", "header": "bearer", "secret": "host_token"},
+]
+KEYED_RULES = [
+    *({"host": "other.allowed.example", "path": "/team", "method": m, "credential": "forge"} for m in ("GET", "PUT")),
+    {"host": "other.allowed.example", "path": "/keyed", "method": "DELETE", "credential": "field"},
+    {"host": "other.allowed.example", "path": "/token", "credential": "token"},
+]
+
+
+def codex(authorities=None, credentials=(), rules=RULES):
     out = ["version: 1", "portals:", "  - name: lab", "    kind: openai", "    url: https://other.allowed.example/v1", "    secret: portal_lab",
-           "    models:", "      - name: m", '        input: "0"', '        output: "0"', "ward:"]
-    for rule in RULES:
+           "    models:", "      - name: m", '        input: "0"', '        output: "0"']
+    out += ["credentials:"] if credentials else []
+    out += ["  - {" + ", ".join(f"{key}: {value}" for key, value in c.items()) + "}" for c in credentials]
+    out.append("ward:")
+    for rule in rules:
         out.append("  - action: allow")
         for key, value in rule.items():
             out.append(f"    {key}: {value}" if isinstance(value, str) else f"    {key}:")
@@ -56,7 +72,9 @@ REDIRECTS = {
     "/to-loopback": "https://127.0.0.1/", "/to-metadata": "http://169.254.169.254/latest/", "/to-other": f"https://other.allowed.example/echo",
     "/to-same": "/echo", "/to-network-path": "//127.0.0.1/", "/to-backslash": "\\\\127.0.0.1/", "/to-port": f"https://{ALLOWED}:8443/",
     "/to-self": "/to-self", "/to-http": f"http://{ALLOWED}/", "/to-file": "file:///etc/passwd", "/to-userinfo": f"https://a@{ALLOWED}/",
-    "/to-key": "https://other.allowed.example/v1/echo", "/v1/to-api": f"https://{ALLOWED}/echo",
+    "/to-key": "https://other.allowed.example/v1/echo", "/to-forge": "https://other.allowed.example/team/repo/echo",
+    "/team/repo/to-api": f"https://{ALLOWED}/team/repo/echo", "/team/repo/to-beside": "/team/other/echo", "/team/repo/to-again": "/team/repo/echo",
+    "/v1/to-api": f"https://{ALLOWED}/echo",
     "/to-private-name": "https://private.dns.example/", "/to-not-allowed": "https://evilapi.allowed.example/", "/to-fragment": "/echo#x",
 }
 
@@ -85,6 +103,10 @@ def serve_http(requests, slow, on_step=None):
         requests.append({"address": address, "port": port, "head": head, "body": body.decode("latin-1")})
         if path in REDIRECTS:
             reply(c, 302, b"moved", [f"Location: {REDIRECTS[path]}"])
+        elif path.endswith("/307-put"):
+            reply(c, 307, b"", ["Location: /team/repo/echo"])
+        elif path.endswith("/303-put"):
+            reply(c, 303, b"", ["Location: /team/repo/echo"])
         elif path == "/307-other":
             reply(c, 307, b"", ["Location: https://other.allowed.example/echo"])
         elif path == "/307-same":
@@ -173,6 +195,10 @@ def post(url, body=b"secret body", **more):
     return {"method": "POST", "url": url, "body": base64.b64encode(body).decode(), **more}
 
 
+def change(method, url, body=b"secret body", **more):
+    return {"method": method, "url": url, "body": base64.b64encode(body).decode(), **more}
+
+
 A = f"https://{ALLOWED}"
 SCHEMES = ["file:///etc/passwd", f"ftp://{ALLOWED}/", "gopher://127.0.0.1:6379/_x", "dict://127.0.0.1:6379/", f"ldap://{ALLOWED}/",
            f"tftp://{ALLOWED}/x", f"sftp://{ALLOWED}/", f"smb://{ALLOWED}/x", f"jar:{A}!/", "data:text/plain,x", "unix:/run/x",
@@ -229,3 +255,5 @@ CASES = [
     (55, post(f"{A}/307-same"), ""), (55, get(f"{A}/to-other"), ""),
     (44, get("https://named.example/"), ""), (49, get("https://alias.dns.example/"), ""),
 ]
+# methods that no rule names, or that are none
+CHANGES = [(83, change(m, f"{A}/echo"), "method") for m in ("PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "put")]

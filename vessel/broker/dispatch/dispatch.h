@@ -114,7 +114,7 @@ unsigned dispatch_replace_ward(struct dispatch *d, struct conf_broker *next);
 void dispatch_stop(struct dispatch *d);
 /* Something was found that is a signal for containment (deaths.h). */
 void dispatch_signal(struct dispatch *d);
-/* The portal's credential came back in a reply (egress_events.on_redacted). */
+/* The key of this portal, or credential, came back in a reply (egress_events.on_redacted). */
 void dispatch_redacted(struct dispatch *d, const char *portal, bool in_header,
 		       unsigned count);
 

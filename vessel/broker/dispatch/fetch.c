@@ -2,13 +2,14 @@
 /*
  * Runs in the vessel.
  * A fetch: one URL for a job, by the worker that has no key, or, where a rule says so and
- * below a portal's own URL, by that portal's. What a URL, a header and a reply may be is
+ * at the place of a key, by that key's. What a URL, a header and a reply may be is
  * fetch.h's, what the ward says fetch_ward.h's; here they meet the steps.
  */
 #include "common/cleanup.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
 #include "vessel/broker/gate/reply.h"
+#include "vessel/broker/intents/fetch_keys.h"
 #include "vessel/broker/intents/fetch_ward.h"
 #include <string.h>
 
@@ -130,16 +131,15 @@ static int fetch_start(struct dispatch_call *c, struct err *err)
 	const struct conf_egress *e = &c->d->cfg.broker->egress;
 	struct egress_header headers[HEADERS_MAX];
 	const char *target = buf_str(&own->url);
-	const struct conf_portal *portal =
-		fetch_ward_portal(&own->fetch, c->d->cfg.broker, &c->verdict, &target);
+	const char *key = fetch_key(&own->fetch, c->d->cfg.broker, &c->verdict, &target);
 
 	for (size_t i = 0; i < own->fetch.headers.n && i < HEADERS_MAX; i++)
 		headers[i] = (struct egress_header){own->fetch.headers.h[i].name,
 						    own->fetch.headers.h[i].value};
-	/* a portal's worker knows its own */
-	const struct conf_addresses *named = portal ? NULL : c->verdict.addresses;
+	/* the worker of a key knows its own */
+	const struct conf_addresses *named = key ? NULL : c->verdict.addresses;
 	const struct egress_request rq = {
-		.portal = portal ? portal->name : NULL,
+		.portal = key,
 		.method = fetch_method_name(own->fetch.method),
 		.target = target,
 		.headers = headers,
@@ -158,8 +158,7 @@ static int fetch_start(struct dispatch_call *c, struct err *err)
 static void fetch_describe(const struct dispatch_call *c, struct jsonw *w)
 {
 	struct fetch_own *own = c->own;
-	const struct conf_portal *portal;
-	const char *target;
+	const char *target, *key;
 	struct buf origin;
 
 	if (c->reason != REASON_NONE)
@@ -171,9 +170,9 @@ static void fetch_describe(const struct dispatch_call *c, struct jsonw *w)
 	jsonw_kstr(w, "method", fetch_method_name(own->fetch.method));
 	jsonw_kstr(w, "origin", buf_str(&origin));
 	jsonw_ku64(w, "redirects", own->fetch.redirects);
-	portal = fetch_ward_portal(&own->fetch, c->d->cfg.broker, &c->verdict, &target);
-	if (portal)
-		jsonw_kstr(w, "credential", portal->name);
+	key = fetch_key(&own->fetch, c->d->cfg.broker, &c->verdict, &target);
+	if (key)
+		jsonw_kstr(w, "credential", key);
 	buf_done(&origin);
 }
 

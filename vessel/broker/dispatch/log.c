@@ -259,7 +259,9 @@ void dispatch_log_redacted(struct dispatch *d, const char *portal, bool in_heade
 	struct entry t = {.data = {.max = 0}};
 
 	begin(&t, d, NULL, "detection", "credential_echoed");
-	jsonw_kstr(&t.w, "portal", portal);
+	jsonw_kstr(&t.w,
+		   conf_credential_find(d->cfg.broker, portal) ? "credential" : "portal",
+		   portal);
 	jsonw_kbool(&t.w, "in_header", in_header);
 	jsonw_ku64(&t.w, "count", count);
 	end(&t);

@@ -54,15 +54,12 @@ static int judge(const struct dispatch_call *c, struct ward_verdict *ret, struct
 	return r;
 }
 
-/* The name of a portal's key, from where it stays. */
+/* The name of its key, from where it stays. */
 static const char *key_of(const struct dispatch_call *c)
 {
-	const struct conf_portal *p =
-		c->verdict.credential
-			? conf_portal_find(c->d->cfg.broker, c->verdict.credential)
-			: NULL;
+	const struct conf_url *place;
 
-	return p ? p->name : NULL;
+	return conf_key_place(c->d->cfg.broker, c->verdict.credential, &place);
 }
 
 /* Did that cut it? */

@@ -18,7 +18,13 @@
 #define STATUS_NOT_MODIFIED 304
 
 static const char *const methods[] = {
-	[FETCH_GET] = "GET", [FETCH_HEAD] = "HEAD", [FETCH_POST] = "POST"};
+	[FETCH_GET] = "GET", [FETCH_HEAD] = "HEAD",   [FETCH_POST] = "POST",
+	[FETCH_PUT] = "PUT", [FETCH_PATCH] = "PATCH", [FETCH_DELETE] = "DELETE"};
+
+static bool may_have_body(enum fetch_method m)
+{
+	return m != FETCH_GET && m != FETCH_HEAD;
+}
 
 const char *fetch_method_name(enum fetch_method m)
 {
@@ -52,7 +58,8 @@ static int read_method(const struct json *intent, struct fetch *f, enum reason *
 			f->method = (enum fetch_method)i;
 			return 0;
 		}
-	return reason_set(why, REASON_METHOD, err, "GET, HEAD or POST");
+	return reason_set(why, REASON_METHOD, err,
+			  "GET, HEAD, POST, PUT, PATCH or DELETE");
 }
 
 static int read_headers(const struct json *intent, struct fetch *f, enum reason *why,
@@ -96,10 +103,11 @@ static int read_body(const struct json *intent, size_t body_max, struct fetch *f
 	if (f->body_len > body_max)
 		return reason_set(why, REASON_BODY_TOO_LARGE, err, "over %zu bytes",
 				  body_max);
-	if (f->body_len > 0 && f->method != FETCH_POST)
+	if (f->body_len > 0 && !may_have_body(f->method))
 		return reason_set(why, REASON_METHOD, err, "%s has no body",
 				  methods[f->method]);
-	if (f->method == FETCH_POST && !headers_get(&f->headers, "content-type") &&
+	if ((f->body_len > 0 || f->method == FETCH_POST) &&
+	    !headers_get(&f->headers, "content-type") &&
 	    !headers_set(&f->headers, "content-type", "application/octet-stream"))
 		return reason_set(why, REASON_HEADER, err, "too many fields");
 	return 0;
@@ -159,6 +167,9 @@ int fetch_redirect(struct fetch *f, unsigned status, const char *location,
 
 	if (!is_redirect(status) || !location)
 		return 0;
+	if (method > FETCH_POST)
+		return reason_set(ret_reason, REASON_REDIRECT_METHOD, err,
+				  "a %s is not sent on", methods[method]);
 	if (f->redirects == FETCH_REDIRECTS_MAX)
 		return reason_set(ret_reason, REASON_REDIRECT_LIMIT, err,
 				  "over %d in a row", FETCH_REDIRECTS_MAX);

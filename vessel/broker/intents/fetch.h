@@ -23,7 +23,15 @@
 
 #define FETCH_REDIRECTS_MAX 3
 
-enum fetch_method { FETCH_GET, FETCH_HEAD, FETCH_POST };
+enum fetch_method {
+	FETCH_GET,
+	FETCH_HEAD,
+	FETCH_POST,
+	FETCH_PUT,
+	FETCH_PATCH,
+	FETCH_DELETE,
+	FETCH_METHOD_MAX_
+};
 const char *fetch_method_name(enum fetch_method m);
 
 struct fetch {
@@ -52,7 +60,8 @@ void fetch_target(const struct fetch *f, struct buf *out);
 /*
  * 0: no redirect, the reply goes back as it is. 1: f is now the request to where it leads, to be
  * decided upon from the beginning. -1: refused. After 303, and after 301 and 302 of a POST, it
- * is a GET without a body; a POST never goes on to another origin.
+ * is a GET without a body; a POST never goes on to another origin, and a PUT, PATCH or
+ * DELETE nowhere at all.
  */
 MUST_CHECK int fetch_redirect(struct fetch *f, unsigned status, const char *location,
 			      enum reason *ret_reason, struct err *err);

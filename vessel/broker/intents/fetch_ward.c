@@ -123,23 +123,3 @@ int fetch_ward_judge(const struct fetch *f, const struct conf_broker *b,
 		return -1;
 	return check_labels(f, v->rule, labels, job, now, ret_odd, ret_reason, err);
 }
-
-const struct conf_portal *fetch_ward_portal(const struct fetch *f,
-					    const struct conf_broker *b,
-					    const struct ward_verdict *v,
-					    const char **ret_target)
-{
-	const struct conf_portal *p =
-		v->credential ? conf_portal_find(b, v->credential) : NULL;
-	const struct url *u = &f->url;
-	size_t n;
-
-	if (!p || f->left_origin || u->https != p->url.https || u->port != p->url.port ||
-	    !str_eq(u->host, p->url.host))
-		return NULL;
-	n = strlen(p->url.path);
-	if (strncmp(u->target, p->url.path, n) != 0 || u->target[n] != '/')
-		return NULL;
-	*ret_target = u->target + n;
-	return p;
-}

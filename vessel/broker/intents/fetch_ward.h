@@ -40,14 +40,4 @@ MUST_CHECK int fetch_ward_judge(const struct fetch *f, const struct conf_broker 
 				job_id_t job, usec_t now, bool *ret_odd,
 				enum reason *ret_reason, struct err *err);
 
-/*
- * The portal whose key goes along: the deciding rule names it, no redirect left the first
- * origin, and the URL is below the portal's own. NULL: no key. *ret_target is then what
- * follows the portal's url, within f.
- */
-const struct conf_portal *fetch_ward_portal(const struct fetch *f,
-					    const struct conf_broker *b,
-					    const struct ward_verdict *v,
-					    const char **ret_target);
-
 #endif

@@ -15,6 +15,13 @@ struct row {
 	const char *verdict; /* "allow", or the word that the refusal begins with */
 };
 
+#define ALLOW_A_PUT                                                                      \
+	"- {host: api.allowed.example, method: PUT, path: /x, action: allow}\n"
+#define POST_DENIED                                                                      \
+	ALLOW_API                                                                        \
+	"- {host: api.allowed.example, method: POST, action: allow}\n"                   \
+	"- {host: api.allowed.example, method: POST, path: /x, action: deny}\n"
+
 static const struct row rows[] = {
 	/* nothing is allowed by itself */
 	{"", "GET", true, "api.allowed.example", 443, "/", "not_allowed"},
@@ -53,7 +60,25 @@ static const struct row rows[] = {
 	{ALLOW_API, "GET", true, "api.allowed.example", 6379, "/", "not_allowed"},
 	{ALLOW_API, "GET", false, "api.allowed.example", 80, "/", "not_allowed"},
 	{ALLOW_API, "GET", false, "api.allowed.example", 443, "/", "not_allowed"},
-	{ALLOW_API, "DELETE", true, "api.allowed.example", 443, "/", "method"},
+	{ALLOW_API, "TRACE", true, "api.allowed.example", 443, "/", "method"},
+	{ALLOW_API, "CONNECT", true, "api.allowed.example", 443, "/", "method"},
+	/* what changes something at a server needs a rule that names it */
+	{ALLOW_API, "DELETE", true, "api.allowed.example", 443, "/", "not_allowed"},
+	{ALLOW_API, "PUT", true, "api.allowed.example", 443, "/", "not_allowed"},
+	{ALLOW_API, "PATCH", true, "api.allowed.example", 443, "/", "not_allowed"},
+	{ALLOW_A_PUT, "POST", true, "api.allowed.example", 443, "/x", "not_allowed"},
+	{ALLOW_A_PUT, "PATCH", true, "api.allowed.example", 443, "/x", "not_allowed"},
+	{ALLOW_A_PUT, "GET", true, "api.allowed.example", 443, "/x", "not_allowed"},
+	{ALLOW_A_PUT, "PUT", true, "api.allowed.example", 443, "/y", "not_allowed"},
+	{ALLOW_A_PUT, "PUT", true, "api.allowed.example", 443, "/x/1", "allow"},
+	/* a deny without a method is about all, one with a method about that one */
+	{ALLOW_A_PUT "- {host: api.allowed.example, action: deny}\n", "PUT", true,
+	 "api.allowed.example", 443, "/x", "denied"},
+	{POST_DENIED, "POST", true, "api.allowed.example", 443, "/x/1", "denied"},
+	{POST_DENIED, "POST", true, "api.allowed.example", 443, "/X/1", "denied"},
+	{POST_DENIED, "GET", true, "api.allowed.example", 443, "/x/1", "allow"},
+	{POST_DENIED, "HEAD", true, "api.allowed.example", 443, "/x/1", "allow"},
+	{POST_DENIED, "POST", true, "api.allowed.example", 443, "/y", "allow"},
 	{ALLOW_API, "get", true, "api.allowed.example", 443, "/", "method"},
 	{ALLOW_API, "GET", true, "api.allowed.example", 443, "", "dot_segment"},
 	{ALLOW_API, "GET", true, "api.allowed.example", 443, "x", "dot_segment"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Laws of the ward, over many spellings of a path and many lists of rules. */
 #include "tests/unit/vessel/broker/ward_asks.h"
-#include "vessel/broker/intents/fetch_ward.h"
+#include "vessel/broker/intents/fetch_keys.h"
 #include "vessel/broker/ward.h"
 #include "vessel/egress/url.h"
 
@@ -186,7 +186,8 @@ static struct ward_ask random_ask(const struct conf *c)
 					    "127.0.0.1", "evil.test"};
 	static const char *const paths[] = {"/",    "/v1",     "/v1/x",
 					    "/v1x", "/%761/x", "/v1/../x"};
-	static const char *const methods[] = {"GET", "HEAD", "POST"};
+	static const char *const methods[] = {"GET", "HEAD",  "POST",
+					      "PUT", "PATCH", "DELETE"};
 	static const unsigned ports[] = {443, 8443, 8080, 80};
 	struct ward_ask ask;
 
@@ -195,7 +196,7 @@ static struct ward_ask random_ask(const struct conf *c)
 	else if (pick(4) == 0)
 		ward_ask_registry(&c->broker, REGISTRY_NPM, "owner", &ask);
 	else
-		ask = fetch_of(methods[pick(3)], pick(2) != 0, hosts[pick(5)],
+		ask = fetch_of(methods[pick(6)], pick(2) != 0, hosts[pick(5)],
 			       ports[pick(4)], paths[pick(6)]);
 	return ask;
 }
@@ -242,6 +243,7 @@ Test(ward, a_key_goes_along_below_its_portals_url_only)
 	} table[] = {
 		{"https://api.example.com/v1/files?a=b", "/files?a=b"},
 		{"https://api.example.com/v1/", "/"},
+		{"https://api.example.com/v1/%252e%252e/y", NULL},
 		{"https://api.example.com/v1", NULL},
 		{"https://api.example.com/v1?a=/", NULL},
 		{"https://api.example.com/v10/files", NULL},
@@ -264,7 +266,7 @@ Test(ward, a_key_goes_along_below_its_portals_url_only)
 		cr_assert_eq(url_parse(url, strlen(url), &f.url, &why, &err), 0, "%s",
 			     url);
 		target = NULL;
-		if (!fetch_ward_portal(&f, &c.broker, &v, &target))
+		if (!fetch_key(&f, &c.broker, &v, &target))
 			cr_expect_null(table[i].target, "%s", url);
 		else
 			cr_expect_str_eq(target, table[i].target ? table[i].target : "",
@@ -273,9 +275,62 @@ Test(ward, a_key_goes_along_below_its_portals_url_only)
 	cr_assert_eq(url_parse(table[0].url, strlen(table[0].url), &f.url, &why, &err),
 		     0);
 	f.left_origin = true;
-	cr_expect_null(fetch_ward_portal(&f, &c.broker, &v, &target));
+	cr_expect_null(fetch_key(&f, &c.broker, &v, &target));
 	f.left_origin = false;
 	v.credential = NULL;
-	cr_expect_null(fetch_ward_portal(&f, &c.broker, &v, &target));
+	cr_expect_null(fetch_key(&f, &c.broker, &v, &target));
+	conf_done(&c);
+}
+
+/* A host's key goes to its path and below, and the whole path is what its worker is told. */
+Test(ward, the_key_of_a_host_goes_to_its_own_place_only)
+{
+	static const struct {
+		const char *url, *target; /* NULL: no key */
+	} table[] = {
+		{"https://b.example.com/team/repo/x", NULL},
+		{"http://git.example.com/team/repo", NULL},
+		{"https://git.example.com:8443/team/repo", NULL},
+		{"https://git.example.com/", NULL},
+		{"https://git.example.com/team", NULL},
+		{"https://git.example.com/team/repository", NULL},
+		{"https://git.example.com/team/repo%2fx", NULL},
+		{"https://git.example.com/team//repo", NULL},
+		{"https://git.example.com/Team/repo", NULL},
+		{"https://git.example.com/%74eam/repo", NULL},
+		{"https://git.example.com/team/repo/..%2fother", NULL},
+		{"https://git.example.com/team/repo/%252e%252e/other", NULL},
+		{"https://git.example.com/team/repo/..;/other", NULL},
+		{"https://git.example.com/x?/team/repo", NULL},
+		{"https://git.example.com/team/repo", "/team/repo"},
+		{"https://git.example.com/team/repo?a=/b", "/team/repo?a=/b"},
+		{"https://git.example.com/team/repo/x", "/team/repo/x"},
+	};
+	struct conf c =
+		conf_with("- {host: git.example.com, credential: forge, action: allow}\n"
+			  "credentials:\n  - {name: forge, host: git.example.com, path: "
+			  "/team/repo, header: bearer, secret: host_forge}\n");
+	struct ward_verdict v = {.credential = "forge"};
+	struct fetch f = {.method = FETCH_GET};
+	struct egress_portal worker[EGRESS_PORTALS_MAX];
+	struct err err = ERR_INIT;
+	enum reason why;
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		const char *url = table[i].url, *target = NULL, *key = NULL;
+
+		/* some of these are no URL at all here */
+		if (url_parse(url, strlen(url), &f.url, &why, &err) == 0)
+			key = fetch_key(&f, &c.broker, &v, &target);
+		cr_expect_eq(key != NULL, table[i].target != NULL, "%s", url);
+		if (key && table[i].target)
+			cr_expect_str_eq(target, table[i].target);
+	}
+	f.left_origin = true;
+	cr_expect_null(fetch_key(&f, &c.broker, &v, &(const char *){NULL}));
+	cr_assert_eq(fetch_keys_workers(&c.broker, worker), 3);
+	cr_expect(!worker[1].is_host && worker[2].is_host && !worker[2].user);
+	cr_expect_str_eq(worker[2].path, "/team/repo");
+	cr_expect_str_eq(worker[2].url, "https://git.example.com");
 	conf_done(&c);
 }

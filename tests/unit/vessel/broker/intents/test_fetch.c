@@ -44,7 +44,7 @@ ParameterizedTestParameters(fetch, refuses)
 		{REASON_SCHEME, "{\"method\":\"GET\",\"url\":\"file:///etc/passwd\"}"},
 		{REASON_USERINFO,
 		 "{\"method\":\"GET\",\"url\":\"https://x@a.example/\"}"},
-		{REASON_METHOD, "{\"method\":\"DELETE\",\"url\":\"https://a.example/\"}"},
+		{REASON_METHOD, "{\"method\":\"TRACE\",\"url\":\"https://a.example/\"}"},
 		{REASON_METHOD,
 		 "{\"method\":\"CONNECT\",\"url\":\"https://a.example/\"}"},
 		{REASON_METHOD, "{\"method\":\"get\",\"url\":\"https://a.example/\"}"},
@@ -88,7 +88,7 @@ static void make(struct fetch *f, enum fetch_method m, const char *url)
 {
 	*f = (struct fetch){.method = m};
 	cr_assert_eq(url_parse(url, strlen(url), &f->url, NULL, NULL), 0);
-	if (m != FETCH_POST)
+	if (m == FETCH_GET || m == FETCH_HEAD)
 		return;
 	cr_assert(headers_set(&f->headers, "content-type", "text/plain"));
 	cr_assert(headers_set(&f->headers, "accept", "*/*"));
@@ -122,6 +122,35 @@ Test(fetch, takes_an_intent)
 	cr_assert_str_eq(buf_str(&b), "https://a.example/?x");
 }
 
+Test(fetch, takes_what_changes_something)
+{
+	static const struct {
+		const char *json;
+		enum fetch_method method;
+		const char *type; /* that goes out; NULL: none */
+	} rows[] = {
+		{"{\"method\":\"PUT\",\"url\":\"https://a.example/\",\"body\":\"YQ==\"}",
+		 FETCH_PUT, "application/octet-stream"},
+		{"{\"method\":\"PATCH\",\"url\":\"https://a.example/\",\"body\":\"YQ==\","
+		 "\"headers\":[[\"content-type\",\"text/plain\"]]}",
+		 FETCH_PATCH, "text/plain"},
+		{"{\"method\":\"DELETE\",\"url\":\"https://a.example/\"}", FETCH_DELETE,
+		 NULL},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		cleanup_fetch struct fetch f = {.body = NULL};
+		struct err err = ERR_INIT;
+		enum reason why = REASON_NONE;
+		const char *type;
+
+		cr_assert_eq(read_intent(rows[i].json, &f, &why, &err), 0, "%s", err.msg);
+		cr_expect_eq(f.method, rows[i].method);
+		type = headers_get(&f.headers, "content-type");
+		cr_expect(str_eq(type, rows[i].type), "%zu: %s", i, type ? type : "-");
+	}
+}
+
 struct hop {
 	enum fetch_method method, then;
 	unsigned status;
@@ -152,6 +181,16 @@ ParameterizedTestParameters(fetch, redirects)
 		 "https://b.example/"},
 		{FETCH_POST, FETCH_POST, 308, -1, REASON_REDIRECT_METHOD, false, true,
 		 "https://a.example:444/"},
+		/* what may have changed something is sent on nowhere */
+		{FETCH_PUT, FETCH_PUT, 307, -1, REASON_REDIRECT_METHOD, false, true,
+		 "/next"},
+		{FETCH_PUT, FETCH_PUT, 303, -1, REASON_REDIRECT_METHOD, false, true,
+		 "/next"},
+		{FETCH_PATCH, FETCH_PATCH, 302, -1, REASON_REDIRECT_METHOD, false, true,
+		 "https://b.example/"},
+		{FETCH_DELETE, FETCH_DELETE, 301, -1, REASON_REDIRECT_METHOD, false, true,
+		 "/next"},
+		{FETCH_DELETE, FETCH_DELETE, 200, 0, REASON_NONE, false, true, "/next"},
 		{FETCH_GET, FETCH_GET, 302, -1, REASON_REDIRECT_LOCATION, false, false,
 		 "//127.0.0.1/"},
 		{FETCH_GET, FETCH_GET, 302, -1, REASON_REDIRECT_LOCATION, false, false,

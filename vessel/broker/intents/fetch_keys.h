@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the vessel.
+ * Whose key goes where: the workers that codex.yaml's portals and credentials have, and which of
+ * them a fetch goes to.
+ */
+#ifndef LYCH_VESSEL_BROKER_INTENTS_FETCH_KEYS_H
+#define LYCH_VESSEL_BROKER_INTENTS_FETCH_KEYS_H
+
+#include "common/conf/egress.h"
+#include "vessel/broker/intents/fetch.h"
+#include "vessel/broker/ward.h"
+#include "vessel/egress/egress.h"
+
+/* A worker each; how many. Borrows from b, which outlives them. */
+size_t fetch_keys_workers(const struct conf_broker *b,
+			  struct egress_portal ret[EGRESS_PORTALS_MAX]);
+
+/*
+ * The worker (egress_request.portal) whose key goes along: the deciding rule names it, no
+ * redirect left the first origin, and the URL is at the key's place or below, in whatever
+ * way a server reads its path. NULL: no key. *ret_target is then what that worker takes,
+ * within f.
+ */
+const char *fetch_key(const struct fetch *f, const struct conf_broker *b,
+		      const struct ward_verdict *v, const char **ret_target);
+
+#endif
