@@ -351,10 +351,14 @@ static int open_registered(struct serve *s, struct err *err)
 /* The gate's side in this process; its worker comes with the egress workers. */
 static int open_gate(struct serve *s, struct err *err)
 {
+	const struct conf_gate *g = &s->v.conf.broker.gate;
 	const struct gate_client_config cfg = {
 		.loop = s->v.loop,
-		.portal_threshold = s->v.conf.broker.gate.portal_threshold,
-		.forbidden_threshold = s->v.conf.broker.gate.forbidden_threshold,
+		.portal_threshold = g->portal_threshold,
+		.forbidden_threshold = g->forbidden_threshold,
+		.refuses = {[GATE_PICTURE] = !g->allows_pictures,
+			    [GATE_SOUND] = !g->allows_sound,
+			    [GATE_PDF] = !g->allows_pdf},
 		.on_away = on_gate_away,
 		.on_died = egress_workers_died,
 		.note = &s->v.reading,

@@ -114,7 +114,8 @@ static void compare(const struct amount *a, size_t n,
 static void compare_limits(const struct conf *from, const struct conf *to,
 			   void (*put)(const char *line, void *arg), void *arg)
 {
-	static const char more[] = "a job may ask for more of this machine";
+	static const char more[] = "a job may ask for more of this machine",
+			  unread[] = "what they show goes out unread";
 	const struct amount a[] = {
 		{"limits.memory.max", more, (double)from->memory_max,
 		 (double)to->memory_max},
@@ -131,6 +132,12 @@ static void compare_limits(const struct conf *from, const struct conf *to,
 		 "more private texts go out, and are not refused",
 		 from->broker.gate.forbidden_threshold,
 		 to->broker.gate.forbidden_threshold},
+		{"gate.pictures", unread, from->broker.gate.allows_pictures,
+		 to->broker.gate.allows_pictures},
+		{"gate.sound", unread, from->broker.gate.allows_sound,
+		 to->broker.gate.allows_sound},
+		{"gate.pdf", unread, from->broker.gate.allows_pdf,
+		 to->broker.gate.allows_pdf},
 	};
 
 	compare(a, ARRAY_SIZE(a), put, arg);

@@ -31,6 +31,9 @@ const cyaml_schema_field_t conf_budgets_fields[] = {
 const cyaml_schema_field_t conf_gate_fields[] = {
 	CONF_STR("portal_threshold", raw_gate, portal_threshold),
 	CONF_STR("forbidden_threshold", raw_gate, forbidden_threshold),
+	CONF_STR("pictures", raw_gate, pictures),
+	CONF_STR("sound", raw_gate, sound),
+	CONF_STR("pdf", raw_gate, pdf),
 	CYAML_FIELD_END,
 };
 const cyaml_schema_field_t conf_egress_fields[] = {
@@ -111,6 +114,18 @@ static int read_threshold(const struct conf_reader *r, const char *key, const ch
 	return 0;
 }
 
+/* What cannot be read as text may go out as what it is, or not. */
+static int read_medium(const struct conf_reader *r, const char *key, const char *value,
+		       bool *ret)
+{
+	if (!value)
+		return 0;
+	*ret = str_eq(value, "allow");
+	if (!*ret && !str_eq(value, "refuse"))
+		return conf_fail_at(r, key, "allow or refuse");
+	return 0;
+}
+
 int conf_gate_read(const struct conf_reader *r, const struct raw_gate *raw,
 		   struct conf_gate *g)
 {
@@ -119,7 +134,10 @@ int conf_gate_read(const struct conf_reader *r, const struct raw_gate *raw,
 	if (read_threshold(r, "gate.portal_threshold", raw->portal_threshold,
 			   &g->portal_threshold) < 0 ||
 	    read_threshold(r, "gate.forbidden_threshold", raw->forbidden_threshold,
-			   &g->forbidden_threshold) < 0)
+			   &g->forbidden_threshold) < 0 ||
+	    read_medium(r, "gate.pictures", raw->pictures, &g->allows_pictures) < 0 ||
+	    read_medium(r, "gate.sound", raw->sound, &g->allows_sound) < 0 ||
+	    read_medium(r, "gate.pdf", raw->pdf, &g->allows_pdf) < 0)
 		return -1;
 	if (g->portal_threshold >= g->forbidden_threshold)
 		return conf_fail_at(r,
@@ -178,7 +196,10 @@ void conf_broker_defaults(struct conf_broker *b)
 				[BUDGET_DAY] = {10000, 20000000, 40000000,
 						(uint64_t)16 << 30, 1000},
 			},
-		.gate = {.portal_threshold = 0.40, .forbidden_threshold = 0.70},
+		.gate = {.portal_threshold = 0.40,
+			 .forbidden_threshold = 0.70,
+			 .allows_pictures = true,
+			 .allows_sound = true},
 		.egress =
 			{
 				.connect_usec = 10 * USEC_PER_SEC,

@@ -180,6 +180,7 @@ struct conf_budget {
 struct conf_gate {
 	double portal_threshold;    /* from here on: anonymise, and scan again */
 	double forbidden_threshold; /* from here on: refuse */
+	bool allows_pictures, allows_sound, allows_pdf;
 };
 
 /* Caps of one request, and of one job's requests at a time. */

@@ -199,6 +199,7 @@ struct raw_budgets {
 };
 struct raw_gate {
 	char *portal_threshold, *forbidden_threshold;
+	char *pictures, *sound, *pdf;
 };
 struct raw_egress {
 	char *connect, *first_byte, *idle, *total;

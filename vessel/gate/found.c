@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#define SEVERITY_GRAVE 0.85
+
 const char gate_rule_binary[] = "binary";
 
 /* From a layer's span to that of the one above. */
@@ -76,23 +78,30 @@ bool finding_place(const struct scan *s, struct span whole, struct span span,
 		   struct gate_finding *f)
 {
 	const struct root *r = s->root;
-	size_t at, begin, start = span.start, end = span.end;
+	size_t at, in_piece, start = span.start, end = span.end;
 
+	if (r->of) {
+		f->part = r->of->part;
+		f->offset = (uint32_t)r->of->from;
+		f->len = (uint32_t)(r->of->to - r->of->from);
+		f->is_split = true;
+		return true;
+	}
 	if (start >= end || r->n == 0)
 		return false;
 	if (r->is_split)
 		return place_split(r, whole, span, f);
 	at = root_piece_at(r, start);
-	begin = r->piece[at].start;
+	in_piece = start - r->piece[at].start;
 	f->part = r->piece[at].part;
-	f->offset = (uint32_t)(start - begin);
+	f->offset = (uint32_t)(r->piece[at].from + in_piece);
 	f->len = (uint32_t)(end - start);
-	if (f->offset + f->len > s->in->parts[f->part].len) {
+	if (in_piece + f->len > r->piece[at].len) {
 		/* on into the next part: no placeholder could stand for it */
 		f->is_split = true;
-		if (f->offset >= s->in->parts[f->part].len)
+		if (in_piece >= r->piece[at].len)
 			return false;
-		f->len = (uint32_t)s->in->parts[f->part].len - f->offset;
+		f->len = (uint32_t)(r->piece[at].len - in_piece);
 	}
 	return true;
 }
@@ -180,6 +189,12 @@ static bool is_in_public(const struct layer *l, size_t start, size_t end)
 	return false;
 }
 
+/* What by itself refuses, and passwords: of all else chance and cameras make some. */
+static bool counts_in_media(enum gate_family family, double severity)
+{
+	return severity >= SEVERITY_GRAVE || family == GATE_KEYWORD;
+}
+
 /* In the layer being searched: [start, end), of a match that begins at `whole`. */
 static void scan_found_in(struct scan *s, const char *rule, enum gate_family family,
 			  double severity, size_t whole, size_t start, size_t end)
@@ -195,6 +210,8 @@ static void scan_found_in(struct scan *s, const char *rule, enum gate_family fam
 		return;
 	if (s->in->parts[f.part].kind == GATE_PART_ECHO && family != GATE_EXACT &&
 	    family != GATE_CANARY)
+		return;
+	if (s->root->of && !counts_in_media(family, severity))
 		return;
 	if ((gate_is_weak(family) || family == GATE_BINARY) &&
 	    is_in_public(s->layer, start, end))

@@ -201,11 +201,19 @@ static void look(struct scan *s, const struct layer *l)
 
 static void look_at_root(struct scan *s, const struct root *r)
 {
-	const struct layer l = {.kind = LAYER_ROOT, .data = r->data, .len = r->len};
+	const struct layer l = {.kind = LAYER_ROOT,
+				.data = r->data,
+				.len = r->len,
+				.depth = r->of ? r->of->depth : 0};
 
 	s->root = r;
 	s->layer = &l;
-	look(s, &l);
+	if (r->of && s->g->cfg.refuses[r->of->media.medium])
+		scan_found(s, r->of->media.name,
+			   r->of->media.medium == GATE_PDF ? GATE_FILE : GATE_MEDIA, 1.0,
+			   0, 0);
+	else
+		look(s, &l);
 	s->root = NULL;
 	s->layer = NULL;
 }
@@ -216,17 +224,27 @@ static void look_at_parts(struct scan *s, bool of_echoes)
 {
 	struct root r = {0};
 
-	root_join(&r, s->in, of_echoes);
+	root_join(&r, s, of_echoes);
 	if (r.n)
 		look_at_root(s, &r);
 	root_done(&r);
+}
+
+static void look_at_carried(struct scan *s)
+{
+	for (size_t i = 0; i < s->n_carried && !s->failed; i++) {
+		const struct carried *c = &s->carried[i];
+		const struct root r = {.data = c->text.data, .len = c->text.len, .of = c};
+
+		look_at_root(s, &r);
+	}
 }
 
 static void look_across_borders(struct scan *s)
 {
 	struct root r = {.is_split = true};
 
-	root_all_borders(&r, s->in);
+	root_all_borders(&r, s);
 	if (r.n)
 		look_at_root(s, &r);
 	root_done(&r);
@@ -286,9 +304,12 @@ void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *
 		s.budget = bytes * DECODED_RATIO;
 		if (s.budget < DECODED_MIN_BYTES)
 			s.budget = DECODED_MIN_BYTES;
+		carried_find(&s);
 		look_at_parts(&s, false);
 		look_at_parts(&s, true);
+		look_at_carried(&s);
 		look_across_borders(&s);
+		carried_done(&s);
 	} else {
 		s.failed = true;
 	}

@@ -23,6 +23,7 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "common/id.h"
+#include "vessel/gate/media/media.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,7 +63,7 @@ enum gate_family {
 	GATE_EXACT,  /* what the user registered */
 	GATE_CANARY, /* planted in the job */
 	GATE_FILE,   /* a file of a kind that is private, or its path */
-	GATE_MEDIA,  /* an image or sound: it cannot be read */
+	GATE_MEDIA,  /* a picture or sound that may not go out, or is not whole */
 	GATE_BINARY, /* bytes of no kind that is known */
 	GATE_UNREADABLE,
 	GATE_FAMILY_MAX_
@@ -146,6 +147,7 @@ struct gate_config {
 	double portal_threshold, forbidden_threshold; /* 0 < portal <= forbidden <= 1 */
 	uint8_t mac_key[SHA256_SIZE];
 	usec_t deadline_usec; /* for one scan; 0: 2 s */
+	bool refuses[GATE_MEDIUM_MAX_];
 };
 
 /* In whoever starts the workers, before it does: would they be able to load the compiled rules?

@@ -4,6 +4,9 @@
  * See kind.h.
  */
 #include "vessel/gate/kind.h"
+#include "common/attr.h"
+#include "common/str.h"
+#include "vessel/gate/media/media.h"
 #include "vessel/gate/public.h"
 #include "vessel/gate/runs.h"
 #include <string.h>
@@ -79,6 +82,21 @@ const struct gate_kind *gate_kind_of(const char *s, size_t len)
 		    (kinds[i].kind.family == GATE_FILE || !is_sentence(s, len)))
 			return &kinds[i].kind;
 	return NULL;
+}
+
+bool gate_is_media(const char *s, size_t len)
+{
+	/* of the others only the first bytes are known */
+	static const char *const walked[] = {"png", "jpeg", "gif", "webp", "wav", "mp3"};
+	const struct gate_kind *k = gate_kind_of(s, len);
+	struct media m;
+
+	if (!k || k->family != GATE_MEDIA)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(walked); i++)
+		if (str_eq(walked[i], k->name))
+			return media_walk(s, len, NULL, &m) != MEDIA_NONE;
+	return true;
 }
 
 static size_t utf8_length(const unsigned char *u, size_t len)

@@ -19,6 +19,8 @@ struct gate_kind {
 
 /* NULL: not known. */
 const struct gate_kind *gate_kind_of(const char *s, size_t len);
+/* GATE_MEDIA, and it goes on as it began: its bytes are what it says. */
+bool gate_is_media(const char *s, size_t len);
 /* The first stretch that is no text at all: false when there is none. */
 bool gate_find_binary(const char *s, size_t len, size_t *ret_at);
 /* How many bytes from s on could be read: ASCII without control bytes, or UTF-8. */

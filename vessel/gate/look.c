@@ -22,11 +22,14 @@ void look_for_canaries(struct scan *s)
 
 	for (size_t i = 0; i < s->in->n_canaries; i++) {
 		const struct gate_canary *c = &s->in->canaries[i];
-		const char *at = memmem(l->data, l->len, c->data, c->len);
+		const char *end = l->data + l->len, *at = l->data;
 
-		if (at)
+		while (!s->failed && at < end &&
+		       (at = memmem(at, (size_t)(end - at), c->data, c->len)) != NULL) {
 			scan_found(s, "canary", GATE_CANARY, 1.0, (size_t)(at - l->data),
 				   (size_t)(at - l->data) + c->len);
+			at += c->len;
+		}
 	}
 }
 
@@ -147,7 +150,7 @@ static void look_at_kind(struct scan *s, size_t start, size_t len)
 
 	if (!k)
 		return;
-	if (k->family == GATE_MEDIA && s->layer->kind == LAYER_BLOCKS)
+	if (s->layer->kind == LAYER_BLOCKS && gate_is_media(s->layer->data + start, len))
 		forget_entropy(s, start, start + len);
 	if (k->severity > 0)
 		scan_found(s, k->name, k->family, k->severity, start, start + len);
@@ -158,8 +161,7 @@ void look_at_kinds(struct scan *s)
 	const struct layer *l = s->layer;
 
 	for (size_t i = 0; l->kind == LAYER_ROOT && i < s->root->n; i++)
-		look_at_kind(s, s->root->piece[i].start,
-			     s->in->parts[s->root->piece[i].part].len);
+		look_at_kind(s, s->root->piece[i].start, s->root->piece[i].len);
 	for (size_t i = 0; l->kind == LAYER_BLOCKS && i < l->n_blocks; i++)
 		look_at_kind(s, l->block[i].out, l->block[i].out_len);
 }
@@ -183,11 +185,9 @@ struct gate_stretches layer_media(const struct scan *s, const struct layer *l)
 
 	for (size_t i = 0; i < n; i++) {
 		size_t start = is_root ? s->root->piece[i].start : l->block[i].out;
-		size_t len = is_root ? s->in->parts[s->root->piece[i].part].len
-				     : l->block[i].out_len;
-		const struct gate_kind *k = gate_kind_of(l->data + start, len);
+		size_t len = is_root ? s->root->piece[i].len : l->block[i].out_len;
 
-		if (!k || k->family != GATE_MEDIA)
+		if (!gate_is_media(l->data + start, len))
 			continue;
 		if (!all.one)
 			all.one = xreallocarray(NULL, n - i, sizeof(*all.one));
@@ -219,6 +219,14 @@ static bool find_unread(const struct layer *l, size_t from, size_t to,
 	return false;
 }
 
+/* It is a finding as what it is, or none, and not as noise. */
+static bool is_told(const char *data, size_t len)
+{
+	const struct gate_kind *k = gate_kind_of(data, len);
+
+	return k && (k->family != GATE_MEDIA || gate_is_media(data, len));
+}
+
 /* A run that was decoded because something in it can be read, or by chance looks so, and
  * that is mostly something else. */
 static void look_for_opaque(struct scan *s, const struct gate_stretches *media,
@@ -232,7 +240,7 @@ static void look_for_opaque(struct scan *s, const struct gate_stretches *media,
 		const char *data = l->data + b->out;
 		size_t at;
 
-		if (b->out_len >= min && !gate_kind_of(data, b->out_len) &&
+		if (b->out_len >= min && !is_told(data, b->out_len) &&
 		    distinct_bytes(data, b->out_len) > GATE_OPAQUE_DISTINCT &&
 		    find_unread(l, b->out, (size_t)b->out + b->out_len, media, below,
 				&at))

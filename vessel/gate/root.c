@@ -22,13 +22,15 @@ static void root_add(struct root *r, const char *s, size_t len)
 	r->len += len;
 }
 
-static void root_piece(struct root *r, size_t part)
+static void root_piece(struct root *r, size_t part, size_t from, size_t len)
 {
 	if (r->n == r->n_cap) {
 		r->n_cap = r->n_cap * 2 + 16;
 		r->piece = xreallocarray(r->piece, r->n_cap, sizeof(*r->piece));
 	}
 	r->piece[r->n].start = r->len;
+	r->piece[r->n].len = len;
+	r->piece[r->n].from = from;
 	r->piece[r->n++].part = (uint32_t)part;
 }
 
@@ -40,8 +42,29 @@ void root_done(struct root *r)
 	free(r->piece);
 }
 
-void root_join(struct root *r, const struct gate_input *in, bool of_echoes)
+/* A part, piece by piece: between them is what it carries. */
+static void root_part(struct root *r, const struct scan *s, size_t i, size_t *carried)
 {
+	const struct gate_part *p = &s->in->parts[i];
+	size_t from = 0;
+
+	for (; *carried < s->n_carried && s->carried[*carried].part == i; ++*carried) {
+		const struct carried *c = &s->carried[*carried];
+
+		root_piece(r, i, from, c->from - from);
+		root_add(r, p->data + from, c->from - from);
+		root_add(r, "\n", 1);
+		from = c->to;
+	}
+	root_piece(r, i, from, p->len - from);
+	root_add(r, p->data + from, p->len - from);
+}
+
+void root_join(struct root *r, const struct scan *s, bool of_echoes)
+{
+	const struct gate_input *in = s->in;
+	size_t carried = 0;
+
 	for (size_t i = 0; i < in->n_parts; i++) {
 		const struct gate_part *p = &in->parts[i];
 		bool is_name = p->kind == GATE_PART_NAME;
@@ -50,8 +73,7 @@ void root_join(struct root *r, const struct gate_input *in, bool of_echoes)
 			root_add(r, "\n", r->len ? 1 : 0);
 			continue;
 		}
-		root_piece(r, i);
-		root_add(r, p->data, p->len);
+		root_part(r, s, i, &carried);
 		root_add(r, is_name ? ": " : "\n", is_name ? 2 : 1);
 	}
 }
@@ -76,7 +98,7 @@ static void root_borders(struct root *r, const struct gate_input *in,
 		size_t head = p->len < GATE_TAIL_BYTES ? p->len : GATE_TAIL_BYTES;
 
 		if (has_before) {
-			root_piece(r, of[i].part);
+			root_piece(r, of[i].part, 0, head);
 			root_add(r, p->data, head);
 		}
 		if (!has_before || p->len > GATE_TAIL_BYTES) {
@@ -97,13 +119,15 @@ static int by_tag(const void *a, const void *b)
 	return x->part < y->part ? -1 : x->part > y->part;
 }
 
-void root_all_borders(struct root *r, const struct gate_input *in)
+void root_all_borders(struct root *r, const struct scan *s)
 {
+	const struct gate_input *in = s->in;
 	cleanup_free struct tagged *t = xcalloc(in->n_parts + 1, sizeof(*t));
 	size_t n = 0, end;
 
 	for (size_t i = 0; i < in->n_parts; i++)
-		if (in->parts[i].kind == GATE_PART_TEXT && in->parts[i].len) {
+		if (in->parts[i].kind == GATE_PART_TEXT && in->parts[i].len &&
+		    !carried_is_all_of(s, (uint32_t)i)) {
 			t[n].tag = in->parts[i].tag;
 			t[n++].part = (uint32_t)i;
 		}

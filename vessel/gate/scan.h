@@ -13,6 +13,7 @@
 #include "vessel/gate/fold.h"
 #include "vessel/gate/gate.h"
 #include "vessel/gate/matcher.h"
+#include "vessel/gate/media/media.h"
 
 struct gate {
 	struct gate_config cfg;
@@ -41,16 +42,27 @@ struct layer {
 	struct gate_stretches public;
 };
 
+/* A picture, sound or PDF in a part. */
+struct carried {
+	uint32_t part;
+	size_t from, to; /* of the part: its letters, or its bytes */
+	unsigned depth;	 /* encodings undone */
+	struct media media;
+	struct buf text; /* what can be read in it */
+};
+
 /* A root text, and where its parts are. */
 struct root {
 	char *data;
 	size_t len, cap;
 	struct {
-		size_t start;
+		size_t start, len;
 		uint32_t part;
+		size_t from; /* of the part */
 	} *piece;
 	size_t n, n_cap;
-	bool is_split; /* only what lies across a piece's start counts */
+	bool is_split;		  /* only what lies across a piece's start counts */
+	const struct carried *of; /* the text of one of these, which has no pieces */
 };
 
 struct scan {
@@ -59,6 +71,8 @@ struct scan {
 	struct gate_report *r;
 	const struct root *root;
 	const struct layer *layer; /* being searched */
+	struct carried *carried;   /* by part and place */
+	size_t n_carried;
 	usec_t deadline;
 	size_t budget; /* bytes that may still be decoded */
 	unsigned layers;
@@ -67,13 +81,21 @@ struct scan {
 
 /* ---- root.c ---- */
 
-/* All parts, one behind the other: those that the other side gave, or all others. */
-void root_join(struct root *r, const struct gate_input *in, bool of_echoes);
+/* All parts, one behind the other, without what they carry: those that the other side gave, or all
+ * others. */
+void root_join(struct root *r, const struct scan *s, bool of_echoes);
 /* Only the borders between parts of one tag. */
-void root_all_borders(struct root *r, const struct gate_input *in);
+void root_all_borders(struct root *r, const struct scan *s);
 void root_done(struct root *r);
 /* The piece that the byte lies in; r->n > 0. */
 size_t root_piece_at(const struct root *r, size_t at);
+
+/* ---- carried.c ---- */
+
+void carried_find(struct scan *s);
+void carried_done(struct scan *s);
+/* Nothing else is in that part. */
+bool carried_is_all_of(const struct scan *s, uint32_t part);
 
 /* ---- found.c ---- */
 

@@ -103,7 +103,21 @@ void gate_wire_put_config(struct buf *out, const struct gate_config *c)
 	buf_add(out, &c->forbidden_threshold, sizeof(c->forbidden_threshold));
 	buf_add(out, c->mac_key, sizeof(c->mac_key));
 	wire_put_uint(out, c->deadline_usec, 8);
+	for (unsigned i = 0; i < GATE_MEDIUM_MAX_; i++)
+		put_u32(out, c->refuses[i]);
 	end(out, at);
+}
+
+static bool get_refuses(struct wire *r, bool ret[GATE_MEDIUM_MAX_])
+{
+	for (unsigned i = 0; i < GATE_MEDIUM_MAX_; i++) {
+		uint32_t v;
+
+		if (!get_u32(r, &v) || v > 1)
+			return false;
+		ret[i] = v;
+	}
+	return true;
 }
 
 bool gate_wire_get_config(const void *data, size_t len, struct gate_config *ret)
@@ -113,7 +127,8 @@ bool gate_wire_get_config(const void *data, size_t len, struct gate_config *ret)
 	return get_share(&r, 1, &ret->portal_threshold) &&
 	       get_share(&r, 1, &ret->forbidden_threshold) &&
 	       wire_take(&r, ret->mac_key, sizeof(ret->mac_key)) &&
-	       get_u64(&r, &ret->deadline_usec) && wire_is_done(&r);
+	       get_u64(&r, &ret->deadline_usec) && get_refuses(&r, ret->refuses) &&
+	       wire_is_done(&r);
 }
 
 /* ---- questions --------------------------------------------------------------------- */

@@ -95,6 +95,9 @@ lowered "" tomb.queue postgres
 lowered "a job may ask for more of this machine" limits.memory.max 3GiB
 lowered "" limits.memory.max 2GiB
 lowered "more private texts go out as they are" gate.portal_threshold 0.41
+lowered "" gate.pictures refuse
+lowered "what they show goes out unread" gate.pictures allow
+lowered "what they show goes out unread" gate.pdf allow
 lowered "jobs may use up more" budgets.day.money 41
 lych config set registries.npm.url https://a.example.org/npm >/dev/null 2>&1 || fail "a registry"
 lowered "jobs get packages from there, and from there alone" registries.npm.url https://b.example.org/npm

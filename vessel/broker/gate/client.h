@@ -37,6 +37,7 @@ struct gate_ask;
 struct gate_client_config {
 	struct loop *loop;
 	double portal_threshold, forbidden_threshold;
+	bool refuses[GATE_MEDIUM_MAX_];
 	usec_t timeout_usec; /* 0: 10 s, of one question */
 	void (*on_away)(const struct err *why,
 			void *arg); /* the worker went, for the log;
@@ -52,7 +53,8 @@ struct gate_answer {
 	double score;		   /* of the request as it came */
 	double score_after;	   /* of what may go */
 	const struct err *err;	   /* GATE_REFUSE: ERRID_GATE_PRIVATE, GATE_AWAY, ... */
-	bool has_canary;	   /* a signal for containment */
+	bool has_canary;	   /* a signal for containment, unless it was replaced */
+	bool is_canary_replaced; /* it stood in a text for a portal, as it is; none is left */
 	const struct gate_finding *findings; /* of the request as it came */
 	size_t n_findings;
 	const struct gate_parts *parts; /* rewritten; borrowed during the callback */

@@ -252,6 +252,7 @@ struct gate_lane *gate_lane_new(const struct gate_client_config *cfg,
 		c->cfg.timeout_usec = TIMEOUT_DEFAULT_USEC;
 	c->gate.portal_threshold = cfg->portal_threshold;
 	c->gate.forbidden_threshold = cfg->forbidden_threshold;
+	memcpy(c->gate.refuses, cfg->refuses, sizeof(c->gate.refuses));
 	random_bytes(c->gate.mac_key, sizeof(c->gate.mac_key));
 	c->fd = -1;
 	c->report = xnew(struct gate_report);
