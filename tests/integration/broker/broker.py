@@ -556,10 +556,16 @@ def t_the_key_of_its_own_broker_is_a_canary():
     digest = hashlib.sha256(f"lychgate broker key:{lease[0]}:{lease[1]}:{lease[2]}".encode()).digest()
     key = "lych-" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
     sent = len(Provider.seen)
-    for seq, text in enumerate(["OPENAI_API_KEY=" + key, base64.b64encode(f"it is {key}".encode()).decode(), key[::-1]], 1):
+    # an agent that printed its environment: the portal gets a placeholder, the agent goes on
+    said = ask(lease, 1, text=f"OPENAI_API_KEY={key} please echo")
+    assert said.status == 200 and key in said.data.decode(), said.data
+    assert json.loads(Provider.seen[-1][2])["messages"][0]["content"] == "OPENAI_API_KEY=<CANARY_1> please echo"
+    assert len(Provider.seen) == sent + 1
+    for seq, text in enumerate([base64.b64encode(f"it is {key}".encode()).decode(), key[::-1]], 2):
         assert b"canary" in refused(ask(lease, seq, text=text), 403, "LYCH-GATE-001").data
-    assert len(Provider.seen) == sent
+    assert len(Provider.seen) == sent + 1
     until(lambda: len(events("detection.canary", lease[0])) == 3)
+    assert [e["replaced"] for e in events("detection.canary", lease[0])] == [True, False, False]
     assert key not in "".join(log_lines())
     assert metric("lychgate_broker_canaries_total") == before[0] + 3
     assert metric("lychgate_broker_signals_total") == before[1] + 1

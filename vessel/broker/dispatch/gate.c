@@ -7,15 +7,17 @@
 #include "common/proto/broker_limits.h"
 #include "vessel/broker/dispatch/priv.h"
 
-/* The first one of an attempt is a signal for containment, as many denials are. */
-static void canary(struct dispatch_call *c)
+/* The first one of an attempt that was refused is a signal for containment, as many denials are. What
+ * was replaced went nowhere: an agent that looked at its environment says it at each turn. */
+static void canary(struct dispatch_call *c, bool is_replaced)
 {
 	struct dispatch_job *j = c->job;
 
 	c->d->fig.canaries++;
-	c->d->fig.signals += j->canaries.logged == 0;
+	c->d->fig.signals += !is_replaced && !j->sent_its_key;
+	j->sent_its_key |= !is_replaced;
 	if (dispatch_may_log(c->d, &j->canaries, ERRID_GATE_PRIVATE))
-		dispatch_log_canary(c);
+		dispatch_log_canary(c, is_replaced);
 }
 
 static unsigned nth_of_its_kind(const struct gate_parts *parts, size_t at)
@@ -53,7 +55,7 @@ static void on_gate(const struct gate_answer *a, void *arg)
 	c->score = a->score;
 	c->is_anonymised = a->verdict == GATE_ANONYMISE;
 	if (a->has_canary)
-		canary(c);
+		canary(c, a->is_canary_replaced);
 	c->now.answer = a;
 	if (a->verdict == GATE_REFUSE)
 		note_places(c, a);

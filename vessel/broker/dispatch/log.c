@@ -227,7 +227,7 @@ void dispatch_log_proposed(const struct dispatch_call *c)
 	buf_done(&t.data);
 }
 
-void dispatch_log_canary(const struct dispatch_call *c)
+void dispatch_log_canary(const struct dispatch_call *c, bool is_replaced)
 {
 	struct entry t = {.data = {.max = 0}};
 
@@ -235,6 +235,7 @@ void dispatch_log_canary(const struct dispatch_call *c)
 	jsonw_ku64(&t.w, "request", c->books.seq);
 	jsonw_kstr(&t.w, "target", c->target);
 	jsonw_kstr(&t.w, "identity", c->job->identity);
+	jsonw_kbool(&t.w, "replaced", is_replaced);
 	end(&t);
 	c->d->ops->note(c->d->env, &t.e);
 	buf_done(&t.data);

@@ -110,6 +110,7 @@ struct dispatch_job {
 	bool is_granted;    /* its last reservation was: the next is not waited for */
 	usec_t signalled;   /* when the last signal was given, 0: never */
 	struct dispatch_logged refusals, canaries;
+	bool sent_its_key; /* a canary was refused: the signal was given */
 	struct gate_job *gate;
 	struct proposals_made proposed;
 	struct seen_by seen; /* the indexes that it fetched */
@@ -343,7 +344,7 @@ void dispatch_log_unlogged(struct dispatch *d, const struct dispatch_job *j,
 			   const char *first, const char *second,
 			   const struct dispatch_logged *t);
 void dispatch_log_proposed(const struct dispatch_call *c);
-void dispatch_log_canary(const struct dispatch_call *c);
+void dispatch_log_canary(const struct dispatch_call *c, bool is_replaced);
 /* A name below a wildcard that looks made up: data may leave in it. */
 void dispatch_log_odd_name(const struct dispatch_call *c, const char *host);
 void dispatch_log_redacted(struct dispatch *d, const char *portal, bool in_header,

@@ -7,8 +7,15 @@
  * them a job's is anonymised and looked at once more, and passes only if it is below them
  * then; a person is only told. What the worker does not answer is refused. Who asked hears
  * it once, unless it no longer wants to.
+ *
+ * An agent that prints its environment has the key of its own broker in its conversation from then
+ * on, and sends it at each turn. Where that key stands as it is in a text for a portal, it is
+ * replaced before anything else is judged. Encoded, turned around, cut, in a name, or on its
+ * way to anybody else it refuses.
  */
+#include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/str.h"
 #include "vessel/broker/gate/lane_priv.h"
 
 #include <stdio.h>
@@ -77,7 +84,8 @@ static void finish(struct gate_ask *a, enum gate_verdict verdict, double score_a
 		.score = a->score,
 		.score_after = score_after,
 		.err = err,
-		.has_canary = has_family(a, GATE_CANARY),
+		.has_canary = a->had_key || has_family(a, GATE_CANARY),
+		.is_canary_replaced = a->had_key && !has_family(a, GATE_CANARY),
 		.findings = a->findings,
 		.n_findings = a->n,
 		.parts = a->parts,
@@ -136,10 +144,56 @@ static void remember(struct gate_ask *a, const struct gate_report *r)
 {
 	a->score = r->score;
 	a->n = r->n;
+	free(a->findings);
 	a->findings = xcalloc(r->n + 1, sizeof(*a->findings));
 	memcpy(a->findings, r->finding, r->n * sizeof(*a->findings));
 	for (size_t i = 0; i < r->n; i++)
 		a->c->figures.findings[r->finding[i].family]++;
+}
+
+/* What was found in it is replaced. */
+static int rewrite(struct gate_ask *a, const struct gate_finding *f, size_t n,
+		   struct err *err)
+{
+	const struct gate_turn *t = gate_job_turn(a->job);
+	struct reading *note = a->c->cfg.note;
+	bool began = reading_begin(note, t->job, t->epoch, READING_TEXTS);
+	int r = gate_job_anonymise(a->job, f, n, a->parts, err);
+
+	reading_end(note, began);
+	return r;
+}
+
+static bool is_plain(const struct gate_finding *f, const struct gate_parts *p)
+{
+	return f->depth == 0 && !f->is_split && f->part < p->n &&
+	       p->part[f->part].kind == GATE_PART_TEXT;
+}
+
+/* The job's own key, replaced wherever it is. True: that is looked at as if it had come so. */
+static bool replace_key(struct gate_ask *a)
+{
+	cleanup_free struct gate_finding *keys = xcalloc(a->n + 1, sizeof(*keys));
+	size_t n = 0;
+
+	if (!a->job || a->had_key || !str_starts(a->destination, "portal:"))
+		return false;
+	for (size_t i = 0; i < a->n; i++) {
+		if (a->findings[i].family != GATE_CANARY)
+			continue;
+		if (!is_plain(&a->findings[i], a->parts))
+			return false;
+		keys[n++] = a->findings[i];
+	}
+	a->had_key = n > 0 && rewrite(a, keys, n, NULL) == 0;
+	return a->had_key;
+}
+
+static void look_again(struct gate_lane *c, struct gate_ask *a)
+{
+	a->is_again = true;
+	gate_ask_is_read(a);
+	gate_lane_put_back(c, a);
 }
 
 static void pass(struct gate_ask *a, enum gate_verdict verdict,
@@ -153,14 +207,9 @@ static void pass(struct gate_ask *a, enum gate_verdict verdict,
 /* True: it goes to the worker once more. */
 static bool anonymise(struct gate_ask *a)
 {
-	const struct gate_turn *t = gate_job_turn(a->job);
-	struct reading *note = a->c->cfg.note;
-	bool began = reading_begin(note, t->job, t->epoch, READING_TEXTS);
 	struct err err = ERR_INIT;
-	int r = gate_job_anonymise(a->job, a->findings, a->n, a->parts, &err);
 
-	reading_end(note, began);
-	if (r < 0) {
+	if (rewrite(a, a->findings, a->n, &err) < 0) {
 		finish(a, GATE_REFUSE, a->score, &err);
 		return false;
 	}
@@ -182,20 +231,20 @@ void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
 	}
 	if (!a->is_second)
 		remember(a, r);
-	if (a->is_second && v == GATE_PASS)
+	if (!a->is_second && v == GATE_REFUSE && replace_key(a))
+		look_again(c, a);
+	else if (a->is_second && v == GATE_PASS)
 		pass(a, GATE_ANONYMISE, r);
 	else if (a->is_second)
 		refuse(a, ERRID_GATE_PRIVATE, r->score, "still, after anonymising");
 	else if (v == GATE_PASS)
-		pass(a, GATE_PASS, r);
+		pass(a, a->had_key ? GATE_ANONYMISE : GATE_PASS, r);
 	else if (v == GATE_REFUSE && has_family(a, GATE_UNREADABLE))
 		refuse(a, ERRID_GATE_UNREADABLE, r->score, "");
 	else if (v == GATE_REFUSE)
 		refuse(a, ERRID_GATE_PRIVATE, r->score, "");
 	else if (!a->job)
 		finish(a, GATE_ANONYMISE, r->score, NULL);
-	else if (anonymise(a)) {
-		gate_ask_is_read(a);
-		gate_lane_put_back(c, a);
-	}
+	else if (anonymise(a))
+		look_again(c, a);
 }

@@ -98,7 +98,7 @@ static struct gate_ask *next_of(const struct gate_lane *c)
 {
 	struct gate_ask *best = NULL;
 
-	if (c->first && c->first->is_second)
+	if (c->first && c->first->is_again)
 		return c->first;
 	for (struct gate_ask *a = c->first; a; a = a->next)
 		if (may_be_read(a) && (!best || is_before(a, best)))
@@ -176,7 +176,7 @@ void gate_lane_move(struct gate_lane *from, struct gate_job *job)
 
 	for (struct gate_ask *a = from->first; a; a = next) {
 		next = a->next;
-		if (a->job != job || a->is_second || (a == from->first && from->at_work))
+		if (a->job != job || a->is_again || (a == from->first && from->at_work))
 			continue;
 		gate_lane_take_out(a);
 		gate_lane_append(from->other, a);

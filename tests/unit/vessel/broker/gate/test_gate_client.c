@@ -21,7 +21,7 @@ static struct {
 	enum gate_verdict verdict;
 	enum err_id id;
 	double score, score_after;
-	bool has_canary;
+	bool has_canary, is_canary_replaced;
 	char body[4096];
 } heard;
 
@@ -37,6 +37,7 @@ static void on_answer(const struct gate_answer *a, void *arg)
 	heard.score = a->score;
 	heard.score_after = a->score_after;
 	heard.has_canary = a->has_canary;
+	heard.is_canary_replaced = a->is_canary_replaced;
 	buf_init(&out, sizeof(heard.body));
 	if (request) {
 		jsonw_init(&w, &out);
@@ -49,6 +50,8 @@ static void on_answer(const struct gate_answer *a, void *arg)
 	loop_stop(loop, 0);
 }
 
+static const char *destination = "portal:x";
+
 static void ask_parts(struct gate_job *job, struct gate_parts *p,
 		      const struct json *request)
 {
@@ -56,7 +59,7 @@ static void ask_parts(struct gate_job *job, struct gate_parts *p,
 	struct err err = ERR_INIT;
 	unsigned before = heard.n;
 
-	cr_assert_eq(gate_client_ask(client, job, "portal:x", p, on_answer,
+	cr_assert_eq(gate_client_ask(client, job, destination, p, on_answer,
 				     (void *)(uintptr_t)request, &a, &err),
 		     0, "%s", err.msg);
 	cr_assert_eq(loop_run(loop, &err), 0, "%s", err.msg);
@@ -174,9 +177,83 @@ Test(gate_client, terms_and_canaries_reach_the_worker_without_a_restart, .init =
 	ask(job, "about Project Bluebird");
 	cr_assert_eq(heard.verdict, GATE_PASS);
 	cr_assert_eq(gate_job_add_canary(job, "c4nary-0123456789", 17, NULL), 0);
+	destination = "fetch";
 	ask(job, "x c4nary-0123456789 x");
 	cr_assert_eq(heard.verdict, GATE_REFUSE);
 	cr_assert(heard.has_canary);
+}
+
+#define KEY "lych-Zq81mZ0pVw7Tn4cXaYb3"
+
+/* To anybody but a portal, in any other form, at any other place, or beside something else. */
+Test(gate_client, the_jobs_own_key_is_refused, .init = begin, .fini = end)
+{
+	static const char *const texts[] = {
+		"bHljaC1acTgxbVowcFZ3N1RuNGNYYVliMw==",		 /* base64 */
+		"3bYaXc4nT7wVp0Zm18qZ-hcyl",			 /* backwards */
+		KEY " and bHljaC1acTgxbVowcFZ3N1RuNGNYYVliMw==", /* both */
+		KEY " and " TOKEN,
+	};
+	cleanup_gate_job struct gate_job *job = gate_job_new(&clock_real);
+	struct gate_parts *p = gate_parts_new();
+
+	start_worker(gate_worker_main);
+	cr_assert_eq(gate_job_add_canary(job, KEY, sizeof(KEY) - 1, NULL), 0);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		ask(job, texts[i]);
+		cr_expect_eq(heard.verdict, GATE_REFUSE, "%s", texts[i]);
+		cr_expect_eq(heard.score, 1.0, "%s", texts[i]);
+		cr_expect(heard.has_canary, "%s", texts[i]);
+	}
+	gate_parts_add(p, GATE_PART_NAME, "k", KEY, sizeof(KEY) - 1);
+	ask_parts(job, p, NULL);
+	cr_expect_eq(heard.verdict, GATE_REFUSE);
+	p = gate_parts_new();
+	gate_parts_add(p, GATE_PART_TEXT, "k", KEY, 9);
+	gate_parts_add(p, GATE_PART_TEXT, "k", KEY + 9, sizeof(KEY) - 10);
+	ask_parts(job, p, NULL);
+	cr_expect_eq(heard.verdict, GATE_REFUSE, "cut in two");
+	destination = "fetch";
+	ask(job, KEY);
+	cr_expect_eq(heard.verdict, GATE_REFUSE);
+	cr_expect(heard.has_canary && !heard.is_canary_replaced);
+	ask(NULL, KEY); /* of no job it is a word */
+	cr_expect_not(heard.has_canary);
+}
+
+Test(gate_client, the_jobs_own_key_in_a_conversation_is_replaced, .init = begin,
+     .fini = end)
+{
+	cleanup_gate_job struct gate_job *job = gate_job_new(&clock_real);
+	struct gate_restore *r;
+	struct buf out;
+
+	start_worker(gate_worker_main);
+	cr_assert_eq(gate_job_add_canary(job, KEY, sizeof(KEY) - 1, NULL), 0);
+	for (unsigned turn = 0; turn < 3; turn++) {
+		ask(job,
+		    "HOME=/work\nOPENAI_API_KEY=" KEY "\nANTHROPIC_API_KEY=" KEY "\n");
+		cr_expect_eq(heard.verdict, GATE_ANONYMISE);
+		cr_expect_str_eq(heard.body, "HOME=/work\nOPENAI_API_KEY=<CANARY_1>\n"
+					     "ANTHROPIC_API_KEY=<CANARY_1>\n");
+		cr_expect(heard.has_canary && heard.is_canary_replaced);
+		cr_expect_lt(heard.score_after, 0.4);
+	}
+	/* and what else is private there */
+	ask(job, KEY " of john.smith@corp.io");
+	cr_expect_eq(heard.verdict, GATE_ANONYMISE);
+	cr_expect_str_eq(heard.body, "<CANARY_1> of <EMAIL_1>");
+	cr_expect(heard.is_canary_replaced);
+	ask(job, "nothing to see");
+	cr_expect_eq(heard.verdict, GATE_PASS);
+	cr_expect_not(heard.has_canary || heard.is_canary_replaced);
+	buf_init(&out, 256);
+	r = gate_restore_new(job, GATE_FORM_TEXT);
+	gate_restore_feed(r, "unset <CANARY_1>", 16, &out);
+	gate_restore_end(r, &out);
+	cr_expect_str_eq(buf_str(&out), "unset " KEY);
+	gate_restore_free(r);
+	buf_done(&out);
 }
 
 Test(gate_client, a_secret_over_two_requests_is_refused, .init = begin, .fini = end)
