@@ -17,6 +17,7 @@ static struct conf_rule ask = {
 static struct conf_rule fetch = {
 	.target = WARD_HOST, .action = WARD_ALLOW, .name = file_host};
 static struct dispatch_ops ops;
+static uint64_t cut_before;
 static bool is_old_there; /* when the new ones came, nothing was judged yet */
 
 static int judge(void *env UNUSED, const struct ward_ask *a, struct ward_verdict *ret,
@@ -29,7 +30,7 @@ static int judge(void *env UNUSED, const struct ward_ask *a, struct ward_verdict
 
 static void replace(void *env UNUSED, struct conf_broker *next)
 {
-	is_old_there = w.d->fig.outlawed == 0;
+	is_old_there = w.d->fig.outlawed == cut_before;
 	w.broker.rule = next->rule;
 	w.broker.n_rules = next->n_rules;
 }
@@ -50,6 +51,7 @@ static unsigned now(struct conf_rule *rules, size_t n)
 	struct conf_broker next = w.broker;
 	unsigned cut;
 
+	cut_before = w.d->fig.outlawed;
 	next.rule = rules;
 	next.n_rules = n;
 	cut = dispatch_replace_ward(w.d, &next);
