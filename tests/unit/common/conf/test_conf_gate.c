@@ -17,7 +17,7 @@ static int read_conf(const char *text, struct conf *ret, struct err *err)
 Test(conf_gate, only_two_words_are_taken)
 {
 	static const char *const bads[] = {V "gate: {pictures: \"yes\"}\n",
-					   V "gate: {sound: \"\"}\n",
+					   V "gate: {sound: no}\n",
 					   V "gate: {pdf: Allow}\n"};
 
 	for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++) {
