@@ -208,8 +208,8 @@ static void scan_found_in(struct scan *s, const char *rule, enum gate_family fam
 	if (!finding_place(s, layer_span_in_root(s->layer, whole, end),
 			   layer_span_in_root(s->layer, start, end), &f))
 		return;
-	if (s->in->parts[f.part].kind == GATE_PART_ECHO && family != GATE_EXACT &&
-	    family != GATE_CANARY)
+	if ((s->only_never || s->in->parts[f.part].kind == GATE_PART_ECHO) &&
+	    family != GATE_EXACT && family != GATE_CANARY)
 		return;
 	if (s->root->of && !counts_in_media(family, severity))
 		return;

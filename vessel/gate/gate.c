@@ -240,14 +240,25 @@ static void look_at_carried(struct scan *s)
 	}
 }
 
-static void look_across_borders(struct scan *s)
+static void look_at_borders(struct scan *s, bool with_echoes)
 {
 	struct root r = {.is_split = true};
 
-	root_all_borders(&r, s);
+	root_all_borders(&r, s, with_echoes);
 	if (r.n)
 		look_at_root(s, &r);
 	root_done(&r);
+}
+
+/* The values that the other side gave are no secret one by one; in a row, which the job chose,
+ * they can spell one that may never leave. */
+static void look_across_borders(struct scan *s)
+{
+	look_at_borders(s, false);
+	for (size_t i = 0; i < s->in->n_parts && !s->only_never; i++)
+		s->only_never = s->in->parts[i].kind == GATE_PART_ECHO;
+	if (s->only_never)
+		look_at_borders(s, true);
 }
 
 /* ---- the whole ------------------------------------------------------------------- */

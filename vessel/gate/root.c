@@ -119,15 +119,22 @@ static int by_tag(const void *a, const void *b)
 	return x->part < y->part ? -1 : x->part > y->part;
 }
 
-void root_all_borders(struct root *r, const struct scan *s)
+static bool has_borders(const struct scan *s, size_t part, bool with_echoes)
+{
+	const struct gate_part *p = &s->in->parts[part];
+
+	return p->len && !carried_is_all_of(s, (uint32_t)part) &&
+	       (p->kind == GATE_PART_TEXT || (with_echoes && p->kind == GATE_PART_ECHO));
+}
+
+void root_all_borders(struct root *r, const struct scan *s, bool with_echoes)
 {
 	const struct gate_input *in = s->in;
 	cleanup_free struct tagged *t = xcalloc(in->n_parts + 1, sizeof(*t));
 	size_t n = 0, end;
 
 	for (size_t i = 0; i < in->n_parts; i++)
-		if (in->parts[i].kind == GATE_PART_TEXT && in->parts[i].len &&
-		    !carried_is_all_of(s, (uint32_t)i)) {
+		if (has_borders(s, i, with_echoes)) {
 			t[n].tag = in->parts[i].tag;
 			t[n++].part = (uint32_t)i;
 		}

@@ -77,6 +77,7 @@ struct scan {
 	size_t budget; /* bytes that may still be decoded */
 	unsigned layers;
 	bool failed;
+	bool only_never; /* nothing counts but what may never leave: registered terms, canaries */
 };
 
 /* ---- root.c ---- */
@@ -84,8 +85,8 @@ struct scan {
 /* All parts, one behind the other, without what they carry: those that the other side gave, or all
  * others. */
 void root_join(struct root *r, const struct scan *s, bool of_echoes);
-/* Only the borders between parts of one tag. */
-void root_all_borders(struct root *r, const struct scan *s);
+/* Only the borders between parts of one tag; those that the other side gave are left out, or not. */
+void root_all_borders(struct root *r, const struct scan *s, bool with_echoes);
 void root_done(struct root *r);
 /* The piece that the byte lies in; r->n > 0. */
 size_t root_piece_at(const struct root *r, size_t at);

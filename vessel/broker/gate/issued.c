@@ -155,7 +155,7 @@ static bool has_form(enum kind kind, const char *s, size_t len)
 	for (size_t i = 0; i < len && i < max; i++)
 		if (s[i] <= ' ' || s[i] > '~')
 			return false;
-	return len > 0 && len <= max;
+	return len >= ISSUED_MIN_BYTES && len <= max;
 }
 
 static uint64_t digest_of(const struct issued *s, const char *portal, enum kind kind,

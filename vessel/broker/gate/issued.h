@@ -20,6 +20,9 @@
 
 /* At least so many values are known, at most twice as many: 1 MiB of a job at the most. */
 #define ISSUED_MAX 32768
+/* Shorter, it is read as anything else, which does it no harm; of single letters a job could
+ * choose a text. */
+#define ISSUED_MIN_BYTES 8
 #define ISSUED_ID_MAX_BYTES 256
 #define ISSUED_OPAQUE_MAX_BYTES ((size_t)1 << 20)
 

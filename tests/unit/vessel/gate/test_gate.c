@@ -459,6 +459,47 @@ Test(gate, what_is_given_back_may_hold_no_term_and_no_canary)
 	gate_set_private(g, NULL);
 }
 
+/* One by one they came from the other side; the row of them is the job's. */
+Test(gate, what_is_given_back_in_pieces_may_spell_no_term_and_no_canary)
+{
+	cleanup_private struct gate_private *p = gate_private_new();
+	const struct gate_canary canary = {.data = "canary-5c1fd03a77", .len = 17};
+	static const char *const row[][3] = {
+		{"Purple", "Wombat", "77"},
+		{"canary-5", "c1fd03a", "77"},
+		{"sk-ant-api03-AbCdEfGh", "4111111111", "111111"}};
+	struct gate_part part[3];
+	struct gate_input in = {
+		.parts = part, .n_parts = 3, .canaries = &canary, .n_canaries = 1};
+	uint64_t id;
+
+	cr_assert_eq(gate_private_add(p, PRIVATE_TERM, "t", "PurpleWombat77", 14, 0, &id,
+				      NULL),
+		     0);
+	gate_set_private(g, p);
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		for (size_t k = 0; k < 3; k++)
+			part[k] = (struct gate_part){.data = row[i][k],
+						     .len = strlen(row[i][k]),
+						     .kind = GATE_PART_ECHO,
+						     .tag = 7};
+		gate_scan(g, &in, &r);
+		cr_expect_eq(r.score, i < 2 ? 1.0 : 0, "row %zu", i);
+		/* a piece that is the job's own */
+		part[1].kind = GATE_PART_TEXT;
+		gate_scan(g, &in, &r);
+		cr_expect(i == 2 || r.score == 1.0, "row %zu", i);
+		/* of other keys they are no row */
+		part[1] = (struct gate_part){.data = row[i][1],
+					     .len = strlen(row[i][1]),
+					     .kind = GATE_PART_ECHO,
+					     .tag = 8};
+		gate_scan(g, &in, &r);
+		cr_expect_eq(r.score, 0, "row %zu", i);
+	}
+	gate_set_private(g, NULL);
+}
+
 Test(gate, what_cannot_be_read_is_one)
 {
 	static char big[1 << 20];

@@ -494,7 +494,7 @@ Test(gate_issued, events_issue_in_pieces_of_any_size)
 		"{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"signature_"
 		"delta\","
 		"\"signature\":\"EqQBCgIYAg==\"}}\r\n\r\n"
-		"data: {\"item_id\":\"fc_1\"}"; /* and it just ends */
+		"data: {\"item_id\":\"fc_1a2b3c4d\"}"; /* and it just ends */
 
 	for (size_t step = 1; step < 40; step += 6) {
 		cleanup_gate_job struct gate_job *a = gate_job_new(&clock_real);
@@ -503,7 +503,8 @@ Test(gate_issued, events_issue_in_pieces_of_any_size)
 		cr_expect(is_echo(a, "portal:a", BACK("tool_use_id", ISSUED), ISSUED));
 		cr_expect(is_echo(a, "portal:a", BACK("signature", "EqQBCgIYAg=="),
 				  "EqQBCgIYAg=="));
-		cr_expect(is_echo(a, "portal:a", BACK("id", "fc_1"), "fc_1"));
+		cr_expect(
+			is_echo(a, "portal:a", BACK("id", "fc_1a2b3c4d"), "fc_1a2b3c4d"));
 	}
 }
 
