@@ -565,7 +565,7 @@ def t_the_key_of_its_own_broker_is_a_canary():
         assert b"canary" in refused(ask(lease, seq, text=text), 403, "LYCH-GATE-001").data
     assert len(Provider.seen) == sent + 1
     until(lambda: len(events("detection.canary", lease[0])) == 3)
-    assert [e["replaced"] for e in events("detection.canary", lease[0])] == [True, False, False]
+    assert [e["unmapped"]["replaced"] for e in events("detection.canary", lease[0])] == [True, False, False]
     assert key not in "".join(log_lines())
     assert metric("lychgate_broker_canaries_total") == before[0] + 3
     assert metric("lychgate_broker_signals_total") == before[1] + 1

@@ -96,7 +96,7 @@ refused "nothing starts without it" LYCH-SECRET-012 lych up --detach
 grep -q 'lych secret set' "$LYCH_TMP/err" || fail "the command is not named: $(cat "$LYCH_TMP/err")"
 echo sk-a-third-key-0123456789abcdef | lych secret set portal_main >/dev/null || fail "set portal_main"
 is "then all is in order" "" "$(bad files)"
-is "and what is not named is unused" 1 "$(lych secret check | grep -c 'portal_x.*no portal')"
+is "and what is not named is unused" 1 "$(lych secret check | grep -c 'portal_x.*does not name it')"
 
 # --- removed: a provider's key, and no other
 for name in lychgate_work lychgate_db_vessel lychgate_db_of_tomb_1; do

@@ -341,18 +341,21 @@ Test(gate_issued, data_is_known_by_the_type_beside_it)
 {
 	cleanup_gate_job struct gate_job *a = gate_job_new(&clock_real);
 
-	hear_whole(a, "portal:a", "{\"source\":{\"type\":\"base64\",\"data\":\"abcd\"}}");
-	cr_expect_not(is_echo(
-		a, "portal:a",
-		"{\"b\":{\"data\":\"abcd\",\"type\":\"redacted_thinking\"}}", "abcd"));
 	hear_whole(a, "portal:a",
-		   "{\"b\":{\"data\":\"abcd\",\"type\":\"redacted_thinking\"}}");
+		   "{\"source\":{\"type\":\"base64\",\"data\":\"abcdefgh\"}}");
+	cr_expect_not(
+		is_echo(a, "portal:a",
+			"{\"b\":{\"data\":\"abcdefgh\",\"type\":\"redacted_thinking\"}}",
+			"abcdefgh"));
+	hear_whole(a, "portal:a",
+		   "{\"b\":{\"data\":\"abcdefgh\",\"type\":\"redacted_thinking\"}}");
 	cr_expect_not(is_echo(a, "portal:a",
-			      "{\"source\":{\"type\":\"base64\",\"data\":\"abcd\"}}",
-			      "abcd"));
-	cr_expect(is_echo(a, "portal:a",
-			  "{\"b\":{\"type\":\"redacted_thinking\",\"data\":\"abcd\"}}",
-			  "abcd"));
+			      "{\"source\":{\"type\":\"base64\",\"data\":\"abcdefgh\"}}",
+			      "abcdefgh"));
+	cr_expect(
+		is_echo(a, "portal:a",
+			"{\"b\":{\"type\":\"redacted_thinking\",\"data\":\"abcdefgh\"}}",
+			"abcdefgh"));
 }
 
 /* What was taken out of a request is put back into its reply; the portal never had it. */
