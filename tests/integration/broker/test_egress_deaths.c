@@ -113,7 +113,7 @@ Test(egress, every_wall_of_every_worker_was_tried)
 	struct world w;
 
 	up(&w);
-	cr_expect_eq(egress_worker_count(w.egress), 7u);
+	cr_expect_eq(egress_worker_count(w.egress), 9u);
 	for (size_t i = 0; i < egress_worker_count(w.egress); i++) {
 		struct egress_worker_info info;
 		bool inet = false;
