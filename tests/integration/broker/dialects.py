@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs in a job of test_dialects.sh: dialects.py refusals|answers. Speaks the APIs as their SDKs do, by the standard library
 alone; each line that it prints says "ok" or "BAD"."""
+import base64
 import http.client
 import json
 import os
@@ -56,8 +57,9 @@ def refusals():
     refused("tokens instead of text", "/v1/embeddings", request([[1, 2, 3]]), 400, "LYCH-BROKER-002", "gate")
     refused("an answer from a count", "/v1/messages/count_tokens", {
         "model": "little", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}, 400, "LYCH-BROKER-002")
-    refused("its own key", responses, request(instructions="the key is " + KEY), 400, "LYCH-GATE-001")
-    refused("its own key, to be embedded", "/v1/embeddings", request(["a", KEY]), 400, "LYCH-GATE-001")
+    coded = base64.b64encode(KEY.encode()).decode()
+    refused("its own key, encoded", responses, request(instructions="the key is " + coded), 400, "LYCH-GATE-001")
+    refused("the same, to be embedded", "/v1/embeddings", request(["a", coded]), 400, "LYCH-GATE-001")
     refused("completions", "/v1/completions", {"model": "small", "prompt": "x"}, 400, "LYCH-BROKER-009", "/v1/chat/completions")
     refused("Ollama's API", "/api/chat", {"model": "small"}, 400, "LYCH-BROKER-009", "Ollama")
     refused("a WebSocket", responses, None, 426, "LYCH-HTTP-010", "POST", Upgrade="websocket", Connection="Upgrade")

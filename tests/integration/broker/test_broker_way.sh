@@ -155,7 +155,9 @@ except OSError:
 
 	# --- what it found in its environment stays there
 	# shellcheck disable=SC2016
-	job sh -c 'lych-ask -m small "the key is $LYCHGATE_BROKER_KEY"' >/dev/null; is "a canary" 1 $?
+	job sh -c 'lych-ask -m small "the key is $LYCHGATE_BROKER_KEY"' >/dev/null; is "its key is replaced, and it goes on" 0 $?
+	# shellcheck disable=SC2016
+	job sh -c 'lych-ask -m small "the key is $(printf %s "$LYCHGATE_BROKER_KEY" | base64 -w 0)"' >/dev/null; is "encoded, it is a canary" 1 $?
 	is "is told as one" 1 "$(grep -c 'LYCH-GATE-001.*canary\|canary.*LYCH-GATE-001' err)"
 
 	# --- the key: the provider's alone

@@ -77,7 +77,7 @@ offers "brokered none registry" lych run --json --egress =
 offers "file-1 file-2" lych run --file file
 offers "file-1 file-2" lych run -f file
 offers "dir" lych run --dir d
-offers "check edit init set" lych config ""
+offers "check edit init set unset" lych config ""
 offers "set" lych config s
 offers "" lych config set ""
 offers "list release show" lych quarantine ""

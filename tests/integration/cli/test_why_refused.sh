@@ -41,7 +41,7 @@ newest() { lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]'; }
 
 # --- the broker
 cat >ask.py <<'END'
-import json, os, urllib.error, urllib.parse, urllib.request
+import base64, json, os, urllib.error, urllib.parse, urllib.request
 base, key = os.environ["LYCHGATE_BROKER"], os.environ["OPENAI_API_KEY"]
 def go(path, body=None, key=key):
     rq = urllib.request.Request(base + path, data=body, headers={"Authorization": "Bearer " + key, "Content-Type": "application/json"})
@@ -60,7 +60,8 @@ for i in range(57):
     fetch("https://denied.example/%d" % i)
 fetch("https://other.example/")
 ask("my key is ghp_" + "0123456789abcdefghijklmnopqrstuvwxyzAB")
-ask("here: " + key)
+# encoded: as it is it would be replaced
+ask("here: " + base64.b64encode(key.encode()).decode())
 ask("x " * 4000)
 raise SystemExit(3)
 END
