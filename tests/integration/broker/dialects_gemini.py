@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs in a job of test_dialects.sh: dialects_gemini.py refusals|answers. Speaks Gemini's API as @google/genai does, by the
 standard library alone; each line that it prints says "ok" or "BAD"."""
+import base64
 import http.client
 import json
 import os
@@ -55,7 +56,7 @@ def refusals():
     refused("embeddings", "/gem:embedContent", {"content": {}}, 400, "LYCH-BROKER-009", "embedContent")
     refused("a model of another kind", "/small:generateContent", user(), 400, "LYCH-BROKER-009", "it has: chat")
     refused("a model that nobody has", "/none:generateContent", user(), 404, "LYCH-BROKER-004")
-    refused("its own key", whole, user("the key is " + KEY), 400, "LYCH-GATE-001")
+    refused("its own key, encoded", whole, user("the key is " + base64.b64encode(KEY.encode()).decode()), 400, "LYCH-GATE-001")
     refused("a model that is not there", "/none", None, 404, "LYCH-BROKER-004")
     refused("a model of OpenAI's", "/small", None, 404, "LYCH-BROKER-004")
 
