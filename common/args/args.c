@@ -263,13 +263,13 @@ static void end_help(void)
 		_exit(code);
 }
 
-/* Checks each argument. ret has room for one more than there are, and gets them with all options first,
+/* Checks each argument. ret has room for twice as many and two more, and gets them with all options first,
  * as argp would read them: but where POSIXLY_CORRECT is in the environment it would not, and a command
  * line means the same everywhere. Returns how many there are in ret. */
 static int check_all(struct reading *r, char **ret)
 {
 	static char dashes[] = "--";
-	cleanup_free char **words = xcalloc((size_t)r->argc, sizeof(*words));
+	char **words = ret + r->argc + 2;
 	int n = 0, n_words = 0;
 
 	ret[n++] = r->argv[0];
@@ -301,6 +301,9 @@ static int check_all(struct reading *r, char **ret)
 	return n;
 }
 
+/* Of the command line that is read: who refuses it does not come back. */
+static char **sorted;
+
 void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 		void *input, const struct args_voice *voice)
 {
@@ -309,8 +312,9 @@ void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 			    .argv = argv,
 			    .in_order = flags & ARGP_IN_ORDER,
 			    .voice = voice};
-	cleanup_free char **sorted = xcalloc((size_t)argc + 2, sizeof(*sorted));
 
+	free(sorted);
+	sorted = xcalloc(2 * (size_t)argc + 2, sizeof(*sorted));
 	argp_err_exit_status = ARGS_EXIT_USAGE;
 	r.argc = check_all(&r, sorted);
 	if (!r.in_order)
@@ -323,4 +327,6 @@ void args_parse(const struct argp *argp, int argc, char **argv, unsigned flags,
 	asked = NULL;
 	if (r.next < r.argc)
 		refuse(&r, "one argument too many: '%s'", r.argv[r.next]);
+	free(sorted);
+	sorted = NULL;
 }
