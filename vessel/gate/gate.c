@@ -236,7 +236,9 @@ static void look_at_carried(struct scan *s)
 		const struct carried *c = &s->carried[i];
 		const struct root r = {.data = c->text.data, .len = c->text.len, .of = c};
 
-		look_at_root(s, &r);
+		/* a picture without words */
+		if (r.len)
+			look_at_root(s, &r);
 	}
 }
 
