@@ -212,7 +212,7 @@ static void look_at_root(struct scan *s, const struct root *r)
 		scan_found(s, r->of->media.name,
 			   r->of->media.medium == GATE_PDF ? GATE_FILE : GATE_MEDIA, 1.0,
 			   0, 0);
-	else
+	else if (r->len) /* a picture without words has nothing to look at */
 		look(s, &l);
 	s->root = NULL;
 	s->layer = NULL;
@@ -236,9 +236,7 @@ static void look_at_carried(struct scan *s)
 		const struct carried *c = &s->carried[i];
 		const struct root r = {.data = c->text.data, .len = c->text.len, .of = c};
 
-		/* a picture without words */
-		if (r.len)
-			look_at_root(s, &r);
+		look_at_root(s, &r);
 	}
 }
 
