@@ -258,9 +258,9 @@ static int walk_flow(struct walk *w, const struct place *p, const char **at)
 	const char *here = skip_lines(w, *at + 1);
 
 	while (*here && *here != '}') {
-		const cyaml_schema_field_t *f;
+		const cyaml_schema_field_t *f = NULL;
 
-		if (read_key(w, p, &seen, here, &f, &here) < 0)
+		if (read_key(w, p, &seen, here, &f, &here) < 0 || !f)
 			return -1;
 		cleanup_free char *name = name_of(p, f->key);
 		struct place inner = {&f->value, name, false, w->line, 0};
@@ -338,10 +338,10 @@ static int walk_map(struct walk *w, const struct place *p)
 	size_t column = w->column;
 
 	while (w->at && w->column == column && !is_dash(w)) {
-		const cyaml_schema_field_t *f;
+		const cyaml_schema_field_t *f = NULL;
 		const char *behind;
 
-		if (read_key(w, p, &seen, w->at, &f, &behind) < 0)
+		if (read_key(w, p, &seen, w->at, &f, &behind) < 0 || !f)
 			return -1;
 		cleanup_free char *name = name_of(p, f->key);
 		struct place inner = {&f->value, name, false, w->line, column};
@@ -423,15 +423,17 @@ int conf_shape_explain(const cyaml_schema_field_t *fields, const char *text,
 					  .mapping = {.fields = fields}};
 	struct place place = {&top, "", false, 1, 0};
 	struct walk w = {.line = 1, .err = err};
+	const char *first;
 
 	settle(&w, text);
-	if (!w.at)
+	first = w.at;
+	if (!first)
 		return refuse(&w, 1, "", "the file is empty: version: \"1\" is required");
 	if (is_dash(&w))
 		return refuse(&w, w.line, "",
 			      "an entry of a list where a key is expected");
 	place.column = w.column;
-	if ((*w.at == '{' ? walk_value(&w, &place, w.at) : walk_map(&w, &place)) < 0)
+	if ((*first == '{' ? walk_value(&w, &place, first) : walk_map(&w, &place)) < 0)
 		return -1;
 	if (w.at)
 		return refuse(&w, w.line, "",
