@@ -140,9 +140,13 @@ void root_all_borders(struct root *r, const struct scan *s, bool with_echoes)
 		}
 	qsort(t, n, sizeof(*t), by_tag);
 	for (size_t i = 0; i < n; i = end) {
-		for (end = i + 1; end < n && t[end].tag == t[i].tag; end++)
-			;
-		root_borders(r, in, t + i, end - i);
+		/* a row of texts alone was looked at without echoes */
+		bool is_wanted = !with_echoes;
+
+		for (end = i; end < n && t[end].tag == t[i].tag; end++)
+			is_wanted |= in->parts[t[end].part].kind == GATE_PART_ECHO;
+		if (is_wanted)
+			root_borders(r, in, t + i, end - i);
 	}
 }
 

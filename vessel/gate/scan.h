@@ -85,7 +85,8 @@ struct scan {
 /* All parts, one behind the other, without what they carry: those that the other side gave, or all
  * others. */
 void root_join(struct root *r, const struct scan *s, bool of_echoes);
-/* Only the borders between parts of one tag; those that the other side gave are left out, or not. */
+/* Only the borders between parts of one tag: of those that the other side did not give, or of all in the
+ * tags where it gave one. */
 void root_all_borders(struct root *r, const struct scan *s, bool with_echoes);
 void root_done(struct root *r);
 /* The piece that the byte lies in; r->n > 0. */

@@ -1,26 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the other side gave, and gets back: registered terms and canaries count in it, one by one and in a row. */
-#include "common/cleanup.h"
+#include "tests/support/gate_texts.h"
 #include "vessel/gate/gate.h"
-#include "vessel/gate/private.h"
 #include <criterion/criterion.h>
-
-static struct gate *g;
-static struct gate_report r;
-
-static void begin(void)
-{
-	const struct gate_config cfg = {.portal_threshold = 0.4,
-					.forbidden_threshold = 0.7};
-	struct err err = ERR_INIT;
-
-	cr_assert_eq(gate_new(&cfg, &g, &err), 0, "%s", err.msg);
-}
-
-static void end(void)
-{
-	gate_free(g);
-}
 
 TestSuite(gate_echo, .init = begin, .fini = end, .timeout = 60);
 
@@ -35,7 +17,6 @@ static bool has(enum gate_family f)
 /* The digits of a file's directory came from the registry; a term in them did not. */
 Test(gate_echo, what_is_given_back_may_hold_no_term_and_no_canary)
 {
-	cleanup_private struct gate_private *p = gate_private_new();
 	const struct gate_canary canary = {.data = "canary-5c1fd03a77", .len = 17};
 	struct gate_part part = {
 		.data = "~0/f/36f0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d"
@@ -43,12 +24,8 @@ Test(gate_echo, what_is_given_back_may_hold_no_term_and_no_canary)
 		.kind = GATE_PART_ECHO};
 	struct gate_input in = {
 		.parts = &part, .n_parts = 1, .canaries = &canary, .n_canaries = 1};
-	uint64_t id;
 
-	cr_assert_eq(gate_private_add(p, PRIVATE_TERM, "t", "Project BlueBird", 16, 0,
-				      &id, NULL),
-		     0);
-	gate_set_private(g, p);
+	add_term("Project BlueBird");
 	part.len = strlen(part.data);
 	gate_scan(g, &in, &r);
 	cr_expect_eq(r.score, 0);
@@ -63,13 +40,11 @@ Test(gate_echo, what_is_given_back_may_hold_no_term_and_no_canary)
 	gate_scan(g, &in, &r);
 	cr_expect_eq(r.score, 1.0);
 	cr_expect(has(GATE_CANARY));
-	gate_set_private(g, NULL);
 }
 
 /* One by one they came from the other side; the row of them is the job's. */
 Test(gate_echo, what_is_given_back_in_pieces_may_spell_no_term_and_no_canary)
 {
-	cleanup_private struct gate_private *p = gate_private_new();
 	const struct gate_canary canary = {.data = "canary-5c1fd03a77", .len = 17};
 	static const char *const row[][3] = {
 		{"Purple", "Wombat", "77"},
@@ -78,12 +53,8 @@ Test(gate_echo, what_is_given_back_in_pieces_may_spell_no_term_and_no_canary)
 	struct gate_part part[3];
 	struct gate_input in = {
 		.parts = part, .n_parts = 3, .canaries = &canary, .n_canaries = 1};
-	uint64_t id;
 
-	cr_assert_eq(gate_private_add(p, PRIVATE_TERM, "t", "PurpleWombat77", 14, 0, &id,
-				      NULL),
-		     0);
-	gate_set_private(g, p);
+	add_term("PurpleWombat77");
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
 		for (size_t k = 0; k < 3; k++)
 			part[k] = (struct gate_part){.data = row[i][k],
@@ -104,5 +75,4 @@ Test(gate_echo, what_is_given_back_in_pieces_may_spell_no_term_and_no_canary)
 		gate_scan(g, &in, &r);
 		cr_expect_eq(r.score, 0, "row %zu", i);
 	}
-	gate_set_private(g, NULL);
 }
