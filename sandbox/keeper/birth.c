@@ -50,11 +50,7 @@ static int block_signals(struct err *err)
 
 void birth_of_job(const struct guard_birth *born, struct watch *w, pid_t guard)
 {
-	static const char here = 1;
-
-	atomic_store(&w->main_pid, getpid());
-	if (send(born->status_fd, &here, sizeof(here), MSG_NOSIGNAL) < 0)
-		_exit(EXIT_SETUP);
+	atomic_store(&w->main_pid, getpid()); /* before its first message */
 	if (born->birth->warm)
 		ns_map_code();
 	/* Nothing of the job exists yet that could look at us: exec would do the same. The
@@ -114,27 +110,6 @@ static int open_rw(const struct sbx_spec *spec, int *rw, size_t *n, struct err *
 	return 0;
 }
 
-/*
- * A fork stays on the processor where it was made as long as no other is seen to be idle,
- * and one that a hypervisor has taken away for its sleep is not. What we go on with before
- * the job runs, it would wait for. Woken by its first word we are moved where a processor is
- * free, and have our turn when it waits for us where none is; waiting for a later word was
- * measured, and costs an interrupt to the other processor in the middle of the start.
- */
-static int await_job(const struct keep *k, struct err *err)
-{
-	struct pollfd p[] = {{.fd = k->status_fd, .events = POLLIN}, {.fd = k->sock}};
-	char here;
-
-	if (poll(p, ARRAY_SIZE(p), (int)(SETUP_MAX_USEC / USEC_PER_MSEC)) < 0)
-		return err_sys(err, "await the job");
-	/* As long as it was sent: another message is none. */
-	if (recv(k->status_fd, &here, sizeof(here), MSG_DONTWAIT | MSG_TRUNC) !=
-	    sizeof(here))
-		return err_set(err, ERR_SETUP, "the job did not begin");
-	return 0;
-}
-
 int birth_await_guard(struct keep *k, struct err *err)
 {
 	struct pollfd p[] = {{.fd = k->stands_fd, .events = POLLIN},
@@ -191,12 +166,11 @@ static int fork_job(struct keep *k, struct err *err)
 	}
 	fd_close(&sv[1]);
 	k->status_fd = sv[0];
-	if (r < 0 || await_job(k, err) < 0)
+	if (r < 0)
 		return -1;
 	k->notify.log = &k->watch->denials;
 	k->notify.filters_made = &k->watch->filters_made;
 	k->notify.shared_maps = &k->watch->shared_maps;
-	k->main_pid = atomic_load(&k->watch->main_pid);
 	return 0;
 }
 
@@ -329,7 +303,7 @@ static int take_position(struct keep *k, const int *rw, size_t n_rw, const char 
 	return keeper_confine(k->spec, err);
 }
 
-#define OWN_FDS 15
+#define OWN_FDS 16
 
 /* Of what it inherited it keeps its own; rw are descriptors of these. The job has left
  * with its stdio. */
@@ -341,7 +315,8 @@ static int close_the_rest(const struct keep *k, int null_fd, const int *rw, size
 		k->status_fd,	 k->spec->workspace_fd, k->limits.cgroup_fd,
 		k->root.proc_fd, k->root.tmp_fd,	k->root.shm_fd,
 		k->root.work_fd, k->broker.tomb,	k->words,
-		k->meter_words,	 k->birth.meminfo_fd,	k->stands_fd};
+		k->meter_words,	 k->birth.meminfo_fd,	k->stands_fd,
+		k->broker.job};
 
 	memcpy(own + OWN_FDS, rw, n_rw * sizeof(*rw));
 	return ns_close_all_but(own, OWN_FDS + n_rw, err);
@@ -446,16 +421,13 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 	*stage = "broker";
 	if (k->spec->broker && broker_make(k->spec->grade, &k->broker, err) < 0)
 		return -1;
-	/* From here on the job is there, and goes as far as it can without us: all that
-	 * it does not inherit comes after the fork, what it waits for first. Whatever
-	 * fails now, the guard ends it; nothing is executed before we answer its self-test. */
+	/* From here on the guard and the job are there, and go as far as they can without us:
+	 * all that they do not inherit comes after the fork. Whatever fails now, the guard ends
+	 * the job; nothing is executed before we answer its self-test. */
 	*stage = "landlock";
 	if (make_rules(k, err) < 0)
 		return -1;
 	k->landlock_abi = k->rules.abi;
-	if (!k->birth.warm && let_go(k, NULL, NULL, 0, err) < 0 && err->sys != EPIPE)
-		return -1;
-	err_clear(err); /* EPIPE: the job has left, and said why; on_status() reads it */
 	*stage = "fds";
 	if (close_the_rest(k, null_fd, rw, n_rw, err) < 0 || keeper_process(err) < 0 ||
 	    let_loose(null_fd, err) < 0)
@@ -463,7 +435,15 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 	*stage = "limits";
 	if (watch_job(k, err) < 0)
 		return -1;
-	return k->birth.warm ? 0 : take_position(k, rw, n_rw, stage, err);
+	if (k->birth.warm)
+		return 0;
+	if (take_position(k, rw, n_rw, stage, err) < 0)
+		return -1;
+	*stage = "landlock";
+	if (let_go(k, NULL, NULL, 0, err) < 0 && err->sys != EPIPE)
+		return -1;
+	err_clear(err); /* EPIPE: the job has left, and said why; on_status() reads it */
+	return 0;
 }
 
 /* The limits were worked out by the parent; the descriptors of the leaf are our own. */

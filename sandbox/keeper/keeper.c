@@ -124,9 +124,11 @@ static void on_status(struct keep *k, bool ending)
 {
 	struct err err = ERR_INIT;
 	struct job_status status;
-	ssize_t n = notify_recv_status(&k->notify, k->status_fd, k->main_pid, &k->tree,
-				       &status, &err);
+	ssize_t n;
 
+	k->main_pid = atomic_load(&k->watch->main_pid);
+	n = notify_recv_status(&k->notify, k->status_fd, k->main_pid, &k->tree, &status,
+			       &err);
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	if (n == NOTIFY_LISTENER)

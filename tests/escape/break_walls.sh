@@ -76,13 +76,14 @@ for grade in full floor; do
 	refuse "seccomp that only pretends" $grade SANDBOX-003 seccomp --seccomp-pretends
 	refuse "a filter that lets through" $grade SANDBOX-009 seccomp --netlink-works
 	refuse "somebody outside listens already" $grade SANDBOX-014 listener --listener
-	refuse "a job that says no first word" $grade EXEC-001 "did not begin" --no-first-word
 	refuse "a signal that gets out" $grade SANDBOX-009 signal --kill-works
 	refuse "a session keyring that can't be left" $grade SANDBOX-011 keyring --keys-used-up
 	works "runs where a container refuses keys" $grade --no-keys
 	refuse "cgroup.procs cannot be written" $grade SANDBOX-008 cgroup.procs \
 		--broken-cgroup -- --cgroup "$scratch/group"
 done
+refuse "a job that can't be born" full EXEC-001 "before it could execute" --no-parent
+refuse "a job that can't be born" floor EXEC-001 "before it could execute" --no-death-signal
 refuse "the canary can be opened" full SANDBOX-009 open --open /.lychgate-canary
 refuse "the host's root can be listed" floor SANDBOX-009 open --open /
 refuse "metadata that gets out" floor SANDBOX-009 metadata --utimes-work

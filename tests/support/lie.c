@@ -24,16 +24,14 @@
  *	--seccomp-pretends	seccomp is 0 and does nothing
  *	--netlink-works		socket() for events of netlink is 0
  *	--utimes-work		utimensat is 0 and does nothing
- *	--no-first-word		a send of one byte is EPERM: the job's first word
+ *	--no-death-signal --no-parent	PR_SET_PDEATHSIG, getppid are EPERM: no job of floor, full is born
  *	--route-works		connect is 0 and does nothing
  *	--caps-stay		capset is 0 and does nothing
  *	--bounding-stays	prctl(PR_CAPBSET_DROP) is 0 and does nothing
  *	--no-pivot		pivot_root is EPERM
- *	--no-hostname		sethostname is EPERM, as in a container of Podman's
- *	--no-domain		setdomainname is EPERM, as there
+ *	--no-hostname --no-domain	sethostname, setdomainname are EPERM, as in a container of Podman's
  *	--binds-pretend		a bind mount by mount(2) is 0 and does nothing
- *	--no-keys		keyctl is EPERM, as in many a container
- *	--keys-used-up		keyctl is EDQUOT
+ *	--no-keys --keys-used-up	keyctl is EPERM, as in many a container; EDQUOT
  *	--no-kcmp		kcmp is EPERM, as in a container of Podman's
  *	--no-getfd		pidfd_getfd is EPERM, as in many a container
  *	--no-listen		listen is EACCES
@@ -83,8 +81,8 @@ static struct {
 	bool no_new_calls, no_seccomp, no_userns, no_netns, kill_works, landlock_pretends,
 		seccomp_pretends, route_works, caps_stay, no_pivot, no_hostname,
 		broken_cgroup, listener, netlink_works, utimes_work, no_getfd, no_kcmp,
-		no_listen, no_first_word, no_domain, binds_pretend, no_keys, keys_used_up,
-		bounding_stays, foreign_ipc, userns_restricted;
+		no_listen, no_death_signal, no_parent, no_domain, binds_pretend, no_keys,
+		keys_used_up, bounding_stays, foreign_ipc, userns_restricted;
 	const char *open_path;
 } lies = {.landlock_abi = -1};
 
@@ -205,8 +203,10 @@ static void lie_of_trials(void)
 		answer_value(CALL(kill), 1, SIGCONT, 0);
 	if (lies.netlink_works)
 		answer_value(CALL(socket), 2, NETLINK_KOBJECT_UEVENT, 0);
-	if (lies.no_first_word)
-		answer_value(CALL(sendto), 2, 1, EPERM);
+	if (lies.no_parent)
+		on_call(CALL(getppid), SECCOMP_RET_ERRNO | EPERM);
+	if (lies.no_death_signal)
+		answer_value(CALL(prctl), 0, PR_SET_PDEATHSIG, EPERM);
 	if (lies.utimes_work)
 		on_call(CALL(utimensat), SECCOMP_RET_ERRNO);
 	if (lies.open_path)
@@ -415,7 +415,8 @@ static bool *flag_of(const char *option)
 		{"--binds-pretend", &lies.binds_pretend},
 		{"--no-keys", &lies.no_keys},
 		{"--keys-used-up", &lies.keys_used_up},
-		{"--no-first-word", &lies.no_first_word},
+		{"--no-parent", &lies.no_parent},
+		{"--no-death-signal", &lies.no_death_signal},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
