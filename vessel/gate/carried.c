@@ -18,9 +18,9 @@
 #include "vessel/gate/decode_priv.h"
 #include "vessel/gate/runs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define CARRIED_MAX 256	     /* of one question: further ones are read as text */
 #define LETTERS_MIN 64	     /* of base64 */
 #define TEXT_ROOM_BYTES 4096 /* beside twice what it is made of: each line has an end */
 #define HEAD_MAX_BYTES 64    /* "data:image/png;base64," and the like */
@@ -80,7 +80,7 @@ static void keep(struct scan *s, uint32_t part, size_t from, size_t to, bool is_
 		return;
 	}
 	if (!s->carried)
-		s->carried = xcalloc(CARRIED_MAX, sizeof(*s->carried));
+		s->carried = xcalloc(GATE_CARRIED_MAX, sizeof(*s->carried));
 	s->carried[s->n_carried++] = c;
 }
 
@@ -116,13 +116,14 @@ static void look_in_part(struct scan *s, uint32_t part)
 		return;
 	for (size_t i = 0; i < N_BEGINS; i++)
 		seek(&k, i, 0);
-	for (size_t at = seek_first(&k, 0); at < k.len && s->n_carried < CARRIED_MAX;)
+	for (size_t at = seek_first(&k, 0);
+	     at < k.len && s->n_carried < GATE_CARRIED_MAX;)
 		at = seek_first(&k, take_run(s, part, p->data, p->len, at));
 }
 
 void carried_find(struct scan *s)
 {
-	for (size_t i = 0; i < s->in->n_parts && s->n_carried < CARRIED_MAX; i++)
+	for (size_t i = 0; i < s->in->n_parts && s->n_carried < GATE_CARRIED_MAX; i++)
 		if (s->in->parts[i].kind == GATE_PART_TEXT)
 			look_in_part(s, (uint32_t)i);
 }
@@ -141,4 +142,78 @@ bool carried_is_all_of(const struct scan *s, uint32_t part)
 		    s->carried[i].to == s->in->parts[part].len)
 			return true;
 	return false;
+}
+
+/* ---- what was judged as a whole ------------------------------------------------------ */
+
+/* A border begins behind a picture or the like, and behind a run of random bytes that was found,
+ * and it ends before one. */
+
+static int by_part(const void *a, const void *b)
+{
+	const struct judged *x = a, *y = b;
+
+	return x->part < y->part ? -1 : x->part > y->part;
+}
+
+static void note_judged(struct scan *s, uint32_t part, size_t from, size_t to)
+{
+	s->judged[s->n_judged++] = (struct judged){.part = part, .from = from, .to = to};
+}
+
+/* One for each part: from where the first begins to where the last ends. */
+static void join_judged(struct scan *s)
+{
+	size_t kept = 0;
+
+	qsort(s->judged, s->n_judged, sizeof(*s->judged), by_part);
+	for (size_t i = 0; i < s->n_judged; i++) {
+		struct judged *last = kept ? &s->judged[kept - 1] : NULL;
+		const struct judged *j = &s->judged[i];
+
+		if (!last || last->part != j->part) {
+			s->judged[kept++] = *j;
+			continue;
+		}
+		last->from = j->from < last->from ? j->from : last->from;
+		last->to = j->to > last->to ? j->to : last->to;
+	}
+	s->n_judged = kept;
+}
+
+void judged_find(struct scan *s)
+{
+	const struct gate_report *r = s->r;
+
+	if (s->n_carried + r->n == 0)
+		return;
+	s->judged = xcalloc(s->n_carried + r->n, sizeof(*s->judged));
+	for (size_t i = 0; i < s->n_carried; i++)
+		note_judged(s, s->carried[i].part, s->carried[i].from, s->carried[i].to);
+	for (size_t i = 0; i < r->n; i++) {
+		const struct gate_finding *f = &r->finding[i];
+
+		if (f->family == GATE_BINARY && !f->is_split)
+			note_judged(s, f->part, f->offset, (size_t)f->offset + f->len);
+	}
+	join_judged(s);
+	for (size_t i = 0; i < s->n_judged; i++)
+		s->r->judged[s->r->n_judged++] = (struct gate_judged){
+			.part = s->judged[i].part,
+			.left = (uint32_t)(s->in->parts[s->judged[i].part].len -
+					   s->judged[i].to)};
+}
+
+void judged_done(struct scan *s)
+{
+	free(s->judged);
+}
+
+const struct judged *judged_in(const struct scan *s, uint32_t part)
+{
+	const struct judged key = {.part = part};
+
+	if (s->n_judged == 0)
+		return NULL;
+	return bsearch(&key, s->judged, s->n_judged, sizeof(key), by_part);
 }

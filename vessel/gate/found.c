@@ -74,6 +74,27 @@ static bool place_split(const struct root *r, struct span whole, struct span spa
 	return true;
 }
 
+/* The one that has most of it. Random bytes go on over a line's end, and so over a part's; but
+ * what goes on there is not they. */
+static struct span in_one_piece(const struct root *r, struct span span)
+{
+	struct span best = span;
+	size_t most = 0;
+
+	for (size_t at = root_piece_at(r, span.start);
+	     at < r->n && r->piece[at].start < span.end; at++) {
+		size_t from = r->piece[at].start, to = from + r->piece[at].len;
+
+		from = from > span.start ? from : span.start;
+		to = to < span.end ? to : span.end;
+		if (to > from && to - from > most) {
+			most = to - from;
+			best = (struct span){from, to};
+		}
+	}
+	return best;
+}
+
 bool finding_place(const struct scan *s, struct span whole, struct span span,
 		   struct gate_finding *f)
 {
@@ -205,8 +226,11 @@ static void scan_found_in(struct scan *s, const char *rule, enum gate_family fam
 				 .depth = (uint8_t)s->layer->depth};
 	uint8_t mac[SHA256_SIZE];
 
-	if (!finding_place(s, layer_span_in_root(s->layer, whole, end),
-			   layer_span_in_root(s->layer, start, end), &f))
+	struct span span = layer_span_in_root(s->layer, start, end);
+
+	if (family == GATE_BINARY && s->root->n && !s->root->is_split)
+		span = in_one_piece(s->root, span);
+	if (!finding_place(s, layer_span_in_root(s->layer, whole, end), span, &f))
 		return;
 	if ((s->only_never || s->in->parts[f.part].kind == GATE_PART_ECHO) &&
 	    family != GATE_EXACT && family != GATE_CANARY)

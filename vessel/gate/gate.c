@@ -310,6 +310,7 @@ void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *
 	size_t bytes = 0;
 
 	ret->n = 0;
+	ret->n_judged = 0;
 	s.deadline = clock_boot_usec() + g->cfg.deadline_usec;
 	if (fits(in, &bytes)) {
 		s.budget = bytes * DECODED_RATIO;
@@ -319,7 +320,9 @@ void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *
 		look_at_parts(&s, false);
 		look_at_parts(&s, true);
 		look_at_carried(&s);
+		judged_find(&s);
 		look_across_borders(&s);
+		judged_done(&s);
 		carried_done(&s);
 	} else {
 		s.failed = true;

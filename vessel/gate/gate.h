@@ -31,6 +31,9 @@
 #define GATE_PARTS_MAX 65536
 #define GATE_INPUT_MAX_BYTES ((size_t)8 << 20) /* of all parts together */
 #define GATE_FINDINGS_MAX 4096		       /* more: unreadable */
+#define GATE_CARRIED_MAX                                                                 \
+	256 /* pictures and the like in one question: further ones are read as text */
+#define GATE_JUDGED_MAX (GATE_FINDINGS_MAX + GATE_CARRIED_MAX)
 #define GATE_MAC_SIZE 8
 #define GATE_TAIL_BYTES 256 /* remembered of what a job sent before, per destination */
 #define GATE_TAILS_MAX 8
@@ -132,6 +135,15 @@ struct gate_finding {
 	const char *rule; /* "github_token" */
 };
 
+/*
+ * The end of a part behind the last thing in it that was judged as a whole: a picture, a sound, a run
+ * of random bytes. Only that is read on from, in this request and the next: the letters of such
+ * a thing, with the first word behind them, would be a secret that nobody wrote.
+ */
+struct gate_judged {
+	uint32_t part, left; /* bytes */
+};
+
 enum gate_verdict { GATE_PASS, GATE_ANONYMISE, GATE_REFUSE };
 const char *gate_verdict_name(enum gate_verdict v);
 
@@ -141,6 +153,8 @@ struct gate_report {
 	enum gate_verdict verdict;
 	size_t n;
 	struct gate_finding finding[GATE_FINDINGS_MAX]; /* by part and offset */
+	size_t n_judged;
+	struct gate_judged judged[GATE_JUDGED_MAX]; /* by part */
 };
 
 struct gate_config {

@@ -82,10 +82,36 @@ struct tagged {
 	uint32_t tag, part;
 };
 
-/* The parts of one tag, each cut to its two ends. */
-static void root_borders(struct root *r, const struct gate_input *in,
-			 const struct tagged *of, size_t n)
+/* Stops whatever is read on over the ends of lines. */
+static const char apart[] = "\n|\n";
+
+/* The two ends of a part, its tail behind its head, as far as they are read on. */
+static void root_ends(struct root *r, const struct scan *s, uint32_t part,
+		      bool has_before)
 {
+	const struct gate_part *p = &s->in->parts[part];
+	const struct judged *j = judged_in(s, part);
+	size_t head = j ? j->from : p->len, tail = j ? p->len - j->to : p->len;
+
+	if (head > GATE_TAIL_BYTES)
+		head = GATE_TAIL_BYTES;
+	if (tail > GATE_TAIL_BYTES)
+		tail = GATE_TAIL_BYTES;
+	if (has_before) {
+		root_piece(r, part, 0, head);
+		root_add(r, p->data, head);
+	}
+	if (!has_before || j || p->len > GATE_TAIL_BYTES) {
+		root_add(r, apart, sizeof(apart) - 1);
+		root_add(r, p->data + p->len - tail, tail);
+	}
+}
+
+/* The parts of one tag, each cut to its two ends. */
+static void root_borders(struct root *r, const struct scan *s, const struct tagged *of,
+			 size_t n)
+{
+	const struct gate_input *in = s->in;
 	bool has_before = false;
 
 	for (size_t i = 0; i < in->n_tails; i++)
@@ -94,20 +120,10 @@ static void root_borders(struct root *r, const struct gate_input *in,
 			has_before = true;
 		}
 	for (size_t i = 0; i < n; i++) {
-		const struct gate_part *p = &in->parts[of[i].part];
-		size_t head = p->len < GATE_TAIL_BYTES ? p->len : GATE_TAIL_BYTES;
-
-		if (has_before) {
-			root_piece(r, of[i].part, 0, head);
-			root_add(r, p->data, head);
-		}
-		if (!has_before || p->len > GATE_TAIL_BYTES) {
-			root_add(r, "\n\n", 2);
-			root_add(r, p->data + p->len - head, head);
-		}
+		root_ends(r, s, of[i].part, has_before);
 		has_before = true;
 	}
-	root_add(r, "\n\n", 2);
+	root_add(r, apart, sizeof(apart) - 1);
 }
 
 static int by_tag(const void *a, const void *b)
@@ -146,7 +162,7 @@ void root_all_borders(struct root *r, const struct scan *s, bool with_echoes)
 		for (end = i; end < n && t[end].tag == t[i].tag; end++)
 			is_wanted |= in->parts[t[end].part].kind == GATE_PART_ECHO;
 		if (is_wanted)
-			root_borders(r, in, t + i, end - i);
+			root_borders(r, s, t + i, end - i);
 	}
 }
 

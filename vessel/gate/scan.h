@@ -51,6 +51,12 @@ struct carried {
 	struct buf text; /* what can be read in it */
 };
 
+/* What of a part was judged as a whole: from where the first of it begins to where the last ends. */
+struct judged {
+	uint32_t part;
+	size_t from, to;
+};
+
 /* A root text, and where its parts are. */
 struct root {
 	char *data;
@@ -73,6 +79,8 @@ struct scan {
 	const struct layer *layer; /* being searched */
 	struct carried *carried;   /* by part and place */
 	size_t n_carried;
+	struct judged *judged; /* by part */
+	size_t n_judged;
 	usec_t deadline;
 	size_t budget; /* bytes that may still be decoded */
 	unsigned layers;
@@ -98,6 +106,12 @@ void carried_find(struct scan *s);
 void carried_done(struct scan *s);
 /* Nothing else is in that part. */
 bool carried_is_all_of(const struct scan *s, uint32_t part);
+
+/* Also for who asked: r->judged. Of what was found until now. */
+void judged_find(struct scan *s);
+void judged_done(struct scan *s);
+/* NULL: nothing in that part. */
+const struct judged *judged_in(const struct scan *s, uint32_t part);
 
 /* ---- found.c ---- */
 

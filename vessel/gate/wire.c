@@ -254,6 +254,11 @@ void gate_wire_put_report(struct buf *out, uint64_t id, const struct gate_report
 		buf_add(out, f->mac, sizeof(f->mac));
 		put_bytes(out, f->rule, strlen(f->rule));
 	}
+	put_u32(out, (uint32_t)rep->n_judged);
+	for (size_t i = 0; i < rep->n_judged; i++) {
+		put_u32(out, rep->judged[i].part);
+		put_u32(out, rep->judged[i].left);
+	}
 	end(out, at);
 }
 
@@ -288,6 +293,26 @@ static bool is_inside(const struct gate_finding *f, const struct gate_part *part
 	       f->len <= parts[f->part].len - f->offset;
 }
 
+static bool get_judged(struct wire *r, const struct gate_part *parts, size_t n_parts,
+		       struct gate_report *ret)
+{
+	uint32_t n;
+
+	ret->n_judged = 0;
+	if (!get_u32(r, &n) || n > GATE_JUDGED_MAX)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		struct gate_judged *j = &ret->judged[i];
+
+		if (!get_u32(r, &j->part) || !get_u32(r, &j->left) ||
+		    j->part >= n_parts || j->left > parts[j->part].len ||
+		    (i && j->part <= j[-1].part))
+			return false;
+		ret->n_judged++;
+	}
+	return true;
+}
+
 bool gate_wire_get_report(const void *data, size_t len, const struct gate_part *parts,
 			  size_t n_parts, struct gate_report *ret)
 {
@@ -311,5 +336,5 @@ bool gate_wire_get_report(const void *data, size_t len, const struct gate_part *
 			return false;
 		ret->n++;
 	}
-	return wire_is_done(&r);
+	return get_judged(&r, parts, n_parts, ret) && wire_is_done(&r);
 }

@@ -159,16 +159,29 @@ static void tail_add(struct gate_tail *t, const char *s, size_t len)
 }
 
 void gate_job_sent(struct gate_job *j, const char *destination,
-		   const struct gate_parts *p, double added)
+		   const struct gate_parts *p, const struct gate_report *r)
 {
 	struct destination *d = make_destination(j, destination);
+	size_t at = 0;
 
-	for (size_t i = 0; i < p->n; i++)
-		if (p->part[i].kind == GATE_PART_TEXT && p->part[i].len)
-			tail_add(tail_of(d, p->part[i].tag), p->part[i].data,
-				 p->part[i].len);
+	for (size_t i = 0; i < p->n; i++) {
+		const struct gate_part *part = &p->part[i];
+		struct gate_tail *t;
+		size_t len = part->len;
+
+		if (part->kind != GATE_PART_TEXT || !len)
+			continue;
+		t = tail_of(d, part->tag);
+		while (at < r->n_judged && r->judged[at].part < i)
+			at++;
+		if (at < r->n_judged && r->judged[at].part == i) {
+			len = r->judged[at].left;
+			t->len = 0;
+		}
+		tail_add(t, part->data + part->len - len, len);
+	}
 	leak(j);
-	j->bucket += added;
+	j->bucket += r->added;
 }
 
 void gate_job_issued(struct gate_job *j, const char *portal, const struct json *said)

@@ -62,9 +62,10 @@ MUST_CHECK int gate_job_add_canary(struct gate_job *j, const void *value, size_t
 
 /* What a scan needs of the job, borrowed until the next change. */
 void gate_job_fill(struct gate_job *j, const char *destination, struct gate_input *in);
-/* The parts went out: their ends and `added` are remembered. */
+/* The parts went out, of which that is the report: their ends (gate_judged) and what they add to the
+ * bucket are remembered. */
 void gate_job_sent(struct gate_job *j, const char *destination,
-		   const struct gate_parts *p, double added);
+		   const struct gate_parts *p, const struct gate_report *r);
 
 /* What a portal said to the job, a reply or an event of one, before anything in it was put
  * right: its ids and opaque fields are known again. */

@@ -200,7 +200,7 @@ static void pass(struct gate_ask *a, enum gate_verdict verdict,
 		 const struct gate_report *r)
 {
 	if (a->job)
-		gate_job_sent(a->job, a->destination, a->parts, r->added);
+		gate_job_sent(a->job, a->destination, a->parts, r);
 	finish(a, verdict, r->score, NULL);
 }
 

@@ -150,6 +150,30 @@ Test(gate_job, replies_are_restored_however_they_are_cut)
 	expect_restored(GATE_FORM_TEXT, "", "");
 }
 
+static struct gate_report report; /* large */
+
+/* What was judged as a whole is no end of anything. */
+Test(gate_job, what_was_judged_is_not_remembered)
+{
+	cleanup_gate_job struct gate_job *j = gate_job_new(&fake_clock);
+	cleanup_gate_parts struct gate_parts *p = gate_parts_new();
+	struct gate_input in = {0};
+
+	gate_parts_add(p, GATE_PART_TEXT, "content", "before", 6);
+	gate_parts_add(p, GATE_PART_TEXT, "content", "PICTURE it", 10);
+	report.n_judged = 1;
+	report.judged[0] = (struct gate_judged){.part = 1, .left = 3};
+	gate_job_sent(j, "portal:a", p, &report);
+	gate_job_fill(j, "portal:a", &in);
+	cr_assert_eq(in.n_tails, 1);
+	cr_assert_eq(in.tails[0].len, 3);
+	cr_assert_eq(memcmp(in.tails[0].data, " it", 3), 0);
+	report.judged[0].left = 0;
+	gate_job_sent(j, "portal:a", p, &report);
+	gate_job_fill(j, "portal:a", &in);
+	cr_assert_eq(in.tails[0].len, 0);
+}
+
 Test(gate_job, tails_and_bucket_are_remembered)
 {
 	cleanup_gate_job struct gate_job *j = gate_job_new(&fake_clock);
@@ -163,7 +187,8 @@ Test(gate_job, tails_and_bucket_are_remembered)
 	gate_parts_add(p, GATE_PART_TEXT, "content", "z", 1);
 	gate_job_fill(j, "portal:a", &in);
 	cr_assert_eq(in.n_tails, 0);
-	gate_job_sent(j, "portal:a", p, 0.5);
+	report.added = 0.5;
+	gate_job_sent(j, "portal:a", p, &report);
 	gate_job_fill(j, "portal:a", &in);
 	cr_assert_eq(in.n_tails, 1);
 	cr_assert_eq(in.tails[0].len, GATE_TAIL_BYTES);
