@@ -31,6 +31,30 @@ static size_t letter(const uint8_t *s, size_t len, size_t min)
 	return min == TEXT_AMONG_NAMES ? utf8_get(s, len, &c) : 0;
 }
 
+static bool is_latin1(uint8_t c)
+{
+	return c >= 0xa0 || (c >= ' ' && c < 0x7f) || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* UTF-16, either end first, which EXIF and ID3 are written in: letters with a NUL between each and
+ * the next. On which side the last one has its own does not matter. */
+static void walk_wide_text(struct walk *w, const uint8_t *s, size_t len, size_t min)
+{
+	for (size_t i = 0, n; i < len; i += n >= min ? 2 * n : 1) {
+		for (n = 0; i + 2 * n < len && is_latin1(s[i + 2 * n]) &&
+			    (n == 0 || s[i + 2 * n - 1] == 0);)
+			n++;
+		if (n < min)
+			continue;
+		for (size_t k = 0; k < n; k++) {
+			char out[4];
+
+			buf_add(w->text, out, utf8_put(s[i + 2 * k], out));
+		}
+		buf_addc(w->text, '\n');
+	}
+}
+
 void walk_text(struct walk *w, const uint8_t *s, size_t len, size_t min)
 {
 	size_t from = 0;
@@ -48,6 +72,8 @@ void walk_text(struct walk *w, const uint8_t *s, size_t len, size_t min)
 		}
 		from = ++i;
 	}
+	if (w->text)
+		walk_wide_text(w, s, len, min);
 }
 
 enum media_state media_walk(const void *data, size_t len, struct buf *text,

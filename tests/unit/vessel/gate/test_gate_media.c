@@ -359,6 +359,43 @@ Test(gate_media, packed_texts_and_readable_points_are_read_too)
 	cr_expect_eq(score_bare(&d), 1.0, "a term: %f", r.score);
 }
 
+static void add_wide(struct buf *out, const char *s, bool high_first)
+{
+	for (; *s; s++) {
+		if (high_first)
+			buf_addc(out, '\0');
+		buf_addc(out, *s);
+		if (!high_first)
+			buf_addc(out, '\0');
+	}
+}
+
+/* As EXIF's comments and ID3's frames are written. */
+Test(gate_media, texts_in_utf16_are_read_too)
+{
+	for (int high_first = 0; high_first < 2; high_first++) {
+		cleanup_buf struct buf chunk = new_buf(), picture = new_buf(),
+				       sound = new_buf();
+
+		buf_adds(&chunk, "UNICODE");
+		buf_addc(&chunk, '\0');
+		add_wide(&chunk, "it is " TOKEN " now", high_first);
+		buf_add(&picture, "\x89PNG\r\n\x1a\n", 8);
+		add_chunk(&picture, "IHDR", "\0\0\0\x20\0\0\0\x20\x08\2\0\0\0", 13);
+		add_chunk(&picture, "eXIf", chunk.data, chunk.len);
+		add_chunk(&picture, "IDAT", "\x78\x9c points", 9);
+		add_chunk(&picture, "IEND", "", 0);
+		cr_expect_eq(score_bare(&picture), 1.0, "a picture: %f", r.score);
+		cr_expect(has_rule("aws_key_id"));
+		buf_add(&sound, "ID3\3\0\0\0\0\0", 9);
+		buf_addc(&sound, (char)chunk.len);
+		buf_add(&sound, chunk.data, chunk.len);
+		mp3(&sound, NULL);
+		cr_expect_eq(score_bare(&sound), 1.0, "a sound: %f", r.score);
+		cr_expect(has_rule("aws_key_id"));
+	}
+}
+
 Test(gate_media, one_that_may_not_go_out_is_refused)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
