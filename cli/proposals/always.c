@@ -28,7 +28,7 @@ static int reload(const struct buf *text, void *arg, struct err *err)
 	struct reload *r = arg;
 	cleanup_free char *act = NULL, *proof = NULL;
 	struct client_request rq = {.method = "POST",
-				    .target = "/v1/ward/reload",
+				    .target = "/v1/ward/reload?adds=1",
 				    .body = text->data,
 				    .body_len = text->len,
 				    .raw = true,

@@ -4,7 +4,7 @@
  * Other rules for the ward, without a restart. The owner sends a whole codex.yaml; it is read as the
  * file is at a start, and must say the same as that but for its ward. When the log has it on
  * disk, the rules change in one step, and what is under way is judged by them. Whatever fails
- * before leaves everything as it was.
+ * before leaves everything as it was. Who was shown one rule (adds=1) puts no other into force with it.
  */
 #include "vessel/api/ward_reload.h"
 #include "common/cleanup.h"
@@ -25,6 +25,7 @@ struct ward_reload {
 	bool is_parsed;
 	struct conf next;
 	char sha256[SHA256_HEX_SIZE];
+	char *flat;
 	struct buf data; /* of the event */
 };
 
@@ -35,6 +36,7 @@ void ward_reload_free(struct ward_reload *r)
 	if (r->is_parsed)
 		conf_done(&r->next);
 	buf_done(&r->data);
+	free(r->flat);
 	free(r);
 }
 
@@ -147,6 +149,8 @@ static void logged(const struct err *err, void *arg)
 	v->codex.generation++;
 	v->codex.reloaded_usec = v->clock->wall_usec(v->clock->ctx);
 	memcpy(v->codex.sha256, r->sha256, sizeof(v->codex.sha256));
+	free(v->codex.flat);
+	v->codex.flat = TAKE_PTR(r->flat);
 	answer(r, cut);
 }
 
@@ -167,7 +171,20 @@ static int read_text(struct ward_reload *r, const char *text, size_t len, struct
 		return err_set_id(err, ERRID_WARD_RESTART, "needs a restart: %.200s",
 				  key);
 	ward_reload_digest(text, len, r->sha256);
+	r->flat = xstrdup(buf_str(&flat));
 	return 0;
+}
+
+/* One rule, behind those in force, and nothing else. */
+static int check_one_more(const struct ward_reload *r, struct err *err)
+{
+	size_t n = r->v->conf.broker.n_rules;
+	cleanup_free char *last = xasprintf(WARD_KEY ".%zu", n);
+	cleanup_free char *key = conf_flat_differs(r->v->codex.flat, r->flat, last);
+
+	if (!key && r->next.broker.n_rules == n + 1)
+		return 0;
+	return err_set_id(err, ERRID_WARD_OTHER, "%.200s", key ? key : WARD_KEY);
 }
 
 /* Where a passphrase is set, only a person lets out more than before. */
@@ -185,17 +202,21 @@ static int check_wider(const struct ward_reload *r, struct err *err)
 
 static int begin(struct ward_reload *r, struct err *err)
 {
+	static const char *const allowed[] = {"adds", NULL};
 	const void *body;
+	uint64_t adds = 0;
 	size_t len;
 
-	if (api_no_query(r->req, err) < 0)
+	if (httpd_req_check_query(r->req, allowed, err) < 0 ||
+	    api_query_u64(r->req, "adds", 0, 1, &adds, err) < 0)
 		return -1;
 	if (r->v->codex.reload)
 		return err_set_id(err, ERRID_WARD_RELOADING,
 				  "generation %llu waits for the log",
 				  (unsigned long long)r->v->codex.generation + 1);
 	body = httpd_req_body(r->req, &len);
-	if (read_text(r, len ? body : "", len, err) < 0)
+	if (read_text(r, len ? body : "", len, err) < 0 ||
+	    (adds && check_one_more(r, err) < 0))
 		return -1;
 	return check_wider(r, err);
 }

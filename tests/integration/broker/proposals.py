@@ -389,6 +389,13 @@ def t_always_is_refused_and_the_file_is_as_it_was():
     put_codex(other)
     code, shown = terminal([WORDS], "proposals", "allow", n, "--always")
     assert code == 1 and "LYCH-WARD-010" in shown and codex() == other, shown
+    # what somebody else has written there meanwhile goes into force with no rule that a person was shown
+    for slipped in (START + "  - {host: other.allowed.example, action: allow}\n", START.replace("/never", "/nowhere"),
+                    START.replace("action: deny", "action: allow")):
+        assert slipped != START
+        put_codex(slipped)
+        code, shown = terminal([WORDS], "proposals", "allow", n, "--always")
+        assert code == 1 and "LYCH-WARD-012" in shown and "ward." in shown and codex() == slipped, shown
     # a layout that only a person changes
     flow = START[:START.index("ward:")] + "ward: []\n"
     put_codex(flow)
