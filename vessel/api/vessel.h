@@ -41,7 +41,7 @@ struct ward_reload;
 
 /* What codex.yaml was when this process began (codex.h), and which rules are in force. */
 struct codex {
-	char *flat;		      /* conf_flatten() of the beginning, with the rules in force */
+	char *flat; /* conf_flatten() of the beginning, with the rules in force */
 	char sha256[SHA256_HEX_SIZE]; /* of the text that the rules are of */
 	uint64_t generation;	      /* of the rules: 1 at the beginning */
 	usec_t reloaded_usec;	      /* wall clock; 0: never */
