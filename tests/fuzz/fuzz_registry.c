@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A registry's index: the pieces must not matter, and what comes out as a link is ours or
- * nothing. A path of a job: its URL stays below the registry. First byte: which one. */
+/* A registry's index: the pieces must not matter, what comes out as a link is ours or
+ * nothing, and what was taken for JSON is JSON to our other reader too. A path of a job: its URL
+ * stays below the registry. First byte: which one. */
+#include "common/json/json.h"
 #include "vessel/broker/intents/registry.h"
 
 #include <assert.h>
@@ -81,6 +83,22 @@ static void try_path(const struct registry *r, const uint8_t *data, size_t size)
 	       !strstr(url, "/../") && !strpbrk(url, "?# \\\n"));
 }
 
+/* json_scan refuses more: what is JSON, and is not for all readers the same. */
+static void must_be_json(const uint8_t *data, size_t size)
+{
+	static const char *const more[] = {
+		"NUL in a string", "lone surrogate", "number too long", "out of range",
+		"duplicate key",   "too many",	     "too deeply",	"is required"};
+	struct err err = ERR_INIT;
+
+	if (json_scan(data, size, 32, &err) == 0)
+		return;
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+		if (strstr(err.msg, more[i]))
+			return;
+	assert(!"what was rewritten is JSON");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf whole, pieces;
@@ -101,6 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(a == b && n_whole == n_pieces);
 	assert(whole.len == pieces.len &&
 	       memcmp(buf_str(&whole), buf_str(&pieces), whole.len) == 0);
+	if (a == 0 && form == REGISTRY_JSON)
+		must_be_json(data + 1, size - 1);
 	buf_done(&whole);
 	buf_done(&pieces);
 	return 0;

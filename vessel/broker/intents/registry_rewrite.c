@@ -4,29 +4,27 @@
  * See registry_rewrite.h.
  */
 #include "vessel/broker/intents/registry_rewrite.h"
+#include "vessel/broker/intents/registry_json.h"
 #include "vessel/broker/intents/registry_text.h"
 
-#include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 
-#define KEY_MAX 64 /* as it stands in the page: a letter of it may take six bytes */
-#define MAPPED_MAX ((size_t)REGISTRY_LINK_MAX * 2)
 #define NAME_MAX_BYTES 16
-
-enum json_at { J_BETWEEN, J_STRING, J_ESCAPE, J_HEX };
 
 enum html_at {
 	H_TEXT,
 	H_OPEN,	   /* after '<' */
-	H_MARKUP,  /* "<!", "</", "<?": until '>' */
+	H_BANG,	   /* after "<!" */
+	H_DOCTYPE, /* until '>' */
 	H_COMMENT, /* until "-->" */
+	H_END_TAG, /* until '>' */
+	H_NOTE,	   /* "<?": until "?>" */
 	H_NAME,	   /* of the tag */
 	H_GAP,	   /* before an attribute */
 	H_ATTR,	   /* its name */
@@ -38,28 +36,20 @@ enum html_at {
 
 struct registry_rewrite {
 	enum registry_form form;
-	const char *key;
-	registry_map *map;
-	void *arg;
-	struct buf held; /* the link, as it stands in the page */
-	uint64_t at;	 /* bytes of the page so far */
+	struct registry_held link;
+	uint64_t at; /* bytes of the page so far */
 
-	enum json_at json;
-	uint8_t is_array[REGISTRY_DEPTH_MAX];
-	bool has_link[REGISTRY_DEPTH_MAX]; /* the object of that depth */
-	unsigned depth;
-	unsigned hex_left; /* digits of an escape */
-	bool begun;	   /* the one value of the page */
-	bool expect_key;   /* the next string is a key */
-	bool have_key;	   /* and a colon follows */
-	bool in_key, armed, holding;
-	char name[KEY_MAX + 1];
+	struct registry_json json;
+
+	char name[NAME_MAX_BYTES + 1]; /* of a tag or an attribute */
 	size_t name_len;
-
 	enum html_at html;
 	char quote;
-	unsigned dashes;
+	unsigned dashes;   /* of a comment, one behind the other */
+	bool is_empty;	   /* a comment that has nothing but them */
+	bool has_question; /* a note's last byte */
 	bool is_href;
+	bool in_title; /* where tags are text */
 
 	struct registry_text text;
 };
@@ -69,12 +59,11 @@ struct registry_rewrite *registry_rewrite_new(enum registry_form form, const cha
 {
 	struct registry_rewrite *rw = xcalloc(1, sizeof(*rw));
 
-	assert(!key || strlen(key) * 6 <= KEY_MAX);
 	rw->form = form;
-	rw->key = key;
-	rw->map = map;
-	rw->arg = arg;
-	buf_init(&rw->held, REGISTRY_LINK_MAX);
+	rw->link.map = map;
+	rw->link.arg = arg;
+	buf_init(&rw->link.text, REGISTRY_LINK_MAX);
+	registry_json_init(&rw->json, key, &rw->link);
 	registry_text_init(&rw->text, form, map, arg);
 	return rw;
 }
@@ -83,15 +72,20 @@ void registry_rewrite_free(struct registry_rewrite *rw)
 {
 	if (!rw)
 		return;
-	buf_done(&rw->held);
+	buf_done(&rw->link.text);
 	registry_text_done(&rw->text);
 	free(rw);
 }
 
-static int bad(struct err *err, const char *what)
+int registry_no_index(struct err *err, const char *what)
 {
 	return err_set_id(err, ERRID_REGISTRY_INDEX, "an index that is no index: %s",
 			  what);
+}
+
+static int bad(struct err *err, const char *what)
+{
+	return registry_no_index(err, what);
 }
 
 static bool printable(const char *s, size_t len)
@@ -99,234 +93,34 @@ static bool printable(const char *s, size_t len)
 	return memchr(s, '\0', len) == NULL && !str_has_control(s, len);
 }
 
-/* The name of a key or of a tag, as far as it may matter. */
-static void name_add(struct registry_rewrite *rw, char c, size_t max)
+void registry_held_map(struct registry_held *h, registry_unescape *unescape,
+		       struct buf *mapped)
 {
-	if (rw->name_len < max)
+	char link[REGISTRY_LINK_MAX + 1];
+	size_t len;
+
+	if (unescape(buf_str(&h->text), h->text.len, link, &len) &&
+	    printable(link, len)) {
+		link[len] = '\0';
+		if (!h->map(h->arg, link, mapped) || !buf_ok(mapped))
+			buf_reset(mapped);
+	}
+	buf_reset(&h->text);
+}
+
+/* As far as it may matter. */
+static void name_add(struct registry_rewrite *rw, char c)
+{
+	if (rw->name_len < NAME_MAX_BYTES)
 		rw->name[rw->name_len] = c;
-	if (rw->name_len <= max)
+	if (rw->name_len <= NAME_MAX_BYTES)
 		rw->name_len++;
-	rw->name[rw->name_len < max ? rw->name_len : max] = '\0';
+	rw->name[rw->name_len < NAME_MAX_BYTES ? rw->name_len : NAME_MAX_BYTES] = '\0';
 }
 
 static bool name_is(const struct registry_rewrite *rw, const char *s)
 {
 	return rw->name_len == strlen(s) && strcasecmp(rw->name, s) == 0;
-}
-
-static unsigned hex4(const char *s)
-{
-	unsigned v = 0;
-
-	for (int i = 0; i < 4; i++) {
-		char c = s[i];
-
-		if (!isxdigit((unsigned char)c))
-			return 0;
-		v = v * 16 + (unsigned)(isdigit((unsigned char)c)
-						? c - '0'
-						: tolower((unsigned char)c) - 'a' + 10);
-	}
-	return v;
-}
-
-/* Links, and the keys that they are found by, are ASCII: what only escapes can say beyond that
- * is none of ours. */
-static bool json_unescape(const char *s, size_t len, char *out, size_t *ret_len)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		unsigned u;
-
-		if (s[i] != '\\') {
-			out[n++] = s[i];
-			continue;
-		}
-		i++;
-		if (i < len && (s[i] == '/' || s[i] == '\\' || s[i] == '"')) {
-			out[n++] = s[i];
-			continue;
-		}
-		if (i + 4 >= len || s[i] != 'u')
-			return false;
-		u = hex4(s + i + 1);
-		if (u < 0x20 || u > 0x7e)
-			return false;
-		out[n++] = (char)u;
-		i += 4;
-	}
-	*ret_len = n;
-	return true;
-}
-
-/* What takes the place of the link that was held; empty when it is dropped. */
-static void map_held(struct registry_rewrite *rw,
-		     bool (*unescape)(const char *s, size_t len, char *out, size_t *ret),
-		     struct buf *mapped)
-{
-	char link[REGISTRY_LINK_MAX + 1];
-	size_t len;
-
-	if (unescape(buf_str(&rw->held), rw->held.len, link, &len) &&
-	    printable(link, len)) {
-		link[len] = '\0';
-		if (!rw->map(rw->arg, link, mapped) || !buf_ok(mapped))
-			buf_reset(mapped);
-	}
-	buf_reset(&rw->held);
-}
-
-static void put_json(struct registry_rewrite *rw, struct buf *out)
-{
-	cleanup_buf struct buf mapped = {.max = MAPPED_MAX};
-	struct jsonw w;
-
-	map_held(rw, json_unescape, &mapped);
-	jsonw_init(&w, out);
-	jsonw_strn(&w, buf_str(&mapped), mapped.len);
-}
-
-static int json_punctuation(struct registry_rewrite *rw, char c, struct err *err)
-{
-	switch (c) {
-	case '{':
-	case '[':
-		if (rw->depth == REGISTRY_DEPTH_MAX)
-			return bad(err, "too deep");
-		if (rw->depth == 0 && rw->begun)
-			return bad(err, "a second value");
-		rw->begun = true;
-		rw->has_link[rw->depth] = false;
-		rw->is_array[rw->depth++] = c == '[';
-		rw->expect_key = c == '{';
-		return 0;
-	case '}':
-	case ']':
-		if (!rw->depth || rw->is_array[rw->depth - 1] != (c == ']'))
-			return bad(err, "brackets that do not match");
-		rw->depth--;
-		rw->expect_key = false;
-		return 0;
-	case ',':
-		if (!rw->depth)
-			return bad(err, "a stray comma");
-		rw->expect_key = !rw->is_array[rw->depth - 1];
-		return 0;
-	default:
-		return 0;
-	}
-}
-
-/* Between strings. A key is armed until its value has begun. */
-static int json_between(struct registry_rewrite *rw, char c, struct buf *out,
-			struct err *err)
-{
-	if (c == '"') {
-		if (!rw->depth)
-			return bad(err, "no object");
-		rw->in_key = rw->expect_key;
-		rw->holding = !rw->in_key && rw->armed;
-		rw->armed = false;
-		rw->name_len = 0;
-		rw->json = J_STRING;
-		if (!rw->holding)
-			buf_addc(out, c);
-		return 0;
-	}
-	if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-		buf_addc(out, c);
-		return 0;
-	}
-	if (c == ':') {
-		if (!rw->have_key)
-			return bad(err, "a stray colon");
-		rw->have_key = rw->expect_key = false;
-	} else {
-		if (!strchr("{}[],+-.0123456789abcdefghijklmnopqrstuvwxyzE", c))
-			return bad(err, "a stray byte");
-		rw->armed = false;
-		if (json_punctuation(rw, c, err) < 0)
-			return -1;
-	}
-	buf_addc(out, c);
-	return 0;
-}
-
-/* A backslash and what it stands before, as every reader of JSON has it: what one of them might
- * read otherwise could hide where a string ends. */
-static int json_escape(struct registry_rewrite *rw, char c, struct err *err)
-{
-	if (rw->json == J_HEX) {
-		if (!isxdigit((unsigned char)c))
-			return bad(err, "an escape that JSON has not");
-		rw->json = --rw->hex_left ? J_HEX : J_STRING;
-		return 0;
-	}
-	if (rw->json == J_STRING) {
-		rw->json = c == '\\' ? J_ESCAPE : J_STRING;
-		return 0;
-	}
-	if (!strchr("\"\\/bfnrtu", c))
-		return bad(err, "an escape that JSON has not");
-	rw->json = c == 'u' ? J_HEX : J_STRING;
-	rw->hex_left = 4;
-	return 0;
-}
-
-/* A key is what its escapes say. */
-static int json_key_ends(struct registry_rewrite *rw, struct err *err)
-{
-	char key[KEY_MAX];
-	size_t len;
-
-	rw->have_key = true;
-	rw->armed = rw->name_len <= KEY_MAX &&
-		    json_unescape(rw->name, rw->name_len, key, &len) &&
-		    len == strlen(rw->key) && memcmp(key, rw->key, len) == 0;
-	if (!rw->armed)
-		return 0;
-	/* which of the two counts is each reader's own choice */
-	if (rw->has_link[rw->depth - 1])
-		return bad(err, "a link's key that stands twice");
-	rw->has_link[rw->depth - 1] = true;
-	return 0;
-}
-
-static int json_string(struct registry_rewrite *rw, char c, struct buf *out,
-		       struct err *err)
-{
-	bool ends = c == '"' && rw->json == J_STRING;
-
-	if ((unsigned char)c < 0x20)
-		return bad(err, "a control byte");
-	if (!ends) {
-		if (json_escape(rw, c, err) < 0)
-			return -1;
-		if (rw->in_key)
-			name_add(rw, c, KEY_MAX);
-		if (rw->holding)
-			buf_addc(&rw->held, c);
-		else
-			buf_addc(out, c);
-		return buf_ok(&rw->held) ? 0 : bad(err, "a link that is too long");
-	}
-	rw->json = J_BETWEEN;
-	if (rw->holding) {
-		put_json(rw, out);
-		rw->holding = false;
-		return 0;
-	}
-	buf_addc(out, c);
-	rw->have_key = false;
-	return rw->in_key ? json_key_ends(rw, err) : 0;
-}
-
-static int json_byte(struct registry_rewrite *rw, char c, struct buf *out,
-		     struct err *err)
-{
-	return rw->json == J_BETWEEN ? json_between(rw, c, out, err)
-				     : json_string(rw, c, out, err);
 }
 
 /* The references that an attribute needs; any other drops the link. */
@@ -363,9 +157,9 @@ static bool html_unescape(const char *s, size_t len, char *out, size_t *ret_len)
 
 static void html_put(struct registry_rewrite *rw, struct buf *out)
 {
-	cleanup_buf struct buf mapped = {.max = MAPPED_MAX};
+	cleanup_buf struct buf mapped = {.max = REGISTRY_MAPPED_MAX};
 
-	map_held(rw, html_unescape, &mapped);
+	registry_held_map(&rw->link, html_unescape, &mapped);
 	buf_addc(out, '"');
 	for (size_t i = 0; i < mapped.len; i++) {
 		char c = mapped.data[i];
@@ -389,10 +183,16 @@ static bool blank(char c)
 
 static int html_tag_named(struct registry_rewrite *rw, struct err *err)
 {
-	/* pip resolves links against it, and so would have to we; within these two a
-	 * browser reads no tags, but a simple index has neither. */
-	if (name_is(rw, "base") || name_is(rw, "script") || name_is(rw, "style"))
-		return bad(err, "a page with base, script or style");
+	/* pip resolves links against the first, and so would have to we; within the others some
+	 * readers see no tags, but a simple index has none of them */
+	static const char *const odd[] = {"base",     "script",	  "style",   "textarea",
+					  "xmp",      "iframe",	  "noembed", "noframes",
+					  "noscript", "plaintext"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(odd); i++)
+		if (name_is(rw, odd[i]))
+			return bad(err, "a page with base, script, style or the like");
+	rw->in_title = name_is(rw, "title");
 	return 0;
 }
 
@@ -411,7 +211,7 @@ static void html_value(struct registry_rewrite *rw, char c, struct buf *out)
 	rw->html = c == '"' || c == '\'' ? H_QUOTED : H_BARE;
 	rw->quote = c;
 	if (rw->is_href && rw->html == H_BARE)
-		buf_addc(&rw->held, c);
+		buf_addc(&rw->link.text, c);
 	if (!rw->is_href)
 		buf_addc(out, c);
 }
@@ -422,8 +222,8 @@ static int html_in_value(struct registry_rewrite *rw, char c, struct buf *out,
 	bool ends = rw->html == H_QUOTED ? c == rw->quote : blank(c) || c == '>';
 
 	if (!ends) {
-		buf_addc(rw->is_href ? &rw->held : out, c);
-		return buf_ok(&rw->held) ? 0 : bad(err, "a link that is too long");
+		buf_addc(rw->is_href ? &rw->link.text : out, c);
+		return buf_ok(&rw->link.text) ? 0 : bad(err, "a link that is too long");
 	}
 	if (rw->is_href)
 		html_put(rw, out);
@@ -448,50 +248,123 @@ static void html_attribute(struct registry_rewrite *rw, char c, struct buf *out)
 		if (rw->html != H_ATTR)
 			rw->name_len = 0;
 		rw->html = H_ATTR;
-		name_add(rw, c, NAME_MAX_BYTES);
+		name_add(rw, c);
 	}
 }
 
-static int html_open(struct registry_rewrite *rw, char c, struct buf *out)
+static int html_open(struct registry_rewrite *rw, char c, struct buf *out,
+		     struct err *err)
 {
 	buf_addc(out, c);
 	rw->name_len = 0;
-	rw->dashes = 0;
+	if (rw->in_title && (isalpha((unsigned char)c) || c == '!' || c == '?'))
+		return bad(err, "a tag within a title");
 	if (isalpha((unsigned char)c)) {
 		rw->html = H_NAME;
-		name_add(rw, c, NAME_MAX_BYTES);
+		name_add(rw, c);
 	} else if (c == '!' || c == '/' || c == '?') {
-		rw->html = H_MARKUP;
+		rw->html = c == '!' ? H_BANG : c == '/' ? H_END_TAG : H_NOTE;
+		rw->has_question = false;
 	} else if (c != '<') {
 		rw->html = H_TEXT;
 	}
 	return 0;
 }
 
-/* "<!" and two dashes make it a comment; "-->" ends one. */
-static void html_markup(struct registry_rewrite *rw, char c, struct buf *out)
+/* What else begins so ("<![CDATA[", an entity) ends here for one reader and there for another. */
+static int html_bang(struct registry_rewrite *rw, char c, struct err *err)
 {
-	buf_addc(out, c);
-	if (rw->html == H_COMMENT) {
-		if (c == '>' && rw->dashes >= 2)
-			rw->html = H_TEXT;
-		rw->dashes = c == '-' ? rw->dashes + 1 : 0;
-		return;
+	static const char doctype[] = "doctype";
+
+	name_add(rw, c);
+	if (name_is(rw, "--")) {
+		rw->html = H_COMMENT;
+		rw->dashes = 0;
+		rw->is_empty = true;
+	} else if (name_is(rw, doctype)) {
+		rw->html = H_DOCTYPE;
+	} else if (!name_is(rw, "-") &&
+		   strncasecmp(rw->name, doctype, rw->name_len) != 0) {
+		return bad(err, "a declaration that is no doctype");
 	}
-	if (c == '-' && rw->name_len == rw->dashes) {
-		if (++rw->dashes == 2) {
-			rw->html = H_COMMENT;
-			rw->dashes = 0;
-		}
+	return 0;
+}
+
+/* As XML has it, without two dashes within: then it ends in one place for all. "<!-->" and
+ * "<!--->" are whole for browsers, and begin a comment for others. */
+static int html_comment(struct registry_rewrite *rw, char c, struct err *err)
+{
+	if (c == '>' && rw->dashes == 2) {
+		rw->html = H_TEXT;
+		return 0;
 	}
-	rw->name_len++;
+	if (rw->dashes == 2 || (c == '>' && rw->is_empty))
+		return bad(err, "a comment that may end in two places");
+	rw->dashes = c == '-' ? rw->dashes + 1 : 0;
+	rw->is_empty = rw->is_empty && c == '-';
+	return 0;
+}
+
+static int html_end_tag(struct registry_rewrite *rw, char c, struct err *err)
+{
+	if (c == '>' && rw->name_len) {
+		if (rw->in_title && !name_is(rw, "title"))
+			return bad(err, "a tag within a title");
+		rw->in_title = false;
+		rw->html = H_TEXT;
+		return 0;
+	}
+	if (c == '"' || c == '\'' || c == '=' || c == '<' ||
+	    (!rw->name_len && !isalpha((unsigned char)c)))
+		return bad(err, "an end tag that may end in two places");
+	if (!blank(c))
+		name_add(rw, c);
+	return 0;
+}
+
+static int html_doctype(struct registry_rewrite *rw, char c, struct err *err)
+{
+	if (c == '[' || c == '<')
+		return bad(err, "a doctype with declarations");
 	if (c == '>')
 		rw->html = H_TEXT;
+	return 0;
+}
+
+static int html_note(struct registry_rewrite *rw, char c, struct err *err)
+{
+	if (c == '>' && !rw->has_question)
+		return bad(err, "a note that may end in two places");
+	if (c == '>')
+		rw->html = H_TEXT;
+	rw->has_question = c == '?';
+	return 0;
+}
+
+/* Of markup that has no links. */
+static int html_markup(struct registry_rewrite *rw, char c, struct buf *out,
+		       struct err *err)
+{
+	buf_addc(out, c);
+	switch ((unsigned)rw->html) {
+	case H_BANG:
+		return html_bang(rw, c, err);
+	case H_DOCTYPE:
+		return html_doctype(rw, c, err);
+	case H_COMMENT:
+		return html_comment(rw, c, err);
+	case H_END_TAG:
+		return html_end_tag(rw, c, err);
+	default:
+		return html_note(rw, c, err);
+	}
 }
 
 static int html_byte(struct registry_rewrite *rw, char c, struct buf *out,
 		     struct err *err)
 {
+	if ((unsigned char)c < 0x20 && !blank(c))
+		return bad(err, "a control byte");
 	switch (rw->html) {
 	case H_TEXT:
 		buf_addc(out, c);
@@ -499,14 +372,16 @@ static int html_byte(struct registry_rewrite *rw, char c, struct buf *out,
 			rw->html = H_OPEN;
 		return 0;
 	case H_OPEN:
-		return html_open(rw, c, out);
-	case H_MARKUP:
+		return html_open(rw, c, out, err);
+	case H_BANG:
+	case H_DOCTYPE:
 	case H_COMMENT:
-		html_markup(rw, c, out);
-		return 0;
+	case H_END_TAG:
+	case H_NOTE:
+		return html_markup(rw, c, out, err);
 	case H_NAME:
 		if (!blank(c) && c != '>' && c != '/') {
-			name_add(rw, c, NAME_MAX_BYTES);
+			name_add(rw, c);
 			buf_addc(out, c);
 			return 0;
 		}
@@ -543,8 +418,9 @@ int registry_rewrite_feed(struct registry_rewrite *rw, const void *data, size_t 
 	if (!has_links(rw))
 		return registry_text_feed(&rw->text, data, len, out, err);
 	for (size_t i = 0; i < len; i++, rw->at++) {
-		int r = rw->form == REGISTRY_JSON ? json_byte(rw, s[i], out, err)
-						  : html_byte(rw, s[i], out, err);
+		int r = rw->form == REGISTRY_JSON
+				? registry_json_byte(&rw->json, s[i], out, err)
+				: html_byte(rw, s[i], out, err);
 
 		if (r < 0)
 			return err_wrap(err, "byte %" PRIu64, rw->at);
@@ -557,8 +433,6 @@ int registry_rewrite_end(struct registry_rewrite *rw, struct buf *out, struct er
 	if (!has_links(rw))
 		return registry_text_end(&rw->text, out, err);
 	if (rw->form == REGISTRY_JSON)
-		return rw->begun && !rw->depth && rw->json == J_BETWEEN
-			       ? 0
-			       : bad(err, "it ends too early");
+		return registry_json_end(&rw->json, err);
 	return rw->html == H_TEXT ? 0 : bad(err, "it ends within a tag");
 }

@@ -208,8 +208,20 @@ static const struct {
 	 "\"homepage\":\"https://npm.example/mirror/\"},\"2.0\":{\"dist\":{\"tarball\":"
 	 "\"\"}}},\"x\":[1,-2.5e3,true,null,\"tarball\",\"\\u00e4\"]}"},
 	{&npm_page, REGISTRY_JSON, "tarball",
-	 "{\"tarball\":{\"tarball\":[\"https://evil/\"]}}",
-	 "{\"tarball\":{\"tarball\":[\"https://evil/\"]}}"},
+	 "{\"tarball\":{\"tarball\":{\"a\":[\"https://evil/"
+	 "\"]}},\"a\":[{\"tarball\":1},[]]}",
+	 "{\"tarball\":{\"tarball\":{\"a\":[\"https://evil/"
+	 "\"]}},\"a\":[{\"tarball\":1},[]]}"},
+	/* all that JSON has, and text of one to four bytes a character */
+	{&npm_page, REGISTRY_JSON, "tarball",
+	 " {\"a\" : [ ] , \"b\":{ "
+	 "},\"c\":[0,-0,10,-1.50,2e9,0E-1,3.0e+7,true,false,null],"
+	 "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\":\"\xef\xbf\xbf\x7f\xed\x9f\xbf\","
+	 "\"\\ud83d\":\"\"}\n",
+	 " {\"a\" : [ ] , \"b\":{ "
+	 "},\"c\":[0,-0,10,-1.50,2e9,0E-1,3.0e+7,true,false,null],"
+	 "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\":\"\xef\xbf\xbf\x7f\xed\x9f\xbf\","
+	 "\"\\ud83d\":\"\"}\n"},
 	/* a key's escapes are undone before it is compared; what cannot be ours stays as it was */
 	{&npm_page, REGISTRY_JSON, "tarball",
 	 "{\"a\\\\b\":1,\"\\ud83d\\ude00\\n\\t\":{\"\\u0074arball\":\"https://evil/\"},"
@@ -252,6 +264,13 @@ static const struct {
 	 "pypi/~0/root/p/six.whl" HASH "\" data-requires-python=\"&gt;=3.6\">six.whl</a>"
 	 "<br/>\n<A HREF=\"\">x</A><a data-x=href=1 href=\"" LOCAL
 	 "pypi/~0/p/a.whl\">y</a></body>"},
+	{&pypi_page, REGISTRY_HTML, NULL,
+	 "<?xml version='1.0'?><!doctype HTML PUBLIC \"-//W3C//DTD\"><title>six < 2"
+	 "</title ><!----><!--SERIAL 7-->\r\n<!-- a-b - > <b> -->"
+	 "<p>1 <2 << a\t<a href='https://evil/'>x</a\n></p>",
+	 "<?xml version='1.0'?><!doctype HTML PUBLIC \"-//W3C//DTD\"><title>six < 2"
+	 "</title ><!----><!--SERIAL 7-->\r\n<!-- a-b - > <b> -->"
+	 "<p>1 <2 << a\t<a href=\"\">x</a\n></p>"},
 };
 
 Test(registry, pages_are_rewritten_however_they_are_cut)
@@ -269,55 +288,146 @@ Test(registry, pages_are_rewritten_however_they_are_cut)
 		}
 }
 
+static const char *const no_json[] = {
+	"",
+	"[",
+	"{\"a\":1",
+	"{}{}",
+	"\"x\"",
+	"{\"a\":]}",
+	"{\"a\" 'b'}",
+	"{\"tarball\":\"x\",\"tarball\":\"https://evil/\"}",
+	"{\"tarball\":\"x\",\"a\":{},\"\\u0074arball\":\"https://evil/\"}",
+	"{\"tarball\":1,\"t\\u0061rball\":\"https://evil/\"}",
+	"{\"a\\x62\":1}",
+	"{\"a\\\nb\":1}",
+	"{\"\\u007\":1}",
+	"{\"\\u00g4arball\":\"https://evil/\"}",
+	"{\"a\":\"\\'\"}",
+	"{\"a\":\"\\U0074\"}",
+	"{\"a\":\"x\\",
+	"{\"a\":1 \"tarball\":\"https://evil/\"}",
+	"{\"a\":\"\n\"}",
+	"<html>",
+	"{:1}",
+	/* what JSON has not, though some read it */
+	"{\"a\":1,}",
+	"{\"a\":[1,]}",
+	"{,\"a\":1}",
+	"[,]",
+	"[1,,2]",
+	"[1 2]",
+	"[{}{}]",
+	"{\"a\":1]",
+	"{\"a\"}",
+	"{\"a\":}",
+	"{\"a\":\"b\":1}",
+	"{\"a\" \"b\"}",
+	"{\"a\"::1}",
+	"{a:1}",
+	"{1:1}",
+	"{'a':1}",
+	"[01]",
+	"[-01]",
+	"[1.]",
+	"[.1]",
+	"[+1]",
+	"[-]",
+	"[1e]",
+	"[1e+]",
+	"[1.e1]",
+	"[0x1]",
+	"[1_0]",
+	"[1-1]",
+	"[--1]",
+	"[NaN]",
+	"[Infinity]",
+	"[nul]",
+	"[nullx]",
+	"[True]",
+	"[t rue]",
+	"[1/**/]",
+	"[1]\v",
+	"[1]x",
+	"[1],",
+	"1",
+	"null",
+	"\xef\xbb\xbf[]",
+	/* text that is not UTF-8 */
+	"[\"\x80\"]",
+	"[\"\xc3\"]",
+	"[\"\xc3\x28\"]",
+	"[\"\xc0\xaf\"]",
+	"[\"\xe0\x9f\xbf\"]",
+	"[\"\xed\xa0\x80\"]",
+	"[\"\xf0\x8f\xbf\xbf\"]",
+	"[\"\xf4\x90\x80\x80\"]",
+	"[\"\xf8\x88\x80\x80\x80\"]",
+	"[\"\xff\"]",
+	"{\"tarball\":\"https://npm.example/mirror/\xe9\"}",
+	"{\"\xe9\":1}",
+	/* a reader may take its text for a link */
+	"{\"tarball\":[\"https://evil/\"]}",
+	"{\"tarball\": [[\"https://evil/\"]]}",
+	"{\"t\\u0061rball\" :\n[]}",
+};
+
+static const char *const no_html[] = {
+	"<base href=\"https://evil/\"><a href=\"six.whl\">",
+	"<script>",
+	"<a href=\"x",
+	"<STYLE >",
+	/* what one reader of HTML ends here, and another there */
+	"<!--><a href=\"https://evil/\">x</a><!-- -->",
+	"<!---><a href=\"https://evil/\">x</a><!-- -->",
+	"<!-- --!><a href=\"https://evil/\">x</a><!-- -->",
+	"<!-- -- ><a href=\"https://evil/\">x</a><!-- -->",
+	"<!-- <!-- --> <a href=\"https://evil/\"> -->",
+	"<!-- a --->",
+	"<![CDATA[ > <a title=\" ]]> <a href=https://evil/> \">",
+	"<!ENTITY x>",
+	"<!doctype html [<!ENTITY x>]>",
+	"<!a>",
+	"<!>",
+	"<? > <a title=\"?> <a href=https://evil/>\">",
+	"</a x=\"><a title=\"> <a href=https://evil/>",
+	"</a <b>",
+	"</ a>",
+	"</>",
+	"<title><!--</title><a href=https://evil/> -->",
+	"<title><a x=\"</title><a href=https://evil/>\">",
+	"<title></b>",
+	"<textarea><!--</textarea><a href=https://evil/> -->",
+	"<noscript>",
+	"<a href=\"six.whl\"\x01>",
+	"<a\vhref=six.whl>",
+	"<!-- ",
+	"<!",
+	"<",
+	"</a",
+};
+
 Test(registry, what_is_no_index_is_an_error)
 {
-	static const char *const json[] = {
-		"",
-		"[",
-		"{\"a\":1",
-		"{}{}",
-		"\"x\"",
-		"{\"a\":]}",
-		"{\"a\" 'b'}",
-		"{\"tarball\":\"x\",\"tarball\":\"https://evil/\"}",
-		"{\"tarball\":\"x\",\"a\":{},\"\\u0074arball\":\"https://evil/\"}",
-		"{\"tarball\":1,\"t\\u0061rball\":\"https://evil/\"}",
-		"{\"a\\x62\":1}",
-		"{\"a\\\nb\":1}",
-		"{\"\\u007\":1}",
-		"{\"\\u00g4arball\":\"https://evil/\"}",
-		"{\"a\":\"\\'\"}",
-		"{\"a\":\"\\U0074\"}",
-		"{\"a\":\"x\\",
-		"{\"a\":1 \"tarball\":\"https://evil/\"}",
-		"{\"a\":\"\n\"}",
-		"<html>",
-		"{:1}",
-	};
-	static const char *const html[] = {
-		"<base href=\"https://evil/\"><a href=\"six.whl\">",
-		"<script>",
-		"<a href=\"x",
-		"<STYLE >",
-	};
 	char *deep = xmalloc(REGISTRY_DEPTH_MAX + 3);
 	struct buf out cleanup_buf;
 
 	buf_init(&out, 1 << 20);
-	for (size_t i = 0; i < ARRAY_SIZE(json); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(no_json); i++) {
 		struct err err = ERR_INIT;
 
-		cr_expect(rewrite(&npm_page, REGISTRY_JSON, "tarball", json[i], 7, &out,
-				  &err) < 0,
-			  "%s", json[i]);
+		cr_expect(rewrite(&npm_page, REGISTRY_JSON, "tarball", no_json[i], 7,
+				  &out, &err) < 0,
+			  "%s", no_json[i]);
 		cr_expect_eq(err.id, ERRID_REGISTRY_INDEX);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(html); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(no_html); i++) {
 		struct err err = ERR_INIT;
 
-		cr_expect(rewrite(&pypi_page, REGISTRY_HTML, NULL, html[i], 3, &out,
+		cr_expect(rewrite(&pypi_page, REGISTRY_HTML, NULL, no_html[i], 3, &out,
 				  &err) < 0,
-			  "%s", html[i]);
+			  "%s", no_html[i]);
+		cr_expect_eq(err.id, ERRID_REGISTRY_INDEX);
 	}
 	memset(deep, '[', REGISTRY_DEPTH_MAX + 2);
 	deep[REGISTRY_DEPTH_MAX + 2] = '\0';
