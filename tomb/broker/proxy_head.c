@@ -78,7 +78,7 @@ static int find_route(struct floor_head *h, const char *path, struct err *err)
 			     : !str_eq(path, r->path))
 			continue;
 		known = true;
-		if (!str_eq(h->method, r->is_post ? "POST" : "GET"))
+		if (!str_eq(h->method, proxy_method_name(r)))
 			continue;
 		h->route = r;
 		h->dialect = r->dialect;
@@ -104,10 +104,14 @@ static int read_target(const char *raw, struct floor_head *h, struct err *err)
 		*query++ = '\0';
 	h->dialect = proxy_dialect_of(copy);
 	if (httpd_gate_path(copy, true, path, sizeof(path), err) < 0 ||
-	    find_route(h, path, err) < 0 ||
-	    httpd_gate_query(query, h->route->params, value, sizeof(value), err) < 0)
+	    find_route(h, path, err) < 0)
 		return -1;
 	what = h->route->what;
+	/* what is not served is so with any query */
+	value[0] = '\0';
+	if (what != NOT_SERVED &&
+	    httpd_gate_query(query, h->route->params, value, sizeof(value), err) < 0)
+		return -1;
 	if (what == ASK_GEMINI && str_copy(h->alt, sizeof(h->alt), value) < 0)
 		return err_set_id(err, ERRID_HTTP_QUERY, "alt is too long");
 	if ((what == LIST_MODELS || what == SHOW_MODEL) && h->dialect != DIALECT_GEMINI &&

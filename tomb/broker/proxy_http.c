@@ -231,7 +231,7 @@ static void on_request(struct httpd_req *req, void *arg)
 	struct ask a = {
 		.what = r->what,
 		.dialect = r->dialect,
-		.method = r->is_post ? "POST" : "GET",
+		.method = proxy_method_name(r),
 		.alt = alt ? alt : "",
 		.url = r->what == FETCH && url ? url
 		       : below		       ? below
@@ -242,7 +242,8 @@ static void on_request(struct httpd_req *req, void *arg)
 	if ((r->what == LIST_MODELS || r->what == SHOW_MODEL) &&
 	    r->dialect != DIALECT_GEMINI && httpd_req_header(req, "anthropic-version"))
 		a.dialect = DIALECT_ANTHROPIC;
-	if (httpd_req_check_query(req, r->params, &err) < 0)
+	/* what is not served is so with any query */
+	if (r->what != NOT_SERVED && httpd_req_check_query(req, r->params, &err) < 0)
 		refuse(h, req, a.dialect, &err);
 	else
 		proxy_http_begin(h->proxy, req, &a);
@@ -255,7 +256,7 @@ static void on_connect(struct httpd_req *req, const char *authority, void *arg)
 	proxy_tunnels_connect(h->tunnels, req, authority);
 }
 
-#define ROUTES_MAX 64
+#define ROUTES_MAX 256
 #define PATTERN_SIZE 64
 
 /* The table as httpd has it; the same for every job. */
@@ -273,7 +274,7 @@ static const struct httpd_route *routes(void)
 
 		assert(done == 0);
 		all[i] = (struct httpd_route){
-			.method = r->is_post ? HTTP_M_POST : HTTP_M_GET,
+			.method = r->method,
 			.path = pattern[i],
 			.who = (unsigned)i,
 			.body_max_bytes = proxy_body_max(r),

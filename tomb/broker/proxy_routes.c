@@ -19,14 +19,19 @@ static const char *const pages[] = {"pageSize", "pageToken", "filter", NULL};
 static const char *const url[] = {"url", NULL};
 static const char *const none[] = {NULL};
 
-#define ASK(path, what, dialect) {true, path, what, dialect, sdk, NULL}
-#define MODELS(path, what) {false, path, what, DIALECT_OPENAI, paging, NULL}
-/* By GET and by POST; which of the dialects the words are of is said by the path. */
+#define ASK(path, what, dialect) {HTTP_M_POST, path, what, dialect, sdk, NULL}
+#define MODELS(path, what) {HTTP_M_GET, path, what, DIALECT_OPENAI, paging, NULL}
+#define NO(method, path, dialect, instead)                                               \
+	{method, path, NOT_SERVED, dialect, none, instead}
+/* Which of the dialects the words are of is said by the path. */
 #define REFUSED(path, dialect, instead)                                                  \
-	{false, path, NOT_SERVED, dialect, none, instead},                               \
-	{                                                                                \
-		true, path, NOT_SERVED, dialect, none, instead                           \
-	}
+	NO(HTTP_M_GET, path, dialect, instead), NO(HTTP_M_POST, path, dialect, instead), \
+		NO(HTTP_M_DELETE, path, dialect, instead)
+/* One, and what is below it, with the version and without it. */
+#define REFUSED_ALL(path, dialect, instead)                                              \
+	REFUSED("/v1" path, dialect, instead), REFUSED(path, dialect, instead),          \
+		REFUSED("/v1" path "/", dialect, instead),                               \
+		REFUSED(path "/", dialect, instead)
 
 #define COMPLETIONS                                                                      \
 	"completions of a bare text; ask POST /v1/chat/completions, with the text as a " \
@@ -65,28 +70,31 @@ const struct proxy_route proxy_routes[] = {
 	MODELS("/models", LIST_MODELS),
 	MODELS(BROKER_PATH_MODELS "/", SHOW_MODEL),
 	MODELS("/models/", SHOW_MODEL),
-	{true, BROKER_PATH_GEMINI, ASK_GEMINI, DIALECT_GEMINI, gemini, NULL},
-	{true, "/models/", ASK_GEMINI, DIALECT_GEMINI, gemini, NULL},
-	{false, "/v1beta/models", LIST_MODELS, DIALECT_GEMINI, pages, NULL},
-	{false, BROKER_PATH_GEMINI, SHOW_MODEL, DIALECT_GEMINI, pages, NULL},
-	{false, BROKER_PATH_FETCH, FETCH, DIALECT_PLAIN, url, NULL},
-	{true, BROKER_PATH_FETCH, FETCH, DIALECT_PLAIN, url, NULL},
-	{false, BROKER_PATH_NPM, PACKAGE_NPM, DIALECT_PLAIN, none, NULL},
-	{false, BROKER_PATH_PYPI, PACKAGE_PYPI, DIALECT_PLAIN, none, NULL},
-	{false, BROKER_PATH_CARGO, PACKAGE_CARGO, DIALECT_PLAIN, none, NULL},
-	{false, BROKER_PATH_GO, PACKAGE_GO, DIALECT_PLAIN, none, NULL},
+	{HTTP_M_POST, BROKER_PATH_GEMINI, ASK_GEMINI, DIALECT_GEMINI, gemini, NULL},
+	{HTTP_M_POST, "/models/", ASK_GEMINI, DIALECT_GEMINI, gemini, NULL},
+	{HTTP_M_GET, "/v1beta/models", LIST_MODELS, DIALECT_GEMINI, pages, NULL},
+	{HTTP_M_GET, BROKER_PATH_GEMINI, SHOW_MODEL, DIALECT_GEMINI, pages, NULL},
+	{HTTP_M_GET, BROKER_PATH_FETCH, FETCH, DIALECT_PLAIN, url, NULL},
+	{HTTP_M_POST, BROKER_PATH_FETCH, FETCH, DIALECT_PLAIN, url, NULL},
+	{HTTP_M_GET, BROKER_PATH_NPM, PACKAGE_NPM, DIALECT_PLAIN, none, NULL},
+	{HTTP_M_GET, BROKER_PATH_PYPI, PACKAGE_PYPI, DIALECT_PLAIN, none, NULL},
+	{HTTP_M_GET, BROKER_PATH_CARGO, PACKAGE_CARGO, DIALECT_PLAIN, none, NULL},
+	{HTTP_M_GET, BROKER_PATH_GO, PACKAGE_GO, DIALECT_PLAIN, none, NULL},
 	/* known, and not served */
-	REFUSED("/v1/completions", DIALECT_OPENAI, COMPLETIONS),
-	REFUSED("/completions", DIALECT_OPENAI, COMPLETIONS),
-	{false, "/v1/responses", NOT_SERVED, DIALECT_OPENAI, none, STORED},
+	REFUSED_ALL("/completions", DIALECT_OPENAI, COMPLETIONS),
+	NO(HTTP_M_GET, "/v1/responses", DIALECT_OPENAI, STORED),
+	NO(HTTP_M_GET, "/responses", DIALECT_OPENAI, STORED),
 	REFUSED("/v1/responses/", DIALECT_OPENAI, STORED),
-	REFUSED("/v1/conversations", DIALECT_OPENAI, STORED),
-	REFUSED("/v1/files", DIALECT_OPENAI, OTHER),
-	REFUSED("/v1/batches", DIALECT_OPENAI, OTHER),
-	REFUSED("/v1/moderations", DIALECT_OPENAI, OTHER),
-	REFUSED("/v1/images/", DIALECT_OPENAI, OTHER),
-	REFUSED("/v1/audio/", DIALECT_OPENAI, OTHER),
-	REFUSED("/v1/messages/batches", DIALECT_ANTHROPIC, OTHER),
+	REFUSED("/responses/", DIALECT_OPENAI, STORED),
+	REFUSED_ALL("/conversations", DIALECT_OPENAI, STORED),
+	REFUSED_ALL("/files", DIALECT_OPENAI, OTHER),
+	REFUSED_ALL("/uploads", DIALECT_OPENAI, OTHER),
+	REFUSED_ALL("/vector_stores", DIALECT_OPENAI, OTHER),
+	REFUSED_ALL("/batches", DIALECT_OPENAI, OTHER),
+	REFUSED_ALL("/moderations", DIALECT_OPENAI, OTHER),
+	REFUSED_ALL("/images", DIALECT_OPENAI, OTHER),
+	REFUSED_ALL("/audio", DIALECT_OPENAI, OTHER),
+	REFUSED_ALL("/messages/batches", DIALECT_ANTHROPIC, OTHER),
 	REFUSED("/v1beta/", DIALECT_GEMINI, GEMINI),
 	REFUSED("/v1alpha/", DIALECT_GEMINI, GEMINI),
 	REFUSED("/v1beta1/", DIALECT_GEMINI, VERTEX),
@@ -111,9 +119,16 @@ enum proxy_dialect proxy_dialect_of(const char *path)
 	return str_starts(path, "/v1/") ? DIALECT_OPENAI : DIALECT_PLAIN;
 }
 
+const char *proxy_method_name(const struct proxy_route *r)
+{
+	return r->method == HTTP_M_POST	    ? "POST"
+	       : r->method == HTTP_M_DELETE ? "DELETE"
+					    : "GET";
+}
+
 size_t proxy_body_max(const struct proxy_route *r)
 {
-	if (!r->is_post)
+	if (r->method != HTTP_M_POST)
 		return 0;
 	return r->what == FETCH ? INTENT_FETCH_BODY_MAX_BYTES : INTENT_REQUEST_MAX_BYTES;
 }

@@ -11,10 +11,11 @@
 #ifndef LYCH_TOMB_BROKER_PROXY_ROUTES_H
 #define LYCH_TOMB_BROKER_PROXY_ROUTES_H
 
+#include "common/net/httpd.h"
 #include "tomb/broker/proxy_priv.h"
 
 struct proxy_route {
-	bool is_post;
+	enum http_method method;
 	const char *path; /* at its end a slash: what is below it */
 	enum proxy_what what;
 	enum proxy_dialect dialect; /* of its answers; of models a header says more */
@@ -28,6 +29,7 @@ extern const size_t proxy_n_routes;
 /* The dialect in which errors of a path are told, be it in the table or not; NULL: it is not
  * known. */
 enum proxy_dialect proxy_dialect_of(const char *path);
+const char *proxy_method_name(const struct proxy_route *r);
 /* Bytes that its body may have. */
 size_t proxy_body_max(const struct proxy_route *r);
 /* Are its headers looked at? */

@@ -200,6 +200,10 @@ static const struct {
 	{"H{\"id\":\"a\",\"method\":\"POST\",\"path\":\"/api/chat\","
 	 "\"body_bytes\":2}",
 	 "400", "LYCH-BROKER-009"},
+	{"H{\"id\":\"a\",\"method\":\"DELETE\",\"path\":\"/v1/responses/resp_1\"}", "400",
+	 "LYCH-BROKER-009"},
+	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/files?limit=2\"}", "400",
+	 "LYCH-BROKER-009"},
 	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/v1/models/\"}", "404",
 	 "LYCH-HTTP-002"},
 	{"H{\"id\":\"a\",\"method\":\"GET\",\"path\":\"/registry/npm/x\"}", "403",

@@ -23,6 +23,14 @@ Test(proxy, what_is_known_and_not_served_says_so)
 		{"/v1/responses/compact", "nothing is stored at a provider"},
 		{"/v1/responses/resp_1/cancel", "nothing is stored at a provider"},
 		{"/v1/conversations", "nothing is stored at a provider"},
+		{"/responses/resp_1/cancel", "nothing is stored at a provider"},
+		{"/conversations/c_1/items", "nothing is stored at a provider"},
+		{"/files", "files, batches, pictures and sounds"},
+		{"/v1/files", "files, batches, pictures and sounds"},
+		{"/v1/uploads/u_1/parts", "files, batches, pictures and sounds"},
+		{"/vector_stores", "files, batches, pictures and sounds"},
+		{"/v1/batches/b_1/cancel", "files, batches, pictures and sounds"},
+		{"/images/generations", "files, batches, pictures and sounds"},
 		{"/v1/messages/batches", "files, batches, pictures and sounds"},
 		{"/v1/audio/speech", "files, batches, pictures and sounds"},
 		{"/v1beta/files", "this part of Gemini's API"},
@@ -54,6 +62,38 @@ Test(proxy, what_is_known_and_not_served_says_so)
 		"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\"");
 	expect_refused(post("/api/chat", "", "{}"), " 400 ",
 		       "{\"error\":\"LYCH-BROKER-009");
+	proxy_free(p);
+	end();
+}
+
+/* By each method that its clients have for it. */
+Test(proxy, what_is_not_served_is_so_with_any_query_and_by_delete)
+{
+	static const char *const deleted[] = {
+		"/v1/responses/resp_1",	   "/responses/resp_1",
+		"/v1/conversations/c_1",   "/v1/files/file_1",
+		"/files/file_1",	   "/vector_stores/vs_1/files/f_1",
+		"/v1/messages/batches/b_1"};
+	struct proxy_config cfg;
+	struct proxy *p;
+
+	begin();
+	cfg = config(7);
+	p = serve(&cfg, &addr);
+	expect_refused(GET("/v1/responses/resp_1?stream=true"), " 400 ",
+		       "nothing is stored");
+	expect_refused(GET("/files?limit=2&purpose=batch"), " 400 ",
+		       "files, batches, pictures and sounds");
+	for (size_t i = 0; i < ARRAY_SIZE(deleted); i++) {
+		char text[256];
+
+		(void)snprintf(text, sizeof(text),
+			       "DELETE %s HTTP/1.1\r\n" H BEARER "\r\n", deleted[i]);
+		expect_refused(text, " 400 ", "LYCH-BROKER-009");
+	}
+	/* what is served has its methods */
+	expect_refused("DELETE /v1/chat/completions HTTP/1.1\r\n" H BEARER "\r\n",
+		       " 405 ", "LYCH-HTTP-003");
 	proxy_free(p);
 	end();
 }
