@@ -50,6 +50,8 @@ struct channel {
 	char *before, *after; /* the frame of what is held; NULL: nothing is */
 };
 
+#define SLOTS ((size_t)2 * STREAM_TEXT_CHANNELS_MAX) /* a power of two */
+
 struct stream_text {
 	const struct stream_text_ops *ops;
 	void *arg;
@@ -60,6 +62,9 @@ struct stream_text {
 	uint64_t n_events;
 	struct channel *channel[STREAM_TEXT_CHANNELS_MAX];
 	size_t n;
+	uint16_t slot[SLOTS]; /* by place: the number of its channel from 1; 0: free */
+	uint64_t spoken[STREAM_TEXT_CHANNELS_MAX]; /* groups of this event's texts */
+	size_t n_spoken;
 };
 
 struct stream_text *stream_text_new(const struct stream_text_ops *ops, void *arg)
@@ -127,6 +132,16 @@ static bool is_text(const struct stream_text_place *p)
 	return !p->is_data && stream_text_is_text(p->key);
 }
 
+/* Where the channel is, or would be. */
+static uint16_t *slot_of(struct stream_text *s, uint64_t place)
+{
+	size_t i = (size_t)place & (SLOTS - 1);
+
+	while (s->slot[i] && s->channel[s->slot[i] - 1]->place != place)
+		i = (i + 1) & (SLOTS - 1);
+	return &s->slot[i];
+}
+
 /* NULL: there are too many. */
 static struct channel *channel_at(struct stream_text *s,
 				  const struct stream_text_place *p)
@@ -136,14 +151,15 @@ static struct channel *channel_at(struct stream_text *s,
 	uint64_t where =
 		speaks && p->wide ? fnv(p->wide, &p->where, sizeof(p->where)) : p->where;
 	uint64_t place = fnv(speaks ? kind : p->path, &where, sizeof(where));
+	uint16_t *slot = slot_of(s, place);
 	struct channel *c;
 
-	for (size_t i = 0; i < s->n; i++)
-		if (s->channel[i]->place == place)
-			return s->channel[i];
+	if (*slot)
+		return s->channel[*slot - 1];
 	if (s->n == STREAM_TEXT_CHANNELS_MAX)
 		return NULL;
 	c = s->channel[s->n++] = xnew(struct channel);
+	*slot = (uint16_t)s->n;
 	c->place = place;
 	c->group = p->group;
 	c->filter = s->ops->open(!speaks	   ? STREAM_TEXT_PLAIN
@@ -209,8 +225,8 @@ static void flush_all(struct stream_text *s, struct buf *out)
 
 static bool group_speaks(const struct stream_text *s, uint64_t group)
 {
-	for (size_t i = 0; i < s->n; i++)
-		if (s->channel[i]->group == group && s->channel[i]->spoke == s->n_events)
+	for (size_t i = 0; i < s->n_spoken; i++)
+		if (s->spoken[i] == group)
 			return true;
 	return false;
 }
@@ -238,6 +254,14 @@ static bool is_last(const char *type)
 	       str_eq(type, "response.incomplete") || str_eq(type, "response.failed");
 }
 
+static void speak(struct stream_text *s, struct channel *c)
+{
+	if (c->spoke == s->n_events)
+		return;
+	c->spoke = s->n_events;
+	s->spoken[s->n_spoken++] = c->group;
+}
+
 /* First walk. */
 static void survey(const struct stream_text_place *p, const char *text, size_t len,
 		   void *arg)
@@ -250,7 +274,7 @@ static void survey(const struct stream_text_place *p, const char *text, size_t l
 	if (is_text(p)) {
 		e->speaks = true;
 		if (c)
-			c->spoke = e->s->n_events;
+			speak(e->s, c);
 	}
 	if (len && !p->is_data &&
 	    (str_eq(p->key, "finish_reason") || str_eq(p->key, "stop_reason") ||
@@ -399,6 +423,7 @@ static int take_json(struct stream_text *s, const char *head, const struct json 
 	int r = 0;
 
 	s->n_events++;
+	s->n_spoken = 0;
 	stream_text_walk(&e.walk, survey, &e);
 	flush_left(&e, out);
 	stream_text_walk(&e.walk, collect, &e);

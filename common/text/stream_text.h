@@ -31,7 +31,8 @@
 #include <stddef.h>
 
 #define STREAM_TEXT_EVENT_MAX_BYTES EVENT_MAX_BYTES
-#define STREAM_TEXT_CHANNELS_MAX 512
+/* A tool call is up to six, so this is some 340 of them in one reply. */
+#define STREAM_TEXT_CHANNELS_MAX 2048
 
 enum stream_text_form {
 	STREAM_TEXT_PLAIN,

@@ -38,6 +38,56 @@ Test(redact_reply, what_is_too_much_is_refused, .init = begin, .fini = end)
 	cr_expect_eq(run(reply.data, true, 65536, &out, NULL), -1);
 }
 
+/* Each is up to six texts with places of their own; in the last one the key comes in two pieces. */
+Test(redact_reply, hundreds_of_tool_calls_go_by, .init = begin, .fini = end)
+{
+	cleanup_buf struct buf anthropic, openai, out;
+	const char *half = KEY + strlen(KEY) / 2;
+	unsigned hits = 0;
+
+	buf_init(&anthropic, BIG);
+	buf_init(&openai, BIG);
+	buf_init(&out, BIG);
+	for (int i = 0; i < 300; i++) {
+		buf_addf(&anthropic,
+			 "data: {\"type\":\"content_block_start\",\"index\":%d,"
+			 "\"content_block\":{\"type\":\"tool_use\",\"id\":\"toolu_%d\","
+			 "\"name\":\"f\",\"input\":{}}}\n\n",
+			 i, i);
+		buf_addf(&openai,
+			 "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{"
+			 "\"index\":%d,\"id\":\"call_%d\",\"type\":\"function\","
+			 "\"function\":{\"name\":\"f\",\"arguments\":\"\"}}]}}]}\n\n",
+			 i, i);
+		for (int k = 0; k < 2; k++) {
+			int n = k ? (int)strlen(half) : (int)(half - KEY);
+			const char *piece = k ? half : KEY;
+
+			if (i < 299)
+				n = 1;
+			buf_addf(&anthropic,
+				 "data: {\"type\":\"content_block_delta\",\"index\":%d,"
+				 "\"delta\":{\"type\":\"input_json_delta\","
+				 "\"partial_json\":\"%.*s\"}}\n\n",
+				 i, n, piece);
+			buf_addf(&openai,
+				 "data: {\"choices\":[{\"index\":0,\"delta\":{"
+				 "\"tool_calls\":[{\"index\":%d,\"function\":{"
+				 "\"arguments\":\"%.*s\"}}]}}]}\n\n",
+				 i, n, piece);
+		}
+		buf_addf(&anthropic,
+			 "data: {\"type\":\"content_block_stop\",\"index\":%d}\n\n", i);
+	}
+	cr_assert_eq(run(anthropic.data, true, 777, &out, &hits), 0);
+	cr_expect_eq(hits, 1u);
+	cr_expect(strstr(buf_str(&out), REDACT_MARK));
+	buf_reset(&out);
+	cr_assert_eq(run(openai.data, true, 777, &out, &hits), 0);
+	cr_expect(strstr(buf_str(&out), REDACT_MARK));
+	cr_expect(strstr(buf_str(&out), "call_299"));
+}
+
 Test(redact_reply, lines_that_are_no_data_say_nothing, .init = begin, .fini = end)
 {
 	expect(": sk-proj-\n\nid: Zq7\nretry: 7\nevent: a b\nevent: ok_1\nodd\n"
