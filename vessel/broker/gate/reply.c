@@ -6,7 +6,9 @@
 #include "vessel/broker/gate/reply.h"
 #include "common/cleanup.h"
 #include "common/json/json.h"
+#include "common/jsonw.h"
 #include "common/mem.h"
+#include "common/str.h"
 #include "common/text/event_stream.h"
 #include "common/text/stream_text.h"
 #include "vessel/broker/gate/issued.h"
@@ -23,6 +25,11 @@ struct gate_reply {
 	bool is_unnoted; /* too long: what is issued from here on is not known */
 	struct event_stream lines;
 	struct buf kept; /* of what is no stream */
+	struct {
+		uint64_t index;	 /* of its block */
+		unsigned pieces; /* 0: there is none */
+		struct buf text;
+	} signature; /* that comes in pieces */
 	struct gate_restore *whole;
 	struct stream_text *events;
 };
@@ -66,6 +73,7 @@ struct gate_reply *gate_reply_new(struct gate_job *job, const char *portal,
 	r->is_stream = is_stream;
 	event_stream_init(&r->lines, EVENT_MAX_BYTES);
 	buf_init(&r->kept, GATE_REPLY_NOTED_MAX_BYTES);
+	buf_init(&r->signature.text, ISSUED_OPAQUE_MAX_BYTES);
 	r->whole = gate_restore_new(job, GATE_FORM_JSON);
 	r->events = stream_text_new(&restore, job);
 	return r;
@@ -76,6 +84,8 @@ static void stop_noting(struct gate_reply *r)
 	r->is_unnoted = true;
 	event_stream_done(&r->lines);
 	buf_done(&r->kept);
+	buf_done(&r->signature.text);
+	r->signature.pieces = 0;
 }
 
 void gate_reply_free(struct gate_reply *r)
@@ -91,13 +101,62 @@ void gate_reply_free(struct gate_reply *r)
 
 /* ---- what is issued -------------------------------------------------------------- */
 
-static void note(const struct gate_reply *r, const struct buf *said)
+/* Its pieces were noted as they came; a client sends back one of them, or the whole. */
+static void signature_over(struct gate_reply *r)
+{
+	cleanup_buf struct buf text = {.max = 2 * ISSUED_OPAQUE_MAX_BYTES};
+	cleanup_json struct json *j = NULL;
+	struct jsonw w;
+
+	if (r->signature.pieces > 1 && buf_ok(&r->signature.text)) {
+		jsonw_init(&w, &text);
+		jsonw_obj(&w);
+		jsonw_kstr(&w, "signature", buf_str(&r->signature.text));
+		jsonw_obj_end(&w);
+		if (buf_ok(&text) &&
+		    json_parse(text.data, text.len, DEPTH_MAX, &j, NULL) == 0)
+			gate_job_issued(r->job, r->portal, j);
+	}
+	r->signature.pieces = 0;
+	buf_done(&r->signature.text);
+	buf_init(&r->signature.text, ISSUED_OPAQUE_MAX_BYTES);
+}
+
+/* Of Anthropic's stream: a thinking block's signature, in one event or in several. */
+static void join_signature(struct gate_reply *r, const struct json *said)
+{
+	const char *type = "", *text = "";
+	const struct json *of = NULL;
+	uint64_t index = 0;
+	bool begins;
+
+	if (json_get_str(said, "type", true, SIZE_MAX, &type, NULL) < 0)
+		return;
+	begins = str_eq(type, "content_block_start");
+	if (begins || !str_eq(type, "content_block_delta"))
+		signature_over(r);
+	if (json_get_obj(said, begins ? "content_block" : "delta", true, &of, NULL) < 0 ||
+	    json_get_str(of, "signature", true, SIZE_MAX, &text, NULL) < 0 || !*text ||
+	    json_get_u64(said, "index", true, 0, UINT32_MAX, &index, NULL) < 0)
+		return;
+	if (r->signature.pieces && index != r->signature.index)
+		signature_over(r);
+	r->signature.index = index;
+	r->signature.pieces++;
+	buf_adds(&r->signature.text, text);
+}
+
+static void note(struct gate_reply *r, const struct buf *said)
 {
 	cleanup_json struct json *j = NULL;
 
-	if (said->len && issued_may_hold(said->data, said->len) &&
-	    json_parse(said->data, said->len, DEPTH_MAX, &j, NULL) == 0)
-		gate_job_issued(r->job, r->portal, j);
+	if (!said->len ||
+	    (!r->signature.pieces && !issued_may_hold(said->data, said->len)) ||
+	    json_parse(said->data, said->len, DEPTH_MAX, &j, NULL) < 0)
+		return;
+	gate_job_issued(r->job, r->portal, j);
+	if (r->is_stream)
+		join_signature(r, j);
 }
 
 static void note_events(struct gate_reply *r, const char *data, size_t len)
@@ -141,6 +200,7 @@ static void note_end(struct gate_reply *r)
 	if (r->is_stream)
 		(void)event_stream_end(&r->lines, &line);
 	note(r, r->is_stream ? &r->lines.data : &r->kept);
+	signature_over(r);
 	stop_noting(r);
 }
 
