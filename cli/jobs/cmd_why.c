@@ -10,6 +10,7 @@
 #include "cli/jobs/amounts.h"
 #include "cli/jobs/last_job.h"
 #include "cli/jobs/why.h"
+#include "cli/jobs/why_proposals.h"
 #include "cli/ui/denials.h"
 #include "cli/ui/pager.h"
 #include "cli/ui/render.h"
@@ -375,7 +376,12 @@ static void print_curve(const struct why *y)
 	(void)printf("%s)\n", buf_str(&b));
 }
 
-static void print_text(const struct why *y, job_id_t id, const struct json *budget)
+/* What the vessel was asked for beside the job's record; NULL: it did not say. */
+struct beside {
+	struct json *budget, *proposals;
+};
+
+static void print_text(const struct why *y, job_id_t id, const struct beside *b)
 {
 	cleanup_free char *head =
 		xasprintf("job %" PRId64 " %s: ", id, job_state_name(y->end.state));
@@ -384,7 +390,8 @@ static void print_text(const struct why *y, job_id_t id, const struct json *budg
 	print_curve(y);
 	print_line("What to do: ", &y->advice);
 	print_denials(y);
-	print_refused(y, budget);
+	print_refused(y, b->budget);
+	why_proposals_print(b->proposals, id, y->final);
 	print_not_delivered(y);
 }
 
@@ -424,7 +431,21 @@ static void print_json_refused(const struct why *y, job_id_t id, struct jsonw *w
 		   err_is_set(&y->refused.unread) ? y->refused.unread.msg : NULL);
 }
 
-static int print_json(const struct why *y, job_id_t id, struct err *err)
+static void print_json_denial(const struct spawn_denied *d, struct jsonw *w)
+{
+	cleanup_buf struct buf b = {0};
+
+	buf_init(&b, WHY_WORDS_MAX);
+	denied_sentence(d, &b);
+	jsonw_obj(w);
+	jsonw_kstr(w, "sentence", buf_str(&b));
+	jsonw_key(w, "record");
+	denied_json(d, w);
+	jsonw_obj_end(w);
+}
+
+static int print_json(const struct why *y, job_id_t id, const struct beside *b,
+		      struct err *err)
 {
 	cleanup_buf struct buf out = {0};
 	struct jsonw w;
@@ -452,20 +473,12 @@ static int print_json(const struct why *y, job_id_t id, struct err *err)
 	jsonw_kbool(&w, "explained", y->explain);
 	jsonw_key(&w, "denials");
 	jsonw_arr(&w);
-	for (size_t i = 0; i < y->n_denied; i++) {
-		cleanup_buf struct buf b = {0};
-
-		buf_init(&b, WHY_WORDS_MAX);
-		denied_sentence(&y->denied[i], &b);
-		jsonw_obj(&w);
-		jsonw_kstr(&w, "sentence", buf_str(&b));
-		jsonw_key(&w, "record");
-		denied_json(&y->denied[i], &w);
-		jsonw_obj_end(&w);
-	}
+	for (size_t i = 0; i < y->n_denied; i++)
+		print_json_denial(&y->denied[i], &w);
 	jsonw_arr_end(&w);
 	jsonw_ku64(&w, "denials_dropped", y->dropped);
 	print_json_refused(y, id, &w);
+	why_proposals_json(b->proposals, id, &w);
 	jsonw_obj_end(&w);
 	if (!buf_ok(&out))
 		return err_set_id(err, ERRID_CORE_TOO_LARGE, "the answer");
@@ -513,7 +526,7 @@ static int why(struct why_args *a, struct err *err)
 	cleanup_paths struct paths p = {0};
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *job = NULL;
-	cleanup_json struct json *budget = NULL;
+	struct beside b = {0};
 	char to[RFC3339_SIZE];
 	struct why y;
 	int r;
@@ -528,12 +541,15 @@ static int why(struct why_args *a, struct err *err)
 		refused_read(&p, a->id, render_text_of(job, "created_at"), to,
 			     &y.refused);
 		refused_add_result(&y.refused, y.result);
-		budget = ask_budget(c, &y);
+		b.budget = ask_budget(c, &y);
+		b.proposals = why_proposals_ask(c);
 	}
 	if (r == 0 && a->json)
-		r = print_json(&y, a->id, err);
+		r = print_json(&y, a->id, &b, err);
 	else if (r == 0 && (r = pager_begin(err)) == 0)
-		print_text(&y, a->id, budget);
+		print_text(&y, a->id, &b);
+	json_free(b.budget);
+	json_free(b.proposals);
 	why_done(&y);
 	return r < 0 ? -1 : render_flush(err);
 }

@@ -208,6 +208,20 @@ def t_a_name_is_shown_as_it_is():
     assert code == 0 and "GET https://xn--pi-6kc.allowed.example/" in shown, shown
 
 
+def t_why_names_them():
+    job = Job()
+    row = proposal_of(job, f"https://{HOST}/why")
+    proposal_of(Job(), f"https://{HOST}/another-job")
+    code, shown = nobody("why", str(job.id))
+    assert code == 0 and f"  {row['proposal']}  GET https://{HOST}/why, 1 time, open\n" in shown and "another-job" not in shown, shown
+    assert "'lych proposals allow N' lets the next such request pass" in shown, shown
+    code, shown = nobody("why", str(job.id), "--json")
+    assert code == 0 and json.loads(shown)["proposals"] == [row], shown
+    job.end()
+    code, shown = nobody("why", str(job.id))
+    assert code == 0 and "'lych proposals allow N --always'" in shown and "lets the next" not in shown, shown
+
+
 def t_bad_words_are_refused():
     job = Job()
     row = proposal_of(job, f"https://{HOST}/word")

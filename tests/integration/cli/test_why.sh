@@ -155,7 +155,7 @@ lych cancel "$id" >/dev/null 2>&1
 has "cancelled" "it was cancelled" "$(lych why "$id")"
 lacks "without blame" "limit" "$(lych why "$id" | head -1)"
 
-is "the names of a job's parts" "['advice', 'audit_log', 'class', 'curve', 'denials', 'denials_dropped', 'end', 'explained', 'id', 'limit', 'reason', 'refused', 'refused_dropped', 'state']" \
+is "the names of a job's parts" "['advice', 'audit_log', 'class', 'curve', 'denials', 'denials_dropped', 'end', 'explained', 'id', 'limit', 'proposals', 'reason', 'refused', 'refused_dropped', 'state']" \
 	"$(json 'sorted(j)' <<<"$whyj")"
 lych why "$id" >/dev/full 2>err; is "a full stdout" 1 $?
 echo "why: $count checks"
