@@ -181,11 +181,38 @@ static void parent_lost(struct egress *e, const struct err *why)
 {
 	loop_io_set(e->io, 0);
 	loop_timer_disarm(e->look);
-	e->parent_up = false;
+	e->parent_up = e->watcher_up = false;
 	if (e->attaching)
 		attach_failed(e, why);
 	else
 		e->events.on_lost(why, e->events.arg);
+}
+
+static int read_frame(const char *data, size_t len, struct egress_frame *f,
+		      struct err *err)
+{
+	size_t used;
+
+	if (egress_frame_next(data, len, f, &used, err) != 1 || used != len)
+		return egress_broken(err,
+				     "the parent says nothing that can be understood");
+	return 0;
+}
+
+/* Once, before the parent says that it is ready itself. */
+static int on_watcher_frame(struct egress *e, const char *data, size_t len,
+			    struct err *err)
+{
+	struct egress_frame f;
+
+	if (read_frame(data, len, &f, err) < 0)
+		return -1;
+	if (f.type != EGRESS_F_READY || e->watcher_up)
+		return egress_broken(err, "the parent does not say what its watcher did");
+	if (egress_ready_parse(f.data, f.len, &e->watcher_walls, err) < 0)
+		return -1;
+	e->watcher_up = true;
+	return 0;
 }
 
 static int on_parent_frame(struct egress *e, const char *data, size_t len,
@@ -193,17 +220,15 @@ static int on_parent_frame(struct egress *e, const char *data, size_t len,
 {
 	struct egress_frame f;
 	struct err why = ERR_INIT;
-	size_t used;
 
-	if (egress_frame_next(data, len, &f, &used, err) != 1 || used != len)
-		return egress_broken(err,
-				     "the parent says nothing that can be understood");
+	if (read_frame(data, len, &f, err) < 0)
+		return -1;
 	if (f.type == EGRESS_F_FAILED &&
 	    egress_failed_parse(f.data, f.len, &why, err) == 0) {
 		*err = why;
 		return -1;
 	}
-	if (f.type != EGRESS_F_READY)
+	if (f.type != EGRESS_F_READY || !e->watcher_up)
 		return egress_broken(err, "the parent does not say that its walls hold");
 	if (egress_ready_parse(f.data, f.len, &e->parent_walls, err) < 0)
 		return -1;
@@ -235,6 +260,8 @@ static int on_packet(struct egress *e, const unsigned char *data, size_t len, in
 {
 	if (len > 1 && n_fds == 0 && data[0] == EGRESS_PARENT_ITSELF)
 		return on_parent_frame(e, (const char *)data + 1, len - 1, err);
+	if (len > 1 && n_fds == 0 && data[0] == EGRESS_PARENT_WATCHER)
+		return on_watcher_frame(e, (const char *)data + 1, len - 1, err);
 	if (len != 1 || n_fds != 1 || data[0] >= e->n)
 		return egress_broken(err, "the parent sends no worker");
 	new_link(&e->worker[data[0]], TAKE_FD(fds[0]));
@@ -348,7 +375,7 @@ void egress_free(struct egress *e)
 
 size_t egress_worker_count(const struct egress *e)
 {
-	return e->n + 1;
+	return e->n + 2;
 }
 
 void egress_worker_info(const struct egress *e, size_t i, struct egress_worker_info *ret)
@@ -356,6 +383,12 @@ void egress_worker_info(const struct egress *e, size_t i, struct egress_worker_i
 	if (i == 0) {
 		*ret = (struct egress_worker_info){
 			.name = "parent", .up = e->parent_up, .walls = &e->parent_walls};
+		return;
+	}
+	if (i == e->n + 1) {
+		*ret = (struct egress_worker_info){.name = "watcher",
+						   .up = e->watcher_up,
+						   .walls = &e->watcher_walls};
 		return;
 	}
 	*ret = (struct egress_worker_info){

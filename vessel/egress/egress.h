@@ -220,8 +220,8 @@ void egress_cancel(struct egress_call *call);
 
 /* For status, doctor and metrics. */
 struct egress_worker_info {
-	const char
-		*name; /* "portal:NAME", "host:NAME", "keyless", "gate", ... "parent" */
+	const char *
+		name; /* "parent", "portal:NAME", "host:NAME", "keyless", "gate", ... "watcher" */
 	bool up;
 	unsigned restarts, calls;
 	const struct confine_report *walls; /* of its last start */

@@ -66,11 +66,12 @@ struct egress {
 	struct egress_heard heard;
 	struct worker *worker;
 	size_t n;
-	struct confine_report parent_walls;
+	struct confine_report parent_walls, watcher_walls;
 	struct err failed; /* why attaching failed */
 	pid_t pid;
 	int control;
-	bool parent_up, attaching, parent_stuck;
+	/* the parent ends when the watcher does */
+	bool parent_up, watcher_up, attaching, parent_stuck;
 };
 
 /* The worker breaks the protocol: ERRID_EGRESS_WORKER. */

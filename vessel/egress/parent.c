@@ -60,6 +60,7 @@ struct parent {
 		int fd;	   /* its end, when this ends */
 		struct egress_pulse *pulse;
 		struct egress_heard heard;
+		struct confine_report walls;
 		bool lost;
 	} watcher;
 	struct sources *sources;
@@ -284,7 +285,7 @@ static int prepare(struct parent *p, struct err *err)
 	if (sources_new(&p->sources, err) < 0 || read_sources(p, err) < 0 ||
 	    egress_pulse_new(&p->watcher.pulse, err) < 0 ||
 	    watcher_start(p->world.cfg, p->sources, p->watcher.pulse, &p->watcher.pid,
-			  &p->watcher.fd, err) < 0)
+			  &p->watcher.fd, &p->watcher.walls, err) < 0)
 		return -1;
 	sources_read_only(p->sources);
 	egress_heard_begin(&p->watcher.heard, p->watcher.pulse, WATCH_SILENCE_USEC);
@@ -326,13 +327,13 @@ static int confine(struct parent *p, struct confine_report *ret, struct err *err
 	return confine_selftest(&policy, foreign, ret, err);
 }
 
-static int say(const struct parent *p, const struct confine_report *walls,
+static int say(const struct parent *p, unsigned who, const struct confine_report *walls,
 	       const struct err *why)
 {
 	cleanup_buf struct buf b;
 
 	buf_init(&b, EGRESS_PARENT_PACKET_MAX);
-	buf_addc(&b, (char)EGRESS_PARENT_ITSELF);
+	buf_addc(&b, (char)who);
 	if (why)
 		egress_failed_add(&b, why);
 	else
@@ -363,11 +364,14 @@ int egress_parent_run(const struct egress_config *cfg, int control,
 	take_pulses(&p, workers);
 	if (prepare(&p, &err) < 0 || confine(&p, &walls, &err) < 0) {
 		log_err(LOG_ERROR_, "cannot start", &err);
-		(void)say(&p, NULL, &err);
+		(void)say(&p, EGRESS_PARENT_ITSELF, NULL, &err);
 		code = err_exit_code(&err);
 	} else {
 		egress_worker_probe(cfg, "parent");
-		code = say(&p, &walls, NULL) < 0 ? EXIT_FAILURE : supervise(&p);
+		code = say(&p, EGRESS_PARENT_WATCHER, &p.watcher.walls, NULL) < 0 ||
+				       say(&p, EGRESS_PARENT_ITSELF, &walls, NULL) < 0
+			       ? EXIT_FAILURE
+			       : supervise(&p);
 	}
 	end_watcher(&p);
 	resolve_config_done(&p.world.resolve);

@@ -10,7 +10,8 @@
  * vessel only ever closes the socket between them, and then everything here ends.
  *
  * Packets to the vessel (SOCK_SEQPACKET): one byte, which worker, with the vessel's end of
- * its socket; or EGRESS_PARENT_ITSELF and a READY or FAILED frame (wire.h).
+ * its socket; or EGRESS_PARENT_ITSELF and a READY or FAILED frame (wire.h); before that READY
+ * EGRESS_PARENT_WATCHER and the watcher's.
  */
 #ifndef LYCH_VESSEL_EGRESS_PARENT_H
 #define LYCH_VESSEL_EGRESS_PARENT_H
@@ -18,6 +19,7 @@
 #include "vessel/egress/egress.h"
 
 #define EGRESS_PARENT_ITSELF 255u
+#define EGRESS_PARENT_WATCHER 254u
 #define EGRESS_PARENT_PACKET_MAX 16384
 
 /* In the child; control is the only descriptor that it keeps, pulse where it shows the

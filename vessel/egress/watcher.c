@@ -250,7 +250,7 @@ NORETURN static void become_watcher(const struct egress_config *cfg, struct sour
 	_exit(watch(cfg, s, pulse, fd));
 }
 
-static int hear(int fd, struct err *err)
+static int hear(int fd, struct confine_report *ret_walls, struct err *err)
 {
 	static char word[WORD_MAX];
 	struct egress_frame f;
@@ -260,7 +260,7 @@ static int hear(int fd, struct err *err)
 
 	if (n > 0 && egress_frame_next(word, (size_t)n, &f, &used, err) == 1) {
 		if (f.type == EGRESS_F_READY)
-			return 0;
+			return egress_ready_parse(f.data, f.len, ret_walls, err);
 		if (f.type == EGRESS_F_FAILED &&
 		    egress_failed_parse(f.data, f.len, &why, err) == 0) {
 			*err = why;
@@ -274,7 +274,7 @@ static int hear(int fd, struct err *err)
 
 int watcher_start(const struct egress_config *cfg, struct sources *s,
 		  struct egress_pulse *pulse, pid_t *ret_pid, int *ret_fd,
-		  struct err *err)
+		  struct confine_report *ret_walls, struct err *err)
 {
 	pid_t self = getpid();
 	int pair[2];
@@ -288,5 +288,5 @@ int watcher_start(const struct egress_config *cfg, struct sources *s,
 	*ret_fd = pair[0];
 	if (*ret_pid < 0)
 		return err_sys(err, "fork the egress watcher");
-	return hear(*ret_fd, err);
+	return hear(*ret_fd, ret_walls, err);
 }

@@ -45,6 +45,6 @@ void watcher_look(struct watcher *w);
  */
 MUST_CHECK int watcher_start(const struct egress_config *cfg, struct sources *s,
 			     struct egress_pulse *pulse, pid_t *ret_pid, int *ret_fd,
-			     struct err *err);
+			     struct confine_report *ret_walls, struct err *err);
 
 #endif

@@ -80,6 +80,12 @@ Test(egress, a_stopped_parent_is_lost)
 	while (!w.lost)
 		run(&w);
 	cr_expect(clock_boot_usec() - stopped < 15 * USEC_PER_SEC);
+	for (size_t i = 0; i < 10; i += 9) {
+		struct egress_worker_info info;
+
+		egress_worker_info(w.egress, i, &info);
+		cr_expect_not(info.up, "%s", info.name);
+	}
 	down(&w);
 	cr_expect_eq(kill(parent, 0), 0, "who lost it does not wait for it");
 	(void)kill(parent, SIGKILL);
@@ -113,7 +119,7 @@ Test(egress, every_wall_of_every_worker_was_tried)
 	struct world w;
 
 	up(&w);
-	cr_expect_eq(egress_worker_count(w.egress), 9u);
+	cr_expect_eq(egress_worker_count(w.egress), 10u);
 	for (size_t i = 0; i < egress_worker_count(w.egress); i++) {
 		struct egress_worker_info info;
 		bool inet = false;
@@ -128,6 +134,8 @@ Test(egress, every_wall_of_every_worker_was_tried)
 		}
 		if (str_starts(info.name, "gate"))
 			cr_expect(inet, "the gate has no network");
+		/* it is nobody's to speak to, and stands in the list all the same */
+		cr_expect_eq(str_eq(info.name, "watcher"), i == 9);
 	}
 	down(&w);
 }
