@@ -54,6 +54,7 @@ AMOUNTS = 'requests: 1000000, tokens: 1000000000, money: "1000", bytes: 10GiB, d
 START = ('version: "1"\ntomb: {slots: 4}\nbudgets:\n' + "".join(f"  {s}: {{{AMOUNTS}}}\n" for s in ("job", "identity_day", "day")) +
          f'egress: {{in_flight: 64, retries: 0, authorities: "{D}/ca.pem"}}\nward:\n'
          "  - {host: prefix.allowed.example, path: /open, action: allow}\n"
+         "  - {host: prefix.allowed.example, path: /drip, action: allow}\n"
          "  - {host: private.dns.example, path: /allowed, action: allow}\n"
          f"  - {{host: {HOST}, path: /never, action: deny}}\n"
          "  - {host: denied.example, action: deny, reason: no}\n")
@@ -456,4 +457,5 @@ def t_another_vessel_knows_nothing_of_it():
     want(job.fetch(url), 403, "LYCH-WARD-001")
 
 
-main(globals())
+if __name__ == "__main__":
+    main(globals())

@@ -122,6 +122,11 @@ def serve_http(requests, slow, on_step=None):
                     time.sleep(0.1)
             finally:
                 slow.remove(target)
+        elif path == "/drip":
+            c.sendall(b"HTTP/1.1 200 X\r\nContent-Type: text/plain\r\nContent-Length: 20\r\nConnection: close\r\n\r\n")
+            for _ in range(20):
+                c.sendall(b"x")
+                time.sleep(0.05)
         elif path == "/gzip":
             reply(c, 200, gzip.compress(b"0" * 10000000), ["Content-Encoding: gzip"])
         elif path == "/1xx":
