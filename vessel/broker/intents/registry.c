@@ -356,6 +356,29 @@ static bool type_is(const char *content_type, const char *type)
 		content_type[n] == ' ');
 }
 
+/* A page whose ASCII is ASCII. In another (UTF-7, EBCDIC) there may be tags for its reader that are
+ * none for us. */
+static int check_charset(const char *type, struct err *err)
+{
+	static const char *const plain[] = {"utf-8", "us-ascii", "iso-8859-1",
+					    "windows-1252"};
+	const char *at = strcasestr(type, "charset");
+	size_t len;
+
+	if (!at)
+		return 0;
+	at += strlen("charset");
+	if (*at == '=' && !strcasestr(at, "charset")) {
+		at += at[1] == '"' ? 2 : 1;
+		len = strcspn(at, "\"; ");
+		for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
+			if (len == strlen(plain[i]) &&
+			    strncasecmp(at, plain[i], len) == 0)
+				return 0;
+	}
+	return err_set_id(err, ERRID_REGISTRY_INDEX, "its charset is not UTF-8");
+}
+
 /* A server may send what it was not asked for. */
 static int simple_form(enum broker_simple wants, const char *type,
 		       struct registry_is *ret, struct err *err)
@@ -373,7 +396,7 @@ static int simple_form(enum broker_simple wants, const char *type,
 	*ret = (struct registry_is){.form = is_json ? REGISTRY_JSON : REGISTRY_HTML,
 				    .key = is_json ? "url" : NULL,
 				    .content_type = type};
-	return 0;
+	return check_charset(type, err);
 }
 
 static int go_form(const char *path, struct registry_is *ret, struct err *err)
@@ -424,5 +447,5 @@ int registry_form(const struct registry_got *got, struct registry_is *ret,
 				  "its content type is neither");
 	ret->form = REGISTRY_JSON;
 	ret->key = "tarball";
-	return 0;
+	return check_charset(type, err);
 }
