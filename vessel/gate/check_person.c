@@ -16,6 +16,7 @@
 #define TABLE_GROUPS_MIN 4
 #define TABLE_GROUP_END 100000 /* above any group of a card */
 #define TABLE_STEP_MAX 256
+#define NEAR_BYTES 48 /* where a word says what a number is */
 
 /* The domain, or one above it. */
 static bool is_within_domain(const char *s, size_t len, const char *domain)
@@ -188,12 +189,56 @@ static bool is_of_table(const char *s, size_t len)
 	return groups >= TABLE_GROUPS_MIN;
 }
 
+/* The last group of a UUID, in which there is no letter. */
+static bool is_of_uuid(const struct gate_match *m)
+{
+	static const char form[] = "hhhhhhhh-hhhh-hhhh-hhhh-";
+	const char *s = m->text + m->start - (sizeof(form) - 1);
+
+	if (m->end - m->start != 12 || m->start < sizeof(form) - 1)
+		return false;
+	for (size_t i = 0; i < sizeof(form) - 1; i++)
+		if (form[i] == 'h' ? !isxdigit((unsigned char)s[i]) : s[i] != '-')
+			return false;
+	return true;
+}
+
+static bool is_near_words(const struct gate_match *m, const char *const *words, size_t n,
+			  size_t behind)
+{
+	size_t from = m->start > NEAR_BYTES ? m->start - NEAR_BYTES : 0;
+	size_t to = m->len - m->end > behind ? m->end + behind : m->len;
+
+	for (size_t i = from; i < to; i++) {
+		if (i > from && isalpha((unsigned char)m->text[i - 1]))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			if (strlen(words[k]) <= to - i &&
+			    strncasecmp(m->text + i, words[k], strlen(words[k])) == 0)
+				return true;
+	}
+	return false;
+}
+
+/* In groups, or beside what says so. */
+static bool is_said_card(const struct gate_match *m)
+{
+	static const char *const words[] = {
+		"card",	 "kart", "kaart", "carte", "tarje",	"cart",	    "credit",
+		"debit", "uatp", "cvv",	  "cvc",   "paid with", "pay with", "payment"};
+
+	return gate_classes_of(m->text + m->start, m->end - m->start).other > 0 ||
+	       is_near_words(m, words, ARRAY_SIZE(words), NEAR_BYTES / 2);
+}
+
 bool gate_check_card(const struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	size_t len = m->end - m->start;
+	bool is_wide;
 
-	return valid_card(s, len) && !is_of_table(s, len);
+	return valid_card(s, len, &is_wide) && !is_of_table(s, len) && !is_of_uuid(m) &&
+	       (!is_wide || is_said_card(m));
 }
 
 bool gate_check_ssn(const struct gate_match *m)

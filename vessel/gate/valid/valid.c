@@ -56,57 +56,81 @@ static bool valid_luhn(const char *s, size_t len)
 	return n > 1 && sum % 10 == 0;
 }
 
-/* First six digits from..to, and the lengths as a set of bits. */
+/* First six digits from..to, the lengths as a set of bits; is_wide: so many numbers begin so that
+ * only what stands beside one tells that it is a card. */
 static const struct {
 	unsigned from, to;
 	uint32_t lengths;
+	bool is_wide;
 } issuers[] = {
 #define L(n) (1U << (n))
-#define ANY (L(12) | L(13) | L(14) | L(15) | L(16) | L(17) | L(18) | L(19))
-	{400000, 499999, L(13) | L(16) | L(19)}, /* Visa */
-	{510000, 559999, L(16)},		 /* Mastercard */
-	{222100, 272099, L(16)},
-	{340000, 349999, L(15)}, /* American Express */
-	{370000, 379999, L(15)},
-	{300000, 305999, L(14) | L(16)}, /* Diners */
-	{360000, 369999, L(14) | L(16)},
-	{380000, 399999, L(14) | L(16)},
-	{601100, 601199, L(16) | L(19)}, /* Discover */
-	{644000, 659999, L(16) | L(19)},
-	{352800, 358999, L(16) | L(19)},		 /* JCB */
-	{620000, 629999, L(16) | L(17) | L(18) | L(19)}, /* UnionPay */
-	{500000, 509999, L(13) | L(16) | L(19)},	 /* Maestro */
-	{501800, 501899, ANY},
-	{502000, 502099, ANY},
-	{503800, 503899, ANY},
-	{560000, 589999, ANY},
-	{60400, 60499, ANY},
-	{630400, 630499, ANY},
-	{639000, 639099, ANY},
-	{670000, 679999, L(16) | L(19)},
-	{675900, 675999, ANY},
-	{676100, 676399, ANY},
-	{213100, 213199, L(15)}, /* JCB */
-	{180000, 180099, L(15)},
-	{220000, 220499, L(16)}, /* Mir */
+#define FROM16 (L(16) | L(17) | L(18) | L(19))
+#define ANY (L(12) | L(13) | L(14) | L(15) | FROM16)
+	{400000, 499999, L(13) | L(16) | L(19), false}, /* Visa */
+	{510000, 559999, L(16), false},			/* Mastercard */
+	{222100, 272099, L(16), false},
+	{340000, 349999, L(15), false}, /* American Express */
+	{370000, 379999, L(15), false},
+	{300000, 305999, L(14) | L(16), false}, /* Diners */
+	{309500, 309599, L(14) | L(16), false},
+	{360000, 369999, L(14) | L(16), false},
+	{380000, 399999, L(14) | L(16), false},
+	{384100, 384199, L(13) | L(19), false}, /* Hipercard */
+	{606282, 606282, L(13) | L(16) | L(19), false},
+	{601100, 601199, FROM16, false}, /* Discover */
+	{644000, 659999, FROM16, false}, /* with RuPay, Elo, Verve */
+	{350000, 359999, FROM16, false}, /* JCB; of some of them RuPay */
+	{213100, 213199, L(15), false},
+	{180000, 180099, L(15), false},
+	{620000, 629999, FROM16, false}, /* UnionPay */
+	{810000, 817199, FROM16, false},
+	{600000, 609999, L(16), false}, /* RuPay */
+	{810000, 829999, L(16), false},
+	{500000, 509999, L(13) | L(16) | L(18) | L(19), false}, /* Maestro, Verve, Elo */
+	{501800, 501999, ANY, false},				/* 5019: Dankort */
+	{502000, 502099, ANY, false},
+	{503800, 503899, ANY, false},
+	{560000, 589999, ANY, false},
+	{60400, 60499, ANY, false},
+	{630400, 630499, ANY, false},
+	{639000, 639099, ANY, false},
+	{670000, 679999, FROM16, false}, /* with Laser, Solo */
+	{675900, 675999, ANY, false},
+	{676100, 676399, ANY, false},
+	{633400, 633499, FROM16, false},	/* Solo */
+	{636000, 636999, FROM16, false},	/* InterPayment; 636297, 636368: Elo */
+	{637000, 639999, L(16), false},		/* InstaPayment, Hipercard */
+	{627780, 627780, L(16), false},		/* Elo */
+	{220000, 220499, FROM16, false},	/* Mir */
+	{220500, 220599, L(16), false},		/* Borica */
+	{979200, 979299, L(16), false},		/* Troy */
+	{970400, 970499, L(16) | L(19), false}, /* Napas */
+	{860000, 860099, L(16), false},		/* UzCard */
+	{986000, 986099, L(16), false},		/* Humo */
+	{100000, 199999, L(15), true},		/* UATP */
 #undef ANY
+#undef FROM16
 #undef L
 };
 
-bool valid_card(const char *s, size_t len)
+bool valid_card(const char *s, size_t len, bool *ret_is_wide)
 {
 	char d[DIGITS_MAX];
 	size_t n = digits_of(s, len, d, sizeof(d));
 	unsigned first;
+	bool is_one = false;
 
+	*ret_is_wide = true;
 	if (n < 12 || n > 19 || !valid_luhn(d, n) || distinct_bytes(d, n) < 2)
 		return false;
 	first = number(d, 6);
 	for (size_t i = 0; i < ARRAY_SIZE(issuers); i++)
 		if (first >= issuers[i].from && first <= issuers[i].to &&
-		    issuers[i].lengths & (1U << n))
-			return true;
-	return false;
+		    issuers[i].lengths & (1U << n)) {
+			is_one = true;
+			*ret_is_wide &= issuers[i].is_wide;
+		}
+	return is_one;
 }
 
 /* Country and length of its IBAN. */

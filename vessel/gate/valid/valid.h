@@ -10,8 +10,9 @@
 #include <stddef.h>
 
 /* Everything but the digits (letters, digits for IBAN) is passed over. */
-/* Luhn, a length and a first digits that some network issues (ISO/IEC 7812). */
-bool valid_card(const char *s, size_t len);
+/* Luhn, a length and first digits that some network issues (ISO/IEC 7812). *ret_is_wide: so many
+ * other numbers begin so, too, that this says little. */
+bool valid_card(const char *s, size_t len, bool *ret_is_wide);
 /* ISO 13616: the letters and digits of an IBAN of that country; 0: it has none. */
 size_t valid_iban_length(const char *s, size_t len);
 /* The country's length, mod 97. */

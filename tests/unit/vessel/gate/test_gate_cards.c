@@ -13,12 +13,81 @@ static const struct {
 	const char *first;
 	size_t min, max;
 } networks[] = {
-	{"4", 16, 16},	  {"51", 16, 16},   {"2221", 16, 16}, {"34", 15, 15},
-	{"36", 14, 14},	  {"6011", 16, 16}, {"3528", 16, 16}, {"62", 16, 19},
-	{"5018", 12, 19}, {"5020", 12, 19}, {"5038", 12, 19}, {"56", 12, 19},
-	{"58", 12, 19},	  {"0604", 12, 19}, {"6304", 12, 19}, {"6390", 12, 19},
-	{"6759", 12, 19}, {"6761", 12, 19}, {"6763", 12, 19}, {"2131", 15, 15},
+	{"4", 16, 16},
+	{"51", 16, 16},
+	{"2221", 16, 16},
+	{"34", 15, 15},
+	{"36", 14, 14},
+	{"6011", 16, 16},
+	{"3528", 16, 16},
+	{"62", 16, 19},
+	{"5018", 12, 19},
+	{"5020", 12, 19},
+	{"5038", 12, 19},
+	{"56", 12, 19},
+	{"58", 12, 19},
+	{"0604", 12, 19},
+	{"6304", 12, 19},
+	{"6390", 12, 19},
+	{"6759", 12, 19},
+	{"6761", 12, 19},
+	{"6763", 12, 19},
+	{"2131", 15, 15},
 	{"1800", 15, 15},
+	/* Visa of other lengths, Mir, Troy, RuPay */
+	{"4", 13, 13},
+	{"4", 19, 19},
+	{"2200", 16, 19},
+	{"2204", 16, 19},
+	{"9792", 16, 16},
+	{"60", 16, 16},
+	{"65", 16, 16},
+	{"81", 16, 16},
+	{"82", 16, 16},
+	{"353", 16, 16},
+	{"356", 16, 16},
+	{"508", 16, 16},
+	/* UnionPay, Elo, Hipercard, Verve */
+	{"81", 16, 16},
+	{"8110", 16, 19},
+	{"401178", 16, 16},
+	{"504175", 16, 16},
+	{"509040", 16, 16},
+	{"627780", 16, 16},
+	{"636297", 16, 16},
+	{"636368", 16, 16},
+	{"650405", 16, 16},
+	{"606282", 16, 16},
+	{"606282", 19, 19},
+	{"384100", 16, 16},
+	{"637095", 16, 16},
+	{"506099", 16, 16},
+	{"506099", 18, 19},
+	{"650002", 16, 16},
+	/* Dankort, InterPayment, InstaPayment, Laser, Solo, Diners, JCB, Discover */
+	{"5019", 16, 16},
+	{"636", 16, 19},
+	{"637", 16, 16},
+	{"639", 16, 16},
+	{"6706", 16, 19},
+	{"6771", 16, 19},
+	{"6334", 16, 19},
+	{"6767", 16, 19},
+	{"300", 14, 14},
+	{"305", 14, 14},
+	{"3095", 14, 14},
+	{"38", 14, 14},
+	{"39", 14, 14},
+	{"3589", 16, 19},
+	{"35", 16, 16},
+	{"644", 16, 19},
+	{"65", 19, 19},
+	/* UzCard, Humo, Napas, Borica */
+	{"8600", 16, 16},
+	{"9860", 16, 16},
+	{"9704", 16, 16},
+	{"9704", 19, 19},
+	{"2205", 16, 16},
 };
 
 static uint32_t seed = 77;
@@ -46,12 +115,32 @@ static void make(const char *first, size_t n, char *out)
 	out[n] = '\0';
 }
 
-static double score(const char *number)
+static double score_in(const char *before, const char *number, const char *behind)
 {
 	cleanup_buf struct buf b = new_buf();
 
-	buf_addf(&b, "paid with %s today\n", number);
+	buf_addf(&b, "%s%s%s\n", before, number, behind);
 	return score_of(b.data, b.len);
+}
+
+static double score(const char *number)
+{
+	return score_in("paid with ", number, " today");
+}
+
+/* As they are printed: in fours, of 14 and 15 digits in other groups, too. */
+static void group(const char *number, const char *groups, char sep, char *out)
+{
+	while (*number) {
+		size_t n = (size_t)(*groups - '0');
+
+		for (; n > 0 && *number; n--)
+			*out++ = *number++;
+		groups += groups[1] != '\0';
+		if (*number)
+			*out++ = sep;
+	}
+	*out = '\0';
 }
 
 Test(gate_cards, a_wrong_digit_makes_it_a_number)
@@ -69,13 +158,11 @@ Test(gate_cards, a_wrong_digit_makes_it_a_number)
 
 Test(gate_cards, times_and_other_numbers_are_none)
 {
-	static const char *const fine[] = {"202611290145",
-					   "20261129014530",
-					   "123456789012",
-					   "1764380000000",
-					   "1764380000000000",
-					   "5612 0000",
-					   "561200000000000000000000"};
+	static const char *const fine[] = {
+		"202611290145", "20261129014530", "123456789012", "1764380000000",
+		"1764380000000000", "5612 0000", "561200000000000000000000",
+		/* the head of a UATP card, and nothing that says so */
+		"id 178234567890128"};
 
 	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
 		cr_expect_lt(score(fine[i]), 0.4, "%s", fine[i]);
@@ -91,4 +178,60 @@ Test(gate_cards, each_network_at_each_length)
 				make(networks[i].first, n, number);
 				cr_expect_geq(score(number), 0.9, "%s", number);
 			}
+}
+
+Test(gate_cards, in_groups_of_blanks_and_dashes)
+{
+	char number[24], printed[32];
+
+	for (size_t i = 0; i < sizeof(networks) / sizeof(networks[0]); i++)
+		for (unsigned k = 0; k < 4; k++) {
+			size_t n = networks[i].min;
+
+			make(networks[i].first, n, number);
+			group(number, n == 14 || n == 15 ? "465" : "4", k % 2 ? ' ' : '-',
+			      printed);
+			cr_expect_geq(score_in("see ", printed, ", thanks"), 0.9, "%s",
+				      printed);
+		}
+}
+
+/* Fifteen digits that begin with 1 are many things: the groups or a word beside it say that it is
+ * a card of UATP. */
+Test(gate_cards, where_the_head_says_little_the_company_does)
+{
+	char number[24], printed[32];
+
+	for (unsigned k = 0; k < 20; k++) {
+		make("1", 15, number);
+		cr_expect_geq(score_in("my card ", number, ""), 0.9, "%s", number);
+		cr_expect_lt(score_in("user ", number, ""), 0.4, "%s", number);
+		group(number, "456", ' ', printed);
+		cr_expect_geq(score_in("see ", printed, ""), 0.9, "%s", printed);
+	}
+}
+
+/* Identifiers, digests, times and versions, many of each: of what has no check digit none, of
+ * numbers drawn by lot no more than begin like a card. */
+Test(gate_cards, digits_within_something_else_are_none)
+{
+	static const char hex[] = "0123456789abcdef";
+	cleanup_buf struct buf b = new_buf();
+
+	for (unsigned k = 0; k < 400; k++) {
+		buf_addf(&b, "at 17643%08u00, %u-%02u-%02u %02u:%02u:%02u.%06u\n",
+			 draw(100000000), 1990 + draw(40), 1 + draw(12), 1 + draw(28),
+			 draw(24), draw(60), draw(60), draw(1000000));
+		buf_addf(&b, "%08x-%04x-%04x-%04x-5018%08u v%u.%u.%u-20%012u\n",
+			 draw(1u << 24), draw(65536), draw(65536), draw(65536),
+			 draw(100000000), draw(9), draw(99), draw(99), draw(1u << 24));
+		for (unsigned i = 0; i < 40; i++)
+			buf_addc(&b, hex[draw(16)]);
+		buf_addf(&b, " 0.%08u%08u 0x%08u%08u\n", draw(100000000), draw(100000000),
+			 draw(100000000), draw(100000000));
+	}
+	(void)score_of(b.data, b.len);
+	for (size_t i = 0; i < r.n; i++)
+		cr_expect_neq(r.finding[i].family, GATE_CARD, "%.40s",
+			      b.data + r.finding[i].offset);
 }
