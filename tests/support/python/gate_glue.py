@@ -3,9 +3,10 @@
 """No word hides a secret: every rule of the gate x every word that documents put in a secret's place.
 
 For each line of vessel/gate/rules.def live tokens are drawn from its expression (those with a
-check digit or a checksum from gate_corpus.py's makers) and scanned alone; then with each word before
-them, behind them, on both sides, at both ends of the value and within it, and in the text around: the score must not
-be lower. A rule of which no token can be drawn fails, so that a new rule is tested or says how.
+check digit or a checksum from gate_corpus.py's makers) and scanned alone; one at each of OFFSETS bytes into a text, for
+what compiles the rules may lose some places; then with each word before them, behind them, on both sides, at both ends of
+the value and within it, and in the text around: the score must not be lower. A rule of which no token can be drawn fails,
+so that a new rule is tested or says how.
 Then tokens of gate_corpus.py with letters missing at an end, or any letters glued to them: the shares that are refused
 must reach BOUNDS. And each of the tokens written in characters that show nothing, by themselves and strewn into a text, and
 with such characters strewn into it: no score may be lower, either.
@@ -32,6 +33,7 @@ WORDS = ["example", "changeme", "change_me", "change-me", "placeholder", "your_"
          "xxxxx", "dummy", "redacted", "****", "....", "${", "{{", "<", "insert", "replace", "none", "null", "undefined",
          "test_", "sample", "1234567", "abcdefg", "deadbeef", "todo", "%s", "%("]
 # Shares of tokens with letters missing or added that are refused.
+OFFSETS = 130
 BOUNDS = {"whole": 1.0, "without its last letter": 0.99, "nine tenths of it": 0.99, "four fifths of it": 0.98,
           "a letter glued before it": 0.98, "a letter glued behind it": 0.98, "three before, three behind": 0.98}
 PRINTABLE = [chr(c) for c in range(0x21, 0x7f)]
@@ -123,6 +125,7 @@ class Live:
             "npm_token": lambda: m.crc_token("npm_"),
             "aws_key_id": m.aws_id,
             "age_secret": lambda: m.bech32("age-secret-key-", [r.randrange(32) for _ in range(51)] + [16]).upper(),
+            "nostr_secret": lambda: m.bech32("nsec", [r.randrange(32) for _ in range(52)]),
             "wallet_wif": lambda: m.base58check(b"\x80" + m.bytes(32) + r.choice([b"", b"\1"])),
             "wallet_xprv": lambda: m.base58check(bytes.fromhex("0488ade4") + m.bytes(74)),
             "btc_base58": lambda: m.base58check(r.choice([b"\0", b"\5"]) + m.bytes(20)),
@@ -132,6 +135,7 @@ class Live:
             "jwt": m.jwt,
             "card": m.card,
             "card_groups": lambda: self.drawn(m.card, lambda c: c[4] in " -"),
+            "card_short": lambda: self.fours("5018" + m.digits(7)),
             "iban": m.iban,
             "ssn": lambda: self.drawn(m.ssn, lambda s: s[0] != "S"),
             "ssn_keyword": lambda: self.drawn(m.ssn, lambda s: s[0] == "S"),
@@ -156,6 +160,10 @@ class Live:
             value = m.password()
             return self.text(r.choice(framed[name]).format(value), value)
         return self.text(makers[name]()) if name in makers else None
+
+    def fours(self, body):
+        n = body + self.m.luhn_digit(body)
+        return "-".join(n[i:i + 4] for i in range(0, len(n), 4))
 
     @staticmethod
     def drawn(maker, good):
@@ -197,6 +205,12 @@ def draw_live(gate, live, rule, n):
 
 def put(text):
     return b"see\n" + text.encode("latin-1") + b"\nthere\n"
+
+
+def lost_at(gate, name, text):
+    """Offsets at which the rule does not see what it sees at the others."""
+    shifted = [b" " * n + put(text) for n in range(OFFSETS)]
+    return [n for n, answer in enumerate(gate.scan_all(shifted)) if not any(f["rule"] == name for f in answer["findings"])]
 
 
 def places(text, start, end, word):
@@ -246,6 +260,11 @@ def main():
         tokens = draw_live(gate, live, rule, a.tokens)
         if len(tokens) < a.tokens:
             bad[rule[0], "no live token", ""] = [f"{len(tokens)} of {a.tokens} drawn from {rule[5][:60]}"]
+        for text, _, _, _ in tokens[:1]:
+            tried += OFFSETS
+            lost = lost_at(gate, rule[0], text)
+            if lost:
+                bad[rule[0], "at an offset", ""] = [f"{len(lost)} of {OFFSETS}, the first {lost[0]}: {text[:120]!r}"]
         tries = []  # what is tried, the text that is scanned, the least score
         for text, start, end, score in tokens:
             for place, changed in unseen(text):
