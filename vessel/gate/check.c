@@ -26,6 +26,7 @@
 #define HEX_RUN_MIN 20
 #define TEXT64_MIN 24
 #define DISTINCT_MIN 4
+#define ENTROPY_DRAWN 3.0 /* bits a byte; of hexadecimal digits, too */
 #define CODE_MAX 160
 #define AWS_KEY_LEN 20
 #define AWS_PREFIX_LEN 4
@@ -412,6 +413,39 @@ static bool check_mixed(const struct gate_match *m)
 	return c.lower > 6 && c.upper > 6 && check_diverse(m);
 }
 
+static unsigned class_of(char c)
+{
+	return islower((unsigned char)c)   ? 0
+	       : isupper((unsigned char)c) ? 1
+	       : isdigit((unsigned char)c) ? 2
+					   : 3;
+}
+
+/* A name whose words are some letters long. By chance what is drawn by lot is a name, too, but has
+ * another class at more than every second letter, or a digit within. */
+static bool is_word_chain(const char *s, size_t len)
+{
+	size_t changes = 0, digits = 0;
+
+	for (size_t i = 1; i < len; i++)
+		changes += class_of(s[i]) != class_of(s[i - 1]);
+	if (!gate_is_name(s, len))
+		return false;
+	while (len > 0 && isdigit((unsigned char)s[len - 1]))
+		len--;
+	digits = gate_classes_of(s, len).digit;
+	return changes * (digits ? 3 : 2) < len;
+}
+
+static bool check_drawn(const struct gate_match *m)
+{
+	struct rest r;
+
+	take_rest(&r, m->text + m->start, m->end - m->start);
+	return check_diverse(m) && !is_word_chain(r.s, r.len) &&
+	       entropy_of(m->text + m->start, m->end - m->start) > ENTROPY_DRAWN;
+}
+
 static bool check_bech32(const struct gate_match *m)
 {
 	return valid_bech32(m->text + m->start, m->end - m->start);
@@ -426,6 +460,8 @@ static bool is_one(enum gate_check_kind check, struct gate_match *m)
 		return check_diverse(m);
 	case CHECK_MIXED:
 		return check_mixed(m);
+	case CHECK_DRAWN:
+		return check_drawn(m);
 	case CHECK_CRC62:
 		return check_crc(m);
 	case CHECK_AWS:

@@ -17,6 +17,7 @@ enum gate_check_kind {
 	CHECK_NONE,
 	CHECK_DIVERSE, /* as many different characters as chance gives */
 	CHECK_MIXED,   /* the same, and upper and lower case */
+	CHECK_DRAWN,   /* diverse, and neither a name nor mostly one sign */
 	CHECK_CRC62,   /* the last six characters are the CRC-32 of the others */
 	CHECK_AWS,     /* the account number that the key holds */
 	CHECK_PEM,     /* extended to its END */
