@@ -162,8 +162,9 @@ static bool check_jwt(struct gate_match *m)
 static bool check_urlpass(const struct gate_match *m)
 {
 	static const char *const stand_ins[] = {
-		"password", "pass", "passwd", "pw",  "pwd",
-		"secret",   "user", "token",  "key", "hunter2",
+		"password", "pass",	  "passwd",	"pw",  "pwd",
+		"secret",   "user",	  "token",	"key", "hunter2",
+		"tiger",    "nopassword", "mypassword",
 	};
 	struct rest r;
 
@@ -269,6 +270,68 @@ static bool check_keyword(struct gate_match *m)
 		return false;
 	weigh_by_entropy(m, r.s, r.len);
 	return true;
+}
+
+static unsigned class_of(char c)
+{
+	return islower((unsigned char)c)   ? 0
+	       : isupper((unsigned char)c) ? 1
+	       : isdigit((unsigned char)c) ? 2
+					   : 3;
+}
+
+static size_t class_changes(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 1; i < len; i++)
+		n += class_of(s[i]) != class_of(s[i - 1]);
+	return n;
+}
+
+static bool check_keyword_quoted(struct gate_match *m)
+{
+	struct rest r;
+	struct gate_classes c;
+
+	if (!check_keyword(m))
+		return false;
+	if (m->severity > SEVERITY_UNPROVED)
+		m->severity = SEVERITY_UNPROVED;
+	take_rest(&r, m->text + m->start, m->end - m->start);
+	c = gate_classes_of(r.s, r.len);
+	return c.digit && c.lower + c.upper && !gate_is_name(r.s, r.len);
+}
+
+/* "sha256=": a line of a list of digests, of a file that is called so. */
+static bool begins_digest(const char *s, size_t len)
+{
+	static const char *const names[] = {"sha1", "sha256", "sha384", "sha512", "md5"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t n = strlen(names[i]);
+
+		if (len > n && strncasecmp(s, names[i], n) == 0 && strchr("=-:", s[n]))
+			return true;
+	}
+	return false;
+}
+
+/* What ends a sentence is no part of it. Of what is drawn by lot more than every second letter is of
+ * another class than the one before. */
+static bool check_keyword_bare(struct gate_match *m)
+{
+	struct rest r;
+	struct gate_classes c;
+
+	while (m->end > m->start && strchr(".!?:", m->text[m->end - 1]))
+		m->end--;
+	if (begins_digest(m->text + m->start, m->end - m->start) ||
+	    !check_keyword_quoted(m))
+		return false;
+	take_rest(&r, m->text + m->start, m->end - m->start);
+	c = gate_classes_of(r.s, r.len);
+	return c.upper && c.lower && 2 * class_changes(r.s, r.len) > r.len;
 }
 
 /* Digests have the lengths of digests: of 128, 160, 224, 256, 384 and 512 bits. */
@@ -413,22 +476,12 @@ static bool check_mixed(const struct gate_match *m)
 	return c.lower > 6 && c.upper > 6 && check_diverse(m);
 }
 
-static unsigned class_of(char c)
-{
-	return islower((unsigned char)c)   ? 0
-	       : isupper((unsigned char)c) ? 1
-	       : isdigit((unsigned char)c) ? 2
-					   : 3;
-}
-
 /* A name whose words are some letters long. By chance what is drawn by lot is a name, too, but has
  * another class at more than every second letter, or a digit within. */
 static bool is_word_chain(const char *s, size_t len)
 {
-	size_t changes = 0, digits = 0;
+	size_t changes = class_changes(s, len), digits;
 
-	for (size_t i = 1; i < len; i++)
-		changes += class_of(s[i]) != class_of(s[i - 1]);
 	if (!gate_is_name(s, len))
 		return false;
 	while (len > 0 && isdigit((unsigned char)s[len - 1]))
@@ -482,6 +535,10 @@ static bool is_one(enum gate_check_kind check, struct gate_match *m)
 		return check_authline(m);
 	case CHECK_KEYWORD:
 		return check_keyword(m);
+	case CHECK_KEYWORD_QUOTED:
+		return check_keyword_quoted(m);
+	case CHECK_KEYWORD_BARE:
+		return check_keyword_bare(m);
 	case CHECK_HEX:
 		return check_hex(m);
 	case CHECK_TEXT64:

@@ -203,6 +203,41 @@ static bool is_of_uuid(const struct gate_match *m)
 	return true;
 }
 
+/* A word of four or five capital hexadecimal digits between `from` and `to` of the text: 1, with a
+ * letter among them 2; else 0. */
+static unsigned code_point(const struct gate_match *m, size_t from, size_t to)
+{
+	unsigned ret = 1;
+
+	if ((from > 0 && !isspace((unsigned char)m->text[from - 1])) ||
+	    (to < m->len && !isspace((unsigned char)m->text[to])))
+		return 0;
+	for (size_t i = from; i < to; i++) {
+		if (!isxdigit((unsigned char)m->text[i]) ||
+		    islower((unsigned char)m->text[i]))
+			return 0;
+		if (isupper((unsigned char)m->text[i]))
+			ret = 2;
+	}
+	return ret;
+}
+
+/* Groups among code points. Beside those of sixteen digits may stand a year: so there it takes one
+ * with a letter, or one on each side. */
+static bool is_among_code_points(const struct gate_match *m)
+{
+	struct gate_classes c = gate_classes_of(m->text + m->start, m->end - m->start);
+	unsigned n = 0;
+
+	for (size_t len = 4; len <= 5 && c.other > 0; len++) {
+		if (m->start > len)
+			n += code_point(m, m->start - 1 - len, m->start - 1);
+		if (m->end + 1 + len <= m->len)
+			n += code_point(m, m->end + 1, m->end + 1 + len);
+	}
+	return n >= (c.digit > 13 ? 2U : 1U);
+}
+
 static bool is_near_words(const struct gate_match *m, const char *const *words, size_t n,
 			  size_t behind)
 {
@@ -238,7 +273,7 @@ bool gate_check_card(const struct gate_match *m)
 	bool is_wide;
 
 	return valid_card(s, len, &is_wide) && !is_of_table(s, len) && !is_of_uuid(m) &&
-	       (!is_wide || is_said_card(m));
+	       !is_among_code_points(m) && (!is_wide || is_said_card(m));
 }
 
 bool gate_check_ssn(const struct gate_match *m)

@@ -28,6 +28,8 @@ enum gate_check_kind {
 	CHECK_PASSWORD,
 	CHECK_AUTHLINE,
 	CHECK_KEYWORD,
+	CHECK_KEYWORD_QUOTED, /* nothing assigns it: letters and digits */
+	CHECK_KEYWORD_BARE,   /* nor is it quoted: it looks drawn by lot */
 	CHECK_HEX,
 	CHECK_TEXT64,
 	CHECK_CARD,

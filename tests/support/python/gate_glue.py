@@ -25,7 +25,9 @@ import re._parser as sre_parse
 from gate_corpus import ALNUM, CUTS, Gate, Maker, cut_short, selectors, strewn, tags
 
 ROOT = Path(__file__).resolve().parents[3]
-RULE = re.compile(r'^R\((\w+),\s*(\w+),\s*(\d+),\s*(\w+),\s*(\w+),\s*("(?:[^"\\]|\\.)*"),\s*("(?:[^"\\]|\\.)*")\)', re.M)
+STRING = r'"(?:[^"\\]|\\.)*"'
+RULE = re.compile(rf'^R\((\w+),\s*(\w+),\s*(\d+),\s*(\w+),\s*(\w+),\s*((?:{STRING}\s*)+),\s*((?:{STRING}\s*)+)\)', re.M)
+DEFINE = re.compile(rf'^#define (\w+)((?:[\s\\]*{STRING})+)', re.M)
 WORD = re.compile(r'^W\("((?:[^"\\]|\\.)*)"\)', re.M)
 PUBLISHED = re.compile(r'^P\(((?:\s*"(?:[^"\\]|\\.)*")+),', re.M)
 # The list as it was when a word beside a token opened the gate, whatever the product's has become.
@@ -148,10 +150,16 @@ class Live:
         }
         framed = {
             "keyword": ["password = '{}'", "api_key: {}", "SECRET_KEY={}", "SECRET_KEY ?= {}", "$token .= '{}'"],
+            "keyword_foreign": ["Passwort: {}", "mot_de_passe = '{}'"],
             "keyword_typed": ['var dbPassword string = "{}"', "const apiKey: string = '{}'"],
             "keyword_call": ['setProperty("db.password", "{}")', "define('API_KEY', '{}')"],
             "keyword_element": ["<password>{}</password>", "<key>token</key>\n  <string>{}</string>"],
             "keyword_value": ['<add key="ApiKey" value="{}"/>', "- name: DB_PASSWORD\n  value: {}"],
+            "keyword_quoted": ['password == "{}"', '#define API_TOKEN "{}"', 'password = b"{}"', '"password";"{}"'],
+            "keyword_bare": ["the password is {}", "machine h login u password {}", "| password | {} |"],
+            "password_option": ["sshpass -p {} ssh x"],
+            "password_user": ["curl -u admin:{} https://x.net"],
+            "password_share": [r"net use z: \\h\s {} /user:u"],
             "keyword_flag": ["login --password {} x", "ENV API_TOKEN {}"],
             "dsn_pairs": ["Server=sql.word.net;User Id=sa;Password={};"],
             "url_userinfo": ["postgres://sa:{}@db.word.net/x"],
@@ -175,8 +183,10 @@ class Live:
 
 def parse_rules():
     text = (ROOT / "vessel/gate/rules.def").read_text()
+    for word, value in DEFINE.findall(text):
+        text = re.sub(rf"(?<!define )\b{word}\b", lambda _: "".join(re.findall(STRING, value)), text)
     for name, family, severity, flags, check, _, expression in RULE.findall(text):
-        yield name, family.lower(), int(severity) * 10, flags, check, ast.literal_eval(expression)
+        yield name, family.lower(), int(severity) * 10, flags, check, ast.literal_eval("(" + expression + ")")
 
 
 def published():

@@ -53,6 +53,60 @@ static const char *const spellings[] = {
 	"set -gx API_KEY %s",
 };
 
+/* Compared, between signs that assign nothing, or with a blank between: a value that only then is
+ * taken for one when it looks drawn by lot. */
+static const char *const loose[] = {
+	"password\t%s",
+	"password -> \"%s\"",
+	"password <- \"%s\"",
+	"#define PASSWORD \"%s\"",
+	"password = b\"%s\"",
+	"password=r\"%s\"",
+	"password = f\"%s\"",
+	"password = u'%s'",
+	"@Value(\"${password:%s}\")",
+	"password==%s",
+	"password !== \"%s\"",
+	"(setq password \"%s\")",
+	"(def password \"%s\")",
+	":password \"%s\"",
+	"password eq \"%s\"",
+	"Kennwort: %s",
+	"Passwort: %s",
+	"contrase\xc3\xb1"
+	"a: %s",
+	"mot de passe: %s",
+	"password is %s",
+	"the password is: %s",
+	"password\n%s",
+	"password:\n  %s",
+	"password: >-\n  %s",
+	"password: |\n  %s",
+	"password = \"\"\"%s\"\"\"",
+	"curl -u admin:%s https://x.org",
+	"mysql -p%s -u root",
+	"sshpass -p %s ssh x",
+	"machine h login u password %s",
+	"net use z: \\\\h\\s %s /user:u",
+	"<password><![CDATA[%s]]></password>",
+	"password(%s)",
+	"password[\"%s\"]",
+	"password,%s",
+	"\"password\";\"%s\"",
+	"| password | %s |",
+	"wachtwoord: %s",
+	"senha=%s",
+	"the password was %s.",
+	"\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb\xd1\x8c: %s",
+	"\xe5\xaf\x86\xe7\xa0\x81: %s",
+	"if (token === \"%s\") {",
+	"password => b'%s'",
+	"docker login -u me -p %s registry",
+	"mongosh -u root -p %s",
+	"redis-cli -h x -a %s ping",
+	"let secret = @\"%s\";",
+};
+
 static const char *const values[] = {"kJ8vT2mQ9xLw4Zp7", "Zr9-4Kt5_Wv8Nq2Lm",
 				     "b7K2m9Qx4T1v8Lw3Zp6Rn5Yc"};
 #define N(a) (sizeof(a) / sizeof((a)[0]))
@@ -68,23 +122,55 @@ static void put(struct buf *b, const char *form, const char *value)
 	buf_adds(b, "\nthere\n");
 }
 
+static void expect_found(const char *spelling, const char *value)
+{
+	cleanup_buf struct buf b = new_buf();
+	const char *at;
+	bool is_found = false;
+
+	put(&b, spelling, value);
+	cr_expect_geq(score_of(b.data, b.len), 0.4, "%s", b.data);
+	at = strstr(buf_str(&b), value);
+	for (size_t f = 0; f < r.n; f++)
+		is_found |= b.data + r.finding[f].offset <= at &&
+			    b.data + r.finding[f].offset + r.finding[f].len >=
+				    at + strlen(value);
+	cr_expect(is_found, "%s", b.data);
+}
+
 Test(gate_assigned, in_each_spelling_the_value_is_found)
 {
-	for (size_t i = 0; i < N(spellings); i++)
-		for (size_t k = 0; k < N(values); k++) {
-			cleanup_buf struct buf b = new_buf();
-			const char *at;
-			bool is_found = false;
+	for (size_t k = 0; k < N(values); k++)
+		for (size_t i = 0; i < N(spellings); i++)
+			expect_found(spellings[i], values[k]);
+}
 
-			put(&b, spellings[i], values[k]);
-			cr_expect_geq(score_of(b.data, b.len), 0.4, "%s", b.data);
-			at = strstr(buf_str(&b), values[k]);
-			for (size_t f = 0; f < r.n; f++)
-				is_found |=
-					b.data + r.finding[f].offset <= at &&
-					b.data + r.finding[f].offset + r.finding[f].len >=
-						at + strlen(values[k]);
-			cr_expect(is_found, "%s", b.data);
+Test(gate_assigned, in_looser_spellings_what_looks_drawn_is_found)
+{
+	static const char *const drawn[] = {"Tr4vel7Qx9zKm2", "hR7$kq9Zw2Lx",
+					    "kJ8vT2mQ9xLw4Zp7"};
+
+	for (size_t k = 0; k < N(drawn); k++)
+		for (size_t i = 0; i < N(loose); i++)
+			expect_found(loose[i], drawn[k]);
+}
+
+Test(gate_assigned, in_looser_spellings_words_are_none)
+{
+	static const char *const harmless[] = {
+		"changeme",	"${API_KEY}", "settings_v2", "Sha256WithRsa",
+		"getUserName2", "isRequired", "x-amz-date"};
+
+	for (size_t i = 0; i < N(loose); i++)
+		for (size_t k = 0; k < N(harmless); k++) {
+			cleanup_buf struct buf b = new_buf();
+
+			/* a colon or a sign of assignment behind the word is no loose one */
+			if (strstr(loose[i], ": %s") || strchr(loose[i], '='))
+				continue;
+			put(&b, loose[i], harmless[k]);
+			cr_expect_lt(score_of(b.data, b.len), 0.4, "%s: %f %s", b.data,
+				     r.score, r.n ? r.finding[0].rule : "");
 		}
 }
 
@@ -118,6 +204,17 @@ Test(gate_assigned, code_that_only_names_one)
 		"The password is asked for; the value: see below",
 		"token: Token, secret: Option<String>,",
 		"password: Optional[str] = None",
+		"the token is an identifier of the parser",
+		"a secret of the Treasury Department2",
+		"case TOKEN_STRING: return parseStringLiteral(p);",
+		"| token | description |\n|---|---|",
+		"throw new Error(\"Invalid token \" + tokenType);",
+		"password, username, emailAddress2, createdAt",
+		"mysql -p -u root\ncurl -u user:group https://x.org",
+		"pip/_vendor/pygments/"
+		"token.py,sha256=vA2yNHGJBHfq4jNQSah7C9DmIOp34MmYHPA8P-cYAHI,6184",
+		"zip -p archive.zip README-2.0.txt",
+		"docker run -u 1000:1000 -p 8080:80 nginx:1.25.3-alpine",
 	};
 
 	for (size_t i = 0; i < N(fine); i++)

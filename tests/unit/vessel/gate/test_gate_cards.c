@@ -161,6 +161,9 @@ Test(gate_cards, times_and_other_numbers_are_none)
 	static const char *const fine[] = {
 		"202611290145", "20261129014530", "123456789012", "1764380000000",
 		"1764380000000000", "5612 0000", "561200000000000000000000",
+		/* code points */
+		"see\n5080 5096 5098 509A", "2A4F 5063 5861 5862 5863 5864",
+		"5842 5844 5845 5846 5847\n5848 21375",
 		/* the head of a UATP card, and nothing that says so */
 		"id 178234567890128"};
 
