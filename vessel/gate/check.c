@@ -26,6 +26,7 @@
 #define HEX_RUN_MIN 20
 #define TEXT64_MIN 24
 #define DISTINCT_MIN 4
+#define RUN_BEFORE 24	  /* letters before a word */
 #define ENTROPY_DRAWN 3.0 /* bits a byte; of hexadecimal digits, too */
 #define CODE_MAX 160
 #define AWS_KEY_LEN 20
@@ -317,6 +318,18 @@ static bool begins_digest(const char *s, size_t len)
 	return false;
 }
 
+/* A word among the letters of something in base64 is none. */
+static bool is_within_run(const struct gate_match *m)
+{
+	size_t n = 0;
+
+	while (n < RUN_BEFORE && n < m->whole &&
+	       (isalnum((unsigned char)m->text[m->whole - n - 1]) ||
+		strchr("+/", m->text[m->whole - n - 1])))
+		n++;
+	return n == RUN_BEFORE;
+}
+
 /* What ends a sentence is no part of it. Of what is drawn by lot more than every second letter is of
  * another class than the one before. */
 static bool check_keyword_bare(struct gate_match *m)
@@ -326,7 +339,7 @@ static bool check_keyword_bare(struct gate_match *m)
 
 	while (m->end > m->start && strchr(".!?:", m->text[m->end - 1]))
 		m->end--;
-	if (begins_digest(m->text + m->start, m->end - m->start) ||
+	if (is_within_run(m) || begins_digest(m->text + m->start, m->end - m->start) ||
 	    !check_keyword_quoted(m))
 		return false;
 	take_rest(&r, m->text + m->start, m->end - m->start);
