@@ -44,6 +44,9 @@ struct gate_decoded {
 /* Decoded bytes of one run of which nothing is known are a finding from so many on. */
 #define GATE_OPAQUE64_MIN 192 /* of base64: names and paths look like a short one */
 #define GATE_OPAQUE16_MIN 128 /* of hex: no digest is as long */
+/* In lines of so many digits; shorter ones are commits, by the dozen. */
+#define GATE_WIDE16 56
+#define GATE_OPAQUE_WIDE_MIN 96
 /* And so many values of bytes are in it: what was drawn by lot has more. */
 #define GATE_OPAQUE_DISTINCT 60
 

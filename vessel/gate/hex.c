@@ -52,13 +52,13 @@ static void put_pairs(struct gate_decoded *d, const char *s, size_t n, size_t st
 		d->data[d->len++] = (char)(value16(s[0]) << 4 | value16(s[1]));
 }
 
-/* What was put since `out` and came from s[src, src + src_len). */
-static bool keep_pairs(struct gate_decoded *d, size_t out, size_t src, size_t src_len)
+/* What was put since `out` and came from s[src, src + src_len); opaque from that many bytes on. */
+static bool keep_pairs(struct gate_decoded *d, size_t out, size_t src, size_t src_len,
+		       size_t opaque_min)
 {
 	const char *s = d->data + out;
 	size_t n = d->len - out;
-	bool is_opaque =
-		n >= GATE_OPAQUE16_MIN && distinct_bytes(s, n) > GATE_OPAQUE_DISTINCT;
+	bool is_opaque = n >= opaque_min && distinct_bytes(s, n) > GATE_OPAQUE_DISTINCT;
 
 	if (decoded_keep(d, out, src, src_len))
 		return true;
@@ -73,7 +73,7 @@ static void take_pairs(struct gate_decoded *d, const char *s, size_t at, size_t 
 	size_t before = d->len, out = decoded_begin(d);
 
 	put_pairs(d, s + at, n, stride);
-	if (!keep_pairs(d, out, at, run))
+	if (!keep_pairs(d, out, at, run, GATE_OPAQUE16_MIN))
 		d->len = before;
 }
 
@@ -139,8 +139,9 @@ static void decode_spaced_hex(const char *s, size_t len, struct gate_decoded *d)
 	}
 }
 
+/* [from, to), n digits in lines of `width`. */
 static void take_digits(struct gate_decoded *d, const char *s, size_t from, size_t to,
-			size_t n)
+			size_t n, size_t width)
 {
 	size_t before = d->len, out = decoded_begin(d), k = 0;
 	int high = 0;
@@ -156,7 +157,9 @@ static void take_digits(struct gate_decoded *d, const char *s, size_t from, size
 			d->data[d->len++] = (char)(high << 4 | v);
 		high = v;
 	}
-	if (!keep_pairs(d, out, from, to - from))
+	/* Lines of forty digits are commits, by the dozen. */
+	if (!keep_pairs(d, out, from, to - from,
+			width >= GATE_WIDE16 ? GATE_OPAQUE_WIDE_MIN : GATE_OPAQUE16_MIN))
 		d->len = before;
 }
 
@@ -167,9 +170,9 @@ static void decode_hex_lines(const char *s, size_t len, struct gate_decoded *d)
 	size_t at = 0;
 
 	while (!d->too_large && gate_next_lines(gate_values16, " :", s, len, &at, &l)) {
-		take_digits(d, s, l.from, l.to, l.n);
+		take_digits(d, s, l.from, l.to, l.n, l.width);
 		if (l.whole_n < l.n)
-			take_digits(d, s, l.from, l.whole_to, l.whole_n);
+			take_digits(d, s, l.from, l.whole_to, l.whole_n, l.width);
 	}
 }
 

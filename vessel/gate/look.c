@@ -227,20 +227,31 @@ static bool is_told(const char *data, size_t len)
 	return k && (k->family != GATE_MEDIA || gate_is_media(data, len));
 }
 
+/* Of hexadecimal digits in wide lines, by what lies between them, fewer are enough. */
+static size_t opaque_min(const struct layer *l, const struct gate_block *b)
+{
+	size_t between = b->src_len > 2 * b->out_len ? b->src_len - 2 * b->out_len : 0;
+
+	if (l->encoding == GATE_BASE64)
+		return GATE_OPAQUE64_MIN;
+	return between > 0 && between * GATE_WIDE16 <= 4 * b->out_len
+		       ? GATE_OPAQUE_WIDE_MIN
+		       : GATE_OPAQUE16_MIN;
+}
+
 /* A run that was decoded because something in it can be read, or by chance looks so, and
  * that is mostly something else. */
 static void look_for_opaque(struct scan *s, const struct gate_stretches *media,
 			    const struct gate_decoded *below)
 {
 	const struct layer *l = s->layer;
-	size_t min = l->encoding == GATE_BASE64 ? GATE_OPAQUE64_MIN : GATE_OPAQUE16_MIN;
 
 	for (size_t i = 0; i < l->n_blocks; i++) {
 		const struct gate_block *b = &l->block[i];
 		const char *data = l->data + b->out;
 		size_t at;
 
-		if (b->out_len >= min && !is_told(data, b->out_len) &&
+		if (b->out_len >= opaque_min(l, b) && !is_told(data, b->out_len) &&
 		    distinct_bytes(data, b->out_len) > GATE_OPAQUE_DISTINCT &&
 		    find_unread(l, b->out, (size_t)b->out + b->out_len, media, below,
 				&at))

@@ -52,6 +52,9 @@ static const struct form {
 	{"base64 in lines", upper64, 6, 76},
 	{"base64url", url64, 6, 0},
 	{"HEX", hex_upper, 4, 0},
+	{"hex in lines of 64", hex_lower, 4, 64},
+	{"HEX in lines of 76", hex_upper, 4, 76},
+	{"base64url in lines", url64, 6, 64},
 	{"hex in lines", hex_lower, 4, 60},
 	{"base32 in lines", b32, 5, 64},
 	{"base32, small", b32_lower, 5, 0},
@@ -71,7 +74,7 @@ static void expect_found(const struct form *f, size_t bytes)
 
 Test(gate_opaque, random_bytes_at_any_length)
 {
-	static const size_t bytes[] = {96,  97,	 128, 160, 192,	 250,
+	static const size_t bytes[] = {96,  97,	 100, 128, 160,	 192,  250,
 				       320, 400, 511, 777, 2048, 10000};
 
 	for (size_t f = 0; f < FORMS; f++)

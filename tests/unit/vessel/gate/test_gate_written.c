@@ -302,3 +302,28 @@ Test(gate_written, a_line_before_another_lowers_nothing)
 			      buf_str(&both));
 	}
 }
+
+/* A text is read whole, however large: there is no border between two of its pieces that a token
+ * could lie across. */
+Test(gate_written, a_token_anywhere_in_a_large_text)
+{
+	static const char token[] = "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";
+	cleanup_buf struct buf b = new_buf();
+	unsigned found = 0;
+
+	for (unsigned k = 1; k <= 64; k++) {
+		size_t at = k * (size_t)16384 - k % sizeof(token);
+
+		while (b.len + 30 < at)
+			buf_adds(&b, "a line like any other, no more\n");
+		while (b.len + 1 < at)
+			buf_adds(&b, ".");
+		buf_adds(&b, "\n");
+		buf_adds(&b, token);
+		buf_adds(&b, "\n");
+	}
+	cr_expect_eq(score(&b), 1.0);
+	for (size_t i = 0; i < r.n; i++)
+		found += r.finding[i].family == GATE_TOKEN;
+	cr_expect_eq(found, 64);
+}
