@@ -12,6 +12,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#define WORD_MAX 256 /* bytes between two blanks, where a text is cut beside one */
+
 /* ---- escapes --------------------------------------------------------------------- */
 
 static int hex_value(char c)
@@ -320,6 +322,26 @@ void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret)
 	ret->map[ret->len] = (uint32_t)len;
 }
 
+/* Half a word is another one: half a digest looks drawn by lot. So a piece of a text begins and ends
+ * beside a blank, if there is one so near and only letters and signs between. */
+static size_t begin_at_blank(const char *s, size_t from, size_t least)
+{
+	size_t i = from;
+
+	while (i > least && from - i < WORD_MAX && isgraph((unsigned char)s[i - 1]))
+		i--;
+	return i == 0 || isspace((unsigned char)s[i - 1]) ? i : from;
+}
+
+static size_t end_at_blank(const char *s, size_t len, size_t to)
+{
+	size_t i = to;
+
+	while (i < len && i - to < WORD_MAX && isgraph((unsigned char)s[i]))
+		i++;
+	return i == len || isspace((unsigned char)s[i]) ? i : to;
+}
+
 void gate_fold_around(const char *s, size_t len, size_t around, struct gate_folded *ret)
 {
 	struct walk w = {.f = ret, .how = FOLD_ESCAPES | FOLD_SHAPES};
@@ -330,9 +352,11 @@ void gate_fold_around(const char *s, size_t len, size_t around, struct gate_fold
 		size_t from = at - done > around ? at - around : done;
 		size_t to, next = at;
 
+		from = begin_at_blank(s, from, done);
 		/* changes that are near each other are of one piece */
 		do {
 			to = len - next > around ? next + around : len;
+			to = end_at_blank(s, len, to);
 			next = next_change(s, len, next + 1);
 		} while (next < len && next <= to);
 		if (ret->len) {

@@ -82,8 +82,11 @@ struct tagged {
 	uint32_t tag, part;
 };
 
-/* Stops whatever is read on over the ends of lines. */
-static const char apart[] = "\n|\n";
+/* Between what was not beside each other. Letters of an encoding go on over lines, and over no blank. */
+static void root_apart(struct root *r)
+{
+	root_add(r, "\n \n", 3);
+}
 
 /* The two ends of a part, its tail behind its head, as far as they are read on. */
 static void root_ends(struct root *r, const struct scan *s, uint32_t part,
@@ -102,7 +105,7 @@ static void root_ends(struct root *r, const struct scan *s, uint32_t part,
 		root_add(r, p->data, head);
 	}
 	if (!has_before || j || p->len > GATE_TAIL_BYTES) {
-		root_add(r, apart, sizeof(apart) - 1);
+		root_apart(r);
 		root_add(r, p->data + p->len - tail, tail);
 	}
 }
@@ -123,7 +126,7 @@ static void root_borders(struct root *r, const struct scan *s, const struct tagg
 		root_ends(r, s, of[i].part, has_before);
 		has_before = true;
 	}
-	root_add(r, apart, sizeof(apart) - 1);
+	root_apart(r);
 }
 
 static int by_tag(const void *a, const void *b)
