@@ -14,6 +14,19 @@ debian_mirror() {
 		awk -v r="$(debian_codename)" '$1 == r { print $2; exit }'
 }
 
+# Packages of a suite without installing any: reads its lists into a directory of their own, which needs no root. Sets
+# debian_apt, the options with which apt-get then knows that suite alone. What it downloads is below the directory's cache/archives.
+debian_lists() { # suite, directory
+	local apt=$2
+	mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial"
+	: >"$apt/status"
+	echo "deb $(debian_mirror) $1 main" >"$apt/sources.list"
+	debian_apt=(-qq -o "Dir::State=$apt/state" -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache"
+		-o "Dir::Etc::SourceList=$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null -o Acquire::Languages=none
+		-o Acquire::Check-Valid-Until=false -o APT::Install-Recommends=false)
+	apt-get "${debian_apt[@]}" update
+}
+
 # suite, packages separated by commas, directory or .tar, option of mmdebstrap... The machine's clock may be ahead of a
 # testing release's.
 debian_root() {
