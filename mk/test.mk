@@ -83,7 +83,7 @@ $(B)/tests/support/url_read: $(addprefix $(B)/vessel/egress/,url.o addr.o reason
 $(B)/tests/support/fetch_drive: $(B)/tests/support/fetch_call.o $(call archive,vessel)
 # The vessel's second door alone, and who goes through it.
 $(B)/tests/support/door: $(call archive,vessel)
-$(B)/tests/support/gate_measure: $(call archive,vessel)
+$(B)/tests/support/gate_measure $(B)/tests/support/gate_talk: $(call archive,vessel)
 $(B)/tests/support/chaos_queue: $(addprefix $(B)/tests/support/,door_client.o chaos/chaos_verdict.o)
 $(filter-out %/lie,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(call archive,net common)
 	$(call link_test,$(TEST_LIBS))
