@@ -76,6 +76,14 @@ void walk_text(struct walk *w, const uint8_t *s, size_t len, size_t min)
 		walk_wide_text(w, s, len, min);
 }
 
+bool walk_is_at_end(const struct walk *w)
+{
+	for (size_t i = 0; i < w->left; i++)
+		if (w->at[i] != 0)
+			return false;
+	return w->left <= PADDING_MAX_BYTES;
+}
+
 enum media_state media_walk(const void *data, size_t len, struct buf *text,
 			    struct media *ret)
 {

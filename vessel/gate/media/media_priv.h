@@ -17,6 +17,7 @@
 #define TEXT_AMONG_POINTS 16
 /* A part of a kind that nobody knows may be as long: anything could be in a longer one. */
 #define UNKNOWN_MAX_BYTES 4096
+#define PADDING_MAX_BYTES 4096
 
 struct walk {
 	const uint8_t *at;
@@ -27,6 +28,8 @@ struct walk {
 /* The next n bytes; NULL: there are fewer. */
 const uint8_t *walk_take(struct walk *w, size_t n);
 void walk_text(struct walk *w, const uint8_t *s, size_t len, size_t min);
+/* Nothing is left, or bytes of zero with which some writers fill up: they say nothing. */
+bool walk_is_at_end(const struct walk *w);
 
 static inline uint32_t be32(const uint8_t *p)
 {

@@ -116,7 +116,7 @@ enum media_state media_jpeg(struct walk w)
 		    *w.at != 0xff)
 			return MEDIA_NONE;
 		state = one_jpeg(&w);
-		if (state != MEDIA_WHOLE || w.left == 0)
+		if (state != MEDIA_WHOLE || walk_is_at_end(&w))
 			return state;
 	}
 	return MEDIA_NONE;
@@ -176,7 +176,7 @@ enum media_state media_gif(struct walk w)
 		enum media_state state;
 
 		if (*s == ';')
-			return w.left == 0 && has_frame ? MEDIA_WHOLE : MEDIA_NONE;
+			return walk_is_at_end(&w) && has_frame ? MEDIA_WHOLE : MEDIA_NONE;
 		if (*s != ',' && *s != '!')
 			return MEDIA_NONE;
 		has_frame |= *s == ',';

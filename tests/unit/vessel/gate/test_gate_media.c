@@ -267,6 +267,28 @@ Test(gate_media, what_goes_on_behind_its_end_is_none)
 	}
 }
 
+/* Some writers fill a file up with zeros; more of them than fill a page are something else. */
+Test(gate_media, zeros_behind_its_end_are_of_it)
+{
+	static const char zeros[8192];
+
+	for (size_t i = 1; i < 3; i++) {
+		cleanup_buf struct buf b = new_buf();
+
+		kinds[i].make(&b, NULL);
+		buf_add(&b, zeros, 8);
+		cr_expect_eq(score_bare(&b), 0, "%s: %f", kinds[i].name, r.score);
+		cr_expect_eq(score_raw(&b), 0, "%s, raw: %f", kinds[i].name, r.score);
+		buf_add(&b, "1", 1);
+		cr_expect_geq(score_bare(&b), 0.3, "%s, not only: %f", kinds[i].name,
+			      r.score);
+		b.len--;
+		buf_add(&b, zeros, sizeof(zeros));
+		cr_expect_geq(score_bare(&b), 0.3, "%s, many: %f", kinds[i].name,
+			      r.score);
+	}
+}
+
 Test(gate_media, a_type_and_first_bytes_make_no_picture)
 {
 	static const char *const heads[] = {
