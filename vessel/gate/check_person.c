@@ -40,8 +40,11 @@ bool gate_check_email(struct gate_match *m)
 					     "localhost.localdomain",
 					     "users.noreply.github.com",
 					     "users.noreply.gitlab.com"};
-	static const char *const files[] = {"png", "jpg", "svg", "gif",
-					    "js",  "css", "py",	 "html"};
+	/* of pictures for two densities, units of systemd, tables of languages */
+	static const char *const files[] = {
+		"png",	 "jpg",	  "svg",     "gif",    "js",	 "css",
+		"py",	 "html",  "service", "socket", "timer",	 "slice",
+		"mount", "scope", "conf",    "header", "catalog"};
 	const char *end = m->text + m->end;
 	const char *host = memrchr(m->text + m->start, '@', m->end - m->start);
 

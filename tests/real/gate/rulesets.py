@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from common import FORBIDDEN, PORTAL, Figure, half, overlaps
-from patterns import Drawer, compiled
+from patterns import Drawer, compiled, group_end
 
 SPELLINGS = {
     "ini": "{i}Token={s}", "ini, blanks": "{i}Token = {s}", "ini, quoted": '{i}Token="{s}"',
@@ -44,9 +44,13 @@ class Rule:
     def key(self):
         return f"{self.set}:{self.name}"
 
-    def identifier(self):
-        named = re.search(re.escape(NAMED) + r"\(\?i?:(?:" + re.escape(NAMED) + r"\(\?:)?([A-Za-z]+(?:[_-][A-Za-z]+)*)", self.regex)
-        return re.sub(r"[^a-z]", "", (named[1] if named else self.name.split("-")[0]).lower()) or "service"
+    def identifier(self, drawer):
+        """The name in front of the secret: by the expression, where it has one."""
+        inner = re.search(re.escape(NAMED) + r"\((?:\?i?:)" + f"(?:{re.escape(NAMED)}" + r"\((?:\?i?:))?", self.regex)
+        if self.is_named and inner:
+            named = drawer.expression(self.regex[inner.end():group_end(self.regex, inner.end())])
+            return re.sub(r"[^A-Za-z_-]", "", named) or "service"
+        return re.sub(r"[^a-z]", "", self.name.split("-")[0]) or "service"
 
 
 def text_in(program, begins):
@@ -96,12 +100,13 @@ def samples(rules, seed, each):
     """(rule, spelling, text, secret) of every rule in every spelling that it sees."""
     for rule in rules:
         drawer = Drawer(random.Random(f"{seed} {rule.key}"))
-        word, found = rule.identifier(), False
+        found = False
         for spelling, form in SPELLINGS.items():
             for _ in range(each):
                 secret = secret_of(rule, drawer)
                 if not secret:
                     continue
+                word = rule.identifier(drawer)
                 text = form.format(i=word, I=word.upper(), s=secret)
                 if sees(rule, text, secret):
                     found = True

@@ -93,6 +93,9 @@ Test(gate, look_alikes_are_not_taken)
 		"sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwv"
 		"Y7kxvUdBeoGlODJ6+SfaPg==",
 		"john@example.com",
+		"lib/systemd/system/user@1000.service",
+		"po/en@quot.header",
+		"systemd.be@latin.catalog",
 		"version 1.2.3.4 at 127.0.0.1",
 	};
 
