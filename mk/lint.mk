@@ -38,10 +38,11 @@ format: ## clang-format every file in place
 	clang-format-19 -i $(ALL_CH)
 
 .PHONY: docs
-docs: $(DOC_WRITERS) ## write the generated documents (docs/ERRORS.md, docs/INPUTS.md, docs/QUARANTINE.md, the table in docs/SANDBOX.md)
+docs: $(DOC_WRITERS) ## write the generated documents (docs/ERRORS.md, docs/INPUTS.md, docs/QUARANTINE.md, docs/TUNNEL_CASES.md, the table in docs/SANDBOX.md)
 	$(B)/tests/support/docs/errors_md > docs/ERRORS.md
 	$(B)/tests/support/docs/inputs_md > docs/INPUTS.md
 	$(B)/tests/support/docs/quarantine_md > docs/QUARANTINE.md
+	python3 -B tests/support/python/tunnel_cases.py > docs/TUNNEL_CASES.md
 	tests/support/probe-table $(B)/tests/escape/try_probe $(B)/tests/escape/try_objects > $(B)/SANDBOX.md
 	cp $(B)/SANDBOX.md docs/SANDBOX.md
 
