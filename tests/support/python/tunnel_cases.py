@@ -307,8 +307,8 @@ def judge(said, sent):
 
 def page():
     print("# The cases against the proxy\n\nWritten from `tests/support/python/tunnel_cases.py` by `make docs`. A hostile job tries them on its own"
-          " HTTPS proxy\n(docs/EGRESS.md), in `tests/integration/broker/test_tunnel_attacks.sh` with a stand-in for the vessel."
-          "\nAfter each the job's own next\nrequest is answered,"
+          " HTTPS proxy\n(docs/EGRESS.md), in `tests/integration/broker/test_tunnel_attacks.sh` with a stand-in for the vessel,\nand in"
+          " `tests/soak/tunnel_house.sh` with all of Lychgate and a host outside. After each the job's own next\nrequest is answered,"
           " and after every tenth one of another job. HOST is an allowed one. An alert is one of TLS, by its number.")
     part = None
     for c in cases():
