@@ -65,6 +65,7 @@ class Attacked(Tunnels):
     def __init__(self):
         super().__init__()
         self.sent, self.beside, self.left, self.open = [], 0, 0, 0
+        self.pids = []  # of the TLS processes of other jobs
 
     async def serve(self, reader, writer):
         self.open += 1
@@ -87,6 +88,8 @@ class Attacked(Tunnels):
         elif path.startswith("step/"):
             if path.endswith("0") or not path[-1].isdigit():
                 await self.neighbour_goes_on()
+            if path == "step/end":
+                await self.tunnels_wait()
         elif path == "forever":
             return await self.forever(writer)
         else:
@@ -104,6 +107,14 @@ class Attacked(Tunnels):
             if time.monotonic() > until:
                 raise SystemExit("FAIL: another job's requests stand still")
             await asyncio.sleep(0.005)
+
+    async def tunnels_wait(self):
+        """Some are held: half a request, a reply that nobody reads. They cost nothing."""
+        pid, = set(of_jobs()) - set(self.pids)
+        before = processor_sec(pid)
+        await asyncio.sleep(1)
+        if processor_sec(pid) - before > 0.5:
+            raise SystemExit("FAIL: tunnels in which nothing happens take a processor")
 
     async def forever(self, writer):
         """A reply without an end, until nobody takes it any more."""
@@ -148,6 +159,11 @@ def descriptors(pid, v):
 def memory_kib(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         return next(int(x.split()[1]) for x in f if x.startswith("VmRSS:"))
+
+
+def processor_sec(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+        return sum(map(int, f.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 async def at_rest(pid, v):
@@ -230,6 +246,7 @@ async def jobs(v, top):
     await becomes(lambda: v.beside > 3, "no other job runs")
     pem, pids = authority(v.output[beside].decode()), of_jobs()
     assert len(pids) == 1 and earlier != pem, pids
+    v.pids = pids
     rest, kib = await at_rest(top, v), memory_kib(top)
     files = [{"path": "earlier.pem", "content": earlier}, {"path": "neighbour.pem", "content": pem}]
     for name in ("tunnel_cases", "tunnel_client", "tunnel_layers"):

@@ -204,13 +204,26 @@ def slowly(at):
 held = []
 
 
-def hold(data, answered=False):
-    """Left open until the job ends."""
+def hold(data, answered=False, deaf=False):
+    """Left open until the job ends. deaf: with the least room for what comes."""
     s = t.tls()
+    if deaf:
+        s.setsockopt(t.socket.SOL_SOCKET, t.socket.SO_RCVBUF, 1)
     s.sendall(data.encode())
     if answered:
         select.select([s], [], [], t.WAIT)
     held.append(s)
+    return "held"
+
+
+def hold_half(at):
+    """A reply that nobody reads, to who has said that it sends no more."""
+    m = t.Mangled()
+    m.s.setsockopt(t.socket.SOL_SOCKET, t.socket.SO_RCVBUF, 1)
+    m.send(m.say(get(at + "/large")))
+    select.select([m.s], [], [], t.WAIT)
+    m.s.shutdown(t.socket.SHUT_WR)
+    held.append(m)
     return "held"
 
 
@@ -245,7 +258,10 @@ def inside_rows():
     yield "half a body, the end without `close_notify`", "refused", (), cut
     yield "half a body, and silence", "held", (), lambda at: hold(post(at + "/x", "hello", length=10))
     yield "half a head, and silence", "held", (), lambda at: hold(get(at + "/x")[:-2])
-    yield "a reply that is never read", "held", ("GET {}/large",), lambda at: hold(get(at + "/large"), answered=True)
+    yield "a reply that is never read", "held", ("GET {}/large",), lambda at: hold(get(at + "/large"), True, True)
+    yield "the same, and the sending side is shut", "held", ("GET {}/large",), hold_half
+    yield "a reply that is never read, and requests without end", "held", ("GET {}/large",), \
+        lambda at: hold(get(at + "/large") + get(at + "/smuggled") * 1000, True, True)
     yield "a reply that is read byte by byte, and left", "a part", ("GET {}/large",), slowly
     yield "a reset in the middle of a reply", "a reset", ("GET {}/large",), gone
 
