@@ -87,6 +87,8 @@ static void put_target(struct buf *b, const struct json *rule)
 						 : "any method");
 	if (*render_text_of(rule, "credential"))
 		buf_addf(b, ", with the key of %s", render_text_of(rule, "credential"));
+	if (str_eq(render_text_of(rule, "replies"), "binary"))
+		buf_adds(b, ", binary replies");
 }
 
 static void put_action(struct buf *b, const struct json *rule)
@@ -190,6 +192,8 @@ static void print_verdict(const struct json *j, bool permitted)
 	if (*render_text_of(j, "credential"))
 		buf_addf(&b, ", with the key of portal %s",
 			 render_text_of(j, "credential"));
+	if (str_eq(render_text_of(j, "replies"), "binary"))
+		buf_adds(&b, ", binary replies too");
 	buf_addc(&b, '\n');
 	if (!permitted)
 		buf_addf(&b, "  %s  %s\n  %s\n", render_text_of(j, "error_code"),

@@ -30,6 +30,7 @@ static const cyaml_schema_field_t rule_fields[] = {
 	CONF_STR("action", raw_rule, action),
 	CONF_STR("limit", raw_rule, limit),
 	CONF_STR("credential", raw_rule, credential),
+	CONF_STR("replies", raw_rule, replies),
 	CONF_STR("reason", raw_rule, reason),
 	CONF_LIST("addresses", raw_rule, addresses, string_schema, CONF_ADDRESSES_MAX),
 	CYAML_FIELD_END,
@@ -47,6 +48,16 @@ static const char *const actions[] = {
 const char *ward_action_name(enum ward_action a)
 {
 	return a < WARD_ACTION_MAX_ ? actions[a] : NULL;
+}
+
+static const char *const replies[] = {
+	[WARD_TEXT] = "text",
+	[WARD_BINARY] = "binary",
+};
+
+const char *ward_replies_name(enum ward_replies r)
+{
+	return r < WARD_REPLIES_MAX_ ? replies[r] : NULL;
 }
 
 static bool permits(const struct conf_rule *rule)
@@ -272,6 +283,23 @@ static int read_credential(const struct conf_item *item, const char *value,
 	return 0;
 }
 
+static int read_replies(const struct conf_item *item, const char *value,
+			struct conf_rule *rule)
+{
+	if (!value)
+		return 0;
+	if (rule->target != WARD_HOST || !permits(rule))
+		return conf_fail_item(item, "replies",
+				      "only where a host is allowed; what comes from a "
+				      "portal is text, and a registry's files are bytes");
+	for (unsigned i = 0; i < WARD_REPLIES_MAX_; i++)
+		if (str_eq(value, replies[i])) {
+			rule->replies = (enum ward_replies)i;
+			return 0;
+		}
+	return conf_fail_item(item, "replies", "text or binary");
+}
+
 /* ---- the rule ---- */
 
 static int read_target(const struct conf_item *item, const struct raw_rule *raw,
@@ -313,7 +341,8 @@ static int read_rule(const struct conf_item *item, const struct raw_rule *raw,
 	if (read_action(item, raw->action, &rule->action) < 0 ||
 	    read_target(item, raw, b, rule) < 0 ||
 	    read_limit(item, raw->limit, rule) < 0 ||
-	    read_credential(item, raw->credential, b, rule) < 0)
+	    read_credential(item, raw->credential, b, rule) < 0 ||
+	    read_replies(item, raw->replies, rule) < 0)
 		return -1;
 	if (raw->reason) {
 		if (strlen(raw->reason) > REASON_MAX_BYTES)

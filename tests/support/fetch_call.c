@@ -87,6 +87,7 @@ static void on_head(const struct egress_head *head, void *arg)
 	for (; n < head->n_headers && n < EGRESS_HEADERS_MAX; n++)
 		fields[n] = (struct header_offer){head->headers[n].name,
 						  head->headers[n].value};
+	c->reply.any_bytes = c->verdict.ward.replies == WARD_BINARY;
 	if (fetch_reply_begin(&c->reply, &c->f, head->status, fields, n, &c->reason,
 			      &c->err) < 0)
 		finish(c);

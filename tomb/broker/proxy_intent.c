@@ -450,6 +450,7 @@ bool proxy_header_passes(const char *name, const char **ret_name)
 		{"x-should-retry", "X-Should-Retry"},
 		{"etag", "ETag"},
 		{"last-modified", "Last-Modified"},
+		{"content-disposition", "Content-Disposition"},
 		{"lychgate-upstream-status", "Lychgate-Upstream-Status"},
 	};
 	static const char *const prefixes[] = {"x-ratelimit-", "anthropic-ratelimit-"};

@@ -53,6 +53,7 @@ static void write_host(struct jsonw *w, const struct conf_rule *rule)
 	kstr_or_null(w, "method", rule->method);
 	kstr_or_null(w, "path", rule->path);
 	kstr_or_null(w, "credential", rule->credential);
+	jsonw_kstr(w, "replies", ward_replies_name(rule->replies));
 	write_addresses(w, &rule->addresses);
 }
 
@@ -233,6 +234,7 @@ static void write_verdict(struct jsonw *w, const struct ward_question *q)
 	jsonw_kstr(w, "action", ward_action_name(v.action));
 	jsonw_ku64(w, "rule", v.number);
 	kstr_or_null(w, "credential", v.credential);
+	jsonw_kstr(w, "replies", ward_replies_name(v.replies));
 	write_addresses(w, v.addresses);
 	kstr_or_null(w, "error_code", permitted < 0 ? err_text(&err) : NULL);
 	kstr_or_null(w, "detail", permitted < 0 ? err.msg : NULL);

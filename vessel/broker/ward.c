@@ -200,6 +200,8 @@ static void take_gifts(const struct conf_broker *b, const struct ward_ask *ask,
 		if (!v->addresses && rule->addresses.n)
 			v->addresses = &rule->addresses;
 		v->address_named |= rule->is_address;
+		if (rule->replies > v->replies)
+			v->replies = rule->replies;
 	}
 }
 

@@ -50,6 +50,7 @@ struct ward_verdict {
 	const char *credential;			/* whose key may go along; NULL: none */
 	const struct conf_addresses *addresses; /* may be reached though not public */
 	bool address_named; /* the host is an address, and a rule names exactly it */
+	enum ward_replies replies; /* what may come back */
 };
 
 /* ERRID_WARD_*: what the job learns of a refusal. 0: allow or limit, and then the rate has

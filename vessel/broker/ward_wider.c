@@ -28,7 +28,7 @@ static bool is_same_rule(const struct conf_rule *a, const struct conf_rule *b)
 	       str_eq(a->method, b->method) && str_eq(a->path, b->path) &&
 	       a->limit_count == b->limit_count &&
 	       a->limit_window_usec == b->limit_window_usec &&
-	       str_eq(a->credential, b->credential) &&
+	       str_eq(a->credential, b->credential) && a->replies == b->replies &&
 	       are_same_addresses(&a->addresses, &b->addresses);
 }
 

@@ -17,6 +17,9 @@ static const char *const out_fetch[] = {"accept", "content-type", NULL};
 /* What may come back; a name that ends in "-" is a prefix. */
 static const char *const back_any[] = {"content-type", "retry-after", "request-id",
 				       "x-request-id", NULL};
+/* What clients of any server keep by, or name a file by. */
+static const char *const back_fetch[] = {"etag", "last-modified", "content-disposition",
+					 NULL};
 static const char *const back_openai[] = {"x-ratelimit-", "retry-after-ms",
 					  "x-should-retry", NULL};
 static const char *const back_anthropic[] = {"anthropic-ratelimit-", "retry-after-ms",
@@ -132,8 +135,9 @@ static bool may_come_back(enum headers_for what, const char *name)
 		return is_listed(back_any, name) || is_listed(back_openai, name);
 	case HEADERS_ANTHROPIC:
 		return is_listed(back_any, name) || is_listed(back_anthropic, name);
-	case HEADERS_GEMINI:
 	case HEADERS_FETCH:
+		return is_listed(back_any, name) || is_listed(back_fetch, name);
+	case HEADERS_GEMINI:
 		break;
 	}
 	return is_listed(back_any, name);

@@ -54,13 +54,23 @@ class Provider(http.server.BaseHTTPRequestHandler):
             self.reply(302, "text/plain", b"", Location="/closed")
         elif self.path == "/open/on":
             self.reply(302, "text/plain", b"", Location="/open/here")
+        elif "/bytes" in self.path:
+            self.reply(200, "application/x-bytes", EVERY_BYTE, ETag='"of-bytes"', X_Own="theirs")
+        elif "/liar" in self.path:
+            self.reply(200, "text/plain", EVERY_BYTE)
+        elif "/packed" in self.path:
+            self.reply(200, "application/x-bytes", EVERY_BYTE, Content_Encoding="gzip")
+        elif "/huge" in self.path:
+            self.reply(200, "application/x-bytes", b"0" * int(self.path.split("/")[-1]))
+        elif self.path == "/files/over":
+            self.reply(302, "text/plain", b"", Location="/open/bytes")
         else:
             self.reply(200, "text/plain", b"here you are")
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         Provider.seen.append((self.path, dict(self.headers), body, log_lines()))
-        if self.path.startswith("/open"):
+        if self.path.startswith(("/open", "/files")):
             self.reply(200, self.headers["Content-Type"], b"you sent " + body)
             return
         rq = json.loads(body)
@@ -109,6 +119,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
 
+EVERY_BYTE = bytes(range(256)) * 300  # more than one piece on each of its ways
 server = Server(("127.0.0.1", 0), Provider)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 PORT = server.server_address[1]
@@ -144,6 +155,23 @@ ward:
   - host: 127.0.0.1
     scheme: http
     port: {PORT}
+    path: /files
+    action: allow
+    replies: binary
+    addresses:
+      - 127.0.0.1
+  - host: 127.0.0.1
+    scheme: http
+    port: {PORT}
+    method: POST
+    path: /files
+    action: allow
+    replies: binary
+    addresses:
+      - 127.0.0.1
+  - host: 127.0.0.1
+    scheme: http
+    port: {PORT}
     method: POST
     path: /open
     action: allow
@@ -153,7 +181,7 @@ budgets:
   job: {{requests: 10, tokens: 100000, money: "100", bytes: 64MiB, denials: 25}}
   identity_day: {{requests: 1000, tokens: 10000000, money: "1000", bytes: 1GiB, denials: 10000}}
   day: {{requests: 1000, tokens: 10000000, money: "1000", bytes: 1GiB, denials: 10000}}
-egress: {{in_flight: 64, retries: 0}}
+egress: {{in_flight: 64, retries: 0, response_max: 1MiB, package_max: 2MiB}}
 """
 
 
@@ -468,6 +496,44 @@ def t_what_a_fetch_sends_is_replaced_and_comes_back():
     # in a URL nothing can stand for it
     a = fetch(lease, 3, url + "?to=erika.mustermann@firma-beispiel.de")
     assert a.status == 403 and b"LYCH-GATE-004" in a.data, a.data
+
+
+def t_bytes_come_back_only_by_a_rule_that_says_so():
+    lease, base = job(), f"http://127.0.0.1:{PORT}"
+    for seq, path in enumerate(("/open/bytes", "/files/over"), 1):  # and not behind a redirect to where the rule is another
+        a = refused(fetch(lease, seq, base + path), 502, "LYCH-FETCH-006")
+        assert b"reply_type" in a.data and b"replies: binary" in a.data, a.data
+        assert EVERY_BYTE[:64] not in a.data
+    try:
+        raise SystemExit(f"FAIL: bytes that are no text came back: {fetch(lease, 3, base + '/open/liar').status}")
+    except http.client.IncompleteRead as e:  # it had begun
+        assert EVERY_BYTE[:64] not in e.partial
+    refused(fetch(lease, 4, base + "/files/packed"), 502, "LYCH-EGRESS-009")
+    refused(fetch(lease, 5, base + "/filesystem/bytes"), 403, "LYCH-WARD-001")
+    until(lambda: any("reply_type" in json.dumps(e) for e in events("fetch.failed", lease[0])))
+    until(lambda: not books(lease) or not any(books(lease)["reserved"].values()))
+
+    lease = job()
+    a = fetch(lease, 1, base + "/files/bytes")
+    assert a.status == 200 and a.data == EVERY_BYTE, (a.status, len(a.data))
+    assert a.getheader("Content-Type") == "application/x-bytes" and a.getheader("ETag") == '"of-bytes"', a.headers.items()
+    assert a.getheader("X-Own") is None and a.getheader("Lychgate-Upstream-Status") == "200"
+    # text by its type is no exception: what a client compares with a checksum comes as it is
+    a = fetch(lease, 2, base + "/files/liar")
+    assert a.data == EVERY_BYTE and a.getheader("Content-Type") == "text/plain", a.headers.items()
+    # the size that files may have, and no more
+    a = fetch(lease, 3, base + f"/files/huge/{(2 << 20) - 4096}")
+    assert a.status == 200 and a.data == b"0" * ((2 << 20) - 4096), (a.status, len(a.data))
+    a = fetch(lease, 4, base + f"/files/huge/{(2 << 20) + 1}")
+    refused(a, 413, "LYCH-EGRESS-008")
+    spent = balanced(lease)
+    assert spent["requests"] == 4 and 2 * len(EVERY_BYTE) + (2 << 20) - 4096 < spent["bytes"] < (4 << 20), spent
+    assert all(e["unmapped"].get("replies") == "binary" for e in events("fetch.allowed", lease[0])), events("fetch.allowed", lease[0])
+    # what goes out is judged as ever, and what was replaced in it stays so
+    text = "mail to erika.mustermann@firma-beispiel.de today"
+    a = fetch(lease, 5, base + "/files", method="POST", headers=[["content-type", "text/plain"]],
+              body=base64.b64encode(text.encode()).decode())
+    assert a.status == 200 and a.data == b"you sent " + Provider.seen[-1][2] and b"<EMAIL_1>" in a.data, a.data
 
 
 def t_many_denials_are_a_signal_and_then_the_end():

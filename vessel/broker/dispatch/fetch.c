@@ -138,6 +138,7 @@ static int fetch_start(struct dispatch_call *c, struct err *err)
 						    own->fetch.headers.h[i].value};
 	/* the worker of a key knows its own */
 	const struct conf_addresses *named = key ? NULL : c->verdict.addresses;
+	bool is_text = c->verdict.replies == WARD_TEXT;
 	const struct egress_request rq = {
 		.portal = key,
 		.method = fetch_method_name(own->fetch.method),
@@ -148,7 +149,9 @@ static int fetch_start(struct dispatch_call *c, struct err *err)
 		.body_len = c->body.len,
 		.addresses = named ? (const char *const *)named->v : NULL,
 		.n_addresses = named ? named->n : 0,
-		.limits = {.reply_max_bytes = e->response_max_bytes},
+		/* a file, as a registry's */
+		.limits = {.reply_max_bytes = is_text ? e->response_max_bytes
+						      : e->package_max_bytes},
 	};
 
 	return dispatch_send(c, &rq, err);
@@ -173,6 +176,8 @@ static void fetch_describe(const struct dispatch_call *c, struct jsonw *w)
 	key = fetch_key(&own->fetch, c->d->cfg.broker, &c->verdict, &target);
 	if (key)
 		jsonw_kstr(w, "credential", key);
+	if (c->verdict.replies != WARD_TEXT)
+		jsonw_kstr(w, "replies", ward_replies_name(c->verdict.replies));
 	buf_done(&origin);
 }
 
@@ -202,6 +207,7 @@ static int fetch_head(struct dispatch_call *c, const struct egress_head *h,
 	for (size_t i = 0; i < h->n_headers && i < EGRESS_HEADERS_MAX; i++)
 		offers[i] =
 			(struct header_offer){h->headers[i].name, h->headers[i].value};
+	own->reply.any_bytes = c->verdict.replies == WARD_BINARY;
 	if (fetch_reply_begin(&own->reply, &own->fetch, h->status, offers, h->n_headers,
 			      &c->reason, err) < 0)
 		return -1;
@@ -212,19 +218,21 @@ static int fetch_head(struct dispatch_call *c, const struct egress_head *h,
 	}
 	type = headers_get(&own->reply.headers, "content-type");
 	type = type ? type : "text/plain; charset=utf-8";
-	own->put_back = gate_restore_new(c->job->gate, form_of(type));
+	if (!own->reply.any_bytes)
+		own->put_back = gate_restore_new(c->job->gate, form_of(type));
 	dispatch_stream(c, &clean, type);
 	return 0;
 }
 
-/* What the job sent anonymised comes back as it was; whole characters reach that step. */
+/* What the job sent anonymised comes back as it was, but for bytes, of which none is touched; whole
+ * characters reach that step. */
 static int fetch_body(struct dispatch_call *c, const void *data, size_t len,
 		      struct buf *out, struct err *err)
 {
 	struct fetch_own *own = c->own;
 	cleanup_buf struct buf text;
 
-	if (gate_job_is_clean(c->job->gate))
+	if (!own->put_back || gate_job_is_clean(c->job->gate))
 		return fetch_reply_text(&own->reply, data, len, out, &c->reason, err);
 	/* Latin-1 grows to the double; four bytes may wait from before */
 	buf_init(&text, 2 * len + 8);
@@ -238,7 +246,8 @@ static int fetch_end(struct dispatch_call *c, struct buf *out, struct err *err)
 {
 	struct fetch_own *own = c->own;
 
-	gate_restore_end(own->put_back, out);
+	if (own->put_back)
+		gate_restore_end(own->put_back, out);
 	return fetch_reply_end(&own->reply, &c->reason, err);
 }
 

@@ -29,6 +29,8 @@ static bool has_gifts(const struct ward_verdict *was, const struct ward_verdict 
 {
 	if (was->credential && !str_eq(was->credential, is->credential))
 		return false;
+	if (was->replies > is->replies)
+		return false;
 	for (size_t i = 0; was->addresses && i < was->addresses->n; i++)
 		if (!has_address(is->addresses, was->addresses->v[i]))
 			return false;
@@ -50,7 +52,8 @@ static int judge(const struct dispatch_call *c, struct ward_verdict *ret, struct
 		r = c->kind->still(c, r, ret, err);
 	if (r == 0 && !has_gifts(&c->verdict, ret))
 		return err_set(err, ERR_DENIED,
-			       "no rule gives it that key or those addresses");
+			       "no rule gives it that key, those addresses or those "
+			       "replies");
 	return r;
 }
 
@@ -68,6 +71,7 @@ static bool replace(struct dispatch_call *c)
 	struct ward_verdict now = {.action = WARD_DENY};
 	struct err said = ERR_INIT, why = ERR_INIT;
 	const char *key = key_of(c);
+	enum ward_replies replies = c->verdict.replies;
 	bool is_judged = is_under_way[c->machine.way] && c->verdict.rule;
 	int r = is_judged ? judge(c, &now, &said) : -1;
 
@@ -75,6 +79,7 @@ static bool replace(struct dispatch_call *c)
 		now.number = c->verdict.number;
 	/* what it was permitted with, and no more: that is what the log has */
 	now.credential = key;
+	now.replies = replies;
 	if (r < 0 || !c->verdict.addresses)
 		now.addresses = NULL;
 	c->verdict = now;

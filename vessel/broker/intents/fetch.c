@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #define FIELD_TEXT_MAX 8192
+#define ANY_TYPE_MAX 200
 #define STATUS_NO_CONTENT 204
 #define STATUS_NOT_MODIFIED 304
 
@@ -270,6 +271,21 @@ static bool is_charset(const char *charset, const char *const *names)
 	return false;
 }
 
+/* What the type says is the client's to judge; whoever reads it is only spared what is no type. */
+static int pass_type(struct fetch_reply *r, const char *value, enum reason *why,
+		     struct err *err)
+{
+	char bare[HEADER_NAME_MAX + 1];
+
+	if (!value || strlen(value) > ANY_TYPE_MAX ||
+	    !take_type(value, bare, sizeof(bare)))
+		value = "application/octet-stream";
+	if (!headers_set(&r->headers, "content-type", value))
+		return reason_set(why, REASON_REPLY_TYPE, err,
+				  "its type cannot be passed on");
+	return 0;
+}
+
 static int judge_type(struct fetch_reply *r, const char *value, enum reason *why,
 		      struct err *err)
 {
@@ -282,7 +298,8 @@ static int judge_type(struct fetch_reply *r, const char *value, enum reason *why
 		value = "text/plain";
 	if (!take_type(value, type, sizeof(type)) || !is_text_type(type))
 		return reason_set(why, REASON_REPLY_TYPE, err,
-				  "'%.60s' is no kind of text, and only text goes back",
+				  "'%.60s' is no kind of text, and only text goes back, "
+				  "unless the rule has replies: binary",
 				  value);
 	take_charset(value, charset, sizeof(charset));
 	r->latin1 = is_charset(charset, latin1);
@@ -336,7 +353,9 @@ int fetch_reply_begin(struct fetch_reply *r, const struct fetch *f, unsigned sta
 					  "over %d fields", HEADERS_MAX);
 		return 0;
 	}
-	r->text_only = true;
+	r->has_body = true;
+	if (r->any_bytes)
+		return pass_type(r, has_type ? type : NULL, ret_reason, err);
 	return judge_type(r, has_type ? type : NULL, ret_reason, err);
 }
 
@@ -363,7 +382,9 @@ static size_t unfinished(const unsigned char *p, size_t n)
 
 static int not_text(enum reason *why, struct err *err)
 {
-	return reason_set(why, REASON_REPLY_TEXT, err, "its bytes are no text in UTF-8");
+	return reason_set(why, REASON_REPLY_TEXT, err,
+			  "its bytes are no text in UTF-8, and the rule has not replies: "
+			  "binary");
 }
 
 static int add_utf8(struct fetch_reply *r, const unsigned char *p, size_t n,
@@ -397,9 +418,13 @@ int fetch_reply_text(struct fetch_reply *r, const void *data, size_t len, struct
 
 	if (len == 0)
 		return 0;
-	if (!r->text_only)
+	if (!r->has_body)
 		return reason_set(ret_reason, REASON_REPLY_HEADERS, err,
 				  "a body where there is none");
+	if (r->any_bytes) {
+		buf_add(out, data, len);
+		return 0;
+	}
 	if (memchr(p, '\0', len))
 		return not_text(ret_reason, err);
 	if (!r->latin1)

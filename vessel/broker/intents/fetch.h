@@ -8,7 +8,7 @@
  *	  [ward, budget, gate, log, egress_start() with fetch_target()]
  *	fetch_redirect()  a redirect becomes the next request, which goes all the way again,
  *	                  or is refused
- *	fetch_reply_*()   what of a reply goes back: text
+ *	fetch_reply_*()   what of a reply goes back: text, or any bytes where a rule says so
  */
 #ifndef LYCH_VESSEL_BROKER_INTENTS_FETCH_H
 #define LYCH_VESSEL_BROKER_INTENTS_FETCH_H
@@ -71,7 +71,8 @@ struct fetch_reply {
 	struct headers
 		headers; /* what goes back; Content-Type is written anew, in UTF-8 */
 	bool latin1;
-	bool text_only;	       /* set once it began */
+	bool any_bytes;	       /* set before it begins: a rule says replies: binary */
+	bool has_body;	       /* set once it began */
 	unsigned char held[4]; /* the beginning of a character */
 	size_t n_held;
 };
@@ -81,13 +82,14 @@ void fetch_reply_done(struct fetch_reply *r);
 /*
  * `fields` as the worker gave them. With a body, its type must be a kind of text (text/..., JSON,
  * XML, JavaScript, YAML, TOML, SQL, CSV and the like) in UTF-8, ASCII or Latin-1; no type at all is read
- * as plain text. What it says of its length is not passed on.
+ * as plain text. What it says of its length is not passed on. With any_bytes its type is passed on as
+ * it is, and application/octet-stream where there is none, or none that can be.
  */
 MUST_CHECK int fetch_reply_begin(struct fetch_reply *r, const struct fetch *f,
 				 unsigned status, const struct header_offer *fields,
 				 size_t n, enum reason *ret_reason, struct err *err);
 /* Adds to out what of the bytes is whole characters, as UTF-8. Refuses what is no text (a NUL,
- * broken UTF-8): what went back before is cut there. */
+ * broken UTF-8): what went back before is cut there. With any_bytes all of them, as they are. */
 MUST_CHECK int fetch_reply_text(struct fetch_reply *r, const void *data, size_t len,
 				struct buf *out, enum reason *ret_reason,
 				struct err *err);

@@ -376,6 +376,42 @@ Test(ward, a_key_goes_along_only_where_a_deciding_rule_says_so)
 	conf_done(&c);
 }
 
+Test(ward, any_bytes_come_back_only_where_a_deciding_rule_says_so)
+{
+	struct conf c = conf_with(
+		"- {host: a.example, action: allow}\n"
+		"- {host: a.example, path: /files, action: allow, replies: binary}\n"
+		"- {host: a.example, path: /files/text, action: limit, limit: 9/min, "
+		"replies: text}\n");
+	static const struct {
+		const char *path;
+		enum ward_replies replies;
+	} rows[] = {
+		{"/", WARD_TEXT},
+		{"/filesystem", WARD_TEXT},
+		{"/files/..%2f", WARD_TEXT},
+		{"/files/text", WARD_TEXT},
+		{"/files", WARD_BINARY},
+		{"/files/a.zip", WARD_BINARY},
+	};
+	struct ward_verdict v;
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct ward_ask ask =
+			fetch_of("GET", true, "a.example", 443, rows[i].path);
+
+		cr_assert_eq(ward_decide(&c.broker, &ask, &v, &err), 0, "%s",
+			     rows[i].path);
+		cr_expect_eq(v.replies, rows[i].replies, "%s", rows[i].path);
+	}
+	struct ward_ask ask = fetch_of("POST", true, "a.example", 443, "/files");
+
+	cr_expect_lt(ward_decide(&c.broker, &ask, &v, &err), 0);
+	cr_expect_eq(v.replies, WARD_TEXT);
+	conf_done(&c);
+}
+
 /* ---- rates ---- */
 
 static int take(struct ward_rates *r, const struct conf *c, const char *identity,

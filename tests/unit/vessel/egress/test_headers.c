@@ -166,6 +166,27 @@ ParameterizedTestParameters(headers, what_comes_back)
 	return cr_make_param_array(struct reply, rows, sizeof(rows) / sizeof(rows[0]));
 }
 
+/* Of a fetch, and of no provider. */
+Test(headers, what_clients_keep_by)
+{
+	static const char *const names[] = {"ETag", "Last-Modified",
+					    "Content-Disposition"};
+	struct header h;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		static const enum headers_for others[] = {
+			HEADERS_OPENAI, HEADERS_ANTHROPIC, HEADERS_GEMINI};
+
+		for (size_t k = 0; k < 3; k++)
+			cr_assert_not(headers_back(others[k], names[i], strlen(names[i]),
+						   "x", 1, &h));
+		cr_assert_not(headers_back(HEADERS_FETCH, names[i], strlen(names[i]),
+					   "x\x01", 2, &h));
+		cr_assert(headers_back(HEADERS_FETCH, names[i], strlen(names[i]), "x", 1,
+				       &h));
+	}
+}
+
 ParameterizedTest(struct reply *row, headers, what_comes_back)
 {
 	const bool want[] = {row->fetch, row->openai, row->anthropic};

@@ -122,12 +122,14 @@ static void cut_fetch(struct conf_rule *was, struct conf_rule *is)
 /* Permitted it is by either; with the key, or to the addresses, by the first one alone. */
 Test(dispatch_replace, what_a_rule_gave_has_to_be_given_still)
 {
-	struct conf_rule key = fetch, near = fetch, nearer = fetch;
+	struct conf_rule key = fetch, near = fetch, nearer = fetch, bytes = fetch;
 
 	key.credential = portal_name;
 	near.addresses = (struct conf_addresses){.v = addresses, .n = 2};
 	nearer.addresses = (struct conf_addresses){.v = addresses + 1, .n = 1};
+	bytes.replies = WARD_BINARY;
 	cut_fetch(&key, &fetch);
+	cut_fetch(&bytes, &fetch);
 	cut_fetch(&near, &fetch);
 	cut_fetch(&near, &nearer);
 }
@@ -169,10 +171,12 @@ Test(dispatch_replace, what_they_permit_goes_on)
 	}
 	/* a key more than it had is not given to what is under way */
 	wider.credential = portal_name;
+	wider.replies = WARD_BINARY;
 	up(&fetch, 1);
 	until(3, "/fetch", FETCH);
 	cr_expect_eq(now(&wider, 1), 0);
 	cr_expect_null(w.d->calls->verdict.credential);
+	cr_expect_eq(w.d->calls->verdict.replies, WARD_TEXT);
 	cr_expect_null(w.d->calls->verdict.addresses);
 	release(ACT);
 	AWAIT(is_quiet());

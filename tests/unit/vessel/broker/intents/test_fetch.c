@@ -369,6 +369,60 @@ Test(fetch, only_text_goes_back)
 	}
 }
 
+/* By a rule with replies: binary. */
+Test(fetch, any_bytes_go_back_as_they_are)
+{
+	static const struct {
+		const char *type, *back;
+	} types[] = {
+		{NULL, "application/octet-stream"},
+		{"", "application/octet-stream"},
+		{"zip", "application/octet-stream"},
+		{"te xt/html", "application/octet-stream"},
+		{"application/zip", "application/zip"},
+		{"Image/PNG; x=\"y\"", "Image/PNG; x=\"y\""},
+		{"text/html; charset=shift_jis", "text/html; charset=shift_jis"},
+		{"application/x-git-upload-pack-result",
+		 "application/x-git-upload-pack-result"},
+	};
+	unsigned char all[512];
+	struct fetch f = {.method = FETCH_GET};
+	struct err err = ERR_INIT;
+	enum reason why = REASON_NONE;
+	cleanup_buf struct buf out;
+
+	for (size_t i = 0; i < sizeof(all); i++)
+		all[i] = (unsigned char)(255 - i);
+	buf_init(&out, sizeof(all));
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		cleanup_fetch_reply struct fetch_reply r = {.any_bytes = true};
+		const struct header_offer field = {"Content-Type", types[i].type};
+
+		cr_assert_eq(fetch_reply_begin(&r, &f, 200, &field, types[i].type != NULL,
+					       &why, &err),
+			     0, "%s", err.msg);
+		cr_assert_str_eq(headers_get(&r.headers, "content-type"), types[i].back);
+		buf_reset(&out);
+		for (size_t at = 0; at < sizeof(all); at += 64)
+			cr_assert_eq(fetch_reply_text(&r, all + at, 64, &out, &why, &err),
+				     0);
+		cr_assert_eq(fetch_reply_end(&r, &why, &err), 0);
+		cr_assert(out.len == sizeof(all) && memcmp(out.data, all, out.len) == 0);
+	}
+	{
+		/* two types are still one too many, and where no body may be there is none */
+		const struct header_offer two[] = {{"Content-Type", "image/png"},
+						   {"content-type", "image/gif"}};
+		cleanup_fetch_reply struct fetch_reply r = {.any_bytes = true},
+						       none = {.any_bytes = true};
+
+		cr_assert_lt(fetch_reply_begin(&r, &f, 200, two, 2, &why, &err), 0);
+		cr_assert_eq(why, REASON_REPLY_HEADERS);
+		cr_assert_eq(fetch_reply_begin(&none, &f, 204, two, 1, &why, &err), 0);
+		cr_assert_lt(fetch_reply_text(&none, "x", 1, &out, &why, &err), 0);
+	}
+}
+
 Test(fetch, replies_without_a_body)
 {
 	const struct header_offer png = {"Content-Type", "image/png; x=\"y\""};
