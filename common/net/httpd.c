@@ -167,10 +167,14 @@ static int admit(struct conn *c, struct httpd_req *req, size_t head_len, struct 
 		return gate_parse_connect(req->head, head_len, &req->g, err);
 	if (gate_parse(req->head, head_len, hosts, &req->g, err) < 0)
 		return -1;
+	if (req->g.is_chunked && !cfg->chunks_ok)
+		return err_set_id(err, ERRID_HTTP_FRAMING, "Transfer-Encoding");
 	if ((cfg->any ? route_any : route_by_path)(cfg, req, err) < 0)
 		return -1;
 	if (cfg->auth && cfg->auth(req, cfg->arg, err) < 0)
 		return -1;
+	if (req->g.is_chunked)
+		req->g.content_length = req->route->body_max_bytes;
 	if (req->g.content_length > req->route->body_max_bytes)
 		return err_set_id(err, ERRID_HTTP_BODY, "at most %zu bytes",
 				  req->route->body_max_bytes);
@@ -202,10 +206,9 @@ static void arm_idle(struct conn *c)
 	loop_timer_arm(c->timer, idle);
 }
 
-static void read_body(struct conn *c)
+/* 1: the body is whole; 0: not yet. */
+static int read_sized(struct httpd_req *req, struct evbuffer *in)
 {
-	struct evbuffer *in = bufferevent_get_input(c->bev);
-	struct httpd_req *req = c->req;
 	size_t want = (size_t)req->g.content_length - req->body.len;
 
 	while (want > 0 && evbuffer_get_length(in) > 0) {
@@ -217,7 +220,35 @@ static void read_body(struct conn *c)
 		(void)evbuffer_drain(in, n);
 		want -= n;
 	}
-	if (want > 0) {
+	return want == 0;
+}
+
+static int read_chunks(struct httpd_req *req, struct evbuffer *in, struct err *err)
+{
+	int r = 0;
+
+	while (r == 0 && evbuffer_get_length(in) > 0) {
+		size_t n = evbuffer_get_contiguous_space(in), used = 0;
+		const char *data = (const char *)evbuffer_pullup(in, (ev_ssize_t)n);
+
+		r = gate_chunks_feed(&req->chunks, data, n, &req->body, &used, err);
+		(void)evbuffer_drain(in, used);
+	}
+	return r;
+}
+
+static void read_body(struct conn *c)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+	struct httpd_req *req = c->req;
+	struct err err = ERR_INIT;
+	int r = req->g.is_chunked ? read_chunks(req, in, &err) : read_sized(req, in);
+
+	if (r < 0) {
+		reply_refusal(c, req, &err);
+		return;
+	}
+	if (r == 0) {
 		arm_idle(c);
 		return;
 	}
@@ -274,6 +305,7 @@ static void request_begins(struct conn *c, size_t head_len)
 		return;
 	}
 	buf_init(&req->body, (size_t)req->g.content_length);
+	gate_chunks_begin(&req->chunks, req->body.max);
 	c->httpd->bodies_bytes += req->body.max;
 	if (req->g.expect_continue && req->g.content_length > 0 &&
 	    evbuffer_get_length(in) == 0)

@@ -7,7 +7,7 @@
  * One strict parser of ours reads the raw bytes (httpd_gate.c), so that nothing
  * is normalised before it is judged: exactly one Host, and it is an allowed one;
  * every header at most once; Content-Length of digits only; no
- * Transfer-Encoding; no space in a header name; no control byte, NUL, bare CR or
+ * Transfer-Encoding, or plain chunks where a server takes them; no space in a header name; no control byte, NUL, bare CR or
  * LF, folded line; %00 and %2f refused in the path. A refusal answers 400 and
  * closes the connection. Header cap 8 KiB, body cap per route and authentication
  * before the first byte of a body is read, idle timeout, a cap on connections,
@@ -96,6 +96,8 @@ struct httpd_config {
 	unsigned share_connections;
 	size_t share_bodies_max_bytes, share_answers_max_bytes;
 	bool encoded_slash_ok; /* %2f in a path is '/' (npm's scoped names) */
+	/* Bodies may come in chunks; until one is whole it counts as the most that it may be. */
+	bool chunks_ok;
 	httpd_error_body *error_body;
 	httpd_connect *connect; /* NULL: CONNECT is refused as what is no path is */
 	/* Every path and method but CONNECT is this route's, and there is no other: neither path

@@ -187,13 +187,14 @@ static int content_length(const char *value, uint64_t *ret, struct err *err)
 static int judge_headers(struct gate_head *g, const char *const *hosts, struct err *err)
 {
 	const char *length = gate_header(g, "Content-Length");
+	const char *coding = gate_header(g, "Transfer-Encoding");
 	const char *expect = gate_header(g, "Expect");
 	const char *connection = gate_header(g, "Connection");
 	const char *upgrade = gate_header(g, "Upgrade");
 
 	if (judge_host(g, hosts, err) < 0)
 		return -1;
-	if (gate_header(g, "Transfer-Encoding"))
+	if (coding && (length || strcasecmp(coding, "chunked") != 0))
 		return refuse(err, "Transfer-Encoding");
 	if (upgrade && list_has(upgrade, "websocket"))
 		return err_set_id(err, ERRID_HTTP_UPGRADE, "Upgrade: websocket");
@@ -203,6 +204,7 @@ static int judge_headers(struct gate_head *g, const char *const *hosts, struct e
 		return -1;
 	if (expect && strcasecmp(expect, "100-continue") != 0)
 		return refuse(err, "unknown Expect");
+	g->is_chunked = coding != NULL;
 	g->expect_continue = expect != NULL;
 	g->close = connection && list_has(connection, "close");
 	return 0;

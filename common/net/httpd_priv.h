@@ -26,7 +26,7 @@ struct gate_head {
 	struct gate_pair headers[GATE_HEADERS_MAX];
 	size_t n_headers;
 	uint64_t content_length;
-	bool close, expect_continue, is_connect;
+	bool close, expect_continue, is_connect, is_chunked;
 };
 
 /*
@@ -36,13 +36,41 @@ struct gate_head {
 MUST_CHECK int gate_head_end(const char *data, size_t len, size_t *scanned,
 			     size_t *ret_len, struct err *err);
 /* head: exactly the bytes that gate_head_end measured, plus a NUL; modified. hosts: the
- * allowed ones, NULL-terminated; NULL: {"lychgate"}. */
+ * allowed ones, NULL-terminated; NULL: {"lychgate"}. Whether a body may come in chunks is the
+ * server's to say (is_chunked). */
 MUST_CHECK int gate_parse(char *head, size_t len, const char *const *hosts,
 			  struct gate_head *ret, struct err *err);
 /* The same of a CONNECT, whose target (path) is what stands there. It may be HTTP/1.0 and without
  * Host, as Python before 3.12 writes it; a Host that says another one is refused. */
 MUST_CHECK int gate_parse_connect(char *head, size_t len, struct gate_head *ret,
 				  struct err *err);
+/* ---- a body in chunks (httpd_chunks.c) ---- */
+
+enum gate_chunk_at {
+	CHUNK_SIZE,
+	CHUNK_SIZE_LF,
+	CHUNK_DATA,
+	CHUNK_DATA_CR,
+	CHUNK_DATA_LF,
+	CHUNK_LAST_CR,
+	CHUNK_LAST_LF,
+	CHUNK_OVER,
+};
+struct gate_chunks {
+	enum gate_chunk_at at;
+	uint64_t left; /* of the chunk */
+	unsigned digits;
+	size_t max; /* of the body */
+};
+void gate_chunks_begin(struct gate_chunks *c, size_t max);
+/*
+ * The next bytes: those of the body are added to it, whose ceiling is max. 1: it is whole, and ends behind
+ * *ret_used of them; 0: more are needed, all were used. ERRID_HTTP_FRAMING, ERRID_HTTP_BODY: more
+ * than max, said before the chunk is read.
+ */
+MUST_CHECK int gate_chunks_feed(struct gate_chunks *c, const char *data, size_t len,
+				struct buf *body, size_t *ret_used, struct err *err);
+
 /* Split and decode in place. */
 MUST_CHECK int gate_query(char *query, struct gate_pair out[GATE_QUERY_MAX],
 			  size_t *ret_n, struct err *err);
@@ -114,6 +142,7 @@ struct httpd_req {
 	struct gate_pair query[GATE_QUERY_MAX];
 	size_t n_query;
 	struct buf body;
+	struct gate_chunks chunks;
 	struct httpd_share *share; /* its body counts there until it is freed */
 	uid_t uid;
 	pid_t pid;

@@ -4,11 +4,13 @@
  * that the gate reports, judged here by a second, naive look at the same bytes.
  */
 #include "common/attr.h"
+#include "common/buf.h"
 #include "common/mem.h"
 #include "common/net/httpd_priv.h"
 #include "common/str.h"
 
 #include <assert.h>
+#include <string.h>
 #include <strings.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,7 +37,8 @@ static void check_passed(const char *raw, size_t len, struct gate_head *g)
 	assert(strlen(raw) == len);
 	assert(count_lines(raw, "host:") == 1);
 	assert(count_lines(raw, "content-length:") <= 1);
-	assert(count_lines(raw, "transfer-encoding:") == 0);
+	assert(count_lines(raw, "transfer-encoding:") == g->is_chunked);
+	assert(!g->is_chunked || count_lines(raw, "content-length:") == 0);
 	assert(count_lines(raw, "host ") == 0 &&
 	       count_lines(raw, "content-length ") == 0);
 	assert(g->content_length == 0 || count_lines(raw, "content-length:") == 1);
@@ -77,6 +80,46 @@ static void read_connect(const char *raw, size_t len)
 	free(head);
 }
 
+#define BODY_MAX 64
+
+static int feed(const char *data, size_t len, size_t step, struct buf *body, size_t *ret)
+{
+	struct gate_chunks c;
+	struct err err = ERR_INIT;
+	size_t used;
+	int r = 0;
+
+	gate_chunks_begin(&c, BODY_MAX);
+	buf_init(body, BODY_MAX);
+	*ret = 0;
+	for (size_t at = 0; at < len && r == 0; at += step) {
+		used = 0;
+		r = gate_chunks_feed(&c, data + at, len - at < step ? len - at : step,
+				     body, &used, &err);
+		*ret += used;
+	}
+	assert(buf_ok(body));
+	return r;
+}
+
+/* A body in chunks: the same at once and byte by byte, and no more than it may be. */
+static void read_chunks(const char *data, size_t len)
+{
+	cleanup_buf struct buf one, other;
+	size_t used, used_slowly;
+	int at_once = feed(data, len, len + 1, &one, &used);
+	int slowly = feed(data, len, 1, &other, &used_slowly);
+
+	assert(at_once == slowly);
+	if (at_once < 0)
+		return;
+	assert(used == used_slowly && used <= len);
+	assert(one.len == other.len &&
+	       memcmp(buf_str(&one), buf_str(&other), one.len) == 0);
+	assert(at_once == 0 ||
+	       (used >= 5 && memcmp(data + used - 5, "0\r\n\r\n", 5) == 0));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t scanned = 0, whole = 0, bytewise = 0;
@@ -96,8 +139,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		memcpy(head, data, whole);
 		head[whole] = '\0';
-		if (gate_parse(head, whole, NULL, &g, &err) == 0)
+		if (gate_parse(head, whole, NULL, &g, &err) == 0) {
 			check_passed(raw, whole, &g);
+			if (g.is_chunked)
+				read_chunks((const char *)data + whole, size - whole);
+		}
 		if (str_starts(raw, "CONNECT "))
 			read_connect(raw, whole);
 		free(head);

@@ -196,6 +196,7 @@ struct proxy_tunnels *proxy_tunnels_new(struct proxy *p)
 		.stream_backlog_max_bytes = PROXY_BACKLOG_MAX_BYTES,
 		.request_usec = REQUEST_USEC,
 		.bodies_max_bytes = BODIES_MAX_BYTES,
+		.chunks_ok = true,
 		.error_body = error_body,
 	};
 

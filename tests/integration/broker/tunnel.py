@@ -113,6 +113,10 @@ for name, text in {
         "absolute form": "GET https://other.example/ HTTP/1.1\r\n" + HEAD + "\r\n",
         "two lengths": "POST / HTTP/1.1\r\n" + HEAD + "Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}GET /smuggled HTTP/1.1\r\n\r\n",
         "length and chunks": "POST / HTTP/1.1\r\n" + HEAD + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "chunks with an extension": "POST / HTTP/1.1\r\n" + HEAD + "Transfer-Encoding: chunked\r\n\r\n2;a=b\r\n{}\r\n0\r\n\r\n",
+        "chunks with a trailer": "POST / HTTP/1.1\r\n" + HEAD + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nHost: other.example\r\n\r\n",
+        "chunks, packed": "POST / HTTP/1.1\r\n" + HEAD + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        "a chunk of more than a body may be": "POST / HTTP/1.1\r\n" + HEAD + "Transfer-Encoding: chunked\r\n\r\n100001\r\n",
         "a folded line": "GET / HTTP/1.1\r\n" + HEAD + "X: a\r\n b\r\n\r\n",
         "CONNECT inside": "CONNECT other.example:443 HTTP/1.1\r\nHost: other.example:443\r\n\r\n",
         "CONNECT of a path": "CONNECT / HTTP/1.1\r\n" + HEAD + "\r\n",
@@ -177,6 +181,20 @@ code, got = run("curl", "-sS", "-I", "https://pages.example/head")
 check("curl -I", got.startswith("HTTP/1.1 200") and "GET" not in got, got)
 code, got = run("curl", "-sS", "-X", "DELETE", "https://pages.example/")
 check("a method is the vessel's to judge", got == "DELETE https://pages.example/ ", got)
+open("body", "wb").write(b"0123456789abcdef" * 50000)
+for how, argv in (("in chunks, and waits to be told", ("-T", "-")), ("of a known length", ("-T", "body")), ("waits, and posts", ("-H", "Expect: 100-continue", "--data-binary", "@body"))):
+    r = subprocess.run(["curl", "-sS", "-v", *argv, "https://pages.example/sent"], stdin=open("body"), capture_output=True, text=True, timeout=60)
+    check("curl sends a body " + how, r.stdout.split(" ")[2:] == [open("body").read()] and
+          ("Expect" not in r.stderr or "100 Continue" in r.stderr), (r.stdout[:99], r.stderr[-2000:]))
+    if argv == ("-T", "-"): check("it was in chunks", "Transfer-Encoding: chunked" in r.stderr and "100 Continue" in r.stderr, r.stderr[-2000:])
+for method in ("PUT", "PATCH", "DELETE"):
+    code, got = run("curl", "-sS", "-X", method, "-d", "x=y", "https://pages.example/%s" % method)
+    check(method, got == "%s https://pages.example/%s x=y" % (method, method), got)
+code, got = run("curl", "-sS", "-i", "--suppress-connect-headers", "https://pages.example/status/204", "--next", "-sS", "https://pages.example/next")
+head, _, rest = got.partition("\n\n")
+check("204 has no body, and its connection goes on", head.startswith("HTTP/1.1 204") and rest == "GET https://pages.example/next ", got)
+got = urllib.request.urlopen("https://pages.example/bytes", timeout=30)
+check("bytes", got.read() == bytes(range(256)) * 1000 and got.headers["Content-Type"] == "application/x-bytes" and got.headers["ETag"] == '"b"', got.headers)
 got = urllib.request.urlopen("https://pages.example/python", timeout=30).read().decode()
 check("python", got == "GET https://pages.example/python ", got)
 got = urllib.request.urlopen("https://pages.example/large", timeout=60).read()
@@ -254,9 +272,11 @@ class Tunnels(Vessel):
         else:
             if url.endswith("/kill"):
                 await self.kill()
-            text = b"x" * 3000000 if url.endswith("/large") else b"%s %s %s" % (intent["method"].encode(), url.encode(), body)
-            writer.write(b"HTTP/1.1 200 OK\r\nLychgate-Upstream-Status: 200\r\nContent-Type: text/plain\r\n"
-                         b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
+            status = int(url.split("/status/")[1]) if "/status/" in url else 200
+            kind = b"application/x-bytes\r\nETag: \"b\"" if url.endswith("/bytes") else b"text/plain"
+            text = b"x" * 3000000 if url.endswith("/large") else bytes(range(256)) * 1000 if url.endswith("/bytes") else b"" if status != 200 else b"%s %s %s" % (intent["method"].encode(), url.encode(), body)
+            writer.write(b"HTTP/1.1 200 OK\r\nLychgate-Upstream-Status: %d\r\nContent-Type: %s\r\n"
+                         b"Content-Length: %d\r\n\r\n%s" % (status, kind, len(text), text))
         await writer.drain()
         return True
 

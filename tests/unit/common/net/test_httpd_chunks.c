@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies in chunks: by the bytes alone, and by a server that takes them beside one that does not. */
+#include "common/net/httpd.h"
+#include "common/net/httpd_priv.h"
+
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/net/loop.h"
+#include "common/str.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+TestSuite(httpd_chunks, .timeout = 60);
+
+#define MAX_BYTES 32
+
+/* Fed in pieces; ret_used: of all. */
+static int feed(const char *text, size_t step, struct buf *body, size_t *ret_used,
+		struct err *err)
+{
+	size_t len = strlen(text), used = 0;
+	struct gate_chunks c;
+	int r = 0;
+
+	gate_chunks_begin(&c, MAX_BYTES);
+	buf_init(body, MAX_BYTES);
+	*ret_used = 0;
+	for (size_t at = 0; at < len && r == 0; at += step) {
+		size_t n = len - at < step ? len - at : step;
+
+		r = gate_chunks_feed(&c, text + at, n, body, &used, err);
+		*ret_used += used;
+	}
+	cr_assert(buf_ok(body));
+	return r;
+}
+
+Test(httpd_chunks, what_is_not_plain_is_refused)
+{
+	static const char *const bad[] = {
+		"\r\n\r\n",
+		" 5\r\nhello\r\n0\r\n\r\n",
+		"5 \r\nhello\r\n0\r\n\r\n",
+		"+5\r\nhello\r\n0\r\n\r\n",
+		"-5\r\nhello\r\n0\r\n\r\n",
+		"0x5\r\nhello\r\n0\r\n\r\n",
+		"5h\r\nhello\r\n0\r\n\r\n",
+		"5;x=y\r\nhello\r\n0\r\n\r\n",
+		"5\nhello\r\n0\r\n\r\n",
+		"5\r\r\nhello\r\n0\r\n\r\n",
+		"5\r\nhello0\r\n\r\n",
+		"5\r\nhello\n0\r\n\r\n",
+		"5\r\nhello!\r\n0\r\n\r\n",
+		"5\r\nhello\r\n\r\n0\r\n\r\n",
+		"5\r\nhello\r\n0\r\nX: trailer\r\n\r\n",
+		"5\r\nhello\r\n0\r\n\n",
+		"000000005\r\nhello\r\n0\r\n\r\n",
+		"fffffffffffffffff\r\n",
+		"100000005\r\nhello\r\n0\r\n\r\n",
+	};
+	struct err err = ERR_INIT;
+	struct buf body;
+	size_t used;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		for (size_t step = 1; step < 40; step += 3) {
+			cr_expect_lt(feed(bad[i], step, &body, &used, &err), 0, "%s",
+				     bad[i]);
+			cr_expect_eq(err.id, ERRID_HTTP_FRAMING, "%s", bad[i]);
+			buf_done(&body);
+		}
+}
+
+Test(httpd_chunks, more_than_there_may_be_is_refused_before_it_is_read)
+{
+	static const char *const bad[] = {
+		"21\r\n",
+		"ffffffff\r\n",
+		"10\r\n0123456789abcdef\r\n11\r\n",
+	};
+	struct err err = ERR_INIT;
+	struct buf body;
+	size_t used;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		for (size_t step = 1; step < 40; step += 3) {
+			cr_expect_lt(feed(bad[i], step, &body, &used, &err), 0, "%s",
+				     bad[i]);
+			cr_expect_eq(err.id, ERRID_HTTP_BODY, "%s", bad[i]);
+			buf_done(&body);
+		}
+}
+
+Test(httpd_chunks, what_clients_send_is_read)
+{
+	static const struct {
+		const char *text, *body;
+	} good[] = {
+		{"0\r\n\r\n", ""},
+		{"00000000\r\n\r\n", ""},
+		{"5\r\nhello\r\n0\r\n\r\n", "hello"},
+		{"00000005\r\nhello\r\n000\r\n\r\n", "hello"},
+		{"2\r\n\r\n\r\n3\r\n0\r\n\r\n0\r\n\r\n", "\r\n0\r\n"},
+		{"A\r\n0123456789\r\na\r\n0123456789\r\nC\r\n0123456789ab\r\n0\r\n\r\n",
+		 "012345678901234567890123456789ab"},
+	};
+	static const char after[] = "GET / HTTP/1.1\r\n";
+	struct err err = ERR_INIT;
+	struct buf body;
+	size_t used;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		for (size_t step = 1; step < 80; step++) {
+			char text[256];
+			int r = str_fmt(text, sizeof(text), "%s%s", good[i].text, after);
+
+			cr_assert_eq(r, 0);
+			cr_assert_eq(feed(text, step, &body, &used, &err), 1, "%s: %s",
+				     good[i].text, err.msg);
+			cr_expect_str_eq(buf_str(&body), good[i].body);
+			/* what follows is not touched */
+			cr_expect_eq(used, strlen(good[i].text), "%s by %zu",
+				     good[i].text, step);
+			buf_done(&body);
+			/* and without its last byte it is not whole */
+			text[strlen(good[i].text) - 1] = '\0';
+			cr_expect_eq(feed(text, step, &body, &used, &err), 0);
+			buf_done(&body);
+		}
+}
+
+/* ---- by a server ---- */
+
+static struct loop *loop;
+static struct buf served; /* the bodies, one behind the other */
+static unsigned n_served;
+
+static void serve(struct httpd_req *req, void *arg UNUSED)
+{
+	size_t len = 0;
+	const void *body = httpd_req_body(req, &len);
+
+	buf_add(&served, body, len);
+	n_served++;
+	httpd_reply(req, 200, "text/plain", "ok", 2);
+}
+
+static void on_gone(void *arg UNUSED)
+{
+	loop_stop(loop, 0);
+}
+
+static void too_long(void *arg UNUSED)
+{
+	loop_stop(loop, 99);
+}
+
+static const char *say(const char *text, bool chunks_ok)
+{
+	static const char *const hosts[] = {"a.example", NULL};
+	static const struct httpd_route any = {.body_max_bytes = MAX_BYTES,
+					       .handler = serve};
+	static char got[4096];
+	const struct httpd_config cfg = {.any = &any,
+					 .max_connections = 1,
+					 .idle_usec = USEC_PER_SEC * 20,
+					 .bodies_max_bytes = MAX_BYTES + 1,
+					 .chunks_ok = chunks_ok};
+	const struct httpd_guest guest = {hosts, on_gone, NULL};
+	struct err err = ERR_INIT;
+	struct loop_timer *guard;
+	struct httpd *h;
+	size_t len = 0;
+	ssize_t n;
+	int pair[2];
+
+	n_served = 0;
+	buf_done(&served);
+	buf_init(&served, 1024);
+	cr_assert_eq(loop_new(&loop, &err), 0);
+	guard = loop_timer_new(loop, too_long, NULL);
+	loop_timer_arm(guard, 30 * USEC_PER_SEC);
+	h = httpd_new_inner(loop, &cfg);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	cr_assert_eq(fcntl(pair[1], F_SETFL, O_NONBLOCK), 0);
+	httpd_add(h, pair[1], &guest);
+	cr_assert_eq(write(pair[0], text, strlen(text)), (ssize_t)strlen(text));
+	cr_assert_eq(shutdown(pair[0], SHUT_WR), 0);
+	cr_assert_eq(loop_run(loop, &err), 0, "it does not end");
+	while (len < sizeof(got) - 1 &&
+	       (n = read(pair[0], got + len, sizeof(got) - 1 - len)) > 0)
+		len += (size_t)n;
+	got[len] = '\0';
+	(void)close(pair[0]);
+	httpd_free(h);
+	loop_timer_free(guard);
+	loop_free(loop);
+	return got;
+}
+
+#define HEAD "PUT / HTTP/1.1\r\nHost: a.example\r\n"
+#define CHUNKED HEAD "Transfer-Encoding: chunked\r\n"
+
+Test(httpd_chunks, a_server_that_takes_none_refuses_them)
+{
+	const char *got = say(CHUNKED "\r\n2\r\nhi\r\n0\r\n\r\n", false);
+
+	cr_expect(str_starts(got, "HTTP/1.1 400") && strstr(got, "Transfer-Encoding"),
+		  "%s", got);
+	cr_expect_eq(n_served, 0);
+}
+
+Test(httpd_chunks, what_is_ambiguous_is_refused_where_they_are_taken)
+{
+	static const struct {
+		const char *text, *answer;
+	} bad[] = {
+		{CHUNKED "Content-Length: 2\r\n\r\n2\r\nhi\r\n0\r\n\r\n", "HTTP/1.1 400"},
+		{CHUNKED "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 400"},
+		{HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+		 "HTTP/1.1 400"},
+		{HEAD "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+		 "HTTP/1.1 400"},
+		{HEAD "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 400"},
+		{HEAD "Transfer-Encoding: identity\r\n\r\n", "HTTP/1.1 400"},
+		{HEAD "Transfer-Encoding:\r\n\r\n", "HTTP/1.1 400"},
+		{CHUNKED "\r\n2;a=b\r\nhi\r\n0\r\n\r\n", "HTTP/1.1 400"},
+		{CHUNKED "\r\n2\r\nhi\r\n0\r\nHost: b.example\r\n\r\n", "HTTP/1.1 400"},
+		{CHUNKED "\r\n21\r\n", "HTTP/1.1 413"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		const char *got = say(bad[i].text, true);
+
+		cr_expect(str_starts(got, bad[i].answer), "%s: %s", bad[i].text, got);
+		cr_expect_null(strstr(got + 1, "HTTP/1.1"), "%s: %s", bad[i].text, got);
+		cr_expect_eq(n_served, 0, "%s", bad[i].text);
+	}
+}
+
+Test(httpd_chunks, a_server_that_takes_them_reads_the_body)
+{
+	const char *got = say(CHUNKED "Connection: close\r\n\r\n2\r\nhi\r\n1;\r\n", true);
+
+	cr_expect_eq(n_served, 0, "%s", got);
+	got = say(CHUNKED "Connection: close\r\n\r\n2\r\nhi\r\n6\r\n there\r\n0\r\n\r\n",
+		  true);
+	cr_expect(str_starts(got, "HTTP/1.1 200"), "%s", got);
+	cr_expect_str_eq(buf_str(&served), "hi there");
+	/* what hides behind is no request */
+	got = say(CHUNKED
+		  "\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a.example\r\n\r\n",
+		  true);
+	cr_expect(str_starts(got, "HTTP/1.1 200"), "%s", got);
+	cr_expect_eq(n_served, 1);
+}
