@@ -209,9 +209,13 @@ class Registry(http.server.BaseHTTPRequestHandler):
         page = {"meta": {"api-version": "1.0"}, "name": "tiny", "versions": ["1.0"], "files": files}
         return self.answer(200, "application/vnd.pypi.simple.v1+json", json.dumps(page).encode())
 
-    def do_GET(self):
+    @staticmethod
+    def note(line):
         with open(sys.argv[1], "a") as log:
-            log.write(f"GET {self.path}\n")
+            log.write(line + "\n")
+
+    def do_GET(self):
+        self.note(f"GET {self.path}")
         path = self.path.replace("%2f", "/").replace("%2F", "/").replace("%21", "!")
         if path == "/pypi/simple/tiny/":
             return self.tiny()
@@ -250,8 +254,9 @@ class Registry(http.server.BaseHTTPRequestHandler):
         return self.answer(404, "application/json", b'{"error":"where are you looking"}')
 
 
-server = http.server.ThreadingHTTPServer((sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1", 0), Registry)
-with open(sys.argv[2] + ".new", "w") as f:
-    f.write(str(server.server_port))
-os.rename(sys.argv[2] + ".new", sys.argv[2])
-server.serve_forever()
+if __name__ == "__main__":
+    server = http.server.ThreadingHTTPServer((sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1", 0), Registry)
+    with open(sys.argv[2] + ".new", "w") as f:
+        f.write(str(server.server_port))
+    os.rename(sys.argv[2] + ".new", sys.argv[2])
+    server.serve_forever()
