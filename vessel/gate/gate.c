@@ -17,11 +17,15 @@
  */
 #include "vessel/gate/gate.h"
 
+#include "common/cleanup.h"
 #include "common/mem.h"
+#include "vessel/gate/git/git.h"
 #include "vessel/gate/public.h"
 #include "vessel/gate/scan.h"
 #include "vessel/gate/score.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEADLINE_DEFAULT_USEC (2 * USEC_PER_SEC)
@@ -304,14 +308,15 @@ static bool fits(const struct gate_input *in, size_t *ret_bytes)
 	return true;
 }
 
-void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *ret)
+static void scan_parts(struct gate *g, const struct gate_input *in, usec_t deadline,
+		       struct gate_report *ret)
 {
-	struct scan s = {.g = g, .in = in, .r = ret};
+	struct scan s = {.g = g, .in = in, .r = ret, .deadline = deadline};
 	size_t bytes = 0;
 
 	ret->n = 0;
 	ret->n_judged = 0;
-	s.deadline = clock_boot_usec() + g->cfg.deadline_usec;
+	ret->note[0] = '\0';
 	if (fits(in, &bytes)) {
 		s.budget = bytes * DECODED_RATIO;
 		if (s.budget < DECODED_MIN_BYTES)
@@ -335,6 +340,132 @@ void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *
 	ret->added = gate_added(ret->finding, ret->n);
 	ret->verdict = gate_judge(ret->score, g->cfg.portal_threshold,
 				  g->cfg.forbidden_threshold);
+}
+
+/* ---- requests of git's ------------------------------------------------------------ */
+
+/*
+ * A question whose last part is the body of a request of git's. What is before it (the URL, header fields) is read
+ * as ever. The body is unpacked into words and ids (git/git.h). The words are a text like any other; ids came from
+ * the other side or are digests, and only what may never leave counts in them. Nothing of it can be rewritten without
+ * breaking it, so there is no score between: below the forbidden threshold it passes, from there on the request is
+ * refused as a whole, and what could not be read is refused too.
+ */
+struct git_scan {
+	struct gate *g;
+	const struct gate_input *in;
+	usec_t deadline;
+	struct gate_report *ret;
+	struct gate_report *one; /* of what is looked at now */
+};
+
+static bool git_scan_is_for(const struct gate_input *in)
+{
+	return in->n_parts > 0 && in->parts[in->n_parts - 1].kind == GATE_PART_GIT_FETCH;
+}
+
+/* Of no place that could be rewritten. */
+static void git_add(struct git_scan *s, const struct gate_finding *f)
+{
+	struct gate_finding *to;
+
+	if (s->ret->n == GATE_FINDINGS_MAX)
+		return;
+	to = &s->ret->finding[s->ret->n++];
+	*to = *f;
+	to->part = (uint32_t)(s->in->n_parts - 1);
+	to->offset = 0;
+	to->len = 1;
+	to->is_split = true;
+}
+
+static void git_refuse(struct git_scan *s, const char *note)
+{
+	s->ret->score = 1.0;
+	s->ret->verdict = GATE_REFUSE;
+	(void)snprintf(s->ret->note, sizeof(s->ret->note), "%.*s", GATE_NOTE_SIZE - 1,
+		       note);
+}
+
+static void git_refuse_unread(struct git_scan *s, const struct err *why)
+{
+	static const struct gate_finding unreadable = {
+		.family = GATE_UNREADABLE, .severity = 1.0, .rule = "unreadable"};
+
+	/* the last of so many findings says less */
+	s->ret->n -= s->ret->n == GATE_FINDINGS_MAX;
+	git_add(s, &unreadable);
+	git_refuse(s, why->msg);
+}
+
+/* What made it refused: what does so by itself, or all of it together. */
+static void git_take(struct git_scan *s)
+{
+	double forbidden = s->g->cfg.forbidden_threshold, most = 0;
+
+	for (size_t i = 0; i < s->one->n; i++)
+		if (s->one->finding[i].severity > most)
+			most = s->one->finding[i].severity;
+	for (size_t i = 0; i < s->one->n; i++)
+		if (most < forbidden || s->one->finding[i].severity >= forbidden)
+			git_add(s, &s->one->finding[i]);
+}
+
+/* False: it may not leave. name: what it is, for the person who has to look for it. */
+static bool git_look(struct git_scan *s, const char *name, const struct git_words *w)
+{
+	const struct gate_part part[] = {
+		{.data = buf_str(&w->text), .len = w->text.len, .kind = GATE_PART_TEXT},
+		{.data = buf_str(&w->ids), .len = w->ids.len, .kind = GATE_PART_ECHO},
+	};
+	const struct gate_input in = {.parts = part,
+				      .n_parts = ARRAY_SIZE(part),
+				      .canaries = s->in->canaries,
+				      .n_canaries = s->in->n_canaries};
+
+	scan_parts(s->g, &in, s->deadline, s->one);
+	if (s->one->verdict != GATE_REFUSE)
+		return true;
+	git_take(s);
+	git_refuse(s, name);
+	return false;
+}
+
+static void git_read_body(struct git_scan *s)
+{
+	const struct gate_part *body = &s->in->parts[s->in->n_parts - 1];
+	cleanup_git_words struct git_words w;
+	struct err err = ERR_INIT;
+
+	if (git_read_fetch(body->data, body->len, &w, &err) < 0)
+		git_refuse_unread(s, &err);
+	else
+		(void)git_look(s, "in the request itself", &w);
+}
+
+static void git_scan(struct gate *g, const struct gate_input *in, usec_t deadline,
+		     struct gate_report *ret)
+{
+	cleanup_free struct gate_report *one = xnew(struct gate_report);
+	struct git_scan s = {
+		.g = g, .in = in, .deadline = deadline, .ret = ret, .one = one};
+	struct gate_input before = *in;
+
+	before.n_parts--;
+	scan_parts(g, &before, deadline, ret);
+	/* what is refused already needs no second reason */
+	if (ret->verdict != GATE_REFUSE)
+		git_read_body(&s);
+}
+
+void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *ret)
+{
+	usec_t deadline = clock_boot_usec() + g->cfg.deadline_usec;
+
+	if (git_scan_is_for(in))
+		git_scan(g, in, deadline, ret);
+	else
+		scan_parts(g, in, deadline, ret);
 }
 
 int gate_new(const struct gate_config *cfg, struct gate **ret, struct err *err)

@@ -41,6 +41,7 @@
 #define GATE_CANARY_MIN_BYTES 12
 #define GATE_CANARY_MAX_BYTES 256
 #define GATE_DEPTH_MAX 3
+#define GATE_NOTE_SIZE 160
 
 /* Rows: gate_family_info(). The order is that of the specification's families. */
 enum gate_family {
@@ -88,6 +89,9 @@ enum gate_part_kind {
 	/* What the other side itself gave to this job, and gets back: only what may never
 	 * leave counts in it, registered terms and canaries. */
 	GATE_PART_ECHO,
+	/* The body of a request of git's: the last part of its question. It is unpacked and read as
+	 * what it is (git/git.h), and nothing in it is rewritten. */
+	GATE_PART_GIT_FETCH,
 	GATE_PART_KIND_MAX_
 };
 
@@ -155,6 +159,9 @@ struct gate_report {
 	struct gate_finding finding[GATE_FINDINGS_MAX]; /* by part and offset */
 	size_t n_judged;
 	struct gate_judged judged[GATE_JUDGED_MAX]; /* by part */
+	/* Of a request of git's: why it could not be read, or in what of it the findings are;
+	 * printable ASCII, and no text of the request. */
+	char note[GATE_NOTE_SIZE];
 };
 
 struct gate_config {

@@ -240,6 +240,7 @@ void gate_wire_put_report(struct buf *out, uint64_t id, const struct gate_report
 
 	buf_add(out, &rep->score, sizeof(rep->score));
 	buf_add(out, &rep->added, sizeof(rep->added));
+	put_bytes(out, rep->note, strlen(rep->note));
 	put_u32(out, (uint32_t)rep->n);
 	for (size_t i = 0; i < rep->n; i++) {
 		const struct gate_finding *f = &rep->finding[i];
@@ -313,6 +314,21 @@ static bool get_judged(struct wire *r, const struct gate_part *parts, size_t n_p
 	return true;
 }
 
+static bool get_note(struct wire *r, char ret[GATE_NOTE_SIZE])
+{
+	const char *text;
+	size_t len;
+
+	if (!get_bytes(r, &text, &len) || len >= GATE_NOTE_SIZE)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (text[i] < 0x20 || text[i] > 0x7e)
+			return false;
+	memcpy(ret, text, len);
+	ret[len] = '\0';
+	return true;
+}
+
 bool gate_wire_get_report(const void *data, size_t len, const struct gate_part *parts,
 			  size_t n_parts, struct gate_report *ret)
 {
@@ -322,7 +338,7 @@ bool gate_wire_get_report(const void *data, size_t len, const struct gate_part *
 	ret->n = 0;
 	ret->verdict = GATE_REFUSE;
 	if (!get_share(&r, 1, &ret->score) || !get_share(&r, 1e9, &ret->added) ||
-	    !get_u32(&r, &n) || n > GATE_FINDINGS_MAX)
+	    !get_note(&r, ret->note) || !get_u32(&r, &n) || n > GATE_FINDINGS_MAX)
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct gate_finding *before = i ? &ret->finding[i - 1] : NULL;

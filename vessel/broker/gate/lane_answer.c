@@ -144,6 +144,7 @@ static void remember(struct gate_ask *a, const struct gate_report *r)
 {
 	a->score = r->score;
 	a->n = r->n;
+	memcpy(a->note, r->note, sizeof(a->note));
 	free(a->findings);
 	a->findings = xcalloc(r->n + 1, sizeof(*a->findings));
 	memcpy(a->findings, r->finding, r->n * sizeof(*a->findings));
@@ -204,6 +205,22 @@ static void pass(struct gate_ask *a, enum gate_verdict verdict,
 	finish(a, verdict, r->score, NULL);
 }
 
+static void refuse_unread(struct gate_ask *a)
+{
+	struct err err = ERR_INIT;
+
+	(void)err_set_id(&err, ERRID_GIT_REQUEST, "%s",
+			 a->note[0] ? a->note : "it took too long, or is too large");
+	finish(a, GATE_REFUSE, a->score, &err);
+}
+
+static bool is_of_git(const struct gate_ask *a)
+{
+	const struct gate_parts *p = a->parts;
+
+	return p->n > 0 && p->part[p->n - 1].kind == GATE_PART_GIT_FETCH;
+}
+
 /* True: it goes to the worker once more. */
 static bool anonymise(struct gate_ask *a)
 {
@@ -239,10 +256,12 @@ void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
 		refuse(a, ERRID_GATE_PRIVATE, r->score, "still, after anonymising");
 	else if (v == GATE_PASS)
 		pass(a, a->had_key ? GATE_ANONYMISE : GATE_PASS, r);
+	else if (v == GATE_REFUSE && is_of_git(a) && has_family(a, GATE_UNREADABLE))
+		refuse_unread(a);
 	else if (v == GATE_REFUSE && has_family(a, GATE_UNREADABLE))
 		refuse(a, ERRID_GATE_UNREADABLE, r->score, "");
 	else if (v == GATE_REFUSE)
-		refuse(a, ERRID_GATE_PRIVATE, r->score, "");
+		refuse(a, ERRID_GATE_PRIVATE, r->score, a->note);
 	else if (!a->job)
 		finish(a, GATE_ANONYMISE, r->score, NULL);
 	else if (anonymise(a))

@@ -27,6 +27,7 @@ struct gate_ask {
 	double score;
 	struct gate_finding *findings; /* of the first look */
 	size_t n;
+	char note[GATE_NOTE_SIZE]; /* as in a report */
 };
 
 /* What one party had, and the line of its jobs. */
