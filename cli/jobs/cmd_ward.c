@@ -83,8 +83,9 @@ static void put_target(struct buf *b, const struct json *rule)
 		buf_adds(b, ":*");
 	buf_addf(b, "%s %s",
 		 *render_text_of(rule, "path") ? render_text_of(rule, "path") : "/*",
-		 *render_text_of(rule, "method") ? render_text_of(rule, "method")
-						 : "any method");
+		 *render_text_of(rule, "protocol") ? render_text_of(rule, "protocol")
+		 : *render_text_of(rule, "method") ? render_text_of(rule, "method")
+						   : "any method");
 	if (*render_text_of(rule, "credential"))
 		buf_addf(b, ", with the key of %s", render_text_of(rule, "credential"));
 	if (str_eq(render_text_of(rule, "replies"), "binary"))

@@ -131,7 +131,9 @@ static void put_rule(struct buf *b, const struct conf_broker *c,
 	case WARD_HOST:
 	default:
 		buf_addf(b, "%s %s://%s%s%s%s",
-			 rule->method ? rule->method : "any method",
+			 rule->protocol == WARD_GIT ? "git"
+			 : rule->method		    ? rule->method
+						    : "any method",
 			 schemes[rule->scheme], rule->is_suffix ? "*." : "",
 			 is_v6 ? "[" : "", rule->name, is_v6 ? "]" : "");
 		if (rule->port)

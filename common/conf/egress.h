@@ -142,6 +142,8 @@ enum ward_action { WARD_ALLOW, WARD_LIMIT, WARD_DENY, WARD_ACTION_MAX_ };
 enum ward_scheme { WARD_HTTPS, WARD_HTTP, WARD_ANY_SCHEME };
 /* What may come back: text, as the vessel reads it, or any bytes, as the server sent them. */
 enum ward_replies { WARD_TEXT, WARD_BINARY, WARD_REPLIES_MAX_ };
+/* What a rule is about: requests of HTTP by method and path, or those of git's smart HTTP alone. */
+enum ward_protocol { WARD_HTTP_ANY, WARD_GIT, WARD_PROTOCOL_MAX_ };
 enum ward_target { WARD_PORTAL, WARD_REGISTRY, WARD_HOST };
 
 /*
@@ -163,7 +165,9 @@ struct conf_rule {
 	usec_t limit_window_usec;
 	char *credential; /* a portal's or credential's name: its key may go there; NULL: none */
 	enum ward_replies replies; /* of a host that is permitted */
-	char *reason;		   /* shown to whom it concerns; NULL: none given */
+	enum ward_protocol
+		protocol; /* WARD_GIT: method is NULL, and path begins a repository's */
+	char *reason;	  /* shown to whom it concerns; NULL: none given */
 	struct conf_addresses addresses;
 	unsigned line; /* in codex.yaml */
 };
@@ -221,9 +225,10 @@ const char *registry_kind_name(enum registry_kind k); /* "npm" */
 bool registry_kind_from_name(const char *name, enum registry_kind *ret);
 /* May a rule name it, and a job ask by it? */
 bool conf_method_known(const char *name);
-const char *ward_replies_name(enum ward_replies r); /* "text" */
-const char *ward_action_name(enum ward_action a);   /* "allow" */
-const char *budget_scope_name(enum budget_scope s); /* "identity_day" */
+const char *ward_replies_name(enum ward_replies r);   /* "text" */
+const char *ward_protocol_name(enum ward_protocol p); /* "git"; NULL: it has none */
+const char *ward_action_name(enum ward_action a);     /* "allow" */
+const char *budget_scope_name(enum budget_scope s);   /* "identity_day" */
 
 /* The secrets that portals and credentials name, no two the same: at(0), at(1) ... until NULL. */
 const char *conf_broker_secret(const struct conf_broker *b, size_t at);

@@ -31,6 +31,7 @@ static const cyaml_schema_field_t rule_fields[] = {
 	CONF_STR("limit", raw_rule, limit),
 	CONF_STR("credential", raw_rule, credential),
 	CONF_STR("replies", raw_rule, replies),
+	CONF_STR("protocol", raw_rule, protocol),
 	CONF_STR("reason", raw_rule, reason),
 	CONF_LIST("addresses", raw_rule, addresses, string_schema, CONF_ADDRESSES_MAX),
 	CYAML_FIELD_END,
@@ -58,6 +59,11 @@ static const char *const replies[] = {
 const char *ward_replies_name(enum ward_replies r)
 {
 	return r < WARD_REPLIES_MAX_ ? replies[r] : NULL;
+}
+
+const char *ward_protocol_name(enum ward_protocol p)
+{
+	return p == WARD_GIT ? "git" : NULL;
 }
 
 static bool permits(const struct conf_rule *rule)
@@ -196,10 +202,29 @@ bool conf_method_known(const char *name)
 	return false;
 }
 
+static int read_protocol(const struct conf_item *item, const struct raw_rule *raw,
+			 struct conf_rule *rule)
+{
+	if (!raw->protocol)
+		return 0;
+	if (!str_eq(raw->protocol, "git"))
+		return conf_fail_item(item, "protocol", "git");
+	if (!permits(rule))
+		return conf_fail_item(
+			item, "protocol",
+			"only where a host is allowed; what denies is about "
+			"every request");
+	if (raw->method || raw->replies)
+		return conf_fail_item(item, raw->method ? "method" : "replies",
+				      "not beside protocol: git, which says it");
+	rule->protocol = WARD_GIT;
+	return 0;
+}
+
 static int read_method(const struct conf_item *item, const char *value,
 		       struct conf_rule *rule)
 {
-	if (!value && permits(rule))
+	if (!value && permits(rule) && rule->protocol != WARD_GIT)
 		value = "GET";
 	if (value && conf_method_known(value))
 		rule->method = xstrdup(value);
@@ -216,7 +241,7 @@ static int read_fetch(const struct conf_item *item, const struct raw_rule *raw,
 
 	if (read_host(item, raw->host, rule) < 0 ||
 	    read_scheme(item, raw->scheme, rule) < 0 ||
-	    read_port(item, raw->port, rule) < 0 ||
+	    read_port(item, raw->port, rule) < 0 || read_protocol(item, raw, rule) < 0 ||
 	    read_method(item, raw->method, rule) < 0 ||
 	    conf_addresses_read(item, raw->addresses, raw->addresses_count,
 				&rule->addresses) < 0)
@@ -314,10 +339,12 @@ static int read_target(const struct conf_item *item, const struct raw_rule *raw,
 		rule->target = WARD_HOST;
 		return read_fetch(item, raw, rule);
 	}
-	if (raw->scheme || raw->port || raw->method || raw->path || raw->addresses_count)
-		return conf_fail_item(item, NULL,
-				      "scheme, port, method, path and addresses belong "
-				      "to a host");
+	if (raw->scheme || raw->port || raw->method || raw->path || raw->protocol ||
+	    raw->addresses_count)
+		return conf_fail_item(
+			item, NULL,
+			"scheme, port, method, path, protocol and addresses "
+			"belong to a host");
 	if (raw->portal) {
 		if (!conf_portal_find(b, raw->portal))
 			return conf_fail_item(item, "portal", "no portal of that name");

@@ -6,6 +6,7 @@
  * key is checked before a byte of a body is read, and a flood waits in the backlog of its
  * own namespace.
  */
+#include "tomb/broker/proxy_git.h"
 #include "tomb/broker/proxy_priv.h"
 #include "tomb/broker/proxy_routes.h"
 #include "tomb/broker/proxy_tunnel.h"
@@ -39,6 +40,7 @@ struct http_client {
 	char type[128]; /* of what is dropped */
 	bool is_head;
 	char within[300]; /* the tunnel that it came by; "": none */
+	enum git_request git;
 };
 
 /* ---- answers ---- */
@@ -68,20 +70,24 @@ static void client_refuse(void *arg, const struct proxy_refusal *refusal,
 {
 	struct http_client *c = arg;
 	struct proxy_refusal named = *refusal, *r = &named;
+	const char *type = "application/json";
+	int status = r->status;
 	cleanup_buf struct buf body;
 
 	name_host(c, r);
 	buf_init(&body, 16384);
-	refusal_write(r, d, &body);
+	if (c->git != GIT_NONE)
+		proxy_git_refusal(c->git, r, &body, &status, &type);
+	else
+		refusal_write(r, d, &body);
 	if (r->retry_after[0])
 		httpd_req_add_header(c->req, "Retry-After", r->retry_after);
 	if (refusal_is_final(r))
 		httpd_req_add_header(c->req, "X-Should-Retry", "false");
 	if (c->is_head)
-		httpd_reply_head_only(c->req, r->status, "application/json");
+		httpd_reply_head_only(c->req, status, type);
 	else
-		httpd_reply(c->req, r->status, "application/json", buf_str(&body),
-			    body.len);
+		httpd_reply(c->req, status, type, buf_str(&body), body.len);
 	free(c);
 }
 
@@ -211,6 +217,7 @@ void proxy_http_begin(struct proxy *p, struct httpd_req *req, struct ask *a)
 	if (a->within) {
 		c->is_head = str_eq(a->method, "HEAD");
 		(void)snprintf(c->within, sizeof(c->within), "%s", a->within);
+		c->git = a->git;
 	}
 	c->exchange = exchange_begin(p, a, &client_ops, c);
 	httpd_req_on_gone(req, on_gone, c);

@@ -7,6 +7,7 @@
 #define LYCH_TOMB_BROKER_PROXY_PRIV_H
 
 #include "common/buf.h"
+#include "common/proto/git_http.h"
 #include "tomb/broker/proxy.h"
 #include "tomb/broker/proxy_intent.h"
 
@@ -58,6 +59,7 @@ struct ask {
 	const char *alt; /* ASK_GEMINI: of the query */
 	const char
 		*within; /* FETCH: the tunnel that it came by, "host:port"; NULL: none */
+	enum git_request git; /* of a tunnel: in what form a refusal is told */
 	const struct intent_header *headers;
 	size_t n_headers;
 	const void *body; /* must stay until the first call of ops */

@@ -4,6 +4,7 @@
  * See proxy_tunnel.h.
  */
 #include "tomb/broker/proxy_tunnel.h"
+#include "tomb/broker/proxy_git.h"
 
 #include "common/cleanup.h"
 #include "common/host.h"
@@ -151,7 +152,7 @@ static void on_request(struct httpd_req *req, void *arg)
 	struct proxy_tunnels *t = arg;
 	const struct tunnel *u = httpd_req_guest(req);
 	struct buf b;
-	size_t len = 0;
+	size_t len = 0, at;
 	char *url;
 	struct ask a = {
 		.what = FETCH,
@@ -163,9 +164,11 @@ static void on_request(struct httpd_req *req, void *arg)
 	/* A head has room for no more than 8 KiB of it. */
 	buf_init(&b, URL_ROOM_BYTES);
 	buf_addf(&b, "https://%s", u->origin);
+	at = b.len;
 	httpd_req_target(req, &b);
 	url = buf_take(&b, &len);
 	assert(url);
+	a.git = proxy_git_request(a.method, url + at);
 	/* It is read until the intent is written, and the request lives as long. */
 	httpd_req_set_ctx(req, url, free);
 	a.url = url;

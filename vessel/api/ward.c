@@ -52,6 +52,7 @@ static void write_host(struct jsonw *w, const struct conf_rule *rule)
 	jsonw_ku64(w, "port", rule->port);
 	kstr_or_null(w, "method", rule->method);
 	kstr_or_null(w, "path", rule->path);
+	kstr_or_null(w, "protocol", ward_protocol_name(rule->protocol));
 	kstr_or_null(w, "credential", rule->credential);
 	jsonw_kstr(w, "replies", ward_replies_name(rule->replies));
 	write_addresses(w, &rule->addresses);
@@ -173,7 +174,8 @@ static int find_target(struct ward_question *q, struct err *err)
 					   .host = q->url.host,
 					   .port = q->url.port,
 					   .method = q->method,
-					   .path = q->path};
+					   .path = q->path,
+					   .query = url_query(&q->url)};
 		return 0;
 	}
 	if (p) {

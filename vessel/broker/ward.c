@@ -136,6 +136,16 @@ static bool method_matches(const char *rule, const char *method)
 	       (str_eq(rule, "GET") && str_eq(method, "HEAD"));
 }
 
+/* A rule of git's has no method of its own. */
+static enum ward_match git_matches(const struct ward_ask *ask)
+{
+	enum git_request r = git_request_of(ask->method, ask->path, ask->query);
+
+	if (r == GIT_NONE)
+		return WARD_OTHER_PROTOCOL;
+	return git_request_pushes(r) ? WARD_PUSHES : WARD_MATCHES;
+}
+
 enum ward_match ward_match(const struct conf_rule *rule, const struct ward_ask *ask)
 {
 	if (!target_matches(rule, ask))
@@ -150,7 +160,9 @@ enum ward_match ward_match(const struct conf_rule *rule, const struct ward_ask *
 		return WARD_OTHER_PORT;
 	if (!method_matches(rule->method, ask->method))
 		return WARD_OTHER_METHOD;
-	return path_matches(rule, ask->path) ? WARD_MATCHES : WARD_OTHER_PATH;
+	if (!path_matches(rule, ask->path))
+		return WARD_OTHER_PATH;
+	return rule->protocol == WARD_GIT ? git_matches(ask) : WARD_MATCHES;
 }
 
 const char *ward_match_text(enum ward_match m)
@@ -163,6 +175,8 @@ const char *ward_match_text(enum ward_match m)
 		[WARD_OTHER_PORT] = "another port",
 		[WARD_OTHER_METHOD] = "another method",
 		[WARD_OTHER_PATH] = "another path",
+		[WARD_OTHER_PROTOCOL] = "another protocol",
+		[WARD_PUSHES] = "a push, which it does not allow",
 	};
 
 	return m < WARD_MATCH_MAX_ ? texts[m] : "?";
@@ -200,6 +214,8 @@ static void take_gifts(const struct conf_broker *b, const struct ward_ask *ask,
 		if (!v->addresses && rule->addresses.n)
 			v->addresses = &rule->addresses;
 		v->address_named |= rule->is_address;
+		if (rule->protocol == WARD_GIT)
+			v->git = git_request_of(ask->method, ask->path, ask->query);
 		if (rule->replies > v->replies)
 			v->replies = rule->replies;
 	}
@@ -255,25 +271,37 @@ int ward_decide(const struct conf_broker *b, const struct ward_ask *ask,
 
 /* ---- before a job is taken in ---- */
 
+struct witness {
+	char host[HOST_NAME_BYTES_MAX + sizeof(WITNESS_LABEL)];
+	char path[WARD_PATH_BYTES_MAX];
+};
+
 /* The plainest URL that a rule about a host permits, if no other rule says no. text: room for it. */
-static void witness(const struct conf_rule *rule, const char *identity, char *text,
-		    size_t size, struct ward_ask *ret)
+static void witness(const struct conf_rule *rule, const char *identity,
+		    struct witness *text, struct ward_ask *ret)
 {
+	bool is_git = rule->protocol == WARD_GIT;
+	const char *path = rule->path ? rule->path : "/";
+	size_t n = strlen(path);
 	const char *label =
 		!rule->is_suffix ? ""
 		: strlen(rule->name) + strlen(WITNESS_LABEL) <= HOST_NAME_BYTES_MAX
 			? WITNESS_LABEL
 			: "a.";
 
-	(void)snprintf(text, size, "%s%s", label, rule->name);
+	(void)snprintf(text->host, sizeof(text->host), "%s%s", label, rule->name);
+	(void)snprintf(text->path, sizeof(text->path), "%.*s%s",
+		       (int)(is_git && path[n - 1] == '/' ? n - 1 : n), path,
+		       is_git ? "/info/refs" : "");
 	*ret = (struct ward_ask){
 		.identity = identity,
 		.target = WARD_HOST,
 		.https = rule->scheme != WARD_HTTP,
-		.host = text,
+		.host = text->host,
 		.port = rule->port,
-		.method = rule->method,
-		.path = rule->path ? rule->path : "/",
+		.method = is_git ? "GET" : rule->method,
+		.path = text->path,
+		.query = is_git ? "service=git-upload-pack" : NULL,
 	};
 }
 
@@ -281,8 +309,8 @@ static void witness(const struct conf_rule *rule, const char *identity, char *te
 static int rule_could(const struct conf_broker *b, const struct conf_rule *rule,
 		      const char *identity, struct err *err)
 {
-	char host[HOST_NAME_BYTES_MAX + sizeof(WITNESS_LABEL)];
 	enum registry_kind kind;
+	struct witness text;
 	struct ward_verdict v;
 	struct ward_ask ask;
 
@@ -292,7 +320,7 @@ static int rule_could(const struct conf_broker *b, const struct conf_rule *rule,
 		 registry_kind_from_name(rule->name, &kind))
 		ward_ask_registry(b, kind, identity, &ask);
 	else
-		witness(rule, identity, host, sizeof(host), &ask);
+		witness(rule, identity, &text, &ask);
 	return ward_decide(b, &ask, &v, err);
 }
 

@@ -18,6 +18,7 @@
 #include "common/conf/egress.h"
 #include "common/err.h"
 #include "common/proto.h"
+#include "common/proto/git_http.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -32,6 +33,8 @@ struct ward_ask {
 	unsigned port;
 	const char *method; /* "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" */
 	const char *path;   /* begins with '/', no query; as it is sent */
+	const char *
+		query; /* behind the '?'; NULL: none. Only git's requests are told by it */
 };
 
 /* An ask of a portal (POST) or of a registry (GET), for the place that codex.yaml gives it;
@@ -51,6 +54,7 @@ struct ward_verdict {
 	const struct conf_addresses *addresses; /* may be reached though not public */
 	bool address_named; /* the host is an address, and a rule names exactly it */
 	enum ward_replies replies; /* what may come back */
+	enum git_request git;	   /* a rule of git's protocol permits it, as this one */
 };
 
 /* ERRID_WARD_*: what the job learns of a refusal. 0: allow or limit, and then the rate has
@@ -67,6 +71,8 @@ enum ward_match {
 	WARD_OTHER_PORT,
 	WARD_OTHER_METHOD,
 	WARD_OTHER_PATH,
+	WARD_OTHER_PROTOCOL,
+	WARD_PUSHES,
 	WARD_MATCH_MAX_
 };
 enum ward_match ward_match(const struct conf_rule *rule, const struct ward_ask *ask);

@@ -368,6 +368,11 @@ void url_write_origin(const struct url *u, struct buf *out)
 	write_front(u, true, out);
 }
 
+const char *url_query(const struct url *u)
+{
+	return u->target[u->path_len] == '?' ? u->target + u->path_len + 1 : NULL;
+}
+
 void url_write(const struct url *u, struct buf *out)
 {
 	write_front(u, !is_default_port(u), out);

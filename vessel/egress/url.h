@@ -51,6 +51,9 @@ MUST_CHECK int url_parse(const char *text, size_t len, struct url *ret,
  */
 enum reason url_needs_rule(const struct url *u);
 
+/* Behind the "?", within u; NULL: there is none. */
+const char *url_query(const struct url *u);
+
 /* The URL written from its parts; and its origin only ("https://host:port", the port always
  * there), for the log and for comparing. */
 void url_write(const struct url *u, struct buf *out);

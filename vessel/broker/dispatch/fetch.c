@@ -9,6 +9,7 @@
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
 #include "vessel/broker/gate/reply.h"
+#include "vessel/broker/intents/fetch_git.h"
 #include "vessel/broker/intents/fetch_keys.h"
 #include "vessel/broker/intents/fetch_ward.h"
 #include <string.h>
@@ -61,7 +62,9 @@ static int fetch_judged(struct dispatch_call *c, int r, struct err *err)
 		return -1;
 	if (odd)
 		dispatch_log_odd_name(c, own->fetch.url.host);
-	return 0;
+	return c->verdict.git == GIT_NONE
+		       ? 0
+		       : fetch_git_request(&own->fetch, c->verdict.git, &c->reason, err);
 }
 
 static int fetch_still(const struct dispatch_call *c, int r, const struct ward_verdict *v,
@@ -85,6 +88,11 @@ static void fetch_estimate(struct dispatch_call *c)
 	c->want.base.n[BUDGET_BYTES] = (int64_t)(c->up_reserved + DISPATCH_ROOM_BYTES);
 }
 
+static enum gate_part_kind body_kind(const struct dispatch_call *c)
+{
+	return c->verdict.git == GIT_NONE ? GATE_PART_TEXT : GATE_PART_GIT_FETCH;
+}
+
 static struct gate_parts *fetch_parts(struct dispatch_call *c)
 {
 	struct fetch_own *own = c->own;
@@ -101,7 +109,7 @@ static struct gate_parts *fetch_parts(struct dispatch_call *c)
 			p->overflow = true;
 	}
 	if (own->fetch.body_len)
-		gate_parts_add(p, GATE_PART_TEXT, "body", own->fetch.body,
+		gate_parts_add(p, body_kind(c), "body", own->fetch.body,
 			       own->fetch.body_len);
 	return p;
 }
@@ -138,7 +146,7 @@ static int fetch_start(struct dispatch_call *c, struct err *err)
 						    own->fetch.headers.h[i].value};
 	/* the worker of a key knows its own */
 	const struct conf_addresses *named = key ? NULL : c->verdict.addresses;
-	bool is_text = c->verdict.replies == WARD_TEXT;
+	bool is_text = c->verdict.replies == WARD_TEXT && c->verdict.git == GIT_NONE;
 	const struct egress_request rq = {
 		.portal = key,
 		.method = fetch_method_name(own->fetch.method),
@@ -176,6 +184,8 @@ static void fetch_describe(const struct dispatch_call *c, struct jsonw *w)
 	key = fetch_key(&own->fetch, c->d->cfg.broker, &c->verdict, &target);
 	if (key)
 		jsonw_kstr(w, "credential", key);
+	if (c->verdict.git != GIT_NONE)
+		jsonw_kstr(w, "protocol", ward_protocol_name(WARD_GIT));
 	if (c->verdict.replies != WARD_TEXT)
 		jsonw_kstr(w, "replies", ward_replies_name(c->verdict.replies));
 	buf_done(&origin);
@@ -198,16 +208,19 @@ static int fetch_head(struct dispatch_call *c, const struct egress_head *h,
 	struct egress_header back[HEADERS_MAX];
 	struct egress_head clean = {.status = h->status, .headers = back};
 	const char *type = NULL;
-	int r = fetch_redirect(&own->fetch, h->status, h->location, &c->reason, err);
+	int r;
 
-	if (r < 0)
-		return -1;
-	if (r > 0)
-		return DISPATCH_REDIRECTS;
 	for (size_t i = 0; i < h->n_headers && i < EGRESS_HEADERS_MAX; i++)
 		offers[i] =
 			(struct header_offer){h->headers[i].name, h->headers[i].value};
 	own->reply.any_bytes = c->verdict.replies == WARD_BINARY;
+	if (c->verdict.git != GIT_NONE &&
+	    fetch_git_reply(c->verdict.git, h->status, offers, h->n_headers,
+			    &own->reply.any_bytes, &c->reason, err) < 0)
+		return -1;
+	r = fetch_redirect(&own->fetch, h->status, h->location, &c->reason, err);
+	if (r != 0)
+		return r < 0 ? -1 : DISPATCH_REDIRECTS;
 	if (fetch_reply_begin(&own->reply, &own->fetch, h->status, offers, h->n_headers,
 			      &c->reason, err) < 0)
 		return -1;

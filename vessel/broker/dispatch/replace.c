@@ -29,7 +29,7 @@ static bool has_gifts(const struct ward_verdict *was, const struct ward_verdict 
 {
 	if (was->credential && !str_eq(was->credential, is->credential))
 		return false;
-	if (was->replies > is->replies)
+	if (was->replies > is->replies || (was->git && was->git != is->git))
 		return false;
 	for (size_t i = 0; was->addresses && i < was->addresses->n; i++)
 		if (!has_address(is->addresses, was->addresses->v[i]))
@@ -72,6 +72,7 @@ static bool replace(struct dispatch_call *c)
 	struct err said = ERR_INIT, why = ERR_INIT;
 	const char *key = key_of(c);
 	enum ward_replies replies = c->verdict.replies;
+	enum git_request git = c->verdict.git;
 	bool is_judged = is_under_way[c->machine.way] && c->verdict.rule;
 	int r = is_judged ? judge(c, &now, &said) : -1;
 
@@ -80,6 +81,7 @@ static bool replace(struct dispatch_call *c)
 	/* what it was permitted with, and no more: that is what the log has */
 	now.credential = key;
 	now.replies = replies;
+	now.git = git;
 	if (r < 0 || !c->verdict.addresses)
 		now.addresses = NULL;
 	c->verdict = now;

@@ -22,10 +22,12 @@ static bool is_allowed_by_proposal(struct dispatch_call *c)
 	return true;
 }
 
-/* Only a rule is missing: not one that denies, not the kind of host, scheme or port. */
+/* Only a rule is missing: not one that denies, not the kind of host, scheme or port. What git asks for
+ * is no single request: a rule for it is written by hand. */
 static bool wants_a_rule(const struct dispatch_call *c, const struct err *err)
 {
 	return err->id == ERRID_WARD_NOT_ALLOWED &&
+	       git_request_of(c->ward.method, c->ward.path, c->ward.query) == GIT_NONE &&
 	       (c->reason == REASON_NOT_ALLOWED || c->reason == REASON_METHOD ||
 		c->reason == REASON_PATH);
 }

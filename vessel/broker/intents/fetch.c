@@ -84,6 +84,10 @@ static int read_headers(const struct json *intent, struct fetch *f, enum reason 
 		    json_as_str(json_arr_at(pair, 1), FIELD_TEXT_MAX, &offered[i].value,
 				err) < 0)
 			return err_wrap(err, "header %zu", i);
+		if (strcasecmp(offered[i].name, "git-protocol") == 0)
+			f->git_protocol = offered[i].value;
+		else if (strcasecmp(offered[i].name, "content-encoding") == 0)
+			f->content_encoding = offered[i].value;
 	}
 	return headers_out(offered, n, &f->headers, why, err);
 }

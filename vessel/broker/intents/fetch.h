@@ -38,7 +38,9 @@ struct fetch {
 	enum fetch_method method;
 	struct url url;
 	struct headers headers; /* of headers_out() */
-	char *body;		/* owned; NULL: none */
+	/* Of git's protocol, and of no other request; within the intent. NULL: not there. */
+	const char *git_protocol, *content_encoding;
+	char *body; /* owned; NULL: none */
 	size_t body_len;
 	unsigned redirects; /* followed so far */
 	/* A redirect left the first origin: no credential from here on. */
@@ -71,7 +73,7 @@ struct fetch_reply {
 	struct headers
 		headers; /* what goes back; Content-Type is written anew, in UTF-8 */
 	bool latin1;
-	bool any_bytes;	       /* set before it begins: a rule says replies: binary */
+	bool any_bytes;	       /* set before it begins: a rule says so */
 	bool has_body;	       /* set once it began */
 	unsigned char held[4]; /* the beginning of a character */
 	size_t n_held;

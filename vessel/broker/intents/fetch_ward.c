@@ -19,10 +19,14 @@ static enum reason nearest(const struct conf_broker *b, const struct ward_ask *a
 		if (b->rule[i].action ==
 		    WARD_DENY) /* allows nothing that could be meant */
 			continue;
+		if (m == WARD_PUSHES)
+			return REASON_PUSH;
 		if (m == WARD_OTHER_PATH)
 			return REASON_PATH;
 		if (m == WARD_OTHER_METHOD)
 			found = REASON_METHOD;
+		else if (m == WARD_OTHER_PROTOCOL)
+			found = REASON_PROTOCOL;
 		else if (m == WARD_OTHER_PORT && found == REASON_NOT_ALLOWED)
 			found = REASON_PORT;
 	}
@@ -42,6 +46,11 @@ static const char *what_a_rule_must_name(enum reason r)
 		return "no rule allows this port of the host";
 	case REASON_METHOD:
 		return "no rule allows this method there";
+	case REASON_PROTOCOL:
+		return "the rule is for git's smart HTTP, and this is none of its "
+		       "requests";
+	case REASON_PUSH:
+		return "the rule is for reading: git pushes nothing there";
 	case REASON_PATH:
 		return "no rule allows this path of the host";
 	default:
@@ -61,6 +70,7 @@ void fetch_ward_ask(const struct fetch *f, char path[URL_BYTES_MAX + 1],
 		.port = f->url.port,
 		.method = fetch_method_name(f->method),
 		.path = path,
+		.query = url_query(&f->url),
 	};
 }
 
@@ -83,21 +93,30 @@ static int check_labels(const struct fetch *f, const struct conf_rule *rule,
 			  rule->name);
 }
 
+static bool is_git(const struct ward_ask *ask)
+{
+	return git_request_of(ask->method, ask->path, ask->query) != GIT_NONE;
+}
+
 static int explain(const struct url *u, const struct conf_broker *b,
 		   const struct ward_ask *ask, enum reason *ret_reason, struct err *err)
 {
-	enum reason r = url_needs_rule(u);
+	enum reason r = url_needs_rule(u), near = nearest(b, ask);
 
 	if (err->id != ERRID_WARD_NOT_ALLOWED && err->id != ERRID_WARD_SPELLING)
 		return -1;
 	if (r == REASON_NONE && err->id == ERRID_WARD_SPELLING)
 		return -1;
-	if (r == REASON_NONE)
-		r = nearest(b, ask);
+	/* a rule that has the host's name says more than the name does */
+	if (r == REASON_NONE || (r == REASON_SINGLE_LABEL && near != REASON_NOT_ALLOWED))
+		r = near;
 	/* the ward's refusal, which counts as one, whatever kind of error the word has elsewhere */
 	*ret_reason = r;
-	return err_set_id(err, ERRID_WARD_NOT_ALLOWED, "%s: %s", reason_word(r),
-			  what_a_rule_must_name(r));
+	return err_set_id(err, ERRID_WARD_NOT_ALLOWED, "%s: %s%s", reason_word(r),
+			  what_a_rule_must_name(r),
+			  r != REASON_PUSH && is_git(ask)
+				  ? " (for git: one with protocol: git)"
+				  : "");
 }
 
 int fetch_ward_judge_url(const struct url *u, const struct conf_broker *b,

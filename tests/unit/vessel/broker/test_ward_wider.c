@@ -27,6 +27,7 @@ Test(ward, more_rules_that_permit_are_wider)
 		"  - host: a.example\n    action: allow\n    addresses:\n      - "
 		"10.0.0.1\n",
 		"  - {host: a.example, action: allow, replies: binary}\n",
+		"  - {host: a.example, action: allow, protocol: git}\n",
 		"  - {host: b.example, action: limit, limit: 6/min}\n",
 		"  - {host: b.example, action: limit, limit: 5/hour}\n",
 		"  - {portal: main, action: allow}\n",

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The key protocol of a rule of the ward. */
+#include "common/conf/conf.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define MAIN                                                                             \
+	"version: 1\n"                                                                   \
+	"portals:\n"                                                                     \
+	"  - name: main\n"                                                               \
+	"    kind: openai\n"                                                             \
+	"    url: \"https://api.example.com/v1\"\n"                                      \
+	"    models:\n"                                                                  \
+	"      - {name: m, input: \"0\", output: \"0\"}\n"                               \
+	"registries: {npm: {url: \"https://npm.example.org/\"}}\n"                       \
+	"ward:\n"
+#define LINE "line 10: ward, entry 1"
+
+Test(conf_protocol, refuses)
+{
+	static const struct {
+		const char *rule, *says;
+	} bad[] = {
+		{"{host: a.example, protocol: svn, action: allow}", ": protocol: git"},
+		{"{host: a.example, protocol: git, action: deny}",
+		 ": protocol: only where a host is allowed"},
+		{"{host: a.example, protocol: git, method: POST, action: allow}",
+		 ": method: not beside protocol"},
+		{"{host: a.example, protocol: git, replies: binary, action: allow}",
+		 ": replies: not beside protocol"},
+		{"{portal: main, protocol: git, action: allow}",
+		 ": scheme, port, method, path, protocol"},
+		{"{registry: npm, protocol: git, action: allow}",
+		 ": scheme, port, method, path, protocol"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct err err = ERR_INIT;
+		char text[1024], says[256];
+		struct conf c;
+		int n = snprintf(text, sizeof(text), MAIN "  - %s\n", bad[i].rule);
+
+		cr_assert(n > 0 && (size_t)n < sizeof(text));
+		n = snprintf(says, sizeof(says), LINE "%s", bad[i].says);
+		cr_assert(n > 0 && (size_t)n < sizeof(says));
+		cr_expect_lt(conf_parse(text, strlen(text), &c, &err), 0, "%s", text);
+		cr_expect_eq(err.id, ERRID_START_CONFIG);
+		cr_expect(strstr(err.msg, says), "%s: %s", bad[i].rule, err.msg);
+	}
+}
+
+Test(conf_protocol, a_rule_of_gits_has_no_method)
+{
+	static const char text[] = MAIN
+		"  - {host: a.example, action: allow}\n"
+		"  - {host: a.example, protocol: git, action: allow}\n"
+		"  - {host: a.example, protocol: git, action: limit, limit: 9/min}\n";
+	struct err err = ERR_INIT;
+	struct conf c;
+
+	cr_assert_eq(conf_parse(text, strlen(text), &c, &err), 0, "%s", err.msg);
+	cr_assert_eq(c.broker.n_rules, 3);
+	cr_expect_eq(c.broker.rule[0].protocol, WARD_HTTP_ANY);
+	for (size_t i = 1; i < 3; i++) {
+		cr_expect_eq(c.broker.rule[i].protocol, WARD_GIT);
+		cr_expect_null(c.broker.rule[i].method);
+		cr_expect_eq(c.broker.rule[i].port, 443);
+	}
+	cr_expect_str_eq(ward_protocol_name(WARD_GIT), "git");
+	cr_expect_null(ward_protocol_name(WARD_HTTP_ANY));
+	conf_done(&c);
+}
