@@ -19,6 +19,7 @@
 
 #include "common/cleanup.h"
 #include "common/mem.h"
+#include "common/str.h"
 #include "vessel/gate/git/git.h"
 #include "vessel/gate/public.h"
 #include "vessel/gate/scan.h"
@@ -32,6 +33,8 @@
 #define DECODED_RATIO 4
 #define DECODED_MIN_BYTES ((size_t)256 << 10)
 #define LAYERS_MAX 512
+/* Of one scan's deadlines: a pack may hold twice what one scan takes. */
+#define GIT_DEADLINES 4
 
 static void look(struct scan *s, const struct layer *l);
 
@@ -361,7 +364,7 @@ struct git_scan {
 
 static bool git_scan_is_for(const struct gate_input *in)
 {
-	return in->n_parts > 0 && in->parts[in->n_parts - 1].kind == GATE_PART_GIT_FETCH;
+	return in->n_parts > 0 && gate_part_is_git(in->parts[in->n_parts - 1].kind);
 }
 
 /* Of no place that could be rewritten. */
@@ -411,6 +414,14 @@ static void git_take(struct git_scan *s)
 			git_add(s, &s->one->finding[i]);
 }
 
+static bool has_unreadable(const struct gate_report *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->finding[i].family == GATE_UNREADABLE)
+			return true;
+	return false;
+}
+
 /* False: it may not leave. name: what it is, for the person who has to look for it. */
 static bool git_look(struct git_scan *s, const char *name, const struct git_words *w)
 {
@@ -422,25 +433,50 @@ static bool git_look(struct git_scan *s, const char *name, const struct git_word
 				      .n_parts = ARRAY_SIZE(part),
 				      .canaries = s->in->canaries,
 				      .n_canaries = s->in->n_canaries};
+	char note[GATE_NOTE_SIZE];
 
 	scan_parts(s->g, &in, s->deadline, s->one);
 	if (s->one->verdict != GATE_REFUSE)
 		return true;
 	git_take(s);
-	git_refuse(s, name);
+	(void)snprintf(note, sizeof(note), "%s%s", name,
+		       has_unreadable(s->one) ? ": it could not be read to its end" : "");
+	git_refuse(s, note);
 	return false;
+}
+
+/* The first that may not leave is told, and the rest is not looked at. */
+static bool git_on_object(const struct pack_object *o, void *arg)
+{
+	struct git_scan *s = arg;
+	cleanup_git_words struct git_words w;
+	char id[2 * SHA1_SIZE + 1], name[64];
+	struct err err = ERR_INIT;
+
+	if (git_read_object(o, &w, &err) < 0) {
+		git_refuse_unread(s, &err);
+		return false;
+	}
+	hex_encode(o->id, SHA1_SIZE, id);
+	(void)snprintf(name, sizeof(name), "in %s %s", pack_type_name(o->type), id);
+	return git_look(s, name, &w);
 }
 
 static void git_read_body(struct git_scan *s)
 {
 	const struct gate_part *body = &s->in->parts[s->in->n_parts - 1];
+	bool is_push = body->kind == GATE_PART_GIT_PUSH;
 	cleanup_git_words struct git_words w;
+	const void *pack = NULL;
 	struct err err = ERR_INIT;
+	size_t pack_len = 0;
 
-	if (git_read_fetch(body->data, body->len, &w, &err) < 0)
+	if ((is_push ? git_read_push(body->data, body->len, &w, &pack, &pack_len, &err)
+		     : git_read_fetch(body->data, body->len, &w, &err)) < 0)
 		git_refuse_unread(s, &err);
-	else
-		(void)git_look(s, "in the request itself", &w);
+	else if (git_look(s, "in the request itself", &w) && pack &&
+		 pack_read(pack, pack_len, git_on_object, s, &err) < 0)
+		git_refuse_unread(s, &err);
 }
 
 static void git_scan(struct gate *g, const struct gate_input *in, usec_t deadline,
@@ -453,6 +489,7 @@ static void git_scan(struct gate *g, const struct gate_input *in, usec_t deadlin
 
 	before.n_parts--;
 	scan_parts(g, &before, deadline, ret);
+	s.deadline += (GIT_DEADLINES - 1) * g->cfg.deadline_usec;
 	/* what is refused already needs no second reason */
 	if (ret->verdict != GATE_REFUSE)
 		git_read_body(&s);

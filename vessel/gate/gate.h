@@ -92,8 +92,13 @@ enum gate_part_kind {
 	/* The body of a request of git's: the last part of its question. It is unpacked and read as
 	 * what it is (git/git.h), and nothing in it is rewritten. */
 	GATE_PART_GIT_FETCH,
+	GATE_PART_GIT_PUSH, /* with a pack, of which each object is looked at */
 	GATE_PART_KIND_MAX_
 };
+static inline bool gate_part_is_git(enum gate_part_kind k)
+{
+	return k == GATE_PART_GIT_FETCH || k == GATE_PART_GIT_PUSH;
+}
 
 struct gate_part {
 	const char *data; /* any bytes */

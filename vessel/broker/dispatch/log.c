@@ -148,7 +148,7 @@ static void put_places(struct entry *t, const struct dispatch_call *c)
 		[GATE_PART_TEXT] = "text",     [GATE_PART_NAME] = "name",
 		[GATE_PART_NUMBER] = "number", [GATE_PART_URL] = "url",
 		[GATE_PART_HEADER] = "header", [GATE_PART_ECHO] = "echo",
-		[GATE_PART_GIT_FETCH] = "git",
+		[GATE_PART_GIT_FETCH] = "git", [GATE_PART_GIT_PUSH] = "git",
 	};
 
 	if (c->n_places == 0)

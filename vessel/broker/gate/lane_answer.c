@@ -218,7 +218,7 @@ static bool is_of_git(const struct gate_ask *a)
 {
 	const struct gate_parts *p = a->parts;
 
-	return p->n > 0 && p->part[p->n - 1].kind == GATE_PART_GIT_FETCH;
+	return p->n > 0 && gate_part_is_git(p->part[p->n - 1].kind);
 }
 
 /* True: it goes to the worker once more. */

@@ -11,6 +11,7 @@
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/err.h"
+#include "vessel/gate/git/pack.h"
 #include <stddef.h>
 
 /* Of a request, when it is in gzip. */
@@ -30,5 +31,19 @@ void git_words_done(struct git_words *w);
  */
 MUST_CHECK int git_read_fetch(const void *data, size_t len, struct git_words *ret,
 			      struct err *err);
+
+/*
+ * The body of POST git-receive-pack: which refs are to become what, and a pack. As above;
+ * *ret_pack lies within data, and is NULL where nothing is sent (refs are removed; or nothing at all is
+ * asked, as git does before a large push).
+ */
+MUST_CHECK int git_read_push(const void *data, size_t len, struct git_words *ret,
+			     const void **ret_pack, size_t *ret_pack_len,
+			     struct err *err);
+
+/* An object of a pack: of a blob all of it, of a tree its names, of a commit and a tag what stands there
+ * beside the ids of others. *ret is whole or empty. ERRID_GIT_REQUEST: it is not what its type says. */
+MUST_CHECK int git_read_object(const struct pack_object *o, struct git_words *ret,
+			       struct err *err);
 
 #endif

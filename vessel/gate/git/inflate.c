@@ -59,3 +59,26 @@ int git_gunzip(const void *data, size_t len, struct buf *out, struct err *err)
 		return bad(err, "something stands behind it");
 	return 0;
 }
+
+bool git_inflate(const void *data, size_t len, char *out, size_t out_len,
+		 size_t *ret_used)
+{
+	char more; /* room for the byte that must not come */
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)data,
+		      .avail_in = (uInt)len,
+		      .next_out = (Bytef *)out,
+		      .avail_out = (uInt)out_len};
+	int r;
+
+	if (len > UINT32_MAX || out_len > UINT32_MAX || inflateInit(&z) != Z_OK)
+		return false;
+	r = inflate(&z, Z_NO_FLUSH);
+	if (r == Z_OK && z.avail_out == 0) {
+		z.next_out = (Bytef *)&more;
+		z.avail_out = 1;
+		r = inflate(&z, Z_NO_FLUSH);
+	}
+	*ret_used = len - z.avail_in;
+	(void)inflateEnd(&z);
+	return r == Z_STREAM_END && z.total_out == out_len;
+}

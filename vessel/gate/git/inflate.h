@@ -17,4 +17,9 @@ bool git_is_gzip(const void *data, size_t len);
  * ERRID_GIT_REQUEST. */
 MUST_CHECK int git_gunzip(const void *data, size_t len, struct buf *out, struct err *err);
 
+/* One stream of zlib that unpacks to exactly out_len bytes, out; *ret_used: what of data it took. What
+ * is behind it does not matter. */
+bool git_inflate(const void *data, size_t len, char *out, size_t out_len,
+		 size_t *ret_used);
+
 #endif

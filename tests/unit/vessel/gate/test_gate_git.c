@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A question whose last part is a request of git's: what may never leave is found in its words and its ids. */
+#include "common/crypto/sha1.h"
+#include "common/str.h"
 #include "tests/support/gate_texts.h"
 #include "vessel/gate/gate.h"
 #include <criterion/criterion.h>
+#include <stdint.h>
+#include <zlib.h>
 
 TestSuite(gate_git, .init = begin, .fini = end, .timeout = 60);
 
@@ -81,4 +85,138 @@ Test(gate_git, what_is_no_request_is_unreadable_and_says_why)
 	look_at("hello", GATE_PART_TEXT, 5);
 	cr_expect_eq(r.score, 0.0);
 	cr_expect_str_eq(r.note, "");
+}
+
+/* ---- a push ---- */
+
+#define ID "d37e568a7e406c8bb28067d1bee51988c311c1ee"
+#define COMMAND                                                                          \
+	"0062"                                                                           \
+	"0000000000000000000000000000000000000000 " ID " refs/heads/a"                   \
+	"0000"
+
+/* A pack of these, each of one type of git's (1: a commit, 2: a tree, 3: a blob) and below 2048 bytes. */
+struct thing {
+	unsigned type;
+	const char *data;
+	size_t len;
+};
+
+static size_t push_of(const struct thing *t, unsigned n, char *out, size_t size)
+{
+	size_t at = strlen(COMMAND), begin = at;
+
+	memcpy(out, COMMAND "PACK\0\0\0\2\0\0\0", at + 11);
+	out[at + 11] = (char)n;
+	at += 12;
+	for (unsigned i = 0; i < n; i++) {
+		uLongf room = size - at;
+
+		cr_assert_lt(t[i].len, 2048);
+		out[at++] = (char)(0x80 | t[i].type << 4 | (t[i].len & 15));
+		out[at++] = (char)(t[i].len >> 4);
+		cr_assert_eq(compress((Bytef *)out + at, &room, (const Bytef *)t[i].data,
+				      t[i].len),
+			     Z_OK);
+		at += room;
+	}
+	sha1_of("", 0, out + begin, at - begin, (uint8_t *)out + at);
+	return at + SHA1_SIZE;
+}
+
+#define TREE_OF(name)                                                                    \
+	"100644 " name "\0"                                                              \
+	"iiiiiiiiiiiiiiiiiiii"
+#define COMMIT_OF(message)                                                               \
+	"tree " ID "\nparent " ID                                                        \
+	"\nauthor Joe Doe <joe@example.org> 1700000000 +0000\n"                          \
+	"committer Joe Doe <joe@example.org> 1700000000 +0000\n\n" message "\n"
+#define THING(type, text) {type, text, sizeof(text) - 1}
+#define KEY "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"
+
+Test(gate_git, a_push_is_refused_for_each_kind_of_object_that_may_not_leave)
+{
+	static const struct {
+		struct thing thing;
+		enum gate_family family;
+		const char *in;
+	} rows[] = {
+		{THING(3, "key = " KEY "\n"), GATE_TOKEN, "in blob "},
+		{THING(3, "canary-5c1fd03a77"), GATE_CANARY, "in blob "},
+		{THING(2, TREE_OF("Project_BlueBird.txt")), GATE_EXACT, "in tree "},
+		{THING(2, "160000 a\0"
+			  "canary-5c1fd03a77xyz"),
+		 GATE_CANARY, "in tree "},
+		{THING(1, COMMIT_OF("see " KEY)), GATE_TOKEN, "in commit "},
+		{THING(3, "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+			  "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAA"
+			  "tzc2gtZW\n"
+			  "QyNTUxOQAAACDJ8Vb5yqKk0g1Zp2Lr0nHc7Yx1m0b5w2n3k4j5h6g7fAAAAJgk"
+			  "1mSJJNZk\n"
+			  "-----END OPENSSH PRIVATE KEY-----\n"),
+		 GATE_PRIVATE_KEY, "in blob "},
+	};
+	static char body[16384];
+
+	add_term("Project_BlueBird");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct thing all[] = {THING(3, "harmless\n"), rows[i].thing,
+					    THING(3, "more\n")};
+		uint8_t id[SHA1_SIZE];
+		char hex[2 * SHA1_SIZE + 1], head[32];
+		static const char *const names[] = {"", "commit", "tree", "blob"};
+		int n = snprintf(head, sizeof(head), "%s %zu", names[all[1].type],
+				 all[1].len);
+
+		look_at(body, GATE_PART_GIT_PUSH, push_of(all, 3, body, sizeof(body)));
+		cr_expect_eq(r.verdict, GATE_REFUSE, "%zu: %s", i, r.note);
+		cr_expect(has(rows[i].family), "%zu", i);
+		sha1_of(head, (size_t)n + 1, all[1].data, all[1].len, id);
+		hex_encode(id, SHA1_SIZE, hex);
+		cr_expect(str_starts(r.note, rows[i].in) && strstr(r.note, hex), "%s",
+			  r.note);
+		cr_expect(!strstr(r.note, "ghp_"));
+	}
+}
+
+Test(gate_git, a_push_of_ordinary_things_passes_and_one_that_cannot_be_read_does_not)
+{
+	static const struct thing all[] = {
+		THING(1, COMMIT_OF("Mail joe@example.org, ann@example.org, 10.1.2.3")),
+		THING(2, TREE_OF("README.md")), THING(3, "int main(void)\n{\n}\n")};
+	static char body[16384];
+	size_t n = push_of(all, 3, body, sizeof(body));
+
+	look_at(body, GATE_PART_GIT_PUSH, n);
+	cr_expect_eq(r.verdict, GATE_PASS, "%f %s", r.score, r.note);
+	cr_expect_eq(r.n, 0);
+	body[n - 1] ^= 1;
+	look_at(body, GATE_PART_GIT_PUSH, n);
+	cr_expect(r.verdict == GATE_REFUSE && has(GATE_UNREADABLE));
+	cr_expect_str_eq(r.note, "the pack: its digest is wrong");
+	/* as git asks before a large push */
+	look_at("0000", GATE_PART_GIT_PUSH, 4);
+	cr_expect_eq(r.verdict, GATE_PASS);
+}
+
+/* Ten digits are a number of some person's as well; of a commit they are its time. */
+Test(gate_git, the_time_of_a_commit_refuses_no_push)
+{
+	static char body[16384];
+
+	for (unsigned t = 0; t < 1500; t++) {
+		char text[512];
+		const struct thing one = {1, text,
+					  (size_t)snprintf(text, sizeof(text),
+							   "tree " ID "\nauthor Joe Doe "
+							   "<joe@example.org> %u +0130\n"
+							   "committer Joe Doe "
+							   "<joe@example.org> %u -0500\n"
+							   "\nMore\n",
+							   1700000000 + t * 77777,
+							   1700000000 + t * 77777 + 3)};
+
+		look_at(body, GATE_PART_GIT_PUSH, push_of(&one, 1, body, sizeof(body)));
+		cr_assert_eq(r.verdict, GATE_PASS, "%s: %s", text, r.note);
+	}
 }
