@@ -86,6 +86,8 @@ static void put_target(struct buf *b, const struct json *rule)
 		 *render_text_of(rule, "protocol") ? render_text_of(rule, "protocol")
 		 : *render_text_of(rule, "method") ? render_text_of(rule, "method")
 						   : "any method");
+	if (*render_text_of(rule, "push"))
+		buf_adds(b, ", with push");
 	if (*render_text_of(rule, "credential"))
 		buf_addf(b, ", with the key of %s", render_text_of(rule, "credential"));
 	if (str_eq(render_text_of(rule, "replies"), "binary"))

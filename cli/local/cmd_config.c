@@ -141,6 +141,8 @@ static void put_rule(struct buf *b, const struct conf_broker *c,
 		buf_adds(b, rule->path ? rule->path : "/");
 		if (rule->credential)
 			buf_addf(b, ", with the key of %s", rule->credential);
+		if (rule->push)
+			buf_adds(b, ", with push");
 		if (rule->replies == WARD_BINARY)
 			buf_adds(b, ", binary replies");
 	}

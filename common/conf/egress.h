@@ -167,6 +167,7 @@ struct conf_rule {
 	enum ward_replies replies; /* of a host that is permitted */
 	enum ward_protocol
 		protocol; /* WARD_GIT: method is NULL, and path begins a repository's */
+	bool push;	  /* with WARD_GIT: not only for reading */
 	char *reason;	  /* shown to whom it concerns; NULL: none given */
 	struct conf_addresses addresses;
 	unsigned line; /* in codex.yaml */

@@ -179,7 +179,7 @@ void conf_credentials_done(struct conf_broker *b);
 /* ---- ward.c ---- */
 struct raw_rule {
 	char *portal, *registry, *host, *scheme, *port, *method, *path;
-	char *action, *limit, *credential, *replies, *protocol, *reason;
+	char *action, *limit, *credential, *replies, *protocol, *push, *reason;
 	char **addresses;
 	unsigned addresses_count;
 };

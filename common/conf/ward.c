@@ -32,6 +32,7 @@ static const cyaml_schema_field_t rule_fields[] = {
 	CONF_STR("credential", raw_rule, credential),
 	CONF_STR("replies", raw_rule, replies),
 	CONF_STR("protocol", raw_rule, protocol),
+	CONF_STR("push", raw_rule, push),
 	CONF_STR("reason", raw_rule, reason),
 	CONF_LIST("addresses", raw_rule, addresses, string_schema, CONF_ADDRESSES_MAX),
 	CYAML_FIELD_END,
@@ -205,6 +206,11 @@ bool conf_method_known(const char *name)
 static int read_protocol(const struct conf_item *item, const struct raw_rule *raw,
 			 struct conf_rule *rule)
 {
+	if (raw->push && (!raw->protocol || !str_eq(raw->push, "allow")))
+		return conf_fail_item(
+			item, "push",
+			"allow, beside protocol: git; without it the rule is "
+			"for reading");
 	if (!raw->protocol)
 		return 0;
 	if (!str_eq(raw->protocol, "git"))
@@ -218,6 +224,7 @@ static int read_protocol(const struct conf_item *item, const struct raw_rule *ra
 		return conf_fail_item(item, raw->method ? "method" : "replies",
 				      "not beside protocol: git, which says it");
 	rule->protocol = WARD_GIT;
+	rule->push = raw->push != NULL;
 	return 0;
 }
 
@@ -340,10 +347,10 @@ static int read_target(const struct conf_item *item, const struct raw_rule *raw,
 		return read_fetch(item, raw, rule);
 	}
 	if (raw->scheme || raw->port || raw->method || raw->path || raw->protocol ||
-	    raw->addresses_count)
+	    raw->push || raw->addresses_count)
 		return conf_fail_item(
 			item, NULL,
-			"scheme, port, method, path, protocol and addresses "
+			"scheme, port, method, path, protocol, push and addresses "
 			"belong to a host");
 	if (raw->portal) {
 		if (!conf_portal_find(b, raw->portal))

@@ -14,8 +14,10 @@
 /* Which of git's requests is a target ("/path?query")? */
 enum git_request proxy_git_request(const char *method, const char *target);
 
-/* Of r, not GIT_NONE: the body, and with it the status and the type (static). */
+/* Of r, not GIT_NONE: the body, and with it the status and the type (static). asked: the body of the
+ * request, which of a push says what the client waits for; may be NULL. */
 void proxy_git_refusal(enum git_request r, const struct proxy_refusal *refusal,
-		       struct buf *out, int *ret_status, const char **ret_type);
+		       const void *asked, size_t asked_len, struct buf *out,
+		       int *ret_status, const char **ret_type);
 
 #endif

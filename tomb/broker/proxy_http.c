@@ -24,6 +24,7 @@
 #define IDLE_USEC (30 * USEC_PER_SEC)
 #define REQUEST_USEC (120 * USEC_PER_SEC)
 #define BODIES_MAX_BYTES ((size_t)16 << 20)
+#define REFUSAL_MAX_BYTES ((size_t)128 << 10)
 
 struct proxy_http {
 	struct proxy *proxy;
@@ -73,11 +74,14 @@ static void client_refuse(void *arg, const struct proxy_refusal *refusal,
 	const char *type = "application/json";
 	int status = r->status;
 	cleanup_buf struct buf body;
+	const void *asked;
+	size_t asked_len = 0;
 
 	name_host(c, r);
-	buf_init(&body, 16384);
+	buf_init(&body, REFUSAL_MAX_BYTES);
+	asked = httpd_req_body(c->req, &asked_len);
 	if (c->git != GIT_NONE)
-		proxy_git_refusal(c->git, r, &body, &status, &type);
+		proxy_git_refusal(c->git, r, asked, asked_len, &body, &status, &type);
 	else
 		refusal_write(r, d, &body);
 	if (r->retry_after[0])

@@ -53,6 +53,7 @@ static void write_host(struct jsonw *w, const struct conf_rule *rule)
 	kstr_or_null(w, "method", rule->method);
 	kstr_or_null(w, "path", rule->path);
 	kstr_or_null(w, "protocol", ward_protocol_name(rule->protocol));
+	kstr_or_null(w, "push", rule->push ? "allow" : NULL);
 	kstr_or_null(w, "credential", rule->credential);
 	jsonw_kstr(w, "replies", ward_replies_name(rule->replies));
 	write_addresses(w, &rule->addresses);

@@ -137,13 +137,14 @@ static bool method_matches(const char *rule, const char *method)
 }
 
 /* A rule of git's has no method of its own. */
-static enum ward_match git_matches(const struct ward_ask *ask)
+static enum ward_match git_matches(const struct conf_rule *rule,
+				   const struct ward_ask *ask)
 {
 	enum git_request r = git_request_of(ask->method, ask->path, ask->query);
 
 	if (r == GIT_NONE)
 		return WARD_OTHER_PROTOCOL;
-	return git_request_pushes(r) ? WARD_PUSHES : WARD_MATCHES;
+	return git_request_pushes(r) && !rule->push ? WARD_PUSHES : WARD_MATCHES;
 }
 
 enum ward_match ward_match(const struct conf_rule *rule, const struct ward_ask *ask)
@@ -162,7 +163,7 @@ enum ward_match ward_match(const struct conf_rule *rule, const struct ward_ask *
 		return WARD_OTHER_METHOD;
 	if (!path_matches(rule, ask->path))
 		return WARD_OTHER_PATH;
-	return rule->protocol == WARD_GIT ? git_matches(ask) : WARD_MATCHES;
+	return rule->protocol == WARD_GIT ? git_matches(rule, ask) : WARD_MATCHES;
 }
 
 const char *ward_match_text(enum ward_match m)
@@ -176,7 +177,7 @@ const char *ward_match_text(enum ward_match m)
 		[WARD_OTHER_METHOD] = "another method",
 		[WARD_OTHER_PATH] = "another path",
 		[WARD_OTHER_PROTOCOL] = "another protocol",
-		[WARD_PUSHES] = "a push, which it does not allow",
+		[WARD_PUSHES] = "a push, and it has no push: allow",
 	};
 
 	return m < WARD_MATCH_MAX_ ? texts[m] : "?";

@@ -152,7 +152,8 @@ static bool is_about_same(const struct conf_rule *a, const struct conf_rule *b)
 	       a->target == b->target && str_eq(a->name, b->name) &&
 	       a->is_suffix == b->is_suffix && a->scheme == b->scheme &&
 	       a->port == b->port && str_eq(a->method, b->method) &&
-	       str_eq(a->path, b->path) && a->protocol == b->protocol;
+	       str_eq(a->path, b->path) && a->protocol == b->protocol &&
+	       a->push == b->push;
 }
 
 static bool is_as_much(const struct conf_rule *a, const struct conf_rule *b)

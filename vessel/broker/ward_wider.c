@@ -29,7 +29,7 @@ static bool is_same_rule(const struct conf_rule *a, const struct conf_rule *b)
 	       a->limit_count == b->limit_count &&
 	       a->limit_window_usec == b->limit_window_usec &&
 	       str_eq(a->credential, b->credential) && a->replies == b->replies &&
-	       a->protocol == b->protocol &&
+	       a->protocol == b->protocol && a->push == b->push &&
 	       are_same_addresses(&a->addresses, &b->addresses);
 }
 

@@ -25,7 +25,7 @@ static const char *const families[][2] = {
 	{"BROKER", "Asking, fetching and installing from inside a job"},
 	{"EGRESS", "The processes that speak to the network"},
 	{"FETCH", "URLs, names and addresses that a job asks for"},
-	{"GIT", "Cloning and fetching by git from inside a job"},
+	{"GIT", "Cloning, fetching and pushing by git from inside a job"},
 	{"TUNNEL", "HTTPS_PROXY inside a job: CONNECT, and who ends its TLS"},
 	{"REGISTRY", "Packages and where they come from"},
 };

@@ -12,6 +12,7 @@
 #include "vessel/broker/intents/fetch_git.h"
 #include "vessel/broker/intents/fetch_keys.h"
 #include "vessel/broker/intents/fetch_ward.h"
+#include "vessel/broker/intents/git_refs.h"
 #include <string.h>
 
 #define INTENT_DEPTH_MAX 6
@@ -22,7 +23,8 @@ struct fetch_own {
 	struct fetch fetch;
 	struct fetch_reply reply;
 	struct gate_restore *put_back;
-	struct buf url; /* as it is sent */
+	struct git_refs refs; /* of GIT_PUSH_REFS */
+	struct buf url;	      /* as it is sent */
 	char path[URL_BYTES_MAX + 1];
 };
 
@@ -90,7 +92,18 @@ static void fetch_estimate(struct dispatch_call *c)
 
 static enum gate_part_kind body_kind(const struct dispatch_call *c)
 {
-	return c->verdict.git == GIT_NONE ? GATE_PART_TEXT : GATE_PART_GIT_FETCH;
+	switch (c->verdict.git) {
+	case GIT_FETCH:
+		return GATE_PART_GIT_FETCH;
+	case GIT_PUSH:
+		return GATE_PART_GIT_PUSH;
+	case GIT_NONE:
+	case GIT_REFS:
+	case GIT_PUSH_REFS:
+	case GIT_REQUEST_MAX_:
+		break;
+	}
+	return GATE_PART_TEXT;
 }
 
 static struct gate_parts *fetch_parts(struct dispatch_call *c)
@@ -237,6 +250,14 @@ static int fetch_head(struct dispatch_call *c, const struct egress_head *h,
 	return 0;
 }
 
+/* What a server says that it can do is told to the job, but for what the gate could not read. */
+static bool is_edited(const struct dispatch_call *c)
+{
+	const struct fetch_own *own = c->own;
+
+	return c->verdict.git == GIT_PUSH_REFS && own->reply.any_bytes;
+}
+
 /* What the job sent anonymised comes back as it was, but for bytes, of which none is touched; whole
  * characters reach that step. */
 static int fetch_body(struct dispatch_call *c, const void *data, size_t len,
@@ -245,6 +266,8 @@ static int fetch_body(struct dispatch_call *c, const void *data, size_t len,
 	struct fetch_own *own = c->own;
 	cleanup_buf struct buf text;
 
+	if (is_edited(c))
+		return git_refs_feed(&own->refs, data, len, out, &c->reason, err);
 	if (!own->put_back || gate_job_is_clean(c->job->gate))
 		return fetch_reply_text(&own->reply, data, len, out, &c->reason, err);
 	/* Latin-1 grows to the double; four bytes may wait from before */
@@ -259,6 +282,8 @@ static int fetch_end(struct dispatch_call *c, struct buf *out, struct err *err)
 {
 	struct fetch_own *own = c->own;
 
+	if (is_edited(c))
+		return git_refs_end(&own->refs, &c->reason, err);
 	if (own->put_back)
 		gate_restore_end(own->put_back, out);
 	return fetch_reply_end(&own->reply, &c->reason, err);
@@ -271,6 +296,7 @@ static void fetch_free(struct dispatch_call *c)
 	fetch_done(&own->fetch);
 	fetch_reply_done(&own->reply);
 	gate_restore_free(own->put_back);
+	git_refs_done(&own->refs);
 	buf_done(&own->url);
 	json_free(own->intent);
 }

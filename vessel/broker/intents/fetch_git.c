@@ -56,6 +56,9 @@ int fetch_git_request(struct fetch *f, enum git_request r, enum reason *ret_reas
 		return reason_set(ret_reason, REASON_HEADER, err,
 				  "the body of this request of git's is of type %s",
 				  git_request_type(r));
+	if (f->body_len == 0)
+		return reason_set(ret_reason, REASON_HEADER, err,
+				  "this request of git's has a body");
 	return take_encoding(f, ret_reason, err);
 }
 

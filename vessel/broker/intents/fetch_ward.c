@@ -8,29 +8,43 @@
 
 #include <string.h>
 
-/* What the rules that come nearest differ in. */
+/* In what a rule differs; ward_match() looks at these things in this order. */
+static enum reason difference(enum ward_match m)
+{
+	switch (m) {
+	case WARD_OTHER_PORT:
+		return REASON_PORT;
+	case WARD_OTHER_METHOD:
+		return REASON_METHOD;
+	case WARD_OTHER_PATH:
+		return REASON_PATH;
+	case WARD_OTHER_PROTOCOL:
+		return REASON_PROTOCOL;
+	case WARD_PUSHES:
+		return REASON_PUSH;
+	case WARD_MATCHES:
+	case WARD_OTHER_TARGET:
+	case WARD_OTHER_HOST:
+	case WARD_OTHER_SCHEME:
+	case WARD_MATCH_MAX_:
+		break;
+	}
+	return REASON_NOT_ALLOWED;
+}
+
+/* What the rule that comes nearest differs in: the one of which most was looked at. */
 static enum reason nearest(const struct conf_broker *b, const struct ward_ask *ask)
 {
-	enum reason found = REASON_NOT_ALLOWED;
+	enum ward_match most = WARD_OTHER_TARGET;
 
 	for (size_t i = 0; i < b->n_rules; i++) {
 		enum ward_match m = ward_match(&b->rule[i], ask);
 
-		if (b->rule[i].action ==
-		    WARD_DENY) /* allows nothing that could be meant */
-			continue;
-		if (m == WARD_PUSHES)
-			return REASON_PUSH;
-		if (m == WARD_OTHER_PATH)
-			return REASON_PATH;
-		if (m == WARD_OTHER_METHOD)
-			found = REASON_METHOD;
-		else if (m == WARD_OTHER_PROTOCOL)
-			found = REASON_PROTOCOL;
-		else if (m == WARD_OTHER_PORT && found == REASON_NOT_ALLOWED)
-			found = REASON_PORT;
+		/* one that denies allows nothing that could be meant */
+		if (b->rule[i].action != WARD_DENY && m > most)
+			most = m;
 	}
-	return found;
+	return difference(most);
 }
 
 static const char *what_a_rule_must_name(enum reason r)
@@ -50,7 +64,7 @@ static const char *what_a_rule_must_name(enum reason r)
 		return "the rule is for git's smart HTTP, and this is none of its "
 		       "requests";
 	case REASON_PUSH:
-		return "the rule is for reading: git pushes nothing there";
+		return "the rule is for reading; a push needs push: allow in it";
 	case REASON_PATH:
 		return "no rule allows this path of the host";
 	default:

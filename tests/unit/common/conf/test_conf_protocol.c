@@ -29,6 +29,12 @@ Test(conf_protocol, refuses)
 		 ": method: not beside protocol"},
 		{"{host: a.example, protocol: git, replies: binary, action: allow}",
 		 ": replies: not beside protocol"},
+		{"{host: a.example, push: allow, action: allow}",
+		 ": push: allow, beside protocol: git"},
+		{"{host: a.example, protocol: git, push: deny, action: allow}",
+		 ": push: allow, beside protocol: git"},
+		{"{portal: main, push: allow, action: allow}",
+		 ": scheme, port, method, path, protocol"},
 		{"{portal: main, protocol: git, action: allow}",
 		 ": scheme, port, method, path, protocol"},
 		{"{registry: npm, protocol: git, action: allow}",
@@ -52,10 +58,11 @@ Test(conf_protocol, refuses)
 
 Test(conf_protocol, a_rule_of_gits_has_no_method)
 {
-	static const char text[] = MAIN
-		"  - {host: a.example, action: allow}\n"
-		"  - {host: a.example, protocol: git, action: allow}\n"
-		"  - {host: a.example, protocol: git, action: limit, limit: 9/min}\n";
+	static const char text[] =
+		MAIN "  - {host: a.example, action: allow}\n"
+		     "  - {host: a.example, protocol: git, action: allow}\n"
+		     "  - {host: a.example, protocol: git, action: limit, limit: 9/min, "
+		     "push: allow}\n";
 	struct err err = ERR_INIT;
 	struct conf c;
 
@@ -64,6 +71,7 @@ Test(conf_protocol, a_rule_of_gits_has_no_method)
 	cr_expect_eq(c.broker.rule[0].protocol, WARD_HTTP_ANY);
 	for (size_t i = 1; i < 3; i++) {
 		cr_expect_eq(c.broker.rule[i].protocol, WARD_GIT);
+		cr_expect_eq(c.broker.rule[i].push, i == 2);
 		cr_expect_null(c.broker.rule[i].method);
 		cr_expect_eq(c.broker.rule[i].port, 443);
 	}

@@ -68,6 +68,38 @@ Test(ward, gits_protocol_is_its_own_requests_and_no_other)
 	conf_done(&c);
 }
 
+Test(ward, a_push_needs_a_rule_that_says_so)
+{
+	struct conf c = conf_with(
+		"- {host: g.example, path: /team, protocol: git, action: allow}\n"
+		"- {host: g.example, path: /team/mine.git, protocol: git, push: allow, "
+		"action: "
+		"allow}\n");
+	static const struct {
+		const char *method, *path, *query;
+		enum git_request git;
+	} can[] = {
+		{"GET", "/team/mine.git/info/refs", READ, GIT_REFS},
+		{"GET", "/team/mine.git/info/refs", WRITE, GIT_PUSH_REFS},
+		{"POST", "/team/mine.git/git-receive-pack", NULL, GIT_PUSH},
+		{"POST", "/team/a.git/git-receive-pack", NULL, GIT_NONE},
+		{"GET", "/team/a.git/info/refs", WRITE, GIT_NONE},
+	};
+	struct ward_verdict v;
+	struct err err = ERR_INIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(can); i++) {
+		struct ward_ask ask =
+			fetch_of(can[i].method, true, "g.example", 443, can[i].path);
+
+		ask.query = can[i].query;
+		cr_expect_eq(ward_decide(&c.broker, &ask, &v, &err) == 0,
+			     can[i].git != GIT_NONE, "%zu", i);
+		cr_expect_eq(v.git, can[i].git, "%zu", i);
+	}
+	conf_done(&c);
+}
+
 Test(ward, a_rule_of_gits_alone_is_something_that_a_job_could_ask)
 {
 	static const char *const rules[] = {

@@ -28,6 +28,7 @@ Test(ward, more_rules_that_permit_are_wider)
 		"10.0.0.1\n",
 		"  - {host: a.example, action: allow, replies: binary}\n",
 		"  - {host: a.example, action: allow, protocol: git}\n",
+		"  - {host: a.example, action: allow, protocol: git, push: allow}\n",
 		"  - {host: b.example, action: limit, limit: 6/min}\n",
 		"  - {host: b.example, action: limit, limit: 5/hour}\n",
 		"  - {portal: main, action: allow}\n",
