@@ -51,6 +51,15 @@ def history(maker, size):
     return "".join(out)
 
 
+def unhurried(talk, *what):
+    """The same again where a reading took its two seconds, which says something of the machine; not for ever."""
+    for _ in range(3):
+        said = converse(talk, *what)
+        if not any(f["family"] == "unreadable" for s in said for f in s["findings"]):
+            break
+    return said
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("--program", required=True)
@@ -60,10 +69,10 @@ def main():
     text = history(Maker(a.seed), TURNS * PAGE)
     secret = Maker(a.seed).crc_token("ghp_")
     cut = text.rindex("\n", 0, 7 * PAGE // 2)
-    said = converse(talk, text[:cut] + f"\n+token: {secret}" + text[cut:4 * PAGE], a.seed, 4, PAGE)
+    said = unhurried(talk, text[:cut] + f"\n+token: {secret}" + text[cut:4 * PAGE], a.seed, 4, PAGE)
     if said[-1]["verdict"] != "refuse" or any(s["verdict"] == "refuse" for s in said[:-1]):
         bad.append(f"a token on the last of four pages: {[s['verdict'] for s in said]}")
-    said = converse(talk, text, a.seed, TURNS, PAGE)
+    said = unhurried(talk, text, a.seed, TURNS, PAGE)
     for turn, s in enumerate(said):
         if s["verdict"] == "refuse":
             bad.append(f"turn {turn}: {s['why']}; {sorted({f['rule'] for f in s['findings']})}")
