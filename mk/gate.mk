@@ -22,5 +22,5 @@ gate-corpora: ## the gate on public rule sets, personal data, texts and pictures
 	@tests/support/install-deps corpora
 	@$(AS_USER) OPTIONS="$(OPTIONS)" gate-corpora-inner
 gate-corpora-inner:
-	@$(MAKE) -s -j2 $(addprefix $(B)/tests/,support/gate_measure support/gate_talk unit/vessel/broker/gate/test_gate_issued)
+	@$(MAKE) -s -j2 $(addprefix $(B)/tests/,support/gate_measure support/gate/gate_talk unit/vessel/broker/gate/test_gate_issued)
 	@tests/real/gate/run $(OPTIONS)

@@ -11,7 +11,7 @@ link_test = $(CC) $(LDFLAGS) $(2) -o $@ $(filter %.o,$^) -Wl,--start-group $(fil
 # .c files that are programs by themselves / that are helpers to link
 paren := (
 main_in = $(shell grep -l '^int main[$(paren)]' /dev/null $(1))
-SUPPORT_C := $(wildcard tests/support/*.c tests/support/git/*.c)
+SUPPORT_C := $(wildcard tests/support/*.c tests/support/gate/*.c tests/support/git/*.c)
 SUPPORT_PROGRAMS := $(call main_in,$(SUPPORT_C))
 SUPPORT_OBJ := $(call obj,$(filter-out $(SUPPORT_PROGRAMS) $(addprefix tests/support/,seeded_leak.c fetch_call.c),$(SUPPORT_C)))
 
@@ -83,7 +83,7 @@ $(B)/tests/support/url_read: $(addprefix $(B)/vessel/egress/,url.o addr.o reason
 $(B)/tests/support/fetch_drive: $(B)/tests/support/fetch_call.o $(call archive,vessel)
 # The vessel's second door alone, and who goes through it.
 $(B)/tests/support/door: $(call archive,vessel)
-$(B)/tests/support/gate_measure $(B)/tests/support/gate_talk $(B)/tests/support/git/pack_read: $(call archive,vessel)
+$(B)/tests/support/gate_measure $(B)/tests/support/gate/gate_talk $(B)/tests/support/git/pack_read: $(call archive,vessel)
 $(B)/tests/support/chaos_queue: $(addprefix $(B)/tests/support/,door_client.o chaos/chaos_verdict.o)
 $(filter-out %/lie,$(SUPPORT_BIN)): $(B)/%: $(B)/%.o $(call archive,net common)
 	$(call link_test,$(TEST_LIBS))

@@ -73,7 +73,7 @@ class Notes:
 
 
 class Talk:
-    """A job that speaks with a portal (tests/support/gate_talk.c)."""
+    """A job that speaks with a portal (tests/support/gate/gate_talk.c)."""
 
     def __init__(self, program):
         self.p = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -35,7 +35,7 @@ class Run:
         self.gate = Gate(str(Path(a.programs, "tests/support/gate_measure")))
 
     def talk(self):
-        return Talk(str(Path(self.a.programs, "tests/support/gate_talk")))
+        return Talk(str(Path(self.a.programs, "tests/support/gate/gate_talk")))
 
     def rules(self):
         rules = list(rulesets.read_gitleaks(self.a.corpora / "debian/gitleaks/usr/bin/gitleaks"))

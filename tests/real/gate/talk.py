@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversations and pictures, through all that the vessel does with a request (tests/support/gate_talk.c)."""
+"""Conversations and pictures, through all that the vessel does with a request (tests/support/gate/gate_talk.c)."""
 import base64
 import gzip
 import random
