@@ -61,8 +61,7 @@ def phase(what, seconds):
     while held: held.pop().close()
 for _ in range(ROUNDS):
     for what in (rest, burn, connects, halves, hellos, requests): phase(what, PHASE_SEC)
-for _ in range(60):
-    if made < CONNECTS: phase(connects, PHASE_SEC)
+while made < CONNECTS: phase(connects, PHASE_SEC)  # on a machine that is busy it takes its time
 print("made", made, "refused", refused, flush=True)
 """.replace("ROUNDS", str(ROUNDS)).replace("PHASE_SEC", str(PHASE_SEC)).replace("CONNECTS", str(CONNECTS))
 
@@ -86,7 +85,7 @@ async def flood(v, top):
     for name in ("tunnel_cases", "tunnel_client", "tunnel_layers"):
         with open(f"tests/support/python/{name}.py", encoding="utf-8") as f:
             files.append({"path": name + ".py", "content": f.read()})
-    said, end = await v.finished(v.begin("flood", "import sys; sys.path.insert(0, '.')\n" + FLOOD, files), 400)
+    said, end = await v.finished(v.begin("flood", "import sys; sys.path.insert(0, '.')\n" + FLOOD, files), 580)
     assert end == "/work/v1/ack" and "made" in said, (end, said[-2000:])
     await becomes(lambda: of_jobs() == pids, "the flood's TLS process did not end")
     await becomes(lambda: descriptors(top, v) <= rest, f"{descriptors(top, v)} descriptors of the tomb, {rest} before")

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 600
+# timeout: 700
 # alone
 # Ten thousand CONNECTs of one job, handshakes that are left half, and others without end: what another job's requests notice of it, and
 # what is left of it in the tomb (tunnel_flood.py). As tests/integration/broker/test_tunnel_attacks.sh, which starts the tomb.
