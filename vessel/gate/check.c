@@ -160,7 +160,7 @@ static bool check_jwt(struct gate_match *m)
 	return true;
 }
 
-static bool check_urlpass(const struct gate_match *m)
+static bool check_urlpass(struct gate_match *m)
 {
 	static const char *const stand_ins[] = {
 		"password", "pass",	  "passwd",	"pw",  "pwd",
@@ -180,7 +180,7 @@ static bool check_urlpass(const struct gate_match *m)
 	return true;
 }
 
-static bool check_password(const struct gate_match *m)
+static bool check_password(struct gate_match *m)
 {
 	struct rest r;
 
@@ -348,7 +348,7 @@ static bool check_keyword_bare(struct gate_match *m)
 }
 
 /* Digests have the lengths of digests: of 128, 160, 224, 256, 384 and 512 bits. */
-static bool check_hex(const struct gate_match *m)
+static bool check_hex(struct gate_match *m)
 {
 	struct rest r;
 	struct gate_classes c;
@@ -407,7 +407,7 @@ static bool is_named_digest(const struct gate_match *m)
 	       is_digest_name(m->text, m->start);
 }
 
-static bool check_text64(const struct gate_match *m)
+static bool check_text64(struct gate_match *m)
 {
 	struct rest r;
 	struct gate_classes c;
@@ -477,12 +477,12 @@ static bool check_base58(struct gate_match *m)
 	return valid_base58check(s, m->end - m->start);
 }
 
-static bool check_diverse(const struct gate_match *m)
+static bool check_diverse(struct gate_match *m)
 {
 	return is_diverse(m->text + m->start, m->end - m->start);
 }
 
-static bool check_mixed(const struct gate_match *m)
+static bool check_mixed(struct gate_match *m)
 {
 	struct gate_classes c = gate_classes_of(m->text + m->start, m->end - m->start);
 
@@ -503,7 +503,7 @@ static bool is_word_chain(const char *s, size_t len)
 	return changes * (digits ? 3 : 2) < len;
 }
 
-static bool check_drawn(const struct gate_match *m)
+static bool check_drawn(struct gate_match *m)
 {
 	struct rest r;
 
@@ -512,79 +512,53 @@ static bool check_drawn(const struct gate_match *m)
 	       entropy_of(m->text + m->start, m->end - m->start) > ENTROPY_DRAWN;
 }
 
-static bool check_bech32(const struct gate_match *m)
+static bool check_bech32(struct gate_match *m)
 {
 	return valid_bech32(m->text + m->start, m->end - m->start);
 }
 
-static bool is_one(enum gate_check_kind check, struct gate_match *m)
+static bool check_none(struct gate_match *m)
 {
-	switch (check) {
-	case CHECK_NONE:
-		return true;
-	case CHECK_DIVERSE:
-		return check_diverse(m);
-	case CHECK_MIXED:
-		return check_mixed(m);
-	case CHECK_DRAWN:
-		return check_drawn(m);
-	case CHECK_CRC62:
-		return check_crc(m);
-	case CHECK_AWS:
-		return check_aws(m);
-	case CHECK_PEM:
-		return extend_pem(m);
-	case CHECK_BECH32:
-		return check_bech32(m);
-	case CHECK_BASE58:
-		return check_base58(m);
-	case CHECK_JWT:
-		return check_jwt(m);
-	case CHECK_URLPASS:
-		return check_urlpass(m);
-	case CHECK_PASSWORD:
-		return check_password(m);
-	case CHECK_AUTHLINE:
-		return check_authline(m);
-	case CHECK_KEYWORD:
-		return check_keyword(m);
-	case CHECK_KEYWORD_QUOTED:
-		return check_keyword_quoted(m);
-	case CHECK_KEYWORD_BARE:
-		return check_keyword_bare(m);
-	case CHECK_HEX:
-		return check_hex(m);
-	case CHECK_TEXT64:
-		return check_text64(m);
-	case CHECK_CARD:
-		return gate_check_card(m);
-	case CHECK_IBAN:
-		return gate_check_iban(m);
-	case CHECK_SSN:
-		return gate_check_ssn(m);
-	case CHECK_NHS:
-		return gate_check_nhs(m);
-	case CHECK_EMAIL:
-		return gate_check_email(m);
-	case CHECK_PHONE:
-		return gate_check_phone(m);
-	case CHECK_IPV4:
-		return gate_check_ipv4(m);
-	case CHECK_IPV6:
-		return gate_check_ipv6(m);
-	case CHECK_MAC:
-		return gate_check_mac(m);
-	case CHECK_GPS:
-		return gate_check_gps(m);
-	case CHECK_HASDIGITS:
-		return gate_check_digits(m);
-	case CHECK_NAME:
-		return gate_check_name(m);
-	}
-	return false;
+	return m->end > m->start;
 }
+
+static bool (*const checks[])(struct gate_match *m) = {
+	[CHECK_NONE] = check_none,
+	[CHECK_DIVERSE] = check_diverse,
+	[CHECK_MIXED] = check_mixed,
+	[CHECK_DRAWN] = check_drawn,
+	[CHECK_CRC62] = check_crc,
+	[CHECK_AWS] = check_aws,
+	[CHECK_PEM] = extend_pem,
+	[CHECK_BECH32] = check_bech32,
+	[CHECK_BASE58] = check_base58,
+	[CHECK_JWT] = check_jwt,
+	[CHECK_URLPASS] = check_urlpass,
+	[CHECK_PASSWORD] = check_password,
+	[CHECK_AUTHLINE] = check_authline,
+	[CHECK_KEYWORD] = check_keyword,
+	[CHECK_KEYWORD_QUOTED] = check_keyword_quoted,
+	[CHECK_KEYWORD_BARE] = check_keyword_bare,
+	[CHECK_HEX] = check_hex,
+	[CHECK_TEXT64] = check_text64,
+	[CHECK_CARD] = gate_check_card,
+	[CHECK_IBAN] = gate_check_iban,
+	[CHECK_SSN] = gate_check_ssn,
+	[CHECK_NHS] = gate_check_nhs,
+	[CHECK_EMAIL] = gate_check_email,
+	[CHECK_PHONE] = gate_check_phone,
+	[CHECK_PHONE_NATIONAL] = gate_check_phone_national,
+	[CHECK_PHONE_SAID] = gate_check_phone_said,
+	[CHECK_STREET] = gate_check_street,
+	[CHECK_IPV4] = gate_check_ipv4,
+	[CHECK_IPV6] = gate_check_ipv6,
+	[CHECK_MAC] = gate_check_mac,
+	[CHECK_GPS] = gate_check_gps,
+	[CHECK_HASDIGITS] = gate_check_digits,
+	[CHECK_NAME] = gate_check_name,
+};
 
 bool gate_check(enum gate_check_kind check, struct gate_match *m)
 {
-	return is_one(check, m) && !gate_is_published(m->text, m->len, m->start, m->end);
+	return checks[check](m) && !gate_is_published(m->text, m->len, m->start, m->end);
 }

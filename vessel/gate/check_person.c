@@ -74,11 +74,52 @@ bool gate_check_phone(struct gate_match *m)
 	}
 	m->end = m->start + len;
 	fiction = memmem(s, len, "555", 3);
-	if (gate_classes_of(s, len).digit < 8 || distinct_bytes(s, len) < 5)
+	if (gate_classes_of(s, len).digit < 8 || distinct_bytes(s, len) < 5 ||
+	    valid_rising(s, len))
 		return false;
 	/* 555-0100 to 555-0199 belong to nobody */
 	return !(fiction && memmem(fiction, len - (size_t)(fiction - s), "01", 2) &&
 		 gate_classes_of(s, len).digit <= 11);
+}
+
+bool gate_check_phone_national(struct gate_match *m)
+{
+	return gate_check_phone(m) &&
+	       valid_phone_groups(m->text + m->start, m->end - m->start);
+}
+
+bool gate_check_phone_said(struct gate_match *m)
+{
+	const char *s = m->text + m->start;
+	size_t len = m->end - m->start;
+	struct gate_classes c = gate_classes_of(s, len);
+
+	/* a date, two years */
+	if (memchr(s, '/', len) && memrchr(s, '/', len) != memchr(s, '/', len))
+		return false;
+	if (c.digit <= 9 && (s[0] == '1' || s[0] == '2') && memchr("90", s[1], 2) &&
+	    len > 4 && s[4] == '-')
+		return false;
+	/* a short number must have groups */
+	return c.digit >= (c.other ? 8 : 9) && c.digit <= PHONE_DIGITS_MAX &&
+	       distinct_bytes(s, len) >= 5 && !valid_rising(s, len);
+}
+
+/* "12 March Road" is a day first. */
+bool gate_check_street(struct gate_match *m)
+{
+	static const char *const months[] = {
+		"January ",   "February ", "March ",	"April ",
+		"May ",	      "June ",	   "July ",	"August ",
+		"September ", "October ",  "November ", "December ",
+	};
+	const char *s = m->text + m->start;
+	size_t len = m->end - m->start;
+
+	for (size_t i = 0; i < ARRAY_SIZE(months); i++)
+		if (memmem(s, len, months[i], strlen(months[i])))
+			return false;
+	return true;
 }
 
 /* A word behind it may look like one more group; where there are numbers, it is no word. */
@@ -121,7 +162,7 @@ bool gate_check_ipv4(struct gate_match *m)
 	return true;
 }
 
-bool gate_check_ipv6(const struct gate_match *m)
+bool gate_check_ipv6(struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	size_t len = m->end - m->start, colons = 0;
@@ -136,7 +177,7 @@ bool gate_check_ipv6(const struct gate_match *m)
 	return s[0] == '2' || s[0] == '3' || tolower((unsigned char)s[0]) == 'f';
 }
 
-bool gate_check_mac(const struct gate_match *m)
+bool gate_check_mac(struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	struct gate_classes c = gate_classes_of(s, m->end - m->start);
@@ -145,7 +186,7 @@ bool gate_check_mac(const struct gate_match *m)
 	       strncasecmp(s, "ff:ff", 5) != 0;
 }
 
-bool gate_check_gps(const struct gate_match *m)
+bool gate_check_gps(struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	char *next;
@@ -165,7 +206,7 @@ bool gate_check_gps(const struct gate_match *m)
 	       (lat > 1 || lat < -1) && (lon > 1 || lon < -1);
 }
 
-bool gate_check_name(const struct gate_match *m)
+bool gate_check_name(struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	const char *blank = memchr(s, ' ', m->end - m->start);
@@ -269,7 +310,7 @@ static bool is_said_card(const struct gate_match *m)
 	       is_near_words(m, words, ARRAY_SIZE(words), NEAR_BYTES / 2);
 }
 
-bool gate_check_card(const struct gate_match *m)
+bool gate_check_card(struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	size_t len = m->end - m->start;
@@ -279,17 +320,17 @@ bool gate_check_card(const struct gate_match *m)
 	       !is_among_code_points(m) && (!is_wide || is_said_card(m));
 }
 
-bool gate_check_ssn(const struct gate_match *m)
+bool gate_check_ssn(struct gate_match *m)
 {
 	return valid_ssn(m->text + m->start, m->end - m->start);
 }
 
-bool gate_check_nhs(const struct gate_match *m)
+bool gate_check_nhs(struct gate_match *m)
 {
 	return valid_nhs(m->text + m->start, m->end - m->start);
 }
 
-bool gate_check_digits(const struct gate_match *m)
+bool gate_check_digits(struct gate_match *m)
 {
 	return gate_classes_of(m->text + m->start, m->end - m->start).digit >= 4;
 }

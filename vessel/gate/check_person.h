@@ -10,16 +10,21 @@
 
 bool gate_check_email(struct gate_match *m);
 bool gate_check_phone(struct gate_match *m);
+/* A 0 before the area, and groups as they are written somewhere. */
+bool gate_check_phone_national(struct gate_match *m);
+/* A word before it says what it is. */
+bool gate_check_phone_said(struct gate_match *m);
+bool gate_check_street(struct gate_match *m);
 bool gate_check_iban(struct gate_match *m);
 bool gate_check_ipv4(struct gate_match *m);
-bool gate_check_ipv6(const struct gate_match *m);
-bool gate_check_mac(const struct gate_match *m);
-bool gate_check_gps(const struct gate_match *m);
-bool gate_check_name(const struct gate_match *m);
-bool gate_check_card(const struct gate_match *m);
-bool gate_check_ssn(const struct gate_match *m);
-bool gate_check_nhs(const struct gate_match *m);
+bool gate_check_ipv6(struct gate_match *m);
+bool gate_check_mac(struct gate_match *m);
+bool gate_check_gps(struct gate_match *m);
+bool gate_check_name(struct gate_match *m);
+bool gate_check_card(struct gate_match *m);
+bool gate_check_ssn(struct gate_match *m);
+bool gate_check_nhs(struct gate_match *m);
 /* A number of some office: letters too, but digits enough. */
-bool gate_check_digits(const struct gate_match *m);
+bool gate_check_digits(struct gate_match *m);
 
 #endif

@@ -23,6 +23,7 @@
 #define FLAG_WR (FLAG_W | FLAG_R)
 #define FLAG_ISB (FLAG_I | FLAG_S | FLAG_B)
 #define FLAG_ISF (FLAG_I | FLAG_S | FLAG_F)
+#define FLAG_IWB (FLAG_I | FLAG_W | FLAG_B)
 #define FLAG_WSB (FLAG_W | FLAG_S | FLAG_B)
 
 const struct gate_rule gate_rules[] = {

@@ -60,7 +60,7 @@ double gate_score(const struct gate_finding *f, size_t n)
 bool gate_is_weak(enum gate_family f)
 {
 	return f == GATE_EMAIL || f == GATE_ENTROPY || f == GATE_IP || f == GATE_MAC ||
-	       f == GATE_NAME;
+	       f == GATE_NAME || f == GATE_PHONE || f == GATE_ADDRESS;
 }
 
 static double with_bucket(const struct gate_finding *f, size_t n, double carry)

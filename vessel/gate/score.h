@@ -12,7 +12,8 @@
  * 1 - exp(-sum) is a score again. */
 double gate_added(const struct gate_finding *f, size_t n);
 
-/* Of no check digit and no form of its own: e-mail, entropy, IP and MAC addresses, names. */
+/* Of no check digit and no form of its own: e-mail, telephones, streets, entropy, IP and MAC addresses,
+ * names. */
 bool gate_is_weak(enum gate_family f);
 
 /*

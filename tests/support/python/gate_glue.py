@@ -146,6 +146,10 @@ class Live:
             "ipv6": lambda: "2a01:" + ":".join(m.chars("0123456789abcdef", 4) for _ in range(7)),
             "gps": lambda: f"{r.uniform(2, 80):.5f}, {r.uniform(2, 170):.5f}",
             "phone": lambda: "+49 30 9" + m.digits(7),
+            "phone_said": lambda: r.choice(["mobile: ", "call me at "]) + r.choice("6789") + m.digits(9),
+            "street_joined": lambda: r.choice(["Hauptweg", "Gartenstrasse", "Kalverstraat"]) + f" {r.randrange(1, 99)}",
+            "street_french": lambda: f"{r.randrange(1, 99)}, rue de " + r.choice(["Rivoli", "Passy", "Vaugirard"]),
+            "street_romance": lambda: r.choice(["Via Garibaldi ", "Calle Mayor "]) + str(r.randrange(1, 99)),
             "name_context": lambda: "patient: " + r.choice(["Anna", "Peter", "Olga"]) + " Smith",
         }
         framed = {

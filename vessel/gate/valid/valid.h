@@ -13,6 +13,10 @@
 /* Luhn, a length and first digits that some network issues (ISO/IEC 7812). *ret_is_wide: so many
  * other numbers begin so, too, that this says little. */
 bool valid_card(const char *s, size_t len, bool *ret_is_wide);
+/* Groups of digits as a national number of telephone has them: see phone.c. */
+bool valid_phone_groups(const char *s, size_t len);
+/* Each digit follows on the one before: "0123456789". */
+bool valid_rising(const char *s, size_t len);
 /* ISO 13616: the letters and digits of an IBAN of that country; 0: it has none. */
 size_t valid_iban_length(const char *s, size_t len);
 /* The country's length, mod 97. */

@@ -59,9 +59,25 @@ Test(gate_weak, many_others_are_refused)
 	cleanup_buf struct buf b = new_buf();
 
 	for (unsigned i = 0; i < 12; i++)
-		buf_addf(&b, "call +49 30 9%06u\n", 123457 * i % 1000000);
+		buf_addf(&b, "born %u.%u.19%02u\n", 1 + i, 1 + i, 40 + 3 * i);
 	cr_expect_geq(score(&b), 0.7);
 	cr_expect_eq(r.verdict, GATE_REFUSE);
+}
+
+Test(gate_weak, telephones_and_streets_are_replaced_however_many)
+{
+	static const unsigned counts[] = {3, 12, 200};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		cleanup_buf struct buf b = new_buf();
+
+		for (unsigned k = 0; k < counts[i]; k++)
+			buf_addf(&b, "%u Maple Street, call +49 30 9%06u\n", k + 1,
+				 123457 * k % 1000000);
+		(void)score(&b);
+		cr_expect_eq(r.verdict, GATE_ANONYMISE, "%u: %f", counts[i], r.score);
+		cr_expect_geq(r.n, 2 * counts[i]);
+	}
 }
 
 Test(gate_weak, alone_they_are_replaced_however_many)
@@ -107,6 +123,6 @@ Test(gate_weak, where_nothing_can_be_replaced_between_the_thresholds_they_are_re
 	cr_expect_geq(gate_score_of(f, 40, 0, 0.4, 0.7), 0.4);
 	/* nor does what went out before, unless there is another one now */
 	cr_expect_lt(gate_score_of(f, 40, 5, 0.4, 0.7), 0.7);
-	f[0].family = GATE_PHONE;
+	f[0].family = GATE_IDENTITY;
 	cr_expect_geq(gate_score_of(f, 40, 5, 0.4, 0.7), 0.7);
 }
