@@ -179,6 +179,7 @@ check-real-inner:
 	@tests/real/broker/tomb
 	@tests/real/broker/llama
 	@tests/real/packages/run
+	@tests/real/packages/clients
 
 # A workstation is booted for it, which takes root: this machine's, or by sudo.
 .PHONY: e2e e2e-inner

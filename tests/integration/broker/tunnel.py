@@ -169,7 +169,7 @@ check("and then it goes on", b"/after" in receive(s))
 SERVED = COMMON + r"""
 print("authority", open(os.environ["SSL_CERT_FILE"]).read().encode().hex(), flush=True)
 for name in ("HTTPS_PROXY", "https_proxy"): check(name, os.environ[name] == "http://127.0.0.1:8787")
-for name in ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO", "PIP_CERT"):
+for name in ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO", "PIP_CERT", "NPM_CONFIG_CAFILE"):
     check(name, os.environ[name] == os.environ["SSL_CERT_FILE"])
 code, got = run("curl", "-sS", "https://pages.example/a/b?c=%2f&d")
 check("curl", code == 0 and got == "GET https://pages.example/a/b?c=%2f&d ", got)
