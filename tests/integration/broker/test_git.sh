@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 180
+# timeout: 300
 # git's own client inside real jobs, through HTTPS_PROXY: tomb, vessel, gate and egress worker are real, and
 # git's own http-backend answers on loopback. First what is refused; then clone, fetch and push, by rules with protocol: git. Judged
 # by what git shows and by what the server was asked.
@@ -274,6 +274,10 @@ lacks "the key of the host is not shown" "$secret" "$out"
 is "each request had it" 0 "$(python3 -ISc 'import json, sys
 rows = [json.loads(x) for x in open(sys.argv[1])]
 print(sum("authorization" not in h for _, _, h, _ in rows) if rows else -1)' "$log")"
-logged() { lych audit tail -n 300 --json 2>/dev/null | grep -q '"protocol": *"git"'; }
+# into a file: a reader that stops at its first match would break the pipe
+logged() {
+	lych audit tail -n 300 --json >"$LYCH_TMP/tail" 2>/dev/null
+	grep -q '"protocol": *"git"' "$LYCH_TMP/tail"
+}
 wait_until 30 "the log does not say what it was" logged
 echo "PASS: $count checks"
