@@ -146,8 +146,8 @@ bool carried_is_all_of(const struct scan *s, uint32_t part)
 
 /* ---- what was judged as a whole ------------------------------------------------------ */
 
-/* A border begins behind a picture or the like, and behind a run of random bytes that was found,
- * and it ends before one. */
+/* A border begins behind a picture or the like, also one that was cut, and behind a run of random
+ * bytes that was found, and it ends before one. */
 
 static int by_part(const void *a, const void *b)
 {
@@ -193,7 +193,7 @@ void judged_find(struct scan *s)
 	for (size_t i = 0; i < r->n; i++) {
 		const struct gate_finding *f = &r->finding[i];
 
-		if (f->family == GATE_BINARY && !f->is_split)
+		if ((f->family == GATE_BINARY || f->family == GATE_MEDIA) && !f->is_split)
 			note_judged(s, f->part, f->offset, (size_t)f->offset + f->len);
 	}
 	join_judged(s);

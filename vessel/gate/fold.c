@@ -12,8 +12,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#define WORD_MAX 256 /* bytes between two blanks, where a text is cut beside one */
-
 /* ---- escapes --------------------------------------------------------------------- */
 
 static int hex_value(char c)
@@ -322,24 +320,29 @@ void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret)
 	ret->map[ret->len] = (uint32_t)len;
 }
 
-/* Half a word is another one: half a digest looks drawn by lot. So a piece of a text begins and ends
- * beside a blank, if there is one so near and only letters and signs between. */
-static size_t begin_at_blank(const char *s, size_t from, size_t least)
+static bool is_of_word(char c)
 {
-	size_t i = from;
-
-	while (i > least && from - i < WORD_MAX && isgraph((unsigned char)s[i - 1]))
-		i--;
-	return i == 0 || isspace((unsigned char)s[i - 1]) ? i : from;
+	return isalnum((unsigned char)c) || strchr("+/_=-", c);
 }
 
-static size_t end_at_blank(const char *s, size_t len, size_t to)
+/* A piece begins and ends where a word does: half a digest is none, and looks like a secret. A word
+ * that is too long is cut. */
+static size_t begin_of_word(const char *s, size_t at, size_t least)
 {
-	size_t i = to;
+	size_t i = at;
 
-	while (i < len && i - to < WORD_MAX && isgraph((unsigned char)s[i]))
+	while (i > least && is_of_word(s[i - 1]) && s[i - 1])
+		i--;
+	return i;
+}
+
+static size_t end_of_word(const char *s, size_t at, size_t most)
+{
+	size_t i = at;
+
+	while (i < most && is_of_word(s[i]) && s[i])
 		i++;
-	return i == len || isspace((unsigned char)s[i]) ? i : to;
+	return i;
 }
 
 void gate_fold_around(const char *s, size_t len, size_t around, struct gate_folded *ret)
@@ -350,17 +353,21 @@ void gate_fold_around(const char *s, size_t len, size_t around, struct gate_fold
 	begin(ret, at < len ? len + len / around * 2 + 16 : 1);
 	while (at < len) {
 		size_t from = at - done > around ? at - around : done;
-		size_t to, next = at;
+		size_t most, to, next = at;
 
-		from = begin_at_blank(s, from, done);
+		from = begin_of_word(s, from,
+				     from - done > around ? from - around : done);
+
 		/* changes that are near each other are of one piece */
 		do {
 			to = len - next > around ? next + around : len;
-			to = end_at_blank(s, len, to);
+			most = len - to > around ? to + around : len;
+			to = end_of_word(s, to, most);
 			next = next_change(s, len, next + 1);
 		} while (next < len && next <= to);
 		if (ret->len) {
-			ret->map[ret->len] = (uint32_t)from;
+			/* what ends the piece before it ends there, not here */
+			ret->map[ret->len] = (uint32_t)done;
 			ret->data[ret->len++] = '\n';
 		}
 		done = fold_range(&w, s, len, from, to);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define SEVERITY_GRAVE 0.85
+#define OPAQUE_ACROSS_MIN 128 /* letters */
 
 const char gate_rule_binary[] = "binary";
 
@@ -93,6 +94,29 @@ static struct span in_one_piece(const struct root *r, struct span span)
 		}
 	}
 	return best;
+}
+
+/*
+ * Across a border: so much of the run stands beside the text that has most of it. What a text has
+ * alone was looked at where it stands, with all that says what it is (a list of checksums, a
+ * certificate, a picture that was cut), and was let out, or was found there: that its end was cut out
+ * and a word follows makes it no other thing.
+ */
+static bool is_made_by_border(const struct root *r, struct span span)
+{
+	size_t from = span.start, most = 0;
+
+	for (size_t at = root_piece_at(r, span.start);
+	     at < r->n && r->piece[at].start < span.end; at++) {
+		size_t start = r->piece[at].start;
+
+		if (start <= from)
+			continue;
+		most = start - from > most ? start - from : most;
+		from = start;
+	}
+	most = span.end - from > most ? span.end - from : most;
+	return span.end - span.start - most >= OPAQUE_ACROSS_MIN;
 }
 
 bool finding_place(const struct scan *s, struct span whole, struct span span,
@@ -228,8 +252,12 @@ static void scan_found_in(struct scan *s, const char *rule, enum gate_family fam
 
 	struct span span = layer_span_in_root(s->layer, start, end);
 
-	if (family == GATE_BINARY && s->root->n && !s->root->is_split)
+	if ((family == GATE_BINARY || family == GATE_MEDIA) && s->root->n &&
+	    !s->root->is_split)
 		span = in_one_piece(s->root, span);
+	if (family == GATE_BINARY && s->root->is_split && rule != gate_rule_binary &&
+	    !is_made_by_border(s->root, span))
+		return;
 	if (!finding_place(s, layer_span_in_root(s->layer, whole, end), span, &f))
 		return;
 	if ((s->only_never || s->in->parts[f.part].kind == GATE_PART_ECHO) &&

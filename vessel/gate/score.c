@@ -12,6 +12,7 @@
 
 /* So far below the forbidden threshold weak families stay: three digits tell it apart. */
 #define WEAK_GAP 0.001
+#define SEVERITY_UNREAD 0.7 /* what may not go out at all has more */
 
 struct text {
 	uint8_t mac[GATE_MAC_SIZE];
@@ -63,6 +64,15 @@ bool gate_is_weak(enum gate_family f)
 	       f == GATE_NAME || f == GATE_PHONE || f == GATE_ADDRESS;
 }
 
+/* So is what only begins like a picture, which an agent cut, and a run of letters that nobody can read:
+ * a font, a picture of another kind. All of it is replaced. */
+static bool is_weak(const struct gate_finding *f)
+{
+	return gate_is_weak(f->family) ||
+	       ((f->family == GATE_MEDIA || f->family == GATE_BINARY) &&
+		f->severity < SEVERITY_UNREAD);
+}
+
 static double with_bucket(const struct gate_finding *f, size_t n, double carry)
 {
 	double added = gate_added(f, n), score = gate_score(f, n);
@@ -82,7 +92,7 @@ double gate_score_of(const struct gate_finding *f, size_t n, double carry, doubl
 		return score;
 	strong = xcalloc(n + 1, sizeof(*strong));
 	for (size_t i = 0; i < n; i++)
-		if (!gate_is_weak(f[i].family))
+		if (!is_weak(&f[i]))
 			strong[n_strong++] = f[i];
 	score = with_bucket(strong, n_strong, carry);
 	return score > most ? score : most;

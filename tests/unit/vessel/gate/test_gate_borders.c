@@ -151,3 +151,84 @@ Test(gate_borders, a_key_behind_a_sound_is_found)
 	scan(p, 2);
 	cr_assert_eq(r.score, 1.0);
 }
+
+static bool has_split(void)
+{
+	for (size_t i = 0; i < r.n; i++)
+		if (r.finding[i].is_split)
+			return true;
+	return false;
+}
+
+/* A picture that an agent cut, and a word behind it: one finding, which can be replaced. */
+Test(gate_borders, a_picture_that_was_cut_is_one_that_can_be_rewritten)
+{
+	static const char head[] =
+		"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x40\0\0\0\x40\x8\x2\0\0\0"
+		"\045\013\346\211\0\0\377\377IDAT\170\234";
+	cleanup_buf struct buf raw = new_buf(), cut = new_buf();
+	struct gate_part p[2];
+
+	buf_add(&raw, head, sizeof(head) - 1);
+	for (size_t i = 0; i < NOISE_BYTES; i++) {
+		seed = seed * 1664525 + 1013904223;
+		buf_addc(&raw, (char)(seed >> 24));
+	}
+	add64(&cut, raw.data, raw.len, 0);
+	p[0] = text_part(&cut);
+	p[1] = text("PleaseContinue");
+	scan(p, 2);
+	cr_assert_eq(r.n, 1);
+	cr_assert_eq(r.finding[0].family, GATE_MEDIA);
+	cr_assert_eq(r.finding[0].len, cut.len);
+	cr_assert_not(has_split());
+}
+
+/* What was let out where it stood, remembered from its midst on. */
+Test(gate_borders, a_tail_and_a_word_are_no_random_bytes)
+{
+	cleanup_buf struct buf b = new_buf();
+	struct gate_tail tail = {.tag = TAG, .len = GATE_TAIL_BYTES};
+	struct gate_part p = text("PleaseContinueNow");
+	const struct gate_input in = {
+		.parts = &p, .n_parts = 1, .tails = &tail, .n_tails = 1};
+
+	add_random64(&b, GATE_TAIL_BYTES);
+	memcpy(tail.data, b.data, GATE_TAIL_BYTES);
+	gate_scan(g, &in, &r);
+	cr_assert_not(has_cut_bytes());
+	p = (struct gate_part){.data = b.data, .len = 140, .tag = TAG};
+	gate_scan(g, &in, &r);
+	cr_assert(has_cut_bytes());
+}
+
+/* Letters that are folded, and far from them a digest and an address: no piece cuts them, or goes on
+ * into the next one. */
+Test(gate_borders, what_is_near_something_folded_is_not_cut)
+{
+	static const char sum[] =
+		"c0535e4be2b79ffd93291305436bf889314e4a3faec05ecffcbb7df31ad9e51a\n";
+
+	for (size_t gap = 400; gap < 640; gap += 7) {
+		cleanup_buf struct buf b = new_buf();
+		struct gate_part p;
+
+		buf_adds(&b, sum);
+		for (size_t i = 0; i < gap; i++)
+			buf_addc(&b, i % 8 ? '.' : ' ');
+		buf_adds(&b, "\nGr\xc3\xb6\xc3\x9f"
+			     "e ");
+		for (size_t i = 0; i < gap; i++)
+			buf_addc(&b, i % 8 ? '.' : ' ');
+		buf_adds(&b, " jane.roe@corp-mail.org ");
+		for (size_t i = 0; i < 3000; i++)
+			buf_addc(&b, i % 8 ? '.' : ' ');
+		buf_adds(&b, "\xc3\xb6\n");
+		p = text_part(&b);
+		scan(&p, 1);
+		for (size_t i = 0; i < r.n; i++) {
+			cr_assert_neq(r.finding[i].family, GATE_ENTROPY, "gap %zu", gap);
+			cr_assert_leq(r.finding[i].len, 24, "gap %zu", gap);
+		}
+	}
+}
