@@ -3,10 +3,12 @@
  * Runs in the vessel.
  * See job.h.
  */
+#include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/broker/gate/issued.h"
 #include "vessel/broker/gate/job_priv.h"
+#include "vessel/gate/score.h"
 #include <math.h>
 
 struct destination {
@@ -28,6 +30,9 @@ struct gate_job {
 	size_t n_canaries;
 	double bucket; /* at `bucket_usec`; halves in GATE_BUCKET_HALF_LIFE_USEC */
 	usec_t bucket_usec;
+	/* Of the texts that are in it: the last of them. */
+	uint8_t counted[GATE_COUNTED_MAX][GATE_MAC_SIZE];
+	uint64_t counts;
 };
 
 struct gate_job *gate_job_new(const struct clock_ops *clock)
@@ -158,6 +163,32 @@ static void tail_add(struct gate_tail *t, const char *s, size_t len)
 	t->len = (uint32_t)(keep + len);
 }
 
+static bool is_counted(const struct gate_job *j, const uint8_t mac[GATE_MAC_SIZE])
+{
+	size_t n = j->counts < GATE_COUNTED_MAX ? (size_t)j->counts : GATE_COUNTED_MAX;
+
+	for (size_t i = 0; i < n; i++)
+		if (memcmp(j->counted[i], mac, GATE_MAC_SIZE) == 0)
+			return true;
+	return false;
+}
+
+/* A client sends its whole conversation at each turn: what is in it adds up once. */
+static double added_anew(struct gate_job *j, const struct gate_report *r)
+{
+	cleanup_free struct gate_finding *old = xcalloc(r->n + 1, sizeof(*old));
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		if (is_counted(j, r->finding[i].mac))
+			old[n++] = r->finding[i];
+	for (size_t i = 0; i < r->n; i++)
+		if (!is_counted(j, r->finding[i].mac))
+			memcpy(j->counted[j->counts++ % GATE_COUNTED_MAX],
+			       r->finding[i].mac, GATE_MAC_SIZE);
+	return fmax(0, r->added - gate_added(old, n));
+}
+
 void gate_job_sent(struct gate_job *j, const char *destination,
 		   const struct gate_parts *p, const struct gate_report *r)
 {
@@ -181,7 +212,7 @@ void gate_job_sent(struct gate_job *j, const char *destination,
 		tail_add(t, part->data + part->len - len, len);
 	}
 	leak(j);
-	j->bucket += r->added;
+	j->bucket += added_anew(j, r);
 }
 
 void gate_job_issued(struct gate_job *j, const char *portal, const struct json *said)

@@ -21,6 +21,7 @@
 #include "vessel/gate/parts.h"
 
 #define GATE_DESTINATIONS_MAX 16
+#define GATE_COUNTED_MAX 512 /* texts that add to the bucket once */
 #define GATE_BUCKET_HALF_LIFE_USEC (600 * USEC_PER_SEC)
 
 struct gate_job;

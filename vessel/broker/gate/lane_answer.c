@@ -23,6 +23,7 @@
 #include <string.h>
 
 #define FAMILIES_TEXT 200
+#define LOOKS_MORE_MAX 3 /* at what was anonymised, behind the one that always is */
 
 void gate_ask_free(struct gate_ask *a)
 {
@@ -234,6 +235,13 @@ static bool anonymise(struct gate_ask *a)
 	return true;
 }
 
+/* What a placeholder made of the text beside it, or was hidden by what it replaced. */
+static bool anonymise_more(struct gate_ask *a, const struct gate_report *r)
+{
+	return ++a->looks_more <= LOOKS_MORE_MAX &&
+	       rewrite(a, r->finding, r->n, NULL) == 0;
+}
+
 void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
 {
 	struct gate_ask *a = c->first;
@@ -252,6 +260,8 @@ void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
 		look_again(c, a);
 	else if (a->is_second && v == GATE_PASS)
 		pass(a, GATE_ANONYMISE, r);
+	else if (a->is_second && v == GATE_ANONYMISE && anonymise_more(a, r))
+		look_again(c, a);
 	else if (a->is_second)
 		refuse(a, ERRID_GATE_PRIVATE, r->score, "still, after anonymising");
 	else if (v == GATE_PASS)

@@ -200,6 +200,34 @@ Test(gate_job, tails_and_bucket_are_remembered)
 	cr_assert_float_eq(in.carry, 0.25, 1e-9);
 }
 
+/* A client sends its whole conversation at each turn. */
+Test(gate_job, a_text_adds_to_the_bucket_once)
+{
+	cleanup_gate_job struct gate_job *j = gate_job_new(&fake_clock);
+	cleanup_gate_parts struct gate_parts *p = gate_parts_new();
+	struct gate_input in = {0};
+
+	gate_parts_add(p, GATE_PART_TEXT, "content", "some text", 9);
+	report.n = 2; /* of one text */
+	for (size_t i = 0; i < report.n; i++) {
+		report.finding[i] = at(0, 4 * i, 4, GATE_MEDIA);
+		memset(report.finding[i].mac, 1, GATE_MAC_SIZE);
+	}
+	report.added = 0.25;
+	gate_job_sent(j, "portal:a", p, &report);
+	gate_job_fill(j, "portal:a", &in);
+	cr_assert_gt(in.carry, 0.2);
+	for (unsigned turn = 0; turn < 9; turn++)
+		gate_job_sent(j, "portal:a", p, &report);
+	gate_job_fill(j, "portal:a", &in);
+	cr_assert_lt(in.carry, 0.6);
+	memset(report.finding[1].mac, 2, GATE_MAC_SIZE);
+	report.added = 0.5;
+	gate_job_sent(j, "portal:a", p, &report);
+	gate_job_fill(j, "portal:a", &in);
+	cr_assert_gt(in.carry, 0.4);
+}
+
 Test(gate_job, canaries_have_bounds)
 {
 	cleanup_gate_job struct gate_job *j = gate_job_new(&fake_clock);
