@@ -4,7 +4,7 @@
  * Theory of operation. A form is a string; at each place of the text every form is tried,
  * one of its characters for one unit of the text, a unit being a byte or one escape of it.
  * No form has a '%' or a '\' in it, so a unit is read in one way only and a match needs no
- * way back. A trial ends as no match, as a match of so many characters, or open: the
+ * way back. A key may have a '&': each form is tried with references of HTML and without. A trial ends as no match, as a match of so many characters, or open: the
  * text ended while everything agreed. Where a trial is open the text from there on
  * waits for more, which is never longer than the longest form in its longest escapes.
  * What had to go out before it was decided stays as if it waited, and is not written twice.
@@ -13,6 +13,7 @@
 
 #include "common/base64.h"
 #include "common/crypto/locked.h"
+#include "common/str.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -21,6 +22,7 @@
 
 #define FORM_MAX (4 * (REDACT_SECRET_MAX + 2) / 3 + 4)
 #define PREFIX_BYTES 8
+#define REFERENCE_MAX 10     /* "&#x000002f;" is longer: nobody writes it */
 #define COMMON_PREFIX_MAX 16 /* a vendor's own part ends with '-' or '_' within it */
 
 struct form {
@@ -110,7 +112,7 @@ int redact_new(const char *secret, size_t len, struct redact **ret, struct err *
 		add_base64(r, secret, len, before, true);
 	for (unsigned i = 0; i < r->n; i++)
 		r->begins[(unsigned char)r->form[i].text[0]] = true;
-	r->begins['%'] = r->begins['\\'] = true;
+	r->begins['%'] = r->begins['\\'] = r->begins['&'] = true;
 	*ret = r;
 	return 0;
 }
@@ -149,11 +151,69 @@ static enum unit match_hex(const char *text, size_t len, char c, unsigned zeros)
 	return UNIT_YES;
 }
 
+/* The name of c at text, which is behind the '&'. */
+static enum unit match_name(const char *text, size_t len, char c, size_t *ret_used)
+{
+	static const struct {
+		char c;
+		const char *name;
+	} names[] = {
+		{'&', "amp;"},	  {'<', "lt;"},	    {'>', "gt;"},     {'\'', "apos;"},
+		{'+', "plus;"},	  {'=', "equals;"}, {'/', "sol;"},    {'_', "lowbar;"},
+		{'$', "dollar;"}, {'.', "period;"}, {':', "colon;"},  {'!', "excl;"},
+		{'#', "num;"},	  {'*', "ast;"},    {'@', "commat;"}, {'`', "grave;"}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t n = strlen(names[i].name);
+
+		if (names[i].c != c ||
+		    memcmp(text, names[i].name, len < n ? len : n) != 0)
+			continue;
+		*ret_used = 1 + n;
+		return len < n ? UNIT_OPEN : UNIT_YES;
+	}
+	return UNIT_NO;
+}
+
+/* A reference of HTML to the character c, as pages of errors write signs: &#43; &#x2f; &amp; */
+static enum unit match_reference(const char *text, size_t len, char c, size_t *ret_used)
+{
+	unsigned base = 10, value = 0;
+	size_t i = 2;
+
+	if (len == 1)
+		return UNIT_OPEN;
+	if (text[1] != '#')
+		return match_name(text + 1, len - 1, c, ret_used);
+	if (i < len && (text[i] | 0x20) == 'x') {
+		base = 16;
+		i++;
+	}
+	for (; i < REFERENCE_MAX - 1 && i < len && text[i] != ';'; i++) {
+		int digit = hex_value(text[i]);
+
+		if (digit < 0 || digit >= (int)base)
+			return UNIT_NO;
+		value = value * base + (unsigned)digit;
+	}
+	*ret_used = i + 1;
+	if (i == len)
+		return UNIT_OPEN;
+	return text[i] == ';' && value == (unsigned char)c ? UNIT_YES : UNIT_NO;
+}
+
 /* One unit of text for the character c; *ret_used is its width when it is one. */
-static enum unit match_unit(const char *text, size_t len, char c, size_t *ret_used)
+static enum unit match_unit(const char *text, size_t len, char c, bool is_html,
+			    size_t *ret_used)
 {
 	if (len == 0)
 		return UNIT_OPEN;
+	if (is_html && text[0] == '&') {
+		enum unit u = match_reference(text, len, c, ret_used);
+
+		if (u != UNIT_NO)
+			return u;
+	}
 	*ret_used = 1;
 	if (text[0] == c)
 		return UNIT_YES;
@@ -176,14 +236,14 @@ static enum unit match_unit(const char *text, size_t len, char c, size_t *ret_us
 
 /* Bytes of text that are the form or enough of its beginning, 0: none; *ret_open: it
  * depends on what follows. */
-static size_t match_form(const struct form *f, const char *text, size_t len,
+static size_t match_form(const struct form *f, const char *text, size_t len, bool is_html,
 			 bool *ret_open)
 {
 	size_t at = 0, i = 0;
 
 	for (; i < f->len; i++) {
 		size_t used;
-		enum unit u = match_unit(text + at, len - at, f->text[i], &used);
+		enum unit u = match_unit(text + at, len - at, f->text[i], is_html, &used);
 
 		if (u == UNIT_OPEN)
 			*ret_open = true;
@@ -199,8 +259,8 @@ static size_t match(const struct redact *r, const char *text, size_t len, bool *
 	size_t best = 0;
 
 	*ret_open = false;
-	for (unsigned i = 0; i < r->n; i++) {
-		size_t n = match_form(&r->form[i], text, len, ret_open);
+	for (unsigned i = 0; i < 2 * r->n; i++) {
+		size_t n = match_form(&r->form[i / 2], text, len, i % 2, ret_open);
 
 		best = n > best ? n : best;
 	}

@@ -2,7 +2,7 @@
 /*
  * Runs in the egress worker.
  * Takes a credential out of what a server sends back: as it is, percent-encoded,
- * JSON-escaped (\uNNNN, \xNN, \/), any mix of these, in base64 and base64url at each of
+ * JSON-escaped (\uNNNN, \xNN, \/), as references of HTML (&#43; &#x2f; &amp;), any mix of these, in base64 and base64url at each of
  * the three alignments (these too with escapes between), and its beginning alone when
  * that is long enough to be of use: 8 bytes past the part that is the same in
  * everybody's keys ("sk-proj-").
@@ -22,8 +22,8 @@
 #define REDACT_SECRET_MIN 8
 #define REDACT_SECRET_MAX 512
 #define REDACT_MARK "[redacted]"
-/* What a stream holds back at most: an escape of 6 bytes for each of the longest form. */
-#define REDACT_HELD_MAX (6 * (4 * REDACT_SECRET_MAX / 3 + 4))
+/* What a stream holds back at most: a reference of 10 bytes for each of the longest form. */
+#define REDACT_HELD_MAX (10 * (4 * REDACT_SECRET_MAX / 3 + 4))
 
 struct redact; /* what is looked for: holds the secret in all its forms, in locked memory */
 

@@ -378,3 +378,35 @@ Test(redact, it_agrees_with_a_naive_one, .timeout = 60)
 		redact_free(r);
 	}
 }
+
+/* As pages of errors write what they were sent, in whole pieces and byte by byte. */
+Test(redact, references_of_html_are_undone)
+{
+	static const char *const written[] = {
+		"ab&#43;Cd&#x2F;Ef&#x3D;Gh-Ij&amp;Kl&lt;Mn",
+		"ab&plus;Cd&sol;Ef&equals;Gh-Ij&#38;Kl&#60;Mn",
+		"ab&#0043;Cd&#x002f;Ef=Gh-Ij&Kl<Mn",
+		"&#97;b+Cd/Ef=Gh-Ij&Kl&#x3c;Mn",
+	};
+	struct redact *r = made("ab+Cd/Ef=Gh-Ij&Kl<Mn");
+	cleanup_buf struct buf text, out;
+
+	buf_init(&text, BIG);
+	buf_init(&out, BIG);
+	for (size_t i = 0; i < ARRAY_SIZE(written); i++)
+		for (size_t piece = 1; piece < 60; piece++) {
+			buf_reset(&text);
+			buf_addf(&text, "&amp; <p>%s</p> &#", written[i]);
+			cr_assert_eq(run(r, text.data, text.len, piece, &out), 1u, "%s",
+				     written[i]);
+			cr_assert_str_eq(buf_str(&out),
+					 "&amp; <p>" REDACT_MARK "</p> &#");
+		}
+	redact_free(r);
+	r = made("ab&amp;Cd0123456");
+	buf_reset(&text);
+	buf_adds(&text, "x ab&amp;Cd0123456 y");
+	cr_assert_eq(run(r, text.data, text.len, 3, &out), 1u);
+	cr_assert_str_eq(buf_str(&out), "x " REDACT_MARK " y");
+	redact_free(r);
+}
