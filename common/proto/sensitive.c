@@ -224,6 +224,7 @@ static bool has_private_key(const char *path, const char *head, size_t len)
 	    find(head, len, "PRIVATE KEY-----\\n"))
 		return true;
 	return find_line(head, len, "AGE-SECRET-KEY-1") ||
+	       find_line(head, len, "AGE-SECRET-KEY-PQ-1") ||
 	       find_line(head, len, "-----BEGIN OpenVPN Static key") ||
 	       has_wireguard_key(head, len) ||
 	       (len > 20 && same(head, "PuTTY-User-Key-File-", 20));
@@ -256,6 +257,79 @@ static bool has_password(const char *user, const char *end)
 	if (colon && colon + 1 < s)
 		s = colon; /* a password from elsewhere, but a name like a token */
 	return s - user >= TOKEN_BYTES && !is_reference(user, s);
+}
+
+/* ?token=..., &X-Amz-Signature=...: what a query gives, if its name ends so. */
+static bool has_query_secret(const char *value)
+{
+	static const char *const ends[] = {"token",  "password",  "passwd", "pwd",
+					   "secret", "signature", "sig",    "key"};
+
+	for (const char *at = value; (at = strpbrk(at, "?&;"));) {
+		size_t n = strcspn(++at, "=&;#");
+
+		if (at[n] != '=' || !at[n + 1] || strchr("&;#$", at[n + 1]))
+			continue;
+		for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+			size_t m = strlen(ends[i]);
+
+			if (n >= m && same(at + n - m, ends[i], m))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ".../t/TOKEN/...", as conda has it. */
+static bool has_path_token(const char *url)
+{
+	const char *at = strstr(url, "/t/");
+
+	return at && isalnum((unsigned char)at[3]);
+}
+
+static bool has_url_token(const char *path, const char *head, size_t len)
+{
+	static const char mark[] = "://";
+	const char *end = head + len;
+	bool is_conda = name_is(path, (const char *const[]){".condarc", "condarc"}, 2);
+
+	for (const char *at = head; (at = find(at, (size_t)(end - at), mark));) {
+		size_t n = 0;
+
+		for (at += sizeof(mark) - 1; at + n < end && at[n] &&
+					     !isspace((unsigned char)at[n]) &&
+					     !strchr("\"'", at[n]);)
+			n++;
+		cleanup_free char *url = xstrndup(at, n);
+
+		if (has_query_secret(url) || (is_conda && has_path_token(url)))
+			return true;
+	}
+	return false;
+}
+
+/* token = "...", as Bun has it of a registry: $NAME is what the environment has. */
+static bool has_toml_secret(const char *head, size_t len)
+{
+	static const char *const keys[] = {"token", "password"};
+	const char *end = head + len;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		for (const char *at = head;
+		     (at = find(at, (size_t)(end - at), keys[i]));) {
+			const char *before = at, *s = at += strlen(keys[i]);
+
+			while (before > head && strchr(" \t\"", before[-1]))
+				before--;
+			while (s < end && strchr(" \t\"=", *s) && *s)
+				s++;
+			if ((before == head || strchr("\r\n{,", before[-1])) &&
+			    memchr(at, '=', (size_t)(s - at)) && s < end &&
+			    !isspace((unsigned char)*s) && !strchr("$,}", *s))
+				return true;
+		}
+	return false;
 }
 
 static bool has_url_password(const char *head, size_t len)
@@ -339,6 +413,7 @@ static const char *judge(const char *path, const char *head, size_t len)
 		{".yarnrc.yml", "npmAuthToken"},
 		{".yarnrc.yml", "npmAuthIdent"},
 		{"nuget.config", "<packageSourceCredentials"},
+		{"nuget.config", "<apikeys>"},
 		{"nuget.config", "key=\"Password\""},
 		{"nuget.config", "key=\"ClearTextPassword\""},
 	};
@@ -348,35 +423,17 @@ static const char *judge(const char *path, const char *head, size_t len)
 	if (has_cluster_key(head, len))
 		return "the key of a cluster";
 	if (may_have_url(path) &&
-	    (has_url_password(head, len) || has_header_token(head, len) ||
-	     find_nocase(head, len, "access_token=")))
+	    (has_url_password(head, len) || has_url_token(path, head, len) ||
+	     has_header_token(head, len) || find_nocase(head, len, "access_token=")))
+		return "a password or token";
+	if (name_is(path, (const char *const[]){"bunfig.toml", ".bunfig.toml"}, 2) &&
+	    has_toml_secret(head, len))
 		return "a password or token";
 	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
 		if (name_is(path, &marks[i].name, 1) &&
 		    find_nocase(head, len, marks[i].mark))
 			return "a password or token";
 	return NULL;
-}
-
-/* ?token=..., &X-Amz-Signature=...: what a query gives, if its name ends so. */
-static bool has_query_secret(const char *value)
-{
-	static const char *const ends[] = {"token",  "password",  "passwd", "pwd",
-					   "secret", "signature", "sig",    "key"};
-
-	for (const char *at = value; (at = strpbrk(at, "?&;"));) {
-		size_t n = strcspn(++at, "=&;#");
-
-		if (at[n] != '=' || !at[n + 1] || strchr("&;#$", at[n + 1]))
-			continue;
-		for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-			size_t m = strlen(ends[i]);
-
-			if (n >= m && same(at + n - m, ends[i], m))
-				return true;
-		}
-	}
-	return false;
 }
 
 /* A URL that is a secret as a whole: whoever has it may post there. */

@@ -36,7 +36,7 @@ static const char *const head[] = {
 	"  a cluster (kubeconfig); a URL with a password or token, or an `extraHeader`, in git's `config`,",
 	"  `config.worktree`, `gitconfig`, `.gitconfig*`, `.gitmodules`, in `hgrc`, `pip.conf`,",
 	"  `requirements.txt`, `uv.toml`, `.condarc`, `bunfig.toml` and `.yarnrc`, unless it is a reference to",
-	"  the environment (`${TOKEN}`); a token in `auth.json`, `.yarnrc.yml`, `nix.conf` and `nuget.config`,",
+	"  the environment (`${TOKEN}`); a token in `auth.json`, `bunfig.toml`, `.yarnrc.yml`, `nix.conf`, `nuget.config`,",
 	"  a password in `hgrc`. UTF-16 and a byte order mark change nothing. In a file that is called `*.pem`,",
 	"  `*.key`, `*.p8` or `id_*` the words may stand anywhere.",
 	"- **Variables** that `--env NAME` passes on as they are here: a private key, or a URL with a password",

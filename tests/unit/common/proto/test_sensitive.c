@@ -175,6 +175,28 @@ Test(sensitive, what_a_name_does_not_say)
 	judge(c, ARRAY_SIZE(c));
 }
 
+Test(sensitive, how_registries_write_a_token)
+{
+	static const struct content c[] = {
+		{"keys.txt", "# c\nAGE-SECRET-KEY-PQ-1QQQ\n", "a private key"},
+		{".condarc", "channels:\n  - https://c.example.com/t/tk-1-2/main\n",
+		 "a password or token"},
+		{"bunfig.toml", "[install.registry]\ntoken = \"x\"\n",
+		 "a password or token"},
+		{"bunfig.toml", "a = { url = \"https://h/\", \"token\"='x' }\n",
+		 "a password or token"},
+		{"bunfig.toml", "a = {password=\"x\"}", "a password or token"},
+		{"NuGet.Config", "<configuration><apikeys>\n<add key=\"h\"/>",
+		 "a password or token"},
+		{".git/config", "\turl = https://h/r?private_token=T\n",
+		 "a password or token"},
+		{"pip.conf", "index-url = \"https://h/s?a=b&sig=x\"\n",
+		 "a password or token"},
+	};
+
+	judge(c, ARRAY_SIZE(c));
+}
+
 Test(sensitive, what_other_programs_write)
 {
 	static const struct content c[] = {
@@ -250,6 +272,14 @@ Test(sensitive, what_only_speaks_of_it)
 		{".git/config", "\turl = https://me@host/a\n", NULL},
 		{".git/config", "\turl = https://host:8443/a@b\n", NULL},
 		{"README", "https://user:password@host/\n", NULL},
+		{".condarc", "channels:\n  - https://c.example.com/t/${T}/main\n", NULL},
+		{"pip.conf", "index-url = https://c.example.com/t/x/main\n", NULL},
+		{"bunfig.toml", "a = { url = \"https://h/\", token = \"$T\" }\n", NULL},
+		{"bunfig.toml", "[install]\ntoken = \"\"\nmytoken = \"x\"\n", NULL},
+		{"nuget.config", "<configuration><apikeys />", NULL},
+		{".git/config", "\turl = https://h/r?private_token=${T}\n", NULL},
+		{".git/config", "\turl = https://h/r?ref=x\n[a]\ntoken=x\n", NULL},
+		{"requirements.txt", "a @ https://h/a.whl#sha256=00 ; x == '1'\n", NULL},
 		{".yarnrc.yml", "nodeLinker: node-modules\n", NULL},
 		{"en/auth.json", "{\"login\": \"Sign in\"}", NULL},
 		{"a.json", "{\"x\": \"-----BEGIN CERTIFICATE-----\\n\"}", NULL},
