@@ -235,7 +235,9 @@ const char *proc_why(char *text)
 
 bool proc_says_disk_full(const char *text)
 {
-	return strstr(text, "No space left on device") != NULL;
+	/* the second is PostgreSQL's, of a write that was cut short */
+	return strstr(text, "No space left on device") ||
+	       strstr(text, "Check free disk space");
 }
 
 /* The child's ends of both pipes are in the child only once this returns. */

@@ -25,6 +25,7 @@
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 #define START_TIMEOUT (60 * USEC_PER_SEC) /* one part, from exec to ready */
@@ -34,8 +35,19 @@
 /* Of one that had been ready: it can start, so that its jobs need not wait for long. */
 #define BACKOFF_READY_MAX USEC_PER_SEC
 #define HEALTHY_AFTER (10 * USEC_PER_SEC)
+#define DISK_LEAST_BYTES ((uint64_t)1 << 20)
 
 /* ---- the ends of children ------------------------------------------------- */
+
+/* PostgreSQL and its log lie on the same disk: it may not even have been able to say so. */
+static bool is_disk_full(const struct super *u, const char *why)
+{
+	struct statvfs st;
+
+	return proc_says_disk_full(why) ||
+	       (statvfs(u->s->paths->data, &st) == 0 &&
+		(uint64_t)st.f_bavail * st.f_frsize < DISK_LEAST_BYTES);
+}
 
 /* In the first start some ends can't get better by trying again. */
 static bool end_is_fatal(const struct super *u, int status)
@@ -54,6 +66,7 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 	usec_t now = clock_boot_usec();
 	usec_t longest = p->state == PART_READY ? BACKOFF_READY_MAX : BACKOFF_MAX;
 	char why[512], code[32];
+	bool is_full;
 
 	part_log_tail(u, id, why, sizeof(why));
 	fd_close(&p->ready_fd);
@@ -72,15 +85,16 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 		       WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 	log_kv(LOG_WARN_, "a part ended; it is started again", "part",
 	       supervise_names[id], "end", code, "last", why, NULL);
-	if (end_is_fatal(u, status)) {
+	is_full = u->first && is_disk_full(u, why);
+	if (is_full || end_is_fatal(u, status)) {
 		cleanup_free char *log = part_log_path(u, id);
 
 		(void)err_set_id(err,
-				 proc_says_disk_full(why) ? ERRID_CORE_DISK_FULL
-				 : id == PART_PG	  ? ERRID_START_DB
-							  : ERRID_START_CONFINE,
-				 "%s ended with %s: %s (log: %s)", supervise_names[id],
-				 code, why, log);
+				 is_full	 ? ERRID_CORE_DISK_FULL
+				 : id == PART_PG ? ERRID_START_DB
+						 : ERRID_START_CONFINE,
+				 "%s: %s ended with %s%s%s (log: %s)", u->s->paths->data,
+				 supervise_names[id], code, why[0] ? ": " : "", why, log);
 		part_adopt_code(err);
 		return -1;
 	}

@@ -56,6 +56,15 @@ done
 rm "$ballast"
 lych up --detach 2>/dev/null || fail "up"
 
+# --- a later start without room, where PostgreSQL can't even log why: told, and it starts when there is some
+lych down >/dev/null || fail "down"
+fill
+lych up --detach >/dev/null 2>err; is "a start with nothing left" 4 $?
+is "it says so: $(cat err)" 1 "$(grep -c '^      LYCH-CORE-005  .' err)"
+is "and where" 1 "$(grep -cF "$LYCHGATE_DATA" err)"
+rm "$ballast"
+lych up --detach 2>/dev/null || fail "up, with room"
+
 # --- a job that fills it: its own trouble, and not its neighbour's
 neighbour=$(lych run -n --detach -- sh -c 'i=0; while [ $i -lt 30 ]; do echo line $i; i=$((i+1)); sleep 0.1; done')
 # shellcheck disable=SC2016
