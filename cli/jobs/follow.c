@@ -6,6 +6,7 @@
 #include "cli/jobs/follow.h"
 
 #include "cli/base/cmd.h"
+#include "cli/jobs/follow_words.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -23,6 +24,8 @@
 #define RESUME_TIMEOUT (60 * USEC_PER_SEC)
 /* Of a vessel that has not answered once: as long as one takes to be started again. */
 #define FIRST_TIMEOUT (5 * USEC_PER_SEC)
+/* Until a person is told why nothing comes: longer than a restart of the vessel takes. */
+#define SAY_AFTER (3 * USEC_PER_SEC)
 /* Between two streams, twice as long after each that brought nothing. */
 #define NAP_LEAST_MSEC 100
 #define NAP_MOST_MSEC 800
@@ -34,7 +37,10 @@ int follow_init(struct follow *f, struct client *c, const char *socket, struct e
 {
 	sigset_t mask;
 
-	*f = (struct follow){.client = c, .socket = socket, .sigfd = -1};
+	*f = (struct follow){.client = c,
+			     .socket = socket,
+			     .sigfd = -1,
+			     .ask_at = clock_boot_usec() + SAY_AFTER};
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
@@ -97,6 +103,10 @@ static int on_side(bool ready, void *arg, struct err *err)
 {
 	struct follow *f = arg;
 
+	if (f->cancels && !f->is_begun && f->ask_at && clock_boot_usec() >= f->ask_at) {
+		f->ask_at = 0; /* once */
+		follow_say_waiting(f->socket, f->id, plain(f));
+	}
 	/* a job that is only watched may say nothing for hours after its last reader went */
 	if (!f->cancels && !f->quiet && render_is_read(err) < 0)
 		return -1;
@@ -292,6 +302,8 @@ static int on_event(const char *event, const struct json *data, void *arg,
 	struct follow *f = arg;
 
 	f->events++;
+	f->is_begun |= !str_eq(event, "state") ||
+		       !str_eq(render_text_of(data, "state"), "queued");
 	if (str_eq(event, "output"))
 		return on_output(f, data, err);
 	if (str_eq(event, "damaged"))
@@ -380,7 +392,9 @@ static int follow_streams(struct follow *f, struct err *err)
 			  f->feed ? f->feed->name : "");
 	usec_t deadline =
 		clock_boot_usec() + (f->unanswered ? FIRST_TIMEOUT : RESUME_TIMEOUT);
+	usec_t quiet_until = clock_boot_usec() + SAY_AFTER;
 	int rest_msec = NAP_LEAST_MSEC;
+	bool told = false;
 
 	while (!f->job && !is_left(f)) {
 		uint64_t before = f->events;
@@ -397,8 +411,15 @@ static int follow_streams(struct follow *f, struct err *err)
 			return -1;
 		}
 		/* A connection that stood for a while counts from its end. */
-		if (f->events > before || f->interrupts > interrupts)
+		if (f->events > before || f->interrupts > interrupts) {
 			deadline = clock_boot_usec() + RESUME_TIMEOUT;
+			quiet_until = clock_boot_usec() + SAY_AFTER;
+			told = false;
+		}
+		if (r < 0 && !told && clock_boot_usec() >= quiet_until) {
+			follow_say_away(f->id, plain(f));
+			told = true;
+		}
 		if (clock_boot_usec() >= deadline) {
 			*err = why;
 			if (!err_is_set(err))
@@ -414,35 +435,6 @@ static int follow_streams(struct follow *f, struct err *err)
 			rest_msec *= 2;
 	}
 	return 0;
-}
-
-bool follow_tell_missing(const struct json *job, const uint64_t have[2])
-{
-	static const char *const keys[2][2] = {{"stdout_bytes", "stdout_truncated"},
-					       {"stderr_bytes", "stderr_truncated"}};
-	const struct json *result = NULL;
-	struct err ignored = ERR_INIT;
-	bool any = false;
-
-	if (json_get_obj(job, "result", true, &result, &ignored) < 0)
-		return false;
-	for (int i = 0; i < 2; i++) {
-		cleanup_free char *detail = NULL;
-		bool is_cut = false;
-		uint64_t bytes = 0;
-
-		if (json_get_u64(result, keys[i][0], false, 0, INT64_MAX, &bytes,
-				 &ignored) < 0 ||
-		    json_get_bool(result, keys[i][1], false, &is_cut, &ignored) < 0 ||
-		    is_cut || bytes <= have[i])
-			continue;
-		detail = xasprintf("the last %" PRIu64
-				   " bytes of its %s are not there any more",
-				   bytes - have[i], i ? "stderr" : "stdout");
-		cmd_tell(ERRID_STORE_DAMAGED, detail);
-		any = true;
-	}
-	return any;
 }
 
 int follow_job(struct follow *f, struct err *err)

@@ -44,6 +44,8 @@ struct follow {
 	int sigfd;
 	unsigned interrupts;
 	bool unanswered; /* the vessel has said nothing to this command yet */
+	bool is_begun;	 /* more is known of it than that it waits */
+	usec_t ask_at;	 /* when a person is told why it waits; 0: never */
 	uint64_t events; /* that have come, on every connection together */
 };
 
@@ -57,10 +59,6 @@ MUST_CHECK int follow_job(struct follow *f, struct err *err);
 /* Ask the vessel to cancel the job, on a connection of its own. */
 MUST_CHECK int follow_cancel(const struct follow *f, struct err *err);
 void follow_done(struct follow *f);
-/* Output that the job's result counts and the store has no more, beyond the have[] bytes of stdout and
- * stderr that it gave or told of: it is told. False: there is none. */
-bool follow_tell_missing(const struct json *job, const uint64_t have[2]);
-
 /* A job's object, as GET /v1/jobs/ID has it; cleanup_json. */
 MUST_CHECK int job_get(struct client *c, job_id_t id, unsigned timeout_ms,
 		       struct json **ret, struct err *err);

@@ -136,10 +136,14 @@ until_holds "it runs" 20 '[ "$(field '"$runner"' "j[\"state\"]")" = running ]'
 dd if=/dev/zero of="$ballast" bs=4k 2>/dev/null
 for i in $(seq 12); do lych run -n --detach -- true >/dev/null || fail "a submission needs no log"; done
 stopped_with 15 LYCH-AUDIT-001
+lych run -n -- echo attended >said 2>why &
+attended=$!
+until_holds "who waits for a job is told why" 30 'grep -q "no job is begun" why && grep -q LYCH-AUDIT-001 why'
 waits
 ends_well "$runner"
 rm "$ballast"
 goes_on
+wait $attended; is "and it runs" "0 attended" "$? $(cat said)"
 ends_well "$waiting"
 same_as_database "after a full disk"
 is "a torn line was cut and told, or none was there" yes \
