@@ -243,7 +243,9 @@ static int add_in_block(struct buf *out, const struct place *p, const char *valu
 
 	if (out->len && out->data[out->len - 1] != '\n')
 		buf_addc(out, '\n');
-	if (columns == 0 && rest_of(p->missing))
+	/* apart from what is above; where an unset section was, that is there already */
+	if (columns == 0 && rest_of(p->missing) &&
+	    !(out->len > 1 && out->data[out->len - 2] == '\n'))
 		buf_addc(out, '\n');
 	for (const char *at = p->missing; at; at = rest_of(at), columns += 2) {
 		buf_addf(out, "%*s%.*s:", columns, "", (int)strcspn(at, "."), at);

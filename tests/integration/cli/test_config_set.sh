@@ -138,6 +138,9 @@ before=$(look)
 is "what is not there" "$codex: postgres.bin is its default (it was its default); it counts from the next start" \
 	"$(lych config unset postgres.bin)"
 is "touches nothing" "$before" "$(look)"
+cp "$codex" before
+for _ in 1 2; do lych config set postgres.bin /opt/x >/dev/null && lych config unset postgres.bin >/dev/null || fail "set and unset"; done
+is "set and unset again and again adds nothing" "" "$(diff before "$codex")"
 lych config set tomb.grade floor >/dev/null 2>&1 && lych config set daemons no_private_root >/dev/null 2>&1 || fail "floor"
 refused 2 "no_private_root is for tomb.grade: floor" unset tomb.grade
 lych config unset daemons >/dev/null && lych config set tomb.grade full >/dev/null || fail "and back"
