@@ -152,10 +152,28 @@ static int restart(struct secret_store *s, unsigned consumers, const char **ret_
 		       : restart_pod(s, consumers, TOMB_UNIT, ret_note, err);
 }
 
+/* Two at once would take each other's half-way values. The lock is held until this process ends. */
+static int take_turn(const struct secret_store *s, struct err *err)
+{
+	static int turn = -1;
+
+	if (s->ops != &secret_files)
+		return 0;
+	turn = open(s->paths->data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (turn < 0)
+		return err_sys(err, "%s", s->paths->data);
+	return fs_flock_soon(turn) == 0
+		       ? 0
+		       : err_set_id(
+				 err, ERRID_SECRET_ROTATE,
+				 "another rotation is under way: try again when it has "
+				 "ended");
+}
+
 int secret_rotate_tomb(struct secret_store *s, const char *tomb, const char **ret_note,
 		       struct err *err)
 {
-	if (secret_tomb_set(s, tomb, SECRET_TOMB_NEXT, err) < 0)
+	if (take_turn(s, err) < 0 || secret_tomb_set(s, tomb, SECRET_TOMB_NEXT, err) < 0)
 		return -1;
 	/* the pod's own units know one tomb; another one's migration is its owner's */
 	if (s->ops != &secret_files && !str_eq(tomb, TOMB_NAME)) {
@@ -168,7 +186,7 @@ int secret_rotate_tomb(struct secret_store *s, const char *tomb, const char **re
 
 int secret_rotate_tombs(struct secret_store *s, const char **ret_note, struct err *err)
 {
-	if (secret_tombs_set(s, SECRET_TOMB_NEXT, err) < 0)
+	if (take_turn(s, err) < 0 || secret_tombs_set(s, SECRET_TOMB_NEXT, err) < 0)
 		return -1;
 	return restart(s, TOMB_READERS, ret_note, err);
 }
@@ -184,6 +202,8 @@ int secret_rotate(struct secret_store *s, const struct secret_info *info,
 				  "'%s' is issued by its provider: 'lych secret set "
 				  "--replace %s' with the new one on stdin",
 				  name, name);
+	if (take_turn(s, err) < 0)
+		return -1;
 	if (s->ops->read(s, name, &old, err) < 0)
 		return err_wrap(err, "only what is there is rotated");
 	if (info->rotation == ROTATE_OWNER)

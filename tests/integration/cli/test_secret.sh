@@ -234,6 +234,9 @@ grep -q LYCH-SECRET-006 "$LYCH_TMP/err" || fail "set --replace of the owner: $(c
 
 # --- the superuser's: told first, renamed after; an interrupted rotation is seen and finished
 cp -p "$S/lychgate_db_migrate" "$LYCH_TMP/old"
+exec {turn}<"$LYCHGATE_DATA" && flock "$turn"
+refused "two rotations at once" LYCH-SECRET-010 lych secret rotate lychgate_db_migrate
+exec {turn}<&-
 lych secret rotate lychgate_db_migrate >/dev/null || fail "rotate lychgate_db_migrate"
 can_log_in lych_migrate "$LYCH_TMP/old" postgres && fail "the old superuser password still works"
 can_log_in lych_migrate "$S/lychgate_db_migrate" postgres || fail "the new superuser password does not work"
