@@ -159,6 +159,8 @@ int main(int argc, char **argv)
 	/* What can't be written is an error with a reason; and what is made can be read by its owner. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
+	/* a caller may ignore it, and who does so never learns how a child ended, nor that it did */
+	(void)signal(SIGCHLD, SIG_DFL);
 	(void)umask(umask(0) & 077);
 	if (fs_fill_stdio(&err) < 0 || render_stdout_init(is_closed, &err) < 0)
 		return cmd_fail(&err, false);

@@ -63,6 +63,7 @@
 #include <sys/wait.h>
 
 #define TOMB_ARGV_SIZE 32
+#define STOP_AGAIN_MSEC 100
 
 /* By errno. Some hosts let user namespaces be made, and give no right in them. */
 static enum err_id why_refused(void)
@@ -227,23 +228,28 @@ static int choose_limits(struct wall *w, struct err *err)
 	return reason ? tell_reason(w, reason, err) : 0;
 }
 
+/* The child is the first of its PID namespace: until it has a handler, the kernel drops what would
+ * end it. So who was told to stop is told again. */
 static int guard_loop(pid_t child, const sigset_t *mask, struct err *err)
 {
-	cleanup_close int sfd = signalfd(-1, mask, SFD_CLOEXEC);
+	cleanup_close int sfd = signalfd(-1, mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	bool stops = false;
 	int status;
 
 	if (sfd < 0)
 		return err_sys(err, "signalfd");
 	for (;;) {
+		struct pollfd p = {.fd = sfd, .events = POLLIN};
 		struct signalfd_siginfo si;
 		pid_t got = waitpid(child, &status, WNOHANG);
 
 		if (got == child)
 			return WIFEXITED(status) ? WEXITSTATUS(status)
 						 : 128 + WTERMSIG(status);
-		if (read(sfd, &si, sizeof(si)) != (ssize_t)sizeof(si))
-			continue;
-		if (si.ssi_signo != SIGCHLD)
+		(void)poll(&p, 1, stops ? STOP_AGAIN_MSEC : -1);
+		while (read(sfd, &si, sizeof(si)) == (ssize_t)sizeof(si))
+			stops |= si.ssi_signo != SIGCHLD;
+		if (stops)
 			(void)kill(child, SIGTERM);
 	}
 }

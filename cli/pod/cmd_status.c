@@ -26,6 +26,7 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 struct status_args {
 	bool json, verbose, wait, has_time;
@@ -284,6 +285,20 @@ static void print_people(const struct json *starter, const struct json *vessel,
 	status_vessel(vessel, vessel_err, verbose);
 }
 
+/* Without the tomb no job is begun. */
+static bool are_ready(const struct json *starter)
+{
+	const struct json *parts = NULL;
+	struct err ignored = ERR_INIT;
+
+	if (json_get_arr(starter, "parts", true, 16, &parts, &ignored) < 0)
+		return false;
+	for (size_t i = 0; i < json_arr_len(parts); i++)
+		if (!str_eq(render_text_of(json_arr_at(parts, i), "state"), "ready"))
+			return false;
+	return true;
+}
+
 static int status(const struct status_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
@@ -321,7 +336,8 @@ static int status(const struct status_args *a, struct err *err)
 		buf_init(&b, (size_t)16 << 20);
 		jsonw_init(&w, &b);
 		jsonw_obj(&w);
-		jsonw_kbool(&w, "ready", ready && str_eq(state, "up"));
+		jsonw_kbool(&w, "ready",
+			    ready && str_eq(state, "up") && are_ready(starter));
 		write_processes(&w, starter);
 		jsonw_key(&w, "starter");
 		json_write(starter, &w);

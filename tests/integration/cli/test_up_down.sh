@@ -193,6 +193,25 @@ rm "$LYCHGATE_DATA/lock"
 lych down >/dev/null || fail "down without a lock"
 is "nobody is left" "" "$(alive "$starter")"
 
+# --- a caller that ignores the ends of its children; and who followed a job hears that the vessel is gone
+python3 -ISc 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])' "$LYCH_BIN/lych" up --detach >/dev/null || fail "up, with SIGCHLD ignored"
+starter=$(lych_pid supervisor)
+lych run -n -- sh -c 'echo begun; sleep 100' >"$LYCH_TMP/out" 2>"$LYCH_TMP/err" &
+run=$!
+wait_until 60 "the job does not run" grep -q begun "$LYCH_TMP/out"
+# a tomb that is told to stop as soon as it is started: it hears that
+lych request restart-tomb >/dev/null || fail "restart-tomb"
+lych request --no-wait restart-tomb >/dev/null || fail "restart-tomb, at once"
+is "it is back" 0 "$(lych status --wait 120 >/dev/null; echo $?)"
+is "nobody had to be killed" "" "$(grep 'does not stop' "$LYCHGATE_DATA/log/starter.log")"
+is "it can be stopped" 0 "$(timeout 100 "$LYCH_BIN/lych" down >/dev/null; echo $?)"
+is "nobody is left, with SIGCHLD ignored" "" "$(alive "$starter")"
+wait_until 30 "who follows a job is not told" grep -q "the vessel does not answer" "$LYCH_TMP/err"
+kill -KILL $run
+wait $run 2>/dev/null
+
 # --- a cluster of another major version is refused and not touched
 echo 9 >"$LYCHGATE_DATA/phylactery/data/PG_VERSION"
 before=$(find "$LYCHGATE_DATA/phylactery/data" -printf '%p %T@ %s\n' | sort | sha256sum)
