@@ -107,7 +107,10 @@ static int lock_open(const char *dir, struct err *err)
 	int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return err_sys_id(err, ERRID_START_LOCKED, "%s", path);
+		return err_sys_id(err,
+				  errno == EROFS || errno == EACCES ? ERRID_START_DATA
+								    : ERRID_START_LOCKED,
+				  "%s", path);
 	return fd;
 }
 

@@ -49,6 +49,8 @@ static int hold_of(const char *dir, int *ret_pidfd, pid_t *ret_pid, struct err *
 	*ret_pid = 0;
 	if (lock < 0 && errno == ENOENT)
 		return 0;
+	if (lock < 0 && (errno == EROFS || errno == EACCES))
+		return err_sys_id(err, ERRID_START_DATA, "%s", path);
 	if (lock < 0)
 		return err_sys(err, "%s", path);
 	if (fs_lock_holder(lock, &holder, err) < 0)

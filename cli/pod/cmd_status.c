@@ -285,6 +285,20 @@ static void print_people(const struct json *starter, const struct json *vessel,
 	status_vessel(vessel, vessel_err, verbose);
 }
 
+/* Of one that can't be there is nothing to tell, whoever may look into it. */
+static int check_data(const char *data, struct err *err)
+{
+	struct stat st;
+
+	if (stat(data, &st) < 0)
+		return errno == ENOENT || errno == EACCES
+			       ? 0
+			       : err_sys_id(err, ERRID_START_DATA, "%.200s", data);
+	return S_ISDIR(st.st_mode) ? 0
+				   : err_set_id(err, ERRID_START_DATA,
+						"%.200s: not a directory", data);
+}
+
 /* Without the tomb no job is begun. */
 static bool are_ready(const struct json *starter)
 {
@@ -309,7 +323,8 @@ static int status(const struct status_args *a, struct err *err)
 	const char *state = "";
 	bool ready = false;
 
-	if (paths_resolve(&p, err) < 0 || client_new(p.api_sock, &c, err) < 0)
+	if (paths_resolve(&p, err) < 0 || check_data(p.data, err) < 0 ||
+	    client_new(p.api_sock, &c, err) < 0)
 		return -1;
 	if (starter_read(&p, &starter, &away) < 0) {
 		cleanup_bind struct bind b = BIND_INIT;

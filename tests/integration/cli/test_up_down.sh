@@ -211,6 +211,15 @@ is "nobody is left, with SIGCHLD ignored" "" "$(alive "$starter")"
 wait_until 30 "who follows a job is not told" grep -q "the vessel does not answer" "$LYCH_TMP/err"
 kill -KILL $run
 wait $run 2>/dev/null
+chmod 0400 "$LYCHGATE_DATA/lock"
+for what in "up --detach" down; do
+	# shellcheck disable=SC2086 # a command and its option
+	lych $what 2>"$LYCH_TMP/err" && fail "$what with a lock that can't be taken"
+	is "$what: $(cat "$LYCH_TMP/err")" 1 "$(grep -c LYCH-STARTUP-016 "$LYCH_TMP/err")"
+done
+chmod 0600 "$LYCHGATE_DATA/lock"
+LYCHGATE_DATA=$LYCH_TMP/err lych status 2>"$LYCH_TMP/err2" && fail "a file as data directory"
+is "a file is no data directory: $(cat "$LYCH_TMP/err2")" 1 "$(grep -c LYCH-STARTUP-016 "$LYCH_TMP/err2")"
 
 # --- a cluster of another major version is refused and not touched
 echo 9 >"$LYCHGATE_DATA/phylactery/data/PG_VERSION"
