@@ -7,6 +7,7 @@
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
 #include "cli/jobs/follow.h"
+#include "cli/jobs/follow_words.h"
 #include "cli/jobs/last_job.h"
 #include "cli/jobs/log_order.h"
 #include "cli/ui/pager.h"

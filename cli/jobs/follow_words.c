@@ -6,9 +6,11 @@
 #include "cli/jobs/follow_words.h"
 
 #include "cli/base/client.h"
+#include "cli/base/cmd.h"
 #include "cli/ui/render.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
+#include "common/mem.h"
 #include "common/str.h"
 #include <inttypes.h>
 #include <stdio.h>

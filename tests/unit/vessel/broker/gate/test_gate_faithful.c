@@ -211,7 +211,7 @@ static usec_t still(void *ctx UNUSED)
 static const struct clock_ops still_clock = {.boot_usec = still, .wall_usec = still};
 
 static enum gate_verdict verdict;
-static char why[200];
+static char why[512];
 
 static void on_answer(const struct gate_answer *a, void *arg UNUSED)
 {
