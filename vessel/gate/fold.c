@@ -370,8 +370,9 @@ void gate_fold_around(const char *s, size_t len, size_t around, struct gate_fold
 			ret->map[ret->len] = (uint32_t)done;
 			ret->data[ret->len++] = '\n';
 		}
+		/* the last escape of it may go on over where another could begin */
 		done = fold_range(&w, s, len, from, to);
-		at = next;
+		at = next < done ? next_change(s, len, done) : next;
 	}
 	ret->map[ret->len] = (uint32_t)(ret->len ? done : 0);
 }
