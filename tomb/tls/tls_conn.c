@@ -21,6 +21,9 @@
 #define BUFFER_BYTES 16384
 /* Of one connection, before the others have theirs. */
 #define STEPS_MAX 8
+/* As common/net/httpd.c has them: what still comes in when the answer is out is dropped. */
+#define LINGER_USEC (2 * USEC_PER_SEC)
+#define LINGER_MAX_BYTES ((size_t)16 << 20)
 
 static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 
@@ -33,7 +36,8 @@ struct tls_conn {
 	SSL *ssl;
 	int client, plain;
 	char host[HOST_NAME_BYTES_MAX + 1];
-	bool is_open, plain_ended;
+	bool is_open, plain_ended, lingers;
+	size_t lingered_bytes;
 	short client_wants, plain_wants;
 	usec_t deadline;
 	struct side up, down; /* to the tomb, to the client */
@@ -162,12 +166,33 @@ static enum step write_client(struct tls_conn *c)
 
 /* ---- a turn ---- */
 
-/* The client hears that this was all: without it an answer could be cut unseen. */
-static enum step say_farewell(struct tls_conn *c)
+/* The client hears that this was all: without it an answer could be cut unseen. Closed with unread
+ * bytes the socket would be reset, and that can overtake the answer. */
+static enum step say_farewell(struct tls_conn *c, usec_t now)
 {
 	(void)SSL_shutdown(c->ssl);
 	ERR_clear_error();
-	return STEP_END;
+	if (shutdown(c->client, SHUT_WR) < 0)
+		return STEP_END;
+	c->lingers = true;
+	c->deadline = now + LINGER_USEC;
+	return STEP_MOVED;
+}
+
+static enum step step_linger(struct tls_conn *c)
+{
+	ssize_t n = recv(c->client, c->up.data, BUFFER_BYTES, 0);
+
+	if (n < 0 && errno == EINTR)
+		return STEP_MOVED;
+	if (n < 0 && errno == EAGAIN) {
+		c->client_wants |= POLLIN;
+		return STEP_BLOCKED;
+	}
+	if (n <= 0)
+		return STEP_END;
+	c->lingered_bytes += (size_t)n;
+	return c->lingered_bytes > LINGER_MAX_BYTES ? STEP_END : STEP_MOVED;
 }
 
 static enum step step_answer(struct tls_conn *c, usec_t now)
@@ -188,7 +213,7 @@ static enum step step_down(struct tls_conn *c, usec_t now)
 	if (c->down.len > 0)
 		return step_answer(c, now);
 	if (c->plain_ended)
-		return say_farewell(c);
+		return say_farewell(c, now);
 	s = read_plain(c);
 	if (s != STEP_END)
 		return s;
@@ -200,8 +225,8 @@ static enum step step_both(struct tls_conn *c, usec_t now)
 {
 	enum step down = step_down(c, now), up;
 
-	if (down == STEP_END)
-		return STEP_END;
+	if (down == STEP_END || c->lingers)
+		return down;
 	/* Nobody reads any more what it would say. */
 	if (c->plain_ended)
 		return down;
@@ -228,7 +253,9 @@ enum tls_turn tls_conn_turn(struct tls_conn *c, usec_t now)
 		enum step s;
 
 		c->client_wants = c->plain_wants = 0;
-		s = c->is_open ? step_both(c, now) : step_handshake(c);
+		s = c->lingers	 ? step_linger(c)
+		    : c->is_open ? step_both(c, now)
+				 : step_handshake(c);
 		if (s == STEP_END)
 			return TLS_OVER;
 		if (s == STEP_BLOCKED)

@@ -80,11 +80,13 @@ static int framing(struct egress_reply *r, const char *name, size_t name_len,
 		r->is_chunked = true;
 	}
 	if (is(name, name_len, "Content-Length")) {
-		for (size_t i = 0; i < value_len; i++)
-			if (value[i] < '0' || value[i] > '9')
-				return refuse(err, "its length is no number");
 		if (r->has_length || value_len == 0 || value_len > 18)
 			return refuse(err, "its length is ambiguous");
+		for (size_t i = 0; i < value_len; i++) {
+			if (value[i] < '0' || value[i] > '9')
+				return refuse(err, "its length is no number");
+			r->length = r->length * 10 + (uint64_t)(value[i] - '0');
+		}
 		r->has_length = true;
 	}
 	if (r->has_length && r->is_chunked)

@@ -25,6 +25,7 @@ struct egress_reply {
 	unsigned retry_after; /* seconds, when has_retry_after */
 	bool has_retry_after;
 	bool has_length, is_chunked;
+	uint64_t length;	/* when has_length */
 	unsigned informational; /* 1xx replies so far */
 	unsigned lines;
 	size_t bytes;

@@ -333,6 +333,28 @@ Test(tls_conn, bytes_go_both_ways_and_the_end_is_told)
 	fd_close(&plain);
 	cr_expect_str_eq(answered(), "rest");
 	cr_expect_str_eq(answered(), "the end");
+	/* What still comes is dropped: a reset would overtake the answer. */
+	cr_assert_eq(write(client, "more", 4), 4);
+	turn();
+	cr_expect_not(over);
+	cr_assert_eq(shutdown(client, SHUT_WR), 0);
+	turn();
+	cr_expect(over);
+	end();
+}
+
+Test(tls_conn, a_client_that_does_not_end_is_left_after_two_seconds)
+{
+	begin();
+	connect_as(HOST);
+	cr_assert_eq(handshake(), 0);
+	fd_close(&plain);
+	cr_expect_str_eq(answered(), "the end");
+	now += 2 * USEC_PER_SEC - 1;
+	turn();
+	cr_expect_not(over);
+	now++;
+	turn();
 	cr_expect(over);
 	end();
 }
