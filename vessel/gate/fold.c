@@ -322,7 +322,7 @@ void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret)
 
 static bool is_of_word(char c)
 {
-	return isalnum((unsigned char)c) || strchr("+/_=-", c);
+	return c && (isalnum((unsigned char)c) || strchr("+/_=-", c));
 }
 
 /* A piece begins and ends where a word does: half a digest is none, and looks like a secret. A word
@@ -331,7 +331,7 @@ static size_t begin_of_word(const char *s, size_t at, size_t least)
 {
 	size_t i = at;
 
-	while (i > least && is_of_word(s[i - 1]) && s[i - 1])
+	while (i > least && is_of_word(s[i - 1]))
 		i--;
 	return i;
 }
@@ -340,7 +340,7 @@ static size_t end_of_word(const char *s, size_t at, size_t most)
 {
 	size_t i = at;
 
-	while (i < most && is_of_word(s[i]) && s[i])
+	while (i < most && is_of_word(s[i]))
 		i++;
 	return i;
 }

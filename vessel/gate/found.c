@@ -249,7 +249,6 @@ static void scan_found_in(struct scan *s, const char *rule, enum gate_family fam
 				 .rule = rule,
 				 .depth = (uint8_t)s->layer->depth};
 	uint8_t mac[SHA256_SIZE];
-
 	struct span span = layer_span_in_root(s->layer, start, end);
 
 	if ((family == GATE_BINARY || family == GATE_MEDIA) && s->root->n &&

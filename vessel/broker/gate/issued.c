@@ -236,6 +236,13 @@ void issued_note(struct issued *s, const char *portal, const struct json *said)
 	walk(&w, said, NULL, NULL);
 }
 
+void issued_note_signature(struct issued *s, const char *portal, const char *text)
+{
+	struct walk w = {.s = s, .portal = portal};
+
+	meet(&w, KIND_SIGNATURE, text);
+}
+
 void issued_mark(struct issued *s, const char *portal, const struct json *request,
 		 struct gate_parts *p, size_t first)
 {

@@ -33,6 +33,8 @@ void issued_free(struct issued *s); /* wipes; NULL is fine */
 /* A reply of that portal, or an event of one, as the portal said it: before a placeholder in
  * it became what it stands for, which the portal does not know. */
 void issued_note(struct issued *s, const char *portal, const struct json *said);
+/* A signature that came in pieces, whole. */
+void issued_note_signature(struct issued *s, const char *portal, const char *text);
 
 /* p's parts from `first` on are those of `request` (gate_parts_add_json): what the portal
  * issued becomes GATE_PART_ECHO. */

@@ -215,11 +215,21 @@ void gate_job_sent(struct gate_job *j, const char *destination,
 	j->bucket += added_anew(j, r);
 }
 
-void gate_job_issued(struct gate_job *j, const char *portal, const struct json *said)
+static struct issued *issued_of(struct gate_job *j)
 {
 	if (!j->issued)
 		j->issued = issued_new();
-	issued_note(j->issued, portal, said);
+	return j->issued;
+}
+
+void gate_job_issued(struct gate_job *j, const char *portal, const struct json *said)
+{
+	issued_note(issued_of(j), portal, said);
+}
+
+void gate_job_issued_signature(struct gate_job *j, const char *portal, const char *text)
+{
+	issued_note_signature(issued_of(j), portal, text);
 }
 
 void gate_job_mark_issued(struct gate_job *j, const char *portal,

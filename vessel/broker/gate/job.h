@@ -71,6 +71,8 @@ void gate_job_sent(struct gate_job *j, const char *destination,
 /* What a portal said to the job, a reply or an event of one, before anything in it was put
  * right: its ids and opaque fields are known again. */
 void gate_job_issued(struct gate_job *j, const char *portal, const struct json *said);
+/* A signature that it said in several events, whole. */
+void gate_job_issued_signature(struct gate_job *j, const char *portal, const char *text);
 /* Of p's parts, which from `first` on are the request's, those that this portal issued become
  * GATE_PART_ECHO. */
 void gate_job_mark_issued(struct gate_job *j, const char *portal,

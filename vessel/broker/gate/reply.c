@@ -6,7 +6,6 @@
 #include "vessel/broker/gate/reply.h"
 #include "common/cleanup.h"
 #include "common/json/json.h"
-#include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "common/text/event_stream.h"
@@ -104,19 +103,8 @@ void gate_reply_free(struct gate_reply *r)
 /* Its pieces were noted as they came; a client sends back one of them, or the whole. */
 static void signature_over(struct gate_reply *r)
 {
-	cleanup_buf struct buf text = {.max = 2 * ISSUED_OPAQUE_MAX_BYTES};
-	cleanup_json struct json *j = NULL;
-	struct jsonw w;
-
-	if (r->signature.pieces > 1 && buf_ok(&r->signature.text)) {
-		jsonw_init(&w, &text);
-		jsonw_obj(&w);
-		jsonw_kstr(&w, "signature", buf_str(&r->signature.text));
-		jsonw_obj_end(&w);
-		if (buf_ok(&text) &&
-		    json_parse(text.data, text.len, DEPTH_MAX, &j, NULL) == 0)
-			gate_job_issued(r->job, r->portal, j);
-	}
+	if (r->signature.pieces > 1 && buf_ok(&r->signature.text))
+		gate_job_issued_signature(r->job, r->portal, buf_str(&r->signature.text));
 	r->signature.pieces = 0;
 	buf_done(&r->signature.text);
 	buf_init(&r->signature.text, ISSUED_OPAQUE_MAX_BYTES);
