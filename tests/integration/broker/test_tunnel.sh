@@ -5,38 +5,7 @@
 # tunnel as the intents of a fetch. The vessel is a stand-in on the work socket. The cases are in tunnel.py.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-build=${LYCH_BUILD:-$PWD/build/${VARIANT:-release}}
 [ "$(id -u)" -ne 0 ] || { echo "must not run as root"; exit 1; }
-dir=$(mktemp -d /tmp/tunnel-XXXXXX)
-pid=
-stand_in=
-cleanup() {
-	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null || true
-	[ -z "$stand_in" ] || kill -9 "$stand_in" 2>/dev/null || true
-	chmod -R u+rwx "$dir"
-	rm -rf "$dir"
-}
-trap cleanup EXIT
-mkdir -m 700 "$dir/data" "$dir/work" "$dir/secrets"
-printf 0123456789abcdef0123456789abcdef >"$dir/secrets/lychgate_work_of_tomb_1"
-chmod 600 "$dir/secrets/lychgate_work_of_tomb_1"
-python3 -B tests/integration/broker/tunnel.py "$dir/work/vessel.sock" full &
-stand_in=$!
-for _ in $(seq 300); do
-	[ ! -S "$dir/work/vessel.sock" ] || break
-	sleep 0.1
-done
-"$build/lych-tomb" --name tomb_1 --data "$dir/data/tomb" --work-dir "$dir/work" --queue vessel \
-	--secrets "$dir/secrets" --sandbox "$build/lych-sandbox" --slots 4 --grade full 2>"$dir/log" &
-pid=$!
-rc=0
-wait "$stand_in" || rc=$?
-stand_in=
-if [ "$rc" -ne 0 ]; then
-	tail -n 30 "$dir/log" >&2
-	exit 1
-fi
-kill -0 "$pid" || { echo "FAIL: the tomb ended"; tail -n 30 "$dir/log"; exit 1; }
-kill -TERM "$pid"
-wait "$pid"
-pid=
+# shellcheck source=tests/integration/broker/stand_in.lib.sh
+. tests/integration/broker/stand_in.lib.sh
+tomb_beside full tests/integration/broker/tunnel.py

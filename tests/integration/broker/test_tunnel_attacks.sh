@@ -11,38 +11,8 @@ if [ -z "${LAB:-}" ]; then
 	exec env LAB=1 unshare -Ur "$0" "$@"
 fi
 export LYCH_BUILD=${LYCH_BUILD:-$PWD/build/${VARIANT:-release}}
-build=$LYCH_BUILD
-dir=$(mktemp -d /tmp/tunnel-XXXXXX)
-pid=
-stand_in=
-cleanup() {
-	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null || true
-	[ -z "$stand_in" ] || kill -9 "$stand_in" 2>/dev/null || true
-	chmod -R u+rwx "$dir"
-	rm -rf "$dir"
-}
-trap cleanup EXIT
-mkdir -m 700 "$dir/data" "$dir/work" "$dir/secrets"
-printf 0123456789abcdef0123456789abcdef >"$dir/secrets/lychgate_work_of_tomb_1"
-chmod 600 "$dir/secrets/lychgate_work_of_tomb_1"
-PYTHONPATH=tests/support/python python3 -B "${1:-tests/integration/broker/tunnel_attacks.py}" "$dir/work/vessel.sock" full &
-stand_in=$!
-for _ in $(seq 300); do
-	[ ! -S "$dir/work/vessel.sock" ] || break
-	sleep 0.1
-done
+# shellcheck source=tests/integration/broker/stand_in.lib.sh
+. tests/integration/broker/stand_in.lib.sh
 # an ordinary user of a namespace below: the tomb refuses root, also this one
-unshare -U --map-user=1000 --map-group=1000 "$build/lych-tomb" --name tomb_1 --data "$dir/data/tomb" --work-dir "$dir/work" --queue vessel \
-	--secrets "$dir/secrets" --sandbox "$build/lych-sandbox" --slots 4 --grade full 2>"$dir/log" &
-pid=$!
-rc=0
-wait "$stand_in" || rc=$?
-stand_in=
-if [ "$rc" -ne 0 ]; then
-	tail -n 30 "$dir/log" >&2
-	exit 1
-fi
-kill -0 "$pid" || { echo "FAIL: the tomb ended"; tail -n 30 "$dir/log"; exit 1; }
-kill -TERM "$pid"
-wait "$pid"
-pid=
+tomb_by=(unshare -U --map-user=1000 --map-group=1000)
+tomb_beside full "${1:-tests/integration/broker/tunnel_attacks.py}"

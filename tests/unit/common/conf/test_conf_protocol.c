@@ -1,21 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The key protocol of a rule of the ward. */
 #include "common/conf/conf.h"
-
-#include <criterion/criterion.h>
-#include <string.h>
-
-#define MAIN                                                                             \
-	"version: 1\n"                                                                   \
-	"portals:\n"                                                                     \
-	"  - name: main\n"                                                               \
-	"    kind: openai\n"                                                             \
-	"    url: \"https://api.example.com/v1\"\n"                                      \
-	"    models:\n"                                                                  \
-	"      - {name: m, input: \"0\", output: \"0\"}\n"                               \
-	"registries: {npm: {url: \"https://npm.example.org/\"}}\n"                       \
-	"ward:\n"
-#define LINE "line 10: ward, entry 1"
+#include "tests/unit/common/conf/ward_rule.h"
 
 Test(conf_protocol, refuses)
 {
@@ -41,19 +27,8 @@ Test(conf_protocol, refuses)
 		 ": scheme, port, method, path, protocol"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		struct err err = ERR_INIT;
-		char text[1024], says[256];
-		struct conf c;
-		int n = snprintf(text, sizeof(text), MAIN "  - %s\n", bad[i].rule);
-
-		cr_assert(n > 0 && (size_t)n < sizeof(text));
-		n = snprintf(says, sizeof(says), LINE "%s", bad[i].says);
-		cr_assert(n > 0 && (size_t)n < sizeof(says));
-		cr_expect_lt(conf_parse(text, strlen(text), &c, &err), 0, "%s", text);
-		cr_expect_eq(err.id, ERRID_START_CONFIG);
-		cr_expect(strstr(err.msg, says), "%s: %s", bad[i].rule, err.msg);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		expect_refused(bad[i].rule, "", bad[i].says);
 }
 
 Test(conf_protocol, a_rule_of_gits_has_no_method)

@@ -38,6 +38,20 @@ static int feed(const char *text, size_t step, struct buf *body, size_t *ret_use
 	return r;
 }
 
+/* However it is cut. */
+static void expect_refused(const char *text, enum err_id id)
+{
+	struct err err = ERR_INIT;
+	struct buf body;
+	size_t used;
+
+	for (size_t step = 1; step < 40; step += 3) {
+		cr_expect_lt(feed(text, step, &body, &used, &err), 0, "%s", text);
+		cr_expect_eq(err.id, id, "%s", text);
+		buf_done(&body);
+	}
+}
+
 Test(httpd_chunks, what_is_not_plain_is_refused)
 {
 	static const char *const bad[] = {
@@ -61,17 +75,9 @@ Test(httpd_chunks, what_is_not_plain_is_refused)
 		"fffffffffffffffff\r\n",
 		"100000005\r\nhello\r\n0\r\n\r\n",
 	};
-	struct err err = ERR_INIT;
-	struct buf body;
-	size_t used;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		for (size_t step = 1; step < 40; step += 3) {
-			cr_expect_lt(feed(bad[i], step, &body, &used, &err), 0, "%s",
-				     bad[i]);
-			cr_expect_eq(err.id, ERRID_HTTP_FRAMING, "%s", bad[i]);
-			buf_done(&body);
-		}
+		expect_refused(bad[i], ERRID_HTTP_FRAMING);
 }
 
 Test(httpd_chunks, more_than_there_may_be_is_refused_before_it_is_read)
@@ -81,17 +87,9 @@ Test(httpd_chunks, more_than_there_may_be_is_refused_before_it_is_read)
 		"ffffffff\r\n",
 		"10\r\n0123456789abcdef\r\n11\r\n",
 	};
-	struct err err = ERR_INIT;
-	struct buf body;
-	size_t used;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		for (size_t step = 1; step < 40; step += 3) {
-			cr_expect_lt(feed(bad[i], step, &body, &used, &err), 0, "%s",
-				     bad[i]);
-			cr_expect_eq(err.id, ERRID_HTTP_BODY, "%s", bad[i]);
-			buf_done(&body);
-		}
+		expect_refused(bad[i], ERRID_HTTP_BODY);
 }
 
 Test(httpd_chunks, what_clients_send_is_read)
