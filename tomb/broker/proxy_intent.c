@@ -289,64 +289,34 @@ bool refusal_is_final(const struct proxy_refusal *r)
 	return r->status != 503 && !r->retry_after[0];
 }
 
-static const char *openai_type(int status)
-{
-	switch (status) {
-	case 401:
-		return "authentication_error";
-	case 403:
-		return "permission_error";
-	case 404:
-		return "not_found_error";
-	case 429:
-		return "rate_limit_error";
-	default:
-		return status >= 500 ? "server_error" : "invalid_request_error";
-	}
-}
+/* What each provider calls a refusal of that status; for every other one the last two rows. */
+struct refusal_name {
+	int status;
+	const char *openai, *anthropic, *gemini;
+};
+#define OTHER_CLIENT "invalid_request_error"
+static const struct refusal_name refusal_names[] = {
+	{401, "authentication_error", "authentication_error", "UNAUTHENTICATED"},
+	{403, "permission_error", "permission_error", "PERMISSION_DENIED"},
+	{404, "not_found_error", "not_found_error", "NOT_FOUND"},
+	{409, OTHER_CLIENT, OTHER_CLIENT, "ABORTED"},
+	{413, OTHER_CLIENT, "request_too_large", "INVALID_ARGUMENT"},
+	{429, "rate_limit_error", "rate_limit_error", "RESOURCE_EXHAUSTED"},
+	{503, "server_error", "overloaded_error", "UNAVAILABLE"},
+	{504, "server_error", "timeout_error", "DEADLINE_EXCEEDED"},
+	{500, "server_error", "api_error", "INTERNAL"},
+	{400, OTHER_CLIENT, OTHER_CLIENT, "INVALID_ARGUMENT"},
+};
 
-static const char *anthropic_type(int status)
+static const struct refusal_name *name_of(int status)
 {
-	switch (status) {
-	case 401:
-		return "authentication_error";
-	case 403:
-		return "permission_error";
-	case 404:
-		return "not_found_error";
-	case 413:
-		return "request_too_large";
-	case 429:
-		return "rate_limit_error";
-	case 503:
-		return "overloaded_error";
-	case 504:
-		return "timeout_error";
-	default:
-		return status >= 500 ? "api_error" : "invalid_request_error";
-	}
-}
+	const struct refusal_name *r = refusal_names;
 
-static const char *gemini_status(int status)
-{
-	switch (status) {
-	case 401:
-		return "UNAUTHENTICATED";
-	case 403:
-		return "PERMISSION_DENIED";
-	case 404:
-		return "NOT_FOUND";
-	case 409:
-		return "ABORTED";
-	case 429:
-		return "RESOURCE_EXHAUSTED";
-	case 503:
-		return "UNAVAILABLE";
-	case 504:
-		return "DEADLINE_EXCEEDED";
-	default:
-		return status >= 500 ? "INTERNAL" : "INVALID_ARGUMENT";
-	}
+	while (r->status != status && r->status != 400)
+		r++;
+	if (r->status != status && status >= 500)
+		r--;
+	return r;
 }
 
 /* google.rpc.Status; when to try again is among its details. */
@@ -359,7 +329,7 @@ static void write_gemini(const struct proxy_refusal *r, const char *message,
 	jsonw_obj(w);
 	jsonw_ki64(w, "code", r->status);
 	jsonw_kstr(w, "message", message);
-	jsonw_kstr(w, "status", gemini_status(r->status));
+	jsonw_kstr(w, "status", name_of(r->status)->gemini);
 	jsonw_key(w, "details");
 	jsonw_arr(w);
 	jsonw_obj(w);
@@ -407,7 +377,7 @@ void refusal_write(const struct proxy_refusal *r, enum proxy_dialect d, struct b
 		jsonw_key(&w, "error");
 		jsonw_obj(&w);
 		jsonw_kstr(&w, "message", message);
-		jsonw_kstr(&w, "type", openai_type(r->status));
+		jsonw_kstr(&w, "type", name_of(r->status)->openai);
 		jsonw_kstr(&w, "param", NULL);
 		jsonw_kstr(&w, "code", r->code);
 		jsonw_obj_end(&w);
@@ -416,7 +386,7 @@ void refusal_write(const struct proxy_refusal *r, enum proxy_dialect d, struct b
 		jsonw_kstr(&w, "type", "error");
 		jsonw_key(&w, "error");
 		jsonw_obj(&w);
-		jsonw_kstr(&w, "type", anthropic_type(r->status));
+		jsonw_kstr(&w, "type", name_of(r->status)->anthropic);
 		jsonw_kstr(&w, "message", message);
 		jsonw_kstr(&w, "code", r->code);
 		write_unthreaded(r, &w);

@@ -26,6 +26,18 @@ static void reply_id(struct httpd_req *req, uint64_t id, const char *state)
 	httpd_reply_json(req, 200, &out);
 }
 
+/* The act's state, with the job's number; NULL: it was refused, and answered. */
+static struct api_call *begin(struct vessel *v, struct httpd_req *req)
+{
+	struct api_call *c;
+	job_id_t id;
+
+	if (!api_begin(v, req, NULL, &id, &c))
+		return NULL;
+	c->a = (uint64_t)id;
+	return c;
+}
+
 static void cancel_done(enum job_state now, const struct err *err, void *arg)
 {
 	cleanup_free struct api_call *c = arg;
@@ -42,13 +54,11 @@ static void cancel_done(enum job_state now, const struct err *err, void *arg)
 void api_jobs_cancel(struct httpd_req *req, void *arg)
 {
 	struct vessel *v = arg;
-	struct api_call *c;
-	job_id_t id;
+	struct api_call *c = begin(v, req);
 
-	if (!api_begin(v, req, NULL, &id, &c))
+	if (!c)
 		return;
-	c->a = (uint64_t)id;
-	queue_cancel(v->queue, id, cancel_done, c);
+	queue_cancel(v->queue, (job_id_t)c->a, cancel_done, c);
 }
 
 static void retry_done(const struct err *err, void *arg)
@@ -81,13 +91,11 @@ static void retry_shown(const struct queue_job *jobs, size_t n, const struct err
 void api_jobs_retry(struct httpd_req *req, void *arg)
 {
 	struct vessel *v = arg;
-	struct api_call *c;
-	job_id_t id;
+	struct api_call *c = begin(v, req);
 
-	if (!api_begin(v, req, NULL, &id, &c))
+	if (!c)
 		return;
-	c->a = (uint64_t)id;
-	queue_show(v->queue, id, retry_shown, c);
+	queue_show(v->queue, (job_id_t)c->a, retry_shown, c);
 }
 
 static void remove_done(const struct err *err, void *arg)
@@ -110,11 +118,9 @@ static void remove_done(const struct err *err, void *arg)
 void api_jobs_remove(struct httpd_req *req, void *arg)
 {
 	struct vessel *v = arg;
-	struct api_call *c;
-	job_id_t id;
+	struct api_call *c = begin(v, req);
 
-	if (!api_begin(v, req, NULL, &id, &c))
+	if (!c)
 		return;
-	c->a = (uint64_t)id;
-	queue_remove(v->queue, id, remove_done, c);
+	queue_remove(v->queue, (job_id_t)c->a, remove_done, c);
 }

@@ -61,18 +61,24 @@ static const struct ask_shape parts[] = {
 
 /* ---- items ---- */
 
-#define ITEM_ID {"id", SHAPE_STRING, PLAIN, NULL}
-#define ITEM_STATUS {"status", SHAPE_STRING, PLAIN, NULL}
-#define ITEM_BY {"created_by", SHAPE_STRING, PLAIN, NULL}
+/* clang-format off */
+/* of each item */
+#define ITEM_KEYS \
+	ASK_KEY_TYPE, \
+	{"id", SHAPE_STRING, PLAIN, NULL}, \
+	{"status", SHAPE_STRING, PLAIN, NULL}, \
+	{"created_by", SHAPE_STRING, PLAIN, NULL}
 #define CALL_ID {"call_id", SHAPE_STRING, PLAIN, NULL}
-#define CALL_BY {"caller", SHAPE_OBJECT, PLAIN, NULL}
-#define CALL_NAME {"name", SHAPE_STRING, PLAIN, NULL}
+/* of each call of a function and its result */
+#define CALL_KEYS \
+	ITEM_KEYS, \
+	CALL_ID, \
+	{"caller", SHAPE_OBJECT, PLAIN, NULL}, \
+	{"name", SHAPE_STRING, PLAIN, NULL}
+/* clang-format on */
 
 static const struct ask_key message_keys[] = {
-	ASK_KEY_TYPE,
-	ITEM_ID,
-	ITEM_STATUS,
-	ITEM_BY,
+	ITEM_KEYS,
 	{"role", SHAPE_STRING, PLAIN, NULL},
 	{"content", SHAPE_STRING | SHAPE_ARRAY, BLOCKS, NULL},
 	{"phase", SHAPE_STRING, PLAIN, NULL},
@@ -80,66 +86,48 @@ static const struct ask_key message_keys[] = {
 };
 /* Its encrypted content is the provider's own, and opaque. */
 static const struct ask_key reasoning_keys[] = {
-	ASK_KEY_TYPE,
-	ITEM_ID,
-	ITEM_STATUS,
-	ITEM_BY,
+	ITEM_KEYS,
 	{"summary", SHAPE_ARRAY, BLOCKS, NULL},
 	{"content", SHAPE_ARRAY, BLOCKS, NULL},
 	{"encrypted_content", SHAPE_STRING, PLAIN, NULL},
 	ASK_KEYS_END,
 };
 static const struct ask_key compaction_keys[] = {
-	ASK_KEY_TYPE,
-	ITEM_ID,
-	ITEM_STATUS,
-	ITEM_BY,
+	ITEM_KEYS,
 	{"encrypted_content", SHAPE_STRING, PLAIN, NULL},
 	ASK_KEYS_END,
 };
 /* `parsed_arguments` as `parsed`. */
 static const struct ask_key function_call_keys[] = {
-	ASK_KEY_TYPE,
-	ITEM_ID,
-	ITEM_STATUS,
-	ITEM_BY,
-	CALL_ID,
-	CALL_BY,
-	CALL_NAME,
+	CALL_KEYS,
 	{"namespace", SHAPE_STRING, PLAIN, NULL},
 	{"arguments", SHAPE_STRING, PLAIN, NULL},
 	{"parsed_arguments", SHAPE_ANY, PLAIN, NULL},
 	ASK_KEYS_END,
 };
 static const struct ask_key custom_call_keys[] = {
-	ASK_KEY_TYPE,
-	ITEM_ID,
-	ITEM_STATUS,
-	ITEM_BY,
-	CALL_ID,
-	CALL_BY,
-	CALL_NAME,
+	CALL_KEYS,
 	{"namespace", SHAPE_STRING, PLAIN, NULL},
 	{"input", SHAPE_STRING, PLAIN, NULL},
 	ASK_KEYS_END,
 };
 static const struct ask_key output_keys[] = {
-	ASK_KEY_TYPE, ITEM_ID,
-	ITEM_STATUS,  ITEM_BY,
-	CALL_ID,      CALL_BY,
-	CALL_NAME,    {"output", SHAPE_STRING | SHAPE_ARRAY, BLOCKS, NULL},
+	CALL_KEYS,
+	{"output", SHAPE_STRING | SHAPE_ARRAY, BLOCKS, NULL},
 	ASK_KEYS_END,
 };
 /* The two tools of OpenAI's making that a client carries out: what is asked for is an
  * object of theirs, the answer a text. */
 static const struct ask_key shell_call_keys[] = {
-	ASK_KEY_TYPE, ITEM_ID, ITEM_STATUS,
-	ITEM_BY,      CALL_ID, {"action", SHAPE_OBJECT, PLAIN, NULL},
+	ITEM_KEYS,
+	CALL_ID,
+	{"action", SHAPE_OBJECT, PLAIN, NULL},
 	ASK_KEYS_END,
 };
 static const struct ask_key patch_call_keys[] = {
-	ASK_KEY_TYPE, ITEM_ID, ITEM_STATUS,
-	ITEM_BY,      CALL_ID, {"operation", SHAPE_OBJECT, PLAIN, NULL},
+	ITEM_KEYS,
+	CALL_ID,
+	{"operation", SHAPE_OBJECT, PLAIN, NULL},
 	ASK_KEYS_END,
 };
 
