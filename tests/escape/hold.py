@@ -261,7 +261,8 @@ def one_round(grade, act, cause, pool):
     if how == UNMEASURED and act in MAY_HOLD_THE_METER:
         return None, 0.0, bool(worse)
     if held.early is not None or how != ENDS.get(cause):
-        worse.append(f"how {how}, {'before' if held.early is not None else 'at'} the decision")
+        detail = f" ({held.job.detail})" if held.job and held.job.detail else ""
+        worse.append(f"how {how}{detail}, {'before' if held.early is not None else 'at'} the decision")
         print(f"FAIL {grade} {act} {cause}: it ended otherwise: {worse[-1]}", flush=True)
     elif last - decided < -STALE:
         worse.append("stale")

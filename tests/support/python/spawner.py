@@ -29,6 +29,7 @@ class Job:
     def __init__(self, handle, out):
         self.handle, self.out = handle, out
         self.broker = self.refused = self.exited = None
+        self.detail = ""  # of its end
         self.started = False
         self.denied = 0  # kinds of denials told
 
@@ -99,6 +100,7 @@ class Spawner:
             job.denied += 1
         elif kind == EXITED:
             job.exited = (second, struct.unpack_from("<i", data, 16)[0])
+            job.detail = data[64:].split(b"\0")[0].decode()
         return job
 
     def wait(self, job, seconds=60):
