@@ -194,6 +194,18 @@ static void print_unused_keys(const struct conf_broker *c)
 				c->credential[i].name);
 }
 
+static void print_classifier(const struct conf_broker *c)
+{
+	if (conf_classifier(c))
+		(void)printf("the gate asks portal %s (%s) for a second opinion on each "
+			     "ask\n",
+			     c->classifier.name, c->classifier.url.text);
+	else if (c->classifier.name)
+		(void)printf("nobody asks portal %s, of kind classifier: gate.classifier "
+			     "does not name it\n",
+			     c->classifier.name);
+}
+
 static void print_config(const struct config_args *a, const char *file,
 			 const struct conf *conf)
 {
@@ -205,6 +217,7 @@ static void print_config(const struct config_args *a, const char *file,
 		print_rules(NULL, &conf->broker, true);
 		print_rules(NULL, &conf->broker, false);
 		print_unused_keys(&conf->broker);
+		print_classifier(&conf->broker);
 		return;
 	}
 	buf_init(&out, (size_t)1 << 20);

@@ -138,6 +138,8 @@ static void compare_limits(const struct conf *from, const struct conf *to,
 		 to->broker.gate.allows_sound},
 		{"gate.pdf", unread, from->broker.gate.allows_pdf,
 		 to->broker.gate.allows_pdf},
+		{"gate.classifier", "nobody is asked for a second opinion",
+		 !from->broker.gate.asks_classifier, !to->broker.gate.asks_classifier},
 	};
 
 	compare(a, ARRAY_SIZE(a), put, arg);

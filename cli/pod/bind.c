@@ -192,9 +192,10 @@ static bool names_host(const struct conf_addresses *a)
 /* Is there anybody to ask at all, and somebody on this machine? */
 static bool wants_egress(const struct conf_broker *c, bool *ret_host)
 {
-	bool any = c->n_portals > 0;
+	const struct conf_portal *classifier = conf_classifier(c);
+	bool any = c->n_portals > 0 || classifier;
 
-	*ret_host = false;
+	*ret_host = classifier && names_host(&classifier->addresses);
 	for (size_t i = 0; i < c->n_portals; i++)
 		*ret_host |= names_host(&c->portal[i].addresses);
 	for (size_t i = 0; i < c->n_credentials; i++)

@@ -34,6 +34,9 @@ const cyaml_schema_field_t conf_gate_fields[] = {
 	CONF_STR("pictures", raw_gate, pictures),
 	CONF_STR("sound", raw_gate, sound),
 	CONF_STR("pdf", raw_gate, pdf),
+	CONF_STR("classifier", raw_gate, classifier),
+	CONF_STR("classifier_timeout", raw_gate, classifier_timeout),
+	CONF_STR("classifier_max", raw_gate, classifier_max),
 	CYAML_FIELD_END,
 };
 const cyaml_schema_field_t conf_egress_fields[] = {
@@ -199,7 +202,9 @@ void conf_broker_defaults(struct conf_broker *b)
 		.gate = {.portal_threshold = 0.40,
 			 .forbidden_threshold = 0.70,
 			 .allows_pictures = true,
-			 .allows_sound = true},
+			 .allows_sound = true,
+			 .classifier_usec = 60 * USEC_PER_SEC,
+			 .classifier_max_bytes = (uint64_t)256 << 10},
 		.egress =
 			{
 				.connect_usec = 10 * USEC_PER_SEC,

@@ -246,6 +246,7 @@ static int read_broker(const struct conf_reader *r, const struct raw_conf *raw,
 	    conf_ward_read(r, raw->ward, raw->ward_count, b) < 0 ||
 	    conf_budgets_read(r, raw->budgets, b) < 0 ||
 	    conf_gate_read(r, raw->gate, &b->gate) < 0 ||
+	    conf_opinion_read(r, raw->gate, b) < 0 ||
 	    conf_egress_read(r, raw->egress, &b->egress) < 0)
 		return -1;
 	return 0;

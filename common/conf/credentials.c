@@ -67,9 +67,13 @@ const char *conf_key_place(const struct conf_broker *b, const char *name,
 
 const char *conf_broker_secret(const struct conf_broker *b, size_t at)
 {
+	const struct conf_portal *classifier = conf_classifier(b);
+
 	for (size_t i = 0; i < b->n_portals; i++)
 		if (b->portal[i].secret && at-- == 0)
 			return b->portal[i].secret;
+	if (classifier && classifier->secret && at-- == 0)
+		return classifier->secret;
 	return at < b->n_credentials ? b->credential[at].secret : NULL;
 }
 
@@ -202,7 +206,8 @@ static int read_credential(const struct conf_item *item, const struct raw_creden
 				      "lower-case letters, digits and '_', at most 32, a "
 				      "letter first");
 	if (conf_credential_find(before, raw->name) ||
-	    conf_portal_find(before, raw->name))
+	    conf_portal_find(before, raw->name) ||
+	    str_eq(before->classifier.name, raw->name))
 		return conf_fail_item(item, "name",
 				      "another credential, or a portal, has it already");
 	c->name = xstrdup(raw->name);

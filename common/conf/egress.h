@@ -189,6 +189,11 @@ struct conf_gate {
 	double portal_threshold;    /* from here on: anonymise, and scan again */
 	double forbidden_threshold; /* from here on: refuse */
 	bool allows_pictures, allows_sound, allows_pdf;
+	/* A second opinion (docs/adr/0053). */
+	bool asks_classifier;
+	usec_t classifier_usec; /* for one ask, its turn included */
+	uint64_t
+		classifier_max_bytes; /* of the text of one ask that it was not shown before */
 };
 
 /* Caps of one request, and of one job's requests at a time. */
@@ -208,6 +213,10 @@ struct conf_egress {
 struct conf_broker {
 	struct conf_portal *portal;
 	size_t n_portals;
+	/* The portal of kind classifier, which is none of those: no job may ask it, no rule name
+	 * it. It speaks chat completions, has one model without a price, and is on this machine or
+	 * its network. name NULL: there is none. */
+	struct conf_portal classifier;
 	struct conf_credential *credential;
 	size_t n_credentials;
 	struct conf_registry registry[REGISTRY_KIND_MAX_];
@@ -237,6 +246,8 @@ const char *conf_broker_secret(const struct conf_broker *b, size_t at);
 bool conf_portal_secret_is_local(const struct conf_broker *b, const char *secret);
 /* NULL: no portal of that name. */
 const struct conf_portal *conf_portal_find(const struct conf_broker *b, const char *name);
+/* The one that gives the gate a second opinion; NULL: none is asked. */
+const struct conf_portal *conf_classifier(const struct conf_broker *b);
 const struct conf_credential *conf_credential_find(const struct conf_broker *b,
 						   const char *name);
 /* What a rule's credential names: where its key may go, and its name from where it stays;

@@ -59,6 +59,12 @@ static bool name_ok(const char *name, size_t max, const char *more)
 	return len >= 1 && len <= max && at == len;
 }
 
+/* As providers name them: "vendor/model-1.5:free". */
+bool conf_model_name_ok(const char *name)
+{
+	return name_ok(name, MODEL_NAME_MAX_BYTES, "._:/@+-");
+}
+
 bool conf_beta_ok(const char *name)
 {
 	return name_ok(name, EXTRA_NAME_MAX_BYTES, "._-");
@@ -141,8 +147,7 @@ static int read_model(const struct conf_item *item, const struct raw_model *raw,
 {
 	struct conf_model *m = &p->model[p->n_models];
 
-	/* as providers name them: "vendor/model-1.5:free" */
-	if (!raw->name || !name_ok(raw->name, MODEL_NAME_MAX_BYTES, "._:/@+-"))
+	if (!raw->name || !conf_model_name_ok(raw->name))
 		return conf_fail_item(item, "models",
 				      "each has a name: letters, digits and ._:/@+-");
 	/* there it is a part of the path, without "models/" before it */

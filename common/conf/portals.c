@@ -137,7 +137,8 @@ bool conf_portal_secret_is_local(const struct conf_broker *b, const char *secret
 	for (size_t i = 0; i < b->n_portals; i++)
 		if (b->portal[i].secret && str_eq(b->portal[i].secret, secret))
 			return conf_url_is_loopback(&b->portal[i].url);
-	return false;
+	return b->classifier.secret && str_eq(b->classifier.secret, secret) &&
+	       conf_url_is_loopback(&b->classifier.url);
 }
 
 const struct conf_portal *conf_portal_find(const struct conf_broker *b, const char *name)
@@ -237,7 +238,7 @@ static bool secret_is_named(const struct conf_broker *b, const char *name)
 	for (size_t i = 0; i < b->n_portals; i++)
 		if (b->portal[i].secret && str_eq(b->portal[i].secret, name))
 			return true;
-	return false;
+	return b->classifier.secret && str_eq(b->classifier.secret, name);
 }
 
 bool conf_secret_name_ok(const char *name, const char *prefix)
@@ -276,7 +277,9 @@ static int read_kind(const struct conf_item *item, const char *value,
 			*ret = (enum portal_kind)i;
 			return 0;
 		}
-	return conf_fail_item(item, "kind", "openai, anthropic or gemini");
+	return conf_fail_item(item, "kind",
+			      "openai, anthropic or gemini; or " CONF_KIND_CLASSIFIER
+			      ", for the gate's second opinion");
 }
 
 static int read_output_cap(const struct conf_item *item, const char *value,
@@ -335,21 +338,25 @@ static int read_lacks(const struct conf_item *item, const struct raw_portal *raw
 				      "all that its kind has: nothing could be asked");
 }
 
+int conf_portal_place_read(const struct conf_item *item, const struct raw_portal *raw,
+			   const struct conf_broker *before, struct conf_portal *p)
+{
+	if (conf_portal_find(before, raw->name) ||
+	    str_eq(before->classifier.name, raw->name))
+		return conf_fail_item(item, "name", "another portal has it already");
+	p->name = xstrdup(raw->name);
+	if (conf_addresses_read(item, raw->addresses, raw->addresses_count,
+				&p->addresses) < 0 ||
+	    read_base_url(item, raw->url, &p->addresses, &p->url) < 0)
+		return -1;
+	return read_secret(item, raw->secret, before, &p->secret);
+}
+
 static int read_portal(const struct conf_item *item, const struct raw_portal *raw,
 		       const struct conf_broker *before, struct conf_portal *p)
 {
-	if (!raw->name || !conf_portal_name_ok(raw->name))
-		return conf_fail_item(item, "name",
-				      "lower-case letters, digits and '_', at most 32, a "
-				      "letter first");
-	if (conf_portal_find(before, raw->name))
-		return conf_fail_item(item, "name", "another portal has it already");
-	p->name = xstrdup(raw->name);
 	if (read_kind(item, raw->kind, &p->kind) < 0 ||
-	    conf_addresses_read(item, raw->addresses, raw->addresses_count,
-				&p->addresses) < 0 ||
-	    read_base_url(item, raw->url, &p->addresses, &p->url) < 0 ||
-	    read_secret(item, raw->secret, before, &p->secret) < 0 ||
+	    conf_portal_place_read(item, raw, before, p) < 0 ||
 	    read_output_cap(item, raw->output_cap, p) < 0 ||
 	    read_betas(item, raw, p) < 0 || read_lacks(item, raw, p) < 0 ||
 	    conf_models_read(item, raw->models, raw->models_count, raw->max_output, p) <
@@ -371,9 +378,20 @@ int conf_portals_read(const struct conf_reader *r, const struct raw_portal *raw,
 	for (unsigned i = 0; i < n; i++) {
 		const struct conf_item item = {.r = r, .list = "portals", .at = i};
 		const struct conf_broker before = *b;
+		int ok;
 
-		b->n_portals++; /* half-built ones are freed with the rest */
-		if (read_portal(&item, &raw[i], &before, &b->portal[i]) < 0)
+		if (!raw[i].name || !conf_portal_name_ok(raw[i].name))
+			return conf_fail_item(&item, "name",
+					      "lower-case letters, digits and '_', at "
+					      "most 32, a letter first");
+		/* half-built ones are freed with the rest */
+		if (str_eq(raw[i].kind, CONF_KIND_CLASSIFIER))
+			ok = conf_classifier_read(&item, &raw[i], &before,
+						  &b->classifier);
+		else
+			ok = read_portal(&item, &raw[i], &before,
+					 &b->portal[b->n_portals++]);
+		if (ok < 0)
 			return -1;
 	}
 	return 0;
@@ -444,6 +462,7 @@ void conf_portals_done(struct conf_broker *b)
 {
 	for (size_t i = 0; i < b->n_portals; i++)
 		portal_done(&b->portal[i]);
+	portal_done(&b->classifier);
 	free(b->portal);
 	for (size_t i = 0; i < REGISTRY_KIND_MAX_; i++) {
 		struct conf_registry *g = &b->registry[i];

@@ -125,6 +125,7 @@ MUST_CHECK int conf_models_read(const struct conf_item *item, const struct raw_m
 				unsigned n, const char *max_output,
 				struct conf_portal *p);
 void conf_models_done(struct conf_portal *p);
+bool conf_model_name_ok(const char *name);
 bool conf_beta_ok(const char *name);
 
 /* ---- portals.c ---- */
@@ -149,6 +150,11 @@ struct raw_registries {
 };
 extern const cyaml_schema_value_t conf_portal_schema;
 extern const cyaml_schema_field_t conf_registries_fields[];
+/* Name, addresses, URL and secret, which portals of every kind have. before: what stands before it. */
+MUST_CHECK int conf_portal_place_read(const struct conf_item *item,
+				      const struct raw_portal *raw,
+				      const struct conf_broker *before,
+				      struct conf_portal *p);
 MUST_CHECK int conf_portals_read(const struct conf_reader *r,
 				 const struct raw_portal *raw, unsigned n,
 				 struct conf_broker *b);
@@ -162,6 +168,17 @@ bool conf_secret_name_ok(const char *name, const char *prefix);
 MUST_CHECK int conf_addresses_read(const struct conf_item *item, char *const *raw,
 				   unsigned n, struct conf_addresses *ret);
 void conf_addresses_done(struct conf_addresses *a);
+
+/* ---- classifier.c ---- */
+#define CONF_KIND_CLASSIFIER "classifier"
+MUST_CHECK int conf_classifier_read(const struct conf_item *item,
+				    const struct raw_portal *raw,
+				    const struct conf_broker *before,
+				    struct conf_portal *p);
+struct raw_gate;
+/* After the portals: is one asked, how long, how much? */
+MUST_CHECK int conf_opinion_read(const struct conf_reader *r, const struct raw_gate *raw,
+				 struct conf_broker *b);
 
 /* ---- credentials.c ---- */
 struct raw_credential {
@@ -200,6 +217,7 @@ struct raw_budgets {
 struct raw_gate {
 	char *portal_threshold, *forbidden_threshold;
 	char *pictures, *sound, *pdf;
+	char *classifier, *classifier_timeout, *classifier_max;
 };
 struct raw_egress {
 	char *connect, *first_byte, *idle, *total;

@@ -353,6 +353,10 @@ static int read_target(const struct conf_item *item, const struct raw_rule *raw,
 			"scheme, port, method, path, protocol, push and addresses "
 			"belong to a host");
 	if (raw->portal) {
+		if (str_eq(b->classifier.name, raw->portal))
+			return conf_fail_item(item, "portal",
+					      "that one is the gate's, of kind "
+					      "classifier: no job may ask it");
 		if (!conf_portal_find(b, raw->portal))
 			return conf_fail_item(item, "portal", "no portal of that name");
 		rule->target = WARD_PORTAL;

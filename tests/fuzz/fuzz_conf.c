@@ -69,6 +69,24 @@ static void check_base(const struct conf_url *base)
 	assert(str_eq(u.host, base->host) && u.port == base->port);
 }
 
+/* No way that leads to a portal leads to the one that no job may ask. */
+static void check_classifier(const struct conf_broker *b)
+{
+	const struct conf_portal *p = &b->classifier;
+	const struct conf_url *place;
+
+	assert(conf_classifier(b) == (b->gate.asks_classifier ? p : NULL));
+	assert(!b->gate.asks_classifier || (p->name && b->gate.classifier_usec > 0));
+	if (!p->name)
+		return;
+	assert(!conf_portal_find(b, p->name) && !conf_key_place(b, p->name, &place));
+	assert(p->url.is_address && p->addresses.n > 0 && p->n_models == 1);
+	check_base(&p->url);
+	for (size_t i = 0; i < b->n_rules; i++)
+		assert(b->rule[i].target != WARD_PORTAL ||
+		       !str_eq(b->rule[i].name, p->name));
+}
+
 static void check_broker(const struct conf_broker *b)
 {
 	for (size_t i = 0; i < b->n_portals; i++) {
@@ -90,6 +108,7 @@ static void check_broker(const struct conf_broker *b)
 				       str_eq(model->extra[x].name, "audio"));
 		}
 	}
+	check_classifier(b);
 	for (size_t i = 0; i < REGISTRY_KIND_MAX_; i++)
 		if (b->registry[i].url.text)
 			check_base(&b->registry[i].url);

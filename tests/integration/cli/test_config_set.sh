@@ -146,6 +146,18 @@ refused 2 "no_private_root is for tomb.grade: floor" unset tomb.grade
 lych config unset daemons >/dev/null && lych config set tomb.grade full >/dev/null || fail "and back"
 is "a limit that was lower" "lych: this lowers a wall: limits.memory.max: a job may ask for more of this machine" \
 	"$(lych config unset limits.memory.max 2>&1 >/dev/null)"
+
+# --- a second opinion: on by one key, off by taking it away
+refused 2 "gate.classifier: no portal of kind classifier has that name" set gate.classifier guard
+cp "$codex" before
+printf '%s\n' portals: "  - name: guard" "    kind: classifier" '    url: "http://127.0.0.1:9/v1"' "    addresses:" "      - 127.0.0.1" \
+	"    models:" "      - {name: judge}" >>"$codex"
+is "one that is not named is told" 1 "$(lych config check | grep -c '^nobody asks portal guard, of kind classifier')"
+lowered "" gate.classifier guard
+is "one that is asked is told" 1 "$(lych config check | grep -c '^the gate asks portal guard (http://127.0.0.1:9/v1) for a second opinion')"
+is "without it" "lych: this lowers a wall: gate.classifier: nobody is asked for a second opinion" \
+	"$(lych config unset gate.classifier 2>&1 >/dev/null)"
+cp before "$codex"
 lych config check >/dev/null || fail "check after unset"
 
 # --- edit: an editor that fails, is not there, or leaves what is no codex.yaml

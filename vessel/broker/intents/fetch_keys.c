@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+/* A classifier is one of the portals as codex.yaml has them. */
 _Static_assert(CONF_PORTALS_MAX + CONF_CREDENTIALS_MAX <= EGRESS_PORTALS_MAX,
 	       "every key has its worker");
 _Static_assert(CONF_PORTAL_NAME_SIZE <= EGRESS_NAME_SIZE, "a name fits");
@@ -56,6 +57,8 @@ size_t fetch_keys_workers(const struct conf_broker *b,
 
 	for (size_t i = 0; i < b->n_portals; i++)
 		ret[n++] = of_portal(&b->portal[i]);
+	if (conf_classifier(b))
+		ret[n++] = of_portal(&b->classifier);
 	for (size_t i = 0; i < b->n_credentials; i++)
 		ret[n++] = of_credential(&b->credential[i]);
 	return n;
