@@ -19,6 +19,7 @@ static const char *const families[][2] = {
 	{"BIND", "The units of the pod"},
 	{"WARD", "What a job may ask"},
 	{"GATE", "What is too private to leave"},
+	{"CLASSIFIER", "The gate's second opinion"},
 	{"PASSPHRASE", "The second factor"},
 	{"PROPOSAL", "What a person may allow to a job"},
 	{"BUDGET", "What jobs may spend"},
