@@ -6,9 +6,35 @@
 #include "vessel/broker.h"
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/intents/packages.h"
+#include "vessel/broker/opinion/opinion.h"
 
 /* Of all packages together, for all jobs. */
 #define PACKAGES_MAX_BYTES ((uint64_t)2 << 30)
+
+static int ask_classifier(void *env, const struct egress_request *rq,
+			  const struct egress_ops *ops, void *arg,
+			  struct egress_call **ret, struct err *err)
+{
+	struct vessel *v = env;
+
+	return egress_start(v->egress, rq, ops, arg, ret, err);
+}
+
+static void start_opinion(struct vessel *v)
+{
+	const struct conf_portal *classifier = conf_classifier(&v->conf.broker);
+
+	if (classifier)
+		v->opinion =
+			opinion_new(&(struct opinion_config){.loop = v->loop,
+							     .rng = v->rng,
+							     .classifier = classifier,
+							     .gate = &v->conf.broker.gate,
+							     .note = &v->reading,
+							     .start = ask_classifier,
+							     .cancel = egress_cancel,
+							     .env = v});
+}
 
 int broker_start(struct vessel *v, struct err *err)
 {
@@ -16,6 +42,7 @@ int broker_start(struct vessel *v, struct err *err)
 		return err_wrap(err, "packages");
 	v->proposals = proposals_new();
 	v->dispatch_ops = dispatch_ops_real(v);
+	start_opinion(v);
 	v->dispatch = dispatch_new(&(struct dispatch_config){.loop = v->loop,
 							     .clock = v->clock,
 							     .rng = v->rng,
@@ -23,7 +50,8 @@ int broker_start(struct vessel *v, struct err *err)
 							     .ops = v->dispatch_ops,
 							     .packages = v->packages,
 							     .proposals = v->proposals,
-							     .note = &v->reading});
+							     .note = &v->reading,
+							     .opinion = v->opinion});
 	return 0;
 }
 
@@ -31,6 +59,8 @@ void broker_free(struct vessel *v)
 {
 	dispatch_free(v->dispatch);
 	v->dispatch = NULL;
+	opinion_free(v->opinion);
+	v->opinion = NULL;
 	dispatch_ops_free(v->dispatch_ops);
 	v->dispatch_ops = NULL;
 	proposals_free(v->proposals);

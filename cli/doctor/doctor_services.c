@@ -69,6 +69,24 @@ static void examine_workers(struct doctor_lines *d, const struct json *status)
 	}
 }
 
+/* Where one is asked: when it did not answer the last time, asks are refused. */
+static void examine_classifier(struct doctor_lines *d, const struct json *status)
+{
+	const struct json *c = NULL;
+	struct err ignored = ERR_INIT;
+	bool answers = false;
+
+	if (json_is_null(status, "classifier") ||
+	    json_get_obj(status, "classifier", true, &c, &ignored) < 0)
+		return;
+	if (json_get_bool(c, "answers", true, &answers, &ignored) < 0)
+		answers = false;
+	doctor_line(d, "gate", "the classifier answers",
+		    answers ? "yes, or it was not asked yet"
+			    : "not the last time: asks are refused",
+		    answers ? PASS : FAIL);
+}
+
 /* The scribe speaks to the vessel only, which passes its self-test on. */
 static void examine_audit(struct doctor_lines *d, const struct json *audit)
 {
@@ -237,6 +255,7 @@ bool doctor_services(struct doctor_lines *d, const struct paths *p)
 	}
 	examine_walls(d, "vessel", status);
 	examine_workers(d, status);
+	examine_classifier(d, status);
 	if (json_get_obj(status, "audit", true, &audit, &err) < 0)
 		doctor_line(d, "scribe", "self-test", err.msg, FAIL);
 	else

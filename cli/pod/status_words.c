@@ -109,6 +109,22 @@ static void line_workers(const struct json *vessel, struct buf *b)
 	}
 }
 
+static void line_classifier(const struct json *vessel, struct buf *b)
+{
+	const struct json *c = child(vessel, "classifier");
+
+	if (!c)
+		return;
+	buf_addf(b,
+		 "portal %s, %s; let pass %" PRIu64 ", refused %" PRIu64
+		 ", no answer %" PRIu64,
+		 render_text_of(c, "portal"),
+		 flag(c, "answers") ? "asked for each ask"
+				    : "DOES NOT ANSWER: asks are refused",
+		 render_number_of(c, "passed"), render_number_of(c, "refused"),
+		 render_number_of(c, "failed"));
+}
+
 static void line_tombs(const struct json *vessel, struct buf *b)
 {
 	const struct json *tombs = list(vessel, "tombs");
@@ -222,9 +238,9 @@ void status_vessel(const struct json *vessel, const struct err *why, bool verbos
 		void (*write)(const struct json *vessel, struct buf *b);
 	} lines[] = {
 		{"database", line_database}, {"audit log", line_audit},
-		{"workers", line_workers},   {"tombs", line_tombs},
-		{"jobs", line_jobs},	     {"store", line_store},
-		{"walls", line_walls},
+		{"workers", line_workers},   {"classifier", line_classifier},
+		{"tombs", line_tombs},	     {"jobs", line_jobs},
+		{"store", line_store},	     {"walls", line_walls},
 	};
 	struct table t;
 
@@ -243,6 +259,8 @@ void status_vessel(const struct json *vessel, const struct err *why, bool verbos
 		cleanup_buf struct buf b = {.max = LINE_MAX_BYTES};
 
 		lines[i].write(vessel, &b);
+		if (b.len == 0 && lines[i].write == line_classifier)
+			continue; /* off */
 		status_line(lines[i].label, buf_str(&b));
 	}
 	cleanup_free char *more =

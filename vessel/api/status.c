@@ -9,6 +9,7 @@
 #include "vessel/api/api.h"
 #include "vessel/audit/audit.h"
 #include "vessel/broker/dispatch/dispatch.h"
+#include "vessel/broker/opinion/opinion.h"
 #include "vessel/egress/egress.h"
 #include <unistd.h>
 
@@ -68,6 +69,25 @@ static void write_workers(struct jsonw *w, const struct vessel *v)
 	jsonw_arr_end(w);
 }
 
+static void write_classifier(struct jsonw *w, const struct vessel *v)
+{
+	struct opinion_figures f;
+
+	jsonw_key(w, "classifier");
+	if (!v->opinion) {
+		jsonw_null(w);
+		return;
+	}
+	f = opinion_figures(v->opinion);
+	jsonw_obj(w);
+	jsonw_kstr(w, "portal", opinion_portal(v->opinion));
+	jsonw_ku64(w, "passed", f.passed);
+	jsonw_ku64(w, "refused", f.refused);
+	jsonw_ku64(w, "failed", f.failed);
+	jsonw_kbool(w, "answers", f.answers);
+	jsonw_obj_end(w);
+}
+
 typedef void ask_fn(struct queue *q, queue_text_done *done, void *arg);
 
 /* Without waiting when the database is known to be away. */
@@ -112,6 +132,7 @@ static void status_done(const char *json, size_t len, const struct err *err, voi
 	jsonw_key(&w, "walls");
 	write_walls(&w, &v->walls);
 	write_workers(&w, v);
+	write_classifier(&w, v);
 	jsonw_key(&w, "tombs");
 	tombs_write(v->tombs, &w);
 	audit_write_status(v->audit, &w);
@@ -196,6 +217,21 @@ static void write_gate_metrics(const struct vessel *v, struct buf *out)
 			f.restarts);
 }
 
+static void write_classifier_metrics(const struct vessel *v, struct buf *out)
+{
+	struct opinion_figures f;
+
+	if (!v->opinion)
+		return;
+	f = opinion_figures(v->opinion);
+	metrics_counter(out, "classifier_passed", "Asks that the classifier let pass",
+			f.passed);
+	metrics_counter(out, "classifier_refused",
+			"Asks that were refused for what it said", f.refused);
+	metrics_counter(out, "classifier_failed",
+			"Asks that were refused because it did not answer", f.failed);
+}
+
 static void metrics_done(const char *json, size_t len, const struct err *err, void *arg)
 {
 	cleanup_free struct api_call *c = arg;
@@ -219,6 +255,7 @@ static void metrics_done(const char *json, size_t len, const struct err *err, vo
 		      v->metrics.queue_violations);
 	write_audit_metrics(v, &out);
 	write_gate_metrics(v, &out);
+	write_classifier_metrics(v, &out);
 	dispatch_write_metrics(v->dispatch, &out);
 	metrics_write(&v->metrics, err ? NULL : json, len, &out);
 	if (!buf_ok(&out)) {

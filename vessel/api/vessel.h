@@ -73,6 +73,7 @@ struct vessel {
 	struct reading reading; /* what this one reads just now */
 	struct gate_client *gate;
 	struct private_store *terms;
+	struct opinion *opinion; /* NULL: no classifier is asked */
 	struct dispatch *dispatch;
 	struct dispatch_ops *dispatch_ops;
 	struct packages *packages;

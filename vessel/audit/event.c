@@ -75,6 +75,9 @@ static const struct kind kinds[] = {
 	{"ask.denied", 6003, 1, SEVERITY_MEDIUM, STATUS_FAILURE, ACTION_DENIED},
 	{"ask.done", 6003, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"ask.failed", 6003, 99, SEVERITY_INFO, STATUS_FAILURE, 0},
+	{"opinion.asked", 6003, 1, SEVERITY_INFO, STATUS_SUCCESS, ACTION_ALLOWED},
+	{"opinion.given", 6003, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"opinion.failed", 6003, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	{"broker.refusals", 6003, 99, SEVERITY_MEDIUM, STATUS_FAILURE, ACTION_DENIED},
 	{"budget.recovered", 6003, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
 	/* HTTP Activity: other 99 */

@@ -94,7 +94,8 @@ static enum dispatch_event leave(struct dispatch_call *c)
 
 static enum dispatch_event call_free(struct dispatch_call *c)
 {
-	assert(!c->egress && !c->gate && !c->wait && !c->req && !c->stream);
+	assert(!c->egress && !c->gate && !c->opinion && !c->opinion_wait && !c->wait &&
+	       !c->req && !c->stream);
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;

@@ -16,6 +16,9 @@
  * policy leaves no sooner than 25 ms after the request, and then on a multiple of that, so
  * that its time tells little about which wall it was.
  *
+ * Where a classifier is configured, the gate's step is over when that has judged the texts of an ask, too
+ * (vessel/broker/opinion): it may refuse what the gate let through, and nothing else.
+ *
  * What a step needs is behind struct dispatch_ops, so that the order can be tried without
  * a database or a network. The real ones: dispatch_ops_real().
  */
@@ -29,6 +32,7 @@
 #include "vessel/broker/budget.h"
 #include "vessel/broker/gate/client.h"
 #include "vessel/broker/intents/packages.h"
+#include "vessel/broker/opinion/opinion.h"
 #include "vessel/broker/proposals.h"
 #include "vessel/broker/ward.h"
 #include "vessel/egress/egress.h"
@@ -97,6 +101,7 @@ struct dispatch_config {
 	struct packages *packages;	  /* borrowed */
 	struct proposals *proposals;	  /* borrowed; NULL: there are none */
 	struct reading *note;		  /* borrowed: of what is parsed; NULL: none */
+	struct opinion *opinion; /* borrowed: behind the gate; NULL: nobody is asked */
 };
 
 struct dispatch *dispatch_new(const struct dispatch_config *cfg);

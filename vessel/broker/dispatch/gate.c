@@ -57,12 +57,12 @@ static void on_gate(const struct gate_answer *a, void *arg)
 	if (a->has_canary)
 		canary(c, a->is_canary_replaced);
 	c->now.answer = a;
-	if (a->verdict == GATE_REFUSE)
+	if (a->verdict == GATE_REFUSE) {
 		note_places(c, a);
-	if (a->verdict == GATE_REFUSE)
 		dispatch_on(c, ON_GATE_REFUSED, a->err);
-	else
+	} else if (!dispatch_opinion(c, a)) {
 		dispatch_on(c, ON_GATE_PASSED, NULL);
+	}
 }
 
 enum dispatch_event dispatch_gate(struct dispatch_call *c)
@@ -86,14 +86,19 @@ enum dispatch_event dispatch_cancel_gate(struct dispatch_call *c)
 	if (c->gate)
 		c->d->ops->gate_cancel(c->gate);
 	c->gate = NULL;
+	dispatch_opinion_cancel(c);
 	return ON_NOTHING;
 }
 
 enum dispatch_event dispatch_write(struct dispatch_call *c)
 {
-	bool began = dispatch_reads(c, READING_REQUEST);
-	int r = c->kind->write(c, c->now.answer, &c->said);
+	bool began;
+	int r;
 
+	if (c->is_written)
+		return ON_WRITTEN;
+	began = dispatch_reads(c, READING_REQUEST);
+	r = c->kind->write(c, c->now.answer, &c->said);
 	dispatch_has_read(c->d, began);
 	return r < 0 ? ON_WRITE_BAD : ON_WRITTEN;
 }

@@ -32,6 +32,7 @@ struct dispatch_job *dispatch_job_find(struct dispatch *d, const struct queue_le
 static void job_free(struct dispatch_job *j)
 {
 	gate_job_free(j->gate);
+	opinion_job_free(j->opinion);
 	seen_by_done(&j->seen);
 	free(j);
 }

@@ -107,6 +107,52 @@ struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done
 	return w;
 }
 
+static void put_opinion(struct entry *t, const struct dispatch_call *c)
+{
+	jsonw_ku64(&t->w, "request", c->books.seq);
+	jsonw_kstr(&t->w, "target", c->target);
+	jsonw_kstr(&t->w, "classifier", opinion_portal(c->d->cfg.opinion));
+}
+
+/* What leaves for the classifier leaves the house, too, as far as the log is concerned. */
+struct audit_wait *dispatch_log_opinion_before(struct dispatch_call *c, queue_done *done,
+					       struct err *err)
+{
+	struct audit_wait *w;
+	struct entry t = {.data = {.max = 0}};
+
+	begin(&t, c->d, &c->lease, "opinion", "asked");
+	put_opinion(&t, c);
+	jsonw_ku64(&t.w, "bytes", opinion_ask_bytes(c->opinion));
+	end(&t);
+	w = c->d->ops->before(c->d->env, &t.e, done, c, err);
+	buf_done(&t.data);
+	/* as in dispatch_log_before() */
+	/* cppcheck-suppress returnDanglingLifetime */
+	return w;
+}
+
+void dispatch_log_opinion(const struct dispatch_call *c, const struct opinion_answer *a)
+{
+	struct entry t = {.data = {.max = 0}};
+	char score[16];
+
+	begin(&t, c->d, &c->lease, "opinion", a->err ? "failed" : "given");
+	put_opinion(&t, c);
+	if (a->err) {
+		jsonw_kstr(&t.w, "error_code", err_text(a->err));
+		jsonw_kstr(&t.w, "detail", a->err->msg);
+	} else {
+		(void)snprintf(score, sizeof(score), "%.3f", a->score);
+		jsonw_kstr(&t.w, "opinion", score);
+	}
+	jsonw_ku64(&t.w, "slices", a->slices);
+	jsonw_ku64(&t.w, "ms", a->took_usec / USEC_PER_MSEC);
+	end(&t);
+	c->d->ops->note(c->d->env, &t.e);
+	buf_done(&t.data);
+}
+
 void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts *actual,
 		      const struct err *why)
 {

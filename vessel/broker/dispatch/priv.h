@@ -112,6 +112,7 @@ struct dispatch_job {
 	struct dispatch_logged refusals, canaries;
 	bool sent_its_key; /* a canary was refused: the signal was given */
 	struct gate_job *gate;
+	struct opinion_job *opinion; /* NULL: none was asked for */
 	struct proposals_made proposed;
 	struct seen_by seen; /* the indexes that it fetched */
 	struct dispatch_job *next;
@@ -163,6 +164,10 @@ struct dispatch_call {
 	struct gate_ask *gate;
 	double score;
 	bool is_anonymised;
+	/* A classifier reads what would leave, which is in body by then. */
+	struct opinion_ask *opinion;
+	struct audit_wait *opinion_wait; /* its request is on its way to the log */
+	bool is_written;
 	struct dispatch_place place[DISPATCH_PLACES]; /* where it was too private */
 	size_t n_places;			      /* found; the first are in place */
 	struct audit_wait *wait;
@@ -259,6 +264,9 @@ static inline bool dispatch_is_by_proposal(const struct dispatch_call *c)
 }
 /* gate.c */
 dispatch_doing dispatch_gate, dispatch_cancel_gate, dispatch_write;
+/* opinion.c: of what the gate let through. False: nobody is to be asked, and it goes on. */
+bool dispatch_opinion(struct dispatch_call *c, const struct gate_answer *a);
+void dispatch_opinion_cancel(struct dispatch_call *c);
 dispatch_doing dispatch_log, dispatch_forget_log; /* audit.c */
 /* budget.c */
 dispatch_doing dispatch_estimate, dispatch_reserve;
@@ -339,6 +347,9 @@ struct audit_wait *dispatch_log_before(struct dispatch_call *c, queue_done *done
 void dispatch_log_end(const struct dispatch_call *c, const struct budget_amounts *actual,
 		      const struct err *why);
 void dispatch_log_refused(const struct dispatch_call *c, const struct err *why);
+struct audit_wait *dispatch_log_opinion_before(struct dispatch_call *c, queue_done *done,
+					       struct err *err);
+void dispatch_log_opinion(const struct dispatch_call *c, const struct opinion_answer *a);
 void dispatch_log_denials(struct dispatch *d, const struct dispatch_job *j);
 void dispatch_log_unlogged(struct dispatch *d, const struct dispatch_job *j,
 			   const char *first, const char *second,
