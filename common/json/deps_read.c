@@ -15,14 +15,21 @@
 
 #include <stdlib.h>
 
-static int read_list(const struct json *deps, const char *key,
-		     bool (*is_one)(const char *), char ***ret, size_t *ret_n,
-		     struct err *err)
+/* What a registry has, as the specification names it. */
+struct kind {
+	const char *key;
+	size_t max;
+	bool (*is_one)(const char *);
+};
+
+static int read_list(const struct json *deps, const struct kind *kind, char ***ret,
+		     size_t *ret_n, struct err *err)
 {
 	const struct json *arr = NULL;
+	const char *key = kind->key;
 	size_t n;
 
-	if (json_get_arr(deps, key, false, DEPS_MAX, &arr, err) < 0)
+	if (json_get_arr(deps, key, false, kind->max, &arr, err) < 0)
 		return -1;
 	n = arr ? json_arr_len(arr) : 0;
 	if (n)
@@ -32,7 +39,7 @@ static int read_list(const struct json *deps, const char *key,
 
 		if (json_as_str(json_arr_at(arr, i), DEPS_TEXT_MAX, &text, err) < 0)
 			return err_wrap(err, "deps.%s[%zu]", key, i);
-		if (!is_one(text))
+		if (!kind->is_one(text))
 			return err_set_id(err, ERRID_SPEC_DEPS, "deps.%s[%zu]", key, i);
 		(*ret)[(*ret_n)++] = xstrdup(text);
 	}
@@ -62,7 +69,11 @@ static int read_lock(const struct json *deps, const char *registry, struct deps 
 int deps_read(const struct json *spec, const char *registry, struct deps *ret,
 	      struct err *err)
 {
-	static const char *const keys[] = {"pypi", "npm", "npm_lock"};
+	static const char *const keys[] = {"pypi", "npm", "npm_lock", "cargo", "go"};
+	static const struct kind pypi = {"pypi", DEPS_MAX, deps_is_requirement},
+				 npm = {"npm", DEPS_MAX, deps_is_npm},
+				 cargo = {"cargo", DEPS_LOCKED_MAX, deps_is_crate},
+				 go = {"go", DEPS_LOCKED_MAX, deps_is_module};
 	const struct json *obj = NULL, *arr = NULL;
 	struct deps d = {.n_pypi = 0};
 
@@ -71,8 +82,10 @@ int deps_read(const struct json *spec, const char *registry, struct deps *ret,
 		return 0;
 	if (json_get_obj(spec, "deps", true, &obj, err) < 0 ||
 	    json_check_keys(obj, keys, ARRAY_SIZE(keys), err) < 0 ||
-	    read_list(obj, "pypi", deps_is_requirement, &d.pypi, &d.n_pypi, err) < 0 ||
-	    read_list(obj, "npm", deps_is_npm, &d.npm, &d.n_npm, err) < 0 ||
+	    read_list(obj, &pypi, &d.pypi, &d.n_pypi, err) < 0 ||
+	    read_list(obj, &npm, &d.npm, &d.n_npm, err) < 0 ||
+	    read_list(obj, &cargo, &d.cargo, &d.n_cargo, err) < 0 ||
+	    read_list(obj, &go, &d.go, &d.n_go, err) < 0 ||
 	    read_lock(obj, registry, &d, err) < 0) {
 		deps_done(&d);
 		return -1;
@@ -81,14 +94,19 @@ int deps_read(const struct json *spec, const char *registry, struct deps *ret,
 	return 0;
 }
 
+static void free_list(char **list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}
+
 void deps_done(struct deps *d)
 {
-	for (size_t i = 0; i < d->n_pypi; i++)
-		free(d->pypi[i]);
-	for (size_t i = 0; i < d->n_npm; i++)
-		free(d->npm[i]);
-	free(d->pypi);
-	free(d->npm);
+	free_list(d->pypi, d->n_pypi);
+	free_list(d->npm, d->n_npm);
+	free_list(d->cargo, d->n_cargo);
+	free_list(d->go, d->n_go);
 	free(d->npm_lock);
 	free(d->npm_package);
 	*d = (struct deps){.n_pypi = 0};
@@ -96,5 +114,5 @@ void deps_done(struct deps *d)
 
 bool deps_any(const struct deps *d)
 {
-	return d->n_pypi || d->n_npm || d->npm_lock;
+	return d->n_pypi || d->n_npm || d->npm_lock || d->n_cargo || d->n_go;
 }

@@ -14,8 +14,8 @@
 #include <stddef.h>
 
 struct deps {
-	char **pypi, **npm; /* owned */
-	size_t n_pypi, n_npm;
+	char **pypi, **npm, **cargo, **go; /* owned */
+	size_t n_pypi, n_npm, n_cargo, n_go;
 	/* owned; NULL: none, and not with npm: package-lock.json and the package.json to it,
 	 * as npm_lock_write() makes them */
 	char *npm_lock, *npm_package;

@@ -24,8 +24,12 @@ static const char codex[] = "version: \"1\"\n"
 			    "registries:\n"
 			    "  npm: {url: \"https://npm.example.org\"}\n"
 			    "  pypi: {url: \"https://pypi.example.org/simple\"}\n"
+			    "  cargo: {url: \"https://crates.example.org\"}\n"
+			    "  go: {url: \"https://go.example.org\"}\n"
 			    "ward:\n- {host: a.example, action: allow}\n"
 			    "- {registry: npm, action: allow}\n"
+			    "- {registry: cargo, action: allow}\n"
+			    "- {registry: go, action: allow}\n"
 			    "- {registry: pypi, action: allow}\n";
 static const struct broker_key key = {"lych-key"};
 
@@ -91,6 +95,8 @@ static void check_deps(const struct deps *a, const struct deps *b)
 {
 	check_list((const char *const *)a->pypi, a->n_pypi, b->pypi, b->n_pypi);
 	check_list((const char *const *)a->npm, a->n_npm, b->npm, b->n_npm);
+	check_list((const char *const *)a->cargo, a->n_cargo, b->cargo, b->n_cargo);
+	check_list((const char *const *)a->go, a->n_go, b->go, b->n_go);
 	assert(!a->npm_lock == !b->npm_lock);
 	if (a->npm_lock)
 		assert(str_eq(a->npm_lock, b->npm_lock) &&

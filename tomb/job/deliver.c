@@ -8,8 +8,8 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/mem.h"
 #include "common/proto/broker_proto.h"
-#include "common/proto/deps.h"
 #include "common/str.h"
 
 #include <assert.h>
@@ -332,31 +332,29 @@ static void deps_placed(struct files_answer *a, const struct err *err, void *arg
 	spawn_or_tell(run, SPEC_USE_DEPS_FETCH, run->world->null_fd);
 }
 
+static void add_deps_file(const char *name, const char *data, size_t len, void *arg)
+{
+	cleanup_free char *path = xasprintf(DEPS_DIR "/%s", name);
+
+	add_put(arg, FILES_IN_WORK, 0644, path, data, len);
+}
+
 void run_deps_fetch(struct run *run)
 {
-	const struct deps *d = &run->spec.deps;
-	cleanup_buf struct buf text = {.max = DEPS_MAX * (DEPS_TEXT_MAX + 1)};
 	cleanup_buf struct buf all = {.max = PAYLOAD_MAX_BYTES};
 	struct err err = ERR_INIT;
 
 	if (run->world->grade == GRADE_FLOOR) {
 		(void)err_set_id(&err, ERRID_SPEC_UNSUPPORTED,
-				 "deps: grade floor has no loopback for pip and npm");
+				 "deps: grade floor has no loopback for pip, npm, cargo "
+				 "and go");
 		run_trouble(run, FAIL_SETUP_REFUSED, false, true, &err);
 		return;
 	}
 	relay_drain(run->relay);
-	deps_requirements(d, &text);
 	add_files(run, &all);
 	add_put(&all, FILES_NEW_DIR, 0, DEPS_DIR, "", 0);
-	add_put(&all, FILES_IN_WORK, 0644, DEPS_DIR "/" DEPS_REQUIREMENTS, buf_str(&text),
-		text.len);
-	if (d->npm_lock) {
-		add_put(&all, FILES_IN_WORK, 0644, DEPS_DIR "/package.json",
-			d->npm_package, strlen(d->npm_package));
-		add_put(&all, FILES_IN_WORK, 0644, DEPS_DIR "/package-lock.json",
-			d->npm_lock, strlen(d->npm_lock));
-	}
+	deps_files(&run->spec.deps, add_deps_file, &all);
 	ask(run, FILES_PLACE, "", &all, deps_placed);
 }
 

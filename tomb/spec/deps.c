@@ -5,6 +5,7 @@
  */
 #include "tomb/spec/deps.h"
 
+#include "common/proto/broker_proto.h"
 #include "common/str.h"
 
 #include <string.h>
@@ -28,11 +29,34 @@
 	"prepare.unpack_vcs_link = refuse\n"                                             \
 	"sys.exit(main(sys.argv[1:]))\n"
 
+/* cargo with the sparse protocol; it builds nothing, and so runs nothing. */
+#define FETCH_CRATES                                                                     \
+	"	command -v cargo >/dev/null || stop cargo: no cargo in " JOB_PATH "\n"   \
+	"	case $(cargo --version) in\n"                                                  \
+	"	'cargo 1.'?.* | 'cargo 1.'[0-5]?.* | 'cargo 1.6'[0-7].*)\n"                    \
+	"		stop cargo: it needs cargo 1.68 or newer ;;\n"                                \
+	"	esac\n"                                                                        \
+	"	cargo fetch --quiet\n"
+
+/*
+ * go, with every module checked: by the hash that was named, or by the checksum database, which it
+ * asks through the mirror. It runs no version control, and no other go, which a module may name
+ * and which would be a download that is run.
+ */
+#define FETCH_MODULES                                                                    \
+	"	command -v go >/dev/null || stop go: no go in " JOB_PATH "\n"            \
+	"	GOMODCACHE=$PWD/go GOFLAGS='-mod=mod -modcacherw' GOENV=off \\\n"              \
+	"	GO111MODULE=on GOWORK=off GOSUMDB=sum.golang.org GONOSUMDB= \\\n"              \
+	"	GOPRIVATE= GONOPROXY= GOVCS='*:off' GOTOOLCHAIN=local \\\n"                    \
+	"		go mod download || stop go: each module is checked, by the \\\n"              \
+	"		hash that is named with it or by the checksum database\n"
+
 /* $1: list, lock or none; behind it npm's packages. Nothing of the job's is in the text, nor
- * where it runs: DEPS_DIR, which holds what deps_*() wrote. -I: modules are not looked for
+ * where it runs: DEPS_DIR, which holds what deps_files() wrote. -I: modules are not looked for
  * beside requirements.txt, nor where a variable says. */
 static const char fetch[] =
 	"set -eu\n"
+	"stop() { echo \"lychgate: --dep $*\" >&2; exit 1; }\n"
 	"kind=$1; shift\n"
 	"if [ -s " DEPS_REQUIREMENTS " ]; then\n"
 	"	python3 -I -c '" PIP_OF_WHEELS
@@ -45,7 +69,9 @@ static const char fetch[] =
 	"\\\n"
 	"	--cache npm -- \"$@\" ;;\n"
 	"lock) npm ci --ignore-scripts --loglevel=error --cache npm ;;\n"
-	"esac\n";
+	"esac\n"
+	"if [ -e Cargo.toml ]; then\n" FETCH_CRATES "fi\n"
+	"if [ -e go.mod ]; then\n" FETCH_MODULES "fi\n";
 static const char install[] =
 	"set -eu\n"
 	"if [ -s " DEPS_DIR "/" DEPS_REQUIREMENTS " ]; then\n"
@@ -68,14 +94,36 @@ static const char install[] =
 	"	npm rebuild --offline --foreground-scripts --loglevel=error \\\n"
 	"		--cache " DEPS_DIR "/npm ;;\n"
 	"esac\n"
-	"rm -rf " DEPS_DIR "/npm " DEPS_DIR "/wheels " DEPS_DIR "/node_modules\n";
+	"cd " DEPS_DIR "\n"
+	"if [ -e Cargo.toml ]; then\n"
+	"	rm -rf ../" BROKER_CARGO_HOME "\n"
+	"	mv " BROKER_CARGO_HOME " ../\n"
+	"fi\n"
+	"rm -rf npm wheels node_modules Cargo.toml Cargo.lock go.mod go.sum\n";
 
-void deps_requirements(const struct deps *d, struct buf *out)
+void deps_env(const struct deps *d, enum egress_mode egress,
+	      void (*put)(const char *name, const char *value, void *arg), void *arg)
 {
-	for (size_t i = 0; i < d->n_pypi; i++) {
-		buf_adds(out, d->pypi[i]);
-		buf_addc(out, '\n');
-	}
+	const bool mirror = egress == EGRESS_REGISTRY, alone = egress == EGRESS_NONE;
+	const struct {
+		bool wanted;
+		const char *name, *value;
+	} variables[] = {
+		{d->n_pypi, "PYTHONPATH", DEPS_PYTHON},
+		/* with a mirror it is the broker's, and the same */
+		{d->n_cargo && !mirror, "CARGO_HOME", "/work/" BROKER_CARGO_HOME},
+		{d->n_cargo && !mirror, "CARGO_NET_OFFLINE", "true"},
+		{d->n_go, "GOMODCACHE", "/work/" DEPS_DIR "/go"},
+		/* what is there was checked when it came */
+		{d->n_go && alone, "GOPROXY", "off"},
+		{d->n_go && alone, "GOSUMDB", "off"},
+		{d->n_go && alone, "GOFLAGS", "-mod=mod"},
+		{d->n_go && alone, "GOTOOLCHAIN", "local"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+		if (variables[i].wanted)
+			put(variables[i].name, variables[i].value, arg);
 }
 
 static void command(const struct deps *d, const char *script, struct buf *out)

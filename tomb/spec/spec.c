@@ -390,6 +390,22 @@ static void block_env(const char *name, const char *value, void *arg)
 	block_str(out, value);
 }
 
+struct deps_block {
+	const struct tomb_spec *spec;
+	struct buf *out;
+};
+
+/* What the job sets itself counts: whether it finds what it asked for is its own affair. */
+static void block_deps_env(const char *name, const char *value, void *arg)
+{
+	const struct deps_block *b = arg;
+
+	for (size_t i = 0; i < b->spec->n_env; i++)
+		if (str_eq(b->spec->env[i].name, name))
+			return;
+	block_env(name, value, b->out);
+}
+
 static void block_job(const struct tomb_spec *s, const struct tomb_spec_place *place,
 		      struct buf *out)
 {
@@ -403,8 +419,8 @@ static void block_job(const struct tomb_spec *s, const struct tomb_spec_place *p
 	for (size_t i = 0; i < s->n_env; i++)
 		block_env(s->env[i].name, s->env[i].value, out);
 	broker_env(place->grade, s->egress, place->key, block_env, out);
-	if (s->deps.n_pypi) /* only grade full has dependencies */
-		block_env("PYTHONPATH", DEPS_PYTHON, out);
+	/* only grade full has dependencies */
+	deps_env(&s->deps, s->egress, block_deps_env, &(struct deps_block){s, out});
 	block_str(out, "--");
 	if (s->script) {
 		block_str(out, s->interpreter);

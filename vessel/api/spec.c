@@ -380,21 +380,27 @@ static int check_registry(const struct conf *conf, enum registry_kind kind,
 
 	if (!conf->broker.registry[kind].url.text)
 		return err_set_id(err, ERRID_REGISTRY_NONE, "deps: %s",
-				  kind == REGISTRY_NPM ? "npm" : "pypi");
+				  registry_kind_name(kind));
 	ward_ask_registry(&conf->broker, kind, IDENTITY_OWNER, &ask);
 	return ward_decide(&conf->broker, &ask, &verdict, err);
 }
 
 static int read_deps(struct spec *s, const struct conf *conf, struct err *err)
 {
-	const struct deps *d = &s->deps;
-
 	const char *npm = conf->broker.registry[REGISTRY_NPM].url.text;
+	const struct deps *d = &s->deps;
+	bool wanted[REGISTRY_KIND_MAX_];
 
-	if (deps_read(s->root, npm ? npm : "", &s->deps, err) < 0 ||
-	    ((d->n_npm || d->npm_lock) && check_registry(conf, REGISTRY_NPM, err) < 0))
+	if (deps_read(s->root, npm ? npm : "", &s->deps, err) < 0)
 		return -1;
-	return d->n_pypi ? check_registry(conf, REGISTRY_PYPI, err) : 0;
+	wanted[REGISTRY_NPM] = d->n_npm || d->npm_lock;
+	wanted[REGISTRY_PYPI] = d->n_pypi;
+	wanted[REGISTRY_CARGO] = d->n_cargo;
+	wanted[REGISTRY_GO] = d->n_go;
+	for (size_t i = 0; i < REGISTRY_KIND_MAX_; i++)
+		if (wanted[i] && check_registry(conf, (enum registry_kind)i, err) < 0)
+			return -1;
+	return 0;
 }
 
 /* Keys of a later version: accepted only when they ask for nothing. */

@@ -68,6 +68,11 @@ static void write_deps(struct jsonw *w, const struct spec *s)
 		jsonw_key(w, "npm_lock");
 		jsonw_raw(w, d->npm_lock, strlen(d->npm_lock));
 	}
+	/* Left out when there are none: so the same deps are the same text as before. */
+	if (d->n_cargo)
+		write_strings(w, "cargo", (const char *const *)d->cargo, d->n_cargo);
+	if (d->n_go)
+		write_strings(w, "go", (const char *const *)d->go, d->n_go);
 	jsonw_obj_end(w);
 }
 

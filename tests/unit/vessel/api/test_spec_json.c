@@ -168,6 +168,11 @@ static struct refusal refusals[] = {
 	  REGISTRY_NONE),
 	R("{" ARGV ",\"deps\":{\"npm\":[\"x\"]}}", REGISTRY_NONE),
 	R("{" ARGV ",\"deps\":{\"pypi\":[\"x\"]}}", REGISTRY_NONE),
+	R("{" ARGV ",\"deps\":{\"crates\":[\"x\"]}}", SPEC_KEY),
+	R("{" ARGV ",\"deps\":{\"cargo\":[\"x@git+https://evil/x\"]}}", SPEC_DEPS),
+	R("{" ARGV ",\"deps\":{\"go\":[\"example.org/x@main\"]}}", SPEC_DEPS),
+	R("{" ARGV ",\"deps\":{\"cargo\":[\"x\"]}}", REGISTRY_NONE),
+	R("{" ARGV ",\"deps\":{\"go\":[\"example.org/x@v1.0.0\"]}}", REGISTRY_NONE),
 	R("{" ARGV ",\"grants\":{\"net\":true}}", SPEC_UNSUPPORTED),
 	R("{" ARGV ",\"gates\":\"\"}", SPEC_UNSUPPORTED),
 };
