@@ -69,9 +69,10 @@ static const struct argp_option run_options[] = {
 	 "a loopback of its own, or none at all", 0},
 	{"egress", KEY_EGRESS, "none|brokered|registry", 0,
 	 "ask models and URLs that the ward allows; package mirrors too", 0},
-	{"dep", KEY_DEP, "pypi:NAME|npm:NAME|npm-lock", 0,
+	{"dep", KEY_DEP, "KIND:NAME|npm-lock|cargo-lock|go-sum", 0,
 	 "install a package before it begins (more than once): pypi:six==1.16.0, "
-	 "npm:left-pad@1.3.0, or what package-lock.json says",
+	 "npm:left-pad@1.3.0, cargo:serde@1.0, go:example.org/m@v1.2.3, or what "
+	 "package-lock.json, Cargo.lock or go.sum says",
 	 0},
 	{"priority", KEY_PRIORITY, "0..100", 0, "larger is earlier (50)", 0},
 	{"retry", KEY_RETRY, "on_lost|never", 0,
@@ -131,14 +132,36 @@ static void number(struct argp_state *state, int r, const struct err *err,
 
 static void dependency(struct argp_state *state, struct run_args *a, const char *arg)
 {
-	if (str_eq(arg, "npm-lock"))
-		a->npm_lock = true;
-	else if (str_starts(arg, "pypi:"))
-		add(state, a->pypi, &a->n_pypi, DEPS_MAX, arg + strlen("pypi:"));
-	else if (str_starts(arg, "npm:"))
-		add(state, a->npm, &a->n_npm, DEPS_MAX, arg + strlen("npm:"));
-	else
-		cmd_usage(state, "--dep %s: pypi:NAME, npm:NAME or npm-lock", arg);
+	const struct {
+		const char *prefix;
+		const char **list;
+		size_t *n;
+	} kinds[] = {{"pypi:", a->deps.pypi, &a->deps.n_pypi},
+		     {"npm:", a->deps.npm, &a->deps.n_npm},
+		     {"cargo:", a->deps.cargo, &a->deps.n_cargo},
+		     {"go:", a->deps.go, &a->deps.n_go}};
+	const struct {
+		const char *name;
+		bool *wanted;
+	} locks[] = {{"npm-lock", &a->deps.npm_lock},
+		     {"cargo-lock", &a->deps.cargo_lock},
+		     {"go-sum", &a->deps.go_sum}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(locks); i++)
+		if (str_eq(arg, locks[i].name)) {
+			*locks[i].wanted = true;
+			return;
+		}
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (str_starts(arg, kinds[i].prefix)) {
+			add(state, kinds[i].list, kinds[i].n, DEPS_MAX,
+			    arg + strlen(kinds[i].prefix));
+			return;
+		}
+	cmd_usage(state,
+		  "--dep %s: pypi:NAME, npm:NAME, cargo:NAME, go:NAME@VERSION, npm-lock, "
+		  "cargo-lock or go-sum",
+		  arg);
 }
 
 /* What is too little, but something, is for the vessel to refuse: it knows the ceiling too. 0

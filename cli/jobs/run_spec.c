@@ -12,8 +12,6 @@
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/fs.h"
-#include "common/json/json.h"
-#include "common/json/npm_lock.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/proto/sensitive.h"
@@ -31,8 +29,6 @@
 
 /* A stdin that is at its end by then, and not larger, is a part of the spec; any other is streamed. */
 #define PEEK_USEC (50 * USEC_PER_MSEC)
-
-#define LOCK_FILE_MAX ((size_t)8 << 20) /* with what is left out of the spec */
 
 /* ---- bytes that go in ------------------------------------------------------- */
 
@@ -332,25 +328,10 @@ static int write_env(const struct run_args *a, struct jsonw *w, struct err *err)
 	return 0;
 }
 
-static int write_names(struct jsonw *w, const char *key, const char *const *names,
-		       size_t n, bool (*is_one)(const char *), struct err *err)
+/* Of a struct run_args: its --file of that name, or where its --dir at the top would have it. */
+static char *path_of(const void *args, const char *name)
 {
-	jsonw_key(w, key);
-	jsonw_arr(w);
-	for (size_t i = 0; i < n; i++) {
-		if (!is_one(names[i]))
-			return err_set_id(err, ERRID_SPEC_DEPS, "--dep %s:%.200s", key,
-					  names[i]);
-		jsonw_str(w, names[i]);
-	}
-	jsonw_arr_end(w);
-	return 0;
-}
-
-/* The path of the job's package-lock.json, owned; NULL: it has none. */
-static char *find_lock(const struct run_args *a)
-{
-	static const char name[] = "package-lock.json";
+	const struct run_args *a = args;
 
 	for (size_t i = 0; i < a->n_files; i++) {
 		const char *dest;
@@ -370,39 +351,11 @@ static char *find_lock(const struct run_args *a)
 	return NULL;
 }
 
-static int write_lock(const struct run_args *a, struct jsonw *w, struct err *err)
-{
-	cleanup_free char *path = find_lock(a);
-	cleanup_buf struct buf lock = {.max = SPEC_MAX_BYTES};
-	cleanup_buf struct buf package = {.max = SPEC_MAX_BYTES};
-	cleanup_free char *text = NULL;
-	cleanup_json struct json *j = NULL;
-	size_t len;
-
-	if (!path)
-		return err_set_id(err, ERRID_CORE_USAGE,
-				  "--dep npm-lock: no package-lock.json among --file "
-				  "and --dir");
-	if (fs_read_file(AT_FDCWD, path, LOCK_FILE_MAX, &text, &len, err) < 0 ||
-	    json_parse(text, len, NPM_LOCK_DEPTH_MAX, &j, err) < 0 ||
-	    npm_lock_write(j, NULL, &lock, &package, err) < 0)
-		return err_wrap(err, "--dep npm-lock: %s", path);
-	jsonw_key(w, "npm_lock");
-	jsonw_raw(w, buf_str(&lock), lock.len);
-	return 0;
-}
-
 static int write_deps(const struct run_args *a, struct jsonw *w, struct err *err)
 {
-	jsonw_key(w, "deps");
-	jsonw_obj(w);
-	if (write_names(w, "pypi", a->pypi, a->n_pypi, deps_is_requirement, err) < 0 ||
-	    write_names(w, "npm", a->npm, a->n_npm, deps_is_npm, err) < 0)
-		return -1;
-	if (a->npm_lock && write_lock(a, w, err) < 0)
-		return -1;
-	jsonw_obj_end(w);
-	return 0;
+	const struct deps_files files = {path_of, a};
+
+	return deps_write(&a->deps, &files, w, err);
 }
 
 static void write_limits(const struct run_args *a, struct jsonw *w)
@@ -548,7 +501,7 @@ int run_spec_build(struct client *c, const struct run_args *a, struct feed *feed
 		jsonw_kstr(&w, "network", a->network);
 	if (a->egress)
 		jsonw_kstr(&w, "egress", a->egress);
-	if ((a->n_pypi || a->n_npm || a->npm_lock) && write_deps(a, &w, err) < 0)
+	if (write_deps(a, &w, err) < 0)
 		return -1;
 	if (a->retry)
 		jsonw_kstr(&w, "retry", a->retry);

@@ -7,13 +7,13 @@
 #define LYCH_CLI_JOBS_RUN_SPEC_H
 
 #include "cli/base/client.h"
+#include "cli/deps/deps_write.h"
 #include "cli/jobs/feed.h"
 #include "cli/jobs/guard.h"
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/proto.h"
-#include "common/proto/deps.h"
 #include "common/proto/job_spec.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,11 +26,10 @@
 struct run_args {
 	const char *files[FILES_MAX], *env[ENV_MAX], *artifacts[GLOBS_MAX];
 	size_t n_files, n_env, n_artifacts;
-	const char *pypi[DEPS_MAX], *npm[DEPS_MAX];
-	size_t n_pypi, n_npm;
+	struct deps_args deps;
 	const char *dirs[DIRS_MAX], *exclude[PATTERNS_MAX], *include[PATTERNS_MAX];
 	size_t n_dirs, n_exclude, n_include;
-	bool npm_lock, git, home;
+	bool git, home;
 	const char *out, *request_id, *network, *egress, *retry;
 	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
 	bool has_priority, explain, json, summary, detach, no_stdin, force;
@@ -43,5 +42,4 @@ struct run_args {
  * that are read are the user's own. feed: gets a name when stdin is to be streamed. */
 MUST_CHECK int run_spec_build(struct client *c, const struct run_args *a,
 			      struct feed *feed, struct buf *out, struct err *err);
-
 #endif

@@ -239,4 +239,50 @@ for kind in link directory; do
 	! grep -qx ran <<<"$out" || fail "the job ran with a $kind in the place of the dependencies"
 done
 has "the audit log has it" "$(lych audit tail -n 200 2>/dev/null)" "package"
+
+# --- crates and modules: what is not of the registry is refused before there is a job, by its name
+project=$LYCH_TMP/project zero=$(printf '0%.0s' $(seq 64))
+mkdir -p "$project/src"
+printf '[package]\nname = "user"\nversion = "0.1.0"\nedition = "2018"\n\n[dependencies]\ntiny = "1"\n' >"$project/Cargo.toml"
+echo 'fn main() { println!("{}", tiny::works()); }' >"$project/src/main.rs"
+printf 'module example.org/user\n\ngo 1.15\n\nrequire example.org/Tiny v1.0.0\n' >"$project/go.mod"
+printf 'package main\n\nimport "example.org/Tiny"\n\nfunc main() { println(tiny.Works()) }\n' >"$project/main.go"
+lock() { # SOURCE SHA256
+	printf 'version = 3\n\n[[package]]\nname = "tiny"\nversion = "1.0.0"\nsource = "%s"\nchecksum = "%s"\n' "$@" >"$project/Cargo.lock"
+}
+crates_io=registry+https://github.com/rust-lang/crates.io-index
+for source in 'git+https://git.example/tiny#1234' sparse+https://crates.example/; do
+	lock "$source" "$zero"
+	out=$(lych run -C "$project" --dep cargo-lock -n -- echo ran 2>&1) && fail "a crate of $source"
+	has "a crate of $source" "$out" "tiny is of another place than crates.io: ${source%%#*}"
+	has "a crate of $source" "$out" LYCH-SPEC-015
+done
+for dep in cargo:tiny@git+https://git.example/tiny cargo:../tiny go:example.org/Tiny go:example.org/Tiny@main go:example.org/.git/x@v1.0.0; do
+	out=$(lych run --dep "$dep" -n -- echo ran 2>&1) && fail "$dep"
+	has "$dep" "$out" LYCH-SPEC-015
+done
+out=$(lych run --dep go-sum -n -- echo ran 2>&1) && fail "no go.sum"
+has "no go.sum" "$out" "no go.sum among --file and --dir"
+# another digest, a crate that is not what its index says, a module that nobody vouches for: where cargo or go is not
+# there, or too old, that is said; the job never runs
+lock $crates_io "$zero"
+printf 'example.org/Tiny v1.0.0 h1:%s=\nexample.org/Tiny v1.0.0/go.mod h1:%s=\n' "${zero:21}" "${zero:21}" >"$project/go.sum"
+for dep in cargo-lock cargo:false go:example.org/Tiny@v1.0.0 go-sum; do
+	out=$(lych run -C "$project" --dep "$dep" -n -- echo ran 2>&1) && fail "$dep"
+	has "$dep says why" "$out" "lychgate: --dep\|checksum"
+	has "$dep: nothing ran" "$out" LYCH-EXEC-011
+	! grep -qx ran <<<"$out" || fail "the job ran without what it depends on: $dep"
+done
+# the right ones
+lock $crates_io "$(curl -s "http://127.0.0.1:$port/crates/ti/ny/tiny" | json 'j["cksum"]')"
+python3 -c 'import sys; sys.path.insert(0, "tests/support/python")
+import registry
+print(registry.go_sum(), end="")' >"$project/go.sum"
+in_jobs() { PATH=/usr/local/bin:/usr/bin:/bin command -v "$1" >/dev/null; }
+if in_jobs cargo && printf '1.68\n%s\n' "$(PATH=/usr/local/bin:/usr/bin:/bin cargo --version | awk '{ print $2 }')" | sort -VC; then
+	has "cargo-lock" "$(lych run -C "$project" --dep cargo-lock -m 1GiB -n -- cargo run --quiet 2>&1)" "tiny works"
+fi
+if in_jobs go; then
+	has "go-sum" "$(lych run -C "$project" --dep go-sum -m 1GiB -n -- go run . 2>&1)" "tiny works"
+fi
 echo "packages: $count checks"

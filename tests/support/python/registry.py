@@ -151,6 +151,18 @@ def module_zip():
     return body.getvalue()
 
 
+def h1(files):
+    """Go's hash of a list of files (golang.org/x/mod/sumdb/dirhash): of the lines that sha256sum would write, by name."""
+    lines = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items()))
+    return "h1:" + base64.b64encode(hashlib.sha256(lines.encode()).digest()).decode()
+
+
+def go_sum():
+    with zipfile.ZipFile(io.BytesIO(module_zip())) as z:
+        whole = h1({n: z.read(n) for n in z.namelist()})
+    return f"example.org/Tiny v1.0.0 {whole}\nexample.org/Tiny v1.0.0/go.mod {h1({'go.mod': MODULE.encode()})}\n"
+
+
 def modules():
     """Path -> type and body; a capital of a module's name is "!" and its small letter."""
     info = b'{"Version":"v1.0.0","Time":"2020-01-02T03:04:05Z"}'
