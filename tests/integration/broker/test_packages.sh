@@ -192,6 +192,12 @@ has "JSON" "$out" "^json: application/vnd.pypi.simple.v1+json"
 has "wheel and metadata are what the index says" "$out" "^hashes: True True"
 has "a link to another place, in JSON" "$out" "^the other: ''"
 
+# --- uv's protocol, by a program that is as strict (Debian has no uv)
+out=$(lych run --egress registry -f tests/support/python/like_uv.py -n -- sh -c 'python3 like_uv.py tiny odd && PYTHONPATH=t python3 -m tiny' 2>&1)
+has "an index in JSON, its wheel by way of the metadata" "$out" "^tiny: application/vnd.pypi.simple.v1+json, metadata beside it"
+has "an index in HTML, a wheel without any" "$out" "^odd: text/html, metadata out of the wheel"
+has "both are what they should be" "$out" "^tiny works"
+
 # --- dependencies: there before the job begins, and the job itself asks nobody
 out=$(lych run --dep pypi:tiny==1.0 -n -- python3 -m tiny 2>&1)
 has "a dependency" "$out" "tiny works"
@@ -250,7 +256,7 @@ printf 'package main\n\nimport "example.org/Tiny"\n\nfunc main() { println(tiny.
 lock() { # SOURCE SHA256
 	printf 'version = 3\n\n[[package]]\nname = "tiny"\nversion = "1.0.0"\nsource = "%s"\nchecksum = "%s"\n' "$@" >"$project/Cargo.lock"
 }
-crates_io=registry+https://github.com/rust-lang/crates.io-index
+crates_io='registry+https://github.com/rust-lang/crates.io-index'
 for source in 'git+https://git.example/tiny#1234' sparse+https://crates.example/; do
 	lock "$source" "$zero"
 	out=$(lych run -C "$project" --dep cargo-lock -n -- echo ran 2>&1) && fail "a crate of $source"
@@ -267,12 +273,13 @@ has "no go.sum" "$out" "no go.sum among --file and --dir"
 # there, or too old, that is said; the job never runs
 lock $crates_io "$zero"
 printf 'example.org/Tiny v1.0.0 h1:%s=\nexample.org/Tiny v1.0.0/go.mod h1:%s=\n' "${zero:21}" "${zero:21}" >"$project/go.sum"
-for dep in cargo-lock cargo:false go:example.org/Tiny@v1.0.0 go-sum; do
+for dep in cargo-lock cargo:false cargo:linked cargo:elsewhere go:example.org/Tiny@v1.0.0 go-sum; do
 	out=$(lych run -C "$project" --dep "$dep" -n -- echo ran 2>&1) && fail "$dep"
-	has "$dep says why" "$out" "lychgate: --dep\|checksum"
+	has "$dep says why" "$out" "lychgate: --dep\|checksum\|outside of destination\|unable to update registry"
 	has "$dep: nothing ran" "$out" LYCH-EXEC-011
 	! grep -qx ran <<<"$out" || fail "the job ran without what it depends on: $dep"
 done
+! grep -q phoned-home "$LYCH_TMP/asked" || fail "another registry was asked"
 # the right ones
 lock $crates_io "$(curl -s "http://127.0.0.1:$port/crates/ti/ny/tiny" | json 'j["cksum"]')"
 python3 -c 'import sys; sys.path.insert(0, "tests/support/python")

@@ -6,7 +6,8 @@ sparse protocol) and Go modules (GOPROXY).
 registry.py LOG PORT_FILE [ADDRESS]: writes its port, appends "METHOD PATH" to LOG for each request.
 Packages: pypi tiny 1.0 (a wheel that says "tiny works"), npm pad 1.0.0 and @acme/pad 2.0.0 (module.exports),
 npm nosy 1.0.0, whose install script tries to reach this very server and leaves a note; crates tiny 1.0.0 and false 1.0.0
-(of another checksum than its index says), Go module example.org/Tiny v1.0.0 (Works()).
+(of another checksum than its index says), linked (a link out of its folder) and elsewhere (it depends on a crate of another
+registry, this very server), Go module example.org/Tiny v1.0.0 (Works()).
 """
 import base64
 import hashlib
@@ -108,7 +109,8 @@ def quality(accept, *kinds):
     return best
 
 
-def crate(name):
+def crate(name, link=None):
+    """link: also one by this name out of its folder, and a file behind it."""
     body = io.BytesIO()
     files = {"Cargo.toml": f'[package]\nname = "{name}"\nversion = "1.0.0"\nedition = "2018"\n',
              "src/lib.rs": f'pub fn works() -> &\'static str {{ "{name} works" }}\n'}
@@ -117,14 +119,24 @@ def crate(name):
             info = tarfile.TarInfo(f"{name}-1.0.0/{path}")
             info.size = len(text)
             t.addfile(info, io.BytesIO(text.encode()))
+        if link:
+            info = tarfile.TarInfo(f"{name}-1.0.0/{link}")
+            info.type, info.linkname = tarfile.SYMTYPE, "/work"
+            t.addfile(info)
+            t.addfile(tarfile.TarInfo(f"{name}-1.0.0/{link}/escaped"))
     return body.getvalue()
 
 
-CRATES = {"tiny": crate("tiny"), "false": crate("false")}
+CRATES = {"tiny": crate("tiny"), "false": crate("false"), "linked": crate("linked", "out"), "elsewhere": crate("elsewhere")}
 
 
-def crate_line(name, cksum):
-    return json.dumps({"name": name, "vers": "1.0.0", "deps": [], "cksum": cksum, "features": {}, "yanked": False}) + "\n"
+def crate_line(name, cksum, deps=()):
+    return json.dumps({"name": name, "vers": "1.0.0", "deps": deps, "cksum": cksum, "features": {}, "yanked": False}) + "\n"
+
+
+def dependency(registry):
+    return {"name": "x", "req": "*", "features": [], "optional": False, "default_features": True, "target": None,
+            "kind": "normal", "registry": registry, "package": None}
 
 
 def crates(port):
@@ -134,6 +146,9 @@ def crates(port):
     ret = {"/crates/config.json": ("application/json", json.dumps({"dl": base + "/dl", "api": base + "/secret"}).encode()),
            "/crates/ti/ny/tiny": ("text/plain", crate_line("tiny", sums["tiny"]).encode()),
            "/crates/fa/ls/false": ("text/plain", crate_line("false", sums["tiny"]).encode()),
+           "/crates/li/nk/linked": ("text/plain", crate_line("linked", sums["linked"]).encode()),
+           "/crates/el/se/elsewhere": ("text/plain", crate_line("elsewhere", sums["elsewhere"],
+                                                                [dependency(f"sparse+{base}/phoned-home/")]).encode()),
            "/crates/li/ar/liar": ("text/plain", (crate_line("liar", "0" * 64) + '{"name":"liar","vers":"2.0.0"}\n').encode())}
     for name, data in CRATES.items():
         ret[f"/dl/{name}/1.0.0/download"] = ("application/x-tar", data)

@@ -92,6 +92,23 @@ Test(deps_files, modules_and_what_they_require_unless_all_have_their_hash)
 	cr_expect_not(strstr(got, "Cargo"));
 }
 
+/* No checksum is passed over, no version control or other go is run. */
+Test(deps_files, how_modules_are_fetched)
+{
+	static const char *const want[] = {" GOSUMDB=sum.golang.org ",
+					   " GONOSUMDB= ", " GOVCS='*:off' ",
+					   " GOTOOLCHAIN=local ", " GOENV=off "};
+	struct deps d = deps_of("{\"go\":[\"example.org/Tiny@v1.0.0\"]}");
+
+	buf_done(&all);
+	buf_init(&all, 16384);
+	deps_fetch_argv(&d, &all);
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+		cr_expect(memmem(all.data, all.len, want[i], strlen(want[i])), "%s",
+			  want[i]);
+	deps_done(&d);
+}
+
 static void put_env(const char *name, const char *value, void *arg UNUSED)
 {
 	buf_addf(&all, "%s=%s|", name, value);
