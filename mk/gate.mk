@@ -3,7 +3,8 @@
 # runtime only, the compiler of expressions (libhs) stays here.
 
 GATE_COMPILER := $(B)/vessel/gate/compile/compile
-$(GATE_COMPILER): $(B)/vessel/gate/compile/compile.o $(B)/vessel/gate/rules.o $(B)/vessel/gate/words.o $(OBJ_common)
+$(GATE_COMPILER): $(B)/vessel/gate/compile/compile.o $(B)/vessel/gate/rules.o $(B)/vessel/gate/words.o \
+		$(B)/vessel/gate/valid/form.o $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lhs -lpcre2-8
 $(B)/gen/gate_db.inc: $(GATE_COMPILER)

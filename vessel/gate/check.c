@@ -8,6 +8,7 @@
 #include "common/str.h"
 #include "common/utf8.h"
 #include "vessel/gate/check_person.h"
+#include "vessel/gate/valid/form.h"
 #include "vessel/gate/valid/valid.h"
 #include "vessel/gate/words.h"
 #include <ctype.h>
@@ -34,6 +35,11 @@
 #define CRC_BODY_LEN 36 /* with the checksum */
 /* A token whose checksum is wrong is still somebody's secret, perhaps. */
 #define SEVERITY_UNPROVED 0.6
+/* An assignment says that it is one, and so does the value. */
+#define SEVERITY_DRAWN 0.75
+#define DRAWN_MIN 16
+#define DRAWN_LETTERS_MIN 3 /* a time has less: "2026-11-29T12:00:00Z" */
+#define KEY_BEFORE 40	    /* bytes of a name before the word that says what it is */
 
 static bool has_word(const char *s, size_t len, const char *word)
 {
@@ -246,6 +252,48 @@ static void weigh_by_entropy(struct gate_match *m, const char *s, size_t len)
 	m->severity = 0.5 + 0.2 * (share < 0 ? 0 : share > 1 ? 1 : share);
 }
 
+/* The name of the value says that a word of SECRET_WORDS in it means something else: what a page of a list
+ * or a form is asked for by, a digest of one, which one it is. */
+static bool is_named_otherwise(const struct gate_match *m)
+{
+	static const char *const words[] = {
+		"csrf",	       "xsrf",	       "csrfmiddlewaretoken",
+		"nonce",       "page",	       "next",
+		"hash",	       "continuation", "sha",
+		"fingerprint", "cursor",       "id",
+		"checksum",    "digest"};
+	size_t at = m->whole, n;
+
+	while (at > 0 && m->whole - at < KEY_BEFORE &&
+	       (isalnum((unsigned char)m->text[at - 1]) ||
+		strchr("_-.", m->text[at - 1])))
+		at--;
+	for (; at < m->start; at += n ? n : 1) {
+		n = gate_name_word(m->text + at, m->start - at);
+		for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+			if (n == strlen(words[i]) &&
+			    strncasecmp(m->text + at, words[i], n) == 0)
+				return true;
+	}
+	return false;
+}
+
+/* Long enough, of letters of several kinds, and neither a name, a path, an alphabet nor code. */
+static bool is_drawn(const char *s, size_t len)
+{
+	struct gate_classes c = gate_classes_of(s, len);
+
+	if (len < DRAWN_MIN || c.lower + c.upper < DRAWN_LETTERS_MIN ||
+	    (c.digit == 0 && (c.lower == 0 || c.upper == 0)) || 4 * c.other > len)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (memchr("(){}[]<>\\", s[i], 9))
+			return false;
+	return is_diverse(s, len) && entropy_of(s, len) > ENTROPY_DRAWN &&
+	       !gate_is_word_chain(s, len) && !gate_is_readable(s, len) &&
+	       !gate_counts_on(s, len);
+}
+
 static bool check_keyword(struct gate_match *m)
 {
 	const char *s;
@@ -270,24 +318,15 @@ static bool check_keyword(struct gate_match *m)
 	if (!is_quoted && memchr(r.s, '.', r.len) && !gate_classes_of(r.s, r.len).digit)
 		return false;
 	weigh_by_entropy(m, r.s, r.len);
+	if (is_drawn(r.s, r.len) && !is_named_otherwise(m))
+		m->severity = SEVERITY_DRAWN;
 	return true;
 }
 
-static unsigned class_of(char c)
+/* Many a block of text begins behind such a word. */
+static bool check_keyword_block(struct gate_match *m)
 {
-	return islower((unsigned char)c)   ? 0
-	       : isupper((unsigned char)c) ? 1
-	       : isdigit((unsigned char)c) ? 2
-					   : 3;
-}
-
-static size_t class_changes(const char *s, size_t len)
-{
-	size_t n = 0;
-
-	for (size_t i = 1; i < len; i++)
-		n += class_of(s[i]) != class_of(s[i - 1]);
-	return n;
+	return check_keyword(m) && m->severity >= SEVERITY_DRAWN;
 }
 
 static bool check_keyword_quoted(struct gate_match *m)
@@ -344,7 +383,7 @@ static bool check_keyword_bare(struct gate_match *m)
 		return false;
 	take_rest(&r, m->text + m->start, m->end - m->start);
 	c = gate_classes_of(r.s, r.len);
-	return c.upper && c.lower && 2 * class_changes(r.s, r.len) > r.len;
+	return c.upper && c.lower && 2 * gate_class_changes(r.s, r.len) > r.len;
 }
 
 /* Digests have the lengths of digests: of 128, 160, 224, 256, 384 and 512 bits. */
@@ -422,6 +461,8 @@ static bool check_text64(struct gate_match *m)
 	if (c.digit < 3 || c.upper < 3 || c.lower < 3 || c.other > r.len / 6 ||
 	    is_named_digest(m) || !is_something(&r, TEXT64_MIN))
 		return false;
+	if (gate_is_path(r.s, r.len, TEXT64_MIN))
+		return false;
 	/* Names keep to a case for some letters; what is drawn by lot does not. */
 	for (size_t i = 1; i < r.len; i++)
 		changes += (islower((unsigned char)r.s[i]) != 0) !=
@@ -489,26 +530,12 @@ static bool check_mixed(struct gate_match *m)
 	return c.lower > 6 && c.upper > 6 && check_diverse(m);
 }
 
-/* A name whose words are some letters long. By chance what is drawn by lot is a name, too, but has
- * another class at more than every second letter, or a digit within. */
-static bool is_word_chain(const char *s, size_t len)
-{
-	size_t changes = class_changes(s, len), digits;
-
-	if (!gate_is_name(s, len))
-		return false;
-	while (len > 0 && isdigit((unsigned char)s[len - 1]))
-		len--;
-	digits = gate_classes_of(s, len).digit;
-	return changes * (digits ? 3 : 2) < len;
-}
-
 static bool check_drawn(struct gate_match *m)
 {
 	struct rest r;
 
 	take_rest(&r, m->text + m->start, m->end - m->start);
-	return check_diverse(m) && !is_word_chain(r.s, r.len) &&
+	return check_diverse(m) && !gate_is_word_chain(r.s, r.len) &&
 	       entropy_of(m->text + m->start, m->end - m->start) > ENTROPY_DRAWN;
 }
 
@@ -537,6 +564,7 @@ static bool (*const checks[])(struct gate_match *m) = {
 	[CHECK_PASSWORD] = check_password,
 	[CHECK_AUTHLINE] = check_authline,
 	[CHECK_KEYWORD] = check_keyword,
+	[CHECK_KEYWORD_BLOCK] = check_keyword_block,
 	[CHECK_KEYWORD_QUOTED] = check_keyword_quoted,
 	[CHECK_KEYWORD_BARE] = check_keyword_bare,
 	[CHECK_HEX] = check_hex,

@@ -28,6 +28,7 @@ enum gate_check_kind {
 	CHECK_PASSWORD,
 	CHECK_AUTHLINE,
 	CHECK_KEYWORD,
+	CHECK_KEYWORD_BLOCK,  /* it looks drawn by lot, as for a refusal */
 	CHECK_KEYWORD_QUOTED, /* nothing assigns it: letters and digits */
 	CHECK_KEYWORD_BARE,   /* nor is it quoted: it looks drawn by lot */
 	CHECK_HEX,

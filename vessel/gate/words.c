@@ -6,12 +6,12 @@
 #include "vessel/gate/words.h"
 #include "common/attr.h"
 #include "common/mem.h"
+#include "vessel/gate/valid/form.h"
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
 #define TEMPLATE_MAX 96 /* bytes of a name and its brackets */
-#define NAME_DIGITS_MAX 3
 #define RUN_AROUND 160
 #define RUNS_MAX_BYTES 65536
 #define PUBLISHED_BEFORE 8 /* letters of such a value before a word of it, at least */
@@ -80,57 +80,7 @@ size_t gate_without_words(const char *s, size_t len, char *out)
 	return n;
 }
 
-/* ---- names and templates ----------------------------------------------------------- */
-
-static size_t run_of(int (*is)(int), const char *s, size_t len)
-{
-	size_t n = 0;
-
-	while (n < len && is((unsigned char)s[n]))
-		n++;
-	return n;
-}
-
-/* What a name is made of, counted. */
-struct humps {
-	size_t n, singles, digits,
-		inner; /* inner: digits with a small letter behind them */
-};
-
-/* A word of a name at s, "pass", "Pass", "PASS", "x", or a number; 0: neither. */
-static size_t hump_at(const char *s, size_t len, struct humps *h)
-{
-	size_t upper = run_of(isupper, s, len), lower, n;
-
-	n = run_of(isdigit, s, len);
-	if (n) {
-		h->digits += n;
-		h->inner += n < len && islower((unsigned char)s[n]);
-		return n;
-	}
-	lower = upper <= 1 ? run_of(islower, s + upper, len - upper) : 0;
-	/* "HTTPServer": the last capital belongs to what follows */
-	if (upper > 1 && upper < len && islower((unsigned char)s[upper]))
-		upper--;
-	h->singles += upper + lower == 1;
-	return upper + lower;
-}
-
-bool gate_is_name(const char *s, size_t len)
-{
-	struct humps h = {0};
-
-	for (size_t i = 0; i < len;) {
-		size_t n = hump_at(s + i, len - i, &h);
-
-		if (n == 0 && (!strchr("_-.: ", s[i]) || !s[i]))
-			return false;
-		h.n += n > 0;
-		i += n ? n : 1;
-	}
-	/* "s3_bucket2" is one, "tr0ngPassw0rd" is none */
-	return h.n > 0 && h.singles <= 1 && h.digits <= NAME_DIGITS_MAX && h.inner <= 1;
-}
+/* ---- templates ----------------------------------------------------------- */
 
 static const struct bracket {
 	const char *open, *close;

@@ -30,9 +30,6 @@ size_t gate_without_words(const char *s, size_t len, char *out);
 /* A name in the brackets of some template language and nothing else: "${DB_PASS}",
  * "{{ vault.key }}", "<your-token>", "%(name)s", "$NAME". */
 bool gate_is_template(const char *s, size_t len);
-/* Like what people call things: words of one case, or with a capital, joined by signs,
- * a few digits. What is drawn by lot is not. */
-bool gate_is_name(const char *s, size_t len);
 
 /* Is text[start, end) a published value, or a piece of one that stands there whole? */
 bool gate_is_published(const char *text, size_t len, size_t start, size_t end);

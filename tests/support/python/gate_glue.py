@@ -165,6 +165,7 @@ class Live:
             "password_user": ["curl -u admin:{} https://x.net"],
             "password_share": [r"net use z: \\h\s {} /user:u"],
             "keyword_flag": ["login --password {} x", "ENV API_TOKEN {}"],
+            "keyword_block": ["api_key: |\n  {}", "db_token: >-\n    {}"],
             "dsn_pairs": ["Server=sql.word.net;User Id=sa;Password={};"],
             "url_userinfo": ["postgres://sa:{}@db.word.net/x"],
         }

@@ -94,6 +94,8 @@ Test(gate, look_alikes_are_not_taken)
 		"Y7kxvUdBeoGlODJ6+SfaPg==",
 		"john@example.com",
 		"lib/systemd/system/user@1000.service",
+		"usr/lib/llvm-14/lib/libLLVMAArch64CodeGen32X86AsmParser",
+		"usr/lib/x86_64-linux-gnu/Qt5WebEngine2DWidgets/QtQuickCompilerV3x64",
 		"po/en@quot.header",
 		"systemd.be@latin.catalog",
 		"version 1.2.3.4 at 127.0.0.1",

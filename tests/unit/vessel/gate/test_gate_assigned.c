@@ -213,6 +213,7 @@ Test(gate_assigned, code_that_only_names_one)
 		"mysql -p -u root\ncurl -u user:group https://x.org",
 		"pip/_vendor/pygments/"
 		"token.py,sha256=vA2yNHGJBHfq4jNQSah7C9DmIOp34MmYHPA8P-cYAHI,6184",
+		"usr/share/man/man3/HTML::TokeParser::Simple::Token::EndTag2.3pm.gz",
 		"zip -p archive.zip README-2.0.txt",
 		"docker run -u 1000:1000 -p 8080:80 nginx:1.25.3-alpine",
 	};
@@ -220,4 +221,82 @@ Test(gate_assigned, code_that_only_names_one)
 	for (size_t i = 0; i < N(fine); i++)
 		cr_expect_lt(score_of(fine[i], strlen(fine[i])), 0.4, "%s: %f %s",
 			     fine[i], r.score, r.n ? r.finding[0].rule : "");
+}
+
+/* ---- what is refused ---------------------------------------------------------------------- */
+
+/* As issuers draw them: hexadecimal, base 36, base 62, with signs, a UUID. */
+static const char *const drawn[] = {
+	"0849fdec0bb3158f755f5532cc59c41d",
+	"9b8m2p7kx4tq1v6z",
+	"q7w2Kd9fPz4XnB8s",
+	"8agatr7vwr08p5e0t3327td-ah9awjidb4mgmy_m",
+	"b7727178-2606-459c-9c13-94da301878d2",
+	"Zr9-4Kt5_Wv8.Nq2Lm~7",
+};
+
+Test(gate_assigned, what_looks_drawn_is_refused_in_each_spelling)
+{
+	for (size_t k = 0; k < N(drawn); k++)
+		for (size_t i = 0; i < N(spellings); i++) {
+			cleanup_buf struct buf b = new_buf();
+
+			put(&b, spellings[i], drawn[k]);
+			(void)score_of(b.data, b.len);
+			cr_expect_eq(r.verdict, GATE_REFUSE, "%s: %f", b.data, r.score);
+		}
+}
+
+Test(gate_assigned, a_block_of_yaml_is_an_assignment)
+{
+	for (size_t k = 0; k < N(drawn); k++) {
+		cleanup_buf struct buf b = new_buf();
+
+		buf_addf(&b, "api_token: |\n  %s\nother: >-\n  text\n", drawn[k]);
+		(void)score_of(b.data, b.len);
+		cr_expect_eq(r.verdict, GATE_REFUSE, "%s: %f", b.data, r.score);
+	}
+}
+
+/* What is short, can be read, counts on, or is a time, a place or code, is replaced at most. */
+Test(gate_assigned, what_looks_made_by_people_is_not_refused)
+{
+	static const char *const others[] = {
+		"kJ8vT2mQ9xLw4Z",
+		"projects/123456789012/secrets/my-db/versions/2",
+		"2026-11-29T12:00:00.123456Z",
+		"abcdefghijklmnopqrstuvwxyz0123456789",
+		"getUserTokenFromVaultV2Beta3",
+		"correct-horse-battery-staple-1998-2001",
+		"tokenizer-20210930.json.gz",
+		"https://auth.corp.io/v2/token?x=20210930",
+		"${TOKEN_20210930_FOR_V2}",
+		"sha256WithRSAEncryption4096",
+	};
+
+	for (size_t k = 0; k < N(others); k++)
+		for (size_t i = 0; i < N(spellings); i++) {
+			cleanup_buf struct buf b = new_buf();
+
+			put(&b, spellings[i], others[k]);
+			(void)score_of(b.data, b.len);
+			cr_expect_neq(r.verdict, GATE_REFUSE, "%s: %f", b.data, r.score);
+		}
+}
+
+/* Pages of lists, forms, digests, and which of them it is. */
+Test(gate_assigned, what_is_named_otherwise_is_not_refused)
+{
+	static const char *const names[] = {"nextPageToken",	 "page_token",
+					    "csrf_token",	 "csrfmiddlewaretoken",
+					    "password_hash",	 "token-id",
+					    "continuationToken", "api_key_fingerprint"};
+
+	for (size_t k = 0; k < N(names); k++) {
+		cleanup_buf struct buf b = new_buf();
+
+		buf_addf(&b, "{\"%s\": \"%s\"}\n", names[k], drawn[0]);
+		(void)score_of(b.data, b.len);
+		cr_expect_neq(r.verdict, GATE_REFUSE, "%s: %f", b.data, r.score);
+	}
 }
