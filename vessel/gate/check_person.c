@@ -7,6 +7,7 @@
 
 #include "common/mem.h"
 #include "common/str.h"
+#include "vessel/gate/valid/form.h"
 #include "vessel/gate/valid/names.h"
 #include "vessel/gate/valid/valid.h"
 #include <ctype.h>
@@ -17,6 +18,14 @@
 #define TABLE_GROUP_END 100000 /* above any group of a card */
 #define TABLE_STEP_MAX 256
 #define NEAR_BYTES 48 /* where a word says what a number is */
+/* What passes for a card and stands where other numbers do: replaced, and no reason to refuse. */
+#define SEVERITY_NUMBER 0.5
+#define CARD_MIN                                                                         \
+	14 /* digits that stand alone: shorter and longer ones are few cards, and many times */
+#define CARD_MAX 16
+#define NAMED_BYTES 100 /* of the word or link before a number */
+#define ROW_BYTES 80	/* of a dump, before a number */
+#define ROW_OFFSET_MIN 6
 
 /* The domain, or one above it. */
 static bool is_within_domain(const char *s, size_t len, const char *domain)
@@ -299,25 +308,90 @@ static bool is_near_words(const struct gate_match *m, const char *const *words, 
 	return false;
 }
 
-/* In groups, or beside what says so. */
+/* Beside what says so. */
 static bool is_said_card(const struct gate_match *m)
 {
 	static const char *const words[] = {
 		"card",	 "kart", "kaart", "carte", "tarje",	"cart",	    "credit",
 		"debit", "uatp", "cvv",	  "cvc",   "paid with", "pay with", "payment"};
 
-	return gate_classes_of(m->text + m->start, m->end - m->start).other > 0 ||
-	       is_near_words(m, words, ARRAY_SIZE(words), NEAR_BYTES / 2);
+	return is_near_words(m, words, ARRAY_SIZE(words), NEAR_BYTES / 2);
+}
+
+/* What numbers bugs, builds and places, in the word before it or in the link or the longer name that it ends:
+ * "bug #4111111111111111", "https://h/testcase/...", "fuzzer-...". */
+static bool is_numbered(const struct gate_match *m)
+{
+	static const char *const words[] = {
+		"bug",	   "bugs",   "issue",  "issues",    "ticket", "case",
+		"closes",  "fixes",  "fuzz",   "fuzzer",    "build",  "testcase",
+		"version", "rev",    "commit", "timestamp", "job",    "revision",
+		"run",	   "offset", "id",     "lp",	    "pr",     "changeset",
+		"seed",	   "ids",    "oss"};
+	size_t end = m->start, at, n;
+
+	for (unsigned i = 0; i < 4 && end > 0 && strchr(" \t#:=\"'", m->text[end - 1]);
+	     i++)
+		end--;
+	for (at = end; at > 0 && end - at < NAMED_BYTES &&
+		       !isspace((unsigned char)m->text[at - 1]);)
+		at--;
+	for (; at < end; at += n ? n : 1) {
+		n = gate_name_word(m->text + at, end - at);
+		for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+			if (strlen(words[i]) == n &&
+			    strncasecmp(m->text + at, words[i], n) == 0)
+				return true;
+	}
+	return false;
+}
+
+/* A row of a dump of bytes: an offset that begins with zeros, and nothing but hexadecimal digits in groups. */
+static bool is_in_dump(const struct gate_match *m)
+{
+	size_t from = m->start, offset = 0;
+
+	while (from > 0 && m->text[from - 1] != '\n') {
+		from--;
+		if (m->start - from > ROW_BYTES ||
+		    (!isxdigit((unsigned char)m->text[from]) &&
+		     !strchr(" \t:", m->text[from])) ||
+		    !m->text[from])
+			return false;
+	}
+	while (from < m->start && isspace((unsigned char)m->text[from]))
+		from++;
+	while (from + offset < m->start &&
+	       isxdigit((unsigned char)m->text[from + offset]))
+		offset++;
+	return offset >= ROW_OFFSET_MIN && m->text[from] == '0' &&
+	       from + offset < m->start;
+}
+
+/* As people write a card: in groups, or alone, or beside a word for it. */
+static bool is_for_paying(const struct gate_match *m)
+{
+	size_t len = m->end - m->start;
+
+	if (is_in_dump(m))
+		return false;
+	if (is_said_card(m) || gate_classes_of(m->text + m->start, len).other > 0)
+		return true;
+	return len >= CARD_MIN && len <= CARD_MAX && !is_numbered(m);
 }
 
 bool gate_check_card(struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	size_t len = m->end - m->start;
-	bool is_wide;
+	bool is_wide, is_grouped = gate_classes_of(s, len).other > 0;
 
-	return valid_card(s, len, &is_wide) && !is_of_table(s, len) && !is_of_uuid(m) &&
-	       !is_among_code_points(m) && (!is_wide || is_said_card(m));
+	if (!valid_card(s, len, &is_wide) || is_of_table(s, len) || is_of_uuid(m) ||
+	    is_among_code_points(m) || (is_wide && !is_grouped && !is_said_card(m)))
+		return false;
+	if (!is_for_paying(m))
+		m->severity = SEVERITY_NUMBER;
+	return true;
 }
 
 bool gate_check_ssn(struct gate_match *m)

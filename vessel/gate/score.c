@@ -64,12 +64,14 @@ bool gate_is_weak(enum gate_family f)
 	       f == GATE_NAME || f == GATE_PHONE || f == GATE_ADDRESS;
 }
 
-/* So is what only begins like a picture, which an agent cut, and a run of letters that nobody can read:
- * a font, a picture of another kind. All of it is replaced. */
+/* So is what only begins like a picture, which an agent cut, a run of letters that nobody can read (a
+ * font, a picture of another kind), and a number that only its check digit makes a card. All of it is
+ * replaced. */
 static bool is_weak(const struct gate_finding *f)
 {
 	return gate_is_weak(f->family) ||
-	       ((f->family == GATE_MEDIA || f->family == GATE_BINARY) &&
+	       ((f->family == GATE_MEDIA || f->family == GATE_BINARY ||
+		 f->family == GATE_CARD) &&
 		f->severity < SEVERITY_UNREAD);
 }
 

@@ -238,3 +238,122 @@ Test(gate_cards, digits_within_something_else_are_none)
 		cr_expect_neq(r.finding[i].family, GATE_CARD, "%.40s",
 			      b.data + r.finding[i].offset);
 }
+
+/* ---- numbers of other things --------------------------------------------------------------- */
+
+/* %s is a number that passes for a card. */
+static double score_as(const char *form, const char *number)
+{
+	const char *at = strstr(form, "%s");
+	cleanup_buf struct buf b = new_buf();
+
+	buf_add(&b, form, (size_t)(at - form));
+	buf_adds(&b, number);
+	buf_adds(&b, at + 2);
+	return score_of(b.data, b.len);
+}
+
+/* Whatever their number: replaced, since nobody can tell, and no reason to refuse. */
+Test(gate_cards, numbers_of_bugs_and_files_are_replaced)
+{
+	static const char *const forms[] = {
+		"https://oss.example.io/testcase-detail/%s is mended\n",
+		"add test/fuzzing/clusterfuzz-testcase-minimized-%s\n",
+		"clusterfuzz-testcase-%s.ttf\n",
+		"[fuzz] bug %s\n",
+		"Closes: #%s\n",
+		"LP: #%s\n",
+		"see issue %s, and others\n",
+		"\"id\": \"%s\",\n",
+		"revision %s of it\n",
+		"build-%s.log\n",
+		"00000010: %s 0a0b\n",
+	};
+	char number[24];
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+		for (unsigned k = 0; k < 10; k++) {
+			double score;
+
+			make(k % 2 ? "53" : "4", 16, number);
+			score = score_as(forms[i], number);
+			cr_expect_eq(r.verdict, GATE_ANONYMISE, "%s in %s: %f", number,
+				     forms[i], score);
+		}
+}
+
+Test(gate_cards, many_such_numbers_are_replaced_too)
+{
+	cleanup_buf struct buf b = new_buf();
+	char number[24];
+
+	for (unsigned k = 0; k < 100; k++) {
+		make("53", 16, number);
+		buf_addf(&b, "https://oss.example.io/testcase-detail/%s\n", number);
+	}
+	(void)score_of(b.data, b.len);
+	cr_expect_eq(r.verdict, GATE_ANONYMISE, "%f", r.score);
+	cr_expect_eq(r.n, 100);
+}
+
+/* A row of a dump: an offset, and groups of hexadecimal digits. */
+Test(gate_cards, rows_of_a_dump_are_not_refused)
+{
+	static const char *const rows[] = {
+		"00000010: 4111 1111 1111 1111 0a00 6b6f  A.......ko\n",
+		"0000020 4111 1111 1111 1111\n",
+		"00000030: 0a0b 4111 1111 1111 1111 6b6f\n",
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		(void)score_of(rows[i], strlen(rows[i]));
+		cr_expect_neq(r.verdict, GATE_REFUSE, "%s: %f", rows[i], r.score);
+	}
+}
+
+/* Alone, beside a word for it or behind one that says nothing of the kind it is one. */
+Test(gate_cards, a_card_that_stands_apart_is_refused)
+{
+	static const char *const forms[] = {
+		"%s\n",
+		"it is %s.\n",
+		"the number (%s) of\n",
+		"\"n\": \"%s\",\n",
+		"n=%s;\n",
+		"%s|12|29|123\n",
+		"%s/12/29\n",
+		"a,%s,b\n",
+		"card/%s/x\n",
+		"invoice-%s.png\n",
+		"https://h.example/pay/order-%s\n",
+		"credit_card_%s\n",
+		"bug 7 has my card: %s\n",
+		"**%s**\n",
+	};
+	char number[24];
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+		for (unsigned k = 0; k < 10; k++) {
+			double score;
+
+			make(k % 2 ? "53" : "4", 16, number);
+			score = score_as(forms[i], number);
+			cr_expect_eq(r.verdict, GATE_REFUSE, "%s in %s: %f", number,
+				     forms[i], score);
+		}
+}
+
+/* Of twelve, thirteen and more than sixteen digits there are few cards and many identifiers. */
+Test(gate_cards, lengths_of_few_cards_are_refused_beside_a_word)
+{
+	static const size_t lengths[] = {12, 13, 17, 18, 19};
+	char number[24];
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		make("5018", lengths[i], number);
+		(void)score_as("see %s there\n", number);
+		cr_expect_eq(r.verdict, GATE_ANONYMISE, "%s: %f", number, r.score);
+		(void)score_as("paid with %s there\n", number);
+		cr_expect_eq(r.verdict, GATE_REFUSE, "%s: %f", number, r.score);
+	}
+}
