@@ -107,10 +107,10 @@ bool gate_check_phone_said(struct gate_match *m)
 	if (memchr(s, '/', len) && memrchr(s, '/', len) != memchr(s, '/', len))
 		return false;
 	if (c.digit <= 9 && (s[0] == '1' || s[0] == '2') && memchr("90", s[1], 2) &&
-	    len > 4 && s[4] == '-')
+	    (s[4] == '-' || len == 8))
 		return false;
 	/* a short number must have groups */
-	return c.digit >= (c.other ? 8 : 9) && c.digit <= PHONE_DIGITS_MAX &&
+	return c.digit >= (c.other ? 7 : 8) && c.digit <= PHONE_DIGITS_MAX &&
 	       distinct_bytes(s, len) >= 5 && !valid_rising(s, len);
 }
 

@@ -149,6 +149,7 @@ class Live:
             "phone_said": lambda: r.choice(["mobile: ", "call me at "]) + r.choice("6789") + m.digits(9),
             "street_joined": lambda: r.choice(["Hauptweg", "Gartenstrasse", "Kalverstraat"]) + f" {r.randrange(1, 99)}",
             "street_french": lambda: f"{r.randrange(1, 99)}, rue de " + r.choice(["Rivoli", "Passy", "Vaugirard"]),
+            "street_end": lambda: r.choice(["Bulevardikuja ", "Mannerheimintie "]) + str(r.randrange(1, 99)),
             "street_romance": lambda: r.choice(["Via Garibaldi ", "Calle Mayor "]) + str(r.randrange(1, 99)),
             "name_context": lambda: "patient: " + r.choice(["Anna", "Peter", "Olga"]) + " Smith",
         }
@@ -164,8 +165,8 @@ class Live:
             "password_option": ["sshpass -p {} ssh x"],
             "password_user": ["curl -u admin:{} https://x.net"],
             "password_share": [r"net use z: \\h\s {} /user:u"],
-            "keyword_flag": ["login --password {} x", "ENV API_TOKEN {}"],
             "keyword_block": ["api_key: |\n  {}", "db_token: >-\n    {}"],
+            "keyword_flag": ["login --password {} x", "ENV API_TOKEN {}"],
             "dsn_pairs": ["Server=sql.word.net;User Id=sa;Password={};"],
             "url_userinfo": ["postgres://sa:{}@db.word.net/x"],
         }

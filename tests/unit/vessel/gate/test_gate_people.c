@@ -45,6 +45,8 @@ Test(gate_people, other_numbers_are_no_telephones)
 		"1764380000 1764380000000 20261129014530",
 		"check_call([\"truncate\", \"-s\", \"5368709120\"])",
 		"a hotel with 1234567890 rooms",
+		"usr/share/phone/20-1234567.gz, telephone-3141592.patch",
+		"contact: 20261129, fax 1998-2004",
 	};
 
 	for (size_t i = 0; i < N(fine); i++) {
@@ -62,6 +64,10 @@ Test(gate_people, other_words_are_no_streets)
 		"see section 3. Way to go; 10 March Street parties",
 		"the boulevard of broken dreams, en route to it",
 		"RFC 2616 Section 14 and Table 3 Drive letters",
+		"address = 0x7f00, address: 127.0.0.1:8080, street = None",
+		"address: &str, 16 bytes; the Address: a label. Version 12",
+		"we live in interesting times, 2 of them on Port 80",
+		"Route handlers 12, Place holders 3, Passage retrieval 2",
 	};
 
 	for (size_t i = 0; i < N(fine); i++) {
@@ -133,10 +139,11 @@ Test(gate_people, digits_beside_a_word_that_says_so)
 		"Handy %s",
 		"WhatsApp: %s",
 		"T\xc3\xa9l. %s",
+		"you can reach the office on %s",
 	};
-	static const char *const numbers[] = {"2126647665",   "612 345 698",
-					      "98765 43210",  "0162 4102748",
-					      "55 1234 5698", "501826330"};
+	static const char *const numbers[] = {
+		"2126647665",	"612 345 698", "98765 43210", "0162 4102748",
+		"55 1234 5698", "501826330",   "622-4738",    "36 71 24 58"};
 
 	for (size_t i = 0; i < N(forms); i++)
 		for (size_t k = 0; k < N(numbers); k++) {
@@ -172,14 +179,59 @@ Test(gate_people, streets)
 		"Rua Augusta 1508",
 		"ul. Marsza\xc5\x82kowska 10/16",
 		"Drottninggatan 71",
+		"68 Chemin des Vignes",
+		"9 Rue du Lac",
+		"Kossuth Lajos utca 12",
+		"Slovenska cesta 55",
+		"Karl Johans gate 22",
+		"Mannerheimintie 5",
+		"Ba\xc4\x9f"
+		"dat Cad. 17",
+		"Aleea Rozelor 3",
+		"Jalan Merdeka No. 7",
+		"\xd0\xb2\xd1\x83\xd0\xbb. "
+		"\xd0\xa1\xd0\xb0\xd0\xb4\xd0\xbe\xd0\xb2\xd0\xb0, 5",
+		"\xe4\xb8\xad\xe5\xb1\xb1\xe8\xb7\xaf"
+		"12\xe5\x8f\xb7",
 		"\xd1\x83\xd0\xbb. \xd0\x9b\xd0\xb5\xd1\x81\xd0\xbd\xd0\xb0\xd1\x8f, "
 		"\xd0\xb4. 12",
 	};
 
 	for (size_t i = 0; i < N(streets); i++) {
+		scan_in("please send it to %s.\n", streets[i]);
+		cr_expect(has(GATE_ADDRESS), "%s", streets[i]);
 		scan_in("I live at %s.\n", streets[i]);
 		cr_expect(has(GATE_ADDRESS), "%s", streets[i]);
 	}
+}
+
+/* In a form that no rule knows by itself. */
+Test(gate_people, names_and_numbers_beside_a_word_that_says_so)
+{
+	static const char *const forms[] = {
+		"Address: %s",
+		"street = \"%s\"",
+		"{\"name\": \"x\", \"street\": \"%s\"}",
+		"she lives at %s, I think",
+		"Adresse: %s",
+		"Direcci\xc3\xb3n: %s",
+		"street_address=%s",
+	};
+	static const char *const streets[] = {
+		"24 Bonnie Doon",
+		"8294 Faure du Chat",
+		"Nov\xc3\xa1 Ves 294",
+		"Dun Laoghaire Upper 5b",
+		"\xd9\x86\xd9\x88\xd9\x81\xd9\x84 12",
+	};
+
+	for (size_t i = 0; i < N(forms); i++)
+		for (size_t k = 0; k < N(streets); k++) {
+			scan_in(forms[i], streets[k]);
+			cr_expect(has(GATE_ADDRESS), "%s in %s", streets[k], forms[i]);
+			cr_expect_neq(r.verdict, GATE_REFUSE, "%s: %f", streets[k],
+				      r.score);
+		}
 }
 
 Test(gate_people, groups_of_a_telephone)
