@@ -23,7 +23,7 @@
 #include <string.h>
 
 #define FAMILIES_TEXT 200
-#define LOOKS_MORE_MAX 3 /* at what was anonymised, behind the one that always is */
+#define REWRITES_MAX 4
 
 void gate_ask_free(struct gate_ask *a)
 {
@@ -231,15 +231,14 @@ static bool anonymise(struct gate_ask *a)
 		finish(a, GATE_REFUSE, a->score, &err);
 		return false;
 	}
-	a->is_second = true;
+	a->rewritten++;
 	return true;
 }
 
 /* What a placeholder made of the text beside it, or was hidden by what it replaced. */
 static bool anonymise_more(struct gate_ask *a, const struct gate_report *r)
 {
-	return ++a->looks_more <= LOOKS_MORE_MAX &&
-	       rewrite(a, r->finding, r->n, NULL) == 0;
+	return a->rewritten++ < REWRITES_MAX && rewrite(a, r->finding, r->n, NULL) == 0;
 }
 
 void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
@@ -254,15 +253,15 @@ void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
 		gate_ask_free(a);
 		return;
 	}
-	if (!a->is_second)
+	if (!a->rewritten)
 		remember(a, r);
-	if (!a->is_second && v == GATE_REFUSE && replace_key(a))
+	if (!a->rewritten && v == GATE_REFUSE && replace_key(a))
 		look_again(c, a);
-	else if (a->is_second && v == GATE_PASS)
+	else if (a->rewritten && v == GATE_PASS)
 		pass(a, GATE_ANONYMISE, r);
-	else if (a->is_second && v == GATE_ANONYMISE && anonymise_more(a, r))
+	else if (a->rewritten && v == GATE_ANONYMISE && anonymise_more(a, r))
 		look_again(c, a);
-	else if (a->is_second)
+	else if (a->rewritten)
 		refuse(a, ERRID_GATE_PRIVATE, r->score, "still, after anonymising");
 	else if (v == GATE_PASS)
 		pass(a, a->had_key ? GATE_ANONYMISE : GATE_PASS, r);

@@ -19,9 +19,9 @@ struct gate_ask {
 	struct gate_parts *parts;
 	gate_ask_done *done;
 	void *arg;
-	bool is_second;	     /* the look at what was anonymised */
-	unsigned looks_more; /* and was again */
-	bool is_again;	     /* it was looked at: the next look comes at once */
+	unsigned
+		rewritten; /* how often what was found was replaced; the look after it is another */
+	bool is_again; /* it was looked at: the next look comes at once */
 	bool had_key; /* the job's own key was taken out, before the first look that counts */
 	bool is_cancelled; /* at the worker; nobody wants the answer */
 	bool is_read; /* the worker has it, or will have it next: its job's only one */
