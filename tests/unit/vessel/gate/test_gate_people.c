@@ -213,7 +213,7 @@ Test(gate_people, names_and_numbers_beside_a_word_that_says_so)
 		"street = \"%s\"",
 		"{\"name\": \"x\", \"street\": \"%s\"}",
 		"she lives at %s, I think",
-		"Adresse: %s",
+		"Anschrift: %s",
 		"Direcci\xc3\xb3n: %s",
 		"street_address=%s",
 	};
