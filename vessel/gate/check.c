@@ -39,7 +39,8 @@
 #define SEVERITY_DRAWN 0.75
 #define DRAWN_MIN 16
 #define DRAWN_LETTERS_MIN 3 /* a time has less: "2026-11-29T12:00:00Z" */
-#define KEY_BEFORE 40	    /* bytes of a name before the word that says what it is */
+#define CONTRACT_LEN 42
+#define KEY_BEFORE 40 /* bytes of a name before the word that says what it is */
 
 static bool has_word(const char *s, size_t len, const char *word)
 {
@@ -261,7 +262,9 @@ static bool is_named_otherwise(const struct gate_match *m)
 		"nonce",       "page",	       "next",
 		"hash",	       "continuation", "sha",
 		"fingerprint", "cursor",       "id",
-		"checksum",    "digest"};
+		"checksum",    "digest",       "name",
+		"ref",	       "tokenizer",    "tokenizers",
+		"version"};
 	size_t at = m->whole, n;
 
 	while (at > 0 && m->whole - at < KEY_BEFORE &&
@@ -278,12 +281,14 @@ static bool is_named_otherwise(const struct gate_match *m)
 	return false;
 }
 
-/* Long enough, of letters of several kinds, and neither a name, a path, an alphabet nor code. */
+/* Long enough, of letters of several kinds, and neither a name, a path, an alphabet nor code; nor the address
+ * of a contract, which is public ("token" is the usual word for some). */
 static bool is_drawn(const char *s, size_t len)
 {
 	struct gate_classes c = gate_classes_of(s, len);
 
-	if (len < DRAWN_MIN || c.lower + c.upper < DRAWN_LETTERS_MIN ||
+	if ((len == CONTRACT_LEN && s[0] == '0' && s[1] == 'x') || len < DRAWN_MIN ||
+	    c.lower + c.upper < DRAWN_LETTERS_MIN ||
 	    (c.digit == 0 && (c.lower == 0 || c.upper == 0)) || 4 * c.other > len)
 		return false;
 	for (size_t i = 0; i < len; i++)
@@ -291,7 +296,7 @@ static bool is_drawn(const char *s, size_t len)
 			return false;
 	return is_diverse(s, len) && entropy_of(s, len) > ENTROPY_DRAWN &&
 	       !gate_is_word_chain(s, len) && !gate_is_readable(s, len) &&
-	       !gate_counts_on(s, len);
+	       !gate_is_path(s, len, DRAWN_MIN) && !gate_counts_on(s, len);
 }
 
 static bool check_keyword(struct gate_match *m)

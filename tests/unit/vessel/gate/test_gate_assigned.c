@@ -272,6 +272,9 @@ Test(gate_assigned, what_looks_made_by_people_is_not_refused)
 		"https://auth.corp.io/v2/token?x=20210930",
 		"${TOKEN_20210930_FOR_V2}",
 		"sha256WithRSAEncryption4096",
+		"meta-llama/Llama-2-7b-chat-hf",
+		"BAAI/bge-small-en-v1.5",
+		"0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2",
 	};
 
 	for (size_t k = 0; k < N(others); k++)
@@ -287,10 +290,10 @@ Test(gate_assigned, what_looks_made_by_people_is_not_refused)
 /* Pages of lists, forms, digests, and which of them it is. */
 Test(gate_assigned, what_is_named_otherwise_is_not_refused)
 {
-	static const char *const names[] = {"nextPageToken",	 "page_token",
-					    "csrf_token",	 "csrfmiddlewaretoken",
-					    "password_hash",	 "token-id",
-					    "continuationToken", "api_key_fingerprint"};
+	static const char *const names[] = {
+		"nextPageToken", "page_token", "csrf_token",	    "csrfmiddlewaretoken",
+		"password_hash", "token-id",   "continuationToken", "api_key_fingerprint",
+		"secretName",	 "tokenizer"};
 
 	for (size_t k = 0; k < N(names); k++) {
 		cleanup_buf struct buf b = new_buf();
