@@ -24,11 +24,15 @@
 #define PREFIX_BYTES 8
 #define REFERENCE_MAX 10     /* "&#x000002f;" is longer: nobody writes it */
 #define COMMON_PREFIX_MAX 16 /* a vendor's own part ends with '-' or '_' within it */
+#define EDGE_MAX 16	     /* letters of base64 that begin with two given bits */
 
 struct form {
 	char text[FORM_MAX];
 	size_t len;
 	size_t min; /* so many of its characters are a match */
+	/* Of base64: the letters that may follow the whole of it, of which the secret has decided two or
+	 * four bits. */
+	char edge[EDGE_MAX + 1];
 };
 
 struct redact {
@@ -44,15 +48,61 @@ static void wipe_buf(struct buf *b)
 	buf_done(b);
 }
 
+static size_t count_of(const char *s, size_t max, const char *set)
+{
+	size_t n = 0;
+
+	while (n < max && s[n] && strchr(set, s[n]))
+		n++;
+	return n;
+}
+
+/* Of a vendor's words, as of "sk-ant-api03-", "tgp_v1_" and "sk-None-", the length of the first, with what
+ * ends it; 0: it is none. Two letters or more of one case, but the first may be large; behind small ones, or a v
+ * alone, a number of two digits. Of chance there are longer parts between two signs, with digits and both cases
+ * in them. */
+static size_t word_at(const char *s, size_t max)
+{
+	static const char lower[] = "abcdefghijklmnopqrstuvwxyz",
+			  upper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", digits[] = "0123456789";
+	size_t large = count_of(s, max, upper);
+	size_t n = large < 2 ? large + count_of(s + large, max - large, lower) : large;
+
+	if (large == 0 && n > 0 && (n > 1 || s[0] == 'v'))
+		n += count_of(s + n, max - n < 2 ? max - n : 2, digits);
+	return n > 1 && n < max && (s[n] == '-' || s[n] == '_') ? n + 1 : 0;
+}
+
 static size_t min_prefix(const char *secret, size_t len)
 {
+	size_t max = len < COMMON_PREFIX_MAX ? len : COMMON_PREFIX_MAX;
 	size_t common = 0, min;
 
-	for (size_t i = 0; i < len && i < COMMON_PREFIX_MAX; i++)
-		if (secret[i] == '-' || secret[i] == '_')
-			common = i + 1;
+	for (size_t n; (n = word_at(secret + common, max - common)) > 0;)
+		common += n;
 	min = common + PREFIX_BYTES;
 	return min < len ? min : len;
+}
+
+/* What the letter behind the core may be: it has the last bits of the secret, and others. */
+static void set_edge(struct form *f, size_t bytes, char letter)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+		"0123456789+/";
+	size_t bits = 8 * bytes % 6, n = bits ? (size_t)1 << (6 - bits) : 0;
+	const char *first = strchr(letters, letter);
+
+	assert(n == 0 || first);
+	for (size_t i = 0; i < n; i++)
+		f->edge[i] = first[i];
+	f->edge[n] = '\0';
+}
+
+static void to_url(char *text)
+{
+	for (; *text; text++)
+		*text = *text == '+' ? '-' : *text == '/' ? '_' : *text;
 }
 
 /* The characters of base64 that the secret alone decides when `before` other bytes
@@ -71,19 +121,20 @@ static void add_base64(struct redact *r, const char *secret, size_t len, size_t 
 	assert(buf_ok(&b) && to <= b.len && to > from);
 	memcpy(f->text, b.data + from, to - from);
 	f->len = to - from;
+	f->text[f->len] = '\0';
 	f->min = 8 * (before + min_prefix(secret, len)) / 6 - from;
+	set_edge(f, before + len, to < b.len ? b.data[to] : '\0');
 	explicit_bzero(plain, sizeof(plain));
 	wipe_buf(&b);
 	if (!url) {
 		r->n++;
 		return;
 	}
-	for (size_t i = 0; i < f->len; i++)
-		f->text[i] = f->text[i] == '+'	 ? '-'
-			     : f->text[i] == '/' ? '_'
-						 : f->text[i];
+	to_url(f->text);
+	to_url(f->edge);
 	/* Most have neither character: it is one that is there already. */
-	if (memcmp(f->text, r->form[1 + before].text, f->len) != 0)
+	if (!str_eq(f->text, r->form[1 + before].text) ||
+	    !str_eq(f->edge, r->form[1 + before].edge))
 		r->n++;
 }
 
@@ -96,7 +147,8 @@ int redact_new(const char *secret, size_t len, struct redact **ret, struct err *
 		return err_set_id(err, ERRID_EGRESS_SECRET,
 				  "it has not 8 to 512 characters");
 	for (size_t i = 0; i < len; i++)
-		if (secret[i] <= ' ' || secret[i] >= 0x7f || strchr("%\"\\", secret[i]))
+		if (secret[i] <= ' ' || secret[i] >= 0x7f ||
+		    strchr(KEY_SIGNS_REFUSED, secret[i]))
 			return err_set_id(err, ERRID_EGRESS_SECRET,
 					  "a character in it is of no token");
 	if (locked_new(sizeof(*r), &memory, err) < 0)
@@ -234,6 +286,22 @@ static enum unit match_unit(const char *text, size_t len, char c, bool is_html,
 	return c == '/' && text[1] == '/' ? UNIT_YES : UNIT_NO;
 }
 
+/* The letter behind a whole form, when it is one that may be. */
+static size_t match_edge(const struct form *f, const char *text, size_t len, bool is_html,
+			 bool *ret_open)
+{
+	for (const char *c = f->edge; *c; c++) {
+		size_t used;
+		enum unit u = match_unit(text, len, *c, is_html, &used);
+
+		if (u == UNIT_OPEN)
+			*ret_open = true;
+		if (u == UNIT_YES)
+			return used;
+	}
+	return 0;
+}
+
 /* Bytes of text that are the form or enough of its beginning, 0: none; *ret_open: it
  * depends on what follows. */
 static size_t match_form(const struct form *f, const char *text, size_t len, bool is_html,
@@ -251,6 +319,8 @@ static size_t match_form(const struct form *f, const char *text, size_t len, boo
 			break;
 		at += used;
 	}
+	if (i == f->len)
+		at += match_edge(f, text + at, len - at, is_html, ret_open);
 	return i >= f->min ? at : 0;
 }
 

@@ -3,9 +3,10 @@
  * Runs in the egress worker.
  * Takes a credential out of what a server sends back: as it is, percent-encoded,
  * JSON-escaped (\uNNNN, \xNN, \/), as references of HTML (&#43; &#x2f; &amp;), any mix of these, in base64 and base64url at each of
- * the three alignments (these too with escapes between), and its beginning alone when
+ * the three alignments (these too with escapes between, and with the letter behind it that holds its
+ * last bits; the one before it, with two or four bits of its first byte, has gone by then), and its beginning alone when
  * that is long enough to be of use: 8 bytes past the part that is the same in
- * everybody's keys ("sk-proj-").
+ * everybody's keys ("sk-proj-": up to 16 bytes of whole words that end in - or _).
  *
  * As a stream: bytes that may be the beginning of a match wait for what follows them, no
  * others do, so a chunk's border hides nothing and ordinary text is not delayed.
@@ -16,19 +17,20 @@
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/err.h"
+#include "common/proto/key.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-#define REDACT_SECRET_MIN 8
+#define REDACT_SECRET_MIN KEY_LOOKED_FOR_MIN_BYTES
 #define REDACT_SECRET_MAX 512
 #define REDACT_MARK "[redacted]"
 /* What a stream holds back at most: a reference of 10 bytes for each of the longest form. */
-#define REDACT_HELD_MAX (10 * (4 * REDACT_SECRET_MAX / 3 + 4))
+#define REDACT_HELD_MAX (10 * (4 * REDACT_SECRET_MAX / 3 + 5))
 
 struct redact; /* what is looked for: holds the secret in all its forms, in locked memory */
 
-/* ERRID_EGRESS_SECRET: not 8 to 512 visible ASCII characters, or one of them is '%', '"' or
- * '\', which no token has. The words never show it. */
+/* ERRID_EGRESS_SECRET: not 8 to 512 visible ASCII characters, or one of them is of
+ * KEY_SIGNS_REFUSED, which no token has. The words never show it. */
 MUST_CHECK int redact_new(const char *secret, size_t len, struct redact **ret,
 			  struct err *err);
 void redact_free(struct redact *r); /* wipes; NULL is fine */

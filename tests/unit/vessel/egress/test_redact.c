@@ -170,6 +170,34 @@ Test(redact, of_a_base64_no_more_than_its_edges_stays)
 	redact_free(r);
 }
 
+/* As a field of Basic has it: the last letter is the key's too. In whatever is read on, no other is taken
+ * for it. */
+Test(redact, of_a_basic_value_only_the_user_stays)
+{
+	static const struct {
+		const char *value, *want;
+	} said[] = {
+		/* "x-access-token:", "u:" and "user:", each with the key; escaped; a beginning */
+		{"eC1hY2Nlc3MtdG9rZW46S2V5MDEyMzQ1Njc4OUE=",
+		 "eC1hY2Nlc3MtdG9rZW46" REDACT_MARK "="},
+		{"\"dTpLZXkwMTIzNDU2Nzg5QQ==\"", "\"dTp" REDACT_MARK "==\""},
+		{"dXNlcjpLZXkwMTIzNDU2Nzg5QQ== z", "dXNlcjp" REDACT_MARK "== z"},
+		{"S2V5MDEyMzQ1Njc4OU%45=", REDACT_MARK "="},
+		{"S2V5MDEyMzQ1Njc4OU\\u0045=", REDACT_MARK "="},
+		{"S2V5MDEyMzQ1Njc4O.", REDACT_MARK "."},
+	};
+	struct redact *r = made("Key0123456789A");
+	cleanup_buf struct buf out;
+
+	buf_init(&out, BIG);
+	for (size_t i = 0; i < ARRAY_SIZE(said); i++)
+		for (size_t piece = 1; piece < 50; piece++) {
+			(void)run(r, said[i].value, strlen(said[i].value), piece, &out);
+			cr_expect_str_eq(buf_str(&out), said[i].want);
+		}
+	redact_free(r);
+}
+
 Test(redact, a_beginning_is_enough_but_not_the_vendors_part)
 {
 	struct redact *r = made(KEY);
@@ -183,6 +211,43 @@ Test(redact, a_beginning_is_enough_but_not_the_vendors_part)
 	cr_expect_eq(run(r, "keys begin with sk-proj- here", 29, 1, &out), 0u);
 	cr_expect_str_eq(out.data, "keys begin with sk-proj- here");
 	redact_free(r);
+}
+
+/* Only whole words are a vendor's: a sign among random letters is not. */
+Test(redact, a_sign_in_a_key_ends_no_vendors_part)
+{
+	static const struct {
+		const char *key;
+		size_t min;
+	} keys[] = {
+		{"ab+Cd/Ef=Gh-Ij_Kl~Mn.Op7St7xYz+9QwE", 8},
+		{"9f2-kQ_7zR-Lm0pXvB3nT-s", 8},
+		{"AIzaSyD-x9_QkLm2nOpQr4StUvWx", 8},
+		{"550e8400-e29b-41d4-a716-446655440000", 8},
+		{"glpat-Zq7_QkLm-2nOpQr4StUvW", 14},
+		{"tgp_v1_x9-QkLm2nOpQr4StUvW", 15},
+		{"sk-None-Zq7R-xV2m9LbT0c_Hs", 16},
+		{"github_pat_11ABCDEF0_x9QkLm2nOpQr", 19},
+		{"PROD-KEY-x9-QkLm2nOpQr", 17},
+	};
+	cleanup_buf struct buf out;
+
+	buf_init(&out, BIG);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		struct redact *r = made(keys[i].key);
+		char text[64];
+
+		for (size_t n = 1; n < strlen(keys[i].key); n++) {
+			int len = snprintf(text, sizeof(text), "(%.*s)", (int)n,
+					   keys[i].key);
+
+			cr_expect_eq(run(r, text, (size_t)len, 5, &out),
+				     n >= keys[i].min ? 1u : 0u, "%s", text);
+			cr_expect_str_eq(buf_str(&out),
+					 n >= keys[i].min ? "(" REDACT_MARK ")" : text);
+		}
+		redact_free(r);
+	}
 }
 
 Test(redact, forms_may_be_mixed_and_follow_each_other)
@@ -269,14 +334,46 @@ static int naive_unit(const char *t, size_t len, size_t *width)
 	return len >= 2 && t[1] == '/' ? '/' : -1;
 }
 
-static size_t naive_match(const char *t, size_t len, const char *form, size_t min)
+/* edge: what may stand behind the whole form. */
+static size_t naive_match(const char *t, size_t len, const char *form, size_t min,
+			  const bool edge[256])
 {
 	size_t at = 0, i = 0, width;
+	int c;
 
 	for (; form[i] && at < len; i++, at += width)
 		if (naive_unit(t + at, len - at, &width) != (unsigned char)form[i])
 			break;
+	if (!form[i] && at < len) {
+		c = naive_unit(t + at, len - at, &width);
+		at += c >= 0 && c < 256 && edge[c] ? width : 0;
+	}
 	return i >= min ? at : 0;
+}
+
+/* The letters behind the core, by encoding with each neighbour there is; none where all 64 may be. */
+static void naive_edge(const char *s, size_t n, unsigned before, bool url, bool ret[256])
+{
+	unsigned count = 0;
+
+	memset(ret, 0, 256 * sizeof(bool));
+	for (unsigned next = 0; next < 256; next++) {
+		cleanup_buf struct buf a, x;
+
+		buf_init(&a, BIG);
+		buf_init(&x, BIG);
+		buf_add(&a, "\0\0", before);
+		buf_add(&a, s, n);
+		buf_addc(&a, (char)next);
+		base64_add(&x, a.data, a.len);
+		char c = x.data[8 * (before + n) / 6];
+
+		c = (char)(url && c == '+' ? '-' : url && c == '/' ? '_' : c);
+		count += !ret[(unsigned char)c];
+		ret[(unsigned char)c] = true;
+	}
+	if (count == 64)
+		memset(ret, 0, 256 * sizeof(bool));
 }
 
 /* The stable middle of base64, by encoding with two different neighbours. */
@@ -311,12 +408,14 @@ static void naive(const char *key, size_t min, const char *text, size_t len,
 		  struct buf *out)
 {
 	char forms[7][256], starts[7][256];
+	bool edges[7][256] = {{false}};
 
 	(void)snprintf(forms[0], sizeof(forms[0]), "%s", key);
 	(void)snprintf(starts[0], sizeof(starts[0]), "%.*s", (int)min, key);
 	for (unsigned i = 0; i < 6; i++) {
 		naive_core(key, strlen(key), i % 3, i >= 3, forms[1 + i]);
 		naive_core(key, min, i % 3, i >= 3, starts[1 + i]);
+		naive_edge(key, strlen(key), i % 3, i >= 3, edges[1 + i]);
 	}
 	buf_reset(out);
 	for (size_t at = 0; at < len;) {
@@ -324,7 +423,7 @@ static void naive(const char *key, size_t min, const char *text, size_t len,
 
 		for (unsigned i = 0; i < 7; i++) {
 			size_t n = naive_match(text + at, len - at, forms[i],
-					       strlen(starts[i]));
+					       strlen(starts[i]), edges[i]);
 			best = n > best ? n : best;
 		}
 		if (best > 0)
@@ -342,7 +441,7 @@ Test(redact, it_agrees_with_a_naive_one, .timeout = 60)
 		size_t min;
 	} keys[] = {{KEY, 16},
 		    {"abababababab", 8},
-		    {"sk-ant-api03-x-yabcdefgh", 23},
+		    {"sk-ant-api03-x-yabcdefgh", 21},
 		    {"12345678", 8},
 		    {"uuuu/xxx5c5c2525", 8}};
 	static const char junk[] = "%\\u002fx/abks-proj12345=cC";
