@@ -21,9 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LETTERS_MIN 64	     /* of base64 */
-#define TEXT_ROOM_BYTES 4096 /* beside twice what it is made of: each line has an end */
-#define HEAD_MAX_BYTES 64    /* "data:image/png;base64," and the like */
+#define LETTERS_MIN 64 /* of base64 */
+#define TEXT_ROOM_BYTES                                                                  \
+	4096 /* beside thrice what it is made of: each line has an end, strings are read twice */
+#define HEAD_MAX_BYTES 64 /* "data:image/png;base64," and the like */
 
 /* The first letters of the kinds, and what is before them. */
 static const struct {
@@ -74,7 +75,7 @@ static void keep(struct scan *s, uint32_t part, size_t from, size_t to, bool is_
 	struct carried c = {
 		.part = part, .from = from, .to = to, .depth = is_encoded ? 1 : 0};
 
-	buf_init(&c.text, 2 * len + TEXT_ROOM_BYTES);
+	buf_init(&c.text, 3 * len + TEXT_ROOM_BYTES);
 	if (media_walk(data, len, &c.text, &c.media) != MEDIA_WHOLE) {
 		buf_done(&c.text);
 		return;

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the gate worker.
- * RIFF (WAV, and WebP, RFC 9649), MP3 (frames of MPEG audio between tags), and PDF, of which only
- * the two ends are looked at.
+ * RIFF (WAV, and WebP, RFC 9649), and MP3 (frames of MPEG audio between tags).
  */
-#include "common/attr.h"
 #include "vessel/gate/media/media_priv.h"
 
 #include <string.h>
 
-#define PDF_END_BYTES 1024
 #define MP3_FRAMES_MIN 3 /* two bytes of a frame's head are soon found in anything */
 #define ID3V1_BYTES 128
 
@@ -141,30 +138,4 @@ enum media_state media_mp3(struct walk w)
 	if (frames < MP3_FRAMES_MIN)
 		return has_tag ? MEDIA_CUT : MEDIA_NONE;
 	return w.left == 0 ? MEDIA_WHOLE : MEDIA_NONE;
-}
-
-/* ---- PDF ----------------------------------------------------------------------------- */
-
-static bool is_digit(uint8_t c)
-{
-	return c >= '0' && c <= '9';
-}
-
-enum media_state media_pdf(struct walk w)
-{
-	static const char start[] = "startxref", end[] = "%%EOF";
-	size_t n = w.left, tail;
-
-	if (n < 8 || memcmp(w.at, "%PDF-", 5) != 0 || !is_digit(w.at[5]) ||
-	    w.at[6] != '.' || !is_digit(w.at[7]))
-		return MEDIA_NONE;
-	while (n > 0 && (w.at[n - 1] == '\n' || w.at[n - 1] == '\r') && w.left - n < 2)
-		n--;
-	tail = n < PDF_END_BYTES ? n : PDF_END_BYTES;
-	if (n < sizeof(end) ||
-	    memcmp(w.at + n - (sizeof(end) - 1), end, sizeof(end) - 1) != 0 ||
-	    !memmem(w.at + n - tail, tail, start, sizeof(start) - 1))
-		return MEDIA_CUT;
-	walk_text(&w, w.at, w.left, TEXT_AMONG_NAMES);
-	return MEDIA_WHOLE;
 }

@@ -418,6 +418,59 @@ Test(gate_media, texts_in_utf16_are_read_too)
 	}
 }
 
+static void add_escaped(struct buf *out, const struct buf *text, bool is_octal)
+{
+	for (size_t i = 0; i < text->len; i++) {
+		unsigned c = (unsigned char)text->data[i];
+
+		if (is_octal)
+			buf_addf(out, "\\%03o", c);
+		else
+			buf_addf(out, "%02X", c);
+	}
+}
+
+/* As LibreOffice (hexadecimal), TeX (octal) and others (raw) write titles, with a string that is left
+ * open in packed bytes before it. */
+Test(gate_media, strings_of_a_pdf_are_read_however_written)
+{
+	static const char *const texts[] = {"Project Bluebird", "Проект Синица"};
+	static const char wide[] =
+		"\xfe\xff\x04\x1f\x04\x40\x04\x3e\x04\x35\x04\x3a\x04\x42\0 "
+		"\x04\x21\x04\x38\x04\x3d\x04\x38\x04\x46\x04\x30";
+
+	g->cfg.refuses[GATE_PDF] = false;
+	add_term("project bluebird");
+	add_term("проект синица");
+	for (unsigned form = 0; form < 7; form++) {
+		cleanup_buf struct buf raw = new_buf(), string = new_buf(), b = new_buf();
+		bool is_cyrillic = form % 2;
+
+		if (is_cyrillic) {
+			buf_add(&raw, wide, sizeof(wide) - 1);
+		} else if (form < 6) {
+			buf_add(&raw, "\xfe\xff", 2);
+			add_wide(&raw, texts[0], true);
+		} else {
+			buf_adds(&raw, texts[0]);
+		}
+		buf_adds(&string, "(Ti\\(tle (x) <</Title");
+		buf_addc(&string, form < 4 ? '(' : '<');
+		if (form < 2)
+			buf_add(&string, raw.data, raw.len);
+		else
+			add_escaped(&string, &raw, form < 4);
+		buf_adds(&string, form < 4 ? ")>>" : ">>>");
+		buf_adds(&b, "%PDF-1.4\n1 0 obj\n<</Length 9>>stream\n(\\((\nendstream\n"
+			     "endobj\n2 0 obj\n");
+		buf_add(&b, string.data, string.len);
+		buf_adds(&b, "\nendobj\ntrailer<</Root 1 0 R>>\nstartxref\n9\n%%EOF\n");
+		cr_expect_eq(score_url(&b, "application/pdf", "", ""), 1.0, "%u: %f",
+			     form, r.score);
+		cr_expect(has_rule("private"), "%u", form);
+	}
+}
+
 Test(gate_media, one_that_may_not_go_out_is_refused)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
