@@ -475,7 +475,7 @@ def t_a_fetch_goes_where_a_rule_lets_it_and_a_redirect_no_further():
     assert all("Authorization" not in h for p, h, _, _ in Provider.seen if p.startswith("/open"))
     before = len(Provider.seen)
     a = fetch(lease, 3, base + "/open/away")
-    assert a.status == 403, a.data
+    assert a.status == 403 and b"; a redirect leads to http://" in a.data, a.data
     assert [p for p, _, _, _ in Provider.seen[before:]] == ["/open/away"]
     a = fetch(lease, 4, base + "/closed")
     assert a.status == 403, a.data

@@ -53,6 +53,17 @@ static int fetch_intent(struct dispatch_call *c, struct err *err)
 	return buf_ok(&own->url) ? 0 : err_set(err, ERR_INTERNAL, "a URL does not fit");
 }
 
+/* The job asked for another host than the one that is refused. */
+static int say_where(const struct fetch_own *own, struct err *err)
+{
+	const struct err was = *err;
+	cleanup_buf struct buf origin = {.max = URL_MAX_BYTES};
+
+	url_write_origin(&own->fetch.url, &origin);
+	return err_set_id(err, was.id, "%.100s; a redirect leads to %s", was.msg,
+			  buf_str(&origin));
+}
+
 static int fetch_judged(struct dispatch_call *c, int r, struct err *err)
 {
 	struct fetch_own *own = c->own;
@@ -61,7 +72,7 @@ static int fetch_judged(struct dispatch_call *c, int r, struct err *err)
 	if (fetch_ward_judge(&own->fetch, c->d->cfg.broker, &c->ward, r, &c->verdict,
 			     c->d->labels, c->lease.job, dispatch_now(c->d), &odd,
 			     &c->reason, err) < 0)
-		return -1;
+		return c->hops ? say_where(own, err) : -1;
 	if (odd)
 		dispatch_log_odd_name(c, own->fetch.url.host);
 	return c->verdict.git == GIT_NONE

@@ -435,6 +435,8 @@ Test(dispatch_steps, all_in_their_order_and_then_settled_with_what_it_took)
 Test(dispatch_steps, redirect_goes_all_the_way_again_but_for_the_reservation)
 {
 	const struct egress_head away = {.status = 302, .location = "/two"};
+	const struct egress_head far = {.status = 302,
+					.location = "https://b.example.org/"};
 	const struct egress_end end = {.bytes_up = 1, .bytes_down = 2, .sent = true};
 
 	double_up();
@@ -446,12 +448,13 @@ Test(dispatch_steps, redirect_goes_all_the_way_again_but_for_the_reservation)
 	cr_expect_str_eq(w.target, "https://a.example.org/two");
 	cr_expect_str_eq(traced(), UNTIL_ACT " cancel lease ward gate audit act");
 	/* ... and the third is refused by the ward; to the job's books it was one request */
-	w.worker->on_head(&away, w.worker_arg);
+	w.worker->on_head(&far, w.worker_arg);
 	w.refuse_at = WARD;
 	w.refuse_with = ERRID_WARD_NOT_ALLOWED;
 	w.worker->on_end(&end, w.worker_arg);
 	AWAIT(has_got("LYCH-WARD-001"));
 	AWAIT(is_quiet());
+	cr_expect(has_got("a redirect leads to https://b.example.org:443"));
 	cr_expect_str_eq(traced(), UNTIL_ACT
 			 " cancel lease ward gate audit act lease ward denied settle");
 	cr_expect_eq(w.actual.n[BUDGET_REQUESTS], 1);
