@@ -99,6 +99,9 @@ MUST_CHECK int conf_host_check(const char *host, struct err *err);
 /* And of two labels or more: where a base URL leads must not depend on the network. */
 MUST_CHECK int conf_host_check_full(const char *host, struct err *err);
 MUST_CHECK int conf_path_check(const char *path, struct err *err);
+/* Of one that is acceptable: would the ward refuse all that is below it, since some server takes a part of
+ * it for ".."? As ward_path_may_climb(), of the vessel, for the characters of a rule. */
+bool conf_path_may_climb(const char *path);
 /* As inet_ntop() writes it, allocated; NULL: no address, or one that is none of its own. */
 char *conf_address(const char *text);
 /* Loopback, link-local or private use: where plain http is nobody else's business. */

@@ -135,6 +135,32 @@ int conf_path_check(const char *path, struct err *err)
 	return 0;
 }
 
+/* A part of a path, of the characters that there are in one. */
+static bool may_be_up(const char *s, size_t n)
+{
+	unsigned dots = 0;
+	size_t i = 0;
+
+	for (; i < n && (s[i] == '.' || s[i] == '+'); i++)
+		dots += s[i] == '.';
+	if (dots < 2)
+		return false;
+	return i == n || s[i] == ';' ||
+	       (s[i] == ':' &&
+		(memchr(s + i, '$', n - i) || i + strspn(s + i, ":") >= n));
+}
+
+bool conf_path_may_climb(const char *path)
+{
+	for (size_t n; *path; path += n) {
+		path += *path == '/';
+		n = strcspn(path, "/");
+		if (may_be_up(path, n))
+			return true;
+	}
+	return false;
+}
+
 void conf_url_done(struct conf_url *u)
 {
 	free(u->host);

@@ -256,6 +256,11 @@ static int read_fetch(const struct conf_item *item, const struct raw_rule *raw,
 	if (raw->path) {
 		if (conf_path_check(raw->path, &why) < 0)
 			return conf_fail_item(item, "path", why.msg);
+		if (permits(rule) && conf_path_may_climb(raw->path))
+			return conf_fail_item(
+				item, "path",
+				"some servers take a part of it for '..', so what is "
+				"below it is never allowed");
 		rule->path = xstrdup(raw->path);
 	}
 	if (check_length(item, rule) < 0)

@@ -4,6 +4,7 @@
 
 #include "common/attr.h"
 #include "common/cleanup.h"
+#include "common/conf/priv.h"
 #include "common/mem.h"
 
 #include <criterion/criterion.h>
@@ -26,6 +27,24 @@ static void expect_within(const struct spelling *t, size_t n)
 		cr_expect(ward_path_is_within(below, prefix), "%s", below);
 		cr_expect(ward_path_is_within(after, prefix), "%s", after);
 	}
+}
+
+/* What codex.yaml refuses in a rule that allows is what no request would be allowed by (of other
+ * characters a rule's path has none). */
+Test(ward_path, a_rule_that_could_never_match_is_refused_when_it_is_read)
+{
+	static const char chars[] = {'.', '+', ';', ':', '$', '/', 'a', '~'};
+	char path[8] = "/";
+	unsigned climbing = 0;
+
+	for (unsigned n = 0; n < 8 * 8 * 8 * 8 * 8; n++) {
+		for (unsigned i = 0, rest = n; i < 5; i++, rest /= 8)
+			path[1 + i] = chars[rest % 8];
+		climbing += ward_path_may_climb(path);
+		cr_assert_eq(conf_path_may_climb(path), ward_path_may_climb(path), "%s",
+			     path);
+	}
+	cr_expect_gt(climbing, 100u);
 }
 
 Test(ward_path, two_ways_in_one)
