@@ -83,10 +83,12 @@ static int config_init(const struct config_args *a, const struct paths *p,
 		(void)unlink(p->config); /* half of one would be taken for whole */
 		return -1;
 	}
+	cleanup_free char *shown = render_shown(p->config);
+
 	if (a->json)
 		(void)printf("{\"ok\":true,\"registries\":%zu}\n", n_registries);
 	else
-		(void)printf("%s written; every key is at its default%s\n", p->config,
+		(void)printf("%s written; every key is at its default%s\n", shown,
 			     n_registries ? ", registries as npm and pip have them here"
 					  : "");
 	return render_flush(err) < 0
@@ -212,8 +214,10 @@ static void print_config(const struct config_args *a, const char *file,
 	cleanup_buf struct buf out = {0};
 	struct jsonw w;
 
+	cleanup_free char *shown = render_shown(file);
+
 	if (!a->json) {
-		(void)printf("%s: ok\n", file);
+		(void)printf("%s: ok\n", shown);
 		print_rules(NULL, &conf->broker, true);
 		print_rules(NULL, &conf->broker, false);
 		print_unused_keys(&conf->broker);
@@ -240,13 +244,14 @@ static void print_config(const struct config_args *a, const char *file,
 static int config_check(const struct config_args *a, const struct paths *p,
 			struct err *err)
 {
+	cleanup_free char *shown = render_shown(p->config);
 	struct conf conf;
 
 	if (access(p->config, F_OK) < 0 && errno == ENOENT) {
 		if (a->json)
 			(void)puts("{\"ok\":true,\"file\":null}");
 		else
-			(void)printf("no %s: every key is at its default\n", p->config);
+			(void)printf("no %s: every key is at its default\n", shown);
 		return 0;
 	}
 	if (config_load(p->config, &conf, err) < 0)

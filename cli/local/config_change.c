@@ -10,6 +10,7 @@
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
 #include "cli/base/litter.h"
+#include "cli/base/proc.h"
 #include "cli/local/config_text.h"
 #include "cli/local/config_walls.h"
 #include "cli/local/ward_text.h"
@@ -30,6 +31,7 @@
 #include <unistd.h>
 
 #define SHELL "/bin/sh"
+#define TELL_TIMEOUT (10 * USEC_PER_SEC)
 
 struct codex {
 	const char *path;
@@ -87,6 +89,11 @@ static int codex_open(struct codex *c, const char *path, struct err *err)
 		return c->dirfd < 0 ? -1 : err_sys(err, "%s", path);
 	if (conf_read_text(path, &c->text, err) < 0)
 		return -1;
+	/* another file could take its name all the same */
+	if (!(c->st.st_mode & S_IWUSR))
+		return err_set_id(err, ERRID_START_CONFIG_MODE,
+				  "%s has mode %04o: nothing was changed", path,
+				  c->st.st_mode & 07777);
 	return config_accept(path, &c->text, &c->conf, err);
 }
 
@@ -166,9 +173,10 @@ static void tell_set(const char *path, const struct change *c, bool json)
 	if (!json) {
 		cleanup_free char *was = render_shown(c->old ? c->old : "its default");
 		cleanup_free char *is = render_shown(c->value ? c->value : "its default");
+		cleanup_free char *file = render_shown(path);
 
 		(void)printf("%s: %s is %s (it was %s); it counts from the next start\n",
-			     path, c->key, is, was);
+			     file, c->key, is, was);
 		return;
 	}
 	jsonw_init(&w, &out);
@@ -225,20 +233,42 @@ static int put_back(const struct codex *c, struct err *err)
 	return err_wrap(err, "%s could not be put back, and has the rule", c->path);
 }
 
+/* The file as it would be. */
+static int with_rule(struct codex *c, const char *path, const char *rule,
+		     struct buf *text, struct err *err)
+{
+	struct conf conf;
+
+	if (codex_open(c, path, err) < 0)
+		return -1;
+	if (ward_text_add(buf_str(&c->text), rule, text, err) < 0 ||
+	    config_accept(path, text, &conf, err) < 0) {
+		struct err why = *err;
+
+		if (why.id == ERRID_START_CONFIG)
+			(void)err_set_id(err, ERRID_PROPOSAL_RULE, "%s", why.msg);
+		return err_wrap(err, "nothing was changed");
+	}
+	conf_done(&conf);
+	return 0;
+}
+
+int config_check_rule(const char *path, const char *rule, struct err *err)
+{
+	cleanup_codex struct codex c = {.dirfd = -1};
+	cleanup_buf struct buf text = {.max = CONF_FILE_MAX_BYTES};
+
+	return with_rule(&c, path, rule, &text, err);
+}
+
 int config_add_rule(const char *path, const char *rule, config_then *then, void *arg,
 		    struct err *err)
 {
 	cleanup_codex struct codex c = {.dirfd = -1};
 	cleanup_buf struct buf text = {.max = CONF_FILE_MAX_BYTES};
-	struct conf conf;
 
-	if (codex_open(&c, path, err) < 0)
-		return -1;
-	if (ward_text_add(buf_str(&c.text), rule, &text, err) < 0 ||
-	    config_accept(path, &text, &conf, err) < 0)
-		return err_wrap(err, "nothing was changed");
-	conf_done(&conf);
-	if (codex_replace(&c, &text, err) < 0)
+	if (with_rule(&c, path, rule, &text, err) < 0 ||
+	    codex_replace(&c, &text, err) < 0)
 		return -1;
 	/* what others make of it from now on is theirs */
 	if (fstatat(c.dirfd, c.name, &c.st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -285,6 +315,30 @@ NORETURN static void editor_main(const char *editor, const char *file)
 	_exit(127);
 }
 
+/* Is the program missing, as far as that can be told: its name is a plain word? The shell would say so in its
+ * own words. */
+static bool is_missing(const char *editor)
+{
+	size_t n = strspn(editor, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				  "0123456789_-+./");
+	cleanup_free char *name = xasprintf("%.*s", (int)n, editor), *said = NULL;
+	const char *const argv[] = {SHELL, "-c", "command -v \"$1\"", "sh", name, NULL};
+	struct err ignored = ERR_INIT;
+	int status = 0;
+
+	return n > 0 && (!editor[n] || editor[n] == ' ') &&
+	       proc_output(argv, (const char *const *)environ, NULL, TELL_TIMEOUT, &said,
+			   &status, &ignored) == 0 &&
+	       WIFEXITED(status) && WEXITSTATUS(status) != 0;
+}
+
+static int no_editor(const char *editor, struct err *err)
+{
+	return err_set_id(err, ERRID_START_TOOL,
+			  "the editor, '%.200s': set EDITOR to one that is there",
+			  editor);
+}
+
 static int run_editor(const char *file, struct err *err)
 {
 	const char *editor = choose_editor(err);
@@ -293,6 +347,8 @@ static int run_editor(const char *file, struct err *err)
 
 	if (!editor)
 		return -1;
+	if (is_missing(editor))
+		return no_editor(editor, err);
 	(void)fflush(stdout);
 	(void)signal(SIGINT, SIG_IGN); /* the editor's, which shares the terminal */
 	(void)signal(SIGQUIT, SIG_IGN);
@@ -309,9 +365,7 @@ static int run_editor(const char *file, struct err *err)
 		return 0;
 	if (WIFEXITED(status) &&
 	    (WEXITSTATUS(status) == 127 || WEXITSTATUS(status) == 126))
-		return err_set_id(err, ERRID_START_TOOL,
-				  "the editor, '%.200s': set EDITOR to one that is there",
-				  editor);
+		return no_editor(editor, err);
 	return err_set_id(err, ERRID_CORE_EDITOR,
 			  "the editor, '%.200s', failed; nothing was changed", editor);
 }
@@ -324,6 +378,9 @@ static int judge(const struct codex *c, const char *copy, struct buf *text,
 	struct conf conf;
 	bool again = false;
 
+	if (access(copy, F_OK) < 0 && errno == ENOENT)
+		return err_set_id(err, ERRID_CORE_EDITOR,
+				  "the editor has removed its file; nothing was changed");
 	buf_reset(text);
 	if (conf_read_text(copy, text, &why) == 0 &&
 	    config_accept(c->path, text, &conf, &why) == 0) {
@@ -384,11 +441,13 @@ static int edit(const struct codex *c, const char *copy, bool json, struct err *
 	if (is_changed && codex_replace(c, &text, err) < 0)
 		return err_wrap(err, "your text is in %s", copy);
 	(void)unlink(copy);
+	cleanup_free char *shown = render_shown(c->path);
+
 	if (json)
 		(void)printf("{\"ok\":true,\"changed\":%s}\n",
 			     is_changed ? "true" : "false");
 	else if (is_changed)
-		(void)printf("%s written; %s\n", c->path, counts(&c->text, &text));
+		(void)printf("%s written; %s\n", shown, counts(&c->text, &text));
 	else
 		(void)puts("nothing was changed");
 	return told(c->path, is_changed, err);

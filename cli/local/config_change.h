@@ -14,6 +14,9 @@
 /* path: codex.yaml. What was done is told on stdout. value NULL: the key is taken out of it. */
 MUST_CHECK int config_set(const char *path, const char *key, const char *value, bool json,
 			  struct err *err);
+/* Would config_add_rule() take it, as far as the file goes? ERRID_PROPOSAL_RULE: it is acceptable, but not with
+ * the rule. */
+MUST_CHECK int config_check_rule(const char *path, const char *rule, struct err *err);
 /*
  * One more rule of the ward, as ward_rule_write() wrote it. then: with the new text, when the file has it; where
  * that fails the file is as it was. Nothing is told.

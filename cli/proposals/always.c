@@ -46,12 +46,12 @@ static int reload(const struct buf *text, void *arg, struct err *err)
 
 static void show(const char *codex, const char *rule)
 {
-	cleanup_free char *shown = render_shown(rule);
+	cleanup_free char *shown = render_shown(rule), *file = render_shown(codex);
 
 	(void)printf(
 		"%s, ward:\n  - %s\nfor all jobs, with what lies below that path; GET "
 		"is HEAD too\n",
-		codex, shown);
+		file, shown);
 	(void)fflush(stdout);
 }
 
@@ -66,7 +66,9 @@ int proposal_always(struct client *c, const char *codex, const struct json *one,
 	struct reload r = {.c = c, .ret = ret};
 	int done = -1;
 
-	if (ward_rule_write(&rule, &text, err) < 0 || second_factor_need(c, err) < 0)
+	/* before anybody is asked */
+	if (ward_rule_write(&rule, &text, err) < 0 || second_factor_need(c, err) < 0 ||
+	    config_check_rule(codex, buf_str(&text), err) < 0)
 		return -1;
 	if (!is_quiet)
 		show(codex, buf_str(&text));

@@ -16,6 +16,7 @@
 #include "common/str.h"
 #include <argp.h>
 #include <inttypes.h>
+#include <unistd.h>
 
 #define LIST_MAX 1024
 #define TIMEOUT_MS 30000
@@ -107,16 +108,47 @@ static char *what_of(const struct json *one)
 			 render_text_of(one, "host"), render_text_of(one, "path"));
 }
 
-static void print_list(const struct json *list)
+/* The host is what a person looks at: a long one wraps, and has no blank in it; the path is cut. */
+static void print_what(const struct json *one)
+{
+	cleanup_free char *origin =
+		xasprintf("  %s https://%s", render_text_of(one, "method"),
+			  render_text_of(one, "host"));
+	cleanup_free char *path = render_shown(render_text_of(one, "path"));
+	cleanup_free char *shown = render_shown(origin);
+	cleanup_free char *most = xasprintf("%s…", shown);
+	cleanup_free char *room = render_fit(most, STDOUT_FILENO);
+	cleanup_free char *whole = xasprintf("%s%s", shown, path);
+	cleanup_free char *cut = render_fit(whole, STDOUT_FILENO);
+
+	(void)puts(str_eq(most, room) ? cut : most);
+}
+
+/* On a terminal, which a table would be cut for. */
+static void print_each(const struct json *list)
+{
+	char when[WHEN_SIZE];
+
+	for (size_t i = 0; i < json_arr_len(list); i++) {
+		const struct json *one = json_arr_at(list, i);
+		cleanup_free char *state = render_shown(render_text_of(one, "state"));
+		uint64_t times = render_number_of(one, "times");
+
+		when_text_of(render_text_of(one, "last"), when);
+		(void)printf(
+			"%" PRIu64 "  job %" PRIu64 ", %" PRIu64 " time%s, last %s, %s\n",
+			render_number_of(one, "proposal"), render_number_of(one, "job"),
+			times, times == 1 ? "" : "s", when, state);
+		print_what(one);
+	}
+}
+
+static void print_table(const struct json *list)
 {
 	static const char *const head[] = {"N", "JOB", "TIMES", "LAST", "STATE", "WHAT"};
 	char when[WHEN_SIZE];
 	struct table t;
 
-	if (json_arr_len(list) == 0) {
-		(void)puts("nothing was refused to a job for want of a rule");
-		return;
-	}
 	table_init(&t, ARRAY_SIZE(head));
 	for (size_t i = 0; i < ARRAY_SIZE(head); i++)
 		table_cell(&t, head[i]);
@@ -134,6 +166,18 @@ static void print_list(const struct json *list)
 	}
 	table_print(&t, true);
 	table_done(&t);
+}
+
+static void print_list(const struct json *list)
+{
+	if (json_arr_len(list) == 0) {
+		(void)puts("nothing was refused to a job for want of a rule");
+		return;
+	}
+	if (render_is_terminal(STDOUT_FILENO))
+		print_each(list);
+	else
+		print_table(list);
 	(void)puts("\n'lych proposals allow N' lets the next such request of that job "
 		   "pass; a host that begins\nwith xn-- has letters that look like "
 		   "others.");

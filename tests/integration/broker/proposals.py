@@ -207,6 +207,14 @@ def t_a_name_is_shown_as_it_is():
     assert row["host"] == "xn--pi-6kc.allowed.example", row
     code, shown = nobody("proposals")
     assert code == 0 and "GET https://xn--pi-6kc.allowed.example/" in shown, shown
+    # on a terminal of 80 columns too: what is cut is the path
+    for host, path in (("xn--pi-6kc.allowed.example.and.so.on.for.whoever.it.is.evil.example", "/" + "p" * 100),
+                       ("a." * 60 + "evil.example", "/a/path"), ("b.example", "/" + "p" * 100), ("c.example", "/short")):
+        proposal_of(job, f"https://{host}{path}")
+        code, shown = terminal([], "proposals")
+        lines = shown.replace("\r", "").split("\n")
+        line = next(x for x in lines if x.startswith(f"  GET https://{host}"))
+        assert code == 0 and line.endswith("/short" if path == "/short" else "…") and (len(host) > 60 or len(line) <= 80), shown
 
 
 def t_why_names_them():
@@ -411,6 +419,14 @@ def t_always_is_refused_and_the_file_is_as_it_was():
         put_codex(slipped)
         code, shown = terminal([WORDS], "proposals", "allow", n, "--always")
         assert code == 1 and "LYCH-WARD-012" in shown and "ward." in shown and codex() == slipped, shown
+    # what no rule can say, before anybody is asked
+    put_codex(START)
+    for path in ("/repo/..+/echo", "/repo/.../echo", "/x*y", "/%22q"):
+        never = job.fetch(f"https://{HOST}{path}")
+        row = [r for r in proposals(job) if r["path"] == path]
+        assert never.status == 403 and row, (path, never)
+        code, shown = nobody("proposals", "allow", str(row[0]["proposal"]), "--always")
+        assert code == 1 and "LYCH-PROPOSAL-003" in shown and codex() == START, (path, code, shown)
     # a layout that only a person changes
     flow = START[:START.index("ward:")] + "ward: []\n"
     put_codex(flow)

@@ -54,6 +54,11 @@ refused 1 "has mode 0644, not 0600" edit
 chmod 0 "$codex"
 refused 1 "Permission denied" set tomb.slots 4
 is "whose it is, not what it says" 1 "$(grep -c LYCH-STARTUP-003 err)"
+chmod 0400 "$codex"
+refused 1 "has mode 0400: nothing was changed" set tomb.slots 4
+refused 1 "has mode 0400: nothing was changed" unset tomb.slots
+EDITOR=true refused 1 "has mode 0400: nothing was changed" edit
+lych config check >/dev/null || fail "and is acceptable"
 chmod 0600 "$codex"
 ln "$codex" second
 refused 1 "has 2 names (hard links)" set tomb.slots 4
@@ -67,6 +72,14 @@ echo "frobnicate: 1" >>"$codex"
 refused 2 "no key 'frobnicate'; codex.yaml(5) lists them" set tomb.slots 4
 cp first "$codex"
 
+# --- where a directory has a control character in its name, no terminal gets it
+odd=$PWD/$'esc\e[31m'
+for words in check init check "set tomb.slots 3" "unset tomb.slots" "edit"; do
+	# shellcheck disable=SC2086
+	XDG_CONFIG_HOME=$odd EDITOR="sed -i s/^retention.*/retention:\ 40d/" lych config $words >out 2>&1 || fail "$words: $(cat out)"
+	is "$words: escaped" "1 0" "$(grep -c 'esc\\x1b\[31m' out) $(grep -c $'\e' out)"
+done
+
 # --- what a killed one left is removed by the next: of this name, old enough, and no link
 left() { (cd "${codex%/*}" && find . -mindepth 1 -name 'codex.yaml.*' | sort | xargs); }
 a=codex.yaml.0123456789abcdef.tmp b=codex.yaml.1123456789abcdef.tmp c=codex.yaml.2123456789abcdef.tmp
@@ -77,11 +90,9 @@ rm "${codex%/*}"/codex.yaml.*
 cp first "$codex"
 
 # --- set: one line, and the file is another one with the same mode
-chmod 0400 "$codex"
 is "set" "$codex: tomb.slots is 4 (it was 8); it counts from the next start" "$(lych config set tomb.slots 4)"
 is "one line" "11c11 <   slots: 8   # mine --- >   slots: 4   # mine" "$(diff first "$codex" | xargs -d '\n')"
-is "its mode" 400 "$(stat -c %a "$codex")"
-chmod 0600 "$codex"
+is "its mode" 600 "$(stat -c %a "$codex")"
 lych config set limits.memory.max 2GiB >/dev/null || fail "a flow mapping"
 is "in a flow mapping" 1 "$(grep -cx '  memory: {default: 512MiB, max: 2GiB}' "$codex")"
 lowered() { # the line on stderr without its key, key, value
@@ -164,6 +175,11 @@ lych config check >/dev/null || fail "check after unset"
 cp "$codex" first
 EDITOR=false refused 1 "the editor, 'false', failed; nothing was changed" edit
 EDITOR=no-such-editor refused 4 "set EDITOR to one that is there" edit
+for editor in no-such-editor "/nonexistent/vi -n"; do
+	EDITOR=$editor refused 4 '{"error_code":"LYCH-STARTUP-010"' edit --json
+	is "no word of the shell's ($editor)" 1 "$(wc -l <err)"
+done
+EDITOR=rm refused 1 "the editor has removed its file; nothing was changed" edit
 is "as it was" "" "$(diff first "$codex")"
 kept() { grep -oE "/[^ ]*/codex-.{6}\.yaml" err | head -n 1; }
 EDITOR="sed -i s/^retention.*/retention:never/" lych config edit >out 2>err </dev/null; is "a wrong text" 2 $?
