@@ -23,8 +23,7 @@ static void examine_key(struct doctor_lines *d, struct secret_store *s,
 	char answer[160];
 
 	if (s->ops->read(s, name, &v, &err) == 0 &&
-	    secret_value_check(&v, secret_value_min(conf_portal_secret_is_local(b, name)),
-			       &err) == 0) {
+	    secret_key_check(&v, conf_portal_secret_is_local(b, name), &err) == 0) {
 		doctor_line(d, WHERE, name, "set", PASS);
 		return;
 	}

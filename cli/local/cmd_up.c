@@ -357,10 +357,8 @@ static int check_portal_secrets(const struct paths *p, const struct conf *conf,
 		cleanup_secret_value struct secret_value v = {0};
 
 		if (s.ops->read(&s, name, &v, err) == 0 &&
-		    secret_value_check(&v,
-				       secret_value_min(conf_portal_secret_is_local(
-					       &conf->broker, name)),
-				       err) == 0)
+		    secret_key_check(&v, conf_portal_secret_is_local(&conf->broker, name),
+				     err) == 0)
 			continue;
 		if (err->id == ERRID_SECRET_MISSING)
 			return err_set_id(err, ERRID_SECRET_PORTAL, "%s", name);

@@ -84,12 +84,30 @@ static void put_words(const char *line, char *out, size_t size)
 		(void)snprintf(out, size, "%.300s", line);
 }
 
+/* The last error that the part itself logged; NULL: none. Its workers lose it, and say so behind it. */
+static char *own_error(char *text, const char *unit)
+{
+	cleanup_free char *mark = xasprintf(" unit=%s ", unit);
+	char *found = NULL;
+	size_t n;
+
+	for (char *line = text; *line; line += n + (line[n] == '\n')) {
+		n = strcspn(line, "\n");
+		if (str_starts(line, "<3>") && memmem(line, n, mark, strlen(mark)) &&
+		    memmem(line, n, " code=\"", strlen(" code=\"")))
+			found = line;
+	}
+	if (found)
+		found[strcspn(found, "\n")] = '\0';
+	return found;
+}
+
 /* Why a part ended, for the error of a failed start, as it logged it. */
 void part_log_tail(const struct super *u, enum part_id id, char *out, size_t size)
 {
 	cleanup_free char *path = part_log_path(u, id);
 	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char text[4096];
+	char text[4096], *own;
 	struct stat st;
 	off_t from;
 	ssize_t n;
@@ -104,7 +122,8 @@ void part_log_tail(const struct super *u, enum part_id id, char *out, size_t siz
 	if (n <= 0)
 		return;
 	text[n] = '\0';
-	put_words(proc_why(text), out, size);
+	own = own_error(text, supervise_names[id]);
+	put_words(own ? own : proc_why(text), out, size);
 }
 
 void part_write_state(struct super *u)

@@ -64,8 +64,8 @@ MUST_CHECK int part_log_open(const struct super *u, enum part_id id, off_t *ret_
 /* Every few seconds: a log that grew large makes place for one successor. */
 void part_logs_trim(struct super *u);
 
-/* The last thing that the part logged since its start, "" when that is nothing: for the
- * error of a start that failed. */
+/* The last error that the part logged since its start, without any the last thing of its log, "" when that
+ * is nothing: for the error of a start that failed. */
 void part_log_tail(const struct super *u, enum part_id id, char *out, size_t size);
 
 /* A child's own error code travels in its text: "LYCH-SANDBOX-004 ...". */

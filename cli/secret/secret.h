@@ -23,8 +23,10 @@ void secret_value_wipe(struct secret_value *v);
 /* Printable ASCII on one line, of min to SECRET_VALUE_MAX_BYTES: ERRID_SECRET_VALUE. */
 MUST_CHECK int secret_value_check(const struct secret_value *v, size_t min,
 				  struct err *err);
-/* The least: what only a server on this machine is told may have any length. */
-size_t secret_value_min(bool is_local);
+/* The same of one that is issued by others (ROTATE_GIVEN), and what its egress worker takes no key with.
+ * is_local: only a server on this machine is told, so it may have any length. */
+MUST_CHECK int secret_key_check(const struct secret_value *v, bool is_local,
+				struct err *err);
 void secret_value_generate(struct secret_value *ret);
 
 struct secret_store;

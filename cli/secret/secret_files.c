@@ -10,6 +10,7 @@
 #include "common/fs.h"
 #include "common/id.h"
 #include "common/mem.h"
+#include "common/proto/key.h"
 #include "common/str.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +19,6 @@
 void secret_value_wipe(struct secret_value *v)
 {
 	explicit_bzero(v, sizeof(*v));
-}
-
-size_t secret_value_min(bool is_local)
-{
-	return is_local ? 1 : SECRET_VALUE_MIN_BYTES;
 }
 
 int secret_value_check(const struct secret_value *v, size_t min, struct err *err)
@@ -37,6 +33,20 @@ int secret_value_check(const struct secret_value *v, size_t min, struct err *err
 					  "no ASCII",
 					  i + 1);
 	return 0;
+}
+
+int secret_key_check(const struct secret_value *v, bool is_local, struct err *err)
+{
+	size_t at;
+
+	if (secret_value_check(v, is_local ? 1 : SECRET_VALUE_MIN_BYTES, err) < 0)
+		return -1;
+	at = strcspn(v->s, KEY_SIGNS_REFUSED);
+	if (at == v->len || (is_local && v->len < KEY_LOOKED_FOR_MIN_BYTES))
+		return 0;
+	return err_set_id(err, ERRID_SECRET_VALUE,
+			  "byte %zu is '%c': a key has no %%, \" or backslash in it",
+			  at + 1, v->s[at]);
 }
 
 void secret_value_generate(struct secret_value *ret)

@@ -175,7 +175,8 @@ static int set(const struct secret_args *a, struct secret_store *s,
 {
 	cleanup_secret_value struct secret_value v = {0};
 	struct conf conf;
-	size_t min;
+	bool is_local;
+	int r;
 
 	if (a->replace && info->rotation == ROTATE_OWNER)
 		return err_set_id(
@@ -198,10 +199,12 @@ static int set(const struct secret_args *a, struct secret_store *s,
 		return -1;
 	if (config_load_or_defaults(s->paths->config, &conf, err) < 0)
 		return -1;
-	min = secret_value_min(conf_portal_secret_is_local(&conf.broker, a->name));
+	is_local = conf_portal_secret_is_local(&conf.broker, a->name);
 	conf_done(&conf);
-	if (secret_value_check(&v, min, err) < 0 ||
-	    s->ops->write(s, a->name, &v, a->replace, err) < 0 ||
+	r = info->rotation == ROTATE_GIVEN
+		    ? secret_key_check(&v, is_local, err)
+		    : secret_value_check(&v, SECRET_VALUE_MIN_BYTES, err);
+	if (r < 0 || s->ops->write(s, a->name, &v, a->replace, err) < 0 ||
 	    (secret_is_tombs_master(a->name) &&
 	     secret_tombs_set(s, SECRET_TOMB_AS_IT_IS, err) < 0))
 		return -1;

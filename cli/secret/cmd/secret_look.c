@@ -24,7 +24,7 @@ struct entry {
 	char kind[16];
 	const struct secret_info *info; /* NULL: not in the manifest */
 	bool present, is_bad;
-	size_t min;    /* bytes of a value */
+	bool is_local; /* a key that only a server on this machine is told */
 	bool is_named; /* codex.yaml names it, or a generation a tomb */
 	struct secret_value value;
 	char state[256]; /* "ok", or what is wrong, or a note */
@@ -50,7 +50,6 @@ static struct entry *inventory_add(struct inventory *v, const char *name)
 	e = &v->e[v->n++];
 	e->name = xstrdup(name);
 	e->info = secret_find(name);
-	e->min = SECRET_VALUE_MIN_BYTES;
 	(void)snprintf(e->state, sizeof(e->state), "ok");
 	return e;
 }
@@ -100,7 +99,7 @@ static void add_keys(const struct conf_broker *b, struct inventory *v)
 		if (!e)
 			continue;
 		e->is_named = true;
-		e->min = secret_value_min(conf_portal_secret_is_local(b, name));
+		e->is_local = conf_portal_secret_is_local(b, name);
 	}
 }
 
@@ -145,10 +144,12 @@ static int take_stock(struct secret_store *s, struct inventory *v, struct err *e
 
 static void judge_value(struct secret_store *s, struct entry *e)
 {
+	bool is_key = e->info->rotation == ROTATE_GIVEN;
 	struct err why = ERR_INIT;
 
 	if (s->ops->read(s, e->name, &e->value, &why) < 0 ||
-	    secret_value_check(&e->value, e->min, &why) < 0 ||
+	    (is_key ? secret_key_check(&e->value, e->is_local, &why)
+		    : secret_value_check(&e->value, SECRET_VALUE_MIN_BYTES, &why)) < 0 ||
 	    (e->info->rotation == ROTATE_TOMB &&
 	     secret_tomb_judge(s, e->name, &e->value, &why) < 0))
 		mark(e, true, "%.200s", why.msg);

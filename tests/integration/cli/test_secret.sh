@@ -33,6 +33,11 @@ refused "no such store" LYCH-CORE-004 lych secret list --store=vault
 refused "an empty value" LYCH-SECRET-008 lych secret set lychgate_work
 refused "a short value" LYCH-SECRET-008 bash -c "echo short | '$LYCH_BIN/lych' secret set portal_x"
 refused "two lines" LYCH-SECRET-008 bash -c "printf '0123456789abcdef\n0123456789abcdef\n' | '$LYCH_BIN/lych' secret set portal_x"
+for c in '%' '"' "\\"; do
+	printf '0123456789abcdef%s0123456789' "$c" >"$LYCH_TMP/odd"
+	refused "a key with $c" LYCH-SECRET-008 bash -c "'$LYCH_BIN/lych' secret set portal_x <'$LYCH_TMP/odd'"
+	refused "a key of a host with $c" LYCH-SECRET-008 bash -c "'$LYCH_BIN/lych' secret set host_x <'$LYCH_TMP/odd'"
+done
 refused "a provider's key is not made up" LYCH-SECRET-008 lych secret set portal_x --generate
 refused "what is not there is not removed" LYCH-SECRET-002 lych secret rm portal_x
 refused "what is not there is not rotated" LYCH-SECRET-002 lych secret rotate lychgate_work
@@ -94,6 +99,10 @@ is "a key that is named is missed" portal_main "$(bad files)"
 lych down >/dev/null
 refused "nothing starts without it" LYCH-SECRET-012 lych up --detach
 grep -q 'lych secret set' "$LYCH_TMP/err" || fail "the command is not named: $(cat "$LYCH_TMP/err")"
+(umask 077 && cp "$LYCH_TMP/odd" "$S/portal_main")
+is "one that its worker would not take is bad" portal_main "$(bad files)"
+refused "and nothing starts with it" LYCH-SECRET-008 lych up --detach
+rm "$S/portal_main"
 echo sk-a-third-key-0123456789abcdef | lych secret set portal_main >/dev/null || fail "set portal_main"
 is "then all is in order" "" "$(bad files)"
 is "and what is not named is unused" 1 "$(lych secret check | grep -c 'portal_x.*does not name it')"
