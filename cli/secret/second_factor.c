@@ -174,6 +174,17 @@ static int ask_new(struct typed *ret, struct err *err)
 	return 0;
 }
 
+/* The old one is made into a key before the new one is asked for, which takes a while. */
+static int ask_change(const struct question *q, bool is_change, struct second_factor *old,
+		      struct typed *ret, struct err *err)
+{
+	cleanup_prompt_hold bool held UNUSED = prompt_hold();
+
+	if (is_change && ask_answer(q, "old passphrase (not shown): ", old, err) < 0)
+		return -1;
+	return ask_new(ret, err);
+}
+
 /* What the vessel stores of it. */
 static int write_verifier(const struct typed *t, struct buf *out,
 			  char stored[SHA256_HEX_SIZE], struct err *err)
@@ -221,9 +232,8 @@ int second_factor_set(struct client *c, bool is_change, struct err *err)
 		return err_set_id(
 			err, is_change ? ERRID_PASSPHRASE_UNSET : ERRID_PASSPHRASE_THERE,
 			"nothing was done");
-	if (is_change && ask_answer(&q, "old passphrase (not shown): ", &old, err) < 0)
-		return -1;
-	if (ask_new(&t, err) < 0 || write_verifier(&t, &body, stored, err) < 0)
+	if (ask_change(&q, is_change, &old, &t, err) < 0 ||
+	    write_verifier(&t, &body, stored, err) < 0)
 		return -1;
 	if (is_change) {
 		act = xasprintf("change the passphrase to %s", stored);

@@ -16,6 +16,13 @@
 
 #define TERMINAL "/dev/tty"
 
+/* Of prompt_hold(): the terminal, once it was asked on; -1: not yet. */
+static struct {
+	bool is_wanted, is_on;
+	int fd;
+	struct termios was;
+} held = {.fd = -1};
+
 enum { CTRL_C = 3, CTRL_D = 4, CTRL_H = 8, CTRL_U = 21, DEL = 127 };
 
 /* One byte; 0 at the end. */
@@ -68,26 +75,55 @@ static int read_line(int fd, char *out, size_t max, size_t *ret_len, struct err 
 	return 0;
 }
 
+static int make_silent(int fd, struct termios *ret_was, struct err *err)
+{
+	struct termios silent;
+
+	if (tcgetattr(fd, ret_was) < 0)
+		return err_sys(err, "the terminal");
+	silent = *ret_was;
+	silent.c_lflag &= (tcflag_t) ~(ECHO | ECHONL | ICANON | ISIG);
+	silent.c_cc[VMIN] = 1;
+	silent.c_cc[VTIME] = 0;
+	return tcsetattr(fd, TCSAFLUSH, &silent) < 0 ? err_sys(err, "the terminal") : 0;
+}
+
 /* The question goes to `to`. */
 static int read_terminal(int fd, int to, const char *question, char *out, size_t max,
 			 size_t *ret_len, struct err *err)
 {
-	struct termios was, silent;
+	struct termios was;
 	int r;
 
-	if (tcgetattr(fd, &was) < 0)
-		return err_sys(err, "the terminal");
-	silent = was;
-	silent.c_lflag &= (tcflag_t) ~(ECHO | ECHONL | ICANON | ISIG);
-	silent.c_cc[VMIN] = 1;
-	silent.c_cc[VTIME] = 0;
-	if (tcsetattr(fd, TCSAFLUSH, &silent) < 0)
-		return err_sys(err, "the terminal");
+	if (!held.is_on && make_silent(fd, &was, err) < 0)
+		return -1;
+	if (held.is_wanted && !held.is_on) {
+		held.is_on = true;
+		held.fd = fd;
+		held.was = was;
+	}
 	(void)dprintf(to, "%s", question);
 	r = read_line(fd, out, max, ret_len, err);
-	(void)tcsetattr(fd, TCSAFLUSH, &was);
+	if (!held.is_on)
+		(void)tcsetattr(fd, TCSAFLUSH, &was);
 	(void)dprintf(to, "\n");
 	return r;
+}
+
+bool prompt_hold(void)
+{
+	held.is_wanted = true;
+	return true;
+}
+
+void prompt_release(const bool *ignored UNUSED)
+{
+	if (held.is_on)
+		(void)tcsetattr(held.fd, TCSAFLUSH, &held.was);
+	if (held.fd != STDIN_FILENO)
+		fd_close(&held.fd);
+	held.fd = -1;
+	held.is_wanted = held.is_on = false;
 }
 
 static int read_all(char *out, size_t max, size_t *ret_len, struct err *err)
@@ -132,11 +168,15 @@ int prompt_secret(const char *question, char *out, size_t max, size_t *ret_len,
 int prompt_passphrase(const char *question, char *out, size_t max, size_t *ret_len,
 		      struct err *err)
 {
-	cleanup_close int fd = open(TERMINAL, O_RDWR | O_CLOEXEC | O_NOCTTY);
+	cleanup_close int own =
+		held.is_on ? -1 : open(TERMINAL, O_RDWR | O_CLOEXEC | O_NOCTTY);
+	int fd = held.is_on ? held.fd : own;
 	int r = fd < 0 ? err_set_id(err, ERRID_PASSPHRASE_TERMINAL, TERMINAL ": %s",
 				    strerror(errno))
 		       : read_terminal(fd, fd, question, out, max, ret_len, err);
 
+	if (held.fd == own)
+		own = -1; /* it is the hold's now */
 	if (r == 0)
 		out[*ret_len] = '\0';
 	else

@@ -26,6 +26,12 @@ MUST_CHECK int prompt_secret(const char *question, char *out, size_t max, size_t
 MUST_CHECK int prompt_passphrase(const char *question, char *out, size_t max,
 				 size_t *ret_len, struct err *err);
 
+/* From the first of the questions above to the release the terminal shows nothing, between two of them neither;
+ * what is typed early answers the next one. */
+bool prompt_hold(void);
+void prompt_release(const bool *ignored);
+#define cleanup_prompt_hold __attribute__((cleanup(prompt_release)))
+
 /* Is there a person: are stdin and stderr a terminal? */
 bool prompt_can_ask(void);
 /* A question on that terminal, " [yes/no] " behind it: only the whole word yes is one. ERR_INVALID

@@ -183,6 +183,13 @@ def t_it_is_changed_by_who_knows_the_old_one():
     want(api("DELETE", f"/v1/private/{entry}", proof=prove(WORDS, act_of(entry))), 403, "LYCH-PASSPHRASE-003")
     want(api("DELETE", f"/v1/private/{entry}", proof=prove(OTHER, act_of(entry))), 200)
     assert len(events("passphrase.changed")) == 1
+    # typed ahead: the answers to the questions to come, and shown no more than those
+    code, shown = terminal([f"{OTHER}\r{WORDS}\r{WORDS}"], "passphrase", "change")
+    assert code == 0 and WORDS not in shown and OTHER not in shown, shown
+    code, shown = terminal([f"{WORDS}\r{OTHER}\r{OTHER}"], "passphrase", "change")
+    assert code == 0 and WORDS not in shown and OTHER not in shown, shown
+    code, shown = terminal([f"{OTHER}\r\x03"], "passphrase", "change")
+    assert code == 1 and "LYCH-CORE-008" in shown and "given up" in shown, shown
 
 
 def t_a_file_that_is_damaged_or_others_may_read_refuses_all():
