@@ -37,6 +37,15 @@ static bool has_hidden_break(const char *s, size_t len)
 	return false;
 }
 
+/* ... and of the C1 set, which a terminal obeys too. */
+static bool has_c1(const char *s, size_t len)
+{
+	for (size_t i = 0; i + 1 < len; i++)
+		if (s[i] == '\xc2' && (unsigned char)s[i + 1] < 0xa0)
+			return true;
+	return false;
+}
+
 /* What no line may have, in quotes and comments neither. */
 static int lint_bytes(const char *s, size_t len, unsigned line, struct err *err)
 {
@@ -54,7 +63,7 @@ static int lint_bytes(const char *s, size_t len, unsigned line, struct err *err)
 		return refuse(err, line,
 			      "a carriage return at its end: save the file with the "
 			      "line ends of Unix");
-	if (str_has_control(s, len))
+	if (str_has_control(s, len) || has_c1(s, len))
 		return refuse(err, line, "control byte: leave it out");
 	return 0;
 }

@@ -153,6 +153,11 @@ static int read_key(const struct walk *w, const struct place *in, struct seen *s
 
 	end = word(at, "{},", &text, &n);
 	end += strspn(end, " ");
+	if (n == 0 && *at != '"' && *at != '\'') {
+		/* a sign is where a key should be */
+		n = strcspn(at, " \n");
+		end = at + n;
+	}
 	/* in quotes as JSON has them it needs no blank */
 	if (*end != ':' || n == 0 || (text == at && !strchr(" \n", end[1])))
 		return refuse(w, w->line, in->name,

@@ -105,6 +105,10 @@ static const struct {
 	 "line 2: a carriage return at its end: save the file with the "
 	 "line ends of Unix"},
 	{V "retention: 7d # \x01\n", "line 2: control byte: leave it out"},
+	{V "\nretention: \"7d\xc2\x9b\"\n", "line 3: control byte: leave it out"},
+	{V "\n{\n",
+	 "line 3: '{' is no key: 'KEY: VALUE' is expected, with a blank behind "
+	 "the ':'"},
 	{V "# \xff\n", "line 2: not UTF-8: save the file as UTF-8"},
 	{"\xff\xfev", "line 1: not UTF-8: save the file as UTF-8"},
 	{"---\n" V, "line 1: a document marker: one document only"},
