@@ -119,7 +119,7 @@ static void line_classifier(const struct json *vessel, struct buf *b)
 		 "portal %s, %s; let pass %" PRIu64 ", refused %" PRIu64
 		 ", no answer %" PRIu64,
 		 render_text_of(c, "portal"),
-		 flag(c, "answers") ? "asked for each ask"
+		 flag(c, "answers") ? "asked about each ask"
 				    : "DOES NOT ANSWER: asks are refused",
 		 render_number_of(c, "passed"), render_number_of(c, "refused"),
 		 render_number_of(c, "failed"));

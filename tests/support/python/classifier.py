@@ -39,6 +39,8 @@ def piece_of(rq):
         raise Bad("response_format")
     if schema["schema"]["required"] != ["private", "why"] or schema["schema"]["additionalProperties"] is not False:
         raise Bad("schema")
+    if any(not 0 <= n <= 1 for n in schema["schema"]["properties"]["private"]["enum"]):
+        raise Bad("enum")
     if [m["role"] for m in rq["messages"]] != ["system", "user"] or any(set(m) != {"role", "content"} for m in rq["messages"]):
         raise Bad("messages")
     # a tokenizer of bytes is the worst; of the rules, which are English, four letters are one
