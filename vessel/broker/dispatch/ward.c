@@ -75,5 +75,6 @@ enum dispatch_event dispatch_judge(struct dispatch_call *c)
 	dispatch_has_read(c->d, began);
 	if (r < 0)
 		return ON_DENIED;
-	return c->job->is_granted ? ON_ALLOWED_AHEAD : ON_ALLOWED;
+	/* what a classifier is shown leaves the vessel: lease and budget come before it */
+	return c->job->is_granted && !c->d->cfg.opinion ? ON_ALLOWED_AHEAD : ON_ALLOWED;
 }

@@ -235,6 +235,26 @@ Test(dispatch_opinion, a_fetch_is_not_shown_to_it)
 	down();
 }
 
+/* Of a job that was granted before, too: what it is shown leaves the vessel. */
+Test(dispatch_opinion, lease_and_budget_have_the_first_word)
+{
+	up();
+	send_to("/ask", ASK("m"));
+	AWAIT(k.n == 1);
+	says(200, "0");
+	AWAIT(is_quiet());
+	w.refuse_at = RESERVE;
+	w.refuse_with = ERRID_RUN_STALE;
+	w.grown = 9; /* a text that it was not shown */
+	buf_reset(&w.trace);
+	send_to("/ask", ASK("m"));
+	AWAIT(has_got("LYCH-RUN-003"));
+	AWAIT(is_quiet());
+	cr_expect_str_eq(traced(), "ward reserve");
+	cr_expect_eq(k.n, 1);
+	down();
+}
+
 /* Hung up, or its lease ended: while the log has it, and while it is asked. */
 Test(dispatch_opinion, who_leaves_meanwhile_is_asked_about_no_more)
 {
