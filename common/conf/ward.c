@@ -282,6 +282,32 @@ static bool may_meet(const char *prefix, const char *base)
 		prefix[shorter - 1] == '/');
 }
 
+/* The key of a registry goes with each of its indexes, so all of it is where the key may go. */
+static int read_registry_key(const struct conf_item *item, const char *value,
+			     const struct conf_broker *b, struct conf_rule *rule)
+{
+	const struct conf_credential *c = conf_credential_find(b, value);
+	enum registry_kind kind;
+	const struct conf_url *u;
+	size_t n;
+
+	if (!c)
+		return conf_fail_item(item, "credential",
+				      "of a registry it is one of credentials");
+	if (!registry_kind_from_name(rule->name, &kind))
+		return conf_fail_item(item, "registry", "no registry of that name");
+	u = &b->registry[kind].url;
+	n = strlen(c->url.path);
+	if (!u->https || !str_eq(u->host, c->url.host) || u->port != c->url.port ||
+	    strncmp(u->path, c->url.path, n) != 0 ||
+	    (u->path[n] != '/' && u->path[n] != '\0'))
+		return conf_fail_item(item, "credential",
+				      "its key goes to its own place by https, and the "
+				      "registry's URL is not there");
+	rule->credential = xstrdup(c->name);
+	return 0;
+}
+
 /* A key goes to the one place that its portal or credential is for, and nowhere else. */
 static int read_credential(const struct conf_item *item, const char *value,
 			   const struct conf_broker *b, struct conf_rule *rule)
@@ -292,10 +318,13 @@ static int read_credential(const struct conf_item *item, const char *value,
 
 	if (!value)
 		return 0;
-	if (rule->target != WARD_HOST || !permits(rule))
-		return conf_fail_item(item, "credential",
-				      "only where a host is allowed; a portal always has "
-				      "its own");
+	if (rule->target == WARD_PORTAL || !permits(rule))
+		return conf_fail_item(
+			item, "credential",
+			"only where a host or registry is allowed; a portal "
+			"always has its own");
+	if (rule->target == WARD_REGISTRY)
+		return read_registry_key(item, value, b, rule);
 	p = conf_portal_find(b, value);
 	name = conf_key_place(b, value, &place);
 	if (!name)

@@ -201,7 +201,7 @@ static int check_spelling(const struct ward_ask *ask, struct err *err)
 	return 0;
 }
 
-/* What the deciding rules give to a fetch: each thing from the first that gives it. */
+/* What the deciding rules give to a fetch or a package: each thing from the first that gives it. */
 static void take_gifts(const struct conf_broker *b, const struct ward_ask *ask,
 		       struct ward_verdict *v)
 {
@@ -264,7 +264,7 @@ int ward_decide(const struct conf_broker *b, const struct ward_ask *ask,
 		*ret = v;
 		return refuse(ask, &v, err);
 	}
-	if (ask->target == WARD_HOST)
+	if (ask->target != WARD_PORTAL)
 		take_gifts(b, ask, &v);
 	*ret = v;
 	return 0;

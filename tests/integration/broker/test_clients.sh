@@ -20,6 +20,13 @@ lych_begin clients
 lych_config "slots: 2"
 cat >>"$LYCH_CONFIG" <<END
 egress: {authorities: "$SHOPS/ca.pem"}
+credentials:
+  - {name: shop, host: private.shop.example, path: /npm, header: bearer, secret: host_shop}
+registries:
+  npm:
+    url: "https://private.shop.example/npm"
+    file_hosts:
+      - files.shop.example
 ward:
   - {host: files.shop.example, action: allow}
   - {host: files.shop.example, path: /bin/moved, action: allow, replies: binary}
@@ -27,6 +34,7 @@ ward:
   - {host: files.shop.example, path: /echo, method: PUT, action: allow}
   - {host: files.shop.example, path: /echo, method: PATCH, action: allow}
 END
+lych secret set host_shop <<<shop-4f7Qz2Lm9XcV >/dev/null || fail "set the secret"
 lych up --detach >/dev/null || fail up
 job() { lych run --egress brokered -n -- sh -c "$1" 2>&1; }
 pip='PIP_INDEX_URL=https://pypi.shop.example/simple python3 -m pip install --no-cache-dir --disable-pip-version-check --retries 0'
@@ -74,4 +82,25 @@ has "an index that leads to a host that no rule names" "403 while getting https:
 has "pip install" "tiny works" "$out"
 has "the wheel went through the tunnel" "pypi.shop.example GET /files/" "$(asked)"
 has "the log has which replies might be bytes" '"replies":"binary"' "$(lych audit tail -n 100 --json | tr -d ' ')"
+# --- a registry that wants a token: the rule gives it to what is asked of the registry, and the job never has it
+packages() { lych run --egress registry -n -- sh -c 'for p in pad pad/-/pad-1.0.0.tgz moved/-/moved-1.0.0.tgz nothing; do
+	curl -sS -o got -w "%{http_code} $p\n" "http://127.0.0.1:8787/registry/npm/$p"; cat got >>all
+done; env >>all; grep -aq "shop-4f7Qz2Lm9XcV" all && echo "it has the token"; grep -ao "http://127.0.0.1:8787/registry/npm/pad/-/[a-z0-9.-]*" all' 2>&1; }
+echo '  - {registry: npm, action: allow}' >>"$LYCH_CONFIG"
+lych ward reload >/dev/null || fail reload
+out=$(packages)
+is "without a key in the rule: refused by the registry" 4 "$(grep -c '^401 ' <<<"$out")"
+lacks "nothing went with a key" "with a key" "$(asked)"
+: >"$SHOPS/asked"
+sed -i 's/{registry: npm, action: allow}/{registry: npm, action: allow, credential: shop}/' "$LYCH_CONFIG"
+lych ward reload >/dev/null || fail reload
+out=$(packages)
+is "with it: an index and its files" 3 "$(grep -c '^200 ' <<<"$out")"
+has "what is not there is not there" "404 nothing" "$out"
+lacks "the job never has the token" "it has the token" "$out"
+has "the index leads to the mirror" "http://127.0.0.1:8787/registry/npm/pad/-/pad-1.0.0.tgz" "$out"
+has "it went to the registry" "private.shop.example GET /npm/pad/-/pad-1.0.0.tgz with a key" "$(asked)"
+has "behind a redirect there is a file" "files.shop.example GET /bin/every-byte" "$(asked)"
+lacks "to which no key goes" "every-byte with a key" "$(asked)"
+has "the log has its name" '"credential":"shop"' "$(lych audit tail -n 100 --json | tr -d ' ')"
 echo "clients: $count checks"

@@ -2,7 +2,8 @@
 """shops.py FOLDER COMMAND...: a network of its own (lab.py) with name server and HTTPS servers outside, in which COMMAND runs
 as an ordinary user. Run by `unshare -Urnm python3`.
 
-At https://pypi.shop.example, npm., crates. and go. are the packages of registry.py; files.shop.example has
+At https://pypi.shop.example, npm., crates. and go. are the packages of registry.py, at private.shop.example/npm npm's for who
+has TOKEN (and moved, whose file is at files.); files.shop.example has
 /bin/every-byte (their SHA-256 is FOLDER/every-byte.sum), /echo (says how it was asked) and /text. FOLDER/ca.pem is
 the authority of them all, FOLDER/asked has a line "HOST METHOD PATH" for each request."""
 import hashlib
@@ -18,7 +19,8 @@ import registry
 
 D = sys.argv[1]
 ADDRESS = "93.184.216.34"
-NAMES = [f"{name}.shop.example" for name in ("files", "pypi", "npm", "crates", "go", "denied")]
+NAMES = [f"{name}.shop.example" for name in ("files", "pypi", "npm", "crates", "go", "denied", "private")]
+TOKEN = "shop-4f7Qz2Lm9XcV"
 EVERY_BYTE = bytes(range(256)) * 4000
 BELOW = {"pypi": "/pypi", "npm": "/npm", "go": "/go", "crates": ""}  # where in registry.py's tree a shop begins
 
@@ -27,8 +29,9 @@ class Shop(registry.Registry):
     def answer(self, status, kind, body):
         """Its links are to itself, whatever name and port it has in there."""
         host = self.headers["Host"].encode()
+        below = b"/npm/" if host.startswith(b"private.") else b"/"
         for own in (b"http://" + host + b"/npm/", b"http://127.0.0.1:443/"):
-            body = body.replace(own, b"https://" + host + b"/")
+            body = body.replace(own, b"https://" + host + below)
         if self.command != "HEAD":
             return super().answer(status, kind, body)
         self.send_response(status)
@@ -38,7 +41,7 @@ class Shop(registry.Registry):
 
     def note(self, line):  # pylint: disable=arguments-differ
         with open(D + "/asked", "a", encoding="utf-8") as log:
-            log.write(f"{self.headers['Host']} {line}\n")
+            log.write(f"{self.headers['Host']} {line}{' with a key' if 'Authorization' in self.headers else ''}\n")
 
     def read(self):
         if "Transfer-Encoding" in self.headers:
@@ -62,8 +65,22 @@ class Shop(registry.Registry):
             return self.end_headers()
         return self.answer(200, "text/plain", b"a text\n")
 
+    def private(self):
+        if self.headers.get("Authorization") != "Bearer " + TOKEN:
+            self.note(f"{self.command} {self.path}")
+            return self.answer(401, "text/plain", b"who are you")
+        if self.path != "/npm/moved/-/moved-1.0.0.tgz":
+            return super().do_GET()
+        self.note(f"{self.command} {self.path}")
+        self.send_response(302)
+        self.send_header("Location", "https://files.shop.example/bin/every-byte")
+        self.send_header("Content-Length", "0")
+        return self.end_headers()
+
     def do_GET(self):
         shop = self.headers["Host"].split(".")[0]
+        if shop == "private":
+            return self.private()
         if shop not in BELOW:
             return self.files()
         if not self.path.startswith("/dl/") and not (shop == "pypi" and self.path.startswith("/files/")):

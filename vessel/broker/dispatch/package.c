@@ -15,6 +15,7 @@
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
 #include "vessel/broker/intents/fetch.h"
+#include "vessel/broker/intents/fetch_keys.h"
 
 #include <string.h>
 
@@ -31,7 +32,9 @@ struct package_own {
 	const struct registry *registry;
 	const char *path;	     /* as the job named it */
 	char url[URL_BYTES_MAX + 1]; /* upstream */
+	struct url at;		     /* the same */
 	bool is_index, drop;
+	bool left;		  /* a redirect left the place where a key goes */
 	enum broker_simple wants; /* of an index */
 	struct registry_page page;
 	struct registry_rewrite *rewrite;
@@ -82,11 +85,23 @@ static int read_intent(struct dispatch_call *c, struct err *err)
 	return 0;
 }
 
+/* The worker whose key goes along, by the ward's rule; NULL: the one without any. */
+static const char *key_of(const struct dispatch_call *c, const char **ret_target)
+{
+	const struct package_own *p = c->own;
+
+	return p->left ? NULL
+		       : fetch_key_at(&p->at, c->d->cfg.broker, &c->verdict, ret_target);
+}
+
 static int package_read(struct dispatch_call *c, struct err *err)
 {
 	struct package_own *p = c->own;
+	enum reason ignored;
 
 	if (c->hops == 0 && read_intent(c, err) < 0)
+		return -1;
+	if (url_parse(p->url, strlen(p->url), &p->at, &ignored, err) < 0)
 		return -1;
 	ward_ask_registry(c->d->cfg.broker, p->registry->kind, NULL, &c->ward);
 	return 0;
@@ -193,6 +208,8 @@ static int package_start(struct dispatch_call *c, struct err *err)
 	struct package_own *p = c->own;
 	const struct conf_egress *e = &c->d->cfg.broker->egress;
 	const struct conf_addresses *named = &conf_of(c)->addresses;
+	const char *target = p->url;
+	const char *key = key_of(c, &target);
 	const struct egress_header accept = {
 		"accept",
 		p->is_index ? registry_accept(p->registry->kind, p->wants) : "*/*"};
@@ -200,12 +217,14 @@ static int package_start(struct dispatch_call *c, struct err *err)
 	if (serve_kept(c))
 		return DISPATCH_KEPT;
 	const struct egress_request rq = {
+		.portal = key,
 		.method = "GET",
-		.target = p->url,
+		.target = target,
 		.headers = &accept,
 		.n_headers = 1,
-		.addresses = (const char *const *)named->v,
-		.n_addresses = named->n,
+		/* the worker of a key knows its own */
+		.addresses = key ? NULL : (const char *const *)named->v,
+		.n_addresses = key ? 0 : named->n,
 		.limits = {.reply_max_bytes = e->package_max_bytes},
 	};
 
@@ -215,11 +234,25 @@ static int package_start(struct dispatch_call *c, struct err *err)
 static void package_describe(const struct dispatch_call *c, struct jsonw *w)
 {
 	struct package_own *p = c->own;
+	const char *key, *target;
 
 	if (!p->registry)
 		return;
 	jsonw_kstr(w, "registry", registry_kind_name(p->registry->kind));
 	jsonw_kstr(w, "path", p->path);
+	key = key_of(c, &target);
+	if (key)
+		jsonw_kstr(w, "credential", key);
+}
+
+static bool same_origin(const char *url, const struct url *as)
+{
+	struct err ignored = ERR_INIT;
+	enum reason why;
+	struct url u;
+
+	return url_parse(url, strlen(url), &u, &why, &ignored) == 0 &&
+	       url_same_origin(&u, as);
 }
 
 /* Where a file lies elsewhere, the registry sends there; never further than the places
@@ -229,11 +262,13 @@ static int follow(struct dispatch_call *c, const char *location, struct err *err
 	struct package_own *p = c->own;
 	const struct registry_page page = {p->registry, p->url};
 	char url[sizeof(p->url)];
+	const char *target;
 
 	if (c->hops >= FETCH_REDIRECTS_MAX ||
 	    !registry_resolve(&page, location, url, sizeof(url)))
 		return err_set_id(err, ERRID_REGISTRY_INDEX,
 				  "a redirect to another place");
+	p->left = p->left || !key_of(c, &target) || !same_origin(url, &p->at);
 	memcpy(p->url, url, sizeof(url));
 	return DISPATCH_REDIRECTS;
 }
@@ -309,7 +344,8 @@ static int index_head(struct dispatch_call *c, const char *type, struct err *err
 	const struct registry_got got = {.kind = p->registry->kind,
 					 .wants = p->wants,
 					 .path = p->path,
-					 .content_type = type};
+					 .content_type = type,
+					 .has_key = c->verdict.credential != NULL};
 	struct registry_is is;
 	struct err why = ERR_INIT;
 

@@ -82,19 +82,17 @@ static bool may_climb(const struct url *u)
 	return ward_path_may_climb(path);
 }
 
-const char *fetch_key(const struct fetch *f, const struct conf_broker *b,
-		      const struct ward_verdict *v, const char **ret_target)
+const char *fetch_key_at(const struct url *u, const struct conf_broker *b,
+			 const struct ward_verdict *v, const char **ret_target)
 {
-	const struct url *u = &f->url;
 	const struct conf_url *place;
 	const char *name =
 		v->credential ? conf_key_place(b, v->credential, &place) : NULL;
 	bool is_portal = name && !conf_credential_find(b, name);
 	size_t n;
 
-	if (!name || f->left_origin || u->https != place->https ||
-	    u->port != place->port || !str_eq(u->host, place->host) ||
-	    !is_below(u, place->path) || may_climb(u))
+	if (!name || u->https != place->https || u->port != place->port ||
+	    !str_eq(u->host, place->host) || !is_below(u, place->path) || may_climb(u))
 		return NULL;
 	n = is_portal ? strlen(place->path) : 0;
 	/* a portal's own URL is no place of its API */
@@ -102,4 +100,10 @@ const char *fetch_key(const struct fetch *f, const struct conf_broker *b,
 		return NULL;
 	*ret_target = u->target + n;
 	return name;
+}
+
+const char *fetch_key(const struct fetch *f, const struct conf_broker *b,
+		      const struct ward_verdict *v, const char **ret_target)
+{
+	return f->left_origin ? NULL : fetch_key_at(&f->url, b, v, ret_target);
 }

@@ -24,5 +24,8 @@ size_t fetch_keys_workers(const struct conf_broker *b,
  */
 const char *fetch_key(const struct fetch *f, const struct conf_broker *b,
 		      const struct ward_verdict *v, const char **ret_target);
+/* The same of a URL of which the caller knows that no redirect left its origin; within u. */
+const char *fetch_key_at(const struct url *u, const struct conf_broker *b,
+			 const struct ward_verdict *v, const char **ret_target);
 
 #endif

@@ -432,8 +432,9 @@ int registry_form(const struct registry_got *got, struct registry_is *ret,
 	case REGISTRY_GO:
 		return go_form(got->path, ret, err);
 	case REGISTRY_CARGO:
-		ret->form = str_eq(got->path, CARGO_CONFIG_PATH) ? REGISTRY_CARGO_CONFIG
-								 : REGISTRY_CRATE;
+		ret->form = !str_eq(got->path, CARGO_CONFIG_PATH) ? REGISTRY_CRATE
+			    : got->has_key ? REGISTRY_CARGO_CONFIG_KEY
+					   : REGISTRY_CARGO_CONFIG;
 		ret->content_type =
 			ret->form == REGISTRY_CRATE ? "text/plain" : "application/json";
 		return 0;

@@ -78,6 +78,7 @@ struct registry_got {
 	enum broker_simple wants;
 	const char *path;	  /* as in registry_upstream() */
 	const char *content_type; /* NULL: none was named */
+	bool has_key;		  /* one went along */
 };
 struct registry_is {
 	enum registry_form form;

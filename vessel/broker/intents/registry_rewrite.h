@@ -27,9 +27,11 @@ enum registry_form {
 	/* without links, see registry_text.h */
 	REGISTRY_CRATE,	       /* a line of JSON for each version */
 	REGISTRY_CARGO_CONFIG, /* config.json */
-	REGISTRY_GO_LIST,      /* a version a line */
-	REGISTRY_GO_INFO,      /* of one version, JSON */
-	REGISTRY_GO_NOTE,      /* signed text of a checksum database */
+	/* the same, of a registry to which a key goes along: it may want one of everybody */
+	REGISTRY_CARGO_CONFIG_KEY,
+	REGISTRY_GO_LIST, /* a version a line */
+	REGISTRY_GO_INFO, /* of one version, JSON */
+	REGISTRY_GO_NOTE, /* signed text of a checksum database */
 };
 
 /* link: unescaped, NUL-terminated, without control bytes. What takes its place goes to

@@ -131,7 +131,8 @@ static int go_note(const struct registry_text *t, struct err *err)
 
 /* "dl" is what cargo asks for files, whole or with marks such as {crate}; the other places that
  * it names are of no use to who only reads. */
-static int cargo_config(const struct registry_text *t, struct buf *out, struct err *err)
+static int cargo_config(const struct registry_text *t, bool has_key, struct buf *out,
+			struct err *err)
 {
 	cleanup_json struct json *j = NULL;
 	cleanup_buf struct buf mapped = {.max = DL_MAX + REGISTRY_LINK_MAX};
@@ -143,7 +144,7 @@ static int cargo_config(const struct registry_text *t, struct buf *out, struct e
 	    json_get_str(j, "dl", true, DL_MAX, &dl, err) < 0 ||
 	    json_get_bool(j, "auth-required", false, &needs_token, err) < 0)
 		return bad_json(err);
-	if (needs_token)
+	if (needs_token && !has_key)
 		return bad(err, "it wants a token of everybody (auth-required)");
 	if (!t->map(t->arg, dl, &mapped) || !buf_ok(&mapped) || !mapped.len)
 		return bad(err, "its dl leads to none of the registry's places: "
@@ -187,7 +188,8 @@ int registry_text_end(struct registry_text *t, struct buf *out, struct err *err)
 	case REGISTRY_GO_NOTE:
 		return pass_whole(t, go_note(t, err), out, err);
 	case REGISTRY_CARGO_CONFIG:
-		return cargo_config(t, out, err);
+	case REGISTRY_CARGO_CONFIG_KEY:
+		return cargo_config(t, t->form == REGISTRY_CARGO_CONFIG_KEY, out, err);
 	case REGISTRY_JSON:
 	case REGISTRY_HTML:
 		break;

@@ -15,6 +15,10 @@ TestSuite(conf_credentials, .timeout = 20);
 #define HOW "    header: basic\n    user: git\n"
 #define SECRET "    secret: host_forge\n"
 #define FORGE C(PLACE HOW SECRET)
+#define REGISTRY_RULE(url, key, action)                                                  \
+	FORGE "registries:\n  npm: {url: \"" url "\"}\nward:\n  - {registry: npm, "      \
+	      "credential: " key ", action: " action "}\n"
+#define REGISTRY(url, key) REGISTRY_RULE(url, key, "allow")
 #define RULE(rule) FORGE "ward:\n  - " rule "\n"
 
 static const struct {
@@ -90,6 +94,19 @@ static const struct {
 	 "line 10: ward, entry 1: credential: its key goes below its own path"},
 	{RULE("{host: git.example.org, credential: forge, action: deny}"),
 	 "entry 1: credential: only where"},
+	/* of a registry: all of it is where the key may go */
+	{REGISTRY("https://npm.example.org/team/repo", "forge"),
+	 "credential: its key goes to its own place"},
+	{REGISTRY("https://git.example.org/team", "forge"),
+	 "credential: its key goes to its own place"},
+	{REGISTRY("https://git.example.org/team/repo2", "forge"),
+	 "credential: its key goes to its own place"},
+	{REGISTRY("https://git.example.org:8443/team/repo", "forge"),
+	 "credential: its key goes to its own place"},
+	{REGISTRY("https://git.example.org/team/repo", "none"),
+	 "credential: of a registry it is one of credentials"},
+	{REGISTRY_RULE("https://git.example.org/team/repo", "forge", "deny"),
+	 "credential: only where"},
 };
 
 Test(conf_credentials, refuses)
@@ -150,4 +167,22 @@ Test(conf_credentials, are_read)
 	cr_expect_str_eq(c.broker.rule[0].credential, "forge");
 	cr_expect_str_eq(c.broker.rule[1].method, "DELETE");
 	conf_done(&c);
+}
+
+Test(conf_credentials, a_registry_has_one_by_its_rule)
+{
+	static const char *const texts[] = {
+		REGISTRY("https://git.example.org/team/repo", "forge"),
+		REGISTRY("https://git.example.org/team/repo/npm", "forge"),
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct err err = ERR_INIT;
+		struct conf c;
+
+		cr_assert(conf_parse(texts[i], strlen(texts[i]), &c, &err) == 0, "%s",
+			  err.msg);
+		cr_expect_str_eq(c.broker.rule[0].credential, "forge");
+		conf_done(&c);
+	}
 }

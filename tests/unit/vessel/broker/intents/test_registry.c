@@ -508,7 +508,7 @@ Test(registry, the_form_is_told_by_the_content_type_or_the_path)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
 		const struct registry_got got = {forms[i].kind, forms[i].wants,
-						 forms[i].path, forms[i].type};
+						 forms[i].path, forms[i].type, false};
 		struct registry_is is;
 		struct err err = ERR_INIT;
 
