@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gemini's API: ../provider_gemini.py checks and writes it; here a call that comes back must be as it was given out."""
+import json
+
+import provider_gemini as api
+from common import GIVEN, Talk, pieces, tokens
+
+
+def read(body, model, is_stream):
+    api.check(body, api.REQUEST)
+    api.check_turns(body["contents"])
+    config = body.get("generationConfig") or {}
+    t = Talk(model, is_stream, schema=config.get("responseJsonSchema") or config.get("responseSchema"))
+    if t.schema is None and config.get("responseMimeType") == "application/json":
+        t.schema = {}
+    t.thinks = bool((config.get("thinkingConfig") or {}).get("includeThoughts"))
+    for tool in body.get("tools") or []:
+        for f in tool.get("functionDeclarations") or []:
+            t.tools[f["name"]] = f.get("parametersJsonSchema") or f.get("parameters") or {}
+    for i, content in enumerate(body["contents"]):
+        parts = content["parts"]
+        for part in parts:
+            if call := part.get("functionCall"):
+                GIVEN.check_call(call["id"], call["name"], call.get("args", {}), f"contents[{i}]")
+            if said := part.get("functionResponse"):
+                t.results.append((said["id"], text_of(said["response"])))
+            if blob := part.get("inlineData"):
+                t.pictures.append((blob["mimeType"], blob["data"]))
+        texts = [p["text"] for p in parts if p.get("text") and not p.get("thought")]
+        if content.get("role", "user") == "user" and texts:
+            t.words = "\n".join(texts)
+    return t
+
+
+def text_of(response):
+    said = response.get("output", response.get("result", response))
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+
+
+def parts_of(talk, turn):
+    if talk.thinks:
+        yield {"text": f"Step {turn.step}: thinking it over.", "thought": True}
+    if turn.text:
+        yield {"text": turn.text}
+    for name, args in turn.calls:
+        part = api.call_of({"functionDeclarations": [{"name": name}]})
+        part["functionCall"]["args"] = args
+        GIVEN.call(part["functionCall"]["id"], name, args, turn.step)
+        yield part
+
+
+def say(h, talk, turn, n_input):
+    parts = list(parts_of(talk, turn))
+    made = sum(tokens(json.dumps({**p, "thoughtSignature": ""}, ensure_ascii=False)) for p in parts) + 1
+    thoughts = sum(tokens(p["text"]) for p in parts if p.get("thought"))
+    h.bill_as(n_input, made)
+    h.response_id = api.base64.urlsafe_b64encode(api.RNG.randbytes(17)).decode().rstrip("=")
+    if not talk.is_stream:
+        h.reply(200, api.answer(h, parts, thoughts, "STOP"))
+        return
+    h.begin_stream()
+    if turn.is_endless:
+        h.for_ever(lambda: api.event(h, api.answer(h, [{"text": "on "}], 0)))
+    for part in parts:
+        if "functionCall" in part:
+            api.event(h, api.answer(h, [part], thoughts))
+        for text in pieces(part.get("text", "")):
+            api.event(h, api.answer(h, [{**part, "text": text}], thoughts))
+    # the signature of an answer without calls comes at its end, beside an empty text
+    end = {"text": ""} if turn.calls else {"text": "", "thoughtSignature": api.sign()}
+    api.event(h, api.answer(h, [end], thoughts, "STOP"))
+    h.chunk(b"")
