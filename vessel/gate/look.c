@@ -239,6 +239,30 @@ static size_t opaque_min(const struct layer *l, const struct gate_block *b)
 		       : GATE_OPAQUE16_MIN;
 }
 
+/* Of letters drawn by lot a sixth are digits, and of capitals and small ones there are two fifths
+ * each; of 256 one row in a million has less than is asked for here. */
+static bool is_drawn(const char *s, size_t len)
+{
+	size_t digits = 0, capitals = 0, small = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		digits += s[i] >= '0' && s[i] <= '9';
+		capitals += s[i] >= 'A' && s[i] <= 'Z';
+		small += s[i] >= 'a' && s[i] <= 'z';
+	}
+	return 24 * digits >= len && 8 * capitals >= len && 8 * small >= len;
+}
+
+/* Words that many texts have, one behind the other (the parameters that tools require, names of
+ * files), are letters of base64 too. */
+static bool is_row_of_words(const struct scan *s, const struct gate_block *b)
+{
+	const struct layer *l = s->layer;
+
+	return s->root->is_split && l->encoding == GATE_BASE64 && l->parent &&
+	       !is_drawn(l->parent->data + b->src, b->src_len);
+}
+
 /* A run that was decoded because something in it can be read, or by chance looks so, and
  * that is mostly something else. */
 static void look_for_opaque(struct scan *s, const struct gate_stretches *media,
@@ -253,6 +277,7 @@ static void look_for_opaque(struct scan *s, const struct gate_stretches *media,
 
 		if (b->out_len >= opaque_min(l, b) && !is_told(data, b->out_len) &&
 		    distinct_bytes(data, b->out_len) > GATE_OPAQUE_DISTINCT &&
+		    !is_row_of_words(s, b) &&
 		    find_unread(l, b->out, (size_t)b->out + b->out_len, media, below,
 				&at))
 			scan_found(s, "opaque", GATE_BINARY, SEVERITY_OPAQUE, b->out,

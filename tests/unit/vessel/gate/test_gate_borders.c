@@ -66,6 +66,44 @@ static void scan(const struct gate_part *p, size_t n)
 	gate_scan(g, &in, &r);
 }
 
+/* As a row they are letters of base64, and whatever they decode to is none of theirs. */
+Test(gate_borders, names_that_many_texts_have_are_no_random_bytes)
+{
+	static const char *const required[] = {
+		"description", "prompt",       "command",	"cron",
+		"prompt",      "id",	       "file_path",	"old_string",
+		"new_string",  "action",       "notebook_path", "new_source",
+		"file_path",   "file",	       "summary",	"failure_scenario",
+		"findings",    "delaySeconds", "reason",	"prompt",
+		"to",	       "message",      "skill",		"subject",
+		"description", "taskId",       "task_id",	"block",
+		"timeout",     "taskId",       "url",		"prompt",
+		"query",       "file_path",    "content"};
+	struct gate_part p[4 * ARRAY_SIZE(required)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(p); i++)
+		p[i] = text(required[i % ARRAY_SIZE(required)]);
+	scan(p, ARRAY_SIZE(p));
+	cr_assert_eq(r.n, 0, "%s in part %u", r.finding[0].rule, r.finding[0].part);
+}
+
+Test(gate_borders, random_bytes_in_many_texts_are_found)
+{
+	cleanup_buf struct buf all = new_buf();
+	struct gate_part p[2 * 64];
+
+	add_random64(&all, 480); /* 640 letters */
+	for (size_t i = 0; i < ARRAY_SIZE(p); i += 2) {
+		p[i] = (struct gate_part){
+			.data = all.data + 5 * i, .len = 10, .tag = TAG};
+		p[i + 1] = text("a word, and more");
+		p[i + 1].tag = TAG + 1;
+	}
+	scan(p, ARRAY_SIZE(p));
+	cr_assert_gt(r.n, 0);
+	cr_assert(r.finding[0].is_split);
+}
+
 Test(gate_borders, a_sound_in_a_text_is_not_read_on)
 {
 	cleanup_buf struct buf wav = new_buf();
