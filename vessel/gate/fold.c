@@ -93,11 +93,23 @@ static size_t braced_at(const char *s, size_t len, uint32_t *ret)
 	return n + 1;
 }
 
+/* A text with escapes that was itself written as one, as JSON within JSON is: `\\u0041`. */
+#define BACKSLASHES_MAX 8
+#define LETTERS_MIN 16 /* of a line */
+
 static size_t backslash_at(const char *s, size_t len, uint32_t *ret)
 {
 	uint32_t low;
-	size_t n;
+	size_t n, more = 0;
 
+	while (more < BACKSLASHES_MAX && more + 2 < len && s[more + 1] == '\\')
+		more++;
+	if (more && s[more + 1] == '\\')
+		return 0;
+	if (more) {
+		n = backslash_at(s + more, len - more, ret);
+		return n > 2 ? n + more : 0;
+	}
 	if (len < 2)
 		return 0;
 	n = s[1] == 'x' || s[1] == 'u' ? braced_at(s + 2, len - 2, ret) : 0;
@@ -208,6 +220,36 @@ static size_t form_blank_at(const char *s, size_t len)
 	return len > 1 && s[0] == '\\' && s[1] && strchr("nrt", s[1]) ? 2 : 0;
 }
 
+static bool is_of_word(char c)
+{
+	return c && (isalnum((unsigned char)c) || strchr("+/_=-", c));
+}
+
+/* In a JSON string: the end of a line of base64 or hex. How many bytes; 0: none is there. Other lines
+ * may be what they look like. */
+static size_t line_end_at(const char *s, size_t len, size_t i)
+{
+	size_t n = len - i >= 4 && memcmp(s + i, "\\r\\n", 4) == 0 ? 4
+		   : len - i >= 2 && memcmp(s + i, "\\n", 2) == 0  ? 2
+								   : 0;
+
+	for (size_t k = 1; n && k <= LETTERS_MIN; k++)
+		if (k > i || !is_of_word(s[i - k]))
+			return 0;
+	return n;
+}
+
+/* Does a compressed stream begin at s, written byte by byte as %NN? */
+static bool begins_packed(const char *s, size_t len)
+{
+	uint32_t a, b;
+
+	if (len < 6 || s[3] != '%' || !hex_digits(s + 1, len - 1, 2, &a) ||
+	    !hex_digits(s + 4, len - 4, 2, &b))
+		return false;
+	return (a == 0x1f && b == 0x8b) || (a == 0x78 && (a << 8 | b) % 31 == 0);
+}
+
 static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 {
 	uint32_t c = 0;
@@ -220,7 +262,13 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 		put_byte(w, ' ', i);
 		return used;
 	}
+	if (w->how & FOLD_ESCAPES && (used = line_end_at(s, len, i)) > 0) {
+		w->f->had_escapes = true;
+		put_byte(w, '\n', i);
+		return used;
+	}
 	if (n && is_byte) {
+		w->f->had_packed |= begins_packed(s + i, len - i);
 		used = utf8_get_lax(bytes, bytes_at(s + i, len - i, "%", bytes), &c);
 		w->f->had_escapes = true;
 		if (used == 0) {
@@ -270,7 +318,8 @@ static size_t next_change(const char *s, size_t len, size_t i)
 		if (i == len)
 			break;
 		if ((unsigned char)s[i] < 0x80) {
-			if (escape_at(s + i, len - i, &c, &is_byte))
+			if (escape_at(s + i, len - i, &c, &is_byte) ||
+			    line_end_at(s, len, i))
 				break;
 			continue;
 		}
@@ -318,11 +367,6 @@ void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret)
 	begin(ret, len + 8);
 	(void)fold_range(&w, s, len, 0, len);
 	ret->map[ret->len] = (uint32_t)len;
-}
-
-static bool is_of_word(char c)
-{
-	return c && (isalnum((unsigned char)c) || strchr("+/_=-", c));
 }
 
 /* A piece begins and ends where a word does: half a digest is none, and looks like a secret. A word

@@ -30,6 +30,7 @@ struct gate_folded {
 	size_t len;
 	bool changed; /* differs from the input */
 	bool had_escapes;
+	bool had_packed; /* %NN of what a compressed stream begins with */
 	bool had_unseen; /* an escape was a character that stands for a byte (decode.h) */
 };
 

@@ -55,8 +55,10 @@ static void look_in_blocks(struct scan *s, const struct layer *l,
 		look_below(s, &below);
 }
 
-/* Characters that stand for bytes and were written as escapes: the folded text has them not. */
-static void look_at_unseen(struct scan *s, const struct layer *l)
+/* Bytes of a compressed stream, and characters that stand for bytes, which were written as escapes: the
+ * folded text has them not. */
+static void look_at_escaped_bytes(struct scan *s, const struct layer *l, bool is_packed,
+				  bool is_unseen)
 {
 	const struct gate_stretches none = {0};
 	struct gate_folded f;
@@ -65,9 +67,11 @@ static void look_at_unseen(struct scan *s, const struct layer *l)
 	gate_fold(l->data, l->len, FOLD_ESCAPES, &f);
 	plain = layer_of_folded(l, &f, LAYER_FOLDED);
 	plain.depth++;
-	for (unsigned e = GATE_TAGS; e < GATE_ENCODING_MAX_ && !s->failed; e++) {
+	for (unsigned e = GATE_DEFLATE; e < GATE_ENCODING_MAX_ && !s->failed; e++) {
 		struct gate_decoded d;
 
+		if (e == GATE_DEFLATE ? !is_packed : e < GATE_TAGS || !is_unseen)
+			continue;
 		gate_decode((enum gate_encoding)e, f.data, f.len, &none, s->budget, &d);
 		scan_pay(s, &d);
 		look_in_blocks(s, &plain, &d, (enum gate_encoding)e);
@@ -86,8 +90,8 @@ static void fold(struct scan *s, const struct layer *l)
 	below.depth += f.had_escapes ? 1U : 0U;
 	if (f.changed && (f.had_escapes || l->kind != LAYER_FOLDED))
 		look_below(s, &below);
-	if (f.had_unseen && !s->failed)
-		look_at_unseen(s, l);
+	if ((f.had_packed || f.had_unseen) && !s->failed)
+		look_at_escaped_bytes(s, l, f.had_packed, f.had_unseen);
 	gate_folded_done(&f);
 }
 

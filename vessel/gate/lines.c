@@ -17,7 +17,7 @@ struct line {
 /* What indents, quotes or comments a line out; in a list of strings what follows one. */
 static bool is_edge(char c)
 {
-	return c && strchr(" \t\r>#*|\"'`,;", c);
+	return c && strchr(" \t\r>#*|\"'`,;]}", c);
 }
 
 /* The end of the letters that begin at `at`; *ret_n: how many. */
@@ -50,9 +50,23 @@ static struct line line_at(const uint8_t in[256], const char *between, const cha
 	l.to = rest = letters(in, between, s, end, at, &l.n);
 	while (rest < end && (is_edge(s[rest]) || s[rest] == '='))
 		rest++;
-	if (rest < end || l.n < WIDTH_MIN)
+	if (rest < end)
 		l.n = 0;
 	return l;
+}
+
+/* The first one of a JSON string begins behind its key. */
+static struct line first_line_at(const uint8_t in[256], const char *between,
+				 const char *s, size_t len, size_t at)
+{
+	struct line l = line_at(in, between, s, len, at);
+	size_t end = l.next - (l.next > at && s[l.next - 1] == '\n');
+	const char *quote;
+
+	if (l.n || end <= at || !in[(unsigned char)s[end - 1]])
+		return l;
+	quote = memrchr(s + at, '"', end - at);
+	return quote ? line_at(in, between, s, len, (size_t)(quote + 1 - s)) : l;
 }
 
 /* Nothing but one line's end lies between the two. */
@@ -65,7 +79,7 @@ bool gate_next_lines(const uint8_t in[256], const char *between, const char *s,
 		     size_t len, size_t *at, struct gate_lines *ret)
 {
 	while (*at < len) {
-		struct line first = line_at(in, between, s, len, *at), last = first;
+		struct line first = first_line_at(in, between, s, len, *at), last = first;
 		unsigned lines = 1;
 
 		*at = first.next;
@@ -75,7 +89,7 @@ bool gate_next_lines(const uint8_t in[256], const char *between, const char *s,
 					   .is_plain = true,
 					   .whole_to = first.to,
 					   .whole_n = first.n};
-		while (first.n && last.n == first.n && *at < len) {
+		while (first.n >= WIDTH_MIN && last.n == first.n && *at < len) {
 			struct line l = line_at(in, between, s, len, *at);
 
 			if (l.n == 0 || l.n > first.n)

@@ -184,6 +184,102 @@ Test(gate_written, in_lines_that_are_quoted)
 	}
 }
 
+/* The last line may hold a single byte. */
+Test(gate_written, a_last_line_of_one_byte)
+{
+	static const size_t widths[] = {8, 12, 24, 60};
+
+	add_term(TERM);
+	for (size_t i = 0; i < 31 * ARRAY_SIZE(widths); i++) {
+		size_t width = widths[i % ARRAY_SIZE(widths)];
+		cleanup_buf struct buf text = new_buf(), b64 = new_buf(), hex = new_buf();
+
+		buf_adds(&text,
+			 "a page of ordinary words, which somebody wrote down, and ");
+		for (size_t k = 0; k < i / ARRAY_SIZE(widths); k++)
+			buf_addc(&text, 'e');
+		buf_adds(&text, " " TERM);
+		add64(&b64, text.data, text.len, width);
+		buf_addc(&b64, '\n');
+		add16(&hex, text.data, text.len, width / 2, "");
+		buf_addc(&hex, '\n');
+		cr_expect_eq(score(&b64), 1.0, "%s", buf_str(&b64));
+		cr_expect_eq(score(&hex), 1.0, "%s", buf_str(&hex));
+	}
+}
+
+/* A text in escapes, in a JSON string, and that once more. */
+Test(gate_written, escapes_in_escapes)
+{
+	static const char text[] = "it is called " TERM " by those who know of it";
+	static const char *const before[] = {"\\", "\\\\", "\\\\\\\\"};
+
+	add_term(TERM);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(before); i++) {
+		cleanup_buf struct buf b = new_buf();
+
+		buf_adds(&b, "{\"a\": \"");
+		for (const char *c = text; *c; c++)
+			buf_addf(&b, "%s%s%02x", before[i / 2], i % 2 ? "u00" : "x",
+				 (unsigned)*c);
+		buf_adds(&b, "\"}");
+		cr_expect_eq(score(&b), 1.0, "%s", buf_str(&b));
+	}
+}
+
+/* Lines of hex and base64 in a JSON string. */
+Test(gate_written, lines_in_a_string)
+{
+	static const char *const ends[] = {"\\n", "\\r\\n"};
+	static const size_t widths[] = {24, 60, 76};
+
+	add_term(TERM);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(widths) * ARRAY_SIZE(ends); i++) {
+		cleanup_buf struct buf text = new_buf(), run = new_buf(), b = new_buf();
+		size_t width = widths[i / 2 % ARRAY_SIZE(widths)];
+		char *state = NULL;
+
+		buf_adds(&text,
+			 "a text that is longer: " TERM ", and then some more of it");
+		if (i % 2)
+			add64(&run, text.data, text.len, width);
+		else
+			add16(&run, text.data, text.len, width / 2, "");
+		buf_adds(&b, "{\"content\": \"");
+		for (char *line = strtok_r(run.data, "\n", &state); line;
+		     line = strtok_r(NULL, "\n", &state))
+			buf_addf(&b, "%s%s", line, ends[i / 2 / ARRAY_SIZE(widths)]);
+		buf_adds(&b, "\", \"n\": 3}");
+		cr_expect_eq(score(&b), 1.0, "%s", buf_str(&b));
+	}
+}
+
+/* The bytes of a compressed stream as a form writes them. */
+Test(gate_written, compressed_in_percent_signs)
+{
+	static const char text[] = "it is called " TERM " by those who know of it";
+
+	add_term(TERM);
+	for (int gzip = 0; gzip < 2; gzip++) {
+		cleanup_buf struct buf b = new_buf();
+		uint8_t packed[256];
+		z_stream z = {.next_in = (Bytef *)(uintptr_t)text,
+			      .avail_in = sizeof(text) - 1,
+			      .next_out = packed,
+			      .avail_out = sizeof(packed)};
+
+		cr_assert_eq(deflateInit2(&z, 9, Z_DEFLATED, gzip ? 31 : 15, 8,
+					  Z_DEFAULT_STRATEGY),
+			     Z_OK);
+		cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+		buf_adds(&b, "data=");
+		for (size_t i = 0; i < z.total_out; i++)
+			buf_addf(&b, "%%%02x", packed[i]);
+		(void)deflateEnd(&z);
+		cr_expect_eq(score(&b), 1.0, "%s", buf_str(&b));
+	}
+}
+
 static void add_chunk(struct buf *out, const char *type, const void *data, size_t len)
 {
 	const uint8_t size[4] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16),
