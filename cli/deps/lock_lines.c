@@ -91,7 +91,9 @@ static int read_value(struct cargo *c, const char *value, char out[VALUE_SIZE],
 	if (len < 2 || value[0] != '"' || value[len - 1] != '"' || strchr(value, '\\') ||
 	    memchr(value + 1, '"', len - 2) || out[0])
 		return refuse(c, "not a string as cargo writes it", err);
-	return str_fmt(out, VALUE_SIZE, "%.*s", (int)len - 2, value + 1);
+	return str_fmt(out, VALUE_SIZE, "%.*s", (int)len - 2, value + 1) < 0
+		       ? refuse(c, "too long", err)
+		       : 0;
 }
 
 static int read_key(struct cargo *c, const char *line, struct err *err)

@@ -32,6 +32,8 @@ static int collect(void *arg, const char *text, struct err *err UNUSED)
 	return 0;
 }
 
+#define LONG64 HEX64 HEX64 HEX64 HEX64 HEX64 HEX64 HEX64 HEX64
+
 static int read_with(int (*read)(const char *, size_t, lock_put *, void *, struct err *),
 		     const char *text, const char **ret)
 {
@@ -83,6 +85,8 @@ Test(lock_lines, what_cargo_does_not_write_is_refused)
 		TOP "[[package]]\nname = \"tiny\" # x\n",
 		TOP "[[package]]\nname = \"tiny\"\nname = \"other\"\n",
 		TOP "[[package]]\nreplace = \"x\"\n",
+		TOP "[[package]]\nname = \"" LONG64 "\"\n",
+		TOP "[[package]]\nname = \"" LONG64 LONG64 "\"\n",
 		TOP "[[package]]\n  name = \"tiny\"\n",
 		TOP "[[package]]\nname = \"tiny\"\ndependencies = [\n \"x\",\n",
 	};
