@@ -264,7 +264,7 @@ static bool is_named_otherwise(const struct gate_match *m)
 		"fingerprint", "cursor",       "id",
 		"checksum",    "digest",       "name",
 		"ref",	       "tokenizer",    "tokenizers",
-		"version"};
+		"version",     "public"};
 	size_t at = m->whole, n;
 
 	while (at > 0 && m->whole - at < KEY_BEFORE &&

@@ -293,7 +293,7 @@ Test(gate_assigned, what_is_named_otherwise_is_not_refused)
 	static const char *const names[] = {
 		"nextPageToken", "page_token", "csrf_token",	    "csrfmiddlewaretoken",
 		"password_hash", "token-id",   "continuationToken", "api_key_fingerprint",
-		"secretName",	 "tokenizer"};
+		"secretName",	 "tokenizer",  "publicKeyToken"};
 
 	for (size_t k = 0; k < N(names); k++) {
 		cleanup_buf struct buf b = new_buf();
