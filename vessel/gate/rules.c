@@ -19,7 +19,6 @@
 #define FLAG_SR (FLAG_S | FLAG_R)
 #define FLAG_IB (FLAG_I | FLAG_B)
 #define FLAG_IS (FLAG_I | FLAG_S)
-#define FLAG_IW (FLAG_I | FLAG_W)
 #define FLAG_WB (FLAG_W | FLAG_B)
 #define FLAG_WR (FLAG_W | FLAG_R)
 #define FLAG_ISB (FLAG_I | FLAG_S | FLAG_B)
