@@ -91,7 +91,7 @@ def check_turns(contents):
                 raise BadRequest("Function call is missing a thought_signature in functionCall parts.")
             if "thoughtSignature" in p and p["thoughtSignature"] not in SIGNATURES:
                 raise BadRequest("Thought signature is not valid.")
-        if any(c.get("id") not in CALLS for c in calls):
+        if any(c["id"] not in CALLS for c in calls if "id" in c):
             raise BadRequest("Function call id is not valid.")
         open_calls = calls
     if open_calls:

@@ -13,7 +13,7 @@ KEYS = {"model": str, "messages": list, "stream": bool, "stream_options": dict, 
         "reasoning_effort": str, "verbosity": str, "service_tier": str, "metadata": dict, "user": str, "store": bool,
         "safety_identifier": str, "prompt_cache_key": str, "prompt_cache_retention": str}
 MESSAGE = {"system": ("content", "name"), "developer": ("content", "name"), "user": ("content", "name"),
-           "assistant": ("content", "name", "refusal", "tool_calls", "audio", "annotations"), "tool": ("content", "tool_call_id")}
+           "assistant": ("content", "name", "refusal", "tool_calls", "audio", "annotations"), "tool": ("content", "tool_call_id", "name")}
 PARTS = {"user": ("text", "image_url", "input_audio", "file"), "assistant": ("text", "refusal")}
 
 

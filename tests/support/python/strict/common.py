@@ -101,7 +101,7 @@ def pieces(text):
 
 def text_of(content):
     if isinstance(content, list):
-        return "\n".join(p.get("text") or p.get("refusal") or "" for p in content if isinstance(p, dict))
+        return "\n".join(p["text"] for p in content if isinstance(p, dict) and p.get("text"))
     return content or ""
 
 

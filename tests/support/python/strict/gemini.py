@@ -6,6 +6,9 @@ import provider_gemini as api
 from common import GIVEN, Talk, pieces, tokens
 
 
+SIGNED = {}  # of a call: its id
+
+
 def read(body, model, is_stream):
     api.check(body, api.REQUEST)
     api.check_turns(body["contents"])
@@ -21,9 +24,11 @@ def read(body, model, is_stream):
         parts = content["parts"]
         for part in parts:
             if call := part.get("functionCall"):
-                GIVEN.check_call(call["id"], call["name"], call.get("args", {}), f"contents[{i}]")
+                # older clients leave the id out; the signature is the same call's
+                called = SIGNED[part["thoughtSignature"]]
+                GIVEN.check_call(call.get("id", called), call["name"], call.get("args", {}), f"contents[{i}]")
             if said := part.get("functionResponse"):
-                t.results.append((said["id"], text_of(said["response"])))
+                t.results.append((said.get("id", called), text_of(said["response"])))
             if blob := part.get("inlineData"):
                 t.pictures.append((blob["mimeType"], blob["data"]))
         texts = [p["text"] for p in parts if p.get("text") and not p.get("thought")]
@@ -45,7 +50,7 @@ def parts_of(talk, turn):
     for name, args in turn.calls:
         part = api.call_of({"functionDeclarations": [{"name": name}]})
         part["functionCall"]["args"] = args
-        GIVEN.call(part["functionCall"]["id"], name, args, turn.step)
+        SIGNED[part["thoughtSignature"]] = GIVEN.call(part["functionCall"]["id"], name, args, turn.step)
         yield part
 
 
@@ -63,10 +68,10 @@ def say(h, talk, turn, n_input):
         h.for_ever(lambda: api.event(h, api.answer(h, [{"text": "on "}], 0)))
     for part in parts:
         if "functionCall" in part:
-            api.event(h, api.answer(h, [part], thoughts))
+            api.event(h, api.answer(h, [part], thoughts, "STOP" if part is parts[-1] else None))
         for text in pieces(part.get("text", "")):
             api.event(h, api.answer(h, [{**part, "text": text}], thoughts))
     # the signature of an answer without calls comes at its end, beside an empty text
-    end = {"text": ""} if turn.calls else {"text": "", "thoughtSignature": api.sign()}
-    api.event(h, api.answer(h, [end], thoughts, "STOP"))
+    if not turn.calls:
+        api.event(h, api.answer(h, [{"text": "", "thoughtSignature": api.sign()}], thoughts, "STOP"))
     h.chunk(b"")

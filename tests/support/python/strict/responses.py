@@ -3,13 +3,9 @@
 import json
 
 import provider_apis as apis
-from common import GIVEN, Bad, Talk, data_url, tokens, written
+from common import GIVEN, Talk, data_url, text_of, tokens, written
 
 PICTURES = ("input_image",)
-
-
-def text_of(content):
-    return content if isinstance(content, str) else "\n".join(p.get("text", "") for p in content if isinstance(p, dict))
 
 
 def check_calls(items):
@@ -88,5 +84,3 @@ def error(why):
     return why.body if isinstance(why, apis.BadRequest) else {
         "error": {"message": str(why), "type": "invalid_request_error", "param": "input", "code": None}}
 
-
-__all__ = ["Bad", "error", "read", "say"]
