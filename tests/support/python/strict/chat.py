@@ -56,7 +56,7 @@ def check_turns(messages):
         check_message(m, f"messages.[{i}]")
         if m["role"] == "tool":
             if m.get("tool_call_id") not in calls:
-                raise Bad("Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+                raise Bad("Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
                           param=f"messages.[{i}].role")
             calls.remove(m["tool_call_id"])
             continue

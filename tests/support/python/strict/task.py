@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 RNG = random.Random(40)
-PROMPT = ("Twelve modules below shop/ have one fault each, and a test below tests/ that shows it. Read the history and "
+PROMPT = ("Twelve modules below shop/ have one fault each, and a test below spec/ that shows it. Read the history and "
           "README.md, then mend one module after the other, and run its test each time. Go on without asking until all tests pass.")
 # What is wrong in each: a function, its faulty line, the right one, a call and its result.
 FAULTS = (
@@ -35,7 +35,7 @@ PEOPLE = ("Ada Byron <ada@shop.example>", "Bo Li <bo.li@mail.example>", "Cleo Di
 def module(i, line):
     name = FAULTS[i][0]
     notes = "\n".join(f"# {RNG.getrandbits(160):040x} was the commit that spoke of {name} in chapter {n}." for n in range(3))
-    return f'"""What the shop knows of {name}."""\n\n{notes}\n\n\ndef {name}(prices):\n    """See tests/test_{name}.py."""\n    {line}\n'
+    return f'"""What the shop knows of {name}."""\n\n{notes}\n\n\ndef {name}(prices):\n    """See spec/test_{name}.py."""\n    {line}\n'
 
 
 def test_of(i):
@@ -56,8 +56,8 @@ def lock():
 
 BROKEN = {f"shop/{f[0]}.py": module(i, f[1]) for i, f in enumerate(FAULTS)}
 MENDED = {p: BROKEN[p].replace(f[1], f[2]) for p, f in zip(BROKEN, FAULTS)}
-OTHERS = {f"tests/test_{f[0]}.py": test_of(i) for i, f in enumerate(FAULTS)}
-OTHERS |= {"shop/__init__.py": "", "tests/__init__.py": "", "package-lock.json": lock(),
+OTHERS = {f"spec/test_{f[0]}.py": test_of(i) for i, f in enumerate(FAULTS)}
+OTHERS |= {"shop/__init__.py": "", "spec/__init__.py": "", "package-lock.json": lock(),
            "README.md": "# Shop\n\nPrices, twelve ways. Write to ada@shop.example when the till at 192.0.2.17 is silent.\n\n"
                         + "".join(f"- `{f[0]}`: `{f[0]}({f[3]})` is `{f[4]}`\n" for f in FAULTS)}
 
@@ -65,12 +65,12 @@ Step = collections.namedtuple("Step", "verb args wanted")  # wanted: what its re
 
 
 def steps():
-    yield Step("run", {"command": "git log --stat -n 20 && ls shop tests"}, "test_halves.py")
+    yield Step("run", {"command": "git log --stat -n 20 && ls shop spec"}, "test_halves.py")
     yield Step("read", {"path": "README.md"}, "Prices, twelve ways")
     for path, f in zip(BROKEN, FAULTS):
         yield Step("read", {"path": path}, f[1])
         yield Step("edit", {"path": path, "old": f[1], "new": f[2]}, "")
-        yield Step("run", {"command": f"python3 -B -m unittest -v tests.test_{f[0]} 2>&1"}, "OK")
+        yield Step("run", {"command": f"python3 -B -m unittest -v spec.test_{f[0]} 2>&1"}, "OK")
     yield Step("run", {"command": "cat package-lock.json"}, json.loads(OTHERS["package-lock.json"])["packages"]
                ["node_modules/back"]["integrity"])
     yield Step("run", {"command": "python3 -B -m unittest 2>&1; git diff --stat"}, "Ran 12 tests")
