@@ -166,9 +166,9 @@ check-inner-escape check-inner-integration: check-inner-%:
 
 # Real work, with heavy packages: not part of check.
 .PHONY: check-real check-real-inner
-check-real: ## 64 kinds of real work and more, bare, in full, in floor (NAMES="git npm"); the SDKs of two providers, llama.cpp
+check-real: ## 64 kinds of real work and more, bare, in full, in floor (NAMES="git npm"); SDKs and coding agents of npm (RUNS=1), llama.cpp
 	@tests/support/install-deps real
-	@tests/support/as-user make --no-print-directory NAMES="$(NAMES)" check-real-inner
+	@tests/support/as-user make --no-print-directory NAMES="$(NAMES)" RUNS="$(RUNS)" check-real-inner
 # root searches the memory of the tomb; all else is the user's
 	@if [ "$$(id -u)" -eq 0 ]; then \
 		"$$(tests/support/as-user --tree)/tests/real/broker/run" --user "$${LYCH_TEST_USER:-lychgate-test}"; \
@@ -178,6 +178,8 @@ check-real-inner:
 	@tests/real/run $(NAMES)
 	@tests/real/broker/tomb
 	@tests/real/broker/llama
+	@tests/real/clients/run
+	@RUNS=$(or $(RUNS),1) tests/real/agents/run
 	@tests/real/packages/run
 	@tests/real/packages/clients
 
