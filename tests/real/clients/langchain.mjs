@@ -54,9 +54,10 @@ const configuration = { baseURL: process.env.OPENAI_BASE_URL };
 const embeddings = new OpenAIEmbeddings({ model: model.openai, configuration });
 export const chat = client(new ChatOpenAI({ model: model.openai, configuration }), {
 	embeddings: async (text) => [...(await embeddings.embedQuery(text))] });
-const respond = new ChatOpenAI({ model: model.openai, configuration, useResponsesApi: true, zdrEnabled: true });
+const respond = new ChatOpenAI({ model: model.openai, configuration, useResponsesApi: true, zdrEnabled: true,
+	modelKwargs: { include: ["reasoning.encrypted_content"] } });
 export const responses = client(respond, {
-	thinking: (text) => turns(respond, text, (m) => m.additional_kwargs.reasoning) });
+	thinking: (text) => turns(respond, text, (m) => m.additional_kwargs.reasoning ?? m.contentBlocks?.some((b) => b.type === "reasoning")) });
 const url = { anthropicApiUrl: process.env.ANTHROPIC_BASE_URL };
 const thinker = new ChatAnthropic({ model: model.anthropic, maxTokens: 4096, thinking: { type: "enabled", budget_tokens: 1024 }, ...url });
 export const claude = client(new ChatAnthropic({ model: model.anthropic, maxTokens: 2048, ...url }), {

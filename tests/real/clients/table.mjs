@@ -18,6 +18,8 @@ const clients = {
 	"@langchain/anthropic": ["./langchain.mjs", "claude"],
 	"@langchain/google-genai": ["./langchain.mjs", "gemini"],
 };
+// what a client leaves behind when its stream is aborted is no other call's
+process.on("unhandledRejection", (e) => console.log(`left behind: ${e}`));
 const only = process.argv.slice(2);
 for (const [name, [file, member]] of Object.entries(clients))
 	if (!only.length || only.some((o) => name.includes(o))) await ask(name, (await import(file))[member]);
