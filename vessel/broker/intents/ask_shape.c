@@ -36,6 +36,10 @@ static const struct ask_key text_keys[] = {
 	CACHE,
 	{"text", SHAPE_STRING, PLAIN, NULL},
 	{"annotations", SHAPE_ARRAY, PLAIN, NULL},
+	/* @openai/agents has the rest of the answer beside its text */
+	{"role", SHAPE_STRING, PLAIN, NULL},
+	{"refusal", SHAPE_STRING, PLAIN, NULL},
+	{"tool_calls", SHAPE_ARRAY, PLAIN, NULL},
 	ASK_KEYS_END,
 };
 static const struct ask_key refusal_keys[] = {

@@ -264,6 +264,10 @@ ParameterizedTestParameters(ask, what_passes)
 		 "\"tool_calls\":[{\"id\":\"c\",\"type\":\"function\",\"function\":{"
 		 "\"name\":\"f\",\"arguments\":\"" FAR "\"}}]}]}",
 		 PORTAL_OPENAI, 0},
+		{PARTS("{\"type\":\"text\",\"text\":\"a\",\"role\":\"assistant\","
+		       "\"refusal\":null,\"annotations\":[],\"tool_calls\":[{\"id\":"
+		       "\"c\"}]}"),
+		 PORTAL_OPENAI, 0},
 		{PARTS("{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"AA==\","
 		       "\"format\":\"wav\"}},{\"type\":\"file\",\"file\":{\"filename\":"
 		       "\"a\",\"file_data\":\"data:a/b;base64,AA==\"}}"),
