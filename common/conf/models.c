@@ -121,6 +121,8 @@ static int read_extra(const struct conf_item *item, const struct raw_extra *raw,
 	    read_price(item, "output", raw->output, &x.output_price) < 0 ||
 	    read_tokens(item, "context", raw->context, &x.context) < 0)
 		return -1;
+	if (!x.context && str_eq(raw->name, "audio"))
+		x.context = m->context; /* sound is in the same one */
 	x.name = xstrdup(raw->name);
 	m->extra[m->n_extras++] = x;
 	return 0;

@@ -415,10 +415,8 @@ static int use_extra(const struct conf_model *m, const char *kind, const char *n
 				  (int)(len < 64 ? len : 64), name);
 	p->input = max_of(p->input, x->input_price);
 	p->output = max_of(p->output, x->output_price);
-	/* one of which it is not known leaves it unknown; sound is no other context */
-	if (x->context || !str_eq(kind, "audio"))
-		p->context =
-			p->context && x->context ? max_of(p->context, x->context) : 0;
+	/* one of which it is not known leaves it unknown */
+	p->context = p->context && x->context ? max_of(p->context, x->context) : 0;
 	return 0;
 }
 

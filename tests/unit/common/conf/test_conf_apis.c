@@ -71,3 +71,24 @@ Test(conf_apis, a_portal_has_what_it_does_not_lack)
 	expect_apis(LACKS("anthropic", IT("count_tokens")), "messages");
 	expect_apis(LACKS("gemini", IT("count_tokens")), "generate");
 }
+
+/* What a request with a sound may cost is bounded by the context, which no sound widens. */
+Test(conf_apis, sound_is_in_the_models_context)
+{
+	static const char text[] =
+		"version: \"1\"\nportals:\n  - name: a\n    kind: openai\n"
+		"    url: \"https://a.example\"\n    models:\n"
+		"      - name: m\n        input: \"0\"\n        output: \"0\"\n"
+		"        context: 100000\n        extras:\n"
+		"          - {name: audio, input: \"0\", output: \"0\"}\n"
+		"          - {name: \"speed:fast\", input: \"0\", output: \"0\"}\n";
+	const struct conf_extra *x;
+	struct err err = ERR_INIT;
+	struct conf c;
+
+	cr_assert_eq(conf_parse(text, strlen(text), &c, &err), 0, "%s", err.msg);
+	x = c.broker.portal[0].model[0].extra;
+	cr_expect_eq(x[0].context, 100000u);
+	cr_expect_eq(x[1].context, 0u, "what another speed bounds is not known");
+	conf_done(&c);
+}

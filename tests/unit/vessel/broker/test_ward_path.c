@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/conf/priv.h"
 #include "common/mem.h"
+#include "tests/unit/common/conf/ward_rule.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -45,6 +46,11 @@ Test(ward_path, a_rule_that_could_never_match_is_refused_when_it_is_read)
 			     path);
 	}
 	cr_expect_gt(climbing, 100u);
+	expect_refused("{host: a.example, path: \"/a/..+/b\", action: allow}",
+		       ": path: some servers", "");
+	expect_refused(
+		"{host: a.example, path: \"/a/.../b\", action: limit, limit: 1/min}",
+		": path: some servers", "");
 }
 
 Test(ward_path, two_ways_in_one)

@@ -180,11 +180,6 @@ Test(ask_cost, what_has_prices_is_counted_at_the_highest)
 	cr_assert_eq(judge(PORTAL_OPENAI, WITH("\"audio\":{}"), NULL), ERRID_NONE);
 	cr_expect(prices.input == 40000000 && prices.output == 80000000);
 	cr_expect_eq(ask_input_most(&cost, &prices, &model, 100), 200000u);
-	/* sound leaves the model's context what it is */
-	extras[2].context = 0;
-	cr_assert_eq(judge(PORTAL_OPENAI, WITH("\"audio\":{}"), NULL), ERRID_NONE);
-	cr_expect_eq(prices.context, 200000u);
-	extras[2].context = 200000;
 	/* an extra is no other's */
 	cr_expect_eq(judge(PORTAL_ANTHROPIC, WITH("\"speed\":\"priority\""), NULL),
 		     PRICED);
