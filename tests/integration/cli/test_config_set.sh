@@ -179,7 +179,7 @@ for editor in no-such-editor "/nonexistent/vi -n"; do
 	EDITOR=$editor refused 4 '{"error_code":"LYCH-STARTUP-010"' edit --json
 	is "no word of the shell's ($editor)" 1 "$(wc -l <err)"
 done
-EDITOR=rm refused 1 "the editor has removed its file; nothing was changed" edit
+EDITOR="rm" refused 1 "the editor has removed its file; nothing was changed" edit
 is "as it was" "" "$(diff first "$codex")"
 kept() { grep -oE "/[^ ]*/codex-.{6}\.yaml" err | head -n 1; }
 EDITOR="sed -i s/^retention.*/retention:never/" lych config edit >out 2>err </dev/null; is "a wrong text" 2 $?
