@@ -125,13 +125,47 @@ static const char *shown(const char *text, struct buf *b)
 	return buf_str(b);
 }
 
+/* The two lines of any error: title and text, code and hint. */
 static void complain(const struct err *err)
 {
 	cleanup_buf struct buf b = {0};
 
-	(void)fprintf(stderr, "lych-sandbox: %s: %s: %s\n", err_text(err), err_title(err),
-		      shown(err->msg, &b));
-	(void)fprintf(stderr, "lych-sandbox: hint: %s\n", err_hint(err));
+	(void)fprintf(stderr, "lych-sandbox: %s: %s\n      %s  %s\n", err_title(err),
+		      shown(err->msg, &b), err_text(err), err_hint(err));
+}
+
+/* Before the "--", behind which are the job's own. */
+static bool wants_json(int argc, char **argv)
+{
+	bool has_it = false;
+
+	for (int i = 1; i < argc; i++) {
+		if (str_eq(argv[i], "--"))
+			return has_it;
+		has_it |= str_eq(argv[i], "--json");
+	}
+	return false;
+}
+
+/* Of what was wrong with the options, which may not have been read as far as --json. */
+static int refuse_options(int argc, char **argv, const struct err *err)
+{
+	cleanup_buf struct buf b = {.max = JSON_MAX};
+	struct jsonw w;
+
+	if (!wants_json(argc, argv)) {
+		complain(err);
+		return EXIT_USAGE;
+	}
+	jsonw_init(&w, &b);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "error_code", err_text(err));
+	jsonw_kstr(&w, "title", err_title(err));
+	jsonw_kstr(&w, "detail", err->msg);
+	jsonw_kstr(&w, "hint", err_hint(err));
+	jsonw_obj_end(&w);
+	(void)fprintf(stderr, "%s\n", buf_str(&b));
+	return EXIT_USAGE;
 }
 
 /* 0 when what was printed has arrived. */
@@ -281,10 +315,10 @@ static void print_text(const struct outcome *o)
 		enum err_id id = err_id_from_text(o->refused.error_code);
 		cleanup_buf struct buf b = {0};
 
-		(void)fprintf(stderr, "lych-sandbox: %s: nothing ran: %s: %s\n",
-			      o->refused.error_code, o->refused.stage,
-			      shown(o->refused.text, &b));
-		(void)fprintf(stderr, "lych-sandbox: hint: %s\n", err_info(id)->hint);
+		(void)fprintf(
+			stderr, "lych-sandbox: %s: nothing ran: %s: %s\n      %s  %s\n",
+			err_info(id)->title, o->refused.stage, shown(o->refused.text, &b),
+			o->refused.error_code, err_info(id)->hint);
 	} else if (!o->has_exited) {
 		(void)fprintf(stderr,
 			      "lych-sandbox: the keeper is lost; the job was ended\n");
@@ -522,14 +556,11 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1 && str_eq(argv[1], "--serve"))
 		return serve(argc, argv);
-	if (sbx_spec_parse(argc, argv, &spec, &err) < 0) {
-		complain(&err);
-		return EXIT_USAGE;
-	}
+	if (sbx_spec_parse(argc, argv, &spec, &err) < 0)
+		return refuse_options(argc, argv, &err);
 	if (home_check(&spec, &err) < 0) {
-		complain(&err);
 		sbx_spec_done(&spec);
-		return EXIT_USAGE;
+		return refuse_options(argc, argv, &err);
 	}
 	code = run(&spec);
 	sbx_spec_done(&spec);

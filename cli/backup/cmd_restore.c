@@ -180,7 +180,9 @@ static int open_archive(const char *path, struct err *err)
 		return err_set_id(err, ERRID_CORE_USAGE,
 				  "%s is a link: name the archive itself", path);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys_id(err, ERRID_CORE_USAGE, "%s", path);
+		return err_sys_id(err,
+				  errno == ENOENT ? ERRID_CORE_NO_FILE : ERRID_CORE_USAGE,
+				  "%s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set_id(err, ERRID_BACKUP_DAMAGED, "%s is no regular file",
 				  path);

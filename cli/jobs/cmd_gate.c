@@ -38,7 +38,10 @@ static int read_input(const char *path, size_t max, struct buf *out, struct err 
 	if (!str_eq(path, "-")) {
 		own = open(path, O_RDONLY | O_CLOEXEC);
 		if (own < 0)
-			return err_sys_id(err, ERRID_CORE_USAGE, "%s", path);
+			return err_sys_id(err,
+					  errno == ENOENT ? ERRID_CORE_NO_FILE
+							  : ERRID_CORE_USAGE,
+					  "%s", path);
 		fd = own;
 	}
 	buf_init(out, max);

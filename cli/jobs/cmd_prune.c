@@ -383,7 +383,7 @@ int cmd_prune(int argc, char **argv)
 
 	cmd_parse(&argp, argc, argv, 0, &a);
 	if (!a.dry && !a.yes && !prompt_can_ask()) {
-		(void)err_set_id(&err, ERRID_CORE_USAGE,
+		(void)err_set_id(&err, ERRID_CORE_NOBODY,
 				 "nobody can be asked here: --yes removes, --dry-run "
 				 "only names");
 		return cmd_fail(&err, a.json);

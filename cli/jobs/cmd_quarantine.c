@@ -430,7 +430,7 @@ static int release(const struct quarantine_args *a, const struct paths *p,
 	uint64_t n;
 
 	if (!a->yes && !prompt_can_ask())
-		return err_set_id(err, ERRID_CORE_USAGE,
+		return err_set_id(err, ERRID_CORE_NOBODY,
 				  "nobody can be asked here: look at it with 'lych "
 				  "quarantine show', then --yes");
 	if (job_id_parse(a->words.at[1], &job, err) < 0 ||

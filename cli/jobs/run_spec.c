@@ -149,12 +149,14 @@ static int write_file(struct client *c, struct guard *g, struct jsonw *w, const 
 	struct stat st;
 
 	if (fd < 0)
-		return err_sys_id(err, ERRID_CORE_USAGE, "--file %s", path);
+		return err_sys_id(err,
+				  errno == ENOENT ? ERRID_CORE_NO_FILE : ERRID_CORE_USAGE,
+				  "--file %s", path);
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, "--file %s", path);
 	if (!S_ISREG(st.st_mode))
-		return err_set_id(err, ERRID_CORE_USAGE, "--file %s: not a regular file",
-				  path);
+		return err_set_id(err, ERRID_CORE_FILE_KIND,
+				  "--file %s: not a regular file", path);
 	if (path_check_relative(dest, strlen(dest), err) < 0)
 		return err_wrap(err, "--file %s", arg);
 	if (guard_file(g, path, fd, err) < 0)

@@ -119,7 +119,7 @@ exec "$1" -- cat /proc/self/comm /proc/meminfo'
 out=$(unshare --map-current-user --keep-caps -m -p -f --mount-proc \
 	sh -c "$masked" sh "$sandbox" /proc/bus 2>&1 </dev/null)
 rc=$?
-if { [ $rc -eq 78 ] && grep -q 'SANDBOX-006.*masked' <<<"$out"; } ||
+if { [ $rc -eq 78 ] && grep -q masked <<<"$out" && grep -q '^      LYCH-SANDBOX-006  ' <<<"$out"; } ||
 	{ [ $rc -eq 1 ] && grep -q '^cat$' <<<"$out"; } ||
 	{ [ $rc -eq 0 ] && grep -qx anybody <<<"$out"; }; then
 	report ok "full: a masked /proc" "exit $rc"

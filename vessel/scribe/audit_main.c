@@ -173,6 +173,36 @@ static int verify(const struct audit_args *a)
 	return args_flush("lych-audit") == 0 ? (int)v : CHAIN_UNKNOWN;
 }
 
+static bool json_asked;
+
+/* Wrong usage, as args_refuse() tells it, or as an object. */
+NORETURN static void refuse(const char *command, const char *text)
+{
+	const struct err_info *what = err_info(ERRID_CORE_USAGE);
+	cleanup_buf struct buf b = {.max = 65536};
+	struct jsonw w;
+
+	if (!json_asked)
+		args_refuse(command, text);
+	jsonw_init(&w, &b);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "error_code", what->text);
+	jsonw_kstr(&w, "title", what->title);
+	jsonw_kstr(&w, "detail", text);
+	jsonw_kstr(&w, "hint", "See 'lych-audit --help'.");
+	jsonw_obj_end(&w);
+	(void)fprintf(stderr, "%s\n", buf_str(&b));
+	exit(ARGS_EXIT_USAGE);
+}
+
+NORETURN static void refuse_word(const struct argp_state *state, const char *why,
+				 const char *word)
+{
+	cleanup_free char *text = xasprintf("%s: '%s'", why, word);
+
+	refuse(state->name, text);
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct audit_args *a = state->input;
@@ -183,15 +213,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num == 0 && !str_eq(arg, "verify"))
-			args_error(state, "'%s': the only command is verify", arg);
+			refuse_word(state, "the only command is verify, not", arg);
 		if (state->arg_num > 1)
-			args_error(state, "one argument too many: '%s'", arg);
+			refuse_word(state, "one argument too many", arg);
 		if (state->arg_num == 1)
 			a->dir = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->dir)
-			args_error(state, "verify DIR");
+			refuse(state->name, "verify DIR");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -215,6 +245,7 @@ int main(int argc, char **argv)
 		NULL,
 		NULL,
 		NULL};
+	static const struct args_voice voice = {refuse, args_flush};
 	struct audit_args a = {0};
 	struct err err = ERR_INIT;
 
@@ -223,6 +254,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && str_eq(argv[1], "--version"))
 		return args_version("lych-audit");
 	args_name(argc, argv, "lych-audit");
-	args_read(&argp, argc, argv, 0, &a);
+	json_asked = args_have_flag(&argp, argc, argv, 0, "json");
+	args_parse(&argp, argc, argv, 0, &a, &voice);
 	return verify(&a);
 }

@@ -33,7 +33,7 @@ for j in sorted(json.load(sys.stdin)["jobs"], key=lambda j: j["id"]):
 
 # --- refusals
 refused "a backup of nothing that runs" LYCH-BACKUP-001 lych backup "$A"
-refused "a restore from nothing" LYCH-CORE-004 lych restore "$A"
+refused "a restore from nothing" LYCH-CORE-010 lych restore "$A"
 head -c 5000 /dev/urandom >"$LYCH_TMP/noise"
 refused "noise is no backup" LYCH-BACKUP-003 lych restore "$LYCH_TMP/noise"
 (cd "$LYCH_TMP" && tar cf foreign.tar noise)

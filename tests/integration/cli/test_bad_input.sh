@@ -66,10 +66,10 @@ refused "an absolute path" 2 LYCH-SPEC-006 run --file file=/etc/x -- true
 refused "a control character" 2 LYCH-SPEC-006 run --file "file=$(printf 'a\033[31mb')" -- true
 refused "a path that is not UTF-8" 2 LYCH-SPEC-006 run --file "file=$bad" -- true
 refused "an empty path" 2 LYCH-SPEC-006 run --file file= -- true
-refused "a file that is missing" 2 LYCH-CORE-004 run --file none -- true
-refused "a file that is a directory" 2 LYCH-CORE-004 run --file dir -- true
-refused "a file that is a FIFO" 2 LYCH-CORE-004 run --file fifo -- true
-refused "a file that is a device" 2 LYCH-CORE-004 run --file /dev/zero=z -- true
+refused "a file that is missing" 3 LYCH-CORE-010 run --file none -- true
+refused "a file that is a directory" 2 LYCH-CORE-011 run --file dir -- true
+refused "a file that is a FIFO" 2 LYCH-CORE-011 run --file fifo -- true
+refused "a file that is a device" 2 LYCH-CORE-011 run --file /dev/zero=z -- true
 refused "a workspace that is a symlink" 2 LYCH-SPEC-013 run --dir link -- cat f
 refused "with a slash behind it" 2 LYCH-SPEC-013 run --dir link// -- cat f
 refused "a workspace that is missing" 2 LYCH-SPEC-013 run --dir none -- true

@@ -75,7 +75,8 @@ printf -- '--include p\n' | profile p
 refused "itself" LYCH-SPEC-014 "an included profile includes no other" --profile p
 printf -- '--memory 12abc\n' | profile p
 sandbox --profile p -- true; is "a value is judged by lych-sandbox" 2 $?
-is "its words" 1 "$(grep -c '^lych-sandbox: LYCH-SPEC-.*12abc' err)"
+is "its words" 1 "$(grep -c '^lych-sandbox: [^:]*: .*12abc' err)"
+is "its code" 1 "$(grep -c '^      LYCH-SPEC-[0-9]*  ' err)"
 
 # --- refusals of a file that is not the owner's alone
 printf -- '--network none\n' | profile p

@@ -19,10 +19,9 @@ bad() { # why
 	echo "     > $*; exit $rc: $(head -c 600 ../out ../err | tr '\n' '~')"
 	wrong=$((wrong + 1))
 }
-# An error of ours: the two lines of lych and of each program's options, or those of lych-sandbox.
+# An error of ours: the two lines of lych and of each other program.
 explained() { # code
-	grep -qE "^lych[a-z-]*: [^:]+: .+" ../err && grep -qE "^      ($1)  .{8}" ../err && return
-	grep -qE "^lych-sandbox: ($1): [^:]+: .+" ../err && grep -qE "^lych-sandbox: hint: .{8}" ../err
+	grep -qE "^lych[a-z-]*: [^:]+: .+" ../err && grep -qE "^      ($1)  .{8}" ../err
 }
 judge() { # expected exit, pattern
 	local exit=$1 pattern=$2 own=
