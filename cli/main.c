@@ -127,19 +127,24 @@ static int dispatch(int argc, char **argv)
 	return no_command(argv[1]);
 }
 
-/* lych help COMMAND: as lych COMMAND --help. */
+static bool is_listed(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (commands[i].summary && str_eq(commands[i].name, name))
+			return true;
+	return false;
+}
+
+/* lych help COMMAND: as lych COMMAND --help, which is of its verbs too: "help config set". */
 static int help(int argc, char **argv)
 {
 	char option[] = "--help";
 	char *asked[] = {argv[0], argv[2], option, NULL};
 	struct err err = ERR_INIT;
-	bool is_listed = false;
 
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		is_listed |= commands[i].summary && str_eq(commands[i].name, argv[2]);
-	if (!is_listed)
+	if (!is_listed(argv[2]))
 		return no_command(argv[2]);
-	if (argc > 3) {
+	if (argc > 4 || (argc > 3 && is_listed(argv[3]))) {
 		(void)err_set_id(&err, ERRID_CORE_USAGE, "help: one command");
 		return cmd_fail(&err, false);
 	}

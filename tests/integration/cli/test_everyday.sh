@@ -206,6 +206,7 @@ done
 is "help help" "$(lych --help)" "$(lych help help)"
 usage "help of none" "no command 'lgos'; did you mean 'lych logs'?" help lgos
 usage "help of two" "help: one command" help jobs run
+is "help of a verb" "$(lych config --help)" "$(lych help config set)"
 
 # --- units that people type
 usage "a size in two readings" "--memory: '512MB' is not a size (like 512m, 2g" run --memory 512MB -- true
