@@ -20,6 +20,7 @@
 int egress_workers_fork(struct vessel *v, const struct options *opt,
 			const struct confine_probe *probe, struct err *err)
 {
+	struct egress_portal hosts[EGRESS_HOSTS_MAX]; /* for the fork only */
 	struct egress_config cfg = {
 		.secrets_dir = opt->secrets,
 		.unrooted = opt->starter.unrooted,
@@ -33,8 +34,10 @@ int egress_workers_fork(struct vessel *v, const struct options *opt,
 	if (gate_rules_check(err) < 0)
 		return -1;
 	v->portals = xcalloc(EGRESS_PORTALS_MAX, sizeof(*v->portals));
-	cfg.n_portals = fetch_keys_workers(&v->conf.broker, v->portals);
+	cfg.n_portals = fetch_keys_portals(&v->conf.broker, v->portals);
 	cfg.portals = v->portals;
+	cfg.n_hosts = fetch_keys_hosts(&v->conf.broker, hosts);
+	cfg.hosts = hosts;
 	return egress_fork(&cfg, &v->egress, err);
 }
 

@@ -65,6 +65,22 @@ const char *wire_sized(struct wire *w, unsigned len_bytes, size_t max, size_t *r
 	return at ? at : "";
 }
 
+const char *wire_string(struct wire *w, unsigned len_bytes, size_t max, char **at)
+{
+	size_t len;
+	const char *from = wire_sized(w, len_bytes, max, &len);
+	char *s = *at;
+
+	if (w->failed || memchr(from, '\0', len)) {
+		w->failed = true;
+		return "";
+	}
+	memcpy(s, from, len);
+	s[len] = '\0';
+	*at += len + 1;
+	return s;
+}
+
 bool wire_is_done(const struct wire *w)
 {
 	return !w->failed && w->left == 0;

@@ -32,6 +32,10 @@ uint64_t wire_uint_be(struct wire *w, unsigned bytes);
 /* As many bytes as a number of len_bytes before them says, where they lie; more than max fail.
  * Never NULL. */
 const char *wire_sized(struct wire *w, unsigned len_bytes, size_t max, size_t *ret_len);
+/* The same as a string: copied to *at, which then stands behind its NUL (so that a copy of all of them
+ * never needs more than the bytes that they were in, and one), and without a NUL in it. "" once the
+ * reader has failed. */
+const char *wire_string(struct wire *w, unsigned len_bytes, size_t max, char **at);
 /* Was everything there, and is nothing left? */
 bool wire_is_done(const struct wire *w);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both ends of the wire between vessel and egress workers: one stream of frames, and each
- * frame's payload through the parser of its type. */
+ * frame's payload through the parser of its type; and the vessel's words to the parent. */
 #include "common/mem.h"
 #include "common/str.h"
+#include "vessel/egress/hosts/word.h"
 #include "vessel/egress/wire.h"
 
 #include <assert.h>
@@ -102,12 +103,30 @@ static void check(const struct egress_frame *f)
 	}
 }
 
+static void check_word(const uint8_t *data, size_t size)
+{
+	struct host_word *word = host_word_parse(data, size);
+	struct err err = ERR_INIT;
+	cleanup_buf struct buf out;
+
+	buf_init(&out, HOST_WORD_MAX_BYTES);
+	if (!word)
+		return;
+	assert(word->is_end || (str_starts(word->host.secret, "host_") &&
+				!strpbrk(word->host.secret, "/.") &&
+				word->host.n_addresses <= EGRESS_ADDRESSES_MAX));
+	assert(host_word_add(&out, word, &err) == 0);
+	assert(out.len == size && memcmp(out.data, data, size) == 0);
+	host_word_free(word);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct egress_frame f;
 	struct err err = ERR_INIT;
 	size_t used;
 
+	check_word(data, size);
 	while (egress_frame_next(data, size, &f, &used, &err) == 1) {
 		assert(used <= size && f.len <= EGRESS_FRAME_MAX &&
 		       f.type < EGRESS_F_MAX_);

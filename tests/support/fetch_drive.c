@@ -206,7 +206,9 @@ static int setup(struct drive *d, char **argv, struct err *err)
 	static const struct egress_events events = {
 		.on_redacted = on_redacted, .on_worker = on_worker, .on_lost = on_lost};
 	static struct egress_portal keys[EGRESS_PORTALS_MAX]; /* borrowed for good */
-	struct egress_config cfg = {.secrets_dir = argv[2], .portals = keys};
+	struct egress_portal hosts[EGRESS_HOSTS_MAX];
+	struct egress_config cfg = {
+		.secrets_dir = argv[2], .portals = keys, .hosts = hosts};
 	cleanup_free char *text = NULL;
 	size_t len;
 
@@ -214,7 +216,8 @@ static int setup(struct drive *d, char **argv, struct err *err)
 	    conf_parse(text, len, &d->conf, err) < 0)
 		return -1;
 	cfg.authorities = d->conf.broker.egress.authorities;
-	cfg.n_portals = fetch_keys_workers(&d->conf.broker, keys);
+	cfg.n_portals = fetch_keys_portals(&d->conf.broker, keys);
+	cfg.n_hosts = fetch_keys_hosts(&d->conf.broker, hosts);
 	if (egress_fork(&cfg, &d->env.egress, err) < 0 || loop_new(&d->loop, err) < 0 ||
 	    egress_attach(d->env.egress, d->loop, &events, err) < 0)
 		return -1;

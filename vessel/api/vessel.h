@@ -41,18 +41,20 @@ struct ward_reload;
 
 /* What codex.yaml was when this process began (codex.h), and which rules are in force. */
 struct codex {
-	char *flat; /* conf_flatten() of the beginning, with the rules in force */
-	char sha256[SHA256_HEX_SIZE]; /* of the text that the rules are of */
-	uint64_t generation;	      /* of the rules: 1 at the beginning */
-	usec_t reloaded_usec;	      /* wall clock; 0: never */
-	struct ward_reload *reload;   /* under way; NULL: none is */
+	char *flat; /* conf_flatten() of the beginning, with what is in force */
+	char sha256
+		[SHA256_HEX_SIZE]; /* of the text that the rules and credentials are of */
+	uint64_t generation;	   /* of these: 1 at the beginning */
+	usec_t reloaded_usec;	   /* wall clock; 0: never */
+	struct ward_reload *reload; /* under way; NULL: none is */
 };
 
 struct vessel {
 	struct loop *loop;
 	const struct clock_ops *clock;
 	const struct random_ops *rng;
-	struct conf conf; /* of it only the ward's rules ever change */
+	struct conf
+		conf; /* of it only the ward's rules and the credentials ever change */
 	struct codex codex;
 	struct factor factor;
 	struct store_budget budget;
@@ -78,9 +80,8 @@ struct vessel {
 	struct dispatch_ops *dispatch_ops;
 	struct packages *packages;
 	struct proposals *proposals;
-	struct egress *egress; /* whoever speaks to the network for us */
-	struct egress_portal
-		*portals; /* conf.broker's, and its credentials, as egress has them */
+	struct egress *egress;	       /* whoever speaks to the network for us */
+	struct egress_portal *portals; /* conf.broker's as egress has them */
 	struct httpd *api, *work;
 	struct metrics metrics;
 	struct confine_report walls;

@@ -36,6 +36,8 @@ void egress_call_free(struct egress_call *c)
 		w->n_calls--;
 		w->bodies -= c->body_len;
 		c->gone = true;
+		if (w->host == HOST_REPLACED && w->n_calls == 0)
+			egress_host_idle(w);
 	}
 	if (c->busy)
 		return;
@@ -133,7 +135,7 @@ static struct worker *worker_for(const struct egress *e, const char *portal)
 	for (size_t i = 0; i < e->cfg.n_portals; i++)
 		if (str_eq(e->cfg.portals[i].name, portal))
 			return &e->worker[i];
-	return NULL;
+	return egress_host_find(e, portal);
 }
 
 static struct egress_call *find(const struct worker *w, uint32_t id)
@@ -268,11 +270,12 @@ static int on_redacted(struct worker *w, const struct egress_frame *f, struct er
 
 	if (egress_redacted_parse(f->data, f->len, &in_header, &count, err) < 0)
 		return -1;
-	if (i >= e->cfg.n_portals)
+	if (i >= e->cfg.n_portals && !egress_is_host(w))
 		return egress_broken(err, "a credential where there is none");
 	if (e->events.on_redacted)
-		e->events.on_redacted(e->cfg.portals[i].name, in_header, count,
-				      e->events.arg);
+		e->events.on_redacted(egress_is_host(w) ? egress_host_name(w)
+							: e->cfg.portals[i].name,
+				      in_header, count, e->events.arg);
 	return 0;
 }
 

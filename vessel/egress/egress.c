@@ -28,7 +28,8 @@
 
 NORETURN static void become_parent(const struct egress *e, int control)
 {
-	struct egress_pulse *workers[EGRESS_PORTALS_MAX + 1 + EGRESS_GATES];
+	struct egress_pulse
+		*workers[EGRESS_PORTALS_MAX + 1 + EGRESS_GATES + EGRESS_HOST_PLACES];
 
 	if (control > 3)
 		(void)close_range(3, (unsigned)control - 1, 0);
@@ -63,20 +64,28 @@ int egress_fork(const struct egress_config *cfg, struct egress **ret, struct err
 {
 	struct egress *e = xnew(struct egress);
 
-	assert(cfg->n_portals <= EGRESS_PORTALS_MAX);
+	assert(cfg->n_portals <= EGRESS_PORTALS_MAX && cfg->n_hosts <= EGRESS_HOSTS_MAX);
 	e->cfg = *cfg;
 	e->pid = e->control = -1;
 	e->n = egress_workers_count(cfg);
 	e->worker = xcalloc(e->n, sizeof(*e->worker));
-	for (size_t i = 0; i < e->n; i++) {
+	for (size_t i = 0, first = egress_first_host(cfg); i < e->n; i++) {
+		bool is_host = i >= first && i - first < cfg->n_hosts;
+
 		e->worker[i].egress = e;
 		e->worker[i].next_id = 1;
-		egress_worker_name(cfg, i, e->worker[i].name);
+		if (i < first || is_host)
+			egress_worker_name(cfg, i,
+					   is_host ? &cfg->hosts[i - first] : NULL,
+					   e->worker[i].name);
+		e->worker[i].host = is_host ? HOST_IN_FORCE : HOST_NOBODY;
 	}
 	if (start_parent(e, err) < 0) {
 		egress_free(e);
 		return -1;
 	}
+	e->cfg.hosts = NULL; /* they change from here on */
+	e->cfg.n_hosts = 0;
 	*ret = e;
 	return 0;
 }
@@ -100,12 +109,18 @@ static void attach_failed(struct egress *e, const struct err *why)
 	loop_stop(e->loop, 0);
 }
 
+/* Not a place without anybody, or with one that is not asked. */
+static bool is_there(const struct worker *w)
+{
+	return !egress_is_host(w) || w->host == HOST_IN_FORCE;
+}
+
 static void attach_step(struct egress *e)
 {
 	bool all = e->parent_up;
 
 	for (size_t i = 0; i < e->n; i++)
-		all = all && e->worker[i].up;
+		all = all && (e->worker[i].up || !is_there(&e->worker[i]));
 	if (e->attaching && all)
 		loop_stop(e->loop, 0);
 }
@@ -139,6 +154,7 @@ static int on_begin(struct worker *w, const struct egress_frame *f, struct err *
 			return -1;
 		attach_failed(e, &why);
 		note_state(w, false, &why);
+		egress_host_began(w, &why);
 		return 0;
 	}
 	if (f->type != EGRESS_F_READY)
@@ -150,6 +166,7 @@ static int on_begin(struct worker *w, const struct egress_frame *f, struct err *
 	if (egress_worker_is_gate(&e->cfg, (size_t)(w - e->worker)) &&
 	    hand_to_gate(w, err) < 0)
 		return -1;
+	egress_host_began(w, NULL);
 	attach_step(e);
 	return 0;
 }
@@ -171,6 +188,7 @@ static void on_closed(const struct err *why, void *arg)
 	(void)err_set_id(&early, ERRID_EGRESS_AWAY, "%s ended before it was ready",
 			 w->name);
 	attach_failed(w->egress, why ? why : &early);
+	egress_host_began(w, why ? why : &early);
 	note_state(w, false, why);
 	egress_calls_lost(w);
 }
@@ -258,13 +276,24 @@ static void new_link(struct worker *w, int fd)
 static int on_packet(struct egress *e, const unsigned char *data, size_t len, int *fds,
 		     unsigned n_fds, struct err *err)
 {
+	struct worker *w;
+
 	if (len > 1 && n_fds == 0 && data[0] == EGRESS_PARENT_ITSELF)
 		return on_parent_frame(e, (const char *)data + 1, len - 1, err);
 	if (len > 1 && n_fds == 0 && data[0] == EGRESS_PARENT_WATCHER)
 		return on_watcher_frame(e, (const char *)data + 1, len - 1, err);
-	if (len != 1 || n_fds != 1 || data[0] >= e->n)
+	if (len > 1 && n_fds == 0 &&
+	    (data[0] == EGRESS_PARENT_SAME || data[0] == EGRESS_PARENT_REFUSED))
+		return egress_host_told(e, data, len, err);
+	if (len < 1 || n_fds != 1 || data[0] >= e->n ||
+	    len != (egress_is_host(&e->worker[data[0]]) ? 1 + EGRESS_TURN_BYTES : 1))
 		return egress_broken(err, "the parent sends no worker");
-	new_link(&e->worker[data[0]], TAKE_FD(fds[0]));
+	w = &e->worker[data[0]];
+	/* one that was ended meanwhile ends by its socket too, which the caller closes */
+	if (egress_is_host(w) &&
+	    (w->host == HOST_NOBODY || egress_turn(data + 1) != w->turn))
+		return 0;
+	new_link(w, TAKE_FD(fds[0]));
 	return 0;
 }
 
@@ -343,7 +372,7 @@ int egress_attach(struct egress *e, struct loop *l, const struct egress_events *
 	}
 	/* A signal stopped the loop: let it end as it would have later. */
 	for (size_t i = 0; i < e->n; i++)
-		if (!e->worker[i].up) {
+		if (!e->worker[i].up && is_there(&e->worker[i])) {
 			loop_stop(l, 0);
 			break;
 		}
@@ -355,7 +384,8 @@ void egress_free(struct egress *e)
 	if (!e)
 		return;
 	for (size_t i = 0; i < e->n; i++) {
-		egress_link_free(e->worker[i].link);
+		e->worker[i].host = HOST_NOBODY; /* none is told of any more */
+		egress_link_free(TAKE_PTR(e->worker[i].link));
 		while (e->worker[i].calls)
 			egress_call_free(e->worker[i].calls);
 		egress_pulse_free(e->worker[i].pulse);
@@ -363,6 +393,7 @@ void egress_free(struct egress *e)
 	loop_io_free(e->io);
 	loop_timer_free(e->late);
 	loop_timer_free(e->look);
+	loop_timer_free(e->next.late);
 	fd_close(&e->control);
 	if (e->pid > 0)
 		(void)waitpid(e->pid, NULL, e->parent_stuck ? WNOHANG : 0);
@@ -373,29 +404,44 @@ void egress_free(struct egress *e)
 
 /* ---- for status ---- */
 
+/* The i-th of those that are there; NULL: there are no more. */
+static const struct worker *there(const struct egress *e, size_t i)
+{
+	for (size_t k = 0; k < e->n; k++)
+		if (is_there(&e->worker[k]) && i-- == 0)
+			return &e->worker[k];
+	return NULL;
+}
+
 size_t egress_worker_count(const struct egress *e)
 {
-	return e->n + 2;
+	size_t n = 2;
+
+	for (size_t i = 0; i < e->n; i++)
+		n += is_there(&e->worker[i]);
+	return n;
 }
 
 void egress_worker_info(const struct egress *e, size_t i, struct egress_worker_info *ret)
 {
+	const struct worker *w = i == 0 ? NULL : there(e, i - 1);
+
 	if (i == 0) {
 		*ret = (struct egress_worker_info){
 			.name = "parent", .up = e->parent_up, .walls = &e->parent_walls};
 		return;
 	}
-	if (i == e->n + 1) {
+	if (!w) {
 		*ret = (struct egress_worker_info){.name = "watcher",
 						   .up = e->watcher_up,
 						   .walls = &e->watcher_walls};
 		return;
 	}
 	*ret = (struct egress_worker_info){
-		.name = e->worker[i - 1].name,
-		.up = e->worker[i - 1].up,
-		.restarts = e->worker[i - 1].starts ? e->worker[i - 1].starts - 1 : 0,
-		.calls = e->worker[i - 1].n_calls,
-		.walls = &e->worker[i - 1].walls,
+		.name = w->name,
+		.up = w->up,
+		.restarts = w->starts ? w->starts - 1 : 0,
+		.calls = w->n_calls,
+		.walls = &w->walls,
 	};
 }

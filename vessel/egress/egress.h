@@ -7,7 +7,8 @@
  * without any key for URLs and packages, one without network for the gate
  * (worker.h). All of them are children of one parent that is forked before the
  * vessel reads a secret (parent.h). A key for a host that is no portal has a worker as a
- * portal has, and counts as one here.
+ * portal has, and is asked by its name as one is; these alone change while the vessel runs
+ * (egress_hosts_prepare()).
  *
  * Order at start: egress_fork() first of all, egress_attach() when there is a loop and
  * before the vessel confines itself.
@@ -29,15 +30,15 @@
 #include "common/id.h"
 #include "common/net/loop.h"
 #include "vessel/egress/headers.h"
+#include "vessel/egress/hosts/portal.h"
 #include "vessel/egress/reason.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define EGRESS_PORTALS_MAX 32
-#define EGRESS_NAME_SIZE 64 /* of a portal, with the NUL */
+#define EGRESS_PORTALS_MAX 16
+#define EGRESS_HOSTS_MAX 16 /* keys of hosts */
 #define EGRESS_HEADERS_MAX 64
-#define EGRESS_ADDRESSES_MAX 16
 #define EGRESS_TARGET_MAX_BYTES 8192
 #define EGRESS_BODY_MAX_BYTES (8u << 20)
 /* What a worker may send of one reply before it was taken: the vessel buffers no more
@@ -57,28 +58,6 @@ struct egress_header {
 	const char *name, *value;
 };
 
-struct egress_portal {
-	const char *name; /* [a-z0-9_]+ */
-	/* "https://api.example/v1", "http://127.0.0.1:11434"; no query */
-	const char *url;
-	/* How the credential goes out: Authorization: Bearer, x-api-key with
-	 * anthropic-version, x-goog-api-key. */
-	enum headers_for dialect;
-	const char *secret; /* file in the secrets directory; NULL: it wants none */
-	/* addresses that may be reached although they are not global: exact, as text */
-	const char *const *addresses;
-	size_t n_addresses;
-	bool is_local; /* on this machine: a word too short to be redacted may be its key */
-	/* Not a portal but the key of a host: its requests and replies are those of a fetch, its
-	 * worker is "host:NAME", url is the origin alone, and a request goes to path or below
-	 * it ("": anywhere there), or nowhere. */
-	bool is_host;
-	const char *path;
-	const char
-		*field; /* the header field that takes the key; NULL: Authorization ... */
-	const char *user; /* ... as Basic, for this user; NULL: as Bearer */
-};
-
 /*
  * The gate worker's whole life, supplied by vessel/gate/worker.h: called in the worker process,
  * after it has confined itself, with the socket (SOCK_STREAM, blocking) to the vessel; it
@@ -93,6 +72,9 @@ struct egress_config {
 		authorities; /* a file of certificates (PEM); NULL: the system's bundle */
 	const struct egress_portal *portals;
 	size_t n_portals;
+	/* is_host; no two of a name, or of a secret; looked at by egress_fork() only */
+	const struct egress_portal *hosts;
+	size_t n_hosts;
 	bool unrooted;		/* daemons: no_private_root */
 	const char *api_socket; /* with it: what their self-tests try */
 	egress_gate_main *gate; /* of each of EGRESS_GATES; NULL: no gate worker */
@@ -217,6 +199,25 @@ void egress_resume(struct egress_call *call);
 void egress_room(struct egress_call *call, uint64_t bytes, bool is_last);
 /* The connection is cut, no callback comes any more, the call is gone. */
 void egress_cancel(struct egress_call *call);
+
+/*
+ * Other keys of hosts, without a restart, in two steps. First a worker for each key that is new, or whose
+ * place, form or secret's file has changed, comes to be beside those that there are, and reads its
+ * secret: done comes once, with NULL when all of them hold their walls, or with the first
+ * reason why not, and then they are gone again. ERRID_CREDENTIAL_SECRET: a secret is missing or bad;
+ * _PLACE and _MANY: places.h; _BUSY: too many old ones have requests yet. Not twice at once. hosts is
+ * not looked at afterwards. May call back from within.
+ */
+typedef void egress_hosts_done(const struct err *why, void *arg);
+void egress_hosts_prepare(struct egress *e, const struct egress_portal *hosts, size_t n,
+			  egress_hosts_done *done, void *arg);
+/* Then: would the i-th of them have another worker than before? */
+bool egress_hosts_is_new(const struct egress *e, size_t i);
+/* Second: requests go to these from now on. A worker whose key was replaced ends when its requests
+ * have; one whose name is gone, at once, and its requests are lost. */
+void egress_hosts_commit(struct egress *e);
+/* Or not: as it was. Whatever was prepared, or is being, is gone; done does not come. */
+void egress_hosts_drop(struct egress *e);
 
 /* For status, doctor and metrics. */
 struct egress_worker_info {

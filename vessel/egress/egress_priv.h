@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the vessel.
- * What egress.c (the workers' links), calls.c (the calls) and last_read.c (what a worker
- * read when it died) share.
+ * What egress.c (the workers' links), calls.c (the calls), last_read.c (what a worker
+ * read when it died) and renew.c (other keys of hosts) share.
  */
 #ifndef LYCH_VESSEL_EGRESS_EGRESS_PRIV_H
 #define LYCH_VESSEL_EGRESS_EGRESS_PRIV_H
@@ -37,8 +37,18 @@ struct egress_call {
 	bool head_seen, paused, ended, busy, gone;
 };
 
+/* Of a place for a key of a host. */
+enum host_state {
+	HOST_NOBODY,
+	HOST_PREPARED, /* not asked yet */
+	HOST_IN_FORCE,
+	HOST_REPLACED, /* not asked any more; its calls go on */
+};
+
 struct worker {
 	struct egress *egress;
+	enum host_state host;
+	uint32_t turn; /* the parent's word on another one is of the past */
 	char name[EGRESS_NAME_SIZE + 8];
 	struct egress_link *link;
 	struct egress_call *calls;
@@ -72,7 +82,35 @@ struct egress {
 	int control;
 	/* the parent ends when the watcher does */
 	bool parent_up, watcher_up, attaching, parent_stuck;
+	/* The keys of hosts that shall be in force: each one's worker, and how many of them are not
+	 * up yet. done NULL: none shall be. */
+	struct {
+		egress_hosts_done *done;
+		void *arg;
+		struct worker *worker[EGRESS_HOSTS_MAX];
+		size_t n, missing;
+		struct loop_timer *late;
+		uint32_t turn;
+	} next;
 };
+
+static inline bool egress_is_host(const struct worker *w)
+{
+	return w >= w->egress->worker + egress_first_host(&w->egress->cfg);
+}
+/* As a packet of the parent has it. */
+uint32_t egress_turn(const unsigned char *at);
+/* The name's part of "host:NAME". */
+const char *egress_host_name(const struct worker *w);
+/* The one in force; NULL: there is none of that name. */
+struct worker *egress_host_find(const struct egress *e, const char *name);
+/* One that was prepared is up, or will not be; why NULL: it is. Others are none of its business. */
+void egress_host_began(struct worker *w, const struct err *why);
+/* One that was replaced has no call any more. */
+void egress_host_idle(struct worker *w);
+/* What the parent says of a place for which no worker comes: egress_hosts_prepare(). */
+MUST_CHECK int egress_host_told(struct egress *e, const unsigned char *data, size_t len,
+				struct err *err);
 
 /* The worker breaks the protocol: ERRID_EGRESS_WORKER. */
 int egress_broken(struct err *err, const char *what);

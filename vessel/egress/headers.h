@@ -16,6 +16,7 @@
 
 #include "common/attr.h"
 #include "common/err.h"
+#include "vessel/egress/hosts/portal.h"
 #include "vessel/egress/reason.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,9 +37,6 @@ struct headers {
 };
 void headers_done(struct headers *h); /* NULL and empty are fine */
 #define cleanup_headers __attribute__((cleanup(headers_done)))
-
-/* Whose reply it is. */
-enum headers_for { HEADERS_FETCH, HEADERS_OPENAI, HEADERS_ANTHROPIC, HEADERS_GEMINI };
 
 /* One field that a job named. */
 struct header_offer {

@@ -9,6 +9,9 @@
  * below Landlock and a filter that leads to no socket); it may fork and may not exec. Each worker takes the rest from
  * itself (worker.c).
  *
+ * A worker that is forked later, when it died or because the vessel wants it for another key of a host,
+ * is what one of the start is: it reads its one secret by that descriptor and nobody else does.
+ *
  * Ends: the vessel's death or its closing the socket is an end of file here, and this
  * process ends; its children have its death as their signal (they are inside its domain,
  * so it reaches them), and their sockets to the vessel end besides.
@@ -23,6 +26,8 @@
 #include "common/net/children.h"
 #include "common/str.h"
 #include "common/worker/pulse.h"
+#include "vessel/egress/hosts/places.h"
+#include "vessel/egress/hosts/word.h"
 #include "vessel/egress/watcher.h"
 #include "vessel/egress/wire.h"
 #include "vessel/egress/worker.h"
@@ -47,12 +52,20 @@ struct child {
 	usec_t started;	   /* boot clock */
 	usec_t due;	   /* when to start it */
 	unsigned in_a_row; /* ends, each soon after the start */
+	bool is_wanted;	   /* there shall be one */
+	bool is_ended;	   /* by us, because it was not any more */
+	/* of a place for a key of a host */
+	const struct egress_portal *host;
+	struct host_word *word; /* which has it; NULL: our maker's */
+	uint32_t turn;
+	struct seen secret; /* before the worker read it */
 };
 
 struct parent {
 	struct egress_world world;
 	struct child *child;
-	size_t n;
+	size_t n, first_host;
+	struct places *places;
 	struct egress_pulse *pulse; /* our own */
 	int control, signals;
 	struct {
@@ -80,16 +93,28 @@ NORETURN static void become_worker(struct parent *p, size_t i, int fd, pid_t par
 	egress_pulse_free(p->pulse);
 	egress_pulse_free(p->watcher.pulse);
 	p->world.pulse = p->child[i].pulse;
-	_exit(egress_worker_run(&p->world, i, fd));
+	_exit(egress_worker_run(&p->world, i, p->child[i].host, fd));
+}
+
+static void put_turn(unsigned char *at, uint32_t turn)
+{
+	for (unsigned k = 0; k < EGRESS_TURN_BYTES; k++)
+		at[k] = (unsigned char)(turn >> (8 * k));
 }
 
 /* -1: it could not even be begun; tried again later. */
 static int start_worker(struct parent *p, size_t i)
 {
 	struct child *c = &p->child[i];
-	unsigned char which = (unsigned char)i;
+	unsigned char which[1 + EGRESS_TURN_BYTES] = {(unsigned char)i};
+	size_t size = c->host ? sizeof(which) : 1;
 	pid_t self = getpid();
 	int pair[2];
+
+	put_turn(which + 1, c->turn);
+	/* what changes from here on is seen as a change, though it may be what is read */
+	if (c->host)
+		c->secret = seen_now(p->world.secrets_fd, c->host->secret);
 
 	c->started = clock_boot_usec();
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -97,7 +122,7 @@ static int start_worker(struct parent *p, size_t i)
 	c->pid = fork();
 	if (c->pid == 0)
 		become_worker(p, i, pair[1], self);
-	if (c->pid > 0 && fdpass_send(p->control, &which, 1, pair, 1, 0) < 0)
+	if (c->pid > 0 && fdpass_send(p->control, which, size, pair, 1, 0) < 0)
 		log_kv(LOG_WARN_, "the vessel took no worker", "why", strerror(errno),
 		       NULL);
 	fd_close(&pair[0]);
@@ -125,7 +150,7 @@ static void say_ended(const struct parent *p, size_t i, int status)
 {
 	char name[EGRESS_NAME_SIZE + 8], how[64];
 
-	egress_worker_name(p->world.cfg, i, name);
+	egress_worker_name(p->world.cfg, i, p->child[i].host, name);
 	(void)snprintf(how, sizeof(how), "%s %d",
 		       WIFSIGNALED(status) ? "signal" : "exit code",
 		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -143,6 +168,11 @@ static void reap(struct parent *p)
 		for (size_t i = 0; i < p->n; i++) {
 			if (p->child[i].pid != pid)
 				continue;
+			if (p->child[i].is_ended) {
+				p->child[i].pid = 0;
+				p->child[i].is_ended = false;
+				continue;
+			}
 			say_ended(p, i, status);
 			put_off(&p->child[i]);
 		}
@@ -158,6 +188,8 @@ static int start_due(struct parent *p)
 	for (size_t i = 0; i < p->n; i++) {
 		struct child *c = &p->child[i];
 
+		if (!c->is_wanted)
+			continue;
 		if (c->pid == 0 && c->due <= now && start_worker(p, i) < 0)
 			put_off(c);
 		if (c->pid == 0 && c->due < next)
@@ -178,7 +210,7 @@ static void end_stuck(struct parent *p)
 
 		if (c->pid == 0 || !egress_heard_look(&c->heard, c->pulse))
 			continue;
-		egress_worker_name(p->world.cfg, i, name);
+		egress_worker_name(p->world.cfg, i, c->host, name);
 		log_kv(LOG_WARN_, "an egress worker is stopped or stuck; it is killed",
 		       "worker", name, NULL);
 		(void)kill(c->pid, SIGKILL);
@@ -193,6 +225,108 @@ static bool is_blind(struct parent *p)
 		return false;
 	log_kv(LOG_ERROR_,
 	       "the egress watcher ended, or is stopped or stuck: egress ends", NULL);
+	return true;
+}
+
+/* ---- other keys of hosts ---- */
+
+static void say_of_place(const struct parent *p, unsigned what,
+			 const struct host_word *word, const struct err *why)
+{
+	unsigned char turn[EGRESS_TURN_BYTES];
+	cleanup_buf struct buf b;
+
+	buf_init(&b, EGRESS_PARENT_PACKET_MAX);
+	buf_addc(&b, (char)what);
+	buf_addc(&b, (char)word->place);
+	put_turn(turn, word->turn);
+	buf_add(&b, turn, sizeof(turn));
+	if (why)
+		egress_failed_add(&b, why);
+	if (fdpass_send(p->control, b.data, b.len, NULL, 0, 0) < 0)
+		log_kv(LOG_WARN_, "the vessel took no word", "why", strerror(errno),
+		       NULL);
+}
+
+static void empty_place(struct child *c)
+{
+	c->is_wanted = false;
+	c->host = NULL;
+	host_word_free(TAKE_PTR(c->word));
+	if (c->pid > 0 && !c->is_ended) {
+		(void)kill(c->pid, SIGKILL);
+		c->is_ended = true;
+	}
+}
+
+/* The worker that is there, of the same key, has read what it would read now. */
+static bool has_it(const struct parent *p, const struct host_word *word,
+		   const struct seen *secret)
+{
+	const struct child *c;
+
+	if (word->same < p->first_host || word->same >= p->n)
+		return false;
+	c = &p->child[word->same];
+	return c->is_wanted && c->pid > 0 && places_are_same(c->host, &word->host) &&
+	       seen_are_same(&c->secret, secret);
+}
+
+/* word becomes the place's. */
+static void fill_place(struct parent *p, struct host_word *word)
+{
+	struct seen secret = seen_now(p->world.secrets_fd, word->host.secret);
+	struct child *c = &p->child[word->place];
+	struct err err = ERR_INIT;
+
+	if (has_it(p, word, &secret)) {
+		say_of_place(p, EGRESS_PARENT_SAME, word, NULL);
+		host_word_free(word);
+		return;
+	}
+	if (secret.error)
+		(void)err_set_id(&err, ERRID_CREDENTIAL_SECRET,
+				 "credential %s: secret %s is missing", word->host.name,
+				 word->host.secret);
+	if (secret.error || places_take(p->places, &word->host, &err) < 0) {
+		say_of_place(p, EGRESS_PARENT_REFUSED, word, &err);
+		host_word_free(word);
+		return;
+	}
+	c->word = word;
+	c->host = &word->host;
+	c->turn = word->turn;
+	c->in_a_row = 0;
+	c->due = 0;
+	c->is_wanted = true;
+}
+
+/* False: the end of the vessel, or of its sense. */
+static bool hear(struct parent *p)
+{
+	static char data[HOST_WORD_MAX_BYTES + 1];
+	ssize_t n = recv(p->control, data, sizeof(data), MSG_DONTWAIT);
+	struct host_word *word;
+	struct child *c;
+
+	if (n <= 0)
+		return n < 0 && (errno == EAGAIN || errno == EINTR);
+	word = host_word_parse(data, (size_t)n);
+	c = word && word->place >= p->first_host && word->place < p->n
+		    ? &p->child[word->place]
+		    : NULL;
+	if (!c || (!word->is_end && c->is_wanted)) {
+		log_kv(LOG_ERROR_, "the vessel says nothing that can be understood",
+		       NULL);
+		host_word_free(word);
+		return false;
+	}
+	if (!word->is_end) {
+		fill_place(p, word);
+		return true;
+	}
+	empty_place(c);
+	host_word_free(word);
 	return true;
 }
 
@@ -211,8 +345,7 @@ static int supervise(struct parent *p)
 		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
 			return EXIT_FAILURE;
 		egress_pulse_beat(p->pulse);
-		/* Anything from there is the end: the vessel has nothing to say. */
-		if (fds[0].revents)
+		if (fds[0].revents && !hear(p))
 			return 0;
 		if (fds[1].revents)
 			reap(p);
@@ -341,12 +474,29 @@ static int say(const struct parent *p, unsigned who, const struct confine_report
 	return fdpass_send(p->control, b.data, b.len, NULL, 0, 0);
 }
 
-static void take_pulses(struct parent *p, struct egress_pulse *const *workers)
+static void take_workers(struct parent *p, struct egress_pulse *const *pulses)
 {
-	p->n = egress_workers_count(p->world.cfg);
+	const struct egress_config *cfg = p->world.cfg;
+
+	p->n = egress_workers_count(cfg);
+	p->first_host = egress_first_host(cfg);
 	p->child = xcalloc(p->n, sizeof(*p->child));
-	for (size_t i = 0; i < p->n; i++)
-		p->child[i].pulse = workers[i];
+	for (size_t i = 0; i < p->n; i++) {
+		p->child[i].pulse = pulses[i];
+		p->child[i].is_wanted = i < p->first_host + cfg->n_hosts;
+		if (i >= p->first_host && p->child[i].is_wanted)
+			p->child[i].host = &cfg->hosts[i - p->first_host];
+	}
+}
+
+/* Those of the start are what codex.yaml said before any job has spoken. */
+static int take_places(struct parent *p, struct err *err)
+{
+	p->places = places_new();
+	for (size_t i = 0; i < p->world.cfg->n_hosts; i++)
+		if (places_take(p->places, &p->world.cfg->hosts[i], err) < 0)
+			return -1;
+	return 0;
 }
 
 int egress_parent_run(const struct egress_config *cfg, int control,
@@ -361,8 +511,9 @@ int egress_parent_run(const struct egress_config *cfg, int control,
 	struct err err = ERR_INIT;
 	int code;
 
-	take_pulses(&p, workers);
-	if (prepare(&p, &err) < 0 || confine(&p, &walls, &err) < 0) {
+	take_workers(&p, workers);
+	if (take_places(&p, &err) < 0 || prepare(&p, &err) < 0 ||
+	    confine(&p, &walls, &err) < 0) {
 		log_err(LOG_ERROR_, "cannot start", &err);
 		(void)say(&p, EGRESS_PARENT_ITSELF, NULL, &err);
 		code = err_exit_code(&err);
@@ -380,6 +531,9 @@ int egress_parent_run(const struct egress_config *cfg, int control,
 	egress_pulse_free(p.watcher.pulse);
 	fd_close(&p.world.secrets_fd);
 	fd_close(&p.signals);
+	for (size_t i = 0; i < p.n; i++)
+		host_word_free(p.child[i].word);
+	places_free(p.places);
 	free(p.child);
 	return code;
 }

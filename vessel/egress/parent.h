@@ -6,12 +6,14 @@
  * children need of the system (authorities, name servers, own addresses), forks the watcher, who
  * goes on reading that (watcher.h), confines
  * itself, forks a child a worker, and forks it anew when it ends; one that does not move any
- * more it ends. It parses nothing: the
- * vessel only ever closes the socket between them, and then everything here ends.
+ * more it ends. It reads no byte of a job's or of the network's: only which keys of hosts the vessel
+ * wants workers for (hosts/word.h), bound to where each may go (hosts/places.h). When the
+ * vessel closes the socket between them, everything here ends.
  *
  * Packets to the vessel (SOCK_SEQPACKET): one byte, which worker, with the vessel's end of
- * its socket; or EGRESS_PARENT_ITSELF and a READY or FAILED frame (wire.h); before that READY
- * EGRESS_PARENT_WATCHER and the watcher's.
+ * its socket, and for a key of a host the turn behind it; or EGRESS_PARENT_ITSELF and a READY or FAILED
+ * frame (wire.h); before that READY EGRESS_PARENT_WATCHER and the watcher's. Of a place for which
+ * no worker comes: _SAME or _REFUSED, the place, the turn, and a FAILED frame with the latter.
  */
 #ifndef LYCH_VESSEL_EGRESS_PARENT_H
 #define LYCH_VESSEL_EGRESS_PARENT_H
@@ -20,6 +22,9 @@
 
 #define EGRESS_PARENT_ITSELF 255u
 #define EGRESS_PARENT_WATCHER 254u
+#define EGRESS_PARENT_SAME 253u
+#define EGRESS_PARENT_REFUSED 252u
+#define EGRESS_TURN_BYTES 4u /* the least first */
 #define EGRESS_PARENT_PACKET_MAX 16384
 
 /* In the child; control is the only descriptor that it keeps, pulse where it shows the

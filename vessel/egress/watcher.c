@@ -21,6 +21,7 @@
 #include "vessel/egress/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -40,12 +41,12 @@ static const char *path_of(const struct watcher *w, enum egress_source which)
 				     : w->file[which].path;
 }
 
-static struct seen see(const char *path)
+struct seen seen_now(int dir, const char *path)
 {
 	struct seen s = {0};
 	struct stat st;
 
-	if (!path || stat(path, &st) < 0) {
+	if (!path || fstatat(dir, path, &st, 0) < 0) {
 		s.error = path ? errno : ENOENT;
 		return s;
 	}
@@ -56,7 +57,7 @@ static struct seen see(const char *path)
 	return s;
 }
 
-static bool is_same(const struct seen *a, const struct seen *b)
+bool seen_are_same(const struct seen *a, const struct seen *b)
 {
 	return a->error == b->error && a->dev == b->dev && a->ino == b->ino &&
 	       a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
@@ -106,11 +107,11 @@ void watcher_look(struct watcher *w)
 {
 	for (unsigned i = 0; i < SOURCES_; i++) {
 		struct watched *f = &w->file[i];
-		struct seen now = see(path_of(w, (enum egress_source)i));
-		bool is_settled = is_same(&now, &f->last);
+		struct seen now = seen_now(AT_FDCWD, path_of(w, (enum egress_source)i));
+		bool is_settled = seen_are_same(&now, &f->last);
 
 		f->last = now;
-		if (!is_settled || is_same(&now, &f->taken))
+		if (!is_settled || seen_are_same(&now, &f->taken))
 			continue;
 		f->taken = now;
 		take(w, (enum egress_source)i);

@@ -15,15 +15,20 @@
 #include <sys/types.h>
 
 /* One file as it was seen. */
+struct seen {
+	int error;
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	struct timespec changed;
+};
+/* As fstatat() has dir and path; NULL: nothing is there. */
+struct seen seen_now(int dir, const char *path);
+bool seen_are_same(const struct seen *a, const struct seen *b);
+
 struct watched {
 	const char *path;
-	struct seen {
-		int error;
-		dev_t dev;
-		ino_t ino;
-		off_t size;
-		struct timespec changed;
-	} last, taken;
+	struct seen last, taken;
 };
 
 struct watcher {

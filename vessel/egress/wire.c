@@ -36,18 +36,7 @@ static uint64_t get_uint(struct reader *r, unsigned bytes)
 /* Never NULL; "" once the reader has failed. */
 static const char *get_str(struct reader *r, size_t max)
 {
-	size_t len;
-	const char *at = wire_sized(&r->w, 2, max, &len);
-	char *s = r->strings;
-
-	if (r->w.failed || memchr(at, '\0', len)) {
-		r->w.failed = true;
-		return "";
-	}
-	memcpy(s, at, len);
-	s[len] = '\0';
-	r->strings += len + 1;
-	return s;
+	return wire_string(&r->w, 2, max, &r->strings);
 }
 
 static void add_str(struct buf *out, const char *s)

@@ -33,21 +33,25 @@ struct key {
 
 size_t egress_workers_count(const struct egress_config *cfg)
 {
+	return egress_first_host(cfg) + EGRESS_HOST_PLACES;
+}
+
+size_t egress_first_host(const struct egress_config *cfg)
+{
 	return cfg->n_portals + 1 + (cfg->gate ? EGRESS_GATES : 0);
 }
 
 bool egress_worker_is_gate(const struct egress_config *cfg, size_t i)
 {
-	return i > cfg->n_portals;
+	return i > cfg->n_portals && i < egress_first_host(cfg);
 }
 
 void egress_worker_name(const struct egress_config *cfg, size_t i,
-			char out[EGRESS_NAME_SIZE + 8])
+			const struct egress_portal *host, char out[EGRESS_NAME_SIZE + 8])
 {
-	const char *kind = i >= cfg->n_portals	     ? ""
-			   : cfg->portals[i].is_host ? "host:"
-						     : "portal:";
-	const char *name = i < cfg->n_portals	     ? cfg->portals[i].name
+	const char *kind = host ? "host:" : i >= cfg->n_portals ? "" : "portal:";
+	const char *name = host			     ? host->name
+			   : i < cfg->n_portals	     ? cfg->portals[i].name
 			   : i == cfg->n_portals     ? "keyless"
 			   : i == cfg->n_portals + 1 ? "gate"
 						     : "gate:large";
@@ -220,18 +224,19 @@ void egress_worker_probe(const struct egress_config *cfg UNUSED, const char *nam
 #endif
 }
 
-int egress_worker_run(struct egress_world *w, size_t i, int fd)
+int egress_worker_run(struct egress_world *w, size_t i, const struct egress_portal *host,
+		      int fd)
 {
 	bool is_gate = egress_worker_is_gate(w->cfg, i);
 	const struct egress_portal *portal =
-		i < w->cfg->n_portals ? &w->cfg->portals[i] : NULL;
+		i < w->cfg->n_portals ? &w->cfg->portals[i] : host;
 	char name[EGRESS_NAME_SIZE + 8];
 	struct confine_report walls;
 	struct err err = ERR_INIT;
 	struct key key = {0};
 	int code;
 
-	egress_worker_name(w->cfg, i, name);
+	egress_worker_name(w->cfg, i, host, name);
 	(void)prctl(PR_SET_NAME, name);
 	code = read_key(portal, w->secrets_fd, &key, &err);
 	fd_close(&w->secrets_fd);

@@ -25,18 +25,25 @@ struct egress_world {
 	struct egress_pulse *pulse; /* in the child: its own */
 };
 
-/* The workers in order: the portals, the one without a key, the gate's where there are some. */
+/* Those that there are, those that take their place, and old ones that have requests yet. */
+#define EGRESS_HOST_PLACES (3 * EGRESS_HOSTS_MAX)
+
+/* The workers in order: the portals, the one without a key, the gate's where there are some, then
+ * places for keys of hosts. */
 size_t egress_workers_count(const struct egress_config *cfg);
 bool egress_worker_is_gate(const struct egress_config *cfg, size_t i);
-/* "portal:NAME", "host:NAME", "keyless", "gate", "gate:large" */
+/* The first place; the one at i and all after it have a key of a host, or nobody. */
+size_t egress_first_host(const struct egress_config *cfg);
+/* "portal:NAME", "host:NAME", "keyless", "gate", "gate:large"; host: of such a place */
 void egress_worker_name(const struct egress_config *cfg, size_t i,
-			char out[EGRESS_NAME_SIZE + 8]);
+			const struct egress_portal *host, char out[EGRESS_NAME_SIZE + 8]);
 
 /* Test builds: the probes of that worker, which end the process. Else nothing. */
 void egress_worker_probe(const struct egress_config *cfg, const char *name);
 
 /* In the child, with nothing open but stdio, the secrets' directory and fd, its socket to
- * the vessel. Returns the exit code. */
-int egress_worker_run(struct egress_world *w, size_t i, int fd);
+ * the vessel. host as above. Returns the exit code. */
+int egress_worker_run(struct egress_world *w, size_t i, const struct egress_portal *host,
+		      int fd);
 
 #endif

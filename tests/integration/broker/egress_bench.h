@@ -182,11 +182,31 @@ static const char *host_secret = "host_forge";
 
 static inline int begin(struct world *w, const char *secret, struct err *err)
 {
-	static struct egress_portal portals[6];
+	static struct egress_portal portals[4];
+	const struct egress_portal hosts[] = {
+		{.name = "forge",
+		 .url = base,
+		 .secret = host_secret,
+		 .addresses = loopback,
+		 .n_addresses = 1,
+		 .is_host = true,
+		 .path = "/team/repo",
+		 .user = "git"},
+		{.name = "field",
+		 .url = base,
+		 .secret = "host_field",
+		 .addresses = loopback,
+		 .n_addresses = 1,
+		 .is_host = true,
+		 .path = "",
+		 .field = "X-Api-Key"},
+	};
 	struct egress_config cfg = {.secrets_dir = secrets,
 				    .authorities = authorities,
 				    .portals = portals,
-				    .n_portals = https_base[0] ? 6 : 5,
+				    .n_portals = https_base[0] ? 4 : 3,
+				    .hosts = hosts,
+				    .n_hosts = ARRAY_SIZE(hosts),
 				    .gate = gate_main};
 	struct egress_events events = {.on_redacted = on_redacted,
 				       .on_worker = on_worker,
@@ -210,23 +230,7 @@ static inline int begin(struct world *w, const char *secret, struct err *err)
 					    .n_addresses = 1};
 	portals[2] = (struct egress_portal){
 		.name = "fenced", .url = base, .dialect = HEADERS_OPENAI};
-	portals[3] = (struct egress_portal){.name = "forge",
-					    .url = base,
-					    .secret = host_secret,
-					    .addresses = loopback,
-					    .n_addresses = 1,
-					    .is_host = true,
-					    .path = "/team/repo",
-					    .user = "git"};
-	portals[4] = (struct egress_portal){.name = "field",
-					    .url = base,
-					    .secret = "host_field",
-					    .addresses = loopback,
-					    .n_addresses = 1,
-					    .is_host = true,
-					    .path = "",
-					    .field = "X-Api-Key"};
-	portals[5] = (struct egress_portal){.name = "tls",
+	portals[3] = (struct egress_portal){.name = "tls",
 					    .url = https_base,
 					    .dialect = HEADERS_OPENAI,
 					    .secret = secret,

@@ -18,6 +18,7 @@ static const char *const families[][2] = {
 	{"AUDIT", "The audit log and its scribe"},
 	{"BIND", "The units of the pod"},
 	{"WARD", "What a job may ask"},
+	{"CREDENTIAL", "Keys for hosts"},
 	{"GATE", "What is too private to leave"},
 	{"CLASSIFIER", "The gate's second opinion"},
 	{"PASSPHRASE", "The second factor"},

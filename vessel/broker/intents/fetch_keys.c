@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* A classifier is one of the portals as codex.yaml has them. */
-_Static_assert(CONF_PORTALS_MAX + CONF_CREDENTIALS_MAX <= EGRESS_PORTALS_MAX,
+_Static_assert(CONF_PORTALS_MAX <= EGRESS_PORTALS_MAX &&
+		       CONF_CREDENTIALS_MAX <= EGRESS_HOSTS_MAX,
 	       "every key has its worker");
 _Static_assert(CONF_PORTAL_NAME_SIZE <= EGRESS_NAME_SIZE, "a name fits");
 
@@ -50,7 +51,7 @@ static struct egress_portal of_credential(const struct conf_credential *c)
 	};
 }
 
-size_t fetch_keys_workers(const struct conf_broker *b,
+size_t fetch_keys_portals(const struct conf_broker *b,
 			  struct egress_portal ret[EGRESS_PORTALS_MAX])
 {
 	size_t n = 0;
@@ -59,9 +60,15 @@ size_t fetch_keys_workers(const struct conf_broker *b,
 		ret[n++] = of_portal(&b->portal[i]);
 	if (conf_classifier(b))
 		ret[n++] = of_portal(&b->classifier);
-	for (size_t i = 0; i < b->n_credentials; i++)
-		ret[n++] = of_credential(&b->credential[i]);
 	return n;
+}
+
+size_t fetch_keys_hosts(const struct conf_broker *b,
+			struct egress_portal ret[EGRESS_HOSTS_MAX])
+{
+	for (size_t i = 0; i < b->n_credentials; i++)
+		ret[i] = of_credential(&b->credential[i]);
+	return b->n_credentials;
 }
 
 /* Does the path of a URL, target, go to base or below? */

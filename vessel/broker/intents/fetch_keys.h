@@ -12,9 +12,11 @@
 #include "vessel/broker/ward.h"
 #include "vessel/egress/egress.h"
 
-/* A worker each; how many. Borrows from b, which outlives them. */
-size_t fetch_keys_workers(const struct conf_broker *b,
+/* A worker each; how many. What they are borrows from b. */
+size_t fetch_keys_portals(const struct conf_broker *b,
 			  struct egress_portal ret[EGRESS_PORTALS_MAX]);
+size_t fetch_keys_hosts(const struct conf_broker *b,
+			struct egress_portal ret[EGRESS_HOSTS_MAX]);
 
 /*
  * The worker (egress_request.portal) whose key goes along: the deciding rule names it, no

@@ -328,9 +328,11 @@ Test(ward, the_key_of_a_host_goes_to_its_own_place_only)
 	}
 	f.left_origin = true;
 	cr_expect_null(fetch_key(&f, &c.broker, &v, &(const char *){NULL}));
-	cr_assert_eq(fetch_keys_workers(&c.broker, worker), 3);
-	cr_expect(!worker[1].is_host && worker[2].is_host && !worker[2].user);
-	cr_expect_str_eq(worker[2].path, "/team/repo");
-	cr_expect_str_eq(worker[2].url, "https://git.example.com");
+	cr_assert_eq(fetch_keys_portals(&c.broker, worker), 2);
+	cr_expect(!worker[1].is_host);
+	cr_assert_eq(fetch_keys_hosts(&c.broker, worker), 1);
+	cr_expect(worker[0].is_host && !worker[0].user);
+	cr_expect_str_eq(worker[0].path, "/team/repo");
+	cr_expect_str_eq(worker[0].url, "https://git.example.com");
 	conf_done(&c);
 }
