@@ -46,14 +46,17 @@ static void replace(void *env, struct conf_broker *next)
 {
 	struct env *e = env;
 	struct conf_broker *b = &e->v->conf.broker;
-	struct conf_rule *rule = b->rule;
-	size_t n_rules = b->n_rules;
+	const struct conf_broker was = *b;
 
 	ward_rates_replace(e->rates, b, next, e->v->clock->boot_usec(e->v->clock->ctx));
 	b->rule = next->rule;
 	b->n_rules = next->n_rules;
-	next->rule = rule;
-	next->n_rules = n_rules;
+	b->credential = next->credential;
+	b->n_credentials = next->n_credentials;
+	next->rule = was.rule;
+	next->n_rules = was.n_rules;
+	next->credential = was.credential;
+	next->n_credentials = was.n_credentials;
 }
 
 static void reserve(void *env, const struct budget_call *c,

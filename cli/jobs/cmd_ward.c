@@ -2,7 +2,7 @@
 /*
  * Runs in lych.
  * lych ward list|test|reload: the rules of the broker, one decision explained by them, and
- * those of codex.yaml as it is now into force.
+ * those of codex.yaml as it is now, and its credentials, into force.
  */
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
@@ -282,12 +282,17 @@ static int read_codex(const char *path, struct buf *text, struct err *err)
 static void print_reloaded(const struct json *j)
 {
 	uint64_t denying = render_number_of(j, "denying"),
-		 cut = render_number_of(j, "cut");
+		 cut = render_number_of(j, "cut"),
+		 credentials = render_number_of(j, "credentials");
 
 	(void)printf("generation %" PRIu64 " of the ward is in force; rules: %" PRIu64
 		     " that permit, %" PRIu64 " that deny\n",
 		     render_number_of(j, "generation"),
 		     render_number_of(j, "rules") - denying, denying);
+	if (credentials)
+		(void)printf("credentials: %" PRIu64 ", %" PRIu64
+			     " of them with a key that was read now\n",
+			     credentials, render_number_of(j, "new_keys"));
 	if (cut)
 		(void)printf("%" PRIu64 " request%s under way that it does not permit "
 			     "%s cut\n",
@@ -336,9 +341,10 @@ int cmd_ward(int argc, char **argv)
 		.options = options,
 		.parser = ward_parse,
 		.args_doc = "list\ntest URL|PORTAL|registry:npm|pypi|cargo|go\nreload",
-		.doc = "What jobs may ask of the broker; and the rules of codex.yaml as "
-		       "it is now into force, without a restart, for jobs that run "
-		       "too.\v"
+		.doc = "What jobs may ask of the broker; and the rules and credentials "
+		       "of "
+		       "codex.yaml as it is now into force, without a restart, for jobs "
+		       "that run too.\v"
 		       "test sends nothing and uses no rate up; it exits with 1 when the "
 		       "answer is no.\n\n"
 		       "Examples:\n"

@@ -401,6 +401,7 @@ static int judge(const struct codex *c, const char *copy, struct buf *text,
 /* When does it count? */
 static const char *counts(const struct buf *was, const struct buf *is)
 {
+	static const char *const reloaded[] = {"ward", "credentials", NULL};
 	cleanup_buf struct buf a = {.max = CONF_FLAT_MAX_BYTES};
 	cleanup_buf struct buf b = {.max = CONF_FLAT_MAX_BYTES};
 	cleanup_free char *other = NULL, *any = NULL;
@@ -408,11 +409,11 @@ static const char *counts(const struct buf *was, const struct buf *is)
 
 	if (conf_flatten(buf_str(was), was->len, &a, &ignored) == 0 &&
 	    conf_flatten(buf_str(is), is->len, &b, &ignored) == 0) {
-		other = conf_flat_differs(buf_str(&a), buf_str(&b), "ward");
-		any = conf_flat_differs(buf_str(&a), buf_str(&b), "");
+		other = conf_flat_differs(buf_str(&a), buf_str(&b), reloaded);
+		any = conf_flat_differs(buf_str(&a), buf_str(&b), reloaded + 2);
 	}
-	return any && !other ? "the ward counts from 'lych ward reload', or from the "
-			       "next start"
+	return any && !other ? "it counts from 'lych ward reload', or from the next "
+			       "start"
 			     : "it counts from the next start";
 }
 

@@ -92,8 +92,8 @@ MUST_CHECK int conf_parse(const char *text, size_t len, struct conf *ret,
 MUST_CHECK int conf_flatten(const char *text, size_t len, struct buf *out,
 			    struct err *err);
 /* Of two texts as conf_flatten() wrote them: the name of a key in which they differ, other than those of
- * the list `but`; allocated. NULL: there is none. */
-char *conf_flat_differs(const char *a, const char *b, const char *but);
+ * the lists `but` (NULL at its end); allocated. NULL: there is none. */
+char *conf_flat_differs(const char *a, const char *b, const char *const *but);
 /* Is this dotted name one of a single value? ERRID_CORE_USAGE with what it is, or what was perhaps
  * meant. */
 MUST_CHECK int conf_key_check(const char *key, struct err *err);

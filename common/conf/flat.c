@@ -84,12 +84,20 @@ static size_t line_length(const char *line)
 	return n + (line[n] == '\n');
 }
 
-/* The next line from `at` on that is not of that list; its length, 0: there is none. */
-static size_t next_line(const char **at, const char *but)
+static bool is_of(const char *line, const char *const *lists)
 {
-	size_t n = strlen(but);
+	for (size_t n; *lists; lists++) {
+		n = strlen(*lists);
+		if (strncmp(line, *lists, n) == 0 && line[n] == '.')
+			return true;
+	}
+	return false;
+}
 
-	while (strncmp(*at, but, n) == 0 && (*at)[n] == '.')
+/* The next line from `at` on that is not of those lists; its length, 0: there is none. */
+static size_t next_line(const char **at, const char *const *but)
+{
+	while (is_of(*at, but))
 		*at += line_length(*at);
 	return line_length(*at);
 }
@@ -104,7 +112,7 @@ static bool has_key(const char *text, const char *line)
 	return false;
 }
 
-char *conf_flat_differs(const char *a, const char *b, const char *but)
+char *conf_flat_differs(const char *a, const char *b, const char *const *but)
 {
 	size_t n = next_line(&a, but), m = next_line(&b, but);
 

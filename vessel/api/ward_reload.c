@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the vessel.
- * Other rules for the ward, without a restart. The owner sends a whole codex.yaml; it is read as the
- * file is at a start, and must say the same as that but for its ward. When the log has it on
- * disk, the rules change in one step, and what is under way is judged by them. Whatever fails
- * before leaves everything as it was. Who was shown one rule (adds=1) puts no other into force with it.
+ * Other rules for the ward and other credentials, without a restart: one generation. The owner sends a
+ * whole codex.yaml; it is read as the file is at a start, and must say the same as that but for
+ * these. A worker for each key that is new comes to be beside the old ones. When all are up and the
+ * log has it on disk, rules and keys change in one step, and what is under way is judged by them.
+ * Whatever fails before leaves everything as it was. Who was shown one rule (adds=1) puts nothing else
+ * into force with it.
  */
 #include "vessel/api/ward_reload.h"
 #include "common/cleanup.h"
@@ -15,15 +17,19 @@
 #include "vessel/audit/audit.h"
 #include "vessel/audit/event.h"
 #include "vessel/broker/dispatch/dispatch.h"
+#include "vessel/broker/intents/fetch_keys.h"
+#include "vessel/egress/egress.h"
 
 #define REPLY_MAX_BYTES 1024
+#define EVENT_MAX_BYTES 4096
 #define WARD_KEY "ward"
 
 struct ward_reload {
 	struct vessel *v;
 	struct httpd_req *req;
-	bool is_parsed;
+	bool is_parsed, is_prepared;
 	struct conf next;
+	size_t n_new_keys;
 	char sha256[SHA256_HEX_SIZE];
 	char *flat;
 	struct buf data; /* of the event */
@@ -57,6 +63,8 @@ static void end(struct ward_reload *r)
 
 static void refuse(struct ward_reload *r, const struct err *err)
 {
+	if (r->is_prepared)
+		egress_hosts_drop(r->v->egress);
 	httpd_reply_err(r->req, err);
 	end(r);
 }
@@ -77,6 +85,28 @@ static void put_change(struct jsonw *w, const struct ward_reload *r,
 	jsonw_kstr(w, "sha256", r->sha256);
 	jsonw_ku64(w, "rules", b->n_rules);
 	jsonw_ku64(w, "denying", count_denying(b));
+	jsonw_ku64(w, "credentials", b->n_credentials);
+}
+
+/* Whose keys are read anew, and who has none any more. */
+static void put_keys(struct jsonw *w, struct ward_reload *r)
+{
+	const struct conf_broker *b = &r->v->conf.broker, *next = &r->next.broker;
+
+	jsonw_key(w, "new_keys");
+	jsonw_arr(w);
+	for (size_t i = 0; i < next->n_credentials; i++)
+		if (egress_hosts_is_new(r->v->egress, i)) {
+			jsonw_str(w, next->credential[i].name);
+			r->n_new_keys++;
+		}
+	jsonw_arr_end(w);
+	jsonw_key(w, "gone_keys");
+	jsonw_arr(w);
+	for (size_t i = 0; i < b->n_credentials; i++)
+		if (!conf_credential_find(next, b->credential[i].name))
+			jsonw_str(w, b->credential[i].name);
+	jsonw_arr_end(w);
 }
 
 static struct audit_event event_of(const struct ward_reload *r, const char *name)
@@ -97,7 +127,7 @@ static void write_event(struct ward_reload *r)
 	const struct vessel *v = r->v;
 	struct jsonw w;
 
-	buf_init(&r->data, REPLY_MAX_BYTES);
+	buf_init(&r->data, EVENT_MAX_BYTES);
 	jsonw_init(&w, &r->data);
 	jsonw_obj(&w);
 	jsonw_ku64(&w, "generation", v->codex.generation + 1);
@@ -105,6 +135,8 @@ static void write_event(struct ward_reload *r)
 	jsonw_kstr(&w, "old_sha256", v->codex.sha256);
 	jsonw_ku64(&w, "old_rules", v->conf.broker.n_rules);
 	jsonw_ku64(&w, "old_denying", count_denying(&v->conf.broker));
+	jsonw_ku64(&w, "old_credentials", v->conf.broker.n_credentials);
+	put_keys(&w, r);
 	jsonw_obj_end(&w);
 }
 
@@ -120,6 +152,7 @@ static void answer(struct ward_reload *r, unsigned cut)
 	jsonw_obj(&w);
 	jsonw_ku64(&w, "generation", v->codex.generation);
 	put_change(&w, r, &v->conf.broker);
+	jsonw_ku64(&w, "new_keys", r->n_new_keys);
 	jsonw_ku64(&w, "cut", cut);
 	jsonw_obj_end(&w);
 	httpd_reply_json(r->req, 200, &out);
@@ -146,6 +179,8 @@ static void logged(const struct err *err, void *arg)
 		return;
 	}
 	cut = dispatch_replace_ward(v->dispatch, &r->next.broker);
+	egress_hosts_commit(v->egress);
+	r->is_prepared = false;
 	v->codex.generation++;
 	v->codex.reloaded_usec = v->clock->wall_usec(v->clock->ctx);
 	memcpy(v->codex.sha256, r->sha256, sizeof(v->codex.sha256));
@@ -158,6 +193,7 @@ static void logged(const struct err *err, void *arg)
 
 static int read_text(struct ward_reload *r, const char *text, size_t len, struct err *err)
 {
+	static const char *const reloaded[] = {WARD_KEY, "credentials", NULL};
 	cleanup_buf struct buf flat = {.max = CONF_FLAT_MAX_BYTES};
 	cleanup_free char *key = NULL;
 
@@ -166,7 +202,7 @@ static int read_text(struct ward_reload *r, const char *text, size_t len, struct
 	r->is_parsed = true;
 	if (conf_flatten(text, len, &flat, err) < 0)
 		return -1;
-	key = conf_flat_differs(r->v->codex.flat, buf_str(&flat), WARD_KEY);
+	key = conf_flat_differs(r->v->codex.flat, buf_str(&flat), reloaded);
 	if (key)
 		return err_set_id(err, ERRID_WARD_RESTART, "needs a restart: %.200s",
 				  key);
@@ -180,14 +216,15 @@ static int check_one_more(const struct ward_reload *r, struct err *err)
 {
 	size_t n = r->v->conf.broker.n_rules;
 	cleanup_free char *last = xasprintf(WARD_KEY ".%zu", n);
-	cleanup_free char *key = conf_flat_differs(r->v->codex.flat, r->flat, last);
+	const char *const but[] = {last, NULL};
+	cleanup_free char *key = conf_flat_differs(r->v->codex.flat, r->flat, but);
 
 	if (!key && r->next.broker.n_rules == n + 1)
 		return 0;
 	return err_set_id(err, ERRID_WARD_OTHER, "%.200s", key ? key : WARD_KEY);
 }
 
-/* Where a passphrase is set, only a person lets out more than before. */
+/* Where a passphrase is set, only a person lets out more than before, or gives a key elsewhere. */
 static int check_wider(const struct ward_reload *r, struct err *err)
 {
 	char act[FACTOR_ACT_MAX_BYTES];
@@ -212,7 +249,7 @@ static int begin(struct ward_reload *r, struct err *err)
 		return -1;
 	if (r->v->codex.reload)
 		return err_set_id(err, ERRID_WARD_RELOADING,
-				  "generation %llu waits for the log",
+				  "generation %llu is on its way",
 				  (unsigned long long)r->v->codex.generation + 1);
 	body = httpd_req_body(r->req, &len);
 	if (read_text(r, len ? body : "", len, err) < 0 ||
@@ -221,8 +258,27 @@ static int begin(struct ward_reload *r, struct err *err)
 	return check_wider(r, err);
 }
 
+static void prepared(const struct err *why, void *arg)
+{
+	struct ward_reload *r = arg;
+	struct err err = ERR_INIT;
+
+	if (why) {
+		refuse(r, why);
+		return;
+	}
+	r->is_prepared = true;
+	write_event(r);
+	/* A client that goes away changes nothing: the reply is then a no-op. */
+	const struct audit_event e = event_of(r, "ward.reloaded");
+
+	if (!audit_before(r->v->audit, &e, logged, r, &err))
+		refuse_unlogged(r, &err);
+}
+
 void api_ward_reload(struct httpd_req *req, void *arg)
 {
+	struct egress_portal hosts[EGRESS_HOSTS_MAX];
 	struct ward_reload *r = xnew(struct ward_reload);
 	struct err err = ERR_INIT;
 
@@ -232,11 +288,7 @@ void api_ward_reload(struct httpd_req *req, void *arg)
 		refuse(r, &err);
 		return;
 	}
-	write_event(r);
 	r->v->codex.reload = r;
-	/* A client that goes away changes nothing: the reply is then a no-op. */
-	const struct audit_event e = event_of(r, "ward.reloaded");
-
-	if (!audit_before(r->v->audit, &e, logged, r, &err))
-		refuse_unlogged(r, &err);
+	egress_hosts_prepare(r->v->egress, hosts,
+			     fetch_keys_hosts(&r->next.broker, hosts), prepared, r);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the vessel.
- * A reload of the ward that waits for the log; the vessel may end meanwhile.
+ * A reload of the ward that waits for workers or for the log; the vessel may end meanwhile.
  */
 #ifndef LYCH_VESSEL_API_WARD_RELOAD_H
 #define LYCH_VESSEL_API_WARD_RELOAD_H

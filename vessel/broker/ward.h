@@ -87,7 +87,8 @@ const char *ward_match_text(enum ward_match m); /* "another host" */
 MUST_CHECK int ward_could_permit(const struct conf_broker *b, const char *identity,
 				 enum egress_mode egress, struct err *err);
 
-/* Could the rules of next permit anything that those of b do not (ward_wider.c)? True where it is not plain. */
+/* Could the rules of next permit anything that those of b do not, or a key go elsewhere (ward_wider.c)? True
+ * where it is not plain. */
 bool ward_may_be_wider(const struct conf_broker *b, const struct conf_broker *next);
 
 /* ---- rates (ward_rate.c) ---- */

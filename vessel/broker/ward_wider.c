@@ -41,6 +41,28 @@ static bool has(const struct conf_broker *b, const struct conf_rule *rule)
 	return false;
 }
 
+static bool is_same_credential(const struct conf_credential *a,
+			       const struct conf_credential *b)
+{
+	return str_eq(a->name, b->name) && str_eq(a->url.text, b->url.text) &&
+	       a->form == b->form && str_eq(a->user, b->user) &&
+	       str_eq(a->field, b->field) && str_eq(a->secret, b->secret) &&
+	       are_same_addresses(&a->addresses, &b->addresses);
+}
+
+/* A key that is new, or is said to go elsewhere or otherwise. */
+static bool has_other_keys(const struct conf_broker *b, const struct conf_broker *next)
+{
+	for (size_t i = 0; i < next->n_credentials; i++) {
+		const struct conf_credential *is = &next->credential[i];
+		const struct conf_credential *was = conf_credential_find(b, is->name);
+
+		if (!was || !is_same_credential(is, was))
+			return true;
+	}
+	return false;
+}
+
 bool ward_may_be_wider(const struct conf_broker *b, const struct conf_broker *next)
 {
 	for (size_t i = 0; i < next->n_rules; i++)
@@ -50,5 +72,5 @@ bool ward_may_be_wider(const struct conf_broker *b, const struct conf_broker *ne
 	for (size_t i = 0; i < b->n_rules; i++)
 		if (b->rule[i].action != WARD_ALLOW && !has(next, &b->rule[i]))
 			return true;
-	return false;
+	return has_other_keys(b, next);
 }

@@ -170,6 +170,22 @@ static int rotate_tomb(struct secret_args *a, struct secret_store *s, struct err
 	return render_flush(err);
 }
 
+/* A container has what it was started with; a worker for a key of a host comes anew. */
+static const char *when_used(const struct secret_args *a, const struct secret_store *s)
+{
+	bool is_host = str_starts(a->name, "host_");
+
+	if (s->ops == &secret_files && is_host)
+		return "what runs uses it after 'lych ward reload', or its next start";
+	if (is_host || str_starts(a->name, "portal_"))
+		return s->ops == &secret_files
+			       ? "what runs uses it after its next start"
+			       : "a pod that runs uses it after 'lych bind --install' (a "
+				 "new name) and 'systemctl --user restart "
+				 "lychgate-vessel.service'";
+	return "what runs uses it after its next start";
+}
+
 static int set(const struct secret_args *a, struct secret_store *s,
 	       const struct secret_info *info, struct err *err)
 {
@@ -208,7 +224,7 @@ static int set(const struct secret_args *a, struct secret_store *s,
 	    (secret_is_tombs_master(a->name) &&
 	     secret_tombs_set(s, SECRET_TOMB_AS_IT_IS, err) < 0))
 		return -1;
-	say(a, s, "set", "what runs uses it after its next start");
+	say(a, s, "set", when_used(a, s));
 	return render_flush(err);
 }
 

@@ -135,7 +135,7 @@ is "reload with a word too many" 2 "$(lych ward reload x >/dev/null 2>&1; echo $
 is "none of these counts" 'Generation 1, as the vessel began.' "$(lych ward list | tail -n 1)"
 refused "a host that no rule names yet" LYCH-WARD-001 lych ward test https://late.example.org/
 is "an editor that adds a rule says when it counts" 1 \
-	"$(EDITOR="sh -c 'echo \"  - {host: late.example.org, action: allow}\" >>\$1' -" lych config edit | grep -c "the ward counts from 'lych ward reload'")"
+	"$(EDITOR="sh -c 'echo \"  - {host: late.example.org, action: allow}\" >>\$1' -" lych config edit | grep -c "it counts from 'lych ward reload'")"
 is "reload" "generation 2 of the ward is in force; rules: 4 that permit, 2 that deny" "$(lych ward reload)"
 is "it counts" 0 "$(lych ward test https://late.example.org/ >/dev/null; echo $?)"
 is "and is told" 1 "$(lych ward list | tail -n 1 | grep -c '^Generation 2, reloaded 20')"

@@ -26,6 +26,7 @@ struct fetch_own {
 	struct git_refs refs; /* of GIT_PUSH_REFS */
 	struct buf url;	      /* as it is sent */
 	char path[URL_BYTES_MAX + 1];
+	bool has_key; /* by the rules that permitted it */
 };
 
 static int read_intent(struct dispatch_call *c, struct err *err)
@@ -64,6 +65,14 @@ static int say_where(const struct fetch_own *own, struct err *err)
 			  buf_str(&origin));
 }
 
+static bool has_key(const struct dispatch_call *c, const struct ward_verdict *v)
+{
+	const struct fetch_own *own = c->own;
+	const char *target;
+
+	return fetch_key(&own->fetch, c->d->cfg.broker, v, &target) != NULL;
+}
+
 static int fetch_judged(struct dispatch_call *c, int r, struct err *err)
 {
 	struct fetch_own *own = c->own;
@@ -75,6 +84,7 @@ static int fetch_judged(struct dispatch_call *c, int r, struct err *err)
 		return c->hops ? say_where(own, err) : -1;
 	if (odd)
 		dispatch_log_odd_name(c, own->fetch.url.host);
+	own->has_key = has_key(c, &c->verdict);
 	return c->verdict.git == GIT_NONE
 		       ? 0
 		       : fetch_git_request(&own->fetch, c->verdict.git, &c->reason, err);
@@ -86,8 +96,12 @@ static int fetch_still(const struct dispatch_call *c, int r, const struct ward_v
 	struct fetch_own *own = c->own;
 	enum reason why = REASON_NONE;
 
-	return fetch_ward_judge_url(&own->fetch.url, c->d->cfg.broker, &c->ward, r, v,
-				    &why, err);
+	if (fetch_ward_judge_url(&own->fetch.url, c->d->cfg.broker, &c->ward, r, v, &why,
+				 err) < 0)
+		return -1;
+	return own->has_key && !has_key(c, v)
+		       ? err_set(err, ERR_DENIED, "its key is for another place now")
+		       : 0;
 }
 
 static void fetch_estimate(struct dispatch_call *c)

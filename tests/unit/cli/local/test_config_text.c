@@ -284,7 +284,9 @@ Test(config_text, flat_values)
 
 static char *differs(const char *a, const char *b)
 {
-	return conf_flat_differs(a, b, "ward");
+	static const char *const but[] = {"ward", "keys", NULL};
+
+	return conf_flat_differs(a, b, but);
 }
 
 Test(config_text, the_key_in_which_two_texts_differ_is_named)
@@ -294,6 +296,8 @@ Test(config_text, the_key_in_which_two_texts_differ_is_named)
 	} rows[] = {
 		{"version=1\n", "version=1\n", NULL},
 		{"version=1\nward.0.host=a\n", "version=1\n", NULL},
+		{"keys.0.x=1\nb=2\nward.0.host=a\n", "keys.0.x=2\nb=2\n", NULL},
+		{"keys.0.x=1\nkeysmith=2\n", "keys.0.x=1\n", "keysmith"},
 		{"ward.0.host=a\nz=1\n", "ward.0.host=b\nward.1.host=c\nz=1\n", NULL},
 		{"a=1\nb=2\n", "a=1\nb=3\n", "b"},
 		{"a=1\nb=2\nc=3\n", "a=1\nc=3\n", "b"},

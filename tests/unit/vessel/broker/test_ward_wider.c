@@ -61,3 +61,51 @@ Test(ward, the_same_and_less_are_not_wider)
 	cr_assert_not(
 		is_wider(ALLOW, "  - {host: a.example, action: allow, reason: why}\n"));
 }
+
+static bool is_wider_file(const char *text, const char *next)
+{
+	struct conf a, b;
+	struct err err = ERR_INIT;
+	bool is;
+
+	cr_assert_eq(conf_parse(text, strlen(text), &a, &err), 0, "%s", err.msg);
+	cr_assert_eq(conf_parse(next, strlen(next), &b, &err), 0, "%s", err.msg);
+	is = ward_may_be_wider(&a.broker, &b.broker);
+	conf_done(&a);
+	conf_done(&b);
+	return is;
+}
+
+#define KEY(name, host, path, how)                                                       \
+	"  - {name: " name ", host: " host ", path: " path ", secret: host_" name        \
+	", " how "}\n"
+#define FORGE KEY("forge", "git.example.com", "/team", "header: bearer")
+#define HEAD "version: \"1\"\ncredentials:\n"
+
+Test(ward, a_key_that_is_new_or_goes_elsewhere_is_wider)
+{
+	static const char *const others[] = {
+		FORGE KEY("more", "git.example.com", "/team", "header: bearer"),
+		KEY("forge", "git.example.net", "/team", "header: bearer"),
+		KEY("forge", "git.example.com", "/", "header: bearer"),
+		KEY("forge", "git.example.com", "/team/x", "header: bearer"),
+		KEY("forge", "git.example.com", "/team", "header: X-Api-Key"),
+		KEY("forge", "git.example.com", "/team", "header: basic, user: git"),
+		KEY("forge", "git.example.com", "/team",
+		    "header: bearer, port: \"8443\""),
+		"  - name: forge\n    host: git.example.com\n    path: /team\n"
+		"    header: bearer\n    secret: host_forge\n    addresses:\n"
+		"      - 10.0.0.1\n",
+		"  - {name: forge, host: git.example.com, path: /team, header: bearer, "
+		"secret: host_other}\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		cleanup_free char *next = xasprintf("%s%s", HEAD, others[i]);
+
+		cr_assert(is_wider_file(HEAD FORGE, next), "%s", others[i]);
+	}
+	cr_assert(is_wider_file("version: \"1\"\n", HEAD FORGE));
+	cr_assert_not(is_wider_file(HEAD FORGE, HEAD FORGE));
+	cr_assert_not(is_wider_file(HEAD FORGE, "version: \"1\"\n"));
+}
