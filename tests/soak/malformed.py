@@ -22,6 +22,7 @@ import rig
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import malformed_client  # noqa: E402
+import malformed_git  # noqa: E402
 import malformed_requests  # noqa: E402
 import malformed_world  # noqa: E402
 
@@ -57,6 +58,14 @@ portals:
       - 127.0.0.1
     models:
       - {{name: m, input: "1", output: "10", picture: "100", context: "100000"}}
+  - name: third
+    kind: gemini
+    url: "http://127.0.0.1:{port}/gemini"
+    secret: portal_third
+    addresses:
+      - 127.0.0.1
+    models:
+      - {{name: m, input: "1", output: "10", picture: "100", context: "100000"}}
 registries:
   npm:
     url: "http://127.0.0.1:{port}/npm"
@@ -69,6 +78,7 @@ registries:
 ward:
   - {{portal: main, action: allow}}
   - {{portal: other, action: allow}}
+  - {{portal: third, action: allow}}
   - {{registry: npm, action: allow}}
   - {{registry: pypi, action: allow}}
   - host: 127.0.0.1
@@ -92,6 +102,47 @@ ward:
     port: {port}
     method: POST
     path: /open
+    action: allow
+    addresses:
+      - 127.0.0.1
+  - host: 127.0.0.1
+    scheme: http
+    port: {port}
+    method: PUT
+    path: /open
+    action: allow
+    addresses:
+      - 127.0.0.1
+  - host: 127.0.0.1
+    scheme: http
+    port: {port}
+    method: PATCH
+    path: /open
+    action: allow
+    addresses:
+      - 127.0.0.1
+  - host: 127.0.0.1
+    scheme: http
+    port: {port}
+    method: DELETE
+    path: /open
+    action: allow
+    addresses:
+      - 127.0.0.1
+  - host: 127.0.0.1
+    scheme: http
+    port: {port}
+    path: /bin
+    replies: binary
+    action: allow
+    addresses:
+      - 127.0.0.1
+  - host: 127.0.0.1
+    scheme: http
+    port: {port}
+    path: /git
+    protocol: git
+    push: allow
     action: allow
     addresses:
       - 127.0.0.1
@@ -169,6 +220,22 @@ def good_requests(world_port, lease, seq):
         body = {"seq": seq + n, "dialect": dialect, "stream": stream, "request": {**message, "stream": stream}}
         a = rig.want(rig.work(lease, "POST", "/work/v1/ask", body), 200)
         assert a.headers["Lychgate-Upstream-Status"] == "200" and b"s" in a.body, a
+    for n, stream in enumerate((False, True)):
+        body = {"seq": seq + 20 + n, "dialect": "gemini", "api": "generate", "model": "m", "stream": stream,
+                "request": {"contents": [{"role": "user", "parts": [{"text": "hello"}]}], "generationConfig": {"maxOutputTokens": 50}}}
+        a = rig.want(rig.work(lease, "POST", "/work/v1/ask", body), 200)
+        assert a.headers["Lychgate-Upstream-Status"] == "200" and b"candidates" in a.body, a
+    body = {"seq": seq + 22, "method": "GET", "url": f"http://127.0.0.1:{world_port}/git/z.git/info/refs?service=git-receive-pack", "headers": [], "body": ""}
+    a = rig.want(rig.work(lease, "POST", "/work/v1/fetch", body), 200)
+    assert b"refs/heads/main" in a.body and b"no-thin" in a.body and b"push-options" not in a.body, a
+    body = {"seq": seq + 23, "method": "POST", "url": f"http://127.0.0.1:{world_port}/git/z.git/git-receive-pack",
+            "headers": [["content-type", "application/x-git-receive-pack-request"]], "body": base64.b64encode(malformed_git.PUSHES[1]).decode()}
+    rig.want(rig.work(lease, "POST", "/work/v1/fetch", body), 200)
+    for n, method in enumerate(("PUT", "PATCH", "DELETE")):
+        rig.want(rig.work(lease, "POST", "/work/v1/fetch", {"seq": seq + 24 + n, "method": method, "url": f"http://127.0.0.1:{world_port}/open/z",
+                                                            "headers": [], "body": ""}), 200)
+    body = {"seq": seq + 27, "method": "GET", "url": f"http://127.0.0.1:{world_port}/bin/z", "headers": [], "body": ""}
+    assert rig.want(rig.work(lease, "POST", "/work/v1/fetch", body), 200).body == malformed_world.BYTES
     a = rig.want(rig.work(lease, "POST", "/work/v1/fetch", {"seq": seq + 7, "method": "GET", "url": f"http://127.0.0.1:{world_port}/open/z",
                                                             "headers": [], "body": ""}), 200)
     assert a.body == malformed_world.TEXT, a
@@ -291,7 +358,7 @@ def main():
     world.start()
     port = int(os.read(r, 20))
     for path, text in ((rig.D + "/codex.yaml", CODEX.format(port=port)), (rig.D + "/pg/secrets/portal_main", "sk-" + "x" * 30),
-                       (rig.D + "/pg/secrets/portal_other", "sk-ant-" + "y" * 30)):
+                       (rig.D + "/pg/secrets/portal_other", "sk-ant-" + "y" * 30), (rig.D + "/pg/secrets/portal_third", "AIza" + "z" * 30)):
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
         os.chmod(path, 0o600)

@@ -4,10 +4,12 @@ from a seed: for each dialect, intent and route first what is wrong in one place
 wrong value, as far as the run lasts), beside it what is wrong in several, damaged bytes, odd heads, and
 good requests that are answered by nonsense. What it learns from the answers (jobs, leases, uploads)
 goes into later requests."""
+import base64
 import hashlib
 import json
 import random
 
+import malformed_git
 from malformed_grammar import LARGE, NOISE, VALUES, Seed, damage
 from malformed_world import code_of
 
@@ -70,6 +72,19 @@ RESPONSES_STREAM = {"model": "m", "input": "hello", "max_output_tokens": 50, "st
 EMBEDDINGS = {"model": "m", "input": ["a", "b"], "encoding_format": "base64", "dimensions": 8, "user": "u"}
 COUNT = {"model": "m", "system": "s", "messages": [{"role": "user", "content": "hello"}], "tools": [
     {"name": "f", "input_schema": {"type": "object"}}], "thinking": {"type": "enabled", "budget_tokens": 1024}}
+GEMINI = {"contents": [
+    {"role": "user", "parts": [{"text": "hello"}, {"inlineData": {"mimeType": "image/png", "data": "AA=="}}]},
+    {"role": "model", "parts": [{"text": "h", "thought": True}, {"functionCall": {"id": "c1", "name": "f", "args": {"a": [1]}}, "thoughtSignature": "AA=="}]},
+    {"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "f", "response": {"r": "x"}}}]}],
+    "systemInstruction": {"parts": [{"text": "s"}]},
+    "tools": [{"functionDeclarations": [{"name": "f", "description": "d", "parametersJsonSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}]}],
+    "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
+    "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
+    "generationConfig": {"maxOutputTokens": 50, "candidateCount": 1, "temperature": 0.5, "topK": 3, "stopSequences": ["x"], "seed": 7,
+                         "responseMimeType": "application/json", "responseJsonSchema": {"type": "object"},
+                         "thinkingConfig": {"includeThoughts": True, "thinkingBudget": 16}}}
+GEMINI_SHORT = {"contents": [{"parts": [{"text": "hello"}]}], "generationConfig": {"maxOutputTokens": 20}}
+GEMINI_COUNT = {"contents": [{"role": "user", "parts": [{"text": "hello"}, {"inlineData": {"mimeType": "image/png", "data": "AA=="}}]}]}
 SPEC = {"request_id": "@ID@", "argv": ["true", "x"], "stdin": "s", "files": [
     {"path": "a/b", "content": "c", "mode": "0755"}, {"path": "d", "base64": "AA=="}, {"path": "e", "blob": SHA}], "env": {"A": "b"},
     "limits": {"memory_bytes": 67108864, "disk_bytes": 67108864, "output_bytes": 1000000, "timeout_ms": 60000, "processes": 9, "cpus": 1},
@@ -113,6 +128,12 @@ def seeds(web):
                                                    asked("anthropic", True, ANTHROPIC_STREAM, version="2023-06-01"),
                                                    asked("anthropic", False, COUNT, api="count_tokens", version="2023-06-01")],
                           "lease"),
+        "ask gemini": ("POST", "/work/v1/ask", [asked("gemini", False, GEMINI, api="generate", model="m"),
+                                                asked("gemini", True, GEMINI_SHORT, api="generate", model="m"),
+                                                asked("gemini", False, GEMINI_COUNT, api="count_tokens", model="m")], "lease"),
+        "fetch change": ("POST", "/work/v1/fetch", [fetch_of("PUT", web + "/open/a", "aGk="), fetch_of("PATCH", web + "/open/a;b", "aGk="),
+                                                    fetch_of("DELETE", web + "/open/a?b=c", ""), fetch_of("CONNECT", web + "/open/a", "")], "lease"),
+        "fetch binary": ("POST", "/work/v1/fetch", [fetch_of("GET", web + "/bin/a?b=c", "")], "lease"),
         "fetch": ("POST", "/work/v1/fetch", [fetch_of("GET", web + "/open/a?b=c", ""), fetch_of("POST", web + "/open/a", "aGk="),
                                              fetch_of("HEAD", "https://far.example:443/a;b/%2e?c#d", "")], "lease"),
         "package": ("POST", "/work/v1/package", [Seed({"seq": "@SEQ@", "registry": "npm", "path": "x"}),
@@ -136,10 +157,10 @@ def seeds(web):
 
 
 # How often each is made, of a thousand on each of the two sockets. "reply KIND" is a good request, answered by nonsense.
-WORK_SHARE = {"ask openai": 270, "ask anthropic": 220, "fetch": 110, "package": 45, "hello": 12, "claim": 14, "extend": 14, "phase": 20,
+WORK_SHARE = {"ask openai": 230, "ask anthropic": 180, "ask gemini": 110, "git": 90, "fetch change": 40, "fetch binary": 20, "fetch": 110, "package": 45, "hello": 12, "claim": 14, "extend": 14, "phase": 20,
               "output end": 14, "work upload": 8, "work commit": 14, "result": 22, "raw": 30, "query": 20, "head": 25, "good": 8,
               "reply openai": 40, "reply openai-stream": 42, "reply anthropic": 30, "reply anthropic-stream": 36, "reply fetch": 30,
-              "reply npm": 14, "reply pypi": 14, "lease": 8}
+              "reply gemini": 24, "reply gemini-stream": 30, "reply git": 30, "reply binary": 20, "reply npm": 14, "reply pypi": 14, "lease": 8}
 API_SHARE = {"submit": 300, "upload": 15, "commit": 60, "intent": 40, "ward test": 180, "scan": 90, "private": 15, "raw": 60, "query": 60,
              "head": 40, "look": 100, "good": 40}
 
@@ -274,6 +295,16 @@ class Mill:
             path = f"reply-{code}" if kind == "npm" else f"simple/reply-{code}/"
             body = {"seq": n, "registry": kind, "path": path}
             where = "/work/v1/package"
+        elif kind == "git":
+            method, path, fields, sent, _ = malformed_git.request(self.rng)
+            return self.of_git(n, method, f"{self.web}/git/reply-{code}.git{path}", fields, sent)
+        elif kind == "binary":
+            body = {"seq": n, "method": "GET", "url": f"{self.web}/bin/reply-{code}", "headers": [], "body": ""}
+            where = "/work/v1/fetch"
+        elif kind.startswith("gemini"):
+            body = {"seq": n, "dialect": "gemini", "api": "generate", "model": "m", "stream": kind.endswith("stream"), "request": {
+                "contents": [{"role": "user", "parts": [{"text": f"reply {code}"}]}], "generationConfig": {"maxOutputTokens": 50}}}
+            where = "/work/v1/ask"
         elif kind == "fetch":
             body = {"seq": n, "method": self.rng.choice(("GET", "GET", "POST", "HEAD")), "url": f"{self.web}/open/reply-{code}", "headers": [], "body": ""}
             where = "/work/v1/fetch"
@@ -284,6 +315,16 @@ class Mill:
             where = "/work/v1/ask"
         text = json.dumps(body, separators=(",", ":")).encode()
         return Op("reply " + kind, self.request("POST", where, self.fields("lease"), text))
+
+    def of_git(self, seq, method, url, fields, sent):
+        body = {"seq": seq, "method": method, "url": url, "headers": fields, "body": base64.b64encode(sent).decode()}
+        return Op("fetch git", self.request("POST", "/work/v1/fetch", self.fields("lease"), json.dumps(body, separators=(",", ":")).encode()))
+
+    def work_git(self):
+        """A request of git's whose bytes are wrong; its server is honest."""
+        self.seq += 1
+        method, path, fields, sent, _ = malformed_git.request(self.rng)
+        return self.of_git(self.seq * self.mills + self.me + 1, method, f"{self.web}/git/x.git{path}", fields, sent)
 
     # ---- jobs that come and go
 
@@ -325,7 +366,7 @@ class Mill:
         if len(self.victims) < 4 and self.queued:
             body = self.fill(json.dumps({"queue": "main", "n": 4, "ttl": 120, "boot": BOOT, "claim": "@UUID@"}).encode())
             return Op("good", self.request("POST", "/work/v1/claim", self.fields("tomb"), body), self.claimed, is_bad=False)
-        name = self.rng.choice(("ask openai", "ask anthropic", "fetch", "package", "phase"))
+        name = self.rng.choice(("ask openai", "ask anthropic", "ask gemini", "fetch", "fetch binary", "package", "phase"))
         method, path, some, who = self.kinds[name]
         lease = self.pick(self.victims, (1, 1, BOOT)) if who == "victim" else None
         return Op("good", self.request(method, path, self.fields(who, lease), self.fill(self.rng.choice(some).text)), is_bad=False)
@@ -410,7 +451,9 @@ class Mill:
         paths = (("GET", "/work/v1/models"), ("GET", "/work/v1/blobs/" + self.word()), ("PUT", "/work/v1/uploads/" + self.word()),
                  ("POST", f"/work/v1/uploads/{self.word()}/commit"), ("POST", "/work/v1/output"), ("POST", "/work/v1/fail"), ("POST", "/work/v1/release"),
                  ("GET", "/work/v1/ping"), ("POST", "/work/v1/ask"), ("POST", "/work/v1/" + self.word()), ("GET", "/" + self.word()),
-                 ("PATCH", "/work/v1/ask"), ("GET", "/work/v1/models?dialect=openai"), ("GET", "/work/v1/models?dialect=anthropic"))
+                 ("PATCH", "/work/v1/ask"), ("GET", "/work/v1/models?dialect=openai"), ("GET", "/work/v1/models?dialect=anthropic"),
+                 ("GET", "/work/v1/models?dialect=gemini"), ("GET", f"/work/v1/models?dialect=gemini&model={self.word()}"),
+                 ("CONNECT", "/work/v1/fetch"), ("CONNECT", "far.example:443"))
         method, path = self.rng.choice(paths)
         body = b"" if method == "GET" else self.rng.choice((b"", b"{}", b"x"))
         # ends nothing: the lease is of no job

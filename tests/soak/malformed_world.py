@@ -8,9 +8,10 @@ import json
 import random
 import re
 
+import malformed_git
 from malformed_grammar import NOISE, Seed, damage
 
-KINDS = ("openai", "openai-stream", "anthropic", "anthropic-stream", "fetch", "npm", "pypi")
+KINDS = ("openai", "openai-stream", "anthropic", "anthropic-stream", "gemini", "gemini-stream", "fetch", "binary", "git", "npm", "pypi")
 CODE = re.compile(rb"reply[ -]([a-z]{1,8})")
 STREAM, JSON = b"text/event-stream", b"application/json"
 NPM, PYPI = b"application/json", b"application/vnd.pypi.simple.v1+json"
@@ -62,6 +63,14 @@ ANTHROPIC_EVENTS = [
     {"type": "content_block_stop", "index": 0},
     {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 7}},
     {"type": "message_stop"}, A_ERROR]
+G_USAGE = {"promptTokenCount": 11, "candidatesTokenCount": 7, "totalTokenCount": 18, "thoughtsTokenCount": 2,
+           "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 11}]}
+GEMINI = {"candidates": [{"content": {"role": "model", "parts": [
+    {"text": "hm", "thought": True}, {"text": "yes"}, {"functionCall": {"id": "c1", "name": "f", "args": {"a": [1]}}, "thoughtSignature": "AA=="}]},
+    "finishReason": "STOP", "index": 0, "safetyRatings": [{"category": "c", "probability": "NEGLIGIBLE"}]}],
+    "usageMetadata": G_USAGE, "modelVersion": "m", "responseId": "r1"}
+G_ERROR = {"error": {"code": 400, "message": "no", "status": "INVALID_ARGUMENT", "details": [{"@type": "t", "reason": "x"}]}}
+GEMINI_EVENTS = [{**GEMINI, "candidates": [{"content": {"role": "model", "parts": [{"text": t}]}, "index": 0}]} for t in ("ye", "s")] + [GEMINI]
 NPM_INDEX = {"name": "x", "dist-tags": {"latest": "1.0.0"}, "modified": "2020-01-01T00:00:00.000Z", "versions": {"1.0.0": {
     "name": "x", "version": "1.0.0", "dependencies": {"y": "^1"}, "dist": {
         "tarball": "http://127.0.0.1:1/npm/x/-/x-1.0.0.tgz", "shasum": "00", "integrity": "sha512-AA==", "signatures": [{"keyid": "k", "sig": "s"}]}}}}
@@ -70,11 +79,12 @@ PYPI_INDEX = {"meta": {"api-version": "1.1"}, "name": "x", "versions": ["1.0"], 
      "requires-python": ">=3", "yanked": False, "core-metadata": {"sha256": "00" * 32}, "size": 7}]}
 HTML = (b"<!DOCTYPE html><html><head><title>x</title></head><body><h1>x</h1><a href=\"../../files/x-1.0.tar.gz#sha256=" + b"0" * 64 +
         b"\" data-requires-python=\"&gt;=3\">x-1.0.tar.gz</a><br/><a href='https://elsewhere.example/x'>x</a></body></html>")
+BYTES = bytes(range(256)) * 4
 TEXT = "here you are: änderungen, 日本, 🙂\n".encode()
 
-WHOLE = {"openai": [Seed(OPENAI), Seed(ERROR)], "anthropic": [Seed(ANTHROPIC), Seed(A_ERROR)], "npm": [Seed(NPM_INDEX)],
+WHOLE = {"gemini": [Seed(GEMINI), Seed(G_ERROR)], "gemini-stream": [Seed(e) for e in GEMINI_EVENTS], "openai": [Seed(OPENAI), Seed(ERROR)], "anthropic": [Seed(ANTHROPIC), Seed(A_ERROR)], "npm": [Seed(NPM_INDEX)],
          "pypi": [Seed(PYPI_INDEX)], "openai-stream": [Seed(e) for e in OPENAI_EVENTS], "anthropic-stream": [Seed(e) for e in ANTHROPIC_EVENTS]}
-TYPES = {"openai": JSON, "anthropic": JSON, "openai-stream": STREAM, "anthropic-stream": STREAM, "fetch": b"text/plain; charset=utf-8",
+TYPES = {"gemini": JSON, "gemini-stream": STREAM, "git": b"application/x-git-upload-pack-result", "binary": b"application/octet-stream", "openai": JSON, "anthropic": JSON, "openai-stream": STREAM, "anthropic-stream": STREAM, "fetch": b"text/plain; charset=utf-8",
          "npm": NPM, "pypi": PYPI}
 
 
@@ -83,14 +93,14 @@ def event(text, name):
 
 
 def honest_body(kind):
-    if kind == "fetch":
-        return TEXT
+    if kind in ("fetch", "binary", "git"):
+        return {"fetch": TEXT, "binary": BYTES, "git": malformed_git.REFS}[kind]
     seeds = WHOLE[kind]
     if not kind.endswith("stream"):
         return seeds[0].text
     names = [e["type"].encode() for e in ANTHROPIC_EVENTS] if kind[0] == "a" else [b""] * len(seeds)
     events = list(zip(seeds, names))[:-1] if kind[0] == "a" else list(zip(seeds, names))
-    return b"".join(event(s.text, n) for s, n in events) + (b"" if kind[0] == "a" else b"data: [DONE]\n\n")
+    return b"".join(event(s.text, n) for s, n in events) + (b"data: [DONE]\n\n" if kind[0] == "o" else b"")
 
 
 CHANNELS = [event(b'{"choices":[{"index":%d,"delta":{"content":"x"}}]}' % i, b"") for i in range(700)]
@@ -149,6 +159,10 @@ def hostile_body(kind, rng):
         return rng.choice((b'"', b"[", b'{"a":', b" ", b"\x00", b"\xc3")) * rng.choice((1 << 20, 3 << 20, 5 << 20))
     if kind == "fetch":
         return hostile_text(rng)
+    if kind == "binary":
+        return rng.randbytes(rng.choice((0, 1, 1000, 300000)))
+    if kind == "git":
+        return malformed_git.wrong(rng.choice((malformed_git.REFS, malformed_git.FLUSH, *malformed_git.PACKS)), rng)[0]
     if kind.endswith("stream"):
         return hostile_stream(kind, rng)
     if kind == "pypi" and rng.random() < 0.4:
@@ -174,6 +188,9 @@ def hostile(kind, rng):
     body, type_, status, fields, close = hostile_body(kind, rng), TYPES[kind], b"200 OK", [], False
     if rng.random() < 0.07:
         type_ = rng.choice(ODD_TYPES)
+    if kind == "git":
+        type_ = rng.choice((b"application/x-git-upload-pack-advertisement", b"application/x-git-receive-pack-advertisement",
+                            b"application/x-git-receive-pack-result", type_, type_))
     if kind == "pypi" and body.startswith(b"<"):
         type_ = b"text/html"
     if rng.random() < 0.08:
@@ -233,12 +250,23 @@ class Asked(asyncio.Protocol):
             body, self.buf = self.buf[end + 4:end + 4 + length], self.buf[end + 4 + length:]
             self.answer(head, body)
 
+    @staticmethod
+    def of_git(path):
+        """An honest server of git's: the type says which request it answers."""
+        service = b"receive-pack" if b"receive-pack" in path else b"upload-pack"
+        what = b"advertisement" if b"/info/refs" in path else b"result"
+        return HONEST["git"].replace(TYPES["git"], b"application/x-git-%s-%s" % (service, what))
+
     def answer(self, head, body):
         Asked.asked += 1
         method, path, _ = head.split(b"\r\n", 1)[0].split(b" ", 2)
         kind, where = "fetch", path
         if path.startswith(b"/npm/"):
             kind = "npm"
+        elif path.startswith((b"/git/", b"/bin/")):
+            kind = "git" if path[1:4] == b"git" else "binary"
+        elif path.startswith(b"/gemini/"):
+            kind, where = "gemini-stream" if b":streamGenerateContent" in path else "gemini", body
         elif path.startswith(b"/pypi/"):
             kind = "pypi"
         elif not path.startswith(b"/open"):
@@ -247,6 +275,8 @@ class Asked(asyncio.Protocol):
             where = body
         found = CODE.findall(where)
         text, close = answer_of(self.seed, kind, number_of(found[-1]) if found else 0)
+        if kind == "git" and not found:
+            text, close = self.of_git(path), False
         if method == b"HEAD":
             text = text[:text.find(b"\r\n\r\n") + 4]
         self.out.write(text)
