@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies in chunks: by the bytes alone, and by a server that takes them beside one that does not. */
-#include "common/net/httpd.h"
-#include "common/net/httpd_priv.h"
+#include "tests/unit/common/net/httpd_guest.h"
 
 #include "common/buf.h"
 #include "common/cleanup.h"
-#include "common/net/loop.h"
 #include "common/str.h"
-
-#include <criterion/criterion.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 TestSuite(httpd_chunks, .timeout = 60);
 
@@ -132,7 +125,6 @@ Test(httpd_chunks, what_clients_send_is_read)
 
 /* ---- by a server ---- */
 
-static struct loop *loop;
 static struct buf served; /* the bodies, one behind the other */
 static unsigned n_served;
 
@@ -148,12 +140,7 @@ static void serve(struct httpd_req *req, void *arg UNUSED)
 
 static void on_gone(void *arg UNUSED)
 {
-	loop_stop(loop, 0);
-}
-
-static void too_long(void *arg UNUSED)
-{
-	loop_stop(loop, 99);
+	loop_stop(guest_loop, 0);
 }
 
 static const char *say(const char *text, bool chunks_ok)
@@ -161,42 +148,17 @@ static const char *say(const char *text, bool chunks_ok)
 	static const char *const hosts[] = {"a.example", NULL};
 	static const struct httpd_route any = {.body_max_bytes = MAX_BYTES,
 					       .handler = serve};
-	static char got[4096];
 	const struct httpd_config cfg = {.any = &any,
 					 .max_connections = 1,
 					 .idle_usec = USEC_PER_SEC * 20,
 					 .bodies_max_bytes = MAX_BYTES + 1,
 					 .chunks_ok = chunks_ok};
 	const struct httpd_guest guest = {hosts, on_gone, NULL};
-	struct err err = ERR_INIT;
-	struct loop_timer *guard;
-	struct httpd *h;
-	size_t len = 0;
-	ssize_t n;
-	int pair[2];
 
 	n_served = 0;
 	buf_done(&served);
 	buf_init(&served, 1024);
-	cr_assert_eq(loop_new(&loop, &err), 0);
-	guard = loop_timer_new(loop, too_long, NULL);
-	loop_timer_arm(guard, 30 * USEC_PER_SEC);
-	h = httpd_new_inner(loop, &cfg);
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	cr_assert_eq(fcntl(pair[1], F_SETFL, O_NONBLOCK), 0);
-	httpd_add(h, pair[1], &guest);
-	cr_assert_eq(write(pair[0], text, strlen(text)), (ssize_t)strlen(text));
-	cr_assert_eq(shutdown(pair[0], SHUT_WR), 0);
-	cr_assert_eq(loop_run(loop, &err), 0, "it does not end");
-	while (len < sizeof(got) - 1 &&
-	       (n = read(pair[0], got + len, sizeof(got) - 1 - len)) > 0)
-		len += (size_t)n;
-	got[len] = '\0';
-	(void)close(pair[0]);
-	httpd_free(h);
-	loop_timer_free(guard);
-	loop_free(loop);
-	return got;
+	return guest_said(&cfg, &guest, text);
 }
 
 #define HEAD "PUT / HTTP/1.1\r\nHost: a.example\r\n"

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CONNECT as the framing gate reads it, and a server that takes what comes by a way of its own. */
-#include "common/net/httpd.h"
-#include "common/net/httpd_priv.h"
+#include "tests/unit/common/net/httpd_guest.h"
 
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
-#include "common/net/loop.h"
 #include "common/str.h"
-
-#include <criterion/criterion.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 TestSuite(httpd_connect, .timeout = 60);
 
@@ -82,7 +75,6 @@ Test(httpd_connect, what_clients_send_is_read)
 /* ---- a connection that was given ---- */
 
 static const char *const hosts[] = {"a.example:8443", NULL};
-static struct loop *loop;
 static unsigned n_served, n_gone;
 static char target[256], method[32];
 static int whom;
@@ -106,51 +98,22 @@ static void on_gone(void *arg)
 {
 	cr_expect_eq(arg, &whom);
 	n_gone++;
-	loop_stop(loop, 0);
-}
-
-static void too_long(void *arg)
-{
-	(void)arg;
-	loop_stop(loop, 99);
+	loop_stop(guest_loop, 0);
 }
 
 /* What it answers to this, up to the end of the connection. */
 static const char *say(const char *text)
 {
 	static const struct httpd_route any = {.body_max_bytes = 16, .handler = serve};
-	static char got[4096];
 	const struct httpd_config cfg = {
 		.any = &any, .max_connections = 1, .idle_usec = USEC_PER_SEC * 20};
 	const struct httpd_guest guest = {hosts, on_gone, &whom};
-	struct err err = ERR_INIT;
-	struct loop_timer *guard;
-	struct httpd *h;
-	size_t len = 0;
-	ssize_t n;
-	int pair[2];
+	const char *got;
 
-	cr_assert_eq(loop_new(&loop, &err), 0);
-	guard = loop_timer_new(loop, too_long, NULL);
-	loop_timer_arm(guard, 30 * USEC_PER_SEC);
-	h = httpd_new_inner(loop, &cfg);
-	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	cr_assert_eq(fcntl(pair[1], F_SETFL, O_NONBLOCK), 0);
-	httpd_add(h, pair[1], &guest);
 	n_served = n_gone = 0;
 	target[0] = '\0';
-	cr_assert_eq(write(pair[0], text, strlen(text)), (ssize_t)strlen(text));
-	cr_assert_eq(shutdown(pair[0], SHUT_WR), 0);
-	cr_assert_eq(loop_run(loop, &err), 0, "it does not end");
+	got = guest_said(&cfg, &guest, text);
 	cr_expect_eq(n_gone, 1);
-	while (len < sizeof(got) - 1 &&
-	       (n = read(pair[0], got + len, sizeof(got) - 1 - len)) > 0)
-		len += (size_t)n;
-	got[len] = '\0';
-	(void)close(pair[0]);
-	httpd_free(h);
-	loop_timer_free(guard);
-	loop_free(loop);
 	return got;
 }
 
