@@ -418,14 +418,6 @@ static void git_take(struct git_scan *s)
 			git_add(s, &s->one->finding[i]);
 }
 
-static bool has_unreadable(const struct gate_report *r)
-{
-	for (size_t i = 0; i < r->n; i++)
-		if (r->finding[i].family == GATE_UNREADABLE)
-			return true;
-	return false;
-}
-
 /* False: it may not leave. name: what it is, for the person who has to look for it. */
 static bool git_look(struct git_scan *s, const char *name, const struct git_words *w)
 {
@@ -444,7 +436,9 @@ static bool git_look(struct git_scan *s, const char *name, const struct git_word
 		return true;
 	git_take(s);
 	(void)snprintf(note, sizeof(note), "%s%s", name,
-		       has_unreadable(s->one) ? ": it could not be read to its end" : "");
+		       gate_has_family(s->one->finding, s->one->n, GATE_UNREADABLE)
+			       ? ": it could not be read to its end"
+			       : "");
 	git_refuse(s, note);
 	return false;
 }

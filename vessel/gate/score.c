@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the gate worker.
+ * Runs in the gate worker and the vessel.
  * See score.h.
  */
 #include "vessel/gate/score.h"
@@ -26,6 +26,14 @@ static int by_text(const void *a, const void *b)
 	int r = memcmp(x->mac, y->mac, sizeof(x->mac));
 
 	return r ? r : (x->severity < y->severity) - (x->severity > y->severity);
+}
+
+bool gate_has_family(const struct gate_finding *f, size_t n, enum gate_family family)
+{
+	for (size_t i = 0; i < n; i++)
+		if (f[i].family == family)
+			return true;
+	return false;
 }
 
 double gate_added(const struct gate_finding *f, size_t n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the gate worker.
+ * Runs in the gate worker and the vessel.
  * The arithmetic of gate.h's score.
  */
 #ifndef LYCH_VESSEL_GATE_SCORE_H
@@ -11,6 +11,8 @@
 /* -log of the product in the score: what findings add to a job's bucket, in which
  * 1 - exp(-sum) is a score again. */
 double gate_added(const struct gate_finding *f, size_t n);
+
+bool gate_has_family(const struct gate_finding *f, size_t n, enum gate_family family);
 
 /* Of no check digit and no form of its own: e-mail, telephones, streets, entropy, IP and MAC addresses,
  * names. */

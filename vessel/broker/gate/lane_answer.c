@@ -17,6 +17,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/broker/gate/lane_priv.h"
+#include "vessel/gate/score.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,10 +72,7 @@ static void name_families(const struct gate_ask *a, char *out, size_t size)
 
 static bool has_family(const struct gate_ask *a, enum gate_family f)
 {
-	for (size_t i = 0; i < a->n; i++)
-		if (a->findings[i].family == f)
-			return true;
-	return false;
+	return gate_has_family(a->findings, a->n, f);
 }
 
 static void finish(struct gate_ask *a, enum gate_verdict verdict, double score_after,
