@@ -344,7 +344,6 @@ static void scan_parts(struct gate *g, const struct gate_input *in, usec_t deadl
 	qsort(ret->finding, ret->n, sizeof(ret->finding[0]), by_place);
 	ret->score = gate_score_of(ret->finding, ret->n, in->carry,
 				   g->cfg.portal_threshold, g->cfg.forbidden_threshold);
-	ret->added = gate_added(ret->finding, ret->n);
 	ret->verdict = gate_judge(ret->score, g->cfg.portal_threshold,
 				  g->cfg.forbidden_threshold);
 }

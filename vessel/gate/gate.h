@@ -158,7 +158,6 @@ const char *gate_verdict_name(enum gate_verdict v);
 
 struct gate_report {
 	double score; /* 0.0 public .. 1.0 private */
-	double added; /* what this would add to the job's bucket if it went as it is */
 	enum gate_verdict verdict;
 	size_t n;
 	struct gate_finding finding[GATE_FINDINGS_MAX]; /* by part and offset */

@@ -239,7 +239,6 @@ void gate_wire_put_report(struct buf *out, uint64_t id, const struct gate_report
 	size_t at = begin(out, GATE_F_REPORT, id);
 
 	buf_add(out, &rep->score, sizeof(rep->score));
-	buf_add(out, &rep->added, sizeof(rep->added));
 	put_bytes(out, rep->note, strlen(rep->note));
 	put_u32(out, (uint32_t)rep->n);
 	for (size_t i = 0; i < rep->n; i++) {
@@ -337,8 +336,8 @@ bool gate_wire_get_report(const void *data, size_t len, const struct gate_part *
 
 	ret->n = 0;
 	ret->verdict = GATE_REFUSE;
-	if (!get_share(&r, 1, &ret->score) || !get_share(&r, 1e9, &ret->added) ||
-	    !get_note(&r, ret->note) || !get_u32(&r, &n) || n > GATE_FINDINGS_MAX)
+	if (!get_share(&r, 1, &ret->score) || !get_note(&r, ret->note) ||
+	    !get_u32(&r, &n) || n > GATE_FINDINGS_MAX)
 		return false;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct gate_finding *before = i ? &ret->finding[i - 1] : NULL;

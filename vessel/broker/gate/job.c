@@ -186,7 +186,7 @@ static double added_anew(struct gate_job *j, const struct gate_report *r)
 		if (!is_counted(j, r->finding[i].mac))
 			memcpy(j->counted[j->counts++ % GATE_COUNTED_MAX],
 			       r->finding[i].mac, GATE_MAC_SIZE);
-	return fmax(0, r->added - gate_added(old, n));
+	return fmax(0, gate_added(r->finding, r->n) - gate_added(old, n));
 }
 
 void gate_job_sent(struct gate_job *j, const char *destination,

@@ -479,7 +479,7 @@ Test(gate, a_bucket_raises_it)
 
 	gate_scan(g, &in, &r);
 	cr_assert_lt(r.score, 0.4);
-	cr_assert_gt(r.added, 0);
+	cr_assert_gt(gate_added(r.finding, r.n), 0);
 	in.carry = 0.6;
 	gate_scan(g, &in, &r);
 	cr_assert_geq(r.score, 0.4);

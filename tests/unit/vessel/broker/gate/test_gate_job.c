@@ -6,6 +6,7 @@
 #include "common/json/json.h"
 #include "common/jsonw.h"
 #include <criterion/criterion.h>
+#include <math.h>
 
 TestSuite(gate_job, .timeout = 20);
 
@@ -187,7 +188,9 @@ Test(gate_job, tails_and_bucket_are_remembered)
 	gate_parts_add(p, GATE_PART_TEXT, "content", "z", 1);
 	gate_job_fill(j, "portal:a", &in);
 	cr_assert_eq(in.n_tails, 0);
-	report.added = 0.5;
+	report.n = 1;
+	report.finding[0] = at(0, 0, 4, GATE_MEDIA);
+	report.finding[0].severity = 2 * (1 - exp(-0.5));
 	gate_job_sent(j, "portal:a", p, &report);
 	gate_job_fill(j, "portal:a", &in);
 	cr_assert_eq(in.n_tails, 1);
@@ -213,7 +216,6 @@ Test(gate_job, a_text_adds_to_the_bucket_once)
 		report.finding[i] = at(0, 4 * i, 4, GATE_MEDIA);
 		memset(report.finding[i].mac, 1, GATE_MAC_SIZE);
 	}
-	report.added = 0.25;
 	gate_job_sent(j, "portal:a", p, &report);
 	gate_job_fill(j, "portal:a", &in);
 	cr_assert_gt(in.carry, 0.2);
@@ -222,7 +224,6 @@ Test(gate_job, a_text_adds_to_the_bucket_once)
 	gate_job_fill(j, "portal:a", &in);
 	cr_assert_lt(in.carry, 0.6);
 	memset(report.finding[1].mac, 2, GATE_MAC_SIZE);
-	report.added = 0.5;
 	gate_job_sent(j, "portal:a", p, &report);
 	gate_job_fill(j, "portal:a", &in);
 	cr_assert_gt(in.carry, 0.4);
