@@ -16,7 +16,7 @@ LOAD = int(os.environ.get("LOAD", "12"))
 vessel = None  # the one that runs
 RESTART = "systemctl --user restart lychgate-vessel.service"
 KEY = "tok-zQ7r{}-xV2m9LbT0cHs51"
-ECHO, SLOW = f"https://{HOST}/echo", f"https://{HOST}/slow"
+ECHO, SLOW = f"https://{HOST}/echo", f"https://{HOST}/slower"
 RULE = f"  - {{host: {HOST}, path: /, credential: forge, action: allow}}\n"
 
 

@@ -113,11 +113,11 @@ def serve_http(requests, slow, on_step=None):
             reply(c, 307, b"", ["Location: /echo"])
         elif path == "/to-crlf":
             c.sendall(b"HTTP/1.1 302 X\r\nLocation: /ec\rho\r\nContent-Length: 0\r\n\r\n")
-        elif path == "/slow":
+        elif path in ("/slow", "/slower"):
             c.sendall(b"HTTP/1.1 200 X\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\n")
             slow.append(target)
             try:
-                for _ in range(100):
+                for _ in range(100 if path == "/slow" else 900):
                     c.sendall(b"x")
                     time.sleep(0.1)
             finally:
