@@ -12,11 +12,14 @@
 
 #define REF_MAX_BYTES 1024
 #define WORD_MAX_BYTES 256
+#define DEPTH_MAX 0x7fffffff /* git's word for all of it: --unshallow */
 
 void git_words_done(struct git_words *w)
 {
 	buf_done(&w->text);
 	buf_done(&w->ids);
+	buf_done(&w->numbers);
+	buf_done(&w->plain);
 }
 
 static int refuse(struct err *err, const char *what, struct pkt_line l)
@@ -49,9 +52,14 @@ static bool take_word(struct git_words *w, struct pkt_line l, const char *prefix
 	return true;
 }
 
-static bool takes_number(struct pkt_line l, const char *prefix)
+static bool take_number(struct git_words *w, struct pkt_line l, const char *prefix,
+			uint64_t max)
 {
-	return pkt_skip(&l, prefix) && pkt_is_number(l);
+	if (!pkt_skip(&l, prefix) || !pkt_is_number(l, max))
+		return false;
+	buf_add(&w->numbers, l.s, l.len);
+	buf_addc(&w->numbers, '\n');
+	return true;
 }
 
 static bool is_one_of(struct pkt_line l, const char *const *words)
@@ -65,8 +73,8 @@ static bool is_one_of(struct pkt_line l, const char *const *words)
 /* How deep, and what of it: the same in all versions. */
 static bool take_depth(struct git_words *w, struct pkt_line l)
 {
-	return take_oid(w, l, "shallow ") || takes_number(l, "deepen ") ||
-	       takes_number(l, "deepen-since ") ||
+	return take_oid(w, l, "shallow ") || take_number(w, l, "deepen ", DEPTH_MAX) ||
+	       take_number(w, l, "deepen-since ", INT64_MAX) ||
 	       take_word(w, l, "deepen-not ", REF_MAX_BYTES) ||
 	       take_word(w, l, "filter ", WORD_MAX_BYTES);
 }
@@ -219,27 +227,21 @@ static int read_lines(const void *data, size_t len, struct git_words *w, struct 
 	if (r.left > 0)
 		return err_set_id(err, ERRID_GIT_REQUEST,
 				  "something stands behind its end");
-	return buf_ok(&w->text) && buf_ok(&w->ids)
+	return buf_ok(&w->text) && buf_ok(&w->ids) && buf_ok(&w->numbers)
 		       ? 0
 		       : err_set_id(err, ERRID_GIT_REQUEST, "it is too long");
 }
 
 int git_read_fetch(const void *data, size_t len, struct git_words *ret, struct err *err)
 {
-	cleanup_git_words struct git_words w;
-	cleanup_buf struct buf plain;
+	cleanup_git_words struct git_words w = {0};
 
-	buf_init(&plain, GIT_REQUEST_MAX_BYTES);
 	buf_init(&w.text, 2 * GIT_REQUEST_MAX_BYTES);
 	buf_init(&w.ids, GIT_REQUEST_MAX_BYTES);
+	buf_init(&w.numbers, GIT_REQUEST_MAX_BYTES);
 	*ret = (struct git_words){0};
-	if (git_is_gzip(data, len)) {
-		if (git_gunzip(data, len, &plain, err) < 0)
-			return -1;
-		data = plain.data;
-		len = plain.len;
-	}
-	if (read_lines(data, len, &w, err) < 0)
+	if (git_plain(&data, &len, &w.plain, err) < 0 ||
+	    read_lines(data, len, &w, err) < 0)
 		return -1;
 	*ret = w;
 	w = (struct git_words){0};

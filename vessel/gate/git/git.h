@@ -14,12 +14,12 @@
 #include "vessel/gate/git/pack.h"
 #include <stddef.h>
 
-/* Of a request, when it is in gzip. */
-#define GIT_REQUEST_MAX_BYTES ((size_t)8 << 20)
-
+/* Zero is a good beginning. */
 struct git_words {
-	struct buf text; /* a line each */
-	struct buf ids;	 /* in hexadecimal, one behind the other */
+	struct buf text;    /* a line each */
+	struct buf ids;	    /* in hexadecimal, one behind the other */
+	struct buf numbers; /* a line each */
+	struct buf plain;   /* what was in gzip */
 };
 void git_words_done(struct git_words *w);
 #define cleanup_git_words __attribute__((cleanup(git_words_done)))
@@ -34,7 +34,7 @@ MUST_CHECK int git_read_fetch(const void *data, size_t len, struct git_words *re
 
 /*
  * The body of POST git-receive-pack: which refs are to become what, and a pack. As above;
- * *ret_pack lies within data, and is NULL where nothing is sent (refs are removed; or nothing at all is
+ * *ret_pack lies within data or ret->plain, and is NULL where nothing is sent (refs are removed; or nothing at all is
  * asked, as git does before a large push).
  */
 MUST_CHECK int git_read_push(const void *data, size_t len, struct git_words *ret,

@@ -60,6 +60,18 @@ int git_gunzip(const void *data, size_t len, struct buf *out, struct err *err)
 	return 0;
 }
 
+int git_plain(const void **data, size_t *len, struct buf *plain, struct err *err)
+{
+	if (!git_is_gzip(*data, *len))
+		return 0;
+	buf_init(plain, GIT_REQUEST_MAX_BYTES);
+	if (git_gunzip(*data, *len, plain, err) < 0)
+		return -1;
+	*data = plain->data;
+	*len = plain->len;
+	return 0;
+}
+
 bool git_inflate(const void *data, size_t len, char *out, size_t out_len,
 		 size_t *ret_used)
 {

@@ -117,7 +117,7 @@ static bool read_any(const struct pack_object *o, struct git_words *w)
 
 int git_read_object(const struct pack_object *o, struct git_words *ret, struct err *err)
 {
-	cleanup_git_words struct git_words w;
+	cleanup_git_words struct git_words w = {0};
 
 	/* an id is twice as long in hexadecimal */
 	buf_init(&w.text, o->len + 1);

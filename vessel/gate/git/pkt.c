@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define DIGITS 4
-#define NUMBER_DIGITS_MAX 9
 #define OID_DIGITS 40
 #define OID256_DIGITS 64
 
@@ -97,12 +96,20 @@ bool pkt_is_oid(struct pkt_line l)
 	return true;
 }
 
-bool pkt_is_number(struct pkt_line l)
+bool pkt_is_number(struct pkt_line l, uint64_t max)
 {
-	for (size_t i = 0; i < l.len; i++)
-		if (l.s[i] < '0' || l.s[i] > '9')
+	uint64_t n = 0;
+
+	if (l.len == 0 || (l.len > 1 && l.s[0] == '0'))
+		return false;
+	for (size_t i = 0; i < l.len; i++) {
+		unsigned digit = (unsigned)(l.s[i] - '0');
+
+		if (digit > 9 || n > (max - digit) / 10)
 			return false;
-	return l.len > 0 && l.len <= NUMBER_DIGITS_MAX;
+		n = n * 10 + digit;
+	}
+	return true;
 }
 
 bool pkt_is_word(struct pkt_line l, size_t max)

@@ -11,6 +11,7 @@
 #include "common/err.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define PKT_MAX_BYTES 65516 /* of one line, without its digits */
 
@@ -43,8 +44,8 @@ bool pkt_is(struct pkt_line l, const char *text);
 bool pkt_skip(struct pkt_line *l, const char *prefix);
 /* An object's id, of SHA-1 or SHA-256: 40 or 64 small hexadecimal digits, and nothing else. */
 bool pkt_is_oid(struct pkt_line l);
-/* A number of at most nine digits. */
-bool pkt_is_number(struct pkt_line l);
+/* A number from 0 to max, as it is printed: no sign, no zero before it. */
+bool pkt_is_number(struct pkt_line l, uint64_t max);
 /* 1 to max bytes of UTF-8 without a blank or a control character: a name, an agent. */
 bool pkt_is_word(struct pkt_line l, size_t max);
 

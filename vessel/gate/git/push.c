@@ -5,6 +5,7 @@
  */
 #include "common/cleanup.h"
 #include "vessel/gate/git/git.h"
+#include "vessel/gate/git/inflate.h"
 #include "vessel/gate/git/pkt.h"
 
 #include <string.h>
@@ -127,8 +128,8 @@ static int read_commands(struct push *p, struct pkt_reader *r, struct err *err)
 int git_read_push(const void *data, size_t len, struct git_words *ret,
 		  const void **ret_pack, size_t *ret_pack_len, struct err *err)
 {
-	cleanup_git_words struct git_words w;
-	struct pkt_reader r = {.at = data, .left = len};
+	cleanup_git_words struct git_words w = {0};
+	struct pkt_reader r;
 	struct push p = {.words = &w, .is_first = true};
 
 	buf_init(&w.text, COMMANDS_MAX_BYTES);
@@ -136,6 +137,9 @@ int git_read_push(const void *data, size_t len, struct git_words *ret,
 	*ret = (struct git_words){0};
 	*ret_pack = NULL;
 	*ret_pack_len = 0;
+	if (git_plain(&data, &len, &w.plain, err) < 0)
+		return -1;
+	r = (struct pkt_reader){.at = data, .left = len};
 	if (read_commands(&p, &r, err) < 0)
 		return -1;
 	if (!p.sends && r.left > 0)

@@ -73,7 +73,13 @@ static const struct {
 	{"command=fetch 0001 have~D37e568a7e406c8bb28067d1bee51988c311c1ee 0000",
 	 "a command's arguments"},
 	{"command=fetch 0001 deepen~-1 0000", "a command's arguments"},
-	{"command=fetch 0001 deepen~12345678901 0000", "a command's arguments"},
+	{"command=fetch 0001 deepen~2147483648 0000", "a command's arguments"},
+	{"command=fetch 0001 deepen~007 0000", "a command's arguments"},
+	{"command=fetch 0001 deepen~ 0000", "a command's arguments"},
+	{"command=fetch 0001 deepen-since~9223372036854775808 0000",
+	 "a command's arguments"},
+	{"command=fetch 0001 deepen-since~99999999999999999999 0000",
+	 "a command's arguments"},
 	{"command=fetch 0001 packfile-uris~https 0000", "a command's arguments"},
 	{"command=fetch 0001 peel 0000", "a command's arguments"},
 	{"command=ls-refs 0001 want~" ID " 0000", "a command's arguments"},
@@ -108,23 +114,26 @@ Test(git_fetch, what_git_does_not_send_is_refused)
 }
 
 static const struct {
-	const char *lines, *text, *ids;
+	const char *lines, *text, *ids, *numbers;
 } taken[] = {
-	{"command=ls-refs 0000", "", ""},
+	{"command=ls-refs 0000", "", "", ""},
 	{"command=ls-refs agent=git/2.39.5 object-format=sha1 0001 peel symrefs unborn "
 	 "ref-prefix~HEAD ref-prefix~refs/heads/ 0000",
-	 "git/2.39.5\nHEAD\nrefs/heads/\n", ""},
+	 "git/2.39.5\nHEAD\nrefs/heads/\n", "", ""},
 	{"command=fetch agent=git/2.39.5 object-format=sha256 session-id=x 0001 "
 	 "thin-pack "
 	 "no-progress include-tag ofs-delta shallow~" ID " deepen~1 deepen-since~99 "
 	 "deepen-not~refs/a deepen-relative filter~blob:none want~" ID256 " have~" ID
 	 " want-ref~refs/b sideband-all wait-for-done done 0000",
-	 "git/2.39.5\nx\nrefs/a\nblob:none\nrefs/b\n", ID ID256 ID},
+	 "git/2.39.5\nx\nrefs/a\nblob:none\nrefs/b\n", ID ID256 ID, "1\n99\n"},
+	/* --unshallow, and the last second that there is */
+	{"command=fetch 0001 deepen~2147483647 deepen-since~9223372036854775807 0000", "",
+	 "", "2147483647\n9223372036854775807\n"},
 	{"want~" ID "~~multi_ack_detailed~no-done~side-band-64k~thin-pack~ofs-delta~"
 	 "deepen-since~deepen-not~agent=git/2.39.5 want~" ID " shallow~" ID
 	 " deepen~3 filter~tree:0 0000 have~" ID " 0000 have~" ID " done",
-	 "git/2.39.5\ntree:0\n", ID ID ID ID ID},
-	{"want~" ID " 0000", "", ID},
+	 "git/2.39.5\ntree:0\n", ID ID ID ID ID, "3\n"},
+	{"want~" ID " 0000", "", ID, ""},
 };
 
 Test(git_fetch, what_git_sends_becomes_words_and_ids)
@@ -139,6 +148,7 @@ Test(git_fetch, what_git_sends_becomes_words_and_ids)
 		cr_assert_eq(read_body(&b, &w, &err), 0, "%zu: %s", i, err.msg);
 		cr_expect_str_eq(buf_str(&w.text), taken[i].text);
 		cr_expect_str_eq(buf_str(&w.ids), taken[i].ids);
+		cr_expect_str_eq(buf_str(&w.numbers), taken[i].numbers);
 		git_words_done(&w);
 		/* every beginning of it is refused, and none reads past its end */
 		for (size_t n = 0; n < b.len; n++) {
@@ -146,7 +156,7 @@ Test(git_fetch, what_git_sends_becomes_words_and_ids)
 
 			memcpy(copy, b.data, n);
 			if (git_read_fetch(copy, n, &w, &err) == 0)
-				cr_expect(i == 3 && n > 60, "%zu: %zu bytes", i, n);
+				cr_expect(i == 4 && n > 60, "%zu: %zu bytes", i, n);
 			git_words_done(&w);
 			free(copy);
 		}

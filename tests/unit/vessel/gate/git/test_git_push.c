@@ -3,7 +3,9 @@
 #include "vessel/gate/git/git.h"
 
 #include <criterion/criterion.h>
+#include <stdint.h>
 #include <string.h>
+#include <zlib.h>
 
 TestSuite(git_push, .timeout = 60);
 
@@ -108,4 +110,35 @@ Test(git_push, commands_become_words_and_ids_and_the_pack_is_what_is_left)
 		git_words_done(&w);
 		buf_done(&b);
 	}
+}
+
+/* Not git itself, but other clients. */
+Test(git_push, one_in_gzip_is_read_as_what_is_in_it)
+{
+	static const struct row row = {MAKE, " report-status", NULL, "PACK", ""};
+	unsigned char packed[4096];
+	struct git_words w;
+	const void *pack;
+	struct buf b;
+	struct err err;
+	size_t n;
+	z_stream z = {.next_out = packed, .avail_out = sizeof(packed)};
+
+	cr_assert_eq(read_row(&row, &w, &pack, &n, &b, &err), 0);
+	git_words_done(&w);
+	cr_assert_eq(deflateInit2(&z, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY),
+		     Z_OK);
+	z.next_in = (Bytef *)b.data;
+	z.avail_in = (uInt)b.len;
+	cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+	(void)deflateEnd(&z);
+	cr_expect_lt(git_read_push(packed, z.total_out - 1, &w, &pack, &n, &err), 0);
+	cr_expect(strstr(err.msg, "gzip: it is broken"), "%s", err.msg);
+	err = (struct err)ERR_INIT;
+	cr_assert_eq(git_read_push(packed, z.total_out, &w, &pack, &n, &err), 0, "%s",
+		     err.msg);
+	cr_expect_str_eq(buf_str(&w.text), "refs/heads/a\nreport-status\n");
+	cr_expect(pack && n == 4 && memcmp(pack, "PACK", 4) == 0);
+	git_words_done(&w);
+	buf_done(&b);
 }
