@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the tomb and the vessel.
+ * Runs in the tomb, the vessel and the egress worker.
  * See git_http.h.
  */
 #include "common/proto/git_http.h"
@@ -43,4 +43,12 @@ const char *git_request_type(enum git_request r)
 const char *git_reply_type(enum git_request r)
 {
 	return requests[r].back;
+}
+
+bool git_is_reply_type(const char *type)
+{
+	for (unsigned i = GIT_NONE + 1; i < GIT_REQUEST_MAX_; i++)
+		if (str_eq(type, requests[i].back))
+			return true;
+	return false;
 }

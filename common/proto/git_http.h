@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in the tomb and the vessel.
+ * Runs in the tomb, the vessel and the egress worker.
  * Git's smart HTTP: which of its requests is it? Those four, and nothing else of a server.
  */
 #ifndef LYCH_COMMON_PROTO_GIT_HTTP_H
@@ -27,5 +27,7 @@ static inline bool git_request_pushes(enum git_request r)
 /* The types of the body that goes out (NULL: none does), and of the one that comes back. */
 const char *git_request_type(enum git_request r);
 const char *git_reply_type(enum git_request r);
+/* Is it the latter of any of them? */
+bool git_is_reply_type(const char *type);
 
 #endif

@@ -9,6 +9,7 @@
  * curl is told to stop: the end of the call is http_attempt.c's to make of it.
  */
 #include "common/mem.h"
+#include "common/proto/git_http.h"
 #include "common/str.h"
 #include "vessel/egress/http_priv.h"
 
@@ -50,13 +51,24 @@ static char *redacted(struct call *c, const char *value)
 	return b.data ? buf_take(&b, &len) : xstrdup("");
 }
 
-/* As the vessel judges it, by the same function. */
-static bool is_stream(const struct egress_reply *r)
+static const char *type_of(const struct egress_reply *r)
 {
 	for (size_t i = 0; i < r->n_kept; i++)
 		if (strcasecmp(r->kept[i].name, "Content-Type") == 0)
-			return headers_is_type(r->kept[i].value, "text/event-stream");
-	return false;
+			return r->kept[i].value;
+	return "";
+}
+
+static struct redact_reply *redact_for(const struct call *c)
+{
+	const char *type = type_of(&c->reply);
+	/* as the vessel judges it, by the same function */
+	bool is_stream = headers_is_type(type, "text/event-stream");
+	struct redact_reply *r = redact_reply_new(c->http->cfg->redact, is_stream);
+
+	if (git_is_reply_type(type))
+		redact_reply_keep_length(r);
+	return r;
 }
 
 static int send_head(struct call *c, struct err *err)
@@ -79,7 +91,7 @@ static int send_head(struct call *c, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(owned); i++)
 		free(owned[i]);
 	c->head_sent = done == 0;
-	c->redact = redact_reply_new(c->http->cfg->redact, is_stream(r));
+	c->redact = redact_for(c);
 	return done;
 }
 

@@ -354,16 +354,29 @@ static void put(const struct redact_stream *s, const char *text, size_t from, si
 		buf_add(out, text + from, to - from);
 }
 
+/* So many bytes, with a mark in front where it has the room. */
+static void fill(size_t n, bool has_mark, struct buf *out)
+{
+	size_t i = has_mark && n >= strlen(REDACT_MARK) ? strlen(REDACT_MARK) : 0;
+
+	buf_add(out, REDACT_MARK, i);
+	for (; i < n; i++)
+		buf_addc(out, '*');
+}
+
 /* A match of text[at..end): one mark, also when it began in what went out. */
 static void mark(struct redact_stream *s, size_t at, size_t end, size_t len,
 		 struct buf *out)
 {
+	bool is_new = at >= s->gone || !s->marked;
+
 	if (end <= s->gone)
 		return;
-	if (at >= s->gone || !s->marked) {
+	if (s->keeps_length)
+		fill(end - (at < s->gone ? s->gone : at), is_new, out);
+	else if (is_new)
 		buf_adds(out, REDACT_MARK);
-		s->hits++;
-	}
+	s->hits += is_new;
 	s->ends_in_mark = end == len;
 }
 

@@ -41,6 +41,9 @@ struct redact_stream {
 	size_t gone;	   /* so much of held went out before it was decided */
 	bool marked;	   /* ... and ended in a mark */
 	bool ends_in_mark; /* what is being written */
+	/* Set once it began: what is taken out leaves as many bytes, since what is around it says
+	 * how long its pieces are. */
+	bool keeps_length;
 	unsigned hits;
 };
 

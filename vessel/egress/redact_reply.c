@@ -91,6 +91,11 @@ struct redact_reply *redact_reply_new(const struct redact *what, bool is_stream)
 	return r;
 }
 
+void redact_reply_keep_length(struct redact_reply *r)
+{
+	r->bytes.keeps_length = true;
+}
+
 void redact_reply_free(struct redact_reply *r)
 {
 	if (!r)
@@ -110,12 +115,10 @@ static int check_room(const struct buf *out, struct err *err)
 
 /* What the texts let go, through the bytes: names of keys, numbers, what is no text. Not the
  * other way round: a mark for the beginning of a key would hide that the rest follows. */
-static int put_bytes(struct redact_reply *r, const struct buf *texts, struct buf *out,
-		     struct err *err)
+static int put_bytes(struct redact_reply *r, const void *data, size_t len,
+		     struct buf *out, struct err *err)
 {
-	if (check_room(texts, err) < 0)
-		return -1;
-	redact_feed(&r->bytes, texts->data, texts->len, out);
+	redact_feed(&r->bytes, data, len, out);
 	return check_room(out, err);
 }
 
@@ -129,11 +132,15 @@ int redact_reply_feed(struct redact_reply *r, const void *data, size_t len,
 		buf_add(out, data, len);
 		return check_room(out, err);
 	}
+	if (r->bytes.keeps_length)
+		return put_bytes(r, data, len, out, err);
 	if (!r->events)
 		redact_strings_feed(&r->strings, data, len, &texts);
 	else if (stream_text_feed(r->events, data, len, &texts, err) < 0)
 		return -1;
-	return texts.len ? put_bytes(r, &texts, out, err) : 0;
+	if (check_room(&texts, err) < 0)
+		return -1;
+	return texts.len ? put_bytes(r, texts.data, texts.len, out, err) : 0;
 }
 
 int redact_reply_end(struct redact_reply *r, struct buf *out, struct err *err)
@@ -147,7 +154,8 @@ int redact_reply_end(struct redact_reply *r, struct buf *out, struct err *err)
 		redact_strings_end(&r->strings, &texts);
 	else if (stream_text_end(r->events, &texts, err) < 0)
 		return -1;
-	if (texts.len && put_bytes(r, &texts, out, err) < 0)
+	if (check_room(&texts, err) < 0 ||
+	    (texts.len && put_bytes(r, texts.data, texts.len, out, err) < 0))
 		return -1;
 	redact_end(&r->bytes, out);
 	return check_room(out, err);

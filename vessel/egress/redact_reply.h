@@ -20,6 +20,9 @@ struct redact_reply;
 
 /* is_stream: text/event-stream. what NULL: there is no credential, all goes through. */
 struct redact_reply *redact_reply_new(const struct redact *what, bool is_stream);
+/* Before the first byte: a reply that says how long its pieces are, as git's does, has none that is longer or
+ * shorter than it was. It is not read as JSON. */
+void redact_reply_keep_length(struct redact_reply *r);
 void redact_reply_free(struct redact_reply *r); /* NULL is fine */
 /* Appends what goes on. ERRID_EGRESS_REPLY: a stream that is none (stream_text_feed()).
  * ERRID_EGRESS_TOO_LARGE: out has not the room. */

@@ -39,6 +39,37 @@ static unsigned run(const struct redact *r, const char *text, size_t len, size_t
 	return hits;
 }
 
+/* What is around it says how long its pieces are. */
+Test(redact, a_framed_reply_is_as_long_as_it_was)
+{
+	static const char text[] = "002d\x02key sk-proj-Zq7/R+xV2m9LbT0c_Hs ok\n"
+				   "0010\x02%73k-proj-Zq7%2FR+xV2m9LbT0c_Hs0000"
+				   "sk-proj-Zq7/R+xV2";
+	static const char want[] = "002d\x02key [redacted]***************** ok\n"
+				   "0010\x02[redacted]*********************0000"
+				   "[redacted]*******";
+	struct redact *r = made(KEY);
+	cleanup_buf struct buf out;
+
+	buf_init(&out, BIG);
+	for (size_t piece = 1; piece < sizeof(text); piece++) {
+		struct redact_stream s;
+
+		redact_begin(&s, r);
+		s.keeps_length = true;
+		buf_reset(&out);
+		for (size_t at = 0, n; at < sizeof(text) - 1; at += n) {
+			n = sizeof(text) - 1 - at < piece ? sizeof(text) - 1 - at : piece;
+			redact_feed(&s, text + at, n, &out);
+		}
+		redact_end(&s, &out);
+		cr_expect_str_eq(buf_str(&out), want, "by %zu", piece);
+		cr_expect_eq(s.hits, 3u);
+		redact_done(&s);
+	}
+	redact_free(r);
+}
+
 /* A form of the key, padded by what may stand around it. */
 static void add_form(struct buf *b, const char *key, unsigned form)
 {
