@@ -5,6 +5,8 @@
  * latest when it is told to write what it has.
  *	scan N		a text of N bytes
  *	split N M	one text in two parts, of N and M bytes
+ *	push N		the body of a push of git's
+ *	fetch N		of a fetch
  *	term N		register N bytes as a term (answers {})
  *	canary N	plant N bytes (answers {})
  *	flush		write the answers now (has none itself)
@@ -94,6 +96,14 @@ static void scan(struct gate *g, const struct gate_part *parts, size_t n)
 	buf_done(&out);
 }
 
+static void scan_git(struct gate *g, size_t n, enum gate_part_kind kind)
+{
+	cleanup_free char *x = read_bytes(n);
+	const struct gate_part part = {.data = x, .len = n, .kind = kind};
+
+	scan(g, &part, 1);
+}
+
 static void scan_record(struct gate *g, size_t a, size_t b, bool two)
 {
 	cleanup_free char *x = read_bytes(a);
@@ -141,6 +151,10 @@ int main(void)
 			(void)fflush(stdout);
 		else if (n == 2 && strcmp(kind, "scan") == 0)
 			scan_record(g, a, 0, false);
+		else if (n == 2 && strcmp(kind, "push") == 0)
+			scan_git(g, a, GATE_PART_GIT_PUSH);
+		else if (n == 2 && strcmp(kind, "fetch") == 0)
+			scan_git(g, a, GATE_PART_GIT_FETCH);
 		else if (n == 3 && strcmp(kind, "split") == 0)
 			scan_record(g, a, b, true);
 		else if (n == 2 && strcmp(kind, "term") == 0)

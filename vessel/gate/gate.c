@@ -33,10 +33,22 @@
 #define DECODED_RATIO 4
 #define DECODED_MIN_BYTES ((size_t)256 << 10)
 #define LAYERS_MAX 512
-/* Of one scan's deadlines: a pack may hold twice what one scan takes. */
-#define GIT_DEADLINES 4
+
+_Static_assert(GATE_UNPACKED_MAX_BYTES == PACK_TOTAL_MAX_BYTES,
+	       "what is told of a pack is what is taken");
 
 static void look(struct scan *s, const struct layer *l);
+
+/* Before each step: whoever watches sees it, and it ends at its deadline. */
+static bool scan_goes_on(struct scan *s)
+{
+	const struct gate *g = s->g;
+
+	if (g->on_progress)
+		g->on_progress(g->progress_arg);
+	s->failed |= clock_boot_usec() > s->deadline;
+	return !s->failed;
+}
 
 static void look_below(struct scan *s, const struct layer *l)
 {
@@ -142,9 +154,9 @@ static void reverse(struct scan *s, const struct layer *l)
 static void decode(struct scan *s, const struct layer *l)
 {
 	struct gate_stretches media = layer_media(s, l);
-	struct gate_decoded d[GATE_ENCODING_MAX_];
+	struct gate_decoded d[GATE_ENCODING_MAX_] = {0};
 
-	for (unsigned e = 0; e < GATE_ENCODING_MAX_; e++) {
+	for (unsigned e = 0; e < GATE_ENCODING_MAX_ && scan_goes_on(s); e++) {
 		gate_decode((enum gate_encoding)e, l->data, l->len, &media, s->budget,
 			    &d[e]);
 		scan_pay(s, &d[e]);
@@ -169,14 +181,15 @@ static void look_here(struct scan *s, const struct layer *l)
 	if (s->failed || l->len == 0)
 		return;
 	s->layer = l;
-	if (++s->layers > LAYERS_MAX || clock_boot_usec() > s->deadline ||
+	if (++s->layers > LAYERS_MAX || !scan_goes_on(s) ||
 	    !gate_matcher_run(s->g->matcher, l->data, l->len, with, without, s->deadline,
 			      scan_on_match, s)) {
 		s->failed = true;
 		return;
 	}
 	look_for_canaries(s);
-	look_for_private(s);
+	if (scan_goes_on(s))
+		look_for_private(s);
 	if (s->failed || l->kind == LAYER_WORDLESS)
 		return;
 	if (l->kind != LAYER_REVERSED) /* where no word is one */
@@ -324,6 +337,7 @@ static void scan_parts(struct gate *g, const struct gate_input *in, usec_t deadl
 	ret->n = 0;
 	ret->n_judged = 0;
 	ret->note[0] = '\0';
+	ret->unpacked = 0;
 	if (fits(in, &bytes)) {
 		s.budget = bytes * DECODED_RATIO;
 		if (s.budget < DECODED_MIN_BYTES)
@@ -360,7 +374,7 @@ static void scan_parts(struct gate *g, const struct gate_input *in, usec_t deadl
 struct git_scan {
 	struct gate *g;
 	const struct gate_input *in;
-	usec_t deadline;
+	usec_t began, deadline; /* of all of it */
 	struct gate_report *ret;
 	struct gate_report *one; /* of what is looked at now */
 };
@@ -398,6 +412,8 @@ static void git_refuse_unread(struct git_scan *s, const struct err *why)
 	static const struct gate_finding unreadable = {
 		.family = GATE_UNREADABLE, .severity = 1.0, .rule = "unreadable"};
 
+	/* how much it took is not known */
+	s->ret->unpacked = GATE_UNPACKED_MAX_BYTES;
 	/* the last of so many findings says less */
 	s->ret->n -= s->ret->n == GATE_FINDINGS_MAX;
 	git_add(s, &unreadable);
@@ -423,6 +439,9 @@ static bool git_look(struct git_scan *s, const char *name, const struct git_word
 	const struct gate_part part[] = {
 		{.data = buf_str(&w->text), .len = w->text.len, .kind = GATE_PART_TEXT},
 		{.data = buf_str(&w->ids), .len = w->ids.len, .kind = GATE_PART_ECHO},
+		{.data = buf_str(&w->numbers),
+		 .len = w->numbers.len,
+		 .kind = GATE_PART_ECHO},
 	};
 	const struct gate_input in = {.parts = part,
 				      .n_parts = ARRAY_SIZE(part),
@@ -434,12 +453,24 @@ static bool git_look(struct git_scan *s, const char *name, const struct git_word
 	if (s->one->verdict != GATE_REFUSE)
 		return true;
 	git_take(s);
+	if (has_unreadable(s->one))
+		s->ret->unpacked = GATE_UNPACKED_MAX_BYTES;
 	(void)snprintf(note, sizeof(note), "%s%s", name,
 		       gate_has_family(s->one->finding, s->one->n, GATE_UNREADABLE)
 			       ? ": it could not be read to its end"
 			       : "");
 	git_refuse(s, note);
 	return false;
+}
+
+/* A pack may hold more than a text does: it has the time that a text of as many bytes would have. */
+static void git_count(struct git_scan *s, size_t bytes)
+{
+	usec_t whole = s->g->cfg.deadline_usec;
+
+	s->ret->unpacked += bytes;
+	if (s->ret->unpacked > GATE_INPUT_MAX_BYTES)
+		s->deadline = s->began + whole * s->ret->unpacked / GATE_INPUT_MAX_BYTES;
 }
 
 /* The first that may not leave is told, and the rest is not looked at. */
@@ -450,6 +481,7 @@ static bool git_on_object(const struct pack_object *o, void *arg)
 	char id[2 * SHA1_SIZE + 1], name[64];
 	struct err err = ERR_INIT;
 
+	git_count(s, o->len);
 	if (git_read_object(o, &w, &err) < 0) {
 		git_refuse_unread(s, &err);
 		return false;
@@ -480,13 +512,16 @@ static void git_scan(struct gate *g, const struct gate_input *in, usec_t deadlin
 		     struct gate_report *ret)
 {
 	cleanup_free struct gate_report *one = xnew(struct gate_report);
-	struct git_scan s = {
-		.g = g, .in = in, .deadline = deadline, .ret = ret, .one = one};
+	struct git_scan s = {.g = g,
+			     .in = in,
+			     .began = deadline - g->cfg.deadline_usec,
+			     .deadline = deadline,
+			     .ret = ret,
+			     .one = one};
 	struct gate_input before = *in;
 
 	before.n_parts--;
 	scan_parts(g, &before, deadline, ret);
-	s.deadline += (GIT_DEADLINES - 1) * g->cfg.deadline_usec;
 	/* what is refused already needs no second reason */
 	if (ret->verdict != GATE_REFUSE)
 		git_read_body(&s);
@@ -500,6 +535,12 @@ void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *
 		git_scan(g, in, deadline, ret);
 	else
 		scan_parts(g, in, deadline, ret);
+}
+
+void gate_on_progress(struct gate *g, void (*fn)(void *arg), void *arg)
+{
+	g->on_progress = fn;
+	g->progress_arg = arg;
 }
 
 int gate_new(const struct gate_config *cfg, struct gate **ret, struct err *err)

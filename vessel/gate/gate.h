@@ -42,6 +42,7 @@
 #define GATE_CANARY_MAX_BYTES 256
 #define GATE_DEPTH_MAX 3
 #define GATE_NOTE_SIZE 160
+#define GATE_UNPACKED_MAX_BYTES ((size_t)16 << 20) /* of a push */
 
 /* Rows: gate_family_info(). The order is that of the specification's families. */
 enum gate_family {
@@ -166,6 +167,8 @@ struct gate_report {
 	/* Of a request of git's: why it could not be read, or in what of it the findings are;
 	 * printable ASCII, and no text of the request. */
 	char note[GATE_NOTE_SIZE];
+	/* Of a push: what was unpacked of it; all that may be, where it could not be read. */
+	size_t unpacked;
 };
 
 struct gate_config {
@@ -195,6 +198,9 @@ static inline void gate_free_p(struct gate **g)
 
 /* What the user registered; borrowed until the next call or gate_free. NULL: nothing. */
 void gate_set_private(struct gate *g, const struct gate_private *p);
+
+/* Called between the steps of a question, so that whoever watches sees that it goes on; NULL: nobody. */
+void gate_on_progress(struct gate *g, void (*fn)(void *arg), void *arg);
 
 /* Never fails: what goes wrong is a score of 1.0. ret is large: not on a stack. */
 void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *ret);

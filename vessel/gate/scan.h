@@ -19,6 +19,8 @@ struct gate {
 	struct gate_config cfg;
 	struct gate_matcher *matcher;
 	const struct gate_private *private;
+	void (*on_progress)(void *arg);
+	void *progress_arg;
 };
 
 enum layer_kind {

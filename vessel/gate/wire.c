@@ -240,6 +240,7 @@ void gate_wire_put_report(struct buf *out, uint64_t id, const struct gate_report
 
 	buf_add(out, &rep->score, sizeof(rep->score));
 	put_bytes(out, rep->note, strlen(rep->note));
+	put_u32(out, (uint32_t)rep->unpacked);
 	put_u32(out, (uint32_t)rep->n);
 	for (size_t i = 0; i < rep->n; i++) {
 		const struct gate_finding *f = &rep->finding[i];
@@ -332,13 +333,15 @@ bool gate_wire_get_report(const void *data, size_t len, const struct gate_part *
 			  size_t n_parts, struct gate_report *ret)
 {
 	struct wire r = {.at = data, .left = len};
-	uint32_t n;
+	uint32_t n, unpacked;
 
 	ret->n = 0;
 	ret->verdict = GATE_REFUSE;
 	if (!get_share(&r, 1, &ret->score) || !get_note(&r, ret->note) ||
+	    !get_u32(&r, &unpacked) || unpacked > GATE_UNPACKED_MAX_BYTES ||
 	    !get_u32(&r, &n) || n > GATE_FINDINGS_MAX)
 		return false;
+	ret->unpacked = unpacked;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct gate_finding *before = i ? &ret->finding[i - 1] : NULL;
 		struct gate_finding *f = &ret->finding[i];

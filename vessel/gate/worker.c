@@ -64,6 +64,13 @@ static void set_alarm(long sec)
 	(void)setitimer(ITIMER_REAL, &in, NULL);
 }
 
+static void on_progress(void *arg)
+{
+	const struct worker *w = arg;
+
+	egress_pulse_beat(w->pulse);
+}
+
 static int take_config(struct worker *w, const struct gate_frame *f, struct err *err)
 {
 	struct gate_config c;
@@ -73,6 +80,8 @@ static int take_config(struct worker *w, const struct gate_frame *f, struct err 
 		return err_set(err, ERR_UPSTREAM, "a configuration");
 	r = gate_new(&c, &w->g, err);
 	explicit_bzero(&c, sizeof(c));
+	if (r == 0)
+		gate_on_progress(w->g, on_progress, w);
 	return r;
 }
 

@@ -51,19 +51,14 @@ void gate_client_set_private(struct gate_client *c, const struct gate_private *p
 		gate_lane_set_private(c->lane[i], p);
 }
 
-/* A pack unpacks to many times its bytes. */
-static bool is_packed(const struct gate_parts *p)
-{
-	return p->n > 0 && p->part[p->n - 1].kind == GATE_PART_GIT_PUSH;
-}
-
 static enum gate_lanes lane_for(struct gate_client *c, struct gate_job *job,
 				const struct gate_parts *parts)
 {
 	struct gate_turn *t = job ? gate_job_turn(job) : NULL;
-	enum gate_lanes by_size = parts->bytes > GATE_SMALL_BYTES || is_packed(parts)
-					  ? GATE_LARGE
-					  : GATE_SMALL;
+	enum gate_lanes by_size =
+		parts->bytes + gate_lane_unpacks_to(parts) > GATE_SMALL_BYTES
+			? GATE_LARGE
+			: GATE_SMALL;
 
 	if (!t)
 		return by_size;

@@ -23,6 +23,9 @@ MUST_CHECK int gate_lane_ask(struct gate_lane *c, struct gate_job *job,
 			     const char *destination, struct gate_parts *parts,
 			     gate_ask_done *done, void *arg, struct gate_ask **ret,
 			     struct err *err);
+/* Bytes that are read beside those that were sent: of a pack, all that it may unpack to; of a request of git's in
+ * gzip what its end says (if that is not so, it is refused unread). */
+size_t gate_lane_unpacks_to(const struct gate_parts *p);
 /* All that this job has waiting, but not at the worker, waits for the other worker. */
 void gate_lane_move(struct gate_lane *from, struct gate_job *job);
 void gate_lane_cancel(struct gate_ask *a);

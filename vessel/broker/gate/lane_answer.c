@@ -245,6 +245,7 @@ void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
 	enum gate_verdict v = judge(c, r->score);
 
 	gate_ask_has_read(a);
+	gate_ask_gets_back(a, r->unpacked);
 	gate_lane_take_out(a);
 	c->figures.scan_usec += clock_boot_usec() - c->began;
 	if (a->is_cancelled) {

@@ -67,6 +67,8 @@ struct gate_lane {
 
 /* *none, emptied, for a person's question, which has no job. */
 struct gate_turn *gate_ask_turn(const struct gate_ask *a, struct gate_turn *none);
+/* It was answered: of what it paid for its pack, what was not unpacked. Before it is taken out. */
+void gate_ask_gets_back(struct gate_ask *a, size_t unpacked);
 /* The job may be gone before the answer comes. */
 void gate_ask_forget_job(struct gate_ask *a);
 /* Whose turn it is becomes the first, and pays. False: nobody may be read now. */

@@ -12,9 +12,33 @@
 #include "vessel/broker/gate/lane_priv.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* Of a question without a byte. */
 #define COST_MIN ((uint64_t)4096)
+#define GZIP_MAGIC "\x1f\x8b"
+#define GZIP_MIN_BYTES 18 /* its head and its end */
+#define GZIP_SIZE_BYTES 4 /* the last ones, the least first */
+
+static bool is_push(const struct gate_parts *p)
+{
+	return p->n > 0 && p->part[p->n - 1].kind == GATE_PART_GIT_PUSH;
+}
+
+size_t gate_lane_unpacks_to(const struct gate_parts *p)
+{
+	const struct gate_part *body = p->n > 0 ? &p->part[p->n - 1] : NULL;
+	size_t n = 0;
+
+	if (is_push(p))
+		return GATE_UNPACKED_MAX_BYTES;
+	if (!body || body->kind != GATE_PART_GIT_FETCH || body->len < GZIP_MIN_BYTES ||
+	    memcmp(body->data, GZIP_MAGIC, 2) != 0)
+		return 0;
+	for (unsigned i = 1; i <= GZIP_SIZE_BYTES; i++)
+		n = n << 8 | (unsigned char)body->data[body->len - i];
+	return n < GATE_UNPACKED_MAX_BYTES ? n : GATE_UNPACKED_MAX_BYTES;
+}
 
 /* A person's questions have no job. */
 struct gate_turn *gate_ask_turn(const struct gate_ask *a, struct gate_turn *none)
@@ -60,9 +84,16 @@ void gate_ask_forget_job(struct gate_ask *a)
 	joins(a);
 }
 
+/* How much a pack unpacks to is known when it is read: it pays for all that it may be, and gets back
+ * what it was not. Who hangs up has paid. */
+static uint64_t cost_of(const struct gate_ask *a)
+{
+	return a->parts->bytes + COST_MIN + gate_lane_unpacks_to(a->parts);
+}
+
 static void pays(struct gate_ask *a)
 {
-	uint64_t cost = a->parts->bytes + COST_MIN;
+	uint64_t cost = cost_of(a);
 	unsigned party = 0;
 
 	if (a->job) {
@@ -72,6 +103,22 @@ static void pays(struct gate_ask *a)
 		turns_serve(&a->c->party[party].jobs, &t->at[a->c->which], cost);
 	}
 	turns_serve(&a->c->parties, &a->c->party[party].account, cost);
+}
+
+void gate_ask_gets_back(struct gate_ask *a, size_t unpacked)
+{
+	uint64_t n = GATE_UNPACKED_MAX_BYTES - unpacked;
+	unsigned party = 0;
+
+	if (a->is_cancelled || !is_push(a->parts))
+		return;
+	if (a->job) {
+		struct gate_turn *t = gate_job_turn(a->job);
+
+		party = t->party;
+		turns_give_back(&t->at[a->c->which], n);
+	}
+	turns_give_back(&a->c->party[party].account, n);
 }
 
 /* Of one party they have both a job, or both none: the person's is party 0 alone. */

@@ -43,3 +43,9 @@ void turns_serve(struct turns_line *l, struct turns_account *a, uint64_t cost)
 	a->used += cost;
 	a->since = ++l->served;
 }
+
+void turns_give_back(struct turns_account *a, uint64_t n)
+{
+	assert(n <= a->used);
+	a->used -= n;
+}

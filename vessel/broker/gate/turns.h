@@ -42,5 +42,7 @@ bool turns_is_before(const struct turns_line *l, const struct turns_account *x,
 		     const struct turns_account *y);
 /* It is a's turn, and costs so much. */
 void turns_serve(struct turns_line *l, struct turns_account *a, uint64_t cost);
+/* What it was served last cost so much less; nobody was served since. */
+void turns_give_back(struct turns_account *a, uint64_t n);
 
 #endif

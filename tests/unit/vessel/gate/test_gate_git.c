@@ -43,12 +43,14 @@ Test(gate_git, what_may_never_leave_is_found_in_words_and_ids)
 	} rows[] = {
 		{FETCH "001fwant-ref canary-5c1fd03a77\n0000", GATE_CANARY},
 		{FETCH HAVE_A "0000", GATE_CANARY},
+		{FETCH "0021deepen-since 772041995331870\n0000", GATE_EXACT},
 		{FETCH "0029want-ref refs/heads/Project_BlueBird\n0000", GATE_EXACT},
 		{FETCH "0036want-ref 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\n0000",
 		 GATE_TOKEN},
 	};
 
 	add_term("Project_BlueBird");
+	add_term("772041995331870");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		look_at(rows[i].body, GATE_PART_GIT_FETCH, strlen(rows[i].body));
 		cr_expect_geq(r.score, 0.7, "%zu: %f", i, r.score);
@@ -197,6 +199,34 @@ Test(gate_git, a_push_of_ordinary_things_passes_and_one_that_cannot_be_read_does
 	/* as git asks before a large push */
 	look_at("0000", GATE_PART_GIT_PUSH, 4);
 	cr_expect_eq(r.verdict, GATE_PASS);
+}
+
+static void count(void *arg)
+{
+	(*(unsigned *)arg)++;
+}
+
+Test(gate_git, a_push_tells_that_it_goes_on_and_how_much_it_was)
+{
+	static const struct thing all[] = {
+		THING(2, TREE_OF("README.md")), THING(3, "int main(void)\n{\n}\n"),
+		THING(3, "key = " KEY "\n"), THING(3, "never seen\n")};
+	static char body[16384];
+	unsigned n = 0;
+
+	gate_on_progress(g, count, &n);
+	look_at(body, GATE_PART_GIT_PUSH, push_of(all, 2, body, sizeof(body)));
+	cr_expect_eq(r.verdict, GATE_PASS, "%s", r.note);
+	cr_expect_eq(r.unpacked, all[0].len + all[1].len);
+	cr_expect_geq(n, 2u);
+	look_at(body, GATE_PART_GIT_PUSH, push_of(all, 4, body, sizeof(body)));
+	cr_expect_eq(r.verdict, GATE_REFUSE);
+	cr_expect_eq(r.unpacked, all[0].len + all[1].len + all[2].len);
+	look_at("hello", GATE_PART_TEXT, 5);
+	cr_expect_eq(r.unpacked, 0u);
+	/* what could not be read took nobody knows how much */
+	look_at("hello", GATE_PART_GIT_PUSH, 5);
+	cr_expect_eq(r.unpacked, GATE_UNPACKED_MAX_BYTES);
 }
 
 /* Ten digits are a number of some person's as well; of a commit they are its time. */

@@ -6,8 +6,12 @@
 #include "tests/unit/vessel/broker/gate/gate_rig.h"
 #include "vessel/broker/gate/client.h"
 
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "common/crypto/sha1.h"
 #include "common/mem.h"
 #include <string.h>
+#include <zlib.h>
 
 TestSuite(gate_fair, .timeout = 120);
 
@@ -22,21 +26,57 @@ static void on_turn(const struct gate_answer *a UNUSED, void *arg)
 		loop_stop(loop, 0);
 }
 
-static struct gate_ask *ask_for(struct gate_job *job, const char *who, size_t len)
+static struct gate_ask *ask_part(struct gate_job *job, const char *who,
+				 enum gate_part_kind kind, const char *data, size_t len)
 {
 	struct gate_parts *p = gate_parts_new();
-	char *text = xmalloc(len);
 	struct gate_ask *a;
 	struct err err = ERR_INIT;
 
-	memset(text, ' ', len);
-	gate_parts_add(p, GATE_PART_TEXT, "content", text, len);
-	free(text);
+	gate_parts_add(p, kind, "content", data, len);
 	cr_assert_eq(gate_client_ask(client, job, "portal:x", p, on_turn,
 				     (void *)(uintptr_t)who, &a, &err),
 		     0, "%s", err.msg);
 	n_expected++;
 	return a;
+}
+
+static struct gate_ask *ask_for(struct gate_job *job, const char *who, size_t len)
+{
+	cleanup_free char *text = xmalloc(len);
+
+	memset(text, ' ', len);
+	return ask_part(job, who, GATE_PART_TEXT, text, len);
+}
+
+#define ID "d37e568a7e406c8bb28067d1bee51988c311c1ee"
+#define ZERO "0000000000000000000000000000000000000000"
+#define COMMAND "0062" ZERO " " ID " refs/heads/a0000"
+
+/* A push of one file of so many blanks, which is small as it is sent. */
+static struct gate_ask *push_for(struct gate_job *job, const char *who, size_t len)
+{
+	static const char pack[12] = "PACK\0\0\0\2\0\0\0\1";
+	cleanup_free char *text = xmalloc(len);
+	uLongf room = compressBound(len);
+	cleanup_free char *packed = xmalloc(room);
+	uint8_t digest[SHA1_SIZE];
+	cleanup_buf struct buf b;
+
+	memset(text, ' ', len);
+	cr_assert_eq(compress((Bytef *)packed, &room, (Bytef *)text, len), Z_OK);
+	buf_init(&b, 1 << 20);
+	buf_adds(&b, COMMAND);
+	buf_add(&b, pack, sizeof(pack));
+	/* a blob; four bits of its length, and then seven at a time */
+	buf_addc(&b, (char)(0xb0 | (len & 15)));
+	for (len >>= 4; len > 0x7f; len >>= 7)
+		buf_addc(&b, (char)(0x80 | (len & 0x7f)));
+	buf_addc(&b, (char)len);
+	buf_add(&b, packed, room);
+	sha1_of("", 0, b.data + strlen(COMMAND), b.len - strlen(COMMAND), digest);
+	buf_add(&b, digest, sizeof(digest));
+	return ask_part(job, who, GATE_PART_GIT_PUSH, b.data, b.len);
 }
 
 static const char *in_turn(void)
@@ -263,4 +303,75 @@ Test(gate_fair, one_job_fills_its_own_queue_and_nobody_elses, .init = begin, .fi
 		gate_client_cancel(ask[--n]);
 	cr_expect_eq(ask_one_more(a, 7 << 20, &err), 0);
 	n_expected = 0;
+}
+
+/* By what it unpacks to, not by what it is as it is sent. */
+Test(gate_fair, a_push_is_paid_for_by_what_is_unpacked, .init = begin, .fini = end)
+{
+	cleanup_gate_job struct gate_job *a = gate_job_new(&clock_real);
+	cleanup_gate_job struct gate_job *b = gate_job_new(&clock_real);
+	cleanup_gate_job struct gate_job *c = gate_job_new(&clock_real);
+
+	start_both();
+	for (int i = 0; i < 2; i++)
+		(void)push_for(a, "a", (size_t)3700 << 10);
+	for (int i = 0; i < 3; i++)
+		(void)ask_for(b, "b", (size_t)1 << 20);
+	cr_expect_str_eq(in_turn(), "abbba");
+	/* a small one is a small one */
+	n_turns = n_expected = 0;
+	for (int i = 0; i < 3; i++)
+		(void)push_for(c, "c", 1000);
+	for (int i = 0; i < 2; i++)
+		(void)ask_for(b, "b", (size_t)1 << 20);
+	cr_expect_str_eq(in_turn(), "cbccb");
+}
+
+/* What it would have been is not known then. */
+Test(gate_fair, who_hangs_up_during_a_push_has_paid_for_it, .init = begin, .fini = end)
+{
+	cleanup_gate_job struct gate_job *a = gate_job_new(&clock_real);
+	cleanup_gate_job struct gate_job *b = gate_job_new(&clock_real);
+	struct gate_ask *gone;
+
+	start_both();
+	cr_assert_eq(kill(large_worker, SIGSTOP), 0);
+	gone = push_for(a, "a", 1000);
+	turn_a_while(); /* the worker has it now */
+	gate_client_cancel(gone);
+	n_expected = 0;
+	(void)push_for(a, "a", 1000);
+	for (int i = 0; i < 3; i++)
+		(void)ask_for(b, "b", (size_t)2 << 20);
+	cr_assert_eq(kill(large_worker, SIGCONT), 0);
+	cr_expect_str_eq(in_turn(), "bbba");
+}
+
+/* Whose worker it is for is known before it is unpacked. */
+Test(gate_fair, a_request_of_gits_in_gzip_is_as_large_as_it_says, .init = begin,
+     .fini = end)
+{
+	static const struct {
+		const char *end;
+		bool is_large;
+	} rows[] = {{"\x00\x00\x01\x00", false},
+		    {"\x01\x00\x02\x00", true},
+		    {"\xff\xff\xff\xff", true}};
+	char body[20] = "\x1f\x8b\x08";
+
+	start_worker(gate_worker_main);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct gate_parts *p = gate_parts_new();
+		struct gate_ask *a;
+		struct err err = ERR_INIT;
+		int done;
+
+		memcpy(body + 16, rows[i].end, 4);
+		gate_parts_add(p, GATE_PART_GIT_FETCH, "body", body, sizeof(body));
+		done = gate_client_ask(client, NULL, "x", p, on_turn, NULL, &a, &err);
+		/* the large ones' worker is not there */
+		cr_expect_eq(done == 0, !rows[i].is_large, "%zu", i);
+		if (done == 0)
+			gate_client_cancel(a);
+	}
 }
