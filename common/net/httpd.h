@@ -59,6 +59,13 @@ typedef void httpd_error_body(struct buf *b, const struct err *err, int status,
 			      const char *request_id, const char *path, void *arg);
 
 /*
+ * A request that the server refuses by itself, before its handler: true, and it was answered, in whatever form
+ * its client shows; false: in the usual one. Method, target and what came of the body are there.
+ */
+typedef bool httpd_refuse(struct httpd_req *req, const struct err *err, int status,
+			  const char *request_id, void *arg);
+
+/*
  * What one client that showed who it is holds of a server, on all its connections: they
  * themselves, the bodies of its requests, the answers that it has not taken. Zeroed by its
  * owner, which keeps it for as long as the server and its requests live.
@@ -99,6 +106,7 @@ struct httpd_config {
 	/* Bodies may come in chunks; until one is whole it counts as the most that it may be. */
 	bool chunks_ok;
 	httpd_error_body *error_body;
+	httpd_refuse *refuse;
 	httpd_connect *connect; /* NULL: CONNECT is refused as what is no path is */
 	/* Every path and method but CONNECT is this route's, and there is no other: neither path
 	 * nor query is decoded, httpd_req_target() has both. */

@@ -334,6 +334,7 @@ void httpd_reply_err_expected(struct httpd_req *req, const struct err *err,
 
 void reply_refusal(struct conn *c, struct httpd_req *req, const struct err *err)
 {
+	const struct httpd_config *cfg = httpd_config_of(c);
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 	struct httpd_req *r = req;
 
@@ -345,6 +346,9 @@ void reply_refusal(struct conn *c, struct httpd_req *req, const struct err *err)
 	}
 	(void)evbuffer_drain(in, evbuffer_get_length(in));
 	c->close_after = true;
+	if (req && req->g.method && req->g.path && cfg->refuse &&
+	    cfg->refuse(req, err, status_of(err), req->id.s, cfg->arg))
+		return;
 	httpd_reply_err(r, err);
 }
 

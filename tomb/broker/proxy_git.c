@@ -88,16 +88,17 @@ static size_t read_commands(const char *at, size_t left, struct command ret[COMM
 	return n;
 }
 
-/* As a server answers a push that it does not take. False: it is not known what was asked. */
+/* As a server answers a push that it does not take. False: what was asked is no push. Of one of which nothing was
+ * read it is not known which refs it names; that its client takes bands is, as each git does. */
 static bool write_report(const struct proxy_refusal *refusal, const char *text,
 			 const void *asked, size_t asked_len, struct buf *out)
 {
 	struct command command[COMMANDS_MAX];
-	bool bands;
-	size_t n = asked ? read_commands(asked, asked_len, command, &bands) : 0;
+	bool bands = true;
+	size_t n = asked_len ? read_commands(asked, asked_len, command, &bands) : 0;
 	cleanup_buf struct buf report;
 
-	if (n == 0)
+	if (n == 0 && asked_len)
 		return false;
 	buf_init(&report, BAND_MAX_BYTES);
 	add_line(&report, "unpack ", refusal->code);

@@ -56,14 +56,13 @@ static void add_headers(struct httpd_req *req, const struct httpc_call *call)
 			n += httpd_req_pass_header(req, as, value);
 }
 
-/* In a tunnel nobody sees the URL: the refusal says what it was about. */
-static void name_host(const struct http_client *c, struct proxy_refusal *r)
+void proxy_name_host(const char *within, struct proxy_refusal *r)
 {
 	size_t n = strlen(r->detail);
 
-	if (c->within[0] && !strstr(r->detail, c->within))
+	if (within[0] && !strstr(r->detail, within))
 		(void)snprintf(r->detail + n, sizeof(r->detail) - n, "%s%s",
-			       n ? ": " : "", c->within);
+			       n ? ": " : "", within);
 }
 
 static void client_refuse(void *arg, const struct proxy_refusal *refusal,
@@ -77,7 +76,7 @@ static void client_refuse(void *arg, const struct proxy_refusal *refusal,
 	const void *asked;
 	size_t asked_len = 0;
 
-	name_host(c, r);
+	proxy_name_host(c->within, r);
 	buf_init(&body, REFUSAL_MAX_BYTES);
 	asked = httpd_req_body(c->req, &asked_len);
 	if (c->git != GIT_NONE)

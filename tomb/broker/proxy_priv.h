@@ -86,6 +86,8 @@ void proxy_count_refused(const struct proxy *p, const struct err *err);
 /* The refusal of a request that the vessel does not hear of; counted. */
 void proxy_refuse(const struct proxy *p, const struct err *err, int status,
 		  const char *request_id, struct proxy_refusal *ret);
+/* In a tunnel nobody sees the URL: the refusal says what it was about. within: "" outside. */
+void proxy_name_host(const char *within, struct proxy_refusal *r);
 const struct proxy_config *proxy_config_of(const struct proxy *p);
 
 /* A request of HTTP, in the loopback's server or in a tunnel's: its fields and body are taken, and

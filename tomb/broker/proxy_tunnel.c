@@ -25,6 +25,7 @@
 #define TUNNELS_MAX 32
 #define TUNNEL_HOST_SIZE (HOST_NAME_BYTES_MAX + 1)
 #define URL_ROOM_BYTES 16384
+#define REFUSAL_MAX_BYTES ((size_t)128 << 10)
 #define NAMED_SIZE (TUNNEL_HOST_SIZE + sizeof(":65535"))
 
 static_assert(TUNNELS_MAX <= TLS_TUNNELS_MAX, "each has its place there");
@@ -186,6 +187,33 @@ static void error_body(struct buf *b, const struct err *err, int status,
 	refusal_write(&r, DIALECT_PLAIN, b);
 }
 
+/* To git, whose words for a status are a number. */
+static bool refuse(struct httpd_req *req, const struct err *err, int status,
+		   const char *request_id, void *arg)
+{
+	const struct proxy_tunnels *t = arg;
+	const struct tunnel *u = httpd_req_guest(req);
+	cleanup_buf struct buf target, body;
+	enum git_request git;
+	struct proxy_refusal r;
+	const char *type;
+	const void *asked;
+	size_t asked_len = 0;
+
+	buf_init(&target, URL_ROOM_BYTES);
+	buf_init(&body, REFUSAL_MAX_BYTES);
+	httpd_req_target(req, &target);
+	git = proxy_git_request(httpd_req_method(req), buf_str(&target));
+	if (git == GIT_NONE)
+		return false;
+	proxy_refuse(t->proxy, err, status, request_id, &r);
+	proxy_name_host(u->named, &r);
+	asked = httpd_req_body(req, &asked_len);
+	proxy_git_refusal(git, &r, asked, asked_len, &body, &status, &type);
+	httpd_reply(req, status, type, buf_str(&body), body.len);
+	return true;
+}
+
 /* ---- life ---- */
 
 struct proxy_tunnels *proxy_tunnels_new(struct proxy *p)
@@ -201,6 +229,7 @@ struct proxy_tunnels *proxy_tunnels_new(struct proxy *p)
 		.bodies_max_bytes = BODIES_MAX_BYTES,
 		.chunks_ok = true,
 		.error_body = error_body,
+		.refuse = refuse,
 	};
 
 	t->any = (struct httpd_route){.body_max_bytes = INTENT_FETCH_BODY_MAX_BYTES,

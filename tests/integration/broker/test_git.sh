@@ -45,6 +45,8 @@ g "$LYCH_TMP" clone --bare source "$root/team/project.git"
 g "$LYCH_TMP" clone --bare source "$root/other/project.git"
 g "$LYCH_TMP" clone --bare source "$root/private/mine.git"
 g "$root/private/mine.git" config http.receivepack true
+g "$LYCH_TMP" init --bare --object-format=sha256 "$root/private/sha256.git"
+g "$root/private/sha256.git" config http.receivepack true
 python3 -B -c '
 import sys
 sys.path.insert(0, "tests/support/python")
@@ -193,9 +195,26 @@ cd old
 for i in $(seq 60); do git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m $i; done
 git fetch -q --tags origin main
 git rev-parse FETCH_HEAD
+cd /tmp
+for v in 2 0; do
+	at() { git -c protocol.version=$v "$@" 2>/dev/null; }
+	at clone -q --depth 1 $1/team/project.git deep$v
+	at -C deep$v fetch -q --depth 2
+	at -C deep$v fetch -q --deepen 3
+	git -C deep$v log --oneline | wc -l
+	at -C deep$v fetch -q --unshallow
+	git -C deep$v log --oneline | wc -l
+	at clone -q --shallow-since=2001-01-01 $1/team/project.git since$v
+	git -C since$v log --oneline | wc -l
+	at clone -q --shallow-exclude=t39 $1/team/project.git not$v
+	git -C not$v log --oneline | wc -l
+done
+git clone -q --mirror $1/team/project.git mirror
+git -C mirror remote update --prune 2>/dev/null
+git ls-remote --tags $1/team/project.git "t1*" | wc -l
 echo all')
 sum=$(sha256sum <"$LYCH_TMP/source/bytes")
-is "clone" "41 $sum 41 $sum 41 $sum 1 $(git -C "$LYCH_TMP/more" rev-parse HEAD) all" "$(tr '\n' ' ' <<<"$out" | sed 's/ $//')"
+is "clone" "41 $sum 41 $sum 41 $sum 1 $(git -C "$LYCH_TMP/more" rev-parse HEAD) 5 41 41 1 5 41 41 1 11 all" "$(tr '\n' ' ' <<<"$out" | sed 's/ $//')"
 versions=$(python3 -ISc 'import json, sys
 rows = [json.loads(x) for x in open(sys.argv[1])]
 assert all(set(h) <= {"content-type", "content-encoding", "git-protocol", "accept-encoding", "user-agent"} for _, _, h, _ in rows), rows
@@ -230,6 +249,13 @@ git reset -q --hard origin/main; sed -i "s/^7$/seven/" numbers; put five
 printf "HEAD\n^origin/main\n" | git pack-objects --thin --revs --stdout -q >>body
 curl -sS --cacert $SSL_CERT_FILE -H "Content-Type: application/x-git-receive-pack-request" --data-binary @body $1/private/mine.git/git-receive-pack | tr "\\0" " "
 echo
+gzip -n body
+curl -sS --cacert $SSL_CERT_FILE -H "Content-Type: application/x-git-receive-pack-request" -H "Content-Encoding: gzip" --data-binary @body.gz $1/private/mine.git/git-receive-pack
+git reset -q --hard origin/main; head -c 1300000 /dev/urandom >noise; put six
+git push origin HEAD:refs/heads/six
+git -c http.postBuffer=4000000 push origin HEAD:refs/heads/seven
+git push $1/private/sha256.git HEAD:refs/heads/eight
+git push $1/private/silly.git HEAD:refs/heads/nine
 env')
 blob=$(sed -n 's/^it is in //p' <<<"$out")
 has "a key in a file that a later commit takes out" "remote: LYCH-GATE-001: The request is too private to leave: score 1.00: token; in blob $blob" "$out"
@@ -239,9 +265,17 @@ has "the job's own key as the name of a file" "canary; in tree" "$out"
 has "a pack that is not whole" "unpack" "$out"
 has "bytes that nobody can read" "binary; in blob" "$out"
 has "a key as the name of a branch" "in the request itself" "$out"
-is "each was refused" 5 "$(grep -c 'remote rejected' <<<"$out")"
+has "in gzip too" "LYCH-GIT-001: This request of git's is not let through: the pack: a delta whose base" "$(tail -n +2 <<<"${out#*unpack}")"
+is "more than a mebibyte, in chunks or with its length" 2 "$(grep -c '^remote: LYCH-HTTP-' <<<"$out")"
+has "each branch of it, where it was read" "! [remote rejected] HEAD -> six (LYCH-HTTP-" "$out"
+has "ids of SHA-256" "fatal: remote error: LYCH-FETCH-006: The reply is not acceptable" "$out"
+has "which is told" "the ids of its objects are not SHA-1's" "$out"
+has "what is no advertisement" "before a push: it does not begin as git's" "$out"
+is "each was refused" 6 "$(grep -c 'remote rejected' <<<"$out")"
 lacks "no text is shown" "$key" "$(grep -v 'refs/heads\|->' <<<"$out")"
-is "and the server was asked to take none" 0 "$(asked | grep -c '^POST .*receive-pack')"
+# four bytes: what git asks before a large push
+is "and the server was asked to take none" 0 "$(python3 -ISc 'import json, sys
+print(sum(r[0] == "POST" and "receive-pack" in r[1] and r[3] > 4 for r in map(json.loads, open(sys.argv[1]))))' "$log")"
 lacks "the job has not seen the key of the host" "$secret" "$out"
 lacks "nor in Base64" "$(printf 'x-access-token:%s' "$secret" | base64 -w0)" "$out"
 is "no branch was made" main "$(git -C "$root/private/mine.git" for-each-ref --format='%(refname:short)')"
@@ -259,6 +293,11 @@ git -c http.postBuffer=65536 push -q origin work
 git commit -q --amend -m "said better"
 git push -q --force origin work
 git push -q origin :refs/tags/v1
+git branch other
+git push -q --atomic --signed=if-asked --force-with-lease origin other work:more 2>/dev/null
+git push -q origin --delete other
+git push -q --tags origin work:more
+git push -q origin --delete v1 more
 git ls-remote origin
 git rev-parse HEAD
 echo all' 2>&1)

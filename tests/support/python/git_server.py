@@ -36,7 +36,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(200, "text/html", b"<p>not git</p>")
         elif path.startswith("/team/moved.git/"):
             self.reply(301, "text/plain", b"", Location=self.path.replace("moved", "project"))
-        elif path.startswith("/team/silly.git/"):
+        elif path.startswith("/private/silly.git/"):
             self.reply(200, "application/x-git-receive-pack-advertisement", b"this is no advertisement")
         else:
             return False

@@ -6,6 +6,7 @@
  * fetch.h's, what the ward says fetch_ward.h's; here they meet the steps.
  */
 #include "common/cleanup.h"
+#include "common/log.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
 #include "vessel/broker/gate/reply.h"
@@ -283,16 +284,28 @@ static bool is_edited(const struct dispatch_call *c)
 	return c->verdict.git == GIT_PUSH_REFS && own->reply.any_bytes;
 }
 
+/* The job has it from the reply itself. */
+static void log_told(const struct dispatch_call *c, const struct err *told)
+{
+	if (err_is_set(told))
+		log_kv(LOG_INFO_, "a reply ends with an error in its place", "target",
+		       c->target, "error", err_text(told), "why", told->msg, NULL);
+}
+
 /* What the job sent anonymised comes back as it was, but for bytes, of which none is touched; whole
  * characters reach that step. */
 static int fetch_body(struct dispatch_call *c, const void *data, size_t len,
 		      struct buf *out, struct err *err)
 {
 	struct fetch_own *own = c->own;
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = {0};
+	struct err told = ERR_INIT;
 
-	if (is_edited(c))
-		return git_refs_feed(&own->refs, data, len, out, &c->reason, err);
+	if (is_edited(c)) {
+		git_refs_feed(&own->refs, data, len, out, &c->reason, &told);
+		log_told(c, &told);
+		return 0;
+	}
 	if (!own->put_back || gate_job_is_clean(c->job->gate))
 		return fetch_reply_text(&own->reply, data, len, out, &c->reason, err);
 	/* Latin-1 grows to the double; four bytes may wait from before */
@@ -306,9 +319,13 @@ static int fetch_body(struct dispatch_call *c, const void *data, size_t len,
 static int fetch_end(struct dispatch_call *c, struct buf *out, struct err *err)
 {
 	struct fetch_own *own = c->own;
+	struct err told = ERR_INIT;
 
-	if (is_edited(c))
-		return git_refs_end(&own->refs, &c->reason, err);
+	if (is_edited(c)) {
+		git_refs_end(&own->refs, out, &c->reason, &told);
+		log_told(c, &told);
+		return 0;
+	}
 	if (own->put_back)
 		gate_restore_end(own->put_back, out);
 	return fetch_reply_end(&own->reply, &c->reason, err);

@@ -5,8 +5,10 @@
  */
 #include "vessel/broker/intents/git_refs.h"
 
+#include "common/cleanup.h"
 #include "common/str.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SERVICE "001f# service=git-receive-pack\n0000"
@@ -138,16 +140,28 @@ static int write_line(const char *line, size_t len, struct buf *out, enum reason
 	return 0;
 }
 
-int git_refs_feed(struct git_refs *r, const void *data, size_t len, struct buf *out,
-		  enum reason *ret_reason, struct err *err)
+/* As a server says it (gitprotocol-pack): "ERR" and a text. */
+static void tell(struct git_refs *r, struct buf *out, const struct err *err)
 {
+	char text[1024];
+	int n = snprintf(text, sizeof(text), "ERR %s: %s: %s\n%s\n", err_text(err),
+			 err_title(err), err->msg, err_hint(err));
+
+	r->is_refused = true;
+	buf_done(&r->held);
+	if (n < 0 || (size_t)n >= sizeof(text))
+		text[sizeof(text) - 1] = '\0';
+	buf_addf(out, SERVICE "%04zx%s", DIGITS + strlen(text), text);
+}
+
+/* When it is there. -1: it may not go on, and nothing of it did. */
+static int write_first(struct git_refs *r, const void *data, size_t len, struct buf *out,
+		       enum reason *ret_reason, struct err *err)
+{
+	cleanup_buf struct buf line = {0};
 	size_t at = 0, n = 0;
 	int found;
 
-	if (r->is_written) {
-		buf_add(out, data, len);
-		return 0;
-	}
 	r->held.max = HELD_MAX_BYTES + len;
 	buf_add(&r->held, data, len);
 	if (!buf_ok(&r->held))
@@ -157,16 +171,32 @@ int git_refs_feed(struct git_refs *r, const void *data, size_t len, struct buf *
 		return refuse(ret_reason, err, "it does not begin as git's");
 	if (found == 0)
 		return 0;
-	buf_add(out, r->held.data, at);
-	if (write_line(r->held.data + at + DIGITS, n - DIGITS, out, ret_reason, err) < 0)
+	buf_init(&line, HELD_MAX_BYTES);
+	if (write_line(r->held.data + at + DIGITS, n - DIGITS, &line, ret_reason, err) <
+	    0)
 		return -1;
+	buf_add(out, r->held.data, at);
+	buf_add(out, line.data, line.len);
 	buf_add(out, r->held.data + at + n, r->held.len - at - n);
 	r->is_written = true;
 	buf_done(&r->held);
 	return 0;
 }
 
-int git_refs_end(const struct git_refs *r, enum reason *ret_reason, struct err *err)
+void git_refs_feed(struct git_refs *r, const void *data, size_t len, struct buf *out,
+		   enum reason *ret_reason, struct err *err)
 {
-	return r->is_written ? 0 : refuse(ret_reason, err, "it ends early");
+	if (r->is_written)
+		buf_add(out, data, len);
+	else if (!r->is_refused && write_first(r, data, len, out, ret_reason, err) < 0)
+		tell(r, out, err);
+}
+
+void git_refs_end(struct git_refs *r, struct buf *out, enum reason *ret_reason,
+		  struct err *err)
+{
+	if (r->is_written || r->is_refused)
+		return;
+	(void)refuse(ret_reason, err, "it ends early");
+	tell(r, out, err);
 }

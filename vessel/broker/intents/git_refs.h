@@ -20,15 +20,17 @@
 struct git_refs {
 	struct buf held;
 	bool is_written; /* the first line; nothing is held from then on */
+	bool is_refused; /* it was told; all that comes is dropped */
 };
 void git_refs_done(struct git_refs *r);
 
-/* What may go on is added to out. Refused where what comes is no such beginning, or is of a
- * repository whose ids are not SHA-1's. */
-MUST_CHECK int git_refs_feed(struct git_refs *r, const void *data, size_t len,
-			     struct buf *out, enum reason *ret_reason, struct err *err);
-/* It must have had its first line. */
-MUST_CHECK int git_refs_end(const struct git_refs *r, enum reason *ret_reason,
-			    struct err *err);
+/* What may go on is added to out. Where what comes is no such beginning, or is of a repository whose
+ * ids are not SHA-1's, that is the error of a server that takes no push (a status is out already, and git shows
+ * nothing of a reply that is cut); *ret_reason and err, which are else untouched, say why. */
+void git_refs_feed(struct git_refs *r, const void *data, size_t len, struct buf *out,
+		   enum reason *ret_reason, struct err *err);
+/* It must have had its first line; as above. */
+void git_refs_end(struct git_refs *r, struct buf *out, enum reason *ret_reason,
+		  struct err *err);
 
 #endif

@@ -89,8 +89,18 @@ Test(proxy_git, a_push_is_told_of_each_ref)
 	cr_expect_str_eq(buf_str(&b), "0018unpack LYCH-WARD-001"
 				      "0021ng refs/heads/a LYCH-WARD-001"
 				      "0000");
+	/* of one of which nothing was read, only why */
+	buf_reset(&b);
+	proxy_git_refusal(GIT_PUSH, &refusal, "", 0, &b, &status, &type);
+	cr_expect_eq(status, 200);
+	cr_expect_str_eq(buf_str(&b),
+			 "0037\2LYCH-WARD-001: No: why: a.example:443\nWhat to do.\n"
+			 "0021\1"
+			 "0018unpack LYCH-WARD-001"
+			 "0000"
+			 "0000");
 	/* what is no push has no report: a status and a text */
-	for (size_t n = 0; n < sizeof(plain) - 5; n++) {
+	for (size_t n = 1; n < sizeof(plain) - 5; n++) {
 		buf_reset(&b);
 		proxy_git_refusal(GIT_PUSH, &refusal, plain, n, &b, &status, &type);
 		cr_expect_eq(status, 403, "%zu", n);

@@ -18,19 +18,19 @@ static int feed(const char *data, size_t len, size_t step, struct buf *out,
 {
 	struct git_refs r = {.is_written = false};
 	enum reason why = REASON_NONE;
-	int done = 0;
+	bool is_refused;
 
 	buf_init(out, 1 << 20);
 	*err = (struct err)ERR_INIT;
-	for (size_t at = 0; at < len && done == 0; at += step)
-		done = git_refs_feed(&r, data + at, len - at < step ? len - at : step,
-				     out, &why, err);
-	if (done == 0)
-		done = git_refs_end(&r, &why, err);
-	cr_expect(done == 0 ||
-		  (why == REASON_REPLY_TEXT && err->id == ERRID_FETCH_REPLY));
+	for (size_t at = 0; at < len; at += step)
+		git_refs_feed(&r, data + at, len - at < step ? len - at : step, out, &why,
+			      err);
+	git_refs_end(&r, out, &why, err);
+	is_refused = err_is_set(err);
+	cr_expect(is_refused ? why == REASON_REPLY_TEXT && err->id == ERRID_FETCH_REPLY
+			     : why == REASON_NONE);
 	git_refs_done(&r);
-	return done;
+	return is_refused ? -1 : 0;
 }
 
 #define TEXT(s) s, sizeof(s) - 1
@@ -70,6 +70,21 @@ Test(git_refs, the_first_line_is_written_anew)
 		}
 }
 
+/* A whole answer with one line, which git shows; nothing of what came. */
+static void expect_told(const struct buf *out, const char *why)
+{
+	char digits[5] = "";
+	const char *line = buf_str(out) + strlen(BEGIN);
+
+	cr_assert_gt(out->len, strlen(BEGIN) + 4);
+	cr_expect(memcmp(out->data, BEGIN, strlen(BEGIN)) == 0);
+	cr_assert_eq(str_fmt(digits, sizeof(digits), "%04zx", out->len - strlen(BEGIN)),
+		     0);
+	cr_expect(memcmp(line, digits, 4) == 0 &&
+			  str_starts(line + 4, "ERR LYCH-FETCH-") && strstr(line, why),
+		  "%s", line);
+}
+
 Test(git_refs, what_is_no_such_beginning_is_refused)
 {
 	static const struct {
@@ -98,6 +113,7 @@ Test(git_refs, what_is_no_such_beginning_is_refused)
 			cr_expect_lt(feed(rows[i].in, rows[i].len, step, &out, &err), 0,
 				     "%zu", i);
 			cr_expect(strstr(err.msg, rows[i].why), "%zu: %s", i, err.msg);
+			expect_told(&out, rows[i].why);
 			buf_done(&out);
 		}
 }
