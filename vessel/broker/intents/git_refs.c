@@ -15,6 +15,7 @@
 #define VERSION "000eversion 1\n"
 #define DIGITS 4
 #define OID_DIGITS 40
+#define OID256_DIGITS 64
 #define LINE_MAX_BYTES 65520
 #define HELD_MAX_BYTES ((size_t)2 * LINE_MAX_BYTES)
 #define WORD_MAX_BYTES 512
@@ -79,6 +80,23 @@ static bool is_kept(const char *word, size_t len)
 	return true;
 }
 
+/* The digits of the id at s, of which len bytes are there, with a blank behind it. */
+static size_t id_digits(const char *s, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && hex_digit_value(s[n]) >= 0)
+		n++;
+	return n < len && s[n] == ' ' ? n : 0;
+}
+
+static int refuse_ids(enum reason *why, struct err *err)
+{
+	return refuse(why, err,
+		      "the ids of its objects are not SHA-1's, and only such a push can "
+		      "be read");
+}
+
 /* Words with blanks between, into words with one before each. */
 static int add_words(const char *s, size_t len, struct buf *out, enum reason *why,
 		     struct err *err)
@@ -93,9 +111,7 @@ static int add_words(const char *s, size_t len, struct buf *out, enum reason *wh
 			return refuse(why, err, "a capability that is none");
 		if (n > strlen(format) && memcmp(s, format, strlen(format)) == 0 &&
 		    (n != strlen(format) + 4 || memcmp(s + n - 4, "sha1", 4) != 0))
-			return refuse(why, err,
-				      "the ids of its objects are not SHA-1's, and only "
-				      "such a push can be read");
+			return refuse_ids(why, err);
 		if (n > 0 && is_kept(s, n)) {
 			buf_addc(out, ' ');
 			buf_add(out, s, n);
@@ -107,14 +123,6 @@ static int add_words(const char *s, size_t len, struct buf *out, enum reason *wh
 	return 0;
 }
 
-static bool is_id(const char *s)
-{
-	for (size_t i = 0; i < OID_DIGITS; i++)
-		if (hex_digit_value(s[i]) < 0)
-			return false;
-	return s[OID_DIGITS] == ' ';
-}
-
 /* "ID REF", a NUL, what it can do. line: without its digits. */
 static int write_line(const char *line, size_t len, struct buf *out, enum reason *why,
 		      struct err *err)
@@ -124,7 +132,9 @@ static int write_line(const char *line, size_t len, struct buf *out, enum reason
 	char digits[DIGITS + 1];
 	size_t at = out->len;
 
-	if (before <= OID_DIGITS + 1 || !is_id(line))
+	if (id_digits(line, before) == OID256_DIGITS)
+		return refuse_ids(why, err);
+	if (before <= OID_DIGITS + 1 || id_digits(line, before) != OID_DIGITS)
 		return refuse(why, err, "it has no first line with what it can do");
 	behind = len - before - 1;
 	behind -= behind > 0 && line[len - 1] == '\n';

@@ -104,6 +104,9 @@ Test(git_refs, what_is_no_such_beginning_is_refused)
 		{TEXT(BEGIN "003a" ID " refs/heads/b\n"), "no first line"},
 		{TEXT(BEGIN "004d" ID " refs/heads/a\0 report-\x01tatus a=b\n"), "none"},
 		{TEXT(BEGIN "004d" ID " refs/heads/a\0 object-format=md5\n"), "SHA-1"},
+		{TEXT(BEGIN "0078" ID "000000000000000000000000"
+			    " capabilities^{}\0report-status object-format=sha256\n"),
+		 "SHA-1"},
 	};
 	struct buf out;
 	struct err err;
