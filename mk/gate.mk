@@ -3,7 +3,7 @@
 # runtime only, the compiler of expressions (libhs) stays here.
 
 GATE_COMPILER := $(B)/vessel/gate/compile/compile
-$(GATE_COMPILER): $(B)/vessel/gate/compile/compile.o $(B)/vessel/gate/rules.o $(B)/vessel/gate/words.o \
+$(GATE_COMPILER): $(B)/vessel/gate/compile/compile.o $(B)/vessel/gate/rules/rules.o $(B)/vessel/gate/rules/words.o \
 		$(B)/vessel/gate/valid/form.o $(OBJ_common)
 	$(call say,LD $@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -lhs -lpcre2-8
@@ -11,7 +11,7 @@ $(B)/gen/gate_db.inc: $(GATE_COMPILER)
 	@mkdir -p $(@D)
 	$(call say,RULES $@)
 	$(Q)$(GATE_COMPILER) > $@
-$(B)/vessel/gate/anchors.o: $(B)/gen/gate_db.inc
+$(B)/vessel/gate/rules/anchors.o: $(B)/gen/gate_db.inc
 
 .PHONY: bench-gate
 bench-gate: $(B)/tests/support/gate_measure ## the gate's CPU time for 64 KiB, on a machine that does nothing else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decoders and folding on any bytes: blocks in order and in bounds, maps that grow; a text
  * without its words is made of the text. */
-#include "vessel/gate/decode.h"
-#include "vessel/gate/fold.h"
-#include "vessel/gate/kind.h"
-#include "vessel/gate/words.h"
+#include "vessel/gate/decode/decode.h"
+#include "vessel/gate/decode/kind.h"
+#include "vessel/gate/rules/words.h"
+#include "vessel/gate/text/fold.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -2,10 +2,10 @@
 /* Any bytes through the whole judgement: spans lie in their part, shares between 0 and 1,
  * and the same bytes with a line more never score less. */
 #include "common/mem.h"
-#include "vessel/gate/decode.h"
-#include "vessel/gate/fold.h"
+#include "vessel/gate/decode/decode.h"
 #include "vessel/gate/gate.h"
-#include "vessel/gate/rules.h"
+#include "vessel/gate/rules/rules.h"
+#include "vessel/gate/text/fold.h"
 #include <stdlib.h>
 
 #define INPUT_MAX 16384

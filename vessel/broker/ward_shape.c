@@ -6,7 +6,7 @@
 #include "vessel/broker/ward_shape.h"
 
 #include "common/attr.h"
-#include "vessel/gate/fold.h"
+#include "vessel/gate/text/fold.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -15,8 +15,8 @@
 #include "common/base64.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
-#include "vessel/gate/decode_priv.h"
-#include "vessel/gate/runs.h"
+#include "vessel/gate/decode/decode_priv.h"
+#include "vessel/gate/text/runs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -20,8 +20,8 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "vessel/gate/decode/public.h"
 #include "vessel/gate/git/git.h"
-#include "vessel/gate/public.h"
 #include "vessel/gate/scan.h"
 #include "vessel/gate/score.h"
 
@@ -448,17 +448,17 @@ static bool git_look(struct git_scan *s, const char *name, const struct git_word
 				      .canaries = s->in->canaries,
 				      .n_canaries = s->in->n_canaries};
 	char note[GATE_NOTE_SIZE];
+	bool is_cut;
 
 	scan_parts(s->g, &in, s->deadline, s->one);
 	if (s->one->verdict != GATE_REFUSE)
 		return true;
 	git_take(s);
-	if (has_unreadable(s->one))
+	is_cut = gate_has_family(s->one->finding, s->one->n, GATE_UNREADABLE);
+	if (is_cut)
 		s->ret->unpacked = GATE_UNPACKED_MAX_BYTES;
 	(void)snprintf(note, sizeof(note), "%s%s", name,
-		       gate_has_family(s->one->finding, s->one->n, GATE_UNREADABLE)
-			       ? ": it could not be read to its end"
-			       : "");
+		       is_cut ? ": it could not be read to its end" : "");
 	git_refuse(s, note);
 	return false;
 }

@@ -4,7 +4,7 @@
  * The privatization gate: how private is a text that is about to leave, where, and why.
  *
  * This header is the judgement alone, a pure function of the text, the rules
- * (vessel/gate/rules.def) and what the user registered (private.h). It runs in the gate
+ * (vessel/gate/rules/rules.def) and what the user registered (private.h). It runs in the gate
  * worker (worker.h); the dispatcher asks it through vessel/broker/gate/client.h.
  *
  * Bytes become layers: the text itself, its folded form (homoglyphs, zero-width
@@ -24,6 +24,7 @@
 #include "common/err.h"
 #include "common/id.h"
 #include "vessel/gate/media/media.h"
+#include "vessel/gate/rules/families.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,42 +44,6 @@
 #define GATE_DEPTH_MAX 3
 #define GATE_NOTE_SIZE 160
 #define GATE_UNPACKED_MAX_BYTES ((size_t)16 << 20) /* of a push */
-
-/* Rows: gate_family_info(). The order is that of the specification's families. */
-enum gate_family {
-	GATE_TOKEN,	  /* a provider's key or token, by its own format */
-	GATE_PRIVATE_KEY, /* PEM, OpenSSH, PGP, PuTTY, PKCS#12, age, WireGuard, wallets */
-	GATE_JWT,
-	GATE_URL_SECRET, /* user:password@, DSN, Authorization: */
-	GATE_KEYWORD,	 /* password = value */
-	GATE_ENTROPY,
-	GATE_CARD,
-	GATE_IBAN,
-	GATE_SSN,
-	GATE_NHS,
-	GATE_CRYPTO, /* an address of a cryptocurrency */
-	GATE_EMAIL,
-	GATE_PHONE,
-	GATE_IP,
-	GATE_MAC,
-	GATE_GPS,
-	GATE_IDENTITY, /* date of birth, passport, licence: by keyword */
-	GATE_NAME,
-	GATE_ADDRESS,
-	GATE_EXACT,  /* what the user registered */
-	GATE_CANARY, /* planted in the job */
-	GATE_FILE,   /* a file of a kind that is private, or its path */
-	GATE_MEDIA,  /* a picture or sound that may not go out, or is not whole */
-	GATE_BINARY, /* bytes of no kind that is known */
-	GATE_UNREADABLE,
-	GATE_FAMILY_MAX_
-};
-
-struct gate_family_info {
-	const char *name;  /* "private_key" */
-	const char *label; /* of the placeholder: "PRIVATE_KEY" in <PRIVATE_KEY_1> */
-};
-const struct gate_family_info *gate_family_info(enum gate_family f);
 
 /* What a part is. Only text can be rewritten: what is found elsewhere refuses. */
 enum gate_part_kind {

@@ -7,9 +7,9 @@
 #include "vessel/gate/scan.h"
 
 #include "common/mem.h"
-#include "vessel/gate/kind.h"
+#include "vessel/gate/decode/kind.h"
 #include "vessel/gate/private.h"
-#include "vessel/gate/runs.h"
+#include "vessel/gate/text/runs.h"
 #include "vessel/gate/valid/valid.h"
 
 #include <string.h>

@@ -19,7 +19,7 @@
 #include "common/proto/wire.h"
 #include "common/str.h"
 #include "common/utf8.h"
-#include "vessel/gate/fold.h"
+#include "vessel/gate/text/fold.h"
 #include <ctype.h>
 
 #define PRIME (((uint64_t)1 << 61) - 1)

@@ -9,11 +9,11 @@
 
 #include "common/attr.h"
 #include "common/clock.h"
-#include "vessel/gate/decode.h"
-#include "vessel/gate/fold.h"
+#include "vessel/gate/decode/decode.h"
 #include "vessel/gate/gate.h"
-#include "vessel/gate/matcher.h"
 #include "vessel/gate/media/media.h"
+#include "vessel/gate/rules/matcher.h"
+#include "vessel/gate/text/fold.h"
 
 struct gate {
 	struct gate_config cfg;

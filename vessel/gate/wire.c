@@ -8,7 +8,7 @@
 #include "common/proto/wire.h"
 #include "common/str.h"
 #include "vessel/gate/private.h"
-#include "vessel/gate/rules.h"
+#include "vessel/gate/rules/rules.h"
 
 #define RULE_NAME_MAX 40
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No word hides a secret: every rule of the gate x every word that documents put in a secret's place.
 
-For each line of vessel/gate/rules.def live tokens are drawn from its expression (those with a
+For each line of vessel/gate/rules/rules.def live tokens are drawn from its expression (those with a
 check digit or a checksum from gate_corpus.py's makers) and scanned alone; one at each of OFFSETS bytes into a text, for
 what compiles the rules may lose some places; then with each word before them, behind them, on both sides, at both ends of
 the value and within it, and in the text around: the score must not be lower. A rule of which no token can be drawn fails,
@@ -188,7 +188,7 @@ class Live:
 
 
 def parse_rules():
-    text = (ROOT / "vessel/gate/rules.def").read_text()
+    text = (ROOT / "vessel/gate/rules/rules.def").read_text()
     for word, value in DEFINE.findall(text):
         text = re.sub(rf"(?<!define )\b{word}\b", lambda _: "".join(re.findall(STRING, value)), text)
     for name, family, severity, flags, check, _, expression in RULE.findall(text):
@@ -196,7 +196,7 @@ def parse_rules():
 
 
 def published():
-    text = (ROOT / "vessel/gate/words.def").read_text()
+    text = (ROOT / "vessel/gate/rules/words.def").read_text()
     return [ast.literal_eval("(" + value + ")") for value in PUBLISHED.findall(text)]
 
 
@@ -268,7 +268,7 @@ def main():
     a.add_argument("--verbose", action="store_true")
     a = a.parse_args()
     gate, live = Gate(a.program), Live(a.seed)
-    words = WORDS + [w for w in WORD.findall((ROOT / "vessel/gate/words.def").read_text()) if w not in WORDS]
+    words = WORDS + [w for w in WORD.findall((ROOT / "vessel/gate/rules/words.def").read_text()) if w not in WORDS]
     words += [w.upper() for w in words if w.upper() != w]
     bad, tried, n_rules = {}, 0, 0
     for rule in parse_rules():

@@ -2,13 +2,13 @@
 /*
  * Runs in the build.
  * At build time: the anchors of the gate's rules as Vectorscan databases, serialised, and
- * how long their matches are, as vessel/gate/anchors.c includes them. Compiled for the plainest
+ * how long their matches are, as vessel/gate/rules/anchors.c includes them. Compiled for the plainest
  * processor, so that it runs on each one that Vectorscan itself runs on. An anchor or an
  * expression that does not compile ends the build.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "vessel/gate/rules.h"
-#include "vessel/gate/words.h"
+#include "vessel/gate/rules/rules.h"
+#include "vessel/gate/rules/words.h"
 #include <hs.h>
 #include <pcre2.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "common/cleanup.h"
 #include "vessel/broker/gate/client.h"
 #include "vessel/broker/gate/private_store.h"
-#include "vessel/gate/fold.h"
+#include "vessel/gate/text/fold.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sys/stat.h>

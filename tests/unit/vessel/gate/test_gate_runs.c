@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both searches against the loop that says what they mean, on drawn texts. */
-#include "vessel/gate/runs.h"
+#include "vessel/gate/text/runs.h"
 
 #include <criterion/criterion.h>
 #include <stdbool.h>

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the gate worker.
+ * One text for the many ways to write it. Character by character, so that every byte of
+ * the result knows where it came from.
+ */
+#ifndef LYCH_VESSEL_GATE_TEXT_FOLD_H
+#define LYCH_VESSEL_GATE_TEXT_FOLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* percent signs, HTML entities, backslashes: to what they stand for */
+#define FOLD_ESCAPES 1u
+/* look-alikes, full-width and decorated letters to ASCII; zero-width characters, marks
+ * and direction marks go; odd blanks, dashes and quotes to the plain ones */
+#define FOLD_SHAPES 2u
+/* lower case, and one blank for each run of blanks */
+#define FOLD_CASE 4u
+/* with FOLD_CASE: `+` and the escapes \\n, \\r and \\t are blanks, as in forms and in JSON within
+ * JSON */
+#define FOLD_FORM 8u
+/* with FOLD_CASE: other alphabets' capitals, too */
+#define FOLD_LETTERS 16u
+
+struct gate_folded {
+	char *data;    /* len bytes, never longer than the input */
+	uint32_t *map; /* len + 1: data[i] came from input bytes map[i] .. map[i + 1] */
+	size_t len;
+	bool changed; /* differs from the input */
+	bool had_escapes;
+	bool had_packed; /* %NN of what a compressed stream begins with */
+	bool had_unseen; /* an escape was a character that stands for a byte */
+};
+
+#define GATE_FOLD_DROP 0u	   /* nothing stands for it */
+#define GATE_FOLD_SAME 0xffffffffu /* none that FOLD_SHAPES changes */
+/* What FOLD_SHAPES makes of one character: one of ASCII, or one of the two above. */
+uint32_t gate_fold_one(uint32_t c);
+/* What FOLD_LETTERS makes of one: the same for both cases of a letter. */
+uint32_t gate_fold_letter(uint32_t c);
+
+/* The byte that a character stands for which shows nothing; -1: for none. One of Unicode's tags
+ * (U+E0000 to U+E00FF), by its last byte, and a variation selector (VS1 to VS256: 0 to 255). */
+#define GATE_CANCEL_TAG 0xe007fu
+int gate_tag_byte(uint32_t c);
+int gate_selector_byte(uint32_t c);
+static inline bool gate_is_unseen(uint32_t c)
+{
+	return gate_tag_byte(c) >= 0 || gate_selector_byte(c) >= 0;
+}
+
+/* len < 4 GiB. What is no UTF-8 stays as it is. */
+void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret);
+/*
+ * FOLD_ESCAPES | FOLD_SHAPES, and only what lies within `around` (> 0) bytes of something that may
+ * change: pieces with a newline between them. Most text has nothing, and costs nothing.
+ */
+void gate_fold_around(const char *s, size_t len, size_t around, struct gate_folded *ret);
+void gate_folded_done(struct gate_folded *f);
+
+#endif
