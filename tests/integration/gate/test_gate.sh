@@ -17,7 +17,7 @@ secret="Project Nachtigall-$$"
 # --- refusals
 lych gate scan >/dev/null 2>&1; is "no file" 2 $?
 lych gate read x >/dev/null 2>&1; is "no such verb" 2 $?
-lych gate scan /nonexistent >/dev/null 2>&1; is "no such file: not what 1 means" 2 $?
+lych gate scan /nonexistent >/dev/null 2>&1; is "no such file: not what 1 means" 3 $?
 lych private >/dev/null 2>&1; is "no verb" 2 $?
 lych private add </dev/null >/dev/null 2>&1; is "nothing to add" 2 $?
 lych private add x --file y >/dev/null 2>&1; is "two things to add" 2 $?
