@@ -46,7 +46,7 @@ static bool scan_goes_on(struct scan *s)
 
 	if (g->on_progress)
 		g->on_progress(g->progress_arg);
-	s->failed |= clock_boot_usec() > s->deadline;
+	s->failed |= clock_thread_usec() > s->deadline;
 	return !s->failed;
 }
 
@@ -529,7 +529,7 @@ static void git_scan(struct gate *g, const struct gate_input *in, usec_t deadlin
 
 void gate_scan(struct gate *g, const struct gate_input *in, struct gate_report *ret)
 {
-	usec_t deadline = clock_boot_usec() + g->cfg.deadline_usec;
+	usec_t deadline = clock_thread_usec() + g->cfg.deadline_usec;
 
 	if (git_scan_is_for(in))
 		git_scan(g, in, deadline, ret);

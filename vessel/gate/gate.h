@@ -139,7 +139,7 @@ struct gate_report {
 struct gate_config {
 	double portal_threshold, forbidden_threshold; /* 0 < portal <= forbidden <= 1 */
 	uint8_t mac_key[SHA256_SIZE];
-	usec_t deadline_usec; /* for one scan; 0: 2 s */
+	usec_t deadline_usec; /* of CPU time for one scan, so that a busy machine refuses nothing; 0: 2 s */
 	bool refuses[GATE_MEDIUM_MAX_];
 };
 

@@ -188,7 +188,7 @@ static bool search(struct run *r, const struct gate_rule *rule, struct compiled 
 {
 	size_t end = r->len - to > GATE_REACH ? to + GATE_REACH : r->len;
 
-	if (++r->searches % 64 == 0 && clock_boot_usec() > r->deadline)
+	if (++r->searches % 64 == 0 && clock_thread_usec() > r->deadline)
 		return false;
 	(void)pcre2_set_offset_limit(r->m->limits, to - 1);
 	while (from < to) {
