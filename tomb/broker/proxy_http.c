@@ -20,17 +20,24 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define IDLE_USEC (30 * USEC_PER_SEC)
 #define REQUEST_USEC (120 * USEC_PER_SEC)
 #define BODIES_MAX_BYTES ((size_t)16 << 20)
 #define REFUSAL_MAX_BYTES ((size_t)128 << 10)
+#define LED_BACK_MAX 32 /* connections */
 
 struct proxy_http {
 	struct proxy *proxy;
 	struct httpd *httpd;
 	struct proxy_tunnels *tunnels;
+	struct httpd *led_back; /* what came by CONNECT to the broker itself */
+	struct httpd_guest guest;
+	unsigned n_led_back;
 };
+
+static const char *const own_hosts[] = {BROKER_HOST, "localhost:8787", NULL};
 
 /* One request, until its answer is out or its client gone. */
 struct http_client {
@@ -259,10 +266,48 @@ static void on_request(struct httpd_req *req, void *arg)
 		proxy_http_begin(h->proxy, req, &a);
 }
 
+static void led_back_gone(void *arg)
+{
+	struct proxy_http *h = arg;
+
+	h->n_led_back--;
+}
+
+/* A client that takes no notice of NO_PROXY asks for a way to the broker: it has one, on which it goes
+ * on as on any connection. */
+static void lead_back(struct proxy_http *h, struct httpd_req *req)
+{
+	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+	struct err err = ERR_INIT;
+	int fd;
+
+	if (h->n_led_back >= LED_BACK_MAX) {
+		(void)err_set_id(&err, ERRID_TUNNEL_MANY, "%u to the broker are open",
+				 h->n_led_back);
+		httpd_reply_err(req, &err);
+		return;
+	}
+	fd = httpd_req_take_fd(req);
+	if (fd < 0)
+		return;
+	if (send(fd, established, sizeof(established) - 1, MSG_NOSIGNAL) !=
+	    (ssize_t)sizeof(established) - 1) {
+		fd_close(&fd);
+		return;
+	}
+	h->n_led_back++;
+	httpd_add(h->led_back, fd, &h->guest);
+}
+
 static void on_connect(struct httpd_req *req, const char *authority, void *arg)
 {
-	const struct proxy_http *h = arg;
+	struct proxy_http *h = arg;
 
+	for (size_t i = 0; own_hosts[i]; i++)
+		if (str_eq(authority, own_hosts[i])) {
+			lead_back(h, req);
+			return;
+		}
 	proxy_tunnels_connect(h->tunnels, req, authority);
 }
 
@@ -318,10 +363,9 @@ static void error_body(struct buf *b, const struct err *err, int status,
 int proxy_http_new(struct proxy *p, int listen_fd, struct proxy_http **ret,
 		   struct err *err)
 {
-	static const char *const hosts[] = {BROKER_HOST, "localhost:8787", NULL};
 	struct proxy_http *h = xnew(struct proxy_http);
 	const unsigned most = proxy_config_of(p)->inflight_max;
-	const struct httpd_config cfg = {
+	struct httpd_config cfg = {
 		.routes = routes(),
 		.n_routes = proxy_n_routes,
 		.auth = auth,
@@ -330,7 +374,7 @@ int proxy_http_new(struct proxy *p, int listen_fd, struct proxy_http **ret,
 		.max_connections = most + broker_waiting_max(most) + most,
 		.idle_usec = IDLE_USEC,
 		.stream_backlog_max_bytes = PROXY_BACKLOG_MAX_BYTES,
-		.hosts = hosts,
+		.hosts = own_hosts,
 		.request_usec = REQUEST_USEC,
 		.bodies_max_bytes = BODIES_MAX_BYTES,
 		.encoded_slash_ok = true,
@@ -345,6 +389,11 @@ int proxy_http_new(struct proxy *p, int listen_fd, struct proxy_http **ret,
 		return -1;
 	}
 	h->tunnels = proxy_tunnels_new(p);
+	h->guest =
+		(struct httpd_guest){.hosts = own_hosts, .gone = led_back_gone, .arg = h};
+	cfg.connect = NULL;
+	cfg.max_connections = LED_BACK_MAX;
+	h->led_back = httpd_new_inner(proxy_config_of(p)->loop, &cfg);
 	*ret = h;
 	return 0;
 }
@@ -354,6 +403,8 @@ void proxy_http_free(struct proxy_http *h)
 	if (!h)
 		return;
 	proxy_tunnels_free(h->tunnels);
+	httpd_free(h->led_back);
+	assert(h->n_led_back == 0);
 	httpd_free(h->httpd);
 	free(h);
 }

@@ -64,7 +64,7 @@ def run(*argv):
 """
 
 REFUSED = COMMON + r"""
-for target in ("10.0.0.1:443", "127.0.0.1:8787", "[::1]:443", "1.2.3:443", "*.example:443", "pages.example", "pages.example:0",
+for target in ("10.0.0.1:443", "127.0.0.1:8788", "127.0.0.1:443", "[::1]:443", "1.2.3:443", "*.example:443", "pages.example", "pages.example:0",
                "pages.example:65536", "pages.example:0443", "Pages.example:443", "pages.example.:443", "a..example:443"):
     _, head = connect(target)
     got = say("CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (target, target))
@@ -201,6 +201,21 @@ got = urllib.request.urlopen("https://pages.example/large", timeout=60).read()
 check("a large answer", len(got) == 3000000, len(got))
 got = urllib.request.urlopen("http://127.0.0.1:8787/fetch?url=https://pages.example/plain", timeout=30).read().decode()
 check("the broker itself is not asked through it", got == "GET https://pages.example/plain ", got)
+for own in ("127.0.0.1:8787", "localhost:8787"):  # for who takes no notice of NO_PROXY
+    s, head = connect(own)
+    s.sendall(b"GET /fetch?url=https://pages.example/plain HTTP/1.1\r\nHost: " + own.encode() + b"\r\nConnection: close\r\n\r\n")
+    got = receive(s).decode()
+    check("a way to the broker itself", " 200 " in head and got.startswith("HTTP/1.1 200") and "GET https://pages.example/plain " in got, got)
+for asked in ("POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1:8787\r\nContent-Length: 2\r\n\r\n{}",
+              "CONNECT pages.example:443 HTTP/1.1\r\nHost: pages.example:443\r\n\r\n", "GET /fetch?url=https://pages.example/plain HTTP/1.1\r\nHost: pages.example\r\n\r\n"):
+    s, head = connect("127.0.0.1:8787")
+    s.sendall(asked.encode())
+    got = receive(s).decode()
+    check("and nothing more than it is", " 200 " in head and got.startswith("HTTP/1.1 4") and got.count("HTTP/1.1") == 1, got)
+many = [connect("127.0.0.1:8787") for _ in range(40)]
+opened = sum(" 200 " in head for _, head in many)
+check("32 of them", 0 < opened <= 32 and " LYCH-TUNNEL-004 " in many[-1][1], (opened, many[-1][1]))
+for s, _ in many: s.close()
 ctx = believe()
 der = tunnel().getpeercert(True)
 check("each host has its own certificate", der != tunnel("other.example").getpeercert(True))

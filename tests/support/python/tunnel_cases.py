@@ -27,7 +27,7 @@ WORDS = {REFUSED: "refused: 4xx or 501 with a code", BAD: BAD, NO_HOST: NO_HOST}
 # ---- CONNECT ----
 
 TARGETS = ["10.0.0.1:443", "203.0.113.7:443", "[::1]:443", "::1:443", "[2606:4700:aa::1]:443", "2130706433:443", "0x7f000001:443",
-           "0177.0.0.1:443", "127.1:443", "127.0.0.1:8787", HOST, HOST + ":", HOST + ":0", HOST + ":65536", HOST + ":99999", HOST + ":0443",
+           "0177.0.0.1:443", "127.1:443", "127.0.0.1:8788", HOST, HOST + ":", HOST + ":0", HOST + ":65536", HOST + ":99999", HOST + ":0443",
            HOST + ":+443", HOST + ":443:443", HOST + ".:443", "Api.allowed.example:443", "*.allowed.example:443", "api..example:443",
            "-api.example:443", "api_x.example:443", "api%2eallowed.example:443", f"{HOST},other.example:443", ":443", "xn--a.example:443"]
 OK = f"CONNECT {HOST}:443 HTTP/1.1\r\n"
@@ -65,6 +65,13 @@ LINES = [
 ]
 
 
+def by_the_broker(data):
+    """What is said by CONNECT to the broker itself, which is a way for clients that take no notice of NO_PROXY."""
+    with t.open_tunnel("127.0.0.1:8787") as s:
+        t.push(s, data.encode())
+        return t.told(t.rest(s))
+
+
 def connect_rows():
     for target in TARGETS:
         yield f"`CONNECT {target}`", NO_HOST, (), lambda at, x=target: t.connect(x)
@@ -75,6 +82,9 @@ def connect_rows():
     yield "HTTP/1.0", "200", (), lambda at: t.connect("", OWN, line=OK.strip().replace("1.1", "1.0"))
     yield "no `Host`", "200", (), lambda at: t.connect(f"{HOST}:443", more="")
     yield "`Proxy-Authorization`, with a password", "200", (), lambda at: t.connect(f"{HOST}:443", more="Proxy-Authorization: Basic YTpi\r\n")
+    yield "`CONNECT 127.0.0.1:8787`, the broker itself, and in it CONNECT to a host", BAD, (), lambda at: by_the_broker(OK + OWN + "\r\n")
+    yield ("the same, and in it a request without the job's key", "401 LYCH-BROKER-020", (),
+           lambda at: by_the_broker("POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1:8787\r\nContent-Length: 2\r\n\r\n{}"))
     yield "`CONNECT HOST:22`, and then SSH", r"closed|alert \d+", (), lambda at: t.records(b"SSH-2.0-x\r\n", s=t.open_tunnel(f"{HOST}:22"))
     yield "`CONNECT HOST:80`, and then HTTP", r"closed|alert \d+", (), lambda at: t.records(get(at).encode(), s=t.open_tunnel(f"{HOST}:80"))
 
