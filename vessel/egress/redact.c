@@ -30,6 +30,7 @@ struct form {
 	char text[FORM_MAX];
 	size_t len;
 	size_t min; /* so many of its characters are a match */
+	bool is_base64;
 	/* Of base64: the letters that may follow the whole of it, of which the secret has decided two or
 	 * four bits. */
 	char edge[EDGE_MAX + 1];
@@ -122,6 +123,7 @@ static void add_base64(struct redact *r, const char *secret, size_t len, size_t 
 	memcpy(f->text, b.data + from, to - from);
 	f->len = to - from;
 	f->text[f->len] = '\0';
+	f->is_base64 = true;
 	f->min = 8 * (before + min_prefix(secret, len)) / 6 - from;
 	set_edge(f, before + len, to < b.len ? b.data[to] : '\0');
 	explicit_bzero(plain, sizeof(plain));
@@ -302,6 +304,23 @@ static size_t match_edge(const struct form *f, const char *text, size_t len, boo
 	return 0;
 }
 
+/* Base64 goes on behind the end of a line, of a JSON string's too. */
+static size_t line_end(const char *text, size_t len, bool *ret_open)
+{
+	static const char *const ends[] = {"\n", "\r\n", "\\n", "\\r\\n"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends) && len > 0; i++) {
+		size_t n = strlen(ends[i]);
+
+		if (memcmp(text, ends[i], len < n ? len : n) != 0)
+			continue;
+		if (len >= n)
+			return n;
+		*ret_open = true;
+	}
+	return 0;
+}
+
 /* Bytes of text that are the form or enough of its beginning, 0: none; *ret_open: it
  * depends on what follows. */
 static size_t match_form(const struct form *f, const char *text, size_t len, bool is_html,
@@ -310,17 +329,26 @@ static size_t match_form(const struct form *f, const char *text, size_t len, boo
 	size_t at = 0, i = 0;
 
 	for (; i < f->len; i++) {
-		size_t used;
-		enum unit u = match_unit(text + at, len - at, f->text[i], is_html, &used);
+		size_t used, end = 0;
+		enum unit u;
 
+		if (i && f->is_base64)
+			end = line_end(text + at, len - at, ret_open);
+		u = match_unit(text + at + end, len - at - end, f->text[i], is_html,
+			       &used);
 		if (u == UNIT_OPEN)
 			*ret_open = true;
 		if (u != UNIT_YES)
 			break;
-		at += used;
+		at += end + used;
 	}
-	if (i == f->len)
-		at += match_edge(f, text + at, len - at, is_html, ret_open);
+	if (i == f->len) {
+		size_t end = f->is_base64 ? line_end(text + at, len - at, ret_open) : 0;
+		size_t edge =
+			match_edge(f, text + at + end, len - at - end, is_html, ret_open);
+
+		at += edge ? end + edge : 0;
+	}
 	return i >= f->min ? at : 0;
 }
 

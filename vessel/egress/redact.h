@@ -3,7 +3,7 @@
  * Runs in the egress worker.
  * Takes a credential out of what a server sends back: as it is, percent-encoded,
  * JSON-escaped (\uNNNN, \xNN, \/), as references of HTML (&#43; &#x2f; &amp;), any mix of these, in base64 and base64url at each of
- * the three alignments (these too with escapes between, and with the letter behind it that holds its
+ * the three alignments (these too with escapes or one line end between any two letters, and with the letter behind it that holds its
  * last bits; the one before it, with two or four bits of its first byte, has gone by then), and its beginning alone when
  * that is long enough to be of use: 8 bytes past the part that is the same in
  * everybody's keys ("sk-proj-": up to 16 bytes of whole words that end in - or _).
@@ -24,8 +24,9 @@
 #define REDACT_SECRET_MIN KEY_LOOKED_FOR_MIN_BYTES
 #define REDACT_SECRET_MAX 512
 #define REDACT_MARK "[redacted]"
-/* What a stream holds back at most: a reference of 10 bytes for each of the longest form. */
-#define REDACT_HELD_MAX (10 * (4 * REDACT_SECRET_MAX / 3 + 5))
+/* What a stream holds back at most: a reference of 10 bytes for each of the longest form, and a line end
+ * of 4. */
+#define REDACT_HELD_MAX (14 * (4 * REDACT_SECRET_MAX / 3 + 5))
 
 struct redact; /* what is looked for: holds the secret in all its forms, in locked memory */
 

@@ -201,6 +201,39 @@ Test(redact, of_a_base64_no_more_than_its_edges_stays)
 	redact_free(r);
 }
 
+/* A line may end at any letter of it, or at each. */
+Test(redact, base64_goes_on_over_lines)
+{
+	static const char *const ends[] = {"\n", "\r\n", "\\n", "\\r\\n"};
+	struct redact *r = made(KEY);
+	cleanup_buf struct buf form, text, out;
+
+	buf_init(&form, BIG);
+	buf_init(&text, BIG);
+	buf_init(&out, BIG);
+	for (unsigned i = 0; i < 6 * ARRAY_SIZE(ends); i++) {
+		const char *end = ends[i / 6];
+
+		buf_reset(&form);
+		add_form(&form, KEY, 1 + i % 6);
+		for (size_t at = 1; at <= form.len; at++) {
+			buf_reset(&text);
+			for (size_t k = 0; k < form.len; k++) {
+				buf_addc(&text, form.data[k]);
+				if (k + 1 == at || at == form.len)
+					buf_adds(&text, end);
+			}
+			cr_assert_eq(run(r, text.data, text.len, 1 + at % 7, &out), 1u,
+				     "%s", buf_str(&text));
+			cr_assert(out.len <
+					  strlen(REDACT_MARK) + 16 +
+						  (at == form.len ? 17 : 1) * strlen(end),
+				  "%s", buf_str(&out));
+		}
+	}
+	redact_free(r);
+}
+
 /* As a field of Basic has it: the last letter is the key's too. In whatever is read on, no other is taken
  * for it. */
 Test(redact, of_a_basic_value_only_the_user_stays)
