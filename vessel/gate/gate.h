@@ -43,7 +43,7 @@
 #define GATE_CANARY_MAX_BYTES 256
 #define GATE_DEPTH_MAX 3
 #define GATE_NOTE_SIZE 160
-#define GATE_UNPACKED_MAX_BYTES ((size_t)16 << 20) /* of a push */
+#define GATE_UNPACKED_MAX_BYTES (2 * GATE_INPUT_MAX_BYTES) /* of a push */
 
 /* What a part is. Only text can be rewritten: what is found elsewhere refuses. */
 enum gate_part_kind {

@@ -195,8 +195,10 @@ static void walk_parts(struct walk *w, const uint8_t *s, size_t len)
 		if (!at)
 			break;
 		i = (size_t)(at - s) + sizeof(end) - 1;
-		if ((left < sizeof(stream) || memcmp(at, stream, sizeof(stream) - 1)) &&
-		    (left < sizeof(object) || memcmp(at, object, sizeof(object) - 1)))
+		if ((left < sizeof(stream) ||
+		     memcmp(at, stream, sizeof(stream) - 1) != 0) &&
+		    (left < sizeof(object) ||
+		     memcmp(at, object, sizeof(object) - 1) != 0))
 			continue;
 		walk_strings(w, s + from, i - from);
 		from = i;
