@@ -64,7 +64,7 @@ out=$(job 'curl -sS -o got https://files.shop.example/bin/every-byte && sha256su
 	curl -sS -o moved https://files.shop.example/bin/moved && cmp got moved && echo the same
 	lych-fetch -o fetched https://files.shop.example/bin/every-byte && cmp got fetched && echo and by lych-fetch
 	curl -sS -I https://files.shop.example/bin/every-byte
-	curl -sS -T - https://files.shop.example/echo <got
+	curl -sS -T - https://files.shop.example/echo <got; echo
 	yes "and so on, line by line" | head -c 900000 >body; sha256sum body
 	curl -sS -T - https://files.shop.example/echo <body; curl -sS -X PATCH --data-binary @body https://files.shop.example/echo
 	curl -sS https://files.shop.example/text')
