@@ -36,14 +36,11 @@ static int keeper_confine(const struct sbx_spec *spec, struct err *err)
 	return caps_keep_only(spec->grade == GRADE_FULL ? full : floor_caps, err);
 }
 
-/* Their dispositions are at the defaults already (ns_default_signals), but what the
- * spawner ignores for itself. */
 static int block_signals(struct err *err)
 {
 	sigset_t all;
 
 	(void)sigfillset(&all);
-	(void)signal(SIGPIPE, SIG_DFL);
 	return sigprocmask(SIG_SETMASK, &all, NULL) < 0 ? err_sys(err, "block signals")
 							: 0;
 }

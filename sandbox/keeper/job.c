@@ -83,7 +83,9 @@ static int stage_session(struct err *err)
 
 	if (setsid() < 0)
 		return err_sys(err, "setsid");
-	/* Dispositions are inherited, and at their defaults (ns_default_signals). */
+	/* Dispositions are inherited, and at their defaults (ns_default_signals) but this one, which a
+	 * spawner ignores for itself: `yes | head` would complain. */
+	(void)signal(SIGPIPE, SIG_DFL);
 	if (sigemptyset(&none) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return err_sys(err, "signal mask");
 	umask(077);

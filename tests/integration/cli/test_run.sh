@@ -25,6 +25,7 @@ is "its code" 1 "$(grep -c LYCH-SANDBOX-010 err)"
 lych run -n -- /etc >/dev/null 2>err; is "a directory as a program" 126 $?
 lych run -n -- sh -c 'exit 127' >/dev/null 2>err; is "127 of the job's own" 127 $?
 is "is not a missing program" 0 "$(grep -c LYCH-SANDBOX-010 err)"
+is "a pipe whose reader ends, ends its writer" 100000 "$(lych run -n -- sh -c 'yes | head -c 100000 | wc -c' 2>&1)"
 lych show 999999 >/dev/null 2>err; is "unknown job" 3 $?
 is "its code" 1 "$(grep -c LYCH-RUN-001 err)"
 lych show abc >/dev/null 2>&1; is "bad id" 2 $?
