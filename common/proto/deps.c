@@ -26,13 +26,13 @@ static size_t python_name(const char *s)
 	return n && alnum(s[0]) && alnum(s[n - 1]) ? n : 0;
 }
 
-/* "[a,b]"; 0 when it is none. */
-static size_t extras(const char *s)
+/* "[a,b]", each a name; 0 when it is none. */
+static size_t names(const char *s, size_t (*name_at)(const char *s))
 {
 	size_t n = 1;
 
 	for (;;) {
-		size_t name = python_name(s + n);
+		size_t name = name_at(s + n);
 
 		if (!name)
 			return 0;
@@ -82,7 +82,7 @@ bool deps_is_requirement(const char *s)
 		return false;
 	s += n;
 	if (*s == '[') {
-		n = extras(s);
+		n = names(s, python_name);
 		if (!n)
 			return false;
 		s += n;
@@ -153,24 +153,15 @@ static size_t crate_name(const char *s)
 	return n <= 64 ? n : 0;
 }
 
+static size_t feature(const char *s)
+{
+	return alnum(s[0]) || s[0] == '_' ? str_run(s, "_-+.") : 0;
+}
+
 /* "[derive,std]", or "[]"; 0 when it is none. */
 static size_t features(const char *s)
 {
-	size_t n = 1;
-
-	if (s[1] == ']')
-		return 2;
-	for (;;) {
-		size_t name = alnum(s[n]) || s[n] == '_' ? str_run(s + n, "_-+.") : 0;
-
-		if (!name)
-			return 0;
-		n += name;
-		if (s[n] == ']')
-			return n + 1;
-		if (s[n++] != ',')
-			return 0;
-	}
+	return s[1] == ']' ? 2 : names(s, feature);
 }
 
 /* One operator of cargo's, then a version or a part of one. */

@@ -253,6 +253,20 @@ static double score_as(const char *form, const char *number)
 	return score_of(b.data, b.len);
 }
 
+/* Whatever the number is that stands there. */
+static void expect_of_cards(const char *form, enum gate_verdict verdict)
+{
+	char number[24];
+
+	for (unsigned k = 0; k < 10; k++) {
+		double score;
+
+		make(k % 2 ? "53" : "4", 16, number);
+		score = score_as(form, number);
+		cr_expect_eq(r.verdict, verdict, "%s in %s: %f", number, form, score);
+	}
+}
+
 /* Whatever their number: replaced, since nobody can tell, and no reason to refuse. */
 Test(gate_cards, numbers_of_bugs_and_files_are_replaced)
 {
@@ -269,17 +283,9 @@ Test(gate_cards, numbers_of_bugs_and_files_are_replaced)
 		"build-%s.log\n",
 		"00000010: %s 0a0b\n",
 	};
-	char number[24];
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-		for (unsigned k = 0; k < 10; k++) {
-			double score;
-
-			make(k % 2 ? "53" : "4", 16, number);
-			score = score_as(forms[i], number);
-			cr_expect_eq(r.verdict, GATE_ANONYMISE, "%s in %s: %f", number,
-				     forms[i], score);
-		}
+		expect_of_cards(forms[i], GATE_ANONYMISE);
 }
 
 Test(gate_cards, many_such_numbers_are_replaced_too)
@@ -330,17 +336,9 @@ Test(gate_cards, a_card_that_stands_apart_is_refused)
 		"bug 7 has my card: %s\n",
 		"**%s**\n",
 	};
-	char number[24];
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-		for (unsigned k = 0; k < 10; k++) {
-			double score;
-
-			make(k % 2 ? "53" : "4", 16, number);
-			score = score_as(forms[i], number);
-			cr_expect_eq(r.verdict, GATE_REFUSE, "%s in %s: %f", number,
-				     forms[i], score);
-		}
+		expect_of_cards(forms[i], GATE_REFUSE);
 }
 
 /* Of twelve, thirteen and more than sixteen digits there are few cards and many identifiers. */
