@@ -39,6 +39,17 @@ GROWTH_MAX = 24 * MIB
 RENEW_SEC = 20
 FOUND = os.path.join(os.environ["LYCH_BUILD"], "malformed")
 
+OPEN_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+OPEN = """\
+  - host: 127.0.0.1
+    scheme: http
+    port: {port}
+    method: {method}
+    path: /open
+    action: allow
+    addresses:
+      - 127.0.0.1
+"""
 CODEX = """
 version: "1"
 portals:
@@ -81,55 +92,7 @@ ward:
   - {{portal: third, action: allow}}
   - {{registry: npm, action: allow}}
   - {{registry: pypi, action: allow}}
-  - host: 127.0.0.1
-    scheme: http
-    port: {port}
-    method: GET
-    path: /open
-    action: allow
-    addresses:
-      - 127.0.0.1
-  - host: 127.0.0.1
-    scheme: http
-    port: {port}
-    method: HEAD
-    path: /open
-    action: allow
-    addresses:
-      - 127.0.0.1
-  - host: 127.0.0.1
-    scheme: http
-    port: {port}
-    method: POST
-    path: /open
-    action: allow
-    addresses:
-      - 127.0.0.1
-  - host: 127.0.0.1
-    scheme: http
-    port: {port}
-    method: PUT
-    path: /open
-    action: allow
-    addresses:
-      - 127.0.0.1
-  - host: 127.0.0.1
-    scheme: http
-    port: {port}
-    method: PATCH
-    path: /open
-    action: allow
-    addresses:
-      - 127.0.0.1
-  - host: 127.0.0.1
-    scheme: http
-    port: {port}
-    method: DELETE
-    path: /open
-    action: allow
-    addresses:
-      - 127.0.0.1
-  - host: 127.0.0.1
+{open}  - host: 127.0.0.1
     scheme: http
     port: {port}
     path: /bin
@@ -357,7 +320,8 @@ def main():
     world = multiprocessing.Process(target=malformed_world.serve, args=(SEED, w), daemon=True)
     world.start()
     port = int(os.read(r, 20))
-    for path, text in ((rig.D + "/codex.yaml", CODEX.format(port=port)), (rig.D + "/pg/secrets/portal_main", "sk-" + "x" * 30),
+    codex = CODEX.format(port=port, open="".join(OPEN.format(port=port, method=m) for m in OPEN_METHODS))
+    for path, text in ((rig.D + "/codex.yaml", codex), (rig.D + "/pg/secrets/portal_main", "sk-" + "x" * 30),
                        (rig.D + "/pg/secrets/portal_other", "sk-ant-" + "y" * 30), (rig.D + "/pg/secrets/portal_third", "AIza" + "z" * 30)):
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)

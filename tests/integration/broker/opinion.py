@@ -8,7 +8,6 @@ import os
 import signal
 import threading
 import time
-import traceback
 
 import classifier
 import rig
@@ -329,17 +328,7 @@ if __name__ == "__main__":
     with open(rig.D + "/pg/secrets/portal_guard", "w", encoding="ascii", opener=lambda p, f: os.open(p, f, 0o600)) as out:
         out.write(KEY)
     House.up()
-    failed = []
-    for name, fn in [(n, f) for n, f in list(globals().items()) if n.startswith("t_")]:
-        if os.environ.get("T") and not any(t in name for t in os.environ["T"].split(",")):
-            continue
-        try:
-            fn()
-            print("ok", name[2:], flush=True)
-        except Exception as e:  # pylint: disable=broad-except
-            failed.append(name)
-            print("FAIL", name[2:], repr(e)[:1500], flush=True)
-            traceback.print_exc()
+    failed = rig.cases(globals())
     if House.vessel.p.poll() is not None or House.vessel.stop() != 0:
         failed.append("the vessel did not stop cleanly")
     if failed:

@@ -219,9 +219,8 @@ class Events(threading.Thread):
         return [d["state"] for n, d in self.events if n == "state"]
 
 
-def main(g):
-    """Every case of a test, in order; T=text,text: those whose name contains one. g["vessel"] runs meanwhile."""
-    g["vessel"] = Vessel()
+def cases(g):
+    """Every case of a test, in order; T=text,text: those whose name contains one. Which of them failed."""
     failed = []
     for name, fn in [(n, f) for n, f in list(g.items()) if n.startswith("t_")]:
         if os.environ.get("T") and not any(t in name for t in os.environ["T"].split(",")):
@@ -233,6 +232,13 @@ def main(g):
             failed.append(name)
             print("FAIL", name[2:], repr(e)[:1500], flush=True)
             traceback.print_exc()
+    return failed
+
+
+def main(g):
+    """The cases, while g["vessel"] runs."""
+    g["vessel"] = Vessel()
+    failed = cases(g)
     vessel = g["vessel"]
     if vessel.p.poll() is not None:
         failed.append("the vessel ended by itself")
