@@ -15,6 +15,7 @@
 
 #define PHONE_DIGITS_MAX 15
 #define TABLE_GROUPS_MIN 4
+#define TABLE_DIGITS_MAX 5
 #define TABLE_GROUP_END 100000 /* above any group of a card */
 #define TABLE_STEP_MAX 256
 #define NEAR_BYTES 48 /* where a word says what a number is */
@@ -223,23 +224,35 @@ bool gate_check_name(struct gate_match *m)
 	return gate_is_given_name(s, blank ? (size_t)(blank - s) : m->end - m->start);
 }
 
-/* Groups that grow by little: a piece of a table, as of code points. Of a card that is so once
- * in fifty thousand. */
-static bool is_of_table(const char *s, size_t len)
+/* Groups that grow by little: a piece of a table, as of code points. One that begins or goes on within
+ * the line may lie a group outside of the match. Of a card all are so once in fifty thousand, all but
+ * one once in a thousand. */
+static bool is_of_table(const struct gate_match *m)
 {
-	unsigned v = 0, before = 0, groups = 0;
+	size_t from = m->start, to = m->end;
+	unsigned before = 0, grown = 0, most = 0;
 
-	for (size_t i = 0; i <= len; i++) {
-		if (i < len && isdigit((unsigned char)s[i])) {
-			v = v % TABLE_GROUP_END * 10 + (unsigned)(s[i] - '0');
+	while (from > 0 && m->start - from <= TABLE_DIGITS_MAX &&
+	       (isdigit((unsigned char)m->text[from - 1]) ||
+		(from == m->start && m->text[from - 1] == ' ')))
+		from--;
+	while (to < m->len && to - m->end <= TABLE_DIGITS_MAX &&
+	       (isdigit((unsigned char)m->text[to]) ||
+		(to == m->end && m->text[to] == ' ')))
+		to++;
+	for (size_t i = from; i < to; i++) {
+		unsigned v = 0;
+
+		if (!isdigit((unsigned char)m->text[i]))
 			continue;
-		}
-		if (groups++ && (v <= before || v - before > TABLE_STEP_MAX))
-			return false;
+		for (; i < to && isdigit((unsigned char)m->text[i]); i++)
+			v = v % TABLE_GROUP_END * 10 + (unsigned)(m->text[i] - '0');
+		grown = grown && v > before && v - before <= TABLE_STEP_MAX ? grown + 1
+									    : 1;
+		most = grown > most ? grown : most;
 		before = v;
-		v = 0;
 	}
-	return groups >= TABLE_GROUPS_MIN;
+	return most >= TABLE_GROUPS_MIN;
 }
 
 /* The last group of a UUID, in which there is no letter. */
@@ -275,7 +288,7 @@ static unsigned code_point(const struct gate_match *m, size_t from, size_t to)
 	return ret;
 }
 
-/* Groups among code points. Beside those of sixteen digits may stand a year: so there it takes one
+/* Groups among code points of the same line. Beside those of sixteen digits may stand a year: so there it takes one
  * with a letter, or one on each side. */
 static bool is_among_code_points(const struct gate_match *m)
 {
@@ -283,9 +296,9 @@ static bool is_among_code_points(const struct gate_match *m)
 	unsigned n = 0;
 
 	for (size_t len = 4; len <= 5 && c.other > 0; len++) {
-		if (m->start > len)
+		if (m->start > len && m->text[m->start - 1] != '\n')
 			n += code_point(m, m->start - 1 - len, m->start - 1);
-		if (m->end + 1 + len <= m->len)
+		if (m->end + 1 + len <= m->len && m->text[m->end] != '\n')
 			n += code_point(m, m->end + 1, m->end + 1 + len);
 	}
 	return n >= (c.digit > 13 ? 2U : 1U);
@@ -373,7 +386,7 @@ static bool is_for_paying(const struct gate_match *m)
 {
 	size_t len = m->end - m->start;
 
-	if (is_in_dump(m))
+	if (is_in_dump(m) || is_among_code_points(m))
 		return false;
 	if (is_said_card(m) || gate_classes_of(m->text + m->start, len).other > 0)
 		return true;
@@ -386,8 +399,8 @@ bool gate_check_card(struct gate_match *m)
 	size_t len = m->end - m->start;
 	bool is_wide, is_grouped = gate_classes_of(s, len).other > 0;
 
-	if (!valid_card(s, len, &is_wide) || is_of_table(s, len) || is_of_uuid(m) ||
-	    is_among_code_points(m) || (is_wide && !is_grouped && !is_said_card(m)))
+	if (!valid_card(s, len, &is_wide) || is_of_table(m) || is_of_uuid(m) ||
+	    (is_wide && !is_grouped && !is_said_card(m)))
 		return false;
 	if (!is_for_paying(m))
 		m->severity = SEVERITY_NUMBER;

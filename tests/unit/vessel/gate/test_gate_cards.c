@@ -317,6 +317,33 @@ Test(gate_cards, rows_of_a_dump_are_not_refused)
 	}
 }
 
+/* A word of hexadecimal digits beside one, as in a table of code points. */
+Test(gate_cards, among_code_points_it_is_replaced)
+{
+	static const char *const replaced[] = {
+		"FACE 4111 1111 1111 1111\n",
+		"4111 1111 1111 1111 A1B2\n",
+		"FACE 4111-1111-1111-1111 ABCD\n",
+		"00000000: FACE FACE 4111 1111 1111 1111\n",
+	};
+	static const char *const refused[] = {
+		"FACE\n4111 1111 1111 1111\n",
+		"4111 1111 1111 1111\nABCD\n",
+		"- AAAA\n3782 822463 10005\n",
+		"BEEF 1234\n4111 1111 1111 1111\nDE89\n",
+		"CAFE\n4111-1111-1111-1111\nFFFF",
+	};
+
+	for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++) {
+		(void)score_of(replaced[i], strlen(replaced[i]));
+		cr_expect_eq(r.verdict, GATE_ANONYMISE, "%s: %f", replaced[i], r.score);
+	}
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		(void)score_of(refused[i], strlen(refused[i]));
+		cr_expect_eq(r.verdict, GATE_REFUSE, "%s: %f", refused[i], r.score);
+	}
+}
+
 /* Alone, beside a word for it or behind one that says nothing of the kind it is one. */
 Test(gate_cards, a_card_that_stands_apart_is_refused)
 {
