@@ -10,9 +10,9 @@
 #include "cli/jobs/follow_words.h"
 #include "cli/jobs/last_job.h"
 #include "cli/jobs/log_order.h"
+#include "cli/ui/log_filter.h"
 #include "cli/ui/pager.h"
 #include "cli/ui/render.h"
-#include "cli/ui/term_filter.h"
 #include "cli/ui/when.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
@@ -87,7 +87,7 @@ static error_t logs_parse(int key, char *arg, struct argp_state *state)
 struct shown {
 	int fd;
 	bool is_terminal, is_begun;
-	struct term_filter filter;
+	struct log_filter filter;
 };
 
 static int show(struct shown *s, const char *data, size_t len, struct err *err)
@@ -99,7 +99,7 @@ static int show(struct shown *s, const char *data, size_t len, struct err *err)
 	if (!s->is_terminal)
 		return render_write(s->fd, data, len, err);
 	buf_init(&b, len * 8 + 64);
-	term_filter(&s->filter, data, len, &b);
+	log_filter(&s->filter, data, len, &b);
 	r = render_write(s->fd, buf_str(&b), b.len, err);
 	buf_done(&b);
 	return r;
@@ -112,7 +112,7 @@ static int show_end(struct shown *s, struct err *err)
 
 	if (!s->is_terminal || !s->is_begun)
 		return 0;
-	term_filter_end(&s->filter, &b);
+	log_filter_end(&s->filter, &b);
 	return render_write(s->fd, buf_str(&b), b.len, err);
 }
 

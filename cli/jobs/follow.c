@@ -154,7 +154,7 @@ static int put(struct follow *f, int which, const void *data, size_t len, struct
 	if (!f->terminal[fd == STDERR_FILENO])
 		return write_out(f, fd, data, len, err);
 	buf_init(&shown, PIECE_MAX * 8);
-	term_filter(&f->filter[which], data, len, &shown);
+	log_filter(&f->filter[which], data, len, &shown);
 	r = write_out(f, fd, buf_str(&shown), shown.len, err);
 	buf_done(&shown);
 	return r;
@@ -172,7 +172,7 @@ static int put_end(struct follow *f, struct err *err)
 		    !f->offset[i])
 			continue;
 		buf_init(&shown, 256);
-		term_filter_end(&f->filter[i], &shown);
+		log_filter_end(&f->filter[i], &shown);
 		r = render_write(fd, buf_str(&shown), shown.len, err);
 		buf_done(&shown);
 		if (r < 0)

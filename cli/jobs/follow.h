@@ -9,8 +9,8 @@
 #include "cli/base/client.h"
 #include "cli/base/sse.h"
 #include "cli/jobs/feed.h"
+#include "cli/ui/log_filter.h"
 #include "cli/ui/render.h"
-#include "cli/ui/term_filter.h"
 #include "common/attr.h"
 #include "common/err.h"
 #include "common/id.h"
@@ -39,7 +39,7 @@ struct follow {
 	/* internal */
 	char last_id[SSE_ID_SIZE]; /* where a lost stream goes on */
 	uint64_t offset[2];
-	struct term_filter filter[2];
+	struct log_filter filter[2];
 	bool terminal[2];
 	int sigfd;
 	unsigned interrupts;

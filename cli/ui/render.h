@@ -3,7 +3,7 @@
  * Runs in lych.
  * What people see. Text that a job controls is never trusted: in tables every control
  * byte, bidi control and invalid byte is shown escaped; a job's output on a terminal
- * passes term_filter.h. Pipes get raw bytes.
+ * passes log_filter.h. Pipes get raw bytes.
  */
 #ifndef LYCH_CLI_UI_RENDER_H
 #define LYCH_CLI_UI_RENDER_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job's bytes on a terminal: whatever comes in, nothing leaves that moves the cursor back,
  * erases or hides, and only known renditions leave with an ESC. */
+#include "cli/ui/log_filter.h"
 #include "cli/ui/render.h"
-#include "cli/ui/term_filter.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -41,12 +41,12 @@ static size_t check_sgr(const char *s, size_t i)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct term_filter f = {0};
+	struct log_filter f = {0};
 	struct buf out;
 
 	buf_init(&out, size * 8 + 64);
-	term_filter(&f, data, size, &out);
-	term_filter_end(&f, &out);
+	log_filter(&f, data, size, &out);
+	log_filter_end(&f, &out);
 	assert(buf_ok(&out));
 	for (size_t i = 0; i < out.len; i++) {
 		unsigned char c = (unsigned char)out.data[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/base/sse.h"
+#include "cli/ui/log_filter.h"
 #include "cli/ui/render.h"
-#include "cli/ui/term_filter.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -166,15 +166,15 @@ Test(render, output_that_cannot_be_written_is_an_error_of_its_own)
 static const char *filtered(const char *in, size_t len)
 {
 	static struct buf whole, bytes;
-	struct term_filter f = {0}, g = {0};
+	struct log_filter f = {0}, g = {0};
 
 	buf_done(&whole);
 	buf_done(&bytes);
 	buf_init(&whole, 65536);
 	buf_init(&bytes, 65536);
-	term_filter(&f, in, len, &whole);
+	log_filter(&f, in, len, &whole);
 	for (size_t i = 0; i < len; i++)
-		term_filter(&g, in + i, 1, &bytes);
+		log_filter(&g, in + i, 1, &bytes);
 	cr_assert_str_eq(buf_str(&whole), buf_str(&bytes));
 	return buf_str(&whole);
 }
@@ -252,16 +252,16 @@ Test(render, what_was_shown_is_not_overwritten)
 
 Test(render, a_line_that_ends_in_a_return_is_ended)
 {
-	struct term_filter f = {0};
+	struct log_filter f = {0};
 	struct buf out;
 
 	buf_init(&out, 256);
-	term_filter(&f, "99%\r", 4, &out);
-	term_filter_end(&f, &out);
+	log_filter(&f, "99%\r", 4, &out);
+	log_filter_end(&f, &out);
 	cr_assert_str_eq(buf_str(&out), "99%\n\x1b[0m");
 	buf_reset(&out);
-	term_filter(&f, "done\n\r", 6, &out);
-	term_filter_end(&f, &out);
+	log_filter(&f, "done\n\r", 6, &out);
+	log_filter_end(&f, &out);
 	cr_assert_str_eq(buf_str(&out), "done\n\x1b[0m");
 	buf_done(&out);
 }

@@ -16,15 +16,15 @@
  * Text in the colour of its background can't be told from here, since nobody knows the
  * terminal's colours; it is there to be selected, and in `lych logs JOB | less`.
  */
-#ifndef LYCH_CLI_UI_TERM_FILTER_H
-#define LYCH_CLI_UI_TERM_FILTER_H
+#ifndef LYCH_CLI_UI_LOG_FILTER_H
+#define LYCH_CLI_UI_LOG_FILTER_H
 
 #include "common/buf.h"
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Keeps its state between pieces; begins with zeros. */
-struct term_filter {
+struct log_filter {
 	int state;
 	unsigned n_param;
 	char param[64];
@@ -33,8 +33,8 @@ struct term_filter {
 	bool returned; /* a \r, which may belong to a \n that comes */
 	bool on_line;  /* something is shown on this line */
 };
-void term_filter(struct term_filter *f, const void *data, size_t len, struct buf *out);
+void log_filter(struct log_filter *f, const void *data, size_t len, struct buf *out);
 /* After the last piece: an unfinished character is shown escaped, colours are reset. */
-void term_filter_end(struct term_filter *f, struct buf *out);
+void log_filter_end(struct log_filter *f, struct buf *out);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * See term_filter.h.
+ * See log_filter.h.
  */
-#include "cli/ui/term_filter.h"
+#include "cli/ui/log_filter.h"
 
 #include "cli/ui/glyph.h"
 #include "common/attr.h"
@@ -18,7 +18,7 @@ enum { F_TEXT, F_ESC, F_CSI, F_STRING, F_STRING_ESC, F_ESC_INTER };
 /* ---- text ------------------------------------------------------------------ */
 
 /* Before anything else is shown: a \r that was no half of \r\n. */
-static void settle_return(struct term_filter *f, struct buf *out)
+static void settle_return(struct log_filter *f, struct buf *out)
 {
 	if (f->returned && f->on_line) {
 		buf_addc(out, '\n');
@@ -27,13 +27,13 @@ static void settle_return(struct term_filter *f, struct buf *out)
 	f->returned = false;
 }
 
-static void show_byte(struct term_filter *f, unsigned char c, struct buf *out)
+static void show_byte(struct log_filter *f, unsigned char c, struct buf *out)
 {
 	buf_addf(out, "\\x%02x", c);
 	f->on_line = true;
 }
 
-static void flush_utf8(struct term_filter *f, struct buf *out)
+static void flush_utf8(struct log_filter *f, struct buf *out)
 {
 	for (unsigned i = 0; i < f->n_utf8; i++)
 		show_byte(f, f->utf8[i], out);
@@ -41,7 +41,7 @@ static void flush_utf8(struct term_filter *f, struct buf *out)
 }
 
 /* A character is whole. */
-static void show_utf8(struct term_filter *f, struct buf *out)
+static void show_utf8(struct log_filter *f, struct buf *out)
 {
 	uint32_t cp;
 
@@ -58,7 +58,7 @@ static void show_utf8(struct term_filter *f, struct buf *out)
 	f->on_line = true;
 }
 
-static void start_utf8(struct term_filter *f, unsigned char c, struct buf *out)
+static void start_utf8(struct log_filter *f, unsigned char c, struct buf *out)
 {
 	f->want_utf8 = glyph_len(c);
 	if (f->want_utf8 < 2) {
@@ -69,7 +69,7 @@ static void start_utf8(struct term_filter *f, unsigned char c, struct buf *out)
 	f->n_utf8 = 1;
 }
 
-static void text_byte(struct term_filter *f, unsigned char c, struct buf *out)
+static void text_byte(struct log_filter *f, unsigned char c, struct buf *out)
 {
 	if (f->n_utf8 && (c & 0xc0) == 0x80) {
 		f->utf8[f->n_utf8++] = c;
@@ -196,7 +196,7 @@ static bool add_list(struct sgr *s, struct buf *out, bool *any)
 }
 
 /* Of a sequence that ends in m: what is left of it. */
-static void add_sgr(struct term_filter *f, struct buf *out)
+static void add_sgr(struct log_filter *f, struct buf *out)
 {
 	struct sgr s = {.at = f->param, .end = f->param + f->n_param};
 	bool any = false, more = true;
@@ -217,7 +217,7 @@ static void add_sgr(struct term_filter *f, struct buf *out)
 
 /* ---- escapes ----------------------------------------------------------------- */
 
-static void csi_byte(struct term_filter *f, unsigned char c, struct buf *out)
+static void csi_byte(struct log_filter *f, unsigned char c, struct buf *out)
 {
 	if (c >= 0x20 && c <= 0x3f) {
 		if (f->n_param < sizeof(f->param))
@@ -230,7 +230,7 @@ static void csi_byte(struct term_filter *f, unsigned char c, struct buf *out)
 		add_sgr(f, out);
 }
 
-static void esc_byte(struct term_filter *f, unsigned char c)
+static void esc_byte(struct log_filter *f, unsigned char c)
 {
 	f->state = F_TEXT;
 	if (c == '[') {
@@ -246,7 +246,7 @@ static void esc_byte(struct term_filter *f, unsigned char c)
 }
 
 /* A line's end closes it too, so that a lost terminator hides one line only. */
-static void string_byte(struct term_filter *f, unsigned char c, struct buf *out)
+static void string_byte(struct log_filter *f, unsigned char c, struct buf *out)
 {
 	if (c == 0x1b) {
 		f->state = F_STRING_ESC;
@@ -258,7 +258,7 @@ static void string_byte(struct term_filter *f, unsigned char c, struct buf *out)
 	}
 }
 
-void term_filter(struct term_filter *f, const void *data, size_t len, struct buf *out)
+void log_filter(struct log_filter *f, const void *data, size_t len, struct buf *out)
 {
 	const unsigned char *s = data;
 
@@ -293,10 +293,10 @@ void term_filter(struct term_filter *f, const void *data, size_t len, struct buf
 	}
 }
 
-void term_filter_end(struct term_filter *f, struct buf *out)
+void log_filter_end(struct log_filter *f, struct buf *out)
 {
 	flush_utf8(f, out);
 	settle_return(f, out);
 	buf_adds(out, "\x1b[0m");
-	*f = (struct term_filter){0};
+	*f = (struct log_filter){0};
 }
