@@ -67,7 +67,7 @@ CPPFLAGS += $(call pkg,--cflags,libpq libhs)
 # objects without main.o.
 sources = $(sort $(shell find $(1) -name '*.c'))
 # libc only: what the sandbox and the job's own tools may use too
-SRC_common := $(wildcard common/*.c common/proto/*.c common/args/*.c)
+SRC_common := $(wildcard common/*.c common/proto/*.c common/args/*.c common/term/*.c)
 SRC_rooms := $(sort $(wildcard common/*/*.c))
 SRC_net := $(filter-out $(SRC_common),$(SRC_rooms))
 SRC_sandbox := $(call sources,sandbox)
