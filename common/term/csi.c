@@ -138,8 +138,11 @@ static bool next(struct field *f)
 	return true;
 }
 
+/* 58, the colour of the underline, is read and not written. */
 static bool put_colour(struct list *l, uint32_t which, const uint32_t *v, unsigned n)
 {
+	if (which == 58)
+		return true;
 	for (unsigned i = 0; i < n; i++)
 		if (v[i] > UINT8_MAX)
 			return false;
@@ -198,7 +201,7 @@ size_t term_csi_sgr(const struct term_csi *csi, bool is_log, char *out)
 
 	while (more && next(&f)) {
 		const struct term_rule *rule = term_rule_find(TERM_OF_SGR, NULL, f.v, 1);
-		bool is_colour = f.v[0] == 38 || f.v[0] == 48;
+		bool is_colour = f.v[0] == 38 || f.v[0] == 48 || f.v[0] == 58;
 
 		if (is_colour && f.n > 1)
 			colour_of_parts(&f, &l);

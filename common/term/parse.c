@@ -10,8 +10,11 @@
 #define SUB 0x1a
 #define ESC 0x1b
 #define DEL 0x7f
+/* of the console's "ESC ] P", which has no end */
+#define PALETTE_DIGITS 7
 
-enum { IN_TEXT, IN_ESCAPE, IN_CSI, IN_STRING, IN_OSC };
+/* Strings last. */
+enum { IN_TEXT, IN_ESCAPE, IN_CSI, IN_STRING, IN_OSC, IN_PALETTE };
 
 static void begin(struct term_parser *p, unsigned char state)
 {
@@ -144,15 +147,38 @@ static void escape_byte(struct term_parser *p, unsigned char c, struct term_toke
 	}
 }
 
+static bool is_hex(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* Linux' console sets and resets its palette by strings without an end (console_codes(4)): with
+ * TERM=linux a program's text stands right behind them. */
+static bool is_palette(struct term_parser *p, unsigned char c)
+{
+	if (p->state == IN_OSC && p->n == 0 && (c == 'P' || c == 'R')) {
+		begin(p, c == 'P' ? IN_PALETTE : IN_TEXT);
+		return true;
+	}
+	if (p->state != IN_PALETTE)
+		return false;
+	if (!is_hex(c) || ++p->n == PALETTE_DIGITS)
+		begin(p, IN_TEXT);
+	return true;
+}
+
 static bool string_byte(struct term_parser *p, unsigned char c)
 {
 	p->need = 0;
-	if (c == BEL && p->state == IN_OSC) {
-		begin(p, IN_TEXT);
-	} else if (c == '\n' && p->is_by_line) {
+	if (c == '\n' && p->is_by_line) {
 		begin(p, IN_TEXT);
 		return true;
 	}
+	if (is_palette(p, c))
+		return false;
+	if (c == BEL && (p->state == IN_OSC || p->is_by_line))
+		begin(p, IN_TEXT);
+	p->n = 1;
 	return false;
 }
 
@@ -175,10 +201,13 @@ bool term_parse(struct term_parser *p, unsigned char c, struct term_token *ret)
 {
 	*ret = (struct term_token){.kind = TERM_NOTHING};
 	if (c >= 0x80) {
-		if (p->state != IN_ESCAPE && p->state != IN_CSI)
-			return high_byte(p, c, ret);
-		begin(p, IN_TEXT);
-		return true;
+		if (p->state == IN_ESCAPE || p->state == IN_CSI) {
+			begin(p, IN_TEXT);
+			return true;
+		}
+		if (p->state == IN_OSC)
+			p->n = 1;
+		return high_byte(p, c, ret);
 	}
 	if (p->state == IN_TEXT && p->need) {
 		broken(p, ret);
@@ -189,7 +218,7 @@ bool term_parse(struct term_parser *p, unsigned char c, struct term_token *ret)
 	} else if (c == CAN || c == SUB) {
 		begin(p, IN_TEXT);
 		control(ret, c);
-	} else if (p->state == IN_STRING || p->state == IN_OSC) {
+	} else if (p->state >= IN_STRING) {
 		return string_byte(p, c);
 	} else if (p->state != IN_TEXT) {
 		sequence_byte(p, c, ret);

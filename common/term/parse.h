@@ -24,11 +24,12 @@
 /* It begins with zeros. */
 struct term_parser {
 	/* Set by the owner: what is read is shown line by line, as in a log. A string ends with its
-	 * line too, so that a lost end hides one line only; a C1 control is a character. */
+	 * line too, and each with a bell, so that a lost end hides one line only; a C1 control is a
+	 * character. */
 	bool is_by_line;
 	unsigned char state;
-	unsigned char need, low,
-		high; /* of a character: bytes to come, bounds of the next one */
+	/* of a character: bytes to come, bounds of the next one */
+	unsigned char need, low, high;
 	unsigned char n_raw;
 	char raw[4];
 	uint32_t value;

@@ -32,6 +32,8 @@ enum term_verdict {
 	TERM_ASKED,    /* passes while few are without an answer */
 };
 
+#define TERM_VALUE_MAX 9999
+
 struct term_rule {
 	enum term_kind kind;
 	enum term_verdict verdict;
