@@ -20,16 +20,13 @@
 #define LYCH_CLI_UI_LOG_FILTER_H
 
 #include "common/buf.h"
+#include "common/term/parse.h"
 #include <stdbool.h>
 #include <stddef.h>
 
 /* Keeps its state between pieces; begins with zeros. */
 struct log_filter {
-	int state;
-	unsigned n_param;
-	char param[64];
-	unsigned char utf8[4];
-	unsigned n_utf8, want_utf8;
+	struct term_parser parser;
 	bool returned; /* a \r, which may belong to a \n that comes */
 	bool on_line;  /* something is shown on this line */
 };

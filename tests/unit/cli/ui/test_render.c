@@ -2,6 +2,7 @@
 #include "cli/base/sse.h"
 #include "cli/ui/log_filter.h"
 #include "cli/ui/render.h"
+#include "common/term/table.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -248,6 +249,24 @@ Test(render, what_was_shown_is_not_overwritten)
 		cr_assert_str_eq(filtered(cases[i].in, strlen(cases[i].in)), cases[i].out,
 				 "case %zu: %s", i,
 				 filtered(cases[i].in, strlen(cases[i].in)));
+}
+
+Test(render, of_the_renditions_logs_have_those_of_the_table)
+{
+	for (size_t i = 0; i < term_table_len; i++) {
+		const struct term_rule *r = &term_table[i];
+		bool is_colour = r->from == 38 || r->from == 48;
+		char in[32];
+
+		if (r->kind != TERM_OF_SGR) {
+			cr_assert(!r->is_in_logs || r->kind == TERM_OF_C0, "%s", r->name);
+			continue;
+		}
+		(void)snprintf(in, sizeof(in), "\x1b[%u%smx", r->from,
+			       is_colour ? ";5;1" : "");
+		cr_assert_str_eq(filtered(in, strlen(in)), r->is_in_logs ? in : "x", "%s",
+				 r->name);
+	}
 }
 
 Test(render, a_line_that_ends_in_a_return_is_ended)
