@@ -4,7 +4,7 @@
 ALL_C = $(SRC_common) $(SRC_net) $(SRC_sandbox) $(SRC_vessel) $(SRC_tomb) $(SRC_cli) $(SRC_secrets) $(SRC_job)
 ALL_CH = $(shell find common sandbox vessel tomb cli secrets job tests -name '*.[ch]')
 # Each prints one document of docs/, or the table in one.
-DOC_WRITERS := $(addprefix $(B)/tests/support/docs/,errors_md inputs_md quarantine_md) $(B)/tests/escape/try_probe $(B)/tests/escape/try_objects
+DOC_WRITERS := $(addprefix $(B)/tests/support/docs/,errors_md inputs_md quarantine_md terminal_md) $(B)/tests/escape/try_probe $(B)/tests/escape/try_objects
 
 .PHONY: check-layers check-links check-format check-docs check-sql check-size check-shell check-spelling lint
 check-layers: ## includes stay inside the rooms' borders
@@ -38,10 +38,11 @@ format: ## clang-format every file in place
 	clang-format-19 -i $(ALL_CH)
 
 .PHONY: docs
-docs: $(DOC_WRITERS) ## write the generated documents (docs/ERRORS.md, docs/INPUTS.md, docs/QUARANTINE.md, docs/TUNNEL_CASES.md, the table in docs/SANDBOX.md)
+docs: $(DOC_WRITERS) ## write the generated documents (docs/ERRORS.md, docs/INPUTS.md, docs/QUARANTINE.md, docs/TERMINAL.md, docs/TUNNEL_CASES.md, the table in docs/SANDBOX.md)
 	$(B)/tests/support/docs/errors_md > docs/ERRORS.md
 	$(B)/tests/support/docs/inputs_md > docs/INPUTS.md
 	$(B)/tests/support/docs/quarantine_md > docs/QUARANTINE.md
+	$(B)/tests/support/docs/terminal_md > docs/TERMINAL.md
 	python3 -B tests/support/python/tunnel_cases.py > docs/TUNNEL_CASES.md
 	tests/support/probe-table $(B)/tests/escape/try_probe $(B)/tests/escape/try_objects > $(B)/SANDBOX.md
 	cp $(B)/SANDBOX.md docs/SANDBOX.md

@@ -73,7 +73,7 @@ $(B)/tests/escape/try_syscalls: LDLIBS := -lseccomp
 $(PROBE_OBJ): CFLAGS += -Wno-missing-field-initializers
 $(B)/tests/support/docs/errors_md $(B)/tests/support/lie: %: %.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
-$(B)/tests/support/docs/inputs_md: $(B)/tests/support/docs/inputs_md.o $(OBJ_common)
+$(B)/tests/support/docs/inputs_md $(B)/tests/support/docs/terminal_md: %: %.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
 $(B)/tests/support/docs/quarantine_md: $(B)/tests/support/docs/quarantine_md.o $(B)/common/text/hazard.o $(B)/common/text/hazard_table.o $(B)/common/text/ignorable.o $(OBJ_common)
 	$(CC) $(LDFLAGS) -o $@ $^
