@@ -5,7 +5,8 @@
   screen.py COLUMNS COMMAND...    stdout and stderr of the command are a terminal of that width
 
 The terminal wraps as all do: a character that finds no place begins the next line. Colours are left
-out; any other escape sequence is an error. A line that began because one before it wrapped is marked
+out, and so is a line that was erased before it ended (how far a command is, which a slow machine shows);
+any other escape sequence is an error. A line that began because one before it wrapped is marked
 with "<wrapped>".
 """
 import fcntl
@@ -41,8 +42,14 @@ def width(char):
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
+def without_erased(text, columns):
+    for line in re.findall(r"([^\n\r\x1b]*)\r\x1b\[K", text):
+        assert sum(map(width, line)) <= columns, f"of {line!r} only the last row was erased"
+    return re.sub(r"[^\n]*\r\x1b\[K", "", text)
+
+
 def screen(text, columns):
-    text = re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r\n", "\n")
+    text = without_erased(re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r\n", "\n"), columns)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text), repr(text)
     lines = []
     for line in text.removesuffix("\n").split("\n"):
