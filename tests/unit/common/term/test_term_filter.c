@@ -279,14 +279,15 @@ Test(term_filter, no_input_needs_more_room_than_was_promised)
 			memcpy(in + n, worst[i].in, len);
 		cr_assert_leq(term_filter(&f, in, n, out), TERM_FILTER_ROOM(n));
 	}
-	/* renditions without numbers: each becomes a 0, the one before this piece too */
-	{
+	/* renditions without numbers: each becomes a 0, the one before this piece too; one more is too many */
+	for (size_t n = TERM_SEQUENCE_MAX - 1; n <= TERM_SEQUENCE_MAX; n++) {
 		struct term_filter f = {0};
 
-		memset(in, ';', sizeof(in));
+		memset(in, ';', n);
 		(void)term_filter(&f, "\x1b[", 2, out);
-		(void)term_filter(&f, in, TERM_SEQUENCE_MAX - 1, out);
-		cr_assert_eq(term_filter(&f, "m", 1, out), 2 * TERM_SEQUENCE_MAX + 2);
+		(void)term_filter(&f, in, n, out);
+		cr_assert_eq(term_filter(&f, "m", 1, out),
+			     n < TERM_SEQUENCE_MAX ? 2 * TERM_SEQUENCE_MAX + 2 : 0);
 	}
 }
 
@@ -306,6 +307,10 @@ Test(term_filter, fixed_answers_are_bounded_and_never_cut)
 		total++;
 	}
 	cr_assert_eq(total, TERM_FILTER_REPLIES_MAX);
+	(void)term_filter(&f, "\x1b[n", 3, out);
+	(void)term_filter(&f, "\x1b[0n", 4, out);
+	(void)term_filter(&f, "\x1b[1c", 4, out);
+	cr_assert_eq(term_filter_replies(&f, got, sizeof(got)), 0);
 	(void)term_filter(&f, "\x1b[c", 3, out);
 	n = term_filter_replies(&f, got, sizeof(got));
 	cr_assert(n == 7 && !memcmp(got, "\x1b[?1;2c", 7));
