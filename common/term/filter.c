@@ -18,8 +18,9 @@ const char term_answer[] = "\x1b[0n";
 
 /*
  * Margins are set back between "save" and "restore cursor", since setting them moves it. Leaving the
- * other screen restores the cursor that was saved, on terminals that are on the first one too: so it
- * is saved just before. What "restore" brings with it (renditions, character sets) is set back last.
+ * other screen brings the cursor to where it was when that was entered, also where one is on the first
+ * screen, and long ago: so it is entered before, which does nothing there, and here notes where the
+ * cursor is. What "restore" brings with it (renditions, character sets) is set back last.
  */
 const char term_reset[] =
 	"\x1b\\"      /* ends what was cut in its middle */
@@ -27,7 +28,7 @@ const char term_reset[] =
 	"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l"
 	"\x1b[?1l\x1b>\x1b[4l\x1b[?5l"
 	"\x1b\x37\x1b[r\x1b\x38"
-	"\x1b\x37\x1b[?1049l"
+	"\x1b[?1049h\x1b[?1049l"
 	"\x1b\x37\x1b[r\x1b\x38"
 	"\x1b[?7h\x1b[?12l\x1b[?25h\x1b[0 q"
 	"\x0f\x1b(B\x1b)B\x1b[0m";
