@@ -182,6 +182,7 @@ check-real-inner:
 	@RUNS=$(or $(RUNS),1) tests/real/agents/run
 	@tests/real/packages/run
 	@tests/real/packages/clients
+	@tests/real/terminal/run
 
 # A workstation is booted for it, which takes root: this machine's, or by sudo.
 .PHONY: e2e e2e-inner

@@ -25,7 +25,10 @@ static const char *const head[] = {
 	"  gone. Behind a pipe nobody filters.",
 	"- **A job with a terminal of its own**: what programs of a whole screen need "
 	"passes too (the column",
-	"  *terminal*), so that editors, pagers and agents work as they do elsewhere.",
+	"  *terminal*), so that editors, pagers and agents work as they do elsewhere. "
+	"`tests/real/terminal/run` compares",
+	"  what vim, less, git's pager, node, Python, tmux and bash show there with what "
+	"they show bare, key by key.",
 	"",
 	"The job's bytes are taken apart as a terminal does it, and each piece is "
 	"written when it is whole or not at",
