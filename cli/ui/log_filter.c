@@ -31,12 +31,13 @@ static void show_bytes(struct log_filter *f, const char *s, size_t n, struct buf
 static void show_character(struct log_filter *f, uint32_t c, struct buf *out)
 {
 	char bytes[4];
+	size_t n = utf8_put(c, bytes);
 
 	settle_return(f, out);
 	if (glyph_is_dangerous(c))
 		buf_addf(out, "\\u{%x}", c);
 	else
-		buf_add(out, bytes, utf8_put(c, bytes));
+		buf_add(out, bytes, n);
 	f->on_line = true;
 }
 
@@ -65,9 +66,12 @@ static void rendition(const struct term_token *t, struct buf *out)
 {
 	char sgr[2 * TERM_SEQUENCE_MAX + 8];
 	struct term_csi csi;
+	size_t n;
 
-	if (term_csi_read(t->text, t->size, &csi) && str_eq(csi.id, "m"))
-		buf_add(out, sgr, term_csi_sgr(&csi, true, sgr));
+	if (!term_csi_read(t->text, t->size, &csi) || !str_eq(csi.id, "m"))
+		return;
+	n = term_csi_sgr(&csi, true, sgr);
+	buf_add(out, sgr, n);
 }
 
 static void show(struct log_filter *f, const struct term_token *t, struct buf *out)

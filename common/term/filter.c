@@ -47,11 +47,14 @@ static void put(struct writer *w, const char *s, size_t n)
 static void put_char(const struct term_filter *f, struct writer *w, uint32_t c)
 {
 	char bytes[4];
+	size_t n;
 
-	if (c >= 0x80 && f->is_ascii)
+	if (c >= 0x80 && f->is_ascii) {
 		put(w, "?", 1);
-	else
-		put(w, bytes, utf8_put(c, bytes));
+		return;
+	}
+	n = utf8_put(c, bytes);
+	put(w, bytes, n);
 }
 
 /* Bells in a row are one. */
