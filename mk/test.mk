@@ -166,7 +166,7 @@ check-inner-escape check-inner-integration: check-inner-%:
 
 # Real work, with heavy packages: not part of check.
 .PHONY: check-real check-real-inner
-check-real: ## 64 kinds of real work and more, bare, in full, in floor (NAMES="git npm"); SDKs and coding agents of npm (RUNS=1), llama.cpp
+check-real: ## 64 kinds of real work and more, bare, in full, in floor (NAMES="git npm"); SDKs and coding agents of npm (RUNS=1), llama.cpp, screens
 	@tests/support/install-deps real
 	@tests/support/as-user make --no-print-directory NAMES="$(NAMES)" RUNS="$(RUNS)" check-real-inner
 # root searches the memory of the tomb; all else is the user's
