@@ -8,19 +8,28 @@
 #include "common/cleanup.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
 
 #define TERMINAL "/dev/tty"
 
+/* How a terminal, and what ends us, was before the terminal was made silent. */
+struct before {
+	struct termios modes;
+	sigset_t mask;
+};
+
 /* Of prompt_hold(): the terminal, once it was asked on; -1: not yet. */
 static struct {
 	bool is_wanted, is_on;
 	int fd;
-	struct termios was;
+	struct before was;
 } held = {.fd = -1};
 
 enum { CTRL_C = 3, CTRL_D = 4, CTRL_H = 8, CTRL_U = 21, DEL = 127 };
@@ -35,6 +44,37 @@ static int read_byte(int fd, unsigned char *ret, struct err *err)
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? err_sys(err, "read %s", fd == STDIN_FILENO ? "stdin" : TERMINAL)
 		     : (int)n;
+}
+
+/* What would end us and leave the terminal silent. */
+static sigset_t ends(void)
+{
+	static const int each[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(each); i++)
+		(void)sigaddset(&set, each[i]);
+	return set;
+}
+
+/* The same, unless we are to end first: that waits until the terminal is as it was. */
+static int read_key(int fd, unsigned char *ret, struct err *err)
+{
+	sigset_t set = ends();
+	cleanup_close int told = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	struct pollfd p[] = {{.fd = fd, .events = POLLIN},
+			     {.fd = told, .events = POLLIN}};
+
+	if (told < 0)
+		return err_sys(err, "signalfd");
+	while (poll(p, 2, -1) < 0)
+		if (errno != EINTR)
+			return err_sys(err, "poll");
+	if (p[1].revents)
+		return err_set_id(err, ERRID_CORE_UNCONFIRMED,
+				  "told to end: nothing was read");
+	return read_byte(fd, ret, err);
 }
 
 /* A character of UTF-8 less. */
@@ -52,7 +92,7 @@ static int read_line(int fd, char *out, size_t max, size_t *ret_len, struct err 
 
 	for (;;) {
 		unsigned char c = 0;
-		int n = read_byte(fd, &c, err);
+		int n = read_key(fd, &c, err);
 
 		if (n < 0)
 			return -1;
@@ -75,24 +115,36 @@ static int read_line(int fd, char *out, size_t max, size_t *ret_len, struct err 
 	return 0;
 }
 
-static int make_silent(int fd, struct termios *ret_was, struct err *err)
+static int make_silent(int fd, struct before *ret_was, struct err *err)
 {
+	sigset_t set = ends();
 	struct termios silent;
 
-	if (tcgetattr(fd, ret_was) < 0)
+	if (tcgetattr(fd, &ret_was->modes) < 0)
 		return err_sys(err, "the terminal");
-	silent = *ret_was;
+	silent = ret_was->modes;
 	silent.c_lflag &= (tcflag_t) ~(ECHO | ECHONL | ICANON | ISIG);
 	silent.c_cc[VMIN] = 1;
 	silent.c_cc[VTIME] = 0;
-	return tcsetattr(fd, TCSAFLUSH, &silent) < 0 ? err_sys(err, "the terminal") : 0;
+	(void)sigprocmask(SIG_BLOCK, &set, &ret_was->mask);
+	if (tcsetattr(fd, TCSAFLUSH, &silent) == 0)
+		return 0;
+	(void)sigprocmask(SIG_SETMASK, &ret_was->mask, NULL);
+	return err_sys(err, "the terminal");
+}
+
+/* A signal that came meanwhile ends us here. */
+static void make_as_before(int fd, const struct before *was)
+{
+	(void)tcsetattr(fd, TCSAFLUSH, &was->modes);
+	(void)sigprocmask(SIG_SETMASK, &was->mask, NULL);
 }
 
 /* The question goes to `to`. */
 static int read_terminal(int fd, int to, const char *question, char *out, size_t max,
 			 size_t *ret_len, struct err *err)
 {
-	struct termios was;
+	struct before was;
 	int r;
 
 	if (!held.is_on && make_silent(fd, &was, err) < 0)
@@ -105,7 +157,7 @@ static int read_terminal(int fd, int to, const char *question, char *out, size_t
 	(void)dprintf(to, "%s", question);
 	r = read_line(fd, out, max, ret_len, err);
 	if (!held.is_on)
-		(void)tcsetattr(fd, TCSAFLUSH, &was);
+		make_as_before(fd, &was);
 	(void)dprintf(to, "\n");
 	return r;
 }
@@ -119,7 +171,7 @@ bool prompt_hold(void)
 void prompt_release(const bool *ignored UNUSED)
 {
 	if (held.is_on)
-		(void)tcsetattr(held.fd, TCSAFLUSH, &held.was);
+		make_as_before(held.fd, &held.was);
 	if (held.fd != STDIN_FILENO)
 		fd_close(&held.fd);
 	held.fd = -1;

@@ -2,6 +2,7 @@
 """Run by test_passphrase.sh: DIR VESSEL. Each function named t_* is one case; they follow each other."""
 import glob
 import os
+import signal
 import subprocess
 
 import factor
@@ -95,6 +96,13 @@ def t_it_is_taken_from_a_terminal_only():
         assert code == 2 and "LYCH-PASSPHRASE-007" in shown, (code, shown)
     code, shown = terminal(["some of it\x03"], "passphrase", "set")
     assert code == 1 and said() == {"set": False}, shown
+
+
+def t_told_to_end_while_it_asks_it_leaves_the_terminal_as_it_was():
+    env = {**ENV, "XDG_RUNTIME_DIR": D + "/xdg", "LYCHGATE_DATA": D + "/data"}
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        ended = factor.ended_by([LYCH, "passphrase", "set"], number, env)
+        assert ended == (-number, False, True), ended
 
 
 # ---- one is set ----

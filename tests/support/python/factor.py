@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The second factor from outside: a proof as the API takes it (docs/PROTOCOL.md, "The second factor"), and a
 terminal at which somebody types what is asked for."""
+import fcntl
 import functools
 import hashlib
 import hmac
 import os
 import pty
 import select
+import subprocess
+import termios
 import time
 
 WAIT = 60
@@ -55,3 +58,26 @@ def typed(argv, answers, env=None):
             os.write(fd, left.pop(0).encode() + b"\r")
     os.close(fd)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode(errors="replace")
+
+
+def ended_by(argv, number, env=None):
+    """The command at a terminal of its own, with that signal when it asks: its exit code, and whether the terminal
+    echoed while it asked, and does afterwards."""
+    mine, its = pty.openpty()
+    child = subprocess.Popen(argv, stdin=its, stdout=its, stderr=its, env=env or os.environ, start_new_session=True,
+                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    seen, end = b"", time.monotonic() + WAIT
+
+    def echoes():
+        return bool(termios.tcgetattr(its)[3] & termios.ECHO)
+    while b"not shown): " not in seen:
+        assert time.monotonic() < end, seen
+        if select.select([mine], [], [], 1)[0]:
+            seen += os.read(mine, 4096)
+    asking = echoes()
+    child.send_signal(number)
+    code = child.wait(WAIT)
+    after = echoes()
+    os.close(mine)
+    os.close(its)
+    return code, asking, after
