@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in any process.
- * SHA-256 over OpenSSL's EVP; with sha1.c the only user of libcrypto. A digest that cannot be
+ * SHA-256 over OpenSSL's EVP; with sha1.c and ed25519.c the only user of libcrypto here. A digest that cannot be
  * computed aborts, as memory that cannot be had does.
  */
 #ifndef LYCH_COMMON_CRYPTO_SHA256_H
