@@ -73,8 +73,8 @@ SRC_net := $(filter-out $(SRC_common),$(SRC_rooms))
 SRC_sandbox := $(call sources,sandbox)
 # four programs live in vessel/: the control plane, the log's writer, its reader, and the compiler of the gate's rules
 SRC_vessel := $(filter-out vessel/gate/compile/%,$(call sources,vessel))
-SRC_scribe := $(addprefix vessel/scribe/,main.c scribe.c log.c line.c)
-SRC_audit := $(addprefix vessel/scribe/,audit_main.c line.c)
+SRC_scribe := $(addprefix vessel/scribe/,main.c scribe.c log.c recover.c streams.c seals.c seal.c merkle.c line.c)
+SRC_audit := $(addprefix vessel/scribe/,audit_main.c audit_read.c audit_proof.c seal_read.c seal.c merkle.c line.c)
 MAINS := $(addsuffix /main.c,sandbox vessel tomb cli secrets) vessel/scribe/main.c vessel/scribe/audit_main.c job/ask.c job/fetch.c
 SRC_tomb := $(call sources,tomb)
 # lych-ask and lych-fetch, which run inside jobs
@@ -88,8 +88,8 @@ room = $(wildcard common/$(1)/*.c)
 NET_vessel := $(SRC_net)
 NET_tomb := $(filter-out $(call room,conf),$(SRC_net))
 NET_cli := $(call room,conf) $(call room,json) $(addprefix common/,crypto/factor.c crypto/sha256.c crypto/tomb_secret.c text/event_stream.c text/glob.c text/hazard.c text/hazard_table.c text/ignorable.c)
-NET_scribe := $(call room,confine) $(addprefix common/,json/json.c json/json_scan.c net/loop.c net/notify.c net/starter_word.c crypto/sha256.c)
-NET_audit := common/crypto/sha256.c
+NET_scribe := $(call room,confine) $(addprefix common/,json/json.c json/json_scan.c net/loop.c net/notify.c net/starter_word.c crypto/sha256.c crypto/ed25519.c crypto/locked.c)
+NET_audit := $(addprefix common/crypto/,sha256.c ed25519.c)
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 OBJ_common := $(call obj,$(SRC_common))

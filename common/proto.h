@@ -32,6 +32,11 @@
 #define TOMB_GONE_ALONE "alone\n"
 #define TOMB_GONE_HOUSE "house\n"
 
+/* In audit/: the scribe's private key, which is in no archive. A restore leaves this text in its
+ * place: the log goes on with keys that the old ones did not sign. */
+#define AUDIT_KEYS_FILE ".keys"
+#define AUDIT_KEYS_RESTORED "restored\n"
+
 /* Lease: seconds. */
 #define LEASE_TTL_SEC 30
 

@@ -247,6 +247,12 @@ static bool is_segment(const char *s)
 	       str_eq(s + strlen("segment-") + SEGMENT_DIGITS, ".jsonl");
 }
 
+/* Its seals come before what they seal, as names go: the log may grow in between. */
+static bool is_audit(const char *s)
+{
+	return str_eq(s, "seals") || is_segment(s);
+}
+
 /* Its place in the one order that archives have, below it by name; 0: no such name. */
 static unsigned rank_of(const char *name)
 {
@@ -258,7 +264,7 @@ static unsigned rank_of(const char *name)
 	} trees[] = {
 		{"vessel/blobs/", is_blob},
 		{"vessel/output/", is_output},
-		{"audit/", is_segment},
+		{"audit/", is_audit},
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(files); i++)
@@ -284,7 +290,7 @@ static bool is_next(const char *last, const char *name)
 
 /* ---- a directory -------------------------------------------------------------- */
 
-/* What is half written, and locks. */
+/* What is half written, locks, and the private key of the audit log (AUDIT_KEYS_FILE). */
 static bool is_passing(const char *name)
 {
 	return name[0] == '.' || str_ends(name, ".tmp") || str_eq(name, "lock");

@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/fs.h"
 #include "common/mem.h"
+#include "common/proto.h"
 #include "common/str.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -301,6 +302,19 @@ static int on_file_end(const char *name UNUSED, void *arg, struct err *err)
 	return r->in_rows ? end_rows(r, err) : 0;
 }
 
+/* The audit log's private key is in no archive: its scribe is told to begin with another. */
+static int mark_log(const struct restore *r, struct err *err)
+{
+	cleanup_close int dir = -1;
+
+	if (fs_mkdir_beneath(r->new_fd, "audit", 0700, err) < 0)
+		return -1;
+	dir = fs_open_beneath(r->new_fd, "audit", O_RDONLY | O_DIRECTORY, 0, err);
+	return dir < 0 ? -1
+		       : fs_write_atomic(dir, AUDIT_KEYS_FILE, AUDIT_KEYS_RESTORED,
+					 strlen(AUDIT_KEYS_RESTORED), 0600, err);
+}
+
 int restore_extract(struct restore *r, int fd, struct err *err)
 {
 	const struct archive_reader reader = {.on_file = on_file,
@@ -314,6 +328,8 @@ int restore_extract(struct restore *r, int fd, struct err *err)
 		return err_sys(err, "%s", r->a->file);
 	rc = archive_read(fd, &reader, err);
 	fd_close(&r->out);
+	if (rc == 0)
+		rc = mark_log(r, err);
 	if (rc == 0 && syncfs(r->new_fd) < 0)
 		rc = err_sys(err, "syncfs");
 	return rc;

@@ -5,6 +5,7 @@
  */
 #include "cli/base/audit_log.h"
 
+#include "common/base64.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
@@ -61,6 +62,25 @@ int audit_log_newest(int dirfd, uint64_t *ret, struct err *err)
 			*ret = n;
 	}
 	return 0;
+}
+
+int audit_log_first_key(int dirfd, char ret[AUDIT_KEY_TEXT], struct err *err)
+{
+	static const char mark[] = "\ngenesis ";
+	cleanup_close int fd =
+		openat(dirfd, "seals", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char head[1024];
+	ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+	const char *at = n < 0 ? NULL : memmem(head, (size_t)n, mark, sizeof(mark) - 1);
+
+	if (n < 0)
+		return err_sys_id(err, ERRID_AUDIT_SEAL, "the audit log's checkpoints");
+	if (at)
+		at += sizeof(mark) - 1;
+	if (!at || head + n - at < AUDIT_KEY_TEXT || at[AUDIT_KEY_TEXT - 1] != '\n' ||
+	    !base64_is_valid(at, AUDIT_KEY_TEXT - 1))
+		return err_set_id(err, ERRID_AUDIT_SEAL, "its first checkpoint");
+	return str_fmt(ret, AUDIT_KEY_TEXT, "%.*s", AUDIT_KEY_TEXT - 1, at);
 }
 
 /* ---- the records of one job -------------------------------------------------- */

@@ -33,4 +33,8 @@ struct audit_log_query {
 MUST_CHECK int audit_log_read(int dirfd, const struct audit_log_query *q,
 			      struct err *err);
 
+/* The public key with which its keys begin, as the first checkpoint says it. ERRID_AUDIT_SEAL. */
+#define AUDIT_KEY_TEXT 45
+MUST_CHECK int audit_log_first_key(int dirfd, char ret[AUDIT_KEY_TEXT], struct err *err);
+
 #endif

@@ -5,6 +5,7 @@
  * hold a lock that lives as long as its process. A second start finds the holder,
  * asks the vessel for its version and says who runs.
  */
+#include "cli/base/audit_log.h"
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/config_file.h"
@@ -396,6 +397,27 @@ static int check_limits(struct err *err)
 	return 0;
 }
 
+/* Who has it elsewhere sees when the whole log was made anew. */
+static void say_first_key(const struct up_args *a, const struct paths *p)
+{
+	char key[AUDIT_KEY_TEXT];
+	struct err err = ERR_INIT;
+	int dirfd = -1;
+
+	if (a->json)
+		return;
+	if (audit_log_open(p, &dirfd, &err) == 0 &&
+	    audit_log_first_key(dirfd, key, &err) == 0)
+		(void)fprintf(
+			stderr,
+			"lych: the audit log's keys begin with %s\n"
+			"      Write it down elsewhere, for 'lych-audit verify --pin'.\n",
+			key);
+	else
+		cmd_tell(err.id, err.msg);
+	fd_close(&dirfd);
+}
+
 static int up(const struct up_args *a, struct err *err)
 {
 	cleanup_paths struct paths p = {0};
@@ -403,6 +425,7 @@ static int up(const struct up_args *a, struct err *err)
 	cleanup_free char *cluster = NULL;
 	pid_t holder = 0;
 	int lock, r, nobody = -1;
+	bool is_first;
 
 	if (check_limits(err) < 0 || paths_resolve(&p, err) < 0 ||
 	    config_load_or_defaults(p.config, &conf, err) < 0)
@@ -421,13 +444,16 @@ static int up(const struct up_args *a, struct err *err)
 	if (r < 0 || holder)
 		goto out;
 	cluster = xasprintf("%s/phylactery/data", p.data);
-	if (!a->json && access(cluster, F_OK) < 0)
+	is_first = access(cluster, F_OK) < 0;
+	if (!a->json && is_first)
 		(void)fprintf(
 			stderr,
 			"lych: first use: making a private PostgreSQL cluster in %s\n",
 			p.data);
 	if (a->detach) {
 		r = up_detached(a, &p, &conf, err);
+		if (r == 0 && is_first)
+			say_first_key(a, &p);
 	} else {
 		(void)fprintf(stderr, "lych: starting; Ctrl-C or 'lych down' stops it\n");
 		r = starter(&p, &conf, &nobody, err);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych-audit.
- * lych-audit: reads the audit log and nothing else (lych-audit(1)). First form: `verify`
- * recomputes the chain of hashes from the first line; signatures and anchors are not
- * there yet, so a log that was cut at its end or rewritten as a whole passes.
+ * lych-audit: reads the audit log and nothing else (lych-audit(1)). `verify` judges it, `proof`
+ * makes a proof for somebody who does not have it.
  */
 #include "common/args/args.h"
 #include "common/cleanup.h"
@@ -12,103 +11,45 @@
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
-#include "vessel/scribe/line.h"
-#include <fcntl.h>
+#include "vessel/scribe/audit_proof.h"
 #include <stdio.h>
 
-enum verdict { CHAIN_OK = 0, CHAIN_TAMPERED = 1, CHAIN_UNKNOWN = 4 };
-/* Each start of a vessel is one. */
-#define STREAMS_MAX 32768
-
 struct audit_args {
-	const char *dir;
-	bool json;
+	const char *command, *dir;
+	bool json, has_pin;
+	uint8_t pin[ED25519_PUBLIC_SIZE];
+	struct audit_question question;
 };
 
-struct stream {
-	char prod[AUDIT_PROD_MAX];
-	struct uuid id;
-	uint64_t last;
+static const char *const verdicts[] = {
+	[AUDIT_OK] = "ok",
+	[AUDIT_TAMPERED] = "tampered",
+	[AUDIT_TRUNCATED] = "truncated",
+	[AUDIT_UNSEALED] = "unsealed",
+	[AUDIT_UNKNOWN] = "unknown",
 };
 
-/* What was read: the chain, and the producers' own numbers. */
-struct reading {
-	struct audit_chain chain;
-	uint64_t segments, torn_bytes;
-	struct stream *streams;
-	size_t n_streams;
-	uint64_t bad_seq; /* of a producer's wrong number: the chain has gone on */
-};
-
-static int count_line(const struct audit_head *h, const char *members UNUSED,
-		      size_t len UNUSED, void *arg, struct err *err)
+static void genesis_of(const struct audit_reading *r, char ret[SEAL_TEXT32])
 {
-	struct reading *r = arg;
-	size_t i = r->n_streams;
-	struct stream *s;
-
-	while (i > 0 && !(str_eq(r->streams[i - 1].id.s, h->stream.s) &&
-			  str_eq(r->streams[i - 1].prod, h->prod)))
-		i--;
-	if (i == 0) {
-		if (r->n_streams == STREAMS_MAX)
-			return err_set(err, ERR_LIMIT, "more than %d streams",
-				       STREAMS_MAX);
-		r->streams =
-			xreallocarray(r->streams, r->n_streams + 1, sizeof(*r->streams));
-		r->streams[r->n_streams] = (struct stream){.id = h->stream};
-		i = ++r->n_streams;
-		if (str_copy(r->streams[i - 1].prod, AUDIT_PROD_MAX, h->prod) < 0)
-			return err_set(err, ERR_INTERNAL, "a producer's name");
-	}
-	/* what speaks is looked for at the end: there it is found at once */
-	struct stream found = r->streams[i - 1];
-
-	r->streams[i - 1] = r->streams[r->n_streams - 1];
-	s = &r->streams[r->n_streams - 1];
-	*s = found;
-	if (h->pseq != s->last + 1) {
-		r->bad_seq = h->seq;
-		return err_set_id(err, ERRID_AUDIT_CHAIN,
-				  "seq %llu: number %llu of %s follows %llu",
-				  (unsigned long long)h->seq, (unsigned long long)h->pseq,
-				  h->prod, (unsigned long long)s->last);
-	}
-	s->last = h->pseq;
-	return 0;
+	ret[0] = '\0';
+	if (r->met)
+		seal_text32(r->seals.genesis, ret);
 }
 
-static int read_all(const char *dir, struct reading *r, struct err *err)
+static void print_seals(const struct audit_reading *r, struct jsonw *w)
 {
-	cleanup_close int dirfd =
-		open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	uint64_t first, last, end = 0, size = 0;
+	char genesis[SEAL_TEXT32];
 
-	if (dirfd < 0)
-		return err_sys(err, "%s", dir);
-	if (audit_segments(dirfd, &first, &last, err) < 0)
-		return -1;
-	if (!last)
-		return err_set(err, ERR_NOT_FOUND, "%s: no log", dir);
-	if (first != 1)
-		return err_set_id(err, ERRID_AUDIT_CHAIN, "seq 1: segment 1 is missing");
-	for (uint64_t n = 1; n <= last; n++) {
-		if (audit_segment_read(dirfd, n, &r->chain, count_line, r, &end, &size,
-				       err) < 0)
-			return -1;
-		r->segments++;
-		if (n < last && end != size)
-			return err_set_id(
-				err, ERRID_AUDIT_CHAIN,
-				"seq %llu: segment %llu ends in the middle of a line",
-				(unsigned long long)r->chain.seq, (unsigned long long)n);
-	}
-	/* a line that its writer has not finished, or never will */
-	r->torn_bytes = size - end;
-	return 0;
+	genesis_of(r, genesis);
+	jsonw_ku64(w, "sealed", r->sealed);
+	jsonw_ku64(w, "checkpoints", r->met);
+	jsonw_kstr(w, "sealed_at", r->met ? r->newest.time : NULL);
+	jsonw_kstr(w, "genesis", r->met ? genesis : NULL);
+	jsonw_ku64(w, "sealed_from", r->seals.began + 1);
+	jsonw_kbool(w, "pinned", r->pin != NULL);
 }
 
-static void print_json(const struct reading *r, enum verdict v, const struct err *err)
+static void print_json(const struct audit_reading *r, const struct err *err)
 {
 	cleanup_buf struct buf b;
 	struct jsonw w;
@@ -116,17 +57,15 @@ static void print_json(const struct reading *r, enum verdict v, const struct err
 	buf_init(&b, (size_t)4 << 20);
 	jsonw_init(&w, &b);
 	jsonw_obj(&w);
-	jsonw_kstr(&w, "verdict",
-		   v == CHAIN_OK	 ? "ok"
-		   : v == CHAIN_TAMPERED ? "tampered"
-					 : "unknown");
+	jsonw_kstr(&w, "verdict", verdicts[r->verdict]);
 	jsonw_kstr(&w, "log", r->chain.log.s);
 	jsonw_ku64(&w, "records", r->chain.seq - 1);
 	jsonw_kstr(&w, "head", r->chain.prev);
 	jsonw_ku64(&w, "segments", r->segments);
 	jsonw_ku64(&w, "torn_bytes", r->torn_bytes);
-	if (v == CHAIN_TAMPERED)
-		jsonw_ku64(&w, "first_bad_seq", r->bad_seq ? r->bad_seq : r->chain.seq);
+	if (r->verdict == AUDIT_TAMPERED && r->bad_seq)
+		jsonw_ku64(&w, "first_bad_seq", r->bad_seq);
+	print_seals(r, &w);
 	jsonw_kstr(&w, "detail", err->msg);
 	jsonw_key(&w, "streams");
 	jsonw_arr(&w);
@@ -142,35 +81,69 @@ static void print_json(const struct reading *r, enum verdict v, const struct err
 	(void)puts(buf_str(&b));
 }
 
-static void print_text(const struct reading *r, enum verdict v, const struct err *err)
+static void print_text(const struct audit_reading *r, const struct err *err)
 {
-	if (v == CHAIN_TAMPERED)
-		(void)printf("TAMPERED  %s: %s\n", err_text(err), err->msg);
-	else if (v == CHAIN_UNKNOWN)
-		(void)printf("cannot tell  %s: %s\n", err_text(err), err->msg);
-	else
-		(void)printf("ok  log %s, %llu records in %llu segments, head %s%s\n"
-			     "    the chain only: no signature or anchor was checked\n",
-			     r->chain.log.s, (unsigned long long)(r->chain.seq - 1),
-			     (unsigned long long)r->segments, r->chain.prev,
-			     r->torn_bytes ? ", one unfinished line" : "");
+	static const char *const words[] = {
+		[AUDIT_TAMPERED] = "TAMPERED",
+		[AUDIT_TRUNCATED] = "TRUNCATED",
+		[AUDIT_UNSEALED] = "UNSEALED",
+		[AUDIT_UNKNOWN] = "cannot tell",
+	};
+	char genesis[SEAL_TEXT32];
+
+	genesis_of(r, genesis);
+	if (r->verdict != AUDIT_OK) {
+		(void)printf("%s  %s: %s\n", words[r->verdict], err_text(err), err->msg);
+		return;
+	}
+	(void)printf("ok  log %s, %llu records in %llu segments, head %s%s\n"
+		     "    sealed up to record %llu by %llu checkpoints, the last of %s\n"
+		     "    its keys begin with %s, %s\n",
+		     r->chain.log.s, (unsigned long long)(r->chain.seq - 1),
+		     (unsigned long long)r->segments, r->chain.prev,
+		     r->torn_bytes ? ", one unfinished line" : "",
+		     (unsigned long long)r->sealed, (unsigned long long)r->met,
+		     r->newest.time, genesis,
+		     r->pin ? "as --pin says"
+			    : "compare that with what you wrote down (--pin)");
+	if (r->seals.began)
+		(void)printf(
+			"    sealed from record %llu on; those before it are as they "
+			"were then\n",
+			(unsigned long long)r->seals.began + 1);
 }
 
 static int verify(const struct audit_args *a)
 {
-	struct reading r = {0};
+	struct audit_reading r = {.pin = a->has_pin ? a->pin : NULL};
 	struct err err = ERR_INIT;
-	enum verdict v = CHAIN_OK;
 
-	audit_chain_init(&r.chain);
-	if (read_all(a->dir, &r, &err) < 0)
-		v = err.id == ERRID_AUDIT_CHAIN ? CHAIN_TAMPERED : CHAIN_UNKNOWN;
+	if (audit_read(&r, a->dir, &err) == 0)
+		r.verdict = AUDIT_OK;
 	if (a->json)
-		print_json(&r, v, &err);
+		print_json(&r, &err);
 	else
-		print_text(&r, v, &err);
-	free(r.streams);
-	return args_flush("lych-audit") == 0 ? (int)v : CHAIN_UNKNOWN;
+		print_text(&r, &err);
+	audit_reading_done(&r);
+	return args_flush("lych-audit") == 0 ? (int)r.verdict : AUDIT_UNKNOWN;
+}
+
+/* A proof is an object, whoever asks; why there is none goes where errors go. */
+static int prove(const struct audit_args *a)
+{
+	struct audit_reading r = {.pin = a->has_pin ? a->pin : NULL};
+	cleanup_buf struct buf proof = {0};
+	struct err err = ERR_INIT;
+
+	if (audit_prove(&r, a->dir, &a->question, &proof, &err) == 0) {
+		(void)puts(buf_str(&proof));
+	} else {
+		(void)args_fail("lych-audit", &err);
+		if (r.verdict == AUDIT_OK)
+			r.verdict = AUDIT_UNKNOWN;
+	}
+	audit_reading_done(&r);
+	return args_flush("lych-audit") == 0 ? (int)r.verdict : AUDIT_UNKNOWN;
 }
 
 static bool json_asked;
@@ -203,25 +176,55 @@ NORETURN static void refuse_word(const struct argp_state *state, const char *why
 	refuse(state->name, text);
 }
 
+static void check_question(const struct audit_args *a, const struct argp_state *state)
+{
+	const struct audit_question *q = &a->question;
+
+	if (!a->command)
+		refuse(state->name, "verify DIR, or proof DIR");
+	if (!a->dir)
+		refuse_word(state, "it needs the directory of a log", a->command);
+	if (str_eq(a->command, "verify")) {
+		if (q->record || q->from || q->to)
+			refuse(state->name, "--record, --from and --to are for proof");
+	} else if ((q->record == 0) == (q->from == 0)) {
+		refuse(state->name, "proof needs --record N or --from N");
+	}
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct audit_args *a = state->input;
+	uint64_t *number = key == 'r'	? &a->question.record
+			   : key == 'f' ? &a->question.from
+					: &a->question.to;
 
 	switch (key) {
 	case 'j':
 		a->json = true;
 		return 0;
+	case 'p':
+		if (seal_parse32(arg, a->pin, NULL) < 0)
+			refuse_word(state, "--pin: not a public key of 44 characters",
+				    arg);
+		a->has_pin = true;
+		return 0;
+	case 'r':
+	case 'f':
+	case 't':
+		if (parse_u64(arg, 1, INT64_MAX, number, NULL) < 0)
+			refuse_word(state, "not a number from 1 on", arg);
+		return 0;
 	case ARGP_KEY_ARG:
-		if (state->arg_num == 0 && !str_eq(arg, "verify"))
-			refuse_word(state, "the only command is verify, not", arg);
+		if (state->arg_num == 0 && !str_eq(arg, "verify") &&
+		    !str_eq(arg, "proof"))
+			refuse_word(state, "the commands are verify and proof, not", arg);
 		if (state->arg_num > 1)
 			refuse_word(state, "one argument too many", arg);
-		if (state->arg_num == 1)
-			a->dir = arg;
+		*(state->arg_num == 0 ? &a->command : &a->dir) = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (!a->dir)
-			refuse(state->name, "verify DIR");
+		check_question(a, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -232,16 +235,28 @@ int main(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"json", 'j', NULL, 0, "answer in JSON", 0},
+		{"pin", 'p', "KEY", 0,
+		 "the public key with which the log's keys must begin, as it was printed",
+		 0},
+		{"record", 'r', "N", 0, "proof: that record N is in the log", 0},
+		{"from", 'f', "N", 0,
+		 "proof: that the log went on from its checkpoint of N records", 0},
+		{"to", 't', "N", 0,
+		 "proof: by the checkpoint of N records (the last one)", 0},
 		{0},
 	};
 	static const struct argp argp = {
 		options,
 		parse_option,
-		"verify DIR",
-		"Recompute the audit log's chain of hashes. Exit 0: it holds; 1: it was "
-		"tampered with; 4: cannot tell.\v"
+		"verify DIR\nproof DIR",
+		"Check the audit log: its chain of hashes, and the signed checkpoints "
+		"that "
+		"seal it. Exit 0: it holds; 1: it was tampered with; 2: its end is "
+		"missing; "
+		"3: a checkpoint or a key is missing; 4: cannot tell.\v"
 		"Examples:\n"
-		"  lych-audit verify ~/.local/share/lychgate/audit",
+		"  lych-audit verify ~/.local/share/lychgate/audit\n"
+		"  lych-audit proof ~/.local/share/lychgate/audit --record 1",
 		NULL,
 		NULL,
 		NULL};
@@ -250,11 +265,11 @@ int main(int argc, char **argv)
 	struct err err = ERR_INIT;
 
 	if (fs_fill_stdio(&err) < 0)
-		return CHAIN_UNKNOWN;
+		return AUDIT_UNKNOWN;
 	if (argc == 2 && str_eq(argv[1], "--version"))
 		return args_version("lych-audit");
 	args_name(argc, argv, "lych-audit");
 	json_asked = args_have_flag(&argp, argc, argv, 0, "json");
 	args_parse(&argp, argc, argv, 0, &a, &voice);
-	return verify(&a);
+	return str_eq(a.command, "verify") ? verify(&a) : prove(&a);
 }

@@ -5,10 +5,11 @@
  */
 #include "vessel/scribe/line.h"
 #include "common/cleanup.h"
-#include "common/crypto/sha256.h"
 #include "common/fs.h"
 #include "common/mem.h"
+#include "common/proto.h"
 #include "common/str.h"
+#include "vessel/scribe/seal.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -140,13 +141,19 @@ int audit_line_parse(const char *line, size_t len, struct audit_head *ret,
 	return 0;
 }
 
-void audit_leaf(const char *line, size_t len, char ret_hex[SHA256_HEX_SIZE])
+bool audit_line_seal(const struct audit_head *h, const char *members, size_t len,
+		     char ret_hex[SHA256_HEX_SIZE])
 {
-	cleanup_sha256 struct sha256 *h = sha256_new();
+	struct cursor c = {.p = members, .end = members + len};
+	char event[AUDIT_PROD_MAX];
+	uint8_t raw[SHA256_SIZE];
 
-	sha256_add(h, "\0", 1);
-	sha256_add(h, line, len);
-	sha256_hex(h, ret_hex);
+	literal(&c, "\"event\":\"");
+	text(&c, event, sizeof(event));
+	literal(&c, ",\"seal\":\"");
+	text(&c, ret_hex, SHA256_HEX_SIZE);
+	return !c.bad && str_eq(h->prod, AUDIT_OWN_PROD) &&
+	       sha256_hex_parse(ret_hex, raw, NULL) == 0;
 }
 
 /* ---- the chain ---- */
@@ -155,6 +162,16 @@ void audit_chain_init(struct audit_chain *c)
 {
 	*c = (struct audit_chain){.seq = 1};
 	memset(c->prev, '0', SHA256_HEX_SIZE - 1);
+}
+
+void audit_chain_step(struct audit_chain *c, const char *line, size_t len)
+{
+	struct merkle_hash leaf;
+
+	merkle_leaf(line, len, &leaf);
+	merkle_add(&c->tree, &leaf);
+	hex_encode(leaf.b, sizeof(leaf.b), c->prev);
+	c->seq++;
 }
 
 int audit_chain_next(struct audit_chain *c, const char *line, size_t len,
@@ -176,8 +193,7 @@ int audit_chain_next(struct audit_chain *c, const char *line, size_t len,
 				  "seq %llu: a line of another log",
 				  (unsigned long long)c->seq);
 	c->log = ret->log;
-	c->seq++;
-	audit_leaf(line, len, c->prev);
+	audit_chain_step(c, line, len);
 	return 0;
 }
 
@@ -206,6 +222,17 @@ static uint64_t segment_number(const char *name)
 	return str_eq(again, name) ? n : 0;
 }
 
+static bool is_beside(const char *name)
+{
+	static const char *const names[] = {".", "..", "lock", SEAL_FILE,
+					    AUDIT_KEYS_FILE};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_eq(name, names[i]))
+			return true;
+	return false;
+}
+
 int audit_segments(int dirfd, uint64_t *ret_first, uint64_t *ret_last, struct err *err)
 {
 	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -223,8 +250,7 @@ int audit_segments(int dirfd, uint64_t *ret_first, uint64_t *ret_last, struct er
 	while ((errno = 0, e = readdir(d))) {
 		uint64_t n = segment_number(e->d_name);
 
-		if (str_eq(e->d_name, ".") || str_eq(e->d_name, "..") ||
-		    str_eq(e->d_name, "lock"))
+		if (is_beside(e->d_name))
 			continue;
 		if (!n)
 			return err_set_id(err, ERRID_AUDIT_CHAIN,
@@ -235,12 +261,12 @@ int audit_segments(int dirfd, uint64_t *ret_first, uint64_t *ret_last, struct er
 	}
 	if (errno)
 		return err_sys_id(err, ERRID_AUDIT_DIR, "list the audit directory");
+	*ret_first = first;
+	*ret_last = last;
 	if (count && last - first + 1 != count)
 		return err_set_id(err, ERRID_AUDIT_CHAIN,
 				  "a segment between %llu and %llu is missing",
 				  (unsigned long long)first, (unsigned long long)last);
-	*ret_first = first;
-	*ret_last = last;
 	return 0;
 }
 
@@ -278,6 +304,7 @@ int audit_segment_read(int dirfd, uint64_t n, struct audit_chain *c, audit_line_
 	cleanup_buf struct buf b;
 	char name[AUDIT_SEGMENT_NAME];
 	cleanup_close int fd = -1;
+	struct stat st;
 	ssize_t got;
 
 	buf_init(&b, READ_CHUNK + AUDIT_LINE_MAX);
@@ -286,11 +313,18 @@ int audit_segment_read(int dirfd, uint64_t n, struct audit_chain *c, audit_line_
 	fd = fs_open_beneath(dirfd, name, O_RDONLY | O_NOFOLLOW, 0, err);
 	if (fd < 0)
 		return err_wrap(err, "%s", name);
-	while ((got = read(fd, chunk, READ_CHUNK)) != 0) {
+	if (fstat(fd, &st) < 0)
+		return err_sys_id(err, ERRID_AUDIT_WRITE, "%s", name);
+	while (*ret_size < (uint64_t)st.st_size) {
+		uint64_t left = (uint64_t)st.st_size - *ret_size;
+
+		got = read(fd, chunk, left < READ_CHUNK ? (size_t)left : READ_CHUNK);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
 			return err_sys_id(err, ERRID_AUDIT_WRITE, "read %s", name);
+		if (got == 0)
+			break;
 		*ret_size += (uint64_t)got;
 		buf_add(&b, chunk, (size_t)got);
 		if (eat_lines(&b, c, fn, arg, ret_end, err) < 0)

@@ -19,10 +19,12 @@
 #include "common/clock.h"
 #include "common/err.h"
 #include "common/id.h"
+#include "vessel/scribe/merkle.h"
 #include <stdint.h>
 
 #define AUDIT_LINE_MAX ((size_t)16384) /* with its newline */
 #define AUDIT_PROD_MAX 32
+#define AUDIT_OWN_PROD "scribe"
 /* What the members of an event may take; the head has the rest. */
 #define AUDIT_EVENT_MAX ((size_t)15360)
 
@@ -47,15 +49,20 @@ void audit_line_write(struct buf *out, const struct audit_head *head, const char
  * its '}' included. ERRID_AUDIT_CHAIN. */
 MUST_CHECK int audit_line_parse(const char *line, size_t len, struct audit_head *ret,
 				const char **ret_members, struct err *err);
-void audit_leaf(const char *line, size_t len, char ret_hex[SHA256_HEX_SIZE]);
+/* The hash of the newest seal that a record of the scribe's own names; false: none. */
+bool audit_line_seal(const struct audit_head *head, const char *members, size_t len,
+		     char ret_hex[SHA256_HEX_SIZE]);
 
-/* Where a reader or the writer stands: what the next line must say. */
+/* Where a reader or the writer stands: what the next line must say, and the tree so far. */
 struct audit_chain {
 	struct uuid log; /* "" before the first line */
 	uint64_t seq;	 /* of the next line */
 	char prev[SHA256_HEX_SIZE];
+	struct merkle tree; /* of the seq - 1 lines before it */
 };
 void audit_chain_init(struct audit_chain *c);
+/* Step over a line that is known to be the next one. */
+void audit_chain_step(struct audit_chain *c, const char *line, size_t len);
 /* Check the next line and step over it. ERRID_AUDIT_CHAIN names the seq that is wrong;
  * the chain is unchanged then. */
 MUST_CHECK int audit_chain_next(struct audit_chain *c, const char *line, size_t len,
@@ -67,15 +74,15 @@ MUST_CHECK int audit_chain_next(struct audit_chain *c, const char *line, size_t 
 #define AUDIT_SEGMENT_NAME 32
 void audit_segment_name(uint64_t n, char out[AUDIT_SEGMENT_NAME]);
 /* The numbers of the first and the last segment, 0 when there is none. They must follow
- * each other without a gap; another file than these and "lock" is refused
- * (ERRID_AUDIT_CHAIN). */
+ * each other without a gap (they are set then too); another file than these, "lock" and those of the seals is
+ * refused (ERRID_AUDIT_CHAIN). */
 MUST_CHECK int audit_segments(int dirfd, uint64_t *ret_first, uint64_t *ret_last,
 			      struct err *err);
 
 typedef int audit_line_fn(const struct audit_head *head, const char *members, size_t len,
 			  void *arg, struct err *err);
 /*
- * Check every complete line of a segment. *ret_end: bytes up to and with the last
+ * Check every complete line that a segment has now. *ret_end: bytes up to and with the last
  * newline; *ret_size: of the file. What lies between is a torn tail: the caller's to
  * judge. fn may be NULL.
  */

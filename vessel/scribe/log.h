@@ -14,21 +14,13 @@
 
 #include "common/clock.h"
 #include "common/jsonw.h"
-#include "vessel/scribe/line.h"
+#include "vessel/scribe/seal.h"
+#include "vessel/scribe/streams.h"
 
 #define SCRIBE_SEGMENT_BYTES ((uint64_t)64 << 20)
 /* Staged at most: then a commit is due. */
 #define SCRIBE_BATCH_EVENTS 512
 #define SCRIBE_BATCH_BYTES ((size_t)1 << 20)
-/* A repeated event is compared with what was written, this far back. A producer may have
- * fewer than this without an acknowledgement. */
-#define SCRIBE_REMEMBERED 1024
-/* Producers that a log may have, the scribe among them, and the streams of each whose numbers are
- * known: a new one takes the place of the one of the same producer that was silent for longest. So
- * many find room in the first record of a segment. */
-#define SCRIBE_PRODUCERS_MAX 6
-#define SCRIBE_STREAMS_EACH 16
-
 struct scribe_log;
 
 struct scribe_log_config {
@@ -41,8 +33,8 @@ struct scribe_log_config {
 
 /*
  * Take the directory (ours, 0700; locked for the life of the process), check the last two
- * segments, cut a torn last line. ERRID_AUDIT_DIR, _CHAIN, _WRITE, ERRID_START_LOCKED.
- * Nothing is written yet but the cut; the first record of this writer is staged, so
+ * segments, cut a torn last line; what was sealed must be there as it was. Keys begin where
+ * there are none. ERRID_AUDIT_DIR, _CHAIN, _SEAL, _WRITE, ERRID_START_LOCKED, _LIMIT. Of the log nothing is written yet but the cut; the first record of this writer is staged, so
  * scribe_log_commit() comes next.
  */
 MUST_CHECK int scribe_log_open(const struct scribe_log_config *cfg,
@@ -71,6 +63,16 @@ MUST_CHECK int scribe_log_own(struct scribe_log *l, const char *event,
 bool scribe_log_is_full(const struct scribe_log *l); /* commit before the next add */
 /* Write and fdatasync what is staged; begins a new segment when the old one is full. */
 MUST_CHECK int scribe_log_commit(struct scribe_log *l, struct err *err);
+
+/*
+ * Seals (seals.h). One is due after 256 records or 60 s, but not twice in a second. It seals what
+ * is durable, so commit first. ends_epoch: the key that signs it is wiped, the next one goes on;
+ * an hour does that by itself. What fails is final.
+ */
+bool scribe_log_seal_is_due(const struct scribe_log *l);
+MUST_CHECK int scribe_log_seal(struct scribe_log *l, bool ends_epoch, struct err *err);
+/* The public key with which the log's keys began. */
+void scribe_log_genesis(const struct scribe_log *l, char ret[SEAL_TEXT32]);
 
 struct scribe_counts {
 	uint64_t events, batches, duplicates, recovered_bytes, seq;

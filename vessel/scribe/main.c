@@ -125,8 +125,9 @@ static void on_signal(int signo UNUSED, void *arg)
 	notify_stopping(s->notify);
 	if (scribe_flush(s->scribe, &err) < 0 ||
 	    scribe_log_own(s->log, "scribe.stop", NULL, &err) < 0 ||
-	    scribe_flush(s->scribe, &err) < 0) {
-		log_err(LOG_ERROR_, "the last record is not written", &err);
+	    scribe_flush(s->scribe, &err) < 0 ||
+	    scribe_log_seal(s->log, true, &err) < 0) {
+		log_err(LOG_ERROR_, "the last record is not written or sealed", &err);
 		loop_stop(s->loop, err_exit_code(&err));
 		return;
 	}
@@ -184,6 +185,7 @@ static int start(struct service *s, struct err *err)
 		.rng = &random_real,
 	};
 	struct scribe_config sc = {.walls = &s->walls, .failed = on_failed, .arg = s};
+	char genesis[SEAL_TEXT32];
 
 #ifdef LYCH_TEST_BUILD
 	if (s->opt.probe_walls &&
@@ -204,15 +206,17 @@ static int start(struct service *s, struct err *err)
 	if (s->opt.probe_walls)
 		confine_probe_run(&s->probe);
 #endif
-	if (scribe_log_commit(s->log, err) < 0)
+	/* whatever could read the key while nobody ran has one that signs nothing more */
+	if (scribe_log_commit(s->log, err) < 0 || scribe_log_seal(s->log, true, err) < 0)
 		return -1;
+	scribe_log_genesis(s->log, genesis);
 	sc.loop = s->loop;
 	sc.log = s->log;
 	sc.listen_fd = s->listen_fd;
 	s->scribe = scribe_new(&sc);
 	notify_ready(s->notify);
 	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "log",
-	       scribe_log_id(s->log)->s, NULL);
+	       scribe_log_id(s->log)->s, "genesis", genesis, NULL);
 	return 0;
 }
 

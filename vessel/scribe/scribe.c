@@ -5,7 +5,8 @@
  * full; its events are staged in the log. When every readable connection had its turn, a
  * timer of zero commits: one write, one fdatasync, then one acknowledgement a connection,
  * with its highest number. While the disk works the next batch gathers in the sockets, so
- * the batches grow with the load and nobody waits longer than two fsyncs.
+ * the batches grow with the load and nobody waits longer than two fsyncs, or three when a
+ * seal is due, which is made after the acknowledgements.
  *
  * Nothing that a producer says is repaired: a packet that is not exactly what it should
  * be ends the connection, with an error that names why. A failed write ends the process.
@@ -321,7 +322,11 @@ static void on_commit(void *arg)
 	struct scribe *s = arg;
 	struct err err = ERR_INIT;
 
-	if (!s->has_failed && scribe_flush(s, &err) < 0)
+	if (s->has_failed)
+		return;
+	/* who waits has its answer before a seal is made */
+	if (scribe_flush(s, &err) < 0 || (scribe_log_seal_is_due(s->cfg.log) &&
+					  scribe_log_seal(s->cfg.log, false, &err) < 0))
 		write_failed(s, &err);
 }
 
@@ -339,7 +344,7 @@ static void on_heartbeat(void *arg)
 	if (s->has_failed || scribe_log_is_full(s->cfg.log))
 		return;
 	if (scribe_log_own(s->cfg.log, "scribe.heartbeat", &more, &err) < 0 ||
-	    scribe_flush(s, &err) < 0)
+	    scribe_flush(s, &err) < 0 || scribe_log_seal(s->cfg.log, false, &err) < 0)
 		write_failed(s, &err);
 }
 

@@ -24,7 +24,8 @@ static void add_key(struct buf *out, const char *what, const uint8_t *key)
 	buf_addc(out, '\n');
 }
 
-void seal_text(struct buf *out, const struct seal *s)
+/* The bytes that are signed. */
+static void seal_text(struct buf *out, const struct seal *s)
 {
 	char prev[SHA256_HEX_SIZE];
 

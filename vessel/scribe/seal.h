@@ -46,8 +46,6 @@ struct seal {
 	uint8_t key_id[4], signature[ED25519_SIGNATURE_SIZE];
 };
 
-/* The bytes that are signed. */
-void seal_text(struct buf *out, const struct seal *s);
 /* As it stands in the file, its empty line included. */
 void seal_write(struct buf *out, const struct seal *s);
 /* Fill key_id and signature. */

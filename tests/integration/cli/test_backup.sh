@@ -81,6 +81,7 @@ lych backup "$LYCH_TMP/second.tar" --json >"$LYCH_TMP/out" 2>&1 || fail "a secon
 is "it is not shown again" 0 "$(grep -ciE "$code|recovery" "$LYCH_TMP/out")"
 tests/integration/cli/forge.py check "$A" "$code" || fail "the seal is not what is documented"
 tests/integration/cli/forge.py check "$LYCH_TMP/second.tar" "$code" || fail "the second one has another key"
+is "the log's checkpoints are in it, and not its key" "1 0" "$(tar tf "$A" | grep -cx audit/seals) $(tar tf "$A" | grep -cF .keys)"
 grep -raqF -e "$code" -e "$(cat "$key")" "$A" "$LYCHGATE_DATA" && fail "code or key are in the archive, the data or the logs"
 for mode in 640 604; do
 	chmod "$mode" "$key"
@@ -263,6 +264,9 @@ done
 lych up --detach || fail "up after the restore"
 state "$LYCH_TMP/after"
 diff "$LYCH_TMP/before" "$LYCH_TMP/after" >"$LYCH_TMP/diff" || fail "not the same: $(head -n 20 "$LYCH_TMP/diff")"
+"$LYCH_BIN/lych-audit" verify "$LYCHGATE_DATA/audit" --json >"$LYCH_TMP/out"
+is "the log goes on with new keys, for which nobody vouches yet" 3 $?
+"$LYCH_BIN/lych-audit" verify "$LYCHGATE_DATA/audit" --pin "$(json 'j["genesis"]' <"$LYCH_TMP/out")" >"$LYCH_TMP/out" || fail "nor a person: $(cat "$LYCH_TMP/out")"
 is "new jobs run" new "$(lych run -n -- echo new)"
 is "with a number that is new" 15 "$(lych jobs --json --limit 500 | python3 -c 'import json,sys; print(len({j["id"] for j in json.load(sys.stdin)["jobs"]}))')"
 lych secret check --json | python3 -c 'import json,sys; sys.exit(not all(s["ok"] for s in json.load(sys.stdin)["secrets"]))' || fail "secret check"

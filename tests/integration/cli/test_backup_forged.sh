@@ -232,7 +232,9 @@ is "new jobs run" new "$(lych run -n -- echo new)"
 is "the number of a job that was removed is not given again" "$((gone + 1))" "$(lych jobs --json --limit 1 | json 'j["jobs"][0]["id"]')"
 lych retry "$waiting" >/dev/null || fail "lych retry"
 is "it begins when a person says so" waited "$(lych logs -f "$waiting")"
-"$LYCH_BIN/lych-audit" verify "$LYCHGATE_DATA/audit" >/dev/null || fail "the audit log"
+"$LYCH_BIN/lych-audit" verify "$LYCHGATE_DATA/audit" --json >"$LYCH_TMP/out"
+is "the log goes on with keys for which nobody vouches yet" 3 $?
+"$LYCH_BIN/lych-audit" verify "$LYCHGATE_DATA/audit" --pin "$(json 'j["genesis"]' <"$LYCH_TMP/out")" >/dev/null || fail "the audit log"
 is "that they were put aside is in the log" 2 "$(cat "$LYCHGATE_DATA"/audit/segment-* | grep -c '"job.quarantined"')"
 lych status --json | json '1' >/dev/null || fail status
 lych down >/dev/null

@@ -84,8 +84,11 @@ for line in sys.stdin:
 	verify "$1"
 }
 cd "$LYCH_TMP" || exit 1
-lych up --detach 2>/dev/null || fail "up"
+lych up --detach 2>first || fail "up"
 goes_on
+"$LYCH_BIN/lych-audit" verify "$log" --json >out || fail "a log that has begun: $(cat out)"
+is "the first key is said" 1 "$(grep -cF "begin with $(json 'j["genesis"]' <out)" first)"
+"$LYCH_BIN/lych-audit" verify "$log" --pin "$(json 'j["genesis"]' <out)" >/dev/null || fail "the key that was said"
 
 # --- jobs, while scribe and vessel are killed
 for i in $(seq 40); do lych run -n --detach --request-id "job-$i" -- sh -c "sleep 0.$((i % 5)); echo $i" >>ids || fail "submit $i"; done &
@@ -165,6 +168,8 @@ ends_well "$waiting"
 is "it says why" 1 "$(grep -c LYCH-STARTUP-001 err)"
 lych down >/dev/null || fail "down"
 verify "after a clean stop"
+older=$LYCH_TMP/older
+cp -a "$log" "$older"
 
 # --- a log that was changed
 segment=$log/segment-0000000001.jsonl
@@ -176,17 +181,31 @@ lych up --detach >/dev/null 2>err; rc=$?
 [ $rc -ne 0 ] || fail "it starts on a log that was changed"
 is "and is told" yes "$(grep -q 'LYCH-AUDIT-003' err && echo yes)"
 
-# --- a log whose acknowledged end is missing: the chain holds, and the database knows better
-cp kept "$segment"
+# --- a log whose end is missing: the chain holds, and the checkpoints know better
 head -n -12 kept >"$segment"
-verify "a bare chain cannot see a cut"
+"$LYCH_BIN/lych-audit" verify "$log" --json >out; is "verify finds it" 2 $?
+is "and says so" truncated "$(json 'j["verdict"]' <out)"
+lych up --detach >/dev/null 2>err; rc=$?
+[ $rc -ne 0 ] || fail "it starts on a log that was cut"
+is "and is told" yes "$(grep -q 'LYCH-AUDIT-008' err && echo yes)"
+cp kept "$segment"
+verify "as it was"
+
+# --- all of the directory as it was some time ago, checkpoints and key too: the database knows better
+lych up --detach 2>/dev/null || fail "up"
+goes_on
+lych run -n -- true || fail "a job more"
+lych down >/dev/null || fail "down"
+rm "$log"/segment-* "$log/seals" "$log/.keys"
+cp -a "$older"/. "$log"
+verify "an old copy of everything, which only an anchor elsewhere would show"
 lych up --detach 2>/dev/null || fail "up"
 stopped_with 20 LYCH-AUDIT-006
 waits
 lych down >/dev/null || fail "down"
 
 # --- the log is moved away and begun anew, as its owner says
-rm "$segment"
+rm "$log"/segment-* "$log/seals" "$log/.keys"
 lych up --detach 2>/dev/null || fail "up"
 stopped_with 20 LYCH-AUDIT-006
 "$LYCH_BIN/lych-vessel" migrate --pg-dir "$XDG_RUNTIME_DIR/lychgate/pg" --secrets "$LYCHGATE_DATA/secrets" \

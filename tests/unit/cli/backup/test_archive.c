@@ -95,6 +95,7 @@ Test(archive, comes_back_with_its_seal)
 		"vessel/output/1/256.1/stdout",
 		"vessel/output/10/2560.1/stdout",
 		"vessel/output/2/512.1/stdout",
+		"audit/seals",
 		"audit/segment-0000000001.jsonl",
 		"audit/segment-0000000002.jsonl",
 		NULL,
@@ -126,6 +127,7 @@ static const char *const out_of_order[][5] = {
 	 "vessel/output/0/1.1/meta"},
 	{ARCHIVE_INFO, ARCHIVE_DATABASE, "audit/segment-0000000001.jsonl",
 	 "audit/segment-0000000001.jsonl"},
+	{ARCHIVE_INFO, ARCHIVE_DATABASE, "audit/segment-0000000001.jsonl", "audit/seals"},
 };
 
 static const char *const foreign_names[] = {
@@ -135,6 +137,8 @@ static const char *const foreign_names[] = {
 	"config",
 	"config/backup.key",
 	"audit/lock",
+	"audit/.keys",
+	"audit/seals/x",
 	"audit/segment-1.jsonl",
 	"audit/segment-0000000001.jsonl.tmp",
 	"audit/segment-0000000001.jsonl/x",
