@@ -12,10 +12,15 @@
 #include "common/proto.h"
 #include "common/str.h"
 #include "vessel/scribe/audit_proof.h"
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
+
+#define KEPT_MAX ((size_t)64 << 20)
 
 struct audit_args {
-	const char *command, *dir;
+	const char *command, *dir, *kept_file;
 	bool json, has_pin;
 	uint8_t pin[ED25519_PUBLIC_SIZE];
 	struct audit_question question;
@@ -113,11 +118,47 @@ static void print_text(const struct audit_reading *r, const struct err *err)
 			(unsigned long long)r->seals.began + 1);
 }
 
+/* The last one that a file has: a copy of one checkpoint, with or without the empty line behind
+ * it, or of all until then. */
+static int read_kept(const char *file, struct seal *ret, struct err *err)
+{
+	cleanup_free char *path = realpath(file, NULL), *text = NULL;
+	char *slash = path ? strrchr(path, '/') : NULL;
+	cleanup_close int dirfd = -1;
+	cleanup_buf struct buf b;
+	const char *at;
+	size_t left, len;
+
+	buf_init(&b, KEPT_MAX + 1);
+	if (!slash)
+		return err_sys(err, "%s", file);
+	*slash = '\0';
+	dirfd = open(*path ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dirfd < 0)
+		return err_sys(err, "%s", file);
+	if (fs_read_file(dirfd, slash + 1, KEPT_MAX, &text, &left, err) < 0)
+		return err_wrap(err, "%s", file);
+	buf_add(&b, text, left);
+	buf_addc(&b, '\n');
+	*ret = (struct seal){0};
+	for (at = b.data, left = b.len; (len = seal_length(at, left));
+	     at += len, left -= len)
+		if (seal_parse(at, len, ret, err) < 0)
+			return err_wrap(err, "%s", file);
+	return *ret->log.s ? 0 : err_set(err, ERR_INVALID, "%s: no checkpoint", file);
+}
+
 static int verify(const struct audit_args *a)
 {
 	struct audit_reading r = {.pin = a->has_pin ? a->pin : NULL};
 	struct err err = ERR_INIT;
+	struct seal kept;
 
+	if (a->kept_file && read_kept(a->kept_file, &kept, &err) < 0) {
+		(void)args_fail("lych-audit", &err);
+		return AUDIT_UNKNOWN;
+	}
+	r.kept = a->kept_file ? &kept : NULL;
 	if (audit_read(&r, a->dir, &err) == 0)
 		r.verdict = AUDIT_OK;
 	if (a->json)
@@ -187,6 +228,8 @@ static void check_question(const struct audit_args *a, const struct argp_state *
 	if (str_eq(a->command, "verify")) {
 		if (q->record || q->from || q->to)
 			refuse(state->name, "--record, --from and --to are for proof");
+	} else if (a->kept_file) {
+		refuse(state->name, "--checkpoint is for verify");
 	} else if ((q->record == 0) == (q->from == 0)) {
 		refuse(state->name, "proof needs --record N or --from N");
 	}
@@ -208,6 +251,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			refuse_word(state, "--pin: not a public key of 44 characters",
 				    arg);
 		a->has_pin = true;
+		return 0;
+	case 'c':
+		a->kept_file = arg;
 		return 0;
 	case 'r':
 	case 'f':
@@ -238,6 +284,8 @@ int main(int argc, char **argv)
 		{"pin", 'p', "KEY", 0,
 		 "the public key with which the log's keys must begin, as it was printed",
 		 0},
+		{"checkpoint", 'c', "FILE", 0,
+		 "verify: a checkpoint that was kept elsewhere must be in the log", 0},
 		{"record", 'r', "N", 0, "proof: that record N is in the log", 0},
 		{"from", 'f', "N", 0,
 		 "proof: that the log went on from its checkpoint of N records", 0},

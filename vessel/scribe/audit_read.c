@@ -73,6 +73,28 @@ static int tell_flaw(struct audit_reading *r, struct err *err)
 	return -1;
 }
 
+/* The newest seal was made here. */
+static void note_seal(struct audit_reading *r)
+{
+	struct merkle_hash kept;
+
+	r->met = r->seals.count;
+	r->met_hash = r->seals.hash;
+	r->newest = r->seals.last;
+	r->sealed = r->newest.size;
+	r->open_boot.s[0] = '\0';
+	r->overdue_at = 0;
+	r->pin_was_seen |= r->pin && r->newest.has_genesis &&
+			   memcmp(r->pin, r->newest.genesis, ED25519_PUBLIC_SIZE) == 0;
+	if (r->kept) {
+		seal_hash(r->kept, &kept);
+		r->kept_was_seen |= merkle_hash_eq(&kept, &r->met_hash);
+	}
+	/* what a restore has lost is in front of its new keys */
+	if (r->newest.has_genesis)
+		r->lost_at = 0;
+}
+
 /* The seals that were made where the reading stands now. */
 static int meet_seals(struct audit_reading *r, struct err *err)
 {
@@ -91,18 +113,7 @@ static int meet_seals(struct audit_reading *r, struct err *err)
 			return 0;
 		if (r->visit && r->visit->seal(r, r->visit->arg, err) < 0)
 			return -1;
-		r->met = r->seals.count;
-		r->met_hash = r->seals.hash;
-		r->newest = r->seals.last;
-		r->sealed = r->newest.size;
-		r->open_boot.s[0] = '\0';
-		r->overdue_at = 0;
-		r->pin_was_seen |=
-			r->pin && r->newest.has_genesis &&
-			memcmp(r->pin, r->newest.genesis, ED25519_PUBLIC_SIZE) == 0;
-		/* what a restore has lost is in front of its new keys */
-		if (r->newest.has_genesis)
-			r->lost_at = 0;
+		note_seal(r);
 	}
 }
 
@@ -264,6 +275,12 @@ static int judge(struct audit_reading *r, struct err *err)
 		return tell_flaw(r, err);
 	if (judge_length(r, err) < 0)
 		return -1;
+	if (r->kept && !r->kept_was_seen)
+		return refuse(
+			r, AUDIT_TRUNCATED, err,
+			"the checkpoint of %llu records (%s) that was kept elsewhere is "
+			"not in it: an old copy was put back, or it is another log",
+			(unsigned long long)r->kept->size, r->kept->time);
 	if (!r->met && r->lost_at)
 		return refuse(r, AUDIT_UNSEALED, err,
 			      "seq %llu names a checkpoint, and there is none: the file "

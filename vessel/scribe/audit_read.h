@@ -36,6 +36,8 @@ struct audit_stream {
 };
 
 struct audit_reading {
+	const struct seal
+		*kept; /* one that lay elsewhere and must be here; may be NULL */
 	const uint8_t
 		*pin; /* NULL: the key with which the log's keys begin is believed */
 	const struct audit_visit *visit; /* may be NULL */
@@ -55,7 +57,7 @@ struct audit_reading {
 	bool has_flaw; /* the newest seal is not of the lines before it */
 	struct err flaw;
 	uint64_t flaw_seq;
-	bool pin_was_seen;
+	bool pin_was_seen, kept_was_seen;
 	uint64_t lost_at; /* a line that names a seal which is not there, 0: none */
 	/* the first line that no seal has yet, and a later one at which a seal was overdue */
 	struct uuid open_boot;
@@ -63,7 +65,7 @@ struct audit_reading {
 	bool ends_with_stop;
 };
 
-/* r->pin and r->visit are set, the rest is 0. -1: r->verdict and *err say what is wrong. */
+/* r->pin, r->kept and r->visit are set, the rest is 0. -1: r->verdict and *err say what is wrong. */
 MUST_CHECK int audit_read(struct audit_reading *r, const char *dir, struct err *err);
 void audit_reading_done(struct audit_reading *r);
 

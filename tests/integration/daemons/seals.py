@@ -269,6 +269,34 @@ def t_attacks(log, genesis):
     verdict("another log in its place, and the key was pinned", 1, f"{D}/other", "--pin", genesis)
 
 
+def t_rolled_back():
+    """The whole directory as it was, keys too, and gone on with: seen by a checkpoint that lay elsewhere."""
+    log, old, kept = f"{D}/rolled", f"{D}/yesterday", f"{D}/kept"
+    first = make(log, lives=2)
+    shutil.copytree(log, old)
+    s = Scribe(log)
+    Producer(s).send(5)
+    need(s.stop() == 0, "a clean stop")
+    newest = Log(log).seals[-1]
+    for text in (newest, newest[:-1], "".join(Log(log).seals)):
+        with open(kept, "w", encoding="utf-8") as f:
+            f.write(text)
+        verdict("the log that it is of", 0, log, "--checkpoint", kept)
+        verdict("yesterday's", 2, old, "--checkpoint", kept)
+    verdict("and by nothing that is in it", 0, old, "--pin", first)
+    s = Scribe(old)
+    need(s.is_ready, f"it can be gone on with: {s.said()}")
+    Producer(s).send(5)
+    need(s.stop() == 0, "a clean stop")
+    need(len(Log(old).lines) == len(Log(log).lines), "as many records")
+    verdict("a fork from yesterday", 2, old, "--checkpoint", kept)
+    for text in ("", "no checkpoint\n", newest.replace("epoch ", "epoch 0")):
+        with open(kept, "w", encoding="utf-8") as f:
+            f.write(text)
+        r = subprocess.run([BUILD + "/lych-audit", "verify", log, "--checkpoint", kept], capture_output=True, text=True, check=False)
+        need(r.returncode == 4 and not r.stdout and kept in r.stderr, f"no checkpoint: {r.stderr}")
+
+
 def t_before_seals(log):
     """A log of a release that had none, made from this one: it is sealed from its next start on."""
     old = Log(log)
@@ -384,6 +412,7 @@ def main():
     genesis = make(f"{D}/log")
     make(f"{D}/other", lives=2)
     t_attacks(f"{D}/log", genesis)
+    t_rolled_back()
     t_before_seals(f"{D}/log")
     t_restored(f"{D}/log", genesis)
     t_proofs(f"{D}/log", genesis)
