@@ -52,6 +52,7 @@ static void print_seals(const struct audit_reading *r, struct jsonw *w)
 	jsonw_kstr(w, "genesis", r->met ? genesis : NULL);
 	jsonw_ku64(w, "sealed_from", r->seals.began + 1);
 	jsonw_kbool(w, "pinned", r->pin != NULL);
+	jsonw_ku64(w, "clock_back_seq", r->clock_back);
 }
 
 static void print_json(const struct audit_reading *r, const struct err *err)
@@ -116,6 +117,9 @@ static void print_text(const struct audit_reading *r, const struct err *err)
 			"    sealed from record %llu on; those before it are as they "
 			"were then\n",
 			(unsigned long long)r->seals.began + 1);
+	if (r->clock_back)
+		(void)printf("    warning: seq %llu: the wall clock had been set back\n",
+			     (unsigned long long)r->clock_back);
 }
 
 /* The last one that a file has: a copy of one checkpoint, with or without the empty line behind

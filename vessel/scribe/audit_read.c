@@ -26,6 +26,7 @@
 #define STREAMS_MAX 32768
 /* A seal is due after a minute. */
 #define OVERDUE_MSEC ((uint64_t)120000)
+#define TS_SECONDS (sizeof("2026-11-29T17:00:00") - 1)
 #define STOP_EVENT "\"event\":\"scribe.stop\""
 
 /* ---- seals ---- */
@@ -125,6 +126,12 @@ static void note_line(struct audit_reading *r, const struct audit_head *h,
 
 	r->ends_with_stop = is_own && len >= strlen(STOP_EVENT) &&
 			    memcmp(members, STOP_EVENT, strlen(STOP_EVENT)) == 0;
+	/* by whole seconds: less is what keeps a clock right */
+	if (!r->clock_back && str_eq(r->last_boot.s, h->boot.s) &&
+	    strncmp(h->ts, r->last_ts, TS_SECONDS) < 0)
+		r->clock_back = h->seq;
+	r->last_boot = h->boot;
+	memcpy(r->last_ts, h->ts, sizeof(r->last_ts));
 	hex_encode(r->met_hash.b, sizeof(r->met_hash.b), hex);
 	if (!r->lost_at && audit_line_seal(h, members, len, named) &&
 	    (!r->met || !str_eq(named, hex)))

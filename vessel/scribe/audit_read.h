@@ -63,6 +63,11 @@ struct audit_reading {
 	struct uuid open_boot;
 	uint64_t open_up_ms, overdue_at;
 	bool ends_with_stop;
+	/* a line that is older than the one before it, in one boot: 0: none. Only a warning, for who set
+	 * the clock was perhaps its owner */
+	uint64_t clock_back;
+	struct uuid last_boot;
+	char last_ts[RFC3339_SIZE];
 };
 
 /* r->pin, r->kept and r->visit are set, the rest is 0. -1: r->verdict and *err say what is wrong. */

@@ -7,6 +7,7 @@
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
+#include "vessel/scribe/audit_read.h"
 #include "vessel/scribe/log.h"
 #include "vessel/scribe/seal_read.h"
 #include <criterion/criterion.h>
@@ -346,6 +347,57 @@ Test(seals, a_restart_far_behind_the_last_seal_reads_back_to_it)
 	seal(l, false);
 	scribe_log_free(l);
 	cr_expect_eq(count_seals(NULL), 3);
+}
+
+static usec_t wall_now;
+
+static usec_t set_wall(void *ctx UNUSED)
+{
+	return wall_now;
+}
+
+static usec_t real_boot(void *ctx UNUSED)
+{
+	return clock_boot_usec();
+}
+
+static uint64_t clock_back(void)
+{
+	struct audit_reading r = {0};
+	struct err err = ERR_INIT;
+
+	cr_assert(audit_read(&r, dir, &err) == 0, "%s", err.msg);
+	audit_reading_done(&r);
+	return r.clock_back;
+}
+
+Test(seals, a_clock_that_was_set_back_is_told)
+{
+	static const struct clock_ops clock = {.boot_usec = real_boot,
+					       .wall_usec = set_wall};
+	struct scribe_log_config cfg = {
+		.dir = dir,
+		.clock = &clock,
+		.rng = &random_real,
+		.kernel_boot = {"00000000-1111-4222-8333-444444444444"},
+	};
+	struct scribe_log *l;
+	struct err err = ERR_INIT;
+
+	wall_now = 1000 * USEC_PER_SEC + USEC_PER_SEC / 2;
+	cr_assert(scribe_log_open(&cfg, &l, &err) == 0 &&
+		  scribe_log_commit(l, &err) == 0);
+	wall_now -= USEC_PER_MSEC;
+	add(l, 1);
+	wall_now += USEC_PER_SEC;
+	add(l, 2);
+	cr_expect_eq(clock_back(), 0, "a millisecond is none");
+	wall_now -= 2 * USEC_PER_SEC;
+	add(l, 3);
+	wall_now += 9 * USEC_PER_SEC;
+	add(l, 4);
+	cr_expect_eq(clock_back(), 5, "segment, start, and the third of four");
+	scribe_log_free(l);
 }
 
 /* ---- reading ---- */
