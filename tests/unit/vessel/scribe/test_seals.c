@@ -349,7 +349,7 @@ Test(seals, a_restart_far_behind_the_last_seal_reads_back_to_it)
 	cr_expect_eq(count_seals(NULL), 3);
 }
 
-static usec_t wall_now;
+static usec_t wall_now, boot_now;
 
 static usec_t set_wall(void *ctx UNUSED)
 {
@@ -359,6 +359,68 @@ static usec_t set_wall(void *ctx UNUSED)
 static usec_t real_boot(void *ctx UNUSED)
 {
 	return clock_boot_usec();
+}
+
+static usec_t set_boot(void *ctx UNUSED)
+{
+	return boot_now;
+}
+
+static bool ends_epoch(void)
+{
+	static struct file f;
+	struct seal s = {0};
+	struct err err = ERR_INIT;
+
+	load(SEAL_FILE, &f);
+	for (size_t at = 0, n; (n = seal_length(f.data + at, f.len - at)); at += n)
+		cr_assert(seal_parse(f.data + at, n, &s, &err) == 0, "%s", err.msg);
+	return s.has_next;
+}
+
+Test(seals, one_is_due_after_256_records_or_a_minute_and_an_epoch_ends_after_an_hour)
+{
+	static const struct clock_ops clock = {.boot_usec = set_boot,
+					       .wall_usec = set_wall};
+	struct scribe_log_config cfg = {
+		.dir = dir,
+		.clock = &clock,
+		.rng = &random_real,
+		.kernel_boot = {"00000000-1111-4222-8333-444444444444"},
+	};
+	struct scribe_log *l;
+	struct err err = ERR_INIT;
+	uint64_t pseq = 1;
+
+	boot_now = 5 * USEC_PER_SEC;
+	cr_assert(scribe_log_open(&cfg, &l, &err) == 0 &&
+		  scribe_log_commit(l, &err) == 0);
+	seal(l, false);
+	boot_now += 59 * USEC_PER_SEC;
+	for (; pseq <= 255; pseq++)
+		add(l, pseq);
+	cr_expect_not(scribe_log_seal_is_due(l), "255 records, 59 seconds");
+	boot_now += USEC_PER_SEC;
+	cr_expect(scribe_log_seal_is_due(l), "a minute");
+	seal(l, false);
+	for (; pseq <= 600; pseq++)
+		add(l, pseq);
+	cr_expect_not(scribe_log_seal_is_due(l), "many, but within the same second");
+	boot_now += USEC_PER_SEC;
+	cr_expect(scribe_log_seal_is_due(l), "256 records");
+	seal(l, false);
+	boot_now += 60 * USEC_PER_SEC;
+	cr_expect_not(scribe_log_seal_is_due(l), "nothing to seal");
+	cr_expect_not(ends_epoch());
+	boot_now += 3600 * USEC_PER_SEC;
+	add(l, pseq);
+	seal(l, false);
+	cr_expect(ends_epoch(), "an hour");
+	boot_now += 60 * USEC_PER_SEC;
+	add(l, pseq + 1);
+	seal(l, false);
+	cr_expect_not(ends_epoch(), "the next one has just begun");
+	scribe_log_free(l);
 }
 
 static uint64_t clock_back(void)
