@@ -9,6 +9,7 @@ static const char *const families[][2] = {
 	{"RUN", "The queue, leases, jobs"},
 	{"EXEC", "How a job ended"},
 	{"SANDBOX", "The walls"},
+	{"TTY", "A terminal of a job's own"},
 	{"HTTP", "The sockets"},
 	{"STARTUP", "Starting and configuration"},
 	{"SECRET", "Secrets"},

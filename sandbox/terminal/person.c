@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in lych-sandbox.
+ * See person.h. The opening of our own is for O_NONBLOCK, which on the one that we were given
+ * would be the shell's too.
+ */
+#include "sandbox/terminal/person.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/term/filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+/* Not longer: a terminal that has no answer to the question, or one that takes nothing any more. */
+#define ANSWER_MAX_USEC (200 * USEC_PER_MSEC)
+
+/* ---- taking it ------------------------------------------------------------------------ */
+
+static bool is_that(int fd, unsigned own)
+{
+	unsigned dev = 0;
+
+	return ioctl(fd, TIOCGDEV, &dev) == 0 && dev == own;
+}
+
+int person_open(struct person *p, struct err *err)
+{
+	static const char *const names[] = {"stdin", "stdout"};
+	cleanup_close int fd = -1;
+	unsigned own = 0;
+
+	for (int i = 0; i < 2; i++)
+		if (!isatty(i))
+			return err_set_id(err, ERRID_TTY_NONE, "--tty: %s is no terminal",
+					  names[i]);
+	fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, TIOCGDEV, &own) < 0)
+		return err_sys_id(err, ERRID_TTY_NONE, "--tty: open /dev/tty");
+	for (int i = 0; i < 2; i++)
+		if (!is_that(i, own))
+			return err_set_id(err, ERRID_TTY_NONE,
+					  "--tty: %s is not the terminal that this was "
+					  "started at",
+					  names[i]);
+	p->fd = TAKE_FD(fd);
+	return 0;
+}
+
+static bool is_in_front(int fd)
+{
+	return tcgetpgrp(fd) == getpgrp();
+}
+
+/* In the background its modes are somebody else's. What stops us is what stops a reader there;
+ * where nobody could let us go on (an orphaned process group) it does nothing. */
+static int await_front(int fd, struct err *err)
+{
+	if (!is_in_front(fd))
+		(void)kill(0, SIGTTIN);
+	return is_in_front(fd) ? 0
+			       : err_set_id(err, ERRID_TTY_FRONT,
+					    "--tty: it was started in the background");
+}
+
+static struct termios raw_of(const struct termios *modes)
+{
+	struct termios raw = *modes;
+
+	cfmakeraw(&raw);
+	raw.c_cc[VMIN] = 1;
+	raw.c_cc[VTIME] = 0;
+	return raw;
+}
+
+int person_lend(struct person *p, struct sbx_terminal *ret, struct err *err)
+{
+	struct termios raw;
+
+	if (await_front(p->fd, err) < 0)
+		return -1;
+	if (tcgetattr(p->fd, &p->before) < 0 || !person_size(p, &ret->size))
+		return err_sys_id(err, ERRID_TTY_NONE, "--tty: ask the terminal");
+	raw = raw_of(&p->before);
+	if (tcsetattr(p->fd, TCSANOW, &raw) < 0)
+		return err_sys_id(err, ERRID_TTY_NONE, "--tty: set the terminal");
+	p->lent = true;
+	ret->modes = p->before;
+	ret->modes.c_lflag &= ~(tcflag_t)EXTPROC;
+	return 0;
+}
+
+void person_lend_again(const struct person *p)
+{
+	struct termios raw = raw_of(&p->before);
+
+	if (p->lent && is_in_front(p->fd))
+		(void)tcsetattr(p->fd, TCSANOW, &raw);
+}
+
+bool person_size(const struct person *p, struct winsize *ret)
+{
+	return ioctl(p->fd, TIOCGWINSZ, ret) == 0;
+}
+
+/* ---- giving it back ------------------------------------------------------------------- */
+
+/* events within the time; false: not, or the terminal is gone. */
+static bool await(int fd, short events, usec_t by)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+	usec_t now = clock_boot_usec();
+
+	if (now >= by || poll(&p, 1, (int)((by - now) / USEC_PER_MSEC) + 1) <= 0)
+		return false;
+	return (p.revents & events) && !(p.revents & (POLLHUP | POLLERR | POLLNVAL));
+}
+
+static bool say(int fd, const char *text, usec_t by)
+{
+	while (*text) {
+		ssize_t n;
+
+		if (!await(fd, POLLOUT, by))
+			return false;
+		n = write(fd, text, strlen(text));
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return false;
+		if (n > 0)
+			text += n;
+	}
+	return true;
+}
+
+/* How much of the answer stands at the end of what was read. Its first byte is nowhere else in it. */
+static size_t follow_answer(size_t at, char c)
+{
+	if (c == term_answer[at])
+		return at + 1;
+	return c == term_answer[0] ? 1 : 0;
+}
+
+/* A byte at a time: what follows the answer is typed for whoever reads next. */
+static bool hear_answer(int fd, usec_t by)
+{
+	size_t at = 0, len = strlen(term_answer);
+	char c = 0;
+
+	while (at < len && await(fd, POLLIN, by)) {
+		ssize_t n = read(fd, &c, 1);
+
+		if (n > 0)
+			at = follow_answer(at, c);
+		else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+			break;
+	}
+	return at == len;
+}
+
+/* What the job had it do is undone, and nothing that it says of itself is left for whoever reads
+ * next: its answer to our question comes after all that it was asked before. */
+static void forget_job(int fd)
+{
+	usec_t by = clock_boot_usec() + ANSWER_MAX_USEC;
+
+	if (!say(fd, term_reset, by) || !say(fd, term_question, by) ||
+	    !hear_answer(fd, by))
+		(void)tcflush(fd, TCIFLUSH);
+}
+
+void person_give_back(struct person *p, bool used)
+{
+	if (!p->lent)
+		return;
+	p->lent = false;
+	/* Somebody else's by now, or gone. */
+	if (!is_in_front(p->fd))
+		return;
+	if (used)
+		forget_job(p->fd);
+	(void)tcsetattr(p->fd, TCSANOW, &p->before);
+}
