@@ -19,6 +19,7 @@
  * is read as a configuration, and the program refuses to be root.
  */
 #include "common/cleanup.h"
+#include "common/fdpass.h"
 #include "common/fs.h"
 #include "common/proto/denied.h"
 #include "common/str.h"
@@ -27,6 +28,7 @@
 #include "sandbox/home.h"
 #include "sandbox/offer.h"
 #include "sandbox/outcome.h"
+#include "sandbox/terminal/terminal.h"
 #include "sandbox/walls/keyring.h"
 
 #include <errno.h>
@@ -67,6 +69,9 @@ static const char usage[] =
 	"  --cwd DIR              where it starts\n"
 	"  --env NAME=VALUE       nothing of your own environment is passed on\n"
 	"  --hostname NAME\n"
+	"  --tty                  full, at a terminal: one of its own, shown to you "
+	"through a\n"
+	"                         filter\n"
 	"Limits\n"
 	"  --limit NAME=VALUE     any of these but --grace, by name; repeatable\n"
 	"  --timeout TIME  --grace TIME  --cpu-time TIME         90s, 1h30m, 250ms\n"
@@ -134,68 +139,111 @@ static void take_denied(struct spawn_denied *d, struct outcome *o)
 		o->denied[SPAWN_DENIED_MAX - 1].dropped++;
 }
 
-/* One message of the keeper. Returns 1 when it was the last, 0 for more, -1 at end of
- * file. */
-static int take_message(int sock, struct outcome *o, struct err *err)
-{
-	union {
-		uint32_t type;
-		struct spawn_started started;
-		struct spawn_refused refused;
-		struct spawn_denied denied;
-		struct spawn_exited exited;
-	} m = {0};
-	ssize_t n = recv(sock, &m, sizeof(m), 0);
+union message {
+	uint32_t type;
+	struct keeper_terminal terminal;
+	struct spawn_started started;
+	struct spawn_refused refused;
+	struct spawn_denied denied;
+	struct spawn_exited exited;
+};
 
-	if (n < 0 && errno == EINTR)
-		return 0;
-	if (n <= 0)
-		return -1;
-	if (m.type == SPAWN_STARTED && n == sizeof(m.started)) {
-		o->started = m.started;
+/* The job's terminal, which comes before the job. fds: what came; what is not taken stays there. */
+static bool take_terminal(const union message *m, ssize_t n, int *fds, unsigned n_fds,
+			  struct terminal *terminal)
+{
+	return m->type == KEEPER_TERMINAL && n == sizeof(m->terminal) &&
+	       n_fds == TERMINAL_FDS && terminal_begin(terminal, fds);
+}
+
+/* As take_message(). */
+static int take_report(union message *m, ssize_t n, struct outcome *o, struct err *err)
+{
+	if (m->type == SPAWN_STARTED && n == sizeof(m->started)) {
+		o->started = m->started;
 		o->has_started = true;
 		return 0;
 	}
-	if (m.type == SPAWN_REFUSED && n == sizeof(m.refused)) {
-		o->refused = m.refused;
+	if (m->type == SPAWN_REFUSED && n == sizeof(m->refused)) {
+		o->refused = m->refused;
 		o->has_refused = true;
 		return 1;
 	}
-	if (m.type == SPAWN_DENIED && n == sizeof(m.denied) &&
-	    denied_is_valid(&m.denied)) {
-		take_denied(&m.denied, o);
+	if (m->type == SPAWN_DENIED && n == sizeof(m->denied) &&
+	    denied_is_valid(&m->denied)) {
+		take_denied(&m->denied, o);
 		return 0;
 	}
-	if (m.type == SPAWN_EXITED && n == sizeof(m.exited)) {
-		o->exited = m.exited;
+	if (m->type == SPAWN_EXITED && n == sizeof(m->exited)) {
+		o->exited = m->exited;
 		o->has_exited = true;
 		return 1;
 	}
 	err_set_id(err, ERRID_SANDBOX_SPAWNER, "a message of %zd bytes, type %u", n,
-		   m.type);
+		   m->type);
 	return -1;
 }
 
-/* The first signal asks with the grace period, a second one ends it at once. */
-static void pass_signal(int signal_fd, int sock, unsigned grace_ms, struct outcome *o)
+/* One message of the keeper. Returns 1 when it was the last, 0 for more, -1 at end of
+ * file. */
+static int take_message(int sock, struct outcome *o, struct terminal *terminal,
+			struct err *err)
 {
-	struct signalfd_siginfo si;
-	struct spawn_kill kill_msg = {.type = SPAWN_KILL, .why = SPAWN_END_CANCEL};
+	union message m = {0};
+	int fds[FDPASS_MAX] = FDPASS_NONE;
+	unsigned n_fds = 0;
+	ssize_t n = fdpass_recv(sock, &m, sizeof(m), fds, &n_fds, 0);
+	bool is_terminal = n > 0 && take_terminal(&m, n, fds, n_fds, terminal);
 
-	if (read(signal_fd, &si, sizeof(si)) != sizeof(si))
-		return;
-	kill_msg.grace_ms = o->signal ? 0 : grace_ms;
-	o->signal = (int)si.ssi_signo;
+	for (unsigned i = 0; i < FDPASS_MAX; i++)
+		fd_close(&fds[i]);
+	if (n < 0 && errno == EINTR)
+		return 0;
+	if (is_terminal)
+		return 0;
+	return n > 0 ? take_report(&m, n, o, err) : -1;
+}
+
+/* The first signal asks with the grace period, a second one ends it at once. */
+static void cancel(int sock, unsigned grace_ms, int signal, struct outcome *o)
+{
+	struct spawn_kill kill_msg = {.type = SPAWN_KILL,
+				      .why = SPAWN_END_CANCEL,
+				      .grace_ms = o->signal ? 0 : grace_ms};
+
+	o->signal = signal;
 	(void)send(sock, &kill_msg, sizeof(kill_msg), MSG_NOSIGNAL);
 }
 
-static int follow(const struct sbx_spec *spec, struct keeper *k, int signal_fd,
-		  struct outcome *o, struct err *err)
+static void on_signal(int signal_fd, int sock, unsigned grace_ms,
+		      struct terminal *terminal, struct outcome *o)
 {
-	struct pollfd p[2] = {{.fd = k->sock, .events = POLLIN},
-			      {.fd = signal_fd, .events = POLLIN}};
+	struct signalfd_siginfo si;
 
+	if (read(signal_fd, &si, sizeof(si)) != sizeof(si))
+		return;
+	switch (si.ssi_signo) {
+	case SIGWINCH:
+		terminal_resize(terminal);
+		break;
+	case SIGCONT:
+		terminal_continue(terminal);
+		break;
+	case SIGTSTP:
+		terminal_suspend(terminal);
+		break;
+	default:
+		cancel(sock, grace_ms, (int)si.ssi_signo, o);
+	}
+}
+
+static int follow(const struct sbx_spec *spec, struct keeper *k, int signal_fd,
+		  struct terminal *terminal, struct outcome *o, struct err *err)
+{
 	for (;;) {
+		struct pollfd p[] = {{.fd = k->sock, .events = POLLIN},
+				     {.fd = signal_fd, .events = POLLIN},
+				     {.fd = terminal->sock}}; /* its end */
 		int r;
 
 		if (poll(p, ARRAY_SIZE(p), -1) < 0) {
@@ -204,45 +252,80 @@ static int follow(const struct sbx_spec *spec, struct keeper *k, int signal_fd,
 			return err_sys(err, "poll");
 		}
 		if (p[1].revents)
-			pass_signal(signal_fd, k->sock, spec->grace_ms, o);
+			on_signal(signal_fd, k->sock, spec->grace_ms, terminal, o);
+		if (p[2].revents)
+			terminal_lost(terminal);
+		if (spec->tty && terminal->sock < 0 && !o->signal)
+			cancel(k->sock, spec->grace_ms, SIGHUP, o);
 		if (!p[0].revents)
 			continue;
-		r = take_message(k->sock, o, err);
+		r = take_message(k->sock, o, terminal, err);
 		if (r != 0)
 			return err_is_set(err) ? -1 : 0;
 	}
 }
 
-static int catch_signals(struct err *err)
+/* What is the caller's terminal's own affair is only with --tty ours. */
+static int catch_signals(bool tty, struct err *err)
 {
-	static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	static const int caught[] = {SIGINT,   SIGTERM, SIGHUP, SIGQUIT,
+				     SIGWINCH, SIGTSTP, SIGCONT};
 	sigset_t set;
 	int fd;
 
 	(void)sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
+	for (size_t i = 0; i < (tty ? ARRAY_SIZE(caught) : 4); i++)
 		(void)sigaddset(&set, caught[i]);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return err_sys(err, "block signals");
 	fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (tty)
+		(void)sigaddset(&set, SIGTTOU); /* person_give_back() */
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
+		fd_close(&fd);
+		return err_sys(err, "block signals");
+	}
 	return fd < 0 ? err_sys(err, "signalfd") : fd;
 }
 
-static int run(struct sbx_spec *spec)
+static int start(struct sbx_birth *birth, struct sbx_spec *spec,
+		 struct terminal *terminal, struct keeper *k, struct err *err)
+{
+	static struct sbx_terminal like;
+
+	if (root_open_workspace(spec, err) < 0)
+		return -1;
+	if (spec->tty) {
+		if (terminal_lend(terminal, &like, err) < 0)
+			return -1;
+		birth->terminal = &like;
+	}
+	return keeper_start(birth, k, err);
+}
+
+static void refused_at_start(const struct err *err, struct outcome *o)
+{
+	(void)snprintf(o->refused.error_code, sizeof(o->refused.error_code), "%s",
+		       err_text(err));
+	(void)snprintf(o->refused.stage, sizeof(o->refused.stage), "start");
+	(void)snprintf(o->refused.text, sizeof(o->refused.text), "%.*s",
+		       SPAWN_TEXT_MAX - 1, err->msg);
+	o->has_refused = true;
+}
+
+static int run(struct sbx_spec *spec, struct terminal *terminal)
 {
 	struct err err = ERR_INIT;
 	cleanup_close int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	cleanup_close int meminfo_fd = meminfo_open(&err);
-	const struct sbx_birth birth = {.spec = spec,
-					.stdio = {0, 1, 2},
-					.null_fd = null_fd,
-					.meminfo_fd = meminfo_fd,
-					.workspace = -1,
-					.rules = {.fd = -1}};
+	struct sbx_birth birth = {.spec = spec,
+				  .stdio = {0, 1, 2},
+				  .null_fd = null_fd,
+				  .meminfo_fd = meminfo_fd,
+				  .workspace = -1,
+				  .rules = {.fd = -1}};
 	static struct outcome o;
 	struct keeper k;
 	cleanup_close int signal_fd = -1;
-	int r;
+	int r = 0;
 
 	spec->tell_absent = spec->explain;
 	if (null_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) {
@@ -250,22 +333,18 @@ static int run(struct sbx_spec *spec)
 		outcome_complain(&err);
 		return EXIT_SETUP;
 	}
-	signal_fd = catch_signals(&err);
-	if (signal_fd < 0 || meminfo_fd < 0 || root_open_workspace(spec, &err) < 0 ||
-	    keeper_start(&birth, &k, &err) < 0) {
-		(void)snprintf(o.refused.error_code, sizeof(o.refused.error_code), "%s",
-			       err_text(&err));
-		(void)snprintf(o.refused.stage, sizeof(o.refused.stage), "start");
-		(void)snprintf(o.refused.text, sizeof(o.refused.text), "%.*s",
-			       SPAWN_TEXT_MAX - 1, err.msg);
-		o.has_refused = true;
+	signal_fd = catch_signals(spec->tty, &err);
+	if (signal_fd < 0 || meminfo_fd < 0 ||
+	    start(&birth, spec, terminal, &k, &err) < 0) {
+		refused_at_start(&err, &o);
 	} else {
-		r = follow(spec, &k, signal_fd, &o, &err);
+		r = follow(spec, &k, signal_fd, terminal, &o, &err);
 		keeper_done(&k, !o.has_exited && !o.has_refused);
 		limits_sweep_all();
-		if (r < 0)
-			outcome_complain(&err);
 	}
+	terminal_end(terminal, signal_fd);
+	if (r < 0)
+		outcome_complain(&err);
 	outcome_print(&o, spec);
 	return outcome_exit_code(&o);
 }
@@ -317,9 +396,17 @@ static int serve(int argc, char **argv)
 	return serve_main(&o);
 }
 
+/* Who reads what a job writes (relay.h) is a copy of us, and has no use for the caller's. */
+static void forget_environment(char **environment)
+{
+	for (char **e = environment; *e; e++)
+		explicit_bzero(*e, strlen(*e));
+}
+
 int main(int argc, char **argv)
 {
 	struct err err = ERR_INIT;
+	struct terminal terminal = TERMINAL_NONE;
 	struct sbx_spec spec;
 	int code;
 
@@ -348,11 +435,14 @@ int main(int argc, char **argv)
 		return serve(argc, argv);
 	if (sbx_spec_parse(argc, argv, &spec, &err) < 0)
 		return refuse_options(argc, argv, &err);
-	if (home_check(&spec, &err) < 0) {
+	if (home_check(&spec, &err) < 0 ||
+	    (spec.tty && terminal_open(&terminal, &err) < 0)) {
 		sbx_spec_done(&spec);
 		return refuse_options(argc, argv, &err);
 	}
-	code = run(&spec);
+	if (spec.tty)
+		forget_environment(argv + argc + 1);
+	code = run(&spec, &terminal);
 	sbx_spec_done(&spec);
 	return code;
 }

@@ -369,6 +369,9 @@ static int finish(struct parse *p, struct err *err)
 		return -1;
 	if (p->n_argv == 0 || s->argv[0][0] == '\0')
 		return err_set_id(err, ERRID_SPEC_ARGV, "no command after '--'");
+	if (s->tty && s->grade == GRADE_FLOOR)
+		return err_set_id(err, ERRID_TTY_GRADE,
+				  "--tty: grade floor has no terminals of its own");
 	if (!s->hostname)
 		s->hostname = xstrdup(SBX_HOSTNAME);
 	spec_env_defaults(s);
@@ -394,10 +397,16 @@ static int take_flag(struct parse *p, const struct option *o, bool has_value,
 {
 	if (has_value)
 		return err_set_id(err, ERRID_CORE_USAGE, "--%s has no value", o->name);
+	if (o->opt == OPT_TTY && p->from_block)
+		return err_set_id(err, ERRID_CORE_USAGE,
+				  "--%s is of a command line: nobody would be at it",
+				  o->name);
 	if (o->opt == OPT_JSON)
 		p->spec->json = true;
 	else if (o->opt == OPT_HOME)
 		p->spec->show_home = true;
+	else if (o->opt == OPT_TTY)
+		p->spec->tty = true;
 	else
 		p->spec->explain = true;
 	return 0;

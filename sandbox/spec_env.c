@@ -105,7 +105,8 @@ void spec_env_defaults(struct sbx_spec *s)
 	env_default(s, "PATH", JOB_PATH);
 	env_default(s, "LANG", "C.UTF-8");
 	env_default(s, "USER", "job");
-	env_default(s, "TERM", "dumb");
+	/* The filter between it and the person's lets through what this name promises. */
+	env_default(s, "TERM", s->tty ? "xterm-256color" : "dumb");
 	/* What a program prints is read while it runs, and should not be lost when it is ended. */
 	env_default(s, "PYTHONUNBUFFERED", "1");
 	env_node(s);

@@ -20,7 +20,8 @@
  * it, the keeper for KEEPER_BIND, the job for struct job_go. A cold start is the same
  * code with the spec in hand from the beginning. Each is used once.
  *
- * Files: main.c (command line, stages), spec.c (argv or NUL block -> struct
+ * Files: main.c (command line, stages), outcome.c (what the caller is told), those of terminal/ (--tty: the
+ * person's terminal), pty.c (the job's), spec.c (argv or NUL block -> struct
  * sbx_spec), root.c + mounts.c (private root), procmask.c (its /proc), fds.c, limits.c (rlimits, cgroup leaf),
  * cpus.c (affinity), caps.c, landlock rules in walls.c, seccomp.c (filter as data),
  * selftest.c, job.c (the order of the stages in the child), birth.c (the keeper until the
@@ -42,6 +43,7 @@
 #include "common/proto/payload.h"
 #include "common/proto/spawn_proto.h"
 #include "sandbox/contract/cpus.h"
+#include "sandbox/contract/terminal.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -82,8 +84,9 @@ struct sbx_spec {
 	bool hostname_chosen; /* by --hostname: this one or nothing */
 	bool explain;	  /* record refused files and connections too; observation only */
 	bool tell_absent; /* ... and what is not shown; the parent looks whether it exists */
-	bool show_home;	   /* command line: --home, a word of its own (home.h) */
-	bool json;	   /* command line: one JSON line about the end on stderr */
+	bool show_home; /* command line: --home, a word of its own (home.h) */
+	bool json;	/* command line: one JSON line about the end on stderr */
+	bool tty; /* command line, full: a terminal of its own as stdio (terminal.h) */
 	const char *tools; /* the spawner's own, borrowed: the directory of the broker's
 			      clients (BROKER_TOOLS); NULL: none */
 	bool own_tmpdir; /* floor: TMPDIR is SBX_TMPDIR in the workspace, which the keeper makes */
@@ -99,7 +102,7 @@ struct sbx_spec {
  *	--env NAME=VALUE (repeatable)	--hostname NAME		--cgroup DIR
  *	--timeout DURATION	--grace DURATION	--cpu-time DURATION
  *	--memory SIZE --disk SIZE --tmp SIZE --file-size SIZE	--processes N
- *	--cpus N		--nofile N		--json	--explain	--home
+ *	--cpus N		--nofile N		--json	--explain	--home	--tty
  *	--limit NAME=VALUE (repeatable), the same as --NAME VALUE; NAME: timeout cpu-time
  *	memory disk tmp file-size processes cpus nofile
  *	--			then argv of the job
@@ -151,6 +154,8 @@ struct sbx_birth {
 	const char *jobs_dir;	     /* warm: what the workspace of that spec is below */
 	bool templated; /* full: our mount namespace is the spawner's template */
 	int stdio[3];	/* become 0, 1, 2 of the job; not of a warm one */
+	/* Full, not warm: instead of them it gets a terminal of its own, like this one; NULL: none. */
+	const struct sbx_terminal *terminal;
 	int null_fd; /* /dev/null, for reading and writing: the keeper's own stdio, and a
 			 * warm job's until it has a spec */
 	int meminfo_fd; /* /proc/meminfo of the machine */

@@ -14,6 +14,7 @@
 #include "sandbox/keeper/diag.h"
 #include "sandbox/keeper/keep.h"
 #include "sandbox/walls/caps.h"
+#include "sandbox/walls/pty.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -374,8 +375,29 @@ static void note_stdio(struct keep *k, const int stdio[3])
 {
 	if (k->spec->grade == GRADE_FLOOR)
 		k->notify.own_opens = fds_bring_no_files(stdio);
+	else if (k->birth.terminal)
+		k->notify.own_terminals = true; /* its stdio is one of its own */
 	else
 		notify_note_terminals(&k->notify, stdio);
+}
+
+/* Before there is a process of the job, or of the guard, that could inherit the other side. */
+static int give_terminal(struct keep *k, struct err *err)
+{
+	static const struct keeper_terminal said = {.type = KEEPER_TERMINAL};
+	int fds[TERMINAL_FDS] = {-1, -1}, r;
+
+	if (!k->birth.terminal)
+		return 0;
+	if (pty_make(k->birth.terminal, fds, err) < 0)
+		return -1;
+	r = fdpass_send(k->sock, &said, sizeof(said), fds, TERMINAL_FDS, 0);
+	if (r < 0)
+		(void)err_sys_id(err, ERRID_TTY_JOB, "hand it over");
+	fd_close(&fds[TERMINAL_MASTER]);
+	for (int i = 0; i < 3; i++)
+		k->birth.stdio[i] = fds[TERMINAL_SLAVE];
+	return r < 0 ? -1 : 0;
 }
 
 /* What the supervision needs of its own; in full it stands in the job's namespaces. */
@@ -409,6 +431,9 @@ int birth_give(struct keep *k, const char **stage, struct err *err)
 	note_stdio(k, k->birth.stdio);
 	*stage = "root";
 	if (open_rw(k->spec, rw, &n_rw, err) < 0 || give_root(k, err) < 0)
+		return -1;
+	*stage = "terminal";
+	if (give_terminal(k, err) < 0)
 		return -1;
 	*stage = "fork";
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)

@@ -9,8 +9,8 @@
  * What needs no spec comes first, so that a warm sandbox waits behind it:
  *
  *	fds	  nothing inherited but stdio and what the stages need
- *	session	  no controlling terminal, no inherited signal state, umask 077, death
- *		  with the keeper
+ *	session	  no controlling terminal but one of its own (--tty), no inherited
+ *		  signal state, umask 077, death with the keeper
  *	cgroup	  the leaf, and a cgroup namespace, which needs capabilities
  *	proc	  full: what of /proc is the host's is covered, which needs them too
  *	caps	  none left, no_new_privs
@@ -77,12 +77,15 @@ static NORETURN void leave(int status_fd, const char *stage, const struct err *e
 	_exit(code);
 }
 
-static int stage_session(struct err *err)
+/* terminal: stdin is one that nobody else has. */
+static int stage_session(bool terminal, struct err *err)
 {
 	sigset_t none;
 
 	if (setsid() < 0)
 		return err_sys(err, "setsid");
+	if (terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
+		return err_sys_id(err, ERRID_TTY_JOB, "make it the controlling one");
 	/* Dispositions are inherited, and at their defaults (ns_default_signals) but this one, which a
 	 * spawner ignores for itself: `yes | head` would complain. */
 	(void)signal(SIGPIPE, SIG_DFL);
@@ -251,7 +254,7 @@ static const char *before_spec(struct job *j, const struct sbx_birth *birth,
 		return "fds";
 	j->status_fd = keep[KEEP_STATUS];
 	j->work_fd = keep[KEEP_WORK];
-	if (stage_session(err) < 0)
+	if (stage_session(birth->terminal, err) < 0)
 		return "session";
 	if (limits_enter(j->spec.grade, keep[KEEP_PROCS], err) < 0)
 		return "limits";

@@ -42,6 +42,9 @@ static struct refusal refusals[] = {
 	{{"--dev-bind", "/", "--", "true"}, ERRID_CORE_USAGE},
 	{{"--timeout"}, ERRID_CORE_USAGE},
 	{{"--json=1", "--", "true"}, ERRID_CORE_USAGE},
+	{{"--tty=yes", "--", "true"}, ERRID_CORE_USAGE},
+	{{"--tty", "--tty", "--", "true"}, ERRID_CORE_USAGE},
+	{{"--tty", "--grade", "floor", "--", "true"}, ERRID_TTY_GRADE},
 	{{"--explain=yes", "--", "true"}, ERRID_CORE_USAGE},
 	{{"--explain", "--explain", "--", "true"}, ERRID_CORE_USAGE},
 	{{"--limit", "--", "true"}, ERRID_SPEC_KEY},
@@ -449,6 +452,21 @@ Test(sandbox_spec, an_unknown_limit_lists_the_known_ones)
 	cr_assert_eq(err.id, ERRID_SPEC_KEY);
 	cr_assert_not_null(strstr(err.msg, "timeout, cpu-time, memory"));
 	cr_assert_not_null(strstr(err.msg, "nofile"));
+}
+
+Test(sandbox_spec, a_terminal_is_asked_for_on_a_command_line_only)
+{
+	static const char args[ARGS_MAX][64] = {"--tty", "--", "true"};
+	struct sbx_spec s;
+	struct err err = ERR_INIT;
+	enum err_id id;
+
+	cr_assert_eq(parse_block(BLOCK("--tty\0--\0true"), &s, &id), -1);
+	cr_assert_eq(id, ERRID_CORE_USAGE);
+	cr_assert_eq(parse_list(args, &s, &err), 0);
+	cr_assert(s.tty);
+	cr_assert(has_env(&s, "TERM=xterm-256color"));
+	sbx_spec_done(&s);
 }
 
 Test(sandbox_spec, explain_is_off_unless_asked_for)
