@@ -92,7 +92,8 @@ static const char usage[] =
 	"Examples:\n"
 	"  lych-sandbox --workspace . --timeout 30s -- python3 x.py\n"
 	"  lych-sandbox --workspace ./copy --memory 2g --explain -- make\n"
-	"  lych-sandbox --grade floor --rox . -- ./report src\n";
+	"  lych-sandbox --grade floor --rox . -- ./report src\n"
+	"  lych-sandbox --tty --timeout 2h --workspace ./copy -- bash -i\n";
 
 /* Before the "--", behind which are the job's own. */
 static bool wants_json(int argc, char **argv)

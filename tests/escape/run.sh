@@ -4,7 +4,7 @@
 # The attempts of probe_*.c inside both grades, and what they would have done judged from outside
 # (victim_*.c): files as they were to the ctime, nothing reached a listener, the victim lives.
 # Needs the programs in LYCH_BUILD (build/release), bash and coreutils, and not to be root.
-# LYCH_NESTED=1: in a container, which may refuse with an errno of its own. GRADES=floor: this grade only. PROBE=5b: this attempt only. PROBE_RESULTS: a file for the machine-readable lines.
+# LYCH_NESTED=1: in a container, which may refuse with an errno of its own. GRADES=floor: this grade only. TTY=1: the job has a terminal of its own (--tty). PROBE=5b: this attempt only. PROBE_RESULTS: a file for the machine-readable lines.
 set -uo pipefail
 bin=${LYCH_BUILD:-build/release}
 sandbox=$(realpath "$bin/lych-sandbox") || exit 1
@@ -42,6 +42,16 @@ poison=(LYCH_TEST_SECRET=must-not-arrive LD_LIBRARY_PATH=/nowhere LD_BIND_NOW=1 
 	PERL5LIB=/nowhere RUBYOPT=-w GIT_DIR=/nowhere GIT_SSH_COMMAND=false 'BASH_FUNC_x%%=() { :; }'
 	SSH_AUTH_SOCK=/nowhere DBUS_SESSION_BUS_ADDRESS=unix:path=/nowhere AWS_SECRET_ACCESS_KEY=x)
 
+start_job() { # grade
+	local job=(--grade "$1" --timeout 90 --workspace "$place/work" --ro "$place/shown" --ro "$place/later"
+		-- ./try_probe "$1" ${PROBE:+"$PROBE"})
+	if [ -z "${TTY:-}" ]; then
+		env "${poison[@]}" "$probe" --terminal "$pts" "$sandbox" "${job[@]}"
+	else
+		python3 tests/escape/own_terminal.py "$sandbox" at env "${poison[@]}" "$sandbox" --tty "${job[@]}" | tr -d '\r'
+	fi
+}
+
 : >"$results"
 for grade in ${GRADES:-full floor}; do
 	echo "== grade $grade"
@@ -58,15 +68,12 @@ for grade in ${GRADES:-full floor}; do
 	done
 	pts=$(sed -n 's/^pts //p' "$place/work/targets")
 	port=$(sed -n 's/^inherit //p' "$place/work/targets")
-	env "${poison[@]}" "$probe" --terminal "$pts" "$sandbox" --grade $grade --timeout 90 \
-		--workspace "$place/work" --ro "$place/shown" --ro "$place/later" \
-		-- ./try_probe $grade ${PROBE:+"$PROBE"} 7<"$place" 8<>"/dev/tcp/127.0.0.1/$port" \
-		9<"$0" >"$place/log.inside"
+	start_job $grade 7<"$place" 8<>"/dev/tcp/127.0.0.1/$port" 9<"$0" >"$place/log.inside"
 	code=$?
 	cat "$place/log.inside"
 	grep -P '\t' "$place/log.inside" >>"$results"
 	check "$grade: every attempt had an answer of the table" [ $code -eq 0 ]
-	if [ -z "${PROBE:-}" ]; then
+	if [ -z "${PROBE:-}${TTY:-}" ]; then
 		cp "$bin/tests/escape/try_syscalls" "$place/work/"
 		"$sandbox" --grade $grade --timeout 90 --workspace "$place/work" \
 			-- ./try_syscalls $grade </dev/null

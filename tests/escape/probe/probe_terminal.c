@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Section E: the terminal, descriptors, environment, output. Standard input is a terminal
- * of the caller (victim_terminal.c), the worst case.
+ * of the caller (victim_terminal.c), the worst case; or, with --tty, one of the job's own, where
+ * what leads to that one is no way out.
  */
 #include "tests/escape/probe/probe.h"
 
@@ -11,6 +12,7 @@
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
 
@@ -19,6 +21,27 @@
 #define FDS_MAX 2048
 
 extern char **environ;
+
+/* Standard input is of the devpts that this job sees, and it sees only its own (80p). */
+static int is_own_terminal(int fd)
+{
+	struct stat st, pts;
+
+	return !in_floor() && fstat(fd, &st) == 0 && stat("/dev/pts", &pts) == 0 &&
+	       st.st_dev == pts.st_dev;
+}
+
+/* HELD: it is that one, or leads to it. */
+static int terminal_outside(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	if (is_own_terminal(0) && (is_own_terminal(fd) || tcgetsid(fd) == tcgetsid(0)))
+		return HELD;
+	return GOT_THROUGH;
+}
 
 static int type_at_it(void)
 {
@@ -54,15 +77,17 @@ static int keyboard_mode(void)
 }
 static int dev_tty(void)
 {
-	return read_outside("/dev/tty");
+	return terminal_outside("/dev/tty");
 }
 static int other_terminals(void)
 {
-	return read_outside(target("pts"));
+	return terminal_outside(target("pts"));
 }
 static int foreground(void)
 {
-	return answer_of(tcsetpgrp(0, getpgrp()));
+	if (tcsetpgrp(0, getpgrp()) < 0)
+		return errno;
+	return is_own_terminal(0) ? HELD : GOT_THROUGH;
 }
 static int peer_of_terminal(void)
 {
@@ -76,7 +101,7 @@ static int steal_terminal_output(void)
 
 static int reopened(void)
 {
-	return read_outside("/proc/self/fd/0");
+	return terminal_outside("/proc/self/fd/0");
 }
 static int own_terminal(void)
 {
@@ -202,6 +227,7 @@ static int signals_until_refused(void)
 #define DENIED {EPERM}, {EPERM}
 #define EDGES "tests/escape/edges.sh"
 #define LIFECYCLE "tests/integration/daemons/lifecycle.sh"
+#define OWN "held: with --tty it is the job's own"
 #define PER_USER "the quota is the user's: a job can use up what the others of it want"
 
 static const struct probe probes[] = {
@@ -212,13 +238,13 @@ static const struct probe probes[] = {
 	{"80e", "TIOCSETD", line_discipline, DENIED},
 	{"80f", "KDSETMODE", console_mode, DENIED},
 	{"80g", "KDSKBMODE", keyboard_mode, DENIED},
-	{"80h", "/dev/tty", dev_tty, {ENXIO, ENOENT}, {EACCES, ENXIO}},
-	{"80i", "the caller's terminal by its name", other_terminals, {ENOENT}, {EACCES}},
+	{"80h", "/dev/tty", dev_tty, {ENXIO, ENOENT, HELD}, {EACCES, ENXIO}, OWN},
+	{"80i", "the caller's terminal by its name", other_terminals, {ENOENT, HELD}, {EACCES}, OWN},
 	{"80j", "the other end of the terminal", peer_of_terminal, {EIO, ENOTTY},
 	 {EIO, ENOTTY}},
 	{"80k", "flush a terminal given as stdin", steal_terminal_output, {ALLOWED},
 	 {ALLOWED}, "a terminal handed over is the job's to set: give it a pipe instead"},
-	{"80l", "the caller's terminal through /proc/self/fd/0", reopened, {EACCES}, {EACCES}},
+	{"80l", "the caller's terminal through /proc/self/fd/0", reopened, {EACCES, HELD}, {EACCES}, OWN},
 	{"80m", "make a terminal", own_terminal, {ALLOWED}, {EACCES, ENOENT},
 	 "full: in a devpts of its own"},
 	{"80n", "TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD on a terminal of its own", own_typed_at, {HELD},
@@ -227,7 +253,7 @@ static const struct probe probes[] = {
 		  "tests/escape/terminals.sh", "nobody's"),
 	ELSEWHERE("80p", "a hundred terminals; those of another job and of the host",
 		  "full: 64, none of the others", "tests/escape/terminals.sh", "another job"),
-	{"67", "tcsetpgrp on the caller's terminal", foreground, {ENOTTY}, {ENOTTY}},
+	{"67", "tcsetpgrp on the caller's terminal", foreground, {ENOTTY, HELD}, {ENOTTY}, OWN},
 	{"81", "descriptors above 2", inherited_fds, {HELD}, {HELD}},
 	{"82", "secrets, LD_*, BASH_ENV, PYTHONPATH, GIT_*, functions, duplicates",
 	 inherited_env, {HELD}, {HELD}, "the environment starts from zero"},
