@@ -15,7 +15,7 @@
 
 /* 2500000 -> "2.50" */
 void amount_money(char out[AMOUNT_SIZE], uint64_t micro);
-/* thing: "requests", "tokens", "money", "bytes", "denials". */
+/* thing: "requests", "tokens", "money", "bytes", "denials", "packages". */
 void amount_text(char out[AMOUNT_SIZE], const char *thing, uint64_t n);
 /* Of a book of GET /v1/budget: "12 + 3 of 200", used, reserved by what is under way, the
  * limit. Caller frees. */

@@ -160,8 +160,8 @@ static int amount_cell(struct table *t, const struct json *row, const char *thin
 
 static int print_books(const struct json *j, struct err *err)
 {
-	static const char *const things[] = {"requests", "tokens", "money", "bytes",
-					     "denials"};
+	static const char *const things[] = {"requests", "tokens",  "money",
+					     "bytes",	 "denials", "packages"};
 	const struct json *books = NULL;
 	struct table t;
 	int r = 0;

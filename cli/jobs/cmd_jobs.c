@@ -49,7 +49,8 @@ static error_t jobs_parse(int key, char *arg, struct argp_state *state)
 /* What it asked the broker for, in words. */
 static void tell_spent(int64_t id, const struct json *job)
 {
-	static const char *const things[] = {"requests", "tokens", "money", "bytes"};
+	static const char *const things[] = {"requests", "tokens", "money", "bytes",
+					     "packages"};
 	const struct json *spent = NULL;
 	const char *sep = "\nit has used ";
 
@@ -59,6 +60,8 @@ static void tell_spent(int64_t id, const struct json *job)
 	for (size_t i = 0; i < ARRAY_SIZE(things); i++) {
 		char amount[AMOUNT_SIZE];
 
+		if (str_eq(things[i], "packages") && !render_number_of(spent, things[i]))
+			continue;
 		amount_text(amount, things[i], render_number_of(spent, things[i]));
 		(void)printf("%s%s%s%s", sep, amount,
 			     str_eq(things[i], "bytes") ? "" : " ",

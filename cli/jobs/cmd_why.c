@@ -179,14 +179,14 @@ static const struct {
 } budgets[] = {
 	{ERRID_BUDGET_REQUESTS, "requests"}, {ERRID_BUDGET_TOKENS, "tokens"},
 	{ERRID_BUDGET_MONEY, "money"},	     {ERRID_BUDGET_BYTES, "bytes"},
-	{ERRID_BUDGET_DENIALS, "denials"},
+	{ERRID_BUDGET_DENIALS, "denials"},   {ERRID_BUDGET_PACKAGES, "packages"},
 };
 
 static bool was_short(const struct refused *all, enum err_id id)
 {
 	for (size_t i = 0; i < all->n; i++)
 		if (id == ERRID_NONE ? all->list[i].id >= ERRID_BUDGET_REQUESTS &&
-					       all->list[i].id <= ERRID_BUDGET_DENIALS
+					       all->list[i].id <= ERRID_BUDGET_PACKAGES
 				     : all->list[i].id == id)
 			return true;
 	return false;

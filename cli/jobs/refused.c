@@ -89,6 +89,8 @@ static const char *thing_of(enum err_id id)
 		return "money";
 	case ERRID_BUDGET_BYTES:
 		return "bytes";
+	case ERRID_BUDGET_PACKAGES:
+		return "packages";
 	default:
 		return NULL;
 	}

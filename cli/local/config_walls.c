@@ -158,6 +158,7 @@ static void compare_budget(enum budget_scope scope, const struct conf_budget *fr
 		{"money", from->money_micro, to->money_micro},
 		{"bytes", from->bytes, to->bytes},
 		{"denials", from->denials, to->denials},
+		{"packages", from->packages, to->packages},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -20,6 +20,7 @@ static const cyaml_schema_field_t budget_fields[] = {
 	CONF_STR("money", raw_budget, money),
 	CONF_STR("bytes", raw_budget, bytes),
 	CONF_STR("denials", raw_budget, denials),
+	CONF_STR("packages", raw_budget, packages),
 	CYAML_FIELD_END,
 };
 const cyaml_schema_field_t conf_budgets_fields[] = {
@@ -80,6 +81,8 @@ static int read_budget(const struct conf_reader *r, enum budget_scope scope,
 		 &b->money_micro},
 		{"bytes", raw ? raw->bytes : NULL, parse_size, BYTES_MAX, &b->bytes},
 		{"denials", raw ? raw->denials : NULL, parse_u64, COUNT_MAX, &b->denials},
+		{"packages", raw ? raw->packages : NULL, parse_u64, COUNT_MAX,
+		 &b->packages},
 	};
 	char key[64];
 
@@ -193,11 +196,11 @@ void conf_broker_defaults(struct conf_broker *b)
 		.budget =
 			{
 				[BUDGET_JOB] = {200, 1000000, 2000000,
-						(uint64_t)256 << 20, 20},
+						(uint64_t)256 << 20, 20, 2000},
 				[BUDGET_IDENTITY_DAY] = {5000, 10000000, 20000000,
-							 (uint64_t)8 << 30, 500},
+							 (uint64_t)8 << 30, 500, 20000},
 				[BUDGET_DAY] = {10000, 20000000, 40000000,
-						(uint64_t)16 << 30, 1000},
+						(uint64_t)16 << 30, 1000, 40000},
 			},
 		.gate = {.portal_threshold = 0.40,
 			 .forbidden_threshold = 0.70,

@@ -182,6 +182,7 @@ struct conf_budget {
 	uint64_t money_micro; /* millionths of the unit that the prices are in */
 	uint64_t bytes;	      /* up and down together */
 	uint64_t denials;
+	uint64_t packages; /* what registries are asked for, which is no request */
 };
 
 /* 0 <= portal <= forbidden <= 1 */

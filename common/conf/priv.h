@@ -212,7 +212,7 @@ void conf_ward_done(struct conf_broker *b);
 /* ---- budget.c ---- */
 #define CONF_REQUEST_MAX_BYTES ((uint64_t)4 << 20)
 struct raw_budget {
-	char *requests, *tokens, *money, *bytes, *denials;
+	char *requests, *tokens, *money, *bytes, *denials, *packages;
 };
 struct raw_budgets {
 	struct raw_budget *job, *identity_day, *day;

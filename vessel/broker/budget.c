@@ -70,8 +70,8 @@ static struct op *op_new(void *arg)
 
 const char *budget_thing_name(enum budget_thing t)
 {
-	static const char *const names[BUDGET_THINGS_] = {"requests", "tokens", "money",
-							  "bytes", "denials"};
+	static const char *const names[BUDGET_THINGS_] = {
+		"requests", "tokens", "money", "bytes", "denials", "packages"};
 
 	return (unsigned)t < BUDGET_THINGS_ ? names[t] : "-";
 }
@@ -92,6 +92,7 @@ void budget_limits_of(const struct conf_broker *b, struct budget_limits *ret)
 			[BUDGET_MONEY] = limit_of(c->money_micro),
 			[BUDGET_BYTES] = limit_of(c->bytes),
 			[BUDGET_DENIALS] = limit_of(c->denials),
+			[BUDGET_PACKAGES] = limit_of(c->packages),
 		}};
 	}
 }
@@ -158,8 +159,8 @@ static bool read_amounts(const char *text, struct budget_amounts *ret)
 static int set_over(const char *scope, int64_t what, struct err *err)
 {
 	static const enum err_id ids[BUDGET_THINGS_] = {
-		ERRID_BUDGET_REQUESTS, ERRID_BUDGET_TOKENS, ERRID_BUDGET_MONEY,
-		ERRID_BUDGET_BYTES, ERRID_BUDGET_DENIALS};
+		ERRID_BUDGET_REQUESTS, ERRID_BUDGET_TOKENS,  ERRID_BUDGET_MONEY,
+		ERRID_BUDGET_BYTES,    ERRID_BUDGET_DENIALS, ERRID_BUDGET_PACKAGES};
 
 	if (what < 1 || what > BUDGET_THINGS_)
 		return err_set(err, ERR_INTERNAL, "budget_reserve answered nonsense");

@@ -25,6 +25,7 @@ enum budget_thing {
 	BUDGET_MONEY,  /* millionths of the unit of the prices */
 	BUDGET_BYTES,  /* up and down, bodies */
 	BUDGET_DENIALS,
+	BUDGET_PACKAGES, /* indexes and files that a registry was asked for: no requests */
 	BUDGET_THINGS_
 };
 const char *budget_thing_name(enum budget_thing t); /* "tokens" */

@@ -21,7 +21,7 @@
 #define BOOT_B "00000000-0000-4000-8000-00000000beef"
 #define CALL "00000000-0000-4000-8000-000000000001"
 #define CALL2 "00000000-0000-4000-8000-000000000002"
-#define NO_LIMITS "{-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"
+#define NO_LIMITS "{-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"
 
 static PGconn *root, *vessel, *tomb;
 static char job[24], epoch[24], token[40];
@@ -88,7 +88,7 @@ static const char *reserve_as(PGconn *c, const char *boot, const char *tok,
 			   "SELECT concat_ws(' ', answer, nullif(scope, ''),"
 			   " nullif(what, 0)) FROM vessel_api.budget_reserve($1::uuid,"
 			   " $2::bigint, $3::bigint, $4::uuid, $5::bigint, $6::uuid,"
-			   " 'ask', $7::bigint[], '{0,0,0,0,0}', 0, 0, $8::bigint[])",
+			   " 'ask', $7::bigint[], '{0,0,0,0,0,0}', 0, 0, $8::bigint[])",
 			   boot, job, epoch, tok, seq, call, est, limits, NULL);
 }
 
@@ -102,14 +102,15 @@ static const char *reserve(const char *seq, const char *est, const char *limits)
 static const char *reserve_units(const char *seq, const char *least, const char *most,
 				 const char *limits)
 {
-	return pgtest_askp(vessel,
-			   "SELECT concat_ws(' ', answer, nullif(scope, ''),"
-			   " nullif(what, 0), nullif(units, 0)) FROM"
-			   " vessel_api.budget_reserve('" BOOT_A "', $1::bigint,"
-			   " $2::bigint, $3::uuid, $4::bigint, '" CALL "', 'ask',"
-			   " '{1,100,50,1000,0}', '{0,1000000,2500000,0,0}', $5::bigint,"
-			   " $6::bigint, $7::bigint[])",
-			   job, epoch, token, seq, least, most, limits, NULL);
+	return pgtest_askp(
+		vessel,
+		"SELECT concat_ws(' ', answer, nullif(scope, ''),"
+		" nullif(what, 0), nullif(units, 0)) FROM"
+		" vessel_api.budget_reserve('" BOOT_A "', $1::bigint,"
+		" $2::bigint, $3::uuid, $4::bigint, '" CALL "', 'ask',"
+		" '{1,100,50,1000,0,0}', '{0,1000000,2500000,0,0,0}', $5::bigint,"
+		" $6::bigint, $7::bigint[])",
+		job, epoch, token, seq, least, most, limits, NULL);
 }
 
 static const char *extend(const char *boot, const char *seq, const char *call,
@@ -147,29 +148,29 @@ static void expect_all(const char *want)
 
 Test(budget_sql, only_the_vessel_may_call_and_nobody_reads_the_tables)
 {
-	expect(reserve_as(tomb, BOOT_A, token, "1", CALL, "{1,0,0,0,0}", NO_LIMITS),
+	expect(reserve_as(tomb, BOOT_A, token, "1", CALL, "{1,0,0,0,0,0}", NO_LIMITS),
 	       "ERROR 42501");
 	expect(pgtest_ask(tomb, "SELECT vessel_api.budget_denied(1, 20)"), "ERROR 42501");
 	expect(pgtest_ask(tomb, "SELECT * FROM lych.budget"), "ERROR 42501");
-	expect(pgtest_ask(vessel, "UPDATE lych.budget SET spent = '{0,0,0,0,0}'"),
+	expect(pgtest_ask(vessel, "UPDATE lych.budget SET spent = '{0,0,0,0,0,0}'"),
 	       "ERROR 42501");
 	expect(pgtest_ask(vessel, "SELECT lych.budget_move(1, 'owner', '2026-01-01',"
-				  " '{0,0,0,0,0}', '{0,0,0,0,0}')"),
+				  " '{0,0,0,0,0,0}', '{0,0,0,0,0,0}')"),
 	       "ERROR 42501");
 }
 
-Test(budget_sql, what_is_not_five_numbers_is_refused)
+Test(budget_sql, what_is_not_six_numbers_is_refused)
 {
-	expect(reserve("1", "{1,0,0,0}", NO_LIMITS), "ERROR 22023");
-	expect(reserve("1", "{1,-1,0,0,0}", NO_LIMITS), "ERROR 22023");
-	expect(reserve("1", "{1,NULL,0,0,0}", NO_LIMITS), "ERROR 22023");
-	expect(reserve("1", "{1,0,0,0,1}", NO_LIMITS), "ERROR 22023");
-	expect(reserve("1", "{1,0,0,0,0}", "{1,2,3}"), "ERROR 22023");
-	expect(reserve("1", "{1,0,0,0,0}",
-		       "{NULL,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+	expect(reserve("1", "{1,0,0,0,0}", NO_LIMITS), "ERROR 22023");
+	expect(reserve("1", "{1,-1,0,0,0,0}", NO_LIMITS), "ERROR 22023");
+	expect(reserve("1", "{1,NULL,0,0,0,0}", NO_LIMITS), "ERROR 22023");
+	expect(reserve("1", "{1,0,0,0,1,0}", NO_LIMITS), "ERROR 22023");
+	expect(reserve("1", "{1,0,0,0,0,0}", "{1,2,3}"), "ERROR 22023");
+	expect(reserve("1", "{1,0,0,0,0,0}",
+		       "{NULL,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
 	       "ERROR 22023");
-	expect(reserve("0", "{1,0,0,0,0}", NO_LIMITS), "ERROR 23514");
-	expect(settle(BOOT_A, "1", "{1,-5,0,0,0}"), "ERROR 22023");
+	expect(reserve("0", "{1,0,0,0,0,0}", NO_LIMITS), "ERROR 23514");
+	expect(settle(BOOT_A, "1", "{1,-5,0,0,0,0}"), "ERROR 22023");
 }
 
 Test(budget_sql, units_and_bytes_that_are_none_are_refused)
@@ -185,15 +186,15 @@ Test(budget_sql, units_and_bytes_that_are_none_are_refused)
 
 Test(budget_sql, a_wrong_token_a_foreign_vessel_and_a_lost_lease_reserve_nothing)
 {
-	expect(reserve_as(vessel, BOOT_A, BOOT_B, "1", CALL, "{1,0,0,0,0}", NO_LIMITS),
+	expect(reserve_as(vessel, BOOT_A, BOOT_B, "1", CALL, "{1,0,0,0,0,0}", NO_LIMITS),
 	       "denied");
-	expect(reserve_as(vessel, BOOT_B, token, "1", CALL, "{1,0,0,0,0}", NO_LIMITS),
+	expect(reserve_as(vessel, BOOT_B, token, "1", CALL, "{1,0,0,0,0,0}", NO_LIMITS),
 	       "fenced");
 	(void)pgtest_askp(vessel, "SELECT vessel_api.cancel($1::bigint)", job, NULL);
-	expect(reserve("1", "{1,0,0,0,0}", NO_LIMITS), "stale");
+	expect(reserve("1", "{1,0,0,0,0,0}", NO_LIMITS), "stale");
 	(void)pgtest_askp(vessel, "SELECT vessel_api.contain($1::bigint, 'test')", job,
 			  NULL);
-	expect(reserve("1", "{1,0,0,0,0}", NO_LIMITS), "revoked");
+	expect(reserve("1", "{1,0,0,0,0,0}", NO_LIMITS), "revoked");
 	expect(books("job"), "");
 }
 
@@ -202,82 +203,105 @@ Test(budget_sql, every_limit_of_every_scope_is_named_when_it_is_passed)
 	static const char *const scopes[] = {"job", "identity", "day"};
 
 	for (int s = 0; s < 3; s++)
-		for (int w = 0; w < 4; w++) {
+		for (int w = 0; w < 6; w++) {
 			char limits[128] = "{", want[32];
 			size_t at = 1;
 
-			for (int i = 0; i < 15; i++)
+			if (w == 4) /* denials: none is asked for */
+				continue;
+			for (int i = 0; i < 18; i++)
 				at += (size_t)snprintf(limits + at, sizeof(limits) - at,
 						       "%s%d", i ? "," : "",
-						       i == s * 5 + w ? 6 : -1);
+						       i == s * 6 + w ? 6 : -1);
 			(void)snprintf(limits + at, sizeof(limits) - at, "}");
 			(void)snprintf(want, sizeof(want), "over %s %d", scopes[s],
 				       w + 1);
-			expect(reserve("1", "{7,7,7,7,0}", limits), want);
+			expect(reserve("1", "{7,7,7,7,0,7}", limits), want);
 		}
-	expect_all("{0,0,0,0,0} {0,0,0,0,0}");
+	expect_all("{0,0,0,0,0,0} {0,0,0,0,0,0}");
+}
+
+Test(budget_sql, packages_are_counted_beside_requests_and_bounded_by_their_own_limit)
+{
+	static const char limits[] =
+		"{1,-1,-1,-1,-1,2,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}";
+
+	expect(reserve("1", "{0,0,0,0,0,1}", limits), "ok");
+	expect(reserve("2", "{0,0,0,0,0,1}", limits), "ok");
+	expect(reserve("3", "{0,0,0,0,0,1}", limits), "over job 6");
+	/* neither takes what is the other's */
+	expect(reserve("3", "{1,0,0,0,0,0}", limits), "ok");
+	expect(reserve("4", "{1,0,0,0,0,0}", limits), "over job 1");
+	expect_all("{0,0,0,0,0,0} {1,0,0,0,0,2}");
+	expect(settle(BOOT_A, "1", "{0,0,0,500,0,1}"), "settled");
+	/* one that came out of what is stored */
+	expect(settle(BOOT_A, "2", "{0,0,0,0,0,0}"), "settled");
+	expect_all("{0,0,0,500,0,1} {1,0,0,0,0,0}");
+	expect(reserve("5", "{0,0,0,0,0,1}", limits), "ok");
 }
 
 Test(budget_sql, a_call_gets_as_many_units_as_the_tightest_scope_covers)
 {
 	expect(reserve_units("1", "10", "1000", NO_LIMITS), "ok 1000");
-	expect_all("{0,0,0,0,0} {1,1100,2550,1000,0}");
+	expect_all("{0,0,0,0,0,0} {1,1100,2550,1000,0,0}");
 	/* of 1300 tokens 200 are left, of which it needs 100 */
 	expect(reserve_units("2", "10", "1000",
-			     "{-1,-1,-1,-1,-1,-1,1300,-1,-1,-1,-1,-1,-1,-1,-1}"),
+			     "{-1,-1,-1,-1,-1,-1,-1,1300,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
 	       "ok 100");
-	expect_all("{0,0,0,0,0} {2,1300,2850,2000,0}");
+	expect_all("{0,0,0,0,0,0} {2,1300,2850,2000,0,0}");
 	/* 77 of money, and 27 for units: ten, with a rest of two */
 	expect(reserve_units("3", "10", "1000",
-			     "{-1,-1,2927,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+			     "{-1,-1,2927,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
 	       "ok 10");
-	expect_all("{0,0,0,0,0} {3,1410,2925,3000,0}");
+	expect_all("{0,0,0,0,0,0} {3,1410,2925,3000,0,0}");
 	/* nine are of no use to it */
 	expect(reserve_units("4", "10", "1000",
-			     "{-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,1519,-1,-1,-1}"),
+			     "{-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,1519,-1,-1,-1,-1}"),
 	       "over day 2");
-	expect(reserve_units("4", "10", "1000",
-			     "{-1,-1,2999,-1,-1,-1,-1,-1,-1,-1,-1,1519,-1,-1,-1}"),
+	expect(reserve_units(
+		       "4", "10", "1000",
+		       "{-1,-1,2999,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,1519,-1,-1,-1,-1}"),
 	       "over job 3");
 	/* an answer that was lost comes again, whatever is left by now */
 	expect(reserve_units("3", "10", "1000",
-			     "{-1,-1,0,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+			     "{-1,-1,0,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
 	       "ok 10");
-	expect_all("{0,0,0,0,0} {3,1410,2925,3000,0}");
+	expect_all("{0,0,0,0,0,0} {3,1410,2925,3000,0,0}");
 }
 
 Test(budget_sql, bytes_grow_to_the_limit_and_go_back_with_the_rest)
 {
-	static const char limits[] = "{-1,-1,-1,5000,-1,-1,-1,-1,9000,-1,-1,-1,-1,-1,-1}";
+	static const char limits[] =
+		"{-1,-1,-1,5000,-1,-1,-1,-1,-1,9000,-1,-1,-1,-1,-1,-1,-1,-1}";
 
 	expect(extend(BOOT_A, "1", CALL, "2000", limits), "-1"); /* not there */
-	expect(reserve("1", "{1,0,0,1000,0}", limits), "ok");
-	expect(reserve("2", "{1,0,0,1000,0}", limits), "ok");
+	expect(reserve("1", "{1,0,0,1000,0,0}", limits), "ok");
+	expect(reserve("2", "{1,0,0,1000,0,0}", limits), "ok");
 	expect(extend(BOOT_B, "1", CALL, "2000", limits), "-1");
 	expect(extend(BOOT_A, "1", CALL2, "2000", limits), "-1");
 	expect(extend(BOOT_A, "1", CALL, "2000", limits), "2000");
 	expect(extend(BOOT_A, "1", CALL, "2000", limits), "2000"); /* once */
 	expect(extend(BOOT_A, "1", CALL, "500", limits), "2000");
-	expect_all("{0,0,0,0,0} {2,0,0,3000,0}");
+	expect_all("{0,0,0,0,0,0} {2,0,0,3000,0,0}");
 	expect(extend(BOOT_A, "1", CALL, "9000", limits), "4000"); /* what is left */
 	expect(extend(BOOT_A, "2", CALL, "9000", limits), "1000"); /* nothing is */
-	expect_all("{0,0,0,0,0} {2,0,0,5000,0}");
-	expect(settle(BOOT_A, "1", "{1,0,0,4000,0}"), "settled");
+	expect_all("{0,0,0,0,0,0} {2,0,0,5000,0,0}");
+	expect(settle(BOOT_A, "1", "{1,0,0,4000,0,0}"), "settled");
 	expect(extend(BOOT_A, "1", CALL, "9000", NO_LIMITS), "-1");
-	expect_all("{1,0,0,4000,0} {1,0,0,1000,0}");
+	expect_all("{1,0,0,4000,0,0} {1,0,0,1000,0,0}");
 }
 
 Test(budget_sql, what_a_provider_says_it_took_never_overflows)
 {
-	expect(reserve("1", "{1,0,0,0,0}", NO_LIMITS), "ok");
-	expect(reserve("2", "{1,0,0,0,0}", NO_LIMITS), "ok");
-	expect(settle(BOOT_A, "1", "{1,9223372036854775807,9223372036854775807,1,0}"),
+	expect(reserve("1", "{1,0,0,0,0,0}", NO_LIMITS), "ok");
+	expect(reserve("2", "{1,0,0,0,0,0}", NO_LIMITS), "ok");
+	expect(settle(BOOT_A, "1", "{1,9223372036854775807,9223372036854775807,1,0,0}"),
 	       "settled");
-	expect(settle(BOOT_A, "2", "{1,9223372036854775807,9223372036854775807,1,0}"),
+	expect(settle(BOOT_A, "2", "{1,9223372036854775807,9223372036854775807,1,0,0}"),
 	       "settled");
-	expect_all("{2,9000000000000000000,9000000000000000000,2,0} {0,0,0,0,0}");
+	expect_all("{2,9000000000000000000,9000000000000000000,2,0,0} {0,0,0,0,0,0}");
 	expect(reserve_units("3", "1", "5",
-			     "{-1,1000,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+			     "{-1,1000,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
 	       "over job 2");
 }
 
@@ -297,81 +321,82 @@ Test(budget_sql, a_limit_of_denials_that_is_none_is_refused)
 
 Test(budget_sql, denials_beyond_the_jobs_limit_are_not_booked_to_anybody_else)
 {
-	static const char limits[] = "{-1,-1,-1,-1,2,-1,-1,-1,-1,4,-1,-1,-1,-1,4}";
+	static const char limits[] =
+		"{-1,-1,-1,-1,2,-1,-1,-1,-1,-1,4,-1,-1,-1,-1,-1,4,-1}";
 
 	expect(denied("2"), "1");
 	expect(denied("2"), "2");
 	expect(denied("2"), "3");
 	expect(denied("2"), "4");
 	expect(denied("2"), "5");
-	expect(books("job"), "{0,0,0,0,5} {0,0,0,0,0}");
-	expect(books("identity"), "{0,0,0,0,2} {0,0,0,0,0}");
-	expect(books("day"), "{0,0,0,0,2} {0,0,0,0,0}");
-	expect(reserve("1", "{1,0,0,0,0}", limits), "over job 5");
+	expect(books("job"), "{0,0,0,0,5,0} {0,0,0,0,0,0}");
+	expect(books("identity"), "{0,0,0,0,2,0} {0,0,0,0,0,0}");
+	expect(books("day"), "{0,0,0,0,2,0} {0,0,0,0,0,0}");
+	expect(reserve("1", "{1,0,0,0,0,0}", limits), "over job 5");
 	/* another job may still ask, which it could not if all five were the day's */
 	(void)pgtest_askp(root, "DELETE FROM lych.budget WHERE scope = 'job'", NULL);
-	expect(reserve("1", "{1,0,0,0,0}", limits), "ok");
+	expect(reserve("1", "{1,0,0,0,0,0}", limits), "ok");
 	/* with a limit of zero none is anybody else's; without one each is */
 	(void)pgtest_askp(root, "DELETE FROM lych.budget WHERE scope = 'job'", NULL);
 	expect(denied("0"), "1");
-	expect(books("day"), "{0,0,0,0,2} {1,0,0,0,0}");
+	expect(books("day"), "{0,0,0,0,2,0} {1,0,0,0,0,0}");
 	expect(denied("-1"), "2");
-	expect(books("day"), "{0,0,0,0,3} {1,0,0,0,0}");
+	expect(books("day"), "{0,0,0,0,3,0} {1,0,0,0,0,0}");
 }
 
 Test(budget_sql, a_limit_of_zero_allows_none_and_reached_denials_end_everything)
 {
-	expect(reserve("1", "{1,0,0,0,0}",
-		       "{0,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+	expect(reserve("1", "{1,0,0,0,0,0}",
+		       "{0,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
 	       "over job 1");
 	for (int i = 1; i <= 3; i++) {
 		char n[8];
 
 		(void)snprintf(n, sizeof(n), "%d", i);
-		expect(reserve(n, "{1,0,0,0,0}",
-			       "{-1,-1,-1,-1,3,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+		expect(reserve(n, "{1,0,0,0,0,0}",
+			       "{-1,-1,-1,-1,3,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
 		       "ok");
 		expect(denied("3"), n);
 	}
-	expect(reserve("4", "{1,0,0,0,0}",
-		       "{-1,-1,-1,-1,3,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+	expect(reserve("4", "{1,0,0,0,0,0}",
+		       "{-1,-1,-1,-1,3,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
 	       "over job 5");
-	expect_all("{0,0,0,0,3} {3,0,0,0,0}");
+	expect_all("{0,0,0,0,3,0} {3,0,0,0,0,0}");
 }
 
 Test(budget_sql, a_number_is_used_once_and_a_lost_answer_is_repeated)
 {
-	expect(reserve("5", "{1,10,0,0,0}", NO_LIMITS), "ok");
-	expect(reserve("5", "{1,10,0,0,0}", NO_LIMITS), "ok"); /* the same call */
-	expect(reserve_as(vessel, BOOT_A, token, "5", CALL2, "{1,10,0,0,0}", NO_LIMITS),
+	expect(reserve("5", "{1,10,0,0,0,0}", NO_LIMITS), "ok");
+	expect(reserve("5", "{1,10,0,0,0,0}", NO_LIMITS), "ok"); /* the same call */
+	expect(reserve_as(vessel, BOOT_A, token, "5", CALL2, "{1,10,0,0,0,0}", NO_LIMITS),
 	       "replay");
-	expect(reserve_as(vessel, BOOT_A, token, "4", CALL2, "{1,0,0,0,0}", NO_LIMITS),
+	expect(reserve_as(vessel, BOOT_A, token, "4", CALL2, "{1,0,0,0,0,0}", NO_LIMITS),
 	       "ok"); /* overtaken on its way */
-	expect_all("{0,0,0,0,0} {2,10,0,0,0}");
+	expect_all("{0,0,0,0,0,0} {2,10,0,0,0,0}");
 }
 
 Test(budget_sql, settled_below_and_above_the_estimate_and_only_once)
 {
-	expect(reserve("1", "{1,100,50,1000,0}", NO_LIMITS), "ok");
-	expect(reserve("2", "{1,100,50,1000,0}", NO_LIMITS), "ok");
-	expect(settle(BOOT_A, "1", "{1,40,20,500,0}"), "settled");
-	expect_all("{1,40,20,500,0} {1,100,50,1000,0}");
-	expect(settle(BOOT_A, "1", "{1,40,20,500,0}"), "already");
-	expect(settle(BOOT_A, "2", "{1,400,200,5000,0}"), "settled");
-	expect(settle(BOOT_B, "2", "{0,0,0,0,0}"), "already");
-	expect_all("{2,440,220,5500,0} {0,0,0,0,0}");
+	expect(reserve("1", "{1,100,50,1000,0,0}", NO_LIMITS), "ok");
+	expect(reserve("2", "{1,100,50,1000,0,0}", NO_LIMITS), "ok");
+	expect(settle(BOOT_A, "1", "{1,40,20,500,0,0}"), "settled");
+	expect_all("{1,40,20,500,0,0} {1,100,50,1000,0,0}");
+	expect(settle(BOOT_A, "1", "{1,40,20,500,0,0}"), "already");
+	expect(settle(BOOT_A, "2", "{1,400,200,5000,0,0}"), "settled");
+	expect(settle(BOOT_B, "2", "{0,0,0,0,0,0}"), "already");
+	expect_all("{2,440,220,5500,0,0} {0,0,0,0,0,0}");
 	/* what was overdrawn counts */
-	expect(reserve("3", "{1,1,0,0,0}",
-		       "{-1,440,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
+	expect(reserve("3", "{1,1,0,0,0,0}",
+		       "{-1,440,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1}"),
 	       "over job 2");
 }
 
 Test(budget_sql, a_settlement_of_a_lost_reservation_is_booked_once)
 {
-	expect(settle(BOOT_A, "9", "{1,7,0,0,0}"), "settled");
-	expect(settle(BOOT_A, "9", "{1,7,0,0,0}"), "already");
-	expect_all("{1,7,0,0,0} {0,0,0,0,0}");
-	expect(reserve_as(vessel, BOOT_A, token, "9", CALL2, "{1,0,0,0,0}", NO_LIMITS),
+	expect(settle(BOOT_A, "9", "{1,7,0,0,0,0}"), "settled");
+	expect(settle(BOOT_A, "9", "{1,7,0,0,0,0}"), "already");
+	expect_all("{1,7,0,0,0,0} {0,0,0,0,0,0}");
+	expect(reserve_as(vessel, BOOT_A, token, "9", CALL2, "{1,0,0,0,0,0}", NO_LIMITS),
 	       "replay");
 }
 
@@ -391,9 +416,10 @@ Test(budget_sql, fifty_parallel_against_ten_pass_ten)
 				const char *got;
 
 				(void)snprintf(seq, sizeof(seq), "%d", p * 5 + i + 1);
-				got = reserve_as(
-					c, BOOT_A, token, seq, CALL, "{1,0,0,0,0}",
-					"{-1,-1,-1,-1,-1,10,-1,-1,-1,-1,-1,-1,-1,-1,-1}");
+				got = reserve_as(c, BOOT_A, token, seq, CALL,
+						 "{1,0,0,0,0,0}",
+						 "{-1,-1,-1,-1,-1,-1,10,-1,-1,-1,-1,-1,-"
+						 "1,-1,-1,-1,-1,-1}");
 				mine += str_eq(got, "ok");
 				if (!str_eq(got, "ok") && !str_eq(got, "over identity 1"))
 					_exit(99);
@@ -410,7 +436,7 @@ Test(budget_sql, fifty_parallel_against_ten_pass_ten)
 		ok += WEXITSTATUS(status);
 	}
 	cr_expect_eq(ok, 10, "%d passed", ok);
-	expect_all("{0,0,0,0,0} {10,0,0,0,0}");
+	expect_all("{0,0,0,0,0,0} {10,0,0,0,0,0}");
 }
 
 Test(budget_sql, what_a_killed_vessel_left_open_is_booked_at_its_estimate)
@@ -420,24 +446,24 @@ Test(budget_sql, what_a_killed_vessel_left_open_is_booked_at_its_estimate)
 	if (pid == 0) { /* the vessel that reserves, and dies in the middle of it */
 		PGconn *c = pgtest_connect("lych_vessel");
 
-		(void)reserve_as(c, BOOT_A, token, "1", CALL, "{1,100,5,1000,0}",
+		(void)reserve_as(c, BOOT_A, token, "1", CALL, "{1,100,5,1000,0,0}",
 				 NO_LIMITS);
-		(void)reserve_as(c, BOOT_A, token, "2", CALL, "{1,100,5,1000,0}",
+		(void)reserve_as(c, BOOT_A, token, "2", CALL, "{1,100,5,1000,0,0}",
 				 NO_LIMITS);
 		(void)kill(getpid(), SIGKILL);
 	}
 	cr_assert(waitpid(pid, NULL, 0) == pid);
-	expect_all("{0,0,0,0,0} {2,200,10,2000,0}");
-	expect(settle(BOOT_A, "1", "{1,1,1,1,0}"), "settled");
+	expect_all("{0,0,0,0,0,0} {2,200,10,2000,0,0}");
+	expect(settle(BOOT_A, "1", "{1,1,1,1,0,0}"), "settled");
 	expect(pgtest_ask(vessel, "SELECT vessel_api.budget_recover('" BOOT_B "')"),
 	       "-1");
 	(void)pgtest_ask(vessel, "SELECT vessel_api.vessel_bye('" BOOT_A "')");
 	expect(pgtest_ask(vessel, "SELECT vessel_api.vessel_beat('" BOOT_B "')"), "ok");
 	expect(pgtest_ask(vessel, "SELECT vessel_api.budget_recover('" BOOT_B "')"), "1");
 	expect(pgtest_ask(vessel, "SELECT vessel_api.budget_recover('" BOOT_B "')"), "0");
-	expect_all("{2,101,6,1001,0} {0,0,0,0,0}");
+	expect_all("{2,101,6,1001,0,0} {0,0,0,0,0,0}");
 	/* the new one's own calls are not touched */
-	expect(reserve_as(vessel, BOOT_B, token, "3", CALL, "{1,0,0,0,0}", NO_LIMITS),
+	expect(reserve_as(vessel, BOOT_B, token, "3", CALL, "{1,0,0,0,0,0}", NO_LIMITS),
 	       "ok");
 	expect(pgtest_ask(vessel, "SELECT vessel_api.budget_recover('" BOOT_B "')"), "0");
 	expect(pgtest_ask(root,
@@ -452,9 +478,9 @@ Test(budget_sql, forgotten_calls_are_still_no_replay)
 		char seq[8];
 
 		(void)snprintf(seq, sizeof(seq), "%d", i);
-		expect(reserve(seq, "{1,0,0,0,0}", NO_LIMITS), "ok");
+		expect(reserve(seq, "{1,0,0,0,0,0}", NO_LIMITS), "ok");
 		if (i != 2)
-			expect(settle(BOOT_A, seq, "{1,0,0,0,0}"), "settled");
+			expect(settle(BOOT_A, seq, "{1,0,0,0,0,0}"), "settled");
 	}
 	expect(pgtest_ask(vessel, "SELECT vessel_api.budget_sweep(100)"), "0");
 	(void)pgtest_ask(root, "UPDATE lych.broker_call SET settled_at = settled_at -"
@@ -463,13 +489,13 @@ Test(budget_sql, forgotten_calls_are_still_no_replay)
 	expect(pgtest_ask(root, "SELECT string_agg(seq::text, ',' ORDER BY seq) FROM"
 				" lych.broker_call"),
 	       "2,4");
-	expect(reserve_as(vessel, BOOT_A, token, "1", CALL2, "{1,0,0,0,0}", NO_LIMITS),
+	expect(reserve_as(vessel, BOOT_A, token, "1", CALL2, "{1,0,0,0,0,0}", NO_LIMITS),
 	       "replay");
-	expect(reserve_as(vessel, BOOT_A, token, "4", CALL2, "{1,0,0,0,0}", NO_LIMITS),
+	expect(reserve_as(vessel, BOOT_A, token, "4", CALL2, "{1,0,0,0,0,0}", NO_LIMITS),
 	       "replay");
-	expect(reserve("5", "{1,0,0,0,0}", NO_LIMITS), "ok");
-	expect(settle(BOOT_A, "2", "{1,0,0,0,0}"), "settled");
-	expect(settle(BOOT_A, "5", "{1,0,0,0,0}"), "settled");
+	expect(reserve("5", "{1,0,0,0,0,0}", NO_LIMITS), "ok");
+	expect(settle(BOOT_A, "2", "{1,0,0,0,0,0}"), "settled");
+	expect(settle(BOOT_A, "5", "{1,0,0,0,0,0}"), "settled");
 	/* the attempt is over: nothing of it is needed, its books are */
 	(void)pgtest_ask(root, "UPDATE lych.broker_call SET settled_at = settled_at -"
 			       " interval '2 minutes'");
@@ -478,7 +504,7 @@ Test(budget_sql, forgotten_calls_are_still_no_replay)
 	(void)pgtest_ask(vessel, "SELECT vessel_api.budget_sweep(100)");
 	(void)pgtest_ask(vessel, "SELECT vessel_api.budget_sweep(100)");
 	expect(pgtest_ask(root, "SELECT count(*) FROM lych.broker_call"), "0");
-	expect_all("{5,0,0,0,0} {0,0,0,0,0}");
+	expect_all("{5,0,0,0,0,0} {0,0,0,0,0,0}");
 }
 
 Test(budget_sql, a_lease_tells_identity_and_egress_and_its_end)

@@ -293,4 +293,23 @@ fi
 if in_jobs go; then
 	has "go-sum" "$(lych run -C "$project" --dep go-sum -m 1GiB -n -- go run . 2>&1)" "tiny works"
 fi
+
+# --- the budget of packages is one of its own: what the registry is asked for, an index and a file each, and no request
+lych down >/dev/null
+printf 'budgets:\n  job: {requests: 0, packages: 2}\n' >>"$LYCH_CONFIG"
+lych up --detach >/dev/null || fail "up with another budget"
+out=$(job registry /registry/npm/nothing1 /registry/npm/nothing2 /registry/npm/nothing3)
+is "as many as there may be" 2 "$(grep -c '^404' <<<"$out")"
+has "and no more" "$out" '^429 .*LYCH-BUDGET-006'
+last() { lych jobs --json | json 'j["jobs"][0]["id"]'; }
+used() { lych budget "$1" --json | json '[[b["spent"][k] for k in ("requests", "packages")] for b in j["books"] if b["scope"] == "job"]'; }
+booked() { [ "$(used "$id")" = "$1" ]; }
+id=$(last)
+wait_until 30 "two packages, no request: $(used "$id")" booked "[[0, 2]]"
+has "why" "$(lych why "$id")" "packages: job $id 2 of 2"
+has "in words" "$(lych show "$id")" "^it has used 0 requests, .*, 2 packages;"
+out=$(job registry /registry/pypi/simple/tiny/ /registry/pypi/simple/tiny/)
+is "the same twice" 2 "$(grep -c '^200' <<<"$out")"
+id=$(last)
+wait_until 30 "what is stored is not counted: $(used "$id")" booked "[[0, 1]]"
 echo "packages: $count checks"

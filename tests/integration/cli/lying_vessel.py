@@ -54,7 +54,7 @@ def is_clean(text):
     return all(c in "\n\t" or (c.isprintable() and c != "\u202e") for c in text)
 
 
-AMOUNT = {"requests": 1, "tokens": 2, "money": 3, "bytes": 4, "denials": 5}
+AMOUNT = {"requests": 1, "tokens": 2, "money": 3, "bytes": 4, "denials": 5, "packages": 6}
 JOB = {"id": 1, "request_id": EVIL, "state": EVIL, "class": EVIL, "queue": EVIL, "priority": 100, "attempts": 1,
        "created_at": EVIL, "started_at": EVIL, "finished_at": EVIL, "argv": [EVIL], "origin": EVIL, "phase": EVIL,
        "result": {"detail": EVIL, "exit_code": 0, EVIL: EVIL}}

@@ -183,7 +183,6 @@ static void ask_estimate(struct dispatch_call *c)
 	if (own->ask.api == API_EMBEDDINGS)
 		own->input += GROWTH_TOKENS;
 	c->up_reserved = dispatch_up_most(c, len);
-	base->n[BUDGET_REQUESTS] = 1;
 	base->n[BUDGET_TOKENS] = (int64_t)own->input;
 	base->n[BUDGET_MONEY] =
 		(int64_t)ask_price_input(&own->cost, &own->prices, own->input);

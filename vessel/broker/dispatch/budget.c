@@ -37,6 +37,7 @@ enum dispatch_event dispatch_estimate(struct dispatch_call *c)
 {
 	bool began = dispatch_reads(c, READING_REQUEST);
 
+	c->want.base.n[c->kind->counts] = 1;
 	c->kind->estimate(c);
 	dispatch_has_read(c->d, began);
 	budget_want_amounts(&c->want, c->want.most, &c->estimate);

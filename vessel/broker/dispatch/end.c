@@ -101,8 +101,8 @@ enum dispatch_event dispatch_count_cut(struct dispatch_call *c)
 static void find_actual(const struct dispatch_call *c, struct budget_amounts *ret)
 {
 	/* as reserved: redirects on its way are no requests of the job's */
-	ret->n[BUDGET_REQUESTS] = c->sent || c->hops > 0 ? 1 : 0;
-	if (ret->n[BUDGET_REQUESTS] == 0)
+	ret->n[c->kind->counts] = c->sent || c->hops > 0 ? 1 : 0;
+	if (ret->n[c->kind->counts] == 0)
 		return;
 	if (c->kind->actual)
 		c->kind->actual(c, ret);

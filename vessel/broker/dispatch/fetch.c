@@ -112,7 +112,6 @@ static void fetch_estimate(struct dispatch_call *c)
 	/* a redirect may take the body along */
 	c->up_reserved =
 		dispatch_up_most(c, own->fetch.body_len) * (1 + FETCH_REDIRECTS_MAX);
-	c->want.base.n[BUDGET_REQUESTS] = 1;
 	c->want.base.n[BUDGET_BYTES] = (int64_t)(c->up_reserved + DISPATCH_ROOM_BYTES);
 }
 

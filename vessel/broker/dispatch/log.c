@@ -64,8 +64,10 @@ static void put_call(struct entry *t, const struct dispatch_call *c)
 
 static void put_amounts(struct entry *t, const struct budget_amounts *a)
 {
-	for (unsigned i = 0; i < BUDGET_DENIALS; i++)
-		jsonw_ki64(&t->w, budget_thing_name((enum budget_thing)i), a->n[i]);
+	for (unsigned i = 0; i < BUDGET_THINGS_; i++)
+		if (i != BUDGET_DENIALS)
+			jsonw_ki64(&t->w, budget_thing_name((enum budget_thing)i),
+				   a->n[i]);
 }
 
 static void put_estimate(struct entry *t, const struct dispatch_call *c)
@@ -85,7 +87,8 @@ static void put_refusal(struct entry *t, const struct dispatch_call *c,
 		jsonw_kstr(&t->w, "detail", why->msg);
 	if (err_is_set(&c->cause))
 		jsonw_kstr(&t->w, "cause", c->cause.msg);
-	if (why->id >= ERRID_BUDGET_REQUESTS && why->id <= ERRID_BUDGET_BYTES)
+	if (why->id >= ERRID_BUDGET_REQUESTS && why->id <= ERRID_BUDGET_PACKAGES &&
+	    why->id != ERRID_BUDGET_DENIALS)
 		put_estimate(t, c);
 }
 

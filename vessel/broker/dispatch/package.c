@@ -109,7 +109,6 @@ static int package_read(struct dispatch_call *c, struct err *err)
 
 static void package_estimate(struct dispatch_call *c)
 {
-	c->want.base.n[BUDGET_REQUESTS] = 1;
 	c->want.base.n[BUDGET_BYTES] = ROOM_BYTES;
 }
 
@@ -475,6 +474,7 @@ const struct dispatch_kind dispatch_kind_package = {
 	.name = "package",
 	.own_size = sizeof(struct package_own),
 	.installs = true,
+	.counts = BUDGET_PACKAGES,
 	.read = package_read,
 	.estimate = package_estimate,
 	.parts = package_parts,

@@ -31,6 +31,7 @@ struct dispatch_kind {
 	const char
 		*name; /* "ask": also the books' word, and the beginning of its events */
 	bool installs; /* for egress registry and for jobs with dependencies */
+	enum budget_thing counts; /* what one of it is in the books: 0 is a request */
 	size_t own_size; /* of what is the kind's own in a call, behind it: call->own */
 	/* Reads the request, fills call->ward and call->target. */
 	int (*read)(struct dispatch_call *c, struct err *err);

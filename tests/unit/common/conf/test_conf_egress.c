@@ -292,6 +292,7 @@ static const struct bad bads[] = {
 	/* budgets, gate, egress */
 	{V "budgets: {job: {requests: -1}}\n", "line 2: budgets.job.requests"},
 	{V "budgets: {job: {requests: unlimited}}\n", "line 2: budgets.job.requests"},
+	{V "budgets: {day: {packages: 1.5}}\n", "line 2: budgets.day.packages"},
 	{V "budgets: {day: {money: \"1,50\"}}\n", "line 2: budgets.day.money"},
 	{V "budgets: {week: {money: \"1\"}}\n", "line 2"},
 	{V "budgets: {job: {bytes: lots}}\n", "line 2: budgets.job.bytes"},
@@ -531,24 +532,23 @@ Test(conf_egress, budgets_gate_and_caps_are_read)
 {
 	static const char text[] = V
 		"budgets:\n  job: {requests: 10, tokens: 0, money: \"0.5\", bytes: 1MiB, "
-		"denials: 3}\n  day: {money: 7}\n"
+		"denials: 3, packages: 4}\n  day: {money: 7}\n"
 		"gate: {portal_threshold: \"0\", forbidden_threshold: \"1\"}\n"
 		"egress: {connect: 1s, first_byte: 2s, idle: 3s, total: 4s, request_max: "
 		"1KiB, response_max: 2GiB, package_max: 3MiB, in_flight: 2, retries: "
 		"0, authorities: \"/home/a b/ca.pem\"}\n";
-	const struct conf_egress *e;
 	struct conf c;
+	const struct conf_budget *b = c.broker.budget;
+	const struct conf_egress *e = &c.broker.egress;
 
 	read_conf(text, &c);
-	cr_expect_eq(c.broker.budget[BUDGET_JOB].requests, 10);
-	cr_expect_eq(c.broker.budget[BUDGET_JOB].tokens, 0);
-	cr_expect_eq(c.broker.budget[BUDGET_JOB].money_micro, 500000);
-	cr_expect_eq(c.broker.budget[BUDGET_JOB].bytes, 1 << 20);
-	cr_expect_eq(c.broker.budget[BUDGET_JOB].denials, 3);
-	cr_expect_eq(c.broker.budget[BUDGET_DAY].money_micro, 7000000);
+	cr_expect(b[BUDGET_JOB].requests == 10 && b[BUDGET_JOB].tokens == 0);
+	cr_expect(b[BUDGET_JOB].bytes == 1 << 20 && b[BUDGET_JOB].denials == 3);
+	cr_expect(b[BUDGET_JOB].packages == 4 && b[BUDGET_DAY].packages == 40000);
+	cr_expect(b[BUDGET_JOB].money_micro == 500000 &&
+		  b[BUDGET_DAY].money_micro == 7000000);
 	cr_expect_eq(c.broker.gate.portal_threshold, 0.0);
 	cr_expect_eq(c.broker.gate.forbidden_threshold, 1.0);
-	e = &c.broker.egress;
 	cr_expect(e->connect_usec == USEC_PER_SEC && e->total_usec == 4 * USEC_PER_SEC);
 	cr_expect(e->first_byte_usec == 2 * USEC_PER_SEC &&
 		  e->idle_usec == 3 * USEC_PER_SEC);

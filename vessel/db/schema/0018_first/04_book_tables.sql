@@ -39,10 +39,10 @@ CREATE TABLE lych.budget (
 	scope lych.budget_scope NOT NULL,
 	key text NOT NULL,
 	day date NOT NULL,
-	spent bigint[] NOT NULL DEFAULT '{0,0,0,0,0}',
-	reserved bigint[] NOT NULL DEFAULT '{0,0,0,0,0}',
+	spent bigint[] NOT NULL DEFAULT '{0,0,0,0,0,0}',
+	reserved bigint[] NOT NULL DEFAULT '{0,0,0,0,0,0}',
 	PRIMARY KEY (scope, key, day),
-	CHECK (array_length(spent, 1) = 5 AND array_length(reserved, 1) = 5 AND
+	CHECK (array_length(spent, 1) = 6 AND array_length(reserved, 1) = 6 AND
 		0 <= ALL (spent) AND 0 <= ALL (reserved))
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What the broker may spend, and what it has spent. Three scopes are asked at once: the job, its
--- identity on this day (UTC), and the day as a whole. Five things are counted, always in this
--- order: requests, tokens, money (millionths of the currency of the prices), bytes, denials.
+-- identity on this day (UTC), and the day as a whole. Six things are counted, always in this order:
+-- requests, tokens, money (millionths of the currency of the prices), bytes, denials, packages (what
+-- is asked of registries, which is no request).
 -- The limits are the configuration's and come with each call; -1: there is none.
 --
 -- A call has a base, which it needs, and units beyond it: for a model tokens of its answer, each
@@ -40,14 +41,15 @@ RETURN ARRAY[
 	least(a[2]::numeric + b[2], 9000000000000000000)::bigint,
 	least(a[3]::numeric + b[3], 9000000000000000000)::bigint,
 	least(a[4]::numeric + b[4], 9000000000000000000)::bigint,
-	least(a[5]::numeric + b[5], 9000000000000000000)::bigint];
+	least(a[5]::numeric + b[5], 9000000000000000000)::bigint,
+	least(a[6]::numeric + b[6], 9000000000000000000)::bigint];
 
 CREATE FUNCTION lych.negative(a bigint[]) RETURNS bigint[]
 LANGUAGE sql IMMUTABLE
-RETURN ARRAY[-a[1], -a[2], -a[3], -a[4], -a[5]];
+RETURN ARRAY[-a[1], -a[2], -a[3], -a[4], -a[5], -a[6]];
 
 -- Locks the three rows of a call, always in the same order, and makes those that are missing. What
--- is in use there in this order: job, identity, day, five numbers each.
+-- is in use there in this order: job, identity, day, six numbers each.
 CREATE FUNCTION lych.budget_lock(p_job bigint, p_identity text, p_day date) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -63,7 +65,7 @@ BEGIN
 		LOOP
 			v_used := v_used || lych.add(b.spent, b.reserved);
 		END LOOP;
-		EXIT WHEN array_length(v_used, 1) = 15;
+		EXIT WHEN array_length(v_used, 1) = 18;
 		INSERT INTO lych.budget (scope, key, day)
 		SELECT k.scope, k.key, k.day FROM lych.budget_keys(p_job, p_identity, p_day) k
 		ORDER BY k.n ON CONFLICT DO NOTHING;
@@ -84,8 +86,7 @@ BEGIN
 END $$;
 
 -- ok (with the units that were granted) | fenced | replay | over (scope and what say which limit) |
--- what lease_check answers. p_limits: five for the job, five for the identity's day, five for the
--- day.
+-- what lease_check answers. p_limits: six for the job, six for the identity's day, six for the day.
 CREATE FUNCTION vessel_api.budget_reserve(p_boot uuid, p_job bigint, p_epoch bigint, p_token uuid,
 	p_seq bigint, p_call uuid, p_kind text, p_base bigint[], p_unit bigint[], p_least bigint,
 	p_most bigint, p_limits bigint[])
@@ -104,13 +105,13 @@ DECLARE
 	v_left numeric;
 	v_estimate bigint[];
 BEGIN
-	IF array_length(p_base, 1) IS DISTINCT FROM 5 OR array_length(p_unit, 1) IS DISTINCT FROM 5
-		OR array_length(p_limits, 1) IS DISTINCT FROM 15
+	IF array_length(p_base, 1) IS DISTINCT FROM 6 OR array_length(p_unit, 1) IS DISTINCT FROM 6
+		OR array_length(p_limits, 1) IS DISTINCT FROM 18
 		OR (0 <= ALL (p_base)) IS NOT TRUE OR (0 <= ALL (p_unit)) IS NOT TRUE
 		OR p_base[5] <> 0 OR p_unit[5] <> 0 OR array_position(p_limits, NULL) IS NOT NULL
 		OR (p_least BETWEEN 0 AND p_most) IS NOT TRUE
 	THEN
-		RAISE EXCEPTION 'budget_reserve: not five numbers, or not fifteen' USING ERRCODE = '22023';
+		RAISE EXCEPTION 'budget_reserve: not six numbers, or not eighteen' USING ERRCODE = '22023';
 	END IF;
 	SELECT EXISTS (SELECT 1 FROM lych.vessel_owner o WHERE o.boot = p_boot),
 		vessel_api.lease_check(p_job, p_epoch, p_token, true),
@@ -141,21 +142,21 @@ BEGIN
 	v_units := p_most;
 	-- A limit of denials is reached by the last one that is allowed; the others are not to be
 	-- passed by this call.
-	FOR i IN 1..15 LOOP
+	FOR i IN 1..18 LOOP
 		CONTINUE WHEN p_limits[i] < 0;
-		v_left := p_limits[i]::numeric - v_used[i] - p_base[(i - 1) % 5 + 1] - (i % 5 = 0)::int;
-		IF v_left >= 0 AND p_unit[(i - 1) % 5 + 1] > 0 THEN
-			v_units := least(v_units, div(v_left * 1000000, p_unit[(i - 1) % 5 + 1]));
+		v_left := p_limits[i]::numeric - v_used[i] - p_base[(i - 1) % 6 + 1] - (i % 6 = 5)::int;
+		IF v_left >= 0 AND p_unit[(i - 1) % 6 + 1] > 0 THEN
+			v_units := least(v_units, div(v_left * 1000000, p_unit[(i - 1) % 6 + 1]));
 		END IF;
 		IF v_left < 0 OR v_units < p_least THEN
-			RETURN QUERY SELECT 'over', (ARRAY['job', 'identity', 'day'])[(i + 4) / 5],
-				(i - 1) % 5 + 1, 0::bigint;
+			RETURN QUERY SELECT 'over', (ARRAY['job', 'identity', 'day'])[(i + 5) / 6],
+				(i - 1) % 6 + 1, 0::bigint;
 			RETURN;
 		END IF;
 	END LOOP;
 	SELECT array_agg(p_base[i] + ceil(p_unit[i]::numeric * v_units / 1000000)::bigint ORDER BY i)
-		INTO v_estimate FROM generate_series(1, 5) AS g (i);
-	PERFORM lych.budget_move(p_job, v_identity, v_day, '{0,0,0,0,0}', v_estimate);
+		INTO v_estimate FROM generate_series(1, 6) AS g (i);
+	PERFORM lych.budget_move(p_job, v_identity, v_day, '{0,0,0,0,0,0}', v_estimate);
 	INSERT INTO lych.broker_call (job_id, epoch, seq, call_id, boot, kind, identity, day, estimate, units)
 	VALUES (p_job, p_epoch, p_seq, p_call, p_boot, p_kind::lych.broker_kind, v_identity, v_day, v_estimate,
 		v_units);
@@ -175,10 +176,10 @@ DECLARE
 	v_used bigint[];
 	v_more numeric;
 BEGIN
-	IF array_length(p_limits, 1) IS DISTINCT FROM 15 OR array_position(p_limits, NULL) IS NOT NULL
+	IF array_length(p_limits, 1) IS DISTINCT FROM 18 OR array_position(p_limits, NULL) IS NOT NULL
 		OR (p_bytes >= 0) IS NOT TRUE
 	THEN
-		RAISE EXCEPTION 'budget_extend: not a number, or not fifteen' USING ERRCODE = '22023';
+		RAISE EXCEPTION 'budget_extend: not a number, or not eighteen' USING ERRCODE = '22023';
 	END IF;
 	PERFORM set_config('synchronous_commit', 'off', true);
 	SELECT * INTO c FROM lych.broker_call x
@@ -195,15 +196,15 @@ BEGIN
 	END IF;
 	v_more := p_bytes::numeric - c.estimate[4];
 	FOR i IN 0..2 LOOP
-		IF p_limits[i * 5 + 4] >= 0 THEN
-			v_more := least(v_more, p_limits[i * 5 + 4]::numeric - v_used[i * 5 + 4]);
+		IF p_limits[i * 6 + 4] >= 0 THEN
+			v_more := least(v_more, p_limits[i * 6 + 4]::numeric - v_used[i * 6 + 4]);
 		END IF;
 	END LOOP;
 	IF v_more <= 0 THEN
 		RETURN c.estimate[4];
 	END IF;
-	PERFORM lych.budget_move(p_job, c.identity, c.day, '{0,0,0,0,0}',
-				 ARRAY[0, 0, 0, v_more::bigint, 0]);
+	PERFORM lych.budget_move(p_job, c.identity, c.day, '{0,0,0,0,0,0}',
+				 ARRAY[0, 0, 0, v_more::bigint, 0, 0]);
 	UPDATE lych.broker_call x SET estimate[4] = c.estimate[4] + v_more::bigint
 	WHERE x.job_id = p_job AND x.epoch = p_epoch AND x.seq = p_seq;
 	RETURN c.estimate[4] + v_more::bigint;

@@ -14,8 +14,8 @@ DECLARE
 	v_identity text;
 	v_estimate bigint[];
 BEGIN
-	IF array_length(p_actual, 1) IS DISTINCT FROM 5 OR (0 <= ALL (p_actual)) IS NOT TRUE THEN
-		RAISE EXCEPTION 'budget_settle: not five numbers' USING ERRCODE = '22023';
+	IF array_length(p_actual, 1) IS DISTINCT FROM 6 OR (0 <= ALL (p_actual)) IS NOT TRUE THEN
+		RAISE EXCEPTION 'budget_settle: not six numbers' USING ERRCODE = '22023';
 	END IF;
 	PERFORM set_config('synchronous_commit', 'off', true);
 	SELECT * INTO c FROM lych.broker_call x
@@ -30,7 +30,7 @@ BEGIN
 		END IF;
 		c.identity := v_identity;
 		c.day := lych.budget_today();
-		c.estimate := '{0,0,0,0,0}';
+		c.estimate := '{0,0,0,0,0,0}';
 	END IF;
 	PERFORM lych.budget_lock(p_job, c.identity, c.day);
 	INSERT INTO lych.broker_call AS x (job_id, epoch, seq, call_id, boot, kind, identity, day,
@@ -95,10 +95,10 @@ BEGIN
 	END IF;
 	v_used := lych.budget_lock(p_job, v_identity, v_day);
 	IF p_most >= 0 AND v_used[5] >= p_most THEN
-		UPDATE lych.budget b SET spent = lych.add(b.spent, '{0,0,0,0,1}')
+		UPDATE lych.budget b SET spent = lych.add(b.spent, '{0,0,0,0,1,0}')
 		WHERE b.scope = 'job' AND b.key = p_job::text AND b.day = '1970-01-01';
 	ELSE
-		PERFORM lych.budget_move(p_job, v_identity, v_day, '{0,0,0,0,1}', '{0,0,0,0,0}');
+		PERFORM lych.budget_move(p_job, v_identity, v_day, '{0,0,0,0,1,0}', '{0,0,0,0,0,0}');
 	END IF;
 	RETURN (SELECT b.spent[5] FROM lych.budget b
 		WHERE b.scope = 'job' AND b.key = p_job::text AND b.day = '1970-01-01');

@@ -62,7 +62,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT q.name, q.bad FROM lych.queue_invariants() q
 	UNION ALL
 	SELECT 'budget_reserved_is_what_open_calls_reserved', count(*) FROM lych.budget b
-	CROSS JOIN generate_series(1, 5) AS w (i)
+	CROSS JOIN generate_series(1, 6) AS w (i)
 	WHERE b.reserved[w.i] <> (
 		SELECT coalesce(sum(c.estimate[w.i]), 0) FROM lych.broker_call c
 		WHERE c.settled_at IS NULL AND CASE b.scope
