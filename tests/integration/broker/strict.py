@@ -109,6 +109,13 @@ class Messages:
         "no cap": lambda b: b.pop("max_tokens")}
 
 
+def rename(contents, how):
+    for part in (p for c in contents for p in c["parts"]):
+        for kind in {"functionCall", "functionResponse"} & set(part):
+            ident = how(part[kind].pop("id"))
+            part[kind].update({"id": ident} if ident else {})
+
+
 class Gemini:
     path, headers = "/v1beta/models/m:generateContent", {"x-goog-api-key": KEY}
 
@@ -133,7 +140,15 @@ class Gemini:
                                  b["contents"][2]["parts"][0]["functionResponse"].update(id="abcdefgh")),
         "other arguments": lambda b: b["contents"][1]["parts"][1]["functionCall"].update(args={"n": 7}),
         "no response": lambda b: b["contents"].pop(2),
+        "an id on one side alone": lambda b: b["contents"][2]["parts"][0]["functionResponse"].update(id="abcdefgh"),
+        "words before an id on one side": lambda b: rename(b["contents"][1:2], lambda i: "step__" + i),
+        "another call's id": lambda b: rename(b["contents"][1:3], lambda i: b["contents"][3]["parts"][1]["functionCall"]["id"]),
+        "another call's signature": lambda b: b["contents"][1]["parts"][1].update(
+            thoughtSignature=b["contents"][3]["parts"][1]["thoughtSignature"]),
         "an unknown key": lambda b: b.update(system_instruction={})}
+    # as Gemini CLI does, and older clients
+    liberties = {"words before the ids": lambda b: rename(b["contents"], lambda i: "step__" + i),
+                 "no ids": lambda b: rename(b["contents"], lambda i: None)}
 
 
 class Server:
@@ -168,6 +183,11 @@ def dialect(server, kind):
         change(body)
         status, said = server.ask(t.path, t.headers, body)
         want(f"{t.path}: {what}", status in (400, 404) and "error" in said, (status, said))
+    for what, change in getattr(t, "liberties", {}).items():
+        body = copy.deepcopy(before)
+        change(body)
+        status, said = server.ask(t.path, t.headers, body)
+        want(f"{t.path}: {what} is taken", status == 200 and f"done after {N} calls" in json.dumps(said), (status, said))
     status, said = server.ask(t.path, t.headers, before)
     want(f"{t.path}: the same again", status == 200 and f"done after {N} calls" in json.dumps(said), said)
 

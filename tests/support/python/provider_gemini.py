@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stand-in's Gemini API (provider.py): generateContent, streamGenerateContent?alt=sse, countTokens, models. As strict as
 Google's: a name that is in no message of the API is a 400 in its words, with the place; a call of a function comes with an id and a
-signature, and what comes back must be just these, with as many responses as there were calls; events end in CRLF, and each has
-the usage so far."""
+signature, and what comes back must be just these, with as many responses as there were calls, each with its call's id; events end
+in CRLF, and each has the usage so far.
+
+Google keeps no list of the ids that it gave out: calls of other models come with those that a client made, and Gemini CLI puts a
+function's name before the id when it shows a talk to its second model. Here what was given out must be the end of it, so that it
+is seen when somebody on the way has changed it."""
 import base64
 import json
 import random
 
 RNG = random.Random(18)
 SIGNATURES, CALLS = set(), set()
+ID_LENGTH = 8
 
 STRING, NUMBER, BOOL, ANY = str, (int, float), bool, object
 BLOB = {"mimeType": STRING, "data": STRING, "displayName": STRING}
@@ -68,6 +73,11 @@ def check(value, form, where=""):
         raise BadRequest(f"Invalid value at '{where}'")
 
 
+def given(ident):
+    """What was given out, of an id that may have a client's words before it."""
+    return ident[-ID_LENGTH:]
+
+
 def check_turns(contents):
     """Calls and their responses, turn by turn."""
     if not contents:
@@ -91,7 +101,7 @@ def check_turns(contents):
                 raise BadRequest("Function call is missing a thought_signature in functionCall parts.")
             if "thoughtSignature" in p and p["thoughtSignature"] not in SIGNATURES:
                 raise BadRequest("Thought signature is not valid.")
-        if any(c["id"] not in CALLS for c in calls if "id" in c):
+        if any(given(c["id"]) not in CALLS for c in calls if "id" in c):
             raise BadRequest("Function call id is not valid.")
         open_calls = calls
     if open_calls:
@@ -107,7 +117,7 @@ def sign():
 
 
 def call_of(tool):
-    ident = "".join(RNG.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(8))
+    ident = "".join(RNG.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(ID_LENGTH))
     CALLS.add(ident)
     return {"functionCall": {"name": tool["functionDeclarations"][0]["name"], "args": {"city": "Trier"}, "id": ident},
             "thoughtSignature": sign()}

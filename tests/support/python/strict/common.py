@@ -40,6 +40,7 @@ class Turn:
     calls: list = dataclasses.field(default_factory=list)  # (name, arguments), arguments an object or a text
     is_endless: bool = False
     step: int = 0
+    is_task: bool = False  # one of the agent's calls
     spoken: list = dataclasses.field(default_factory=list)  # what is counted
 
 
@@ -116,8 +117,8 @@ def written(args):
     return args if isinstance(args, str) else json.dumps(args, ensure_ascii=False, separators=(", ", ": "))
 
 
-def instance(schema):
-    """The least that fits it."""
+def instance(schema, number=7.5):
+    """The least that fits it; number: every one that is no integer."""
     if not isinstance(schema, dict):
         return {}
     if "const" in schema:
@@ -126,11 +127,11 @@ def instance(schema):
         return "user" if "user" in schema["enum"] else schema["enum"][0]
     for name in ("anyOf", "oneOf"):
         if schema.get(name):
-            return instance(schema[name][0])
+            return instance(schema[name][0], number)
     kind = schema.get("type")
     kind = (kind[0] if isinstance(kind, list) else kind or "object").lower()
     if kind == "object":
-        return {k: instance(v) for k, v in schema.get("properties", {}).items()}
+        return {k: instance(v, number) for k, v in schema.get("properties", {}).items()}
     if kind == "array":
-        return [instance(schema["items"])] if schema.get("minItems") else []
-    return {"string": "Trier", "integer": 7, "number": 7.5, "boolean": True}.get(kind)
+        return [instance(schema["items"], number)] if schema.get("minItems") else []
+    return {"string": "Trier", "integer": 7, "number": number, "boolean": True}.get(kind)

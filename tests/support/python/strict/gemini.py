@@ -3,7 +3,7 @@
 import json
 
 import provider_gemini as api
-from common import GIVEN, Talk, pieces, tokens
+from common import GIVEN, Bad, Talk, pieces, tokens
 
 
 SIGNED = {}  # of a call: its id
@@ -20,15 +20,19 @@ def read(body, model, is_stream):
     for tool in body.get("tools") or []:
         for f in tool.get("functionDeclarations") or []:
             t.tools[f["name"]] = f.get("parametersJsonSchema") or f.get("parameters") or {}
+    called = []  # in the turn before
     for i, content in enumerate(body["contents"]):
         parts = content["parts"]
+        said = [p["functionResponse"] for p in parts if "functionResponse" in p]
+        t.results += [(ident, text_of(one["response"])) for ident, one in zip(called, said)]
+        called = []
         for part in parts:
             if call := part.get("functionCall"):
                 # older clients leave the id out; the signature is the same call's
-                called = SIGNED[part["thoughtSignature"]]
-                GIVEN.check_call(call.get("id", called), call["name"], call.get("args", {}), f"contents[{i}]")
-            if said := part.get("functionResponse"):
-                t.results.append((said.get("id", called), text_of(said["response"])))
+                called.append(SIGNED.get(part["thoughtSignature"]))
+                if called[-1] is None or api.given(call.get("id", called[-1])) != called[-1]:
+                    raise Bad(f"contents[{i}]: the signature is not of this call")
+                GIVEN.check_call(called[-1], call["name"], call.get("args", {}), f"contents[{i}]")
             if blob := part.get("inlineData"):
                 t.pictures.append((blob["mimeType"], blob["data"]))
         texts = [p["text"] for p in parts if p.get("text") and not p.get("thought")]
@@ -45,7 +49,9 @@ def text_of(response):
 def parts_of(talk, turn):
     if talk.thinks:
         yield {"text": f"Step {turn.step}: thinking it over.", "thought": True}
-    if turn.text:
+    # Where words stand beside a call, Gemini CLI shows its second model the call before there is a response: Google refuses that,
+    # and the agent goes on without its word. Calls alone it leaves out, as its models mostly make them.
+    if turn.text and not (turn.is_task and turn.calls):
         yield {"text": turn.text}
     for name, args in turn.calls:
         part = api.call_of({"functionDeclarations": [{"name": name}]})
