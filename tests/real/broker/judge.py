@@ -65,7 +65,7 @@ check("the echoes of the key were blotted out", len(echoes) == 4 and all(e.count
       [e.count(b"[redacted]") for e in echoes])
 # The tomb removes what a job left after it has told its end; a file that goes while we look cannot be read.
 jobs = f"{data}/tomb/jobs"
-for _ in range(300):
+for _ in range(3000):
     left = os.listdir(jobs)
     if not left:
         break
