@@ -105,7 +105,7 @@ static bool wants_json(int argc, char **argv)
 			return has_it;
 		has_it |= str_eq(argv[i], "--json");
 	}
-	return false;
+	return has_it;
 }
 
 /* Of what was wrong with the options, which may not have been read as far as --json. */
