@@ -128,6 +128,30 @@ is "a module, and its sums" 7 "$(grep -ac '^200 ' <<<"$out")"
 out=$(lych run --egress registry -n -- sh -c 'echo "$GOPROXY"' 2>&1)
 has "where go asks" "$out" '^http://127.0.0.1:8787/registry/go$'
 
+# a capital is "!" and its small letter: what it spells is read, and what is cut into segments
+id=$(printf 'QuetzalMoon7Base' | lych private add --name m --json | sed 's/[^0-9]//g')
+: >"$LYCH_TMP/asked"
+e=/registry/go/example.org
+out=$(job registry $e/!quetzal!moon7!base/@v/list $e/x/@v/v1.0.0-!quetzal!moon7!base.info $e/quetzalmo/on7base/@latest \
+	$e/!quetzal!mo/on7/!base/@v/v1.0.0.zip /registry/go/sumdb/sum.example.org/lookup/example.org/!quetzal!moon7!base@v1.0.0 \
+	$e/!a!k!i!a!q3!e!g!r!x!t!z!p5!v!b2!l!k!m/@v/list /registry/cargo/qu/et/quetzalmoon7base)
+is "a term in a module's spelling, one in segments, a token" 7 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
+out=$(lych run --egress registry -n -- python3 -c 'import os, re, urllib.request, urllib.error
+k = os.environ["LYCHGATE_BROKER_KEY"]
+spelled = lambda s: re.sub("[A-Z]", lambda m: "!" + m.group().lower(), s)
+for path in ("go/example.org/" + spelled(k) + "/@v/list", "go/example.org/x/@v/v1.0.0-" + spelled(k) + ".info",
+             "go/example.org/" + spelled(k[:20]) + "/" + spelled(k[20:]) + "/@latest",
+             "go/sumdb/sum.example.org/lookup/example.org/" + spelled(k) + "@v1.0.0",
+             "cargo/ly/ch/" + k.lower(), "npm/" + k.lower(), "go/example.org/" + k.lower() + "/@v/list"):
+    try:
+        print(urllib.request.urlopen("http://127.0.0.1:8787/registry/" + path).status)
+    except urllib.error.HTTPError as e:
+        print(e.code, e.read().decode())' 2>&1)
+is "the job's key, spelled so, cut, or in small letters" 7 "$(grep -c '^403 .*LYCH-GATE' <<<"$out")"
+is "none of it went out" "" "$(cat "$LYCH_TMP/asked")"
+lych_typed "correct horse battery" "correct horse battery" -- passphrase set >/dev/null || fail "set a passphrase"
+lych_typed "correct horse battery" -- private remove "$id" >/dev/null || fail "remove"
+
 # --- digits in a path are read like anything else, unless an index that this job fetched has them; for a term and a
 # canary even then
 hex() { od -An -tx1 | tr -d ' \n'; }
@@ -148,7 +172,6 @@ id=$(printf 'project nachtigall' | lych private add --name n --json | sed 's/[^0
 out=$(job registry "$index" "$(at "$term")" "$(at "${term:0:14}/${term:14}")" "/registry/pypi/simple/$term/")
 is "a registered term, though the index has it, and cut in two" 3 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
 ! grep -q "${term:0:14}" "$LYCH_TMP/asked" || fail "the term went out: $(cat "$LYCH_TMP/asked")"
-lych_typed "correct horse battery" "correct horse battery" -- passphrase set >/dev/null || fail "set a passphrase"
 lych_typed "correct horse battery" -- private remove "$id" >/dev/null || fail "remove"
 out=$(lych run --egress registry -n -- python3 -c 'import os, urllib.request, urllib.error
 k = os.environ["LYCHGATE_BROKER_KEY"].encode().hex()

@@ -112,52 +112,18 @@ static void package_estimate(struct dispatch_call *c)
 	c->want.base.n[BUDGET_BYTES] = ROOM_BYTES;
 }
 
-/* The path's segments of digits, one behind the other; what else it has. */
-struct split_path {
-	char digits[REGISTRY_PATH_MAX + 1], rest[REGISTRY_PATH_MAX + 1];
-	size_t n_digits, n_rest;
-};
-
-static bool is_hex(const char *s, size_t len)
-{
-	return strspn(s, "0123456789abcdefABCDEF") >= len;
-}
-
-static void split(const char *path, struct split_path *ret)
-{
-	ret->n_digits = ret->n_rest = 0;
-	for (const char *s = path; *s;) {
-		size_t len = strcspn(s, "/");
-
-		if (is_hex(s, len)) {
-			memcpy(ret->digits + ret->n_digits, s, len);
-			ret->n_digits += len;
-		}
-		if (!seen_is_hex(s, len) || !s[len]) {
-			memcpy(ret->rest + ret->n_rest, s, len);
-			ret->n_rest += len;
-			if (s[len])
-				ret->rest[ret->n_rest++] = '/';
-		}
-		s += len + (s[len] == '/');
-	}
-}
-
 static struct gate_parts *package_parts(struct dispatch_call *c)
 {
 	struct package_own *p = c->own;
-	const char *path = p->path;
 	struct gate_parts *parts = gate_parts_new();
-	bool is_seen = !p->is_index && seen_by_has(&c->job->seen, c->d->seen, path);
-	enum gate_part_kind kind = is_seen ? GATE_PART_ECHO : GATE_PART_URL;
-	struct split_path s;
+	const struct package_path path = {
+		.kind = p->registry->kind,
+		.path = p->path,
+		.is_seen =
+			!p->is_index && seen_by_has(&c->job->seen, c->d->seen, p->path),
+	};
 
-	split(path, &s);
-	if (is_seen)
-		gate_parts_add(parts, GATE_PART_URL, "path", s.rest, s.n_rest);
-	gate_parts_add(parts, kind, "path", path, strlen(path));
-	/* what was cut into segments */
-	gate_parts_add(parts, kind, "path", s.digits, s.n_digits);
+	package_path_parts(&path, c->job->gate, parts);
 	return parts;
 }
 

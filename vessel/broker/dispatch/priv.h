@@ -333,6 +333,16 @@ void dispatch_call_up(struct dispatch_job *j);
 void dispatch_denied(struct dispatch *d, struct dispatch_job *j);
 bool dispatch_is_denial(const struct err *err);
 
+/* package_parts.c */
+struct package_path {
+	enum registry_kind kind;
+	const char *
+		path; /* as the gate reads it: behind the registry's name, without a mark */
+	bool is_seen; /* the digits in it are an index's, not the job's */
+};
+void package_path_parts(const struct package_path *p, const struct gate_job *job,
+			struct gate_parts *parts);
+
 /* log_bounds.c */
 /* One more of what a job can make happen at will: is it to be logged by itself? */
 MUST_CHECK bool dispatch_may_log(struct dispatch *d, struct dispatch_logged *t,

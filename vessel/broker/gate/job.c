@@ -10,6 +10,7 @@
 #include "vessel/broker/gate/job_priv.h"
 #include "vessel/gate/score.h"
 #include <math.h>
+#include <strings.h>
 
 struct destination {
 	char *name;
@@ -86,6 +87,20 @@ int gate_job_add_canary(struct gate_job *j, const void *value, size_t len,
 	j->canary[j->n_canaries].data = copy;
 	j->canary[j->n_canaries++].len = len;
 	return 0;
+}
+
+const struct gate_canary *gate_job_canary_in(const struct gate_job *j, const char *text)
+{
+	size_t len = strlen(text);
+
+	for (size_t i = 0; i < j->n_canaries; i++) {
+		const struct gate_canary *c = &j->canary[i];
+
+		for (size_t at = 0; at + c->len <= len; at++)
+			if (strncasecmp(text + at, c->data, c->len) == 0)
+				return c;
+	}
+	return NULL;
 }
 
 static void leak(struct gate_job *j)

@@ -61,6 +61,9 @@ struct gate_turn *gate_job_turn(struct gate_job *j);
 MUST_CHECK int gate_job_add_canary(struct gate_job *j, const void *value, size_t len,
 				   struct err *err);
 
+/* The first of them that stands in a text of ASCII, with letters of either case; NULL: none does. */
+const struct gate_canary *gate_job_canary_in(const struct gate_job *j, const char *text);
+
 /* What a scan needs of the job, borrowed until the next change. */
 void gate_job_fill(struct gate_job *j, const char *destination, struct gate_input *in);
 /* The parts went out, of which that is the report: their ends (gate_judged) and what they add to the

@@ -21,6 +21,15 @@ bool registry_go_is_version(const char *s, size_t len)
 	return len > 0 && len <= VERSION_MAX && isalnum((unsigned char)s[0]);
 }
 
+void registry_go_spell(const char *path, struct buf *out)
+{
+	for (; *path; path++)
+		if (path[0] == '!' && islower((unsigned char)path[1]))
+			buf_addc(out, (char)toupper((unsigned char)*++path));
+		else
+			buf_addc(out, *path);
+}
+
 /* "example.org/!upper/v2": a capital is '!' and its small letter. */
 static bool is_module(const char *s, size_t len)
 {

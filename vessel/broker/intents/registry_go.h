@@ -12,6 +12,7 @@
 #ifndef LYCH_VESSEL_BROKER_INTENTS_REGISTRY_GO_H
 #define LYCH_VESSEL_BROKER_INTENTS_REGISTRY_GO_H
 
+#include "common/buf.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,6 +20,8 @@ enum go_path { GO_NOTHING, GO_LIST, GO_INFO, GO_NOTE, GO_FILE };
 
 /* path: of segments that registry_upstream() has let through. */
 enum go_path registry_go_path(const char *path);
+/* As the module's name is: "!x" is a capital. */
+void registry_go_spell(const char *path, struct buf *out);
 /* What a version may be, with capitals as they are or as "!x". */
 bool registry_go_is_version(const char *s, size_t len);
 
