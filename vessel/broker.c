@@ -6,7 +6,10 @@
 #include "vessel/broker.h"
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/intents/packages.h"
+#include "vessel/broker/intents/registry_links.h"
 #include "vessel/broker/opinion/opinion.h"
+
+#include <string.h>
 
 /* Of all packages together, for all jobs. */
 #define PACKAGES_MAX_BYTES ((uint64_t)2 << 30)
@@ -36,22 +39,28 @@ static void start_opinion(struct vessel *v)
 							     .env = v});
 }
 
-int broker_start(struct vessel *v, struct err *err)
+int broker_start(struct vessel *v, const char *work_master, struct err *err)
 {
+	struct dispatch_config cfg = {
+		.loop = v->loop,
+		.clock = v->clock,
+		.rng = v->rng,
+		.broker = &v->conf.broker,
+		.note = &v->reading,
+	};
+
 	if (packages_new(v->data_fd, PACKAGES_MAX_BYTES, v->clock, &v->packages, err) < 0)
 		return err_wrap(err, "packages");
 	v->proposals = proposals_new();
 	v->dispatch_ops = dispatch_ops_real(v);
 	start_opinion(v);
-	v->dispatch = dispatch_new(&(struct dispatch_config){.loop = v->loop,
-							     .clock = v->clock,
-							     .rng = v->rng,
-							     .broker = &v->conf.broker,
-							     .ops = v->dispatch_ops,
-							     .packages = v->packages,
-							     .proposals = v->proposals,
-							     .note = &v->reading,
-							     .opinion = v->opinion});
+	cfg.ops = v->dispatch_ops;
+	cfg.packages = v->packages;
+	cfg.proposals = v->proposals;
+	cfg.opinion = v->opinion;
+	registry_links_key(work_master, cfg.links_key);
+	v->dispatch = dispatch_new(&cfg);
+	explicit_bzero(cfg.links_key, sizeof(cfg.links_key));
 	return 0;
 }
 

@@ -436,7 +436,8 @@ static int start(struct serve *s, struct err *err)
 					     .socket_dir = s->opt.audit_dir},
 		      &v->audit, err) < 0)
 		return -1;
-	if (broker_start(v, err) < 0 || deaths_open(v, s->opt.api_dir, err) < 0)
+	if (broker_start(v, s->secrets.work, err) < 0 ||
+	    deaths_open(v, s->opt.api_dir, err) < 0)
 		return -1;
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	if (vessel_confine(&s->opt, &v->walls, err) < 0)

@@ -67,6 +67,11 @@ is "no path but packages" 3 "$(grep -c LYCH-REGISTRY-002 <<<"$out")"
 has "a redirect elsewhere" "$out" LYCH-REGISTRY-001
 has "what is not there" "$out" "^404"
 ! grep -q "where are you looking" <<<"$out" || fail "the registry's words came through"
+# outside of its URL a registry is asked for what an index of it named, and for nothing that only has the form of a file
+mark=$(printf '0%.0s' $(seq 32))
+out=$(job registry /registry/cargo/~0/api/v4/projects/1/secret/download "/registry/cargo/~0/$mark/secret/1.0.0/download" \
+	/registry/pypi/~0/api/v4/secret/archive.tar.gz "/registry/pypi/~0/$mark/files/secret-1.0.whl" /registry/pypi/~0/files/secret-1.0.whl.metadata)
+is "what no index named" 5 "$(grep -c '^403 .*LYCH-REGISTRY-002.*ask for the index' <<<"$out")"
 # an index is read whole before the job has a word of it; the reason is in the log
 out=$(job registry /registry/npm/liar /registry/npm/twice)
 is "an index that breaks off, one whose link stands twice" 2 "$(grep -c '^502 .*LYCH-REGISTRY-001' <<<"$out")"
@@ -84,7 +89,7 @@ count=$((count + 1))
 
 # --- an index, its links, a file
 out=$(job registry /registry/pypi/simple/tiny/)
-has "the link leads to the mirror" "$out" 'href="http://127.0.0.1:8787/registry/pypi/~0/files/[^"]*tiny-1.0-py3-none-any.whl#sha256='
+has "the link leads to the mirror" "$out" 'href="http://127.0.0.1:8787/registry/pypi/~0/[0-9a-f]\{32\}/files/[^"]*tiny-1.0-py3-none-any.whl#sha256='
 sha=$(grep -o 'sha256=[0-9a-f]*' <<<"$out" | head -n 1)
 ! grep -q elsewhere.example <<<"$out" || fail "a link to another place"
 has "the digest of its metadata stays" "$out" 'data-core-metadata="sha256=[0-9a-f]\{64\}"'
@@ -111,7 +116,7 @@ for name in "ti/ny/tiny", "fa/ls/false":
     version = json.loads(get(base + name))
     crate = get("/".join((config["dl"], version["name"], version["vers"], "download")))
     print(version["name"], hashlib.sha256(crate).hexdigest() == version["cksum"])' 2>&1)
-has "dl leads to the mirror, and nothing else is said" "$out" "^config: {'dl': 'http://127.0.0.1:8787/registry/cargo/~0/dl'}"
+has "dl leads to the mirror, and nothing else is said" "$out" "^config: {'dl': 'http://127.0.0.1:8787/registry/cargo/~0/[0-9a-f]*/dl'}"
 has "a crate and its checksum" "$out" "^tiny True"
 has "a checksum stays, whatever the crate is" "$out" "^false False"
 is "the ward knows both kinds" 2 "$(for k in cargo go; do lych ward test registry:$k >/dev/null && echo; done | wc -l)"
@@ -155,21 +160,23 @@ lych_typed "correct horse battery" -- private remove "$id" >/dev/null || fail "r
 # --- digits in a path are read like anything else, unless an index that this job fetched has them; for a term and a
 # canary even then
 hex() { od -An -tx1 | tr -d ' \n'; }
-at() { echo "/registry/pypi/~0/files/$1/odd-1.0-py3-none-any.whl"; }
+at() { echo "/registry/pypi/simple/files/$1/odd-1.0-py3-none-any.whl"; }
 token=$(printf 'glpat-x7Kq2mZv9LsT4bNcW8Rd' | hex) term=$(printf 'Project Nachtigall' | hex) index=/registry/pypi/simple/odd/
 : >"$LYCH_TMP/asked"
 out=$(job registry "$(at "$token")" "/registry/pypi/simple/$token/" "$(at "${token:0:20}/${token:20}")")
 is "a token as digits that no index showed to this job" 3 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
 ! grep -q "${token:0:20}" "$LYCH_TMP/asked" || fail "digits went out: $(cat "$LYCH_TMP/asked")"
-out=$(job registry "$index" "$(at "$token")" "$(at "$term")")
+links=$(job registry "$index" | grep -o '/registry/pypi/~0/[^"]*')
+token_link=$(grep "$token" <<<"$links") term_link=$(grep "$term" <<<"$links")
+out=$(job registry "$index" "$token_link" "$term_link")
 is "the same, after their index; a word that nobody minds" 3 "$(grep -ac ^200 <<<"$out")"
-out=$(job registry "$(at "$token")")
+out=$(job registry "$token_link")
 is "they are no other job's" 1 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
-out=$(job registry "/registry/pypi/~0/files/ab/cd/$(printf 0a1b2c3d4e%.0s 1 2 3 4 5 6)/odd-1.0-py3-none-any.whl")
+out=$(job registry "/registry/pypi/simple/files/ab/cd/$(printf 0a1b2c3d4e%.0s 1 2 3 4 5 6)/odd-1.0-py3-none-any.whl")
 is "a digest is no more than that: the registry says that it has no such thing" 1 "$(grep -ac ^404 <<<"$out")"
 id=$(printf 'project nachtigall' | lych private add --name n --json | sed 's/[^0-9]//g')
 : >"$LYCH_TMP/asked"
-out=$(job registry "$index" "$(at "$term")" "$(at "${term:0:14}/${term:14}")" "/registry/pypi/simple/$term/")
+out=$(job registry "$index" "$term_link" "$(at "${term:0:14}/${term:14}")" "/registry/pypi/simple/$term/")
 is "a registered term, though the index has it, and cut in two" 3 "$(grep -ac '^403 .*LYCH-GATE' <<<"$out")"
 ! grep -q "${term:0:14}" "$LYCH_TMP/asked" || fail "the term went out: $(cat "$LYCH_TMP/asked")"
 lych_typed "correct horse battery" -- private remove "$id" >/dev/null || fail "remove"
@@ -177,7 +184,7 @@ out=$(lych run --egress registry -n -- python3 -c 'import os, urllib.request, ur
 k = os.environ["LYCHGATE_BROKER_KEY"].encode().hex()
 for path in (k, k[:64] + "/" + k[64:], k[:40] + "/" + k[40:80] + "/" + k[80:]):
     try:
-        print(urllib.request.urlopen("http://127.0.0.1:8787/registry/pypi/~0/files/" + path + "/x-1.0.whl").status)
+        print(urllib.request.urlopen("http://127.0.0.1:8787/registry/pypi/simple/files/" + path + "/x-1.0.whl").status)
     except urllib.error.HTTPError as e:
         print(e.code, e.read().decode())' 2>&1)
 is "the canary, whole and in segments" 3 "$(grep -c '^403 .*LYCH-GATE' <<<"$out")"

@@ -81,7 +81,7 @@ def direct_wheel():
         for n in old.namelist():
             text = old.read(n).decode()
             if n.endswith("METADATA"):
-                text += "Requires-Dist: built @ http://127.0.0.1:8787/registry/pypi/~0/pypi/files/built-1.0.tar.gz\n"
+                text += "Requires-Dist: built @ http://127.0.0.1:8787/registry/pypi/simple/files/built-1.0.tar.gz\n"
             z.writestr(n, text)
     return body.getvalue()
 
@@ -252,7 +252,7 @@ class Registry(http.server.BaseHTTPRequestHandler):
             return self.answer(200, "text/html", b'<a href="../../files/direct-1.0-py3-none-any.whl">direct</a>')
         if path == "/pypi/files/direct-1.0-py3-none-any.whl":
             return self.answer(200, "application/zip", direct_wheel())
-        if path == "/pypi/files/built-1.0.tar.gz":
+        if path == "/pypi/simple/files/built-1.0.tar.gz":
             return self.answer(200, "application/gzip", source_archive())
         if path == "/pypi/simple/odd/":
             return self.answer(200, "text/html", "".join(f'<a href="../../..{p}">odd</a>' for p in ODD_PATHS).encode())

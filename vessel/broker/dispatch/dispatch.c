@@ -174,7 +174,8 @@ struct dispatch *dispatch_new(const struct dispatch_config *cfg)
 	for (int k = 0; k < REGISTRY_KIND_MAX_; k++)
 		if (cfg->broker->registry[k].url.text)
 			registry_init(&d->registry[k], (enum registry_kind)k,
-				      &cfg->broker->registry[k]);
+				      &cfg->broker->registry[k], cfg->links_key);
+	explicit_bzero(d->cfg.links_key, sizeof(d->cfg.links_key));
 	d->labels = labels_new();
 	d->seen = registry_seen_new();
 	d->sweep = loop_timer_new(cfg->loop, on_sweep, d);

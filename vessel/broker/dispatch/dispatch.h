@@ -102,6 +102,7 @@ struct dispatch_config {
 	struct proposals *proposals;	  /* borrowed; NULL: there are none */
 	struct reading *note;		  /* borrowed: of what is parsed; NULL: none */
 	struct opinion *opinion; /* borrowed: behind the gate; NULL: nobody is asked */
+	uint8_t links_key[SHA256_SIZE]; /* of registry_links.h */
 };
 
 struct dispatch *dispatch_new(const struct dispatch_config *cfg);

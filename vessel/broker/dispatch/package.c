@@ -3,10 +3,11 @@
  * Runs in the vessel.
  * A package: an index or a file of a registry that codex.yaml names, from the cache or by
  * the worker that has no key. A file goes by as it comes, an index is read whole first. A job
- * can name nothing but paths (registry.h); where a registry sends a file elsewhere, that must
- * be one of its file hosts. The gate reads the path. Digits in it that look like keys are let go when an index that this job fetched
- * named their directory (registry_seen.h): then the gate looks for nothing in them but
- * registered terms and canaries.
+ * can name nothing but paths (registry.h), outside of the registry's URL only what an index
+ * named (registry_links.h); where a registry sends a file elsewhere, that must be one of its file
+ * hosts. The gate reads the path (package_parts.c). Digits in it that look like keys are let go when
+ * an index that this job fetched named their directory (registry_seen.h): then the gate looks for
+ * nothing in them but registered terms and canaries.
  */
 #include "common/cleanup.h"
 #include "common/fs.h"
@@ -16,6 +17,7 @@
 #include "vessel/broker/dispatch/priv.h"
 #include "vessel/broker/intents/fetch.h"
 #include "vessel/broker/intents/fetch_keys.h"
+#include "vessel/broker/intents/registry_links.h"
 
 #include <string.h>
 
@@ -30,11 +32,12 @@
 struct package_own {
 	struct json *intent;
 	const struct registry *registry;
-	const char *path;	     /* as the job named it */
+	/* as the job named it, without the mark of a link that is one (registry_links.h) */
+	char path[REGISTRY_PATH_MAX + 1];
 	char url[URL_BYTES_MAX + 1]; /* upstream */
 	struct url at;		     /* the same */
 	bool is_index, drop;
-	bool left;		  /* a redirect left the place where a key goes */
+	bool left; /* the place where a key goes: for a file host, or by a redirect */
 	enum broker_simple wants; /* of an index */
 	struct registry_page page;
 	struct registry_rewrite *rewrite;
@@ -47,6 +50,17 @@ static const struct conf_registry *conf_of(const struct dispatch_call *c)
 	const struct package_own *p = c->own;
 
 	return &c->d->cfg.broker->registry[p->registry->kind];
+}
+
+/* One that may be asked for. */
+static void set_path(struct package_own *p, const char *path)
+{
+	cleanup_buf struct buf plain = {.max = sizeof(p->path)};
+
+	registry_unmarked(path, strlen(path), &plain);
+	/* no longer than it was */
+	memcpy(p->path, buf_str(&plain), plain.len + 1);
+	p->left = registry_is_elsewhere(path);
 }
 
 static int read_intent(struct dispatch_call *c, struct err *err)
@@ -68,8 +82,8 @@ static int read_intent(struct dispatch_call *c, struct err *err)
 	if (!registry_kind_from_name(name, &kind) || !c->d->registry[kind].url)
 		return err_set_id(err, ERRID_REGISTRY_NONE, "%.16s", name);
 	p->registry = &c->d->registry[kind];
-	p->path = path;
-	if (str_fmt(c->target, sizeof(c->target), "registry:%s", name) < 0)
+	if (str_fmt(c->target, sizeof(c->target), "registry:%s", name) < 0 ||
+	    str_copy(p->path, sizeof(p->path), path) < 0)
 		return err_set(err, ERR_INTERNAL, "a registry's name");
 	p->wants = SIMPLE_HTML_JSON;
 	if (wants &&
@@ -78,6 +92,7 @@ static int read_intent(struct dispatch_call *c, struct err *err)
 	if (registry_upstream(p->registry, path, p->url, sizeof(p->url), &p->is_index,
 			      err) < 0)
 		return -1;
+	set_path(p, path);
 	if (p->is_index && !registry_accept(kind, p->wants))
 		return err_set_id(err, ERRID_HTTP_QUERY,
 				  "a simple index is JSON (PEP 691) or HTML (PEP 503); "
@@ -267,6 +282,7 @@ static int not_stored(const struct err *why, struct err *err)
 static bool map_link(void *arg, const char *link, struct buf *out)
 {
 	struct package_own *p = arg;
+	cleanup_buf struct buf plain = {.max = REGISTRY_LINK_MAX * 2};
 	size_t at = out->len;
 	const char *end;
 
@@ -277,8 +293,10 @@ static bool map_link(void *arg, const char *link, struct buf *out)
 	if (!buf_ok(out) || out->len <= at)
 		return true;
 	end = memchr(out->data + at, '#', out->len - at);
-	seen_page_link(p->seen, out->data + at,
-		       end ? (size_t)(end - out->data) - at : out->len - at);
+	registry_unmarked(out->data + at,
+			  end ? (size_t)(end - out->data) - at : out->len - at, &plain);
+	if (buf_ok(&plain) && plain.len)
+		seen_page_link(p->seen, plain.data, plain.len);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include "vessel/broker/intents/registry.h"
 #include "vessel/broker/intents/registry_cargo.h"
 #include "vessel/broker/intents/registry_go.h"
+#include "vessel/broker/intents/registry_links.h"
 
 #include "common/buf.h"
 #include "common/mem.h"
@@ -23,9 +24,10 @@
 #define PLACE_SIZE 24 /* "~", a number, "/" */
 
 void registry_init(struct registry *r, enum registry_kind kind,
-		   const struct conf_registry *c)
+		   const struct conf_registry *c, const uint8_t links_key[SHA256_SIZE])
 {
 	*r = (struct registry){.kind = kind, .n_files = c->n_file_hosts};
+	memcpy(r->links_key, links_key, SHA256_SIZE);
 	r->url = xasprintf("%s/", c->url.text);
 	for (size_t i = 0; i < r->n_files; i++)
 		r->files[i] = xasprintf("https://%s/", c->file_host[i]);
@@ -36,6 +38,7 @@ void registry_done(struct registry *r)
 	free(r->url);
 	for (size_t i = 0; i < r->n_files; i++)
 		free(r->files[i]);
+	explicit_bzero(r->links_key, sizeof(r->links_key));
 	*r = (struct registry){.n_files = 0};
 }
 
@@ -105,7 +108,7 @@ static bool has_origin(const struct registry *r)
 	return r->kind == REGISTRY_PYPI || r->kind == REGISTRY_CARGO;
 }
 
-/* "~N/REST": true with what stands before REST upstream. */
+/* "~N/REST", "~0/MARK/REST": true with what stands before REST upstream. */
 static bool place(const struct registry *r, const char *path, const char **ret_base,
 		  size_t *ret_len, const char **ret_rest)
 {
@@ -118,8 +121,8 @@ static bool place(const struct registry *r, const char *path, const char **ret_b
 		return false;
 	*ret_base = n ? r->files[n - 1] : r->url;
 	*ret_len = n ? strlen(*ret_base) : origin_len(r->url);
-	*ret_rest = path + 3;
-	return **ret_rest != '\0';
+	*ret_rest = n ? path + 3 : registry_link_named(r, path + 3);
+	return *ret_rest && **ret_rest;
 }
 
 /* Of npm's paths only packuments have a name of one or (with a scope) two segments. */
@@ -206,7 +209,10 @@ int registry_upstream(const struct registry *r, const char *path, char *url, siz
 	if (place(r, path, &base, &len, &rest)) {
 		is.file = is_file(r->kind, rest);
 	} else if (path[0] == '~') {
-		return refuse(err, "no such place of files");
+		return refuse(err, has_origin(r) && str_starts(path, "~0/")
+					   ? "no link of an index of this registry; ask "
+					     "for the index again"
+					   : "no such place of files");
 	} else {
 		if (r->kind == REGISTRY_PYPI && !str_starts(path, SIMPLE))
 			return refuse(err, "a simple index is below simple/");
@@ -219,6 +225,11 @@ int registry_upstream(const struct registry *r, const char *path, char *url, siz
 		return refuse(err, "it is too long");
 	*ret_index = is.index;
 	return 0;
+}
+
+bool registry_is_elsewhere(const char *path)
+{
+	return path[0] == '~' && path[1] != '0';
 }
 
 /* RFC 3986, 5.2.4, of a path; in place. */
@@ -286,15 +297,16 @@ static const char *place_of(const struct registry *r, const char *url,
 			       r->kind == REGISTRY_PYPI ? SIMPLE : "");
 		return url + strlen(r->url);
 	}
+	if (has_origin(r) && strncmp(url, r->url, origin) == 0) {
+		(void)snprintf(name, PLACE_SIZE, "~0/");
+		return url + origin;
+	}
 	for (size_t i = 0; i < r->n_files; i++)
 		if (str_starts(url, r->files[i])) {
 			(void)snprintf(name, PLACE_SIZE, "~%zu/", i + 1);
 			return url + strlen(r->files[i]);
 		}
-	if (!has_origin(r) || strncmp(url, r->url, origin) != 0)
-		return NULL;
-	(void)snprintf(name, PLACE_SIZE, "~0/");
-	return url + origin;
+	return NULL;
 }
 
 bool registry_resolve(const struct registry_page *page, const char *link, char *url,
@@ -313,10 +325,12 @@ bool registry_map_link(void *arg, const char *link, struct buf *out)
 	const struct registry_page *page = arg;
 	const struct registry *r = page->registry;
 	char url[REGISTRY_LINK_MAX * 2], fragment[256] = "", name[PLACE_SIZE];
+	char mark[REGISTRY_MARK_SIZE] = "";
 	const char *rest;
 	char *hash;
 
-	if (!absolute(page->url, link, url, sizeof(url)))
+	if (!absolute(page->url, link, url, sizeof(url)) ||
+	    (r->kind == REGISTRY_CARGO && !registry_dl_is_usable(link)))
 		return false;
 	hash = strchr(url, '#');
 	if (hash && str_copy(fragment, sizeof(fragment), hash) < 0)
@@ -324,10 +338,10 @@ bool registry_map_link(void *arg, const char *link, struct buf *out)
 	if (hash)
 		*hash = '\0';
 	rest = place_of(r, url, name);
-	if (!rest)
+	if (!rest || (str_eq(name, "~0/") && !registry_link_mark(r, rest, mark)))
 		return false;
-	buf_addf(out, BROKER_URL "/registry/%s/%s%s%s", registry_kind_name(r->kind), name,
-		 rest, fragment);
+	buf_addf(out, BROKER_URL "/registry/%s/%s%s%s%s%s", registry_kind_name(r->kind),
+		 name, mark, mark[0] ? "/" : "", rest, fragment);
 	return true;
 }
 

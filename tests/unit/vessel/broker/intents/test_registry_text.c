@@ -111,7 +111,7 @@ static const struct {
 	{&cargo, "do/wn/download", "https://index.example/root/do/wn/download", true},
 	{&cargo, "~1/crates/serde/1.0.0+b/download",
 	 "https://files.example/crates/serde/1.0.0+b/download", false},
-	{&cargo, "~0/dl/serde/serde-1.0.0.crate",
+	{&cargo, "~0/f89ae4d2c4cc7e6f9be00d5bc097507b/dl/serde/serde-1.0.0.crate",
 	 "https://index.example/dl/serde/serde-1.0.0.crate", false},
 	{&cargo, "dl/serde/1.0.0/download",
 	 "https://index.example/root/dl/serde/1.0.0/download", false},
@@ -263,7 +263,8 @@ static const struct {
 	 "{\"dl\":\"" LOCAL "~1/crates\"}"},
 	{REGISTRY_CARGO_CONFIG,
 	 "{\"auth-required\":false,\"\\u0064l\":\"/dl/{crate}/{version}.crate\"}",
-	 "{\"dl\":\"" LOCAL "~0/dl/{crate}/{version}.crate\"}"},
+	 "{\"dl\":\"" LOCAL
+	 "~0/f89ae4d2c4cc7e6f9be00d5bc097507b/dl/{crate}/{version}.crate\"}"},
 	{REGISTRY_CARGO_CONFIG_KEY,
 	 "{\"dl\":\"https://files.example/x\",\"auth-required\":true}",
 	 "{\"dl\":\"" LOCAL "~1/x\"}"},
