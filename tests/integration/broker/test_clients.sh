@@ -27,6 +27,7 @@ registries:
     url: "https://private.shop.example/npm"
     file_hosts:
       - files.shop.example
+      - private.shop.example
 ward:
   - {host: files.shop.example, action: allow}
   - {host: files.shop.example, path: /bin/moved, action: allow, replies: binary}
@@ -102,5 +103,11 @@ has "the index leads to the mirror" "http://127.0.0.1:8787/registry/npm/pad/-/pa
 has "it went to the registry" "private.shop.example GET /npm/pad/-/pad-1.0.0.tgz with a key" "$(asked)"
 has "behind a redirect there is a file" "files.shop.example GET /bin/every-byte" "$(asked)"
 lacks "to which no key goes" "every-byte with a key" "$(asked)"
+# its own host, as a file host, is any place of that host: no key goes there
+: >"$SHOPS/asked"
+out=$(lych run --egress registry -n -- curl -sS -w ' %{http_code}' http://127.0.0.1:8787/registry/npm/~2/npm/moved/-/moved-1.0.0.tgz 2>&1)
+has "a file host is asked without a key" " 401" "$out"
+has "it was asked" "private.shop.example GET /npm/moved/-/moved-1.0.0.tgz" "$(asked)"
+lacks "with no key" "with a key" "$(asked)"
 has "the log has its name" '"credential":"shop"' "$(lych audit tail -n 100 --json | tr -d ' ')"
 echo "clients: $count checks"
