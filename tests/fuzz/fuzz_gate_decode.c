@@ -77,7 +77,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				       FOLD_ESCAPES,
 				       7,
 				       15,
-				       31};
+				       31,
+				       FOLD_BYTES | FOLD_BACKSLASH,
+				       FOLD_BYTES | FOLD_PERCENT | FOLD_FORM,
+				       FOLD_BYTES | FOLD_REFERENCE};
 	struct gate_stretch one = {size / 3, size / 2};
 	const struct gate_stretches unread = {.one = &one, .n = one.end > one.start};
 	struct gate_decoded few;

@@ -67,29 +67,46 @@ static void look_in_blocks(struct scan *s, const struct layer *l,
 		look_below(s, &below);
 }
 
-/* Bytes of a compressed stream, and characters that stand for bytes, which were written as escapes: the
- * folded text has them not. */
-static void look_at_escaped_bytes(struct scan *s, const struct layer *l, bool is_packed,
-				  bool is_unseen)
+/* The layer with its escapes undone: the decoders of `from` to `to`. */
+static void look_at_unescaped(struct scan *s, const struct layer *l, unsigned how,
+			      enum gate_encoding from, enum gate_encoding to)
 {
 	const struct gate_stretches none = {0};
 	struct gate_folded f;
 	struct layer plain;
 
-	gate_fold(l->data, l->len, FOLD_ESCAPES, &f);
+	gate_fold(l->data, l->len, how, &f);
 	plain = layer_of_folded(l, &f, LAYER_FOLDED);
 	plain.depth++;
-	for (unsigned e = GATE_DEFLATE; e < GATE_ENCODING_MAX_ && !s->failed; e++) {
+	for (unsigned e = from; e <= to && !s->failed; e++) {
 		struct gate_decoded d;
 
-		if (e == GATE_DEFLATE ? !is_packed : e < GATE_TAGS || !is_unseen)
-			continue;
 		gate_decode((enum gate_encoding)e, f.data, f.len, &none, s->budget, &d);
 		scan_pay(s, &d);
 		look_in_blocks(s, &plain, &d, (enum gate_encoding)e);
 		gate_decoded_done(&d);
 	}
+	if (f.had_nested && plain.depth < GATE_DEPTH_MAX && !s->failed)
+		look_at_unescaped(s, &plain, how, from, to);
 	gate_folded_done(&f);
+}
+
+/* Bytes of a compressed stream, and characters that stand for bytes, which were written as escapes, of
+ * one kind: the folded text has them not. */
+static void look_at_escaped_bytes(struct scan *s, const struct layer *l, unsigned kinds,
+				  bool is_unseen)
+{
+	const enum gate_encoding packed = GATE_DEFLATE;
+	unsigned ways = kinds & FOLD_BYTES ? kinds | FOLD_BACKSLASH : kinds; /* JSON */
+
+	for (unsigned way = FOLD_BYTES; way <= FOLD_REFERENCE; way <<= 1)
+		if (ways & way && !s->failed)
+			look_at_unescaped(s, l, FOLD_BYTES | way, packed, packed);
+	ways = FOLD_BYTES | FOLD_PERCENT | FOLD_FORM;
+	if (kinds & FOLD_PERCENT && !s->failed && memchr(l->data, '+', l->len))
+		look_at_unescaped(s, l, ways, packed, packed);
+	if (is_unseen && !s->failed)
+		look_at_unescaped(s, l, FOLD_ESCAPES, GATE_TAGS, GATE_SELECTORS);
 }
 
 static void fold(struct scan *s, const struct layer *l)
@@ -102,8 +119,8 @@ static void fold(struct scan *s, const struct layer *l)
 	below.depth += f.had_escapes ? 1U : 0U;
 	if (f.changed && (f.had_escapes || l->kind != LAYER_FOLDED))
 		look_below(s, &below);
-	if ((f.had_packed || f.had_unseen) && !s->failed)
-		look_at_escaped_bytes(s, l, f.had_packed, f.had_unseen);
+	if ((f.packed || f.had_unseen) && !s->failed)
+		look_at_escaped_bytes(s, l, f.packed, f.had_unseen);
 	gate_folded_done(&f);
 }
 

@@ -144,13 +144,14 @@ static void forget_entropy(struct scan *s, size_t start, size_t end)
 	r->n = kept;
 }
 
-static void look_at_kind(struct scan *s, size_t start, size_t len)
+static void look_at_kind(struct scan *s, size_t start, size_t len, bool is_loose)
 {
 	const struct gate_kind *k = gate_kind_of(s->layer->data + start, len);
 
 	if (!k)
 		return;
-	if (s->layer->kind == LAYER_BLOCKS && gate_is_media(s->layer->data + start, len))
+	if (s->layer->kind == LAYER_BLOCKS && !is_loose &&
+	    gate_is_media(s->layer->data + start, len))
 		forget_entropy(s, start, start + len);
 	if (k->severity > 0)
 		scan_found(s, k->name, k->family, k->severity, start, start + len);
@@ -161,9 +162,10 @@ void look_at_kinds(struct scan *s)
 	const struct layer *l = s->layer;
 
 	for (size_t i = 0; l->kind == LAYER_ROOT && i < s->root->n; i++)
-		look_at_kind(s, s->root->piece[i].start, s->root->piece[i].len);
+		look_at_kind(s, s->root->piece[i].start, s->root->piece[i].len, false);
 	for (size_t i = 0; l->kind == LAYER_BLOCKS && i < l->n_blocks; i++)
-		look_at_kind(s, l->block[i].out, l->block[i].out_len);
+		look_at_kind(s, l->block[i].out, l->block[i].out_len,
+			     l->block[i].is_loose);
 }
 
 static bool is_within(const struct gate_decoded *d, size_t at, size_t *ret_end)
@@ -275,7 +277,8 @@ static void look_for_opaque(struct scan *s, const struct gate_stretches *media,
 		const char *data = l->data + b->out;
 		size_t at;
 
-		if (b->out_len >= opaque_min(l, b) && !is_told(data, b->out_len) &&
+		if (!b->is_loose && b->out_len >= opaque_min(l, b) &&
+		    !is_told(data, b->out_len) &&
 		    distinct_bytes(data, b->out_len) > GATE_OPAQUE_DISTINCT &&
 		    !is_row_of_words(s, b) &&
 		    find_unread(l, b->out, (size_t)b->out + b->out_len, media, below,

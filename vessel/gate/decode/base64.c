@@ -12,6 +12,7 @@
 
 #define BASE64_MIN 12	   /* characters of a run */
 #define BASE64_LINE_MIN 40 /* a run goes on over a line's end behind that many */
+#define LOOSE_MIN 24	   /* of lines with something else in them: words are shorter */
 #define KIND_BYTES 18	   /* by which gate_kind_of() knows most of them */
 
 const uint8_t gate_values64[256] = {
@@ -141,8 +142,9 @@ struct taker {
 	size_t room;
 };
 
-/* The run [at, at + run), n characters of the alphabet and what lies between them. */
-static void take(struct taker *t, size_t at, size_t run, size_t n)
+/* The run [at, at + run), n characters of the alphabet and what lies between them. is_loose: what is
+ * whole in it is read by itself, too. */
+static void take(struct taker *t, size_t at, size_t run, size_t n, bool is_loose)
 {
 	struct gate_decoded *d = t->d;
 	bool kept = false;
@@ -163,8 +165,10 @@ static void take(struct taker *t, size_t at, size_t run, size_t n)
 		kept = decoded_keep(d, out, at, run);
 		if (!kept)
 			d->len = before;
+		else
+			d->block[d->n - 1].is_loose = is_loose;
 	}
-	if (!kept && n / 4 * 3 >= GATE_OPAQUE64_MIN &&
+	if (!kept && !is_loose && n / 4 * 3 >= GATE_OPAQUE64_MIN &&
 	    distinct_bytes(t->s + at, run) > 40)
 		decoded_note_opaque(d, at, run);
 }
@@ -185,7 +189,7 @@ static void take_lines_from(struct taker *t, size_t at, size_t end)
 		i += line;
 	} while (line && gate_run_end(gate_values64, t->s, end, i) - i <= width);
 	if (n >= BASE64_MIN)
-		take(t, at, i - at, n);
+		take(t, at, i - at, n, false);
 }
 
 /*
@@ -205,14 +209,14 @@ static void take_at_lines(struct taker *t, size_t at, size_t run, size_t n)
 
 		if (before && line != before) {
 			if (k - from_k >= BASE64_MIN)
-				take(t, from, i - from, k - from_k);
+				take(t, from, i - from, k - from_k, false);
 			take_lines_from(t, i, end);
 			from = i;
 			from_k = k;
 		}
 		if (before && !tried[k % 4] && n - k >= BASE64_MIN) {
 			tried[k % 4] = true;
-			take(t, i, end - i, n - k);
+			take(t, i, end - i, n - k, false);
 		}
 		k += line;
 		before = line;
@@ -232,7 +236,7 @@ static void take_runs(struct taker *t)
 		size_t n = 0, run = run64(s + i, t->len - i, &n);
 
 		if (is_mixed(s + i, run)) {
-			take(t, i, run, n);
+			take(t, i, run, n, false);
 			take_at_lines(t, i, run, n);
 		}
 		i += run;
@@ -245,14 +249,17 @@ static void take_lines(struct taker *t)
 	struct gate_lines l;
 	size_t at = 0;
 
-	while (!t->d->too_large &&
-	       gate_next_lines(gate_values64, "", t->s, t->len, &at, &l))
-		if (l.n >= BASE64_MIN && (l.width < BASE64_LINE_MIN || !l.is_plain) &&
-		    is_mixed(t->s + l.from, l.to - l.from)) {
-			take(t, l.from, l.to - l.from, l.n);
-			if (l.whole_n < l.n && l.whole_n >= BASE64_MIN)
-				take(t, l.from, l.whole_to - l.from, l.whole_n);
+	while (gate_next_lines(gate_values64, "", t->s, t->len, &at, &l)) {
+		if (l.width >= BASE64_LINE_MIN && l.is_plain && !l.is_cut)
+			continue;
+		for (unsigned i = 0; i < l.n_ways && !t->d->too_large; i++) {
+			const struct gate_lines_way *w = &l.way[i];
+
+			if (w->n >= BASE64_MIN &&
+			    is_mixed(t->s + w->from, w->to - w->from))
+				take(t, w->from, w->to - w->from, w->n, w->is_loose);
 		}
+	}
 }
 
 void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d)

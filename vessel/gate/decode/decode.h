@@ -25,7 +25,8 @@ struct gate_block {
 	uint32_t out, out_len; /* in data */
 	uint32_t src, src_len; /* the run it came from */
 	bool is_strange;       /* that it was decoded does not say what is in it */
-	bool is_public;	       /* a certificate, a public key: made to be shown */
+	bool is_loose;	/* it may be more than belongs together: no finding by itself */
+	bool is_public; /* a certificate, a public key: made to be shown */
 };
 
 struct gate_decoded {

@@ -32,15 +32,22 @@ void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d);
 /* Notes the runs of digits and letters of one case that look drawn by lot (onecase.c). */
 void gate_note_one_case(const char *s, size_t len, struct gate_decoded *d);
 
-/* Lines of one length that hold nothing but an alphabet, behind what quotes or indents them; the
- * last may be shorter. */
-struct gate_lines {
+/* One way to read them: with the shorter line that may be their end, and without it, for it may be of
+ * something else. */
+struct gate_lines_way {
 	size_t from, to; /* in the text */
 	size_t n;	 /* letters of the alphabet in it */
-	bool is_plain;	 /* nothing but line ends between the letters of two lines */
-	size_t width;	 /* letters of the first line */
-	size_t whole_to; /* without the shorter one, which may be of something else */
-	size_t whole_n;
+	bool is_loose;	 /* something else stands on its first line or on its last one */
+	bool is_odd;	 /* of its first line that may have one letter too many */
+};
+/* Lines of one length that hold nothing but an alphabet, behind what quotes or indents them. The last may
+ * be shorter; anything may stand before the first one's letters, and behind the last one's. */
+struct gate_lines {
+	struct gate_lines_way way[4];
+	unsigned n_ways;
+	bool is_plain; /* nothing but line ends between the letters of two lines */
+	bool is_cut;   /* its first line is shorter than the others */
+	size_t width;  /* letters of the others */
 };
 /* The next such lines, two or more, from *at on, which is moved behind them. between: what
  * may stand between two letters of a line. */

@@ -139,27 +139,36 @@ static void decode_spaced_hex(const char *s, size_t len, struct gate_decoded *d)
 	}
 }
 
-/* [from, to), n digits in lines of `width`. */
-static void take_digits(struct gate_decoded *d, const char *s, size_t from, size_t to,
-			size_t n, size_t width)
+/* The digits of w, in lines of `width`, without the first one or with it. What is loose is no finding for
+ * what it holds: what is whole in it is read by itself, too. */
+static void take_digits(struct gate_decoded *d, const char *s,
+			const struct gate_lines_way *w, size_t width, bool is_odd)
 {
 	size_t before = d->len, out = decoded_begin(d), k = 0;
+	/* Lines of forty digits are commits, by the dozen. */
+	size_t opaque_min = w->is_loose		   ? SIZE_MAX
+			    : width >= GATE_WIDE16 ? GATE_OPAQUE_WIDE_MIN
+						   : GATE_OPAQUE16_MIN;
 	int high = 0;
 
-	if (n < HEX_MIN || !decoded_reserve(d, n / 2))
+	if (w->n < HEX_MIN || !decoded_reserve(d, w->n / 2))
 		return;
-	for (size_t i = from; i < to; i++) {
+	for (size_t i = w->from; i < w->to; i++) {
 		int v = value16(s[i]);
 
 		if (v < 0)
 			continue;
+		if (is_odd) {
+			is_odd = false;
+			continue;
+		}
 		if (k++ % 2)
 			d->data[d->len++] = (char)(high << 4 | v);
 		high = v;
 	}
-	/* Lines of forty digits are commits, by the dozen. */
-	if (!keep_pairs(d, out, from, to - from,
-			width >= GATE_WIDE16 ? GATE_OPAQUE_WIDE_MIN : GATE_OPAQUE16_MIN))
+	if (keep_pairs(d, out, w->from, w->to - w->from, opaque_min))
+		d->block[d->n - 1].is_loose = w->is_loose;
+	else
 		d->len = before;
 }
 
@@ -169,11 +178,12 @@ static void decode_hex_lines(const char *s, size_t len, struct gate_decoded *d)
 	struct gate_lines l;
 	size_t at = 0;
 
-	while (!d->too_large && gate_next_lines(gate_values16, " :", s, len, &at, &l)) {
-		take_digits(d, s, l.from, l.to, l.n, l.width);
-		if (l.whole_n < l.n)
-			take_digits(d, s, l.from, l.whole_to, l.whole_n, l.width);
-	}
+	while (!d->too_large && gate_next_lines(gate_values16, " :", s, len, &at, &l))
+		for (unsigned i = 0; i < l.n_ways && !d->too_large; i++) {
+			take_digits(d, s, &l.way[i], l.width, false);
+			if (l.way[i].is_odd)
+				take_digits(d, s, &l.way[i], l.width, true);
+		}
 }
 
 void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d)

@@ -68,10 +68,13 @@ static void look_for(const uint8_t in[256], const char *s, size_t len,
 		at = end;
 	}
 	at = 0;
-	while (gate_next_lines(in, "", s, len, &at, &l))
-		if (l.n >= WINDOW && l.width >= LINE_MIN && l.width < WINDOW &&
-		    is_opaque(in, s + l.from, l.n))
-			decoded_note_opaque(d, l.from, l.to - l.from);
+	while (gate_next_lines(in, "", s, len, &at, &l)) {
+		const struct gate_lines_way *w = &l.way[0];
+
+		if (!w->is_loose && w->n >= WINDOW && l.width >= LINE_MIN &&
+		    l.width < WINDOW && is_opaque(in, s + w->from, w->n))
+			decoded_note_opaque(d, w->from, w->to - w->from);
+	}
 }
 
 void gate_note_one_case(const char *s, size_t len, struct gate_decoded *d)

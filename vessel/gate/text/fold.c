@@ -63,7 +63,7 @@ static size_t entity_at(const char *s, size_t len, uint32_t *ret)
 				break;
 			v = v * (is_hex ? 16 : 10) + (uint32_t)d;
 		}
-		if (i == (is_hex ? 3U : 2U) || v == 0 || v > 0x10ffff)
+		if (i == (is_hex ? 3U : 2U) || v > 0x10ffff)
 			return 0;
 		*ret = v;
 		return i < len && s[i] == ';' ? i + 1 : i;
@@ -161,6 +161,9 @@ struct walk {
 	struct gate_folded *f;
 	unsigned how;
 	bool is_after_blank;
+	uint32_t last;	 /* the character or byte of what was folded last, */
+	size_t last_end; /* and its end in the text */
+	char last_sign;	 /* and its first byte there */
 };
 
 static void put_byte(struct walk *w, char c, size_t from)
@@ -238,15 +241,70 @@ static size_t line_end_at(const char *s, size_t len, size_t i)
 	return n;
 }
 
-/* Does a compressed stream begin at s, written byte by byte as %NN? */
-static bool begins_packed(const char *s, size_t len)
+/* Two bytes that a compressed stream begins with (RFC 1950, 1952). */
+static bool begins_packed(uint32_t a, uint32_t b)
 {
-	uint32_t a, b;
+	return (a == 0x1f && b == 0x8b) ||
+	       (a == 0x78 && (b == 1 || b == 0x9c || b == 0xda));
+}
 
-	if (len < 6 || s[3] != '%' || !hex_digits(s + 1, len - 1, 2, &a) ||
-	    !hex_digits(s + 4, len - 4, 2, &b))
-		return false;
-	return (a == 0x1f && b == 0x8b) || (a == 0x78 && (a << 8 | b) % 31 == 0);
+static unsigned kind_of(char sign)
+{
+	return sign == '%'    ? FOLD_PERCENT
+	       : sign == '\\' ? FOLD_BACKSLASH
+	       : sign == '&'  ? FOLD_REFERENCE
+			      : 0;
+}
+
+/* `c` is at [i, i + n) of s: a stream may begin with it and with what is before it. */
+static void note_packed(struct walk *w, const char *s, size_t i, size_t n, uint32_t c)
+{
+	bool is_behind = w->last_end == i && i > 0;
+	uint32_t before = is_behind ? w->last : i ? (unsigned char)s[i - 1] : 0;
+	unsigned kind = kind_of(s[i]);
+
+	if (begins_packed(before, c)) {
+		kind |= is_behind ? kind_of(w->last_sign) : 0;
+		w->f->packed |= kind ? kind : FOLD_BYTES;
+	}
+	w->last = c;
+	w->last_end = i + n;
+	w->last_sign = s[i];
+}
+
+/* The one byte that a backslash and a letter stand for; -1: none. */
+static int control_at(const char *s, size_t len)
+{
+	static const char letters[] = "nrtbfva\\\"'/", is[] = "\n\r\t\b\f\v\a\\\"'/";
+	const char *at = len > 1 && s[0] == '\\' && s[1] ? strchr(letters, s[1]) : NULL;
+
+	return at ? is[at - letters] : -1;
+}
+
+/* FOLD_BYTES */
+static size_t byte_step(struct walk *w, const char *s, size_t len, size_t i)
+{
+	bool is_escape = (w->how & kind_of(s[i])) != 0, is_byte;
+	int control = is_escape ? control_at(s + i, len - i) : -1;
+	uint32_t c = 0;
+	size_t n = 0;
+
+	if (control >= 0) {
+		w->f->had_nested |= control == '\\' && len - i > 2 &&
+				    (s[i + 2] == 'u' || s[i + 2] == 'x');
+		put_byte(w, (char)control, i);
+		return 2;
+	}
+	if (w->how & FOLD_FORM && s[i] == '+') {
+		put_byte(w, ' ', i);
+		return 1;
+	}
+	if (is_escape)
+		n = escape_at(s + i, len - i, &c, &is_byte);
+	else if ((unsigned char)s[i] >= 0x80)
+		n = utf8_get_lax(s + i, len - i, &c);
+	put_byte(w, n && c <= UINT8_MAX ? (char)c : s[i], i);
+	return n && c <= UINT8_MAX ? n : 1;
 }
 
 static size_t step(struct walk *w, const char *s, size_t len, size_t i)
@@ -257,6 +315,8 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 	char bytes[4] = {0};
 	size_t used;
 
+	if (w->how & FOLD_BYTES)
+		return byte_step(w, s, len, i);
 	if (w->how & FOLD_FORM && (used = form_blank_at(s + i, len - i)) > 0) {
 		put_byte(w, ' ', i);
 		return used;
@@ -267,7 +327,7 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 		return used;
 	}
 	if (n && is_byte) {
-		w->f->had_packed |= begins_packed(s + i, len - i);
+		note_packed(w, s, i, n, c);
 		used = utf8_get_lax(bytes, bytes_at(s + i, len - i, "%", bytes), &c);
 		w->f->had_escapes = true;
 		if (used == 0) {
@@ -279,6 +339,7 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 		return used * 3;
 	}
 	if (n) {
+		note_packed(w, s, i, n, c);
 		/* what else it would be is a character below U+0100 */
 		used = c >= 0xc0 && n == 4 ? bytes_at(s + i, len - i, "\\x", bytes) : 0;
 		used = used ? utf8_get_lax(bytes, used, &c) : 0;
@@ -288,6 +349,7 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 		return used ? used * 4 : n;
 	}
 	n = (unsigned char)s[i] < 0x80 ? 0 : utf8_get_lax(s + i, len - i, &c);
+	note_packed(w, s, i, n ? n : 1, n ? c : 0);
 	if (n == 0) {
 		put_byte(w, s[i], i);
 		return 1;
@@ -296,12 +358,13 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 	return n;
 }
 
-/* Bytes that stay as they are whatever is folded. */
-static size_t plain_run(const char *s, size_t len)
+/* Bytes that stay as they are whatever is folded: `+` only as a form has it. */
+static size_t plain_run(unsigned how, const char *s, size_t len)
 {
 	static const struct gate_stops special = {.one = "%&\\\\", .above = 0x7f};
+	static const struct gate_stops of_form = {.one = "%&\\+", .above = 0x7f};
 
-	return gate_next_stop(&special, s, len, 0);
+	return gate_next_stop(how & FOLD_FORM ? &of_form : &special, s, len, 0);
 }
 
 /* The first place from `i` on that does not stay as it is; len: none. */
@@ -313,7 +376,7 @@ static size_t next_change(const char *s, size_t len, size_t i)
 		size_t n;
 
 		if ((unsigned char)s[i] < 0x80)
-			i += plain_run(s + i, len - i);
+			i += plain_run(0, s + i, len - i);
 		if (i == len)
 			break;
 		if ((unsigned char)s[i] < 0x80) {
@@ -323,7 +386,8 @@ static size_t next_change(const char *s, size_t len, size_t i)
 			continue;
 		}
 		n = utf8_get_lax(s + i, len - i, &c);
-		if (n && gate_fold_one(c) != GATE_FOLD_SAME)
+		if (n && (gate_fold_one(c) != GATE_FOLD_SAME ||
+			  (i && begins_packed((unsigned char)s[i - 1], c))))
 			break;
 		i += n ? n - 1 : 0;
 	}
@@ -345,7 +409,7 @@ static size_t fold_range(struct walk *w, const char *s, size_t len, size_t from,
 	size_t before = f->len, i = from;
 
 	while (i < to) {
-		size_t plain = w->how & FOLD_CASE ? 0 : plain_run(s + i, to - i);
+		size_t plain = w->how & FOLD_CASE ? 0 : plain_run(w->how, s + i, to - i);
 
 		memcpy(f->data + f->len, s + i, plain);
 		for (size_t k = 0; k < plain; k++)

@@ -23,6 +23,12 @@
 #define FOLD_FORM 8u
 /* with FOLD_CASE: other alphabets' capitals, too */
 #define FOLD_LETTERS 16u
+/* Text that was made of bytes: each character U+0000 to U+00FF is one byte, and so is each escape of the
+ * kinds that stand beside it. With FOLD_FORM `+` is a blank. */
+#define FOLD_BYTES 32u
+#define FOLD_PERCENT 64u
+#define FOLD_BACKSLASH 128u /* also \\n and the like */
+#define FOLD_REFERENCE 256u
 
 struct gate_folded {
 	char *data;    /* len bytes, never longer than the input */
@@ -30,7 +36,10 @@ struct gate_folded {
 	size_t len;
 	bool changed; /* differs from the input */
 	bool had_escapes;
-	bool had_packed; /* %NN of what a compressed stream begins with */
+	bool had_nested; /* FOLD_BYTES: escapes are left, as of JSON within JSON */
+	/* What a compressed stream begins with was there, and not as bytes: how (FOLD_PERCENT and
+	 * those behind it), FOLD_BYTES for characters. */
+	unsigned packed;
 	bool had_unseen; /* an escape was a character that stands for a byte */
 };
 

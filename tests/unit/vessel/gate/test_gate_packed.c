@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compressed bytes as libraries write them into text: forms, JSON, HTML, strings of programs. */
+#include "common/buf.h"
+#include "common/cleanup.h"
+#include "tests/support/gate_texts.h"
+#include "vessel/gate/gate.h"
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <string.h>
+#include <zlib.h>
+
+#define TERM "Projekt Morgenstern 4711"
+
+TestSuite(gate_packed, .init = begin, .fini = end, .timeout = 120);
+
+static double score(const struct buf *b)
+{
+	return score_of(buf_str(b), b->len);
+}
+
+static void add_latin1(struct buf *b, uint8_t c)
+{
+	if (c < 0x80)
+		buf_addc(b, (char)c);
+	else
+		buf_addf(b, "%c%c", 0xc0 | c >> 6, 0x80 | (c & 0x3f));
+}
+
+static void as_quoted(struct buf *b, uint8_t c)
+{
+	if (isalnum(c) || (c && strchr("-._~", c)))
+		buf_addc(b, (char)c);
+	else
+		buf_addf(b, "%%%02X", c);
+}
+
+static void as_form(struct buf *b, uint8_t c)
+{
+	if (c == ' ')
+		buf_addc(b, '+');
+	else
+		as_quoted(b, c);
+}
+
+static void as_json(struct buf *b, uint8_t c)
+{
+	static const char plain[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
+	const char *at = c ? strchr(plain, c) : NULL;
+
+	if (at)
+		buf_addf(b, "\\%c", letters[at - plain]);
+	else if (c >= ' ' && c < 0x7f)
+		buf_addc(b, (char)c);
+	else
+		buf_addf(b, "\\u%04x", c);
+}
+
+/* ensure_ascii=False */
+static void as_json_utf8(struct buf *b, uint8_t c)
+{
+	if (c < 0x80)
+		as_json(b, c);
+	else
+		add_latin1(b, c);
+}
+
+/* A JSON string within a JSON string. */
+static void as_json_twice(struct buf *b, uint8_t c)
+{
+	cleanup_buf struct buf once = new_buf();
+
+	as_json(&once, c);
+	for (size_t i = 0; i < once.len; i++)
+		as_json(b, (uint8_t)once.data[i]);
+}
+
+static void as_u(struct buf *b, uint8_t c)
+{
+	buf_addf(b, "\\u%04x", c);
+}
+
+static void as_x(struct buf *b, uint8_t c)
+{
+	if (c >= ' ' && c < 0x7f && c != '\\')
+		buf_addc(b, (char)c);
+	else
+		buf_addf(b, "\\x%02x", c);
+}
+
+static void as_reference(struct buf *b, uint8_t c)
+{
+	buf_addf(b, "&#%u;", c);
+}
+
+/* Each way to write a byte, of streams of which each has other bytes. */
+Test(gate_packed, in_escapes)
+{
+	static const struct {
+		const char *name;
+		void (*add)(struct buf *b, uint8_t c);
+	} ways[] = {
+		{"quote", as_quoted},
+		{"form", as_form},
+		{"json", as_json},
+		{"json, utf-8", as_json_utf8},
+		{"json twice", as_json_twice},
+		{"\\u00", as_u},
+		{"\\x", as_x},
+		{"&#;", as_reference},
+		{"latin 1 in utf-8", add_latin1},
+	};
+
+	add_term(TERM);
+	for (unsigned round = 0; round < 2 * 14; round++) {
+		cleanup_buf struct buf text = new_buf();
+		uint8_t packed[512];
+		z_stream z = {.next_out = packed, .avail_out = sizeof(packed)};
+
+		buf_adds(&text, "it is called ");
+		for (unsigned i = 0; i < round; i++)
+			buf_addf(&text, "%c%u", 'a' + (int)(i * 7 % 26), i * i);
+		buf_adds(&text, " " TERM " by those who know of it");
+		z.next_in = (Bytef *)text.data;
+		z.avail_in = (uInt)text.len;
+		cr_assert_eq(deflateInit2(&z, 6 + (int)(round / 2 % 4), Z_DEFLATED,
+					  round % 2 ? 31 : 15, 8, Z_DEFAULT_STRATEGY),
+			     Z_OK);
+		cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+		for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
+			cleanup_buf struct buf b = new_buf();
+
+			buf_adds(&b, "{\"q\": \"");
+			for (size_t i = 0; i < z.total_out; i++)
+				ways[w].add(&b, packed[i]);
+			buf_adds(&b, "\"}");
+			cr_expect_eq(score(&b), 1.0, "%s, %u:\n%s", ways[w].name, round,
+				     buf_str(&b));
+		}
+		(void)deflateEnd(&z);
+	}
+}
+
+/* What is written with such characters and is no stream. */
+Test(gate_packed, text_with_such_characters)
+{
+	static const char *const texts[] = {
+		"max\xc3\x9a and x%01 of 10, x%9C, x\\u009c, &#120;&#218;",
+		"\\x1f\\x8b is how gzip begins, and %1f%8b in a URL",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		cr_expect_lt(score_of(texts[i], strlen(texts[i])), 0.4, "%s", texts[i]);
+}
