@@ -19,10 +19,10 @@ static char npm_url[] = "https://npm.example/m/",
 	    cargo_url[] = "https://index.example/c/", go_url[] = "https://go.example/g/",
 	    files_url[] = "https://files.example/";
 static const struct registry registries[] = {
-	{REGISTRY_NPM, npm_url, {files_url}, 1},
-	{REGISTRY_PYPI, pypi_url, {files_url}, 1},
-	{REGISTRY_CARGO, cargo_url, {files_url}, 1},
-	{REGISTRY_GO, go_url, {files_url}, 1},
+	{.kind = REGISTRY_NPM, .url = npm_url, .files = {files_url}, .n_files = 1},
+	{.kind = REGISTRY_PYPI, .url = pypi_url, .files = {files_url}, .n_files = 1},
+	{.kind = REGISTRY_CARGO, .url = cargo_url, .files = {files_url}, .n_files = 1},
+	{.kind = REGISTRY_GO, .url = go_url, .files = {files_url}, .n_files = 1},
 };
 static const enum registry_form forms[][4] = {
 	{REGISTRY_JSON, REGISTRY_JSON, REGISTRY_JSON, REGISTRY_JSON},
