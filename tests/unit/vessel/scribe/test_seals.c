@@ -37,12 +37,14 @@ static void end(void)
 
 TestSuite(seals, .init = begin, .fini = end, .timeout = 60);
 
-static struct scribe_log *open_log(struct err *err)
+/* segment_bytes 0: as it comes */
+static struct scribe_log *open_with(const struct clock_ops *clock, uint64_t segment_bytes,
+				    struct err *err)
 {
 	struct scribe_log_config cfg = {
 		.dir = dir,
-		.segment_bytes = 4096,
-		.clock = &clock_real,
+		.segment_bytes = segment_bytes,
+		.clock = clock,
 		.rng = &random_real,
 		.kernel_boot = {"00000000-1111-4222-8333-444444444444"},
 	};
@@ -51,14 +53,25 @@ static struct scribe_log *open_log(struct err *err)
 	return scribe_log_open(&cfg, &l, err) < 0 ? NULL : l;
 }
 
-static struct scribe_log *must_open(void)
+static struct scribe_log *open_log(struct err *err)
+{
+	return open_with(&clock_real, 4096, err);
+}
+
+static struct scribe_log *must_open_with(const struct clock_ops *clock,
+					 uint64_t segment_bytes)
 {
 	struct err err = ERR_INIT;
-	struct scribe_log *l = open_log(&err);
+	struct scribe_log *l = open_with(clock, segment_bytes, &err);
 
 	cr_assert(l, "%s", err.msg);
 	cr_assert(scribe_log_commit(l, &err) == 0, "%s", err.msg);
 	return l;
+}
+
+static struct scribe_log *must_open(void)
+{
+	return must_open_with(&clock_real, 4096);
 }
 
 static void refused(enum err_id id, const char *what)
@@ -382,19 +395,11 @@ Test(seals, one_is_due_after_256_records_or_a_minute_and_an_epoch_ends_after_an_
 {
 	static const struct clock_ops clock = {.boot_usec = set_boot,
 					       .wall_usec = set_wall};
-	struct scribe_log_config cfg = {
-		.dir = dir,
-		.clock = &clock,
-		.rng = &random_real,
-		.kernel_boot = {"00000000-1111-4222-8333-444444444444"},
-	};
 	struct scribe_log *l;
-	struct err err = ERR_INIT;
 	uint64_t pseq = 1;
 
 	boot_now = 5 * USEC_PER_SEC;
-	cr_assert(scribe_log_open(&cfg, &l, &err) == 0 &&
-		  scribe_log_commit(l, &err) == 0);
+	l = must_open_with(&clock, 0);
 	seal(l, false);
 	boot_now += 59 * USEC_PER_SEC;
 	for (; pseq <= 255; pseq++)
@@ -437,18 +442,10 @@ Test(seals, a_clock_that_was_set_back_is_told)
 {
 	static const struct clock_ops clock = {.boot_usec = real_boot,
 					       .wall_usec = set_wall};
-	struct scribe_log_config cfg = {
-		.dir = dir,
-		.clock = &clock,
-		.rng = &random_real,
-		.kernel_boot = {"00000000-1111-4222-8333-444444444444"},
-	};
 	struct scribe_log *l;
-	struct err err = ERR_INIT;
 
 	wall_now = 1000 * USEC_PER_SEC + USEC_PER_SEC / 2;
-	cr_assert(scribe_log_open(&cfg, &l, &err) == 0 &&
-		  scribe_log_commit(l, &err) == 0);
+	l = must_open_with(&clock, 0);
 	wall_now -= USEC_PER_MSEC;
 	add(l, 1);
 	wall_now += USEC_PER_SEC;
