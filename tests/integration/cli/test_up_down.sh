@@ -131,13 +131,20 @@ kill -STOP "$guard" "$(lych_pid vessel)" "$(lych_pid tomb)" "$(lych_pid scribe)"
 killed_starter "most of them stopped"
 
 # --- a PostgreSQL that is stopped outlives its starter: the next one ends it
+born() { # pid: when it began; of two processes that have had one number it differs
+	local stat
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+	cut -d ' ' -f 20 <<<"${stat##*) }"
+}
 pg=$(lych_pid postgres)
+pg_born=$(born "$pg")
 kill -STOP "$pg" "$(pgrep -P "$pg" -f 'lych_vessel' | head -n 1)"
 kill -KILL "$(lych_pid supervisor)"
 start=$(date +%s%3N)
 lych up --detach >/dev/null || fail "up beside a stopped PostgreSQL"
 echo "up_down: a start beside a stopped PostgreSQL took $(($(date +%s%3N) - start)) ms"
-is "it is gone" "" "$(alive "$pg")"
+# Its number may be another's by now: beside a build they are all given out within seconds.
+[ "$(born "$pg")" != "$pg_born" ] || is "it is gone" "" "$(alive "$pg")"
 is "and a job runs" again "$(lych run -n -- echo again)"
 lych down >/dev/null || fail "down"
 
