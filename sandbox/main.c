@@ -266,20 +266,27 @@ static int follow(const struct sbx_spec *spec, struct keeper *k, int signal_fd,
 	}
 }
 
-/* What is the caller's terminal's own affair is only with --tty ours. */
+/* With --tty also the caller's terminal's own affairs, and whatever else would end us before the
+ * terminal is given back. SIGTTOU, of person_give_back(), is blocked and never read. */
 static int catch_signals(bool tty, struct err *err)
 {
-	static const int caught[] = {SIGINT,   SIGTERM, SIGHUP, SIGQUIT,
-				     SIGWINCH, SIGTSTP, SIGCONT};
+	static const int always[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	static const int lent[] = {SIGWINCH, SIGTSTP, SIGCONT,	 SIGUSR1, SIGUSR2,
+				   SIGALRM,  SIGPIPE, SIGXCPU,	 SIGXFSZ, SIGVTALRM,
+				   SIGPROF,  SIGIO,   SIGSTKFLT, SIGPWR};
 	sigset_t set;
 	int fd;
 
 	(void)sigemptyset(&set);
-	for (size_t i = 0; i < (tty ? ARRAY_SIZE(caught) : 4); i++)
-		(void)sigaddset(&set, caught[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
+		(void)sigaddset(&set, always[i]);
+	for (size_t i = 0; tty && i < ARRAY_SIZE(lent); i++)
+		(void)sigaddset(&set, lent[i]);
+	for (int i = SIGRTMIN; tty && i <= SIGRTMAX; i++)
+		(void)sigaddset(&set, i);
 	fd = signalfd(-1, &set, SFD_CLOEXEC);
 	if (tty)
-		(void)sigaddset(&set, SIGTTOU); /* person_give_back() */
+		(void)sigaddset(&set, SIGTTOU);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
 		fd_close(&fd);
 		return err_sys(err, "block signals");

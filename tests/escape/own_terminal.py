@@ -263,6 +263,9 @@ def check_ends():
             ("SIGTERM", lambda p: p.process.send_signal(signal.SIGTERM), 143),
             ("SIGINT", lambda p: p.process.send_signal(signal.SIGINT), 130),
             ("SIGHUP", lambda p: p.process.send_signal(signal.SIGHUP), 129),
+            ("SIGUSR1", lambda p: p.process.send_signal(signal.SIGUSR1), 138),
+            ("SIGALRM", lambda p: p.process.send_signal(signal.SIGALRM), 142),
+            ("a signal of its own number", lambda p: p.process.send_signal(signal.SIGRTMIN + 3), 128 + signal.SIGRTMIN + 3),
             ("its keeper killed", kill_keeper, 125)):
         with Person(job(*inside_raw)) as p:
             p.sees(b"ready")
