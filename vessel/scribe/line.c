@@ -297,6 +297,24 @@ static int eat_lines(struct buf *b, struct audit_chain *c, audit_line_fn *fn, vo
 	return 0;
 }
 
+int audit_segment_open(int dirfd, uint64_t n, int flags, int *ret, struct err *err)
+{
+	char name[AUDIT_SEGMENT_NAME];
+	cleanup_close int fd = -1;
+	struct stat st;
+
+	audit_segment_name(n, name);
+	fd = fs_open_beneath(dirfd, name, O_NOFOLLOW | O_NONBLOCK | flags, 0600, err);
+	if (fd < 0)
+		return err_wrap(err, "%s", name);
+	if (fstat(fd, &st) < 0)
+		return err_sys_id(err, ERRID_AUDIT_WRITE, "%s", name);
+	if (!S_ISREG(st.st_mode))
+		return err_set_id(err, ERRID_AUDIT_DIR, "%s is not a regular file", name);
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
 int audit_segment_read(int dirfd, uint64_t n, struct audit_chain *c, audit_line_fn *fn,
 		       void *arg, uint64_t *ret_end, uint64_t *ret_size, struct err *err)
 {
@@ -310,9 +328,8 @@ int audit_segment_read(int dirfd, uint64_t n, struct audit_chain *c, audit_line_
 	buf_init(&b, READ_CHUNK + AUDIT_LINE_MAX);
 	*ret_end = *ret_size = 0;
 	audit_segment_name(n, name);
-	fd = fs_open_beneath(dirfd, name, O_RDONLY | O_NOFOLLOW, 0, err);
-	if (fd < 0)
-		return err_wrap(err, "%s", name);
+	if (audit_segment_open(dirfd, n, O_RDONLY, &fd, err) < 0)
+		return -1;
 	if (fstat(fd, &st) < 0)
 		return err_sys_id(err, ERRID_AUDIT_WRITE, "%s", name);
 	while (*ret_size < (uint64_t)st.st_size) {

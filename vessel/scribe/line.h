@@ -73,6 +73,9 @@ MUST_CHECK int audit_chain_next(struct audit_chain *c, const char *line, size_t 
 
 #define AUDIT_SEGMENT_NAME 32
 void audit_segment_name(uint64_t n, char out[AUDIT_SEGMENT_NAME]);
+/* A regular file, or an error that names it: never waits for whoever has the other end. */
+MUST_CHECK int audit_segment_open(int dirfd, uint64_t n, int flags, int *ret,
+				  struct err *err);
 /* The numbers of the first and the last segment, 0 when there is none. They must follow
  * each other without a gap (they are set then too); another file than these, "lock" and those of the seals is
  * refused (ERRID_AUDIT_CHAIN). */

@@ -180,9 +180,8 @@ static int start_chain_at(struct scribe_log *l, uint64_t n, struct err *err)
 	if (n == 1)
 		return 0;
 	audit_segment_name(n, name);
-	fd = fs_open_beneath(l->dirfd, name, O_RDONLY | O_NOFOLLOW, 0, err);
-	if (fd < 0)
-		return err_wrap(err, "%s", name);
+	if (audit_segment_open(l->dirfd, n, O_RDONLY, &fd, err) < 0)
+		return -1;
 	got = pread(fd, line, AUDIT_LINE_MAX, 0);
 	if (got < 0)
 		return err_sys_id(err, ERRID_AUDIT_WRITE, "read %s", name);

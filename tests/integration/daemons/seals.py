@@ -82,11 +82,11 @@ class Producer:
             pass
 
 
-def refuses(log, what):
+def refuses(log, what, why="LYCH-AUDIT-008"):
     """A scribe does not go on with it."""
     s = Scribe(log)
     need(not s.is_ready, f"{what}: the scribe starts on it")
-    need(s.code == 78 and "LYCH-AUDIT-008" in s.said(), f"{what}: exit {s.code}: {s.said()}")
+    need(s.code == 78 and why in s.said(), f"{what}: exit {s.code}: {s.said()}")
 
 
 def verify(log, *options):
@@ -236,6 +236,11 @@ def t_attacks(log, genesis):
     verdict("the end cut", 2, log_of("a", lines[:-5]))
     refuses(f"{D}/a", "the end cut")
     verdict("an old copy put back, the checkpoints are newer", 2, log_of("a", lines[:Note(seals[3][:-1]).size]))
+    pipe = whole.copy("a")
+    os.unlink(f"{pipe}/segment-0000000001.jsonl")
+    os.mkfifo(f"{pipe}/segment-0000000001.jsonl")
+    verdict("a pipe in the place of a segment", 4, pipe)
+    refuses(pipe, "a pipe in the place of a segment", "LYCH-AUDIT-002")
     verdict("no record left", 2, log_of("a", []))
     verdict("the log of another installation", 1, Log(f"{D}/other").changed(seals=seals, keys=whole.keys).copy("a"))
 
