@@ -38,7 +38,7 @@ struct gate_lines_way {
 	size_t from, to; /* in the text */
 	size_t n;	 /* letters of the alphabet in it */
 	bool is_loose;	 /* something else stands on its first line or on its last one */
-	bool is_odd;	 /* of its first line that may have one letter too many */
+	size_t skip; /* letters of its first line that may be none of it; 0: there are none such */
 };
 /* Lines of one length that hold nothing but an alphabet, behind what quotes or indents them. The last may
  * be shorter; anything may stand before the first one's letters, and behind the last one's. */

@@ -139,10 +139,10 @@ static void decode_spaced_hex(const char *s, size_t len, struct gate_decoded *d)
 	}
 }
 
-/* The digits of w, in lines of `width`, without the first one or with it. What is loose is no finding for
+/* The digits of w, in lines of `width`, without the first `skip`. What is loose is no finding for
  * what it holds: what is whole in it is read by itself, too. */
 static void take_digits(struct gate_decoded *d, const char *s,
-			const struct gate_lines_way *w, size_t width, bool is_odd)
+			const struct gate_lines_way *w, size_t width, size_t skip)
 {
 	size_t before = d->len, out = decoded_begin(d), k = 0;
 	/* Lines of forty digits are commits, by the dozen. */
@@ -158,8 +158,8 @@ static void take_digits(struct gate_decoded *d, const char *s,
 
 		if (v < 0)
 			continue;
-		if (is_odd) {
-			is_odd = false;
+		if (skip) {
+			skip--;
 			continue;
 		}
 		if (k++ % 2)
@@ -180,9 +180,9 @@ static void decode_hex_lines(const char *s, size_t len, struct gate_decoded *d)
 
 	while (!d->too_large && gate_next_lines(gate_values16, " :", s, len, &at, &l))
 		for (unsigned i = 0; i < l.n_ways && !d->too_large; i++) {
-			take_digits(d, s, &l.way[i], l.width, false);
-			if (l.way[i].is_odd)
-				take_digits(d, s, &l.way[i], l.width, true);
+			take_digits(d, s, &l.way[i], l.width, 0);
+			if (l.way[i].skip)
+				take_digits(d, s, &l.way[i], l.width, l.way[i].skip);
 		}
 }
 

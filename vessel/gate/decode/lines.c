@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define WIDTH_MIN 4   /* letters of a whole line */
+#define LABEL_MAX 8   /* letters of a label */
 #define BORDER_MIN 24 /* letters of two lines of which neither is whole */
 
 struct line {
@@ -105,11 +106,11 @@ static bool is_plain(const char *s, const struct line *a, const struct line *b)
 	return b->from - a->to == 1 || (b->from - a->to == 2 && s[a->to] == '\r');
 }
 
-static void add_way(struct gate_lines *l, size_t from, size_t to, size_t n, size_t odd,
+static void add_way(struct gate_lines *l, size_t from, size_t to, size_t n, size_t skip,
 		    bool is_loose)
 {
 	l->way[l->n_ways++] = (struct gate_lines_way){
-		.from = from, .to = to, .n = n, .is_loose = is_loose, .is_odd = odd % 2};
+		.from = from, .to = to, .n = n, .is_loose = is_loose, .skip = skip};
 }
 
 /* Two lines of which one or both hold something else, too: the first before, the second behind. */
@@ -123,7 +124,7 @@ static void take_border(const char *s, const struct line *tail, const struct lin
 			struct gate_lines *ret)
 {
 	*ret = (struct gate_lines){.width = tail->n, .is_plain = is_plain(s, tail, l)};
-	add_way(ret, tail->from, l->to, tail->n + l->n, tail->n, true);
+	add_way(ret, tail->from, l->to, tail->n + l->n, tail->n % 2, true);
 }
 
 /* Lines of one length from `first` on; *at: where the next ones may begin. */
@@ -156,11 +157,11 @@ static void take_lines(const uint8_t in[256], const char *between, const char *s
 		}
 	}
 	if (short_n)
-		add_way(ret, first->from, short_to, n + short_n, 0, false);
+		add_way(ret, first->from, short_to, n + short_n, first->n % 2, false);
 	if (lines > 1)
-		add_way(ret, first->from, last.to, n, 0, false);
+		add_way(ret, first->from, last.to, n, first->n % 2, false);
 	if (head.n)
-		add_way(ret, first->from, head.to, n + head.n, 0, true);
+		add_way(ret, first->from, head.to, n + head.n, first->n % 2, true);
 	if (tail->n == 0)
 		return;
 	ret->is_plain = ret->is_plain && is_plain(s, tail, first);
@@ -169,7 +170,8 @@ static void take_lines(const uint8_t in[256], const char *between, const char *s
 		short_n	 ? short_to
 		: head.n ? head.to
 			 : last.to,
-		tail->n + n + short_n + head.n, tail->n, true);
+		tail->n + n + short_n + head.n,
+		tail->n > first->n ? tail->n - first->n : tail->n % 2, true);
 }
 
 bool gate_next_lines(const uint8_t in[256], const char *between, const char *s,
@@ -191,8 +193,10 @@ bool gate_next_lines(const uint8_t in[256], const char *between, const char *s,
 			take_border(s, &tail, &first, ret);
 			return true;
 		}
-		/* a longer one that is whole had this one as its last */
-		if (tail.is_whole && (tail.n >= first.n || 2 * tail.n < first.n))
+		/* a longer one that is whole had this one as its last, unless it is longer by a
+		 * label of the same letters: "1: " before hex */
+		if (tail.is_whole && (tail.n == first.n || tail.n > first.n + LABEL_MAX ||
+				      2 * tail.n < first.n))
 			tail.n = 0;
 		/* the first one of a JSON string begins behind its key */
 		if (tail.n == first.n && tail.from > 0 && s[tail.from - 1] == '"') {

@@ -24,13 +24,25 @@ static double score(const struct buf *b)
 static const struct {
 	const char *before, *behind;
 } labels[] = {
-	{"out: ", ""},	     {"hex=", ""},
-	{"x = \"", "\""},    {"    key: ", ""},
-	{"data:\t", ""},     {"(", ")"},
-	{"", " end"},	     {"", ")"},
-	{"", "."},	     {"<d>", "</d>"},
-	{"$ xxd\n", "\n$ "}, {"id ", "zz"},
-	{"out: ", " end"},   {"see the feed\n", ")"},
+	{"out: ", ""},
+	{"hex=", ""},
+	{"x = \"", "\""},
+	{"    key: ", ""},
+	{"data:\t", ""},
+	{"(", ")"},
+	{"", " end"},
+	{"", ")"},
+	{"", "."},
+	{"<d>", "</d>"},
+	{"$ xxd\n", "\n$ "},
+	{"id ", "zz"},
+	{"out: ", " end"},
+	{"see the feed\n", ")"},
+	/* of the same letters as hex */
+	{"1: ", ""},
+	{"#1: ", ""},
+	{"bad: ", ""},
+	{"b64: ", ""},
 };
 
 /* The letters in lines of `width`; the first of `first` letters. */
