@@ -393,7 +393,7 @@ static bool is_for_paying(const struct gate_match *m)
 	return len >= CARD_MIN && len <= CARD_MAX && !is_numbered(m);
 }
 
-bool gate_check_card(struct gate_match *m)
+static bool is_card(struct gate_match *m)
 {
 	const char *s = m->text + m->start;
 	size_t len = m->end - m->start;
@@ -404,6 +404,23 @@ bool gate_check_card(struct gate_match *m)
 		return false;
 	if (!is_for_paying(m))
 		m->severity = SEVERITY_NUMBER;
+	return true;
+}
+
+/* The last group may be of a date or a code that stands behind it: "4111 1111 1111 1111 12/29". */
+bool gate_check_card(struct gate_match *m)
+{
+	const char *blank = memrchr(m->text + m->start, ' ', m->end - m->start);
+	struct gate_match without = *m;
+
+	if (is_card(m))
+		return true;
+	if (!blank)
+		return false;
+	without.end = (size_t)(blank - m->text);
+	if (!is_card(&without))
+		return false;
+	*m = without;
 	return true;
 }
 

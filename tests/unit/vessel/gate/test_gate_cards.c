@@ -322,6 +322,18 @@ Test(gate_cards, rows_of_a_dump_are_not_refused)
 	expect_each(rows, sizeof(rows) / sizeof(rows[0]), GATE_ANONYMISE);
 }
 
+/* With its date or its code behind it. */
+Test(gate_cards, what_stands_behind_its_groups_is_not_of_it)
+{
+	static const char *const texts[] = {
+		"card: 4111 1111 1111 1111 12/29\n",
+		"visa 4242 4242 4242 4242 123\n",
+		"Anna 5500 0055 5555 5559 12/29 cvc 123\n",
+	};
+
+	expect_each(texts, sizeof(texts) / sizeof(texts[0]), GATE_REFUSE);
+}
+
 /* A word of hexadecimal digits beside one, as in a table of code points. */
 Test(gate_cards, among_code_points_it_is_replaced)
 {
