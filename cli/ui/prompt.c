@@ -58,16 +58,12 @@ static sigset_t ends(void)
 	return set;
 }
 
-/* The same, unless we are to end first: that waits until the terminal is as it was. */
-static int read_key(int fd, unsigned char *ret, struct err *err)
+/* The same, unless we are to end first (told): that waits until the terminal is as it was. */
+static int read_key(int fd, int told, unsigned char *ret, struct err *err)
 {
-	sigset_t set = ends();
-	cleanup_close int told = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	struct pollfd p[] = {{.fd = fd, .events = POLLIN},
 			     {.fd = told, .events = POLLIN}};
 
-	if (told < 0)
-		return err_sys(err, "signalfd");
 	while (poll(p, 2, -1) < 0)
 		if (errno != EINTR)
 			return err_sys(err, "poll");
@@ -88,11 +84,15 @@ static size_t erase(const char *s, size_t len)
 /* Byte by byte: the terminal neither edits nor signals while it does not echo. */
 static int read_line(int fd, char *out, size_t max, size_t *ret_len, struct err *err)
 {
+	sigset_t set = ends();
+	cleanup_close int told = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	size_t len = 0;
 
+	if (told < 0)
+		return err_sys(err, "signalfd");
 	for (;;) {
 		unsigned char c = 0;
-		int n = read_key(fd, &c, err);
+		int n = read_key(fd, told, &c, err);
 
 		if (n < 0)
 			return -1;

@@ -30,16 +30,12 @@ uint64_t scribe_log_last(struct scribe_log *l, const char *prod,
 
 int log_open_segment(struct scribe_log *l, uint64_t n, int flags, struct err *err)
 {
-	char name[AUDIT_SEGMENT_NAME];
-
 	fd_close(&l->fd);
-	audit_segment_name(n, name);
-	l->fd = fs_open_beneath(l->dirfd, name, O_WRONLY | O_APPEND | O_NOFOLLOW | flags,
-				0600, err);
-	if (l->fd < 0) {
+	if (audit_segment_open(l->dirfd, n, O_WRONLY | O_APPEND | flags, &l->fd, err) <
+	    0) {
 		err->id = ERRID_AUDIT_WRITE;
 		err->code = ERR_UNAVAILABLE;
-		return err_wrap(err, "%s", name);
+		return -1;
 	}
 	l->segment = n;
 	return 0;
