@@ -108,6 +108,7 @@ static void conn_linger(struct conn *c)
 	share_answer_is_out(c);
 	/* A close with unread bytes would be a reset that can overtake the answer. */
 	c->state = CONN_LINGER;
+	c->dropped_bytes = 0;
 	if (shutdown(bufferevent_getfd(c->bev), SHUT_WR) < 0)
 		conn_doom(c);
 	else
@@ -223,7 +224,9 @@ static int read_sized(struct httpd_req *req, struct evbuffer *in)
 	return want == 0;
 }
 
-static int read_chunks(struct httpd_req *req, struct evbuffer *in, struct err *err)
+/* into NULL: its bytes are dropped. */
+static int read_chunks(struct httpd_req *req, struct evbuffer *in, struct buf *into,
+		       struct err *err)
 {
 	int r = 0;
 
@@ -231,10 +234,55 @@ static int read_chunks(struct httpd_req *req, struct evbuffer *in, struct err *e
 		size_t n = evbuffer_get_contiguous_space(in), used = 0;
 		const char *data = (const char *)evbuffer_pullup(in, (ev_ssize_t)n);
 
-		r = gate_chunks_feed(&req->chunks, data, n, &req->body, &used, err);
+		r = gate_chunks_feed(&req->chunks, data, n, into, &used, err);
 		(void)evbuffer_drain(in, used);
 	}
 	return r;
+}
+
+/* 1: the rest of a refused body is over, or more than is waited for; 0: not yet. */
+static int drop_body(struct conn *c, struct httpd_req *req, struct evbuffer *in)
+{
+	size_t before = evbuffer_get_length(in), n = before;
+	struct err framing = ERR_INIT;
+	int r = 0;
+
+	if (req->g.is_chunked) {
+		r = read_chunks(req, in, NULL, &framing);
+	} else {
+		n = c->dropped_bytes + n < req->g.content_length
+			    ? n
+			    : (size_t)req->g.content_length - c->dropped_bytes;
+		(void)evbuffer_drain(in, n);
+	}
+	c->dropped_bytes += before - evbuffer_get_length(in);
+	if (r != 0 || c->dropped_bytes > c->httpd->cfg.drop_max_bytes)
+		return 1;
+	return !req->g.is_chunked && c->dropped_bytes == req->g.content_length;
+}
+
+static void read_refused(struct conn *c)
+{
+	struct httpd_req *req = c->req;
+
+	if (drop_body(c, req, bufferevent_get_input(c->bev)) > 0)
+		reply_refusal(c, req, &req->refusal);
+	else
+		arm_idle(c);
+}
+
+/* At once; or behind the rest of a body that is too large, where the server is asked for that. */
+static void refuse(struct conn *c, struct httpd_req *req, const struct err *err)
+{
+	if (err->id != ERRID_HTTP_BODY || c->httpd->cfg.drop_max_bytes == 0 ||
+	    req->g.expect_continue) {
+		reply_refusal(c, req, err);
+		return;
+	}
+	req->refusal = *err;
+	c->state = CONN_DROP;
+	c->dropped_bytes = 0;
+	read_refused(c);
 }
 
 static void read_body(struct conn *c)
@@ -242,10 +290,11 @@ static void read_body(struct conn *c)
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 	struct httpd_req *req = c->req;
 	struct err err = ERR_INIT;
-	int r = req->g.is_chunked ? read_chunks(req, in, &err) : read_sized(req, in);
+	int r = req->g.is_chunked ? read_chunks(req, in, &req->body, &err)
+				  : read_sized(req, in);
 
 	if (r < 0) {
-		reply_refusal(c, req, &err);
+		refuse(c, req, &err);
 		return;
 	}
 	if (r == 0) {
@@ -295,7 +344,7 @@ static void request_begins(struct conn *c, size_t head_len)
 	c->req = req;
 	c->state = CONN_BODY;
 	if (admit(c, req, head_len, &err) < 0) {
-		reply_refusal(c, req, &err);
+		refuse(c, req, &err);
 		return;
 	}
 	if (req->g.close)
@@ -353,6 +402,9 @@ static void read_cb(struct bufferevent *bev, void *arg)
 	case CONN_BODY:
 		read_body(c);
 		break;
+	case CONN_DROP:
+		read_refused(c);
+		break;
 	case CONN_BUSY:
 	case CONN_FLUSH:
 	case CONN_STREAM:
@@ -360,9 +412,9 @@ static void read_cb(struct bufferevent *bev, void *arg)
 		(void)evbuffer_drain(in, len);
 		break;
 	case CONN_LINGER:
-		c->lingered_bytes += len;
+		c->dropped_bytes += len;
 		(void)evbuffer_drain(in, len);
-		if (c->lingered_bytes > LINGER_MAX_BYTES)
+		if (c->dropped_bytes > LINGER_MAX_BYTES)
 			conn_free(c);
 		break;
 	}

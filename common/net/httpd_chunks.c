@@ -16,7 +16,7 @@ static int refuse(struct err *err, const char *why)
 	return err_set_id(err, ERRID_HTTP_FRAMING, "%s", why);
 }
 
-static int size_byte(struct gate_chunks *c, char byte, size_t room, struct err *err)
+static int size_byte(struct gate_chunks *c, char byte, uint64_t room, struct err *err)
 {
 	int digit = hex_digit_value(byte);
 
@@ -47,7 +47,7 @@ static int expect(struct gate_chunks *c, char byte, char wanted, enum gate_chunk
 }
 
 /* A byte of the framing. */
-static int step(struct gate_chunks *c, char byte, size_t room, struct err *err)
+static int step(struct gate_chunks *c, char byte, uint64_t room, struct err *err)
 {
 	switch (c->at) {
 	case CHUNK_SIZE:
@@ -84,13 +84,18 @@ int gate_chunks_feed(struct gate_chunks *c, const char *data, size_t len,
 		if (c->at == CHUNK_DATA) {
 			size_t n = len - at < c->left ? len - at : (size_t)c->left;
 
-			buf_add(body, data + at, n);
+			if (body)
+				buf_add(body, data + at, n);
 			at += n;
 			c->left -= n;
 			if (c->left == 0)
 				c->at = CHUNK_DATA_CR;
-		} else if (step(c, data[at++], c->max - body->len, err) < 0) {
+		} else if (step(c, data[at], body ? c->max - body->len : UINT64_MAX,
+				err) < 0) {
+			*ret_used = at;
 			return -1;
+		} else {
+			at++;
 		}
 	}
 	*ret_used = at;

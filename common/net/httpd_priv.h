@@ -64,9 +64,10 @@ struct gate_chunks {
 };
 void gate_chunks_begin(struct gate_chunks *c, size_t max);
 /*
- * The next bytes: those of the body are added to it, whose ceiling is max. 1: it is whole, and ends behind
- * *ret_used of them; 0: more are needed, all were used. ERRID_HTTP_FRAMING, ERRID_HTTP_BODY: more
- * than max, said before the chunk is read.
+ * The next bytes: those of the body are added to it, whose ceiling is max; NULL: they are dropped, and there is
+ * none. 1: it is whole, and ends behind *ret_used of them; 0: more are needed, all were used.
+ * ERRID_HTTP_FRAMING; ERRID_HTTP_BODY: more than max, said before the chunk is read, which *ret_used
+ * of them stand before: who goes on there with NULL drops the rest.
  */
 MUST_CHECK int gate_chunks_feed(struct gate_chunks *c, const char *data, size_t len,
 				struct buf *body, size_t *ret_used, struct err *err);
@@ -81,6 +82,7 @@ const char *gate_header(const struct gate_head *g, const char *name);
 enum conn_state {
 	CONN_HEAD,   /* waiting for a request or in its head */
 	CONN_BODY,   /* reading the declared body */
+	CONN_DROP,   /* it is too large: its rest is dropped, and then answered */
 	CONN_BUSY,   /* a handler owns the request */
 	CONN_FLUSH,  /* the answer is being written */
 	CONN_STREAM, /* an answer of unknown length is open */
@@ -118,16 +120,16 @@ struct conn {
 	struct loop_timer
 		*timer; /* idle, head and body deadlines; linger; deferred close */
 	enum conn_state state;
-	struct httpd_req *req;		 /* CONN_BODY, CONN_BUSY */
+	struct httpd_req *req;		 /* CONN_BODY, CONN_DROP, CONN_BUSY */
 	struct httpd_stream *stream;	 /* CONN_STREAM */
 	const struct httpd_guest *guest; /* NULL: it came by the listener */
 	uid_t uid;
 	pid_t pid;
-	usec_t deadline; /* the request must be whole; USEC_INFINITY: no limit */
-	size_t scanned;	 /* of the head */
-	size_t lingered_bytes;
-	bool close_after; /* no further request on this connection */
-	bool doomed;	  /* the timer closes it */
+	usec_t deadline;      /* the request must be whole; USEC_INFINITY: no limit */
+	size_t scanned;	      /* of the head */
+	size_t dropped_bytes; /* CONN_DROP, CONN_LINGER */
+	bool close_after;     /* no further request on this connection */
+	bool doomed;	      /* the timer closes it */
 };
 
 struct httpd_req {
@@ -143,6 +145,7 @@ struct httpd_req {
 	size_t n_query;
 	struct buf body;
 	struct gate_chunks chunks;
+	struct err refusal;	   /* CONN_DROP */
 	struct httpd_share *share; /* its body counts there until it is freed */
 	uid_t uid;
 	pid_t pid;

@@ -102,6 +102,18 @@ static int feed(const char *data, size_t len, size_t step, struct buf *body, siz
 	return r;
 }
 
+/* How far it goes where its bytes are dropped. */
+static size_t dropped(const char *data, size_t len)
+{
+	struct gate_chunks c;
+	struct err err = ERR_INIT;
+	size_t used = 0;
+
+	gate_chunks_begin(&c, 0);
+	assert(gate_chunks_feed(&c, data, len, NULL, &used, &err) >= 0);
+	return used;
+}
+
 /* A body in chunks: the same at once and byte by byte, and no more than it may be. */
 static void read_chunks(const char *data, size_t len)
 {
@@ -114,6 +126,7 @@ static void read_chunks(const char *data, size_t len)
 	if (at_once < 0)
 		return;
 	assert(used == used_slowly && used <= len);
+	assert(dropped(data, len) == used);
 	assert(one.len == other.len &&
 	       memcmp(buf_str(&one), buf_str(&other), one.len) == 0);
 	assert(at_once == 0 ||

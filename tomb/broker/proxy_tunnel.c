@@ -20,6 +20,7 @@
 #define IDLE_USEC (30 * USEC_PER_SEC)
 #define REQUEST_USEC (120 * USEC_PER_SEC)
 #define BODIES_MAX_BYTES ((size_t)16 << 20)
+#define DROP_MAX_BYTES ((size_t)16 << 20)
 #define HTTPS_PORT 443
 /* Tunnels of one job at once; connections that wait are bounded by the front end. */
 #define TUNNELS_MAX 32
@@ -228,6 +229,7 @@ struct proxy_tunnels *proxy_tunnels_new(struct proxy *p)
 		.request_usec = REQUEST_USEC,
 		.bodies_max_bytes = BODIES_MAX_BYTES,
 		.chunks_ok = true,
+		.drop_max_bytes = DROP_MAX_BYTES,
 		.error_body = error_body,
 		.refuse = refuse,
 	};

@@ -143,7 +143,7 @@ static void on_gone(void *arg UNUSED)
 	loop_stop(guest_loop, 0);
 }
 
-static const char *say(const char *text, bool chunks_ok)
+static const char *say_to(const char *text, bool chunks_ok, size_t drop_max_bytes)
 {
 	static const char *const hosts[] = {"a.example", NULL};
 	static const struct httpd_route any = {.body_max_bytes = MAX_BYTES,
@@ -152,13 +152,19 @@ static const char *say(const char *text, bool chunks_ok)
 					 .max_connections = 1,
 					 .idle_usec = USEC_PER_SEC * 20,
 					 .bodies_max_bytes = MAX_BYTES + 1,
-					 .chunks_ok = chunks_ok};
+					 .chunks_ok = chunks_ok,
+					 .drop_max_bytes = drop_max_bytes};
 	const struct httpd_guest guest = {hosts, on_gone, NULL};
 
 	n_served = 0;
 	buf_done(&served);
 	buf_init(&served, 1024);
 	return guest_said(&cfg, &guest, text);
+}
+
+static const char *say(const char *text, bool chunks_ok)
+{
+	return say_to(text, chunks_ok, 0);
 }
 
 #define HEAD "PUT / HTTP/1.1\r\nHost: a.example\r\n"
@@ -216,4 +222,54 @@ Test(httpd_chunks, a_server_that_takes_them_reads_the_body)
 		  true);
 	cr_expect(str_starts(got, "HTTP/1.1 200"), "%s", got);
 	cr_expect_eq(n_served, 1);
+}
+
+/* ---- one that is too large, by a server that answers behind it ---- */
+
+#define DROP_MAX 100
+#define FORTY "0123456789012345678901234567890123456789"
+#define IN_CHUNKS CHUNKED "\r\n5\r\nhello\r\n28\r\n" FORTY "\r\n"
+#define SMUGGLED "GET /smuggled HTTP/1.1\r\nHost: a.example\r\n\r\n"
+
+/* Its client is still sending: answered now, it would take the request for over. */
+Test(httpd_chunks, a_refused_body_is_not_answered_before_its_end)
+{
+	static const char *const begun[] = {
+		IN_CHUNKS,
+		IN_CHUNKS "0\r\n",
+		IN_CHUNKS "28\r\n" FORTY,
+		HEAD "Content-Length: 80\r\n\r\n" FORTY
+		     "012345678901234567890123456789012345678",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(begun); i++) {
+		cr_expect_str_eq(say_to(begun[i], true, DROP_MAX), "", "%s", begun[i]);
+		cr_expect_eq(n_served, 0, "%s", begun[i]);
+	}
+}
+
+Test(httpd_chunks, a_refused_body_is_answered_once_and_for_all)
+{
+	static const char *const whole[] = {
+		IN_CHUNKS "0\r\n\r\n",
+		IN_CHUNKS "0\r\n\r\n" SMUGGLED,
+		HEAD "Content-Length: 80\r\n\r\n" FORTY FORTY,
+		HEAD "Content-Length: 80\r\n\r\n" FORTY FORTY SMUGGLED,
+		/* more than is waited for */
+		IN_CHUNKS "28\r\n" FORTY "\r\n28\r\n" FORTY,
+		HEAD "Content-Length: 8000\r\n\r\n" FORTY FORTY FORTY,
+		/* what is no body any more */
+		IN_CHUNKS "no chunk",
+		/* it waits for leave to send */
+		HEAD "Expect: 100-continue\r\nContent-Length: 80\r\n\r\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(whole); i++) {
+		const char *got = say_to(whole[i], true, DROP_MAX);
+
+		cr_expect(str_starts(got, "HTTP/1.1 413"), "%s: %s", whole[i], got);
+		cr_expect_not_null(strstr(got, "Connection: close"), "%s", got);
+		cr_expect_null(strstr(got + 1, "HTTP/1.1"), "%s: %s", whole[i], got);
+		cr_expect_eq(n_served, 0, "%s", whole[i]);
+	}
 }
