@@ -18,11 +18,14 @@
 #include <string.h>
 
 #define KEPT_MAX ((size_t)64 << 20)
+#define KNOWN_MAX 64
 
 struct audit_args {
 	const char *command, *dir, *kept_file;
 	bool json, has_pin;
 	uint8_t pin[ED25519_PUBLIC_SIZE];
+	uint64_t known[KNOWN_MAX];
+	size_t n_known;
 	struct audit_question question;
 };
 
@@ -53,6 +56,7 @@ static void print_seals(const struct audit_reading *r, struct jsonw *w)
 	jsonw_ku64(w, "sealed_from", r->seals.began + 1);
 	jsonw_kbool(w, "pinned", r->pin != NULL);
 	jsonw_ku64(w, "clock_back_seq", r->clock_back);
+	jsonw_ku64(w, "unsealed_mark", r->mark_at);
 }
 
 static void print_json(const struct audit_reading *r, const struct err *err)
@@ -152,9 +156,16 @@ static int read_kept(const char *file, struct seal *ret, struct err *err)
 	return *ret->log.s ? 0 : err_set(err, ERR_INVALID, "%s: no checkpoint", file);
 }
 
+static struct audit_reading reading_of(const struct audit_args *a)
+{
+	return (struct audit_reading){.pin = a->has_pin ? a->pin : NULL,
+				      .known = a->known,
+				      .n_known = a->n_known};
+}
+
 static int verify(const struct audit_args *a)
 {
-	struct audit_reading r = {.pin = a->has_pin ? a->pin : NULL};
+	struct audit_reading r = reading_of(a);
 	struct err err = ERR_INIT;
 	struct seal kept;
 
@@ -176,7 +187,7 @@ static int verify(const struct audit_args *a)
 /* A proof is an object, whoever asks; why there is none goes where errors go. */
 static int prove(const struct audit_args *a)
 {
-	struct audit_reading r = {.pin = a->has_pin ? a->pin : NULL};
+	struct audit_reading r = reading_of(a);
 	cleanup_buf struct buf proof = {0};
 	struct err err = ERR_INIT;
 
@@ -259,6 +270,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'c':
 		a->kept_file = arg;
 		return 0;
+	case 'k':
+		if (a->n_known == KNOWN_MAX)
+			refuse_word(state, "more than 64 times --known", arg);
+		number = &a->known[a->n_known++];
+		/* fall through */
 	case 'r':
 	case 'f':
 	case 't':
@@ -290,6 +306,10 @@ int main(int argc, char **argv)
 		 0},
 		{"checkpoint", 'c', "FILE", 0,
 		 "verify: a checkpoint that was kept elsewhere must be in the log", 0},
+		{"known", 'k', "N", 0,
+		 "that record N tells of an unsealed end is known, and explained; may "
+		 "come again",
+		 0},
 		{"record", 'r', "N", 0, "proof: that record N is in the log", 0},
 		{"from", 'f', "N", 0,
 		 "proof: that the log went on from its checkpoint of N records", 0},

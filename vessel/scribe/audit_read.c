@@ -24,10 +24,7 @@
 
 /* Each start of a vessel is one. */
 #define STREAMS_MAX 32768
-/* A seal is due after a minute. */
-#define OVERDUE_MSEC ((uint64_t)120000)
 #define TS_SECONDS (sizeof("2026-11-29T17:00:00") - 1)
-#define STOP_EVENT "\"event\":\"scribe.stop\""
 
 /* ---- seals ---- */
 
@@ -83,8 +80,7 @@ static void note_seal(struct audit_reading *r)
 	r->met_hash = r->seals.hash;
 	r->newest = r->seals.last;
 	r->sealed = r->newest.size;
-	r->open_boot.s[0] = '\0';
-	r->overdue_at = 0;
+	unsealed_none(&r->unsealed);
 	r->pin_was_seen |= r->pin && r->newest.has_genesis &&
 			   memcmp(r->pin, r->newest.genesis, ED25519_PUBLIC_SIZE) == 0;
 	if (r->kept) {
@@ -118,14 +114,27 @@ static int meet_seals(struct audit_reading *r, struct err *err)
 	}
 }
 
+/* The scribe has found lines without a seal; the person who asks may know of it. */
+static void note_mark(struct audit_reading *r, uint64_t seq)
+{
+	size_t seen = r->known_seen;
+
+	for (size_t i = 0; i < r->n_known; i++)
+		r->known_seen += r->known[i] == seq;
+	if (r->mark_at || r->known_seen > seen)
+		return;
+	r->mark_at = seq;
+	r->mark_from = r->sealed + 1;
+}
+
 static void note_line(struct audit_reading *r, const struct audit_head *h,
 		      const char *members, size_t len)
 {
 	char named[SHA256_HEX_SIZE], hex[SHA256_HEX_SIZE];
-	bool is_own = str_eq(h->prod, AUDIT_OWN_PROD);
 
-	r->ends_with_stop = is_own && len >= strlen(STOP_EVENT) &&
-			    memcmp(members, STOP_EVENT, strlen(STOP_EVENT)) == 0;
+	unsealed_add(&r->unsealed, h, members, len);
+	if (unsealed_is_event(h, members, len, UNSEALED_EVENT))
+		note_mark(r, h->seq);
 	/* by whole seconds: less is what keeps a clock right */
 	if (!r->clock_back && str_eq(r->last_boot.s, h->boot.s) &&
 	    strncmp(h->ts, r->last_ts, TS_SECONDS) < 0)
@@ -136,12 +145,6 @@ static void note_line(struct audit_reading *r, const struct audit_head *h,
 	if (!r->lost_at && audit_line_seal(h, members, len, named) &&
 	    (!r->met || !str_eq(named, hex)))
 		r->lost_at = h->seq;
-	if (!str_eq(r->open_boot.s, h->boot.s)) {
-		r->open_boot = h->boot;
-		r->open_up_ms = h->up_ms;
-	} else if (!r->overdue_at && h->up_ms > r->open_up_ms + OVERDUE_MSEC) {
-		r->overdue_at = h->seq;
-	}
 }
 
 /* ---- lines ---- */
@@ -276,6 +279,33 @@ static int judge_keys(struct audit_reading *r, struct err *err)
 	return 0;
 }
 
+static int judge_unsealed(struct audit_reading *r, struct err *err)
+{
+	if (r->unsealed.late_at)
+		return refuse(r, AUDIT_UNSEALED, err,
+			      "seq %llu: no checkpoint after seq %llu, where one was due",
+			      (unsigned long long)r->unsealed.late_at,
+			      (unsigned long long)r->sealed);
+	if (r->unsealed.ends_with_stop)
+		return refuse(
+			r, AUDIT_UNSEALED, err,
+			"the log ends with a clean stop, and the checkpoint of that "
+			"is gone");
+	if (r->mark_at)
+		return refuse(
+			r, AUDIT_UNSEALED, err,
+			"seq %llu to %llu had no checkpoint where one was due when a "
+			"scribe started: somebody else may have written there. Look at "
+			"them; if that is explained, give --known %llu",
+			(unsigned long long)r->mark_from,
+			(unsigned long long)r->mark_at - 1,
+			(unsigned long long)r->mark_at);
+	if (r->known_seen < r->n_known)
+		return refuse(r, AUDIT_UNKNOWN, err,
+			      "--known names a record that is no " UNSEALED_EVENT);
+	return 0;
+}
+
 static int judge(struct audit_reading *r, struct err *err)
 {
 	if (r->has_flaw)
@@ -303,17 +333,7 @@ static int judge(struct audit_reading *r, struct err *err)
 		return refuse(r, AUDIT_UNSEALED, err,
 			      "seq %llu names a checkpoint that is gone",
 			      (unsigned long long)r->lost_at);
-	if (r->overdue_at)
-		return refuse(r, AUDIT_UNSEALED, err,
-			      "seq %llu: no checkpoint after seq %llu, where one was due",
-			      (unsigned long long)r->overdue_at,
-			      (unsigned long long)r->sealed);
-	if (r->ends_with_stop && r->sealed < r->chain.tree.size)
-		return refuse(
-			r, AUDIT_UNSEALED, err,
-			"the log ends with a clean stop, and the checkpoint of that "
-			"is gone");
-	return 0;
+	return judge_unsealed(r, err);
 }
 
 int audit_read(struct audit_reading *r, const char *dir, struct err *err)

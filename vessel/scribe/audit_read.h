@@ -9,6 +9,7 @@
 
 #include "vessel/scribe/line.h"
 #include "vessel/scribe/seal_read.h"
+#include "vessel/scribe/unsealed.h"
 
 /* The exit codes of lych-audit. */
 enum audit_verdict {
@@ -40,6 +41,8 @@ struct audit_reading {
 		*kept; /* one that lay elsewhere and must be here; may be NULL */
 	const uint8_t
 		*pin; /* NULL: the key with which the log's keys begin is believed */
+	const uint64_t *known; /* such marks of the scribe that are told no more */
+	size_t n_known;
 	const struct audit_visit *visit; /* may be NULL */
 	enum audit_verdict verdict;
 	struct audit_chain chain;
@@ -59,10 +62,10 @@ struct audit_reading {
 	uint64_t flaw_seq;
 	bool pin_was_seen, kept_was_seen;
 	uint64_t lost_at; /* a line that names a seal which is not there, 0: none */
-	/* the first line that no seal has yet, and a later one at which a seal was overdue */
-	struct uuid open_boot;
-	uint64_t open_up_ms, overdue_at;
-	bool ends_with_stop;
+	struct unsealed unsealed;
+	/* the first record of the scribe that lines before it, from mark_from on, had no seal when one was due; 0: none */
+	uint64_t mark_at, mark_from;
+	size_t known_seen;
 	/* a line that is older than the one before it, in one boot: 0: none. Only a warning, for who set
 	 * the clock was perhaps its owner */
 	uint64_t clock_back;
@@ -70,7 +73,7 @@ struct audit_reading {
 	char last_ts[RFC3339_SIZE];
 };
 
-/* r->pin, r->kept and r->visit are set, the rest is 0. -1: r->verdict and *err say what is wrong. */
+/* r->pin, r->kept, r->known and r->visit are set, the rest is 0. -1: r->verdict and *err say what is wrong. */
 MUST_CHECK int audit_read(struct audit_reading *r, const char *dir, struct err *err);
 void audit_reading_done(struct audit_reading *r);
 

@@ -8,6 +8,7 @@
 
 #include "vessel/scribe/log.h"
 #include "vessel/scribe/seals.h"
+#include "vessel/scribe/unsealed.h"
 
 #define HEADER_EVENT "\"event\":\"scribe.segment\""
 
@@ -20,6 +21,7 @@ struct scribe_log {
 	struct seals *seals;
 	struct err
 		seal_flaw; /* of what was recovered; the chain's own flaw comes first */
+	struct unsealed found; /* what was recovered behind the last seal */
 	usec_t sealed_at;
 	struct buf staged;
 	size_t n_staged;

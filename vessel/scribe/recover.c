@@ -108,6 +108,13 @@ static int check_named_seal(const struct scribe_log *l, const struct audit_head 
 	return 0;
 }
 
+static bool is_behind_seals(const struct scribe_log *l, const struct audit_head *h)
+{
+	const struct seal *last = seals_last(l->seals, NULL);
+
+	return last && h->seq > last->size;
+}
+
 static int on_old_line(const struct audit_head *h, const char *members, size_t len,
 		       void *arg, struct err *err)
 {
@@ -117,6 +124,8 @@ static int on_old_line(const struct audit_head *h, const char *members, size_t l
 
 	if (!err_is_set(&l->seal_flaw) && meet_seal(l, &l->seal_flaw) == 0)
 		(void)check_named_seal(l, h, members, len, &l->seal_flaw);
+	if (is_behind_seals(l, h))
+		unsealed_add(&l->found, h, members, len);
 	if (is_own && len > strlen(HEADER_EVENT) &&
 	    memcmp(members, HEADER_EVENT, strlen(HEADER_EVENT)) == 0 &&
 	    read_header(l, members, len, err) < 0)

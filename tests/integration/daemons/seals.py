@@ -302,6 +302,32 @@ def t_rolled_back():
         need(r.returncode == 4 and not r.stdout and kept in r.stderr, f"no checkpoint: {r.stderr}")
 
 
+def t_written_behind(log):
+    """Records of somebody else behind the last checkpoint, as if minutes had passed: a scribe seals them, and says of what kind they are."""
+    whole = Log(log)
+    later = re.sub(rb'"up_ms":(\d+)', lambda m: b'"up_ms":%d' % (int(m[1]) + 200000), next(x for x in reversed(whole.lines) if b"test.event" in x))
+    boot = re.search(rb'"boot":"[^"]+"', whole.lines[-1])[0]
+    forged = [re.sub(rb'"boot":"[^"]+"', boot, x) for x in (next(x for x in reversed(whole.lines) if b"test.event" in x), later)]
+    path = whole.changed(lines=rehashed(whole.lines + forged)).copy("behind")
+    n = len(whole.lines)
+    verdict("before a scribe starts", 3, path)
+    s = Scribe(path)
+    need(s.is_ready and s.stop() == 0, f"it goes on: {s.said()}")
+    j = verdict("and afterwards", 3, path)
+    need(j["unsealed_mark"] == n + 3 and j["sealed"] == j["records"], f"it is marked and sealed: {j}")
+    mark = json.loads(Log(path).lines[n + 2])
+    need((mark["event"], mark["from"], mark["to"]) == ("scribe.unsealed", n + 1, n + 2), f"the mark says which: {mark}")
+    verdict("a person knows why", 0, path, "--known", str(n + 3))
+    verdict("of another record", 3, path, "--known", str(n + 2))
+    verdict("a record that is no mark", 4, log, "--known", "1")
+    for options in (("--known", "0"), ("--known", "x"), ("--known", "1") * 65):
+        r = subprocess.run([BUILD + "/lych-audit", "verify", path, *options], capture_output=True, text=True, check=False)
+        need(r.returncode == 2 and not r.stdout, f"usage: {options}: {r.returncode}")
+    marked = Log(path)
+    without = marked.changed(lines=rehashed(marked.lines[:n + 2] + marked.lines[n + 3:])).copy("a")
+    need(verify(without)[0] in (1, 2), "the mark can't be taken out any more")
+
+
 def t_before_seals(log):
     """A log of a release that had none, made from this one: it is sealed from its next start on."""
     old = Log(log)
@@ -418,6 +444,7 @@ def main():
     make(f"{D}/other", lives=2)
     t_attacks(f"{D}/log", genesis)
     t_rolled_back()
+    t_written_behind(f"{D}/log")
     t_before_seals(f"{D}/log")
     t_restored(f"{D}/log", genesis)
     t_proofs(f"{D}/log", genesis)

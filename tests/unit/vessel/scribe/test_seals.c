@@ -7,8 +7,8 @@
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
+#include "tests/unit/vessel/scribe/log_fixture.h"
 #include "vessel/scribe/audit_read.h"
-#include "vessel/scribe/log.h"
 #include "vessel/scribe/seal_read.h"
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -16,57 +16,13 @@
 
 #define SEGMENT "segment-0000000001.jsonl"
 
-static char dir[64];
-static const struct uuid stream = {"aaaaaaaa-1111-4222-8333-444444444444"};
 static const uint8_t nothing[4096];
 
-static void begin(void)
-{
-	(void)snprintf(dir, sizeof(dir), "/tmp/ly-seals-XXXXXX");
-	cr_assert(mkdtemp(dir));
-}
-
-static void end(void)
-{
-	struct err err = ERR_INIT;
-	int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	cr_assert(fs_remove_beneath(tmp, dir + 5, &err) == 0);
-	close(tmp);
-}
-
 TestSuite(seals, .init = begin, .fini = end, .timeout = 60);
-
-/* segment_bytes 0: as it comes */
-static struct scribe_log *open_with(const struct clock_ops *clock, uint64_t segment_bytes,
-				    struct err *err)
-{
-	struct scribe_log_config cfg = {
-		.dir = dir,
-		.segment_bytes = segment_bytes,
-		.clock = clock,
-		.rng = &random_real,
-		.kernel_boot = {"00000000-1111-4222-8333-444444444444"},
-	};
-	struct scribe_log *l = NULL;
-
-	return scribe_log_open(&cfg, &l, err) < 0 ? NULL : l;
-}
 
 static struct scribe_log *open_log(struct err *err)
 {
 	return open_with(&clock_real, 4096, err);
-}
-
-static struct scribe_log *must_open_with(const struct clock_ops *clock,
-					 uint64_t segment_bytes)
-{
-	struct err err = ERR_INIT;
-	struct scribe_log *l = open_with(clock, segment_bytes, &err);
-
-	cr_assert(l, "%s", err.msg);
-	cr_assert(scribe_log_commit(l, &err) == 0, "%s", err.msg);
-	return l;
 }
 
 static struct scribe_log *must_open(void)
@@ -82,24 +38,6 @@ static void refused(enum err_id id, const char *what)
 	cr_expect_null(l, "%s", what);
 	scribe_log_free(l);
 	cr_expect_eq(err.id, id, "%s: %s", what, err.msg);
-}
-
-static void add(struct scribe_log *l, uint64_t pseq)
-{
-	enum scribe_taken taken;
-	struct err err = ERR_INIT;
-
-	cr_assert(scribe_log_add(l, "queue", &stream, pseq, "\"a\":1", 5, &taken, &err) ==
-				  0 &&
-			  scribe_log_commit(l, &err) == 0,
-		  "%s", err.msg);
-}
-
-static void seal(struct scribe_log *l, bool ends_epoch)
-{
-	struct err err = ERR_INIT;
-
-	cr_assert(scribe_log_seal(l, ends_epoch, &err) == 0, "%s", err.msg);
 }
 
 /* A file of the directory. */

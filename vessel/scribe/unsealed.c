@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs in the scribe and lych-audit.
+ * See unsealed.h.
+ */
+#include "vessel/scribe/unsealed.h"
+
+#include "common/str.h"
+#include <string.h>
+
+/* Twice the minute. */
+#define LATE_MSEC ((uint64_t)120000)
+/* A batch of 512 may follow the 255 that need no seal yet; and a seal comes within the second. */
+#define LATE_LINES 2048
+#define LATE_LINES_MSEC ((uint64_t)10000)
+#define BEFORE_EVENT "\"event\":\""
+
+bool unsealed_is_event(const struct audit_head *h, const char *members, size_t len,
+		       const char *event)
+{
+	size_t before = strlen(BEFORE_EVENT), n = strlen(event);
+
+	return str_eq(h->prod, AUDIT_OWN_PROD) && len > before + n &&
+	       memcmp(members, BEFORE_EVENT, before) == 0 &&
+	       memcmp(members + before, event, n) == 0 && members[before + n] == '"';
+}
+
+void unsealed_none(struct unsealed *u)
+{
+	*u = (struct unsealed){0};
+}
+
+void unsealed_add(struct unsealed *u, const struct audit_head *h, const char *members,
+		  size_t len)
+{
+	u->lines++;
+	u->ends_with_stop = unsealed_is_event(h, members, len, "scribe.stop");
+	if (!str_eq(u->boot.s, h->boot.s)) {
+		u->boot = h->boot;
+		u->up_ms = h->up_ms;
+		u->boot_lines = 0;
+	}
+	u->boot_lines++;
+	if (!u->late_at &&
+	    (h->up_ms > u->up_ms + LATE_MSEC ||
+	     (u->boot_lines > LATE_LINES && h->up_ms > u->up_ms + LATE_LINES_MSEC)))
+		u->late_at = h->seq;
+}
