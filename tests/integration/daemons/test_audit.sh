@@ -67,17 +67,28 @@ verify() { # what
 	"$LYCH_BIN/lych-audit" verify "$log" >out || fail "$1: $(cat out)"
 	count=$((count + 1))
 }
-# The outbox and the log, as (event, job, epoch) in order: equal, so nothing is missing, twice or invented.
-same_as_database() { # what
-	until_holds "everything is shipped" 30 '[ "$(audit "a[\"waiting\"], a[\"acked\"]")" = "0 $(sql "SELECT count(*) FROM lych.audit_outbox")" ]'
+outbox() {
 	sql "SELECT event, coalesce(job_id::text, '-'), coalesce(CASE WHEN job_id IS NOT NULL THEN epoch END::text, '-')
-		FROM lych.audit_outbox ORDER BY xid, id" | tr '|' ' ' >in_database
+		FROM lych.audit_outbox ORDER BY xid, id" | tr '|' ' '
+}
+queue_in_log() {
 	cat "$log"/segment-*.jsonl | python3 -c '
 import json, sys
 for line in sys.stdin:
     r = json.loads(line)
     if r["prod"] == "queue":
-        print(r["event"], r["metadata"].get("correlation_uid", "-"), r["actor"].get("session", {}).get("uid", "-"))' >in_log
+        print(r["event"], r["metadata"].get("correlation_uid", "-"), r["actor"].get("session", {}).get("uid", "-"))'
+}
+# Between two readings of the database in which nothing happened.
+read_both() {
+	outbox >in_database
+	[ "$(audit "a[\"waiting\"], a[\"acked\"]")" = "0 $(wc -l <in_database)" ] || return 1
+	queue_in_log >in_log
+	outbox | cmp -s - in_database
+}
+# The outbox and the log, as (event, job, epoch) in order: equal, so nothing is missing, twice or invented.
+same_as_database() { # what
+	until_holds "everything is shipped" 30 read_both
 	diff in_database in_log >difference || fail "$1: the log and the database differ: $(head -n 5 difference)"
 	[ -s in_log ] || fail "$1: nothing is in the log"
 	count=$((count + 1))
