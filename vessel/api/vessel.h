@@ -47,6 +47,8 @@ struct codex {
 	uint64_t generation;	   /* of these: 1 at the beginning */
 	usec_t reloaded_usec;	   /* wall clock; 0: never */
 	struct ward_reload *reload; /* under way; NULL: none is */
+	uint64_t refused;	    /* reloads, since the log was told of one */
+	usec_t refused_told;	    /* boot clock; 0: never */
 };
 
 struct vessel {

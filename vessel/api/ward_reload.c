@@ -122,6 +122,31 @@ static struct audit_event event_of(const struct ward_reload *r, const char *name
 	};
 }
 
+/* Who tries what is not let through leaves a trace; at most one a second, with how many there were. */
+static void note_refused(struct ward_reload *r, const struct err *err)
+{
+	struct codex *c = &r->v->codex;
+	usec_t now = r->v->clock->boot_usec(r->v->clock->ctx);
+	struct audit_event e;
+	struct jsonw w;
+
+	c->refused++;
+	if (c->refused_told && now - c->refused_told < USEC_PER_SEC)
+		return;
+	buf_init(&r->data, EVENT_MAX_BYTES);
+	jsonw_init(&w, &r->data);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "error_code", err_text(err));
+	jsonw_kstr(&w, "sha256", r->sha256);
+	jsonw_ku64(&w, "generation", c->generation);
+	jsonw_ku64(&w, "count", c->refused);
+	jsonw_obj_end(&w);
+	e = event_of(r, "ward.reload_refused");
+	audit_note(r->v->audit, &e);
+	c->refused = 0;
+	c->refused_told = now;
+}
+
 static void write_event(struct ward_reload *r)
 {
 	const struct vessel *v = r->v;
@@ -197,6 +222,7 @@ static int read_text(struct ward_reload *r, const char *text, size_t len, struct
 	cleanup_buf struct buf flat = {.max = CONF_FLAT_MAX_BYTES};
 	cleanup_free char *key = NULL;
 
+	ward_reload_digest(text, len, r->sha256);
 	if (conf_parse(text, len, &r->next, err) < 0)
 		return -1;
 	r->is_parsed = true;
@@ -206,7 +232,6 @@ static int read_text(struct ward_reload *r, const char *text, size_t len, struct
 	if (key)
 		return err_set_id(err, ERRID_WARD_RESTART, "needs a restart: %.200s",
 				  key);
-	ward_reload_digest(text, len, r->sha256);
 	r->flat = xstrdup(buf_str(&flat));
 	return 0;
 }
@@ -285,6 +310,7 @@ void api_ward_reload(struct httpd_req *req, void *arg)
 	r->v = arg;
 	r->req = req;
 	if (begin(r, &err) < 0) {
+		note_refused(r, &err);
 		refuse(r, &err);
 		return;
 	}

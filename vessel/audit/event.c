@@ -62,6 +62,7 @@ static const struct kind kinds[] = {
 	/* `reloaded` is on disk before it happens; `reload_failed`: perhaps there, and did not */
 	{"ward.reloaded", 6002, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
 	{"ward.reload_failed", 6002, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
+	{"ward.reload_refused", 6002, 99, SEVERITY_MEDIUM, STATUS_FAILURE, 0},
 	/* `proposed`: a job was refused, and might be allowed; `allowed_…` is on disk before it counts */
 	{"ward.proposed", 6002, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"ward.allowed_once", 6002, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},

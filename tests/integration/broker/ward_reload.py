@@ -244,6 +244,14 @@ def t_what_is_refused_leaves_the_old_ward_whole():
     # nobody has it but the owner, by the owner's socket
     assert call(WORK, "POST", "/v1/ward/reload", shut, lease_headers(lease)).status == 404
     assert ward() == before and not events("ward.reloaded")
+    # each is in the log, alone or counted: that with ?x=1, and one more
+    time.sleep(1.1)
+    want(call(API, "POST", "/v1/ward/reload", "slots"), 400, "LYCH-STARTUP-002")
+    refused = sum(status != 413 for _, status, _, _ in cases) + 2  # what is too long is no reload yet
+    until(lambda: sum(e["unmapped"]["count"] for e in events("ward.reload_refused")) == refused)
+    last = events("ward.reload_refused")[-1]
+    assert last["unmapped"]["error_code"] == "LYCH-STARTUP-002" and last["unmapped"]["generation"] == before["generation"], last
+    assert last["unmapped"]["sha256"] == hashlib.sha256(b"slots").hexdigest() and last["actor"]["user"]["name"] == "owner", last
     want(ask(lease, 1), 200)
 
 

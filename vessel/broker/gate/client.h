@@ -38,7 +38,7 @@ struct gate_client_config {
 	struct loop *loop;
 	double portal_threshold, forbidden_threshold;
 	bool refuses[GATE_MEDIUM_MAX_];
-	usec_t timeout_usec; /* 0: 10 s, of one question */
+	usec_t timeout_usec; /* 0: 10 s, of one question; and a second for each 64 KiB, up to 50 */
 	void (*on_away)(const struct err *why,
 			void *arg); /* the worker went, for the log;
 							      may be NULL */

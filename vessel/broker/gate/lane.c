@@ -18,6 +18,9 @@
 #include <sys/socket.h>
 
 #define TIMEOUT_DEFAULT_USEC (10 * USEC_PER_SEC)
+/* A large question takes longer on a crowded machine: a second more for each 64 KiB, and no more than that. */
+#define TIMEOUT_PIECE_BYTES ((size_t)64 << 10)
+#define TIMEOUT_PIECES_MAX 50
 #define READ_BYTES 65536
 
 /* ---- the socket ----------------------------------------------------------------------- */
@@ -86,6 +89,15 @@ static void flush(struct gate_lane *c)
 	loop_io_set(c->io, LOOP_READ);
 }
 
+static usec_t patience(const struct gate_lane *c, size_t bytes)
+{
+	size_t pieces = bytes / TIMEOUT_PIECE_BYTES;
+
+	if (pieces > TIMEOUT_PIECES_MAX)
+		pieces = TIMEOUT_PIECES_MAX;
+	return c->cfg.timeout_usec + pieces * USEC_PER_SEC;
+}
+
 static void put_whose(struct gate_lane *c, const struct gate_ask *a)
 {
 	struct gate_turn none;
@@ -115,7 +127,7 @@ static void work(struct gate_lane *c)
 	c->at_work = true;
 	c->began = clock_boot_usec();
 	c->figures.bytes += a->parts->bytes;
-	loop_timer_arm(c->timer, c->cfg.timeout_usec);
+	loop_timer_arm(c->timer, patience(c, a->parts->bytes));
 	flush(c);
 }
 
