@@ -56,6 +56,11 @@ static bool is_in_front(int fd)
 	return tcgetpgrp(fd) == getpgrp();
 }
 
+bool person_is_in_front(const struct person *p)
+{
+	return is_in_front(p->fd);
+}
+
 /* In the background its modes are somebody else's. What stops us is what stops a reader there;
  * where nobody could let us go on (an orphaned process group) it does nothing. */
 static int await_front(int fd, struct err *err)

@@ -24,6 +24,7 @@ MUST_CHECK int person_open(struct person *p, struct err *err);
 /* In the foreground only: in the background we are stopped first, as whoever reads there. *ret: how
  * it was. ERRID_TTY_FRONT, ERRID_TTY_NONE. */
 MUST_CHECK int person_lend(struct person *p, struct sbx_terminal *ret, struct err *err);
+MUST_CHECK bool person_is_in_front(const struct person *p);
 /* Somebody may have changed its modes while we were stopped. */
 void person_lend_again(const struct person *p);
 /* used: something of the job's was written to it, so that it is told to forget what that asked

@@ -51,10 +51,22 @@ static void say(struct relay *r, uint32_t word)
 
 /* ---- bytes ---------------------------------------------------------------------------- */
 
+/* In the background the kernel stops who reads, before it counts the bytes that were asked for: so
+ * we come back from here when the terminal is ours (relay.h). */
+static void await_front(struct relay *r)
+{
+	ssize_t n = read(r->person, &(char){0}, 0);
+
+	if (n < 0 && !may_come_again(n))
+		leave(r); /* of an orphaned process group nobody could let us go on */
+}
+
 static void show(struct relay *r)
 {
-	ssize_t n = write(r->person, r->shown + r->shown_at, r->shown_n);
+	ssize_t n;
 
+	await_front(r);
+	n = write(r->person, r->shown + r->shown_at, r->shown_n);
 	if (may_come_again(n))
 		return;
 	if (n <= 0)

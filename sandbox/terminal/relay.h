@@ -11,6 +11,15 @@
  * Each way has one buffer, and nothing is read before it is empty: a terminal that takes nothing
  * stops the job's writes, a job that reads nothing stops the typing, and neither stops the relay.
  * What was typed is nowhere but in its buffer, and not there any more when it is passed on.
+ *
+ * Whose the terminal is. Each read of a terminal is a question that the kernel answers by stopping who
+ * asks (SIGTTIN) when its process group is not the one in the foreground; it does so before it looks
+ * how much is to be read. The relay is in its parent's process group, with that signal at its default.
+ * So when the parent is stopped in a way that it cannot see coming (SIGSTOP, SIGTTIN) and the shell
+ * has taken the terminal, the next key stops the relay before it is read; and before each write it reads
+ * nothing, which does the same. Nothing in here decides it and no call is needed beyond read. The stop is
+ * that of the whole group, so that what lets the group go on (fg) lets both go on. What had passed
+ * that question when the shell took the terminal is still written: one buffer, filtered.
  */
 #ifndef LYCH_SANDBOX_TERMINAL_RELAY_H
 #define LYCH_SANDBOX_TERMINAL_RELAY_H

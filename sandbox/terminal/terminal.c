@@ -98,6 +98,14 @@ bool terminal_begin(struct terminal *t, int job[TERMINAL_FDS])
 
 /* ---- while it runs -------------------------------------------------------------------- */
 
+/* What let us go on may have been for us alone. In the background it would be stopped again, and we
+ * with it. */
+static void wake(const struct terminal *t)
+{
+	if (t->relay && person_is_in_front(&t->person))
+		(void)kill(t->relay, SIGCONT);
+}
+
 void terminal_resize(const struct terminal *t)
 {
 	struct winsize size;
@@ -108,6 +116,7 @@ void terminal_resize(const struct terminal *t)
 
 void terminal_continue(const struct terminal *t)
 {
+	wake(t);
 	person_lend_again(&t->person);
 	terminal_resize(t);
 }
@@ -135,36 +144,68 @@ static void stop(void)
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-void terminal_suspend(struct terminal *t)
+/* A signal that says: no longer. */
+static bool ends_us(int signal)
+{
+	return signal != SIGWINCH && signal != SIGCONT && signal != SIGTSTP &&
+	       signal != SIGTTOU;
+}
+
+static bool are_to_end(void)
+{
+	sigset_t set;
+
+	if (sigpending(&set) < 0)
+		return true;
+	for (int s = 1; s <= SIGRTMAX; s++)
+		if (ends_us(s) && sigismember(&set, s) == 1)
+			return true;
+	return false;
+}
+
+/* Where we are not in front and are to end the relay stays as it is, and touches nothing. */
+static void lend_anew(struct terminal *t)
 {
 	struct err err = ERR_INIT;
 	struct sbx_terminal unused;
+
+	if ((person_is_in_front(&t->person) || !are_to_end()) &&
+	    person_lend(&t->person, &unused, &err) == 0 && tell(t, RELAY_GO_ON, NULL))
+		have_it_drawn(t);
+	else if (!are_to_end())
+		terminal_lost(t);
+}
+
+void terminal_suspend(struct terminal *t)
+{
 	uint32_t word;
 
+	if (!t->person.lent || !person_is_in_front(&t->person)) {
+		stop(); /* it is somebody else's already */
+		return;
+	}
+	wake(t);
 	if (!tell(t, RELAY_PAUSE, NULL))
 		return; /* it has ended: whoever waits for us sees it */
 	word = hear(t, WORD_MAX_MSEC);
 	person_give_back(&t->person, word != RELAY_CLEAN);
-	if (word)
-		stop();
-	if (!word || person_lend(&t->person, &unused, &err) < 0 ||
-	    !tell(t, RELAY_GO_ON, NULL))
+	if (!word) {
 		terminal_lost(t);
-	else
-		have_it_drawn(t);
+		return;
+	}
+	stop();
+	lend_anew(t);
 }
 
 /* ---- the end -------------------------------------------------------------------------- */
 
-/* A signal that says: no longer. */
 static bool is_enough(int signal_fd)
 {
 	struct signalfd_siginfo si;
 
 	if (read(signal_fd, &si, sizeof(si)) != sizeof(si))
 		return true;
-	return si.ssi_signo != SIGWINCH && si.ssi_signo != SIGCONT &&
-	       si.ssi_signo != SIGTSTP;
+	return ends_us((int)si.ssi_signo);
 }
 
 /* The relay waits for the terminal as long as it is right to. */
@@ -187,7 +228,8 @@ void terminal_end(struct terminal *t, int signal_fd)
 {
 	uint32_t word = 0;
 
-	if (tell(t, RELAY_END, NULL))
+	wake(t);
+	if (t->person.lent && person_is_in_front(&t->person) && tell(t, RELAY_END, NULL))
 		word = hear_or_signal(t, signal_fd);
 	terminal_lost(t);
 	person_give_back(&t->person, word != RELAY_CLEAN);

@@ -35,13 +35,14 @@ void terminal_resize(const struct terminal *t);
 /* SIGCONT: after a stop that nobody could see coming. */
 void terminal_continue(const struct terminal *t);
 /* SIGTSTP, which is blocked but for here: gives the terminal back, stops us, and lends it again when
- * we go on. The job goes on meanwhile, as far as it comes without being read. */
+ * we go on. The job goes on meanwhile, as far as it comes without being read. Whoever is to end (a
+ * signal that says so is there) and is not in front when it goes on lends nothing. */
 void terminal_suspend(struct terminal *t);
 /* The relay has ended: a terminal is hung up, the person's as a rule. No descriptor any more, and
  * the job's terminal is hung up too. */
 void terminal_lost(struct terminal *t);
 /* The job is over, or there was none: what it had written is shown, as long as no signal comes
- * (signal_fd), and the terminal given back. */
+ * (signal_fd), and the terminal given back. One that is not ours now is left alone. */
 void terminal_end(struct terminal *t, int signal_fd);
 
 #endif

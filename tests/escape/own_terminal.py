@@ -289,9 +289,13 @@ def kill_keeper(p):
     os.kill(keeper_of(p.process.pid), signal.SIGKILL)
 
 
+def own_shell():
+    return Person(["bash", "--norc", "--noprofile", "-i"], env={**os.environ, "PS1": "mine> ", "HISTFILE": "/dev/null"})
+
+
 def check_stopped():
     """A person's own shell, from which the sandbox is started, stopped and taken up again."""
-    with Person(["bash", "--norc", "--noprofile", "-i"], env={**os.environ, "PS1": "mine> ", "HISTFILE": "/dev/null"}) as p:
+    with own_shell() as p:
         p.sees(b"mine> ")
         own = p.before
         # its prompt is not to be found in the command
@@ -313,6 +317,66 @@ def check_stopped():
         p.type(b"exit\r")
         p.ends()
         judge("and ends there; the terminal is as it was", modes_of(p.slave) == own)
+
+
+TICKS = ("bash", "-c", "while sleep 0.1; do echo ti''ck; done & while read x; do echo \"<$x>\"; done")
+
+
+def begin_ticks(p):
+    """From a person's own shell; our process."""
+    p.sees(b"mine> ")
+    p.asks(" ".join("'" + w.replace("'", "'\\''") + "'" for w in job(*TICKS)).encode() + b"\r", b"\ntick")
+    return min(n for n, (name, _, _) in children(p.process.pid).items() if name == "lych-sandbox")
+
+
+def stop_ticks(p, pid, sig):
+    """Where in what was seen the shell has its terminal again."""
+    at = len(p.seen)
+    os.kill(pid, sig)
+    return p.sees(b"mine> ", p.sees(b"Stopped", at))
+
+
+def check_stopped_unseen():
+    """By a signal that nobody can catch, or does: the shell has the terminal, and nobody else reads or writes there."""
+    for sig in (signal.SIGSTOP, signal.SIGTTIN):
+        with own_shell() as p:
+            pid = begin_ticks(p)
+            stop_ticks(p, pid, sig)
+            p.until(lambda end=time.monotonic() + 0.5: time.monotonic() > end)  # what was on its way
+            at = len(p.seen)
+            p.until(lambda end=time.monotonic() + 2: time.monotonic() > end)
+            judge(f"{sig.name}: nothing of the job's is shown when the shell has its terminal", p.seen[at:] == b"", p.seen[at:])
+            p.asks(b"echo he''re\r", b"here\r\n")
+            at = len(p.seen)
+            p.type(b"fg\r")
+            p.sees(b"\ntick", at)
+            p.asks(b"for it\r", b"<for it>")
+            judge(f"{sig.name}: fg: it goes on, and of the keys it has those that were for it", b"<echo" not in p.seen and b"<fg" not in p.seen, p.seen[-500:])
+            p.asks(b"\x03", b"mine> ")
+            p.asks(b"echo =$?\r", b"=130\r\n")
+            p.type(b"exit\r")
+            p.ends()
+            judge(f"{sig.name}: at the end the terminal is as it was", p.is_as_before())
+
+
+def check_ended_in_background():
+    for sig in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTTIN):
+        with own_shell() as p:
+            pid = begin_ticks(p)
+            stop_ticks(p, pid, sig)
+            modes, tree = modes_of(p.slave), set(children(pid)) | {pid}
+            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)
+            try:
+                p.until(lambda tree=tree: not any(process_state(n) not in ("", "Z") for n in tree), 40)
+                judge(f"stopped by {sig.name}, then SIGTERM and SIGCONT: it ends, with all that is its", True)
+            except AssertionError:
+                judge(f"stopped by {sig.name}, then SIGTERM and SIGCONT: it ends, with all that is its", False, process_state(pid))
+                os.kill(pid, signal.SIGKILL)
+                continue
+            judge("and leaves the shell's terminal alone", modes_of(p.slave) == modes)
+            p.asks(b"echo he''re\r", b"Exit 143")
+            judge("and has the signal's exit code", True)
 
 
 def process_state(pid):
@@ -396,7 +460,7 @@ from person import ANSWER, QUESTION, Person, modes_of, resize  # noqa: E402 pyli
 
 if len(sys.argv) > 3 and sys.argv[2] == "at":
     sys.exit(at(sys.argv[3:]))
-for check in (check_refused, check_walls, check_relay, check_shell, check_output, check_ends, check_stopped, check_flood, check_programs):
+for check in (check_refused, check_walls, check_relay, check_shell, check_output, check_ends, check_stopped, check_stopped_unseen, check_ended_in_background, check_flood, check_programs):
     try:
         check()
     except (AssertionError, OSError, subprocess.TimeoutExpired) as e:
