@@ -28,6 +28,7 @@
 #include "sandbox/home.h"
 #include "sandbox/offer.h"
 #include "sandbox/outcome.h"
+#include "sandbox/terminal/relay.h"
 #include "sandbox/terminal/terminal.h"
 #include "sandbox/walls/keyring.h"
 
@@ -350,7 +351,9 @@ static int run(struct sbx_spec *spec, struct terminal *terminal)
 		keeper_done(&k, !o.has_exited && !o.has_refused);
 		limits_sweep_all();
 	}
-	terminal_end(terminal, signal_fd);
+	o.is_cut = !terminal_end(terminal, signal_fd);
+	if (spec->tty)
+		outcome_bound(&o, o.is_cut ? 1 : RELAY_STALL_SEC);
 	if (r < 0)
 		outcome_complain(&err);
 	outcome_print(&o, spec);

@@ -209,12 +209,38 @@ static void print_text(const struct outcome *o)
 	}
 }
 
+static volatile sig_atomic_t code_without_words;
+
+static void end_without_words(int signal)
+{
+	(void)signal;
+	_exit(code_without_words);
+}
+
+void outcome_bound(const struct outcome *o, unsigned sec)
+{
+	const struct sigaction leave = {.sa_handler = end_without_words};
+	sigset_t set;
+
+	code_without_words = outcome_exit_code(o);
+	(void)signal(SIGALRM, SIG_IGN); /* one of somebody's that waits is gone by that */
+	(void)sigaction(SIGALRM, &leave, NULL);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGALRM);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	(void)alarm(sec);
+}
+
 void outcome_print(const struct outcome *o, const struct sbx_spec *spec)
 {
 	if (spec->json)
 		print_json(o);
 	else
 		print_text(o);
+	if (o->is_cut && !spec->json)
+		(void)fputs("lych-sandbox: the terminal took nothing any more: what it "
+			    "had not taken is lost\n",
+			    stderr);
 	if (spec->explain && !spec->json)
 		print_denied(o);
 }

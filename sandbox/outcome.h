@@ -21,10 +21,14 @@ struct outcome {
 	struct spawn_denied denied[SPAWN_DENIED_MAX];
 	unsigned n_denied;
 	bool has_started, has_refused, has_exited;
-	int signal; /* that ended us, passed on */
+	int signal;  /* that ended us, passed on */
+	bool is_cut; /* --tty: the terminal did not take all that the job had shown it */
 };
 
 int outcome_exit_code(const struct outcome *o);
+/* --tty, when the terminal is given back: words that it, or whatever stderr is, does not take within sec
+ * are left out, and the program ends with its exit code there and then. */
+void outcome_bound(const struct outcome *o, unsigned sec);
 /* On stderr: as spec->json and spec->explain want it. */
 void outcome_print(const struct outcome *o, const struct sbx_spec *spec);
 

@@ -166,26 +166,42 @@ static bool hear_answer(int fd, usec_t by)
 	return at == len;
 }
 
-/* What the job had it do is undone, and nothing that it says of itself is left for whoever reads
- * next: its answer to our question comes after all that it was asked before. */
-static void forget_job(int fd)
+/* What the job had it do is undone. false: for that, what was not taken was thrown away. */
+static bool reset(int fd, usec_t stall_usec)
+{
+	usec_t wait_usec = stall_usec > ANSWER_MAX_USEC ? stall_usec : ANSWER_MAX_USEC;
+
+	if (say(fd, term_reset, clock_boot_usec() + wait_usec) || !stall_usec)
+		return true;
+	(void)tcflush(fd, TCOFLUSH); /* term_reset begins with the end of what that cut */
+	(void)say(fd, term_reset, clock_boot_usec() + ANSWER_MAX_USEC);
+	return false;
+}
+
+/* Nothing that it says of itself is left for whoever reads next: its answer to our question comes
+ * after all that it was asked before. */
+static void throw_answers_away(int fd)
 {
 	usec_t by = clock_boot_usec() + ANSWER_MAX_USEC;
 
-	if (!say(fd, term_reset, by) || !say(fd, term_question, by) ||
-	    !hear_answer(fd, by))
+	if (!say(fd, term_question, by) || !hear_answer(fd, by))
 		(void)tcflush(fd, TCIFLUSH);
 }
 
-void person_give_back(struct person *p, bool used)
+bool person_give_back(struct person *p, bool used, usec_t stall_usec)
 {
+	bool is_whole = true;
+
 	if (!p->lent)
-		return;
+		return true;
 	p->lent = false;
 	/* Somebody else's by now, or gone. */
 	if (!is_in_front(p->fd))
-		return;
-	if (used)
-		forget_job(p->fd);
+		return true;
+	if (used) {
+		is_whole = reset(p->fd, stall_usec);
+		throw_answers_away(p->fd);
+	}
 	(void)tcsetattr(p->fd, TCSANOW, &p->before);
+	return is_whole;
 }

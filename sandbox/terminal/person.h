@@ -8,6 +8,7 @@
 #define LYCH_SANDBOX_TERMINAL_PERSON_H
 
 #include "common/attr.h"
+#include "common/clock.h"
 #include "common/err.h"
 #include "sandbox/contract/terminal.h"
 #include <stdbool.h>
@@ -28,9 +29,10 @@ MUST_CHECK bool person_is_in_front(const struct person *p);
 /* Somebody may have changed its modes while we were stopped. */
 void person_lend_again(const struct person *p);
 /* used: something of the job's was written to it, so that it is told to forget what that asked
- * for, and what it still answers is thrown away with what was typed before the answer. SIGTTOU is
- * blocked. */
-void person_give_back(struct person *p, bool used);
+ * for, and what it still answers is thrown away with what was typed before the answer.
+ * stall_usec, of one that takes nothing: how long it is waited for, then what it had not taken is
+ * thrown away (false) to tell it. 0: a moment, and it is not told. SIGTTOU is blocked. */
+bool person_give_back(struct person *p, bool used, usec_t stall_usec);
 MUST_CHECK bool person_size(const struct person *p, struct winsize *ret);
 
 #endif

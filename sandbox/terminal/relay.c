@@ -18,7 +18,7 @@
 
 #define BYTES 4096
 /* After the job's end: a terminal that takes nothing for so long is not waited for. */
-#define STALL_MAX_MSEC 10000
+#define STALL_MAX_MSEC (RELAY_STALL_SEC * 1000)
 /* Before a pause: of the same. */
 #define SETTLE_MAX_MSEC 200
 #define IS_GONE (POLLHUP | POLLERR | POLLNVAL)
@@ -196,7 +196,7 @@ static void obey(struct relay *r)
 			;
 	} else if (word == RELAY_END) {
 		show_the_rest(r);
-		say_used(r);
+		say(r, r->shown_n ? RELAY_LOST : r->used ? RELAY_USED : RELAY_CLEAN);
 		leave(r);
 	}
 }

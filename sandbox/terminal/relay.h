@@ -43,9 +43,12 @@ enum relay_word {
 	RELAY_USED,
 	RELAY_GO_ON,
 	/* parent -> relay: the job is over. Answered likewise, when all that it has written is
-	 * shown or the terminal takes nothing any more; then it ends. */
+	 * shown, or by the next one when the terminal took nothing for RELAY_STALL_SEC; then it ends. */
 	RELAY_END,
+	RELAY_LOST,
 };
+
+#define RELAY_STALL_SEC 10
 
 /* Of a process that was forked for it. parent_sock: the relay's end. */
 NORETURN void relay_main(int person, int parent_sock, pid_t parent);

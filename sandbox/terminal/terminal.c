@@ -188,7 +188,7 @@ void terminal_suspend(struct terminal *t)
 	if (!tell(t, RELAY_PAUSE, NULL))
 		return; /* it has ended: whoever waits for us sees it */
 	word = hear(t, WORD_MAX_MSEC);
-	person_give_back(&t->person, word != RELAY_CLEAN);
+	(void)person_give_back(&t->person, word != RELAY_CLEAN, 0);
 	if (!word) {
 		terminal_lost(t);
 		return;
@@ -224,13 +224,18 @@ static uint32_t hear_or_signal(const struct terminal *t, int signal_fd)
 	}
 }
 
-void terminal_end(struct terminal *t, int signal_fd)
+bool terminal_end(struct terminal *t, int signal_fd)
 {
+	usec_t stall_usec = RELAY_STALL_SEC * USEC_PER_SEC;
 	uint32_t word = 0;
 
 	wake(t);
 	if (t->person.lent && person_is_in_front(&t->person) && tell(t, RELAY_END, NULL))
 		word = hear_or_signal(t, signal_fd);
 	terminal_lost(t);
-	person_give_back(&t->person, word != RELAY_CLEAN);
+	/* It was waited for already, or is not to be. */
+	if (word != RELAY_USED)
+		stall_usec = 1;
+	return person_give_back(&t->person, word != RELAY_CLEAN, stall_usec) &&
+	       word != RELAY_LOST;
 }

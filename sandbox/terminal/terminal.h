@@ -42,7 +42,8 @@ void terminal_suspend(struct terminal *t);
  * the job's terminal is hung up too. */
 void terminal_lost(struct terminal *t);
 /* The job is over, or there was none: what it had written is shown, as long as no signal comes
- * (signal_fd), and the terminal given back. One that is not ours now is left alone. */
-void terminal_end(struct terminal *t, int signal_fd);
+ * (signal_fd), and the terminal given back. One that is not ours now is left alone. false: it took
+ * nothing any more, and what it had not taken is lost. */
+MUST_CHECK bool terminal_end(struct terminal *t, int signal_fd);
 
 #endif

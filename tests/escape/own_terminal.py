@@ -4,6 +4,7 @@
 
 	own_terminal.py SANDBOX			a line a check; exit 1: one failed. Run by tty.sh
 	own_terminal.py SANDBOX at COMMAND...	the command at a terminal; what that shows, and its exit code"""
+import contextlib
 import errno
 import fcntl
 import json
@@ -379,6 +380,56 @@ def check_ended_in_background():
             judge("and has the signal's exit code", True)
 
 
+def plug(p):
+    """Nothing more goes into its terminal, and nobody reads what is there."""
+    fd = os.open(os.ttyname(p.slave), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    refused = 0
+    while refused < 10:  # the kernel moves some of it on, and has room again
+        try:
+            os.write(fd, b"#" * 512)
+            refused = 0
+        except BlockingIOError:
+            refused += 1
+            time.sleep(0.1)
+    os.close(fd)
+
+
+def wait_unread(p, end):
+    """Its exit code, while nobody reads; None: it does not end by then."""
+    try:
+        return p.process.wait(timeout=max(0.1, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return None
+
+
+LOST = b"took nothing any more"
+
+
+def check_stall():
+    """A terminal that takes nothing any more, whatever the end is."""
+    asks_for_it = ("bash", "-c", "echo ti''ck; read -n1; echo last; exit 3")
+    cases = (("its own end", plug, asks_for_it, lambda p: p.type(b"x"), 3),
+             ("SIGTERM", plug, TICKS, lambda p: p.process.send_signal(signal.SIGTERM), 143),
+             ("SIGINT", plug, TICKS, lambda p: p.process.send_signal(signal.SIGINT), 130),
+             ("XOFF, SIGTERM", lambda p: termios.tcflow(p.slave, termios.TCOOFF), TICKS, lambda p: p.process.send_signal(signal.SIGTERM), 143))
+    with contextlib.ExitStack() as stack:
+        people = [stack.enter_context(Person(job(*command), answers=False)) for _, _, command, _, _ in cases]
+        for (_, stall, _, _, _), p in zip(cases, people):
+            p.sees(b"tick")
+            stall(p)
+        time.sleep(1)  # in which it has something that is not taken
+        for (_, _, _, act, _), p in zip(cases, people):
+            act(p)
+        end = time.monotonic() + 30  # docs/THREAT_MODEL.md: half a minute; in truth twelve seconds
+        for (name, _, _, _, code), p in zip(cases, people):
+            got = wait_unread(p, end)
+            judge(f"a terminal that takes nothing, {name}: it ends, and the terminal is as it was", got == code and p.is_as_before(), (got, p.is_as_before()))
+            if name.startswith("XOFF"):
+                continue
+            p.until(lambda end=time.monotonic() + 0.5: time.monotonic() > end)
+            judge(f"{name}: then it is told to forget what the job set, and the person what is lost", b"\x1b[?1049l" in p.seen and LOST in p.seen, p.seen[-300:])
+
+
 def process_state(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
@@ -460,7 +511,7 @@ from person import ANSWER, QUESTION, Person, modes_of, resize  # noqa: E402 pyli
 
 if len(sys.argv) > 3 and sys.argv[2] == "at":
     sys.exit(at(sys.argv[3:]))
-for check in (check_refused, check_walls, check_relay, check_shell, check_output, check_ends, check_stopped, check_stopped_unseen, check_ended_in_background, check_flood, check_programs):
+for check in (check_refused, check_walls, check_relay, check_shell, check_output, check_ends, check_stopped, check_stopped_unseen, check_ended_in_background, check_stall, check_flood, check_programs):
     try:
         check()
     except (AssertionError, OSError, subprocess.TimeoutExpired) as e:
