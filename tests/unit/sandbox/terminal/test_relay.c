@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -173,6 +174,67 @@ Test(relay, while_it_pauses_it_touches_nothing, .init = begin)
 	tell(RELAY_GO_ON, NULL);
 	hears(person, "two");
 	hears(job, "keys");
+}
+
+/* A session at the person's terminal, whose leader is in front and the relay is not. Ends with 0 when the
+ * kernel has stopped that. */
+static pid_t begin_in_background(void)
+{
+	int sv[2], slave = -1, master = -1;
+	pid_t leader;
+
+	cr_assert_eq(openpty(&person, &slave, NULL, NULL, NULL), 0);
+	cr_assert_eq(openpty(&master, &job, NULL, NULL, NULL), 0);
+	make_raw(slave);
+	make_raw(job);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sv), 0);
+	leader = fork();
+	if (leader == 0) {
+		pid_t self = getpid();
+		int status = 0;
+
+		if (setsid() < 0 || ioctl(slave, TIOCSCTTY, 0) < 0)
+			_exit(2);
+		relay = fork();
+		if (relay == 0) {
+			(void)setpgid(0, 0);
+			relay_main(slave, sv[1], self);
+		}
+		(void)waitpid(relay, &status, WUNTRACED);
+		(void)kill(relay, SIGKILL);
+		_exit(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTTIN ? 0 : 1);
+	}
+	sock = sv[0];
+	fd_close(&sv[1]);
+	cr_assert_eq(told(), RELAY_READY);
+	tell(RELAY_BEGIN, &master);
+	return leader;
+}
+
+static void is_stopped_untouched(pid_t leader, int other)
+{
+	struct pollfd p = {.fd = other, .events = POLLIN};
+	int status = 1;
+
+	cr_assert_eq(waitpid(leader, &status, 0), leader);
+	cr_assert_eq(status, 0, "the relay was not stopped");
+	cr_assert_eq(poll(&p, 1, 300) > 0 && (p.revents & POLLIN), 0, "it was passed on");
+}
+
+Test(relay, in_the_background_it_is_stopped_before_it_shows)
+{
+	pid_t leader = begin_in_background();
+
+	say(job, "one");
+	is_stopped_untouched(leader, person);
+}
+
+Test(relay, in_the_background_it_is_stopped_before_it_reads_a_key)
+{
+	pid_t leader = begin_in_background();
+
+	say(person, "key");
+	is_stopped_untouched(leader, job);
 }
 
 Test(relay, at_the_end_all_is_shown, .init = begin)
