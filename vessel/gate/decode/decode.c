@@ -18,6 +18,7 @@
 
 #define UTF16_MIN 4    /* characters */
 #define READABLE_MIN 8 /* bytes in a row, for a run to be taken */
+#define UTF16_SEEN 8   /* the same: four characters */
 #define DEFLATE_STEP 256
 /* Flags of gzip's header. */
 #define GZIP_EXTRA 4u
@@ -94,18 +95,33 @@ static size_t wide_run(const char *s, size_t len, size_t low)
 	return n;
 }
 
-/* As of UTF-16 of either order: a zero in each two bytes of some, or letters of a known script. */
+/* Four characters at s, of either order; or a zero in each two bytes, and none beside it. */
+static bool is_wide(const char *s)
+{
+	size_t zeros = 0;
+
+	for (size_t i = 0; i < UTF16_SEEN; i += 2)
+		zeros += (s[i] == 0) != (s[i + 1] == 0);
+	return 2 * zeros == UTF16_SEEN || 2 * wide_run(s, UTF16_SEEN, 0) == UTF16_SEEN ||
+	       2 * wide_run(s, UTF16_SEEN, 1) == UTF16_SEEN;
+}
+
+/* As of UTF-16 of either order: four characters in a row. Each of them has a byte that is the high one
+ * of a letter or sign, and few bytes of others are: only where four pairs in a row have one is it
+ * looked at. */
 static bool gate_has_utf16(const char *s, size_t len)
 {
-	size_t n[2] = {0}; /* at even places, at odd ones */
+	static const uint8_t is_high[256] = {
+		[0 ... 5] = 1,
+		[0x1e] = 1,
+		[0x20] = 1,
+	};
+	unsigned high = 0; /* a bit for each of the last eight bytes */
 
-	for (size_t i = 0; i + 1 < len; i++) {
-		n[i % 2] = (s[i] == 0) != (s[i + 1] == 0) ? n[i % 2] + 1 : 0;
-		if (n[i % 2] >= READABLE_MIN / 2 ||
-		    wide_run(s + i, len - i < READABLE_MIN ? len - i : READABLE_MIN, 0) >=
-			    READABLE_MIN / 2 ||
-		    wide_run(s + i, len - i < READABLE_MIN ? len - i : READABLE_MIN, 1) >=
-			    READABLE_MIN / 2)
+	for (size_t i = 0; i < len; i++) {
+		high = (high << 1 | is_high[(unsigned char)s[i]]) & 0xff;
+		if (((high | high >> 1) & 0x55) == 0x55 && i + 1 >= UTF16_SEEN &&
+		    is_wide(s + i + 1 - UTF16_SEEN))
 			return true;
 	}
 	return false;
