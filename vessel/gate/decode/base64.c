@@ -12,7 +12,7 @@
 
 #define BASE64_MIN 12	   /* characters of a run */
 #define BASE64_LINE_MIN 40 /* a run goes on over a line's end behind that many */
-#define LOOSE_MIN 24	   /* of lines with something else in them: words are shorter */
+#define ROWS_MIN 16	   /* of pieces with something else around them */
 #define KIND_BYTES 18	   /* by which gate_kind_of() knows most of them */
 
 const uint8_t gate_values64[256] = {
@@ -142,21 +142,28 @@ struct taker {
 	size_t room;
 };
 
-/* The run [at, at + run), n characters of the alphabet and what lies between them. is_loose: what is
- * whole in it is read by itself, too. */
-static void take(struct taker *t, size_t at, size_t run, size_t n, bool is_loose)
+/* The values of the letters of s, n or less, into t->six; how many. */
+static size_t read64(struct taker *t, const char *s, size_t len, size_t n)
 {
-	struct gate_decoded *d = t->d;
-	bool kept = false;
 	size_t k = 0;
 
 	if (!t->six || n > t->room) {
 		t->room = n * 2;
 		t->six = xreallocarray(t->six, t->room, 1);
 	}
-	for (size_t i = at; i < at + run; i++)
-		if (value64(t->s[i]) >= 0)
-			t->six[k++] = (uint8_t)value64(t->s[i]);
+	for (size_t i = 0; i < len; i++)
+		if (value64(s[i]) >= 0)
+			t->six[k++] = (uint8_t)value64(s[i]);
+	return k;
+}
+
+/* The k values in t->six, which came from [at, at + run). is_loose: what is whole in it is read by itself,
+ * too. */
+static bool take_six(struct taker *t, size_t at, size_t run, size_t k, bool is_loose)
+{
+	struct gate_decoded *d = t->d;
+	bool kept = false;
+
 	/* It may begin with letters that are none of it. */
 	for (unsigned skip = 0; skip < 4 && !kept && !d->too_large; skip++) {
 		size_t before = d->len, out = decoded_begin(d);
@@ -168,6 +175,16 @@ static void take(struct taker *t, size_t at, size_t run, size_t n, bool is_loose
 		else
 			d->block[d->n - 1].is_loose = is_loose;
 	}
+	return kept;
+}
+
+/* The run [at, at + run), n characters of the alphabet and what lies between them. */
+static void take(struct taker *t, size_t at, size_t run, size_t n, bool is_loose)
+{
+	struct gate_decoded *d = t->d;
+	size_t k = read64(t, t->s + at, run, n);
+	bool kept = take_six(t, at, run, k, is_loose);
+
 	if (!kept && !is_loose && n / 4 * 3 >= GATE_OPAQUE64_MIN &&
 	    distinct_bytes(t->s + at, run) > 40)
 		decoded_note_opaque(d, at, run);
@@ -262,11 +279,25 @@ static void take_lines(struct taker *t)
 	}
 }
 
+/* Pieces with anything around them. */
+static void take_rows(struct taker *t)
+{
+	struct gate_rows r = {0};
+	size_t at = 0;
+
+	while (!t->d->too_large && gate_next_rows(gate_values64, t->s, t->len, &at, &r))
+		if (r.n >= ROWS_MIN && is_mixed(r.letters, r.n))
+			(void)take_six(t, r.from, r.to - r.from,
+				       read64(t, r.letters, r.n, r.n), true);
+	free(r.letters);
+}
+
 void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d)
 {
 	struct taker t = {.s = s, .len = len, .d = d};
 
 	take_runs(&t);
 	take_lines(&t);
+	take_rows(&t);
 	free(t.six);
 }

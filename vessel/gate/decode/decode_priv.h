@@ -53,5 +53,19 @@ struct gate_lines {
  * may stand between two letters of a line. */
 bool gate_next_lines(const uint8_t in[256], const char *between, const char *s,
 		     size_t len, size_t *at, struct gate_lines *ret);
+/* Nothing but what may indent, quote or comment out a line of them. */
+bool gate_is_edge(const char *s, size_t len);
+
+/* Pieces of one length, with something else around them: lines of a list, of a program's comment, with
+ * numbers (rows.c). All of them together may be more than belongs together. */
+struct gate_rows {
+	char *letters; /* n of the alphabet, of the pieces alone; to be freed behind the last call */
+	size_t n, room;
+	size_t from, to; /* in the text */
+};
+/* The next such pieces, from the line at *at on; *at is moved to a line behind them. *ret is zero before
+ * the first call. */
+bool gate_next_rows(const uint8_t in[256], const char *s, size_t len, size_t *at,
+		    struct gate_rows *ret);
 
 #endif

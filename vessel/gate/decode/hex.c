@@ -6,6 +6,7 @@
 #include "vessel/gate/decode/decode_priv.h"
 #include "vessel/gate/text/runs.h"
 #include "vessel/gate/valid/valid.h"
+#include <stdlib.h>
 
 #define HEX_MIN 16
 
@@ -186,9 +187,28 @@ static void decode_hex_lines(const char *s, size_t len, struct gate_decoded *d)
 		}
 }
 
+/* Pieces with anything around them. */
+static void decode_hex_rows(const char *s, size_t len, struct gate_decoded *d)
+{
+	struct gate_rows r = {0};
+	size_t at = 0;
+
+	while (!d->too_large && gate_next_rows(gate_values16, s, len, &at, &r)) {
+		size_t before = d->len, out = decoded_begin(d);
+
+		put_pairs(d, r.letters, r.n / 2, 2);
+		if (r.n >= HEX_MIN && decoded_keep(d, out, r.from, r.to - r.from))
+			d->block[d->n - 1].is_loose = true;
+		else
+			d->len = before;
+	}
+	free(r.letters);
+}
+
 void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d)
 {
 	decode_joined_hex(s, len, d);
 	decode_spaced_hex(s, len, d);
 	decode_hex_lines(s, len, d);
+	decode_hex_rows(s, len, d);
 }

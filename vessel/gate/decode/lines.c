@@ -30,6 +30,13 @@ static bool is_edge(char c)
 	return edges[(unsigned char)c];
 }
 
+bool gate_is_edge(const char *s, size_t len)
+{
+	while (len && is_edge(s[len - 1]))
+		len--;
+	return len == 0;
+}
+
 static bool is_between(const char *between, char c)
 {
 	return *between && c && strchr(between, c);
