@@ -91,21 +91,18 @@ static void look_at_unescaped(struct scan *s, const struct layer *l, unsigned ho
 	gate_folded_done(&f);
 }
 
-/* Bytes of a compressed stream, and characters that stand for bytes, which were written as escapes, of
- * one kind: the folded text has them not. */
-static void look_at_escaped_bytes(struct scan *s, const struct layer *l, unsigned kinds,
-				  bool is_unseen)
+/* Bytes of a compressed stream, and characters that stand for bytes, which were written as escapes: the
+ * folded text has them not. */
+static void look_at_escaped_bytes(struct scan *s, const struct layer *l,
+				  const struct gate_folded *f)
 {
 	const enum gate_encoding packed = GATE_DEFLATE;
-	unsigned ways = kinds & FOLD_BYTES ? kinds | FOLD_BACKSLASH : kinds; /* JSON */
+	unsigned how[GATE_FOLD_WAYS_MAX];
+	size_t n = gate_fold_ways(f, how);
 
-	for (unsigned way = FOLD_BYTES; way <= FOLD_REFERENCE; way <<= 1)
-		if (ways & way && !s->failed)
-			look_at_unescaped(s, l, FOLD_BYTES | way, packed, packed);
-	ways = FOLD_BYTES | FOLD_PERCENT | FOLD_FORM;
-	if (kinds & FOLD_PERCENT && !s->failed && memchr(l->data, '+', l->len))
-		look_at_unescaped(s, l, ways, packed, packed);
-	if (is_unseen && !s->failed)
+	for (size_t i = 0; i < n && !s->failed; i++)
+		look_at_unescaped(s, l, how[i], packed, packed);
+	if (f->had_unseen && !s->failed)
 		look_at_unescaped(s, l, FOLD_ESCAPES, GATE_TAGS, GATE_SELECTORS);
 }
 
@@ -119,8 +116,8 @@ static void fold(struct scan *s, const struct layer *l)
 	below.depth += f.had_escapes ? 1U : 0U;
 	if (f.changed && (f.had_escapes || l->kind != LAYER_FOLDED))
 		look_below(s, &below);
-	if ((f.packed || f.had_unseen) && !s->failed)
-		look_at_escaped_bytes(s, l, f.packed, f.had_unseen);
+	if (!s->failed)
+		look_at_escaped_bytes(s, l, &f);
 	gate_folded_done(&f);
 }
 

@@ -20,6 +20,8 @@
 #define READABLE_MIN 8 /* bytes in a row, for a run to be taken */
 #define UTF16_SEEN 8   /* the same: four characters */
 #define DEFLATE_STEP 256
+#define TEXT_MIN                                                                         \
+	12 /* what begins with `x^` may be a formula: a stream that is cut begins with so much text */
 /* Flags of gzip's header. */
 #define GZIP_EXTRA 4u
 #define GZIP_NAME 8u
@@ -127,15 +129,21 @@ static bool gate_has_utf16(const char *s, size_t len)
 	return false;
 }
 
+/* gzip, or zlib of any level with a window of the common size: two bytes or three. */
+static bool begins_packed(const char *s)
+{
+	const unsigned char *u = (const unsigned char *)s;
+
+	if (u[0] == 0x1f)
+		return u[1] == 0x8b && u[2] == 8;
+	return u[0] == 0x78 && (u[1] == 1 || u[1] == '^' || u[1] == 0x9c || u[1] == 0xda);
+}
+
 /* Something can be read in it, or its first bytes are known. */
 static bool is_worth(const char *s, size_t len)
 {
-	static const char gzip[] = "\x1f\x8b\x08", zlib[] = "\x78\x9c";
-
-	return gate_has_readable(s, len, READABLE_MIN) ||
-	       (len > 18 && memcmp(s, gzip, 3) == 0) ||
-	       (len > 8 && memcmp(s, zlib, 2) == 0) || gate_has_utf16(s, len) ||
-	       gate_kind_of(s, len);
+	return gate_has_readable(s, len, READABLE_MIN) || (len > 8 && begins_packed(s)) ||
+	       gate_has_utf16(s, len) || gate_kind_of(s, len);
 }
 
 bool decoded_keep(struct gate_decoded *d, size_t out, size_t src, size_t src_len)
@@ -188,7 +196,7 @@ static int inflate_some(z_stream *z, struct gate_decoded *d)
  * went in.
  */
 static bool inflate_at(const char *s, size_t len, struct gate_decoded *d,
-		       size_t *ret_used)
+		       size_t *ret_used, bool *ret_is_whole)
 {
 	z_stream z = {.avail_out = 1};
 	size_t out = decoded_begin(d), fed = 0;
@@ -210,6 +218,7 @@ static bool inflate_at(const char *s, size_t len, struct gate_decoded *d,
 		r = inflate_some(&z, d);
 	}
 	*ret_used = fed - z.avail_in;
+	*ret_is_whole = r == Z_STREAM_END;
 	(void)inflateEnd(&z);
 	return d->too_large || d->len - out >= (r == Z_STREAM_END ? 4 : 16);
 }
@@ -272,28 +281,34 @@ static void decode_deflate(const char *s, size_t len, const struct gate_stretche
 			   struct gate_decoded *d)
 {
 	/* The second byte of each head is one that text seldom has. */
-	static const struct gate_stops second = {.one = {1, 0x8b, 0x9c, 0xda},
-						 .above = UINT8_MAX};
+	static const struct gate_stops second = {
+		.one = {1, 0x8b, 0x9c, 0xda}, .above = UINT8_MAX, .from = '^', .n = 1};
 
 	for (size_t i = 0; i + 8 < len && !d->too_large; i++) {
-		const unsigned char *u;
 		size_t before = d->len, out, used = 0, end = 0;
+		bool is_stream, is_whole = false;
 
 		i = gate_next_stop(&second, s, len, i + 1) - 1;
-		u = (const unsigned char *)s + i;
 		if (i + 8 >= len)
 			break;
 		if (gate_stretches_has(unread, i, &end)) {
 			i = end - 1;
 			continue;
 		}
-		if (!(u[0] == 0x1f && u[1] == 0x8b && u[2] == 8) &&
-		    !(u[0] == 0x78 && (u[1] == 1 || u[1] == 0x9c || u[1] == 0xda)))
+		if (!begins_packed(s + i))
 			continue;
 		out = before ? before + 2 : 0;
-		if (!inflate_at(s + i, len - i, d, &used)) {
+		is_stream = inflate_at(s + i, len - i, d, &used, &is_whole);
+		/* a formula: its letters mean no bytes */
+		if (is_stream && s[i + 1] == '^' && !is_whole && !d->too_large &&
+		    gate_readable(d->data + out, d->len - out) < TEXT_MIN) {
 			d->len = before;
-			if (used >= GATE_STRANGE_MIN) /* else no finding anyway */
+			continue;
+		}
+		if (!is_stream) {
+			d->len = before;
+			if (s[i + 1] != '^' &&
+			    used >= GATE_STRANGE_MIN) /* else no finding anyway */
 				end_stream(d, before, s, len, i, used);
 			continue;
 		}

@@ -245,7 +245,7 @@ static size_t line_end_at(const char *s, size_t len, size_t i)
 static bool begins_packed(uint32_t a, uint32_t b)
 {
 	return (a == 0x1f && b == 0x8b) ||
-	       (a == 0x78 && (b == 1 || b == 0x9c || b == 0xda));
+	       (a == 0x78 && (b == 1 || b == '^' || b == 0x9c || b == 0xda));
 }
 
 static unsigned kind_of(char sign)
@@ -256,17 +256,23 @@ static unsigned kind_of(char sign)
 			      : 0;
 }
 
+/* What stands before s[i]. */
+static uint32_t before(const struct walk *w, const char *s, size_t i)
+{
+	return i == 0 ? 0 : w->last_end == i ? w->last : (unsigned char)s[i - 1];
+}
+
 /* `c` is at [i, i + n) of s: a stream may begin with it and with what is before it. */
 static void note_packed(struct walk *w, const char *s, size_t i, size_t n, uint32_t c)
 {
-	bool is_behind = w->last_end == i && i > 0;
-	uint32_t before = is_behind ? w->last : i ? (unsigned char)s[i - 1] : 0;
 	unsigned kind = kind_of(s[i]);
 
-	if (begins_packed(before, c)) {
-		kind |= is_behind ? kind_of(w->last_sign) : 0;
+	if (begins_packed(before(w, s, i), c)) {
+		kind |= w->last_end == i ? kind_of(w->last_sign) : 0;
+		kind |= kind & FOLD_PERCENT && c < 0x80 ? FOLD_UTF8 : 0;
 		w->f->packed |= kind ? kind : FOLD_BYTES;
 	}
+	w->f->escapes |= n > 1 ? kind_of(s[i]) : 0;
 	w->last = c;
 	w->last_end = i + n;
 	w->last_sign = s[i];
@@ -279,6 +285,15 @@ static int control_at(const char *s, size_t len)
 	const char *at = len > 1 && s[0] == '\\' && s[1] ? strchr(letters, s[1]) : NULL;
 
 	return at ? is[at - letters] : -1;
+}
+
+/* A byte that became a character, and its UTF-8 escapes: how many bytes, 0 when there is none. */
+static size_t utf8_escape_at(const char *s, size_t len, uint32_t *ret)
+{
+	char bytes[4] = {0};
+	size_t n = utf8_get_lax(bytes, bytes_at(s, len, "%", bytes), ret);
+
+	return *ret <= UINT8_MAX ? 3 * n : 0;
 }
 
 /* FOLD_BYTES */
@@ -299,9 +314,11 @@ static size_t byte_step(struct walk *w, const char *s, size_t len, size_t i)
 		put_byte(w, ' ', i);
 		return 1;
 	}
-	if (is_escape)
+	if (w->how & FOLD_UTF8)
+		n = utf8_escape_at(s + i, len - i, &c);
+	if (n == 0 && is_escape)
 		n = escape_at(s + i, len - i, &c, &is_byte);
-	else if ((unsigned char)s[i] >= 0x80)
+	else if (n == 0 && (unsigned char)s[i] >= 0x80)
 		n = utf8_get_lax(s + i, len - i, &c);
 	put_byte(w, n && c <= UINT8_MAX ? (char)c : s[i], i);
 	return n && c <= UINT8_MAX ? n : 1;
@@ -327,8 +344,11 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 		return used;
 	}
 	if (n && is_byte) {
+		uint32_t head = before(w, s, i);
+
 		note_packed(w, s, i, n, c);
 		used = utf8_get_lax(bytes, bytes_at(s + i, len - i, "%", bytes), &c);
+		w->f->packed |= used > 1 && begins_packed(head, c) ? FOLD_UTF8 : 0;
 		w->f->had_escapes = true;
 		if (used == 0) {
 			put_byte(w, bytes[0], i);
@@ -482,6 +502,24 @@ void gate_fold_around(const char *s, size_t len, size_t around, struct gate_fold
 		at = next < done ? next_change(s, len, done) : next;
 	}
 	ret->map[ret->len] = (uint32_t)(ret->len ? done : 0);
+}
+
+size_t gate_fold_ways(const struct gate_folded *f, unsigned how[GATE_FOLD_WAYS_MAX])
+{
+	unsigned all = f->packed | f->escapes;
+	size_t n = 0;
+
+	if (!f->packed)
+		return 0;
+	if (f->packed & FOLD_BYTES)
+		all |= FOLD_BACKSLASH; /* JSON */
+	for (unsigned way = FOLD_BYTES; way <= FOLD_UTF8; way <<= 1)
+		if (all & way)
+			how[n++] = FOLD_BYTES | way;
+	if (all & FOLD_PERCENT)
+		how[n++] = FOLD_BYTES | FOLD_PERCENT | FOLD_FORM;
+	how[n++] = FOLD_BYTES | all;
+	return n;
 }
 
 void gate_folded_done(struct gate_folded *f)

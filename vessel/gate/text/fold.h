@@ -29,6 +29,8 @@
 #define FOLD_PERCENT 64u
 #define FOLD_BACKSLASH 128u /* also \\n and the like */
 #define FOLD_REFERENCE 256u
+/* percent signs, of the bytes of the character in UTF-8, as encodeURIComponent() writes it */
+#define FOLD_UTF8 512u
 
 struct gate_folded {
 	char *data;    /* len bytes, never longer than the input */
@@ -37,8 +39,10 @@ struct gate_folded {
 	bool changed; /* differs from the input */
 	bool had_escapes;
 	bool had_nested; /* FOLD_BYTES: escapes are left, as of JSON within JSON */
-	/* What a compressed stream begins with was there, and not as bytes: how (FOLD_PERCENT and
-	 * those behind it), FOLD_BYTES for characters. */
+	unsigned
+		escapes; /* of which kinds there were: FOLD_PERCENT and those behind it */
+	/* What a compressed stream begins with was there, and not as bytes: how, FOLD_BYTES for
+	 * characters. */
 	unsigned packed;
 	bool had_unseen; /* an escape was a character that stands for a byte */
 };
@@ -68,5 +72,10 @@ void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret)
  */
 void gate_fold_around(const char *s, size_t len, size_t around, struct gate_folded *ret);
 void gate_folded_done(struct gate_folded *f);
+
+/* How to read a text as bytes in which f->packed was seen: FOLD_BYTES with each kind of escapes that may be
+ * theirs, and with all of them. How many; none when nothing was seen. */
+#define GATE_FOLD_WAYS_MAX 8
+size_t gate_fold_ways(const struct gate_folded *f, unsigned how[GATE_FOLD_WAYS_MAX]);
 
 #endif

@@ -42,6 +42,33 @@ static void as_form(struct buf *b, uint8_t c)
 		as_quoted(b, c);
 }
 
+/* encodeURIComponent() of JavaScript, of a string with a character for each byte. */
+static void as_component(struct buf *b, uint8_t c)
+{
+	cleanup_buf struct buf utf8 = new_buf();
+
+	if (c && strchr("!'()*", c)) {
+		buf_addc(b, (char)c);
+		return;
+	}
+	add_latin1(&utf8, c);
+	for (size_t i = 0; i < utf8.len; i++)
+		as_quoted(b, (uint8_t)utf8.data[i]);
+}
+
+/* html.escape() of Python. */
+static void as_html(struct buf *b, uint8_t c)
+{
+	static const char plain[] = "&<>\"'";
+	static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#x27;"};
+	const char *at = c ? strchr(plain, c) : NULL;
+
+	if (at)
+		buf_adds(b, names[at - plain]);
+	else
+		add_latin1(b, c);
+}
+
 static void as_json(struct buf *b, uint8_t c)
 {
 	static const char plain[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
@@ -98,20 +125,23 @@ Test(gate_packed, in_escapes)
 	static const struct {
 		const char *name;
 		void (*add)(struct buf *b, uint8_t c);
+		bool is_escaped; /* `^`, too */
 	} ways[] = {
-		{"quote", as_quoted},
-		{"form", as_form},
-		{"json", as_json},
-		{"json, utf-8", as_json_utf8},
-		{"json twice", as_json_twice},
-		{"\\u00", as_u},
-		{"\\x", as_x},
-		{"&#;", as_reference},
-		{"latin 1 in utf-8", add_latin1},
+		{"quote", as_quoted, true},
+		{"form", as_form, true},
+		{"component", as_component, true},
+		{"html", as_html, false},
+		{"json", as_json, false},
+		{"json, utf-8", as_json_utf8, false},
+		{"json twice", as_json_twice, false},
+		{"\\u00", as_u, true},
+		{"\\x", as_x, false},
+		{"&#;", as_reference, true},
+		{"latin 1 in utf-8", add_latin1, false},
 	};
 
 	add_term(TERM);
-	for (unsigned round = 0; round < 2 * 14; round++) {
+	for (unsigned round = 0; round < 2 * 20; round++) {
 		cleanup_buf struct buf text = new_buf();
 		uint8_t packed[512];
 		z_stream z = {.next_out = packed, .avail_out = sizeof(packed)};
@@ -122,13 +152,16 @@ Test(gate_packed, in_escapes)
 		buf_adds(&text, " " TERM " by those who know of it");
 		z.next_in = (Bytef *)text.data;
 		z.avail_in = (uInt)text.len;
-		cr_assert_eq(deflateInit2(&z, 6 + (int)(round / 2 % 4), Z_DEFLATED,
+		cr_assert_eq(deflateInit2(&z, 5 + (int)(round / 2 % 5), Z_DEFLATED,
 					  round % 2 ? 31 : 15, 8, Z_DEFAULT_STRATEGY),
 			     Z_OK);
 		cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
 		for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
 			cleanup_buf struct buf b = new_buf();
 
+			/* a head of two letters that stay is a formula, too */
+			if (packed[0] == 'x' && packed[1] == '^' && !ways[w].is_escaped)
+				continue;
 			buf_adds(&b, "{\"q\": \"");
 			for (size_t i = 0; i < z.total_out; i++)
 				ways[w].add(&b, packed[i]);
@@ -145,6 +178,9 @@ Test(gate_packed, text_with_such_characters)
 {
 	static const char *const texts[] = {
 		"max\xc3\x9a and x%01 of 10, x%9C, x\\u009c, &#120;&#218;",
+		"the area is 3x^2 + 2x^1, and x%5E2 is that in a URL: caf\xc3\xa9 &amp; "
+		"x^n + x^m",
+		"x%C2%9C and %1F%C2%8B in a URL, x\xc2\x9c &lt; x^2",
 		"\\x1f\\x8b is how gzip begins, and %1f%8b in a URL",
 	};
 
