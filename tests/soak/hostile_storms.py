@@ -199,7 +199,7 @@ def t_34_it_takes_memory():
 
 def t_35_it_takes_the_disk():
     storm("SQL: 8 cursors that outlive their transaction, 64 MB each", in_sessions(
-        "DECLARE c CURSOR WITH HOLD FOR WITH RECURSIVE t (a) AS (SELECT '" + "x" * 100 + "' UNION ALL SELECT a FROM t) SELECT a FROM t"),
+        "DECLARE c CURSOR WITH HOLD FOR WITH RECURSIVE t (a) AS (SELECT '" + "x" * 100000 + "' UNION ALL SELECT a FROM t) SELECT a FROM t"),
         wanted=["53400"], disk=640)
 
     def fn(count, on):
