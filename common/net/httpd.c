@@ -129,7 +129,13 @@ void conn_flush(struct conn *c)
 
 static void conn_timer(void *arg)
 {
-	conn_free(arg);
+	struct conn *c = arg;
+
+	/* a refused body whose rest does not come */
+	if (c->state == CONN_DROP && !c->doomed)
+		reply_refusal(c, c->req, &c->req->refusal);
+	else
+		conn_free(c);
 }
 
 /* ---- reading ---- */
@@ -195,9 +201,8 @@ static void dispatch(struct conn *c)
 }
 
 /* Idle for too long, or the request as a whole takes too long. */
-static void arm_idle(struct conn *c)
+static void arm_idle(struct conn *c, usec_t idle)
 {
-	usec_t idle = c->httpd->cfg.idle_usec;
 	usec_t now = clock_boot_usec();
 
 	if (c->deadline < now)
@@ -268,14 +273,16 @@ static void read_refused(struct conn *c)
 	if (drop_body(c, req, bufferevent_get_input(c->bev)) > 0)
 		reply_refusal(c, req, &req->refusal);
 	else
-		arm_idle(c);
+		arm_idle(c, LINGER_USEC);
 }
 
 /* At once; or behind the rest of a body that is too large, where the server is asked for that. */
 static void refuse(struct conn *c, struct httpd_req *req, const struct err *err)
 {
-	if (err->id != ERRID_HTTP_BODY || c->httpd->cfg.drop_max_bytes == 0 ||
-	    req->g.expect_continue) {
+	size_t max = c->httpd->cfg.drop_max_bytes;
+
+	if (err->id != ERRID_HTTP_BODY || max == 0 || req->g.expect_continue ||
+	    (!req->g.is_chunked && req->g.content_length > max)) {
 		reply_refusal(c, req, err);
 		return;
 	}
@@ -298,7 +305,7 @@ static void read_body(struct conn *c)
 		return;
 	}
 	if (r == 0) {
-		arm_idle(c);
+		arm_idle(c, c->httpd->cfg.idle_usec);
 		return;
 	}
 	/* Bytes after the request: it is answered, then the connection closes. */
@@ -377,7 +384,7 @@ static void read_head(struct conn *c)
 		usec_t limit = c->httpd->cfg.request_usec;
 
 		c->deadline = limit ? clock_boot_usec() + limit : USEC_INFINITY;
-		arm_idle(c);
+		arm_idle(c, c->httpd->cfg.idle_usec);
 	}
 	data = (const char *)evbuffer_pullup(in, (ev_ssize_t)len);
 	r = gate_head_end(data, len, &c->scanned, &head_len, &err);

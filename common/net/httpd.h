@@ -105,7 +105,8 @@ struct httpd_config {
 	bool encoded_slash_ok; /* %2f in a path is '/' (npm's scoped names) */
 	/* Bodies may come in chunks; until one is whole it counts as the most that it may be. */
 	bool chunks_ok;
-	/* Of a body that is too large, and for which no leave was asked, so much is read and dropped before the answer;
+	/* Of a body that is too large, and for which no leave was asked, so much is read and dropped before the answer, which
+	 * comes at once where more is announced, and when nothing of the rest comes for two seconds;
 	 * 0: the answer comes at once. git and curl take an earlier answer for the end of the request, and git sends the rest as
 	 * a second one. */
 	size_t drop_max_bytes;
