@@ -290,7 +290,7 @@ static int judge_unsealed(struct audit_reading *r, struct err *err)
 		return refuse(
 			r, AUDIT_UNSEALED, err,
 			"the log ends with a clean stop, and the checkpoint of that "
-			"is gone");
+			"is gone, or its scribe was killed before it made it");
 	if (r->mark_at)
 		return refuse(
 			r, AUDIT_UNSEALED, err,

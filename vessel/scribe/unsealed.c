@@ -30,12 +30,27 @@ void unsealed_none(struct unsealed *u)
 	*u = (struct unsealed){0};
 }
 
+/* What a scribe writes before its first seal: it seals when it starts, so no time has passed for it. */
+static bool begins(const struct audit_head *h, const char *members, size_t len)
+{
+	static const char *const first[] = {"scribe.segment", "scribe.recovered_tail",
+					    UNSEALED_EVENT, "scribe.start"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
+		if (unsealed_is_event(h, members, len, first[i]))
+			return true;
+	return false;
+}
+
 void unsealed_add(struct unsealed *u, const struct audit_head *h, const char *members,
 		  size_t len)
 {
 	u->lines++;
 	u->ends_with_stop = unsealed_is_event(h, members, len, "scribe.stop");
-	if (!str_eq(u->boot.s, h->boot.s)) {
+	if (h->up_ms < u->last_ms && str_eq(u->boot.s, h->boot.s) && !u->late_at)
+		u->late_at = h->seq;
+	u->last_ms = h->up_ms;
+	if (!str_eq(u->boot.s, h->boot.s) || begins(h, members, len)) {
 		u->boot = h->boot;
 		u->up_ms = h->up_ms;
 		u->boot_lines = 0;

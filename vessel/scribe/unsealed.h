@@ -16,10 +16,11 @@
 
 struct unsealed {
 	uint64_t lines;
-	/* since the first of them, or the first of another boot of the kernel */
+	/* since the first of them, or of a scribe that started, or of another boot of the kernel */
 	struct uuid boot;
-	uint64_t boot_lines, up_ms;
-	uint64_t late_at;    /* the first at which a seal was overdue, 0: none */
+	uint64_t boot_lines, up_ms, last_ms;
+	/* the first at which a seal was overdue, or that is older than the one before it; 0: none */
+	uint64_t late_at;
 	bool ends_with_stop; /* whose seal is gone, or was not made any more */
 };
 

@@ -112,6 +112,41 @@ Test(unsealed, a_stop_without_its_seal_is_not_marked)
 	expect(AUDIT_OK, 0, "and no more afterwards");
 }
 
+/* It was killed, nobody wrote for long, and the next one was killed before its first seal. */
+Test(unsealed, two_kills_are_not_marked)
+{
+	struct scribe_log *l = must_open_with(&set_clock, 0);
+
+	seal(l, false);
+	add(l, 1);
+	scribe_log_free(l);
+	boot_now += 135 * USEC_PER_SEC;
+	scribe_log_free(must_open_with(&set_clock, 0));
+	expect(AUDIT_OK, 0, "dead before its seal");
+	l = must_open_with(&set_clock, 0);
+	seal(l, true);
+	add(l, 2);
+	scribe_log_free(l);
+	expect(AUDIT_OK, 0, "and gone on with");
+}
+
+Test(unsealed, a_line_older_than_the_one_before_is_marked)
+{
+	struct scribe_log *l = must_open_with(&set_clock, 0);
+
+	seal(l, false);
+	add(l, 1);
+	boot_now -= USEC_PER_SEC;
+	add(l, 2);
+	boot_now += USEC_PER_SEC;
+	scribe_log_free(l);
+	expect(AUDIT_UNSEALED, 0, "before");
+	l = must_open_with(&set_clock, 0);
+	seal(l, true);
+	scribe_log_free(l);
+	expect_marked("afterwards", 3, 5);
+}
+
 /* Killed before it could seal its mark: the next one marks again. */
 Test(unsealed, a_mark_without_a_seal_is_found_too)
 {
