@@ -617,6 +617,18 @@ def t_what_is_private_is_replaced_and_comes_back():
     assert json.loads(a.data)["choices"][0]["message"]["content"] == secret, a.data
 
 
+def t_a_canary_in_lines_within_a_string_of_json():
+    lease = job()
+    digest = hashlib.sha256(f"lychgate broker key:{lease[0]}:{lease[1]}:{lease[2]}".encode()).digest()
+    coded = base64.b64encode(b"lych-" + base64.urlsafe_b64encode(digest).rstrip(b"=")).decode()
+    for width, behind in ((12, "</li>"), (16, ";"), (20, "")):
+        text = "".join(f"{coded[i:i + width]}{behind}\n" for i in range(0, len(coded), width))
+        body = json.dumps({"messages": [{"role": "user", "content": text}]})
+        for seq, (kind, it) in enumerate((("text/plain", text), ("application/json", body), ("application/x-ndjson", body + "\n" + body)), width * 10):
+            a = fetch(lease, seq, "https://a.wild.example/", method="POST", headers=[["content-type", kind]], body=base64.b64encode(it.encode()).decode())
+            assert b"canary" in refused(a, 403, "LYCH-GATE-001").data, (width, kind)
+
+
 def t_the_key_of_its_own_broker_is_a_canary():
     lease, before = job(), (metric("lychgate_broker_canaries_total"), metric("lychgate_broker_signals_total"))
     digest = hashlib.sha256(f"lychgate broker key:{lease[0]}:{lease[1]}:{lease[2]}".encode()).digest()

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
+#include "vessel/broker/dispatch/unescaped.h"
 #include "vessel/broker/gate/reply.h"
 #include "vessel/broker/intents/fetch_git.h"
 #include "vessel/broker/intents/fetch_keys.h"
@@ -131,6 +132,16 @@ static enum gate_part_kind body_kind(const struct dispatch_call *c)
 	return GATE_PART_TEXT;
 }
 
+/* Registered terms and canaries are looked for in what its reader gets out of it, too. */
+static void add_unescaped(struct gate_parts *p, const struct fetch_own *own)
+{
+	cleanup_buf struct buf read;
+
+	buf_init(&read, own->fetch.body_len);
+	if (unescaped(own->fetch.body, own->fetch.body_len, &read))
+		gate_parts_add(p, GATE_PART_ECHO, "body", buf_str(&read), read.len);
+}
+
 static struct gate_parts *fetch_parts(struct dispatch_call *c)
 {
 	struct fetch_own *own = c->own;
@@ -146,6 +157,8 @@ static struct gate_parts *fetch_parts(struct dispatch_call *c)
 		else
 			p->overflow = true;
 	}
+	if (own->fetch.body_len && body_kind(c) == GATE_PART_TEXT)
+		add_unescaped(p, own);
 	if (own->fetch.body_len)
 		gate_parts_add(p, body_kind(c), "body", own->fetch.body,
 			       own->fetch.body_len);
