@@ -133,7 +133,7 @@ static void note_line(struct audit_reading *r, const struct audit_head *h,
 	char named[SHA256_HEX_SIZE], hex[SHA256_HEX_SIZE];
 
 	unsealed_add(&r->unsealed, h, members, len);
-	if (unsealed_is_event(h, members, len, UNSEALED_EVENT))
+	if (audit_line_is_event(h, members, len, UNSEALED_EVENT))
 		note_mark(r, h->seq);
 	/* by whole seconds: less is what keeps a clock right */
 	if (!r->clock_back && str_eq(r->last_boot.s, h->boot.s) &&

@@ -156,6 +156,17 @@ bool audit_line_seal(const struct audit_head *h, const char *members, size_t len
 	       sha256_hex_parse(ret_hex, raw, NULL) == 0;
 }
 
+bool audit_line_is_event(const struct audit_head *h, const char *members, size_t len,
+			 const char *event)
+{
+	static const char begin[] = "\"event\":\"";
+	size_t before = strlen(begin), n = strlen(event);
+
+	return str_eq(h->prod, AUDIT_OWN_PROD) && len > before + n &&
+	       memcmp(members, begin, before) == 0 &&
+	       memcmp(members + before, event, n) == 0 && members[before + n] == '"';
+}
+
 /* ---- the chain ---- */
 
 void audit_chain_init(struct audit_chain *c)

@@ -52,6 +52,9 @@ MUST_CHECK int audit_line_parse(const char *line, size_t len, struct audit_head 
 /* The hash of the newest seal that a record of the scribe's own names; false: none. */
 bool audit_line_seal(const struct audit_head *head, const char *members, size_t len,
 		     char ret_hex[SHA256_HEX_SIZE]);
+/* Is this line the scribe's, of that event ("scribe.stop")? */
+bool audit_line_is_event(const struct audit_head *h, const char *members, size_t len,
+			 const char *event);
 
 /* Where a reader or the writer stands: what the next line must say, and the tree so far. */
 struct audit_chain {

@@ -50,7 +50,7 @@ static int open_seals(struct scribe_log *l, struct err *err)
 }
 
 /* Keys begin where there are none. */
-static int begin_seals(struct scribe_log *l, bool *ret_begins, struct err *err)
+static int begin_seals(struct scribe_log *l, struct err *err)
 {
 	const struct seal *last = seals_last(l->seals, NULL);
 
@@ -58,8 +58,7 @@ static int begin_seals(struct scribe_log *l, bool *ret_begins, struct err *err)
 		l->chain.log = last->log;
 	else if (!*l->chain.log.s) /* nothing yet, or a first line that was torn */
 		uuid_new(l->cfg.rng, &l->chain.log);
-	*ret_begins = seals_must_begin(l->seals);
-	if (!*ret_begins)
+	if (!seals_must_begin(l->seals))
 		return 0;
 	/* what a writer that died has left may not be on the disk yet */
 	if (l->fd >= 0 && fdatasync(l->fd) < 0)
@@ -93,9 +92,8 @@ static int open_dir(struct scribe_log *l, struct err *err)
 	return 0;
 }
 
-/* What is found is told: a tail that was cut, lines without a seal (of a restored log, whose keys begin
- * here, that is no news). */
-static int stage_start(struct scribe_log *l, bool begins, struct err *err)
+/* What was found is told: a tail that was cut, lines without a seal. */
+static int stage_start(struct scribe_log *l, struct err *err)
 {
 	uint64_t had = l->chain.tree.size;
 	cleanup_buf struct buf more;
@@ -107,7 +105,7 @@ static int stage_start(struct scribe_log *l, bool begins, struct err *err)
 		if (scribe_log_own(l, "scribe.recovered_tail", &more, err) < 0)
 			return -1;
 	}
-	if (!begins && l->found.late_at) {
+	if (l->found.late_at) {
 		buf_reset(&more);
 		buf_addf(&more, "\"from\":%llu,\"to\":%llu",
 			 (unsigned long long)seals_last(l->seals, NULL)->size + 1,
@@ -122,7 +120,6 @@ int scribe_log_open(const struct scribe_log_config *cfg, struct scribe_log **ret
 		    struct err *err)
 {
 	struct scribe_log *l = xnew(struct scribe_log);
-	bool begins = false;
 
 	l->cfg = *cfg;
 	if (!l->cfg.segment_bytes)
@@ -132,7 +129,7 @@ int scribe_log_open(const struct scribe_log_config *cfg, struct scribe_log **ret
 	/* the last event of a batch, and a segment's header, may pass the batch's size */
 	buf_init(&l->staged, SCRIBE_BATCH_BYTES + 2 * AUDIT_LINE_MAX);
 	if (open_dir(l, err) < 0 || open_seals(l, err) < 0 || log_recover(l, err) < 0 ||
-	    begin_seals(l, &begins, err) < 0 || stage_start(l, begins, err) < 0) {
+	    begin_seals(l, err) < 0 || stage_start(l, err) < 0) {
 		scribe_log_free(l);
 		return -1;
 	}
@@ -227,7 +224,7 @@ static int stage_header(struct scribe_log *l, struct err *err)
 	buf_init(&b, AUDIT_EVENT_MAX);
 	if (!own)
 		return -1;
-	buf_adds(&b, HEADER_EVENT);
+	buf_adds(&b, "\"event\":\"" HEADER_EVENT "\"");
 	add_named_seal(l, &b);
 	add_tree(&l->chain.tree, &b);
 	buf_addf(&b, ",\"segment\":%llu,\"streams\":[", (unsigned long long)l->segment);

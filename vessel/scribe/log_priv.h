@@ -10,7 +10,7 @@
 #include "vessel/scribe/seals.h"
 #include "vessel/scribe/unsealed.h"
 
-#define HEADER_EVENT "\"event\":\"scribe.segment\""
+#define HEADER_EVENT "scribe.segment"
 
 struct scribe_log {
 	struct scribe_log_config cfg;

@@ -108,26 +108,25 @@ static int check_named_seal(const struct scribe_log *l, const struct audit_head 
 	return 0;
 }
 
+/* And no news: where keys begin anew, as after a restore, that is said already. */
 static bool is_behind_seals(const struct scribe_log *l, const struct audit_head *h)
 {
 	const struct seal *last = seals_last(l->seals, NULL);
 
-	return last && h->seq > last->size;
+	return last && !seals_must_begin(l->seals) && h->seq > last->size;
 }
 
 static int on_old_line(const struct audit_head *h, const char *members, size_t len,
 		       void *arg, struct err *err)
 {
 	struct scribe_log *l = arg;
-	bool is_own = str_eq(h->prod, AUDIT_OWN_PROD);
 	struct stream *s;
 
 	if (!err_is_set(&l->seal_flaw) && meet_seal(l, &l->seal_flaw) == 0)
 		(void)check_named_seal(l, h, members, len, &l->seal_flaw);
 	if (is_behind_seals(l, h))
 		unsealed_add(&l->found, h, members, len);
-	if (is_own && len > strlen(HEADER_EVENT) &&
-	    memcmp(members, HEADER_EVENT, strlen(HEADER_EVENT)) == 0 &&
+	if (audit_line_is_event(h, members, len, HEADER_EVENT) &&
 	    read_header(l, members, len, err) < 0)
 		return err_set_id(err, ERRID_AUDIT_CHAIN,
 				  "seq %llu: the segment's first record: not readable",

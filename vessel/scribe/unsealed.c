@@ -13,17 +13,6 @@
 /* A batch of 512 may follow the 255 that need no seal yet; and a seal comes within the second. */
 #define LATE_LINES 2048
 #define LATE_LINES_MSEC ((uint64_t)10000)
-#define BEFORE_EVENT "\"event\":\""
-
-bool unsealed_is_event(const struct audit_head *h, const char *members, size_t len,
-		       const char *event)
-{
-	size_t before = strlen(BEFORE_EVENT), n = strlen(event);
-
-	return str_eq(h->prod, AUDIT_OWN_PROD) && len > before + n &&
-	       memcmp(members, BEFORE_EVENT, before) == 0 &&
-	       memcmp(members + before, event, n) == 0 && members[before + n] == '"';
-}
 
 void unsealed_none(struct unsealed *u)
 {
@@ -37,7 +26,7 @@ static bool begins(const struct audit_head *h, const char *members, size_t len)
 					    UNSEALED_EVENT, "scribe.start"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(first); i++)
-		if (unsealed_is_event(h, members, len, first[i]))
+		if (audit_line_is_event(h, members, len, first[i]))
 			return true;
 	return false;
 }
@@ -45,8 +34,7 @@ static bool begins(const struct audit_head *h, const char *members, size_t len)
 void unsealed_add(struct unsealed *u, const struct audit_head *h, const char *members,
 		  size_t len)
 {
-	u->lines++;
-	u->ends_with_stop = unsealed_is_event(h, members, len, "scribe.stop");
+	u->ends_with_stop = audit_line_is_event(h, members, len, "scribe.stop");
 	if (h->up_ms < u->last_ms && str_eq(u->boot.s, h->boot.s) && !u->late_at)
 		u->late_at = h->seq;
 	u->last_ms = h->up_ms;

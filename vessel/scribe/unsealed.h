@@ -15,7 +15,6 @@
 #define UNSEALED_EVENT "scribe.unsealed"
 
 struct unsealed {
-	uint64_t lines;
 	/* since the first of them, or of a scribe that started, or of another boot of the kernel */
 	struct uuid boot;
 	uint64_t boot_lines, up_ms, last_ms;
@@ -29,8 +28,5 @@ void unsealed_none(struct unsealed *u);
 /* One more; members as in audit_line_parse(). */
 void unsealed_add(struct unsealed *u, const struct audit_head *h, const char *members,
 		  size_t len);
-/* Is this line the scribe's, of that event ("scribe.stop")? */
-bool unsealed_is_event(const struct audit_head *h, const char *members, size_t len,
-		       const char *event);
 
 #endif

@@ -129,14 +129,12 @@ static bool gate_has_utf16(const char *s, size_t len)
 	return false;
 }
 
-/* gzip, or zlib of any level with a window of the common size: two bytes or three. */
+/* Of gzip the third byte is known, too. */
 static bool begins_packed(const char *s)
 {
 	const unsigned char *u = (const unsigned char *)s;
 
-	if (u[0] == 0x1f)
-		return u[1] == 0x8b && u[2] == 8;
-	return u[0] == 0x78 && (u[1] == 1 || u[1] == '^' || u[1] == 0x9c || u[1] == 0xda);
+	return gate_begins_packed(u[0], u[1]) && (u[0] != 0x1f || u[2] == 8);
 }
 
 /* Something can be read in it, or its first bytes are known. */

@@ -241,8 +241,7 @@ static size_t line_end_at(const char *s, size_t len, size_t i)
 	return n;
 }
 
-/* Two bytes that a compressed stream begins with (RFC 1950, 1952). */
-static bool begins_packed(uint32_t a, uint32_t b)
+bool gate_begins_packed(uint32_t a, uint32_t b)
 {
 	return (a == 0x1f && b == 0x8b) ||
 	       (a == 0x78 && (b == 1 || b == '^' || b == 0x9c || b == 0xda));
@@ -267,7 +266,7 @@ static void note_packed(struct walk *w, const char *s, size_t i, size_t n, uint3
 {
 	unsigned kind = kind_of(s[i]);
 
-	if (begins_packed(before(w, s, i), c)) {
+	if (gate_begins_packed(before(w, s, i), c)) {
 		kind |= w->last_end == i ? kind_of(w->last_sign) : 0;
 		kind |= kind & FOLD_PERCENT && c < 0x80 ? FOLD_UTF8 : 0;
 		w->f->packed |= kind ? kind : FOLD_BYTES;
@@ -348,7 +347,7 @@ static size_t step(struct walk *w, const char *s, size_t len, size_t i)
 
 		note_packed(w, s, i, n, c);
 		used = utf8_get_lax(bytes, bytes_at(s + i, len - i, "%", bytes), &c);
-		w->f->packed |= used > 1 && begins_packed(head, c) ? FOLD_UTF8 : 0;
+		w->f->packed |= used > 1 && gate_begins_packed(head, c) ? FOLD_UTF8 : 0;
 		w->f->had_escapes = true;
 		if (used == 0) {
 			put_byte(w, bytes[0], i);
@@ -407,7 +406,7 @@ static size_t next_change(const char *s, size_t len, size_t i)
 		}
 		n = utf8_get_lax(s + i, len - i, &c);
 		if (n && (gate_fold_one(c) != GATE_FOLD_SAME ||
-			  (i && begins_packed((unsigned char)s[i - 1], c))))
+			  (i && gate_begins_packed((unsigned char)s[i - 1], c))))
 			break;
 		i += n ? n - 1 : 0;
 	}

@@ -71,6 +71,9 @@ void gate_fold(const char *s, size_t len, unsigned how, struct gate_folded *ret)
  * change: pieces with a newline between them. Most text has nothing, and costs nothing.
  */
 void gate_fold_around(const char *s, size_t len, size_t around, struct gate_folded *ret);
+/* Two bytes, or characters, that a compressed stream begins with: gzip (RFC 1952), or zlib (RFC 1950) of any
+ * level with a window of the common size. */
+bool gate_begins_packed(uint32_t a, uint32_t b);
 void gate_folded_done(struct gate_folded *f);
 
 /* How to read a text as bytes in which f->packed was seen: FOLD_BYTES with each kind of escapes that may be
