@@ -345,8 +345,8 @@ def t_without_its_note_it_does_not_start():
 
 # ---- its workers ----
 
-def kill_at_work(name, ask, ticks):
-    """When it has burnt so much CPU for the request and goes on to."""
+def kill_at_work(name, ask):
+    """When it has burnt six ticks of CPU for the request and goes on to."""
     pid = worker(name)
     before = busy(pid)
     t = ask()
@@ -354,16 +354,16 @@ def kill_at_work(name, ask, ticks):
         now = busy(pid)
         if now is None:
             return
-        if now >= before + ticks:
+        if now >= before + 6:
             os.kill(pid, signal.SIGKILL)
             t.join(60)
             return
         time.sleep(0.002)
 
 
-def dies_twice(job, name, read, ask, *others, ticks=6):
+def dies_twice(job, name, read, kill, *others):
     for _ in range(20):
-        kill_at_work(name, ask, ticks)
+        kill()
         time.sleep(1)
         seen = of(job.id)
         if len(seen) == 2:
@@ -385,17 +385,26 @@ def words(n, seed):
 def t_the_gate_dies_twice_of_one_job():
     a, b = Job(), Job()
     text, other = words(GATE_BIG, 1), words(GATE_BIG, 2)
+    dies_twice(a, "gate:large", "texts", lambda: kill_reading(a, text, b, other), b)
 
-    def ask():
-        pid = worker("gate:large")
-        before = busy(pid)
-        t = a.ask_beside(text)
-        while t.is_alive() and busy(pid) == before:
-            time.sleep(0.002)
-        b.ask_beside(other)  # waits for the same worker, behind what it reads now
-        time.sleep(0.01)
-        return t
-    dies_twice(a, "gate:large", "texts", ask, b, ticks=1)
+
+def kill_reading(a, text, b, other):
+    """The gate's worker is stopped at a's text; b's waits behind it. Stopped too late, a's request comes to its end by
+    itself: then nothing is killed, for the worker would next read what is b's."""
+    pid = worker("gate:large")
+    before = busy(pid)
+    t = a.ask_beside(text)
+    while t.is_alive() and busy(pid) == before:
+        time.sleep(0.002)
+    os.kill(pid, signal.SIGSTOP)
+    t.join(2)
+    if not t.is_alive():
+        os.kill(pid, signal.SIGCONT)
+        return
+    b.ask_beside(other)
+    time.sleep(0.2)
+    os.kill(pid, signal.SIGKILL)
+    t.join(60)
 
 
 def t_a_portals_worker_dies_twice_of_one_job():
@@ -404,7 +413,7 @@ def t_a_portals_worker_dies_twice_of_one_job():
     def ask():
         b.wait_for_ever()  # at the same worker
         return a.ask_beside("flood", stream=True)
-    dies_twice(a, "portal:main", "reply", ask, b)
+    dies_twice(a, "portal:main", "reply", lambda: kill_at_work("portal:main", ask), b)
 
 
 def swallow(c):
