@@ -311,7 +311,8 @@ static void decode_deflate(const char *s, size_t len, const struct gate_stretche
 			continue;
 		}
 		end_stream(d, out, s, len, i, used);
-		i += used ? used - 1 : 0;
+		/* one that was cut took what is behind it, too: another block, perhaps */
+		i += is_whole ? used - 1 : 0;
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compressed bytes as libraries write them into text: forms, JSON, HTML, strings of programs. */
+#include "common/base64.h"
 #include "common/buf.h"
 #include "common/cleanup.h"
 #include "tests/support/gate_texts.h"
@@ -119,6 +120,28 @@ static void as_reference(struct buf *b, uint8_t c)
 	buf_addf(b, "&#%u;", c);
 }
 
+static void add_filling(struct buf *b, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		buf_addf(b, "%c%u", 'a' + (int)(i * 7 % 26), i * i);
+}
+
+/* gzip or zlib of any level, by the number of the round; how many bytes. */
+static size_t pack(const struct buf *text, unsigned round, uint8_t *out, size_t room)
+{
+	z_stream z = {.next_in = (Bytef *)text->data,
+		      .avail_in = (uInt)text->len,
+		      .next_out = out,
+		      .avail_out = (uInt)room};
+
+	cr_assert_eq(deflateInit2(&z, 5 + (int)(round / 2 % 5), Z_DEFLATED,
+				  round % 2 ? 31 : 15, 8, Z_DEFAULT_STRATEGY),
+		     Z_OK);
+	cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+	(void)deflateEnd(&z);
+	return z.total_out;
+}
+
 /* Each way to write a byte, of streams of which each has other bytes. */
 Test(gate_packed, in_escapes)
 {
@@ -144,18 +167,12 @@ Test(gate_packed, in_escapes)
 	for (unsigned round = 0; round < 2 * 20; round++) {
 		cleanup_buf struct buf text = new_buf();
 		uint8_t packed[512];
-		z_stream z = {.next_out = packed, .avail_out = sizeof(packed)};
+		size_t n;
 
 		buf_adds(&text, "it is called ");
-		for (unsigned i = 0; i < round; i++)
-			buf_addf(&text, "%c%u", 'a' + (int)(i * 7 % 26), i * i);
+		add_filling(&text, round);
 		buf_adds(&text, " " TERM " by those who know of it");
-		z.next_in = (Bytef *)text.data;
-		z.avail_in = (uInt)text.len;
-		cr_assert_eq(deflateInit2(&z, 5 + (int)(round / 2 % 5), Z_DEFLATED,
-					  round % 2 ? 31 : 15, 8, Z_DEFAULT_STRATEGY),
-			     Z_OK);
-		cr_assert_eq(deflate(&z, Z_FINISH), Z_STREAM_END);
+		n = pack(&text, round, packed, sizeof(packed));
 		for (size_t w = 0; w < ARRAY_SIZE(ways); w++) {
 			cleanup_buf struct buf b = new_buf();
 
@@ -163,13 +180,48 @@ Test(gate_packed, in_escapes)
 			if (packed[0] == 'x' && packed[1] == '^' && !ways[w].is_escaped)
 				continue;
 			buf_adds(&b, "{\"q\": \"");
-			for (size_t i = 0; i < z.total_out; i++)
+			for (size_t i = 0; i < n; i++)
 				ways[w].add(&b, packed[i]);
 			buf_adds(&b, "\"}");
 			cr_expect_eq(score(&b), 1.0, "%s, %u:\n%s", ways[w].name, round,
 				     buf_str(&b));
 		}
-		(void)deflateEnd(&z);
+	}
+}
+
+static void add_hex(struct buf *b, const void *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		buf_addf(b, "%02x", ((const uint8_t *)data)[i]);
+}
+
+/* A term and little else: the first line alone is a stream that was cut, and what stands behind it in the
+ * decoded text is none of it. */
+Test(gate_packed, in_lines)
+{
+	static const size_t widths[] = {16, 20, 24, 32, 40, 60, 64, 76};
+	void (*const add[])(struct buf *, const void *, size_t) = {base64_add, add_hex};
+
+	add_term(TERM);
+	for (unsigned round = 0; round < 2 * 30; round++) {
+		cleanup_buf struct buf text = new_buf();
+		uint8_t packed[512];
+		size_t n;
+
+		add_filling(&text, round / 10);
+		buf_adds(&text, " " TERM);
+		n = pack(&text, round, packed, sizeof(packed));
+		for (size_t w = 0; w < 2 * ARRAY_SIZE(widths); w++) {
+			size_t width = widths[w / 2];
+			cleanup_buf struct buf run = new_buf(), b = new_buf();
+
+			add[w % 2](&run, packed, n);
+			buf_adds(&b, "see\n");
+			for (size_t i = 0; i < run.len; i += width)
+				buf_addf(&b, "%.*s\n", (int)width, buf_str(&run) + i);
+			buf_adds(&b, "there\n");
+			cr_expect_eq(score(&b), 1.0, "%u:\n%s", round, buf_str(&b));
+		}
 	}
 }
 
