@@ -29,6 +29,8 @@ void gate_decode_base64(const char *s, size_t len, struct gate_decoded *d);
 void gate_decode_unseen(enum gate_encoding e, const char *s, size_t len,
 			struct gate_decoded *d);
 void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d);
+/* Pairs in a list (listed.c), for gate_decode_hex(). */
+void gate_decode_listed_hex(const char *s, size_t len, struct gate_decoded *d);
 /* Notes the runs of digits and letters of one case that look drawn by lot (onecase.c). */
 void gate_note_one_case(const char *s, size_t len, struct gate_decoded *d);
 

@@ -209,6 +209,7 @@ void gate_decode_hex(const char *s, size_t len, struct gate_decoded *d)
 {
 	decode_joined_hex(s, len, d);
 	decode_spaced_hex(s, len, d);
+	gate_decode_listed_hex(s, len, d);
 	decode_hex_lines(s, len, d);
 	decode_hex_rows(s, len, d);
 }

@@ -76,6 +76,44 @@ Test(gate_written, in_short_lines)
 	}
 }
 
+/* What programs and people put between the pairs of a dump. */
+Test(gate_written, in_a_list_of_pairs)
+{
+	static const char *const between[] = {"-",   ",",    "_",	".",	  "/",
+					      "\n",  ", ",   ";\n",	", 0x",	  ",0x",
+					      " 0x", "\r\n", ",\n\t0x", "\", \"", " | "};
+
+	add_term(TERM);
+	for (size_t i = 0; i < ARRAY_SIZE(between); i++)
+		for (size_t width = 0; width <= 12; width += 6) {
+			cleanup_buf struct buf b = new_buf();
+			const char *x = strchr(between[i], 'x') ? "0x" : "";
+
+			buf_addf(&b, "static const char a[] = {%s", x);
+			for (size_t k = 0; k < strlen(TERM); k++)
+				buf_addf(&b, "%s%s%02x", k ? between[i] : "",
+					 k && width && k % width == 0 ? "\n    " : "",
+					 TERM[k]);
+			buf_adds(&b, "};\n");
+			/* a line's end between the two signs of 0x is none of a list */
+			if (*x && width)
+				continue;
+			cr_expect_eq(score(&b), 1.0, "\n%s", buf_str(&b));
+		}
+}
+
+/* Numbers that are no bytes of a text. */
+Test(gate_written, numbers_in_a_list)
+{
+	cleanup_buf struct buf b = new_buf();
+
+	for (unsigned i = 0; i < 2000; i++)
+		buf_addf(&b, "%02u%s", i * 37 % 100, i % 20 == 19 ? ",\n" : ", ");
+	for (unsigned i = 0; i < 256; i++)
+		buf_addf(&b, "0x%02x%s", i * 167 % 256, i % 8 == 7 ? ",\n\t" : ", ");
+	cr_expect_lt(score(&b), 0.4, "%s: %s", r.finding[0].rule, buf_str(&b));
+}
+
 Test(gate_written, with_blanks_of_a_form)
 {
 	static const char *const forms[] = {
