@@ -112,10 +112,13 @@ def submit(spec=None, **more):
     return want(api("POST", "/v1/jobs", spec), 201).json["id"]
 
 
+LEASE_SEC = 300  # nobody renews it: as long as a test may take on a slow machine
+
+
 def claim(job):
     """As a tomb: claim until this job is ours (others are given back cancelled)."""
     for _ in range(50):
-        row = psql(f"SELECT job_id, epoch, token FROM tomb_api.claim('main', 1, 30, '{BOOT}', "
+        row = psql(f"SELECT job_id, epoch, token FROM tomb_api.claim('main', 1, {LEASE_SEC}, '{BOOT}', "
                    f"'{uuid.uuid4()}')")
         if row:
             lease = row.split("|")
