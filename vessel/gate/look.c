@@ -198,6 +198,31 @@ struct gate_stretches layer_media(const struct scan *s, const struct layer *l)
 	return all;
 }
 
+/* The block of the layer, which are in the order of their bytes, that begins at `at` or before it. */
+static const struct gate_block *block_at(const struct layer *l, size_t at)
+{
+	size_t lo = 0, hi = l->n_blocks;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (l->block[mid].out <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? &l->block[lo - 1] : NULL;
+}
+
+void layer_pass_on_loose(const struct layer *l, struct gate_decoded *below)
+{
+	for (size_t i = 0; l->kind == LAYER_BLOCKS && i < below->n; i++) {
+		const struct gate_block *b = block_at(l, below->block[i].src);
+
+		below->block[i].is_loose |= b && b->is_loose;
+	}
+}
+
 /* Bytes of the layer's [from, to) that are no text, and that no decoder made text of. below: what
  * the layer decodes to; NULL: that was not tried. */
 static bool find_unread(const struct layer *l, size_t from, size_t to,
@@ -296,6 +321,25 @@ bool layer_is_backwards(const struct layer *l)
 	return false;
 }
 
+/* What was unpacked and is no text, of what belongs together. */
+static void look_for_strange(struct scan *s, const struct gate_stretches *media,
+			     const struct gate_decoded *below)
+{
+	const struct layer *l = s->layer;
+	size_t at;
+
+	for (size_t i = 0; i < l->n_blocks; i++) {
+		size_t end = (size_t)l->block[i].out + l->block[i].out_len;
+
+		if (!l->block[i].is_loose &&
+		    find_unread(l, l->block[i].out, end, media, below, &at)) {
+			scan_found(s, gate_rule_binary, GATE_BINARY, SEVERITY_BINARY, at,
+				   end - at > 64 ? at + 64 : end);
+			return;
+		}
+	}
+}
+
 void look_for_binary(struct scan *s, const struct gate_stretches *media,
 		     const struct gate_decoded *below)
 {
@@ -308,8 +352,9 @@ void look_for_binary(struct scan *s, const struct gate_stretches *media,
 	/* What happens to decode as base64, hex or selectors must be long to be one. */
 	if (is_blocks && l->encoding != GATE_DEFLATE && l->encoding != GATE_UTF16)
 		look_for_opaque(s, media, below);
-	else if ((l->kind == LAYER_ROOT || (is_blocks && l->encoding == GATE_DEFLATE)) &&
-		 find_unread(l, 0, l->len, media, below, &at))
+	else if (is_blocks && l->encoding == GATE_DEFLATE)
+		look_for_strange(s, media, below);
+	else if (l->kind == LAYER_ROOT && find_unread(l, 0, l->len, media, below, &at))
 		scan_found(s, gate_rule_binary, GATE_BINARY, SEVERITY_BINARY, at,
 			   l->len - at > 64 ? at + 64 : l->len);
 }
