@@ -8,7 +8,7 @@
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
-#include "cli/jobs/follow.h"
+#include "cli/follow/job_end.h"
 #include "cli/ui/prompt.h"
 #include "cli/ui/render.h"
 #include "cli/ui/when.h"

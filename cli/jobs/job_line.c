@@ -5,7 +5,7 @@
  */
 #include "cli/jobs/job_line.h"
 
-#include "cli/jobs/follow.h"
+#include "cli/follow/job_end.h"
 #include "cli/ui/render.h"
 #include "cli/ui/when.h"
 #include "common/cleanup.h"

@@ -6,7 +6,7 @@
 #ifndef LYCH_CLI_JOBS_RUN_SLIPS_H
 #define LYCH_CLI_JOBS_RUN_SLIPS_H
 
-#include "cli/jobs/follow.h"
+#include "cli/follow/job_end.h"
 #include "cli/jobs/run_spec.h"
 #include "common/json/json.h"
 

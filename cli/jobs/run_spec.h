@@ -8,7 +8,7 @@
 
 #include "cli/base/client.h"
 #include "cli/deps/deps_write.h"
-#include "cli/jobs/feed.h"
+#include "cli/follow/feed.h"
 #include "cli/jobs/guard.h"
 #include "common/attr.h"
 #include "common/buf.h"

@@ -6,7 +6,7 @@
 #ifndef LYCH_CLI_JOBS_RUN_SUMMARY_H
 #define LYCH_CLI_JOBS_RUN_SUMMARY_H
 
-#include "cli/jobs/follow.h"
+#include "cli/follow/follow.h"
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/err.h"

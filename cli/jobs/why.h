@@ -7,7 +7,7 @@
 #ifndef LYCH_CLI_JOBS_WHY_H
 #define LYCH_CLI_JOBS_WHY_H
 
-#include "cli/jobs/follow.h"
+#include "cli/follow/job_end.h"
 #include "cli/jobs/refused.h"
 #include "common/attr.h"
 #include "common/buf.h"

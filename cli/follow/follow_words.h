@@ -4,8 +4,8 @@
  * What somebody who follows a job is told when nothing of it comes. One line on stderr each; before: what
  * ends the job's own colours.
  */
-#ifndef LYCH_CLI_JOBS_FOLLOW_WORDS_H
-#define LYCH_CLI_JOBS_FOLLOW_WORDS_H
+#ifndef LYCH_CLI_FOLLOW_FOLLOW_WORDS_H
+#define LYCH_CLI_FOLLOW_FOLLOW_WORDS_H
 
 #include "common/id.h"
 #include "common/json/json.h"

@@ -3,7 +3,7 @@
  * Runs in lych.
  * See feed.h.
  */
-#include "cli/jobs/feed.h"
+#include "cli/follow/feed.h"
 
 #include "cli/base/cmd.h"
 #include "common/cleanup.h"

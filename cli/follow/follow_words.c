@@ -3,7 +3,7 @@
  * Runs in lych.
  * See follow_words.h.
  */
-#include "cli/jobs/follow_words.h"
+#include "cli/follow/follow_words.h"
 
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"

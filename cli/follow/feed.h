@@ -5,8 +5,8 @@
  * is followed, as many as the job has room for. What its tomb does not have yet is kept here
  * (at most STREAM_WINDOW_BYTES), so that another vessel can be given it again.
  */
-#ifndef LYCH_CLI_JOBS_FEED_H
-#define LYCH_CLI_JOBS_FEED_H
+#ifndef LYCH_CLI_FOLLOW_FEED_H
+#define LYCH_CLI_FOLLOW_FEED_H
 
 #include "cli/base/client.h"
 #include "common/attr.h"
