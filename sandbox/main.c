@@ -23,6 +23,7 @@
 #include "common/fs.h"
 #include "common/proto/denied.h"
 #include "common/str.h"
+#include "common/term/person.h"
 #include "sandbox/contract/keeper.h"
 #include "sandbox/contract/meminfo.h"
 #include "sandbox/home.h"
@@ -267,24 +268,18 @@ static int follow(const struct sbx_spec *spec, struct keeper *k, int signal_fd,
 	}
 }
 
-/* With --tty also the caller's terminal's own affairs, and whatever else would end us before the
- * terminal is given back. SIGTTOU, of person_give_back(), is blocked and never read. */
+/* With --tty also those of the terminal that is lent. */
 static int catch_signals(bool tty, struct err *err)
 {
 	static const int always[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	static const int lent[] = {SIGWINCH, SIGTSTP, SIGCONT,	 SIGUSR1, SIGUSR2,
-				   SIGALRM,  SIGPIPE, SIGXCPU,	 SIGXFSZ, SIGVTALRM,
-				   SIGPROF,  SIGIO,   SIGSTKFLT, SIGPWR};
 	sigset_t set;
 	int fd;
 
 	(void)sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
 		(void)sigaddset(&set, always[i]);
-	for (size_t i = 0; tty && i < ARRAY_SIZE(lent); i++)
-		(void)sigaddset(&set, lent[i]);
-	for (int i = SIGRTMIN; tty && i <= SIGRTMAX; i++)
-		(void)sigaddset(&set, i);
+	if (tty)
+		person_signals(&set);
 	fd = signalfd(-1, &set, SFD_CLOEXEC);
 	if (tty)
 		(void)sigaddset(&set, SIGTTOU);

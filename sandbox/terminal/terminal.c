@@ -81,7 +81,13 @@ int terminal_lend(struct terminal *t, struct sbx_terminal *ret, struct err *err)
 		return -1;
 	if (hear(t, WORD_MAX_MSEC) != RELAY_READY)
 		return err_set_id(err, ERRID_TTY_RELAY, "its walls do not stand");
-	return person_lend(&t->person, ret, err);
+	if (person_lend(&t->person, err) < 0)
+		return -1;
+	ret->modes = t->person.before;
+	ret->modes.c_lflag &= ~(tcflag_t)EXTPROC;
+	return person_size(&t->person, &ret->size)
+		       ? 0
+		       : err_sys_id(err, ERRID_TTY_NONE, "--tty: ask the terminal");
 }
 
 bool terminal_begin(struct terminal *t, int job[TERMINAL_FDS])
@@ -133,46 +139,15 @@ static void have_it_drawn(const struct terminal *t)
 	terminal_resize(t);
 }
 
-static void stop(void)
-{
-	sigset_t set;
-
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTSTP);
-	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
-	(void)kill(getpid(), SIGTSTP);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-}
-
-/* A signal that says: no longer. */
-static bool ends_us(int signal)
-{
-	return signal != SIGWINCH && signal != SIGCONT && signal != SIGTSTP &&
-	       signal != SIGTTOU;
-}
-
-static bool are_to_end(void)
-{
-	sigset_t set;
-
-	if (sigpending(&set) < 0)
-		return true;
-	for (int s = 1; s <= SIGRTMAX; s++)
-		if (ends_us(s) && sigismember(&set, s) == 1)
-			return true;
-	return false;
-}
-
 /* Where we are not in front and are to end the relay stays as it is, and touches nothing. */
 static void lend_anew(struct terminal *t)
 {
 	struct err err = ERR_INIT;
-	struct sbx_terminal unused;
 
-	if ((person_is_in_front(&t->person) || !are_to_end()) &&
-	    person_lend(&t->person, &unused, &err) == 0 && tell(t, RELAY_GO_ON, NULL))
+	if ((person_is_in_front(&t->person) || !person_is_to_end()) &&
+	    person_lend(&t->person, &err) == 0 && tell(t, RELAY_GO_ON, NULL))
 		have_it_drawn(t);
-	else if (!are_to_end())
+	else if (!person_is_to_end())
 		terminal_lost(t);
 }
 
@@ -181,7 +156,7 @@ void terminal_suspend(struct terminal *t)
 	uint32_t word;
 
 	if (!t->person.lent || !person_is_in_front(&t->person)) {
-		stop(); /* it is somebody else's already */
+		person_stop(); /* it is somebody else's already */
 		return;
 	}
 	wake(t);
@@ -193,7 +168,7 @@ void terminal_suspend(struct terminal *t)
 		terminal_lost(t);
 		return;
 	}
-	stop();
+	person_stop();
 	lend_anew(t);
 }
 
@@ -205,7 +180,7 @@ static bool is_enough(int signal_fd)
 
 	if (read(signal_fd, &si, sizeof(si)) != sizeof(si))
 		return true;
-	return ends_us((int)si.ssi_signo);
+	return person_signal_ends((int)si.ssi_signo);
 }
 
 /* The relay waits for the terminal as long as it is right to. */

@@ -10,7 +10,8 @@
 
 #include "common/attr.h"
 #include "common/err.h"
-#include "sandbox/terminal/person.h"
+#include "common/term/person.h"
+#include "sandbox/contract/terminal.h"
 #include <stdbool.h>
 #include <sys/types.h>
 

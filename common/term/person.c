@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in lych-sandbox.
+ * Runs in lych-sandbox and lych.
  * See person.h. The opening of our own is for O_NONBLOCK, which on the one that we were given
  * would be the shell's too.
  */
-#include "sandbox/terminal/person.h"
+#include "common/term/person.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 
 /* Not longer: a terminal that has no answer to the question, or one that takes nothing any more. */
@@ -63,13 +62,13 @@ bool person_is_in_front(const struct person *p)
 
 /* In the background its modes are somebody else's. What stops us is what stops a reader there;
  * where nobody could let us go on (an orphaned process group) it does nothing. */
-static int await_front(int fd, struct err *err)
+int person_await_front(const struct person *p, struct err *err)
 {
-	if (!is_in_front(fd))
+	if (!is_in_front(p->fd))
 		(void)kill(0, SIGTTIN);
-	return is_in_front(fd) ? 0
-			       : err_set_id(err, ERRID_TTY_FRONT,
-					    "--tty: it was started in the background");
+	return is_in_front(p->fd) ? 0
+				  : err_set_id(err, ERRID_TTY_FRONT,
+					       "--tty: it was started in the background");
 }
 
 static struct termios raw_of(const struct termios *modes)
@@ -82,20 +81,18 @@ static struct termios raw_of(const struct termios *modes)
 	return raw;
 }
 
-int person_lend(struct person *p, struct sbx_terminal *ret, struct err *err)
+int person_lend(struct person *p, struct err *err)
 {
 	struct termios raw;
 
-	if (await_front(p->fd, err) < 0)
+	if (person_await_front(p, err) < 0)
 		return -1;
-	if (tcgetattr(p->fd, &p->before) < 0 || !person_size(p, &ret->size))
+	if (tcgetattr(p->fd, &p->before) < 0)
 		return err_sys_id(err, ERRID_TTY_NONE, "--tty: ask the terminal");
 	raw = raw_of(&p->before);
 	if (tcsetattr(p->fd, TCSANOW, &raw) < 0)
 		return err_sys_id(err, ERRID_TTY_NONE, "--tty: set the terminal");
 	p->lent = true;
-	ret->modes = p->before;
-	ret->modes.c_lflag &= ~(tcflag_t)EXTPROC;
 	return 0;
 }
 
@@ -204,4 +201,48 @@ bool person_give_back(struct person *p, bool used, usec_t stall_usec)
 	}
 	(void)tcsetattr(p->fd, TCSANOW, &p->before);
 	return is_whole;
+}
+
+/* ---- signals -------------------------------------------------------------------------- */
+
+void person_signals(sigset_t *add_to)
+{
+	static const int all[] = {SIGINT,  SIGTERM,   SIGHUP,  SIGQUIT,	  SIGWINCH,
+				  SIGTSTP, SIGCONT,   SIGUSR1, SIGUSR2,	  SIGALRM,
+				  SIGPIPE, SIGXCPU,   SIGXFSZ, SIGVTALRM, SIGPROF,
+				  SIGIO,   SIGSTKFLT, SIGPWR};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		(void)sigaddset(add_to, all[i]);
+	for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
+		(void)sigaddset(add_to, i);
+}
+
+bool person_signal_ends(int signal)
+{
+	return signal != SIGWINCH && signal != SIGCONT && signal != SIGTSTP &&
+	       signal != SIGTTOU;
+}
+
+bool person_is_to_end(void)
+{
+	sigset_t set;
+
+	if (sigpending(&set) < 0)
+		return true;
+	for (int s = 1; s <= SIGRTMAX; s++)
+		if (person_signal_ends(s) && sigismember(&set, s) == 1)
+			return true;
+	return false;
+}
+
+void person_stop(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTSTP);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	(void)kill(getpid(), SIGTSTP);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 }
