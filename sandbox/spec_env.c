@@ -106,7 +106,7 @@ void spec_env_defaults(struct sbx_spec *s)
 	env_default(s, "LANG", "C.UTF-8");
 	env_default(s, "USER", "job");
 	/* The filter between it and the person's lets through what this name promises. */
-	env_default(s, "TERM", s->tty ? "xterm-256color" : "dumb");
+	env_default(s, "TERM", s->tty ? TTY_TERM_DEFAULT : "dumb");
 	/* What a program prints is read while it runs, and should not be lost when it is ended. */
 	env_default(s, "PYTHONUNBUFFERED", "1");
 	env_node(s);

@@ -29,6 +29,16 @@ bool spec_stream_is_valid(const char *name)
 	       strspn(name, "0123456789abcdef") == STREAM_NAME_SIZE - 1;
 }
 
+bool spec_term_is_valid(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";
+	size_t len = strlen(name);
+
+	return len > 0 && len < TTY_TERM_SIZE && !strchr("._+-", name[0]) &&
+	       strspn(name, letters) == len;
+}
+
 int spec_file_check(const char *path, struct err *err)
 {
 	struct err why = ERR_INIT;

@@ -18,10 +18,11 @@
 	"request_id", "argv", "script", "interpreter", "stdin", "stdin_blob",            \
 		"stdin_base64", "stdin_stream", "files", "input", "env", "limits",       \
 		"network", "egress", "profile", "artifacts", "priority", "retry",        \
-		"deps", "explain", SPEC_LATER_KEYS
+		"deps", "explain", "tty", SPEC_LATER_KEYS
 /* Of a later version: refused unless they ask for nothing. */
 #define SPEC_LATER_KEYS "grants", "gates", "privacy"
 #define SPEC_FILE_KEYS "path", "content", "base64", "blob", "mode"
+#define SPEC_TTY_KEYS "cols", "rows", "term"
 #define SPEC_LIMIT_KEYS                                                                  \
 	"memory_bytes", "disk_bytes", "output_bytes", "timeout_ms", "processes", "cpus"
 
@@ -41,6 +42,12 @@
 /* One part of it, and what the vessel holds of it for a job that does not read. */
 #define STREAM_PART_MAX_BYTES ((size_t)256 << 10)
 #define STREAM_WINDOW_BYTES ((size_t)512 << 10)
+
+/* A terminal of the job's own: most columns, and rows; the name of its kind (TERM). */
+#define TTY_SIDE_MAX 4096
+#define TTY_TERM_SIZE 33
+/* The filter between it and a person's lets through what this name promises. */
+#define TTY_TERM_DEFAULT "xterm-256color"
 
 /* In the workspace: what `script` is written to. No file of the job may be there. */
 #define SCRIPT_NAME ".lychgate-script"
@@ -66,6 +73,8 @@
 /* An absolute path, or a bare name that is no option. ERRID_SPEC_PATH. */
 MUST_CHECK int spec_interpreter_check(const char *s, struct err *err);
 bool spec_stream_is_valid(const char *name);
+/* [A-Za-z0-9][A-Za-z0-9._+-]*, shorter than TTY_TERM_SIZE. */
+bool spec_term_is_valid(const char *name);
 /* A relative path (path_check_relative()) that is not the script's. ERRID_SPEC_PATH. */
 MUST_CHECK int spec_file_check(const char *path, struct err *err);
 

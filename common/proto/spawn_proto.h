@@ -15,9 +15,12 @@
  *	tomb -> spawner
  *	  SPAWN_RUN   + SCM_RIGHTS { spec (common/proto/payload.h), stdin, stdout, stderr }
  *	  SPAWN_KILL
+ *	  SPAWN_RESIZE    the job's terminal, of one that has one
  *	  SPAWN_PING      not again before its PONG
  *	spawner -> tomb
  *	  SPAWN_HELLO     once, when the spawner has built its own walls
+ *	  SPAWN_TERMINAL  + SCM_RIGHTS { the other side of the job's terminal } when it was asked
+ *			  for: before STARTED. The job's own side stays open in the spawner
  *	  SPAWN_STARTED   the job's argv was executed (exec worked)
  *			  + SCM_RIGHTS { its broker } when it was asked for
  *	  SPAWN_REFUSED   not established, nothing ran; the handle is free again
@@ -37,7 +40,7 @@
 #include "common/proto/payload.h"
 #include <stdint.h>
 
-#define SPAWN_PROTO_VERSION 7u
+#define SPAWN_PROTO_VERSION 8u
 #define SPAWN_SPEC_MAX_BYTES PAYLOAD_MAX_BYTES /* the NUL-separated block */
 #define SPAWN_JOBS_MAX 256
 #define SPAWN_TEXT_MAX 200
@@ -50,12 +53,14 @@ enum spawn_type {
 	SPAWN_RUN = 2,
 	SPAWN_KILL = 4,
 	SPAWN_PING = 6,
+	SPAWN_RESIZE = 8,
 	SPAWN_HELLO = 1,
 	SPAWN_STARTED = 3,
 	SPAWN_REFUSED = 5,
 	SPAWN_EXITED = 7,
 	SPAWN_DENIED = 9,
 	SPAWN_PONG = 11,
+	SPAWN_TERMINAL = 13,
 };
 
 /* Which wall said no. The numbers and names (common/proto/denied.c) are part of the result. */
@@ -80,13 +85,16 @@ enum spawn_act {
 
 /* The job gets a broker (common/proto/broker_proto.h). In full it needs the loopback network. */
 #define SPAWN_RUN_BROKER 1u
+/* Grade full: the job gets a terminal of its own as stdio, and not what came with RUN. */
+#define SPAWN_RUN_TTY 2u
 
 struct spawn_run {
 	uint32_t type; /* SPAWN_RUN */
 	uint32_t version;
 	uint64_t handle;     /* chosen by the tomb, unique among live jobs */
 	uint32_t spec_bytes; /* of the block: common/proto/payload.h */
-	uint32_t flags;	     /* SPAWN_RUN_BROKER */
+	uint32_t flags;	     /* SPAWN_RUN_* */
+	uint32_t cols, rows; /* with SPAWN_RUN_TTY 1 to TTY_SIDE_MAX; else 0 */
 };
 
 /* Why the tomb wants it dead; echoed as spawn_exited.how. */
@@ -119,6 +127,21 @@ struct spawn_kill {
 	uint64_t handle;
 	uint32_t grace_ms; /* SIGTERM, this long, then SIGKILL of the tree; 0: at once */
 	uint32_t reserved;
+};
+
+/* A handle that has no terminal, or none any more, is ignored. */
+struct spawn_resize {
+	uint32_t type; /* SPAWN_RESIZE */
+	uint32_t cols;
+	uint64_t handle;
+	uint32_t rows;
+	uint32_t reserved;
+};
+
+struct spawn_terminal {
+	uint32_t type; /* SPAWN_TERMINAL */
+	uint32_t reserved;
+	uint64_t handle;
 };
 
 /* Both ways: SPAWN_PING is answered by a SPAWN_PONG of the same number. */
@@ -202,6 +225,7 @@ struct spawn_exited {
 union spawn_message {
 	uint32_t type;
 	struct spawn_hello hello;
+	struct spawn_terminal terminal;
 	struct spawn_started started;
 	struct spawn_refused refused;
 	struct spawn_denied denied;

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs in lych-sandbox, keeper and job.
- * The terminal of a job that has one (--tty): what the parent says of the person's, and what the
- * keeper gives back for it.
+ * Runs in lych-sandbox, the spawner, keeper and job.
+ * The terminal of a job that has one (--tty): what the parent, or the tomb, says of the person's, and
+ * what the keeper gives back for it.
  *
  * The pair is of the job's own devpts. The job has one side of it, as stdio and as the controlling
  * terminal of its session. The other side goes to the parent, for the relay that passes the bytes on
- * (sandbox/terminal/relay.h), and is closed in the keeper before the job's process exists.
+ * (sandbox/terminal/relay.h), or to the spawner, for the tomb; it is closed in the keeper before the
+ * job's process exists.
  */
 #ifndef LYCH_SANDBOX_CONTRACT_TERMINAL_H
 #define LYCH_SANDBOX_CONTRACT_TERMINAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 
 /* As the person's terminal is, the job's begins. */
 struct sbx_terminal {
+	bool has_modes; /* false: it begins with the kernel's own, and in UTF-8 */
 	struct termios modes;
 	struct winsize size;
 };

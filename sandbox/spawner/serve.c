@@ -88,13 +88,26 @@ static void put_hello(struct server *s)
 }
 /* ---- from the tomb ------------------------------------------------------------- */
 
+static bool is_side(uint32_t n)
+{
+	return n >= 1 && n <= TTY_SIDE_MAX;
+}
+
+static bool is_run(const struct spawn_run *m)
+{
+	bool sized = is_side(m->cols) && is_side(m->rows);
+
+	return m->version == SPAWN_PROTO_VERSION &&
+	       !(m->flags & ~(SPAWN_RUN_BROKER | SPAWN_RUN_TTY)) &&
+	       (m->flags & SPAWN_RUN_TTY ? sized : !m->cols && !m->rows);
+}
+
 static int on_run(struct server *s, const struct spawn_run *m, int *fds, unsigned n_fds,
 		  struct err *err)
 {
 	struct payload spec;
 
-	if (m->version != SPAWN_PROTO_VERSION || (m->flags & ~SPAWN_RUN_BROKER) ||
-	    serve_find(s, m->handle))
+	if (!is_run(m) || serve_find(s, m->handle))
 		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed RUN");
 	if (payload_take(m->spec_bytes, fds, &n_fds, &spec, err) < 0)
 		return -1;
@@ -120,6 +133,19 @@ static int on_kill(struct server *s, const struct spawn_kill *m, struct err *err
 	return 0;
 }
 
+static int on_resize(struct server *s, const struct spawn_resize *m, struct err *err)
+{
+	const struct served *j = serve_find(s, m->handle);
+	const struct winsize size = {.ws_col = (unsigned short)m->cols,
+				     .ws_row = (unsigned short)m->rows};
+
+	if (m->reserved || !is_side(m->cols) || !is_side(m->rows))
+		return err_set_id(err, ERRID_SANDBOX_SPAWNER, "a malformed RESIZE");
+	if (j && j->terminal >= 0)
+		(void)ioctl(j->terminal, TIOCSWINSZ, &size);
+	return 0;
+}
+
 static void on_ping(struct server *s, const struct spawn_ping *m)
 {
 	const struct spawn_ping pong = {.type = SPAWN_PONG, .number = m->number};
@@ -134,6 +160,7 @@ static int on_tomb(struct server *s, struct err *err)
 		uint32_t type;
 		struct spawn_run run;
 		struct spawn_kill kill;
+		struct spawn_resize resize;
 		struct spawn_ping ping;
 	} m = {0};
 	int fds[FDPASS_MAX] = FDPASS_NONE;
@@ -151,6 +178,8 @@ static int on_tomb(struct server *s, struct err *err)
 		r = on_run(s, &m.run, fds, n_fds, err);
 	else if (n == (ssize_t)sizeof(m.kill) && m.type == SPAWN_KILL && n_fds == 0)
 		r = on_kill(s, &m.kill, err);
+	else if (n == (ssize_t)sizeof(m.resize) && m.type == SPAWN_RESIZE && n_fds == 0)
+		r = on_resize(s, &m.resize, err);
 	else if (n == (ssize_t)sizeof(m.ping) && m.type == SPAWN_PING && n_fds == 0)
 		on_ping(s, &m.ping);
 	else

@@ -75,7 +75,7 @@ void pool_after_end(struct pool *p);
 usec_t pool_turn(struct pool *p, bool jobs_run);
 void pool_done(struct pool *p);
 
-/* HELLO, a PONG, and at most STARTED and an end for every job; what was refused to a job waits in
+/* HELLO, a PONG, and at most TERMINAL, STARTED and an end for every job; what was refused to a job waits in
  * its keeper's socket while there is no room for it (has_room). */
 #define OUT_MAX (4 * SPAWN_JOBS_MAX + 2)
 
@@ -86,6 +86,8 @@ void pool_done(struct pool *p);
 struct served {
 	uint64_t handle;
 	usec_t end_by; /* clock_awake_usec(): its end is overdue then */
+	bool wants_terminal;
+	int terminal; /* the job's side of it, held open and told of new sizes; -1 */
 	struct keeper keeper;
 };
 

@@ -38,6 +38,7 @@ struct served *serve_find(struct server *s, uint64_t handle)
  * not wait for the keeper's own end. */
 static void let_end(struct server *s, struct served *j)
 {
+	fd_close(&j->terminal);
 	cpus_give(&j->keeper.limits.cpus);
 	endings_add(&s->endings, &j->keeper);
 	pool_after_end(&s->pool);
@@ -48,6 +49,7 @@ static void let_end(struct server *s, struct served *j)
  * even before it had begun. That it is gone with them is still to be proved. */
 static void lose_keeper(struct server *s, struct served *j)
 {
+	fd_close(&j->terminal);
 	endings_add_lost(&s->endings, &j->keeper, j->handle);
 	*j = s->job[--s->n];
 }
@@ -105,6 +107,9 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 	if (spec->broker && spec->grade == GRADE_FULL && spec->net == NET_NONE)
 		return err_set_id(err, ERRID_SPEC_RANGE,
 				  "the broker needs the loopback network");
+	if (spec->tty && spec->grade == GRADE_FLOOR)
+		return err_set_id(err, ERRID_TTY_GRADE,
+				  "grade floor has no terminals of its own");
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		if (spec->mounts[i].kind == MOUNT_RW)
 			return err_set_id(
@@ -133,6 +138,14 @@ static int judge_spec(struct server *s, struct sbx_spec *spec, struct err *err)
 	return sbx_spec_base_workspace(spec, s->jobs_dir, err);
 }
 
+/* What is to become a job. */
+struct order {
+	const struct sbx_spec *spec;
+	const struct payload *sent;	     /* what spec was parsed from */
+	const int *stdio;		     /* HANDOVER_WORK of them */
+	const struct sbx_terminal *terminal; /* instead of them; NULL: none */
+};
+
 /* From the template where it fits, else from the jobs namespace. */
 static int start_cold_full(struct server *s, struct sbx_birth *birth, struct keeper *ret,
 			   struct err *err)
@@ -157,18 +170,19 @@ static int start_cold_full(struct server *s, struct sbx_birth *birth, struct kee
 	return r;
 }
 
-static int start_cold(struct server *s, const struct sbx_spec *spec, const int stdio[3],
-		      struct keeper *ret, struct err *err)
+static int start_cold(struct server *s, const struct order *o, struct keeper *ret,
+		      struct err *err)
 {
-	struct sbx_birth birth = {.spec = spec,
-				  .stdio = {stdio[0], stdio[1], stdio[2]},
+	struct sbx_birth birth = {.spec = o->spec,
+				  .stdio = {o->stdio[0], o->stdio[1], o->stdio[2]},
+				  .terminal = o->terminal,
 				  .null_fd = STDIN_FILENO,
 				  .meminfo_fd = s->pool.meminfo_fd,
 				  .workspace = -1,
 				  .rules = {.fd = -1}};
 	int r;
 
-	if (spec->grade == GRADE_FULL)
+	if (o->spec->grade == GRADE_FULL)
 		return start_cold_full(s, &birth, ret, err);
 	birth.rules = prepared_rules_take(&s->prepared);
 	r = keeper_start(&birth, ret, err);
@@ -177,36 +191,38 @@ static int start_cold(struct server *s, const struct sbx_spec *spec, const int s
 }
 
 /* The sandbox waits already. What fails now is the job's refusal, and its own end. */
-static int start_warm(struct server *s, const struct sbx_spec *spec,
-		      const struct payload *sent, const int stdio[3], struct keeper *k,
+static int start_warm(struct server *s, const struct order *o, struct keeper *k,
 		      struct err *err)
 {
+	const struct sbx_spec *spec = o->spec;
 	cleanup_close int mount = -1;
 	int r, work = spec->workspace_fd;
 
 	if (spec->grade == GRADE_FULL && spec->workspace)
 		work = mount = spawner_clone_workspace(&s->place, spec, err);
-	r = spec->workspace && work < 0 ? -1
-					: keeper_bind(k, spec, sent, stdio, work, err);
+	r = spec->workspace && work < 0
+		    ? -1
+		    : keeper_bind(k, spec, o->sent, o->stdio, work, err);
 	if (r < 0)
 		endings_add(&s->endings, k);
 	return r;
 }
 
-static int start_keeper(struct server *s, const struct sbx_spec *spec,
-			const struct payload *sent, const int stdio[3],
-			struct keeper *ret, const char **stage, struct err *err)
+static int start_keeper(struct server *s, const struct order *o, struct keeper *ret,
+			const char **stage, struct err *err)
 {
 	int r;
 
 	if (s->n + s->endings.n_owed >= SPAWN_JOBS_MAX)
 		return err_set(err, ERR_LIMIT, "already %d jobs", SPAWN_JOBS_MAX);
 	*stage = "seccomp"; /* compiled once here, inherited by every job */
-	if (seccomp_prepare(spec, err) < 0)
+	if (seccomp_prepare(o->spec, err) < 0)
 		return -1;
 	*stage = "namespaces";
-	r = pool_take(&s->pool, spec, ret) ? start_warm(s, spec, sent, stdio, ret, err)
-					   : start_cold(s, spec, stdio, ret, err);
+	/* a warm one has its stdio's place already */
+	r = !o->terminal && pool_take(&s->pool, o->spec, ret)
+		    ? start_warm(s, o, ret, err)
+		    : start_cold(s, o, ret, err);
 	if (r < 0 && (err->id == ERRID_SANDBOX_LIMIT || err->id == ERRID_SANDBOX_CGROUP))
 		*stage = "limits";
 	return r;
@@ -215,18 +231,23 @@ static int start_keeper(struct server *s, const struct sbx_spec *spec,
 void serve_start(struct server *s, const struct spawn_run *m, const struct payload *sent,
 		 const int *stdio)
 {
-	struct served j = {.handle = m->handle};
+	const struct sbx_terminal like = {.size = {.ws_col = (unsigned short)m->cols,
+						   .ws_row = (unsigned short)m->rows}};
+	struct served j = {.handle = m->handle, .terminal = -1};
 	struct err err = ERR_INIT;
 	const char *stage = "spec";
 	struct sbx_spec spec;
+	struct order order = {.spec = &spec, .sent = sent, .stdio = stdio};
 	int r;
 
 	r = sbx_spec_parse_block(sent->block, sent->bytes, &spec, &err);
 	spec.broker = m->flags & SPAWN_RUN_BROKER;
+	spec.tty = j.wants_terminal = m->flags & SPAWN_RUN_TTY;
+	order.terminal = spec.tty ? &like : NULL;
 	if (r == 0)
 		r = judge_spec(s, &spec, &err);
 	if (r == 0)
-		r = start_keeper(s, &spec, sent, stdio, &j.keeper, &stage, &err);
+		r = start_keeper(s, &order, &j.keeper, &stage, &err);
 	if (r == 0) {
 		serve_end_within(&j, SETUP_MAX_USEC + spec.timeout_usec +
 					     spec.grace_ms * USEC_PER_MSEC);
@@ -235,6 +256,23 @@ void serve_start(struct server *s, const struct spawn_run *m, const struct paylo
 		put_refused(s, m->handle, stage, &err);
 	}
 	sbx_spec_done(&spec);
+}
+
+/* The job's terminal, which comes before the job: one side is the tomb's. */
+static bool take_terminal(struct server *s, struct served *j, int *fds)
+{
+	const struct spawn_terminal m = {.type = SPAWN_TERMINAL, .handle = j->handle};
+
+	if (!j->wants_terminal || j->terminal >= 0)
+		return false;
+	j->terminal = TAKE_FD(fds[TERMINAL_SLAVE]);
+	serve_put(s, &m, sizeof(m), TAKE_FD(fds[TERMINAL_MASTER]));
+	return true;
+}
+
+static bool has_its_terminal(const struct served *j)
+{
+	return j->wants_terminal == (j->terminal >= 0);
 }
 
 void serve_on_keeper(struct server *s, struct served *j)
@@ -246,8 +284,11 @@ void serve_on_keeper(struct server *s, struct served *j)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n == (ssize_t)sizeof(m.started) && m.type == SPAWN_STARTED &&
-	    n_fds == (m.started.broker ? 1 : 0)) {
+	if (n == (ssize_t)sizeof(m.type) && m.type == KEEPER_TERMINAL &&
+	    n_fds == TERMINAL_FDS && take_terminal(s, j, fds)) {
+		/* passed on */
+	} else if (n == (ssize_t)sizeof(m.started) && m.type == SPAWN_STARTED &&
+		   n_fds == (m.started.broker ? 1 : 0) && has_its_terminal(j)) {
 		m.started.handle = j->handle;
 		serve_put(s, &m, sizeof(m.started), TAKE_FD(fds[0]));
 	} else if (n == (ssize_t)sizeof(m.denied) && m.type == SPAWN_DENIED) {

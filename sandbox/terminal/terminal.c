@@ -83,6 +83,7 @@ int terminal_lend(struct terminal *t, struct sbx_terminal *ret, struct err *err)
 		return err_set_id(err, ERRID_TTY_RELAY, "its walls do not stand");
 	if (person_lend(&t->person, err) < 0)
 		return -1;
+	ret->has_modes = true;
 	ret->modes = t->person.before;
 	ret->modes.c_lflag &= ~(tcflag_t)EXTPROC;
 	return person_size(&t->person, &ret->size)

@@ -20,6 +20,7 @@ int pty_make(const struct sbx_terminal *like, int ret[TERMINAL_FDS], struct err 
 	cleanup_close int master =
 		open(PATH_PTS "/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	cleanup_close int slave = -1;
+	struct termios modes = like->modes;
 	int locked = 0;
 
 	if (master < 0)
@@ -29,7 +30,12 @@ int pty_make(const struct sbx_terminal *like, int ret[TERMINAL_FDS], struct err 
 	slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (slave < 0)
 		return failed(err, "open its other side");
-	if (tcsetattr(slave, TCSANOW, &like->modes) < 0)
+	if (!like->has_modes) {
+		if (tcgetattr(slave, &modes) < 0)
+			return failed(err, "ask for its modes");
+		modes.c_iflag |= IUTF8;
+	}
+	if (tcsetattr(slave, TCSANOW, &modes) < 0)
 		return failed(err, "its modes");
 	if (ioctl(slave, TIOCSWINSZ, &like->size) < 0)
 		return failed(err, "its size");

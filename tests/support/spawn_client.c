@@ -5,6 +5,9 @@
  *
  *	spawn_client SANDBOX JOBS_DIR GRADE [OPTION OF THE SPAWNER...]
  *	run HANDLE OPTION... -- ARGV...	words by blanks; stdio: /dev/null, null, stderr
+ *	tty HANDLE COLS ROWS OPTION... -- ARGV...	the same with a terminal; what that says
+ *					is told a line each, "says TEXT"
+ *	resize HANDLE COLS ROWS
  *	kill HANDLE WHY GRACE_MS
  *	raw N				N bytes of nonsense instead of a message
  *	wrong HANDLE BYTES HAS 0|1 TAIL	a RUN that says BYTES of a spec, with a memfd of HAS
@@ -35,7 +38,7 @@
 #define TAIL_MAX_BYTES 256
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-static int sock = -1, null_fd = -1;
+static int sock = -1, null_fd = -1, terminal = -1;
 
 static pid_t start(char **argv, int argc)
 {
@@ -65,15 +68,15 @@ static pid_t start(char **argv, int argc)
 	return pid;
 }
 
-static void send_run(uint64_t handle, const char *block, size_t len)
+/* m: what is not the same in each. */
+static void send_run(struct spawn_run m, const char *block, size_t len)
 {
-	struct spawn_run m = {.type = SPAWN_RUN,
-			      .version = SPAWN_PROTO_VERSION,
-			      .handle = handle,
-			      .spec_bytes = (uint32_t)len};
 	const int fds[] = {null_fd, null_fd, 2};
 	struct payload spec;
 
+	m.type = SPAWN_RUN;
+	m.version = SPAWN_PROTO_VERSION;
+	m.spec_bytes = (uint32_t)len;
 	if (payload_make(block, len, &spec, NULL) < 0)
 		abort();
 	if (payload_send(sock, &m, sizeof(m), &spec, fds, ARRAY_SIZE(fds), 0) < 0)
@@ -115,6 +118,37 @@ static void send_wrong(char *const *word)
 		printf("send failed: %s\n", strerror(errno));
 }
 
+static void run(char *const *words, size_t n, struct spawn_run m)
+{
+	cleanup_free char *block = xmalloc(LINE_MAX_BYTES);
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		memcpy(block + len, words[i], strlen(words[i]) + 1);
+		len += strlen(words[i]) + 1;
+	}
+	send_run(m, block, len);
+}
+
+static void run_at_terminal(char *const *words, size_t n)
+{
+	run(words + 3, n - 3,
+	    (struct spawn_run){.handle = number(words[0]),
+			       .flags = SPAWN_RUN_TTY,
+			       .cols = (uint32_t)number(words[1]),
+			       .rows = (uint32_t)number(words[2])});
+}
+
+static void resize(char *const *words)
+{
+	struct spawn_resize m = {.type = SPAWN_RESIZE,
+				 .handle = number(words[0]),
+				 .cols = (uint32_t)number(words[1]),
+				 .rows = (uint32_t)number(words[2])};
+
+	(void)!send(sock, &m, sizeof(m), MSG_NOSIGNAL);
+}
+
 static void obey(char *line)
 {
 	char *word[WORDS_MAX], *save = NULL;
@@ -127,14 +161,11 @@ static void obey(char *line)
 	if (n == 0)
 		return;
 	if (str_eq(word[0], "run")) {
-		cleanup_free char *block = xmalloc(LINE_MAX_BYTES);
-		size_t len = 0;
-
-		for (size_t i = 2; i < n; i++) {
-			memcpy(block + len, word[i], strlen(word[i]) + 1);
-			len += strlen(word[i]) + 1;
-		}
-		send_run(number(word[1]), block, len);
+		run(word + 2, n - 2, (struct spawn_run){.handle = number(word[1])});
+	} else if (str_eq(word[0], "tty") && n > 4) {
+		run_at_terminal(word + 1, n - 1);
+	} else if (str_eq(word[0], "resize") && n == 4) {
+		resize(word + 1);
 	} else if (str_eq(word[0], "wrong") && n == 6) {
 		send_wrong(word + 1);
 	} else if (str_eq(word[0], "kill") && n == 4) {
@@ -153,14 +184,37 @@ static void obey(char *line)
 	}
 }
 
+static void tell_said(void)
+{
+	char said[4096], *save = NULL;
+	ssize_t n = read(terminal, said, sizeof(said) - 1);
+
+	if (n <= 0) {
+		fd_close(&terminal);
+		return;
+	}
+	said[n] = '\0';
+	for (char *l = strtok_r(said, "\r\n", &save); l;
+	     l = strtok_r(NULL, "\r\n", &save))
+		printf("says %s\n", l);
+}
+
 static bool tell(void)
 {
 	union spawn_message m = {0};
-	ssize_t n = recv(sock, &m, sizeof(m), 0);
+	int fds[FDPASS_MAX] = FDPASS_NONE;
+	unsigned n_fds = 0;
+	ssize_t n = fdpass_recv(sock, &m, sizeof(m), fds, &n_fds, 0);
 
 	if (n <= 0)
 		return false;
-	if (m.type == SPAWN_HELLO)
+	if (m.type == SPAWN_TERMINAL && n_fds == 1)
+		terminal = TAKE_FD(fds[0]);
+	for (unsigned i = 0; i < FDPASS_MAX; i++)
+		fd_close(&fds[i]);
+	if (m.type == SPAWN_TERMINAL)
+		printf("terminal %llu\n", (unsigned long long)m.terminal.handle);
+	else if (m.type == SPAWN_HELLO)
 		printf("hello %u abi=%u %s\n", m.hello.version, m.hello.landlock_abi,
 		       m.hello.mechanism);
 	else if (m.type == SPAWN_STARTED)
@@ -204,13 +258,16 @@ int main(int argc, char **argv)
 	pid = start(argv, argc);
 	printf("pid %d\n", pid);
 	for (;;) {
-		struct pollfd p[2] = {{.fd = sock, .events = POLLIN},
-				      {.fd = 0, .events = POLLIN}};
+		struct pollfd p[] = {{.fd = sock, .events = POLLIN},
+				     {.fd = 0, .events = POLLIN},
+				     {.fd = terminal, .events = POLLIN}};
 		ssize_t n;
 		char *nl;
 
-		if (poll(p, 2, -1) < 0)
+		if (poll(p, ARRAY_SIZE(p), -1) < 0)
 			return 1;
+		if (p[2].revents)
+			tell_said();
 		if (p[0].revents && !tell()) {
 			(void)waitpid(pid, &status, 0);
 			printf("gone %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);

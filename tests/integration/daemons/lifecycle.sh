@@ -396,6 +396,13 @@ for kind in "$only cold" "$only warm"; do
 	check "$kind serve: timed out" '^exited 13 how=2 code=15 gone=1'
 	tell "run 14 $w --timeout 5 -- sh -c :"
 	check "$kind serve: exit 0" '^exited 14 how=0 code=0 gone=1'
+	tell "tty 20 97 31 $w --timeout 30 -- stty size"
+	if [ "$grade" = floor ]; then
+		check "$kind serve: a terminal is refused" '^refused 20 LYCH-TTY-002 '
+	else
+		check "$kind serve: a terminal of its own" '^says 31 97'
+		check "$kind serve: and its end" '^exited 20 how=0 code=0 gone=1'
+	fi
 	tell "run 15 $w --timeout 30 --memory 64M -- ./u hide - $mark"
 	check "$kind serve: memory, hidden" '^exited 15 how=3 code=9 gone=1'
 	tell "run 16 $w --timeout 30 --disk 16M -- ./u unlinked . $mark"
@@ -468,7 +475,7 @@ for kind in "$only cold" "$only warm"; do
 	done
 
 	# kill -9 of the spawner (outer, inner) and of the client; protocol errors.
-	for whom in outer inner client raw unsealed short_memfd both in_packet no_memfd empty twice; do
+	for whom in outer inner client raw unsealed short_memfd both in_packet no_memfd empty twice no_cols wide no_rows; do
 		[ "$grade/$whom" = floor/inner ] && continue
 		fresh
 		client_start "$grade" 3
@@ -487,6 +494,9 @@ for kind in "$only cold" "$only warm"; do
 		in_packet) tell "wrong 9 100 0 0 100" ;;
 		no_memfd) tell "wrong 9 100 0 0 0" ;;
 		empty) tell "wrong 9 0 0 0 0" ;;
+		no_cols) tell "tty 9 0 24 --grade $grade -- true" ;;
+		wide) tell "tty 9 4097 24 --grade $grade -- true" ;;
+		no_rows) tell "resize 1 80 0" ;;
 		twice) tell "run 3 --grade $grade --timeout 60 -- true" ;;
 		esac
 		if gone_within 5000 "$mark"; then

@@ -3,7 +3,7 @@
 Python. One Spawner per process of the test; what a job writes goes to a file."""
 import array, fcntl, os, select, signal, socket, struct, subprocess, tempfile, time
 
-VERSION = 7
+VERSION = 8
 RUN, KILL, HELLO, STARTED, REFUSED, EXITED, DENIED = 2, 4, 1, 3, 5, 7, 9
 BROKER = 1  # a flag of RUN
 LISTENER, CHANNEL = 1, 2  # what STARTED brings
@@ -60,7 +60,7 @@ class Spawner:
         os.mkdir(work, 0o700)
         words = ["--grade", self.grade, "--workspace", str(handle), *options, "--", *argv]
         block = b"".join(w.encode() + b"\0" for w in words)
-        head = struct.pack("<IIQII", RUN, VERSION, handle, len(block), flags)
+        head = struct.pack("<IIQIIII", RUN, VERSION, handle, len(block), flags, 0, 0)
         spec = os.memfd_create("spec", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.write(spec, block)
         fcntl.fcntl(spec, F_ADD_SEALS, SEALS)
