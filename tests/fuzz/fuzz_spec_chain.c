@@ -68,6 +68,8 @@ static void check_command(const struct spec *v, const struct tomb_spec *t)
 	check_list(v->argv, v->n_argv, t->argv, t->n_argv);
 	check_bytes(v->stdin_text, v->stdin_base64, t->stdin_data, t->stdin_len);
 	assert(!v->stdin_stream == !t->stdin_stream);
+	assert(v->tty.cols == t->tty.cols && v->tty.rows == t->tty.rows);
+	assert(!v->tty.cols || str_eq(v->tty.term, t->tty.term));
 	assert(str_eq(v->stdin_blob ? v->stdin_blob : "", t->stdin_blob));
 	assert(str_eq(v->input ? v->input : "", t->input_blob));
 	assert(v->n_env == t->n_env);

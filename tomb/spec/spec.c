@@ -320,9 +320,9 @@ int tomb_spec_parse(const void *data, size_t len, struct tomb_spec *ret, struct 
 	    json_check_keys(obj, keys, ARRAY_SIZE(keys), err) < 0)
 		return -1;
 	if (parse_argv(obj, &s, err) < 0 || parse_stdin(obj, &s, err) < 0 ||
-	    parse_files(obj, &s, err) < 0 || parse_env(obj, &s, err) < 0 ||
-	    parse_globs(obj, &s, err) < 0 || parse_limits(obj, &s, err) < 0 ||
-	    parse_modes(obj, &s, err) < 0 ||
+	    tty_read(obj, &s.tty, err) < 0 || parse_files(obj, &s, err) < 0 ||
+	    parse_env(obj, &s, err) < 0 || parse_globs(obj, &s, err) < 0 ||
+	    parse_limits(obj, &s, err) < 0 || parse_modes(obj, &s, err) < 0 ||
 	    spec_bool(obj, "explain", &s.explain, err) < 0 ||
 	    deps_read(obj, NULL, &s.deps, err) < 0 ||
 	    spec_sha(obj, "input", s.input_blob, err) < 0) {
@@ -390,15 +390,15 @@ static void block_env(const char *name, const char *value, void *arg)
 	block_str(out, value);
 }
 
-struct deps_block {
+struct default_env {
 	const struct tomb_spec *spec;
 	struct buf *out;
 };
 
 /* What the job sets itself counts: whether it finds what it asked for is its own affair. */
-static void block_deps_env(const char *name, const char *value, void *arg)
+static void block_default_env(const char *name, const char *value, void *arg)
 {
-	const struct deps_block *b = arg;
+	const struct default_env *b = arg;
 
 	for (size_t i = 0; i < b->spec->n_env; i++)
 		if (str_eq(b->spec->env[i].name, name))
@@ -409,6 +409,7 @@ static void block_deps_env(const char *name, const char *value, void *arg)
 static void block_job(const struct tomb_spec *s, const struct tomb_spec_place *place,
 		      struct buf *out)
 {
+	struct default_env defaults = {s, out};
 	bool full = place->grade == GRADE_FULL;
 
 	if (s->explain)
@@ -420,7 +421,9 @@ static void block_job(const struct tomb_spec *s, const struct tomb_spec_place *p
 		block_env(s->env[i].name, s->env[i].value, out);
 	broker_env(place->grade, s->egress, place->key, block_env, out);
 	/* only grade full has dependencies */
-	deps_env(&s->deps, s->egress, block_deps_env, &(struct deps_block){s, out});
+	deps_env(&s->deps, s->egress, block_default_env, &defaults);
+	if (s->tty.cols)
+		block_default_env("TERM", s->tty.term, &defaults);
 	block_str(out, "--");
 	if (s->script) {
 		block_str(out, s->interpreter);

@@ -12,6 +12,7 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/id.h"
+#include "common/json/tty_read.h"
 #include "common/proto.h"
 #include "common/proto/broker_proto.h"
 #include "common/proto/job_spec.h"
@@ -40,6 +41,7 @@ struct tomb_spec {
 	size_t stdin_len;
 	char stdin_blob[SHA256_HEX_SIZE];
 	bool stdin_stream; /* it comes while the job runs */
+	struct tty_wish tty;
 	char input_blob[SHA256_HEX_SIZE];
 	struct tomb_file *files;
 	size_t n_files;

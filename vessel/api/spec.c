@@ -450,11 +450,11 @@ static int read_all(struct spec *s, const struct conf *conf, struct err *err)
 
 	if (json_check_keys(s->root, keys, ARRAY_SIZE(keys), err) < 0 ||
 	    read_request_id(s, err) < 0 || read_command(s, err) < 0 ||
-	    read_stdin(s, err) < 0 || read_files(s, err) < 0 ||
-	    read_sha(s->root, "input", &s->input, err) < 0 || read_env(s, err) < 0 ||
-	    read_limits(s, conf, err) < 0 || read_words(s, err) < 0 ||
-	    read_deps(s, conf, err) < 0 || read_artifacts(s, err) < 0 ||
-	    check_egress(s, conf, err) < 0)
+	    read_stdin(s, err) < 0 || tty_read(s->root, &s->tty, err) < 0 ||
+	    read_files(s, err) < 0 || read_sha(s->root, "input", &s->input, err) < 0 ||
+	    read_env(s, err) < 0 || read_limits(s, conf, err) < 0 ||
+	    read_words(s, err) < 0 || read_deps(s, conf, err) < 0 ||
+	    read_artifacts(s, err) < 0 || check_egress(s, conf, err) < 0)
 		return -1;
 	return check_later(s, err);
 }

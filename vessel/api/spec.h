@@ -14,6 +14,7 @@
 #include "common/err.h"
 #include "common/json/deps_read.h"
 #include "common/json/json.h"
+#include "common/json/tty_read.h"
 #include "common/proto/job_spec.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,6 +40,7 @@ struct spec {
 	const char *interpreter;
 	/* at most one of the four; the last is the name of what comes while the job runs */
 	const char *stdin_text, *stdin_blob, *stdin_base64, *stdin_stream;
+	struct tty_wish tty;
 	struct spec_file *files; /* in the order given */
 	size_t n_files;
 	const char *input;    /* sha256 or NULL */

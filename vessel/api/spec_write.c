@@ -76,6 +76,19 @@ static void write_deps(struct jsonw *w, const struct spec *s)
 	jsonw_obj_end(w);
 }
 
+/* Left out when there is none, as above. */
+static void write_tty(struct jsonw *w, const struct spec *s)
+{
+	if (!s->tty.cols)
+		return;
+	jsonw_key(w, "tty");
+	jsonw_obj(w);
+	jsonw_ku64(w, "cols", s->tty.cols);
+	jsonw_ku64(w, "rows", s->tty.rows);
+	jsonw_kstr(w, "term", s->tty.term);
+	jsonw_obj_end(w);
+}
+
 static void write_command(struct jsonw *w, const struct spec *s)
 {
 	if (s->script) {
@@ -118,6 +131,7 @@ int spec_write(const struct spec *s, struct buf *out, struct err *err)
 	jsonw_ku64(&w, "priority", s->priority);
 	jsonw_kstr(&w, "retry", s->retry_on_lost ? "on_lost" : "never");
 	write_deps(&w, s);
+	write_tty(&w, s);
 	if (s->explain) /* left out else: an older client's request_id means the same */
 		jsonw_kbool(&w, "explain", true);
 	jsonw_obj_end(&w);

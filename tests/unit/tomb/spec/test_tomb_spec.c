@@ -47,6 +47,9 @@ static const char *const not_stored[] = {
 	"{\"argv\":[\"a\"],\"stdin_stream\":\"x\"}",
 	"{\"argv\":[\"a\"],\"stdin\":\"x\",\"stdin_stream\":"
 	"\"0123456789abcdef0123456789abcdef\"}",
+	"{\"argv\":[\"a\"],\"tty\":{\"cols\":80,\"rows\":24}}",
+	"{\"argv\":[\"a\"],\"tty\":{\"cols\":0,\"rows\":24},\"stdin_stream\":"
+	"\"0123456789abcdef0123456789abcdef\"}",
 	"{\"argv\":[\"a\"],\"stdin_blob\":\"../../etc/passwd\"}",
 	"{\"argv\":[\"a\"],\"input\":\"ABC\"}",
 	"{\"argv\":[\"a\"],\"files\":[{\"path\":\"../x\",\"content\":\"\"}]}",
@@ -232,6 +235,26 @@ Test(tomb_spec, explain_is_for_the_job_not_for_the_unpacking)
 	tomb_spec_done(&s);
 	cr_assert_eq(parse("{\"argv\":[\"a\"]}", &s), 0);
 	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "explain"));
+	tomb_spec_done(&s);
+}
+
+Test(tomb_spec, a_terminal_says_what_it_is_and_the_job_may_know_better)
+{
+#define AT_TERMINAL                                                                      \
+	"{\"argv\":[\"a\"],\"stdin_stream\":\"0123456789abcdef0123456789abcdef\","       \
+	"\"tty\":{\"cols\":97,\"rows\":31,\"term\":\"vt100\"}"
+	struct tomb_spec s;
+
+	cr_assert_eq(parse(AT_TERMINAL "}", &s), 0);
+	cr_assert_eq(s.tty.cols, 97);
+	cr_assert_eq(s.tty.rows, 31);
+	cr_assert_not_null(
+		strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "|--env|TERM=vt100|--|a"));
+	cr_assert_null(strstr(block(&s, SPEC_USE_UNPACK, GRADE_FULL), "TERM="));
+	tomb_spec_done(&s);
+	cr_assert_eq(parse(AT_TERMINAL ",\"env\":{\"TERM\":\"ansi\"}}", &s), 0);
+	cr_assert_not_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "|TERM=ansi|"));
+	cr_assert_null(strstr(block(&s, SPEC_USE_JOB, GRADE_FULL), "vt100"));
 	tomb_spec_done(&s);
 }
 

@@ -27,6 +27,8 @@ struct refusal {
 #define R(text, code) {.json = text, .id = ERRID_##code}
 #define ARGV "\"argv\":[\"a\"]"
 #define STREAM "0123456789abcdef0123456789abcdef"
+#define TTY "{\"cols\":80,\"rows\":24}"
+#define AT(tty) "{" ARGV ",\"stdin_stream\":\"" STREAM "\",\"tty\":" tty "}"
 #define FILE_PATH(p) "{" ARGV ",\"files\":[{\"path\":\"" p "\",\"content\":\"\"}]}"
 
 static struct refusal refusals[] = {
@@ -96,6 +98,24 @@ static struct refusal refusals[] = {
 	R("{" ARGV ",\"stdin_stream\":\"0123456789ABCDEF0123456789ABCDEF\"}", SPEC_RANGE),
 	R("{" ARGV ",\"stdin_stream\":\"" STREAM "\",\"stdin\":\"\"}", SPEC_RANGE),
 	R("{" ARGV ",\"stdin_stream\":\"" STREAM "\",\"retry\":\"on_lost\"}", SPEC_RANGE),
+	R("{" ARGV ",\"tty\":" TTY "}", SPEC_MISSING),
+	R(AT("null"), SPEC_TYPE),
+	R(AT("true"), SPEC_TYPE),
+	R(AT("{}"), SPEC_MISSING),
+	R(AT("{\"cols\":80}"), SPEC_MISSING),
+	R(AT("{\"cols\":0,\"rows\":24}"), SPEC_RANGE),
+	R(AT("{\"cols\":80,\"rows\":4097}"), SPEC_RANGE),
+	R(AT("{\"cols\":80.5,\"rows\":24}"), SPEC_TYPE),
+	R(AT("{\"cols\":80,\"rows\":24,\"raw\":true}"), SPEC_KEY),
+	R(AT("{\"cols\":80,\"rows\":24,\"term\":1}"), SPEC_TYPE),
+	R(AT("{\"cols\":80,\"rows\":24,\"term\":\"\"}"), SPEC_RANGE),
+	R(AT("{\"cols\":80,\"rows\":24,\"term\":\"../x\"}"), SPEC_RANGE),
+	R(AT("{\"cols\":80,\"rows\":24,\"term\":\"a b\"}"), SPEC_RANGE),
+	R(AT("{\"cols\":80,\"rows\":24,\"term\":\"abcdefghijklmnopqrstuvwxyz1234567\"}"),
+	  SPEC_RANGE),
+	R("{" ARGV ",\"tty\":" TTY ",\"stdin_stream\":\"" STREAM
+	  "\",\"retry\":\"on_lost\"}",
+	  SPEC_RANGE),
 	R("{" ARGV ",\"stdin_base64\":\"AAB=\"}", SPEC_RANGE),
 	R("{" ARGV ",\"stdin_blob\":\"abc\"}", SPEC_RANGE),
 	R("{" ARGV ",\"input\":\"../../etc/passwd\"}", SPEC_RANGE),
@@ -320,6 +340,21 @@ Test(spec_json, a_streamed_stdin_is_never_given_twice)
 	cr_assert_not_null(strstr(c, ",\"stdin_stream\":\"" STREAM "\","));
 	cr_assert_null(strstr(c, "\"stdin\":"));
 	cr_assert_not_null(strstr(c, "\"retry\":\"never\""));
+	free(c);
+}
+
+Test(spec_json, a_terminal_is_stored_whole_and_only_where_one_is_wished)
+{
+	char *c = canonical(AT("{\"rows\":24,\"cols\":80}"));
+
+	cr_assert_not_null(strstr(c, ",\"tty\":{\"cols\":80,\"rows\":24,\"term\":"
+				     "\"xterm-256color\"}}"));
+	free(c);
+	c = canonical(AT("{\"cols\":1,\"rows\":4096,\"term\":\"vt100\"}"));
+	cr_assert_not_null(strstr(c, "\"rows\":4096,\"term\":\"vt100\""));
+	free(c);
+	c = canonical("{" ARGV ",\"stdin_stream\":\"" STREAM "\"}");
+	cr_assert_null(strstr(c, "tty"));
 	free(c);
 }
 
