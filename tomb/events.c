@@ -262,6 +262,14 @@ void event_spawner_up(const struct spawn_hello *m, void *arg)
 	check_ready(t);
 }
 
+void event_terminal(const struct spawn_terminal *m, int master, void *arg)
+{
+	struct tomb *t = arg;
+
+	if (runner_terminal(t->runner, m, master) < 0)
+		spawner_broken(t, "TERMINAL of a job that is not to have one");
+}
+
 void event_started(const struct spawn_started *m, int broker, void *arg)
 {
 	struct tomb *t = arg;

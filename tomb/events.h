@@ -32,6 +32,7 @@ void event_slot(void *arg);
 void event_security(const struct lease_key *key, enum queue_answer answer, void *arg);
 void event_tick_soon(void *arg);
 void event_spawner_up(const struct spawn_hello *m, void *arg);
+void event_terminal(const struct spawn_terminal *m, int master, void *arg);
 void event_started(const struct spawn_started *m, int broker, void *arg);
 void event_refused(const struct spawn_refused *m, void *arg);
 void event_denied(const struct spawn_denied *m, void *arg);

@@ -282,6 +282,7 @@ static int start(struct tomb *t, struct err *err)
 {
 	struct spawn_events ev = {
 		.hello = event_spawner_up,
+		.terminal = event_terminal,
 		.started = event_started,
 		.refused = event_refused,
 		.denied = event_denied,

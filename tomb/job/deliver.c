@@ -14,7 +14,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -62,7 +61,7 @@ static void relay_flushed(void *arg)
 	deliver_check(run);
 }
 
-static void relay_trouble(const struct err *why, void *arg)
+void run_transfer_trouble(const struct err *why, void *arg)
 {
 	struct err copy = *why; /* it lives in the relay, which may go */
 
@@ -85,7 +84,7 @@ static void make_relay(struct run *run, struct files_answer *a)
 	struct relay_events ev = {
 		.overflow = relay_overflow,
 		.flushed = relay_flushed,
-		.trouble = relay_trouble,
+		.trouble = run_transfer_trouble,
 		.arg = run,
 	};
 	int fds[RELAY_STREAMS];
@@ -197,19 +196,6 @@ void run_prepare(struct run *run)
 	ask(run, FILES_MAKE, "", NULL, made);
 }
 
-/* A pipe whose reading end is ours and does not block. */
-static int make_pipe(int ret[2], struct err *err)
-{
-	if (pipe2(ret, O_CLOEXEC) < 0)
-		return err_sys(err, "pipe");
-	if (fcntl(ret[0], F_SETFL, O_NONBLOCK) < 0) {
-		fd_close(&ret[0]);
-		fd_close(&ret[1]);
-		return err_sys(err, "pipe");
-	}
-	return 0;
-}
-
 static int run_spawn(struct run *run, enum tomb_spec_use use, int stdin_fd,
 		     struct err *err)
 {
@@ -221,33 +207,27 @@ static int run_spawn(struct run *run, enum tomb_spec_use use, int stdin_fd,
 		.tools = run->world->tools,
 		.key = &run->broker_key,
 	};
-	int out[2] = {-1, -1}, errs[2] = {-1, -1};
-	int r;
+	const bool is_job = use == SPEC_USE_JOB;
+	const struct spawn_wish wish = {
+		.broker = tomb_spec_egress(&run->spec, use) != EGRESS_NONE,
+		.cols = is_job ? run->spec.tty.cols : 0,
+		.rows = is_job ? run->spec.tty.rows : 0,
+	};
+	cleanup_close int out = -1, errs = -1;
+	int second, r;
 
 	(void)snprintf(work, sizeof(work), "%s/work", run->folder);
 	if (tomb_spec_block(&run->spec, use, &place, &block, err) < 0)
 		return -1;
-	if (make_pipe(errs, err) < 0)
+	if (run_outputs(run, use, &out, &errs, err) < 0)
 		return -1;
-	if (use == SPEC_USE_UNPACK)
-		relay_attach_words(run->relay, errs[0], &run->words);
-	else
-		relay_attach(run->relay, RELAY_STDERR, errs[0]);
-	if (use == SPEC_USE_JOB) {
-		if (make_pipe(out, err) < 0) {
-			fd_close(&errs[1]);
-			return -1;
-		}
-		relay_attach(run->relay, RELAY_STDOUT, out[0]);
-	}
+	second = errs >= 0 ? errs : run->world->null_fd;
 	r = spawn_run(run->world->spawn, run->handle, block.data, block.len,
-		      (const int[]){stdin_fd, out[1] >= 0 ? out[1] : errs[1], errs[1]},
-		      tomb_spec_egress(&run->spec, use) != EGRESS_NONE, err);
+		      (const int[]){stdin_fd, out >= 0 ? out : second, second}, &wish,
+		      err);
 	run->handed = r == 0;
 	if (block.data)
 		explicit_bzero(block.data, block.len); /* it has the job's key */
-	fd_close(&out[1]);
-	fd_close(&errs[1]);
 	return r;
 }
 
@@ -371,8 +351,8 @@ static void start_with(struct run *run, int stdin_fd)
 	cleanup_close int stream = -1;
 	struct err err = ERR_INIT;
 
-	if (run->spec.stdin_stream &&
-	    stdin_pipe_new(w->loop, w->work, &run->key, relay_trouble, run,
+	if (run->spec.stdin_stream && !run->spec.tty.cols &&
+	    stdin_pipe_new(w->loop, w->work, &run->key, run_transfer_trouble, run,
 			   &run->stdin_pipe, &stream, &err) < 0)
 		trouble_of(run, true, &err);
 	else

@@ -36,6 +36,7 @@ struct run {
 	struct relay *relay;
 	struct buf words;	       /* what tar said */
 	struct stdin_pipe *stdin_pipe; /* of a stdin that is streamed */
+	bool has_terminal;	       /* it came */
 	struct denials denials;
 	uint64_t handle; /* of the spawner; 0: none */
 	bool handed;	 /* that handle is known to the spawner */
@@ -89,6 +90,16 @@ void run_deliver(struct run *run);
 void run_waits_for(const struct run *run, char *out, size_t size);
 void run_phase(struct run *run, const char *phase);
 void run_abort(struct run *run);
+
+/* A transfer of the run, which is arg, can't go on. */
+void run_transfer_trouble(const struct err *why, void *arg);
+
+/* stdio.c. The writing ends, the caller's, of pipes that are read from now on; each may stay as it
+ * is: stdout is the same as stderr then, and of a job that is to have a terminal there is neither. */
+MUST_CHECK int run_outputs(struct run *run, enum tomb_spec_use use, int *ret_out,
+			   int *ret_errs, struct err *err);
+/* The other side of the job's own terminal, which is taken. */
+void run_terminal(struct run *run, int master);
 
 /* trust.c: of a job that may ask, in grade full; else they do nothing. */
 void run_begin_tls(struct run *run);

@@ -448,6 +448,19 @@ static int serve_broker(struct run *run, enum broker_kind kind, int fd, struct e
 				       : proxy_new_floor(&cfg, fd, &run->proxy, err);
 }
 
+int runner_terminal(struct runner *r, const struct spawn_terminal *m, int master)
+{
+	cleanup_close int fd = master;
+	struct run *run = run_of(r, m->handle);
+
+	if (!run || run->job.step != STEP_START || !run->spec.tty.cols ||
+	    run->has_terminal)
+		return -1;
+	run->has_terminal = true;
+	run_terminal(run, TAKE_FD(fd));
+	return 0;
+}
+
 int runner_started(struct runner *r, const struct spawn_started *m, int broker)
 {
 	cleanup_close int fd = broker;
@@ -461,6 +474,9 @@ int runner_started(struct runner *r, const struct spawn_started *m, int broker)
 		return -1;
 	asked = wanted(run) != EGRESS_NONE;
 	if (asked != (fd >= 0))
+		return -1;
+	/* What is to have a terminal does not run without. */
+	if (run->job.step == STEP_START && run->spec.tty.cols && !run->has_terminal)
 		return -1;
 	if (asked)
 		served =

@@ -64,6 +64,9 @@ bool runner_has(const struct runner *r, job_id_t job);
 void runner_shutdown(struct runner *r, bool now);
 
 /* What the spawner says. -1: a handle that we do not know, so the promise is broken. */
+/* master is taken over. */
+MUST_CHECK int runner_terminal(struct runner *r, const struct spawn_terminal *m,
+			       int master);
 /* broker (-1: none) is taken over. */
 MUST_CHECK int runner_started(struct runner *r, const struct spawn_started *m,
 			      int broker);

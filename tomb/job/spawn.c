@@ -152,6 +152,8 @@ static bool take_job_message(struct spawn *s, union spawn_message *m, size_t n, 
 	    (m->started.broker != BROKER_NONE) == (*fd >= 0)) {
 		cut_started(&m->started);
 		s->ev.started(&m->started, TAKE_FD(*fd), s->ev.arg);
+	} else if (n == sizeof(m->terminal) && m->type == SPAWN_TERMINAL && *fd >= 0) {
+		s->ev.terminal(&m->terminal, TAKE_FD(*fd), s->ev.arg);
 	} else if (*fd >= 0) {
 		return false;
 	} else if (n == sizeof(m->refused) && m->type == SPAWN_REFUSED) {
@@ -277,13 +279,16 @@ void spawn_free(struct spawn *s)
 }
 
 int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_len,
-	      const int stdio[3], bool broker, struct err *err)
+	      const int stdio[3], const struct spawn_wish *wish, struct err *err)
 {
 	struct spawn_run m = {.type = SPAWN_RUN,
 			      .version = SPAWN_PROTO_VERSION,
 			      .handle = handle,
 			      .spec_bytes = (uint32_t)block_len,
-			      .flags = broker ? SPAWN_RUN_BROKER : 0};
+			      .flags = (wish->broker ? SPAWN_RUN_BROKER : 0) |
+				       (wish->cols ? SPAWN_RUN_TTY : 0),
+			      .cols = wish->cols,
+			      .rows = wish->rows};
 	struct payload spec;
 	int r;
 
@@ -302,6 +307,16 @@ int spawn_run(struct spawn *s, uint64_t handle, const char *block, size_t block_
 	/* Its end is met here when it comes before the loop has seen it. */
 	lose(s, "the spawner takes no jobs any more");
 	return -1;
+}
+
+void spawn_resize(struct spawn *s, uint64_t handle, unsigned cols, unsigned rows)
+{
+	struct spawn_resize m = {
+		.type = SPAWN_RESIZE, .cols = cols, .handle = handle, .rows = rows};
+
+	/* As a kill. */
+	if (s->fd >= 0)
+		(void)!send(s->fd, &m, sizeof(m), MSG_NOSIGNAL);
 }
 
 void spawn_kill(struct spawn *s, uint64_t handle, enum spawn_end why, unsigned grace_ms)

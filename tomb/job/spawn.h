@@ -22,6 +22,9 @@ struct spawn;
 
 struct spawn_events {
 	void (*hello)(const struct spawn_hello *m, void *arg);
+	/* Of a job that was to have one, before started. master: the side that is not the job's, the
+	 * callee's; it does not block. */
+	void (*terminal)(const struct spawn_terminal *m, int master, void *arg);
 	/* broker: the descriptor that m->broker is about, the callee's; else -1. */
 	void (*started)(const struct spawn_started *m, int broker, void *arg);
 	void (*refused)(const struct spawn_refused *m, void *arg);
@@ -47,16 +50,22 @@ MUST_CHECK int spawn_attach(struct spawn *s, struct loop *l,
 			    const struct spawn_events *ev, struct err *err);
 /* Closes the socket: the spawner ends every job and itself. Reaps it. */
 void spawn_free(struct spawn *s);
+struct spawn_wish {
+	bool broker; /* the job gets one, and started brings the other side of it */
+	unsigned cols, rows; /* of a terminal, which is its stdio then; 0: none */
+};
+
 /*
  * Run one job: block is the NUL-separated spec, stdio become 0, 1, 2 of the job
- * (borrowed: the caller closes its own). broker: the job gets one, and started brings the
- * other side of it. handle is unique among live jobs. Exactly one of refused, or started and
+ * (borrowed: the caller closes its own). handle is unique among live jobs. Exactly one of refused, or started and
  * then exited, follows (exited alone when exec failed). -1: nothing was sent;
  * ERRID_SANDBOX_SPAWNER: and nothing will be, gone was called.
  */
 MUST_CHECK int spawn_run(struct spawn *s, uint64_t handle, const char *block,
-			 size_t block_len, const int stdio[3], bool broker,
-			 struct err *err);
+			 size_t block_len, const int stdio[3],
+			 const struct spawn_wish *wish, struct err *err);
+/* Of a job with a terminal. Unknown handles are ignored, as below. */
+void spawn_resize(struct spawn *s, uint64_t handle, unsigned cols, unsigned rows);
 /* why: SPAWN_END_OUTPUT .. SPAWN_END_SHUTDOWN. Unknown handles are ignored by the
  * spawner: the job may have just ended. */
 void spawn_kill(struct spawn *s, uint64_t handle, enum spawn_end why, unsigned grace_ms);

@@ -28,6 +28,7 @@ struct stdin_pipe {
 	char *part;	/* what it has not */
 	size_t len, written;
 	bool is_last;
+	struct stdin_terminal terminal; /* cols 0: it is a pipe */
 };
 
 static void ask(struct stdin_pipe *p, bool closed);
@@ -47,7 +48,7 @@ static void push(struct stdin_pipe *p)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && errno == EAGAIN) {
+		if (n == 0 || (n < 0 && errno == EAGAIN)) {
 			loop_io_set(p->io, LOOP_WRITE);
 			return;
 		}
@@ -72,6 +73,37 @@ static void on_room(int fd UNUSED, unsigned what UNUSED, void *arg)
 	push(arg);
 }
 
+static void fail(struct stdin_pipe *p, const struct err *why)
+{
+	end(p);
+	p->trouble(why, p->arg);
+}
+
+/* The client's window has another size than we said. */
+static void resize(struct stdin_pipe *p, const struct work_reply *reply)
+{
+	struct stdin_terminal *t = &p->terminal;
+	uint64_t cols = 0, rows = 0;
+	struct err err = ERR_INIT;
+
+	if (work_reply_u64(reply, "cols", &cols, &err) < 0 ||
+	    work_reply_u64(reply, "rows", &rows, &err) < 0) {
+		fail(p, &err);
+		return;
+	}
+	if (!t->cols || !cols || !rows || cols > TTY_SIDE_MAX || rows > TTY_SIDE_MAX ||
+	    (cols == t->cols && rows == t->rows)) {
+		(void)err_set(&err, ERR_UPSTREAM,
+			      "stdin: a window of %" PRIu64 "x%" PRIu64, cols, rows);
+		fail(p, &err);
+		return;
+	}
+	t->cols = (unsigned)cols;
+	t->rows = (unsigned)rows;
+	t->resize(t->cols, t->rows, p->arg);
+	ask(p, false);
+}
+
 static void answered(const struct work_reply *reply, void *arg)
 {
 	struct stdin_pipe *p = arg;
@@ -80,13 +112,16 @@ static void answered(const struct work_reply *reply, void *arg)
 	p->call = NULL;
 	if (p->fd < 0)
 		return;
+	if (reply->status == 202) {
+		resize(p, reply);
+		return;
+	}
 	if (reply->status != 200 && reply->status != 206) {
 		if (work_is_lost(reply->status))
 			(void)err_set_id(&err, ERRID_RUN_STALE, "stdin");
 		else
 			(void)work_reply_err(reply, "stdin", &err);
-		end(p);
-		p->trouble(&err, p->arg);
+		fail(p, &err);
 		return;
 	}
 	memcpy(p->part, reply->body, reply->len);
@@ -97,16 +132,46 @@ static void answered(const struct work_reply *reply, void *arg)
 
 static void ask(struct stdin_pipe *p, bool closed)
 {
-	char target[64];
+	char target[128], window[48] = "";
 	const struct work_request rq = {
 		.method = HTTP_M_POST,
 		.target = target,
 		.reply_max = STREAM_PART_MAX_BYTES,
 	};
 
-	(void)snprintf(target, sizeof(target), "/work/v1/stdin?offset=%" PRIu64 "%s",
-		       p->taken, closed ? "&closed=1" : "");
+	if (p->terminal.cols)
+		(void)snprintf(window, sizeof(window), "&cols=%u&rows=%u",
+			       p->terminal.cols, p->terminal.rows);
+	(void)snprintf(target, sizeof(target), "/work/v1/stdin?offset=%" PRIu64 "%s%s",
+		       p->taken, window, closed ? "&closed=1" : "");
 	p->call = work_send(p->work, &p->key, &rq, answered, p);
+}
+
+/* Takes fd. */
+static struct stdin_pipe *make(struct loop *l, struct work *w,
+			       const struct lease_key *key, stdin_trouble *trouble,
+			       void *arg, int fd)
+{
+	struct stdin_pipe *p = xnew(struct stdin_pipe);
+
+	p->fd = fd;
+	p->io = loop_io_new(l, p->fd, 0, on_room, p);
+	p->work = w;
+	p->key = *key;
+	p->trouble = trouble;
+	p->arg = arg;
+	p->part = xmalloc(STREAM_PART_MAX_BYTES);
+	return p;
+}
+
+struct stdin_pipe *stdin_pipe_at(struct loop *l, struct work *w,
+				 const struct lease_key *key, stdin_trouble *trouble,
+				 void *arg, const struct stdin_terminal *terminal)
+{
+	struct stdin_pipe *p = make(l, w, key, trouble, arg, terminal->fd);
+
+	p->terminal = *terminal;
+	return p;
 }
 
 int stdin_pipe_new(struct loop *l, struct work *w, const struct lease_key *key,
@@ -118,16 +183,8 @@ int stdin_pipe_new(struct loop *l, struct work *w, const struct lease_key *key,
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return err_sys(err, "pipe");
-	p = xnew(struct stdin_pipe);
-	p->fd = fds[1];
 	*ret_fd = fds[0];
-	p->io = loop_io_new(l, p->fd, 0, on_room, p);
-	p->work = w;
-	p->key = *key;
-	p->trouble = trouble;
-	p->arg = arg;
-	p->part = xmalloc(STREAM_PART_MAX_BYTES);
-	*ret = p;
+	*ret = p = make(l, w, key, trouble, arg, fds[1]);
 	/* the job's end is another open file: it blocks there as it should */
 	return fcntl(p->fd, F_SETFL, O_NONBLOCK) < 0 ? err_sys(err, "pipe") : 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the tomb.
- * The stdin of a job that is streamed: from the vessel, part by part, into the job's pipe. The next
+ * The stdin of a job that is streamed: from the vessel, part by part, into the job's pipe or
+ * terminal, with the size of the client's window. The next
  * part is asked for when the job has room for all of the last one, so that a job that does not read
  * costs one part here, whatever waits for it.
  */
@@ -24,6 +25,16 @@ typedef void stdin_trouble(const struct err *why, void *arg);
 MUST_CHECK int stdin_pipe_new(struct loop *l, struct work *w, const struct lease_key *key,
 			      stdin_trouble *trouble, void *arg, struct stdin_pipe **ret,
 			      int *ret_fd, struct err *err);
+struct stdin_terminal {
+	int fd; /* the side that is not the job's; it does not block, and is taken */
+	unsigned cols, rows; /* its size */
+	/* The client's window has another one. */
+	void (*resize)(unsigned cols, unsigned rows, void *arg);
+};
+/* Of a job with a terminal: arg is of both. */
+struct stdin_pipe *stdin_pipe_at(struct loop *l, struct work *w,
+				 const struct lease_key *key, stdin_trouble *trouble,
+				 void *arg, const struct stdin_terminal *terminal);
 /* The job runs: ask. NULL is fine, here and below. */
 void stdin_pipe_begin(struct stdin_pipe *p);
 void stdin_pipe_free(struct stdin_pipe *p);

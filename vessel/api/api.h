@@ -23,7 +23,7 @@ httpd_handler api_quarantine_release;
 /* job_stream.c */
 httpd_handler api_events;
 /* stdin.c */
-httpd_handler api_stdin_part, work_stdin;
+httpd_handler api_stdin_part, api_tty_size, work_stdin;
 /* uploads.c: the same for the owner and for a tomb */
 httpd_handler api_upload_begin, api_upload_part, api_upload_commit;
 /* status.c */
@@ -89,9 +89,10 @@ void api_reply_range(struct httpd_req *req, int fd, uint64_t size, uint64_t offs
 		     uint64_t limit);
 /* How far a streamed stdin is, as people see it. */
 void stdin_place_write(struct jsonw *w, const struct feed_place *p);
-/* Is the job, which was shown with its spec, fed by this name? ERRID_RUN_STREAM. */
+/* Is the job, which was shown with its spec, fed by this name? ERRID_RUN_STREAM. *ret_at_terminal
+ * (or NULL): it has one. */
 MUST_CHECK int stdin_check_name(const struct queue_job *j, const char *name,
-				struct err *err);
+				bool *ret_at_terminal, struct err *err);
 /* Is its stdin kept, or gone once it was given? ERRID_RUN_STREAMED. */
 MUST_CHECK int stdin_check_kept(const struct queue_job *j, struct err *err);
 /* Which attempt's output is the job's: the present one, or the last one of a finished

@@ -25,11 +25,14 @@ struct feed {
 	job_id_t job;
 	char name[STREAM_NAME_SIZE]; /* "" until a client followed */
 	struct feed_follower *followers;
-	bool known;	   /* base is the tomb's word */
-	uint64_t base;	   /* of the first byte in data */
-	struct buf data;   /* at most a window */
-	bool ended;	   /* what is in data is all that comes */
-	bool closed, over; /* the job reads no more; has ended */
+	bool known;		   /* base is the tomb's word */
+	uint64_t base;		   /* of the first byte in data */
+	struct buf data;	   /* at most a window */
+	bool ended;		   /* what is in data is all that comes */
+	bool closed, over;	   /* the job reads no more; has ended */
+	bool at_terminal;	   /* the job has one: as the client's spec says */
+	struct feed_window window; /* the client's */
+	struct feed_window told;   /* of the question that waits */
 	struct httpd_req *waiting;
 	struct loop_timer *hold, *gone;
 };
@@ -76,6 +79,22 @@ static void answer(struct feed *x, int status, const void *data, size_t len)
 	httpd_reply(TAKE_PTR(x->waiting), status, "application/octet-stream", data, len);
 }
 
+static bool has_new_size(const struct feed *x)
+{
+	return x->window.cols && x->told.cols &&
+	       (x->window.cols != x->told.cols || x->window.rows != x->told.rows);
+}
+
+static void answer_size(struct feed *x)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "{\"cols\":%u,\"rows\":%u}", x->window.cols,
+			 x->window.rows);
+
+	loop_timer_disarm(x->hold);
+	httpd_reply(TAKE_PTR(x->waiting), 202, "application/json", text, (size_t)n);
+}
+
 /* Who waits gets what there is. */
 static void serve(struct feed *x)
 {
@@ -86,6 +105,8 @@ static void serve(struct feed *x)
 		return;
 	if (x->closed)
 		answer(x, 200, "", 0);
+	else if (has_new_size(x))
+		answer_size(x);
 	else if (n > 0 || x->ended)
 		answer(x, x->ended && n == x->data.len ? 200 : 206, buf_str(&x->data), n);
 }
@@ -163,13 +184,14 @@ void feeds_free(struct feeds *f)
 /* ---- the client ------------------------------------------------------------- */
 
 struct feed_follower *feed_follow(struct feeds *f, job_id_t job, const char *name,
-				  void (*changed)(void *arg), void *arg)
+				  bool at_terminal, void (*changed)(void *arg), void *arg)
 {
 	struct feed_follower *i = xnew(struct feed_follower);
 	struct feed *x = feed_of(f, job);
 	int r = str_copy(x->name, sizeof(x->name), name);
 
 	assert(r == 0);
+	x->at_terminal = at_terminal;
 	i->feed = x;
 	i->changed = changed;
 	i->arg = arg;
@@ -228,7 +250,7 @@ struct feed_place feed_place_of(const struct feed_follower *i)
 	return place(i->feed);
 }
 
-static int may_put(const struct feed *x, const char *name, struct err *err)
+static int is_its_client(const struct feed *x, const char *name, struct err *err)
 {
 	if (!x || !x->followers)
 		return err_set_id(err, ERRID_RUN_STREAM,
@@ -237,6 +259,13 @@ static int may_put(const struct feed *x, const char *name, struct err *err)
 		return err_set_id(err, ERRID_RUN_STREAM, "another client feeds this job");
 	if (x->over || x->closed)
 		return err_set_id(err, ERRID_RUN_STATE, "the job reads no more");
+	return 0;
+}
+
+static int may_put(const struct feed *x, const char *name, struct err *err)
+{
+	if (is_its_client(x, name, err) < 0)
+		return -1;
 	if (!x->known)
 		return err_set_id(err, ERRID_RUN_STATE, "the job does not read yet");
 	return 0;
@@ -275,6 +304,21 @@ int feed_put(struct feeds *f, job_id_t job, const char *name, uint64_t offset,
 	return 0;
 }
 
+int feed_resize(struct feeds *f, job_id_t job, const char *name,
+		const struct feed_window *window, bool *ret_is_fed, struct err *err)
+{
+	struct feed *x = find(f, job);
+
+	*ret_is_fed = x && x->followers;
+	if (is_its_client(x, name, err) < 0)
+		return -1;
+	if (!x->at_terminal)
+		return err_set_id(err, ERRID_TTY_NO_WINDOW, "job %lld", (long long)job);
+	x->window = *window;
+	serve(x);
+	return 0;
+}
+
 /* ---- the tomb --------------------------------------------------------------- */
 
 static void refuse_gap(const struct feed *x, struct httpd_req *req)
@@ -299,7 +343,7 @@ static void on_tomb_gone(void *arg)
 }
 
 void feed_take(struct feeds *f, struct httpd_req *req, job_id_t job, uint64_t offset,
-	       bool closed)
+	       const struct feed_window *window, bool closed)
 {
 	struct feed *x = feed_of(f, job);
 	bool news = !x->known || closed;
@@ -321,6 +365,7 @@ void feed_take(struct feeds *f, struct httpd_req *req, job_id_t job, uint64_t of
 	if (x->waiting) /* its connection is gone, and we did not see that yet */
 		answer(x, 206, "", 0);
 	x->waiting = req;
+	x->told = *window;
 	httpd_req_on_gone(req, on_tomb_gone, x);
 	loop_timer_arm(x->hold, FEED_HOLD_USEC);
 	serve(x);

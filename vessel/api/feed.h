@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the vessel.
- * Feeds: a stdin that is streamed, on its way from the client of a job to its tomb.
+ * Feeds: a stdin that is streamed, on its way from the client of a job to its tomb; and, of a job
+ * with a terminal, the size of the client's window.
  *
  * A feed is a window of STREAM_WINDOW_BYTES. The client fills it (feed_put) and the tomb empties
  * it (feed_take): what the tomb asks for next says what it has, and only that is forgotten here.
@@ -13,6 +14,10 @@
  * Who feeds a job also follows it, on one connection that lives as long as the client does. When
  * that is gone, and no other came within FEED_GONE_USEC, the job's stdin has ended, as that of a
  * program in a pipe whose writer died. Nothing here asks the database, and nothing is stored.
+ *
+ * The window's size is not a stream: the tomb says which one it has, and is told the client's when
+ * that is another. So a lost answer is given again, and a vessel that does not know the client's
+ * size says nothing of it.
  */
 #ifndef LYCH_VESSEL_API_FEED_H
 #define LYCH_VESSEL_API_FEED_H
@@ -45,12 +50,19 @@ struct feed_place {
 	bool ended; /* nothing more comes: the client said so, or was away too long */
 };
 
+/* Of a window; 0: there is none, or it is not known. */
+struct feed_window {
+	unsigned cols, rows;
+};
+
 struct feeds *feeds_new(struct loop *l);
 void feeds_free(struct feeds *f); /* tombs that wait are told 503 */
 
-/* A client that follows this job and feeds it. changed() comes from within feed_take(). */
+/* A client that follows this job, which has a terminal or not, and feeds it. changed() comes from
+ * within feed_take(). */
 struct feed_follower *feed_follow(struct feeds *f, job_id_t job, const char *name,
-				  void (*changed)(void *arg), void *arg);
+				  bool at_terminal, void (*changed)(void *arg),
+				  void *arg);
 void feed_unfollow(struct feed_follower *x); /* NULL is fine */
 /* The job has ended: nothing is taken for it any more. */
 void feed_over(struct feed_follower *x);
@@ -67,12 +79,17 @@ MUST_CHECK int feed_put(struct feeds *f, job_id_t job, const char *name, uint64_
 			const void *data, size_t len, bool end, struct feed_place *ret,
 			bool *ret_is_fed, struct err *err);
 
+/* The client's window has this size now. As feed_put(), and ERRID_TTY_NO_WINDOW. */
+MUST_CHECK int feed_resize(struct feeds *f, job_id_t job, const char *name,
+			   const struct feed_window *window, bool *ret_is_fed,
+			   struct err *err);
+
 /*
- * The tomb has all before offset. Takes req, which is answered when there is more: 206 with the
- * next bytes, 200 with the last ones; and after FEED_HOLD_USEC with 206 and none. closed: the job
- * reads no more; 200. ERRID_RUN_GAP.
+ * The tomb has all before offset, and its job a window of this size. Takes req, which is answered
+ * when there is more: 202 with another size, 206 with the next bytes, 200 with the last ones; and
+ * after FEED_HOLD_USEC with 206 and none. closed: the job reads no more; 200. ERRID_RUN_GAP.
  */
 void feed_take(struct feeds *f, struct httpd_req *req, job_id_t job, uint64_t offset,
-	       bool closed);
+	       const struct feed_window *window, bool closed);
 
 #endif

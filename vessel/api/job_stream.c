@@ -376,12 +376,14 @@ static void shown(const struct queue_job *jobs, size_t n, const struct err *err,
 	struct stream *s = arg;
 	struct httpd_req *req = TAKE_PTR(s->req);
 	struct err why = ERR_INIT;
+	bool at_terminal = false;
 
 	s->busy--;
 	if (!err && n != 1)
 		(void)err_set_id(&why, ERRID_RUN_NOT_FOUND, "no such job");
 	if (err || n != 1 ||
-	    (s->feeds[0] && stdin_check_name(&jobs[0], s->feeds, &why) < 0)) {
+	    (s->feeds[0] &&
+	     stdin_check_name(&jobs[0], s->feeds, &at_terminal, &why) < 0)) {
 		s->gone = true;
 		httpd_reply_err(req, err ? err : &why);
 		stream_put(s);
@@ -402,7 +404,8 @@ static void shown(const struct queue_job *jobs, size_t n, const struct err *err,
 	loop_timer_arm(s->idle, SSE_IDLE_USEC);
 	events_seen(s->sub, jobs[0].version);
 	if (s->feeds[0] && !s->is_final) {
-		s->feed = feed_follow(s->v->feeds, s->job, s->feeds, on_fed, s);
+		s->feed = feed_follow(s->v->feeds, s->job, s->feeds, at_terminal, on_fed,
+				      s);
 		s->place_due = true;
 	}
 	if (send_state(s, &jobs[0]))

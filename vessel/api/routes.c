@@ -38,6 +38,7 @@ const struct httpd_route routes_api[] = {
 	{HTTP_M_GET, "/v1/jobs/{id}/events", WHO_OWNER, 0, api_events},
 	{HTTP_M_PUT, "/v1/jobs/{id}/stdin/{stream}", WHO_OWNER, STREAM_PART_MAX_BYTES,
 	 api_stdin_part},
+	{HTTP_M_PUT, "/v1/jobs/{id}/tty/{stream}", WHO_OWNER, 0, api_tty_size},
 	{HTTP_M_GET, "/v1/jobs/{id}/artifacts", WHO_OWNER, 0, api_jobs_artifacts},
 	{HTTP_M_GET, "/v1/jobs/{id}/artifacts/{n}", WHO_OWNER, 0, api_jobs_artifact},
 	{HTTP_M_POST, "/v1/uploads", WHO_OWNER, SMALL_JSON_BYTES, api_upload_begin},

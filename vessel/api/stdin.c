@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the vessel.
- * The routes of a stdin that is streamed (feed.h): parts from the owner's client, and the tomb's
- * question for them. Neither waits for the database, but for what says why a part is refused, and
- * the tomb's lease.
+ * The routes of a stdin that is streamed (feed.h): parts from the owner's client, the size of its
+ * window, and the tomb's question for both. None waits for the database, but for what says why a
+ * part is refused, and the tomb's lease.
  */
 #include "vessel/api/feed.h"
 
@@ -39,7 +39,8 @@ static void read_name(const struct queue_job *j, struct json **ret_spec, const c
 		*ret = NULL;
 }
 
-int stdin_check_name(const struct queue_job *j, const char *name, struct err *err)
+int stdin_check_name(const struct queue_job *j, const char *name, bool *ret_at_terminal,
+		     struct err *err)
 {
 	cleanup_json struct json *spec = NULL;
 	const char *own;
@@ -50,6 +51,8 @@ int stdin_check_name(const struct queue_job *j, const char *name, struct err *er
 				  "the job was submitted without a stdin_stream");
 	if (!str_eq(own, name))
 		return err_set_id(err, ERRID_RUN_STREAM, "another client feeds this job");
+	if (ret_at_terminal)
+		*ret_at_terminal = json_has(spec, "tty");
 	return 0;
 }
 
@@ -70,7 +73,7 @@ static void refuse_part(const struct queue_job *jobs, size_t n, const struct err
 	cleanup_free struct api_call *c = arg;
 	struct err why = ERR_INIT;
 
-	if (!err && n == 1 && stdin_check_name(&jobs[0], c->text, &why) == 0) {
+	if (!err && n == 1 && stdin_check_name(&jobs[0], c->text, NULL, &why) == 0) {
 		if (job_state_is_final(jobs[0].state))
 			(void)err_set_id(&why, ERRID_RUN_STATE, "the job has ended");
 		else
@@ -93,9 +96,9 @@ static void reply_place(struct httpd_req *req, const struct feed_place *p)
 	httpd_reply_json(req, 200, &out);
 }
 
-/* The name is a part of the path, and in the form of one. */
-static int read_part(const struct httpd_req *req, char name[STREAM_NAME_SIZE],
-		     uint64_t *ret_offset, uint64_t *ret_end, struct err *err)
+/* It is a part of the path, and in the form of one. */
+static int read_stream(const struct httpd_req *req, char name[STREAM_NAME_SIZE],
+		       struct err *err)
 {
 	const char *said = httpd_req_param(req, "stream");
 
@@ -103,6 +106,14 @@ static int read_part(const struct httpd_req *req, char name[STREAM_NAME_SIZE],
 	    str_copy(name, STREAM_NAME_SIZE, said) < 0)
 		return err_set_id(err, ERRID_HTTP_QUERY,
 				  "a stream's name is 32 lower-case hex digits");
+	return 0;
+}
+
+static int read_part(const struct httpd_req *req, char name[STREAM_NAME_SIZE],
+		     uint64_t *ret_offset, uint64_t *ret_end, struct err *err)
+{
+	if (read_stream(req, name, err) < 0)
+		return -1;
 	if (api_query_u64(req, "offset", 0, INT64_MAX, ret_offset, err) < 0)
 		return -1;
 	return api_query_u64(req, "end", 0, 1, ret_end, err);
@@ -142,19 +153,70 @@ void api_stdin_part(struct httpd_req *req, void *arg)
 	free(c);
 }
 
+/* Both sides, or none. */
+static int read_window(const struct httpd_req *req, struct feed_window *ret,
+		       struct err *err)
+{
+	uint64_t cols = 0, rows = 0;
+
+	if (api_query_u64(req, "cols", 1, TTY_SIDE_MAX, &cols, err) < 0 ||
+	    api_query_u64(req, "rows", 1, TTY_SIDE_MAX, &rows, err) < 0)
+		return -1;
+	if (!cols != !rows)
+		return err_set_id(err, ERRID_HTTP_QUERY, "cols and rows go together");
+	*ret = (struct feed_window){(unsigned)cols, (unsigned)rows};
+	return 0;
+}
+
+static int read_size(const struct httpd_req *req, char name[STREAM_NAME_SIZE],
+		     struct feed_window *ret, struct err *err)
+{
+	if (read_stream(req, name, err) < 0 || read_window(req, ret, err) < 0)
+		return -1;
+	return ret->cols ? 0 : err_set_id(err, ERRID_HTTP_QUERY, "cols and rows");
+}
+
+void api_tty_size(struct httpd_req *req, void *arg)
+{
+	static const char *const allowed[] = {"cols", "rows", NULL};
+	struct vessel *v = arg;
+	struct feed_window window;
+	char name[STREAM_NAME_SIZE];
+	struct err err = ERR_INIT;
+	struct api_call *c;
+	bool is_fed;
+	job_id_t id;
+
+	if (!api_begin(v, req, allowed, &id, &c))
+		return;
+	if (read_size(req, name, &window, &err) < 0) {
+		httpd_reply_err(req, &err);
+	} else if (feed_resize(v->feeds, id, name, &window, &is_fed, &err) == 0) {
+		httpd_reply(req, 200, "application/json", "{}", 2);
+	} else if (is_fed) {
+		httpd_reply_err(req, &err);
+	} else {
+		(void)!str_copy(c->text, sizeof(c->text), name);
+		queue_show(v->queue, id, refuse_part, TAKE_PTR(c));
+	}
+	free(c);
+}
+
 static void take(struct vessel *v, struct httpd_req *req, const struct queue_lease *l)
 {
-	static const char *const allowed[] = {"offset", "closed", NULL};
+	static const char *const allowed[] = {"offset", "closed", "cols", "rows", NULL};
 	uint64_t offset = 0, closed = 0;
+	struct feed_window window;
 	struct err err = ERR_INIT;
 
 	if (httpd_req_check_query(req, allowed, &err) < 0 ||
 	    api_query_u64(req, "offset", 0, INT64_MAX, &offset, &err) < 0 ||
-	    api_query_u64(req, "closed", 0, 1, &closed, &err) < 0) {
+	    api_query_u64(req, "closed", 0, 1, &closed, &err) < 0 ||
+	    read_window(req, &window, &err) < 0) {
 		httpd_reply_err(req, &err);
 		return;
 	}
-	feed_take(v->feeds, req, l->job, offset, closed);
+	feed_take(v->feeds, req, l->job, offset, &window, closed);
 }
 
 void work_stdin(struct httpd_req *req, void *arg)

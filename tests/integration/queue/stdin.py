@@ -15,9 +15,13 @@ pool = concurrent.futures.ThreadPoolExecutor(8)
 vessel = None
 
 
-def streamed():
+def streamed(**more):
     name = uuid.uuid4().hex
-    return submit(stdin_stream=name), name
+    return submit(stdin_stream=name, **more), name
+
+
+def resize(job, name, cols, rows, more=""):
+    return api("PUT", f"/v1/jobs/{job}/tty/{name}?cols={cols}&rows={rows}{more}")
 
 
 def put(job, name, offset, data, end=""):
@@ -45,11 +49,11 @@ def when(what, events, limit=5):
 class Feed:
     """A job that runs, whose client follows and whose tomb has asked."""
 
-    def __init__(self):
-        self.job, self.name = streamed()
+    def __init__(self, more="", **spec):
+        self.job, self.name = streamed(**spec)
         self.lease = claim(self.job)
         self.events = self.follow()
-        self.asked = take(self.lease, 0)
+        self.asked = take(self.lease, 0, more)
         assert when(lambda p: p["open"], self.events) == {"taken": 0, "received": 0, "room": WINDOW, "open": True,
                                                           "ended": False}
 
@@ -231,6 +235,69 @@ def t_another_vessel():
     assert when(lambda p: p["open"], f.events)["received"] == 14
     want(f.put(14, b"with the vessel"), 200)
     assert asked.result(5).body == b"with the vessel"
+    f.over()
+
+
+TTY = {"cols": 80, "rows": 24}
+
+
+def t_a_terminal_that_is_none():
+    good = uuid.uuid4().hex
+    for bad, code in (({"cols": 0, "rows": 24}, "004"), ({"cols": 80, "rows": 4097}, "004"), ({"cols": 80}, "005"),
+                      ({**TTY, "raw": True}, "002"), ({**TTY, "term": "../x"}, "004"), ("yes", "003")):
+        want(api("POST", "/v1/jobs", {"argv": ["true"], "stdin_stream": good, "tty": bad}), 400, "LYCH-SPEC-" + code)
+    want(api("POST", "/v1/jobs", {"argv": ["true"], "tty": TTY}), 400, "LYCH-SPEC-005")
+    want(api("POST", "/v1/jobs", {"argv": ["true"], "tty": TTY, "stdin": "x"}), 400, "LYCH-SPEC-005")
+
+
+def t_who_may_not_resize():
+    job, name = streamed(tty=TTY)
+    want(resize(999999, name, 97, 31), 404, "LYCH-RUN-001")
+    want(resize(job, name, 97, 31), 409, "LYCH-RUN-014")  # nobody follows it
+    f = Feed("&cols=80&rows=24", tty=TTY)
+    want(resize(f.job, OTHER, 97, 31), 409, "LYCH-RUN-014")
+    want(resize(f.job, "x", 97, 31), 400, "LYCH-HTTP-007")
+    for cols, rows in ((0, 31), (97, 0), (4097, 31), (97, 4097), ("x", 31), (-1, 31), ("", 31)):
+        want(resize(f.job, f.name, cols, rows), 400, "LYCH-HTTP-007")
+    want(resize(f.job, f.name, 97, 31, "&more=1"), 400, "LYCH-HTTP-007")
+    want(api("PUT", f"/v1/jobs/{f.job}/tty/{f.name}?cols=97"), 400, "LYCH-HTTP-007")
+    want(call(WORK, "PUT", f"/v1/jobs/{f.job}/tty/{f.name}?cols=97&rows=31"), 404, "LYCH-HTTP-002")
+    want(work(f.lease, "POST", "/work/v1/stdin?offset=0&cols=97"), 400, "LYCH-HTTP-007")
+    want(work(f.lease, "POST", "/work/v1/stdin?offset=0&cols=97&rows=4097"), 400, "LYCH-HTTP-007")
+    assert not f.asked.done()
+    f.over()
+    want(resize(f.job, f.name, 97, 31), 409, "LYCH-RUN-006")
+    pipe = Feed()
+    want(resize(pipe.job, pipe.name, 97, 31), 409, "LYCH-TTY-006")
+    assert not pipe.asked.done()
+    pipe.over()
+
+
+def t_the_size_of_a_window():
+    global vessel
+    f = Feed("&cols=80&rows=24", tty=TTY)
+    want(resize(f.job, f.name, 80, 24), 200)  # it has that
+    want(f.put(0, b"a"), 200)
+    assert want(f.asked.result(5), 206).body == b"a"
+    asked = f.take(1, "&cols=80&rows=24")
+    want(resize(f.job, f.name, 97, 31), 200)
+    assert want(asked.result(5), 202).json == {"cols": 97, "rows": 31}
+    # told again to a tomb that says that it has not got it, before what is typed; and to that one only
+    want(f.put(1, b"b"), 200)
+    assert want(f.take(1, "&cols=80&rows=24").result(5), 202).json == {"cols": 97, "rows": 31}
+    assert want(f.take(1, "&cols=97&rows=31").result(5), 206).body == b"b"
+    # another vessel does not know it, and says nothing
+    asked = pool.submit(work, f.lease, "POST", "/work/v1/stdin?offset=2&cols=97&rows=31")
+    when(lambda p: p["taken"] == 2, f.events)
+    vessel.stop(signal.SIGKILL)
+    vessel = Vessel()
+    f.events = f.follow()
+    asked = f.take(2, "&cols=97&rows=31")
+    assert when(lambda p: p["open"], f.events)["received"] == 2
+    want(f.put(2, b"c"), 200)
+    assert want(asked.result(5), 206).body == b"c"
+    want(resize(f.job, f.name, 4096, 1), 200)
+    assert want(f.take(3, "&cols=97&rows=31").result(5), 202).json == {"cols": 4096, "rows": 1}
     f.over()
 
 
