@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #define AGAIN_USEC (200 * USEC_PER_MSEC)
+/* While a person waits, whose keys mean nothing here: not longer. */
+#define TTY_ANSWER_MSEC 3000
 
 void feed_init(struct feed *f)
 {
@@ -25,6 +27,8 @@ void feed_init(struct feed *f)
 
 void feed_done(struct feed *f)
 {
+	if (f->tty && f->data.data)
+		explicit_bzero(f->data.data, f->data.len);
 	buf_done(&f->data);
 	client_free(f->client);
 	f->client = NULL;
@@ -37,21 +41,40 @@ static int read_some(struct feed *f, size_t max, struct err *err)
 	ssize_t n;
 
 	do
-		n = read(STDIN_FILENO, part, max);
+		n = read(f->tty ? f->tty->person.fd : STDIN_FILENO, part, max);
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && errno != EAGAIN)
 		return err_sys(err, "read stdin");
 	f->at_end = n == 0;
-	if (n > 0)
-		buf_add(&f->data, part, (size_t)n);
+	if (n <= 0)
+		return 0;
+	buf_add(&f->data, part, (size_t)n);
+	if (f->tty) {
+		term_filter_typed(&f->tty->filter, part, (size_t)n);
+		explicit_bzero(part, (size_t)n);
+	}
 	return 0;
+}
+
+static void make_name(struct feed *f)
+{
+	uint8_t name[(STREAM_NAME_SIZE - 1) / 2];
+
+	random_bytes(name, sizeof(name));
+	hex_encode(name, sizeof(name), f->name);
+}
+
+void feed_at(struct feed *f, struct tty *tty)
+{
+	f->tty = tty;
+	tty_size(tty, &f->cols, &f->rows);
+	make_name(f);
 }
 
 int feed_peek(struct feed *f, usec_t patience, size_t max, bool *ret_whole,
 	      struct err *err)
 {
 	const usec_t until = clock_boot_usec() + patience;
-	uint8_t name[(STREAM_NAME_SIZE - 1) / 2];
 
 	while (!f->at_end && f->data.len < max) {
 		struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -69,8 +92,7 @@ int feed_peek(struct feed *f, usec_t patience, size_t max, bool *ret_whole,
 	*ret_whole = f->at_end;
 	if (f->at_end)
 		return 0;
-	random_bytes(name, sizeof(name));
-	hex_encode(name, sizeof(name), f->name);
+	make_name(f);
 	return 0;
 }
 
@@ -88,8 +110,11 @@ static size_t unsent(const struct feed *f)
 
 int feed_fd(const struct feed *f)
 {
-	return !f->at_end && !f->is_over && f->room > 0 && unsent(f) == 0 ? STDIN_FILENO
-									  : -1;
+	if (f->at_end || f->is_over || !f->room || unsent(f) > 0)
+		return -1;
+	if (!f->tty)
+		return STDIN_FILENO;
+	return f->tty->person.lent ? f->tty->person.fd : -1;
 }
 
 /* Whoever writes to it learns that nobody reads, as in a pipe. */
@@ -98,6 +123,8 @@ static int stop(struct feed *f, struct err *err)
 	cleanup_close int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	f->is_over = true;
+	if (f->tty)
+		return 0; /* nobody writes to it */
 	if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
 		return err_sys(err, "/dev/null");
 	return 0;
@@ -125,6 +152,11 @@ static int take_place(struct feed *f, const struct json *data, struct err *err)
 	f->base = taken;
 	f->received = received;
 	f->room = (size_t)room;
+	if (ended && !f->at_end && !f->is_over && f->tty)
+		return err_set_id(
+			err, ERRID_RUN_STREAM,
+			"the vessel heard nothing of us for too long, and takes "
+			"no keys any more");
 	if (ended && !f->at_end && !f->is_over)
 		cmd_tell(ERRID_RUN_STREAM,
 			 "the job's stdin has ended: the vessel heard nothing of us for "
@@ -138,6 +170,17 @@ static bool may_wait(const struct err *err)
 {
 	return err->id == ERRID_HTTP_AWAY || err->id == ERRID_RUN_STATE ||
 	       err->code == ERR_UNAVAILABLE || err->code == ERR_TIMEOUT;
+}
+
+static int come_again(struct feed *f, const struct err *why, const char *what,
+		      struct err *err)
+{
+	if (!may_wait(why)) {
+		*err = *why;
+		return err_wrap(err, "%s", what);
+	}
+	f->again = clock_boot_usec() + AGAIN_USEC;
+	return 0;
 }
 
 static int send_part(struct feed *f, struct err *err)
@@ -156,19 +199,33 @@ static int send_part(struct feed *f, struct err *err)
 			  f->name, f->received, is_last ? "&end=1" : "");
 	rq.body = buf_str(&f->data) + at;
 	rq.body_len = n;
+	rq.timeout_ms = f->tty ? TTY_ANSWER_MSEC : 0;
 	if (client_json(f->client, &rq, &j, NULL, &why) == 0)
 		return take_place(f, j, err);
-	if (!may_wait(&why)) {
-		*err = why;
-		return err_wrap(err, "stdin");
-	}
-	f->again = clock_boot_usec() + AGAIN_USEC;
+	return come_again(f, &why, "stdin", err);
+}
+
+static int send_window(struct feed *f, struct err *err)
+{
+	cleanup_json struct json *j = NULL;
+	cleanup_free char *target =
+		xasprintf("/v1/jobs/%" PRId64 "/tty/%s?cols=%u&rows=%u", f->job, f->name,
+			  f->cols, f->rows);
+	const struct client_request rq = {
+		.method = "PUT", .target = target, .timeout_ms = TTY_ANSWER_MSEC};
+	struct err why = ERR_INIT;
+
+	if (client_json(f->client, &rq, &j, NULL, &why) < 0)
+		return come_again(f, &why, "the window's size", err);
+	f->window_due = false;
 	return 0;
 }
 
 static int send_all(struct feed *f, struct err *err)
 {
 	f->again = 0;
+	if (f->window_due && f->is_known && !f->is_over && send_window(f, err) < 0)
+		return -1;
 	while (!f->is_over && !f->again &&
 	       ((unsent(f) > 0 && f->room > 0) ||
 		(f->at_end && !f->is_told && unsent(f) == 0)))
@@ -188,6 +245,30 @@ int feed_turn(struct feed *f, bool ready, struct err *err)
 	return read_some(f, max, err) < 0 ? -1 : send_all(f, err);
 }
 
+int feed_window(struct feed *f, struct err *err)
+{
+	unsigned cols, rows;
+
+	tty_size(f->tty, &cols, &rows);
+	f->window_due |= cols != f->cols || rows != f->rows;
+	f->cols = cols;
+	f->rows = rows;
+	return f->window_due && !f->again ? send_all(f, err) : 0;
+}
+
+int feed_replies(struct feed *f, struct err *err)
+{
+	char said[256];
+	size_t room = f->data.max - f->data.len;
+	size_t n = term_filter_replies(&f->tty->filter, said,
+				       room < sizeof(said) ? room : sizeof(said));
+
+	if (!n || f->at_end)
+		return 0;
+	buf_add(&f->data, said, n);
+	return f->is_known && !f->again ? send_all(f, err) : 0;
+}
+
 int feed_place(struct feed *f, const struct json *data, struct err *err)
 {
 	return take_place(f, data, err) < 0 ? -1 : send_all(f, err);
@@ -205,4 +286,5 @@ void feed_pause(struct feed *f)
 	f->is_known = false;
 	f->room = 0;
 	f->again = 0;
+	f->window_due = f->tty != NULL;
 }

@@ -4,11 +4,15 @@
  * Our stdin as the job's, when it was not all there at once: parts of it go to the vessel while the job
  * is followed, as many as the job has room for. What its tomb does not have yet is kept here
  * (at most STREAM_WINDOW_BYTES), so that another vessel can be given it again.
+ *
+ * Of a job with a terminal it is what a person types at theirs while that is lent, and what the filter
+ * answers for it; and the size of the window.
  */
 #ifndef LYCH_CLI_FOLLOW_FEED_H
 #define LYCH_CLI_FOLLOW_FEED_H
 
 #include "cli/base/client.h"
+#include "cli/follow/tty.h"
 #include "common/attr.h"
 #include "common/buf.h"
 #include "common/clock.h"
@@ -31,6 +35,9 @@ struct feed {
 	bool is_told;	       /* the vessel knows that */
 	bool is_over;	       /* nobody wants more */
 	usec_t again;	       /* the vessel had no place for us: not before this */
+	struct tty *tty;       /* stdin is that; NULL: it is not */
+	unsigned cols, rows;   /* of its window, as the vessel is told */
+	bool window_due;       /* the vessel that there is does not know them */
 	struct client *client; /* of its own, beside the one that follows */
 	job_id_t job;
 };
@@ -43,6 +50,8 @@ void feed_done(struct feed *f);
  * says whether that was all. Else it gets a name, and is a stream from now on. */
 MUST_CHECK int feed_peek(struct feed *f, usec_t patience, size_t max, bool *ret_whole,
 			 struct err *err);
+/* A person's terminal instead: a stream, whose window has f->cols and f->rows at first. */
+void feed_at(struct feed *f, struct tty *tty);
 /* Of a stream: to this job, on connections of its own. */
 MUST_CHECK int feed_open(struct feed *f, const char *socket, job_id_t job,
 			 struct err *err);
@@ -51,6 +60,10 @@ MUST_CHECK int feed_open(struct feed *f, const char *socket, job_id_t job,
 int feed_fd(const struct feed *f);
 /* Between two looks at the job's events: what is due. ready: feed_fd() can be read. */
 MUST_CHECK int feed_turn(struct feed *f, bool ready, struct err *err);
+/* The terminal was lent, or its window has another size: the vessel is told, if that is so. */
+MUST_CHECK int feed_window(struct feed *f, struct err *err);
+/* What the filter of the terminal answers to the job. */
+MUST_CHECK int feed_replies(struct feed *f, struct err *err);
 /* How far the vessel is: the data of an event `stdin`. */
 MUST_CHECK int feed_place(struct feed *f, const struct json *data, struct err *err);
 /* Nothing of the events can be read just now: ask how far the vessel is. */

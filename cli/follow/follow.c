@@ -23,6 +23,8 @@
 #define RESUME_TIMEOUT (60 * USEC_PER_SEC)
 /* Of a vessel that has not answered once: as long as one takes to be started again. */
 #define FIRST_TIMEOUT (5 * USEC_PER_SEC)
+/* While a terminal is lent, at which no key says that one has waited enough. */
+#define LENT_TIMEOUT SAY_AFTER
 /* Until a person is told why nothing comes: longer than a restart of the vessel takes. */
 #define SAY_AFTER (3 * USEC_PER_SEC)
 /* Between two streams, twice as long after each that brought nothing. */
@@ -52,6 +54,13 @@ int follow_init(struct follow *f, struct client *c, const char *socket, struct e
 	f->terminal[0] = render_is_terminal(STDOUT_FILENO);
 	f->terminal[1] = render_is_terminal(STDERR_FILENO);
 	return 0;
+}
+
+int follow_at_terminal(struct follow *f, struct feed *feed, struct err *err)
+{
+	f->feed = feed;
+	f->tty = feed->tty;
+	return tty_catch_signals(f->sigfd, err);
 }
 
 void follow_from(struct follow *f, int64_t epoch, const uint64_t bytes[2])
@@ -112,8 +121,21 @@ static int on_side(bool ready, void *arg, struct err *err)
 	return f->feed ? feed_turn(f->feed, ready, err) : 0;
 }
 
+/* Of n bytes, which a pipe with any room takes whole; how many. */
+static ssize_t write_some(struct follow *f, int fd, const char *data, size_t n,
+			  struct err *err)
+{
+	if (f->tty && fd == f->tty->person.fd) {
+		/* its shell's by now, which we are not to wait for */
+		if (f->interrupts && !person_is_in_front(&f->tty->person))
+			return (ssize_t)n;
+		return tty_write(f->tty, data, n, err);
+	}
+	return render_write(fd, data, n, err) < 0 ? -1 : (ssize_t)n;
+}
+
 /* In pieces that a pipe with any room takes whole: who waits for a reader hears an interrupt, and feeds
- * the job on. */
+ * the job on. A terminal that takes nothing is not waited for behind an interrupt. */
 static int write_out(struct follow *f, int fd, const char *data, size_t len,
 		     struct err *err)
 {
@@ -121,22 +143,48 @@ static int write_out(struct follow *f, int fd, const char *data, size_t len,
 		struct pollfd p[] = {{.fd = fd, .events = POLLOUT},
 				     {.fd = f->sigfd, .events = POLLIN},
 				     {.fd = side_fd(f), .events = POLLIN}};
-		size_t n = len < PIPE_BUF ? len : PIPE_BUF;
+		ssize_t n = 0;
 		int r = poll(p, ARRAY_SIZE(p), f->feed ? BEHIND_MSEC : -1);
 
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r < 0)
 			return err_sys(err, "poll");
+		if (r == 0 && f->tty && f->interrupts) {
+			f->tty->is_cut = true;
+			return 0;
+		}
 		if (r == 0 && feed_ask(f->feed, err) < 0)
 			return -1;
 		if (p[1].revents && on_wake(f, err) < 0)
 			return -1;
 		if (p[2].revents && on_side(true, f, err) < 0)
 			return -1;
-		if (!p[0].revents)
-			continue;
-		if (render_write(fd, data, n, err) < 0)
+		if (p[0].revents)
+			n = write_some(f, fd, data, len < PIPE_BUF ? len : PIPE_BUF, err);
+		if (n < 0)
+			return -1;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Through the filter, whose answers are typed for it. */
+static int put_tty(struct follow *f, const char *data, size_t len, struct err *err)
+{
+	char shown[TERM_FILTER_ROOM(TTY_PIECE)];
+
+	if (f->interrupts && !f->tty->person.lent)
+		return 0;
+	if (tty_lend(f->tty, err) < 0 || feed_window(f->feed, err) < 0)
+		return -1;
+	while (len) {
+		size_t n = len < TTY_PIECE ? len : TTY_PIECE;
+		size_t m = tty_filter(f->tty, data, n, shown);
+
+		if (write_out(f, f->tty->person.fd, shown, m, err) < 0 ||
+		    feed_replies(f->feed, err) < 0)
 			return -1;
 		data += n;
 		len -= n;
@@ -150,6 +198,8 @@ static int put(struct follow *f, int which, const void *data, size_t len, struct
 	struct buf shown;
 	int r;
 
+	if (f->tty && which == 0)
+		return put_tty(f, data, len, err);
 	if (!f->terminal[fd == STDERR_FILENO])
 		return write_out(f, fd, data, len, err);
 	buf_init(&shown, PIECE_MAX * 8);
@@ -167,6 +217,8 @@ static int put_end(struct follow *f, struct err *err)
 
 		int fd = out_fd(f, i);
 
+		if (f->tty && i == 0)
+			continue;
 		if (!is_wanted(f, i) || !f->terminal[fd == STDERR_FILENO] || f->json ||
 		    !f->offset[i])
 			continue;
@@ -295,6 +347,18 @@ static int keep_end(struct follow *f, const struct json *data, struct err *err)
 	return r < 0 ? -1 : 1;
 }
 
+/* What a terminal is to do before the job says something, which it may never. */
+static int on_begun(struct follow *f, const char *event, const struct json *data,
+		    struct err *err)
+{
+	if (f->interrupts)
+		return 0;
+	if (!str_eq(event, "stdin") &&
+	    !(str_eq(event, "state") && str_eq(render_text_of(data, "state"), "running")))
+		return 0;
+	return tty_lend(f->tty, err) < 0 ? -1 : feed_window(f->feed, err);
+}
+
 static int on_event(const char *event, const struct json *data, void *arg,
 		    struct err *err)
 {
@@ -303,6 +367,8 @@ static int on_event(const char *event, const struct json *data, void *arg,
 	f->events++;
 	f->is_begun |= !str_eq(event, "state") ||
 		       !str_eq(render_text_of(data, "state"), "queued");
+	if (f->tty && on_begun(f, event, data, err) < 0)
+		return -1;
 	if (str_eq(event, "output"))
 		return on_output(f, data, err);
 	if (str_eq(event, "damaged"))
@@ -330,6 +396,16 @@ int follow_cancel(const struct follow *f, struct err *err)
 		       : 0;
 }
 
+/* The terminal's own affairs. */
+static int on_tty_signal(struct follow *f, int signal, struct err *err)
+{
+	if (signal == SIGTSTP && tty_suspend(f->tty, err) < 0)
+		return -1;
+	if (signal == SIGCONT)
+		person_lend_again(&f->tty->person);
+	return feed_window(f->feed, err);
+}
+
 static int on_wake(void *arg, struct err *err)
 {
 	struct follow *f = arg;
@@ -337,13 +413,21 @@ static int on_wake(void *arg, struct err *err)
 	struct err why = ERR_INIT;
 
 	while (read(f->sigfd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		if (f->tty && !person_signal_ends((int)si.ssi_signo)) {
+			if (on_tty_signal(f, (int)si.ssi_signo, err) < 0)
+				return -1;
+			continue;
+		}
 		f->stopped_by = (int)si.ssi_signo;
 		if (!f->cancels || f->interrupts++ > 0)
 			return err_set(err, ERR_TIMEOUT, "stopped by a signal");
-		(void)fprintf(stderr,
-			      "%s\nlych: cancelling job %" PRId64
-			      "; once more to stop waiting for its end\n",
-			      plain(f), f->id);
+		if (f->tty)
+			f->feed->is_over = true; /* no key is for it any more */
+		if (!f->tty || !f->tty->person.lent)
+			(void)fprintf(stderr,
+				      "%s\nlych: cancelling job %" PRId64
+				      "; once more to stop waiting for its end\n",
+				      plain(f), f->id);
 		if (follow_cancel(f, &why) < 0)
 			return err_wrap(&why, "cancel"), *err = why, -1;
 	}
@@ -376,6 +460,12 @@ static bool may_resume(const struct err *err)
 	       err->code == ERR_TIMEOUT;
 }
 
+/* For a stream that comes back. */
+static usec_t patience(const struct follow *f)
+{
+	return f->tty ? LENT_TIMEOUT : RESUME_TIMEOUT;
+}
+
 static int follow_streams(struct follow *f, struct err *err)
 {
 	const struct client_events ev = {.on_event = on_event,
@@ -390,7 +480,7 @@ static int follow_streams(struct follow *f, struct err *err)
 			  f->cancels ? "?attended=1" : "", f->feed ? "&stdin=" : "",
 			  f->feed ? f->feed->name : "");
 	usec_t deadline =
-		clock_boot_usec() + (f->unanswered ? FIRST_TIMEOUT : RESUME_TIMEOUT);
+		clock_boot_usec() + (f->unanswered ? FIRST_TIMEOUT : patience(f));
 	usec_t quiet_until = clock_boot_usec() + SAY_AFTER;
 	int rest_msec = NAP_LEAST_MSEC;
 	bool told = false;
@@ -411,11 +501,11 @@ static int follow_streams(struct follow *f, struct err *err)
 		}
 		/* A connection that stood for a while counts from its end. */
 		if (f->events > before || f->interrupts > interrupts) {
-			deadline = clock_boot_usec() + RESUME_TIMEOUT;
+			deadline = clock_boot_usec() + patience(f);
 			quiet_until = clock_boot_usec() + SAY_AFTER;
 			told = false;
 		}
-		if (r < 0 && !told && clock_boot_usec() >= quiet_until) {
+		if (r < 0 && !f->tty && !told && clock_boot_usec() >= quiet_until) {
 			follow_say_away(f->id, plain(f));
 			told = true;
 		}
@@ -441,6 +531,8 @@ int follow_job(struct follow *f, struct err *err)
 	struct err ignored = ERR_INIT;
 	int r = follow_streams(f, err);
 
+	if (f->tty)
+		tty_give_back(f->tty);
 	/* the job's colours end with its output, whatever is said next */
 	if (put_end(f, r < 0 ? &ignored : err) < 0)
 		return -1;

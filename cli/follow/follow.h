@@ -27,7 +27,8 @@ struct follow {
 	const char *only; /* NULL: both; "stdout" or "stderr": this one, on stdout */
 	struct feed *
 		feed; /* of one that cancels: its stdin comes from us meanwhile; NULL: no */
-	bool quiet;   /* no output at all: only wait */
+	struct tty *tty; /* the feed's own: the job's stdout is shown there; NULL: no */
+	bool quiet;	 /* no output at all: only wait */
 	struct buf *const *keep; /* [2], instead of output: the beginning of each, as far
 			   * as they take it; NULL: no */
 	bool cancels; /* SIGINT and SIGTERM cancel the job (run), and so does the vessel
@@ -52,6 +53,8 @@ struct follow {
 /* Block the signals early, so that none is lost between submit and follow. */
 MUST_CHECK int follow_init(struct follow *f, struct client *c, const char *socket,
 			   struct err *err);
+/* Before follow_job(), of a feed that has a terminal. */
+MUST_CHECK int follow_at_terminal(struct follow *f, struct feed *feed, struct err *err);
 /* Before follow_job(): so many bytes of this attempt's streams are known. */
 void follow_from(struct follow *f, int64_t epoch, const uint64_t bytes[2]);
 /* Until the job's end (f->job set) or until told to stop (f->stopped_by). */

@@ -6,9 +6,9 @@
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
-#include "cli/jobs/artifacts.h"
 #include "cli/follow/follow.h"
 #include "cli/follow/job_end.h"
+#include "cli/jobs/artifacts.h"
 #include "cli/jobs/run_slips.h"
 #include "cli/jobs/run_spec.h"
 #include "cli/jobs/run_summary.h"
@@ -41,6 +41,7 @@ enum {
 	KEY_GIT,
 	KEY_HOME,
 	KEY_SUMMARY,
+	KEY_TTY,
 };
 
 static const struct argp_option run_options[] = {
@@ -80,6 +81,8 @@ static const struct argp_option run_options[] = {
 	 "when its worker is lost; on_lost: all of stdin is read first", 0},
 	{"explain", KEY_EXPLAIN, NULL, 0,
 	 "record refused files and connections too, for 'lych why'", 0},
+	{"tty", KEY_TTY, NULL, 0,
+	 "at a terminal: one of its own, shown to you through a filter", 0},
 	{"no-stdin", 'n', NULL, 0, "leave stdin alone", 0},
 	{"detach", 'd', NULL, 0, "print the job's id and return", 0},
 	{"json", 'j', NULL, 0, "one JSON object a line: state, output, end", 0},
@@ -101,6 +104,7 @@ static const char run_doc[] =
 	"  lych run --dir ./src --artifact 'out/**' --out ./got -- make\n"
 	"  lych run --timeout 1m30s --memory 512m --file x.py -- python3 x.py\n"
 	"  lych run --explain -- cat /srv/data\n"
+	"  lych run --tty --timeout 2h --dir . -- bash\n"
 	"  lych run --egress brokered -- lych-ask 'Name three rivers.'\n"
 	"  lych run --detach -- sleep 600";
 
@@ -250,6 +254,9 @@ static bool parse_flag(struct run_args *a, int key)
 	case KEY_SUMMARY:
 		a->summary = true;
 		return true;
+	case KEY_TTY:
+		a->tty = true;
+		return true;
 	default:
 		return false;
 	}
@@ -275,6 +282,19 @@ static bool parse_input(struct argp_state *state, struct run_args *a, int key,
 	default:
 		return false;
 	}
+}
+
+/* Nobody would be at it, or it would be somebody else's bytes. */
+static void check_terminal(const struct argp_state *state, const struct run_args *a)
+{
+	const char *other = a->detach	    ? "--detach"
+			    : a->json	    ? "--json"
+			    : a->no_stdin   ? "--no-stdin"
+			    : a->request_id ? "--request-id"
+					    : NULL;
+
+	if (a->tty && other)
+		cmd_usage(state, "--tty does not go with %s", other);
 }
 
 /* What goes with what. */
@@ -341,6 +361,7 @@ static error_t run_parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_NO_ARGS:
 		cmd_usage(state, "no command; lych run [OPTION...] -- ARGV...");
 	case ARGP_KEY_END:
+		check_terminal(state, a);
 		check_together(state, a);
 		return 0;
 	default:
@@ -498,6 +519,8 @@ static int run_attended(const struct run_args *a, struct client *c, const char *
 	f.cancels = true;
 	f.feed = feed->name[0] ? feed : NULL;
 	r = f.feed ? feed_open(feed, socket, id, err) : 0;
+	if (r == 0 && feed->tty)
+		r = follow_at_terminal(&f, feed, err);
 	if (r == 0)
 		r = follow_to_end(&f, &end, err);
 	if (r == 0) {
@@ -525,9 +548,14 @@ static int run(const struct run_args *a, struct err *err)
 	cleanup_buf struct buf spec = {0};
 	cleanup_feed struct feed feed;
 	cleanup_close int place = -1;
+	struct tty tty = TTY_NONE;
 	job_id_t id;
 
 	feed_init(&feed);
+	if (a->tty && tty_open(&tty, err) < 0)
+		return -1;
+	if (a->tty)
+		feed_at(&feed, &tty);
 	if (a->out) {
 		place = artifacts_open_place(a->out, err);
 		if (place < 0)

@@ -389,6 +389,18 @@ static bool is_whole(const struct run_args *a)
 	       (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode));
 }
 
+/* Its modes and what it can are not the job's: the filter between them knows what passes. */
+static void write_tty(struct jsonw *w, const struct feed *feed)
+{
+	jsonw_kstr(w, "stdin_stream", feed->name);
+	jsonw_key(w, "tty");
+	jsonw_obj(w);
+	jsonw_ku64(w, "cols", feed->cols);
+	jsonw_ku64(w, "rows", feed->rows);
+	jsonw_kstr(w, "term", TTY_TERM_DEFAULT);
+	jsonw_obj_end(w);
+}
+
 static int write_stdin(struct client *c, const struct run_args *a, struct feed *feed,
 		       struct jsonw *w, size_t *budget, struct err *err)
 {
@@ -396,6 +408,8 @@ static int write_stdin(struct client *c, const struct run_args *a, struct feed *
 	struct input in = {.fd = STDIN_FILENO};
 	bool whole = true;
 
+	if (feed->tty)
+		write_tty(w, feed);
 	if (render_is_terminal(STDIN_FILENO))
 		return 0;
 	if (!is_whole(a)) {

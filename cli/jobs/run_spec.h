@@ -32,14 +32,15 @@ struct run_args {
 	bool git, home;
 	const char *out, *request_id, *network, *egress, *retry;
 	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
-	bool has_priority, explain, json, summary, detach, no_stdin, force;
+	bool has_priority, explain, tty, json, summary, detach, no_stdin, force;
 	bool names_request; /* request_id is the user's own */
 	char **argv;
 	int argc;
 };
 
 /* *out: at most SPEC_MAX_BYTES. What is too large for it is sent as a blob meanwhile; all paths
- * that are read are the user's own. feed: gets a name when stdin is to be streamed. */
+ * that are read are the user's own. feed: gets a name when stdin is to be streamed; one with a
+ * terminal has it. */
 MUST_CHECK int run_spec_build(struct client *c, const struct run_args *a,
 			      struct feed *feed, struct buf *out, struct err *err);
 #endif
