@@ -57,7 +57,7 @@ static int get_part(struct blob_get *g, const struct work_reply *r, bool *ret_la
 	char hex[SHA256_HEX_SIZE];
 
 	if (work_is_lost(r->status))
-		return err_set_id(err, ERRID_RUN_STALE, "blob %s", g->sha256);
+		return work_lost_err(r, "blob", err);
 	if (r->status != 200)
 		return work_reply_err(r, "blob", err);
 	if (fs_write_all(g->fd, r->body, r->len, err) < 0)
@@ -171,7 +171,7 @@ static void put_refused(struct blob_put *p, const struct work_reply *r)
 		return;
 	}
 	if (work_is_lost(r->status))
-		(void)err_set_id(&err, ERRID_RUN_STALE, "artifact upload");
+		(void)work_lost_err(r, "artifact upload", &err);
 	else
 		(void)work_reply_err(r, "artifact upload", &err);
 	put_finish(p, &err);

@@ -26,7 +26,7 @@ static void trouble_as(struct run *run, enum fail_class class, bool nothing_runs
 		       const struct err *err)
 {
 	if (err->code == ERR_GONE) {
-		run_simple(run, EVENT_LEASE_LOST);
+		run_gone(run, err);
 		return;
 	}
 	if (err->code == ERR_SYS || err->code == ERR_UNAVAILABLE ||
@@ -66,7 +66,7 @@ void run_transfer_trouble(const struct err *why, void *arg)
 	struct err copy = *why; /* it lives in the relay, which may go */
 
 	if (copy.code == ERR_GONE)
-		run_simple(arg, EVENT_LEASE_LOST);
+		run_gone(arg, &copy);
 	else
 		run_trouble(arg, FAIL_TRANSPORT_LOSS, true, false, &copy);
 }
@@ -479,7 +479,7 @@ static void put_done(const struct err *err, void *arg)
 	run->put = NULL;
 	fd_close(&run->put_fd);
 	if (err && err->code == ERR_GONE) {
-		run_simple(run, EVENT_LEASE_LOST);
+		run_gone(run, err);
 		return;
 	}
 	if (err) {

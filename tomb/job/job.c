@@ -98,6 +98,7 @@ static void report(struct job *j, struct job_actions *a)
 		act(a, ACT_FAIL);
 		return;
 	case VERDICT_RELEASE:
+	case VERDICT_REVOKED:
 		act(a, ACT_RELEASE);
 		return;
 	case VERDICT_DISCARD:
@@ -321,17 +322,22 @@ static void on_cancel(struct job *j, struct job_actions *a)
 		settle(j, a);
 }
 
-static void on_lease(struct job *j, bool definite, struct job_actions *a)
+static void on_lease(struct job *j, enum job_event_type how, struct job_actions *a)
 {
+	bool definite = how != EVENT_LEASE_DEADLINE;
+
 	/* While the end is being reported its own answer decides: a renewal that crossed
 	 * with it finds no lease either. */
-	if (j->step >= STEP_REPORT || j->verdict == VERDICT_DISCARD)
+	if (j->step >= STEP_REPORT || j->verdict == VERDICT_DISCARD ||
+	    j->verdict == VERDICT_REVOKED)
 		return;
 	/* A late ack of an unreaped lease is accepted: only a definite word stops it. */
 	if (!definite && j->step > STEP_RUN)
 		return;
-	j->verdict = VERDICT_DISCARD;
-	set_detail(j, definite ? "the lease was lost" : "the lease could not be renewed");
+	j->verdict = how == EVENT_LEASE_REVOKED ? VERDICT_REVOKED : VERDICT_DISCARD;
+	set_detail(j, how == EVENT_LEASE_REVOKED ? "the job was contained"
+		      : definite		 ? "the lease was lost"
+						 : "the lease could not be renewed");
 	if (job_is_live(j)) {
 		act_kill(j, a, SPAWN_END_LEASE, 0);
 		return;
@@ -383,6 +389,12 @@ static void on_prepared(struct job *j, struct job_actions *a)
 		begin(j, a);
 }
 
+static void on_delivered(struct job *j, struct job_actions *a)
+{
+	if (j->step == STEP_DELIVER)
+		report(j, a);
+}
+
 static void on_overflow(struct job *j, struct job_actions *a)
 {
 	j->overflow = true;
@@ -423,8 +435,7 @@ void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret
 		advance(j, STEP_HARVEST, STEP_DELIVER, ACT_DELIVER, ret);
 		return;
 	case EVENT_DELIVERED:
-		if (j->step == STEP_DELIVER)
-			report(j, ret);
+		on_delivered(j, ret);
 		return;
 	case EVENT_ANSWER:
 		on_answer(j, ev, ret);
@@ -440,8 +451,9 @@ void job_step(struct job *j, const struct job_event *ev, struct job_actions *ret
 		on_cancel(j, ret);
 		return;
 	case EVENT_LEASE_LOST:
+	case EVENT_LEASE_REVOKED:
 	case EVENT_LEASE_DEADLINE:
-		on_lease(j, ev->type == EVENT_LEASE_LOST, ret);
+		on_lease(j, ev->type, ret);
 		return;
 	case EVENT_SHUTDOWN:
 	case EVENT_SHUTDOWN_NOW:

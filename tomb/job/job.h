@@ -47,6 +47,7 @@ enum job_verdict {
 	VERDICT_CANCELLED, /* reported by fail; the queue makes it cancelled */
 	VERDICT_RELEASE,   /* graceful stop: the attempt is given back */
 	VERDICT_DISCARD,   /* the lease is lost: say nothing, remove everything */
+	VERDICT_REVOKED,   /* contained: say that the tree is dead, remove everything */
 };
 
 enum job_event_type {
@@ -65,6 +66,7 @@ enum job_event_type {
 	EVENT_OVERFLOW, /* more output than allowed */
 	EVENT_CANCEL,
 	EVENT_LEASE_LOST,     /* the queue said so */
+	EVENT_LEASE_REVOKED,  /* likewise: the job was contained */
 	EVENT_LEASE_DEADLINE, /* no answer of the queue in time */
 	EVENT_SHUTDOWN,
 	EVENT_SHUTDOWN_NOW, /* patience with what is past its end is over */

@@ -205,7 +205,7 @@ static void end_done(const struct work_reply *reply, void *arg)
 		return;
 	}
 	if (work_is_lost(reply->status))
-		(void)err_set_id(&err, ERRID_RUN_STALE, "output");
+		(void)work_lost_err(reply, "output", &err);
 	else
 		(void)work_reply_err(reply, "end of output", &err);
 	relay_fail(r, &err);
@@ -244,7 +244,7 @@ static int send_answer(struct stream *s, const struct work_reply *reply, struct 
 	uint64_t at = 0;
 
 	if (work_is_lost(reply->status))
-		return err_set_id(err, ERRID_RUN_STALE, "output");
+		return work_lost_err(reply, "output", err);
 	if (reply->status == 413) {
 		/* The vessel's store is full: its own cap, not the job's fault. What it
 		 * has stays, and the result says that it is not all. */

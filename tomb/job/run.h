@@ -74,6 +74,8 @@ struct run {
 
 /* The machine takes ev, and what it wants is done. */
 void run_simple(struct run *run, enum job_event_type type);
+/* The vessel says (ERR_GONE) that the lease stands no more. */
+void run_gone(struct run *run, const struct err *err);
 /* The tomb could not do its part. */
 void run_trouble(struct run *run, enum fail_class class, bool retry, bool nothing_runs,
 		 const struct err *err);

@@ -114,7 +114,8 @@ static void end_done(enum queue_answer answer, const struct err *err, void *arg)
 		loop_timer_arm(run->end_again, END_AGAIN_USEC);
 		return;
 	}
-	if (answer != ANSWER_OK && answer != ANSWER_ALREADY)
+	if (answer != ANSWER_OK && answer != ANSWER_ALREADY &&
+	    run->job.verdict != VERDICT_REVOKED)
 		log_kv(LOG_WARN_, "the queue did not take the end of a job", "answer",
 		       queue_answer_name(answer), NULL);
 	run_event(run, &ev);
@@ -129,8 +130,9 @@ static void end_send(void *arg)
 	if (j->step != STEP_REPORT || run->end_pending)
 		return;
 	run->end_pending = true;
-	if (j->verdict == VERDICT_RELEASE) {
-		q->ops->release(q->ctx, &run->key, false, end_done, run);
+	if (j->verdict == VERDICT_RELEASE || j->verdict == VERDICT_REVOKED) {
+		q->ops->release(q->ctx, &run->key, j->verdict == VERDICT_REVOKED,
+				end_done, run);
 		return;
 	}
 	if (!run->report_written) {
@@ -331,6 +333,12 @@ void run_simple(struct run *run, enum job_event_type type)
 	run_event(run, &ev);
 }
 
+void run_gone(struct run *run, const struct err *err)
+{
+	run_simple(run,
+		   err->id == ERRID_RUN_REVOKED ? EVENT_LEASE_REVOKED : EVENT_LEASE_LOST);
+}
+
 void run_trouble(struct run *run, enum fail_class class, bool retry, bool nothing_runs,
 		 const struct err *err)
 {
@@ -360,12 +368,15 @@ static void on_lease_word(enum lease_word word, void *owner)
 	case LEASE_WORD_LOST:
 		run_simple(owner, EVENT_LEASE_LOST);
 		break;
+	case LEASE_WORD_REVOKED:
+		run_simple(owner, EVENT_LEASE_REVOKED);
+		break;
 	case LEASE_WORD_DEADLINE:
 		run_simple(owner, EVENT_LEASE_DEADLINE);
 		break;
 	}
 	/* What is discarded must not be renewed: somebody else may start it. */
-	if (run->job.verdict == VERDICT_DISCARD) {
+	if (run->job.verdict == VERDICT_DISCARD || run->job.verdict == VERDICT_REVOKED) {
 		lease_drop(run->world->leases, run->lease);
 		run->lease = NULL;
 	}

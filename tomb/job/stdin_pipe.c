@@ -118,7 +118,7 @@ static void answered(const struct work_reply *reply, void *arg)
 	}
 	if (reply->status != 200 && reply->status != 206) {
 		if (work_is_lost(reply->status))
-			(void)err_set_id(&err, ERRID_RUN_STALE, "stdin");
+			(void)work_lost_err(reply, "stdin", &err);
 		else
 			(void)work_reply_err(reply, "stdin", &err);
 		fail(p, &err);

@@ -159,8 +159,10 @@ static void extend_done(const enum lease_status *status, size_t n, const struct 
 
 		if (!lease)
 			continue;
-		if (status[i] == LEASE_LOST) {
-			lease->fn(LEASE_WORD_LOST, lease->owner);
+		if (status[i] == LEASE_LOST || status[i] == LEASE_REVOKED) {
+			lease->fn(status[i] == LEASE_LOST ? LEASE_WORD_LOST
+							  : LEASE_WORD_REVOKED,
+				  lease->owner);
 			continue;
 		}
 		lease->deadline = call->sent + LEASE_TTL_USEC - LEASE_MARGIN_USEC;

@@ -21,7 +21,12 @@
 struct lease;
 struct leases;
 
-enum lease_word { LEASE_WORD_CANCEL, LEASE_WORD_LOST, LEASE_WORD_DEADLINE };
+enum lease_word {
+	LEASE_WORD_CANCEL,
+	LEASE_WORD_LOST,
+	LEASE_WORD_REVOKED,
+	LEASE_WORD_DEADLINE
+};
 typedef void lease_fn(enum lease_word word, void *owner);
 
 /* changed: an answer has come and leases_tick() may be due sooner than it said. */

@@ -29,7 +29,8 @@ struct queue_claimed {
 	size_t spec_len;
 };
 
-enum lease_status { LEASE_OK, LEASE_CANCEL, LEASE_LOST };
+/* Revoked: the job was contained, and the queue waits for the word that its tree is dead. */
+enum lease_status { LEASE_OK, LEASE_CANCEL, LEASE_LOST, LEASE_REVOKED };
 
 enum queue_answer {
 	ANSWER_OK,

@@ -149,9 +149,10 @@ static void extend_reply(const struct pg_result *res, const struct err *err, voi
 			if (w->jobs[k] != pg_i64(res, i, 0) || seen[k])
 				continue;
 			seen[k] = true;
-			status[k] = str_eq(word, "ok")	     ? LEASE_OK
-				    : str_eq(word, "cancel") ? LEASE_CANCEL
-							     : LEASE_LOST;
+			status[k] = str_eq(word, "ok")	      ? LEASE_OK
+				    : str_eq(word, "cancel")  ? LEASE_CANCEL
+				    : str_eq(word, "revoked") ? LEASE_REVOKED
+							      : LEASE_LOST;
 			break;
 		}
 	}

@@ -157,15 +157,17 @@ static int extend_word(const struct json *obj, const struct lease_key *keys, siz
 	    json_get_i64(obj, "job", true, 1, INT64_MAX, &job, err) < 0 ||
 	    json_get_str(obj, "status", true, 16, &word, err) < 0)
 		return -1;
-	if (!str_eq(word, "ok") && !str_eq(word, "cancel") && !str_eq(word, "lost"))
+	if (!str_eq(word, "ok") && !str_eq(word, "cancel") && !str_eq(word, "lost") &&
+	    !str_eq(word, "revoked"))
 		return err_set(err, ERR_UPSTREAM, "a word unknown to us");
 	for (size_t i = 0; i < n; i++) {
 		if (keys[i].job != job || seen[i])
 			continue;
 		seen[i] = true;
-		status[i] = str_eq(word, "ok")	     ? LEASE_OK
-			    : str_eq(word, "cancel") ? LEASE_CANCEL
-						     : LEASE_LOST;
+		status[i] = str_eq(word, "ok")	      ? LEASE_OK
+			    : str_eq(word, "cancel")  ? LEASE_CANCEL
+			    : str_eq(word, "revoked") ? LEASE_REVOKED
+						      : LEASE_LOST;
 		break;
 	}
 	return 0;

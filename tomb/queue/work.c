@@ -165,6 +165,16 @@ bool work_is_lost(int status)
 	return status == 410 || status == 403;
 }
 
+int work_lost_err(const struct work_reply *r, const char *what, struct err *err)
+{
+	struct err said = ERR_INIT;
+
+	(void)work_reply_err(r, what, &said);
+	return err_set_id(
+		err, said.id == ERRID_RUN_REVOKED ? ERRID_RUN_REVOKED : ERRID_RUN_STALE,
+		"%s", what);
+}
+
 int work_reply_u64(const struct work_reply *r, const char *key, uint64_t *ret,
 		   struct err *err)
 {

@@ -48,6 +48,8 @@ void work_cancel(struct work_call *call); /* NULL is fine */
 
 /* The vessel said that this attempt is not ours (any more). */
 bool work_is_lost(int status);
+/* Then: ERRID_RUN_REVOKED when the job was contained, else ERRID_RUN_STALE. */
+int work_lost_err(const struct work_reply *r, const char *what, struct err *err);
 /* A number of a JSON reply: "size", "received", "expected". */
 MUST_CHECK int work_reply_u64(const struct work_reply *r, const char *key, uint64_t *ret,
 			      struct err *err);

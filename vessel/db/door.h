@@ -59,7 +59,7 @@ void door_claim(struct door_tomb *t, const struct door_claim *rq, door_claim_don
 
 struct door_word {
 	int64_t job;
-	const char *status; /* "ok", "cancel", "lost" */
+	const char *status; /* "ok", "cancel", "lost", "revoked" */
 };
 typedef void door_extend_done(const struct door_word *words, size_t n,
 			      const struct err *err, void *arg);

@@ -171,6 +171,39 @@ Test(job_machine, a_lost_lease_kills_and_says_nothing)
 	cr_assert_eq(reported(&j, a), ACT_CLEAN);
 }
 
+/* The queue waits for that word, and until it comes nobody may say that nothing lives. */
+Test(job_machine, a_contained_job_is_killed_and_then_said_to_be_dead)
+{
+	struct job j = running();
+	struct job_actions a = step(&j, EVENT_LEASE_REVOKED);
+
+	cr_assert(did(&a, ACT_KILL));
+	cr_assert_not(did(&a, ACT_RELEASE));
+	cr_assert_eq(a.kill_why, SPAWN_END_LEASE);
+	cr_assert_eq(a.kill_grace_ms, 0);
+	cr_assert_eq(step(&j, EVENT_LEASE_LOST).n, 0);
+	a = exits(&j, SPAWN_END_LEASE, 9);
+	cr_assert_not(did(&a, ACT_HARVEST));
+	cr_assert_eq(reported(&j, a), ACT_RELEASE);
+	a = answer(&j, ANSWER_REVOKED);
+	cr_assert(did(&a, ACT_CLEAN));
+}
+
+Test(job_machine, a_contained_job_that_had_ended_or_not_begun_is_said_to_be_dead)
+{
+	struct job j = running(), k;
+	struct job_actions a = exits(&j, SPAWN_END_EXITED, 0);
+
+	a = step(&j, EVENT_LEASE_REVOKED);
+	cr_assert(did(&a, ACT_ABORT));
+	cr_assert(did(&a, ACT_RELEASE));
+	job_init(&k, false, false);
+	(void)step(&k, EVENT_BEGIN);
+	a = step(&k, EVENT_LEASE_REVOKED);
+	cr_assert(did(&a, ACT_ABORT));
+	cr_assert(did(&a, ACT_RELEASE));
+}
+
 Test(job_machine, a_lease_that_could_not_be_renewed_spares_what_has_ended)
 {
 	struct job j = running();

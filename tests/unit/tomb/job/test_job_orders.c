@@ -2,7 +2,7 @@
 /*
  * The job machine from a seed: whatever order the world chooses, no job is reported before
  * its tree is gone, none ends without having been cleaned up, and a lost lease is never
- * followed by a word to the queue.
+ * followed by a word to the queue, while one that was revoked is followed by exactly one.
  */
 #include "tests/unit/tomb/job/job_steps.h"
 #include "tomb/job/job.h"
@@ -17,6 +17,7 @@ struct world {
 	bool sandbox;	/* handed to the spawner, its end not yet told */
 	bool told;	/* started was told for this sandbox */
 	bool preparing, harvesting, delivering, asked, cleaned, discarded, released;
+	bool revoked; /* in time: the queue is to hear that nothing lives */
 	unsigned ends, kills;
 };
 
@@ -87,10 +88,14 @@ static void say_something(struct world *w, int32_t r, int i, struct job_event *e
 	case 2:
 		if (r / 24 % 4 == 0) {
 			ev->type = EVENT_LEASE_LOST;
-			w->discarded = true;
+			w->discarded |= !w->revoked;
 		} else if (r / 24 % 4 == 1) {
 			ev->type = EVENT_LATE;
 			ev->text = "late";
+		} else if (r / 24 % 4 == 2) {
+			ev->type = EVENT_LEASE_REVOKED;
+			w->revoked |= w->job.step < STEP_REPORT &&
+				      w->job.verdict != VERDICT_DISCARD;
 		}
 		break;
 	case 3:
@@ -215,6 +220,7 @@ static void one_life(unsigned seed)
 		     job_step_name(w.job.step));
 	cr_assert(w.cleaned);
 	cr_assert_leq(w.ends, 1, "seed %u: two ends", seed);
+	cr_assert(!w.revoked || w.ends == 1, "seed %u: contained, and no word", seed);
 }
 
 Test(job_machine, every_order_of_events_ends_well)

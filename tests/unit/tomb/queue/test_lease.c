@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 static usec_t now = 1000 * USEC_PER_SEC;
-static unsigned extends, claims, words[3];
+static unsigned extends, claims, words[LEASE_WORD_DEADLINE + 1];
 static queue_extend_done *extend_done;
 static void *extend_arg;
 static size_t extend_n;
@@ -114,10 +114,11 @@ Test(lease, cancel_and_lost_reach_their_owner_only)
 {
 	struct leases *l = leases_new(&fake_queue, &fake_clock, on_change, NULL);
 	/* The list is newest first. */
-	const enum lease_status status[] = {LEASE_LOST, LEASE_CANCEL, LEASE_OK};
+	const enum lease_status status[] = {LEASE_LOST, LEASE_REVOKED, LEASE_CANCEL,
+					    LEASE_OK};
 	struct lease *first = NULL;
 
-	for (job_id_t i = 1; i <= 3; i++) {
+	for (job_id_t i = 1; i <= 4; i++) {
 		struct lease_key k = key(i);
 		struct lease *x = lease_add(l, &k, now, on_word, NULL);
 
@@ -126,10 +127,11 @@ Test(lease, cancel_and_lost_reach_their_owner_only)
 	}
 	leases_hint(l);
 	(void)leases_tick(l);
-	cr_assert_eq(extend_n, 3);
+	cr_assert_eq(extend_n, 4);
 	lease_drop(l, first); /* gone while the call is under way */
-	extend_done(status, 3, NULL, extend_arg);
+	extend_done(status, 4, NULL, extend_arg);
 	cr_assert_eq(words[LEASE_WORD_LOST], 1);
+	cr_assert_eq(words[LEASE_WORD_REVOKED], 1);
 	cr_assert_eq(words[LEASE_WORD_CANCEL], 1);
 	cr_assert_eq(words[LEASE_WORD_DEADLINE], 0);
 	leases_free(l);
