@@ -23,7 +23,8 @@
 	X(budget, 18)                                                                    \
 	X(broker_call, 18)                                                               \
 	X(removed, 18)                                                                   \
-	X(wish, 18)
+	X(wish, 18)                                                                      \
+	X(containment, 19)
 
 /* HEADER: the columns' names go with the rows, and MATCH refuses other ones. */
 static const struct {

@@ -85,14 +85,14 @@ static void begin(void)
 		door_client_init(&door, pgtest_path("."), "tomb_1");
 		door_client_init(&door2, pgtest_path("."), "tomb_2");
 	}
-	(void)pgtest_ask(
-		root,
-		"TRUNCATE lych.job, lych.payload, lych.attempt, lych.lease, lych.result,"
-		" lych.job_blob, lych.audit_outbox, lych.vessel_owner;"
-		"UPDATE lych.worker_queue SET tokens = 400, claim_burst = 400,"
-		" claim_rate = 200, max_leases = 64;"
-		"UPDATE lych.audit_state SET acked_xid = 9223372036854775807,"
-		" ok_until = 'infinity'");
+	(void)pgtest_ask(root,
+			 "TRUNCATE lych.job, lych.containment, lych.payload, "
+			 "lych.attempt, lych.lease, lych.result,"
+			 " lych.job_blob, lych.audit_outbox, lych.vessel_owner;"
+			 "UPDATE lych.worker_queue SET tokens = 400, claim_burst = 400,"
+			 " claim_rate = 200, max_leases = 64;"
+			 "UPDATE lych.audit_state SET acked_xid = 9223372036854775807,"
+			 " ok_until = 'infinity'");
 }
 
 static void end(void)

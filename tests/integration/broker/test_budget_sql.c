@@ -52,11 +52,11 @@ static void begin(void)
 	root = pgtest_connect("lych_migrate");
 	vessel = pgtest_connect("lych_vessel");
 	tomb = pgtest_connect("tomb_1");
-	(void)pgtest_ask(root,
-			 "TRUNCATE lych.job, lych.payload, lych.attempt, lych.lease,"
-			 " lych.result, lych.job_blob, lych.audit_outbox,"
-			 " lych.vessel_owner, lych.budget, lych.broker_call;"
-			 "UPDATE lych.audit_state SET ok_until = 'infinity'");
+	(void)pgtest_ask(root, "TRUNCATE lych.job, lych.containment, lych.payload, "
+			       "lych.attempt, lych.lease,"
+			       " lych.result, lych.job_blob, lych.audit_outbox,"
+			       " lych.vessel_owner, lych.budget, lych.broker_call;"
+			       "UPDATE lych.audit_state SET ok_until = 'infinity'");
 	expect(pgtest_ask(vessel, "SELECT vessel_api.vessel_beat('" BOOT_A "')"), "ok");
 	copy(job, sizeof(job),
 	     pgtest_ask(vessel, "SELECT job_id FROM vessel_api.enqueue('main', 'r',"

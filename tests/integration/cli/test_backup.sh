@@ -107,7 +107,7 @@ for f in "$LYCHGATE_DATA"/secrets/*; do
 	grep -qaF "$(cat "$f")" "$A" && fail "the value of ${f##*/} is in the archive"
 done
 tar xOf "$A" database.copy >"$LYCH_TMP/rows"
-is "its rows are of thirteen sections" 13 "$(grep -cFx '\.' "$LYCH_TMP/rows")"
+is "its rows are of fourteen sections" 14 "$(grep -cFx '\.' "$LYCH_TMP/rows")"
 is "each begins with its columns" 1 "$(head -n 1 "$LYCH_TMP/rows" | grep -c '^id	queue	request_id	')"
 # shellcheck disable=SC2016
 grep -qaF 'SCRAM-SHA-256$4096:' "$A" && fail "a password's verifier is in the archive"

@@ -37,9 +37,9 @@ static void begin(void)
 	root = pgtest_connect("lych_migrate");
 	vessel = pgtest_connect("lych_vessel");
 	tomb = pgtest_connect("tomb_1");
-	(void)pgtest_ask(root,
-			 "TRUNCATE lych.job, lych.payload, lych.attempt, lych.lease,"
-			 " lych.result, lych.job_blob, lych.vessel_owner");
+	(void)pgtest_ask(root, "TRUNCATE lych.job, lych.containment, lych.payload, "
+			       "lych.attempt, lych.lease,"
+			       " lych.result, lych.job_blob, lych.vessel_owner");
 	expect(pgtest_askp(vessel, "SELECT vessel_api.vessel_beat($1)", VESSEL, NULL),
 	       "ok");
 	(void)pgtest_ask(root,

@@ -237,7 +237,8 @@ Test(SUITE, revoked_after_contain_and_the_taint_stays)
 	expect(ack(tomb, h, "{}"), "revoked");
 	expect(fail(h, "t", "transport_loss"), "revoked");
 	expect(release(h), "revoked");
-	expect(extend(tomb, h), "lost");
+	expect(extend(tomb, h), "revoked");
+	expect(extend(tomb2, h), "lost");
 	expect(state(h.job), "quarantined/");
 	expect(cancel(h.job), "quarantined");
 	expect(claim(tomb).job, "");
@@ -249,7 +250,8 @@ Test(SUITE, revoked_after_contain_and_the_taint_stays)
 	       "revoked");
 	expect(pgtest_ask(root, "SELECT string_agg(event, ' ' ORDER BY id)"
 				" FROM lych.audit_outbox"),
-	       "job.enqueued job.claimed attempt.revoked job.contained");
+	       "job.enqueued job.claimed attempt.revoked job.contained"
+	       " containment.tree_dead");
 }
 
 Test(SUITE, a_late_ack_of_an_expired_lease_is_accepted)
