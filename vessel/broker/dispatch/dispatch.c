@@ -85,6 +85,24 @@ void dispatch_hint(struct dispatch *d)
 	d->ops->ended(d->env, d->looked, n, on_ended, d);
 }
 
+unsigned dispatch_cut(struct dispatch *d, job_id_t job)
+{
+	struct err why = ERR_INIT;
+	unsigned left = 0;
+
+	(void)err_set_id(&why, ERRID_RUN_STALE, "the job was contained");
+	for (struct dispatch_call *c = d->calls, *next; c; c = next) {
+		next = c->next;
+		if (c->lease.job != job)
+			continue;
+		d->fig.revoked++;
+		dispatch_on(c, ON_CUT, &why);
+	}
+	for (const struct dispatch_call *c = d->calls; c; c = c->next)
+		left += c->lease.job == job;
+	return left;
+}
+
 static void on_recovered(unsigned n, const struct err *err UNUSED, void *arg)
 {
 	struct dispatch *d = arg;

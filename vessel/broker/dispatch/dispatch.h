@@ -113,6 +113,9 @@ void dispatch_free(struct dispatch *d);
 void dispatch_owned(struct dispatch *d);
 /* A job changed: leases of requests under way are looked at again. */
 void dispatch_hint(struct dispatch *d);
+/* The job was contained, so its leases stand no more: what it has under way is cut. How many are left, which end
+ * in the next turns. */
+unsigned dispatch_cut(struct dispatch *d, job_id_t job);
 /* In one step the ward has the rules of next, which has the old ones afterwards. What is under way is
  * judged by them at once, and cut where they would not permit it. How many were. */
 unsigned dispatch_replace_ward(struct dispatch *d, struct conf_broker *next);
