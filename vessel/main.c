@@ -22,6 +22,7 @@
 #include "vessel/api/vessel.h"
 #include "vessel/audit/audit.h"
 #include "vessel/broker.h"
+#include "vessel/broker/containments.h"
 #include "vessel/broker/deaths.h"
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/gate/private_store.h"
@@ -160,6 +161,7 @@ static void on_change(void *arg)
 	hints_tell(s->v.hints);
 	audit_hint(s->v.audit);
 	dispatch_hint(s->v.dispatch);
+	containments_changed(s->v.containments);
 }
 
 static void on_door_state(struct door_tomb *t, bool up, const struct err *why, void *arg)
@@ -439,6 +441,7 @@ static int start(struct serve *s, struct err *err)
 	if (broker_start(v, s->secrets.work, err) < 0 ||
 	    deaths_open(v, s->opt.api_dir, err) < 0)
 		return -1;
+	v->containments = containments_new(v);
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	if (vessel_confine(&s->opt, &v->walls, err) < 0)
 		return -1;
@@ -461,6 +464,7 @@ static void stop(struct serve *s)
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	sockets_close(&s->sockets);
 	deaths_close(v);
+	containments_free(v->containments);
 	broker_free(v);
 	loop_timer_free(s->stop_timer);
 	reconcile_free(s->reconcile);

@@ -2,7 +2,8 @@
 /*
  * Runs in the vessel.
  * Theory of operation. Two clocks tick: `beat` (fencing row; until it is owned
- * nothing else happens and nothing is served) and, from then on, `reap`. Before the
+ * nothing else happens and nothing is served) and, from then on, `reap`, at which containments that are not
+ * done are looked at too (broker/containments.h). Before the
  * first beat, and before the first one after the database was away, its schema is
  * compared with ours: another one ends the vessel before it changes a row. Once an
  * hour the sweep walks its steps one after the other, each step the callback of
@@ -17,6 +18,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "vessel/broker/containments.h"
 #include "vessel/db/migrate.h"
 
 #define BEAT_USEC (5 * USEC_PER_SEC)
@@ -204,6 +206,7 @@ static void on_reap(void *arg)
 		loop_timer_arm(r->reap, REAP_USEC);
 		return;
 	}
+	containments_hint(r->v->containments);
 	r->reaping = true;
 	queue_reap(r->v->queue, REAP_MAX, reap_done, r);
 }

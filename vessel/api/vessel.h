@@ -37,6 +37,7 @@
 
 #define QUEUE_NAME "main"
 
+struct containments;
 struct ward_reload;
 
 /* What codex.yaml was when this process began (codex.h), and which rules are in force. */
@@ -73,8 +74,9 @@ struct vessel {
 	struct registered *registered; /* who there is */
 	struct lease_owners *owners;
 	struct audit *audit;
-	struct deaths *deaths;	/* of daemons that read what was a job's */
-	struct reading reading; /* what this one reads just now */
+	struct deaths *deaths;		   /* of daemons that read what was a job's */
+	struct containments *containments; /* that are not done */
+	struct reading reading;		   /* what this one reads just now */
 	struct gate_client *gate;
 	struct private_store *terms;
 	struct opinion *opinion; /* NULL: no classifier is asked */

@@ -45,6 +45,11 @@ static const struct kind kinds[] = {
 	{"attempt.revoked", 7001, 2, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"job.contained", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"job.quarantined", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	/* one containment, in this order (broker_closed and tree_dead in any) */
+	{"containment.broker_closed", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"containment.tree_dead", 7001, 2, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"containment.sealed", 7001, 99, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"containment.done", 7001, 99, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	/* `release_requested` is on disk before it happens; then one of the two */
 	{"quarantine.release_requested", 7001, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},
 	{"quarantine.released", 7001, 99, SEVERITY_MEDIUM, STATUS_SUCCESS, 0},

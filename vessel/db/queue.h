@@ -56,7 +56,8 @@ struct queue_job {
 };
 
 /* Submit. Same request_id + same spec bytes: the same job, *existing true.
- * Other content: ERRID_RUN_CONFLICT. Too many waiting: ERRID_RUN_QUEUE_FULL. */
+ * Other content: ERRID_RUN_CONFLICT. Too many waiting: ERRID_RUN_QUEUE_FULL. It was contained, or names
+ * what a contained one made: ERRID_RUN_TAINTED. */
 struct queue_submit {
 	const char *queue;	/* "main" */
 	const char *request_id; /* <= 200 bytes, never NULL: the API makes one up */
@@ -151,10 +152,6 @@ typedef void queue_ids_done(const job_id_t *ids, size_t n, const struct err *err
 			    void *arg);
 void queue_retain(struct queue *q, unsigned keep_sec, unsigned limit,
 		  queue_ids_done *done, void *arg);
-/* The job is revoked, wherever it is, and nothing of it runs again before a person says so.
- * One that is contained already, or gone, is no error. */
-void queue_contain(struct queue *q, job_id_t job, const char *reason, queue_done *done,
-		   void *arg);
 /* Nobody waits any more for these jobs, or (others) for any but these: at most limit of those that
  * are attended are cancelled; their ids. Not sent twice. */
 void queue_abandon(struct queue *q, const job_id_t *jobs, size_t n, bool others,
@@ -176,6 +173,35 @@ void queue_vessel_bye(struct queue *q, const struct uuid *boot, queue_done *done
  * not be asked. */
 void queue_schema_check(struct queue *q, unsigned first, unsigned want, queue_done *done,
 			void *arg);
+
+/* ---- containment (queue_contain.c; schema/0019_containment) ------------------ */
+
+/* The job is revoked, wherever it is, and nothing of it runs again before a person says so.
+ * One that is contained already, or gone, is no error. */
+void queue_contain(struct queue *q, job_id_t job, const char *reason, queue_done *done,
+		   void *arg);
+/* The same for whoever wants to know: ERRID_RUN_NOT_FOUND; is_new: it was not contained. */
+typedef void queue_contain_done(bool is_new, const struct err *err, void *arg);
+void queue_contain_as(struct queue *q, job_id_t job, const char *reason,
+		      queue_contain_done *done, void *arg);
+/* Those that are not done, and the step that is the vessel's to take now. */
+enum queue_contain_step { QUEUE_CONTAIN_WAIT, QUEUE_CONTAIN_CUT, QUEUE_CONTAIN_SEAL };
+struct queue_containment {
+	job_id_t job;
+	int64_t epoch; /* that was revoked */
+	enum queue_contain_step step;
+};
+typedef void queue_containments_done(const struct queue_containment *list, size_t n,
+				     const struct err *err, void *arg);
+void queue_containments(struct queue *q, queue_containments_done *done, void *arg);
+/* The broker has nothing more of the job under way. */
+void queue_containment_cut(struct queue *q, job_id_t job, queue_done *done, void *arg);
+/* output: JSON, what it printed by digests. */
+void queue_containment_seal(struct queue *q, job_id_t job, const char *output,
+			    queue_done *done, void *arg);
+/* As JSON. ERRID_RUN_NOT_FOUND: it was not contained, or there is no such job. */
+void queue_containment_show(struct queue *q, job_id_t job, queue_text_done *done,
+			    void *arg);
 
 /* ---- the audit outbox (queue_audit.c; schema/0018_first/13_audit.sql) -------- */
 

@@ -28,8 +28,6 @@ static const struct pg_stmt stmt_remove = {"remove",
 	"SELECT vessel_api.remove($1::bigint)", 1};
 static const struct pg_stmt stmt_abandon = {"abandon",
 	"SELECT vessel_api.abandon($1::bigint[], $2::boolean, $3::int)", 3};
-static const struct pg_stmt stmt_contain = {"contain",
-	"SELECT vessel_api.contain($1::bigint, $2)", 2};
 /* clang-format on */
 
 /* One open call: what to tell whom. */
@@ -232,27 +230,6 @@ void queue_remove(struct queue *q, job_id_t id, queue_done *done, void *arg)
 
 	op->done.plain = done;
 	pg_call(q->pg, &stmt_remove, params, QUEUE_CALL_USEC, 0, remove_done, op);
-}
-
-static void contain_done(const struct pg_result *res UNUSED, const struct err *err,
-			 void *arg)
-{
-	struct op *op = arg;
-
-	op->done.plain(err, op->arg);
-	free(op);
-}
-
-void queue_contain(struct queue *q, job_id_t id, const char *reason, queue_done *done,
-		   void *arg)
-{
-	struct op *op = op_new(arg);
-	struct number job = number(id);
-	const struct pg_param params[] = {text_param(job.s), text_param(reason)};
-
-	op->done.plain = done;
-	pg_call(q->pg, &stmt_contain, params, QUEUE_CALL_USEC, PG_RESEND, contain_done,
-		op);
 }
 
 /* ---- nobody waits for it ------------------------------------------------------------ */
