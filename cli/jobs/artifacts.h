@@ -16,8 +16,9 @@ MUST_CHECK int artifacts_open_place(const char *dir, struct err *err);
 /* Fetch all of a job's artifacts into a directory (made when missing): 0644, names
  * checked, no symlink followed, nothing overwritten without force, each compared with its
  * sha256. */
-MUST_CHECK int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
-			       bool quiet, struct err *err);
+enum artifacts_how { ARTIFACTS_FORCE = 1, ARTIFACTS_QUIET = 2, ARTIFACTS_TAINTED = 4 };
+MUST_CHECK int artifacts_fetch(struct client *c, job_id_t id, const char *dir,
+			       unsigned how, struct err *err);
 
 /*
  * One file below a directory that a job may have named (top; full: its name for messages): *ret_fd is

@@ -77,11 +77,12 @@ static int on_bytes(const void *data, size_t len, void *arg, struct err *err)
 }
 
 /* Into an unnamed file first: only complete and correct bytes get the name. */
-static int download(struct client *c, job_id_t id, const struct artifact *a, int fd,
-		    struct err *err)
+static int download(struct client *c, job_id_t id, const struct artifact *a, unsigned how,
+		    int fd, struct err *err)
 {
 	cleanup_free char *target =
-		xasprintf("/v1/jobs/%" PRId64 "/artifacts/%" PRIu64, id, a->n);
+		xasprintf("/v1/jobs/%" PRId64 "/artifacts/%" PRIu64 "%s", id, a->n,
+			  how & ARTIFACTS_TAINTED ? "?tainted=1" : "");
 	const struct client_request rq = {.method = "GET", .target = target};
 	cleanup_sha256 struct sha256 *sum = sha256_new();
 	struct download d = {.fd = fd, .sum = sum, .left = a->size};
@@ -145,16 +146,16 @@ int artifacts_name(int parent, int fd, const char *path, const char *full, bool 
 }
 
 static int fetch_one(struct client *c, job_id_t id, const char *top_path, int top,
-		     const struct artifact *a, bool force, struct err *err)
+		     const struct artifact *a, unsigned how, struct err *err)
 {
 	cleanup_free char *full = xasprintf("%s/%s", top_path, a->path);
 	cleanup_close int parent = -1;
 	cleanup_close int fd = -1;
 
 	if (artifacts_new(top, a->path, &parent, &fd, err) < 0 ||
-	    download(c, id, a, fd, err) < 0)
+	    download(c, id, a, how, fd, err) < 0)
 		return -1;
-	return artifacts_name(parent, fd, a->path, full, force, err);
+	return artifacts_name(parent, fd, a->path, full, how & ARTIFACTS_FORCE, err);
 }
 
 /* Why errno refused it, in words: what is missing is rarely what was named. */
@@ -217,22 +218,22 @@ static void tell_fetched(const char *dir, const struct artifact *a)
 }
 
 static int fetch_all(struct client *c, job_id_t id, const char *dir, int top,
-		     const struct json *arr, bool force, bool quiet, struct err *err)
+		     const struct json *arr, unsigned how, struct err *err)
 {
 	for (size_t i = 0; i < json_arr_len(arr); i++) {
 		struct artifact a;
 
 		if (artifact_read(json_arr_at(arr, i), &a, err) < 0 ||
-		    fetch_one(c, id, dir, top, &a, force, err) < 0)
+		    fetch_one(c, id, dir, top, &a, how, err) < 0)
 			return err_wrap(err, "artifact %zu", i);
-		if (!quiet)
+		if (!(how & ARTIFACTS_QUIET))
 			tell_fetched(dir, &a);
 	}
 	return 0;
 }
 
-int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
-		    bool quiet, struct err *err)
+int artifacts_fetch(struct client *c, job_id_t id, const char *dir, unsigned how,
+		    struct err *err)
 {
 	cleanup_json struct json *j = NULL;
 	const struct json *arr = NULL;
@@ -244,16 +245,18 @@ int artifacts_fetch(struct client *c, job_id_t id, const char *dir, bool force,
 	top = artifacts_open_place(dir, err);
 	if (top < 0)
 		return -1;
-	progress_begin("fetching", weigh(arr), false, quiet);
-	r = fetch_all(c, id, dir, top, arr, force, quiet, err);
+	progress_begin("fetching", weigh(arr), false, how & ARTIFACTS_QUIET);
+	r = fetch_all(c, id, dir, top, arr, how, err);
 	progress_end();
 	return r;
 }
 
 /* ---- the command ------------------------------------------------------------ */
 
+enum { KEY_TAINTED = 256 };
+
 struct art_args {
-	bool json, force;
+	bool json, force, tainted;
 	const char *out, *id;
 };
 
@@ -267,6 +270,9 @@ static error_t art_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'f':
 		a->force = true;
+		return 0;
+	case KEY_TAINTED:
+		a->tainted = true;
 		return 0;
 	case 'o':
 		if (a->out)
@@ -286,6 +292,7 @@ static error_t art_parse(int key, char *arg, struct argp_state *state)
 static const struct argp_option art_options[] = {
 	{"out", 'o', "DIR", 0, "fetch all of them into this directory", 0},
 	{"force", 'f', NULL, 0, "overwrite files", 0},
+	{"tainted", KEY_TAINTED, NULL, 0, "fetch those of a contained job too", 0},
 	{"json", 'j', NULL, 0, "answer in JSON", 0},
 	{0},
 };
@@ -340,7 +347,11 @@ static int artifacts(const struct art_args *a, struct err *err)
 	    client_new(p.api_sock, &c, err) < 0 || last_job_take(c, false, &id, err) < 0)
 		return -1;
 	if (a->out)
-		return artifacts_fetch(c, id, a->out, a->force, a->json, err);
+		return artifacts_fetch(c, id, a->out,
+				       (a->force ? ARTIFACTS_FORCE : 0u) |
+					       (a->json ? ARTIFACTS_QUIET : 0u) |
+					       (a->tainted ? ARTIFACTS_TAINTED : 0u),
+				       err);
 	if (artifacts_get(c, id, &j, &arr, err) < 0)
 		return -1;
 	if (a->json)

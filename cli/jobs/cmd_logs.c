@@ -21,10 +21,10 @@
 #include <argp.h>
 #include <inttypes.h>
 
-enum { KEY_SINCE = 256 };
+enum { KEY_SINCE = 256, KEY_TAINTED };
 
 struct logs_args {
-	bool json, follow, has_tail, has_since;
+	bool json, follow, has_tail, has_since, tainted;
 	const char *stream, *since_text;
 	uint64_t tail;
 	usec_t since;
@@ -40,6 +40,9 @@ static void check_together(struct argp_state *state, struct logs_args *a)
 		cmd_usage(state, "--json goes with --follow");
 	if (a->json && (a->has_tail || a->since_text))
 		cmd_usage(state, "--json does not go with --tail or --since");
+	if (a->tainted && a->follow)
+		cmd_usage(state, "--tainted does not go with --follow: what was "
+				 "contained has ended");
 	if (!a->since_text)
 		return;
 	if (when_read(a->since_text, clock_wall_usec(), &a->since, &err) < 0)
@@ -71,6 +74,9 @@ static error_t logs_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_SINCE:
 		a->since_text = arg;
+		return 0;
+	case KEY_TAINTED:
+		a->tainted = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		return cmd_take_job(&a->id, arg, state);
@@ -149,14 +155,15 @@ static struct json *counted(const struct logs_args *a, struct client *c)
 static int stored(const struct logs_args *a, struct client *c, struct log_order *ret,
 		  struct err *err)
 {
-	cleanup_log_reader struct log_reader r = {.client = c, .id = a->id};
+	cleanup_log_reader struct log_reader r = {
+		.client = c, .id = a->id, .tainted = a->tainted};
 	struct shown s[2] = {{.fd = STDOUT_FILENO},
 			     {.fd = a->stream ? STDOUT_FILENO : STDERR_FILENO}};
 	cleanup_json struct json *job = counted(a, c);
 	struct err ignored = ERR_INIT;
 	int code = 0;
 
-	if (log_order_get(c, a->id, ret, err) < 0)
+	if (log_order_get(&r, ret, err) < 0)
 		return -1;
 	if (a->stream)
 		log_order_only(ret, str_eq(a->stream, "stderr"));
@@ -231,6 +238,7 @@ int cmd_logs(int argc, char **argv)
 		{"since", KEY_SINCE, "TIME", 0,
 		 "only what came since: 10m (ago), 11:47, '2026-11-28 11:47'", 0},
 		{"only", 'o', "stdout|stderr", 0, "one stream, on stdout", 0},
+		{"tainted", KEY_TAINTED, NULL, 0, "of a contained job too", 0},
 		{"json", 'j', NULL, 0, "with -f: one JSON object a line", 0},
 		{0},
 	};

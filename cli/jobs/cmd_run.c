@@ -440,7 +440,10 @@ static int bring_out(const struct run_args *a, struct client *c, const struct fo
 		tell_not_fetched(f->job, "refused_artifacts");
 		tell_not_fetched(f->job, "quarantined");
 	}
-	if (artifacts_fetch(c, f->id, a->out, a->force, a->json, err) == 0)
+	if (artifacts_fetch(c, f->id, a->out,
+			    (a->force ? ARTIFACTS_FORCE : 0u) |
+				    (a->json ? ARTIFACTS_QUIET : 0u),
+			    err) == 0)
 		return code;
 	(void)err_wrap(err,
 		       "job %" PRId64 " has ended and its artifacts are kept, 'lych "

@@ -55,17 +55,23 @@ static int take_piece(struct log_order *o, const struct json *v, uint64_t *have,
 	return 0;
 }
 
-static int take_page(struct client *c, job_id_t id, uint64_t from, struct log_order *o,
+static const char *and_tainted(const struct log_reader *r)
+{
+	return r->tainted ? "&tainted=1" : "";
+}
+
+static int take_page(const struct log_reader *r, uint64_t from, struct log_order *o,
 		     uint64_t *have, size_t *ret_n, struct err *err)
 {
 	cleanup_free char *target =
-		xasprintf("/v1/jobs/%" PRId64 "/order?from=%" PRIu64, id, from);
+		xasprintf("/v1/jobs/%" PRId64 "/order?from=%" PRIu64 "%s", r->id, from,
+			  and_tainted(r));
 	const struct client_request rq = {
 		.method = "GET", .target = target, .timeout_ms = 30000};
 	cleanup_json struct json *j = NULL;
 	const struct json *arr = NULL;
 
-	if (client_json(c, &rq, &j, NULL, err) < 0 ||
+	if (client_json(r->client, &rq, &j, NULL, err) < 0 ||
 	    json_get_i64(j, "epoch", true, 0, INT64_MAX, &o->epoch, err) < 0 ||
 	    json_get_u64(j, "stdout_bytes", true, 0, INT64_MAX, &o->bytes[0], err) < 0 ||
 	    json_get_u64(j, "stderr_bytes", true, 0, INT64_MAX, &o->bytes[1], err) < 0 ||
@@ -78,14 +84,14 @@ static int take_page(struct client *c, job_id_t id, uint64_t from, struct log_or
 	return 0;
 }
 
-int log_order_get(struct client *c, job_id_t id, struct log_order *ret, struct err *err)
+int log_order_get(const struct log_reader *r, struct log_order *ret, struct err *err)
 {
 	struct log_order o = {0};
 	uint64_t have[2] = {0, 0};
 	size_t asked = 0, n;
 
 	do {
-		if (take_page(c, id, asked, &o, have, &n, err) < 0) {
+		if (take_page(r, asked, &o, have, &n, err) < 0) {
 			log_order_done(&o);
 			return -1;
 		}
@@ -156,8 +162,8 @@ static int fill(struct log_reader *r, int which, uint64_t from, uint64_t *ret_ne
 {
 	struct log_ahead *a = &r->ahead[which];
 	cleanup_free char *target = xasprintf(
-		"/v1/jobs/%" PRId64 "/output?stream=%s&offset=%" PRIu64 "&limit=%zu",
-		r->id, which ? "stderr" : "stdout", from, READ_MAX);
+		"/v1/jobs/%" PRId64 "/output?stream=%s&offset=%" PRIu64 "&limit=%zu%s",
+		r->id, which ? "stderr" : "stdout", from, READ_MAX, and_tainted(r));
 	uint64_t expected = 0;
 	const struct client_request rq = {
 		.method = "GET", .target = target, .ret_expected = &expected};

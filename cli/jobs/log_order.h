@@ -32,16 +32,15 @@ struct log_order {
 void log_order_done(struct log_order *o);
 #define cleanup_log_order __attribute__((cleanup(log_order_done)))
 
-MUST_CHECK int log_order_get(struct client *c, job_id_t id, struct log_order *ret,
-			     struct err *err);
 void log_order_only(struct log_order *o, int which);
 /* From the first piece on that came then or later, or of which that is not known. */
 void log_order_since(struct log_order *o, usec_t wall);
 
-/* Reads with what lies ahead; begins with client and id. */
+/* Reads with what lies ahead; begins with client, id and tainted. */
 struct log_reader {
 	struct client *client;
 	job_id_t id;
+	bool tainted; /* of a contained job too */
 	struct log_ahead {
 		char *data;
 		uint64_t at;
@@ -51,6 +50,8 @@ struct log_reader {
 	bool looks_ahead; /* for where the last lines begin: what can't be read is told later */
 };
 void log_reader_done(struct log_reader *r);
+MUST_CHECK int log_order_get(const struct log_reader *r, struct log_order *ret,
+			     struct err *err);
 #define cleanup_log_reader __attribute__((cleanup(log_reader_done)))
 
 /* Bytes [from, to) of a stream: as many of them as are there now, at least one, until the next

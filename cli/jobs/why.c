@@ -273,6 +273,19 @@ static void find_reason(struct why *y)
 		why_own_end(y);
 }
 
+/* How it ended is one thing, that it was contained since another. */
+static void add_taint(struct why *y)
+{
+	const char *taint = render_text_of(y->job, "taint");
+
+	if (!taint[0] || y->end.state == JOB_QUARANTINED)
+		return;
+	buf_addf(&y->reason, "; since then it was contained, and is kept as evidence: %s",
+		 taint);
+	buf_reset(&y->advice);
+	buf_adds(&y->advice, err_info(ERRID_RUN_TAINTED)->hint);
+}
+
 /* ---- from the job ----------------------------------------------------------- */
 
 static const struct why_limit *find_limit(const struct why *y)
@@ -355,6 +368,7 @@ int why_read(struct why *y, job_id_t id, const struct json *job, struct err *err
 		y->limit_value =
 			render_number_of(child(y->spec, "limits"), y->limit->key);
 	find_reason(y);
+	add_taint(y);
 	return 0;
 }
 

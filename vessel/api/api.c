@@ -57,6 +57,23 @@ int api_query_attended(const struct httpd_req *req, bool *ret, struct err *err)
 	return 0;
 }
 
+int api_query_tainted(const struct httpd_req *req, bool *ret, struct err *err)
+{
+	uint64_t said = 0;
+
+	if (api_query_u64(req, "tainted", 0, 1, &said, err) < 0)
+		return -1;
+	*ret = said;
+	return 0;
+}
+
+int api_check_taint(const struct queue_job *j, bool is_said, struct err *err)
+{
+	if (is_said || !j->taint || !*j->taint)
+		return 0;
+	return err_set_id(err, ERRID_RUN_TAINTED, "%s", j->taint);
+}
+
 int api_query_stream(const struct httpd_req *req, enum output_stream *ret,
 		     struct err *err)
 {

@@ -18,6 +18,8 @@ httpd_handler api_jobs_submit, api_jobs_list, api_jobs_show, api_jobs_output,
 	api_jobs_order, api_jobs_artifacts, api_jobs_artifact;
 /* acts.c */
 httpd_handler api_jobs_cancel, api_jobs_retry, api_jobs_remove;
+/* contain.c */
+httpd_handler api_contain, api_containment;
 /* release.c */
 httpd_handler api_quarantine_release;
 /* job_stream.c */
@@ -79,6 +81,10 @@ MUST_CHECK int api_query_stream(const struct httpd_req *req, enum output_stream 
 /* attended=1: the client waits for the job (attended.h). */
 MUST_CHECK int api_query_attended(const struct httpd_req *req, bool *ret,
 				  struct err *err);
+/* Of a contained job nothing that it printed or made is given out, but to who says tainted=1 (a query):
+ * ERRID_RUN_TAINTED. *ret: it was said. */
+MUST_CHECK int api_query_tainted(const struct httpd_req *req, bool *ret, struct err *err);
+MUST_CHECK int api_check_taint(const struct queue_job *j, bool is_said, struct err *err);
 /* The header Lychgate-Size. */
 void api_add_size(struct httpd_req *req, uint64_t size);
 /* The header that says that a job chose these bytes. */

@@ -45,6 +45,8 @@ struct stream {
 	struct place at;
 	unsigned busy;
 	bool is_final, ending, gone;
+	bool takes_taint;	/* its reader said tainted=1 */
+	bool withheld;		/* the job was contained: no more of its output is told */
 	struct job_spent spent; /* of its end */
 	bool attended;		/* its reader waits for the job, and is counted */
 	bool told_unreadable[OUTPUT_STREAM_MAX_];
@@ -272,7 +274,7 @@ static void pump(struct stream *s)
 	}
 	if (s->place_due && !send_place(s))
 		return;
-	for (unsigned i = 0; i < OUTPUT_STREAM_MAX_; i++) {
+	for (unsigned i = 0; !s->withheld && i < OUTPUT_STREAM_MAX_; i++) {
 		enum pumped r = pump_one(s, (enum output_stream)i);
 
 		if (r == PUMP_GONE)
@@ -297,6 +299,7 @@ static void follow(struct stream *s, const struct queue_job *j)
 		memset(s->at.offset, 0, sizeof(s->at.offset));
 	}
 	s->is_final = job_state_is_final(j->state);
+	s->withheld = api_check_taint(j, s->takes_taint, NULL) < 0;
 	if (s->is_final && s->feed)
 		feed_over(s->feed);
 }
@@ -381,7 +384,7 @@ static void shown(const struct queue_job *jobs, size_t n, const struct err *err,
 	s->busy--;
 	if (!err && n != 1)
 		(void)err_set_id(&why, ERRID_RUN_NOT_FOUND, "no such job");
-	if (err || n != 1 ||
+	if (err || n != 1 || api_check_taint(&jobs[0], s->takes_taint, &why) < 0 ||
 	    (s->feeds[0] &&
 	     stdin_check_name(&jobs[0], s->feeds, &at_terminal, &why) < 0)) {
 		s->gone = true;
@@ -450,17 +453,18 @@ static int read_feeds(const struct httpd_req *req, char ret[STREAM_NAME_SIZE],
 
 void api_events(struct httpd_req *req, void *arg)
 {
-	static const char *const allowed[] = {"stdout", "stderr", "attended", "stdin",
-					      NULL};
+	static const char *const allowed[] = {"stdout", "stderr",  "attended",
+					      "stdin",	"tainted", NULL};
 	struct vessel *v = arg;
 	struct place at = {.epoch = -1};
 	char feeds[STREAM_NAME_SIZE];
 	struct err err = ERR_INIT;
-	bool attended;
+	bool attended, takes_taint;
 	job_id_t id;
 
 	if (api_job_id(req, &id, &err) < 0 ||
 	    api_query_attended(req, &attended, &err) < 0 ||
+	    api_query_tainted(req, &takes_taint, &err) < 0 ||
 	    httpd_req_check_query(req, allowed, &err) < 0 ||
 	    api_query_u64(req, "stdout", 0, INT64_MAX, &at.offset[OUTPUT_STDOUT], &err) <
 		    0 ||
@@ -476,6 +480,7 @@ void api_events(struct httpd_req *req, void *arg)
 	s->job = id;
 	s->at = at;
 	s->attended = attended;
+	s->takes_taint = takes_taint;
 	memcpy(s->feeds, feeds, sizeof(feeds));
 	if (attended)
 		attended_seen(v->attended, id);

@@ -297,6 +297,10 @@ static void output_shown(const struct queue_job *jobs, size_t n, const struct er
 
 	if (!j)
 		return;
+	if (api_check_taint(j, c->flag, &why) < 0) {
+		httpd_reply_err(c->req, &why);
+		return;
+	}
 	int64_t epoch = api_output_epoch(c->v->output, j);
 	enum output_stream s = (enum output_stream)c->what;
 	if (output_size(c->v->output, j->id, epoch, s, &size, &final, &why) < 0) {
@@ -326,7 +330,8 @@ static void output_shown(const struct queue_job *jobs, size_t n, const struct er
 
 void api_jobs_output(struct httpd_req *req, void *arg)
 {
-	static const char *const allowed[] = {"stream", "offset", "limit", NULL};
+	static const char *const allowed[] = {"stream", "offset", "limit", "tainted",
+					      NULL};
 	struct vessel *v = arg;
 	struct err err = ERR_INIT;
 	enum output_stream s;
@@ -337,6 +342,7 @@ void api_jobs_output(struct httpd_req *req, void *arg)
 		return;
 	c->b = UPLOAD_PART_MAX_BYTES;
 	if (api_query_stream(req, &s, &err) < 0 ||
+	    api_query_tainted(req, &c->flag, &err) < 0 ||
 	    api_query_u64(req, "offset", 0, INT64_MAX, &c->a, &err) < 0 ||
 	    api_query_u64(req, "limit", 1, UPLOAD_PART_MAX_BYTES, &c->b, &err) < 0) {
 		httpd_reply_err(req, &err);
@@ -364,6 +370,10 @@ static void order_shown(const struct queue_job *jobs, size_t n, const struct err
 
 	if (!j)
 		return;
+	if (api_check_taint(j, c->flag, &why) < 0) {
+		httpd_reply_err(c->req, &why);
+		return;
+	}
 	int64_t epoch = api_output_epoch(c->v->output, j);
 	if (output_size(c->v->output, j->id, epoch, OUTPUT_STDOUT, &size[0], &final,
 			&why) < 0 ||
@@ -395,7 +405,7 @@ static void order_shown(const struct queue_job *jobs, size_t n, const struct err
 
 void api_jobs_order(struct httpd_req *req, void *arg)
 {
-	static const char *const allowed[] = {"from", NULL};
+	static const char *const allowed[] = {"from", "tainted", NULL};
 	struct vessel *v = arg;
 	struct err err = ERR_INIT;
 	struct api_call *c;
@@ -403,7 +413,8 @@ void api_jobs_order(struct httpd_req *req, void *arg)
 
 	if (!api_begin(v, req, allowed, &id, &c))
 		return;
-	if (api_query_u64(req, "from", 0, OUTPUT_NOTES_MAX, &c->a, &err) < 0) {
+	if (api_query_u64(req, "from", 0, OUTPUT_NOTES_MAX, &c->a, &err) < 0 ||
+	    api_query_tainted(req, &c->flag, &err) < 0) {
 		httpd_reply_err(req, &err);
 		free(c);
 		return;
@@ -474,7 +485,8 @@ static void artifact_shown(const struct queue_job *jobs, size_t n, const struct 
 
 	if (!j)
 		return;
-	if (job_result_parse(j, &result, &why) == 0 &&
+	if (api_check_taint(j, c->flag, &why) == 0 &&
+	    job_result_parse(j, &result, &why) == 0 &&
 	    job_artifact_at(result, (size_t)c->a, &a, &why) == 0)
 		fd = blobs_open(c->v->blobs, a.sha256, &size, &why);
 	if (fd < 0) {
@@ -487,15 +499,21 @@ static void artifact_shown(const struct queue_job *jobs, size_t n, const struct 
 
 void api_jobs_artifact(struct httpd_req *req, void *arg)
 {
+	static const char *const allowed[] = {"tainted", NULL};
 	struct vessel *v = arg;
 	struct err err = ERR_INIT;
 	struct api_call *c;
 	job_id_t id;
 
-	if (!api_begin(v, req, NULL, &id, &c))
+	if (!api_begin(v, req, allowed, &id, &c))
 		return;
 	if (parse_u64(httpd_req_param(req, "n"), 0, ARTIFACTS_MAX, &c->a, NULL) < 0) {
 		(void)err_set_id(&err, ERRID_STORE_ARTIFACT, "n is a small number");
+		httpd_reply_err(req, &err);
+		free(c);
+		return;
+	}
+	if (api_query_tainted(req, &c->flag, &err) < 0) {
 		httpd_reply_err(req, &err);
 		free(c);
 		return;

@@ -31,6 +31,8 @@ const struct httpd_route routes_api[] = {
 	{HTTP_M_POST, "/v1/jobs/{id}/cancel", WHO_OWNER, 0, api_jobs_cancel},
 	{HTTP_M_POST, "/v1/jobs/{id}/retry", WHO_OWNER, 0, api_jobs_retry},
 	{HTTP_M_DELETE, "/v1/jobs/{id}", WHO_OWNER, 0, api_jobs_remove},
+	{HTTP_M_POST, "/v1/jobs/{id}/contain", WHO_OWNER, SMALL_JSON_BYTES, api_contain},
+	{HTTP_M_GET, "/v1/jobs/{id}/containment", WHO_OWNER, 0, api_containment},
 	{HTTP_M_POST, "/v1/jobs/{id}/quarantine/release", WHO_OWNER, RELEASE_BODY_BYTES,
 	 api_quarantine_release},
 	{HTTP_M_GET, "/v1/jobs/{id}/output", WHO_OWNER, 0, api_jobs_output},

@@ -145,6 +145,10 @@ static void submit_done(const struct pg_result *res, const struct err *err, void
 		else if (str_eq(status, "full"))
 			(void)err_set_id(&mine, ERRID_RUN_QUEUE_FULL,
 					 "the queue has reached its limit");
+		else if (str_eq(status, "tainted"))
+			(void)err_set_id(&mine, ERRID_RUN_TAINTED,
+					 existing ? "this request_id is its"
+						  : "it made what this one names");
 		else if (!str_eq(status, "ok") || id <= 0)
 			(void)err_set(&mine, ERR_INTERNAL, "enqueue answered nonsense");
 		if (err_is_set(&mine))

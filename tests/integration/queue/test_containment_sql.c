@@ -2,7 +2,7 @@
 /* timeout: 120 */
 /*
  * A containment's steps in the database: each is refused before its time and to whoever does not own the database, is
- * taken once, and has its event.
+ * taken once, and has its event; and what was contained does not come back by being submitted.
  */
 #define SUITE containment_sql
 #include "tests/support/queue_suite.h"
@@ -174,4 +174,37 @@ Test(SUITE, the_log_has_it_before_it_is_done)
 			 "UPDATE lych.audit_state SET acked_xid = 9223372036854775807");
 	expect(next(), "");
 	expect(shown(job, "{done}"), "true");
+}
+
+static const char *submit_input(const char *request, const char *sha)
+{
+	return pgtest_askp(vessel,
+			   "SELECT status FROM vessel_api.enqueue('main', $1,"
+			   " convert_to('{\"argv\":[\"true\"],\"input\":\"' || $2 ||"
+			   " '\"}', 'UTF8'), 50, true, 600, 1000)",
+			   request, sha, NULL);
+}
+
+Test(SUITE, what_it_is_and_what_it_made_is_not_submitted)
+{
+	static const char given
+		[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	   made[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+	expect(submit_input("r1", given), "ok");
+	struct held h = claim(tomb);
+
+	(void)pgtest_askp(
+		root,
+		"INSERT INTO lych.job_blob SELECT $1::bigint, s, 'artifact' FROM"
+		" unnest($2::text[]) AS s",
+		h.job, xasprintf("{%s,%s}", given, made), NULL);
+	expect(submit_input("r2", made), "ok");
+	expect(contain(h.job), "contained");
+	expect(submit_input("r1", given), "tainted");
+	expect(submit_input("r1", made), "conflict");
+	expect(submit_input("r3", made), "tainted");
+	/* it was given that, and did not make it */
+	expect(submit_input("r4", given), "ok");
+	expect(submit_input("r2", made), "ok");
 }
