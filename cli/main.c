@@ -33,6 +33,8 @@ static const struct cmd commands[] = {
 	{"why", "how a job ended, and what its walls refused", cmd_why},
 	{"logs", "a job's output (-f: follow it)", cmd_logs},
 	{"cancel", "end a job and prove its processes gone", cmd_cancel},
+	{"contain", "a job attacks: end it, refuse it all, keep the evidence",
+	 cmd_contain},
 	{"retry", "try a job again that failed, was lost or is quarantined", cmd_retry},
 	{"rm", "remove a job that has ended, with its output and artifacts", cmd_rm},
 	{"prune", "remove jobs that ended long ago (--older 7d)", cmd_prune},

@@ -36,6 +36,7 @@ int cmd_sandbox(int argc, char **argv);
 int cmd_why(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
+int cmd_contain(int argc, char **argv);
 int cmd_retry(int argc, char **argv);
 int cmd_rm(int argc, char **argv);
 int cmd_prune(int argc, char **argv);

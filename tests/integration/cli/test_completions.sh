@@ -65,7 +65,7 @@ offers() { # expected, words...
 mkdir -p dir/sub && touch file-1 file-2
 offers "artifacts audit" lych a
 offers "config" lych conf
-offers "completions config" lych help co
+offers "completions config contain" lych help co
 offers "run" lych help ru
 offers "" lych frobnicate --
 offers "--state" lych jobs --st
