@@ -93,7 +93,7 @@ Test(gate_written, in_a_list_of_pairs)
 			for (size_t k = 0; k < strlen(TERM); k++)
 				buf_addf(&b, "%s%s%02x", k ? between[i] : "",
 					 k && width && k % width == 0 ? "\n    " : "",
-					 TERM[k]);
+					 (unsigned)(unsigned char)TERM[k]);
 			buf_adds(&b, "};\n");
 			/* a line's end between the two signs of 0x is none of a list */
 			if (*x && width)
