@@ -387,7 +387,13 @@ int scribe_log_seal(struct scribe_log *l, bool ends_epoch, struct err *err)
 		return -1;
 	}
 	l->sealed_at = l->cfg.clock->boot_usec(l->cfg.clock->ctx);
+	l->counts.seals++;
 	return 0;
+}
+
+const struct seal *scribe_log_newest(const struct scribe_log *l)
+{
+	return seals_last(l->seals, NULL);
 }
 
 void scribe_log_genesis(const struct scribe_log *l, char ret[SEAL_TEXT32])

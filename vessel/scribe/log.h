@@ -71,11 +71,14 @@ MUST_CHECK int scribe_log_commit(struct scribe_log *l, struct err *err);
  */
 bool scribe_log_seal_is_due(const struct scribe_log *l);
 MUST_CHECK int scribe_log_seal(struct scribe_log *l, bool ends_epoch, struct err *err);
+/* The newest; there is one from scribe_log_open() on. */
+const struct seal *scribe_log_newest(const struct scribe_log *l);
 /* The public key with which the log's keys began. */
 void scribe_log_genesis(const struct scribe_log *l, char ret[SEAL_TEXT32]);
 
 struct scribe_counts {
 	uint64_t events, batches, duplicates, recovered_bytes, seq;
+	uint64_t seals; /* that were made */
 };
 struct scribe_counts scribe_log_counts(const struct scribe_log *l);
 const struct uuid *scribe_log_id(const struct scribe_log *l);

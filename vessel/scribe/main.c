@@ -34,6 +34,8 @@ struct options {
 	const char *dir, *socket_dir;
 	const char *probe_walls; /* test builds */
 	uint64_t segment_bytes;
+	struct anchor_want anchor[ANCHORS_MAX];
+	size_t n_anchors;
 	struct starter_word starter; /* it is connected to nobody */
 };
 
@@ -41,6 +43,7 @@ struct service {
 	struct options opt;
 	struct loop *loop;
 	struct scribe_log *log;
+	struct anchors *anchors;
 	struct scribe *scribe;
 	struct notify *notify;
 	struct confine_report walls;
@@ -55,6 +58,8 @@ enum {
 	OPT_SOCKET_DIR,
 	OPT_PROBE_WALLS,
 	OPT_SEGMENT,
+	OPT_ANCHOR,
+	OPT_ANCHOR_REQUIRED,
 };
 
 static const struct argp_option option_table[] = {
@@ -62,6 +67,10 @@ static const struct argp_option option_table[] = {
 	{"socket-dir", OPT_SOCKET_DIR, "DIR", 0,
 	 "Where the producers' socket is made (required)", 0},
 	{"segment", OPT_SEGMENT, "SIZE", 0, "Begin a new file after SIZE (64MiB)", 0},
+	{"anchor", OPT_ANCHOR, "FILE", 0,
+	 "Append each checkpoint to FILE too, on another disk say (up to 4 of both)", 0},
+	{"anchor-required", OPT_ANCHOR_REQUIRED, "FILE", 0,
+	 "The same, and write no log while that can't be done", 0},
 	STARTER_ROW_UNROOTED,
 	STARTER_ROW_READY_FD,
 #ifdef LYCH_TEST_BUILD
@@ -90,6 +99,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_SEGMENT:
 		if (parse_size(arg, 4096, (uint64_t)1 << 40, &o->segment_bytes, NULL) < 0)
 			args_error(state, "--segment: a size from 4KiB");
+		return 0;
+	case OPT_ANCHOR:
+	case OPT_ANCHOR_REQUIRED:
+		if (o->n_anchors == ANCHORS_MAX || !str_starts(arg, "/"))
+			args_error(state, "anchors: absolute paths, 4 at most");
+		o->anchor[o->n_anchors++] =
+			(struct anchor_want){arg, key == OPT_ANCHOR_REQUIRED};
 		return 0;
 	case ARGP_KEY_ARG:
 		args_error(state, "'%s': no arguments are expected", arg);
@@ -125,8 +141,7 @@ static void on_signal(int signo UNUSED, void *arg)
 	notify_stopping(s->notify);
 	if (scribe_flush(s->scribe, &err) < 0 ||
 	    scribe_log_own(s->log, "scribe.stop", NULL, &err) < 0 ||
-	    scribe_flush(s->scribe, &err) < 0 ||
-	    scribe_log_seal(s->log, true, &err) < 0) {
+	    scribe_flush(s->scribe, &err) < 0 || scribe_seal(s->scribe, true, &err) < 0) {
 		log_err(LOG_ERROR_, "the last record is not written or sealed", &err);
 		loop_stop(s->loop, err_exit_code(&err));
 		return;
@@ -176,6 +191,16 @@ static int confine(struct service *s, struct err *err)
 	return confine_selftest(&policy, foreign, &s->walls, err);
 }
 
+static int open_log(struct service *s, const struct scribe_log_config *cfg,
+		    struct err *err)
+{
+	if (anchors_open(s->opt.dir, s->opt.anchor, s->opt.n_anchors, &s->anchors, err) <
+		    0 ||
+	    scribe_log_open(cfg, &s->log, err) < 0)
+		return -1;
+	return anchors_compare(s->anchors, scribe_log_newest(s->log), err);
+}
+
 static int start(struct service *s, struct err *err)
 {
 	struct scribe_log_config cfg = {
@@ -194,7 +219,7 @@ static int start(struct service *s, struct err *err)
 #endif
 	if (read_kernel_boot(&cfg.kernel_boot, err) < 0 ||
 	    fs_mkdir_all(s->opt.socket_dir, 0700, err) < 0 ||
-	    scribe_log_open(&cfg, &s->log, err) < 0 ||
+	    open_log(s, &cfg, err) < 0 ||
 	    scribe_listen(s->opt.socket_dir, &s->listen_fd, err) < 0 ||
 	    loop_new(&s->loop, err) < 0 ||
 	    loop_signal(s->loop, SIGTERM, on_signal, s, err) < 0 ||
@@ -206,14 +231,15 @@ static int start(struct service *s, struct err *err)
 	if (s->opt.probe_walls)
 		confine_probe_run(&s->probe);
 #endif
-	/* whatever could read the key while nobody ran has one that signs nothing more */
-	if (scribe_log_commit(s->log, err) < 0 || scribe_log_seal(s->log, true, err) < 0)
-		return -1;
 	scribe_log_genesis(s->log, genesis);
 	sc.loop = s->loop;
 	sc.log = s->log;
+	sc.anchors = s->anchors;
 	sc.listen_fd = s->listen_fd;
 	s->scribe = scribe_new(&sc);
+	/* whatever could read the key while nobody ran has one that signs nothing more */
+	if (scribe_log_commit(s->log, err) < 0 || scribe_seal(s->scribe, true, err) < 0)
+		return -1;
 	notify_ready(s->notify);
 	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "log",
 	       scribe_log_id(s->log)->s, "genesis", genesis, NULL);
@@ -236,6 +262,7 @@ static int run(struct service *s)
 		}
 	}
 	scribe_free(s->scribe);
+	anchors_free(s->anchors);
 	scribe_log_free(s->log);
 	notify_free(s->notify);
 	loop_free(s->loop);

@@ -37,6 +37,7 @@ struct producer {
 	struct uuid stream;
 	uint64_t taken; /* the last number that it sent */
 	bool owes_ack;
+	uint64_t told; /* how often the anchors were written when it was told of them */
 };
 
 struct scribe {
@@ -45,6 +46,7 @@ struct scribe {
 	struct loop_timer *commit, *heartbeat;
 	struct producer *producers[PRODUCERS_MAX];
 	bool has_failed;
+	uint64_t anchored; /* seals of this process that the anchors were given */
 };
 
 /* ---- packets ---- */
@@ -188,6 +190,13 @@ static void write_walls(struct jsonw *w, const struct confine_report *r)
 	jsonw_arr_end(w);
 }
 
+static void add_anchors(struct producer *p, struct jsonw *w)
+{
+	jsonw_key(w, "anchors");
+	anchors_write(p->s->cfg.anchors, w);
+	p->told = p->s->anchored;
+}
+
 static int welcome(struct producer *p, const struct scribe_packet *k, struct err *err)
 {
 	struct scribe *s = p->s;
@@ -217,6 +226,7 @@ static int welcome(struct producer *p, const struct scribe_packet *k, struct err
 	jsonw_kstr(&w, "log", scribe_log_id(s->cfg.log)->s);
 	jsonw_ku64(&w, "last", scribe_log_last(s->cfg.log, p->prod, &p->stream));
 	write_walls(&w, s->cfg.walls);
+	add_anchors(p, &w);
 	jsonw_obj_end(&w);
 	if (!reply(p, &b))
 		return err_set_id(err, ERRID_AUDIT_EVENT, "it does not read its answers");
@@ -302,6 +312,8 @@ static void send_ack(struct producer *p)
 	jsonw_ku64(&w, "events", n.events);
 	jsonw_ku64(&w, "batches", n.batches);
 	jsonw_ku64(&w, "duplicates", n.duplicates);
+	if (p->told != s->anchored)
+		add_anchors(p, &w);
 	jsonw_obj_end(&w);
 	if (!reply(p, &b))
 		producer_free(p);
@@ -317,6 +329,37 @@ int scribe_flush(struct scribe *s, struct err *err)
 	return 0;
 }
 
+int scribe_seal(struct scribe *s, bool ends_epoch, struct err *err)
+{
+	struct scribe_counts n;
+
+	if (scribe_log_seal(s->cfg.log, ends_epoch, err) < 0)
+		return -1;
+	n = scribe_log_counts(s->cfg.log);
+	if (n.seals == s->anchored)
+		return 0;
+	s->anchored = n.seals;
+	return anchors_add(s->cfg.anchors, scribe_log_newest(s->cfg.log), err);
+}
+
+/* That one stands, or does not any more, is a record. */
+static int tell_anchors(struct scribe *s, struct err *err)
+{
+	const struct err *why = NULL;
+	cleanup_buf struct buf members;
+
+	buf_init(&members, 4096);
+	while (!scribe_log_is_full(s->cfg.log) &&
+	       anchors_tell(s->cfg.anchors, &members, &why)) {
+		if (why)
+			log_err(LOG_ERROR_, "an anchor does not stand", why);
+		if (scribe_log_own(s->cfg.log, "scribe.anchor", &members, err) < 0)
+			return -1;
+		buf_reset(&members);
+	}
+	return scribe_flush(s, err);
+}
+
 static void on_commit(void *arg)
 {
 	struct scribe *s = arg;
@@ -325,8 +368,9 @@ static void on_commit(void *arg)
 	if (s->has_failed)
 		return;
 	/* who waits has its answer before a seal is made */
-	if (scribe_flush(s, &err) < 0 || (scribe_log_seal_is_due(s->cfg.log) &&
-					  scribe_log_seal(s->cfg.log, false, &err) < 0))
+	if (scribe_flush(s, &err) < 0 ||
+	    (scribe_log_seal_is_due(s->cfg.log) && scribe_seal(s, false, &err) < 0) ||
+	    tell_anchors(s, &err) < 0)
 		write_failed(s, &err);
 }
 
@@ -338,13 +382,15 @@ static void on_heartbeat(void *arg)
 	struct err err = ERR_INIT;
 
 	loop_timer_arm(s->heartbeat, HEARTBEAT_USEC);
-	buf_init(&more, 256);
+	buf_init(&more, 1024);
 	buf_addf(&more, "\"events\":%llu,\"batches\":%llu", (unsigned long long)n.events,
 		 (unsigned long long)n.batches);
+	anchors_write_sizes(s->cfg.anchors, &more);
 	if (s->has_failed || scribe_log_is_full(s->cfg.log))
 		return;
 	if (scribe_log_own(s->cfg.log, "scribe.heartbeat", &more, &err) < 0 ||
-	    scribe_flush(s, &err) < 0 || scribe_log_seal(s->cfg.log, false, &err) < 0)
+	    scribe_flush(s, &err) < 0 || scribe_seal(s, false, &err) < 0 ||
+	    tell_anchors(s, &err) < 0)
 		write_failed(s, &err);
 }
 
@@ -397,6 +443,7 @@ struct scribe *scribe_new(const struct scribe_config *cfg)
 	s->commit = loop_timer_new(cfg->loop, on_commit, s);
 	s->heartbeat = loop_timer_new(cfg->loop, on_heartbeat, s);
 	loop_timer_arm(s->heartbeat, HEARTBEAT_USEC);
+	loop_timer_arm(s->commit, 0); /* tells how the anchors stand */
 	return s;
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/confine/confine.h"
 #include "common/net/loop.h"
+#include "vessel/scribe/anchors.h"
 #include "vessel/scribe/log.h"
 
 #define SCRIBE_SOCKET "scribe.sock"
@@ -32,6 +33,7 @@ struct scribe;
 struct scribe_config {
 	struct loop *loop;
 	struct scribe_log *log;
+	struct anchors *anchors; /* borrowed, as the log is */
 	const struct confine_report *walls;
 	int listen_fd; /* the caller's */
 	/* The log can't be written any more: the process must end. */
@@ -42,6 +44,8 @@ struct scribe *scribe_new(const struct scribe_config *cfg);
 void scribe_free(struct scribe *s);
 /* Everything that was received is on disk when it returns 0. */
 MUST_CHECK int scribe_flush(struct scribe *s, struct err *err);
+/* Seal what is on disk, and tell the anchors. */
+MUST_CHECK int scribe_seal(struct scribe *s, bool ends_epoch, struct err *err);
 /* Bind the socket in dir, in the place of a dead scribe's. */
 MUST_CHECK int scribe_listen(const char *dir, int *ret_fd, struct err *err);
 
