@@ -19,6 +19,7 @@
 
 #define KEPT_MAX ((size_t)64 << 20)
 #define KNOWN_MAX 64
+#define ANCHOR_FILES_MAX 8
 
 struct audit_args {
 	const char *command, *dir, *kept_file;
@@ -26,6 +27,8 @@ struct audit_args {
 	uint8_t pin[ED25519_PUBLIC_SIZE];
 	uint64_t known[KNOWN_MAX];
 	size_t n_known;
+	const char *anchor[ANCHOR_FILES_MAX];
+	size_t n_anchors;
 	struct audit_question question;
 };
 
@@ -59,6 +62,23 @@ static void print_seals(const struct audit_reading *r, struct jsonw *w)
 	jsonw_ku64(w, "unsealed_mark", r->mark_at);
 }
 
+static void print_anchors(const struct audit_reading *r, struct jsonw *w)
+{
+	jsonw_key(w, "anchors");
+	jsonw_arr(w);
+	for (size_t i = 0; i < r->n_anchors; i++) {
+		const struct anchor_reader *a = &r->anchor[i];
+
+		jsonw_obj(w);
+		jsonw_kstr(w, "file", a->file);
+		jsonw_kstr(w, "found", a->was_judged ? anchor_flaw_name(a->flaw) : NULL);
+		jsonw_ku64(w, "checkpoints", a->n);
+		jsonw_ku64(w, "newest", a->newest);
+		jsonw_obj_end(w);
+	}
+	jsonw_arr_end(w);
+}
+
 static void print_json(const struct audit_reading *r, const struct err *err)
 {
 	cleanup_buf struct buf b;
@@ -77,6 +97,7 @@ static void print_json(const struct audit_reading *r, const struct err *err)
 		jsonw_ku64(&w, "first_bad_seq", r->bad_seq);
 	print_seals(r, &w);
 	jsonw_kstr(&w, "detail", err->msg);
+	print_anchors(r, &w);
 	jsonw_key(&w, "streams");
 	jsonw_arr(&w);
 	for (size_t i = 0; i < r->n_streams; i++) {
@@ -116,6 +137,10 @@ static void print_text(const struct audit_reading *r, const struct err *err)
 		     r->newest.time, genesis,
 		     r->pin ? "as --pin says"
 			    : "compare that with what you wrote down (--pin)");
+	for (size_t i = 0; i < r->n_anchors; i++)
+		(void)printf("    %s has %zu of these, up to record %llu\n",
+			     r->anchor[i].file, r->anchor[i].n,
+			     (unsigned long long)r->anchor[i].newest);
 	if (r->seals.began)
 		(void)printf(
 			"    sealed from record %llu on; those before it are as they "
@@ -163,13 +188,33 @@ static struct audit_reading reading_of(const struct audit_args *a)
 				      .n_known = a->n_known};
 }
 
+static int open_anchors(const struct audit_args *a, struct audit_reading *r,
+			struct err *err)
+{
+	for (size_t i = 0; i < a->n_anchors; i++)
+		if (anchor_reader_open(&r->anchor[r->n_anchors++], a->anchor[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static void close_anchors(struct audit_reading *r)
+{
+	for (size_t i = 0; i < r->n_anchors; i++)
+		anchor_reader_done(&r->anchor[i]);
+}
+
 static int verify(const struct audit_args *a)
 {
+	struct anchor_reader anchor[ANCHOR_FILES_MAX];
 	struct audit_reading r = reading_of(a);
 	struct err err = ERR_INIT;
 	struct seal kept;
 
-	if (a->kept_file && read_kept(a->kept_file, &kept, &err) < 0) {
+	r.anchor = anchor;
+	/* before the log: what they have is in it by then */
+	if ((a->kept_file && read_kept(a->kept_file, &kept, &err) < 0) ||
+	    open_anchors(a, &r, &err) < 0) {
+		close_anchors(&r);
 		(void)args_fail("lych-audit", &err);
 		return AUDIT_UNKNOWN;
 	}
@@ -181,6 +226,7 @@ static int verify(const struct audit_args *a)
 	else
 		print_text(&r, &err);
 	audit_reading_done(&r);
+	close_anchors(&r);
 	return args_flush("lych-audit") == 0 ? (int)r.verdict : AUDIT_UNKNOWN;
 }
 
@@ -243,8 +289,8 @@ static void check_question(const struct audit_args *a, const struct argp_state *
 	if (str_eq(a->command, "verify")) {
 		if (q->record || q->from || q->to)
 			refuse(state->name, "--record, --from and --to are for proof");
-	} else if (a->kept_file) {
-		refuse(state->name, "--checkpoint is for verify");
+	} else if (a->kept_file || a->n_anchors) {
+		refuse(state->name, "--checkpoint and --anchor are for verify");
 	} else if ((q->record == 0) == (q->from == 0)) {
 		refuse(state->name, "proof needs --record N or --from N");
 	}
@@ -269,6 +315,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'c':
 		a->kept_file = arg;
+		return 0;
+	case 'a':
+		if (a->n_anchors == ANCHOR_FILES_MAX)
+			refuse_word(state, "more than 8 times --anchor", arg);
+		a->anchor[a->n_anchors++] = arg;
 		return 0;
 	case 'k':
 		if (a->n_known == KNOWN_MAX)
@@ -306,6 +357,10 @@ int main(int argc, char **argv)
 		 0},
 		{"checkpoint", 'c', "FILE", 0,
 		 "verify: a checkpoint that was kept elsewhere must be in the log", 0},
+		{"anchor", 'a', "FILE", 0,
+		 "verify: each checkpoint of this anchor must be in the log; may come "
+		 "again",
+		 0},
 		{"known", 'k', "N", 0,
 		 "that record N tells of an unsealed end is known, and explained; may "
 		 "come again",

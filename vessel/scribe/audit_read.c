@@ -87,6 +87,8 @@ static void note_seal(struct audit_reading *r)
 		seal_hash(r->kept, &kept);
 		r->kept_was_seen |= merkle_hash_eq(&kept, &r->met_hash);
 	}
+	for (size_t i = 0; i < r->n_anchors; i++)
+		anchor_on_seal(&r->anchor[i], &r->newest, &r->met_hash);
 	/* what a restore has lost is in front of its new keys */
 	if (r->newest.has_genesis)
 		r->lost_at = 0;
@@ -95,6 +97,8 @@ static void note_seal(struct audit_reading *r)
 /* The seals that were made where the reading stands now. */
 static int meet_seals(struct audit_reading *r, struct err *err)
 {
+	for (size_t i = 0; i < r->n_anchors; i++)
+		anchor_on_tree(&r->anchor[i], &r->chain.tree);
 	for (;;) {
 		int n = r->is_ahead ? 1 : seal_reader_next(&r->seals, err);
 
@@ -133,6 +137,8 @@ static void note_line(struct audit_reading *r, const struct audit_head *h,
 	char named[SHA256_HEX_SIZE], hex[SHA256_HEX_SIZE];
 
 	unsealed_add(&r->unsealed, h, members, len);
+	for (size_t i = 0; i < r->n_anchors && str_eq(h->prod, AUDIT_OWN_PROD); i++)
+		anchor_on_record(&r->anchor[i], members, len);
 	if (audit_line_is_event(h, members, len, UNSEALED_EVENT))
 		note_mark(r, h->seq);
 	/* by whole seconds: less is what keeps a clock right */
@@ -209,6 +215,10 @@ static int read_segments(struct audit_reading *r, int dirfd, const char *dir,
 		r->verdict = last ? AUDIT_TRUNCATED : r->verdict;
 		return -1;
 	}
+	if (!last && r->seals.file_bytes == 0 && r->n_anchors)
+		return refuse(r, AUDIT_TRUNCATED, err,
+			      "cut off: there is no log, and %s has checkpoints of one",
+			      r->anchor[0].file);
 	if (!last && r->seals.file_bytes == 0)
 		return err_set(err, ERR_NOT_FOUND, "%s: no log", dir);
 	if (meet_seals(r, err) < 0)
@@ -306,6 +316,28 @@ static int judge_unsealed(struct audit_reading *r, struct err *err)
 	return 0;
 }
 
+static int judge_anchors(struct audit_reading *r, struct err *err)
+{
+	static const enum audit_verdict verdict[] = {
+		[ANCHOR_CUT_OFF] = AUDIT_TRUNCATED,
+		[ANCHOR_REWRITTEN] = AUDIT_TRUNCATED,
+		[ANCHOR_OTHER_LOG] = AUDIT_TRUNCATED,
+		[ANCHOR_FORGED] = AUDIT_TAMPERED,
+		[ANCHOR_UNSEALED] = AUDIT_UNSEALED,
+		[ANCHOR_SHORTENED] = AUDIT_TRUNCATED,
+	};
+
+	for (size_t i = 0; i < r->n_anchors; i++) {
+		struct anchor_reader *a = &r->anchor[i];
+
+		if (anchor_judge(a, &r->chain.log, r->chain.tree.size, err) == 0)
+			continue;
+		r->verdict = verdict[a->flaw];
+		return -1;
+	}
+	return 0;
+}
+
 static int judge(struct audit_reading *r, struct err *err)
 {
 	if (r->has_flaw)
@@ -318,6 +350,8 @@ static int judge(struct audit_reading *r, struct err *err)
 			"the checkpoint of %llu records (%s) that was kept elsewhere is "
 			"not in it: an old copy was put back, or it is another log",
 			(unsigned long long)r->kept->size, r->kept->time);
+	if (judge_anchors(r, err) < 0)
+		return -1;
 	if (!r->met && r->lost_at)
 		return refuse(r, AUDIT_UNSEALED, err,
 			      "seq %llu names a checkpoint, and there is none: the file "

@@ -7,6 +7,7 @@
 #ifndef LYCH_VESSEL_SCRIBE_AUDIT_READ_H
 #define LYCH_VESSEL_SCRIBE_AUDIT_READ_H
 
+#include "vessel/scribe/anchor_read.h"
 #include "vessel/scribe/line.h"
 #include "vessel/scribe/seal_read.h"
 #include "vessel/scribe/unsealed.h"
@@ -39,6 +40,8 @@ struct audit_stream {
 struct audit_reading {
 	const struct seal
 		*kept; /* one that lay elsewhere and must be here; may be NULL */
+	struct anchor_reader *anchor; /* that were opened; the caller's */
+	size_t n_anchors;
 	const uint8_t
 		*pin; /* NULL: the key with which the log's keys begin is believed */
 	const uint64_t *known; /* such marks of the scribe that are told no more */
@@ -73,7 +76,7 @@ struct audit_reading {
 	char last_ts[RFC3339_SIZE];
 };
 
-/* r->pin, r->kept, r->known and r->visit are set, the rest is 0. -1: r->verdict and *err say what is wrong. */
+/* What comes before `verdict` is set, the rest is 0. -1: r->verdict and *err say what is wrong. */
 MUST_CHECK int audit_read(struct audit_reading *r, const char *dir, struct err *err);
 void audit_reading_done(struct audit_reading *r);
 

@@ -5,6 +5,7 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include "tests/unit/vessel/scribe/log_fixture.h"
+#include "vessel/scribe/anchor_read.h"
 #include "vessel/scribe/anchors.h"
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -190,6 +191,7 @@ Test(anchors, it_is_gone_on_with_and_a_torn_line_is_left_behind)
 	struct seal s = seal_of(10, 1, 0), t = seal_of(12, 2, 2);
 	cleanup_free char *first = line_of(&s), *second = line_of(&t);
 	struct anchors *a = must_open();
+	struct anchor_reader r;
 	struct err err = ERR_INIT;
 	struct stat st;
 
@@ -207,6 +209,10 @@ Test(anchors, it_is_gone_on_with_and_a_torn_line_is_left_behind)
 	cr_expect_eq((size_t)size_of_it(), strlen(first) - 4 + strlen(second));
 	cr_expect(strstr(told(a), "\"ok\":true,\"size\":12"));
 	anchors_free(a);
+	cr_assert(anchor_reader_open(&r, path, &err) == 0, "%s", err.msg);
+	cr_expect_eq(r.n, 1);
+	cr_expect_eq(r.n_odd, 1);
+	anchor_reader_done(&r);
 }
 
 Test(anchors, one_that_does_not_go_with_the_log_is_left_as_it_is)
@@ -262,6 +268,7 @@ Test(anchors, a_full_disk_is_told_and_written_behind_later)
 	struct seal s = seal_of(10, 1, 0), t = seal_of(12, 2, 0);
 	struct anchors *a = must_open();
 	struct rlimit lim = {.rlim_cur = 100, .rlim_max = RLIM_INFINITY};
+	struct anchor_reader r;
 	struct err err = ERR_INIT;
 
 	cr_assert_neq(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
@@ -274,4 +281,8 @@ Test(anchors, a_full_disk_is_told_and_written_behind_later)
 	cr_assert(anchors_add(a, &t, &err) == 0);
 	cr_expect(strstr(told(a), "\"ok\":true,\"size\":12"));
 	anchors_free(a);
+	cr_assert(anchor_reader_open(&r, path, &err) == 0);
+	anchor_on_seal(&r, &s, &(struct merkle_hash){{0}});
+	cr_expect_eq(r.n_odd, 0, "the beginning of a line of this log is explained");
+	anchor_reader_done(&r);
 }
