@@ -40,13 +40,13 @@ def until(what, fn, seconds=30):
 
 class Scribe:
     """One life of a scribe over a directory."""
-    def __init__(self, log):
+    def __init__(self, log, *options):
         self.log, self.sockets = log, f"{D}/sock"
         open(f"{D}/scribe.log", "w", encoding="utf-8").close()
         self.errors = open(f"{D}/scribe.log", "a+", encoding="utf-8")  # both of us: it writes at the end
         r, w = os.pipe()
-        self.process = subprocess.Popen([BUILD + "/lych-scribe", "--dir", log, "--socket-dir", self.sockets, "--ready-fd", str(w)], pass_fds=[w],
-                                        stderr=self.errors)
+        self.process = subprocess.Popen([BUILD + "/lych-scribe", "--dir", log, "--socket-dir", self.sockets, "--ready-fd", str(w), *options],
+                                        pass_fds=[w], stderr=self.errors)
         os.close(w)
         self.ready = os.fdopen(r, "rb", buffering=0)  # it goes on to write there
         self.is_ready = b"READY=1" in self.ready.read(64)
@@ -453,4 +453,5 @@ def main():
     print(f"seals: {checks} checks")
 
 
-main()
+if __name__ == "__main__":
+    main()
