@@ -47,6 +47,11 @@ void doctor_pod(struct doctor_lines *d);
 struct paths;
 bool doctor_services(struct doctor_lines *d, const struct paths *p);
 
+/* doctor_anchors.c: where else the checkpoints of the audit log are kept; audit: of the vessel's status. */
+struct json;
+void doctor_anchors(struct doctor_lines *d, const struct paths *p,
+		    const struct json *audit);
+
 /* doctor_broker.c: what codex.yaml lets jobs ask for, and the keys for it. */
 void doctor_broker(struct doctor_lines *d, const struct paths *p);
 

@@ -258,8 +258,10 @@ bool doctor_services(struct doctor_lines *d, const struct paths *p)
 	examine_classifier(d, status);
 	if (json_get_obj(status, "audit", true, &audit, &err) < 0)
 		doctor_line(d, "scribe", "self-test", err.msg, FAIL);
-	else
+	else {
 		examine_audit(d, audit);
+		doctor_anchors(d, p, audit);
+	}
 	examine_database(d, c);
 	examine_tombs(d, status);
 	if (tomb_health(p, &reply, &err) < 0 ||

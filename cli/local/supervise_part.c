@@ -177,7 +177,7 @@ void part_write_state(struct super *u)
 
 static char **scribe_argv(const struct supervise *s)
 {
-	char **a = xcalloc(10, sizeof(*a));
+	char **a = xcalloc(10 + 2 * CONF_ANCHORS_MAX, sizeof(*a));
 	size_t n = 0;
 
 	a[n++] = xstrdup(s->scribe);
@@ -189,6 +189,12 @@ static char **scribe_argv(const struct supervise *s)
 	a[n++] = xasprintf("%d", PROC_READY_FD);
 	if (s->conf->unrooted)
 		a[n++] = xstrdup("--no-private-root");
+	for (size_t i = 0; i < s->conf->n_anchors; i++) {
+		const struct conf_anchor *anchor = &s->conf->anchor[i];
+
+		a[n++] = xstrdup(anchor->is_required ? "--anchor-required" : "--anchor");
+		a[n++] = xstrdup(anchor->path);
+	}
 	return a;
 }
 

@@ -240,6 +240,10 @@ static int set_values(const struct bind *b, struct unit_values *v, struct err *e
 		return err_set_id(err, ERRID_START_CONFIG,
 				  "daemons: no_private_root is for 'lych up': in the pod "
 				  "containers are the daemons' roots");
+	if (b->conf.n_anchors)
+		return err_set_id(err, ERRID_START_CONFIG,
+				  "audit.anchors is for 'lych up': the pod's scribe does "
+				  "not see those files yet");
 	if (unit_values_text(v, "DATA_DIR", UNIT_PATH, b->paths.data, err) < 0 ||
 	    unit_values_text(v, "RUNTIME_DIR", UNIT_PATH, b->paths.runtime, err) < 0 ||
 	    unit_values_text(v, "CONFIG_FILE", UNIT_PATH, b->paths.config, err) < 0 ||

@@ -56,11 +56,30 @@ static bool flag(const struct json *o, const char *key)
 	return json_get_bool(o, key, true, &v, &ignored) == 0 && v;
 }
 
+/* Of a scribe that is not there this is what it said last. */
+static void alarm_anchors(const struct json *audit)
+{
+	const struct json *anchors = list(audit, "anchors");
+
+	for (size_t i = 0; anchors && i < json_arr_len(anchors); i++) {
+		const struct json *a = json_arr_at(anchors, i);
+
+		if (!flag(a, "ok"))
+			(void)printf("AN ANCHOR OF THE AUDIT LOG DOES NOT STAND\n"
+				     "      %s  %s\n\n",
+				     render_text_of(a, "name"),
+				     render_text_of(a, "detail"));
+	}
+}
+
 void status_alarm(const struct json *vessel)
 {
 	const struct json *audit = child(vessel, "audit");
 
-	if (!audit || flag(audit, "ok"))
+	if (!audit)
+		return;
+	alarm_anchors(audit);
+	if (flag(audit, "ok"))
 		return;
 	(void)printf("NO JOB IS BEGUN: the audit log is not written\n      %s  %s\n"
 		     "      %s\n\n",
@@ -83,6 +102,17 @@ static void line_database(const struct json *vessel, struct buf *b)
 			 database ? render_text_of(database, "detail") : "?");
 }
 
+static void line_anchors(const struct json *audit, struct buf *b)
+{
+	const struct json *anchors = audit ? list(audit, "anchors") : NULL;
+	size_t n = anchors ? json_arr_len(anchors) : 0, stand = 0;
+
+	for (size_t i = 0; i < n; i++)
+		stand += flag(json_arr_at(anchors, i), "ok");
+	if (n)
+		buf_addf(b, "; %zu of %zu anchors stand", stand, n);
+}
+
 static void line_audit(const struct json *vessel, struct buf *b)
 {
 	const struct json *audit = child(vessel, "audit");
@@ -92,6 +122,7 @@ static void line_audit(const struct json *vessel, struct buf *b)
 	else
 		buf_addf(b, "written, %" PRIu64 " records since the scribe began",
 			 render_number_of(audit, "events"));
+	line_anchors(audit, b);
 }
 
 static void line_workers(const struct json *vessel, struct buf *b)

@@ -52,6 +52,7 @@ struct raw_conf {
 	struct raw_store *store;
 	char *retention;
 	struct raw_postgres *postgres;
+	struct raw_audit *audit;
 	struct raw_pod *pod;
 	struct raw_portal *portals;
 	unsigned portals_count;
@@ -109,6 +110,7 @@ static const cyaml_schema_field_t conf_fields[] = {
 	CONF_MAP("store", raw_conf, store, store_fields),
 	CONF_STR("retention", raw_conf, retention),
 	CONF_MAP("postgres", raw_conf, postgres, postgres_fields),
+	CONF_MAP("audit", raw_conf, audit, conf_audit_fields),
 	CYAML_FIELD_MAPPING_PTR("pod", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
 				struct raw_conf, pod, conf_pod_fields),
 	CONF_LIST("portals", raw_conf, portals, conf_portal_schema, CONF_PORTALS_MAX),
@@ -345,7 +347,8 @@ static int read_values(const struct conf_reader *r, const struct raw_conf *raw,
 					    "an absolute path is required");
 		c->postgres_bin = xstrdup(raw->postgres->bin);
 	}
-	if (conf_pod_read(r, raw->pod, &c->pod) < 0)
+	if (conf_audit_read(r, raw->audit, c) < 0 ||
+	    conf_pod_read(r, raw->pod, &c->pod) < 0)
 		return -1;
 	if (read_broker(r, raw, &c->broker) < 0)
 		return -1;
@@ -384,6 +387,7 @@ void conf_done(struct conf *c)
 	free(c->postgres_bin);
 	free(c->jobs_dir);
 	c->postgres_bin = c->jobs_dir = NULL;
+	conf_audit_done(c);
 	conf_pod_done(&c->pod);
 	conf_broker_done(&c->broker);
 }

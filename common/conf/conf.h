@@ -24,6 +24,7 @@
 #define CONF_FLAT_MAX_BYTES ((size_t)1 << 20)
 
 #define CONF_MOUNTS_MAX 32
+#define CONF_ANCHORS_MAX 4
 
 /* retention: the default, and its bounds. */
 #define CONF_RETENTION_USEC (30 * 24 * 3600 * USEC_PER_SEC)
@@ -70,6 +71,12 @@ struct conf {
 	usec_t retention_usec;
 	char *postgres_bin; /* postgres.bin: directory with initdb and postgres, NULL =
 			       find */
+	/* audit.anchors: files beside the audit log that its scribe keeps checkpoints in */
+	struct conf_anchor {
+		char *path;
+		bool is_required;
+	} anchor[CONF_ANCHORS_MAX];
+	size_t n_anchors;
 	struct conf_pod pod;
 	struct conf_broker broker;
 };

@@ -82,6 +82,19 @@ void conf_pod_done(struct conf_pod *p);
 MUST_CHECK int conf_pod_read(const struct conf_reader *r, const struct raw_pod *raw,
 			     struct conf_pod *p);
 
+/* ---- anchors.c ---- */
+struct raw_anchor {
+	char *kind, *path, *required;
+};
+struct raw_audit {
+	struct raw_anchor *anchors;
+	unsigned anchors_count;
+};
+extern const cyaml_schema_field_t conf_audit_fields[];
+MUST_CHECK int conf_audit_read(const struct conf_reader *r, const struct raw_audit *raw,
+			       struct conf *c);
+void conf_audit_done(struct conf *c);
+
 /* What a message is about: an entry of a top-level list, or a mapping that is none. */
 struct conf_item {
 	const struct conf_reader *r;

@@ -546,5 +546,10 @@ void audit_write_status(const struct audit *a, struct jsonw *w)
 		jsonw_raw(w, own.walls, own.walls_len);
 	else
 		jsonw_null(w);
+	jsonw_key(w, "anchors");
+	if (own.anchors)
+		jsonw_raw(w, own.anchors, own.anchors_len);
+	else
+		jsonw_null(w);
 	jsonw_obj_end(w);
 }

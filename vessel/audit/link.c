@@ -40,7 +40,7 @@ struct audit_link {
 	uint64_t acked, last, sent; /* last: that was added */
 	struct packet ring[AUDIT_WINDOW];
 	struct audit_link_report scribe;
-	struct buf walls;
+	struct buf walls, anchors;
 };
 
 static struct packet *packet_of(struct audit_link *l, uint64_t pseq)
@@ -143,17 +143,32 @@ static void flush(struct audit_link *l)
 
 /* ---- answers ---- */
 
+static int keep_array(const struct json *j, const char *key, bool must, struct buf *out,
+		      struct err *err)
+{
+	const struct json *arr = NULL;
+	struct jsonw w;
+
+	if (json_get_arr(j, key, must, 64, &arr, err) < 0)
+		return -1;
+	if (!arr)
+		return 0;
+	buf_reset(out);
+	jsonw_init(&w, out);
+	json_write(arr, &w);
+	return 0;
+}
+
 static int on_hello(struct audit_link *l, const struct json *j, struct err *err)
 {
-	const struct json *walls = NULL;
 	const char *log;
 	uint64_t last;
-	struct jsonw w;
 
 	if (json_get_str(j, "log", true, 36, &log, err) < 0 ||
 	    uuid_parse(log, &l->scribe.log, err) < 0 ||
 	    json_get_u64(j, "last", true, 0, INT64_MAX, &last, err) < 0 ||
-	    json_get_arr(j, "walls", true, 64, &walls, err) < 0)
+	    keep_array(j, "walls", true, &l->walls, err) < 0 ||
+	    keep_array(j, "anchors", false, &l->anchors, err) < 0)
 		return -1;
 	if (last < l->acked)
 		return err_set_id(err, ERRID_AUDIT_ORDER,
@@ -161,9 +176,6 @@ static int on_hello(struct audit_link *l, const struct json *j, struct err *err)
 				  "acknowledged",
 				  (unsigned long long)last, l->cfg.prod,
 				  (unsigned long long)l->acked);
-	buf_reset(&l->walls);
-	jsonw_init(&w, &l->walls);
-	json_write(walls, &w);
 	l->is_welcome = true;
 	err_clear(&l->why);
 	/* also what it has already: it compares, and drops it */
@@ -182,7 +194,8 @@ static int on_ack(struct audit_link *l, const struct json *j, struct err *err)
 	    json_get_u64(j, "seq", true, 0, INT64_MAX, &s->seq, err) < 0 ||
 	    json_get_u64(j, "events", true, 0, INT64_MAX, &s->events, err) < 0 ||
 	    json_get_u64(j, "batches", true, 0, INT64_MAX, &s->batches, err) < 0 ||
-	    json_get_u64(j, "duplicates", true, 0, INT64_MAX, &s->duplicates, err) < 0)
+	    json_get_u64(j, "duplicates", true, 0, INT64_MAX, &s->duplicates, err) < 0 ||
+	    keep_array(j, "anchors", false, &l->anchors, err) < 0)
 		return -1;
 	if (pseq <= l->acked || pseq > l->sent)
 		return err_set_id(err, ERRID_AUDIT_ORDER,
@@ -325,6 +338,7 @@ struct audit_link *audit_link_new(const struct audit_link_config *cfg)
 	l->fd = -1;
 	l->acked = l->last = l->sent = cfg->acked;
 	buf_init(&l->walls, WALLS_MAX);
+	buf_init(&l->anchors, REPLY_MAX);
 	(void)err_set_id(&l->why, ERRID_AUDIT_AWAY, "not connected yet");
 	if (str_copy(l->path, sizeof(l->path), cfg->socket_path) < 0)
 		l->path[0] = '\0'; /* connect() refuses it */
@@ -345,6 +359,7 @@ void audit_link_free(struct audit_link *l)
 	loop_timer_free(l->patience);
 	fd_close(&l->fd);
 	buf_done(&l->walls);
+	buf_done(&l->anchors);
 	free(l);
 }
 
@@ -390,4 +405,6 @@ void audit_link_report(const struct audit_link *l, struct audit_link_report *ret
 	ret->waiting = l->last - l->acked;
 	ret->walls = l->walls.len ? l->walls.data : NULL;
 	ret->walls_len = l->walls.len;
+	ret->anchors = l->anchors.len ? l->anchors.data : NULL;
+	ret->anchors_len = l->anchors.len;
 }

@@ -43,6 +43,8 @@ struct audit_link_report {
 	uint64_t acked, waiting;
 	const char *walls; /* JSON array, borrowed; NULL before the first hello */
 	size_t walls_len;
+	const char *anchors; /* the same; how they stood when it said so last */
+	size_t anchors_len;
 };
 
 struct audit_link *audit_link_new(const struct audit_link_config *cfg);

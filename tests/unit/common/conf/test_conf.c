@@ -11,6 +11,7 @@
 TestSuite(conf, .timeout = 20);
 
 #define V "version: \"1\"\n"
+#define A "audit:\n  anchors:\n"
 
 struct bad {
 	const char *text;
@@ -119,6 +120,21 @@ static const struct bad bads[] = {
 	BAD(V "retention: never\n", "line 2: retention"),
 	BAD(V "retention: {jobs: 7d}\n", "line 2"),
 	BAD(V "postgres: {bin: bin}\n", "line 2: postgres.bin"),
+	BAD(V A "    - {kind: git, path: /a/b}\n",
+	    "line 3: audit.anchors: entry 1: kind: path"),
+	BAD(V A "    - {path: /a/b}\n", "line 3: audit.anchors: entry 1: kind"),
+	BAD(V A "    - {kind: path}\n", "line 3: audit.anchors: entry 1: path"),
+	BAD(V A "    - {kind: path, path: a/b}\n", "entry 1: path: an absolute path"),
+	BAD(V A "    - {kind: path, path: /a/}\n", "entry 1: path: an absolute path"),
+	BAD(V A "    - {kind: path, path: /a/.b}\n", "entry 1: path: an absolute path"),
+	BAD(V A "    - {kind: path, path: \"/a/b c\"}\n", "entry 1: path: an absolute"),
+	BAD(V A "    - {kind: path, path: /a/b, required: true}\n",
+	    "entry 1: required: yes or no"),
+	BAD(V A "    - {kind: path, path: /a/b}\n    - {kind: path, path: /c/b}\n",
+	    "line 3: audit.anchors: entry 2: path: two files of one name"),
+	BAD(V A "    - {kind: path, path: /a/b, url: x}\n", "line 4"),
+	BAD(V "audit: {anchors: no}\n", "line 2"),
+	BAD(V "audit:\n  anchor:\n    - {kind: path, path: /a/b}\n", "line 3"),
 	BAD(V "pod: {profile: silver}\n", "line 2: pod.profile"),
 	BAD(V "pod: {cgroups: auto}\n", "line 2: pod.cgroups: required or none"),
 	BAD(V "pod: {unmask_proc: true}\n", "line 2: pod.unmask_proc: yes or no"),
@@ -184,6 +200,7 @@ static void expect_defaults(const struct conf *c)
 	cr_expect_eq(c->queue_max, d.queue_max);
 	cr_expect_eq(c->store_max_bytes, d.store_max_bytes);
 	cr_expect_null(c->postgres_bin);
+	cr_expect_eq(c->n_anchors, 0);
 	cr_expect_str_eq(c->pod.profile, d.pod.profile);
 	cr_expect(c->pod.cgroups && d.pod.cgroups);
 	cr_expect_not(c->pod.unmask_proc || d.pod.unmask_proc);
@@ -275,6 +292,23 @@ Test(conf, every_key_is_read)
 	cr_expect_str_eq(c.pod.mount[2].path, "/c");
 	cr_expect(!c.pod.mount[0].read_write && c.pod.mount[1].read_write &&
 		  !c.pod.mount[2].read_write);
+	conf_done(&c);
+}
+
+Test(conf, anchors_are_read)
+{
+	static const char text[] =
+		V A "    - {kind: path, path: \"/mnt/a b/c-1\"}\n"
+		    "    - kind: path\n      path: /d\n      required: yes\n";
+	struct err err = ERR_INIT;
+	struct conf c;
+
+	cr_assert(conf_parse(text, sizeof(text) - 1, &c, &err) == 0, "%s", err.msg);
+	cr_assert_eq(c.n_anchors, 2);
+	cr_expect_str_eq(c.anchor[0].path, "/mnt/a b/c-1");
+	cr_expect_not(c.anchor[0].is_required);
+	cr_expect_str_eq(c.anchor[1].path, "/d");
+	cr_expect(c.anchor[1].is_required);
 	conf_done(&c);
 }
 
