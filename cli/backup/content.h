@@ -8,6 +8,8 @@
  * The other tables belong to the installation, and a restored one makes its own:
  * schema_version, tomb (which generation of a tomb's secrets counts), worker_queue (which
  * tombs there are), vessel_owner (which vessel runs).
+ * And so does the schema lych_anchor, whose rows are of a log that goes on: an archive's ends
+ * before them.
  */
 #ifndef LYCH_CLI_BACKUP_CONTENT_H
 #define LYCH_CLI_BACKUP_CONTENT_H

@@ -41,7 +41,8 @@ static bool examine_one(struct doctor_lines *d, const struct paths *p,
 	bool ok = false, elsewhere;
 
 	if (json_get_str(anchor, "name", true, 64, &name, &err) < 0 ||
-	    json_get_str(anchor, "path", true, 4096, &path, &err) < 0 ||
+	    (!json_is_null(anchor, "path") &&
+	     json_get_str(anchor, "path", true, 4096, &path, &err) < 0) ||
 	    json_get_bool(anchor, "ok", true, &ok, &err) < 0 ||
 	    json_get_u64(anchor, "size", true, 0, INT64_MAX, &size, &err) < 0)
 		ok = false;
@@ -50,8 +51,15 @@ static bool examine_one(struct doctor_lines *d, const struct paths *p,
 		    json_get_str(anchor, "detail", true, 1024, &detail, &err) < 0)
 			detail = "?";
 		doctor_line(d, WHERE, name, detail, FAIL);
-		doctor_next(d, FAIL, "lych-audit verify %s/audit --anchor %s", p->data,
-			    path);
+		if (*path)
+			doctor_next(d, FAIL, "lych-audit verify %s/audit --anchor %s",
+				    p->data, path);
+		return false;
+	}
+	if (json_is_null(anchor, "path")) {
+		(void)snprintf(answer, sizeof(answer),
+			       "has a checkpoint of %" PRIu64 " records", size);
+		doctor_line(d, WHERE, name, answer, PASS);
 		return false;
 	}
 	elsewhere = is_elsewhere(p, path);

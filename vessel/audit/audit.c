@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
+#include "vessel/audit/anchor.h"
 #include "vessel/audit/event.h"
 #include "vessel/audit/link.h"
 #include "vessel/scribe/scribe.h"
@@ -35,6 +36,7 @@ struct audit {
 	struct audit_config cfg;
 	char socket_path[128];
 	struct audit_link *own, *queue; /* queue: NULL before audit_begin */
+	struct audit_anchor *anchor;
 	struct loop_timer *fetch, *mark, *refused, *heartbeat;
 	struct uuid stream;		      /* of the outbox */
 	struct queue_audit_place read, acked; /* how far */
@@ -298,6 +300,7 @@ static void on_mark_or_begin(void *arg)
 void audit_owned(struct audit *a)
 {
 	a->is_owned = true;
+	audit_anchor_owned(a->anchor);
 	loop_timer_arm(a->mark, 0);
 }
 
@@ -394,6 +397,18 @@ static void say_plain(struct audit *a, const char *name)
 	say(a, name, &none);
 }
 
+static void on_checkpoint(const struct audit_checkpoint *c, void *arg)
+{
+	struct audit *a = arg;
+
+	audit_anchor_offer(a->anchor, c);
+}
+
+static void anchor_told(const struct buf *data, void *arg)
+{
+	say(arg, "audit.anchor", data);
+}
+
 static void on_heartbeat(void *arg)
 {
 	struct audit *a = arg;
@@ -445,6 +460,7 @@ int audit_new(const struct audit_config *cfg, struct audit **ret, struct err *er
 		.stream = *cfg->boot,
 		.on_ack = on_own_ack,
 		.on_change = on_link_change,
+		.on_checkpoint = on_checkpoint,
 		.arg = a,
 	};
 
@@ -461,6 +477,8 @@ int audit_new(const struct audit_config *cfg, struct audit **ret, struct err *er
 	a->mark = loop_timer_new(cfg->loop, on_mark_or_begin, a);
 	a->refused = loop_timer_new(cfg->loop, on_refused, a);
 	a->heartbeat = loop_timer_new(cfg->loop, on_heartbeat, a);
+	a->anchor = audit_anchor_new(&(struct audit_anchor_config){
+		.loop = cfg->loop, .queue = cfg->queue, .told = anchor_told, .arg = a});
 	a->own = audit_link_new(&link);
 	say_start(a);
 	loop_timer_arm(a->heartbeat, HEARTBEAT_USEC);
@@ -480,6 +498,7 @@ void audit_free(struct audit *a)
 	}
 	audit_link_free(a->own);
 	audit_link_free(a->queue);
+	audit_anchor_free(a->anchor);
 	loop_timer_free(a->fetch);
 	loop_timer_free(a->mark);
 	loop_timer_free(a->refused);
@@ -547,9 +566,10 @@ void audit_write_status(const struct audit *a, struct jsonw *w)
 	else
 		jsonw_null(w);
 	jsonw_key(w, "anchors");
-	if (own.anchors)
-		jsonw_raw(w, own.anchors, own.anchors_len);
-	else
-		jsonw_null(w);
+	jsonw_arr(w);
+	audit_anchor_write(a->anchor, w);
+	if (own.anchors && own.anchors_len > 2) /* without its brackets */
+		jsonw_raw(w, own.anchors + 1, own.anchors_len - 2);
+	jsonw_arr_end(w);
 	jsonw_obj_end(w);
 }

@@ -159,6 +159,27 @@ static int keep_array(const struct json *j, const char *key, bool must, struct b
 	return 0;
 }
 
+static int tell_checkpoint(struct audit_link *l, const struct json *j, struct err *err)
+{
+	struct audit_checkpoint c = {.log = l->scribe.log};
+	const struct json *o = NULL;
+	const char *root, *line;
+
+	if (json_get_obj(j, "checkpoint", false, &o, err) < 0)
+		return -1;
+	if (!o)
+		return 0;
+	if (json_get_u64(o, "size", true, 0, INT64_MAX, &c.size, err) < 0 ||
+	    json_get_str(o, "root", true, sizeof(c.root) - 1, &root, err) < 0 ||
+	    json_get_str(o, "line", true, sizeof(c.line) - 1, &line, err) < 0 ||
+	    str_copy(c.root, sizeof(c.root), root) < 0 ||
+	    str_copy(c.line, sizeof(c.line), line) < 0)
+		return -1;
+	if (l->cfg.on_checkpoint)
+		l->cfg.on_checkpoint(&c, l->cfg.arg);
+	return 0;
+}
+
 static int on_hello(struct audit_link *l, const struct json *j, struct err *err)
 {
 	const char *log;
@@ -182,7 +203,7 @@ static int on_hello(struct audit_link *l, const struct json *j, struct err *err)
 	l->sent = l->acked;
 	flush(l);
 	tell_change(l);
-	return 0;
+	return tell_checkpoint(l, j, err);
 }
 
 static int on_ack(struct audit_link *l, const struct json *j, struct err *err)
@@ -209,7 +230,7 @@ static int on_ack(struct audit_link *l, const struct json *j, struct err *err)
 	}
 	l->cfg.on_ack(pseq, l->cfg.arg);
 	tell_change(l);
-	return 0;
+	return tell_checkpoint(l, j, err);
 }
 
 static int on_error(const struct json *j, struct err *err)

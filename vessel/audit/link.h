@@ -20,6 +20,13 @@
 
 struct audit_link;
 
+/* A checkpoint of the log, as the scribe says it; line: as in a file of an anchor. */
+struct audit_checkpoint {
+	struct uuid log;
+	uint64_t size;
+	char root[48], line[1024];
+};
+
 struct audit_link_config {
 	struct loop *loop;
 	const struct clock_ops *clock;
@@ -31,6 +38,8 @@ struct audit_link_config {
 	void (*on_ack)(uint64_t pseq, void *arg);
 	/* It became good, or stopped being so. */
 	void (*on_change)(void *arg);
+	/* The newest checkpoint; may be NULL. */
+	void (*on_checkpoint)(const struct audit_checkpoint *c, void *arg);
 	void *arg;
 };
 

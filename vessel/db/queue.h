@@ -242,6 +242,19 @@ void queue_audit_mark(struct queue *q, const struct uuid *boot, const struct uui
 		      const struct queue_audit_place *acked, bool good,
 		      queue_audit_mark_done *done, void *arg);
 
+/* ---- the anchor of the audit log (queue_anchor.c; schema/0019_audit_anchor.sql) -- */
+
+/* A checkpoint; borrowed for the call. */
+struct queue_anchor {
+	const char *log, *root, *line;
+	uint64_t size;
+};
+/* was_put false and no error: the newest row of this log has more records, or others of as many. */
+typedef void queue_anchor_done(bool was_put, uint64_t newest, const struct err *err,
+			       void *arg);
+void queue_anchor_put(struct queue *q, const struct queue_anchor *a,
+		      queue_anchor_done *done, void *arg);
+
 /* Counters, as JSON text for status and metrics. */
 void queue_health(struct queue *q, queue_text_done *done, void *arg);
 /* The queue's invariants (docs/ARCHITECTURE.md) and how many are broken, as JSON text: each job,

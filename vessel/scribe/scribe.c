@@ -190,10 +190,32 @@ static void write_walls(struct jsonw *w, const struct confine_report *r)
 	jsonw_arr_end(w);
 }
 
+/* For the anchor of the database, which the vessel keeps. */
+static void add_checkpoint(const struct scribe *s, struct jsonw *w)
+{
+	const struct seal *newest = scribe_log_newest(s->cfg.log);
+	cleanup_buf struct buf line;
+	char root[SEAL_TEXT32];
+
+	buf_init(&line, ANCHOR_LINE_MAX);
+	anchor_line_write(&line, newest);
+	seal_text32(newest->root.b, root);
+	if (!buf_ok(&line))
+		return;
+	jsonw_key(w, "checkpoint");
+	jsonw_obj(w);
+	jsonw_ku64(w, "size", newest->size);
+	jsonw_kstr(w, "root", root);
+	jsonw_key(w, "line");
+	jsonw_strn(w, line.data, line.len - 1);
+	jsonw_obj_end(w);
+}
+
 static void add_anchors(struct producer *p, struct jsonw *w)
 {
 	jsonw_key(w, "anchors");
 	anchors_write(p->s->cfg.anchors, w);
+	add_checkpoint(p->s, w);
 	p->told = p->s->anchored;
 }
 

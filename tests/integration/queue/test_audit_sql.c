@@ -103,6 +103,37 @@ Test(audit_sql, only_the_vessel_may_call_and_nobody_sees_a_table)
 	expect(pgtest_ask(vessel, "SELECT lych.audit_restart()"), "ERROR 42501");
 }
 
+Test(audit_sql, the_anchor_takes_rows_of_the_vessel_and_nobody_changes_one)
+{
+	static const char *const changes[] = {
+		"UPDATE lych_anchor.checkpoint SET size = 0",
+		"DELETE FROM lych_anchor.checkpoint",
+		"TRUNCATE lych_anchor.checkpoint",
+		"DROP TABLE lych_anchor.checkpoint",
+		"ALTER TABLE lych_anchor.checkpoint DISABLE TRIGGER ALL",
+	};
+	static const char put[] =
+		"INSERT INTO lych_anchor.checkpoint (log, size, root, line) VALUES"
+		" ('" OTHER "', 7, repeat('A', 44), '{}')";
+	static const char look[] = "SELECT count(*) > 0 FROM lych_anchor.checkpoint";
+
+	expect(pgtest_ask(tomb, put), "ERROR 42501");
+	expect(pgtest_ask(tomb, look), "ERROR 42501");
+	expect(pgtest_ask(vessel, put), "");
+	expect(pgtest_ask(vessel, look), "t");
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		expect(pgtest_ask(vessel, changes[i]), "ERROR 42501");
+		if (i <
+		    3) /* the superuser may do away with all of it, and not in passing */
+			expect(pgtest_ask(root, changes[i]), "ERROR 42501");
+	}
+	(void)pgtest_ask(root, "SET ROLE lych_owner");
+	expect(pgtest_ask(root, look), "ERROR 42501");
+	expect(pgtest_ask(root, put), "ERROR 42501");
+	(void)pgtest_ask(root, "RESET ROLE");
+	expect(pgtest_ask(root, look), "t");
+}
+
 Test(audit_sql, claims_are_closed_until_a_mark_opens_them)
 {
 	expect(submit(vessel, "a"), "ok");
