@@ -24,7 +24,7 @@
  * raises the last, and says in content.c what becomes of a new table. */
 #define CONTENT_SCHEMA_EVER 14
 #define CONTENT_SCHEMA_FIRST 18
-#define CONTENT_SCHEMA 19
+#define CONTENT_SCHEMA 20
 
 #define CONTENT_STATEMENTS_MAX 64
 struct content_script {

@@ -242,7 +242,7 @@ void queue_audit_mark(struct queue *q, const struct uuid *boot, const struct uui
 		      const struct queue_audit_place *acked, bool good,
 		      queue_audit_mark_done *done, void *arg);
 
-/* ---- the anchor of the audit log (queue_anchor.c; schema/0019_audit_anchor.sql) -- */
+/* ---- the anchor of the audit log (queue_anchor.c; schema/0020_audit_anchor.sql) -- */
 
 /* A checkpoint; borrowed for the call. */
 struct queue_anchor {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in the vessel.
- * The anchor of the audit log in the database (schema/0019_audit_anchor.sql).
+ * The anchor of the audit log in the database (schema/0020_audit_anchor.sql).
  */
 #include "common/mem.h"
 #include "common/str.h"
