@@ -95,7 +95,8 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 						 : ERRID_START_CONFINE,
 				 "%s: %s ended with %s%s%s (log: %s)", u->s->paths->data,
 				 supervise_names[id], code, why[0] ? ": " : "", why, log);
-		part_adopt_code(err);
+		if (!is_full) /* whichever part sees it first */
+			part_adopt_code(err);
 		return -1;
 	}
 	p->backoff = p->backoff ? p->backoff * 2 : BACKOFF_MIN;
