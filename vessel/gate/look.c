@@ -214,12 +214,27 @@ static const struct gate_block *block_at(const struct layer *l, size_t at)
 	return lo ? &l->block[lo - 1] : NULL;
 }
 
+/* What a layer has in [from, to) is of a block that is loose itself, or of more than one. */
+static bool is_of_loose(const struct layer *l, size_t from, size_t to)
+{
+	const struct gate_block *b;
+
+	for (; l && l->kind != LAYER_BLOCKS; l = l->parent) {
+		if (!l->map)
+			return false;
+		from = l->map[from];
+		to = l->map[to];
+	}
+	b = l ? block_at(l, from) : NULL;
+	return l && (!b || b->is_loose || to > (size_t)b->out + b->out_len);
+}
+
 void layer_pass_on_loose(const struct layer *l, struct gate_decoded *below)
 {
-	for (size_t i = 0; l->kind == LAYER_BLOCKS && i < below->n; i++) {
-		const struct gate_block *b = block_at(l, below->block[i].src);
+	for (size_t i = 0; i < below->n; i++) {
+		struct gate_block *b = &below->block[i];
 
-		below->block[i].is_loose |= b && b->is_loose;
+		b->is_loose |= is_of_loose(l, b->src, (size_t)b->src + b->src_len);
 	}
 }
 

@@ -149,7 +149,8 @@ void look_at_kinds(struct scan *s);
 /* Pictures, sound and their like: they are a finding as such, and are not read. The caller frees
  * the list. */
 struct gate_stretches layer_media(const struct scan *s, const struct layer *l);
-/* What was decoded of a block that may be more than belongs together is no more than that. */
+/* What was decoded of a block that may be more than belongs together is no more than that; and what goes over
+ * the end of a block, neither. */
 void layer_pass_on_loose(const struct layer *l, struct gate_decoded *below);
 /* What is opaque backwards is so forwards, unless it is something that can be known. */
 bool layer_is_backwards(const struct layer *l);

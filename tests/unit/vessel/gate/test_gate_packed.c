@@ -225,6 +225,32 @@ Test(gate_packed, in_lines)
 	}
 }
 
+/* A list of digests, of which each ninth begins as a stream does: what is unpacked of one goes on in the next, and
+ * is no finding. One by itself may be a stream, by a chance of one in some hundred of such. */
+Test(gate_packed, digests_in_a_list)
+{
+	static const char *const heads[] = {"789c", "78da", "1f8b0800", "7801"};
+	uint32_t seed = 3;
+	unsigned refused = 0;
+
+	for (unsigned round = 0; round < 150; round++) {
+		cleanup_buf struct buf b = new_buf();
+
+		for (unsigned i = 0; i < 80; i++) {
+			const char *head = i % 9 ? "" : heads[(i / 9 + round) % 4];
+
+			buf_adds(&b, head);
+			for (size_t n = strlen(head); n < 32; n++) {
+				seed = seed * 1664525u + 1013904223u;
+				buf_addc(&b, "0123456789abcdef"[seed >> 28]);
+			}
+			buf_addf(&b, "  usr/lib/some/module%u.py\n", i * round);
+		}
+		refused += score(&b) >= 0.4;
+	}
+	cr_expect_leq(refused, 3, "%u of 150 lists", refused);
+}
+
 /* What is written with such characters and is no stream. */
 Test(gate_packed, text_with_such_characters)
 {
