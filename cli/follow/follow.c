@@ -175,7 +175,8 @@ static int put_tty(struct follow *f, const char *data, size_t len, struct err *e
 {
 	char shown[TERM_FILTER_ROOM(TTY_PIECE)];
 
-	if (f->interrupts && !f->tty->person.lent)
+	/* one that took nothing behind an interrupt is not waited for again, piece by piece */
+	if (f->interrupts && (!f->tty->person.lent || f->tty->is_cut))
 		return 0;
 	if (tty_lend(f->tty, err) < 0 || feed_window(f->feed, err) < 0)
 		return -1;

@@ -68,6 +68,10 @@ def t_refused():
     assert newest() == before, "a job was made"
 
 
+# said by what the keys are for: bash itself could be hit between an echo and the next command
+SLEEP = b"sh -c 'echo slee\"\"ping; exec sleep 1000'\r"
+
+
 def t_a_shell():
     with at_terminal(*SHELL) as p:
         p.sees(b"in> ")
@@ -76,14 +80,14 @@ def t_a_shell():
         assert b"no job control" not in p.seen, p.seen
         resize(p.at, 31, 97)
         p.asks(b"until [ \"$(stty size)\" = '31 97' ]; do sleep 0.05; done; echo res''ized\r", b"\rresized\r\n")
-        p.asks(b"echo slee''ping; sleep 1000\r", b"\rsleeping\r\n")
+        p.asks(SLEEP, b"\rsleeping\r\n")
         p.asks(b"\x03", b"in> ")
         p.asks(b"echo =$?\r", b"=130\r\n")
-        p.asks(b"echo slee''ping; sleep 1000\r", b"\rsleeping\r\n")
+        p.asks(SLEEP, b"\rsleeping\r\n")
         p.asks(b"\x1a", b"Stopped")
         p.asks(b"jobs\r", b"sleep 1000")
         p.asks(b"kill %1; echo killed\r", b"\rkilled\r\n")
-        p.asks(b"echo slee''ping; sleep 1000\r", b"\rsleeping\r\n")
+        p.asks(SLEEP, b"\rsleeping\r\n")
         p.asks(b"\x1c", b"in> ")
         p.asks(b"echo =$?\r", b"=131\r\n")
         p.type(b"exit 7\r")
