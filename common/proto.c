@@ -160,6 +160,17 @@ bool egress_mode_from_name(const char *name, enum egress_mode *ret)
 	return true;
 }
 
+const char *anchor_name_in(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	size_t n = strlen(name);
+
+	return n > 0 && n < ANCHOR_NAME_MAX && *name != '.' && str_run(name, "-_.") == n
+		       ? name
+		       : NULL;
+}
+
 bool tomb_name_is_usable(const char *name)
 {
 	size_t n = strlen(name);

@@ -114,6 +114,14 @@ bool queue_door_from_name(const char *name, enum queue_door *ret);
 const char *egress_mode_name(enum egress_mode m);
 bool egress_mode_from_name(const char *name, enum egress_mode *ret);
 
+/* Anchors of the audit log that are files. So long a path, so that an answer of the scribe has room for all of them. */
+#define ANCHORS_MAX 4
+#define ANCHOR_PATH_MAX_BYTES 512
+#define ANCHOR_NAME_MAX 64 /* with its NUL */
+/* What one is called in the log: the last component of its path, and in it. NULL: that is not letters, digits, "-", "_"
+ * and ".", which is not the first; or too long. */
+const char *anchor_name_in(const char *path);
+
 /* A tomb's name: it is a role of the database, and stands in names of files. */
 bool tomb_name_is_usable(const char *name);
 

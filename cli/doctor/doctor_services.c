@@ -256,9 +256,9 @@ bool doctor_services(struct doctor_lines *d, const struct paths *p)
 	examine_walls(d, "vessel", status);
 	examine_workers(d, status);
 	examine_classifier(d, status);
-	if (json_get_obj(status, "audit", true, &audit, &err) < 0)
+	if (json_get_obj(status, "audit", true, &audit, &err) < 0) {
 		doctor_line(d, "scribe", "self-test", err.msg, FAIL);
-	else {
+	} else {
 		examine_audit(d, audit);
 		doctor_anchors(d, p, audit);
 	}

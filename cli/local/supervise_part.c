@@ -177,7 +177,7 @@ void part_write_state(struct super *u)
 
 static char **scribe_argv(const struct supervise *s)
 {
-	char **a = xcalloc(10 + 2 * CONF_ANCHORS_MAX, sizeof(*a));
+	char **a = xcalloc(10 + 2 * ANCHORS_MAX, sizeof(*a));
 	size_t n = 0;
 
 	a[n++] = xstrdup(s->scribe);

@@ -11,10 +11,6 @@
 
 #include <string.h>
 
-/* As the scribe takes them (vessel/scribe/anchors.c): its answers have room for these. */
-#define PATH_BYTES 512
-#define NAME_BYTES 63
-
 static const cyaml_schema_field_t anchor_fields[] = {
 	CONF_STR("kind", raw_anchor, kind),
 	CONF_STR("path", raw_anchor, path),
@@ -25,7 +21,7 @@ static const cyaml_schema_value_t anchor_schema = {
 	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct raw_anchor, anchor_fields),
 };
 const cyaml_schema_field_t conf_audit_fields[] = {
-	CONF_LIST("anchors", raw_audit, anchors, anchor_schema, CONF_ANCHORS_MAX),
+	CONF_LIST("anchors", raw_audit, anchors, anchor_schema, ANCHORS_MAX),
 	CYAML_FIELD_END,
 };
 
@@ -37,19 +33,12 @@ static int refuse(const struct conf_reader *r, unsigned at, const char *key,
 	return conf_fail_at(r, "audit.anchors", text);
 }
 
-/* The last component: by it the log names the anchor. */
-static const char *name_of(const char *path)
-{
-	return strrchr(path, '/') + 1;
-}
-
 static bool path_is_ok(const char *path)
 {
-	const char *name = path[0] == '/' ? name_of(path) : "";
-	size_t n = strlen(name);
+	size_t len = strlen(path);
 
-	return n > 0 && n <= NAME_BYTES && *name != '.' && str_run(name, "-_.") == n &&
-	       strlen(path) <= PATH_BYTES && !str_has_control(path, strlen(path));
+	return path[0] == '/' && anchor_name_in(path) && len <= ANCHOR_PATH_MAX_BYTES &&
+	       !str_has_control(path, len);
 }
 
 static int read_one(const struct conf_reader *r, const struct raw_anchor *raw,
@@ -65,7 +54,7 @@ static int read_one(const struct conf_reader *r, const struct raw_anchor *raw,
 			"an absolute path of at most 512 bytes, to a file whose name "
 			"is letters, digits, '-', '_' and '.'");
 	for (unsigned i = 0; i < at; i++)
-		if (str_eq(name_of(c->anchor[i].path), name_of(raw->path)))
+		if (str_eq(anchor_name_in(c->anchor[i].path), anchor_name_in(raw->path)))
 			return refuse(r, at, "path",
 				      "two files of one name: the log names them by it");
 	if (raw->required && !str_eq(raw->required, "yes") &&

@@ -24,7 +24,6 @@
 #define CONF_FLAT_MAX_BYTES ((size_t)1 << 20)
 
 #define CONF_MOUNTS_MAX 32
-#define CONF_ANCHORS_MAX 4
 
 /* retention: the default, and its bounds. */
 #define CONF_RETENTION_USEC (30 * 24 * 3600 * USEC_PER_SEC)
@@ -75,7 +74,7 @@ struct conf {
 	struct conf_anchor {
 		char *path;
 		bool is_required;
-	} anchor[CONF_ANCHORS_MAX];
+	} anchor[ANCHORS_MAX];
 	size_t n_anchors;
 	struct conf_pod pod;
 	struct conf_broker broker;

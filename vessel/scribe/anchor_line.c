@@ -115,11 +115,9 @@ int anchor_line_parse(const char *line, size_t len, struct seal *ret, struct err
 
 int anchor_name(const char *path, char ret[ANCHOR_NAME_MAX], struct err *err)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = anchor_name_in(path);
 
-	if (!*name || *name == '.' || strlen(name) >= ANCHOR_NAME_MAX ||
-	    str_run(name, "-_.") != strlen(name))
+	if (!name)
 		return err_set_id(err, ERRID_AUDIT_ANCHOR,
 				  "%.200s: a file's name of letters, digits, '-', '_' "
 				  "and '.', at most %d",

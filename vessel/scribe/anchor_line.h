@@ -12,20 +12,17 @@
 #ifndef LYCH_VESSEL_SCRIBE_ANCHOR_LINE_H
 #define LYCH_VESSEL_SCRIBE_ANCHOR_LINE_H
 
+#include "common/proto.h"
 #include "vessel/scribe/seal.h"
 
 #define ANCHOR_LINE_MAX ((size_t)1024) /* with its newline */
-#define ANCHOR_NAME_MAX 64
 
 /* Append it, with its newline. */
 void anchor_line_write(struct buf *out, const struct seal *s);
 /* Without the newline. Who signed it is not looked at. ERRID_AUDIT_ANCHOR. */
 MUST_CHECK int anchor_line_parse(const char *line, size_t len, struct seal *ret,
 				 struct err *err);
-/*
- * What an anchor is called in the log: the last component of its path. Letters, digits, "-", "_"
- * and ".", which is not the first. ERRID_AUDIT_ANCHOR.
- */
+/* anchor_name_in(), copied. ERRID_AUDIT_ANCHOR. */
 MUST_CHECK int anchor_name(const char *path, char ret[ANCHOR_NAME_MAX], struct err *err);
 
 #endif

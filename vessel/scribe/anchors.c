@@ -18,8 +18,6 @@
 
 /* The last lines of one, among which a whole one is looked for. */
 #define TAIL_BYTES ((size_t)16384)
-/* Four of them find room in an answer. */
-#define PATH_BYTES 512
 
 struct anchor {
 	const char *path;
@@ -154,10 +152,10 @@ int anchors_open(const char *log_dir, const struct anchor_want *want, size_t n,
 
 		one->path = want[i].path;
 		one->is_required = want[i].is_required;
-		if (strlen(one->path) > PATH_BYTES) {
+		if (strlen(one->path) > ANCHOR_PATH_MAX_BYTES) {
 			(void)err_set_id(err, ERRID_AUDIT_ANCHOR,
 					 "%.100s...: more than %d bytes", one->path,
-					 PATH_BYTES);
+					 ANCHOR_PATH_MAX_BYTES);
 			goto refused;
 		}
 		if (anchor_name(one->path, one->name, err) < 0)

@@ -20,8 +20,6 @@
 #include "common/jsonw.h"
 #include "vessel/scribe/anchor_line.h"
 
-#define ANCHORS_MAX 4
-
 struct anchor_want {
 	const char *path; /* absolute; borrowed */
 	bool is_required;
