@@ -90,13 +90,14 @@ static int part_ended(struct super *u, enum part_id id, int status, struct err *
 		cleanup_free char *log = part_log_path(u, id);
 
 		(void)err_set_id(err,
-				 is_full	 ? ERRID_CORE_DISK_FULL
-				 : id == PART_PG ? ERRID_START_DB
-						 : ERRID_START_CONFINE,
+				 id == PART_PG ? ERRID_START_DB : ERRID_START_CONFINE,
 				 "%s: %s ended with %s%s%s (log: %s)", u->s->paths->data,
 				 supervise_names[id], code, why[0] ? ": " : "", why, log);
-		if (!is_full) /* whichever part sees it first */
-			part_adopt_code(err);
+		part_adopt_code(err);
+		/* Whichever part sees it first. The kernel has the same word (ENOSPC) for user namespaces
+		 * that may not be made. */
+		if (is_full && err->id != ERRID_START_USERNS)
+			part_set_code(err, ERRID_CORE_DISK_FULL);
 		return -1;
 	}
 	p->backoff = p->backoff ? p->backoff * 2 : BACKOFF_MIN;

@@ -36,6 +36,12 @@ char *part_log_path(const struct super *u, enum part_id id)
 }
 
 /* A child's own error code travels in its text: "LYCH-SANDBOX-004 ...". */
+void part_set_code(struct err *err, enum err_id id)
+{
+	err->id = id;
+	err->code = err_info(id)->code;
+}
+
 void part_adopt_code(struct err *err)
 {
 	const char *code = strstr(err->msg, "LYCH-");
@@ -47,10 +53,8 @@ void part_adopt_code(struct err *err)
 	(void)snprintf(text, sizeof(text), "%.*s",
 		       (int)strspn(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789"), code);
 	id = err_id_from_text(text);
-	if (id == ERRID_NONE)
-		return;
-	err->id = id;
-	err->code = err_info(id)->code;
+	if (id != ERRID_NONE)
+		part_set_code(err, id);
 }
 
 /* One value of a line of common/log.h, without its quotes. */

@@ -70,6 +70,8 @@ void part_log_tail(const struct super *u, enum part_id id, char *out, size_t siz
 
 /* A child's own error code travels in its text: "LYCH-SANDBOX-004 ...". */
 void part_adopt_code(struct err *err);
+/* The words stay, the code is this one. */
+void part_set_code(struct err *err, enum err_id id);
 
 /* Starts it; it is PART_STARTING then. */
 MUST_CHECK int part_start(struct super *u, enum part_id id, struct err *err);
