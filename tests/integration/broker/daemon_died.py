@@ -401,10 +401,11 @@ def kill_reading(a, text, b, other):
     if not t.is_alive():
         os.kill(pid, signal.SIGCONT)
         return
-    b.ask_beside(other)
+    u = b.ask_beside(other)
     time.sleep(0.2)
     os.kill(pid, signal.SIGKILL)
     t.join(60)
+    u.join(60)  # else the next worker reads b's, when it is stopped
 
 
 def t_a_portals_worker_dies_twice_of_one_job():
