@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #define AGAIN_USEC (200 * USEC_PER_MSEC)
@@ -46,6 +47,9 @@ static int read_some(struct feed *f, size_t max, struct err *err)
 	if (n < 0 && errno != EAGAIN)
 		return err_sys(err, "read stdin");
 	f->at_end = n == 0;
+	/* A terminal that is closed; of its session only the leader is told, who may take no notice. */
+	if (n == 0 && f->tty)
+		(void)raise(SIGHUP);
 	if (n <= 0)
 		return 0;
 	buf_add(&f->data, part, (size_t)n);

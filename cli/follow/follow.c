@@ -33,6 +33,9 @@
 /* While our output waits for its reader, what the events say of stdin waits behind it. */
 #define BEHIND_MSEC 250
 #define PIECE_MAX ((size_t)256 << 10)
+/* A person who cancels waits for no answer longer than this; the vessel is asked again. */
+#define CANCEL_ANSWER_MSEC 1000
+#define CANCEL_AGAIN_USEC (500 * USEC_PER_MSEC)
 
 int follow_init(struct follow *f, struct client *c, const char *socket, struct err *err)
 {
@@ -99,6 +102,7 @@ static const char *plain(const struct follow *f)
 }
 
 static int on_wake(void *arg, struct err *err);
+static int cancel_again(struct follow *f, struct err *err);
 
 static int side_fd(void *arg)
 {
@@ -115,6 +119,8 @@ static int on_side(bool ready, void *arg, struct err *err)
 		f->ask_at = 0; /* once */
 		follow_say_waiting(f->socket, f->id, plain(f));
 	}
+	if (cancel_again(f, err) < 0)
+		return -1;
 	/* a job that is only watched may say nothing for hours after its last reader went */
 	if (!f->cancels && !f->quiet && render_is_read(err) < 0)
 		return -1;
@@ -383,18 +389,60 @@ static int on_event(const char *event, const struct json *data, void *arg,
 
 /* ---- signals --------------------------------------------------------------- */
 
+/* A vessel that goes away (a restart) is waited for, once it has answered. Our own
+ * output that fails (ERRID_CORE_OUTPUT) is none of these. */
+static bool may_resume(const struct err *err)
+{
+	return err->id == ERRID_HTTP_AWAY || err->code == ERR_UNAVAILABLE ||
+	       err->code == ERR_TIMEOUT;
+}
+
 int follow_cancel(const struct follow *f, struct err *err)
 {
 	cleanup_client struct client *c = NULL;
 	cleanup_json struct json *j = NULL;
 	cleanup_free char *target = xasprintf("/v1/jobs/%" PRId64 "/cancel", f->id);
 	const struct client_request rq = {
-		.method = "POST", .target = target, .timeout_ms = 10000};
+		.method = "POST", .target = target, .timeout_ms = CANCEL_ANSWER_MSEC};
 
 	return client_new(f->socket, &c, err) < 0 ||
 			       client_json(c, &rq, &j, NULL, err) < 0
 		       ? -1
 		       : 0;
+}
+
+static void say_cancelling(const struct follow *f)
+{
+	(void)fprintf(stderr,
+		      "%s\nlych: cancelling job %" PRId64
+		      "; once more to stop waiting for its end\n",
+		      plain(f), f->id);
+}
+
+/* A vessel that does not answer now has not heard it: it is asked again, and meanwhile a terminal that no key
+ * is for is the person's. */
+static int cancel(struct follow *f, struct err *err)
+{
+	struct err why = ERR_INIT;
+
+	f->cancel_at = 0;
+	if (follow_cancel(f, &why) == 0)
+		return 0;
+	if (!may_resume(&why))
+		return err_wrap(&why, "cancel"), *err = why, -1;
+	if (f->tty && f->tty->person.lent) {
+		tty_give_back(f->tty);
+		say_cancelling(f);
+	}
+	f->cancel_at = clock_boot_usec() + CANCEL_AGAIN_USEC;
+	return 0;
+}
+
+static int cancel_again(struct follow *f, struct err *err)
+{
+	bool due = f->cancel_at && clock_boot_usec() >= f->cancel_at;
+
+	return due ? cancel(f, err) : 0;
 }
 
 /* The terminal's own affairs. */
@@ -411,7 +459,6 @@ static int on_wake(void *arg, struct err *err)
 {
 	struct follow *f = arg;
 	struct signalfd_siginfo si;
-	struct err why = ERR_INIT;
 
 	while (read(f->sigfd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
 		if (f->tty && !person_signal_ends((int)si.ssi_signo)) {
@@ -425,12 +472,9 @@ static int on_wake(void *arg, struct err *err)
 		if (f->tty)
 			f->feed->is_over = true; /* no key is for it any more */
 		if (!f->tty || !f->tty->person.lent)
-			(void)fprintf(stderr,
-				      "%s\nlych: cancelling job %" PRId64
-				      "; once more to stop waiting for its end\n",
-				      plain(f), f->id);
-		if (follow_cancel(f, &why) < 0)
-			return err_wrap(&why, "cancel"), *err = why, -1;
+			say_cancelling(f);
+		if (cancel(f, err) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -452,14 +496,6 @@ static void nap(struct follow *f, int msec)
 }
 
 /* ---- the stream, resumed --------------------------------------------------- */
-
-/* A vessel that goes away (a restart) is waited for, once it has answered. Our own
- * output that fails (ERRID_CORE_OUTPUT) is none of these. */
-static bool may_resume(const struct err *err)
-{
-	return err->id == ERRID_HTTP_AWAY || err->code == ERR_UNAVAILABLE ||
-	       err->code == ERR_TIMEOUT;
-}
 
 /* For a stream that comes back. */
 static usec_t patience(const struct follow *f)
@@ -490,7 +526,9 @@ static int follow_streams(struct follow *f, struct err *err)
 		uint64_t before = f->events;
 		struct err why = ERR_INIT;
 		unsigned interrupts = f->interrupts;
-		int r = client_stream(f->client, target, &ev, &why);
+		int r = cancel_again(f, &why) < 0
+				? -1
+				: client_stream(f->client, target, &ev, &why);
 
 		if (f->feed)
 			feed_pause(f->feed);

@@ -44,10 +44,11 @@ struct follow {
 	bool terminal[2];
 	int sigfd;
 	unsigned interrupts;
-	bool unanswered; /* the vessel has said nothing to this command yet */
-	bool is_begun;	 /* more is known of it than that it waits */
-	usec_t ask_at;	 /* when a person is told why it waits; 0: never */
-	uint64_t events; /* that have come, on every connection together */
+	usec_t cancel_at; /* when a vessel that did not answer is asked again; 0: never */
+	bool unanswered;  /* the vessel has said nothing to this command yet */
+	bool is_begun;	  /* more is known of it than that it waits */
+	usec_t ask_at;	  /* when a person is told why it waits; 0: never */
+	uint64_t events;  /* that have come, on every connection together */
 };
 
 /* Block the signals early, so that none is lost between submit and follow. */

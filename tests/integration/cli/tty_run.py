@@ -40,9 +40,23 @@ def processes():
     return json.loads(lych("status", "--json").stdout)["processes"]
 
 
+def is_state(job, state):
+    end = time.monotonic() + 60
+    while (now := json.loads(lych("show", str(job), "--json").stdout)["state"]) != state:
+        assert time.monotonic() < end, now
+        time.sleep(0.1)
+
+
 def state_of(pid):
     with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
         return f.read().rsplit(")", 1)[1].split()[0]
+
+
+def is_over(pid):
+    try:
+        return state_of(pid) == "Z"
+    except OSError:  # it may go while it is read
+        return True
 
 
 def is_as_it_was(p):
@@ -196,7 +210,7 @@ def t_ended_in_the_background():
             modes = modes_of(p.slave)
             os.kill(pid, signal.SIGTERM)
             os.kill(pid, signal.SIGCONT)
-            p.until(lambda pid=pid: not os.path.exists(f"/proc/{pid}") or state_of(pid) == "Z", 40)
+            p.until(lambda pid=pid: is_over(pid), 40)
             assert modes_of(p.slave) == modes, sig
             p.asks(b"echo he''re\r", b"Exit 130")
 
@@ -216,14 +230,16 @@ def plug(p):
 
 
 def t_a_terminal_that_takes_nothing():
-    with at_terminal(*TICKS, answers=False) as p:
-        p.sees(b"tick")
-        plug(p)
-        time.sleep(1)  # in which it has something that is not taken
-        p.process.send_signal(signal.SIGTERM)
-        time.sleep(8)  # unread
-        assert p.is_as_before()
-        assert p.ends() == 130 and b"\x1b[?1049l" in p.seen and b"took nothing any more" in p.seen, p.seen[-600:]
+    # the second has a megabyte of output that waits, in pieces
+    for words in (TICKS, ("--", "sh", "-c", "echo ti''ck; sleep 2; yes | head -c 1000000; sleep 1000")):
+        with at_terminal(*words, answers=False) as p:
+            p.sees(b"tick")
+            plug(p)
+            time.sleep(3)  # in which it has something that is not taken
+            p.process.send_signal(signal.SIGTERM)
+            time.sleep(8)  # unread
+            assert p.is_as_before()
+            assert p.ends() == 130 and b"\x1b[?1049l" in p.seen and b"took nothing any more" in p.seen, p.seen[-600:]
 
 
 def t_programs_of_a_whole_screen():
@@ -274,6 +290,36 @@ def t_another_vessel():
     assert processes()["vessel"] != was
 
 
+def t_cancelled_beside_a_vessel_that_does_not_hear():
+    for delay in (0, 0.1, 0.3, 0.8):
+        with at_terminal(*RAW) as p:
+            p.sees(b"ready")
+            os.kill(processes()["vessel"], signal.SIGKILL)
+            time.sleep(delay)
+            p.process.send_signal(signal.SIGTERM)
+            began = time.monotonic()
+            assert p.ends() == 130 and b"\x1b[?1049l" in p.seen, (delay, p.seen)
+            took = time.monotonic() - began
+            is_as_it_was(p)
+            print(f"  {delay} s behind the vessel's death: ended {took:.1f} s after the signal")
+        is_state(newest(), "cancelled")
+    now = processes()
+    with at_terminal(*RAW) as p:
+        p.sees(b"ready")
+        os.kill(now["supervisor"], signal.SIGSTOP)
+        os.kill(now["vessel"], signal.SIGSTOP)
+        try:
+            p.process.send_signal(signal.SIGTERM)
+            p.until(p.is_as_before, 5)
+            assert b"cancelling job" in p.seen and p.process.poll() is None, p.seen
+        finally:
+            os.kill(now["vessel"], signal.SIGCONT)
+            os.kill(now["supervisor"], signal.SIGCONT)
+        assert p.ends() == 130, p.seen
+        is_as_it_was(p)
+    is_state(newest(), "cancelled")
+
+
 def t_a_lost_vessel():
     now = processes()
     with at_terminal(*RAW) as p:
@@ -295,16 +341,15 @@ def t_a_lost_vessel():
 
 
 def t_a_terminal_that_is_closed():
-    p = at_terminal(*RAW)
-    p.sees(b"ready")
-    job = newest()
-    os.close(p.slave)
-    os.close(p.at)
-    p.process.wait(timeout=60)
-    end = time.monotonic() + 60
-    while (state := json.loads(lych("show", str(job), "--json").stdout)["state"]) != "cancelled":
-        assert time.monotonic() < end, state
-        time.sleep(0.1)
+    # The kernel tells the session's leader alone: lych itself, and one that keeps it to itself and waits for lych.
+    for leader in ((), ("bash", "-c", "trap : HUP; \"$@\"; :", "-")):
+        p = Person([*leader, LYCH, "run", "--tty", "--timeout", "100", *RAW])
+        p.sees(b"ready")
+        job = newest()
+        os.close(p.slave)
+        os.close(p.at)
+        p.process.wait(timeout=30)
+        is_state(job, "cancelled")
 
 
 def t_how_long_a_key_takes():
