@@ -121,26 +121,29 @@ static int by_size(const void *x, const void *y)
 	return a->number < b->number ? -1 : 1;
 }
 
-int anchor_reader_open(struct anchor_reader *a, const char *file, struct err *err)
+static int read_file(struct anchor_reader *a, struct err *err)
 {
 	struct stat st;
 
+	a->fd = open(a->file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (a->fd < 0 || fstat(a->fd, &st) < 0)
+		return err_sys_id(err, ERRID_AUDIT_ANCHOR, "%s", a->file);
+	if (!S_ISREG(st.st_mode))
+		return err_set_id(err, ERRID_AUDIT_ANCHOR, "%s: no regular file",
+				  a->file);
+	return read_lines(a, err);
+}
+
+void anchor_reader_open(struct anchor_reader *a, const char *file)
+{
 	*a = (struct anchor_reader){.file = file};
 	buf_init(&a->odd, ODD_MAX);
 	if (anchor_name(file, a->name, NULL) < 0)
 		a->name[0] = '\0';
-	a->fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (a->fd < 0 || fstat(a->fd, &st) < 0)
-		return err_sys_id(err, ERRID_AUDIT_ANCHOR, "%s", file);
-	if (!S_ISREG(st.st_mode))
-		return err_set_id(err, ERRID_AUDIT_ANCHOR, "%s: no regular file", file);
-	if (read_lines(a, err) < 0)
-		return -1;
-	if (a->n == 0 && a->n_odd == 0)
-		return err_set_id(err, ERRID_AUDIT_ANCHOR, "%s: no checkpoint", file);
+	if (read_file(a, &a->why) < 0)
+		a->n = a->n_odd = 0;
 	if (a->n)
 		qsort(a->line, a->n, sizeof(*a->line), by_size);
-	return 0;
 }
 
 void anchor_reader_done(struct anchor_reader *a)
@@ -296,7 +299,7 @@ static void judge_line(struct anchor_reader *a, const struct anchored *one,
 		fault(a, ANCHOR_UNSEALED, one->number, one->size);
 }
 
-static int say_flaw(const struct anchor_reader *a, uint64_t records, struct err *err)
+int anchor_say(const struct anchor_reader *a, uint64_t records, struct err *err)
 {
 	unsigned long long number = a->flaw_line, size = a->flaw_size, has = records;
 
@@ -340,6 +343,11 @@ static int say_flaw(const struct anchor_reader *a, uint64_t records, struct err 
 			"log says that it has a checkpoint of %llu records, and "
 			"its newest is of %llu",
 			a->file, size, (unsigned long long)a->newest);
+	case ANCHOR_EMPTY:
+		return err_set_id(err, ERRID_AUDIT_ANCHOR, "%s: no checkpoint", a->file);
+	case ANCHOR_UNREAD:
+		*err = a->why;
+		return -1;
 	}
 	return err_set(err, ERR_INTERNAL, "a flaw of an anchor");
 }
@@ -370,7 +378,13 @@ static bool keeps_promise(struct anchor_reader *a)
 int anchor_judge(struct anchor_reader *a, const struct uuid *log, uint64_t records,
 		 struct err *err)
 {
+	bool is_empty = a->n == 0 && a->n_odd == 0;
+
 	a->was_judged = true;
+	if (err_is_set(&a->why)) {
+		a->flaw = ANCHOR_UNREAD;
+		return anchor_say(a, records, err);
+	}
 	/* in the order in which they were written: a line says which key signs those behind it */
 	if (a->n)
 		qsort(a->line, a->n, sizeof(*a->line), by_number);
@@ -380,7 +394,9 @@ int anchor_judge(struct anchor_reader *a, const struct uuid *log, uint64_t recor
 		judge_line(a, &a->line[i], log, records);
 	if (!keeps_promise(a))
 		fault(a, ANCHOR_SHORTENED, 0, a->promised);
-	return say_flaw(a, records, err);
+	else if (is_empty)
+		fault(a, ANCHOR_EMPTY, 0, 0);
+	return anchor_say(a, records, err);
 }
 
 const char *anchor_flaw_name(enum anchor_flaw flaw)
@@ -389,7 +405,8 @@ const char *anchor_flaw_name(enum anchor_flaw flaw)
 		[ANCHOR_HOLDS] = "holds",	  [ANCHOR_FORGED] = "forged",
 		[ANCHOR_OTHER_LOG] = "other log", [ANCHOR_CUT_OFF] = "cut off",
 		[ANCHOR_REWRITTEN] = "rewritten", [ANCHOR_UNSEALED] = "unsealed",
-		[ANCHOR_SHORTENED] = "shortened",
+		[ANCHOR_SHORTENED] = "shortened", [ANCHOR_EMPTY] = "empty",
+		[ANCHOR_UNREAD] = "unreadable",
 	};
 
 	assert((size_t)flaw < ARRAY_SIZE(names));

@@ -20,6 +20,8 @@ enum anchor_flaw {
 	ANCHOR_FORGED,	  /* a line that nobody's key signed, or that is none */
 	ANCHOR_UNSEALED,  /* the log has the records, and not the seal */
 	ANCHOR_SHORTENED, /* the log says that it had a newer one */
+	ANCHOR_EMPTY,	  /* it has none, and the log says of none */
+	ANCHOR_UNREAD,	  /* it can't be read, so that it tells nothing */
 };
 
 struct anchored; /* a line of it */
@@ -39,15 +41,15 @@ struct anchor_reader {
 	uint64_t promised;	/* that the log says it has */
 	struct anchor_key *key; /* of the epochs of the log */
 	size_t n_keys;
+	struct err why; /* that it can't be read */
 	/* by anchor_judge() */
 	bool was_judged;
 	enum anchor_flaw flaw;
 	uint64_t flaw_line, flaw_size;
 };
 
-/* Read all of it. ERRID_AUDIT_ANCHOR: it can't be read, or has no checkpoint. */
-MUST_CHECK int anchor_reader_open(struct anchor_reader *a, const char *file,
-				  struct err *err);
+/* Read all of it; one that can't be read is judged as that. */
+void anchor_reader_open(struct anchor_reader *a, const char *file);
 void anchor_reader_done(struct anchor_reader *a);
 /* So many records were read; called once for each size, 0 included. */
 void anchor_on_tree(struct anchor_reader *a, const struct merkle *tree);
@@ -60,6 +62,9 @@ void anchor_on_record(struct anchor_reader *a, const char *members, size_t len);
  * ERRID_AUDIT_ANCHOR. */
 MUST_CHECK int anchor_judge(struct anchor_reader *a, const struct uuid *log,
 			    uint64_t records, struct err *err);
+/* -1 with why once more, as anchor_judge() said it. */
+MUST_CHECK int anchor_say(const struct anchor_reader *a, uint64_t records,
+			  struct err *err);
 const char *anchor_flaw_name(enum anchor_flaw flaw);
 
 #endif

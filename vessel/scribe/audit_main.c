@@ -188,15 +188,6 @@ static struct audit_reading reading_of(const struct audit_args *a)
 				      .n_known = a->n_known};
 }
 
-static int open_anchors(const struct audit_args *a, struct audit_reading *r,
-			struct err *err)
-{
-	for (size_t i = 0; i < a->n_anchors; i++)
-		if (anchor_reader_open(&r->anchor[r->n_anchors++], a->anchor[i], err) < 0)
-			return -1;
-	return 0;
-}
-
 static void close_anchors(struct audit_reading *r)
 {
 	for (size_t i = 0; i < r->n_anchors; i++)
@@ -212,12 +203,12 @@ static int verify(const struct audit_args *a)
 
 	r.anchor = anchor;
 	/* before the log: what they have is in it by then */
-	if ((a->kept_file && read_kept(a->kept_file, &kept, &err) < 0) ||
-	    open_anchors(a, &r, &err) < 0) {
-		close_anchors(&r);
+	if (a->kept_file && read_kept(a->kept_file, &kept, &err) < 0) {
 		(void)args_fail("lych-audit", &err);
 		return AUDIT_UNKNOWN;
 	}
+	for (; r.n_anchors < a->n_anchors; r.n_anchors++)
+		anchor_reader_open(&anchor[r.n_anchors], a->anchor[r.n_anchors]);
 	r.kept = a->kept_file ? &kept : NULL;
 	if (audit_read(&r, a->dir, &err) == 0)
 		r.verdict = AUDIT_OK;

@@ -215,10 +215,12 @@ static int read_segments(struct audit_reading *r, int dirfd, const char *dir,
 		r->verdict = last ? AUDIT_TRUNCATED : r->verdict;
 		return -1;
 	}
-	if (!last && r->seals.file_bytes == 0 && r->n_anchors)
-		return refuse(r, AUDIT_TRUNCATED, err,
-			      "cut off: there is no log, and %s has checkpoints of one",
-			      r->anchor[0].file);
+	for (size_t i = 0; !last && r->seals.file_bytes == 0 && i < r->n_anchors; i++)
+		if (r->anchor[i].n)
+			return refuse(
+				r, AUDIT_TRUNCATED, err,
+				"cut off: there is no log, and %s has checkpoints of one",
+				r->anchor[i].file);
 	if (!last && r->seals.file_bytes == 0)
 		return err_set(err, ERR_NOT_FOUND, "%s: no log", dir);
 	if (meet_seals(r, err) < 0)
@@ -316,6 +318,12 @@ static int judge_unsealed(struct audit_reading *r, struct err *err)
 	return 0;
 }
 
+static bool tells_nothing(const struct anchor_reader *a)
+{
+	return a->flaw == ANCHOR_EMPTY || a->flaw == ANCHOR_UNREAD;
+}
+
+/* Of several the first that shows something is told. */
 static int judge_anchors(struct audit_reading *r, struct err *err)
 {
 	static const enum audit_verdict verdict[] = {
@@ -326,15 +334,28 @@ static int judge_anchors(struct audit_reading *r, struct err *err)
 		[ANCHOR_UNSEALED] = AUDIT_UNSEALED,
 		[ANCHOR_SHORTENED] = AUDIT_TRUNCATED,
 	};
+	bool found = false;
 
 	for (size_t i = 0; i < r->n_anchors; i++) {
 		struct anchor_reader *a = &r->anchor[i];
+		struct err why = ERR_INIT;
 
-		if (anchor_judge(a, &r->chain.log, r->chain.tree.size, err) == 0)
+		if (anchor_judge(a, &r->chain.log, r->chain.tree.size, &why) == 0 ||
+		    found || tells_nothing(a))
 			continue;
+		found = true;
 		r->verdict = verdict[a->flaw];
-		return -1;
+		*err = why;
 	}
+	return found ? -1 : 0;
+}
+
+/* One that tells nothing hides neither another nor what else is wrong. */
+static int judge_untold(const struct audit_reading *r, struct err *err)
+{
+	for (size_t i = 0; i < r->n_anchors; i++)
+		if (tells_nothing(&r->anchor[i]))
+			return anchor_say(&r->anchor[i], r->chain.tree.size, err);
 	return 0;
 }
 
@@ -367,7 +388,9 @@ static int judge(struct audit_reading *r, struct err *err)
 		return refuse(r, AUDIT_UNSEALED, err,
 			      "seq %llu names a checkpoint that is gone",
 			      (unsigned long long)r->lost_at);
-	return judge_unsealed(r, err);
+	if (judge_unsealed(r, err) < 0)
+		return -1;
+	return judge_untold(r, err);
 }
 
 int audit_read(struct audit_reading *r, const char *dir, struct err *err)

@@ -37,7 +37,7 @@ def verdict(what, want, found, log, *anchors):
 
 def cannot_tell(what, log, anchor):
     r = subprocess.run([BUILD + "/lych-audit", "verify", log, "--anchor", anchor], capture_output=True, text=True, check=False, timeout=30)
-    need(r.returncode == 4 and not r.stdout and anchor in r.stderr, f"{what}: exit {r.returncode}: {r.stderr}")
+    need(r.returncode == 4 and r.stdout.startswith("cannot tell  LYCH-AUDIT-009") and anchor in r.stdout, f"{what}: exit {r.returncode}: {r.stdout}")
 
 
 def lines_of(path):
@@ -159,8 +159,18 @@ def t_anchor():
     forger = base64.b64encode(base64.b64decode(middle["signature"])[:4] + bytes(64)).decode()
     verdict("a line of a forger", 1, "forged", log, changed(lines + [lines[3].replace(middle["signature"].encode(), forger.encode())]))
     verdict("lines of another log", 2, "other log", log, changed(lines + lines_of(f"{D}/running.jsonl")[:1]))
-    cannot_tell("nothing in it", log, changed([]))
+    verdict("emptied, and the log says what it had", 2, "shortened", log, changed([]))
+    empty = anchor_of([], "empty")
+    cannot_tell("nothing in it, and the log says nothing of it", log, empty)
     cannot_tell("not there", log, f"{D}/nowhere")
+    whole = Log(log)
+    cut = whole.changed(lines=whole.lines[:Note(whole.seals[4][:-1]).size], seals=whole.seals[:5]).copy("shorter")
+    unsealed = whole.changed(seals=whole.seals[:-1]).copy("unsealed")
+    for other, found in ((empty, "empty"), (f"{D}/nowhere", "unreadable")):
+        verdict(f"beside one that is {found}, first", 2, "cut off", cut, other, anchor_of(lines, "whole"))
+        verdict(f"beside one that is {found}, last", 2, found, cut, anchor_of(lines, "whole"), other)
+        verdict(f"one that is {found} hides no missing checkpoint", 3, found, unsealed, other)
+        verdict(f"one that is {found} is no proof", 4, found, log, ANCHOR, other)
     verdict("a long line", 1, "forged", log, changed(lines + [b"x" * 2000]))
     with open(changed(lines), "ab") as f:
         f.write(b"x" * 2000)
