@@ -29,6 +29,7 @@ struct anchor {
 	bool is_good, was_good, was_told;
 	struct err why; /* when it is not good */
 	uint64_t size;	/* of the newest seal that it has */
+	off_t end;	/* bytes that it had when we looked last */
 };
 
 struct anchors {
@@ -270,10 +271,34 @@ int anchors_compare(struct anchors *a, const struct seal *last, struct err *err)
 
 /* ---- a seal more ---- */
 
+/* Its descriptor is all that we have: nothing tells a file that was moved aside. */
+static int check_is_there(struct anchor *a, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(a->fd, &st) < 0)
+		return err_sys_id(err, ERRID_AUDIT_ANCHOR, "%.200s", a->path);
+	if (st.st_nlink == 0)
+		return err_set_id(err, ERRID_AUDIT_ANCHOR,
+				  "%.200s: it was removed while it was in use", a->path);
+	if (st.st_size < a->end)
+		return err_set_id(
+			err, ERRID_AUDIT_ANCHOR,
+			"%.200s: it was cut while it was in use: %lld bytes, and "
+			"it had %lld",
+			a->path, (long long)st.st_size, (long long)a->end);
+	a->end = st.st_size;
+	return 0;
+}
+
 static int append(struct anchor *a, const struct seal *s, struct err *err)
 {
 	cleanup_buf struct buf line;
 
+	if (check_is_there(a, err) < 0) {
+		a->is_foreign = true;
+		return -1;
+	}
 	buf_init(&line, ANCHOR_LINE_MAX + 1);
 	if (a->is_torn)
 		buf_addc(&line, '\n');
@@ -290,6 +315,7 @@ static int append(struct anchor *a, const struct seal *s, struct err *err)
 	if (fdatasync(a->fd) < 0)
 		return err_sys_id(err, ERRID_AUDIT_ANCHOR, "fdatasync of %.200s",
 				  a->path);
+	a->end += (off_t)line.len;
 	return 0;
 }
 

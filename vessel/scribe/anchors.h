@@ -12,7 +12,8 @@
  *
  * One that fails does not stop the log, unless it is required: the scribe says so, and tries
  * again with the next seal. A line that was not finished is left, and the next one begins
- * behind a newline.
+ * behind a newline. One that was removed or cut while it was in use stands no more until the next
+ * start: whoever did that is not to have it look whole again.
  */
 #ifndef LYCH_VESSEL_SCRIBE_ANCHORS_H
 #define LYCH_VESSEL_SCRIBE_ANCHORS_H
