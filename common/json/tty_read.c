@@ -11,7 +11,7 @@ int tty_read(const struct json *spec, struct tty_wish *ret, struct err *err)
 	const char *term = TTY_TERM_DEFAULT;
 	const struct json *tty = NULL;
 	uint64_t cols = 0, rows = 0;
-	struct tty_wish wish;
+	struct tty_wish wish = {0};
 
 	if (json_get_obj(spec, "tty", false, &tty, err) < 0)
 		return -1;
@@ -20,7 +20,8 @@ int tty_read(const struct json *spec, struct tty_wish *ret, struct err *err)
 	if (json_check_keys(tty, keys, ARRAY_SIZE(keys), err) < 0 ||
 	    json_get_u64(tty, "cols", true, 1, TTY_SIDE_MAX, &cols, err) < 0 ||
 	    json_get_u64(tty, "rows", true, 1, TTY_SIDE_MAX, &rows, err) < 0 ||
-	    json_get_str(tty, "term", false, TTY_TERM_SIZE - 1, &term, err) < 0)
+	    json_get_str(tty, "term", false, TTY_TERM_SIZE - 1, &term, err) < 0 ||
+	    json_get_bool(tty, "stays", false, &wish.stays, err) < 0)
 		return err_wrap(err, "tty");
 	if (!spec_term_is_valid(term) || str_copy(wish.term, sizeof(wish.term), term) < 0)
 		return err_set_id(err, ERRID_SPEC_RANGE,

@@ -16,6 +16,7 @@
 struct tty_wish {
 	unsigned cols, rows; /* 0: none */
 	char term[TTY_TERM_SIZE];
+	bool stays; /* when nobody is at it: nothing has ended, and others may come */
 };
 
 /* spec: the whole; without tty *ret is left as it is. It needs a stdin_stream, through which

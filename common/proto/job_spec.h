@@ -22,7 +22,7 @@
 /* Of a later version: refused unless they ask for nothing. */
 #define SPEC_LATER_KEYS "grants", "gates", "privacy"
 #define SPEC_FILE_KEYS "path", "content", "base64", "blob", "mode"
-#define SPEC_TTY_KEYS "cols", "rows", "term"
+#define SPEC_TTY_KEYS "cols", "rows", "term", "stays"
 #define SPEC_LIMIT_KEYS                                                                  \
 	"memory_bytes", "disk_bytes", "output_bytes", "timeout_ms", "processes", "cpus"
 
@@ -44,6 +44,9 @@
 #define STREAM_WINDOW_BYTES ((size_t)512 << 10)
 
 /* A terminal of the job's own: most columns, and rows; the name of its kind (TERM). */
+/* Of one whose window nobody knows. */
+#define TTY_COLS_DEFAULT 80
+#define TTY_ROWS_DEFAULT 24
 #define TTY_SIDE_MAX 4096
 #define TTY_TERM_SIZE 33
 /* The filter between it and a person's lets through what this name promises. */

@@ -132,7 +132,7 @@ static void answered(const struct work_reply *reply, void *arg)
 
 static void ask(struct stdin_pipe *p, bool closed)
 {
-	char target[128], window[48] = "";
+	char target[128], window[56] = "";
 	const struct work_request rq = {
 		.method = HTTP_M_POST,
 		.target = target,
@@ -140,8 +140,9 @@ static void ask(struct stdin_pipe *p, bool closed)
 	};
 
 	if (p->terminal.cols)
-		(void)snprintf(window, sizeof(window), "&cols=%u&rows=%u",
-			       p->terminal.cols, p->terminal.rows);
+		(void)snprintf(window, sizeof(window), "&cols=%u&rows=%u%s",
+			       p->terminal.cols, p->terminal.rows,
+			       p->terminal.stays ? "&stays=1" : "");
 	(void)snprintf(target, sizeof(target), "/work/v1/stdin?offset=%" PRIu64 "%s%s",
 		       p->taken, window, closed ? "&closed=1" : "");
 	p->call = work_send(p->work, &p->key, &rq, answered, p);

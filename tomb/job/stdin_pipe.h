@@ -28,6 +28,7 @@ MUST_CHECK int stdin_pipe_new(struct loop *l, struct work *w, const struct lease
 struct stdin_terminal {
 	int fd; /* the side that is not the job's; it does not block, and is taken */
 	unsigned cols, rows; /* its size */
+	bool stays;	     /* its stdin does not end when no client is there */
 	/* The client's window has another one. */
 	void (*resize)(unsigned cols, unsigned rows, void *arg);
 };

@@ -58,8 +58,10 @@ void run_terminal(struct run *run, int master)
 {
 	const struct runner_world *w = run->world;
 	cleanup_close int fd = master;
-	struct stdin_terminal terminal = {
-		.cols = run->spec.tty.cols, .rows = run->spec.tty.rows, .resize = resize};
+	struct stdin_terminal terminal = {.cols = run->spec.tty.cols,
+					  .rows = run->spec.tty.rows,
+					  .stays = run->spec.tty.stays,
+					  .resize = resize};
 	struct err err = ERR_INIT;
 
 	if (!run->relay)

@@ -13,7 +13,7 @@
 #include <assert.h>
 
 struct feed_follower {
-	struct feed *feed;
+	struct feed *feed; /* NULL: it was moved away */
 	struct feed_follower *next;
 	void (*changed)(void *arg);
 	void *arg;
@@ -31,6 +31,8 @@ struct feed {
 	bool ended;		   /* what is in data is all that comes */
 	bool closed, over;	   /* the job reads no more; has ended */
 	bool at_terminal;	   /* the job has one: as the client's spec says */
+	bool stays;		   /* it stays without a client: as the tomb says */
+	bool was_asked;		   /* by the tomb, since the timer ran last */
 	struct feed_window window; /* the client's */
 	struct feed_window told;   /* of the question that waits */
 	struct httpd_req *waiting;
@@ -126,7 +128,12 @@ static void on_gone(void *arg)
 {
 	struct feed *x = arg;
 
-	if (x->ended) {
+	if (x->stays && x->was_asked) {
+		x->was_asked = false;
+		loop_timer_arm(x->gone, FEED_BACK_USEC);
+		return;
+	}
+	if (x->ended || x->stays) {
 		if (!x->waiting && !x->followers)
 			feed_free(x);
 		return;
@@ -183,13 +190,39 @@ void feeds_free(struct feeds *f)
 
 /* ---- the client ------------------------------------------------------------- */
 
+int feed_may_follow(const struct feeds *f, job_id_t job, const char *name, bool takes,
+		    struct err *err)
+{
+	const struct feed *x = find(f, job);
+
+	if (takes || !x || !x->followers || str_eq(x->name, name))
+		return 0;
+	return err_set_id(err, ERRID_TTY_TAKEN, "job %lld", (long long)job);
+}
+
+/* They hear of it; what was typed there and is here goes on. */
+static void move_away(struct feed *x)
+{
+	struct feed_follower *i = x->followers, *next;
+
+	x->followers = NULL;
+	for (; i; i = next) {
+		next = i->next;
+		i->feed = NULL;
+		i->changed(i->arg);
+	}
+}
+
 struct feed_follower *feed_follow(struct feeds *f, job_id_t job, const char *name,
 				  bool at_terminal, void (*changed)(void *arg), void *arg)
 {
 	struct feed_follower *i = xnew(struct feed_follower);
 	struct feed *x = feed_of(f, job);
-	int r = str_copy(x->name, sizeof(x->name), name);
+	int r;
 
+	if (!str_eq(x->name, name))
+		move_away(x);
+	r = str_copy(x->name, sizeof(x->name), name);
 	assert(r == 0);
 	x->at_terminal = at_terminal;
 	i->feed = x;
@@ -209,18 +242,19 @@ void feed_unfollow(struct feed_follower *i)
 	if (!i)
 		return;
 	x = i->feed;
-	for (struct feed_follower **p = &x->followers; *p; p = &(*p)->next) {
+	for (struct feed_follower **p = x ? &x->followers : NULL; p && *p;
+	     p = &(*p)->next) {
 		if (*p == i) {
 			*p = i->next;
 			break;
 		}
 	}
 	free(i);
-	if (x->followers)
+	if (!x || x->followers)
 		return;
 	if (!x->waiting && (x->over || !x->known))
 		feed_free(x);
-	else if (!x->ended)
+	else if (!x->ended && !x->stays)
 		loop_timer_arm(x->gone, FEED_GONE_USEC);
 	else
 		loop_timer_arm(x->gone, FEED_BACK_USEC);
@@ -228,7 +262,8 @@ void feed_unfollow(struct feed_follower *i)
 
 void feed_over(struct feed_follower *i)
 {
-	i->feed->over = true;
+	if (i->feed)
+		i->feed->over = true;
 }
 
 static struct feed_place place(const struct feed *x)
@@ -247,7 +282,8 @@ static struct feed_place place(const struct feed *x)
 
 struct feed_place feed_place_of(const struct feed_follower *i)
 {
-	return place(i->feed);
+	return i->feed ? place(i->feed)
+		       : (struct feed_place){.known = true, .moved = true};
 }
 
 static int is_its_client(const struct feed *x, const char *name, struct err *err)
@@ -342,12 +378,15 @@ static void on_tomb_gone(void *arg)
 		feed_free(x);
 }
 
-void feed_take(struct feeds *f, struct httpd_req *req, job_id_t job, uint64_t offset,
-	       const struct feed_window *window, bool closed)
+void feed_take(struct feeds *f, struct httpd_req *req, job_id_t job,
+	       const struct feed_question *q)
 {
 	struct feed *x = feed_of(f, job);
-	bool news = !x->known || closed;
+	const uint64_t offset = q->offset;
+	bool news = !x->known || q->closed;
 
+	x->was_asked = true;
+	x->stays = q->stays;
 	if (!x->known) {
 		x->base = offset;
 		x->known = true;
@@ -361,11 +400,11 @@ void feed_take(struct feeds *f, struct httpd_req *req, job_id_t job, uint64_t of
 	news |= offset > x->base;
 	buf_consume(&x->data, (size_t)(offset - x->base));
 	x->base = offset;
-	x->closed |= closed;
+	x->closed |= q->closed;
 	if (x->waiting) /* its connection is gone, and we did not see that yet */
 		answer(x, 206, "", 0);
 	x->waiting = req;
-	x->told = *window;
+	x->told = q->window;
 	httpd_req_on_gone(req, on_tomb_gone, x);
 	loop_timer_arm(x->hold, FEED_HOLD_USEC);
 	serve(x);

@@ -15,6 +15,11 @@
  * that is gone, and no other came within FEED_GONE_USEC, the job's stdin has ended, as that of a
  * program in a pipe whose writer died. Nothing here asks the database, and nothing is stored.
  *
+ * A terminal may stay (the spec says so, and the tomb with each question): its stdin does not end then, and
+ * clients come and go, each with a name of its own. One is at it at a time. Who comes while another is there
+ * is refused, or takes its place: the other is told that it was moved away. What was typed before and is
+ * here goes on to the job; it is not kept anywhere else any more.
+ *
  * The window's size is not a stream: the tomb says which one it has, and is told the client's when
  * that is another. So a lost answer is given again, and a vessel that does not know the client's
  * size says nothing of it.
@@ -48,6 +53,7 @@ struct feed_place {
 	bool known;	   /* the tomb has asked: the numbers above are numbers */
 	bool open;	   /* more is wanted */
 	bool ended; /* nothing more comes: the client said so, or was away too long */
+	bool moved; /* another client is at the terminal now */
 };
 
 /* Of a window; 0: there is none, or it is not known. */
@@ -58,8 +64,11 @@ struct feed_window {
 struct feeds *feeds_new(struct loop *l);
 void feeds_free(struct feeds *f); /* tombs that wait are told 503 */
 
-/* A client that follows this job, which has a terminal or not, and feeds it. changed() comes from
- * within feed_take(). */
+/* Is a client of another name there, whose place is not to be taken? ERRID_TTY_TAKEN. */
+MUST_CHECK int feed_may_follow(const struct feeds *f, job_id_t job, const char *name,
+			       bool takes, struct err *err);
+/* A client that follows this job, which has a terminal or not, and feeds it; who is there by another name is
+ * moved away. changed() comes from within feed_take(), and from here when it is moved. */
 struct feed_follower *feed_follow(struct feeds *f, job_id_t job, const char *name,
 				  bool at_terminal, void (*changed)(void *arg),
 				  void *arg);
@@ -84,12 +93,19 @@ MUST_CHECK int feed_resize(struct feeds *f, job_id_t job, const char *name,
 			   const struct feed_window *window, bool *ret_is_fed,
 			   struct err *err);
 
+/* What a tomb asks. */
+struct feed_question {
+	uint64_t offset;	   /* it has all before this */
+	struct feed_window window; /* of its job, if that has a terminal */
+	bool stays;		   /* that terminal does, without a client */
+	bool closed;		   /* the job reads no more */
+};
+
 /*
- * The tomb has all before offset, and its job a window of this size. Takes req, which is answered
- * when there is more: 202 with another size, 206 with the next bytes, 200 with the last ones; and
- * after FEED_HOLD_USEC with 206 and none. closed: the job reads no more; 200. ERRID_RUN_GAP.
+ * Takes req, which is answered when there is more: 202 with another size, 206 with the next bytes, 200 with
+ * the last ones, and when it is closed; and after FEED_HOLD_USEC with 206 and none. ERRID_RUN_GAP.
  */
-void feed_take(struct feeds *f, struct httpd_req *req, job_id_t job, uint64_t offset,
-	       const struct feed_window *window, bool closed);
+void feed_take(struct feeds *f, struct httpd_req *req, job_id_t job,
+	       const struct feed_question *q);
 
 #endif

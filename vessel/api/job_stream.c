@@ -39,6 +39,7 @@ struct stream {
 	struct events_sub *sub;
 	struct loop_timer *idle;
 	char feeds[STREAM_NAME_SIZE]; /* its reader feeds the job by this name; "": no */
+	bool takes;		      /* from whoever is at the job's terminal */
 	struct feed_follower *feed;
 	bool place_due; /* its reader is to be told how far stdin is */
 	job_id_t job;
@@ -386,7 +387,8 @@ static void shown(const struct queue_job *jobs, size_t n, const struct err *err,
 		(void)err_set_id(&why, ERRID_RUN_NOT_FOUND, "no such job");
 	if (err || n != 1 || api_check_taint(&jobs[0], s->takes_taint, &why) < 0 ||
 	    (s->feeds[0] &&
-	     stdin_check_name(&jobs[0], s->feeds, &at_terminal, &why) < 0)) {
+	     (stdin_check_name(&jobs[0], s->feeds, &at_terminal, &why) < 0 ||
+	      feed_may_follow(s->v->feeds, s->job, s->feeds, s->takes, &why) < 0))) {
 		s->gone = true;
 		httpd_reply_err(req, err ? err : &why);
 		stream_put(s);
@@ -453,13 +455,14 @@ static int read_feeds(const struct httpd_req *req, char ret[STREAM_NAME_SIZE],
 
 void api_events(struct httpd_req *req, void *arg)
 {
-	static const char *const allowed[] = {"stdout", "stderr",  "attended",
-					      "stdin",	"tainted", NULL};
+	static const char *const allowed[] = {"stdout",	 "stderr", "attended", "stdin",
+					      "tainted", "take",   NULL};
 	struct vessel *v = arg;
 	struct place at = {.epoch = -1};
 	char feeds[STREAM_NAME_SIZE];
 	struct err err = ERR_INIT;
 	bool attended, takes_taint;
+	uint64_t takes = 0;
 	job_id_t id;
 
 	if (api_job_id(req, &id, &err) < 0 ||
@@ -470,6 +473,7 @@ void api_events(struct httpd_req *req, void *arg)
 		    0 ||
 	    api_query_u64(req, "stderr", 0, INT64_MAX, &at.offset[OUTPUT_STDERR], &err) <
 		    0 ||
+	    api_query_u64(req, "take", 0, 1, &takes, &err) < 0 ||
 	    read_feeds(req, feeds, &err) < 0 || read_last_id(req, &at, &err) < 0) {
 		httpd_reply_err(req, &err);
 		return;
@@ -481,6 +485,7 @@ void api_events(struct httpd_req *req, void *arg)
 	s->at = at;
 	s->attended = attended;
 	s->takes_taint = takes_taint;
+	s->takes = takes;
 	memcpy(s->feeds, feeds, sizeof(feeds));
 	if (attended)
 		attended_seen(v->attended, id);

@@ -86,6 +86,8 @@ static void write_tty(struct jsonw *w, const struct spec *s)
 	jsonw_ku64(w, "cols", s->tty.cols);
 	jsonw_ku64(w, "rows", s->tty.rows);
 	jsonw_kstr(w, "term", s->tty.term);
+	if (s->tty.stays)
+		jsonw_kbool(w, "stays", true);
 	jsonw_obj_end(w);
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/cleanup.h"
 #include "common/json/json.h"
+#include "common/json/tty_read.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -25,6 +26,7 @@ void stdin_place_write(struct jsonw *w, const struct feed_place *p)
 	jsonw_ku64(w, "room", p->room);
 	jsonw_kbool(w, "open", p->open);
 	jsonw_kbool(w, "ended", p->ended);
+	jsonw_kbool(w, "moved", p->moved);
 	jsonw_obj_end(w);
 }
 
@@ -43,16 +45,19 @@ int stdin_check_name(const struct queue_job *j, const char *name, bool *ret_at_t
 		     struct err *err)
 {
 	cleanup_json struct json *spec = NULL;
+	struct tty_wish tty = {0};
 	const char *own;
 
 	read_name(j, &spec, &own);
 	if (!own)
 		return err_set_id(err, ERRID_RUN_STREAM,
 				  "the job was submitted without a stdin_stream");
-	if (!str_eq(own, name))
+	if (tty_read(spec, &tty, err) < 0)
+		return -1;
+	if (!tty.stays && !str_eq(own, name))
 		return err_set_id(err, ERRID_RUN_STREAM, "another client feeds this job");
 	if (ret_at_terminal)
-		*ret_at_terminal = json_has(spec, "tty");
+		*ret_at_terminal = tty.cols > 0;
 	return 0;
 }
 
@@ -204,19 +209,23 @@ void api_tty_size(struct httpd_req *req, void *arg)
 
 static void take(struct vessel *v, struct httpd_req *req, const struct queue_lease *l)
 {
-	static const char *const allowed[] = {"offset", "closed", "cols", "rows", NULL};
-	uint64_t offset = 0, closed = 0;
-	struct feed_window window;
+	static const char *const allowed[] = {"offset", "closed", "cols",
+					      "rows",	"stays",  NULL};
+	uint64_t closed = 0, stays = 0;
+	struct feed_question q = {0};
 	struct err err = ERR_INIT;
 
 	if (httpd_req_check_query(req, allowed, &err) < 0 ||
-	    api_query_u64(req, "offset", 0, INT64_MAX, &offset, &err) < 0 ||
+	    api_query_u64(req, "offset", 0, INT64_MAX, &q.offset, &err) < 0 ||
 	    api_query_u64(req, "closed", 0, 1, &closed, &err) < 0 ||
-	    read_window(req, &window, &err) < 0) {
+	    api_query_u64(req, "stays", 0, 1, &stays, &err) < 0 ||
+	    read_window(req, &q.window, &err) < 0) {
 		httpd_reply_err(req, &err);
 		return;
 	}
-	feed_take(v->feeds, req, l->job, offset, &window, closed);
+	q.closed = closed;
+	q.stays = stays;
+	feed_take(v->feeds, req, l->job, &q);
 }
 
 void work_stdin(struct httpd_req *req, void *arg)

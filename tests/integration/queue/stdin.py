@@ -55,7 +55,7 @@ class Feed:
         self.events = self.follow()
         self.asked = take(self.lease, 0, more)
         assert when(lambda p: p["open"], self.events) == {"taken": 0, "received": 0, "room": WINDOW, "open": True,
-                                                          "ended": False}
+                                                          "ended": False, "moved": False}
 
     def follow(self):
         return Events(self.job, f"?stdin={self.name}")
@@ -244,7 +244,7 @@ TTY = {"cols": 80, "rows": 24}
 def t_a_terminal_that_is_none():
     good = uuid.uuid4().hex
     for bad, code in (({"cols": 0, "rows": 24}, "004"), ({"cols": 80, "rows": 4097}, "004"), ({"cols": 80}, "005"),
-                      ({**TTY, "raw": True}, "002"), ({**TTY, "term": "../x"}, "004"), ("yes", "003")):
+                      ({**TTY, "raw": True}, "002"), ({**TTY, "term": "../x"}, "004"), ({**TTY, "stays": "yes"}, "003"), ("yes", "003")):
         want(api("POST", "/v1/jobs", {"argv": ["true"], "stdin_stream": good, "tty": bad}), 400, "LYCH-SPEC-" + code)
     want(api("POST", "/v1/jobs", {"argv": ["true"], "tty": TTY}), 400, "LYCH-SPEC-005")
     want(api("POST", "/v1/jobs", {"argv": ["true"], "tty": TTY, "stdin": "x"}), 400, "LYCH-SPEC-005")
@@ -298,6 +298,89 @@ def t_the_size_of_a_window():
     assert want(asked.result(5), 206).body == b"c"
     want(resize(f.job, f.name, 4096, 1), 200)
     assert want(f.take(3, "&cols=97&rows=31").result(5), 202).json == {"cols": 4096, "rows": 1}
+    f.over()
+
+
+STAYS = "&cols=80&rows=24&stays=1"
+
+
+def comes(job, name, more=""):
+    return Events(job, f"?stdin={name}{more}")
+
+
+def t_a_terminal_that_stays():
+    f = Feed(STAYS, tty={**TTY, "stays": True})
+    want(f.put(0, b"one\n"), 200)
+    assert want(f.asked.result(5), 206).body == b"one\n"
+    asked = f.take(4, STAYS)
+    want(f.put(4, b"left here"), 200)
+    assert want(asked.result(5), 206).body == b"left here"
+    f.events.leave()
+    asked = f.take(4, STAYS)  # what it was given it has not got
+    assert want(asked.result(5), 206).body == b"left here"
+    asked = f.take(13, STAYS)
+    time.sleep(4)  # longer than a client may be away elsewhere
+    assert not asked.done()
+    # who comes by another name goes on where that was
+    f.name = uuid.uuid4().hex
+    f.events = f.follow()
+    assert when(lambda p: p["open"], f.events)["received"] == 13
+    want(f.put(13, b"two\n"), 200)
+    assert want(asked.result(5), 206).body == b"two\n"
+    f.over()
+
+
+def t_one_is_at_it_at_a_time():
+    f = Feed(STAYS, tty={**TTY, "stays": True})
+    want(api("GET", f"/v1/jobs/{f.job}/events?stdin={OTHER}"), 409, "LYCH-TTY-007")
+    want(api("GET", f"/v1/jobs/{f.job}/events?stdin={OTHER}&take=0"), 409, "LYCH-TTY-007")
+    want(api("GET", f"/v1/jobs/{f.job}/events?stdin={OTHER}&take=2"), 400, "LYCH-HTTP-007")
+    want(put(f.job, OTHER, 0, b"x"), 409, "LYCH-RUN-014")
+    want(f.put(0, b"still mine"), 200)
+    assert want(f.asked.result(5), 206).body == b"still mine"
+    asked = f.take(10, STAYS)
+    other = comes(f.job, OTHER, "&take=1")
+    assert when(lambda p: p["moved"], f.events)["open"] is False
+    assert when(lambda p: p["taken"] == 10, other) == {"taken": 10, "received": 10, "room": WINDOW, "open": True, "ended": False,
+                                                       "moved": False}
+    want(f.put(10, b"x"), 409, "LYCH-RUN-014")
+    want(resize(f.job, f.name, 97, 31), 409, "LYCH-RUN-014")
+    want(put(f.job, OTHER, 10, b"mine now"), 200)
+    assert want(asked.result(5), 206).body == b"mine now"
+    # the one that was moved goes; nobody else does
+    f.events.leave()
+    asked = f.take(18, STAYS)
+    time.sleep(3)
+    want(put(f.job, OTHER, 18, b"!"), 200)
+    assert want(asked.result(5), 206).body == b"!"
+    # and comes again, with all of the job's output and by the name of before
+    again = comes(f.job, f.name, "&take=1")
+    when(lambda p: p["moved"], other)
+    when(lambda p: p["open"], again)
+    f.events = again
+    f.over()
+    # what is no terminal that stays is its own client's alone
+    pipe = Feed()
+    want(api("GET", f"/v1/jobs/{pipe.job}/events?stdin={OTHER}&take=1"), 409, "LYCH-RUN-014")
+    pipe.over()
+
+
+def t_another_vessel_and_nobody_there():
+    global vessel
+    f = Feed(STAYS, tty={**TTY, "stays": True})
+    f.events.leave()
+    want(f.asked.result(15), 206)
+    vessel.stop(signal.SIGKILL)
+    vessel = Vessel()
+    until = time.monotonic() + 65  # longer than another vessel waits for a client elsewhere
+    while time.monotonic() < until:
+        assert want(f.take(0, STAYS).result(15), 206).body == b""
+    f.name = uuid.uuid4().hex
+    f.events = f.follow()
+    asked = f.take(0, STAYS)
+    when(lambda p: p["open"], f.events)
+    want(f.put(0, b"here"), 200)
+    assert want(asked.result(5), 206).body == b"here"
     f.over()
 
 
