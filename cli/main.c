@@ -32,6 +32,7 @@ static const struct cmd commands[] = {
 	{"sandbox", "run a command in a sandbox here, without services", cmd_sandbox},
 	{"why", "how a job ended, and what its walls refused", cmd_why},
 	{"logs", "a job's output (-f: follow it)", cmd_logs},
+	{"attach", "to the terminal of a job: lych run --tty --detach", cmd_attach},
 	{"cancel", "end a job and prove its processes gone", cmd_cancel},
 	{"contain", "a job attacks: end it, refuse it all, keep the evidence",
 	 cmd_contain},

@@ -35,6 +35,7 @@ int cmd_show(int argc, char **argv);
 int cmd_sandbox(int argc, char **argv);
 int cmd_why(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
+int cmd_attach(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
 int cmd_contain(int argc, char **argv);
 int cmd_retry(int argc, char **argv);

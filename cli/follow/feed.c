@@ -6,6 +6,7 @@
 #include "cli/follow/feed.h"
 
 #include "cli/base/cmd.h"
+#include "cli/follow/detach.h"
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/str.h"
@@ -23,7 +24,8 @@
 void feed_init(struct feed *f)
 {
 	*f = (struct feed){.name = ""};
-	buf_init(&f->data, STREAM_WINDOW_BYTES);
+	/* and the first of the two keys for leaving, which was held back */
+	buf_init(&f->data, STREAM_WINDOW_BYTES + 1);
 }
 
 void feed_done(struct feed *f)
@@ -38,7 +40,7 @@ void feed_done(struct feed *f)
 /* At most max bytes, which must have room. */
 static int read_some(struct feed *f, size_t max, struct err *err)
 {
-	cleanup_free char *part = xmalloc(max);
+	cleanup_free char *part = xmalloc(max + 1);
 	ssize_t n;
 
 	do
@@ -46,12 +48,16 @@ static int read_some(struct feed *f, size_t max, struct err *err)
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && errno != EAGAIN)
 		return err_sys(err, "read stdin");
-	f->at_end = n == 0;
+	f->at_end = n == 0 && !f->tty;
 	/* A terminal that is closed; of its session only the leader is told, who may take no notice. */
-	if (n == 0 && f->tty)
+	if (n == 0 && f->tty) {
+		f->is_over = true;
 		(void)raise(SIGHUP);
+	}
 	if (n <= 0)
 		return 0;
+	if (f->stays)
+		n = (ssize_t)detach_keys(&f->is_prefixed, part, (size_t)n, &f->is_left);
 	buf_add(&f->data, part, (size_t)n);
 	if (f->tty) {
 		term_filter_typed(&f->tty->filter, part, (size_t)n);
@@ -71,8 +77,17 @@ static void make_name(struct feed *f)
 void feed_at(struct feed *f, struct tty *tty)
 {
 	f->tty = tty;
-	tty_size(tty, &f->cols, &f->rows);
+	f->cols = TTY_COLS_DEFAULT;
+	f->rows = TTY_ROWS_DEFAULT;
+	if (tty)
+		tty_size(tty, &f->cols, &f->rows);
 	make_name(f);
+}
+
+void feed_join(struct feed *f, struct tty *tty)
+{
+	feed_at(f, tty);
+	f->stays = f->is_joining = f->window_due = f->redraw_due = true;
 }
 
 int feed_peek(struct feed *f, usec_t patience, size_t max, bool *ret_whole,
@@ -136,24 +151,38 @@ static int stop(struct feed *f, struct err *err)
 
 static int take_place(struct feed *f, const struct json *data, struct err *err)
 {
-	uint64_t taken, received, room, end = f->base + f->data.len;
+	uint64_t taken, received, room;
+	uint64_t end = f->is_joining ? INT64_MAX : f->base + f->data.len;
 	bool open, ended;
 
+	if (json_get_bool(data, "moved", true, &f->is_moved, err) < 0)
+		return err_wrap(err, "how far stdin is");
+	if (f->is_moved) {
+		f->is_over = true;
+		return 0;
+	}
 	/* An event can have waited while a part was answered, and knows less than that answer. */
 	if (f->is_known && json_get_u64(data, "taken", true, 0, end, &taken, err) == 0 &&
 	    json_get_u64(data, "received", true, 0, end, &received, err) == 0 &&
-	    (taken < f->base || received < f->received))
+	    (taken < f->taken || received < f->received))
 		return 0;
 	if (err_is_set(err) ||
-	    json_get_u64(data, "taken", true, f->base, end, &taken, err) < 0 ||
+	    json_get_u64(data, "taken", true, f->taken, end, &taken, err) < 0 ||
 	    json_get_u64(data, "received", true, taken, end, &received, err) < 0 ||
 	    json_get_u64(data, "room", true, 0, STREAM_WINDOW_BYTES, &room, err) < 0 ||
 	    json_get_bool(data, "open", true, &open, err) < 0 ||
 	    json_get_bool(data, "ended", true, &ended, err) < 0)
 		return err_wrap(err, "how far stdin is");
 	f->is_known = true;
-	buf_consume(&f->data, (size_t)(taken - f->base));
-	f->base = taken;
+	/* what others had typed lies before ours; a vessel that ended may have lost some of it */
+	if (f->is_joining || received < f->base)
+		f->base = received;
+	f->is_joining = false;
+	if (taken > f->base) {
+		buf_consume(&f->data, (size_t)(taken - f->base));
+		f->base = taken;
+	}
+	f->taken = taken;
 	f->received = received;
 	f->room = (size_t)room;
 	if (ended && !f->at_end && !f->is_over && f->tty)
@@ -214,14 +243,17 @@ static int send_window(struct feed *f, struct err *err)
 	cleanup_json struct json *j = NULL;
 	cleanup_free char *target =
 		xasprintf("/v1/jobs/%" PRId64 "/tty/%s?cols=%u&rows=%u", f->job, f->name,
-			  f->cols, f->rows);
+			  f->cols, f->rows - (f->redraw_due && f->rows > 1));
 	const struct client_request rq = {
 		.method = "PUT", .target = target, .timeout_ms = TTY_ANSWER_MSEC};
 	struct err why = ERR_INIT;
 
 	if (client_json(f->client, &rq, &j, NULL, &why) < 0)
 		return come_again(f, &why, "the window's size", err);
-	f->window_due = false;
+	if (f->redraw_due)
+		f->again = clock_boot_usec() + AGAIN_USEC;
+	f->window_due = f->redraw_due;
+	f->redraw_due = false;
 	return 0;
 }
 
@@ -263,7 +295,8 @@ int feed_window(struct feed *f, struct err *err)
 int feed_replies(struct feed *f, struct err *err)
 {
 	char said[256];
-	size_t room = f->data.max - f->data.len;
+	size_t room =
+		f->data.len < STREAM_WINDOW_BYTES ? STREAM_WINDOW_BYTES - f->data.len : 0;
 	size_t n = term_filter_replies(&f->tty->filter, said,
 				       room < sizeof(said) ? room : sizeof(said));
 

@@ -28,16 +28,24 @@ struct feed {
 	char name[STREAM_NAME_SIZE]; /* of the stream; "": there is none */
 	struct buf data;	     /* read, and not known to be with the tomb */
 	uint64_t base;		     /* of the first byte in data */
-	uint64_t received;	     /* what the vessel has */
-	size_t room;		     /* and wants beyond that */
+	uint64_t
+		taken; /* the tomb has all before it; less than base: others typed the rest */
+	uint64_t received;     /* what the vessel has */
+	size_t room;	       /* and wants beyond that */
 	bool is_known;	       /* these numbers are those of the vessel that there is */
 	bool at_end;	       /* nothing more can be read */
 	bool is_told;	       /* the vessel knows that */
 	bool is_over;	       /* nobody wants more */
+	bool stays;	       /* at a terminal that others may come to, and leave */
+	bool is_joining;       /* it is not known yet where we go on */
+	bool is_moved;	       /* somebody else is there now */
+	bool is_left;	       /* the person typed that they leave */
+	bool is_prefixed;      /* the first of the two keys for it was typed */
 	usec_t again;	       /* the vessel had no place for us: not before this */
 	struct tty *tty;       /* stdin is that; NULL: it is not */
 	unsigned cols, rows;   /* of its window, as the vessel is told */
 	bool window_due;       /* the vessel that there is does not know them */
+	bool redraw_due;       /* another size comes before: who draws there draws anew */
 	struct client *client; /* of its own, beside the one that follows */
 	job_id_t job;
 };
@@ -50,8 +58,11 @@ void feed_done(struct feed *f);
  * says whether that was all. Else it gets a name, and is a stream from now on. */
 MUST_CHECK int feed_peek(struct feed *f, usec_t patience, size_t max, bool *ret_whole,
 			 struct err *err);
-/* A person's terminal instead: a stream, whose window has f->cols and f->rows at first. */
+/* A person's terminal instead: a stream, whose window has f->cols and f->rows at first. NULL: nobody's
+ * yet, for a job whose terminal stays. */
 void feed_at(struct feed *f, struct tty *tty);
+/* One that stays, and somebody may have been at; the keys of detach.h leave it. */
+void feed_join(struct feed *f, struct tty *tty);
 /* Of a stream: to this job, on connections of its own. */
 MUST_CHECK int feed_open(struct feed *f, const char *socket, job_id_t job,
 			 struct err *err);

@@ -124,7 +124,10 @@ static int on_side(bool ready, void *arg, struct err *err)
 	/* a job that is only watched may say nothing for hours after its last reader went */
 	if (!f->cancels && !f->quiet && render_is_read(err) < 0)
 		return -1;
-	return f->feed ? feed_turn(f->feed, ready, err) : 0;
+	if (f->feed && feed_turn(f->feed, ready, err) < 0)
+		return -1;
+	return f->feed && f->feed->is_left ? err_set(err, ERR_TIMEOUT, "left by its keys")
+					   : 0;
 }
 
 /* Of n bytes, which a pipe with any room takes whole; how many. */
@@ -381,7 +384,7 @@ static int on_event(const char *event, const struct json *data, void *arg,
 	if (str_eq(event, "damaged"))
 		return on_damaged(f, data, err);
 	if (str_eq(event, "stdin") && f->feed)
-		return feed_place(f->feed, data, err);
+		return feed_place(f->feed, data, err) < 0 ? -1 : f->feed->is_moved;
 	if (f->json && put_event(f, event, data, err) < 0)
 		return -1;
 	return str_eq(event, "end") ? keep_end(f, data, err) : 0;
@@ -479,10 +482,11 @@ static int on_wake(void *arg, struct err *err)
 	return 0;
 }
 
-/* By the person, who does not wait for the job's end. */
+/* By the person, who does not wait for the job's end; or for another who is at its terminal now. */
 static bool is_left(const struct follow *f)
 {
-	return f->stopped_by && (!f->cancels || f->interrupts > 1);
+	return (f->stopped_by && (!f->cancels || f->interrupts > 1)) ||
+	       (f->feed && (f->feed->is_left || f->feed->is_moved));
 }
 
 /* An interrupt is heard at once; that it could not be passed on, the next stream shows. */
@@ -513,9 +517,9 @@ static int follow_streams(struct follow *f, struct err *err)
 					 .wake_fd = f->sigfd,
 					 .last_id = f->last_id};
 	cleanup_free char *target =
-		xasprintf("/v1/jobs/%" PRId64 "/events%s%s%s", f->id,
-			  f->cancels ? "?attended=1" : "", f->feed ? "&stdin=" : "",
-			  f->feed ? f->feed->name : "");
+		xasprintf("/v1/jobs/%" PRId64 "/events?attended=%d%s%s%s", f->id,
+			  f->cancels, f->feed ? "&stdin=" : "",
+			  f->feed ? f->feed->name : "", f->takes ? "&take=1" : "");
 	usec_t deadline =
 		clock_boot_usec() + (f->unanswered ? FIRST_TIMEOUT : patience(f));
 	usec_t quiet_until = clock_boot_usec() + SAY_AFTER;

@@ -31,6 +31,7 @@ struct follow {
 	bool quiet;	 /* no output at all: only wait */
 	struct buf *const *keep; /* [2], instead of output: the beginning of each, as far
 			   * as they take it; NULL: no */
+	bool takes;		 /* the terminal, from whoever is at it */
 	bool cancels; /* SIGINT and SIGTERM cancel the job (run), and so does the vessel
 			 when we are gone; else they end the following */
 	/* result */

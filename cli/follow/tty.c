@@ -33,8 +33,8 @@ void tty_size(const struct tty *t, unsigned *ret_cols, unsigned *ret_rows)
 
 	if (!person_size(&t->person, &size))
 		size = (struct winsize){0};
-	*ret_cols = side(size.ws_col, 80);
-	*ret_rows = side(size.ws_row, 24);
+	*ret_cols = side(size.ws_col, TTY_COLS_DEFAULT);
+	*ret_rows = side(size.ws_row, TTY_ROWS_DEFAULT);
 }
 
 int tty_catch_signals(int sigfd, struct err *err)

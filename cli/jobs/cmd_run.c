@@ -82,7 +82,10 @@ static const struct argp_option run_options[] = {
 	{"explain", KEY_EXPLAIN, NULL, 0,
 	 "record refused files and connections too, for 'lych why'", 0},
 	{"tty", KEY_TTY, NULL, 0,
-	 "at a terminal: one of its own, shown to you through a filter", 0},
+	 "at a terminal: one of its own, shown to you through a filter; with --detach "
+	 "one that "
+	 "'lych attach' shows",
+	 0},
 	{"no-stdin", 'n', NULL, 0, "leave stdin alone", 0},
 	{"detach", 'd', NULL, 0, "print the job's id and return", 0},
 	{"json", 'j', NULL, 0, "one JSON object a line: state, output, end", 0},
@@ -287,11 +290,10 @@ static bool parse_input(struct argp_state *state, struct run_args *a, int key,
 /* Nobody would be at it, or it would be somebody else's bytes. */
 static void check_terminal(const struct argp_state *state, const struct run_args *a)
 {
-	const char *other = a->detach	    ? "--detach"
-			    : a->json	    ? "--json"
-			    : a->no_stdin   ? "--no-stdin"
-			    : a->request_id ? "--request-id"
-					    : NULL;
+	const char *other = a->json && !a->detach ? "--json"
+			    : a->no_stdin	  ? "--no-stdin"
+			    : a->request_id	  ? "--request-id"
+						  : NULL;
 
 	if (a->tty && other)
 		cmd_usage(state, "--tty does not go with %s", other);
@@ -555,10 +557,10 @@ static int run(const struct run_args *a, struct err *err)
 	job_id_t id;
 
 	feed_init(&feed);
-	if (a->tty && tty_open(&tty, err) < 0)
+	if (a->tty && !a->detach && tty_open(&tty, err) < 0)
 		return -1;
 	if (a->tty)
-		feed_at(&feed, &tty);
+		feed_at(&feed, a->detach ? NULL : &tty);
 	if (a->out) {
 		place = artifacts_open_place(a->out, err);
 		if (place < 0)

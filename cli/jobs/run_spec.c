@@ -390,7 +390,7 @@ static bool is_whole(const struct run_args *a)
 }
 
 /* Its modes and what it can are not the job's: the filter between them knows what passes. */
-static void write_tty(struct jsonw *w, const struct feed *feed)
+static void write_tty(struct jsonw *w, const struct feed *feed, bool stays)
 {
 	jsonw_kstr(w, "stdin_stream", feed->name);
 	jsonw_key(w, "tty");
@@ -398,6 +398,8 @@ static void write_tty(struct jsonw *w, const struct feed *feed)
 	jsonw_ku64(w, "cols", feed->cols);
 	jsonw_ku64(w, "rows", feed->rows);
 	jsonw_kstr(w, "term", TTY_TERM_DEFAULT);
+	if (stays)
+		jsonw_kbool(w, "stays", true);
 	jsonw_obj_end(w);
 }
 
@@ -408,8 +410,10 @@ static int write_stdin(struct client *c, const struct run_args *a, struct feed *
 	struct input in = {.fd = STDIN_FILENO};
 	bool whole = true;
 
-	if (feed->tty)
-		write_tty(w, feed);
+	if (a->tty) {
+		write_tty(w, feed, a->detach);
+		return 0;
+	}
 	if (render_is_terminal(STDIN_FILENO))
 		return 0;
 	if (!is_whole(a)) {

@@ -63,7 +63,7 @@ offers() { # expected, words...
 	is "$*" "$expected" "$(bash --norc offer.sh "$@")"
 }
 mkdir -p dir/sub && touch file-1 file-2
-offers "artifacts audit" lych a
+offers "artifacts attach audit" lych a
 offers "config" lych conf
 offers "completions config contain" lych help co
 offers "run" lych help ru

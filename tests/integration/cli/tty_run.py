@@ -72,7 +72,7 @@ def t_refused():
     with Person(["sh", "-c", f"{shlex.quote(LYCH)} run --tty -- true | cat; echo ended"]) as p:
         p.ends()
         assert b"LYCH-TTY-001" in p.seen and b"stdout" in p.seen, p.seen
-    for other in (["--detach"], ["--json"], ["--json", "--summary"], ["--no-stdin"], ["--request-id", "x"]):
+    for other in (["--json"], ["--json", "--summary"], ["--no-stdin"], ["--request-id", "x"]):
         with at_terminal(*other, "--", "true") as p:
             assert p.ends() == 2 and b"--tty does not go with " + other[0].encode() in p.seen, p.seen
             is_as_it_was(p)
@@ -350,6 +350,107 @@ def t_a_terminal_that_is_closed():
         os.close(p.at)
         p.process.wait(timeout=30)
         is_state(job, "cancelled")
+
+
+# ---- one that stays ----
+
+LEAVES = b"\x1dd"
+
+
+def begun(*words):
+    r = lych("run", "--tty", "--detach", "--timeout", "200", *words)
+    assert r.returncode == 0, r
+    return r.stdout.strip()
+
+
+def attached(job, *options):
+    return Person([LYCH, "attach", *options, job])
+
+
+def is_running(job):
+    assert json.loads(lych("show", job, "--json").stdout)["state"] == "running"
+
+
+def t_left_and_come_back_to():
+    job = begun(*SHELL)
+    with attached(job) as p:
+        p.sees(b"in> ")
+        p.asks(b"x=kept; tty; stty size\r", b"/dev/pts/0\r\n24 80\r\n")
+        # the keys for leaving, halfway: they are the job's
+        p.asks(b"read -rsn1 a; printf '%q' \"$a\"; echo .\r", b"")
+        time.sleep(0.5)
+        p.asks(b"\x1d\x1d", b"$'\\035'.")
+        p.type(LEAVES)
+        assert p.ends() == 0 and b"left; job " + job.encode() in p.seen, p.seen
+        is_as_it_was(p)
+    time.sleep(3)  # longer than a client may be away elsewhere
+    is_running(job)
+    with attached(job) as p:
+        resize(p.at, 31, 97)
+        p.sees(b"$'\\035'.")  # its last lines
+        p.asks(b"until [ \"$(stty size)\" = '31 97' ]; do sleep 0.05; done; echo =$x res''ized\r", b"=kept resized\r\n")
+        p.type(b"exit 7\r")
+        assert p.ends() == 7, p.seen
+        is_as_it_was(p)
+    with attached(job) as p:
+        assert p.ends() == 1 and b"LYCH-RUN-006" in p.seen, p.seen
+        is_as_it_was(p)
+
+
+def t_whatever_ends_lych_leaves_it():
+    job = begun(*RAW)
+    for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        with attached(job) as p:
+            p.sees(b"ready")
+            p.process.send_signal(sig)
+            assert p.ends() == 128 + sig and b"\x1b[?1049l" in p.seen and b"goes on" in p.seen, (sig, p.process.returncode, p.seen)
+            is_as_it_was(p)
+    p = attached(job)
+    p.sees(b"ready")
+    os.close(p.slave)
+    os.close(p.at)
+    p.process.wait(timeout=30)
+    with attached(job) as p:
+        p.sees(b"ready")
+        p.process.kill()
+        p.ends()
+    is_running(job)
+    now = processes()
+    with attached(job) as p:
+        p.sees(b"ready")
+        os.kill(now["vessel"], signal.SIGKILL)
+        time.sleep(1.5)
+        assert p.process.poll() is None
+        p.type(LEAVES)
+        assert p.ends() == 0, p.seen
+        is_as_it_was(p)
+    is_running(job)
+    assert lych("cancel", job).returncode == 0
+    is_state(int(job), "cancelled")
+
+
+def t_one_is_at_it_at_a_time():
+    job = begun(*SHELL)
+    with attached(job) as first:
+        first.sees(b"in> ")
+        with attached(job) as p:
+            assert p.ends() == 1 and b"LYCH-TTY-007" in p.seen, p.seen
+            is_as_it_was(p)
+        first.asks(b"echo st''ill\r", b"still\r\n")
+        with attached(job, "--take") as p:
+            first.ends()
+            assert first.process.returncode == 0 and b"somebody else is at its terminal" in first.seen, first.seen
+            is_as_it_was(first)
+            p.asks(b"echo mi''ne\r", b"mine\r\n")
+            p.type(b"exit 3\r")
+            assert p.ends() == 3, p.seen
+            is_as_it_was(p)
+    plain = lych("run", "--detach", "--", "sleep", "100").stdout.strip()
+    with attached(plain) as p:
+        assert p.ends() == 1 and b"LYCH-TTY-008" in p.seen, p.seen
+    lych("cancel", plain)
+    r = lych("attach", job)
+    assert r.returncode == 2 and "LYCH-TTY-001" in r.stderr, r
 
 
 def t_how_long_a_key_takes():
