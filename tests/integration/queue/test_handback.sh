@@ -124,13 +124,20 @@ wait_running 0
 
 # --- a claim that was granted and whose answer nobody read: the successor asks what it brought
 lych_wait_up
-PGPASSWORD=$(cat "$LYCHGATE_DATA/secrets/lychgate_db_migrate") "$(dirname "$(readlink -f "/proc/$(lych_pid postgres)/exe")")/psql" -qX \
-	-h "$XDG_RUNTIME_DIR/lychgate/pg" -U lych_migrate -d lychgate >/dev/null \
-	-c "BEGIN; SELECT 1 FROM lych.worker_queue FOR UPDATE; SELECT pg_sleep(3); COMMIT" &
-nap 0.5
+psql=$(dirname "$(readlink -f "/proc/$(lych_pid postgres)/exe")")/psql
+export PGPASSWORD
+PGPASSWORD=$(cat "$LYCHGATE_DATA/secrets/lychgate_db_migrate")
+sql() { "$psql" -qXAt -h "$XDG_RUNTIME_DIR/lychgate/pg" -U lych_migrate -d lychgate "$@"; }
+# No job is claimed while this is held: from before the job is there until the worker is dead.
+sql -c BEGIN -c "SELECT 1 FROM lych.worker_queue FOR UPDATE" -c "\\! touch '$LYCH_TMP/held'" \
+	-c "\\! until [ -e '$LYCH_TMP/let_go' ]; do sleep 0.05; done" -c COMMIT >/dev/null &
+wait_until 30 "the queue is not locked" test -e "$LYCH_TMP/held"
 id=$(long_job)
-sleep 1 # its claim waits in the server
+a_claim_waits() { [ "$(sql -c "SELECT count(*) FROM pg_locks WHERE NOT granted")" != 0 ]; }
+wait_until 30 "no claim waits in the server" a_claim_waits
 kill -KILL "$(lych_pid tomb)"
+nap 1.5
+touch "$LYCH_TMP/let_go"
 wait $!
 start=$(now_ms)
 wait_running 1
