@@ -10,6 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
+
+#define NAP_NSEC 10000000
 
 union control {
 	char space[CMSG_SPACE(FDPASS_MAX * sizeof(int))];
@@ -36,6 +39,20 @@ int fdpass_send(int sock, const void *msg, size_t size, const int *fds, unsigned
 		memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
 	}
 	return sendmsg(sock, &h, MSG_NOSIGNAL | flags) == (ssize_t)size ? 0 : -1;
+}
+
+int fdpass_send_patiently(int sock, const void *msg, size_t size, const int *fds,
+			  unsigned n_fds, usec_t patience)
+{
+	static const struct timespec nap = {.tv_nsec = NAP_NSEC};
+	const usec_t until = clock_boot_usec() + patience;
+
+	while (fdpass_send(sock, msg, size, fds, n_fds, 0) < 0) {
+		if (errno != ETOOMANYREFS || clock_boot_usec() >= until)
+			return -1;
+		(void)nanosleep(&nap, NULL);
+	}
+	return 0;
 }
 
 static unsigned take_fds(struct msghdr *h, int *fds)

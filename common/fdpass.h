@@ -7,6 +7,7 @@
 #define LYCH_COMMON_FDPASS_H
 
 #include "common/attr.h"
+#include "common/clock.h"
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -17,6 +18,10 @@
  * are sendmsg's, MSG_NOSIGNAL is added. -1 with errno when not all of it went. */
 MUST_CHECK int fdpass_send(int sock, const void *msg, size_t size, const int *fds,
 			   unsigned n_fds, int flags);
+/* The same; while the user's programs have as many descriptors under way as this one may have open
+ * (ETOOMANYREFS), which somebody else's packets alone can bring about, it waits for that long. */
+MUST_CHECK int fdpass_send_patiently(int sock, const void *msg, size_t size,
+				     const int *fds, unsigned n_fds, usec_t patience);
 /*
  * Receives at most size bytes. fds (FDPASS_MAX places, -1 before) get what came with
  * them, O_CLOEXEC, the caller's to close even on failure; *n_fds how many. Returns the

@@ -151,12 +151,10 @@ union message {
 	struct spawn_exited exited;
 };
 
-/* The job's terminal, which comes before the job. fds: what came; what is not taken stays there. */
-static bool take_terminal(const union message *m, ssize_t n, int *fds, unsigned n_fds,
-			  struct terminal *terminal)
+static bool is_terminal(const union message *m, ssize_t n, unsigned n_fds)
 {
-	return m->type == KEEPER_TERMINAL && n == sizeof(m->terminal) &&
-	       n_fds == TERMINAL_FDS && terminal_begin(terminal, fds);
+	return n == sizeof(m->terminal) && m->type == KEEPER_TERMINAL &&
+	       n_fds == TERMINAL_FDS;
 }
 
 /* As take_message(). */
@@ -196,15 +194,17 @@ static int take_message(int sock, struct outcome *o, struct terminal *terminal,
 	int fds[FDPASS_MAX] = FDPASS_NONE;
 	unsigned n_fds = 0;
 	ssize_t n = fdpass_recv(sock, &m, sizeof(m), fds, &n_fds, 0);
-	bool is_terminal = n > 0 && take_terminal(&m, n, fds, n_fds, terminal);
+	int r = -1;
 
+	if (n < 0 && errno == EINTR)
+		r = 0;
+	else if (is_terminal(&m, n, n_fds)) /* it comes before the job */
+		r = terminal_begin(terminal, fds, err);
+	else if (n > 0)
+		r = take_report(&m, n, o, err);
 	for (unsigned i = 0; i < FDPASS_MAX; i++)
 		fd_close(&fds[i]);
-	if (n < 0 && errno == EINTR)
-		return 0;
-	if (is_terminal)
-		return 0;
-	return n > 0 ? take_report(&m, n, o, err) : -1;
+	return r;
 }
 
 /* The first signal asks with the grace period, a second one ends it at once. */

@@ -12,6 +12,7 @@
 #ifndef LYCH_SANDBOX_CONTRACT_TERMINAL_H
 #define LYCH_SANDBOX_CONTRACT_TERMINAL_H
 
+#include "common/clock.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
@@ -24,6 +25,8 @@ struct sbx_terminal {
 	struct winsize size;
 };
 
+/* For the user's other programs, which have too many descriptors under way just now. */
+#define TERMINAL_PATIENCE_USEC (5 * USEC_PER_SEC)
 /* keeper -> parent, before the job is there; with the descriptors below. */
 #define KEEPER_TERMINAL 0x4b03u
 struct keeper_terminal {

@@ -391,7 +391,8 @@ static int give_terminal(struct keep *k, struct err *err)
 		return 0;
 	if (pty_make(k->birth.terminal, fds, err) < 0)
 		return -1;
-	r = fdpass_send(k->sock, &said, sizeof(said), fds, TERMINAL_FDS, 0);
+	r = fdpass_send_patiently(k->sock, &said, sizeof(said), fds, TERMINAL_FDS,
+				  TERMINAL_PATIENCE_USEC);
 	if (r < 0)
 		(void)err_sys_id(err, ERRID_TTY_JOB, "hand it over");
 	fd_close(&fds[TERMINAL_MASTER]);

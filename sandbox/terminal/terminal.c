@@ -60,7 +60,8 @@ static uint32_t hear(const struct terminal *t, int wait_msec)
 static bool tell(const struct terminal *t, uint32_t word, int *fd)
 {
 	return t->sock >= 0 &&
-	       fdpass_send(t->sock, &word, sizeof(word), fd, fd ? 1 : 0, 0) >= 0;
+	       fdpass_send_patiently(t->sock, &word, sizeof(word), fd, fd ? 1 : 0,
+				     TERMINAL_PATIENCE_USEC) >= 0;
 }
 
 void terminal_lost(struct terminal *t)
@@ -91,16 +92,17 @@ int terminal_lend(struct terminal *t, struct sbx_terminal *ret, struct err *err)
 		       : err_sys_id(err, ERRID_TTY_NONE, "--tty: ask the terminal");
 }
 
-bool terminal_begin(struct terminal *t, int job[TERMINAL_FDS])
+int terminal_begin(struct terminal *t, int job[TERMINAL_FDS], struct err *err)
 {
 	bool utf8 = t->person.before.c_iflag & IUTF8;
 
-	if (!t->relay || t->slave >= 0 ||
-	    !tell(t, utf8 ? RELAY_BEGIN : RELAY_BEGIN_ASCII, &job[TERMINAL_MASTER]))
-		return false;
+	if (!t->relay || t->slave >= 0)
+		return err_set_id(err, ERRID_TTY_RELAY, "it is gone, or has one already");
+	if (!tell(t, utf8 ? RELAY_BEGIN : RELAY_BEGIN_ASCII, &job[TERMINAL_MASTER]))
+		return err_sys_id(err, ERRID_TTY_RELAY, "give it the job's terminal");
 	t->slave = TAKE_FD(job[TERMINAL_SLAVE]);
 	terminal_resize(t);
-	return true;
+	return 0;
 }
 
 /* ---- while it runs -------------------------------------------------------------------- */

@@ -29,8 +29,8 @@ MUST_CHECK int terminal_open(struct terminal *t, struct err *err);
  * ERRID_TTY_*. */
 MUST_CHECK int terminal_lend(struct terminal *t, struct sbx_terminal *ret,
 			     struct err *err);
-/* Takes over the job's terminal; false: it was given none, or has one. */
-bool terminal_begin(struct terminal *t, int job[TERMINAL_FDS]);
+/* Takes over the job's terminal. ERRID_TTY_RELAY: it has one, or can't be given it. */
+MUST_CHECK int terminal_begin(struct terminal *t, int job[TERMINAL_FDS], struct err *err);
 /* SIGWINCH. */
 void terminal_resize(const struct terminal *t);
 /* SIGCONT: after a stop that nobody could see coming. */

@@ -4,14 +4,17 @@
 
 	own_terminal.py SANDBOX			a line a check; exit 1: one failed. Run by tty.sh
 	own_terminal.py SANDBOX at COMMAND...	the command at a terminal; what that shows, and its exit code"""
+import array
 import contextlib
 import errno
 import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -475,6 +478,44 @@ def check_flood():
         judge("a job that reads nothing: the typing stops, and the time limit holds", p.ends() == 124 and typed < 4 << 20, (p.process.returncode, typed))
 
 
+def under_way(n):
+    """So many descriptors of this user's, which nobody has received yet: their sockets."""
+    held = []
+    with open(os.devnull, "rb") as f:
+        while n > 0:
+            pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+            pair[0].sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [f.fileno()] * 100))])
+            held.append(pair)
+            n -= 100
+    return held
+
+
+def drain(held):
+    for pair in held:
+        for s in pair:
+            s.close()
+
+
+def check_descriptors_under_way():
+    """Of the user's other programs, more than this one may have open (ETOOMANYREFS): for a while, and for ever."""
+    command = ["bash", "-c", 'ulimit -Sn 150; exec "$@"', "-", *job("sh", "-c", "echo in''side")]
+    for for_ever in (False, True):
+        held = under_way(300)
+        try:
+            with Person(command) as p:
+                p.until(lambda end=time.monotonic() + 1.5: time.monotonic() > end)
+                judge("more descriptors under way than it may have open: it does not run yet", b"inside" not in p.seen, p.seen)
+                if for_ever:
+                    judge("it does not run, and is told why", p.ends() == 78 and b"inside" not in p.seen and
+                          re.search(rb"LYCH-TTY-00[45] ", p.seen) and b"Too many references" in p.seen, (p.process.returncode, p.seen[-600:]))
+                else:
+                    drain(held)
+                    judge("then it runs", p.ends() == 0 and b"inside" in p.seen, (p.process.returncode, p.seen[-600:]))
+                judge("and the terminal is as it was", p.is_as_before())
+        finally:
+            drain(held)
+
+
 def check_programs():
     work = tempfile.mkdtemp()
     pathlib.Path(work, "long").write_text("".join(f"line {n}\n" for n in range(200)), encoding="utf-8")
@@ -511,7 +552,7 @@ from person import ANSWER, QUESTION, Person, modes_of, resize  # noqa: E402 pyli
 
 if len(sys.argv) > 3 and sys.argv[2] == "at":
     sys.exit(at(sys.argv[3:]))
-for check in (check_refused, check_walls, check_relay, check_shell, check_output, check_ends, check_stopped, check_stopped_unseen, check_ended_in_background, check_stall, check_flood, check_programs):
+for check in (check_refused, check_walls, check_relay, check_shell, check_output, check_ends, check_stopped, check_stopped_unseen, check_ended_in_background, check_stall, check_flood, check_descriptors_under_way, check_programs):
     try:
         check()
     except (AssertionError, OSError, subprocess.TimeoutExpired) as e:
