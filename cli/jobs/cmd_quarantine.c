@@ -6,6 +6,7 @@
 #include "cli/base/client.h"
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
+#include "cli/follow/job_end.h"
 #include "cli/jobs/artifacts.h"
 #include "cli/jobs/quarantine.h"
 #include "cli/ui/pager.h"
@@ -29,10 +30,12 @@
 #define SHOWN_MAX ((size_t)1 << 20)
 #define PREVIEW_BYTES ((size_t)64 << 10)
 
+enum { KEY_TAINTED = 256 };
+
 struct quarantine_args {
 	struct cmd_words words; /* the verb, the job, the file */
 	const char *out;
-	bool force, yes, json;
+	bool force, yes, json, tainted;
 };
 
 static error_t quarantine_parse(int key, char *arg, struct argp_state *state)
@@ -51,6 +54,9 @@ static error_t quarantine_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'j':
 		a->json = true;
+		return 0;
+	case KEY_TAINTED:
+		a->tainted = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		return cmd_take_word(&a->words, arg);
@@ -223,6 +229,32 @@ static void describe(const struct held_file *f, const struct buf *text, FILE *to
 		      path, why, hazard_class(buf_str(text), text->len), size, f->sha256);
 }
 
+/* Of a job that was contained nothing is given out unasked; the vessel alone knows which ones are. One
+ * that is gone from there was not: such a job stays. */
+static int check_taint(const struct paths *p, job_id_t job, struct err *err)
+{
+	cleanup_client struct client *c = NULL;
+	cleanup_json struct json *j = NULL;
+	const char *taint = NULL;
+
+	if (client_new(p->api_sock, &c, err) < 0)
+		return -1;
+	if (job_get(c, job, JOB_GET_MSEC, &j, err) < 0) {
+		if (err->id != ERRID_RUN_NOT_FOUND)
+			return err_wrap(err,
+					"whether job %" PRId64
+					" was contained (--tainted does not ask)",
+					job);
+		*err = (struct err)ERR_INIT;
+		return 0;
+	}
+	if (json_is_null(j, "taint"))
+		return 0;
+	if (json_get_str(j, "taint", true, 4096, &taint, err) < 0)
+		return -1;
+	return err_set_id(err, ERRID_RUN_TAINTED, "%s", taint);
+}
+
 static int show_one(const struct quarantine *q, job_id_t job, const char *number,
 		    const struct quarantine_args *a, struct err *err)
 {
@@ -261,6 +293,8 @@ static int show(const struct quarantine_args *a, const struct paths *p, struct e
 	    quarantine_read(p->data, job, &q, err) < 0)
 		return -1;
 	tell_odd(p, &q);
+	if (a->words.at[2] && !a->tainted && check_taint(p, job, err) < 0)
+		return -1;
 	if (a->words.at[2])
 		return show_one(&q, job, a->words.at[2], a, err);
 	if (a->json)
@@ -475,6 +509,8 @@ int cmd_quarantine(int argc, char **argv)
 		{"out", 'o', "DIR", 0, "release: below this directory", 0},
 		{"force", 'f', NULL, 0, "release: in place of a file", 0},
 		{"yes", 'y', NULL, 0, "release: do not ask", 0},
+		{"tainted", KEY_TAINTED, NULL, 0, "show a file of a contained job too",
+		 0},
 		{"json", 'j', NULL, 0, "answer in JSON", 0},
 		{0},
 	};

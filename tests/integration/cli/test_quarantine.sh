@@ -158,14 +158,19 @@ is "in JSON" "[$job]" "$(lych quarantine list --json | json '[x["id"] for x in j
 lych_sql "UPDATE lych.job SET taint = 'a canary' WHERE id = $job"
 lych quarantine release "$job" "$envrc" --out other --yes >out 2>err; is "contained" 1 $?
 is "it says so" 1 "$(grep -c LYCH-RUN-012 err)"
+lych quarantine show "$job" "$envrc" >out 2>err; is "contained: nor shown" "1 0 1" "$? $(wc -c <out) $(grep -c LYCH-RUN-012 err)"
+is "but as evidence" "export A=1" "$(lych quarantine show --tainted "$job" "$envrc")"
 lych_sql "UPDATE lych.job SET taint = NULL WHERE id = $job"
 lych rm "$job" >/dev/null || fail "rm"
 lych quarantine release "$job" "$envrc" --out other --yes >out 2>err; is "a job that is gone" 3 $?
 is "what it left is still there" 4 "$(lych quarantine list | wc -l)"
+is "and shown, as it was not contained" "export A=1" "$(lych quarantine show "$job" "$envrc")"
 is "nothing was written" "" "$(ls -A other)"
 lych down >/dev/null || fail "down"
 lych quarantine list >out 2>err; is "no vessel: an error" 4 $?
 is "but the files are told" 4 "$(wc -l <out)"
+lych quarantine show "$job" "$envrc" >out 2>err; is "no vessel: was it contained?" "4 0 1" "$? $(wc -c <out) $(grep -c tainted err)"
+is "who says so sees it" "export A=1" "$(lych quarantine show --tainted "$job" "$envrc")"
 lych quarantine release "$job" "$envrc" --out other --yes >out 2>err; is "no vessel: nothing is released" 4 $?
 lych quarantine release "$job" "$hook" --out other --yes >out 2>err; is "no vessel: nor with directories above it" 4 $?
 is "nothing was written" "" "$(ls -A other)"

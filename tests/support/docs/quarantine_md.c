@@ -31,7 +31,7 @@ static const char head[] =
 	"(`quarantine.release_requested`, with where to), and then how it ended "
 	"(`quarantine.released` or\n"
 	"`quarantine.release_failed`); without a log, or of a contained job, nothing is "
-	"released. No link is\n"
+	"released (and such a file is shown with `--tainted` alone). No link is\n"
 	"followed on the way, the bytes must be those that the tomb put there, and the "
 	"file can't be executed\n"
 	"(0644) until you make it so. The copy stays; delete the folder when you have "
