@@ -159,10 +159,8 @@ Test(dispatch_turns, who_hangs_up_at_its_turn_lets_the_next_one_in)
 	close(client[1].fd);
 	client[1].fd = 0;
 	serve(0, 1);
-	AWAIT(w.n_sent == 2 || w.d->jobs->waiting == 0);
-	if (strstr(buf_str(&w.sent), "number 1"))
-		AWAIT(w.n_sent ==
-		      3); /* it had gone to the worker before it was seen to be gone */
+	/* its own may have gone to the worker before it was seen to be gone */
+	AWAIT(strstr(buf_str(&w.sent), "number 2"));
 	w.step[ACT].done();
 	AWAIT(got(2, "completion_tokens"));
 	all_gone();
