@@ -255,16 +255,19 @@ static int check_taint(const struct paths *p, job_id_t job, struct err *err)
 	return err_set_id(err, ERRID_RUN_TAINTED, "%s", taint);
 }
 
-static int show_one(const struct quarantine *q, job_id_t job, const char *number,
-		    const struct quarantine_args *a, struct err *err)
+static int show_one(const struct quarantine_args *a, const struct paths *p,
+		    const struct quarantine *q, job_id_t job, struct err *err)
 {
 	cleanup_buf struct buf text = {0};
 	const struct held_file *f;
 	uint64_t n;
 
-	if (parse_u64(number, 1, UINT32_MAX, &n, err) < 0 ||
-	    quarantine_find(q, job, n, &f, err) < 0 ||
-	    quarantine_bytes(q, f, &text, err) < 0)
+	if (parse_u64(a->words.at[2], 1, UINT32_MAX, &n, err) < 0 ||
+	    quarantine_find(q, job, n, &f, err) < 0)
+		return -1;
+	if (!a->tainted && check_taint(p, job, err) < 0)
+		return -1;
+	if (quarantine_bytes(q, f, &text, err) < 0)
 		return -1;
 	if (a->json) {
 		struct quarantine one = {.fd = -1, .file = NULL};
@@ -293,10 +296,8 @@ static int show(const struct quarantine_args *a, const struct paths *p, struct e
 	    quarantine_read(p->data, job, &q, err) < 0)
 		return -1;
 	tell_odd(p, &q);
-	if (a->words.at[2] && !a->tainted && check_taint(p, job, err) < 0)
-		return -1;
 	if (a->words.at[2])
-		return show_one(&q, job, a->words.at[2], a, err);
+		return show_one(a, p, &q, job, err);
 	if (a->json)
 		print_all_json(&q, NULL);
 	else if (q.n == 0)

@@ -242,15 +242,18 @@ void feed_unfollow(struct feed_follower *i)
 	if (!i)
 		return;
 	x = i->feed;
-	for (struct feed_follower **p = x ? &x->followers : NULL; p && *p;
-	     p = &(*p)->next) {
+	if (!x) {
+		free(i);
+		return;
+	}
+	for (struct feed_follower **p = &x->followers; *p; p = &(*p)->next) {
 		if (*p == i) {
 			*p = i->next;
 			break;
 		}
 	}
 	free(i);
-	if (!x || x->followers)
+	if (x->followers)
 		return;
 	if (!x->waiting && (x->over || !x->known))
 		feed_free(x);
