@@ -24,6 +24,7 @@
 #include "vessel/gate/git/git.h"
 #include "vessel/gate/scan.h"
 #include "vessel/gate/score.h"
+#include "vessel/gate/text/backwards.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,23 +140,9 @@ static void without_words(struct scan *s, const struct layer *l)
 	gate_folded_done(&f);
 }
 
-/* Characters backwards: what is behind it in UTF-8 stays with its first byte. */
-static char *reversed(const char *data, size_t len)
-{
-	char *ret = xmalloc(len + 1);
-
-	for (size_t i = 0, n; i < len; i += n) {
-		for (n = 1; n < 4 && i + n < len && (unsigned char)data[i] >= 0xc2 &&
-			    ((unsigned char)data[i + n] & 0xc0) == 0x80;)
-			n++;
-		memcpy(ret + len - i - n, data + i, n);
-	}
-	return ret;
-}
-
 static void reverse(struct scan *s, const struct layer *l)
 {
-	char *data = reversed(l->data, l->len);
+	char *data = gate_backwards(l->data, l->len);
 	struct layer below = {.kind = LAYER_REVERSED,
 			      .parent = l,
 			      .data = data,

@@ -73,6 +73,9 @@ void decoded_end(struct gate_decoded *d, size_t out, size_t src, size_t src_len)
 	};
 }
 
+/* The high byte of a letter or sign of UTF-16. */
+static const uint8_t is_high[256] = {[0 ... 5] = 1, [0x1e] = 1, [0x20] = 1};
+
 /*
  * The character of Latin, Greek or Cyrillic letters, or of their signs, whose low byte is s[low]; 0: none. Of other
  * scripts every second pair of bytes would be one.
@@ -97,6 +100,15 @@ static size_t wide_run(const char *s, size_t len, size_t low)
 	return n;
 }
 
+/* The first two of a run have what may be a high byte, each at the same place. */
+static bool may_be_wide(const char *s, size_t len)
+{
+	const uint8_t *u = (const uint8_t *)s;
+
+	return len >= 4 &&
+	       ((is_high[u[0]] & is_high[u[2]]) | (is_high[u[1]] & is_high[u[3]]));
+}
+
 /* Four characters at s, of either order; or a zero in each two bytes, and none beside it. */
 static bool is_wide(const char *s)
 {
@@ -113,11 +125,6 @@ static bool is_wide(const char *s)
  * looked at. */
 static bool gate_has_utf16(const char *s, size_t len)
 {
-	static const uint8_t is_high[256] = {
-		[0 ... 5] = 1,
-		[0x1e] = 1,
-		[0x20] = 1,
-	};
 	unsigned high = 0; /* a bit for each of the last eight bytes */
 
 	for (size_t i = 0; i < len; i++) {
@@ -340,9 +347,14 @@ static void decode_utf16(const char *s, size_t len, struct gate_decoded *d)
 	size_t first = gate_next_stop(&high, s, len, 0);
 
 	for (size_t i = first ? first - 1 : 0; i + 1 < len && !d->too_large;) {
-		size_t low = wide_at(s + i, 0) ? 0 : 1;
-		size_t n = wide_run(s + i, len - i, low), other = 0;
+		size_t low, n, other = 0;
 
+		if (!may_be_wide(s + i, len - i)) {
+			i++;
+			continue;
+		}
+		low = wide_at(s + i, 0) ? 0 : 1;
+		n = wide_run(s + i, len - i, low);
 		if (n < UTF16_MIN) {
 			i++;
 			continue;

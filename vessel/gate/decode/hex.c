@@ -93,14 +93,14 @@ static void decode_joined_hex(const char *s, size_t len, struct gate_decoded *d)
 }
 
 /* A blank or a colon at q, pairs on both sides of it, and the like after the second.
- * q: 2 bytes of s before it, 3 behind. It is seldom so: one branch for all of it. */
+ * q: 2 bytes of s before it, 3 behind. Seldom are there two of them three bytes apart, and seldom pairs around. */
 static bool is_between_pairs(const char *s, size_t q)
 {
 	const uint8_t *u = (const uint8_t *)s + q;
 
-	return ((u[0] == ' ') | (u[0] == ':')) & (u[3] == u[0]) &
-	       (gate_values16[u[1]] != 0) & (gate_values16[u[2]] != 0) &
-	       (gate_values16[u[-1]] != 0) & (gate_values16[u[-2]] != 0);
+	return (((u[0] == ' ') | (u[0] == ':')) & (u[3] == u[0])) &&
+	       ((gate_values16[u[1]] != 0) & (gate_values16[u[2]] != 0) &
+		(gate_values16[u[-1]] != 0) & (gate_values16[u[-2]] != 0));
 }
 
 /* The pairs around s[q], from `done` on; where they end. */

@@ -63,17 +63,18 @@ static struct line line_at(const uint8_t in[256], const char *between, const cha
 			   size_t len, size_t at)
 {
 	const char *nl = memchr(s + at, '\n', len - at);
-	size_t end = nl ? (size_t)(nl - s) : len, rest;
-	struct line l = {.next = nl ? end + 1 : len};
+	size_t end = nl ? (size_t)(nl - s) : len, n = 0, to, rest;
 
 	while (at < end && is_edge(s[at]))
 		at++;
-	l.from = at;
-	l.to = rest = letters(in, between, s, end, at, &l.n);
-	while (l.n && rest < end && (is_edge(s[rest]) || s[rest] == '='))
+	rest = to = letters(in, between, s, end, at, &n);
+	while (n && rest < end && (is_edge(s[rest]) || s[rest] == '='))
 		rest++;
-	l.is_whole = l.n && rest == end;
-	return l;
+	return (struct line){.from = at,
+			     .to = to,
+			     .next = nl ? end + 1 : len,
+			     .n = n,
+			     .is_whole = n && rest == end};
 }
 
 /* The last letters of the line that ends before `at`, whatever stands before them. */

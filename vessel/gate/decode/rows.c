@@ -26,30 +26,36 @@ struct row {
 static struct row row_at(const uint8_t in[256], const char *s, size_t len, size_t at)
 {
 	const char *nl = memchr(s + at, '\n', len - at);
-	struct row r = {.at = at, .end = nl ? (size_t)(nl - s) : len};
-	size_t runs = 0;
+	size_t end = nl ? (size_t)(nl - s) : len;
+	size_t first = 0, last = 0, n = 0, pieces = 0, before = 0, runs = 0;
 
-	r.next = nl ? r.end + 1 : len;
-	for (size_t i = at, from; i < r.end; i++) {
+	for (size_t i = at, from; i < end; i++) {
 		if (!in[(unsigned char)s[i]])
 			continue;
-		for (from = i; i < r.end && in[(unsigned char)s[i]];)
+		for (from = i; i < end && in[(unsigned char)s[i]];)
 			i++;
-		if (i - from > r.n) {
-			r.n = i - from;
-			r.from = from;
-			r.pieces = 0;
-			r.before = runs;
+		if (i - from > n) {
+			n = i - from;
+			first = from;
+			pieces = 0;
+			before = runs;
 		}
-		if (i - from == r.n) {
-			r.to = i;
-			r.pieces++;
+		if (i - from == n) {
+			last = i;
+			pieces++;
 		}
 		runs++;
 	}
-	r.is_whole = r.pieces == 1 && gate_is_edge(s + at, r.from - at) &&
-		     gate_is_edge(s + r.to, r.end - r.to);
-	return r;
+	return (struct row){.at = at,
+			    .end = end,
+			    .next = nl ? end + 1 : len,
+			    .from = first,
+			    .to = last,
+			    .n = n,
+			    .pieces = pieces,
+			    .before = before,
+			    .is_whole = pieces == 1 && gate_is_edge(s + at, first - at) &&
+					gate_is_edge(s + last, end - last)};
 }
 
 /* The run of letters behind `skip` others of s[at, end); false: there is none. */

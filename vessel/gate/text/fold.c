@@ -430,9 +430,12 @@ static size_t fold_range(struct walk *w, const char *s, size_t len, size_t from,
 	while (i < to) {
 		size_t plain = w->how & FOLD_CASE ? 0 : plain_run(w->how, s + i, to - i);
 
+		uint32_t *map = f->map + f->len;
+
 		memcpy(f->data + f->len, s + i, plain);
 		for (size_t k = 0; k < plain; k++)
-			f->map[f->len++] = (uint32_t)(i + k);
+			map[k] = (uint32_t)(i + k);
+		f->len += plain;
 		i += plain;
 		if (i < to)
 			i += step(w, s, len, i);

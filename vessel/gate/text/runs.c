@@ -4,37 +4,42 @@
  * See runs.h.
  */
 #include "vessel/gate/text/runs.h"
+#include <endian.h>
 #include <stdbool.h>
 #include <string.h>
 
-#define GRID 4 /* each fourth byte is looked at: a run has min / 4 of them, or more */
-#define NEAR 8 /* so many bytes are looked at one by one, before many at a time */
+#define GRID 4 /* each fourth byte is looked at before all are */
 
+/* Where s[from, to) has a byte that in[] has not, the place behind it; from: it has none, or none was seen. */
+static size_t behind_other(const uint8_t in[256], const unsigned char *u, size_t from,
+			   size_t to, size_t step)
+{
+	for (size_t k = to; k >= from + step; k -= step)
+		if (!in[u[k - 1]])
+			return k;
+	return from;
+}
+
+/* As strings are searched for by Boyer and Moore: the last byte that a run at `i` would have is looked at first, and if
+ * it is none of the class, no run begins before it. */
 size_t gate_next_run(const uint8_t in[256], size_t min, const char *s, size_t len,
 		     size_t i)
 {
 	const unsigned char *u = (const unsigned char *)s;
-	const uint32_t want = UINT32_MAX >> (32 - min / GRID);
-	uint32_t seen = 0;
+	size_t known = i; /* s[i, known) is of the class */
 
-	if (len < min)
-		return len;
-	for (size_t at = i; at < len; at += GRID) {
-		size_t begin = at, end = at;
+	while (i < len && len - i >= min) {
+		size_t other = behind_other(in, u, known, i + min, GRID);
 
-		seen = seen << 1 | (in[u[at]] != 0);
-		if ((seen & want) != want)
+		if (other > known) {
+			i = known = other;
 			continue;
-		while (begin > i && in[u[begin - 1]])
-			begin--;
-		while (end < len && end - begin < min && in[u[end]])
-			end++;
-		if (end - begin == min)
-			return begin;
-		/* on behind what ended it, where a grid of its own begins */
-		i = end + 1;
-		at = i - GRID;
-		seen = 0;
+		}
+		other = behind_other(in, u, known, i + min, 1);
+		if (other == known)
+			return i;
+		known = i + min;
+		i = other;
 	}
 	return len;
 }
@@ -60,26 +65,46 @@ static bool is_stop(const struct gate_stops *x, uint8_t b)
 	       b < x->below || b > x->above || (uint8_t)(b - x->from) < x->n;
 }
 
-size_t gate_next_stop(const struct gate_stops *x, const char *s, size_t len, size_t i)
+/* Has all ones in each byte of s[0, 16) that is a stop. */
+static inline words2 stops_at(const struct gate_stops *x, const char *s, bool has_ranges)
 {
-	const bytes16 a = all_of(x->one[0]), b = all_of(x->one[1]), c = all_of(x->one[2]),
-		      d = all_of(x->one[3]), below = all_of(x->below),
-		      above = all_of(x->above), from = all_of(x->from), n = all_of(x->n);
+	bytes16 v, hit;
 
-	for (size_t k = 0; k < NEAR && i < len; k++, i++)
-		if (is_stop(x, (uint8_t)s[i]))
-			return i;
+	memcpy(&v, s, sizeof(v));
+	hit = (bytes16)((v == all_of(x->one[0])) | (v == all_of(x->one[1])) |
+			(v == all_of(x->one[2])) | (v == all_of(x->one[3])) |
+			(v > all_of(x->above)));
+	if (has_ranges)
+		hit |= (bytes16)((v < all_of(x->below)) |
+				 (v - all_of(x->from) < all_of(x->n)));
+	return (words2)hit;
+}
+
+static size_t first_of(words2 hit)
+{
+	uint64_t low = le64toh(hit[0]), high = le64toh(hit[1]);
+
+	return (size_t)(low ? __builtin_ctzll(low) : 64 + __builtin_ctzll(high)) / 8;
+}
+
+static inline size_t next_stop(const struct gate_stops *x, const char *s, size_t len,
+			       size_t i, bool has_ranges)
+{
 	for (; len - i >= sizeof(bytes16); i += sizeof(bytes16)) {
-		bytes16 v;
-		words2 hit;
+		words2 hit = stops_at(x, s + i, has_ranges);
 
-		memcpy(&v, s + i, sizeof(v));
-		hit = (words2)((v == a) | (v == b) | (v == c) | (v == d) | (v < below) |
-			       (v > above) | (v - from < n));
 		if (hit[0] | hit[1])
-			break;
+			return i + first_of(hit);
 	}
 	while (i < len && !is_stop(x, (uint8_t)s[i]))
 		i++;
 	return i;
+}
+
+size_t gate_next_stop(const struct gate_stops *x, const char *s, size_t len, size_t i)
+{
+	if (i >= len)
+		return len;
+	return x->below || x->n ? next_stop(x, s, len, i, true)
+				: next_stop(x, s, len, i, false);
 }
