@@ -117,7 +117,7 @@ is "an archive can be read by its owner, whatever the umask" 600 "$(stat -c %a "
 refused "an archive that is larger than a file may be" LYCH-BACKUP-002 sh -c 'ulimit -f 20; exec "$@"' - "$LYCH_BIN/lych" backup "$LYCH_TMP/third.tar"
 is "no remains" 0 "$(find "$LYCHGATE_DATA" "$LYCH_TMP" -maxdepth 1 -name '*.part' -o -maxdepth 1 -name 'backup.*' | wc -l)"
 # --- of one that was killed the next one takes the place; of no other file
-# On a busy machine a backup may be over before this shell comes to its turn: once more then.
+# On a busy machine a backup may be over before this shell comes to its turn, or before the signal has come: once more then.
 begin_backup() { # signal, file: $pid got the signal in the middle of it
 	local i
 	for i in {1..20}; do
@@ -125,7 +125,9 @@ begin_backup() { # signal, file: $pid got the signal in the middle of it
 		env --default-signal=INT "$LYCH_BIN/lych" backup "$2" >/dev/null 2>&1 &
 		pid=$!
 		until [ -e "$2.part" ] || ! kill -0 "$pid" 2>/dev/null; do :; done
-		if kill -"$1" "$pid" 2>/dev/null && [ -e "$2.part" ]; then return 0; fi
+		kill -"$1" "$pid" 2>/dev/null
+		until grep -q '^State:	[TZX]' "/proc/$pid/status" 2>/dev/null || ! kill -0 "$pid" 2>/dev/null; do :; done
+		[ -e "$2" ] || return 0
 		kill -CONT "$pid" 2>/dev/null
 		wait "$pid" 2>/dev/null
 	done
