@@ -74,7 +74,7 @@ SRC_sandbox := $(call sources,sandbox)
 # four programs live in vessel/: the control plane, the log's writer, its reader, and the compiler of the gate's rules
 SRC_vessel := $(filter-out vessel/gate/compile/%,$(call sources,vessel))
 SRC_scribe := $(addprefix vessel/scribe/,main.c scribe.c anchors.c anchor_line.c log.c recover.c streams.c seals.c seal.c unsealed.c merkle.c line.c)
-SRC_audit := $(addprefix vessel/scribe/,audit_main.c audit_read.c anchor_read.c anchor_line.c audit_proof.c seal_read.c seal.c unsealed.c merkle.c line.c)
+SRC_audit := $(addprefix vessel/scribe/,audit_main.c audit_read.c anchor_read.c anchor_line.c audit_proof.c receipt_file.c seal_read.c seal.c unsealed.c merkle.c line.c)
 MAINS := $(addsuffix /main.c,sandbox vessel tomb cli secrets) vessel/scribe/main.c vessel/scribe/audit_main.c job/ask.c job/fetch.c
 SRC_tomb := $(call sources,tomb)
 # lych-ask and lych-fetch, which run inside jobs

@@ -2,16 +2,18 @@
 /*
  * Runs in lych-audit.
  * lych-audit: reads the audit log and nothing else (lych-audit(1)). `verify` judges it, `proof`
- * makes a proof for somebody who does not have it.
+ * makes a proof for somebody who does not have it, `receipt` judges one where there is no log.
  */
 #include "common/args/args.h"
 #include "common/cleanup.h"
+#include "common/crypto/sha256.h"
 #include "common/fs.h"
 #include "common/jsonw.h"
 #include "common/mem.h"
 #include "common/proto.h"
 #include "common/str.h"
 #include "vessel/scribe/audit_proof.h"
+#include "vessel/scribe/receipt_file.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -38,6 +40,13 @@ static const char *const verdicts[] = {
 	[AUDIT_TRUNCATED] = "truncated",
 	[AUDIT_UNSEALED] = "unsealed",
 	[AUDIT_UNKNOWN] = "unknown",
+};
+
+static const char *const words[] = {
+	[AUDIT_TAMPERED] = "TAMPERED",
+	[AUDIT_TRUNCATED] = "TRUNCATED",
+	[AUDIT_UNSEALED] = "UNSEALED",
+	[AUDIT_UNKNOWN] = "cannot tell",
 };
 
 static void genesis_of(const struct audit_reading *r, char ret[SEAL_TEXT32])
@@ -114,12 +123,6 @@ static void print_json(const struct audit_reading *r, const struct err *err)
 
 static void print_text(const struct audit_reading *r, const struct err *err)
 {
-	static const char *const words[] = {
-		[AUDIT_TAMPERED] = "TAMPERED",
-		[AUDIT_TRUNCATED] = "TRUNCATED",
-		[AUDIT_UNSEALED] = "UNSEALED",
-		[AUDIT_UNKNOWN] = "cannot tell",
-	};
 	char genesis[SEAL_TEXT32];
 
 	genesis_of(r, genesis);
@@ -239,6 +242,63 @@ static int prove(const struct audit_args *a)
 	return args_flush("lych-audit") == 0 ? (int)r.verdict : AUDIT_UNKNOWN;
 }
 
+static void print_receipt(const struct audit_args *a, const struct receipt_file *r,
+			  const struct err *err)
+{
+	cleanup_buf struct buf b = {.max = RECEIPT_FILE_MAX};
+	uint8_t sum[SHA256_SIZE];
+	char hex[SHA256_HEX_SIZE];
+	struct jsonw w;
+
+	sha256_of(r->receipt ? r->receipt : "", r->receipt_len, sum);
+	hex_encode(sum, sizeof(sum), hex);
+	if (!a->json && r->verdict == AUDIT_OK) {
+		(void)printf("ok  record %llu of log %s, of %s\n"
+			     "    sealed by a checkpoint of %llu records, of %s\n"
+			     "    receipt sha256:%s\n%.*s\n",
+			     (unsigned long long)r->seq, r->head.log.s, r->head.ts,
+			     (unsigned long long)r->seal.size, r->seal.time, hex,
+			     (int)r->receipt_len, r->receipt);
+		return;
+	}
+	if (!a->json) {
+		(void)printf("%s  %s: %s\n", words[r->verdict], err_text(err), err->msg);
+		return;
+	}
+	jsonw_init(&w, &b);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "verdict", verdicts[r->verdict]);
+	jsonw_kstr(&w, "error_code", err_is_set(err) ? err_text(err) : NULL);
+	jsonw_kstr(&w, "detail", err->msg);
+	if (r->verdict == AUDIT_OK) {
+		jsonw_kstr(&w, "log", r->head.log.s);
+		jsonw_ku64(&w, "seq", r->seq);
+		jsonw_kstr(&w, "at", r->head.ts);
+		jsonw_ku64(&w, "sealed", r->seal.size);
+		jsonw_kstr(&w, "sealed_at", r->seal.time);
+		jsonw_kstr(&w, "receipt_sha256", hex);
+		jsonw_key(&w, "receipt");
+		jsonw_raw(&w, r->receipt, r->receipt_len);
+	}
+	jsonw_obj_end(&w);
+	(void)puts(buf_str(&b));
+}
+
+static int judge_receipt(const struct audit_args *a)
+{
+	struct receipt_file r = {.verdict = AUDIT_UNKNOWN};
+	cleanup_free char *text = NULL;
+	struct err err = ERR_INIT;
+	size_t len = 0;
+
+	if (receipt_file_read(a->dir, &text, &len, &err) == 0 &&
+	    receipt_file_judge(text, len, a->pin, &r, &err) == 0)
+		r.verdict = AUDIT_OK;
+	print_receipt(a, &r, &err);
+	receipt_file_done(&r);
+	return args_flush("lych-audit") == 0 ? (int)r.verdict : AUDIT_UNKNOWN;
+}
+
 static bool json_asked;
 
 /* Wrong usage, as args_refuse() tells it, or as an object. */
@@ -274,12 +334,25 @@ static void check_question(const struct audit_args *a, const struct argp_state *
 	const struct audit_question *q = &a->question;
 
 	if (!a->command)
-		refuse(state->name, "verify DIR, or proof DIR");
+		refuse(state->name, "verify DIR, proof DIR, or receipt FILE");
 	if (!a->dir)
-		refuse_word(state, "it needs the directory of a log", a->command);
-	if (str_eq(a->command, "verify")) {
-		if (q->record || q->from || q->to)
-			refuse(state->name, "--record, --from and --to are for proof");
+		refuse_word(state,
+			    str_eq(a->command, "receipt")
+				    ? "it needs the file of a receipt"
+				    : "it needs the directory of a log",
+			    a->command);
+	if (!str_eq(a->command, "proof") && (q->record || q->from || q->to))
+		refuse(state->name, "--record, --from and --to are for proof");
+	if (str_eq(a->command, "receipt")) {
+		if (a->kept_file || a->n_anchors || a->n_known)
+			refuse(state->name,
+			       "--checkpoint, --anchor and --known are for a log");
+		if (!a->has_pin)
+			refuse(state->name,
+			       "receipt needs --pin KEY: whoever made a log of their own "
+			       "can write receipts of it");
+	} else if (str_eq(a->command, "verify")) {
+		return;
 	} else if (a->kept_file || a->n_anchors) {
 		refuse(state->name, "--checkpoint and --anchor are for verify");
 	} else if ((q->record == 0) == (q->from == 0)) {
@@ -325,8 +398,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num == 0 && !str_eq(arg, "verify") &&
-		    !str_eq(arg, "proof"))
-			refuse_word(state, "the commands are verify and proof, not", arg);
+		    !str_eq(arg, "proof") && !str_eq(arg, "receipt"))
+			refuse_word(state,
+				    "the commands are verify, proof and receipt, not",
+				    arg);
 		if (state->arg_num > 1)
 			refuse_word(state, "one argument too many", arg);
 		*(state->arg_num == 0 ? &a->command : &a->dir) = arg;
@@ -366,15 +441,17 @@ int main(int argc, char **argv)
 	static const struct argp argp = {
 		options,
 		parse_option,
-		"verify DIR\nproof DIR",
+		"verify DIR\nproof DIR\nreceipt FILE",
 		"Check the audit log: its chain of hashes, and the signed checkpoints "
 		"that "
 		"seal it. Exit 0: it holds; 1: it was tampered with; 2: its end is "
 		"missing; "
-		"3: a checkpoint or a key is missing; 4: cannot tell.\v"
+		"3: a checkpoint or a key is missing; 4: cannot tell. `receipt` checks "
+		"the receipt of a job, which needs no log, by --pin.\v"
 		"Examples:\n"
 		"  lych-audit verify ~/.local/share/lychgate/audit\n"
-		"  lych-audit proof ~/.local/share/lychgate/audit --record 1",
+		"  lych-audit proof ~/.local/share/lychgate/audit --record 1\n"
+		"  lych-audit receipt job-1.receipt --pin KEY",
 		NULL,
 		NULL,
 		NULL};
@@ -389,5 +466,7 @@ int main(int argc, char **argv)
 	args_name(argc, argv, "lych-audit");
 	json_asked = args_have_flag(&argp, argc, argv, 0, "json");
 	args_parse(&argp, argc, argv, 0, &a, &voice);
+	if (str_eq(a.command, "receipt"))
+		return judge_receipt(&a);
 	return str_eq(a.command, "verify") ? verify(&a) : prove(&a);
 }

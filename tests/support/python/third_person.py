@@ -145,3 +145,13 @@ def check(text, genesis):
     need(old.origin == new.origin, "of another log")
     check_consistency(old.size, old.root, new.size, new.root, path)
     return old.size, new.size
+
+
+def receipt(text, genesis):
+    """Of the file of a receipt: what the vessel said of the job, and its digest."""
+    _, line = check(text, genesis)
+    record = json.loads(line)
+    need(record["prod"] == "vessel" and record["event"] == "job.receipt", "the record is no receipt")
+    raw = line[line.index(b',"unmapped":') + 12:-1]
+    need(json.loads(raw) == record["unmapped"] and record["unmapped"]["job"] == int(record["metadata"]["correlation_uid"]), "the receipt of another job")
+    return record["unmapped"], hashlib.sha256(raw).hexdigest()
