@@ -32,6 +32,7 @@
 #include "vessel/host_requests.h"
 #include "vessel/migrate_main.h"
 #include "vessel/options.h"
+#include "vessel/receipts.h"
 #include "vessel/reconcile.h"
 #include "vessel/sockets.h"
 #include "vessel/walls.h"
@@ -57,6 +58,7 @@ struct serve {
 	struct options opt;
 	struct secrets secrets;
 	struct reconcile *reconcile;
+	struct receipts *receipts;
 	struct watchdog *watchdog;
 	struct notify *notify;
 	struct uuid previous;
@@ -227,6 +229,13 @@ static void begin(struct serve *s)
 	log_kv(LOG_INFO_, "ready", "version", LYCH_VERSION, "boot", s->v.boot.s, NULL);
 }
 
+static void on_end(job_id_t job, int64_t epoch, void *arg)
+{
+	struct serve *s = arg;
+
+	receipts_add(s->receipts, job, epoch);
+}
+
 static void on_owned(void *arg)
 {
 	struct serve *s = arg;
@@ -395,6 +404,21 @@ static int read_config(struct serve *s, struct err *err)
 	return s->opt.starter.unrooted ? dial_begin(s->opt.starter.dial_fd, err) : 0;
 }
 
+static int open_audit(struct serve *s, struct err *err)
+{
+	const struct audit_config cfg = {.loop = s->v.loop,
+					 .clock = s->v.clock,
+					 .queue = s->v.queue,
+					 .boot = &s->v.boot,
+					 .socket_dir = s->opt.audit_dir,
+					 .on_end = on_end,
+					 .arg = s};
+
+	if (fs_mkdir_all(s->opt.audit_dir, 0700, err) < 0)
+		return -1;
+	return audit_new(&cfg, &s->v.audit, err);
+}
+
 static int start(struct serve *s, struct err *err)
 {
 	struct vessel *v = &s->v;
@@ -430,18 +454,13 @@ static int start(struct serve *s, struct err *err)
 	v->owners = lease_owners_new();
 	if (open_registered(s, err) < 0 ||
 	    sockets_open(&s->sockets, v, s->opt.api_dir, s->opt.work_dir, err) < 0 ||
-	    open_database(s, err) < 0 || fs_mkdir_all(s->opt.audit_dir, 0700, err) < 0 ||
-	    audit_new(&(struct audit_config){.loop = v->loop,
-					     .clock = v->clock,
-					     .queue = v->queue,
-					     .boot = &v->boot,
-					     .socket_dir = s->opt.audit_dir},
-		      &v->audit, err) < 0)
+	    open_database(s, err) < 0 || open_audit(s, err) < 0)
 		return -1;
 	if (broker_start(v, s->secrets.work, err) < 0 ||
 	    deaths_open(v, s->opt.api_dir, err) < 0)
 		return -1;
 	v->containments = containments_new(v);
+	s->receipts = receipts_new(v);
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	if (vessel_confine(&s->opt, &v->walls, err) < 0)
 		return -1;
@@ -465,6 +484,7 @@ static void stop(struct serve *s)
 	sockets_close(&s->sockets);
 	deaths_close(v);
 	containments_free(v->containments);
+	receipts_free(s->receipts);
 	broker_free(v);
 	loop_timer_free(s->stop_timer);
 	reconcile_free(s->reconcile);

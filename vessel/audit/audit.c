@@ -196,6 +196,19 @@ static void on_own_ack(uint64_t pseq, void *arg)
 	answer_waits(arg, pseq, NULL);
 }
 
+/* After which a job has perhaps ended. */
+static bool is_end(const char *event)
+{
+	static const char *const ends[] = {"attempt.succeeded", "attempt.failed",
+					   "attempt.lost",	"attempt.released",
+					   "job.cancelled",	"containment.done"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		if (str_eq(event, ends[i]))
+			return true;
+	return false;
+}
+
 static bool add_row(struct audit *a, const struct queue_audit_event *row)
 {
 	const struct audit_event e = {
@@ -218,6 +231,8 @@ static bool add_row(struct audit *a, const struct queue_audit_event *row)
 	if (!audit_link_add(a->queue, &b))
 		return false;
 	a->read = at;
+	if (a->cfg.on_end && row->job && is_end(row->event))
+		a->cfg.on_end(row->job, row->epoch, a->cfg.arg);
 	return true;
 }
 

@@ -22,6 +22,10 @@ struct audit_config {
 	struct queue *queue;
 	const struct uuid *boot; /* of this process; borrowed, as all of these are */
 	const char *socket_dir;
+	/* An attempt of a job, or its containment, has ended: this is on its way to the log, once or,
+	 * to the vessel after one that was killed, again. May be NULL. */
+	void (*on_end)(job_id_t job, int64_t epoch, void *arg);
+	void *arg;
 };
 MUST_CHECK int audit_new(const struct audit_config *cfg, struct audit **ret,
 			 struct err *err);

@@ -37,6 +37,7 @@ static const struct kind kinds[] = {
 	{"job.retried", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"job.removed", 1006, 3, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"job.cancelled", 1006, 3, SEVERITY_INFO, STATUS_SUCCESS, 0},
+	{"job.receipt", 1006, 99, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"attempt.succeeded", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS, 0},
 	{"attempt.failed", 1006, 2, SEVERITY_INFO, STATUS_FAILURE, 0},
 	{"attempt.released", 1006, 2, SEVERITY_INFO, STATUS_SUCCESS, 0},

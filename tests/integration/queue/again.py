@@ -207,7 +207,7 @@ def events_of(job):
     for name in sorted(glob.glob(D + "/data/audit/segment-*.jsonl")):
         for line in open(name):
             r = json.loads(line)
-            if r.get("metadata", {}).get("correlation_uid") == str(job):
+            if r.get("prod") == "queue" and r["metadata"].get("correlation_uid") == str(job):
                 found.append(r["event"])
     return found
 
