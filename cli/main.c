@@ -41,6 +41,8 @@ static const struct cmd commands[] = {
 	{"prune", "remove jobs that ended long ago (--older 7d)", cmd_prune},
 	{"artifacts", "list a job's artifacts, or fetch them", cmd_artifacts},
 	{"quarantine", "list, show, release: files that were put aside", cmd_quarantine},
+	{"receipt", "what a job was and did, with a proof that others can check",
+	 cmd_receipt},
 	{"gate", "scan FILE: what the privatization gate finds in it, never the text",
 	 cmd_gate},
 	{"private", "add, list, remove: terms and files that must never leave",

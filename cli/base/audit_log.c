@@ -14,10 +14,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SEGMENT_NAME "segment-%010" PRIu64 ".jsonl"
 #define CHUNK_BYTES 65536
+#define SEALS_TAIL 4096 /* four of them at least */
 
 int audit_log_open(const struct paths *p, int *ret_dirfd, struct err *err)
 {
@@ -81,6 +83,47 @@ int audit_log_first_key(int dirfd, char ret[AUDIT_KEY_TEXT], struct err *err)
 	    !base64_is_valid(at, AUDIT_KEY_TEXT - 1))
 		return err_set_id(err, ERRID_AUDIT_SEAL, "its first checkpoint");
 	return str_fmt(ret, AUDIT_KEY_TEXT, "%.*s", AUDIT_KEY_TEXT - 1, at);
+}
+
+/* "origin\n<records>\n<root>\n...\n\n<signature>\n\n", one behind the other. */
+static bool read_size(const char *at, const char *end, uint64_t *ret)
+{
+	const char *text_end = memmem(at, (size_t)(end - at), "\n\n", 2);
+	const char *line = memchr(at, '\n', (size_t)(end - at)), *line_end;
+	char digits[24];
+
+	if (!text_end || !memmem(text_end + 2, (size_t)(end - text_end) - 2, "\n\n", 2))
+		return false;
+	line_end = memchr(line + 1, '\n', (size_t)(end - line) - 1);
+	return line_end &&
+	       str_fmt(digits, sizeof(digits), "%.*s", (int)(line_end - line - 1),
+		       line + 1) == 0 &&
+	       parse_u64(digits, 0, INT64_MAX, ret, NULL) == 0;
+}
+
+int audit_log_sealed(int dirfd, uint64_t *ret, struct err *err)
+{
+	static const char origin[] = "\n\nlychgate.audit/";
+	cleanup_close int fd =
+		openat(dirfd, "seals", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char tail[SEALS_TAIL + 2] = "\n\n";
+	const char *at = tail, *end;
+	struct stat st;
+	ssize_t n = -1;
+
+	*ret = 0;
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		n = pread(fd, tail + 2, SEALS_TAIL,
+			  st.st_size > SEALS_TAIL ? st.st_size - SEALS_TAIL : 0);
+	if (n < 0)
+		return err_sys_id(err, ERRID_AUDIT_SEAL, "the audit log's checkpoints");
+	end = tail + 2 + n;
+	while ((at = memmem(at, (size_t)(end - at), origin, sizeof(origin) - 1))) {
+		at += 2;
+		if (!read_size(at, end, ret))
+			break; /* it is being written */
+	}
+	return 0;
 }
 
 /* ---- the records of one job -------------------------------------------------- */

@@ -36,5 +36,7 @@ MUST_CHECK int audit_log_read(int dirfd, const struct audit_log_query *q,
 /* The public key with which its keys begin, as the first checkpoint says it. ERRID_AUDIT_SEAL. */
 #define AUDIT_KEY_TEXT 45
 MUST_CHECK int audit_log_first_key(int dirfd, char ret[AUDIT_KEY_TEXT], struct err *err);
+/* How many records the newest whole checkpoint is of; 0: there is none. ERRID_AUDIT_SEAL. */
+MUST_CHECK int audit_log_sealed(int dirfd, uint64_t *ret, struct err *err);
 
 #endif

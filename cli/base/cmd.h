@@ -43,6 +43,7 @@ int cmd_rm(int argc, char **argv);
 int cmd_prune(int argc, char **argv);
 int cmd_artifacts(int argc, char **argv);
 int cmd_quarantine(int argc, char **argv);
+int cmd_receipt(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_up(int argc, char **argv);
