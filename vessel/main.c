@@ -216,8 +216,10 @@ static int remember_boot(void *arg, struct err *err)
 }
 
 /* The database is ours, and it said which tombs there are. */
-static void begin(struct serve *s)
+static void begin(void *arg)
 {
+	struct serve *s = arg;
+
 	if (s->begun || !s->v.owned || !registered_is_known(s->v.registered))
 		return;
 	s->begun = true;
@@ -244,11 +246,6 @@ static void on_owned(void *arg)
 	begin(s);
 }
 
-static void on_registered(void *arg)
-{
-	begin(arg);
-}
-
 static void on_ended(const struct err *why, void *arg)
 {
 	struct serve *s = arg;
@@ -269,6 +266,14 @@ static void on_bye(const struct err *err UNUSED, void *arg)
 	on_stop_timer(arg);
 }
 
+static void say_bye(void *arg)
+{
+	struct serve *s = arg;
+
+	audit_stopping(s->v.audit);
+	queue_vessel_bye(s->v.queue, &s->v.boot, on_bye, s);
+}
+
 /* Give the fencing row back, but wait for nobody: the next start can do it too. */
 static void on_signal(int signo UNUSED, void *arg)
 {
@@ -282,10 +287,9 @@ static void on_signal(int signo UNUSED, void *arg)
 	notify_stopping(s->notify);
 	s->stopping = true;
 	dispatch_stop(s->v.dispatch);
-	audit_stopping(s->v.audit);
 	reconcile_stop(s->reconcile);
 	loop_timer_arm(s->stop_timer, STOP_USEC);
-	queue_vessel_bye(s->v.queue, &s->v.boot, on_bye, s);
+	receipts_when_idle(s->receipts, say_bye, s);
 }
 
 /* ---- opening ---- */
@@ -352,7 +356,7 @@ static int open_registered(struct serve *s, struct err *err)
 		.loop = s->v.loop,
 		.work_master = s->secrets.work,
 		.db_master = s->opt.n_tombs > 0 ? s->secrets.tomb : NULL,
-		.on_ready = on_registered,
+		.on_ready = begin,
 		.arg = s,
 	};
 

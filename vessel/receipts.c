@@ -37,7 +37,9 @@ struct receipts {
 	bool is_asking;
 	unsigned tries;
 	uint64_t left_out;
-	char *piece; /* SLICE_BYTES */
+	char *piece;		 /* SLICE_BYTES */
+	void (*idle)(void *arg); /* NULL: nobody waits for that */
+	void *idle_arg;
 	/* while its output is read */
 	int64_t epoch; /* whose output it is; 0: it was not asked yet */
 	unsigned which;
@@ -50,6 +52,15 @@ struct receipts {
 static struct ended_job *current(struct receipts *r)
 {
 	return &r->waiting[r->first];
+}
+
+static void tell_idle(struct receipts *r)
+{
+	void (*fn)(void *arg) = r->idle;
+
+	r->idle = NULL;
+	if (fn)
+		fn(r->idle_arg);
 }
 
 static void next(struct receipts *r)
@@ -66,6 +77,8 @@ static void next(struct receipts *r)
 	r->spent = (struct job_spent){0};
 	if (r->n > 0)
 		loop_timer_arm(r->turn, 0);
+	else
+		tell_idle(r);
 }
 
 static void give_up(struct receipts *r, const char *what, const struct err *err)
@@ -205,6 +218,14 @@ void receipts_add(struct receipts *r, job_id_t job, int64_t epoch)
 		loop_timer_arm(r->turn, 0);
 }
 
+void receipts_when_idle(struct receipts *r, void (*fn)(void *arg), void *arg)
+{
+	r->idle = fn;
+	r->idle_arg = arg;
+	if (r->n == 0)
+		tell_idle(r);
+}
+
 struct receipts *receipts_new(struct vessel *v)
 {
 	struct receipts *r = xnew(struct receipts);
@@ -220,6 +241,7 @@ void receipts_free(struct receipts *r)
 {
 	if (!r)
 		return;
+	tell_idle(r);
 	loop_timer_free(r->turn);
 	sha256_free(r->sum);
 	free(r->piece);

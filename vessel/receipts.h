@@ -19,5 +19,7 @@ struct receipts *receipts_new(struct vessel *v);
 void receipts_free(struct receipts *r);
 /* An attempt of it ended, or its containment. One that goes on all the same gets none. */
 void receipts_add(struct receipts *r, job_id_t job, int64_t epoch);
+/* Once none waits, now perhaps; at the latest when r is freed. */
+void receipts_when_idle(struct receipts *r, void (*fn)(void *arg), void *arg);
 
 #endif

@@ -67,6 +67,8 @@ lych retry "$id" >/dev/null || fail "retry"
 wait_until 30 "it failed again" sh -c '"$0/lych" show "$1" --json | grep -q "\"attempts\": *2"' "$LYCH_BIN" "$id"
 wait_until 30 "and ended" sh -c '"$0/lych" show "$1" --json | grep -q "\"state\": *\"failed\""' "$LYCH_BIN" "$id"
 removed=$(lych run -n -- true >/dev/null 2>&1; lych jobs --limit 1 --json | json 'j["jobs"][0]["id"]')
+wait_until 20 "the record of its receipt" grep -q '"event":"job.receipt".*"correlation_uid":"'"$removed"'"' "$LYCHGATE_DATA/audit/segment-0000000001.jsonl"
+lych rm "$removed" >/dev/null || fail "rm"
 lych show "$id" --json >shown
 lych down >/dev/null 2>&1 || fail "down"
 wait
@@ -99,8 +101,8 @@ lych receipt "$waits" >cancelled || fail "cancelled"
 is "cancelled" "cancelled None" "$(third cancelled "$pin" '"%s %s" % (r["state"], r["class"])')"
 lych receipt "$contained" >evidence || fail "contained"
 is "contained" "quarantined True" "$(third evidence "$pin" '"%s %s" % (r["state"], r["contained"])')"
-lych receipt "$removed" >well || fail "succeeded"
-is "succeeded" "succeeded 0" "$(third well "$pin" '"%s %d" % (r["state"], r["exit_code"])')"
+lych receipt "$removed" >well || fail "removed"
+is "succeeded, and removed since" "succeeded 0" "$(third well "$pin" '"%s %d" % (r["state"], r["exit_code"])')"
 
 # --- elsewhere: nothing but the file and the key
 mkdir elsewhere && cp job.receipt elsewhere/
