@@ -230,7 +230,9 @@ static int splice_then_write(void)
 	char fill[4096] = {0};
 	loff_t at = 0;
 
-	if (fd < 0 || pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (fd < 0)
+		return errno;
+	if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
 		return NO_ANSWER;
 	/* A pipe whose buffers have been mergeable once. */
 	while (write(p[1], fill, sizeof(fill)) > 0)
@@ -245,7 +247,9 @@ static int splice_into_shown(void)
 {
 	int p[2], fd = open(target("shown"), O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0 || pipe2(p, O_CLOEXEC) < 0 || write(p[1], "x", 1) != 1)
+	if (fd < 0)
+		return errno;
+	if (pipe2(p, O_CLOEXEC) < 0 || write(p[1], "x", 1) != 1)
 		return NO_ANSWER;
 	return answer_of(splice(p[0], NULL, fd, NULL, 1, 0));
 }
@@ -294,7 +298,7 @@ static int protect_shown_for_write(void)
 	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
 
 	if (p == MAP_FAILED)
-		return NO_ANSWER;
+		return errno;
 	return answer_of(mprotect(p, 4096, PROT_READ | PROT_WRITE));
 }
 

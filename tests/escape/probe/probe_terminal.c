@@ -101,7 +101,7 @@ static int steal_terminal_output(void)
 
 static int reopened(void)
 {
-	return terminal_outside("/proc/self/fd/0");
+	return isatty(0) ? terminal_outside("/proc/self/fd/0") : errno;
 }
 static int own_terminal(void)
 {
