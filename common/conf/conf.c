@@ -392,8 +392,8 @@ void conf_done(struct conf *c)
 	conf_broker_done(&c->broker);
 }
 
-/* The right shape; values are as they were written. raw_free() after success. */
-static int raw_load(const char *text, size_t len, struct raw_conf **ret, struct err *err)
+int conf_shape_load(const cyaml_schema_value_t *schema, const char *page,
+		    const char *text, size_t len, void **ret, struct err *err)
 {
 	cleanup_free char *copy = NULL;
 	cyaml_err_t e;
@@ -401,17 +401,31 @@ static int raw_load(const char *text, size_t len, struct raw_conf **ret, struct 
 	if (conf_lint(text, len, err) < 0)
 		return -1;
 	*ret = NULL;
-	e = cyaml_load_data((const uint8_t *)text, len, &cyaml_setup, &conf_schema,
-			    (cyaml_data_t **)ret, NULL);
+	e = cyaml_load_data((const uint8_t *)text, len, &cyaml_setup, schema, ret, NULL);
 	if (e == CYAML_OK && *ret)
 		return 0;
 	copy = xstrndup(text, len);
-	return conf_shape_explain(conf_fields, copy, err);
+	return conf_shape_explain(schema->mapping.fields, page, copy, err);
+}
+
+void conf_shape_free(const cyaml_schema_value_t *schema, void *raw)
+{
+	(void)cyaml_free(&cyaml_setup, schema, raw, 0);
+}
+
+static int raw_load(const char *text, size_t len, struct raw_conf **ret, struct err *err)
+{
+	void *raw = NULL;
+
+	if (conf_shape_load(&conf_schema, "codex.yaml(5)", text, len, &raw, err) < 0)
+		return -1;
+	*ret = raw;
+	return 0;
 }
 
 static void raw_free(struct raw_conf *raw)
 {
-	(void)cyaml_free(&cyaml_setup, &conf_schema, raw, 0);
+	conf_shape_free(&conf_schema, raw);
 }
 
 int conf_flatten(const char *text, size_t len, struct buf *out, struct err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych and the vessel.
- * Shared by conf.c, lint.c, shape.c and the files that read one key each.
+ * Shared by conf.c, lint.c, shape.c and the files that read one key each, and by agent.c.
  */
 #ifndef LYCH_COMMON_CONF_PRIV_H
 #define LYCH_COMMON_CONF_PRIV_H
@@ -40,9 +40,17 @@ unsigned conf_line_of_name(const char *text, const char *name, unsigned from,
 const char *conf_near_key(const cyaml_schema_field_t *fields, const char *key);
 
 /* ---- shape.c */
-/* What is wrong with a lint-clean text that libcyaml has refused. Returns -1, with a line in err. */
-int conf_shape_explain(const cyaml_schema_field_t *fields, const char *text,
-		       struct err *err);
+/* What is wrong with a lint-clean text that libcyaml has refused. Returns -1, with a line in err;
+ * page is the manual that lists the keys. */
+int conf_shape_explain(const cyaml_schema_field_t *fields, const char *page,
+		       const char *text, struct err *err);
+
+/* ---- conf.c */
+/* A text of the right shape (lint.c, libcyaml): its values are as they were written.
+ * conf_shape_free() after success. */
+MUST_CHECK int conf_shape_load(const cyaml_schema_value_t *schema, const char *page,
+			       const char *text, size_t len, void **ret, struct err *err);
+void conf_shape_free(const cyaml_schema_value_t *schema, void *raw);
 
 /* ---- flat.c */
 void conf_flat_write(const cyaml_schema_field_t *fields, const void *data,

@@ -20,6 +20,7 @@ struct walk {
 	const char *at; /* NULL: behind the last line */
 	size_t column;
 	unsigned line;
+	const char *page; /* of the manual, which lists the keys */
 	struct err *err;
 };
 
@@ -139,8 +140,8 @@ static int unknown_key(const struct walk *w, const struct place *in,
 	if (meant)
 		return refuse(w, w->line, in->name, "no key '%.60s'; did you mean '%s'?",
 			      key, meant);
-	return refuse(w, w->line, in->name, "no key '%.60s'; codex.yaml(5) lists them",
-		      key);
+	return refuse(w, w->line, in->name, "no key '%.60s'; %s lists them", key,
+		      w->page);
 }
 
 /* The key at `at`: its schema, and behind its colon. */
@@ -185,8 +186,10 @@ static int check_missing(const struct walk *w, const struct place *in,
 	for (size_t i = 0; seen->fields[i].key; i++)
 		if (!(seen->fields[i].value.flags & CYAML_FLAG_OPTIONAL) &&
 		    !(seen->bits & (uint64_t)1 << i))
-			return refuse(w, in->line, in->name, "%s: \"1\" is required",
-				      seen->fields[i].key);
+			return refuse(w, in->line, in->name, "%s: %s is required",
+				      seen->fields[i].key,
+				      str_eq(seen->fields[i].key, "version") ? "\"1\""
+									     : "it");
 	return 0;
 }
 
@@ -421,13 +424,13 @@ static int walk_below(struct walk *w, const struct place *p)
 			      : walk_value(w, p, w->at);
 }
 
-int conf_shape_explain(const cyaml_schema_field_t *fields, const char *text,
-		       struct err *err)
+int conf_shape_explain(const cyaml_schema_field_t *fields, const char *page,
+		       const char *text, struct err *err)
 {
 	const cyaml_schema_value_t top = {.type = CYAML_MAPPING,
 					  .mapping = {.fields = fields}};
 	struct place place = {&top, "", false, 1, 0};
-	struct walk w = {.line = 1, .err = err};
+	struct walk w = {.line = 1, .page = page, .err = err};
 	const char *first;
 
 	settle(&w, text);
@@ -445,5 +448,6 @@ int conf_shape_explain(const cyaml_schema_field_t *fields, const char *text,
 			      "an entry of a list where a key is expected");
 	return refuse(&w, 1, "",
 		      "not the YAML of a codex: 'KEY: VALUE', and the keys of a section "
-		      "two blanks deeper than its name; codex.yaml(5) shows it");
+		      "two blanks deeper than its name; %s shows it",
+		      page);
 }
