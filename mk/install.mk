@@ -13,7 +13,8 @@ ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 # Where the systemd manager of a user looks with each PREFIX that it knows: ~/.local, /usr/local, /usr.
 USERUNITDIR = $(DESTDIR)$(PREFIX)/share/systemd/user
-PROFILES := $(wildcard cli/profiles/*)
+PROFILES := $(filter-out cli/profiles/agents,$(wildcard cli/profiles/*))
+AGENTS := $(wildcard cli/profiles/agents/*.yaml)
 PORTALS := $(wildcard examples/portals/*.yaml)
 QUADLETS := $(wildcard quadlet/*/*.in quadlet/tomb/*.container)
 MAN_PAGES := $(wildcard docs/man/*.1 docs/man/*.5 docs/man/*.8)
@@ -23,8 +24,8 @@ LIBEXEC_PROGRAMS := $(filter-out $(BIN_PROGRAMS),$(PROGRAMS))
 FORMERDIR = $(DESTDIR)$(PREFIX)/share/lychgate
 FORMER_FILES := $(addprefix profiles/,$(notdir $(PROFILES))) apparmor/lychgate $(QUADLETS)
 FORMER_DIRS := profiles apparmor $(sort $(patsubst %/,%,$(dir $(QUADLETS)))) quadlet
-LIB_FILES := $(FORMER_FILES) $(addprefix portals/,$(notdir $(PORTALS)))
-LIB_DIRS := $(FORMER_DIRS) portals
+LIB_FILES := $(FORMER_FILES) $(addprefix portals/,$(notdir $(PORTALS))) $(addprefix agents/,$(notdir $(AGENTS)))
+LIB_DIRS := $(FORMER_DIRS) portals agents
 
 # In directory 1, if it is there: removes the files 2, and of the directories 3 what is empty then.
 remove_files = [ ! -d "$(1)" ] || { cd "$(1)" && rm -f $(2) && { [ -z '$(3)' ] || rmdir --ignore-fail-on-non-empty $(3) 2>/dev/null || :; }; }
@@ -39,6 +40,7 @@ install: all ## PREFIX=/usr/local DESTDIR=
 	ln -sf ../../bin/lych-sandbox "$(LIBEXECDIR)/lych-sandbox"
 	install -m 0644 $(PROFILES) "$(LIBDIR)/profiles"
 	install -m 0644 $(PORTALS) "$(LIBDIR)/portals"
+	install -m 0644 $(AGENTS) "$(LIBDIR)/agents"
 	for unit in $(QUADLETS); do install -m 0644 $$unit "$(LIBDIR)/$$unit"; done
 	for page in $(MAN_PAGES); do install -m 0644 $$page "$(MANDIR)/man$${page##*.}"; done
 	install -m 0644 $(B)/completions/bash/lych "$(BASHDIR)"

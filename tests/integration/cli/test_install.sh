@@ -59,7 +59,7 @@ live() {
 mixed() {
 	local share=$HOME/.local/share/lychgate LYCH_BIN=$LYCH_BUILD
 	(umask 022 && mkdir -p "$share/profiles" "$share/quadlet/tomb")
-	cp cli/profiles/* "$share/profiles/"
+	find cli/profiles -maxdepth 1 -type f -exec cp -t "$share/profiles" {} +
 	cp quadlet/tomb/*.container "$share/quadlet/tomb/"
 	chmod 0755 "$share"
 	refused "mixed, up" LYCH-STARTUP-016 "$share, mode 0755, holds files of programs" lych up --detach

@@ -136,7 +136,7 @@ is "an include comes first" "--network loopback" "$(sandbox --print --profile p 
 printf -- '--network none\n' | profile look
 is "your own comes before the installed one" 0 "$(sandbox --print --profile look -- true | grep -c -e --ro)"
 rm "$mine/look"
-is "the shipped ones are listed" "$(ls "$tree/cli/profiles")" "$("$LYCH" sandbox --list | grep "$LYCH_TMP/dest/usr/lib/lychgate" | awk '{print $1}')"
+is "the shipped ones are listed" "$(find "$tree/cli/profiles" -maxdepth 1 -type f -printf "%f\n" | sort)" "$("$LYCH" sandbox --list | grep "$LYCH_TMP/dest/usr/lib/lychgate" | awk '{print $1}')"
 sandbox -- sh -c 'exit 7'; is "the exit code" 7 $?
 is "stdin and stdout" hello "$(echo hello | sandbox -- cat)"
 

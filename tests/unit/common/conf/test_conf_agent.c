@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles of agents: what is refused, with its line, and what is taken. */
+/* Profiles of agents: what is refused, with its line; what is taken; and each that is shipped. */
 #include "common/conf/agent.h"
 
 #include "common/attr.h"
+#include "common/buf.h"
+#include "common/cleanup.h"
 #include "common/str.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <string.h>
 
 TestSuite(conf_agent, .timeout = 30);
@@ -136,4 +140,34 @@ Test(conf_agent, takes_all_keys)
 	cr_expect_str_eq(a.claim[AGENT_UPDATER_OFF], "\"update\": false");
 	cr_expect_str_eq(a.claim[AGENT_SANDBOX_OFF], "-i");
 	cr_expect_str_eq(a.claim[AGENT_MAY_ALL], "-i");
+}
+
+static void check_file(const char *path)
+{
+	cleanup_buf struct buf b = {.max = 65536};
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct err err = ERR_INIT;
+	cleanup_agent struct conf_agent a = {0};
+	char part[4096];
+	ssize_t n;
+
+	while ((n = read(fd, part, sizeof(part))) > 0)
+		buf_add(&b, part, (size_t)n);
+	cr_assert(n == 0 && buf_ok(&b), "%s", path);
+	cr_assert(conf_agent_parse(buf_str(&b), b.len, &a, &err) == 0, "%s: %s", path,
+		  err.msg);
+	/* What asks somebody is of a package; each of these is told that it may do all. */
+	cr_expect_eq(!a.package, !a.model, "%s", path);
+	cr_expect(!a.package || a.claim[AGENT_MAY_ALL], "%s", path);
+}
+
+Test(conf_agent, takes_what_is_shipped)
+{
+	glob_t found;
+
+	cr_assert_eq(glob("cli/profiles/agents/*.yaml", 0, NULL, &found), 0);
+	cr_expect(found.gl_pathc >= 6);
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		check_file(found.gl_pathv[i]);
+	globfree(&found);
 }
