@@ -9,6 +9,7 @@
 #include "cli/follow/follow.h"
 #include "cli/follow/job_end.h"
 #include "cli/jobs/artifacts.h"
+#include "cli/jobs/run_options.h"
 #include "cli/jobs/run_slips.h"
 #include "cli/jobs/run_spec.h"
 #include "cli/jobs/run_summary.h"
@@ -18,17 +19,11 @@
 #include "common/mem.h"
 #include "common/str.h"
 #include <argp.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 
 enum {
-	KEY_DISK = 256,
-	KEY_CPUS,
-	KEY_PROCESSES,
-	KEY_OUTPUT,
-	KEY_ARTIFACT,
-	KEY_REQUEST_ID,
+	KEY_REQUEST_ID = RUN_KEY_MAX_,
 	KEY_NETWORK,
 	KEY_EGRESS,
 	KEY_DEP,
@@ -36,32 +31,14 @@ enum {
 	KEY_RETRY,
 	KEY_FORCE,
 	KEY_EXPLAIN,
-	KEY_EXCLUDE,
-	KEY_INCLUDE,
-	KEY_GIT,
-	KEY_HOME,
 	KEY_SUMMARY,
 	KEY_TTY,
 };
 
 static const struct argp_option run_options[] = {
-	{"file", 'f', "PATH[=DEST]", 0, "copy a file in (more than once)", 0},
-	{"dir", 'C', "DIR[=DEST]", 0,
-	 "copy the contents of a directory in, but for what keeps secrets (more than "
-	 "once)",
-	 0},
-	{"git", KEY_GIT, NULL, 0, "of each --dir what git would track", 0},
-	{"exclude", KEY_EXCLUDE, "PATTERN", 0, "leave these out of each --dir", 0},
-	{"include", KEY_INCLUDE, "PATTERN", 0,
-	 "take these though they keep secrets, or git ignores them", 0},
-	{"home", KEY_HOME, NULL, 0, "yes, the home directory, with --dir", 0},
+	RUN_INPUT_OPTIONS,
 	{"env", 'e', "K[=V]", 0, "set a variable of the job; K: as it is here", 0},
-	{"timeout", 't', "TIME", 0, "wall time: 90s, 1h30m", 0},
-	{"memory", 'm', "SIZE", 0, "memory of all its processes: 512m, 2g", 0},
-	{"disk", KEY_DISK, "SIZE", 0, "bytes it may write", 0},
-	{"output", KEY_OUTPUT, "SIZE", 0, "bytes of stdout and stderr", 0},
-	{"cpus", KEY_CPUS, "N", 0, "processors", 0},
-	{"processes", KEY_PROCESSES, "N", 0, "processes and threads", 0},
+	RUN_LIMIT_OPTIONS,
 	{"artifact", 'a', "GLOB", 0, "collect these files afterwards", 0},
 	{"out", 'o', "DIR", 0, "fetch the artifacts into this directory", 0},
 	{"force", KEY_FORCE, NULL, 0, "let --out overwrite files", 0},
@@ -111,33 +88,6 @@ static const char run_doc[] =
 	"  lych run --egress brokered -- lych-ask 'Name three rivers.'\n"
 	"  lych run --detach -- sleep 600";
 
-static void add(struct argp_state *state, const char **list, size_t *n, size_t max,
-		const char *arg)
-{
-	if (*n >= max)
-		cmd_usage(state, "too many: %s", arg);
-	else
-		list[(*n)++] = arg;
-}
-
-/* What our globs would take for a plain character, and git would not. */
-static void add_pattern(struct argp_state *state, const char **list, size_t *n,
-			const char *arg)
-{
-	if (!arg[0] || strpbrk(arg, "[]\\") || arg[0] == '!' || arg[0] == '#')
-		cmd_usage(state, "a pattern has no [, ], \\, nor ! or # in front: %s",
-			  arg);
-	else
-		add(state, list, n, PATTERNS_MAX, arg);
-}
-
-static void number(struct argp_state *state, int r, const struct err *err,
-		   const char *option)
-{
-	if (r < 0)
-		cmd_usage(state, "%s: %s", option, err->msg);
-}
-
 static void dependency(struct argp_state *state, struct run_args *a, const char *arg)
 {
 	const struct {
@@ -162,71 +112,14 @@ static void dependency(struct argp_state *state, struct run_args *a, const char 
 		}
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (str_starts(arg, kinds[i].prefix)) {
-			add(state, kinds[i].list, kinds[i].n, DEPS_MAX,
-			    arg + strlen(kinds[i].prefix));
+			run_options_add(state, kinds[i].list, kinds[i].n, DEPS_MAX,
+					arg + strlen(kinds[i].prefix));
 			return;
 		}
 	cmd_usage(state,
 		  "--dep %s: pypi:NAME, npm:NAME, cargo:NAME, go:NAME@VERSION, npm-lock, "
 		  "cargo-lock or go-sum",
 		  arg);
-}
-
-/* What is too little, but something, is for the vessel to refuse: it knows the ceiling too. 0
- * would be the default. */
-static int read_size(const char *arg, uint64_t min, uint64_t max, uint64_t *ret,
-		     struct err *err)
-{
-	if (parse_size(arg, 1, max, ret, NULL) == 0)
-		return 0;
-	return parse_size(arg, min, max, ret, err);
-}
-
-/* A number with its bounds; false: it is another option. */
-static bool parse_limit(struct argp_state *state, struct run_args *a, int key,
-			const char *arg)
-{
-	struct err err = ERR_INIT;
-
-	switch (key) {
-	case 't':
-		number(state,
-		       parse_duration_usec(arg, LIMIT_TIMEOUT_USEC_MIN,
-					   LIMIT_TIMEOUT_USEC_MAX, &a->timeout_usec,
-					   &err),
-		       &err, "--timeout");
-		return true;
-	case 'm':
-		number(state,
-		       read_size(arg, LIMIT_MEMORY_MIN, LIMIT_MEMORY_MAX, &a->memory,
-				 &err),
-		       &err, "--memory");
-		return true;
-	case KEY_DISK:
-		number(state,
-		       read_size(arg, LIMIT_DISK_MIN, LIMIT_DISK_MAX, &a->disk, &err),
-		       &err, "--disk");
-		return true;
-	case KEY_OUTPUT:
-		number(state, parse_size(arg, 1, LIMIT_OUTPUT_MAX, &a->output, &err),
-		       &err, "--output");
-		return true;
-	case KEY_CPUS:
-		number(state, parse_u64(arg, 1, LIMIT_CPUS_MAX, &a->cpus, &err), &err,
-		       "--cpus");
-		return true;
-	case KEY_PROCESSES:
-		number(state, parse_u64(arg, 1, LIMIT_PROCESSES_MAX, &a->processes, &err),
-		       &err, "--processes");
-		return true;
-	case KEY_PRIORITY:
-		number(state, parse_u64(arg, 0, 100, &a->priority, &err), &err,
-		       "--priority");
-		a->has_priority = true;
-		return true;
-	default:
-		return false;
-	}
 }
 
 /* What takes no argument; false: it is another option. */
@@ -248,39 +141,11 @@ static bool parse_flag(struct run_args *a, int key)
 	case KEY_EXPLAIN:
 		a->explain = true;
 		return true;
-	case KEY_GIT:
-		a->git = true;
-		return true;
-	case KEY_HOME:
-		a->home = true;
-		return true;
 	case KEY_SUMMARY:
 		a->summary = true;
 		return true;
 	case KEY_TTY:
 		a->tty = true;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* What goes in; false: it is another option. */
-static bool parse_input(struct argp_state *state, struct run_args *a, int key,
-			const char *arg)
-{
-	switch (key) {
-	case 'f':
-		add(state, a->files, &a->n_files, FILES_MAX, arg);
-		return true;
-	case 'C':
-		add(state, a->dirs, &a->n_dirs, DIRS_MAX, arg);
-		return true;
-	case KEY_EXCLUDE:
-		add_pattern(state, a->exclude, &a->n_exclude, arg);
-		return true;
-	case KEY_INCLUDE:
-		add_pattern(state, a->include, &a->n_include, arg);
 		return true;
 	default:
 		return false;
@@ -309,13 +174,7 @@ static void check_together(const struct argp_state *state, const struct run_args
 				 "wait for the end: 'lych show --json' has it");
 	if (a->out && !a->n_artifacts)
 		cmd_usage(state, "--out goes with --artifact");
-	if ((a->git || a->n_exclude || a->home) && !a->n_dirs)
-		cmd_usage(state, "%s goes with --dir",
-			  a->git	 ? "--git"
-			  : a->n_exclude ? "--exclude"
-					 : "--home");
-	if (a->n_include && !a->n_dirs && !a->n_files)
-		cmd_usage(state, "--include goes with --dir or --file");
+	run_options_check(state, a);
 	if (a->out && a->detach)
 		cmd_usage(state, "--out does not go with --detach, which waits "
 				 "for no artifacts: when the job has ended, "
@@ -325,16 +184,22 @@ static void check_together(const struct argp_state *state, const struct run_args
 static error_t run_parse(int key, char *arg, struct argp_state *state)
 {
 	struct run_args *a = state->input;
+	struct err err = ERR_INIT;
 
-	if (parse_limit(state, a, key, arg) || parse_input(state, a, key, arg) ||
-	    parse_flag(a, key))
+	if (run_options_parse(state, a, key, arg) || parse_flag(a, key))
 		return 0;
 	switch (key) {
+	case KEY_PRIORITY:
+		run_options_number(state, parse_u64(arg, 0, 100, &a->priority, &err),
+				   &err, "--priority");
+		a->has_priority = true;
+		return 0;
 	case 'e':
-		add(state, a->env, &a->n_env, ENV_MAX, arg);
+		run_options_add(state, a->env, &a->n_env, ENV_MAX, arg);
 		return 0;
 	case 'a':
-		add(state, a->artifacts, &a->n_artifacts, ARRAY_SIZE(a->artifacts), arg);
+		run_options_add(state, a->artifacts, &a->n_artifacts,
+				ARRAY_SIZE(a->artifacts), arg);
 		return 0;
 	case 'o':
 		if (a->out)
@@ -377,29 +242,6 @@ static const struct argp run_argp = {.options = run_options,
 				     .doc = run_doc};
 
 /* ---- the run ---------------------------------------------------------------- */
-
-static int submit(struct client *c, const struct buf *spec, const struct run_args *a,
-		  struct json **ret, job_id_t *ret_id, struct err *err)
-{
-	const struct client_request rq = {.method = "POST",
-					  .target = a->detach ? "/v1/jobs"
-							      : "/v1/jobs?attended=1",
-					  .body = buf_str(spec),
-					  .body_len = spec->len,
-					  .timeout_ms = 60000};
-
-	if (client_json(c, &rq, ret, NULL, err) == 0 &&
-	    json_get_i64(*ret, "id", true, 1, INT64_MAX, ret_id, err) == 0)
-		return 0;
-	if ((err->id == ERRID_RUN_DB || err->id == ERRID_HTTP_AWAY) &&
-	    err->sys != ECONNREFUSED)
-		return err_wrap(
-			err,
-			"not known whether it was accepted; the same command with "
-			"--request-id %s is the same job",
-			a->request_id);
-	return -1;
-}
 
 static void tell_not_fetched(const struct json *job, const char *key)
 {
@@ -573,7 +415,7 @@ static int run(const struct run_args *a, struct err *err)
 		return -1;
 	/* Until it is followed an interrupt ends this program: an attended job whose client is
 	 * gone is cancelled by the vessel. */
-	if (submit(c, &spec, a, &job, &id, err) < 0)
+	if (run_submit(c, &spec, a, &job, &id, err) < 0)
 		return -1;
 	return a->detach ? tell_accepted(a, job, id, err)
 			 : run_attended(a, c, p.api_sock, &feed, id, err);

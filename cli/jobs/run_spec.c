@@ -537,3 +537,27 @@ int run_spec_build(struct client *c, const struct run_args *a, struct feed *feed
 				  SPEC_MAX_BYTES);
 	return 0;
 }
+
+int run_submit(struct client *c, const struct buf *spec, const struct run_args *a,
+	       struct json **ret, job_id_t *ret_id, struct err *err)
+{
+	const struct client_request rq = {.method = "POST",
+					  .target = a->detach ? "/v1/jobs"
+							      : "/v1/jobs?attended=1",
+					  .body = buf_str(spec),
+					  .body_len = spec->len,
+					  .timeout_ms = 60000};
+
+	if (client_json(c, &rq, ret, NULL, err) == 0 &&
+	    json_get_i64(*ret, "id", true, 1, INT64_MAX, ret_id, err) == 0)
+		return 0;
+	if ((err->id == ERRID_RUN_DB || err->id == ERRID_HTTP_AWAY) &&
+	    err->sys != ECONNREFUSED) {
+		return err_wrap(
+			err,
+			"not known whether it was accepted; the same command with "
+			"--request-id %s is the same job",
+			a->request_id);
+	}
+	return -1;
+}

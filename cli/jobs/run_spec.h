@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * From what a person asked of lych run to the spec of a job.
+ * From what a person asked of lych run to the spec of a job, and to that job.
  */
 #ifndef LYCH_CLI_JOBS_RUN_SPEC_H
 #define LYCH_CLI_JOBS_RUN_SPEC_H
@@ -43,4 +43,8 @@ struct run_args {
  * terminal has it. */
 MUST_CHECK int run_spec_build(struct client *c, const struct run_args *a,
 			      struct feed *feed, struct buf *out, struct err *err);
+/* It becomes a job; one that is not a->detach ends with its client. */
+MUST_CHECK int run_submit(struct client *c, const struct buf *spec,
+			  const struct run_args *a, struct json **ret, job_id_t *ret_id,
+			  struct err *err);
 #endif
