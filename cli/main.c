@@ -27,6 +27,7 @@ static const struct cmd commands[] = {
 	{"down", "stop it", cmd_down},
 	{"status", "what runs, and which walls stand", cmd_status},
 	{"run", "run a command in a sandbox and wait for it", cmd_run},
+	{"agent", "an agent at your project, in a job and in your terminal", cmd_agent},
 	{"jobs", "list jobs", cmd_jobs},
 	{"show", "everything about one job", cmd_show},
 	{"sandbox", "run a command in a sandbox here, without services", cmd_sandbox},

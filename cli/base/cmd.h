@@ -30,6 +30,7 @@ struct cmd {
 #define EXIT_NO_COMMAND 127
 
 int cmd_run(int argc, char **argv);
+int cmd_agent(int argc, char **argv);
 int cmd_jobs(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_sandbox(int argc, char **argv);

@@ -4,7 +4,8 @@
  * lych attach: a person's terminal to that of a job which stays when nobody is at it (lych run --tty
  * --detach). Whatever ends the command but the job's own end leaves the job as it is.
  */
-#include "cli/base/client.h"
+#include "cli/jobs/attach.h"
+
 #include "cli/base/cmd.h"
 #include "cli/base/paths.h"
 #include "cli/follow/follow.h"
@@ -19,14 +20,9 @@
 
 enum { KEY_TAKE = 256 };
 
-struct attach_args {
-	bool takes;
-	job_id_t id;
-};
-
 static error_t attach_parse(int key, char *arg, struct argp_state *state)
 {
-	struct attach_args *a = state->input;
+	struct attach *a = state->input;
 
 	switch (key) {
 	case KEY_TAKE:
@@ -109,35 +105,49 @@ static int follow_it(struct follow *f, struct feed *feed, struct err *err)
 	return f->stopped_by ? 128 + f->stopped_by : 0;
 }
 
-static int attach(struct attach_args *a, struct err *err)
+int attach_to(struct client *c, const char *socket, struct tty *tty,
+	      const struct attach *a, struct err *err)
 {
-	cleanup_paths struct paths p = {0};
-	cleanup_client struct client *c = NULL;
 	cleanup_feed struct feed feed;
-	struct tty tty = TTY_NONE;
 	struct follow f;
-	int r;
+	int r = 0;
 
 	feed_init(&feed);
-	if (tty_open(&tty, err) < 0 || paths_resolve(&p, err) < 0 ||
-	    client_new(p.api_sock, &c, err) < 0 ||
-	    last_job_take(c, false, &a->id, err) < 0 || check_job(c, a->id, err) < 0)
-		return -1;
-	feed_join(&feed, &tty);
-	if (follow_init(&f, c, p.api_sock, err) < 0)
+	feed_join(&feed, tty);
+	if (a->is_new) {
+		feed.redraw_due = false;
+		feed.window_due = feed.cols != a->cols || feed.rows != a->rows;
+	}
+	if (follow_init(&f, c, socket, err) < 0)
 		return -1;
 	f.id = a->id;
 	f.takes = a->takes;
 	f.unanswered = false;
-	r = begin_at_last_lines(&f, c, feed.rows, err);
+	if (!a->is_new)
+		r = begin_at_last_lines(&f, c, feed.rows, err);
 	if (r == 0)
-		r = feed_open(&feed, p.api_sock, a->id, err);
+		r = feed_open(&feed, socket, a->id, err);
 	if (r == 0)
 		r = follow_at_terminal(&f, &feed, err);
 	if (r == 0)
 		r = follow_it(&f, &feed, err);
+	else if (a->is_new)
+		r = err_wrap(err, "job %" PRId64 " was begun, and goes on", a->id);
 	follow_done(&f);
 	return r;
+}
+
+static int attach(struct attach *a, struct err *err)
+{
+	cleanup_paths struct paths p = {0};
+	cleanup_client struct client *c = NULL;
+	struct tty tty = TTY_NONE;
+
+	if (tty_open(&tty, err) < 0 || paths_resolve(&p, err) < 0 ||
+	    client_new(p.api_sock, &c, err) < 0 ||
+	    last_job_take(c, false, &a->id, err) < 0 || check_job(c, a->id, err) < 0)
+		return -1;
+	return attach_to(c, p.api_sock, &tty, a, err);
 }
 
 int cmd_attach(int argc, char **argv)
@@ -152,7 +162,8 @@ int cmd_attach(int argc, char **argv)
 		.args_doc = "[JOB]",
 		.doc = "Your terminal to that of a job (the last one, when none is "
 		       "named) "
-		       "which was begun by 'lych run --tty --detach'. Ctrl-] and then d "
+		       "which was begun by 'lych run --tty --detach' or by 'lych agent'. "
+		       "Ctrl-] and then d "
 		       "leaves it, and so does a closed terminal, a signal, or a lost "
 		       "vessel: the job goes on, and can be attached to again. 'lych "
 		       "logs "
@@ -161,7 +172,7 @@ int cmd_attach(int argc, char **argv)
 		       "  lych run --tty --detach --timeout 8h --dir . -- bash\n"
 		       "  lych attach\n"
 		       "  lych attach --take 2"};
-	struct attach_args a = {0};
+	struct attach a = {0};
 	struct err err = ERR_INIT;
 	int r;
 

@@ -254,20 +254,32 @@ static int take_text(struct profile_world *w, const char *real, char *text, size
 	return 0;
 }
 
-static int read_file(struct profile_world *w, const char *which, bool included,
-		     struct option_list *l, struct err *err)
+int profile_text(struct profile_world *w, const char *which, char **ret_real,
+		 char **ret_text, size_t *ret_len, struct err *err)
 {
-	cleanup_free char *real = NULL, *text = NULL;
-	size_t len = 0;
+	cleanup_free char *real = NULL;
 
 	if (w->n_files >= FILES_READ_MAX)
 		return err_set_id(err, ERRID_SPEC_PROFILE, "more than %d files",
 				  FILES_READ_MAX);
 	if (find_file(w, which, &real, err) < 0 ||
 	    trusted_above(real, ERRID_SPEC_PROFILE, err) < 0 ||
-	    trusted_read(real, FILE_MAX_BYTES, ERRID_SPEC_PROFILE, &text, &len, err) < 0)
+	    trusted_read(real, FILE_MAX_BYTES, ERRID_SPEC_PROFILE, ret_text, ret_len,
+			 err) < 0)
 		return -1;
 	remember(w, real);
+	*ret_real = TAKE_PTR(real);
+	return 0;
+}
+
+static int read_file(struct profile_world *w, const char *which, bool included,
+		     struct option_list *l, struct err *err)
+{
+	cleanup_free char *real = NULL, *text = NULL;
+	size_t len = 0;
+
+	if (profile_text(w, which, &real, &text, &len, err) < 0)
+		return -1;
 	return take_text(w, real, text, len, included, l, err);
 }
 

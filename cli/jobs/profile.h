@@ -62,6 +62,9 @@ void option_list_done(struct option_list *l);
  * that is none: ERRID_SPEC_KEY. Both name file and line. */
 MUST_CHECK int profile_read(struct profile_world *w, const char *which,
 			    struct option_list *l, struct err *err);
+/* The text of the one that this means, found and believed as there; caller frees both. ERRID_SPEC_PROFILE. */
+MUST_CHECK int profile_text(struct profile_world *w, const char *which, char **ret_real,
+			    char **ret_text, size_t *ret_len, struct err *err);
 /* No file that was read may lie where the job could write. */
 MUST_CHECK int profile_check_grants(const struct profile_world *w,
 				    const struct option_list *l, struct err *err);

@@ -471,6 +471,13 @@ static int write_files(struct client *c, const struct run_args *a, struct guard 
 	for (size_t i = 0; i < a->n_files; i++)
 		if (write_file(c, g, w, a->files[i], budget, err) < 0)
 			return -1;
+	for (size_t i = 0; i < a->n_texts; i++) {
+		jsonw_obj(w);
+		jsonw_kstr(w, "path", a->texts[i].path);
+		jsonw_kstr(w, "content", a->texts[i].text);
+		jsonw_kstr(w, "mode", "0644");
+		jsonw_obj_end(w);
+	}
 	jsonw_arr_end(w);
 	return 0;
 }
@@ -494,7 +501,7 @@ static int write_inputs(struct client *c, const struct run_args *a, struct feed 
 		return -1;
 	t = tar_new(guard_want, guard_tell, g);
 	r = open_dirs(a, g, t, err);
-	if (r == 0 && a->n_files)
+	if (r == 0 && (a->n_files || a->n_texts))
 		r = write_files(c, a, g, w, &budget, err);
 	if (r == 0 && a->n_dirs)
 		r = write_dirs(a, c, g, t, w, err);
@@ -553,6 +560,9 @@ int run_submit(struct client *c, const struct buf *spec, const struct run_args *
 		return 0;
 	if ((err->id == ERRID_RUN_DB || err->id == ERRID_HTTP_AWAY) &&
 	    err->sys != ECONNREFUSED) {
+		if (a->is_agent)
+			return err_wrap(err, "not known whether it was accepted; 'lych "
+					     "jobs' shows it");
 		return err_wrap(
 			err,
 			"not known whether it was accepted; the same command with "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in lych.
- * From what a person asked of lych run to the spec of a job, and to that job.
+ * From what a person asked of lych run or lych agent to the spec of a job, and to that job.
  */
 #ifndef LYCH_CLI_JOBS_RUN_SPEC_H
 #define LYCH_CLI_JOBS_RUN_SPEC_H
@@ -21,6 +21,7 @@
 
 #define DIRS_MAX 16
 #define PATTERNS_MAX 64
+#define TEXTS_MAX 8
 
 /* All of it is the command line's own; 0, NULL and false: not given. */
 struct run_args {
@@ -29,11 +30,16 @@ struct run_args {
 	struct deps_args deps;
 	const char *dirs[DIRS_MAX], *exclude[PATTERNS_MAX], *include[PATTERNS_MAX];
 	size_t n_dirs, n_exclude, n_include;
+	struct run_text { /* files of nobody's disk */
+		const char *path, *text;
+	} texts[TEXTS_MAX];
+	size_t n_texts;
 	bool git, home;
 	const char *out, *request_id, *network, *egress, *retry;
 	uint64_t timeout_usec, memory, disk, output, processes, cpus, priority;
 	bool has_priority, explain, tty, json, summary, detach, no_stdin, force;
 	bool names_request; /* request_id is the user's own */
+	bool is_agent;	    /* of lych agent, which has no --request-id */
 	char **argv;
 	int argc;
 };

@@ -39,7 +39,7 @@ options() { # command: long options by its own --help
 of_bash() { awk -v c="	$1)" '$0 == c { getline; print }' script.bash | grep -oE -- '--[a-z][a-z-]*' | grep -vx -- --help | sort -u; }
 of_zsh() { awk -v c="_lych_$1() {" '$0 == c { on = 1 } on && /^}/ { exit } on' script.zsh | grep -oE -- '--[a-z][a-z-]*(=|\[|\})' | tr -d '=[}' | grep -vx -- --help | sort -u; }
 of_fish() { sed -nE "s/^complete -c lych -n '__fish_seen_subcommand_from $1'( -s .)? -l ([a-z-]+) .*/--\2/p" script.fish | sort -u; }
-for command in up run jobs prune quarantine logs bind backup artifacts doctor audit; do
+for command in up run agent jobs prune quarantine logs bind backup artifacts doctor audit; do
 	wanted=$(options "$command")
 	[ -n "$wanted" ] || fail "$command has no options"
 	is "$command: bash" "$wanted" "$(of_bash "$command")"
@@ -63,7 +63,7 @@ offers() { # expected, words...
 	is "$*" "$expected" "$(bash --norc offer.sh "$@")"
 }
 mkdir -p dir/sub && touch file-1 file-2
-offers "artifacts attach audit" lych a
+offers "agent artifacts attach audit" lych a
 offers "config" lych conf
 offers "completions config contain" lych help co
 offers "run" lych help ru
