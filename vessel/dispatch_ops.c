@@ -6,6 +6,7 @@
 #include "common/mem.h"
 #include "vessel/api/vessel.h"
 #include "vessel/broker/dispatch/dispatch.h"
+#include "vessel/broker/triggers.h"
 
 #define SWEEP_CALLS 5000u
 
@@ -90,6 +91,14 @@ static void denied(void *env, job_id_t job, queue_done *done, void *arg)
 	budget_denied(e->v->queue, job, &e->limits, done, arg);
 }
 
+static void trigger(void *env, enum conf_trigger which, const struct queue_lease *l,
+		    const char *why)
+{
+	struct env *e = env;
+
+	triggers_pull(e->v->triggers, which, l, why);
+}
+
 static void recover(void *env, queue_count_done *done, void *arg)
 {
 	struct env *e = env;
@@ -153,6 +162,7 @@ struct dispatch_ops *dispatch_ops_real(struct vessel *v)
 		.extend = extend,
 		.settle = settle,
 		.denied = denied,
+		.trigger = trigger,
 		.recover = recover,
 		.sweep = sweep,
 		.gate = gate,

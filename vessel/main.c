@@ -26,6 +26,7 @@
 #include "vessel/broker/deaths.h"
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/gate/private_store.h"
+#include "vessel/broker/triggers.h"
 #include "vessel/codex.h"
 #include "vessel/egress_workers.h"
 #include "vessel/health.h"
@@ -465,6 +466,7 @@ static int start(struct serve *s, struct err *err)
 		return -1;
 	v->containments = containments_new(v);
 	s->receipts = receipts_new(v);
+	v->triggers = triggers_new(v);
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	if (vessel_confine(&s->opt, &v->walls, err) < 0)
 		return -1;
@@ -487,6 +489,7 @@ static void stop(struct serve *s)
 	explicit_bzero(&s->secrets, sizeof(s->secrets));
 	sockets_close(&s->sockets);
 	deaths_close(v);
+	triggers_free(v->triggers);
 	containments_free(v->containments);
 	receipts_free(s->receipts);
 	broker_free(v);

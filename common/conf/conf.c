@@ -64,6 +64,7 @@ struct raw_conf {
 	struct raw_budgets *budgets;
 	struct raw_gate *gate;
 	struct raw_egress *egress;
+	struct raw_containment *containment;
 };
 
 static const cyaml_schema_field_t pair_fields[] = {
@@ -121,6 +122,7 @@ static const cyaml_schema_field_t conf_fields[] = {
 	CONF_MAP("budgets", raw_conf, budgets, conf_budgets_fields),
 	CONF_MAP("gate", raw_conf, gate, conf_gate_fields),
 	CONF_MAP("egress", raw_conf, egress, conf_egress_fields),
+	CONF_MAP("containment", raw_conf, containment, conf_containment_fields),
 	CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t conf_schema = {
@@ -249,7 +251,8 @@ static int read_broker(const struct conf_reader *r, const struct raw_conf *raw,
 	    conf_budgets_read(r, raw->budgets, b) < 0 ||
 	    conf_gate_read(r, raw->gate, &b->gate) < 0 ||
 	    conf_opinion_read(r, raw->gate, b) < 0 ||
-	    conf_egress_read(r, raw->egress, &b->egress) < 0)
+	    conf_egress_read(r, raw->egress, &b->egress) < 0 ||
+	    conf_containment_read(r, raw->containment, &b->containment) < 0)
 		return -1;
 	return 0;
 }

@@ -2,14 +2,15 @@
 /*
  * Runs in lych and the vessel.
  * What codex.yaml says about the broker: who may be asked (portals, registries), who may
- * ask what (ward), how much (budgets), what may not leave (gate), and the caps of one
- * request (egress). Plain data, valid by construction: conf_parse() refuses the rest.
+ * ask what (ward), how much (budgets), what may not leave (gate), the caps of one
+ * request (egress), and when a job is contained for what it asks (containment). Plain data, valid by construction: conf_parse() refuses the rest.
  */
 #ifndef LYCH_COMMON_CONF_EGRESS_H
 #define LYCH_COMMON_CONF_EGRESS_H
 
 #include "common/attr.h"
 #include "common/clock.h"
+#include "common/conf/containment.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -226,6 +227,7 @@ struct conf_broker {
 	struct conf_budget budget[BUDGET_SCOPE_MAX_];
 	struct conf_gate gate;
 	struct conf_egress egress;
+	struct conf_containment containment;
 };
 
 const char *portal_kind_name(enum portal_kind k); /* "openai" */

@@ -230,6 +230,17 @@ MUST_CHECK int conf_ward_read(const struct conf_reader *r, const struct raw_rule
 			      unsigned n, struct conf_broker *b);
 void conf_ward_done(struct conf_broker *b);
 
+/* ---- containment.c ---- */
+struct raw_containment {
+	char *trigger[CONF_TRIGGER_MAX_];
+	char *denials_count, *denials_within;
+};
+extern const cyaml_schema_field_t conf_containment_fields[];
+/* raw NULL: all stays at its default. */
+MUST_CHECK int conf_containment_read(const struct conf_reader *r,
+				     const struct raw_containment *raw,
+				     struct conf_containment *c);
+
 /* ---- budget.c ---- */
 #define CONF_REQUEST_MAX_BYTES ((uint64_t)4 << 20)
 struct raw_budget {

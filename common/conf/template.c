@@ -194,7 +194,15 @@ static const char template[] =
 	"egress: {connect: 10s, first_byte: 5m, idle: 2m, total: 30m, "
 	"request_max: "
 	"4MiB, response_max: 64MiB, package_max: 512MiB, in_flight: 16, retries: "
-	"2}\n";
+	"2}\n"
+	"\n"
+	"# What contains a job without you ('lych contain' is yours): contain;\n"
+	"# signal: the audit log has it, and 'lych why' shows it; off: neither.\n"
+	"containment:\n"
+	"  # so many refusals by the ward or the gate in such a time\n"
+	"  denials: signal\n"
+	"  denials_count: 20\n"
+	"  denials_within: 60s\n";
 
 const char *conf_template(void)
 {

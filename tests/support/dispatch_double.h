@@ -28,8 +28,9 @@ static struct {
 	struct httpd *httpd;
 	struct dispatch *d;
 	struct conf_broker broker;
-	struct buf trace; /* "lease ward reserve" */
-	struct buf told;  /* the names of events, in order */
+	struct buf trace;  /* "lease ward reserve" */
+	struct buf told;   /* the names of events, in order */
+	struct buf pulled; /* triggers, a line each */
 	char last_event[4096];
 	/* what happens at a step: an error, and whether it is told by the function itself */
 	enum step refuse_at;
@@ -223,6 +224,13 @@ static inline void op_denied(void *env UNUSED, job_id_t job UNUSED, queue_done *
 {
 	called("denied");
 	done(NULL, arg);
+}
+
+static inline void op_trigger(void *env UNUSED, enum conf_trigger which,
+			      const struct queue_lease *l, const char *why)
+{
+	cr_expect_eq(l->job, 7);
+	buf_addf(&w.pulled, "%s: %s\n", conf_trigger_name(which), why);
 }
 
 static inline void op_count(void *env UNUSED, queue_count_done *done, void *arg)
@@ -420,6 +428,7 @@ static const struct dispatch_ops double_ops = {
 	.extend = op_extend,
 	.settle = op_settle,
 	.denied = op_denied,
+	.trigger = op_trigger,
 	.recover = op_count,
 	.sweep = op_count,
 	.gate = op_gate,
@@ -480,12 +489,15 @@ static inline void double_up(void)
 	w.egress = "brokered";
 	w.fd = -1;
 	w.broker = (struct conf_broker){.portal = &double_portal, .n_portals = 1};
+	w.broker.containment = (struct conf_containment){
+		.denials = 20, .denials_within_usec = 60 * USEC_PER_SEC};
 	w.broker.egress = (struct conf_egress){.connect_usec = USEC_PER_SEC,
 					       .request_max_bytes = 65536,
 					       .response_max_bytes = 1 << 20,
 					       .in_flight = 4};
 	buf_init(&w.trace, 1 << 16);
 	buf_init(&w.told, 1 << 20);
+	buf_init(&w.pulled, 1 << 12);
 	buf_init(&w.got, 16 << 20);
 	buf_init(&w.headers, 1 << 16);
 	buf_init(&w.sent, 1 << 20);
@@ -527,6 +539,7 @@ static inline void double_down(void)
 	loop_free(w.loop);
 	buf_done(&w.trace);
 	buf_done(&w.told);
+	buf_done(&w.pulled);
 	buf_done(&w.headers);
 	buf_done(&w.sent);
 	buf_done(&w.got);

@@ -12,6 +12,7 @@
 #include "common/text/hazard.h"
 #include "vessel/api/api.h"
 #include "vessel/broker/containments.h"
+#include "vessel/broker/triggers.h"
 
 #define REASON_MAX_BYTES 200
 #define REPLY_MAX_BYTES 256
@@ -59,6 +60,10 @@ static int read_reason(const struct httpd_req *req, struct json **ret_body,
 		return err_set_id(err, ERRID_SPEC_RANGE,
 				  "reason: one line of plain text, without control "
 				  "characters");
+	if (str_starts(*ret, TRIGGER_REASON))
+		return err_set_id(err, ERRID_SPEC_RANGE,
+				  "reason: '" TRIGGER_REASON "...' is the vessel's own "
+				  "word for what no person did");
 	return 0;
 }
 

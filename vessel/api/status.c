@@ -10,6 +10,7 @@
 #include "vessel/audit/audit.h"
 #include "vessel/broker/dispatch/dispatch.h"
 #include "vessel/broker/opinion/opinion.h"
+#include "vessel/broker/triggers.h"
 #include "vessel/egress/egress.h"
 #include <unistd.h>
 
@@ -133,6 +134,8 @@ static void status_done(const char *json, size_t len, const struct err *err, voi
 	write_walls(&w, &v->walls);
 	write_workers(&w, v);
 	write_classifier(&w, v);
+	jsonw_key(&w, "triggers");
+	triggers_write(v->triggers, &w);
 	jsonw_key(&w, "tombs");
 	tombs_write(v->tombs, &w);
 	audit_write_status(v->audit, &w);

@@ -38,6 +38,7 @@
 #define QUEUE_NAME "main"
 
 struct containments;
+struct triggers;
 struct ward_reload;
 
 /* What codex.yaml was when this process began (codex.h), and which rules are in force. */
@@ -76,6 +77,7 @@ struct vessel {
 	struct audit *audit;
 	struct deaths *deaths;		   /* of daemons that read what was a job's */
 	struct containments *containments; /* that are not done */
+	struct triggers *triggers;	   /* what begins one without a person */
 	struct reading reading;		   /* what this one reads just now */
 	struct gate_client *gate;
 	struct private_store *terms;

@@ -46,6 +46,8 @@ static const struct kind kinds[] = {
 	{"attempt.revoked", 7001, 2, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"job.contained", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"job.quarantined", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	/* who says so is the trigger; the job is contained behind it */
+	{"containment.triggered", 7001, 99, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	/* one containment, in this order (broker_closed and tree_dead in any) */
 	{"containment.broker_closed", 7001, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"containment.tree_dead", 7001, 2, SEVERITY_HIGH, STATUS_SUCCESS, 0},

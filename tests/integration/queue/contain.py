@@ -77,7 +77,8 @@ def t_what_is_no_containment_is_refused():
     want(api("GET", f"/v1/jobs/{job}/containment?x=1"), 400, "LYCH-HTTP-007")
     for body in ("{", "[]", '"x"', {"why": "x"}, {"reason": 1}, {"reason": None}, {"reason": ""}, {"reason": "x" * 201},
                  {"reason": "two\nlines"}, {"reason": "\x1b[31mred"}, {"reason": "\x7f"}, {"reason": "nothing \u202e amiss"},
-                 {"reason": "\u0085"}, b'{"reason":"\xff"}', {"reason": "x", "reasons": "y"}):
+                 {"reason": "\u0085"}, b'{"reason":"\xff"}', {"reason": "x", "reasons": "y"},
+                 {"reason": "trigger denials: no person can say so"}):
         a = api("POST", f"/v1/jobs/{job}/contain", body)
         assert a.status == 400 and a.code.startswith("LYCH-"), (body, a)
     want(api("POST", f"/v1/jobs/{job}/contain", {"reason": "x" * 8000}), 413)

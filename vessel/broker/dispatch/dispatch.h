@@ -37,9 +37,6 @@
 #include "vessel/broker/ward.h"
 #include "vessel/egress/egress.h"
 
-/* Denials of one job within this time that are a signal for containment. */
-#define DISPATCH_DENIALS 20u
-#define DISPATCH_DENIALS_USEC (60 * USEC_PER_SEC)
 /* Refusals (and, apart, canaries) of one attempt of a job that the log has one by one;
  * of what comes after them it has the number, once a minute and at the end. */
 #define DISPATCH_LOGGED_MAX 256u
@@ -74,6 +71,10 @@ struct dispatch_ops {
 	void (*settle)(void *env, const struct budget_call *c,
 		       const struct budget_amounts *actual, queue_done *done, void *arg);
 	void (*denied)(void *env, job_id_t job, queue_done *done, void *arg);
+	/* A trigger that codex.yaml does not switch off was pulled by this job: triggers.h. It is in
+	 * the log by then. */
+	void (*trigger)(void *env, enum conf_trigger which, const struct queue_lease *l,
+			const char *why);
 	void (*recover)(void *env, queue_count_done *done, void *arg);
 	void (*sweep)(void *env, queue_count_done *done, void *arg);
 	int (*gate)(void *env, struct gate_job *job, const char *destination,

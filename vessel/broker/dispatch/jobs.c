@@ -10,6 +10,7 @@
 #include "vessel/broker/dispatch/priv.h"
 #include "vessel/broker/intents/labels.h"
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* A job that has not asked for so long begins anew. */
@@ -133,22 +134,36 @@ static void counted(const struct err *err UNUSED, void *arg UNUSED)
 {
 }
 
+/* So many within such a time: told once in that time. */
+static void pull_denials(struct dispatch *d, struct dispatch_job *j, usec_t now)
+{
+	const struct conf_containment *c = &d->cfg.broker->containment;
+	char why[64];
+
+	if (dispatch_act(d, TRIGGER_DENIALS) == TRIGGER_OFF ||
+	    (j->signalled && now - j->signalled < c->denials_within_usec))
+		return;
+	j->signalled = now;
+	d->fig.signals++;
+	dispatch_log_denials(d, j);
+	(void)snprintf(why, sizeof(why), "%u refusals within %u s", c->denials,
+		       (unsigned)(c->denials_within_usec / USEC_PER_SEC));
+	d->ops->trigger(d->env, TRIGGER_DENIALS, &j->lease, why);
+}
+
 void dispatch_denied(struct dispatch *d, struct dispatch_job *j)
 {
+	const struct conf_containment *c = &d->cfg.broker->containment;
 	usec_t now = dispatch_now(d);
-	usec_t *oldest = &j->denials[j->n_denials % DISPATCH_DENIALS];
-	bool full = j->n_denials >= DISPATCH_DENIALS - 1;
+	usec_t *oldest = &j->denials[j->n_denials % c->denials];
+	bool full = j->n_denials >= c->denials - 1;
 	/* with this one there are as many as that since the slot after this one */
-	usec_t first = j->denials[(j->n_denials + 1) % DISPATCH_DENIALS];
+	usec_t first = j->denials[(j->n_denials + 1) % c->denials];
 
 	*oldest = now;
 	j->n_denials++;
 	d->fig.denials++;
 	d->ops->denied(d->env, j->lease.job, counted, NULL);
-	if (full && now - first <= DISPATCH_DENIALS_USEC &&
-	    (!j->signalled || now - j->signalled >= DISPATCH_DENIALS_USEC)) {
-		j->signalled = now;
-		d->fig.signals++;
-		dispatch_log_denials(d, j);
-	}
+	if (full && now - first <= c->denials_within_usec)
+		pull_denials(d, j, now);
 }

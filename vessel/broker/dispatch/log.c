@@ -238,7 +238,9 @@ void dispatch_log_denials(struct dispatch *d, const struct dispatch_job *j)
 
 	begin(&t, d, &j->lease, "detection", "denials");
 	jsonw_ku64(&t.w, "denials", j->n_denials);
-	jsonw_ku64(&t.w, "within_seconds", DISPATCH_DENIALS_USEC / USEC_PER_SEC);
+	jsonw_ku64(&t.w, "within_seconds",
+		   d->cfg.broker->containment.denials_within_usec / USEC_PER_SEC);
+	jsonw_kstr(&t.w, "act", trigger_act_name(dispatch_act(d, TRIGGER_DENIALS)));
 	end(&t);
 	d->ops->note(d->env, &t.e);
 	buf_done(&t.data);

@@ -105,11 +105,11 @@ struct dispatch_job {
 	/* Those that wait to be, in their order, and how many were told that it is their turn. */
 	struct dispatch_call *line;
 	unsigned waiting, called;
-	usec_t used; /* boot clock: the last request */
-	usec_t denials[DISPATCH_DENIALS];
-	uint64_t n_denials; /* since it began */
-	bool is_granted;    /* its last reservation was: the next is not waited for */
-	usec_t signalled;   /* when the last signal was given, 0: never */
+	usec_t used;			  /* boot clock: the last request */
+	usec_t denials[CONF_DENIALS_MAX]; /* a ring of as many as codex.yaml says */
+	uint64_t n_denials;		  /* since it began */
+	bool is_granted;  /* its last reservation was: the next is not waited for */
+	usec_t signalled; /* when the last signal of these was given, 0: never */
 	struct dispatch_logged refusals, canaries;
 	bool sent_its_key; /* a canary was refused: the signal was given */
 	struct gate_job *gate;
@@ -229,6 +229,11 @@ struct dispatch {
 	struct queue_lease looked[DISPATCH_JOBS_MAX];
 	struct dispatch_figures fig;
 };
+
+static inline enum trigger_act dispatch_act(const struct dispatch *d, enum conf_trigger t)
+{
+	return d->cfg.broker->containment.act[t];
+}
 
 static inline usec_t dispatch_now(const struct dispatch *d)
 {

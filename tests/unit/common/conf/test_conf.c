@@ -135,6 +135,18 @@ static const struct bad bads[] = {
 	BAD(V A "    - {kind: path, path: /a/b, url: x}\n", "line 4"),
 	BAD(V "audit: {anchors: no}\n", "line 2"),
 	BAD(V "audit:\n  anchor:\n    - {kind: path, path: /a/b}\n", "line 3"),
+	BAD(V "containment: {denials: kill}\n",
+	    "line 2: containment.denials: contain, signal or off"),
+	BAD(V "containment: {denials: Contain}\n", "line 2: containment.denials"),
+	BAD(V "containment: {denials: \"\"}\n", "line 2"),
+	BAD(V "containment: {denial: off}\n", "line 2"),
+	BAD(V "containment: {denials_count: 1}\n", "line 2: containment.denials_count"),
+	BAD(V "containment: {denials_count: 101}\n", "line 2: containment.denials_count"),
+	BAD(V "containment: {denials_within: 999ms}\n",
+	    "line 2: containment.denials_within"),
+	BAD(V "containment: {denials_within: 2h}\n",
+	    "line 2: containment.denials_within"),
+	BAD(V "containment: contain\n", "line 2"),
 	BAD(V "pod: {profile: silver}\n", "line 2: pod.profile"),
 	BAD(V "pod: {cgroups: auto}\n", "line 2: pod.cgroups: required or none"),
 	BAD(V "pod: {unmask_proc: true}\n", "line 2: pod.unmask_proc: yes or no"),
@@ -201,6 +213,11 @@ static void expect_defaults(const struct conf *c)
 	cr_expect_eq(c->store_max_bytes, d.store_max_bytes);
 	cr_expect_null(c->postgres_bin);
 	cr_expect_eq(c->n_anchors, 0);
+	for (unsigned i = 0; i < CONF_TRIGGER_MAX_; i++)
+		cr_expect_eq(c->broker.containment.act[i], d.broker.containment.act[i]);
+	cr_expect_eq(c->broker.containment.denials, d.broker.containment.denials);
+	cr_expect_eq(c->broker.containment.denials_within_usec,
+		     d.broker.containment.denials_within_usec);
 	cr_expect_str_eq(c->pod.profile, d.pod.profile);
 	cr_expect(c->pod.cgroups && d.pod.cgroups);
 	cr_expect_not(c->pod.unmask_proc || d.pod.unmask_proc);
@@ -310,6 +327,39 @@ Test(conf, anchors_are_read)
 	cr_expect_str_eq(c.anchor[1].path, "/d");
 	cr_expect(c.anchor[1].is_required);
 	conf_done(&c);
+}
+
+Test(conf, what_a_trigger_does_is_a_word_of_three)
+{
+	static const struct {
+		const char *text;
+		enum trigger_act act;
+		unsigned count;
+		usec_t within;
+	} rows[] = {
+		{V, TRIGGER_SIGNAL, 20, 60 * USEC_PER_SEC},
+		{V "containment: {denials: signal}\n", TRIGGER_SIGNAL, 20,
+		 60 * USEC_PER_SEC},
+		{V "containment: {denials: contain, denials_count: 2}\n", TRIGGER_CONTAIN,
+		 2, 60 * USEC_PER_SEC},
+		{V "containment:\n  denials: off\n  denials_within: 1h\n", TRIGGER_OFF,
+		 20, 3600 * USEC_PER_SEC},
+		{V "containment: {denials_count: 100, denials_within: 1s}\n",
+		 TRIGGER_SIGNAL, 100, USEC_PER_SEC},
+	};
+	struct err err = ERR_INIT;
+	struct conf c;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct conf_containment *k = &c.broker.containment;
+
+		cr_assert(conf_parse(rows[i].text, strlen(rows[i].text), &c, &err) == 0,
+			  "%zu: %s", i, err.msg);
+		cr_expect_eq(k->act[TRIGGER_DENIALS], rows[i].act, "%zu", i);
+		cr_expect_eq(k->denials, rows[i].count, "%zu", i);
+		cr_expect_eq(k->denials_within_usec, rows[i].within, "%zu", i);
+		conf_done(&c);
+	}
 }
 
 Test(conf, retention_is_thirty_days_or_keep)
