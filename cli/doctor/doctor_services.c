@@ -87,6 +87,41 @@ static void examine_classifier(struct doctor_lines *d, const struct json *status
 		    answers ? PASS : FAIL);
 }
 
+/* What jobs did that may be an attack, since the vessel began. */
+static void examine_triggers(struct doctor_lines *d, const struct json *status)
+{
+	const struct json *arr = NULL;
+	struct err ignored = ERR_INIT;
+	uint64_t pulled, contained;
+	char text[160];
+
+	if (!json_has(status, "triggers") ||
+	    json_get_arr(status, "triggers", true, 64, &arr, &ignored) < 0)
+		return;
+	for (size_t i = 0; i < json_arr_len(arr); i++) {
+		const struct json *t = json_arr_at(arr, i);
+		const char *name = NULL, *act = NULL;
+
+		if (json_get_str(t, "trigger", true, 32, &name, &ignored) < 0 ||
+		    json_get_str(t, "act", true, 16, &act, &ignored) < 0 ||
+		    json_get_u64(t, "pulled", true, 0, INT64_MAX, &pulled, &ignored) <
+			    0 ||
+		    json_get_u64(t, "contained", true, 0, INT64_MAX, &contained,
+				 &ignored) < 0)
+			return;
+		if (str_eq(act, "off"))
+			(void)snprintf(text, sizeof(text), "off: nothing tells of it");
+		else
+			(void)snprintf(text, sizeof(text),
+				       "%s; %llu since the vessel began, %llu contained",
+				       act, (unsigned long long)pulled,
+				       (unsigned long long)contained);
+		doctor_line(d, "triggers", name, text, NOTE);
+		if (pulled)
+			doctor_next(d, NOTE, "lych audit tail | grep detection");
+	}
+}
+
 /* The scribe speaks to the vessel only, which passes its self-test on. */
 static void examine_audit(struct doctor_lines *d, const struct json *audit)
 {
@@ -256,6 +291,7 @@ bool doctor_services(struct doctor_lines *d, const struct paths *p)
 	examine_walls(d, "vessel", status);
 	examine_workers(d, status);
 	examine_classifier(d, status);
+	examine_triggers(d, status);
 	if (json_get_obj(status, "audit", true, &audit, &err) < 0) {
 		doctor_line(d, "scribe", "self-test", err.msg, FAIL);
 	} else {

@@ -156,6 +156,27 @@ static void line_classifier(const struct json *vessel, struct buf *b)
 		 render_number_of(c, "failed"));
 }
 
+/* What no person asked for: of each trigger that was pulled how often, and how many were contained by it. */
+static void line_signals(const struct json *vessel, struct buf *b)
+{
+	const struct json *triggers = list(vessel, "triggers");
+
+	for (size_t i = 0; triggers && i < json_arr_len(triggers); i++) {
+		const struct json *t = json_arr_at(triggers, i);
+		uint64_t pulled = render_number_of(t, "pulled"),
+			 contained = render_number_of(t, "contained");
+
+		if (!pulled)
+			continue;
+		buf_addf(b, "%s%s %" PRIu64, b->len ? ", " : "",
+			 render_text_of(t, "trigger"), pulled);
+		if (contained)
+			buf_addf(b, " (%" PRIu64 " CONTAINED)", contained);
+	}
+	if (b->len)
+		buf_adds(b, "; 'lych audit tail' names the jobs");
+}
+
 static void line_tombs(const struct json *vessel, struct buf *b)
 {
 	const struct json *tombs = list(vessel, "tombs");
@@ -270,8 +291,9 @@ void status_vessel(const struct json *vessel, const struct err *why, bool verbos
 	} lines[] = {
 		{"database", line_database}, {"audit log", line_audit},
 		{"workers", line_workers},   {"classifier", line_classifier},
-		{"tombs", line_tombs},	     {"jobs", line_jobs},
-		{"store", line_store},	     {"walls", line_walls},
+		{"signals", line_signals},   {"tombs", line_tombs},
+		{"jobs", line_jobs},	     {"store", line_store},
+		{"walls", line_walls},
 	};
 	struct table t;
 
@@ -290,8 +312,9 @@ void status_vessel(const struct json *vessel, const struct err *why, bool verbos
 		cleanup_buf struct buf b = {.max = LINE_MAX_BYTES};
 
 		lines[i].write(vessel, &b);
-		if (b.len == 0 && lines[i].write == line_classifier)
-			continue; /* off */
+		if (b.len == 0 &&
+		    (lines[i].write == line_classifier || lines[i].write == line_signals))
+			continue; /* off, or none came */
 		status_line(lines[i].label, buf_str(&b));
 	}
 	cleanup_free char *more =
