@@ -10,6 +10,7 @@
 #include "cli/jobs/amounts.h"
 #include "cli/ui/render.h"
 #include "common/cleanup.h"
+#include "common/crypto/planted.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include <inttypes.h>
@@ -134,11 +135,24 @@ static bool take_refusal(struct refusal *r, const struct json *data)
 	return take_asked(r, data);
 }
 
+static bool is_replaced(const struct json *data)
+{
+	struct err ignored = ERR_INIT;
+	bool v = false;
+
+	return json_get_bool(data, "replaced", true, &v, &ignored) == 0 && v;
+}
+
 /* Signals for a person, and for containment. */
 static bool take_signal(struct refusal *r, const struct json *data)
 {
 	r->group = REFUSED_SIGNAL;
-	if (str_eq(r->event, "detection.canary"))
+	if (str_eq(r->event, "detection.canary") && json_has(data, "planted"))
+		r->asked = xasprintf("what was planted in its environment (the canary "
+				     "" PLANTED_VARIABLE ") was in a request to %s%s",
+				     render_text_of(data, "target"),
+				     is_replaced(data) ? ", where it was replaced" : "");
+	else if (str_eq(r->event, "detection.canary"))
 		r->asked = xasprintf("it tried to send the key of its own broker (the "
 				     "canary) to %s, which no honest program does",
 				     render_text_of(data, "target"));

@@ -220,7 +220,9 @@ void conf_broker_defaults(struct conf_broker *b)
 				.in_flight = BROKER_INFLIGHT_JOB,
 				.retries = 2,
 			},
-		.containment = {.denials = 20, .denials_within_usec = 60 * USEC_PER_SEC},
+		.containment = {.act = {[TRIGGER_CANARY] = TRIGGER_CONTAIN},
+				.denials = 20,
+				.denials_within_usec = 60 * USEC_PER_SEC},
 	};
 }
 

@@ -10,6 +10,7 @@
 #define WITHIN_MAX_USEC (3600 * USEC_PER_SEC)
 
 const cyaml_schema_field_t conf_containment_fields[] = {
+	CONF_STR("canary", raw_containment, trigger[TRIGGER_CANARY]),
 	CONF_STR("denials", raw_containment, trigger[TRIGGER_DENIALS]),
 	CONF_STR("denials_count", raw_containment, denials_count),
 	CONF_STR("denials_within", raw_containment, denials_within),
@@ -17,6 +18,7 @@ const cyaml_schema_field_t conf_containment_fields[] = {
 };
 
 static const char *const triggers[CONF_TRIGGER_MAX_] = {
+	[TRIGGER_CANARY] = "canary",
 	[TRIGGER_DENIALS] = "denials",
 };
 

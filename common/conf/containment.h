@@ -13,6 +13,7 @@
 #define CONF_DENIALS_MAX 100u
 
 enum conf_trigger {
+	TRIGGER_CANARY,	 /* what was planted in a job was in a request of it */
 	TRIGGER_DENIALS, /* so many refusals of one attempt of a job in such a time */
 	CONF_TRIGGER_MAX_
 };

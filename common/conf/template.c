@@ -199,6 +199,8 @@ static const char template[] =
 	"# What contains a job without you ('lych contain' is yours): contain;\n"
 	"# signal: the audit log has it, and 'lych why' shows it; off: neither.\n"
 	"containment:\n"
+	"  # DEPLOY_TOKEN, planted in its environment, was in a request of it\n"
+	"  canary: contain\n"
 	"  # so many refusals by the ward or the gate in such a time\n"
 	"  denials: signal\n"
 	"  denials_count: 20\n"

@@ -206,6 +206,8 @@ static int run_spawn(struct run *run, enum tomb_spec_use use, int stdin_fd,
 		.workspace = work,
 		.tools = run->world->tools,
 		.key = &run->broker_key,
+		.planted_as = PLANTED_VARIABLE,
+		.planted = run->planted.s,
 	};
 	const bool is_job = use == SPEC_USE_JOB;
 	const struct spawn_wish wish = {

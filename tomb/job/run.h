@@ -7,6 +7,7 @@
 #define LYCH_TOMB_JOB_RUN_H
 
 #include "common/buf.h"
+#include "common/crypto/planted.h"
 #include "common/proto/broker_proto.h"
 #include "tomb/broker/proxy.h"
 #include "tomb/files/files.h"
@@ -50,6 +51,7 @@ struct run {
 	bool waits_for_ca;
 	struct proxy_refused broker_refused;
 	struct broker_key broker_key;
+	struct planted planted;
 	struct work_call *phase_call;
 	/* downloads */
 	size_t fetch_next;

@@ -46,6 +46,7 @@ static void run_free(struct run *run)
 	proxy_free(run->proxy);
 	run_end_tls(run);
 	explicit_bzero(&run->broker_key, sizeof(run->broker_key));
+	explicit_bzero(&run->planted, sizeof(run->planted));
 	tomb_spec_done(&run->spec);
 	denials_done(&run->denials);
 	buf_done(&run->report);
@@ -397,6 +398,7 @@ void runner_take(struct runner *r, const struct queue_claimed *claimed, usec_t s
 	run->note = notes_lease(r->world.notes, &run->key);
 	run->get_fd = run->put_fd = -1;
 	broker_key_of(run->key.job, run->key.epoch, &run->key.token, &run->broker_key);
+	planted_of(run->key.job, run->key.epoch, &run->key.token, &run->planted);
 	(void)snprintf(run->folder, sizeof(run->folder), "%" PRId64 ".%" PRId64,
 		       run->key.job, run->key.epoch);
 	buf_init(&run->report, RESULT_MAX_BYTES);

@@ -420,6 +420,8 @@ static void block_job(const struct tomb_spec *s, const struct tomb_spec_place *p
 	for (size_t i = 0; i < s->n_env; i++)
 		block_env(s->env[i].name, s->env[i].value, out);
 	broker_env(place->grade, s->egress, place->key, block_env, out);
+	if (s->egress != EGRESS_NONE && place->planted)
+		block_default_env(place->planted_as, place->planted, &defaults);
 	/* only grade full has dependencies */
 	deps_env(&s->deps, s->egress, block_default_env, &defaults);
 	if (s->tty.cols)

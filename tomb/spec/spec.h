@@ -77,6 +77,8 @@ struct tomb_spec_place {
 	const char *workspace; /* relative to the tomb's jobs directory ("42.1/work") */
 	const char *tools;     /* the directory of the broker's clients, as we see it */
 	const struct broker_key *key; /* for the variables of a job that has a broker */
+	/* One variable more in it, and its value (common/crypto/planted.h); NULL: none. */
+	const char *planted_as, *planted;
 };
 MUST_CHECK int tomb_spec_block(const struct tomb_spec *s, enum tomb_spec_use use,
 			       const struct tomb_spec_place *place, struct buf *out,

@@ -260,7 +260,7 @@ static void scan_found_in(struct scan *s, const char *rule, enum gate_family fam
 	if (!finding_place(s, layer_span_in_root(s->layer, whole, end), span, &f))
 		return;
 	if ((s->only_never || s->in->parts[f.part].kind == GATE_PART_ECHO) &&
-	    family != GATE_EXACT && family != GATE_CANARY)
+	    family != GATE_EXACT && family != GATE_CANARY && family != GATE_PLANTED)
 		return;
 	if (s->root->of && !counts_in_media(family, severity))
 		return;

@@ -85,6 +85,7 @@ struct gate_tail {
 struct gate_canary {
 	const char *data;
 	size_t len;
+	bool is_planted; /* GATE_PLANTED, else GATE_CANARY */
 };
 
 struct gate_input {

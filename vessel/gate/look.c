@@ -26,7 +26,9 @@ void look_for_canaries(struct scan *s)
 
 		while (!s->failed && at < end &&
 		       (at = memmem(at, (size_t)(end - at), c->data, c->len)) != NULL) {
-			scan_found(s, "canary", GATE_CANARY, 1.0, (size_t)(at - l->data),
+			scan_found(s, "canary",
+				   c->is_planted ? GATE_PLANTED : GATE_CANARY, 1.0,
+				   (size_t)(at - l->data),
 				   (size_t)(at - l->data) + c->len);
 			at += c->len;
 		}

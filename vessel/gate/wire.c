@@ -148,8 +148,10 @@ void gate_wire_put_scan(struct buf *out, uint64_t id, const struct gate_input *i
 	}
 	for (size_t i = 0; i < in->n_tails; i++)
 		buf_add(out, &in->tails[i], sizeof(in->tails[i]));
-	for (size_t i = 0; i < in->n_canaries; i++)
+	for (size_t i = 0; i < in->n_canaries; i++) {
+		put_u32(out, in->canaries[i].is_planted);
 		put_bytes(out, in->canaries[i].data, in->canaries[i].len);
+	}
 	end(out, at);
 }
 
@@ -198,10 +200,15 @@ static bool get_lists(struct wire *r, const uint32_t n[3], struct scan_memory *m
 		if (!wire_take(r, &m->tail[i], sizeof(m->tail[i])) ||
 		    m->tail[i].len > GATE_TAIL_BYTES)
 			return false;
-	for (uint32_t i = 0; i < n[2]; i++)
-		if (!get_bytes(r, &m->canary[i].data, &m->canary[i].len) ||
+	for (uint32_t i = 0; i < n[2]; i++) {
+		uint32_t is_planted;
+
+		if (!get_u32(r, &is_planted) || is_planted > 1 ||
+		    !get_bytes(r, &m->canary[i].data, &m->canary[i].len) ||
 		    m->canary[i].len < GATE_CANARY_MIN_BYTES)
 			return false;
+		m->canary[i].is_planted = is_planted;
+	}
 	return wire_is_done(r);
 }
 

@@ -7,6 +7,8 @@
 #include "common/proto/broker_limits.h"
 #include "vessel/broker/dispatch/priv.h"
 
+#include <stdio.h>
+
 /* The first one of an attempt that was refused is a signal for containment, as many denials are. What
  * was replaced went nowhere: an agent that looked at its environment says it at each turn. */
 static void canary(struct dispatch_call *c, bool is_replaced)
@@ -18,6 +20,25 @@ static void canary(struct dispatch_call *c, bool is_replaced)
 	j->sent_its_key |= !is_replaced;
 	if (dispatch_may_log(c->d, &j->canaries, ERRID_GATE_PRIVATE))
 		dispatch_log_canary(c, is_replaced);
+}
+
+/* In a form or at a place where an honest agent's words about its environment are not: the first one of an attempt pulls
+ * the trigger. */
+static void planted(struct dispatch_call *c, bool is_replaced)
+{
+	struct dispatch_job *j = c->job;
+	char why[TARGET_SIZE + 64];
+
+	c->d->fig.canaries++;
+	if (dispatch_may_log(c->d, &j->canaries, ERRID_GATE_PRIVATE))
+		dispatch_log_planted(c, is_replaced);
+	if (is_replaced || j->sent_planted)
+		return;
+	j->sent_planted = true;
+	c->d->fig.signals++;
+	(void)snprintf(why, sizeof(why), "what was planted in it was in a request to %s",
+		       c->target);
+	c->d->ops->trigger(c->d->env, TRIGGER_CANARY, &j->lease, why);
 }
 
 static unsigned nth_of_its_kind(const struct gate_parts *parts, size_t at)
@@ -56,6 +77,8 @@ static void on_gate(const struct gate_answer *a, void *arg)
 	c->is_anonymised = a->verdict == GATE_ANONYMISE;
 	if (a->has_canary)
 		canary(c, a->is_canary_replaced);
+	if (a->has_planted)
+		planted(c, a->is_planted_replaced);
 	c->now.answer = a;
 	if (a->verdict == GATE_REFUSE) {
 		note_places(c, a);

@@ -5,6 +5,7 @@
  * gate knows of them, and how often they were refused.
  */
 #include "common/crypto/broker_key.h"
+#include "common/crypto/planted.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/broker/dispatch/priv.h"
@@ -69,6 +70,20 @@ static void plant_canary(struct dispatch_job *j)
 	explicit_bzero(&key, sizeof(key));
 }
 
+/* One more word that its requests are searched for. */
+static void plant(const struct dispatch *d, struct dispatch_job *j)
+{
+	struct planted planted;
+	int r;
+
+	if (dispatch_act(d, TRIGGER_CANARY) == TRIGGER_OFF)
+		return;
+	planted_of(j->lease.job, j->lease.epoch, &j->lease.token, &planted);
+	r = gate_job_add_planted(j->gate, planted.s, strlen(planted.s), NULL);
+	assert(r == 0);
+	explicit_bzero(&planted, sizeof(planted));
+}
+
 struct dispatch_job *dispatch_job_get(struct dispatch *d, const struct queue_lease *l)
 {
 	struct dispatch_job *j = dispatch_job_find(d, l);
@@ -83,6 +98,7 @@ struct dispatch_job *dispatch_job_get(struct dispatch *d, const struct queue_lea
 	*gate_job_turn(j->gate) =
 		(struct gate_turn){.party = l->party, .job = l->job, .epoch = l->epoch};
 	plant_canary(j);
+	plant(d, j);
 	j->next = d->jobs;
 	d->jobs = j;
 	d->n_jobs++;

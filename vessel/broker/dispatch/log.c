@@ -279,15 +279,32 @@ void dispatch_log_proposed(const struct dispatch_call *c)
 	buf_done(&t.data);
 }
 
+static void begin_canary(struct entry *t, const struct dispatch_call *c, bool is_replaced)
+{
+	begin(t, c->d, &c->lease, "detection", "canary");
+	jsonw_ku64(&t->w, "request", c->books.seq);
+	jsonw_kstr(&t->w, "target", c->target);
+	jsonw_kstr(&t->w, "identity", c->job->identity);
+	jsonw_kbool(&t->w, "replaced", is_replaced);
+}
+
 void dispatch_log_canary(const struct dispatch_call *c, bool is_replaced)
 {
 	struct entry t = {.data = {.max = 0}};
 
-	begin(&t, c->d, &c->lease, "detection", "canary");
-	jsonw_ku64(&t.w, "request", c->books.seq);
-	jsonw_kstr(&t.w, "target", c->target);
-	jsonw_kstr(&t.w, "identity", c->job->identity);
-	jsonw_kbool(&t.w, "replaced", is_replaced);
+	begin_canary(&t, c, is_replaced);
+	end(&t);
+	c->d->ops->note(c->d->env, &t.e);
+	buf_done(&t.data);
+}
+
+void dispatch_log_planted(const struct dispatch_call *c, bool is_replaced)
+{
+	struct entry t = {.data = {.max = 0}};
+
+	begin_canary(&t, c, is_replaced);
+	jsonw_kbool(&t.w, "planted", true);
+	jsonw_kstr(&t.w, "act", trigger_act_name(dispatch_act(c->d, TRIGGER_CANARY)));
 	end(&t);
 	c->d->ops->note(c->d->env, &t.e);
 	buf_done(&t.data);

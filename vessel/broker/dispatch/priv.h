@@ -112,6 +112,7 @@ struct dispatch_job {
 	usec_t signalled; /* when the last signal of these was given, 0: never */
 	struct dispatch_logged refusals, canaries;
 	bool sent_its_key; /* a canary was refused: the signal was given */
+	bool sent_planted; /* the same of what was planted in it */
 	struct gate_job *gate;
 	struct opinion_job *opinion; /* NULL: none was asked for */
 	struct proposals_made proposed;
@@ -372,6 +373,8 @@ void dispatch_log_unlogged(struct dispatch *d, const struct dispatch_job *j,
 			   const struct dispatch_logged *t);
 void dispatch_log_proposed(const struct dispatch_call *c);
 void dispatch_log_canary(const struct dispatch_call *c, bool is_replaced);
+/* Of what was planted in the job. */
+void dispatch_log_planted(const struct dispatch_call *c, bool is_replaced);
 /* A name below a wildcard that looks made up: data may leave in it. */
 void dispatch_log_odd_name(const struct dispatch_call *c, const char *host);
 void dispatch_log_redacted(struct dispatch *d, const char *portal, bool in_header,

@@ -55,6 +55,8 @@ struct gate_answer {
 	const struct err *err;	   /* GATE_REFUSE: ERRID_GATE_PRIVATE, GATE_AWAY, ... */
 	bool has_canary;	   /* a signal for containment, unless it was replaced */
 	bool is_canary_replaced; /* it stood in a text for a portal, as it is; none is left */
+	bool has_planted,
+		is_planted_replaced;	     /* the same of what was planted in the job */
 	const struct gate_finding *findings; /* of the request as it came */
 	size_t n_findings;
 	const struct gate_parts *parts; /* rewritten; borrowed during the callback */

@@ -72,8 +72,8 @@ void gate_job_free(struct gate_job *j)
 	free(j);
 }
 
-int gate_job_add_canary(struct gate_job *j, const void *value, size_t len,
-			struct err *err)
+static int add_canary(struct gate_job *j, const void *value, size_t len, bool is_planted,
+		      struct err *err)
 {
 	char *copy;
 
@@ -84,9 +84,21 @@ int gate_job_add_canary(struct gate_job *j, const void *value, size_t len,
 				  GATE_CANARIES_MAX);
 	copy = xmalloc(len);
 	memcpy(copy, value, len);
-	j->canary[j->n_canaries].data = copy;
-	j->canary[j->n_canaries++].len = len;
+	j->canary[j->n_canaries++] =
+		(struct gate_canary){.data = copy, .len = len, .is_planted = is_planted};
 	return 0;
+}
+
+int gate_job_add_canary(struct gate_job *j, const void *value, size_t len,
+			struct err *err)
+{
+	return add_canary(j, value, len, false, err);
+}
+
+int gate_job_add_planted(struct gate_job *j, const void *value, size_t len,
+			 struct err *err)
+{
+	return add_canary(j, value, len, true, err);
 }
 
 const struct gate_canary *gate_job_canary_in(const struct gate_job *j, const char *text)

@@ -60,6 +60,9 @@ struct gate_turn *gate_job_turn(struct gate_job *j);
  * ERRID_GATE_CANARY: too short, too long, too many. */
 MUST_CHECK int gate_job_add_canary(struct gate_job *j, const void *value, size_t len,
 				   struct err *err);
+/* The same, as GATE_PLANTED. */
+MUST_CHECK int gate_job_add_planted(struct gate_job *j, const void *value, size_t len,
+				    struct err *err);
 
 /* The first of them that stands in a text of ASCII, with letters of either case; NULL: none does. */
 const struct gate_canary *gate_job_canary_in(const struct gate_job *j, const char *text);

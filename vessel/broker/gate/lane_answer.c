@@ -11,7 +11,8 @@
  * An agent that prints its environment has the key of its own broker in its conversation from then
  * on, and sends it at each turn. Where that key stands as it is in a text for a portal, it is
  * replaced before anything else is judged. Encoded, turned around, cut, in a name, or on its
- * way to anybody else it refuses.
+ * way to anybody else it refuses. The same holds for what was planted in its environment, but that
+ * the job is not told what it was.
  */
 #include "common/cleanup.h"
 #include "common/mem.h"
@@ -49,6 +50,12 @@ static void tell(struct gate_ask *a, const struct gate_answer *answer)
 	gate_ask_free(a);
 }
 
+/* What was planted is nothing but a token to who sent it. */
+static enum gate_family told(enum gate_family f)
+{
+	return f == GATE_PLANTED ? GATE_TOKEN : f;
+}
+
 /* "token, email" */
 static void name_families(const struct gate_ask *a, char *out, size_t size)
 {
@@ -57,17 +64,23 @@ static void name_families(const struct gate_ask *a, char *out, size_t size)
 
 	out[0] = '\0';
 	for (size_t i = 0; i < a->n; i++) {
-		const char *name = gate_family_info(a->findings[i].family)->name;
+		enum gate_family f = told(a->findings[i].family);
+		const char *name = gate_family_info(f)->name;
 		int n;
 
-		if (seen[a->findings[i].family])
+		if (seen[f])
 			continue;
-		seen[a->findings[i].family] = true;
+		seen[f] = true;
 		n = snprintf(out + at, size - at, "%s%s", at ? ", " : "", name);
 		if (n < 0 || (size_t)n >= size - at)
 			return;
 		at += (size_t)n;
 	}
+}
+
+static bool had_own(const struct gate_ask *a)
+{
+	return a->had_key || a->had_planted;
 }
 
 static bool has_family(const struct gate_ask *a, enum gate_family f)
@@ -85,6 +98,8 @@ static void finish(struct gate_ask *a, enum gate_verdict verdict, double score_a
 		.err = err,
 		.has_canary = a->had_key || has_family(a, GATE_CANARY),
 		.is_canary_replaced = a->had_key && !has_family(a, GATE_CANARY),
+		.has_planted = a->had_planted || has_family(a, GATE_PLANTED),
+		.is_planted_replaced = a->had_planted && !has_family(a, GATE_PLANTED),
 		.findings = a->findings,
 		.n_findings = a->n,
 		.parts = a->parts,
@@ -170,23 +185,32 @@ static bool is_plain(const struct gate_finding *f, const struct gate_parts *p)
 	       p->part[f->part].kind == GATE_PART_TEXT;
 }
 
-/* The job's own key, replaced wherever it is. True: that is looked at as if it had come so. */
-static bool replace_key(struct gate_ask *a)
+/* The job's own key and what was planted in it, replaced wherever they are. True: that is looked at as if it
+ * had come so. */
+static bool replace_own(struct gate_ask *a)
 {
-	cleanup_free struct gate_finding *keys = xcalloc(a->n + 1, sizeof(*keys));
+	cleanup_free struct gate_finding *own = xcalloc(a->n + 1, sizeof(*own));
+	bool key = false, planted = false;
 	size_t n = 0;
 
-	if (!a->job || a->had_key || !str_starts(a->destination, "portal:"))
+	if (!a->job || had_own(a) || !str_starts(a->destination, "portal:"))
 		return false;
 	for (size_t i = 0; i < a->n; i++) {
-		if (a->findings[i].family != GATE_CANARY)
+		const struct gate_finding *f = &a->findings[i];
+
+		if (f->family != GATE_CANARY && f->family != GATE_PLANTED)
 			continue;
-		if (!is_plain(&a->findings[i], a->parts))
+		if (!is_plain(f, a->parts))
 			return false;
-		keys[n++] = a->findings[i];
+		key |= f->family == GATE_CANARY;
+		planted |= f->family == GATE_PLANTED;
+		own[n++] = *f;
 	}
-	a->had_key = n > 0 && rewrite(a, keys, n, NULL) == 0;
-	return a->had_key;
+	if (n == 0 || rewrite(a, own, n, NULL) < 0)
+		return false;
+	a->had_key = key;
+	a->had_planted = planted;
+	return true;
 }
 
 static void look_again(struct gate_lane *c, struct gate_ask *a)
@@ -254,7 +278,7 @@ void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
 	}
 	if (!a->rewritten)
 		remember(a, r);
-	if (!a->rewritten && v == GATE_REFUSE && replace_key(a))
+	if (!a->rewritten && v == GATE_REFUSE && replace_own(a))
 		look_again(c, a);
 	else if (a->rewritten && v == GATE_PASS)
 		pass(a, GATE_ANONYMISE, r);
@@ -263,7 +287,7 @@ void gate_lane_take_report(struct gate_lane *c, const struct gate_report *r)
 	else if (a->rewritten)
 		refuse(a, ERRID_GATE_PRIVATE, r->score, "still, after anonymising");
 	else if (v == GATE_PASS)
-		pass(a, a->had_key ? GATE_ANONYMISE : GATE_PASS, r);
+		pass(a, had_own(a) ? GATE_ANONYMISE : GATE_PASS, r);
 	else if (v == GATE_REFUSE && is_of_git(a) && has_family(a, GATE_UNREADABLE))
 		refuse_unread(a);
 	else if (v == GATE_REFUSE && has_family(a, GATE_UNREADABLE))

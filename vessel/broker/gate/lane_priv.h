@@ -22,7 +22,8 @@ struct gate_ask {
 	unsigned
 		rewritten; /* how often what was found was replaced; the look after it is another */
 	bool is_again; /* it was looked at: the next look comes at once */
-	bool had_key; /* the job's own key was taken out, before the first look that counts */
+	/* The job's own key, or what was planted in it, was taken out, before the first look that counts. */
+	bool had_key, had_planted;
 	bool is_cancelled; /* at the worker; nobody wants the answer */
 	bool is_read; /* the worker has it, or will have it next: its job's only one */
 	double score;

@@ -27,11 +27,12 @@ enum gate_family {
 	GATE_IDENTITY, /* date of birth, passport, licence: by keyword */
 	GATE_NAME,
 	GATE_ADDRESS,
-	GATE_EXACT,  /* what the user registered */
-	GATE_CANARY, /* planted in the job */
-	GATE_FILE,   /* a file of a kind that is private, or its path */
-	GATE_MEDIA,  /* a picture or sound that may not go out, or is not whole */
-	GATE_BINARY, /* bytes of no kind that is known */
+	GATE_EXACT,   /* what the user registered */
+	GATE_CANARY,  /* the key of the job's own broker */
+	GATE_PLANTED, /* planted in the job (common/crypto/planted.h) */
+	GATE_FILE,    /* a file of a kind that is private, or its path */
+	GATE_MEDIA,   /* a picture or sound that may not go out, or is not whole */
+	GATE_BINARY,  /* bytes of no kind that is known */
 	GATE_UNREADABLE,
 	GATE_FAMILY_MAX_
 };

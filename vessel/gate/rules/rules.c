@@ -56,6 +56,8 @@ static const struct gate_family_info families[GATE_FAMILY_MAX_] = {
 	[GATE_ADDRESS] = {"address", "ADDRESS"},
 	[GATE_EXACT] = {"exact", "PRIVATE"},
 	[GATE_CANARY] = {"canary", "CANARY"},
+	/* what is called so is not told what it is */
+	[GATE_PLANTED] = {"planted", "KEY"},
 	[GATE_FILE] = {"file", "FILE"},
 	[GATE_MEDIA] = {"media", "MEDIA"},
 	[GATE_BINARY] = {"binary", "BINARY"},

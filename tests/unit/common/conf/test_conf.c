@@ -137,6 +137,7 @@ static const struct bad bads[] = {
 	BAD(V "audit:\n  anchor:\n    - {kind: path, path: /a/b}\n", "line 3"),
 	BAD(V "containment: {denials: kill}\n",
 	    "line 2: containment.denials: contain, signal or off"),
+	BAD(V "containment: {canary: yes}\n", "line 2: containment.canary"),
 	BAD(V "containment: {denials: Contain}\n", "line 2: containment.denials"),
 	BAD(V "containment: {denials: \"\"}\n", "line 2"),
 	BAD(V "containment: {denial: off}\n", "line 2"),
@@ -347,9 +348,16 @@ Test(conf, what_a_trigger_does_is_a_word_of_three)
 		{V "containment: {denials_count: 100, denials_within: 1s}\n",
 		 TRIGGER_SIGNAL, 100, USEC_PER_SEC},
 	};
+	static const char off[] = V "containment: {canary: off}\n";
 	struct err err = ERR_INIT;
 	struct conf c;
 
+	conf_defaults(&c);
+	cr_expect_eq(c.broker.containment.act[TRIGGER_CANARY], TRIGGER_CONTAIN);
+	conf_done(&c);
+	cr_assert_eq(conf_parse(off, sizeof(off) - 1, &c, &err), 0);
+	cr_expect_eq(c.broker.containment.act[TRIGGER_CANARY], TRIGGER_OFF);
+	conf_done(&c);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct conf_containment *k = &c.broker.containment;
 

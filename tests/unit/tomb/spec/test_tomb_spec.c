@@ -288,6 +288,49 @@ Test(tomb_spec, who_may_ask_has_the_variables_of_its_broker_and_nobody_else)
 	tomb_spec_done(&s);
 }
 
+Test(tomb_spec, something_is_planted_in_who_may_ask)
+{
+	static const char planted[] = "|--env|DEPLOY_TOKEN=7d3eb8b6";
+	struct tomb_spec_place place = {.grade = GRADE_FULL,
+					.workspace = "42.1/work",
+					.tools = "/x",
+					.key = &key};
+	static const struct {
+		const char *spec;
+		bool has;
+	} rows[] = {
+		{"{\"argv\":[\"a\"]}", false},
+		{"{\"argv\":[\"a\"],\"egress\":\"brokered\"}", true},
+		{"{\"argv\":[\"a\"],\"egress\":\"registry\"}", true},
+		/* what it was given under that name it finds */
+		{"{\"argv\":[\"a\"],\"egress\":\"brokered\",\"env\":{\"DEPLOY_TOKEN\":"
+		 "\"mine\"}}",
+		 false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		cleanup_buf struct buf out = {.max = 1 << 20};
+		struct tomb_spec s;
+		struct err err = ERR_INIT;
+
+		place.planted_as = "DEPLOY_TOKEN";
+		place.planted = "7d3eb8b6";
+		cr_assert_eq(parse(rows[i].spec, &s), 0);
+		for (unsigned use = SPEC_USE_UNPACK; use <= SPEC_USE_JOB; use++) {
+			cr_assert_eq(tomb_spec_block(&s, (enum tomb_spec_use)use, &place,
+						     &out, &err),
+				     0);
+			for (size_t k = 0; k < out.len; k++)
+				out.data[k] = out.data[k] ? out.data[k] : '|';
+			cr_expect_eq(memmem(out.data, out.len, planted,
+					    sizeof(planted) - 1) != NULL,
+				     rows[i].has && use == SPEC_USE_JOB, "%zu %u", i,
+				     use);
+		}
+		tomb_spec_done(&s);
+	}
+}
+
 Test(tomb_spec, bytes_of_files_and_stdin)
 {
 	struct tomb_spec s;

@@ -65,6 +65,53 @@ Test(dispatch_triggers, denials_that_are_further_apart_are_none)
 	double_down();
 }
 
+static void asked(bool is_planted, bool is_replaced)
+{
+	w.answer.has_planted = is_planted;
+	w.answer.is_planted_replaced = is_replaced;
+	w.refuse_at = is_replaced ? STEPS : GATE;
+	w.refuse_with = ERRID_GATE_PRIVATE;
+	w.gate_job = NULL;
+	send_to("/ask", ASK("m"));
+	AWAIT(w.gate_job != NULL && w.parts == NULL && is_quiet());
+}
+
+Test(dispatch_triggers, what_was_planted_pulls_its_own_once)
+{
+	static const char once[] =
+		"canary: what was planted in it was in a request to portal:main\n";
+
+	up(TRIGGER_SIGNAL, 50, USEC_PER_SEC);
+	w.broker.containment.act[TRIGGER_CANARY] = TRIGGER_CONTAIN;
+	asked(true, true);
+	cr_expect(told("detection.canary"), "it is told that it was replaced");
+	cr_expect_str_eq(buf_str(&w.pulled), "", "which went nowhere");
+	asked(false, false);
+	cr_expect_str_eq(buf_str(&w.pulled), "");
+	asked(true, false);
+	cr_expect_str_eq(buf_str(&w.pulled), once);
+	asked(true, false);
+	cr_expect_str_eq(buf_str(&w.pulled), once);
+	cr_expect_eq(w.d->fig.signals, 1);
+	cr_expect_eq(w.d->fig.canaries, 3);
+	double_down();
+}
+
+Test(dispatch_triggers, it_is_one_word_more_that_the_gate_looks_for_but_where_it_is_off)
+{
+	for (unsigned act = 0; act < TRIGGER_ACT_MAX_; act++) {
+		struct gate_input in = {0};
+
+		up(TRIGGER_SIGNAL, 50, USEC_PER_SEC);
+		w.broker.containment.act[TRIGGER_CANARY] = (enum trigger_act)act;
+		asked(false, true);
+		gate_job_fill(w.gate_job, "fetch", &in);
+		cr_expect_eq(in.n_canaries, act == TRIGGER_OFF ? 1 : 2, "%u", act);
+		cr_expect_not(in.canaries[0].is_planted);
+		double_down();
+	}
+}
+
 Test(dispatch_triggers, what_is_off_is_not_told_either)
 {
 	up(TRIGGER_OFF, 2, 600 * USEC_PER_SEC);
