@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by test_contain_live.sh: LYCH PORT TOMB. The provider of the portal is here, and hears when its stream ends; the processes are
+"""Run by test_contain_live.sh: LYCH PORT TOMB; triggers.py judges by it, too. The provider of the portal is here, and hears when its stream ends; the processes are
 counted in /proc by a word in their command lines, as a stranger would."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -44,9 +45,14 @@ class Stream(threading.Thread):
         self.s, self.text, self.last, self.closed = s, b"", 0, 0
         self.start()
 
+    def is_whole(self):
+        head, _, body = self.text.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)\r\ncontent-length: *([0-9]+)", head)
+        return length is not None and len(body) >= int(length[1])
+
     def run(self):
         try:
-            while b"content" not in self.text:
+            while not self.is_whole():
                 got = self.s.recv(65536)
                 if not got:
                     return
@@ -184,4 +190,5 @@ def main():
         subprocess.run([LYCH, "cancel", "--no-wait", str(j)], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
 
 
-main()
+if __name__ == "__main__":
+    main()
