@@ -28,11 +28,13 @@ static void planted(struct dispatch_call *c, bool is_replaced)
 {
 	struct dispatch_job *j = c->job;
 	char why[TARGET_SIZE + 64];
+	bool pulls = !is_replaced && !j->sent_planted;
 
 	c->d->fig.canaries++;
-	if (dispatch_may_log(c->d, &j->canaries, ERRID_GATE_PRIVATE))
+	/* however many were replaced before it */
+	if (pulls || dispatch_may_log(c->d, &j->canaries, ERRID_GATE_PRIVATE))
 		dispatch_log_planted(c, is_replaced);
-	if (is_replaced || j->sent_planted)
+	if (!pulls)
 		return;
 	j->sent_planted = true;
 	c->d->fig.signals++;
