@@ -97,6 +97,29 @@ Test(dispatch_triggers, what_was_planted_pulls_its_own_once)
 	double_down();
 }
 
+static unsigned times_told(const char *event)
+{
+	unsigned n = 0;
+
+	for (const char *s = buf_str(&w.told); (s = strstr(s, event)); s++)
+		n++;
+	return n;
+}
+
+Test(dispatch_triggers, what_pulled_it_is_told_however_much_was_replaced_before)
+{
+	up(TRIGGER_SIGNAL, 50, USEC_PER_SEC);
+	w.broker.containment.act[TRIGGER_CANARY] = TRIGGER_CONTAIN;
+	for (unsigned i = 0; i < DISPATCH_LOGGED_MAX + 3; i++)
+		asked(true, true);
+	cr_expect_eq(times_told("detection.canary"), DISPATCH_LOGGED_MAX);
+	asked(true, false);
+	cr_expect_eq(times_told("detection.canary"), DISPATCH_LOGGED_MAX + 1);
+	asked(true, false);
+	cr_expect_eq(times_told("detection.canary"), DISPATCH_LOGGED_MAX + 1);
+	double_down();
+}
+
 Test(dispatch_triggers, it_is_one_word_more_that_the_gate_looks_for_but_where_it_is_off)
 {
 	for (unsigned act = 0; act < TRIGGER_ACT_MAX_; act++) {
