@@ -160,6 +160,10 @@ static bool take_signal(struct refusal *r, const struct json *data)
 		r->asked = xasprintf("%" PRIu64 " refusals within %" PRIu64 " s",
 				     render_number_of(data, "denials"),
 				     render_number_of(data, "within_seconds"));
+	else if (str_eq(r->event, "detection.foreign_token"))
+		r->asked = xasprintf("%s spoke for it by a token of %s",
+				     render_text_of(data, "tomb"),
+				     render_text_of(data, "token_of"));
 	else if (str_eq(r->event, "detection.odd_name"))
 		r->asked = xasprintf("a name below %s that looks made up: %s",
 				     render_text_of(data, "below"),

@@ -12,6 +12,7 @@
 const cyaml_schema_field_t conf_containment_fields[] = {
 	CONF_STR("canary", raw_containment, trigger[TRIGGER_CANARY]),
 	CONF_STR("denials", raw_containment, trigger[TRIGGER_DENIALS]),
+	CONF_STR("foreign_token", raw_containment, trigger[TRIGGER_FOREIGN_TOKEN]),
 	CONF_STR("denials_count", raw_containment, denials_count),
 	CONF_STR("denials_within", raw_containment, denials_within),
 	CYAML_FIELD_END,
@@ -20,6 +21,7 @@ const cyaml_schema_field_t conf_containment_fields[] = {
 static const char *const triggers[CONF_TRIGGER_MAX_] = {
 	[TRIGGER_CANARY] = "canary",
 	[TRIGGER_DENIALS] = "denials",
+	[TRIGGER_FOREIGN_TOKEN] = "foreign_token",
 };
 
 static const char *const acts[TRIGGER_ACT_MAX_] = {
@@ -53,7 +55,13 @@ static int read_act(const struct conf_reader *r, enum conf_trigger t, const char
 {
 	char key[64];
 
-	if (!value || act_from_name(value, ret))
+	if (!value)
+		return 0;
+	if (t == TRIGGER_FOREIGN_TOKEN && str_eq(value, "contain"))
+		return conf_fail_at(r, "containment.foreign_token",
+				    "signal or off: a tomb that lies would have any job "
+				    "contained that it names");
+	if (act_from_name(value, ret))
 		return 0;
 	(void)snprintf(key, sizeof(key), "containment.%s", triggers[t]);
 	return conf_fail_at(r, key, "contain, signal or off");

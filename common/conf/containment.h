@@ -15,6 +15,9 @@
 enum conf_trigger {
 	TRIGGER_CANARY,	 /* what was planted in a job was in a request of it */
 	TRIGGER_DENIALS, /* so many refusals of one attempt of a job in such a time */
+	/* A tomb spoke for an attempt by a token that is another one's, or nobody's. Never contains: who
+	 * lies names whose job it likes. */
+	TRIGGER_FOREIGN_TOKEN,
 	CONF_TRIGGER_MAX_
 };
 

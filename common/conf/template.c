@@ -204,7 +204,9 @@ static const char template[] =
 	"  # so many refusals by the ward or the gate in such a time\n"
 	"  denials: signal\n"
 	"  denials_count: 20\n"
-	"  denials_within: 60s\n";
+	"  denials_within: 60s\n"
+	"  # a tomb spoke for a job by a token that is not its own; signal or off\n"
+	"  foreign_token: signal\n";
 
 const char *conf_template(void)
 {

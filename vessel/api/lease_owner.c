@@ -6,11 +6,15 @@
 #include "vessel/api/lease_owner.h"
 
 #include "common/cleanup.h"
+#include "common/jsonw.h"
 #include "common/log.h"
 #include "common/mem.h"
 #include "common/str.h"
 #include "vessel/api/auth.h"
 #include "vessel/api/vessel.h"
+#include "vessel/audit/audit.h"
+#include "vessel/audit/event.h"
+#include "vessel/broker/triggers.h"
 #include <stdlib.h>
 
 /* One place for each job number modulo this: another job in it only means to ask again. */
@@ -54,17 +58,52 @@ static bool is_same(const struct queue_lease *a, const struct queue_lease *b)
 	return a->job == b->job && a->epoch == b->epoch && str_eq(a->token.s, b->token.s);
 }
 
-static void refuse(struct lease_owners *o, struct httpd_req *req)
+static void put_in_log(struct vessel *v, const struct principal *p, bool is_anothers)
+{
+	cleanup_buf struct buf data = {.max = AUDIT_DATA_MAX};
+	struct audit_event e = {
+		.name = "detection.foreign_token",
+		.time_ms = v->clock->wall_usec(v->clock->ctx) / USEC_PER_MSEC,
+		.actor = "lych-vessel",
+		.job = p->lease.job,
+		.epoch = p->lease.epoch,
+	};
+	struct jsonw w;
+
+	jsonw_init(&w, &data);
+	jsonw_obj(&w);
+	jsonw_kstr(&w, "tomb", p->tomb);
+	jsonw_kstr(&w, "token_of", is_anothers ? "another tomb" : "nobody");
+	jsonw_obj_end(&w);
+	e.data = buf_str(&data);
+	e.data_len = data.len;
+	audit_note(v->audit, &e);
+	triggers_pull(v->triggers, TRIGGER_FOREIGN_TOKEN, &p->lease,
+		      "a token that is not its own");
+}
+
+/* It may do so in a loop. */
+static void tell(struct vessel *v, const struct principal *p, bool is_anothers)
 {
 	usec_t now = clock_boot_usec();
+
+	if (v->owners->told && now - v->owners->told < TELL_GAP_USEC)
+		return;
+	v->owners->told = now;
+	log_kv(LOG_ERROR_,
+	       is_anothers
+		       ? "security: a tomb spoke for another one's lease"
+		       : "security: a tomb spoke for a lease by a token that is nobody's",
+	       "tomb", p->tomb, NULL);
+	if (v->conf.broker.containment.act[TRIGGER_FOREIGN_TOKEN] != TRIGGER_OFF)
+		put_in_log(v, p, is_anothers);
+}
+
+static void refuse(struct vessel *v, struct httpd_req *req)
+{
 	struct err err = ERR_INIT;
 
-	/* it may do so in a loop */
-	if (!o->told || now - o->told >= TELL_GAP_USEC) {
-		log_kv(LOG_ERROR_, "security: a tomb spoke for another one's lease",
-		       "tomb", auth_principal(req)->tomb, NULL);
-		o->told = now;
-	}
+	tell(v, auth_principal(req), true);
 	(void)err_set_id(&err, ERRID_RUN_DENIED, "the lease of another tomb");
 	httpd_reply_err(req, &err);
 }
@@ -104,12 +143,14 @@ static void known(const char *owner, size_t len UNUSED, const struct err *err, v
 	struct err gone = ERR_INIT;
 
 	if (err) {
+		if (err->id == ERRID_RUN_DENIED)
+			tell(w->v, p, false);
 		httpd_reply_err(w->req, err);
 		return;
 	}
 	if (!str_eq(owner, p->tomb) ||
 	    str_copy(found.tomb, sizeof(found.tomb), owner) < 0) {
-		refuse(w->v->owners, w->req);
+		refuse(w->v, w->req);
 		return;
 	}
 	*place_of(w->v->owners, &found.lease) = found;
@@ -135,7 +176,7 @@ static void check(const struct waiting *w)
 	} else if (str_eq(at->tomb, p->tomb)) {
 		go_on(w, &lease);
 	} else {
-		refuse(w->v->owners, w->req);
+		refuse(w->v, w->req);
 	}
 }
 

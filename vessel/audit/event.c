@@ -102,6 +102,7 @@ static const struct kind kinds[] = {
 	{"detection.denials", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"detection.canary", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"detection.canaries", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
+	{"detection.foreign_token", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"detection.credential_echoed", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"detection.daemon_died", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},
 	{"detection.odd_name", 2004, 1, SEVERITY_HIGH, STATUS_SUCCESS, 0},

@@ -181,6 +181,23 @@ def t_whatever_its_state():
     assert job_of(cancelling)["state"] == "quarantined"
 
 
+def t_a_token_that_is_nobodys_is_a_signal_and_contains_nobody():
+    job, lease = running()
+    for forged in ((job, lease[1], str(uuid.uuid4())), (job, lease[1] + 1, lease[2]), (submit(), lease[1], lease[2])):
+        want(work(forged, "POST", "/work/v1/output?stream=stdout&offset=6", b"more"), 403, "LYCH-RUN-005")
+    found = until(lambda: [x for x in (json.loads(y) for y in say("audit", "tail", "-n", "500", "--json")[0].splitlines())
+                           if x.get("event") == "detection.foreign_token"])
+    # once in ten seconds, whatever it tries
+    assert [(x["metadata"]["correlation_uid"], x["unmapped"]) for x in found] == [
+        (str(job), {"tomb": "tomb_1", "token_of": "nobody"})], found
+    assert "tomb_1 spoke for it by a token of nobody" in say("why", str(job))[0]
+    status = {t["trigger"]: t for t in want(api("GET", "/v1/status"), 200).json["triggers"]}
+    assert status["foreign_token"] == {"trigger": "foreign_token", "act": "signal", "pulled": 1, "contained": 0}, status
+    # the holder of the lease goes on
+    want(work(lease, "POST", "/work/v1/output?stream=stdout&offset=6", b"more"), 200)
+    assert not job_of(job)["taint"] and release(lease) == "ok"
+
+
 # ---- afterwards ----
 
 def t_nothing_of_it_comes_back():

@@ -169,7 +169,7 @@ def contain():
     assert state(number) == state(fewer) == "running" and judge.alive(word) > 5
     status = json.loads(lych("status", "--json"))["vessel"]["triggers"]
     assert {t["trigger"]: (t["act"], t["pulled"], t["contained"]) for t in status} == {
-        "canary": ("contain", 2, 2), "denials": ("contain", 1, 1)}, status
+        "canary": ("contain", 2, 2), "denials": ("contain", 1, 1), "foreign_token": ("signal", 0, 0)}, status
     assert "canary 2 (2 CONTAINED), denials 1 (1 CONTAINED)" in lych("status")
     cancel(number, fewer)
 
