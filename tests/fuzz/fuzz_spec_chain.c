@@ -152,7 +152,8 @@ static void check_job(const struct tomb_spec *t, const struct sbx_spec *s)
 static void check_block(const struct tomb_spec *t, enum tomb_spec_use use,
 			enum sbx_grade grade)
 {
-	const struct tomb_spec_place place = {grade, "1.1/work", "/tools", &key};
+	const struct tomb_spec_place place = {
+		.grade = grade, .workspace = "1.1/work", .tools = "/tools", .key = &key};
 	cleanup_buf struct buf block;
 	struct err err = ERR_INIT;
 	bool is_job = use == SPEC_USE_JOB;

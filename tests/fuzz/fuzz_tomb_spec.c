@@ -7,7 +7,12 @@
 #include <assert.h>
 
 static const struct broker_key key = {"lych-key"};
-static const struct tomb_spec_place place = {GRADE_FULL, "1.1/work", "/tools", &key};
+static const struct tomb_spec_place place = {.grade = GRADE_FULL,
+					     .workspace = "1.1/work",
+					     .tools = "/tools",
+					     .key = &key,
+					     .planted_as = "DEPLOY_TOKEN",
+					     .planted = "0123456789abcdef"};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
