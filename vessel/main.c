@@ -21,6 +21,7 @@
 #include "common/str.h"
 #include "vessel/api/vessel.h"
 #include "vessel/audit/audit.h"
+#include "vessel/boot_file.h"
 #include "vessel/broker.h"
 #include "vessel/broker/containments.h"
 #include "vessel/broker/deaths.h"
@@ -45,7 +46,6 @@
 
 #define SECRET_MAX_BYTES 512
 #define STOP_USEC (500 * USEC_PER_MSEC)
-#define BOOT_FILE "boot"
 
 struct secrets {
 	char vessel[SECRET_MAX_BYTES], watchdog[SECRET_MAX_BYTES];
@@ -103,22 +103,6 @@ static int read_secrets(struct serve *s, struct err *err)
 	return 0;
 }
 
-static int read_previous(struct serve *s, struct err *err)
-{
-	cleanup_free char *text = NULL;
-	struct stat st;
-	size_t len;
-
-	if (fstatat(s->v.data_fd, BOOT_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
-	if (fs_read_file(s->v.data_fd, BOOT_FILE, 64, &text, &len, err) < 0)
-		return -1;
-	/* a damaged file only means waiting until the old row has aged */
-	if (uuid_parse(text, &s->previous, NULL) < 0)
-		s->previous.s[0] = '\0';
-	return 0;
-}
-
 static int open_data(struct serve *s, struct err *err)
 {
 	struct vessel *v = &s->v;
@@ -135,7 +119,7 @@ static int open_data(struct serve *s, struct err *err)
 		return store_err(err);
 	if (fs_lock(s->lock_fd, &holder, err) < 0)
 		return err_wrap(err, "%s (held by process %d)", s->opt.data, (int)holder);
-	if (read_previous(s, err) < 0)
+	if (boot_file_read(v->data_fd, &s->previous, err) < 0)
 		return -1;
 	if (host_requests_init(v->data_fd, err) < 0)
 		return -1;
@@ -210,10 +194,7 @@ static int remember_boot(void *arg, struct err *err)
 {
 	struct serve *s = arg;
 
-	if (fs_write_atomic(s->v.data_fd, BOOT_FILE, s->v.boot.s, strlen(s->v.boot.s),
-			    0600, err) < 0)
-		return store_err(err);
-	return 0;
+	return boot_file_write(s->v.data_fd, &s->v.boot, err);
 }
 
 /* The database is ours, and it said which tombs there are. */
