@@ -31,9 +31,11 @@ export const once = () => `once ${process.pid}-${++id}`;
 const asked = {
 	completion: async (c) => same(await c.completion("hello “there”"), "you said: hello “there”"),
 	stream: async (c) => {
-		const parts = await c.stream("a stream, 1 € of it please");
+		// more than two of the longest pieces that the stand-in draws
+		const long = "a stream, 1 € of it please, and by no means all of it at once";
+		const parts = await c.stream(long);
 		is(parts.length > 2, `${parts.length} parts`);
-		same(parts.join(""), "you said: a stream, 1 € of it please");
+		same(parts.join(""), `you said: ${long}`);
 	},
 	tools: async (c) => same(await c.tools(`turns ${TURNS}`), `done after ${TURNS} calls`),
 	structured: async (c) => same(await c.structured("which city?"), { city: "Trier", days: 7 }),
