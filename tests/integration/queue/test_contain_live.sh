@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 240
+# alone
 # lych contain of a job that has a stream of the broker under way, sixty processes, and no ear for SIGTERM, beside eight others
 # that run: judged from outside, by the provider and by /proc. Then a worker that is killed at that moment. The rest is in contain_live.py.
 set -uo pipefail

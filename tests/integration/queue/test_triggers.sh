@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 240
+# alone
 # Containment that begins by itself: each trigger is pulled from inside a real job, with a stream of the broker under way, beside
 # one that has what was planted, prints it and tells its model of it; with contain, with signal and with off in
 # codex.yaml. Judged from outside; the cases are in triggers.py.
