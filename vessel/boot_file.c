@@ -6,7 +6,6 @@
 #include "vessel/boot_file.h"
 
 #include "common/fs.h"
-#include "vessel/store/store.h"
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,7 +31,5 @@ int boot_file_read(int data_fd, struct uuid *ret, struct err *err)
 
 int boot_file_write(int data_fd, const struct uuid *boot, struct err *err)
 {
-	if (fs_write_atomic(data_fd, BOOT_FILE, boot->s, strlen(boot->s), 0600, err) < 0)
-		return store_err(err);
-	return 0;
+	return fs_write_atomic(data_fd, BOOT_FILE, boot->s, strlen(boot->s), 0600, err);
 }

@@ -13,7 +13,6 @@
 /* *ret is empty where there is none, or where it is damaged: that only means waiting until the old row
  * has aged. */
 MUST_CHECK int boot_file_read(int data_fd, struct uuid *ret, struct err *err);
-/* Its error is as store_err() makes it. */
 MUST_CHECK int boot_file_write(int data_fd, const struct uuid *boot, struct err *err);
 
 #endif

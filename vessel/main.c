@@ -194,7 +194,7 @@ static int remember_boot(void *arg, struct err *err)
 {
 	struct serve *s = arg;
 
-	return boot_file_write(s->v.data_fd, &s->v.boot, err);
+	return boot_file_write(s->v.data_fd, &s->v.boot, err) < 0 ? store_err(err) : 0;
 }
 
 /* The database is ours, and it said which tombs there are. */
