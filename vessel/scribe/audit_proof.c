@@ -22,6 +22,8 @@ struct gathering {
 	struct buf record; /* its line */
 	struct seal from, to;
 	bool has_from, has_to;
+	uint64_t epoch; /* whose key sealed the record */
+	bool is_sealed;
 	struct buf keys; /* seals that carry keys, an array of JSON strings */
 	struct jsonw keys_w;
 };
@@ -59,6 +61,17 @@ static void add_note(struct jsonw *w, const struct seal *s)
 	jsonw_strn(w, b.data, b.len - 1);
 }
 
+/* A record is proved by the first checkpoint that has it: by a key of its own epoch, and a later one could
+ * have been made by whoever has a later key. */
+static bool is_wanted(const struct gathering *g, const struct seal *s)
+{
+	if (g->q->to)
+		return s->size == g->q->to;
+	if (g->q->record)
+		return !g->has_to && s->size >= g->q->record;
+	return s->size > 0;
+}
+
 static int on_seal(const struct audit_reading *r, void *arg, struct err *err UNUSED)
 {
 	struct gathering *g = arg;
@@ -70,7 +83,11 @@ static int on_seal(const struct audit_reading *r, void *arg, struct err *err UNU
 		g->from = *s;
 		g->has_from = true;
 	}
-	if (g->q->to ? s->size == g->q->to : s->size > 0) {
+	if (g->q->record && !g->is_sealed && s->size >= g->q->record) {
+		g->epoch = s->epoch;
+		g->is_sealed = true;
+	}
+	if (is_wanted(g, s)) {
 		g->to = *s;
 		g->has_to = true;
 	}
@@ -90,6 +107,13 @@ static void write_path(struct jsonw *w, const struct merkle_proof *p)
 	jsonw_arr_end(w);
 }
 
+static int refuse_unsealed(const struct gathering *g, uint64_t size, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND,
+		       "record %llu is not sealed by a checkpoint of %llu records",
+		       (unsigned long long)g->q->record, (unsigned long long)size);
+}
+
 static int prove_record(const struct gathering *g, struct jsonw *w, struct err *err)
 {
 	uint64_t index = g->q->record - 1;
@@ -97,10 +121,13 @@ static int prove_record(const struct gathering *g, struct jsonw *w, struct err *
 	char hex[SHA256_HEX_SIZE];
 
 	if (g->q->record > g->to.size)
+		return refuse_unsealed(g, g->to.size, err);
+	if (g->to.epoch != g->epoch)
 		return err_set(
-			err, ERR_NOT_FOUND,
-			"record %llu is not sealed by a checkpoint of %llu records",
-			(unsigned long long)g->q->record, (unsigned long long)g->to.size);
+			err, ERR_INVALID,
+			"the checkpoint of %llu records is of a later key than the "
+			"one that sealed record %llu, and does not vouch for it",
+			(unsigned long long)g->to.size, (unsigned long long)g->q->record);
 	merkle_prove_inclusion(g->leaves, index, g->to.size, &p);
 	if (!merkle_includes(&g->to.root, g->to.size, &g->leaves[index], index, &p))
 		return err_set(err, ERR_INTERNAL, "a proof that does not hold");
@@ -139,6 +166,8 @@ static int write_proof(struct gathering *g, const struct audit_reading *r,
 	char genesis[SEAL_TEXT32];
 	struct jsonw w;
 
+	if (!g->has_to && g->q->record && !g->q->to)
+		return refuse_unsealed(g, r->seals.last.size, err);
 	if (!g->has_to)
 		return err_set(err, ERR_NOT_FOUND, "no checkpoint of %llu records",
 			       (unsigned long long)g->q->to);

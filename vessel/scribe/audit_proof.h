@@ -13,7 +13,8 @@
 struct audit_question {
 	uint64_t record; /* 0: consistency is asked for */
 	uint64_t from;	 /* records of the older checkpoint */
-	uint64_t to; /* of the newer one, or that the record is proved by; 0: the last */
+	/* of the newer one, or that the record is proved by; 0: the last, or the first that has it */
+	uint64_t to;
 };
 
 /* A log that does not verify gives no proof: r->verdict. Otherwise -1 means that there is no

@@ -212,21 +212,51 @@ static int refuse(struct receipt_file *r, enum audit_verdict verdict, const char
 	return err_set_id(err, ERRID_AUDIT_RECEIPT, "%s", why);
 }
 
-/* From the pinned key to the one of the checkpoint's epoch, each signed by the one before. */
+/*
+ * From the pinned key to the one of the checkpoint's epoch, each signed by the one before. A key speaks for its
+ * epoch and for nothing else: whoever has today's could sign any tree, so what it signs begins where the key
+ * before it ended, and a record from before that is not its to vouch for.
+ */
+struct key {
+	uint64_t epoch;
+	uint8_t public[ED25519_PUBLIC_SIZE];
+	/* the seal that made it the key */
+	uint64_t size;
+	char time[RFC3339_SIZE];
+	/* records before it that another key vouches for: none, where keys begin */
+	uint64_t before;
+};
 struct trust {
 	const uint8_t *pin;
 	bool is_ours; /* the keys that began last are the pinned one's */
 	bool has_found;
-	uint64_t epoch;
-	uint8_t key[ED25519_PUBLIC_SIZE], found[ED25519_PUBLIC_SIZE];
+	struct key now, found;
 };
 
 static void take_key(struct trust *t, const struct receipt_file *r)
 {
-	if (t->epoch != r->seal.epoch)
+	if (t->now.epoch != r->seal.epoch)
 		return;
-	memcpy(t->found, t->key, sizeof(t->found));
+	t->found = t->now;
 	t->has_found = true;
+}
+
+static void begin_key(struct trust *t, const struct seal *s, uint64_t epoch,
+		      const uint8_t public[ED25519_PUBLIC_SIZE], uint64_t before)
+{
+	t->now = (struct key){.epoch = epoch, .size = s->size, .before = before};
+	memcpy(t->now.public, public, sizeof(t->now.public));
+	memcpy(t->now.time, s->time, sizeof(t->now.time));
+}
+
+/* The last seal of the checkpoint's own epoch. */
+static int check_end(struct receipt_file *r, const struct seal *s, struct err *err)
+{
+	if (s->epoch == r->seal.epoch &&
+	    (r->seal.size > s->size || strcmp(r->seal.time, s->time) > 0))
+		return refuse(r, AUDIT_TAMPERED,
+			      "the checkpoint is younger than the end of its key", err);
+	return 0;
 }
 
 static int follow(struct trust *t, struct receipt_file *r, const struct seal *s,
@@ -234,26 +264,43 @@ static int follow(struct trust *t, struct receipt_file *r, const struct seal *s,
 {
 	/* after a restore keys begin anew: those of another pin are nobody's here */
 	if (s->has_genesis) {
-		t->is_ours = memcmp(s->genesis, t->pin, sizeof(t->key)) == 0;
-		t->epoch = s->epoch;
-		memcpy(t->key, s->genesis, sizeof(t->key));
+		t->is_ours = memcmp(s->genesis, t->pin, ED25519_PUBLIC_SIZE) == 0;
+		begin_key(t, s, s->epoch, s->genesis, 0);
 	}
 	if (!t->is_ours)
 		return 0;
-	if (s->epoch != t->epoch)
+	if (s->epoch != t->now.epoch)
 		return refuse(r, AUDIT_UNSEALED, "a key between two epochs is left out",
 			      err);
 	if (!str_eq(s->log.s, r->seal.log.s))
 		return refuse(r, AUDIT_TAMPERED, "its keys are of another log", err);
-	if (!seal_is_of(s, t->key))
+	if (!seal_is_of(s, t->now.public))
 		return refuse(r, AUDIT_TAMPERED,
 			      "a key that the one before it did not sign", err);
 	take_key(t, r);
-	if (s->has_next) {
-		memcpy(t->key, s->next, sizeof(t->key));
-		t->epoch++;
-		take_key(t, r);
-	}
+	if (!s->has_next)
+		return 0;
+	if (check_end(r, s, err) < 0)
+		return -1;
+	begin_key(t, s, s->epoch + 1, s->next, s->size);
+	take_key(t, r);
+	return 0;
+}
+
+/* What a key of that epoch can vouch for. */
+static int check_checkpoint(struct receipt_file *r, const struct key *k, struct err *err)
+{
+	if (!seal_is_of(&r->seal, k->public))
+		return refuse(r, AUDIT_TAMPERED,
+			      "the key of its epoch did not sign the checkpoint", err);
+	if (r->seal.size < k->size || strcmp(r->seal.time, k->time) < 0)
+		return refuse(r, AUDIT_TAMPERED,
+			      "the checkpoint is older than the key that signed it", err);
+	if (r->seq <= k->before)
+		return refuse(r, AUDIT_UNSEALED,
+			      "its record is older than the key of its checkpoint, which "
+			      "cannot vouch for it",
+			      err);
 	return 0;
 }
 
@@ -281,10 +328,7 @@ static int check_keys(struct receipt_file *r, const uint8_t *pin, struct err *er
 		return refuse(r, AUDIT_UNSEALED,
 			      "no key leads from the one of --pin to its checkpoint",
 			      err);
-	if (!seal_is_of(&r->seal, t.found))
-		return refuse(r, AUDIT_TAMPERED,
-			      "the key of its epoch did not sign the checkpoint", err);
-	return 0;
+	return check_checkpoint(r, &t.found, err);
 }
 
 /* ---- what it proves ---------------------------------------------------------- */

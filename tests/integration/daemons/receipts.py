@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """receipts.py DIR: see test_receipts.sh. Receipts as lych-audit proves and judges them, and a third person beside it."""
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -192,6 +193,40 @@ def t_changed(text, other, pin):
         need(code in (1, 2, 3, 4), f"byte {at} of {bad[at - 20:at + 20]!r}: {code}: {out}")
 
 
+def t_epochs(text):
+    """Whoever has the key of an hour signs what they like, of that hour. Three keys, which end at 10 and 20 records."""
+    good = json.loads(text)
+    origin, seeds = Note(good["checkpoint"]).origin, [bytes([i]) * 32 for i in (1, 2, 3)]
+    public = [base64.b64encode(public_of(seed)).decode() for seed in seeds]
+
+    def note(size, root, epoch, minute, *more):
+        said = "\n".join((origin, str(size), base64.b64encode(root).decode(), f"epoch {epoch}", f"time 2026-01-01T00:{minute:02}:00.000Z", "prev " + "0" * 64, *more)) + "\n"
+        ident = hashlib.sha256(origin.encode() + b"\n\1" + public_of(seeds[epoch])).digest()[:4]
+        return said + "\n— " + origin + " " + base64.b64encode(ident + sign(said.encode(), seeds[epoch])).decode() + "\n"
+    none = bytes(32)
+    keys = [note(1, none, 0, 0, "genesis " + public[0]), note(10, none, 0, 10, "next " + public[1]), note(20, none, 1, 20, "next " + public[2])]
+
+    def forged(seq, size, epoch, minute):
+        line = re.sub(r'"seq":\d+', f'"seq":{seq}', good["line"], count=1)
+        for n in range(64):  # as long as the tree is high
+            path = [hashlib.sha256(bytes([i])).digest() for i in range(n)]
+            with contextlib.suppress(third_person.Refused):
+                root = third_person.root_of_inclusion(leaf_hash(line.encode()), seq - 1, size, path)
+                break
+        return again({**good, "seq": seq, "line": line, "leaf": leaf_hash(line.encode()).hex(), "path": [x.hex() for x in path],
+                      "checkpoint": note(size, root, epoch, minute), "genesis": public[0], "keys": keys})
+    for seq, size, epoch, minute, want in ((5, 8, 0, 5, 0), (10, 10, 0, 10, 0), (11, 15, 1, 15, 0), (20, 20, 1, 20, 0), (21, 21, 2, 20, 0), (30, 99, 2, 50, 0),
+                                           (5, 8, 1, 5, 1), (5, 8, 1, 15, 1), (5, 8, 2, 50, 1), (11, 15, 1, 9, 1), (11, 21, 1, 15, 1), (11, 15, 1, 21, 1), (11, 19, 2, 30, 1), (21, 22, 2, 19, 1),
+                                           (5, 11, 0, 5, 1), (5, 8, 0, 11, 1), (5, 15, 1, 15, 3), (10, 10, 1, 15, 3), (11, 30, 2, 30, 3), (20, 21, 2, 20, 3)):
+        what = f"record {seq} by {size} records of key {epoch} at minute {minute}"
+        bad = forged(seq, size, epoch, minute)
+        verdict(what, want, bad, public[0])
+        if want:
+            refused(what, third_person.receipt, bad, public[0])
+        else:
+            need(third_person.receipt(bad, public[0])[0] == DOCUMENT, what)
+
+
 def t_files(text, pin):
     path = f"{D}/odd"
     os.symlink(f"{D}/file", path)
@@ -227,9 +262,17 @@ def main():
     verdict("a record of who has no receipts to give", 4, proof(f"{D}/log", records["queue", "job.receipt"]), pin)
     verdict("another record of the vessel's", 4, proof(f"{D}/log", records["vessel", "job.removed"]), pin)
 
-    # it holds, by each checkpoint that has it; and the newest goes on from the oldest of these
-    sizes = sorted({n.size for n in (Note(s[:-1]) for s in log.seals) if n.size >= seq})
-    need(len(sizes) > 2, f"checkpoints: {sizes}")
+    # it holds, by each checkpoint of its own key that has it; and the newest of all goes on from the oldest of these
+    notes = [n for n in (Note(s[:-1]) for s in log.seals) if n.size >= seq]
+    own = {n.size for n in notes if n.more["epoch"] == notes[0].more["epoch"]}
+    sizes = sorted(own)
+    later = sorted({n.size for n in notes} - own)
+    need(sizes and len(later) > 1, f"checkpoints: {sizes}, {later}")
+    need(Note(json.loads(text)["checkpoint"]).size == sizes[0], "the first that has it")
+    for size in later:
+        r = subprocess.run([BUILD + "/lych-audit", "proof", f"{D}/log", "--record", str(seq), "--to", str(size)], capture_output=True, text=True, check=False)
+        need(r.returncode == 4 and not r.stdout and "of a later key" in r.stderr, f"by {size}: {r}")
+    t_epochs(text)
     document, digest = third_person.receipt(text, pin)
     need(document == DOCUMENT, f"what it says: {document}")
     for size in sizes:
@@ -237,8 +280,8 @@ def main():
         j = verdict(f"by the checkpoint of {size}", 0, held, pin)
         need((j["receipt"], j["receipt_sha256"], j["seq"], j["sealed"]) == (document, digest, seq, size), f"what it says: {j}")
         need(third_person.receipt(held, pin) == (document, digest), "the third person says the same")
-    r = subprocess.run([BUILD + "/lych-audit", "proof", f"{D}/log", "--from", str(sizes[0]), "--to", str(sizes[-1])], capture_output=True, text=True, check=True)
-    need(third_person.check(r.stdout, pin) == (sizes[0], sizes[-1]), "it goes on")
+    r = subprocess.run([BUILD + "/lych-audit", "proof", f"{D}/log", "--from", str(sizes[0]), "--to", str(later[-1])], capture_output=True, text=True, check=True)
+    need(third_person.check(r.stdout, pin) == (sizes[0], later[-1]), "it goes on")
     code, out, _ = judge(text, pin)
     need(code == 0 and out.startswith(f"ok  record {seq} of log ") and digest in out and "\x1b" not in out and len(out.splitlines()) == 4, f"for people: {out}")
     print(f"receipts: {seals.checks} checks")

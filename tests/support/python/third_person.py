@@ -60,19 +60,27 @@ class Note:
         need(is_signed(public, self.text, self.signature), "a signature that does not verify")
 
 
+class Key:
+    """Of one epoch. It speaks for what was sealed between the seal that began it and the one that ended it, if that is known; and of the
+    records for those that no key before it sealed."""
+    def __init__(self, public, begin, before):
+        self.public, self.begin, self.before, self.end = public, begin, before, None
+
+
 def keys_of(proof, genesis):
-    """epoch -> public key, from the first key on: each signs the next one."""
-    keys, public, epoch = {}, None, None
+    """epoch -> its key, from the first one on: each signs the next one."""
+    keys, now, epoch = {}, None, None
     for note in map(Note, proof["keys"]):
         if "genesis" in note.more:
             need(note.key("genesis") == genesis, "keys begin that nobody pinned")
-            public, epoch = genesis, int(note.more["epoch"])
-        need(public is not None and int(note.more["epoch"]) == epoch, "an epoch is missing")
-        note.signed_by(public)
-        keys[epoch] = public
+            now, epoch = Key(genesis, note, 0), int(note.more["epoch"])
+        need(now is not None and int(note.more["epoch"]) == epoch, "an epoch is missing")
+        note.signed_by(now.public)
+        keys[epoch] = now
         if "next" in note.more:
-            public, epoch = note.key("next"), epoch + 1
-            keys[epoch] = public
+            now.end = note
+            now, epoch = Key(note.key("next"), note, note.size), epoch + 1
+            keys[epoch] = now
     return keys
 
 
@@ -80,7 +88,10 @@ def checkpoint(note, keys):
     note = Note(note)
     epoch = int(note.more["epoch"])
     need(epoch in keys, "a checkpoint of an unknown epoch")
-    note.signed_by(keys[epoch])
+    key = keys[epoch]
+    note.signed_by(key.public)
+    need(key.begin.size <= note.size and key.begin.more["time"] <= note.more["time"], "a checkpoint that is older than its key")
+    need(not key.end or (note.size <= key.end.size and note.more["time"] <= key.end.more["time"]), "a checkpoint that is younger than its key's end")
     return note
 
 
@@ -139,6 +150,7 @@ def check(text, genesis):
     if proof["proof"] == "inclusion":
         line = proof["line"].encode()
         need(json.loads(line)["seq"] == proof["seq"], "another record")
+        need(proof["seq"] > keys[int(new.more["epoch"])].before, "a record that is older than the key of its checkpoint")
         need(root_of_inclusion(leaf_hash(line), proof["seq"] - 1, new.size, path) == new.root, "the record is not in the tree")
         return proof["seq"], line
     old = checkpoint(proof["from"], keys)
