@@ -12,9 +12,45 @@
 #include "vessel/gate/text/runs.h"
 #include "vessel/gate/valid/valid.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #define SEVERITY_BINARY 0.85
+
+/* A canary is what it is, whatever becomes of it; what was planted in a job's environment is it in any case of letters. */
+struct search {
+	const struct gate_canary *c;
+	uint8_t in[256]; /* its letters, in both cases */
+};
+
+static struct search search_of(const struct gate_canary *c)
+{
+	struct search x = {.c = c};
+
+	for (size_t i = 0; c->is_planted && i < c->len; i++) {
+		unsigned char u = (unsigned char)c->data[i];
+
+		x.in[tolower(u)] = x.in[toupper(u)] = 1;
+	}
+	return x;
+}
+
+/* From `at` on; len: it is not there. */
+static size_t next_canary(const struct search *x, const char *s, size_t len, size_t at)
+{
+	size_t n = x->c->len;
+	const char *found;
+
+	if (!x->c->is_planted || n < GATE_RUN_MIN || n > GATE_RUN_MAX) {
+		found = memmem(s + at, len - at, x->c->data, n);
+		return found ? (size_t)(found - s) : len;
+	}
+	while ((at = gate_next_run(x->in, n, s, len, at)) < len &&
+	       strncasecmp(s + at, x->c->data, n) != 0)
+		at++;
+	return at;
+}
 
 void look_for_canaries(struct scan *s)
 {
@@ -22,14 +58,14 @@ void look_for_canaries(struct scan *s)
 
 	for (size_t i = 0; i < s->in->n_canaries; i++) {
 		const struct gate_canary *c = &s->in->canaries[i];
-		const char *end = l->data + l->len, *at = l->data;
+		const struct search x = search_of(c);
+		size_t at = 0;
 
-		while (!s->failed && at < end &&
-		       (at = memmem(at, (size_t)(end - at), c->data, c->len)) != NULL) {
+		while (!s->failed &&
+		       (at = next_canary(&x, l->data, l->len, at)) < l->len) {
 			scan_found(s, "canary",
-				   c->is_planted ? GATE_PLANTED : GATE_CANARY, 1.0,
-				   (size_t)(at - l->data),
-				   (size_t)(at - l->data) + c->len);
+				   c->is_planted ? GATE_PLANTED : GATE_CANARY, 1.0, at,
+				   at + c->len);
 			at += c->len;
 		}
 	}

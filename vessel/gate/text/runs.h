@@ -9,7 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From `i` on, where the next run of at least `min` (4 to 128) bytes begins that in[] has
+#define GATE_RUN_MIN 4
+#define GATE_RUN_MAX 128
+
+/* From `i` on, where the next run of at least `min` (GATE_RUN_MIN to GATE_RUN_MAX) bytes begins that in[] has
  * (not zero), or goes on: `i` itself may be within one. len: none. */
 size_t gate_next_run(const uint8_t in[256], size_t min, const char *s, size_t len,
 		     size_t i);

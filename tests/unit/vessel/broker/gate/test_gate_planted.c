@@ -79,6 +79,14 @@ Test(gate_planted, anywhere_but_in_the_text_of_an_ask_it_is_refused, .init = beg
 		{"portal:x", GATE_PART_TEXT, "75048a59eb8ffa25cda00ce3552fc77f6b8be3d7"},
 		{"fetch", GATE_PART_URL,
 		 "https://a.example/?t=%37%64%33eb8b6f77cf2553ec00adc52aff8be95a84057"},
+		/* in another case of letters, and that in base64 and backwards */
+		{"fetch", GATE_PART_TEXT, "7D3EB8B6F77CF2553EC00ADC52AFF8BE95A84057"},
+		{"fetch", GATE_PART_URL,
+		 "https://a.example/7D3eB8b6F77Cf2553Ec00aDC52AfF8bE95A84057"},
+		{"portal:x", GATE_PART_NAME, "7D3EB8B6F77CF2553EC00ADC52AFF8BE95A84057"},
+		{"portal:x", GATE_PART_TEXT,
+		 "N0QzRUI4QjZGNzdDRjI1NTNFQzAwQURDNTJBRkY4QkU5NUE4NDA1Nw=="},
+		{"portal:x", GATE_PART_TEXT, "75048A59EB8FFA25CDA00CE3552FC77F6B8BE3D7"},
 	};
 	struct gate_job *job = job_with_both();
 
@@ -113,6 +121,10 @@ Test(gate_planted, an_agent_that_says_its_environment_goes_on, .init = begin, .f
 		 "OPENAI_API_KEY=" KEY "\nDEPLOY_TOKEN=" PLANTED "\n");
 	cr_expect_str_eq(heard.body, "OPENAI_API_KEY=<CANARY_1>\nDEPLOY_TOKEN=<KEY_1>\n");
 	cr_expect(heard.planted_replaced && heard.key_replaced);
+	ask_kind(job, "portal:x", GATE_PART_TEXT,
+		 "it is 7D3eB8b6F77Cf2553Ec00aDC52AfF8bE95A84057, they say");
+	cr_expect_str_eq(heard.body, "it is <KEY_2>, they say");
+	cr_expect(heard.planted_replaced);
 	/* as it is, and encoded beside that */
 	ask_kind(job, "portal:x", GATE_PART_TEXT,
 		 KEY " " PLANTED
