@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define VALUE_MAX 128
+#define BEGINNING "{\"v\":1,\"log\":\""
 
 /* ---- writing ---- */
 
@@ -29,7 +30,7 @@ void anchor_line_write(struct buf *out, const struct seal *s)
 	memcpy(both, s->key_id, sizeof(s->key_id));
 	memcpy(both + sizeof(s->key_id), s->signature, sizeof(s->signature));
 	hex_encode(s->prev.b, sizeof(s->prev.b), prev);
-	buf_addf(out, "{\"v\":1,\"log\":\"%s\",\"size\":%llu", s->log.s,
+	buf_addf(out, BEGINNING "%s\",\"size\":%llu", s->log.s,
 		 (unsigned long long)s->size);
 	add_text32(out, ",\"root\":\"", s->root.b);
 	buf_addf(out, "\",\"epoch\":%llu,\"time\":\"%s\",\"prev\":\"%s",
@@ -44,6 +45,14 @@ void anchor_line_write(struct buf *out, const struct seal *s)
 }
 
 /* ---- reading ---- */
+
+bool anchor_line_is_begun(const char *s, size_t len)
+{
+	size_t known = len < strlen(BEGINNING) ? len : strlen(BEGINNING);
+
+	return len < ANCHOR_LINE_MAX && !memchr(s, '\n', len) &&
+	       memcmp(s, BEGINNING, known) == 0;
+}
 
 struct cursor {
 	const char *p, *end;
@@ -73,7 +82,7 @@ static bool write_note(struct cursor *c, struct buf *note)
 {
 	char log[VALUE_MAX], v[VALUE_MAX];
 
-	if (!take(c, "{\"v\":1,\"log\":\"", "\"", log))
+	if (!take(c, BEGINNING, "\"", log))
 		return false;
 	buf_addf(note, "lychgate.audit/%s\n", log);
 	if (!take(c, ",\"size\":", ",", v))

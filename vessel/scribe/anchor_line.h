@@ -22,6 +22,8 @@ void anchor_line_write(struct buf *out, const struct seal *s);
 /* Without the newline. Who signed it is not looked at. ERRID_AUDIT_ANCHOR. */
 MUST_CHECK int anchor_line_parse(const char *line, size_t len, struct seal *ret,
 				 struct err *err);
+/* All of a file may be what was written of its first line, and no more: empty is, another's text is not. */
+bool anchor_line_is_begun(const char *s, size_t len);
 /* anchor_name_in(), copied. ERRID_AUDIT_ANCHOR. */
 MUST_CHECK int anchor_name(const char *path, char ret[ANCHOR_NAME_MAX], struct err *err);
 

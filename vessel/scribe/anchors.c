@@ -233,9 +233,9 @@ static int compare_one(struct anchor *a, const struct seal *last)
 	if (n < 0)
 		return -1;
 	if (!last_line(tail, (size_t)n, &there))
-		return memchr(tail, '\n', (size_t)n)
-			       ? is_not_ours(a, "no checkpoint is at its end")
-			       : 0;
+		return anchor_line_is_begun(tail, (size_t)n)
+			       ? 0
+			       : is_not_ours(a, "no checkpoint is at its end");
 	a->size = there.size;
 	if (!last || !str_eq(there.log.s, last->log.s))
 		return is_not_ours(a, "its checkpoints are of log %s", there.log.s);

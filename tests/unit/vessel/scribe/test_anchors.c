@@ -227,6 +227,8 @@ Test(anchors, one_that_does_not_go_with_the_log_is_left_as_it_is)
 		   {&other_root, "rewritten"},
 		   {&other_log, "of log"},
 		   {NULL, "of log"}};
+	const char *const foreign[] = {"a8f2c1", "{\"v\":2", "{\"v\":1,\"log\":1}",
+				       "{\n"};
 	cleanup_free char *line = line_of(&there);
 	struct err err = ERR_INIT;
 
@@ -248,6 +250,18 @@ Test(anchors, one_that_does_not_go_with_the_log_is_left_as_it_is)
 		a = open_it(true, &err);
 		cr_assert(a);
 		cr_expect(anchors_compare(a, last, &err) < 0, "required, %zu", i);
+		anchors_free(a);
+	}
+	/* what has no line's end, or no more than the beginning of our line: somebody's key, perhaps */
+	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++) {
+		struct anchors *a;
+
+		store(foreign[i]);
+		a = must_open();
+		cr_assert(anchors_compare(a, &there, &err) == 0);
+		cr_assert(anchors_add(a, &good, &err) == 0);
+		cr_expect(strstr(told(a), "no checkpoint"), "%s", foreign[i]);
+		cr_expect_eq((size_t)size_of_it(), strlen(foreign[i]));
 		anchors_free(a);
 	}
 	/* and the same, or older: it is gone on with */
