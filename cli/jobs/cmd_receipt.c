@@ -170,6 +170,9 @@ static int wait_sealed(int dirfd, uint64_t seq, bool no_wait, struct err *err)
 	}
 }
 
+/* lych-audit's own word for it: nothing is wrong with the log then. */
+#define CANNOT_WRITE "LYCH-CORE-006"
+
 /* ---- the proof ----------------------------------------------------------------- */
 
 static int prove(const char *dir, uint64_t seq, int out, struct err *err)
@@ -187,12 +190,13 @@ static int prove(const char *dir, uint64_t seq, int out, struct err *err)
 	if (proc_pipe(argv, (const char *const *)env, -1, out, PROOF_USEC, &said, &status,
 		      err) < 0)
 		return -1;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return err_set_id(err,
-				  proc_says_disk_full(said) ? ERRID_CORE_DISK_FULL
-							    : ERRID_AUDIT_SEAL,
-				  "%s", proc_why(said));
-	return 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (strstr(said, CANNOT_WRITE) && out == STDOUT_FILENO)
+		return err_set_id(err, ERRID_CORE_OUTPUT, "stdout");
+	return err_set_id(
+		err, proc_says_disk_full(said) ? ERRID_CORE_DISK_FULL : ERRID_AUDIT_SEAL,
+		"%s", proc_why(said));
 }
 
 static int write_file(const char *dir, uint64_t seq, const char *name, struct err *err)
