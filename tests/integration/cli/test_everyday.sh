@@ -146,7 +146,8 @@ PY
 }
 silent=$(lych run -n --detach -- sleep 60) || fail "a job that says nothing"
 is "logs -f of a job that says nothing" "141 " "$(head_only logs -f "$silent")"
-is "it runs on" 1 "$(lych jobs --json | json '[x["state"] for x in j["jobs"] if x["id"] == '"$silent"'].count("running")')"
+runs_on() { [ "$(lych jobs --json | json '[x["state"] for x in j["jobs"] if x["id"] == '"$silent"'].count("running")')" = 1 ]; }
+wait_until 30 "it runs on" runs_on # it may not have begun yet
 lych cancel "$silent" >/dev/null 2>&1
 (timeout 60 "$LYCH_BIN/lych" jobs -w; echo $? >code) 2>&1 | head -n 1 >/dev/null
 is "jobs -w ends with its reader, whether or not a job changes" 141 "$(cat code)"
