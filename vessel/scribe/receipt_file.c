@@ -39,11 +39,6 @@ static void literal(struct cursor *c, const char *s)
 			c->bad = true;
 }
 
-static bool next_is(const struct cursor *c, char wanted)
-{
-	return !c->bad && c->p < c->end && *c->p == wanted;
-}
-
 /* \n, \t, \", \\ and \uXXXX are what we write. */
 static void escaped(struct cursor *c, struct buf *out)
 {
@@ -189,9 +184,7 @@ static int read_members(struct receipt_file *r, const char *text, size_t len,
 	string(&c, &genesis);
 	literal(&c, ",\"keys\":");
 	keys(&c, &r->keys);
-	literal(&c, "}");
-	if (next_is(&c, '\n'))
-		c.p++;
+	literal(&c, "}\n");
 	if (!c.bad && (c.p != c.end || !buf_ok(&r->note) || !buf_ok(&r->keys) ||
 		       str_copy(r->genesis, sizeof(r->genesis), buf_str(&genesis)) < 0))
 		c.bad = true;
@@ -229,7 +222,7 @@ struct key {
 struct trust {
 	const uint8_t *pin;
 	bool is_ours; /* the keys that began last are the pinned one's */
-	bool has_found;
+	bool has_begun, has_found;
 	struct key now, found;
 };
 
@@ -265,6 +258,9 @@ static int follow(struct trust *t, struct receipt_file *r, const struct seal *s,
 	/* after a restore keys begin anew: those of another pin are nobody's here */
 	if (s->has_genesis) {
 		t->is_ours = memcmp(s->genesis, t->pin, ED25519_PUBLIC_SIZE) == 0;
+		if (t->is_ours && t->has_begun)
+			return refuse(r, AUDIT_UNKNOWN, "its keys begin twice", err);
+		t->has_begun |= t->is_ours;
 		begin_key(t, s, s->epoch, s->genesis, 0);
 	}
 	if (!t->is_ours)
@@ -309,19 +305,17 @@ static int check_keys(struct receipt_file *r, const uint8_t *pin, struct err *er
 	struct trust t = {.pin = pin};
 	const char *at = r->keys.data;
 	size_t left = r->keys.len, len;
-	bool any = false;
 
 	for (; left > 0; at += len, left -= len) {
 		struct seal s = {0};
 
 		len = seal_length(at, left);
-		if (seal_parse(at, len, &s, err) < 0)
+		if (seal_parse(at, len, &s, err) < 0 || !(s.has_genesis || s.has_next))
 			return refuse(r, AUDIT_UNKNOWN, "a key that is none", err);
 		if (follow(&t, r, &s, err) < 0)
 			return -1;
-		any |= t.is_ours;
 	}
-	if (!any)
+	if (!t.has_begun)
 		return refuse(r, AUDIT_TAMPERED,
 			      "its keys do not begin with the one of --pin", err);
 	if (!t.has_found)

@@ -138,7 +138,7 @@ def proof(log, seq, *options):
 
 def again(j):
     """As lych-audit writes it."""
-    return json.dumps(j, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(j, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def t_changed(text, other, pin):
@@ -180,11 +180,12 @@ def t_changed(text, other, pin):
                       ("behind it", text + "{}"), ("two lines more", text + "\n"), ("before it", " " + text), ("no JSON", "receipt\n"), ("another proof", text.replace("inclusion", "consistency")),
                       ("a checkpoint that is none", again({**good, "checkpoint": "x"})), ("a long string", again({**good, "genesis": "A" * 500000})),
                       ("a path of many", again({**good, "path": good["path"][:1] * 5000})), ("a key that is none", again({**good, "keys": ["x\n\ny\n"]})),
+                      ("keys that begin twice", again({**good, "keys": good["keys"][:1] + good["keys"]})),
                       ("null", again({**good, "line": None})), ("not UTF-8", text.encode().replace(b"succ", b"\xff\xfec"))):
         verdict(what, 4, bad, pin)
     for number in ("NaN", "Infinity", "-1", "0", "1e3", "1.0", "007", "9" * 19, "9" * 400, '"7"', "true", "", "9223372036854775808"):
         verdict(f"seq {number[:20]}", 4, re.sub(r'"seq":\d+', f'"seq":{number}', text, count=1), pin)
-    for at in sorted({0, 1, len(text) // 2, len(text) - 2, *random.sample(range(len(text) - 2), 25)}):
+    for at in sorted({0, 1, len(text) // 2, len(text) - 2, len(text) - 1, *random.sample(range(len(text) - 2), 25)}):
         verdict(f"cut at {at}", 2, text[:at].encode(), pin)
     raw = text.encode()
     for at in random.sample(range(len(raw) - 1), 60):
@@ -225,6 +226,8 @@ def t_epochs(text):
             refused(what, third_person.receipt, bad, public[0])
         else:
             need(third_person.receipt(bad, public[0])[0] == DOCUMENT, what)
+    more = {**json.loads(forged(5, 8, 0, 5)), "keys": [keys[0], note(9, none, 0, 9), *keys[1:]]}
+    verdict("a seal that has no key", 4, again(more), public[0])
 
 
 def t_files(text, pin):
@@ -256,7 +259,7 @@ def main():
     records = {(j["prod"], j["event"]): j["seq"] for j in map(json.loads, log.lines)}
     seq = records["vessel", "job.receipt"]
     text, other = proof(f"{D}/log", seq), json.loads(proof(f"{D}/other", seq))
-    need(again(json.loads(text)) + "\n" == text, "as this test writes one")
+    need(again(json.loads(text)) == text, "as this test writes one")
     t_changed(text, other, pin)
     t_files(text, pin)
     verdict("a record of who has no receipts to give", 4, proof(f"{D}/log", records["queue", "job.receipt"]), pin)
