@@ -152,6 +152,10 @@ static bool take_signal(struct refusal *r, const struct json *data)
 				     "" PLANTED_VARIABLE ") was in a request to %s%s",
 				     render_text_of(data, "target"),
 				     is_replaced(data) ? ", where it was replaced" : "");
+	else if (str_eq(r->event, "detection.canary") && is_replaced(data))
+		r->asked = xasprintf("the key of its own broker (the canary) was in a "
+				     "request to %s, where it was replaced",
+				     render_text_of(data, "target"));
 	else if (str_eq(r->event, "detection.canary"))
 		r->asked = xasprintf("it tried to send the key of its own broker (the "
 				     "canary) to %s, which no honest program does",

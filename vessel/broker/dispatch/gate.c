@@ -30,6 +30,8 @@ static void planted(struct dispatch_call *c, bool is_replaced)
 	char why[TARGET_SIZE + 64];
 	bool pulls = !is_replaced && !j->sent_planted;
 
+	if (dispatch_act(c->d, TRIGGER_CANARY) == TRIGGER_OFF)
+		return;
 	c->d->fig.canaries++;
 	/* however many were replaced before it */
 	if (pulls || dispatch_may_log(c->d, &j->canaries, ERRID_GATE_PRIVATE))

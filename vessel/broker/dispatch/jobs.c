@@ -70,14 +70,13 @@ static void plant_canary(struct dispatch_job *j)
 	explicit_bzero(&key, sizeof(key));
 }
 
-/* One more word that its requests are searched for. */
-static void plant(const struct dispatch *d, struct dispatch_job *j)
+/* One more word that its requests are searched for, whatever comes of it: an agent that tells its environment to its
+ * model is not to be stopped for a word that we put there. */
+static void plant(struct dispatch_job *j)
 {
 	struct planted planted;
 	int r;
 
-	if (dispatch_act(d, TRIGGER_CANARY) == TRIGGER_OFF)
-		return;
 	planted_of(j->lease.job, j->lease.epoch, &j->lease.token, &planted);
 	r = gate_job_add_planted(j->gate, planted.s, strlen(planted.s), NULL);
 	assert(r == 0);
@@ -98,7 +97,7 @@ struct dispatch_job *dispatch_job_get(struct dispatch *d, const struct queue_lea
 	*gate_job_turn(j->gate) =
 		(struct gate_turn){.party = l->party, .job = l->job, .epoch = l->epoch};
 	plant_canary(j);
-	plant(d, j);
+	plant(j);
 	j->next = d->jobs;
 	d->jobs = j;
 	d->n_jobs++;
