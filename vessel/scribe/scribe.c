@@ -351,19 +351,6 @@ int scribe_flush(struct scribe *s, struct err *err)
 	return 0;
 }
 
-int scribe_seal(struct scribe *s, bool ends_epoch, struct err *err)
-{
-	struct scribe_counts n;
-
-	if (scribe_log_seal(s->cfg.log, ends_epoch, err) < 0)
-		return -1;
-	n = scribe_log_counts(s->cfg.log);
-	if (n.seals == s->anchored)
-		return 0;
-	s->anchored = n.seals;
-	return anchors_add(s->cfg.anchors, scribe_log_newest(s->cfg.log), err);
-}
-
 /* That one stands, or does not any more, is a record. */
 static int tell_anchors(struct scribe *s, struct err *err)
 {
@@ -380,6 +367,24 @@ static int tell_anchors(struct scribe *s, struct err *err)
 		buf_reset(&members);
 	}
 	return scribe_flush(s, err);
+}
+
+int scribe_seal(struct scribe *s, bool ends_epoch, struct err *err)
+{
+	struct err ignored = ERR_INIT;
+	struct scribe_counts n;
+
+	if (scribe_log_seal(s->cfg.log, ends_epoch, err) < 0)
+		return -1;
+	n = scribe_log_counts(s->cfg.log);
+	if (n.seals == s->anchored)
+		return 0;
+	s->anchored = n.seals;
+	if (anchors_add(s->cfg.anchors, scribe_log_newest(s->cfg.log), err) == 0)
+		return 0;
+	/* A required one: that ends us, and who is started next may find another file in its place. */
+	(void)tell_anchors(s, &ignored);
+	return -1;
 }
 
 static void on_commit(void *arg)

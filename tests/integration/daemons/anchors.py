@@ -284,7 +284,32 @@ def t_full():
     verdict("and the log is whole", 0, "holds", log, anchor)
 
 
+def t_that_falls():
+    """A required one that is emptied while it is in use ends the scribe, and the log says so before that."""
+    log, anchor = f"{D}/falls", f"{D}/falls.anchor"
+    os.mkdir(log, 0o700)
+    s = Scribe(log, "--anchor-required", anchor)
+    p = Producer(s)
+
+    def stands():
+        p.send(300)
+        return [r["ok"] for r in records(log, "scribe.anchor")] == [True]
+    until("it stands", stands)
+    os.truncate(anchor, 0)
+    try:
+        until("it ends", lambda: p.send(300))
+    except (OSError, KeyError, ValueError):
+        pass
+    need(s.process.wait(30) == 4, "with exit 4")
+    last = records(log, "scribe.anchor")[-1]
+    need(not last["ok"] and "it was cut while it was in use" in last["detail"], f"the log says it: {last}")
+    lives(log, 1, "--anchor-required", anchor)
+    need([r["ok"] for r in records(log, "scribe.anchor")] == [True, False, True], "and that another is there")
+    verdict("and the log is whole", 0, "holds", log, anchor)
+
+
 t_log()
+t_that_falls()
 t_rewritten()
 t_anchor()
 t_in_its_place()
