@@ -143,7 +143,7 @@ static int submit(struct agent_args *a, const struct conf_agent *agent, struct t
 		run->env[run->n_env++] = agent->env[i];
 	uuid_new(&random_real, &made);
 	run->request_id = made.s;
-	run->egress = agent->model ? "brokered" : "none";
+	run->egress = egress_mode_name(conf_agent_egress(agent));
 	run->tty = run->detach = run->is_agent = true;
 	feed_init(&feed);
 	feed_at(&feed, tty);

@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/mem.h"
 #include "common/proto.h"
+#include "common/proto/broker_proto.h"
 #include "common/proto/job_spec.h"
 #include "common/str.h"
 
@@ -163,16 +164,33 @@ static int read_asks(const struct conf_reader *r, const struct raw_asks *raw,
 	return conf_fail_at(r, "asks.dialect", "chat, responses, messages or generate");
 }
 
+static int check_reserved(const struct conf_reader *r, const struct conf_agent *a,
+			  const char *name)
+{
+	enum egress_mode egress = conf_agent_egress(a);
+	cleanup_free char *why = NULL;
+
+	if (!broker_env_is_reserved(egress, name))
+		return 0;
+	why = xasprintf("%s is the broker's with egress %s", name,
+			egress_mode_name(egress));
+	return conf_fail_at(r, "env", why);
+}
+
+/* After asks. */
 static int read_env(const struct conf_reader *r, const struct raw_agent *raw,
 		    struct conf_agent *a)
 {
 	for (unsigned i = 0; i < raw->env_count; i++) {
 		size_t len = strcspn(raw->env[i], "=");
+		cleanup_free char *name = xstrndup(raw->env[i], len);
 
 		if (!raw->env[i][len] || !env_name_is_allowed(raw->env[i], len))
 			return conf_fail_at(r, "env",
 					    "each is NAME=VALUE, of a name that a job "
 					    "may have");
+		if (check_reserved(r, a, name) < 0)
+			return -1;
 		for (unsigned k = 0; k < i; k++)
 			if (strncmp(raw->env[i], raw->env[k], len + 1) == 0)
 				return conf_fail_at(r, "env", "one is there twice");
@@ -182,26 +200,36 @@ static int read_env(const struct conf_reader *r, const struct raw_agent *raw,
 	return 0;
 }
 
+static int read_file(const struct conf_reader *r, const struct raw_file *f,
+		     struct conf_agent *a)
+{
+	cleanup_free char *path = xasprintf("%s/%s", a->home, f->path);
+	struct err why = ERR_INIT;
+
+	if (spec_file_check(path, &why) < 0)
+		return conf_fail_at(r, "files", why.msg);
+	a->file[a->n_files].path = xstrdup(f->path);
+	a->file[a->n_files++].text = xstrdup(f->text);
+	return 0;
+}
+
 static int read_files(const struct conf_reader *r, const struct raw_agent *raw,
 		      struct conf_agent *a)
 {
+	const char *paths[CONF_AGENT_FILES_MAX];
 	struct err why = ERR_INIT;
 
-	if (path_check_relative(raw->home, strlen(raw->home), &why) < 0)
+	if (spec_file_check(raw->home, &why) < 0)
 		return conf_fail_at(r, "home", why.msg);
 	a->home = xstrdup(raw->home);
 	a->file = xcalloc((size_t)raw->files_count + 1, sizeof(*a->file));
 	for (unsigned i = 0; i < raw->files_count; i++) {
-		const struct raw_file *f = &raw->files[i];
-
-		if (path_check_relative(f->path, strlen(f->path), &why) < 0)
-			return conf_fail_at(r, "files", why.msg);
-		for (size_t k = 0; k < a->n_files; k++)
-			if (str_eq(a->file[k].path, f->path))
-				return conf_fail_at(r, "files", "one is there twice");
-		a->file[a->n_files].path = xstrdup(f->path);
-		a->file[a->n_files++].text = xstrdup(f->text);
+		if (read_file(r, &raw->files[i], a) < 0)
+			return -1;
+		paths[i] = a->file[i].path;
 	}
+	if (spec_paths_check(paths, a->n_files, &why) < 0)
+		return conf_fail_at(r, "files", why.msg);
 	return 0;
 }
 
@@ -309,6 +337,11 @@ int conf_agent_parse(const char *text, size_t len, struct conf_agent *ret,
 	}
 	conf_agent_done(&a);
 	return as_profile(err);
+}
+
+enum egress_mode conf_agent_egress(const struct conf_agent *a)
+{
+	return a->model ? EGRESS_BROKERED : EGRESS_NONE;
 }
 
 static void free_words(char **words, size_t n)

@@ -10,6 +10,7 @@
 #include "common/attr.h"
 #include "common/conf/egress.h"
 #include "common/err.h"
+#include "common/proto.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,10 +50,13 @@ struct conf_agent {
 	char *claim[AGENT_CLAIM_MAX_]; /* NULL: it says nothing of that */
 };
 
-/* ERRID_SPEC_PROFILE, with a line. */
+/* ERRID_SPEC_PROFILE, with a line. What the spec of no such job may have (common/proto/job_spec.h,
+ * broker_env_is_reserved()) is refused here already. */
 MUST_CHECK int conf_agent_parse(const char *text, size_t len, struct conf_agent *ret,
 				struct err *err);
 void conf_agent_done(struct conf_agent *a);
+/* Of its job: an agent that asks nobody has no broker. */
+enum egress_mode conf_agent_egress(const struct conf_agent *a);
 #define cleanup_agent __attribute__((cleanup(conf_agent_done)))
 
 #endif

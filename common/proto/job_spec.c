@@ -5,6 +5,7 @@
  */
 #include "common/proto/job_spec.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int spec_interpreter_check(const char *s, struct err *err)
@@ -47,5 +48,33 @@ int spec_file_check(const char *path, struct err *err)
 		return err_set_id(err, ERRID_SPEC_PATH, "%s", why.msg);
 	if (str_eq(path, SCRIPT_NAME) || str_starts(path, SCRIPT_NAME "/"))
 		return err_set_id(err, ERRID_SPEC_PATH, "%s is reserved", SCRIPT_NAME);
+	return 0;
+}
+
+/* '/' sorts before every other byte, so that what lies below "a" follows "a" at once. */
+static int cmp_path(const void *a, const void *b)
+{
+	const unsigned char *p = *(const unsigned char *const *)a;
+	const unsigned char *q = *(const unsigned char *const *)b;
+
+	while (*p && *p == *q)
+		p++, q++;
+	int x = *p == '/' ? 1 : *p ? *p + 1 : 0;
+	int y = *q == '/' ? 1 : *q ? *q + 1 : 0;
+	return x - y;
+}
+
+int spec_paths_check(const char **paths, size_t n, struct err *err)
+{
+	if (n > 1)
+		qsort(paths, n, sizeof(*paths), cmp_path);
+	for (size_t i = 1; i < n; i++) {
+		size_t len = strlen(paths[i - 1]);
+
+		if (str_starts(paths[i], paths[i - 1]) &&
+		    (paths[i][len] == '\0' || paths[i][len] == '/'))
+			return err_set_id(err, ERRID_SPEC_PATH,
+					  "two files claim the same path");
+	}
 	return 0;
 }

@@ -80,5 +80,7 @@ bool spec_stream_is_valid(const char *name);
 bool spec_term_is_valid(const char *name);
 /* A relative path (path_check_relative()) that is not the script's. ERRID_SPEC_PATH. */
 MUST_CHECK int spec_file_check(const char *path, struct err *err);
+/* Of all files of a job: no path twice, and none below one that is a file. Sorts them. ERRID_SPEC_PATH. */
+MUST_CHECK int spec_paths_check(const char **paths, size_t n, struct err *err);
 
 #endif

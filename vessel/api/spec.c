@@ -165,38 +165,13 @@ static int read_file(const struct json *j, struct spec_file *f, struct err *err)
 	return 0;
 }
 
-/* '/' sorts before every other byte, so that what lies below "a" follows "a" at once. */
-static int cmp_path(const void *a, const void *b)
-{
-	const unsigned char *p = *(const unsigned char *const *)a;
-	const unsigned char *q = *(const unsigned char *const *)b;
-
-	while (*p && *p == *q)
-		p++, q++;
-	int x = *p == '/' ? 1 : *p ? *p + 1 : 0;
-	int y = *q == '/' ? 1 : *q ? *q + 1 : 0;
-	return x - y;
-}
-
-/* No path twice, and no path below one that is a file. */
 static int check_paths(const struct spec *s, struct err *err)
 {
-	if (s->n_files < 2)
-		return 0;
-	cleanup_free const char **paths = xcalloc(s->n_files, sizeof(*paths));
+	cleanup_free const char **paths = xcalloc(s->n_files + 1, sizeof(*paths));
 
 	for (size_t i = 0; i < s->n_files; i++)
 		paths[i] = s->files[i].path;
-	qsort(paths, s->n_files, sizeof(*paths), cmp_path);
-	for (size_t i = 1; i < s->n_files; i++) {
-		size_t len = strlen(paths[i - 1]);
-
-		if (str_starts(paths[i], paths[i - 1]) &&
-		    (paths[i][len] == '\0' || paths[i][len] == '/'))
-			return err_set_id(err, ERRID_SPEC_PATH,
-					  "two files claim the same path");
-	}
-	return 0;
+	return spec_paths_check(paths, s->n_files, err);
 }
 
 static int read_files(struct spec *s, struct err *err)

@@ -53,6 +53,12 @@ profile odd 'frobnicate: 1'
 refused "an unknown key" 2 LYCH-SPEC-014 "$mine/odd.yaml: line 6: no key 'frobnicate'" odd
 profile odd 'env:' '  - "LD_PRELOAD=/x"'
 refused "a loader's variable" 2 LYCH-SPEC-014 "$mine/odd.yaml: line 6: env" odd
+profile odd 'asks: {dialect: messages, model: some-model}' 'env:' '  - "HTTPS_PROXY=http://127.0.0.1:9"'
+refused "a variable of the broker's" 2 LYCH-SPEC-014 "$mine/odd.yaml: line 7: env: HTTPS_PROXY is the broker's" odd
+is "the list says so too" "False LYCH-SPEC-014" "$(listed odd "str(a['works']) + ' ' + a['why'][0]['error_code']")"
+profile odd 'files:' '  - path: a' '    text: x' '  - path: a/b' '    text: y'
+refused "a file below a file" 2 LYCH-SPEC-014 "$mine/odd.yaml: line 6: files: two files claim the same path" odd
+is "the list says so as well" "False LYCH-SPEC-014" "$(listed odd "str(a['works']) + ' ' + a['why'][0]['error_code']")"
 profile odd; chmod 0664 "$mine/odd.yaml"
 refused "one that others can write" 2 LYCH-SPEC-014 "can be written by others" odd
 is "it is in the list" False "$(listed odd "a['works']")"

@@ -19,6 +19,7 @@ TestSuite(conf_agent, .timeout = 30);
 #define C "command:\n  - bash\n  - -i\n"
 #define H "home: .own\n"
 #define ALL V S C H /* six lines */
+#define ASKS "asks: {dialect: chat, model: m}\n"
 
 static const struct {
 	const char *text, *part;
@@ -46,7 +47,11 @@ static const struct {
 	 "line 7: files"},
 	{ALL "files:\n  - path: /etc/passwd\n    text: x\n", "line 7: files"},
 	{ALL "files:\n  - path: a\n    text: x\n  - path: a\n    text: y\n",
-	 "line 7: files: one is there twice"},
+	 "line 7: files: two files claim the same path"},
+	{ALL "files:\n  - path: a\n    text: x\n  - path: b\n    text: x\n"
+	     "  - path: a/b\n    text: y\n",
+	 "line 7: files: two files claim the same path"},
+	{V S C "home: .lychgate-script\n", "line 6: home: .lychgate-script is reserved"},
 	{ALL "files:\n  - path: a\n", "text: it is required"},
 	/* what an environment may not say */
 	{ALL "env:\n  - \"HOME=/root\"\n", "line 7: env"},
@@ -55,6 +60,13 @@ static const struct {
 	{ALL "env:\n  - \"NODE_OPTIONS=-r x\"\n", "line 7: env"},
 	{ALL "env:\n  - WORD\n", "line 7: env"},
 	{ALL "env:\n  - \"A=1\"\n  - \"A=2\"\n", "line 7: env: one is there twice"},
+	/* nor that of a job that may ask: it is the broker's, in any case of letters */
+	{ALL ASKS "env:\n  - \"OPENAI_API_KEY=x\"\n",
+	 "line 8: env: OPENAI_API_KEY is the broker's with egress brokered"},
+	{ALL ASKS "env:\n  - \"A=1\"\n  - \"OPENAI_API_BASE=x\"\n", "line 8: env"},
+	{ALL ASKS "env:\n  - \"HTTPS_PROXY=x\"\n", "line 8: env"},
+	{ALL ASKS "env:\n  - \"SSL_CERT_FILE=/x\"\n", "line 8: env"},
+	{ALL "env:\n  - \"npm_config_cafile=/x\"\n" ASKS, "line 7: env"},
 	/* packages: one, of one version, by name */
 	{ALL "package: {npm: a}\n", "version: \"1\" is required"},
 	{ALL "package: {npm: \"../a\", version: 1.0.0}\n", "line 7: package.npm"},
@@ -109,6 +121,25 @@ Test(conf_agent, takes_the_least)
 	cr_expect_str_eq(a.home, ".own");
 	cr_expect(!a.package && !a.model && a.n_env == 0 && a.n_files == 0);
 	cr_expect(a.memory == 0 && a.processes == 0 && a.timeout_usec == 0);
+}
+
+/* What is the broker's in a job that asks means nothing in another; below a file's home is no file's. */
+Test(conf_agent, takes_what_its_own_job_may_have)
+{
+	static const char *const good[] = {
+		ALL "env:\n  - \"OPENAI_API_KEY=x\"\n  - \"HTTPS_PROXY=x\"\n",
+		ALL ASKS "env:\n  - \"OPENAI_MODEL=x\"\n  - \"PIP_NO_INDEX=1\"\n",
+		ALL "files:\n  - path: a\n    text: x\n  - path: a-b\n    text: y\n"
+		    "  - path: b/a\n    text: y\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		struct err err = ERR_INIT;
+		cleanup_agent struct conf_agent a = {0};
+
+		cr_expect(conf_agent_parse(good[i], strlen(good[i]), &a, &err) == 0,
+			  "%s: %s", good[i], err.msg);
+	}
 }
 
 Test(conf_agent, takes_all_keys)
