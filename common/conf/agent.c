@@ -249,16 +249,31 @@ static int read_limits(const struct conf_reader *r, const struct raw_agent *raw,
 	return 0;
 }
 
-/* Does something of what the agent is given say it? */
+#define CLAIM_LETTERS_MIN 4 /* of one that is looked for within a text */
+
+static size_t letters(const char *claim)
+{
+	size_t n = 0;
+
+	for (size_t run; *claim; claim += run + (claim[run] != '\0')) {
+		run = str_run(claim, "");
+		n += run;
+	}
+	return n;
+}
+
+/* Does something of what the agent is given say it? Less than a word is in any text. */
 static bool is_said(const struct conf_agent *a, const char *claim)
 {
+	bool is_word = letters(claim) >= CLAIM_LETTERS_MIN;
+
 	for (size_t i = 0; i < a->n_command; i++)
 		if (str_eq(a->command[i], claim))
 			return true;
 	for (size_t i = 0; i < a->n_env; i++)
 		if (str_eq(a->env[i], claim))
 			return true;
-	for (size_t i = 0; i < a->n_files; i++)
+	for (size_t i = 0; is_word && i < a->n_files; i++)
 		if (strstr(a->file[i].text, claim))
 			return true;
 	return false;
@@ -281,10 +296,14 @@ static int read_claims(const struct conf_reader *r, const struct raw_agent *raw,
 	for (size_t i = 0; i < AGENT_CLAIM_MAX_; i++) {
 		if (!claims[i].value)
 			continue;
+		if (letters(claims[i].value) == 0)
+			return conf_fail_at(r, claims[i].key,
+					    "too little: it has no letter or digit");
 		if (!is_said(a, claims[i].value))
 			return conf_fail_at(r, claims[i].key,
 					    "nothing says so: it is no word of command, "
-					    "no entry of env and in no text of files");
+					    "no entry of env and, with 4 letters or "
+					    "digits at least, in no text of files");
 		a->claim[i] = xstrdup(claims[i].value);
 	}
 	return 0;

@@ -180,6 +180,12 @@ static int read_key(const struct walk *w, const struct place *in, struct seen *s
 	return 0;
 }
 
+/* The version of the file itself, of which there is one; a "version" further below is something else's. */
+static bool is_format(const struct place *in, const char *key)
+{
+	return !*in->name && str_eq(key, "version");
+}
+
 static int check_missing(const struct walk *w, const struct place *in,
 			 const struct seen *seen)
 {
@@ -188,8 +194,8 @@ static int check_missing(const struct walk *w, const struct place *in,
 		    !(seen->bits & (uint64_t)1 << i))
 			return refuse(w, in->line, in->name, "%s: %s is required",
 				      seen->fields[i].key,
-				      str_eq(seen->fields[i].key, "version") ? "\"1\""
-									     : "it");
+				      is_format(in, seen->fields[i].key) ? "\"1\""
+									 : "it");
 	return 0;
 }
 

@@ -19,6 +19,7 @@ TestSuite(conf_agent, .timeout = 30);
 #define C "command:\n  - bash\n  - -i\n"
 #define H "home: .own\n"
 #define ALL V S C H /* six lines */
+#define TEXT "files:\n  - path: a\n    text: '{\"over the hills\": {\"a\": 1}}'\n"
 #define ASKS "asks: {dialect: chat, model: m}\n"
 
 static const struct {
@@ -68,7 +69,8 @@ static const struct {
 	{ALL ASKS "env:\n  - \"SSL_CERT_FILE=/x\"\n", "line 8: env"},
 	{ALL "env:\n  - \"npm_config_cafile=/x\"\n" ASKS, "line 7: env"},
 	/* packages: one, of one version, by name */
-	{ALL "package: {npm: a}\n", "version: \"1\" is required"},
+	{ALL "package: {npm: a}\n", "line 7: package: version: it is required"},
+	{ALL "package:\n  npm: a\n", "line 7: package: version: it is required"},
 	{ALL "package: {npm: \"../a\", version: 1.0.0}\n", "line 7: package.npm"},
 	{ALL "package: {npm: \"@a\", version: 1.0.0}\n", "line 7: package.npm"},
 	{ALL "package: {npm: \"@/a\", version: 1.0.0}\n", "line 7: package.npm"},
@@ -93,6 +95,16 @@ static const struct {
 	{ALL "off:\n  sandbox: --no-sandbox\n", "line 8: off.sandbox: nothing says so"},
 	{ALL "off: {updater: ba}\n", "line 7: off.updater: nothing says so"},
 	{ALL "may: --yolo\n", "line 7: may: nothing says so"},
+	/* nor one that any text says */
+	{ALL TEXT "off: {sandbox: \" \"}\n", "line 10: off.sandbox: too little"},
+	{ALL TEXT "off: {sandbox: h}\n", "line 10: off.sandbox: nothing says so"},
+	{ALL TEXT "off: {telemetry: the}\n", "line 10: off.telemetry: nothing says so"},
+	{ALL TEXT "may: \" the \"\n", "line 10: may: nothing says so"},
+	{ALL TEXT "may: '\": {\"'\n", "line 10: may: too little"},
+	{V S "command:\n  - bash\n  - \" \"\n" H "may: \" \"\n",
+	 "line 7: may: too little"},
+	{V S "command:\n  - bash\n  - \"--\"\n" H "may: \"--\"\n",
+	 "line 7: may: too little"},
 };
 
 Test(conf_agent, refuses)
@@ -131,6 +143,8 @@ Test(conf_agent, takes_what_its_own_job_may_have)
 		ALL ASKS "env:\n  - \"OPENAI_MODEL=x\"\n  - \"PIP_NO_INDEX=1\"\n",
 		ALL "files:\n  - path: a\n    text: x\n  - path: a-b\n    text: y\n"
 		    "  - path: b/a\n    text: y\n",
+		ALL TEXT "may: over\n",
+		V S "command:\n  - crush\n  - -y\n" H "may: -y\n",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
