@@ -134,7 +134,7 @@ static void write_walls(struct jsonw *w, const struct json *result)
 	    !(grade = text_of(walls, "grade", WALL_MAX_BYTES)) ||
 	    json_get_u64(walls, "landlock_abi", true, 0, UINT32_MAX, &abi, NULL) < 0 ||
 	    json_get_arr(walls, "layers", true, SPAWN_LAYERS_MAX, &layers, NULL) < 0) {
-		jsonw_null(w); /* none stood, for nothing ran */
+		jsonw_null(w); /* nobody told of any */
 		return;
 	}
 	jsonw_obj(w);
@@ -172,17 +172,20 @@ static void write_output(struct jsonw *w, const struct receipt_output *o,
 			 const struct json *result, enum output_stream s)
 {
 	const char *name = output_stream_name(s);
-	bool is_cut = false;
+	bool is_cut = false, is_told;
 	char key[32];
 
-	if (str_fmt(key, sizeof(key), "%s_truncated", name) < 0 || !result ||
-	    json_get_bool(result, key, true, &is_cut, NULL) < 0)
-		is_cut = false;
+	is_told = str_fmt(key, sizeof(key), "%s_truncated", name) == 0 && result &&
+		  json_get_bool(result, key, true, &is_cut, NULL) == 0;
 	jsonw_key(w, name);
 	jsonw_obj(w);
 	jsonw_ku64(w, "bytes", o->bytes[s]);
 	jsonw_kstr(w, "sha256", o->sha256[s]);
-	jsonw_kbool(w, "truncated", is_cut);
+	jsonw_key(w, "truncated");
+	if (is_told)
+		jsonw_bool(w, is_cut);
+	else
+		jsonw_null(w);
 	jsonw_ku64(w, "damaged_bytes", o->damaged[s]);
 	jsonw_obj_end(w);
 }

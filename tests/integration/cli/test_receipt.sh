@@ -61,7 +61,9 @@ lych receipt "$id" --no-wait >out 2>err || has "no checkpoint has it yet" LYCH-A
 wait_for_it() { lych receipt "$id" --out waited >waited.out 2>waited.err; echo $? >waited.rc; }
 wait_for_it &
 lych cancel "$waits" >/dev/null 2>&1
-lych contain "$(lych run -n --detach -- sleep 600)" >contained.out 2>&1 || fail "contain: $(cat contained.out)"
+ran=$(lych run -n --detach -- sh -c 'echo some; sleep 600')
+wait_until 20 "it says something" sh -c '"$0/lych" logs "$1" 2>/dev/null | grep -q some' "$LYCH_BIN" "$ran"
+lych contain "$ran" >contained.out 2>&1 || fail "contain: $(cat contained.out)"
 contained=$(sed -nE '1s/^job ([0-9]+): .*/\1/p' contained.out)
 lych retry "$id" >/dev/null || fail "retry"
 wait_until 30 "it failed again" sh -c '"$0/lych" show "$1" --json | grep -q "\"attempts\": *2"' "$LYCH_BIN" "$id"
@@ -101,6 +103,7 @@ lych receipt "$waits" >cancelled || fail "cancelled"
 is "cancelled" "cancelled None" "$(third cancelled "$pin" '"%s %s" % (r["state"], r["class"])')"
 lych receipt "$contained" >evidence || fail "contained"
 is "contained" "quarantined True" "$(third evidence "$pin" '"%s %s" % (r["state"], r["contained"])')"
+is "it ran, and no tomb reported of it" "True None None" "$(third evidence "$pin" '"%s %s %s" % (r["started_at"] is not None, r["walls"], r["stdout"]["truncated"])')"
 lych receipt "$removed" >well || fail "removed"
 is "succeeded, and removed since" "succeeded 0" "$(third well "$pin" '"%s %d" % (r["state"], r["exit_code"])')"
 

@@ -78,6 +78,14 @@ static void is_text(const struct json *j, const char *key, const char *want)
 	cr_expect_str_eq(s, want, "%s", key);
 }
 
+static void is_true(const struct json *j, const char *key, bool want)
+{
+	bool b = !want;
+
+	cr_expect(json_get_bool(j, key, true, &b, NULL) == 0, "%s", key);
+	cr_expect_eq(b, want, "%s", key);
+}
+
 static void is_sum(const struct json *j, const char *text)
 {
 	uint8_t sum[SHA256_SIZE];
@@ -110,7 +118,8 @@ Test(job_receipt, a_report_of_another_form_is_left_out)
 		"{",
 		"{\"walls\":1,\"artifacts\":{},\"exit_code\":\"0\",\"signal\":9}",
 		"{\"walls\":{\"grade\":\"full\"},\"artifacts\":[1,{\"path\":\"a\"}],"
-		"\"exit_code\":1e99}",
+		"\"exit_code\":1e99,\"stdout_truncated\":0,\"stderr_truncated\":"
+		"\"true\"}",
 		"{\"walls\":{\"grade\":\"full\",\"landlock_abi\":-1,\"layers\":[]}}",
 		"{\"artifacts\":[{\"path\":\"../a\",\"size\":1,\"sha256\":\"" SHA_A
 		"\"}]}",
@@ -124,6 +133,8 @@ Test(job_receipt, a_report_of_another_form_is_left_out)
 		cr_expect(json_is_null(r, "walls"), "%zu", i);
 		cr_expect(json_is_null(r, "exit_code"), "%zu", i);
 		cr_expect(json_is_null(r, "signal"), "%zu", i);
+		cr_expect(json_is_null(object(r, "stdout"), "truncated"), "%zu", i);
+		cr_expect(json_is_null(object(r, "stderr"), "truncated"), "%zu", i);
 		is_number(object(r, "artifacts"), "count", 0);
 		is_sum(object(r, "artifacts"), "");
 		cr_expect_eq(json_is_null(r, "result"), results[i] == NULL, "%zu", i);
@@ -177,8 +188,8 @@ Test(job_receipt, lists_are_those_of_sha256sum)
 				   "here\",\"content\":\"x\"},{\"path\":\"b\",\"blob\":"
 				   "\"" SHA_B "\"}],\"egress\":\"brokered\"}";
 	static const char result[] =
-		"{\"exit_code\":3,\"signal\":null,\"stderr_truncated\":true,\"denials\":["
-		"{},{}],"
+		"{\"exit_code\":3,\"signal\":null,\"stdout_truncated\":false,"
+		"\"stderr_truncated\":true,\"denials\":[{},{}],"
 		"\"artifacts\":[{\"path\":\"o/b\",\"size\":2,\"sha256\":\"" SHA_B
 		"\"},{\"path\":\"o/a\",\"size\":3,\"sha256\":\"" SHA_A "\"}]}";
 	struct job_spent spent = {.is_counted = true,
@@ -206,9 +217,30 @@ Test(job_receipt, lists_are_those_of_sha256sum)
 	is_sum(object(r, "artifacts"), SHA_B "  o/b\n" SHA_A "  o/a\n");
 	is_number(object(r, "artifacts"), "bytes", 5);
 	is_number(object(r, "stderr"), "bytes", 2);
+	is_true(object(r, "stdout"), "truncated", false);
+	is_true(object(r, "stderr"), "truncated", true);
 	is_number(object(r, "decisions"), "allowed", 7);
 	is_number(object(r, "decisions"), "denied", 4);
 	is_number(object(r, "spent"), "requests", 5);
+}
+
+/* It ran, and was contained before its tomb reported: nobody says that all of its output is there. */
+Test(job_receipt, a_job_without_a_report_is_not_said_to_be_whole)
+{
+	struct queue_job j = job_of("{}", NULL);
+	cleanup_json struct json *r = NULL;
+
+	j.state = JOB_QUARANTINED;
+	j.started_at = "2026-11-30T10:00:00.500Z";
+	j.taint = "a person";
+	r = receipt_of(&j, NULL);
+	cr_assert(r);
+	is_true(r, "contained", true);
+	is_text(r, "started_at", j.started_at);
+	cr_expect(json_is_null(r, "walls"));
+	is_number(object(r, "stdout"), "bytes", 1);
+	cr_expect(json_is_null(object(r, "stdout"), "truncated"));
+	cr_expect(json_is_null(object(r, "stderr"), "truncated"));
 }
 
 /* It may ask, and did not; or may not. */
