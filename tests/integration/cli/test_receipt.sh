@@ -107,6 +107,12 @@ is "it ran, and no tomb reported of it" "True None None" "$(third evidence "$pin
 lych receipt "$removed" >well || fail "removed"
 is "succeeded, and removed since" "succeeded 0" "$(third well "$pin" '"%s %d" % (r["state"], r["exit_code"])')"
 
+# --- who does not take it says nothing against the log
+lych receipt "$removed" 2>err >&- && fail "stdout is closed"
+has "stdout is closed" LYCH-CORE-006 "$(cat err)"
+lych receipt "$removed" 2>err >/dev/full && fail "stdout is full"
+has "stdout is full" LYCH-CORE-006 "$(cat err)"
+
 # --- elsewhere: nothing but the file and the key
 mkdir elsewhere && cp job.receipt elsewhere/
 mv "$LYCHGATE_DATA" away
