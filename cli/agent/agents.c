@@ -152,6 +152,26 @@ static int has_model(const struct conf_agent *a, const struct conf_broker *b,
 	return 0;
 }
 
+static int has_limits(const struct conf_agent *a, const struct conf *c, struct err *err)
+{
+	const struct {
+		const char *key;
+		uint64_t wish, ceiling;
+	} limits[] = {
+		{"memory", a->memory, c->memory_max},
+		{"disk", a->disk, c->disk_max},
+		{"processes", a->processes, c->processes_max},
+		{"timeout", a->timeout_usec, c->timeout_max_usec},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+		if (limits[i].wish > limits[i].ceiling)
+			return err_set_id(err, ERRID_SPEC_LIMIT,
+					  "its %s is above limits.%s.max of codex.yaml",
+					  limits[i].key, limits[i].key);
+	return 0;
+}
+
 int agent_has(enum agent_need need, const struct conf_agent *a, const struct conf *c,
 	      struct err *err)
 {
@@ -162,5 +182,7 @@ int agent_has(enum agent_need need, const struct conf_agent *a, const struct con
 				  "it is the package %s@%s of npm, which nothing brings "
 				  "into its job yet: docs/NOT_THERE_YET.md",
 				  a->package, a->version);
+	if (need == NEED_LIMITS)
+		return has_limits(a, c, err);
 	return need == NEED_MODEL ? has_model(a, &c->broker, err) : 0;
 }

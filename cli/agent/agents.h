@@ -31,8 +31,8 @@ MUST_CHECK int agents_read(const struct agents *a, const char *name,
 			   struct conf_agent *ret, struct err *err);
 
 /* What an agent needs, beside a vessel that answers: ERRID_TTY_GRADE, ERRID_SPEC_UNSUPPORTED,
- * ERRID_WARD_EMPTY. */
-enum agent_need { NEED_GRADE, NEED_PACKAGE, NEED_MODEL, NEED_MAX_ };
+ * ERRID_WARD_EMPTY, ERRID_SPEC_LIMIT. */
+enum agent_need { NEED_GRADE, NEED_PACKAGE, NEED_MODEL, NEED_LIMITS, NEED_MAX_ };
 MUST_CHECK int agent_has(enum agent_need need, const struct conf_agent *a,
 			 const struct conf *c, struct err *err);
 

@@ -80,17 +80,20 @@ static error_t agent_parse(int key, char *arg, struct argp_state *state)
 
 /* ---- from a profile to a job ------------------------------------------------ */
 
-/* What the command line says wins. */
-static void take_limits(struct run_args *run, const struct conf_agent *agent)
+/* Of profile and command line, into both; what the command line says wins. */
+static void join_limit(uint64_t *said, uint64_t *profile)
 {
-	if (!run->memory)
-		run->memory = agent->memory;
-	if (!run->disk)
-		run->disk = agent->disk;
-	if (!run->processes)
-		run->processes = agent->processes;
-	if (!run->timeout_usec)
-		run->timeout_usec = agent->timeout_usec;
+	if (*said)
+		*profile = *said;
+	*said = *profile;
+}
+
+static void join_limits(struct run_args *run, struct conf_agent *agent)
+{
+	join_limit(&run->memory, &agent->memory);
+	join_limit(&run->disk, &agent->disk);
+	join_limit(&run->processes, &agent->processes);
+	join_limit(&run->timeout_usec, &agent->timeout_usec);
 }
 
 /* The words are argv's, and the profile's; the list is the caller's to free. */
@@ -137,7 +140,6 @@ static int submit(struct agent_args *a, const struct conf_agent *agent, struct t
 
 	words = words_of(a, agent, &run->argc);
 	run->argv = words;
-	take_limits(run, agent);
 	take_files(run, agent, paths);
 	for (size_t i = 0; i < agent->n_env; i++)
 		run->env[run->n_env++] = agent->env[i];
@@ -184,6 +186,7 @@ static int agent(struct agent_args *a, struct err *err)
 		return -1;
 	r = a->list ? agent_list(&p, &all, &conf, a->json, err)
 		    : agents_read(&all, a->name, &profile, err);
+	join_limits(&a->run, &profile);
 	for (enum agent_need need = 0; !a->list && r == 0 && need < NEED_MAX_; need++)
 		if (agent_has(need, &profile, &conf, err) < 0)
 			r = err_wrap(err, "%s", a->name);

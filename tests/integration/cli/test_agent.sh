@@ -78,6 +78,15 @@ refused "no rule for it" 1 LYCH-WARD-006 "no rule of the ward allows the portal 
 portal 'ward:' '  - {portal: own, action: allow}'
 refused "all but a terminal" 2 LYCH-TTY-001 stdin asks
 rm "$LYCH_CONFIG" "$mine/asks.yaml"
+lych_config; printf '%s\n' 'limits:' '  memory:' '    max: "1GiB"' >>"$LYCH_CONFIG"
+profile large 'memory: 2GiB'
+refused "a limit above its ceiling" 2 LYCH-SPEC-012 "its memory is above limits.memory.max" large
+is "the list says so" "['LYCH-SPEC-012', 'LYCH-HTTP-008']" "$(listed large "[w['error_code'] for w in a['why']]")"
+refused "the command line's wins" 2 LYCH-TTY-001 stdin large --memory 1g
+profile large 'memory: 1GiB'
+refused "the ceiling itself" 2 LYCH-TTY-001 stdin large
+refused "one of the command line" 2 LYCH-SPEC-012 "its memory is above limits.memory.max" large --memory 2g
+rm "$LYCH_CONFIG" "$mine/large.yaml"
 refused "no terminal" 2 LYCH-TTY-001 stdin shell
 
 # --- the list, with no vessel and with one
