@@ -16,7 +16,6 @@
 void planted_of(job_id_t job, int64_t epoch, const struct uuid *token,
 		struct planted *ret)
 {
-	static const char digits[] = "0123456789abcdef";
 	uint8_t digest[SHA256_SIZE];
 	char text[TEXT_SIZE];
 	int r = str_fmt(text, sizeof(text), "lychgate planted:%lld:%lld:%s",
@@ -24,11 +23,7 @@ void planted_of(job_id_t job, int64_t epoch, const struct uuid *token,
 
 	assert(r == 0);
 	sha256_of(text, strlen(text), digest);
-	for (size_t i = 0; i < PLANTED_BYTES; i++) {
-		ret->s[2 * i] = digits[digest[i] >> 4];
-		ret->s[2 * i + 1] = digits[digest[i] & 15];
-	}
-	ret->s[PLANTED_SIZE - 1] = '\0';
+	hex_encode(digest, PLANTED_BYTES, ret->s);
 	explicit_bzero(text, sizeof(text));
 	explicit_bzero(digest, sizeof(digest));
 }

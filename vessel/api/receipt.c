@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/crypto/sha256.h"
 #include "common/json/json.h"
+#include "common/proto.h"
 #include "common/proto/job_spec.h"
 #include "common/proto/spawn_proto.h"
 #include "common/str.h"
@@ -16,12 +17,6 @@
 
 #define WALL_MAX_BYTES 32
 #define SIGNAL_MAX_BYTES 32
-
-static bool has_ended(enum job_state s)
-{
-	return s == JOB_SUCCEEDED || s == JOB_FAILED || s == JOB_CANCELLED ||
-	       s == JOB_TIMED_OUT || s == JOB_LOST || s == JOB_QUARANTINED;
-}
 
 static void write_sum(struct jsonw *w, const char *key, const void *data, size_t len)
 {
@@ -221,7 +216,7 @@ bool receipt_write(const struct queue_job *j, int64_t epoch,
 	cleanup_json struct json *result = NULL;
 	struct jsonw w;
 
-	if (!has_ended(j->state))
+	if (!job_state_is_final(j->state))
 		return false;
 	if (job_result_parse(j, &result, NULL) < 0)
 		result = NULL;
